@@ -1,0 +1,140 @@
+// Log lines through spdlog: `2026-11-21T00:33:43.185Z I "event" key=value`.
+#include "api/log.h"
+
+#include <memory>
+#include <utility>
+
+#include <spdlog/pattern_formatter.h>
+#include <spdlog/sinks/stdout_sinks.h>
+#include <spdlog/spdlog.h>
+
+#include "api/mutex.h"
+
+namespace qrm::log {
+namespace {
+
+struct Sink {
+  Mutex mutex;
+  std::function<void(Level, const std::string&)> function QRM_GUARDED_BY(mutex);
+};
+
+Sink& CurrentSink() {
+  static Sink* const sink = new Sink;  // never destroyed: threads may log while the process ends
+  return *sink;
+}
+
+spdlog::logger& Logger() {
+  static spdlog::logger* const logger = [] {
+    auto* created = new spdlog::logger("qrm", std::make_shared<spdlog::sinks::stderr_sink_mt>());
+    created->set_formatter(std::make_unique<spdlog::pattern_formatter>(
+        "%Y-%m-%dT%H:%M:%S.%eZ %L %v", spdlog::pattern_time_type::utc));
+    created->set_level(spdlog::level::info);
+    created->flush_on(spdlog::level::info);
+    return created;
+  }();
+  return *logger;
+}
+
+spdlog::level::level_enum ToSpdlog(Level level) {
+  switch (level) {
+    case Level::kDebug:
+      return spdlog::level::debug;
+    case Level::kInfo:
+      return spdlog::level::info;
+    case Level::kWarning:
+      return spdlog::level::warn;
+    case Level::kError:
+      break;
+  }
+  return spdlog::level::err;
+}
+
+bool NeedsQuotes(std::string_view value) {
+  return value.empty() || value.find_first_of(" \t\n\"=") != std::string_view::npos;
+}
+
+void AppendQuoted(std::string& line, std::string_view value) {
+  line += '"';
+  for (const char c : value) {
+    if (c == '"' || c == '\\') {
+      line += '\\';
+    }
+    if (c == '\n') {
+      line += "\\n";
+    } else {
+      line += c;
+    }
+  }
+  line += '"';
+}
+
+std::string Format(std::string_view event, Fields fields) {
+  std::string line;
+  AppendQuoted(line, event);
+  for (const Field& field : fields) {
+    line += ' ';
+    line += field.key;
+    line += '=';
+    if (NeedsQuotes(field.value)) {
+      AppendQuoted(line, field.value);
+    } else {
+      line += field.value;
+    }
+  }
+  return line;
+}
+
+void Write(Level level, std::string_view event, Fields fields) {
+  spdlog::logger& logger = Logger();
+  if (!logger.should_log(ToSpdlog(level))) {
+    return;
+  }
+  const std::string line = Format(event, fields);
+  std::function<void(Level, const std::string&)> redirected;
+  {
+    Sink& sink = CurrentSink();
+    const MutexLock lock(sink.mutex);
+    redirected = sink.function;
+  }
+  if (redirected) {
+    redirected(level, line);
+  } else {
+    logger.log(ToSpdlog(level), "{}", line);
+  }
+}
+
+}  // namespace
+
+void Debug(std::string_view event, Fields fields) {
+  Write(Level::kDebug, event, fields);
+}
+void Info(std::string_view event, Fields fields) {
+  Write(Level::kInfo, event, fields);
+}
+void Warning(std::string_view event, Fields fields) {
+  Write(Level::kWarning, event, fields);
+}
+void Error(std::string_view event, Fields fields) {
+  Write(Level::kError, event, fields);
+}
+
+void SetLevel(Level level) {
+  Logger().set_level(ToSpdlog(level));
+}
+
+StatusOr<Level> ParseLevel(std::string_view text) {
+  if (text == "debug") return Level::kDebug;
+  if (text == "info") return Level::kInfo;
+  if (text == "warning") return Level::kWarning;
+  if (text == "error") return Level::kError;
+  return Errorf(StatusCode::kInvalidArgument,
+                "cannot read log level \"{}\"; use debug, info, warning or error", text);
+}
+
+void SetSink(std::function<void(Level, const std::string&)> sink) {
+  Sink& current = CurrentSink();
+  const MutexLock lock(current.mutex);
+  current.function = std::move(sink);
+}
+
+}  // namespace qrm::log

@@ -1,0 +1,61 @@
+// Names and checks of the shared value types.
+#include "api/resource.h"
+
+#include <algorithm>
+#include <cctype>
+
+namespace qrm {
+namespace {
+
+constexpr std::size_t kMaxNameLength = 63;
+constexpr std::size_t kMaxPrefixLength = 253;
+
+bool IsAlnum(char c) {
+  return std::isalnum(static_cast<unsigned char>(c)) != 0;
+}
+
+bool IsQualifiedPart(std::string_view part) {
+  return !part.empty() && part.size() <= kMaxNameLength && IsAlnum(part.front()) &&
+         IsAlnum(part.back()) && std::all_of(part.begin(), part.end(), [](char c) {
+           return IsAlnum(c) || c == '-' || c == '_' || c == '.';
+         });
+}
+
+bool IsDnsSubdomain(std::string_view prefix) {
+  return !prefix.empty() && prefix.size() <= kMaxPrefixLength && IsAlnum(prefix.front()) &&
+         IsAlnum(prefix.back()) && std::all_of(prefix.begin(), prefix.end(), [](char c) {
+           return (IsAlnum(c) && std::isupper(static_cast<unsigned char>(c)) == 0) || c == '-' ||
+                  c == '.';
+         });
+}
+
+}  // namespace
+
+std::string_view ToString(ContainerType type) {
+  switch (type) {
+    case ContainerType::kInit:
+      return "INIT";
+    case ContainerType::kMain:
+      return "MAIN";
+    case ContainerType::kSidecar:
+      return "SIDECAR";
+    case ContainerType::kEphemeral:
+      break;
+  }
+  return "EPHEMERAL";
+}
+
+Status CheckResourceName(std::string_view name) {
+  const auto slash = name.find('/');
+  const std::string_view part = slash == std::string_view::npos ? name : name.substr(slash + 1);
+  const bool prefix_ok = slash == std::string_view::npos || IsDnsSubdomain(name.substr(0, slash));
+  if (!prefix_ok || !IsQualifiedPart(part)) {
+    return Errorf(StatusCode::kInvalidArgument,
+                  "cannot use resource name \"{}\": it is no qualified name; write it like cpu or "
+                  "example.com/nic",
+                  name);
+  }
+  return OkStatus();
+}
+
+}  // namespace qrm

@@ -1,0 +1,137 @@
+// The value types that all layers share: who asks, for what, and what was given.
+#pragma once
+
+#include <compare>
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "api/hint.h"
+#include "api/id_set.h"
+#include "api/status.h"
+
+namespace qrm {
+
+using StringMap = std::map<std::string, std::string>;
+
+/// One container of one pod, the same through restarts: container names are unique in a pod, init
+/// containers included.
+struct ContainerKey {
+  std::string pod_uid;
+  std::string container;
+
+  auto operator<=>(const ContainerKey&) const = default;
+};
+
+/// The container's place in its pod. Source: resourceplugin.v1alpha1 ContainerType.
+enum class ContainerType { kInit = 0, kMain = 1, kSidecar = 2, kEphemeral = 3 };
+
+std::string_view ToString(ContainerType type);  // "INIT", "MAIN", "SIDECAR", "EPHEMERAL"
+
+/// What one container asks of one plugin.
+struct ContainerRequest {
+  ContainerKey key;
+  std::string pod_namespace;
+  std::string pod_name;
+  ContainerType type = ContainerType::kMain;
+  uint64_t index = 0;  ///< position among the pod's (init) containers
+  std::string pod_role;
+  std::string pod_type;
+  std::string resource;  ///< the name under which the plugin is registered
+  /// Units: CPUs for "cpu", bytes for memory and hugepages, the resource's own elsewhere. One
+  /// entry, keyed by the name the pod used.
+  std::map<std::string, double> requests;
+  StringMap labels;
+  StringMap annotations;
+  std::string native_qos_class;  ///< "Guaranteed", "Burstable" or "BestEffort"
+  std::string runtime_class;
+  /// Set in Allocate for plugins with topology alignment: the merged hint.
+  std::optional<TopologyHint> hint;
+
+  /// The requested amount: the only entry of `requests`, or 0 when there is none.
+  double quantity() const { return requests.empty() ? 0 : requests.begin()->second; }
+
+  bool operator==(const ContainerRequest&) const = default;
+};
+
+/// A host path that a container gets, as a plugin asked for it.
+struct Mount {
+  std::string container_path;
+  std::string host_path;
+  bool read_only = false;
+  bool operator==(const Mount&) const = default;
+};
+
+/// A host device node that a container gets; `permissions` are letters of "rwm".
+struct DeviceSpec {
+  std::string container_path;
+  std::string host_path;
+  std::string permissions;
+  bool operator==(const DeviceSpec&) const = default;
+};
+
+/// What a plugin gave one container for one resource. Source: resourceplugin.v1alpha1
+/// ResourceAllocationInfo.
+struct ResourceAllocation {
+  /// The knob to set, by its CRI LinuxContainerResources name ("CpusetCpus", "CpusetMems", ...);
+  /// empty for none.
+  std::string oci_property;
+  std::string value;  ///< the knob's value, such as "0-3"
+  bool is_node_resource = false;
+  bool is_scalar_resource = false;
+  double quantity = 0;  ///< meaningful for scalar resources; units as in ContainerRequest::requests
+  StringMap envs;
+  StringMap annotations;
+  /// The hints that fit `value`; absent when the plugin did not say.
+  std::optional<std::vector<TopologyHint>> hints;
+  std::map<uint64_t, uint64_t> amount_by_node;  ///< NUMA node -> amount
+  std::vector<Mount> mounts;
+  std::vector<DeviceSpec> devices;
+  /// The CPUs of `value` belong to this container alone. Our own extension: other plugins leave it
+  /// false.
+  bool exclusive = false;
+
+  bool operator==(const ResourceAllocation&) const = default;
+};
+
+/// The allocations of one container, by resource name.
+using AllocationByResource = std::map<std::string, ResourceAllocation>;
+/// The allocations of many containers, as a plugin or the checkpoint holds them.
+using AllocationByContainer = std::map<ContainerKey, AllocationByResource>;
+
+/// The knob names of CRI's LinuxContainerResources that an allocation may set.
+inline constexpr std::string_view kCpusetCpus = "CpusetCpus";
+inline constexpr std::string_view kCpusetMems = "CpusetMems";
+
+/// A resource as the node offers it: totals and the parts of each NUMA node, in the resource's
+/// units.
+struct AllocatableResource {
+  bool is_node_resource = false;
+  bool is_scalar_resource = false;
+  double allocatable = 0;
+  double capacity = 0;
+  std::map<int, double> allocatable_by_node;
+  std::map<int, double> capacity_by_node;
+
+  bool operator==(const AllocatableResource&) const = default;
+};
+
+/// What a plugin wants of the manager. Source: resourceplugin.v1alpha1 ResourcePluginOptions.
+struct PluginOptions {
+  bool pre_start_required = false;
+  bool with_topology_alignment = false;
+  bool need_reconcile = false;
+
+  bool operator==(const PluginOptions&) const = default;
+};
+
+/// OK when `name` can name a resource: a Kubernetes qualified name, up to 63 letters, digits, '-',
+/// '_', '.' that start and end with a letter or digit, after an optional DNS-subdomain prefix and
+/// '/'. Errors: kInvalidArgument with the form. Source: Kubernetes API conventions, "qualified
+/// name".
+Status CheckResourceName(std::string_view name);
+
+}  // namespace qrm

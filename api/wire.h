@@ -1,0 +1,65 @@
+// Between protobuf messages and the value types; everything that comes in is checked here.
+#pragma once
+
+#include <string>
+
+#include "api/proto/resourceplugin/v1alpha1/api.pb.h"
+#include "api/resource.h"
+#include "api/status.h"
+
+namespace qrm::wire {
+
+namespace pb = ::resourceplugin::v1alpha1;
+
+/// The plugin API version that both sides speak, and the plugin type of the watcher path.
+inline constexpr char kPluginApiVersion[] = "v1alpha1";
+inline constexpr char kResourcePluginType[] = "ResourcePlugin";
+
+/// `request` as a message. An aligned Allocate always carries a hint, with no nodes when there is
+/// no affinity: Go plugins that echo an absent hint crash.
+pb::ResourceRequest ToWire(const ContainerRequest& request);
+
+/// Errors: kInvalidArgument naming the field when the pod UID, container or resource name is empty,
+/// the container type is unknown, an amount is negative or no number, or a hint names a node beyond
+/// IdSet::kMaxIds.
+StatusOr<ContainerRequest> FromWire(const pb::ResourceRequest& message);
+
+pb::TopologyHint ToWire(const TopologyHint& hint);
+/// Errors: kInvalidArgument for a node id beyond IdSet::kMaxIds.
+StatusOr<TopologyHint> FromWire(const pb::TopologyHint& message);
+
+/// The answer to `request` with `hints` under its resource name; presence of the list as HintList
+/// means it.
+pb::ResourceHintsResponse HintsResponse(const ContainerRequest& request, const HintList& hints);
+
+/// The hints that `response` has for `resource`: no entry or no list is no preference, an empty
+/// list is impossible. Errors: kInvalidArgument when the response is for another pod, container or
+/// resource than `request`, or a node is out of range.
+StatusOr<HintList> HintsFrom(const pb::ResourceHintsResponse& response,
+                             const ContainerRequest& request);
+
+pb::ResourceAllocationInfo ToWire(const ResourceAllocation& allocation);
+/// Errors: kInvalidArgument for a hint node out of range, a quantity that is negative or no number,
+/// or a value for CpusetCpus or CpusetMems that is not in the kernel's list form.
+StatusOr<ResourceAllocation> FromWire(const pb::ResourceAllocationInfo& message);
+
+/// The answer to `request` with `allocations`; empty `allocations` leave the result absent.
+pb::ResourceAllocationResponse AllocationResponse(const ContainerRequest& request,
+                                                  const AllocationByResource& allocations);
+/// Errors: as for FromWire, and when the response is for another pod, container or resource than
+/// `request`.
+StatusOr<AllocationByResource> AllocationsFrom(const pb::ResourceAllocationResponse& response,
+                                               const ContainerRequest& request);
+
+pb::GetResourcesAllocationResponse ToWire(const AllocationByContainer& allocations);
+StatusOr<AllocationByContainer> FromWire(const pb::GetResourcesAllocationResponse& message);
+
+pb::ResourcePluginOptions ToWire(const PluginOptions& options);
+PluginOptions FromWire(const pb::ResourcePluginOptions& message);
+
+pb::AllocatableTopologyAwareResource ToWire(const AllocatableResource& resource);
+/// Quantities by node are those of level NUMA; a plugin's per-socket quantities count only in the
+/// totals.
+StatusOr<AllocatableResource> FromWire(const pb::AllocatableTopologyAwareResource& message);
+
+}  // namespace qrm::wire

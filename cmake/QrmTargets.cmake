@@ -1,0 +1,63 @@
+# How a library, a binary, a test, a benchmark and a set of protos are declared in this tree.
+
+add_library(qrm_flags INTERFACE)
+target_compile_options(qrm_flags INTERFACE
+  -Wall -Wextra -Wshadow -Wnon-virtual-dtor -Wconversion -Werror
+  -Wno-missing-field-initializers)  # fires on every designated initialiser
+# Standalone Asio's fences are not understood by the thread sanitizer, and GCC 12 refuses them under it.
+target_compile_definitions(qrm_flags INTERFACE BOOST_ASIO_NO_DEPRECATED)
+if(QRM_SANITIZE)
+  add_compile_options(-fsanitize=${QRM_SANITIZE} -fno-omit-frame-pointer -fno-sanitize-recover=all)
+  add_link_options(-fsanitize=${QRM_SANITIZE})
+  if(QRM_SANITIZE MATCHES thread)
+    add_compile_definitions(BOOST_ASIO_DISABLE_FENCED_BLOCK)
+  endif()
+endif()
+
+# qrm_library(NAME topology SRCS a.cc DEPS qrm::api): static library qrm_topology, alias qrm::topology.
+function(qrm_library)
+  cmake_parse_arguments(ARG "" "NAME" "SRCS;DEPS" ${ARGN})
+  add_library(qrm_${ARG_NAME} STATIC ${ARG_SRCS})
+  add_library(qrm::${ARG_NAME} ALIAS qrm_${ARG_NAME})
+  set_target_properties(qrm_${ARG_NAME} PROPERTIES EXPORT_NAME ${ARG_NAME})
+  target_include_directories(qrm_${ARG_NAME} PUBLIC $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}>)
+  target_link_libraries(qrm_${ARG_NAME} PUBLIC ${ARG_DEPS} PRIVATE $<BUILD_INTERFACE:qrm_flags>)
+endfunction()
+
+# qrm_binary(NAME qrmd SRCS main.cc DEPS qrm::manager): an executable in build/<preset>/bin.
+function(qrm_binary)
+  cmake_parse_arguments(ARG "" "NAME" "SRCS;DEPS" ${ARGN})
+  add_executable(${ARG_NAME} ${ARG_SRCS})
+  target_include_directories(${ARG_NAME} PRIVATE ${PROJECT_SOURCE_DIR})
+  target_link_libraries(${ARG_NAME} PRIVATE ${ARG_DEPS} qrm_flags)
+endfunction()
+
+# qrm_test(topology/merge_test.cc DEPS qrm::topology LABEL unit): test binary test_topology_merge_test. Several
+# sources of one room may share a binary: qrm_test(a_test.cc SRCS b_test.cc ...).
+function(qrm_test MAIN)
+  cmake_parse_arguments(ARG "" "LABEL;TIMEOUT" "SRCS;DEPS;ARGS" ${ARGN})
+  string(REGEX REPLACE "\\.cc$" "" name ${MAIN})
+  string(REPLACE "/" "_" name ${name})
+  add_executable(test_${name} ${MAIN} ${ARG_SRCS})
+  target_include_directories(test_${name} PRIVATE ${PROJECT_SOURCE_DIR})
+  target_link_libraries(test_${name} PRIVATE ${ARG_DEPS} GTest::gmock_main qrm_flags)
+  if(NOT ARG_TIMEOUT)
+    set(ARG_TIMEOUT 120)
+  endif()
+  add_test(NAME ${name} COMMAND test_${name} ${ARG_ARGS} WORKING_DIRECTORY ${PROJECT_SOURCE_DIR})
+  set_tests_properties(${name} PROPERTIES LABELS "${ARG_LABEL}" TIMEOUT ${ARG_TIMEOUT})
+endfunction()
+
+# qrm_bench(topology_bench.cc DEPS qrm::topology): Google Benchmark binary in build/<preset>/bench, run once by ctest.
+function(qrm_bench MAIN)
+  cmake_parse_arguments(ARG "" "" "SRCS;DEPS" ${ARGN})
+  string(REGEX REPLACE "\\.cc$" "" name ${MAIN})
+  add_executable(${name} ${MAIN} ${ARG_SRCS})
+  set_target_properties(${name} PROPERTIES RUNTIME_OUTPUT_DIRECTORY ${PROJECT_BINARY_DIR}/bench)
+  target_include_directories(${name} PRIVATE ${PROJECT_SOURCE_DIR})
+  target_link_libraries(${name} PRIVATE ${ARG_DEPS} benchmark::benchmark_main qrm_flags)
+  if(QRM_TESTS)
+    add_test(NAME bench_${name} COMMAND ${name} --benchmark_min_time=0.01)
+    set_tests_properties(bench_${name} PROPERTIES LABELS bench TIMEOUT 300)
+  endif()
+endfunction()

@@ -1,0 +1,26 @@
+#!/usr/bin/env bash
+# Installs what building, testing and running qrm needs, all of it from Debian 12's own packages.
+set -euo pipefail
+
+packages=(
+  g++ cmake ninja-build ccache pkg-config git ca-certificates
+  libgrpc++-dev protobuf-compiler protobuf-compiler-grpc libprotobuf-dev libabsl-dev
+  libboost1.81-dev libfmt-dev libspdlog-dev libhwloc-dev hwloc-nox libsqlite3-dev libyaml-cpp-dev
+  nlohmann-json3-dev libcli11-dev prometheus-cpp-dev
+  libgtest-dev libgmock-dev libbenchmark-dev librapidcheck-dev
+)
+
+missing=()
+for package in "${packages[@]}"; do
+  dpkg-query -W -f='${Status}' "$package" 2>/dev/null | grep -q 'install ok installed' || missing+=("$package")
+done
+if [ ${#missing[@]} -eq 0 ]; then
+  exit 0
+fi
+if [ "$(id -u)" -ne 0 ]; then
+  echo "cannot install ${missing[*]}: this needs root; run: sudo $0" >&2
+  exit 1
+fi
+export DEBIAN_FRONTEND=noninteractive
+apt-get update -qq
+apt-get install -y -qq --no-install-recommends "${missing[@]}"

@@ -1,0 +1,1 @@
+// The binary of the api/ unit tests; each unit has its own file.

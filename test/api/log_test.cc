@@ -1,0 +1,43 @@
+// The form of log lines.
+#include "api/log.h"
+
+#include <string>
+#include <vector>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace qrm::log {
+namespace {
+
+using ::testing::ElementsAre;
+
+TEST(LogTest, QuotesOnlyValuesThatNeedIt) {
+  std::vector<std::string> lines;
+  SetSink([&](Level, const std::string& line) { lines.push_back(line); });
+  Info("plugin registered",
+       {{"resource", "cpu"}, {"why", "a \"b\"\nc"}, {"count", 3}, {"none", ""}});
+  SetSink(nullptr);
+  EXPECT_THAT(lines,
+              ElementsAre(R"("plugin registered" resource=cpu why="a \"b\"\nc" count=3 none="")"));
+}
+
+TEST(LogTest, DropsLinesBelowTheLevel) {
+  std::vector<std::string> lines;
+  SetSink([&](Level, const std::string& line) { lines.push_back(line); });
+  SetLevel(Level::kWarning);
+  Info("dropped");
+  Warning("kept");
+  SetLevel(Level::kInfo);
+  SetSink(nullptr);
+  EXPECT_THAT(lines, ElementsAre("\"kept\""));
+}
+
+TEST(LogTest, RefusesUnknownLevelsByName) {
+  EXPECT_TRUE(ParseLevel("debug").ok());
+  EXPECT_EQ(MessageOf(ParseLevel("loud").status()),
+            "cannot read log level \"loud\"; use debug, info, warning or error");
+}
+
+}  // namespace
+}  // namespace qrm::log
