@@ -1,0 +1,118 @@
+// All that the node has promised: an immutable value, changed only by making the next one.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "api/resource.h"
+
+namespace qrm::checkpoint {
+
+/// What the runtime told about a pod.
+struct PodMeta {
+  std::string uid;
+  std::string pod_namespace;
+  std::string name;
+  std::string role;
+  std::string type;
+  std::string qos_class;
+  StringMap labels;
+  StringMap annotations;
+
+  bool operator==(const PodMeta&) const = default;
+};
+
+/// One admitted container.
+struct ContainerRecord {
+  ContainerType type = ContainerType::kMain;
+  uint64_t index = 0;
+  std::map<std::string, double> requests;  ///< resource name -> amount, as in ContainerRequest
+  std::string request_source;              ///< where `requests` came from: "pods-api", "kubelet", "estimate", ...
+  AllocationByResource allocations;
+  StringMap applied;  ///< OCI property -> value that the runtime last took from us
+
+  bool operator==(const ContainerRecord&) const = default;
+};
+
+/// One admitted pod.
+struct PodRecord {
+  PodMeta meta;
+  std::map<std::string, std::shared_ptr<const ContainerRecord>> containers;
+};
+
+/// Why a container was admitted or rejected; `json` is the document behind `qrmctl explain`.
+struct DecisionTrace {
+  ContainerKey key;
+  std::string pod_namespace;
+  std::string pod_name;
+  std::chrono::system_clock::time_point time;
+  bool admitted = false;
+  std::string json;
+};
+
+/// One transaction: everything in it becomes durable and visible at once, or nothing.
+struct Change {
+  struct PutContainer {
+    PodMeta pod;
+    std::string container;
+    ContainerRecord record;
+  };
+  std::vector<PutContainer> put_containers;
+  std::vector<std::string> remove_pods;          ///< UIDs; unknown ones are ignored
+  std::vector<ContainerKey> remove_containers;   ///< a pod without containers goes with its last one
+  /// Plugins (by resource name) that must still be told that a pod is gone, and those that now have been.
+  std::vector<std::pair<std::string, std::string>> add_pending_removals;   ///< (pod UID, resource)
+  std::vector<std::pair<std::string, std::string>> done_pending_removals;  ///< (pod UID, resource)
+  /// Admissions about to ask plugins to allocate, and those that ended: what a crash in between must undo.
+  std::vector<ContainerKey> begin_intents;
+  std::vector<ContainerKey> end_intents;
+  std::vector<DecisionTrace> traces;
+
+  bool Empty() const;
+};
+
+/// Threads: immutable, any. Cost: With() copies what `change` touches, not every record.
+class NodeState {
+ public:
+  using PodPtr = std::shared_ptr<const PodRecord>;
+
+  /// Null when unknown; valid as long as this state.
+  const PodRecord* FindPod(const std::string& uid) const;
+  const ContainerRecord* Find(const ContainerKey& key) const;
+  /// Null when unknown.
+  const PodRecord* FindPodByName(const std::string& pod_namespace, const std::string& name) const;
+
+  /// Calls `visit` for every pod, in the order of their UIDs.
+  void ForEachPod(const std::function<void(const PodRecord&)>& visit) const;
+  std::size_t pod_count() const;
+  std::size_t container_count() const;
+
+  /// Pod UID -> plugins that have not been told yet.
+  const std::map<std::string, std::set<std::string>>& pending_removals() const;
+  const std::set<ContainerKey>& intents() const;
+  /// The latest decisions, oldest first; the store bounds their number (kMaxTraces).
+  const std::vector<std::shared_ptr<const DecisionTrace>>& traces() const;
+  static constexpr std::size_t kMaxTraces = 1000;
+
+  /// The state after `change`.
+  NodeState With(const Change& change) const;
+
+  NodeState();
+  ~NodeState();
+  NodeState(const NodeState&);
+  NodeState& operator=(const NodeState&);
+  NodeState(NodeState&&) noexcept;
+  NodeState& operator=(NodeState&&) noexcept;
+
+ private:
+  struct Rep;
+  std::shared_ptr<const Rep> rep_;
+};
+
+}  // namespace qrm::checkpoint

@@ -1,0 +1,90 @@
+// The registered plugins as the rest of the manager calls them: in parallel, with deadlines, without gRPC in sight.
+#pragma once
+
+#include <chrono>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "api/clock.h"
+#include "api/resource.h"
+#include "api/status.h"
+
+namespace qrm::manager {
+
+/// How a plugin came to be known.
+enum class RegisteredBy { kBuiltIn, kRegister, kWatcher, kCheckpoint };
+
+std::string_view ToString(RegisteredBy by);  // "built-in", "register", "watcher", "checkpoint"
+
+/// One plugin as it is known now.
+struct PluginInfo {
+  std::string resource;
+  std::string endpoint;  ///< socket path, or "built-in"
+  RegisteredBy registered_by = RegisteredBy::kBuiltIn;
+  PluginOptions options;
+  bool live = false;
+  std::string problem;  ///< why it is not live, or why it is suspect: one sentence; empty when all is well
+  std::chrono::steady_clock::time_point registered_at;
+};
+
+/// A pool as a plugin reports it; `cpus` in the kernel's list form.
+struct PoolInfo {
+  std::string name;
+  std::string cpus;
+  std::vector<std::string> roles;
+  uint64_t containers = 0;
+};
+
+/// One plugin's answer to GetResourcesAllocation.
+using AllocationsByPlugin = std::map<std::string, StatusOr<AllocationByContainer>>;
+
+/// Calls to plugins. A call to a plugin that is away fails at once with kUnavailable and a sentence that names the plugin and its
+/// socket; a late answer is dropped at the deadline with kDeadlineExceeded. An answer that breaks the protocol is kInvalidArgument and
+/// marks the plugin suspect until its next good answer.
+///
+/// Threads: any; the blocking calls are for the state loop.
+class Plugins {
+ public:
+  virtual ~Plugins() = default;
+
+  virtual std::vector<PluginInfo> List() const = 0;
+  virtual std::optional<PluginInfo> Find(const std::string& resource) const = 0;
+
+  /// Each request goes to the plugin of its resource, all in parallel; the answers stand in the order of the requests.
+  virtual std::vector<StatusOr<HintList>> GetTopologyHints(
+      const std::vector<ContainerRequest>& requests, Deadline deadline) = 0;
+  virtual std::vector<StatusOr<AllocationByResource>> Allocate(
+      const std::vector<ContainerRequest>& requests, Deadline deadline) = 0;
+
+  /// Tells `resources`' plugins, in parallel, that the pod is gone.
+  virtual std::map<std::string, Status> RemovePod(const std::string& pod_uid,
+                                                  const std::vector<std::string>& resources,
+                                                  Deadline deadline) = 0;
+  /// Undoes the allocations of one container of a pod that lives on. kUnimplemented for plugins without our extension: they return
+  /// the same allocation when it is asked for again, and drop it with the pod.
+  virtual std::map<std::string, Status> ReleaseContainer(const ContainerKey& key,
+                                                         const std::vector<std::string>& resources,
+                                                         Deadline deadline) = 0;
+
+  /// Asks all live plugins with need_reconcile, in parallel; `done` runs once, on a thread of gRPC: it must only post.
+  virtual void GetResourcesAllocation(Deadline deadline,
+                                      std::function<void(AllocationsByPlugin)> done) = 0;
+
+  /// What each live plugin offers; a plugin that fails is left out and its problem recorded.
+  virtual void GetAllocatable(
+      Deadline deadline,
+      std::function<void(std::map<std::string, StatusOr<std::map<std::string, AllocatableResource>>>)>
+          done) = 0;
+
+  virtual StatusOr<std::vector<PoolInfo>> GetPools(const std::string& resource,
+                                                   Deadline deadline) = 0;
+  virtual StatusOr<std::vector<PoolInfo>> SetPools(
+      const std::string& resource, const std::map<std::string, std::string>& cpus_by_pool,
+      Deadline deadline) = 0;
+};
+
+}  // namespace qrm::manager

@@ -1,0 +1,42 @@
+// The one thread that changes NodeState: admissions, removals, registrations and reconcile's results, in order.
+#pragma once
+
+#include <functional>
+#include <memory>
+
+#include "api/status.h"
+#include "checkpoint/node_state.h"
+#include "checkpoint/store.h"
+
+namespace qrm::manager {
+
+/// A cell with the latest published state. Threads: any; neither side waits for the other's work.
+class Snapshots {
+ public:
+  virtual ~Snapshots() = default;
+  virtual std::shared_ptr<const checkpoint::NodeState> Load() const = 0;
+};
+
+/// Runs posted work in order on its own thread and owns the store and the latest state.
+/// Order of every change: commit, publish, answer.
+class StateLoop final : public Snapshots {
+ public:
+  explicit StateLoop(checkpoint::OpenedStore opened);
+  /// Runs what was posted before, then ends the thread.
+  ~StateLoop() override;
+  StateLoop(const StateLoop&) = delete;
+  StateLoop& operator=(const StateLoop&) = delete;
+
+  /// Threads: any.
+  void Post(std::function<void()> work);
+  std::shared_ptr<const checkpoint::NodeState> Load() const override;
+
+  /// Makes `change` durable, then visible. Threads: on the loop only. Errors: the store's; nothing is published then.
+  Status Commit(const checkpoint::Change& change);
+
+ private:
+  struct Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace qrm::manager

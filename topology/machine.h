@@ -1,0 +1,111 @@
+// The node's hardware as placement sees it: an immutable model, whatever it was read from.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "api/id_set.h"
+
+namespace qrm {
+
+/// A NUMA node. CPU-less nodes (memory expanders) have empty `cpus`, memory-less ones `memory_bytes` 0.
+struct NumaNode {
+  int id = 0;       ///< the kernel's number
+  int package = 0;  ///< id of the package it is nearest to
+  CpuSet cpus;      ///< online CPUs
+  uint64_t memory_bytes = 0;
+  std::map<uint64_t, uint64_t> hugepages;  ///< page size in bytes -> number of pages
+};
+
+/// A CPU's place. Ids are the smallest CPU number within the core, L3 or package, but for `package`: the kernel's number.
+struct Cpu {
+  int id = 0;
+  int core = 0;     ///< smallest CPU of the physical core
+  int l3 = 0;       ///< smallest CPU that shares the L3 cache; of the package when there is no L3
+  int node = 0;     ///< NUMA node
+  int package = 0;  ///< socket
+  /// 0 for machines with one kind of core; on hybrid machines higher kinds are more performant.
+  int core_kind = 0;
+};
+
+/// A network interface with a place on the machine.
+struct Nic {
+  std::string name;         ///< interface name, such as "eth0"
+  std::string pci_address;  ///< "0000:3b:00.0", or empty
+  std::optional<int> node;  ///< NUMA node; absent when firmware does not say
+};
+
+/// A PCI device with a place on the machine.
+struct PciDevice {
+  std::string address;  ///< "0000:3b:00.0"
+  uint32_t device_class = 0;
+  uint16_t vendor = 0;
+  uint16_t device = 0;
+  std::optional<int> node;
+};
+
+/// What discovery found; the input of Machine.
+struct MachineParts {
+  std::vector<Cpu> cpus;        ///< online CPUs only
+  std::vector<NumaNode> nodes;  ///< `NumaNode::cpus` may be left empty: Machine derives it from `cpus`
+  /// distances[i][j] from nodes[i] to nodes[j], as in the firmware's SLIT (10 is local); empty when unknown.
+  std::vector<std::vector<uint64_t>> distances;
+  CpuSet offline;     ///< present but offline
+  CpuSet disallowed;  ///< online, but outside this process's cpuset
+  std::vector<Nic> nics;
+  std::vector<PciDevice> pci_devices;
+  std::vector<std::string> warnings;  ///< what was wrong or missing and how it was worked around, one sentence each
+};
+
+/// The machine. Threads: immutable, any. Cost: look-ups are O(1) but where said.
+class Machine {
+ public:
+  /// A machine of no CPU and no node; for members that are set later.
+  Machine() = default;
+  /// `parts` in any order; they are sorted by id. Ids must be unique.
+  explicit Machine(MachineParts parts);
+
+  const std::vector<Cpu>& cpus() const { return parts_.cpus; }
+  const std::vector<NumaNode>& nodes() const { return parts_.nodes; }
+  const MachineParts& parts() const { return parts_; }
+
+  /// All online CPUs; all NUMA nodes.
+  const CpuSet& cpu_set() const { return cpu_set_; }
+  const NumaMask& node_mask() const { return node_mask_; }
+
+  /// Null when there is no such online CPU or node.
+  const Cpu* FindCpu(int id) const;
+  const NumaNode* FindNode(int id) const;
+
+  /// The CPUs of all `nodes`; the nodes of all `cpus`. Cost: O(nodes), O(cpus).
+  CpuSet CpusOf(const NumaMask& nodes) const;
+  NumaMask NodesOf(const CpuSet& cpus) const;
+  /// All threads of the cores that `cpus` touch.
+  CpuSet CoresOf(const CpuSet& cpus) const;
+
+  int package_count() const { return package_count_; }
+  int core_count() const { return core_count_; }
+  int l3_count() const { return l3_count_; }
+
+  /// Between nodes by id, SLIT units; 10 for the same node and 20 for different ones when firmware does not say.
+  uint64_t Distance(int from, int to) const;
+
+  /// A copy in which the nodes named by id have that much memory.
+  /// For machines described by a synthetic string, whose nodes are all alike.
+  Machine WithNodeMemory(const std::map<int, uint64_t>& bytes_by_node) const;
+
+ private:
+  MachineParts parts_;
+  CpuSet cpu_set_;
+  NumaMask node_mask_;
+  std::vector<int> cpu_index_;   // CPU id -> index into parts_.cpus, or -1
+  std::vector<int> node_index_;  // node id -> index into parts_.nodes, or -1
+  int package_count_ = 0;
+  int core_count_ = 0;
+  int l3_count_ = 0;
+};
+
+}  // namespace qrm
