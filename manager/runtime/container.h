@@ -1,0 +1,94 @@
+// Pods and containers as a container runtime describes them, free of its protocols.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "api/resource.h"
+
+namespace qrm::manager {
+
+/// The cgroup values of a container. What is absent or empty is not set, or not to be changed:
+/// runtimes cannot express an empty cpuset.
+/// Source: CRI LinuxContainerResources and NRI LinuxResources.
+struct LinuxResources {
+  std::optional<uint64_t> cpu_shares;
+  std::optional<int64_t> cpu_quota_us;  ///< per period; -1 lifts the limit
+  std::optional<uint64_t> cpu_period_us;
+  std::optional<int64_t> memory_limit_bytes;
+  std::string cpuset_cpus;                               ///< kernel list form
+  std::string cpuset_mems;                               ///< kernel list form
+  std::map<std::string, uint64_t> hugepage_limit_bytes;  ///< by page size, "2MB"
+  StringMap unified;                                     ///< cgroup v2 file -> value
+
+  bool operator==(const LinuxResources&) const = default;
+};
+
+/// One pod sandbox.
+struct RuntimePod {
+  std::string id;   ///< the runtime's
+  std::string uid;  ///< Kubernetes'
+  std::string pod_namespace;
+  std::string name;
+  StringMap labels;
+  StringMap annotations;
+  std::string runtime_handler;
+  std::string cgroup_parent;
+  /// The sum over the containers that kubelet gave with the sandbox.
+  LinuxResources resources;
+  uint32_t pid = 0;
+
+  bool operator==(const RuntimePod&) const = default;
+};
+
+enum class RuntimeContainerState { kUnknown, kCreated, kPaused, kRunning, kStopped };
+
+/// One container.
+struct RuntimeContainer {
+  std::string id;      ///< the runtime's
+  std::string pod_id;  ///< RuntimePod::id
+  std::string name;
+  RuntimeContainerState state = RuntimeContainerState::kUnknown;
+  StringMap labels;
+  StringMap annotations;
+  std::vector<std::string> env;  ///< "KEY=value"
+  LinuxResources resources;
+  std::optional<int64_t> oom_score_adj;
+  std::string cgroups_path;
+  uint32_t pid = 0;  ///< 0 until it has started
+
+  bool operator==(const RuntimeContainer&) const = default;
+};
+
+/// What changes in a container that is being created.
+struct ContainerAdjustment {
+  LinuxResources resources;
+  std::optional<int64_t> oom_score_adj;
+  StringMap envs;
+  StringMap annotations;
+  std::vector<Mount> mounts;
+  std::vector<DeviceSpec> devices;
+
+  bool operator==(const ContainerAdjustment&) const = default;
+};
+
+/// New values for a container that exists.
+struct ContainerUpdate {
+  std::string container_id;
+  LinuxResources resources;
+
+  bool operator==(const ContainerUpdate&) const = default;
+};
+
+/// Who the runtime says it is.
+struct RuntimeInfo {
+  std::string name;     ///< "containerd", "cri-o"
+  std::string version;  ///< "v1.7.24"
+
+  bool operator==(const RuntimeInfo&) const = default;
+};
+
+}  // namespace qrm::manager

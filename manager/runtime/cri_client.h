@@ -1,0 +1,68 @@
+// Calls to the container runtime over CRI: what runs, and new cgroup values for it.
+#pragma once
+
+#include <chrono>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include <boost/asio/io_context.hpp>
+
+#include "api/status.h"
+#include "manager/runtime/container.h"
+
+namespace qrm::manager {
+
+/// The runtime as the reconciler and the observer use it.
+///
+/// Every `done` runs once, on the I/O loop, unless the runtime object is destroyed first.
+/// Errors: kUnavailable when nobody listens, kDeadlineExceeded, kNotFound for an unknown container,
+/// else the runtime's own; each message names the call, the container and the socket.
+class ContainerRuntime {
+ public:
+  using VersionDone = std::function<void(StatusOr<RuntimeInfo>)>;
+  using PodsDone = std::function<void(StatusOr<std::vector<RuntimePod>>)>;
+  using ContainersDone = std::function<void(StatusOr<std::vector<RuntimeContainer>>)>;
+  using UpdateDone = std::function<void(Status)>;
+
+  virtual ~ContainerRuntime() = default;
+
+  virtual void GetVersion(VersionDone done) = 0;
+  /// Pods that are ready, as far as CRI shows them: without pid, cgroup parent and resources.
+  virtual void ListPods(PodsDone done) = 0;
+  /// Containers that are created or running, without env, resources and pid.
+  virtual void ListContainers(ContainersDone done) = 0;
+  /// Sets what `update.resources` has and leaves the rest. Hugepage limits are never sent, since
+  /// containerd appends them to what it has. An update that would change nothing succeeds at once.
+  virtual void UpdateResources(const ContainerUpdate& update, UpdateDone done) = 0;
+};
+
+struct CriOptions {
+  std::string socket = "/run/containerd/containerd.sock";
+  std::chrono::milliseconds timeout{2000};  ///< of each call
+};
+
+/// ContainerRuntime over gRPC on a unix socket; connects when first used and again after a restart
+/// of the runtime.
+///
+/// Threads: any.
+class CriClient final : public ContainerRuntime {
+ public:
+  /// `io` outlives the client.
+  CriClient(boost::asio::io_context& io, const CriOptions& options);
+  /// Cancels what is in flight; no `done` runs after it when it is called on the I/O loop or after
+  /// the loop's end.
+  ~CriClient() override;
+
+  void GetVersion(VersionDone done) override;
+  void ListPods(PodsDone done) override;
+  void ListContainers(ContainersDone done) override;
+  void UpdateResources(const ContainerUpdate& update, UpdateDone done) override;
+
+ private:
+  struct Impl;
+  std::shared_ptr<Impl> impl_;
+};
+
+}  // namespace qrm::manager

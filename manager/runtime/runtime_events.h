@@ -1,0 +1,60 @@
+// What a container runtime tells the daemon, and asks it, while pods come and go.
+#pragma once
+
+#include <functional>
+#include <vector>
+
+#include "api/status.h"
+#include "manager/runtime/container.h"
+
+namespace qrm::manager {
+
+/// Receives the events of one runtime, in the runtime's order.
+///
+/// A reply may be called at any time and from any thread, once; the first call counts. A reply that
+/// comes after the runtime's own deadline is dropped: a creation has then been refused with
+/// kDeadlineExceeded (the caller tries again), an update went through unchanged.
+///
+/// Threads: every function runs on the I/O loop and must only note or post.
+class RuntimeEvents {
+ public:
+  using AdjustmentReply = std::function<void(StatusOr<ContainerAdjustment>)>;
+  using UpdatesReply = std::function<void(StatusOr<std::vector<ContainerUpdate>>)>;
+
+  virtual ~RuntimeEvents() = default;
+
+  /// The runtime took us on; OnSynchronize follows.
+  virtual void OnConnected(const RuntimeInfo& runtime) = 0;
+  /// The connection is gone; containers are created without us until the next OnConnected.
+  virtual void OnDisconnected(const Status& cause) = 0;
+
+  /// Everything that exists, after every OnConnected; stale objects may be among it. Containers
+  /// created while this runs may be in neither it nor a later event: list them over CRI as well.
+  virtual void OnSynchronize(std::vector<RuntimePod> pods, std::vector<RuntimeContainer> containers,
+                             UpdatesReply reply) = 0;
+
+  /// A pod is starting; none of its containers exists yet. It cannot be refused here.
+  virtual void OnPodStarted(const RuntimePod& pod) = 0;
+  /// The pod's resources were changed in place; `pod.resources` has the new sum.
+  virtual void OnPodUpdated(const RuntimePod& pod) = 0;
+  /// All containers of the pod have ended; it may still be listed.
+  virtual void OnPodStopped(const RuntimePod& pod) = 0;
+  virtual void OnPodRemoved(const RuntimePod& pod) = 0;
+
+  /// A container is being created: the reply's adjustment is in place before its first
+  /// instruction; an error fails the creation with that message.
+  virtual void OnCreateContainer(RuntimePod pod, RuntimeContainer container,
+                                 AdjustmentReply reply) = 0;
+  /// Somebody (kubelet, or our own reconcile) updates a container with `requested`. The reply's
+  /// updates come on top; one for the container itself wins over `requested`.
+  virtual void OnUpdateContainer(RuntimePod pod, RuntimeContainer container,
+                                 LinuxResources requested, UpdatesReply reply) = 0;
+
+  /// The container's first process runs.
+  virtual void OnContainerStarted(const RuntimePod& pod, const RuntimeContainer& container) = 0;
+  /// The container has ended, or its creation was undone.
+  virtual void OnContainerStopped(const RuntimePod& pod, const RuntimeContainer& container) = 0;
+  virtual void OnContainerRemoved(const RuntimePod& pod, const RuntimeContainer& container) = 0;
+};
+
+}  // namespace qrm::manager
