@@ -33,7 +33,8 @@ struct ContainerRecord {
   ContainerType type = ContainerType::kMain;
   uint64_t index = 0;
   std::map<std::string, double> requests;  ///< resource name -> amount, as in ContainerRequest
-  std::string request_source;              ///< where `requests` came from: "pods-api", "kubelet", "estimate", ...
+  std::string
+      request_source;  ///< where `requests` came from: "pods-api", "kubelet", "estimate", ...
   AllocationByResource allocations;
   StringMap applied;  ///< OCI property -> value that the runtime last took from us
 
@@ -64,14 +65,12 @@ struct Change {
     ContainerRecord record;
   };
   std::vector<PutContainer> put_containers;
-  std::vector<std::string> remove_pods;          ///< UIDs; unknown ones are ignored
-  std::vector<ContainerKey> remove_containers;   ///< a pod without containers goes with its last one
-  /// Plugins (by resource name) that must still be told that a pod is gone, and those that now have been.
+  std::vector<std::string> remove_pods;         ///< UIDs; unknown ones are ignored
+  std::vector<ContainerKey> remove_containers;  ///< a pod without containers goes with its last one
+  /// Plugins (by resource name) that must still be told that a pod is gone, and those that now have
+  /// been.
   std::vector<std::pair<std::string, std::string>> add_pending_removals;   ///< (pod UID, resource)
   std::vector<std::pair<std::string, std::string>> done_pending_removals;  ///< (pod UID, resource)
-  /// Admissions about to ask plugins to allocate, and those that ended: what a crash in between must undo.
-  std::vector<ContainerKey> begin_intents;
-  std::vector<ContainerKey> end_intents;
   std::vector<DecisionTrace> traces;
 
   bool Empty() const;
@@ -95,7 +94,6 @@ class NodeState {
 
   /// Pod UID -> plugins that have not been told yet.
   const std::map<std::string, std::set<std::string>>& pending_removals() const;
-  const std::set<ContainerKey>& intents() const;
   /// The latest decisions, oldest first; the store bounds their number (kMaxTraces).
   const std::vector<std::shared_ptr<const DecisionTrace>>& traces() const;
   static constexpr std::size_t kMaxTraces = 1000;

@@ -19,8 +19,8 @@ class Store {
   virtual ~Store() = default;
 
   /// Makes `change` durable; once it returns OK, the change survives power loss.
-  /// Errors: kResourceExhausted for a full disk, kFailedPrecondition for a read-only one; the disk then holds the state before
-  /// `change`, and a later Commit may succeed.
+  /// Errors: kResourceExhausted for a full disk, kFailedPrecondition for a read-only one; the disk
+  /// then holds the state before `change`, and a later Commit may succeed.
   virtual Status Commit(const Change& change) = 0;
 };
 
@@ -28,14 +28,15 @@ class Store {
 struct OpenedStore {
   std::unique_ptr<Store> store;
   NodeState state;
-  /// What was damaged or foreign and where it was moved, one sentence each; the state then starts empty.
+  /// What was damaged or foreign and where it was moved, one sentence each; the state then starts
+  /// empty.
   std::vector<std::string> repairs;
 };
 
-/// Opens `<directory>/checkpoint.db`, making both when missing. A damaged, foreign or newer database is moved aside under a name with
-/// the time and a new one is begun: never a refusal to start. When the disk allows no database at all, the store works in memory,
-/// says so in `repairs`, and every Commit tries the disk again.
-/// Source: SQLite, journal_mode=WAL with synchronous=FULL.
+/// Opens `<directory>/checkpoint.db`, making both when missing. A damaged, foreign or newer
+/// database is moved aside under a name with the time and a new one is begun: never a refusal to
+/// start. When the disk allows no database at all, the store works in memory, says so in `repairs`,
+/// and every Commit tries the disk again. Source: SQLite, journal_mode=WAL with synchronous=FULL.
 OpenedStore OpenSqliteStore(const std::string& directory);
 
 }  // namespace qrm::checkpoint

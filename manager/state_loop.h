@@ -1,4 +1,5 @@
-// The one thread that changes NodeState: admissions, removals, registrations and reconcile's results, in order.
+// The one thread that changes NodeState: admissions, removals, registrations and reconcile's
+// results, in order.
 #pragma once
 
 #include <functional>
@@ -31,7 +32,8 @@ class StateLoop final : public Snapshots {
   void Post(std::function<void()> work);
   std::shared_ptr<const checkpoint::NodeState> Load() const override;
 
-  /// Makes `change` durable, then visible. Threads: on the loop only. Errors: the store's; nothing is published then.
+  /// Makes `change` durable, then visible. Threads: on the loop only. Errors: the store's; nothing
+  /// is published then.
   Status Commit(const checkpoint::Change& change);
 
  private:

@@ -8,21 +8,22 @@
 namespace qrm {
 
 struct CpuAssignmentOptions {
-  bool full_physical_cpus_only = false;    ///< hand out whole cores only
-  bool distribute_across_numa = false;     ///< even split over NUMA nodes when more than one is needed
-  bool distribute_across_cores = false;    ///< no sibling packing
-  bool prefer_align_by_l3 = false;         ///< try to stay inside one L3
-  bool align_by_socket = false;            ///< widen a NUMA hint to its sockets
+  bool full_physical_cpus_only = false;  ///< hand out whole cores only
+  bool distribute_across_numa = false;  ///< even split over NUMA nodes when more than one is needed
+  bool distribute_across_cores = false;  ///< no sibling packing
+  bool prefer_align_by_l3 = false;       ///< try to stay inside one L3
+  bool align_by_socket = false;          ///< widen a NUMA hint to its sockets
 };
 
-/// `count` CPUs of `available`, packed NUMA node or socket first, then L3, core, thread, unless `options` say otherwise.
-/// Errors: kResourceExhausted with both numbers when there are too few, kInvalidArgument when whole cores were asked for and
-/// `count` is no multiple of the threads per core.
-/// Cost: O(n log n) in CPUs for the packed orders. Source: Kubernetes 1.36 takeByTopology.
+/// `count` CPUs of `available`, packed NUMA node or socket first, then L3, core, thread, unless
+/// `options` say otherwise. Errors: kResourceExhausted with both numbers when there are too few,
+/// kInvalidArgument when whole cores were asked for and `count` is no multiple of the threads per
+/// core. Cost: O(n log n) in CPUs for the packed orders. Source: Kubernetes 1.36 takeByTopology.
 StatusOr<CpuSet> TakeCpus(const Machine& machine, const CpuSet& available, int count,
                           const CpuAssignmentOptions& options = {});
 
-/// `count` CPUs of `available`, those within `affinity` first and the rest from elsewhere. Empty `affinity`: no preference.
+/// `count` CPUs of `available`, those within `affinity` first and the rest from elsewhere. Empty
+/// `affinity`: no preference.
 StatusOr<CpuSet> TakeCpusNear(const Machine& machine, const CpuSet& available, int count,
                               const NumaMask& affinity, const CpuAssignmentOptions& options = {});
 

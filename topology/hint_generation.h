@@ -19,8 +19,9 @@ struct HintGenerationOptions {
   int max_hints = 4096;  ///< masks of a size are offered closest first up to this many in all
 };
 
-/// The masks that can serve `amount`: the narrowest first, among equals the closest; preferred are those as narrow as total amounts
-/// allow. Impossible when no mask can. Cost: O(max_hints x nodes). Source: Kubernetes 1.36 cpu and memory manager hints.
+/// The masks that can serve `amount`: the narrowest first, among equals the closest; preferred are
+/// those as narrow as total amounts allow. Impossible when no mask can. Cost: O(max_hints x nodes).
+/// Source: Kubernetes 1.36 cpu and memory manager hints.
 HintList GenerateHints(const Machine& machine, double amount, const NodeAmounts& nodes,
                        const HintGenerationOptions& options = {});
 

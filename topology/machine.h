@@ -11,7 +11,8 @@
 
 namespace qrm {
 
-/// A NUMA node. CPU-less nodes (memory expanders) have empty `cpus`, memory-less ones `memory_bytes` 0.
+/// A NUMA node. CPU-less nodes (memory expanders) have empty `cpus`, memory-less ones
+/// `memory_bytes` 0.
 struct NumaNode {
   int id = 0;       ///< the kernel's number
   int package = 0;  ///< id of the package it is nearest to
@@ -20,7 +21,8 @@ struct NumaNode {
   std::map<uint64_t, uint64_t> hugepages;  ///< page size in bytes -> number of pages
 };
 
-/// A CPU's place. Ids are the smallest CPU number within the core, L3 or package, but for `package`: the kernel's number.
+/// A CPU's place. Ids are the smallest CPU number within the core, L3 or package, but for
+/// `package`: the kernel's number.
 struct Cpu {
   int id = 0;
   int core = 0;     ///< smallest CPU of the physical core
@@ -49,15 +51,18 @@ struct PciDevice {
 
 /// What discovery found; the input of Machine.
 struct MachineParts {
-  std::vector<Cpu> cpus;        ///< online CPUs only
-  std::vector<NumaNode> nodes;  ///< `NumaNode::cpus` may be left empty: Machine derives it from `cpus`
-  /// distances[i][j] from nodes[i] to nodes[j], as in the firmware's SLIT (10 is local); empty when unknown.
+  std::vector<Cpu> cpus;  ///< online CPUs only
+  std::vector<NumaNode>
+      nodes;  ///< `NumaNode::cpus` may be left empty: Machine derives it from `cpus`
+  /// distances[i][j] from nodes[i] to nodes[j], as in the firmware's SLIT (10 is local); empty when
+  /// unknown.
   std::vector<std::vector<uint64_t>> distances;
   CpuSet offline;     ///< present but offline
   CpuSet disallowed;  ///< online, but outside this process's cpuset
   std::vector<Nic> nics;
   std::vector<PciDevice> pci_devices;
-  std::vector<std::string> warnings;  ///< what was wrong or missing and how it was worked around, one sentence each
+  std::vector<std::string>
+      warnings;  ///< what was wrong or missing and how it was worked around, one sentence each
 };
 
 /// The machine. Threads: immutable, any. Cost: look-ups are O(1) but where said.
@@ -90,7 +95,8 @@ class Machine {
   int core_count() const { return core_count_; }
   int l3_count() const { return l3_count_; }
 
-  /// Between nodes by id, SLIT units; 10 for the same node and 20 for different ones when firmware does not say.
+  /// Between nodes by id, SLIT units; 10 for the same node and 20 for different ones when firmware
+  /// does not say.
   uint64_t Distance(int from, int to) const;
 
   /// A copy in which the nodes named by id have that much memory.

@@ -23,21 +23,26 @@ struct MergeOptions {
   std::vector<std::string> align_resources = {"cpu", "memory"};
 };
 
-/// "none", "best-effort", "restricted", "single-numa-node", "numeric". Errors: kInvalidArgument naming them.
+/// "none", "best-effort", "restricted", "single-numa-node", "numeric". Errors: kInvalidArgument
+/// naming them.
 StatusOr<TopologyPolicy> ParseTopologyPolicy(std::string_view text);
 std::string_view ToString(TopologyPolicy policy);
 
 /// What the merge decided, and why.
 struct MergeResult {
   bool admit = true;
-  /// One hint per resource that was asked; all the same but for policy numeric. Empty `nodes`: no affinity.
+  /// One hint per resource that was asked; all the same but for policy numeric. Empty `nodes`: no
+  /// affinity.
   std::map<std::string, TopologyHint> hints;
-  /// Which resource's hints excluded what, one sentence each, in the order of the resources' names; never empty on a rejection.
+  /// Which resource's hints excluded what, one sentence each, in the order of the resources' names;
+  /// never empty on a rejection.
   std::vector<std::string> reasons;
 };
 
 /// Merges `hints` on `machine` by `options`.
-/// Cost: O(resources x reachable masks x hints), never their product. Source: Kubernetes 1.36 topology manager.
-MergeResult MergeHints(const Machine& machine, const HintsByResource& hints, const MergeOptions& options);
+/// Cost: O(resources x reachable masks x hints), never their product. Source: Kubernetes 1.36
+/// topology manager.
+MergeResult MergeHints(const Machine& machine, const HintsByResource& hints,
+                       const MergeOptions& options);
 
 }  // namespace qrm

@@ -1,4 +1,5 @@
-// The registered plugins as the rest of the manager calls them: in parallel, with deadlines, without gRPC in sight.
+// The registered plugins as the rest of the manager calls them: in parallel, with deadlines,
+// without gRPC in sight.
 #pragma once
 
 #include <chrono>
@@ -27,7 +28,8 @@ struct PluginInfo {
   RegisteredBy registered_by = RegisteredBy::kBuiltIn;
   PluginOptions options;
   bool live = false;
-  std::string problem;  ///< why it is not live, or why it is suspect: one sentence; empty when all is well
+  std::string
+      problem;  ///< why it is not live, or why it is suspect: one sentence; empty when all is well
   std::chrono::steady_clock::time_point registered_at;
 };
 
@@ -42,9 +44,10 @@ struct PoolInfo {
 /// One plugin's answer to GetResourcesAllocation.
 using AllocationsByPlugin = std::map<std::string, StatusOr<AllocationByContainer>>;
 
-/// Calls to plugins. A call to a plugin that is away fails at once with kUnavailable and a sentence that names the plugin and its
-/// socket; a late answer is dropped at the deadline with kDeadlineExceeded. An answer that breaks the protocol is kInvalidArgument and
-/// marks the plugin suspect until its next good answer.
+/// Calls to plugins. A call to a plugin that is away fails at once with kUnavailable and a sentence
+/// that names the plugin and its socket; a late answer is dropped at the deadline with
+/// kDeadlineExceeded. An answer that breaks the protocol is kInvalidArgument and marks the plugin
+/// suspect until its next good answer.
 ///
 /// Threads: any; the blocking calls are for the state loop.
 class Plugins {
@@ -54,7 +57,8 @@ class Plugins {
   virtual std::vector<PluginInfo> List() const = 0;
   virtual std::optional<PluginInfo> Find(const std::string& resource) const = 0;
 
-  /// Each request goes to the plugin of its resource, all in parallel; the answers stand in the order of the requests.
+  /// Each request goes to the plugin of its resource, all in parallel; the answers stand in the
+  /// order of the requests.
   virtual std::vector<StatusOr<HintList>> GetTopologyHints(
       const std::vector<ContainerRequest>& requests, Deadline deadline) = 0;
   virtual std::vector<StatusOr<AllocationByResource>> Allocate(
@@ -64,20 +68,23 @@ class Plugins {
   virtual std::map<std::string, Status> RemovePod(const std::string& pod_uid,
                                                   const std::vector<std::string>& resources,
                                                   Deadline deadline) = 0;
-  /// Undoes the allocations of one container of a pod that lives on. kUnimplemented for plugins without our extension: they return
-  /// the same allocation when it is asked for again, and drop it with the pod.
+  /// Undoes the allocations of one container of a pod that lives on. kUnimplemented for plugins
+  /// without our extension: they return the same allocation when it is asked for again, and drop it
+  /// with the pod.
   virtual std::map<std::string, Status> ReleaseContainer(const ContainerKey& key,
                                                          const std::vector<std::string>& resources,
                                                          Deadline deadline) = 0;
 
-  /// Asks all live plugins with need_reconcile, in parallel; `done` runs once, on a thread of gRPC: it must only post.
+  /// Asks all live plugins with need_reconcile, in parallel; `done` runs once, on a thread of gRPC:
+  /// it must only post.
   virtual void GetResourcesAllocation(Deadline deadline,
                                       std::function<void(AllocationsByPlugin)> done) = 0;
 
   /// What each live plugin offers; a plugin that fails is left out and its problem recorded.
   virtual void GetAllocatable(
       Deadline deadline,
-      std::function<void(std::map<std::string, StatusOr<std::map<std::string, AllocatableResource>>>)>
+      std::function<
+          void(std::map<std::string, StatusOr<std::map<std::string, AllocatableResource>>>)>
           done) = 0;
 
   virtual StatusOr<std::vector<PoolInfo>> GetPools(const std::string& resource,

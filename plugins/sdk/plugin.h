@@ -1,4 +1,5 @@
-// What a plugin author sees: subclass ResourcePlugin, then RunPlugin serves it, registers it and keeps its state.
+// What a plugin author sees: subclass ResourcePlugin, then RunPlugin serves it, registers it and
+// keeps its state.
 #pragma once
 
 #include <chrono>
@@ -32,33 +33,38 @@ struct Pool {
   uint64_t containers = 0;
 };
 
-/// A resource plugin. The SDK calls it from one thread, one call at a time; it keeps every returned allocation on disk before it
-/// answers the manager, answers a repeated Allocate from there, and drops a pod's allocations after Remove.
+/// A resource plugin. The SDK calls it from one thread, one call at a time; it keeps every returned
+/// allocation on disk before it answers the manager, answers a repeated Allocate from there, and
+/// drops a pod's allocations after Remove.
 class ResourcePlugin {
  public:
   virtual ~ResourcePlugin() = default;
 
-  /// What the plugin asks of the manager; the default aligns with topology and takes part in reconcile.
+  /// What the plugin asks of the manager; the default aligns with topology and takes part in
+  /// reconcile.
   virtual PluginOptions Options() const {
     return {.with_topology_alignment = true, .need_reconcile = true};
   }
 
-  /// Called once, before any other call, with what was allocated before a restart. An error ends the plugin.
+  /// Called once, before any other call, with what was allocated before a restart. An error ends
+  /// the plugin.
   virtual Status Restore(const Grants& grants);
 
   /// The NUMA nodes that could serve `request`; nothing is reserved. The default has no preference.
   virtual StatusOr<HintList> Hints(const ContainerRequest& request);
 
-  /// Reserves the resource for one container, within `hint` (empty nodes: anywhere). `request.hint` is the same hint, or absent for a
-  /// plugin without alignment. Errors reject the container with the message.
+  /// Reserves the resource for one container, within `hint` (empty nodes: anywhere). `request.hint`
+  /// is the same hint, or absent for a plugin without alignment. An allocation without
+  /// `oci_property` is recorded but sets no knob. Errors reject the container with the message.
   virtual StatusOr<ResourceAllocation> Allocate(const ContainerRequest& request,
                                                 const TopologyHint& hint) = 0;
 
   /// The containers in `keys` are gone: their pod was removed, or their admission failed elsewhere.
   virtual void Remove(const std::vector<ContainerKey>& keys);
 
-  /// The allocations as they should be applied now; `grants` is what was given so far. The default changes nothing. What differs is
-  /// kept on disk and reaches the containers in the next reconcile.
+  /// The allocations as they should be applied now; `grants` is what was given so far. The default
+  /// changes nothing. What differs is kept on disk and reaches the containers in the next
+  /// reconcile.
   virtual StatusOr<std::map<ContainerKey, ResourceAllocation>> Reconcile(const Grants& grants);
 
   /// What the node offers of this resource, for the pod-resources API. The default offers nothing.
@@ -66,11 +72,12 @@ class ResourcePlugin {
 
   /// The plugin's named pools; a plugin without pools returns none and refuses to set any.
   virtual std::vector<Pool> Pools() const;
-  /// Replaces pools in one step, all or none; the SDK then reconciles. Errors: kInvalidArgument, kUnimplemented without pools.
+  /// Replaces pools in one step, all or none; the SDK then reconciles. Errors: kInvalidArgument,
+  /// kUnimplemented without pools.
   virtual Status SetPools(const std::map<std::string, CpuSet>& cpus_by_pool);
 
-  /// State of the plugin's own beside its allocations (pool sizes, ...), kept on disk by the SDK whenever Allocate, Remove or SetPools
-  /// changed it, and given back before Restore.
+  /// State of the plugin's own beside its allocations (pool sizes, ...), kept on disk by the SDK
+  /// whenever Allocate, Remove or SetPools changed it, and given back before Restore.
   virtual std::string SaveState() const;
   virtual Status LoadState(const std::string& state);
 
@@ -78,25 +85,29 @@ class ResourcePlugin {
   virtual std::string ExportState(const Grants& grants) const;
 };
 
-/// How to reach the manager and where to keep state. Every field has a flag of RunPlugin's command line.
+/// How to reach the manager and where to keep state. Every field has a flag of RunPlugin's command
+/// line.
 struct PluginSettings {
-  std::string resource;         ///< --resource: the name to register
-  std::string registration_dir; ///< --registration-dir: Register on <dir>/kubelet.sock; the plugin's socket is made there too
-  std::string plugins_dir;      ///< --plugins-registry-dir: the watched directory; exactly one of the two is set
-  std::string state_dir;        ///< --state-dir: where the state database lives
-  std::string socket_name;      ///< --socket-name: default <resource>.sock with '/' as '_'
+  std::string resource;          ///< --resource: the name to register
+  std::string registration_dir;  ///< --registration-dir: Register on <dir>/kubelet.sock; the
+                                 ///< plugin's socket is made there too
+  std::string plugins_dir;  ///< --plugins-registry-dir: the watched directory; exactly one of the
+                            ///< two is set
+  std::string state_dir;    ///< --state-dir: where the state database lives
+  std::string socket_name;  ///< --socket-name: default <resource>.sock with '/' as '_'
 };
 
-/// Reads the flags above from the command line; `--help` prints them and ends the program. Other flags are refused.
-/// Defaults: the watched directory /var/lib/qrm/plugins_registry, state in /var/lib/qrm/state.
-/// Errors: kInvalidArgument with what to type.
+/// Reads the flags above from the command line; `--help` prints them and ends the program. Other
+/// flags are refused. Defaults: the watched directory /var/lib/qrm/plugins_registry, state in
+/// /var/lib/qrm/state. Errors: kInvalidArgument with what to type.
 StatusOr<PluginSettings> ParseSettings(const std::string& default_resource, int argc, char** argv);
 
-/// Serves and registers `plugin` until SIGTERM or SIGINT; registers again whenever the manager restarts.
-/// Errors: what ended it, in one sentence; OK after a signal.
+/// Serves and registers `plugin` until SIGTERM or SIGINT; registers again whenever the manager
+/// restarts. Errors: what ended it, in one sentence; OK after a signal.
 Status RunPlugin(const PluginSettings& settings, ResourcePlugin& plugin);
 
-/// An allocation that pins CPUs ("CpusetCpus"), its quantity the number of CPUs; and one for memory nodes ("CpusetMems").
+/// An allocation that pins CPUs ("CpusetCpus"), its quantity the number of CPUs; and one for memory
+/// nodes ("CpusetMems").
 ResourceAllocation PinCpus(const CpuSet& cpus);
 ResourceAllocation PinMemory(const NumaMask& nodes, uint64_t bytes);
 
