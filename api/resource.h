@@ -115,6 +115,9 @@ struct AllocatableResource {
   double capacity = 0;
   std::map<int, double> allocatable_by_node;
   std::map<int, double> capacity_by_node;
+  /// The CPUs behind `allocatable`, for a resource that is CPUs. Our own extension: other plugins
+  /// leave it empty.
+  CpuSet allocatable_cpus;
 
   bool operator==(const AllocatableResource&) const = default;
 };

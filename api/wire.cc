@@ -351,6 +351,7 @@ pb::AllocatableTopologyAwareResource ToWire(const AllocatableResource& resource)
                 *message.mutable_topology_aware_allocatable_quantity_list());
   AddQuantities(resource.capacity_by_node,
                 *message.mutable_topology_aware_capacity_quantity_list());
+  message.set_allocatable_cpus(ToString(resource.allocatable_cpus));
   return message;
 }
 
@@ -366,6 +367,7 @@ StatusOr<AllocatableResource> FromWire(const pb::AllocatableTopologyAwareResourc
                        QuantitiesFrom(message.topology_aware_allocatable_quantity_list()));
   QRM_ASSIGN_OR_RETURN(resource.capacity_by_node,
                        QuantitiesFrom(message.topology_aware_capacity_quantity_list()));
+  QRM_ASSIGN_OR_RETURN(resource.allocatable_cpus, CpuSet::Parse(message.allocatable_cpus()));
   return resource;
 }
 
