@@ -1,0 +1,82 @@
+// Every metric of qrmd. Names are qrm_<noun>_<unit>; those of the pod-resources API are kubelet's.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <string>
+
+#include <prometheus/counter.h>
+#include <prometheus/family.h>
+#include <prometheus/histogram.h>
+#include <prometheus/registry.h>
+
+namespace qrm::manager {
+
+/// What happens to containers that are being created.
+struct AdmissionMetrics {
+  explicit AdmissionMetrics(prometheus::Registry& registry);
+
+  prometheus::Histogram& duration_seconds;  ///< request to durable answer
+  prometheus::Counter& admitted_total;
+  prometheus::Counter& repeated_total;  ///< answered from the state
+  prometheus::Counter& rejected_total;  ///< no room, or a plugin said no
+  prometheus::Counter& failed_total;    ///< a plugin away or too slow, the disk, our own faults
+};
+
+/// The calls to plugins, by the resource they are registered for.
+class PluginMetrics {
+ public:
+  explicit PluginMetrics(prometheus::Registry& registry);
+
+  /// Hold the result: finding it takes a lock. `method` as in the API: "Allocate". Threads: any.
+  prometheus::Histogram& CallSeconds(const std::string& resource, const std::string& method);
+  prometheus::Counter& CallErrors(const std::string& resource, const std::string& method);
+
+ private:
+  prometheus::Family<prometheus::Histogram>& call_seconds_;
+  prometheus::Family<prometheus::Counter>& call_errors_;
+};
+
+/// The checkpoint.
+struct StoreMetrics {
+  explicit StoreMetrics(prometheus::Registry& registry);
+
+  prometheus::Histogram& commit_seconds;
+  prometheus::Counter& commit_errors_total;
+};
+
+/// One version of the pod-resources API. Source: kubelet's metrics of the same names.
+struct PodResourcesVersionMetrics {
+  PodResourcesVersionMetrics(prometheus::Registry& registry, const std::string& version);
+
+  prometheus::Counter& requests_total;
+  prometheus::Counter& requests_list;
+  prometheus::Counter& requests_get_allocatable;
+  prometheus::Counter& requests_get;
+  prometheus::Counter& errors_list;
+  prometheus::Counter& errors_get_allocatable;
+  prometheus::Counter& errors_get;
+};
+
+/// The pod-resources socket.
+struct PodResourcesMetrics {
+  explicit PodResourcesMetrics(prometheus::Registry& registry);
+
+  PodResourcesVersionMetrics v1;
+  PodResourcesVersionMetrics v1alpha1;
+  prometheus::Counter& rate_limited_total;                            ///< not among the requests
+  prometheus::Family<prometheus::Counter>& allocatable_errors_total;  ///< by resource
+};
+
+/// All of them, on one registry.
+struct Metrics {
+  Metrics();
+
+  std::shared_ptr<prometheus::Registry> registry;  ///< what /metrics shows
+  AdmissionMetrics admission;
+  PluginMetrics plugins;
+  StoreMetrics store;
+  PodResourcesMetrics pod_resources;
+};
+
+}  // namespace qrm::manager

@@ -1,0 +1,59 @@
+// The pod-resources socket: kubelet's API, answered from our snapshot.
+#pragma once
+
+#include <chrono>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+
+#include <sys/types.h>
+
+#include "api/status.h"
+#include "manager/registry/plugins.h"
+#include "manager/state_loop.h"
+#include "topology/machine.h"
+
+namespace qrm::manager {
+
+struct PodResourcesMetrics;
+
+struct PodResourcesOptions {
+  /// Off: the method answers as a kubelet in which its feature gate is off.
+  bool allocatable_enabled = true;
+  bool get_enabled = true;
+  /// Per process that calls. Source: kubelet's limit for all its clients together.
+  double qps = 100;
+  int burst = 10;
+  std::optional<gid_t> group;                      ///< who besides root may use the socket
+  std::chrono::milliseconds plugin_timeout{1000};  ///< of one round of GetAllocatable
+};
+
+/// Serves v1 and v1alpha1 PodResourcesLister. No call waits for a plugin, an admission or the disk.
+/// Threads: Start and Stop from one thread, RefreshAllocatable from any.
+class PodResourcesServer {
+ public:
+  /// The references outlive the server. `restored` tells, from any thread, whether the state is
+  /// complete; until then calls get kFailedPrecondition.
+  PodResourcesServer(const Snapshots& snapshots, Plugins& plugins, const Machine& machine,
+                     PodResourcesMetrics& metrics, std::function<bool()> restored,
+                     PodResourcesOptions options = {});
+  ~PodResourcesServer();
+  PodResourcesServer(const PodResourcesServer&) = delete;
+  PodResourcesServer& operator=(const PodResourcesServer&) = delete;
+
+  /// Errors: as UnixServer::Start.
+  Status Start(const std::string& socket_path);
+  void Stop();
+
+  /// Asks the plugins anew what the node can give out; the answer replaces the cached one when all
+  /// have answered or the timeout is over. To be called when a plugin registers, and after a
+  /// reconcile that changed something. Returns at once.
+  void RefreshAllocatable();
+
+ private:
+  struct Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace qrm::manager
