@@ -1,0 +1,81 @@
+// The table of live sandboxes and containers.
+#include "manager/live_containers.h"
+
+#include <utility>
+
+namespace qrm::manager {
+
+std::optional<LiveContainer> LiveContainers::Find(const ContainerKey& key) const {
+  const MutexLock lock(mutex_);
+  const auto found = containers_.find(key);
+  if (found == containers_.end()) {
+    return std::nullopt;
+  }
+  return found->second;
+}
+
+bool LiveContainers::HasPod(const std::string& pod_uid) const {
+  const MutexLock lock(mutex_);
+  return pods_.contains(pod_uid);
+}
+
+bool LiveContainers::synchronized() const {
+  const MutexLock lock(mutex_);
+  return synchronized_;
+}
+
+std::map<ContainerKey, LiveContainer> LiveContainers::All() const {
+  const MutexLock lock(mutex_);
+  return containers_;
+}
+
+void LiveContainers::AddPod(const std::string& pod_uid, const std::string& pod_id) {
+  const MutexLock lock(mutex_);
+  pods_[pod_uid].insert(pod_id);
+}
+
+bool LiveContainers::RemovePod(const std::string& pod_uid, const std::string& pod_id) {
+  const MutexLock lock(mutex_);
+  const auto found = pods_.find(pod_uid);
+  if (found == pods_.end()) {
+    return false;
+  }
+  found->second.erase(pod_id);
+  if (!found->second.empty()) {
+    return true;
+  }
+  pods_.erase(found);
+  return false;
+}
+
+void LiveContainers::Add(const ContainerKey& key, const LiveContainer& container) {
+  const MutexLock lock(mutex_);
+  pods_[key.pod_uid].insert(container.pod_id);
+  containers_[key] = container;
+}
+
+void LiveContainers::MarkStarted(const ContainerKey& key, const std::string& id) {
+  const MutexLock lock(mutex_);
+  const auto found = containers_.find(key);
+  if (found != containers_.end() && found->second.id == id) {
+    found->second.started = true;
+  }
+}
+
+void LiveContainers::Remove(const ContainerKey& key, const std::string& id) {
+  const MutexLock lock(mutex_);
+  const auto found = containers_.find(key);
+  if (found != containers_.end() && found->second.id == id) {
+    containers_.erase(found);
+  }
+}
+
+void LiveContainers::Reset(std::map<std::string, std::set<std::string>> pod_ids_by_uid,
+                           std::map<ContainerKey, LiveContainer> containers) {
+  const MutexLock lock(mutex_);
+  pods_ = std::move(pod_ids_by_uid);
+  containers_ = std::move(containers);
+  synchronized_ = true;
+}
+
+}  // namespace qrm::manager

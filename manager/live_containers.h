@@ -1,0 +1,56 @@
+// Which sandboxes and containers the runtime has now: the runtime's ids of what the state names by
+// pod UID and container name.
+#pragma once
+
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "api/mutex.h"
+#include "api/resource.h"
+
+namespace qrm::manager {
+
+/// One container as the runtime knows it.
+struct LiveContainer {
+  std::string id;
+  std::string pod_id;
+  /// False from its creation until its first process runs: updates have to wait until then.
+  bool started = false;
+
+  bool operator==(const LiveContainer&) const = default;
+};
+
+/// Threads: any. Cost: look-ups are O(log n).
+class LiveContainers {
+ public:
+  std::optional<LiveContainer> Find(const ContainerKey& key) const;
+  bool HasPod(const std::string& pod_uid) const;
+  /// True once the runtime has told everything that exists.
+  bool synchronized() const;
+  std::map<ContainerKey, LiveContainer> All() const;
+
+  void AddPod(const std::string& pod_uid, const std::string& pod_id);
+  /// False when the pod has no other sandbox left.
+  bool RemovePod(const std::string& pod_uid, const std::string& pod_id);
+
+  /// The container's latest id; an older one of the same name is forgotten.
+  void Add(const ContainerKey& key, const LiveContainer& container);
+  /// Does nothing for an id that is no longer the container's latest.
+  void MarkStarted(const ContainerKey& key, const std::string& id);
+  void Remove(const ContainerKey& key, const std::string& id);
+
+  /// Replaces everything with what a synchronization told.
+  void Reset(std::map<std::string, std::set<std::string>> pod_ids_by_uid,
+             std::map<ContainerKey, LiveContainer> containers);
+
+ private:
+  mutable Mutex mutex_;
+  bool synchronized_ QRM_GUARDED_BY(mutex_) = false;
+  std::map<std::string, std::set<std::string>> pods_ QRM_GUARDED_BY(mutex_);
+  std::map<ContainerKey, LiveContainer> containers_ QRM_GUARDED_BY(mutex_);
+};
+
+}  // namespace qrm::manager

@@ -1,0 +1,64 @@
+// What qrmd says about itself: small values that the daemon fills and the edges print.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "manager/runtime/container.h"
+
+namespace qrm::manager {
+
+/// How the reconcile loop fares.
+struct ReconcileStatus {
+  std::chrono::milliseconds period{0};
+  std::optional<std::chrono::steady_clock::time_point> last;  ///< end of the latest run
+  uint64_t runs = 0;
+  uint64_t updates = 0;      ///< container updates that the runtime took
+  uint64_t failures = 0;     ///< container updates and plugin answers that failed
+  std::string last_problem;  ///< one sentence; empty when the latest run had none
+};
+
+/// How the runtime is reached.
+struct RuntimeStatus {
+  RuntimeInfo runtime;
+  bool nri_connected = false;
+  uint64_t nri_connects = 0;
+  uint64_t nri_disconnects = 0;
+  std::optional<std::chrono::steady_clock::time_point> last_sync;
+  bool cri_reachable = false;
+  std::string problem;  ///< one sentence; empty when all is well
+};
+
+/// The daemon as a whole.
+struct NodeStatus {
+  std::string version;
+  std::chrono::steady_clock::time_point started;
+  std::vector<std::string> not_ready_reasons;  ///< one sentence each; empty: ready
+  RuntimeStatus runtime;
+  ReconcileStatus reconcile;
+  std::string topology_policy;
+  std::string state_path;
+  std::vector<std::string> warnings;  ///< what was repaired or worked around since start
+
+  bool ready() const { return not_ready_reasons.empty(); }
+};
+
+/// Returns the status as it is now. Threads: any; never waits.
+using NodeStatusSource = std::function<NodeStatus()>;
+
+/// One decision, for metrics and logs.
+struct AdmissionEvent {
+  enum class Result { kAdmitted, kRepeated, kSkipped, kRejected };
+  Result result = Result::kAdmitted;
+  std::string resource;  ///< whose plugin refused or failed; empty for none in particular
+  std::chrono::nanoseconds took{0};
+};
+
+/// Told of every decision, on the state loop; must not wait.
+using AdmissionListener = std::function<void(const AdmissionEvent&)>;
+
+}  // namespace qrm::manager
