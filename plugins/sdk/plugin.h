@@ -2,7 +2,7 @@
 // keeps its state.
 #pragma once
 
-#include <chrono>
+#include <cstdint>
 #include <map>
 #include <memory>
 #include <string>
@@ -33,38 +33,46 @@ struct Pool {
   uint64_t containers = 0;
 };
 
-/// A resource plugin. The SDK calls it from one thread, one call at a time; it keeps every returned
-/// allocation on disk before it answers the manager, answers a repeated Allocate from there, and
-/// drops a pod's allocations after Remove.
+/// A resource plugin: subclass it, and hand it to RunPlugin. Only Allocate has to be written.
+///
+/// The SDK keeps every allocation on disk before the manager hears of it, answers a repeated
+/// request from there, and gives everything back after a restart. An exception that leaves a
+/// function rejects that one call; the plugin lives on.
+///
+/// Threads: the SDK calls the plugin from one thread, one call at a time.
 class ResourcePlugin {
  public:
   virtual ~ResourcePlugin() = default;
 
-  /// What the plugin asks of the manager; the default aligns with topology and takes part in
-  /// reconcile.
+  /// What the plugin asks of the manager, read once; the default aligns with topology and takes
+  /// part in reconcile.
   virtual PluginOptions Options() const {
     return {.with_topology_alignment = true, .need_reconcile = true};
   }
 
-  /// Called once, before any other call, with what was allocated before a restart. An error ends
-  /// the plugin.
+  /// Called once, before any other call but LoadState, with what was allocated before a restart.
+  /// An error ends the plugin.
   virtual Status Restore(const Grants& grants);
 
   /// The NUMA nodes that could serve `request`; nothing is reserved. The default has no preference.
+  /// Not asked about a container whose grant already serves the request: the SDK answers with the
+  /// nodes of that grant.
   virtual StatusOr<HintList> Hints(const ContainerRequest& request);
 
   /// Reserves the resource for one container, within `hint` (empty nodes: anywhere). `request.hint`
   /// is the same hint, or absent for a plugin without alignment. An allocation without
-  /// `oci_property` is recorded but sets no knob. Errors reject the container with the message.
+  /// `oci_property` is recorded but sets no knob. Called again for a container only when it now
+  /// asks for more, or for other nodes: the new allocation then replaces the former.
+  /// Errors: reject the container with the message; what the container held before stays.
   virtual StatusOr<ResourceAllocation> Allocate(const ContainerRequest& request,
                                                 const TopologyHint& hint) = 0;
 
   /// The containers in `keys` are gone: their pod was removed, or their admission failed elsewhere.
   virtual void Remove(const std::vector<ContainerKey>& keys);
 
-  /// The allocations as they should be applied now; `grants` is what was given so far. The default
-  /// changes nothing. What differs is kept on disk and reaches the containers in the next
-  /// reconcile.
+  /// The allocations that should change now; `grants` is what was given so far, and a container
+  /// that is left out keeps what it has. The default changes nothing. Changes are kept on disk and
+  /// reach the containers in the same reconcile.
   virtual StatusOr<std::map<ContainerKey, ResourceAllocation>> Reconcile(const Grants& grants);
 
   /// What the node offers of this resource, for the pod-resources API. The default offers nothing.
@@ -72,13 +80,15 @@ class ResourcePlugin {
 
   /// The plugin's named pools; a plugin without pools returns none and refuses to set any.
   virtual std::vector<Pool> Pools() const;
-  /// Replaces pools in one step, all or none; the SDK then reconciles. Errors: kInvalidArgument,
-  /// kUnimplemented without pools.
+  /// Replaces pools in one step, all or none; pools that are not named keep their CPUs. The SDK
+  /// calls Reconcile next. Errors: kInvalidArgument, kUnimplemented without pools.
   virtual Status SetPools(const std::map<std::string, CpuSet>& cpus_by_pool);
 
   /// State of the plugin's own beside its allocations (pool sizes, ...), kept on disk by the SDK
-  /// whenever Allocate, Remove or SetPools changed it, and given back before Restore.
+  /// whenever Allocate, Remove, Reconcile or SetPools changed it.
   virtual std::string SaveState() const;
+  /// Gives back what SaveState returned last, before Restore; not called when there is nothing.
+  /// An error is logged and the plugin starts without.
   virtual Status LoadState(const std::string& state);
 
   /// The plugin's whole state as JSON, in the form of the QoS Resource Manager proposal.
@@ -106,9 +116,9 @@ StatusOr<PluginSettings> ParseSettings(const std::string& default_resource, int 
 /// restarts. Errors: what ended it, in one sentence; OK after a signal.
 Status RunPlugin(const PluginSettings& settings, ResourcePlugin& plugin);
 
-/// An allocation that pins CPUs ("CpusetCpus"), its quantity the number of CPUs; and one for memory
-/// nodes ("CpusetMems").
+/// An allocation that pins CPUs ("CpusetCpus"); its quantity is their number.
 ResourceAllocation PinCpus(const CpuSet& cpus);
+/// An allocation of `bytes` on the memory nodes `nodes` ("CpusetMems").
 ResourceAllocation PinMemory(const NumaMask& nodes, uint64_t bytes);
 
 }  // namespace qrm::sdk

@@ -1,0 +1,61 @@
+// What a plugin does when its author says nothing, and the two allocations most plugins give.
+#include "plugins/sdk/plugin.h"
+
+namespace qrm::sdk {
+
+Status ResourcePlugin::Restore(const Grants& /*grants*/) {
+  return OkStatus();
+}
+
+StatusOr<HintList> ResourcePlugin::Hints(const ContainerRequest& /*request*/) {
+  return HintList::NoPreference();
+}
+
+void ResourcePlugin::Remove(const std::vector<ContainerKey>& /*keys*/) {}
+
+StatusOr<std::map<ContainerKey, ResourceAllocation>> ResourcePlugin::Reconcile(
+    const Grants& /*grants*/) {
+  return std::map<ContainerKey, ResourceAllocation>{};
+}
+
+AllocatableResource ResourcePlugin::Allocatable() const {
+  return {};
+}
+
+std::vector<Pool> ResourcePlugin::Pools() const {
+  return {};
+}
+
+Status ResourcePlugin::SetPools(const std::map<std::string, CpuSet>& /*cpus_by_pool*/) {
+  return Errorf(StatusCode::kUnimplemented,
+                "cannot set pools: this plugin has none; name the resource of a plugin that does");
+}
+
+std::string ResourcePlugin::SaveState() const {
+  return {};
+}
+
+Status ResourcePlugin::LoadState(const std::string& /*state*/) {
+  return OkStatus();
+}
+
+std::string ResourcePlugin::ExportState(const Grants& /*grants*/) const {
+  return "{}";
+}
+
+ResourceAllocation PinCpus(const CpuSet& cpus) {
+  const int count = cpus.Count();
+  return {.oci_property = std::string(kCpusetCpus),
+          .value = ToString(cpus),
+          .is_scalar_resource = true,
+          .quantity = static_cast<double>(count)};
+}
+
+ResourceAllocation PinMemory(const NumaMask& nodes, uint64_t bytes) {
+  return {.oci_property = std::string(kCpusetMems),
+          .value = ToString(nodes),
+          .is_scalar_resource = true,
+          .quantity = static_cast<double>(bytes)};
+}
+
+}  // namespace qrm::sdk
