@@ -10,17 +10,25 @@
 #include <prometheus/histogram.h>
 #include <prometheus/registry.h>
 
+#include "manager/node_status.h"
+
 namespace qrm::manager {
 
 /// What happens to containers that are being created.
-struct AdmissionMetrics {
+class AdmissionMetrics {
+ public:
   explicit AdmissionMetrics(prometheus::Registry& registry);
 
-  prometheus::Histogram& duration_seconds;  ///< request to durable answer
-  prometheus::Counter& admitted_total;
-  prometheus::Counter& repeated_total;  ///< answered from the state
-  prometheus::Counter& rejected_total;  ///< no room, or a plugin said no
-  prometheus::Counter& failed_total;    ///< a plugin away or too slow, the disk, our own faults
+  /// Counts one decision; the shape of an AdmissionListener. Threads: any.
+  void Record(const AdmissionEvent& event);
+
+ private:
+  prometheus::Histogram& duration_seconds_;  // request to durable answer, but for repeated ones
+  prometheus::Counter& admitted_total_;
+  prometheus::Counter& repeated_total_;
+  prometheus::Counter& skipped_total_;
+  prometheus::Counter& rejected_total_;
+  prometheus::Family<prometheus::Counter>& rejections_by_resource_;
 };
 
 /// The calls to plugins, by the resource they are registered for.
