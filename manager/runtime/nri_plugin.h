@@ -19,8 +19,9 @@ struct NriOptions {
   std::string name = "qrm";
   /// Two digits; plugins with a lower one are asked earlier.
   std::string index = "90";
-  /// From connecting to the runtime's Configure.
-  std::chrono::milliseconds registration_timeout{5000};
+  /// From connecting to the last Synchronize. Generous: a runtime takes its plugins on one by one,
+  /// and a silent one holds up the others for 5 s.
+  std::chrono::milliseconds handshake_timeout{15000};
   /// How long a reply of RuntimeEvents may take before the runtime gets an answer without it. The
   /// runtime's own limit, minus a margin, when that is less.
   std::chrono::milliseconds reply_timeout{1800};

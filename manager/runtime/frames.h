@@ -1,0 +1,74 @@
+// The two framings of an NRI connection, as pure byte work: the mux around everything, ttrpc inside
+// each of its connections.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <string_view>
+
+#include "api/status.h"
+
+namespace qrm::manager {
+
+/// Logical connections on the mux. The plugin serves the first and calls on the second.
+inline constexpr uint32_t kPluginConnection = 1;
+inline constexpr uint32_t kRuntimeConnection = 2;
+
+/// No peer accepts a longer ttrpc message.
+inline constexpr std::size_t kMaxSendBytes = std::size_t{4} << 20;
+/// Old runtimes send longer ones all the same, for nodes with many containers.
+inline constexpr std::size_t kMaxReceiveBytes = std::size_t{64} << 20;
+
+/// Takes the mux apart: connection number and length, big-endian u32 each, then the payload.
+/// Source: NRI, package multiplex.
+class MuxDecoder {
+ public:
+  /// Receives a piece of a logical connection's byte stream; pieces end anywhere.
+  using Sink = std::function<void(uint32_t connection, std::string_view piece)>;
+
+  /// Errors: kDataLoss for an impossible length; the stream cannot be read on then.
+  Status Feed(std::string_view bytes, const Sink& sink);
+
+ private:
+  std::array<char, 8> header_{};
+  std::size_t header_size_ = 0;
+  uint32_t connection_ = 0;
+  std::size_t payload_left_ = 0;
+};
+
+enum class TtrpcType : uint8_t { kRequest = 1, kResponse = 2, kData = 3 };
+
+/// One ttrpc message. Source: containerd/ttrpc, PROTOCOL.md.
+struct TtrpcFrame {
+  uint32_t stream = 0;
+  TtrpcType type = TtrpcType::kRequest;
+  uint8_t flags = 0;
+  std::string data;
+  /// The length of a message beyond kMaxReceiveBytes, whose data was dropped; else 0.
+  uint32_t oversized = 0;
+};
+
+/// Takes one logical connection's byte stream apart into ttrpc messages; types it does not know are
+/// skipped.
+class TtrpcDecoder {
+ public:
+  using Sink = std::function<void(TtrpcFrame frame)>;
+
+  void Feed(std::string_view bytes, const Sink& sink);
+
+ private:
+  void ReadHeader();
+
+  std::array<char, 10> header_{};
+  std::size_t header_size_ = 0;
+  std::size_t data_left_ = 0;
+  TtrpcFrame frame_;
+};
+
+std::string EncodeMuxHeader(uint32_t connection, std::size_t payload_size);
+std::string EncodeTtrpcHeader(uint32_t stream, TtrpcType type, std::size_t data_size);
+
+}  // namespace qrm::manager
