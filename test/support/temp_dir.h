@@ -1,0 +1,36 @@
+// A private directory for one test, with a path short enough for sockets.
+#pragma once
+
+#include <cstdlib>
+#include <filesystem>
+#include <string>
+#include <system_error>
+
+#include "api/check.h"
+
+namespace qrm::test {
+
+/// Made empty in /tmp, removed with all its contents.
+class TempDir {
+ public:
+  TempDir() {
+    std::string pattern = "/tmp/qrm-test.XXXXXX";
+    QRM_CHECK(::mkdtemp(pattern.data()) != nullptr);
+    path_ = pattern;
+  }
+  ~TempDir() {
+    std::error_code ignored;
+    std::filesystem::remove_all(path_, ignored);
+  }
+  TempDir(const TempDir&) = delete;
+  TempDir& operator=(const TempDir&) = delete;
+
+  const std::string& path() const { return path_; }
+  /// The path of `name` in the directory.
+  std::string operator/(const std::string& name) const { return path_ + "/" + name; }
+
+ private:
+  std::string path_;
+};
+
+}  // namespace qrm::test
