@@ -1,0 +1,46 @@
+// Makes room for a new database and keeps the old one for whoever wants to look.
+#include <cerrno>
+#include <chrono>
+#include <ctime>
+
+#include <sys/stat.h>
+
+#include <fmt/chrono.h>
+
+#include "checkpoint/durable_file.h"
+#include "checkpoint/sqlite_db.h"
+
+namespace qrm::checkpoint {
+namespace {
+
+bool Exists(const std::string& path) {
+  struct stat file = {};
+  return ::lstat(path.c_str(), &file) == 0;
+}
+
+/// A name that nothing has, not even a leftover log.
+std::string FreeName(const std::string& path) {
+  const std::time_t now = std::chrono::system_clock::to_time_t(std::chrono::system_clock::now());
+  const std::string base = fmt::format("{}.aside-{:%Y%m%dT%H%M%SZ}", path, fmt::gmtime(now));
+  std::string name = base;
+  for (int i = 2; Exists(name) || Exists(name + "-wal"); ++i) {
+    name = fmt::format("{}.{}", base, i);
+  }
+  return name;
+}
+
+}  // namespace
+
+StatusOr<std::string> MoveAside(const std::string& path) {
+  const std::string aside = FreeName(path);
+  // The database goes first: a crash between the renames leaves a log without one, which Open
+  // moves aside as well.
+  for (const char* suffix : {"", "-wal", "-shm", "-journal"}) {
+    if (Exists(path + suffix)) {
+      QRM_RETURN_IF_ERROR(RenameDurably(path + suffix, aside + suffix));
+    }
+  }
+  return aside;
+}
+
+}  // namespace qrm::checkpoint

@@ -1,0 +1,332 @@
+// The wrapper proper: statements, transactions, and what Open does to a file before it trusts it.
+#include "checkpoint/sqlite_db.h"
+
+#include <cerrno>
+#include <utility>
+
+#include <sqlite3.h>
+#include <sys/stat.h>
+
+#include "checkpoint/durable_file.h"
+#include "checkpoint/sqlite_error.h"
+
+namespace qrm::checkpoint {
+namespace {
+
+/// The log is cut back to this size when a reader made it grow; normally it stays below.
+constexpr int kLogLimitBytes = 16 << 20;
+
+/// SQLite asks every so many virtual instructions whether the check may go on.
+constexpr int kInstructionsPerLook = 10000;
+
+int PastDeadline(void* deadline) {
+  return std::chrono::steady_clock::now() >=
+                 *static_cast<const std::chrono::steady_clock::time_point*>(deadline)
+             ? 1
+             : 0;
+}
+
+Status Damaged(const std::string& path, std::string_view what) {
+  return Errorf(StatusCode::kDataLoss, "cannot use {}: {}; move it aside and restart", path, what);
+}
+
+/// What a look at the directory says before SQLite is asked: true when there is a database to open.
+StatusOr<bool> LookAt(const std::string& path) {
+  struct stat file = {};
+  if (::stat(path.c_str(), &file) == 0) {
+    if (!S_ISREG(file.st_mode)) {
+      return Damaged(path, "it is not a file");
+    }
+    if (file.st_size == 0) {
+      return Damaged(path, "it is empty");
+    }
+    return true;
+  }
+  if (errno != ENOENT) {
+    return SystemError(errno, "open", path);
+  }
+  if (::stat((path + "-wal").c_str(), &file) == 0 && file.st_size > 0) {
+    return Damaged(path, "it is gone although its log is there");
+  }
+  return false;
+}
+
+bool Exists(const std::string& path) {
+  struct stat file = {};
+  return ::stat(path.c_str(), &file) == 0;
+}
+
+}  // namespace
+
+void SqliteStatement::Finalize::operator()(sqlite3_stmt* statement) const {
+  sqlite3_finalize(statement);
+}
+
+SqliteStatement::SqliteStatement(sqlite3* db, const std::string* path, sqlite3_stmt* statement)
+    : db_(db), path_(path), statement_(statement) {}
+
+Status SqliteStatement::Bind(std::initializer_list<SqliteValue> values) {
+  sqlite3_reset(statement_.get());
+  int index = 0;
+  for (const SqliteValue& value : values) {
+    ++index;
+    int code = SQLITE_OK;
+    switch (value.kind_) {
+      case SqliteValue::Kind::kNull:
+        code = sqlite3_bind_null(statement_.get(), index);
+        break;
+      case SqliteValue::Kind::kInteger:
+        code = sqlite3_bind_int64(statement_.get(), index, value.integer_);
+        break;
+      case SqliteValue::Kind::kReal:
+        code = sqlite3_bind_double(statement_.get(), index, value.real_);
+        break;
+      case SqliteValue::Kind::kText:
+        // A view of no text has no address; SQLite would read that as NULL.
+        code = sqlite3_bind_text64(statement_.get(), index,
+                                   value.text_.empty() ? "" : value.text_.data(),
+                                   value.text_.size(), SQLITE_STATIC, SQLITE_UTF8);
+        break;
+    }
+    if (code != SQLITE_OK) {
+      return SqliteError(db_, code, "bind a value for", *path_);
+    }
+  }
+  return OkStatus();
+}
+
+StatusOr<bool> SqliteStatement::Step() {
+  const int code = sqlite3_step(statement_.get());
+  if (code == SQLITE_ROW) {
+    return true;
+  }
+  if (code == SQLITE_DONE) {
+    sqlite3_reset(statement_.get());
+    return false;
+  }
+  const bool reads = sqlite3_stmt_readonly(statement_.get()) != 0;
+  const Status error = SqliteError(db_, code, reads ? "read" : "write", *path_);
+  sqlite3_reset(statement_.get());
+  return error;
+}
+
+Status SqliteStatement::Run(std::initializer_list<SqliteValue> values) {
+  QRM_RETURN_IF_ERROR(Bind(values));
+  while (true) {
+    QRM_ASSIGN_OR_RETURN(const bool more, Step());
+    if (!more) {
+      return OkStatus();
+    }
+  }
+}
+
+std::string_view SqliteStatement::Text(int column) const {
+  const auto* text = sqlite3_column_text(statement_.get(), column);
+  if (text == nullptr) {
+    return {};
+  }
+  return {reinterpret_cast<const char*>(text),
+          static_cast<std::size_t>(sqlite3_column_bytes(statement_.get(), column))};
+}
+
+int64_t SqliteStatement::Integer(int column) const {
+  return sqlite3_column_int64(statement_.get(), column);
+}
+
+double SqliteStatement::Real(int column) const {
+  return sqlite3_column_double(statement_.get(), column);
+}
+
+bool SqliteStatement::IsNull(int column) const {
+  return sqlite3_column_type(statement_.get(), column) == SQLITE_NULL;
+}
+
+void SqliteDb::Close::operator()(sqlite3* db) const {
+  sqlite3_close_v2(db);
+}
+
+SqliteDb::SqliteDb(std::unique_ptr<std::string> path, sqlite3* db)
+    : path_(std::move(path)), db_(db) {}
+
+StatusOr<SqliteDb> SqliteDb::Open(const std::string& path, const SqliteSchema& schema,
+                                  const SqliteOptions& options) {
+  QRM_ASSIGN_OR_RETURN(const bool exists, LookAt(path));
+  if (!exists) {
+    QRM_RETURN_IF_ERROR(Create(path, schema, options));
+  }
+  const bool has_log = Exists(path + "-wal");
+
+  QRM_ASSIGN_OR_RETURN(SqliteDb db, Connect(path, options));
+  QRM_RETURN_IF_ERROR(db.CheckIdentity(schema));
+  QRM_ASSIGN_OR_RETURN(const bool was_in_use, db.UsesLog());
+  if (was_in_use && !has_log) {
+    db.notes_.push_back(fmt::format(
+        "found {} without its log {}-wal: its last changes are lost unless a sqlite3 shell closed "
+        "it; what it holds is used",
+        path, path));
+  }
+  QRM_RETURN_IF_ERROR(db.CheckIntegrity(options.check_budget));
+  QRM_RETURN_IF_ERROR(db.StartLog());
+  QRM_RETURN_IF_ERROR(db.Migrate(schema));
+  return db;
+}
+
+Status SqliteDb::Create(const std::string& path, const SqliteSchema& schema,
+                        const SqliteOptions& options) {
+  QRM_RETURN_IF_ERROR(MakeDurableDirectory(DirectoryOf(path)));
+  const std::string unfinished = path + ".new";
+  for (const char* suffix : {"", "-journal", "-wal", "-shm"}) {
+    QRM_RETURN_IF_ERROR(RemoveFile(unfinished + suffix));  // of a start that did not come this far
+  }
+  QRM_RETURN_IF_ERROR(MakePrivateFile(unfinished));
+  {
+    QRM_ASSIGN_OR_RETURN(SqliteDb db, Connect(unfinished, options));
+    QRM_RETURN_IF_ERROR(db.Transaction([&]() -> Status {
+      return db.Execute(fmt::format("PRAGMA application_id={}", schema.application_id));
+    }));
+    QRM_RETURN_IF_ERROR(db.Migrate(schema));
+  }
+  return RenameDurably(unfinished, path);
+}
+
+StatusOr<SqliteDb> SqliteDb::Connect(const std::string& path, const SqliteOptions& options) {
+  sqlite3* raw = nullptr;
+  const int code = sqlite3_open_v2(
+      path.c_str(), &raw, SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_EXRESCODE,
+      options.vfs.empty() ? nullptr : options.vfs.c_str());
+  SqliteDb db(std::make_unique<std::string>(path), raw);  // closes also what failed to open
+  if (code != SQLITE_OK) {
+    return SqliteError(raw, code, "open", path);
+  }
+  if (sqlite3_db_readonly(raw, "main") != 0) {
+    return SystemError(EROFS, "write to", path);
+  }
+  sqlite3_busy_timeout(raw, static_cast<int>(options.busy_timeout.count()));
+  // A damaged or foreign file must neither run code of its own nor be trusted about cell sizes.
+  QRM_RETURN_IF_ERROR(
+      db.Execute("PRAGMA trusted_schema=OFF; PRAGMA cell_size_check=ON; PRAGMA synchronous=FULL"));
+  return db;
+}
+
+StatusOr<bool> SqliteDb::UsesLog() {
+  QRM_ASSIGN_OR_RETURN(SqliteStatement mode, Prepare("PRAGMA journal_mode"));
+  QRM_ASSIGN_OR_RETURN(const bool row, mode.Step());
+  return row && mode.Text(0) == "wal";
+}
+
+Status SqliteDb::StartLog() {
+  QRM_RETURN_IF_ERROR(Execute(
+      fmt::format("PRAGMA journal_mode=WAL; PRAGMA journal_size_limit={}", kLogLimitBytes)));
+  QRM_ASSIGN_OR_RETURN(const bool uses_log, UsesLog());
+  if (!uses_log) {
+    return Errorf(StatusCode::kFailedPrecondition,
+                  "cannot keep a write-ahead log for {}: its file system has no shared memory; "
+                  "put the state on a local disk",
+                  path());
+  }
+  // The log stays when we close, so that a missing one always means that someone took it.
+  int keep = 1;
+  sqlite3_file_control(db_.get(), "main", SQLITE_FCNTL_PERSIST_WAL, &keep);
+  return OkStatus();
+}
+
+Status SqliteDb::CheckIdentity(const SqliteSchema& schema) {
+  QRM_ASSIGN_OR_RETURN(const int64_t application_id, Pragma("application_id"));
+  if (application_id != schema.application_id) {
+    return Damaged(path(), fmt::format("it belongs to another program (application id {}, not {})",
+                                       application_id, schema.application_id));
+  }
+  QRM_ASSIGN_OR_RETURN(const int64_t version, Pragma("user_version"));
+  const auto known = static_cast<int64_t>(schema.steps.size());
+  if (version < 1 || version > known) {
+    return Damaged(path(), fmt::format("its schema is version {}, this program knows 1 to {}",
+                                       version, known));
+  }
+  return OkStatus();
+}
+
+Status SqliteDb::CheckIntegrity(std::chrono::milliseconds budget) {
+  auto deadline = std::chrono::steady_clock::now() + budget;
+  QRM_ASSIGN_OR_RETURN(SqliteStatement check, Prepare("PRAGMA quick_check(1)"));
+  sqlite3_progress_handler(db_.get(), kInstructionsPerLook, PastDeadline, &deadline);
+  const int code = sqlite3_step(check.statement_.get());
+  sqlite3_progress_handler(db_.get(), 0, nullptr, nullptr);
+  if (code == SQLITE_INTERRUPT) {
+    return OkStatus();  // no damage within the budget; reading the rows will look at the rest
+  }
+  if (code != SQLITE_ROW) {
+    return SqliteError(db_.get(), code, "check", path());
+  }
+  return check.Text(0) == "ok" ? OkStatus() : Damaged(path(), std::string(check.Text(0)));
+}
+
+Status SqliteDb::Migrate(const SqliteSchema& schema) {
+  QRM_ASSIGN_OR_RETURN(const int64_t version, Pragma("user_version"));
+  const auto wanted = static_cast<int64_t>(schema.steps.size());
+  if (version == wanted) {
+    return OkStatus();
+  }
+  return Transaction([&]() -> Status {
+    for (int64_t step = version; step < wanted; ++step) {
+      QRM_RETURN_IF_ERROR(Execute(schema.steps[static_cast<std::size_t>(step)]));
+    }
+    return Execute(fmt::format("PRAGMA user_version={}", wanted));
+  });
+}
+
+StatusOr<int64_t> SqliteDb::Pragma(const std::string& name) {
+  QRM_ASSIGN_OR_RETURN(SqliteStatement pragma, Prepare("PRAGMA " + name));
+  QRM_ASSIGN_OR_RETURN(const bool row, pragma.Step());
+  return row ? pragma.Integer(0) : 0;
+}
+
+StatusOr<SqliteStatement> SqliteDb::Prepare(std::string_view sql) {
+  sqlite3_stmt* statement = nullptr;
+  const int code = sqlite3_prepare_v3(db_.get(), sql.data(), static_cast<int>(sql.size()),
+                                      SQLITE_PREPARE_PERSISTENT, &statement, nullptr);
+  if (code != SQLITE_OK) {
+    return SqliteError(db_.get(), code, "read", path());
+  }
+  return SqliteStatement(db_.get(), path_.get(), statement);
+}
+
+Status SqliteDb::Execute(const std::string& sql) {
+  const int code = sqlite3_exec(db_.get(), sql.c_str(), nullptr, nullptr, nullptr);
+  return code == SQLITE_OK ? OkStatus() : SqliteError(db_.get(), code, "write", path());
+}
+
+Status SqliteDb::Transaction(const std::function<Status()>& body) {
+  QRM_RETURN_IF_ERROR(Execute("BEGIN IMMEDIATE"));
+  Status done = body();
+  if (done.ok()) {
+    done = Execute("COMMIT");
+  }
+  if (!done.ok() && sqlite3_get_autocommit(db_.get()) == 0) {
+    sqlite3_exec(db_.get(), "ROLLBACK", nullptr, nullptr, nullptr);  // cannot fail in WAL mode
+  }
+  return done;
+}
+
+StatusOr<SqliteDb> OpenOrBeginAnew(const std::string& path, const SqliteSchema& schema,
+                                   const SqliteOptions& options,
+                                   const std::function<Status(SqliteDb&)>& load,
+                                   std::vector<std::string>& repairs) {
+  const auto open_and_load = [&]() -> StatusOr<SqliteDb> {
+    QRM_ASSIGN_OR_RETURN(SqliteDb db, SqliteDb::Open(path, schema, options));
+    QRM_RETURN_IF_ERROR(load(db));
+    return db;
+  };
+  StatusOr<SqliteDb> opened = open_and_load();
+  if (opened.status().code() == StatusCode::kDataLoss) {
+    QRM_ASSIGN_OR_RETURN(const std::string aside, MoveAside(path));
+    repairs.push_back(
+        fmt::format("{}: moved to {}, a new one is begun", MessageOf(opened.status()), aside));
+    opened = open_and_load();
+  }
+  if (opened.ok()) {
+    repairs.insert(repairs.end(), opened->notes().begin(), opened->notes().end());
+  }
+  return opened;
+}
+
+}  // namespace qrm::checkpoint
