@@ -87,6 +87,11 @@ Status SqliteStatement::Bind(std::initializer_list<SqliteValue> values) {
                                    value.text_.empty() ? "" : value.text_.data(),
                                    value.text_.size(), SQLITE_STATIC, SQLITE_UTF8);
         break;
+      case SqliteValue::Kind::kBlob:
+        code = sqlite3_bind_blob64(statement_.get(), index,
+                                   value.text_.empty() ? "" : value.text_.data(),
+                                   value.text_.size(), SQLITE_STATIC);
+        break;
     }
     if (code != SQLITE_OK) {
       return SqliteError(db_, code, "bind a value for", *path_);
@@ -126,6 +131,15 @@ std::string_view SqliteStatement::Text(int column) const {
     return {};
   }
   return {reinterpret_cast<const char*>(text),
+          static_cast<std::size_t>(sqlite3_column_bytes(statement_.get(), column))};
+}
+
+std::string_view SqliteStatement::Blob(int column) const {
+  const void* bytes = sqlite3_column_blob(statement_.get(), column);
+  if (bytes == nullptr) {
+    return {};
+  }
+  return {static_cast<const char*>(bytes),
           static_cast<std::size_t>(sqlite3_column_bytes(statement_.get(), column))};
 }
 

@@ -18,7 +18,8 @@ struct sqlite3_stmt;
 
 namespace qrm::checkpoint {
 
-/// A value bound to a `?`. Text is only referred to: it must live until the statement has run.
+/// A value bound to a `?`. Text and bytes are only referred to: they must live until the statement
+/// has run.
 class SqliteValue {
  public:
   // Conversions from the types SQLite stores keep statement calls readable.
@@ -33,9 +34,16 @@ class SqliteValue {
   SqliteValue(double number) : kind_(Kind::kReal), real_(number) {}
   // NOLINTEND(google-explicit-constructor)
 
+  /// Bytes that are not text, such as a serialized message.
+  static SqliteValue Blob(std::string_view bytes) {
+    SqliteValue value(bytes);
+    value.kind_ = Kind::kBlob;
+    return value;
+  }
+
  private:
   friend class SqliteStatement;
-  enum class Kind { kNull, kInteger, kReal, kText };
+  enum class Kind { kNull, kInteger, kReal, kText, kBlob };
 
   Kind kind_;
   int64_t integer_ = 0;
@@ -55,8 +63,10 @@ class SqliteStatement {
   /// True with the next row, false after the last one; the statement is then ready to start anew.
   StatusOr<bool> Step();
 
-  /// Columns of the current row, from 0; text is valid until the next call on the statement.
+  /// Columns of the current row, from 0; text and bytes are valid until the next call on the
+  /// statement.
   std::string_view Text(int column) const;
+  std::string_view Blob(int column) const;
   int64_t Integer(int column) const;
   double Real(int column) const;
   bool IsNull(int column) const;
