@@ -1,0 +1,134 @@
+// Names, help texts and labels of every metric.
+#include "manager/observability/metrics.h"
+
+namespace qrm::manager {
+namespace {
+
+using prometheus::BuildCounter;
+using prometheus::BuildHistogram;
+using prometheus::Counter;
+using prometheus::Family;
+using prometheus::Histogram;
+using prometheus::Registry;
+
+const Histogram::BucketBoundaries kSeconds = {0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025,
+                                              0.05,   0.1,   0.25,   0.5,   1,    2.5};
+
+Histogram& AddHistogram(Registry& registry, const std::string& name, const std::string& help) {
+  return BuildHistogram().Name(name).Help(help).Register(registry).Add({}, kSeconds);
+}
+
+Counter& AddCounter(Registry& registry, const std::string& name, const std::string& help,
+                    const prometheus::Labels& labels = {}) {
+  return BuildCounter().Name(name).Help(help).Register(registry).Add(labels);
+}
+
+Counter& AddAdmissionResult(Registry& registry, const std::string& result) {
+  return AddCounter(registry, "qrm_admissions_total", "Containers decided, by result.",
+                    {{"result", result}});
+}
+
+Counter& AddPodResources(Registry& registry, const std::string& name, const std::string& help,
+                         const std::string& version) {
+  return AddCounter(registry, "pod_resources_endpoint_" + name, help,
+                    {{"server_api_version", version}});
+}
+
+}  // namespace
+
+AdmissionMetrics::AdmissionMetrics(Registry& registry)
+    : duration_seconds_(AddHistogram(registry, "qrm_admission_duration_seconds",
+                                     "Time from a container's request to its durable answer.")),
+      admitted_total_(AddAdmissionResult(registry, "admitted")),
+      repeated_total_(AddAdmissionResult(registry, "repeated")),
+      skipped_total_(AddAdmissionResult(registry, "skipped")),
+      rejected_total_(AddAdmissionResult(registry, "rejected")),
+      rejections_by_resource_(
+          BuildCounter()
+              .Name("qrm_admission_rejections_total")
+              .Help("Containers rejected, by the resource whose plugin refused or failed.")
+              .Register(registry)) {}
+
+void AdmissionMetrics::Record(const AdmissionEvent& event) {
+  const double seconds = std::chrono::duration<double>(event.took).count();
+  switch (event.result) {
+    case AdmissionEvent::Result::kAdmitted:
+      admitted_total_.Increment();
+      duration_seconds_.Observe(seconds);
+      break;
+    case AdmissionEvent::Result::kRepeated:
+      repeated_total_.Increment();
+      break;
+    case AdmissionEvent::Result::kSkipped:
+      skipped_total_.Increment();
+      break;
+    case AdmissionEvent::Result::kRejected:
+      rejected_total_.Increment();
+      duration_seconds_.Observe(seconds);
+      rejections_by_resource_.Add({{"resource", event.resource}}).Increment();
+      break;
+  }
+}
+
+PluginMetrics::PluginMetrics(Registry& registry)
+    : call_seconds_(BuildHistogram()
+                        .Name("qrm_plugin_call_duration_seconds")
+                        .Help("Time that a plugin took to answer, by resource and method.")
+                        .Register(registry)),
+      call_errors_(BuildCounter()
+                       .Name("qrm_plugin_call_errors_total")
+                       .Help("Calls that a plugin failed or did not answer in time.")
+                       .Register(registry)) {}
+
+Histogram& PluginMetrics::CallSeconds(const std::string& resource, const std::string& method) {
+  return call_seconds_.Add({{"resource", resource}, {"method", method}}, kSeconds);
+}
+
+Counter& PluginMetrics::CallErrors(const std::string& resource, const std::string& method) {
+  return call_errors_.Add({{"resource", resource}, {"method", method}});
+}
+
+StoreMetrics::StoreMetrics(Registry& registry)
+    : commit_seconds(AddHistogram(registry, "qrm_checkpoint_commit_duration_seconds",
+                                  "Time to make one change durable.")),
+      commit_errors_total(AddCounter(registry, "qrm_checkpoint_commit_errors_total",
+                                     "Changes that the disk did not take.")) {}
+
+PodResourcesVersionMetrics::PodResourcesVersionMetrics(Registry& registry,
+                                                       const std::string& version)
+    : requests_total(AddPodResources(registry, "requests_total",
+                                     "Requests to the pod-resources API.", version)),
+      requests_list(AddPodResources(registry, "requests_list",
+                                    "Requests to List of the pod-resources API.", version)),
+      requests_get_allocatable(AddPodResources(
+          registry, "requests_get_allocatable",
+          "Requests to GetAllocatableResources of the pod-resources API.", version)),
+      requests_get(AddPodResources(registry, "requests_get",
+                                   "Requests to Get of the pod-resources API.", version)),
+      errors_list(AddPodResources(registry, "errors_list",
+                                  "Requests to List that ended in an error.", version)),
+      errors_get_allocatable(
+          AddPodResources(registry, "errors_get_allocatable",
+                          "Requests to GetAllocatableResources that ended in an error.", version)),
+      errors_get(AddPodResources(registry, "errors_get", "Requests to Get that ended in an error.",
+                                 version)) {}
+
+PodResourcesMetrics::PodResourcesMetrics(Registry& registry)
+    : v1(registry, "v1"),
+      v1alpha1(registry, "v1alpha1"),
+      rate_limited_total(AddCounter(registry, "qrm_pod_resources_rate_limited_total",
+                                    "Requests rejected because their sender was too fast.")),
+      allocatable_errors_total(
+          BuildCounter()
+              .Name("qrm_allocatable_errors_total")
+              .Help("Plugins that did not tell what they can give out, by resource.")
+              .Register(registry)) {}
+
+Metrics::Metrics()
+    : registry(std::make_shared<Registry>()),
+      admission(*registry),
+      plugins(*registry),
+      store(*registry),
+      pod_resources(*registry) {}
+
+}  // namespace qrm::manager

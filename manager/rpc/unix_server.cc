@@ -1,0 +1,129 @@
+// One thread accepts, checks the peer and gives the connection to a gRPC server without ports.
+#include "manager/rpc/unix_server.h"
+
+#include <algorithm>
+#include <charconv>
+#include <chrono>
+#include <string_view>
+#include <thread>
+#include <utility>
+
+#include <unistd.h>
+
+#include <grpcpp/grpcpp.h>
+#include <grpcpp/server_posix.h>
+
+#include "api/log.h"
+#include "manager/rpc/peer_table.h"
+#include "manager/rpc/unix_listener.h"
+
+namespace qrm::manager {
+namespace {
+
+constexpr std::chrono::seconds kStopGrace{1};
+constexpr int kMaxStreamsPerConnection = 64;
+constexpr int kIdleConnectionMs = 10 * 60 * 1000;
+/// How gRPC names the peer of a connection that it was given as a descriptor.
+constexpr std::string_view kPeerPrefix = "fd:";
+
+std::unique_ptr<grpc::Server> BuildServer(const UnixServerOptions& options,
+                                          const std::vector<grpc::Service*>& services) {
+  grpc::ServerBuilder builder;
+  builder.SetMaxReceiveMessageSize(options.max_message_bytes);
+  builder.SetMaxSendMessageSize(options.max_message_bytes);
+  builder.AddChannelArgument(GRPC_ARG_MAX_CONCURRENT_STREAMS, kMaxStreamsPerConnection);
+  builder.AddChannelArgument(GRPC_ARG_MAX_CONNECTION_IDLE_MS, kIdleConnectionMs);
+  for (grpc::Service* service : services) {
+    builder.RegisterService(service);
+  }
+  return builder.BuildAndStart();
+}
+
+bool IsAllowed(const UnixServerOptions& options, uid_t uid) {
+  const std::vector<uid_t>& allowed = options.allowed_uids;
+  return allowed.empty() || std::find(allowed.begin(), allowed.end(), uid) != allowed.end();
+}
+
+}  // namespace
+
+struct UnixServer::Impl {
+  explicit Impl(UnixServerOptions server_options)
+      : options(std::move(server_options)),
+        peers(options.max_connections, options.max_connections_per_peer) {}
+
+  Status Admit(int connection) {
+    QRM_ASSIGN_OR_RETURN(const PeerCredentials peer, PeerOf(connection));
+    if (!IsAllowed(options, peer.uid)) {
+      return Errorf(
+          StatusCode::kPermissionDenied,
+          "cannot serve process {} of user {}: not allowed on this socket; run it as root",
+          peer.pid, peer.uid);
+    }
+    return peers.Add(connection, peer);
+  }
+
+  void AcceptUntilShutdown() {
+    for (int connection = listener->Accept(); connection >= 0; connection = listener->Accept()) {
+      if (const Status admitted = Admit(connection); !admitted.ok()) {
+        log::Debug("connection refused", {{"socket", path}, {"reason", MessageOf(admitted)}});
+        close(connection);
+        continue;
+      }
+      grpc::AddInsecureChannelFromFd(server.get(), connection);
+    }
+  }
+
+  const UnixServerOptions options;
+  std::string path;
+  PeerTable peers;
+  std::unique_ptr<UnixListener> listener;
+  std::unique_ptr<grpc::Server> server;
+  std::thread acceptor;
+};
+
+UnixServer::UnixServer(UnixServerOptions options)
+    : impl_(std::make_unique<Impl>(std::move(options))) {}
+
+UnixServer::~UnixServer() {
+  Stop();
+}
+
+Status UnixServer::Start(const std::string& socket_path,
+                         const std::vector<grpc::Service*>& services) {
+  auto listener = std::make_unique<UnixListener>();
+  QRM_RETURN_IF_ERROR(listener->Open(socket_path, impl_->options));
+  impl_->server = BuildServer(impl_->options, services);
+  if (impl_->server == nullptr) {
+    return Errorf(StatusCode::kInternal, "cannot serve {}: gRPC refused to start; see its log",
+                  socket_path);
+  }
+  impl_->path = socket_path;
+  impl_->listener = std::move(listener);
+  impl_->acceptor = std::thread([this] { impl_->AcceptUntilShutdown(); });
+  return OkStatus();
+}
+
+void UnixServer::Stop() {
+  if (impl_->server == nullptr) {
+    return;
+  }
+  impl_->listener->Shutdown();
+  impl_->acceptor.join();
+  impl_->listener.reset();
+  impl_->server->Shutdown(std::chrono::system_clock::now() + kStopGrace);
+  impl_->server->Wait();
+  impl_->server.reset();
+}
+
+std::optional<PeerCredentials> UnixServer::FindPeer(const std::string& grpc_peer) const {
+  const std::string_view peer = grpc_peer;
+  if (peer.substr(0, kPeerPrefix.size()) != kPeerPrefix) {
+    return std::nullopt;
+  }
+  int fd = -1;
+  const std::string_view digits = peer.substr(kPeerPrefix.size());
+  std::from_chars(digits.data(), digits.data() + digits.size(), fd);
+  return impl_->peers.Find(fd);
+}
+
+}  // namespace qrm::manager
