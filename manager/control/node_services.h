@@ -5,6 +5,7 @@
 #include <functional>
 #include <string>
 
+#include "api/resource.h"
 #include "manager/node_status.h"
 
 namespace qrm::manager {
@@ -16,6 +17,9 @@ class NodeServices {
 
   /// As it is now; never waits for an admission.
   virtual NodeStatus Status() const = 0;
+
+  /// The runtime's id of a container; empty when it has none now.
+  virtual std::string RuntimeIdOf(const ContainerKey& key) const = 0;
 
   /// Starts a reconcile as soon as none is running; returns at once. `resource` is the plugin that
   /// asked, or empty.
