@@ -1,0 +1,305 @@
+#!/usr/bin/env bash
+# Runs a command beside a private containerd with NRI, and leaves nothing of it behind.
+#
+#   scripts/containerd.sh fetch  [--cache DIR]                 get the packages, print where they are
+#   scripts/containerd.sh check                                 say what this machine lacks, exit 1
+#   scripts/containerd.sh run    [--cache DIR] --probe FILE -- COMMAND [ARG...]
+#
+# `run` starts containerd in its own process and mount namespaces, so that the end of the first
+# process there is the end of every shim, container and mount, whatever happened in between. The
+# command runs in the same namespaces and finds what it needs in its environment:
+#   QRM_WORK_DIR  QRM_CRI_SOCKET  QRM_NRI_SOCKET  QRM_IMAGE  QRM_CGROUP_PARENT
+#
+# containerd is Debian 13's, the first Debian one with a usable NRI; it runs on Debian 12's libc.
+# Debian 13's runc does not, so runc comes from this machine's own release. Both are downloaded
+# through this machine's package source into the cache and unpacked there; apt's own state and
+# every installed package stay as they are.
+set -euo pipefail
+
+readonly suite=trixie
+readonly image=localhost/qrm-probe:1
+root="$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)"
+readonly root
+readonly self="$root/scripts/containerd.sh"
+
+fail() {
+  echo "containerd.sh: $*" >&2
+  exit 1
+}
+
+# --- what the machine must have -----------------------------------------------------------------
+
+has_cpuset() {
+  [[ -e /sys/fs/cgroup/cpuset/cpuset.cpus ]] ||
+    grep -qsw cpuset /sys/fs/cgroup/cgroup.controllers
+}
+
+check() {
+  [[ $EUID -eq 0 ]] || fail "cannot start containers: needs root; run with sudo"
+  has_cpuset || fail "cannot pin containers: no cgroup cpuset controller under /sys/fs/cgroup;" \
+    "mount it (mount -t cgroup -o cpuset cpuset /sys/fs/cgroup/cpuset) or boot without" \
+    "cgroup_disable=cpuset"
+  [[ -w /sys/fs/cgroup && $(findmnt -no OPTIONS /sys/fs/cgroup | tr , '\n' | head -1) == rw ]] ||
+    fail "cannot create cgroups: /sys/fs/cgroup is read-only; run on the host or in a privileged" \
+      "container with the host's cgroups"
+  unshare --mount --pid --fork true 2>/dev/null ||
+    fail "cannot create namespaces: the kernel or a container engine forbids it; run on the host" \
+      "or with CAP_SYS_ADMIN"
+  [[ $(nproc) -ge 2 ]] || fail "cannot show two CPU pools: one CPU only; give the machine two"
+  command -v apt-get dpkg >/dev/null ||
+    fail "cannot get containerd: no apt-get or dpkg; use a Debian or Ubuntu machine"
+}
+
+# --- the packages -------------------------------------------------------------------------------
+
+# The URI of this machine's Debian archive: whatever mirror its administrator chose.
+archive_uri() {
+  apt-get indextargets --format '$(IDENTIFIER)|$(COMPONENT)|$(RELEASE)|$(CODENAME)|$(REPO_URI)' |
+    awk -F'|' -v own="$1" '$1 == "Packages" && $2 == "main" && ($3 == own || $4 == own) {
+      print $5; exit }'
+}
+
+# apt-get with lists, cache, status and sources of its own below `$1`.
+private_apt() {
+  local dir=$1
+  shift
+  apt-get -qq -o "Dir::Etc::sourcelist=$dir/sources.list" -o Dir::Etc::sourceparts=/dev/null \
+    -o Dir::Etc::preferences=/dev/null -o Dir::Etc::preferencesparts=/dev/null \
+    -o "Dir::State=$dir" -o "Dir::State::lists=$dir/lists" -o "Dir::State::status=$dir/status" \
+    -o "Dir::Cache=$dir/cache" -o "Dir::Log=$dir/log" -o APT::Sandbox::User=root \
+    -o Acquire::Languages=none -o Acquire::Retries=3 -o Acquire::IndexTargets::deb::DEP-11::DefaultEnabled=false \
+    "$@"
+}
+
+download() {
+  local apt=$1 own uri option=
+  own=$(. /etc/os-release && echo "${VERSION_CODENAME:-}")
+  uri=$(archive_uri "$own")
+  [[ -n $uri ]] || fail "cannot find a Debian archive: no '$own main' in this machine's apt sources;" \
+    "add one to /etc/apt/sources.list.d and run apt-get update"
+  [[ ! -e /usr/share/keyrings/debian-archive-keyring.gpg ]] ||
+    option='[signed-by=/usr/share/keyrings/debian-archive-keyring.gpg]'
+  mkdir -p "$apt/lists/partial" "$apt/cache/archives/partial" "$apt/log"
+  : >"$apt/status"
+  printf 'deb %s %s %s main\n' "$option" "$uri" "$suite" "$option" "$uri" "$own" |
+    sort -u >"$apt/sources.list"
+  private_apt "$apt" update || fail "cannot read the lists of Debian $suite from $uri: see above;" \
+    "check the network or the mirror"
+  (cd "$apt" && private_apt "$apt" download "containerd/$suite" "runc/$own") ||
+    fail "cannot download containerd and runc from $uri: see above; check the network or the mirror"
+}
+
+# Fills `$1`/containerd-$suite once; a second caller waits for the first.
+fetch() {
+  local cache=$1 dest="$1/containerd-$suite" work package
+  mkdir -p "$cache"
+  exec 9>"$cache/containerd.lock"
+  flock 9
+  if [[ ! -x $dest/usr/bin/containerd ]]; then
+    work=$(mktemp -d "$cache/containerd.XXXXXX")
+    download "$work/apt"
+    for package in "$work"/apt/*.deb; do
+      dpkg -x "$package" "$work/root"
+    done
+    "$work/root/usr/bin/containerd" --version >/dev/null && "$work/root/usr/sbin/runc" --version >/dev/null ||
+      fail "cannot run Debian $suite's containerd here: see above; use Debian 12 or newer"
+    rm -rf "$dest"
+    mv "$work/root" "$dest"
+    rm -rf "$work"
+  fi
+  exec 9>&-
+  echo "$dest"
+}
+
+# --- the image: one static binary, packed by hand into an OCI layout ------------------------------
+
+# Stores standard input as a blob of layout `$1` and prints "digest size".
+add_blob() {
+  local tmp="$1/blob" digest
+  cat >"$tmp"
+  digest=$(sha256sum "$tmp" | cut -d' ' -f1)
+  echo "$digest $(stat -c %s "$tmp")"
+  mv "$tmp" "$1/blobs/sha256/$digest"
+}
+
+descriptor() {
+  printf '{"mediaType":"application/vnd.oci.image.%s","digest":"sha256:%s","size":%s' "$1" "$2" "$3"
+}
+
+build_image() {
+  local probe=$1 tar=$2 dir=$3 layer config manifest
+  mkdir -p "$dir/layout/blobs/sha256" "$dir/rootfs/tmp"
+  install -m 0755 "$probe" "$dir/rootfs/probe"
+  layer=$(tar -C "$dir/rootfs" --owner=0 --group=0 -cf - . | add_blob "$dir/layout")
+  config=$(printf '{"architecture":"%s","os":"linux","config":{"Entrypoint":["/probe"]},"rootfs":{"type":"layers","diff_ids":["sha256:%s"]}}' \
+    "$(dpkg --print-architecture)" "${layer% *}" | add_blob "$dir/layout")
+  manifest=$(printf '{"schemaVersion":2,"mediaType":"application/vnd.oci.image.manifest.v1+json","config":%s},"layers":[%s}]}' \
+    "$(descriptor config.v1+json $config)" "$(descriptor layer.v1.tar $layer)" | add_blob "$dir/layout")
+  printf '{"schemaVersion":2,"manifests":[%s,"annotations":{"io.containerd.image.name":"%s"}}]}' \
+    "$(descriptor manifest.v1+json $manifest)" "$image" >"$dir/layout/index.json"
+  echo '{"imageLayoutVersion":"1.0.0"}' >"$dir/layout/oci-layout"
+  tar -C "$dir/layout" -cf "$tar" oci-layout index.json blobs
+}
+
+# --- containerd -----------------------------------------------------------------------------------
+
+write_config() {
+  local dir=$1 packages=$2
+  cat >"$dir/config.toml" <<TOML
+version = 2
+root = "$dir/root"
+state = "$dir/state"
+temp = "$dir/temp"
+disabled_plugins = ["io.containerd.snapshotter.v1.aufs", "io.containerd.snapshotter.v1.btrfs",
+  "io.containerd.snapshotter.v1.devmapper", "io.containerd.snapshotter.v1.zfs",
+  "io.containerd.internal.v1.tracing", "io.containerd.tracing.processor.v1.otlp"]
+[grpc]
+  address = "$dir/cri.sock"
+[plugins."io.containerd.internal.v1.opt"]
+  path = "$dir/opt"
+[plugins."io.containerd.nri.v1.nri"]
+  disable = false
+  disable_connections = false
+  socket_path = "$dir/nri.sock"
+  plugin_path = "$dir/nri-plugins"
+  plugin_config_path = "$dir/nri-conf.d"
+[plugins."io.containerd.grpc.v1.cri"]
+  sandbox_image = "$image"
+  restrict_oom_score_adj = true
+  disable_hugetlb_controller = true
+  disable_apparmor = true
+  tolerate_missing_hugetlb_controller = true
+  cdi_spec_dirs = ["$dir/cdi"]
+[plugins."io.containerd.grpc.v1.cri".cni]
+  bin_dir = "$dir/cni-bin"
+  conf_dir = "$dir/cni-conf"
+[plugins."io.containerd.grpc.v1.cri".containerd]
+  snapshotter = "native"
+  default_runtime_name = "runc"
+[plugins."io.containerd.grpc.v1.cri".containerd.runtimes.runc]
+  runtime_type = "io.containerd.runc.v2"
+[plugins."io.containerd.grpc.v1.cri".containerd.runtimes.runc.options]
+  BinaryName = "$packages/usr/sbin/runc"
+  Root = "$dir/runc"
+  SystemdCgroup = false
+TOML
+}
+
+wait_until_ready() {
+  local dir=$1 ctr=$2 deadline=$((SECONDS + 30))
+  until "$ctr" --address "$dir/cri.sock" version >/dev/null 2>&1 && [[ -S $dir/nri.sock ]]; do
+    kill -0 "$containerd_pid" 2>/dev/null && ((SECONDS < deadline)) || {
+      tail -5 "$dir/containerd.log" >&2
+      fail "cannot start containerd: see the last lines of its log above"
+    }
+    sleep 0.1
+  done
+}
+
+# The first process of the namespaces: containerd, the command, and back out again.
+inside() {
+  local dir=$1 packages=$2 status=0
+  shift 2
+  trap 'exit 130' INT TERM
+  # The runtime's shims insist on /run/containerd: give them one that nobody else sees.
+  mount -t tmpfs -o mode=0755 qrm-run /run
+  PATH="$packages/usr/bin:$packages/usr/sbin:$PATH" "$packages/usr/bin/containerd" \
+    --config "$dir/config.toml" >"$dir/containerd.log" 2>&1 &
+  containerd_pid=$!
+  wait_until_ready "$dir" "$packages/usr/bin/ctr"
+  "$packages/usr/bin/ctr" --address "$dir/cri.sock" --namespace k8s.io images import \
+    --snapshotter native "$dir/image.tar" >/dev/null ||
+    fail "cannot import the image: see above"
+  "$@" &
+  wait $! || status=$?
+  kill "$containerd_pid" 2>/dev/null || true
+  wait "$containerd_pid" 2>/dev/null || true
+  exit "$status"
+}
+
+# --- after it ---------------------------------------------------------------------------------------
+
+our_cgroups() {
+  find /sys/fs/cgroup -depth -type d -path "*/$1*" 2>/dev/null || true
+}
+
+remove_cgroups() {
+  local deadline=$((SECONDS + 10)) group
+  while [[ -n $(our_cgroups "$1") ]]; do
+    our_cgroups "$1" | while read -r group; do rmdir "$group" 2>/dev/null || true; done
+    ((SECONDS < deadline)) || break
+    sleep 0.05
+  done
+}
+
+# Kills what is left, removes cgroups and the private directory, and reports what would not go.
+# `dir`, `cgroup` and `namespace_pid` are run's.
+clean_up() {
+  local status=$? left
+  trap - EXIT
+  if [[ -n $namespace_pid ]]; then
+    kill -KILL "$namespace_pid" 2>/dev/null || true
+    wait "$namespace_pid" 2>/dev/null || true
+    namespace_pid=
+  fi
+  remove_cgroups "$cgroup"
+  rm -rf --one-file-system "$dir"
+  left="$(pgrep -af -- "$dir/" | grep -v "^$$ " || true)$(grep -F "$dir" /proc/self/mounts || true)$(our_cgroups "$cgroup")"
+  [[ -z $left ]] || fail "cannot clean up: left behind: $left; remove it by hand"
+  [[ ! -e $dir ]] || fail "cannot clean up: $dir is still there; remove it by hand"
+  echo "containerd.sh: stopped; no process, mount, cgroup or file is left"
+  exit "$status"
+}
+
+run() {
+  local cache=$1 probe=$2 packages status=0
+  shift 2
+  check
+  [[ -x $probe ]] || fail "cannot build the image: no binary at '$probe'; run scripts/build.sh"
+  packages=$(fetch "$cache")
+  dir=$(mktemp -d /tmp/qrm.XXXXXX)
+  cgroup="qrm-${dir##*.}"
+  namespace_pid=
+  trap clean_up EXIT
+  trap 'exit 130' INT
+  trap 'exit 143' TERM HUP
+  build_image "$probe" "$dir/image.tar" "$dir/image"
+  write_config "$dir" "$packages"
+  QRM_WORK_DIR=$dir QRM_CRI_SOCKET=$dir/cri.sock QRM_NRI_SOCKET=$dir/nri.sock QRM_IMAGE=$image \
+    QRM_CGROUP_PARENT=/$cgroup \
+    unshare --mount --pid --fork --kill-child --mount-proc -- \
+    "$self" inside "$dir" "$packages" "$@" &
+  namespace_pid=$!
+  wait "$namespace_pid" || status=$?
+  namespace_pid=
+  exit "$status"
+}
+
+usage() {
+  sed -n '3,6s/^# \{0,1\}//p' "$self" >&2
+  exit 2
+}
+
+main() {
+  local command=${1:-} cache="$root/build/cache" probe=
+  shift || usage
+  if [[ $command == inside ]]; then
+    inside "$@"
+  fi
+  while (($#)); do
+    case $1 in
+      --cache) cache=${2:?} && shift 2 ;;
+      --probe) probe=${2:?} && shift 2 ;;
+      --) shift && break ;;
+      *) usage ;;
+    esac
+  done
+  case $command in
+    fetch) fetch "$cache" ;;
+    check) check ;;
+    run) (($#)) || usage; run "$cache" "$probe" "$@" ;;
+    *) usage ;;
+  esac
+}
+
+main "$@"
