@@ -1,0 +1,103 @@
+// Reading cpusets back, from trees as the kernel shows them.
+#include "manager/runtime/cgroup_reader.h"
+
+#include <filesystem>
+#include <fstream>
+#include <string>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "test/support/temp_dir.h"
+
+namespace qrm::manager {
+namespace {
+
+class CgroupReaderTest : public testing::Test {
+ protected:
+  void Write(const std::string& name, const std::string& text) {
+    const std::string path = dir_ / name;
+    std::filesystem::create_directories(std::filesystem::path(path).parent_path());
+    std::ofstream(path) << text;
+  }
+  void MakeV1() { Write("cgroup/cpuset/cpuset.cpus", "0-7\n"); }
+  void MakeV2() { Write("cgroup/cgroup.controllers", "cpuset cpu memory\n"); }
+
+  test::TempDir dir_;
+  CgroupReader reader_{dir_ / "cgroup", dir_ / "proc"};
+};
+
+TEST_F(CgroupReaderTest, ReadsVersion1) {
+  MakeV1();
+  Write("cgroup/cpuset/kubepods/pod1/c1/cpuset.cpus", "2-3\n");
+  Write("cgroup/cpuset/kubepods/pod1/c1/cpuset.mems", "0\n");
+  const StatusOr<CgroupCpuset> cpuset = reader_.ReadByPath("/kubepods/pod1/c1");
+  ASSERT_TRUE(cpuset.ok()) << cpuset.status();
+  EXPECT_EQ(cpuset->cpus, (CpuSet{2, 3}));
+  EXPECT_EQ(cpuset->mems, NumaMask{0});
+}
+
+TEST_F(CgroupReaderTest, ReadsEffectiveValueWhereVersion2HasNoOwn) {
+  MakeV2();
+  Write("cgroup/pod1/c1/cpuset.cpus", "4-5\n");
+  Write("cgroup/pod1/c1/cpuset.mems", "\n");
+  Write("cgroup/pod1/c1/cpuset.mems.effective", "0-1\n");
+  const StatusOr<CgroupCpuset> cpuset = reader_.ReadByPath("/pod1/c1");
+  ASSERT_TRUE(cpuset.ok()) << cpuset.status();
+  EXPECT_EQ(cpuset->cpus, (CpuSet{4, 5}));
+  EXPECT_EQ(cpuset->mems, (NumaMask{0, 1}));
+}
+
+TEST_F(CgroupReaderTest, FindsScopeThatSystemdMade) {
+  MakeV2();
+  const std::string scope =
+      "cgroup/kubepods.slice/kubepods-burstable.slice/kubepods-burstable-pod1.slice/"
+      "cri-containerd-abc.scope/";
+  Write(scope + "cpuset.cpus", "1\n");
+  Write(scope + "cpuset.mems", "0\n");
+  const StatusOr<CgroupCpuset> cpuset =
+      reader_.ReadByPath("kubepods-burstable-pod1.slice:cri-containerd:abc");
+  ASSERT_TRUE(cpuset.ok()) << cpuset.status();
+  EXPECT_EQ(cpuset->cpus, CpuSet{1});
+}
+
+TEST_F(CgroupReaderTest, FindsCgroupOfProcessOnHybridMachine) {
+  MakeV1();
+  Write("proc/42/cgroup", "9:name=systemd:/x\n3:cpuset:/pod1/c1\n0::/elsewhere\n");
+  Write("cgroup/cpuset/pod1/c1/cpuset.cpus", "6\n");
+  Write("cgroup/cpuset/pod1/c1/cpuset.mems", "0\n");
+  const StatusOr<CgroupCpuset> cpuset = reader_.ReadByPid(42);
+  ASSERT_TRUE(cpuset.ok()) << cpuset.status();
+  EXPECT_EQ(cpuset->cpus, CpuSet{6});
+  EXPECT_EQ(cpuset->path, dir_ / "cgroup/cpuset/pod1/c1");
+}
+
+TEST_F(CgroupReaderTest, FindsCgroupOfProcessInVersion2) {
+  MakeV2();
+  Write("proc/42/cgroup", "0::/pod1/c1\n");
+  Write("cgroup/pod1/c1/cpuset.cpus", "6\n");
+  Write("cgroup/pod1/c1/cpuset.mems", "0\n");
+  EXPECT_EQ(reader_.ReadByPid(42)->cpus, CpuSet{6});
+}
+
+TEST_F(CgroupReaderTest, SaysNotFoundForContainerThatIsGone) {
+  MakeV1();
+  EXPECT_EQ(reader_.ReadByPath("/gone").status().code(), StatusCode::kNotFound);
+  EXPECT_EQ(reader_.ReadByPid(42).status().code(), StatusCode::kNotFound);
+}
+
+TEST_F(CgroupReaderTest, SaysWhatTheMachineLacks) {
+  const Status status = reader_.ReadByPath("/pod1").status();
+  EXPECT_EQ(status.code(), StatusCode::kFailedPrecondition);
+  EXPECT_THAT(MessageOf(status), testing::HasSubstr("no cgroup cpuset controller"));
+}
+
+TEST_F(CgroupReaderTest, RefusesFileThatIsNoList) {
+  MakeV1();
+  Write("cgroup/cpuset/c1/cpuset.cpus", "all of them\n");
+  Write("cgroup/cpuset/c1/cpuset.mems", "0\n");
+  EXPECT_EQ(reader_.ReadByPath("/c1").status().code(), StatusCode::kInvalidArgument);
+}
+
+}  // namespace
+}  // namespace qrm::manager

@@ -1,0 +1,44 @@
+// A CRI runtime service on a real socket, as a script plays it.
+#pragma once
+
+#include <chrono>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "api/proto/runtime/v1/api.pb.h"
+#include "api/status.h"
+
+namespace qrm::test {
+
+/// Answers Version, the lists and UpdateContainerResources, and notes the updates. It has no
+/// containers of its own: what it lists is what it was told.
+///
+/// Threads: any.
+class ScriptedCri {
+ public:
+  using Update = ::runtime::v1::UpdateContainerResourcesRequest;
+
+  explicit ScriptedCri(const std::string& socket);
+  ~ScriptedCri();
+  ScriptedCri(const ScriptedCri&) = delete;
+  ScriptedCri& operator=(const ScriptedCri&) = delete;
+
+  void AddPod(const ::runtime::v1::PodSandbox& pod);
+  /// Replaces the one with the same id.
+  void PutContainer(const ::runtime::v1::Container& container);
+  void RemoveContainer(const std::string& id);
+
+  /// Every update so far, in the order they came.
+  std::vector<Update> updates() const;
+  /// The next updates fail with this; an OK status ends that.
+  void FailUpdates(const Status& status);
+  /// Calls are answered late from now on.
+  void SetDelay(std::chrono::milliseconds delay);
+
+ private:
+  struct Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace qrm::test

@@ -1,0 +1,115 @@
+// The container runtime's end of an NRI connection, as a script plays it: a peer written apart from
+// the code it tests.
+#pragma once
+
+#include <atomic>
+#include <chrono>
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <thread>
+#include <vector>
+
+#include "api/mutex.h"
+#include "api/proto/nri/v1alpha1/nri.pb.h"
+#include "api/proto/ttrpc/ttrpc.pb.h"
+#include "api/status.h"
+
+namespace qrm::test {
+
+namespace nri = ::nri::pkg::api::v1alpha1;
+
+struct ScriptedRuntimeOptions {
+  std::string name = "containerd";
+  std::string version = "v1.7.24";
+  std::string nri_version;
+  int64_t request_timeout_ms = 0;  ///< as Configure tells it; 0 as before NRI 0.8
+  int32_t known_events = 0x7ff;    ///< a plugin that asks for others is refused
+  std::vector<nri::PodSandbox> pods;
+  std::vector<nri::Container> containers;
+  int synchronize_chunks = 1;
+  /// How messages are cut: as Go does, or into mux frames and socket writes of a few bytes.
+  enum class Framing { kAsGo, kFragments } framing = Framing::kAsGo;
+};
+
+/// Listens, and treats every plugin that connects as containerd does: takes its registration,
+/// configures and synchronizes it, and cuts it off when it is late or breaks the protocol. Its
+/// reader asks for bytes in the sizes that Go's does, and counts a frame that does not fit as a
+/// violation.
+///
+/// Threads: any; calls block.
+class ScriptedRuntime {
+ public:
+  explicit ScriptedRuntime(std::string socket, ScriptedRuntimeOptions options = {});
+  ~ScriptedRuntime();
+  ScriptedRuntime(const ScriptedRuntime&) = delete;
+  ScriptedRuntime& operator=(const ScriptedRuntime&) = delete;
+
+  /// True once `count` synchronizations have succeeded.
+  bool WaitForSynchronizations(int count);
+  /// How many plugins have connected.
+  int connections() const { return connections_; }
+  nri::RegisterPluginRequest registration() const;
+  int32_t subscribed_events() const;
+  std::vector<nri::SynchronizeResponse> synchronize_responses() const;
+  /// What Go's reader would have choked on; empty when nothing.
+  std::string violation() const;
+
+  /// Calls the plugin. Errors: the plugin's own; kDeadlineExceeded after `timeout`, and the plugin
+  /// is cut off; kUnavailable without a plugin.
+  StatusOr<std::string> Call(const std::string& method, const std::string& request,
+                             std::chrono::milliseconds timeout = std::chrono::seconds(2));
+  StatusOr<nri::CreateContainerResponse> CreateContainer(
+      const nri::PodSandbox& pod, const nri::Container& container,
+      std::chrono::milliseconds timeout = std::chrono::seconds(2));
+  /// Sends an event as runtimes before NRI 0.12 do.
+  Status StateChange(nri::Event event, const nri::PodSandbox& pod,
+                     const nri::Container& container = {});
+  /// Sends bytes as they are.
+  void SendRaw(std::string_view bytes);
+  /// Cuts the plugin off.
+  void Disconnect();
+
+ private:
+  /// Go's buffered reader over one logical connection.
+  struct GoReader {
+    std::string buffered;
+    std::size_t LargestFrameTaken() const;
+    std::optional<std::string> TakeMessage(uint32_t& stream, uint8_t& type);
+  };
+
+  void AcceptLoop();
+  void Serve();
+  void Greet();
+  bool ReadFrame(std::map<uint32_t, GoReader>& readers);
+  void OnMessage(uint32_t connection, uint32_t stream, uint8_t type, const std::string& data);
+  void Send(uint32_t connection, uint32_t stream, uint8_t type, const std::string& data);
+  void SendFrame(uint32_t connection, std::string_view payload);
+  void SendPieces(std::string_view bytes, std::size_t piece);
+  bool Synchronize();
+
+  const std::string socket_;
+  const ScriptedRuntimeOptions options_;
+  int listener_ = -1;
+  std::atomic<int> connections_ = 0;
+
+  mutable Mutex mutex_;
+  mutable CondVar changed_;
+  int peer_ QRM_GUARDED_BY(mutex_) = -1;
+  bool stopping_ QRM_GUARDED_BY(mutex_) = false;
+  uint32_t next_stream_ QRM_GUARDED_BY(mutex_) = 1;
+  std::map<uint32_t, ttrpc::Response> responses_ QRM_GUARDED_BY(mutex_);
+  nri::RegisterPluginRequest registration_ QRM_GUARDED_BY(mutex_);
+  int32_t subscribed_ QRM_GUARDED_BY(mutex_) = 0;
+  int synchronizations_ QRM_GUARDED_BY(mutex_) = 0;
+  std::vector<nri::SynchronizeResponse> synchronize_responses_ QRM_GUARDED_BY(mutex_);
+  std::string violation_ QRM_GUARDED_BY(mutex_);
+
+  Mutex write_mutex_;  // whole messages only
+  std::thread greeter_;
+  std::thread acceptor_;
+};
+
+}  // namespace qrm::test
