@@ -3,9 +3,17 @@
 
 #include "api/id_set.h"
 #include "api/status.h"
+#include "topology/cpu_layout.h"
 #include "topology/machine.h"
 
 namespace qrm {
+
+/// Which cores of a hybrid machine may be used; all cores of other machines are of both kinds.
+enum class CoreKindFilter {
+  kAny,
+  kPerformance,  ///< of the highest Cpu::core_kind
+  kEfficiency,   ///< of lower kinds
+};
 
 struct CpuAssignmentOptions {
   bool full_physical_cpus_only = false;  ///< hand out whole cores only
@@ -13,18 +21,34 @@ struct CpuAssignmentOptions {
   bool distribute_across_cores = false;  ///< no sibling packing
   bool prefer_align_by_l3 = false;       ///< try to stay inside one L3
   bool align_by_socket = false;          ///< widen a NUMA hint to its sockets
+  CoreKindFilter core_kind = CoreKindFilter::kAny;
 };
+
+/// OK when `options` go together. Errors: kInvalidArgument naming the two that do not.
+/// Cost: O(1). Source: Kubernetes 1.36, static policy options.
+Status ValidateCpuAssignmentOptions(const CpuAssignmentOptions& options);
+
+/// The CPUs of `machine` that `filter` admits. Cost: O(CPUs). Source: Cpu::core_kind.
+CpuSet CpusOfKind(const Machine& machine, CoreKindFilter filter);
 
 /// `count` CPUs of `available`, packed NUMA node or socket first, then L3, core, thread, unless
 /// `options` say otherwise. Errors: kResourceExhausted with both numbers when there are too few,
 /// kInvalidArgument when whole cores were asked for and `count` is no multiple of the threads per
-/// core. Cost: O(n log n) in CPUs for the packed orders. Source: Kubernetes 1.36 takeByTopology.
+/// core. Cost: O(n log n) in CPUs for the packed orders; TakeDistributed's when distributed.
+/// Source: Kubernetes 1.36 takeByTopology.
 StatusOr<CpuSet> TakeCpus(const Machine& machine, const CpuSet& available, int count,
                           const CpuAssignmentOptions& options = {});
 
 /// `count` CPUs of `available`, those within `affinity` first and the rest from elsewhere. Empty
-/// `affinity`: no preference.
+/// `affinity`: no preference. Errors, cost: as TakeCpus.
+/// Source: Kubernetes 1.36, static policy, allocateCPUs.
 StatusOr<CpuSet> TakeCpusNear(const Machine& machine, const CpuSet& available, int count,
                               const NumaMask& affinity, const CpuAssignmentOptions& options = {});
+
+/// The same for a `layout` of `machine` that the caller keeps: one that serves many requests saves
+/// building it each time.
+StatusOr<CpuSet> TakeCpusNear(const Machine& machine, const CpuLayout& layout,
+                              const CpuSet& available, int count, const NumaMask& affinity,
+                              const CpuAssignmentOptions& options);
 
 }  // namespace qrm

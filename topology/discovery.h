@@ -13,17 +13,38 @@ namespace qrm {
 /// Where the machine is described.
 struct MachineSource {
   enum class Kind { kLive, kFsRoot, kXml, kSynthetic };
+  /// What becomes of CPUs and NUMA nodes outside the cpuset of this process (or of the process
+  /// that wrote the description).
+  enum class OutsideCpuset {
+    kHide,  ///< left out, as lstopo does: the machine is what this process may use
+    kKeep,  ///< part of the machine: for a daemon that places others' processes and whose own
+            ///< cpuset may be a pool that it manages itself
+  };
+
   Kind kind = Kind::kLive;
   std::string argument;  ///< directory, file or description; empty for kLive
+  OutsideCpuset outside_cpuset = OutsideCpuset::kHide;
 
-  /// Reads `live`, `fsroot:DIR`, `xml:FILE` or `synthetic:DESCRIPTION`. Errors: kInvalidArgument
-  /// naming the forms.
+  /// Reads `live`, `fsroot:DIR`, `xml:FILE` or `synthetic:DESCRIPTION`. Cost: O(length).
+  /// Errors: kInvalidArgument naming the forms. Source: ours; DESCRIPTION as in hwloc(7),
+  /// "Synthetic topologies".
   static StatusOr<MachineSource> Parse(std::string_view text);
 };
 
 /// The machine that `source` describes. Wrong or missing firmware information ends in
-/// MachineParts::warnings, not in an error. Errors: kNotFound for a missing file or directory,
-/// kInvalidArgument for one that hwloc cannot read. Source: hwloc 2.9, hwloc_topology_load(3).
+/// MachineParts::warnings, not in an error. XML is read in the formats of hwloc 2 and 3.
+///
+/// Threads: kLive, kXml and kSynthetic any; kFsRoot while no other thread reads the environment,
+///          because hwloc takes that directory from an environment variable only.
+/// Errors:  kNotFound for a missing file or directory, kInvalidArgument for one that hwloc cannot
+///          read or that describes no usable CPU.
+/// Cost:    milliseconds (live, fsroot: hundreds of small files); O(size) for XML and synthetic.
+/// Source:  hwloc 2.9, hwloc_topology_load(3) and "Environment Variables".
 StatusOr<Machine> Discover(const MachineSource& source);
+
+/// The machine that `xml`, an hwloc export of format 2 or 3, describes; otherwise as Discover.
+/// Cost: O(size). Source: hwloc 2.9, hwloc_topology_set_xmlbuffer(3).
+StatusOr<Machine> MachineFromXml(std::string_view xml, MachineSource::OutsideCpuset outside_cpuset =
+                                                           MachineSource::OutsideCpuset::kHide);
 
 }  // namespace qrm

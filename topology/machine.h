@@ -21,8 +21,8 @@ struct NumaNode {
   std::map<uint64_t, uint64_t> hugepages;  ///< page size in bytes -> number of pages
 };
 
-/// A CPU's place. Ids are the smallest CPU number within the core, L3 or package, but for
-/// `package`: the kernel's number.
+/// A CPU's place. Ids are the smallest CPU number within the core or L3, but for `node` and
+/// `package`: the kernel's numbers.
 struct Cpu {
   int id = 0;
   int core = 0;     ///< smallest CPU of the physical core
@@ -31,6 +31,7 @@ struct Cpu {
   int package = 0;  ///< socket
   /// 0 for machines with one kind of core; on hybrid machines higher kinds are more performant.
   int core_kind = 0;
+  bool has_l3 = true;  ///< false: no L3 is known and `l3` stands for the package
 };
 
 /// A network interface with a place on the machine.
@@ -57,12 +58,19 @@ struct MachineParts {
   /// distances[i][j] from nodes[i] to nodes[j], as in the firmware's SLIT (10 is local); empty when
   /// unknown.
   std::vector<std::vector<uint64_t>> distances;
-  CpuSet offline;     ///< present but offline
-  CpuSet disallowed;  ///< online, but outside this process's cpuset
+  int l3s_without_cpus = 0;  ///< L3 caches that exist, but none of whose CPUs may be used
+  CpuSet offline;            ///< present but offline
+  CpuSet disallowed;         ///< online, but outside this process's cpuset
   std::vector<Nic> nics;
   std::vector<PciDevice> pci_devices;
   std::vector<std::string>
       warnings;  ///< what was wrong or missing and how it was worked around, one sentence each
+};
+
+/// CPUs that share something: a core, an L3 cache, a package.
+struct CpuGroup {
+  int id = 0;  ///< as in Cpu
+  CpuSet cpus;
 };
 
 /// The machine. Threads: immutable, any. Cost: look-ups are O(1) but where said.
@@ -70,7 +78,9 @@ class Machine {
  public:
   /// A machine of no CPU and no node; for members that are set later.
   Machine() = default;
-  /// `parts` in any order; they are sorted by id. Ids must be unique.
+  /// `parts` in any order; they are sorted by id. Ids must be unique, each CPU's node must exist
+  /// and `distances` be empty or a square over `nodes`.
+  /// Cost: O((CPUs + nodes) log) plus nodes squared for the distances.
   explicit Machine(MachineParts parts);
 
   const std::vector<Cpu>& cpus() const { return parts_.cpus; }
@@ -88,30 +98,48 @@ class Machine {
   /// The CPUs of all `nodes`; the nodes of all `cpus`. Cost: O(nodes), O(cpus).
   CpuSet CpusOf(const NumaMask& nodes) const;
   NumaMask NodesOf(const CpuSet& cpus) const;
-  /// All threads of the cores that `cpus` touch.
+  /// All threads of the cores that `cpus` touch. Cost: O(cpus).
   CpuSet CoresOf(const CpuSet& cpus) const;
+  /// All CPUs of the packages that hold CPUs of `nodes`. Cost: O(packages x CPUs / 64).
+  CpuSet PackagesOf(const NumaMask& nodes) const;
 
+  /// Those with online CPUs, by ascending id. An L3 that no CPU reports is not among l3s().
+  const std::vector<CpuGroup>& packages() const { return packages_; }
+  const std::vector<CpuGroup>& cores() const { return cores_; }
+  const std::vector<CpuGroup>& l3s() const { return l3s_; }
+
+  /// Counts include packages and L3s of which only memory, but no CPU may be used.
   int package_count() const { return package_count_; }
-  int core_count() const { return core_count_; }
-  int l3_count() const { return l3_count_; }
+  int core_count() const { return static_cast<int>(cores_.size()); }
+  int l3_count() const { return static_cast<int>(l3s_.size()) + parts_.l3s_without_cpus; }
+  /// The highest Cpu::core_kind; 0 when all cores are alike.
+  int highest_core_kind() const { return highest_core_kind_; }
 
   /// Between nodes by id, SLIT units; 10 for the same node and 20 for different ones when firmware
   /// does not say.
   uint64_t Distance(int from, int to) const;
 
-  /// A copy in which the nodes named by id have that much memory.
+  /// A copy in which the nodes named by id have that much memory, in bytes.
   /// For machines described by a synthetic string, whose nodes are all alike.
+  /// Cost: that of copying the machine.
   Machine WithNodeMemory(const std::map<int, uint64_t>& bytes_by_node) const;
 
  private:
+  void SortNodes();
+  void IndexNodes();
+  void IndexCpus();
+
   MachineParts parts_;
   CpuSet cpu_set_;
   NumaMask node_mask_;
   std::vector<int> cpu_index_;   // CPU id -> index into parts_.cpus, or -1
   std::vector<int> node_index_;  // node id -> index into parts_.nodes, or -1
+  std::vector<CpuGroup> packages_;
+  std::vector<CpuGroup> cores_;
+  std::vector<CpuGroup> l3s_;
+  std::vector<int> core_index_;  // core id -> index into cores_, or -1
   int package_count_ = 0;
-  int core_count_ = 0;
-  int l3_count_ = 0;
+  int highest_core_kind_ = 0;
 };
 
 }  // namespace qrm

@@ -1,0 +1,94 @@
+// How the CPUs of a machine nest, indexed for assignment, and kubelet's orders of taking them.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <vector>
+
+#include "api/id_set.h"
+#include "api/status.h"
+#include "topology/machine.h"
+
+namespace qrm {
+
+/// Sizes by which a core or package counts as wholly free. Kubelet divides totals, which mis-sizes
+/// machines with unlike cores or offline siblings; 0 means the true size of each one.
+/// Units: CPUs. Source: Kubernetes 1.36, CPUTopology::CPUsPerCore and its siblings.
+struct CpuSizes {
+  int per_core = 0;
+  int per_package = 0;
+  int per_l3 = 0;
+};
+
+/// Where NUMA nodes nest in packages or packages in NUMA nodes; the outer ones are filled first.
+enum class OuterLevel { kNuma, kPackage };
+
+/// A machine's CPUs by core, L3, package and NUMA node. Build it once and take from it often.
+///
+/// Threads: immutable, any.
+class CpuLayout {
+ public:
+  enum Level { kCore, kL3, kPackage, kNode };
+  static constexpr std::size_t kLevels = 4;
+
+  /// Of all online CPUs. Cost: O(CPUs log CPUs).
+  explicit CpuLayout(const Machine& machine);
+  /// The same with sizes and order as declared by someone else.
+  CpuLayout(const Machine& machine, const CpuSizes& sizes, OuterLevel outer);
+
+  /// The elements of a level, by ascending id; their position is their index below.
+  const std::vector<CpuGroup>& elements(Level level) const { return elements_[level]; }
+  /// The index of the element of `level` that `cpu` (a CPU of all()) is in. Cost: O(1).
+  int ElementOf(Level level, int cpu) const {
+    return element_of_[level][static_cast<std::size_t>(cpu)];
+  }
+  /// Indexes of the elements of `inner` that have CPUs in element `index` of `outer`, ascending.
+  /// `inner` must be within kNode: cores, L3s and packages; within kPackage: cores and nodes.
+  const std::vector<int>& Within(Level outer, int index, Level inner) const {
+    return within_[outer][inner][static_cast<std::size_t>(index)];
+  }
+
+  const CpuSet& all() const { return all_; }
+  const CpuSizes& sizes() const { return sizes_; }
+  OuterLevel outer() const { return outer_; }
+
+ private:
+  void AddElements(Level level, const std::vector<CpuGroup>& groups);
+  void Nest(Level outer, Level inner);
+
+  CpuSet all_;
+  CpuSizes sizes_;
+  OuterLevel outer_ = OuterLevel::kNuma;
+  std::array<std::vector<CpuGroup>, kLevels> elements_;
+  std::array<std::vector<int>, kLevels> element_of_;  // level -> CPU id -> index, or -1
+  std::array<std::array<std::vector<std::vector<int>>, kLevels>, kLevels> within_;
+};
+
+/// The order of single CPUs.
+enum class CpuOrder {
+  kPacked,  ///< sibling threads first
+  kSpread,  ///< one thread per core first
+};
+
+enum class L3Alignment { kIgnore, kPrefer };
+
+/// `count` CPUs of `available`: whole outer elements (NUMA nodes or packages), whole inner ones,
+/// L3s if preferred, whole cores, single threads; the element with fewest free CPUs first.
+/// Errors: kResourceExhausted with both numbers when there are too few.
+/// Cost:   O(CPUs log CPUs). Source: Kubernetes 1.36, takeByTopologyNUMAPacked.
+StatusOr<CpuSet> TakePacked(const CpuLayout& layout, const CpuSet& available, int count,
+                            CpuOrder order = CpuOrder::kPacked,
+                            L3Alignment l3 = L3Alignment::kIgnore);
+
+/// `count` CPUs of `available`, evenly over as few NUMA nodes as hold them, `group_size` (a core's
+/// threads, or 1) at a time; packed when they cannot be split evenly.
+/// Errors: as TakePacked.
+/// Cost:   exact up to 8 NUMA nodes, at most 3^nodes balances; beyond, nodes with equally many free
+///         CPUs are interchangeable and at most 4,096 choices of each width are compared.
+/// Source: Kubernetes 1.36, takeByTopologyNUMADistributed, with kubernetes PRs 140730 (whole
+/// groups)
+///         and 141238 (the chosen nodes are the ones used).
+StatusOr<CpuSet> TakeDistributed(const CpuLayout& layout, const CpuSet& available, int count,
+                                 int group_size, CpuOrder order = CpuOrder::kPacked);
+
+}  // namespace qrm

@@ -1,0 +1,242 @@
+// Loads hwloc topologies from four sources.
+#include "topology/discovery.h"
+
+#include <array>
+#include <cerrno>
+#include <charconv>
+#include <cstdlib>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <utility>
+
+#include <hwloc.h>
+
+#include "api/mutex.h"
+#include "topology/hwloc_reader.h"
+#include "topology/hwloc_xml.h"
+
+namespace qrm {
+namespace {
+
+namespace fs = std::filesystem;
+
+using OutsideCpuset = MachineSource::OutsideCpuset;
+
+/// The largest known exports have a few megabytes; a device file or a log has no end.
+constexpr std::uintmax_t kMaxXmlBytes = std::uintmax_t{64} << 20U;
+
+struct DestroyTopology {
+  void operator()(hwloc_topology_t topology) const { hwloc_topology_destroy(topology); }
+};
+using Topology = std::unique_ptr<hwloc_topology, DestroyTopology>;
+
+/// Sets environment variables and puts back what they were.
+class ScopedEnvironment {
+ public:
+  void Set(const char* name, const std::string& value) {
+    const char* const before = std::getenv(name);
+    saved_.emplace_back(name,
+                        before == nullptr ? std::nullopt : std::optional<std::string>(before));
+    setenv(name, value.c_str(), 1);
+  }
+  ScopedEnvironment() = default;
+  ScopedEnvironment(const ScopedEnvironment&) = delete;
+  ScopedEnvironment& operator=(const ScopedEnvironment&) = delete;
+  ~ScopedEnvironment() {
+    for (const auto& [name, value] : saved_) {
+      if (value.has_value()) {
+        setenv(name, value->c_str(), 1);
+      } else {
+        unsetenv(name);
+      }
+    }
+  }
+
+ private:
+  std::vector<std::pair<const char*, std::optional<std::string>>> saved_;
+};
+
+StatusOr<Topology> NewTopology() {
+  hwloc_topology_t raw = nullptr;
+  if (hwloc_topology_init(&raw) != 0) {
+    return Errorf(StatusCode::kResourceExhausted,
+                  "cannot read the machine: hwloc cannot start: {}; free memory",
+                  std::strerror(errno));
+  }
+  Topology topology(raw);
+  hwloc_topology_set_flags(raw, HWLOC_TOPOLOGY_FLAG_INCLUDE_DISALLOWED);
+  hwloc_topology_set_io_types_filter(raw, HWLOC_TYPE_FILTER_KEEP_IMPORTANT);
+  return topology;
+}
+
+StatusOr<MachineParts> Load(const Topology& topology, OutsideCpuset outside_cpuset,
+                            std::string_view what, std::string_view remedy) {
+  if (hwloc_topology_load(topology.get()) != 0) {
+    return Errorf(StatusCode::kInvalidArgument, "cannot read {}: hwloc finds no machine in it; {}",
+                  what, remedy);
+  }
+  StatusOr<MachineParts> parts = ReadParts(topology.get(), outside_cpuset);
+  if (!parts.ok()) {
+    return Annotate(parts.status(), what);
+  }
+  return parts;
+}
+
+/// hwloc drops NUMA nodes that contradict each other; says so by comparing with what sysfs lists.
+void WarnOfDroppedNodes(const fs::path& root, MachineParts& parts) {
+  NumaMask listed;
+  std::error_code error;
+  for (fs::directory_iterator entry(root / "sys/devices/system/node", error), end;
+       !error && entry != end; entry.increment(error)) {
+    const std::string name = entry->path().filename();
+    int id = -1;
+    const char* const digits = name.data() + std::strlen("node");
+    if (name.rfind("node", 0) == 0 &&
+        std::from_chars(digits, name.data() + name.size(), id).ec == std::errc() && id >= 0 &&
+        id < IdSet::kMaxIds) {
+      listed.Add(id);
+    }
+  }
+  for (const NumaNode& node : parts.nodes) {
+    listed.Remove(node.id);
+  }
+  if (!listed.Empty()) {
+    parts.warnings.push_back(fmt::format(
+        "NUMA nodes {} of sysfs are left out: they contradict other nodes or are not allowed to "
+        "this process",
+        ToString(listed)));
+  }
+}
+
+StatusOr<MachineParts> LoadLive(OutsideCpuset outside_cpuset) {
+  QRM_ASSIGN_OR_RETURN(const Topology topology, NewTopology());
+  QRM_ASSIGN_OR_RETURN(MachineParts parts,
+                       Load(topology, outside_cpuset, "this machine", "mount /proc and /sys"));
+  WarnOfDroppedNodes("/", parts);
+  return parts;
+}
+
+StatusOr<MachineParts> LoadFsRoot(const std::string& directory, OutsideCpuset outside_cpuset) {
+  std::error_code error;
+  if (!fs::is_directory(fs::path(directory) / "sys", error)) {
+    return Errorf(StatusCode::kNotFound,
+                  "cannot read machine {}: it holds no directory sys; name the folder that a sysfs "
+                  "copy was unpacked into",
+                  directory);
+  }
+  static Mutex environment;  // one reader at a time may borrow the process's environment
+  const MutexLock lock(environment);
+  ScopedEnvironment variables;
+  variables.Set("HWLOC_FSROOT", directory);
+  variables.Set("HWLOC_COMPONENTS", "linux,stop");
+  variables.Set("HWLOC_THISSYSTEM", "0");
+  variables.Set("HWLOC_HIDE_ERRORS", "2");
+  QRM_ASSIGN_OR_RETURN(const Topology topology, NewTopology());
+  QRM_ASSIGN_OR_RETURN(
+      MachineParts parts,
+      Load(topology, outside_cpuset, "machine " + directory,
+           "name the folder that a copy of a machine's /sys and /proc was unpacked into"));
+  WarnOfDroppedNodes(directory, parts);
+  return parts;
+}
+
+StatusOr<MachineParts> LoadXmlText(std::string_view xml, OutsideCpuset outside_cpuset,
+                                   std::string_view what) {
+  const std::string text = AsXmlFormat2(xml);
+  QRM_ASSIGN_OR_RETURN(const Topology topology, NewTopology());
+  if (text.size() >= kMaxXmlBytes ||
+      hwloc_topology_set_xmlbuffer(topology.get(), text.c_str(),
+                                   static_cast<int>(text.size() + 1)) != 0) {
+    return Errorf(StatusCode::kInvalidArgument,
+                  "cannot read {}: it is no hwloc XML of format 2 or 3; write one with: lstopo "
+                  "FILE.xml",
+                  what);
+  }
+  return Load(topology, outside_cpuset, what, "write it again with: lstopo FILE.xml");
+}
+
+StatusOr<MachineParts> LoadXmlFile(const std::string& file, OutsideCpuset outside_cpuset) {
+  std::error_code error;
+  if (!fs::is_regular_file(file, error) || fs::file_size(file, error) > kMaxXmlBytes) {
+    return Errorf(StatusCode::kNotFound,
+                  "cannot read machine {}: it is no regular file of up to {} bytes; name an XML "
+                  "file that lstopo wrote",
+                  file, kMaxXmlBytes);
+  }
+  std::ifstream stream(file, std::ios::binary);
+  const std::string xml((std::istreambuf_iterator<char>(stream)), std::istreambuf_iterator<char>());
+  if (!stream) {
+    return Errorf(StatusCode::kNotFound,
+                  "cannot read machine {}: {}; name an XML file that lstopo wrote", file,
+                  std::strerror(errno));
+  }
+  return LoadXmlText(xml, outside_cpuset, "machine " + file);
+}
+
+StatusOr<MachineParts> LoadSynthetic(const std::string& description, OutsideCpuset outside_cpuset) {
+  QRM_ASSIGN_OR_RETURN(const Topology topology, NewTopology());
+  if (hwloc_topology_set_synthetic(topology.get(), description.c_str()) != 0) {
+    return Errorf(StatusCode::kInvalidArgument,
+                  "cannot read synthetic machine \"{}\": hwloc does not understand it; write it "
+                  "like \"package:2 [numa] core:4 pu:2\"",
+                  description);
+  }
+  return Load(topology, outside_cpuset, "synthetic machine \"" + description + "\"",
+              "write it like \"package:2 [numa] core:4 pu:2\"");
+}
+
+StatusOr<MachineParts> LoadParts(const MachineSource& source) {
+  switch (source.kind) {
+    case MachineSource::Kind::kLive:
+      return LoadLive(source.outside_cpuset);
+    case MachineSource::Kind::kFsRoot:
+      return LoadFsRoot(source.argument, source.outside_cpuset);
+    case MachineSource::Kind::kXml:
+      return LoadXmlFile(source.argument, source.outside_cpuset);
+    case MachineSource::Kind::kSynthetic:
+      return LoadSynthetic(source.argument, source.outside_cpuset);
+  }
+  return Errorf(StatusCode::kInternal, "cannot read the machine: unknown source {}; report this",
+                static_cast<int>(source.kind));
+}
+
+}  // namespace
+
+StatusOr<MachineSource> MachineSource::Parse(std::string_view text) {
+  if (text == "live") {
+    return MachineSource{};
+  }
+  struct Form {
+    std::string_view prefix;
+    Kind kind;
+  };
+  constexpr std::array<Form, 3> kForms = {
+      {{"fsroot:", Kind::kFsRoot}, {"xml:", Kind::kXml}, {"synthetic:", Kind::kSynthetic}}};
+  for (const Form& form : kForms) {
+    if (text.substr(0, form.prefix.size()) == form.prefix && text.size() > form.prefix.size()) {
+      return MachineSource{.kind = form.kind,
+                           .argument = std::string(text.substr(form.prefix.size()))};
+    }
+  }
+  return Errorf(StatusCode::kInvalidArgument,
+                "cannot read machine source \"{}\": it has none of the known forms; write live, "
+                "fsroot:DIR, xml:FILE or synthetic:DESCRIPTION",
+                text);
+}
+
+StatusOr<Machine> Discover(const MachineSource& source) {
+  QRM_ASSIGN_OR_RETURN(MachineParts parts, LoadParts(source));
+  return Machine(std::move(parts));
+}
+
+StatusOr<Machine> MachineFromXml(std::string_view xml, OutsideCpuset outside_cpuset) {
+  QRM_ASSIGN_OR_RETURN(MachineParts parts, LoadXmlText(xml, outside_cpuset, "the machine"));
+  return Machine(std::move(parts));
+}
+
+}  // namespace qrm

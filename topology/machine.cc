@@ -1,0 +1,191 @@
+// Sorts and indexes what discovery found.
+#include "topology/machine.h"
+
+#include <algorithm>
+#include <cstddef>
+#include <numeric>
+#include <utility>
+
+#include "api/check.h"
+
+namespace qrm {
+namespace {
+
+constexpr uint64_t kLocalDistance = 10;
+constexpr uint64_t kRemoteDistance = 20;
+
+int Look(const std::vector<int>& index, int id) {
+  return id >= 0 && static_cast<std::size_t>(id) < index.size()
+             ? index[static_cast<std::size_t>(id)]
+             : -1;
+}
+
+/// `index[ids[i]] == i`, -1 elsewhere. `ids` ascend.
+std::vector<int> IndexOf(const std::vector<int>& ids) {
+  std::vector<int> index(ids.empty() ? 0 : static_cast<std::size_t>(ids.back()) + 1, -1);
+  for (std::size_t i = 0; i < ids.size(); ++i) {
+    QRM_CHECK(ids[i] >= 0 && (i == 0 || ids[i - 1] < ids[i]));
+    index[static_cast<std::size_t>(ids[i])] = static_cast<int>(i);
+  }
+  return index;
+}
+
+template <typename T>
+std::vector<int> IdsOf(const std::vector<T>& things) {
+  std::vector<int> ids;
+  ids.reserve(things.size());
+  for (const T& thing : things) {
+    ids.push_back(thing.id);
+  }
+  return ids;
+}
+
+std::vector<CpuGroup> GroupsOf(const std::map<int, CpuSet>& cpus_by_id) {
+  std::vector<CpuGroup> groups;
+  groups.reserve(cpus_by_id.size());
+  for (const auto& [id, cpus] : cpus_by_id) {
+    groups.push_back({.id = id, .cpus = cpus});
+  }
+  return groups;
+}
+
+}  // namespace
+
+Machine::Machine(MachineParts parts) : parts_(std::move(parts)) {
+  SortNodes();
+  std::sort(parts_.cpus.begin(), parts_.cpus.end(),
+            [](const Cpu& a, const Cpu& b) { return a.id < b.id; });
+  IndexNodes();
+  IndexCpus();
+}
+
+void Machine::SortNodes() {
+  const std::vector<NumaNode> nodes = std::move(parts_.nodes);
+  const std::vector<std::vector<uint64_t>> distances = std::move(parts_.distances);
+  QRM_CHECK(distances.empty() || distances.size() == nodes.size());
+  std::vector<std::size_t> order(nodes.size());
+  std::iota(order.begin(), order.end(), std::size_t{0});
+  std::sort(order.begin(), order.end(),
+            [&nodes](std::size_t a, std::size_t b) { return nodes[a].id < nodes[b].id; });
+
+  parts_.nodes.clear();
+  parts_.distances.assign(distances.size(), {});
+  for (std::size_t i = 0; i < order.size(); ++i) {
+    parts_.nodes.push_back(nodes[order[i]]);
+    if (distances.empty()) {
+      continue;
+    }
+    QRM_CHECK(distances[order[i]].size() == nodes.size());
+    for (const std::size_t to : order) {
+      parts_.distances[i].push_back(distances[order[i]][to]);
+    }
+  }
+}
+
+void Machine::IndexNodes() {
+  const std::vector<int> ids = IdsOf(parts_.nodes);
+  node_index_ = IndexOf(ids);
+  for (const int id : ids) {
+    node_mask_.Add(id);
+  }
+}
+
+void Machine::IndexCpus() {
+  cpu_index_ = IndexOf(IdsOf(parts_.cpus));
+  std::map<int, CpuSet> packages;
+  std::map<int, CpuSet> cores;
+  std::map<int, CpuSet> l3s;
+  for (const Cpu& cpu : parts_.cpus) {
+    const int node = Look(node_index_, cpu.node);
+    QRM_CHECK(node >= 0);
+    cpu_set_.Add(cpu.id);
+    parts_.nodes[static_cast<std::size_t>(node)].cpus.Add(cpu.id);
+    packages[cpu.package].Add(cpu.id);
+    cores[cpu.core].Add(cpu.id);
+    if (cpu.has_l3) {
+      l3s[cpu.l3].Add(cpu.id);
+    }
+    highest_core_kind_ = std::max(highest_core_kind_, cpu.core_kind);
+  }
+  packages_ = GroupsOf(packages);
+  for (const NumaNode& node : parts_.nodes) {
+    packages[node.package];
+  }
+  package_count_ = static_cast<int>(packages.size());
+  cores_ = GroupsOf(cores);
+  l3s_ = GroupsOf(l3s);
+  core_index_ = IndexOf(IdsOf(cores_));
+}
+
+const Cpu* Machine::FindCpu(int id) const {
+  const int index = Look(cpu_index_, id);
+  return index < 0 ? nullptr : &parts_.cpus[static_cast<std::size_t>(index)];
+}
+
+const NumaNode* Machine::FindNode(int id) const {
+  const int index = Look(node_index_, id);
+  return index < 0 ? nullptr : &parts_.nodes[static_cast<std::size_t>(index)];
+}
+
+CpuSet Machine::CpusOf(const NumaMask& nodes) const {
+  CpuSet cpus;
+  for (const int id : nodes) {
+    if (const NumaNode* node = FindNode(id); node != nullptr) {
+      cpus |= node->cpus;
+    }
+  }
+  return cpus;
+}
+
+NumaMask Machine::NodesOf(const CpuSet& cpus) const {
+  NumaMask nodes;
+  for (const int id : cpus) {
+    if (const Cpu* cpu = FindCpu(id); cpu != nullptr) {
+      nodes.Add(cpu->node);
+    }
+  }
+  return nodes;
+}
+
+CpuSet Machine::CoresOf(const CpuSet& cpus) const {
+  CpuSet threads;
+  for (const int id : cpus) {
+    const Cpu* const cpu = FindCpu(id);
+    if (cpu != nullptr && !threads.Has(id)) {
+      threads |= cores_[static_cast<std::size_t>(Look(core_index_, cpu->core))].cpus;
+    }
+  }
+  return threads;
+}
+
+CpuSet Machine::PackagesOf(const NumaMask& nodes) const {
+  const CpuSet within = CpusOf(nodes);
+  CpuSet cpus;
+  for (const CpuGroup& package : packages_) {
+    if (package.cpus.Intersects(within)) {
+      cpus |= package.cpus;
+    }
+  }
+  return cpus;
+}
+
+uint64_t Machine::Distance(int from, int to) const {
+  const int row = Look(node_index_, from);
+  const int column = Look(node_index_, to);
+  if (parts_.distances.empty() || row < 0 || column < 0) {
+    return from == to ? kLocalDistance : kRemoteDistance;
+  }
+  return parts_.distances[static_cast<std::size_t>(row)][static_cast<std::size_t>(column)];
+}
+
+Machine Machine::WithNodeMemory(const std::map<int, uint64_t>& bytes_by_node) const {
+  Machine changed = *this;
+  for (const auto& [id, bytes] : bytes_by_node) {
+    if (const int index = Look(node_index_, id); index >= 0) {
+      changed.parts_.nodes[static_cast<std::size_t>(index)].memory_bytes = bytes;
+    }
+  }
+  return changed;
+}
+
+}  // namespace qrm
