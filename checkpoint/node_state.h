@@ -55,14 +55,19 @@ struct DecisionTrace {
   std::chrono::system_clock::time_point time;
   bool admitted = false;
   std::string json;
+
+  bool operator==(const DecisionTrace&) const = default;
 };
 
-/// One transaction: everything in it becomes durable and visible at once, or nothing.
+/// One transaction: everything in it becomes durable and visible at once, or nothing. Removals are
+/// applied before puts, and `done` before `add`.
 struct Change {
   struct PutContainer {
     PodMeta pod;
     std::string container;
     ContainerRecord record;
+
+    bool operator==(const PutContainer&) const = default;
   };
   std::vector<PutContainer> put_containers;
   std::vector<std::string> remove_pods;         ///< UIDs; unknown ones are ignored
@@ -74,9 +79,11 @@ struct Change {
   std::vector<DecisionTrace> traces;
 
   bool Empty() const;
+  bool operator==(const Change&) const = default;
 };
 
-/// Threads: immutable, any. Cost: With() copies what `change` touches, not every record.
+/// Every pod with its containers, what plugins must still be told, and the latest decisions.
+/// Threads: immutable, any.
 class NodeState {
  public:
   using PodPtr = std::shared_ptr<const PodRecord>;
@@ -84,7 +91,7 @@ class NodeState {
   /// Null when unknown; valid as long as this state.
   const PodRecord* FindPod(const std::string& uid) const;
   const ContainerRecord* Find(const ContainerKey& key) const;
-  /// Null when unknown.
+  /// Null when unknown; of several with one name, the last admitted.
   const PodRecord* FindPodByName(const std::string& pod_namespace, const std::string& name) const;
 
   /// Calls `visit` for every pod, in the order of their UIDs.
@@ -98,18 +105,25 @@ class NodeState {
   const std::vector<std::shared_ptr<const DecisionTrace>>& traces() const;
   static constexpr std::size_t kMaxTraces = 1000;
 
-  /// The state after `change`.
-  NodeState With(const Change& change) const;
+  /// The state after `change`. Cost: the records that `change` touches, and a pointer per 64 pods;
+  /// the other records are shared.
+  NodeState With(Change change) const;
 
+  /// The change that makes this state out of an empty one.
+  Change AsChange() const;
+
+  /// Cost: compares every record.
+  friend bool operator==(const NodeState& a, const NodeState& b);
+
+  // Copies share everything; there is no moved-from state.
   NodeState();
   ~NodeState();
   NodeState(const NodeState&);
   NodeState& operator=(const NodeState&);
-  NodeState(NodeState&&) noexcept;
-  NodeState& operator=(NodeState&&) noexcept;
 
  private:
   struct Rep;
+  class Transition;
   std::shared_ptr<const Rep> rep_;
 };
 

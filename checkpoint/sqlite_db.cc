@@ -65,32 +65,32 @@ void SqliteStatement::Finalize::operator()(sqlite3_stmt* statement) const {
 SqliteStatement::SqliteStatement(sqlite3* db, const std::string* path, sqlite3_stmt* statement)
     : db_(db), path_(path), statement_(statement) {}
 
-Status SqliteStatement::Bind(std::initializer_list<SqliteValue> values) {
+Status SqliteStatement::Bind(std::span<const SqliteValue> values) {
   sqlite3_reset(statement_.get());
   int index = 0;
   for (const SqliteValue& value : values) {
     ++index;
     int code = SQLITE_OK;
-    switch (value.kind_) {
+    switch (value.kind()) {
       case SqliteValue::Kind::kNull:
         code = sqlite3_bind_null(statement_.get(), index);
         break;
       case SqliteValue::Kind::kInteger:
-        code = sqlite3_bind_int64(statement_.get(), index, value.integer_);
+        code = sqlite3_bind_int64(statement_.get(), index, value.integer());
         break;
       case SqliteValue::Kind::kReal:
-        code = sqlite3_bind_double(statement_.get(), index, value.real_);
+        code = sqlite3_bind_double(statement_.get(), index, value.real());
         break;
       case SqliteValue::Kind::kText:
         // A view of no text has no address; SQLite would read that as NULL.
         code = sqlite3_bind_text64(statement_.get(), index,
-                                   value.text_.empty() ? "" : value.text_.data(),
-                                   value.text_.size(), SQLITE_STATIC, SQLITE_UTF8);
+                                   value.text().empty() ? "" : value.text().data(),
+                                   value.text().size(), SQLITE_STATIC, SQLITE_UTF8);
         break;
       case SqliteValue::Kind::kBlob:
         code = sqlite3_bind_blob64(statement_.get(), index,
-                                   value.text_.empty() ? "" : value.text_.data(),
-                                   value.text_.size(), SQLITE_STATIC);
+                                   value.text().empty() ? "" : value.text().data(),
+                                   value.text().size(), SQLITE_STATIC);
         break;
     }
     if (code != SQLITE_OK) {
@@ -115,7 +115,7 @@ StatusOr<bool> SqliteStatement::Step() {
   return error;
 }
 
-Status SqliteStatement::Run(std::initializer_list<SqliteValue> values) {
+Status SqliteStatement::Run(std::span<const SqliteValue> values) {
   QRM_RETURN_IF_ERROR(Bind(values));
   while (true) {
     QRM_ASSIGN_OR_RETURN(const bool more, Step());
@@ -125,34 +125,26 @@ Status SqliteStatement::Run(std::initializer_list<SqliteValue> values) {
   }
 }
 
-std::string_view SqliteStatement::Text(int column) const {
-  const auto* text = sqlite3_column_text(statement_.get(), column);
-  if (text == nullptr) {
-    return {};
+SqliteValue SqliteStatement::Value(int column) const {
+  sqlite3_stmt* statement = statement_.get();
+  switch (sqlite3_column_type(statement, column)) {
+    case SQLITE_INTEGER:
+      return int64_t{sqlite3_column_int64(statement, column)};
+    case SQLITE_FLOAT:
+      return sqlite3_column_double(statement, column);
+    case SQLITE_TEXT:
+      return std::string_view(reinterpret_cast<const char*>(sqlite3_column_text(statement, column)),
+                              static_cast<std::size_t>(sqlite3_column_bytes(statement, column)));
+    case SQLITE_BLOB: {
+      const void* bytes = sqlite3_column_blob(statement, column);
+      return SqliteValue::Blob(
+          {static_cast<const char*>(bytes),
+           bytes == nullptr ? 0
+                            : static_cast<std::size_t>(sqlite3_column_bytes(statement, column))});
+    }
+    default:
+      return nullptr;
   }
-  return {reinterpret_cast<const char*>(text),
-          static_cast<std::size_t>(sqlite3_column_bytes(statement_.get(), column))};
-}
-
-std::string_view SqliteStatement::Blob(int column) const {
-  const void* bytes = sqlite3_column_blob(statement_.get(), column);
-  if (bytes == nullptr) {
-    return {};
-  }
-  return {static_cast<const char*>(bytes),
-          static_cast<std::size_t>(sqlite3_column_bytes(statement_.get(), column))};
-}
-
-int64_t SqliteStatement::Integer(int column) const {
-  return sqlite3_column_int64(statement_.get(), column);
-}
-
-double SqliteStatement::Real(int column) const {
-  return sqlite3_column_double(statement_.get(), column);
-}
-
-bool SqliteStatement::IsNull(int column) const {
-  return sqlite3_column_type(statement_.get(), column) == SQLITE_NULL;
 }
 
 void SqliteDb::Close::operator()(sqlite3* db) const {
@@ -298,6 +290,9 @@ StatusOr<SqliteStatement> SqliteDb::Prepare(std::string_view sql) {
   sqlite3_stmt* statement = nullptr;
   const int code = sqlite3_prepare_v3(db_.get(), sql.data(), static_cast<int>(sql.size()),
                                       SQLITE_PREPARE_PERSISTENT, &statement, nullptr);
+  if (code == SQLITE_ERROR) {
+    return Damaged(path(), sqlite3_errmsg(db_.get()));  // our statements fit the schema
+  }
   if (code != SQLITE_OK) {
     return SqliteError(db_.get(), code, "read", path());
   }
@@ -331,7 +326,10 @@ StatusOr<SqliteDb> OpenOrBeginAnew(const std::string& path, const SqliteSchema& 
     return db;
   };
   StatusOr<SqliteDb> opened = open_and_load();
-  if (opened.status().code() == StatusCode::kDataLoss) {
+  // A damaged file can also fail in ways that would be bugs with a sound one: a missing table, a
+  // length beyond memory.
+  if (opened.status().code() == StatusCode::kDataLoss ||
+      opened.status().code() == StatusCode::kInternal) {
     QRM_ASSIGN_OR_RETURN(const std::string aside, MoveAside(path));
     repairs.push_back(
         fmt::format("{}: moved to {}, a new one is begun", MessageOf(opened.status()), aside));

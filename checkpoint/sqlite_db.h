@@ -7,6 +7,7 @@
 #include <functional>
 #include <initializer_list>
 #include <memory>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -18,13 +19,15 @@ struct sqlite3_stmt;
 
 namespace qrm::checkpoint {
 
-/// A value bound to a `?`. Text and bytes are only referred to: they must live until the statement
-/// has run.
+/// A value of a column or for a `?`. Text and bytes are only referred to: one to bind must live
+/// until the statement has run, one of a row is valid until the next call on the statement.
 class SqliteValue {
  public:
+  enum class Kind { kNull, kInteger, kReal, kText, kBlob };
+
   // Conversions from the types SQLite stores keep statement calls readable.
   // NOLINTBEGIN(google-explicit-constructor)
-  SqliteValue(std::nullptr_t) : kind_(Kind::kNull) {}
+  SqliteValue(std::nullptr_t) {}
   SqliteValue(std::string_view text) : kind_(Kind::kText), text_(text) {}
   SqliteValue(const std::string& text) : SqliteValue(std::string_view(text)) {}
   SqliteValue(const char* text) : SqliteValue(std::string_view(text)) {}
@@ -41,11 +44,14 @@ class SqliteValue {
     return value;
   }
 
- private:
-  friend class SqliteStatement;
-  enum class Kind { kNull, kInteger, kReal, kText, kBlob };
+  Kind kind() const { return kind_; }
+  /// Zero or empty unless the value is of that kind.
+  int64_t integer() const { return integer_; }
+  double real() const { return real_; }
+  std::string_view text() const { return text_; }  ///< or the bytes
 
-  Kind kind_;
+ private:
+  Kind kind_ = Kind::kNull;
   int64_t integer_ = 0;
   double real_ = 0;
   std::string_view text_;
@@ -55,21 +61,26 @@ class SqliteValue {
 /// Threads: as the database's.
 class SqliteStatement {
  public:
-  /// Runs to the end with `values` for the `?`s in order; rows are discarded. Errors: as Commit's.
-  Status Run(std::initializer_list<SqliteValue> values = {});
+  using Values = std::initializer_list<SqliteValue>;
+
+  /// Runs to the end with `values` for the `?`s in order; rows are discarded. Errors: as
+  /// SqliteDb::Transaction's.
+  Status Run(std::span<const SqliteValue> values);
+  Status Run(Values values = {}) { return Run(std::span(values.begin(), values.size())); }
 
   /// Starts anew with `values`; Step then walks the rows.
-  Status Bind(std::initializer_list<SqliteValue> values);
+  Status Bind(std::span<const SqliteValue> values);
+  Status Bind(Values values) { return Bind(std::span(values.begin(), values.size())); }
   /// True with the next row, false after the last one; the statement is then ready to start anew.
   StatusOr<bool> Step();
 
-  /// Columns of the current row, from 0; text and bytes are valid until the next call on the
-  /// statement.
-  std::string_view Text(int column) const;
-  std::string_view Blob(int column) const;
-  int64_t Integer(int column) const;
-  double Real(int column) const;
-  bool IsNull(int column) const;
+  /// Columns of the current row, from 0; another kind than asked for reads as zero or empty.
+  SqliteValue Value(int column) const;
+  std::string_view Text(int column) const { return Value(column).text(); }
+  std::string_view Blob(int column) const { return Value(column).text(); }
+  bool IsNull(int column) const { return Value(column).kind() == SqliteValue::Kind::kNull; }
+  int64_t Integer(int column) const { return Value(column).integer(); }
+  double Real(int column) const { return Value(column).real(); }
 
  private:
   friend class SqliteDb;

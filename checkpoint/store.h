@@ -7,6 +7,7 @@
 
 #include "api/status.h"
 #include "checkpoint/node_state.h"
+#include "checkpoint/sqlite_db.h"
 
 namespace qrm::checkpoint {
 
@@ -18,9 +19,11 @@ class Store {
  public:
   virtual ~Store() = default;
 
-  /// Makes `change` durable; once it returns OK, the change survives power loss.
-  /// Errors: kResourceExhausted for a full disk, kFailedPrecondition for a read-only one; the disk
-  /// then holds the state before `change`, and a later Commit may succeed.
+  /// Makes `change` durable; once it returns OK, the change survives power loss. An empty one costs
+  /// nothing.
+  /// Errors: kResourceExhausted for a full disk, kFailedPrecondition for a read-only one,
+  /// kUnavailable for a failing one, kInvalidArgument for text that is not UTF-8 or a number that
+  /// is not finite; the disk then holds the state before `change`, and a later Commit may succeed.
   virtual Status Commit(const Change& change) = 0;
 };
 
@@ -35,8 +38,8 @@ struct OpenedStore {
 
 /// Opens `<directory>/checkpoint.db`, making both when missing. A damaged, foreign or newer
 /// database is moved aside under a name with the time and a new one is begun: never a refusal to
-/// start. When the disk allows no database at all, the store works in memory, says so in `repairs`,
+/// start. When the disk allows no database at all, `repairs` says so, Commit fails with the cause,
 /// and every Commit tries the disk again. Source: SQLite, journal_mode=WAL with synchronous=FULL.
-OpenedStore OpenSqliteStore(const std::string& directory);
+OpenedStore OpenSqliteStore(const std::string& directory, const SqliteOptions& options = {});
 
 }  // namespace qrm::checkpoint

@@ -1,0 +1,332 @@
+// JSON for maps and lists, read without a document tree: a start reads tens of thousands of them.
+#include "checkpoint/column_text.h"
+
+#include <cmath>
+#include <cstring>
+#include <type_traits>
+#include <utility>
+
+#include <nlohmann/json.hpp>
+
+namespace qrm::checkpoint {
+namespace {
+
+using Json = nlohmann::json;
+
+Status Unreadable(std::string_view text) {
+  return Errorf(StatusCode::kDataLoss,
+                "cannot read column value '{}': it is not as written; move the database "
+                "aside and restart",
+                text);
+}
+
+StatusOr<std::string> Dump(const Json& json) {
+  try {
+    return json.dump();
+  } catch (const Json::exception&) {
+    return Errorf(StatusCode::kInvalidArgument,
+                  "cannot store a text: it is not UTF-8; correct what the plugin or pod sends");
+  }
+}
+
+template <typename Map>
+StatusOr<std::string> DumpMap(const Map& map) {
+  if (map.empty()) {
+    return std::string();
+  }
+  Json json = Json::object();
+  for (const auto& [key, value] : map) {
+    if constexpr (std::is_same_v<typename Map::key_type, std::string>) {
+      json[key] = value;
+    } else {
+      json[std::to_string(key)] = value;
+    }
+  }
+  return Dump(json);
+}
+
+/// Takes a JSON object of plain members and hands each to `Sink(key, value)`; refuses the rest.
+template <typename Value, typename Sink>
+class FlatReader {
+ public:
+  using number_integer_t = Json::number_integer_t;
+  using number_unsigned_t = Json::number_unsigned_t;
+  using number_float_t = Json::number_float_t;
+  using string_t = Json::string_t;
+  using binary_t = Json::binary_t;
+
+  explicit FlatReader(Sink sink) : sink_(std::move(sink)) {}
+
+  bool key(string_t& text) {
+    key_ = std::move(text);
+    return true;
+  }
+  bool string(string_t& text) {
+    if constexpr (std::is_same_v<Value, std::string>) {
+      return depth_ == 1 && sink_(std::move(key_), std::move(text));
+    }
+    return false;
+  }
+  bool number_unsigned(number_unsigned_t number) { return Number(number); }
+  bool number_integer(number_integer_t number) { return Number(number); }
+  bool number_float(number_float_t number, const string_t&) { return Number(number); }
+  bool start_object(std::size_t) { return ++depth_ == 1; }
+  bool end_object() { return true; }
+  bool start_array(std::size_t) { return false; }
+  bool end_array() { return false; }
+  bool null() { return false; }
+  bool boolean(bool) { return false; }
+  bool binary(binary_t&) { return false; }
+  bool parse_error(std::size_t, const std::string&, const Json::exception&) { return false; }
+
+ private:
+  template <typename Number_>
+  bool Number(Number_ number) {
+    if constexpr (std::is_same_v<Value, double> ||
+                  (std::is_same_v<Value, uint64_t> && std::is_same_v<Number_, number_unsigned_t>)) {
+      return depth_ == 1 && sink_(std::move(key_), static_cast<Value>(number));
+    }
+    return false;
+  }
+
+  Sink sink_;
+  std::string key_;
+  int depth_ = 0;
+};
+
+template <typename Value, typename Sink>
+Status ReadFlat(std::string_view text, Sink sink) {
+  if (text.empty()) {
+    return OkStatus();
+  }
+  FlatReader<Value, Sink> reader(std::move(sink));
+  return Json::sax_parse(text, &reader) ? OkStatus() : Unreadable(text);
+}
+
+bool ParseNumber(const std::string& text, uint64_t& number) {
+  if (text.empty() || text.find_first_not_of("0123456789") != std::string::npos) {
+    return false;
+  }
+  char* end = nullptr;
+  number = std::strtoull(text.c_str(), &end, 10);
+  return *end == '\0';
+}
+
+/// Reads a list of flat lists of `width` members; `take` sees each and refuses with false.
+template <typename Take>
+Status ReadTuples(std::string_view text, std::size_t width, const Take& take) {
+  if (text.empty()) {
+    return OkStatus();
+  }
+  const Json json = Json::parse(text, nullptr, false);
+  if (!json.is_array()) {
+    return Unreadable(text);
+  }
+  for (const Json& tuple : json) {
+    if (!tuple.is_array() || tuple.size() != width || !tuple[0].is_string() ||
+        !tuple[1].is_string() || !take(tuple)) {
+      return Unreadable(text);
+    }
+  }
+  return OkStatus();
+}
+
+constexpr std::string_view kPreferred = " preferred";
+constexpr std::string_view kAnyNode = "any";
+constexpr std::string_view kNoHints = "none";
+constexpr std::string_view kHintSeparator = "; ";
+
+StatusOr<TopologyHint> ParseHint(std::string_view text) {
+  TopologyHint hint;
+  if (text.ends_with(kPreferred)) {
+    hint.preferred = true;
+    text.remove_suffix(kPreferred.size());
+  }
+  if (text != kAnyNode) {
+    StatusOr<NumaMask> nodes = NumaMask::Parse(text);
+    if (!nodes.ok() || nodes->Empty()) {
+      return Unreadable(text);
+    }
+    hint.nodes = *std::move(nodes);
+  }
+  return hint;
+}
+
+}  // namespace
+
+StatusOr<std::string> ToColumn(const StringMap& map) {
+  return DumpMap(map);
+}
+
+StatusOr<std::string> ToColumn(const std::map<std::string, double>& map) {
+  for (const auto& [name, number] : map) {
+    if (!std::isfinite(number)) {
+      return Errorf(StatusCode::kInvalidArgument,
+                    "cannot store {} of {}: it is not a finite number; correct the request", number,
+                    name);
+    }
+  }
+  return DumpMap(map);
+}
+
+StatusOr<std::string> ToColumn(const std::map<uint64_t, uint64_t>& map) {
+  return DumpMap(map);
+}
+
+StatusOr<std::string> ToColumn(const std::vector<Mount>& mounts) {
+  Json json = Json::array();
+  for (const Mount& mount : mounts) {
+    json.push_back(Json::array({mount.container_path, mount.host_path, mount.read_only}));
+  }
+  return mounts.empty() ? std::string() : Dump(json);
+}
+
+StatusOr<std::string> ToColumn(const std::vector<DeviceSpec>& devices) {
+  Json json = Json::array();
+  for (const DeviceSpec& device : devices) {
+    json.push_back(Json::array({device.container_path, device.host_path, device.permissions}));
+  }
+  return devices.empty() ? std::string() : Dump(json);
+}
+
+std::string ToColumn(const std::optional<std::vector<TopologyHint>>& hints) {
+  if (!hints.has_value()) {
+    return "";
+  }
+  std::string text;
+  for (const TopologyHint& hint : *hints) {
+    text += text.empty() ? "" : kHintSeparator;
+    text += hint.nodes.Empty() ? kAnyNode : ToString(hint.nodes);
+    text += hint.preferred ? kPreferred : "";
+  }
+  return text.empty() ? std::string(kNoHints) : text;
+}
+
+Status FromColumn(std::string_view text, StringMap& map) {
+  return ReadFlat<std::string>(text, [&](std::string key, std::string value) {
+    map.emplace_hint(map.end(), std::move(key), std::move(value));
+    return true;
+  });
+}
+
+Status FromColumn(std::string_view text, std::map<std::string, double>& map) {
+  return ReadFlat<double>(text, [&](std::string key, double value) {
+    map.emplace_hint(map.end(), std::move(key), value);
+    return true;
+  });
+}
+
+Status FromColumn(std::string_view text, std::map<uint64_t, uint64_t>& map) {
+  return ReadFlat<uint64_t>(text, [&](const std::string& key, uint64_t value) {
+    uint64_t node = 0;
+    return ParseNumber(key, node) && map.emplace(node, value).second;
+  });
+}
+
+Status FromColumn(std::string_view text, std::vector<Mount>& mounts) {
+  return ReadTuples(text, 3, [&](const Json& tuple) {
+    if (!tuple[2].is_boolean()) {
+      return false;
+    }
+    mounts.push_back({tuple[0], tuple[1], tuple[2].get<bool>()});
+    return true;
+  });
+}
+
+Status FromColumn(std::string_view text, std::vector<DeviceSpec>& devices) {
+  return ReadTuples(text, 3, [&](const Json& tuple) {
+    if (!tuple[2].is_string()) {
+      return false;
+    }
+    devices.push_back({tuple[0], tuple[1], tuple[2]});
+    return true;
+  });
+}
+
+Status FromColumn(std::string_view text, std::optional<std::vector<TopologyHint>>& hints) {
+  hints.reset();
+  if (text.empty()) {
+    return OkStatus();
+  }
+  hints.emplace();
+  if (text == kNoHints) {
+    return OkStatus();
+  }
+  while (true) {
+    const std::size_t end = text.find(kHintSeparator);
+    QRM_ASSIGN_OR_RETURN(TopologyHint hint, ParseHint(text.substr(0, end)));
+    hints->push_back(std::move(hint));
+    if (end == std::string_view::npos) {
+      return OkStatus();
+    }
+    text.remove_prefix(end + kHintSeparator.size());
+  }
+}
+
+void RowSum::AddWord(uint64_t word) {
+  constexpr uint64_t kPrime = 0x100000001b3;
+  hash_ = (hash_ ^ word) * kPrime;
+  hash_ ^= hash_ >> 32;  // a multiplication carries upward only
+}
+
+void RowSum::Add(const SqliteValue& value) {
+  AddWord(static_cast<uint64_t>(value.kind()));
+  switch (value.kind()) {
+    case SqliteValue::Kind::kNull:
+      break;
+    case SqliteValue::Kind::kInteger:
+      AddWord(static_cast<uint64_t>(value.integer()));
+      break;
+    case SqliteValue::Kind::kReal: {
+      uint64_t bits = 0;
+      const double real = value.real() == 0 ? 0 : value.real();  // SQLite has one zero
+      std::memcpy(&bits, &real, sizeof bits);
+      AddWord(bits);
+      break;
+    }
+    case SqliteValue::Kind::kText:
+    case SqliteValue::Kind::kBlob: {
+      std::string_view text = value.text();
+      AddWord(text.size());
+      for (; text.size() >= sizeof(uint64_t); text.remove_prefix(sizeof(uint64_t))) {
+        uint64_t word = 0;
+        std::memcpy(&word, text.data(), sizeof word);
+        AddWord(word);
+      }
+      uint64_t tail = 0;
+      std::memcpy(&tail, text.data(), text.size());
+      AddWord(tail);
+      break;
+    }
+  }
+}
+
+Status RunSummed(SqliteStatement& statement, SqliteStatement::Values values,
+                 SqliteStatement::Values rest) {
+  RowSum sum;
+  std::vector<SqliteValue> all;
+  all.reserve(values.size() + 1 + rest.size());
+  for (const SqliteValue& value : values) {
+    sum.Add(value);
+    all.push_back(value);
+  }
+  all.emplace_back(sum.value());
+  all.insert(all.end(), rest.begin(), rest.end());
+  return statement.Run(all);
+}
+
+Status CheckSum(const SqliteStatement& row, int columns, std::string_view table) {
+  RowSum sum;
+  for (int column = 0; column < columns; ++column) {
+    sum.Add(row.Value(column));
+  }
+  if (sum.value() != row.Integer(columns)) {
+    return Errorf(StatusCode::kDataLoss,
+                  "cannot trust table {}: a row does not match its checksum; move the database "
+                  "aside and restart",
+                  table);
+  }
+  return OkStatus();
+}
+
+}  // namespace qrm::checkpoint

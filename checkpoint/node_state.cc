@@ -1,0 +1,252 @@
+// The next state is the present one with a few chunks of pointers exchanged.
+#include "checkpoint/node_state.h"
+
+#include <algorithm>
+#include <unordered_map>
+#include <utility>
+
+#include "checkpoint/persistent_map.h"
+
+namespace qrm::checkpoint {
+namespace {
+
+using PendingRemovals = std::map<std::string, std::set<std::string>>;
+using Traces = std::vector<std::shared_ptr<const DecisionTrace>>;
+
+/// Namespaces cannot contain '/'. Source: Kubernetes, "Object Names and IDs" (RFC 1123 label).
+std::string NameKey(const std::string& pod_namespace, const std::string& name) {
+  return pod_namespace + "/" + name;
+}
+
+std::string NameKey(const PodMeta& meta) {
+  return NameKey(meta.pod_namespace, meta.name);
+}
+
+}  // namespace
+
+struct NodeState::Rep {
+  PersistentMap<PodPtr> pods;
+  /// The UIDs under one name, in the order of their admission: a new pod may take the name of one
+  /// that is not yet gone.
+  PersistentMap<std::vector<std::string>> uids_by_name;
+  std::size_t containers = 0;
+  std::shared_ptr<const PendingRemovals> pending = std::make_shared<PendingRemovals>();
+  std::shared_ptr<const Traces> traces = std::make_shared<Traces>();
+};
+
+/// Applies one change to a copy of a Rep. Removals come first, as on disk.
+class NodeState::Transition {
+ public:
+  explicit Transition(const Rep& before)
+      : rep_(std::make_shared<Rep>(before)), pods_(rep_->pods), names_(rep_->uids_by_name) {}
+
+  void RemovePod(const std::string& uid) {
+    const PodPtr* pod = rep_->pods.Find(uid);
+    if (pod == nullptr) {
+      return;
+    }
+    rep_->containers -= (*pod)->containers.size();
+    DropName((*pod)->meta);
+    pods_.Erase(uid);
+    mine_.erase(uid);
+  }
+
+  void RemoveContainer(const ContainerKey& key) {
+    const PodPtr* pod = rep_->pods.Find(key.pod_uid);
+    if (pod == nullptr || !(*pod)->containers.contains(key.container)) {
+      return;
+    }
+    if ((*pod)->containers.size() == 1) {
+      RemovePod(key.pod_uid);
+      return;
+    }
+    Edit(key.pod_uid, pod->get()).containers.erase(key.container);
+    --rep_->containers;
+  }
+
+  void Put(Change::PutContainer put) {
+    const std::string uid = put.pod.uid;
+    const PodPtr* known = rep_->pods.Find(uid);
+    if (known == nullptr) {
+      AddName(put.pod);
+    } else if (NameKey((*known)->meta) != NameKey(put.pod)) {
+      DropName((*known)->meta);
+      AddName(put.pod);
+    }
+    PodRecord& pod = Edit(uid, known == nullptr ? nullptr : known->get());
+    pod.meta = std::move(put.pod);
+    auto record = std::make_shared<const ContainerRecord>(std::move(put.record));
+    rep_->containers +=
+        pod.containers.insert_or_assign(std::move(put.container), std::move(record)).second ? 1 : 0;
+  }
+
+  void ChangePending(const Change& change) {
+    if (change.add_pending_removals.empty() && change.done_pending_removals.empty()) {
+      return;
+    }
+    auto pending = std::make_shared<PendingRemovals>(*rep_->pending);
+    for (const auto& [uid, resource] : change.done_pending_removals) {
+      const auto entry = pending->find(uid);
+      if (entry != pending->end() && entry->second.erase(resource) > 0 && entry->second.empty()) {
+        pending->erase(entry);
+      }
+    }
+    for (const auto& [uid, resource] : change.add_pending_removals) {
+      (*pending)[uid].insert(resource);
+    }
+    rep_->pending = std::move(pending);
+  }
+
+  void AddTraces(std::vector<DecisionTrace> added) {
+    if (added.empty()) {
+      return;
+    }
+    auto traces = std::make_shared<Traces>(*rep_->traces);
+    for (DecisionTrace& trace : added) {
+      traces->push_back(std::make_shared<const DecisionTrace>(std::move(trace)));
+    }
+    if (traces->size() > kMaxTraces) {
+      traces->erase(traces->begin(), traces->end() - static_cast<std::ptrdiff_t>(kMaxTraces));
+    }
+    rep_->traces = std::move(traces);
+  }
+
+  std::shared_ptr<const Rep> Finish() && { return std::move(rep_); }
+
+ private:
+  /// The record of `uid` that this transition may change: a copy of `present`, once; a new one when
+  /// that is null.
+  PodRecord& Edit(const std::string& uid, const PodRecord* present) {
+    const auto mine = mine_.find(uid);
+    if (mine != mine_.end()) {
+      return *mine->second;
+    }
+    auto copy =
+        present == nullptr ? std::make_shared<PodRecord>() : std::make_shared<PodRecord>(*present);
+    PodRecord& record = *copy;
+    pods_.Put(uid, std::move(copy));
+    mine_.emplace(uid, &record);
+    return record;
+  }
+
+  void AddName(const PodMeta& meta) {
+    const std::string key = NameKey(meta);
+    const std::vector<std::string>* known = rep_->uids_by_name.Find(key);
+    std::vector<std::string> uids = known == nullptr ? std::vector<std::string>() : *known;
+    uids.push_back(meta.uid);
+    names_.Put(key, std::move(uids));
+  }
+
+  void DropName(const PodMeta& meta) {
+    const std::string key = NameKey(meta);
+    std::vector<std::string> uids = *rep_->uids_by_name.Find(key);
+    std::erase(uids, meta.uid);
+    if (uids.empty()) {
+      names_.Erase(key);
+    } else {
+      names_.Put(key, std::move(uids));
+    }
+  }
+
+  std::shared_ptr<Rep> rep_;
+  PersistentMap<PodPtr>::Editor pods_;
+  PersistentMap<std::vector<std::string>>::Editor names_;
+  std::unordered_map<std::string, PodRecord*> mine_;  // records made by this transition
+};
+
+bool Change::Empty() const {
+  return put_containers.empty() && remove_pods.empty() && remove_containers.empty() &&
+         add_pending_removals.empty() && done_pending_removals.empty() && traces.empty();
+}
+
+NodeState::NodeState() : rep_(std::make_shared<const Rep>()) {}
+NodeState::~NodeState() = default;
+NodeState::NodeState(const NodeState&) = default;
+NodeState& NodeState::operator=(const NodeState&) = default;
+
+NodeState NodeState::With(Change change) const {
+  Transition transition(*rep_);
+  for (const std::string& uid : change.remove_pods) {
+    transition.RemovePod(uid);
+  }
+  for (const ContainerKey& key : change.remove_containers) {
+    transition.RemoveContainer(key);
+  }
+  for (Change::PutContainer& put : change.put_containers) {
+    transition.Put(std::move(put));
+  }
+  transition.ChangePending(change);
+  transition.AddTraces(std::move(change.traces));
+
+  NodeState next;
+  next.rep_ = std::move(transition).Finish();
+  return next;
+}
+
+const PodRecord* NodeState::FindPod(const std::string& uid) const {
+  const PodPtr* pod = rep_->pods.Find(uid);
+  return pod == nullptr ? nullptr : pod->get();
+}
+
+const ContainerRecord* NodeState::Find(const ContainerKey& key) const {
+  const PodRecord* pod = FindPod(key.pod_uid);
+  if (pod == nullptr) {
+    return nullptr;
+  }
+  const auto found = pod->containers.find(key.container);
+  return found == pod->containers.end() ? nullptr : found->second.get();
+}
+
+const PodRecord* NodeState::FindPodByName(const std::string& pod_namespace,
+                                          const std::string& name) const {
+  const auto* uids = rep_->uids_by_name.Find(NameKey(pod_namespace, name));
+  return uids == nullptr ? nullptr : FindPod(uids->back());
+}
+
+void NodeState::ForEachPod(const std::function<void(const PodRecord&)>& visit) const {
+  rep_->pods.ForEach([&](const std::string&, const PodPtr& pod) { visit(*pod); });
+}
+
+std::size_t NodeState::pod_count() const {
+  return rep_->pods.size();
+}
+
+std::size_t NodeState::container_count() const {
+  return rep_->containers;
+}
+
+const PendingRemovals& NodeState::pending_removals() const {
+  return *rep_->pending;
+}
+
+const Traces& NodeState::traces() const {
+  return *rep_->traces;
+}
+
+Change NodeState::AsChange() const {
+  Change change;
+  rep_->uids_by_name.ForEach([&](const std::string&, const std::vector<std::string>& uids) {
+    for (const std::string& uid : uids) {
+      const PodRecord& pod = *FindPod(uid);
+      for (const auto& [container, record] : pod.containers) {
+        change.put_containers.push_back(
+            {.pod = pod.meta, .container = container, .record = *record});
+      }
+    }
+  });
+  for (const auto& [uid, resources] : pending_removals()) {
+    for (const std::string& resource : resources) {
+      change.add_pending_removals.emplace_back(uid, resource);
+    }
+  }
+  for (const auto& trace : traces()) {
+    change.traces.push_back(*trace);
+  }
+  return change;
+}
+
+bool operator==(const NodeState& a, const NodeState& b) {
+  return a.rep_ == b.rep_ || a.AsChange() == b.AsChange();
+}
+
+}  // namespace qrm::checkpoint

@@ -1,0 +1,213 @@
+// Three cursors in the order of the keys walk side by side: pods, their containers, and those'
+// allocations.
+#include "checkpoint/state_reader.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "checkpoint/column_text.h"
+
+namespace qrm::checkpoint {
+namespace {
+
+Status Untrusted(std::string_view table, std::string_view why) {
+  return Errorf(StatusCode::kDataLoss,
+                "cannot trust table {}: {}; move the database aside and restart", table, why);
+}
+
+/// A walk over one table that stands on a checked row, or is at its end.
+class Cursor {
+ public:
+  /// `sql` selects the row's columns and then its sum, at `sum_column`.
+  static StatusOr<Cursor> Open(SqliteDb& db, std::string_view table, int sum_column,
+                               std::string_view sql) {
+    QRM_ASSIGN_OR_RETURN(SqliteStatement rows, db.Prepare(sql));
+    Cursor cursor(std::move(rows), table, sum_column);
+    QRM_RETURN_IF_ERROR(cursor.Next());
+    return cursor;
+  }
+
+  bool at_end() const { return at_end_; }
+  std::string_view Text(int column) const { return rows_.Text(column); }
+  std::string Take(int column) const { return std::string(rows_.Text(column)); }
+  int64_t Integer(int column) const { return rows_.Integer(column); }
+  double Real(int column) const { return rows_.Real(column); }
+
+  Status Next() {
+    QRM_ASSIGN_OR_RETURN(const bool more, rows_.Step());
+    at_end_ = !more;
+    return more ? CheckSum(rows_, sum_column_, table_) : OkStatus();
+  }
+
+ private:
+  Cursor(SqliteStatement rows, std::string_view table, int sum_column)
+      : rows_(std::move(rows)), table_(table), sum_column_(sum_column) {}
+
+  SqliteStatement rows_;
+  std::string_view table_;
+  int sum_column_;
+  bool at_end_ = false;
+};
+
+StatusOr<ResourceAllocation> ReadAllocation(const Cursor& row) {
+  ResourceAllocation allocation = {.oci_property = row.Take(3),
+                                   .value = row.Take(4),
+                                   .is_node_resource = row.Integer(6) != 0,
+                                   .is_scalar_resource = row.Integer(7) != 0,
+                                   .quantity = row.Real(5),
+                                   .exclusive = row.Integer(8) != 0};
+  QRM_RETURN_IF_ERROR(FromColumn(row.Text(9), allocation.hints));
+  QRM_RETURN_IF_ERROR(FromColumn(row.Text(10), allocation.envs));
+  QRM_RETURN_IF_ERROR(FromColumn(row.Text(11), allocation.annotations));
+  QRM_RETURN_IF_ERROR(FromColumn(row.Text(12), allocation.amount_by_node));
+  QRM_RETURN_IF_ERROR(FromColumn(row.Text(13), allocation.mounts));
+  QRM_RETURN_IF_ERROR(FromColumn(row.Text(14), allocation.devices));
+  return allocation;
+}
+
+StatusOr<ContainerRecord> ReadContainer(const Cursor& row) {
+  const int64_t type = row.Integer(2);
+  if (type < 0 || type > static_cast<int64_t>(ContainerType::kEphemeral)) {
+    return Untrusted("container", fmt::format("there is no container type {}", type));
+  }
+  ContainerRecord record = {.type = static_cast<ContainerType>(type),
+                            .index = static_cast<uint64_t>(row.Integer(3)),
+                            .request_source = row.Take(5)};
+  QRM_RETURN_IF_ERROR(FromColumn(row.Text(4), record.requests));
+  QRM_RETURN_IF_ERROR(FromColumn(row.Text(6), record.applied));
+  return record;
+}
+
+StatusOr<PodMeta> ReadPod(const Cursor& row) {
+  PodMeta pod = {.uid = row.Take(0),
+                 .pod_namespace = row.Take(1),
+                 .name = row.Take(2),
+                 .role = row.Take(3),
+                 .type = row.Take(4),
+                 .qos_class = row.Take(5)};
+  QRM_RETURN_IF_ERROR(FromColumn(row.Text(6), pod.labels));
+  QRM_RETURN_IF_ERROR(FromColumn(row.Text(7), pod.annotations));
+  return pod;
+}
+
+class PodReader {
+ public:
+  static StatusOr<PodReader> Open(SqliteDb& db) {
+    QRM_ASSIGN_OR_RETURN(Cursor pods,
+                         Cursor::Open(db, "pod", 8,
+                                      "SELECT uid, namespace, name, role, type, qos_class, labels, "
+                                      "annotations, sum, seq FROM pod ORDER BY uid"));
+    QRM_ASSIGN_OR_RETURN(
+        Cursor containers,
+        Cursor::Open(db, "container", 7,
+                     "SELECT pod, name, type, position, requests, request_source, applied, sum "
+                     "FROM container ORDER BY pod, name"));
+    QRM_ASSIGN_OR_RETURN(
+        Cursor allocations,
+        Cursor::Open(db, "allocation", 15,
+                     "SELECT pod, container, resource, oci_property, value, quantity, is_node, "
+                     "is_scalar, exclusive, hints, envs, annotations, amount_by_node, mounts, "
+                     "devices, sum FROM allocation ORDER BY pod, container, resource"));
+    return PodReader(std::move(pods), std::move(containers), std::move(allocations));
+  }
+
+  /// All containers, in the order in which their pods were admitted.
+  StatusOr<std::vector<Change::PutContainer>> ReadAll() {
+    while (!pods_.at_end()) {
+      QRM_RETURN_IF_ERROR(ReadOne());
+      QRM_RETURN_IF_ERROR(pods_.Next());
+    }
+    if (!containers_.at_end() || !allocations_.at_end()) {
+      return Untrusted(containers_.at_end() ? "allocation" : "container",
+                       "a row belongs to nothing");
+    }
+    std::stable_sort(puts_.begin(), puts_.end(),
+                     [](const auto& a, const auto& b) { return a.first < b.first; });
+    std::vector<Change::PutContainer> puts;
+    puts.reserve(puts_.size());
+    for (auto& [seq, put] : puts_) {
+      puts.push_back(std::move(put));
+    }
+    return puts;
+  }
+
+ private:
+  PodReader(Cursor pods, Cursor containers, Cursor allocations)
+      : pods_(std::move(pods)),
+        containers_(std::move(containers)),
+        allocations_(std::move(allocations)) {}
+
+  Status ReadOne() {
+    QRM_ASSIGN_OR_RETURN(const PodMeta pod, ReadPod(pods_));
+    while (!containers_.at_end() && containers_.Text(0) == pod.uid) {
+      QRM_ASSIGN_OR_RETURN(ContainerRecord record, ReadContainer(containers_));
+      std::string name = containers_.Take(1);
+      QRM_RETURN_IF_ERROR(ReadAllocations(pod.uid, name, record.allocations));
+      puts_.emplace_back(pods_.Integer(9), Change::PutContainer{.pod = pod,
+                                                                .container = std::move(name),
+                                                                .record = std::move(record)});
+      QRM_RETURN_IF_ERROR(containers_.Next());
+    }
+    return OkStatus();
+  }
+
+  Status ReadAllocations(const std::string& uid, const std::string& container,
+                         AllocationByResource& allocations) {
+    while (!allocations_.at_end() && allocations_.Text(0) == uid &&
+           allocations_.Text(1) == container) {
+      QRM_ASSIGN_OR_RETURN(ResourceAllocation allocation, ReadAllocation(allocations_));
+      allocations.emplace_hint(allocations.end(), allocations_.Take(2), std::move(allocation));
+      QRM_RETURN_IF_ERROR(allocations_.Next());
+    }
+    return OkStatus();
+  }
+
+  Cursor pods_;
+  Cursor containers_;
+  Cursor allocations_;
+  std::vector<std::pair<int64_t, Change::PutContainer>> puts_;
+};
+
+Status ReadPendingRemovals(SqliteDb& db, Change& change) {
+  QRM_ASSIGN_OR_RETURN(
+      Cursor rows, Cursor::Open(db, "pending_removal", 2,
+                                "SELECT pod, resource, sum FROM pending_removal ORDER BY 1, 2"));
+  while (!rows.at_end()) {
+    change.add_pending_removals.emplace_back(rows.Take(0), rows.Take(1));
+    QRM_RETURN_IF_ERROR(rows.Next());
+  }
+  return OkStatus();
+}
+
+Status ReadTraces(SqliteDb& db, Change& change) {
+  QRM_ASSIGN_OR_RETURN(
+      Cursor rows, Cursor::Open(db, "trace", 8,
+                                "SELECT seq, pod, container, namespace, name, time_ns, admitted, "
+                                "document, sum FROM trace ORDER BY seq"));
+  while (!rows.at_end()) {
+    const std::chrono::nanoseconds since_epoch(rows.Integer(5));
+    change.traces.push_back(
+        {.key = {.pod_uid = rows.Take(1), .container = rows.Take(2)},
+         .pod_namespace = rows.Take(3),
+         .pod_name = rows.Take(4),
+         .time = std::chrono::system_clock::time_point(
+             std::chrono::duration_cast<std::chrono::system_clock::duration>(since_epoch)),
+         .admitted = rows.Integer(6) != 0,
+         .json = rows.Take(7)});
+    QRM_RETURN_IF_ERROR(rows.Next());
+  }
+  return OkStatus();
+}
+
+}  // namespace
+
+StatusOr<NodeState> ReadState(SqliteDb& db) {
+  Change change;
+  QRM_ASSIGN_OR_RETURN(PodReader pods, PodReader::Open(db));
+  QRM_ASSIGN_OR_RETURN(change.put_containers, pods.ReadAll());
+  QRM_RETURN_IF_ERROR(ReadPendingRemovals(db, change));
+  QRM_RETURN_IF_ERROR(ReadTraces(db, change));
+  return NodeState().With(std::move(change));
+}
+
+}  // namespace qrm::checkpoint

@@ -1,0 +1,50 @@
+// Changes as rows of checkpoint.db.
+#pragma once
+
+#include <cstdint>
+
+#include "api/status.h"
+#include "checkpoint/node_state.h"
+#include "checkpoint/sqlite_db.h"
+
+namespace qrm::checkpoint {
+
+/// Writes changes into an open database; it must outlive the writer. Threads: one at a time.
+class StateWriter {
+ public:
+  static StatusOr<StateWriter> Open(SqliteDb& db);
+
+  /// One transaction. Errors: kInvalidArgument for a value that cannot be stored (text that is not
+  /// UTF-8, a number that is not finite); else as SqliteDb::Transaction. The database is as before.
+  Status Write(const Change& change);
+
+ private:
+  /// Prepared once: a commit costs its disk write, not its parsing.
+  struct Statements {
+    SqliteStatement put_pod, put_container, put_allocation, put_pending, put_trace;
+    SqliteStatement drop_pod, drop_containers, drop_allocations;
+    SqliteStatement drop_container, drop_container_allocations, drop_pod_if_empty, drop_pending;
+  };
+  /// The last numbers given out.
+  struct Sequences {
+    int64_t pod = 0;
+    int64_t trace = 0;
+  };
+
+  StateWriter(SqliteDb& db, Statements statements, Sequences sequences);
+  static StatusOr<Statements> PrepareAll(SqliteDb& db);
+  static StatusOr<Sequences> LastSequences(SqliteDb& db);
+  Status WriteRows(const Change& change, Sequences& sequences);
+  Status RemovePod(const std::string& uid);
+  Status RemoveContainer(const ContainerKey& key);
+  Status PutContainer(const Change::PutContainer& put, Sequences& sequences);
+  Status PutAllocation(const ContainerKey& key, const std::string& resource,
+                       const ResourceAllocation& allocation);
+  Status PutTrace(const DecisionTrace& trace, Sequences& sequences);
+
+  SqliteDb* db_;
+  Statements statements_;
+  Sequences sequences_;
+};
+
+}  // namespace qrm::checkpoint

@@ -1,0 +1,178 @@
+// What NodeState's transitions promise: whole records, shared with the states before, in order.
+#include "checkpoint/node_state.h"
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "test/checkpoint/sample_state.h"
+
+namespace qrm::checkpoint {
+namespace {
+
+using test::PutSample;
+using test::RandomChanges;
+using test::RemoveSample;
+using test::SampleContainer;
+using testing::ElementsAre;
+
+std::vector<std::string> Uids(const NodeState& state) {
+  std::vector<std::string> uids;
+  state.ForEachPod([&](const PodRecord& pod) { uids.push_back(pod.meta.uid); });
+  return uids;
+}
+
+TEST(NodeStateTest, FindsWhatWasPut) {
+  const NodeState state = NodeState().With(PutSample("a"));
+
+  ASSERT_NE(state.Find({"a", "main"}), nullptr);
+  EXPECT_EQ(*state.Find({"a", "main"}), SampleContainer("a").record);
+  EXPECT_EQ(state.FindPod("a")->meta, SampleContainer("a").pod);
+  EXPECT_EQ(state.Find({"a", "other"}), nullptr);
+  EXPECT_EQ(state.Find({"b", "main"}), nullptr);
+}
+
+TEST(NodeStateTest, LeavesEarlierStatesAsTheyWere) {
+  const NodeState first = NodeState().With(PutSample("a"));
+  const NodeState second = first.With(PutSample("b")).With(RemoveSample("a"));
+
+  EXPECT_THAT(Uids(first), ElementsAre("a"));
+  EXPECT_THAT(Uids(second), ElementsAre("b"));
+}
+
+TEST(NodeStateTest, SharesTheRecordsThatDidNotChange) {
+  const NodeState first = NodeState().With(PutSample("a")).With(PutSample("b"));
+  const NodeState second = first.With(PutSample("b"));
+
+  EXPECT_EQ(first.FindPod("a"), second.FindPod("a"));
+  EXPECT_NE(first.FindPod("b"), second.FindPod("b"));
+}
+
+TEST(NodeStateTest, DropsAPodWithItsLastContainer) {
+  const NodeState both = NodeState().With(PutSample("a", "one")).With(PutSample("a", "two"));
+  Change change;
+  change.remove_containers = {{"a", "one"}};
+  const NodeState one = both.With(change);
+  EXPECT_EQ(one.container_count(), 1U);
+  EXPECT_NE(one.FindPod("a"), nullptr);
+
+  change.remove_containers = {{"a", "two"}};
+  EXPECT_EQ(one.With(change).FindPod("a"), nullptr);
+  EXPECT_EQ(one.With(change).FindPodByName("default", "pod-a"), nullptr);
+}
+
+TEST(NodeStateTest, AppliesRemovalsBeforePuts) {
+  Change change = PutSample("a", "new");
+  change.remove_pods = {"a"};
+  const NodeState state = NodeState().With(PutSample("a", "old")).With(change);
+
+  EXPECT_EQ(state.Find({"a", "old"}), nullptr);
+  EXPECT_NE(state.Find({"a", "new"}), nullptr);
+}
+
+TEST(NodeStateTest, IgnoresRemovalsOfWhatIsUnknown) {
+  Change change = RemoveSample("b");
+  change.remove_containers = {{"a", "other"}, {"c", "main"}};
+  change.done_pending_removals = {{"a", "cpu"}};
+  const NodeState state = NodeState().With(PutSample("a"));
+
+  EXPECT_EQ(state.With(change), state);
+}
+
+TEST(NodeStateTest, FindsTheLastAdmittedOfOneName) {
+  Change older = PutSample("z");
+  Change newer = PutSample("a");
+  older.put_containers[0].pod.name = newer.put_containers[0].pod.name = "same";
+  const NodeState both = NodeState().With(older).With(newer);
+
+  EXPECT_EQ(both.FindPodByName("default", "same")->meta.uid, "a");
+  EXPECT_EQ(both.With(RemoveSample("a")).FindPodByName("default", "same")->meta.uid, "z");
+  EXPECT_EQ(both.With(older).FindPodByName("default", "same")->meta.uid, "a");
+}
+
+TEST(NodeStateTest, FollowsAPodThatChangesItsName) {
+  Change renamed = PutSample("a");
+  renamed.put_containers[0].pod.name = "renamed";
+  const NodeState state = NodeState().With(PutSample("a")).With(renamed);
+
+  EXPECT_EQ(state.FindPodByName("default", "pod-a"), nullptr);
+  EXPECT_NE(state.FindPodByName("default", "renamed"), nullptr);
+}
+
+TEST(NodeStateTest, KeepsPendingRemovalsUntilDone) {
+  Change change;
+  change.add_pending_removals = {{"a", "cpu"}, {"a", "memory"}};
+  const NodeState pending = NodeState().With(change);
+  EXPECT_THAT(pending.pending_removals().at("a"), ElementsAre("cpu", "memory"));
+
+  Change done;
+  done.done_pending_removals = {{"a", "cpu"}};
+  EXPECT_THAT(pending.With(done).pending_removals().at("a"), ElementsAre("memory"));
+  done.done_pending_removals = {{"a", "cpu"}, {"a", "memory"}};
+  EXPECT_TRUE(pending.With(done).pending_removals().empty());
+}
+
+TEST(NodeStateTest, KeepsTheLatestTracesOldestFirst) {
+  NodeState state;
+  for (std::size_t i = 0; i < NodeState::kMaxTraces + 5; ++i) {
+    Change change;
+    change.traces.push_back({.json = std::to_string(i)});
+    state = state.With(change);
+  }
+
+  ASSERT_EQ(state.traces().size(), NodeState::kMaxTraces);
+  EXPECT_EQ(state.traces().front()->json, "5");
+  EXPECT_EQ(state.traces().back()->json, std::to_string(NodeState::kMaxTraces + 4));
+}
+
+TEST(NodeStateTest, CountsAndOrdersThousandsOfPods) {
+  NodeState state;
+  std::map<std::string, int> expected;
+  RandomChanges random(7);
+  for (int i = 0; i < 3000; ++i) {
+    const std::string uid = std::to_string(random.Draw(1000));
+    const bool put = random.Draw(3) > 0;
+    state = state.With(put ? PutSample(uid) : RemoveSample(uid));
+    if (put) {
+      expected[uid] = 1;
+    } else {
+      expected.erase(uid);
+    }
+  }
+
+  std::vector<std::string> uids;
+  for (const auto& [uid, one] : expected) {
+    uids.push_back(uid);
+  }
+  EXPECT_EQ(Uids(state), uids);
+  EXPECT_EQ(state.pod_count(), uids.size());
+  EXPECT_EQ(state.container_count(), uids.size());
+}
+
+TEST(NodeStateTest, IsMadeAgainByItsOwnChange) {
+  RandomChanges random(11);
+  NodeState state;
+  for (int i = 0; i < 200; ++i) {
+    state = state.With(random.Next());
+    ASSERT_EQ(NodeState().With(state.AsChange()), state);
+    std::size_t containers = 0;
+    state.ForEachPod([&](const PodRecord& pod) { containers += pod.containers.size(); });
+    ASSERT_EQ(state.container_count(), containers);
+  }
+}
+
+TEST(ChangeTest, IsEmptyOnlyWithoutAnyPart) {
+  EXPECT_TRUE(Change().Empty());
+  EXPECT_FALSE(PutSample("a").Empty());
+  EXPECT_FALSE(RemoveSample("a").Empty());
+  EXPECT_FALSE((Change{.remove_containers = {{"a", "b"}}}.Empty()));
+  EXPECT_FALSE((Change{.add_pending_removals = {{"a", "cpu"}}}.Empty()));
+  EXPECT_FALSE((Change{.done_pending_removals = {{"a", "cpu"}}}.Empty()));
+  EXPECT_FALSE(Change{.traces = {DecisionTrace()}}.Empty());
+}
+
+}  // namespace
+}  // namespace qrm::checkpoint

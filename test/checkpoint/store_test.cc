@@ -1,0 +1,199 @@
+// What the store promises about its disk: nothing acknowledged is lost, nothing odd stops a start.
+#include "checkpoint/store.h"
+
+#include <cmath>
+#include <filesystem>
+#include <fstream>
+#include <functional>
+#include <limits>
+#include <string>
+#include <vector>
+
+#include <sqlite3.h>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "test/checkpoint/sample_state.h"
+#include "test/support/temp_dir.h"
+
+namespace qrm::checkpoint {
+namespace {
+
+namespace fs = std::filesystem;
+using test::PutSample;
+using test::RandomChanges;
+using test::RemoveSample;
+using test::TempDir;
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
+using testing::SizeIs;
+
+std::vector<std::string> NamesIn(const std::string& directory) {
+  std::vector<std::string> names;
+  for (const auto& entry : fs::directory_iterator(directory)) {
+    names.push_back(entry.path().filename().string());
+  }
+  return names;
+}
+
+TEST(StoreTest, StartsEmptyWithItsDirectoryMade) {
+  const TempDir dir;
+  const OpenedStore opened = OpenSqliteStore(dir / "deep/state");
+
+  EXPECT_THAT(opened.repairs, IsEmpty());
+  EXPECT_EQ(opened.state, NodeState());
+  EXPECT_EQ(fs::status(dir / "deep/state").permissions(), fs::perms::owner_all);
+  EXPECT_EQ(fs::status(dir / "deep/state/checkpoint.db").permissions(),
+            fs::perms::owner_read | fs::perms::owner_write);
+}
+
+TEST(StoreTest, GivesBackWhatWasCommitted) {
+  const TempDir dir;
+  {
+    const OpenedStore opened = OpenSqliteStore(dir.path());
+    ASSERT_TRUE(opened.store->Commit(PutSample("a")).ok());
+  }
+  const OpenedStore again = OpenSqliteStore(dir.path());
+
+  EXPECT_THAT(again.repairs, IsEmpty());
+  EXPECT_EQ(again.state, NodeState().With(PutSample("a")));
+}
+
+/// Random changes that use every field: after each restart memory and disk are the same.
+TEST(StoreTest, HoldsTheStateThatMemoryHolds) {
+  const TempDir dir;
+  RandomChanges random(3);
+  NodeState expected;
+  for (int restart = 0; restart < 25; ++restart) {
+    const OpenedStore opened = OpenSqliteStore(dir.path());
+    ASSERT_THAT(opened.repairs, IsEmpty());
+    ASSERT_EQ(opened.state, expected);
+    for (int i = 0; i < 20; ++i) {
+      const Change change = random.Next();
+      ASSERT_TRUE(opened.store->Commit(change).ok());
+      expected = expected.With(change);
+    }
+  }
+}
+
+TEST(StoreTest, BoundsTheTracesOnDisk) {
+  const TempDir dir;
+  NodeState expected;
+  {
+    const OpenedStore opened = OpenSqliteStore(dir.path());
+    Change change;
+    for (std::size_t i = 0; i < NodeState::kMaxTraces + 7; ++i) {
+      change.traces.push_back({.json = std::to_string(i)});
+    }
+    ASSERT_TRUE(opened.store->Commit(change).ok());
+    expected = expected.With(change);
+  }
+  EXPECT_EQ(OpenSqliteStore(dir.path()).state, expected);
+}
+
+TEST(StoreTest, RefusesAChangeThatCannotBeStoredAndGoesOn) {
+  const TempDir dir;
+  const OpenedStore opened = OpenSqliteStore(dir.path());
+  Change not_text = PutSample("a");
+  not_text.put_containers[0].pod.labels["key"] = "\xff\xfe";
+  Change not_finite = PutSample("a");
+  not_finite.put_containers[0].record.requests["cpu"] = std::numeric_limits<double>::infinity();
+  Change no_number = PutSample("a");
+  no_number.put_containers[0].record.allocations["cpu"].quantity = std::nan("");
+
+  for (const Change& change : {not_text, not_finite, no_number}) {
+    EXPECT_EQ(opened.store->Commit(change).code(), StatusCode::kInvalidArgument);
+  }
+  EXPECT_TRUE(opened.store->Commit(PutSample("b")).ok());
+  EXPECT_EQ(OpenSqliteStore(dir.path()).state, NodeState().With(PutSample("b")));
+}
+
+TEST(StoreTest, CommitsAllOfAChangeOrNothing) {
+  const TempDir dir;
+  const OpenedStore opened = OpenSqliteStore(dir.path());
+  ASSERT_TRUE(opened.store->Commit(PutSample("a")).ok());
+  Change half_bad = PutSample("b");
+  half_bad.remove_pods = {"a"};
+  half_bad.put_containers.push_back(test::SampleContainer("c"));
+  half_bad.put_containers.back().record.applied["\xff"] = "";
+
+  EXPECT_FALSE(opened.store->Commit(half_bad).ok());
+  EXPECT_EQ(OpenSqliteStore(dir.path()).state, NodeState().With(PutSample("a")));
+}
+
+void Overwrite(const std::string& path, const std::string& content) {
+  std::ofstream(path, std::ios::binary | std::ios::trunc) << content;
+}
+
+/// What a person with a sqlite3 shell does to the file.
+void Run(const char* sql, const std::string& path) {
+  sqlite3* db = nullptr;
+  ASSERT_EQ(sqlite3_open(path.c_str(), &db), SQLITE_OK);
+  EXPECT_EQ(sqlite3_exec(db, sql, nullptr, nullptr, nullptr), SQLITE_OK);
+  sqlite3_close(db);
+}
+
+struct DamageCase {
+  std::string name;
+  std::function<void(const std::string& path)> damage;
+  std::string says;
+};
+
+class DamagedStoreTest : public testing::TestWithParam<DamageCase> {};
+
+TEST_P(DamagedStoreTest, MovesItAsideAndBeginsAnew) {
+  const TempDir dir;
+  const std::string path = dir / "checkpoint.db";
+  ASSERT_TRUE(OpenSqliteStore(dir.path()).store->Commit(PutSample("a")).ok());
+  GetParam().damage(path);
+
+  const OpenedStore opened = OpenSqliteStore(dir.path());
+
+  EXPECT_EQ(opened.state, NodeState());
+  ASSERT_THAT(opened.repairs, SizeIs(1));
+  EXPECT_THAT(opened.repairs[0], HasSubstr(GetParam().says));
+  EXPECT_THAT(opened.repairs[0], HasSubstr("moved to " + path + ".aside-20"));
+  EXPECT_THAT(NamesIn(dir.path()), testing::Contains(testing::StartsWith("checkpoint.db.aside-")));
+  ASSERT_TRUE(opened.store->Commit(PutSample("b")).ok());
+  EXPECT_EQ(OpenSqliteStore(dir.path()).state, NodeState().With(PutSample("b")));
+}
+
+const DamageCase kDamages[] = {
+    {"Empty", [](const std::string& path) { Overwrite(path, ""); }, "it is empty"},
+    {"NoDatabase", [](const std::string& path) { Overwrite(path, std::string(9000, 'x')); },
+     "file is not a database"},
+    {"Truncated", [](const std::string& path) { fs::resize_file(path, 5000); }, "malformed"},
+    {"Directory",
+     [](const std::string& path) {
+       fs::remove(path);
+       fs::create_directory(path);
+       Overwrite(path + "/kept", "kept");
+     },
+     "it is not a file"},
+    {"LogWithoutDatabase",
+     [](const std::string& path) {
+       fs::remove(path);
+       Overwrite(path + "-wal", "something");
+     },
+     "it is gone although its log is there"},
+    {"OtherProgram", [](const std::string& path) { Run("PRAGMA application_id=7", path); },
+     "it belongs to another program (application id 7"},
+    {"NewerSchema", [](const std::string& path) { Run("PRAGMA user_version=99", path); },
+     "its schema is version 99, this program knows 1 to 1"},
+    {"ChangedValue",
+     [](const std::string& path) { Run("UPDATE allocation SET value='0-7'", path); },
+     "a row does not match its checksum"},
+    {"LostPod", [](const std::string& path) { Run("DELETE FROM pod", path); },
+     "a row belongs to nothing"},
+    {"LostContainer", [](const std::string& path) { Run("DELETE FROM container", path); },
+     "a row belongs to nothing"},
+    {"LostTable", [](const std::string& path) { Run("DROP TABLE allocation", path); },
+     "no such table"},
+};
+INSTANTIATE_TEST_SUITE_P(Damages, DamagedStoreTest, testing::ValuesIn(kDamages),
+                         [](const auto& param_info) { return param_info.param.name; });
+
+}  // namespace
+}  // namespace qrm::checkpoint
