@@ -2,7 +2,7 @@
 # Runs a command beside a private containerd with NRI, and leaves nothing of it behind.
 #
 #   scripts/containerd.sh fetch  [--cache DIR]                 get the packages, print where they are
-#   scripts/containerd.sh check                                 say what this machine lacks, exit 1
+#   scripts/containerd.sh check                                 say what this machine lacks, exit 77
 #   scripts/containerd.sh run    [--cache DIR] --probe FILE -- COMMAND [ARG...]
 #
 # `run` starts containerd in its own process and mount namespaces, so that the end of the first
@@ -27,6 +27,12 @@ fail() {
   exit 1
 }
 
+# Like fail, for what is missing on this machine and not wrong with it.
+lacks() {
+  echo "containerd.sh: $*" >&2
+  exit 77
+}
+
 # --- what the machine must have -----------------------------------------------------------------
 
 has_cpuset() {
@@ -35,19 +41,19 @@ has_cpuset() {
 }
 
 check() {
-  [[ $EUID -eq 0 ]] || fail "cannot start containers: needs root; run with sudo"
-  has_cpuset || fail "cannot pin containers: no cgroup cpuset controller under /sys/fs/cgroup;" \
+  [[ $EUID -eq 0 ]] || lacks "cannot start containers: needs root; run with sudo"
+  has_cpuset || lacks "cannot pin containers: no cgroup cpuset controller under /sys/fs/cgroup;" \
     "mount it (mount -t cgroup -o cpuset cpuset /sys/fs/cgroup/cpuset) or boot without" \
     "cgroup_disable=cpuset"
   [[ -w /sys/fs/cgroup && $(findmnt -no OPTIONS /sys/fs/cgroup | tr , '\n' | head -1) == rw ]] ||
-    fail "cannot create cgroups: /sys/fs/cgroup is read-only; run on the host or in a privileged" \
+    lacks "cannot create cgroups: /sys/fs/cgroup is read-only; run on the host or in a privileged" \
       "container with the host's cgroups"
   unshare --mount --pid --fork true 2>/dev/null ||
-    fail "cannot create namespaces: the kernel or a container engine forbids it; run on the host" \
+    lacks "cannot create namespaces: the kernel or a container engine forbids it; run on the host" \
       "or with CAP_SYS_ADMIN"
-  [[ $(nproc) -ge 2 ]] || fail "cannot show two CPU pools: one CPU only; give the machine two"
+  [[ $(nproc) -ge 2 ]] || lacks "cannot show two CPU pools: one CPU only; give the machine two"
   command -v apt-get dpkg >/dev/null ||
-    fail "cannot get containerd: no apt-get or dpkg; use a Debian or Ubuntu machine"
+    lacks "cannot get containerd: no apt-get or dpkg; use a Debian or Ubuntu machine"
 }
 
 # --- the packages -------------------------------------------------------------------------------
@@ -210,8 +216,10 @@ inside() {
   "$packages/usr/bin/ctr" --address "$dir/cri.sock" --namespace k8s.io images import \
     --snapshotter native "$dir/image.tar" >/dev/null ||
     fail "cannot import the image: see above"
+  local ended
   "$@" &
-  wait $! || status=$?
+  wait -n -p ended || status=$?
+  [[ $ended != "$containerd_pid" ]] || fail "containerd ended before the command"
   kill "$containerd_pid" 2>/dev/null || true
   wait "$containerd_pid" 2>/dev/null || true
   exit "$status"

@@ -1,0 +1,242 @@
+#include "test/e2e/kubelet.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <fstream>
+#include <utility>
+
+#include <grpcpp/grpcpp.h>
+
+#include "api/proto/runtime/v1/api.grpc.pb.h"
+
+namespace qrm::test {
+
+namespace cri = ::runtime::v1;
+
+namespace {
+
+constexpr int64_t kPeriodUs = 100'000;
+
+/// The node's memory, of which a Burstable container's OOM score is a share.
+int64_t NodeMemoryBytes() {
+  std::ifstream meminfo("/proc/meminfo");
+  std::string key;
+  int64_t kib = 0;
+  meminfo >> key >> kib;
+  return std::max<int64_t>(kib, 1) * 1024;
+}
+
+}  // namespace
+
+CgroupValues ValuesFor(const ContainerSpec& container) {
+  CgroupValues values{.cpu_shares = std::max<int64_t>(2, container.milli_cpus * 1024 / 1000),
+                      .memory_limit_bytes = container.memory_bytes};
+  if (container.cpu_limit) {
+    values.cpu_quota_us = std::max<int64_t>(1000, container.milli_cpus * kPeriodUs / 1000);
+  }
+  if (container.cpu_limit && container.memory_bytes > 0) {
+    values.oom_score_adj = -997;
+  } else if (container.milli_cpus == 0 && container.memory_bytes == 0) {
+    values.oom_score_adj = 1000;
+    values.qos_path = "/besteffort";
+  } else {
+    values.oom_score_adj =
+        std::clamp<int64_t>(1000 - 1000 * container.memory_bytes / NodeMemoryBytes(), 3, 999);
+    values.qos_path = "/burstable";
+  }
+  return values;
+}
+
+StringMap ContainerLabels(const PodSpec& pod) {
+  return {{"io.kubernetes.pod.name", pod.name},
+          {"io.kubernetes.pod.namespace", pod.pod_namespace},
+          {"io.kubernetes.pod.uid", pod.uid},
+          {"io.kubernetes.container.name", pod.container.name}};
+}
+
+StringMap SandboxLabels(const PodSpec& pod) {
+  StringMap labels = pod.labels;
+  labels["io.kubernetes.pod.name"] = pod.name;
+  labels["io.kubernetes.pod.namespace"] = pod.pod_namespace;
+  labels["io.kubernetes.pod.uid"] = pod.uid;
+  return labels;
+}
+
+struct Kubelet::Impl {
+  explicit Impl(Options opts) : options(std::move(opts)) {
+    grpc::ChannelArguments arguments;
+    arguments.SetMaxReceiveMessageSize(16 << 20);
+    arguments.SetString(GRPC_ARG_DEFAULT_AUTHORITY, "localhost");
+    stub = cri::RuntimeService::NewStub(grpc::CreateCustomChannel(
+        "unix:" + options.socket, grpc::InsecureChannelCredentials(), arguments));
+  }
+
+  /// One call, waited for.
+  template <typename Request, typename Response>
+  StatusOr<Response> Call(grpc::Status (cri::RuntimeService::Stub::*method)(grpc::ClientContext*,
+                                                                            const Request&,
+                                                                            Response*),
+                          const Request& request, const std::string& what) {
+    grpc::ClientContext context;
+    context.set_deadline(std::chrono::system_clock::now() + options.timeout);
+    Response response;
+    const grpc::Status status = (stub.get()->*method)(&context, request, &response);
+    if (!status.ok()) {
+      return Errorf(static_cast<StatusCode>(status.error_code()), "cannot {}: {}", what,
+                    status.error_message());
+    }
+    return response;
+  }
+
+  cri::PodSandboxConfig SandboxConfig(const PodSpec& spec) const;
+  cri::ContainerConfig ContainerConfig(const PodSpec& spec) const;
+  Status RemoveSandbox(const std::string& sandbox_id);
+
+  Options options;
+  std::unique_ptr<cri::RuntimeService::Stub> stub;
+};
+
+cri::PodSandboxConfig Kubelet::Impl::SandboxConfig(const PodSpec& spec) const {
+  const CgroupValues values = ValuesFor(spec.container);
+  cri::PodSandboxConfig config;
+  config.mutable_metadata()->set_name(spec.name);
+  config.mutable_metadata()->set_uid(spec.uid);
+  config.mutable_metadata()->set_namespace_(spec.pod_namespace);
+  config.set_log_directory(options.log_directory);
+  config.mutable_dns_config()->add_servers("127.0.0.1");
+  const StringMap labels = SandboxLabels(spec);
+  config.mutable_labels()->insert(labels.begin(), labels.end());
+  config.mutable_annotations()->insert(spec.annotations.begin(), spec.annotations.end());
+  cri::LinuxPodSandboxConfig& linux_config = *config.mutable_linux();
+  linux_config.set_cgroup_parent(options.cgroup_parent + "/kubepods" + values.qos_path + "/pod" +
+                                 spec.uid);
+  linux_config.mutable_resources()->set_cpu_shares(values.cpu_shares);
+  linux_config.mutable_resources()->set_cpu_quota(values.cpu_quota_us);
+  linux_config.mutable_resources()->set_cpu_period(kPeriodUs);
+  linux_config.mutable_resources()->set_memory_limit_in_bytes(values.memory_limit_bytes);
+  // The host's network needs no CNI plugin.
+  linux_config.mutable_security_context()->mutable_namespace_options()->set_network(cri::NODE);
+  return config;
+}
+
+cri::ContainerConfig Kubelet::Impl::ContainerConfig(const PodSpec& spec) const {
+  const CgroupValues values = ValuesFor(spec.container);
+  cri::ContainerConfig config;
+  config.mutable_metadata()->set_name(spec.container.name);
+  config.mutable_image()->set_image(options.image);
+  config.set_log_path(spec.uid + ".log");
+  const StringMap labels = ContainerLabels(spec);
+  config.mutable_labels()->insert(labels.begin(), labels.end());
+  (*config.mutable_annotations())["io.kubernetes.container.restartCount"] = "0";
+  cri::LinuxContainerResources& resources = *config.mutable_linux()->mutable_resources();
+  resources.set_cpu_shares(values.cpu_shares);
+  resources.set_cpu_quota(values.cpu_quota_us);
+  resources.set_cpu_period(kPeriodUs);
+  resources.set_memory_limit_in_bytes(values.memory_limit_bytes);
+  resources.set_oom_score_adj(values.oom_score_adj);
+  cri::NamespaceOption& namespaces =
+      *config.mutable_linux()->mutable_security_context()->mutable_namespace_options();
+  namespaces.set_network(cri::NODE);
+  namespaces.set_pid(cri::CONTAINER);
+  return config;
+}
+
+Status Kubelet::Impl::RemoveSandbox(const std::string& sandbox_id) {
+  cri::StopPodSandboxRequest stop;
+  stop.set_pod_sandbox_id(sandbox_id);
+  QRM_RETURN_IF_ERROR(
+      Call(&cri::RuntimeService::Stub::StopPodSandbox, stop, "stop the sandbox").status());
+  cri::RemovePodSandboxRequest remove;
+  remove.set_pod_sandbox_id(sandbox_id);
+  return Call(&cri::RuntimeService::Stub::RemovePodSandbox, remove, "remove the sandbox").status();
+}
+
+Kubelet::Kubelet(Options options) : impl_(std::make_unique<Impl>(std::move(options))) {}
+
+Kubelet::~Kubelet() = default;
+
+StatusOr<RunningPod> Kubelet::RunPod(const PodSpec& spec) {
+  using Stub = cri::RuntimeService::Stub;
+  RunningPod pod{.spec = spec, .log_file = impl_->options.log_directory + "/" + spec.uid + ".log"};
+  cri::RunPodSandboxRequest sandbox;
+  *sandbox.mutable_config() = impl_->SandboxConfig(spec);
+  QRM_ASSIGN_OR_RETURN(const cri::RunPodSandboxResponse ran,
+                       impl_->Call(&Stub::RunPodSandbox, sandbox, "run pod " + spec.name));
+  pod.sandbox_id = ran.pod_sandbox_id();
+
+  cri::CreateContainerRequest create;
+  create.set_pod_sandbox_id(pod.sandbox_id);
+  *create.mutable_config() = impl_->ContainerConfig(spec);
+  *create.mutable_sandbox_config() = sandbox.config();
+  const StatusOr<cri::CreateContainerResponse> created =
+      impl_->Call(&Stub::CreateContainer, create, "create the container of pod " + spec.name);
+  if (!created.ok()) {
+    const Status removed = impl_->RemoveSandbox(pod.sandbox_id);
+    return removed.ok() ? created.status() : Annotate(created.status(), MessageOf(removed));
+  }
+  pod.container_id = created->container_id();
+
+  cri::StartContainerRequest start;
+  start.set_container_id(pod.container_id);
+  QRM_RETURN_IF_ERROR(
+      impl_->Call(&Stub::StartContainer, start, "start the container of pod " + spec.name)
+          .status());
+  return pod;
+}
+
+Status Kubelet::RemovePod(const RunningPod& pod) {
+  using Stub = cri::RuntimeService::Stub;
+  cri::StopContainerRequest stop;
+  stop.set_container_id(pod.container_id);
+  stop.set_timeout(2);
+  QRM_RETURN_IF_ERROR(
+      impl_->Call(&Stub::StopContainer, stop, "stop the container of pod " + pod.spec.name)
+          .status());
+  cri::RemoveContainerRequest remove;
+  remove.set_container_id(pod.container_id);
+  QRM_RETURN_IF_ERROR(
+      impl_->Call(&Stub::RemoveContainer, remove, "remove the container of pod " + pod.spec.name)
+          .status());
+  return impl_->RemoveSandbox(pod.sandbox_id);
+}
+
+StatusOr<nlohmann::json> Kubelet::Inspect(const std::string& container_id) {
+  cri::ContainerStatusRequest request;
+  request.set_container_id(container_id);
+  request.set_verbose(true);
+  QRM_ASSIGN_OR_RETURN(const cri::ContainerStatusResponse response,
+                       impl_->Call(&cri::RuntimeService::Stub::ContainerStatus, request,
+                                   "inspect container " + container_id));
+  const auto info = response.info().find("info");
+  nlohmann::json document = nlohmann::json::parse(
+      info == response.info().end() ? std::string() : info->second, nullptr, false);
+  if (document.is_discarded()) {
+    return Errorf(StatusCode::kInternal,
+                  "cannot inspect container {}: the runtime's answer has no \"info\" in JSON; "
+                  "check that it is containerd",
+                  container_id);
+  }
+  return document;
+}
+
+StatusOr<std::vector<std::string>> Kubelet::ReadLog(const RunningPod& pod) {
+  std::ifstream file(pod.log_file);
+  if (!file) {
+    return Errorf(StatusCode::kNotFound, "cannot read {}: {}", pod.log_file, std::strerror(errno));
+  }
+  // TIME stdout F TEXT
+  std::vector<std::string> lines;
+  for (std::string line; std::getline(file, line);) {
+    std::size_t text = 0;
+    for (int field = 0; field < 3 && text != std::string::npos; ++field) {
+      text = line.find(' ', text == 0 ? 0 : text + 1);
+    }
+    if (text != std::string::npos) {
+      lines.push_back(line.substr(text + 1));
+    }
+  }
+  return lines;
+}
+
+}  // namespace qrm::test

@@ -1,0 +1,61 @@
+// The first process of the main job's containers and of their sandboxes: says what it may use, at
+// once and whenever that changes. Statically linked: it is all that the image has.
+#include <csignal>
+#include <cstdio>
+#include <cstring>
+#include <ctime>
+#include <fstream>
+#include <string>
+
+#include <unistd.h>
+
+namespace {
+
+volatile std::sig_atomic_t stop = 0;
+
+/// The value of `key` in /proc/self/status.
+std::string StatusField(const std::string& key) {
+  std::ifstream status("/proc/self/status");
+  for (std::string line; std::getline(status, line);) {
+    if (line.rfind(key + ":", 0) == 0) {
+      return line.substr(line.find_first_not_of(" \t", key.size() + 1));
+    }
+  }
+  return "?";
+}
+
+/// The container's own cgroup, as the runtime mounts it: version 1 or 2.
+std::string CgroupFile(const std::string& name) {
+  for (const char* directory : {"/sys/fs/cgroup/cpuset/", "/sys/fs/cgroup/"}) {
+    std::ifstream file(directory + name);
+    if (std::string value; file >> value) {
+      return value;
+    }
+  }
+  return "-";
+}
+
+std::string Report() {
+  return "cpus " + StatusField("Cpus_allowed_list") + " mems " + StatusField("Mems_allowed_list") +
+         " cgroup " + CgroupFile("cpuset.cpus");
+}
+
+}  // namespace
+
+int main(int, char**, char** environment) {
+  std::signal(SIGTERM, [](int) { stop = 1; });
+  for (char** variable = environment; *variable != nullptr; ++variable) {
+    std::printf("env %s\n", *variable);
+  }
+  std::string last;
+  while (stop == 0) {
+    if (const std::string report = Report(); report != last) {
+      std::printf("%s\n", report.c_str());
+      std::fflush(stdout);
+      last = report;
+    }
+    const timespec pause{.tv_nsec = 100'000'000};
+    ::nanosleep(&pause, nullptr);
+  }
+  return 0;
+}
