@@ -1,0 +1,51 @@
+// Reads and builds the machine that a plugin's configuration describes.
+#include "plugins/config/machine_config.h"
+
+#include <charconv>
+
+#include "plugins/config/section.h"
+#include "topology/discovery.h"
+
+namespace qrm::config {
+
+StatusOr<std::map<int, uint64_t>> ParseBytesByNode(const Section& section, std::string_view key) {
+  std::map<int, uint64_t> bytes_by_node;
+  QRM_ASSIGN_OR_RETURN(const Section nodes, section.Child(key));
+  for (const std::string& name : nodes.Keys()) {
+    int node = -1;
+    const char* const end = name.data() + name.size();
+    const auto [stop, error] = std::from_chars(name.data(), end, node);
+    if (error != std::errc() || stop != end || node < 0 || node >= NumaMask::kMaxIds) {
+      return nodes.Error(name, "is no NUMA node", "write lines such as `0: 64Gi`");
+    }
+    QRM_ASSIGN_OR_RETURN(bytes_by_node[node], nodes.Bytes(name, 0));
+  }
+  return bytes_by_node;
+}
+
+StatusOr<MachineConfig> ParseMachineConfig(const Section& section) {
+  MachineConfig config;
+  QRM_ASSIGN_OR_RETURN(config.source, section.Text("machine", config.source));
+  if (const Status known = MachineSource::Parse(config.source).status(); !known.ok()) {
+    return section.Error("machine", fmt::format("is '{}', no machine", config.source),
+                         "write live, synthetic:DESCRIPTION, xml:FILE or fsroot:DIR");
+  }
+  QRM_ASSIGN_OR_RETURN(config.node_memory, ParseBytesByNode(section, "numa-memory"));
+  return config;
+}
+
+StatusOr<Machine> LoadMachine(const MachineConfig& config) {
+  QRM_ASSIGN_OR_RETURN(const MachineSource source, MachineSource::Parse(config.source));
+  QRM_ASSIGN_OR_RETURN(Machine machine, Discover(source));
+  for (const auto& [node, bytes] : config.node_memory) {
+    if (machine.FindNode(node) == nullptr) {
+      return Errorf(StatusCode::kInvalidArgument,
+                    "cannot give NUMA node {} {} bytes: machine {} has nodes {}; correct "
+                    "numa-memory",
+                    node, bytes, config.source, ToString(machine.node_mask()));
+    }
+  }
+  return machine.WithNodeMemory(config.node_memory);
+}
+
+}  // namespace qrm::config

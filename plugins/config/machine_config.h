@@ -1,0 +1,36 @@
+// The keys that describe the machine a plugin places on, for plugins that run as separate
+// processes.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <string_view>
+
+#include "api/status.h"
+#include "topology/machine.h"
+
+namespace qrm::config {
+
+class Section;
+
+/// `machine` and `numa-memory` of a configuration file.
+struct MachineConfig {
+  std::string source = "live";  ///< as MachineSource::Parse reads it
+  /// NUMA node -> bytes; for synthetic machines, whose nodes are all alike.
+  std::map<int, uint64_t> node_memory;
+};
+
+/// Reads the two keys of `section`; other keys are left to the caller. Errors: kInvalidArgument
+/// with file and line.
+StatusOr<MachineConfig> ParseMachineConfig(const Section& section);
+
+/// The mapping `key` from NUMA nodes to sizes, as in `0: 64Gi`. Errors: kInvalidArgument with file
+/// and line.
+StatusOr<std::map<int, uint64_t>> ParseBytesByNode(const Section& section, std::string_view key);
+
+/// The machine so described. Errors: those of Discover; kInvalidArgument for a `node_memory` entry
+/// that names no node of it.
+StatusOr<Machine> LoadMachine(const MachineConfig& config);
+
+}  // namespace qrm::config

@@ -1,0 +1,54 @@
+// Reads and checks the NUMA rules of roles.
+#include "plugins/config/role_config.h"
+
+#include "plugins/config/section.h"
+
+namespace qrm::config {
+
+using placement::NumaSpan;
+using placement::ShareRule;
+
+StatusOr<NumaSpan> ParseNumaSpan(const Section& section, NumaSpan fallback) {
+  constexpr std::string_view kWords[] = {"one", "fewest", "even"};
+  QRM_ASSIGN_OR_RETURN(const std::string word,
+                       section.Word("numa", kWords[static_cast<std::size_t>(fallback)],
+                                    {kWords[0], kWords[1], kWords[2]}));
+  if (word == kWords[0]) {
+    return NumaSpan::kOne;
+  }
+  return word == kWords[1] ? NumaSpan::kFewest : NumaSpan::kEven;
+}
+
+StatusOr<ShareRule> ParseShareRule(const Section& section) {
+  ShareRule rule;
+  QRM_ASSIGN_OR_RETURN(const std::vector<std::string> words, section.Words("share-numa-with"));
+  for (const std::string& word : words) {
+    if (word == "*") {
+      rule.anyone = true;
+    } else {
+      rule.roles.insert(word);
+    }
+  }
+  return rule;
+}
+
+Status CheckShareRules(const Section& roles, const std::map<std::string, ShareRule>& rules) {
+  for (const auto& [role, rule] : rules) {
+    for (const std::string& other : rule.roles) {
+      const auto found = rules.find(other);
+      if (found == rules.end()) {
+        return roles.Error(role,
+                           fmt::format("shares NUMA nodes with '{}', which is no role", other),
+                           "name roles of this section, or `*` for everyone");
+      }
+      if (!found->second.anyone && !found->second.roles.contains(role)) {
+        return roles.Error(
+            role, fmt::format("shares NUMA nodes with {}, which does not with {}", other, role),
+            fmt::format("add {} to share-numa-with of {}", role, other));
+      }
+    }
+  }
+  return OkStatus();
+}
+
+}  // namespace qrm::config

@@ -1,0 +1,26 @@
+// The keys that the roles of several plugins have in common.
+#pragma once
+
+#include <map>
+#include <string>
+
+#include "api/status.h"
+#include "plugins/placement/sharing.h"
+
+namespace qrm::config {
+
+class Section;
+
+/// `numa: one | fewest | even`.
+StatusOr<placement::NumaSpan> ParseNumaSpan(const Section& section, placement::NumaSpan fallback);
+
+/// `share-numa-with: [ROLE, ...]`, `*` for everyone.
+StatusOr<placement::ShareRule> ParseShareRule(const Section& section);
+
+/// OK when every role that is named in another's rule exists and tolerates that one too: a rule on
+/// one side only would never let them meet. `roles` is the section with a mapping per role. Errors:
+/// kInvalidArgument with file, line and both roles.
+Status CheckShareRules(const Section& roles,
+                       const std::map<std::string, placement::ShareRule>& rules);
+
+}  // namespace qrm::config

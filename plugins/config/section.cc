@@ -1,0 +1,269 @@
+// Typed reading of YAML mappings.
+#include "plugins/config/section.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <charconv>
+#include <cstring>
+#include <fstream>
+#include <set>
+#include <sstream>
+
+#include <fmt/ranges.h>
+
+namespace qrm::config {
+namespace {
+
+constexpr uint64_t kLargestNumber = uint64_t{1} << 53;  // beyond it a double loses whole numbers
+
+struct Suffix {
+  std::string_view name;
+  double factor;
+};
+constexpr Suffix kSuffixes[] = {
+    {"Ki", 1024.0}, {"Mi", 1048576.0}, {"Gi", 1073741824.0}, {"Ti", 1099511627776.0},
+    {"k", 1e3},     {"M", 1e6},        {"G", 1e9},           {"T", 1e12},
+    {"", 1.0},
+};
+
+std::optional<double> ParseDouble(std::string_view text) {
+  double value = 0;
+  const char* const end = text.data() + text.size();
+  const auto [stop, error] = std::from_chars(text.data(), end, value);
+  if (error != std::errc() || stop != end) {
+    return std::nullopt;
+  }
+  return value;
+}
+
+std::string Is(std::string_view value, std::string_view wrong) {
+  return fmt::format("is '{}', {}", value, wrong);
+}
+
+}  // namespace
+
+StatusOr<uint64_t> ParseBytes(std::string_view text) {
+  for (const Suffix& suffix : kSuffixes) {
+    if (!text.ends_with(suffix.name)) {
+      continue;
+    }
+    const std::optional<double> number =
+        ParseDouble(text.substr(0, text.size() - suffix.name.size()));
+    if (number && *number >= 0 && *number * suffix.factor <= static_cast<double>(kLargestNumber)) {
+      return static_cast<uint64_t>(*number * suffix.factor);
+    }
+  }
+  return Errorf(StatusCode::kInvalidArgument,
+                "cannot read size '{}': no number with a known unit; write bytes or a number with "
+                "Ki, Mi, Gi, Ti, k, M, G or T",
+                text);
+}
+
+StatusOr<Section> Section::Load(const std::string& path) {
+  std::ifstream stream(path);
+  std::ostringstream text;
+  if (!stream || !(text << stream.rdbuf() || stream.eof())) {
+    return Errorf(StatusCode::kNotFound, "cannot read {}: {}; name an existing YAML file", path,
+                  errno != 0 ? std::strerror(errno) : "no such file");
+  }
+  return Parse(text.str(), path);
+}
+
+StatusOr<Section> Section::Parse(const std::string& text, const std::string& file) {
+  try {
+    return FromNode(YAML::Load(text), file, "");
+  } catch (const YAML::Exception& error) {
+    return Errorf(StatusCode::kInvalidArgument, "cannot read {}:{}: {}; write valid YAML", file,
+                  error.mark.line + 1, error.msg);
+  }
+}
+
+StatusOr<Section> Section::FromNode(const YAML::Node& node, std::string file, std::string path) {
+  if (!node.IsDefined() || node.IsNull()) {
+    return Section(YAML::Node(YAML::NodeType::Map), std::move(file), std::move(path));
+  }
+  if (!node.IsMap()) {
+    return Errorf(StatusCode::kInvalidArgument,
+                  "cannot read {}:{}: {} is no mapping; write `key: value` lines", file,
+                  node.Mark().line + 1, path.empty() ? "the file" : path);
+  }
+  return Section(node, std::move(file), std::move(path));
+}
+
+std::string Section::PathOf(std::string_view key) const {
+  return path_.empty() ? std::string(key) : fmt::format("{}.{}", path_, key);
+}
+
+std::optional<YAML::Node> Section::Find(std::string_view key) const {
+  for (const auto& entry : node_) {
+    if (entry.first.IsScalar() && entry.first.Scalar() == key) {
+      return entry.second;
+    }
+  }
+  return std::nullopt;
+}
+
+bool Section::Has(std::string_view key) const {
+  return Find(key).has_value();
+}
+
+bool Section::IsScalar(std::string_view key) const {
+  const std::optional<YAML::Node> node = Find(key);
+  return node && node->IsScalar();
+}
+
+Status Section::Error(std::string_view key, std::string_view cause, std::string_view remedy) const {
+  int line = node_.Mark().line + 1;
+  for (const auto& entry : node_) {
+    if (entry.first.IsScalar() && entry.first.Scalar() == key) {
+      line = entry.first.Mark().line + 1;
+    }
+  }
+  return Errorf(StatusCode::kInvalidArgument, "cannot read {}:{}: {} {}; {}", file_, line,
+                PathOf(key), cause, remedy);
+}
+
+std::vector<std::string> Section::Keys() const {
+  std::vector<std::string> keys;
+  for (const auto& entry : node_) {
+    keys.push_back(entry.first.IsScalar() ? entry.first.Scalar() : "(a key that is no word)");
+  }
+  return keys;
+}
+
+Status Section::AllowKeys(std::initializer_list<std::string_view> known) const {
+  std::set<std::string> seen;
+  for (const auto& entry : node_) {
+    const std::string key = entry.first.IsScalar() ? entry.first.Scalar() : "";
+    if (std::find(known.begin(), known.end(), key) == known.end()) {
+      const std::string value = entry.second.IsScalar() ? entry.second.Scalar() : "...";
+      return Error(key, fmt::format("(with value '{}') is no known key", value),
+                   fmt::format("the keys here are {}", fmt::join(known, ", ")));
+    }
+    if (!seen.insert(key).second) {
+      return Error(key, "stands there twice", "keep one of them");
+    }
+  }
+  return OkStatus();
+}
+
+StatusOr<std::optional<std::string>> Section::Scalar(std::string_view key) const {
+  const std::optional<YAML::Node> node = Find(key);
+  if (!node || node->IsNull()) {
+    return std::optional<std::string>();
+  }
+  if (!node->IsScalar()) {
+    return Error(key, "is no plain value", "write one value after the colon");
+  }
+  return std::optional<std::string>(node->Scalar());
+}
+
+StatusOr<std::string> Section::Text(std::string_view key, std::string fallback) const {
+  QRM_ASSIGN_OR_RETURN(const std::optional<std::string> text, Scalar(key));
+  return text.value_or(std::move(fallback));
+}
+
+StatusOr<bool> Section::Flag(std::string_view key, bool fallback) const {
+  QRM_ASSIGN_OR_RETURN(const std::optional<std::string> word, Scalar(key));
+  if (!word || *word == "true" || *word == "false") {
+    return word ? *word == "true" : fallback;
+  }
+  return Error(key, Is(*word, "which is no truth value"), "write true or false");
+}
+
+StatusOr<std::string> Section::Word(std::string_view key, std::string_view fallback,
+                                    std::initializer_list<std::string_view> words) const {
+  QRM_ASSIGN_OR_RETURN(const std::string word, Text(key, std::string(fallback)));
+  if (std::find(words.begin(), words.end(), word) == words.end()) {
+    return Error(key, Is(word, "which is none of its values"),
+                 fmt::format("write {}", fmt::join(words, " or ")));
+  }
+  return word;
+}
+
+StatusOr<uint64_t> Section::Number(std::string_view key, uint64_t fallback) const {
+  QRM_ASSIGN_OR_RETURN(const std::optional<std::string> text, Scalar(key));
+  if (!text) {
+    return fallback;
+  }
+  uint64_t number = 0;
+  const char* const end = text->data() + text->size();
+  const auto [stop, error] = std::from_chars(text->data(), end, number);
+  if (error != std::errc() || stop != end || number > kLargestNumber) {
+    return Error(key, Is(*text, "which is no whole number"), "write one from 0 to 2^53");
+  }
+  return number;
+}
+
+StatusOr<uint64_t> Section::Bytes(std::string_view key, uint64_t fallback) const {
+  QRM_ASSIGN_OR_RETURN(const std::optional<std::string> text, Scalar(key));
+  if (!text) {
+    return fallback;
+  }
+  const StatusOr<uint64_t> bytes = ParseBytes(*text);
+  if (!bytes.ok()) {
+    return Error(key, Is(*text, "which is no size"), "write bytes, or a size such as 512Mi");
+  }
+  return *bytes;
+}
+
+StatusOr<CpuSet> Section::Cpus(std::string_view key) const {
+  QRM_ASSIGN_OR_RETURN(const std::string text, Text(key, ""));
+  const StatusOr<CpuSet> cpus = CpuSet::Parse(text);
+  if (!cpus.ok()) {
+    return Error(key, Is(text, "which is no CPU list"), "write one such as 0-3,8");
+  }
+  return *cpus;
+}
+
+StatusOr<std::vector<std::string>> Section::Words(std::string_view key) const {
+  std::vector<std::string> words;
+  const std::optional<YAML::Node> node = Find(key);
+  if (!node || node->IsNull()) {
+    return words;
+  }
+  if (!node->IsSequence()) {
+    return Error(key, "is no list", "write one such as [a, b]");
+  }
+  for (const auto& item : *node) {
+    if (!item.IsScalar()) {
+      return Error(key, "holds something that is no word", "write a list such as [a, b]");
+    }
+    words.push_back(item.Scalar());
+  }
+  return words;
+}
+
+StatusOr<Section> Section::Child(std::string_view key) const {
+  return FromNode(Find(key).value_or(YAML::Node()), file_, PathOf(key));
+}
+
+StatusOr<std::vector<std::pair<std::string, Section>>> Section::Children(
+    std::string_view key) const {
+  QRM_ASSIGN_OR_RETURN(const Section parent, Child(key));
+  std::vector<std::pair<std::string, Section>> children;
+  for (const std::string& name : parent.Keys()) {
+    QRM_ASSIGN_OR_RETURN(Section child, parent.Child(name));
+    children.emplace_back(name, std::move(child));
+  }
+  return children;
+}
+
+StatusOr<std::vector<Section>> Section::Items(std::string_view key) const {
+  std::vector<Section> items;
+  const std::optional<YAML::Node> node = Find(key);
+  if (!node || node->IsNull()) {
+    return items;
+  }
+  if (!node->IsSequence()) {
+    return Error(key, "is no list", "start each entry with a dash");
+  }
+  for (const auto& item : *node) {
+    QRM_ASSIGN_OR_RETURN(Section section,
+                         FromNode(item, file_, fmt::format("{}[{}]", PathOf(key), items.size())));
+    items.push_back(std::move(section));
+  }
+  return items;
+}
+
+}  // namespace qrm::config

@@ -1,0 +1,90 @@
+// One mapping of a YAML file, read key by key, with errors that name file, line, key and remedy.
+#pragma once
+
+#include <cstdint>
+#include <initializer_list>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include <yaml-cpp/yaml.h>
+
+#include "api/id_set.h"
+#include "api/status.h"
+
+namespace qrm::config {
+
+/// A mapping at one place of a configuration file. A missing key reads as the fallback.
+///
+/// Errors: every reader returns kInvalidArgument as `cannot read FILE:LINE: KEY is 'VALUE', ...;
+/// ...`. Threads: one at a time (yaml-cpp nodes are shared and not locked).
+class Section {
+ public:
+  /// The whole file as one mapping; an empty file is an empty mapping. Errors: kNotFound when it
+  /// cannot be opened, kInvalidArgument when it is no YAML mapping.
+  static StatusOr<Section> Load(const std::string& path);
+
+  /// `text` as if it were the content of `file`.
+  static StatusOr<Section> Parse(const std::string& text, const std::string& file);
+
+  /// `node` of a file that was read elsewhere; `path` is where it stands in it ("plugins.cpu").
+  /// Errors: kInvalidArgument when it is no mapping; a null node is an empty mapping.
+  static StatusOr<Section> FromNode(const YAML::Node& node, std::string file, std::string path);
+
+  bool Has(std::string_view key) const;
+
+  /// OK when the mapping has no keys but `known`, and none twice.
+  Status AllowKeys(std::initializer_list<std::string_view> known) const;
+
+  StatusOr<std::string> Text(std::string_view key, std::string fallback) const;
+  StatusOr<bool> Flag(std::string_view key, bool fallback) const;
+  /// One of `words`.
+  StatusOr<std::string> Word(std::string_view key, std::string_view fallback,
+                             std::initializer_list<std::string_view> words) const;
+  /// A whole number from 0 to 2^53.
+  StatusOr<uint64_t> Number(std::string_view key, uint64_t fallback) const;
+  /// A size as Kubernetes writes it: `512Mi`, `20G`, `524288000`.
+  StatusOr<uint64_t> Bytes(std::string_view key, uint64_t fallback) const;
+  /// A CPU list such as `0-3,8`; empty when missing.
+  StatusOr<CpuSet> Cpus(std::string_view key) const;
+  /// A sequence of words; empty when missing.
+  StatusOr<std::vector<std::string>> Words(std::string_view key) const;
+
+  /// The mapping under `key`; an empty one when missing.
+  StatusOr<Section> Child(std::string_view key) const;
+  /// The mappings under each key of the mapping `key`, in the order of the file. A null value is an
+  /// empty mapping.
+  StatusOr<std::vector<std::pair<std::string, Section>>> Children(std::string_view key) const;
+  /// The mappings of the sequence `key`.
+  StatusOr<std::vector<Section>> Items(std::string_view key) const;
+  /// The keys of this mapping, in the order of the file.
+  std::vector<std::string> Keys() const;
+
+  /// True when `key` holds a plain value, neither mapping nor sequence.
+  bool IsScalar(std::string_view key) const;
+
+  /// `cannot read FILE:LINE: KEY CAUSE; REMEDY`, for checks that span keys.
+  Status Error(std::string_view key, std::string_view cause, std::string_view remedy) const;
+
+  const std::string& file() const { return file_; }
+
+ private:
+  Section(YAML::Node node, std::string file, std::string path)
+      : node_(std::move(node)), file_(std::move(file)), path_(std::move(path)) {}
+
+  std::optional<YAML::Node> Find(std::string_view key) const;
+  StatusOr<std::optional<std::string>> Scalar(std::string_view key) const;
+  std::string PathOf(std::string_view key) const;
+
+  YAML::Node node_;
+  std::string file_;
+  std::string path_;
+};
+
+/// Reads `512Mi`, `1.5G`, `1000`. Errors: kInvalidArgument naming the forms. Source: Kubernetes API
+/// conventions, "resource quantities".
+StatusOr<uint64_t> ParseBytes(std::string_view text);
+
+}  // namespace qrm::config

@@ -1,0 +1,14 @@
+// The part of a plugin's exported state that all plugins have: what each container was given.
+#pragma once
+
+#include <nlohmann/json.hpp>
+
+#include "plugins/sdk/plugin.h"
+
+namespace qrm::placement {
+
+/// Pod UID -> container name -> who it is and what it was given, with the field names of the
+/// plugin API.
+nlohmann::ordered_json PodEntriesJson(const sdk::Grants& grants);
+
+}  // namespace qrm::placement

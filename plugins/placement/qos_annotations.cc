@@ -1,0 +1,74 @@
+// Reads Katalyst's QoS annotations.
+#include "plugins/placement/qos_annotations.h"
+
+#include <nlohmann/json.hpp>
+
+namespace qrm::placement {
+namespace {
+
+constexpr char kQosLevelKey[] = "katalyst.kubewharf.io/qos_level";
+constexpr char kCpuKey[] = "katalyst.kubewharf.io/cpu_enhancement";
+constexpr char kMemoryKey[] = "katalyst.kubewharf.io/memory_enhancement";
+
+StatusOr<QosLevel> ParseLevel(const std::string& text) {
+  if (text == "dedicated_cores") {
+    return QosLevel::kDedicated;
+  }
+  if (text == "shared_cores") {
+    return QosLevel::kShared;
+  }
+  if (text == "reclaimed_cores") {
+    return QosLevel::kReclaimed;
+  }
+  if (text == "system_cores") {
+    return QosLevel::kSystem;
+  }
+  return Errorf(StatusCode::kInvalidArgument,
+                "cannot read annotation {}: '{}' is no QoS level; write dedicated_cores, "
+                "shared_cores, reclaimed_cores or system_cores",
+                kQosLevelKey, text);
+}
+
+/// The flat form of an enhancement annotation; empty when it is absent.
+StatusOr<StringMap> ParseEnhancement(const StringMap& annotations, const char* key) {
+  const auto found = annotations.find(key);
+  if (found == annotations.end()) {
+    return StringMap();
+  }
+  const nlohmann::json object = nlohmann::json::parse(found->second, nullptr, false);
+  if (!object.is_object()) {
+    return Errorf(StatusCode::kInvalidArgument,
+                  "cannot read annotation {}: '{}' is no JSON object; write one such as "
+                  R"({{"numa_binding": "true"}})",
+                  key, found->second);
+  }
+  StringMap values;
+  for (const auto& [name, value] : object.items()) {
+    values[name] = value.is_string() ? value.get<std::string>() : value.dump();
+  }
+  return values;
+}
+
+bool IsTrue(const StringMap& values, const char* key) {
+  const auto found = values.find(key);
+  return found != values.end() && found->second == "true";
+}
+
+}  // namespace
+
+StatusOr<QosRequest> ParseQosAnnotations(const StringMap& annotations) {
+  QosRequest request;
+  if (const auto level = annotations.find(kQosLevelKey); level != annotations.end()) {
+    QRM_ASSIGN_OR_RETURN(request.level, ParseLevel(level->second));
+  }
+  QRM_ASSIGN_OR_RETURN(StringMap cpu, ParseEnhancement(annotations, kCpuKey));
+  request.cpuset_pool = cpu["cpuset_pool"];
+  request.full_pcpus_pairing = IsTrue(cpu, "full_pcpus_pairing");
+  request.distribute_evenly_across_numa = IsTrue(cpu, "distribute_evenly_across_numa");
+  QRM_ASSIGN_OR_RETURN(const StringMap memory, ParseEnhancement(annotations, kMemoryKey));
+  request.numa_binding = IsTrue(memory, "numa_binding");
+  request.numa_exclusive = IsTrue(memory, "numa_exclusive");
+  return request;
+}
+
+}  // namespace qrm::placement

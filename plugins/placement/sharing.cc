@@ -1,0 +1,36 @@
+// The rule of who may share a NUMA node.
+#include "plugins/placement/sharing.h"
+
+#include <algorithm>
+
+namespace qrm::placement {
+namespace {
+
+bool Tolerates(const ShareRule& rule, const std::string& role) {
+  return rule.anyone || (!role.empty() && rule.roles.contains(role));
+}
+
+}  // namespace
+
+bool MayShare(const Tenant& a, const Tenant& b) {
+  return a.pod_uid == b.pod_uid || (Tolerates(a.share, b.role) && Tolerates(b.share, a.role));
+}
+
+NumaMask BarredNodes(const TenantsByNode& tenants, const Tenant& newcomer) {
+  NumaMask barred;
+  for (const auto& [node, standing] : tenants) {
+    const bool welcome = std::all_of(standing.begin(), standing.end(), [&](const Tenant& tenant) {
+      return MayShare(tenant, newcomer);
+    });
+    if (!welcome) {
+      barred.Add(node);
+    }
+  }
+  return barred;
+}
+
+std::string NameOf(const Tenant& tenant) {
+  return tenant.role.empty() ? "a container without role" : tenant.role;
+}
+
+}  // namespace qrm::placement

@@ -1,0 +1,49 @@
+// Which containers may stand on the same NUMA node: the anti-affinity between roles.
+#pragma once
+
+#include <map>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "api/id_set.h"
+
+namespace qrm::placement {
+
+/// How many NUMA nodes one container may spread over.
+enum class NumaSpan {
+  kOne,     ///< exactly one
+  kFewest,  ///< as few as needed, filled one after another
+  kEven,    ///< as few as needed, the same share from each
+};
+
+/// Whom a role tolerates on its NUMA nodes.
+struct ShareRule {
+  bool anyone = false;
+  std::set<std::string> roles;
+
+  bool operator==(const ShareRule&) const = default;
+};
+
+/// A container that is bound to NUMA nodes, with what its role tolerates there.
+struct Tenant {
+  std::string pod_uid;
+  std::string role;  ///< empty for containers that are bound without one
+  ShareRule share;
+
+  bool operator==(const Tenant&) const = default;
+};
+
+/// True when both tolerate each other; containers of one pod always do.
+bool MayShare(const Tenant& a, const Tenant& b);
+
+/// The tenants of each NUMA node.
+using TenantsByNode = std::map<int, std::vector<Tenant>>;
+
+/// The nodes where `newcomer` may not stand because of who stands there.
+NumaMask BarredNodes(const TenantsByNode& tenants, const Tenant& newcomer);
+
+/// "storage-service" or "a container without role", for messages.
+std::string NameOf(const Tenant& tenant);
+
+}  // namespace qrm::placement

@@ -1,0 +1,126 @@
+// A wrong configuration is answered with file, line, key, value and what is allowed.
+#include "plugins/config/section.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace qrm::config {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+
+Section Read(const std::string& text) {
+  StatusOr<Section> section = Section::Parse(text, "cpu.yaml");
+  EXPECT_TRUE(section.ok()) << section.status();
+  return *std::move(section);
+}
+
+TEST(SectionTest, ReadsEveryKindOfValue) {
+  const Section section = Read(
+      "text: hello\nflag: true\nnumber: 25000\nsize: 500Mi\ncpus: 0-1,40-41\nwords: [a, b]\n"
+      "map: {x: {y: 1}}\nitems:\n  - {name: eth0}\n");
+  EXPECT_EQ(*section.Text("text", ""), "hello");
+  EXPECT_TRUE(*section.Flag("flag", false));
+  EXPECT_EQ(*section.Number("number", 0), 25000u);
+  EXPECT_EQ(*section.Bytes("size", 0), 524288000u);
+  EXPECT_EQ(*section.Cpus("cpus"), (CpuSet{0, 1, 40, 41}));
+  EXPECT_THAT(*section.Words("words"), ElementsAre("a", "b"));
+  const auto children = *section.Children("map");
+  ASSERT_EQ(children.size(), 1u);
+  EXPECT_EQ(children[0].first, "x");
+  EXPECT_EQ(*children[0].second.Number("y", 0), 1u);
+  EXPECT_EQ(*section.Items("items")->front().Text("name", ""), "eth0");
+}
+
+TEST(SectionTest, GivesFallbacksForMissingKeys) {
+  const Section section = Read("");
+  EXPECT_EQ(*section.Text("text", "fallback"), "fallback");
+  EXPECT_TRUE(*section.Flag("flag", true));
+  EXPECT_EQ(*section.Number("number", 7), 7u);
+  EXPECT_EQ(*section.Bytes("size", 9), 9u);
+  EXPECT_TRUE(section.Cpus("cpus")->Empty());
+  EXPECT_TRUE(section.Words("words")->empty());
+  EXPECT_TRUE(section.Children("map")->empty());
+  EXPECT_TRUE(section.Items("items")->empty());
+}
+
+TEST(SectionTest, RefusesUnknownKeyWithPlaceAndKnownOnes) {
+  const Status status = Read("a: 1\npoools: 2\n").AllowKeys({"a", "pools"});
+  EXPECT_EQ(status.code(), StatusCode::kInvalidArgument);
+  EXPECT_EQ(MessageOf(status),
+            "cannot read cpu.yaml:2: poools (with value '2') is no known key; the keys here are a, "
+            "pools");
+}
+
+TEST(SectionTest, RefusesKeyGivenTwice) {
+  EXPECT_THAT(MessageOf(Read("a: 1\na: 2\n").AllowKeys({"a"})), HasSubstr("twice"));
+}
+
+TEST(SectionTest, NamesThePathOfNestedKey) {
+  const Section section = Read("pools:\n  online:\n    cpus: zero\n");
+  EXPECT_EQ(MessageOf(section.Children("pools")->front().second.Cpus("cpus").status()),
+            "cannot read cpu.yaml:3: pools.online.cpus is 'zero', which is no CPU list; write one "
+            "such as 0-3,8");
+}
+
+struct WrongCase {
+  std::string name;
+  std::string text;
+  std::string want;
+};
+class WrongValueTest : public testing::TestWithParam<WrongCase> {};
+
+TEST_P(WrongValueTest, IsRefusedWithLineAndValue) {
+  const Section section = Read(GetParam().text);
+  const Status status[] = {
+      section.Flag("flag", false).status(), section.Number("number", 0).status(),
+      section.Bytes("size", 0).status(),    section.Word("word", "one", {"one", "two"}).status(),
+      section.Words("words").status(),      section.Children("map").status(),
+      section.Items("items").status()};
+  std::string messages;
+  for (const Status& each : status) {
+    messages += MessageOf(each);
+  }
+  EXPECT_THAT(messages, HasSubstr("cpu.yaml:1"));
+  EXPECT_THAT(messages, HasSubstr(GetParam().want));
+}
+
+const WrongCase kWrong[] = {
+    {"Flag", "flag: yes please", "true or false"},
+    {"NegativeNumber", "number: -1", "'-1'"},
+    {"FractionalNumber", "number: 1.5", "'1.5'"},
+    {"HugeNumber", "number: 18446744073709551616", "2^53"},
+    {"Size", "size: 5 apples", "512Mi"},
+    {"NegativeSize", "size: -5Mi", "512Mi"},
+    {"Word", "word: three", "one or two"},
+    {"WordIsMap", "word: {}", "no plain value"},
+    {"WordsIsScalar", "words: a", "no list"},
+    {"MapIsScalar", "map: a", "map is no mapping"},
+    {"ItemsIsMap", "items: {}", "no list"},
+    {"ItemIsScalar", "items: [a]", "items[0] is no mapping"},
+};
+INSTANTIATE_TEST_SUITE_P(Values, WrongValueTest, testing::ValuesIn(kWrong),
+                         [](const auto& param_info) { return param_info.param.name; });
+
+TEST(SectionTest, RefusesTextThatIsNoYaml) {
+  const Status status = Section::Parse("a: [1", "cpu.yaml").status();
+  EXPECT_THAT(MessageOf(status), HasSubstr("cannot read cpu.yaml:"));
+}
+
+TEST(SectionTest, RefusesMissingFile) {
+  EXPECT_EQ(Section::Load("/nonexistent/cpu.yaml").status().code(), StatusCode::kNotFound);
+}
+
+TEST(ParseBytesTest, ReadsKubernetesSizes) {
+  EXPECT_EQ(*ParseBytes("524288000"), 524288000u);
+  EXPECT_EQ(*ParseBytes("1.5Gi"), 1610612736u);
+  EXPECT_EQ(*ParseBytes("20G"), 20000000000u);
+  EXPECT_FALSE(ParseBytes("").ok());
+  EXPECT_FALSE(ParseBytes("Mi").ok());
+  EXPECT_FALSE(ParseBytes("1e300").ok());
+  EXPECT_FALSE(ParseBytes("nan").ok());
+}
+
+}  // namespace
+}  // namespace qrm::config
