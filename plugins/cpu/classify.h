@@ -1,0 +1,26 @@
+// Which rule or pool a container belongs to, by role, QoS level or native QoS class.
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "api/resource.h"
+#include "api/status.h"
+#include "plugins/cpu/config.h"
+
+namespace qrm::cpu {
+
+/// A container's place: CPUs of its own by a rule, or a pool.
+struct Placement {
+  std::optional<ExclusiveRule> exclusive;
+  std::string role;  ///< as its neighbours see it; empty for those placed without one
+  std::string pool;  ///< when not exclusive
+};
+
+/// The place of a container by its role, else by its QoS level, else by the static rule, else the
+/// default pool. Only MAIN containers get CPUs of their own (by the static rule SIDECAR ones too);
+/// the others of such a pod use the default pool. Errors: kInvalidArgument for unreadable
+/// annotations or a pool that does not exist.
+StatusOr<Placement> Classify(const CpuPluginConfig& config, const ContainerRequest& request);
+
+}  // namespace qrm::cpu

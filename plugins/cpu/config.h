@@ -1,0 +1,54 @@
+// What the cpu plugin is told: reserved CPUs, pools, and the roles that get CPUs of their own.
+#pragma once
+
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "api/id_set.h"
+#include "api/status.h"
+#include "plugins/placement/sharing.h"
+
+namespace qrm::config {
+class Section;
+}  // namespace qrm::config
+
+namespace qrm::cpu {
+
+/// How a container gets CPUs of its own.
+struct ExclusiveRule {
+  placement::NumaSpan numa = placement::NumaSpan::kOne;
+  bool whole_cores = false;  ///< all threads of each core, or none
+  bool align_l3 = false;     ///< within one L3 cache where possible
+  placement::ShareRule share;
+
+  bool operator==(const ExclusiveRule&) const = default;
+};
+
+/// A pool of CPUs that its containers share, as configured; it may be resized later.
+struct PoolConfig {
+  CpuSet cpus;
+  std::vector<std::string> roles;
+};
+
+/// The names of the pools that are not configured: what is left, and the reserved CPUs.
+inline constexpr char kDefaultPool[] = "default";
+inline constexpr char kReservedPool[] = "reserved";
+
+struct CpuPluginConfig {
+  CpuSet reserved;
+  std::map<std::string, PoolConfig> pools;
+  std::map<std::string, ExclusiveRule> roles;
+  /// The pool of containers that no rule places; kDefaultPool for what is left.
+  std::string default_pool = kDefaultPool;
+  /// Set: Guaranteed containers that ask for whole CPUs get CPUs of their own by this rule, and the
+  /// reserved CPUs belong to the default pool, as under kubelet's static policy.
+  std::optional<ExclusiveRule> static_rule;
+};
+
+/// Reads the keys of the cpu plugin; `machine` and `numa-memory` are accepted and left to
+/// ParseMachineConfig. Errors: kInvalidArgument with file, line, key, value and what is allowed.
+StatusOr<CpuPluginConfig> ParseCpuConfig(const config::Section& section);
+
+}  // namespace qrm::cpu

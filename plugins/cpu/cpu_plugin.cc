@@ -1,0 +1,139 @@
+// Keeps the cpu plugin's state between the policy's decisions.
+#include "plugins/cpu/cpu_plugin.h"
+
+#include <utility>
+
+#include "api/log.h"
+#include "plugins/cpu/export_json.h"
+#include "plugins/cpu/policy.h"
+#include "plugins/cpu/pools.h"
+#include "plugins/cpu/state.h"
+
+namespace qrm::cpu {
+namespace {
+
+class CpuPlugin final : public sdk::ResourcePlugin {
+ public:
+  CpuPlugin(CpuPluginConfig config, Machine machine)
+      : config_(std::move(config)), machine_(std::move(machine)), state_(InitialState(config_)) {}
+
+  Status LoadState(const std::string& saved) override {
+    StatusOr<PoolMap> pools = LoadPools(config_, saved);
+    Status usable = pools.status();
+    if (usable.ok()) {
+      usable = CheckPools(ViewOf(state_), *pools);
+    }
+    if (!usable.ok()) {
+      log::Warning("saved pools do not fit, using the configured ones",
+                   {{"error", MessageOf(usable)}});
+      return OkStatus();
+    }
+    state_.pools = *std::move(pools);
+    return OkStatus();
+  }
+
+  Status Restore(const sdk::Grants& grants) override {
+    Rebuilt rebuilt = Rebuild(machine_, config_, state_.pools, grants);
+    for (const std::string& repair : rebuilt.repairs) {
+      log::Warning("cpu allocation repaired", {{"repair", repair}});
+    }
+    state_ = std::move(rebuilt.state);
+    return OkStatus();
+  }
+
+  StatusOr<HintList> Hints(const ContainerRequest& request) override {
+    return CpuHints(ViewOf(state_), request);
+  }
+
+  StatusOr<ResourceAllocation> Allocate(const ContainerRequest& request,
+                                        const TopologyHint& hint) override {
+    CpuState others = state_;
+    Forget(others, request.key);
+    QRM_ASSIGN_OR_RETURN(Decision decision, PlaceContainer(ViewOf(others), request, hint));
+    if (decision.holding) {
+      others.exclusive[request.key] = *std::move(decision.holding);
+    } else {
+      others.shared[request.key] = decision.pool;
+    }
+    state_ = std::move(others);
+    return std::move(decision.allocation);
+  }
+
+  void Remove(const std::vector<ContainerKey>& keys) override {
+    for (const ContainerKey& key : keys) {
+      Forget(state_, key);
+    }
+  }
+
+  StatusOr<std::map<ContainerKey, ResourceAllocation>> Reconcile(
+      const sdk::Grants& grants) override {
+    std::map<ContainerKey, ResourceAllocation> current;
+    for (const auto& [key, grant] : grants) {
+      current[key] = CurrentAllocation(ViewOf(state_), grant);
+    }
+    return current;
+  }
+
+  AllocatableResource Allocatable() const override {
+    const CpuSet allocatable = machine_.cpu_set() - config_.reserved;
+    AllocatableResource resource = {
+        .is_scalar_resource = true,
+        .allocatable = static_cast<double>(allocatable.Count()),
+        .capacity = static_cast<double>(machine_.cpu_set().Count()),
+        .allocatable_cpus = allocatable,
+    };
+    for (const NumaNode& node : machine_.nodes()) {
+      resource.allocatable_by_node[node.id] = (node.cpus & allocatable).Count();
+      resource.capacity_by_node[node.id] = node.cpus.Count();
+    }
+    return resource;
+  }
+
+  std::vector<sdk::Pool> Pools() const override {
+    std::vector<sdk::Pool> pools;
+    for (const auto& [name, cpus] : state_.pools) {
+      const auto configured = config_.pools.find(name);
+      pools.push_back({.name = name,
+                       .cpus = cpus,
+                       .roles = configured->second.roles,
+                       .containers = ContainersIn(state_, name)});
+    }
+    pools.push_back({.name = kDefaultPool,
+                     .cpus = PoolCpus(ViewOf(state_), kDefaultPool),
+                     .containers = ContainersIn(state_, kDefaultPool)});
+    return pools;
+  }
+
+  Status SetPools(const std::map<std::string, CpuSet>& cpus_by_pool) override {
+    QRM_ASSIGN_OR_RETURN(state_.pools, ResizePools(ViewOf(state_), cpus_by_pool));
+    return OkStatus();
+  }
+
+  std::string SaveState() const override { return SavePools(config_, state_.pools); }
+
+  std::string ExportState(const sdk::Grants& grants) const override {
+    return ExportJson(ViewOf(state_), grants);
+  }
+
+ private:
+  View ViewOf(const CpuState& state) const { return {machine_, config_, state}; }
+
+  static void Forget(CpuState& state, const ContainerKey& key) {
+    state.exclusive.erase(key);
+    state.shared.erase(key);
+  }
+
+  const CpuPluginConfig config_;
+  const Machine machine_;
+  CpuState state_;
+};
+
+}  // namespace
+
+StatusOr<std::unique_ptr<sdk::ResourcePlugin>> MakeCpuPlugin(const CpuPluginConfig& config,
+                                                             const Machine& machine) {
+  QRM_RETURN_IF_ERROR(CheckCpuConfig(machine, config));
+  return std::unique_ptr<sdk::ResourcePlugin>(std::make_unique<CpuPlugin>(config, machine));
+}
+
+}  // namespace qrm::cpu

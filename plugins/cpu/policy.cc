@@ -1,0 +1,274 @@
+// The cpu plugin's decisions.
+#include "plugins/cpu/policy.h"
+
+#include <algorithm>
+#include <cmath>
+#include <string_view>
+#include <vector>
+
+#include <fmt/ranges.h>
+
+#include "plugins/cpu/classify.h"
+#include "plugins/cpu/pools.h"
+#include "topology/cpu_assignment.h"
+#include "topology/hint_generation.h"
+
+namespace qrm::cpu {
+namespace {
+
+using placement::NumaSpan;
+using placement::Tenant;
+
+std::string NameOf(const ContainerRequest& request) {
+  return fmt::format("container {} of pod {}/{}", request.key.container, request.pod_namespace,
+                     request.pod_name);
+}
+
+placement::TenantsByNode TenantsOf(const View& view) {
+  placement::TenantsByNode tenants;
+  for (const auto& [key, holding] : view.state.exclusive) {
+    for (const int node : view.machine.NodesOf(holding.cpus)) {
+      tenants[node].push_back(holding.tenant);
+    }
+  }
+  return tenants;
+}
+
+/// What the machine has for one container that wants CPUs of its own.
+struct Room {
+  Tenant tenant;
+  CpuSet free;      ///< CPUs it may take
+  NumaMask barred;  ///< nodes whose tenants do not tolerate it, or it them
+  NodeAmounts amounts;
+};
+
+Room FindRoom(const View& view, const ContainerRequest& request, const Placement& placement) {
+  Room room;
+  room.tenant = {
+      .pod_uid = request.key.pod_uid, .role = placement.role, .share = placement.exclusive->share};
+  room.barred = BarredNodes(TenantsOf(view), room.tenant);
+  room.free = LeftCpus(view) - view.machine.CpusOf(room.barred);
+  if (placement.exclusive->whole_cores) {
+    room.free -= view.machine.CoresOf(view.machine.cpu_set() - room.free);
+  }
+  for (const NumaNode& node : view.machine.nodes()) {
+    room.amounts.total[node.id] = (node.cpus - view.config.reserved).Count();
+    room.amounts.free[node.id] = (node.cpus & room.free).Count();
+  }
+  return room;
+}
+
+/// "node 0: storage-service stands there; node 1: 4 free".
+std::string Describe(const View& view, const Room& room) {
+  const placement::TenantsByNode tenants = TenantsOf(view);
+  std::vector<std::string> parts;
+  for (const auto& [node, free] : room.amounts.free) {
+    if (!room.barred.Has(node)) {
+      parts.push_back(fmt::format("node {}: {:.0f} free", node, free));
+      continue;
+    }
+    const auto& standing = tenants.at(node);
+    const auto enemy = std::find_if(standing.begin(), standing.end(), [&](const Tenant& tenant) {
+      return !MayShare(tenant, room.tenant);
+    });
+    parts.push_back(fmt::format("node {}: {} stands there", node, placement::NameOf(*enemy)));
+  }
+  return fmt::format("{}", fmt::join(parts, ", "));
+}
+
+Status NoRoom(const View& view, const ContainerRequest& request, const Room& room, int count) {
+  return Errorf(StatusCode::kResourceExhausted,
+                "cannot place {}: no allowed NUMA nodes have {} CPUs for {} ({}); remove a pod or "
+                "ask for fewer CPUs",
+                NameOf(request), count, placement::NameOf(room.tenant), Describe(view, room));
+}
+
+StatusOr<int> WholeCpus(const ContainerRequest& request) {
+  const double amount = request.quantity();
+  if (!(amount >= 1 && amount <= CpuSet::kMaxIds) || std::floor(amount) != amount) {
+    return Errorf(StatusCode::kInvalidArgument,
+                  "cannot place {}: it is to have CPUs of its own and asks for {}; request a whole "
+                  "number of CPUs, at least 1",
+                  NameOf(request), amount);
+  }
+  return static_cast<int>(amount);
+}
+
+/// OK when the default pool keeps a CPU after `count` have left it.
+Status CheckDefaultPoolStays(const View& view, const ContainerRequest& request, int count) {
+  const int left = PoolCpus(view, kDefaultPool).Count();
+  if (view.config.default_pool == kDefaultPool && left <= count) {
+    return Errorf(StatusCode::kResourceExhausted,
+                  "cannot place {}: {} CPUs of its own would empty the default pool, which has {}; "
+                  "ask for fewer CPUs or remove a pod",
+                  NameOf(request), count, left);
+  }
+  return OkStatus();
+}
+
+/// Whether each of `nodes` can give its even share of `count`.
+bool CanSplitEvenly(const Room& room, const NumaMask& nodes, int count) {
+  return std::all_of(nodes.begin(), nodes.end(),
+                     [&](int node) { return room.amounts.free.at(node) >= count / nodes.Count(); });
+}
+
+/// The masks that could give `count` CPUs of `room`, the best first; none when nothing fits.
+std::vector<TopologyHint> FittingMasks(const View& view, const Room& room,
+                                       const ExclusiveRule& rule, int count) {
+  const HintGenerationOptions options = {.max_nodes = rule.numa == NumaSpan::kOne ? 1 : 0};
+  const HintList generated = GenerateHints(view.machine, count, room.amounts, options);
+  std::vector<TopologyHint> fitting;
+  for (const TopologyHint& hint : generated.hints()) {
+    const bool even = rule.numa != NumaSpan::kEven || CanSplitEvenly(room, hint.nodes, count);
+    if (even && !hint.nodes.Intersects(room.barred)) {
+      fitting.push_back(hint);
+    }
+  }
+  return fitting;
+}
+
+/// The nodes to take CPUs from: `hint` when it fits, else the best mask within it.
+std::optional<TopologyHint> ChooseNodes(const std::vector<TopologyHint>& fitting,
+                                        const TopologyHint& hint) {
+  for (const TopologyHint& candidate : fitting) {
+    if (hint.nodes.Empty() || candidate.nodes == hint.nodes) {
+      return candidate;
+    }
+  }
+  for (const TopologyHint& candidate : fitting) {
+    if (candidate.nodes.IsSubsetOf(hint.nodes)) {
+      return TopologyHint{.nodes = candidate.nodes, .preferred = hint.preferred};
+    }
+  }
+  return std::nullopt;
+}
+
+StatusOr<CpuSet> PickCpus(const View& view, const Room& room, const ExclusiveRule& rule, int count,
+                          const NumaMask& nodes) {
+  const CpuAssignmentOptions options = {
+      .full_physical_cpus_only = rule.whole_cores,
+      .distribute_across_numa = rule.numa == NumaSpan::kEven,
+      .prefer_align_by_l3 = rule.align_l3,
+  };
+  return TakeCpus(view.machine, room.free & view.machine.CpusOf(nodes), count, options);
+}
+
+std::map<uint64_t, uint64_t> AmountByNode(const Machine& machine, const CpuSet& cpus) {
+  std::map<uint64_t, uint64_t> amounts;
+  for (const NumaNode& node : machine.nodes()) {
+    if (const int count = (node.cpus & cpus).Count(); count > 0) {
+      amounts[static_cast<uint64_t>(node.id)] = static_cast<uint64_t>(count);
+    }
+  }
+  return amounts;
+}
+
+ResourceAllocation ShareCpus(const Machine& machine, const CpuSet& cpus) {
+  ResourceAllocation allocation = sdk::PinCpus(cpus);
+  allocation.amount_by_node = AmountByNode(machine, cpus);
+  return allocation;
+}
+
+ResourceAllocation OwnCpus(const Machine& machine, const CpuSet& cpus, bool preferred) {
+  ResourceAllocation allocation = ShareCpus(machine, cpus);
+  allocation.exclusive = true;
+  allocation.hints = {{.nodes = machine.NodesOf(cpus), .preferred = preferred}};
+  return allocation;
+}
+
+Status CheckPoolHasCpus(const View& view, const ContainerRequest& request,
+                        const std::string& pool) {
+  if (!PoolCpus(view, pool).Empty()) {
+    return OkStatus();
+  }
+  return Errorf(StatusCode::kResourceExhausted,
+                "cannot place {}: pool {} has no CPU; give it some with qrmctl pool set",
+                NameOf(request), pool);
+}
+
+StatusOr<Decision> PlaceExclusively(const View& view, const ContainerRequest& request,
+                                    const TopologyHint& hint, const Placement& placement) {
+  QRM_ASSIGN_OR_RETURN(const int count, WholeCpus(request));
+  QRM_RETURN_IF_ERROR(CheckDefaultPoolStays(view, request, count));
+  const ExclusiveRule& rule = *placement.exclusive;
+  const Room room = FindRoom(view, request, placement);
+  const std::vector<TopologyHint> fitting = FittingMasks(view, room, rule, count);
+  std::optional<TopologyHint> nodes = ChooseNodes(fitting, hint);
+  if (!nodes && rule.numa == NumaSpan::kFewest && !fitting.empty()) {
+    // The manager admitted on a hint that is too narrow: what the hint has, then the nearest rest.
+    QRM_ASSIGN_OR_RETURN(const CpuSet near,
+                         TakeCpusNear(view.machine, room.free, count, hint.nodes,
+                                      {.full_physical_cpus_only = rule.whole_cores,
+                                       .prefer_align_by_l3 = rule.align_l3}));
+    return Decision{.allocation = OwnCpus(view.machine, near, false),
+                    .holding = Holding{.cpus = near, .tenant = room.tenant}};
+  }
+  if (!nodes) {
+    return Annotate(NoRoom(view, request, room, count),
+                    fmt::format("within NUMA nodes {}", ToString(hint.nodes)));
+  }
+  StatusOr<CpuSet> cpus = PickCpus(view, room, rule, count, nodes->nodes);
+  if (!cpus.ok()) {
+    return Annotate(cpus.status(), fmt::format("cannot place {}", NameOf(request)));
+  }
+  return Decision{.allocation = OwnCpus(view.machine, *cpus, nodes->preferred),
+                  .holding = Holding{.cpus = *cpus, .tenant = room.tenant}};
+}
+
+}  // namespace
+
+StatusOr<HintList> CpuHints(const View& view, const ContainerRequest& request) {
+  QRM_ASSIGN_OR_RETURN(const Placement placement, Classify(view.config, request));
+  if (!placement.exclusive) {
+    QRM_RETURN_IF_ERROR(CheckPoolHasCpus(view, request, placement.pool));
+    return HintList::NoPreference();
+  }
+  if (const auto held = view.state.exclusive.find(request.key);
+      held != view.state.exclusive.end()) {
+    return HintList({{.nodes = view.machine.NodesOf(held->second.cpus), .preferred = true}});
+  }
+  QRM_ASSIGN_OR_RETURN(const int count, WholeCpus(request));
+  QRM_RETURN_IF_ERROR(CheckDefaultPoolStays(view, request, count));
+  const Room room = FindRoom(view, request, placement);
+  std::vector<TopologyHint> fitting = FittingMasks(view, room, *placement.exclusive, count);
+  if (fitting.empty()) {
+    return NoRoom(view, request, room, count);
+  }
+  return HintList(std::move(fitting));
+}
+
+StatusOr<Decision> PlaceContainer(const View& view, const ContainerRequest& request,
+                                  const TopologyHint& hint) {
+  QRM_ASSIGN_OR_RETURN(const Placement placement, Classify(view.config, request));
+  if (placement.exclusive) {
+    return PlaceExclusively(view, request, hint, placement);
+  }
+  QRM_RETURN_IF_ERROR(CheckPoolHasCpus(view, request, placement.pool));
+  return Decision{.allocation = ShareCpus(view.machine, PoolCpus(view, placement.pool)),
+                  .pool = placement.pool};
+}
+
+ResourceAllocation CurrentAllocation(const View& view, const sdk::Grant& granted) {
+  const ContainerKey& key = granted.request.key;
+  if (const auto held = view.state.exclusive.find(key); held != view.state.exclusive.end()) {
+    const bool same = ToString(held->second.cpus) == granted.allocation.value;
+    return same ? granted.allocation : OwnCpus(view.machine, held->second.cpus, false);
+  }
+  const auto shared = view.state.shared.find(key);
+  const CpuSet cpus = shared == view.state.shared.end() ? CpuSet() : PoolCpus(view, shared->second);
+  // No CPU is worse than those it has: only a repair after a restart can end here.
+  return cpus.Empty() ? granted.allocation : ShareCpus(view.machine, cpus);
+}
+
+Status CheckCpuConfig(const Machine& machine, const CpuPluginConfig& config) {
+  const CpuSet unknown = config.reserved - machine.cpu_set();
+  if (!unknown.Empty()) {
+    return Errorf(StatusCode::kInvalidArgument,
+                  "cannot reserve CPUs {}: the machine has {}; correct reserved-cpus",
+                  ToString(unknown), ToString(machine.cpu_set()));
+  }
+  const CpuState initial = InitialState(config);
+  return CheckPools({machine, config, initial}, initial.pools);
+}
+
+}  // namespace qrm::cpu

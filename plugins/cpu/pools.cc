@@ -1,0 +1,139 @@
+// The rules of named pools.
+#include "plugins/cpu/pools.h"
+
+#include <vector>
+
+#include <fmt/ranges.h>
+#include <nlohmann/json.hpp>
+
+namespace qrm::cpu {
+namespace {
+
+Status Overlap(const std::string& pool, const CpuSet& cpus, const std::string& owner) {
+  return Errorf(StatusCode::kInvalidArgument,
+                "cannot give pool {} CPUs {}: {}; choose CPUs that are free", pool, ToString(cpus),
+                owner);
+}
+
+Status CheckPool(const View& view, const std::string& pool, const CpuSet& cpus) {
+  const CpuSet unknown = cpus - view.machine.cpu_set();
+  if (!unknown.Empty()) {
+    return Overlap(pool, unknown,
+                   fmt::format("the machine has {}", ToString(view.machine.cpu_set())));
+  }
+  if (cpus.Intersects(view.config.reserved)) {
+    return Overlap(pool, cpus & view.config.reserved, "they are reserved");
+  }
+  for (const auto& [key, holding] : view.state.exclusive) {
+    if (cpus.Intersects(holding.cpus)) {
+      return Overlap(pool, cpus & holding.cpus,
+                     fmt::format("container {} of pod {} owns them", key.container, key.pod_uid));
+    }
+  }
+  const uint64_t containers = ContainersIn(view.state, pool);
+  if (cpus.Empty() && containers > 0) {
+    return Errorf(StatusCode::kInvalidArgument,
+                  "cannot empty pool {}: {} containers use it; leave it a CPU or remove them", pool,
+                  containers);
+  }
+  return OkStatus();
+}
+
+std::string Names(const CpuPluginConfig& config) {
+  std::vector<std::string> names;
+  for (const auto& [name, pool] : config.pools) {
+    names.push_back(name);
+  }
+  return names.empty() ? "none" : fmt::format("{}", fmt::join(names, ", "));
+}
+
+}  // namespace
+
+Status CheckPools(const View& view, const PoolMap& pools) {
+  std::map<std::string, CpuSet> checked;
+  for (const auto& [name, cpus] : pools) {
+    QRM_RETURN_IF_ERROR(CheckPool(view, name, cpus));
+    for (const auto& [other, theirs] : checked) {
+      if (cpus.Intersects(theirs)) {
+        return Overlap(name, cpus & theirs, fmt::format("pool {} has them", other));
+      }
+    }
+    checked[name] = cpus;
+  }
+  CpuState changed = view.state;
+  changed.pools = pools;
+  if (view.config.default_pool == kDefaultPool &&
+      PoolCpus({view.machine, view.config, changed}, kDefaultPool).Empty()) {
+    return Errorf(
+        StatusCode::kInvalidArgument,
+        "cannot set pools: they leave no CPU for containers without a pool; leave one, or "
+        "set default-pool to a pool");
+  }
+  return OkStatus();
+}
+
+StatusOr<PoolMap> ResizePools(const View& view, const PoolMap& cpus_by_pool) {
+  PoolMap pools = view.state.pools;
+  for (const auto& [name, cpus] : cpus_by_pool) {
+    if (name == kDefaultPool) {
+      continue;
+    }
+    if (!pools.contains(name)) {
+      return Errorf(StatusCode::kInvalidArgument,
+                    "cannot set pool {}: there is no such pool; the pools are {}", name,
+                    Names(view.config));
+    }
+    pools[name] = cpus;
+  }
+  QRM_RETURN_IF_ERROR(CheckPools(view, pools));
+  CpuState changed = view.state;
+  changed.pools = pools;
+  const CpuSet left = PoolCpus({view.machine, view.config, changed}, kDefaultPool);
+  const auto wanted = cpus_by_pool.find(kDefaultPool);
+  if (wanted != cpus_by_pool.end() && wanted->second != left) {
+    return Errorf(StatusCode::kInvalidArgument,
+                  "cannot set pool {} to {}: it is what the others leave, which is {}; set the "
+                  "others",
+                  kDefaultPool, ToString(wanted->second), ToString(left));
+  }
+  return pools;
+}
+
+std::string SavePools(const CpuPluginConfig& config, const PoolMap& pools) {
+  nlohmann::json saved = nlohmann::json::object();
+  for (const auto& [name, cpus] : pools) {
+    const auto configured = config.pools.find(name);
+    if (configured != config.pools.end()) {
+      saved[name] = {{"cpus", ToString(cpus)}, {"configured", ToString(configured->second.cpus)}};
+    }
+  }
+  return nlohmann::json{{"pools", saved}}.dump();
+}
+
+StatusOr<PoolMap> LoadPools(const CpuPluginConfig& config, const std::string& text) {
+  const Status unreadable =
+      Errorf(StatusCode::kDataLoss,
+             "cannot read the saved pools: '{}' is not what was saved; set the pools again", text);
+  const nlohmann::json saved = nlohmann::json::parse(text, nullptr, false);
+  if (!saved.is_object() || !saved.contains("pools") || !saved["pools"].is_object()) {
+    return unreadable;
+  }
+  PoolMap pools = InitialState(config).pools;
+  for (const auto& [name, entry] : saved["pools"].items()) {
+    if (!entry.is_object() || !entry.contains("cpus") || !entry["cpus"].is_string() ||
+        !entry.contains("configured") || !entry["configured"].is_string()) {
+      return unreadable;
+    }
+    const StatusOr<CpuSet> cpus = CpuSet::Parse(entry["cpus"].get<std::string>());
+    if (!cpus.ok()) {
+      return unreadable;
+    }
+    const auto pool = pools.find(name);
+    if (pool != pools.end() && ToString(pool->second) == entry["configured"].get<std::string>()) {
+      pool->second = *cpus;
+    }
+  }
+  return pools;
+}
+
+}  // namespace qrm::cpu

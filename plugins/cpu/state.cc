@@ -1,0 +1,136 @@
+// The arithmetic of who has which CPUs.
+#include "plugins/cpu/state.h"
+
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include "plugins/cpu/classify.h"
+
+namespace qrm::cpu {
+namespace {
+
+std::string NameOf(const ContainerRequest& request) {
+  return fmt::format("container {} of pod {}/{}", request.key.container, request.pod_namespace,
+                     request.pod_name);
+}
+
+/// Who a container that holds CPUs is to its neighbours; one whose role is configured no more
+/// tolerates everyone and leaves the judgement to them.
+placement::Tenant TenantOf(const CpuPluginConfig& config, const ContainerRequest& request) {
+  placement::Tenant tenant = {.pod_uid = request.key.pod_uid, .role = request.pod_role};
+  const StatusOr<Placement> placement = Classify(config, request);
+  if (placement.ok() && placement->exclusive) {
+    tenant.role = placement->role;
+    tenant.share = placement->exclusive->share;
+  } else {
+    tenant.share.anyone = true;
+  }
+  return tenant;
+}
+
+/// The pool of a container that runs shared, whatever today's configuration would do with it.
+std::string PoolOf(const CpuPluginConfig& config, const ContainerRequest& request) {
+  const StatusOr<Placement> placement = Classify(config, request);
+  return placement.ok() && !placement->exclusive ? placement->pool : config.default_pool;
+}
+
+/// Collects the repairs of one rebuild.
+class Rebuilder {
+ public:
+  Rebuilder(const Machine& machine, const CpuPluginConfig& config, PoolMap pools)
+      : machine_(machine), config_(config) {
+    result_.state.pools = std::move(pools);
+  }
+
+  void Add(const sdk::Grant& grant) {
+    if (!grant.allocation.exclusive) {
+      result_.state.shared[grant.request.key] = PoolOf(config_, grant.request);
+      return;
+    }
+    const CpuSet had = CpuSet::Parse(grant.allocation.value).value_or(CpuSet());
+    const CpuSet cpus = (had & machine_.cpu_set()) - taken_;
+    if (cpus != had) {
+      result_.repairs.push_back(fmt::format("{} keeps {} of its CPUs '{}'; the others are gone",
+                                            NameOf(grant.request), cpus.Count(),
+                                            grant.allocation.value));
+    }
+    if (cpus.Empty()) {
+      result_.state.shared[grant.request.key] = config_.default_pool;
+      return;
+    }
+    taken_ |= cpus;
+    result_.state.exclusive[grant.request.key] = {.cpus = cpus,
+                                                  .tenant = TenantOf(config_, grant.request)};
+  }
+
+  Rebuilt Finish() && {
+    for (auto& [name, cpus] : result_.state.pools) {
+      if (cpus.Intersects(taken_)) {
+        result_.repairs.push_back(fmt::format("pool {} is without CPUs {}, which containers own",
+                                              name, ToString(cpus & taken_)));
+        cpus -= taken_;
+      }
+    }
+    return std::move(result_);
+  }
+
+ private:
+  const Machine& machine_;
+  const CpuPluginConfig& config_;
+  CpuSet taken_;
+  Rebuilt result_;
+};
+
+}  // namespace
+
+CpuState InitialState(const CpuPluginConfig& config) {
+  CpuState state;
+  for (const auto& [name, pool] : config.pools) {
+    state.pools[name] = pool.cpus;
+  }
+  return state;
+}
+
+CpuSet ExclusiveCpus(const CpuState& state) {
+  CpuSet cpus;
+  for (const auto& [key, holding] : state.exclusive) {
+    cpus |= holding.cpus;
+  }
+  return cpus;
+}
+
+uint64_t ContainersIn(const CpuState& state, const std::string& pool) {
+  return static_cast<uint64_t>(std::count_if(state.shared.begin(), state.shared.end(),
+                                             [&](const auto& e) { return e.second == pool; }));
+}
+
+CpuSet LeftCpus(const View& view) {
+  CpuSet left = view.machine.cpu_set() - view.config.reserved - ExclusiveCpus(view.state);
+  for (const auto& [name, cpus] : view.state.pools) {
+    left -= cpus;
+  }
+  return left;
+}
+
+CpuSet PoolCpus(const View& view, const std::string& pool) {
+  if (pool == kReservedPool) {
+    return view.config.reserved;
+  }
+  if (pool == kDefaultPool) {
+    return view.config.static_rule ? LeftCpus(view) | view.config.reserved : LeftCpus(view);
+  }
+  const auto found = view.state.pools.find(pool);
+  return found == view.state.pools.end() ? CpuSet() : found->second;
+}
+
+Rebuilt Rebuild(const Machine& machine, const CpuPluginConfig& config, PoolMap pools,
+                const sdk::Grants& grants) {
+  Rebuilder rebuilder(machine, config, std::move(pools));
+  for (const auto& [key, grant] : grants) {
+    rebuilder.Add(grant);
+  }
+  return std::move(rebuilder).Finish();
+}
+
+}  // namespace qrm::cpu

@@ -1,0 +1,70 @@
+// Who has which CPUs: a value, rebuilt from grants and saved pools.
+#pragma once
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include "api/id_set.h"
+#include "api/resource.h"
+#include "plugins/cpu/config.h"
+#include "plugins/placement/sharing.h"
+#include "plugins/sdk/plugin.h"
+#include "topology/machine.h"
+
+namespace qrm::cpu {
+
+/// Pools by name, without kDefaultPool and kReservedPool.
+using PoolMap = std::map<std::string, CpuSet>;
+
+/// The CPUs of one container, and who it is to its neighbours.
+struct Holding {
+  CpuSet cpus;
+  placement::Tenant tenant;
+
+  bool operator==(const Holding&) const = default;
+};
+
+/// What has been given. Invariant: pools and exclusive CPUs are disjoint and within the machine.
+struct CpuState {
+  PoolMap pools;
+  std::map<ContainerKey, Holding> exclusive;
+  std::map<ContainerKey, std::string> shared;  ///< container -> the pool that it uses
+
+  bool operator==(const CpuState&) const = default;
+};
+
+/// What a decision is made of; all of it outlives the view.
+struct View {
+  const Machine& machine;
+  const CpuPluginConfig& config;
+  const CpuState& state;
+};
+
+/// The pools as configured, and nothing given.
+CpuState InitialState(const CpuPluginConfig& config);
+
+CpuSet ExclusiveCpus(const CpuState& state);
+
+/// The number of containers that use `pool`.
+uint64_t ContainersIn(const CpuState& state, const std::string& pool);
+
+/// The CPUs that are neither reserved, exclusive nor in a named pool: those that may become
+/// exclusive.
+CpuSet LeftCpus(const View& view);
+
+/// The CPUs of a named pool, of kDefaultPool or of kReservedPool; empty for an unknown one.
+CpuSet PoolCpus(const View& view, const std::string& pool);
+
+/// A rebuilt state, and what had to be repaired, one sentence each.
+struct Rebuilt {
+  CpuState state;
+  std::vector<std::string> repairs;
+};
+
+/// The state after a restart: containers keep the CPUs they have. Where the configuration or the
+/// machine changed meanwhile, their CPUs leave the pools, and CPUs that are gone leave them.
+Rebuilt Rebuild(const Machine& machine, const CpuPluginConfig& config, PoolMap pools,
+                const sdk::Grants& grants);
+
+}  // namespace qrm::cpu

@@ -1,0 +1,401 @@
+// The cpu plugin as the SDK drives it: the proposal's examples, pools that move, restarts.
+#include "plugins/cpu/cpu_plugin.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "plugins/config/section.h"
+#include "test/plugins/example_machine.h"
+#include "test/plugins/plugin_driver.h"
+
+namespace qrm::cpu {
+namespace {
+
+using test::Drive;
+using test::ExampleMachine;
+using test::Request;
+using testing::HasSubstr;
+
+constexpr char kTwoPools[] = R"(
+default-pool: online
+pools:
+  online: {cpus: "0-37,40-77", roles: [online-micro_service]}
+  offline: {cpus: "38-39,78-79", roles: [ETL]}
+)";
+
+constexpr char kThreeRoles[] = R"(
+reserved-cpus: 0-1,40-41
+roles:
+  storage-service: {}
+  reranker: {}
+  numa-enhancement: {share-numa-with: [numa-enhancement]}
+)";
+
+CpuPluginConfig Config(const std::string& text) {
+  const StatusOr<config::Section> section = config::Section::Parse(text, "cpu.yaml");
+  const StatusOr<CpuPluginConfig> config = ParseCpuConfig(*section);
+  EXPECT_TRUE(config.ok()) << config.status();
+  return *config;
+}
+
+std::unique_ptr<sdk::ResourcePlugin> Make(const std::string& text,
+                                          const Machine& machine = ExampleMachine()) {
+  auto plugin = MakeCpuPlugin(Config(text), machine);
+  EXPECT_TRUE(plugin.ok()) << plugin.status();
+  return *std::move(plugin);
+}
+
+TEST(CpuExampleTest, FirstExamplePlacesInPoolsAndFollowsThem) {
+  Drive drive(Make(kTwoPools));
+  const auto pod1 = drive.Admit(Request("pod1", "online-micro_service", "cpu", 4));
+  const auto pod2 = drive.Admit(Request("pod2", "ETL", "cpu", 2));
+  const auto pod3 = drive.Admit(Request("pod3", "online-micro_service", "cpu", 4));
+  ASSERT_TRUE(pod1.ok() && pod2.ok() && pod3.ok());
+  EXPECT_EQ(pod1->oci_property, "CpusetCpus");
+  EXPECT_EQ(pod1->value, "0-37,40-77");
+  EXPECT_EQ(pod1->quantity, 76);
+  EXPECT_TRUE(pod1->is_scalar_resource);
+  EXPECT_FALSE(pod1->is_node_resource);
+  EXPECT_FALSE(pod1->exclusive);
+  EXPECT_FALSE(pod1->hints.has_value());
+  EXPECT_EQ(pod2->value, "38-39,78-79");
+  EXPECT_EQ(pod2->quantity, 4);
+  EXPECT_EQ(pod3->value, "0-37,40-77");
+
+  ASSERT_TRUE(drive.plugin()
+                  .SetPools({{"online", *CpuSet::Parse("0-13,40-53")},
+                             {"offline", *CpuSet::Parse("14-39,54-79")}})
+                  .ok());
+  drive.Reconcile();
+  EXPECT_EQ(drive.Value("pod1"), "0-13,40-53");
+  EXPECT_EQ(drive.Value("pod2"), "14-39,54-79");
+  EXPECT_EQ(drive.Value("pod3"), "0-13,40-53");
+  EXPECT_EQ(drive.Quantity("pod1"), 28);
+  EXPECT_EQ(drive.Quantity("pod2"), 52);
+}
+
+TEST(CpuExampleTest, SecondExampleKeepsRolesOnNodesOfTheirOwn) {
+  Drive drive(Make(kThreeRoles));
+  EXPECT_EQ(drive.plugin().ExportState({}), R"({
+    "machineState": {
+        "0": {
+            "reserved_cpuset": "0-1",
+            "allocated_cpuset": "",
+            "default_cpuset": "2-39"
+        },
+        "1": {
+            "reserved_cpuset": "40-41",
+            "allocated_cpuset": "",
+            "default_cpuset": "42-79"
+        }
+    },
+    "pod_entries": {}
+})");
+  const auto pod1 = drive.Admit(Request("pod1", "storage-service", "cpu", 20));
+  ASSERT_TRUE(pod1.ok()) << pod1.status();
+  EXPECT_EQ(pod1->value, "2-21");
+  EXPECT_EQ(pod1->quantity, 20);
+  EXPECT_TRUE(pod1->exclusive);
+  EXPECT_EQ(pod1->hints, (std::vector<TopologyHint>{{.nodes = {0}, .preferred = true}}));
+  EXPECT_EQ(pod1->amount_by_node, (std::map<uint64_t, uint64_t>{{0, 20}}));
+
+  const auto hints = drive.plugin().Hints(Request("pod2", "reranker", "cpu", 10));
+  ASSERT_TRUE(hints.ok()) << hints.status();
+  EXPECT_EQ(hints->hints(), (std::vector<TopologyHint>{{.nodes = {1}, .preferred = true}}));
+  const auto pod2 = drive.Admit(Request("pod2", "reranker", "cpu", 10));
+  ASSERT_TRUE(pod2.ok()) << pod2.status();
+  EXPECT_EQ(pod2->value, "42-51");
+  EXPECT_EQ(pod2->hints, (std::vector<TopologyHint>{{.nodes = {1}, .preferred = true}}));
+}
+
+TEST(CpuExampleTest, ThirdExampleSharesNodeWithOwnRole) {
+  Drive drive(Make(kThreeRoles));
+  EXPECT_EQ(drive.Admit(Request("filler", "storage-service", "cpu", 38))->value, "2-39");
+  EXPECT_EQ(drive.Admit(Request("pod1", "numa-enhancement", "cpu", 10))->value, "42-51");
+  EXPECT_EQ(drive.Admit(Request("pod2", "numa-enhancement", "cpu", 10))->value, "52-61");
+}
+
+TEST(CpuPluginTest, RefusesWithFreeCpusAndOpponentsByName) {
+  Drive drive(Make(kThreeRoles));
+  ASSERT_TRUE(drive.Admit(Request("pod1", "storage-service", "cpu", 20)).ok());
+  ASSERT_TRUE(drive.Admit(Request("pod2", "numa-enhancement", "cpu", 30)).ok());
+  const Status status = drive.Admit(Request("pod3", "numa-enhancement", "cpu", 10)).status();
+  EXPECT_EQ(status.code(), StatusCode::kResourceExhausted);
+  EXPECT_EQ(MessageOf(status),
+            "cannot place container c0 of pod default/pod3: no allowed NUMA nodes have 10 CPUs for "
+            "numa-enhancement (node 0: storage-service stands there, node 1: 8 free); remove a pod "
+            "or ask for fewer CPUs");
+}
+
+TEST(CpuPluginTest, RemovedPodLeavesItsCpusAndItsNode) {
+  Drive drive(Make(kThreeRoles));
+  ASSERT_TRUE(drive.Admit(Request("pod1", "storage-service", "cpu", 20)).ok());
+  drive.RemovePod("pod1");
+  EXPECT_EQ(drive.Admit(Request("pod2", "reranker", "cpu", 10))->value, "2-11");
+}
+
+TEST(CpuPluginTest, RefusesFractionOfExclusiveCpu) {
+  Drive drive(Make(kThreeRoles));
+  for (const double amount : {0.0, 0.5, 1.5, -1.0}) {
+    const Status status = drive.Admit(Request("pod1", "reranker", "cpu", amount)).status();
+    EXPECT_EQ(status.code(), StatusCode::kInvalidArgument) << amount;
+    EXPECT_THAT(MessageOf(status), HasSubstr("whole number"));
+  }
+}
+
+TEST(CpuPluginTest, DefaultPoolShrinksWhenCpusBecomeExclusive) {
+  Drive drive(Make(kThreeRoles));
+  EXPECT_EQ(drive.Admit(Request("plain", "", "cpu", 1))->value, "2-39,42-79");
+  ASSERT_TRUE(drive.Admit(Request("pod1", "reranker", "cpu", 10)).ok());
+  drive.Reconcile();
+  EXPECT_EQ(drive.Value("plain"), "12-39,42-79");
+  drive.RemovePod("pod1");
+  drive.Reconcile();
+  EXPECT_EQ(drive.Value("plain"), "2-39,42-79");
+}
+
+TEST(CpuPluginTest, NeverEmptiesDefaultPool) {
+  Drive drive(Make("pools: {big: {cpus: \"0-69\"}}\nroles: {r: {}}"));
+  const Status status = drive.Admit(Request("pod1", "r", "cpu", 10)).status();
+  EXPECT_EQ(status.code(), StatusCode::kResourceExhausted);
+  EXPECT_THAT(MessageOf(status), HasSubstr("would empty the default pool"));
+  EXPECT_EQ(drive.Admit(Request("pod1", "r", "cpu", 9))->value, "70-78");
+}
+
+TEST(CpuPluginTest, InitAndSidecarOfExclusivePodUseDefaultPool) {
+  Drive drive(Make(kThreeRoles));
+  ContainerRequest request = Request("pod1", "reranker", "cpu", 10);
+  for (const ContainerType type :
+       {ContainerType::kInit, ContainerType::kSidecar, ContainerType::kEphemeral}) {
+    request.type = type;
+    request.key.container = std::string(ToString(type));
+    EXPECT_TRUE(drive.plugin().Hints(request)->IsNoPreference());
+    EXPECT_EQ(drive.Admit(request)->value, "2-39,42-79");
+  }
+}
+
+TEST(CpuPluginTest, StaticRuleGivesGuaranteedContainersWholeCpus) {
+  Drive drive(Make("reserved-cpus: 0-1\nstatic: true"));
+  ContainerRequest request = Request("pod1", "", "cpu", 4);
+  EXPECT_EQ(drive.Admit(request)->value, "0-79") << "not Guaranteed: the default pool";
+  drive.RemovePod("pod1");
+  request.native_qos_class = "Guaranteed";
+  EXPECT_EQ(drive.Admit(request)->value, "2-5");
+  ContainerRequest fraction = Request("pod2", "", "cpu", 1.5);
+  fraction.native_qos_class = "Guaranteed";
+  EXPECT_EQ(drive.Admit(fraction)->value, "0-1,6-79");
+}
+
+TEST(CpuPluginTest, WholeCoreRoleLeavesPartialCoresAlone) {
+  Drive drive(Make("reserved-cpus: \"0\"\nroles: {r: {whole-cores: true}}", ExampleMachine(2)));
+  EXPECT_EQ(drive.Admit(Request("pod1", "r", "cpu", 4))->value, "2-5");
+  const Status odd = drive.Admit(Request("pod2", "r", "cpu", 3)).status();
+  EXPECT_EQ(odd.code(), StatusCode::kInvalidArgument) << odd;
+}
+
+TEST(CpuPluginTest, EvenRoleTakesSameShareOfEachNode) {
+  Drive drive(Make("roles: {r: {numa: even}}"));
+  const auto pod = drive.Admit(Request("pod1", "r", "cpu", 60));
+  ASSERT_TRUE(pod.ok()) << pod.status();
+  EXPECT_EQ(pod->amount_by_node, (std::map<uint64_t, uint64_t>{{0, 30}, {1, 30}}));
+}
+
+TEST(CpuPluginTest, FewestRoleSpreadsOnlyWhenItMust) {
+  Drive drive(Make("roles: {r: {numa: fewest, share-numa-with: [r]}}"));
+  EXPECT_EQ(drive.Admit(Request("pod1", "r", "cpu", 30))->amount_by_node.size(), 1u);
+  EXPECT_EQ(drive.Admit(Request("pod2", "r", "cpu", 45))->amount_by_node.size(), 2u);
+}
+
+TEST(CpuPluginTest, RoleOfOneNodeRefusesToSpread) {
+  Drive drive(Make("roles: {r: {}}"));
+  EXPECT_EQ(drive.Admit(Request("pod1", "r", "cpu", 41)).status().code(),
+            StatusCode::kResourceExhausted);
+}
+
+TEST(CpuPluginTest, AlignsToOneCacheWhenAsked) {
+  Drive drive(Make("reserved-cpus: 0-3\nroles: {r: {align-l3: true}}", ExampleMachine(1, 8)));
+  EXPECT_EQ(drive.Admit(Request("pod1", "r", "cpu", 8))->value, "8-15");
+}
+
+TEST(CpuPluginTest, PlacesByItselfWhenHintSaysAnywhere) {
+  Drive drive(Make(kThreeRoles));
+  const auto pod = drive.plugin().Allocate(Request("pod1", "reranker", "cpu", 10), {});
+  ASSERT_TRUE(pod.ok()) << pod.status();
+  EXPECT_EQ(pod->value, "2-11");
+}
+
+TEST(CpuPluginTest, RefusesHintWhereNothingFits) {
+  Drive drive(Make(kThreeRoles));
+  ASSERT_TRUE(drive.Admit(Request("pod1", "storage-service", "cpu", 20)).ok());
+  const auto pod = drive.plugin().Allocate(Request("pod2", "reranker", "cpu", 10), {.nodes = {0}});
+  EXPECT_EQ(pod.status().code(), StatusCode::kResourceExhausted);
+}
+
+TEST(CpuPluginTest, QosAnnotationsPlaceByLevel) {
+  Drive drive(
+      Make("reserved-cpus: 0-1\npools: {reclaim: {cpus: \"70-79\"}, batch: {cpus: \"60-69\"}}"));
+  ContainerRequest request = Request("pod", "", "cpu", 4);
+  const auto value = [&](const StringMap& annotations) {
+    request.annotations = annotations;
+    const auto allocation = drive.plugin().Allocate(request, {});
+    return allocation.ok() ? allocation->value : MessageOf(allocation.status());
+  };
+  const std::string level = "katalyst.kubewharf.io/qos_level";
+  const std::string cpu = "katalyst.kubewharf.io/cpu_enhancement";
+  EXPECT_EQ(value({{level, "reclaimed_cores"}}), "70-79");
+  EXPECT_EQ(value({{level, "shared_cores"}}), "2-59");
+  EXPECT_EQ(value({{level, "shared_cores"}, {cpu, R"({"cpuset_pool": "batch"})"}}), "60-69");
+  EXPECT_EQ(value({{level, "system_cores"}}), "0-1");
+  EXPECT_EQ(value({{level, "dedicated_cores"},
+                   {"katalyst.kubewharf.io/memory_enhancement", R"({"numa_binding": "true"})"}}),
+            "2-5");
+  EXPECT_THAT(value({{level, "shared_cores"}, {cpu, R"({"cpuset_pool": "none"})"}}),
+              HasSubstr("no such pool"));
+  EXPECT_THAT(value({{level, "gold"}}), HasSubstr("no QoS level"));
+  EXPECT_THAT(value({{cpu, "{"}}), HasSubstr("no JSON object"));
+}
+
+struct PoolCase {
+  std::string name;
+  std::map<std::string, std::string> pools;
+  std::string want;
+};
+class RefusedPoolsTest : public testing::TestWithParam<PoolCase> {};
+
+TEST_P(RefusedPoolsTest, ChangesNothing) {
+  Drive drive(Make(R"(
+reserved-cpus: 0-1
+pools:
+  online: {cpus: "10-19", roles: [web]}
+  offline: {cpus: "20-29"}
+roles: {r: {}}
+)"));
+  ASSERT_TRUE(drive.Admit(Request("web", "web", "cpu", 1)).ok());
+  ASSERT_EQ(drive.Admit(Request("own", "r", "cpu", 2))->value, "2-3");
+  const std::string before = drive.plugin().SaveState();
+  std::map<std::string, CpuSet> pools;
+  for (const auto& [name, cpus] : GetParam().pools) {
+    pools[name] = *CpuSet::Parse(cpus);
+  }
+  const Status status = drive.plugin().SetPools(pools);
+  EXPECT_EQ(status.code(), StatusCode::kInvalidArgument);
+  EXPECT_THAT(MessageOf(status), HasSubstr(GetParam().want));
+  EXPECT_EQ(drive.plugin().SaveState(), before);
+}
+
+const PoolCase kPoolCases[] = {
+    {"Unknown", {{"other", "50"}}, "the pools are offline, online"},
+    {"OutsideMachine", {{"offline", "20-80"}}, "CPUs 80"},
+    {"Reserved", {{"offline", "1,4"}}, "they are reserved"},
+    {"Exclusive", {{"offline", "3-4"}}, "container c0 of pod own-uid owns them"},
+    {"EachOther", {{"offline", "19-20"}}, "CPUs 19: pool"},
+    {"EmptyInUse", {{"online", ""}}, "1 containers use it"},
+    {"NothingLeft", {{"offline", "4-9,20-79"}}, "leave no CPU"},
+    {"SecondIsWrong", {{"offline", "20"}, {"online", "80"}}, "CPUs 80"},
+    {"DefaultIsComputed", {{"default", "5"}}, "what the others leave"},
+};
+INSTANTIATE_TEST_SUITE_P(Pools, RefusedPoolsTest, testing::ValuesIn(kPoolCases),
+                         [](const auto& param_info) { return param_info.param.name; });
+
+TEST(CpuPluginTest, PoolsCanBeSetBackAsTheyWereReported) {
+  Drive drive(Make(kThreeRoles));
+  std::map<std::string, CpuSet> pools;
+  for (const sdk::Pool& pool : drive.plugin().Pools()) {
+    pools[pool.name] = pool.cpus;
+  }
+  EXPECT_TRUE(drive.plugin().SetPools(pools).ok());
+}
+
+TEST(CpuPluginTest, ReportsPoolsWithRolesAndContainers) {
+  Drive drive(Make(kTwoPools));
+  ASSERT_TRUE(drive.Admit(Request("pod1", "ETL", "cpu", 1)).ok());
+  const std::vector<sdk::Pool> pools = drive.plugin().Pools();
+  ASSERT_EQ(pools.size(), 3u);
+  EXPECT_EQ(pools[0].name, "offline");
+  EXPECT_EQ(ToString(pools[0].cpus), "38-39,78-79");
+  EXPECT_THAT(pools[0].roles, testing::ElementsAre("ETL"));
+  EXPECT_EQ(pools[0].containers, 1u);
+  EXPECT_EQ(pools[2].name, "default");
+  EXPECT_TRUE(pools[2].cpus.Empty());
+}
+
+TEST(CpuRestartTest, KeepsPoolsAndExclusiveCpus) {
+  Drive before(Make(kThreeRoles + std::string("pools: {web: {cpus: \"60-69\", roles: [web]}}")));
+  ASSERT_TRUE(before.plugin().SetPools({{"web", CpuSet::Range(70, 79)}}).ok());
+  ASSERT_TRUE(before.Admit(Request("pod1", "storage-service", "cpu", 20)).ok());
+  ASSERT_TRUE(before.Admit(Request("web", "web", "cpu", 1)).ok());
+
+  Drive after(Make(kThreeRoles + std::string("pools: {web: {cpus: \"60-69\", roles: [web]}}")),
+              before);
+  EXPECT_EQ(after.plugin().ExportState(after.grants()),
+            before.plugin().ExportState(before.grants()));
+  EXPECT_EQ(after.Admit(Request("pod2", "reranker", "cpu", 10))->value, "42-51");
+  after.Reconcile();
+  EXPECT_EQ(after.Value("web"), "70-79");
+}
+
+TEST(CpuRestartTest, ChangedConfigurationOfPoolWinsOverItsSavedSize) {
+  Drive before(Make("pools: {web: {cpus: \"60-69\"}}"));
+  ASSERT_TRUE(before.plugin().SetPools({{"web", CpuSet::Range(70, 79)}}).ok());
+  Drive after(Make("pools: {web: {cpus: \"50-59\"}}"), before);
+  EXPECT_EQ(ToString(after.plugin().Pools()[0].cpus), "50-59");
+}
+
+TEST(CpuRestartTest, OwnersKeepCpusThatPoolWasGiven) {
+  Drive before(Make(kThreeRoles));
+  ASSERT_EQ(before.Admit(Request("pod1", "storage-service", "cpu", 4))->value, "2-5");
+  Drive after(Make(kThreeRoles + std::string("pools: {web: {cpus: \"4-9\"}}")), before);
+  EXPECT_EQ(ToString(after.plugin().Pools()[0].cpus), "6-9");
+  after.Reconcile();
+  EXPECT_EQ(after.Value("pod1"), "2-5");
+}
+
+TEST(CpuRestartTest, RepairsCpusThatMachineLost) {
+  Drive before(Make("roles: {r: {numa: fewest}}"));
+  ASSERT_EQ(before.Admit(Request("pod1", "r", "cpu", 60))->quantity, 60);
+  MachineParts parts = ExampleMachine().parts();
+  parts.cpus.resize(40);
+  parts.nodes.resize(1);
+  Drive after(Make("roles: {r: {numa: fewest}}", Machine(parts)), before);
+  after.Reconcile();
+  EXPECT_TRUE(CpuSet::Parse(after.Value("pod1"))->IsSubsetOf(CpuSet::Range(0, 39)));
+}
+
+TEST(CpuRestartTest, UnreadableSavedPoolsFallBackToConfiguration) {
+  auto plugin = Make(kTwoPools);
+  for (const char* text : {"", "{", "[]", R"({"pools": {"online": 3}})",
+                           R"({"pools": {"online": {"cpus": "x", "configured": "1"}}})"}) {
+    EXPECT_TRUE(plugin->LoadState(text).ok());
+    EXPECT_EQ(ToString(plugin->Pools()[1].cpus), "0-37,40-77");
+  }
+}
+
+TEST(CpuPluginTest, RepeatedRequestKeepsItsNodePreferred) {
+  Drive drive(Make(kThreeRoles));
+  const ContainerRequest request = Request("pod1", "reranker", "cpu", 10);
+  ASSERT_TRUE(drive.Admit(request).ok());
+  EXPECT_EQ(drive.plugin().Hints(request)->hints(),
+            (std::vector<TopologyHint>{{.nodes = {0}, .preferred = true}}));
+}
+
+TEST(CpuPluginTest, OffersWhatIsNotReserved) {
+  const AllocatableResource resource = Make(kThreeRoles)->Allocatable();
+  EXPECT_EQ(resource.capacity, 80);
+  EXPECT_EQ(resource.allocatable, 76);
+  EXPECT_EQ(resource.allocatable_by_node, (std::map<int, double>{{0, 38}, {1, 38}}));
+  EXPECT_EQ(ToString(resource.allocatable_cpus), "2-39,42-79");
+}
+
+TEST(CpuPluginTest, RefusesConfigurationThatDoesNotFitMachine) {
+  for (const char* text :
+       {"reserved-cpus: 80-81", "pools: {a: {cpus: \"79-80\"}}",
+        "reserved-cpus: \"3\"\npools: {a: {cpus: \"3\"}}",
+        "pools: {a: {cpus: \"1-2\"}, b: {cpus: \"2-3\"}}", "pools: {a: {cpus: \"0-79\"}}"}) {
+    EXPECT_EQ(MakeCpuPlugin(Config(text), ExampleMachine()).status().code(),
+              StatusCode::kInvalidArgument)
+        << text;
+  }
+}
+
+}  // namespace
+}  // namespace qrm::cpu
