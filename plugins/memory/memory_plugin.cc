@@ -1,0 +1,82 @@
+// Keeps the memory plugin's state between the policy's decisions.
+#include "plugins/memory/memory_plugin.h"
+
+#include <utility>
+
+#include "plugins/memory/policy.h"
+#include "plugins/memory/state.h"
+
+namespace qrm::memory {
+namespace {
+
+class MemoryPlugin final : public sdk::ResourcePlugin {
+ public:
+  MemoryPlugin(MemoryPluginConfig config, Machine machine)
+      : config_(std::move(config)), machine_(std::move(machine)) {}
+
+  Status Restore(const sdk::Grants& grants) override {
+    state_ = Rebuild(config_, grants);
+    return OkStatus();
+  }
+
+  StatusOr<HintList> Hints(const ContainerRequest& request) override {
+    return MemoryHints(ViewOf(state_), request);
+  }
+
+  StatusOr<ResourceAllocation> Allocate(const ContainerRequest& request,
+                                        const TopologyHint& hint) override {
+    MemoryState others = state_;
+    others.erase(request.key);
+    QRM_ASSIGN_OR_RETURN(Decision decision, PlaceContainer(ViewOf(others), request, hint));
+    if (decision.binding) {
+      others[request.key] = *std::move(decision.binding);
+    }
+    state_ = std::move(others);
+    return std::move(decision.allocation);
+  }
+
+  void Remove(const std::vector<ContainerKey>& keys) override {
+    for (const ContainerKey& key : keys) {
+      state_.erase(key);
+    }
+  }
+
+  AllocatableResource Allocatable() const override {
+    AllocatableResource resource = {.is_scalar_resource = true};
+    for (const auto& [node, book] : BooksOf(ViewOf(state_))) {
+      resource.allocatable_by_node[node] = static_cast<double>(book.allocatable);
+      resource.capacity_by_node[node] = static_cast<double>(book.total);
+      resource.allocatable += static_cast<double>(book.allocatable);
+      resource.capacity += static_cast<double>(book.total);
+    }
+    return resource;
+  }
+
+  std::string ExportState(const sdk::Grants& grants) const override {
+    return ExportJson(ViewOf(state_), grants);
+  }
+
+ private:
+  View ViewOf(const MemoryState& state) const { return {machine_, config_, state}; }
+
+  const MemoryPluginConfig config_;
+  const Machine machine_;
+  MemoryState state_;
+};
+
+}  // namespace
+
+StatusOr<std::unique_ptr<sdk::ResourcePlugin>> MakeMemoryPlugin(const MemoryPluginConfig& config,
+                                                                const Machine& machine) {
+  for (const auto& [node, bytes] : config.reserved_bytes) {
+    if (machine.FindNode(node) == nullptr) {
+      return Errorf(StatusCode::kInvalidArgument,
+                    "cannot reserve {} bytes on NUMA node {}: the machine has nodes {}; correct "
+                    "reserved-memory",
+                    bytes, node, ToString(machine.node_mask()));
+    }
+  }
+  return std::unique_ptr<sdk::ResourcePlugin>(std::make_unique<MemoryPlugin>(config, machine));
+}
+
+}  // namespace qrm::memory

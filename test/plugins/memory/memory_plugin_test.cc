@@ -1,0 +1,254 @@
+// The memory plugin as the SDK drives it: the proposal's examples, its books, restarts.
+#include "plugins/memory/memory_plugin.h"
+
+#include <cmath>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "plugins/config/section.h"
+#include "test/plugins/example_machine.h"
+#include "test/plugins/plugin_driver.h"
+
+namespace qrm::memory {
+namespace {
+
+using test::Drive;
+using test::ExampleMachine;
+using test::Request;
+using testing::HasSubstr;
+
+constexpr double kGiB = 1073741824.0;
+constexpr char kThreeRoles[] = R"(
+reserved-memory: 500Mi
+roles:
+  storage-service: {}
+  reranker: {}
+  numa-enhancement: {share-numa-with: [numa-enhancement]}
+)";
+
+StatusOr<MemoryPluginConfig> Read(const std::string& text) {
+  QRM_ASSIGN_OR_RETURN(const config::Section section, config::Section::Parse(text, "memory.yaml"));
+  return ParseMemoryConfig(section);
+}
+
+std::unique_ptr<sdk::ResourcePlugin> Make(const std::string& text,
+                                          const Machine& machine = ExampleMachine()) {
+  const StatusOr<MemoryPluginConfig> config = Read(text);
+  EXPECT_TRUE(config.ok()) << config.status();
+  auto plugin = MakeMemoryPlugin(*config, machine);
+  EXPECT_TRUE(plugin.ok()) << plugin.status();
+  return *std::move(plugin);
+}
+
+TEST(MemoryExampleTest, StartsWithTheStateOfTheProposal) {
+  EXPECT_EQ(Make(kThreeRoles)->ExportState({}), R"({
+    "machineState": {
+        "memory": {
+            "0": {
+                "Allocated": "0",
+                "allocatable": "237182648320",
+                "free": "237182648320",
+                "pod_entries": {},
+                "systemReserved": "524288000",
+                "total": "237706936320"
+            },
+            "1": {
+                "Allocated": "0",
+                "allocatable": "237282263040",
+                "free": "237282263040",
+                "pod_entries": {},
+                "systemReserved": "524288000",
+                "total": "237806551040"
+            }
+        }
+    },
+    "pod_resource_entries": {}
+})");
+}
+
+TEST(MemoryExampleTest, SecondExampleKeepsRolesOnNodesOfTheirOwn) {
+  Drive drive(Make(kThreeRoles));
+  const auto pod1 = drive.Admit(Request("pod1", "storage-service", "memory", 40 * kGiB));
+  ASSERT_TRUE(pod1.ok()) << pod1.status();
+  EXPECT_EQ(pod1->oci_property, "CpusetMems");
+  EXPECT_EQ(pod1->value, "0");
+  EXPECT_EQ(pod1->quantity, 40 * kGiB);
+  EXPECT_EQ(pod1->hints, (std::vector<TopologyHint>{{.nodes = {0}, .preferred = true}}));
+
+  const auto hints = drive.plugin().Hints(Request("pod2", "reranker", "memory", 20 * kGiB));
+  ASSERT_TRUE(hints.ok()) << hints.status();
+  EXPECT_EQ(hints->hints(), (std::vector<TopologyHint>{{.nodes = {1}, .preferred = true}}));
+  EXPECT_EQ(drive.Admit(Request("pod2", "reranker", "memory", 20 * kGiB))->value, "1");
+}
+
+TEST(MemoryExampleTest, ThirdExampleSharesNodeWithOwnRole) {
+  Drive drive(Make(kThreeRoles));
+  EXPECT_EQ(drive.Admit(Request("filler", "storage-service", "memory", 40 * kGiB))->value, "0");
+  EXPECT_EQ(drive.Admit(Request("pod1", "numa-enhancement", "memory", 20 * kGiB))->value, "1");
+  EXPECT_EQ(drive.Admit(Request("pod2", "numa-enhancement", "memory", 20 * kGiB))->value, "1");
+}
+
+TEST(MemoryPluginTest, BooksWhatIsGivenAndTakenBack) {
+  Drive drive(Make(kThreeRoles));
+  const std::string before = drive.plugin().ExportState({});
+  ASSERT_TRUE(drive.Admit(Request("pod1", "reranker", "memory", 1e9)).ok());
+  const std::string given = drive.plugin().ExportState(drive.grants());
+  EXPECT_THAT(given, HasSubstr(R"("Allocated": "1000000000")"));
+  EXPECT_THAT(given, HasSubstr(R"("free": "236182648320")"));
+  EXPECT_THAT(given, HasSubstr(R"("c0": "1000000000")"));
+  EXPECT_THAT(given, HasSubstr(R"("pod_role": "reranker")"));
+  drive.RemovePod("pod1");
+  EXPECT_EQ(drive.plugin().ExportState(drive.grants()), before);
+}
+
+TEST(MemoryPluginTest, RecordsUnboundContainerWithoutKnobOrBooks) {
+  Drive drive(Make(kThreeRoles));
+  const auto pod = drive.Admit(Request("pod1", "web", "memory", 1e9));
+  ASSERT_TRUE(pod.ok()) << pod.status();
+  EXPECT_EQ(pod->oci_property, "");
+  EXPECT_EQ(pod->quantity, 1e9);
+  EXPECT_TRUE(pod->amount_by_node.empty());
+  EXPECT_TRUE(drive.plugin().Hints(Request("pod2", "web", "memory", 1e9))->IsNoPreference());
+  EXPECT_THAT(drive.plugin().ExportState(drive.grants()), HasSubstr(R"("Allocated": "0")"));
+}
+
+TEST(MemoryPluginTest, BindsMainContainersOnly) {
+  Drive drive(Make(kThreeRoles));
+  ContainerRequest request = Request("pod1", "reranker", "memory", 1e9);
+  for (const ContainerType type :
+       {ContainerType::kInit, ContainerType::kSidecar, ContainerType::kEphemeral}) {
+    request.type = type;
+    EXPECT_EQ(drive.Admit(request)->oci_property, "");
+  }
+}
+
+TEST(MemoryPluginTest, BindsContainerThatAsksForNothing) {
+  Drive drive(Make(kThreeRoles));
+  EXPECT_EQ(drive.Admit(Request("pod1", "reranker", "memory", 0))->value, "0");
+  EXPECT_EQ(drive.Admit(Request("pod2", "storage-service", "memory", 0))->value, "1");
+}
+
+TEST(MemoryPluginTest, RefusesWithFreeBytesAndOpponentsByName) {
+  Drive drive(Make(kThreeRoles));
+  ASSERT_TRUE(drive.Admit(Request("pod1", "storage-service", "memory", 1e9)).ok());
+  const Status status = drive.Admit(Request("pod2", "reranker", "memory", 300e9)).status();
+  EXPECT_EQ(status.code(), StatusCode::kResourceExhausted);
+  EXPECT_EQ(MessageOf(status),
+            "cannot place container c0 of pod default/pod2: no allowed NUMA nodes have "
+            "300000000000 bytes of memory for reranker (node 0: storage-service stands there, "
+            "node 1: 237282263040 free); remove a pod or ask for less");
+}
+
+TEST(MemoryPluginTest, RefusesHintWhereItDoesNotFit) {
+  Drive drive(Make(kThreeRoles));
+  ASSERT_TRUE(drive.Admit(Request("pod1", "storage-service", "memory", 1e9)).ok());
+  const auto pod =
+      drive.plugin().Allocate(Request("pod2", "reranker", "memory", 1e9), {.nodes = {0}});
+  EXPECT_EQ(pod.status().code(), StatusCode::kResourceExhausted);
+  EXPECT_THAT(MessageOf(pod.status()), HasSubstr("nodes of 0"));
+}
+
+TEST(MemoryPluginTest, RefusesAmountThatIsNoNumberOfBytes) {
+  Drive drive(Make(kThreeRoles));
+  for (const double amount : {-1.0, 1e300, std::nan("")}) {
+    EXPECT_EQ(drive.Admit(Request("pod1", "reranker", "memory", amount)).status().code(),
+              StatusCode::kInvalidArgument);
+    EXPECT_EQ(drive.Admit(Request("pod1", "", "memory", amount)).status().code(),
+              StatusCode::kInvalidArgument);
+  }
+}
+
+TEST(MemoryPluginTest, FewestRoleFillsOneNodeAfterAnother) {
+  Drive drive(Make("roles: {r: {numa: fewest}}"));
+  const auto pod = drive.Admit(Request("pod1", "r", "memory", 300e9));
+  ASSERT_TRUE(pod.ok()) << pod.status();
+  EXPECT_EQ(pod->value, "0-1");
+  EXPECT_EQ(pod->amount_by_node,
+            (std::map<uint64_t, uint64_t>{{0, 237706936320}, {1, 62293063680}}));
+}
+
+TEST(MemoryPluginTest, EvenRoleTakesSameShareOfEachNode) {
+  Drive drive(Make("roles: {r: {numa: even}}"));
+  const auto pod = drive.Admit(Request("pod1", "r", "memory", 300e9));
+  ASSERT_TRUE(pod.ok()) << pod.status();
+  EXPECT_EQ(pod->amount_by_node,
+            (std::map<uint64_t, uint64_t>{{0, 150000000000}, {1, 150000000000}}));
+}
+
+TEST(MemoryPluginTest, TakesTheWiderHintThatTheManagerChose) {
+  Drive drive(Make("roles: {r: {numa: fewest}}"));
+  const auto pod = drive.plugin().Allocate(Request("pod1", "r", "memory", 1e9), {.nodes = {0, 1}});
+  ASSERT_TRUE(pod.ok()) << pod.status();
+  EXPECT_EQ(pod->value, "0-1");
+}
+
+TEST(MemoryPluginTest, QosAnnotationsBindDedicatedPods) {
+  Drive drive(Make(""));
+  ContainerRequest request = Request("pod1", "", "memory", 1e9);
+  request.annotations = {
+      {"katalyst.kubewharf.io/qos_level", "dedicated_cores"},
+      {"katalyst.kubewharf.io/memory_enhancement",
+       R"({"numa_binding": "true", "numa_exclusive": "true"})"},
+  };
+  EXPECT_EQ(drive.Admit(request)->value, "0");
+  request.key.pod_uid = "other";
+  request.pod_name = "other";
+  EXPECT_EQ(drive.Admit(request)->value, "1") << "exclusive on its node";
+}
+
+TEST(MemoryPluginTest, StaticBindsGuaranteedContainers) {
+  Drive drive(Make("static: true"));
+  ContainerRequest request = Request("pod1", "", "memory", 1e9);
+  EXPECT_EQ(drive.Admit(request)->value, "");
+  request.native_qos_class = "Guaranteed";
+  EXPECT_EQ(drive.Admit(request)->value, "0");
+}
+
+TEST(MemoryRestartTest, KeepsItsBooks) {
+  Drive before(Make(kThreeRoles));
+  ASSERT_TRUE(before.Admit(Request("pod1", "storage-service", "memory", 1e9)).ok());
+  ASSERT_TRUE(before.Admit(Request("pod2", "web", "memory", 1e9)).ok());
+  Drive after(Make(kThreeRoles), before);
+  EXPECT_EQ(after.plugin().ExportState(after.grants()),
+            before.plugin().ExportState(before.grants()));
+  EXPECT_EQ(after.Admit(Request("pod3", "reranker", "memory", 1e9))->value, "1");
+}
+
+TEST(MemoryRestartTest, CountsNodeThatShrankBelowItsAllocationsAsFull) {
+  Drive before(Make(kThreeRoles));
+  ASSERT_TRUE(before.Admit(Request("pod1", "numa-enhancement", "memory", 200e9)).ok());
+  Drive after(Make(kThreeRoles, ExampleMachine().WithNodeMemory({{0, 100000000000}})), before);
+  EXPECT_THAT(after.plugin().ExportState({}), HasSubstr(R"("free": "0")"));
+  EXPECT_EQ(after.Admit(Request("pod2", "numa-enhancement", "memory", 1e9))->value, "1");
+}
+
+TEST(MemoryPluginTest, OffersWhatIsNotReserved) {
+  const AllocatableResource resource = Make(kThreeRoles)->Allocatable();
+  EXPECT_EQ(resource.capacity, 237706936320.0 + 237806551040.0);
+  EXPECT_EQ(resource.allocatable_by_node.at(0), 237182648320.0);
+}
+
+TEST(MemoryConfigTest, ReadsReservationByNode) {
+  const StatusOr<MemoryPluginConfig> config = Read("reserved-memory: {0: 1Gi, 1: 2Gi}");
+  ASSERT_TRUE(config.ok()) << config.status();
+  EXPECT_EQ(config->reserved_bytes, (std::map<int, uint64_t>{{0, 1073741824}, {1, 2147483648}}));
+}
+
+TEST(MemoryConfigTest, RefusesMistakesWithPlace) {
+  for (const char* text :
+       {"reserved: 1", "reserved-memory: much", "reserved-memory: {a: 1}",
+        "roles: {a: {whole-cores: true}}", "static: 3", "roles: {a: {share-numa-with: [b]}}"}) {
+    const Status status = Read(text).status();
+    EXPECT_EQ(status.code(), StatusCode::kInvalidArgument) << text;
+    EXPECT_THAT(MessageOf(status), HasSubstr("cannot read memory.yaml:1"));
+  }
+}
+
+TEST(MemoryConfigTest, RefusesReservationOnMissingNode) {
+  EXPECT_EQ(MakeMemoryPlugin(*Read("reserved-memory: {2: 1Gi}"), ExampleMachine()).status().code(),
+            StatusCode::kInvalidArgument);
+}
+
+}  // namespace
+}  // namespace qrm::memory
