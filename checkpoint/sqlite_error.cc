@@ -20,6 +20,8 @@ constexpr Diagnosis kFullDisk = {StatusCode::kResourceExhausted, "the disk is fu
                                  "free space on its file system"};
 constexpr Diagnosis kReadOnly = {StatusCode::kFailedPrecondition, "",
                                  "make its directory writable for this user"};
+constexpr Diagnosis kNoPlace = {StatusCode::kFailedPrecondition, "",
+                                "correct the path or make its directory"};
 constexpr Diagnosis kDamaged = {StatusCode::kDataLoss, "",
                                 "move it aside and restart, or restore a copy"};
 constexpr Diagnosis kHeld = {StatusCode::kUnavailable, "another process holds it",
@@ -37,6 +39,9 @@ const Diagnosis* FromErrno(int error_number) {
     case EPERM:
     case EROFS:
       return &kReadOnly;
+    case ENOENT:
+    case ENOTDIR:
+      return &kNoPlace;
     default:
       return nullptr;
   }

@@ -12,8 +12,9 @@ namespace qrm::checkpoint {
 
 /// `cannot <verb> <path>: <cause>; <remedy>` for the last error of `db`, which returned `code` (an
 /// extended result code). Errors: kResourceExhausted for a full disk or quota, kFailedPrecondition
-/// for a permission or a read-only disk, kDataLoss for a damaged file, kUnavailable for a lock or a
-/// failing device, kInternal for the rest. Source: sqlite.org/rescode.html.
+/// for a missing
+/// permission or directory or a read-only disk, kDataLoss for a damaged file, kUnavailable for a
+/// lock or a failing device, kInternal for the rest. Source: sqlite.org/rescode.html.
 Status SqliteError(sqlite3* db, int code, std::string_view verb, const std::string& path);
 
 /// The same for a system call that set `error_number`.

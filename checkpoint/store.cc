@@ -6,6 +6,7 @@
 
 #include "api/log.h"
 #include "checkpoint/schema.h"
+#include "checkpoint/state_copy.h"
 #include "checkpoint/state_reader.h"
 #include "checkpoint/state_writer.h"
 
@@ -98,14 +99,13 @@ OpenedStore OpenSqliteStore(const std::string& directory, const SqliteOptions& o
   OpenedStore opened;
   auto store = std::make_unique<SqliteStore>(directory + kFileName, options);
   StatusOr<NodeState> state = store->Start(opened.repairs);
-  if (state.ok()) {
-    opened.state = *std::move(state);
-  } else {
-    opened.repairs.push_back(
-        fmt::format("{}: nothing is admitted until then; every admission tries again",
-                    MessageOf(state.status())));
-    store->StartWithoutDisk(opened.state);
+  if (!state.ok()) {
+    opened.repairs.push_back(fmt::format(
+        "{}: nothing new is admitted until then; each try looks again", MessageOf(state.status())));
+    state = ReadStateFromCopy(directory + kFileName);
+    store->StartWithoutDisk(state.ok() ? *state : NodeState());
   }
+  opened.state = state.ok() ? *std::move(state) : NodeState();
   opened.store = std::move(store);
   return opened;
 }

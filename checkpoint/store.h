@@ -38,8 +38,9 @@ struct OpenedStore {
 
 /// Opens `<directory>/checkpoint.db`, making both when missing. A damaged, foreign or newer
 /// database is moved aside under a name with the time and a new one is begun: never a refusal to
-/// start. When the disk allows no database at all, `repairs` says so, Commit fails with the cause,
-/// and every Commit tries the disk again. Source: SQLite, journal_mode=WAL with synchronous=FULL.
+/// start. When the disk does not allow to open one (full, read-only), `repairs` says so, the state
+/// is what could be read, Commit fails with the cause, and every Commit tries the disk again.
+/// Source: SQLite, journal_mode=WAL with synchronous=FULL.
 OpenedStore OpenSqliteStore(const std::string& directory, const SqliteOptions& options = {});
 
 }  // namespace qrm::checkpoint

@@ -1,0 +1,68 @@
+// The database and its log are copied together: the log has the latest commits.
+#include "checkpoint/state_copy.h"
+
+#include <cerrno>
+#include <cstdlib>
+#include <filesystem>
+#include <system_error>
+
+#include "checkpoint/schema.h"
+#include "checkpoint/sqlite_db.h"
+#include "checkpoint/sqlite_error.h"
+#include "checkpoint/state_reader.h"
+
+namespace qrm::checkpoint {
+namespace {
+
+namespace fs = std::filesystem;
+
+/// A private directory that goes with its owner.
+class Scratch {
+ public:
+  static StatusOr<Scratch> Make() {
+    std::error_code ignored;
+    for (const fs::path& parent : {fs::path("/dev/shm"), fs::temp_directory_path(ignored)}) {
+      std::string name = (parent / "qrm-checkpoint.XXXXXX").string();
+      if (::mkdtemp(name.data()) != nullptr) {
+        return Scratch(std::move(name));
+      }
+    }
+    return SystemError(errno, "make a copy in", "/dev/shm");
+  }
+  ~Scratch() {
+    std::error_code ignored;
+    fs::remove_all(path_, ignored);
+  }
+  Scratch(Scratch&& other) noexcept : path_(std::exchange(other.path_, {})) {}
+  Scratch& operator=(Scratch&&) = delete;
+
+  std::string operator/(std::string_view name) const { return fmt::format("{}/{}", path_, name); }
+
+ private:
+  explicit Scratch(std::string path) : path_(std::move(path)) {}
+
+  std::string path_;
+};
+
+}  // namespace
+
+StatusOr<NodeState> ReadStateFromCopy(const std::string& path) {
+  std::error_code error;
+  if (!fs::is_regular_file(path, error)) {
+    return Errorf(StatusCode::kNotFound, "cannot read {}: there is no such file; begin with none",
+                  path);
+  }
+  QRM_ASSIGN_OR_RETURN(const Scratch scratch, Scratch::Make());
+  const std::string copy = scratch / "checkpoint.db";
+  fs::copy_file(path, copy, error);
+  if (!error && fs::exists(path + "-wal", error)) {
+    fs::copy_file(path + "-wal", copy + "-wal", error);
+  }
+  if (error) {
+    return SystemError(error.value(), "copy", path);
+  }
+  QRM_ASSIGN_OR_RETURN(SqliteDb db, SqliteDb::Open(copy, CheckpointSchema()));
+  return ReadState(db);
+}
+
+}  // namespace qrm::checkpoint

@@ -1,0 +1,334 @@
+// The store on disks that are full, read-only, failing, or without power.
+#include <csignal>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <optional>
+#include <random>
+#include <string>
+
+#include <fcntl.h>
+#include <sched.h>
+#include <sys/mount.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "checkpoint/store.h"
+#include "test/checkpoint/lossy_disk.h"
+#include "test/checkpoint/sample_state.h"
+#include "test/support/temp_dir.h"
+
+namespace qrm::checkpoint {
+namespace {
+
+namespace fs = std::filesystem;
+using test::LossyDisk;
+using test::PutSample;
+using test::RandomChanges;
+using test::TempDir;
+using testing::AllOf;
+using testing::HasSubstr;
+using testing::IsEmpty;
+using testing::SizeIs;
+
+struct FailureCase {
+  std::string name;
+  void (LossyDisk::*fail)(int);
+  int code;
+  StatusCode want;
+  std::string says;
+};
+
+class FailingDiskTest : public testing::TestWithParam<FailureCase> {};
+
+TEST_P(FailingDiskTest, FailsTheCommitKeepsTheStateAndRecovers) {
+  const TempDir dir;
+  LossyDisk disk;
+  const SqliteOptions options = {.vfs = disk.name()};
+  const OpenedStore opened = OpenSqliteStore(dir.path(), options);
+  ASSERT_TRUE(opened.store->Commit(PutSample("a")).ok());
+
+  (disk.*GetParam().fail)(GetParam().code);
+  const Status failed = opened.store->Commit(PutSample("b"));
+  EXPECT_EQ(failed.code(), GetParam().want);
+  EXPECT_THAT(MessageOf(failed),
+              AllOf(HasSubstr(dir / "checkpoint.db"), HasSubstr(GetParam().says)));
+  EXPECT_EQ(OpenSqliteStore(dir.path()).state, NodeState().With(PutSample("a")));
+
+  (disk.*GetParam().fail)(SQLITE_OK);
+  EXPECT_TRUE(opened.store->Commit(PutSample("c")).ok());
+  EXPECT_EQ(OpenSqliteStore(dir.path()).state,
+            NodeState().With(PutSample("a")).With(PutSample("c")));
+}
+
+const FailureCase kFailures[] = {
+    {"FullDisk", &LossyDisk::FailWrites, SQLITE_FULL, StatusCode::kResourceExhausted,
+     "the disk is full; free space on its file system"},
+    {"ReadOnlyDisk", &LossyDisk::FailWrites, SQLITE_READONLY, StatusCode::kFailedPrecondition,
+     "make its directory writable"},
+    {"FailingWrite", &LossyDisk::FailWrites, SQLITE_IOERR_WRITE, StatusCode::kUnavailable,
+     "check the disk"},
+    {"FailingSync", &LossyDisk::FailSyncs, SQLITE_IOERR_FSYNC, StatusCode::kUnavailable,
+     "check the disk"},
+};
+INSTANTIATE_TEST_SUITE_P(Failures, FailingDiskTest, testing::ValuesIn(kFailures),
+                         [](const auto& param_info) { return param_info.param.name; });
+
+/// A small file system of its own, where the test may mount one.
+class SmallDisk {
+ public:
+  explicit SmallDisk(const std::string& path) : path_(path) {
+    mounted_ = ::mount("qrm-test", path.c_str(), "tmpfs", 0, "size=512k") == 0;
+  }
+  ~SmallDisk() {
+    if (mounted_) {
+      ::umount2(path_.c_str(), MNT_DETACH);
+    }
+  }
+  bool mounted() const { return mounted_; }
+  bool MakeReadOnly() {
+    return ::mount(nullptr, path_.c_str(), nullptr, MS_REMOUNT | MS_RDONLY, nullptr) == 0;
+  }
+  bool MakeWritable() { return ::mount(nullptr, path_.c_str(), nullptr, MS_REMOUNT, nullptr) == 0; }
+
+ private:
+  std::string path_;
+  bool mounted_ = false;
+};
+
+void Fill(const std::string& path) {
+  const int fd = ::open(path.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
+  const std::string block(4096, 'x');
+  while (::write(fd, block.data(), block.size()) > 0) {
+  }
+  ::close(fd);
+}
+
+TEST(SmallDiskTest, AdmitsAgainWhenSpaceIsBack) {
+  const TempDir dir;
+  const SmallDisk disk(dir.path());
+  if (!disk.mounted()) {
+    GTEST_SKIP() << "mounting a file system needs root";
+  }
+  const OpenedStore opened = OpenSqliteStore(dir.path());
+  NodeState expected;
+  Fill(dir / "ballast");
+  int committed = 0;
+  Status status;
+  while (committed < 10000) {
+    const Change change = PutSample(std::to_string(committed));
+    status = opened.store->Commit(change);
+    if (!status.ok()) {
+      break;
+    }
+    expected = expected.With(change);
+    ++committed;
+  }
+  ASSERT_EQ(status.code(), StatusCode::kResourceExhausted) << status;
+  EXPECT_THAT(MessageOf(status), HasSubstr("the disk is full"));
+
+  fs::remove(dir / "ballast");
+  ASSERT_TRUE(opened.store->Commit(PutSample("last")).ok());
+  EXPECT_EQ(OpenSqliteStore(dir.path()).state, expected.With(PutSample("last")));
+}
+
+TEST(SmallDiskTest, ServesItsStateWhenStartedOnAFullDisk) {
+  const TempDir dir;
+  const SmallDisk disk(dir.path());
+  if (!disk.mounted()) {
+    GTEST_SKIP() << "mounting a file system needs root";
+  }
+  ASSERT_TRUE(OpenSqliteStore(dir.path()).store->Commit(PutSample("a")).ok());
+  Fill(dir / "ballast");
+
+  const OpenedStore opened = OpenSqliteStore(dir.path());
+  EXPECT_EQ(opened.state, NodeState().With(PutSample("a")));
+
+  fs::remove(dir / "ballast");
+  ASSERT_TRUE(opened.store->Commit(PutSample("b")).ok());
+  EXPECT_EQ(OpenSqliteStore(dir.path()).state,
+            NodeState().With(PutSample("a")).With(PutSample("b")));
+}
+
+TEST(SmallDiskTest, ServesItsStateWhenStartedOnAReadOnlyDisk) {
+  const TempDir dir;
+  SmallDisk disk(dir.path());
+  if (!disk.mounted()) {
+    GTEST_SKIP() << "mounting a file system needs root";
+  }
+  ASSERT_TRUE(OpenSqliteStore(dir.path()).store->Commit(PutSample("a")).ok());
+  ASSERT_TRUE(disk.MakeReadOnly());
+
+  const OpenedStore opened = OpenSqliteStore(dir.path());
+  EXPECT_EQ(opened.state, NodeState().With(PutSample("a")));
+  ASSERT_THAT(opened.repairs, SizeIs(1));
+  EXPECT_THAT(opened.repairs[0], HasSubstr("make its directory writable"));
+  EXPECT_EQ(opened.store->Commit(PutSample("b")).code(), StatusCode::kFailedPrecondition);
+
+  ASSERT_TRUE(disk.MakeWritable());
+  ASSERT_TRUE(opened.store->Commit(PutSample("b")).ok());
+  EXPECT_EQ(OpenSqliteStore(dir.path()).state,
+            NodeState().With(PutSample("a")).With(PutSample("b")));
+}
+
+TEST(StoreDiskTest, BeginsInADirectoryThatCannotBeMade) {
+  const TempDir dir;
+  std::ofstream(dir / "file") << "in the way";
+  const OpenedStore opened = OpenSqliteStore(dir / "file/state");
+
+  EXPECT_EQ(opened.state, NodeState());
+  EXPECT_THAT(opened.repairs, SizeIs(1));
+  EXPECT_FALSE(opened.store->Commit(PutSample("a")).ok());
+
+  fs::remove(dir / "file");
+  EXPECT_TRUE(opened.store->Commit(PutSample("a")).ok());
+  EXPECT_EQ(OpenSqliteStore(dir / "file/state").state, NodeState().With(PutSample("a")));
+}
+
+TEST(StoreDiskTest, MovesAsideAnotherStateThanItsOwnWhenTheDiskReturns) {
+  const TempDir dir;
+  ASSERT_TRUE(OpenSqliteStore(dir / "other").store->Commit(PutSample("stranger")).ok());
+  std::ofstream(dir / "state") << "in the way";
+  const OpenedStore opened = OpenSqliteStore(dir / "state");
+  fs::remove(dir / "state");
+  fs::rename(dir / "other", dir / "state");
+
+  ASSERT_TRUE(opened.store->Commit(PutSample("a")).ok());
+  EXPECT_EQ(OpenSqliteStore(dir / "state").state, NodeState().With(PutSample("a")));
+}
+
+TEST(StoreDiskTest, SyncsOncePerCommit) {
+  const TempDir dir;
+  LossyDisk disk;
+  const OpenedStore opened = OpenSqliteStore(dir.path(), {.vfs = disk.name()});
+  ASSERT_TRUE(opened.store->Commit(PutSample("first")).ok());  // begins the log, one sync more
+  const int before = disk.syncs();
+  Change change = PutSample("a");
+  for (int i = 0; i < 9; ++i) {
+    change.put_containers.push_back(test::SampleContainer("a", "c" + std::to_string(i)));
+  }
+
+  ASSERT_TRUE(opened.store->Commit(change).ok());
+  EXPECT_EQ(disk.syncs(), before + 1);
+  ASSERT_TRUE(opened.store->Commit(Change()).ok());
+  EXPECT_EQ(disk.syncs(), before + 1);
+}
+
+/// Cuts the power at every kind of instant: what was acknowledged is there, and of the commit that
+/// was under way all or nothing.
+TEST(StoreDiskTest, LosesNothingAcknowledgedWhenThePowerGoes) {
+  const TempDir dir;
+  std::mt19937 random(5);
+  RandomChanges changes(5);
+  NodeState acknowledged = OpenSqliteStore(dir.path()).state;
+  int in_doubt_kept = 0;
+  for (int round = 0; round < 300; ++round) {
+    LossyDisk disk;
+    std::optional<NodeState> in_doubt;
+    {
+      const OpenedStore opened = OpenSqliteStore(dir.path(), {.vfs = disk.name()});
+      ASSERT_THAT(opened.repairs, IsEmpty());
+      disk.CutPowerAfter(changes.Draw(60));
+      while (!in_doubt.has_value()) {
+        const Change change = changes.Next();
+        if (opened.store->Commit(change).ok()) {
+          acknowledged = acknowledged.With(change);
+        } else {
+          in_doubt = acknowledged.With(change);
+        }
+      }
+    }
+    disk.PowerUp(random);
+    const OpenedStore again = OpenSqliteStore(dir.path());
+    ASSERT_THAT(again.repairs, IsEmpty());
+    const bool kept = again.state == *in_doubt;
+    ASSERT_TRUE(kept || again.state == acknowledged) << "round " << round;
+    in_doubt_kept += kept ? 1 : 0;
+    acknowledged = again.state;
+  }
+  EXPECT_LT(in_doubt_kept, 300);
+}
+
+/// Closing folds the log into the database: the power goes in the middle of that.
+TEST(StoreDiskTest, LosesNothingWhenThePowerGoesWhileTheLogIsFolded) {
+  const TempDir dir;
+  std::mt19937 random(6);
+  RandomChanges changes(6);
+  NodeState acknowledged;
+  for (int round = 0; round < 200; ++round) {
+    LossyDisk disk;
+    {
+      const OpenedStore opened = OpenSqliteStore(dir.path(), {.vfs = disk.name()});
+      ASSERT_THAT(opened.repairs, IsEmpty());
+      ASSERT_EQ(opened.state, acknowledged) << "round " << round;
+      for (int i = changes.Draw(5); i >= 0; --i) {
+        const Change change = changes.Next();
+        ASSERT_TRUE(opened.store->Commit(change).ok());
+        acknowledged = acknowledged.With(change);
+      }
+      disk.CutPowerAfter(changes.Draw(30));
+    }
+    disk.PowerUp(random);
+  }
+}
+
+/// Commits in a child, kills it after `kill_after` acknowledgements, at whatever instant of the
+/// next commit that is, and counts all that it gave.
+int CommitUntilKilled(const std::string& directory, const std::vector<Change>& changes,
+                      int kill_after) {
+  int acknowledgements[2];
+  EXPECT_EQ(::pipe(acknowledgements), 0);
+  const pid_t child = ::fork();
+  if (child == 0) {
+    const OpenedStore opened = OpenSqliteStore(directory);
+    for (const Change& change : changes) {
+      const char verdict = opened.store->Commit(change).ok() ? 'a' : 'f';
+      if (::write(acknowledgements[1], &verdict, 1) != 1 || verdict == 'f') {
+        break;
+      }
+    }
+    ::pause();
+    std::_Exit(0);
+  }
+  ::close(acknowledgements[1]);
+  int count = 0;
+  for (char verdict = 0; ::read(acknowledgements[0], &verdict, 1) == 1;) {
+    EXPECT_EQ(verdict, 'a');
+    ++count;
+    if (count == kill_after) {
+      ::kill(child, SIGKILL);
+    }
+  }
+  ::close(acknowledgements[0]);
+  ::waitpid(child, nullptr, 0);
+  return count;
+}
+
+TEST(StoreDiskTest, LosesNothingAcknowledgedWhenKilled) {
+  const TempDir dir;
+  RandomChanges random(9);
+  NodeState state;
+  for (int round = 0; round < 40; ++round) {
+    std::vector<Change> changes;
+    for (int i = 0; i < 100; ++i) {
+      changes.push_back(random.Next());
+    }
+    const int count = CommitUntilKilled(dir.path(), changes, 1 + random.Draw(50));
+    for (int i = 0; i < count; ++i) {
+      state = state.With(changes[static_cast<std::size_t>(i)]);
+    }
+    const OpenedStore opened = OpenSqliteStore(dir.path());
+    ASSERT_THAT(opened.repairs, IsEmpty());
+    if (!(opened.state == state)) {
+      ASSERT_LT(static_cast<std::size_t>(count), changes.size());
+      state = state.With(changes[static_cast<std::size_t>(count)]);  // durable, not yet answered
+      ASSERT_EQ(opened.state, state) << "round " << round;
+    }
+  }
+}
+
+}  // namespace
+}  // namespace qrm::checkpoint
