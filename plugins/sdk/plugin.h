@@ -107,10 +107,18 @@ struct PluginSettings {
   std::string socket_name;  ///< --socket-name: default <resource>.sock with '/' as '_'
 };
 
-/// Reads the flags above from the command line; `--help` prints them and ends the program. Other
-/// flags are refused. Defaults: the watched directory /var/lib/qrm/plugins_registry, state in
-/// /var/lib/qrm/state. Errors: kInvalidArgument with what to type.
-StatusOr<PluginSettings> ParseSettings(const std::string& default_resource, int argc, char** argv);
+/// A flag of the plugin's own, `--name VALUE`.
+struct ExtraFlag {
+  std::string name;  ///< without the dashes
+  std::string help;
+  std::string* value = nullptr;  ///< holds the default, and gets what was typed
+};
+
+/// Reads the flags above and `extra` from the command line; `--help` prints them and ends the
+/// program. Other flags are refused. Defaults: the watched directory /var/lib/qrm/plugins_registry,
+/// state in /var/lib/qrm/state. Errors: kInvalidArgument with what to type.
+StatusOr<PluginSettings> ParseSettings(const std::string& default_resource, int argc, char** argv,
+                                       const std::vector<ExtraFlag>& extra = {});
 
 /// Serves and registers `plugin` until SIGTERM or SIGINT; registers again whenever the manager
 /// restarts. Errors: what ended it, in one sentence; OK after a signal.

@@ -1,0 +1,263 @@
+// Each call: what the grants already answer, then the plugin, then the disk, then the answer.
+#include "plugins/sdk/plugin_driver.h"
+
+#include <exception>
+#include <utility>
+
+#include "api/log.h"
+#include "api/wire.h"
+
+namespace qrm::sdk {
+namespace {
+
+Status Threw(const std::string& resource, const char* function, std::string_view what) {
+  return Errorf(StatusCode::kInternal,
+                "cannot finish {} of the plugin of {}: it threw \"{}\"; report it to the plugin's "
+                "author",
+                function, resource, what);
+}
+
+/// The result of `call`, which is the author's code; an exception becomes kInternal.
+template <typename Call>
+auto Guard(const std::string& resource, const char* function, Call call) -> decltype(call()) {
+  try {
+    return call();
+  } catch (const std::exception& error) {
+    return Threw(resource, function, error.what());
+  } catch (...) {
+    return Threw(resource, function, "no exception class of C++");
+  }
+}
+
+/// True when `granted` covers every amount of `request` within its hint.
+bool Serves(const Grant& granted, const ContainerRequest& request) {
+  for (const auto& [name, amount] : request.requests) {
+    const auto had = granted.request.requests.find(name);
+    if (had == granted.request.requests.end() || had->second < amount) {
+      return false;
+    }
+  }
+  if (!request.hint.has_value() || request.hint->nodes.Empty()) {
+    return true;
+  }
+  const NumaMask nodes =
+      granted.request.hint.has_value() ? granted.request.hint->nodes : NumaMask();
+  return !nodes.Empty() && nodes.IsSubsetOf(request.hint->nodes);
+}
+
+/// What a container that holds `granted` can be served from: where it is.
+HintList HintsOf(const Grant& granted) {
+  if (granted.allocation.hints.has_value()) {
+    return *granted.allocation.hints;
+  }
+  if (granted.request.hint.has_value() && !granted.request.hint->nodes.Empty()) {
+    return std::vector<TopologyHint>{*granted.request.hint};
+  }
+  return HintList::NoPreference();
+}
+
+/// The manager refuses what cannot be read, and so would the state after a restart.
+Status CheckAllocation(const ResourceAllocation& allocation) {
+  return Annotate(wire::FromWire(wire::ToWire(allocation)).status(),
+                  "cannot use the plugin's allocation");
+}
+
+}  // namespace
+
+PluginDriver::PluginDriver(ResourcePlugin& plugin, std::string resource,
+                           std::unique_ptr<PluginState> state)
+    : plugin_(plugin), resource_(std::move(resource)), state_(std::move(state)) {}
+
+Status PluginDriver::Start() {
+  QRM_ASSIGN_OR_RETURN(StoredState stored, state_->Load());
+  if (stored.saved.has_value()) {
+    if (const Status loaded = LoadSaved(*stored.saved); !loaded.ok()) {
+      log::Warning("plugin starts without its saved state",
+                   {{"resource", resource_}, {"error", MessageOf(loaded)}});
+    }
+  }
+  saved_ = std::move(stored.saved);
+  grants_ = std::move(stored.grants);
+  QRM_RETURN_IF_ERROR(Guard(resource_, "Restore", [&] { return plugin_.Restore(grants_); }));
+  QRM_ASSIGN_OR_RETURN(options_, Guard(resource_, "Options", [&]() -> StatusOr<PluginOptions> {
+                         return plugin_.Options();
+                       }));
+  return OkStatus();
+}
+
+Status PluginDriver::LoadSaved(const std::string& saved) {
+  return Guard(resource_, "LoadState", [&] { return plugin_.LoadState(saved); });
+}
+
+StatusOr<HintList> PluginDriver::Hints(const ContainerRequest& request) {
+  const auto known = grants_.find(request.key);
+  if (known != grants_.end() && Serves(known->second, request)) {
+    return HintsOf(known->second);
+  }
+  return Guard(resource_, "Hints", [&] { return plugin_.Hints(request); });
+}
+
+StatusOr<ResourceAllocation> PluginDriver::Allocate(const ContainerRequest& request) {
+  const auto known = grants_.find(request.key);
+  if (known != grants_.end() && Serves(known->second, request)) {
+    return known->second.allocation;
+  }
+  const TopologyHint hint = request.hint.value_or(TopologyHint());
+  StatusOr<ResourceAllocation> allocation =
+      Guard(resource_, "Allocate", [&] { return plugin_.Allocate(request, hint); });
+  if (!allocation.ok()) {
+    return allocation;
+  }
+  Grant grant{request, *allocation};
+  StateChange change;
+  change.granted.emplace(request.key, grant);
+  Status kept = CheckAllocation(*allocation);
+  if (kept.ok()) {
+    kept = Commit(std::move(change));
+  }
+  if (!kept.ok()) {
+    ForgetAllocation(request.key);
+    return kept;
+  }
+  grants_.insert_or_assign(request.key, std::move(grant));
+  return allocation;
+}
+
+void PluginDriver::ForgetAllocation(const ContainerKey& key) {
+  grants_.erase(key);
+  const Status told = Guard(resource_, "Remove", [&] {
+    plugin_.Remove({key});
+    return OkStatus();
+  });
+  if (!told.ok()) {
+    log::Error("plugin did not take back an allocation",
+               {{"resource", resource_}, {"error", MessageOf(told)}});
+  }
+}
+
+Status PluginDriver::RemovePod(const std::string& pod_uid) {
+  std::vector<ContainerKey> keys;
+  for (auto grant = grants_.lower_bound({pod_uid, ""});
+       grant != grants_.end() && grant->first.pod_uid == pod_uid; ++grant) {
+    keys.push_back(grant->first);
+  }
+  return Remove(keys, {.removed_pod = pod_uid});
+}
+
+Status PluginDriver::ReleaseContainer(const ContainerKey& key) {
+  std::vector<ContainerKey> keys;
+  if (grants_.contains(key)) {
+    keys.push_back(key);
+  }
+  return Remove(keys, {.removed = {key}});
+}
+
+/// The disk is told even of keys that are not there: an earlier removal may have failed to reach
+/// it.
+Status PluginDriver::Remove(const std::vector<ContainerKey>& keys, StateChange change) {
+  Status told;
+  if (!keys.empty()) {
+    told = Guard(resource_, "Remove", [&] {
+      plugin_.Remove(keys);
+      return OkStatus();
+    });
+  }
+  for (const ContainerKey& key : keys) {
+    grants_.erase(key);
+  }
+  QRM_RETURN_IF_ERROR(Commit(std::move(change)));
+  return told;
+}
+
+Status PluginDriver::Reconcile() {
+  StateChange change;
+  QRM_ASSIGN_OR_RETURN(change.granted, ChangedGrants());
+  Grants changed = change.granted;
+  QRM_RETURN_IF_ERROR(Commit(std::move(change)));
+  for (auto& [key, grant] : changed) {
+    grants_.insert_or_assign(key, std::move(grant));
+  }
+  return OkStatus();
+}
+
+StatusOr<Grants> PluginDriver::ChangedGrants() {
+  using Allocations = std::map<ContainerKey, ResourceAllocation>;
+  QRM_ASSIGN_OR_RETURN(const Allocations wanted,
+                       Guard(resource_, "Reconcile", [&] { return plugin_.Reconcile(grants_); }));
+  Grants changed;
+  for (const auto& [key, allocation] : wanted) {
+    const auto known = grants_.find(key);
+    if (known == grants_.end()) {
+      return Errorf(StatusCode::kInternal,
+                    "cannot reconcile {}: the plugin changed container {} of pod {}, which holds "
+                    "nothing; report it to the plugin's author",
+                    resource_, key.container, key.pod_uid);
+    }
+    if (known->second.allocation != allocation) {
+      QRM_RETURN_IF_ERROR(CheckAllocation(allocation));
+      changed.emplace(key, Grant{known->second.request, allocation});
+    }
+  }
+  return changed;
+}
+
+StatusOr<AllocatableResource> PluginDriver::Allocatable() const {
+  return Guard(resource_, "Allocatable",
+               [&]() -> StatusOr<AllocatableResource> { return plugin_.Allocatable(); });
+}
+
+StatusOr<std::vector<Pool>> PluginDriver::Pools() const {
+  return Guard(resource_, "Pools",
+               [&]() -> StatusOr<std::vector<Pool>> { return plugin_.Pools(); });
+}
+
+Status PluginDriver::SetPools(const std::map<std::string, CpuSet>& cpus_by_pool) {
+  QRM_ASSIGN_OR_RETURN(const std::vector<Pool> before, Pools());
+  QRM_RETURN_IF_ERROR(Guard(resource_, "SetPools", [&] { return plugin_.SetPools(cpus_by_pool); }));
+  const Status kept = Reconcile();
+  if (!kept.ok()) {
+    RestorePools(before);
+  }
+  return kept;
+}
+
+void PluginDriver::RestorePools(const std::vector<Pool>& pools) {
+  std::map<std::string, CpuSet> cpus_by_pool;
+  for (const Pool& pool : pools) {
+    cpus_by_pool.emplace(pool.name, pool.cpus);
+  }
+  const Status restored =
+      Guard(resource_, "SetPools", [&] { return plugin_.SetPools(cpus_by_pool); });
+  if (!restored.ok()) {
+    log::Error("pools are not what is on disk",
+               {{"resource", resource_}, {"error", MessageOf(restored)}});
+  }
+}
+
+StatusOr<std::string> PluginDriver::ExportState() const {
+  return Guard(resource_, "ExportState",
+               [&]() -> StatusOr<std::string> { return plugin_.ExportState(grants_); });
+}
+
+/// Adds the plugin's own state when it changed; a change of nothing does not touch the disk.
+Status PluginDriver::Commit(StateChange change) {
+  QRM_ASSIGN_OR_RETURN(std::string saved,
+                       Guard(resource_, "SaveState",
+                             [&]() -> StatusOr<std::string> { return plugin_.SaveState(); }));
+  if (saved != saved_.value_or("")) {
+    change.saved = saved;
+  }
+  const bool nothing = change.granted.empty() && change.removed.empty() &&
+                       !change.removed_pod.has_value() && !change.saved.has_value();
+  if (nothing) {
+    return OkStatus();
+  }
+  if (const Status kept = state_->Commit(change); !kept.ok()) {
+    return Errorf(StatusCode::kUnavailable, "cannot keep what the plugin of {} decided: {}",
+                  resource_, MessageOf(kept));
+  }
+  saved_ = std::move(saved);
+  return OkStatus();
+}
+
+}  // namespace qrm::sdk

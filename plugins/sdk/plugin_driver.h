@@ -1,0 +1,65 @@
+// Between the wire and the author's class: grants first, the plugin second, the disk before every
+// answer.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "api/resource.h"
+#include "api/status.h"
+#include "plugins/sdk/plugin.h"
+#include "plugins/sdk/plugin_state.h"
+
+namespace qrm::sdk {
+
+/// Runs one plugin: knows what it granted, keeps that on disk, and turns an exception of the
+/// author's code into kInternal.
+///
+/// Threads: one; the host's plugin thread.
+class PluginDriver {
+ public:
+  /// `plugin` outlives the driver.
+  PluginDriver(ResourcePlugin& plugin, std::string resource, std::unique_ptr<PluginState> state);
+
+  /// Gives the plugin back what was kept. Errors: the state's, or the plugin's from Restore.
+  Status Start();
+
+  const PluginOptions& options() const { return options_; }
+  const std::string& resource() const { return resource_; }
+  const Grants& grants() const { return grants_; }
+
+  StatusOr<HintList> Hints(const ContainerRequest& request);
+  /// Errors: the plugin's; kUnavailable when the grant could not be kept, and the plugin has been
+  /// told to remove it.
+  StatusOr<ResourceAllocation> Allocate(const ContainerRequest& request);
+  /// Both are idempotent. Errors: kUnavailable when the removal could not be kept; repeat it.
+  Status RemovePod(const std::string& pod_uid);
+  Status ReleaseContainer(const ContainerKey& key);
+  /// Brings grants() up to date with what the plugin wants applied now.
+  Status Reconcile();
+
+  StatusOr<AllocatableResource> Allocatable() const;
+  StatusOr<std::vector<Pool>> Pools() const;
+  /// Errors: the plugin's; kUnavailable when it could not be kept, and the pools are as before.
+  Status SetPools(const std::map<std::string, CpuSet>& cpus_by_pool);
+  StatusOr<std::string> ExportState() const;
+
+ private:
+  Status LoadSaved(const std::string& saved);
+  Status Remove(const std::vector<ContainerKey>& keys, StateChange change);
+  StatusOr<Grants> ChangedGrants();
+  Status Commit(StateChange change);
+  void ForgetAllocation(const ContainerKey& key);
+  void RestorePools(const std::vector<Pool>& pools);
+
+  ResourcePlugin& plugin_;
+  std::string resource_;
+  std::unique_ptr<PluginState> state_;
+  PluginOptions options_;
+  Grants grants_;
+  std::optional<std::string> saved_;  ///< the plugin's own state as it is on disk
+};
+
+}  // namespace qrm::sdk

@@ -1,0 +1,169 @@
+// State in a SQLite database: one row per grant, and one for what the plugin saved itself.
+#include "plugins/sdk/plugin_state.h"
+
+#include <utility>
+
+#include "api/log.h"
+#include "api/wire.h"
+#include "checkpoint/sqlite_db.h"
+
+namespace qrm::sdk {
+namespace {
+
+using checkpoint::SqliteDb;
+using checkpoint::SqliteStatement;
+using checkpoint::SqliteValue;
+
+/// "QRMP" in the file header.
+constexpr int32_t kApplicationId = 0x51524d50;
+
+/// Requests and allocations are serialized messages of resourceplugin.v1alpha1.
+checkpoint::SqliteSchema Schema() {
+  return {.application_id = kApplicationId,
+          .steps = {"CREATE TABLE grants (pod_uid TEXT NOT NULL, container TEXT NOT NULL,"
+                    " request BLOB NOT NULL, allocation BLOB NOT NULL,"
+                    " PRIMARY KEY (pod_uid, container)) WITHOUT ROWID;"
+                    "CREATE TABLE saved (id INTEGER PRIMARY KEY CHECK (id = 1),"
+                    " state BLOB NOT NULL)"}};
+}
+
+template <typename Message>
+StatusOr<Message> ParseMessage(std::string_view bytes) {
+  Message message;
+  if (!message.ParseFromArray(bytes.data(), static_cast<int>(bytes.size()))) {
+    return Errorf(StatusCode::kDataLoss, "cannot read {} bytes: they are no {}", bytes.size(),
+                  message.GetTypeName());
+  }
+  return message;
+}
+
+StatusOr<Grant> ReadGrant(std::string_view request, std::string_view allocation) {
+  Grant grant;
+  QRM_ASSIGN_OR_RETURN(const auto request_message,
+                       ParseMessage<wire::pb::ResourceRequest>(request));
+  QRM_ASSIGN_OR_RETURN(grant.request, wire::FromWire(request_message));
+  QRM_ASSIGN_OR_RETURN(const auto allocation_message,
+                       ParseMessage<wire::pb::ResourceAllocationInfo>(allocation));
+  QRM_ASSIGN_OR_RETURN(grant.allocation, wire::FromWire(allocation_message));
+  return grant;
+}
+
+/// A row that cannot be read costs that container its grant, not the others theirs.
+Status LoadGrants(SqliteDb& db, Grants& grants) {
+  QRM_ASSIGN_OR_RETURN(SqliteStatement rows,
+                       db.Prepare("SELECT pod_uid, container, request, allocation FROM grants"));
+  QRM_RETURN_IF_ERROR(rows.Bind({}));
+  while (true) {
+    QRM_ASSIGN_OR_RETURN(const bool more, rows.Step());
+    if (!more) {
+      return OkStatus();
+    }
+    ContainerKey key{std::string(rows.Text(0)), std::string(rows.Text(1))};
+    StatusOr<Grant> grant = ReadGrant(rows.Blob(2), rows.Blob(3));
+    if (grant.ok()) {
+      grants.emplace(std::move(key), *std::move(grant));
+    } else {
+      log::Warning("plugin forgets an unreadable grant", {{"pod_uid", key.pod_uid},
+                                                          {"container", key.container},
+                                                          {"error", MessageOf(grant.status())}});
+    }
+  }
+}
+
+Status LoadAll(SqliteDb& db, StoredState& stored) {
+  stored = {};
+  QRM_RETURN_IF_ERROR(LoadGrants(db, stored.grants));
+  QRM_ASSIGN_OR_RETURN(SqliteStatement saved, db.Prepare("SELECT state FROM saved"));
+  QRM_ASSIGN_OR_RETURN(const bool found, saved.Step());
+  if (found) {
+    stored.saved = std::string(saved.Blob(0));
+  }
+  return OkStatus();
+}
+
+class SqliteState final : public PluginState {
+ public:
+  static StatusOr<std::unique_ptr<PluginState>> Open(const std::string& path) {
+    StoredState stored;
+    std::vector<std::string> repairs;
+    QRM_ASSIGN_OR_RETURN(SqliteDb db,
+                         checkpoint::OpenOrBeginAnew(
+                             path, Schema(), {},
+                             [&](SqliteDb& opened) { return LoadAll(opened, stored); }, repairs));
+    for (const std::string& repair : repairs) {
+      log::Warning("plugin state repaired", {{"repair", repair}});
+    }
+    QRM_ASSIGN_OR_RETURN(SqliteStatement put,
+                         db.Prepare("INSERT OR REPLACE INTO grants VALUES (?, ?, ?, ?)"));
+    QRM_ASSIGN_OR_RETURN(SqliteStatement remove,
+                         db.Prepare("DELETE FROM grants WHERE pod_uid = ? AND container = ?"));
+    QRM_ASSIGN_OR_RETURN(SqliteStatement remove_pod,
+                         db.Prepare("DELETE FROM grants WHERE pod_uid = ?"));
+    QRM_ASSIGN_OR_RETURN(SqliteStatement save,
+                         db.Prepare("INSERT OR REPLACE INTO saved VALUES (1, ?)"));
+    return std::unique_ptr<PluginState>(new SqliteState(std::move(db), std::move(stored),
+                                                        std::move(put), std::move(remove),
+                                                        std::move(remove_pod), std::move(save)));
+  }
+
+  StatusOr<StoredState> Load() override { return std::exchange(stored_, {}); }
+
+  Status Commit(const StateChange& change) override {
+    return db_.Transaction([&] { return Write(change); });
+  }
+
+ private:
+  SqliteState(SqliteDb db, StoredState stored, SqliteStatement put, SqliteStatement remove,
+              SqliteStatement remove_pod, SqliteStatement save)
+      : db_(std::move(db)),
+        stored_(std::move(stored)),
+        put_(std::move(put)),
+        remove_(std::move(remove)),
+        remove_pod_(std::move(remove_pod)),
+        save_(std::move(save)) {}
+
+  Status Write(const StateChange& change) {
+    if (change.removed_pod.has_value()) {
+      QRM_RETURN_IF_ERROR(remove_pod_.Run({*change.removed_pod}));
+    }
+    for (const ContainerKey& key : change.removed) {
+      QRM_RETURN_IF_ERROR(remove_.Run({key.pod_uid, key.container}));
+    }
+    for (const auto& [key, grant] : change.granted) {
+      const std::string request = wire::ToWire(grant.request).SerializeAsString();
+      const std::string allocation = wire::ToWire(grant.allocation).SerializeAsString();
+      QRM_RETURN_IF_ERROR(put_.Run(
+          {key.pod_uid, key.container, SqliteValue::Blob(request), SqliteValue::Blob(allocation)}));
+    }
+    if (change.saved.has_value()) {
+      QRM_RETURN_IF_ERROR(save_.Run({SqliteValue::Blob(*change.saved)}));
+    }
+    return OkStatus();
+  }
+
+  SqliteDb db_;
+  StoredState stored_;
+  SqliteStatement put_;
+  SqliteStatement remove_;
+  SqliteStatement remove_pod_;
+  SqliteStatement save_;
+};
+
+/// The host holds the grants anyway; there is nothing to keep beside them.
+class MemoryState final : public PluginState {
+ public:
+  StatusOr<StoredState> Load() override { return StoredState{}; }
+  Status Commit(const StateChange& /*change*/) override { return OkStatus(); }
+};
+
+}  // namespace
+
+StatusOr<std::unique_ptr<PluginState>> OpenPluginState(const std::string& path) {
+  return SqliteState::Open(path);
+}
+
+std::unique_ptr<PluginState> MakeMemoryState() {
+  return std::make_unique<MemoryState>();
+}
+
+}  // namespace qrm::sdk

@@ -1,0 +1,53 @@
+// What a plugin must find again after a restart: its grants and its own saved state.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "api/status.h"
+#include "plugins/sdk/plugin.h"
+
+namespace qrm::sdk {
+
+/// Everything that was kept.
+struct StoredState {
+  Grants grants;
+  std::optional<std::string> saved;  ///< the last SaveState
+};
+
+/// One step of a plugin's state; all of it becomes durable, or nothing.
+struct StateChange {
+  Grants granted;  ///< new, or in place of former ones
+  std::vector<ContainerKey> removed;
+  std::optional<std::string> removed_pod;  ///< the UID of a pod whose grants all go
+  std::optional<std::string> saved;        ///< a new SaveState
+};
+
+/// Where a plugin's state is kept.
+///
+/// Threads: one at a time; the host calls it from the plugin's thread only.
+class PluginState {
+ public:
+  virtual ~PluginState() = default;
+
+  /// Called once, before any Commit. What cannot be read is left out and logged.
+  virtual StatusOr<StoredState> Load() = 0;
+
+  /// Makes `change` durable; once it returns OK, the change survives kill -9 and power loss. What
+  /// is removed without being there is no error. Errors: the disk then holds the state before
+  /// `change`, and a later Commit may succeed.
+  virtual Status Commit(const StateChange& change) = 0;
+};
+
+/// State in the SQLite database at `path`, which is made when it is missing. A damaged one is moved
+/// aside, kept and logged, and a new one is begun: it never stops the plugin. Errors:
+/// kResourceExhausted for a full disk, kFailedPrecondition when the directory cannot be written.
+/// Cost: one fdatasync per Commit.
+StatusOr<std::unique_ptr<PluginState>> OpenPluginState(const std::string& path);
+
+/// State that lives as long as the process; for tests, and for plugins that are to forget.
+std::unique_ptr<PluginState> MakeMemoryState();
+
+}  // namespace qrm::sdk

@@ -1,0 +1,126 @@
+// renameat2(2) with RENAME_NOREPLACE is the claim; connect(2) tells the living from the dead.
+#include "plugins/sdk/socket_file.h"
+
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+#include <filesystem>
+#include <random>
+
+#include <fcntl.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+namespace qrm::sdk {
+namespace {
+
+constexpr int kPlaceAttempts = 3;
+constexpr std::size_t kMaxSocketPath = sizeof(sockaddr_un::sun_path) - 1;
+
+Status CheckLength(const std::string& path) {
+  if (path.size() > kMaxSocketPath) {
+    return Errorf(StatusCode::kInvalidArgument,
+                  "cannot make socket {}: its path has {} letters, at most {} are possible; choose "
+                  "a shorter directory",
+                  path, path.size(), kMaxSocketPath);
+  }
+  return OkStatus();
+}
+
+enum class Listener { kNone, kAlive, kDead };
+
+/// Who answers at `path`; a listener with a full queue is alive.
+StatusOr<Listener> Probe(const std::string& path) {
+  const int fd = ::socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+  if (fd < 0) {
+    return Errorf(StatusCode::kResourceExhausted, "cannot probe socket {}: {}", path,
+                  std::strerror(errno));
+  }
+  sockaddr_un address{};
+  address.sun_family = AF_UNIX;
+  path.copy(address.sun_path, kMaxSocketPath);
+  const bool connected =
+      ::connect(fd, reinterpret_cast<const sockaddr*>(&address), sizeof address) == 0;
+  const int error = errno;
+  ::close(fd);
+  if (connected || error == EAGAIN || error == EINPROGRESS) {
+    return Listener::kAlive;
+  }
+  if (error == ECONNREFUSED) {
+    return Listener::kDead;
+  }
+  if (error == ENOENT) {
+    return Listener::kNone;
+  }
+  return Errorf(StatusCode::kFailedPrecondition, "cannot probe socket {}: {}; remove the file",
+                path, std::strerror(error));
+}
+
+/// Makes room at `path` when what is there is a socket without a process behind it.
+Status ClearDeadSocket(const std::string& path) {
+  struct stat file{};
+  if (::lstat(path.c_str(), &file) != 0) {
+    return OkStatus();
+  }
+  if (!S_ISSOCK(file.st_mode)) {
+    return Errorf(StatusCode::kFailedPrecondition,
+                  "cannot make socket {}: a file of another kind is there; remove it", path);
+  }
+  QRM_ASSIGN_OR_RETURN(const Listener listener, Probe(path));
+  if (listener == Listener::kAlive) {
+    return Errorf(StatusCode::kAlreadyExists,
+                  "cannot make socket {}: another process listens there; stop it or set "
+                  "--socket-name",
+                  path);
+  }
+  ::unlink(path.c_str());
+  return OkStatus();
+}
+
+}  // namespace
+
+std::optional<FileId> FindFile(const std::string& path) {
+  struct stat file{};
+  if (::lstat(path.c_str(), &file) != 0) {
+    return std::nullopt;
+  }
+  return FileId{
+      .device = file.st_dev,
+      .inode = file.st_ino,
+      .modified_nanos = int64_t{file.st_mtim.tv_sec} * 1'000'000'000 + file.st_mtim.tv_nsec};
+}
+
+StatusOr<std::string> TemporarySocketPath(const std::string& path) {
+  const std::filesystem::path directory = std::filesystem::path(path).parent_path();
+  std::error_code error;
+  if (!std::filesystem::is_directory(directory, error)) {
+    return Errorf(StatusCode::kNotFound,
+                  "cannot make socket {}: there is no directory {}; start qrmd, which makes it",
+                  path, directory.string());
+  }
+  const std::string temporary = directory / fmt::format(".{:08x}", std::random_device()());
+  QRM_RETURN_IF_ERROR(CheckLength(path));
+  QRM_RETURN_IF_ERROR(CheckLength(temporary));
+  return temporary;
+}
+
+Status PlaceSocket(const std::string& temporary, const std::string& path) {
+  for (int attempt = 0; attempt < kPlaceAttempts; ++attempt) {
+    if (::renameat2(AT_FDCWD, temporary.c_str(), AT_FDCWD, path.c_str(), RENAME_NOREPLACE) == 0) {
+      return OkStatus();
+    }
+    if (errno != EEXIST) {
+      return Errorf(StatusCode::kFailedPrecondition, "cannot make socket {}: {}", path,
+                    std::strerror(errno));
+    }
+    QRM_RETURN_IF_ERROR(ClearDeadSocket(path));
+  }
+  return Errorf(StatusCode::kAlreadyExists,
+                "cannot make socket {}: another process makes it again and again; stop it or set "
+                "--socket-name",
+                path);
+}
+
+}  // namespace qrm::sdk

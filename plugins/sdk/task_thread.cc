@@ -1,0 +1,55 @@
+// A queue and its thread.
+#include "plugins/sdk/task_thread.h"
+
+#include <future>
+#include <memory>
+#include <utility>
+
+namespace qrm::sdk {
+
+TaskThread::TaskThread() : thread_([this] { Loop(); }) {}
+
+TaskThread::~TaskThread() {
+  {
+    const MutexLock lock(mutex_);
+    stopping_ = true;
+  }
+  changed_.NotifyAll();
+  thread_.join();
+}
+
+void TaskThread::Post(std::function<void()> task) {
+  {
+    const MutexLock lock(mutex_);
+    tasks_.push_back(std::move(task));
+  }
+  changed_.NotifyAll();
+}
+
+void TaskThread::Run(const std::function<void()>& task) {
+  const auto done = std::make_shared<std::promise<void>>();  // outlives the call on both threads
+  Post([&task, done] {
+    task();
+    done->set_value();
+  });
+  done->get_future().wait();
+}
+
+void TaskThread::Loop() {
+  while (true) {
+    std::deque<std::function<void()>> ready;
+    {
+      const MutexLock lock(mutex_);
+      changed_.Wait(mutex_, [this] { return stopping_ || !tasks_.empty(); });
+      if (tasks_.empty()) {
+        return;
+      }
+      ready.swap(tasks_);
+    }
+    for (const std::function<void()>& task : ready) {
+      task();
+    }
+  }
+}
+
+}  // namespace qrm::sdk

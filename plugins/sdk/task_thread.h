@@ -1,0 +1,37 @@
+// One thread that runs what others post to it, in order.
+#pragma once
+
+#include <deque>
+#include <functional>
+#include <thread>
+
+#include "api/mutex.h"
+
+namespace qrm::sdk {
+
+/// Runs tasks one after another on a thread of its own.
+class TaskThread {
+ public:
+  TaskThread();
+  /// Runs what was posted before, then ends the thread.
+  ~TaskThread();
+  TaskThread(const TaskThread&) = delete;
+  TaskThread& operator=(const TaskThread&) = delete;
+
+  /// Threads: any. `task` must not throw.
+  void Post(std::function<void()> task);
+
+  /// Runs `task` and waits for it. Threads: any but this one.
+  void Run(const std::function<void()>& task);
+
+ private:
+  void Loop();
+
+  Mutex mutex_;
+  CondVar changed_;
+  std::deque<std::function<void()>> tasks_ QRM_GUARDED_BY(mutex_);
+  bool stopping_ QRM_GUARDED_BY(mutex_) = false;
+  std::thread thread_;
+};
+
+}  // namespace qrm::sdk

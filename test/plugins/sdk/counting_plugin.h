@@ -1,0 +1,137 @@
+// A plugin for tests: gives each container the lowest free CPU of eight, four on each of two nodes,
+// and can be told to misbehave.
+#pragma once
+
+#include <functional>
+#include <map>
+#include <stdexcept>
+#include <string>
+#include <vector>
+
+#include "plugins/sdk/plugin.h"
+
+namespace qrm::test {
+
+class CountingPlugin final : public sdk::ResourcePlugin {
+ public:
+  static constexpr int kCpus = 8;
+
+  Status Restore(const sdk::Grants& grants) override {
+    for (const auto& [key, grant] : grants) {
+      held[key] = CpuSet::Parse(grant.allocation.value).value_or(CpuSet());
+    }
+    restored = grants;
+    return OkStatus();
+  }
+
+  StatusOr<HintList> Hints(const ContainerRequest& request) override {
+    ++hint_calls;
+    return hints(request);
+  }
+
+  StatusOr<ResourceAllocation> Allocate(const ContainerRequest& request,
+                                        const TopologyHint& hint) override {
+    ++allocate_calls;
+    last_hint = hint;
+    if (failure) {
+      failure();
+    }
+    CpuSet free = CpuSet::Range(0, kCpus - 1);
+    for (const auto& [key, cpus] : held) {
+      if (key != request.key) {
+        free -= cpus;
+      }
+    }
+    CpuSet cpus;
+    for (int left = static_cast<int>(request.quantity()); left > 0 && !free.Empty(); --left) {
+      cpus.Add(free.First());
+      free.Remove(free.First());
+    }
+    if (cpus.Count() < static_cast<int>(request.quantity())) {
+      return Errorf(StatusCode::kResourceExhausted, "cannot place {}: no CPU is free; remove a pod",
+                    request.key.container);
+    }
+    held[request.key] = cpus;
+    ResourceAllocation allocation = sdk::PinCpus(cpus);
+    for (const int cpu : cpus) {
+      ++allocation.amount_by_node[static_cast<uint64_t>(cpu / 4)];
+    }
+    return allocation;
+  }
+
+  void Remove(const std::vector<ContainerKey>& keys) override {
+    removed.insert(removed.end(), keys.begin(), keys.end());
+    for (const ContainerKey& key : keys) {
+      held.erase(key);
+    }
+  }
+
+  StatusOr<std::map<ContainerKey, ResourceAllocation>> Reconcile(const sdk::Grants&) override {
+    return reconciled;
+  }
+
+  AllocatableResource Allocatable() const override {
+    return {.is_scalar_resource = true,
+            .allocatable = kCpus - 1,
+            .capacity = kCpus,
+            .allocatable_by_node = {{0, 3}, {1, 4}},
+            .capacity_by_node = {{0, 4}, {1, 4}}};
+  }
+
+  std::vector<sdk::Pool> Pools() const override {
+    return {{.name = "online", .cpus = online, .roles = {"search"}, .containers = held.size()}};
+  }
+
+  Status SetPools(const std::map<std::string, CpuSet>& cpus_by_pool) override {
+    const auto found = cpus_by_pool.find("online");
+    if (found == cpus_by_pool.end()) {
+      return Errorf(StatusCode::kInvalidArgument, "cannot set pools: only online is known");
+    }
+    online = found->second;
+    for (auto& [key, allocation] : reconciled) {
+      allocation = sdk::PinCpus(online);
+    }
+    return OkStatus();
+  }
+
+  std::string SaveState() const override { return ToString(online); }
+  Status LoadState(const std::string& state) override {
+    StatusOr<CpuSet> cpus = CpuSet::Parse(state);
+    if (cpus.ok()) {
+      online = *cpus;
+    }
+    return cpus.status();
+  }
+
+  std::string ExportState(const sdk::Grants& grants) const override {
+    return "{\"grants\":" + std::to_string(grants.size()) + "}";
+  }
+
+  std::map<ContainerKey, CpuSet> held;
+  sdk::Grants restored;
+  std::vector<ContainerKey> removed;
+  std::map<ContainerKey, ResourceAllocation> reconciled;
+  CpuSet online;
+  TopologyHint last_hint;
+  int hint_calls = 0;
+  int allocate_calls = 0;
+  /// Runs in Allocate; may throw.
+  std::function<void()> failure;
+  std::function<StatusOr<HintList>(const ContainerRequest&)> hints =
+      [](const ContainerRequest&) -> StatusOr<HintList> {
+    return std::vector<TopologyHint>{{.nodes = {0}, .preferred = true},
+                                     {.nodes = {1}, .preferred = true}};
+  };
+};
+
+/// A request for `cpus` CPUs of `container` in pod `uid`.
+inline ContainerRequest CpuRequest(const std::string& uid, const std::string& container,
+                                   double cpus) {
+  return {.key = {uid, container},
+          .pod_namespace = "default",
+          .pod_name = "pod-" + uid,
+          .resource = "cpu",
+          .requests = {{"cpu", cpus}}};
+}
+
+}  // namespace qrm::test

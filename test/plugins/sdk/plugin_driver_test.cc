@@ -1,0 +1,233 @@
+// The order of every call: grants, plugin, disk, answer.
+#include "plugins/sdk/plugin_driver.h"
+
+#include <memory>
+#include <utility>
+
+#include <gmock/gmock.h>
+
+#include "test/plugins/sdk/counting_plugin.h"
+
+namespace qrm::sdk {
+namespace {
+
+using test::CountingPlugin;
+using test::CpuRequest;
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
+
+/// What reached the disk, and a disk that can fail.
+struct Disk {
+  std::vector<StateChange> changes;
+  Status failure;
+  StoredState stored;
+};
+
+class FakeState final : public PluginState {
+ public:
+  explicit FakeState(Disk& disk) : disk_(disk) {}
+  StatusOr<StoredState> Load() override { return disk_.stored; }
+  Status Commit(const StateChange& change) override {
+    if (disk_.failure.ok()) {
+      disk_.changes.push_back(change);
+    }
+    return disk_.failure;
+  }
+
+ private:
+  Disk& disk_;
+};
+
+class PluginDriverTest : public testing::Test {
+ protected:
+  void SetUp() override { ASSERT_TRUE(driver_.Start().ok()); }
+
+  std::string CpusOf(const ContainerRequest& request) {
+    const StatusOr<ResourceAllocation> allocation = driver_.Allocate(request);
+    return allocation.ok() ? allocation->value : MessageOf(allocation.status());
+  }
+
+  Disk disk_;
+  CountingPlugin plugin_;
+  PluginDriver driver_{plugin_, "cpu", std::make_unique<FakeState>(disk_)};
+};
+
+TEST_F(PluginDriverTest, AllocateIsOnDiskBeforeItIsAnswered) {
+  ASSERT_EQ(CpusOf(CpuRequest("a", "main", 2)), "0-1");
+  ASSERT_EQ(disk_.changes.size(), 1U);
+  EXPECT_EQ(disk_.changes[0].granted, driver_.grants());
+  EXPECT_EQ(driver_.grants().at({"a", "main"}).allocation.value, "0-1");
+}
+
+TEST_F(PluginDriverTest, RepeatedAllocateIsAnsweredFromTheGrant) {
+  CpusOf(CpuRequest("a", "main", 2));
+  EXPECT_EQ(CpusOf(CpuRequest("a", "main", 2)), "0-1");
+  EXPECT_EQ(CpusOf(CpuRequest("a", "main", 1)), "0-1");
+  EXPECT_EQ(plugin_.allocate_calls, 1);
+  EXPECT_EQ(disk_.changes.size(), 1U);
+}
+
+TEST_F(PluginDriverTest, AllocateOfMoreReplacesTheGrant) {
+  CpusOf(CpuRequest("a", "main", 2));
+  EXPECT_EQ(CpusOf(CpuRequest("a", "main", 3)), "0-2");
+  EXPECT_EQ(driver_.grants().at({"a", "main"}).allocation.value, "0-2");
+}
+
+TEST_F(PluginDriverTest, AllocateOnOtherNodesAsksThePluginAgain) {
+  ContainerRequest request = CpuRequest("a", "main", 2);
+  request.hint = TopologyHint{.nodes = {0}, .preferred = true};
+  CpusOf(request);
+  request.hint->nodes = {0, 1};
+  CpusOf(request);
+  EXPECT_EQ(plugin_.allocate_calls, 1);
+  request.hint->nodes = {1};
+  CpusOf(request);
+  EXPECT_EQ(plugin_.allocate_calls, 2);
+  EXPECT_EQ(plugin_.last_hint.nodes, (NumaMask{1}));
+}
+
+TEST_F(PluginDriverTest, FailedReplacementLeavesTheGrant) {
+  CpusOf(CpuRequest("a", "main", 2));
+  EXPECT_THAT(CpusOf(CpuRequest("a", "main", 99)), HasSubstr("no CPU is free"));
+  EXPECT_EQ(driver_.grants().at({"a", "main"}).allocation.value, "0-1");
+}
+
+TEST_F(PluginDriverTest, HintsOfAContainerThatHoldsAGrantAreItsNodes) {
+  ContainerRequest request = CpuRequest("a", "main", 2);
+  request.hint = TopologyHint{.nodes = {1}, .preferred = true};
+  CpusOf(request);
+  request.hint.reset();
+  const StatusOr<HintList> hints = driver_.Hints(request);
+  ASSERT_TRUE(hints.ok());
+  EXPECT_THAT(hints->hints(), ElementsAre(TopologyHint{.nodes = {1}, .preferred = true}));
+  EXPECT_EQ(plugin_.hint_calls, 0);
+}
+
+TEST_F(PluginDriverTest, GrantThatCannotBeKeptIsTakenBack) {
+  disk_.failure = {StatusCode::kResourceExhausted, "cannot write x.db: the disk is full"};
+  const StatusOr<ResourceAllocation> allocation = driver_.Allocate(CpuRequest("a", "main", 2));
+  EXPECT_EQ(allocation.status().code(), StatusCode::kUnavailable);
+  EXPECT_THAT(MessageOf(allocation.status()), HasSubstr("the disk is full"));
+  EXPECT_THAT(plugin_.removed, ElementsAre(ContainerKey{"a", "main"}));
+  EXPECT_THAT(driver_.grants(), IsEmpty());
+}
+
+TEST_F(PluginDriverTest, ExceptionOfThePluginRejectsOneCall) {
+  plugin_.failure = [] { throw std::runtime_error("bad day"); };
+  const StatusOr<ResourceAllocation> allocation = driver_.Allocate(CpuRequest("a", "main", 2));
+  EXPECT_EQ(allocation.status().code(), StatusCode::kInternal);
+  EXPECT_THAT(MessageOf(allocation.status()), HasSubstr("Allocate of the plugin of cpu"));
+  EXPECT_THAT(MessageOf(allocation.status()), HasSubstr("bad day"));
+
+  plugin_.failure = [] { throw 7; };
+  EXPECT_EQ(driver_.Allocate(CpuRequest("a", "main", 2)).status().code(), StatusCode::kInternal);
+
+  plugin_.failure = nullptr;
+  EXPECT_EQ(CpusOf(CpuRequest("a", "main", 2)), "0-1");
+}
+
+TEST_F(PluginDriverTest, UnreadableAllocationIsRefused) {
+  CpusOf(CpuRequest("a", "main", 1));
+  plugin_.reconciled[{"a", "main"}] = {.oci_property = "CpusetCpus", .value = "0-"};
+  EXPECT_FALSE(driver_.Reconcile().ok());
+  EXPECT_EQ(driver_.grants().at({"a", "main"}).allocation.value, "0");
+}
+
+TEST_F(PluginDriverTest, RemovePodTakesAllItsContainersAndNoOthers) {
+  CpusOf(CpuRequest("a", "one", 1));
+  CpusOf(CpuRequest("a", "two", 1));
+  CpusOf(CpuRequest("ab", "one", 1));
+  EXPECT_TRUE(driver_.RemovePod("a").ok());
+  EXPECT_THAT(plugin_.removed, ElementsAre(ContainerKey{"a", "one"}, ContainerKey{"a", "two"}));
+  EXPECT_EQ(driver_.grants().size(), 1U);
+  EXPECT_EQ(disk_.changes.back().removed_pod, "a");
+}
+
+TEST_F(PluginDriverTest, RemovePodMayBeRepeated) {
+  CpusOf(CpuRequest("a", "one", 1));
+  EXPECT_TRUE(driver_.RemovePod("a").ok());
+  EXPECT_TRUE(driver_.RemovePod("a").ok());
+  EXPECT_TRUE(driver_.RemovePod("never seen").ok());
+  EXPECT_EQ(plugin_.removed.size(), 1U);
+}
+
+TEST_F(PluginDriverTest, RemovalThatDidNotReachTheDiskReachesItWhenRepeated) {
+  CpusOf(CpuRequest("a", "one", 1));
+  disk_.failure = {StatusCode::kResourceExhausted, "full"};
+  EXPECT_FALSE(driver_.RemovePod("a").ok());
+  disk_.failure = OkStatus();
+  EXPECT_TRUE(driver_.RemovePod("a").ok());
+  EXPECT_EQ(disk_.changes.back().removed_pod, "a");
+}
+
+TEST_F(PluginDriverTest, ReleaseContainerLeavesTheRestOfThePod) {
+  CpusOf(CpuRequest("a", "one", 1));
+  CpusOf(CpuRequest("a", "two", 1));
+  EXPECT_TRUE(driver_.ReleaseContainer({"a", "one"}).ok());
+  EXPECT_TRUE(driver_.ReleaseContainer({"a", "one"}).ok());
+  EXPECT_THAT(plugin_.removed, ElementsAre(ContainerKey{"a", "one"}));
+  EXPECT_TRUE(driver_.grants().contains({"a", "two"}));
+}
+
+TEST_F(PluginDriverTest, ReconcileOfNoChangeDoesNotTouchTheDisk) {
+  CpusOf(CpuRequest("a", "main", 2));
+  plugin_.reconciled[{"a", "main"}] = driver_.grants().at({"a", "main"}).allocation;
+  EXPECT_TRUE(driver_.Reconcile().ok());
+  EXPECT_EQ(disk_.changes.size(), 1U);
+}
+
+TEST_F(PluginDriverTest, ReconcileKeepsChangesOnDiskFirst) {
+  CpusOf(CpuRequest("a", "main", 2));
+  plugin_.reconciled[{"a", "main"}] = PinCpus({4, 5});
+  disk_.failure = {StatusCode::kResourceExhausted, "full"};
+  EXPECT_FALSE(driver_.Reconcile().ok());
+  EXPECT_EQ(driver_.grants().at({"a", "main"}).allocation.value, "0-1");
+
+  disk_.failure = OkStatus();
+  EXPECT_TRUE(driver_.Reconcile().ok());
+  EXPECT_EQ(driver_.grants().at({"a", "main"}).allocation.value, "4-5");
+  EXPECT_EQ(disk_.changes.back().granted, driver_.grants());
+}
+
+TEST_F(PluginDriverTest, ReconcileOfAnUnknownContainerIsThePluginsFault) {
+  plugin_.reconciled[{"ghost", "main"}] = PinCpus({1});
+  EXPECT_EQ(driver_.Reconcile().code(), StatusCode::kInternal);
+}
+
+TEST_F(PluginDriverTest, SetPoolsMovesContainersAndIsKept) {
+  CpusOf(CpuRequest("a", "main", 2));
+  plugin_.reconciled[{"a", "main"}] = PinCpus({0, 1});
+  EXPECT_TRUE(driver_.SetPools({{"online", {4, 5, 6}}}).ok());
+  EXPECT_EQ(driver_.grants().at({"a", "main"}).allocation.value, "4-6");
+  EXPECT_EQ(disk_.changes.back().saved, "4-6");
+}
+
+TEST_F(PluginDriverTest, PoolsThatCannotBeKeptAreAsBefore) {
+  EXPECT_TRUE(driver_.SetPools({{"online", {1}}}).ok());
+  disk_.failure = {StatusCode::kResourceExhausted, "full"};
+  EXPECT_EQ(driver_.SetPools({{"online", {2}}}).code(), StatusCode::kUnavailable);
+  EXPECT_EQ(plugin_.online, (CpuSet{1}));
+}
+
+TEST(PluginDriverStartTest, GivesThePluginBackWhatWasKept) {
+  const ContainerRequest request = CpuRequest("a", "main", 1);
+  Disk disk{.stored = {.grants = {{request.key, {request, PinCpus({3})}}}, .saved = "0-3"}};
+  CountingPlugin plugin;
+  PluginDriver driver(plugin, "cpu", std::make_unique<FakeState>(disk));
+  ASSERT_TRUE(driver.Start().ok());
+  EXPECT_EQ(plugin.restored, disk.stored.grants);
+  EXPECT_EQ(plugin.online, CpuSet::Range(0, 3));
+  EXPECT_EQ(driver.Allocate(request)->value, "3");
+  EXPECT_EQ(plugin.allocate_calls, 0);
+}
+
+TEST(PluginDriverStartTest, UnusableSavedStateDoesNotStopThePlugin) {
+  Disk disk{.stored = {.saved = "no CPU list"}};
+  CountingPlugin plugin;
+  PluginDriver driver(plugin, "cpu", std::make_unique<FakeState>(disk));
+  EXPECT_TRUE(driver.Start().ok());
+}
+
+}  // namespace
+}  // namespace qrm::sdk

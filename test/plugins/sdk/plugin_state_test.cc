@@ -1,0 +1,110 @@
+// What was acknowledged is there again; what is damaged never stops the plugin.
+#include "plugins/sdk/plugin_state.h"
+
+#include <filesystem>
+#include <fstream>
+#include <string>
+
+#include <gmock/gmock.h>
+
+#include "checkpoint/sqlite_db.h"
+#include "test/plugins/sdk/counting_plugin.h"
+#include "test/support/temp_dir.h"
+
+namespace qrm::sdk {
+namespace {
+
+using test::CpuRequest;
+using testing::IsEmpty;
+using testing::Key;
+using testing::UnorderedElementsAre;
+
+Grants GrantsFor(const std::vector<ContainerRequest>& requests) {
+  Grants grants;
+  int cpu = 0;
+  for (const ContainerRequest& request : requests) {
+    grants.emplace(request.key, Grant{request, PinCpus({cpu++})});
+  }
+  return grants;
+}
+
+class PluginStateTest : public testing::Test {
+ protected:
+  std::unique_ptr<PluginState> Open() {
+    StatusOr<std::unique_ptr<PluginState>> state = OpenPluginState(path_);
+    EXPECT_TRUE(state.ok()) << state.status();
+    return *std::move(state);
+  }
+  StoredState Reload() { return *Open()->Load(); }
+
+  test::TempDir dir_;
+  const std::string path_ = dir_ / "state/cpu_plugin.db";
+};
+
+TEST_F(PluginStateTest, NewStateIsEmpty) {
+  const StoredState stored = Reload();
+  EXPECT_THAT(stored.grants, IsEmpty());
+  EXPECT_FALSE(stored.saved.has_value());
+}
+
+TEST_F(PluginStateTest, CommittedGrantsComeBackWhole) {
+  ContainerRequest request = CpuRequest("a", "main", 2.5);
+  request.hint = TopologyHint{.nodes = {0, 1}, .preferred = true};
+  request.annotations = {{"k", "v"}};
+  ResourceAllocation allocation = PinCpus(CpuSet::Range(0, 2));
+  allocation.envs = {{"NAME", "value"}};
+  allocation.amount_by_node = {{0, 2}, {1, 1}};
+  allocation.exclusive = true;
+  const Grants grants = {{request.key, {request, allocation}}};
+  ASSERT_TRUE(Open()->Commit({.granted = grants, .saved = std::string("own\0state", 9)}).ok());
+
+  const StoredState stored = Reload();
+  EXPECT_EQ(stored.grants, grants);
+  EXPECT_EQ(stored.saved, std::string("own\0state", 9));
+}
+
+TEST_F(PluginStateTest, RemovedContainersAndPodsStayAway) {
+  const auto state = Open();
+  ASSERT_TRUE(
+      state
+          ->Commit({.granted = GrantsFor({CpuRequest("a", "one", 1), CpuRequest("a", "two", 1),
+                                          CpuRequest("b", "one", 1), CpuRequest("c", "one", 1)})})
+          .ok());
+  EXPECT_TRUE(state->Commit({.removed = {{"a", "one"}}}).ok());
+  EXPECT_TRUE(state->Commit({.removed_pod = "b"}).ok());
+  EXPECT_TRUE(state->Commit({.removed_pod = "never seen"}).ok());
+  EXPECT_THAT(Reload().grants,
+              UnorderedElementsAre(Key(ContainerKey{"a", "two"}), Key(ContainerKey{"c", "one"})));
+}
+
+TEST_F(PluginStateTest, DamagedFileIsMovedAsideAndANewOneBegun) {
+  std::filesystem::create_directories(dir_ / "state");
+  std::ofstream(path_) << std::string(8192, 'x');
+  EXPECT_THAT(Reload().grants, IsEmpty());
+  int aside = 0;
+  for (const auto& entry : std::filesystem::directory_iterator(dir_ / "state")) {
+    aside += entry.path().string().find(".aside-") != std::string::npos ? 1 : 0;
+  }
+  EXPECT_EQ(aside, 1);
+  EXPECT_TRUE(Open()->Commit({.granted = GrantsFor({CpuRequest("a", "one", 1)})}).ok());
+  EXPECT_EQ(Reload().grants.size(), 1U);
+}
+
+TEST_F(PluginStateTest, UnreadableRowCostsOnlyItself) {
+  const Grants grants = GrantsFor({CpuRequest("a", "one", 1), CpuRequest("b", "one", 1)});
+  ASSERT_TRUE(Open()->Commit({.granted = grants}).ok());
+  {
+    auto db = checkpoint::SqliteDb::Open(path_, {.application_id = 0x51524d50, .steps = {""}});
+    ASSERT_TRUE(db.ok()) << db.status();
+    ASSERT_TRUE(db->Execute("UPDATE grants SET allocation = x'ffff' WHERE pod_uid = 'a'").ok());
+  }
+  EXPECT_THAT(Reload().grants, UnorderedElementsAre(Key(ContainerKey{"b", "one"})));
+}
+
+TEST_F(PluginStateTest, DirectoryThatCannotBeMadeIsAnError) {
+  std::ofstream(dir_ / "state") << "a file";
+  EXPECT_FALSE(OpenPluginState(path_).ok());
+}
+
+}  // namespace
+}  // namespace qrm::sdk
