@@ -1,0 +1,317 @@
+// The manager's side of both registration paths, and a table of who registered.
+#include "plugins/sdk/fake_manager.h"
+
+#include <algorithm>
+#include <filesystem>
+#include <optional>
+#include <thread>
+#include <utility>
+
+#include <grpcpp/grpcpp.h>
+
+#include "api/mutex.h"
+#include "api/proto/resourceplugin/v1alpha1/api.grpc.pb.h"
+#include "api/wire.h"
+#include "plugins/sdk/plugin_client.h"
+#include "plugins/sdk/socket_file.h"
+
+namespace qrm::sdk {
+namespace {
+
+namespace fs = std::filesystem;
+namespace pb = ::resourceplugin::v1alpha1;
+
+constexpr std::chrono::milliseconds kScanPeriod{10};
+
+Status MakeDirectory(const std::string& path) {
+  std::error_code error;
+  fs::create_directories(path, error);
+  if (error) {
+    return Errorf(StatusCode::kFailedPrecondition, "cannot make directory {}: {}", path,
+                  error.message());
+  }
+  return OkStatus();
+}
+
+void RemoveSockets(const std::string& directory) {
+  std::error_code ignored;
+  for (const fs::directory_entry& entry : fs::directory_iterator(directory, ignored)) {
+    if (entry.is_socket(ignored)) {
+      fs::remove(entry.path(), ignored);
+    }
+  }
+}
+
+/// Who registered, by resource name.
+class Table {
+ public:
+  void Add(const std::string& resource, const std::string& socket, const PluginOptions& options) {
+    {
+      const MutexLock lock(mutex_);
+      RegisteredPlugin& plugin = plugins_[resource];
+      plugin.socket = socket;
+      plugin.options = options;
+      ++plugin.registrations;
+    }
+    changed_.NotifyAll();
+  }
+
+  std::optional<RegisteredPlugin> Find(const std::string& resource) {
+    const MutexLock lock(mutex_);
+    const auto found = plugins_.find(resource);
+    return found == plugins_.end() ? std::nullopt : std::optional(found->second);
+  }
+
+  bool WaitFor(const std::string& resource, int registrations, std::chrono::milliseconds limit) {
+    const MutexLock lock(mutex_);
+    return changed_.WaitUntil(mutex_, std::chrono::steady_clock::now() + limit, [&] {
+      const auto found = plugins_.find(resource);
+      return found != plugins_.end() && found->second.registrations >= registrations;
+    });
+  }
+
+ private:
+  Mutex mutex_;
+  CondVar changed_;
+  std::map<std::string, RegisteredPlugin> plugins_ QRM_GUARDED_BY(mutex_);
+};
+
+/// Takes Register.
+class RegisterService final : public pb::Registration::CallbackService {
+ public:
+  RegisterService(std::string directory, Table& table)
+      : directory_(std::move(directory)), table_(table) {}
+
+  grpc::ServerUnaryReactor* Register(grpc::CallbackServerContext* context,
+                                     const pb::RegisterRequest* request, pb::Empty*) override {
+    grpc::ServerUnaryReactor* reactor = context->DefaultReactor();
+    if (request->version() != wire::kPluginApiVersion) {
+      reactor->Finish({grpc::StatusCode::INVALID_ARGUMENT,
+                       fmt::format("cannot register: version {} is unknown; use {}",
+                                   request->version(), wire::kPluginApiVersion)});
+      return reactor;
+    }
+    table_.Add(request->resource_name(), directory_ + "/" + request->endpoint(),
+               wire::FromWire(request->options()));
+    reactor->Finish(grpc::Status::OK);
+    return reactor;
+  }
+
+ private:
+  std::string directory_;
+  Table& table_;
+};
+
+/// Looks at a directory again and again, and registers each socket that is new in it.
+class Watcher {
+ public:
+  Watcher(std::string directory, Table& table)
+      : directory_(std::move(directory)), table_(table), thread_([this] { Loop(); }) {}
+  ~Watcher() {
+    {
+      const MutexLock lock(mutex_);
+      stopping_ = true;
+    }
+    stop_.NotifyAll();
+    thread_.join();
+  }
+  Watcher(const Watcher&) = delete;
+  Watcher& operator=(const Watcher&) = delete;
+
+ private:
+  void Loop() {
+    while (!StopsWithin(kScanPeriod)) {
+      std::error_code ignored;
+      for (const fs::directory_entry& entry : fs::directory_iterator(directory_, ignored)) {
+        const std::string path = entry.path();
+        if (entry.is_socket(ignored) && !entry.path().filename().string().starts_with('.')) {
+          Look(path);
+        }
+      }
+    }
+  }
+
+  bool StopsWithin(std::chrono::milliseconds limit) {
+    const MutexLock lock(mutex_);
+    return stop_.WaitUntil(mutex_, std::chrono::steady_clock::now() + limit,
+                           [this] { return stopping_; });
+  }
+
+  /// A socket that does not answer is tried again at the next look.
+  void Look(const std::string& path) {
+    const std::optional<FileId> id = FindFile(path);
+    const auto known = known_.find(path);
+    if (!id.has_value() || (known != known_.end() && known->second == *id)) {
+      return;
+    }
+    PluginClient plugin(path);
+    const StatusOr<PluginIdentity> identity = plugin.GetInfo();
+    if (!identity.ok()) {
+      return;
+    }
+    known_[path] = *id;
+    const StatusOr<PluginOptions> options = plugin.Options();
+    const bool ours = identity->type == wire::kResourcePluginType && options.ok() &&
+                      std::ranges::count(identity->versions, wire::kPluginApiVersion) > 0;
+    const Status told = plugin.NotifyRegistrationStatus(
+        ours ? "" : "no resource plugin of version " + std::string(wire::kPluginApiVersion));
+    if (ours && told.ok()) {
+      table_.Add(identity->resource, path, *options);
+    }
+  }
+
+  const std::string directory_;
+  Table& table_;
+  std::map<std::string, FileId> known_;
+  Mutex mutex_;
+  CondVar stop_;
+  bool stopping_ QRM_GUARDED_BY(mutex_) = false;
+  std::thread thread_;
+};
+
+}  // namespace
+
+struct FakeManager::Impl {
+  explicit Impl(const std::string& root)
+      : registration_dir(root + "/resource-plugins"),
+        plugins_dir(root + "/plugins_registry"),
+        service(registration_dir, table) {}
+  ~Impl() {
+    if (server != nullptr) {
+      server->Shutdown(std::chrono::system_clock::now());
+    }
+  }
+
+  /// As qrmd: the socket appears when it can be called.
+  Status Listen() {
+    const std::string path = registration_dir + "/kubelet.sock";
+    QRM_ASSIGN_OR_RETURN(const std::string temporary, TemporarySocketPath(path));
+    grpc::ServerBuilder builder;
+    builder.AddListeningPort("unix:" + temporary, grpc::InsecureServerCredentials());
+    builder.RegisterService(&service);
+    server = builder.BuildAndStart();
+    if (server == nullptr) {
+      return Errorf(StatusCode::kFailedPrecondition,
+                    "cannot listen on {}; choose a root that can "
+                    "be written",
+                    path);
+    }
+    return PlaceSocket(temporary, path);
+  }
+
+  StatusOr<std::unique_ptr<PluginClient>> Client(const std::string& resource) {
+    const std::optional<RegisteredPlugin> plugin = table.Find(resource);
+    if (!plugin.has_value()) {
+      return Errorf(StatusCode::kNotFound,
+                    "cannot call the plugin of {}: none registered; wait for it", resource);
+    }
+    return std::make_unique<PluginClient>(plugin->socket);
+  }
+
+  const std::string registration_dir;
+  const std::string plugins_dir;
+  Table table;
+  RegisterService service;
+  std::unique_ptr<grpc::Server> server;
+  std::optional<Watcher> watcher;
+};
+
+StatusOr<std::unique_ptr<FakeManager>> FakeManager::Start(const std::string& root) {
+  auto impl = std::make_unique<Impl>(root);
+  QRM_RETURN_IF_ERROR(MakeDirectory(impl->registration_dir));
+  QRM_RETURN_IF_ERROR(MakeDirectory(impl->plugins_dir));
+  RemoveSockets(impl->registration_dir);
+  QRM_RETURN_IF_ERROR(impl->Listen());
+  impl->watcher.emplace(impl->plugins_dir, impl->table);
+  return std::unique_ptr<FakeManager>(new FakeManager(std::move(impl)));
+}
+
+FakeManager::FakeManager(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
+
+FakeManager::~FakeManager() = default;
+
+std::string FakeManager::registration_dir() const {
+  return impl_->registration_dir;
+}
+
+std::string FakeManager::plugins_dir() const {
+  return impl_->plugins_dir;
+}
+
+StatusOr<RegisteredPlugin> FakeManager::WaitForPlugin(const std::string& resource,
+                                                      int registrations,
+                                                      std::chrono::milliseconds limit) {
+  if (!impl_->table.WaitFor(resource, registrations, limit)) {
+    return Errorf(StatusCode::kDeadlineExceeded,
+                  "cannot find the plugin of {}: it did not register {} times within {} ms; look "
+                  "at its log",
+                  resource, registrations, limit.count());
+  }
+  return *impl_->table.Find(resource);
+}
+
+StatusOr<ResourceAllocation> FakeManager::Admit(ContainerRequest request) {
+  const std::optional<RegisteredPlugin> plugin = impl_->table.Find(request.resource);
+  if (plugin.has_value() && plugin->options.with_topology_alignment) {
+    QRM_ASSIGN_OR_RETURN(const HintList hints, Hints(request));
+    if (hints.IsImpossible()) {
+      return Errorf(StatusCode::kResourceExhausted,
+                    "cannot admit container {}: no NUMA node can serve {}; free some",
+                    request.key.container, request.resource);
+    }
+    const auto best = std::ranges::find_if(hints.hints(), &TopologyHint::preferred);
+    request.hint = hints.IsNoPreference()        ? TopologyHint{.preferred = true}
+                   : best == hints.hints().end() ? hints.hints().front()
+                                                 : *best;
+  }
+  return Allocate(request);
+}
+
+StatusOr<HintList> FakeManager::Hints(const ContainerRequest& request) {
+  QRM_ASSIGN_OR_RETURN(const auto client, impl_->Client(request.resource));
+  return client->Hints(request);
+}
+
+StatusOr<ResourceAllocation> FakeManager::Allocate(const ContainerRequest& request) {
+  QRM_ASSIGN_OR_RETURN(const auto client, impl_->Client(request.resource));
+  return client->Allocate(request);
+}
+
+Status FakeManager::RemovePod(const std::string& resource, const std::string& pod_uid) {
+  QRM_ASSIGN_OR_RETURN(const auto client, impl_->Client(resource));
+  return client->RemovePod(pod_uid);
+}
+
+Status FakeManager::ReleaseContainer(const std::string& resource, const ContainerKey& key) {
+  QRM_ASSIGN_OR_RETURN(const auto client, impl_->Client(resource));
+  return client->ReleaseContainer(key);
+}
+
+StatusOr<std::map<ContainerKey, ResourceAllocation>> FakeManager::Reconcile(
+    const std::string& resource) {
+  QRM_ASSIGN_OR_RETURN(const auto client, impl_->Client(resource));
+  return client->Reconcile(resource);
+}
+
+StatusOr<AllocatableResource> FakeManager::Allocatable(const std::string& resource) {
+  QRM_ASSIGN_OR_RETURN(const auto client, impl_->Client(resource));
+  return client->Allocatable(resource);
+}
+
+StatusOr<std::vector<Pool>> FakeManager::Pools(const std::string& resource) {
+  QRM_ASSIGN_OR_RETURN(const auto client, impl_->Client(resource));
+  return client->Pools();
+}
+
+StatusOr<std::vector<Pool>> FakeManager::SetPools(
+    const std::string& resource, const std::map<std::string, CpuSet>& cpus_by_pool) {
+  QRM_ASSIGN_OR_RETURN(const auto client, impl_->Client(resource));
+  return client->SetPools(cpus_by_pool);
+}
+
+StatusOr<std::string> FakeManager::ExportState(const std::string& resource) {
+  QRM_ASSIGN_OR_RETURN(const auto client, impl_->Client(resource));
+  return client->ExportState();
+}
+
+}  // namespace qrm::sdk

@@ -1,0 +1,127 @@
+// One gRPC server per listening: a server cannot get a new socket once it runs.
+#include "plugins/sdk/host.h"
+
+#include <chrono>
+#include <optional>
+#include <utility>
+
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <grpcpp/grpcpp.h>
+#include <grpcpp/impl/service_type.h>
+
+#include "plugins/sdk/plugin_driver.h"
+#include "plugins/sdk/services.h"
+#include "plugins/sdk/socket_file.h"
+#include "plugins/sdk/task_thread.h"
+
+namespace qrm::sdk {
+namespace {
+
+/// How long a call in progress may take to finish at the end before its caller hears "cancelled".
+constexpr std::chrono::seconds kStopGrace{2};
+/// The manager runs as root, or as the plugin's own user.
+constexpr mode_t kSocketMode = 0600;
+
+void ShutDown(std::unique_ptr<grpc::Server> server) {
+  if (server != nullptr) {
+    server->Shutdown(std::chrono::system_clock::now() + kStopGrace);
+  }
+}
+
+}  // namespace
+
+struct PluginHost::Impl {
+  Impl(ResourcePlugin& plugin, const std::string& resource, std::unique_ptr<PluginState> state)
+      : driver(plugin, resource, std::move(state)),
+        plugin_service(MakeResourcePluginService(thread, driver)),
+        extensions_service(MakeExtensionsService(thread, driver)),
+        registration_service(MakeRegistrationService(resource)) {}
+
+  ~Impl() {
+    if (socket_id.has_value() && FindFile(socket_path) == socket_id) {
+      ::unlink(socket_path.c_str());
+    }
+    ShutDown(std::move(socket_server));
+    ShutDown(std::move(in_process_server));
+  }
+
+  /// A server of all services, on the socket at `path` or, when it is empty, on none.
+  std::unique_ptr<grpc::Server> StartServer(const std::string& path) {
+    grpc::ServerBuilder builder;
+    if (!path.empty()) {
+      builder.AddListeningPort("unix:" + path, grpc::InsecureServerCredentials());
+    }
+    builder.RegisterService(plugin_service.get());
+    builder.RegisterService(extensions_service.get());
+    builder.RegisterService(registration_service.get());
+    return builder.BuildAndStart();
+  }
+
+  PluginDriver driver;
+  TaskThread thread;
+  std::unique_ptr<grpc::Service> plugin_service;
+  std::unique_ptr<grpc::Service> extensions_service;
+  std::unique_ptr<grpc::Service> registration_service;
+  std::string socket_path;
+  std::optional<FileId> socket_id;
+  std::unique_ptr<grpc::Server> socket_server;
+  std::unique_ptr<grpc::Server> in_process_server;
+};
+
+StatusOr<std::unique_ptr<PluginHost>> PluginHost::Create(ResourcePlugin& plugin,
+                                                         const std::string& resource,
+                                                         std::unique_ptr<PluginState> state) {
+  QRM_RETURN_IF_ERROR(CheckResourceName(resource));
+  auto impl = std::make_unique<Impl>(plugin, resource, std::move(state));
+  Status started;
+  impl->thread.Run([&] { started = impl->driver.Start(); });
+  QRM_RETURN_IF_ERROR(started);
+  return std::unique_ptr<PluginHost>(new PluginHost(std::move(impl)));
+}
+
+PluginHost::PluginHost(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
+
+PluginHost::~PluginHost() = default;
+
+const std::string& PluginHost::resource() const {
+  return impl_->driver.resource();
+}
+
+const PluginOptions& PluginHost::options() const {
+  return impl_->driver.options();
+}
+
+Status PluginHost::Listen(const std::string& path) {
+  QRM_ASSIGN_OR_RETURN(const std::string temporary, TemporarySocketPath(path));
+  std::unique_ptr<grpc::Server> server = impl_->StartServer(temporary);
+  if (server == nullptr) {
+    return Errorf(StatusCode::kFailedPrecondition,
+                  "cannot listen on {}: the directory takes no socket; make it writable", path);
+  }
+  ::chmod(temporary.c_str(), kSocketMode);
+  const std::optional<FileId> id = FindFile(temporary);
+  if (const Status placed = PlaceSocket(temporary, path); !placed.ok()) {
+    ShutDown(std::move(server));
+    ::unlink(temporary.c_str());
+    return placed;
+  }
+  impl_->socket_path = path;
+  impl_->socket_id = id;
+  ShutDown(std::exchange(impl_->socket_server, std::move(server)));
+  return OkStatus();
+}
+
+bool PluginHost::SocketInPlace() const {
+  return impl_->socket_id.has_value() && FindFile(impl_->socket_path) == impl_->socket_id;
+}
+
+std::shared_ptr<grpc::Channel> PluginHost::InProcessChannel() {
+  if (impl_->in_process_server == nullptr) {
+    impl_->in_process_server = impl_->StartServer("");
+  }
+  return impl_->in_process_server->InProcessChannel(grpc::ChannelArguments());
+}
+
+}  // namespace qrm::sdk

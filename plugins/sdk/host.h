@@ -1,0 +1,60 @@
+// Serves one ResourcePlugin over gRPC: on a Unix socket, or inside the process.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "api/status.h"
+#include "plugins/sdk/plugin.h"
+#include "plugins/sdk/plugin_state.h"
+
+namespace grpc {
+class Channel;
+}
+
+namespace qrm::sdk {
+
+/// A plugin as the manager sees it: the services resourceplugin.v1alpha1.ResourcePlugin,
+/// pluginregistration.Registration and qrm.v1.PluginExtensions, the plugin's thread, its grants and
+/// their state.
+///
+/// Threads: one at a time.
+class PluginHost {
+ public:
+  /// A host of `plugin`, which outlives it, for `resource`; the plugin has its former grants back
+  /// when this returns. Errors: the state's or the plugin's from Restore; kInvalidArgument for an
+  /// impossible resource name.
+  static StatusOr<std::unique_ptr<PluginHost>> Create(ResourcePlugin& plugin,
+                                                      const std::string& resource,
+                                                      std::unique_ptr<PluginState> state);
+
+  /// Finishes the calls in progress, removes the socket, and leaves the plugin alone.
+  ~PluginHost();
+  PluginHost(const PluginHost&) = delete;
+  PluginHost& operator=(const PluginHost&) = delete;
+
+  const std::string& resource() const;
+  /// What the plugin asks of the manager.
+  const PluginOptions& options() const;
+
+  /// Serves on a Unix socket at `path`; whoever sees the file can connect. May be called again when
+  /// the file is gone: the new socket takes the place of the former one. Errors: kAlreadyExists
+  /// when another process listens there, kNotFound when the directory is missing, kInvalidArgument
+  /// for a path too long for a socket, kFailedPrecondition when the file cannot be made.
+  Status Listen(const std::string& path);
+
+  /// True when the file at the path of the last Listen is the socket it made.
+  bool SocketInPlace() const;
+
+  /// A channel to the services in this process. The host outlives every call on it: gRPC 1.51
+  /// crashes on a call to an in-process server that was shut down.
+  std::shared_ptr<grpc::Channel> InProcessChannel();
+
+ private:
+  struct Impl;
+  explicit PluginHost(std::unique_ptr<Impl> impl);
+
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace qrm::sdk

@@ -1,0 +1,213 @@
+// A loop over one question: is the socket in place, and does this manager know us?
+#include "plugins/sdk/registrar.h"
+
+#include <algorithm>
+#include <array>
+#include <chrono>
+#include <filesystem>
+#include <optional>
+#include <thread>
+#include <utility>
+
+#include <poll.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include "api/check.h"
+#include "api/log.h"
+#include "api/mutex.h"
+#include "plugins/sdk/directory_watch.h"
+#include "plugins/sdk/registration_call.h"
+#include "plugins/sdk/socket_file.h"
+
+namespace qrm::sdk {
+namespace {
+
+using std::chrono::milliseconds;
+using TimePoint = std::chrono::steady_clock::time_point;
+
+/// Inotify is silent about a directory that does not exist yet, and about some network disks.
+constexpr milliseconds kLookPeriod{1000};
+constexpr milliseconds kFirstRetry{100};
+constexpr milliseconds kLastRetry{5000};
+std::string DirectoryOf(const std::string& path) {
+  return std::filesystem::path(path).parent_path();
+}
+
+std::string FileNameOf(const std::string& path) {
+  return std::filesystem::path(path).filename();
+}
+
+/// What went wrong last, so that it is logged when it changes and not at every attempt.
+class Complaint {
+ public:
+  bool IsNew(const Status& status) {
+    const std::string before = std::exchange(last_, MessageOf(status));
+    return before != last_;
+  }
+  void Forget() { last_.clear(); }
+
+ private:
+  std::string last_;
+};
+
+}  // namespace
+
+struct Registrar::Impl {
+  Impl(PluginHost& plugin_host, MeetingPlace meeting_place)
+      : host(plugin_host),
+        place(std::move(meeting_place)),
+        watch(DirectoryOf(place.plugin_socket),
+              {FileNameOf(place.plugin_socket), FileNameOf(place.manager_socket)}),
+        stop_event(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
+    QRM_CHECK(stop_event >= 0);
+  }
+  ~Impl() { ::close(stop_event); }
+
+  void Loop();
+  void Stop();
+  void KeepSocket();
+  void KeepRegistered();
+  Status Register();
+  void Wait();
+  bool Stopping();
+
+  PluginHost& host;
+  const MeetingPlace place;
+  DirectoryWatch watch;
+  const int stop_event;  ///< readable when the loop is to end
+
+  std::optional<FileId> known_by;  ///< the manager's socket that we registered on
+  TimePoint next_attempt;
+  milliseconds retry = kFirstRetry;
+  Complaint socket_complaint;
+  Complaint register_complaint;
+
+  Mutex mutex;
+  bool stopping QRM_GUARDED_BY(mutex) = false;
+  std::shared_ptr<RegistrationCall> call QRM_GUARDED_BY(mutex);
+  std::thread thread;
+};
+
+Registrar::Registrar(PluginHost& host, MeetingPlace place)
+    : impl_(std::make_unique<Impl>(host, std::move(place))) {
+  impl_->thread = std::thread([impl = impl_.get()] { impl->Loop(); });
+}
+
+Registrar::~Registrar() {
+  impl_->Stop();
+}
+
+void Registrar::Impl::Stop() {
+  std::shared_ptr<RegistrationCall> in_flight;
+  {
+    const MutexLock lock(mutex);
+    stopping = true;
+    in_flight = call;
+  }
+  if (in_flight != nullptr) {
+    in_flight->Cancel();
+  }
+  ::eventfd_write(stop_event, 1);
+  thread.join();
+}
+
+bool Registrar::Impl::Stopping() {
+  const MutexLock lock(mutex);
+  return stopping;
+}
+
+void Registrar::Impl::Loop() {
+  while (!Stopping()) {
+    watch.Arm();  // before the look: what happens after it is not missed
+    KeepSocket();
+    if (!place.manager_socket.empty()) {
+      KeepRegistered();
+    }
+    Wait();
+  }
+}
+
+void Registrar::Impl::KeepSocket() {
+  if (host.SocketInPlace()) {
+    return;
+  }
+  const Status listening = host.Listen(place.plugin_socket);
+  if (listening.ok()) {
+    log::Info("plugin socket made again", {{"socket", place.plugin_socket}});
+    socket_complaint.Forget();
+    known_by.reset();
+  } else if (socket_complaint.IsNew(listening)) {
+    log::Warning("plugin has no socket", {{"error", MessageOf(listening)}});
+  }
+}
+
+void Registrar::Impl::KeepRegistered() {
+  const std::optional<FileId> manager = FindFile(place.manager_socket);
+  const auto now = std::chrono::steady_clock::now();
+  if (!manager.has_value() || !host.SocketInPlace()) {
+    known_by.reset();
+    retry = kFirstRetry;
+    return;
+  }
+  if (known_by == manager || now < next_attempt) {
+    return;
+  }
+  const Status registered = Register();
+  if (registered.ok()) {
+    log::Info("plugin registered",
+              {{"resource", host.resource()}, {"manager", place.manager_socket}});
+    known_by = manager;
+    retry = kFirstRetry;
+    register_complaint.Forget();
+    return;
+  }
+  next_attempt = std::chrono::steady_clock::now() + retry;
+  retry = std::min(retry * 2, kLastRetry);
+  if (!Stopping() && register_complaint.IsNew(registered)) {
+    log::Warning("plugin could not register", {{"resource", host.resource()},
+                                               {"manager", place.manager_socket},
+                                               {"error", MessageOf(registered)}});
+  }
+}
+
+Status Registrar::Impl::Register() {
+  const auto begun = std::make_shared<RegistrationCall>(
+      place.manager_socket, Announcement{.resource = host.resource(),
+                                         .endpoint = FileNameOf(place.plugin_socket),
+                                         .options = host.options()});
+  {
+    const MutexLock lock(mutex);
+    call = begun;
+    if (stopping) {
+      begun->Cancel();
+    }
+  }
+  Status answer = begun->Wait();
+  const MutexLock lock(mutex);
+  call.reset();
+  return answer;
+}
+
+/// Returns when one of the two sockets came or went, an attempt is due, or it is time to look. What
+/// happens to other names, our own temporary ones among them, must not shorten the wait.
+void Registrar::Impl::Wait() {
+  const TimePoint now = std::chrono::steady_clock::now();
+  const TimePoint look = now + kLookPeriod;
+  const TimePoint end = next_attempt > now ? std::min(next_attempt, look) : look;
+  while (true) {
+    const auto left = std::chrono::ceil<milliseconds>(end - std::chrono::steady_clock::now());
+    std::array<pollfd, 2> events = {{{stop_event, POLLIN, 0}, {watch.fd(), POLLIN, 0}}};
+    const int timeout = static_cast<int>(std::max(left, milliseconds::zero()).count());
+    if (::poll(events.data(), events.size(), timeout) == 0 || events[0].revents != 0) {
+      return;
+    }
+    if (watch.Drain()) {
+      next_attempt = {};
+      retry = kFirstRetry;
+      return;
+    }
+  }
+}
+
+}  // namespace qrm::sdk

@@ -1,0 +1,96 @@
+// The program around a plugin: its flags and its end.
+#include <array>
+#include <csignal>
+#include <cstdlib>
+#include <memory>
+
+#include <pthread.h>
+
+#include <CLI/CLI.hpp>
+
+#include "api/log.h"
+#include "plugins/sdk/plugin.h"
+#include "plugins/sdk/running_plugin.h"
+
+namespace qrm::sdk {
+namespace {
+
+constexpr char kDefaultPluginsDir[] = "/var/lib/qrm/plugins_registry";
+constexpr char kDefaultStateDir[] = "/var/lib/qrm/state";
+
+/// SIGTERM and SIGINT wait for us instead of ending the process; every thread made meanwhile
+/// inherits it.
+class HeldSignals {
+ public:
+  HeldSignals() {
+    sigemptyset(&signals_);
+    sigaddset(&signals_, SIGTERM);
+    sigaddset(&signals_, SIGINT);
+    pthread_sigmask(SIG_BLOCK, &signals_, &before_);
+  }
+  ~HeldSignals() { pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
+  HeldSignals(const HeldSignals&) = delete;
+  HeldSignals& operator=(const HeldSignals&) = delete;
+
+  int Wait() const {
+    int signal = 0;
+    sigwait(&signals_, &signal);
+    return signal;
+  }
+
+ private:
+  sigset_t signals_;
+  sigset_t before_;
+};
+
+void AddFlags(CLI::App& app, PluginSettings& settings, const std::vector<ExtraFlag>& extra) {
+  app.add_option("--resource", settings.resource, "the resource name to register")
+      ->capture_default_str();
+  CLI::Option* registration_dir = app.add_option(
+      "--registration-dir", settings.registration_dir,
+      "register on kubelet.sock in this directory; the plugin's socket is made there too");
+  app.add_option("--plugins-registry-dir", settings.plugins_dir,
+                 fmt::format("make the socket in this directory, which the manager watches "
+                             "(default {}, unless --registration-dir is set)",
+                             kDefaultPluginsDir))
+      ->excludes(registration_dir);
+  app.add_option("--state-dir", settings.state_dir, "where the state database lives")
+      ->capture_default_str();
+  app.add_option("--socket-name", settings.socket_name,
+                 "file name of the socket (default <resource>.sock, '/' as '_')");
+  for (const ExtraFlag& flag : extra) {
+    app.add_option("--" + flag.name, *flag.value, flag.help)->capture_default_str();
+  }
+}
+
+}  // namespace
+
+StatusOr<PluginSettings> ParseSettings(const std::string& default_resource, int argc, char** argv,
+                                       const std::vector<ExtraFlag>& extra) {
+  PluginSettings settings{.resource = default_resource, .state_dir = kDefaultStateDir};
+  CLI::App app("Resource plugin of qrm for " + default_resource);
+  AddFlags(app, settings, extra);
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::CallForHelp& help) {
+    std::exit(app.exit(help));
+  } catch (const CLI::ParseError& error) {
+    return Errorf(StatusCode::kInvalidArgument, "cannot read the command line: {}; try {} --help",
+                  error.what(), argv[0]);
+  }
+  if (settings.registration_dir.empty() && settings.plugins_dir.empty()) {
+    settings.plugins_dir = kDefaultPluginsDir;
+  }
+  return settings;
+}
+
+Status RunPlugin(const PluginSettings& settings, ResourcePlugin& plugin) {
+  const HeldSignals signals;
+  QRM_ASSIGN_OR_RETURN(const std::unique_ptr<RunningPlugin> running,
+                       RunningPlugin::Start(settings, plugin));
+  const int signal = signals.Wait();
+  log::Info("plugin stops", {{"resource", settings.resource}, {"signal", signal}});
+  return OkStatus();
+}
+
+}  // namespace qrm::sdk

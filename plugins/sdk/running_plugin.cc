@@ -1,0 +1,81 @@
+// Settings to parts: state, host, socket, registrar.
+#include "plugins/sdk/running_plugin.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "api/log.h"
+#include "plugins/sdk/host.h"
+#include "plugins/sdk/plugin_state.h"
+#include "plugins/sdk/registrar.h"
+
+namespace qrm::sdk {
+namespace {
+
+std::string FileNameOf(std::string resource) {
+  std::replace(resource.begin(), resource.end(), '/', '_');
+  return resource;
+}
+
+StatusOr<MeetingPlace> FindMeetingPlace(const PluginSettings& settings) {
+  if (settings.registration_dir.empty() == settings.plugins_dir.empty()) {
+    return Errorf(StatusCode::kInvalidArgument,
+                  "cannot register: a plugin uses one directory, found registration directory "
+                  "\"{}\" and plugins registry \"{}\"; set exactly one",
+                  settings.registration_dir, settings.plugins_dir);
+  }
+  const std::string name =
+      settings.socket_name.empty() ? FileNameOf(settings.resource) + ".sock" : settings.socket_name;
+  if (name.front() == '.' || name.find('/') != std::string::npos || name == "kubelet.sock") {
+    return Errorf(StatusCode::kInvalidArgument,
+                  "cannot make socket \"{}\": it must be a plain file name that does not begin "
+                  "with a dot and is not kubelet.sock; set --socket-name",
+                  name);
+  }
+  if (settings.registration_dir.empty()) {
+    return MeetingPlace{.plugin_socket = settings.plugins_dir + "/" + name};
+  }
+  return MeetingPlace{.plugin_socket = settings.registration_dir + "/" + name,
+                      .manager_socket = settings.registration_dir + "/kubelet.sock"};
+}
+
+/// A directory that is missing or closed to us today may be there tomorrow; a living socket or an
+/// impossible path is for a person.
+bool IsFinal(const Status& listening) {
+  return listening.code() == StatusCode::kAlreadyExists ||
+         listening.code() == StatusCode::kInvalidArgument;
+}
+
+}  // namespace
+
+struct RunningPlugin::Impl {
+  std::unique_ptr<PluginHost> host;
+  std::unique_ptr<Registrar> registrar;
+};
+
+StatusOr<std::unique_ptr<RunningPlugin>> RunningPlugin::Start(const PluginSettings& settings,
+                                                              ResourcePlugin& plugin) {
+  QRM_RETURN_IF_ERROR(CheckResourceName(settings.resource));
+  QRM_ASSIGN_OR_RETURN(MeetingPlace place, FindMeetingPlace(settings));
+  QRM_ASSIGN_OR_RETURN(std::unique_ptr<PluginState> state, OpenPluginState(StatePath(settings)));
+  auto impl = std::make_unique<Impl>();
+  QRM_ASSIGN_OR_RETURN(impl->host, PluginHost::Create(plugin, settings.resource, std::move(state)));
+  const Status listening = impl->host->Listen(place.plugin_socket);
+  if (listening.ok()) {
+    log::Info("plugin serves", {{"resource", settings.resource}, {"socket", place.plugin_socket}});
+  } else if (IsFinal(listening)) {
+    return listening;
+  }
+  impl->registrar = std::make_unique<Registrar>(*impl->host, std::move(place));
+  return std::unique_ptr<RunningPlugin>(new RunningPlugin(std::move(impl)));
+}
+
+RunningPlugin::RunningPlugin(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
+
+RunningPlugin::~RunningPlugin() = default;
+
+std::string StatePath(const PluginSettings& settings) {
+  return settings.state_dir + "/" + FileNameOf(settings.resource) + "_plugin.db";
+}
+
+}  // namespace qrm::sdk

@@ -1,0 +1,35 @@
+// A plugin that serves and registers itself in the background: RunPlugin without the signals, for
+// programs and tests of one's own.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "api/status.h"
+#include "plugins/sdk/plugin.h"
+
+namespace qrm::sdk {
+
+/// Serves one plugin as its settings say, from Start until it is destroyed.
+class RunningPlugin {
+ public:
+  /// `plugin` outlives the result. A directory that is still missing is waited for. Errors:
+  /// kInvalidArgument for impossible settings, kAlreadyExists when another process serves on the
+  /// socket, and those of the state and of Restore.
+  static StatusOr<std::unique_ptr<RunningPlugin>> Start(const PluginSettings& settings,
+                                                        ResourcePlugin& plugin);
+  ~RunningPlugin();
+  RunningPlugin(const RunningPlugin&) = delete;
+  RunningPlugin& operator=(const RunningPlugin&) = delete;
+
+ private:
+  struct Impl;
+  explicit RunningPlugin(std::unique_ptr<Impl> impl);
+
+  std::unique_ptr<Impl> impl_;
+};
+
+/// The state database of `settings`: <state_dir>/<resource>_plugin.db, '/' as '_'.
+std::string StatePath(const PluginSettings& settings);
+
+}  // namespace qrm::sdk
