@@ -23,7 +23,7 @@ struct PodResourcesOptions {
   bool allocatable_enabled = true;
   bool get_enabled = true;
   /// Per process that calls. Source: kubelet's limit for all its clients together.
-  double qps = 100;
+  int qps = 100;
   int burst = 10;
   std::optional<gid_t> group;                      ///< who besides root may use the socket
   std::chrono::milliseconds plugin_timeout{1000};  ///< of one round of GetAllocatable

@@ -1,0 +1,59 @@
+// Joins the plugins' answers; what is in flight when the cache goes is dropped.
+#include "manager/podresources/allocatable_cache.h"
+
+#include <utility>
+
+#include <prometheus/counter.h>
+#include <prometheus/family.h>
+
+#include "api/log.h"
+
+namespace qrm::manager {
+
+struct AllocatableCache::State {
+  explicit State(prometheus::Family<prometheus::Counter>& error_family) : errors(error_family) {}
+
+  prometheus::Family<prometheus::Counter>& errors;
+  Mutex mutex;
+  uint64_t begun QRM_GUARDED_BY(mutex) = 0;
+  uint64_t shown QRM_GUARDED_BY(mutex) = 0;
+  std::shared_ptr<const AllocatableByResource> latest QRM_GUARDED_BY(mutex);
+};
+
+AllocatableCache::AllocatableCache(Plugins& plugins,
+                                   prometheus::Family<prometheus::Counter>& errors)
+    : plugins_(plugins), state_(std::make_shared<State>(errors)) {}
+
+void AllocatableCache::Refresh(std::chrono::steady_clock::duration timeout) {
+  uint64_t round = 0;
+  {
+    const MutexLock lock(state_->mutex);
+    round = ++state_->begun;
+  }
+  plugins_.GetAllocatable(
+      DeadlineAfter(timeout),
+      [state = state_, round](std::map<std::string, StatusOr<AllocatableByResource>> answers) {
+        auto joined = std::make_shared<AllocatableByResource>();
+        for (auto& [plugin, answer] : answers) {
+          if (!answer.ok()) {
+            state->errors.Add({{"resource", plugin}}).Increment();
+            log::Debug("allocatable resources unknown",
+                       {{"resource", plugin}, {"reason", MessageOf(answer.status())}});
+            continue;
+          }
+          joined->merge(*std::move(answer));
+        }
+        const MutexLock lock(state->mutex);
+        if (round > state->shown) {
+          state->shown = round;
+          state->latest = std::move(joined);
+        }
+      });
+}
+
+std::shared_ptr<const AllocatableByResource> AllocatableCache::Load() const {
+  const MutexLock lock(state_->mutex);
+  return state_->latest;
+}
+
+}  // namespace qrm::manager

@@ -1,0 +1,40 @@
+// What the node can give out, as the plugins last told: asked for in the background, read at once.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <memory>
+
+#include "api/mutex.h"
+#include "manager/podresources/answers.h"
+#include "manager/registry/plugins.h"
+
+namespace prometheus {
+class Counter;
+template <typename T>
+class Family;
+}  // namespace prometheus
+
+namespace qrm::manager {
+
+/// Threads: any.
+class AllocatableCache {
+ public:
+  /// `errors`, counted by resource, and `plugins` outlive the cache.
+  AllocatableCache(Plugins& plugins, prometheus::Family<prometheus::Counter>& errors);
+
+  /// Asks all plugins; their answers replace the cached ones. A plugin that fails costs its own
+  /// resources only. Of two rounds at once, the one that was begun later decides.
+  void Refresh(std::chrono::steady_clock::duration timeout);
+
+  /// Null until the first round is over.
+  std::shared_ptr<const AllocatableByResource> Load() const;
+
+ private:
+  struct State;  // outlives the cache while a round is under way
+
+  Plugins& plugins_;
+  std::shared_ptr<State> state_;
+};
+
+}  // namespace qrm::manager

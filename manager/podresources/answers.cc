@@ -1,0 +1,234 @@
+// Messages from records. What has no NUMA node gets no topology: an empty one means "nowhere".
+#include "manager/podresources/answers.h"
+
+#include <algorithm>
+#include <cstdint>
+#include <string_view>
+#include <tuple>
+#include <utility>
+#include <vector>
+
+namespace qrm::manager {
+namespace {
+
+using checkpoint::ContainerRecord;
+using checkpoint::NodeState;
+using checkpoint::PodRecord;
+
+constexpr std::string_view kCpu = "cpu";
+constexpr std::string_view kMemory = "memory";
+constexpr std::string_view kHugepagesPrefix = "hugepages-";
+
+bool IsMemory(std::string_view resource) {
+  return resource == kMemory || resource.substr(0, kHugepagesPrefix.size()) == kHugepagesPrefix;
+}
+
+/// The CPUs that belong to the container alone.
+CpuSet ExclusiveCpus(const ResourceAllocation& allocation) {
+  if (!allocation.exclusive || allocation.oci_property != kCpusetCpus) {
+    return {};
+  }
+  return CpuSet::Parse(allocation.value).value_or(CpuSet{});
+}
+
+/// Amounts come from plugins: what is no number of bytes counts as none.
+uint64_t BytesOf(double amount) {
+  constexpr double kLimit = 9.0e18;
+  return amount >= 1 && amount < kLimit ? static_cast<uint64_t>(amount) : 0;
+}
+
+using MemoryBlocks = ::google::protobuf::RepeatedPtrField<::v1::ContainerMemory>;
+
+void AddMemoryBlock(const std::string& type, uint64_t bytes, const std::vector<int64_t>& nodes,
+                    MemoryBlocks& blocks) {
+  if (bytes == 0) {
+    return;
+  }
+  ::v1::ContainerMemory& block = *blocks.Add();
+  block.set_memory_type(type);
+  block.set_size(bytes);
+  for (const int64_t node : nodes) {
+    block.mutable_topology()->add_nodes()->set_id(node);
+  }
+}
+
+/// A block per NUMA node when the amounts are known by node, else one for all its nodes.
+void AddMemory(const std::string& resource, const ResourceAllocation& allocation,
+               ::v1::ContainerResources& container) {
+  if (!allocation.amount_by_node.empty()) {
+    for (const auto& [node, bytes] : allocation.amount_by_node) {
+      AddMemoryBlock(resource, bytes, {static_cast<int64_t>(node)}, *container.mutable_memory());
+    }
+    return;
+  }
+  std::vector<int64_t> nodes;
+  if (allocation.oci_property == kCpusetMems) {
+    const NumaMask mask = NumaMask::Parse(allocation.value).value_or(NumaMask{});
+    nodes.assign(mask.begin(), mask.end());
+  }
+  AddMemoryBlock(resource, BytesOf(allocation.quantity), nodes, *container.mutable_memory());
+}
+
+/// Amounts by node as the plugin gave them, else counted from CPUs that are the container's own.
+std::map<uint64_t, uint64_t> AmountByNode(const ResourceAllocation& allocation,
+                                          const Machine& machine) {
+  std::map<uint64_t, uint64_t> amounts = allocation.amount_by_node;
+  if (!amounts.empty()) {
+    return amounts;
+  }
+  for (const int id : ExclusiveCpus(allocation)) {
+    if (const Cpu* cpu = machine.FindCpu(id); cpu != nullptr) {
+      ++amounts[static_cast<uint64_t>(cpu->node)];
+    }
+  }
+  return amounts;
+}
+
+void AddTopologyAware(const std::string& resource, const ResourceAllocation& allocation,
+                      const Machine& machine, ::v1::ContainerResources& container) {
+  ::v1::TopologyAwareResource& message = *container.add_resources();
+  message.set_resource_name(resource);
+  message.set_is_node_resource(allocation.is_node_resource);
+  message.set_is_scalar_resource(allocation.is_scalar_resource);
+  message.set_aggregated_quantity(allocation.quantity);
+  message.set_original_aggregated_quantity(allocation.quantity);
+  for (const auto& [node, amount] : AmountByNode(allocation, machine)) {
+    ::v1::TopologyAwareQuantity& quantity = *message.add_topology_aware_quantity_list();
+    quantity.set_node(node);
+    quantity.set_resource_value(static_cast<double>(amount));
+    quantity.set_topology_level(::v1::NUMA);
+  }
+  *message.mutable_original_topology_aware_quantity_list() = message.topology_aware_quantity_list();
+}
+
+void FillContainer(const std::string& name, const ContainerRecord& record, const Machine& machine,
+                   ::v1::ContainerResources& message) {
+  message.set_name(name);
+  CpuSet exclusive;
+  for (const auto& [resource, allocation] : record.allocations) {
+    exclusive |= ExclusiveCpus(allocation);
+    if (IsMemory(resource)) {
+      AddMemory(resource, allocation, message);
+    }
+    AddTopologyAware(resource, allocation, machine, message);
+  }
+  for (const int cpu : exclusive) {
+    message.add_cpu_ids(cpu);
+  }
+}
+
+struct ListedContainer {
+  const std::string* name;
+  const ContainerRecord* record;
+};
+
+std::vector<ListedContainer> ListedContainers(const PodRecord& pod) {
+  std::vector<ListedContainer> listed;
+  for (const auto& [name, record] : pod.containers) {
+    if (record->type == ContainerType::kSidecar || record->type == ContainerType::kMain) {
+      listed.push_back({&name, record.get()});
+    }
+  }
+  std::stable_sort(listed.begin(), listed.end(), [](const auto& a, const auto& b) {
+    const auto key = [](const ListedContainer& container) {
+      return std::make_tuple(container.record->type != ContainerType::kSidecar,
+                             container.record->index);
+    };
+    return key(a) < key(b);
+  });
+  return listed;
+}
+
+void FillPod(const PodRecord& pod, const Machine& machine, ::v1::PodResources& message) {
+  message.set_name(pod.meta.name);
+  message.set_namespace_(pod.meta.pod_namespace);
+  message.set_pod_role(pod.meta.role);
+  message.set_pod_type(pod.meta.type);
+  message.mutable_labels()->insert(pod.meta.labels.begin(), pod.meta.labels.end());
+  message.mutable_annotations()->insert(pod.meta.annotations.begin(), pod.meta.annotations.end());
+  for (const ListedContainer& container : ListedContainers(pod)) {
+    FillContainer(*container.name, *container.record, machine, *message.add_containers());
+  }
+}
+
+void AddQuantities(const std::map<int, double>& amounts,
+                   ::google::protobuf::RepeatedPtrField<::v1::TopologyAwareQuantity>& list) {
+  for (const auto& [node, amount] : amounts) {
+    ::v1::TopologyAwareQuantity& quantity = *list.Add();
+    quantity.set_node(static_cast<uint64_t>(node));
+    quantity.set_resource_value(amount);
+    quantity.set_topology_level(::v1::NUMA);
+  }
+}
+
+CpuSet AllocatableCpus(const AllocatableResource& resource, const Machine& machine) {
+  const bool nothing_reserved =
+      resource.allocatable == static_cast<double>(machine.cpu_set().Count());
+  return resource.allocatable_cpus.Empty() && nothing_reserved ? machine.cpu_set()
+                                                               : resource.allocatable_cpus;
+}
+
+}  // namespace
+
+::v1::ListPodResourcesResponse ListAnswer(const NodeState& state, const Machine& machine) {
+  ::v1::ListPodResourcesResponse response;
+  response.mutable_pod_resources()->Reserve(static_cast<int>(state.pod_count()));
+  state.ForEachPod(
+      [&](const PodRecord& pod) { FillPod(pod, machine, *response.add_pod_resources()); });
+  return response;
+}
+
+::v1alpha1::ListPodResourcesResponse ListAnswerV1Alpha1(const NodeState& state) {
+  ::v1alpha1::ListPodResourcesResponse response;
+  state.ForEachPod([&](const PodRecord& pod) {
+    ::v1alpha1::PodResources& message = *response.add_pod_resources();
+    message.set_name(pod.meta.name);
+    message.set_namespace_(pod.meta.pod_namespace);
+    for (const ListedContainer& container : ListedContainers(pod)) {
+      message.add_containers()->set_name(*container.name);
+    }
+  });
+  return response;
+}
+
+StatusOr<::v1::GetPodResourcesResponse> GetAnswer(const NodeState& state, const Machine& machine,
+                                                  const ::v1::GetPodResourcesRequest& request) {
+  const PodRecord* pod = state.FindPodByName(request.pod_namespace(), request.pod_name());
+  if (pod == nullptr) {
+    return Errorf(StatusCode::kUnknown, "pod {} in namespace {} not found", request.pod_name(),
+                  request.pod_namespace());
+  }
+  ::v1::GetPodResourcesResponse response;
+  FillPod(*pod, machine, *response.mutable_pod_resources());
+  return response;
+}
+
+::v1::AllocatableResourcesResponse AllocatableAnswer(const AllocatableByResource& allocatable,
+                                                     const Machine& machine) {
+  ::v1::AllocatableResourcesResponse response;
+  for (const auto& [name, resource] : allocatable) {
+    if (name == kCpu) {
+      for (const int cpu : AllocatableCpus(resource, machine)) {
+        response.add_cpu_ids(cpu);
+      }
+    }
+    if (IsMemory(name)) {
+      for (const auto& [node, bytes] : resource.allocatable_by_node) {
+        AddMemoryBlock(name, BytesOf(bytes), {node}, *response.mutable_memory());
+      }
+    }
+    ::v1::AllocatableTopologyAwareResource& message = *response.add_resources();
+    message.set_resource_name(name);
+    message.set_is_node_resource(resource.is_node_resource);
+    message.set_is_scalar_resource(resource.is_scalar_resource);
+    message.set_aggregated_allocatable_quantity(resource.allocatable);
+    message.set_aggregated_capacity_quantity(resource.capacity);
+    AddQuantities(resource.allocatable_by_node,
+                  *message.mutable_topology_aware_allocatable_quantity_list());
+    AddQuantities(resource.capacity_by_node,
+                  *message.mutable_topology_aware_capacity_quantity_list());
+  }
+  return response;
+}
+
+}  // namespace qrm::manager

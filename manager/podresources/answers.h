@@ -1,0 +1,39 @@
+// What the pod-resources API answers: pure functions from the node's state to messages.
+#pragma once
+
+#include <map>
+#include <string>
+
+#include "api/proto/podresources/v1/api.pb.h"
+#include "api/proto/podresources/v1alpha1/api.pb.h"
+#include "api/resource.h"
+#include "api/status.h"
+#include "checkpoint/node_state.h"
+#include "topology/machine.h"
+
+namespace qrm::manager {
+
+/// What the node can give out, by resource name.
+using AllocatableByResource = std::map<std::string, AllocatableResource>;
+
+/// All admitted pods. In each, sidecars come first, then app containers, each in the order of the
+/// pod's spec; init and ephemeral containers are left out, as kubelet does.
+/// Cost: linear in the records.
+::v1::ListPodResourcesResponse ListAnswer(const checkpoint::NodeState& state,
+                                          const Machine& machine);
+
+/// The same in the first version of the API, which knows devices only.
+::v1alpha1::ListPodResourcesResponse ListAnswerV1Alpha1(const checkpoint::NodeState& state);
+
+/// One pod. Errors: kUnknown with kubelet's text, on which clients match, for a pod that is not
+/// there.
+StatusOr<::v1::GetPodResourcesResponse> GetAnswer(const checkpoint::NodeState& state,
+                                                  const Machine& machine,
+                                                  const ::v1::GetPodResourcesRequest& request);
+
+/// Capacity less reservations, whatever is in use. CPU ids are those that a plugin named, or all of
+/// the machine's when its amount says that none is reserved.
+::v1::AllocatableResourcesResponse AllocatableAnswer(const AllocatableByResource& allocatable,
+                                                     const Machine& machine);
+
+}  // namespace qrm::manager

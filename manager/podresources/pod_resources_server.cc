@@ -1,0 +1,181 @@
+// The two services on one socket: count, gate, answer.
+#include "manager/podresources/pod_resources_server.h"
+
+#include <utility>
+
+#include <grpcpp/grpcpp.h>
+
+#include "api/proto/podresources/v1/api.grpc.pb.h"
+#include "api/proto/podresources/v1alpha1/api.grpc.pb.h"
+#include "manager/observability/metrics.h"
+#include "manager/podresources/allocatable_cache.h"
+#include "manager/podresources/answers.h"
+#include "manager/podresources/rate_limiter.h"
+#include "manager/rpc/unix_server.h"
+
+namespace qrm::manager {
+namespace {
+
+// Kubelet's texts; clients match on them.
+constexpr char kRateLimited[] = "rejected by rate limit";
+constexpr char kAllocatableDisabled[] = "Pod Resources API GetAllocatableResources disabled";
+constexpr char kGetDisabled[] = "PodResources API Get method disabled";
+constexpr char kNotRestored[] =
+    "cannot list pods: qrmd has not restored its state yet; try again in a second";
+constexpr char kNotAsked[] =
+    "cannot tell what is allocatable: the plugins have not answered yet; try again in a second";
+
+grpc::Status FailedPrecondition(const char* text) {
+  return {grpc::StatusCode::FAILED_PRECONDITION, text};
+}
+
+}  // namespace
+
+struct PodResourcesServer::Impl {
+  Impl(const Snapshots& state_snapshots, Plugins& plugins, const Machine& node_machine,
+       PodResourcesMetrics& server_metrics, std::function<bool()> is_restored,
+       PodResourcesOptions server_options)
+      : snapshots(state_snapshots),
+        machine(node_machine),
+        metrics(server_metrics),
+        restored(std::move(is_restored)),
+        options(std::move(server_options)),
+        allocatable(plugins, server_metrics.allocatable_errors_total),
+        limiter(options.qps, options.burst),
+        v1(*this),
+        v1alpha1(*this),
+        server({.group = options.group}) {}
+
+  /// Runs `answer` unless the caller is too fast or the state is not restored, and counts.
+  template <typename Answer>
+  grpc::ServerUnaryReactor* Serve(grpc::CallbackServerContext* context,
+                                  PodResourcesVersionMetrics& version,
+                                  prometheus::Counter& requests, prometheus::Counter& errors,
+                                  Answer answer) {
+    grpc::ServerUnaryReactor* reactor = context->DefaultReactor();
+    const PeerCredentials peer = server.FindPeer(context->peer()).value_or(PeerCredentials{});
+    if (!limiter.Allow(peer, std::chrono::steady_clock::now())) {
+      metrics.rate_limited_total.Increment();
+      reactor->Finish({grpc::StatusCode::RESOURCE_EXHAUSTED, kRateLimited});
+      return reactor;
+    }
+    version.requests_total.Increment();
+    requests.Increment();
+    const grpc::Status status = restored() ? answer() : FailedPrecondition(kNotRestored);
+    if (!status.ok()) {
+      errors.Increment();
+    }
+    reactor->Finish(status);
+    return reactor;
+  }
+
+  grpc::Status Get(const ::v1::GetPodResourcesRequest& request,
+                   ::v1::GetPodResourcesResponse& response) const {
+    if (!options.get_enabled) {
+      return {grpc::StatusCode::UNKNOWN, kGetDisabled};
+    }
+    auto answer = GetAnswer(*snapshots.Load(), machine, request);
+    if (!answer.ok()) {
+      return {grpc::StatusCode::UNKNOWN, MessageOf(answer.status())};
+    }
+    response = *std::move(answer);
+    return grpc::Status::OK;
+  }
+
+  grpc::Status GetAllocatable(::v1::AllocatableResourcesResponse& response) const {
+    if (!options.allocatable_enabled) {
+      return {grpc::StatusCode::UNKNOWN, kAllocatableDisabled};
+    }
+    const auto known = allocatable.Load();
+    if (known == nullptr) {
+      return FailedPrecondition(kNotAsked);
+    }
+    response = AllocatableAnswer(*known, machine);
+    return grpc::Status::OK;
+  }
+
+  class V1 final : public ::v1::PodResourcesLister::CallbackService {
+   public:
+    explicit V1(Impl& impl) : impl_(impl), metrics_(impl.metrics.v1) {}
+
+    grpc::ServerUnaryReactor* List(grpc::CallbackServerContext* context,
+                                   const ::v1::ListPodResourcesRequest*,
+                                   ::v1::ListPodResourcesResponse* response) override {
+      return impl_.Serve(context, metrics_, metrics_.requests_list, metrics_.errors_list, [&] {
+        *response = ListAnswer(*impl_.snapshots.Load(), impl_.machine);
+        return grpc::Status::OK;
+      });
+    }
+
+    grpc::ServerUnaryReactor* GetAllocatableResources(
+        grpc::CallbackServerContext* context, const ::v1::AllocatableResourcesRequest*,
+        ::v1::AllocatableResourcesResponse* response) override {
+      return impl_.Serve(context, metrics_, metrics_.requests_get_allocatable,
+                         metrics_.errors_get_allocatable,
+                         [&] { return impl_.GetAllocatable(*response); });
+    }
+
+    grpc::ServerUnaryReactor* Get(grpc::CallbackServerContext* context,
+                                  const ::v1::GetPodResourcesRequest* request,
+                                  ::v1::GetPodResourcesResponse* response) override {
+      return impl_.Serve(context, metrics_, metrics_.requests_get, metrics_.errors_get,
+                         [&] { return impl_.Get(*request, *response); });
+    }
+
+   private:
+    Impl& impl_;
+    PodResourcesVersionMetrics& metrics_;
+  };
+
+  class V1Alpha1 final : public ::v1alpha1::PodResourcesLister::CallbackService {
+   public:
+    explicit V1Alpha1(Impl& impl) : impl_(impl), metrics_(impl.metrics.v1alpha1) {}
+
+    grpc::ServerUnaryReactor* List(grpc::CallbackServerContext* context,
+                                   const ::v1alpha1::ListPodResourcesRequest*,
+                                   ::v1alpha1::ListPodResourcesResponse* response) override {
+      return impl_.Serve(context, metrics_, metrics_.requests_list, metrics_.errors_list, [&] {
+        *response = ListAnswerV1Alpha1(*impl_.snapshots.Load());
+        return grpc::Status::OK;
+      });
+    }
+
+   private:
+    Impl& impl_;
+    PodResourcesVersionMetrics& metrics_;
+  };
+
+  const Snapshots& snapshots;
+  const Machine& machine;
+  PodResourcesMetrics& metrics;
+  const std::function<bool()> restored;
+  const PodResourcesOptions options;
+  AllocatableCache allocatable;
+  RateLimiter<PeerCredentials> limiter;
+  V1 v1;
+  V1Alpha1 v1alpha1;
+  UnixServer server;
+};
+
+PodResourcesServer::PodResourcesServer(const Snapshots& snapshots, Plugins& plugins,
+                                       const Machine& machine, PodResourcesMetrics& metrics,
+                                       std::function<bool()> restored, PodResourcesOptions options)
+    : impl_(std::make_unique<Impl>(snapshots, plugins, machine, metrics, std::move(restored),
+                                   std::move(options))) {}
+
+PodResourcesServer::~PodResourcesServer() = default;
+
+Status PodResourcesServer::Start(const std::string& socket_path) {
+  RefreshAllocatable();
+  return impl_->server.Start(socket_path, {&impl_->v1, &impl_->v1alpha1});
+}
+
+void PodResourcesServer::Stop() {
+  impl_->server.Stop();
+}
+
+void PodResourcesServer::RefreshAllocatable() {
+  impl_->allocatable.Refresh(impl_->options.plugin_timeout);
+}
+
+}  // namespace qrm::manager

@@ -1,0 +1,231 @@
+// The pod-resources API's answers, by the rules that kubelet's clients rely on.
+#include "manager/podresources/answers.h"
+
+#include <string>
+#include <vector>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "test/support/sample_node.h"
+
+namespace qrm::manager {
+namespace {
+
+using checkpoint::NodeState;
+using test::Admit;
+using test::kGiB;
+using test::NodeMemory;
+using test::OwnCpus;
+using test::SampleMachine;
+using test::SamplePod;
+using test::SharedCpus;
+using testing::ElementsAre;
+using testing::IsEmpty;
+using testing::SizeIs;
+
+NodeState StateWith(const std::vector<checkpoint::Change>& changes) {
+  NodeState state;
+  for (const checkpoint::Change& change : changes) {
+    state = state.With(change);
+  }
+  return state;
+}
+
+/// The only container of the only pod that List reports.
+::v1::ContainerResources ListOnlyContainer(AllocationByResource allocations) {
+  const NodeState state = StateWith({Admit(SamplePod("web"), "main", std::move(allocations))});
+  const auto response = ListAnswer(state, SampleMachine());
+  EXPECT_THAT(response.pod_resources(), SizeIs(1));
+  EXPECT_THAT(response.pod_resources(0).containers(), SizeIs(1));
+  return response.pod_resources(0).containers(0);
+}
+
+std::vector<std::string> ListedNames(const ::v1::PodResources& pod) {
+  std::vector<std::string> names;
+  for (const auto& container : pod.containers()) {
+    names.push_back(container.name());
+  }
+  return names;
+}
+
+TEST(PodResourcesAnswersTest, ListOfAnEmptyNodeIsEmpty) {
+  EXPECT_THAT(ListAnswer(NodeState(), SampleMachine()).pod_resources(), IsEmpty());
+}
+
+TEST(PodResourcesAnswersTest, ListNamesThePodWithItsRoleTypeLabelsAndAnnotations) {
+  checkpoint::PodMeta pod = SamplePod("web", "shop");
+  pod.role = "frontend";
+  pod.type = "online";
+  pod.annotations = {{"qos", "shared"}};
+  const auto response = ListAnswer(StateWith({Admit(pod, "main", {})}), SampleMachine());
+
+  const ::v1::PodResources& listed = response.pod_resources(0);
+  EXPECT_EQ(listed.name(), "web");
+  EXPECT_EQ(listed.namespace_(), "shop");
+  EXPECT_EQ(listed.pod_role(), "frontend");
+  EXPECT_EQ(listed.pod_type(), "online");
+  EXPECT_EQ(listed.labels().at("app"), "web");
+  EXPECT_EQ(listed.annotations().at("qos"), "shared");
+}
+
+TEST(PodResourcesAnswersTest, ExclusiveCpusAreListedSorted) {
+  const auto container = ListOnlyContainer({{"cpu", OwnCpus("6,1-2")}});
+  EXPECT_THAT(container.cpu_ids(), ElementsAre(1, 2, 6));
+}
+
+TEST(PodResourcesAnswersTest, SharedCpusAreNotListedAsIds) {
+  const auto container = ListOnlyContainer({{"cpu", SharedCpus("0-3", 1)}});
+  EXPECT_THAT(container.cpu_ids(), IsEmpty());
+}
+
+TEST(PodResourcesAnswersTest, SidecarsComeBeforeAppContainersInSpecOrder) {
+  const auto pod = SamplePod("web");
+  const NodeState state = StateWith({Admit(pod, "app-b", {}, ContainerType::kMain, 1),
+                                     Admit(pod, "app-z", {}, ContainerType::kMain, 0),
+                                     Admit(pod, "proxy", {}, ContainerType::kSidecar, 3),
+                                     Admit(pod, "log", {}, ContainerType::kSidecar, 1)});
+  EXPECT_THAT(ListedNames(ListAnswer(state, SampleMachine()).pod_resources(0)),
+              ElementsAre("log", "proxy", "app-z", "app-b"));
+}
+
+TEST(PodResourcesAnswersTest, PlainInitAndEphemeralContainersAreNotListed) {
+  const auto pod = SamplePod("web");
+  const NodeState state =
+      StateWith({Admit(pod, "setup", {}, ContainerType::kInit),
+                 Admit(pod, "debug", {}, ContainerType::kEphemeral), Admit(pod, "main", {})});
+  EXPECT_THAT(ListedNames(ListAnswer(state, SampleMachine()).pod_resources(0)),
+              ElementsAre("main"));
+}
+
+TEST(PodResourcesAnswersTest, MemoryIsOneBlockPerTypeAndNode) {
+  const auto container = ListOnlyContainer({{"memory", NodeMemory({{0, kGiB}, {1, 2 * kGiB}})},
+                                            {"hugepages-2Mi", NodeMemory({{1, kGiB}})}});
+  ASSERT_THAT(container.memory(), SizeIs(3));
+  EXPECT_EQ(container.memory(0).memory_type(), "hugepages-2Mi");
+  EXPECT_EQ(container.memory(1).memory_type(), "memory");
+  EXPECT_EQ(container.memory(1).size(), kGiB);
+  EXPECT_EQ(container.memory(1).topology().nodes(0).id(), 0);
+  EXPECT_EQ(container.memory(2).size(), 2 * kGiB);
+  EXPECT_EQ(container.memory(2).topology().nodes(0).id(), 1);
+}
+
+TEST(PodResourcesAnswersTest, MemoryWithoutAmountsByNodeIsOneBlockOnAllItsNodes) {
+  ResourceAllocation memory = NodeMemory({{0, kGiB}, {1, kGiB}});
+  memory.amount_by_node.clear();
+  const auto container = ListOnlyContainer({{"memory", memory}});
+  ASSERT_THAT(container.memory(), SizeIs(1));
+  EXPECT_EQ(container.memory(0).size(), 2 * kGiB);
+  EXPECT_THAT(container.memory(0).topology().nodes(), SizeIs(2));
+}
+
+TEST(PodResourcesAnswersTest, EmptyTopologyIsNeverSent) {
+  const auto container =
+      ListOnlyContainer({{"memory", {.is_scalar_resource = true, .quantity = 1e9}}});
+  ASSERT_THAT(container.memory(), SizeIs(1));
+  EXPECT_FALSE(container.memory(0).has_topology());
+}
+
+TEST(PodResourcesAnswersTest, ZeroAndImpossibleMemoryIsLeftOut) {
+  const auto container =
+      ListOnlyContainer({{"memory", {.quantity = 0}}, {"hugepages-1Gi", {.quantity = -1}}});
+  EXPECT_THAT(container.memory(), IsEmpty());
+}
+
+TEST(PodResourcesAnswersTest, ResourcesOfEveryPluginAreListedWithTheirAmountsByNode) {
+  ResourceAllocation nic{.is_node_resource = true, .quantity = 10, .amount_by_node = {{1, 10}}};
+  const auto container = ListOnlyContainer({{"example.com/nic", nic}});
+  ASSERT_THAT(container.resources(), SizeIs(1));
+  const ::v1::TopologyAwareResource& resource = container.resources(0);
+  EXPECT_EQ(resource.resource_name(), "example.com/nic");
+  EXPECT_TRUE(resource.is_node_resource());
+  EXPECT_EQ(resource.aggregated_quantity(), 10);
+  ASSERT_THAT(resource.topology_aware_quantity_list(), SizeIs(1));
+  EXPECT_EQ(resource.topology_aware_quantity_list(0).node(), 1u);
+  EXPECT_EQ(resource.topology_aware_quantity_list(0).resource_value(), 10);
+  EXPECT_EQ(resource.topology_aware_quantity_list(0).topology_level(), ::v1::NUMA);
+}
+
+TEST(PodResourcesAnswersTest, ExclusiveCpusAreCountedByNodeWhenThePluginDidNot) {
+  const auto container = ListOnlyContainer({{"cpu", OwnCpus("2-4")}});
+  const auto& quantities = container.resources(0).topology_aware_quantity_list();
+  ASSERT_THAT(quantities, SizeIs(2));
+  EXPECT_EQ(quantities[0].resource_value(), 2);  // CPUs 2 and 3 of node 0
+  EXPECT_EQ(quantities[1].resource_value(), 1);  // CPU 4 of node 1
+}
+
+TEST(PodResourcesAnswersTest, FirstVersionListsNamesOnly) {
+  const NodeState state = StateWith({Admit(SamplePod("web"), "main", {{"cpu", OwnCpus("1")}})});
+  const auto response = ListAnswerV1Alpha1(state);
+  ASSERT_THAT(response.pod_resources(), SizeIs(1));
+  EXPECT_EQ(response.pod_resources(0).name(), "web");
+  EXPECT_EQ(response.pod_resources(0).containers(0).name(), "main");
+}
+
+TEST(PodResourcesAnswersTest, GetFindsAPodByNameAndNamespace) {
+  const NodeState state = StateWith({Admit(SamplePod("web", "a"), "main", {})});
+  ::v1::GetPodResourcesRequest request;
+  request.set_pod_name("web");
+  request.set_pod_namespace("a");
+  const auto answer = GetAnswer(state, SampleMachine(), request);
+  ASSERT_TRUE(answer.ok());
+  EXPECT_EQ(answer->pod_resources().name(), "web");
+}
+
+TEST(PodResourcesAnswersTest, GetOfAnUnknownPodSaysWhatKubeletSays) {
+  ::v1::GetPodResourcesRequest request;
+  request.set_pod_name("web");
+  request.set_pod_namespace("a");
+  const auto answer = GetAnswer(NodeState(), SampleMachine(), request);
+  EXPECT_EQ(answer.status().code(), StatusCode::kUnknown);
+  EXPECT_EQ(MessageOf(answer.status()), "pod web in namespace a not found");
+}
+
+TEST(PodResourcesAnswersTest, AllocatableListsTheCpusThatThePluginNamed) {
+  const AllocatableByResource allocatable = {
+      {"cpu", {.allocatable = 6, .capacity = 8, .allocatable_cpus = CpuSet::Range(2, 7)}}};
+  EXPECT_THAT(AllocatableAnswer(allocatable, SampleMachine()).cpu_ids(),
+              ElementsAre(2, 3, 4, 5, 6, 7));
+}
+
+TEST(PodResourcesAnswersTest, AllocatableListsAllCpusWhenNoneIsReserved) {
+  const AllocatableByResource allocatable = {{"cpu", {.allocatable = 8, .capacity = 8}}};
+  EXPECT_THAT(AllocatableAnswer(allocatable, SampleMachine()).cpu_ids(), SizeIs(8));
+}
+
+TEST(PodResourcesAnswersTest, AllocatableNamesNoCpuWhenReservedOnesAreUnknown) {
+  const AllocatableByResource allocatable = {{"cpu", {.allocatable = 6, .capacity = 8}}};
+  EXPECT_THAT(AllocatableAnswer(allocatable, SampleMachine()).cpu_ids(), IsEmpty());
+}
+
+TEST(PodResourcesAnswersTest, AllocatableMemoryIsByTypeAndNodeWithoutZeros) {
+  const AllocatableByResource allocatable = {
+      {"memory", {.allocatable_by_node = {{0, 1024}, {1, 2048}}}},
+      {"hugepages-1Gi", {.allocatable_by_node = {{0, 0}}}}};
+  const auto answer = AllocatableAnswer(allocatable, SampleMachine());
+  ASSERT_THAT(answer.memory(), SizeIs(2));
+  EXPECT_EQ(answer.memory(0).memory_type(), "memory");
+  EXPECT_EQ(answer.memory(0).size(), 1024u);
+  EXPECT_EQ(answer.memory(1).topology().nodes(0).id(), 1);
+}
+
+TEST(PodResourcesAnswersTest, AllocatableTellsEachResourceWithCapacityByNode) {
+  const AllocatableByResource allocatable = {{"example.com/nic",
+                                              {.is_node_resource = true,
+                                               .allocatable = 90,
+                                               .capacity = 100,
+                                               .allocatable_by_node = {{1, 90}},
+                                               .capacity_by_node = {{1, 100}}}}};
+  const auto answer = AllocatableAnswer(allocatable, SampleMachine());
+  ASSERT_THAT(answer.resources(), SizeIs(1));
+  const ::v1::AllocatableTopologyAwareResource& resource = answer.resources(0);
+  EXPECT_EQ(resource.resource_name(), "example.com/nic");
+  EXPECT_TRUE(resource.is_node_resource());
+  EXPECT_EQ(resource.aggregated_allocatable_quantity(), 90);
+  EXPECT_EQ(resource.aggregated_capacity_quantity(), 100);
+  EXPECT_EQ(resource.topology_aware_allocatable_quantity_list(0).resource_value(), 90);
+  EXPECT_EQ(resource.topology_aware_capacity_quantity_list(0).node(), 1u);
+}
+
+}  // namespace
+}  // namespace qrm::manager

@@ -1,0 +1,203 @@
+// The pod-resources socket, asked as its clients ask.
+#include "manager/podresources/pod_resources_server.h"
+
+#include <atomic>
+#include <memory>
+#include <string>
+
+#include <sys/stat.h>
+
+#include <gmock/gmock.h>
+#include <grpcpp/grpcpp.h>
+#include <gtest/gtest.h>
+
+#include "api/proto/podresources/v1/api.grpc.pb.h"
+#include "api/proto/podresources/v1alpha1/api.grpc.pb.h"
+#include "manager/observability/metrics.h"
+#include "test/support/await.h"
+#include "test/support/fake_plugins.h"
+#include "test/support/fake_snapshots.h"
+#include "test/support/sample_node.h"
+#include "test/support/temp_dir.h"
+
+namespace qrm::manager {
+namespace {
+
+using test::Admit;
+using test::OwnCpus;
+using test::SamplePod;
+using testing::ElementsAre;
+using testing::SizeIs;
+
+class PodResourcesServerTest : public testing::Test {
+ protected:
+  void Start(PodResourcesOptions options = {}) {
+    server_ = std::make_unique<PodResourcesServer>(
+        snapshots_, plugins_, machine_, metrics_.pod_resources, [this] { return restored_.load(); },
+        options);
+    const Status started = server_->Start(path_);
+    ASSERT_TRUE(started.ok()) << started;
+    const auto channel = grpc::CreateChannel("unix:" + path_, grpc::InsecureChannelCredentials());
+    v1_ = ::v1::PodResourcesLister::NewStub(channel);
+    v1alpha1_ = ::v1alpha1::PodResourcesLister::NewStub(channel);
+  }
+
+  template <typename Stub, typename Request, typename Response>
+  grpc::Status Call(grpc::Status (Stub::*method)(grpc::ClientContext*, const Request&, Response*),
+                    Stub& stub, const Request& request, Response& response) {
+    grpc::ClientContext context;
+    context.set_deadline(std::chrono::system_clock::now() + std::chrono::seconds(5));
+    return (stub.*method)(&context, request, &response);
+  }
+
+  grpc::Status List() {
+    list_.Clear();
+    return Call(&::v1::PodResourcesLister::Stub::List, *v1_, {}, list_);
+  }
+  grpc::Status GetAllocatable() {
+    allocatable_.Clear();
+    return Call(&::v1::PodResourcesLister::Stub::GetAllocatableResources, *v1_, {}, allocatable_);
+  }
+  grpc::Status Get(const std::string& pod_namespace, const std::string& name) {
+    ::v1::GetPodResourcesRequest request;
+    request.set_pod_namespace(pod_namespace);
+    request.set_pod_name(name);
+    return Call(&::v1::PodResourcesLister::Stub::Get, *v1_, request, get_);
+  }
+
+  test::TempDir dir_;
+  const std::string path_ = dir_ / "pod-resources/kubelet.sock";
+  test::FakeSnapshots snapshots_;
+  test::FakePlugins plugins_;
+  const Machine machine_ = test::SampleMachine();
+  Metrics metrics_;
+  std::atomic<bool> restored_ = true;
+  std::unique_ptr<PodResourcesServer> server_;
+  std::unique_ptr<::v1::PodResourcesLister::Stub> v1_;
+  std::unique_ptr<::v1alpha1::PodResourcesLister::Stub> v1alpha1_;
+  ::v1::ListPodResourcesResponse list_;
+  ::v1::AllocatableResourcesResponse allocatable_;
+  ::v1::GetPodResourcesResponse get_;
+};
+
+TEST_F(PodResourcesServerTest, ListShowsTheLatestSnapshot) {
+  Start();
+  ASSERT_TRUE(List().ok());
+  EXPECT_THAT(list_.pod_resources(), SizeIs(0));
+  snapshots_.Apply(Admit(SamplePod("web"), "main", {{"cpu", OwnCpus("1-2")}}));
+  ASSERT_TRUE(List().ok());
+  ASSERT_THAT(list_.pod_resources(), SizeIs(1));
+  EXPECT_THAT(list_.pod_resources(0).containers(0).cpu_ids(), ElementsAre(1, 2));
+}
+
+TEST_F(PodResourcesServerTest, FirstVersionIsServedOnTheSameSocket) {
+  Start();
+  snapshots_.Apply(Admit(SamplePod("web"), "main", {}));
+  ::v1alpha1::ListPodResourcesResponse response;
+  ASSERT_TRUE(Call(&::v1alpha1::PodResourcesLister::Stub::List, *v1alpha1_, {}, response).ok());
+  EXPECT_EQ(response.pod_resources(0).name(), "web");
+  EXPECT_EQ(metrics_.pod_resources.v1alpha1.requests_list.Value(), 1);
+  EXPECT_EQ(metrics_.pod_resources.v1.requests_total.Value(), 0);
+}
+
+TEST_F(PodResourcesServerTest, GetOfAnUnknownPodIsUnknownWithKubeletsText) {
+  Start();
+  const grpc::Status status = Get("shop", "web");
+  EXPECT_EQ(status.error_code(), grpc::StatusCode::UNKNOWN);
+  EXPECT_EQ(status.error_message(), "pod web in namespace shop not found");
+  EXPECT_EQ(metrics_.pod_resources.v1.requests_get.Value(), 1);
+  EXPECT_EQ(metrics_.pod_resources.v1.errors_get.Value(), 1);
+}
+
+TEST_F(PodResourcesServerTest, GetShowsOnePod) {
+  Start();
+  snapshots_.Apply(Admit(SamplePod("web", "shop"), "main", {}));
+  ASSERT_TRUE(Get("shop", "web").ok());
+  EXPECT_EQ(get_.pod_resources().name(), "web");
+}
+
+TEST_F(PodResourcesServerTest, CallsFailUntilTheStateIsRestored) {
+  restored_ = false;
+  Start();
+  EXPECT_EQ(List().error_code(), grpc::StatusCode::FAILED_PRECONDITION);
+  EXPECT_EQ(Get("a", "b").error_code(), grpc::StatusCode::FAILED_PRECONDITION);
+  EXPECT_EQ(GetAllocatable().error_code(), grpc::StatusCode::FAILED_PRECONDITION);
+  EXPECT_EQ(metrics_.pod_resources.v1.errors_list.Value(), 1);
+  restored_ = true;
+  EXPECT_TRUE(List().ok());
+}
+
+TEST_F(PodResourcesServerTest, AllocatableComesFromThePluginsLatestRound) {
+  Start();
+  plugins_.SetAllocatable({{"cpu", std::map<std::string, AllocatableResource>{
+                                       {"cpu", {.allocatable = 8, .capacity = 8}}}}});
+  server_->RefreshAllocatable();
+  ASSERT_TRUE(GetAllocatable().ok());
+  EXPECT_THAT(allocatable_.cpu_ids(), SizeIs(8));
+}
+
+TEST_F(PodResourcesServerTest, CallsAskNoPlugin) {
+  Start();
+  const int rounds = plugins_.allocatable_rounds();
+  ASSERT_TRUE(GetAllocatable().ok());
+  ASSERT_TRUE(List().ok());
+  EXPECT_EQ(plugins_.allocatable_rounds(), rounds);
+}
+
+TEST_F(PodResourcesServerTest, OneFailingPluginCostsItsOwnResourcesOnly) {
+  plugins_.SetAllocatable({{"cpu", std::map<std::string, AllocatableResource>{{"cpu", {}}}},
+                           {"nic", Errorf(StatusCode::kUnavailable, "away")}});
+  Start();
+  ASSERT_TRUE(GetAllocatable().ok());
+  ASSERT_THAT(allocatable_.resources(), SizeIs(1));
+  EXPECT_EQ(allocatable_.resources(0).resource_name(), "cpu");
+  auto& nic_errors = metrics_.pod_resources.allocatable_errors_total.Add({{"resource", "nic"}});
+  EXPECT_EQ(nic_errors.Value(), 1);
+}
+
+TEST_F(PodResourcesServerTest, PluginsThatHangDelayNoAnswer) {
+  Start();
+  ASSERT_TRUE(GetAllocatable().ok());
+  plugins_.Hang();
+  server_->RefreshAllocatable();
+  EXPECT_TRUE(GetAllocatable().ok());  // as it was
+  EXPECT_TRUE(List().ok());
+}
+
+TEST_F(PodResourcesServerTest, AllocatableFailsWhileNoPluginHasEverAnswered) {
+  plugins_.Hang();
+  Start();
+  EXPECT_EQ(GetAllocatable().error_code(), grpc::StatusCode::FAILED_PRECONDITION);
+  EXPECT_EQ(metrics_.pod_resources.v1.errors_get_allocatable.Value(), 1);
+}
+
+TEST_F(PodResourcesServerTest, SwitchedOffMethodsAnswerWithKubeletsTexts) {
+  Start({.allocatable_enabled = false, .get_enabled = false});
+  const grpc::Status allocatable = GetAllocatable();
+  EXPECT_EQ(allocatable.error_code(), grpc::StatusCode::UNKNOWN);
+  EXPECT_EQ(allocatable.error_message(), "Pod Resources API GetAllocatableResources disabled");
+  const grpc::Status get = Get("a", "b");
+  EXPECT_EQ(get.error_code(), grpc::StatusCode::UNKNOWN);
+  EXPECT_EQ(get.error_message(), "PodResources API Get method disabled");
+}
+
+TEST_F(PodResourcesServerTest, TooManyCallsOfOneProcessAreRejectedAndNotCountedAsRequests) {
+  Start({.qps = 1, .burst = 2});
+  EXPECT_TRUE(List().ok());
+  EXPECT_TRUE(List().ok());
+  const grpc::Status status = List();
+  EXPECT_EQ(status.error_code(), grpc::StatusCode::RESOURCE_EXHAUSTED);
+  EXPECT_EQ(status.error_message(), "rejected by rate limit");
+  EXPECT_EQ(metrics_.pod_resources.v1.requests_total.Value(), 2);
+  EXPECT_EQ(metrics_.pod_resources.rate_limited_total.Value(), 1);
+}
+
+TEST_F(PodResourcesServerTest, DirectoryIsClosedToOthers) {
+  Start();
+  struct stat info{};
+  ASSERT_EQ(stat((dir_ / "pod-resources").c_str(), &info), 0);
+  EXPECT_EQ(info.st_mode & 0777, 0750u);
+}
+
+}  // namespace
+}  // namespace qrm::manager

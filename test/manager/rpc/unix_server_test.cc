@@ -1,0 +1,189 @@
+// Placing the socket, telling peers apart and limiting them.
+#include "manager/rpc/unix_server.h"
+
+#include <cstring>
+#include <fstream>
+#include <mutex>
+#include <string>
+
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include <gmock/gmock.h>
+#include <grpcpp/grpcpp.h>
+#include <gtest/gtest.h>
+
+#include "api/proto/qrm/v1/control.grpc.pb.h"
+#include "test/support/await.h"
+#include "test/support/temp_dir.h"
+
+namespace qrm::manager {
+namespace {
+
+using testing::HasSubstr;
+
+/// Answers NotifyChanged and remembers who asked.
+class PeerRecorder final : public v1::Control::CallbackService {
+ public:
+  grpc::ServerUnaryReactor* NotifyChanged(grpc::CallbackServerContext* context,
+                                          const v1::NotifyChangedRequest*,
+                                          v1::NotifyChangedResponse*) override {
+    {
+      const std::lock_guard lock(mutex_);
+      peer_ = context->peer();
+    }
+    grpc::ServerUnaryReactor* reactor = context->DefaultReactor();
+    reactor->Finish(grpc::Status::OK);
+    return reactor;
+  }
+
+  std::string peer() {
+    const std::lock_guard lock(mutex_);
+    return peer_;
+  }
+
+ private:
+  std::mutex mutex_;
+  std::string peer_;
+};
+
+grpc::Status Notify(const std::string& path) {
+  grpc::ChannelArguments arguments;
+  arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);  // a connection of its own each time
+  const auto channel =
+      grpc::CreateCustomChannel("unix:" + path, grpc::InsecureChannelCredentials(), arguments);
+  grpc::ClientContext context;
+  context.set_deadline(std::chrono::system_clock::now() + std::chrono::seconds(5));
+  v1::NotifyChangedResponse response;
+  return v1::Control::NewStub(channel)->NotifyChanged(&context, {}, &response);
+}
+
+/// A connection that says nothing.
+int ConnectRaw(const std::string& path) {
+  sockaddr_un address{};
+  address.sun_family = AF_UNIX;
+  std::memcpy(address.sun_path, path.data(), path.size());
+  const int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  EXPECT_EQ(connect(fd, reinterpret_cast<const sockaddr*>(&address), sizeof(address)), 0);
+  return fd;
+}
+
+/// True when the server closes `fd` instead of greeting it.
+bool IsHungUp(int fd) {
+  char byte = 0;
+  return read(fd, &byte, 1) <= 0;
+}
+
+class UnixServerTest : public testing::Test {
+ protected:
+  test::TempDir dir_;
+  const std::string path_ = dir_ / "a/b/server.sock";
+  PeerRecorder service_;
+};
+
+TEST_F(UnixServerTest, ServesUnderItsNameAndRemovesItOnStop) {
+  UnixServer server({});
+  ASSERT_TRUE(server.Start(path_, {&service_}).ok());
+  EXPECT_TRUE(Notify(path_).ok());
+  server.Stop();
+  EXPECT_NE(access(path_.c_str(), F_OK), 0);
+  EXPECT_EQ(Notify(path_).error_code(), grpc::StatusCode::UNAVAILABLE);
+}
+
+TEST_F(UnixServerTest, FindPeerTellsTheCallingProcess) {
+  UnixServer server({});
+  ASSERT_TRUE(server.Start(path_, {&service_}).ok());
+  ASSERT_TRUE(Notify(path_).ok());
+  const auto peer = server.FindPeer(service_.peer());
+  ASSERT_TRUE(peer.has_value()) << service_.peer();
+  EXPECT_EQ(peer->pid, getpid());
+  EXPECT_EQ(peer->uid, geteuid());
+  EXPECT_FALSE(server.FindPeer("ipv4:10.0.0.1:80").has_value());
+  EXPECT_FALSE(server.FindPeer("fd:x").has_value());
+}
+
+TEST_F(UnixServerTest, UsersThatAreNotAllowedAreDisconnected) {
+  UnixServer server({.allowed_uids = {geteuid() + 1}});
+  ASSERT_TRUE(server.Start(path_, {&service_}).ok());
+  const int fd = ConnectRaw(path_);
+  EXPECT_TRUE(IsHungUp(fd));
+  close(fd);
+  EXPECT_EQ(Notify(path_).error_code(), grpc::StatusCode::UNAVAILABLE);
+}
+
+TEST_F(UnixServerTest, ConnectionsOfOneProcessAreBoundedAndFreedWhenClosed) {
+  UnixServer server({.max_connections_per_peer = 2});
+  ASSERT_TRUE(server.Start(path_, {&service_}).ok());
+  const int first = ConnectRaw(path_);
+  const int second = ConnectRaw(path_);
+  const int third = ConnectRaw(path_);
+  EXPECT_TRUE(IsHungUp(third));
+  EXPECT_FALSE(IsHungUp(second));
+  close(first);
+  close(second);
+  close(third);
+  EXPECT_TRUE(test::Await([&] { return Notify(path_).ok(); }));
+}
+
+TEST_F(UnixServerTest, SocketAndDirectoryHaveTheGivenModes) {
+  UnixServer server({.socket_mode = 0600, .directory_mode = 0750});
+  ASSERT_TRUE(server.Start(path_, {&service_}).ok());
+  struct stat info{};
+  ASSERT_EQ(stat(path_.c_str(), &info), 0);
+  EXPECT_EQ(info.st_mode & 0777, 0600u);
+  ASSERT_EQ(stat((dir_ / "a/b").c_str(), &info), 0);
+  EXPECT_EQ(info.st_mode & 0777, 0750u);
+}
+
+TEST_F(UnixServerTest, ReplacesWhatIsLeftOver) {
+  ASSERT_EQ(mkdir((dir_ / "a").c_str(), 0700), 0);
+  ASSERT_EQ(mkdir((dir_ / "a/b").c_str(), 0700), 0);
+  std::ofstream(path_) << "left over";
+  UnixServer server({});
+  ASSERT_TRUE(server.Start(path_, {&service_}).ok());
+  EXPECT_TRUE(Notify(path_).ok());
+}
+
+TEST_F(UnixServerTest, RefusesToTakeALiveServersPlace) {
+  UnixServer first({});
+  ASSERT_TRUE(first.Start(path_, {&service_}).ok());
+  PeerRecorder other;
+  UnixServer second({});
+  const Status started = second.Start(path_, {&other});
+  EXPECT_EQ(started.code(), StatusCode::kFailedPrecondition);
+  EXPECT_THAT(MessageOf(started), HasSubstr("a live server listens there"));
+  EXPECT_TRUE(Notify(path_).ok());
+}
+
+TEST_F(UnixServerTest, LeavesASocketThatIsNoLongerItsOwn) {
+  UnixServer first({});
+  ASSERT_TRUE(first.Start(path_, {&service_}).ok());
+  ASSERT_EQ(unlink(path_.c_str()), 0);
+  PeerRecorder other;
+  UnixServer second({});
+  ASSERT_TRUE(second.Start(path_, {&other}).ok());
+  first.Stop();
+  EXPECT_TRUE(Notify(path_).ok());
+}
+
+TEST_F(UnixServerTest, PathsThatNoSocketCanHaveAreRefused) {
+  UnixServer server({});
+  const Status started = server.Start(dir_ / std::string(120, 'x'), {&service_});
+  EXPECT_EQ(started.code(), StatusCode::kInvalidArgument);
+  EXPECT_THAT(MessageOf(started), HasSubstr("1 to 107 letters"));
+}
+
+TEST_F(UnixServerTest, GarbageEndsOnlyItsOwnConnection) {
+  UnixServer server({});
+  ASSERT_TRUE(server.Start(path_, {&service_}).ok());
+  const int fd = ConnectRaw(path_);
+  const std::string garbage(4096, '\xff');
+  ASSERT_GT(write(fd, garbage.data(), garbage.size()), 0);
+  EXPECT_TRUE(Notify(path_).ok());
+  close(fd);
+}
+
+}  // namespace
+}  // namespace qrm::manager

@@ -1,0 +1,49 @@
+// A daemon's status that a test sets.
+#pragma once
+
+#include <functional>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "api/mutex.h"
+#include "manager/control/node_services.h"
+
+namespace qrm::test {
+
+/// Posted work runs at once on the caller's thread.
+class FakeNodeServices final : public manager::NodeServices {
+ public:
+  std::map<ContainerKey, std::string> runtime_ids;  ///< set before the servers under test start
+
+  manager::NodeStatus Status() const override {
+    const MutexLock lock(mutex_);
+    return status_;
+  }
+  std::string RuntimeIdOf(const ContainerKey& key) const override {
+    const auto found = runtime_ids.find(key);
+    return found == runtime_ids.end() ? "" : found->second;
+  }
+  void ReconcileSoon(const std::string& resource) override {
+    const MutexLock lock(mutex_);
+    reconciles_.push_back(resource);
+  }
+  void Post(std::function<void()> work) override { work(); }
+
+  void SetStatus(const manager::NodeStatus& status) {
+    const MutexLock lock(mutex_);
+    status_ = status;
+  }
+  /// Who asked for a reconcile, in order.
+  std::vector<std::string> reconciles() const {
+    const MutexLock lock(mutex_);
+    return reconciles_;
+  }
+
+ private:
+  mutable Mutex mutex_;
+  manager::NodeStatus status_ QRM_GUARDED_BY(mutex_);
+  std::vector<std::string> reconciles_ QRM_GUARDED_BY(mutex_);
+};
+
+}  // namespace qrm::test

@@ -1,0 +1,119 @@
+// Plugins that answer what a test has put in, without processes or sockets.
+#pragma once
+
+#include <functional>
+#include <map>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "api/mutex.h"
+#include "manager/registry/plugins.h"
+
+namespace qrm::test {
+
+/// Answers from its fields; set them before the servers under test start, or use the setters.
+class FakePlugins final : public manager::Plugins {
+ public:
+  using Allocatable = std::map<std::string, StatusOr<std::map<std::string, AllocatableResource>>>;
+  using Pools = std::vector<manager::PoolInfo>;
+
+  std::vector<manager::PluginInfo> infos;
+  std::map<std::string, StatusOr<Pools>> pools;
+
+  void SetAllocatable(Allocatable allocatable) {
+    const MutexLock lock(mutex_);
+    allocatable_ = std::move(allocatable);
+  }
+  /// From now on GetAllocatable keeps its caller waiting, as plugins that hang do.
+  void Hang() {
+    const MutexLock lock(mutex_);
+    hangs_ = true;
+  }
+  int allocatable_rounds() const {
+    const MutexLock lock(mutex_);
+    return allocatable_rounds_;
+  }
+
+  std::vector<manager::PluginInfo> List() const override { return infos; }
+
+  std::optional<manager::PluginInfo> Find(const std::string& resource) const override {
+    for (const manager::PluginInfo& info : infos) {
+      if (info.resource == resource) {
+        return info;
+      }
+    }
+    return std::nullopt;
+  }
+
+  std::vector<StatusOr<HintList>> GetTopologyHints(const std::vector<ContainerRequest>& requests,
+                                                   Deadline) override {
+    return std::vector<StatusOr<HintList>>(requests.size(), HintList::NoPreference());
+  }
+  std::vector<StatusOr<AllocationByResource>> Allocate(
+      const std::vector<ContainerRequest>& requests, Deadline) override {
+    return std::vector<StatusOr<AllocationByResource>>(requests.size(), AllocationByResource{});
+  }
+  std::map<std::string, Status> RemovePod(const std::string&, const std::vector<std::string>&,
+                                          Deadline) override {
+    return {};
+  }
+  std::map<std::string, Status> ReleaseContainer(const ContainerKey&,
+                                                 const std::vector<std::string>&,
+                                                 Deadline) override {
+    return {};
+  }
+  void GetResourcesAllocation(Deadline,
+                              std::function<void(manager::AllocationsByPlugin)> done) override {
+    done({});
+  }
+
+  void GetAllocatable(Deadline, std::function<void(Allocatable)> done) override {
+    Allocatable answer;
+    {
+      const MutexLock lock(mutex_);
+      ++allocatable_rounds_;
+      if (hangs_) {
+        waiting_.push_back(std::move(done));
+        return;
+      }
+      answer = allocatable_;
+    }
+    done(std::move(answer));
+  }
+
+  StatusOr<Pools> GetPools(const std::string& resource, Deadline) override {
+    const auto found = pools.find(resource);
+    if (found == pools.end()) {
+      return Errorf(StatusCode::kUnavailable,
+                    "cannot ask plugin {}: it is not registered; start it", resource);
+    }
+    return found->second;
+  }
+
+  StatusOr<Pools> SetPools(const std::string& resource,
+                           const std::map<std::string, std::string>& cpus_by_pool,
+                           Deadline deadline) override {
+    auto current = GetPools(resource, deadline);
+    if (!current.ok()) {
+      return current.status();
+    }
+    for (manager::PoolInfo& pool : *current) {
+      if (const auto found = cpus_by_pool.find(pool.name); found != cpus_by_pool.end()) {
+        pool.cpus = found->second;
+      }
+    }
+    pools.insert_or_assign(resource, current);
+    return current;
+  }
+
+ private:
+  mutable Mutex mutex_;
+  Allocatable allocatable_ QRM_GUARDED_BY(mutex_);
+  bool hangs_ QRM_GUARDED_BY(mutex_) = false;
+  int allocatable_rounds_ QRM_GUARDED_BY(mutex_) = 0;
+  std::vector<std::function<void(Allocatable)>> waiting_ QRM_GUARDED_BY(mutex_);
+};
+
+}  // namespace qrm::test
