@@ -1,0 +1,212 @@
+// Messages of the control API from the state and the daemon's status.
+#include "manager/control/answers.h"
+
+#include <algorithm>
+#include <tuple>
+#include <utility>
+
+namespace qrm::manager {
+namespace {
+
+using checkpoint::ContainerRecord;
+using checkpoint::NodeState;
+using checkpoint::PodRecord;
+
+double SecondsSince(std::optional<SteadyTime> then, SteadyTime now) {
+  return then.has_value() ? std::chrono::duration<double>(now - *then).count() : -1;
+}
+
+bool IsMeant(const std::string& selector, const std::string& uid, const std::string& pod_namespace,
+             const std::string& name) {
+  return selector.empty() || selector == name || selector == uid ||
+         selector == pod_namespace + "/" + name;
+}
+
+v1::RuntimeStatus RuntimeMessage(const RuntimeStatus& runtime, SteadyTime now) {
+  v1::RuntimeStatus message;
+  message.set_name(runtime.runtime.name);
+  message.set_version(runtime.runtime.version);
+  message.set_nri_connected(runtime.nri_connected);
+  message.set_nri_connects(runtime.nri_connects);
+  message.set_nri_disconnects(runtime.nri_disconnects);
+  message.set_seconds_since_sync(SecondsSince(runtime.last_sync, now));
+  message.set_cri_reachable(runtime.cri_reachable);
+  message.set_problem(runtime.problem);
+  return message;
+}
+
+v1::ReconcileStatus ReconcileMessage(const ReconcileStatus& reconcile, SteadyTime now) {
+  v1::ReconcileStatus message;
+  message.set_period_seconds(std::chrono::duration<double>(reconcile.period).count());
+  message.set_seconds_since_last(SecondsSince(reconcile.last, now));
+  message.set_runs(reconcile.runs);
+  message.set_updates(reconcile.updates);
+  message.set_failures(reconcile.failures);
+  message.set_last_problem(reconcile.last_problem);
+  return message;
+}
+
+void FillAllocation(const std::string& resource, const ResourceAllocation& allocation,
+                    v1::Allocation& message) {
+  message.set_resource_name(resource);
+  message.set_oci_property(allocation.oci_property);
+  message.set_value(allocation.value);
+  message.set_quantity(allocation.quantity);
+  message.set_exclusive(allocation.exclusive);
+  message.mutable_envs()->insert(allocation.envs.begin(), allocation.envs.end());
+  message.mutable_annotations()->insert(allocation.annotations.begin(),
+                                        allocation.annotations.end());
+  message.mutable_amount_by_node()->insert(allocation.amount_by_node.begin(),
+                                           allocation.amount_by_node.end());
+  for (const TopologyHint& hint : allocation.hints.value_or(std::vector<TopologyHint>{})) {
+    v1::Hint& hint_message = *message.add_hints();
+    hint_message.set_preferred(hint.preferred);
+    for (const int node : hint.nodes) {
+      hint_message.add_nodes(static_cast<uint64_t>(node));
+    }
+  }
+}
+
+void FillContainer(const std::string& name, const ContainerRecord& record, v1::Container& message) {
+  message.set_name(name);
+  message.set_type(std::string(ToString(record.type)));
+  message.mutable_requests()->insert(record.requests.begin(), record.requests.end());
+  message.set_request_source(record.request_source);
+  message.mutable_applied()->insert(record.applied.begin(), record.applied.end());
+  for (const auto& [resource, allocation] : record.allocations) {
+    FillAllocation(resource, allocation, *message.add_allocations());
+  }
+}
+
+/// Init containers first, then sidecars, then the others, each in the order of the spec.
+std::vector<std::string> ContainerNames(const PodRecord& pod) {
+  const auto key = [&pod](const std::string& name) {
+    const ContainerRecord& record = *pod.containers.at(name);
+    const bool runs_before = record.type == ContainerType::kInit;
+    const bool is_sidecar = record.type == ContainerType::kSidecar;
+    return std::make_tuple(!runs_before, !is_sidecar, record.index);
+  };
+  std::vector<std::string> names;
+  for (const auto& [name, record] : pod.containers) {
+    names.push_back(name);
+  }
+  std::stable_sort(names.begin(), names.end(),
+                   [&key](const auto& a, const auto& b) { return key(a) < key(b); });
+  return names;
+}
+
+void FillPod(const PodRecord& pod, const RuntimeIdSource& runtime_id_of, v1::Pod& message) {
+  message.set_uid(pod.meta.uid);
+  message.set_namespace_(pod.meta.pod_namespace);
+  message.set_name(pod.meta.name);
+  message.set_role(pod.meta.role);
+  message.set_type(pod.meta.type);
+  message.set_qos_class(pod.meta.qos_class);
+  for (const std::string& name : ContainerNames(pod)) {
+    v1::Container& container = *message.add_containers();
+    FillContainer(name, *pod.containers.at(name), container);
+    container.set_runtime_id(runtime_id_of({.pod_uid = pod.meta.uid, .container = name}));
+  }
+}
+
+}  // namespace
+
+v1::GetStatusResponse StatusAnswer(const NodeStatus& status, const NodeState& state,
+                                   SteadyTime now) {
+  v1::GetStatusResponse message;
+  message.set_version(status.version);
+  message.set_uptime_seconds(SecondsSince(status.started, now));
+  message.set_ready(status.ready());
+  *message.mutable_not_ready_reasons() = {status.not_ready_reasons.begin(),
+                                          status.not_ready_reasons.end()};
+  *message.mutable_runtime() = RuntimeMessage(status.runtime, now);
+  *message.mutable_reconcile() = ReconcileMessage(status.reconcile, now);
+  message.set_pods(state.pod_count());
+  message.set_containers(state.container_count());
+  message.set_pending_removals(state.pending_removals().size());
+  message.set_topology_policy(status.topology_policy);
+  message.set_state_path(status.state_path);
+  *message.mutable_warnings() = {status.warnings.begin(), status.warnings.end()};
+  return message;
+}
+
+v1::ListPluginsResponse PluginsAnswer(std::vector<PluginInfo> plugins, SteadyTime now) {
+  std::sort(plugins.begin(), plugins.end(),
+            [](const PluginInfo& a, const PluginInfo& b) { return a.resource < b.resource; });
+  v1::ListPluginsResponse response;
+  for (const PluginInfo& plugin : plugins) {
+    v1::Plugin& message = *response.add_plugins();
+    message.set_resource_name(plugin.resource);
+    message.set_endpoint(plugin.endpoint);
+    message.set_registered_by(std::string(ToString(plugin.registered_by)));
+    message.set_live(plugin.live);
+    message.set_problem(plugin.problem);
+    message.set_with_topology_alignment(plugin.options.with_topology_alignment);
+    message.set_need_reconcile(plugin.options.need_reconcile);
+    message.set_pre_start_required(plugin.options.pre_start_required);
+    const bool never = plugin.registered_by == RegisteredBy::kCheckpoint;
+    message.set_seconds_since_registration(never ? -1 : SecondsSince(plugin.registered_at, now));
+  }
+  return response;
+}
+
+StatusOr<v1::ListPodsResponse> PodsAnswer(const NodeState& state, const std::string& selector,
+                                          const RuntimeIdSource& runtime_id_of) {
+  std::vector<const PodRecord*> pods;
+  state.ForEachPod([&](const PodRecord& pod) {
+    if (IsMeant(selector, pod.meta.uid, pod.meta.pod_namespace, pod.meta.name)) {
+      pods.push_back(&pod);
+    }
+  });
+  if (pods.empty() && !selector.empty()) {
+    return Errorf(StatusCode::kNotFound,
+                  "cannot show pod {}: no admitted pod has that name or UID; qrmctl pods lists all",
+                  selector);
+  }
+  std::sort(pods.begin(), pods.end(), [](const PodRecord* a, const PodRecord* b) {
+    return std::tie(a->meta.pod_namespace, a->meta.name) <
+           std::tie(b->meta.pod_namespace, b->meta.name);
+  });
+  v1::ListPodsResponse response;
+  for (const PodRecord* pod : pods) {
+    FillPod(*pod, runtime_id_of, *response.add_pods());
+  }
+  return response;
+}
+
+StatusOr<v1::ExplainResponse> ExplainAnswer(const NodeState& state, const std::string& selector) {
+  v1::ExplainResponse response;
+  for (const auto& trace : state.traces()) {
+    if (!IsMeant(selector, trace->key.pod_uid, trace->pod_namespace, trace->pod_name)) {
+      continue;
+    }
+    v1::Decision& message = *response.add_decisions();
+    message.set_pod_uid(trace->key.pod_uid);
+    message.set_pod_namespace(trace->pod_namespace);
+    message.set_pod_name(trace->pod_name);
+    message.set_container(trace->key.container);
+    const auto since_epoch = trace->time.time_since_epoch();
+    message.set_unix_millis(
+        std::chrono::duration_cast<std::chrono::milliseconds>(since_epoch).count());
+    message.set_admitted(trace->admitted);
+    message.set_json(trace->json);
+  }
+  if (response.decisions().empty()) {
+    return Errorf(StatusCode::kNotFound,
+                  "cannot explain {}: no decision about it is remembered; qrmctl pods lists the "
+                  "admitted pods",
+                  selector.empty() ? "anything" : selector);
+  }
+  return response;
+}
+
+v1::Pool PoolMessage(const PoolInfo& pool) {
+  v1::Pool message;
+  message.set_name(pool.name);
+  message.set_cpus(pool.cpus);
+  *message.mutable_roles() = {pool.roles.begin(), pool.roles.end()};
+  message.set_containers(pool.containers);
+  return message;
+}
+
+}  // namespace qrm::manager

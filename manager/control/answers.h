@@ -1,0 +1,45 @@
+// What the control API answers: pure functions from the daemon's state to messages.
+#pragma once
+
+#include <chrono>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "api/proto/qrm/v1/control.pb.h"
+#include "api/status.h"
+#include "checkpoint/node_state.h"
+#include "manager/node_status.h"
+#include "manager/registry/plugins.h"
+#include "topology/machine.h"
+
+namespace qrm::manager {
+
+using SteadyTime = std::chrono::steady_clock::time_point;
+
+v1::GetStatusResponse StatusAnswer(const NodeStatus& status, const checkpoint::NodeState& state,
+                                   SteadyTime now);
+
+/// In the order of the resources' names.
+v1::ListPluginsResponse PluginsAnswer(std::vector<PluginInfo> plugins, SteadyTime now);
+
+/// The runtime's id of a container, or empty.
+using RuntimeIdSource = std::function<std::string(const ContainerKey&)>;
+
+/// The pods that `selector` means: a name, "namespace/name", a UID, or all when empty; by namespace
+/// and name. Errors: kNotFound when it means none.
+StatusOr<v1::ListPodsResponse> PodsAnswer(const checkpoint::NodeState& state,
+                                          const std::string& selector,
+                                          const RuntimeIdSource& runtime_id_of);
+
+/// The decisions about the pods that `selector` means, also about pods that are gone; oldest first.
+/// Errors: kNotFound when none is remembered.
+StatusOr<v1::ExplainResponse> ExplainAnswer(const checkpoint::NodeState& state,
+                                            const std::string& selector);
+
+/// Who holds what of each NUMA node, in the order of the nodes.
+std::vector<v1::NodeUse> NodeUses(const checkpoint::NodeState& state, const Machine& machine);
+
+v1::Pool PoolMessage(const PoolInfo& pool);
+
+}  // namespace qrm::manager
