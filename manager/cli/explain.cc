@@ -1,0 +1,72 @@
+// qrmctl explain POD
+#include <chrono>
+#include <ctime>
+
+#include <fmt/chrono.h>
+#include <fmt/format.h>
+
+#include "manager/cli/command.h"
+#include "manager/cli/command_line.h"
+#include "manager/cli/control_client.h"
+#include "manager/cli/document.h"
+#include "manager/cli/explain_text.h"
+
+namespace qrm::manager::cli {
+namespace {
+
+/// The decisions with their inner documents unpacked.
+Document DecisionsDocument(const v1::ExplainResponse& response) {
+  Document decisions = Document::array();
+  for (const v1::Decision& decision : response.decisions()) {
+    Document document = ToDocument(decision);
+    document.erase("json");
+    document["decision"] = ParseDecision(decision.json());
+    decisions.push_back(std::move(document));
+  }
+  return {{"decisions", std::move(decisions)}};
+}
+
+std::string TimeText(int64_t unix_millis) {
+  return fmt::format("{:%Y-%m-%dT%H:%M:%SZ}",
+                     fmt::gmtime(static_cast<std::time_t>(unix_millis / 1000)));
+}
+
+void PrintDecisions(const v1::ExplainResponse& response, std::ostream& out) {
+  for (int i = 0; i < response.decisions_size(); ++i) {
+    const v1::Decision& decision = response.decisions(i);
+    out << (i == 0 ? "" : "\n")
+        << fmt::format("{}/{} container {}: {} at {}\n", decision.pod_namespace(),
+                       decision.pod_name(), decision.container(),
+                       decision.admitted() ? "admitted" : "not admitted",
+                       TimeText(decision.unix_millis()));
+    PrintDecision(ParseDecision(decision.json()), out);
+  }
+}
+
+}  // namespace
+
+int RunExplain(const Args& args, std::ostream& out, std::ostream& err) {
+  OutputFormat format = OutputFormat::kTable;
+  std::string socket;
+  std::string pod;
+  CommandLine line("explain",
+                   "Tells why a pod's containers were placed as they are, or rejected: what was\n"
+                   "asked, what the plugins hinted, how it was merged and what they gave.",
+                   "qrmctl explain default/web");
+  line.Output(format).ControlSocket(socket).Required("POD", pod, "a name, NAMESPACE/NAME or a UID");
+  if (const auto exit = line.Parse(args, out, err); exit.has_value()) {
+    return *exit;
+  }
+  const auto decisions = ControlClient(socket).Explain(pod);
+  if (!decisions.ok()) {
+    return line.Fail(decisions.status(), err);
+  }
+  if (format == OutputFormat::kTable) {
+    PrintDecisions(*decisions, out);
+  } else {
+    Print(DecisionsDocument(*decisions), format, out);
+  }
+  return kDone;
+}
+
+}  // namespace qrm::manager::cli

@@ -1,0 +1,37 @@
+// Aligned columns under upper-case headers, as kubectl and crictl print them.
+#pragma once
+
+#include <ostream>
+#include <string>
+#include <vector>
+
+namespace qrm::manager::cli {
+
+class Table {
+ public:
+  explicit Table(std::vector<std::string> headers);
+
+  /// As many cells as headers. An empty cell prints as "-".
+  void Add(std::vector<std::string> cells);
+
+  bool empty() const { return rows_.size() == 1; }
+
+  /// Columns are as wide as their widest cell and three spaces; the last one is not padded.
+  void Print(std::ostream& out) const;
+
+ private:
+  std::vector<std::vector<std::string>> rows_;  // the headers first
+};
+
+/// `Name:   value` lines with aligned values, as `kubectl describe` prints them.
+class Sheet {
+ public:
+  void Add(std::string name, std::string value);
+  /// `indent` spaces before each line.
+  void Print(std::ostream& out, std::size_t indent = 0) const;
+
+ private:
+  std::vector<std::pair<std::string, std::string>> lines_;
+};
+
+}  // namespace qrm::manager::cli
