@@ -103,6 +103,29 @@ Status ReadFlat(std::string_view text, Sink sink) {
   return Json::sax_parse(text, &reader) ? OkStatus() : Unreadable(text);
 }
 
+/// Reads `{"key":"value",...}` as DumpMap writes it when nothing in it needed an escape: most maps,
+/// at a tenth of a parser's cost. False, with `map` empty, for anything else.
+bool ReadUnescaped(std::string_view text, StringMap& map) {
+  if (!text.starts_with("{\"") || !text.ends_with("\"}") ||
+      text.find('\\') != std::string_view::npos) {
+    return false;
+  }
+  text = text.substr(2, text.size() - 3);  // key":"value","key":"value"
+  while (!text.empty()) {
+    const std::size_t key_end = text.find("\":\"");
+    const std::size_t value = key_end + 3;
+    const std::size_t value_end = key_end == text.npos ? text.npos : text.find('"', value);
+    const bool last = value_end != text.npos && value_end + 1 == text.size();
+    if (value_end == text.npos || (!last && text.substr(value_end, 3) != "\",\"")) {
+      map.clear();
+      return false;
+    }
+    map.emplace_hint(map.end(), text.substr(0, key_end), text.substr(value, value_end - value));
+    text.remove_prefix(last ? text.size() : value_end + 3);
+  }
+  return true;
+}
+
 bool ParseNumber(const std::string& text, uint64_t& number) {
   if (text.empty() || text.find_first_not_of("0123456789") != std::string::npos) {
     return false;
@@ -203,6 +226,9 @@ std::string ToColumn(const std::optional<std::vector<TopologyHint>>& hints) {
 }
 
 Status FromColumn(std::string_view text, StringMap& map) {
+  if (ReadUnescaped(text, map)) {
+    return OkStatus();
+  }
   return ReadFlat<std::string>(text, [&](std::string key, std::string value) {
     map.emplace_hint(map.end(), std::move(key), std::move(value));
     return true;
@@ -313,20 +339,6 @@ Status RunSummed(SqliteStatement& statement, SqliteStatement::Values values,
   all.emplace_back(sum.value());
   all.insert(all.end(), rest.begin(), rest.end());
   return statement.Run(all);
-}
-
-Status CheckSum(const SqliteStatement& row, int columns, std::string_view table) {
-  RowSum sum;
-  for (int column = 0; column < columns; ++column) {
-    sum.Add(row.Value(column));
-  }
-  if (sum.value() != row.Integer(columns)) {
-    return Errorf(StatusCode::kDataLoss,
-                  "cannot trust table {}: a row does not match its checksum; move the database "
-                  "aside and restart",
-                  table);
-  }
-  return OkStatus();
 }
 
 }  // namespace qrm::checkpoint

@@ -51,8 +51,4 @@ class RowSum {
 Status RunSummed(SqliteStatement& statement, SqliteStatement::Values values,
                  SqliteStatement::Values rest = {});
 
-/// OK when column `columns` of the current row is the checksum of those before it. Errors:
-/// kDataLoss naming `table`.
-Status CheckSum(const SqliteStatement& row, int columns, std::string_view table);
-
 }  // namespace qrm::checkpoint

@@ -28,9 +28,9 @@ class PersistentMap {
     if (chunks_.empty()) {
       return nullptr;
     }
-    const std::vector<Entry>& entries = chunks_[ChunkFor(key)]->entries;
+    const std::vector<EntryPtr>& entries = chunks_[ChunkFor(key)]->entries;
     const auto found = Position(entries, key);
-    return found != entries.end() && found->first == key ? &found->second : nullptr;
+    return found != entries.end() && (*found)->first == key ? &(*found)->second : nullptr;
   }
 
   std::size_t size() const { return size_; }
@@ -39,8 +39,8 @@ class PersistentMap {
   template <typename Visit>
   void ForEach(const Visit& visit) const {
     for (const auto& chunk : chunks_) {
-      for (const auto& [key, value] : chunk->entries) {
-        visit(key, value);
+      for (const EntryPtr& entry : chunk->entries) {
+        visit(entry->first, entry->second);
       }
     }
   }
@@ -48,23 +48,26 @@ class PersistentMap {
  private:
   static constexpr std::size_t kMaxChunk = 128;
 
+  /// Copying a chunk copies pointers, not keys.
+  using EntryPtr = std::shared_ptr<const Entry>;
+
   struct Chunk {
     uint64_t editor = 0;  ///< who may still change it
-    std::vector<Entry> entries;
+    std::vector<EntryPtr> entries;
   };
 
   template <typename Entries>
   static auto Position(Entries& entries, std::string_view key) {
     return std::lower_bound(
         entries.begin(), entries.end(), key,
-        [](const Entry& entry, std::string_view wanted) { return entry.first < wanted; });
+        [](const EntryPtr& entry, std::string_view wanted) { return entry->first < wanted; });
   }
 
   /// The chunk that holds `key` or would; there must be one.
   std::size_t ChunkFor(std::string_view key) const {
     const auto after = std::upper_bound(chunks_.begin(), chunks_.end(), key,
                                         [](std::string_view wanted, const auto& chunk) {
-                                          return wanted < chunk->entries.front().first;
+                                          return wanted < chunk->entries.front()->first;
                                         });
     const auto index = static_cast<std::size_t>(after - chunks_.begin());
     return index == 0 ? 0 : index - 1;
@@ -85,19 +88,20 @@ class PersistentMap<Value>::Editor {
     if (map_.chunks_.empty()) {
       auto first = std::make_shared<Chunk>();
       first->editor = id_;
-      first->entries.emplace_back(key, std::move(value));
+      first->entries.push_back(std::make_shared<const Entry>(key, std::move(value)));
       map_.chunks_.push_back(std::move(first));
       map_.size_ = 1;
       return;
     }
     const std::size_t index = map_.ChunkFor(key);
-    std::vector<Entry>& entries = Own(index).entries;
+    std::vector<EntryPtr>& entries = Own(index).entries;
     const auto position = Position(entries, key);
-    if (position != entries.end() && position->first == key) {
-      position->second = std::move(value);
+    auto entry = std::make_shared<const Entry>(key, std::move(value));
+    if (position != entries.end() && (*position)->first == key) {
+      *position = std::move(entry);
       return;
     }
-    entries.insert(position, Entry(key, std::move(value)));
+    entries.insert(position, std::move(entry));
     ++map_.size_;
     if (entries.size() > kMaxChunk) {
       Split(index);
@@ -109,7 +113,7 @@ class PersistentMap<Value>::Editor {
       return;
     }
     const std::size_t index = map_.ChunkFor(key);
-    std::vector<Entry>& entries = Own(index).entries;
+    std::vector<EntryPtr>& entries = Own(index).entries;
     entries.erase(Position(entries, key));
     --map_.size_;
     if (entries.empty()) {
@@ -132,7 +136,7 @@ class PersistentMap<Value>::Editor {
   }
 
   void Split(std::size_t index) {
-    std::vector<Entry>& entries = map_.chunks_[index]->entries;
+    std::vector<EntryPtr>& entries = map_.chunks_[index]->entries;
     const auto middle = entries.begin() + static_cast<std::ptrdiff_t>(entries.size() / 2);
     auto upper = std::make_shared<Chunk>(Chunk{.editor = id_, .entries = {}});
     upper->entries.assign(std::make_move_iterator(middle), std::make_move_iterator(entries.end()));

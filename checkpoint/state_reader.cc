@@ -3,6 +3,7 @@
 #include "checkpoint/state_reader.h"
 
 #include <algorithm>
+#include <deque>
 #include <utility>
 
 #include "checkpoint/column_text.h"
@@ -28,15 +29,28 @@ class Cursor {
   }
 
   bool at_end() const { return at_end_; }
-  std::string_view Text(int column) const { return rows_.Text(column); }
-  std::string Take(int column) const { return std::string(rows_.Text(column)); }
-  int64_t Integer(int column) const { return rows_.Integer(column); }
-  double Real(int column) const { return rows_.Real(column); }
+  std::string_view Text(std::size_t column) const { return row_[column].text(); }
+  std::string Take(std::size_t column) const { return std::string(row_[column].text()); }
+  int64_t Integer(std::size_t column) const { return row_[column].integer(); }
+  double Real(std::size_t column) const { return row_[column].real(); }
+  /// The column after the sum: what the sum does not cover.
+  int64_t Extra() const { return rows_.Integer(sum_column_ + 1); }
 
   Status Next() {
     QRM_ASSIGN_OR_RETURN(const bool more, rows_.Step());
     at_end_ = !more;
-    return more ? CheckSum(rows_, sum_column_, table_) : OkStatus();
+    if (at_end_) {
+      return OkStatus();
+    }
+    row_.clear();
+    RowSum sum;
+    for (int column = 0; column < sum_column_; ++column) {
+      row_.push_back(rows_.Value(column));
+      sum.Add(row_.back());
+    }
+    return sum.value() == rows_.Integer(sum_column_)
+               ? OkStatus()
+               : Untrusted(table_, "a row does not match its checksum");
   }
 
  private:
@@ -44,6 +58,7 @@ class Cursor {
       : rows_(std::move(rows)), table_(table), sum_column_(sum_column) {}
 
   SqliteStatement rows_;
+  std::vector<SqliteValue> row_;  // the current one, each column fetched once
   std::string_view table_;
   int sum_column_;
   bool at_end_ = false;
@@ -121,12 +136,11 @@ class PodReader {
       return Untrusted(containers_.at_end() ? "allocation" : "container",
                        "a row belongs to nothing");
     }
-    std::stable_sort(puts_.begin(), puts_.end(),
-                     [](const auto& a, const auto& b) { return a.first < b.first; });
+    std::ranges::stable_sort(order_);
     std::vector<Change::PutContainer> puts;
     puts.reserve(puts_.size());
-    for (auto& [seq, put] : puts_) {
-      puts.push_back(std::move(put));
+    for (const auto& [seq, position] : order_) {
+      puts.push_back(std::move(puts_[position]));
     }
     return puts;
   }
@@ -138,15 +152,14 @@ class PodReader {
         allocations_(std::move(allocations)) {}
 
   Status ReadOne() {
-    QRM_ASSIGN_OR_RETURN(const PodMeta pod, ReadPod(pods_));
+    QRM_ASSIGN_OR_RETURN(PodMeta pod, ReadPod(pods_));
     while (!containers_.at_end() && containers_.Text(0) == pod.uid) {
       QRM_ASSIGN_OR_RETURN(ContainerRecord record, ReadContainer(containers_));
       std::string name = containers_.Take(1);
       QRM_RETURN_IF_ERROR(ReadAllocations(pod.uid, name, record.allocations));
-      puts_.emplace_back(pods_.Integer(9), Change::PutContainer{.pod = pod,
-                                                                .container = std::move(name),
-                                                                .record = std::move(record)});
       QRM_RETURN_IF_ERROR(containers_.Next());
+      order_.emplace_back(pods_.Extra(), puts_.size());
+      puts_.push_back({.pod = pod, .container = std::move(name), .record = std::move(record)});
     }
     return OkStatus();
   }
@@ -165,7 +178,8 @@ class PodReader {
   Cursor pods_;
   Cursor containers_;
   Cursor allocations_;
-  std::vector<std::pair<int64_t, Change::PutContainer>> puts_;
+  std::deque<Change::PutContainer> puts_;
+  std::vector<std::pair<int64_t, std::size_t>> order_;  // a pod's number, a place in puts_
 };
 
 Status ReadPendingRemovals(SqliteDb& db, Change& change) {
