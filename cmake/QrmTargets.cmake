@@ -30,6 +30,7 @@ function(qrm_binary)
   add_executable(${ARG_NAME} ${ARG_SRCS})
   target_include_directories(${ARG_NAME} PRIVATE ${PROJECT_SOURCE_DIR})
   target_link_libraries(${ARG_NAME} PRIVATE ${ARG_DEPS} qrm_flags)
+  install(TARGETS ${ARG_NAME} RUNTIME DESTINATION ${CMAKE_INSTALL_SBINDIR} COMPONENT programs)
 endfunction()
 
 # qrm_test(topology/merge_test.cc DEPS qrm::topology LABEL unit): test binary test_topology_merge_test. Several

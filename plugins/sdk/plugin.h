@@ -124,6 +124,10 @@ StatusOr<PluginSettings> ParseSettings(const std::string& default_resource, int 
 /// restarts. Errors: what ended it, in one sentence; OK after a signal.
 Status RunPlugin(const PluginSettings& settings, ResourcePlugin& plugin);
 
+/// All of a plugin's main: ParseSettings, RunPlugin, and the log line when either fails. Returns
+/// the exit code: 0 after a signal, 1 for what ended the plugin, 2 for a mistyped command line.
+int PluginMain(const std::string& default_resource, ResourcePlugin& plugin, int argc, char** argv);
+
 /// An allocation that pins CPUs ("CpusetCpus"); its quantity is their number.
 ResourceAllocation PinCpus(const CpuSet& cpus);
 /// An allocation of `bytes` on the memory nodes `nodes` ("CpusetMems").

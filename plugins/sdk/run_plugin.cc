@@ -1,7 +1,7 @@
 // The program around a plugin: its flags and its end.
-#include <array>
 #include <csignal>
 #include <cstdlib>
+#include <iostream>
 #include <memory>
 
 #include <pthread.h>
@@ -17,6 +17,7 @@ namespace {
 
 constexpr char kDefaultPluginsDir[] = "/var/lib/qrm/plugins_registry";
 constexpr char kDefaultStateDir[] = "/var/lib/qrm/state";
+constexpr int kExitMisused = 2;
 
 /// SIGTERM and SIGINT wait for us instead of ending the process; every thread made meanwhile
 /// inherits it.
@@ -91,6 +92,20 @@ Status RunPlugin(const PluginSettings& settings, ResourcePlugin& plugin) {
   const int signal = signals.Wait();
   log::Info("plugin stops", {{"resource", settings.resource}, {"signal", signal}});
   return OkStatus();
+}
+
+int PluginMain(const std::string& default_resource, ResourcePlugin& plugin, int argc, char** argv) {
+  const StatusOr<PluginSettings> settings = ParseSettings(default_resource, argc, argv);
+  if (!settings.ok()) {
+    std::cerr << MessageOf(settings.status()) << '\n';
+    return kExitMisused;
+  }
+  const Status end = RunPlugin(*settings, plugin);
+  if (!end.ok()) {
+    log::Error("plugin ended", {{"resource", settings->resource}, {"error", MessageOf(end)}});
+    return EXIT_FAILURE;
+  }
+  return EXIT_SUCCESS;
 }
 
 }  // namespace qrm::sdk

@@ -1,0 +1,28 @@
+# What `cmake --install` puts where. Component "sdk" is all that a plugin's author needs: libraries, headers, protos and
+# the package that find_package(qrm) finds.
+include(CMakePackageConfigHelpers)
+
+set(QRM_INCLUDE_DIR ${CMAKE_INSTALL_INCLUDEDIR}/qrm)
+set(QRM_PACKAGE_DIR ${CMAKE_INSTALL_LIBDIR}/cmake/qrm)
+
+install(TARGETS qrm_api qrm_messages qrm_services qrm_wire qrm_sqlite qrm_plugin qrm_plugin_driver qrm_sdk qrm_fake_manager
+  EXPORT qrmTargets
+  ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR} COMPONENT sdk
+  INCLUDES DESTINATION ${QRM_INCLUDE_DIR})
+install(EXPORT qrmTargets NAMESPACE qrm:: DESTINATION ${QRM_PACKAGE_DIR} COMPONENT sdk)
+
+install(FILES api/hint.h api/id_set.h api/log.h api/resource.h api/status.h
+  DESTINATION ${QRM_INCLUDE_DIR}/api COMPONENT sdk)
+install(FILES plugins/sdk/fake_manager.h plugins/sdk/host.h plugins/sdk/plugin.h plugins/sdk/plugin_state.h
+    plugins/sdk/running_plugin.h
+  DESTINATION ${QRM_INCLUDE_DIR}/plugins/sdk COMPONENT sdk)
+foreach(proto resourceplugin/v1alpha1/api.proto pluginregistration/v1/api.proto qrm/v1/control.proto)
+  cmake_path(GET proto PARENT_PATH folder)
+  install(FILES api/proto/${proto} DESTINATION ${CMAKE_INSTALL_DATADIR}/qrm/proto/${folder} COMPONENT sdk)
+endforeach()
+
+configure_package_config_file(cmake/qrmConfig.cmake.in ${PROJECT_BINARY_DIR}/qrmConfig.cmake
+  INSTALL_DESTINATION ${QRM_PACKAGE_DIR})
+write_basic_package_version_file(${PROJECT_BINARY_DIR}/qrmConfigVersion.cmake COMPATIBILITY SameMinorVersion)
+install(FILES ${PROJECT_BINARY_DIR}/qrmConfig.cmake ${PROJECT_BINARY_DIR}/qrmConfigVersion.cmake
+  DESTINATION ${QRM_PACKAGE_DIR} COMPONENT sdk)

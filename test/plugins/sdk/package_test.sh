@@ -1,0 +1,30 @@
+#!/usr/bin/env bash
+# Installs the SDK into a directory of its own, then builds the example plugin against it, outside the tree, and runs its test.
+#   package_test.sh SOURCE_DIR BUILD_DIR [SANITIZERS]
+set -euo pipefail
+
+source_dir=$1
+build_dir=$2
+sanitizers=${3:-}  # the libraries may have been built with some
+work=$(mktemp -d /tmp/qrm-package.XXXXXX)
+trap 'rm -rf "$work"' EXIT
+
+cmake --install "$build_dir" --prefix "$work/prefix" --component sdk >"$work/install.log"
+cp -r "$source_dir/plugins/examples/lanes" "$work/lanes"
+
+# Every header that is installed compiles by itself.
+mkdir "$work/lanes/headers"
+(cd "$work/prefix/include/qrm" && find . -name '*.h' -printf '%P\n') | while IFS= read -r header; do
+  printf '#include <%s>\n' "$header" >"$work/lanes/headers/${header//\//_}.cc"
+done
+cat >>"$work/lanes/CMakeLists.txt" <<'CMAKE'
+file(GLOB headers headers/*.cc)
+add_library(every_header OBJECT ${headers})
+target_link_libraries(every_header PRIVATE qrm::sdk)
+CMAKE
+
+cmake -S "$work/lanes" -B "$work/build" -G Ninja -DCMAKE_BUILD_TYPE=Release -DCMAKE_PREFIX_PATH="$work/prefix" \
+  -DCMAKE_CXX_FLAGS="${sanitizers:+-fsanitize=$sanitizers}" >"$work/cmake.log" \
+  || { cat "$work/cmake.log"; exit 1; }
+cmake --build "$work/build"
+ctest --test-dir "$work/build" --output-on-failure
