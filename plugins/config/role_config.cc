@@ -9,14 +9,10 @@ using placement::NumaSpan;
 using placement::ShareRule;
 
 StatusOr<NumaSpan> ParseNumaSpan(const Section& section, NumaSpan fallback) {
-  constexpr std::string_view kWords[] = {"one", "fewest", "even"};
-  QRM_ASSIGN_OR_RETURN(const std::string word,
-                       section.Word("numa", kWords[static_cast<std::size_t>(fallback)],
-                                    {kWords[0], kWords[1], kWords[2]}));
-  if (word == kWords[0]) {
-    return NumaSpan::kOne;
-  }
-  return word == kWords[1] ? NumaSpan::kFewest : NumaSpan::kEven;
+  QRM_ASSIGN_OR_RETURN(
+      const std::size_t span,
+      section.Choice("numa", static_cast<std::size_t>(fallback), {"one", "fewest", "even"}));
+  return static_cast<NumaSpan>(span);
 }
 
 StatusOr<ShareRule> ParseShareRule(const Section& section) {

@@ -171,14 +171,18 @@ StatusOr<bool> Section::Flag(std::string_view key, bool fallback) const {
   return Error(key, Is(*word, "which is no truth value"), "write true or false");
 }
 
-StatusOr<std::string> Section::Word(std::string_view key, std::string_view fallback,
-                                    std::initializer_list<std::string_view> words) const {
-  QRM_ASSIGN_OR_RETURN(const std::string word, Text(key, std::string(fallback)));
-  if (std::find(words.begin(), words.end(), word) == words.end()) {
-    return Error(key, Is(word, "which is none of its values"),
+StatusOr<std::size_t> Section::Choice(std::string_view key, std::size_t fallback,
+                                      std::initializer_list<std::string_view> words) const {
+  QRM_ASSIGN_OR_RETURN(const std::optional<std::string> word, Scalar(key));
+  if (!word) {
+    return fallback;
+  }
+  const auto found = std::find(words.begin(), words.end(), *word);
+  if (found == words.end()) {
+    return Error(key, Is(*word, "which is none of its values"),
                  fmt::format("write {}", fmt::join(words, " or ")));
   }
-  return word;
+  return static_cast<std::size_t>(found - words.begin());
 }
 
 StatusOr<uint64_t> Section::Number(std::string_view key, uint64_t fallback) const {

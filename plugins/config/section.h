@@ -1,6 +1,7 @@
 // One mapping of a YAML file, read key by key, with errors that name file, line, key and remedy.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <initializer_list>
 #include <optional>
@@ -40,9 +41,9 @@ class Section {
 
   StatusOr<std::string> Text(std::string_view key, std::string fallback) const;
   StatusOr<bool> Flag(std::string_view key, bool fallback) const;
-  /// One of `words`.
-  StatusOr<std::string> Word(std::string_view key, std::string_view fallback,
-                             std::initializer_list<std::string_view> words) const;
+  /// The position of the value among `words`; `fallback` is one too.
+  StatusOr<std::size_t> Choice(std::string_view key, std::size_t fallback,
+                               std::initializer_list<std::string_view> words) const;
   /// A whole number from 0 to 2^53.
   StatusOr<uint64_t> Number(std::string_view key, uint64_t fallback) const;
   /// A size as Kubernetes writes it: `512Mi`, `20G`, `524288000`.

@@ -21,7 +21,7 @@ class CpuPlugin final : public sdk::ResourcePlugin {
     StatusOr<PoolMap> pools = LoadPools(config_, saved);
     Status usable = pools.status();
     if (usable.ok()) {
-      usable = CheckPools(ViewOf(state_), *pools);
+      usable = CheckPools(ViewOf(), *pools);
     }
     if (!usable.ok()) {
       log::Warning("saved pools do not fit, using the configured ones",
@@ -42,36 +42,37 @@ class CpuPlugin final : public sdk::ResourcePlugin {
   }
 
   StatusOr<HintList> Hints(const ContainerRequest& request) override {
-    return CpuHints(ViewOf(state_), request);
+    return CpuHints(ViewOf(), request);
   }
 
   StatusOr<ResourceAllocation> Allocate(const ContainerRequest& request,
                                         const TopologyHint& hint) override {
-    CpuState others = state_;
-    Forget(others, request.key);
-    QRM_ASSIGN_OR_RETURN(Decision decision, PlaceContainer(ViewOf(others), request, hint));
-    if (decision.holding) {
-      others.exclusive[request.key] = *std::move(decision.holding);
-    } else {
-      others.shared[request.key] = decision.pool;
+    auto former_holding = state_.exclusive.extract(request.key);
+    auto former_pool = state_.shared.extract(request.key);
+    StatusOr<Decision> decision = PlaceContainer(ViewOf(), request, hint);
+    if (!decision.ok()) {
+      state_.exclusive.insert(std::move(former_holding));
+      state_.shared.insert(std::move(former_pool));
+      return decision.status();
     }
-    state_ = std::move(others);
-    return std::move(decision.allocation);
+    if (decision->holding) {
+      state_.exclusive[request.key] = *std::move(decision->holding);
+    } else {
+      state_.shared[request.key] = std::move(decision->pool);
+    }
+    return std::move(decision->allocation);
   }
 
   void Remove(const std::vector<ContainerKey>& keys) override {
     for (const ContainerKey& key : keys) {
-      Forget(state_, key);
+      state_.exclusive.erase(key);
+      state_.shared.erase(key);
     }
   }
 
   StatusOr<std::map<ContainerKey, ResourceAllocation>> Reconcile(
       const sdk::Grants& grants) override {
-    std::map<ContainerKey, ResourceAllocation> current;
-    for (const auto& [key, grant] : grants) {
-      current[key] = CurrentAllocation(ViewOf(state_), grant);
-    }
-    return current;
+    return ChangedAllocations(ViewOf(), grants);
   }
 
   AllocatableResource Allocatable() const override {
@@ -99,29 +100,24 @@ class CpuPlugin final : public sdk::ResourcePlugin {
                        .containers = ContainersIn(state_, name)});
     }
     pools.push_back({.name = kDefaultPool,
-                     .cpus = PoolCpus(ViewOf(state_), kDefaultPool),
+                     .cpus = PoolCpus(ViewOf(), kDefaultPool),
                      .containers = ContainersIn(state_, kDefaultPool)});
     return pools;
   }
 
   Status SetPools(const std::map<std::string, CpuSet>& cpus_by_pool) override {
-    QRM_ASSIGN_OR_RETURN(state_.pools, ResizePools(ViewOf(state_), cpus_by_pool));
+    QRM_ASSIGN_OR_RETURN(state_.pools, ResizePools(ViewOf(), cpus_by_pool));
     return OkStatus();
   }
 
   std::string SaveState() const override { return SavePools(config_, state_.pools); }
 
   std::string ExportState(const sdk::Grants& grants) const override {
-    return ExportJson(ViewOf(state_), grants);
+    return ExportJson(ViewOf(), grants);
   }
 
  private:
-  View ViewOf(const CpuState& state) const { return {machine_, config_, state}; }
-
-  static void Forget(CpuState& state, const ContainerKey& key) {
-    state.exclusive.erase(key);
-    state.shared.erase(key);
-  }
+  View ViewOf() const { return {machine_, config_, state_}; }
 
   const CpuPluginConfig config_;
   const Machine machine_;

@@ -248,16 +248,29 @@ StatusOr<Decision> PlaceContainer(const View& view, const ContainerRequest& requ
                   .pool = placement.pool};
 }
 
-ResourceAllocation CurrentAllocation(const View& view, const sdk::Grant& granted) {
-  const ContainerKey& key = granted.request.key;
-  if (const auto held = view.state.exclusive.find(key); held != view.state.exclusive.end()) {
-    const bool same = ToString(held->second.cpus) == granted.allocation.value;
-    return same ? granted.allocation : OwnCpus(view.machine, held->second.cpus, false);
+std::map<ContainerKey, ResourceAllocation> ChangedAllocations(const View& view,
+                                                              const sdk::Grants& grants) {
+  std::map<ContainerKey, ResourceAllocation> changed;
+  for (const auto& [key, holding] : view.state.exclusive) {
+    const auto grant = grants.find(key);
+    if (grant != grants.end() && grant->second.allocation.value != ToString(holding.cpus)) {
+      changed[key] = OwnCpus(view.machine, holding.cpus, false);
+    }
   }
-  const auto shared = view.state.shared.find(key);
-  const CpuSet cpus = shared == view.state.shared.end() ? CpuSet() : PoolCpus(view, shared->second);
-  // No CPU is worse than those it has: only a repair after a restart can end here.
-  return cpus.Empty() ? granted.allocation : ShareCpus(view.machine, cpus);
+  std::map<std::string, ResourceAllocation> by_pool;
+  for (const auto& [key, pool] : view.state.shared) {
+    auto now = by_pool.find(pool);
+    if (now == by_pool.end()) {
+      now = by_pool.emplace(pool, ShareCpus(view.machine, PoolCpus(view, pool))).first;
+    }
+    const auto grant = grants.find(key);
+    // An empty pool is the result of a repair after a restart: its containers keep what they have.
+    if (grant != grants.end() && !now->second.value.empty() &&
+        grant->second.allocation.value != now->second.value) {
+      changed[key] = now->second;
+    }
+  }
+  return changed;
 }
 
 Status CheckCpuConfig(const Machine& machine, const CpuPluginConfig& config) {

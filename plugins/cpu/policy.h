@@ -2,6 +2,7 @@
 // request.
 #pragma once
 
+#include <map>
 #include <optional>
 #include <string>
 
@@ -29,9 +30,10 @@ struct Decision {
 StatusOr<Decision> PlaceContainer(const View& view, const ContainerRequest& request,
                                   const TopologyHint& hint);
 
-/// The allocation of `granted` as it should be now: pools and the default pool may have changed
-/// since.
-ResourceAllocation CurrentAllocation(const View& view, const sdk::Grant& granted);
+/// Those of `grants` whose allocations are to change, because pools or the machine did.
+/// Cost: O(containers), besides one allocation per pool.
+std::map<ContainerKey, ResourceAllocation> ChangedAllocations(const View& view,
+                                                              const sdk::Grants& grants);
 
 /// OK when `config` can work on `machine`: every CPU exists, nothing overlaps, and the default pool
 /// is not empty. Errors: kInvalidArgument naming pool and CPUs.

@@ -20,19 +20,21 @@ class MemoryPlugin final : public sdk::ResourcePlugin {
   }
 
   StatusOr<HintList> Hints(const ContainerRequest& request) override {
-    return MemoryHints(ViewOf(state_), request);
+    return MemoryHints(ViewOf(), request);
   }
 
   StatusOr<ResourceAllocation> Allocate(const ContainerRequest& request,
                                         const TopologyHint& hint) override {
-    MemoryState others = state_;
-    others.erase(request.key);
-    QRM_ASSIGN_OR_RETURN(Decision decision, PlaceContainer(ViewOf(others), request, hint));
-    if (decision.binding) {
-      others[request.key] = *std::move(decision.binding);
+    auto former = state_.extract(request.key);
+    StatusOr<Decision> decision = PlaceContainer(ViewOf(), request, hint);
+    if (!decision.ok()) {
+      state_.insert(std::move(former));
+      return decision.status();
     }
-    state_ = std::move(others);
-    return std::move(decision.allocation);
+    if (decision->binding) {
+      state_[request.key] = *std::move(decision->binding);
+    }
+    return std::move(decision->allocation);
   }
 
   void Remove(const std::vector<ContainerKey>& keys) override {
@@ -43,7 +45,7 @@ class MemoryPlugin final : public sdk::ResourcePlugin {
 
   AllocatableResource Allocatable() const override {
     AllocatableResource resource = {.is_scalar_resource = true};
-    for (const auto& [node, book] : BooksOf(ViewOf(state_))) {
+    for (const auto& [node, book] : BooksOf(ViewOf())) {
       resource.allocatable_by_node[node] = static_cast<double>(book.allocatable);
       resource.capacity_by_node[node] = static_cast<double>(book.total);
       resource.allocatable += static_cast<double>(book.allocatable);
@@ -53,11 +55,11 @@ class MemoryPlugin final : public sdk::ResourcePlugin {
   }
 
   std::string ExportState(const sdk::Grants& grants) const override {
-    return ExportJson(ViewOf(state_), grants);
+    return ExportJson(ViewOf(), grants);
   }
 
  private:
-  View ViewOf(const MemoryState& state) const { return {machine_, config_, state}; }
+  View ViewOf() const { return {machine_, config_, state_}; }
 
   const MemoryPluginConfig config_;
   const Machine machine_;

@@ -10,7 +10,8 @@
 
 namespace qrm::placement {
 
-/// How many NUMA nodes one container may spread over.
+/// How many NUMA nodes one container may spread over; in the order of the words that name them in
+/// configuration files.
 enum class NumaSpan {
   kOne,     ///< exactly one
   kFewest,  ///< as few as needed, filled one after another

@@ -25,6 +25,7 @@ TEST(SectionTest, ReadsEveryKindOfValue) {
   EXPECT_EQ(*section.Number("number", 0), 25000u);
   EXPECT_EQ(*section.Bytes("size", 0), 524288000u);
   EXPECT_EQ(*section.Cpus("cpus"), (CpuSet{0, 1, 40, 41}));
+  EXPECT_EQ(*section.Choice("text", 0, {"bye", "hello"}), 1u);
   EXPECT_THAT(*section.Words("words"), ElementsAre("a", "b"));
   const auto children = *section.Children("map");
   ASSERT_EQ(children.size(), 1u);
@@ -37,6 +38,7 @@ TEST(SectionTest, GivesFallbacksForMissingKeys) {
   const Section section = Read("");
   EXPECT_EQ(*section.Text("text", "fallback"), "fallback");
   EXPECT_TRUE(*section.Flag("flag", true));
+  EXPECT_EQ(*section.Choice("text", 1, {"bye", "hello"}), 1u);
   EXPECT_EQ(*section.Number("number", 7), 7u);
   EXPECT_EQ(*section.Bytes("size", 9), 9u);
   EXPECT_TRUE(section.Cpus("cpus")->Empty());
@@ -75,7 +77,7 @@ TEST_P(WrongValueTest, IsRefusedWithLineAndValue) {
   const Section section = Read(GetParam().text);
   const Status status[] = {
       section.Flag("flag", false).status(), section.Number("number", 0).status(),
-      section.Bytes("size", 0).status(),    section.Word("word", "one", {"one", "two"}).status(),
+      section.Bytes("size", 0).status(),    section.Choice("word", 0, {"one", "two"}).status(),
       section.Words("words").status(),      section.Children("map").status(),
       section.Items("items").status()};
   std::string messages;

@@ -1,0 +1,111 @@
+// Reads the nic plugin's configuration.
+#include "plugins/nic/config.h"
+
+#include <array>
+#include <set>
+#include <utility>
+
+#include <arpa/inet.h>
+#include <netinet/in.h>
+
+#include "api/id_set.h"
+#include "api/resource.h"
+#include "plugins/config/section.h"
+
+namespace qrm::nic {
+namespace {
+
+using config::Section;
+
+StatusOr<std::string> ParseAddress(const Section& section, const char* key, int family) {
+  QRM_ASSIGN_OR_RETURN(std::string text, section.Text(key, ""));
+  std::array<unsigned char, sizeof(in6_addr)> bytes;
+  if (!text.empty() && inet_pton(family, text.c_str(), bytes.data()) != 1) {
+    return section.Error(
+        key, fmt::format("is '{}', no address", text),
+        family == AF_INET ? "write one such as 192.0.2.7" : "write one such as 2001:db8::7");
+  }
+  return text;
+}
+
+StatusOr<std::optional<int>> ParseNode(const Section& section) {
+  if (!section.Has("numa-node")) {
+    return std::optional<int>();
+  }
+  QRM_ASSIGN_OR_RETURN(const uint64_t node, section.Number("numa-node", 0));
+  if (node >= NumaMask::kMaxIds) {
+    return section.Error("numa-node", fmt::format("is {}, no NUMA node", node),
+                         "write the number of one");
+  }
+  return std::optional(static_cast<int>(node));
+}
+
+StatusOr<NicConfig> ParseNic(const Section& section) {
+  QRM_RETURN_IF_ERROR(section.AllowKeys({"interface", "numa-node", "ipv4", "ipv6", "netns",
+                                         "speed-mbps", "egress-mbps", "ingress-mbps"}));
+  NicConfig nic;
+  QRM_ASSIGN_OR_RETURN(nic.interface, section.Text("interface", ""));
+  if (nic.interface.empty()) {
+    return section.Error("interface", "is missing", "name the network interface");
+  }
+  QRM_ASSIGN_OR_RETURN(nic.node, ParseNode(section));
+  QRM_ASSIGN_OR_RETURN(nic.ipv4, ParseAddress(section, "ipv4", AF_INET));
+  QRM_ASSIGN_OR_RETURN(nic.ipv6, ParseAddress(section, "ipv6", AF_INET6));
+  QRM_ASSIGN_OR_RETURN(nic.netns, section.Text("netns", ""));
+  if (!nic.netns.empty() && nic.netns.front() != '/') {
+    return section.Error("netns", fmt::format("is '{}', no absolute path", nic.netns),
+                         "write one such as /var/run/netns/ns1");
+  }
+  QRM_ASSIGN_OR_RETURN(const uint64_t speed, section.Number("speed-mbps", 0));
+  QRM_ASSIGN_OR_RETURN(nic.egress_mbps, section.Number("egress-mbps", speed));
+  QRM_ASSIGN_OR_RETURN(nic.ingress_mbps, section.Number("ingress-mbps", speed));
+  return nic;
+}
+
+StatusOr<std::vector<NicConfig>> ParseNics(const Section& section) {
+  std::vector<NicConfig> nics;
+  std::set<std::pair<std::string, std::string>> seen;
+  QRM_ASSIGN_OR_RETURN(const std::vector<Section> items, section.Items("nics"));
+  for (const Section& item : items) {
+    QRM_ASSIGN_OR_RETURN(NicConfig nic, ParseNic(item));
+    if (!seen.emplace(nic.netns, nic.interface).second) {
+      return item.Error("interface",
+                        fmt::format("is '{}', which stands there twice", nic.interface),
+                        "keep one, or give them different netns");
+    }
+    nics.push_back(std::move(nic));
+  }
+  return nics;
+}
+
+StatusOr<NicAffinity> ParseAffinity(const Section& section, NicAffinity fallback) {
+  QRM_ASSIGN_OR_RETURN(
+      const std::size_t affinity,
+      section.Choice("numa", static_cast<std::size_t>(fallback), {"preferred", "required"}));
+  return static_cast<NicAffinity>(affinity);
+}
+
+}  // namespace
+
+StatusOr<NicPluginConfig> ParseNicConfig(const Section& section) {
+  QRM_RETURN_IF_ERROR(section.AllowKeys(
+      {"machine", "numa-memory", "resource", "request", "numa", "nics", "roles"}));
+  NicPluginConfig config;
+  QRM_ASSIGN_OR_RETURN(config.resource, section.Text("resource", config.resource));
+  if (!CheckResourceName(config.resource).ok()) {
+    return section.Error("resource", fmt::format("is '{}', no resource name", config.resource),
+                         "write a qualified name such as NIC or example.com/nic");
+  }
+  QRM_ASSIGN_OR_RETURN(const std::size_t request, section.Choice("request", 0, {"share", "mbps"}));
+  config.request_is_bandwidth = request == 1;
+  QRM_ASSIGN_OR_RETURN(config.affinity, ParseAffinity(section, config.affinity));
+  QRM_ASSIGN_OR_RETURN(config.nics, ParseNics(section));
+  QRM_ASSIGN_OR_RETURN(const auto roles, section.Children("roles"));
+  for (const auto& [name, role] : roles) {
+    QRM_RETURN_IF_ERROR(role.AllowKeys({"numa"}));
+    QRM_ASSIGN_OR_RETURN(config.roles[name], ParseAffinity(role, NicAffinity::kRequired));
+  }
+  return config;
+}
+
+}  // namespace qrm::nic

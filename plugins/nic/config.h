@@ -1,0 +1,50 @@
+// What the nic plugin is told: its resource name, the NICs, and how strictly roles want them near.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "api/status.h"
+
+namespace qrm::config {
+class Section;
+}  // namespace qrm::config
+
+namespace qrm::nic {
+
+/// A NIC as the configuration declares it.
+struct NicConfig {
+  std::string interface;
+  std::optional<int> node;
+  std::string ipv4;
+  std::string ipv6;
+  std::string netns;  ///< path of its network namespace; empty for the default one
+  /// Units: Mbit/s. 0: not accounted.
+  uint64_t egress_mbps = 0;
+  uint64_t ingress_mbps = 0;
+};
+
+/// How near a container's NIC must be; in the order of the words of the configuration.
+enum class NicAffinity {
+  kPreferred,  ///< on the container's NUMA nodes where possible
+  kRequired,   ///< on the container's NUMA nodes, or the container is rejected
+};
+
+struct NicPluginConfig {
+  std::string resource = "NIC";
+  /// The requested amount is a bandwidth in Mbit/s, taken from the NIC in both directions; else
+  /// NICs are shared without limit.
+  bool request_is_bandwidth = false;
+  std::vector<NicConfig> nics;  ///< empty: the machine's own
+  std::map<std::string, NicAffinity> roles;
+  NicAffinity affinity = NicAffinity::kPreferred;  ///< of roles that are not in `roles`
+};
+
+/// Reads the keys of the nic plugin; `machine` and `numa-memory` are accepted and left to
+/// ParseMachineConfig. Errors: kInvalidArgument with file, line, key, value and what is allowed.
+StatusOr<NicPluginConfig> ParseNicConfig(const config::Section& section);
+
+}  // namespace qrm::nic

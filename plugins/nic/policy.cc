@@ -1,0 +1,194 @@
+// The nic plugin's decisions.
+#include "plugins/nic/policy.h"
+
+#include <algorithm>
+#include <cmath>
+#include <string>
+#include <tuple>
+#include <utility>
+#include <vector>
+
+#include <fmt/ranges.h>
+
+namespace qrm::nic {
+namespace {
+
+std::string NameOf(const ContainerRequest& request) {
+  return fmt::format("container {} of pod {}/{}", request.key.container, request.pod_namespace,
+                     request.pod_name);
+}
+
+NicAffinity AffinityOf(const NicPluginConfig& config, const std::string& role) {
+  const auto found = config.roles.find(role);
+  return found == config.roles.end() ? config.affinity : found->second;
+}
+
+StatusOr<double> BandwidthOf(const View& view, const ContainerRequest& request) {
+  if (!view.config.request_is_bandwidth) {
+    return 0.0;
+  }
+  const double mbps = request.quantity();
+  if (!(mbps >= 0 && std::isfinite(mbps))) {
+    return Errorf(StatusCode::kInvalidArgument,
+                  "cannot place {}: {} is no bandwidth; request Mbit/s from 0 up", NameOf(request),
+                  mbps);
+  }
+  return mbps;
+}
+
+/// What a NIC has left in its tighter direction; infinite when it is not accounted.
+double FreeMbps(const NicInfo& nic, const Load& load) {
+  double free = HUGE_VAL;
+  for (const uint64_t capacity : {nic.egress_mbps, nic.ingress_mbps}) {
+    if (capacity > 0) {
+      free = std::min(free, static_cast<double>(capacity) - load.mbps);
+    }
+  }
+  return free;
+}
+
+bool IsUsedByPodOf(const NicState& state, const ContainerKey& key, const NicId& nic) {
+  for (auto use = state.lower_bound({.pod_uid = key.pod_uid});
+       use != state.end() && use->first.pod_uid == key.pod_uid; ++use) {
+    if (use->second.nic == nic) {
+      return true;
+    }
+  }
+  return false;
+}
+
+/// A NIC with room for the request, and how it stands against others.
+struct Candidate {
+  const NicInfo* nic = nullptr;
+  bool of_same_pod = false;  ///< containers of a pod share its network
+  double used_share = 0;     ///< of its bandwidth, where that is accounted
+  uint64_t containers = 0;
+};
+
+bool IsBetter(const Candidate& a, const Candidate& b) {
+  const auto rank = [](const Candidate& candidate) {
+    return std::tuple(!candidate.of_same_pod, !candidate.nic->node.has_value(),
+                      candidate.used_share, candidate.containers, candidate.nic->id.interface,
+                      candidate.nic->id.netns);
+  };
+  return rank(a) < rank(b);
+}
+
+/// The NICs with room for `mbps`, the best first.
+std::vector<Candidate> FindCandidates(const View& view, const ContainerRequest& request,
+                                      double mbps) {
+  std::vector<Candidate> candidates;
+  for (const NicInfo& nic : view.nics) {
+    const Load load = LoadOf(view.state, nic.id);
+    const double free = FreeMbps(nic, load);
+    if (free < mbps) {
+      continue;
+    }
+    candidates.push_back({.nic = &nic,
+                          .of_same_pod = IsUsedByPodOf(view.state, request.key, nic.id),
+                          .used_share = load.mbps > 0 ? load.mbps / (load.mbps + free) : 0,
+                          .containers = load.containers});
+  }
+  std::sort(candidates.begin(), candidates.end(), IsBetter);
+  if (!candidates.empty() && candidates.front().of_same_pod) {
+    candidates.resize(1);
+  }
+  return candidates;
+}
+
+bool IsWithin(const NicInfo& nic, const NumaMask& nodes) {
+  return nodes.Empty() || !nic.node || nodes.Has(*nic.node);
+}
+
+std::string Describe(const View& view) {
+  std::vector<std::string> parts;
+  for (const NicInfo& nic : view.nics) {
+    const double free = FreeMbps(nic, LoadOf(view.state, nic.id));
+    parts.push_back(fmt::format("{} on {}{}", nic.id.interface,
+                                nic.node ? fmt::format("node {}", *nic.node) : "no node",
+                                std::isinf(free) ? "" : fmt::format(": {} Mbit/s free", free)));
+  }
+  return parts.empty() ? "there is none" : fmt::format("{}", fmt::join(parts, ", "));
+}
+
+Status NoNic(const View& view, const ContainerRequest& request, double mbps,
+             const NumaMask& within) {
+  return Errorf(StatusCode::kResourceExhausted,
+                "cannot place {}: no NIC{} has {} Mbit/s for it ({}); remove a pod or ask for less",
+                NameOf(request),
+                within.Empty() ? "" : fmt::format(" of NUMA nodes {}", ToString(within)), mbps,
+                Describe(view));
+}
+
+ResourceAllocation Give(const View& view, const NicInfo& nic, double mbps, bool preferred) {
+  ResourceAllocation allocation = {.value = nic.id.interface,
+                                   .is_scalar_resource = view.config.request_is_bandwidth,
+                                   .quantity = mbps};
+  if (!nic.ipv4.empty()) {
+    allocation.envs[kIpv4Env] = nic.ipv4;
+  }
+  if (!nic.ipv6.empty()) {
+    allocation.envs[kIpv6Env] = nic.ipv6;
+  }
+  if (!nic.id.netns.empty()) {
+    allocation.annotations[kNetnsAnnotation] = nic.id.netns;
+  }
+  if (nic.node) {
+    allocation.hints = {{.nodes = NumaMask{*nic.node}, .preferred = preferred}};
+  }
+  if (nic.node && mbps > 0) {
+    allocation.amount_by_node[static_cast<uint64_t>(*nic.node)] =
+        static_cast<uint64_t>(std::ceil(mbps));
+  }
+  return allocation;
+}
+
+}  // namespace
+
+StatusOr<HintList> NicHints(const View& view, const ContainerRequest& request) {
+  QRM_ASSIGN_OR_RETURN(const double mbps, BandwidthOf(view, request));
+  const std::vector<Candidate> candidates = FindCandidates(view, request, mbps);
+  NumaMask nodes;
+  bool may_be_far = AffinityOf(view.config, request.pod_role) == NicAffinity::kPreferred;
+  for (const Candidate& candidate : candidates) {
+    may_be_far = may_be_far || !candidate.nic->node;
+    if (candidate.nic->node) {
+      nodes.Add(*candidate.nic->node);
+    }
+  }
+  if (candidates.empty()) {
+    return HintList::Impossible();
+  }
+  if (nodes.Empty()) {
+    return HintList::NoPreference();
+  }
+  std::vector<TopologyHint> hints;
+  for (const int node : nodes) {
+    hints.push_back({.nodes = NumaMask{node}, .preferred = true});
+  }
+  const NumaMask& all = view.machine.node_mask();
+  if (may_be_far && all.Count() > 1) {
+    hints.push_back({.nodes = all, .preferred = false});
+  }
+  return HintList(std::move(hints));
+}
+
+StatusOr<Decision> PlaceContainer(const View& view, const ContainerRequest& request,
+                                  const TopologyHint& hint) {
+  QRM_ASSIGN_OR_RETURN(const double mbps, BandwidthOf(view, request));
+  const std::vector<Candidate> candidates = FindCandidates(view, request, mbps);
+  auto chosen = std::find_if(candidates.begin(), candidates.end(), [&](const Candidate& candidate) {
+    return IsWithin(*candidate.nic, hint.nodes);
+  });
+  const bool near = chosen != candidates.end();
+  if (!near && AffinityOf(view.config, request.pod_role) == NicAffinity::kPreferred) {
+    chosen = candidates.begin();
+  }
+  if (chosen == candidates.end()) {
+    return NoNic(view, request, mbps, hint.nodes);
+  }
+  return Decision{.allocation = Give(view, *chosen->nic, mbps, near && hint.preferred),
+                  .use = {.nic = chosen->nic->id, .mbps = mbps}};
+}
+
+}  // namespace qrm::nic

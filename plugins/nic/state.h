@@ -1,0 +1,77 @@
+// Which NICs there are and who uses them: values, rebuilt from grants.
+#pragma once
+
+#include <compare>
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "api/resource.h"
+#include "api/status.h"
+#include "plugins/nic/addresses.h"
+#include "plugins/nic/config.h"
+#include "plugins/sdk/plugin.h"
+#include "topology/machine.h"
+
+namespace qrm::nic {
+
+/// Names a NIC: interface names repeat in different network namespaces.
+struct NicId {
+  std::string netns;
+  std::string interface;
+
+  auto operator<=>(const NicId&) const = default;
+};
+
+/// A NIC that containers may get.
+struct NicInfo {
+  NicId id;
+  std::optional<int> node;  ///< absent: near to none in particular
+  std::string ipv4;
+  std::string ipv6;
+  uint64_t egress_mbps = 0;  ///< 0: not accounted
+  uint64_t ingress_mbps = 0;
+};
+
+/// One container's use of a NIC.
+struct Use {
+  NicId nic;
+  double mbps = 0;
+
+  bool operator==(const Use&) const = default;
+};
+
+using NicState = std::map<ContainerKey, Use>;
+
+/// What a decision is made of; all of it outlives the view.
+struct View {
+  const Machine& machine;
+  const NicPluginConfig& config;
+  const std::vector<NicInfo>& nics;
+  const NicState& state;
+};
+
+/// What the containers together use of a NIC.
+struct Load {
+  uint64_t containers = 0;
+  double mbps = 0;
+};
+
+/// The load of `nic`.
+Load LoadOf(const NicState& state, const NicId& nic);
+
+/// The declared NICs, with node and addresses of the machine's where they are not declared; or,
+/// when none is declared, the machine's NICs that have an address. Errors: kInvalidArgument for a
+/// NUMA node that the machine does not have.
+StatusOr<std::vector<NicInfo>> FindNics(const NicPluginConfig& config, const Machine& machine,
+                                        const AddressesByInterface& addresses);
+
+/// The state after a restart: containers keep the NICs they have, even those that are gone.
+NicState Rebuild(const NicPluginConfig& config, const sdk::Grants& grants);
+
+/// The state as JSON, in the form of the QoS Resource Manager proposal. Indented by four.
+std::string ExportJson(const View& view, const sdk::Grants& grants);
+
+}  // namespace qrm::nic
