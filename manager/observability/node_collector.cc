@@ -1,0 +1,129 @@
+// One function per source: the daemon, the runtime, the reconcile loop, the state, the plugins.
+#include "manager/observability/node_collector.h"
+
+#include <chrono>
+#include <string>
+#include <utility>
+
+#include <prometheus/metric_family.h>
+
+namespace qrm::manager {
+namespace {
+
+using prometheus::ClientMetric;
+using prometheus::MetricFamily;
+using prometheus::MetricType;
+using Families = std::vector<MetricFamily>;
+using Labels = std::vector<ClientMetric::Label>;
+
+ClientMetric MetricOf(MetricType type, double value, Labels labels = {}) {
+  ClientMetric metric;
+  metric.label = std::move(labels);
+  if (type == MetricType::Counter) {
+    metric.counter.value = value;
+  } else {
+    metric.gauge.value = value;
+  }
+  return metric;
+}
+
+void AddGauge(Families& families, const std::string& name, const std::string& help, double value,
+              Labels labels = {}) {
+  families.push_back(
+      {name, help, MetricType::Gauge, {MetricOf(MetricType::Gauge, value, std::move(labels))}});
+}
+
+void AddCounter(Families& families, const std::string& name, const std::string& help,
+                uint64_t value) {
+  families.push_back({name,
+                      help,
+                      MetricType::Counter,
+                      {MetricOf(MetricType::Counter, static_cast<double>(value))}});
+}
+
+double OneIf(bool condition) {
+  return condition ? 1 : 0;
+}
+
+double SecondsSince(std::chrono::steady_clock::time_point then) {
+  return std::chrono::duration<double>(std::chrono::steady_clock::now() - then).count();
+}
+
+void AddNode(const NodeStatus& status, Families& families) {
+  AddGauge(families, "qrm_build_info", "Always 1; the version is a label.", 1,
+           {{"version", status.version}});
+  AddGauge(families, "qrm_ready", "1 when containers can be admitted.", OneIf(status.ready()));
+  AddGauge(families, "qrm_uptime_seconds", "Time since qrmd started.",
+           SecondsSince(status.started));
+  AddGauge(families, "qrm_warnings", "What was repaired or worked around since start.",
+           static_cast<double>(status.warnings.size()));
+}
+
+void AddRuntime(const RuntimeStatus& runtime, Families& families) {
+  AddGauge(families, "qrm_nri_connected", "1 while the runtime calls us over NRI.",
+           OneIf(runtime.nri_connected));
+  AddCounter(families, "qrm_nri_connects_total", "Connections to the runtime's NRI socket.",
+             runtime.nri_connects);
+  AddCounter(families, "qrm_nri_disconnects_total", "NRI connections that ended.",
+             runtime.nri_disconnects);
+  AddGauge(families, "qrm_cri_reachable", "1 when the latest call over CRI was answered.",
+           OneIf(runtime.cri_reachable));
+  if (runtime.last_sync.has_value()) {
+    AddGauge(families, "qrm_runtime_sync_age_seconds",
+             "Time since the runtime's containers were last compared with ours.",
+             SecondsSince(*runtime.last_sync));
+  }
+}
+
+void AddReconcile(const ReconcileStatus& reconcile, Families& families) {
+  AddCounter(families, "qrm_reconcile_runs_total", "Runs of the reconcile loop.", reconcile.runs);
+  AddCounter(families, "qrm_reconcile_updates_total", "Container updates that the runtime took.",
+             reconcile.updates);
+  AddCounter(families, "qrm_reconcile_failures_total",
+             "Container updates and plugin answers that failed in the reconcile loop.",
+             reconcile.failures);
+  if (reconcile.last.has_value()) {
+    AddGauge(families, "qrm_reconcile_age_seconds", "Time since the reconcile loop last ran.",
+             SecondsSince(*reconcile.last));
+  }
+}
+
+void AddState(const checkpoint::NodeState& state, Families& families) {
+  AddGauge(families, "qrm_pods", "Admitted pods.", static_cast<double>(state.pod_count()));
+  AddGauge(families, "qrm_containers", "Admitted containers.",
+           static_cast<double>(state.container_count()));
+  AddGauge(families, "qrm_pending_removals",
+           "Removed pods that a plugin which is away has still to be told about.",
+           static_cast<double>(state.pending_removals().size()));
+}
+
+void AddPlugins(const std::vector<PluginInfo>& plugins, Families& families) {
+  MetricFamily live{"qrm_plugin_live", "1 while the plugin can be called.", MetricType::Gauge, {}};
+  MetricFamily suspect{"qrm_plugin_suspect",
+                       "1 while the plugin is live but its latest answers were wrong.",
+                       MetricType::Gauge,
+                       {}};
+  for (const PluginInfo& plugin : plugins) {
+    const Labels labels = {{"resource", plugin.resource}};
+    live.metric.push_back(MetricOf(MetricType::Gauge, OneIf(plugin.live), labels));
+    suspect.metric.push_back(
+        MetricOf(MetricType::Gauge, OneIf(plugin.live && !plugin.problem.empty()), labels));
+  }
+  families.push_back(std::move(live));
+  families.push_back(std::move(suspect));
+}
+
+}  // namespace
+
+std::vector<MetricFamily> NodeCollector::Collect() const {
+  Families families;
+  const NodeStatus status = node_.Status();
+  AddNode(status, families);
+  AddRuntime(status.runtime, families);
+  AddReconcile(status.reconcile, families);
+  AddState(*snapshots_.Load(), families);
+  AddPlugins(plugins_.List(), families);
+  return families;
+}
+
+}  // namespace qrm::manager

@@ -1,0 +1,29 @@
+// Metrics that are read from the daemon's state at each scrape, so that nothing has to keep them.
+#pragma once
+
+#include <vector>
+
+#include <prometheus/collectable.h>
+
+#include "manager/control/node_services.h"
+#include "manager/registry/plugins.h"
+#include "manager/state_loop.h"
+
+namespace qrm::manager {
+
+/// Threads: any; never waits for an admission or a plugin.
+class NodeCollector final : public prometheus::Collectable {
+ public:
+  /// The references outlive the collector.
+  NodeCollector(const Snapshots& snapshots, const Plugins& plugins, const NodeServices& node)
+      : snapshots_(snapshots), plugins_(plugins), node_(node) {}
+
+  std::vector<prometheus::MetricFamily> Collect() const override;
+
+ private:
+  const Snapshots& snapshots_;
+  const Plugins& plugins_;
+  const NodeServices& node_;
+};
+
+}  // namespace qrm::manager

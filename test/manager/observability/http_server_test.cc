@@ -1,0 +1,161 @@
+// /metrics, /healthz and /readyz over real HTTP.
+#include "manager/observability/http_server.h"
+
+#include <iterator>
+#include <string>
+#include <vector>
+
+#include <boost/asio/ip/tcp.hpp>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "test/support/fake_node_services.h"
+#include "test/support/fake_plugins.h"
+#include "test/support/fake_snapshots.h"
+#include "test/support/sample_node.h"
+
+namespace qrm::manager {
+namespace {
+
+using boost::asio::ip::tcp;
+using testing::HasSubstr;
+using testing::Not;
+
+struct HttpAnswer {
+  int code = 0;
+  std::string body;
+};
+
+class HttpServerTest : public testing::Test {
+ protected:
+  HttpAnswer Get(const std::string& path) { return Exchange("GET " + path + " HTTP/1.1"); }
+
+  /// Sends `request_line` and reads until the server closes.
+  HttpAnswer Exchange(const std::string& request_line) {
+    tcp::iostream stream("127.0.0.1", std::to_string(server_.port()));
+    stream << request_line << "\r\nHost: localhost\r\n\r\n" << std::flush;
+    std::string version;
+    HttpAnswer answer;
+    stream >> version >> answer.code;
+    const std::string rest{std::istreambuf_iterator<char>(stream), {}};
+    const auto head_end = rest.find("\r\n\r\n");
+    answer.body = head_end == std::string::npos ? "" : rest.substr(head_end + 4);
+    return answer;
+  }
+
+  void Start() {
+    const Status started = server_.Start("127.0.0.1:0");
+    ASSERT_TRUE(started.ok()) << started;
+  }
+
+  Metrics metrics_;
+  test::FakeSnapshots snapshots_;
+  test::FakePlugins plugins_;
+  test::FakeNodeServices node_;
+  HttpServer server_{metrics_, snapshots_, plugins_, node_};
+};
+
+TEST_F(HttpServerTest, NothingListensWithoutAnAddress) {
+  ASSERT_TRUE(server_.Start("").ok());
+  EXPECT_EQ(server_.port(), 0);
+}
+
+TEST_F(HttpServerTest, AddressesOfAnotherFormAreRefused) {
+  for (const char* address : {"9753", "localhost", ":", ":http", ":99999", "127.0.0.1:"}) {
+    const Status started = server_.Start(address);
+    EXPECT_EQ(started.code(), StatusCode::kInvalidArgument) << address;
+  }
+}
+
+TEST_F(HttpServerTest, ATakenAddressIsUnavailable) {
+  Start();
+  HttpServer second(metrics_, snapshots_, plugins_, node_);
+  const Status started = second.Start("127.0.0.1:" + std::to_string(server_.port()));
+  EXPECT_EQ(started.code(), StatusCode::kUnavailable);
+}
+
+TEST_F(HttpServerTest, HealthIsOkWhileTheProcessLives) {
+  NodeStatus status;
+  status.not_ready_reasons = {"the runtime is away"};
+  node_.SetStatus(status);
+  Start();
+  EXPECT_EQ(Get("/healthz").code, 200);
+}
+
+TEST_F(HttpServerTest, ReadyTellsItsReasonsUntilThereAreNone) {
+  NodeStatus status;
+  status.not_ready_reasons = {"the runtime is away", "plugin cpu is away"};
+  node_.SetStatus(status);
+  Start();
+  HttpAnswer answer = Get("/readyz");
+  EXPECT_EQ(answer.code, 503);
+  EXPECT_EQ(answer.body, "the runtime is away\nplugin cpu is away\n");
+  node_.SetStatus({});
+  answer = Get("/readyz");
+  EXPECT_EQ(answer.code, 200);
+}
+
+TEST_F(HttpServerTest, MetricsShowKeptAndReadValues) {
+  plugins_.infos = {{.resource = "cpu", .live = true},
+                    {.resource = "nic", .problem = "cannot be reached"}};
+  snapshots_.Apply(test::Admit(test::SamplePod("web"), "main", {}));
+  NodeStatus status;
+  status.version = "1.2.3";
+  status.reconcile.updates = 4;
+  node_.SetStatus(status);
+  metrics_.admission.Record({.result = AdmissionEvent::Result::kRejected, .resource = "nic"});
+  Start();
+  const HttpAnswer answer = Get("/metrics");
+  EXPECT_EQ(answer.code, 200);
+  for (const char* line :
+       {"qrm_build_info{version=\"1.2.3\"} 1", "qrm_ready 1", "qrm_pods 1", "qrm_containers 1",
+        "qrm_plugin_live{resource=\"cpu\"} 1", "qrm_plugin_live{resource=\"nic\"} 0",
+        "qrm_reconcile_updates_total 4", "qrm_admissions_total{result=\"rejected\"} 1",
+        "qrm_admissions_total{result=\"admitted\"} 0",
+        "qrm_admission_rejections_total{resource=\"nic\"} 1",
+        "qrm_admission_duration_seconds_count 1",
+        "pod_resources_endpoint_requests_total{server_api_version=\"v1alpha1\"} 0"}) {
+    EXPECT_THAT(answer.body, HasSubstr(line));
+  }
+}
+
+TEST_F(HttpServerTest, MetricsNameNoPod) {
+  snapshots_.Apply(test::Admit(test::SamplePod("secret-pod"), "main", {}));
+  Start();
+  EXPECT_THAT(Get("/metrics").body, Not(HasSubstr("secret-pod")));
+}
+
+TEST_F(HttpServerTest, OtherMethodsAreNotAllowed) {
+  Start();
+  EXPECT_EQ(Exchange("DELETE /metrics HTTP/1.1").code, 405);
+}
+
+TEST_F(HttpServerTest, GarbageAndSilenceKeepNobodyElseWaiting) {
+  Start();
+  std::vector<tcp::iostream> silent;
+  for (int i = 0; i < 20; ++i) {
+    silent.emplace_back("127.0.0.1", std::to_string(server_.port()));
+  }
+  tcp::iostream garbage("127.0.0.1", std::to_string(server_.port()));
+  garbage << std::string(100000, '\xff') << std::flush;
+  EXPECT_EQ(Get("/healthz").code, 200);
+}
+
+TEST_F(HttpServerTest, MoreConnectionsThanItTakesWaitForOthersToEnd) {
+  Start();
+  std::vector<tcp::iostream> silent;
+  for (int i = 0; i < 40; ++i) {
+    silent.emplace_back("127.0.0.1", std::to_string(server_.port()));
+  }
+  silent.clear();
+  EXPECT_EQ(Get("/healthz").code, 200);
+}
+
+TEST_F(HttpServerTest, OtherPathsAreNotFound) {
+  Start();
+  EXPECT_EQ(Get("/").code, 404);
+  EXPECT_EQ(Get("/metrics/more").code, 404);
+}
+
+}  // namespace
+}  // namespace qrm::manager
