@@ -8,6 +8,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "api/clock.h"
@@ -19,7 +20,20 @@ namespace qrm::manager {
 /// How a plugin came to be known.
 enum class RegisteredBy { kBuiltIn, kRegister, kWatcher, kCheckpoint };
 
-std::string_view ToString(RegisteredBy by);  // "built-in", "register", "watcher", "checkpoint"
+/// "built-in", "register", "watcher", "checkpoint".
+constexpr std::string_view ToString(RegisteredBy by) {
+  switch (by) {
+    case RegisteredBy::kBuiltIn:
+      return "built-in";
+    case RegisteredBy::kRegister:
+      return "register";
+    case RegisteredBy::kWatcher:
+      return "watcher";
+    case RegisteredBy::kCheckpoint:
+      break;
+  }
+  return "checkpoint";
+}
 
 /// One plugin as it is known now.
 struct PluginInfo {
