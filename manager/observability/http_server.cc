@@ -155,7 +155,7 @@ struct HttpServer::Impl {
       acceptor.bind(endpoint, error);
     }
     if (!error) {
-      acceptor.listen(kMaxConnections, error);
+      acceptor.listen(tcp::acceptor::max_listen_connections, error);
     }
     if (error) {
       return Errorf(StatusCode::kUnavailable,

@@ -1,0 +1,199 @@
+// The control API's answers from a state and a status.
+#include "manager/control/answers.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "test/support/sample_node.h"
+
+namespace qrm::manager {
+namespace {
+
+using checkpoint::NodeState;
+using std::chrono::seconds;
+using test::Admit;
+using test::kGiB;
+using test::NodeMemory;
+using test::OwnCpus;
+using test::SampleMachine;
+using test::SamplePod;
+using test::SharedCpus;
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
+using testing::SizeIs;
+
+const SteadyTime kNow{seconds(1000)};
+
+std::string NoRuntimeId(const ContainerKey&) {
+  return "";
+}
+
+TEST(ControlAnswersTest, StatusTellsTimesAsAgesAndNegativeForNever) {
+  NodeStatus status;
+  status.version = "1.2.3";
+  status.started = kNow - seconds(60);
+  status.reconcile.period = std::chrono::milliseconds(3000);
+  status.reconcile.last = kNow - seconds(2);
+  const auto answer = StatusAnswer(status, NodeState(), kNow);
+  EXPECT_EQ(answer.version(), "1.2.3");
+  EXPECT_TRUE(answer.ready());
+  EXPECT_EQ(answer.uptime_seconds(), 60);
+  EXPECT_EQ(answer.reconcile().period_seconds(), 3);
+  EXPECT_EQ(answer.reconcile().seconds_since_last(), 2);
+  EXPECT_LT(answer.runtime().seconds_since_sync(), 0);
+}
+
+TEST(ControlAnswersTest, StatusIsNotReadyWithItsReasons) {
+  NodeStatus status;
+  status.not_ready_reasons = {"the runtime is away"};
+  const auto answer = StatusAnswer(status, NodeState(), kNow);
+  EXPECT_FALSE(answer.ready());
+  EXPECT_THAT(answer.not_ready_reasons(), ElementsAre("the runtime is away"));
+}
+
+TEST(ControlAnswersTest, StatusCountsPodsContainersAndPendingRemovals) {
+  checkpoint::Change pending;
+  pending.add_pending_removals = {{"uid-gone", "nic"}};
+  const NodeState state = NodeState()
+                              .With(Admit(SamplePod("web"), "a", {}))
+                              .With(Admit(SamplePod("web"), "b", {}))
+                              .With(pending);
+  const auto answer = StatusAnswer({}, state, kNow);
+  EXPECT_EQ(answer.pods(), 1u);
+  EXPECT_EQ(answer.containers(), 2u);
+  EXPECT_EQ(answer.pending_removals(), 1u);
+}
+
+TEST(ControlAnswersTest, PluginsAreSortedAndNeverSeenOnesHaveNoAge) {
+  const auto answer = PluginsAnswer({{.resource = "nic",
+                                      .registered_by = RegisteredBy::kRegister,
+                                      .live = true,
+                                      .registered_at = kNow - seconds(5)},
+                                     {.resource = "cpu",
+                                      .registered_by = RegisteredBy::kCheckpoint,
+                                      .problem = "has not registered yet"}},
+                                    kNow);
+  ASSERT_THAT(answer.plugins(), SizeIs(2));
+  EXPECT_EQ(answer.plugins(0).resource_name(), "cpu");
+  EXPECT_LT(answer.plugins(0).seconds_since_registration(), 0);
+  EXPECT_EQ(answer.plugins(1).registered_by(), "register");
+  EXPECT_EQ(answer.plugins(1).seconds_since_registration(), 5);
+}
+
+TEST(ControlAnswersTest, PodsAreSortedByNamespaceAndName) {
+  const NodeState state = NodeState()
+                              .With(Admit(SamplePod("b", "x"), "main", {}))
+                              .With(Admit(SamplePod("a", "y"), "main", {}))
+                              .With(Admit(SamplePod("c", "x"), "main", {}));
+  const auto answer = PodsAnswer(state, "", NoRuntimeId);
+  ASSERT_TRUE(answer.ok());
+  ASSERT_THAT(answer->pods(), SizeIs(3));
+  EXPECT_EQ(answer->pods(0).name(), "b");
+  EXPECT_EQ(answer->pods(1).name(), "c");
+  EXPECT_EQ(answer->pods(2).name(), "a");
+}
+
+TEST(ControlAnswersTest, PodsAreFoundByNameFullNameAndUid) {
+  const NodeState state = NodeState()
+                              .With(Admit(SamplePod("web", "shop"), "main", {}))
+                              .With(Admit(SamplePod("db", "shop"), "main", {}));
+  for (const char* selector : {"web", "shop/web", "uid-web"}) {
+    const auto answer = PodsAnswer(state, selector, NoRuntimeId);
+    ASSERT_TRUE(answer.ok()) << selector;
+    ASSERT_THAT(answer->pods(), SizeIs(1)) << selector;
+    EXPECT_EQ(answer->pods(0).name(), "web");
+  }
+}
+
+TEST(ControlAnswersTest, AnUnknownPodIsNotFoundByName) {
+  const auto answer = PodsAnswer(NodeState(), "web", NoRuntimeId);
+  EXPECT_EQ(answer.status().code(), StatusCode::kNotFound);
+  EXPECT_THAT(MessageOf(answer.status()), HasSubstr("cannot show pod web"));
+}
+
+TEST(ControlAnswersTest, ContainersShowWhatTheyHoldInStartOrder) {
+  const auto pod = SamplePod("web");
+  const NodeState state =
+      NodeState()
+          .With(Admit(pod, "main", {{"cpu", OwnCpus("1-2")}, {"memory", NodeMemory({{0, kGiB}})}}))
+          .With(Admit(pod, "proxy", {}, ContainerType::kSidecar))
+          .With(Admit(pod, "setup", {}, ContainerType::kInit));
+  const auto answer =
+      PodsAnswer(state, "", [](const ContainerKey& key) { return "id-of-" + key.container; });
+  const v1::Pod& listed = answer->pods(0);
+  ASSERT_THAT(listed.containers(), SizeIs(3));
+  EXPECT_EQ(listed.containers(0).name(), "setup");
+  EXPECT_EQ(listed.containers(1).name(), "proxy");
+  const v1::Container& main = listed.containers(2);
+  EXPECT_EQ(main.type(), "MAIN");
+  EXPECT_EQ(main.runtime_id(), "id-of-main");
+  ASSERT_THAT(main.allocations(), SizeIs(2));
+  EXPECT_EQ(main.allocations(0).value(), "1-2");
+  EXPECT_TRUE(main.allocations(0).exclusive());
+  EXPECT_EQ(main.allocations(1).amount_by_node().at(0), kGiB);
+}
+
+TEST(ControlAnswersTest, ExplainTellsDecisionsAboutOnePodOldestFirst) {
+  checkpoint::Change change;
+  const auto trace = [](const std::string& pod, const std::string& container, bool admitted) {
+    return checkpoint::DecisionTrace{.key = {"uid-" + pod, container},
+                                     .pod_namespace = "shop",
+                                     .pod_name = pod,
+                                     .time = std::chrono::system_clock::from_time_t(7),
+                                     .admitted = admitted,
+                                     .json = "{}"};
+  };
+  change.traces = {trace("web", "main", false), trace("db", "main", true),
+                   trace("web", "main", true)};
+  const auto answer = ExplainAnswer(NodeState().With(change), "shop/web");
+  ASSERT_TRUE(answer.ok());
+  ASSERT_THAT(answer->decisions(), SizeIs(2));
+  EXPECT_FALSE(answer->decisions(0).admitted());
+  EXPECT_TRUE(answer->decisions(1).admitted());
+  EXPECT_EQ(answer->decisions(0).unix_millis(), 7000);
+}
+
+TEST(ControlAnswersTest, ExplainOfAPodWithoutDecisionsIsNotFound) {
+  const auto answer = ExplainAnswer(NodeState(), "web");
+  EXPECT_EQ(answer.status().code(), StatusCode::kNotFound);
+  EXPECT_THAT(MessageOf(answer.status()), HasSubstr("no decision about it is remembered"));
+}
+
+TEST(NodeUseTest, CpusOfANodeAreExclusiveSharedOrFree) {
+  const NodeState state = NodeState()
+                              .With(Admit(SamplePod("a"), "main", {{"cpu", OwnCpus("1")}}))
+                              .With(Admit(SamplePod("b"), "main", {{"cpu", SharedCpus("2-5", 1)}}));
+  const auto uses = NodeUses(state, SampleMachine());
+  ASSERT_THAT(uses, SizeIs(2));
+  EXPECT_EQ(uses[0].exclusive_cpus(), "1");
+  EXPECT_EQ(uses[0].shared_cpus(), "2-3");
+  EXPECT_EQ(uses[0].free_cpus(), "0");
+  EXPECT_EQ(uses[1].exclusive_cpus(), "");
+  EXPECT_EQ(uses[1].shared_cpus(), "4-5");
+  EXPECT_EQ(uses[1].free_cpus(), "6-7");
+}
+
+TEST(NodeUseTest, ContainersAreListedOnTheNodesTheyUse) {
+  const NodeState state = NodeState().With(
+      Admit(SamplePod("a", "x"), "main",
+            {{"cpu", OwnCpus("0-1")}, {"memory", NodeMemory({{0, kGiB}, {1, 2 * kGiB}})}}));
+  const auto uses = NodeUses(state, SampleMachine());
+  ASSERT_THAT(uses[0].containers(), SizeIs(1));
+  EXPECT_EQ(uses[0].containers(0).container(), "x/a/main");
+  EXPECT_EQ(uses[0].containers(0).cpus(), "0-1");
+  EXPECT_TRUE(uses[0].containers(0).exclusive());
+  EXPECT_EQ(uses[0].memory_bytes(), kGiB);
+  ASSERT_THAT(uses[1].containers(), SizeIs(1));
+  EXPECT_EQ(uses[1].containers(0).cpus(), "");
+  EXPECT_EQ(uses[1].containers(0).memory_bytes(), 2 * kGiB);
+}
+
+TEST(NodeUseTest, AnIdleNodeIsFree) {
+  const auto uses = NodeUses(NodeState(), SampleMachine(1));
+  EXPECT_EQ(uses[0].free_cpus(), "0-3");
+  EXPECT_THAT(uses[0].containers(), IsEmpty());
+}
+
+}  // namespace
+}  // namespace qrm::manager

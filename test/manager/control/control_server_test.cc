@@ -1,0 +1,135 @@
+// The control socket, called as plugins and qrmctl call it.
+#include "manager/control/control_server.h"
+
+#include <memory>
+#include <string>
+
+#include <sys/stat.h>
+
+#include <gmock/gmock.h>
+#include <grpcpp/grpcpp.h>
+#include <gtest/gtest.h>
+
+#include "api/proto/qrm/v1/control.grpc.pb.h"
+#include "test/support/fake_node_services.h"
+#include "test/support/fake_plugins.h"
+#include "test/support/fake_snapshots.h"
+#include "test/support/sample_node.h"
+#include "test/support/temp_dir.h"
+
+namespace qrm::manager {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
+using testing::SizeIs;
+
+class ControlServerTest : public testing::Test {
+ protected:
+  ControlServerTest() {
+    plugins_.pools.emplace(
+        "cpu", std::vector<PoolInfo>{{.name = "online", .cpus = "0-3", .roles = {"web"}},
+                                     {.name = "offline", .cpus = "4-7"}});
+    const Status started = server_.Start(path_);
+    EXPECT_TRUE(started.ok()) << started;
+    stub_ = v1::Control::NewStub(
+        grpc::CreateChannel("unix:" + path_, grpc::InsecureChannelCredentials()));
+  }
+
+  template <typename Request, typename Response>
+  grpc::Status Call(grpc::Status (v1::Control::Stub::*method)(grpc::ClientContext*, const Request&,
+                                                              Response*),
+                    const Request& request, Response& response) {
+    grpc::ClientContext context;
+    context.set_deadline(std::chrono::system_clock::now() + std::chrono::seconds(5));
+    return ((*stub_).*method)(&context, request, &response);
+  }
+
+  grpc::Status SetPools(const std::map<std::string, std::string>& cpus_by_pool) {
+    v1::SetPoolsRequest request;
+    request.mutable_cpus_by_pool()->insert(cpus_by_pool.begin(), cpus_by_pool.end());
+    return Call(&v1::Control::Stub::SetPools, request, set_);
+  }
+
+  test::TempDir dir_;
+  const std::string path_ = dir_ / "control.sock";
+  test::FakeSnapshots snapshots_;
+  test::FakePlugins plugins_;
+  test::FakeNodeServices node_;
+  const Machine machine_ = test::SampleMachine();
+  ControlServer server_{snapshots_, plugins_, machine_, node_};
+  std::unique_ptr<v1::Control::Stub> stub_;
+  v1::SetPoolsResponse set_;
+};
+
+TEST_F(ControlServerTest, SocketIsForItsOwnerOnly) {
+  struct stat info{};
+  ASSERT_EQ(stat(path_.c_str(), &info), 0);
+  EXPECT_EQ(info.st_mode & 0777, 0600u);
+}
+
+TEST_F(ControlServerTest, StatusJoinsTheDaemonAndTheState) {
+  NodeStatus status;
+  status.topology_policy = "best-effort";
+  node_.SetStatus(status);
+  snapshots_.Apply(test::Admit(test::SamplePod("web"), "main", {}));
+  v1::GetStatusResponse response;
+  ASSERT_TRUE(Call(&v1::Control::Stub::GetStatus, {}, response).ok());
+  EXPECT_EQ(response.topology_policy(), "best-effort");
+  EXPECT_EQ(response.pods(), 1u);
+}
+
+TEST_F(ControlServerTest, AnUnknownPodIsNotFound) {
+  v1::ListPodsRequest request;
+  request.set_pod("web");
+  v1::ListPodsResponse response;
+  const grpc::Status status = Call(&v1::Control::Stub::ListPods, request, response);
+  EXPECT_EQ(status.error_code(), grpc::StatusCode::NOT_FOUND);
+}
+
+TEST_F(ControlServerTest, TopologyShowsTheUseOfEachNode) {
+  v1::GetTopologyResponse response;
+  ASSERT_TRUE(Call(&v1::Control::Stub::GetTopology, {}, response).ok());
+  EXPECT_THAT(response.use(), SizeIs(2));
+}
+
+TEST_F(ControlServerTest, NotifyChangedStartsAReconcile) {
+  v1::NotifyChangedRequest request;
+  request.set_resource_name("nic");
+  v1::NotifyChangedResponse response;
+  ASSERT_TRUE(Call(&v1::Control::Stub::NotifyChanged, request, response).ok());
+  EXPECT_THAT(node_.reconciles(), ElementsAre("nic"));
+}
+
+TEST_F(ControlServerTest, PoolsAreThoseOfTheCpuPluginUnlessAnotherIsNamed) {
+  v1::GetPoolsResponse response;
+  ASSERT_TRUE(Call(&v1::Control::Stub::GetPools, {}, response).ok());
+  ASSERT_THAT(response.pools(), SizeIs(2));
+  EXPECT_EQ(response.pools(0).name(), "online");
+  EXPECT_THAT(response.pools(0).roles(), ElementsAre("web"));
+
+  v1::GetPoolsRequest request;
+  request.set_resource_name("nic");
+  const grpc::Status status = Call(&v1::Control::Stub::GetPools, request, response);
+  EXPECT_EQ(status.error_code(), grpc::StatusCode::UNAVAILABLE);
+  EXPECT_THAT(status.error_message(), HasSubstr("plugin nic"));
+}
+
+TEST_F(ControlServerTest, SetPoolsChangesThemAndReconcilesAtOnce) {
+  ASSERT_TRUE(SetPools({{"online", "0-1"}}).ok());
+  ASSERT_THAT(set_.pools(), SizeIs(2));
+  EXPECT_EQ(set_.pools(0).cpus(), "0-1");
+  EXPECT_THAT(node_.reconciles(), ElementsAre("cpu"));
+}
+
+TEST_F(ControlServerTest, SetPoolsRefusesMalformedCpusBeforeThePluginSeesThem) {
+  const grpc::Status status = SetPools({{"online", "0-x"}});
+  EXPECT_EQ(status.error_code(), grpc::StatusCode::INVALID_ARGUMENT);
+  EXPECT_THAT(status.error_message(), HasSubstr("cannot set pool online"));
+  EXPECT_EQ(SetPools({}).error_code(), grpc::StatusCode::INVALID_ARGUMENT);
+  EXPECT_THAT(node_.reconciles(), IsEmpty());
+}
+
+}  // namespace
+}  // namespace qrm::manager
