@@ -1,0 +1,16 @@
+// Source: gRPC's status codes, which Abseil's copy.
+#include "manager/rpc/grpc_status.h"
+
+#include <grpcpp/support/status.h>
+
+namespace qrm::manager {
+
+grpc::Status ToGrpc(const Status& status) {
+  return {static_cast<grpc::StatusCode>(status.code()), MessageOf(status)};
+}
+
+Status FromGrpc(const grpc::Status& status) {
+  return {static_cast<StatusCode>(status.error_code()), status.error_message()};
+}
+
+}  // namespace qrm::manager
