@@ -1,5 +1,5 @@
-// A plugin for tests: gives each container the lowest free CPU of eight, four on each of two nodes,
-// and can be told to misbehave.
+// A plugin for tests: gives each container the lowest free CPUs, four of which make a node, and can
+// be told to misbehave.
 #pragma once
 
 #include <functional>
@@ -14,7 +14,7 @@ namespace qrm::test {
 
 class CountingPlugin final : public sdk::ResourcePlugin {
  public:
-  static constexpr int kCpus = 8;
+  explicit CountingPlugin(int cpus = 8) : all_(CpuSet::Range(0, cpus - 1)) {}
 
   Status Restore(const sdk::Grants& grants) override {
     for (const auto& [key, grant] : grants) {
@@ -36,7 +36,7 @@ class CountingPlugin final : public sdk::ResourcePlugin {
     if (failure) {
       failure();
     }
-    CpuSet free = CpuSet::Range(0, kCpus - 1);
+    CpuSet free = all_;
     for (const auto& [key, cpus] : held) {
       if (key != request.key) {
         free -= cpus;
@@ -72,8 +72,8 @@ class CountingPlugin final : public sdk::ResourcePlugin {
 
   AllocatableResource Allocatable() const override {
     return {.is_scalar_resource = true,
-            .allocatable = kCpus - 1,
-            .capacity = kCpus,
+            .allocatable = 7,
+            .capacity = 8,
             .allocatable_by_node = {{0, 3}, {1, 4}},
             .capacity_by_node = {{0, 4}, {1, 4}}};
   }
@@ -122,6 +122,9 @@ class CountingPlugin final : public sdk::ResourcePlugin {
     return std::vector<TopologyHint>{{.nodes = {0}, .preferred = true},
                                      {.nodes = {1}, .preferred = true}};
   };
+
+ private:
+  CpuSet all_;
 };
 
 /// A request for `cpus` CPUs of `container` in pod `uid`.
