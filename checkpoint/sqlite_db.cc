@@ -19,6 +19,9 @@ constexpr int kLogLimitBytes = 16 << 20;
 /// SQLite asks every so many virtual instructions whether the check may go on.
 constexpr int kInstructionsPerLook = 10000;
 
+/// For a check that a person waits for.
+constexpr std::chrono::hours kNoBudget(1);
+
 int PastDeadline(void* deadline) {
   return std::chrono::steady_clock::now() >=
                  *static_cast<const std::chrono::steady_clock::time_point*>(deadline)
@@ -195,17 +198,35 @@ Status SqliteDb::Create(const std::string& path, const SqliteSchema& schema,
   return RenameDurably(unfinished, path);
 }
 
+StatusOr<SqliteDb> SqliteDb::OpenToRead(const std::string& path, const SqliteSchema& schema) {
+  QRM_ASSIGN_OR_RETURN(const bool exists, LookAt(path));
+  if (!exists) {
+    return Errorf(StatusCode::kNotFound, "cannot read {}: there is no such file; correct the path",
+                  path);
+  }
+  QRM_ASSIGN_OR_RETURN(SqliteDb db, ConnectWith(SQLITE_OPEN_READONLY, path, {}));
+  QRM_RETURN_IF_ERROR(db.CheckIdentity(schema));
+  QRM_RETURN_IF_ERROR(db.CheckIntegrity(kNoBudget));
+  return db;
+}
+
 StatusOr<SqliteDb> SqliteDb::Connect(const std::string& path, const SqliteOptions& options) {
+  QRM_ASSIGN_OR_RETURN(SqliteDb db, ConnectWith(SQLITE_OPEN_READWRITE, path, options));
+  if (sqlite3_db_readonly(db.db_.get(), "main") != 0) {
+    return SystemError(EROFS, "write to", path);
+  }
+  return db;
+}
+
+StatusOr<SqliteDb> SqliteDb::ConnectWith(int flags, const std::string& path,
+                                         const SqliteOptions& options) {
   sqlite3* raw = nullptr;
-  const int code = sqlite3_open_v2(
-      path.c_str(), &raw, SQLITE_OPEN_READWRITE | SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_EXRESCODE,
-      options.vfs.empty() ? nullptr : options.vfs.c_str());
+  const int code =
+      sqlite3_open_v2(path.c_str(), &raw, flags | SQLITE_OPEN_NOMUTEX | SQLITE_OPEN_EXRESCODE,
+                      options.vfs.empty() ? nullptr : options.vfs.c_str());
   SqliteDb db(std::make_unique<std::string>(path), raw);  // closes also what failed to open
   if (code != SQLITE_OK) {
     return SqliteError(raw, code, "open", path);
-  }
-  if (sqlite3_db_readonly(raw, "main") != 0) {
-    return SystemError(EROFS, "write to", path);
   }
   sqlite3_busy_timeout(raw, static_cast<int>(options.busy_timeout.count()));
   // A damaged or foreign file must neither run code of its own nor be trusted about cell sizes.

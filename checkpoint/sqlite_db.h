@@ -123,6 +123,10 @@ class SqliteDb {
   static StatusOr<SqliteDb> Open(const std::string& path, const SqliteSchema& schema,
                                  const SqliteOptions& options = {});
 
+  /// Opens an existing database to be read beside its owner: no schema step, no log of ours, and
+  /// the integrity check takes the time it needs. Errors: as Open's, and kNotFound.
+  static StatusOr<SqliteDb> OpenToRead(const std::string& path, const SqliteSchema& schema);
+
   StatusOr<SqliteStatement> Prepare(std::string_view sql);
   /// Runs one or more statements without parameters.
   Status Execute(const std::string& sql);
@@ -145,6 +149,8 @@ class SqliteDb {
   };
   SqliteDb(std::unique_ptr<std::string> path, sqlite3* db);
   static StatusOr<SqliteDb> Connect(const std::string& path, const SqliteOptions& options);
+  static StatusOr<SqliteDb> ConnectWith(int flags, const std::string& path,
+                                        const SqliteOptions& options);
   StatusOr<bool> UsesLog();
   Status StartLog();
   Status CheckIdentity(const SqliteSchema& schema);

@@ -110,4 +110,11 @@ OpenedStore OpenSqliteStore(const std::string& directory, const SqliteOptions& o
   return opened;
 }
 
+StatusOr<NodeState> InspectSqliteStore(const std::string& directory) {
+  QRM_ASSIGN_OR_RETURN(SqliteDb db,
+                       SqliteDb::OpenToRead(directory + kFileName, CheckpointSchema()));
+  QRM_RETURN_IF_ERROR(db.Execute("BEGIN"));  // one view, whatever qrmd commits meanwhile
+  return ReadState(db);
+}
+
 }  // namespace qrm::checkpoint

@@ -43,4 +43,8 @@ struct OpenedStore {
 /// Source: SQLite, journal_mode=WAL with synchronous=FULL.
 OpenedStore OpenSqliteStore(const std::string& directory, const SqliteOptions& options = {});
 
+/// Reads and checks the whole of `<directory>/checkpoint.db`, also while qrmd uses it, and changes
+/// nothing. Errors: kNotFound without one; kDataLoss saying what is damaged; the disk's.
+StatusOr<NodeState> InspectSqliteStore(const std::string& directory);
+
 }  // namespace qrm::checkpoint

@@ -123,6 +123,18 @@ TEST(StoreTest, CommitsAllOfAChangeOrNothing) {
   EXPECT_EQ(OpenSqliteStore(dir.path()).state, NodeState().With(PutSample("a")));
 }
 
+TEST(StoreTest, IsInspectedWhileItIsInUse) {
+  const TempDir dir;
+  EXPECT_EQ(InspectSqliteStore(dir.path()).status().code(), StatusCode::kNotFound);
+  const OpenedStore opened = OpenSqliteStore(dir.path());
+  ASSERT_TRUE(opened.store->Commit(PutSample("a")).ok());
+
+  const StatusOr<NodeState> seen = InspectSqliteStore(dir.path());
+  ASSERT_TRUE(seen.ok()) << seen.status();
+  EXPECT_EQ(*seen, NodeState().With(PutSample("a")));
+  ASSERT_TRUE(opened.store->Commit(PutSample("b")).ok());
+}
+
 void Overwrite(const std::string& path, const std::string& content) {
   std::ofstream(path, std::ios::binary | std::ios::trunc) << content;
 }

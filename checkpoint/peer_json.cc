@@ -1,0 +1,356 @@
+// The file is JSON whose entries hold JSON texts; the checksum covers the decoded texts, so the
+// outer encoding is free.
+#include "checkpoint/peer_json.h"
+
+#include <cmath>
+#include <cstdint>
+#include <optional>
+#include <utility>
+
+#include <nlohmann/json.hpp>
+
+namespace qrm::checkpoint {
+namespace {
+
+using Json = nlohmann::ordered_json;  // keys as in resourceplugin.v1alpha1, as Go writes them
+
+struct Entry {
+  std::string pod_uid;
+  std::string container;
+  std::string resource;
+  std::string info;
+};
+
+/// What Go tells apart: a list that is missing, and one without members.
+using Entries = std::optional<std::vector<Entry>>;
+
+uint32_t Checksum(const Entries& entries) {
+  std::string dump =
+      "(checkpoint.checkpointData){PodResourceEntries:([]checkpoint.PodResourcesEntry)";
+  if (entries.has_value()) {
+    dump += '[';
+    for (const Entry& entry : *entries) {
+      dump += dump.ends_with('[') && &entry == entries->data() ? "" : " ";
+      dump += fmt::format(
+          "{{PodUID:(string){} ContainerName:(string){} ResourceName:(string){} "
+          "AllocationInfo:(string){}}}",
+          entry.pod_uid, entry.container, entry.resource, entry.info);
+    }
+    dump += ']';
+  } else {
+    dump += "<nil>";
+  }
+  dump += '}';
+
+  uint32_t hash = 0x811c9dc5;
+  for (const char byte : dump) {
+    hash = (hash ^ static_cast<unsigned char>(byte)) * 0x01000193;
+  }
+  return hash;
+}
+
+Status NotAPeersFile(std::string_view why) {
+  return Errorf(StatusCode::kInvalidArgument,
+                "cannot read the file as a kubelet_qrm_checkpoint: {}; name a file that a peer or "
+                "qrmctl checkpoint export wrote",
+                why);
+}
+
+/// The text under `key`, or nothing when it is missing or no text.
+std::optional<std::string> TextAt(const Json& json, const char* key) {
+  const auto found = json.find(key);
+  if (found == json.end() || !found->is_string()) {
+    return std::nullopt;
+  }
+  return found->get<std::string>();
+}
+
+StatusOr<Entries> ReadEntries(const Json& file) {
+  const auto data = file.find("Data");
+  if (data == file.end() || !data->is_object()) {
+    return NotAPeersFile("it has no object \"Data\"");
+  }
+  const auto list = data->find("PodResourceEntries");
+  if (list == data->end() || list->is_null()) {
+    return Entries();
+  }
+  if (!list->is_array()) {
+    return NotAPeersFile("\"PodResourceEntries\" is no list");
+  }
+  std::vector<Entry> entries;
+  for (const Json& item : *list) {
+    std::optional<std::string> uid = TextAt(item, "PodUID");
+    std::optional<std::string> container = TextAt(item, "ContainerName");
+    std::optional<std::string> resource = TextAt(item, "ResourceName");
+    std::optional<std::string> info = TextAt(item, "AllocationInfo");
+    if (!uid || !container || !resource || !info) {
+      return NotAPeersFile(fmt::format("entry {} lacks a text", entries.size()));
+    }
+    entries.push_back({.pod_uid = *std::move(uid),
+                       .container = *std::move(container),
+                       .resource = *std::move(resource),
+                       .info = *std::move(info)});
+  }
+  return Entries(std::move(entries));
+}
+
+std::string Text(const Json& json, const char* key) {
+  return json.contains(key) ? json.at(key).get<std::string>() : std::string();
+}
+
+bool Flag(const Json& json, const char* key) {
+  return json.contains(key) && json.at(key).get<bool>();
+}
+
+std::vector<TopologyHint> ReadHints(const Json& json) {
+  std::vector<TopologyHint> hints;
+  for (const Json& item : json.value("hints", Json::array())) {
+    TopologyHint hint = {.preferred = Flag(item, "preferred")};
+    for (const Json& node : item.value("nodes", Json::array())) {
+      const auto id = node.get<uint64_t>();
+      if (id >= static_cast<uint64_t>(IdSet::kMaxIds)) {
+        throw Json::out_of_range::create(401, fmt::format("NUMA node {}", id), &node);
+      }
+      hint.nodes.Add(static_cast<int>(id));
+    }
+    hints.push_back(std::move(hint));
+  }
+  return hints;
+}
+
+/// Throws Json::exception for a member of another kind than expected.
+ResourceAllocation ReadAllocationOrThrow(const Json& json) {
+  ResourceAllocation allocation = {.oci_property = Text(json, "oci_property_name"),
+                                   .value = Text(json, "allocation_result"),
+                                   .is_node_resource = Flag(json, "is_node_resource"),
+                                   .is_scalar_resource = Flag(json, "is_scalar_resource"),
+                                   .quantity = json.value("allocated_quantity", 0.0),
+                                   .envs = json.value("envs", StringMap()),
+                                   .annotations = json.value("annotations", StringMap()),
+                                   .exclusive = Flag(json, "exclusive")};
+  if (json.contains("resource_hints")) {
+    allocation.hints = ReadHints(json.at("resource_hints"));
+  }
+  const Json amounts = json.value("topology_assignments", Json::object());
+  for (const auto& [node, amount] : amounts.items()) {
+    allocation.amount_by_node[std::stoull(node)] = amount.get<uint64_t>();
+  }
+  for (const Json& item : json.value("mounts", Json::array())) {
+    allocation.mounts.push_back({.container_path = Text(item, "container_path"),
+                                 .host_path = Text(item, "host_path"),
+                                 .read_only = Flag(item, "read_only")});
+  }
+  for (const Json& item : json.value("devices", Json::array())) {
+    allocation.devices.push_back({.container_path = Text(item, "container_path"),
+                                  .host_path = Text(item, "host_path"),
+                                  .permissions = Text(item, "permissions")});
+  }
+  return allocation;
+}
+
+/// The same rules as for what a plugin answers.
+Status Validate(const ResourceAllocation& allocation) {
+  if (allocation.oci_property == kCpusetCpus) {
+    QRM_RETURN_IF_ERROR(CpuSet::Parse(allocation.value).status());
+  }
+  if (allocation.oci_property == kCpusetMems) {
+    QRM_RETURN_IF_ERROR(NumaMask::Parse(allocation.value).status());
+  }
+  return allocation.quantity >= 0 ? OkStatus()
+                                  : Errorf(StatusCode::kInvalidArgument,
+                                           "its quantity {} is negative", allocation.quantity);
+}
+
+StatusOr<ResourceAllocation> ReadAllocation(const std::string& info) {
+  try {
+    ResourceAllocation allocation = ReadAllocationOrThrow(Json::parse(info));
+    QRM_RETURN_IF_ERROR(Validate(allocation));
+    return allocation;
+  } catch (const std::exception& error) {  // of the JSON library and of std::stoull
+    return Errorf(StatusCode::kInvalidArgument, "{}", error.what());
+  }
+}
+
+Json WriteHints(const std::vector<TopologyHint>& hints) {
+  Json list = Json::array();
+  for (const TopologyHint& hint : hints) {
+    Json item = Json::object();
+    if (!hint.nodes.Empty()) {
+      item["nodes"] = std::vector<int>(hint.nodes.begin(), hint.nodes.end());
+    }
+    if (hint.preferred) {
+      item["preferred"] = true;
+    }
+    list.push_back(std::move(item));
+  }
+  Json json = Json::object();
+  if (!list.empty()) {
+    json["hints"] = std::move(list);
+  }
+  return json;
+}
+
+/// As Go writes it: without a fraction where there is none.
+Json WriteNumber(double number) {
+  constexpr double kExact = 9007199254740992;  // 2^53
+  if (number == std::floor(number) && std::abs(number) < kExact) {
+    return static_cast<int64_t>(number);
+  }
+  return number;
+}
+
+/// Empty values are left out, as Go's omitempty does.
+template <typename Value>
+void PutUnlessEmpty(Json& json, const char* key, const Value& value) {
+  if (value != Value()) {
+    json[key] = value;
+  }
+}
+
+Json WriteAllocation(const ResourceAllocation& allocation) {
+  Json json = Json::object();
+  PutUnlessEmpty(json, "oci_property_name", allocation.oci_property);
+  PutUnlessEmpty(json, "is_node_resource", allocation.is_node_resource);
+  PutUnlessEmpty(json, "is_scalar_resource", allocation.is_scalar_resource);
+  if (allocation.quantity != 0) {
+    json["allocated_quantity"] = WriteNumber(allocation.quantity);
+  }
+  PutUnlessEmpty(json, "allocation_result", allocation.value);
+  PutUnlessEmpty(json, "envs", allocation.envs);
+  PutUnlessEmpty(json, "annotations", allocation.annotations);
+  if (allocation.hints.has_value()) {
+    json["resource_hints"] = WriteHints(*allocation.hints);
+  }
+  for (const auto& [node, amount] : allocation.amount_by_node) {
+    json["topology_assignments"][std::to_string(node)] = amount;
+  }
+  for (const Mount& mount : allocation.mounts) {
+    Json item = Json::object();
+    PutUnlessEmpty(item, "container_path", mount.container_path);
+    PutUnlessEmpty(item, "host_path", mount.host_path);
+    PutUnlessEmpty(item, "read_only", mount.read_only);
+    json["mounts"].push_back(std::move(item));
+  }
+  for (const DeviceSpec& device : allocation.devices) {
+    Json item = Json::object();
+    PutUnlessEmpty(item, "container_path", device.container_path);
+    PutUnlessEmpty(item, "host_path", device.host_path);
+    PutUnlessEmpty(item, "permissions", device.permissions);
+    json["devices"].push_back(std::move(item));
+  }
+  PutUnlessEmpty(json, "exclusive", allocation.exclusive);
+  return json;
+}
+
+StatusOr<std::string> Dump(const Json& json) {
+  try {
+    return json.dump();
+  } catch (const Json::exception&) {
+    return Errorf(StatusCode::kInvalidArgument,
+                  "cannot write the checkpoint as JSON: it holds text that is not UTF-8; find and "
+                  "correct the plugin that sent it");
+  }
+}
+
+StatusOr<std::vector<Entry>> WriteEntries(const AllocationByContainer& allocations) {
+  std::vector<Entry> entries;
+  for (const auto& [key, by_resource] : allocations) {
+    for (const auto& [resource, allocation] : by_resource) {
+      if (!std::isfinite(allocation.quantity)) {
+        return Errorf(StatusCode::kInvalidArgument,
+                      "cannot write {} of {} as JSON: its quantity is not finite; correct the "
+                      "plugin",
+                      resource, key.container);
+      }
+      QRM_ASSIGN_OR_RETURN(std::string info, Dump(WriteAllocation(allocation)));
+      entries.push_back({.pod_uid = key.pod_uid,
+                         .container = key.container,
+                         .resource = resource,
+                         .info = std::move(info)});
+    }
+  }
+  return entries;
+}
+
+}  // namespace
+
+StatusOr<PeerCheckpoint> ParsePeerCheckpoint(std::string_view text) {
+  const Json file = Json::parse(text, nullptr, false);
+  if (!file.is_object()) {
+    return NotAPeersFile("it is no JSON object");
+  }
+  const auto stored = file.find("Checksum");
+  if (stored == file.end() || !stored->is_number_unsigned()) {
+    return NotAPeersFile("it has no number \"Checksum\"");
+  }
+  QRM_ASSIGN_OR_RETURN(const Entries entries, ReadEntries(file));
+  const uint32_t sum = Checksum(entries);
+  if (stored->get<uint64_t>() != sum) {
+    return Errorf(StatusCode::kDataLoss,
+                  "cannot trust the kubelet_qrm_checkpoint: it says checksum {}, its content has "
+                  "{}; use an undamaged copy",
+                  stored->get<uint64_t>(), sum);
+  }
+
+  PeerCheckpoint checkpoint;
+  for (const Entry& entry : entries.value_or(std::vector<Entry>())) {
+    StatusOr<ResourceAllocation> allocation = ReadAllocation(entry.info);
+    if (!allocation.ok() || entry.pod_uid.empty() || entry.container.empty() ||
+        entry.resource.empty()) {
+      checkpoint.skipped.push_back(fmt::format(
+          "skipped {} of container {} of pod {}: {}", entry.resource, entry.container,
+          entry.pod_uid, allocation.ok() ? "it lacks a name" : MessageOf(allocation.status())));
+      continue;
+    }
+    checkpoint
+        .allocations[{.pod_uid = entry.pod_uid, .container = entry.container}][entry.resource] =
+        *std::move(allocation);
+  }
+  return checkpoint;
+}
+
+StatusOr<std::string> ToPeerCheckpoint(const AllocationByContainer& allocations) {
+  QRM_ASSIGN_OR_RETURN(std::vector<Entry> entries, WriteEntries(allocations));
+  Json list = Json::array();
+  for (const Entry& entry : entries) {
+    list.push_back({{"PodUID", entry.pod_uid},
+                    {"ContainerName", entry.container},
+                    {"ResourceName", entry.resource},
+                    {"AllocationInfo", entry.info}});
+  }
+  Json file = Json::object();
+  file["Data"]["PodResourceEntries"] = std::move(list);
+  file["Checksum"] = Checksum(Entries(std::move(entries)));
+  return Dump(file);
+}
+
+AllocationByContainer AllocationsOf(const NodeState& state) {
+  AllocationByContainer allocations;
+  state.ForEachPod([&](const PodRecord& pod) {
+    for (const auto& [container, record] : pod.containers) {
+      if (!record->allocations.empty()) {
+        allocations[{.pod_uid = pod.meta.uid, .container = container}] = record->allocations;
+      }
+    }
+  });
+  return allocations;
+}
+
+Change ImportChange(const NodeState& state, const AllocationByContainer& allocations) {
+  Change change;
+  for (const auto& [key, by_resource] : allocations) {
+    const PodRecord* pod = state.FindPod(key.pod_uid);
+    const ContainerRecord* known = state.Find(key);
+    Change::PutContainer put = {.pod = pod != nullptr ? pod->meta : PodMeta{.uid = key.pod_uid},
+                                .container = key.container,
+                                .record = known != nullptr ? *known : ContainerRecord()};
+    if (known == nullptr) {
+      put.record.request_source = "import";
+    }
+    put.record.allocations = by_resource;
+    change.put_containers.push_back(std::move(put));
+  }
+  return change;
+}
+
+}  // namespace qrm::checkpoint

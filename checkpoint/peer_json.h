@@ -1,0 +1,38 @@
+// The peers' checkpoint file `kubelet_qrm_checkpoint`, both ways, so that a node can be migrated.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "api/resource.h"
+#include "api/status.h"
+#include "checkpoint/node_state.h"
+
+namespace qrm::checkpoint {
+
+/// What a peer's file holds.
+struct PeerCheckpoint {
+  AllocationByContainer allocations;
+  std::vector<std::string> skipped;  ///< entries that say nothing usable, one sentence each
+};
+
+/// Reads a peer's file after verifying its checksum. Errors: kInvalidArgument when `text` is not
+/// such a file; kDataLoss with both sums when its checksum is not that of its content.
+/// Source: katalyst-core, pkg/agent/orm/checkpoint: FNV-1a, 32 bits, over Go's "%#v" dump of the
+/// entries as spew writes it.
+StatusOr<PeerCheckpoint> ParsePeerCheckpoint(std::string_view text);
+
+/// `allocations` as a peer's file: the same bytes for the same allocations, since entries are
+/// sorted. What only we know (exclusive CPUs) stands under keys that peers ignore. Errors:
+/// kInvalidArgument for text that is not UTF-8 or a quantity that is not finite.
+StatusOr<std::string> ToPeerCheckpoint(const AllocationByContainer& allocations);
+
+/// All allocations of `state`, to be exported.
+AllocationByContainer AllocationsOf(const NodeState& state);
+
+/// The change that brings imported `allocations` into `state`: they replace those of containers
+/// that it knows; others begin with nothing but their UID, and the runtime tells the rest.
+Change ImportChange(const NodeState& state, const AllocationByContainer& allocations);
+
+}  // namespace qrm::checkpoint
