@@ -12,6 +12,13 @@ trap 'rm -rf "$work"' EXIT
 cmake --install "$build_dir" --prefix "$work/prefix" --component sdk >"$work/install.log"
 cp -r "$source_dir/plugins/examples/lanes" "$work/lanes"
 
+# The page that teaches it shows exactly what is built here.
+block() { sed -n "/^\`\`\`$1\$/,/^\`\`\`\$/p" "$source_dir/docs/plugins.md" | sed '/^```$/,$d; 1d'; }
+diff <(block cpp) "$work/lanes/lane_plugin.cc"
+diff <(block cmake) "$work/lanes/CMakeLists.txt"
+lines=$(wc -l <"$work/lanes/lane_plugin.cc")
+[ "$lines" -lt 50 ] || { echo "the example has $lines lines; keep it below 50"; exit 1; }
+
 # Every header that is installed compiles by itself.
 mkdir "$work/lanes/headers"
 (cd "$work/prefix/include/qrm" && find . -name '*.h' -printf '%P\n') | while IFS= read -r header; do
