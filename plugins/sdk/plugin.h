@@ -107,11 +107,12 @@ struct PluginSettings {
   std::string socket_name;  ///< --socket-name: default <resource>.sock with '/' as '_'
 };
 
-/// A flag of the plugin's own, `--name VALUE`.
+/// A flag of the plugin's own: `--name VALUE`, or `--name` alone. One of the two pointers is set.
 struct ExtraFlag {
   std::string name;  ///< without the dashes
   std::string help;
   std::string* value = nullptr;  ///< holds the default, and gets what was typed
+  bool* present = nullptr;       ///< becomes true when the flag was typed; it takes no value
 };
 
 /// Reads the flags above and `extra` from the command line; `--help` prints them and ends the

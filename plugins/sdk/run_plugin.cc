@@ -60,7 +60,11 @@ void AddFlags(CLI::App& app, PluginSettings& settings, const std::vector<ExtraFl
   app.add_option("--socket-name", settings.socket_name,
                  "file name of the socket (default <resource>.sock, '/' as '_')");
   for (const ExtraFlag& flag : extra) {
-    app.add_option("--" + flag.name, *flag.value, flag.help)->capture_default_str();
+    if (flag.present != nullptr) {
+      app.add_flag("--" + flag.name, *flag.present, flag.help);
+    } else {
+      app.add_option("--" + flag.name, *flag.value, flag.help)->capture_default_str();
+    }
   }
 }
 
