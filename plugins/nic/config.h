@@ -33,8 +33,11 @@ enum class NicAffinity {
   kRequired,   ///< on the container's NUMA nodes, or the container is rejected
 };
 
+/// The resource name of the QoS Resource Manager proposal.
+inline constexpr char kDefaultResource[] = "NIC";
+
 struct NicPluginConfig {
-  std::string resource = "NIC";
+  std::string resource = kDefaultResource;
   /// The requested amount is a bandwidth in Mbit/s, taken from the NIC in both directions; else
   /// NICs are shared without limit.
   bool request_is_bandwidth = false;

@@ -1,0 +1,103 @@
+// Flags and file to a running plugin.
+#include "plugins/config/plugin_program.h"
+
+#include <cstdlib>
+#include <filesystem>
+#include <iostream>
+#include <system_error>
+#include <utility>
+
+#include "api/log.h"
+#include "plugins/config/machine_config.h"
+#include "plugins/config/section.h"
+#include "plugins/sdk/plugin_driver.h"
+#include "plugins/sdk/plugin_state.h"
+#include "plugins/sdk/running_plugin.h"
+
+namespace qrm::config {
+namespace {
+
+constexpr int kExitMisused = 2;
+
+struct Flags {
+  std::string config;
+  std::string machine;
+  bool print_state = false;
+};
+
+StatusOr<Machine> ReadMachine(const Section& section, const std::string& override_source) {
+  QRM_ASSIGN_OR_RETURN(MachineConfig machine, ParseMachineConfig(section));
+  if (!override_source.empty()) {
+    machine.source = override_source;
+  }
+  return LoadMachine(machine);
+}
+
+void LogWarnings(const Machine& machine) {
+  for (const std::string& warning : machine.parts().warnings) {
+    log::Warning("plugin's machine is described imperfectly", {{"warning", warning}});
+  }
+}
+
+StatusOr<NamedPlugin> MakePlugin(const Flags& flags, const PluginFactory& make) {
+  QRM_ASSIGN_OR_RETURN(const Section section, flags.config.empty() ? Section::Parse("", "defaults")
+                                                                   : Section::Load(flags.config));
+  QRM_ASSIGN_OR_RETURN(const Machine machine, ReadMachine(section, flags.machine));
+  if (!flags.print_state) {
+    LogWarnings(machine);
+  }
+  return make(section, machine);
+}
+
+/// The state on disk; that of a plugin which never ran is empty.
+StatusOr<std::unique_ptr<sdk::PluginState>> OpenState(const sdk::PluginSettings& settings) {
+  const std::string path = sdk::StatePath(settings);
+  std::error_code error;
+  if (!std::filesystem::exists(path, error)) {
+    return sdk::MakeMemoryState();
+  }
+  return sdk::OpenPluginState(path);
+}
+
+Status PrintState(const sdk::PluginSettings& settings, sdk::ResourcePlugin& plugin) {
+  QRM_ASSIGN_OR_RETURN(std::unique_ptr<sdk::PluginState> state, OpenState(settings));
+  sdk::PluginDriver driver(plugin, settings.resource, std::move(state));
+  QRM_RETURN_IF_ERROR(driver.Start());
+  QRM_ASSIGN_OR_RETURN(const std::string json, driver.ExportState());
+  std::cout << json << std::endl;
+  return OkStatus();
+}
+
+}  // namespace
+
+int PluginProgramMain(const std::string& default_resource, const PluginFactory& make, int argc,
+                      char** argv) {
+  Flags flags;
+  StatusOr<sdk::PluginSettings> settings = sdk::ParseSettings(
+      default_resource, argc, argv,
+      {{.name = "config", .help = "YAML file with the plugin's keys", .value = &flags.config},
+       {.name = "machine",
+        .help = "live, synthetic:DESCRIPTION, xml:FILE or fsroot:DIR, in place of the file's key",
+        .value = &flags.machine},
+       {.name = "print-state",
+        .help = "print the state as JSON and exit: that on disk, or the initial one",
+        .present = &flags.print_state}});
+  StatusOr<NamedPlugin> made =
+      settings.ok() ? MakePlugin(flags, make) : StatusOr<NamedPlugin>(settings.status());
+  if (!made.ok()) {
+    std::cerr << MessageOf(made.status()) << '\n';
+    return kExitMisused;
+  }
+  if (settings->resource == default_resource) {
+    settings->resource = made->resource;
+  }
+  const Status end = flags.print_state ? PrintState(*settings, *made->plugin)
+                                       : sdk::RunPlugin(*settings, *made->plugin);
+  if (!end.ok()) {
+    std::cerr << MessageOf(end) << '\n';
+    return EXIT_FAILURE;
+  }
+  return EXIT_SUCCESS;
+}
+
+}  // namespace qrm::config
