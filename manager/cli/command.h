@@ -21,6 +21,8 @@ int RunPods(const Args& args, std::ostream& out, std::ostream& err);
 int RunExplain(const Args& args, std::ostream& out, std::ostream& err);
 /// `get` and `set`.
 int RunPool(const Args& args, std::ostream& out, std::ostream& err);
+/// `verify`, `dump`, `export` and `import`: the state on disk, without qrmd.
+int RunCheckpoint(const Args& args, std::ostream& out, std::ostream& err);
 
 /// qrmctl itself: runs the command that `args` begin with.
 int RunQrmctl(const Args& args, std::ostream& out, std::ostream& err);

@@ -23,6 +23,7 @@ constexpr std::array kCommands = {
     Command{"pods", "admitted pods and what their containers hold", RunPods},
     Command{"explain", "why a pod was placed as it was, or rejected", RunExplain},
     Command{"pool", "show and resize pools of CPUs", RunPool},
+    Command{"checkpoint", "check, show, export and import the state on disk", RunCheckpoint},
 };
 
 void PrintHelp(std::ostream& out) {

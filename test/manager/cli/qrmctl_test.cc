@@ -1,10 +1,12 @@
 // qrmctl against a control server: what it prints, where, and how it exits.
+#include <fstream>
 #include <sstream>
 #include <string>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "checkpoint/store.h"
 #include "manager/cli/command.h"
 #include "manager/control/control_server.h"
 #include "test/support/fake_node_services.h"
@@ -113,7 +115,7 @@ TEST_F(QrmctlTest, NamesACommandThatItDoesNotHave) {
 TEST_F(QrmctlTest, HelpListsEachCommandAndEachCommandHasHelp) {
   EXPECT_EQ(RunAsTyped({"--help"}), kDone);
   const std::string help = out();
-  for (const char* command : {"status", "plugins", "pods", "explain", "pool"}) {
+  for (const char* command : {"status", "plugins", "pods", "explain", "pool", "checkpoint"}) {
     EXPECT_THAT(help, HasSubstr(std::string("\n  ") + command + " "));
     EXPECT_EQ(RunAsTyped({command, "--help"}), kDone) << command;
     EXPECT_THAT(out(), HasSubstr(std::string("qrmctl ") + command)) << command;
@@ -377,6 +379,84 @@ TEST_F(QrmctlTest, ExplainShowsADecisionItCannotReadAsItIs) {
 TEST_F(QrmctlTest, ExplainNeedsAPod) {
   EXPECT_EQ(Run({"explain"}), kMisuse);
   EXPECT_THAT(err(), HasSubstr("POD is required"));
+}
+
+/// The state on disk, without a server.
+class QrmctlCheckpointTest : public QrmctlTest {
+ protected:
+  QrmctlCheckpointTest() {
+    const checkpoint::OpenedStore opened = checkpoint::OpenSqliteStore(state_);
+    EXPECT_TRUE(
+        opened.store->Commit(Admit(SamplePod("db", "shop"), "main", {{"cpu", OwnCpus("1-2")}}))
+            .ok());
+  }
+
+  int RunOn(const std::string& directory, Args args) {
+    args.insert(args.begin(), "checkpoint");
+    args.insert(args.end(), {"--state-dir", directory});
+    return RunAsTyped(args);
+  }
+
+  const std::string state_ = dir_ / "state";
+};
+
+TEST_F(QrmctlCheckpointTest, VerifyCountsASoundCheckpoint) {
+  EXPECT_EQ(RunOn(state_, {"verify"}), kDone) << err();
+  EXPECT_EQ(out(), state_ + "/checkpoint.db is sound: 1 pod with 1 container\n");
+}
+
+TEST_F(QrmctlCheckpointTest, VerifyFailsForADamagedCheckpoint) {
+  std::ofstream(state_ + "/checkpoint.db") << "no database";
+  EXPECT_EQ(RunOn(state_, {"verify"}), kFailed);
+  EXPECT_THAT(err(), StartsWith("qrmctl checkpoint verify: cannot "));
+}
+
+TEST_F(QrmctlCheckpointTest, DumpPrintsWhatTheDiskSays) {
+  EXPECT_EQ(RunOn(state_, {"dump"}), kDone) << err();
+  EXPECT_EQ(out(),
+            "NAMESPACE   POD   ROLE   CONTAINER   TYPE   CPUS   MEMS   OTHER\n"
+            "shop        db    -      main        MAIN   1-2*   -      -\n");
+}
+
+TEST_F(QrmctlCheckpointTest, AnExportCanBeVerifiedAndImportedElsewhere) {
+  const std::string file = dir_ / "kubelet_qrm_checkpoint";
+  EXPECT_EQ(RunOn(state_, {"export", file}), kDone) << err();
+  EXPECT_EQ(out(), "wrote 1 pod with 1 container to " + file + "\n");
+  EXPECT_EQ(RunOn(state_, {"verify", file}), kDone) << err();
+  EXPECT_EQ(out(), file + " is sound: 1 pod with 1 container\n");
+
+  const std::string other = dir_ / "other";
+  EXPECT_EQ(RunOn(other, {"import", file, "--control-socket", socket_}), kDone) << err();
+  EXPECT_EQ(out(), "imported 1 pod with 1 container into " + other + "/checkpoint.db\n");
+  EXPECT_EQ(RunOn(other, {"dump", "uid-db"}), kDone) << err();
+  EXPECT_THAT(out(), HasSubstr("CpusetCpus:   1-2"));
+}
+
+TEST_F(QrmctlCheckpointTest, ExportToADashWritesTheFileToStandardOutput) {
+  EXPECT_EQ(RunOn(state_, {"export", "-"}), kDone) << err();
+  EXPECT_THAT(out(), StartsWith("{"));
+}
+
+TEST_F(QrmctlCheckpointTest, ImportRefusesWhileQrmdRuns) {
+  Serve();
+  EXPECT_EQ(RunOn(state_, {"import", "any", "--control-socket", socket_}), kFailed);
+  EXPECT_EQ(err(),
+            "qrmctl checkpoint import: cannot import: qrmd runs and would not see it; stop qrmd "
+            "first\n");
+}
+
+TEST_F(QrmctlCheckpointTest, ImportRefusesAFileThatIsNoCheckpoint) {
+  const std::string file = dir_ / "wrong";
+  std::ofstream(file) << "{}";
+  EXPECT_EQ(RunOn(state_, {"import", file, "--control-socket", socket_}), kFailed);
+  EXPECT_EQ(RunOn(state_, {"import", dir_ / "none", "--control-socket", socket_}), kFailed);
+  EXPECT_THAT(err(), HasSubstr("cannot read"));
+}
+
+TEST_F(QrmctlCheckpointTest, AnUnknownVerbSaysWhatToType) {
+  EXPECT_EQ(RunAsTyped({"checkpoint"}), kMisuse);
+  EXPECT_EQ(RunAsTyped({"checkpoint", "drop"}), kMisuse);
+  EXPECT_THAT(err(), HasSubstr("there is no verb \"drop\"; try: qrmctl checkpoint verify"));
 }
 
 }  // namespace
