@@ -1,0 +1,168 @@
+#include "test/e2e/node.h"
+
+#include <algorithm>
+#include <filesystem>
+#include <utility>
+
+#include <grpcpp/grpcpp.h>
+
+#include "api/proto/podresources/v1/api.grpc.pb.h"
+#include "api/proto/qrm/v1/control.grpc.pb.h"
+#include "test/support/await.h"
+
+namespace qrm::test {
+namespace {
+
+constexpr std::chrono::seconds kCallTimeout{5};
+
+/// One call on a fresh connection, so that a restarted server is found at once.
+template <typename Service, typename Request, typename Response>
+StatusOr<Response> Call(const std::string& socket,
+                        grpc::Status (Service::Stub::*method)(grpc::ClientContext*, const Request&,
+                                                              Response*),
+                        const Request& request) {
+  grpc::ChannelArguments arguments;
+  arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
+  const auto stub = Service::NewStub(
+      grpc::CreateCustomChannel("unix:" + socket, grpc::InsecureChannelCredentials(), arguments));
+  grpc::ClientContext context;
+  context.set_deadline(std::chrono::system_clock::now() + kCallTimeout);
+  Response response;
+  const grpc::Status status = (stub.get()->*method)(&context, request, &response);
+  if (!status.ok()) {
+    return Errorf(static_cast<StatusCode>(status.error_code()), "cannot ask {}: {}", socket,
+                  status.error_message());
+  }
+  return response;
+}
+
+}  // namespace
+
+Node::Node(Options options) : options_(std::move(options)) {
+  for (const char* directory : {"registration", "plugins", "state", "logs"}) {
+    std::filesystem::create_directories(Path(directory));
+  }
+}
+
+Node::~Node() = default;
+
+Status Node::Start(std::size_t plugins) {
+  QRM_ASSIGN_OR_RETURN(
+      daemon_,
+      Process::Start(
+          {options_.bin_dir + "/qrmd", "--config=" + options_.config,
+           "--state-dir=" + Path("state/qrmd"), "--registration-dir=" + Path("registration"),
+           "--plugins-registry-dir=" + Path("plugins"),
+           "--pod-resources-socket=" + Path("pod-resources.sock"),
+           "--control-socket=" + Path("control.sock"), "--nri-socket=" + options_.nri_socket,
+           "--cri-socket=" + options_.cri_socket, "--builtin-plugins=" + options_.builtin_plugins,
+           "--reconcile-period=" + options_.reconcile_period, "--metrics-address="},
+          Path("logs/qrmd.log")));
+  const bool attached = Await([this] {
+    const StatusOr<v1::GetStatusResponse> status = GetStatus();
+    return !daemon_->Running() || (status.ok() && status->runtime().nri_connected());
+  });
+  if (!attached || !daemon_->Running()) {
+    return Errorf(StatusCode::kUnavailable, "qrmd did not attach to the runtime: {}",
+                  daemon_->LastOutput());
+  }
+  return WaitForPlugins(plugins);
+}
+
+Status Node::WaitForPlugins(std::size_t count) {
+  std::size_t live = 0;
+  const bool all = Await([&] {
+    live = 0;
+    const StatusOr<std::vector<v1::Plugin>> known = ListPlugins();
+    for (const v1::Plugin& plugin : known.value_or(std::vector<v1::Plugin>{})) {
+      live += plugin.live() ? 1 : 0;
+    }
+    return live >= count;
+  });
+  if (!all) {
+    return Errorf(StatusCode::kUnavailable, "qrmd has {} plugins of {}: {}", live, count,
+                  daemon_->LastOutput());
+  }
+  return OkStatus();
+}
+
+void Node::KillDaemon() {
+  daemon_->Kill();
+}
+
+bool Node::IsLive(const std::string& resource) const {
+  const StatusOr<std::vector<v1::Plugin>> known = ListPlugins();
+  return known.ok() && std::any_of(known->begin(), known->end(), [&](const v1::Plugin& plugin) {
+           return plugin.resource_name() == resource && plugin.live();
+         });
+}
+
+Status Node::StartPlugin(const std::string& name, const std::string& resource,
+                         const std::string& config, RegisterBy by) {
+  const bool by_socket = by == RegisterBy::kSocket;
+  const std::string directory = Path(by_socket ? "registration" : "plugins");
+  plugin_sockets_[resource] = directory + "/" + resource + ".sock";
+  QRM_ASSIGN_OR_RETURN(
+      plugins_[name],
+      Process::Start({options_.bin_dir + "/qrm-plugin-" + name, "--config=" + config,
+                      (by_socket ? "--registration-dir=" : "--plugins-registry-dir=") + directory,
+                      "--state-dir=" + Path("state")},
+                     Path("logs/" + name + ".log")));
+  Process& process = *plugins_[name];
+  if (!Await([&] { return !process.Running() || IsLive(resource); }) || !process.Running()) {
+    return Errorf(StatusCode::kUnavailable, "plugin {} did not register: {}", name,
+                  process.LastOutput());
+  }
+  return OkStatus();
+}
+
+void Node::KillPlugin(const std::string& name) {
+  plugins_.at(name)->Kill();
+}
+
+Status Node::Stop() {
+  Status first;
+  for (const auto& [name, plugin] : plugins_) {
+    first.Update(plugin->Terminate());
+  }
+  plugins_.clear();
+  if (daemon_ != nullptr) {
+    first.Update(daemon_->Terminate());
+    daemon_.reset();
+  }
+  return first;
+}
+
+StatusOr<v1::GetStatusResponse> Node::GetStatus() const {
+  return Call<v1::Control>(Path("control.sock"), &v1::Control::Stub::GetStatus,
+                           v1::GetStatusRequest());
+}
+
+StatusOr<std::vector<v1::Plugin>> Node::ListPlugins() const {
+  QRM_ASSIGN_OR_RETURN(const v1::ListPluginsResponse response,
+                       Call<v1::Control>(Path("control.sock"), &v1::Control::Stub::ListPlugins,
+                                         v1::ListPluginsRequest()));
+  return std::vector<v1::Plugin>(response.plugins().begin(), response.plugins().end());
+}
+
+StatusOr<::v1::ListPodResourcesResponse> Node::ListPodResources() const {
+  return Call<::v1::PodResourcesLister>(Path("pod-resources.sock"),
+                                        &::v1::PodResourcesLister::Stub::List,
+                                        ::v1::ListPodResourcesRequest());
+}
+
+StatusOr<std::string> Node::ExportState(const std::string& resource) const {
+  QRM_ASSIGN_OR_RETURN(const v1::ExportStateResponse response,
+                       Call<v1::PluginExtensions>(plugin_sockets_.at(resource),
+                                                  &v1::PluginExtensions::Stub::ExportState,
+                                                  v1::ExportStateRequest()));
+  return response.json();
+}
+
+StatusOr<std::string> Node::Qrmctl(std::vector<std::string> arguments) const {
+  arguments.insert(arguments.begin(), options_.bin_dir + "/qrmctl");
+  arguments.push_back("--control-socket=" + Path("control.sock"));
+  return RunCommand(arguments);
+}
+
+}  // namespace qrm::test

@@ -1,0 +1,71 @@
+// One node's qrm: the daemon, plugins in processes of their own, and the two sockets that others
+// ask.
+#pragma once
+
+#include <chrono>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "api/proto/podresources/v1/api.pb.h"
+#include "api/proto/qrm/v1/control.pb.h"
+#include "api/status.h"
+#include "test/e2e/process.h"
+
+namespace qrm::test {
+
+/// Which way a plugin process registers.
+enum class RegisterBy { kDirectory, kSocket };
+
+/// Starts the built programs on sockets of a private directory.
+///
+/// Threads: one.
+class Node {
+ public:
+  struct Options {
+    std::string bin_dir;
+    std::string work_dir;  ///< made if needed; short, since sockets go below it
+    std::string config;    ///< qrmd's configuration file
+    std::string nri_socket;
+    std::string cri_socket;
+    std::string builtin_plugins;  ///< "cpu,memory,nic", or empty for none
+    std::string reconcile_period = "3s";
+  };
+
+  explicit Node(Options options);
+  ~Node();
+  Node(const Node&) = delete;
+  Node& operator=(const Node&) = delete;
+
+  /// Starts qrmd and waits until it is attached to the runtime and has `plugins` live ones.
+  Status Start(std::size_t plugins);
+  /// kill -9.
+  void KillDaemon();
+  /// Starts bin/qrm-plugin-NAME with `config` and waits until qrmd has `resource` live.
+  Status StartPlugin(const std::string& name, const std::string& resource,
+                     const std::string& config, RegisterBy by = RegisterBy::kDirectory);
+  void KillPlugin(const std::string& name);
+  /// Ends everything by SIGTERM. Errors: the first program that does not end well.
+  Status Stop();
+
+  StatusOr<v1::GetStatusResponse> GetStatus() const;
+  StatusOr<std::vector<v1::Plugin>> ListPlugins() const;
+  StatusOr<::v1::ListPodResourcesResponse> ListPodResources() const;
+  /// The plugin's state in the proposal's form, asked of the plugin itself.
+  StatusOr<std::string> ExportState(const std::string& resource) const;
+  /// Runs qrmctl with `arguments` and returns what it printed.
+  StatusOr<std::string> Qrmctl(std::vector<std::string> arguments) const;
+
+ private:
+  std::string Path(const std::string& name) const { return options_.work_dir + "/" + name; }
+  Status WaitForPlugins(std::size_t count);
+  bool IsLive(const std::string& resource) const;
+
+  const Options options_;
+  std::unique_ptr<Process> daemon_;
+  std::map<std::string, std::unique_ptr<Process>> plugins_;
+  std::map<std::string, std::string> plugin_sockets_;  // by resource
+};
+
+}  // namespace qrm::test

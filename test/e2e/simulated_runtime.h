@@ -1,0 +1,54 @@
+// A node without containers: kubelet's and the runtime's part of a pod's life, played over real NRI
+// and CRI sockets.
+#pragma once
+
+#include <map>
+#include <string>
+
+#include <nlohmann/json.hpp>
+
+#include "api/status.h"
+#include "test/e2e/kubelet.h"
+#include "test/support/scripted_cri.h"
+#include "test/support/scripted_runtime.h"
+
+namespace qrm::test {
+
+/// Tells qrmd of pods as containerd would, and keeps what qrmd makes of their containers.
+///
+/// Threads: one.
+class SimulatedRuntime {
+ public:
+  /// The two sockets are made in `directory`.
+  explicit SimulatedRuntime(const std::string& directory);
+
+  const std::string& nri_socket() const { return nri_socket_; }
+  const std::string& cri_socket() const { return cri_socket_; }
+
+  /// Sandbox, container, start. Errors: qrmd's refusal.
+  Status RunPod(const PodSpec& spec);
+  Status RemovePod(const std::string& name);
+
+  /// What the pod's container runs with now, as the proposal writes it: {"envs": ...,
+  /// "annotations": ..., "linux_container_resources": {"cpusetCpus": ...}}, without what is empty.
+  nlohmann::ordered_json RunOptions(const std::string& pod_name) const;
+  /// UpdateContainerResources calls so far.
+  std::size_t updates() const { return cri_.updates().size(); }
+
+ private:
+  struct Entry {
+    nri::PodSandbox pod;
+    nri::Container container;
+    nri::ContainerAdjustment adjustment;
+  };
+
+  Status TellStart(Entry& entry);
+
+  const std::string nri_socket_;
+  const std::string cri_socket_;
+  ScriptedRuntime nri_;
+  ScriptedCri cri_;
+  std::map<std::string, Entry> entries_;  // by the pod's name
+};
+
+}  // namespace qrm::test
