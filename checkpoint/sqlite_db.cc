@@ -8,6 +8,7 @@
 #include <sys/stat.h>
 
 #include "checkpoint/durable_file.h"
+#include "checkpoint/log_check.h"
 #include "checkpoint/sqlite_error.h"
 
 namespace qrm::checkpoint {
@@ -52,6 +53,24 @@ StatusOr<bool> LookAt(const std::string& path) {
     return Damaged(path, "it is gone although its log is there");
   }
   return false;
+}
+
+/// Finds what SQLite would not: it reads a log up to the first bad frame and drops the rest.
+/// Returns what is odd but can be lived with.
+StatusOr<std::vector<std::string>> LookAtLog(const std::string& path) {
+  QRM_ASSIGN_OR_RETURN(const LogCondition condition, CheckLog(path));
+  if (condition == LogCondition::kInterrupted) {
+    return Damaged(path, "its log is damaged in the middle");
+  }
+  if (condition == LogCondition::kSound) {
+    return std::vector<std::string>();
+  }
+  // A power loss while the log began anew leaves the same, and then nothing is lost.
+  QRM_ASSIGN_OR_RETURN(const std::string aside, MoveAside(path + "-wal"));
+  return std::vector<std::string>{
+      fmt::format("found no sound header in {}-wal: moved to {}; what the database holds is used, "
+                  "the last changes may be lost",
+                  path, aside)};
 }
 
 bool Exists(const std::string& path) {
@@ -164,12 +183,13 @@ StatusOr<SqliteDb> SqliteDb::Open(const std::string& path, const SqliteSchema& s
     QRM_RETURN_IF_ERROR(Create(path, schema, options));
   }
   const bool has_log = Exists(path + "-wal");
+  QRM_ASSIGN_OR_RETURN(std::vector<std::string> notes, LookAtLog(path));
 
   QRM_ASSIGN_OR_RETURN(SqliteDb db, Connect(path, options));
   QRM_RETURN_IF_ERROR(db.CheckIdentity(schema));
   QRM_ASSIGN_OR_RETURN(const bool was_in_use, db.UsesLog());
   if (was_in_use && !has_log) {
-    db.notes_.push_back(fmt::format(
+    notes.push_back(fmt::format(
         "found {} without its log {}-wal: its last changes are lost unless a sqlite3 shell closed "
         "it; what it holds is used",
         path, path));
@@ -177,6 +197,7 @@ StatusOr<SqliteDb> SqliteDb::Open(const std::string& path, const SqliteSchema& s
   QRM_RETURN_IF_ERROR(db.CheckIntegrity(options.check_budget));
   QRM_RETURN_IF_ERROR(db.StartLog());
   QRM_RETURN_IF_ERROR(db.Migrate(schema));
+  db.notes_ = std::move(notes);
   return db;
 }
 

@@ -45,7 +45,7 @@ struct FailureCase {
 class FailingDiskTest : public testing::TestWithParam<FailureCase> {};
 
 TEST_P(FailingDiskTest, FailsTheCommitKeepsTheStateAndRecovers) {
-  const TempDir dir;
+  const TempDir dir = TempDir::InMemory();
   LossyDisk disk;
   const SqliteOptions options = {.vfs = disk.name()};
   const OpenedStore opened = OpenSqliteStore(dir.path(), options);
@@ -175,7 +175,7 @@ TEST(SmallDiskTest, ServesItsStateWhenStartedOnAReadOnlyDisk) {
 }
 
 TEST(StoreDiskTest, BeginsInADirectoryThatCannotBeMade) {
-  const TempDir dir;
+  const TempDir dir = TempDir::InMemory();
   std::ofstream(dir / "file") << "in the way";
   const OpenedStore opened = OpenSqliteStore(dir / "file/state");
 
@@ -189,7 +189,7 @@ TEST(StoreDiskTest, BeginsInADirectoryThatCannotBeMade) {
 }
 
 TEST(StoreDiskTest, MovesAsideAnotherStateThanItsOwnWhenTheDiskReturns) {
-  const TempDir dir;
+  const TempDir dir = TempDir::InMemory();
   ASSERT_TRUE(OpenSqliteStore(dir / "other").store->Commit(PutSample("stranger")).ok());
   std::ofstream(dir / "state") << "in the way";
   const OpenedStore opened = OpenSqliteStore(dir / "state");
@@ -201,7 +201,7 @@ TEST(StoreDiskTest, MovesAsideAnotherStateThanItsOwnWhenTheDiskReturns) {
 }
 
 TEST(StoreDiskTest, SyncsOncePerCommit) {
-  const TempDir dir;
+  const TempDir dir = TempDir::InMemory();
   LossyDisk disk;
   const OpenedStore opened = OpenSqliteStore(dir.path(), {.vfs = disk.name()});
   ASSERT_TRUE(opened.store->Commit(PutSample("first")).ok());  // begins the log, one sync more
@@ -220,7 +220,7 @@ TEST(StoreDiskTest, SyncsOncePerCommit) {
 /// Cuts the power at every kind of instant: what was acknowledged is there, and of the commit that
 /// was under way all or nothing.
 TEST(StoreDiskTest, LosesNothingAcknowledgedWhenThePowerGoes) {
-  const TempDir dir;
+  const TempDir dir = TempDir::InMemory();
   std::mt19937 random(5);
   RandomChanges changes(5);
   NodeState acknowledged = OpenSqliteStore(dir.path()).state;
@@ -254,7 +254,7 @@ TEST(StoreDiskTest, LosesNothingAcknowledgedWhenThePowerGoes) {
 
 /// Closing folds the log into the database: the power goes in the middle of that.
 TEST(StoreDiskTest, LosesNothingWhenThePowerGoesWhileTheLogIsFolded) {
-  const TempDir dir;
+  const TempDir dir = TempDir::InMemory();
   std::mt19937 random(6);
   RandomChanges changes(6);
   NodeState acknowledged;
@@ -308,7 +308,7 @@ int CommitUntilKilled(const std::string& directory, const std::vector<Change>& c
 }
 
 TEST(StoreDiskTest, LosesNothingAcknowledgedWhenKilled) {
-  const TempDir dir;
+  const TempDir dir = TempDir::InMemory();
   RandomChanges random(9);
   NodeState state;
   for (int round = 0; round < 40; ++round) {

@@ -39,7 +39,7 @@ std::vector<std::string> NamesIn(const std::string& directory) {
 }
 
 TEST(StoreTest, StartsEmptyWithItsDirectoryMade) {
-  const TempDir dir;
+  const TempDir dir = TempDir::InMemory();
   const OpenedStore opened = OpenSqliteStore(dir / "deep/state");
 
   EXPECT_THAT(opened.repairs, IsEmpty());
@@ -50,7 +50,7 @@ TEST(StoreTest, StartsEmptyWithItsDirectoryMade) {
 }
 
 TEST(StoreTest, GivesBackWhatWasCommitted) {
-  const TempDir dir;
+  const TempDir dir = TempDir::InMemory();
   {
     const OpenedStore opened = OpenSqliteStore(dir.path());
     ASSERT_TRUE(opened.store->Commit(PutSample("a")).ok());
@@ -63,7 +63,7 @@ TEST(StoreTest, GivesBackWhatWasCommitted) {
 
 /// Random changes that use every field: after each restart memory and disk are the same.
 TEST(StoreTest, HoldsTheStateThatMemoryHolds) {
-  const TempDir dir;
+  const TempDir dir = TempDir::InMemory();
   RandomChanges random(3);
   NodeState expected;
   for (int restart = 0; restart < 25; ++restart) {
@@ -79,7 +79,7 @@ TEST(StoreTest, HoldsTheStateThatMemoryHolds) {
 }
 
 TEST(StoreTest, BoundsTheTracesOnDisk) {
-  const TempDir dir;
+  const TempDir dir = TempDir::InMemory();
   NodeState expected;
   {
     const OpenedStore opened = OpenSqliteStore(dir.path());
@@ -94,7 +94,7 @@ TEST(StoreTest, BoundsTheTracesOnDisk) {
 }
 
 TEST(StoreTest, RefusesAChangeThatCannotBeStoredAndGoesOn) {
-  const TempDir dir;
+  const TempDir dir = TempDir::InMemory();
   const OpenedStore opened = OpenSqliteStore(dir.path());
   Change not_text = PutSample("a");
   not_text.put_containers[0].pod.labels["key"] = "\xff\xfe";
@@ -111,7 +111,7 @@ TEST(StoreTest, RefusesAChangeThatCannotBeStoredAndGoesOn) {
 }
 
 TEST(StoreTest, CommitsAllOfAChangeOrNothing) {
-  const TempDir dir;
+  const TempDir dir = TempDir::InMemory();
   const OpenedStore opened = OpenSqliteStore(dir.path());
   ASSERT_TRUE(opened.store->Commit(PutSample("a")).ok());
   Change half_bad = PutSample("b");
@@ -124,7 +124,7 @@ TEST(StoreTest, CommitsAllOfAChangeOrNothing) {
 }
 
 TEST(StoreTest, IsInspectedWhileItIsInUse) {
-  const TempDir dir;
+  const TempDir dir = TempDir::InMemory();
   EXPECT_EQ(InspectSqliteStore(dir.path()).status().code(), StatusCode::kNotFound);
   const OpenedStore opened = OpenSqliteStore(dir.path());
   ASSERT_TRUE(opened.store->Commit(PutSample("a")).ok());
@@ -156,7 +156,7 @@ struct DamageCase {
 class DamagedStoreTest : public testing::TestWithParam<DamageCase> {};
 
 TEST_P(DamagedStoreTest, MovesItAsideAndBeginsAnew) {
-  const TempDir dir;
+  const TempDir dir = TempDir::InMemory();
   const std::string path = dir / "checkpoint.db";
   ASSERT_TRUE(OpenSqliteStore(dir.path()).store->Commit(PutSample("a")).ok());
   GetParam().damage(path);
