@@ -119,12 +119,22 @@ StatusOr<ResourceAllocation> PluginDriver::Allocate(const ContainerRequest& requ
     ForgetAllocation(request.key);
     return kept;
   }
-  grants_.insert_or_assign(request.key, std::move(grant));
+  Put(request.key, std::move(grant));
   return allocation;
 }
 
-void PluginDriver::ForgetAllocation(const ContainerKey& key) {
+void PluginDriver::Put(const ContainerKey& key, Grant grant) {
+  grants_.insert_or_assign(key, std::move(grant));
+  ++revision_;
+}
+
+void PluginDriver::Erase(const ContainerKey& key) {
   grants_.erase(key);
+  ++revision_;
+}
+
+void PluginDriver::ForgetAllocation(const ContainerKey& key) {
+  Erase(key);
   const Status told = Guard(resource_, "Remove", [&] {
     plugin_.Remove({key});
     return OkStatus();
@@ -163,7 +173,7 @@ Status PluginDriver::Remove(const std::vector<ContainerKey>& keys, StateChange c
     });
   }
   for (const ContainerKey& key : keys) {
-    grants_.erase(key);
+    Erase(key);
   }
   QRM_RETURN_IF_ERROR(Commit(std::move(change)));
   return told;
@@ -175,7 +185,7 @@ Status PluginDriver::Reconcile() {
   Grants changed = change.granted;
   QRM_RETURN_IF_ERROR(Commit(std::move(change)));
   for (auto& [key, grant] : changed) {
-    grants_.insert_or_assign(key, std::move(grant));
+    Put(key, std::move(grant));
   }
   return OkStatus();
 }

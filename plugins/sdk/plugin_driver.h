@@ -2,6 +2,8 @@
 // answer.
 #pragma once
 
+#include <cstdint>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -29,6 +31,8 @@ class PluginDriver {
   const PluginOptions& options() const { return options_; }
   const std::string& resource() const { return resource_; }
   const Grants& grants() const { return grants_; }
+  /// Another number whenever grants() changed.
+  uint64_t revision() const { return revision_; }
 
   StatusOr<HintList> Hints(const ContainerRequest& request);
   /// Errors: the plugin's; kUnavailable when the grant could not be kept, and the plugin has been
@@ -51,6 +55,8 @@ class PluginDriver {
   Status Remove(const std::vector<ContainerKey>& keys, StateChange change);
   StatusOr<Grants> ChangedGrants();
   Status Commit(StateChange change);
+  void Put(const ContainerKey& key, Grant grant);
+  void Erase(const ContainerKey& key);
   void ForgetAllocation(const ContainerKey& key);
   void RestorePools(const std::vector<Pool>& pools);
 
@@ -59,6 +65,7 @@ class PluginDriver {
   std::unique_ptr<PluginState> state_;
   PluginOptions options_;
   Grants grants_;
+  uint64_t revision_ = 0;
   std::optional<std::string> saved_;  ///< the plugin's own state as it is on disk
 };
 

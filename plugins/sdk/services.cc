@@ -2,6 +2,8 @@
 // begun.
 #include "plugins/sdk/services.h"
 
+#include <cstdint>
+#include <optional>
 #include <utility>
 
 #include <grpcpp/grpcpp.h>
@@ -67,7 +69,39 @@ void FillTopologyAware(const ResourceAllocation& allocation, pb::TopologyAwareRe
   *message.mutable_original_topology_aware_quantity_list() = message.topology_aware_quantity_list();
 }
 
-class ResourcePluginService final : public pb::ResourcePlugin::CallbackService {
+/// All allocations as one serialized answer, made anew only when they changed: a node that rests
+/// costs nothing, and its answers are equal byte for byte.
+class AllocationsAnswer {
+ public:
+  const grpc::ByteBuffer& For(const PluginDriver& driver) {
+    if (revision_ != driver.revision()) {
+      const grpc::Slice bytes(Build(driver).SerializeAsString());
+      bytes_ = grpc::ByteBuffer(&bytes, 1);
+      revision_ = driver.revision();
+    }
+    return bytes_;
+  }
+
+ private:
+  static pb::GetResourcesAllocationResponse Build(const PluginDriver& driver) {
+    pb::GetResourcesAllocationResponse message;
+    for (const auto& [key, grant] : driver.grants()) {
+      pb::ContainerResources& pod = (*message.mutable_pod_resources())[key.pod_uid];
+      pb::ResourceAllocation& container = (*pod.mutable_container_resources())[key.container];
+      (*container.mutable_resource_allocation())[driver.resource()] =
+          wire::ToWire(grant.allocation);
+    }
+    return message;
+  }
+
+  std::optional<uint64_t> revision_;
+  grpc::ByteBuffer bytes_;
+};
+
+using RawReconcileService = pb::ResourcePlugin::WithRawCallbackMethod_GetResourcesAllocation<
+    pb::ResourcePlugin::CallbackService>;
+
+class ResourcePluginService final : public RawReconcileService {
  public:
   ResourcePluginService(TaskThread& thread, PluginDriver& driver)
       : thread_(thread), driver_(driver) {}
@@ -113,17 +147,12 @@ class ResourcePluginService final : public pb::ResourcePlugin::CallbackService {
                       [this, message] { return driver_.RemovePod(message->pod_uid()); });
   }
 
-  Reactor* GetResourcesAllocation(Context* context, const pb::GetResourcesAllocationRequest*,
-                                  pb::GetResourcesAllocationResponse* response) override {
+  /// The request has no fields.
+  Reactor* GetResourcesAllocation(Context* context, const grpc::ByteBuffer*,
+                                  grpc::ByteBuffer* response) override {
     return AnswerFrom(thread_, context, [this, response] {
       QRM_RETURN_IF_ERROR(driver_.Reconcile());
-      auto& pods = *response->mutable_pod_resources();
-      for (const auto& [key, grant] : driver_.grants()) {
-        pb::ContainerResources& pod = pods[key.pod_uid];
-        pb::ResourceAllocation& container = (*pod.mutable_container_resources())[key.container];
-        (*container.mutable_resource_allocation())[driver_.resource()] =
-            wire::ToWire(grant.allocation);
-      }
+      *response = allocations_.For(driver_);
       return OkStatus();
     });
   }
@@ -171,6 +200,7 @@ class ResourcePluginService final : public pb::ResourcePlugin::CallbackService {
  private:
   TaskThread& thread_;
   PluginDriver& driver_;
+  AllocationsAnswer allocations_;  ///< used on thread_ only
 };
 
 class ExtensionsService final : public v1::PluginExtensions::CallbackService {

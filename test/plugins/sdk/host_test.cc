@@ -172,6 +172,30 @@ TEST_F(HostTest, ReconcileListsEveryContainerOfEveryPod) {
   EXPECT_EQ(value("b", "one"), "7");
 }
 
+TEST_F(HostTest, ReconcileFollowsEveryChange) {
+  const auto pods = [&] {
+    pb::GetResourcesAllocationResponse response;
+    EXPECT_TRUE(Call(stub_->async(), &Async::GetResourcesAllocation,
+                     pb::GetResourcesAllocationRequest(), &response)
+                    .ok());
+    std::set<std::string> uids;
+    for (const auto& [uid, pod] : response.pod_resources()) {
+      uids.insert(uid);
+    }
+    return uids;
+  };
+  EXPECT_THAT(pods(), ElementsAre());
+  pb::ResourceAllocationResponse allocation;
+  ASSERT_TRUE(Allocate(wire::ToWire(CpuRequest("a", "main", 1)), &allocation).ok());
+  ASSERT_TRUE(Allocate(wire::ToWire(CpuRequest("b", "main", 1)), &allocation).ok());
+  EXPECT_THAT(pods(), ElementsAre("a", "b"));
+  pb::RemovePodRequest request;
+  request.set_pod_uid("a");
+  pb::RemovePodResponse removed;
+  ASSERT_TRUE(Call(stub_->async(), &Async::RemovePod, request, &removed).ok());
+  EXPECT_THAT(pods(), ElementsAre("b"));
+}
+
 TEST_F(HostTest, TopologyAwareResourcesComeFromTheGrant) {
   pb::ResourceAllocationResponse allocation;
   ASSERT_TRUE(Allocate(wire::ToWire(CpuRequest("a", "main", 6)), &allocation).ok());
