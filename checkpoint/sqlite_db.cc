@@ -198,7 +198,19 @@ StatusOr<SqliteDb> SqliteDb::Open(const std::string& path, const SqliteSchema& s
   QRM_RETURN_IF_ERROR(db.StartLog());
   QRM_RETURN_IF_ERROR(db.Migrate(schema));
   db.notes_ = std::move(notes);
+  db.database_id_ = Identify(path);
+  db.log_id_ = Identify(path + "-wal");
   return db;
+}
+
+SqliteDb::FileId SqliteDb::Identify(const std::string& path) {
+  struct stat file = {};
+  return ::stat(path.c_str(), &file) == 0 ? FileId{.device = file.st_dev, .inode = file.st_ino}
+                                          : FileId();
+}
+
+bool SqliteDb::IsInPlace() const {
+  return Identify(path()) == database_id_ && Identify(path() + "-wal") == log_id_;
 }
 
 Status SqliteDb::Create(const std::string& path, const SqliteSchema& schema,

@@ -139,6 +139,10 @@ class SqliteDb {
   /// Cost: one fdatasync; every 1,000 pages the log is folded into the database (two more).
   Status Transaction(const std::function<Status()>& body);
 
+  /// Whether the database and its log still are the files under their names: what is written to a
+  /// deleted file is lost with the process. Cost: two stat calls.
+  bool IsInPlace() const;
+
   const std::string& path() const { return *path_; }
   /// What Open found odd but could live with, one sentence each.
   const std::vector<std::string>& notes() const { return notes_; }
@@ -160,9 +164,19 @@ class SqliteDb {
   static Status Create(const std::string& path, const SqliteSchema& schema,
                        const SqliteOptions& options);
 
+  /// Which files the names meant when they were opened.
+  struct FileId {
+    uint64_t device = 0;
+    uint64_t inode = 0;
+    bool operator==(const FileId&) const = default;
+  };
+  static FileId Identify(const std::string& path);
+
   std::unique_ptr<std::string> path_;  // statements refer to it, also after a move
   std::unique_ptr<sqlite3, Close> db_;
   std::vector<std::string> notes_;
+  FileId database_id_;
+  FileId log_id_;
 };
 
 /// Renames what stands at `path`, with its -wal and -shm, to `<path>.aside-<UTC time>` and returns

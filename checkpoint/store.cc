@@ -27,26 +27,42 @@ class SqliteStore final : public Store {
       : path_(std::move(path)), options_(std::move(options)) {}
 
   /// Takes the disk's state as the node's.
-  StatusOr<NodeState> Start(std::vector<std::string>& repairs) {
-    NodeState state;
-    QRM_ASSIGN_OR_RETURN(disk_, OpenDisk(state, repairs));
-    return state;
+  Status Start(std::vector<std::string>& repairs) {
+    QRM_ASSIGN_OR_RETURN(disk_, OpenDisk(state_, repairs));
+    return OkStatus();
   }
 
   /// Works without a disk until there is one: the node's state is `state`.
-  void StartWithoutDisk(NodeState state) { waiting_ = std::move(state); }
+  void StartWithoutDisk(NodeState state) { state_ = std::move(state); }
 
   Status Commit(const Change& change) override {
+    if (change.Empty()) {
+      return OkStatus();
+    }
+    if (disk_.has_value() && !disk_->db->IsInPlace()) {
+      log::Warning("checkpoint was taken away", {{"path", path_}});
+      disk_.reset();
+    }
     if (!disk_.has_value()) {
       QRM_RETURN_IF_ERROR(ReturnToDisk());
     }
-    return disk_->writer.Write(change);
+    Status written = disk_->writer.Write(change);
+    if (written.code() == StatusCode::kDataLoss) {
+      QRM_RETURN_IF_ERROR(BeginAnew(MessageOf(written)));
+      written = disk_->writer.Write(change);
+    }
+    if (written.ok()) {
+      state_ = state_.With(change);
+    }
+    return written;
   }
 
+  const NodeState& state() const override { return state_; }
+
  private:
-  StatusOr<Disk> OpenDisk(NodeState& state, std::vector<std::string>& repairs) {
+  StatusOr<Disk> OpenDisk(NodeState& found, std::vector<std::string>& repairs) {
     const auto load = [&](SqliteDb& db) -> Status {
-      QRM_ASSIGN_OR_RETURN(state, ReadState(db));
+      QRM_ASSIGN_OR_RETURN(found, ReadState(db));
       return OkStatus();
     };
     QRM_ASSIGN_OR_RETURN(SqliteDb opened,
@@ -56,41 +72,39 @@ class SqliteStore final : public Store {
     return Disk{.db = std::move(db), .writer = std::move(writer)};
   }
 
-  /// Opens the disk late. What it holds is the node's state or makes room for it.
+  /// Opens the disk late: what it holds must be the node's state, or makes room for it.
   Status ReturnToDisk() {
     NodeState found;
     std::vector<std::string> repairs;
     QRM_ASSIGN_OR_RETURN(Disk disk, OpenDisk(found, repairs));
-    if (!(found == waiting_)) {
-      QRM_ASSIGN_OR_RETURN(disk, Replace(std::move(disk), repairs));
-    }
     for (const std::string& repair : repairs) {
       log::Warning("checkpoint repaired", {{"repair", repair}});
     }
+    if (found == NodeState()) {
+      QRM_RETURN_IF_ERROR(disk.writer.Write(state_.AsChange()));
+    } else if (!(found == state_)) {
+      {
+        const Disk closed = std::move(disk);
+      }
+      return BeginAnew(fmt::format("found in {} another state than the node's", path_));
+    }
     log::Info("checkpoint is on disk again", {{"path", path_}});
     disk_ = std::move(disk);
-    waiting_ = NodeState();
     return OkStatus();
   }
 
-  StatusOr<Disk> Replace(Disk outdated, std::vector<std::string>& repairs) {
-    {
-      const Disk closed = std::move(outdated);
-    }
+  /// Moves aside what is there, because of `why`, and writes the node's state to a new database.
+  Status BeginAnew(const std::string& why) {
+    disk_.reset();
     QRM_ASSIGN_OR_RETURN(const std::string aside, MoveAside(path_));
-    repairs.push_back(
-        fmt::format("found in {} another state than the node's: moved to {}, a new one is begun",
-                    path_, aside));
-    NodeState empty;
-    QRM_ASSIGN_OR_RETURN(Disk disk, OpenDisk(empty, repairs));
-    QRM_RETURN_IF_ERROR(disk.writer.Write(waiting_.AsChange()));
-    return disk;
+    log::Warning("checkpoint moved aside", {{"why", why}, {"to", aside}});
+    return ReturnToDisk();
   }
 
   const std::string path_;
   const SqliteOptions options_;
-  std::optional<Disk> disk_;
-  NodeState waiting_;
+  std::optional<Disk> disk_;  // none while the disk does not allow it
+  NodeState state_;
 };
 
 }  // namespace
@@ -98,14 +112,14 @@ class SqliteStore final : public Store {
 OpenedStore OpenSqliteStore(const std::string& directory, const SqliteOptions& options) {
   OpenedStore opened;
   auto store = std::make_unique<SqliteStore>(directory + kFileName, options);
-  StatusOr<NodeState> state = store->Start(opened.repairs);
-  if (!state.ok()) {
+  const Status started = store->Start(opened.repairs);
+  if (!started.ok()) {
     opened.repairs.push_back(fmt::format(
-        "{}: nothing new is admitted until then; each try looks again", MessageOf(state.status())));
-    state = ReadStateFromCopy(directory + kFileName);
-    store->StartWithoutDisk(state.ok() ? *state : NodeState());
+        "{}: nothing new is admitted until then; each try looks again", MessageOf(started)));
+    StatusOr<NodeState> state = ReadStateFromCopy(directory + kFileName);
+    store->StartWithoutDisk(state.ok() ? *std::move(state) : NodeState());
   }
-  opened.state = state.ok() ? *std::move(state) : NodeState();
+  opened.state = store->state();
   opened.store = std::move(store);
   return opened;
 }

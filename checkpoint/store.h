@@ -24,7 +24,13 @@ class Store {
   /// Errors: kResourceExhausted for a full disk, kFailedPrecondition for a read-only one,
   /// kUnavailable for a failing one, kInvalidArgument for text that is not UTF-8 or a number that
   /// is not finite; the disk then holds the state before `change`, and a later Commit may succeed.
+  ///
+  /// A database that was damaged, replaced or deleted under the running store is moved aside as far
+  /// as it is there, and the whole state is written anew before the change.
   virtual Status Commit(const Change& change) = 0;
+
+  /// The state with all that was committed; valid until the next Commit.
+  virtual const NodeState& state() const = 0;
 };
 
 /// An open store and what was in it.

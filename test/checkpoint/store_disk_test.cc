@@ -3,6 +3,7 @@
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <functional>
 #include <optional>
 #include <random>
 #include <string>
@@ -198,6 +199,74 @@ TEST(StoreDiskTest, MovesAsideAnotherStateThanItsOwnWhenTheDiskReturns) {
 
   ASSERT_TRUE(opened.store->Commit(PutSample("a")).ok());
   EXPECT_EQ(OpenSqliteStore(dir / "state").state, NodeState().With(PutSample("a")));
+}
+
+struct LossCase {
+  std::string name;
+  std::function<void(const std::string& path)> lose;
+};
+
+class LostStoreTest : public testing::TestWithParam<LossCase> {};
+
+TEST_P(LostStoreTest, IsWrittenAnewWithTheNextCommit) {
+  const TempDir dir = TempDir::InMemory();
+  const OpenedStore opened = OpenSqliteStore(dir.path());
+  ASSERT_TRUE(opened.store->Commit(PutSample("a")).ok());
+  ASSERT_TRUE(opened.store->Commit(PutSample("b")).ok());
+
+  GetParam().lose(dir / "checkpoint.db");
+  ASSERT_TRUE(opened.store->Commit(PutSample("c")).ok());
+
+  const NodeState expected =
+      NodeState().With(PutSample("a")).With(PutSample("b")).With(PutSample("c"));
+  EXPECT_EQ(opened.store->state(), expected);
+  EXPECT_EQ(OpenSqliteStore(dir.path()).state, expected);
+}
+
+const LossCase kLosses[] = {
+    {"Deleted", [](const std::string& path) { fs::remove(path); }},
+    {"LogDeleted", [](const std::string& path) { fs::remove(path + "-wal"); }},
+    {"AllDeleted", [](const std::string& path) { fs::remove_all(fs::path(path).parent_path()); }},
+    {"Renamed", [](const std::string& path) { fs::rename(path, path + ".backup"); }},
+    {"Replaced",
+     [](const std::string& path) {
+       fs::remove(path);
+       std::ofstream(path) << "something else";
+     }},
+    {"ReplacedByAnother",
+     [](const std::string& path) {
+       const TempDir other = TempDir::InMemory();
+       (void)OpenSqliteStore(other.path()).store->Commit(PutSample("stranger"));
+       fs::remove(path);
+       fs::copy_file(other / "checkpoint.db", path);
+     }},
+};
+INSTANTIATE_TEST_SUITE_P(Losses, LostStoreTest, testing::ValuesIn(kLosses),
+                         [](const auto& param_info) { return param_info.param.name; });
+
+TEST(StoreDiskTest, BeginsAnewWhenACommitFindsDamage) {
+  const TempDir dir = TempDir::InMemory();
+  NodeState expected = NodeState();
+  {
+    const OpenedStore filling = OpenSqliteStore(dir.path());
+    for (int i = 0; i < 200; ++i) {
+      ASSERT_TRUE(filling.store->Commit(PutSample(std::to_string(i))).ok());
+    }
+    expected = filling.store->state();
+  }
+  const OpenedStore opened = OpenSqliteStore(dir.path());
+  const auto size = fs::file_size(dir / "checkpoint.db");
+  ASSERT_EQ(opened.state, expected);
+  // The cache of a connection does not outlive another's commit: the next one reads these.
+  std::fstream(dir / "checkpoint.db", std::ios::in | std::ios::out | std::ios::binary).seekp(4096)
+      << std::string(size - 4096, 'x');
+  sqlite3* other = nullptr;
+  ASSERT_EQ(sqlite3_open((dir / "checkpoint.db").c_str(), &other), SQLITE_OK);
+  sqlite3_exec(other, "PRAGMA user_version=1", nullptr, nullptr, nullptr);
+  sqlite3_close(other);
+
+  ASSERT_TRUE(opened.store->Commit(PutSample("last")).ok());
+  EXPECT_EQ(OpenSqliteStore(dir.path()).state, expected.With(PutSample("last")));
 }
 
 TEST(StoreDiskTest, SyncsOncePerCommit) {
