@@ -139,18 +139,6 @@ std::vector<ListedContainer> ListedContainers(const PodRecord& pod) {
   return listed;
 }
 
-void FillPod(const PodRecord& pod, const Machine& machine, ::v1::PodResources& message) {
-  message.set_name(pod.meta.name);
-  message.set_namespace_(pod.meta.pod_namespace);
-  message.set_pod_role(pod.meta.role);
-  message.set_pod_type(pod.meta.type);
-  message.mutable_labels()->insert(pod.meta.labels.begin(), pod.meta.labels.end());
-  message.mutable_annotations()->insert(pod.meta.annotations.begin(), pod.meta.annotations.end());
-  for (const ListedContainer& container : ListedContainers(pod)) {
-    FillContainer(*container.name, *container.record, machine, *message.add_containers());
-  }
-}
-
 void AddQuantities(const std::map<int, double>& amounts,
                    ::google::protobuf::RepeatedPtrField<::v1::TopologyAwareQuantity>& list) {
   for (const auto& [node, amount] : amounts) {
@@ -169,6 +157,18 @@ CpuSet AllocatableCpus(const AllocatableResource& resource, const Machine& machi
 }
 
 }  // namespace
+
+void FillPod(const PodRecord& pod, const Machine& machine, ::v1::PodResources& message) {
+  message.set_name(pod.meta.name);
+  message.set_namespace_(pod.meta.pod_namespace);
+  message.set_pod_role(pod.meta.role);
+  message.set_pod_type(pod.meta.type);
+  message.mutable_labels()->insert(pod.meta.labels.begin(), pod.meta.labels.end());
+  message.mutable_annotations()->insert(pod.meta.annotations.begin(), pod.meta.annotations.end());
+  for (const ListedContainer& container : ListedContainers(pod)) {
+    FillContainer(*container.name, *container.record, machine, *message.add_containers());
+  }
+}
 
 ::v1::ListPodResourcesResponse ListAnswer(const NodeState& state, const Machine& machine) {
   ::v1::ListPodResourcesResponse response;

@@ -22,6 +22,9 @@ using AllocatableByResource = std::map<std::string, AllocatableResource>;
 ::v1::ListPodResourcesResponse ListAnswer(const checkpoint::NodeState& state,
                                           const Machine& machine);
 
+/// Fills `message`, which is empty, with what ListAnswer says about one pod.
+void FillPod(const checkpoint::PodRecord& pod, const Machine& machine, ::v1::PodResources& message);
+
 /// The same in the first version of the API, which knows devices only.
 ::v1alpha1::ListPodResourcesResponse ListAnswerV1Alpha1(const checkpoint::NodeState& state);
 

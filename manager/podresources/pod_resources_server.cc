@@ -10,6 +10,7 @@
 #include "manager/observability/metrics.h"
 #include "manager/podresources/allocatable_cache.h"
 #include "manager/podresources/answers.h"
+#include "manager/podresources/list_cache.h"
 #include "manager/podresources/rate_limiter.h"
 #include "manager/rpc/unix_server.h"
 
@@ -29,6 +30,17 @@ grpc::Status FailedPrecondition(const char* text) {
   return {grpc::StatusCode::FAILED_PRECONDITION, text};
 }
 
+/// `bytes` without a copy: they live as long as gRPC needs them.
+grpc::ByteBuffer Refer(std::shared_ptr<const std::string> bytes) {
+  using Holder = std::shared_ptr<const std::string>;
+  auto* holder = new Holder(std::move(bytes));
+  const std::string& text = **holder;
+  const grpc::Slice slice(
+      const_cast<char*>(text.data()), text.size(),
+      [](void* held) { delete static_cast<Holder*>(held); }, holder);
+  return {&slice, 1};
+}
+
 }  // namespace
 
 struct PodResourcesServer::Impl {
@@ -40,6 +52,7 @@ struct PodResourcesServer::Impl {
         metrics(server_metrics),
         restored(std::move(is_restored)),
         options(std::move(server_options)),
+        list(node_machine),
         allocatable(plugins, server_metrics.allocatable_errors_total),
         limiter(options.qps, options.burst),
         v1(*this),
@@ -94,15 +107,19 @@ struct PodResourcesServer::Impl {
     return grpc::Status::OK;
   }
 
-  class V1 final : public ::v1::PodResourcesLister::CallbackService {
+  /// List answers with bytes that are ready; the others are messages.
+  using V1Service = ::v1::PodResourcesLister::WithRawCallbackMethod_List<
+      ::v1::PodResourcesLister::WithCallbackMethod_GetAllocatableResources<
+          ::v1::PodResourcesLister::WithCallbackMethod_Get<::v1::PodResourcesLister::Service>>>;
+
+  class V1 final : public V1Service {
    public:
     explicit V1(Impl& impl) : impl_(impl), metrics_(impl.metrics.v1) {}
 
-    grpc::ServerUnaryReactor* List(grpc::CallbackServerContext* context,
-                                   const ::v1::ListPodResourcesRequest*,
-                                   ::v1::ListPodResourcesResponse* response) override {
+    grpc::ServerUnaryReactor* List(grpc::CallbackServerContext* context, const grpc::ByteBuffer*,
+                                   grpc::ByteBuffer* response) override {
       return impl_.Serve(context, metrics_, metrics_.requests_list, metrics_.errors_list, [&] {
-        *response = ListAnswer(*impl_.snapshots.Load(), impl_.machine);
+        *response = Refer(impl_.list.Answer(impl_.snapshots.Load()));
         return grpc::Status::OK;
       });
     }
@@ -150,6 +167,7 @@ struct PodResourcesServer::Impl {
   PodResourcesMetrics& metrics;
   const std::function<bool()> restored;
   const PodResourcesOptions options;
+  ListCache list;
   AllocatableCache allocatable;
   RateLimiter<PeerCredentials> limiter;
   V1 v1;

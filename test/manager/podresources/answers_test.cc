@@ -1,12 +1,15 @@
 // The pod-resources API's answers, by the rules that kubelet's clients rely on.
 #include "manager/podresources/answers.h"
 
+#include <memory>
 #include <string>
 #include <vector>
 
 #include <gmock/gmock.h>
+#include <google/protobuf/util/message_differencer.h>
 #include <gtest/gtest.h>
 
+#include "manager/podresources/list_cache.h"
 #include "test/support/sample_node.h"
 
 namespace qrm::manager {
@@ -152,6 +155,35 @@ TEST(PodResourcesAnswersTest, ExclusiveCpusAreCountedByNodeWhenThePluginDidNot) 
   ASSERT_THAT(quantities, SizeIs(2));
   EXPECT_EQ(quantities[0].resource_value(), 2);  // CPUs 2 and 3 of node 0
   EXPECT_EQ(quantities[1].resource_value(), 1);  // CPU 4 of node 1
+}
+
+TEST(ListCacheTest, AnswersWhatListAnswerDoesThroughChanges) {
+  const Machine machine = SampleMachine();
+  ListCache cache(machine);
+  const std::vector<checkpoint::Change> changes = {
+      Admit(SamplePod("a"), "main", {{"cpu", OwnCpus("1")}}),
+      Admit(SamplePod("b"), "main", {{"memory", NodeMemory({{0, kGiB}})}}),
+      Admit(SamplePod("a"), "second", {}),
+      {.remove_pods = {"uid-b"}},
+      Admit(SamplePod("b"), "main", {{"cpu", OwnCpus("2")}})};
+  auto state = std::make_shared<const NodeState>();
+  EXPECT_EQ(*cache.Answer(state), "");
+  for (const checkpoint::Change& change : changes) {
+    state = std::make_shared<const NodeState>(state->With(change));
+    ::v1::ListPodResourcesResponse cached;
+    ASSERT_TRUE(cached.ParseFromString(*cache.Answer(state)));
+    EXPECT_TRUE(
+        google::protobuf::util::MessageDifferencer::Equals(cached, ListAnswer(*state, machine)));
+  }
+}
+
+TEST(ListCacheTest, GivesTheSameBytesUntilTheStateChanges) {
+  const Machine machine = SampleMachine();
+  ListCache cache(machine);
+  const auto state =
+      std::make_shared<const NodeState>(NodeState().With(Admit(SamplePod("a"), "main", {})));
+  const auto first = cache.Answer(state);
+  EXPECT_EQ(cache.Answer(state), first);
 }
 
 TEST(PodResourcesAnswersTest, FirstVersionListsNamesOnly) {

@@ -1,0 +1,38 @@
+// A serialized response is its pods' bytes one after another, so that they can be kept apart.
+#include "manager/podresources/list_cache.h"
+
+#include <utility>
+
+#include "manager/podresources/answers.h"
+
+namespace qrm::manager {
+
+std::shared_ptr<const std::string> ListCache::Answer(
+    const std::shared_ptr<const checkpoint::NodeState>& state) {
+  const MutexLock lock(mutex_);
+  if (state == state_) {
+    return bytes_;
+  }
+  auto bytes = std::make_shared<std::string>();
+  bytes->reserve(bytes_ == nullptr ? 0 : bytes_->size());
+  SpanByPod spans;
+  spans.reserve(state->pod_count());
+  ::v1::ListPodResourcesResponse one;  // used again and again: it keeps its memory
+  state->ForEachPod([&](const checkpoint::PodRecord& pod) {
+    const std::size_t offset = bytes->size();
+    if (const auto known = spans_.find(&pod); known != spans_.end()) {
+      bytes->append(*bytes_, known->second.offset, known->second.size);
+    } else {
+      one.Clear();
+      FillPod(pod, machine_, *one.add_pod_resources());
+      one.AppendToString(bytes.get());
+    }
+    spans.emplace(&pod, Span{.offset = offset, .size = bytes->size() - offset});
+  });
+  state_ = state;
+  bytes_ = std::move(bytes);
+  spans_ = std::move(spans);
+  return bytes_;
+}
+
+}  // namespace qrm::manager
