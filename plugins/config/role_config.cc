@@ -11,7 +11,7 @@ using placement::ShareRule;
 StatusOr<NumaSpan> ParseNumaSpan(const Section& section, NumaSpan fallback) {
   QRM_ASSIGN_OR_RETURN(
       const std::size_t span,
-      section.Choice("numa", static_cast<std::size_t>(fallback), {"one", "fewest", "even"}));
+      section.Choice("numa", static_cast<std::size_t>(fallback), {"one", "fewest", "even", "any"}));
   return static_cast<NumaSpan>(span);
 }
 

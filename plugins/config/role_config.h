@@ -11,7 +11,7 @@ namespace qrm::config {
 
 class Section;
 
-/// `numa: one | fewest | even`.
+/// `numa: one | fewest | even | any`.
 StatusOr<placement::NumaSpan> ParseNumaSpan(const Section& section, placement::NumaSpan fallback);
 
 /// `share-numa-with: [ROLE, ...]`, `*` for everyone.

@@ -62,14 +62,14 @@ StatusOr<std::map<std::string, PoolConfig>> ParsePools(const Section& section,
 
 /// `static: true`, or a mapping with the rule of such containers.
 StatusOr<std::optional<ExclusiveRule>> ParseStatic(const Section& section) {
-  ExclusiveRule rule = {.numa = NumaSpan::kFewest, .share = {.anyone = true}};
+  ExclusiveRule rule = {.numa = NumaSpan::kAny, .share = {.anyone = true}};
   if (!section.Has("static") || section.IsScalar("static")) {
     QRM_ASSIGN_OR_RETURN(const bool on, section.Flag("static", false));
     return on ? std::optional(rule) : std::nullopt;
   }
   QRM_ASSIGN_OR_RETURN(const Section child, section.Child("static"));
   QRM_RETURN_IF_ERROR(child.AllowKeys({"numa", "whole-cores", "align-l3"}));
-  QRM_ASSIGN_OR_RETURN(rule, ParseRule(child, NumaSpan::kFewest));
+  QRM_ASSIGN_OR_RETURN(rule, ParseRule(child, NumaSpan::kAny));
   rule.share.anyone = true;
   return std::optional(rule);
 }

@@ -76,11 +76,14 @@ std::string Describe(const View& view, const Room& room) {
   return fmt::format("{}", fmt::join(parts, ", "));
 }
 
-Status NoRoom(const View& view, const ContainerRequest& request, const Room& room, int count) {
-  return Errorf(StatusCode::kResourceExhausted,
-                "cannot place {}: no allowed NUMA nodes have {} CPUs for {} ({}); remove a pod or "
-                "ask for fewer CPUs",
-                NameOf(request), count, placement::NameOf(room.tenant), Describe(view, room));
+Status NoRoom(const View& view, const ContainerRequest& request, const Room& room,
+              const NumaMask& within) {
+  return Errorf(
+      StatusCode::kResourceExhausted,
+      "cannot place {}: no allowed NUMA nodes{} have {} CPUs for {} ({}); remove a pod or "
+      "ask for fewer CPUs",
+      NameOf(request), within.Empty() ? "" : fmt::format(" of {}", ToString(within)),
+      request.quantity(), placement::NameOf(room.tenant), Describe(view, room));
 }
 
 StatusOr<int> WholeCpus(const ContainerRequest& request) {
@@ -128,29 +131,42 @@ std::vector<TopologyHint> FittingMasks(const View& view, const Room& room,
 }
 
 /// The nodes to take CPUs from: `hint` when it fits, else the best mask within it.
-std::optional<TopologyHint> ChooseNodes(const std::vector<TopologyHint>& fitting,
-                                        const TopologyHint& hint) {
+std::optional<NumaMask> ChooseNodes(const std::vector<TopologyHint>& fitting,
+                                    const NumaMask& hint) {
   for (const TopologyHint& candidate : fitting) {
-    if (hint.nodes.Empty() || candidate.nodes == hint.nodes) {
-      return candidate;
+    if (hint.Empty() || candidate.nodes == hint) {
+      return candidate.nodes;
     }
   }
   for (const TopologyHint& candidate : fitting) {
-    if (candidate.nodes.IsSubsetOf(hint.nodes)) {
-      return TopologyHint{.nodes = candidate.nodes, .preferred = hint.preferred};
+    if (candidate.nodes.IsSubsetOf(hint)) {
+      return candidate.nodes;
     }
   }
   return std::nullopt;
 }
 
-StatusOr<CpuSet> PickCpus(const View& view, const Room& room, const ExclusiveRule& rule, int count,
-                          const NumaMask& nodes) {
+/// `count` CPUs of `room` by `rule`, within `hint` as far as the rule demands. Absent when the rule
+/// does not allow the nodes.
+std::optional<StatusOr<CpuSet>> PickCpus(const View& view, const Room& room,
+                                         const ExclusiveRule& rule, int count,
+                                         const NumaMask& hint) {
+  const std::vector<TopologyHint> fitting = FittingMasks(view, room, rule, count);
+  const std::optional<NumaMask> nodes = ChooseNodes(fitting, hint);
   const CpuAssignmentOptions options = {
       .full_physical_cpus_only = rule.whole_cores,
       .distribute_across_numa = rule.numa == NumaSpan::kEven,
       .prefer_align_by_l3 = rule.align_l3,
   };
-  return TakeCpus(view.machine, room.free & view.machine.CpusOf(nodes), count, options);
+  // The manager may admit on a hint that is too narrow: then what it has, and the nearest rest.
+  const bool beyond_hint = rule.numa == NumaSpan::kFewest && !nodes && !fitting.empty();
+  if (rule.numa == NumaSpan::kAny || beyond_hint) {
+    return TakeCpusNear(view.machine, room.free, count, hint, options);
+  }
+  if (!nodes) {
+    return std::nullopt;
+  }
+  return TakeCpus(view.machine, room.free & view.machine.CpusOf(*nodes), count, options);
 }
 
 std::map<uint64_t, uint64_t> AmountByNode(const Machine& machine, const CpuSet& cpus) {
@@ -190,29 +206,18 @@ StatusOr<Decision> PlaceExclusively(const View& view, const ContainerRequest& re
                                     const TopologyHint& hint, const Placement& placement) {
   QRM_ASSIGN_OR_RETURN(const int count, WholeCpus(request));
   QRM_RETURN_IF_ERROR(CheckDefaultPoolStays(view, request, count));
-  const ExclusiveRule& rule = *placement.exclusive;
   const Room room = FindRoom(view, request, placement);
-  const std::vector<TopologyHint> fitting = FittingMasks(view, room, rule, count);
-  std::optional<TopologyHint> nodes = ChooseNodes(fitting, hint);
-  if (!nodes && rule.numa == NumaSpan::kFewest && !fitting.empty()) {
-    // The manager admitted on a hint that is too narrow: what the hint has, then the nearest rest.
-    QRM_ASSIGN_OR_RETURN(const CpuSet near,
-                         TakeCpusNear(view.machine, room.free, count, hint.nodes,
-                                      {.full_physical_cpus_only = rule.whole_cores,
-                                       .prefer_align_by_l3 = rule.align_l3}));
-    return Decision{.allocation = OwnCpus(view.machine, near, false),
-                    .holding = Holding{.cpus = near, .tenant = room.tenant}};
+  const auto picked = PickCpus(view, room, *placement.exclusive, count, hint.nodes);
+  if (!picked) {
+    return NoRoom(view, request, room, hint.nodes);
   }
-  if (!nodes) {
-    return Annotate(NoRoom(view, request, room, count),
-                    fmt::format("within NUMA nodes {}", ToString(hint.nodes)));
+  if (!picked->ok()) {
+    return Annotate(picked->status(), fmt::format("cannot place {}", NameOf(request)));
   }
-  StatusOr<CpuSet> cpus = PickCpus(view, room, rule, count, nodes->nodes);
-  if (!cpus.ok()) {
-    return Annotate(cpus.status(), fmt::format("cannot place {}", NameOf(request)));
-  }
-  return Decision{.allocation = OwnCpus(view.machine, *cpus, nodes->preferred),
-                  .holding = Holding{.cpus = *cpus, .tenant = room.tenant}};
+  const CpuSet& cpus = **picked;
+  const bool preferred = hint.preferred && view.machine.NodesOf(cpus).IsSubsetOf(hint.nodes);
+  return Decision{.allocation = OwnCpus(view.machine, cpus, preferred),
+                  .holding = Holding{.cpus = cpus, .tenant = room.tenant}};
 }
 
 }  // namespace
@@ -232,7 +237,7 @@ StatusOr<HintList> CpuHints(const View& view, const ContainerRequest& request) {
   const Room room = FindRoom(view, request, placement);
   std::vector<TopologyHint> fitting = FittingMasks(view, room, *placement.exclusive, count);
   if (fitting.empty()) {
-    return NoRoom(view, request, room, count);
+    return NoRoom(view, request, room, {});
   }
   return HintList(std::move(fitting));
 }

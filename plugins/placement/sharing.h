@@ -16,6 +16,7 @@ enum class NumaSpan {
   kOne,     ///< exactly one
   kFewest,  ///< as few as needed, filled one after another
   kEven,    ///< as few as needed, the same share from each
+  kAny,     ///< preferably as few as needed, but anywhere rather than nowhere
 };
 
 /// Whom a role tolerates on its NUMA nodes.

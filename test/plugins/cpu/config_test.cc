@@ -76,7 +76,7 @@ const RefusedCase kRefused[] = {
     {"UnknownPoolKey", "pools: {a: {cpu: 1}}", "pools.a.cpu"},
     {"UnknownRoleKey", "roles: {a: {cpus: 1}}", "roles.a.cpus"},
     {"BadReserved", "reserved-cpus: a", "no CPU list"},
-    {"BadSpan", "roles: {a: {numa: two}}", "one or fewest or even"},
+    {"BadSpan", "roles: {a: {numa: two}}", "one or fewest or even or any"},
     {"PoolNamedDefault", "pools: {default: {cpus: 1}}", "always exists"},
     {"RoleTwice", "pools: {a: {cpus: 1, roles: [x]}}\nroles: {x: {}}", "placed elsewhere"},
     {"RoleInTwoPools", "pools: {a: {roles: [x]}, b: {roles: [x]}}", "placed elsewhere"},

@@ -229,6 +229,7 @@ TEST(CpuPluginTest, RefusesHintWhereNothingFits) {
   ASSERT_TRUE(drive.Admit(Request("pod1", "storage-service", "cpu", 20)).ok());
   const auto pod = drive.plugin().Allocate(Request("pod2", "reranker", "cpu", 10), {.nodes = {0}});
   EXPECT_EQ(pod.status().code(), StatusCode::kResourceExhausted);
+  EXPECT_THAT(MessageOf(pod.status()), HasSubstr("no allowed NUMA nodes of 0 have 10 CPUs"));
 }
 
 TEST(CpuPluginTest, QosAnnotationsPlaceByLevel) {
