@@ -135,10 +135,10 @@ void ContainersJob::WriteConfig() const {
       << "]}\n"
       << "  nic:\n"
          "    nics:\n"
-         "      - {interface: demo0, node: 0, ipv6: \""
+         "      - {interface: demo0, numa-node: 0, ipv6: \""
       << kNicAddress << "\", netns: " << kNicNetns << "}\n"
       << "implicit-resources:\n"
-         "  NIC: {roles: ["
+         "  - {resource: NIC, roles: ["
       << kWebRole << "]}\n";
 }
 

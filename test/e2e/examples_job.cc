@@ -40,15 +40,12 @@ class Example {
   Node& node() { return *node_; }
   SimulatedRuntime& runtime() { return *runtime_; }
 
-  /// `plugins`: file names of the plugins' configurations, and the resources they serve.
-  Status Start(const std::vector<std::pair<std::string, std::string>>& plugins) {
+  /// qrmd, and the three plugins as processes; both ways to register are to be seen.
+  Status Start() {
     QRM_RETURN_IF_ERROR(node_->Start(0));
-    // One plugin by each path, turn about: both are to be shown.
-    RegisterBy by = RegisterBy::kDirectory;
-    for (const auto& [name, resource] : plugins) {
-      QRM_RETURN_IF_ERROR(node_->StartPlugin(name, resource, samples_ + "/" + name + ".yaml", by));
-      by = by == RegisterBy::kDirectory ? RegisterBy::kSocket : RegisterBy::kDirectory;
-    }
+    QRM_RETURN_IF_ERROR(StartPlugin("cpu", "cpu", RegisterBy::kDirectory));
+    QRM_RETURN_IF_ERROR(StartPlugin("memory", "memory", RegisterBy::kSocket));
+    QRM_RETURN_IF_ERROR(StartPlugin("nic", "NIC", RegisterBy::kDirectory));
     QRM_ASSIGN_OR_RETURN(const std::string table, node_->Qrmctl({"plugins"}));
     std::cout << table << "\n";
     return OkStatus();
@@ -100,6 +97,10 @@ class Example {
   }
 
  private:
+  Status StartPlugin(const std::string& name, const std::string& resource, RegisterBy by) {
+    return node_->StartPlugin(name, resource, samples_ + "/" + name + ".yaml", by);
+  }
+
   static Status Compare(const std::string& pod, const json& got, const json& want) {
     if (got != want) {
       return Errorf(StatusCode::kInternal, "{} runs with {} where the proposal has {}", pod,
@@ -178,7 +179,7 @@ const json& InitialNicState() {
 Status PlayPools(const ExamplesOptions& options) {
   std::cout << "\n=== Example 1: two pools, resized while their pods run\n\n";
   Example example(options, 1);
-  QRM_RETURN_IF_ERROR(example.Start({{"cpu", "cpu"}, {"memory", "memory"}}));
+  QRM_RETURN_IF_ERROR(example.Start());
   QRM_ASSIGN_OR_RETURN(const std::string state, example.node().ExportState("cpu"));
   std::cout << "initial state of the cpu plugin:\n" << state << "\n";
   const std::string web = "online-micro_service";
@@ -201,7 +202,7 @@ Status PlayPools(const ExamplesOptions& options) {
 Status PlayNumaAffinity(const ExamplesOptions& options) {
   std::cout << "\n=== Example 2: exclusive CPUs and memory of one NUMA node, roles kept apart\n\n";
   Example example(options, 2);
-  QRM_RETURN_IF_ERROR(example.Start({{"cpu", "cpu"}, {"memory", "memory"}}));
+  QRM_RETURN_IF_ERROR(example.Start());
   QRM_RETURN_IF_ERROR(example.ExpectState("cpu", InitialCpuState()));
   QRM_RETURN_IF_ERROR(example.ExpectState("memory", InitialMemoryState()));
   QRM_RETURN_IF_ERROR(
@@ -216,7 +217,7 @@ Status PlayNumaAffinity(const ExamplesOptions& options) {
 Status PlayNics(const ExamplesOptions& options) {
   std::cout << "\n=== Example 3: NICs near the NUMA node, shared between pods\n\n";
   Example example(options, 3);
-  QRM_RETURN_IF_ERROR(example.Start({{"cpu", "cpu"}, {"memory", "memory"}, {"nic", "NIC"}}));
+  QRM_RETURN_IF_ERROR(example.Start());
   QRM_RETURN_IF_ERROR(example.ExpectState("cpu", InitialCpuState()));
   QRM_RETURN_IF_ERROR(example.ExpectState("memory", InitialMemoryState()));
   QRM_RETURN_IF_ERROR(example.ExpectState("NIC", InitialNicState()));

@@ -1,6 +1,7 @@
 #include "test/e2e/simulated_runtime.h"
 
 #include <utility>
+#include <vector>
 
 namespace qrm::test {
 namespace {
@@ -83,8 +84,20 @@ Status SimulatedRuntime::RunPod(const PodSpec& spec) {
   }
   cri_.AddPod(CriPod(entry.pod));
   cri_.PutContainer(CriContainer(entry.container));
+  entry.container.set_state(nri::CONTAINER_RUNNING);
   entries_[spec.name] = std::move(entry);
+  UpdateInventory();
   return OkStatus();
+}
+
+void SimulatedRuntime::UpdateInventory() {
+  std::vector<nri::PodSandbox> pods;
+  std::vector<nri::Container> containers;
+  for (const auto& [name, entry] : entries_) {
+    pods.push_back(entry.pod);
+    containers.push_back(entry.container);
+  }
+  nri_.SetInventory(std::move(pods), std::move(containers));
 }
 
 Status SimulatedRuntime::TellStart(Entry& entry) {
@@ -102,6 +115,7 @@ Status SimulatedRuntime::RemovePod(const std::string& name) {
   }
   const Entry entry = found->second;
   entries_.erase(found);
+  UpdateInventory();
   cri_.RemoveContainer(entry.container.id());
   for (const nri::Event event : {nri::STOP_CONTAINER, nri::STOP_POD_SANDBOX, nri::REMOVE_CONTAINER,
                                  nri::REMOVE_POD_SANDBOX}) {

@@ -43,6 +43,8 @@ class SimulatedRuntime {
   };
 
   Status TellStart(Entry& entry);
+  /// Tells the sockets what exists now, for those who connect later.
+  void UpdateInventory();
 
   const std::string nri_socket_;
   const std::string cri_socket_;

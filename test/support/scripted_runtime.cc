@@ -81,7 +81,11 @@ std::optional<std::string> ScriptedRuntime::GoReader::TakeMessage(uint32_t& stre
 }
 
 ScriptedRuntime::ScriptedRuntime(std::string socket, ScriptedRuntimeOptions options)
-    : socket_(std::move(socket)), options_(std::move(options)), listener_(Listen(socket_)) {
+    : socket_(std::move(socket)),
+      options_(std::move(options)),
+      listener_(Listen(socket_)),
+      pods_(options_.pods),
+      containers_(options_.containers) {
   acceptor_ = std::thread([this] { AcceptLoop(); });
 }
 
@@ -206,13 +210,20 @@ void ScriptedRuntime::Greet() {
 
 bool ScriptedRuntime::Synchronize() {
   const auto chunks = static_cast<std::size_t>(options_.synchronize_chunks);
+  std::vector<nri::PodSandbox> pods;
+  std::vector<nri::Container> containers;
+  {
+    const MutexLock lock(mutex_);
+    pods = pods_;
+    containers = containers_;
+  }
   for (std::size_t chunk = 0; chunk < chunks; ++chunk) {
     nri::SynchronizeRequest request;
-    for (std::size_t i = chunk; i < options_.pods.size(); i += chunks) {
-      *request.add_pods() = options_.pods[i];
+    for (std::size_t i = chunk; i < pods.size(); i += chunks) {
+      *request.add_pods() = pods[i];
     }
-    for (std::size_t i = chunk; i < options_.containers.size(); i += chunks) {
-      *request.add_containers() = options_.containers[i];
+    for (std::size_t i = chunk; i < containers.size(); i += chunks) {
+      *request.add_containers() = containers[i];
     }
     request.set_more(chunk + 1 < chunks);
     const StatusOr<std::string> answer = Call("Synchronize", request.SerializeAsString());
@@ -330,6 +341,13 @@ Status ScriptedRuntime::StateChange(nri::Event event, const nri::PodSandbox& pod
   *change.mutable_pod() = pod;
   *change.mutable_container() = container;
   return Call("StateChange", change.SerializeAsString()).status();
+}
+
+void ScriptedRuntime::SetInventory(std::vector<nri::PodSandbox> pods,
+                                   std::vector<nri::Container> containers) {
+  const MutexLock lock(mutex_);
+  pods_ = std::move(pods);
+  containers_ = std::move(containers);
 }
 
 void ScriptedRuntime::SendRaw(std::string_view bytes) {

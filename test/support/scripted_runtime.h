@@ -67,6 +67,8 @@ class ScriptedRuntime {
   /// Sends an event as runtimes before NRI 0.12 do.
   Status StateChange(nri::Event event, const nri::PodSandbox& pod,
                      const nri::Container& container = {});
+  /// What the next synchronizations tell, in place of the options'.
+  void SetInventory(std::vector<nri::PodSandbox> pods, std::vector<nri::Container> containers);
   /// Sends bytes as they are.
   void SendRaw(std::string_view bytes);
   /// Cuts the plugin off.
@@ -99,6 +101,8 @@ class ScriptedRuntime {
   mutable CondVar changed_;
   int peer_ QRM_GUARDED_BY(mutex_) = -1;
   bool stopping_ QRM_GUARDED_BY(mutex_) = false;
+  std::vector<nri::PodSandbox> pods_ QRM_GUARDED_BY(mutex_);
+  std::vector<nri::Container> containers_ QRM_GUARDED_BY(mutex_);
   uint32_t next_stream_ QRM_GUARDED_BY(mutex_) = 1;
   std::map<uint32_t, ttrpc::Response> responses_ QRM_GUARDED_BY(mutex_);
   nri::RegisterPluginRequest registration_ QRM_GUARDED_BY(mutex_);
