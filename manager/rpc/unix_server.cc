@@ -13,6 +13,7 @@
 #include <grpcpp/grpcpp.h>
 #include <grpcpp/server_posix.h>
 
+#include "api/grpc_lifetime.h"
 #include "api/log.h"
 #include "manager/rpc/peer_table.h"
 #include "manager/rpc/unix_listener.h"
@@ -28,6 +29,7 @@ constexpr std::string_view kPeerPrefix = "fd:";
 
 std::unique_ptr<grpc::Server> BuildServer(const UnixServerOptions& options,
                                           const std::vector<grpc::Service*>& services) {
+  KeepGrpcCallbackThreads();
   grpc::ServerBuilder builder;
   builder.SetMaxReceiveMessageSize(options.max_message_bytes);
   builder.SetMaxSendMessageSize(options.max_message_bytes);

@@ -7,6 +7,7 @@
 #include <boost/asio/post.hpp>
 #include <grpcpp/grpcpp.h>
 
+#include "api/grpc_lifetime.h"
 #include "api/mutex.h"
 #include "api/proto/runtime/v1/api.grpc.pb.h"
 
@@ -20,6 +21,7 @@ constexpr int kMaxMessageBytes = 16 << 20;
 constexpr int kMaxReconnectMillis = 2000;
 
 std::shared_ptr<grpc::Channel> MakeChannel(const std::string& socket) {
+  KeepGrpcCallbackThreads();
   grpc::ChannelArguments arguments;
   arguments.SetMaxReceiveMessageSize(kMaxMessageBytes);
   arguments.SetMaxSendMessageSize(kMaxMessageBytes);

@@ -11,6 +11,7 @@
 #include <grpcpp/grpcpp.h>
 #include <grpcpp/impl/service_type.h>
 
+#include "api/grpc_lifetime.h"
 #include "plugins/sdk/plugin_driver.h"
 #include "plugins/sdk/services.h"
 #include "plugins/sdk/socket_file.h"
@@ -49,6 +50,7 @@ struct PluginHost::Impl {
 
   /// A server of all services, on the socket at `path` or, when it is empty, on none.
   std::unique_ptr<grpc::Server> StartServer(const std::string& path) {
+    KeepGrpcCallbackThreads();
     grpc::ServerBuilder builder;
     if (!path.empty()) {
       builder.AddListeningPort("unix:" + path, grpc::InsecureServerCredentials());

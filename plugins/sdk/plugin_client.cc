@@ -8,6 +8,7 @@
 
 #include <grpcpp/grpcpp.h>
 
+#include "api/grpc_lifetime.h"
 #include "api/proto/pluginregistration/v1/api.grpc.pb.h"
 #include "api/proto/qrm/v1/control.grpc.pb.h"
 #include "api/proto/resourceplugin/v1alpha1/api.grpc.pb.h"
@@ -23,6 +24,7 @@ constexpr std::chrono::seconds kCallTimeout{10};
 
 /// A channel without a past: gRPC would otherwise wait out the backoff of a plugin that was away.
 std::shared_ptr<grpc::Channel> NewChannel(const std::string& socket) {
+  KeepGrpcCallbackThreads();
   grpc::ChannelArguments arguments;
   arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
   arguments.SetMaxReceiveMessageSize(-1);  // a reconcile answers for all containers at once

@@ -6,6 +6,7 @@
 
 #include <grpcpp/grpcpp.h>
 
+#include "api/grpc_lifetime.h"
 #include "api/proto/resourceplugin/v1alpha1/api.grpc.pb.h"
 #include "api/wire.h"
 
@@ -17,6 +18,7 @@ constexpr std::chrono::seconds kRegisterTimeout{5};
 
 /// A channel without a past: gRPC would otherwise wait out the backoff of a former attempt.
 std::shared_ptr<grpc::Channel> NewChannel(const std::string& socket) {
+  KeepGrpcCallbackThreads();
   grpc::ChannelArguments arguments;
   arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
   return grpc::CreateCustomChannel("unix:" + socket, grpc::InsecureChannelCredentials(), arguments);

@@ -7,6 +7,7 @@
 #include <grpcpp/grpcpp.h>
 
 #include "api/check.h"
+#include "api/grpc_lifetime.h"
 #include "api/mutex.h"
 #include "api/proto/runtime/v1/api.grpc.pb.h"
 
@@ -90,6 +91,7 @@ grpc::ServerUnaryReactor* ScriptedCri::Impl::Finish(Context* context, const grpc
 }
 
 ScriptedCri::ScriptedCri(const std::string& socket) : impl_(std::make_unique<Impl>()) {
+  KeepGrpcCallbackThreads();
   grpc::ServerBuilder builder;
   builder.AddListeningPort("unix:" + socket, grpc::InsecureServerCredentials());
   builder.RegisterService(impl_.get());

@@ -1,0 +1,42 @@
+// One callback call on a channel that is never released.
+#include "api/grpc_lifetime.h"
+
+#include <chrono>
+#include <memory>
+#include <string>
+
+#include <grpcpp/create_channel.h>
+#include <grpcpp/generic/generic_stub.h>
+#include <grpcpp/support/byte_buffer.h>
+#include <grpcpp/support/slice.h>
+
+namespace qrm {
+namespace {
+
+/// What makes the channel a user of the callback queue: a call, though nobody listens.
+struct PinnedCall {
+  std::shared_ptr<grpc::Channel> channel =
+      grpc::CreateChannel("unix:/nonexistent", grpc::InsecureChannelCredentials());
+  grpc::GenericStub stub{channel};
+  grpc::ClientContext context;
+  grpc::Slice nothing;
+  grpc::ByteBuffer request{&nothing, 1};  // a buffer without any slice cannot be sent
+  grpc::ByteBuffer response;
+};
+
+PinnedCall* Pin() {
+  auto* pinned = new PinnedCall;  // never destroyed: its channel is the point
+  pinned->context.set_deadline(std::chrono::system_clock::now());
+  pinned->stub.UnaryCall(&pinned->context, "/qrm/Pin", grpc::StubOptions(), &pinned->request,
+                         &pinned->response, [](const grpc::Status&) {});
+  return pinned;
+}
+
+}  // namespace
+
+void KeepGrpcCallbackThreads() {
+  static const PinnedCall* const kPinned = Pin();
+  static_cast<void>(kPinned);
+}
+
+}  // namespace qrm
