@@ -1,7 +1,9 @@
 // /metrics, /healthz and /readyz over real HTTP.
 #include "manager/observability/http_server.h"
 
+#include <fstream>
 #include <iterator>
+#include <sstream>
 #include <string>
 #include <vector>
 
@@ -117,6 +119,34 @@ TEST_F(HttpServerTest, MetricsShowKeptAndReadValues) {
         "pod_resources_endpoint_requests_total{server_api_version=\"v1alpha1\"} 0"}) {
     EXPECT_THAT(answer.body, HasSubstr(line));
   }
+}
+
+TEST_F(HttpServerTest, EachMetricIsDocumented) {
+  std::ifstream page("docs/metrics.md");
+  const std::string documented{std::istreambuf_iterator<char>(page), {}};
+  ASSERT_FALSE(documented.empty());
+  metrics_.admission.Record({.result = AdmissionEvent::Result::kRejected, .resource = "cpu"});
+  metrics_.plugins.CallSeconds("cpu", "Allocate");
+  metrics_.plugins.CallErrors("cpu", "Allocate");
+  metrics_.pod_resources.allocatable_errors_total.Add({{"resource", "cpu"}});
+  NodeStatus status;
+  status.runtime.last_sync = status.reconcile.last = std::chrono::steady_clock::now();
+  node_.SetStatus(status);
+  Start();
+  std::istringstream lines(Get("/metrics").body);
+  int names = 0;
+  for (std::string line; std::getline(lines, line);) {
+    std::istringstream words(line);
+    std::string hash;
+    std::string kind;
+    std::string name;
+    words >> hash >> kind >> name;
+    if (hash == "#" && kind == "TYPE") {
+      ++names;
+      EXPECT_THAT(documented, testing::ContainsRegex("`" + name + "[`{]"));
+    }
+  }
+  EXPECT_GT(names, 20);
 }
 
 TEST_F(HttpServerTest, MetricsNameNoPod) {
