@@ -23,10 +23,12 @@ class Snapshots {
 class StateLoop final : public Snapshots {
  public:
   explicit StateLoop(checkpoint::OpenedStore opened);
-  /// Runs what was posted before, then ends the thread.
   ~StateLoop() override;
   StateLoop(const StateLoop&) = delete;
   StateLoop& operator=(const StateLoop&) = delete;
+
+  /// Runs what was posted before, then ends the thread; later work is dropped. May be repeated.
+  void Stop();
 
   /// Threads: any.
   void Post(std::function<void()> work);
