@@ -67,6 +67,7 @@ cri::LinuxContainerResources ToWire(const LinuxResources& resources) {
   wire.set_cpu_quota(resources.cpu_quota_us.value_or(0));
   wire.set_cpu_period(static_cast<int64_t>(resources.cpu_period_us.value_or(0)));
   wire.set_memory_limit_in_bytes(resources.memory_limit_bytes.value_or(0));
+  wire.set_memory_swap_limit_in_bytes(resources.memory_swap_limit_bytes.value_or(0));
   wire.set_cpuset_cpus(resources.cpuset_cpus);
   wire.set_cpuset_mems(resources.cpuset_mems);
   wire.mutable_unified()->insert(resources.unified.begin(), resources.unified.end());

@@ -84,6 +84,8 @@ LinuxResources FromWire(const nri::LinuxResources& wire) {
   resources.cpu_quota_us = NonZero<int64_t>(cpu.has_quota(), cpu.quota());
   resources.cpu_period_us = NonZero<uint64_t>(cpu.has_period(), cpu.period());
   resources.memory_limit_bytes = NonZero<int64_t>(wire.memory().has_limit(), wire.memory().limit());
+  resources.memory_swap_limit_bytes =
+      NonZero<int64_t>(wire.memory().has_swap(), wire.memory().swap());
   resources.cpuset_cpus = cpu.cpus();
   resources.cpuset_mems = cpu.mems();
   for (const nri::HugepageLimit& limit : wire.hugepage_limits()) {
@@ -140,6 +142,9 @@ nri::LinuxResources ToWire(const LinuxResources& resources) {
   }
   if (resources.memory_limit_bytes) {
     wire.mutable_memory()->mutable_limit()->set_value(*resources.memory_limit_bytes);
+  }
+  if (resources.memory_swap_limit_bytes) {
+    wire.mutable_memory()->mutable_swap()->set_value(*resources.memory_swap_limit_bytes);
   }
   if (!resources.cpuset_cpus.empty()) {
     wire.mutable_cpu()->set_cpus(resources.cpuset_cpus);
