@@ -1,0 +1,88 @@
+// The checks that every allocation passes before it is committed.
+#include "manager/admission/allocation_check.h"
+
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "manager/admission/run_options.h"
+
+namespace qrm::manager {
+namespace {
+
+Status CheckCpus(const ContainerKey& key, const CpuSet& cpus, const Machine& machine,
+                 const std::vector<ExclusiveCpus>& exclusive) {
+  if (!cpus.IsSubsetOf(machine.cpu_set())) {
+    return Errorf(StatusCode::kInvalidArgument,
+                  "it gave CPUs {} of which {} are not online here ({} are); restart the plugin on "
+                  "this machine's topology",
+                  ToString(cpus), ToString(cpus - machine.cpu_set()), ToString(machine.cpu_set()));
+  }
+  for (const ExclusiveCpus& other : exclusive) {
+    if (other.key != key && cpus.Intersects(other.cpus)) {
+      return Errorf(StatusCode::kInvalidArgument,
+                    "it gave CPUs {} of which {} belong to {} alone; restart the plugin so that it "
+                    "reads its state again",
+                    ToString(cpus), ToString(cpus & other.cpus), other.owner);
+    }
+  }
+  return OkStatus();
+}
+
+Status CheckNodes(const NumaMask& nodes, const Machine& machine) {
+  if (!nodes.IsSubsetOf(machine.node_mask())) {
+    return Errorf(StatusCode::kInvalidArgument,
+                  "it gave NUMA nodes {} of which {} do not exist here ({} do); restart the plugin "
+                  "on this machine's topology",
+                  ToString(nodes), ToString(nodes - machine.node_mask()),
+                  ToString(machine.node_mask()));
+  }
+  return OkStatus();
+}
+
+bool IsExclusiveCpuset(const ResourceAllocation& allocation) {
+  return allocation.exclusive && allocation.oci_property == kCpusetCpus;
+}
+
+}  // namespace
+
+std::vector<ExclusiveCpus> FindExclusiveCpus(const checkpoint::NodeState& state) {
+  std::vector<ExclusiveCpus> exclusive;
+  state.ForEachPod([&exclusive](const checkpoint::PodRecord& pod) {
+    for (const auto& [name, record] : pod.containers) {
+      for (const auto& [resource, allocation] : record->allocations) {
+        StatusOr<CpuSet> cpus =
+            IsExclusiveCpuset(allocation) ? CpuSet::Parse(allocation.value) : CpuSet();
+        if (cpus.ok() && !cpus->Empty()) {
+          exclusive.push_back({{pod.meta.uid, name},
+                               fmt::format("container {} of pod {}/{}", name,
+                                           pod.meta.pod_namespace, pod.meta.name),
+                               *std::move(cpus)});
+        }
+      }
+    }
+  });
+  return exclusive;
+}
+
+Status CheckAllocation(const ContainerKey& key, const ResourceAllocation& allocation,
+                       const Machine& machine, const std::vector<ExclusiveCpus>& exclusive) {
+  if (allocation.oci_property.empty()) {
+    return OkStatus();
+  }
+  if (const Status known = CheckOciProperty(allocation.oci_property, allocation.value);
+      !known.ok()) {
+    return Annotate(known, "it gave what no runtime takes");
+  }
+  if (allocation.oci_property == kCpusetCpus) {
+    QRM_ASSIGN_OR_RETURN(const CpuSet cpus, CpuSet::Parse(allocation.value));
+    return CheckCpus(key, cpus, machine, exclusive);
+  }
+  if (allocation.oci_property == kCpusetMems) {
+    QRM_ASSIGN_OR_RETURN(const NumaMask nodes, NumaMask::Parse(allocation.value));
+    return CheckNodes(nodes, machine);
+  }
+  return OkStatus();
+}
+
+}  // namespace qrm::manager

@@ -1,0 +1,31 @@
+// What a plugin may not give: unknown knobs, places that do not exist, CPUs that belong to someone
+// else.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "api/id_set.h"
+#include "api/resource.h"
+#include "api/status.h"
+#include "checkpoint/node_state.h"
+#include "topology/machine.h"
+
+namespace qrm::manager {
+
+/// CPUs that one container has for itself.
+struct ExclusiveCpus {
+  ContainerKey key;
+  std::string owner;  ///< "namespace/pod, container name": for messages
+  CpuSet cpus;
+};
+
+/// All exclusive CPUs of `state`. Cost: O(containers).
+std::vector<ExclusiveCpus> FindExclusiveCpus(const checkpoint::NodeState& state);
+
+/// OK when `allocation` may be given to the container `key` on `machine` where others own
+/// `exclusive`. Errors: kInvalidArgument, naming property, value and what is wrong with it.
+Status CheckAllocation(const ContainerKey& key, const ResourceAllocation& allocation,
+                       const Machine& machine, const std::vector<ExclusiveCpus>& exclusive);
+
+}  // namespace qrm::manager

@@ -1,0 +1,118 @@
+// Writes an Explanation as JSON.
+#include "manager/admission/explanation.h"
+
+#include <cstdint>
+
+#include <nlohmann/json.hpp>
+
+namespace qrm::manager {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+Json ToJson(const TopologyHint& hint) {
+  Json nodes = Json::array();
+  for (const int node : hint.nodes) {
+    nodes.push_back(node);
+  }
+  return {{"nodes", nodes}, {"preferred", hint.preferred}};
+}
+
+Json ToJson(const HintList& hints) {
+  if (hints.IsNoPreference()) {
+    return "no preference";
+  }
+  if (hints.IsImpossible()) {
+    return "impossible";
+  }
+  Json list = Json::array();
+  for (const TopologyHint& hint : hints.hints()) {
+    list.push_back(ToJson(hint));
+  }
+  return list;
+}
+
+Json ToJson(const ResourceAllocation& allocation) {
+  Json json = Json::object();
+  if (!allocation.oci_property.empty()) {
+    json["property"] = allocation.oci_property;
+    json["value"] = allocation.value;
+  }
+  if (allocation.is_scalar_resource) {
+    json["quantity"] = allocation.quantity;
+  }
+  if (allocation.exclusive) {
+    json["exclusive"] = true;
+  }
+  if (!allocation.envs.empty()) {
+    json["envs"] = allocation.envs;
+  }
+  if (!allocation.annotations.empty()) {
+    json["annotations"] = allocation.annotations;
+  }
+  return json;
+}
+
+template <typename Map>
+Json ToJsonByName(const Map& values) {
+  Json json = Json::object();
+  for (const auto& [name, value] : values) {
+    json[name] = ToJson(value);
+  }
+  return json;
+}
+
+void AddUnlessEmpty(Json& json, const char* name, Json value) {
+  if (!value.empty()) {
+    json[name] = std::move(value);
+  }
+}
+
+Json RequestsJson(const Explanation& explanation, const ContainerDemand& demand) {
+  Json json = Json::object();
+  for (const auto& [name, amount] : explanation.requests) {
+    json[name] = {{"amount", amount},
+                  {"source", demand.requests.contains(name) ? demand.source : "configuration"}};
+  }
+  return json;
+}
+
+Json StepsJson(const Explanation& explanation) {
+  Json json = Json::array();
+  for (const auto& [name, took] : explanation.steps) {
+    json.push_back(
+        {{"step", name},
+         {"microseconds", std::chrono::duration_cast<std::chrono::microseconds>(took).count()}});
+  }
+  return json;
+}
+
+}  // namespace
+
+std::string ToJson(const Explanation& explanation, const ContainerDemand& demand) {
+  Json json = {{"pod", demand.pod.pod_namespace + "/" + demand.pod.name},
+               {"pod_uid", demand.pod.uid},
+               {"container", demand.container},
+               {"container_type", std::string(ToString(demand.type))},
+               {"qos_class", demand.pod.qos_class},
+               {"result", explanation.result}};
+  AddUnlessEmpty(json, "role", demand.pod.role.empty() ? Json() : Json(demand.pod.role));
+  AddUnlessEmpty(json, "type", demand.pod.type.empty() ? Json() : Json(demand.pod.type));
+  AddUnlessEmpty(json, "message", explanation.message.empty() ? Json() : Json(explanation.message));
+  AddUnlessEmpty(json, "requests", RequestsJson(explanation, demand));
+  AddUnlessEmpty(json, "requests_without_plugin", explanation.unserved);
+  AddUnlessEmpty(json, "answered_from_record", explanation.kept);
+  json["policy"] = explanation.policy;
+  AddUnlessEmpty(json, "hints", ToJsonByName(explanation.hints));
+  AddUnlessEmpty(json, "merged", ToJsonByName(explanation.merged));
+  AddUnlessEmpty(json, "merge_reasons", explanation.merge_reasons);
+  AddUnlessEmpty(json, "allocations", ToJsonByName(explanation.allocations));
+  AddUnlessEmpty(json, "conflicts", explanation.options.conflicts);
+  AddUnlessEmpty(json, "run_options", Json::parse(ToJson(explanation.options)));
+  AddUnlessEmpty(json, "applied", explanation.options.properties);
+  AddUnlessEmpty(json, "steps", StepsJson(explanation));
+  // Text of pods and plugins need not be UTF-8.
+  return json.dump(-1, ' ', false, Json::error_handler_t::replace);
+}
+
+}  // namespace qrm::manager

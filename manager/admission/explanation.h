@@ -1,0 +1,39 @@
+// Why a container was admitted as it was, skipped, or rejected: the document behind
+// `qrmctl explain`.
+#pragma once
+
+#include <chrono>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "api/hint.h"
+#include "api/resource.h"
+#include "manager/admission/pod_source.h"
+#include "manager/admission/run_options.h"
+
+namespace qrm::manager {
+
+/// What each step of one admission saw and said, filled as they pass.
+struct Explanation {
+  std::string result;   ///< "admitted", "skipped" or "rejected"
+  std::string message;  ///< why, when it was not admitted: one sentence
+  std::string policy;
+  std::map<std::string, double> requests;  ///< of the pod and of the configuration
+  std::vector<std::string> unserved;       ///< requested resources that have no plugin
+  std::vector<std::string> kept;           ///< resources answered from the record
+  HintsByResource hints;
+  std::map<std::string, TopologyHint> merged;
+  std::vector<std::string> merge_reasons;
+  AllocationByResource allocations;
+  RunOptions options;
+  /// Name and duration of each step that ran, in order.
+  std::vector<std::pair<std::string, std::chrono::nanoseconds>> steps;
+};
+
+/// {"pod":...,"container":...,"result":"admitted","requests":{"cpu":{"amount":4,"source":
+/// "estimate"}},"hints":{"cpu":[{"nodes":[0],"preferred":true}]},...}; parts without content are
+/// left out. A hint list is "no preference" or "impossible" when it is not a list.
+std::string ToJson(const Explanation& explanation, const ContainerDemand& demand);
+
+}  // namespace qrm::manager

@@ -1,0 +1,132 @@
+// Removals, and the memory of those that a plugin has not heard of yet.
+#include "manager/admission/releaser.h"
+
+#include <map>
+#include <utility>
+
+#include "api/clock.h"
+#include "api/log.h"
+
+namespace qrm::manager {
+
+// One batch of removals: a plugin that failed once is not waited for again.
+struct Releaser::Round {
+  checkpoint::Change change;
+  std::set<std::string> failed;
+};
+
+Releaser::Releaser(StateLoop& state, Plugins& plugins, ReleaseOptions options)
+    : state_(state), plugins_(plugins), options_(std::move(options)) {}
+
+Deadline Releaser::CallDeadline() const {
+  return DeadlineAfter(options_.plugin_call_deadline);
+}
+
+void Releaser::RollBack(const ContainerKey& key, const std::vector<std::string>& resources) {
+  if (resources.empty()) {
+    return;
+  }
+  if (state_.Load()->FindPod(key.pod_uid) != nullptr) {
+    // What a plugin keeps in spite of this, the reconciler finds.
+    for (const auto& [resource, released] :
+         plugins_.ReleaseContainer(key, resources, CallDeadline())) {
+      if (!released.ok() && released.code() != StatusCode::kUnimplemented) {
+        log::Warning("container not released after a failed admission",
+                     {{"resource", resource}, {"error", MessageOf(released)}});
+      }
+    }
+    return;
+  }
+  Round round;
+  RemoveFromPlugins(key.pod_uid, resources, round);
+  if (round.change.Empty()) {
+    return;
+  }
+  if (const Status saved = state_.Commit(round.change); !saved.ok()) {
+    log::Warning("removal not remembered after a failed admission",
+                 {{"pod", key.pod_uid}, {"error", MessageOf(saved)}});
+  }
+}
+
+Status Releaser::RemovePods(const std::vector<std::string>& uids) {
+  const auto state = state_.Load();
+  Round round;
+  for (const std::string& uid : uids) {
+    if (const checkpoint::PodRecord* pod = state->FindPod(uid); pod != nullptr) {
+      RemoveFromPlugins(uid, PluginsOf(*pod), round);
+      round.change.remove_pods.push_back(uid);
+    }
+  }
+  if (round.change.Empty()) {
+    return OkStatus();
+  }
+  return Annotate(state_.Commit(round.change), "cannot forget pods that are gone");
+}
+
+void Releaser::Replay(const std::string& resource) {
+  const auto state = state_.Load();
+  checkpoint::Change change;
+  for (const auto& [uid, resources] : state->pending_removals()) {
+    if (!resources.contains(resource)) {
+      continue;
+    }
+    if (state->FindPod(uid) == nullptr) {  // else the pod was admitted again meanwhile
+      const Status told = plugins_.RemovePod(uid, {resource}, CallDeadline())[resource];
+      if (!told.ok()) {
+        log::Warning("removal not replayed",
+                     {{"resource", resource}, {"pod", uid}, {"error", MessageOf(told)}});
+        break;
+      }
+    }
+    change.done_pending_removals.emplace_back(uid, resource);
+  }
+  if (change.Empty()) {
+    return;
+  }
+  if (const Status saved = state_.Commit(change); !saved.ok()) {
+    log::Warning("replayed removals not forgotten",
+                 {{"resource", resource}, {"error", MessageOf(saved)}});
+  }
+}
+
+void Releaser::RemoveFromPlugins(const std::string& uid, const std::vector<std::string>& resources,
+                                 Round& round) {
+  std::vector<std::string> reachable;
+  for (const std::string& resource : resources) {
+    if (round.failed.contains(resource)) {
+      round.change.add_pending_removals.emplace_back(uid, resource);
+    } else {
+      reachable.push_back(resource);
+    }
+  }
+  for (const auto& [resource, removed] : plugins_.RemovePod(uid, reachable, CallDeadline())) {
+    if (!removed.ok()) {
+      log::Warning("plugin will hear later that a pod is gone",
+                   {{"resource", resource}, {"pod", uid}, {"error", MessageOf(removed)}});
+      round.failed.insert(resource);
+      round.change.add_pending_removals.emplace_back(uid, resource);
+    }
+  }
+}
+
+std::vector<std::string> Releaser::PluginsOf(const checkpoint::PodRecord& pod) const {
+  std::set<std::string> names;
+  for (const auto& [container, record] : pod.containers) {
+    for (const auto& [resource, allocation] : record->allocations) {
+      names.insert(resource);
+    }
+    for (const auto& [requested, amount] : record->requests) {
+      const auto mapped = options_.resource_names.find(requested);
+      names.insert(mapped == options_.resource_names.end() ? requested : mapped->second);
+    }
+  }
+  std::vector<std::string> served;
+  for (const std::string& name : names) {
+    if (plugins_.Find(name).has_value()) {
+      served.push_back(name);
+    }
+  }
+  return served;
+}
+
+}  // namespace qrm::manager

@@ -1,0 +1,54 @@
+// Takes back what plugins gave: to pods that are gone, and to containers whose admission failed.
+#pragma once
+
+#include <chrono>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "api/resource.h"
+#include "checkpoint/node_state.h"
+#include "manager/registry/plugins.h"
+#include "manager/state_loop.h"
+
+namespace qrm::manager {
+
+struct ReleaseOptions {
+  std::chrono::milliseconds plugin_call_deadline{300};
+  StringMap resource_names;  ///< the pod's name of a resource -> the plugin's
+};
+
+/// Tells plugins that pods or containers are gone. A plugin that cannot be told is told when it
+/// registers again; until then the checkpoint remembers.
+///
+/// Threads: the state loop only.
+class Releaser {
+ public:
+  /// `state` and `plugins` outlive the releaser.
+  Releaser(StateLoop& state, Plugins& plugins, ReleaseOptions options);
+
+  /// Undoes an admission that failed after `resources`' plugins were asked to allocate: releases
+  /// the container when its pod has others, else the whole pod.
+  void RollBack(const ContainerKey& key, const std::vector<std::string>& resources);
+
+  /// Frees all that these pods hold and forgets them. Errors: the store's; the plugins were told
+  /// then, and a repetition is harmless.
+  Status RemovePods(const std::vector<std::string>& uids);
+
+  /// Tells a plugin that is back which pods went while it was away.
+  void Replay(const std::string& resource);
+
+ private:
+  struct Round;
+
+  void RemoveFromPlugins(const std::string& uid, const std::vector<std::string>& resources,
+                         Round& round);
+  std::vector<std::string> PluginsOf(const checkpoint::PodRecord& pod) const;
+  Deadline CallDeadline() const;
+
+  StateLoop& state_;
+  Plugins& plugins_;
+  const ReleaseOptions options_;
+};
+
+}  // namespace qrm::manager

@@ -1,0 +1,48 @@
+// What a container is run with: the allocations of all its resources, put together.
+#pragma once
+
+#include <map>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "api/resource.h"
+#include "api/status.h"
+#include "manager/runtime/container.h"
+
+namespace qrm::manager {
+
+/// The allocations of one container as a runtime takes them.
+struct RunOptions {
+  StringMap properties;  ///< OCI property -> value; only names that CheckOciProperty takes
+  StringMap envs;
+  StringMap annotations;
+  std::vector<Mount> mounts;
+  std::vector<DeviceSpec> devices;
+  /// What two resources set differently, and who won: one sentence each.
+  std::vector<std::string> conflicts;
+};
+
+/// Puts `allocations` together in the order of their resources' names: of two that set the same
+/// property, variable, annotation, mount or device, the first wins.
+RunOptions MakeRunOptions(const AllocationByResource& allocations);
+
+/// OK when `name` is a knob that an allocation may set (CpusetCpus, CpusetMems, CpuPeriod,
+/// CpuQuota, CpuShares, MemoryLimitInBytes, MemorySwapLimitInBytes, OomScoreAdj) and `value` is one
+/// of its values; an empty cpuset is none, since runtimes take it for "leave as it is".
+/// Errors: kInvalidArgument naming both and what is accepted.
+/// Source: CRI LinuxContainerResources in Go spelling, as kubelet's QoS resource manager reads it.
+Status CheckOciProperty(std::string_view name, std::string_view value);
+
+/// `properties` as cgroup values; they must have passed CheckOciProperty. OomScoreAdj is no cgroup
+/// value and left out.
+LinuxResources ToLinuxResources(const StringMap& properties);
+
+/// Everything that is set while a container is created.
+ContainerAdjustment ToAdjustment(const RunOptions& options);
+
+/// {"envs":{},"annotations":{},"linux_container_resources":{"cpusetCpus":"0-3"}}, empty parts left
+/// out. Source: the QoS Resource Manager proposal's ResourceRunContainerOptions.
+std::string ToJson(const RunOptions& options);
+
+}  // namespace qrm::manager
