@@ -1,0 +1,199 @@
+// Compares plugins' answers, records and what the runtime took.
+#include "manager/reconcile/plan.h"
+
+#include <algorithm>
+#include <memory>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "manager/admission/allocation_check.h"
+
+namespace qrm::manager {
+namespace {
+
+using checkpoint::Change;
+using checkpoint::ContainerRecord;
+using checkpoint::NodeState;
+using checkpoint::PodRecord;
+
+constexpr std::string_view kOomScoreAdj = "OomScoreAdj";
+
+std::string NameOf(const PodRecord& pod, const std::string& container) {
+  return fmt::format("container {} of pod {}/{}", container, pod.meta.pod_namespace, pod.meta.name);
+}
+
+// Builds a ReconcilePlan from one plugin's answer after the other.
+class Planner {
+ public:
+  Planner(const NodeState& asked, const NodeState& now, const AllocationsByPlugin& answers)
+      : asked_(asked), now_(now), answers_(answers) {}
+
+  ReconcilePlan Plan(const Machine& machine) {
+    for (const auto& [plugin, answer] : answers_) {
+      if (!answer.ok()) {
+        plan_.problems.push_back(MessageOf(answer.status()));
+        continue;
+      }
+      for (const auto& [key, allocations] : *answer) {
+        TakeContainer(plugin, key, allocations);
+      }
+      FindMissing(plugin, *answer);
+    }
+    for (auto& [key, record] : changed_) {
+      plan_.change.put_containers.push_back(
+          {now_.FindPod(key.pod_uid)->meta, key.container, std::move(record)});
+    }
+    RefuseBadOnes(machine);
+    return std::move(plan_);
+  }
+
+ private:
+  void TakeContainer(const std::string& plugin, const ContainerKey& key,
+                     const AllocationByResource& allocations) {
+    const ContainerRecord* known = now_.Find(key);
+    if (known != asked_.Find(key)) {
+      plan_.stale = true;
+      return;
+    }
+    if (known == nullptr) {
+      plan_.orphans[plugin].insert(key);
+      return;
+    }
+    for (const auto& [resource, allocation] : allocations) {
+      // What accompanies another plugin's resource never replaces that plugin's own answer.
+      if (resource == plugin || !answers_.contains(resource)) {
+        TakeAllocation(key, *known, resource, allocation);
+      }
+    }
+  }
+
+  void TakeAllocation(const ContainerKey& key, const ContainerRecord& known,
+                      const std::string& resource, const ResourceAllocation& fresh) {
+    const auto before = known.allocations.find(resource);
+    ResourceAllocation merged =
+        before == known.allocations.end() ? fresh : MergeAllocation(before->second, fresh);
+    if (before == known.allocations.end() || !(merged == before->second)) {
+      ContainerRecord& record = changed_.emplace(key, known).first->second;
+      record.allocations[resource] = std::move(merged);
+    }
+  }
+
+  void FindMissing(const std::string& plugin, const AllocationByContainer& answer) {
+    now_.ForEachPod([&](const PodRecord& pod) {
+      for (const auto& [name, record] : pod.containers) {
+        const ContainerKey key{pod.meta.uid, name};
+        if (record->allocations.contains(plugin) && !answer.contains(key) &&
+            asked_.Find(key) == record.get()) {
+          plan_.problems.push_back(
+              fmt::format("the {} plugin no longer knows {}: it keeps what it has; recreate the "
+                          "pod to place it "
+                          "again",
+                          plugin, NameOf(pod, name)));
+        }
+      }
+    });
+  }
+
+  void RefuseBadOnes(const Machine& machine) {
+    auto& puts = plan_.change.put_containers;
+    if (puts.empty()) {
+      return;
+    }
+    const std::vector<ExclusiveCpus> exclusive = FindExclusiveCpus(now_.With(plan_.change));
+    const auto refused = [&](Change::PutContainer& put) {
+      const ContainerKey key{put.pod.uid, put.container};
+      for (const auto& [resource, allocation] : put.record.allocations) {
+        const Status good = CheckAllocation(key, allocation, machine, exclusive);
+        if (!good.ok()) {
+          plan_.problems.push_back(fmt::format("cannot change {} as the {} plugin wants: {}",
+                                               NameOf(*now_.FindPod(key.pod_uid), put.container),
+                                               resource, MessageOf(good)));
+          return true;
+        }
+      }
+      return false;
+    };
+    puts.erase(std::remove_if(puts.begin(), puts.end(), refused), puts.end());
+  }
+
+  const NodeState& asked_;
+  const NodeState& now_;
+  const AllocationsByPlugin& answers_;
+  std::map<ContainerKey, ContainerRecord> changed_;
+  ReconcilePlan plan_;
+};
+
+bool GainsCpus(const ContainerRecord& record, const StringMap& properties) {
+  const auto wanted = properties.find(std::string(kCpusetCpus));
+  const auto applied = record.applied.find(std::string(kCpusetCpus));
+  if (wanted == properties.end() || applied == record.applied.end()) {
+    return false;  // a container that was never pinned gives CPUs up
+  }
+  const auto now = CpuSet::Parse(applied->second);
+  const auto next = CpuSet::Parse(wanted->second);
+  return now.ok() && next.ok() && !next->IsSubsetOf(*now);
+}
+
+template <typename T>
+void KeepIfEmpty(T& fresh, const T& before) {
+  if (fresh.empty()) {
+    fresh = before;
+  }
+}
+
+}  // namespace
+
+ResourceAllocation MergeAllocation(const ResourceAllocation& before, ResourceAllocation fresh) {
+  if (!fresh.hints.has_value()) {
+    fresh.hints = before.hints;
+  }
+  KeepIfEmpty(fresh.envs, before.envs);
+  KeepIfEmpty(fresh.annotations, before.annotations);
+  KeepIfEmpty(fresh.amount_by_node, before.amount_by_node);
+  KeepIfEmpty(fresh.mounts, before.mounts);
+  KeepIfEmpty(fresh.devices, before.devices);
+  return fresh;
+}
+
+ReconcilePlan PlanReconcile(const NodeState& asked, const NodeState& now,
+                            const AllocationsByPlugin& answers, const Machine& machine) {
+  return Planner(asked, now, answers).Plan(machine);
+}
+
+StringMap PropertiesToApply(const ContainerRecord& record) {
+  StringMap properties;
+  std::set<std::string_view> seen;  // of two resources with the same property, the first counts
+  for (const auto& [resource, allocation] : record.allocations) {
+    const std::string& property = allocation.oci_property;
+    if (property.empty() || property == kOomScoreAdj || !seen.insert(property).second) {
+      continue;
+    }
+    const auto applied = record.applied.find(property);
+    if (applied == record.applied.end() || applied->second != allocation.value) {
+      properties[property] = allocation.value;
+    }
+  }
+  return properties;
+}
+
+std::vector<PlannedUpdate> PlanUpdates(const NodeState& state,
+                                       const std::map<ContainerKey, LiveContainer>& live) {
+  std::vector<PlannedUpdate> updates;
+  for (const auto& [key, container] : live) {
+    const ContainerRecord* record = container.started ? state.Find(key) : nullptr;
+    if (record == nullptr) {
+      continue;
+    }
+    StringMap properties = PropertiesToApply(*record);
+    if (!properties.empty()) {
+      const bool grows = GainsCpus(*record, properties);
+      updates.push_back({key, container.id, std::move(properties), grows});
+    }
+  }
+  std::stable_partition(updates.begin(), updates.end(),
+                        [](const PlannedUpdate& update) { return !update.grows; });
+  return updates;
+}
+
+}  // namespace qrm::manager

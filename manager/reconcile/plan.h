@@ -1,0 +1,56 @@
+// What a reconcile has to change: pure functions from what plugins say and runtimes hold.
+#pragma once
+
+#include <map>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "api/resource.h"
+#include "checkpoint/node_state.h"
+#include "manager/live_containers.h"
+#include "manager/registry/plugins.h"
+#include "topology/machine.h"
+
+namespace qrm::manager {
+
+/// `fresh`, with the hints, variables, annotations, mounts, devices and amounts by node that the
+/// plugin did not repeat taken from `before`.
+ResourceAllocation MergeAllocation(const ResourceAllocation& before, ResourceAllocation fresh);
+
+/// What the plugins' answers mean for the state.
+struct ReconcilePlan {
+  checkpoint::Change change;  ///< containers whose allocations changed; empty on an idle node
+  /// What plugins hold for containers that nobody knows, by resource.
+  std::map<std::string, std::set<ContainerKey>> orphans;
+  std::vector<std::string> problems;  ///< one sentence each
+  /// Containers were admitted or removed while the plugins answered: these were left alone and
+  /// another run has to look at them.
+  bool stale = false;
+};
+
+/// Compares `answers` with `now`. Only what is the same in `asked`, the state when the plugins were
+/// asked, is judged: the rest changed meanwhile. A known container that a plugin no longer names
+/// keeps its record; an allocation that an admission would refuse is not taken. Both are problems.
+ReconcilePlan PlanReconcile(const checkpoint::NodeState& asked, const checkpoint::NodeState& now,
+                            const AllocationsByPlugin& answers, const Machine& machine);
+
+/// One container whose runtime has other values than its record.
+struct PlannedUpdate {
+  ContainerKey key;
+  std::string container_id;
+  StringMap properties;  ///< OCI property -> value, only those that differ
+  bool grows = false;    ///< it gets CPUs that it did not have
+
+  bool operator==(const PlannedUpdate&) const = default;
+};
+
+/// The properties of `record` that the runtime has not taken yet. OomScoreAdj, which no runtime
+/// changes in a live container, is not among them. Cost: no allocation when there are none.
+StringMap PropertiesToApply(const checkpoint::ContainerRecord& record);
+
+/// The updates that `live` containers need, those that give CPUs up before those that gain any.
+std::vector<PlannedUpdate> PlanUpdates(const checkpoint::NodeState& state,
+                                       const std::map<ContainerKey, LiveContainer>& live);
+
+}  // namespace qrm::manager

@@ -1,0 +1,255 @@
+// One run of the reconciler goes from the I/O loop through the plugins to the state loop, back to
+// the I/O loop for the runtime's updates, and ends on the state loop.
+#include "manager/reconcile/reconciler.h"
+
+#include <atomic>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <boost/asio/post.hpp>
+#include <boost/asio/steady_timer.hpp>
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "api/clock.h"
+#include "api/log.h"
+#include "api/mutex.h"
+#include "manager/reconcile/plan.h"
+#include "manager/reconcile/update_runner.h"
+
+namespace qrm::manager {
+
+using checkpoint::Change;
+using checkpoint::ContainerRecord;
+using checkpoint::NodeState;
+
+struct Reconciler::Impl : std::enable_shared_from_this<Reconciler::Impl> {
+  Impl(Parts given, ReconcileOptions given_options)
+      : parts(given), options(given_options), timer(given.io) {
+    status.period = options.period;
+  }
+
+  // On the I/O loop.
+  void ArmTimer();
+  void StartRun();
+  void SendUpdates(std::vector<PlannedUpdate> updates);
+  void EndRun();
+
+  // On the state loop.
+  void Apply(const NodeState& asked, const AllocationsByPlugin& answers);
+  void Release(const ReconcilePlan& plan);
+  void ReleaseOrphan(const std::string& resource, const ContainerKey& key);
+  void CommitApplied(const std::vector<UpdateResult>& results);
+  void Report(const std::vector<std::string>& found);
+
+  template <typename Work>
+  void PostToIo(Work work) {
+    boost::asio::post(parts.io, [self = shared_from_this(), work = std::move(work)]() mutable {
+      if (!self->stopped) {
+        work();
+      }
+    });
+  }
+  template <typename Work>
+  void PostToState(Work work) {
+    parts.state.Post([self = shared_from_this(), work = std::move(work)]() mutable {
+      if (!self->stopped) {
+        work();
+      }
+    });
+  }
+
+  const Parts parts;
+  const ReconcileOptions options;
+  std::atomic<bool> stopped{false};
+
+  // Used on the I/O loop only.
+  boost::asio::steady_timer timer;
+  bool running = false;
+  bool again = false;
+
+  // Used on the state loop only.
+  std::vector<std::string> problems;                            // of the current run
+  std::set<std::string> reported;                               // problems of the run before
+  std::set<std::pair<std::string, ContainerKey>> unreleasable;  // the plugin cannot do it
+
+  mutable Mutex mutex;
+  ReconcileStatus status QRM_GUARDED_BY(mutex);
+};
+
+Reconciler::Reconciler(Parts parts, ReconcileOptions options)
+    : impl_(std::make_shared<Impl>(parts, options)) {}
+
+Reconciler::~Reconciler() {
+  impl_->stopped = true;
+}
+
+void Reconciler::Start() {
+  impl_->ArmTimer();
+}
+
+void Reconciler::Stop() {
+  impl_->stopped = true;
+  impl_->timer.cancel();
+}
+
+void Reconciler::Trigger() {
+  impl_->PostToIo([impl = impl_.get()] { impl->StartRun(); });
+}
+
+ReconcileStatus Reconciler::GetStatus() const {
+  const MutexLock lock(impl_->mutex);
+  return impl_->status;
+}
+
+void Reconciler::Impl::ArmTimer() {
+  timer.expires_after(options.period);
+  timer.async_wait([self = shared_from_this()](const boost::system::error_code& error) {
+    if (!error && !self->stopped) {
+      self->ArmTimer();
+      self->StartRun();
+    }
+  });
+}
+
+void Reconciler::Impl::StartRun() {
+  if (running) {
+    again = true;
+    return;
+  }
+  running = true;
+  again = false;
+  parts.plugins.GetResourcesAllocation(
+      DeadlineAfter(options.plugin_call_deadline),
+      [self = shared_from_this(), asked = parts.state.Load()](AllocationsByPlugin answers) mutable {
+        self->PostToState([impl = self.get(), asked = std::move(asked),
+                           answers = std::move(answers)] { impl->Apply(*asked, answers); });
+      });
+}
+
+void Reconciler::Impl::Apply(const NodeState& asked, const AllocationsByPlugin& answers) {
+  ReconcilePlan plan = PlanReconcile(asked, *parts.state.Load(), answers, parts.machine);
+  problems = std::move(plan.problems);
+  if (!plan.change.Empty()) {
+    if (const Status saved = parts.state.Commit(plan.change); !saved.ok()) {
+      problems.push_back(MessageOf(Annotate(saved, "cannot keep changed allocations")));
+    }
+  }
+  Release(plan);
+  PostToIo([this, stale = plan.stale,
+            updates = PlanUpdates(*parts.state.Load(), parts.live.All())]() mutable {
+    again = again || stale;
+    SendUpdates(std::move(updates));
+  });
+}
+
+// Before the runtime has told what exists, a container without record may be one whose record was
+// lost: it is admitted again, and gets what its plugins hold for it.
+void Reconciler::Impl::Release(const ReconcilePlan& plan) {
+  if (!parts.live.synchronized()) {
+    return;
+  }
+  for (const auto& [resource, keys] : plan.orphans) {
+    for (const ContainerKey& key : keys) {
+      if (!parts.live.Find(key).has_value() && !unreleasable.contains({resource, key})) {
+        ReleaseOrphan(resource, key);
+      }
+    }
+  }
+}
+
+void Reconciler::Impl::ReleaseOrphan(const std::string& resource, const ContainerKey& key) {
+  const Deadline deadline = DeadlineAfter(options.plugin_call_deadline);
+  const bool pod_known =
+      parts.state.Load()->FindPod(key.pod_uid) != nullptr || parts.live.HasPod(key.pod_uid);
+  const Status released =
+      pod_known ? parts.plugins.ReleaseContainer(key, {resource}, deadline)[resource]
+                : parts.plugins.RemovePod(key.pod_uid, {resource}, deadline)[resource];
+  if (released.ok()) {
+    log::Info("released what a plugin held for an unknown container",
+              {{"resource", resource}, {"pod", key.pod_uid}, {"container", key.container}});
+  } else if (released.code() == StatusCode::kUnimplemented) {
+    unreleasable.insert({resource, key});
+  } else {
+    problems.push_back(MessageOf(released));
+  }
+}
+
+void Reconciler::Impl::SendUpdates(std::vector<PlannedUpdate> updates) {
+  if (updates.empty()) {
+    PostToState([this] { CommitApplied({}); });
+    return;
+  }
+  RunUpdates(parts.runtime, std::move(updates), options.concurrent_updates,
+             [self = shared_from_this()](std::vector<UpdateResult> results) {
+               self->PostToState([impl = self.get(), results = std::move(results)] {
+                 impl->CommitApplied(results);
+               });
+             });
+}
+
+void Reconciler::Impl::CommitApplied(const std::vector<UpdateResult>& results) {
+  const auto state = parts.state.Load();
+  Change change;
+  uint64_t updated = 0;
+  for (const auto& [update, taken] : results) {
+    if (taken.code() == StatusCode::kNotFound) {
+      continue;  // it ended meanwhile
+    }
+    if (!taken.ok()) {
+      problems.push_back(MessageOf(taken));
+      continue;
+    }
+    ++updated;
+    const ContainerRecord* record = state->Find(update.key);
+    if (record == nullptr) {
+      continue;  // removed meanwhile
+    }
+    Change::PutContainer put{state->FindPod(update.key.pod_uid)->meta, update.key.container,
+                             *record};
+    for (const auto& [property, value] : update.properties) {
+      put.record.applied[property] = value;
+    }
+    change.put_containers.push_back(std::move(put));
+    log::Info("container updated",
+              {{"pod", update.key.pod_uid},
+               {"container", update.key.container},
+               {"values", fmt::format("{}", fmt::join(update.properties, " "))}});
+  }
+  if (!change.Empty()) {
+    if (const Status saved = parts.state.Commit(change); !saved.ok()) {
+      problems.push_back(MessageOf(Annotate(saved, "cannot note what containers have now")));
+    }
+  }
+  {
+    const MutexLock lock(mutex);
+    ++status.runs;
+    status.updates += updated;
+    status.failures += problems.size();
+    status.last = std::chrono::steady_clock::now();
+    status.last_problem = problems.empty() ? std::string() : problems.front();
+  }
+  Report(std::exchange(problems, {}));
+  PostToIo([this] { EndRun(); });
+}
+
+// A problem that lasts is logged when it begins, not in every period.
+void Reconciler::Impl::Report(const std::vector<std::string>& found) {
+  for (const std::string& problem : found) {
+    if (!reported.contains(problem)) {
+      log::Warning("reconcile found a problem", {{"problem", problem}});
+    }
+  }
+  reported = {found.begin(), found.end()};
+}
+
+void Reconciler::Impl::EndRun() {
+  running = false;
+  if (again) {
+    StartRun();
+  }
+}
+
+}  // namespace qrm::manager

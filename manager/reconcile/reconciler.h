@@ -1,0 +1,60 @@
+// Keeps plugins, checkpoint and running containers in agreement.
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <memory>
+
+#include <boost/asio/io_context.hpp>
+
+#include "manager/live_containers.h"
+#include "manager/node_status.h"
+#include "manager/registry/plugins.h"
+#include "manager/runtime/cri_client.h"
+#include "manager/state_loop.h"
+#include "topology/machine.h"
+
+namespace qrm::manager {
+
+struct ReconcileOptions {
+  std::chrono::milliseconds period{3000};
+  std::chrono::milliseconds plugin_call_deadline{500};
+  std::size_t concurrent_updates = 8;
+};
+
+/// Asks the plugins for their allocations, every period and when triggered; commits what changed,
+/// brings it to the containers that have other values, and commits what the runtime took. A node
+/// where nothing changes sees no write and no update. An update that fails is tried again in the
+/// next run; each new problem is logged once.
+///
+/// Threads: Start and Stop on the I/O loop or before it runs; Trigger and Status any. One run at a
+/// time: triggers during a run lead to one more.
+class Reconciler {
+ public:
+  /// All of them outlive the reconciler's last callback: they are used until Stop, and the loops
+  /// until they have ended.
+  struct Parts {
+    boost::asio::io_context& io;
+    StateLoop& state;
+    Plugins& plugins;
+    ContainerRuntime& runtime;
+    const LiveContainers& live;
+    const Machine& machine;
+  };
+  Reconciler(Parts parts, ReconcileOptions options);
+  ~Reconciler();
+  Reconciler(const Reconciler&) = delete;
+  Reconciler& operator=(const Reconciler&) = delete;
+
+  void Start();
+  /// No new run, and no new call to plugins or runtime, begins after it.
+  void Stop();
+  void Trigger();
+  ReconcileStatus GetStatus() const;
+
+ private:
+  struct Impl;
+  std::shared_ptr<Impl> impl_;
+};
+
+}  // namespace qrm::manager

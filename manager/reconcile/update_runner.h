@@ -1,0 +1,29 @@
+// Sends container updates to the runtime, a few at a time.
+#pragma once
+
+#include <cstddef>
+#include <functional>
+#include <memory>
+#include <vector>
+
+#include "api/status.h"
+#include "manager/reconcile/plan.h"
+#include "manager/runtime/cri_client.h"
+
+namespace qrm::manager {
+
+/// The outcome of one update.
+struct UpdateResult {
+  PlannedUpdate update;
+  Status status;
+};
+
+/// Sends `updates` in their order, `concurrency` at a time; those that grow only after all others
+/// have been answered. `done` gets all results, once. An update is never waited for longer than the
+/// runtime object waits.
+///
+/// Threads: the I/O loop; `runtime` outlives the calls.
+void RunUpdates(ContainerRuntime& runtime, std::vector<PlannedUpdate> updates,
+                std::size_t concurrency, std::function<void(std::vector<UpdateResult>)> done);
+
+}  // namespace qrm::manager
