@@ -1,0 +1,78 @@
+// Turns what the runtime tells into admissions, removals and repairs.
+#pragma once
+
+#include <chrono>
+#include <functional>
+#include <map>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "manager/admission/admitter.h"
+#include "manager/admission/pod_source.h"
+#include "manager/admission/releaser.h"
+#include "manager/live_containers.h"
+#include "manager/runtime/runtime_events.h"
+#include "manager/state_loop.h"
+
+namespace qrm::manager {
+
+/// The runtime's events, as the daemon answers them. A creation is decided on the state loop; an
+/// update of somebody else keeps our cpusets; after a synchronization, pods that are gone are
+/// removed, containers that started without us are admitted after the fact, and values that differ
+/// from ours are applied again.
+///
+/// Threads: the RuntimeEvents on the I/O loop, RetryUnplaced any.
+class PodEvents final : public RuntimeEvents {
+ public:
+  /// All outlive the events; `reconcile_soon` may be called from any thread.
+  struct Parts {
+    StateLoop& state;
+    PodSource& source;
+    Admitter& admitter;
+    Releaser& releaser;
+    LiveContainers& live;
+    std::function<void()> reconcile_soon;
+  };
+  PodEvents(Parts parts, std::chrono::milliseconds admission_deadline);
+
+  /// Tries again to admit the containers that run without an admission, as when a plugin is back.
+  void RetryUnplaced();
+
+  void OnConnected(const RuntimeInfo& runtime) override;
+  void OnDisconnected(const Status& cause) override;
+  void OnSynchronize(std::vector<RuntimePod> pods, std::vector<RuntimeContainer> containers,
+                     UpdatesReply reply) override;
+  void OnPodStarted(const RuntimePod& pod) override;
+  void OnPodUpdated(const RuntimePod& pod) override;
+  void OnPodStopped(const RuntimePod& pod) override;
+  void OnPodRemoved(const RuntimePod& pod) override;
+  void OnCreateContainer(RuntimePod pod, RuntimeContainer container,
+                         AdjustmentReply reply) override;
+  void OnUpdateContainer(RuntimePod pod, RuntimeContainer container, LinuxResources requested,
+                         UpdatesReply reply) override;
+  void OnContainerStarted(const RuntimePod& pod, const RuntimeContainer& container) override;
+  void OnContainerStopped(const RuntimePod& pod, const RuntimeContainer& container) override;
+  void OnContainerRemoved(const RuntimePod& pod, const RuntimeContainer& container) override;
+
+ private:
+  using PodAndContainer = std::pair<RuntimePod, RuntimeContainer>;
+
+  // On the state loop.
+  StatusOr<ContainerAdjustment> Create(const RuntimePod& pod, const RuntimeContainer& container,
+                                       Deadline deadline);
+  void Adopt(std::vector<PodAndContainer> containers);
+  void DistrustApplied(const ContainerKey& key, const LinuxResources& actual,
+                       checkpoint::Change& change) const;
+  void PlaceUnplaced();
+  void Place(const ContainerKey& key);
+  void RemoveGonePods();
+  bool OwnsCpusAlone(const ContainerKey& key) const;
+
+  const Parts parts_;
+  const std::chrono::milliseconds admission_deadline_;
+  /// Containers that run without an admission. Used on the state loop only.
+  std::map<ContainerKey, PodAndContainer> unplaced_;
+};
+
+}  // namespace qrm::manager
