@@ -132,7 +132,7 @@ StatusOr<bool> SqliteStatement::Step() {
     return false;
   }
   const bool reads = sqlite3_stmt_readonly(statement_.get()) != 0;
-  const Status error = SqliteError(db_, code, reads ? "read" : "write", *path_);
+  Status error = SqliteError(db_, code, reads ? "read" : "write", *path_);
   sqlite3_reset(statement_.get());
   return error;
 }
@@ -326,12 +326,12 @@ Status SqliteDb::Migrate(const SqliteSchema& schema) {
   if (version == wanted) {
     return OkStatus();
   }
-  return Transaction([&]() -> Status {
-    for (int64_t step = version; step < wanted; ++step) {
-      QRM_RETURN_IF_ERROR(Execute(schema.steps[static_cast<std::size_t>(step)]));
-    }
-    return Execute(fmt::format("PRAGMA user_version={}", wanted));
-  });
+  std::string sql;
+  for (int64_t step = version; step < wanted; ++step) {
+    sql += schema.steps[static_cast<std::size_t>(step)] + ";\n";
+  }
+  sql += fmt::format("PRAGMA user_version={}", wanted);
+  return Transaction([&] { return Execute(sql); });
 }
 
 StatusOr<int64_t> SqliteDb::Pragma(const std::string& name) {

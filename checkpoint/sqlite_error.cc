@@ -3,7 +3,7 @@
 #include "checkpoint/sqlite_error.h"
 
 #include <cerrno>
-#include <cstring>
+#include <system_error>
 
 #include <sqlite3.h>
 
@@ -88,14 +88,15 @@ Status SqliteError(sqlite3* db, int code, std::string_view verb, const std::stri
   std::string words = db != nullptr ? sqlite3_errmsg(db) : sqlite3_errstr(code);
   const int primary = code & 0xff;
   if (error_number != 0 && (primary == SQLITE_IOERR || primary == SQLITE_CANTOPEN)) {
-    words = std::strerror(error_number);
+    words = std::system_category().message(error_number);
   }
   return Sentence(diagnosis, verb, path, words);
 }
 
 Status SystemError(int error_number, std::string_view verb, const std::string& path) {
   const Diagnosis* known = FromErrno(error_number);
-  return Sentence(known != nullptr ? *known : kDevice, verb, path, std::strerror(error_number));
+  return Sentence(known != nullptr ? *known : kDevice, verb, path,
+                  std::system_category().message(error_number));
 }
 
 }  // namespace qrm::checkpoint

@@ -33,6 +33,8 @@ class Scratch {
     std::error_code ignored;
     fs::remove_all(path_, ignored);
   }
+  Scratch(const Scratch&) = delete;
+  Scratch& operator=(const Scratch&) = delete;
   Scratch(Scratch&& other) noexcept : path_(std::exchange(other.path_, {})) {}
   Scratch& operator=(Scratch&&) = delete;
 

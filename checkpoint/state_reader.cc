@@ -152,25 +152,16 @@ class PodReader {
         allocations_(std::move(allocations)) {}
 
   Status ReadOne() {
-    QRM_ASSIGN_OR_RETURN(PodMeta pod, ReadPod(pods_));
-    const std::string uid = pod.uid;
-    bool more = HasContainerOf(uid);
-    while (more) {
+    QRM_ASSIGN_OR_RETURN(const PodMeta pod, ReadPod(pods_));
+    while (!containers_.at_end() && containers_.Text(0) == pod.uid) {
       QRM_ASSIGN_OR_RETURN(ContainerRecord record, ReadContainer(containers_));
       std::string name = containers_.Take(1);
-      QRM_RETURN_IF_ERROR(ReadAllocations(uid, name, record.allocations));
+      QRM_RETURN_IF_ERROR(ReadAllocations(pod.uid, name, record.allocations));
       QRM_RETURN_IF_ERROR(containers_.Next());
-      more = HasContainerOf(uid);
       order_.emplace_back(pods_.Extra(), puts_.size());
-      puts_.push_back({.pod = more ? pod : std::move(pod),
-                       .container = std::move(name),
-                       .record = std::move(record)});
+      puts_.push_back({.pod = pod, .container = std::move(name), .record = std::move(record)});
     }
     return OkStatus();
-  }
-
-  bool HasContainerOf(const std::string& uid) const {
-    return !containers_.at_end() && containers_.Text(0) == uid;
   }
 
   Status ReadAllocations(const std::string& uid, const std::string& container,

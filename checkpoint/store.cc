@@ -1,7 +1,7 @@
 // The store on its disk, or waiting for one.
 #include "checkpoint/store.h"
 
-#include <optional>
+#include <memory>
 #include <utility>
 
 #include "api/log.h"
@@ -33,17 +33,17 @@ class SqliteStore final : public Store {
   }
 
   /// Works without a disk until there is one: the node's state is `state`.
-  void StartWithoutDisk(NodeState state) { state_ = std::move(state); }
+  void StartWithoutDisk(const NodeState& state) { state_ = state; }
 
   Status Commit(const Change& change) override {
     if (change.Empty()) {
       return OkStatus();
     }
-    if (disk_.has_value() && !disk_->db->IsInPlace()) {
+    if (disk_ != nullptr && !disk_->db->IsInPlace()) {
       log::Warning("checkpoint was taken away", {{"path", path_}});
       disk_.reset();
     }
-    if (!disk_.has_value()) {
+    if (disk_ == nullptr) {
       QRM_RETURN_IF_ERROR(ReturnToDisk());
     }
     Status written = disk_->writer.Write(change);
@@ -60,7 +60,7 @@ class SqliteStore final : public Store {
   const NodeState& state() const override { return state_; }
 
  private:
-  StatusOr<Disk> OpenDisk(NodeState& found, std::vector<std::string>& repairs) {
+  StatusOr<std::unique_ptr<Disk>> OpenDisk(NodeState& found, std::vector<std::string>& repairs) {
     const auto load = [&](SqliteDb& db) -> Status {
       QRM_ASSIGN_OR_RETURN(found, ReadState(db));
       return OkStatus();
@@ -69,23 +69,21 @@ class SqliteStore final : public Store {
                          OpenOrBeginAnew(path_, CheckpointSchema(), options_, load, repairs));
     auto db = std::make_unique<SqliteDb>(std::move(opened));
     QRM_ASSIGN_OR_RETURN(StateWriter writer, StateWriter::Open(*db));
-    return Disk{.db = std::move(db), .writer = std::move(writer)};
+    return std::make_unique<Disk>(Disk{.db = std::move(db), .writer = std::move(writer)});
   }
 
   /// Opens the disk late: what it holds must be the node's state, or makes room for it.
   Status ReturnToDisk() {
     NodeState found;
     std::vector<std::string> repairs;
-    QRM_ASSIGN_OR_RETURN(Disk disk, OpenDisk(found, repairs));
+    QRM_ASSIGN_OR_RETURN(std::unique_ptr<Disk> disk, OpenDisk(found, repairs));
     for (const std::string& repair : repairs) {
       log::Warning("checkpoint repaired", {{"repair", repair}});
     }
     if (found == NodeState()) {
-      QRM_RETURN_IF_ERROR(disk.writer.Write(state_.AsChange()));
+      QRM_RETURN_IF_ERROR(disk->writer.Write(state_.AsChange()));
     } else if (!(found == state_)) {
-      {
-        const Disk closed = std::move(disk);
-      }
+      disk.reset();
       return BeginAnew(fmt::format("found in {} another state than the node's", path_));
     }
     log::Info("checkpoint is on disk again", {{"path", path_}});
@@ -103,7 +101,7 @@ class SqliteStore final : public Store {
 
   const std::string path_;
   const SqliteOptions options_;
-  std::optional<Disk> disk_;  // none while the disk does not allow it
+  std::unique_ptr<Disk> disk_;  // none while the disk does not allow it
   NodeState state_;
 };
 
@@ -116,8 +114,8 @@ OpenedStore OpenSqliteStore(const std::string& directory, const SqliteOptions& o
   if (!started.ok()) {
     opened.repairs.push_back(fmt::format(
         "{}: nothing new is admitted until then; each try looks again", MessageOf(started)));
-    StatusOr<NodeState> state = ReadStateFromCopy(directory + kFileName);
-    store->StartWithoutDisk(state.ok() ? *std::move(state) : NodeState());
+    const StatusOr<NodeState> state = ReadStateFromCopy(directory + kFileName);
+    store->StartWithoutDisk(state.ok() ? *state : NodeState());
   }
   opened.state = store->state();
   opened.store = std::move(store);

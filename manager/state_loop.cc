@@ -85,7 +85,7 @@ std::shared_ptr<const checkpoint::NodeState> StateLoop::Load() const {
 Status StateLoop::Commit(const checkpoint::Change& change) {
   QRM_CHECK(std::this_thread::get_id() == impl_->thread.get_id());
   QRM_RETURN_IF_ERROR(impl_->store->Commit(change));
-  auto next = std::make_shared<const checkpoint::NodeState>(Load()->With(change));
+  auto next = std::make_shared<const checkpoint::NodeState>(impl_->store->state());
   const MutexLock lock(impl_->state_mutex);
   impl_->state.swap(next);
   return OkStatus();
