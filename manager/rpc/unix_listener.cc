@@ -15,7 +15,9 @@
 namespace qrm::manager {
 namespace {
 
-constexpr int kBacklog = 128;
+/// Connections that wait for Accept; the kernel takes less when its own limit is lower. Connecting
+/// to a unix socket whose queue is full fails at once, so that a flood would shut others out.
+constexpr int kBacklog = 4096;
 constexpr int kOutOfDescriptorsPauseMs = 100;
 
 std::string ErrnoText(int error) {

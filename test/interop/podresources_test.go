@@ -19,11 +19,16 @@ import (
 	podresourcesalpha "k8s.io/kubelet/pkg/apis/podresources/v1alpha1"
 )
 
-// connect serves the sample node and dials it as the published clients do: insecure, over the unix socket, 16 MiB.
-func connect(t *testing.T) *grpc.ClientConn {
+// sampleNode is a process that serves two pods on a socket.
+type sampleNode struct {
+	socket string
+	pid    int
+}
+
+func serve(t *testing.T) sampleNode {
 	t.Helper()
-	node := os.Getenv("QRM_INTEROP_NODE")
-	if node == "" {
+	binary := os.Getenv("QRM_INTEROP_NODE")
+	if binary == "" {
 		t.Fatal("QRM_INTEROP_NODE names no binary; run scripts/interop.sh")
 	}
 	dir, err := os.MkdirTemp("/tmp", "qrm-interop")
@@ -31,8 +36,11 @@ func connect(t *testing.T) *grpc.ClientConn {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { os.RemoveAll(dir) })
-	socket := filepath.Join(dir, "kubelet.sock")
-	server := exec.Command(node, socket)
+	if err := os.Chmod(dir, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	socket := filepath.Join(dir, "pod-resources", "kubelet.sock")
+	server := exec.Command(binary, socket)
 	server.Stderr = os.Stderr
 	input, err := server.StdinPipe()
 	if err != nil {
@@ -54,6 +62,12 @@ func connect(t *testing.T) *grpc.ClientConn {
 	if line, err := bufio.NewReader(output).ReadString('\n'); err != nil || line != "serving\n" {
 		t.Fatalf("the node said %q: %v", line, err)
 	}
+	return sampleNode{socket: socket, pid: server.Process.Pid}
+}
+
+// dial connects as the published clients do: insecure, over the unix socket, 16 MiB.
+func dial(t *testing.T, socket string) *grpc.ClientConn {
+	t.Helper()
 	connection, err := grpc.NewClient("unix://"+socket,
 		grpc.WithTransportCredentials(insecure.NewCredentials()),
 		grpc.WithDefaultCallOptions(grpc.MaxCallRecvMsgSize(16<<20)))
@@ -62,6 +76,11 @@ func connect(t *testing.T) *grpc.ClientConn {
 	}
 	t.Cleanup(func() { connection.Close() })
 	return connection
+}
+
+func connect(t *testing.T) *grpc.ClientConn {
+	t.Helper()
+	return dial(t, serve(t).socket)
 }
 
 func withDeadline(t *testing.T) context.Context {
