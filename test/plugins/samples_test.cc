@@ -97,5 +97,22 @@ TEST(SamplesTest, ThirdExampleSharesNodeAndNic) {
   }
 }
 
+TEST(SamplesTest, LiveFileFitsMachineOfSixteenCpus) {
+  const StatusOr<config::Section> file = config::Section::Load("docs/samples/live.yaml");
+  ASSERT_TRUE(file.ok()) << file.status();
+  const config::Section plugins = *file->Child("plugins");
+  const Machine machine =
+      *config::LoadMachine({.source = "synthetic:package:2 [numa] core:4 pu:2"});
+  const auto cpu = cpu::ParseCpuConfig(*plugins.Child("cpu"));
+  ASSERT_TRUE(cpu.ok()) << cpu.status();
+  EXPECT_TRUE(cpu::MakeCpuPlugin(*cpu, machine).ok());
+  const auto memory = memory::ParseMemoryConfig(*plugins.Child("memory"));
+  ASSERT_TRUE(memory.ok()) << memory.status();
+  EXPECT_TRUE(memory::MakeMemoryPlugin(*memory, machine).ok());
+  const auto nic = nic::ParseNicConfig(*plugins.Child("nic"));
+  ASSERT_TRUE(nic.ok()) << nic.status();
+  EXPECT_TRUE(nic::MakeNicPlugin(*nic, machine, {}).ok());
+}
+
 }  // namespace
 }  // namespace qrm
