@@ -57,6 +57,11 @@ bool IsLive(const sockaddr_un& address) {
 
 }  // namespace
 
+bool IsLiveSocket(const std::string& path) {
+  const StatusOr<sockaddr_un> address = AddressOf(path);
+  return address.ok() && IsLive(*address);
+}
+
 UnixListener::~UnixListener() {
   if (fd_ < 0) {
     return;

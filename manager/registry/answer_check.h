@@ -1,0 +1,31 @@
+// What the protocol's messages cannot say about an answer: does it fit this machine?
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "api/hint.h"
+#include "api/resource.h"
+#include "api/status.h"
+
+namespace qrm::manager {
+
+/// One answer may hold this many hints: all masks of 16 NUMA nodes, more than any machine needs.
+inline constexpr int kMaxHints = 1 << 16;
+
+/// Errors: kInvalidArgument above kMaxHints.
+Status CheckHintCount(int count);
+
+/// OK when every hint stays within `machine_nodes`. Errors: kInvalidArgument naming both.
+Status CheckHints(const std::vector<TopologyHint>& hints, const NumaMask& machine_nodes);
+
+/// OK when hints, amounts by node and CpusetMems stay within `machine_nodes`.
+/// Errors: kInvalidArgument naming the resource and the nodes.
+Status CheckAllocations(const AllocationByResource& allocations, const NumaMask& machine_nodes);
+
+/// `text` fit for a sentence and a log line: no control characters, no more than a few hundred
+/// bytes.
+std::string OneLine(std::string_view text);
+
+}  // namespace qrm::manager

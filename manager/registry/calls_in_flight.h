@@ -1,0 +1,36 @@
+// The calls to plugins that are under way, so that stopping can cancel them and wait for the last.
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <optional>
+
+#include "api/mutex.h"
+
+namespace qrm::manager {
+
+/// Counts calls in and out. Threads: any.
+class CallsInFlight {
+ public:
+  using Id = uint64_t;
+
+  /// Enters a call that `cancel` ends early; nothing once stopped, and the call must not start
+  /// then.
+  std::optional<Id> Enter(std::function<void()> cancel);
+  /// The call is over: its callback has returned and let go of all that it held.
+  void Leave(Id id);
+
+  /// Cancels every call, lets no new one in and returns when the last has left. Threads: not on one
+  /// that runs a call's callback.
+  void StopAndWait();
+
+ private:
+  Mutex mutex_;
+  CondVar empty_;
+  bool stopped_ QRM_GUARDED_BY(mutex_) = false;
+  Id next_id_ QRM_GUARDED_BY(mutex_) = 1;
+  std::map<Id, std::function<void()>> cancels_ QRM_GUARDED_BY(mutex_);
+};
+
+}  // namespace qrm::manager

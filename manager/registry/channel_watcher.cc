@@ -1,0 +1,77 @@
+// A completion queue, its thread, and one watch per channel that arms itself again.
+#include "manager/registry/channel_watcher.h"
+
+#include <thread>
+#include <utility>
+
+#include <grpcpp/channel.h>
+#include <grpcpp/completion_queue.h>
+
+#include "api/mutex.h"
+
+namespace qrm::manager {
+namespace {
+
+/// One watched channel: the tag in the queue. Deletes itself through the queue, see Impl::Run.
+struct Watched {
+  std::weak_ptr<grpc::Channel> channel;
+  ChannelWatcher::Changed changed;
+  grpc_connectivity_state last = GRPC_CHANNEL_READY;
+};
+
+}  // namespace
+
+struct ChannelWatcher::Impl {
+  /// Waits for the next change of `watched`; drops it when the watcher stops.
+  void Arm(std::unique_ptr<Watched> watched, grpc::Channel& channel) {
+    const MutexLock lock(mutex);
+    if (stopping) {  // a queue that is shut down takes no more watches
+      return;
+    }
+    Watched* const tag = watched.release();
+    channel.NotifyOnStateChange(tag->last, gpr_inf_future(GPR_CLOCK_REALTIME), &queue, tag);
+  }
+
+  /// A destroyed channel ends its watch, so every tag comes back and the queue drains.
+  void Run() {
+    void* tag = nullptr;
+    bool ok = false;
+    while (queue.Next(&tag, &ok)) {
+      std::unique_ptr<Watched> watched(static_cast<Watched*>(tag));
+      const std::shared_ptr<grpc::Channel> channel = watched->channel.lock();
+      if (channel == nullptr) {
+        continue;
+      }
+      watched->last = channel->GetState(/*try_to_connect=*/true);
+      watched->changed(watched->last == GRPC_CHANNEL_READY);
+      Arm(std::move(watched), *channel);
+    }
+  }
+
+  Mutex mutex;
+  bool stopping QRM_GUARDED_BY(mutex) = false;
+  grpc::CompletionQueue queue;
+  std::thread thread;
+};
+
+ChannelWatcher::ChannelWatcher() : impl_(std::make_unique<Impl>()) {
+  impl_->thread = std::thread([impl = impl_.get()] { impl->Run(); });
+}
+
+ChannelWatcher::~ChannelWatcher() {
+  {
+    const MutexLock lock(impl_->mutex);
+    impl_->stopping = true;
+    impl_->queue.Shutdown();
+  }
+  impl_->thread.join();
+}
+
+void ChannelWatcher::Watch(const std::shared_ptr<grpc::Channel>& channel, Changed changed) {
+  auto watched = std::make_unique<Watched>();
+  watched->channel = channel;
+  watched->changed = std::move(changed);
+  impl_->Arm(std::move(watched), *channel);
+}
+
+}  // namespace qrm::manager

@@ -1,0 +1,141 @@
+// A walk of the tree, and inotify with a timer beside it to know when to walk again.
+#include "manager/registry/directory_scan.h"
+
+#include <array>
+#include <cerrno>
+#include <cstring>
+#include <filesystem>
+#include <system_error>
+#include <utility>
+
+#include <sys/inotify.h>
+#include <sys/stat.h>
+
+#include <boost/asio/buffer.hpp>
+#include <boost/asio/posix/stream_descriptor.hpp>
+#include <boost/asio/steady_timer.hpp>
+
+#include "api/log.h"
+
+namespace qrm::manager {
+namespace {
+
+constexpr mode_t kDirectoryMode = 0750;
+constexpr uint32_t kEvents =
+    IN_CREATE | IN_DELETE | IN_MOVED_FROM | IN_MOVED_TO | IN_DELETE_SELF | IN_MOVE_SELF | IN_ATTRIB;
+/// Sockets and directories this deep and this many are looked at: a link to the root must not keep
+/// the loop busy.
+constexpr int kMaxDepth = 8;
+constexpr std::size_t kMaxSockets = 1024;
+
+SocketIdentity IdentityOf(const struct stat& info) {
+  constexpr int64_t kNanos = 1'000'000'000;
+  return {info.st_dev, info.st_ino, info.st_ctim.tv_sec * kNanos + info.st_ctim.tv_nsec};
+}
+
+}  // namespace
+
+struct DirectoryScan::Impl : std::enable_shared_from_this<DirectoryScan::Impl> {
+  Impl(boost::asio::io_context& io, std::string dir, std::chrono::milliseconds every,
+       std::function<void()> on_change)
+      : directory(std::move(dir)),
+        period(every),
+        changed(std::move(on_change)),
+        events(io),
+        timer(io) {}
+
+  void ReadEvents();
+  void WaitForPeriod();
+  void Walk(const std::string& path, int depth, Sockets& found);
+
+  const std::string directory;
+  const std::chrono::milliseconds period;
+  std::function<void()> changed;  ///< empty once the scan is gone
+  boost::asio::posix::stream_descriptor events;
+  boost::asio::steady_timer timer;
+  alignas(inotify_event) std::array<char, 4096> buffer{};
+};
+
+void DirectoryScan::Impl::ReadEvents() {
+  events.async_read_some(
+      boost::asio::buffer(buffer),
+      [self = shared_from_this()](const boost::system::error_code& error, std::size_t) {
+        if (error || !self->changed) {
+          return;
+        }
+        self->changed();  // which name it was does not matter: the walk tells
+        self->ReadEvents();
+      });
+}
+
+void DirectoryScan::Impl::WaitForPeriod() {
+  timer.expires_after(period);
+  timer.async_wait([self = shared_from_this()](const boost::system::error_code& error) {
+    if (error || !self->changed) {
+      return;
+    }
+    self->changed();
+    self->WaitForPeriod();
+  });
+}
+
+void DirectoryScan::Impl::Walk(const std::string& path, int depth, Sockets& found) {
+  if (events.is_open()) {  // watching a directory again changes nothing
+    ::inotify_add_watch(events.native_handle(), path.c_str(), kEvents | IN_ONLYDIR);
+  }
+  std::error_code error;
+  for (std::filesystem::directory_iterator entry(path, error), end; !error && entry != end;
+       entry.increment(error)) {
+    const std::string& name = entry->path().native();
+    struct stat info{};
+    if (entry->path().filename().native().front() == '.' || ::lstat(name.c_str(), &info) != 0) {
+      continue;
+    }
+    if (S_ISDIR(info.st_mode) && depth < kMaxDepth) {
+      Walk(name, depth + 1, found);
+    } else if (S_ISSOCK(info.st_mode) && found.size() < kMaxSockets) {
+      found.emplace(name, IdentityOf(info));
+    }
+  }
+}
+
+DirectoryScan::DirectoryScan(boost::asio::io_context& io, std::string directory,
+                             std::chrono::milliseconds period, std::function<void()> changed)
+    : impl_(std::make_shared<Impl>(io, std::move(directory), period, std::move(changed))) {}
+
+DirectoryScan::~DirectoryScan() {
+  impl_->changed = nullptr;
+  boost::system::error_code ignored;
+  impl_->events.close(ignored);
+  impl_->timer.cancel();
+}
+
+Status DirectoryScan::Start() {
+  std::error_code error;
+  if (std::filesystem::create_directories(impl_->directory, error)) {
+    ::chmod(impl_->directory.c_str(), kDirectoryMode);
+  }
+  if (error) {
+    return Errorf(StatusCode::kFailedPrecondition,
+                  "cannot watch {} for plugins: {}; make it a directory that qrmd may write",
+                  impl_->directory, error.message());
+  }
+  const int fd = ::inotify_init1(IN_CLOEXEC | IN_NONBLOCK);
+  if (fd < 0) {
+    log::Warning("no inotify for plugins; looking every period",
+                 {{"directory", impl_->directory}, {"cause", std::strerror(errno)}});
+  } else {
+    impl_->events.assign(fd);
+    impl_->ReadEvents();
+  }
+  impl_->WaitForPeriod();
+  return OkStatus();
+}
+
+Sockets DirectoryScan::Scan() {
+  Sockets found;
+  impl_->Walk(impl_->directory, 0, found);
+  return found;
+}
+
+}  // namespace qrm::manager

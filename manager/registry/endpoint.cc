@@ -1,0 +1,196 @@
+// Liveness: probes, doubts and verdicts.
+#include "manager/registry/endpoint.h"
+
+#include <grpcpp/alarm.h>
+
+#include "api/log.h"
+
+namespace qrm::manager {
+
+struct Endpoint::RetryTimer {
+  grpc::Alarm alarm;
+};
+
+Endpoint::Endpoint(PluginInfo info, OptionsFrom options_from, std::shared_ptr<PluginClient> client,
+                   ProbeSettings settings)
+    : resource_(info.resource),
+      address_(info.endpoint),
+      options_from_(options_from),
+      settings_(settings),
+      info_(std::move(info)),
+      client_(std::move(client)),
+      retry_(std::make_unique<RetryTimer>()) {}
+
+Endpoint::~Endpoint() = default;
+
+std::string Endpoint::Name() const {
+  return fmt::format("plugin {} at {}", resource_, address_);
+}
+
+PluginInfo Endpoint::Info() const {
+  const MutexLock lock(mutex_);
+  return info_;
+}
+
+bool Endpoint::live() const {
+  const MutexLock lock(mutex_);
+  return info_.live;
+}
+
+std::shared_ptr<PluginClient> Endpoint::LiveClient() const {
+  const MutexLock lock(mutex_);
+  return info_.live ? client_ : nullptr;
+}
+
+Status Endpoint::Away(std::string_view action) const {
+  const MutexLock lock(mutex_);
+  return Errorf(StatusCode::kUnavailable, "cannot {} {}: it is away: {}", action, Name(),
+                info_.problem);
+}
+
+void Endpoint::Probe(std::function<void(Status)> done) {
+  std::shared_ptr<PluginClient> client;
+  {
+    const MutexLock lock(mutex_);
+    client = client_;
+  }
+  if (client == nullptr) {
+    done(Away("probe"));
+    return;
+  }
+  client->GetOptions(DeadlineAfter(settings_.deadline),
+                     [self = shared_from_this(), done = std::move(done)](auto result) {
+                       self->ProbeEnded(std::move(result), done);
+                     });
+}
+
+void Endpoint::ProbeEnded(CallResult<PluginOptions> result,
+                          const std::function<void(Status)>& done) {
+  const bool answered =
+      result.value.ok() || result.value.status().code() == StatusCode::kUnimplemented;
+  if (answered) {
+    TakeAnswer(result);
+    done(OkStatus());
+    return;
+  }
+  if (result.blame != Blame::kStopping) {
+    TakeFailure(result.value.status());
+  }
+  done(result.value.status());
+}
+
+void Endpoint::TakeAnswer(const CallResult<PluginOptions>& result) {
+  OnBack on_back;
+  {
+    const MutexLock lock(mutex_);
+    probing_ = false;
+    if (client_ == nullptr) {  // closed meanwhile
+      return;
+    }
+    if (result.value.ok() && options_from_ == OptionsFrom::kProbe) {
+      info_.options = *result.value;
+    }
+    if (info_.live) {
+      return;
+    }
+    info_.live = true;
+    info_.problem.clear();
+    on_back = on_back_;
+  }
+  if (on_back) {
+    log::Info("plugin is back", {{"resource", resource_}, {"endpoint", address_}});
+    on_back(resource_);
+  }
+}
+
+void Endpoint::TakeFailure(const Status& cause) {
+  bool was_live = false;
+  bool followed = false;
+  const std::string problem = fmt::format("{}; start it again", MessageOf(cause));
+  {
+    const MutexLock lock(mutex_);
+    probing_ = false;
+    if (client_ == nullptr) {
+      return;
+    }
+    was_live = std::exchange(info_.live, false);
+    followed = on_back_ != nullptr;
+    info_.problem = problem;
+  }
+  if (was_live) {
+    log::Warning("plugin is away",
+                 {{"resource", resource_}, {"endpoint", address_}, {"cause", problem}});
+  }
+  if (followed) {
+    RetryLater();
+  }
+}
+
+void Endpoint::RetryLater() {
+  const MutexLock lock(mutex_);
+  if (client_ == nullptr) {
+    return;
+  }
+  retry_ = std::make_unique<RetryTimer>();
+  retry_->alarm.Set(std::chrono::system_clock::now() + settings_.interval,
+                    [weak = weak_from_this()](bool expired) {
+                      if (const auto self = weak.lock(); self != nullptr && expired) {
+                        self->Doubt();
+                      }
+                    });
+}
+
+void Endpoint::Doubt() {
+  {
+    const MutexLock lock(mutex_);
+    if (probing_ || client_ == nullptr) {
+      return;
+    }
+    probing_ = true;
+  }
+  Probe([](const Status&) {});
+}
+
+void Endpoint::Follow(ChannelWatcher* watcher, OnBack on_back) {
+  std::shared_ptr<PluginClient> client;
+  {
+    const MutexLock lock(mutex_);
+    on_back_ = std::move(on_back);
+    info_.registered_at = std::chrono::steady_clock::now();
+    client = client_;
+  }
+  if (client != nullptr && watcher != nullptr) {
+    watcher->Watch(client->channel(), [weak = weak_from_this()](bool /*connected*/) {
+      if (const auto self = weak.lock()) {
+        self->Doubt();
+      }
+    });
+  }
+}
+
+void Endpoint::Close(const std::string& why) {
+  std::shared_ptr<PluginClient> dropped;
+  const MutexLock lock(mutex_);
+  dropped = std::move(client_);
+  info_.live = false;
+  info_.problem = why;
+}
+
+Status Endpoint::Judge(std::string_view action, const Status& status, Blame blame) {
+  if (blame == Blame::kConnection) {
+    Doubt();
+  }
+  const Status sentence = Annotate(status, fmt::format("cannot {} {}", action, Name()));
+  const MutexLock lock(mutex_);
+  if (!info_.live) {
+    return sentence;
+  }
+  if (blame == Blame::kProtocol || blame == Blame::kTimeout) {
+    info_.problem = "suspect: " + MessageOf(sentence);
+  } else if (blame == Blame::kNobody) {
+    info_.problem.clear();
+  }
+  return sentence;
+}
+
+}  // namespace qrm::manager

@@ -1,0 +1,112 @@
+// One registered plugin: is it there, what was wrong with it last, and calls that fail at once when
+// it is away.
+#pragma once
+
+#include <chrono>
+#include <functional>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include "api/mutex.h"
+#include "api/status.h"
+#include "manager/registry/channel_watcher.h"
+#include "manager/registry/fan_out.h"
+#include "manager/registry/plugin_client.h"
+#include "manager/registry/plugins.h"
+
+namespace qrm::manager {
+
+/// When an endpoint is asked whether it is still there.
+struct ProbeSettings {
+  std::chrono::milliseconds deadline{1000};  ///< for the answer to GetResourcePluginOptions
+  std::chrono::milliseconds interval{500};   ///< between two tries while the plugin is away
+};
+
+/// Whose word counts for a plugin's options: its registration's, or its answer to the probe.
+enum class OptionsFrom { kRegistration, kProbe };
+
+/// A plugin behind a socket or an in-process channel. Live means: it answered
+/// GetResourcePluginOptions and its connection has held since. A lost connection is noticed at once
+/// and probed; a plugin that does not answer is away until it does.
+///
+/// Threads: any. No lock is held while a call starts or a callback runs.
+class Endpoint : public std::enable_shared_from_this<Endpoint> {
+ public:
+  /// Runs on a gRPC thread each time a plugin that was away is back; must only post.
+  using OnBack = std::function<void(const std::string& resource)>;
+
+  /// `info` says who it is; the endpoint is away until Probe succeeds. With a null `client` it
+  /// stays away, for a plugin known only by what it once allocated.
+  Endpoint(PluginInfo info, OptionsFrom options_from, std::shared_ptr<PluginClient> client,
+           ProbeSettings settings);
+  ~Endpoint();
+  Endpoint(const Endpoint&) = delete;
+  Endpoint& operator=(const Endpoint&) = delete;
+
+  PluginInfo Info() const;
+  bool live() const;
+
+  /// Asks the plugin for its options; `done` learns whether it is live now.
+  /// Errors: kUnavailable or kDeadlineExceeded with the cause. kUnimplemented counts as an answer:
+  /// the options stay as registered, or all false.
+  void Probe(std::function<void(Status)> done);
+
+  /// Notices from now on when the connection breaks, and when the plugin is back. Once, after the
+  /// first successful probe; the time of registration is now. A null `watcher` is for channels
+  /// inside this process: they do not break.
+  void Follow(ChannelWatcher* watcher, OnBack on_back);
+
+  /// The plugin is away for good, for the reason `why`; its connection is dropped. Calls in flight
+  /// end by themselves.
+  void Close(const std::string& why);
+
+  /// Runs `call` on the plugin, unless it is away, and judges how it went: `action` completes the
+  /// sentence "cannot <action> plugin cpu at ...".
+  /// Errors: kUnavailable at once when the plugin is away; else those of PluginClient.
+  template <typename T>
+  void Ask(std::string_view action,
+           const std::function<void(PluginClient&, PluginClient::Done<T>)>& call,
+           AnswerCallback<T> done) {
+    const std::shared_ptr<PluginClient> client = LiveClient();
+    if (client == nullptr) {
+      done(Away(action));
+      return;
+    }
+    call(*client, [self = shared_from_this(), action = std::string(action),
+                   done = std::move(done)](CallResult<T> result) {
+      const Status judged = self->Judge(action, result.value.status(), result.blame);
+      judged.ok() ? done(std::move(result.value)) : done(judged);
+    });
+  }
+
+ private:
+  struct RetryTimer;
+
+  std::shared_ptr<PluginClient> LiveClient() const;
+  Status Away(std::string_view action) const;
+  /// Updates the plugin's standing after a call; returns `status` as a sentence.
+  Status Judge(std::string_view action, const Status& status, Blame blame);
+  /// Something is wrong with the connection, or may be right again: ask, unless that is under way.
+  void Doubt();
+  void ProbeEnded(CallResult<PluginOptions> result, const std::function<void(Status)>& done);
+  void TakeAnswer(const CallResult<PluginOptions>& result);
+  void TakeFailure(const Status& cause);
+  void RetryLater();
+  std::string Name() const;
+
+  const std::string resource_;
+  const std::string address_;
+  const OptionsFrom options_from_;
+  const ProbeSettings settings_;
+
+  mutable Mutex mutex_;
+  PluginInfo info_ QRM_GUARDED_BY(mutex_);
+  std::shared_ptr<PluginClient> client_ QRM_GUARDED_BY(mutex_);  ///< null: away for good
+  bool probing_ QRM_GUARDED_BY(mutex_) = false;                  ///< a doubt is being cleared
+  OnBack on_back_ QRM_GUARDED_BY(mutex_);
+  std::unique_ptr<RetryTimer> retry_ QRM_GUARDED_BY(mutex_);
+};
+
+}  // namespace qrm::manager

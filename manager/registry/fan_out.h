@@ -1,0 +1,120 @@
+// Calls that run in parallel and are joined: count down, then answer in the order of the calls.
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "api/clock.h"
+#include "api/mutex.h"
+#include "api/status.h"
+
+namespace qrm::manager {
+
+/// Takes one answer; may be called on any thread, and counts once.
+template <typename T>
+using AnswerCallback = std::function<void(StatusOr<T>)>;
+
+/// Starts call number `index`; its answer goes to `answer`. Must not block.
+template <typename T>
+using StartCall = std::function<void(std::size_t index, AnswerCallback<T> answer)>;
+
+namespace fan_out_internal {
+
+inline Status Late() {
+  return {StatusCode::kDeadlineExceeded, "cannot wait longer: no answer before the deadline"};
+}
+
+/// What the calls of one fan-out share; it lives until the last of them has answered.
+template <typename T>
+class Joint {
+ public:
+  explicit Joint(std::size_t count) : answers_(count), missing_(count) {}
+
+  /// Takes the answer of call `index`; true when it was the last one that was missing.
+  bool Take(std::size_t index, StatusOr<T> answer) {
+    const MutexLock lock(mutex_);
+    if (answers_[index].has_value()) {
+      return false;
+    }
+    answers_[index] = std::move(answer);
+    if (--missing_ > 0) {
+      return false;
+    }
+    all_there_.NotifyAll();
+    return true;
+  }
+
+  void WaitUntil(Deadline deadline) {
+    const MutexLock lock(mutex_);
+    all_there_.WaitUntil(mutex_, deadline, [this] { return missing_ == 0; });
+  }
+
+  /// The answers so far; a call that has none yet gets `late`, and its answer is dropped when it
+  /// comes.
+  std::vector<StatusOr<T>> Finish(const Status& late) {
+    const MutexLock lock(mutex_);
+    std::vector<StatusOr<T>> results;
+    results.reserve(answers_.size());
+    for (std::optional<StatusOr<T>>& answer : answers_) {
+      results.push_back(answer.has_value() ? std::move(*answer) : StatusOr<T>(late));
+      answer.emplace(late);
+    }
+    return results;
+  }
+
+ private:
+  Mutex mutex_;
+  CondVar all_there_;
+  std::vector<std::optional<StatusOr<T>>> answers_ QRM_GUARDED_BY(mutex_);
+  std::size_t missing_ QRM_GUARDED_BY(mutex_);
+};
+
+}  // namespace fan_out_internal
+
+/// Calls answer by themselves at the deadline, with a better sentence than ours: they get this much
+/// longer to do it.
+inline constexpr std::chrono::milliseconds kFanOutGrace{50};
+
+/// The answers of `count` calls that `start` begins, in the order of the calls. A call that has not
+/// answered when `deadline` and the grace have passed is kDeadlineExceeded.
+///
+/// Threads: blocks the caller; no lock is held while calls start or run.
+template <typename T>
+std::vector<StatusOr<T>> FanOut(std::size_t count, Deadline deadline, const StartCall<T>& start) {
+  const auto joint = std::make_shared<fan_out_internal::Joint<T>>(count);
+  for (std::size_t index = 0; index < count; ++index) {
+    start(index, [joint, index](StatusOr<T> answer) { joint->Take(index, std::move(answer)); });
+  }
+  if (count > 0) {
+    joint->WaitUntil(deadline + kFanOutGrace);
+  }
+  return joint->Finish(fan_out_internal::Late());
+}
+
+/// The same without blocking: `done` runs once, after the last answer, on the thread that brought
+/// it; on the caller's when there is nothing to wait for. Each call must answer by a deadline of
+/// its own.
+template <typename T>
+void FanOutThen(std::size_t count, const StartCall<T>& start,
+                std::function<void(std::vector<StatusOr<T>>)> done) {
+  if (count == 0) {
+    done({});
+    return;
+  }
+  const auto joint = std::make_shared<fan_out_internal::Joint<T>>(count);
+  const auto shared_done = std::make_shared<decltype(done)>(std::move(done));
+  for (std::size_t index = 0; index < count; ++index) {
+    start(index, [joint, shared_done, index](StatusOr<T> answer) {
+      if (joint->Take(index, std::move(answer))) {
+        (*shared_done)(joint->Finish(fan_out_internal::Late()));
+      }
+    });
+  }
+}
+
+}  // namespace qrm::manager

@@ -1,0 +1,50 @@
+// Everything that makes plugins known: built in, by Register, or by a socket in the watched
+// directory.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include <boost/asio/io_context.hpp>
+
+#include "api/status.h"
+#include "manager/registry/endpoint_set.h"
+#include "manager/registry/registration_service.h"
+#include "manager/registry/socket_watcher.h"
+
+namespace qrm::manager {
+
+struct RegistryOptions {
+  std::string registration_dir;  ///< kubelet.sock and the sockets of plugins that register there
+  SocketWatcherOptions watcher;  ///< the watched directory
+  EndpointSetOptions endpoints;
+};
+
+/// The plugins and both ways to register them.
+///
+/// Threads: made, started and destroyed on the I/O loop or while it does not run; `plugins()` may
+/// be called from any.
+class Registry {
+ public:
+  /// `io` outlives the registry.
+  Registry(boost::asio::io_context& io, RegistryOptions options);
+
+  /// Adds a plugin inside this process; before Start, so that no other takes its name.
+  Status AddBuiltIn(const std::string& resource, std::shared_ptr<grpc::Channel> channel) {
+    return endpoints_.AddBuiltIn(resource, std::move(channel));
+  }
+
+  /// Begins to take registrations. Errors: those of RegistrationService::Start and
+  /// SocketWatcher::Start.
+  Status Start();
+
+  Plugins& plugins() { return endpoints_; }
+
+ private:
+  // Destroyed in reverse: no registration arrives at an endpoint set that is gone.
+  EndpointSet endpoints_;
+  RegistrationService registration_;
+  SocketWatcher watcher_;
+};
+
+}  // namespace qrm::manager

@@ -1,0 +1,227 @@
+// From a socket's appearance to its plugin's registration.
+#include "manager/registry/socket_watcher.h"
+
+#include <algorithm>
+#include <map>
+#include <optional>
+#include <utility>
+
+#include <boost/asio/post.hpp>
+#include <boost/asio/steady_timer.hpp>
+
+#include "api/log.h"
+#include "api/wire.h"
+#include "manager/registry/directory_scan.h"
+#include "manager/registry/registration_check.h"
+
+namespace qrm::manager {
+namespace {
+
+/// Who `identity` registers as. Errors: kInvalidArgument for what a resource plugin must not say.
+StatusOr<Registration> ReadIdentity(const PluginIdentity& identity, const std::string& socket) {
+  QRM_RETURN_IF_ERROR(CheckVersions(identity.supported_versions));
+  QRM_RETURN_IF_ERROR(CheckResourceName(identity.name));
+  Registration registration{.resource = identity.name, .registered_by = RegisteredBy::kWatcher};
+  QRM_ASSIGN_OR_RETURN(registration.socket, SocketAnnounced(identity.endpoint, socket));
+  return registration;
+}
+
+/// One socket that is there.
+struct Candidate {
+  Candidate(boost::asio::io_context& io, const SocketIdentity& socket_identity,
+            std::chrono::milliseconds first_backoff)
+      : identity(socket_identity), backoff(first_backoff), retry(io) {}
+
+  const SocketIdentity identity;
+  std::chrono::milliseconds backoff;
+  boost::asio::steady_timer retry;
+  std::shared_ptr<PluginClient> client;
+  std::optional<Registration> registered;
+};
+
+}  // namespace
+
+struct SocketWatcher::Impl : std::enable_shared_from_this<SocketWatcher::Impl> {
+  using CandidatePtr = std::shared_ptr<Candidate>;
+
+  Impl(boost::asio::io_context& loop, EndpointSet& set, SocketWatcherOptions opts)
+      : io(loop),
+        endpoints(set),
+        options(std::move(opts)),
+        scan(std::make_unique<DirectoryScan>(io, options.directory, options.rescan_period,
+                                             [this] { Compare(); })) {}
+
+  /// Brings the candidates in line with the sockets that are there.
+  void Compare();
+  void Appeared(const std::string& path, const SocketIdentity& identity);
+  void Vanished(const std::string& path, const Candidate& candidate);
+  void AskIdentity(const std::string& path, const CandidatePtr& candidate);
+  void TakeIdentity(const std::string& path, const CandidatePtr& candidate,
+                    const StatusOr<PluginIdentity>& identity);
+  void TakeOutcome(const std::string& path, const CandidatePtr& candidate,
+                   const Registration& registration, const Status& outcome);
+  void Refuse(const std::string& path, const CandidatePtr& candidate, const Status& cause);
+  void Notify(const std::string& path, Candidate& candidate, const std::string& error);
+  void TryAgainLater(const std::string& path, const CandidatePtr& candidate);
+
+  /// Runs `work` on the loop if `candidate` is still the one at `path`.
+  void PostFor(const std::string& path, const CandidatePtr& candidate, std::function<void()> work);
+
+  boost::asio::io_context& io;
+  EndpointSet& endpoints;
+  const SocketWatcherOptions options;
+  std::map<std::string, CandidatePtr> candidates;
+  std::unique_ptr<DirectoryScan> scan;
+};
+
+void SocketWatcher::Impl::Compare() {
+  const Sockets sockets = scan->Scan();
+  for (auto it = candidates.begin(); it != candidates.end();) {
+    const auto now = sockets.find(it->first);
+    if (now == sockets.end() || now->second != it->second->identity) {
+      Vanished(it->first, *it->second);
+      it = candidates.erase(it);
+    } else {
+      ++it;
+    }
+  }
+  for (const auto& [path, identity] : sockets) {
+    if (!candidates.contains(path)) {
+      Appeared(path, identity);
+    }
+  }
+}
+
+void SocketWatcher::Impl::Appeared(const std::string& path, const SocketIdentity& identity) {
+  const auto candidate = std::make_shared<Candidate>(io, identity, options.backoff_first);
+  candidates.emplace(path, candidate);
+  AskIdentity(path, candidate);
+}
+
+void SocketWatcher::Impl::Vanished(const std::string& path, const Candidate& candidate) {
+  if (candidate.registered.has_value()) {
+    endpoints.Withdraw(candidate.registered->resource, candidate.registered->socket,
+                       fmt::format("its registration socket {} was removed; start it again", path));
+  }
+}
+
+void SocketWatcher::Impl::AskIdentity(const std::string& path, const CandidatePtr& candidate) {
+  candidate->client = endpoints.Connect(path);
+  candidate->client->GetIdentity(
+      DeadlineAfter(options.info_deadline),
+      [weak = weak_from_this(), path, candidate](CallResult<PluginIdentity> result) {
+        const auto self = weak.lock();
+        if (self == nullptr || result.blame == Blame::kStopping) {
+          return;
+        }
+        self->PostFor(path, candidate, [self, path, candidate, identity = std::move(result.value)] {
+          self->TakeIdentity(path, candidate, identity);
+        });
+      });
+}
+
+void SocketWatcher::Impl::TakeIdentity(const std::string& path, const CandidatePtr& candidate,
+                                       const StatusOr<PluginIdentity>& identity) {
+  if (!identity.ok()) {
+    log::Debug("socket does not say who it is",
+               {{"socket", path}, {"cause", MessageOf(identity.status())}});
+    TryAgainLater(path, candidate);
+    return;
+  }
+  if (identity->type != wire::kResourcePluginType) {
+    log::Debug("socket is another manager's", {{"socket", path}, {"type", identity->type}});
+    candidate->client.reset();
+    return;
+  }
+  const StatusOr<Registration> registration = ReadIdentity(*identity, path);
+  if (!registration.ok()) {
+    Refuse(path, candidate, registration.status());
+    return;
+  }
+  endpoints.Register(*registration, [weak = weak_from_this(), path, candidate,
+                                     registration = *registration](const Status& outcome) {
+    if (const auto self = weak.lock()) {
+      self->PostFor(path, candidate, [self, path, candidate, registration, outcome] {
+        self->TakeOutcome(path, candidate, registration, outcome);
+      });
+    }
+  });
+}
+
+void SocketWatcher::Impl::TakeOutcome(const std::string& path, const CandidatePtr& candidate,
+                                      const Registration& registration, const Status& outcome) {
+  if (!outcome.ok()) {
+    Refuse(path, candidate, outcome);
+    return;
+  }
+  candidate->registered = registration;
+  candidate->backoff = options.backoff_first;
+  Notify(path, *candidate, "");
+}
+
+void SocketWatcher::Impl::Refuse(const std::string& path, const CandidatePtr& candidate,
+                                 const Status& cause) {
+  log::Warning("plugin socket refused", {{"socket", path}, {"cause", MessageOf(cause)}});
+  Notify(path, *candidate, MessageOf(cause));
+  TryAgainLater(path, candidate);
+}
+
+void SocketWatcher::Impl::Notify(const std::string& path, Candidate& candidate,
+                                 const std::string& error) {
+  // A plugin that serves calls but does not take the news stays registered: it answered the probe.
+  candidate.client->Notify(error, DeadlineAfter(options.notify_deadline),
+                           [path, client = candidate.client](const CallResult<Acknowledged>& told) {
+                             if (!told.value.ok() && told.blame != Blame::kStopping) {
+                               log::Warning(
+                                   "plugin does not take its registration status",
+                                   {{"socket", path}, {"cause", MessageOf(told.value.status())}});
+                             }
+                           });
+  candidate.client.reset();
+}
+
+void SocketWatcher::Impl::TryAgainLater(const std::string& path, const CandidatePtr& candidate) {
+  candidate->retry.expires_after(candidate->backoff);
+  candidate->backoff = std::min(candidate->backoff * 2, options.backoff_last);
+  candidate->retry.async_wait([weak = weak_from_this(), path,
+                               candidate](const boost::system::error_code& error) {
+    const auto self = weak.lock();
+    if (self == nullptr || error) {
+      return;
+    }
+    self->PostFor(path, candidate, [self, path, candidate] { self->AskIdentity(path, candidate); });
+  });
+}
+
+void SocketWatcher::Impl::PostFor(const std::string& path, const CandidatePtr& candidate,
+                                  std::function<void()> work) {
+  boost::asio::post(io, [weak = weak_from_this(), path, candidate, work = std::move(work)] {
+    const auto self = weak.lock();
+    if (self == nullptr) {
+      return;
+    }
+    const auto now = self->candidates.find(path);
+    if (now != self->candidates.end() && now->second == candidate) {
+      work();
+    }
+  });
+}
+
+SocketWatcher::SocketWatcher(boost::asio::io_context& io, EndpointSet& endpoints,
+                             SocketWatcherOptions options)
+    : impl_(std::make_shared<Impl>(io, endpoints, std::move(options))) {}
+
+SocketWatcher::~SocketWatcher() {
+  // Work that is posted already may outlive the watcher: it finds no candidate, and no scan brings
+  // one back.
+  impl_->scan.reset();
+  impl_->candidates.clear();
+}
+
+Status SocketWatcher::Start() {
+  QRM_RETURN_IF_ERROR(impl_->scan->Start());
+  impl_->Compare();
+  return OkStatus();
+}
+
+}  // namespace qrm::manager
