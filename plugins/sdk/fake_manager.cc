@@ -64,10 +64,11 @@ class Table {
 
   bool WaitFor(const std::string& resource, int registrations, std::chrono::milliseconds limit) {
     const MutexLock lock(mutex_);
-    return changed_.WaitUntil(mutex_, std::chrono::steady_clock::now() + limit, [&] {
-      const auto found = plugins_.find(resource);
-      return found != plugins_.end() && found->second.registrations >= registrations;
-    });
+    return changed_.WaitUntil(
+        mutex_, std::chrono::steady_clock::now() + limit, [&]() QRM_REQUIRES(mutex_) {
+          const auto found = plugins_.find(resource);
+          return found != plugins_.end() && found->second.registrations >= registrations;
+        });
   }
 
  private:
@@ -134,7 +135,7 @@ class Watcher {
   bool StopsWithin(std::chrono::milliseconds limit) {
     const MutexLock lock(mutex_);
     return stop_.WaitUntil(mutex_, std::chrono::steady_clock::now() + limit,
-                           [this] { return stopping_; });
+                           [this]() QRM_REQUIRES(mutex_) { return stopping_; });
   }
 
   /// A socket that does not answer is tried again at the next look.
@@ -260,7 +261,7 @@ StatusOr<ResourceAllocation> FakeManager::Admit(ContainerRequest request) {
                     request.key.container, request.resource);
     }
     const auto best = std::ranges::find_if(hints.hints(), &TopologyHint::preferred);
-    request.hint = hints.IsNoPreference()        ? TopologyHint{.preferred = true}
+    request.hint = hints.IsNoPreference()        ? TopologyHint{.nodes = {}, .preferred = true}
                    : best == hints.hints().end() ? hints.hints().front()
                                                  : *best;
   }

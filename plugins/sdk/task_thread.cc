@@ -40,7 +40,7 @@ void TaskThread::Loop() {
     std::deque<std::function<void()>> ready;
     {
       const MutexLock lock(mutex_);
-      changed_.Wait(mutex_, [this] { return stopping_ || !tasks_.empty(); });
+      changed_.Wait(mutex_, [this]() QRM_REQUIRES(mutex_) { return stopping_ || !tasks_.empty(); });
       if (tasks_.empty()) {
         return;
       }
