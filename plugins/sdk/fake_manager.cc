@@ -9,6 +9,7 @@
 
 #include <grpcpp/grpcpp.h>
 
+#include "api/grpc_lifetime.h"
 #include "api/mutex.h"
 #include "api/proto/resourceplugin/v1alpha1/api.grpc.pb.h"
 #include "api/wire.h"
@@ -185,6 +186,7 @@ struct FakeManager::Impl {
 
   /// As qrmd: the socket appears when it can be called.
   Status Listen() {
+    KeepGrpcCallbackThreads();
     const std::string path = registration_dir + "/kubelet.sock";
     QRM_ASSIGN_OR_RETURN(const std::string temporary, TemporarySocketPath(path));
     grpc::ServerBuilder builder;

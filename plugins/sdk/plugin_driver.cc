@@ -262,12 +262,23 @@ Status PluginDriver::Commit(StateChange change) {
   if (nothing) {
     return OkStatus();
   }
-  if (const Status kept = state_->Commit(change); !kept.ok()) {
+  Status kept = state_->Commit(change);
+  if (kept.code() == StatusCode::kDataLoss) {
+    kept = state_->BeginAnew(Everything(std::move(change), saved));
+  }
+  if (!kept.ok()) {
     return Errorf(StatusCode::kUnavailable, "cannot keep what the plugin of {} decided: {}",
                   resource_, MessageOf(kept));
   }
   saved_ = std::move(saved);
   return OkStatus();
+}
+
+/// The whole state with `change`, whose removals are no longer in grants_.
+StateChange PluginDriver::Everything(StateChange change, const std::string& saved) const {
+  StateChange everything{.granted = std::move(change.granted), .saved = saved};
+  everything.granted.insert(grants_.begin(), grants_.end());  // the change's own come first
+  return everything;
 }
 
 }  // namespace qrm::sdk

@@ -55,6 +55,7 @@ class PluginDriver {
   Status Remove(const std::vector<ContainerKey>& keys, StateChange change);
   StatusOr<Grants> ChangedGrants();
   Status Commit(StateChange change);
+  StateChange Everything(StateChange change, const std::string& saved) const;
   void Put(const ContainerKey& key, Grant grant);
   void Erase(const ContainerKey& key);
   void ForgetAllocation(const ContainerKey& key);

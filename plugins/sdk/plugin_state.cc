@@ -81,10 +81,11 @@ Status LoadAll(SqliteDb& db, StoredState& stored) {
   return OkStatus();
 }
 
-class SqliteState final : public PluginState {
+/// An open database and its statements.
+class Database {
  public:
-  static StatusOr<std::unique_ptr<PluginState>> Open(const std::string& path) {
-    StoredState stored;
+  /// What it holds goes to `stored`.
+  static StatusOr<Database> Open(const std::string& path, StoredState& stored) {
     std::vector<std::string> repairs;
     QRM_ASSIGN_OR_RETURN(SqliteDb db,
                          checkpoint::OpenOrBeginAnew(
@@ -101,28 +102,26 @@ class SqliteState final : public PluginState {
                          db.Prepare("DELETE FROM grants WHERE pod_uid = ?"));
     QRM_ASSIGN_OR_RETURN(SqliteStatement save,
                          db.Prepare("INSERT OR REPLACE INTO saved VALUES (1, ?)"));
-    return std::unique_ptr<PluginState>(new SqliteState(std::move(db), std::move(stored),
-                                                        std::move(put), std::move(remove),
-                                                        std::move(remove_pod), std::move(save)));
+    return Database{std::move(db), std::move(put), std::move(remove), std::move(remove_pod),
+                    std::move(save)};
   }
 
-  StatusOr<StoredState> Load() override { return std::exchange(stored_, {}); }
+  bool IsInPlace() const { return db_.IsInPlace(); }
 
-  Status Commit(const StateChange& change) override {
-    return db_.Transaction([&] { return Write(change); });
+  Status Write(const StateChange& change) {
+    return db_.Transaction([&] { return WriteAll(change); });
   }
 
  private:
-  SqliteState(SqliteDb db, StoredState stored, SqliteStatement put, SqliteStatement remove,
-              SqliteStatement remove_pod, SqliteStatement save)
+  Database(SqliteDb db, SqliteStatement put, SqliteStatement remove, SqliteStatement remove_pod,
+           SqliteStatement save)
       : db_(std::move(db)),
-        stored_(std::move(stored)),
         put_(std::move(put)),
         remove_(std::move(remove)),
         remove_pod_(std::move(remove_pod)),
         save_(std::move(save)) {}
 
-  Status Write(const StateChange& change) {
+  Status WriteAll(const StateChange& change) {
     if (change.removed_pod.has_value()) {
       QRM_RETURN_IF_ERROR(remove_pod_.Run({*change.removed_pod}));
     }
@@ -142,11 +141,48 @@ class SqliteState final : public PluginState {
   }
 
   SqliteDb db_;
-  StoredState stored_;
   SqliteStatement put_;
   SqliteStatement remove_;
   SqliteStatement remove_pod_;
   SqliteStatement save_;
+};
+
+class SqliteState final : public PluginState {
+ public:
+  explicit SqliteState(std::string path) : path_(std::move(path)) {}
+
+  Status Open() {
+    stored_ = {};
+    QRM_ASSIGN_OR_RETURN(database_, Database::Open(path_, stored_));
+    return OkStatus();
+  }
+
+  StatusOr<StoredState> Load() override { return std::exchange(stored_, {}); }
+
+  Status Commit(const StateChange& change) override {
+    if (!database_.has_value() || !database_->IsInPlace()) {
+      return Errorf(StatusCode::kDataLoss, "cannot write {}: it was taken away", path_);
+    }
+    return database_->Write(change);
+  }
+
+  Status BeginAnew(const StateChange& everything) override {
+    database_.reset();
+    QRM_RETURN_IF_ERROR(Open());
+    if (!stored_.grants.empty() || stored_.saved.has_value()) {
+      database_.reset();
+      QRM_ASSIGN_OR_RETURN(const std::string aside, checkpoint::MoveAside(path_));
+      log::Warning("plugin state moved aside", {{"path", path_}, {"to", aside}});
+      QRM_RETURN_IF_ERROR(Open());
+    }
+    log::Warning("plugin state written anew", {{"path", path_}});
+    return database_->Write(everything);
+  }
+
+ private:
+  const std::string path_;
+  std::optional<Database> database_;  ///< none after a failed BeginAnew
+  StoredState stored_;
 };
 
 /// The host holds the grants anyway; there is nothing to keep beside them.
@@ -154,12 +190,15 @@ class MemoryState final : public PluginState {
  public:
   StatusOr<StoredState> Load() override { return StoredState{}; }
   Status Commit(const StateChange& /*change*/) override { return OkStatus(); }
+  Status BeginAnew(const StateChange& /*everything*/) override { return OkStatus(); }
 };
 
 }  // namespace
 
 StatusOr<std::unique_ptr<PluginState>> OpenPluginState(const std::string& path) {
-  return SqliteState::Open(path);
+  auto state = std::make_unique<SqliteState>(path);
+  QRM_RETURN_IF_ERROR(state->Open());
+  return state;
 }
 
 std::unique_ptr<PluginState> MakeMemoryState() {

@@ -37,8 +37,12 @@ class PluginState {
 
   /// Makes `change` durable; once it returns OK, the change survives kill -9 and power loss. What
   /// is removed without being there is no error. Errors: the disk then holds the state before
-  /// `change`, and a later Commit may succeed.
+  /// `change`, and a later Commit may succeed; but kDataLoss says that somebody deleted, replaced
+  /// or damaged it, and that BeginAnew is to follow.
   virtual Status Commit(const StateChange& change) = 0;
+
+  /// Moves aside what is left, and makes `everything` the durable state.
+  virtual Status BeginAnew(const StateChange& everything) = 0;
 };
 
 /// State in the SQLite database at `path`, which is made when it is missing. A damaged one is moved

@@ -20,6 +20,7 @@ using testing::IsEmpty;
 /// What reached the disk, and a disk that can fail.
 struct Disk {
   std::vector<StateChange> changes;
+  std::vector<StateChange> begun;
   Status failure;
   StoredState stored;
 };
@@ -33,6 +34,10 @@ class FakeState final : public PluginState {
       disk_.changes.push_back(change);
     }
     return disk_.failure;
+  }
+  Status BeginAnew(const StateChange& everything) override {
+    disk_.begun.push_back(everything);
+    return OkStatus();
   }
 
  private:
@@ -111,6 +116,19 @@ TEST_F(PluginDriverTest, GrantThatCannotBeKeptIsTakenBack) {
   EXPECT_THAT(MessageOf(allocation.status()), HasSubstr("the disk is full"));
   EXPECT_THAT(plugin_.removed, ElementsAre(ContainerKey{"a", "main"}));
   EXPECT_THAT(driver_.grants(), IsEmpty());
+}
+
+TEST_F(PluginDriverTest, LostStateIsWrittenAnewWithTheChange) {
+  CpusOf(CpuRequest("a", "main", 1));
+  CpusOf(CpuRequest("b", "main", 1));
+  disk_.failure = {StatusCode::kDataLoss, "gone"};
+  EXPECT_EQ(CpusOf(CpuRequest("c", "main", 1)), "2");
+  ASSERT_EQ(disk_.begun.size(), 1U);
+  EXPECT_EQ(disk_.begun[0].granted, driver_.grants());
+
+  EXPECT_TRUE(driver_.RemovePod("a").ok());
+  EXPECT_EQ(disk_.begun[1].granted, driver_.grants());
+  EXPECT_FALSE(disk_.begun[1].granted.contains({"a", "main"}));
 }
 
 TEST_F(PluginDriverTest, ExceptionOfThePluginRejectsOneCall) {

@@ -90,6 +90,29 @@ TEST_F(PluginStateTest, DamagedFileIsMovedAsideAndANewOneBegun) {
   EXPECT_EQ(Reload().grants.size(), 1U);
 }
 
+TEST_F(PluginStateTest, FileThatIsTakenAwayIsDataLossAndBegunAnew) {
+  const Grants grants = GrantsFor({CpuRequest("a", "one", 1), CpuRequest("b", "one", 1)});
+  const auto state = Open();
+  ASSERT_TRUE(state->Commit({.granted = grants}).ok());
+  std::filesystem::remove_all(dir_ / "state");
+  EXPECT_EQ(state->Commit({.removed_pod = "a"}).code(), StatusCode::kDataLoss);
+  EXPECT_TRUE(state->BeginAnew({.granted = grants, .saved = "own"}).ok());
+  EXPECT_TRUE(state->Commit({.removed_pod = "b"}).ok());
+  const StoredState stored = Reload();
+  EXPECT_THAT(stored.grants, UnorderedElementsAre(Key(ContainerKey{"a", "one"})));
+  EXPECT_EQ(stored.saved, "own");
+}
+
+TEST_F(PluginStateTest, ForeignStateInItsPlaceIsMovedAside) {
+  const auto state = Open();
+  std::filesystem::remove_all(dir_ / "state");
+  ASSERT_TRUE(Open()->Commit({.granted = GrantsFor({CpuRequest("z", "one", 1)})}).ok());
+  const Grants grants = GrantsFor({CpuRequest("a", "one", 1)});
+  EXPECT_EQ(state->Commit({.granted = grants}).code(), StatusCode::kDataLoss);
+  EXPECT_TRUE(state->BeginAnew({.granted = grants}).ok());
+  EXPECT_EQ(Reload().grants, grants);
+}
+
 TEST_F(PluginStateTest, UnreadableRowCostsOnlyItself) {
   const Grants grants = GrantsFor({CpuRequest("a", "one", 1), CpuRequest("b", "one", 1)});
   ASSERT_TRUE(Open()->Commit({.granted = grants}).ok());
