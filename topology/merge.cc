@@ -1,0 +1,244 @@
+// The four policies of kubelet, for machines of any number of nodes.
+#include "topology/merge.h"
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <utility>
+
+#include "topology/merge_reasons.h"
+#include "topology/merge_search.h"
+#include "topology/numeric_merge.h"
+
+namespace qrm {
+namespace {
+
+struct PolicyName {
+  TopologyPolicy policy;
+  std::string_view name;
+};
+constexpr std::array<PolicyName, 5> kPolicyNames = {
+    {{TopologyPolicy::kNone, "none"},
+     {TopologyPolicy::kBestEffort, "best-effort"},
+     {TopologyPolicy::kRestricted, "restricted"},
+     {TopologyPolicy::kSingleNumaNode, "single-numa-node"},
+     {TopologyPolicy::kNumeric, "numeric"}}};
+
+template <typename T>
+void SortUnique(std::vector<T>& values) {
+  std::sort(values.begin(), values.end());
+  values.erase(std::unique(values.begin(), values.end()), values.end());
+}
+
+/// One merge on a machine of at most 64 x Words nodes.
+template <std::size_t Words>
+class Merger {
+ public:
+  using Bits = NodeBits<Words>;
+
+  Merger(const Machine& machine, const HintsByResource& hints, const MergeOptions& options)
+      : nodes_(machine),
+        all_(nodes_.template All<Words>()),
+        single_(options.policy == TopologyPolicy::kSingleNumaNode),
+        hints_(hints) {
+    if (options.prefer_closest_numa_nodes && !single_) {
+      fitness_ = Fitness<Words>(machine, nodes_);
+    }
+    for (const auto& [resource, list] : hints) {
+      lists_.push_back(Prepare(list));
+    }
+  }
+
+  MergeResult Merge() {
+    const CommonPreference<Words> common = FindCommonPreference(lists_);
+    TopologyHint merged = Decide(common);
+    if (single_ && merged.nodes == nodes_.MaskOf(all_)) {
+      merged.nodes = NumaMask();
+    }
+    MergeResult result{.merged = merged, .reasons = Explain(common)};
+    for (const auto& [resource, list] : hints_) {
+      result.hints[resource] = merged;
+    }
+    return result;
+  }
+
+ private:
+  MergeList<Words> Prepare(const HintList& list) const {
+    MergeList<Words> prepared;
+    prepared.any_node = list.IsNoPreference() || (list.IsImpossible() && !single_);
+    prepared.any_node_preferred = list.IsNoPreference();
+    prepared.masks.reserve(list.hints().size());
+    for (const TopologyHint& hint : list.hints()) {
+      Add(hint, prepared);
+    }
+    SortUnique(prepared.preferred);
+    SortUnique(prepared.masks);
+    return prepared;
+  }
+
+  void Add(const TopologyHint& hint, MergeList<Words>& list) const {
+    if (single_ && !hint.preferred) {
+      return;
+    }
+    if (hint.nodes.Empty()) {
+      list.any_node = true;
+      list.any_node_preferred |= hint.preferred;
+      return;
+    }
+    const Bits mask = nodes_.template BitsOf<Words>(hint.nodes);
+    const int width = mask.Count();
+    if (width == 0 || (single_ && width != 1)) {
+      return;
+    }
+    list.masks.push_back(mask);
+    list.narrowest = list.narrowest == 0 ? width : std::min(list.narrowest, width);
+    if (hint.preferred) {
+      list.preferred.push_back(mask);
+    }
+  }
+
+  TopologyHint Decide(const CommonPreference<Words>& common) {
+    if (std::any_of(lists_.begin(), lists_.end(), [](const auto& list) { return list.Empty(); })) {
+      return {.nodes = nodes_.MaskOf(all_), .preferred = false};
+    }
+    std::vector<Bits> candidates = common.masks;
+    if (common.all_nodes) {
+      candidates = {all_};
+      for (const MergeList<Words>& list : lists_) {
+        candidates.insert(candidates.end(), list.preferred.begin(), list.preferred.end());
+      }
+    }
+    const bool preferred = !candidates.empty();
+    if (!preferred) {
+      candidates = NotPreferred();
+    }
+    const Bits nodes = candidates.empty() ? all_ : fitness_.Fittest(candidates);
+    return {.nodes = nodes_.MaskOf(nodes), .preferred = preferred};
+  }
+
+  /// The masks of the best width that the lists can agree on without all preferring it.
+  std::vector<Bits> NotPreferred() {
+    int wanted = 0;
+    for (const MergeList<Words>& list : lists_) {
+      wanted = std::max(wanted, list.narrowest);
+    }
+    ReachableMasks<Words> reachable(lists_, all_, nodes_.size());
+    std::vector<Bits> best = reachable.Best(wanted);
+    truncated_ = reachable.truncated();
+    return best;
+  }
+
+  std::vector<std::string> Explain(const CommonPreference<Words>& common) const {
+    std::vector<std::string> reasons;
+    std::string before;
+    std::size_t index = 0;
+    for (const auto& [resource, hints] : hints_) {
+      const std::size_t i = index++;
+      const MergeList<Words>& list = lists_[i];
+      if (list.any_node_preferred) {
+        continue;
+      }
+      if (list.preferred.empty()) {
+        reasons.push_back(NothingPreferredReason(
+            resource, hints, single_ ? "is a preferred single NUMA node" : "is preferred"));
+      } else if (!common.excluded[i].empty()) {
+        reasons.push_back(ExclusionReason(resource, SampleOf(list.preferred),
+                                          SampleOf(common.excluded[i]), before,
+                                          common.emptied_by == i));
+      }
+      before += (before.empty() ? "" : " with ") + resource;
+    }
+    if (truncated_) {
+      reasons.push_back(fmt::format(
+          "the hints overlap in more than {} ways; the best of those compared was taken",
+          ReachableMasks<Words>::kMaxReachable));
+    }
+    return reasons;
+  }
+
+  MaskSample SampleOf(const std::vector<Bits>& masks) const {
+    constexpr std::size_t kShown = 4;
+    MaskSample sample{.count = masks.size()};
+    for (std::size_t i = 0; i < std::min(masks.size(), kShown); ++i) {
+      sample.first.push_back(nodes_.MaskOf(masks[i]));
+    }
+    return sample;
+  }
+
+  NodeIndex nodes_;
+  Bits all_;
+  bool single_;
+  const HintsByResource& hints_;
+  Fitness<Words> fitness_;
+  std::vector<MergeList<Words>> lists_;  // in the order of hints_
+  bool truncated_ = false;
+};
+
+MergeResult MergeByWidth(const Machine& machine, const HintsByResource& hints,
+                         const MergeOptions& options) {
+  const std::size_t nodes = machine.nodes().size();
+  if (nodes <= 64) {
+    return Merger<1>(machine, hints, options).Merge();
+  }
+  if (nodes <= 128) {
+    return Merger<2>(machine, hints, options).Merge();
+  }
+  if (nodes <= 1024) {
+    return Merger<16>(machine, hints, options).Merge();
+  }
+  return Merger<IdSet::kMaxIds / 64>(machine, hints, options).Merge();
+}
+
+MergeResult MergeNothing(const HintsByResource& hints) {
+  MergeResult result;
+  for (const auto& [resource, list] : hints) {
+    result.hints[resource] = TopologyHint();
+  }
+  return result;
+}
+
+}  // namespace
+
+StatusOr<TopologyPolicy> ParseTopologyPolicy(std::string_view text) {
+  for (const PolicyName& known : kPolicyNames) {
+    if (known.name == text) {
+      return known.policy;
+    }
+  }
+  return Errorf(StatusCode::kInvalidArgument,
+                "cannot read topology policy \"{}\": it is not known; write none, best-effort, "
+                "restricted, single-numa-node or numeric",
+                text);
+}
+
+std::string_view ToString(TopologyPolicy policy) {
+  for (const PolicyName& known : kPolicyNames) {
+    if (known.policy == policy) {
+      return known.name;
+    }
+  }
+  return "unknown";
+}
+
+MergeResult MergeHints(const Machine& machine, const HintsByResource& hints,
+                       const MergeOptions& options) {
+  switch (options.policy) {
+    case TopologyPolicy::kNone:
+      return MergeNothing(hints);
+    case TopologyPolicy::kNumeric:
+      return MergeNumeric(hints, options.align_resources);
+    case TopologyPolicy::kBestEffort:
+      return MergeByWidth(machine, hints, options);
+    case TopologyPolicy::kRestricted:
+    case TopologyPolicy::kSingleNumaNode:
+      break;
+  }
+  MergeResult result = MergeByWidth(machine, hints, options);
+  result.admit = result.merged.preferred;
+  if (!result.admit && result.reasons.empty()) {
+    result.reasons.emplace_back("no NUMA node remains that every resource prefers");
+  }
+  return result;
+}
+
+}  // namespace qrm

@@ -1,0 +1,240 @@
+// Finds the best mask that hint lists can agree on, without going through their product.
+#pragma once
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <vector>
+
+#include "topology/node_bits.h"
+
+namespace qrm {
+
+/// One resource's hints, ready for merging. Masks are sorted and unique.
+template <std::size_t Words>
+struct MergeList {
+  std::vector<NodeBits<Words>> preferred;  ///< of preferred hints
+  std::vector<NodeBits<Words>> masks;      ///< of all hints, preferred or not
+  bool any_node = false;                   ///< has a hint without affinity
+  bool any_node_preferred = false;         ///< and a preferred one
+  int narrowest = 0;                       ///< width of its narrowest mask; 0: it has no mask
+
+  bool Empty() const { return masks.empty() && !any_node; }
+};
+
+/// The hints of one list by the nodes they contain, to split them by their intersection with a
+/// narrow mask.
+template <std::size_t Words>
+class HintIndex {
+ public:
+  HintIndex(const std::vector<NodeBits<Words>>& masks, std::size_t nodes)
+      : blocks_((masks.size() + 63) / 64), containing_(nodes * blocks_, 0), all_(blocks_, 0) {
+    for (std::size_t hint = 0; hint < masks.size(); ++hint) {
+      const uint64_t bit = uint64_t{1} << (hint % 64);
+      all_[hint / 64] |= bit;
+      masks[hint].ForEach(
+          [&](std::size_t node) { containing_[node * blocks_ + hint / 64] |= bit; });
+    }
+  }
+
+  /// Roughly the steps of Split for a mask of `width` nodes.
+  uint64_t CostOf(int width) const {
+    return width > 20 ? UINT64_MAX : (uint64_t{2} << static_cast<unsigned>(width)) * blocks_;
+  }
+
+  /// Calls `emit` with each distinct intersection of `mask` and a hint that has at least
+  /// `min_width` nodes.
+  template <typename Emit>
+  void Split(const NodeBits<Words>& mask, int min_width, Emit emit) {
+    nodes_.clear();
+    mask.ForEach([this](std::size_t node) { nodes_.push_back(node); });
+    hints_.assign((nodes_.size() + 1) * blocks_, 0);
+    std::copy(all_.begin(), all_.end(), hints_.begin());
+    SplitFrom(0, NodeBits<Words>(), 0, min_width, emit);
+  }
+
+ private:
+  template <typename Emit>
+  void SplitFrom(std::size_t depth, const NodeBits<Words>& chosen, int width, int min_width,
+                 Emit& emit) {
+    if (width + static_cast<int>(nodes_.size() - depth) < min_width) {
+      return;
+    }
+    if (depth == nodes_.size()) {
+      emit(chosen);
+      return;
+    }
+    const uint64_t* const having = &containing_[nodes_[depth] * blocks_];
+    if (Narrow(depth, [having](std::size_t i) { return having[i]; })) {
+      NodeBits<Words> with = chosen;
+      with.Add(nodes_[depth]);
+      SplitFrom(depth + 1, with, width + 1, min_width, emit);
+    }
+    if (Narrow(depth, [having](std::size_t i) { return ~having[i]; })) {
+      SplitFrom(depth + 1, chosen, width, min_width, emit);
+    }
+  }
+
+  /// The hints of the next depth are those of `depth` within `filter`; false when none is left.
+  template <typename Filter>
+  bool Narrow(std::size_t depth, Filter filter) {
+    const uint64_t* const from = &hints_[depth * blocks_];
+    uint64_t* const to = &hints_[(depth + 1) * blocks_];
+    uint64_t any = 0;
+    for (std::size_t i = 0; i < blocks_; ++i) {
+      to[i] = from[i] & filter(i);
+      any |= to[i];
+    }
+    return any != 0;
+  }
+
+  std::size_t blocks_;
+  std::vector<uint64_t> containing_;  // node -> its hints, a bit each
+  std::vector<uint64_t> all_;
+  std::vector<std::size_t> nodes_;  // of the mask being split
+  std::vector<uint64_t> hints_;     // depth -> the hints that agree so far
+};
+
+/// The masks that choosing one hint of each list can leave, by width.
+///
+/// Cost: passes x lists x reachable masks x hints (less for narrow masks), where each pass keeps
+///       only masks wide enough to matter; `kMaxReachable` bounds the masks, and with it the time.
+/// Source: ours; the ranking is Kubernetes 1.36's, HintMerger.compare.
+template <std::size_t Words>
+class ReachableMasks {
+ public:
+  using Bits = NodeBits<Words>;
+  /// Every mask of a machine with 16 nodes fits; choosing among overlapping sets is hard in
+  /// general, so that a bound is needed for larger ones.
+  static constexpr std::size_t kMaxReachable = std::size_t{1} << 16;
+
+  /// `lists` must outlive this and none may be Empty().
+  ReachableMasks(const std::vector<MergeList<Words>>& lists, const Bits& all, std::size_t nodes)
+      : lists_(lists), all_(all) {
+    for (const MergeList<Words>& list : lists) {
+      indexes_.emplace_back(list.masks, nodes);
+    }
+  }
+
+  /// The best reachable width: `wanted`, else the widest below it, else the narrowest above it; the
+  /// masks of that width. Empty when the lists have no node in common.
+  std::vector<Bits> Best(int wanted) {
+    std::vector<Bits> above;
+    for (int width = std::max(wanted, 1); width >= 1; width = widest_pruned_) {
+      widest_pruned_ = 0;
+      std::vector<Bits> reached = Reach(width);
+      std::vector<Bits> exact;
+      std::copy_if(reached.begin(), reached.end(), std::back_inserter(exact),
+                   [width](const Bits& mask) { return mask.Count() == width; });
+      if (!exact.empty()) {
+        return exact;
+      }
+      if (above.empty()) {
+        above = std::move(reached);
+      }
+    }
+    return above;
+  }
+
+  /// Whether kMaxReachable was met, so that a better mask may have been missed.
+  bool truncated() const { return truncated_; }
+
+ private:
+  /// The reachable masks of at least `min_width` nodes; notes the widest narrower one it met.
+  std::vector<Bits> Reach(int min_width) {
+    std::vector<Bits> reached = {all_};
+    for (std::size_t i = 0; i < lists_.size() && !reached.empty(); ++i) {
+      reached = Step(reached, i, min_width);
+    }
+    return reached;
+  }
+
+  std::vector<Bits> Step(const std::vector<Bits>& from, std::size_t list, int min_width) {
+    std::vector<Bits> to;
+    std::size_t limit = kMaxReachable * 2;
+    const auto keep = [&](const Bits& mask) {
+      const int width = mask.Count();
+      if (width < min_width) {
+        widest_pruned_ = std::max(widest_pruned_, width);
+        return;
+      }
+      to.push_back(mask);
+      if (to.size() >= limit) {
+        Compact(to);
+        limit = to.size() + kMaxReachable;
+      }
+    };
+    const std::vector<Bits>& hints = lists_[list].masks;
+    for (const Bits& mask : from) {
+      if (lists_[list].any_node) {
+        keep(mask);
+      }
+      if (indexes_[list].CostOf(mask.Count()) < hints.size() * Words) {
+        // Narrower intersections are met too, so that widest_pruned_ is known.
+        indexes_[list].Split(mask, 1, keep);
+      } else {
+        for (const Bits& hint : hints) {
+          keep(mask & hint);
+        }
+      }
+    }
+    Compact(to);
+    return to;
+  }
+
+  void Compact(std::vector<Bits>& masks) {
+    std::sort(masks.begin(), masks.end());
+    masks.erase(std::unique(masks.begin(), masks.end()), masks.end());
+    if (masks.size() > kMaxReachable) {
+      truncated_ = true;
+      masks.resize(kMaxReachable);
+    }
+  }
+
+  const std::vector<MergeList<Words>>& lists_;
+  const Bits all_;
+  std::vector<HintIndex<Words>> indexes_;
+  int widest_pruned_ = 0;
+  bool truncated_ = false;
+};
+
+/// The masks that every list prefers, and what each list took from those before it.
+template <std::size_t Words>
+struct CommonPreference {
+  bool all_nodes = true;                               ///< no list restricts the nodes
+  std::vector<NodeBits<Words>> masks;                  ///< else the masks that are left
+  std::vector<std::vector<NodeBits<Words>>> excluded;  ///< by list
+  std::optional<std::size_t> emptied_by;               ///< the list that excluded the last mask
+};
+
+/// Cost: O(hints log hints), done when the lists were sorted. Source: Kubernetes 1.36,
+/// mergePermutation: a merged hint is preferred when all its hints are and have the same mask.
+template <std::size_t Words>
+CommonPreference<Words> FindCommonPreference(const std::vector<MergeList<Words>>& lists) {
+  CommonPreference<Words> common;
+  common.excluded.resize(lists.size());
+  for (std::size_t i = 0; i < lists.size(); ++i) {
+    if (lists[i].any_node_preferred) {
+      continue;
+    }
+    const std::vector<NodeBits<Words>>& preferred = lists[i].preferred;
+    if (common.all_nodes) {
+      common.all_nodes = false;
+      common.masks = preferred;
+      continue;
+    }
+    std::vector<NodeBits<Words>> left;
+    std::set_intersection(common.masks.begin(), common.masks.end(), preferred.begin(),
+                          preferred.end(), std::back_inserter(left));
+    std::set_difference(common.masks.begin(), common.masks.end(), left.begin(), left.end(),
+                        std::back_inserter(common.excluded[i]));
+    if (left.empty() && !common.masks.empty()) {
+      common.emptied_by = i;
+    }
+    common.masks = std::move(left);
+  }
+  return common;
+}
+
+}  // namespace qrm

@@ -1,0 +1,186 @@
+// NUMA masks as fixed-width words for merging: no allocation, nodes numbered by position.
+#pragma once
+
+#include <array>
+#include <bit>
+#include <cstddef>
+#include <cstdint>
+#include <utility>
+#include <vector>
+
+#include "api/hint.h"
+#include "topology/machine.h"
+
+namespace qrm {
+
+/// A mask of up to 64 x `Words` nodes.
+/// Cost: O(Words) each. Source: ours.
+template <std::size_t Words>
+struct NodeBits {
+  std::array<uint64_t, Words> words{};
+
+  int Count() const {
+    int count = 0;
+    for (const uint64_t word : words) {
+      count += std::popcount(word);
+    }
+    return count;
+  }
+  bool Any() const {
+    uint64_t any = 0;
+    for (const uint64_t word : words) {
+      any |= word;
+    }
+    return any != 0;
+  }
+  bool Has(std::size_t node) const { return ((words[node / 64] >> (node % 64)) & 1U) != 0; }
+  void Add(std::size_t node) { words[node / 64] |= uint64_t{1} << (node % 64); }
+  bool IsSubsetOf(const NodeBits& other) const { return (*this & other) == *this; }
+
+  /// Calls `visit` with each node, ascending.
+  template <typename Visit>
+  void ForEach(Visit visit) const {
+    for (std::size_t i = 0; i < Words; ++i) {
+      for (uint64_t word = words[i]; word != 0; word &= word - 1) {
+        visit(i * 64 + static_cast<std::size_t>(std::countr_zero(word)));
+      }
+    }
+  }
+
+  friend NodeBits operator&(const NodeBits& a, const NodeBits& b) {
+    NodeBits both;
+    for (std::size_t i = 0; i < Words; ++i) {
+      both.words[i] = a.words[i] & b.words[i];
+    }
+    return both;
+  }
+  friend bool operator==(const NodeBits& a, const NodeBits& b) { return a.words == b.words; }
+  /// As numbers: the highest node that differs decides.
+  friend bool operator<(const NodeBits& a, const NodeBits& b) {
+    for (std::size_t i = Words; i-- > 0;) {
+      if (a.words[i] != b.words[i]) {
+        return a.words[i] < b.words[i];
+      }
+    }
+    return false;
+  }
+};
+
+/// Translates between the kernel's node numbers and positions 0, 1, 2 ... of a machine's nodes.
+/// Positions keep the order of the numbers, so masks compare alike in both.
+///
+/// Cost: O(words) where the nodes are numbered without gaps, O(nodes of the mask) elsewhere.
+class NodeIndex {
+ public:
+  explicit NodeIndex(const Machine& machine) : gapless_(true) {
+    int next = 0;
+    for (const NumaNode& node : machine.nodes()) {
+      gapless_ &= node.id == next++;
+      ids_.push_back(node.id);
+      position_.resize(static_cast<std::size_t>(node.id) + 1, -1);
+      position_.back() = static_cast<int>(ids_.size()) - 1;
+    }
+  }
+
+  std::size_t size() const { return ids_.size(); }
+  int IdOf(std::size_t position) const { return ids_[position]; }
+
+  /// Nodes that the machine does not have are left out.
+  template <std::size_t Words>
+  NodeBits<Words> BitsOf(const NumaMask& mask) const {
+    NodeBits<Words> bits;
+    if (gapless_ && mask.Last() < static_cast<int>(ids_.size())) {
+      for (std::size_t i = 0; i < mask.words().size(); ++i) {
+        bits.words[i] = mask.words()[i];
+      }
+      return bits;
+    }
+    for (const int id : mask) {
+      if (static_cast<std::size_t>(id) < position_.size() &&
+          position_[static_cast<std::size_t>(id)] >= 0) {
+        bits.Add(static_cast<std::size_t>(position_[static_cast<std::size_t>(id)]));
+      }
+    }
+    return bits;
+  }
+
+  template <std::size_t Words>
+  NodeBits<Words> All() const {
+    NodeBits<Words> bits;
+    for (std::size_t i = 0; i < ids_.size(); ++i) {
+      bits.Add(i);
+    }
+    return bits;
+  }
+
+  template <std::size_t Words>
+  NumaMask MaskOf(const NodeBits<Words>& bits) const {
+    NumaMask mask;
+    bits.ForEach([this, &mask](std::size_t position) { mask.Add(ids_[position]); });
+    return mask;
+  }
+
+ private:
+  std::vector<int> ids_;
+  std::vector<int> position_;  // by node id, or -1
+  bool gapless_;
+};
+
+/// Orders masks of equal rank: narrower first, then closer if asked for, then the smaller number.
+/// Cost: O(Words), with distances O(width squared). Source: Kubernetes 1.36, IsNarrowerThan and
+/// Closest; sums of distances over masks of one width order as the averages do.
+template <std::size_t Words>
+class Fitness {
+ public:
+  /// By width and number.
+  Fitness() = default;
+  /// By width, distance and number.
+  Fitness(const Machine& machine, const NodeIndex& nodes) : size_(nodes.size()) {
+    distances_.reserve(size_ * size_);
+    for (std::size_t from = 0; from < size_; ++from) {
+      for (std::size_t to = 0; to < size_; ++to) {
+        distances_.push_back(machine.Distance(nodes.IdOf(from), nodes.IdOf(to)));
+      }
+    }
+  }
+
+  /// The fittest of `masks`, which must not be empty.
+  NodeBits<Words> Fittest(const std::vector<NodeBits<Words>>& masks) const {
+    NodeBits<Words> best = masks.front();
+    Score best_score = ScoreOf(best);
+    for (const NodeBits<Words>& mask : masks) {
+      const int width = mask.Count();
+      if (width > best_score.width) {
+        continue;
+      }
+      const Score score = ScoreOf(mask);
+      const auto rank = [](const Score& s) { return std::pair(s.width, s.distance); };
+      if (rank(score) < rank(best_score) || (rank(score) == rank(best_score) && mask < best)) {
+        best = mask;
+        best_score = score;
+      }
+    }
+    return best;
+  }
+
+ private:
+  struct Score {
+    int width = 0;
+    uint64_t distance = 0;
+  };
+
+  Score ScoreOf(const NodeBits<Words>& mask) const {
+    Score score{.width = mask.Count()};
+    if (!distances_.empty()) {
+      mask.ForEach([&](std::size_t from) {
+        mask.ForEach([&](std::size_t to) { score.distance += distances_[from * size_ + to]; });
+      });
+    }
+    return score;
+  }
+
+  std::size_t size_ = 0;
+  std::vector<uint64_t> distances_;  // row by row; empty: distances do not count
+};
+
+}  // namespace qrm
