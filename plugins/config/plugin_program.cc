@@ -46,7 +46,7 @@ StatusOr<NamedPlugin> MakePlugin(const Flags& flags, const PluginFactory& make) 
   if (!flags.print_state) {
     LogWarnings(machine);
   }
-  return make(section, machine);
+  return make(section.Without({"machine", "numa-memory"}), machine);
 }
 
 /// The state on disk; that of a plugin which never ran is empty.

@@ -131,14 +131,22 @@ std::vector<std::string> Section::Keys() const {
   return keys;
 }
 
+Section Section::Without(std::initializer_list<std::string_view> keys) const {
+  Section copy = *this;
+  copy.read_elsewhere_.insert(copy.read_elsewhere_.end(), keys.begin(), keys.end());
+  return copy;
+}
+
 Status Section::AllowKeys(std::initializer_list<std::string_view> known) const {
+  std::vector<std::string_view> allowed(known);
+  allowed.insert(allowed.end(), read_elsewhere_.begin(), read_elsewhere_.end());
   std::set<std::string> seen;
   for (const auto& entry : node_) {
     const std::string key = entry.first.IsScalar() ? entry.first.Scalar() : "";
-    if (std::find(known.begin(), known.end(), key) == known.end()) {
+    if (std::find(allowed.begin(), allowed.end(), key) == allowed.end()) {
       const std::string value = entry.second.IsScalar() ? entry.second.Scalar() : "...";
       return Error(key, fmt::format("(with value '{}') is no known key", value),
-                   fmt::format("the keys here are {}", fmt::join(known, ", ")));
+                   fmt::format("the keys here are {}", fmt::join(allowed, ", ")));
     }
     if (!seen.insert(key).second) {
       return Error(key, "stands there twice", "keep one of them");

@@ -36,6 +36,9 @@ class Section {
 
   bool Has(std::string_view key) const;
 
+  /// A copy in which AllowKeys accepts `keys` as well: somebody else reads them.
+  Section Without(std::initializer_list<std::string_view> keys) const;
+
   /// OK when the mapping has no keys but `known`, and none twice.
   Status AllowKeys(std::initializer_list<std::string_view> known) const;
 
@@ -82,6 +85,7 @@ class Section {
   YAML::Node node_;
   std::string file_;
   std::string path_;
+  std::vector<std::string> read_elsewhere_;
 };
 
 /// Reads `512Mi`, `1.5G`, `1000`. Errors: kInvalidArgument naming the forms. Source: Kubernetes API

@@ -77,8 +77,8 @@ StatusOr<std::optional<ExclusiveRule>> ParseStatic(const Section& section) {
 }  // namespace
 
 StatusOr<CpuPluginConfig> ParseCpuConfig(const Section& section) {
-  QRM_RETURN_IF_ERROR(section.AllowKeys(
-      {"machine", "numa-memory", "reserved-cpus", "pools", "default-pool", "roles", "static"}));
+  QRM_RETURN_IF_ERROR(
+      section.AllowKeys({"reserved-cpus", "pools", "default-pool", "roles", "static"}));
   CpuPluginConfig config;
   QRM_ASSIGN_OR_RETURN(config.reserved, section.Cpus("reserved-cpus"));
   QRM_ASSIGN_OR_RETURN(config.roles, ParseRoles(section));

@@ -47,8 +47,8 @@ struct CpuPluginConfig {
   std::optional<ExclusiveRule> static_rule;
 };
 
-/// Reads the keys of the cpu plugin; `machine` and `numa-memory` are accepted and left to
-/// ParseMachineConfig. Errors: kInvalidArgument with file, line, key, value and what is allowed.
+/// Reads the keys of the cpu plugin. Errors: kInvalidArgument with file, line, key, value and what
+/// is allowed.
 StatusOr<CpuPluginConfig> ParseCpuConfig(const config::Section& section);
 
 }  // namespace qrm::cpu

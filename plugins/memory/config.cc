@@ -32,8 +32,7 @@ StatusOr<std::map<std::string, BindingRule>> ParseRoles(const Section& section) 
 }  // namespace
 
 StatusOr<MemoryPluginConfig> ParseMemoryConfig(const Section& section) {
-  QRM_RETURN_IF_ERROR(
-      section.AllowKeys({"machine", "numa-memory", "reserved-memory", "roles", "static"}));
+  QRM_RETURN_IF_ERROR(section.AllowKeys({"reserved-memory", "roles", "static"}));
   MemoryPluginConfig config;
   if (!section.Has("reserved-memory") || section.IsScalar("reserved-memory")) {
     QRM_ASSIGN_OR_RETURN(config.reserved_bytes_per_node, section.Bytes("reserved-memory", 0));

@@ -31,8 +31,8 @@ struct MemoryPluginConfig {
   bool bind_guaranteed = false;
 };
 
-/// Reads the keys of the memory plugin; `machine` and `numa-memory` are accepted and left to
-/// ParseMachineConfig. Errors: kInvalidArgument with file, line, key, value and what is allowed.
+/// Reads the keys of the memory plugin. Errors: kInvalidArgument with file, line, key, value and
+/// what is allowed.
 StatusOr<MemoryPluginConfig> ParseMemoryConfig(const config::Section& section);
 
 }  // namespace qrm::memory

@@ -88,8 +88,7 @@ StatusOr<NicAffinity> ParseAffinity(const Section& section, NicAffinity fallback
 }  // namespace
 
 StatusOr<NicPluginConfig> ParseNicConfig(const Section& section) {
-  QRM_RETURN_IF_ERROR(section.AllowKeys(
-      {"machine", "numa-memory", "resource", "request", "numa", "nics", "roles"}));
+  QRM_RETURN_IF_ERROR(section.AllowKeys({"resource", "request", "numa", "nics", "roles"}));
   NicPluginConfig config;
   QRM_ASSIGN_OR_RETURN(config.resource, section.Text("resource", config.resource));
   if (!CheckResourceName(config.resource).ok()) {

@@ -46,8 +46,8 @@ struct NicPluginConfig {
   NicAffinity affinity = NicAffinity::kPreferred;  ///< of roles that are not in `roles`
 };
 
-/// Reads the keys of the nic plugin; `machine` and `numa-memory` are accepted and left to
-/// ParseMachineConfig. Errors: kInvalidArgument with file, line, key, value and what is allowed.
+/// Reads the keys of the nic plugin. Errors: kInvalidArgument with file, line, key, value and what
+/// is allowed.
 StatusOr<NicPluginConfig> ParseNicConfig(const config::Section& section);
 
 }  // namespace qrm::nic

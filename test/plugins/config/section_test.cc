@@ -55,6 +55,12 @@ TEST(SectionTest, RefusesUnknownKeyWithPlaceAndKnownOnes) {
             "pools");
 }
 
+TEST(SectionTest, AcceptsKeysThatAreReadElsewhere) {
+  const Section section = Read("a: 1\nb: 2\n").Without({"b"});
+  EXPECT_TRUE(section.AllowKeys({"a"}).ok());
+  EXPECT_THAT(MessageOf(section.AllowKeys({"c"})), HasSubstr("the keys here are c, b"));
+}
+
 TEST(SectionTest, RefusesKeyGivenTwice) {
   EXPECT_THAT(MessageOf(Read("a: 1\na: 2\n").AllowKeys({"a"})), HasSubstr("twice"));
 }

@@ -20,8 +20,6 @@ StatusOr<CpuPluginConfig> Read(const std::string& text) {
 
 TEST(CpuConfigTest, ReadsEveryKey) {
   const StatusOr<CpuPluginConfig> config = Read(R"(
-machine: live
-numa-memory: {0: 1Gi}
 reserved-cpus: 0-1
 default-pool: online
 pools:
@@ -72,7 +70,7 @@ TEST_P(RefusedCpuConfigTest, NamesTheMistake) {
 }
 
 const RefusedCase kRefused[] = {
-    {"UnknownKey", "pool: {}", "the keys here are machine, numa-memory, reserved-cpus"},
+    {"UnknownKey", "pool: {}", "the keys here are reserved-cpus, pools"},
     {"UnknownPoolKey", "pools: {a: {cpu: 1}}", "pools.a.cpu"},
     {"UnknownRoleKey", "roles: {a: {cpus: 1}}", "roles.a.cpus"},
     {"BadReserved", "reserved-cpus: a", "no CPU list"},
