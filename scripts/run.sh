@@ -16,7 +16,7 @@ section() {
 section "1. dependencies (Debian packages)"
 scripts/deps.sh
 section "2. build"
-scripts/build.sh release
+scripts/build.sh release qrmd qrmctl qrm-plugin-cpu qrm-plugin-memory qrm-plugin-nic qrm-probe qrm-main-job
 
 section "3. the main job on real containers (containerd with NRI, in a private directory)"
 containers=0
