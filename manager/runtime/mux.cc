@@ -49,7 +49,7 @@ void Mux::Read() {
       });
 }
 
-void Mux::Send(uint32_t connection, std::string header, std::string data) {
+void Mux::Send(uint32_t connection, const std::string& header, std::string data) {
   if (!open_) {
     return;
   }
@@ -67,6 +67,7 @@ void Mux::Write() {
   sending_.assign(std::make_move_iterator(unsent_.begin()), std::make_move_iterator(unsent_.end()));
   unsent_.clear();
   std::vector<boost::asio::const_buffer> buffers;
+  buffers.reserve(sending_.size());
   for (const std::string& part : sending_) {
     buffers.push_back(boost::asio::buffer(part));
   }

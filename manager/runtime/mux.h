@@ -38,7 +38,7 @@ class Mux : public std::enable_shared_from_this<Mux> {
 
   /// Sends one ttrpc message as two frames, header and data: the peer's reader takes a frame only
   /// when it asked for that many bytes, and it asks for these two. Dropped after the end.
-  void Send(uint32_t connection, std::string header, std::string data);
+  void Send(uint32_t connection, const std::string& header, std::string data);
 
   void Close(const Status& cause);
 
@@ -50,7 +50,7 @@ class Mux : public std::enable_shared_from_this<Mux> {
   void Write();
 
   Socket socket_;
-  std::array<char, 64 * 1024> buffer_{};
+  std::array<char, 65536> buffer_{};
   MuxDecoder decoder_;
   std::map<uint32_t, Receiver> receivers_;
   Closed closed_;

@@ -21,8 +21,8 @@ void SendResponse(Mux& mux, uint32_t connection, uint32_t stream, StatusOr<std::
     envelope.mutable_status()->set_message(MessageOf(response.status()));
   }
   std::string data = envelope.SerializeAsString();
-  std::string header = EncodeTtrpcHeader(stream, TtrpcType::kResponse, data.size());
-  mux.Send(connection, std::move(header), std::move(data));
+  const std::string header = EncodeTtrpcHeader(stream, TtrpcType::kResponse, data.size());
+  mux.Send(connection, header, std::move(data));
 }
 
 /// The serving side of one connection.
@@ -180,8 +180,8 @@ void TtrpcClient::Call(const std::string& service, const std::string& method,
     }
   });
   state_->pending.emplace(stream, State::Pending{std::move(done), std::move(timer)});
-  std::string header = EncodeTtrpcHeader(stream, TtrpcType::kRequest, data.size());
-  mux->Send(state_->connection, std::move(header), std::move(data));
+  const std::string header = EncodeTtrpcHeader(stream, TtrpcType::kRequest, data.size());
+  mux->Send(state_->connection, header, std::move(data));
 }
 
 }  // namespace qrm::manager

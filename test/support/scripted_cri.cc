@@ -71,22 +71,26 @@ struct ScriptedCri::Impl final : cri::RuntimeService::CallbackService {
   std::vector<Update> updates QRM_GUARDED_BY(mutex);
   Status update_result QRM_GUARDED_BY(mutex);
   std::chrono::milliseconds delay QRM_GUARDED_BY(mutex){0};
+  std::vector<std::unique_ptr<grpc::Alarm>> alarms QRM_GUARDED_BY(mutex);
 };
 
 grpc::ServerUnaryReactor* ScriptedCri::Impl::Finish(Context* context, const grpc::Status& status) {
   grpc::ServerUnaryReactor* reactor = context->DefaultReactor();
+  grpc::Alarm* alarm = nullptr;
   std::chrono::milliseconds wait{};
   {
     const MutexLock lock(mutex);
     wait = delay;
+    if (wait.count() > 0) {
+      alarm = alarms.emplace_back(std::make_unique<grpc::Alarm>()).get();
+    }
   }
-  if (wait.count() == 0) {
+  if (alarm == nullptr) {
     reactor->Finish(status);
-    return reactor;
+  } else {
+    alarm->Set(std::chrono::system_clock::now() + wait,
+               [reactor, status](bool) { reactor->Finish(status); });
   }
-  auto alarm = std::make_shared<grpc::Alarm>();
-  alarm->Set(std::chrono::system_clock::now() + wait,
-             [alarm, reactor, status](bool) { reactor->Finish(status); });
   return reactor;
 }
 
