@@ -35,18 +35,24 @@ lacks() {
 
 # --- what the machine must have -----------------------------------------------------------------
 
-has_cpuset() {
-  [[ -e /sys/fs/cgroup/cpuset/cpuset.cpus ]] ||
-    grep -qsw cpuset /sys/fs/cgroup/cgroup.controllers
+# Where the kernel manages cpusets: the hierarchy of cgroup v1 when there is one, else v2.
+cpuset_root() {
+  if [[ -e /sys/fs/cgroup/cpuset/cpuset.cpus ]]; then
+    echo /sys/fs/cgroup/cpuset
+  elif grep -qsw cpuset /sys/fs/cgroup/cgroup.controllers; then
+    echo /sys/fs/cgroup
+  fi
 }
 
 check() {
+  local cpusets
   [[ $EUID -eq 0 ]] || lacks "cannot start containers: needs root; run with sudo"
-  has_cpuset || lacks "cannot pin containers: no cgroup cpuset controller under /sys/fs/cgroup;" \
-    "mount it (mount -t cgroup -o cpuset cpuset /sys/fs/cgroup/cpuset) or boot without" \
-    "cgroup_disable=cpuset"
-  [[ -w /sys/fs/cgroup && $(findmnt -no OPTIONS /sys/fs/cgroup | tr , '\n' | head -1) == rw ]] ||
-    lacks "cannot create cgroups: /sys/fs/cgroup is read-only; run on the host or in a privileged" \
+  cpusets=$(cpuset_root)
+  [[ -n $cpusets ]] || lacks "cannot pin containers: no cgroup cpuset controller under" \
+    "/sys/fs/cgroup; mount it (mount -t cgroup -o cpuset cpuset /sys/fs/cgroup/cpuset) or boot" \
+    "without cgroup_disable=cpuset"
+  mkdir "$cpusets/qrm-check-$$" 2>/dev/null && rmdir "$cpusets/qrm-check-$$" ||
+    lacks "cannot create cgroups: $cpusets is read-only; run on the host or in a privileged" \
       "container with the host's cgroups"
   unshare --mount --pid --fork true 2>/dev/null ||
     lacks "cannot create namespaces: the kernel or a container engine forbids it; run on the host" \
@@ -231,6 +237,15 @@ our_cgroups() {
   find /sys/fs/cgroup -depth -type d -path "*/$1*" 2>/dev/null || true
 }
 
+# The command lines that name the private directory.
+our_processes() {
+  local file line
+  for file in /proc/[0-9]*/cmdline; do
+    line=$(tr '\0' ' ' 2>/dev/null <"$file") || continue
+    [[ $line != *"$1/"* ]] || echo "$line"
+  done
+}
+
 remove_cgroups() {
   local deadline=$((SECONDS + 10)) group
   while [[ -n $(our_cgroups "$1") ]]; do
@@ -252,7 +267,7 @@ clean_up() {
   fi
   remove_cgroups "$cgroup"
   rm -rf --one-file-system "$dir"
-  left="$(pgrep -af -- "$dir/" | grep -v "^$$ " || true)$(grep -F "$dir" /proc/self/mounts || true)$(our_cgroups "$cgroup")"
+  left="$(our_processes "$dir")$(grep -F "$dir" /proc/self/mounts || true)$(our_cgroups "$cgroup")"
   [[ -z $left ]] || fail "cannot clean up: left behind: $left; remove it by hand"
   [[ ! -e $dir ]] || fail "cannot clean up: $dir is still there; remove it by hand"
   echo "containerd.sh: stopped; no process, mount, cgroup or file is left"
