@@ -36,6 +36,13 @@ StatusOr<std::string> SocketNamed(const std::string& endpoint, const std::string
                   "plugin's socket in {}",
                   endpoint, directory);
   }
+  if (endpoint == kRegistrationSocket) {
+    return Errorf(
+        StatusCode::kInvalidArgument,
+        "cannot register endpoint \"{}\": it is the manager's own socket; send the name of "
+        "the plugin's socket in {}",
+        endpoint, directory);
+  }
   const std::string socket = directory + "/" + endpoint;
   if (!IsSocket(socket)) {
     return Errorf(

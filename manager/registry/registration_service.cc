@@ -20,8 +20,6 @@ namespace {
 
 namespace pb = ::resourceplugin::v1alpha1;
 
-constexpr char kSocketName[] = "kubelet.sock";
-
 StatusOr<Registration> ReadRequest(const pb::RegisterRequest& request,
                                    const std::string& directory) {
   QRM_RETURN_IF_ERROR(CheckVersions({request.version()}));
@@ -77,7 +75,7 @@ Status RemoveSockets(const std::string& directory) {
   for (std::filesystem::directory_iterator entry(directory, error), end; !error && entry != end;
        entry.increment(error)) {
     std::error_code ignored;  // a file that vanishes meanwhile is no socket any more
-    if (entry->is_socket(ignored) && entry->path().filename() != kSocketName) {
+    if (entry->is_socket(ignored) && entry->path().filename() != kRegistrationSocket) {
       std::filesystem::remove(entry->path(), error);
     }
   }
@@ -106,7 +104,7 @@ RegistrationService::RegistrationService(std::string directory, EndpointSet& end
 RegistrationService::~RegistrationService() = default;
 
 Status RegistrationService::Start() {
-  const std::string socket = impl_->directory + "/" + kSocketName;
+  const std::string socket = impl_->directory + "/" + kRegistrationSocket;
   if (std::filesystem::exists(impl_->directory) && !IsLiveSocket(socket)) {
     QRM_RETURN_IF_ERROR(RemoveSockets(impl_->directory));
   }

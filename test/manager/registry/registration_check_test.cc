@@ -1,0 +1,81 @@
+// What a plugin may say of itself at registration.
+#include "manager/registry/registration_check.h"
+
+#include <string>
+
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "api/check.h"
+#include "test/support/temp_dir.h"
+
+namespace qrm::manager {
+namespace {
+
+using testing::HasSubstr;
+
+/// Leaves a socket's file at `path`, as a plugin does that was killed.
+void MakeSocketFile(const std::string& path) {
+  const int fd = ::socket(AF_UNIX, SOCK_STREAM, 0);
+  sockaddr_un address{.sun_family = AF_UNIX, .sun_path = {}};
+  path.copy(address.sun_path, sizeof(address.sun_path) - 1);
+  QRM_CHECK(::bind(fd, reinterpret_cast<sockaddr*>(&address), sizeof(address)) == 0);
+  ::close(fd);
+}
+
+TEST(RegistrationCheckTest, OneVersionOfSeveralIsEnough) {
+  EXPECT_TRUE(CheckVersions({"v1beta1", "v1alpha1"}).ok());
+}
+
+TEST(RegistrationCheckTest, RefusedVersionsAreAllNamed) {
+  const Status refused = CheckVersions({"v1beta1", "v2"});
+  EXPECT_EQ(refused.code(), StatusCode::kInvalidArgument);
+  EXPECT_THAT(MessageOf(refused), HasSubstr("\"v1beta1\", \"v2\""));
+  EXPECT_THAT(MessageOf(refused), HasSubstr("use \"v1alpha1\""));
+}
+
+TEST(RegistrationCheckTest, EndpointIsTheSocketOfThatNameInTheDirectory) {
+  const test::TempDir dir;
+  MakeSocketFile(dir / "cpu.sock");
+  const StatusOr<std::string> socket = SocketNamed("cpu.sock", dir.path());
+  ASSERT_TRUE(socket.ok()) << socket.status();
+  EXPECT_EQ(*socket, dir / "cpu.sock");
+}
+
+TEST(RegistrationCheckTest, ManagersOwnSocketIsNoPlugin) {
+  const test::TempDir dir;
+  MakeSocketFile(dir / kRegistrationSocket);
+  const Status refused = SocketNamed(kRegistrationSocket, dir.path()).status();
+  EXPECT_EQ(refused.code(), StatusCode::kInvalidArgument);
+  EXPECT_THAT(MessageOf(refused), HasSubstr("manager's own socket"));
+}
+
+TEST(RegistrationCheckTest, EndpointWithNulIsRefused) {
+  const test::TempDir dir;
+  MakeSocketFile(dir / "cpu.sock");
+  EXPECT_EQ(SocketNamed(std::string("cpu.sock\0x", 10), dir.path()).status().code(),
+            StatusCode::kInvalidArgument);
+}
+
+TEST(RegistrationCheckTest, AnnouncedEndpointIsTheRegistrationSocketUnlessItIsNamed) {
+  const test::TempDir dir;
+  MakeSocketFile(dir / "service.sock");
+  EXPECT_EQ(*SocketAnnounced("", dir / "cpu.sock"), dir / "cpu.sock");
+  EXPECT_EQ(*SocketAnnounced(dir / "service.sock", dir / "cpu.sock"), dir / "service.sock");
+}
+
+TEST(RegistrationCheckTest, AnnouncedEndpointMustBeTheAbsolutePathOfASocket) {
+  const test::TempDir dir;
+  for (const std::string& endpoint : {std::string("service.sock"), dir / "none.sock", dir.path()}) {
+    const Status refused = SocketAnnounced(endpoint, dir / "cpu.sock").status();
+    EXPECT_EQ(refused.code(), StatusCode::kInvalidArgument) << endpoint;
+    EXPECT_THAT(MessageOf(refused), HasSubstr("\"" + endpoint + "\""));
+  }
+}
+
+}  // namespace
+}  // namespace qrm::manager
