@@ -26,6 +26,10 @@ StatusOr<Registration> ReadIdentity(const PluginIdentity& identity, const std::s
   return registration;
 }
 
+std::string RemovedSocket(const std::string& path) {
+  return fmt::format("its registration socket {} was removed; start it again", path);
+}
+
 /// One socket that is there.
 struct Candidate {
   Candidate(boost::asio::io_context& io, const SocketIdentity& socket_identity,
@@ -60,10 +64,13 @@ struct SocketWatcher::Impl : std::enable_shared_from_this<SocketWatcher::Impl> {
                     const StatusOr<PluginIdentity>& identity);
   void TakeOutcome(const std::string& path, const CandidatePtr& candidate,
                    const Registration& registration, const Status& outcome);
+  /// The socket went while its plugin was being registered: undoes that.
+  void TakeBack(const std::string& path, const Registration& registration, const Status& outcome);
   void Refuse(const std::string& path, const CandidatePtr& candidate, const Status& cause);
   void Notify(const std::string& path, Candidate& candidate, const std::string& error);
   void TryAgainLater(const std::string& path, const CandidatePtr& candidate);
 
+  bool IsCurrent(const std::string& path, const CandidatePtr& candidate) const;
   /// Runs `work` on the loop if `candidate` is still the one at `path`.
   void PostFor(const std::string& path, const CandidatePtr& candidate, std::function<void()> work);
 
@@ -71,6 +78,7 @@ struct SocketWatcher::Impl : std::enable_shared_from_this<SocketWatcher::Impl> {
   EndpointSet& endpoints;
   const SocketWatcherOptions options;
   std::map<std::string, CandidatePtr> candidates;
+  bool stopped = false;  ///< `endpoints` may be gone
   std::unique_ptr<DirectoryScan> scan;
 };
 
@@ -101,7 +109,7 @@ void SocketWatcher::Impl::Appeared(const std::string& path, const SocketIdentity
 void SocketWatcher::Impl::Vanished(const std::string& path, const Candidate& candidate) {
   if (candidate.registered.has_value()) {
     endpoints.Withdraw(candidate.registered->resource, candidate.registered->socket,
-                       fmt::format("its registration socket {} was removed; start it again", path));
+                       RemovedSocket(path));
   }
 }
 
@@ -140,16 +148,24 @@ void SocketWatcher::Impl::TakeIdentity(const std::string& path, const CandidateP
   }
   endpoints.Register(*registration, [weak = weak_from_this(), path, candidate,
                                      registration = *registration](const Status& outcome) {
-    if (const auto self = weak.lock()) {
-      self->PostFor(path, candidate, [self, path, candidate, registration, outcome] {
-        self->TakeOutcome(path, candidate, registration, outcome);
-      });
+    const auto self = weak.lock();
+    if (self == nullptr) {
+      return;
     }
+    boost::asio::post(self->io, [weak, path, candidate, registration, outcome] {
+      if (const auto again = weak.lock()) {
+        again->TakeOutcome(path, candidate, registration, outcome);
+      }
+    });
   });
 }
 
 void SocketWatcher::Impl::TakeOutcome(const std::string& path, const CandidatePtr& candidate,
                                       const Registration& registration, const Status& outcome) {
+  if (!IsCurrent(path, candidate)) {
+    TakeBack(path, registration, outcome);
+    return;
+  }
   if (!outcome.ok()) {
     Refuse(path, candidate, outcome);
     return;
@@ -157,6 +173,18 @@ void SocketWatcher::Impl::TakeOutcome(const std::string& path, const CandidatePt
   candidate->registered = registration;
   candidate->backoff = options.backoff_first;
   Notify(path, *candidate, "");
+}
+
+void SocketWatcher::Impl::TakeBack(const std::string& path, const Registration& registration,
+                                   const Status& outcome) {
+  if (!outcome.ok() || stopped) {
+    return;
+  }
+  endpoints.Withdraw(registration.resource, registration.socket, RemovedSocket(path));
+  // It may have taken the place of the plugin whose socket is there now.
+  if (const auto now = candidates.find(path); now != candidates.end()) {
+    AskIdentity(path, now->second);
+  }
 }
 
 void SocketWatcher::Impl::Refuse(const std::string& path, const CandidatePtr& candidate,
@@ -193,15 +221,15 @@ void SocketWatcher::Impl::TryAgainLater(const std::string& path, const Candidate
   });
 }
 
+bool SocketWatcher::Impl::IsCurrent(const std::string& path, const CandidatePtr& candidate) const {
+  const auto now = candidates.find(path);
+  return now != candidates.end() && now->second == candidate;
+}
+
 void SocketWatcher::Impl::PostFor(const std::string& path, const CandidatePtr& candidate,
                                   std::function<void()> work) {
   boost::asio::post(io, [weak = weak_from_this(), path, candidate, work = std::move(work)] {
-    const auto self = weak.lock();
-    if (self == nullptr) {
-      return;
-    }
-    const auto now = self->candidates.find(path);
-    if (now != self->candidates.end() && now->second == candidate) {
+    if (const auto self = weak.lock(); self != nullptr && self->IsCurrent(path, candidate)) {
       work();
     }
   });
@@ -214,6 +242,7 @@ SocketWatcher::SocketWatcher(boost::asio::io_context& io, EndpointSet& endpoints
 SocketWatcher::~SocketWatcher() {
   // Work that is posted already may outlive the watcher: it finds no candidate, and no scan brings
   // one back.
+  impl_->stopped = true;
   impl_->scan.reset();
   impl_->candidates.clear();
 }

@@ -4,6 +4,8 @@
 #include <filesystem>
 #include <fstream>
 #include <future>
+#include <memory>
+#include <mutex>
 #include <set>
 #include <string>
 #include <thread>
@@ -260,6 +262,29 @@ TEST_F(RegistryTest, SocketThatIsRemovedTakesItsPluginAway) {
   const ScriptedPlugin plugin(Watched("cpu.sock"), ScriptFor("cpu"));
   ASSERT_TRUE(Await([&] { return IsLive("cpu"); }));
   std::filesystem::remove(Watched("cpu.sock"));
+  EXPECT_TRUE(Await([&] { return !IsLive("cpu"); }));
+  EXPECT_THAT(registry_->plugins().Find("cpu")->problem, HasSubstr("was removed"));
+}
+
+TEST_F(RegistryTest, SocketThatIsRemovedDuringRegistrationLeavesNoLivePlugin) {
+  Start();
+  std::promise<void> asked;
+  std::promise<void> release;
+  PluginScript script = ScriptFor("cpu");
+  script.options = [&, once = std::make_shared<std::once_flag>(),
+                    released = release.get_future().share()](const auto&, auto&) {
+    std::call_once(*once, [&] { asked.set_value(); });
+    released.wait();
+    return OkStatus();
+  };
+  const ScriptedPlugin plugin(Watched("cpu.sock"), script);
+  asked.get_future().wait();
+  std::filesystem::remove(Watched("cpu.sock"));
+  // The walk that finds this one sees that the other has gone.
+  const ScriptedPlugin later(Watched("memory.sock"), ScriptFor("memory"));
+  ASSERT_TRUE(Await([&] { return IsLive("memory"); }));
+  release.set_value();
+  ASSERT_TRUE(Await([&] { return registry_->plugins().Find("cpu").has_value(); }));
   EXPECT_TRUE(Await([&] { return !IsLive("cpu"); }));
   EXPECT_THAT(registry_->plugins().Find("cpu")->problem, HasSubstr("was removed"));
 }
