@@ -56,8 +56,9 @@ grpc::ChannelArguments ArgumentsForPlugins() {
   // A plugin that restarts must be back within two seconds, and its next channel must not inherit
   // the old one's backoff.
   arguments.SetInt(GRPC_ARG_INITIAL_RECONNECT_BACKOFF_MS, 100);
-  arguments.SetInt(GRPC_ARG_MIN_RECONNECT_BACKOFF_MS, 100);
   arguments.SetInt(GRPC_ARG_MAX_RECONNECT_BACKOFF_MS, 500);
+  // Despite its name, how long a plugin has to greet us; a refused connection fails at once.
+  arguments.SetInt(GRPC_ARG_MIN_RECONNECT_BACKOFF_MS, 1000);
   arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
   // Without traffic the connection stays: it is how we notice that the plugin died.
   arguments.SetInt(GRPC_ARG_CLIENT_IDLE_TIMEOUT_MS, INT_MAX);
