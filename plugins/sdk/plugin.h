@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -18,6 +19,8 @@ namespace qrm::sdk {
 struct Grant {
   ContainerRequest request;
   ResourceAllocation allocation;
+  /// What Allocate gave, where a reconcile changed it since.
+  std::optional<ResourceAllocation> admitted;
 
   bool operator==(const Grant&) const = default;
 };

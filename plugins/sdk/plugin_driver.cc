@@ -108,7 +108,7 @@ StatusOr<ResourceAllocation> PluginDriver::Allocate(const ContainerRequest& requ
   if (!allocation.ok()) {
     return allocation;
   }
-  Grant grant{request, *allocation};
+  Grant grant{.request = request, .allocation = *allocation};
   StateChange change;
   change.granted.emplace(request.key, grant);
   Status kept = CheckAllocation(*allocation);
@@ -205,7 +205,10 @@ StatusOr<Grants> PluginDriver::ChangedGrants() {
     }
     if (known->second.allocation != allocation) {
       QRM_RETURN_IF_ERROR(CheckAllocation(allocation));
-      changed.emplace(key, Grant{known->second.request, allocation});
+      const Grant& before = known->second;
+      changed.emplace(key, Grant{.request = before.request,
+                                 .allocation = allocation,
+                                 .admitted = before.admitted.value_or(before.allocation)});
     }
   }
   return changed;

@@ -21,7 +21,7 @@ constexpr int32_t kApplicationId = 0x51524d50;
 checkpoint::SqliteSchema Schema() {
   return {.application_id = kApplicationId,
           .steps = {"CREATE TABLE grants (pod_uid TEXT NOT NULL, container TEXT NOT NULL,"
-                    " request BLOB NOT NULL, allocation BLOB NOT NULL,"
+                    " request BLOB NOT NULL, allocation BLOB NOT NULL, admitted BLOB,"
                     " PRIMARY KEY (pod_uid, container)) WITHOUT ROWID;"
                     "CREATE TABLE saved (id INTEGER PRIMARY KEY CHECK (id = 1),"
                     " state BLOB NOT NULL)"}};
@@ -37,21 +37,29 @@ StatusOr<Message> ParseMessage(std::string_view bytes) {
   return message;
 }
 
-StatusOr<Grant> ReadGrant(std::string_view request, std::string_view allocation) {
+StatusOr<ResourceAllocation> ReadAllocation(std::string_view bytes) {
+  QRM_ASSIGN_OR_RETURN(const auto message, ParseMessage<wire::pb::ResourceAllocationInfo>(bytes));
+  return wire::FromWire(message);
+}
+
+/// The grant in the current row of LoadGrants.
+StatusOr<Grant> ReadGrant(const SqliteStatement& row) {
   Grant grant;
   QRM_ASSIGN_OR_RETURN(const auto request_message,
-                       ParseMessage<wire::pb::ResourceRequest>(request));
+                       ParseMessage<wire::pb::ResourceRequest>(row.Blob(2)));
   QRM_ASSIGN_OR_RETURN(grant.request, wire::FromWire(request_message));
-  QRM_ASSIGN_OR_RETURN(const auto allocation_message,
-                       ParseMessage<wire::pb::ResourceAllocationInfo>(allocation));
-  QRM_ASSIGN_OR_RETURN(grant.allocation, wire::FromWire(allocation_message));
+  QRM_ASSIGN_OR_RETURN(grant.allocation, ReadAllocation(row.Blob(3)));
+  if (!row.IsNull(4)) {
+    QRM_ASSIGN_OR_RETURN(grant.admitted, ReadAllocation(row.Blob(4)));
+  }
   return grant;
 }
 
 /// A row that cannot be read costs that container its grant, not the others theirs.
 Status LoadGrants(SqliteDb& db, Grants& grants) {
-  QRM_ASSIGN_OR_RETURN(SqliteStatement rows,
-                       db.Prepare("SELECT pod_uid, container, request, allocation FROM grants"));
+  QRM_ASSIGN_OR_RETURN(
+      SqliteStatement rows,
+      db.Prepare("SELECT pod_uid, container, request, allocation, admitted FROM grants"));
   QRM_RETURN_IF_ERROR(rows.Bind({}));
   while (true) {
     QRM_ASSIGN_OR_RETURN(const bool more, rows.Step());
@@ -59,7 +67,7 @@ Status LoadGrants(SqliteDb& db, Grants& grants) {
       return OkStatus();
     }
     ContainerKey key{std::string(rows.Text(0)), std::string(rows.Text(1))};
-    StatusOr<Grant> grant = ReadGrant(rows.Blob(2), rows.Blob(3));
+    StatusOr<Grant> grant = ReadGrant(rows);
     if (grant.ok()) {
       grants.emplace(std::move(key), *std::move(grant));
     } else {
@@ -95,7 +103,7 @@ class Database {
       log::Warning("plugin state repaired", {{"repair", repair}});
     }
     QRM_ASSIGN_OR_RETURN(SqliteStatement put,
-                         db.Prepare("INSERT OR REPLACE INTO grants VALUES (?, ?, ?, ?)"));
+                         db.Prepare("INSERT OR REPLACE INTO grants VALUES (?, ?, ?, ?, ?)"));
     QRM_ASSIGN_OR_RETURN(SqliteStatement remove,
                          db.Prepare("DELETE FROM grants WHERE pod_uid = ? AND container = ?"));
     QRM_ASSIGN_OR_RETURN(SqliteStatement remove_pod,
@@ -131,8 +139,11 @@ class Database {
     for (const auto& [key, grant] : change.granted) {
       const std::string request = wire::ToWire(grant.request).SerializeAsString();
       const std::string allocation = wire::ToWire(grant.allocation).SerializeAsString();
+      const std::string admitted =
+          grant.admitted.has_value() ? wire::ToWire(*grant.admitted).SerializeAsString() : "";
       QRM_RETURN_IF_ERROR(put_.Run(
-          {key.pod_uid, key.container, SqliteValue::Blob(request), SqliteValue::Blob(allocation)}));
+          {key.pod_uid, key.container, SqliteValue::Blob(request), SqliteValue::Blob(allocation),
+           grant.admitted.has_value() ? SqliteValue::Blob(admitted) : SqliteValue(nullptr)}));
     }
     if (change.saved.has_value()) {
       QRM_RETURN_IF_ERROR(save_.Run({SqliteValue::Blob(*change.saved)}));

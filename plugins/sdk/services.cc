@@ -54,19 +54,27 @@ StatusOr<ContainerRequest> ReadRequest(const pb::ResourceRequest& message,
   return request;
 }
 
-/// The amounts of `allocation` now; the manager keeps those of the admission.
-void FillTopologyAware(const ResourceAllocation& allocation, pb::TopologyAwareResource& message) {
-  message.set_is_node_resource(allocation.is_node_resource);
-  message.set_is_scalar_resource(allocation.is_scalar_resource);
-  message.set_aggregated_quantity(allocation.quantity);
-  message.set_original_aggregated_quantity(allocation.quantity);
+using Quantities = google::protobuf::RepeatedPtrField<pb::TopologyAwareQuantity>;
+
+void FillQuantities(const ResourceAllocation& allocation, Quantities& quantities) {
   for (const auto& [node, amount] : allocation.amount_by_node) {
-    pb::TopologyAwareQuantity& quantity = *message.add_topology_aware_quantity_list();
+    pb::TopologyAwareQuantity& quantity = *quantities.Add();
     quantity.set_node(node);
     quantity.set_resource_value(static_cast<double>(amount));
     quantity.set_topology_level(pb::NUMA);
   }
-  *message.mutable_original_topology_aware_quantity_list() = message.topology_aware_quantity_list();
+}
+
+/// What the container holds now, and what it held when it was admitted.
+void FillTopologyAware(const Grant& grant, pb::TopologyAwareResource& message) {
+  const ResourceAllocation& now = grant.allocation;
+  const ResourceAllocation& admitted = grant.admitted.has_value() ? *grant.admitted : now;
+  message.set_is_node_resource(now.is_node_resource);
+  message.set_is_scalar_resource(now.is_scalar_resource);
+  message.set_aggregated_quantity(now.quantity);
+  message.set_original_aggregated_quantity(admitted.quantity);
+  FillQuantities(now, *message.mutable_topology_aware_quantity_list());
+  FillQuantities(admitted, *message.mutable_original_topology_aware_quantity_list());
 }
 
 /// All allocations as one serialized answer, made anew only when they changed: a node that rests
@@ -169,7 +177,7 @@ class ResourcePluginService final : public RawReconcileService {
       if (known != driver_.grants().end()) {
         response->set_pod_name(known->second.request.pod_name);
         response->set_pod_namespace(known->second.request.pod_namespace);
-        FillTopologyAware(known->second.allocation,
+        FillTopologyAware(known->second,
                           (*container.mutable_allocated_resources())[driver_.resource()]);
       }
       return OkStatus();

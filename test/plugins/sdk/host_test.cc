@@ -213,6 +213,26 @@ TEST_F(HostTest, TopologyAwareResourcesComeFromTheGrant) {
   EXPECT_EQ(cpu.topology_aware_quantity_list(1).node(), 1U);
 }
 
+TEST_F(HostTest, TopologyAwareResourcesRememberTheAdmission) {
+  pb::ResourceAllocationResponse allocation;
+  ASSERT_TRUE(Allocate(wire::ToWire(CpuRequest("a", "main", 6)), &allocation).ok());
+  plugin_.reconciled[{"a", "main"}] = PinCpus({1});
+  pb::GetResourcesAllocationResponse reconciled;
+  ASSERT_TRUE(Call(stub_->async(), &Async::GetResourcesAllocation,
+                   pb::GetResourcesAllocationRequest(), &reconciled)
+                  .ok());
+  pb::GetTopologyAwareResourcesRequest request;
+  request.set_pod_uid("a");
+  request.set_container_name("main");
+  pb::GetTopologyAwareResourcesResponse response;
+  ASSERT_TRUE(Call(stub_->async(), &Async::GetTopologyAwareResources, request, &response).ok());
+  const pb::TopologyAwareResource& cpu =
+      response.container_topology_aware_resources().allocated_resources().at("cpu");
+  EXPECT_EQ(cpu.aggregated_quantity(), 1);
+  EXPECT_EQ(cpu.original_aggregated_quantity(), 6);
+  EXPECT_EQ(cpu.original_topology_aware_quantity_list_size(), 2);
+}
+
 TEST_F(HostTest, TopologyAwareResourcesOfAnUnknownContainerAreEmpty) {
   pb::GetTopologyAwareResourcesRequest request;
   request.set_pod_uid("ghost");
