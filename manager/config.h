@@ -1,0 +1,72 @@
+// Everything that can be set about qrmd, and how it is read from a file and flags.
+#pragma once
+
+#include <chrono>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "api/log.h"
+#include "api/status.h"
+#include "manager/admission/admitter.h"
+#include "manager/admission/pod_source.h"
+#include "plugins/config/machine_config.h"
+#include "plugins/config/section.h"
+#include "topology/merge.h"
+
+namespace qrm::manager {
+
+/// The values in force. The comments are in the table of keys (config_keys.cc).
+struct Config {
+  std::string state_dir = "/var/lib/qrm/state";
+  std::string registration_dir = "/var/lib/qrm/resource-plugins";
+  std::string plugins_registry_dir = "/var/lib/qrm/plugins_registry";
+  std::string pod_resources_socket = "/var/lib/qrm/pod-resources/kubelet.sock";
+  std::string control_socket = "/run/qrm/control.sock";
+  std::vector<uint64_t> control_uids;
+  std::string nri_socket = "/var/run/nri/nri.sock";
+  std::string nri_plugin_name = "qrm";
+  std::string nri_plugin_index = "90";
+  std::string cri_socket = "/run/containerd/containerd.sock";
+
+  std::vector<std::string> builtin_plugins = {"cpu", "memory", "nic"};
+  /// Plugin -> its keys, as that plugin reads them.
+  std::map<std::string, config::Section> plugins;
+  config::MachineConfig machine;
+
+  MergeOptions merge;
+  std::chrono::milliseconds reconcile_period{3000};
+  std::chrono::milliseconds admission_deadline{1200};
+  std::chrono::milliseconds plugin_call_deadline{500};
+  std::chrono::milliseconds release_deadline{300};
+  std::chrono::milliseconds runtime_call_deadline{2000};
+
+  StringMap resource_names_map;
+  std::vector<ImplicitResource> implicit_resources;
+  PodKeys pod_keys;
+  std::vector<std::string> skip_namespaces = {"kube-system"};
+  std::string skip_annotation = "katalyst.kubewharf.io/skip_qrm_admit";
+
+  std::string metrics_address = ":9753";
+  log::Level log_level = log::Level::kInfo;
+};
+
+/// The configuration of `file` (none: the defaults) with `flags` in place of what it says; a flag
+/// is a key and its value as YAML, or a list with commas.
+/// Errors: kInvalidArgument with file, line, key, value and what is allowed; kNotFound for a
+/// missing file.
+StatusOr<Config> ReadConfig(const std::string& file, const StringMap& flags);
+
+/// True for the name of a key.
+bool IsConfigKey(const std::string& name);
+
+/// The key that `name` was probably meant to be; empty when none is near.
+std::string NearestConfigKey(const std::string& name);
+
+/// The flags of all keys, one a line, for --help.
+std::string ConfigFlagsHelp();
+
+/// A page in Markdown with every key, its default, range and meaning.
+std::string ConfigReference();
+
+}  // namespace qrm::manager

@@ -1,0 +1,429 @@
+// Every key of qrmd with the code that reads it.
+#include "manager/config_keys.h"
+
+#include <charconv>
+#include <chrono>
+#include <iterator>
+#include <utility>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+namespace qrm::manager {
+namespace {
+
+using config::Section;
+using std::chrono::milliseconds;
+
+std::string Quoted(const std::string& text) {
+  return text.empty() ? "\"\"" : text;
+}
+
+ConfigKey TextKey(std::string name, std::string Config::* member, std::string range,
+                  std::string help) {
+  return {
+      .name = std::move(name),
+      .range = std::move(range),
+      .help = std::move(help),
+      .read = [member](const Section& section, const std::string& key, Config& config) -> Status {
+        QRM_ASSIGN_OR_RETURN(config.*member, section.Text(key, config.*member));
+        return OkStatus();
+      },
+      .show = [member](const Config& config) { return Quoted(config.*member); }};
+}
+
+// A path that has to be there; sockets and directories are found from any working directory.
+ConfigKey PathKey(const std::string& name, std::string Config::* member, std::string help) {
+  ConfigKey key = TextKey(name, member, "absolute path", std::move(help));
+  key.read = [member, read = key.read](const Section& section, const std::string& path_key,
+                                       Config& config) -> Status {
+    QRM_RETURN_IF_ERROR(read(section, path_key, config));
+    const std::string& path = config.*member;
+    if (path.empty() || path.front() != '/') {
+      return section.Error(path_key, fmt::format("is '{}', which is no absolute path", path),
+                           "write one that starts with /");
+    }
+    return OkStatus();
+  };
+  return key;
+}
+
+ConfigKey PodKey(std::string name, std::string PodKeys::* member, std::string help) {
+  return {
+      .name = std::move(name),
+      .range = "label or annotation key; empty: not read",
+      .help = std::move(help),
+      .read = [member](const Section& section, const std::string& key, Config& config) -> Status {
+        QRM_ASSIGN_OR_RETURN(config.pod_keys.*member, section.Text(key, config.pod_keys.*member));
+        return OkStatus();
+      },
+      .show = [member](const Config& config) { return Quoted(config.pod_keys.*member); }};
+}
+
+ConfigKey DurationKey(std::string name, milliseconds Config::* member, milliseconds least,
+                      milliseconds most, std::string help) {
+  const std::string range = fmt::format("{} to {}", DurationText(least), DurationText(most));
+  return {.name = std::move(name),
+          .range = range,
+          .help = std::move(help),
+          .read = [=](const Section& section, const std::string& key, Config& config) -> Status {
+            QRM_ASSIGN_OR_RETURN(const std::string text, section.Text(key, ""));
+            const StatusOr<milliseconds> duration = ParseDuration(text);
+            if (!duration.ok() || *duration < least || *duration > most) {
+              return section.Error(
+                  key, fmt::format("is '{}', which is no duration from {}", text, range),
+                  "write one such as 500ms, 3s or 1m");
+            }
+            config.*member = *duration;
+            return OkStatus();
+          },
+          .show = [member](const Config& config) { return DurationText(config.*member); }};
+}
+
+ConfigKey WordsKey(std::string name, std::vector<std::string> Config::* member, std::string range,
+                   std::string help) {
+  return {
+      .name = std::move(name),
+      .shape = KeyShape::kList,
+      .range = std::move(range),
+      .help = std::move(help),
+      .read = [member](const Section& section, const std::string& key, Config& config) -> Status {
+        QRM_ASSIGN_OR_RETURN(config.*member, section.Words(key));
+        return OkStatus();
+      },
+      .show =
+          [member](const Config& config) {
+            return fmt::format("[{}]", fmt::join(config.*member, ", "));
+          }};
+}
+
+Status ReadBuiltinPlugins(const Section& section, const std::string& key, Config& config) {
+  QRM_ASSIGN_OR_RETURN(config.builtin_plugins, section.Words(key));
+  for (const std::string& plugin : config.builtin_plugins) {
+    if (plugin != "cpu" && plugin != "memory" && plugin != "nic") {
+      return section.Error(key, fmt::format("has '{}', which is not built in", plugin),
+                           "choose from cpu, memory and nic");
+    }
+  }
+  return OkStatus();
+}
+
+Status ReadPlugins(const Section& section, const std::string& key, Config& config) {
+  QRM_ASSIGN_OR_RETURN(const auto children, section.Children(key));
+  config.plugins.clear();
+  for (const auto& [plugin, keys] : children) {
+    if (plugin != "cpu" && plugin != "memory" && plugin != "nic") {
+      return section.Error(key, fmt::format("has a section '{}', which is not built in", plugin),
+                           "the sections are cpu, memory and nic");
+    }
+    config.plugins.emplace(plugin, keys);
+  }
+  return OkStatus();
+}
+
+Status ReadMachineKeys(const Section& section, const std::string& /*key*/, Config& config) {
+  QRM_ASSIGN_OR_RETURN(const config::MachineConfig machine, config::ParseMachineConfig(section));
+  if (section.Has("machine")) {
+    config.machine.source = machine.source;
+  }
+  if (section.Has("numa-memory")) {
+    config.machine.node_memory = machine.node_memory;
+  }
+  return OkStatus();
+}
+
+Status ReadTopologyPolicy(const Section& section, const std::string& key, Config& config) {
+  QRM_ASSIGN_OR_RETURN(const std::string text, section.Text(key, ""));
+  const StatusOr<TopologyPolicy> policy = ParseTopologyPolicy(text);
+  if (!policy.ok()) {
+    return section.Error(key, fmt::format("is '{}', which is no policy", text),
+                         "write none, best-effort, restricted, single-numa-node or numeric");
+  }
+  config.merge.policy = *policy;
+  return OkStatus();
+}
+
+Status ReadNamesMap(const Section& section, const std::string& key, Config& config) {
+  QRM_ASSIGN_OR_RETURN(const Section names, section.Child(key));
+  config.resource_names_map.clear();
+  for (const std::string& from : names.Keys()) {
+    QRM_ASSIGN_OR_RETURN(const std::string to, names.Text(from, ""));
+    for (const std::string& name : {from, to}) {
+      if (!CheckResourceName(name).ok()) {
+        return names.Error(
+            from, fmt::format("maps '{}' to '{}', and '{}' is no resource name", from, to, name),
+            "write names such as cpu or example.com/nic");
+      }
+    }
+    config.resource_names_map[from] = to;
+  }
+  return OkStatus();
+}
+
+StatusOr<ImplicitResource> ReadImplicitResource(const Section& item) {
+  QRM_RETURN_IF_ERROR(item.AllowKeys({"resource", "roles", "annotation"}));
+  ImplicitResource implicit;
+  QRM_ASSIGN_OR_RETURN(implicit.resource, item.Text("resource", ""));
+  QRM_ASSIGN_OR_RETURN(const std::vector<std::string> roles, item.Words("roles"));
+  QRM_ASSIGN_OR_RETURN(implicit.annotation, item.Text("annotation", ""));
+  implicit.roles = {roles.begin(), roles.end()};
+  if (!CheckResourceName(implicit.resource).ok()) {
+    return item.Error("resource",
+                      fmt::format("is '{}', which is no resource name", implicit.resource),
+                      "write one such as NIC or example.com/nic");
+  }
+  if (implicit.roles.empty() && implicit.annotation.empty()) {
+    return item.Error("resource", "is given to nobody", "add roles or an annotation");
+  }
+  return implicit;
+}
+
+Status ReadImplicitResources(const Section& section, const std::string& key, Config& config) {
+  QRM_ASSIGN_OR_RETURN(const std::vector<Section> items, section.Items(key));
+  config.implicit_resources.clear();
+  for (const Section& item : items) {
+    QRM_ASSIGN_OR_RETURN(ImplicitResource implicit, ReadImplicitResource(item));
+    config.implicit_resources.push_back(std::move(implicit));
+  }
+  return OkStatus();
+}
+
+Status ReadControlUids(const Section& section, const std::string& key, Config& config) {
+  QRM_ASSIGN_OR_RETURN(const std::vector<std::string> words, section.Words(key));
+  config.control_uids.clear();
+  for (const std::string& word : words) {
+    uint32_t uid = 0;
+    const char* const end = word.data() + word.size();
+    if (const auto [stop, error] = std::from_chars(word.data(), end, uid);
+        error != std::errc() || stop != end) {
+      return section.Error(key, fmt::format("has '{}', which is no user id", word),
+                           "write numbers such as [1000]");
+    }
+    config.control_uids.push_back(uid);
+  }
+  return OkStatus();
+}
+
+Status ReadLogLevel(const Section& section, const std::string& key, Config& config) {
+  QRM_ASSIGN_OR_RETURN(const std::string text, section.Text(key, ""));
+  const StatusOr<log::Level> level = log::ParseLevel(text);
+  if (!level.ok()) {
+    return section.Error(key, fmt::format("is '{}', which is no level", text),
+                         "write debug, info, warning or error");
+  }
+  config.log_level = *level;
+  return OkStatus();
+}
+
+Status ReadNriIndex(const Section& section, const std::string& key, Config& config) {
+  QRM_ASSIGN_OR_RETURN(const std::string text, section.Text(key, ""));
+  if (text.size() != 2 || text.find_first_not_of("0123456789") != std::string::npos) {
+    return section.Error(key, fmt::format("is '{}', which is not two digits", text),
+                         "write one from \"00\" to \"99\"");
+  }
+  config.nri_plugin_index = text;
+  return OkStatus();
+}
+
+Status ReadAlignResources(const Section& section, const std::string& key, Config& config) {
+  QRM_ASSIGN_OR_RETURN(config.merge.align_resources, section.Words(key));
+  return OkStatus();
+}
+
+Status ReadClosestNodes(const Section& section, const std::string& key, Config& config) {
+  QRM_ASSIGN_OR_RETURN(config.merge.prefer_closest_numa_nodes, section.Flag(key, false));
+  return OkStatus();
+}
+
+std::string ShowEmptyList(const Config& /*config*/) {
+  return "[]";
+}
+
+std::string ShowEmptyMapping(const Config& /*config*/) {
+  return "{}";
+}
+
+std::vector<ConfigKey> PathKeys() {
+  return {
+      PathKey("state-dir", &Config::state_dir,
+              "Where qrmd and its built-in plugins keep their state; one qrmd at a time."),
+      PathKey("registration-dir", &Config::registration_dir,
+              "Plugins call Register on kubelet.sock in this directory, which qrmd makes."),
+      PathKey("plugins-registry-dir", &Config::plugins_registry_dir,
+              "Plugins that put their socket into this directory are registered."),
+      PathKey("pod-resources-socket", &Config::pod_resources_socket,
+              "Serves kubelet's PodResourcesLister for exporters and other readers."),
+      PathKey("control-socket", &Config::control_socket, "Serves qrmctl."),
+      {.name = "control-uids",
+       .shape = KeyShape::kList,
+       .range = "list of user ids",
+       .help = "Who may use control-socket besides root and qrmd's own user.",
+       .read = ReadControlUids,
+       .show = ShowEmptyList},
+      PathKey("nri-socket", &Config::nri_socket, "The container runtime's NRI socket."),
+      TextKey("nri-plugin-name", &Config::nri_plugin_name, "letters, digits, `_.+-`",
+              "The name under which qrmd registers with the runtime."),
+      {.name = "nri-plugin-index",
+       .range = "00 to 99",
+       .help = "The place among the runtime's NRI plugins; lower ones are asked earlier.",
+       .read = ReadNriIndex,
+       .show = [](const Config& config) { return "\"" + config.nri_plugin_index + "\""; }},
+      PathKey("cri-socket", &Config::cri_socket, "The container runtime's CRI socket."),
+  };
+}
+
+std::vector<ConfigKey> PlacementKeys() {
+  return {
+      {.name = "builtin-plugins",
+       .shape = KeyShape::kList,
+       .range = "list of cpu, memory, nic",
+       .help = "The plugins that run inside qrmd; leave out those that run as processes.",
+       .read = ReadBuiltinPlugins,
+       .show =
+           [](const Config& c) { return fmt::format("[{}]", fmt::join(c.builtin_plugins, ", ")); }},
+      {.name = "plugins",
+       .shape = KeyShape::kMapping,
+       .range = "sections cpu, memory, nic",
+       .help = "The keys of the built-in plugins; see configuration-plugins.md.",
+       .read = ReadPlugins,
+       .show = ShowEmptyMapping},
+      {.name = "machine",
+       .range = "live, synthetic:DESCRIPTION, xml:FILE, fsroot:DIR",
+       .help = "Where the machine's CPUs and NUMA nodes are read from.",
+       .read = ReadMachineKeys,
+       .show = [](const Config& config) { return config.machine.source; }},
+      {.name = "numa-memory",
+       .shape = KeyShape::kMapping,
+       .range = "NUMA node: size",
+       .help = "Memory of single NUMA nodes in place of what `machine` says.",
+       .read = ReadMachineKeys,
+       .show = ShowEmptyMapping},
+      {.name = "topology-policy",
+       .range = "none, best-effort, restricted, single-numa-node, numeric",
+       .help = "Which NUMA placements are accepted.",
+       .read = ReadTopologyPolicy,
+       .show = [](const Config& config) { return std::string(ToString(config.merge.policy)); }},
+      {.name = "prefer-closest-numa-nodes",
+       .range = "true, false",
+       .help = "Among placements of equal width, take the nodes that are closest to each other.",
+       .read = ReadClosestNodes,
+       .show =
+           [](const Config& config) {
+             return std::string(config.merge.prefer_closest_numa_nodes ? "true" : "false");
+           }},
+      {.name = "numeric-align-resources",
+       .shape = KeyShape::kList,
+       .range = "list of resource names",
+       .help = "Policy numeric: the resources that are aligned with each other.",
+       .read = ReadAlignResources,
+       .show =
+           [](const Config& config) {
+             return fmt::format("[{}]", fmt::join(config.merge.align_resources, ", "));
+           }},
+      {.name = "resource-names-map",
+       .shape = KeyShape::kMapping,
+       .range = "pod's name: plugin's name",
+       .help = "Resources that pods request under another name than that of the plugin.",
+       .read = ReadNamesMap,
+       .show = ShowEmptyMapping},
+      {.name = "implicit-resources",
+       .shape = KeyShape::kList,
+       .range = "list of {resource, roles, annotation}",
+       .help = "Resources, one of each, that pods of a role or with an annotation get without "
+               "requesting them: runtimes do not pass on extended resources.",
+       .read = ReadImplicitResources,
+       .show = ShowEmptyList},
+  };
+}
+
+std::vector<ConfigKey> PodKeyKeys() {
+  return {
+      PodKey("pod-role-label", &PodKeys::role_label, "The label that names a pod's role."),
+      PodKey("pod-role-annotation", &PodKeys::role_annotation,
+             "The annotation that names a pod's role when the label does not."),
+      PodKey("pod-type-annotation", &PodKeys::type_annotation,
+             "The annotation that names a pod's type."),
+      PodKey("pod-type-annotation-fallback", &PodKeys::type_annotation_fallback,
+             "The annotation that is read when the one before is missing."),
+      PodKey("main-container-annotation", &PodKeys::main_container_annotation,
+             "The annotation that names a pod's main container; the others are sidecars."),
+      WordsKey("skip-namespaces", &Config::skip_namespaces, "list of namespaces",
+               "Containers of pods in these namespaces are left alone."),
+      TextKey("skip-annotation", &Config::skip_annotation, "annotation key; empty: not read",
+              "Containers of pods with this annotation set to true are left alone."),
+  };
+}
+
+std::vector<ConfigKey> OperationKeys() {
+  using std::chrono::minutes;
+  using std::chrono::seconds;
+  return {
+      DurationKey("reconcile-period", &Config::reconcile_period, milliseconds(100), minutes(10),
+                  "How often changed allocations are brought to running containers."),
+      DurationKey("admission-deadline", &Config::admission_deadline, milliseconds(50), seconds(60),
+                  "How long one container's admission may take. Runtimes give all NRI plugins "
+                  "together 2s unless they are configured otherwise."),
+      DurationKey("plugin-call-deadline", &Config::plugin_call_deadline, milliseconds(10),
+                  seconds(60), "How long one call to a plugin may take."),
+      DurationKey("release-deadline", &Config::release_deadline, milliseconds(10), seconds(60),
+                  "How long plugins may take to hear that a pod or a failed admission is gone; "
+                  "those that take longer are told again."),
+      DurationKey("runtime-call-deadline", &Config::runtime_call_deadline, milliseconds(10),
+                  seconds(60), "How long one CRI call may take."),
+      TextKey("metrics-address", &Config::metrics_address, "`:PORT` or `IP:PORT`; empty: off",
+              "Where /metrics, /healthz and /readyz are served."),
+      {.name = "log-level",
+       .range = "debug, info, warning, error",
+       .help = "Lines below this level are left out.",
+       .read = ReadLogLevel,
+       .show = [](const Config& /*config*/) { return std::string("info"); }},
+  };
+}
+
+}  // namespace
+
+const std::vector<ConfigKey>& ConfigKeys() {
+  static const std::vector<ConfigKey> keys = [] {
+    std::vector<ConfigKey> all;
+    for (std::vector<ConfigKey> group :
+         {PathKeys(), PlacementKeys(), PodKeyKeys(), OperationKeys()}) {
+      all.insert(all.end(), std::make_move_iterator(group.begin()),
+                 std::make_move_iterator(group.end()));
+    }
+    return all;
+  }();
+  return keys;
+}
+
+StatusOr<milliseconds> ParseDuration(std::string_view text) {
+  int64_t number = 0;
+  const char* const end = text.data() + text.size();
+  const auto [stop, error] = std::from_chars(text.data(), end, number);
+  const std::string_view unit(stop, static_cast<std::size_t>(end - stop));
+  constexpr int64_t kMost = int64_t{1} << 40;
+  if (error == std::errc() && number >= 0 && number < kMost) {
+    if (unit == "ms") {
+      return milliseconds(number);
+    }
+    if (unit == "s") {
+      return milliseconds(number * 1000);
+    }
+    if (unit == "m") {
+      return milliseconds(number * 60'000);
+    }
+  }
+  return Errorf(StatusCode::kInvalidArgument,
+                "cannot read duration '{}': it is no whole number with a unit; write one such as "
+                "500ms, 3s or 1m",
+                text);
+}
+
+std::string DurationText(milliseconds duration) {
+  const auto count = duration.count();
+  if (count != 0 && count % 60'000 == 0) {
+    return fmt::format("{}m", count / 60'000);
+  }
+  return count % 1000 == 0 ? fmt::format("{}s", count / 1000) : fmt::format("{}ms", count);
+}
+
+}  // namespace qrm::manager
