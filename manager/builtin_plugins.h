@@ -1,0 +1,34 @@
+// The plugins that run inside qrmd: the same code as their programs, on channels in the process.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "api/status.h"
+#include "manager/config.h"
+#include "plugins/sdk/host.h"
+#include "plugins/sdk/plugin.h"
+#include "topology/machine.h"
+
+namespace qrm::manager {
+
+/// A plugin, made but not serving.
+struct BuiltinPlugin {
+  std::string resource;
+  std::unique_ptr<sdk::ResourcePlugin> plugin;
+};
+
+/// The plugins that `config` asks for, on `machine`. Errors: kInvalidArgument with file, line and
+/// key when a plugin's section is wrong or does not fit the machine.
+StatusOr<std::vector<BuiltinPlugin>> MakeBuiltinPlugins(const Config& config,
+                                                        const Machine& machine);
+
+/// Serves `builtin`, which outlives the host, with its state in `state_dir`. A state that cannot be
+/// opened is no reason to stop: the plugin then forgets at the next restart, and `warnings` says
+/// so. Errors: what the plugin answers when it is given its grants back.
+StatusOr<std::unique_ptr<sdk::PluginHost>> HostBuiltin(const BuiltinPlugin& builtin,
+                                                       const std::string& state_dir,
+                                                       std::vector<std::string>& warnings);
+
+}  // namespace qrm::manager

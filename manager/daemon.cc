@@ -1,0 +1,364 @@
+// Wires the daemon's parts; none of them knows more of the others than its constructor takes.
+#include "manager/daemon.h"
+
+#include <csignal>
+#include <filesystem>
+#include <future>
+#include <set>
+#include <string>
+#include <system_error>
+#include <thread>
+#include <utility>
+
+#include <boost/asio/executor_work_guard.hpp>
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/post.hpp>
+#include <boost/asio/signal_set.hpp>
+#include <boost/asio/steady_timer.hpp>
+
+#include "api/clock.h"
+#include "api/log.h"
+#include "api/mutex.h"
+#include "checkpoint/store.h"
+#include "manager/admission/admitter.h"
+#include "manager/admission/releaser.h"
+#include "manager/control/control_server.h"
+#include "manager/live_containers.h"
+#include "manager/metered_store.h"
+#include "manager/observability/http_server.h"
+#include "manager/observability/metrics.h"
+#include "manager/pod_events.h"
+#include "manager/podresources/pod_resources_server.h"
+#include "manager/reconcile/reconciler.h"
+#include "manager/registry/registry.h"
+#include "manager/runtime/cri_client.h"
+#include "manager/runtime/nri_plugin.h"
+#include "manager/state_lock.h"
+#include "manager/state_loop.h"
+
+namespace qrm::manager {
+namespace {
+
+constexpr std::chrono::seconds kRuntimeProbePeriod{5};
+
+std::set<std::string> ResourcesOf(const checkpoint::NodeState& state) {
+  std::set<std::string> resources;
+  state.ForEachPod([&](const checkpoint::PodRecord& pod) {
+    for (const auto& [name, record] : pod.containers) {
+      for (const auto& [resource, allocation] : record->allocations) {
+        resources.insert(resource);
+      }
+    }
+  });
+  for (const auto& [uid, waiting] : state.pending_removals()) {
+    resources.insert(waiting.begin(), waiting.end());
+  }
+  return resources;
+}
+
+void MakeDirectory(const std::string& path) {
+  std::error_code error;
+  if (std::filesystem::create_directories(path, error)) {
+    using std::filesystem::perms;
+    std::filesystem::permissions(path, perms::owner_all | perms::group_read | perms::group_exec,
+                                 error);
+  }
+}
+
+AdmissionOptions AdmissionOptionsOf(const Config& config) {
+  return {.merge = config.merge,
+          .resource_names = config.resource_names_map,
+          .implicit_resources = config.implicit_resources,
+          .skipped_namespaces = {config.skip_namespaces.begin(), config.skip_namespaces.end()},
+          .skip_annotation = config.skip_annotation,
+          .plugin_call_deadline = config.plugin_call_deadline};
+}
+
+ControlOptions ControlOptionsOf(const Config& config) {
+  return {.allowed_uids = {config.control_uids.begin(), config.control_uids.end()}};
+}
+
+}  // namespace
+
+// Members stand in the order in which they are made: what is destroyed first uses what stands
+// before it.
+struct Daemon::Impl final : NodeServices {
+  Impl(Config given_config, Machine given_machine, StateLock given_lock,
+       checkpoint::OpenedStore opened, std::vector<BuiltinPlugin> given_builtins);
+  ~Impl() override { Stop(); }
+
+  // NodeServices.
+  NodeStatus Status() const override;
+  std::string RuntimeIdOf(const ContainerKey& key) const override;
+  void ReconcileSoon(const std::string& resource) override;
+  void Post(std::function<void()> work) override { state.Post(std::move(work)); }
+
+  qrm::Status Start();
+  qrm::Status StartEdges();
+  void HostBuiltins();
+  void Stop();
+
+  void OnPluginRegistered(const std::string& resource);
+  void ProbeRuntime();
+  RegistryOptions RegistryOptionsOf();
+
+  template <typename Work>
+  void RunOnIo(Work work) {
+    std::promise<void> done;
+    boost::asio::post(io, [&] {
+      work();
+      done.set_value();
+    });
+    done.get_future().wait();
+  }
+
+  const Config config;
+  const Machine machine;
+  const std::chrono::steady_clock::time_point started = std::chrono::steady_clock::now();
+  const SystemClock clock;
+  const StateLock lock;
+  std::vector<std::string> warnings;  // written before the threads start
+  bool rebuilding = false;            // the state was lost; written before the threads start
+
+  boost::asio::io_context io{1};
+  boost::asio::executor_work_guard<boost::asio::io_context::executor_type> io_guard{
+      boost::asio::make_work_guard(io)};
+  boost::asio::signal_set signals{io, SIGTERM, SIGINT};
+  boost::asio::steady_timer probe_timer{io};
+  std::promise<void> signalled;
+
+  Metrics metrics;
+  StateLoop state;
+  LiveContainers live;
+  const std::vector<BuiltinPlugin> builtins;
+  std::vector<std::unique_ptr<sdk::PluginHost>> hosts;  // outlive every call of the registry
+  Registry registry;
+  CriClient cri;
+  CgroupEstimate source;
+  Releaser releaser;
+  Admitter admitter;
+  Reconciler reconciler;
+  PodEvents events;
+  NriPlugin nri;
+  ControlServer control;
+  PodResourcesServer pod_resources;
+  HttpServer http;
+
+  mutable Mutex mutex;
+  qrm::Status cri_status QRM_GUARDED_BY(mutex) = Errorf(StatusCode::kUnavailable,
+                                                        "the runtime was not asked yet");
+
+  bool running = false;
+  std::thread io_thread;
+};
+
+Daemon::Impl::Impl(Config given_config, Machine given_machine, StateLock given_lock,
+                   checkpoint::OpenedStore opened, std::vector<BuiltinPlugin> given_builtins)
+    : config(std::move(given_config)),
+      machine(std::move(given_machine)),
+      lock(std::move(given_lock)),
+      warnings(machine.parts().warnings),
+      state(MeterStore(std::move(opened), metrics.store)),
+      builtins(std::move(given_builtins)),
+      registry(io, RegistryOptionsOf()),
+      cri(io, {.socket = config.cri_socket, .timeout = config.runtime_call_deadline}),
+      source(config.pod_keys),
+      releaser(state, registry.plugins(),
+               {.plugin_call_deadline = config.release_deadline,
+                .resource_names = config.resource_names_map}),
+      admitter(
+          {.state = state,
+           .plugins = registry.plugins(),
+           .releaser = releaser,
+           .machine = machine,
+           .clock = clock,
+           .listener = [this](const AdmissionEvent& event) { metrics.admission.Record(event); }},
+          AdmissionOptionsOf(config)),
+      reconciler(
+          {.io = io,
+           .state = state,
+           .plugins = registry.plugins(),
+           .runtime = cri,
+           .live = live,
+           .machine = machine},
+          {.period = config.reconcile_period, .plugin_call_deadline = config.plugin_call_deadline}),
+      events({.state = state,
+              .source = source,
+              .admitter = admitter,
+              .releaser = releaser,
+              .live = live,
+              .reconcile_soon = [this] { reconciler.Trigger(); }},
+             config.admission_deadline),
+      nri(io,
+          {.socket = config.nri_socket,
+           .name = config.nri_plugin_name,
+           .index = config.nri_plugin_index},
+          events),
+      control(state, registry.plugins(), machine, *this, ControlOptionsOf(config)),
+      pod_resources(state, registry.plugins(), machine, metrics.pod_resources,
+                    [this] { return !rebuilding || live.synchronized(); }),
+      http(metrics, state, registry.plugins(), *this) {}
+
+RegistryOptions Daemon::Impl::RegistryOptionsOf() {
+  return {.registration_dir = config.registration_dir,
+          .watcher = {.directory = config.plugins_registry_dir},
+          .endpoints = {.machine_nodes = machine.node_mask(),
+                        .known = ResourcesOf(*state.Load()),
+                        .on_registered = [this](const std::string& resource) {
+                          state.Post([this, resource] { OnPluginRegistered(resource); });
+                        }}};
+}
+
+NodeStatus Daemon::Impl::Status() const {
+  const NriStatus attached = nri.GetStatus();
+  NodeStatus status{.version = QRM_VERSION,
+                    .started = started,
+                    .runtime = {.runtime = attached.runtime,
+                                .nri_connected = attached.connected,
+                                .nri_connects = attached.connects,
+                                .nri_disconnects = attached.disconnects,
+                                .last_sync = attached.last_sync,
+                                .problem = attached.problem},
+                    .reconcile = reconciler.GetStatus(),
+                    .topology_policy = std::string(ToString(config.merge.policy)),
+                    .state_path = config.state_dir,
+                    .warnings = warnings};
+  {
+    const MutexLock guard(mutex);
+    status.runtime.cri_reachable = cri_status.ok();
+    if (status.runtime.problem.empty()) {
+      status.runtime.problem = MessageOf(cri_status);
+    }
+  }
+  if (!attached.connected) {
+    status.not_ready_reasons.push_back("not attached to the container runtime: " +
+                                       attached.problem);
+  }
+  return status;
+}
+
+std::string Daemon::Impl::RuntimeIdOf(const ContainerKey& key) const {
+  const std::optional<LiveContainer> container = live.Find(key);
+  return container.has_value() ? container->id : std::string();
+}
+
+void Daemon::Impl::ReconcileSoon(const std::string& /*resource*/) {
+  reconciler.Trigger();
+}
+
+void Daemon::Impl::OnPluginRegistered(const std::string& resource) {
+  releaser.Replay(resource);
+  events.RetryUnplaced();
+  reconciler.Trigger();
+  pod_resources.RefreshAllocatable();
+}
+
+void Daemon::Impl::ProbeRuntime() {
+  cri.GetVersion([this](const StatusOr<RuntimeInfo>& version) {
+    const MutexLock guard(mutex);
+    cri_status = version.status();
+  });
+  probe_timer.expires_after(kRuntimeProbePeriod);
+  probe_timer.async_wait([this](const boost::system::error_code& error) {
+    if (!error) {
+      ProbeRuntime();
+    }
+  });
+}
+
+void Daemon::Impl::HostBuiltins() {
+  for (const BuiltinPlugin& builtin : builtins) {
+    auto host = HostBuiltin(builtin, config.state_dir, warnings);
+    qrm::Status added = host.status();
+    if (host.ok()) {
+      added = registry.AddBuiltIn(builtin.resource, (*host)->InProcessChannel());
+      hosts.push_back(*std::move(host));
+    }
+    if (!added.ok()) {
+      warnings.push_back(MessageOf(Annotate(added, builtin.resource + " is not served")));
+      log::Error("built-in plugin not served",
+                 {{"resource", builtin.resource}, {"error", MessageOf(added)}});
+    }
+  }
+}
+
+qrm::Status Daemon::Impl::Start() {
+  MakeDirectory(config.registration_dir);
+  MakeDirectory(config.plugins_registry_dir);
+  HostBuiltins();
+  for (const std::string& warning : warnings) {
+    log::Warning("started with a repair", {{"warning", warning}});
+  }
+  signals.async_wait([this](const boost::system::error_code& error, int signal) {
+    if (!error) {
+      log::Info("stopping", {{"signal", signal}});
+      signalled.set_value();
+    }
+  });
+  QRM_RETURN_IF_ERROR(registry.Start());
+  QRM_RETURN_IF_ERROR(nri.Start());
+  reconciler.Start();
+  ProbeRuntime();
+  running = true;
+  io_thread = std::thread([this] { io.run(); });
+  return StartEdges();
+}
+
+qrm::Status Daemon::Impl::StartEdges() {
+  QRM_RETURN_IF_ERROR(control.Start(config.control_socket));
+  QRM_RETURN_IF_ERROR(pod_resources.Start(config.pod_resources_socket));
+  QRM_RETURN_IF_ERROR(http.Start(config.metrics_address));
+  pod_resources.RefreshAllocatable();
+  log::Info("serving", {{"version", QRM_VERSION},
+                        {"pods", state.Load()->pod_count()},
+                        {"cpus", ToString(machine.cpu_set())},
+                        {"control", config.control_socket}});
+  return OkStatus();
+}
+
+// Edges, then what the runtime and the timers may still begin, then the loops.
+void Daemon::Impl::Stop() {
+  if (!running) {
+    return;
+  }
+  running = false;
+  http.Stop();
+  pod_resources.Stop();
+  control.Stop();
+  RunOnIo([this] {
+    nri.Stop();
+    reconciler.Stop();
+    probe_timer.cancel();
+  });
+  state.Stop();
+  io.stop();
+  io_thread.join();
+}
+
+StatusOr<std::unique_ptr<Daemon>> Daemon::Create(Config config, Machine machine,
+                                                 std::vector<BuiltinPlugin> builtins) {
+  QRM_ASSIGN_OR_RETURN(StateLock lock, StateLock::Take(config.state_dir));
+  checkpoint::OpenedStore opened = checkpoint::OpenSqliteStore(config.state_dir);
+  std::vector<std::string> repairs = opened.repairs;
+  auto impl = std::make_unique<Impl>(std::move(config), std::move(machine), std::move(lock),
+                                     std::move(opened), std::move(builtins));
+  impl->rebuilding = !repairs.empty();
+  impl->warnings.insert(impl->warnings.end(), repairs.begin(), repairs.end());
+  return std::unique_ptr<Daemon>(new Daemon(std::move(impl)));
+}
+
+Daemon::Daemon(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
+Daemon::~Daemon() = default;
+
+Status Daemon::Run() {
+  std::future<void> signalled = impl_->signalled.get_future();
+  if (const Status started = impl_->Start(); !started.ok()) {
+    impl_->Stop();
+    return started;
+  }
+  signalled.wait();
+  impl_->Stop();
+  return OkStatus();
+}
+
+}  // namespace qrm::manager

@@ -1,0 +1,38 @@
+// The daemon: its parts, the order in which they start, and the order in which they stop.
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "api/status.h"
+#include "manager/builtin_plugins.h"
+#include "manager/config.h"
+#include "topology/machine.h"
+
+namespace qrm::manager {
+
+/// One qrmd.
+///
+/// Threads: one, main; the daemon starts its own (CONVENTIONS: state loop, I/O loop) and ends them.
+class Daemon {
+ public:
+  /// Opens the state and makes all parts; nothing listens yet. Errors: kFailedPrecondition when
+  /// another qrmd uses the state directory. A damaged state is repaired and never an error.
+  static StatusOr<std::unique_ptr<Daemon>> Create(Config config, Machine machine,
+                                                  std::vector<BuiltinPlugin> builtins);
+  ~Daemon();
+  Daemon(const Daemon&) = delete;
+  Daemon& operator=(const Daemon&) = delete;
+
+  /// Serves until SIGTERM or SIGINT, then stops everything in reverse order. Errors: a socket that
+  /// cannot be served.
+  Status Run();
+
+ private:
+  struct Impl;
+  explicit Daemon(std::unique_ptr<Impl> impl);
+
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace qrm::manager

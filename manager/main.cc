@@ -1,0 +1,150 @@
+// qrmd: flags, configuration, machine, then the daemon.
+#include <csignal>
+#include <cstdlib>
+#include <iostream>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <fmt/format.h>
+
+#include "api/log.h"
+#include "manager/builtin_plugins.h"
+#include "manager/config.h"
+#include "manager/daemon.h"
+#include "plugins/config/machine_config.h"
+
+namespace {
+
+constexpr int kMisused = 2;
+
+constexpr char kUsage[] =
+    "qrmd: places containers on CPUs, memory nodes and NICs, beside an unmodified kubelet.\n\n"
+    "usage: qrmd [--config FILE] [--KEY=VALUE ...]\n\n"
+    "  --config FILE            YAML file with the keys below\n"
+    "  --check-config           say what is wrong with the configuration, and exit\n"
+    "  --print-config-reference print all keys as a page in Markdown, and exit\n"
+    "  --version                print the version, and exit\n"
+    "  --help                   print this, and exit\n\n"
+    "keys, also of the file:\n";
+
+struct Arguments {
+  enum class Action { kRun, kCheck, kReference, kVersion, kHelp };
+  Action action = Action::kRun;
+  std::string config_file;
+  qrm::StringMap flags;
+};
+
+bool TakeAction(const std::string& name, Arguments& arguments) {
+  using Action = Arguments::Action;
+  static const std::map<std::string, Action> actions = {
+      {"check-config", Action::kCheck},
+      {"print-config-reference", Action::kReference},
+      {"version", Action::kVersion},
+      {"help", Action::kHelp},
+  };
+  const auto found = actions.find(name);
+  if (found == actions.end()) {
+    return false;
+  }
+  arguments.action = found->second;
+  return true;
+}
+
+qrm::Status UnknownFlag(const std::string& argument, const std::string& name) {
+  const std::string nearest = qrm::manager::NearestConfigKey(name);
+  return qrm::Errorf(qrm::StatusCode::kInvalidArgument, "cannot read {}: there is no such flag; {}",
+                     argument,
+                     nearest.empty() ? "qrmd --help shows all" : "did you mean --" + nearest);
+}
+
+qrm::StatusOr<Arguments> ReadArguments(const std::vector<std::string>& words) {
+  Arguments arguments;
+  for (std::size_t i = 0; i < words.size(); ++i) {
+    const std::string& word = words[i];
+    const auto equals = word.find('=');
+    const std::string name = word.starts_with("--")
+                                 ? word.substr(2, equals == std::string::npos ? equals : equals - 2)
+                                 : std::string();
+    if (equals == std::string::npos && TakeAction(name, arguments)) {
+      continue;
+    }
+    if (name != "config" && !qrm::manager::IsConfigKey(name)) {
+      return UnknownFlag(word, name);
+    }
+    if (equals == std::string::npos && i + 1 == words.size()) {
+      return qrm::Errorf(qrm::StatusCode::kInvalidArgument,
+                         "cannot read {}: it has no value; write --{}=VALUE", word, name);
+    }
+    const std::string value = equals == std::string::npos ? words[++i] : word.substr(equals + 1);
+    if (name == "config") {
+      arguments.config_file = value;
+    } else {
+      arguments.flags[name] = value;
+    }
+  }
+  return arguments;
+}
+
+// What is made before anything runs; an error here is an error of the configuration.
+struct Prepared {
+  qrm::manager::Config config;
+  qrm::Machine machine;
+  std::vector<qrm::manager::BuiltinPlugin> builtins;
+};
+
+qrm::StatusOr<Prepared> Prepare(const Arguments& arguments) {
+  Prepared prepared;
+  QRM_ASSIGN_OR_RETURN(prepared.config,
+                       qrm::manager::ReadConfig(arguments.config_file, arguments.flags));
+  QRM_ASSIGN_OR_RETURN(prepared.machine, qrm::config::LoadMachine(prepared.config.machine));
+  QRM_ASSIGN_OR_RETURN(prepared.builtins,
+                       qrm::manager::MakeBuiltinPlugins(prepared.config, prepared.machine));
+  return prepared;
+}
+
+int Fail(const qrm::Status& status, int code) {
+  std::cerr << "qrmd: " << qrm::MessageOf(status) << '\n';
+  return code;
+}
+
+int Serve(Prepared prepared) {
+  std::signal(SIGPIPE, SIG_IGN);
+  qrm::log::SetLevel(prepared.config.log_level);
+  const auto daemon = qrm::manager::Daemon::Create(
+      std::move(prepared.config), std::move(prepared.machine), std::move(prepared.builtins));
+  const qrm::Status end = daemon.ok() ? (*daemon)->Run() : daemon.status();
+  return end.ok() ? EXIT_SUCCESS : Fail(end, EXIT_FAILURE);
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  const auto arguments = ReadArguments({argv + 1, argv + argc});
+  if (!arguments.ok()) {
+    return Fail(arguments.status(), kMisused);
+  }
+  switch (arguments->action) {
+    case Arguments::Action::kHelp:
+      std::cout << kUsage << qrm::manager::ConfigFlagsHelp();
+      return EXIT_SUCCESS;
+    case Arguments::Action::kVersion:
+      std::cout << "qrmd " << QRM_VERSION << '\n';
+      return EXIT_SUCCESS;
+    case Arguments::Action::kReference:
+      std::cout << qrm::manager::ConfigReference();
+      return EXIT_SUCCESS;
+    case Arguments::Action::kCheck:
+    case Arguments::Action::kRun:
+      break;
+  }
+  auto prepared = Prepare(*arguments);
+  if (!prepared.ok()) {
+    return Fail(prepared.status(), kMisused);
+  }
+  if (arguments->action == Arguments::Action::kCheck) {
+    std::cout << "the configuration is good\n";
+    return EXIT_SUCCESS;
+  }
+  return Serve(*std::move(prepared));
+}

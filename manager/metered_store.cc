@@ -1,0 +1,41 @@
+// The store's decorator.
+#include "manager/metered_store.h"
+
+#include <chrono>
+#include <memory>
+#include <utility>
+
+namespace qrm::manager {
+namespace {
+
+class MeteredStore final : public checkpoint::Store {
+ public:
+  MeteredStore(std::unique_ptr<checkpoint::Store> store, StoreMetrics& metrics)
+      : store_(std::move(store)), metrics_(metrics) {}
+
+  Status Commit(const checkpoint::Change& change) override {
+    const auto begin = std::chrono::steady_clock::now();
+    Status committed = store_->Commit(change);
+    const std::chrono::duration<double> took = std::chrono::steady_clock::now() - begin;
+    metrics_.commit_seconds.Observe(took.count());
+    if (!committed.ok()) {
+      metrics_.commit_errors_total.Increment();
+    }
+    return committed;
+  }
+
+  const checkpoint::NodeState& state() const override { return store_->state(); }
+
+ private:
+  const std::unique_ptr<checkpoint::Store> store_;
+  StoreMetrics& metrics_;
+};
+
+}  // namespace
+
+checkpoint::OpenedStore MeterStore(checkpoint::OpenedStore opened, StoreMetrics& metrics) {
+  opened.store = std::make_unique<MeteredStore>(std::move(opened.store), metrics);
+  return opened;
+}
+
+}  // namespace qrm::manager
