@@ -45,7 +45,7 @@ void BM_ListAnswer(benchmark::State& state) {
   const Machine machine = test::SampleMachine();
   std::size_t bytes = 0;
   for (auto _ : state) {
-    bytes = ListAnswer(node, machine).SerializeAsString().size();
+    bytes = ListAnswer(node, machine, {}).SerializeAsString().size();
     benchmark::DoNotOptimize(bytes);
   }
   state.counters["bytes"] = static_cast<double>(bytes);
@@ -65,14 +65,15 @@ void BM_ListAfterChange(benchmark::State& state) {
   test::FakeSnapshots snapshots;
   snapshots.Apply(ManyPods(static_cast<int>(state.range(0))));
   ListCache cache(machine);
-  cache.Answer(snapshots.Load());
+  const auto kubelet = std::make_shared<const KubeletView>();
+  cache.Answer(snapshots.Load(), kubelet);
   double changes = 0;
   for (auto _ : state) {
     state.PauseTiming();
     snapshots.Apply(test::Admit(test::SamplePod("changing"), "main",
                                 {{"cpu", test::SharedCpus("0-7", ++changes)}}));
     state.ResumeTiming();
-    benchmark::DoNotOptimize(cache.Answer(snapshots.Load()));
+    benchmark::DoNotOptimize(cache.Answer(snapshots.Load(), kubelet));
   }
   state.SetComplexityN(state.range(0));
 }

@@ -118,6 +118,8 @@ PodResourcesMetrics::PodResourcesMetrics(Registry& registry)
       v1alpha1(registry, "v1alpha1"),
       rate_limited_total(AddCounter(registry, "qrm_pod_resources_rate_limited_total",
                                     "Requests rejected because their sender was too fast.")),
+      kubelet_errors_total(AddCounter(registry, "qrm_kubelet_pod_resources_errors_total",
+                                      "Calls to kubelet's own pod-resources socket that failed.")),
       allocatable_errors_total(
           BuildCounter()
               .Name("qrm_allocatable_errors_total")

@@ -72,7 +72,8 @@ struct PodResourcesMetrics {
 
   PodResourcesVersionMetrics v1;
   PodResourcesVersionMetrics v1alpha1;
-  prometheus::Counter& rate_limited_total;                            ///< not among the requests
+  prometheus::Counter& rate_limited_total;    ///< not among the requests
+  prometheus::Counter& kubelet_errors_total;  ///< calls that kubelet's own socket failed
   prometheus::Family<prometheus::Counter>& allocatable_errors_total;  ///< by resource
 };
 

@@ -158,7 +158,8 @@ CpuSet AllocatableCpus(const AllocatableResource& resource, const Machine& machi
 
 }  // namespace
 
-void FillPod(const PodRecord& pod, const Machine& machine, ::v1::PodResources& message) {
+void FillPod(const PodRecord& pod, const Machine& machine, const KubeletView& kubelet,
+             ::v1::PodResources& message) {
   message.set_name(pod.meta.name);
   message.set_namespace_(pod.meta.pod_namespace);
   message.set_pod_role(pod.meta.role);
@@ -168,43 +169,75 @@ void FillPod(const PodRecord& pod, const Machine& machine, ::v1::PodResources& m
   for (const ListedContainer& container : ListedContainers(pod)) {
     FillContainer(*container.name, *container.record, machine, *message.add_containers());
   }
+  if (const auto* known = kubelet.FindPod(pod.meta.pod_namespace, pod.meta.name);
+      known != nullptr) {
+    AddKubeletPod(*known, message);
+  }
 }
 
-::v1::ListPodResourcesResponse ListAnswer(const NodeState& state, const Machine& machine) {
+std::vector<const ::v1::PodResources*> KubeletsOwnPods(const NodeState& state,
+                                                       const KubeletView& kubelet) {
+  std::vector<const ::v1::PodResources*> pods;
+  for (const ::v1::PodResources& pod : kubelet.list().pod_resources()) {
+    if (state.FindPodByName(pod.namespace_(), pod.name()) == nullptr) {
+      pods.push_back(&pod);
+    }
+  }
+  return pods;
+}
+
+::v1::ListPodResourcesResponse ListAnswer(const NodeState& state, const Machine& machine,
+                                          const KubeletView& kubelet) {
   ::v1::ListPodResourcesResponse response;
-  response.mutable_pod_resources()->Reserve(static_cast<int>(state.pod_count()));
   state.ForEachPod(
-      [&](const PodRecord& pod) { FillPod(pod, machine, *response.add_pod_resources()); });
+      [&](const PodRecord& pod) { FillPod(pod, machine, kubelet, *response.add_pod_resources()); });
+  for (const ::v1::PodResources* pod : KubeletsOwnPods(state, kubelet)) {
+    *response.add_pod_resources() = *pod;
+  }
   return response;
 }
 
-::v1alpha1::ListPodResourcesResponse ListAnswerV1Alpha1(const NodeState& state) {
+::v1alpha1::ListPodResourcesResponse ListAnswerV1Alpha1(const NodeState& state,
+                                                        const KubeletView& kubelet) {
   ::v1alpha1::ListPodResourcesResponse response;
-  state.ForEachPod([&](const PodRecord& pod) {
+  const ::v1::ListPodResourcesResponse now = ListAnswer(state, Machine(), kubelet);
+  for (const ::v1::PodResources& pod : now.pod_resources()) {
     ::v1alpha1::PodResources& message = *response.add_pod_resources();
-    message.set_name(pod.meta.name);
-    message.set_namespace_(pod.meta.pod_namespace);
-    for (const ListedContainer& container : ListedContainers(pod)) {
-      message.add_containers()->set_name(*container.name);
+    message.set_name(pod.name());
+    message.set_namespace_(pod.namespace_());
+    for (const ::v1::ContainerResources& container : pod.containers()) {
+      ::v1alpha1::ContainerResources& old = *message.add_containers();
+      old.set_name(container.name());
+      for (const ::v1::ContainerDevices& device : container.devices()) {
+        ::v1alpha1::ContainerDevices& old_device = *old.add_devices();
+        old_device.set_resource_name(device.resource_name());
+        *old_device.mutable_device_ids() = device.device_ids();
+      }
     }
-  });
+  }
   return response;
 }
 
 StatusOr<::v1::GetPodResourcesResponse> GetAnswer(const NodeState& state, const Machine& machine,
+                                                  const KubeletView& kubelet,
                                                   const ::v1::GetPodResourcesRequest& request) {
-  const PodRecord* pod = state.FindPodByName(request.pod_namespace(), request.pod_name());
-  if (pod == nullptr) {
+  ::v1::GetPodResourcesResponse response;
+  const auto* own = state.FindPodByName(request.pod_namespace(), request.pod_name());
+  const auto* kubelets = kubelet.FindPod(request.pod_namespace(), request.pod_name());
+  if (own != nullptr) {
+    FillPod(*own, machine, kubelet, *response.mutable_pod_resources());
+  } else if (kubelets != nullptr) {
+    *response.mutable_pod_resources() = *kubelets;
+  } else {
     return Errorf(StatusCode::kUnknown, "pod {} in namespace {} not found", request.pod_name(),
                   request.pod_namespace());
   }
-  ::v1::GetPodResourcesResponse response;
-  FillPod(*pod, machine, *response.mutable_pod_resources());
   return response;
 }
 
 ::v1::AllocatableResourcesResponse AllocatableAnswer(const AllocatableByResource& allocatable,
-                                                     const Machine& machine) {
+                                                     const Machine& machine,
+                                                     const KubeletView& kubelet) {
   ::v1::AllocatableResourcesResponse response;
   for (const auto& [name, resource] : allocatable) {
     if (name == kCpu) {
@@ -228,6 +261,7 @@ StatusOr<::v1::GetPodResourcesResponse> GetAnswer(const NodeState& state, const 
     AddQuantities(resource.capacity_by_node,
                   *message.mutable_topology_aware_capacity_quantity_list());
   }
+  AddKubeletAllocatable(kubelet.allocatable(), response);
   return response;
 }
 

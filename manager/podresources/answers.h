@@ -3,12 +3,14 @@
 
 #include <map>
 #include <string>
+#include <vector>
 
 #include "api/proto/podresources/v1/api.pb.h"
 #include "api/proto/podresources/v1alpha1/api.pb.h"
 #include "api/resource.h"
 #include "api/status.h"
 #include "checkpoint/node_state.h"
+#include "manager/podresources/kubelet_view.h"
 #include "topology/machine.h"
 
 namespace qrm::manager {
@@ -16,27 +18,35 @@ namespace qrm::manager {
 /// What the node can give out, by resource name.
 using AllocatableByResource = std::map<std::string, AllocatableResource>;
 
-/// All admitted pods. In each, sidecars come first, then app containers, each in the order of the
-/// pod's spec; init and ephemeral containers are left out, as kubelet does.
-/// Cost: linear in the records.
+/// All admitted pods, then those that only kubelet knows. In each, sidecars come first, then app
+/// containers, each in the order of the pod's spec; init and ephemeral containers are left out, as
+/// kubelet does. Cost: linear in the records.
 ::v1::ListPodResourcesResponse ListAnswer(const checkpoint::NodeState& state,
-                                          const Machine& machine);
+                                          const Machine& machine, const KubeletView& kubelet);
 
 /// Fills `message`, which is empty, with what ListAnswer says about one pod.
-void FillPod(const checkpoint::PodRecord& pod, const Machine& machine, ::v1::PodResources& message);
+void FillPod(const checkpoint::PodRecord& pod, const Machine& machine, const KubeletView& kubelet,
+             ::v1::PodResources& message);
 
-/// The same in the first version of the API, which knows devices only.
-::v1alpha1::ListPodResourcesResponse ListAnswerV1Alpha1(const checkpoint::NodeState& state);
+/// The pods of `kubelet` that `state` does not know.
+std::vector<const ::v1::PodResources*> KubeletsOwnPods(const checkpoint::NodeState& state,
+                                                       const KubeletView& kubelet);
+
+/// The same as ListAnswer in the first version of the API, which knows devices only.
+::v1alpha1::ListPodResourcesResponse ListAnswerV1Alpha1(const checkpoint::NodeState& state,
+                                                        const KubeletView& kubelet);
 
 /// One pod. Errors: kUnknown with kubelet's text, on which clients match, for a pod that is not
 /// there.
 StatusOr<::v1::GetPodResourcesResponse> GetAnswer(const checkpoint::NodeState& state,
                                                   const Machine& machine,
+                                                  const KubeletView& kubelet,
                                                   const ::v1::GetPodResourcesRequest& request);
 
 /// Capacity less reservations, whatever is in use. CPU ids are those that a plugin named, or all of
-/// the machine's when its amount says that none is reserved.
+/// the machine's when its amount says that none is reserved; devices are kubelet's.
 ::v1::AllocatableResourcesResponse AllocatableAnswer(const AllocatableByResource& allocatable,
-                                                     const Machine& machine);
+                                                     const Machine& machine,
+                                                     const KubeletView& kubelet);
 
 }  // namespace qrm::manager

@@ -8,10 +8,14 @@
 namespace qrm::manager {
 
 std::shared_ptr<const std::string> ListCache::Answer(
-    const std::shared_ptr<const checkpoint::NodeState>& state) {
+    const std::shared_ptr<const checkpoint::NodeState>& state,
+    const std::shared_ptr<const KubeletView>& kubelet) {
   const MutexLock lock(mutex_);
-  if (state == state_) {
+  if (state == state_ && kubelet == kubelet_) {
     return bytes_;
+  }
+  if (kubelet != kubelet_) {
+    spans_.clear();
   }
   auto bytes = std::make_shared<std::string>();
   bytes->reserve(bytes_ == nullptr ? 0 : bytes_->size());
@@ -24,12 +28,18 @@ std::shared_ptr<const std::string> ListCache::Answer(
       bytes->append(*bytes_, known->second.offset, known->second.size);
     } else {
       one.Clear();
-      FillPod(pod, machine_, *one.add_pod_resources());
+      FillPod(pod, machine_, *kubelet, *one.add_pod_resources());
       one.AppendToString(bytes.get());
     }
     spans.emplace(&pod, Span{.offset = offset, .size = bytes->size() - offset});
   });
+  for (const ::v1::PodResources* pod : KubeletsOwnPods(*state, *kubelet)) {
+    one.Clear();
+    *one.add_pod_resources() = *pod;
+    one.AppendToString(bytes.get());
+  }
   state_ = state;
+  kubelet_ = kubelet;
   bytes_ = std::move(bytes);
   spans_ = std::move(spans);
   return bytes_;

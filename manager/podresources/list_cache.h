@@ -8,6 +8,7 @@
 
 #include "api/mutex.h"
 #include "checkpoint/node_state.h"
+#include "manager/podresources/kubelet_view.h"
 #include "topology/machine.h"
 
 namespace qrm::manager {
@@ -18,10 +19,12 @@ class ListCache {
   /// `machine` outlives the cache.
   explicit ListCache(const Machine& machine) : machine_(machine) {}
 
-  /// ListAnswer(*state, machine), serialized. Cost: nothing for the state of the last call, else a
-  /// copy of the bytes of pods that are the same and an encoding of the others.
+  /// ListAnswer(*state, machine, *kubelet), serialized. Cost: nothing for the state and the view of
+  /// the last call; for the same view, a copy of the bytes of pods that are the same and an
+  /// encoding of the others; else an encoding of all.
   std::shared_ptr<const std::string> Answer(
-      const std::shared_ptr<const checkpoint::NodeState>& state);
+      const std::shared_ptr<const checkpoint::NodeState>& state,
+      const std::shared_ptr<const KubeletView>& kubelet);
 
  private:
   struct Span {
@@ -34,6 +37,7 @@ class ListCache {
   const Machine& machine_;
   Mutex mutex_;
   std::shared_ptr<const checkpoint::NodeState> state_ QRM_GUARDED_BY(mutex_);
+  std::shared_ptr<const KubeletView> kubelet_ QRM_GUARDED_BY(mutex_);
   std::shared_ptr<const std::string> bytes_ QRM_GUARDED_BY(mutex_);
   SpanByPod spans_ QRM_GUARDED_BY(mutex_);
 };

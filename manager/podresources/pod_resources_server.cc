@@ -10,6 +10,7 @@
 #include "manager/observability/metrics.h"
 #include "manager/podresources/allocatable_cache.h"
 #include "manager/podresources/answers.h"
+#include "manager/podresources/kubelet_client.h"
 #include "manager/podresources/list_cache.h"
 #include "manager/podresources/rate_limiter.h"
 #include "manager/rpc/unix_server.h"
@@ -54,16 +55,24 @@ struct PodResourcesServer::Impl {
         options(std::move(server_options)),
         list(node_machine),
         allocatable(plugins, server_metrics.allocatable_errors_total),
+        kubelet({.socket_path = options.kubelet_socket, .timeout = options.kubelet_timeout},
+                server_metrics.kubelet_errors_total),
         limiter(options.qps, options.burst),
         v1(*this),
         v1alpha1(*this),
         server({.group = options.group}) {}
 
-  /// Runs `answer` unless the caller is too fast or the state is not restored, and counts.
+  /// What a call counts as.
+  struct Counters {
+    prometheus::Counter& all;
+    prometheus::Counter& requests;
+    prometheus::Counter& errors;
+  };
+
+  /// Finishes the call with `answer(kubelet's view)`, unless the caller is too fast or the state is
+  /// not restored, and counts.
   template <typename Answer>
-  grpc::ServerUnaryReactor* Serve(grpc::CallbackServerContext* context,
-                                  PodResourcesVersionMetrics& version,
-                                  prometheus::Counter& requests, prometheus::Counter& errors,
+  grpc::ServerUnaryReactor* Serve(grpc::CallbackServerContext* context, Counters counters,
                                   Answer answer) {
     grpc::ServerUnaryReactor* reactor = context->DefaultReactor();
     const PeerCredentials peer = server.FindPeer(context->peer()).value_or(PeerCredentials{});
@@ -72,22 +81,29 @@ struct PodResourcesServer::Impl {
       reactor->Finish({grpc::StatusCode::RESOURCE_EXHAUSTED, kRateLimited});
       return reactor;
     }
-    version.requests_total.Increment();
-    requests.Increment();
-    const grpc::Status status = restored() ? answer() : FailedPrecondition(kNotRestored);
-    if (!status.ok()) {
-      errors.Increment();
+    counters.all.Increment();
+    counters.requests.Increment();
+    if (!restored()) {
+      counters.errors.Increment();
+      reactor->Finish(FailedPrecondition(kNotRestored));
+      return reactor;
     }
-    reactor->Finish(status);
+    kubelet.Get([reactor, counters, answer](const KubeletClient::ViewPtr& view) {
+      const grpc::Status status = answer(view);
+      if (!status.ok()) {
+        counters.errors.Increment();
+      }
+      reactor->Finish(status);
+    });
     return reactor;
   }
 
-  grpc::Status Get(const ::v1::GetPodResourcesRequest& request,
+  grpc::Status Get(const ::v1::GetPodResourcesRequest& request, const KubeletView& view,
                    ::v1::GetPodResourcesResponse& response) const {
     if (!options.get_enabled) {
       return {grpc::StatusCode::UNKNOWN, kGetDisabled};
     }
-    auto answer = GetAnswer(*snapshots.Load(), machine, request);
+    auto answer = GetAnswer(*snapshots.Load(), machine, view, request);
     if (!answer.ok()) {
       return {grpc::StatusCode::UNKNOWN, MessageOf(answer.status())};
     }
@@ -95,7 +111,8 @@ struct PodResourcesServer::Impl {
     return grpc::Status::OK;
   }
 
-  grpc::Status GetAllocatable(::v1::AllocatableResourcesResponse& response) const {
+  grpc::Status GetAllocatable(const KubeletView& view,
+                              ::v1::AllocatableResourcesResponse& response) const {
     if (!options.allocatable_enabled) {
       return {grpc::StatusCode::UNKNOWN, kAllocatableDisabled};
     }
@@ -103,7 +120,7 @@ struct PodResourcesServer::Impl {
     if (known == nullptr) {
       return FailedPrecondition(kNotAsked);
     }
-    response = AllocatableAnswer(*known, machine);
+    response = AllocatableAnswer(*known, machine, view);
     return grpc::Status::OK;
   }
 
@@ -118,25 +135,33 @@ struct PodResourcesServer::Impl {
 
     grpc::ServerUnaryReactor* List(grpc::CallbackServerContext* context, const grpc::ByteBuffer*,
                                    grpc::ByteBuffer* response) override {
-      return impl_.Serve(context, metrics_, metrics_.requests_list, metrics_.errors_list, [&] {
-        *response = Refer(impl_.list.Answer(impl_.snapshots.Load()));
-        return grpc::Status::OK;
-      });
+      return impl_.Serve(context,
+                         {metrics_.requests_total, metrics_.requests_list, metrics_.errors_list},
+                         [this, response](const KubeletClient::ViewPtr& view) {
+                           *response = Refer(impl_.list.Answer(impl_.snapshots.Load(), view));
+                           return grpc::Status::OK;
+                         });
     }
 
     grpc::ServerUnaryReactor* GetAllocatableResources(
         grpc::CallbackServerContext* context, const ::v1::AllocatableResourcesRequest*,
         ::v1::AllocatableResourcesResponse* response) override {
-      return impl_.Serve(context, metrics_, metrics_.requests_get_allocatable,
-                         metrics_.errors_get_allocatable,
-                         [&] { return impl_.GetAllocatable(*response); });
+      return impl_.Serve(context,
+                         {metrics_.requests_total, metrics_.requests_get_allocatable,
+                          metrics_.errors_get_allocatable},
+                         [this, response](const KubeletClient::ViewPtr& view) {
+                           return impl_.GetAllocatable(*view, *response);
+                         });
     }
 
     grpc::ServerUnaryReactor* Get(grpc::CallbackServerContext* context,
                                   const ::v1::GetPodResourcesRequest* request,
                                   ::v1::GetPodResourcesResponse* response) override {
-      return impl_.Serve(context, metrics_, metrics_.requests_get, metrics_.errors_get,
-                         [&] { return impl_.Get(*request, *response); });
+      return impl_.Serve(context,
+                         {metrics_.requests_total, metrics_.requests_get, metrics_.errors_get},
+                         [this, request, response](const KubeletClient::ViewPtr& view) {
+                           return impl_.Get(*request, *view, *response);
+                         });
     }
 
    private:
@@ -151,10 +176,12 @@ struct PodResourcesServer::Impl {
     grpc::ServerUnaryReactor* List(grpc::CallbackServerContext* context,
                                    const ::v1alpha1::ListPodResourcesRequest*,
                                    ::v1alpha1::ListPodResourcesResponse* response) override {
-      return impl_.Serve(context, metrics_, metrics_.requests_list, metrics_.errors_list, [&] {
-        *response = ListAnswerV1Alpha1(*impl_.snapshots.Load());
-        return grpc::Status::OK;
-      });
+      return impl_.Serve(context,
+                         {metrics_.requests_total, metrics_.requests_list, metrics_.errors_list},
+                         [this, response](const KubeletClient::ViewPtr& view) {
+                           *response = ListAnswerV1Alpha1(*impl_.snapshots.Load(), *view);
+                           return grpc::Status::OK;
+                         });
     }
 
    private:
@@ -169,6 +196,7 @@ struct PodResourcesServer::Impl {
   const PodResourcesOptions options;
   ListCache list;
   AllocatableCache allocatable;
+  KubeletClient kubelet;
   RateLimiter<PeerCredentials> limiter;
   V1 v1;
   V1Alpha1 v1alpha1;

@@ -27,9 +27,14 @@ struct PodResourcesOptions {
   int burst = 10;
   std::optional<gid_t> group;                      ///< who besides root may use the socket
   std::chrono::milliseconds plugin_timeout{1000};  ///< of one round of GetAllocatable
+  /// Kubelet's own socket, whose devices and dynamic resources are added to our answers, and the
+  /// pods that only kubelet knows; empty: none. A call waits for it up to the timeout.
+  std::string kubelet_socket;
+  std::chrono::milliseconds kubelet_timeout{1000};
 };
 
-/// Serves v1 and v1alpha1 PodResourcesLister. No call waits for a plugin, an admission or the disk.
+/// Serves v1 and v1alpha1 PodResourcesLister. No call waits for a plugin, an admission or the disk;
+/// only kubelet, when its socket is named, is asked on the way.
 /// Threads: Start and Stop from one thread, RefreshAllocatable from any.
 class PodResourcesServer {
  public:

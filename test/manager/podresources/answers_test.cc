@@ -38,7 +38,7 @@ NodeState StateWith(const std::vector<checkpoint::Change>& changes) {
 /// The only container of the only pod that List reports.
 ::v1::ContainerResources ListOnlyContainer(AllocationByResource allocations) {
   const NodeState state = StateWith({Admit(SamplePod("web"), "main", std::move(allocations))});
-  const auto response = ListAnswer(state, SampleMachine());
+  const auto response = ListAnswer(state, SampleMachine(), {});
   EXPECT_THAT(response.pod_resources(), SizeIs(1));
   EXPECT_THAT(response.pod_resources(0).containers(), SizeIs(1));
   return response.pod_resources(0).containers(0);
@@ -53,7 +53,7 @@ std::vector<std::string> ListedNames(const ::v1::PodResources& pod) {
 }
 
 TEST(PodResourcesAnswersTest, ListOfAnEmptyNodeIsEmpty) {
-  EXPECT_THAT(ListAnswer(NodeState(), SampleMachine()).pod_resources(), IsEmpty());
+  EXPECT_THAT(ListAnswer(NodeState(), SampleMachine(), {}).pod_resources(), IsEmpty());
 }
 
 TEST(PodResourcesAnswersTest, ListNamesThePodWithItsRoleTypeLabelsAndAnnotations) {
@@ -61,7 +61,7 @@ TEST(PodResourcesAnswersTest, ListNamesThePodWithItsRoleTypeLabelsAndAnnotations
   pod.role = "frontend";
   pod.type = "online";
   pod.annotations = {{"qos", "shared"}};
-  const auto response = ListAnswer(StateWith({Admit(pod, "main", {})}), SampleMachine());
+  const auto response = ListAnswer(StateWith({Admit(pod, "main", {})}), SampleMachine(), {});
 
   const ::v1::PodResources& listed = response.pod_resources(0);
   EXPECT_EQ(listed.name(), "web");
@@ -88,7 +88,7 @@ TEST(PodResourcesAnswersTest, SidecarsComeBeforeAppContainersInSpecOrder) {
                                      Admit(pod, "app-z", {}, ContainerType::kMain, 0),
                                      Admit(pod, "proxy", {}, ContainerType::kSidecar, 3),
                                      Admit(pod, "log", {}, ContainerType::kSidecar, 1)});
-  EXPECT_THAT(ListedNames(ListAnswer(state, SampleMachine()).pod_resources(0)),
+  EXPECT_THAT(ListedNames(ListAnswer(state, SampleMachine(), {}).pod_resources(0)),
               ElementsAre("log", "proxy", "app-z", "app-b"));
 }
 
@@ -97,7 +97,7 @@ TEST(PodResourcesAnswersTest, PlainInitAndEphemeralContainersAreNotListed) {
   const NodeState state =
       StateWith({Admit(pod, "setup", {}, ContainerType::kInit),
                  Admit(pod, "debug", {}, ContainerType::kEphemeral), Admit(pod, "main", {})});
-  EXPECT_THAT(ListedNames(ListAnswer(state, SampleMachine()).pod_resources(0)),
+  EXPECT_THAT(ListedNames(ListAnswer(state, SampleMachine(), {}).pod_resources(0)),
               ElementsAre("main"));
 }
 
@@ -157,9 +157,94 @@ TEST(PodResourcesAnswersTest, ExclusiveCpusAreCountedByNodeWhenThePluginDidNot) 
   EXPECT_EQ(quantities[1].resource_value(), 1);  // CPU 4 of node 1
 }
 
+/// Kubelet's view of pod shop/web, whose container main holds a GPU on node 1 and a claim.
+struct KubeletWithDevices {
+  static ::v1::ListPodResourcesResponse List() {
+    ::v1::ListPodResourcesResponse list;
+    ::v1::PodResources& pod = *list.add_pod_resources();
+    pod.set_namespace_("shop");
+    pod.set_name("web");
+    ::v1::ContainerResources& container = *pod.add_containers();
+    container.set_name("main");
+    container.add_cpu_ids(7);
+    *container.add_devices() = Gpu();
+    container.add_devices()->mutable_topology();
+    container.add_dynamic_resources()->set_claim_name("claim");
+    return list;
+  }
+  static ::v1::AllocatableResourcesResponse Allocatable() {
+    ::v1::AllocatableResourcesResponse allocatable;
+    *allocatable.add_devices() = Gpu();
+    return allocatable;
+  }
+  static ::v1::ContainerDevices Gpu() {
+    ::v1::ContainerDevices gpu;
+    gpu.set_resource_name("example.com/gpu");
+    gpu.add_device_ids("gpu-0");
+    gpu.mutable_topology()->add_nodes()->set_id(1);
+    return gpu;
+  }
+
+  const KubeletView view{List(), Allocatable()};
+};
+
+TEST(KubeletViewTest, DevicesAndClaimsAreAddedToOurContainers) {
+  const NodeState state =
+      StateWith({Admit(SamplePod("web", "shop"), "main", {{"cpu", OwnCpus("1")}})});
+  const KubeletWithDevices kubelet;
+  const auto response = ListAnswer(state, SampleMachine(), kubelet.view);
+  ASSERT_THAT(response.pod_resources(), SizeIs(1));
+  ASSERT_THAT(response.pod_resources(0).containers(), SizeIs(1));
+  const ::v1::ContainerResources& container = response.pod_resources(0).containers(0);
+  ASSERT_THAT(container.devices(), SizeIs(2));
+  EXPECT_EQ(container.devices(0).device_ids(0), "gpu-0");
+  EXPECT_EQ(container.devices(0).topology().nodes(0).id(), 1);
+  EXPECT_FALSE(container.devices(1).has_topology());  // kubelet's was empty
+  EXPECT_EQ(container.dynamic_resources(0).claim_name(), "claim");
+  EXPECT_THAT(container.cpu_ids(), ElementsAre(1));  // ours
+}
+
+TEST(KubeletViewTest, PodsThatOnlyKubeletKnowsAreListed) {
+  const KubeletWithDevices kubelet;
+  const auto response = ListAnswer(NodeState(), SampleMachine(), kubelet.view);
+  ASSERT_THAT(response.pod_resources(), SizeIs(1));
+  EXPECT_EQ(response.pod_resources(0).name(), "web");
+  ::v1::GetPodResourcesRequest request;
+  request.set_pod_namespace("shop");
+  request.set_pod_name("web");
+  EXPECT_TRUE(GetAnswer(NodeState(), SampleMachine(), kubelet.view, request).ok());
+}
+
+TEST(KubeletViewTest, FirstVersionHasDevices) {
+  const KubeletWithDevices kubelet;
+  const auto response = ListAnswerV1Alpha1(NodeState(), kubelet.view);
+  EXPECT_EQ(response.pod_resources(0).containers(0).devices(0).resource_name(), "example.com/gpu");
+}
+
+TEST(KubeletViewTest, AllocatableHasDevices) {
+  const KubeletWithDevices kubelet;
+  const auto answer = AllocatableAnswer({}, SampleMachine(), kubelet.view);
+  ASSERT_THAT(answer.devices(), SizeIs(1));
+  EXPECT_EQ(answer.devices(0).device_ids(0), "gpu-0");
+}
+
+TEST(ListCacheTest, FollowsKubelet) {
+  const Machine machine = SampleMachine();
+  ListCache cache(machine);
+  const auto state = std::make_shared<const NodeState>(
+      NodeState().With(Admit(SamplePod("web", "shop"), "main", {})));
+  cache.Answer(state, std::make_shared<const KubeletView>());
+  const KubeletWithDevices kubelet;
+  const std::shared_ptr<const KubeletView> view(std::shared_ptr<void>(), &kubelet.view);
+  ::v1::ListPodResourcesResponse cached;
+  ASSERT_TRUE(cached.ParseFromString(*cache.Answer(state, view)));
+  EXPECT_THAT(cached.pod_resources(0).containers(0).devices(), SizeIs(2));
+}
+
 TEST(ListCacheTest, AnswersWhatListAnswerDoesThroughChanges) {
   const Machine machine = SampleMachine();
   ListCache cache(machine);
+  const auto kubelet = std::make_shared<const KubeletView>();
   const std::vector<checkpoint::Change> changes = {
       Admit(SamplePod("a"), "main", {{"cpu", OwnCpus("1")}}),
       Admit(SamplePod("b"), "main", {{"memory", NodeMemory({{0, kGiB}})}}),
@@ -167,28 +252,29 @@ TEST(ListCacheTest, AnswersWhatListAnswerDoesThroughChanges) {
       {.remove_pods = {"uid-b"}},
       Admit(SamplePod("b"), "main", {{"cpu", OwnCpus("2")}})};
   auto state = std::make_shared<const NodeState>();
-  EXPECT_EQ(*cache.Answer(state), "");
+  EXPECT_EQ(*cache.Answer(state, kubelet), "");
   for (const checkpoint::Change& change : changes) {
     state = std::make_shared<const NodeState>(state->With(change));
     ::v1::ListPodResourcesResponse cached;
-    ASSERT_TRUE(cached.ParseFromString(*cache.Answer(state)));
-    EXPECT_TRUE(
-        google::protobuf::util::MessageDifferencer::Equals(cached, ListAnswer(*state, machine)));
+    ASSERT_TRUE(cached.ParseFromString(*cache.Answer(state, kubelet)));
+    EXPECT_TRUE(google::protobuf::util::MessageDifferencer::Equals(
+        cached, ListAnswer(*state, machine, *kubelet)));
   }
 }
 
 TEST(ListCacheTest, GivesTheSameBytesUntilTheStateChanges) {
   const Machine machine = SampleMachine();
   ListCache cache(machine);
+  const auto kubelet = std::make_shared<const KubeletView>();
   const auto state =
       std::make_shared<const NodeState>(NodeState().With(Admit(SamplePod("a"), "main", {})));
-  const auto first = cache.Answer(state);
-  EXPECT_EQ(cache.Answer(state), first);
+  const auto first = cache.Answer(state, kubelet);
+  EXPECT_EQ(cache.Answer(state, kubelet), first);
 }
 
 TEST(PodResourcesAnswersTest, FirstVersionListsNamesOnly) {
   const NodeState state = StateWith({Admit(SamplePod("web"), "main", {{"cpu", OwnCpus("1")}})});
-  const auto response = ListAnswerV1Alpha1(state);
+  const auto response = ListAnswerV1Alpha1(state, {});
   ASSERT_THAT(response.pod_resources(), SizeIs(1));
   EXPECT_EQ(response.pod_resources(0).name(), "web");
   EXPECT_EQ(response.pod_resources(0).containers(0).name(), "main");
@@ -199,7 +285,7 @@ TEST(PodResourcesAnswersTest, GetFindsAPodByNameAndNamespace) {
   ::v1::GetPodResourcesRequest request;
   request.set_pod_name("web");
   request.set_pod_namespace("a");
-  const auto answer = GetAnswer(state, SampleMachine(), request);
+  const auto answer = GetAnswer(state, SampleMachine(), {}, request);
   ASSERT_TRUE(answer.ok());
   EXPECT_EQ(answer->pod_resources().name(), "web");
 }
@@ -208,7 +294,7 @@ TEST(PodResourcesAnswersTest, GetOfAnUnknownPodSaysWhatKubeletSays) {
   ::v1::GetPodResourcesRequest request;
   request.set_pod_name("web");
   request.set_pod_namespace("a");
-  const auto answer = GetAnswer(NodeState(), SampleMachine(), request);
+  const auto answer = GetAnswer(NodeState(), SampleMachine(), {}, request);
   EXPECT_EQ(answer.status().code(), StatusCode::kUnknown);
   EXPECT_EQ(MessageOf(answer.status()), "pod web in namespace a not found");
 }
@@ -216,25 +302,25 @@ TEST(PodResourcesAnswersTest, GetOfAnUnknownPodSaysWhatKubeletSays) {
 TEST(PodResourcesAnswersTest, AllocatableListsTheCpusThatThePluginNamed) {
   const AllocatableByResource allocatable = {
       {"cpu", {.allocatable = 6, .capacity = 8, .allocatable_cpus = CpuSet::Range(2, 7)}}};
-  EXPECT_THAT(AllocatableAnswer(allocatable, SampleMachine()).cpu_ids(),
+  EXPECT_THAT(AllocatableAnswer(allocatable, SampleMachine(), {}).cpu_ids(),
               ElementsAre(2, 3, 4, 5, 6, 7));
 }
 
 TEST(PodResourcesAnswersTest, AllocatableListsAllCpusWhenNoneIsReserved) {
   const AllocatableByResource allocatable = {{"cpu", {.allocatable = 8, .capacity = 8}}};
-  EXPECT_THAT(AllocatableAnswer(allocatable, SampleMachine()).cpu_ids(), SizeIs(8));
+  EXPECT_THAT(AllocatableAnswer(allocatable, SampleMachine(), {}).cpu_ids(), SizeIs(8));
 }
 
 TEST(PodResourcesAnswersTest, AllocatableNamesNoCpuWhenReservedOnesAreUnknown) {
   const AllocatableByResource allocatable = {{"cpu", {.allocatable = 6, .capacity = 8}}};
-  EXPECT_THAT(AllocatableAnswer(allocatable, SampleMachine()).cpu_ids(), IsEmpty());
+  EXPECT_THAT(AllocatableAnswer(allocatable, SampleMachine(), {}).cpu_ids(), IsEmpty());
 }
 
 TEST(PodResourcesAnswersTest, AllocatableMemoryIsByTypeAndNodeWithoutZeros) {
   const AllocatableByResource allocatable = {
       {"memory", {.allocatable_by_node = {{0, 1024}, {1, 2048}}}},
       {"hugepages-1Gi", {.allocatable_by_node = {{0, 0}}}}};
-  const auto answer = AllocatableAnswer(allocatable, SampleMachine());
+  const auto answer = AllocatableAnswer(allocatable, SampleMachine(), {});
   ASSERT_THAT(answer.memory(), SizeIs(2));
   EXPECT_EQ(answer.memory(0).memory_type(), "memory");
   EXPECT_EQ(answer.memory(0).size(), 1024u);
@@ -248,7 +334,7 @@ TEST(PodResourcesAnswersTest, AllocatableTellsEachResourceWithCapacityByNode) {
                                                .capacity = 100,
                                                .allocatable_by_node = {{1, 90}},
                                                .capacity_by_node = {{1, 100}}}}};
-  const auto answer = AllocatableAnswer(allocatable, SampleMachine());
+  const auto answer = AllocatableAnswer(allocatable, SampleMachine(), {});
   ASSERT_THAT(answer.resources(), SizeIs(1));
   const ::v1::AllocatableTopologyAwareResource& resource = answer.resources(0);
   EXPECT_EQ(resource.resource_name(), "example.com/nic");

@@ -4,6 +4,7 @@
 #include <atomic>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include <sys/stat.h>
 
@@ -190,6 +191,90 @@ TEST_F(PodResourcesServerTest, TooManyCallsOfOneProcessAreRejectedAndNotCountedA
   EXPECT_EQ(status.error_message(), "rejected by rate limit");
   EXPECT_EQ(metrics_.pod_resources.v1.requests_total.Value(), 2);
   EXPECT_EQ(metrics_.pod_resources.rate_limited_total.Value(), 1);
+}
+
+/// Kubelet's own socket, with one pod that has a device.
+class FakeKubelet final : public ::v1::PodResourcesLister::CallbackService {
+ public:
+  explicit FakeKubelet(const std::string& path) {
+    grpc::ServerBuilder builder;
+    builder.AddListeningPort("unix:" + path, grpc::InsecureServerCredentials());
+    builder.RegisterService(this);
+    server_ = builder.BuildAndStart();
+  }
+  ~FakeKubelet() override {
+    server_->Shutdown(std::chrono::system_clock::now());
+    server_->Wait();
+  }
+  FakeKubelet(const FakeKubelet&) = delete;
+  FakeKubelet& operator=(const FakeKubelet&) = delete;
+
+  grpc::ServerUnaryReactor* List(grpc::CallbackServerContext* context,
+                                 const ::v1::ListPodResourcesRequest*,
+                                 ::v1::ListPodResourcesResponse* response) override {
+    ++lists;
+    ::v1::PodResources& pod = *response->add_pod_resources();
+    pod.set_namespace_("default");
+    pod.set_name("gpu-user");
+    ::v1::ContainerResources& container = *pod.add_containers();
+    container.set_name("main");
+    container.add_devices()->add_device_ids("gpu-0");
+    grpc::ServerUnaryReactor* reactor = context->DefaultReactor();
+    if (hangs) {
+      held.push_back(reactor);
+    } else {
+      reactor->Finish(grpc::Status::OK);
+    }
+    return reactor;
+  }
+
+  std::atomic<int> lists = 0;
+  std::atomic<bool> hangs = false;
+  std::vector<grpc::ServerUnaryReactor*> held;
+
+ private:
+  std::unique_ptr<grpc::Server> server_;
+};
+
+TEST_F(PodResourcesServerTest, KubeletsDevicesAreAdded) {
+  const FakeKubelet kubelet(dir_ / "kubelet.sock");
+  snapshots_.Apply(Admit(SamplePod("gpu-user"), "main", {{"cpu", OwnCpus("1")}}));
+  Start({.kubelet_socket = dir_ / "kubelet.sock"});
+  ASSERT_TRUE(List().ok());
+  ASSERT_THAT(list_.pod_resources(), SizeIs(1));
+  EXPECT_EQ(list_.pod_resources(0).containers(0).devices(0).device_ids(0), "gpu-0");
+  ASSERT_TRUE(GetAllocatable().ok());  // although this kubelet does not have it
+}
+
+TEST_F(PodResourcesServerTest, KubeletIsAskedOnceForManyCalls) {
+  const FakeKubelet kubelet(dir_ / "kubelet.sock");
+  Start({.kubelet_socket = dir_ / "kubelet.sock"});
+  for (int i = 0; i < 5; ++i) {
+    ASSERT_TRUE(List().ok());
+  }
+  EXPECT_LT(kubelet.lists, 5);
+}
+
+TEST_F(PodResourcesServerTest, AKubeletThatHangsDelaysAnswersByItsTimeoutOnly) {
+  FakeKubelet kubelet(dir_ / "kubelet.sock");
+  kubelet.hangs = true;
+  snapshots_.Apply(Admit(SamplePod("web"), "main", {}));
+  Start(
+      {.kubelet_socket = dir_ / "kubelet.sock", .kubelet_timeout = std::chrono::milliseconds(100)});
+  ASSERT_TRUE(List().ok());
+  EXPECT_THAT(list_.pod_resources(), SizeIs(1));
+  EXPECT_EQ(metrics_.pod_resources.kubelet_errors_total.Value(), 1);
+  for (grpc::ServerUnaryReactor* reactor : kubelet.held) {
+    reactor->Finish(grpc::Status::CANCELLED);
+  }
+}
+
+TEST_F(PodResourcesServerTest, WithoutKubeletsSocketAnswersAreOurs) {
+  snapshots_.Apply(Admit(SamplePod("web"), "main", {}));
+  Start({.kubelet_socket = dir_ / "nothing.sock"});
+  ASSERT_TRUE(List().ok());
+  EXPECT_THAT(list_.pod_resources(), SizeIs(1));
+  EXPECT_EQ(metrics_.pod_resources.kubelet_errors_total.Value(), 0);
 }
 
 TEST_F(PodResourcesServerTest, DirectoryIsClosedToOthers) {

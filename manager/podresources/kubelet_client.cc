@@ -1,0 +1,174 @@
+// One round is a List and a GetAllocatableResources in parallel; whoever waits gets its result.
+#include "manager/podresources/kubelet_client.h"
+
+#include <atomic>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include <unistd.h>
+
+#include <grpcpp/grpcpp.h>
+#include <prometheus/counter.h>
+
+#include "api/grpc_lifetime.h"
+#include "api/log.h"
+#include "api/mutex.h"
+#include "api/proto/podresources/v1/api.grpc.pb.h"
+
+namespace qrm::manager {
+namespace {
+
+using SteadyTime = std::chrono::steady_clock::time_point;
+using Stub = ::v1::PodResourcesLister::Stub;
+
+constexpr int kMaxMessageBytes = 16 << 20;
+constexpr int kReconnectMs = 1000;
+
+std::unique_ptr<Stub> Connect(const std::string& path) {
+  KeepGrpcCallbackThreads();
+  grpc::ChannelArguments arguments;
+  arguments.SetMaxReceiveMessageSize(kMaxMessageBytes);
+  arguments.SetInt(GRPC_ARG_ENABLE_HTTP_PROXY, 0);
+  arguments.SetInt(GRPC_ARG_INITIAL_RECONNECT_BACKOFF_MS, kReconnectMs);
+  arguments.SetInt(GRPC_ARG_MAX_RECONNECT_BACKOFF_MS, kReconnectMs);
+  return ::v1::PodResourcesLister::NewStub(
+      grpc::CreateCustomChannel("unix:" + path, grpc::InsecureChannelCredentials(), arguments));
+}
+
+/// Both calls of a round; the later one ends it.
+struct Round {
+  grpc::ClientContext list_context;
+  grpc::ClientContext allocatable_context;
+  const ::v1::ListPodResourcesRequest list_request;
+  const ::v1::AllocatableResourcesRequest allocatable_request;
+  ::v1::ListPodResourcesResponse list;
+  ::v1::AllocatableResourcesResponse allocatable;
+  grpc::Status list_status;
+  std::atomic<int> left = 2;
+};
+
+}  // namespace
+
+struct KubeletClient::State : std::enable_shared_from_this<State> {
+  State(KubeletClientOptions client_options, prometheus::Counter& error_counter)
+      : options(std::move(client_options)),
+        errors(error_counter),
+        stub(options.socket_path.empty() ? nullptr : Connect(options.socket_path)) {}
+
+  bool IsThere() const { return stub != nullptr && access(options.socket_path.c_str(), F_OK) == 0; }
+
+  void Ask() {
+    auto round = std::make_shared<Round>();
+    const auto deadline = std::chrono::system_clock::now() + options.timeout;
+    round->list_context.set_deadline(deadline);
+    round->allocatable_context.set_deadline(deadline);
+    const auto end = [self = shared_from_this(), round] {
+      if (--round->left == 0) {
+        self->Finish(*round);
+      }
+    };
+    stub->async()->List(&round->list_context, &round->list_request, &round->list,
+                        [round, end](grpc::Status status) {
+                          round->list_status = std::move(status);
+                          end();
+                        });
+    // Older kubelets do not have it; then there is nothing to add.
+    stub->async()->GetAllocatableResources(&round->allocatable_context, &round->allocatable_request,
+                                           &round->allocatable,
+                                           [end](const grpc::Status&) { end(); });
+  }
+
+  void Finish(Round& round) {
+    std::vector<std::function<void(const ViewPtr&)>> ready;
+    ViewPtr result;
+    {
+      const MutexLock lock(mutex);
+      if (round.list_status.ok()) {
+        Accept(round);
+      } else {
+        Miss(round.list_status.error_message());
+      }
+      asked_at = std::chrono::steady_clock::now();
+      asking = false;
+      ready.swap(waiting);
+      result = view;
+    }
+    for (const auto& done : ready) {
+      done(result);
+    }
+  }
+
+  void Accept(Round& round) QRM_REQUIRES(mutex) {
+    std::string bytes = round.list.SerializeAsString() + round.allocatable.SerializeAsString();
+    if (bytes != view_bytes) {
+      view_bytes = std::move(bytes);
+      view =
+          std::make_shared<const KubeletView>(std::move(round.list), std::move(round.allocatable));
+    }
+    good_at = std::chrono::steady_clock::now();
+    failing = false;
+  }
+
+  void Miss(const std::string& reason) QRM_REQUIRES(mutex) {
+    errors.Increment();
+    if (!failing) {
+      log::Warning("kubelet's devices unknown",
+                   {{"socket", options.socket_path}, {"reason", reason}});
+    }
+    failing = true;
+    if (std::chrono::steady_clock::now() - good_at > options.max_stale) {
+      Forget();
+    }
+  }
+
+  void Forget() QRM_REQUIRES(mutex) {
+    if (!view_bytes.empty()) {
+      view_bytes.clear();
+      view = std::make_shared<const KubeletView>();
+    }
+  }
+
+  const KubeletClientOptions options;
+  prometheus::Counter& errors;
+  const std::unique_ptr<Stub> stub;
+  Mutex mutex;
+  ViewPtr view QRM_GUARDED_BY(mutex) = std::make_shared<const KubeletView>();
+  std::string view_bytes QRM_GUARDED_BY(mutex);
+  std::optional<SteadyTime> asked_at QRM_GUARDED_BY(mutex);
+  SteadyTime good_at QRM_GUARDED_BY(mutex);
+  bool failing QRM_GUARDED_BY(mutex) = false;
+  bool asking QRM_GUARDED_BY(mutex) = false;
+  std::vector<std::function<void(const ViewPtr&)>> waiting QRM_GUARDED_BY(mutex);
+};
+
+KubeletClient::KubeletClient(KubeletClientOptions options, prometheus::Counter& errors)
+    : state_(std::make_shared<State>(std::move(options), errors)) {}
+
+void KubeletClient::Get(std::function<void(const ViewPtr&)> done) {
+  const bool is_there = state_->IsThere();
+  ViewPtr known;
+  bool ask = false;
+  {
+    const MutexLock lock(state_->mutex);
+    if (!is_there) {
+      state_->Forget();
+    }
+    const auto now = std::chrono::steady_clock::now();
+    const bool fresh =
+        state_->asked_at.has_value() && now - *state_->asked_at < state_->options.max_age;
+    if (!is_there || fresh) {
+      known = state_->view;
+    } else {
+      state_->waiting.push_back(std::move(done));
+      ask = !std::exchange(state_->asking, true);
+    }
+  }
+  if (known != nullptr) {
+    done(known);
+  } else if (ask) {
+    state_->Ask();
+  }
+}
+
+}  // namespace qrm::manager
