@@ -25,7 +25,7 @@ constexpr char kStandardStream[] = "-";
 void AddStateDir(CommandLine& line, std::string& directory) {
   directory = kDefaultStateDir;
   line.Option("--state-dir", directory,
-              fmt::format("where qrmd keeps checkpoint.db (default: {})", kDefaultStateDir));
+              fmt::format("where qrmd keeps checkpoint.db (default: {})", kDefaultStateDir), "DIR");
 }
 
 StatusOr<std::string> ReadFile(const std::string& path) {

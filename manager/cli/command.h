@@ -18,6 +18,7 @@ inline constexpr int kMisuse = 2;
 int RunStatus(const Args& args, std::ostream& out, std::ostream& err);
 int RunPlugins(const Args& args, std::ostream& out, std::ostream& err);
 int RunPods(const Args& args, std::ostream& out, std::ostream& err);
+int RunTopology(const Args& args, std::ostream& out, std::ostream& err);
 int RunExplain(const Args& args, std::ostream& out, std::ostream& err);
 /// `get` and `set`.
 int RunPool(const Args& args, std::ostream& out, std::ostream& err);

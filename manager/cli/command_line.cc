@@ -86,8 +86,8 @@ CommandLine& CommandLine::Several(const std::string& name, std::vector<std::stri
 }
 
 CommandLine& CommandLine::Option(const std::string& name, std::string& value,
-                                 const std::string& help) {
-  impl_->app.add_option(name, value, help)->type_name("VALUE");
+                                 const std::string& help, const std::string& what) {
+  impl_->app.add_option(name, value, help)->type_name(what);
   return *this;
 }
 

@@ -38,8 +38,9 @@ class CommandLine {
   /// One word or more.
   CommandLine& Several(const std::string& name, std::vector<std::string>& values,
                        const std::string& help);
-  /// `--name VALUE`.
-  CommandLine& Option(const std::string& name, std::string& value, const std::string& help);
+  /// `--name VALUE`, where help shows `what` in the value's place.
+  CommandLine& Option(const std::string& name, std::string& value, const std::string& help,
+                      const std::string& what);
   CommandLine& Flag(const std::string& name, bool& value, const std::string& help);
 
   /// Absent when the command shall run, else the exit code: help was asked for (kDone, on `out`) or

@@ -94,7 +94,7 @@ int RunPoolSet(const Args& args, std::ostream& out, std::ostream& err) {
                    "qrmctl pool set online=0-13,40-53 offline=14-39,54-79");
   line.Output(format)
       .ControlSocket(socket)
-      .Option("--resource", resource, "whose plugin (default: cpu)")
+      .Option("--resource", resource, "whose plugin (default: cpu)", "NAME")
       .Several("NAME=CPUS", words, "a pool and its CPUs, as 0-3,8");
   if (const auto exit = line.Parse(args, out, err); exit.has_value()) {
     return *exit;

@@ -21,6 +21,7 @@ constexpr std::array kCommands = {
     Command{"status", "whether qrmd is ready, and what it does", RunStatus},
     Command{"plugins", "the resource plugins and how they fare", RunPlugins},
     Command{"pods", "admitted pods and what their containers hold", RunPods},
+    Command{"topology", "the NUMA map and who uses what", RunTopology},
     Command{"explain", "why a pod was placed as it was, or rejected", RunExplain},
     Command{"pool", "show and resize pools of CPUs", RunPool},
     Command{"checkpoint", "check, show, export and import the state on disk", RunCheckpoint},

@@ -31,7 +31,7 @@ void Table::Add(std::vector<std::string> cells) {
   rows_.push_back(std::move(cells));
 }
 
-void Table::Print(std::ostream& out) const {
+void Table::Print(std::ostream& out, std::size_t indent) const {
   std::vector<std::size_t> widths(rows_.front().size(), 0);
   for (const auto& row : rows_) {
     for (std::size_t i = 0; i < row.size(); ++i) {
@@ -39,6 +39,7 @@ void Table::Print(std::ostream& out) const {
     }
   }
   for (const auto& row : rows_) {
+    out << std::string(indent, ' ');
     for (std::size_t i = 0; i + 1 < row.size(); ++i) {
       Pad(out, row[i], widths[i] + kGap);
     }

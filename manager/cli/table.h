@@ -17,7 +17,8 @@ class Table {
   bool empty() const { return rows_.size() == 1; }
 
   /// Columns are as wide as their widest cell and three spaces; the last one is not padded.
-  void Print(std::ostream& out) const;
+  /// `indent` spaces before each line.
+  void Print(std::ostream& out, std::size_t indent = 0) const;
 
  private:
   std::vector<std::vector<std::string>> rows_;  // the headers first

@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include <grpcpp/grpcpp.h>
+#include <nlohmann/json.hpp>
 
 #include "api/clock.h"
 #include "api/log.h"
@@ -13,6 +14,7 @@
 #include "manager/control/answers.h"
 #include "manager/rpc/grpc_status.h"
 #include "manager/rpc/unix_server.h"
+#include "topology/describe.h"
 
 namespace qrm::manager {
 namespace {
@@ -108,6 +110,9 @@ struct ControlServer::Impl final : public v1::Control::CallbackService {
 
   Reactor* GetTopology(Context* context, const v1::GetTopologyRequest*,
                        v1::GetTopologyResponse* response) override {
+    response->set_json(
+        MachineToJson(machine).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace));
+    response->set_text(DescribeMachine(machine));
     for (v1::NodeUse& use : NodeUses(*snapshots.Load(), machine)) {
       *response->add_use() = std::move(use);
     }

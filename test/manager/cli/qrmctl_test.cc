@@ -5,6 +5,7 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
 
 #include "checkpoint/store.h"
 #include "manager/cli/command.h"
@@ -14,6 +15,8 @@
 #include "test/support/fake_snapshots.h"
 #include "test/support/sample_node.h"
 #include "test/support/temp_dir.h"
+#include "topology/describe.h"
+#include "topology/discovery.h"
 
 namespace qrm::manager::cli {
 namespace {
@@ -115,7 +118,8 @@ TEST_F(QrmctlTest, NamesACommandThatItDoesNotHave) {
 TEST_F(QrmctlTest, HelpListsEachCommandAndEachCommandHasHelp) {
   EXPECT_EQ(RunAsTyped({"--help"}), kDone);
   const std::string help = out();
-  for (const char* command : {"status", "plugins", "pods", "explain", "pool", "checkpoint"}) {
+  for (const char* command :
+       {"status", "plugins", "pods", "topology", "explain", "pool", "checkpoint"}) {
     EXPECT_THAT(help, HasSubstr(std::string("\n  ") + command + " "));
     EXPECT_EQ(RunAsTyped({command, "--help"}), kDone) << command;
     EXPECT_THAT(out(), HasSubstr(std::string("qrmctl ") + command)) << command;
@@ -321,6 +325,55 @@ TEST_F(QrmctlTest, PoolSetSaysWhichWordIsWrong) {
   EXPECT_EQ(Run({"pool", "set"}), kMisuse);
   EXPECT_EQ(Run({"pool", "drop"}), kMisuse);
   EXPECT_THAT(err(), HasSubstr("there is no verb \"drop\""));
+}
+
+TEST_F(QrmctlTest, TopologyPrintsTheMapAndWhoUsesWhat) {
+  Serve();
+  AdmitTwoPods();
+  EXPECT_EQ(Run({"topology"}), kDone) << err();
+  EXPECT_EQ(out(), DescribeMachine(machine_) +
+                       "use\n"
+                       "  node 0: its own 1-2, shared 3, free 0, memory 2Gi\n"
+                       "    CONTAINER       CPUS   MEMORY\n"
+                       "    shop/db/main    1-2*   2Gi\n"
+                       "    shop/web/main   3      -\n"
+                       "  node 1: shared 4-7\n"
+                       "    CONTAINER       CPUS   MEMORY\n"
+                       "    shop/web/main   4-7    -\n");
+}
+
+TEST_F(QrmctlTest, TopologyOfAnIdleNodeHasNoUse) {
+  Serve();
+  EXPECT_EQ(Run({"topology"}), kDone) << err();
+  EXPECT_EQ(out(), DescribeMachine(machine_));
+}
+
+TEST_F(QrmctlTest, TopologyAsJsonIsTheMachineAndItsUse) {
+  Serve();
+  AdmitTwoPods();
+  EXPECT_EQ(Run({"topology", "-o", "json"}), kDone) << err();
+  auto document = nlohmann::ordered_json::parse(out());
+  ASSERT_EQ(document["use"].size(), 2u);
+  EXPECT_EQ(document["use"][0]["containers"][0]["container"], "shop/db/main");
+  document.erase("use");
+  EXPECT_EQ(document, MachineToJson(machine_));
+}
+
+TEST_F(QrmctlTest, TopologyReadsADescribedMachineWithoutQrmd) {
+  const std::string description = "package:2 [numa] core:4 pu:2";
+  const auto machine = Discover({MachineSource::Kind::kSynthetic, description});
+  ASSERT_TRUE(machine.ok());
+  EXPECT_EQ(Run({"topology", "--synthetic", description}), kDone) << err();
+  EXPECT_EQ(out(), DescribeMachine(*machine));
+  EXPECT_EQ(Run({"topology", "--synthetic", description, "-o", "json"}), kDone) << err();
+  EXPECT_EQ(nlohmann::ordered_json::parse(out()), MachineToJson(*machine));
+}
+
+TEST_F(QrmctlTest, TopologyFailsForAMachineItCannotRead) {
+  EXPECT_EQ(Run({"topology", "--xml", dir_ / "none.xml"}), kFailed);
+  EXPECT_THAT(err(), StartsWith("qrmctl topology: cannot "));
+  EXPECT_EQ(Run({"topology", "--xml", "a", "--fsroot", "b"}), kMisuse);
+  EXPECT_THAT(err(), HasSubstr("one machine at a time"));
 }
 
 TEST_F(QrmctlTest, ExplainPrintsTheDecisionStepByStep) {
