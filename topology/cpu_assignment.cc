@@ -7,19 +7,6 @@
 namespace qrm {
 namespace {
 
-/// The threads of the smallest core: what every whole-core request is a multiple of.
-int ThreadsPerCore(const CpuLayout& layout) {
-  if (layout.sizes().per_core > 0) {
-    return layout.sizes().per_core;
-  }
-  int threads = 0;
-  for (const CpuGroup& core : layout.elements(CpuLayout::kCore)) {
-    const int size = core.cpus.Count();
-    threads = threads == 0 ? size : std::min(threads, size);
-  }
-  return std::max(threads, 1);
-}
-
 CpuSet WholeCores(const CpuLayout& layout, const CpuSet& available) {
   CpuSet whole;
   for (const CpuGroup& core : layout.elements(CpuLayout::kCore)) {
@@ -115,11 +102,20 @@ StatusOr<CpuSet> TakeCpusNear(const Machine& machine, const CpuSet& available, i
 StatusOr<CpuSet> TakeCpusNear(const Machine& machine, const CpuLayout& layout,
                               const CpuSet& available, int count, const NumaMask& affinity,
                               const CpuAssignmentOptions& options) {
-  CpuSet usable = available & CpusOfKind(machine, options.core_kind);
+  CpuSet usable = available;
   if (options.full_physical_cpus_only) {
     QRM_RETURN_IF_ERROR(CheckWholeCoreCount(layout, count));
     usable = WholeCores(layout, usable);
   }
+  QRM_ASSIGN_OR_RETURN(const CpuSet taken,
+                       TakeCpusLikeKubelet(machine, layout, usable, count, affinity, options));
+  return options.full_physical_cpus_only ? Whole(machine, taken, count) : taken;
+}
+
+StatusOr<CpuSet> TakeCpusLikeKubelet(const Machine& machine, const CpuLayout& layout,
+                                     const CpuSet& available, int count, const NumaMask& affinity,
+                                     const CpuAssignmentOptions& options) {
+  const CpuSet usable = available & CpusOfKind(machine, options.core_kind);
   CpuSet taken;
   if (!affinity.Empty()) {
     const CpuSet near = usable & (options.align_by_socket ? machine.PackagesOf(affinity)
@@ -130,7 +126,19 @@ StatusOr<CpuSet> TakeCpusNear(const Machine& machine, const CpuLayout& layout,
     QRM_ASSIGN_OR_RETURN(const CpuSet rest, Take(layout, usable - taken, missing, options));
     taken |= rest;
   }
-  return options.full_physical_cpus_only ? Whole(machine, taken, count) : taken;
+  return taken;
+}
+
+int ThreadsPerCore(const CpuLayout& layout) {
+  if (layout.sizes().per_core > 0) {
+    return layout.sizes().per_core;
+  }
+  int threads = 0;
+  for (const CpuGroup& core : layout.elements(CpuLayout::kCore)) {
+    const int size = core.cpus.Count();
+    threads = threads == 0 ? size : std::min(threads, size);
+  }
+  return std::max(threads, 1);
 }
 
 }  // namespace qrm

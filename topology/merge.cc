@@ -24,12 +24,6 @@ constexpr std::array<PolicyName, 5> kPolicyNames = {
      {TopologyPolicy::kSingleNumaNode, "single-numa-node"},
      {TopologyPolicy::kNumeric, "numeric"}}};
 
-template <typename T>
-void SortUnique(std::vector<T>& values) {
-  std::sort(values.begin(), values.end());
-  values.erase(std::unique(values.begin(), values.end()), values.end());
-}
-
 /// One merge on a machine of at most 64 x Words nodes.
 template <std::size_t Words>
 class Merger {
@@ -45,15 +39,19 @@ class Merger {
       fitness_ = Fitness<Words>(machine, nodes_);
     }
     for (const auto& [resource, list] : hints) {
-      lists_.push_back(Prepare(list));
+      lists_.push_back(PrepareList<Words>(
+          list, nodes_, single_ ? HintFilter::kPreferredSingleNode : HintFilter::kAll));
     }
   }
 
   MergeResult Merge() {
     const CommonPreference<Words> common = FindCommonPreference(lists_);
-    TopologyHint merged = Decide(common);
-    if (single_ && merged.nodes == nodes_.MaskOf(all_)) {
-      merged.nodes = NumaMask();
+    const Agreement<Words> agreed =
+        Agree(lists_, common, all_, fitness_, nodes_.size(), WidestNeed(lists_));
+    truncated_ = agreed.truncated;
+    TopologyHint merged{.preferred = agreed.preferred};
+    if (!single_ || !(agreed.nodes == all_)) {
+      merged.nodes = nodes_.MaskOf(agreed.nodes);
     }
     MergeResult result{.merged = merged, .reasons = Explain(common)};
     for (const auto& [resource, list] : hints_) {
@@ -63,71 +61,6 @@ class Merger {
   }
 
  private:
-  MergeList<Words> Prepare(const HintList& list) const {
-    MergeList<Words> prepared;
-    prepared.any_node = list.IsNoPreference() || (list.IsImpossible() && !single_);
-    prepared.any_node_preferred = list.IsNoPreference();
-    prepared.masks.reserve(list.hints().size());
-    for (const TopologyHint& hint : list.hints()) {
-      Add(hint, prepared);
-    }
-    SortUnique(prepared.preferred);
-    SortUnique(prepared.masks);
-    return prepared;
-  }
-
-  void Add(const TopologyHint& hint, MergeList<Words>& list) const {
-    if (single_ && !hint.preferred) {
-      return;
-    }
-    if (hint.nodes.Empty()) {
-      list.any_node = true;
-      list.any_node_preferred |= hint.preferred;
-      return;
-    }
-    const Bits mask = nodes_.template BitsOf<Words>(hint.nodes);
-    const int width = mask.Count();
-    if (width == 0 || (single_ && width != 1)) {
-      return;
-    }
-    list.masks.push_back(mask);
-    list.narrowest = list.narrowest == 0 ? width : std::min(list.narrowest, width);
-    if (hint.preferred) {
-      list.preferred.push_back(mask);
-    }
-  }
-
-  TopologyHint Decide(const CommonPreference<Words>& common) {
-    if (std::any_of(lists_.begin(), lists_.end(), [](const auto& list) { return list.Empty(); })) {
-      return {.nodes = nodes_.MaskOf(all_), .preferred = false};
-    }
-    std::vector<Bits> candidates = common.masks;
-    if (common.all_nodes) {
-      candidates = {all_};
-      for (const MergeList<Words>& list : lists_) {
-        candidates.insert(candidates.end(), list.preferred.begin(), list.preferred.end());
-      }
-    }
-    const bool preferred = !candidates.empty();
-    if (!preferred) {
-      candidates = NotPreferred();
-    }
-    const Bits nodes = candidates.empty() ? all_ : fitness_.Fittest(candidates);
-    return {.nodes = nodes_.MaskOf(nodes), .preferred = preferred};
-  }
-
-  /// The masks of the best width that the lists can agree on without all preferring it.
-  std::vector<Bits> NotPreferred() {
-    int wanted = 0;
-    for (const MergeList<Words>& list : lists_) {
-      wanted = std::max(wanted, list.narrowest);
-    }
-    ReachableMasks<Words> reachable(lists_, all_, nodes_.size());
-    std::vector<Bits> best = reachable.Best(wanted);
-    truncated_ = reachable.truncated();
-    return best;
-  }
-
   std::vector<std::string> Explain(const CommonPreference<Words>& common) const {
     std::vector<std::string> reasons;
     std::string before;

@@ -7,21 +7,10 @@
 #include <optional>
 #include <vector>
 
+#include "topology/merge_list.h"
 #include "topology/node_bits.h"
 
 namespace qrm {
-
-/// One resource's hints, ready for merging. Masks are sorted and unique.
-template <std::size_t Words>
-struct MergeList {
-  std::vector<NodeBits<Words>> preferred;  ///< of preferred hints
-  std::vector<NodeBits<Words>> masks;      ///< of all hints, preferred or not
-  bool any_node = false;                   ///< has a hint without affinity
-  bool any_node_preferred = false;         ///< and a preferred one
-  int narrowest = 0;                       ///< width of its narrowest mask; 0: it has no mask
-
-  bool Empty() const { return masks.empty() && !any_node; }
-};
 
 /// The hints of one list by the nodes they contain, to split them by their intersection with a
 /// narrow mask.
@@ -235,6 +224,44 @@ CommonPreference<Words> FindCommonPreference(const std::vector<MergeList<Words>>
     common.masks = std::move(left);
   }
   return common;
+}
+
+/// The nodes that lists agree on.
+template <std::size_t Words>
+struct Agreement {
+  NodeBits<Words> nodes;
+  bool preferred = false;
+  bool truncated = false;  ///< ReachableMasks::truncated
+};
+
+/// The fittest mask that all of `lists` prefer, else the best one that they leave, of which widths
+/// close to `wanted` are best; `all` nodes, not preferred, when they leave none.
+/// Cost: as CommonPreference, else as ReachableMasks. Source: Kubernetes 1.36, HintMerger.
+template <std::size_t Words>
+Agreement<Words> Agree(const std::vector<MergeList<Words>>& lists,
+                       const CommonPreference<Words>& common, const NodeBits<Words>& all,
+                       const Fitness<Words>& fitness, std::size_t nodes, int wanted) {
+  Agreement<Words> agreed{.nodes = all};
+  if (std::any_of(lists.begin(), lists.end(), [](const auto& list) { return list.Empty(); })) {
+    return agreed;
+  }
+  std::vector<NodeBits<Words>> candidates = common.masks;
+  if (common.all_nodes) {
+    candidates = {all};
+    for (const MergeList<Words>& list : lists) {
+      candidates.insert(candidates.end(), list.preferred.begin(), list.preferred.end());
+    }
+  }
+  agreed.preferred = !candidates.empty();
+  if (!agreed.preferred) {
+    ReachableMasks<Words> reachable(lists, all, nodes);
+    candidates = reachable.Best(wanted);
+    agreed.truncated = reachable.truncated();
+  }
+  if (!candidates.empty()) {
+    agreed.nodes = fitness.Fittest(candidates);
+  }
+  return agreed;
 }
 
 }  // namespace qrm

@@ -163,6 +163,17 @@ class Fitness {
     return best;
   }
 
+  /// Over all ordered pairs, a node with itself included; 0 when distances do not count.
+  uint64_t SumOfDistances(const NodeBits<Words>& mask) const {
+    uint64_t sum = 0;
+    if (!distances_.empty()) {
+      mask.ForEach([&](std::size_t from) {
+        mask.ForEach([&](std::size_t to) { sum += distances_[from * size_ + to]; });
+      });
+    }
+    return sum;
+  }
+
  private:
   struct Score {
     int width = 0;
@@ -170,13 +181,7 @@ class Fitness {
   };
 
   Score ScoreOf(const NodeBits<Words>& mask) const {
-    Score score{.width = mask.Count()};
-    if (!distances_.empty()) {
-      mask.ForEach([&](std::size_t from) {
-        mask.ForEach([&](std::size_t to) { score.distance += distances_[from * size_ + to]; });
-      });
-    }
-    return score;
+    return {.width = mask.Count(), .distance = SumOfDistances(mask)};
   }
 
   std::size_t size_ = 0;

@@ -1,0 +1,45 @@
+// Rows in, a line per failure out.
+#include "test/vector_check/report.h"
+
+#include <cstddef>
+#include <exception>
+
+#include <fmt/format.h>
+
+namespace qrm::vectors {
+
+void Report::Section(const Json& file, const std::string& section,
+                     const std::function<Difference(const Json&)>& check) {
+  if (file.contains(section)) {
+    Rows(file.at(section), section, check);
+  }
+}
+
+void Report::Rows(const Json& rows, const std::string& section,
+                  const std::function<Difference(const Json&)>& check) {
+  std::size_t position = 0;
+  for (const Json& row : rows) {
+    const std::string id = row.contains("id") && row.at("id").is_string()
+                               ? row.at("id").get<std::string>()
+                               : fmt::format("{}/{}", section, position);
+    ++position;
+    Difference difference;
+    try {
+      difference = check(row);
+    } catch (const std::exception& error) {
+      difference = fmt::format("cannot read the row: {}", error.what());
+    }
+    if (difference.empty()) {
+      ++passed_;
+      continue;
+    }
+    ++failed_;
+    out_ << id << ": " << difference << '\n';
+  }
+}
+
+Difference Compare(const std::string& got, const std::string& wanted) {
+  return got == wanted ? "" : fmt::format("got \"{}\", expected \"{}\"", got, wanted);
+}
+
+}  // namespace qrm::vectors

@@ -1,0 +1,46 @@
+// Counts rows of test vectors and prints those that fail.
+#pragma once
+
+#include <functional>
+#include <ostream>
+#include <string>
+
+#include <nlohmann/json.hpp>
+
+namespace qrm::vectors {
+
+using Json = nlohmann::json;
+
+/// What a row's check returns: how the result differs from what the row expects, or "".
+using Difference = std::string;
+
+class Report {
+ public:
+  explicit Report(std::ostream& out) : out_(out) {}
+
+  /// Checks every row of `file[section]`; a section that is absent has no rows. A row without an id
+  /// is named by section and position, one that cannot be read fails.
+  void Section(const Json& file, const std::string& section,
+               const std::function<Difference(const Json&)>& check);
+  /// The same for `rows`.
+  void Rows(const Json& rows, const std::string& section,
+            const std::function<Difference(const Json&)>& check);
+
+  int passed() const { return passed_; }
+  int failed() const { return failed_; }
+
+ private:
+  std::ostream& out_;
+  int passed_ = 0;
+  int failed_ = 0;
+};
+
+/// "" when `got` is `wanted`, else both.
+Difference Compare(const std::string& got, const std::string& wanted);
+
+/// Sections of the three files.
+void CheckTopology(const Json& file, Report& report);
+void CheckCpu(const Json& file, Report& report);
+void CheckMemory(const Json& file, Report& report);
+
+}  // namespace qrm::vectors
