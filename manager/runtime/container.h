@@ -19,7 +19,7 @@ struct LinuxResources {
   std::optional<int64_t> cpu_quota_us;  ///< per period; -1 lifts the limit
   std::optional<uint64_t> cpu_period_us;
   std::optional<int64_t> memory_limit_bytes;
-  std::optional<int64_t> memory_swap_limit_bytes;  ///< memory and swap together
+  std::optional<int64_t> memory_swap_limit_bytes;        ///< memory and swap together
   std::string cpuset_cpus;                               ///< kernel list form
   std::string cpuset_mems;                               ///< kernel list form
   std::map<std::string, uint64_t> hugepage_limit_bytes;  ///< by page size, "2MB"

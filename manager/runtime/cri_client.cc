@@ -10,6 +10,7 @@
 #include "api/grpc_lifetime.h"
 #include "api/mutex.h"
 #include "api/proto/runtime/v1/api.grpc.pb.h"
+#include "manager/runtime/pod_labels.h"
 
 namespace qrm::manager {
 namespace {
@@ -42,8 +43,8 @@ RuntimePod FromWire(const cri::PodSandbox& wire) {
           .uid = wire.metadata().uid(),
           .pod_namespace = wire.metadata().namespace_(),
           .name = wire.metadata().name(),
-          .labels = ToStringMap(wire.labels()),
-          .annotations = ToStringMap(wire.annotations()),
+          .labels = PodsOwn(wire.labels()),
+          .annotations = PodsOwn(wire.annotations()),
           .runtime_handler = wire.runtime_handler()};
 }
 

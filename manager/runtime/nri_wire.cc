@@ -8,6 +8,8 @@
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
 
+#include "manager/runtime/pod_labels.h"
+
 namespace qrm::manager {
 namespace {
 
@@ -100,8 +102,8 @@ RuntimePod FromWire(const nri::PodSandbox& wire) {
           .uid = wire.uid(),
           .pod_namespace = wire.namespace_(),
           .name = wire.name(),
-          .labels = ToStringMap(wire.labels()),
-          .annotations = ToStringMap(wire.annotations()),
+          .labels = PodsOwn(wire.labels()),
+          .annotations = PodsOwn(wire.annotations()),
           .runtime_handler = wire.runtime_handler(),
           .cgroup_parent = wire.linux().cgroup_parent(),
           .resources = FromWire(wire.linux().pod_resources()),
