@@ -128,6 +128,7 @@ void ContainersJob::WriteConfig() const {
   std::ofstream(options_.work_dir + "/qrmd.yaml")
       << "plugins:\n"
          "  cpu:\n"
+         "    default-pool: online\n"
          "    pools:\n"
          "      online: {cpus: \""
       << ToString(pools_.online) << "\", roles: [" << kWebRole << "]}\n"

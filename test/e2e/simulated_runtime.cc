@@ -68,8 +68,10 @@ cri::Container CriContainer(const nri::Container& from) {
 SimulatedRuntime::SimulatedRuntime(const std::string& directory)
     : nri_socket_(directory + "/nri.sock"),
       cri_socket_(directory + "/cri.sock"),
-      nri_(nri_socket_),
-      cri_(cri_socket_) {}
+      cri_(cri_socket_),
+      nri_(nri_socket_) {
+  nri_.SetInventory([this] { return TakeInventory(); });
+}
 
 Status SimulatedRuntime::RunPod(const PodSpec& spec) {
   Entry entry{.pod = MakePod(spec), .container = MakeContainer(spec)};
@@ -85,19 +87,39 @@ Status SimulatedRuntime::RunPod(const PodSpec& spec) {
   cri_.AddPod(CriPod(entry.pod));
   cri_.PutContainer(CriContainer(entry.container));
   entry.container.set_state(nri::CONTAINER_RUNNING);
+  const MutexLock lock(mutex_);
   entries_[spec.name] = std::move(entry);
-  UpdateInventory();
   return OkStatus();
 }
 
-void SimulatedRuntime::UpdateInventory() {
-  std::vector<nri::PodSandbox> pods;
-  std::vector<nri::Container> containers;
+ScriptedRuntime::Inventory SimulatedRuntime::TakeInventory() const {
+  const MutexLock lock(mutex_);
+  ScriptedRuntime::Inventory inventory;
   for (const auto& [name, entry] : entries_) {
-    pods.push_back(entry.pod);
-    containers.push_back(entry.container);
+    inventory.pods.push_back(entry.pod);
+    inventory.containers.push_back(entry.container);
+    inventory.containers.back().mutable_linux()->mutable_resources()->mutable_cpu()->MergeFrom(
+        CpusetsOf(entry));
   }
-  nri_.SetInventory(std::move(pods), std::move(containers));
+  return inventory;
+}
+
+nri::LinuxCPU SimulatedRuntime::CpusetsOf(const Entry& entry) const {
+  nri::LinuxCPU cpusets;
+  cpusets.set_cpus(entry.adjustment.linux().resources().cpu().cpus());
+  cpusets.set_mems(entry.adjustment.linux().resources().cpu().mems());
+  for (const ScriptedCri::Update& update : cri_.updates()) {
+    if (update.container_id() != entry.container.id()) {
+      continue;
+    }
+    if (!update.linux().cpuset_cpus().empty()) {
+      cpusets.set_cpus(update.linux().cpuset_cpus());
+    }
+    if (!update.linux().cpuset_mems().empty()) {
+      cpusets.set_mems(update.linux().cpuset_mems());
+    }
+  }
+  return cpusets;
 }
 
 Status SimulatedRuntime::TellStart(Entry& entry) {
@@ -109,13 +131,16 @@ Status SimulatedRuntime::TellStart(Entry& entry) {
 }
 
 Status SimulatedRuntime::RemovePod(const std::string& name) {
-  const auto found = entries_.find(name);
-  if (found == entries_.end()) {
-    return Errorf(StatusCode::kNotFound, "cannot remove pod {}: it does not run", name);
+  Entry entry;
+  {
+    const MutexLock lock(mutex_);
+    const auto found = entries_.find(name);
+    if (found == entries_.end()) {
+      return Errorf(StatusCode::kNotFound, "cannot remove pod {}: it does not run", name);
+    }
+    entry = std::move(found->second);
+    entries_.erase(found);
   }
-  const Entry entry = found->second;
-  entries_.erase(found);
-  UpdateInventory();
   cri_.RemoveContainer(entry.container.id());
   for (const nri::Event event : {nri::STOP_CONTAINER, nri::STOP_POD_SANDBOX, nri::REMOVE_CONTAINER,
                                  nri::REMOVE_POD_SANDBOX}) {
@@ -125,15 +150,9 @@ Status SimulatedRuntime::RemovePod(const std::string& name) {
 }
 
 nlohmann::ordered_json SimulatedRuntime::RunOptions(const std::string& pod_name) const {
+  const MutexLock lock(mutex_);
   const Entry& entry = entries_.at(pod_name);
-  std::string cpus = entry.adjustment.linux().resources().cpu().cpus();
-  std::string mems = entry.adjustment.linux().resources().cpu().mems();
-  for (const ScriptedCri::Update& update : cri_.updates()) {
-    if (update.container_id() == entry.container.id()) {
-      cpus = update.linux().cpuset_cpus().empty() ? cpus : update.linux().cpuset_cpus();
-      mems = update.linux().cpuset_mems().empty() ? mems : update.linux().cpuset_mems();
-    }
-  }
+  const nri::LinuxCPU cpusets = CpusetsOf(entry);
   nlohmann::ordered_json options;
   for (const nri::KeyValue& env : entry.adjustment.env()) {
     options["envs"][env.key()] = env.value();
@@ -141,11 +160,11 @@ nlohmann::ordered_json SimulatedRuntime::RunOptions(const std::string& pod_name)
   for (const auto& [key, value] : entry.adjustment.annotations()) {
     options["annotations"][key] = value;
   }
-  if (!cpus.empty()) {
-    options["linux_container_resources"]["cpusetCpus"] = cpus;
+  if (!cpusets.cpus().empty()) {
+    options["linux_container_resources"]["cpusetCpus"] = cpusets.cpus();
   }
-  if (!mems.empty()) {
-    options["linux_container_resources"]["cpusetMems"] = mems;
+  if (!cpusets.mems().empty()) {
+    options["linux_container_resources"]["cpusetMems"] = cpusets.mems();
   }
   return options;
 }

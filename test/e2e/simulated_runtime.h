@@ -7,6 +7,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "api/mutex.h"
 #include "api/status.h"
 #include "test/e2e/kubelet.h"
 #include "test/support/scripted_cri.h"
@@ -43,14 +44,16 @@ class SimulatedRuntime {
   };
 
   Status TellStart(Entry& entry);
-  /// Tells the sockets what exists now, for those who connect later.
-  void UpdateInventory();
+  /// The cpusets that the container has now, by its adjustment and the updates since.
+  nri::LinuxCPU CpusetsOf(const Entry& entry) const;
+  ScriptedRuntime::Inventory TakeInventory() const;
 
   const std::string nri_socket_;
   const std::string cri_socket_;
-  ScriptedRuntime nri_;
+  mutable Mutex mutex_;
+  std::map<std::string, Entry> entries_ QRM_GUARDED_BY(mutex_);  // by the pod's name
   ScriptedCri cri_;
-  std::map<std::string, Entry> entries_;  // by the pod's name
+  ScriptedRuntime nri_;  // last, for its threads ask the others
 };
 
 }  // namespace qrm::test

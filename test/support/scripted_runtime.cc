@@ -84,8 +84,7 @@ ScriptedRuntime::ScriptedRuntime(std::string socket, ScriptedRuntimeOptions opti
     : socket_(std::move(socket)),
       options_(std::move(options)),
       listener_(Listen(socket_)),
-      pods_(options_.pods),
-      containers_(options_.containers) {
+      take_inventory_([this] { return Inventory{options_.pods, options_.containers}; }) {
   acceptor_ = std::thread([this] { AcceptLoop(); });
 }
 
@@ -210,13 +209,12 @@ void ScriptedRuntime::Greet() {
 
 bool ScriptedRuntime::Synchronize() {
   const auto chunks = static_cast<std::size_t>(options_.synchronize_chunks);
-  std::vector<nri::PodSandbox> pods;
-  std::vector<nri::Container> containers;
+  std::function<Inventory()> take;
   {
     const MutexLock lock(mutex_);
-    pods = pods_;
-    containers = containers_;
+    take = take_inventory_;
   }
+  const auto [pods, containers] = take();
   for (std::size_t chunk = 0; chunk < chunks; ++chunk) {
     nri::SynchronizeRequest request;
     for (std::size_t i = chunk; i < pods.size(); i += chunks) {
@@ -343,11 +341,9 @@ Status ScriptedRuntime::StateChange(nri::Event event, const nri::PodSandbox& pod
   return Call("StateChange", change.SerializeAsString()).status();
 }
 
-void ScriptedRuntime::SetInventory(std::vector<nri::PodSandbox> pods,
-                                   std::vector<nri::Container> containers) {
+void ScriptedRuntime::SetInventory(std::function<Inventory()> take) {
   const MutexLock lock(mutex_);
-  pods_ = std::move(pods);
-  containers_ = std::move(containers);
+  take_inventory_ = std::move(take);
 }
 
 void ScriptedRuntime::SendRaw(std::string_view bytes) {

@@ -5,6 +5,7 @@
 #include <atomic>
 #include <chrono>
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <optional>
 #include <string>
@@ -67,8 +68,13 @@ class ScriptedRuntime {
   /// Sends an event as runtimes before NRI 0.12 do.
   Status StateChange(nri::Event event, const nri::PodSandbox& pod,
                      const nri::Container& container = {});
-  /// What the next synchronizations tell, in place of the options'.
-  void SetInventory(std::vector<nri::PodSandbox> pods, std::vector<nri::Container> containers);
+  /// What exists, as synchronizations tell it.
+  struct Inventory {
+    std::vector<nri::PodSandbox> pods;
+    std::vector<nri::Container> containers;
+  };
+  /// Every synchronization asks `take` in place of the options, on a thread of this object.
+  void SetInventory(std::function<Inventory()> take);
   /// Sends bytes as they are.
   void SendRaw(std::string_view bytes);
   /// Cuts the plugin off.
@@ -101,8 +107,7 @@ class ScriptedRuntime {
   mutable CondVar changed_;
   int peer_ QRM_GUARDED_BY(mutex_) = -1;
   bool stopping_ QRM_GUARDED_BY(mutex_) = false;
-  std::vector<nri::PodSandbox> pods_ QRM_GUARDED_BY(mutex_);
-  std::vector<nri::Container> containers_ QRM_GUARDED_BY(mutex_);
+  std::function<Inventory()> take_inventory_ QRM_GUARDED_BY(mutex_);
   uint32_t next_stream_ QRM_GUARDED_BY(mutex_) = 1;
   std::map<uint32_t, ttrpc::Response> responses_ QRM_GUARDED_BY(mutex_);
   nri::RegisterPluginRequest registration_ QRM_GUARDED_BY(mutex_);

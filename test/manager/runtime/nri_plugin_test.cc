@@ -412,6 +412,20 @@ TEST_F(NriPluginTest, NamesContainerByLabelWhenTheRuntimeDoesNot) {
   EXPECT_EQ(events_.log().back(), "create labelled");
 }
 
+TEST_F(NriPluginTest, KeepsTheLabelsThatThePodHasOfItsOwn) {
+  ScriptedRuntimeOptions script;
+  wire::PodSandbox pod = Pod("1");
+  (*pod.mutable_labels())["app"] = "web";
+  (*pod.mutable_labels())["io.cri-containerd.kind"] = "sandbox";
+  (*pod.mutable_labels())["io.kubernetes.pod.uid"] = "1";
+  (*pod.mutable_annotations())["kubernetes.io/config.source"] = "file";
+  (*pod.mutable_annotations())["io.kubernetes.cri.sandbox-id"] = "x";
+  script.pods.push_back(pod);
+  Attach(script);
+  EXPECT_EQ(events_.pods()[0].labels, (StringMap{{"app", "web"}}));
+  EXPECT_EQ(events_.pods()[0].annotations, (StringMap{{"kubernetes.io/config.source", "file"}}));
+}
+
 TEST_F(NriPluginTest, AttachesAgainAfterItWasCutOff) {
   Attach();
   runtime_->Disconnect();
