@@ -54,7 +54,8 @@ struct MergeResult {
 /// equal and at least one of those hints is preferred, and all masks nest. Among those: most
 /// preferred hints of the other resources, then the narrowest widest mask, then the most preferred
 /// hints of the aligned resources, then the narrowest masks in all, then the smallest numbers in
-/// the order of the resources' names. A preferred hint without affinity fits anywhere.
+/// the order of the resources' names. A hint without affinity is of width 0 and
+/// nests with every mask; a preferred one also aligns with every mask.
 ///
 /// Threads: any. Units: node numbers are the kernel's.
 /// Cost:    O(hints log hints) when the resources prefer a mask in common, else

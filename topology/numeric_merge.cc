@@ -173,12 +173,11 @@ class NumericMerge {
 
   /// How an aligned resource takes part when all share `mask`; nothing when it cannot.
   static std::optional<TopologyHint> Aligned(const Choices& choices, const NumaMask& mask) {
-    const auto same = choices.find(mask);
-    if (same != choices.end() && (same->second || !HasWildcard(choices))) {
-      return TopologyHint{.nodes = mask, .preferred = same->second};
-    }
     if (HasWildcard(choices)) {
       return TopologyHint{.preferred = true};
+    }
+    if (const auto same = choices.find(mask); same != choices.end()) {
+      return TopologyHint{.nodes = mask, .preferred = same->second};
     }
     return std::nullopt;
   }
