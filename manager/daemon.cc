@@ -204,9 +204,15 @@ RegistryOptions Daemon::Impl::RegistryOptionsOf() {
           .watcher = {.directory = config.plugins_registry_dir},
           .endpoints = {.machine_nodes = machine.node_mask(),
                         .known = ResourcesOf(*state.Load()),
-                        .on_registered = [this](const std::string& resource) {
-                          state.Post([this, resource] { OnPluginRegistered(resource); });
-                        }}};
+                        .on_registered =
+                            [this](const std::string& resource) {
+                              state.Post([this, resource] { OnPluginRegistered(resource); });
+                            },
+                        .on_call =
+                            [this](const PluginCallEvent& call) {
+                              metrics.plugins.Record(call.resource, call.method, call.took,
+                                                     call.ok);
+                            }}};
 }
 
 NodeStatus Daemon::Impl::Status() const {

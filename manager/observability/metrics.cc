@@ -80,12 +80,26 @@ PluginMetrics::PluginMetrics(Registry& registry)
                        .Help("Calls that a plugin failed or did not answer in time.")
                        .Register(registry)) {}
 
-Histogram& PluginMetrics::CallSeconds(const std::string& resource, const std::string& method) {
-  return call_seconds_.Add({{"resource", resource}, {"method", method}}, kSeconds);
+PluginMetrics::Call& PluginMetrics::Find(const std::string& resource, const std::string& method) {
+  const MutexLock lock(mutex_);
+  const auto key = std::make_pair(resource, method);
+  const auto known = calls_.find(key);
+  if (known != calls_.end()) {
+    return known->second;
+  }
+  const prometheus::Labels labels = {{"resource", resource}, {"method", method}};
+  const Call call{.seconds = call_seconds_.Add(labels, kSeconds),
+                  .errors = call_errors_.Add(labels)};
+  return calls_.emplace(key, call).first->second;
 }
 
-Counter& PluginMetrics::CallErrors(const std::string& resource, const std::string& method) {
-  return call_errors_.Add({{"resource", resource}, {"method", method}});
+void PluginMetrics::Record(const std::string& resource, const std::string& method,
+                           std::chrono::nanoseconds took, bool ok) {
+  Call& call = Find(resource, method);
+  call.seconds.Observe(std::chrono::duration<double>(took).count());
+  if (!ok) {
+    call.errors.Increment();
+  }
 }
 
 StoreMetrics::StoreMetrics(Registry& registry)

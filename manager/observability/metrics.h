@@ -1,15 +1,18 @@
 // Every metric of qrmd. Names are qrm_<noun>_<unit>; those of the pod-resources API are kubelet's.
 #pragma once
 
+#include <chrono>
 #include <map>
 #include <memory>
 #include <string>
+#include <utility>
 
 #include <prometheus/counter.h>
 #include <prometheus/family.h>
 #include <prometheus/histogram.h>
 #include <prometheus/registry.h>
 
+#include "api/mutex.h"
 #include "manager/node_status.h"
 
 namespace qrm::manager {
@@ -36,13 +39,22 @@ class PluginMetrics {
  public:
   explicit PluginMetrics(prometheus::Registry& registry);
 
-  /// Hold the result: finding it takes a lock. `method` as in the API: "Allocate". Threads: any.
-  prometheus::Histogram& CallSeconds(const std::string& resource, const std::string& method);
-  prometheus::Counter& CallErrors(const std::string& resource, const std::string& method);
+  /// Counts one call; `method` as in the API: "Allocate". Threads: any.
+  void Record(const std::string& resource, const std::string& method, std::chrono::nanoseconds took,
+              bool ok);
 
  private:
+  struct Call {
+    prometheus::Histogram& seconds;
+    prometheus::Counter& errors;
+  };
+  Call& Find(const std::string& resource, const std::string& method);
+
   prometheus::Family<prometheus::Histogram>& call_seconds_;
   prometheus::Family<prometheus::Counter>& call_errors_;
+  Mutex mutex_;
+  /// What the families hold, found without their label maps.
+  std::map<std::pair<std::string, std::string>, Call> calls_ QRM_GUARDED_BY(mutex_);
 };
 
 /// The checkpoint.

@@ -182,23 +182,36 @@ std::vector<EndpointSet::EndpointPtr> EndpointSet::Live(Interest interest) const
 // --- calls
 
 template <typename T>
-void EndpointSet::AskOne(const std::string& resource, const char* action, const PluginCall<T>& call,
-                         AnswerCallback<T> done) const {
+AnswerCallback<T> EndpointSet::Observed(const std::string& resource, const Question& question,
+                                        AnswerCallback<T> done) const {
+  return [this, resource, method = question.method, begun = std::chrono::steady_clock::now(),
+          done = std::move(done)](StatusOr<T> answer) {
+    options_.on_call({.resource = resource,
+                      .method = method,
+                      .took = std::chrono::steady_clock::now() - begun,
+                      .ok = answer.ok()});
+    done(std::move(answer));
+  };
+}
+
+template <typename T>
+void EndpointSet::AskOne(const std::string& resource, const Question& question,
+                         const PluginCall<T>& call, AnswerCallback<T> done) const {
   const EndpointPtr endpoint = Lookup(resource);
   if (endpoint == nullptr) {
-    done(NoPlugin(resource, action));
+    done(NoPlugin(resource, question.action));
     return;
   }
-  endpoint->Ask<T>(action, call, std::move(done));
+  endpoint->Ask<T>(question.action, call, Observed<T>(resource, question, std::move(done)));
 }
 
 template <typename T>
 std::map<std::string, Status> EndpointSet::TellEach(const std::vector<std::string>& resources,
-                                                    const char* action, Deadline deadline,
+                                                    const Question& question, Deadline deadline,
                                                     const PluginCall<T>& call) const {
   const auto answers =
       FanOut<T>(resources.size(), deadline, [&](std::size_t index, AnswerCallback<T> answer) {
-        AskOne<T>(resources[index], action, call, std::move(answer));
+        AskOne<T>(resources[index], question, call, std::move(answer));
       });
   std::map<std::string, Status> results;
   for (std::size_t index = 0; index < resources.size(); ++index) {
@@ -208,13 +221,14 @@ std::map<std::string, Status> EndpointSet::TellEach(const std::vector<std::strin
 }
 
 template <typename T>
-void EndpointSet::AskLive(Interest interest, const char* action, const PluginCall<T>& call,
+void EndpointSet::AskLive(Interest interest, const Question& question, const PluginCall<T>& call,
                           std::function<void(std::map<std::string, StatusOr<T>>)> done) const {
   const std::vector<EndpointPtr> live = Live(interest);
   FanOutThen<T>(
       live.size(),
       [&](std::size_t index, AnswerCallback<T> answer) {
-        live[index]->Ask<T>(action, call, std::move(answer));
+        live[index]->Ask<T>(question.action, call,
+                            Observed<T>(live[index]->Info().resource, question, std::move(answer)));
       },
       [live, done = std::move(done)](std::vector<StatusOr<T>> answers) {
         std::map<std::string, StatusOr<T>> by_plugin;
@@ -226,10 +240,10 @@ void EndpointSet::AskLive(Interest interest, const char* action, const PluginCal
 }
 
 template <typename T>
-StatusOr<T> EndpointSet::AskAndWait(const std::string& resource, const char* action,
+StatusOr<T> EndpointSet::AskAndWait(const std::string& resource, const Question& question,
                                     Deadline deadline, const PluginCall<T>& call) const {
   auto answers = FanOut<T>(1, deadline, [&](std::size_t, AnswerCallback<T> answer) {
-    AskOne<T>(resource, action, call, std::move(answer));
+    AskOne<T>(resource, question, call, std::move(answer));
   });
   return std::move(answers.front());
 }
@@ -240,7 +254,7 @@ std::vector<StatusOr<HintList>> EndpointSet::GetTopologyHints(
                           [&](std::size_t index, AnswerCallback<HintList> answer) {
                             const ContainerRequest& request = requests[index];
                             AskOne<HintList>(
-                                request.resource, "get hints from",
+                                request.resource, {"GetTopologyHints", "get hints from"},
                                 [&](PluginClient& plugin, PluginClient::Done<HintList> done) {
                                   plugin.GetTopologyHints(request, deadline, std::move(done));
                                 },
@@ -255,7 +269,7 @@ std::vector<StatusOr<AllocationByResource>> EndpointSet::Allocate(
       [&](std::size_t index, AnswerCallback<AllocationByResource> answer) {
         const ContainerRequest& request = requests[index];
         AskOne<AllocationByResource>(
-            request.resource, "allocate with",
+            request.resource, {"Allocate", "allocate with"},
             [&](PluginClient& plugin, PluginClient::Done<AllocationByResource> done) {
               plugin.Allocate(request, deadline, std::move(done));
             },
@@ -266,7 +280,7 @@ std::vector<StatusOr<AllocationByResource>> EndpointSet::Allocate(
 std::map<std::string, Status> EndpointSet::RemovePod(const std::string& pod_uid,
                                                      const std::vector<std::string>& resources,
                                                      Deadline deadline) {
-  return TellEach<Acknowledged>(resources, "remove a pod from", deadline,
+  return TellEach<Acknowledged>(resources, {"RemovePod", "remove a pod from"}, deadline,
                                 [&](PluginClient& plugin, PluginClient::Done<Acknowledged> done) {
                                   plugin.RemovePod(pod_uid, deadline, std::move(done));
                                 });
@@ -274,7 +288,7 @@ std::map<std::string, Status> EndpointSet::RemovePod(const std::string& pod_uid,
 
 std::map<std::string, Status> EndpointSet::ReleaseContainer(
     const ContainerKey& key, const std::vector<std::string>& resources, Deadline deadline) {
-  return TellEach<Acknowledged>(resources, "release a container of", deadline,
+  return TellEach<Acknowledged>(resources, {"ReleaseContainer", "release a container of"}, deadline,
                                 [&](PluginClient& plugin, PluginClient::Done<Acknowledged> done) {
                                   plugin.ReleaseContainer(key, deadline, std::move(done));
                                 });
@@ -283,7 +297,7 @@ std::map<std::string, Status> EndpointSet::ReleaseContainer(
 void EndpointSet::GetResourcesAllocation(Deadline deadline,
                                          std::function<void(AllocationsByPlugin)> done) {
   AskLive<AllocationByContainer>(
-      Interest::kNeedsReconcile, "get the allocations of",
+      Interest::kNeedsReconcile, {"GetResourcesAllocation", "get the allocations of"},
       [&](PluginClient& plugin, PluginClient::Done<AllocationByContainer> answer) {
         plugin.GetResourcesAllocation(deadline, std::move(answer));
       },
@@ -294,7 +308,8 @@ void EndpointSet::GetAllocatable(
     Deadline deadline,
     std::function<void(std::map<std::string, StatusOr<AllocatableByResource>>)> done) {
   AskLive<AllocatableByResource>(
-      Interest::kAnyLive, "get the allocatable resources of",
+      Interest::kAnyLive,
+      {"GetTopologyAwareAllocatableResources", "get the allocatable resources of"},
       [&](PluginClient& plugin, PluginClient::Done<AllocatableByResource> answer) {
         plugin.GetAllocatable(deadline, std::move(answer));
       },
@@ -304,7 +319,7 @@ void EndpointSet::GetAllocatable(
 StatusOr<std::vector<PoolInfo>> EndpointSet::GetPools(const std::string& resource,
                                                       Deadline deadline) {
   return AskAndWait<std::vector<PoolInfo>>(
-      resource, "get the pools of", deadline,
+      resource, {"GetPools", "get the pools of"}, deadline,
       [&](PluginClient& plugin, PluginClient::Done<std::vector<PoolInfo>> done) {
         plugin.GetPools(resource, deadline, std::move(done));
       });
@@ -314,7 +329,7 @@ StatusOr<std::vector<PoolInfo>> EndpointSet::SetPools(
     const std::string& resource, const std::map<std::string, std::string>& cpus_by_pool,
     Deadline deadline) {
   return AskAndWait<std::vector<PoolInfo>>(
-      resource, "set the pools of", deadline,
+      resource, {"SetPools", "set the pools of"}, deadline,
       [&](PluginClient& plugin, PluginClient::Done<std::vector<PoolInfo>> done) {
         plugin.SetPools(resource, cpus_by_pool, deadline, std::move(done));
       });

@@ -1,6 +1,7 @@
 // All plugins that the daemon knows, by the resource they serve.
 #pragma once
 
+#include <chrono>
 #include <functional>
 #include <map>
 #include <memory>
@@ -26,12 +27,22 @@ struct Registration {
   std::optional<PluginOptions> options;  ///< absent: the plugin is asked
 };
 
+/// One call to a plugin that ended, for metrics.
+struct PluginCallEvent {
+  const std::string& resource;
+  const char* method;  ///< as in the API: "Allocate"
+  std::chrono::nanoseconds took{0};
+  bool ok = false;
+};
+
 struct EndpointSetOptions {
   NumaMask machine_nodes;       ///< answers that name other nodes break the protocol
   std::set<std::string> known;  ///< resources of the checkpoint: away until they register
   ProbeSettings probe;
   /// Runs on a gRPC thread when a plugin is registered, or back after it was away; must only post.
   std::function<void(const std::string& resource)> on_registered = [](const std::string&) {};
+  /// Runs on a gRPC thread, or on the caller's when the plugin is away; must not wait.
+  std::function<void(const PluginCallEvent& call)> on_call = [](const PluginCallEvent&) {};
 };
 
 /// The registered plugins; see Plugins for the calls. A plugin that goes keeps its place and is
@@ -87,6 +98,11 @@ class EndpointSet final : public Plugins {
  private:
   using EndpointPtr = std::shared_ptr<Endpoint>;
   enum class Interest { kAnyLive, kNeedsReconcile };
+  /// What is asked of a plugin.
+  struct Question {
+    const char* method;  ///< as in the API
+    const char* action;  ///< as in "cannot <action> plugin cpu"
+  };
 
   EndpointPtr Lookup(const std::string& resource) const;
   std::vector<EndpointPtr> Live(Interest interest) const;
@@ -94,22 +110,26 @@ class EndpointSet final : public Plugins {
   void Enroll(const Registration& registration, std::function<void(Status)> done);
   Status Install(const EndpointPtr& endpoint);
 
+  /// `done`, after the call was told to on_call.
+  template <typename T>
+  AnswerCallback<T> Observed(const std::string& resource, const Question& question,
+                             AnswerCallback<T> done) const;
   /// Asks the plugin of `resource`, or answers kNotFound.
   template <typename T>
-  void AskOne(const std::string& resource, const char* action,
+  void AskOne(const std::string& resource, const Question& question,
               const std::function<void(PluginClient&, PluginClient::Done<T>)>& call,
               AnswerCallback<T> done) const;
   template <typename T>
   std::map<std::string, Status> TellEach(
-      const std::vector<std::string>& resources, const char* action, Deadline deadline,
+      const std::vector<std::string>& resources, const Question& question, Deadline deadline,
       const std::function<void(PluginClient&, PluginClient::Done<T>)>& call) const;
   template <typename T>
-  void AskLive(Interest interest, const char* action,
+  void AskLive(Interest interest, const Question& question,
                const std::function<void(PluginClient&, PluginClient::Done<T>)>& call,
                std::function<void(std::map<std::string, StatusOr<T>>)> done) const;
   template <typename T>
   StatusOr<T> AskAndWait(
-      const std::string& resource, const char* action, Deadline deadline,
+      const std::string& resource, const Question& question, Deadline deadline,
       const std::function<void(PluginClient&, PluginClient::Done<T>)>& call) const;
 
   const EndpointSetOptions options_;

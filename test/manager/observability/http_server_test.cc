@@ -126,8 +126,7 @@ TEST_F(HttpServerTest, EachMetricIsDocumented) {
   const std::string documented{std::istreambuf_iterator<char>(page), {}};
   ASSERT_FALSE(documented.empty());
   metrics_.admission.Record({.result = AdmissionEvent::Result::kRejected, .resource = "cpu"});
-  metrics_.plugins.CallSeconds("cpu", "Allocate");
-  metrics_.plugins.CallErrors("cpu", "Allocate");
+  metrics_.plugins.Record("cpu", "Allocate", std::chrono::milliseconds(1), true);
   metrics_.pod_resources.allocatable_errors_total.Add({{"resource", "cpu"}});
   NodeStatus status;
   status.runtime.last_sync = status.reconcile.last = std::chrono::steady_clock::now();
@@ -147,6 +146,16 @@ TEST_F(HttpServerTest, EachMetricIsDocumented) {
     }
   }
   EXPECT_GT(names, 20);
+}
+
+TEST_F(HttpServerTest, PluginCallsAreCountedByResourceAndMethod) {
+  metrics_.plugins.Record("cpu", "Allocate", std::chrono::milliseconds(3), true);
+  metrics_.plugins.Record("cpu", "Allocate", std::chrono::milliseconds(3), false);
+  Start();
+  const std::string body = Get("/metrics").body;
+  const std::string labels = "{method=\"Allocate\",resource=\"cpu\"}";
+  EXPECT_THAT(body, HasSubstr("qrm_plugin_call_duration_seconds_count" + labels + " 2"));
+  EXPECT_THAT(body, HasSubstr("qrm_plugin_call_errors_total" + labels + " 1"));
 }
 
 TEST_F(HttpServerTest, MetricsNameNoPod) {

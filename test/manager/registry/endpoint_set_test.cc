@@ -84,6 +84,23 @@ TEST_F(EndpointSetTest, AnswersStandInTheOrderOfTheRequests) {
   EXPECT_EQ(answers[1]->hints().front().nodes, NumaMask{0});
 }
 
+TEST_F(EndpointSetTest, EachCallIsToldWithItsMethodAndOutcome) {
+  Mutex mutex;
+  std::vector<std::string> calls;
+  set_ = std::make_unique<EndpointSet>(EndpointSetOptions{
+      .machine_nodes = {0, 1}, .on_call = [&](const PluginCallEvent& call) {
+        const MutexLock lock(mutex);
+        calls.push_back(call.resource + " " + call.method + (call.ok ? " ok" : " failed"));
+      }});
+  PluginScript script = HintsOn(0);
+  script.allocate = [](const auto&, auto&) { return Status(StatusCode::kAborted, "no"); };
+  const auto cpu = Add("cpu", script);
+  EXPECT_TRUE(Hints("cpu").ok());
+  EXPECT_FALSE(Allocate("cpu").ok());
+  const MutexLock lock(mutex);
+  EXPECT_THAT(calls, testing::ElementsAre("cpu GetTopologyHints ok", "cpu Allocate failed"));
+}
+
 TEST_F(EndpointSetTest, CallsRunInParallel) {
   // Each plugin answers only when the other one has been asked as well.
   auto asked = std::make_shared<std::atomic<int>>(0);
