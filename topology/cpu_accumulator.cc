@@ -146,10 +146,10 @@ bool CpuAccumulator::TakePartOfL3(int l3) {
 
 void CpuAccumulator::TakeL3s() {
   const std::vector<int> sorted = SortedL3s();
+  if (needed_ >= layout_.sizes().per_l3) {
+    TakeWhole(CpuLayout::kL3, sorted);
+  }
   for (const int l3 : sorted) {
-    if (needed_ >= layout_.sizes().per_l3) {
-      TakeWhole(CpuLayout::kL3, SortedL3s());
-    }
     if (satisfied() || TakePartOfL3(l3)) {
       return;
     }

@@ -10,9 +10,11 @@
 namespace qrm {
 namespace {
 
-constexpr uint64_t kMaxMasksOfWidth = 65536;
+constexpr uint64_t kMaxMasksOfWidth = 4096;
+/// Up to so many nodes every mask is offered, useful or not, as kubelet does.
+constexpr int kMaxPlainNodes = 12;
 
-/// Width of `count` things of `of`, or kMaxMasksOfWidth + 1 when there are more.
+/// How many masks of `count` out of `of` nodes there are, or more than kMaxMasksOfWidth.
 uint64_t Choices(int of, int count) {
   uint64_t choices = 1;
   for (int i = 1; i <= std::min(count, of - count); ++i) {
@@ -22,113 +24,6 @@ uint64_t Choices(int of, int count) {
     }
   }
   return choices;
-}
-
-struct RankedMask {
-  uint64_t distance = 0;  ///< sum over all ordered pairs
-  std::vector<int> nodes;
-};
-
-/// Candidates by position, with their distances both ways added up.
-class MaskEnumerator {
- public:
-  MaskEnumerator(const Machine& machine, const NumaMask& candidates)
-      : ids_(candidates.begin(), candidates.end()) {
-    for (const int from : ids_) {
-      std::vector<uint64_t>& row = distances_.emplace_back();
-      for (const int to : ids_) {
-        row.push_back(from == to ? machine.Distance(from, to)
-                                 : machine.Distance(from, to) + machine.Distance(to, from));
-      }
-    }
-  }
-
-  /// Every mask of `width`.
-  std::vector<RankedMask> All(int width) {
-    masks_.clear();
-    RankedMask mask;
-    Extend(mask, 0, width);
-    return std::move(masks_);
-  }
-
-  /// For each node the mask that grows from it by the node that adds the least distance.
-  std::vector<RankedMask> AroundEach(int width) const {
-    std::vector<RankedMask> masks;
-    for (int start = 0; start < size(); ++start) {
-      RankedMask mask;
-      for (int next = start; static_cast<int>(mask.nodes.size()) < width; next = Nearest(mask)) {
-        mask.distance += Added(mask, next);
-        mask.nodes.push_back(next);
-      }
-      std::sort(mask.nodes.begin(), mask.nodes.end());
-      masks.push_back(std::move(mask));
-    }
-    return masks;
-  }
-
-  NumaMask MaskOf(const RankedMask& ranked) const {
-    NumaMask mask;
-    for (const int node : ranked.nodes) {
-      mask.Add(ids_[static_cast<std::size_t>(node)]);
-    }
-    return mask;
-  }
-
-  int size() const { return static_cast<int>(ids_.size()); }
-
- private:
-  uint64_t Added(const RankedMask& mask, int node) const {
-    const std::vector<uint64_t>& row = distances_[static_cast<std::size_t>(node)];
-    uint64_t added = row[static_cast<std::size_t>(node)];
-    for (const int other : mask.nodes) {
-      added += row[static_cast<std::size_t>(other)];
-    }
-    return added;
-  }
-
-  int Nearest(const RankedMask& mask) const {
-    int nearest = -1;
-    uint64_t least = 0;
-    for (int node = 0; node < size(); ++node) {
-      if (std::find(mask.nodes.begin(), mask.nodes.end(), node) != mask.nodes.end()) {
-        continue;
-      }
-      const uint64_t added = Added(mask, node);
-      if (nearest < 0 || added < least) {
-        nearest = node;
-        least = added;
-      }
-    }
-    return nearest;
-  }
-
-  void Extend(RankedMask& mask, int from, int missing) {
-    if (missing == 0) {
-      masks_.push_back(mask);
-      return;
-    }
-    for (int node = from; node + missing <= size(); ++node) {
-      const uint64_t before = mask.distance;
-      mask.distance += Added(mask, node);
-      mask.nodes.push_back(node);
-      Extend(mask, node + 1, missing - 1);
-      mask.nodes.pop_back();
-      mask.distance = before;
-    }
-  }
-
-  std::vector<int> ids_;
-  std::vector<std::vector<uint64_t>> distances_;
-  std::vector<RankedMask> masks_;
-};
-
-/// Closest first; then the smaller number, which is decided by the highest node that differs.
-bool ClosestFirst(const RankedMask& a, const RankedMask& b) {
-  if (a.distance != b.distance) {
-    return a.distance < b.distance;
-  }
-  return std::lexicographical_compare(a.nodes.rbegin(), a.nodes.rend(), b.nodes.rbegin(),
-                                      b.nodes.rend());
 }
 
 double AmountOf(const std::map<int, double>& amounts, int node) {
@@ -153,25 +48,132 @@ int NarrowestWidth(const NumaMask& mask, const std::map<int, double>& amounts, d
   return 0;
 }
 
+/// The `width` nodes of `candidates` with the largest amounts.
+NumaMask Richest(const NumaMask& candidates, const std::map<int, double>& amounts, int width) {
+  std::vector<int> nodes(candidates.begin(), candidates.end());
+  std::stable_sort(nodes.begin(), nodes.end(), [&amounts](int a, int b) {
+    return AmountOf(amounts, a) > AmountOf(amounts, b);
+  });
+  NumaMask mask;
+  for (int i = 0; i < width; ++i) {
+    mask.Add(nodes[static_cast<std::size_t>(i)]);
+  }
+  return mask;
+}
+
+NumaMask NodesWith(const NumaMask& nodes, const std::map<int, double>& amounts) {
+  NumaMask some;
+  for (const int node : nodes) {
+    if (AmountOf(amounts, node) > 0) {
+      some.Add(node);
+    }
+  }
+  return some;
+}
+
 }  // namespace
 
-void VisitMasks(const Machine& machine, const NumaMask& candidates, int width,
-                const std::function<bool(const NumaMask&)>& visit) {
-  MaskEnumerator enumerator(machine, candidates);
-  if (width < 1 || width > enumerator.size()) {
+ClosestMasks::ClosestMasks(const Machine& machine, const NumaMask& candidates)
+    : ids_(candidates.begin(), candidates.end()) {
+  for (const int from : ids_) {
+    for (const int to : ids_) {
+      const uint64_t there = machine.Distance(from, to);
+      distances_.push_back(from == to ? there : there + machine.Distance(to, from));
+    }
+  }
+  for (int start = 0; start < size(); ++start) {
+    growth_.push_back(GrowFrom(start));
+  }
+}
+
+std::vector<int> ClosestMasks::GrowFrom(int start) const {
+  std::vector<uint64_t> added(ids_.size(), 0);  // distance from each node to those chosen
+  std::vector<bool> chosen(ids_.size(), false);
+  std::vector<int> order;
+  for (int next = start; next >= 0;) {
+    order.push_back(next);
+    chosen[static_cast<std::size_t>(next)] = true;
+    const int last = next;
+    next = -1;
+    for (int node = 0; node < size(); ++node) {
+      const auto i = static_cast<std::size_t>(node);
+      added[i] += Between(last, node);
+      if (!chosen[i] && (next < 0 || added[i] < added[static_cast<std::size_t>(next)])) {
+        next = node;
+      }
+    }
+  }
+  return order;
+}
+
+void ClosestMasks::Extend(Ranked& mask, int from, int missing, std::vector<Ranked>& all) const {
+  if (missing == 0) {
+    all.push_back(mask);
     return;
   }
-  std::vector<RankedMask> masks = Choices(enumerator.size(), width) <= kMaxMasksOfWidth
-                                      ? enumerator.All(width)
-                                      : enumerator.AroundEach(width);
-  std::sort(masks.begin(), masks.end(), ClosestFirst);
-  const auto same = [](const RankedMask& a, const RankedMask& b) { return a.nodes == b.nodes; };
+  for (int node = from; node + missing <= size(); ++node) {
+    const uint64_t before = mask.distance;
+    for (const int other : mask.nodes) {
+      mask.distance += Between(node, other);
+    }
+    mask.distance += Between(node, node);
+    mask.nodes.push_back(node);
+    Extend(mask, node + 1, missing - 1, all);
+    mask.nodes.pop_back();
+    mask.distance = before;
+  }
+}
+
+std::vector<ClosestMasks::Ranked> ClosestMasks::AroundEach(int width) const {
+  std::vector<Ranked> masks;
+  for (const std::vector<int>& order : growth_) {
+    Ranked& mask = masks.emplace_back();
+    for (int i = 0; i < width; ++i) {
+      const int node = order[static_cast<std::size_t>(i)];
+      for (const int other : mask.nodes) {
+        mask.distance += Between(node, other);
+      }
+      mask.distance += Between(node, node);
+      mask.nodes.push_back(node);
+    }
+    std::sort(mask.nodes.begin(), mask.nodes.end());
+  }
+  return masks;
+}
+
+void ClosestMasks::Visit(int width, const std::function<bool(const NumaMask&)>& visit) const {
+  if (width < 1 || width > size()) {
+    return;
+  }
+  std::vector<Ranked> masks;
+  if (Choices(size(), width) <= kMaxMasksOfWidth) {
+    Ranked mask;
+    Extend(mask, 0, width, masks);
+  } else {
+    masks = AroundEach(width);
+  }
+  // The smaller number is decided by the highest node that differs.
+  std::sort(masks.begin(), masks.end(), [](const Ranked& a, const Ranked& b) {
+    return a.distance != b.distance
+               ? a.distance < b.distance
+               : std::lexicographical_compare(a.nodes.rbegin(), a.nodes.rend(), b.nodes.rbegin(),
+                                              b.nodes.rend());
+  });
+  const auto same = [](const Ranked& a, const Ranked& b) { return a.nodes == b.nodes; };
   masks.erase(std::unique(masks.begin(), masks.end(), same), masks.end());
-  for (const RankedMask& mask : masks) {
-    if (!visit(enumerator.MaskOf(mask))) {
+  for (const Ranked& ranked : masks) {
+    NumaMask mask;
+    for (auto node = ranked.nodes.rbegin(); node != ranked.nodes.rend(); ++node) {
+      mask.Add(ids_[static_cast<std::size_t>(*node)]);
+    }
+    if (!visit(mask)) {
       return;
     }
   }
+}
+
+int ClosestMasks::WidestWorthOffering(int narrowest) const {
+  return size() <= kMaxPlainNodes ? size() : std::min(narrowest + 1, size());
 }
 
 HintList GenerateHints(const Machine& machine, double amount, const NodeAmounts& nodes,
@@ -179,15 +181,21 @@ HintList GenerateHints(const Machine& machine, double amount, const NodeAmounts&
   if (amount <= 0) {
     return HintList::NoPreference();
   }
-  const int preferred_width = NarrowestWidth(machine.node_mask(), nodes.total, amount);
-  const int narrowest = NarrowestWidth(machine.node_mask(), nodes.free, amount);
-  const int all = machine.node_mask().Count();
-  const int widest = options.max_nodes > 0 ? std::min(options.max_nodes, all) : all;
+  const NumaMask& all = machine.node_mask();
+  const int preferred_width = NarrowestWidth(all, nodes.total, amount);
+  const int narrowest = NarrowestWidth(all, nodes.free, amount);
+  if (narrowest == 0) {
+    return HintList::Impossible();
+  }
+  const NumaMask candidates = all.Count() <= kMaxPlainNodes ? all : NodesWith(all, nodes.free);
+  const ClosestMasks masks(machine, candidates);
+  const int widest = options.max_nodes > 0 ? std::min(options.max_nodes, masks.size())
+                                           : masks.WidestWorthOffering(narrowest);
   const auto limit = static_cast<std::size_t>(std::max(options.max_hints, 1));
 
   std::vector<TopologyHint> hints;
-  for (int width = narrowest; narrowest > 0 && width <= widest && hints.size() < limit; ++width) {
-    VisitMasks(machine, machine.node_mask(), width, [&](const NumaMask& mask) {
+  for (int width = narrowest; width <= widest && hints.size() < limit; ++width) {
+    masks.Visit(width, [&](const NumaMask& mask) {
       double free = 0;
       for (const int node : mask) {
         free += AmountOf(nodes.free, node);
@@ -197,6 +205,10 @@ HintList GenerateHints(const Machine& machine, double amount, const NodeAmounts&
       }
       return hints.size() < limit;
     });
+    if (width == narrowest && hints.empty()) {
+      hints.push_back(
+          {.nodes = Richest(candidates, nodes.free, width), .preferred = width == preferred_width});
+    }
   }
   return HintList(std::move(hints));
 }

@@ -1,8 +1,11 @@
 // Hints for amounts that NUMA nodes hold: few, narrow and close masks first, never all 2^n.
 #pragma once
 
+#include <cstddef>
+#include <cstdint>
 #include <functional>
 #include <map>
+#include <vector>
 
 #include "api/hint.h"
 #include "topology/machine.h"
@@ -16,26 +19,58 @@ struct NodeAmounts {
 };
 
 struct HintGenerationOptions {
-  int max_nodes = 0;     ///< widest mask to offer; 0: as many as needed
+  int max_nodes = 0;     ///< widest mask to offer; 0: see GenerateHints
   int max_hints = 4096;  ///< masks of a size are offered closest first up to this many in all
 };
 
 /// The masks that can serve `amount`: the narrowest first, among equals the closest; preferred are
 /// those as narrow as total amounts allow. Impossible when no mask can; no preference when `amount`
-/// is not positive. All masks up to 12 nodes (4,095 of them) with the default options, as kubelet
-/// offers them; on larger machines what VisitMasks visits first.
-/// Cost: O(max_hints x nodes) plus VisitMasks'.
-/// Source: Kubernetes 1.36 cpu and memory manager hints.
+/// is not positive. Up to 12 nodes all masks (4,095) with the default options, as kubelet offers
+/// them; on larger machines those of nodes with something free, as ClosestMasks visits them, but
+/// never without a mask of the narrowest width that suffices. Cost: O(max_hints x nodes) plus
+/// ClosestMasks'. Source: Kubernetes 1.36 cpu and memory manager hints.
 HintList GenerateHints(const Machine& machine, double amount, const NodeAmounts& nodes,
                        const HintGenerationOptions& options = {});
 
-/// Calls `visit` with masks of `width` nodes of `candidates`, those with the smallest sum of
-/// distances first and among equals the smallest number, until it returns false or there are no
-/// more. Where there are more than 65,536 masks of that width, only the closest ones around each
-/// node are visited: for each node the node itself and its nearest ones.
-/// Cost: O(masks x width squared + masks log masks), masks at most 65,536.
-/// Source: ours; distances as in the SLIT.
-void VisitMasks(const Machine& machine, const NumaMask& candidates, int width,
-                const std::function<bool(const NumaMask&)>& visit);
+/// Masks of a machine's nodes, width by width, those with the smallest sum of distances first and
+/// among equals the smallest number. Where there are more than 4,096 masks of a width, only those
+/// that grow from each node by the node nearest to all before it.
+///
+/// Threads: one at a time. Units: distances as in the SLIT.
+/// Cost:    construction O(nodes cubed); Visit O(masks x (width + log masks)), masks at most 4,096.
+/// Source:  ours.
+class ClosestMasks {
+ public:
+  /// Of `candidates`, nodes of `machine`.
+  ClosestMasks(const Machine& machine, const NumaMask& candidates);
+
+  /// Calls `visit` with masks of `width` nodes until it returns false or there are no more.
+  void Visit(int width, const std::function<bool(const NumaMask&)>& visit) const;
+
+  /// The widest masks to offer where `narrowest` nodes suffice: all up to 12 nodes, as kubelet
+  /// does; beyond, one node more, because merging pays for every mask and gains nothing from wide
+  /// ones.
+  int WidestWorthOffering(int narrowest) const;
+
+  /// How many nodes there are to choose from.
+  int size() const { return static_cast<int>(ids_.size()); }
+
+ private:
+  struct Ranked {
+    uint64_t distance = 0;   // sum over all ordered pairs
+    std::vector<int> nodes;  // positions in ids_, ascending
+  };
+
+  void Extend(Ranked& mask, int from, int missing, std::vector<Ranked>& all) const;
+  std::vector<Ranked> AroundEach(int width) const;
+  uint64_t Between(int from, int to) const {
+    return distances_[static_cast<std::size_t>(from) * ids_.size() + static_cast<std::size_t>(to)];
+  }
+  std::vector<int> GrowFrom(int start) const;
+
+  std::vector<int> ids_;
+  std::vector<uint64_t> distances_;       // both ways added up, by position
+  std::vector<std::vector<int>> growth_;  // by start: all positions, nearest first
+};
 
 }  // namespace qrm

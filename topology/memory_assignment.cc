@@ -337,9 +337,11 @@ std::vector<TopologyHint> MemoryAssignment::Candidates(const MemoryState& state,
     all.Add(id);
   }
   int narrowest = all.Count();
+  const ClosestMasks masks(machine_, all);
   std::vector<TopologyHint> hints;
-  for (int width = 1; width <= all.Count() && hints.size() < kMaxHints; ++width) {
-    VisitMasks(machine_, all, width, [&](const NumaMask& mask) {
+  int widest = masks.size();
+  for (int width = 1; width <= widest && hints.size() < kMaxHints; ++width) {
+    masks.Visit(width, [&](const NumaMask& mask) {
       if (holds(mask)) {
         narrowest = std::min(narrowest, width);
         if ((!grouped || GroupAllows(state.nodes, mask)) && has_free(mask)) {
@@ -348,6 +350,9 @@ std::vector<TopologyHint> MemoryAssignment::Candidates(const MemoryState& state,
       }
       return hints.size() < kMaxHints;
     });
+    if (!hints.empty()) {
+      widest = masks.WidestWorthOffering(hints.front().nodes.Count());
+    }
   }
   return hints;
 }

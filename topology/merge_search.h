@@ -104,6 +104,9 @@ class ReachableMasks {
     for (const MergeList<Words>& list : lists) {
       indexes_.emplace_back(list.masks, nodes);
     }
+    if (nodes <= 16) {
+      known_.assign(((std::size_t{1} << nodes) + 63) / 64, 0);
+    }
   }
 
   /// The best reachable width: `wanted`, else the widest below it, else the narrowest above it; the
@@ -141,11 +144,15 @@ class ReachableMasks {
 
   std::vector<Bits> Step(const std::vector<Bits>& from, std::size_t list, int min_width) {
     std::vector<Bits> to;
+    std::fill(known_.begin(), known_.end(), 0);
     std::size_t limit = kMaxReachable * 2;
     const auto keep = [&](const Bits& mask) {
       const int width = mask.Count();
       if (width < min_width) {
         widest_pruned_ = std::max(widest_pruned_, width);
+        return;
+      }
+      if (IsKnown(mask)) {
         return;
       }
       to.push_back(mask);
@@ -172,6 +179,18 @@ class ReachableMasks {
     return to;
   }
 
+  /// Whether this step met `mask` before; narrow machines only, others Compact().
+  bool IsKnown(const Bits& mask) {
+    if (known_.empty()) {
+      return false;
+    }
+    uint64_t& word = known_[mask.words[0] / 64];
+    const uint64_t bit = uint64_t{1} << (mask.words[0] % 64);
+    const bool known = (word & bit) != 0;
+    word |= bit;
+    return known;
+  }
+
   void Compact(std::vector<Bits>& masks) {
     std::sort(masks.begin(), masks.end());
     masks.erase(std::unique(masks.begin(), masks.end()), masks.end());
@@ -184,6 +203,7 @@ class ReachableMasks {
   const std::vector<MergeList<Words>>& lists_;
   const Bits all_;
   std::vector<HintIndex<Words>> indexes_;
+  std::vector<uint64_t> known_;  // a bit per mask of up to 16 nodes
   int widest_pruned_ = 0;
   bool truncated_ = false;
 };

@@ -194,9 +194,11 @@ HintList StaticCpuPolicy::HintsFrom(const CpuSet& available, const CpuSet& reusa
     sum += sizes[static_cast<std::size_t>(narrowest)];
   }
 
+  const ClosestMasks masks(machine_, nodes);
   std::vector<TopologyHint> hints;
-  for (int width = 1; width <= nodes.Count() && hints.size() < kMaxHints; ++width) {
-    VisitMasks(machine_, nodes, width, [&](const NumaMask& mask) {
+  int widest = masks.size();
+  for (int width = 1; width <= widest && hints.size() < kMaxHints; ++width) {
+    masks.Visit(width, [&](const NumaMask& mask) {
       if (required.IsSubsetOf(mask) && (free & machine_.CpusOf(mask)).Count() >= count) {
         const bool preferred = width == narrowest || (config_.options.align_by_socket &&
                                                       IsSocketAligned(mask, narrowest));
@@ -204,6 +206,9 @@ HintList StaticCpuPolicy::HintsFrom(const CpuSet& available, const CpuSet& reusa
       }
       return hints.size() < kMaxHints;
     });
+    if (!hints.empty()) {
+      widest = masks.WidestWorthOffering(hints.front().nodes.Count());
+    }
   }
   return HintList(std::move(hints));
 }
