@@ -10,6 +10,7 @@
 #include "api/status.h"
 #include "manager/admission/admitter.h"
 #include "manager/admission/pod_source.h"
+#include "manager/podresources/pod_resources_server.h"
 #include "plugins/config/machine_config.h"
 #include "plugins/config/section.h"
 #include "topology/merge.h"
@@ -22,6 +23,8 @@ struct Config {
   std::string registration_dir = "/var/lib/qrm/resource-plugins";
   std::string plugins_registry_dir = "/var/lib/qrm/plugins_registry";
   std::string pod_resources_socket = "/var/lib/qrm/pod-resources/kubelet.sock";
+  std::string kubelet_pod_resources_socket = "/var/lib/kubelet/pod-resources/kubelet.sock";
+  PodResourcesOptions pod_resources;  ///< its `kubelet_socket` is unset: the daemon knows better
   std::string control_socket = "/run/qrm/control.sock";
   std::vector<uint64_t> control_uids;
   std::string nri_socket = "/var/run/nri/nri.sock";

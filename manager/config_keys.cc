@@ -60,6 +60,21 @@ ConfigKey PodKey(std::string name, std::string PodKeys::* member, std::string he
       .show = [member](const Config& config) { return Quoted(config.pod_keys.*member); }};
 }
 
+ConfigKey SwitchKey(std::string name, bool PodResourcesOptions::* member, std::string help) {
+  return {
+      .name = std::move(name),
+      .range = "true, false",
+      .help = std::move(help),
+      .read = [member](const Section& section, const std::string& key, Config& config) -> Status {
+        QRM_ASSIGN_OR_RETURN(config.pod_resources.*member, section.Flag(key, true));
+        return OkStatus();
+      },
+      .show =
+          [member](const Config& config) {
+            return std::string(config.pod_resources.*member ? "true" : "false");
+          }};
+}
+
 ConfigKey DurationKey(std::string name, milliseconds Config::* member, milliseconds least,
                       milliseconds most, std::string help) {
   const std::string range = fmt::format("{} to {}", DurationText(least), DurationText(most));
@@ -204,6 +219,19 @@ Status ReadControlUids(const Section& section, const std::string& key, Config& c
   return OkStatus();
 }
 
+Status ReadPodResourcesGroup(const Section& section, const std::string& key, Config& config) {
+  QRM_ASSIGN_OR_RETURN(const std::string text, section.Text(key, ""));
+  gid_t group = 0;
+  const char* const end = text.data() + text.size();
+  if (const auto [stop, error] = std::from_chars(text.data(), end, group);
+      error != std::errc() || stop != end) {
+    return section.Error(key, fmt::format("is '{}', which is no group id", text),
+                         "write a number such as 1000");
+  }
+  config.pod_resources.group = group;
+  return OkStatus();
+}
+
 Status ReadLogLevel(const Section& section, const std::string& key, Config& config) {
   QRM_ASSIGN_OR_RETURN(const std::string text, section.Text(key, ""));
   const StatusOr<log::Level> level = log::ParseLevel(text);
@@ -253,6 +281,20 @@ std::vector<ConfigKey> PathKeys() {
               "Plugins that put their socket into this directory are registered."),
       PathKey("pod-resources-socket", &Config::pod_resources_socket,
               "Serves kubelet's PodResourcesLister for exporters and other readers."),
+      TextKey("kubelet-pod-resources-socket", &Config::kubelet_pod_resources_socket,
+              "absolute path; empty: not asked",
+              "Kubelet's own socket: its devices and claims are added to our answers when it is "
+              "there."),
+      SwitchKey("pod-resources-get", &PodResourcesOptions::get_enabled,
+                "Whether Get answers; off, it fails as in a kubelet without it."),
+      SwitchKey("pod-resources-allocatable", &PodResourcesOptions::allocatable_enabled,
+                "Whether GetAllocatableResources answers; off, it fails as in a kubelet without "
+                "it."),
+      {.name = "pod-resources-group",
+       .range = "group id",
+       .help = "Who besides root may use pod-resources-socket; by default qrmd's own group.",
+       .read = ReadPodResourcesGroup,
+       .show = [](const Config& /*config*/) { return std::string("\"\""); }},
       PathKey("control-socket", &Config::control_socket, "Serves qrmctl."),
       {.name = "control-uids",
        .shape = KeyShape::kList,

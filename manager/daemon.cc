@@ -78,6 +78,15 @@ ControlOptions ControlOptionsOf(const Config& config) {
   return {.allowed_uids = {config.control_uids.begin(), config.control_uids.end()}};
 }
 
+/// Whoever takes kubelet's place has no kubelet to ask.
+PodResourcesOptions PodResourcesOptionsOf(const Config& config) {
+  PodResourcesOptions options = config.pod_resources;
+  if (config.kubelet_pod_resources_socket != config.pod_resources_socket) {
+    options.kubelet_socket = config.kubelet_pod_resources_socket;
+  }
+  return options;
+}
+
 }  // namespace
 
 // Members stand in the order in which they are made: what is destroyed first uses what stands
@@ -195,8 +204,9 @@ Daemon::Impl::Impl(Config given_config, Machine given_machine, StateLock given_l
            .index = config.nri_plugin_index},
           events),
       control(state, registry.plugins(), machine, *this, ControlOptionsOf(config)),
-      pod_resources(state, registry.plugins(), machine, metrics.pod_resources,
-                    [this] { return !rebuilding || live.synchronized(); }),
+      pod_resources(
+          state, registry.plugins(), machine, metrics.pod_resources,
+          [this] { return !rebuilding || live.synchronized(); }, PodResourcesOptionsOf(config)),
       http(metrics, state, registry.plugins(), *this) {}
 
 RegistryOptions Daemon::Impl::RegistryOptionsOf() {
