@@ -66,6 +66,10 @@ bool Satisfies(const ContainerRecord& record, const std::string& requested,
          std::ceil(given->second.quantity) >= amount;
 }
 
+bool Contains(const std::vector<std::string>& names, const std::string& name) {
+  return std::find(names.begin(), names.end(), name) != names.end();
+}
+
 bool IsOn(const StringMap& annotations, const std::string& key) {
   const auto found = annotations.find(key);
   return found != annotations.end() && !found->second.empty() && found->second != "false";
@@ -287,6 +291,9 @@ Status Admitter::Allocate(Draft& draft) {
 Status Admitter::Validate(Draft& draft) {
   const std::vector<ExclusiveCpus> exclusive = FindExclusiveCpus(*draft.before);
   for (const auto& [resource, allocation] : draft.explanation.allocations) {
+    if (Contains(draft.explanation.kept, resource)) {
+      continue;  // it was good once, and what changed since is the reconciler's
+    }
     draft.failed_resource = resource;
     QRM_RETURN_IF_ERROR(CheckAllocation(draft.key, allocation, parts_.machine, exclusive));
   }

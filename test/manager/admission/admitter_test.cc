@@ -1,0 +1,402 @@
+#include "manager/admission/admitter.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
+
+#include "manager/registry/plugins.h"
+#include "test/support/answering_plugins.h"
+#include "test/support/memory_store.h"
+#include "test/support/sample_node.h"
+
+namespace qrm::manager {
+namespace {
+
+using checkpoint::Change;
+using test::PluginScript;
+using testing::Contains;
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
+using testing::Not;
+using testing::Pair;
+
+ResourceAllocation Pin(std::string_view property, const std::string& value) {
+  return {.oci_property = std::string(property),
+          .value = value,
+          .is_scalar_resource = true,
+          .quantity = 2};
+}
+
+PluginScript Gives(const std::string& resource, ResourceAllocation allocation) {
+  PluginScript script;
+  script.gives = AllocationByResource{{resource, std::move(allocation)}};
+  return script;
+}
+
+ContainerDemand Demand(const std::string& pod = "web", const std::string& container = "main") {
+  return {.pod = test::SamplePod(pod),
+          .container = container,
+          .requests = {{"cpu", 2}, {"memory", 1 << 20}},
+          .source = "test"};
+}
+
+// Eight CPUs on two nodes, a cpu and a memory plugin that work.
+class AdmitterTest : public testing::Test {
+ protected:
+  AdmitterTest() {
+    plugins_.Set("cpu", Gives("cpu", Pin(kCpusetCpus, "0-1")));
+    plugins_.Set("memory", Gives("memory", Pin(kCpusetMems, "0")));
+  }
+
+  Admitter MakeAdmitter(AdmissionOptions options = {}) {
+    return Admitter({.state = state_,
+                     .plugins = plugins_,
+                     .releaser = releaser_,
+                     .machine = machine_,
+                     .clock = clock_,
+                     .listener = [this](const AdmissionEvent& event) { events_.push_back(event); }},
+                    std::move(options));
+  }
+  StatusOr<RunOptions> Admit(const ContainerDemand& demand, AdmissionOptions options = {},
+                             Admitter::Moment moment = Admitter::Moment::kAtCreation) {
+    Admitter admitter = MakeAdmitter(std::move(options));
+    auto admitted = test::RunOn(state_, [&] {
+      return admitter.Admit(demand, moment, DeadlineAfter(std::chrono::seconds(10)));
+    });
+    test::Settle(state_);
+    return admitted;
+  }
+  std::string Rejection(const ContainerDemand& demand, AdmissionOptions options = {}) {
+    return MessageOf(Admit(demand, std::move(options)).status());
+  }
+  const checkpoint::ContainerRecord* Record(const ContainerDemand& demand) {
+    snapshot_ = state_.Load();
+    return snapshot_->Find(demand.key());
+  }
+  nlohmann::json LastTrace() { return nlohmann::json::parse(state_.Load()->traces().back()->json); }
+
+  test::Journal journal_;
+  test::AnsweringPlugins plugins_;
+  const Machine machine_ = test::SampleMachine();
+  const SystemClock clock_;
+  StateLoop state_{test::OpenMemoryStore(journal_)};
+  Releaser releaser_{state_, plugins_, {}};
+  std::vector<AdmissionEvent> events_;
+  std::shared_ptr<const checkpoint::NodeState> snapshot_;
+};
+
+TEST_F(AdmitterTest, AsksHintsOfAllPluginsBeforeItAllocates) {
+  const auto admitted = Admit(Demand());
+  ASSERT_TRUE(admitted.ok()) << admitted.status();
+  EXPECT_THAT(plugins_.calls(),
+              ElementsAre("hints cpu", "hints memory", "allocate cpu", "allocate memory"));
+  EXPECT_THAT(admitted->properties,
+              ElementsAre(Pair("CpusetCpus", "0-1"), Pair("CpusetMems", "0")));
+}
+
+TEST_F(AdmitterTest, MakesOneCommitThatHoldsRecordAndTrace) {
+  ASSERT_TRUE(Admit(Demand()).ok());
+  ASSERT_EQ(journal_.commits(), 1u);
+  const Change change = journal_.changes().front();
+  EXPECT_EQ(change.put_containers.size(), 1u);
+  EXPECT_EQ(change.traces.size(), 1u);
+  EXPECT_TRUE(change.traces.front().admitted);
+}
+
+TEST_F(AdmitterTest, CommitsBeforeItPublishesAndPublishesBeforeItAnswers) {
+  bool published_at_commit = true;
+  journal_.on_commit = [&](const Change&) {
+    published_at_commit = state_.Load()->Find(Demand().key()) != nullptr;
+  };
+  Admitter admitter = MakeAdmitter();
+  const bool published_at_answer = test::RunOn(state_, [&] {
+    const auto admitted = admitter.Admit(Demand(), Admitter::Moment::kAtCreation,
+                                         DeadlineAfter(std::chrono::seconds(10)));
+    return admitted.ok() && state_.Load()->Find(Demand().key()) != nullptr;
+  });
+  EXPECT_FALSE(published_at_commit);
+  EXPECT_TRUE(published_at_answer);
+}
+
+TEST_F(AdmitterTest, SendsTheMergedHintToAlignedPluginsOnly) {
+  PluginScript cpu = Gives("cpu", Pin(kCpusetCpus, "4-5"));
+  cpu.hints = HintList({{.nodes = {1}, .preferred = true}});
+  plugins_.Set("cpu", cpu);
+  PluginScript memory = Gives("memory", Pin(kCpusetMems, "1"));
+  memory.options.with_topology_alignment = false;
+  plugins_.Set("memory", memory);
+  ASSERT_TRUE(Admit(Demand()).ok());
+  EXPECT_THAT(plugins_.calls(), Not(Contains("hints memory")));
+  ASSERT_TRUE(plugins_.allocated("cpu").hint.has_value());
+  EXPECT_EQ(plugins_.allocated("cpu").hint->nodes, NumaMask({1}));
+  EXPECT_FALSE(plugins_.allocated("memory").hint.has_value());
+}
+
+TEST_F(AdmitterTest, SendsAllNodesUnderPolicyNoneWithoutAskingForHints) {
+  ASSERT_TRUE(Admit(Demand(), {.merge = {.policy = TopologyPolicy::kNone}}).ok());
+  EXPECT_THAT(plugins_.calls(), ElementsAre("allocate cpu", "allocate memory"));
+  EXPECT_EQ(plugins_.allocated("cpu").hint->nodes, NumaMask({0, 1}));
+}
+
+TEST_F(AdmitterTest, AnswersARepeatedRequestFromTheState) {
+  ASSERT_TRUE(Admit(Demand()).ok());
+  plugins_.ForgetCalls();
+  const auto again = Admit(Demand());
+  ASSERT_TRUE(again.ok());
+  EXPECT_EQ(again->properties.at("CpusetCpus"), "0-1");
+  EXPECT_THAT(plugins_.calls(), IsEmpty());
+  EXPECT_EQ(journal_.commits(), 1u);
+}
+
+TEST_F(AdmitterTest, AsksAgainOnlyForWhatTheRecordDoesNotCover) {
+  ASSERT_TRUE(Admit(Demand()).ok());
+  plugins_.ForgetCalls();
+  ContainerDemand more = Demand();
+  more.requests["memory"] = 2 << 20;
+  ASSERT_TRUE(Admit(more).ok());
+  EXPECT_THAT(plugins_.calls(), ElementsAre("hints memory", "allocate memory"));
+  EXPECT_EQ(Record(more)->allocations.at("cpu").value, "0-1");
+}
+
+TEST_F(AdmitterTest, LeavesContainersThatNoPluginServesWithoutARecord) {
+  ContainerDemand demand = Demand();
+  demand.requests = {{"example.com/gpu", 1}};
+  const auto admitted = Admit(demand);
+  ASSERT_TRUE(admitted.ok());
+  EXPECT_THAT(admitted->properties, IsEmpty());
+  EXPECT_EQ(Record(demand), nullptr);
+  EXPECT_EQ(LastTrace()["result"], "skipped");
+}
+
+TEST_F(AdmitterTest, SkipsNamespacesAndAnnotatedPodsAndSaysSo) {
+  ContainerDemand annotated = Demand();
+  annotated.pod.annotations["katalyst.kubewharf.io/skip_qrm_admit"] = "true";
+  ASSERT_TRUE(Admit(annotated).ok());
+  EXPECT_THAT(LastTrace()["message"], "annotation katalyst.kubewharf.io/skip_qrm_admit is set");
+  ASSERT_TRUE(Admit(Demand(), {.skipped_namespaces = {"default"}}).ok());
+  EXPECT_EQ(LastTrace()["message"], "namespace default is in skip-namespaces");
+  EXPECT_THAT(plugins_.calls(), IsEmpty());
+}
+
+TEST_F(AdmitterTest, SendsAMappedResourceUnderItsOriginalName) {
+  ContainerDemand demand = Demand();
+  demand.requests = {{"example.com/batch-cpu", 2000}};
+  ASSERT_TRUE(Admit(demand, {.resource_names = {{"example.com/batch-cpu", "cpu"}}}).ok());
+  EXPECT_THAT(plugins_.allocated("cpu").requests, ElementsAre(Pair("example.com/batch-cpu", 2000)));
+  EXPECT_EQ(plugins_.allocated("cpu").resource, "cpu");
+}
+
+TEST_F(AdmitterTest, RejectsAResourceRequestedUnderTwoNames) {
+  ContainerDemand demand = Demand();
+  demand.requests["example.com/batch-cpu"] = 2000;
+  EXPECT_THAT(Rejection(demand, {.resource_names = {{"example.com/batch-cpu", "cpu"}}}),
+              HasSubstr("requests cpu under two names"));
+}
+
+TEST_F(AdmitterTest, AddsImplicitResourcesForRolesAndAnnotations) {
+  plugins_.Set("NIC", Gives("NIC", {.envs = {{"NIC_ADDR", "10.0.0.1"}}}));
+  const AdmissionOptions options{
+      .implicit_resources = {{.resource = "NIC", .roles = {"net"}, .annotation = "want/nic"}}};
+  ASSERT_TRUE(Admit(Demand("none"), options).ok());
+  EXPECT_THAT(plugins_.calls(), Not(Contains("allocate NIC")));
+  ContainerDemand by_role = Demand("role");
+  by_role.pod.role = "net";
+  EXPECT_EQ(Admit(by_role, options)->envs.at("NIC_ADDR"), "10.0.0.1");
+  EXPECT_EQ(plugins_.allocated("NIC").quantity(), 1);
+  ContainerDemand by_annotation = Demand("annotation");
+  by_annotation.pod.annotations["want/nic"] = "true";
+  EXPECT_EQ(Admit(by_annotation, options)->envs.at("NIC_ADDR"), "10.0.0.1");
+}
+
+TEST_F(AdmitterTest, FailsBeforeAnyAllocationWhenAPluginIsAway) {
+  PluginScript away = Gives("memory", Pin(kCpusetMems, "0"));
+  away.live = false;
+  plugins_.Set("memory", away);
+  const std::string message = Rejection(Demand());
+  EXPECT_THAT(plugins_.calls(), IsEmpty());
+  for (const char* part : {"cannot admit container main of pod default/web", "resource memory",
+                           "/run/memory.sock", "start it"}) {
+    EXPECT_THAT(message, HasSubstr(part));
+  }
+  EXPECT_EQ(Record(Demand()), nullptr);
+}
+
+TEST_F(AdmitterTest, ReleasesThePodInAllAskedPluginsWhenOneAllocationFails) {
+  PluginScript full;
+  full.gives = Errorf(StatusCode::kResourceExhausted, "cannot place main: no memory; wait");
+  plugins_.Set("memory", full);
+  EXPECT_THAT(Rejection(Demand()), HasSubstr("resource memory: cannot place main: no memory"));
+  EXPECT_THAT(plugins_.calls(), Contains("remove cpu uid-web"));
+  EXPECT_THAT(plugins_.calls(), Contains("remove memory uid-web"));
+  EXPECT_EQ(Record(Demand()), nullptr);
+}
+
+TEST_F(AdmitterTest, ReleasesOnlyTheContainerWhenItsPodHasOthers) {
+  ASSERT_TRUE(Admit(Demand("web", "first")).ok());
+  PluginScript full;
+  full.gives = Errorf(StatusCode::kResourceExhausted, "no memory");
+  plugins_.Set("memory", full);
+  EXPECT_FALSE(Admit(Demand("web", "second")).ok());
+  EXPECT_THAT(plugins_.calls(), Contains("release cpu uid-web/second"));
+  EXPECT_THAT(plugins_.calls(), Not(Contains(HasSubstr("remove"))));
+  EXPECT_NE(Record(Demand("web", "first")), nullptr);
+}
+
+TEST_F(AdmitterTest, RemembersARollbackThatAPluginMissed) {
+  PluginScript broken;
+  broken.gives = Errorf(StatusCode::kDeadlineExceeded, "too slow");
+  broken.removes = Errorf(StatusCode::kUnavailable, "away");
+  plugins_.Set("memory", broken);
+  EXPECT_FALSE(Admit(Demand()).ok());
+  EXPECT_THAT(state_.Load()->pending_removals(),
+              ElementsAre(Pair("uid-web", ElementsAre("memory"))));
+}
+
+TEST_F(AdmitterTest, KeepsAnEarlierAdmissionWhenALargerRequestFails) {
+  ASSERT_TRUE(Admit(Demand()).ok());
+  PluginScript full;
+  full.gives = Errorf(StatusCode::kResourceExhausted, "no memory");
+  plugins_.Set("memory", full);
+  plugins_.ForgetCalls();
+  ContainerDemand more = Demand();
+  more.requests["memory"] = 2 << 20;
+  EXPECT_FALSE(Admit(more).ok());
+  EXPECT_THAT(plugins_.calls(), Not(Contains(HasSubstr("release"))));
+  EXPECT_EQ(Record(more)->allocations.at("memory").value, "0");
+}
+
+TEST_F(AdmitterTest, ReleasesEverythingWhenTheDiskRefusesTheCommit) {
+  journal_.Fail(Errorf(StatusCode::kResourceExhausted, "cannot write: disk full; free space"));
+  EXPECT_THAT(Rejection(Demand()), HasSubstr("disk full"));
+  EXPECT_THAT(plugins_.calls(), Contains("remove cpu uid-web"));
+  EXPECT_EQ(Record(Demand()), nullptr);
+}
+
+TEST_F(AdmitterTest, FailsWhenItsTimeIsOverBeforeItBegins) {
+  Admitter admitter = MakeAdmitter();
+  const auto admitted = test::RunOn(state_, [&] {
+    return admitter.Admit(Demand(), Admitter::Moment::kAtCreation, clock_.Steady());
+  });
+  EXPECT_EQ(admitted.status().code(), StatusCode::kDeadlineExceeded);
+  EXPECT_THAT(plugins_.calls(), IsEmpty());
+}
+
+TEST_F(AdmitterTest, RejectsWhatStrictPoliciesCannotAlignAndNamesThePolicy) {
+  PluginScript impossible;
+  impossible.hints = HintList::Impossible();
+  plugins_.Set("cpu", impossible);
+  const std::string message =
+      Rejection(Demand(), {.merge = {.policy = TopologyPolicy::kSingleNumaNode}});
+  EXPECT_THAT(message, HasSubstr("topology-policy single-numa-node"));
+  EXPECT_THAT(plugins_.calls(), Not(Contains("allocate cpu")));
+}
+
+TEST_F(AdmitterTest, FailsWithThePluginsWordsWhenHintsFail) {
+  PluginScript broken;
+  broken.hints = Errorf(StatusCode::kUnavailable, "cannot ask cpu: it went away; start it");
+  plugins_.Set("cpu", broken);
+  EXPECT_THAT(Rejection(Demand()), HasSubstr("resource cpu: cannot ask cpu"));
+}
+
+TEST_F(AdmitterTest, LeavesATraceOfARejection) {
+  PluginScript full;
+  full.gives = Errorf(StatusCode::kResourceExhausted, "no memory");
+  plugins_.Set("memory", full);
+  const std::string message = Rejection(Demand());
+  const nlohmann::json trace = LastTrace();
+  EXPECT_EQ(trace["result"], "rejected");
+  EXPECT_EQ(trace["message"], message);
+  EXPECT_FALSE(state_.Load()->traces().back()->admitted);
+}
+
+TEST_F(AdmitterTest, ExplainsRequestsHintsMergeAndAllocations) {
+  PluginScript cpu = Gives("cpu", Pin(kCpusetCpus, "0-1"));
+  cpu.hints = HintList({{.nodes = {0}, .preferred = true}});
+  plugins_.Set("cpu", cpu);
+  ASSERT_TRUE(Admit(Demand()).ok());
+  const nlohmann::json trace = LastTrace();
+  EXPECT_EQ(trace["requests"]["cpu"]["source"], "test");
+  EXPECT_EQ(trace["hints"]["cpu"][0]["nodes"][0], 0);
+  EXPECT_EQ(trace["hints"]["memory"], "no preference");
+  EXPECT_EQ(trace["merged"]["memory"]["nodes"][0], 0);
+  EXPECT_EQ(trace["allocations"]["cpu"]["value"], "0-1");
+  EXPECT_EQ(trace["run_options"]["linux_container_resources"]["cpusetMems"], "0");
+}
+
+TEST_F(AdmitterTest, CountsWhatItDecided) {
+  ASSERT_TRUE(Admit(Demand()).ok());
+  ASSERT_TRUE(Admit(Demand()).ok());
+  ASSERT_EQ(events_.size(), 2u);
+  EXPECT_EQ(events_[0].result, AdmissionEvent::Result::kAdmitted);
+  EXPECT_EQ(events_[1].result, AdmissionEvent::Result::kRepeated);
+}
+
+TEST_F(AdmitterTest, NotesAppliedValuesOnlyForContainersThatStartWithThem) {
+  ASSERT_TRUE(Admit(Demand("new")).ok());
+  EXPECT_THAT(Record(Demand("new"))->applied, Contains(Pair("CpusetCpus", "0-1")));
+  ASSERT_TRUE(Admit(Demand("old"), {}, Admitter::Moment::kAfterTheFact).ok());
+  EXPECT_THAT(Record(Demand("old"))->applied, IsEmpty());
+}
+
+TEST_F(AdmitterTest, TakesAccompanyingResourcesUnlessTheirOwnPluginAnswers) {
+  PluginScript cpu;
+  cpu.gives = AllocationByResource{{"cpu", Pin(kCpusetCpus, "0-1")},
+                                   {"memory", Pin(kCpusetMems, "1")},
+                                   {"cache", {.envs = {{"CACHE", "l3"}}}}};
+  plugins_.Set("cpu", cpu);
+  const auto admitted = Admit(Demand());
+  ASSERT_TRUE(admitted.ok());
+  EXPECT_EQ(admitted->properties.at("CpusetMems"), "0");
+  EXPECT_EQ(admitted->envs.at("CACHE"), "l3");
+}
+
+TEST_F(AdmitterTest, LetsTheFirstPluginByNameWinAConflictAndReportsIt) {
+  PluginScript cpu = Gives("cpu", Pin(kCpusetCpus, "0-1"));
+  cpu.gives->at("cpu").envs = {{"PLACE", "by-cpu"}};
+  plugins_.Set("cpu", cpu);
+  PluginScript memory = Gives("memory", Pin(kCpusetCpus, "2-3"));
+  memory.gives->at("memory").envs = {{"PLACE", "by-memory"}};
+  plugins_.Set("memory", memory);
+  const auto admitted = Admit(Demand());
+  ASSERT_TRUE(admitted.ok());
+  EXPECT_EQ(admitted->properties.at("CpusetCpus"), "0-1");
+  EXPECT_EQ(admitted->envs.at("PLACE"), "by-cpu");
+  EXPECT_EQ(LastTrace()["conflicts"].size(), 2u);
+}
+
+struct BadAnswer {
+  std::string name;
+  ResourceAllocation allocation;
+  std::string message;
+};
+
+class AdmitterBadAnswerTest : public AdmitterTest, public testing::WithParamInterface<BadAnswer> {};
+
+TEST_P(AdmitterBadAnswerTest, FailsTheAdmissionAndReleasesIt) {
+  ResourceAllocation own = Pin(kCpusetCpus, "6-7");
+  own.exclusive = true;
+  plugins_.Set("cpu", Gives("cpu", own));
+  ASSERT_TRUE(Admit(Demand("owner")).ok());
+  plugins_.Set("cpu", Gives("cpu", GetParam().allocation));
+  const std::string message = Rejection(Demand());
+  EXPECT_THAT(message, HasSubstr("resource cpu"));
+  EXPECT_THAT(message, HasSubstr(GetParam().message));
+  EXPECT_THAT(plugins_.calls(), Contains("remove cpu uid-web"));
+  EXPECT_EQ(Record(Demand()), nullptr);
+}
+
+const BadAnswer kBadAnswers[] = {
+    {"UnknownProperty", Pin("CpuAffinity", "0"), "unknown OCI property \"CpuAffinity\""},
+    {"UnparsableCpus", Pin(kCpusetCpus, "0-x"), "0-x"},
+    {"EmptyCpus", Pin(kCpusetCpus, ""), "CpusetCpus is empty"},
+    {"CpusOutsideTheMachine", Pin(kCpusetCpus, "6-9"), "8-9 are not online here"},
+    {"CpusOfAnother", Pin(kCpusetCpus, "5-6"), "6 belong to container main of pod default/owner"},
+    {"NodesOutsideTheMachine", Pin(kCpusetMems, "0,5"), "5 do not exist here"},
+    {"NoNumber", Pin("CpuShares", "many"), "no whole number"},
+};
+INSTANTIATE_TEST_SUITE_P(Answers, AdmitterBadAnswerTest, testing::ValuesIn(kBadAnswers),
+                         [](const auto& param_info) { return param_info.param.name; });
+
+}  // namespace
+}  // namespace qrm::manager

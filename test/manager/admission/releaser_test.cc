@@ -1,0 +1,116 @@
+#include "manager/admission/releaser.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "test/support/answering_plugins.h"
+#include "test/support/memory_store.h"
+#include "test/support/sample_node.h"
+
+namespace qrm::manager {
+namespace {
+
+using testing::Contains;
+using testing::ElementsAre;
+using testing::IsEmpty;
+using testing::Pair;
+
+// Two pods with a cpu allocation each.
+class ReleaserTest : public testing::Test {
+ protected:
+  ReleaserTest() {
+    plugins_.Set("cpu", {});
+    test::RunOn(state_, [this] {
+      checkpoint::Change change;
+      for (const char* pod : {"a", "b"}) {
+        change.put_containers.push_back(
+            {test::SamplePod(pod), "main", {.allocations = {{"cpu", test::OwnCpus("0-1")}}}});
+      }
+      ASSERT_TRUE(state_.Commit(change).ok());
+    });
+  }
+  void SetAway() {
+    test::PluginScript away;
+    away.removes = Errorf(StatusCode::kUnavailable, "the cpu plugin is away");
+    plugins_.Set("cpu", away);
+  }
+  Status RemovePods(const std::vector<std::string>& uids) {
+    return test::RunOn(state_, [&] { return releaser_.RemovePods(uids); });
+  }
+  void Replay() {
+    test::RunOn(state_, [this] { releaser_.Replay("cpu"); });
+  }
+
+  test::Journal journal_;
+  test::AnsweringPlugins plugins_;
+  StateLoop state_{test::OpenMemoryStore(journal_)};
+  Releaser releaser_{state_, plugins_, {}};
+};
+
+TEST_F(ReleaserTest, TellsThePluginsAndForgetsThePod) {
+  ASSERT_TRUE(RemovePods({"uid-a"}).ok());
+  EXPECT_THAT(plugins_.calls(), ElementsAre("remove cpu uid-a"));
+  EXPECT_EQ(state_.Load()->FindPod("uid-a"), nullptr);
+  EXPECT_THAT(state_.Load()->pending_removals(), IsEmpty());
+}
+
+TEST_F(ReleaserTest, WritesNothingForUnknownPods) {
+  const std::size_t before = journal_.commits();
+  ASSERT_TRUE(RemovePods({"uid-x"}).ok());
+  EXPECT_EQ(journal_.commits(), before);
+}
+
+TEST_F(ReleaserTest, ForgetsThePodAndRemembersThePluginThatIsAway) {
+  SetAway();
+  ASSERT_TRUE(RemovePods({"uid-a"}).ok());
+  EXPECT_EQ(state_.Load()->FindPod("uid-a"), nullptr);
+  EXPECT_THAT(state_.Load()->pending_removals(), ElementsAre(Pair("uid-a", ElementsAre("cpu"))));
+}
+
+TEST_F(ReleaserTest, WaitsOnlyOnceForAPluginThatIsAway) {
+  SetAway();
+  ASSERT_TRUE(RemovePods({"uid-a", "uid-b"}).ok());
+  EXPECT_THAT(plugins_.calls(), ElementsAre("remove cpu uid-a"));
+  EXPECT_EQ(state_.Load()->pending_removals().size(), 2u);
+}
+
+TEST_F(ReleaserTest, ReplaysRemovalsWhenThePluginIsBack) {
+  SetAway();
+  ASSERT_TRUE(RemovePods({"uid-a", "uid-b"}).ok());
+  plugins_.Set("cpu", {});
+  plugins_.ForgetCalls();
+  Replay();
+  EXPECT_THAT(plugins_.calls(), ElementsAre("remove cpu uid-a", "remove cpu uid-b"));
+  EXPECT_THAT(state_.Load()->pending_removals(), IsEmpty());
+}
+
+TEST_F(ReleaserTest, KeepsRemovalsThatCannotBeReplayedYet) {
+  SetAway();
+  ASSERT_TRUE(RemovePods({"uid-a", "uid-b"}).ok());
+  Replay();
+  EXPECT_EQ(state_.Load()->pending_removals().size(), 2u);
+}
+
+TEST_F(ReleaserTest, DoesNotReplayTheRemovalOfAPodThatIsBack) {
+  SetAway();
+  ASSERT_TRUE(RemovePods({"uid-a"}).ok());
+  plugins_.Set("cpu", {});
+  plugins_.ForgetCalls();
+  test::RunOn(state_, [this] {
+    checkpoint::Change change;
+    change.put_containers.push_back({test::SamplePod("a"), "main", {}});
+    ASSERT_TRUE(state_.Commit(change).ok());
+    releaser_.Replay("cpu");
+  });
+  EXPECT_THAT(plugins_.calls(), IsEmpty());
+  EXPECT_THAT(state_.Load()->pending_removals(), IsEmpty());
+}
+
+TEST_F(ReleaserTest, KeepsThePodWhenTheDiskRefuses) {
+  journal_.Fail(Errorf(StatusCode::kResourceExhausted, "disk full"));
+  EXPECT_FALSE(RemovePods({"uid-a"}).ok());
+  EXPECT_NE(state_.Load()->FindPod("uid-a"), nullptr);
+}
+
+}  // namespace
+}  // namespace qrm::manager
