@@ -1,0 +1,264 @@
+#include "manager/reconcile/plan.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "manager/reconcile/update_runner.h"
+#include "test/support/fake_runtime.h"
+#include "test/support/sample_node.h"
+
+namespace qrm::manager {
+namespace {
+
+using checkpoint::Change;
+using checkpoint::ContainerRecord;
+using checkpoint::NodeState;
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
+using testing::Pair;
+
+ContainerKey Key(const std::string& pod) {
+  return {"uid-" + pod, "main"};
+}
+
+ResourceAllocation Pool(const std::string& cpus) {
+  ResourceAllocation allocation = test::OwnCpus(cpus);
+  allocation.exclusive = false;
+  return allocation;
+}
+ResourceAllocation Own(const std::string& cpus) {
+  ResourceAllocation allocation = test::OwnCpus(cpus);
+  allocation.exclusive = true;
+  return allocation;
+}
+
+// Containers "main" of some pods, by pod, each with a cpu allocation that was applied.
+NodeState StateOf(const std::map<std::string, ResourceAllocation>& cpu_by_pod) {
+  Change change;
+  for (const auto& [pod, allocation] : cpu_by_pod) {
+    change.put_containers.push_back(
+        {test::SamplePod(pod),
+         "main",
+         {.allocations = {{"cpu", allocation}}, .applied = {{"CpusetCpus", allocation.value}}}});
+  }
+  return NodeState().With(change);
+}
+
+AllocationsByPlugin CpuHolds(const std::map<std::string, ResourceAllocation>& cpu_by_pod) {
+  AllocationByContainer holds;
+  for (const auto& [pod, allocation] : cpu_by_pod) {
+    holds[Key(pod)] = {{"cpu", allocation}};
+  }
+  return {{"cpu", holds}};
+}
+
+ReconcilePlan Plan(const NodeState& state, const AllocationsByPlugin& answers) {
+  return PlanReconcile(state, state, answers, test::SampleMachine());
+}
+
+TEST(PlanReconcileTest, ChangesNothingOnAnIdleNode) {
+  const ReconcilePlan plan = Plan(StateOf({{"a", Pool("0-3")}}), CpuHolds({{"a", Pool("0-3")}}));
+  EXPECT_TRUE(plan.change.Empty());
+  EXPECT_THAT(plan.problems, IsEmpty());
+  EXPECT_THAT(plan.orphans, IsEmpty());
+}
+
+TEST(PlanReconcileTest, TakesWhatAPluginChanged) {
+  const ReconcilePlan plan = Plan(StateOf({{"a", Pool("0-3")}, {"b", Pool("4-7")}}),
+                                  CpuHolds({{"a", Pool("0-1")}, {"b", Pool("4-7")}}));
+  ASSERT_EQ(plan.change.put_containers.size(), 1u);
+  EXPECT_EQ(plan.change.put_containers[0].pod.name, "a");
+  EXPECT_EQ(plan.change.put_containers[0].record.allocations.at("cpu").value, "0-1");
+  EXPECT_EQ(plan.change.put_containers[0].record.applied.at("CpusetCpus"), "0-3");
+}
+
+TEST(PlanReconcileTest, KeepsWhatThePluginDoesNotRepeat) {
+  ResourceAllocation full = Pool("0-3");
+  full.hints = {{.nodes = {0}, .preferred = true}};
+  full.envs = {{"E", "1"}};
+  full.annotations = {{"A", "1"}};
+  full.amount_by_node = {{0, 4}};
+  full.mounts = {{"/m", "/m", true}};
+  full.devices = {{"/d", "/d", "r"}};
+  ResourceAllocation bare = Pool("0-1");
+  bare.hints = std::nullopt;
+  bare.amount_by_node.clear();
+  ResourceAllocation want = full;
+  want.value = bare.value;
+  want.quantity = bare.quantity;
+  EXPECT_EQ(MergeAllocation(full, bare), want);
+}
+
+TEST(PlanReconcileTest, TakesHintsThatThePluginRepeats) {
+  ResourceAllocation before = Pool("0-3");
+  before.hints = {{.nodes = {0}, .preferred = true}};
+  ResourceAllocation fresh = Pool("4-7");
+  fresh.hints = std::vector<TopologyHint>{};
+  EXPECT_THAT(*MergeAllocation(before, fresh).hints, IsEmpty());
+}
+
+TEST(PlanReconcileTest, KeepsARecordThatThePluginForgotAndReportsIt) {
+  const ReconcilePlan plan = Plan(StateOf({{"a", Pool("0-3")}}), CpuHolds({}));
+  EXPECT_TRUE(plan.change.Empty());
+  EXPECT_THAT(plan.problems,
+              ElementsAre(HasSubstr("the cpu plugin no longer knows container main of pod")));
+}
+
+TEST(PlanReconcileTest, FindsWhatAPluginHoldsForUnknownContainers) {
+  const ReconcilePlan plan = Plan(StateOf({}), CpuHolds({{"ghost", Pool("0-3")}}));
+  EXPECT_THAT(plan.orphans, ElementsAre(Pair("cpu", ElementsAre(Key("ghost")))));
+}
+
+TEST(PlanReconcileTest, LeavesAloneWhatWasAdmittedWhileThePluginsAnswered) {
+  const NodeState asked = StateOf({});
+  const NodeState now = StateOf({{"new", Own("0-1")}});
+  const ReconcilePlan plan =
+      PlanReconcile(asked, now, CpuHolds({{"new", Pool("0-3")}}), test::SampleMachine());
+  EXPECT_TRUE(plan.stale);
+  EXPECT_TRUE(plan.change.Empty());
+  EXPECT_THAT(plan.orphans, IsEmpty());
+}
+
+TEST(PlanReconcileTest, DoesNotReportAContainerThatTheOldAnswerCannotHave) {
+  const ReconcilePlan plan = PlanReconcile(StateOf({}), StateOf({{"new", Own("0-1")}}),
+                                           CpuHolds({}), test::SampleMachine());
+  EXPECT_THAT(plan.problems, IsEmpty());
+}
+
+TEST(PlanReconcileTest, ReportsAPluginThatFailsAndTakesTheOthers) {
+  AllocationsByPlugin answers = CpuHolds({{"a", Pool("0-1")}});
+  answers.emplace("memory", Errorf(StatusCode::kUnavailable, "memory is away"));
+  const ReconcilePlan plan = Plan(StateOf({{"a", Pool("0-3")}}), answers);
+  EXPECT_THAT(plan.problems, ElementsAre("memory is away"));
+  EXPECT_EQ(plan.change.put_containers.size(), 1u);
+}
+
+TEST(PlanReconcileTest, RefusesWhatAnAdmissionWouldRefuse) {
+  for (const char* bad : {"0-99", "", "x"}) {
+    const ReconcilePlan plan = Plan(StateOf({{"a", Pool("0-3")}}), CpuHolds({{"a", Pool(bad)}}));
+    EXPECT_TRUE(plan.change.Empty()) << bad;
+    EXPECT_THAT(plan.problems, ElementsAre(HasSubstr("cannot change container main of pod")));
+  }
+}
+
+TEST(PlanReconcileTest, RefusesCpusThatBelongToAnotherContainer) {
+  const NodeState state = StateOf({{"owner", Own("4-5")}, {"shared", Pool("0-3")}});
+  const ReconcilePlan plan =
+      Plan(state, CpuHolds({{"owner", Own("4-5")}, {"shared", Pool("0-4")}}));
+  EXPECT_TRUE(plan.change.Empty());
+  EXPECT_THAT(plan.problems, ElementsAre(HasSubstr("4 belong to container main of pod")));
+}
+
+TEST(PlanReconcileTest, LetsCpusMoveFromOneContainerToAnotherInOneStep) {
+  const NodeState state = StateOf({{"owner", Own("4-5")}, {"shared", Pool("0-3")}});
+  const ReconcilePlan plan =
+      Plan(state, CpuHolds({{"owner", Own("2-3")}, {"shared", Pool("0-1,4-5")}}));
+  EXPECT_EQ(plan.change.put_containers.size(), 2u);
+  EXPECT_THAT(plan.problems, IsEmpty());
+}
+
+std::map<ContainerKey, LiveContainer> Live(const std::vector<std::string>& pods) {
+  std::map<ContainerKey, LiveContainer> live;
+  for (const std::string& pod : pods) {
+    live[Key(pod)] = {.id = "id-" + pod, .pod_id = "sandbox-" + pod, .started = true};
+  }
+  return live;
+}
+
+// The state after the cpu plugin changed some allocations.
+NodeState Changed(const NodeState& state, const std::map<std::string, ResourceAllocation>& cpu) {
+  Change change;
+  for (const auto& [pod, allocation] : cpu) {
+    ContainerRecord record = *state.Find(Key(pod));
+    record.allocations["cpu"] = allocation;
+    change.put_containers.push_back({test::SamplePod(pod), "main", std::move(record)});
+  }
+  return state.With(change);
+}
+
+TEST(PlanUpdatesTest, UpdatesOnlyContainersWhoseValuesDiffer) {
+  const NodeState state =
+      Changed(StateOf({{"a", Pool("0-3")}, {"b", Pool("4-7")}}), {{"a", Pool("0-1")}});
+  const auto updates = PlanUpdates(state, Live({"a", "b"}));
+  ASSERT_EQ(updates.size(), 1u);
+  EXPECT_EQ(updates[0].container_id, "id-a");
+  EXPECT_THAT(updates[0].properties, ElementsAre(Pair("CpusetCpus", "0-1")));
+}
+
+TEST(PlanUpdatesTest, LeavesOutContainersThatDoNotRunAndThoseItDoesNotKnow) {
+  const NodeState state = Changed(StateOf({{"a", Pool("0-3")}}), {{"a", Pool("0-1")}});
+  EXPECT_THAT(PlanUpdates(state, {}), IsEmpty());
+  EXPECT_THAT(PlanUpdates(state, Live({"x"})), IsEmpty());
+  auto created = Live({"a"});
+  created.begin()->second.started = false;
+  EXPECT_THAT(PlanUpdates(state, created), IsEmpty());
+}
+
+TEST(PlanUpdatesTest, PutsThoseThatGiveCpusUpBeforeThoseThatGain) {
+  const NodeState state = Changed(StateOf({{"a", Pool("0-1")}, {"b", Pool("2-7")}}),
+                                  {{"a", Pool("0-4")}, {"b", Pool("5-7")}});
+  const auto updates = PlanUpdates(state, Live({"a", "b"}));
+  ASSERT_EQ(updates.size(), 2u);
+  EXPECT_EQ(updates[0].container_id, "id-b");
+  EXPECT_FALSE(updates[0].grows);
+  EXPECT_TRUE(updates[1].grows);
+}
+
+TEST(PlanUpdatesTest, LetsTheFirstResourceByNameWinAndLeavesOutOomScores) {
+  const ContainerRecord record{
+      .allocations = {{"a", {.oci_property = "CpusetCpus", .value = "0"}},
+                      {"b", {.oci_property = "CpusetCpus", .value = "1"}},
+                      {"c", {.oci_property = "OomScoreAdj", .value = "5"}}}};
+  EXPECT_THAT(PropertiesToApply(record), ElementsAre(Pair("CpusetCpus", "0")));
+}
+
+std::vector<PlannedUpdate> Updates(int shrinking, int growing) {
+  std::vector<PlannedUpdate> updates;
+  for (int i = 0; i < shrinking + growing; ++i) {
+    updates.push_back({.key = {"uid", std::to_string(i)},
+                       .container_id = "id" + std::to_string(i),
+                       .properties = {{"CpusetCpus", "0"}},
+                       .grows = i >= shrinking});
+  }
+  return updates;
+}
+
+TEST(RunUpdatesTest, KeepsAFewInFlight) {
+  test::FakeRuntime runtime;
+  runtime.Hold();
+  std::size_t done = 0;
+  RunUpdates(runtime, Updates(5, 0), 2, [&](const auto& results) { done = results.size(); });
+  EXPECT_EQ(runtime.waiting(), 2u);
+  while (runtime.waiting() > 0) {
+    EXPECT_EQ(done, 0u);
+    runtime.Answer();
+    EXPECT_LE(runtime.waiting(), 2u);
+  }
+  EXPECT_EQ(done, 5u);
+}
+
+TEST(RunUpdatesTest, GrowsOnlyAfterAllOthersWereAnswered) {
+  test::FakeRuntime runtime;
+  runtime.Hold();
+  RunUpdates(runtime, Updates(2, 1), 8, [](const auto&) {});
+  EXPECT_EQ(runtime.updates().size(), 2u);
+  runtime.Answer();
+  EXPECT_EQ(runtime.updates().size(), 2u);
+  runtime.Answer();
+  EXPECT_EQ(runtime.updates().size(), 3u);
+  runtime.Answer();
+}
+
+TEST(RunUpdatesTest, TellsWhichFailed) {
+  test::FakeRuntime runtime;
+  runtime.Refuse("id1", Errorf(StatusCode::kDeadlineExceeded, "too slow"));
+  std::vector<UpdateResult> got;
+  RunUpdates(runtime, Updates(2, 0), 1, [&](std::vector<UpdateResult> r) { got = std::move(r); });
+  ASSERT_EQ(got.size(), 2u);
+  EXPECT_TRUE(got[0].status.ok());
+  EXPECT_EQ(got[1].status.code(), StatusCode::kDeadlineExceeded);
+}
+
+}  // namespace
+}  // namespace qrm::manager

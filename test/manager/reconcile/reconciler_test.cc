@@ -1,0 +1,205 @@
+#include "manager/reconcile/reconciler.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "api/log.h"
+#include "test/support/answering_plugins.h"
+#include "test/support/await.h"
+#include "test/support/fake_runtime.h"
+#include "test/support/loop_thread.h"
+#include "test/support/memory_store.h"
+#include "test/support/sample_node.h"
+
+namespace qrm::manager {
+namespace {
+
+using testing::Contains;
+using testing::HasSubstr;
+using testing::Not;
+
+const ContainerKey kKey{"uid-web", "main"};
+
+// One container that runs in the pool 0-3, and a reconciler that runs when it is triggered.
+class ReconcilerTest : public testing::Test {
+ protected:
+  ReconcilerTest() {
+    CpuHolds("0-3");
+    live_.Reset({{"uid-web", {"sandbox"}}}, {{kKey, {"id", "sandbox", true}}});
+    test::RunOn(state_, [this] {
+      checkpoint::Change change;
+      change.put_containers.push_back(
+          {test::SamplePod("web"),
+           "main",
+           {.allocations = {{"cpu", Pool("0-3")}}, .applied = {{"CpusetCpus", "0-3"}}}});
+      ASSERT_TRUE(state_.Commit(change).ok());
+    });
+  }
+  ~ReconcilerTest() override {
+    loop_.Run([this] { reconciler_.Stop(); });
+    state_.Stop();
+    loop_.Stop();
+  }
+
+  static ResourceAllocation Pool(const std::string& cpus) {
+    return {.oci_property = "CpusetCpus", .value = cpus};
+  }
+  void CpuHolds(const std::string& cpus, AllocationByContainer more = {}) {
+    test::PluginScript script;
+    script.holds = std::move(more);
+    script.holds->emplace(kKey, AllocationByResource{{"cpu", Pool(cpus)}});
+    plugins_.Set("cpu", std::move(script));
+  }
+  // One whole run, from trigger to end.
+  void RunOnce() {
+    const uint64_t before = reconciler_.GetStatus().runs;
+    reconciler_.Trigger();
+    ASSERT_TRUE(test::Await([&] { return reconciler_.GetStatus().runs > before; }));
+    loop_.Run([] {});
+  }
+  checkpoint::ContainerRecord Record() { return *state_.Load()->Find(kKey); }
+
+  test::Journal journal_;
+  test::AnsweringPlugins plugins_;
+  test::FakeRuntime runtime_;
+  const Machine machine_ = test::SampleMachine();
+  LiveContainers live_;
+  StateLoop state_{test::OpenMemoryStore(journal_)};
+  test::LoopThread loop_;
+  Reconciler reconciler_{{loop_.io(), state_, plugins_, runtime_, live_, machine_},
+                         {.period = std::chrono::hours(1)}};
+};
+
+TEST_F(ReconcilerTest, NeitherWritesNorUpdatesOnAnIdleNode) {
+  const std::size_t before = journal_.commits();
+  RunOnce();
+  EXPECT_EQ(journal_.commits(), before);
+  EXPECT_TRUE(runtime_.updates().empty());
+}
+
+TEST_F(ReconcilerTest, CommitsThenUpdatesThenNotesWhatWasApplied) {
+  CpuHolds("0-1");
+  RunOnce();
+  ASSERT_EQ(runtime_.updates().size(), 1u);
+  EXPECT_EQ(runtime_.updates()[0].container_id, "id");
+  EXPECT_EQ(runtime_.updates()[0].resources.cpuset_cpus, "0-1");
+  EXPECT_EQ(Record().allocations.at("cpu").value, "0-1");
+  EXPECT_EQ(Record().applied.at("CpusetCpus"), "0-1");
+  EXPECT_EQ(reconciler_.GetStatus().updates, 1u);
+}
+
+TEST_F(ReconcilerTest, TriesAFailedUpdateAgainInTheNextRun) {
+  CpuHolds("0-1");
+  runtime_.Refuse("id", Errorf(StatusCode::kUnavailable, "cannot update id: nobody listens"));
+  RunOnce();
+  EXPECT_EQ(Record().applied.at("CpusetCpus"), "0-3");
+  EXPECT_THAT(reconciler_.GetStatus().last_problem, HasSubstr("nobody listens"));
+  runtime_.Accept("id");
+  RunOnce();
+  EXPECT_EQ(Record().applied.at("CpusetCpus"), "0-1");
+  EXPECT_EQ(reconciler_.GetStatus().last_problem, "");
+}
+
+TEST_F(ReconcilerTest, LogsAProblemThatLastsOnce) {
+  int lines = 0;
+  log::SetSink([&](log::Level, const std::string& line) {
+    lines += line.find("reconcile found a problem") != std::string::npos ? 1 : 0;
+  });
+  CpuHolds("0-1");
+  runtime_.Refuse("id", Errorf(StatusCode::kUnavailable, "nobody listens"));
+  RunOnce();
+  RunOnce();
+  log::SetSink({});
+  EXPECT_EQ(lines, 1);
+  EXPECT_EQ(reconciler_.GetStatus().failures, 2u);
+}
+
+TEST_F(ReconcilerTest, RepairsAContainerWhoseAppliedValueIsUnknown) {
+  test::RunOn(state_, [this] {
+    checkpoint::ContainerRecord record = Record();
+    record.applied.clear();
+    checkpoint::Change change;
+    change.put_containers.push_back({test::SamplePod("web"), "main", record});
+    ASSERT_TRUE(state_.Commit(change).ok());
+  });
+  RunOnce();
+  ASSERT_EQ(runtime_.updates().size(), 1u);
+  EXPECT_EQ(Record().applied.at("CpusetCpus"), "0-3");
+}
+
+TEST_F(ReconcilerTest, TakesAContainerThatEndedMeanwhileForNoProblem) {
+  CpuHolds("0-1");
+  runtime_.Refuse("id", Errorf(StatusCode::kNotFound, "no such container"));
+  RunOnce();
+  EXPECT_EQ(reconciler_.GetStatus().failures, 0u);
+}
+
+TEST_F(ReconcilerTest, ReleasesWhatIsHeldForUnknownContainers) {
+  CpuHolds("0-3", {{{"uid-web", "ghost"}, {{"cpu", Pool("0-3")}}},
+                   {{"uid-gone", "main"}, {{"cpu", Pool("0-3")}}}});
+  RunOnce();
+  EXPECT_THAT(plugins_.calls(), Contains("release cpu uid-web/ghost"));
+  EXPECT_THAT(plugins_.calls(), Contains("remove cpu uid-gone"));
+}
+
+TEST_F(ReconcilerTest, ReleasesNothingThatRunsOrBeforeTheRuntimeHasSpoken) {
+  live_.Add({"uid-other", "main"}, {"other", "sandbox2", true});
+  CpuHolds("0-3", {{{"uid-other", "main"}, {{"cpu", Pool("0-3")}}}});
+  RunOnce();
+  EXPECT_THAT(plugins_.calls(), Not(Contains(HasSubstr("uid-other"))));
+
+  LiveContainers unsynchronized;
+  Reconciler early({loop_.io(), state_, plugins_, runtime_, unsynchronized, machine_}, {});
+  CpuHolds("0-3", {{{"uid-gone", "main"}, {{"cpu", Pool("0-3")}}}});
+  early.Trigger();
+  ASSERT_TRUE(test::Await([&] { return early.GetStatus().runs == 1; }));
+  EXPECT_THAT(plugins_.calls(), Not(Contains(HasSubstr("uid-gone"))));
+  loop_.Run([&] { early.Stop(); });
+}
+
+TEST_F(ReconcilerTest, AsksAPluginThatCannotReleaseOnlyOnce) {
+  test::PluginScript script;
+  script.releases = Errorf(StatusCode::kUnimplemented, "no such call");
+  script.holds = AllocationByContainer{{kKey, {{"cpu", Pool("0-3")}}},
+                                       {{"uid-web", "ghost"}, {{"cpu", Pool("0-3")}}}};
+  plugins_.Set("cpu", script);
+  RunOnce();
+  plugins_.ForgetCalls();
+  RunOnce();
+  EXPECT_THAT(plugins_.calls(), Not(Contains(HasSubstr("release"))));
+}
+
+TEST_F(ReconcilerTest, MakesOneMoreRunOfAllTriggersDuringARun) {
+  runtime_.Hold();
+  CpuHolds("0-1");
+  reconciler_.Trigger();
+  ASSERT_TRUE(test::Await([&] { return runtime_.waiting() == 1; }));
+  for (int i = 0; i < 5; ++i) {
+    reconciler_.Trigger();
+  }
+  loop_.Run([this] { runtime_.Answer(); });
+  ASSERT_TRUE(test::Await([&] { return reconciler_.GetStatus().runs == 2; }));
+  test::Settle(state_);
+  loop_.Run([] {});
+  EXPECT_EQ(reconciler_.GetStatus().runs, 2u);
+}
+
+TEST_F(ReconcilerTest, RunsEveryPeriod) {
+  Reconciler often({loop_.io(), state_, plugins_, runtime_, live_, machine_},
+                   {.period = std::chrono::milliseconds(1)});
+  loop_.Run([&] { often.Start(); });
+  EXPECT_TRUE(test::Await([&] { return often.GetStatus().runs >= 3; }));
+  loop_.Run([&] { often.Stop(); });
+}
+
+TEST_F(ReconcilerTest, ChangesNothingWhenTheDiskRefusesAndSaysSo) {
+  CpuHolds("0-1");
+  journal_.Fail(Errorf(StatusCode::kResourceExhausted, "disk full"));
+  RunOnce();
+  EXPECT_THAT(reconciler_.GetStatus().last_problem, HasSubstr("disk full"));
+  EXPECT_TRUE(runtime_.updates().empty());
+  EXPECT_EQ(Record().allocations.at("cpu").value, "0-3");
+}
+
+}  // namespace
+}  // namespace qrm::manager

@@ -1,0 +1,81 @@
+// A container runtime that takes updates, refuses them, or keeps them waiting, as a test says.
+#pragma once
+
+#include <functional>
+#include <map>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "api/mutex.h"
+#include "manager/runtime/cri_client.h"
+
+namespace qrm::test {
+
+/// Threads: any. Answers on the caller's thread, unless held back.
+class FakeRuntime final : public manager::ContainerRuntime {
+ public:
+  void GetVersion(VersionDone done) override { done(manager::RuntimeInfo{"fake", "v1"}); }
+  void ListPods(PodsDone done) override { done(std::vector<manager::RuntimePod>{}); }
+  void ListContainers(ContainersDone done) override {
+    done(std::vector<manager::RuntimeContainer>{});
+  }
+
+  void UpdateResources(const manager::ContainerUpdate& update, UpdateDone done) override {
+    Status answer;
+    {
+      const MutexLock lock(mutex_);
+      updates_.push_back(update);
+      if (hold_) {
+        waiting_.push_back(std::move(done));
+        return;
+      }
+      if (const auto refused = refusals_.find(update.container_id); refused != refusals_.end()) {
+        answer = refused->second;
+      }
+    }
+    done(std::move(answer));
+  }
+
+  void Refuse(const std::string& container_id, Status status) {
+    const MutexLock lock(mutex_);
+    refusals_[container_id] = std::move(status);
+  }
+  void Accept(const std::string& container_id) {
+    const MutexLock lock(mutex_);
+    refusals_.erase(container_id);
+  }
+  /// Keeps every answer until Answer.
+  void Hold() {
+    const MutexLock lock(mutex_);
+    hold_ = true;
+  }
+  /// Answers the oldest update that waits.
+  void Answer(const Status& status = OkStatus()) {
+    UpdateDone done;
+    {
+      const MutexLock lock(mutex_);
+      done = std::move(waiting_.front());
+      waiting_.erase(waiting_.begin());
+    }
+    done(status);
+  }
+
+  std::vector<manager::ContainerUpdate> updates() const {
+    const MutexLock lock(mutex_);
+    return updates_;
+  }
+  std::size_t waiting() const {
+    const MutexLock lock(mutex_);
+    return waiting_.size();
+  }
+
+ private:
+  mutable Mutex mutex_;
+  bool hold_ QRM_GUARDED_BY(mutex_) = false;
+  std::map<std::string, Status> refusals_ QRM_GUARDED_BY(mutex_);
+  std::vector<manager::ContainerUpdate> updates_ QRM_GUARDED_BY(mutex_);
+  std::vector<UpdateDone> waiting_ QRM_GUARDED_BY(mutex_);
+};
+
+}  // namespace qrm::test
