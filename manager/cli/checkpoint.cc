@@ -10,11 +10,11 @@
 #include "checkpoint/store.h"
 #include "manager/cli/command.h"
 #include "manager/cli/command_line.h"
-#include "manager/cli/control_client.h"
 #include "manager/cli/document.h"
 #include "manager/cli/pod_tables.h"
 #include "manager/cli/text.h"
 #include "manager/control/answers.h"
+#include "manager/state_lock.h"
 
 namespace qrm::manager::cli {
 namespace {
@@ -52,18 +52,14 @@ std::size_t PodCount(const AllocationByContainer& allocations) {
   return pods;
 }
 
-/// Importing under a running qrmd would be undone by its next change.
-Status CheckStopped(const std::string& socket) {
-  if (ControlClient(socket).GetStatus().ok()) {
-    return Errorf(StatusCode::kFailedPrecondition,
-                  "cannot import: qrmd runs and would not see it; stop qrmd first");
-  }
-  return OkStatus();
-}
-
-/// Commits `allocations` to the checkpoint in `directory`; says what had to be repaired.
+/// Commits `allocations` to the checkpoint in `directory`; says what had to be repaired. A running
+/// qrmd would not see it, and its next change would undo it: the directory must be free.
 Status Import(const std::string& directory, const AllocationByContainer& allocations,
               std::ostream& err) {
+  const auto lock = StateLock::Take(directory);
+  if (!lock.ok()) {
+    return lock.status();
+  }
   const checkpoint::OpenedStore opened = checkpoint::OpenSqliteStore(directory);
   for (const std::string& repair : opened.repairs) {
     err << "note: " << repair << '\n';
@@ -162,19 +158,15 @@ int RunExport(const Args& args, std::ostream& out, std::ostream& err) {
 int RunImport(const Args& args, std::ostream& out, std::ostream& err) {
   std::string directory;
   std::string file;
-  std::string socket;
   CommandLine line(
       "checkpoint import",
       "Takes over the allocations in a peer's kubelet_qrm_checkpoint. qrmd must be\n"
       "stopped.",
       "qrmctl checkpoint import /var/lib/kubelet/resource-plugins/kubelet_qrm_checkpoint");
-  line.Required("FILE", file, "the peer's file").ControlSocket(socket);
+  line.Required("FILE", file, "the peer's file");
   AddStateDir(line, directory);
   if (const auto exit = line.Parse(args, out, err); exit.has_value()) {
     return *exit;
-  }
-  if (const Status stopped = CheckStopped(socket); !stopped.ok()) {
-    return line.Fail(stopped, err);
   }
   const auto text = ReadFile(file);
   const auto peer = text.ok() ? checkpoint::ParsePeerCheckpoint(*text)

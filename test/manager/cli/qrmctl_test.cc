@@ -10,6 +10,7 @@
 #include "checkpoint/store.h"
 #include "manager/cli/command.h"
 #include "manager/control/control_server.h"
+#include "manager/state_lock.h"
 #include "test/support/fake_node_services.h"
 #include "test/support/fake_plugins.h"
 #include "test/support/fake_snapshots.h"
@@ -479,7 +480,7 @@ TEST_F(QrmctlCheckpointTest, AnExportCanBeVerifiedAndImportedElsewhere) {
   EXPECT_EQ(out(), file + " is sound: 1 pod with 1 container\n");
 
   const std::string other = dir_ / "other";
-  EXPECT_EQ(RunOn(other, {"import", file, "--control-socket", socket_}), kDone) << err();
+  EXPECT_EQ(RunOn(other, {"import", file}), kDone) << err();
   EXPECT_EQ(out(), "imported 1 pod with 1 container into " + other + "/checkpoint.db\n");
   EXPECT_EQ(RunOn(other, {"dump", "uid-db"}), kDone) << err();
   EXPECT_THAT(out(), HasSubstr("CpusetCpus:   1-2"));
@@ -491,18 +492,19 @@ TEST_F(QrmctlCheckpointTest, ExportToADashWritesTheFileToStandardOutput) {
 }
 
 TEST_F(QrmctlCheckpointTest, ImportRefusesWhileQrmdRuns) {
-  Serve();
-  EXPECT_EQ(RunOn(state_, {"import", "any", "--control-socket", socket_}), kFailed);
-  EXPECT_EQ(err(),
-            "qrmctl checkpoint import: cannot import: qrmd runs and would not see it; stop qrmd "
-            "first\n");
+  const std::string file = dir_ / "kubelet_qrm_checkpoint";
+  ASSERT_EQ(RunOn(state_, {"export", file}), kDone);
+  const auto qrmd = StateLock::Take(state_);
+  ASSERT_TRUE(qrmd.ok());
+  EXPECT_EQ(RunOn(state_, {"import", file}), kFailed);
+  EXPECT_THAT(err(), HasSubstr("uses it; stop that one"));
 }
 
 TEST_F(QrmctlCheckpointTest, ImportRefusesAFileThatIsNoCheckpoint) {
   const std::string file = dir_ / "wrong";
   std::ofstream(file) << "{}";
-  EXPECT_EQ(RunOn(state_, {"import", file, "--control-socket", socket_}), kFailed);
-  EXPECT_EQ(RunOn(state_, {"import", dir_ / "none", "--control-socket", socket_}), kFailed);
+  EXPECT_EQ(RunOn(state_, {"import", file}), kFailed);
+  EXPECT_EQ(RunOn(state_, {"import", dir_ / "none"}), kFailed);
   EXPECT_THAT(err(), HasSubstr("cannot read"));
 }
 
