@@ -3,7 +3,6 @@
 
 #include <array>
 #include <cerrno>
-#include <cstring>
 #include <filesystem>
 #include <system_error>
 #include <utility>
@@ -122,8 +121,9 @@ Status DirectoryScan::Start() {
   }
   const int fd = ::inotify_init1(IN_CLOEXEC | IN_NONBLOCK);
   if (fd < 0) {
-    log::Warning("no inotify for plugins; looking every period",
-                 {{"directory", impl_->directory}, {"cause", std::strerror(errno)}});
+    log::Warning(
+        "no inotify for plugins; looking every period",
+        {{"directory", impl_->directory}, {"cause", std::generic_category().message(errno)}});
   } else {
     impl_->events.assign(fd);
     impl_->ReadEvents();

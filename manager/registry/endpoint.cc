@@ -59,12 +59,12 @@ void Endpoint::Probe(std::function<void(Status)> done) {
     return;
   }
   client->GetOptions(DeadlineAfter(settings_.deadline),
-                     [self = shared_from_this(), done = std::move(done)](auto result) {
-                       self->ProbeEnded(std::move(result), done);
+                     [self = shared_from_this(), done = std::move(done)](const auto& result) {
+                       self->ProbeEnded(result, done);
                      });
 }
 
-void Endpoint::ProbeEnded(CallResult<PluginOptions> result,
+void Endpoint::ProbeEnded(const CallResult<PluginOptions>& result,
                           const std::function<void(Status)>& done) {
   const bool answered =
       result.value.ok() || result.value.status().code() == StatusCode::kUnimplemented;

@@ -90,7 +90,7 @@ class Endpoint : public std::enable_shared_from_this<Endpoint> {
   Status Judge(std::string_view action, const Status& status, Blame blame);
   /// Something is wrong with the connection, or may be right again: ask, unless that is under way.
   void Doubt();
-  void ProbeEnded(CallResult<PluginOptions> result, const std::function<void(Status)>& done);
+  void ProbeEnded(const CallResult<PluginOptions>& result, const std::function<void(Status)>& done);
   void TakeAnswer(const CallResult<PluginOptions>& result);
   void TakeFailure(const Status& cause);
   void RetryLater();

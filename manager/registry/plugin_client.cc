@@ -211,7 +211,8 @@ void PluginClient::Impl::Start(Stub* stub, Method<Async, Request, Response> meth
   auto* const started = call.get();
   // All that the callback holds goes before `calls` hears of its end: who stops may then go too.
   auto ended = [calls = calls, id = *id, channel = channel, call = std::move(call),
-                read = std::move(read), done = std::move(done)](grpc::Status status) mutable {
+                read = std::move(read),
+                done = std::move(done)](const grpc::Status& status) mutable {
     {
       const auto last_call = std::move(call);
       const auto last_channel = std::move(channel);

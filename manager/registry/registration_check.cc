@@ -43,7 +43,7 @@ StatusOr<std::string> SocketNamed(const std::string& endpoint, const std::string
         "the plugin's socket in {}",
         endpoint, directory);
   }
-  const std::string socket = directory + "/" + endpoint;
+  std::string socket = directory + "/" + endpoint;
   if (!IsSocket(socket)) {
     return Errorf(
         StatusCode::kInvalidArgument,
