@@ -35,8 +35,10 @@ void Declare(CLI::App& app, Flags& flags) {
       ->capture_default_str();
   app.add_option("--role", flags.settings.pod_role, "the pod's role");
   app.add_option("--type", flags.settings.pod_type, "the pod's type");
-  app.add_option("--label", flags.labels, "KEY=VALUE of the pod; may be repeated");
-  app.add_option("--annotation", flags.annotations, "KEY=VALUE of the pod; may be repeated");
+  app.add_option("--label", flags.labels, "KEY=VALUE of the pod; may be repeated")
+      ->allow_extra_args(false);
+  app.add_option("--annotation", flags.annotations, "KEY=VALUE of the pod; may be repeated")
+      ->allow_extra_args(false);
   app.add_option("--machine", flags.machine,
                  "what the plugin should know: live, fsroot:DIR, xml:FILE or synthetic:TEXT")
       ->capture_default_str();

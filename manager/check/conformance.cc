@@ -6,6 +6,7 @@
 
 #include "api/wire.h"
 #include "manager/admission/allocation_check.h"
+#include "manager/check/answer_text.h"
 #include "manager/registry/calls_in_flight.h"
 #include "manager/registry/fan_out.h"
 #include "manager/registry/registration_check.h"
@@ -95,29 +96,6 @@ class Run {
   const std::shared_ptr<CallsInFlight> calls_;
   const std::shared_ptr<PluginClient> plugin_;
 };
-
-std::string Describe(const PluginOptions& options) {
-  return fmt::format("with_topology_alignment={} need_reconcile={} pre_start_required={}",
-                     options.with_topology_alignment, options.need_reconcile,
-                     options.pre_start_required);
-}
-
-std::string Describe(const AllocationByResource& allocations) {
-  std::string text;
-  for (const auto& [resource, allocation] : allocations) {
-    text += fmt::format("{}{}: {}={}", text.empty() ? "" : ", ", resource,
-                        allocation.oci_property.empty() ? "no knob" : allocation.oci_property,
-                        allocation.value);
-  }
-  return text.empty() ? "nothing" : text;
-}
-
-std::string Describe(const HintList& hints) {
-  if (hints.IsNoPreference()) {
-    return "no preference";
-  }
-  return hints.IsImpossible() ? "impossible" : fmt::format("{} hints", hints.hints().size());
-}
 
 /// The hint that a manager would choose of one plugin's alone: preferred before not, then narrow.
 TopologyHint BestOf(const HintList& hints) {

@@ -216,5 +216,30 @@ TEST_F(ConformanceTest, MisuseSaysWhatToType) {
   EXPECT_EQ(CheckSocket({"--amount", "-1"}), 2);
 }
 
+TEST_F(ConformanceTest, PodIsAsTheFlagsDescribeIt) {
+  PluginScript script = good_.Script();
+  Mutex mutex;
+  pb::ResourceRequest asked;
+  script.allocate = [&, allocate = script.allocate](const auto& message, auto& response) {
+    const MutexLock lock(mutex);
+    if (message.container_name() == "main") {
+      asked = message;
+    }
+    return allocate(message, response);
+  };
+  const ScriptedPlugin plugin(dir_ / "cpu.sock", script);
+  EXPECT_EQ(RunPluginCheck(
+                {"--label", "a=b", "--label", "c=d", "--annotation", "e=f=g", "--role", "db",
+                 "--type", "online", "--amount", "2.5", "--machine", kMachine, dir_ / "cpu.sock"},
+                out_, err_),
+            0)
+      << out_.str() << err_.str();
+  EXPECT_EQ(asked.labels_size(), 2);
+  EXPECT_EQ(asked.annotations().at("e"), "f=g");
+  EXPECT_EQ(asked.pod_role(), "db");
+  EXPECT_EQ(asked.pod_type(), "online");
+  EXPECT_EQ(asked.resource_requests().at("cpu"), 2.5);
+}
+
 }  // namespace
 }  // namespace qrm::manager
