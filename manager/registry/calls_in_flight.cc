@@ -40,7 +40,7 @@ void CallsInFlight::StopAndWait() {
     cancel();
   }
   const MutexLock lock(mutex_);
-  empty_.Wait(mutex_, [this] { return cancels_.empty(); });
+  empty_.Wait(mutex_, [this]() QRM_REQUIRES(mutex_) { return cancels_.empty(); });
 }
 
 }  // namespace qrm::manager

@@ -51,7 +51,7 @@ class Joint {
 
   void WaitUntil(Deadline deadline) {
     const MutexLock lock(mutex_);
-    all_there_.WaitUntil(mutex_, deadline, [this] { return missing_ == 0; });
+    all_there_.WaitUntil(mutex_, deadline, [this]() QRM_REQUIRES(mutex_) { return missing_ == 0; });
   }
 
   /// The answers so far; a call that has none yet gets `late`, and its answer is dropped when it
