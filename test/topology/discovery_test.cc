@@ -1,0 +1,130 @@
+// What discovery makes of odd machines and of bad input.
+#include "topology/discovery.h"
+
+#include <fstream>
+#include <string>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "test/support/temp_dir.h"
+#include "topology/cpu_assignment.h"
+#include "topology/hwloc_xml.h"
+
+namespace qrm {
+namespace {
+
+using testing::Contains;
+using testing::HasSubstr;
+
+Machine Synthetic(const std::string& description) {
+  StatusOr<Machine> machine =
+      Discover({.kind = MachineSource::Kind::kSynthetic, .argument = description});
+  EXPECT_TRUE(machine.ok()) << MessageOf(machine.status());
+  return machine.ok() ? *machine : Machine();
+}
+
+/// Package with cores 0-1; whatever `inside` is goes beside them.
+std::string SmallMachine(const std::string& version, const std::string& inside) {
+  std::string xml = R"(<?xml version="1.0" encoding="UTF-8"?>
+<topology version=")" +
+                    version + R"(">
+ <object type="Machine" os_index="0" cpuset="0x3" complete_cpuset="0x7" allowed_cpuset="0x1" nodeset="0x3" complete_nodeset="0x3" allowed_nodeset="0x3" gp_index="1">
+  <object type="Package" os_index="0" cpuset="0x3" complete_cpuset="0x7" nodeset="0x3" complete_nodeset="0x3" gp_index="2">
+   <object type="NUMANode" os_index="0" cpuset="0x3" complete_cpuset="0x7" nodeset="0x1" complete_nodeset="0x1" gp_index="3" local_memory="1073741824"><page_type size="4096" count="1"/><page_type size="2097152" count="7"/></object>
+   <object type="NUMANode" os_index="1" cpuset="0x3" complete_cpuset="0x7" nodeset="0x2" complete_nodeset="0x2" gp_index="4" local_memory="4096"/>
+   <object type="Core" os_index="0" cpuset="0x1" complete_cpuset="0x1" nodeset="0x3" complete_nodeset="0x3" gp_index="5"><object type="PU" os_index="0" cpuset="0x1" complete_cpuset="0x1" nodeset="0x3" complete_nodeset="0x3" gp_index="6"/></object>
+   <object type="Core" os_index="1" cpuset="0x2" complete_cpuset="0x2" nodeset="0x3" complete_nodeset="0x3" gp_index="7"><object type="PU" os_index="1" cpuset="0x2" complete_cpuset="0x2" nodeset="0x3" complete_nodeset="0x3" gp_index="8"/></object>
+)";
+  return xml + inside + "  </object>\n </object>\n</topology>\n";
+}
+
+TEST(DiscoveryTest, ReadsSyntheticMachines) {
+  const Machine machine = Synthetic("package:2 [numa] l3:2 core:3 pu:2");
+  EXPECT_EQ(machine.package_count(), 2);
+  EXPECT_EQ(machine.nodes().size(), 2u);
+  EXPECT_EQ(machine.l3_count(), 4);
+  EXPECT_EQ(machine.core_count(), 12);
+  EXPECT_EQ(ToString(machine.CpusOf({1})), "12-23");
+  EXPECT_EQ(ToString(machine.CoresOf({3, 5})), "2-5");
+}
+
+TEST(DiscoveryTest, HidesCpusOutsideTheCpusetUnlessToldToKeepThem) {
+  const StatusOr<Machine> hidden = MachineFromXml(SmallMachine("2.0", ""));
+  ASSERT_TRUE(hidden.ok()) << MessageOf(hidden.status());
+  EXPECT_EQ(ToString(hidden->cpu_set()), "0");
+  EXPECT_EQ(ToString(hidden->parts().disallowed), "1");
+  EXPECT_EQ(ToString(hidden->parts().offline), "2");
+  const StatusOr<Machine> kept =
+      MachineFromXml(SmallMachine("2.0", ""), MachineSource::OutsideCpuset::kKeep);
+  ASSERT_TRUE(kept.ok()) << MessageOf(kept.status());
+  EXPECT_EQ(ToString(kept->cpu_set()), "0-1");
+}
+
+TEST(DiscoveryTest, GivesCpusToTheirFirstNodeAndKeepsCpuLessOnes) {
+  const StatusOr<Machine> machine = MachineFromXml(SmallMachine("2.0", ""));
+  ASSERT_TRUE(machine.ok()) << MessageOf(machine.status());
+  ASSERT_EQ(machine->nodes().size(), 2u);
+  EXPECT_EQ(machine->FindCpu(0)->node, 0);
+  EXPECT_TRUE(machine->FindNode(1)->cpus.Empty());
+  EXPECT_EQ(machine->FindNode(0)->hugepages.at(2097152), 7u);
+  EXPECT_THAT(machine->parts().warnings, Contains(HasSubstr("no L3 cache")));
+}
+
+TEST(DiscoveryTest, ReadsFormat3WithItsNics) {
+  const std::string nic =
+      R"(<object type="Bridge" gp_index="20" bridge_type="0-1" depth="0" bridge_pci="0000:[00-01]">
+<object type="PCIDev" gp_index="21" pci_busid="0000:01:00.0" pci_type="0200 [8086:1521] [0000:0000] 01" pci_link_speed="0.0">
+<object type="OSDev" gp_index="22" name="eth0" osdev_type="16"/></object></object>)";
+  const StatusOr<Machine> machine = MachineFromXml(SmallMachine("3.0", nic));
+  ASSERT_TRUE(machine.ok()) << MessageOf(machine.status());
+  ASSERT_EQ(machine->parts().nics.size(), 1u);
+  EXPECT_EQ(machine->parts().nics[0].name, "eth0");
+  EXPECT_EQ(machine->parts().nics[0].pci_address, "0000:01:00.0");
+  EXPECT_EQ(machine->parts().nics[0].node, 0);
+}
+
+TEST(DiscoveryTest, LeavesXmlOfFormat2AsItIs) {
+  const std::string xml = SmallMachine("2.0", R"(<object osdev_type="16"/>)");
+  EXPECT_EQ(AsXmlFormat2(xml), xml);
+}
+
+TEST(DiscoveryTest, TellsBadInputInASentence) {
+  const test::TempDir directory;
+  std::ofstream(directory / "bad.xml") << "<topology version=\"2.0\"><object type=\"Machine\"";
+  const struct {
+    MachineSource::Kind kind;
+    std::string argument;
+    StatusCode code;
+  } cases[] = {
+      {MachineSource::Kind::kSynthetic, "core:many", StatusCode::kInvalidArgument},
+      {MachineSource::Kind::kXml, directory / "absent.xml", StatusCode::kNotFound},
+      {MachineSource::Kind::kXml, directory.path(), StatusCode::kNotFound},
+      {MachineSource::Kind::kXml, directory / "bad.xml", StatusCode::kInvalidArgument},
+      {MachineSource::Kind::kFsRoot, directory.path(), StatusCode::kNotFound},
+  };
+  for (const auto& bad : cases) {
+    const StatusOr<Machine> machine = Discover({.kind = bad.kind, .argument = bad.argument});
+    EXPECT_EQ(machine.status().code(), bad.code) << bad.argument;
+    EXPECT_THAT(MessageOf(machine.status()), HasSubstr("cannot read ")) << bad.argument;
+  }
+}
+
+TEST(DiscoveryTest, ParsesSourcesByTheirPrefix) {
+  EXPECT_EQ(MachineSource::Parse("live")->kind, MachineSource::Kind::kLive);
+  EXPECT_EQ(MachineSource::Parse("fsroot:/a:b")->argument, "/a:b");
+  EXPECT_EQ(MachineSource::Parse("synthetic:numa:2 pu:2")->argument, "numa:2 pu:2");
+  for (const char* bad : {"", "xml:", "LIVE", "file:x"}) {
+    EXPECT_EQ(MachineSource::Parse(bad).status().code(), StatusCode::kInvalidArgument) << bad;
+  }
+}
+
+TEST(DiscoveryTest, ReadsThisMachine) {
+  const StatusOr<Machine> machine = Discover({});
+  ASSERT_TRUE(machine.ok()) << MessageOf(machine.status());
+  EXPECT_GT(machine->cpu_set().Count(), 0);
+  EXPECT_GT(machine->nodes().size(), 0u);
+}
+
+}  // namespace
+}  // namespace qrm

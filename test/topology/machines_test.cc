@@ -1,0 +1,158 @@
+// Captured machines: discovery agrees with lstopo on the same input.
+#include <algorithm>
+#include <array>
+#include <cctype>
+#include <cstdio>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <map>
+#include <memory>
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
+
+#include "test/support/temp_dir.h"
+#include "topology/describe.h"
+#include "topology/discovery.h"
+#include "topology/hwloc_xml.h"
+
+namespace qrm {
+namespace {
+
+namespace fs = std::filesystem;
+
+/// Where the captured machines lie, beside the source tree; not part of it.
+const fs::path kMachines = QRM_MACHINES_DIR;
+
+std::string OutputOf(const std::string& command) {
+  std::string output;
+  const std::unique_ptr<FILE, int (*)(FILE*)> pipe(popen(command.c_str(), "r"), pclose);
+  std::array<char, 4096> buffer{};
+  while (pipe != nullptr && std::fgets(buffer.data(), buffer.size(), pipe.get()) != nullptr) {
+    output += buffer.data();
+  }
+  return output;
+}
+
+/// Counts by type of `lstopo -s`, whose lines are like " depth 3:  7 L2Cache (type #5)".
+std::map<std::string, int> LstopoCounts(const std::string& arguments) {
+  std::map<std::string, int> counts;
+  std::istringstream lines(OutputOf(arguments + " 2>/dev/null"));
+  for (std::string line; std::getline(lines, line);) {
+    int count = 0;
+    std::array<char, 32> type{};
+    const std::size_t colon = line.find(':');
+    if (colon != std::string::npos &&
+        std::sscanf(line.c_str() + colon + 1, "%d %31s", &count, type.data()) == 2) {
+      counts[type.data()] = count;
+    }
+  }
+  return counts;
+}
+
+std::map<std::string, int> CountsOf(const Machine& machine) {
+  std::map<std::string, int> counts = {{"Package", machine.package_count()},
+                                       {"NUMANode", static_cast<int>(machine.nodes().size())},
+                                       {"Core", machine.core_count()},
+                                       {"PU", machine.cpu_set().Count()},
+                                       {"L3Cache", machine.l3_count()}};
+  return counts;
+}
+
+std::string ReadFile(const fs::path& file) {
+  std::ifstream stream(file, std::ios::binary);
+  return {std::istreambuf_iterator<char>(stream), std::istreambuf_iterator<char>()};
+}
+
+std::vector<std::string> MachineNames() {
+  std::vector<std::string> names;
+  std::error_code error;
+  for (const fs::directory_entry& entry : fs::directory_iterator(kMachines, error)) {
+    const std::string extension = entry.path().extension();
+    if (extension == ".xml" || extension == ".bz2") {
+      names.push_back(entry.path().filename());
+    }
+  }
+  std::sort(names.begin(), names.end());
+  return names;
+}
+
+class MachinesTest : public testing::TestWithParam<std::string> {
+ protected:
+  void SetUp() override {
+    if (OutputOf("lstopo-no-graphics --version 2>/dev/null").empty()) {
+      GTEST_SKIP() << "lstopo is not installed; run scripts/deps.sh";
+    }
+  }
+
+  /// The machine, and how to start lstopo for the same input.
+  void Open(const std::string& name) {
+    const fs::path file = kMachines / name;
+    if (file.extension() == ".xml") {
+      // hwloc 2's lstopo reads what discovery makes of it.
+      std::ofstream(scratch_ / "machine.xml") << AsXmlFormat2(ReadFile(file));
+      source_ = {.kind = MachineSource::Kind::kXml, .argument = file};
+      lstopo_ = fmt::format("lstopo-no-graphics -s -i {}", scratch_ / "machine.xml");
+      return;
+    }
+    ASSERT_EQ(
+        std::system(fmt::format("tar -xjf '{}' -C '{}'", file.string(), scratch_.path()).c_str()),
+        0);
+    for (const fs::directory_entry& entry : fs::directory_iterator(scratch_.path())) {
+      source_ = {.kind = MachineSource::Kind::kFsRoot, .argument = entry.path()};
+      lstopo_ = fmt::format(
+          "HWLOC_FSROOT='{}' HWLOC_COMPONENTS=linux,stop HWLOC_THISSYSTEM=0 lstopo-no-graphics -s",
+          entry.path().string());
+    }
+  }
+
+  const test::TempDir scratch_ = test::TempDir::InMemory();  // thousands of small files
+  MachineSource source_;
+  std::string lstopo_;
+};
+
+TEST_P(MachinesTest, CountWhatLstopoCountsAndShowTheWholeModel) {
+  ASSERT_NO_FATAL_FAILURE(Open(GetParam()));
+  const StatusOr<Machine> machine = Discover(source_);
+  ASSERT_TRUE(machine.ok()) << MessageOf(machine.status());
+  std::map<std::string, int> wanted = LstopoCounts(lstopo_);
+  ASSERT_GT(wanted["PU"], 0) << lstopo_;
+  for (const auto& [type, count] : CountsOf(*machine)) {
+    EXPECT_EQ(count, wanted[type]) << type;
+  }
+
+  const nlohmann::ordered_json model = MachineToJson(*machine);
+  EXPECT_EQ(model.at("cpus").size(), machine->cpus().size());
+  EXPECT_EQ(model.at("nodes").size(), machine->nodes().size());
+  EXPECT_EQ(model.at("counts").at("cores"), machine->core_count());
+  const std::string map = DescribeMachine(*machine);
+  for (const NumaNode& node : machine->nodes()) {
+    EXPECT_NE(map.find(fmt::format("  node {}: ", node.id)), std::string::npos) << map;
+  }
+}
+
+TEST(CapturedMachinesTest, AreFoundBesideTheSourceTree) {
+  if (MachineNames().empty()) {
+    GTEST_SKIP() << "no captured machines in " << kMachines << "; nothing was compared with lstopo";
+  }
+}
+
+std::string CaseName(const testing::TestParamInfo<std::string>& info) {
+  std::string name;
+  for (const char c : info.param) {
+    name += std::isalnum(static_cast<unsigned char>(c)) != 0 ? c : '_';
+  }
+  return name;
+}
+
+GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(MachinesTest);
+INSTANTIATE_TEST_SUITE_P(Captured, MachinesTest, testing::ValuesIn(MachineNames()), CaseName);
+
+}  // namespace
+}  // namespace qrm
