@@ -228,6 +228,9 @@ void PodEvents::Place(const ContainerKey& key) {
     log::Warning("running container not placed", {{"error", MessageOf(placed)}});
     return;
   }
+  if (parts_.state.Load()->Find(key) == nullptr) {
+    return;  // no plugin serves it yet: a daemon that lost its state does not know them all
+  }
   unplaced_.erase(found);
   parts_.reconcile_soon();
 }

@@ -1,0 +1,366 @@
+// qrmd killed again and again while pods come and go, with real plugin processes: after each
+// restart the checkpoint, the plugins and the runtime agree on every container, and no CPU has two
+// owners.
+//   test_crash [--rounds=N] [--seed=N]; the rounds of one seed differ only in what the machine's
+//   own timing adds.
+#include <chrono>
+#include <condition_variable>
+#include <csignal>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <iostream>
+#include <iterator>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <random>
+#include <string>
+#include <thread>
+#include <utility>
+
+#include <CLI/CLI.hpp>
+#include <nlohmann/json.hpp>
+
+#include "checkpoint/peer_json.h"
+#include "checkpoint/store.h"
+#include "test/e2e/node.h"
+#include "test/e2e/simulated_runtime.h"
+#include "test/support/await.h"
+#include "test/support/temp_dir.h"
+
+namespace qrm::test {
+namespace {
+
+constexpr std::size_t kPlugins = 2;
+constexpr char kContainer[] = "container0";
+constexpr std::chrono::milliseconds kReconcilePeriod{1000};
+/// One period, and what a busy machine adds.
+constexpr std::chrono::milliseconds kAgreement = 10 * kReconcilePeriod;
+
+/// CPUs and memory nodes, in list form, by pod UID.
+struct Pinned {
+  std::string cpus;
+  std::string mems;
+  bool operator==(const Pinned&) const = default;
+};
+using Pins = std::map<std::string, Pinned>;
+
+std::string ToString(const Pins& pins) {
+  std::string text;
+  for (const auto& [uid, pinned] : pins) {
+    text += fmt::format("{}={}/{} ", uid, pinned.cpus, pinned.mems);
+  }
+  return text.empty() ? "nothing" : text;
+}
+
+/// Kills a process after a while, unless it is called off.
+class Killer {
+ public:
+  Killer(pid_t pid, std::chrono::microseconds after)
+      : thread_([this, pid, after] {
+          std::unique_lock lock(mutex_);
+          if (!changed_.wait_for(lock, after, [this] { return called_off_; })) {
+            ::kill(pid, SIGKILL);
+          }
+        }) {}
+  ~Killer() {
+    {
+      const std::lock_guard lock(mutex_);
+      called_off_ = true;
+    }
+    changed_.notify_one();
+    thread_.join();
+  }
+  Killer(const Killer&) = delete;
+  Killer& operator=(const Killer&) = delete;
+
+ private:
+  std::mutex mutex_;
+  std::condition_variable changed_;
+  bool called_off_ = false;
+  std::thread thread_;
+};
+
+class CrashTest {
+ public:
+  CrashTest(const std::string& configs, uint32_t seed)
+      : random_(seed),
+        programs_(std::filesystem::canonical("/proc/self/exe").parent_path()),
+        configs_(configs + "/"),
+        runtime_(dir_.path()),
+        node_({.bin_dir = programs_,
+               .work_dir = dir_ / "node",
+               .config = configs_ + "qrmd.yaml",
+               .nri_socket = runtime_.nri_socket(),
+               .cri_socket = runtime_.cri_socket(),
+               .reconcile_period = fmt::format("{}ms", kReconcilePeriod.count())}) {}
+
+  Status Start() {
+    QRM_RETURN_IF_ERROR(node_.Start(0));
+    QRM_RETURN_IF_ERROR(node_.StartPlugin("cpu", "cpu", configs_ + "cpu.yaml"));
+    return node_.StartPlugin("memory", "memory", configs_ + "memory.yaml", RegisterBy::kSocket);
+  }
+
+  /// Pods come and go until qrmd dies; then it is started, and all must agree.
+  Status Round() {
+    if (Draw(2) == 0) {
+      const Killer killer(node_.daemon_pid(), std::chrono::microseconds(Draw(150000)));
+      ChurnUntilItDies();
+    } else {
+      QRM_RETURN_IF_ERROR(DieAtAWrite());
+    }
+    QRM_RETURN_IF_ERROR(node_.Start(kPlugins));
+    QRM_RETURN_IF_ERROR(ExpectAcknowledged());
+    return ExpectAgreement();
+  }
+
+  /// The checkpoint is damaged while qrmd is away: it starts all the same and asks the plugins.
+  Status DamageRound() {
+    node_.KillDaemon();
+    const std::string database = dir_ / "node/state/qrmd/checkpoint.db";
+    switch (Draw(5)) {
+      case 0:
+        std::filesystem::remove(database);
+        break;
+      case 1:
+        std::filesystem::resize_file(database, 5000);
+        break;
+      case 2:
+        std::filesystem::resize_file(database, 0);
+        break;
+      case 3:
+        std::ofstream(database, std::ios::trunc) << "no database";
+        break;
+      default:
+        std::filesystem::remove(database);
+        std::filesystem::create_directory(database);
+    }
+    ++damaged_;
+    QRM_RETURN_IF_ERROR(node_.Start(kPlugins));
+    return ExpectAgreement();
+  }
+
+  /// What qrmd wrote last, to explain a failure.
+  std::string DaemonLog() const {
+    std::ifstream file(dir_ / "node/logs/qrmd.log");
+    const std::string text{std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
+    constexpr std::size_t kEnd = 8000;
+    return text.substr(text.size() > kEnd ? text.size() - kEnd : 0);
+  }
+
+  std::string Summary() const {
+    return fmt::format(
+        "{} pods admitted, {} refused, {} removed, {} operations cut short, {} checkpoints "
+        "damaged; "
+        "last refusal: {}",
+        admitted_, refused_, removed_, cut_short_, damaged_, last_refusal_);
+  }
+
+ private:
+  int Draw(int below) { return static_cast<int>(random_() % static_cast<uint32_t>(below)); }
+
+  /// Restarts qrmd so that it dies at one of its next writes: in its start, a commit, a repair.
+  Status DieAtAWrite() {
+    node_.KillDaemon();
+    ::setenv("LD_PRELOAD", (programs_ + "/libqrm-die-at-write.so").c_str(), 1);
+    ::setenv("QRM_DIE_AT_WRITE", std::to_string(Draw(120)).c_str(), 1);
+    const Status started = node_.Start(kPlugins);
+    ::unsetenv("LD_PRELOAD");
+    ::unsetenv("QRM_DIE_AT_WRITE");
+    if (started.ok()) {
+      ChurnUntilItDies();
+      return OkStatus();
+    }
+    return node_.DaemonRuns() ? started : OkStatus();  // it died while it started
+  }
+
+  /// Until it is gone, or has survived all it was to do: then it is killed at rest.
+  void ChurnUntilItDies() {
+    bool connected = true;
+    for (int i = 0; i < 60 && connected; ++i) {
+      const Status done = pods_.empty() || Draw(3) > 0 ? AddPod() : RemovePod();
+      connected = done.code() != StatusCode::kUnavailable;
+      cut_short_ += connected ? 0 : 1;
+    }
+    node_.KillDaemon();
+  }
+
+  Status AddPod() {
+    const std::string name = fmt::format("pod{}", next_pod_++);
+    const PodSpec spec = {
+        .name = name,
+        .uid = "uid-" + name,
+        .labels = {{"katalyst.kubewharf.io/pod_role", Draw(2) == 0 ? "database" : "ranker"}},
+        .container = {.milli_cpus = (1 + Draw(8)) * 1000,
+                      .memory_bytes = int64_t{1 + Draw(20)} << 30}};
+    const Status admitted = runtime_.RunPod(spec);
+    if (admitted.ok()) {
+      pods_[spec.uid] = name;
+    }
+    admitted_ += admitted.ok() ? 1 : 0;
+    if (!admitted.ok() && admitted.code() != StatusCode::kUnavailable) {
+      ++refused_;
+      last_refusal_ = MessageOf(admitted);
+    }
+    return admitted;
+  }
+
+  Status RemovePod() {
+    const auto pod = std::next(pods_.begin(), Draw(static_cast<int>(pods_.size())));
+    const std::string name = pod->second;
+    pods_.erase(pod);
+    ++removed_;
+    return runtime_.RemovePod(name);
+  }
+
+  /// What the containers run with: the runtime's word, which nothing may contradict.
+  Pins Running() const {
+    Pins pins;
+    for (const auto& [uid, name] : pods_) {
+      const auto resources = runtime_.RunOptions(name)["linux_container_resources"];
+      pins[uid] = {.cpus = resources.value("cpusetCpus", ""),
+                   .mems = resources.value("cpusetMems", "")};
+    }
+    return pins;
+  }
+
+  StatusOr<Pins> Checkpointed() const {
+    QRM_ASSIGN_OR_RETURN(const checkpoint::NodeState state,
+                         checkpoint::InspectSqliteStore(dir_ / "node/state/qrmd"));
+    Pins pins;
+    for (const auto& [key, allocations] : checkpoint::AllocationsOf(state)) {
+      const auto cpu = allocations.find("cpu");
+      const auto memory = allocations.find("memory");
+      pins[key.pod_uid] = {.cpus = cpu != allocations.end() ? cpu->second.value : "",
+                           .mems = memory != allocations.end() ? memory->second.value : ""};
+    }
+    return pins;
+  }
+
+  /// The plugins' own word, of those pods that either knows.
+  StatusOr<Pins> Granted() const {
+    Pins pins;
+    QRM_RETURN_IF_ERROR(ReadGrants("cpu", "/pod_entries", pins, &Pinned::cpus));
+    QRM_RETURN_IF_ERROR(ReadGrants("memory", "/pod_resource_entries/memory", pins, &Pinned::mems));
+    return pins;
+  }
+
+  Status ReadGrants(const std::string& plugin, const char* where, Pins& pins,
+                    std::string Pinned::* field) const {
+    QRM_ASSIGN_OR_RETURN(const std::string text, node_.ExportState(plugin));
+    const nlohmann::json state = nlohmann::json::parse(text, nullptr, false);
+    const nlohmann::json::json_pointer pods(where);
+    if (state.is_object() && state.contains(pods)) {
+      for (const auto& [uid, containers] : state.at(pods).items()) {
+        pins[uid].*field = containers.at(kContainer).at("allocation_result").get<std::string>();
+      }
+    }
+    return OkStatus();
+  }
+
+  /// What the runtime was told is on disk at once, not only after a reconcile.
+  Status ExpectAcknowledged() const {
+    QRM_ASSIGN_OR_RETURN(const Pins restored, Checkpointed());
+    for (const auto& [uid, pinned] : Running()) {
+      const auto found = restored.find(uid);
+      if (found == restored.end() || !(found->second == pinned)) {
+        return Errorf(StatusCode::kInternal, "{}runs but the checkpoint has {}",
+                      ToString(Pins{{uid, pinned}}), ToString(restored));
+      }
+    }
+    return OkStatus();
+  }
+
+  /// Everyone's view, once they settle; an error shows how they differ.
+  Status ExpectAgreement() const {
+    const Pins running = Running();
+    QRM_RETURN_IF_ERROR(ExpectOneOwner(running));
+    StatusOr<Pins> checkpointed;
+    StatusOr<Pins> granted;
+    const bool agree = Await(
+        [&] {
+          checkpointed = Checkpointed();
+          granted = Granted();
+          return checkpointed.ok() && granted.ok() && *checkpointed == running &&
+                 *granted == running;
+        },
+        kAgreement);
+    QRM_RETURN_IF_ERROR(checkpointed.status());
+    QRM_RETURN_IF_ERROR(granted.status());
+    return agree ? OkStatus()
+                 : Errorf(StatusCode::kInternal,
+                          "no agreement: {} run, the checkpoint has {}, the plugins have {}",
+                          ToString(running), ToString(*checkpointed), ToString(*granted));
+  }
+
+  static Status ExpectOneOwner(const Pins& pins) {
+    CpuSet taken;
+    for (const auto& [uid, pinned] : pins) {
+      QRM_ASSIGN_OR_RETURN(const CpuSet cpus, CpuSet::Parse(pinned.cpus));
+      if (cpus.Empty() || cpus.Intersects(taken)) {
+        return Errorf(StatusCode::kInternal, "CPUs have no or two owners: {}", ToString(pins));
+      }
+      taken |= cpus;
+    }
+    return OkStatus();
+  }
+
+  std::mt19937 random_;
+  const TempDir dir_;
+  const std::string programs_;
+  const std::string configs_;
+  SimulatedRuntime runtime_;
+  Node node_;
+  std::map<std::string, std::string> pods_;  // that run: UID -> name
+  int next_pod_ = 0;
+  int admitted_ = 0;
+  int refused_ = 0;
+  int removed_ = 0;
+  int cut_short_ = 0;
+  int damaged_ = 0;
+  std::string last_refusal_ = "none";
+};
+
+struct Options {
+  int rounds = 20;
+  int damage_every = 10;
+  uint32_t seed = 1;
+  std::string configs = "test/crash";
+};
+
+Status Run(const Options& options) {
+  CrashTest test(options.configs, options.seed);
+  QRM_RETURN_IF_ERROR(test.Start());
+  for (int round = 1; round <= options.rounds; ++round) {
+    const bool damage = options.damage_every > 0 && round % options.damage_every == 0;
+    const Status held = damage ? test.DamageRound() : test.Round();
+    if (!held.ok()) {
+      return Errorf(held.code(), "round {}: {}\n{}", round, MessageOf(held), test.DaemonLog());
+    }
+    if (round % 50 == 0 || round == options.rounds) {
+      std::cout << "round " << round << ": " << test.Summary() << std::endl;
+    }
+  }
+  return OkStatus();
+}
+
+}  // namespace
+}  // namespace qrm::test
+
+int main(int argc, char** argv) {
+  CLI::App app("Kills qrmd at random instants and checks that nothing was lost.");
+  qrm::test::Options options;
+  app.add_option("--rounds", options.rounds, "how often qrmd is killed");
+  app.add_option("--damage-every", options.damage_every,
+                 "in every n-th round the checkpoint is damaged instead; 0: never");
+  app.add_option("--seed", options.seed, "which pods come and go, and when qrmd is killed");
+  app.add_option("--configs", options.configs, "where the configurations are");
+  CLI11_PARSE(app, argc, argv);
+  const qrm::Status status = qrm::test::Run(options);
+  if (!status.ok()) {
+    std::cerr << "crash test failed: " << qrm::MessageOf(status) << "\n";
+    return EXIT_FAILURE;
+  }
+  return EXIT_SUCCESS;
+}
