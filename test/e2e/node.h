@@ -42,6 +42,9 @@ class Node {
   Status Start(std::size_t plugins);
   /// kill -9.
   void KillDaemon();
+  bool DaemonRuns() { return daemon_->Running(); }
+  /// For killers in other threads: valid until the daemon is waited for.
+  pid_t daemon_pid() const { return daemon_->pid(); }
   /// Starts bin/qrm-plugin-NAME with `config` and waits until qrmd has `resource` live.
   Status StartPlugin(const std::string& name, const std::string& resource,
                      const std::string& config, RegisterBy by = RegisterBy::kDirectory);
