@@ -17,15 +17,17 @@ std::shared_ptr<const std::string> ListCache::Answer(
   if (kubelet != kubelet_) {
     spans_.clear();
   }
+  const std::shared_ptr<const std::string> old_bytes = bytes_;
+  const SpanByPod old_spans = std::exchange(spans_, {});
   auto bytes = std::make_shared<std::string>();
-  bytes->reserve(bytes_ == nullptr ? 0 : bytes_->size());
+  bytes->reserve(old_bytes == nullptr ? 0 : old_bytes->size());
   SpanByPod spans;
   spans.reserve(state->pod_count());
   ::v1::ListPodResourcesResponse one;  // used again and again: it keeps its memory
   state->ForEachPod([&](const checkpoint::PodRecord& pod) {
     const std::size_t offset = bytes->size();
-    if (const auto known = spans_.find(&pod); known != spans_.end()) {
-      bytes->append(*bytes_, known->second.offset, known->second.size);
+    if (const auto known = old_spans.find(&pod); known != old_spans.end()) {
+      bytes->append(*old_bytes, known->second.offset, known->second.size);
     } else {
       one.Clear();
       FillPod(pod, machine_, *kubelet, *one.add_pod_resources());
