@@ -151,10 +151,9 @@ class CrashTest {
 
   std::string Summary() const {
     return fmt::format(
-        "{} pods admitted, {} refused, {} removed, {} operations cut short, {} checkpoints "
-        "damaged; "
-        "last refusal: {}",
-        admitted_, refused_, removed_, cut_short_, damaged_, last_refusal_);
+        "{} pods admitted, {} refused, {} removed; {} operations and {} starts cut short; {} "
+        "checkpoints damaged",
+        admitted_, refused_, removed_, cut_short_, died_starting_, damaged_);
   }
 
  private:
