@@ -182,7 +182,7 @@ func TestFirstVersionIsServedOnTheSameSocket(t *testing.T) {
 
 func TestMoreThanTenCallsAtOnceAreRejected(t *testing.T) {
 	client := podresources.NewPodResourcesListerClient(connect(t))
-	const calls = 100
+	const calls = 1000
 	errors := make(chan error, calls)
 	for range calls {
 		go func() {
