@@ -27,15 +27,17 @@ std::string ValueOf(const v1::Container& container, std::string_view property) {
   return "";
 }
 
-/// "memory=2Gi,nic=10": what is held besides CPUs.
+/// "memory=2Gi,nic": what is held besides CPUs, with its amount where there is one.
 std::string OthersText(const v1::Container& container) {
   std::string text;
   for (const v1::Allocation& allocation : container.allocations()) {
     if (allocation.oci_property() == kCpusetCpus) {
       continue;
     }
-    text += fmt::format("{}{}={}", text.empty() ? "" : ",", allocation.resource_name(),
-                        AmountOf(allocation.resource_name(), allocation.quantity()));
+    text += (text.empty() ? "" : ",") + allocation.resource_name();
+    if (allocation.quantity() != 0) {
+      text += "=" + AmountOf(allocation.resource_name(), allocation.quantity());
+    }
   }
   return text;
 }
@@ -95,7 +97,9 @@ void AddIfAny(const std::string& name, const std::string& value, Sheet& sheet) {
 void PrintAllocation(const v1::Allocation& allocation, std::ostream& out) {
   out << "    " << allocation.resource_name() << '\n';
   Sheet sheet;
-  sheet.Add("Amount", AmountOf(allocation.resource_name(), allocation.quantity()));
+  if (allocation.quantity() != 0) {
+    sheet.Add("Amount", AmountOf(allocation.resource_name(), allocation.quantity()));
+  }
   if (!allocation.oci_property().empty()) {
     sheet.Add(allocation.oci_property(),
               allocation.value() + (allocation.exclusive() ? " (its own)" : ""));

@@ -37,7 +37,7 @@ StatusOr<v1::ListPodsResponse> PodsAnswer(const checkpoint::NodeState& state,
 StatusOr<v1::ExplainResponse> ExplainAnswer(const checkpoint::NodeState& state,
                                             const std::string& selector);
 
-/// Who holds what of each NUMA node, in the order of the nodes.
+/// Who holds what of each NUMA node, in the order of the nodes and of the containers' names.
 std::vector<v1::NodeUse> NodeUses(const checkpoint::NodeState& state, const Machine& machine);
 
 v1::Pool PoolMessage(const PoolInfo& pool);

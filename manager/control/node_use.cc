@@ -1,4 +1,5 @@
 // Who holds what of each NUMA node.
+#include <algorithm>
 #include <string_view>
 
 #include "manager/control/answers.h"
@@ -74,6 +75,8 @@ std::vector<v1::NodeUse> NodeUses(const NodeState& state, const Machine& machine
   for (std::size_t i = 0; i < uses.size(); ++i) {
     const NumaNode& node = machine.nodes()[i];
     uses[i].set_node(node.id);
+    std::sort(uses[i].mutable_containers()->begin(), uses[i].mutable_containers()->end(),
+              [](const auto& a, const auto& b) { return a.container() < b.container(); });
     uses[i].set_exclusive_cpus(ToString(exclusive & node.cpus));
     uses[i].set_shared_cpus(ToString((shared - exclusive) & node.cpus));
     uses[i].set_free_cpus(ToString(node.cpus - exclusive - shared));

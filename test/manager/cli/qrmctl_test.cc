@@ -216,6 +216,15 @@ TEST_F(QrmctlTest, PodsPrintsARowPerContainer) {
             "shop        web   -         main        MAIN   3-7    -      -\n");
 }
 
+TEST_F(QrmctlTest, PodsNamesWhatHasNoAmount) {
+  Serve();
+  snapshots_.Apply(Admit(SamplePod("web"), "main", {{"nic", {.envs = {{"A", "1"}}}}}));
+  EXPECT_EQ(Run({"pods"}), kDone) << err();
+  EXPECT_THAT(out(), testing::EndsWith("-      -      nic\n"));
+  EXPECT_EQ(Run({"pods", "web"}), kDone) << err();
+  EXPECT_THAT(out(), testing::Not(HasSubstr("Amount")));
+}
+
 TEST_F(QrmctlTest, PodsOfAnEmptyNodeSaysSo) {
   Serve();
   EXPECT_EQ(Run({"pods"}), kDone);

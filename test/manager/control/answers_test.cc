@@ -189,6 +189,16 @@ TEST(NodeUseTest, ContainersAreListedOnTheNodesTheyUse) {
   EXPECT_EQ(uses[1].containers(0).memory_bytes(), 2 * kGiB);
 }
 
+TEST(NodeUseTest, ContainersAreSortedByName) {
+  checkpoint::PodMeta last = SamplePod("z");
+  last.uid = "0";  // pods are kept by UID
+  const NodeState state = NodeState()
+                              .With(Admit(last, "main", {{"cpu", OwnCpus("1")}}))
+                              .With(Admit(SamplePod("a"), "main", {{"cpu", OwnCpus("2")}}));
+  const auto uses = NodeUses(state, SampleMachine());
+  EXPECT_EQ(uses[0].containers(0).container(), "default/a/main");
+}
+
 TEST(NodeUseTest, AnIdleNodeIsFree) {
   const auto uses = NodeUses(NodeState(), SampleMachine(1));
   EXPECT_EQ(uses[0].free_cpus(), "0-3");
