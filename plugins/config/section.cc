@@ -5,9 +5,11 @@
 #include <cerrno>
 #include <charconv>
 #include <cstring>
+#include <filesystem>
 #include <fstream>
 #include <set>
 #include <sstream>
+#include <system_error>
 
 #include <fmt/ranges.h>
 
@@ -60,12 +62,18 @@ StatusOr<uint64_t> ParseBytes(std::string_view text) {
 }
 
 StatusOr<Section> Section::Load(const std::string& path) {
+  std::error_code unknown;
+  if (std::filesystem::is_directory(path, unknown)) {
+    return Errorf(StatusCode::kNotFound,
+                  "cannot read {}: it is a directory; name an existing YAML file", path);
+  }
   std::ifstream stream(path);
-  std::ostringstream text;
-  if (!stream || !(text << stream.rdbuf() || stream.eof())) {
+  if (!stream.is_open()) {
     return Errorf(StatusCode::kNotFound, "cannot read {}: {}; name an existing YAML file", path,
                   errno != 0 ? std::strerror(errno) : "no such file");
   }
+  std::ostringstream text;
+  text << stream.rdbuf();
   return Parse(text.str(), path);
 }
 
