@@ -38,6 +38,7 @@ struct Admitter::Draft {
   std::set<std::string> selected{};          // resources that some request named
   std::vector<std::string> allocated{};      // plugins that were asked to allocate
   std::string failed_resource{};
+  bool bad_answer = false;  // of the plugin of `failed_resource`
   std::chrono::steady_clock::time_point step_begin = begin;
   Explanation explanation{};
 
@@ -295,7 +296,9 @@ Status Admitter::Validate(Draft& draft) {
       continue;  // it was good once, and what changed since is the reconciler's
     }
     draft.failed_resource = resource;
-    QRM_RETURN_IF_ERROR(CheckAllocation(draft.key, allocation, parts_.machine, exclusive));
+    const Status good = CheckAllocation(draft.key, allocation, parts_.machine, exclusive);
+    draft.bad_answer = !good.ok();
+    QRM_RETURN_IF_ERROR(good);
   }
   draft.failed_resource.clear();
   draft.explanation.options = MakeRunOptions(draft.explanation.allocations);
@@ -331,7 +334,9 @@ RunOptions Admitter::Repeat(const Draft& draft) {
 RunOptions Admitter::Skip(Draft& draft, const std::string& reason) {
   draft.explanation.result = "skipped";
   draft.explanation.message = reason;
-  KeepTraceLater(draft);
+  if (draft.moment == Moment::kAtCreation) {  // what runs already is tried again and again
+    KeepTraceLater(draft);
+  }
   Tell(draft, AdmissionEvent::Result::kSkipped);
   return {};
 }
@@ -349,6 +354,9 @@ Status Admitter::Reject(Draft& draft, const Status& cause) {
                                         ? fmt::format("cannot admit {}", draft.Name())
                                         : fmt::format("cannot admit {}: resource {}", draft.Name(),
                                                       draft.failed_resource));
+  if (draft.bad_answer) {
+    parts_.plugins.MarkSuspect(draft.failed_resource, MessageOf(rejected));
+  }
   draft.explanation.result = "rejected";
   draft.explanation.message = MessageOf(rejected);
   KeepTraceLater(draft);

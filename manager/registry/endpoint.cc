@@ -4,6 +4,7 @@
 #include <grpcpp/alarm.h>
 
 #include "api/log.h"
+#include "manager/registry/answer_check.h"
 
 namespace qrm::manager {
 
@@ -174,6 +175,13 @@ void Endpoint::Close(const std::string& why) {
   dropped = std::move(client_);
   info_.live = false;
   info_.problem = why;
+}
+
+void Endpoint::MarkSuspect(const std::string& problem) {
+  const MutexLock lock(mutex_);
+  if (info_.live) {
+    info_.problem = "suspect: " + OneLine(problem);
+  }
 }
 
 Status Endpoint::Judge(std::string_view action, const Status& status, Blame blame) {

@@ -62,6 +62,9 @@ class Endpoint : public std::enable_shared_from_this<Endpoint> {
   /// end by themselves.
   void Close(const std::string& why);
 
+  /// Shows `problem` until the next good answer, unless the plugin is away.
+  void MarkSuspect(const std::string& problem);
+
   /// Runs `call` on the plugin, unless it is away, and judges how it went: `action` completes the
   /// sentence "cannot <action> plugin cpu at ...".
   /// Errors: kUnavailable at once when the plugin is away; else those of PluginClient.

@@ -167,6 +167,12 @@ std::optional<PluginInfo> EndpointSet::Find(const std::string& resource) const {
   return endpoint == nullptr ? std::nullopt : std::optional(endpoint->Info());
 }
 
+void EndpointSet::MarkSuspect(const std::string& resource, const std::string& problem) {
+  if (const EndpointPtr endpoint = Lookup(resource); endpoint != nullptr) {
+    endpoint->MarkSuspect(problem);
+  }
+}
+
 std::vector<EndpointSet::EndpointPtr> EndpointSet::Live(Interest interest) const {
   const MutexLock lock(mutex_);
   std::vector<EndpointPtr> live;

@@ -75,6 +75,7 @@ class EndpointSet final : public Plugins {
 
   std::vector<PluginInfo> List() const override;
   std::optional<PluginInfo> Find(const std::string& resource) const override;
+  void MarkSuspect(const std::string& resource, const std::string& problem) override;
   std::vector<StatusOr<HintList>> GetTopologyHints(const std::vector<ContainerRequest>& requests,
                                                    Deadline deadline) override;
   std::vector<StatusOr<AllocationByResource>> Allocate(

@@ -71,6 +71,10 @@ class Plugins {
   virtual std::vector<PluginInfo> List() const = 0;
   virtual std::optional<PluginInfo> Find(const std::string& resource) const = 0;
 
+  /// Shows the plugin as suspect because of `problem`, one sentence, until its next good answer:
+  /// for answers that are well-formed but cannot be, such as CPUs that another container owns.
+  virtual void MarkSuspect(const std::string& resource, const std::string& problem) = 0;
+
   /// Each request goes to the plugin of its resource, all in parallel; the answers stand in the
   /// order of the requests.
   virtual std::vector<StatusOr<HintList>> GetTopologyHints(

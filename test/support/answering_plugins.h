@@ -64,6 +64,17 @@ class AnsweringPlugins final : public manager::Plugins {
     return found == scripts_.end() ? std::nullopt : std::optional(Info(resource, found->second));
   }
 
+  void MarkSuspect(const std::string& resource, const std::string& problem) override {
+    const MutexLock lock(mutex_);
+    calls_.push_back("suspect " + resource);
+    suspicions_[resource] = problem;
+  }
+  std::string suspicion(const std::string& resource) const {
+    const MutexLock lock(mutex_);
+    const auto found = suspicions_.find(resource);
+    return found == suspicions_.end() ? std::string() : found->second;
+  }
+
   std::vector<StatusOr<HintList>> GetTopologyHints(const std::vector<ContainerRequest>& requests,
                                                    Deadline) override {
     std::vector<StatusOr<HintList>> answers;
@@ -149,6 +160,7 @@ class AnsweringPlugins final : public manager::Plugins {
   mutable Mutex mutex_;
   std::map<std::string, PluginScript> scripts_ QRM_GUARDED_BY(mutex_);
   std::map<std::string, ContainerRequest> allocated_ QRM_GUARDED_BY(mutex_);
+  std::map<std::string, std::string> suspicions_ QRM_GUARDED_BY(mutex_);
   std::vector<std::string> calls_ QRM_GUARDED_BY(mutex_);
 };
 

@@ -47,6 +47,8 @@ class FakePlugins final : public manager::Plugins {
     return std::nullopt;
   }
 
+  void MarkSuspect(const std::string&, const std::string&) override {}
+
   std::vector<StatusOr<HintList>> GetTopologyHints(const std::vector<ContainerRequest>& requests,
                                                    Deadline) override {
     return std::vector<StatusOr<HintList>>(requests.size(), HintList::NoPreference());

@@ -383,6 +383,8 @@ TEST_P(AdmitterBadAnswerTest, FailsTheAdmissionAndReleasesIt) {
   EXPECT_THAT(message, HasSubstr("resource cpu"));
   EXPECT_THAT(message, HasSubstr(GetParam().message));
   EXPECT_THAT(plugins_.calls(), Contains("remove cpu uid-web"));
+  EXPECT_EQ(plugins_.calls().back(), "suspect cpu");
+  EXPECT_EQ(plugins_.suspicion("cpu"), message);
   EXPECT_EQ(Record(Demand()), nullptr);
 }
 
