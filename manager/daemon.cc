@@ -335,6 +335,7 @@ qrm::Status Daemon::Impl::StartEdges() {
 // Edges, then what the runtime and the timers may still begin, then the loops.
 void Daemon::Impl::Stop() {
   if (!running) {
+    state.Stop();  // a plugin may have posted what uses the parts that go now
     return;
   }
   running = false;
