@@ -143,7 +143,13 @@ void PodEvents::OnContainerStopped(const RuntimePod& pod, const RuntimeContainer
 }
 
 void PodEvents::OnContainerRemoved(const RuntimePod& pod, const RuntimeContainer& container) {
-  parts_.live.Remove(KeyOf(pod, container), container.id);
+  const ContainerKey key = KeyOf(pod, container);
+  parts_.live.Remove(key, container.id);
+  parts_.state.Post([this, key] {
+    if (!parts_.live.Find(key).has_value()) {
+      unplaced_.erase(key);
+    }
+  });
 }
 
 StatusOr<ContainerAdjustment> PodEvents::Create(const RuntimePod& pod,
@@ -157,7 +163,9 @@ StatusOr<ContainerAdjustment> PodEvents::Create(const RuntimePod& pod,
   QRM_ASSIGN_OR_RETURN(const ContainerDemand demand, found);
   QRM_ASSIGN_OR_RETURN(const RunOptions options,
                        parts_.admitter.Admit(demand, Admitter::Moment::kAtCreation, deadline));
-  if (OwnsCpusAlone(demand.key())) {
+  if (parts_.state.Load()->Find(demand.key()) == nullptr) {
+    unplaced_.insert_or_assign(demand.key(), PodAndContainer(pod, container));
+  } else if (OwnsCpusAlone(demand.key())) {
     parts_.reconcile_soon();  // others have to leave these CPUs
   }
   return ToAdjustment(options);

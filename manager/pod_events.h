@@ -36,7 +36,8 @@ class PodEvents final : public RuntimeEvents {
   };
   PodEvents(Parts parts, std::chrono::milliseconds admission_deadline);
 
-  /// Tries again to admit the containers that run without an admission, as when a plugin is back.
+  /// Tries again to admit the containers that run without an admission, as when a plugin is back or
+  /// new.
   void RetryUnplaced();
 
   void OnConnected(const RuntimeInfo& runtime) override;
@@ -71,7 +72,8 @@ class PodEvents final : public RuntimeEvents {
 
   const Parts parts_;
   const std::chrono::milliseconds admission_deadline_;
-  /// Containers that run without an admission. Used on the state loop only.
+  /// Containers that run, or will, without an admission: they started without us, or no plugin
+  /// served them. Used on the state loop only.
   std::map<ContainerKey, PodAndContainer> unplaced_;
 };
 

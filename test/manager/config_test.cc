@@ -1,0 +1,168 @@
+#include "manager/config.h"
+
+#include <fstream>
+#include <sstream>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "manager/config_keys.h"
+#include "test/support/temp_dir.h"
+
+namespace qrm::manager {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
+using testing::Pair;
+
+class ConfigTest : public testing::Test {
+ protected:
+  StatusOr<Config> Read(const std::string& text, const StringMap& flags = {}) {
+    std::ofstream(path_) << text;
+    return ReadConfig(path_, flags);
+  }
+  std::string Error(const std::string& text, const StringMap& flags = {}) {
+    return MessageOf(Read(text, flags).status());
+  }
+
+  const test::TempDir dir_;
+  const std::string path_ = dir_ / "qrmd.yaml";
+};
+
+TEST_F(ConfigTest, ReadsEveryKindOfKey) {
+  const auto config = Read(
+      "state-dir: /s\n"
+      "reconcile-period: 500ms\n"
+      "builtin-plugins: [cpu]\n"
+      "topology-policy: single-numa-node\n"
+      "resource-names-map: {example.com/batch: cpu}\n"
+      "implicit-resources: [{resource: NIC, roles: [a, b], annotation: x/y}]\n"
+      "numa-memory: {0: 1Gi}\n"
+      "plugins: {cpu: {reserved-cpus: \"0\"}}\n"
+      "control-uids: [1000]\n"
+      "nri-plugin-index: \"05\"\n"
+      "pod-role-label: example.com/role\n");
+  ASSERT_TRUE(config.ok()) << config.status();
+  EXPECT_EQ(config->state_dir, "/s");
+  EXPECT_EQ(config->reconcile_period, std::chrono::milliseconds(500));
+  EXPECT_THAT(config->builtin_plugins, ElementsAre("cpu"));
+  EXPECT_EQ(config->merge.policy, TopologyPolicy::kSingleNumaNode);
+  EXPECT_THAT(config->resource_names_map, ElementsAre(Pair("example.com/batch", "cpu")));
+  ASSERT_EQ(config->implicit_resources.size(), 1u);
+  EXPECT_THAT(config->implicit_resources[0].roles, ElementsAre("a", "b"));
+  EXPECT_THAT(config->machine.node_memory, ElementsAre(Pair(0, 1 << 30)));
+  EXPECT_TRUE(config->plugins.at("cpu").Has("reserved-cpus"));
+  EXPECT_THAT(config->control_uids, ElementsAre(1000));
+  EXPECT_EQ(config->nri_plugin_index, "05");
+  EXPECT_EQ(config->pod_keys.role_label, "example.com/role");
+}
+
+TEST_F(ConfigTest, HasItsDefaultsWithoutAFile) {
+  const auto config = ReadConfig("", {});
+  ASSERT_TRUE(config.ok());
+  EXPECT_EQ(config->reconcile_period, std::chrono::seconds(3));
+  EXPECT_THAT(config->builtin_plugins, ElementsAre("cpu", "memory", "nic"));
+}
+
+TEST_F(ConfigTest, LetsFlagsWinOverTheFile) {
+  const auto config = Read("reconcile-period: 5s\nbuiltin-plugins: [cpu, nic]\n",
+                           {{"reconcile-period", "1s"}, {"builtin-plugins", "memory,nic"}});
+  ASSERT_TRUE(config.ok()) << config.status();
+  EXPECT_EQ(config->reconcile_period, std::chrono::seconds(1));
+  EXPECT_THAT(config->builtin_plugins, ElementsAre("memory", "nic"));
+}
+
+TEST_F(ConfigTest, TakesAnEmptyListAndAnEmptyTextFromFlags) {
+  const auto config = Read("", {{"builtin-plugins", ""}, {"metrics-address", ""}});
+  ASSERT_TRUE(config.ok()) << config.status();
+  EXPECT_THAT(config->builtin_plugins, IsEmpty());
+  EXPECT_EQ(config->metrics_address, "");
+}
+
+TEST_F(ConfigTest, TakesMappingsAndTextWithColonsFromFlags) {
+  const auto config = Read("", {{"resource-names-map", "{a: cpu}"},
+                                {"machine", "synthetic:package:2 [numa] core:4 pu:2"},
+                                {"metrics-address", ":1234"}});
+  ASSERT_TRUE(config.ok()) << config.status();
+  EXPECT_THAT(config->resource_names_map, ElementsAre(Pair("a", "cpu")));
+  EXPECT_EQ(config->machine.source, "synthetic:package:2 [numa] core:4 pu:2");
+  EXPECT_EQ(config->metrics_address, ":1234");
+}
+
+TEST_F(ConfigTest, NamesFileLineAndTheNearestKeyOfAnUnknownOne) {
+  const std::string error = Error("state-dir: /s\nreconcile-perod: 3s\n");
+  EXPECT_THAT(error, HasSubstr(path_ + ":2"));
+  EXPECT_THAT(error, HasSubstr("reconcile-perod is no known key; did you mean reconcile-period"));
+  EXPECT_THAT(Error("colour: red\n"), HasSubstr("the keys are state-dir,"));
+}
+
+struct BadValue {
+  std::string name;
+  std::string text;
+  std::string message;
+};
+
+class ConfigBadValueTest : public ConfigTest, public testing::WithParamInterface<BadValue> {};
+
+TEST_P(ConfigBadValueTest, IsRefusedWithPlaceValueAndForm) {
+  const std::string error = Error("\n" + GetParam().text + "\n");
+  EXPECT_THAT(error, HasSubstr(path_ + ":2"));
+  EXPECT_THAT(error, HasSubstr(GetParam().message));
+}
+
+const BadValue kBadValues[] = {
+    {"RelativePath", "state-dir: state", "'state', which is no absolute path"},
+    {"NoDuration", "reconcile-period: 3", "'3', which is no duration from 100ms to 10m"},
+    {"ShortDuration", "reconcile-period: 1ms", "no duration from 100ms"},
+    {"HugeDuration", "reconcile-period: 9999999999999999999s", "no duration"},
+    {"UnknownPlugin", "builtin-plugins: [gpu]", "has 'gpu', which is not built in"},
+    {"UnknownSection", "plugins: {gpu: {}}", "a section 'gpu'"},
+    {"UnknownPolicy", "topology-policy: tight", "write none, best-effort"},
+    {"BadIndex", "nri-plugin-index: 7", "not two digits"},
+    {"BadResource", "resource-names-map: {cpu: \"a b\"}", "'a b' is no resource name"},
+    {"ImplicitForNobody", "implicit-resources: [{resource: NIC}]", "is given to nobody"},
+    {"ImplicitUnknownKey", "implicit-resources: [{resource: NIC, role: a}]", "role"},
+    {"BadUid", "control-uids: [root]", "has 'root', which is no user id"},
+    {"BadLevel", "log-level: loud", "write debug, info, warning or error"},
+    {"NoList", "skip-namespaces: a", "is no list"},
+};
+INSTANTIATE_TEST_SUITE_P(Values, ConfigBadValueTest, testing::ValuesIn(kBadValues),
+                         [](const auto& param_info) { return param_info.param.name; });
+
+TEST_F(ConfigTest, RefusesAKeyThatStandsThereTwice) {
+  EXPECT_THAT(Error("skip-namespaces: []\nskip-namespaces: []\n"),
+              HasSubstr(":2: skip-namespaces stands there twice"));
+}
+
+TEST_F(ConfigTest, NamesAFlagThatCannotBeRead) {
+  EXPECT_THAT(Error("", {{"reconcile-period", "soon"}}),
+              HasSubstr("the command line:1: reconcile-period is 'soon'"));
+  EXPECT_THAT(Error("", {{"plugins", "{"}}), HasSubstr("flag --plugins"));
+}
+
+TEST_F(ConfigTest, SaysThatAFileIsMissing) {
+  EXPECT_EQ(ReadConfig(dir_ / "none.yaml", {}).status().code(), StatusCode::kNotFound);
+}
+
+TEST_F(ConfigTest, HasADefaultInRangeForEveryKey) {
+  for (const ConfigKey& key : ConfigKeys()) {
+    const std::string shown = key.show(Config());
+    if (key.name == "pod-resources-group") {
+      continue;  // unset is not a value of it
+    }
+    EXPECT_TRUE(Read(key.name + ": " + shown).ok()) << key.name << ": " << shown;
+  }
+}
+
+TEST_F(ConfigTest, DocumentsTheKeysThatThereAre) {
+  std::ifstream file("docs/configuration.md");
+  std::ostringstream page;
+  page << file.rdbuf();
+  EXPECT_EQ(page.str(), ConfigReference())
+      << "run: qrmd --print-config-reference > docs/configuration.md";
+}
+
+}  // namespace
+}  // namespace qrm::manager

@@ -1,0 +1,260 @@
+#include "manager/pod_events.h"
+
+#include <atomic>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "test/support/answering_plugins.h"
+#include "test/support/memory_store.h"
+#include "test/support/sample_node.h"
+
+namespace qrm::manager {
+namespace {
+
+using testing::Contains;
+using testing::HasSubstr;
+using testing::IsEmpty;
+using testing::Not;
+
+RuntimePod Pod(const std::string& name, const std::string& id = "") {
+  return {.id = id.empty() ? "sandbox-" + name : id,
+          .uid = "uid-" + name,
+          .pod_namespace = "default",
+          .name = name};
+}
+
+RuntimeContainer Container(const std::string& pod, const std::string& id,
+                           RuntimeContainerState state = RuntimeContainerState::kRunning) {
+  RuntimeContainer container;
+  container.id = id;
+  container.pod_id = "sandbox-" + pod;
+  container.name = "main";
+  container.state = state;
+  container.resources.cpu_shares = 2048;
+  return container;
+}
+
+ContainerKey Key(const std::string& pod) {
+  return {"uid-" + pod, "main"};
+}
+
+// A node whose cpu plugin gives CPUs 0-1.
+class PodEventsTest : public testing::Test {
+ protected:
+  PodEventsTest() { Serve(true); }
+
+  void Serve(bool live, bool exclusive = false) {
+    test::PluginScript cpu;
+    cpu.live = live;
+    ResourceAllocation allocation = exclusive ? test::OwnCpus("0-1") : test::SharedCpus("0-1", 2);
+    cpu.gives = AllocationByResource{{"cpu", allocation}};
+    plugins_.Set("cpu", cpu);
+  }
+  StatusOr<ContainerAdjustment> Create(const RuntimePod& pod, const RuntimeContainer& container) {
+    StatusOr<ContainerAdjustment> got = Errorf(StatusCode::kInternal, "no reply");
+    events_.OnCreateContainer(pod, container,
+                              [&](StatusOr<ContainerAdjustment> reply) { got = std::move(reply); });
+    test::Settle(state_);
+    return got;
+  }
+  void Synchronize(std::vector<RuntimePod> pods, std::vector<RuntimeContainer> containers) {
+    bool replied = false;
+    events_.OnSynchronize(std::move(pods), std::move(containers),
+                          [&](const auto& updates) { replied = updates.ok() && updates->empty(); });
+    EXPECT_TRUE(replied) << "the runtime waits while it synchronizes";
+    test::Settle(state_);
+  }
+  std::vector<ContainerUpdate> Update(const RuntimePod& pod, const RuntimeContainer& container,
+                                      const LinuxResources& requested) {
+    std::vector<ContainerUpdate> updates;
+    events_.OnUpdateContainer(pod, container, requested, [&](const auto& r) { updates = *r; });
+    return updates;
+  }
+  bool Known(const std::string& pod) { return state_.Load()->Find(Key(pod)) != nullptr; }
+
+  test::Journal journal_;
+  test::AnsweringPlugins plugins_;
+  const Machine machine_ = test::SampleMachine();
+  const SystemClock clock_;
+  LiveContainers live_;
+  CgroupEstimate source_;
+  std::atomic<int> reconciles_{0};
+  StateLoop state_{test::OpenMemoryStore(journal_)};
+  Releaser releaser_{state_, plugins_, {}};
+  Admitter admitter_{{state_, plugins_, releaser_, machine_, clock_, {}}, {}};
+  PodEvents events_{{state_, source_, admitter_, releaser_, live_, [this] { ++reconciles_; }},
+                    std::chrono::seconds(10)};
+};
+
+TEST_F(PodEventsTest, AnswersACreationWithWhatThePluginsGave) {
+  const auto adjustment = Create(Pod("web"), Container("web", "id1"));
+  ASSERT_TRUE(adjustment.ok()) << adjustment.status();
+  EXPECT_EQ(adjustment->resources.cpuset_cpus, "0-1");
+  EXPECT_EQ(live_.Find(Key("web"))->id, "id1");
+  EXPECT_FALSE(live_.Find(Key("web"))->started);
+}
+
+TEST_F(PodEventsTest, RefusesACreationWithThePluginsSentence) {
+  Serve(false);
+  const auto adjustment = Create(Pod("web"), Container("web", "id1"));
+  EXPECT_EQ(adjustment.status().code(), StatusCode::kUnavailable);
+  EXPECT_THAT(MessageOf(adjustment.status()), HasSubstr("the cpu plugin"));
+  EXPECT_FALSE(live_.Find(Key("web")).has_value());
+}
+
+TEST_F(PodEventsTest, SucceedsWhenARefusedCreationIsTriedAgain) {
+  Serve(false);
+  EXPECT_FALSE(Create(Pod("web"), Container("web", "id1")).ok());
+  Serve(true);
+  EXPECT_TRUE(Create(Pod("web"), Container("web", "id2")).ok());
+}
+
+TEST_F(PodEventsTest, LeavesContainersOfNoPodAlone) {
+  RuntimePod pod = Pod("web");
+  pod.uid.clear();
+  const auto adjustment = Create(pod, Container("web", "id1"));
+  ASSERT_TRUE(adjustment.ok());
+  EXPECT_EQ(*adjustment, ContainerAdjustment());
+}
+
+TEST_F(PodEventsTest, ReconcilesSoonWhenAContainerGotCpusOfItsOwn) {
+  ASSERT_TRUE(Create(Pod("shared"), Container("shared", "id1")).ok());
+  EXPECT_EQ(reconciles_, 0);
+  Serve(true, true);
+  ASSERT_TRUE(Create(Pod("own"), Container("own", "id2")).ok());
+  EXPECT_EQ(reconciles_, 1);
+}
+
+TEST_F(PodEventsTest, GivesARestartedContainerTheSameUnderItsNewId) {
+  ASSERT_TRUE(Create(Pod("web"), Container("web", "id1")).ok());
+  plugins_.ForgetCalls();
+  const auto again = Create(Pod("web"), Container("web", "id2"));
+  EXPECT_EQ(again->resources.cpuset_cpus, "0-1");
+  EXPECT_THAT(plugins_.calls(), IsEmpty());
+  events_.OnContainerRemoved(Pod("web"), Container("web", "id1"));
+  EXPECT_EQ(live_.Find(Key("web"))->id, "id2");
+}
+
+TEST_F(PodEventsTest, FreesAPodOnlyWithItsLastSandbox) {
+  events_.OnPodStarted(Pod("web", "sandbox-old"));
+  ASSERT_TRUE(Create(Pod("web"), Container("web", "id1")).ok());
+  events_.OnPodRemoved(Pod("web", "sandbox-old"));
+  test::Settle(state_);
+  EXPECT_TRUE(Known("web"));
+  events_.OnPodRemoved(Pod("web"));
+  test::Settle(state_);
+  EXPECT_FALSE(Known("web"));
+  EXPECT_THAT(plugins_.calls(), Contains("remove cpu uid-web"));
+}
+
+TEST_F(PodEventsTest, RemovesPodsThatTheRuntimeNoLongerHas) {
+  ASSERT_TRUE(Create(Pod("gone"), Container("gone", "id1")).ok());
+  ASSERT_TRUE(Create(Pod("stays"), Container("stays", "id2")).ok());
+  Synchronize({Pod("stays")}, {Container("stays", "id2")});
+  EXPECT_FALSE(Known("gone"));
+  EXPECT_TRUE(Known("stays"));
+}
+
+TEST_F(PodEventsTest, KeepsPodsYoungerThanTheSynchronization) {
+  test::RunOn(state_, [this] {  // the pod starts before the state loop comes to the synchronization
+    events_.OnSynchronize({}, {}, [](const auto&) {});
+    events_.OnCreateContainer(Pod("young"), Container("young", "id1"), [](const auto&) {});
+  });
+  test::Settle(state_);
+  EXPECT_TRUE(Known("young"));
+}
+
+TEST_F(PodEventsTest, AdmitsContainersThatStartedWithoutUsAndHasThemPinned) {
+  Synchronize({Pod("web")}, {Container("web", "id1")});
+  ASSERT_TRUE(Known("web"));
+  EXPECT_THAT(state_.Load()->Find(Key("web"))->applied, IsEmpty());
+  EXPECT_TRUE(live_.Find(Key("web"))->started);
+  EXPECT_GE(reconciles_, 1);
+}
+
+TEST_F(PodEventsTest, IgnoresContainersThatHaveEnded) {
+  Synchronize({Pod("web")}, {Container("web", "id1", RuntimeContainerState::kStopped)});
+  EXPECT_FALSE(Known("web"));
+}
+
+TEST_F(PodEventsTest, TriesUnplacedContainersAgainWhenAPluginIsBack) {
+  Serve(false);
+  Synchronize({Pod("web")}, {Container("web", "id1")});
+  EXPECT_FALSE(Known("web"));
+  Serve(true);
+  events_.RetryUnplaced();
+  test::Settle(state_);
+  EXPECT_TRUE(Known("web"));
+}
+
+TEST_F(PodEventsTest, PlacesContainersThatNoPluginServedWhenOneIsNew) {
+  RuntimeContainer container = Container("web", "id1");
+  container.resources = {.memory_limit_bytes = 1 << 20};
+  ASSERT_TRUE(Create(Pod("web"), container).ok());
+  EXPECT_FALSE(Known("web"));
+  test::PluginScript memory;
+  memory.gives = AllocationByResource{{"memory", test::NodeMemory({{0, 1 << 20}})}};
+  plugins_.Set("memory", memory);
+  events_.RetryUnplaced();
+  test::Settle(state_);
+  EXPECT_TRUE(Known("web"));
+}
+
+TEST_F(PodEventsTest, DistrustsValuesThatTheRuntimeDoesNotShow) {
+  ASSERT_TRUE(Create(Pod("web"), Container("web", "id1")).ok());
+  RuntimeContainer unpinned = Container("web", "id1");
+  Synchronize({Pod("web")}, {unpinned});
+  EXPECT_THAT(state_.Load()->Find(Key("web"))->applied, IsEmpty());
+}
+
+TEST_F(PodEventsTest, WritesNothingWhenTheRuntimeShowsOurValues) {
+  ASSERT_TRUE(Create(Pod("web"), Container("web", "id1")).ok());
+  const std::size_t before = journal_.commits();
+  RuntimeContainer pinned = Container("web", "id1");
+  pinned.resources.cpuset_cpus = "0-1";
+  Synchronize({Pod("web")}, {pinned});
+  EXPECT_EQ(journal_.commits(), before);
+}
+
+TEST_F(PodEventsTest, KeepsOurCpusWhenSomebodyElseUpdates) {
+  ASSERT_TRUE(Create(Pod("web"), Container("web", "id1")).ok());
+  for (const char* theirs : {"", "0-7"}) {
+    LinuxResources requested{.cpu_shares = 512, .cpuset_cpus = theirs};
+    const auto updates = Update(Pod("web"), Container("web", "id1"), requested);
+    ASSERT_EQ(updates.size(), 1u);
+    EXPECT_EQ(updates[0], (ContainerUpdate{"id1", {.cpuset_cpus = "0-1"}}));
+  }
+}
+
+TEST_F(PodEventsTest, LetsTheEchoOfOurOwnUpdatePass) {
+  ASSERT_TRUE(Create(Pod("web"), Container("web", "id1")).ok());
+  EXPECT_THAT(Update(Pod("web"), Container("web", "id1"), {.cpuset_cpus = "0-1"}), IsEmpty());
+  EXPECT_THAT(Update(Pod("x"), Container("x", "id9"), {.cpuset_cpus = "0-1"}), IsEmpty());
+}
+
+TEST_F(PodEventsTest, ReconcilesAContainerWhoseValuesChangedBeforeItStarted) {
+  ASSERT_TRUE(Create(Pod("web"), Container("web", "id1")).ok());
+  events_.OnContainerStarted(Pod("web"), Container("web", "id1"));
+  EXPECT_EQ(reconciles_, 0);
+  EXPECT_TRUE(live_.Find(Key("web"))->started);
+  test::RunOn(state_, [this] {
+    checkpoint::ContainerRecord record = *state_.Load()->Find(Key("web"));
+    record.allocations.at("cpu").value = "2-3";
+    checkpoint::Change change;
+    change.put_containers.push_back({test::SamplePod("web"), "main", record});
+    ASSERT_TRUE(state_.Commit(change).ok());
+  });
+  events_.OnContainerStarted(Pod("web"), Container("web", "id1"));
+  EXPECT_EQ(reconciles_, 1);
+}
+
+TEST_F(PodEventsTest, ForgetsTheIdsOfContainersThatEnded) {
+  ASSERT_TRUE(Create(Pod("web"), Container("web", "id1")).ok());
+  events_.OnContainerStopped(Pod("web"), Container("web", "id1"));
+  EXPECT_FALSE(live_.Find(Key("web")).has_value());
+  EXPECT_TRUE(Known("web")) << "it may be started again";
+}
+
+}  // namespace
+}  // namespace qrm::manager

@@ -1,0 +1,123 @@
+#include "manager/state_loop.h"
+
+#include <filesystem>
+
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "manager/live_containers.h"
+#include "manager/state_lock.h"
+#include "test/support/memory_store.h"
+#include "test/support/sample_node.h"
+#include "test/support/temp_dir.h"
+
+namespace qrm::manager {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+
+TEST(StateLoopTest, RunsWorkInTheOrderOfItsPosting) {
+  test::Journal journal;
+  std::vector<int> order;
+  {
+    StateLoop state(test::OpenMemoryStore(journal));
+    for (int i = 0; i < 3; ++i) {
+      state.Post([&order, i] { order.push_back(i); });
+    }
+  }
+  EXPECT_THAT(order, ElementsAre(0, 1, 2));
+}
+
+TEST(StateLoopTest, DropsWorkAfterItStopped) {
+  test::Journal journal;
+  StateLoop state(test::OpenMemoryStore(journal));
+  state.Stop();
+  bool ran = false;
+  state.Post([&ran] { ran = true; });
+  state.Stop();
+  EXPECT_FALSE(ran);
+}
+
+TEST(StateLoopTest, PublishesWhatItCommitted) {
+  test::Journal journal;
+  StateLoop state(test::OpenMemoryStore(journal));
+  const auto before = state.Load();
+  const Status saved = test::RunOn(
+      state, [&] { return state.Commit(test::Admit(test::SamplePod("web"), "main", {})); });
+  ASSERT_TRUE(saved.ok());
+  EXPECT_EQ(before->pod_count(), 0u) << "a snapshot never changes";
+  EXPECT_EQ(state.Load()->pod_count(), 1u);
+}
+
+TEST(StateLoopTest, PublishesNothingThatTheStoreRefused) {
+  test::Journal journal;
+  journal.Fail(Errorf(StatusCode::kResourceExhausted, "disk full"));
+  StateLoop state(test::OpenMemoryStore(journal));
+  const Status saved = test::RunOn(
+      state, [&] { return state.Commit(test::Admit(test::SamplePod("web"), "main", {})); });
+  EXPECT_EQ(saved.code(), StatusCode::kResourceExhausted);
+  EXPECT_EQ(state.Load()->pod_count(), 0u);
+}
+
+TEST(LiveContainersTest, KnowsTheLatestIdOfAContainer) {
+  LiveContainers live;
+  const ContainerKey key{"uid", "main"};
+  live.Add(key, {.id = "1", .pod_id = "sandbox"});
+  live.Add(key, {.id = "2", .pod_id = "sandbox"});
+  live.MarkStarted(key, "1");
+  EXPECT_FALSE(live.Find(key)->started);
+  live.Remove(key, "1");
+  EXPECT_EQ(live.Find(key)->id, "2");
+  live.Remove(key, "2");
+  EXPECT_FALSE(live.Find(key).has_value());
+}
+
+TEST(LiveContainersTest, KnowsAPodUntilItsLastSandboxGoes) {
+  LiveContainers live;
+  live.AddPod("uid", "1");
+  live.AddPod("uid", "2");
+  EXPECT_TRUE(live.RemovePod("uid", "1"));
+  EXPECT_TRUE(live.HasPod("uid"));
+  EXPECT_FALSE(live.RemovePod("uid", "2"));
+  EXPECT_FALSE(live.HasPod("uid"));
+  EXPECT_FALSE(live.RemovePod("uid", "2"));
+}
+
+TEST(LiveContainersTest, IsSynchronizedOnceItWasTold) {
+  LiveContainers live;
+  EXPECT_FALSE(live.synchronized());
+  live.Reset({{"uid", {"sandbox"}}}, {});
+  EXPECT_TRUE(live.synchronized());
+  EXPECT_TRUE(live.HasPod("uid"));
+}
+
+TEST(StateLockTest, RefusesASecondDaemonOnTheSameDirectory) {
+  const test::TempDir dir;
+  const auto first = StateLock::Take(dir / "state");
+  ASSERT_TRUE(first.ok());
+  const auto second = StateLock::Take(dir / "state");
+  EXPECT_EQ(second.status().code(), StatusCode::kFailedPrecondition);
+  EXPECT_THAT(MessageOf(second.status()), HasSubstr("pid " + std::to_string(::getpid())));
+}
+
+TEST(StateLockTest, IsFreeAgainWhenItsHolderIsGone) {
+  const test::TempDir dir;
+  {
+    ASSERT_TRUE(StateLock::Take(dir / "state").ok());
+  }
+  EXPECT_TRUE(StateLock::Take(dir / "state").ok());
+}
+
+TEST(StateLockTest, MakesThePrivateDirectory) {
+  const test::TempDir dir;
+  const auto lock = StateLock::Take(dir / "a/b");
+  ASSERT_TRUE(lock.ok());
+  EXPECT_EQ(std::filesystem::status(dir / "a/b").permissions(), std::filesystem::perms::owner_all);
+}
+
+}  // namespace
+}  // namespace qrm::manager
