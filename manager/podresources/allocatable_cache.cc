@@ -16,6 +16,7 @@ struct AllocatableCache::State {
   prometheus::Family<prometheus::Counter>& errors;
   Mutex mutex;
   uint64_t begun QRM_GUARDED_BY(mutex) = 0;
+  std::chrono::steady_clock::time_point begun_at QRM_GUARDED_BY(mutex);
   uint64_t shown QRM_GUARDED_BY(mutex) = 0;
   std::shared_ptr<const AllocatableByResource> latest QRM_GUARDED_BY(mutex);
 };
@@ -29,6 +30,7 @@ void AllocatableCache::Refresh(std::chrono::steady_clock::duration timeout) {
   {
     const MutexLock lock(state_->mutex);
     round = ++state_->begun;
+    state_->begun_at = std::chrono::steady_clock::now();
   }
   plugins_.GetAllocatable(
       DeadlineAfter(timeout),
@@ -49,6 +51,18 @@ void AllocatableCache::Refresh(std::chrono::steady_clock::duration timeout) {
           state->latest = std::move(joined);
         }
       });
+}
+
+void AllocatableCache::RefreshIfOlder(std::chrono::steady_clock::duration max_age,
+                                      std::chrono::steady_clock::duration timeout) {
+  bool old = false;
+  {
+    const MutexLock lock(state_->mutex);
+    old = std::chrono::steady_clock::now() - state_->begun_at >= max_age;
+  }
+  if (old) {
+    Refresh(timeout);
+  }
 }
 
 std::shared_ptr<const AllocatableByResource> AllocatableCache::Load() const {

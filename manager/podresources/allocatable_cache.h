@@ -27,6 +27,10 @@ class AllocatableCache {
   /// resources only. Of two rounds at once, the one that was begun later decides.
   void Refresh(std::chrono::steady_clock::duration timeout);
 
+  /// Does so when the latest round began longer than `max_age` ago.
+  void RefreshIfOlder(std::chrono::steady_clock::duration max_age,
+                      std::chrono::steady_clock::duration timeout);
+
   /// Null until the first round is over.
   std::shared_ptr<const AllocatableByResource> Load() const;
 

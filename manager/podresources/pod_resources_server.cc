@@ -112,10 +112,11 @@ struct PodResourcesServer::Impl {
   }
 
   grpc::Status GetAllocatable(const KubeletView& view,
-                              ::v1::AllocatableResourcesResponse& response) const {
+                              ::v1::AllocatableResourcesResponse& response) {
     if (!options.allocatable_enabled) {
       return {grpc::StatusCode::UNKNOWN, kAllocatableDisabled};
     }
+    allocatable.RefreshIfOlder(options.allocatable_max_age, options.plugin_timeout);
     const auto known = allocatable.Load();
     if (known == nullptr) {
       return FailedPrecondition(kNotAsked);

@@ -27,6 +27,8 @@ struct PodResourcesOptions {
   int burst = 10;
   std::optional<gid_t> group;                      ///< who besides root may use the socket
   std::chrono::milliseconds plugin_timeout{1000};  ///< of one round of GetAllocatable
+  /// A call that finds an older answer of the plugins gets it, and has them asked for the next one.
+  std::chrono::milliseconds allocatable_max_age{5000};
   /// Kubelet's own socket, whose devices and dynamic resources are added to our answers, and the
   /// pods that only kubelet knows; empty: none. A call waits for it up to the timeout.
   std::string kubelet_socket;

@@ -137,7 +137,15 @@ TEST_F(PodResourcesServerTest, AllocatableComesFromThePluginsLatestRound) {
   EXPECT_THAT(allocatable_.cpu_ids(), SizeIs(8));
 }
 
-TEST_F(PodResourcesServerTest, CallsAskNoPlugin) {
+TEST_F(PodResourcesServerTest, AnOldAllocatableAnswerIsRenewedWithoutWaiting) {
+  Start({.allocatable_max_age = std::chrono::milliseconds(0)});
+  plugins_.Hang();
+  const int rounds = plugins_.allocatable_rounds();
+  EXPECT_TRUE(GetAllocatable().ok());
+  EXPECT_EQ(plugins_.allocatable_rounds(), rounds + 1);
+}
+
+TEST_F(PodResourcesServerTest, CallsAskNoPluginWhileTheAnswersAreFresh) {
   Start();
   const int rounds = plugins_.allocatable_rounds();
   ASSERT_TRUE(GetAllocatable().ok());
