@@ -136,6 +136,22 @@ TEST_P(RestartTest, PodThatEndedWhileTheDaemonWasAwayIsForgotten) {
   EXPECT_THAT(*node_->ExportState("cpu"), Not(HasSubstr("uid-pod1")));
 }
 
+TEST_P(RestartTest, DaemonThatWasCutOffAttachesAgainAndHasLostNothing) {
+  Start(2);
+  ASSERT_TRUE(IsOk(runtime_->RunPod(Pod("pod1", "storage-service", 20, 40))));
+  const std::string before = List();
+  runtime_->Disconnect();
+  ASSERT_TRUE(Await([&] {
+    const auto status = node_->GetStatus();
+    return status.ok() && status->runtime().nri_connected() &&
+           status->runtime().nri_connects() == 2;
+  }));
+  EXPECT_EQ(List(), before);
+  EXPECT_EQ(runtime_->updates(), 0U);
+  EXPECT_TRUE(IsOk(runtime_->RunPod(Pod("pod2", "reranker", 10, 20))));
+  EXPECT_EQ(Cpus("pod2"), "42-51");
+}
+
 INSTANTIATE_TEST_SUITE_P(Paths, RestartTest,
                          testing::Values(RegisterBy::kDirectory, RegisterBy::kSocket),
                          [](const auto& param_info) {

@@ -29,6 +29,8 @@ class SimulatedRuntime {
   /// Sandbox, container, start. Errors: qrmd's refusal.
   Status RunPod(const PodSpec& spec);
   Status RemovePod(const std::string& name);
+  /// Cuts qrmd off, as a runtime does that restarts or has lost patience.
+  void Disconnect() { nri_.Disconnect(); }
 
   /// What the pod's container runs with now, as the proposal writes it: {"envs": ...,
   /// "annotations": ..., "linux_container_resources": {"cpusetCpus": ...}}, without what is empty.
