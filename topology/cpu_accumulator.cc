@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <numeric>
+#include <utility>
 
 namespace qrm {
 
@@ -46,9 +47,9 @@ std::vector<int> CpuAccumulator::Sorted(Level level, const std::vector<int>& can
   sorted.reserve(candidates.size());
   std::copy_if(candidates.begin(), candidates.end(), std::back_inserter(sorted),
                [this, level](int element) { return Free(level, element) > 0; });
-  // Candidates ascend, so a stable sort leaves ties by id.
-  std::stable_sort(sorted.begin(), sorted.end(),
-                   [this, level](int a, int b) { return Free(level, a) < Free(level, b); });
+  std::sort(sorted.begin(), sorted.end(), [this, level](int a, int b) {
+    return std::pair(Free(level, a), a) < std::pair(Free(level, b), b);
+  });
   return sorted;
 }
 

@@ -19,6 +19,7 @@
 #include "api/mutex.h"
 #include "topology/hwloc_reader.h"
 #include "topology/hwloc_xml.h"
+#include "topology/machine_objects.h"
 
 namespace qrm {
 namespace {
@@ -74,17 +75,19 @@ StatusOr<Topology> NewTopology() {
   return topology;
 }
 
+StatusOr<MachineParts> Parts(MachineObjects objects, OutsideCpuset outside_cpuset,
+                             std::string_view what) {
+  StatusOr<MachineParts> parts = PartsOf(std::move(objects), outside_cpuset);
+  return parts.ok() ? std::move(parts) : Annotate(parts.status(), what);
+}
+
 StatusOr<MachineParts> Load(const Topology& topology, OutsideCpuset outside_cpuset,
                             std::string_view what, std::string_view remedy) {
   if (hwloc_topology_load(topology.get()) != 0) {
     return Errorf(StatusCode::kInvalidArgument, "cannot read {}: hwloc finds no machine in it; {}",
                   what, remedy);
   }
-  StatusOr<MachineParts> parts = ReadParts(topology.get(), outside_cpuset);
-  if (!parts.ok()) {
-    return Annotate(parts.status(), what);
-  }
-  return parts;
+  return Parts(ReadObjects(topology.get()), outside_cpuset, what);
 }
 
 /// hwloc drops NUMA nodes that contradict each other; says so by comparing with what sysfs lists.
@@ -147,17 +150,13 @@ StatusOr<MachineParts> LoadFsRoot(const std::string& directory, OutsideCpuset ou
 
 StatusOr<MachineParts> LoadXmlText(std::string_view xml, OutsideCpuset outside_cpuset,
                                    std::string_view what) {
-  const std::string text = AsXmlFormat2(xml);
-  QRM_ASSIGN_OR_RETURN(const Topology topology, NewTopology());
-  if (text.size() >= kMaxXmlBytes ||
-      hwloc_topology_set_xmlbuffer(topology.get(), text.c_str(),
-                                   static_cast<int>(text.size() + 1)) != 0) {
+  StatusOr<MachineObjects> objects = ReadXml(xml);
+  if (!objects.ok()) {
     return Errorf(StatusCode::kInvalidArgument,
-                  "cannot read {}: it is no hwloc XML of format 2 or 3; write one with: lstopo "
-                  "FILE.xml",
-                  what);
+                  "cannot read {}: it is no hwloc XML: {}; write one with: lstopo FILE.xml", what,
+                  MessageOf(objects.status()));
   }
-  return Load(topology, outside_cpuset, what, "write it again with: lstopo FILE.xml");
+  return Parts(*std::move(objects), outside_cpuset, what);
 }
 
 StatusOr<MachineParts> LoadXmlFile(const std::string& file, OutsideCpuset outside_cpuset) {

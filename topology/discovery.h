@@ -32,7 +32,7 @@ struct MachineSource {
 };
 
 /// The machine that `source` describes. Wrong or missing firmware information ends in
-/// MachineParts::warnings, not in an error. XML is read in the formats of hwloc 2 and 3.
+/// MachineParts::warnings, not in an error. XML is read in the formats of hwloc 1, 2 and 3.
 ///
 /// Threads: kLive, kXml and kSynthetic any; kFsRoot while no other thread reads the environment,
 ///          because hwloc takes that directory from an environment variable only.
@@ -42,8 +42,8 @@ struct MachineSource {
 /// Source:  hwloc 2.9, hwloc_topology_load(3) and "Environment Variables".
 StatusOr<Machine> Discover(const MachineSource& source);
 
-/// The machine that `xml`, an hwloc export of format 2 or 3, describes; otherwise as Discover.
-/// Cost: O(size). Source: hwloc 2.9, hwloc_topology_set_xmlbuffer(3).
+/// The machine that `xml`, an hwloc export of format 1, 2 or 3, describes; otherwise as Discover.
+/// Cost: O(size). Source: as ReadXml of topology/hwloc_xml.h.
 StatusOr<Machine> MachineFromXml(std::string_view xml, MachineSource::OutsideCpuset outside_cpuset =
                                                            MachineSource::OutsideCpuset::kHide);
 

@@ -51,8 +51,8 @@ int NarrowestWidth(const NumaMask& mask, const std::map<int, double>& amounts, d
 /// The `width` nodes of `candidates` with the largest amounts.
 NumaMask Richest(const NumaMask& candidates, const std::map<int, double>& amounts, int width) {
   std::vector<int> nodes(candidates.begin(), candidates.end());
-  std::stable_sort(nodes.begin(), nodes.end(), [&amounts](int a, int b) {
-    return AmountOf(amounts, a) > AmountOf(amounts, b);
+  std::sort(nodes.begin(), nodes.end(), [&amounts](int a, int b) {
+    return std::pair(-AmountOf(amounts, a), a) < std::pair(-AmountOf(amounts, b), b);
   });
   NumaMask mask;
   for (int i = 0; i < width; ++i) {

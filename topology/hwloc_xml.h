@@ -1,14 +1,19 @@
-// Makes hwloc exports of format 3 readable for the hwloc 2 of Debian 12.
+// Reads hwloc's XML exports without hwloc: its importer crashes on bad ones, and that of Debian 12
+// does not know format 3.
 #pragma once
 
-#include <string>
 #include <string_view>
+
+#include "api/status.h"
+#include "topology/machine_objects.h"
 
 namespace qrm {
 
-/// `xml` as an export of format 2; text of another format or of none is returned as it is. What
-/// matters of format 3 differs in its version and in the numbers of OS device types only.
-/// Cost: O(size). Source: hwloc 3.0 NEWS, hwloc/export.h and hwloc_obj_osdev_type_e in both.
-std::string AsXmlFormat2(std::string_view xml);
+/// The objects that `xml` describes, in format 1, 2 or 3 of hwloc's exports. Of the distances,
+/// those named NUMALatency; kinds of cores rank in their order, as hwloc writes them.
+/// Errors: kInvalidArgument telling what is wrong at which byte.
+/// Units: memory in bytes, distances as in the SLIT. Cost: O(size).
+/// Source: hwloc 2.9 hwloc2.dtd and 3.0 hwloc/export.h.
+StatusOr<MachineObjects> ReadXml(std::string_view xml);
 
 }  // namespace qrm

@@ -9,7 +9,6 @@
 
 #include "test/support/temp_dir.h"
 #include "topology/cpu_assignment.h"
-#include "topology/hwloc_xml.h"
 
 namespace qrm {
 namespace {
@@ -82,11 +81,6 @@ TEST(DiscoveryTest, ReadsFormat3WithItsNics) {
   EXPECT_EQ(machine->parts().nics[0].name, "eth0");
   EXPECT_EQ(machine->parts().nics[0].pci_address, "0000:01:00.0");
   EXPECT_EQ(machine->parts().nics[0].node, 0);
-}
-
-TEST(DiscoveryTest, LeavesXmlOfFormat2AsItIs) {
-  const std::string xml = SmallMachine("2.0", R"(<object osdev_type="16"/>)");
-  EXPECT_EQ(AsXmlFormat2(xml), xml);
 }
 
 TEST(DiscoveryTest, TellsBadInputInASentence) {

@@ -1,0 +1,59 @@
+// What hwloc describes a machine by, from a loaded topology or an XML export alike.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "api/id_set.h"
+#include "api/status.h"
+#include "topology/discovery.h"
+#include "topology/machine.h"
+
+namespace qrm {
+
+/// One object of hwloc's tree.
+struct MachineObject {
+  enum class Type { kPackage, kNumaNode, kL3, kCore, kPu, kPciDevice, kNetwork, kOther };
+
+  Type type = Type::kOther;
+  int parent = -1;    ///< position of the parent, before this one; -1 for the root
+  int os_index = -1;  ///< the kernel's number; -1 when it has none below IdSet::kMaxIds
+  CpuSet cpus;        ///< empty for devices
+  NumaMask nodes;
+  uint64_t memory_bytes = 0;               ///< NUMA nodes
+  std::map<uint64_t, uint64_t> hugepages;  ///< NUMA nodes: size in bytes -> pages
+  bool special_memory = false;  ///< NUMA nodes: high-bandwidth, non-volatile or device memory
+  std::string name;             ///< network interfaces
+  PciDevice pci;                ///< PCI devices
+};
+
+/// Cores of one kind; a higher rank is more performant, -1 is not known.
+struct CoreKind {
+  CpuSet cpus;
+  int rank = -1;
+};
+
+/// All that is read of a machine before it is put in order.
+struct MachineObjects {
+  std::vector<MachineObject> objects;  ///< parents before children, siblings in order
+  CpuSet online;
+  CpuSet complete;  ///< online and offline
+  CpuSet allowed;
+  NumaMask allowed_nodes;
+  std::vector<CoreKind> kinds;
+  std::vector<int> distance_nodes;  ///< node numbers of the rows of `distances`
+  std::vector<uint64_t> distances;  ///< row by row; SLIT units
+  std::vector<std::string> warnings;
+};
+
+/// The machine that `described` holds. What a CPU has no object for (core, package, NUMA node) gets
+/// a stand-in, and a warning says so.
+/// Errors: kInvalidArgument when no usable CPU is left.
+/// Units: memory in bytes, distances as in the SLIT. Cost: O(objects x depth + nodes squared).
+/// Source: hwloc 2.9, "Object Types" and "Topology Attributes".
+StatusOr<MachineParts> PartsOf(MachineObjects described,
+                               MachineSource::OutsideCpuset outside_cpuset);
+
+}  // namespace qrm
