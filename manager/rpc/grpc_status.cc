@@ -9,8 +9,4 @@ grpc::Status ToGrpc(const Status& status) {
   return {static_cast<grpc::StatusCode>(status.code()), MessageOf(status)};
 }
 
-Status FromGrpc(const grpc::Status& status) {
-  return {static_cast<StatusCode>(status.error_code()), status.error_message()};
-}
-
 }  // namespace qrm::manager

@@ -1,4 +1,4 @@
-// Our errors as gRPC's and back: the codes are the same numbers.
+// Our errors as gRPC's: the codes are the same numbers.
 #pragma once
 
 #include "api/status.h"
@@ -10,6 +10,5 @@ class Status;
 namespace qrm::manager {
 
 grpc::Status ToGrpc(const Status& status);
-Status FromGrpc(const grpc::Status& status);
 
 }  // namespace qrm::manager
