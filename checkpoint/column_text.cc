@@ -320,7 +320,9 @@ void RowSum::Add(const SqliteValue& value) {
         AddWord(word);
       }
       uint64_t tail = 0;
-      std::memcpy(&tail, text.data(), text.size());
+      if (!text.empty()) {  // an empty view may have no address
+        std::memcpy(&tail, text.data(), text.size());
+      }
       AddWord(tail);
       break;
     }
