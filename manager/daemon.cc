@@ -35,6 +35,7 @@
 #include "manager/runtime/nri_plugin.h"
 #include "manager/state_lock.h"
 #include "manager/state_loop.h"
+#include "manager/sync_audit.h"
 
 namespace qrm::manager {
 namespace {
@@ -109,6 +110,7 @@ struct Daemon::Impl final : NodeServices {
 
   void OnPluginRegistered(const std::string& resource);
   void ProbeRuntime();
+  void Reattach();
   RegistryOptions RegistryOptionsOf();
 
   template <typename Work>
@@ -147,6 +149,7 @@ struct Daemon::Impl final : NodeServices {
   Releaser releaser;
   Admitter admitter;
   Reconciler reconciler;
+  SyncAudit audit;
   PodEvents events;
   NriPlugin nri;
   ControlServer control;
@@ -191,12 +194,14 @@ Daemon::Impl::Impl(Config given_config, Machine given_machine, StateLock given_l
            .live = live,
            .machine = machine},
           {.period = config.reconcile_period, .plugin_call_deadline = config.plugin_call_deadline}),
+      audit({.io = io, .runtime = cri, .live = live, .synchronize_again = [this] { Reattach(); }}),
       events({.state = state,
               .source = source,
               .admitter = admitter,
               .releaser = releaser,
               .live = live,
-              .reconcile_soon = [this] { reconciler.Trigger(); }},
+              .reconcile_soon = [this] { reconciler.Trigger(); },
+              .on_synchronized = [this] { audit.OnSynchronized(); }},
              config.admission_deadline),
       nri(io,
           {.socket = config.nri_socket,
@@ -282,6 +287,14 @@ void Daemon::Impl::ProbeRuntime() {
   });
 }
 
+// The only way to have the runtime tell everything once more.
+void Daemon::Impl::Reattach() {
+  nri.Stop();
+  if (const qrm::Status begun = nri.Start(); !begun.ok()) {
+    log::Error("not attaching to the runtime again", {{"error", MessageOf(begun)}});
+  }
+}
+
 void Daemon::Impl::HostBuiltins() {
   for (const BuiltinPlugin& builtin : builtins) {
     auto host = HostBuiltin(builtin, config.state_dir, warnings);
@@ -344,6 +357,7 @@ void Daemon::Impl::Stop() {
   control.Stop();
   RunOnIo([this] {
     nri.Stop();
+    audit.Stop();
     reconciler.Stop();
     probe_timer.cancel();
   });

@@ -78,6 +78,7 @@ void PodEvents::OnSynchronize(std::vector<RuntimePod> pods,
   }
   parts_.live.Reset(std::move(ids_by_uid), std::move(live));
   parts_.state.Post([this, known = std::move(known)]() mutable { Adopt(std::move(known)); });
+  parts_.on_synchronized();
 }
 
 void PodEvents::OnPodStarted(const RuntimePod& pod) {

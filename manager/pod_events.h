@@ -25,7 +25,8 @@ namespace qrm::manager {
 /// Threads: the RuntimeEvents on the I/O loop, RetryUnplaced any.
 class PodEvents final : public RuntimeEvents {
  public:
-  /// All outlive the events; `reconcile_soon` may be called from any thread.
+  /// All outlive the events; `reconcile_soon` may be called from any thread, `on_synchronized` is
+  /// called on the I/O loop.
   struct Parts {
     StateLoop& state;
     PodSource& source;
@@ -33,6 +34,7 @@ class PodEvents final : public RuntimeEvents {
     Releaser& releaser;
     LiveContainers& live;
     std::function<void()> reconcile_soon;
+    std::function<void()> on_synchronized = [] {};
   };
   PodEvents(Parts parts, std::chrono::milliseconds admission_deadline);
 

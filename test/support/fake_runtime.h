@@ -16,9 +16,14 @@ namespace qrm::test {
 class FakeRuntime final : public manager::ContainerRuntime {
  public:
   void GetVersion(VersionDone done) override { done(manager::RuntimeInfo{"fake", "v1"}); }
-  void ListPods(PodsDone done) override { done(std::vector<manager::RuntimePod>{}); }
-  void ListContainers(ContainersDone done) override {
-    done(std::vector<manager::RuntimeContainer>{});
+  void ListPods(PodsDone done) override { done(pods_); }
+  void ListContainers(ContainersDone done) override { done(containers_); }
+
+  /// What it lists; to be set before it is asked.
+  void SetContainers(std::vector<manager::RuntimePod> pods,
+                     std::vector<manager::RuntimeContainer> containers) {
+    pods_ = std::move(pods);
+    containers_ = std::move(containers);
   }
 
   void UpdateResources(const manager::ContainerUpdate& update, UpdateDone done) override {
@@ -71,6 +76,8 @@ class FakeRuntime final : public manager::ContainerRuntime {
   }
 
  private:
+  std::vector<manager::RuntimePod> pods_;
+  std::vector<manager::RuntimeContainer> containers_;
   mutable Mutex mutex_;
   bool hold_ QRM_GUARDED_BY(mutex_) = false;
   std::map<std::string, Status> refusals_ QRM_GUARDED_BY(mutex_);
