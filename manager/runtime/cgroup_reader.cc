@@ -1,10 +1,10 @@
 #include "manager/runtime/cgroup_reader.h"
 
 #include <cerrno>
-#include <cstring>
 #include <fstream>
 #include <sstream>
 #include <string_view>
+#include <system_error>
 #include <utility>
 #include <vector>
 
@@ -26,7 +26,8 @@ StatusOr<std::string> ReadFile(const std::string& path) {
     const int cause = errno;
     const bool gone = cause == ENOENT || cause == ENODEV || cause == ESRCH;
     return Errorf(gone ? StatusCode::kNotFound : StatusCode::kUnavailable,
-                  "cannot read {}: {}; is the container still there?", path, std::strerror(cause));
+                  "cannot read {}: {}; is the container still there?", path,
+                  std::generic_category().message(cause));
   }
   return text.str();
 }

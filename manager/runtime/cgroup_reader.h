@@ -31,12 +31,12 @@ class CgroupReader {
   /// By the path that the runtime gave the container: "/kubepods/pod1/c1", or systemd's
   /// "slice:prefix:name". Errors: kNotFound when the container is gone, kFailedPrecondition when
   /// the machine has no cpuset controller.
-  StatusOr<CgroupCpuset> ReadByPath(const std::string& cgroups_path) const;
+  [[nodiscard]] StatusOr<CgroupCpuset> ReadByPath(const std::string& cgroups_path) const;
   /// By a process in it. Errors: as above.
-  StatusOr<CgroupCpuset> ReadByPid(uint32_t pid) const;
+  [[nodiscard]] StatusOr<CgroupCpuset> ReadByPid(uint32_t pid) const;
 
  private:
-  StatusOr<CgroupCpuset> ReadDirectory(const std::string& directory) const;
+  [[nodiscard]] StatusOr<CgroupCpuset> ReadDirectory(const std::string& directory) const;
 
   std::string cgroup_root_;
   std::string proc_root_;

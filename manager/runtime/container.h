@@ -45,7 +45,7 @@ struct RuntimePod {
   bool operator==(const RuntimePod&) const = default;
 };
 
-enum class RuntimeContainerState { kUnknown, kCreated, kPaused, kRunning, kStopped };
+enum class RuntimeContainerState : uint8_t { kUnknown, kCreated, kPaused, kRunning, kStopped };
 
 /// One container.
 struct RuntimeContainer {

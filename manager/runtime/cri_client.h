@@ -54,6 +54,8 @@ class CriClient final : public ContainerRuntime {
   /// Cancels what is in flight; no `done` runs after it when it is called on the I/O loop or after
   /// the loop's end.
   ~CriClient() override;
+  CriClient(const CriClient&) = delete;
+  CriClient& operator=(const CriClient&) = delete;
 
   void GetVersion(VersionDone done) override;
   void ListPods(PodsDone done) override;

@@ -24,7 +24,7 @@ void AppendBigEndian(std::string& out, std::size_t value) {
 template <std::size_t kSize>
 bool FillHeader(std::string_view& bytes, std::array<char, kSize>& header, std::size_t& filled) {
   const std::size_t take = std::min(bytes.size(), kSize - filled);
-  std::copy_n(bytes.data(), take, header.data() + filled);
+  std::copy_n(bytes.begin(), take, header.begin() + static_cast<std::ptrdiff_t>(filled));
   bytes.remove_prefix(take);
   filled += take;
   return filled == kSize;

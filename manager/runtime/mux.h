@@ -28,6 +28,7 @@ class Mux : public std::enable_shared_from_this<Mux> {
   using Closed = std::function<void(const Status& cause)>;
 
   explicit Mux(Socket socket);
+  ~Mux() = default;
   Mux(const Mux&) = delete;
   Mux& operator=(const Mux&) = delete;
 

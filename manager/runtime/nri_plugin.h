@@ -63,7 +63,7 @@ class NriPlugin {
   Status Start();
   void Stop();
 
-  NriStatus GetStatus() const;
+  [[nodiscard]] NriStatus GetStatus() const;
 
  private:
   struct Impl;

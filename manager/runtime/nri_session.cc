@@ -96,9 +96,9 @@ void NriSession::Start(Synchronized synchronized, Ended ended) {
 void NriSession::OnConnect(Mux::Socket socket) {
   mux_ = std::make_shared<Mux>(std::move(socket));
   const std::weak_ptr<NriSession> weak = weak_from_this();
-  ServeTtrpc(mux_, kPluginConnection, [weak](const TtrpcCall& call, TtrpcReply reply) {
+  ServeTtrpc(mux_, kPluginConnection, [weak](const TtrpcCall& call, const TtrpcReply& reply) {
     if (const std::shared_ptr<NriSession> self = weak.lock()) {
-      self->Handle(call, std::move(reply));
+      self->Handle(call, reply);
     }
   });
   runtime_ = std::make_unique<TtrpcClient>(io_, mux_, kRuntimeConnection);
@@ -137,7 +137,7 @@ void NriSession::Abandon() {
 }
 
 NriSession::Method NriSession::FindMethod(const std::string& name) {
-  static const std::map<std::string, Method> kMethods = {
+  static const std::map<std::string, Method> methods = {
       {"Configure", &NriSession::Configure},
       {"Synchronize", &NriSession::Synchronize},
       {"Shutdown", &NriSession::Shutdown},
@@ -156,11 +156,11 @@ NriSession::Method NriSession::FindMethod(const std::string& name) {
       {"StopContainer", &NriSession::Note<nri::STOP_CONTAINER>},
       {"RemoveContainer", &NriSession::Note<nri::REMOVE_CONTAINER>},
   };
-  const auto found = kMethods.find(name);
-  return found == kMethods.end() ? nullptr : found->second;
+  const auto found = methods.find(name);
+  return found == methods.end() ? nullptr : found->second;
 }
 
-void NriSession::Handle(const TtrpcCall& call, TtrpcReply reply) {
+void NriSession::Handle(const TtrpcCall& call, const TtrpcReply& reply) {
   if (!ended_) {
     return;
   }
@@ -171,10 +171,10 @@ void NriSession::Handle(const TtrpcCall& call, TtrpcReply reply) {
         Errorf(StatusCode::kUnimplemented, "{}/{} is not served here", call.service, call.method));
     return;
   }
-  (this->*method)(call, std::move(reply));
+  (this->*method)(call, reply);
 }
 
-void NriSession::Configure(const TtrpcCall& call, TtrpcReply reply) {
+void NriSession::Configure(const TtrpcCall& call, const TtrpcReply& reply) {
   nri::ConfigureRequest request;
   if (!Parse(call, reply, request)) {
     return;
@@ -192,7 +192,7 @@ void NriSession::Configure(const TtrpcCall& call, TtrpcReply reply) {
   reply(response.SerializeAsString());
 }
 
-void NriSession::Synchronize(const TtrpcCall& call, TtrpcReply reply) {
+void NriSession::Synchronize(const TtrpcCall& call, const TtrpcReply& reply) {
   nri::SynchronizeRequest request;
   if (!Parse(call, reply, request)) {
     return;
@@ -214,14 +214,14 @@ void NriSession::Synchronize(const TtrpcCall& call, TtrpcReply reply) {
     synchronized_(info_);
     events_.OnConnected(info_);
   }
-  const AnyThreadReply answer = Awaited(call, std::move(reply), response.SerializeAsString());
+  const AnyThreadReply answer = Awaited(call, reply, response.SerializeAsString());
   events_.OnSynchronize(std::exchange(pods_, {}), std::exchange(containers_, {}),
                         [answer](const StatusOr<std::vector<ContainerUpdate>>& updates) {
                           answer(WithUpdates(updates, nri::SynchronizeResponse()));
                         });
 }
 
-void NriSession::CreateContainer(const TtrpcCall& call, TtrpcReply reply) {
+void NriSession::CreateContainer(const TtrpcCall& call, const TtrpcReply& reply) {
   nri::CreateContainerRequest request;
   if (!Parse(call, reply, request)) {
     return;
@@ -232,19 +232,19 @@ void NriSession::CreateContainer(const TtrpcCall& call, TtrpcReply reply) {
       Errorf(StatusCode::kDeadlineExceeded,
              "cannot admit container {} of pod {}/{}: no decision within {} ms; it is tried again",
              container.name, pod.pod_namespace, pod.name, reply_timeout_.count());
-  const AnyThreadReply answer = Awaited(call, std::move(reply), std::move(late));
+  const AnyThreadReply answer = Awaited(call, reply, std::move(late));
   events_.OnCreateContainer(std::move(pod), std::move(container),
                             [answer](const StatusOr<ContainerAdjustment>& adjustment) {
                               answer(CreateResponse(adjustment));
                             });
 }
 
-void NriSession::UpdateContainer(const TtrpcCall& call, TtrpcReply reply) {
+void NriSession::UpdateContainer(const TtrpcCall& call, const TtrpcReply& reply) {
   nri::UpdateContainerRequest request;
   if (!Parse(call, reply, request)) {
     return;
   }
-  const AnyThreadReply answer = Awaited(call, std::move(reply), std::string());
+  const AnyThreadReply answer = Awaited(call, reply, std::string());
   events_.OnUpdateContainer(FromWire(request.pod()), FromWire(request.container()),
                             FromWire(request.linux_resources()),
                             [answer](const StatusOr<std::vector<ContainerUpdate>>& updates) {
@@ -252,7 +252,7 @@ void NriSession::UpdateContainer(const TtrpcCall& call, TtrpcReply reply) {
                             });
 }
 
-void NriSession::UpdatePodSandbox(const TtrpcCall& call, TtrpcReply reply) {
+void NriSession::UpdatePodSandbox(const TtrpcCall& call, const TtrpcReply& reply) {
   nri::UpdatePodSandboxRequest request;
   if (Parse(call, reply, request)) {
     RuntimePod pod = FromWire(request.pod());
@@ -262,7 +262,7 @@ void NriSession::UpdatePodSandbox(const TtrpcCall& call, TtrpcReply reply) {
   }
 }
 
-void NriSession::StateChange(const TtrpcCall& call, TtrpcReply reply) {
+void NriSession::StateChange(const TtrpcCall& call, const TtrpcReply& reply) {
   nri::StateChangeEvent event;
   if (Parse(call, reply, event)) {
     Deliver(event.event(), event.pod(), event.container());
@@ -271,7 +271,7 @@ void NriSession::StateChange(const TtrpcCall& call, TtrpcReply reply) {
 }
 
 template <nri::Event kEvent>
-void NriSession::Note(const TtrpcCall& call, TtrpcReply reply) {
+void NriSession::Note(const TtrpcCall& call, const TtrpcReply& reply) {
   nri::ContainerEventRequest request;  // a pod's event is the same message without the container
   if (Parse(call, reply, request)) {
     Deliver(kEvent, request.pod(), request.container());
@@ -299,11 +299,11 @@ void NriSession::Deliver(nri::Event event, const nri::PodSandbox& pod,
   }
 }
 
-void NriSession::Shutdown(const TtrpcCall&, TtrpcReply reply) {
+void NriSession::Shutdown(const TtrpcCall&, const TtrpcReply& reply) {
   reply(std::string());
 }
 
-NriSession::AnyThreadReply NriSession::Awaited(const TtrpcCall& call, TtrpcReply reply,
+NriSession::AnyThreadReply NriSession::Awaited(const TtrpcCall& call, const TtrpcReply& reply,
                                                StatusOr<std::string> late) {
   struct Answer {
     explicit Answer(boost::asio::io_context& io) : timer(io) {}
@@ -311,7 +311,7 @@ NriSession::AnyThreadReply NriSession::Awaited(const TtrpcCall& call, TtrpcReply
     boost::asio::steady_timer timer;
   };
   auto pending = std::make_shared<Answer>(io_);
-  pending->reply = std::move(reply);
+  pending->reply = reply;
   ++answers_due_;
   const auto finish = [weak = weak_from_this(), pending](StatusOr<std::string> answer) {
     const TtrpcReply send = std::exchange(pending->reply, nullptr);

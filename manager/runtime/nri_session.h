@@ -40,7 +40,7 @@ class NriSession : public std::enable_shared_from_this<NriSession> {
   void Abandon();
 
  private:
-  using Method = void (NriSession::*)(const TtrpcCall& call, TtrpcReply reply);
+  using Method = void (NriSession::*)(const TtrpcCall& call, const TtrpcReply& reply);
   using AnyThreadReply = std::function<void(StatusOr<std::string>)>;
 
   static Method FindMethod(const std::string& name);
@@ -49,21 +49,22 @@ class NriSession : public std::enable_shared_from_this<NriSession> {
   void Register();
   void Finish(const Status& cause);
 
-  void Handle(const TtrpcCall& call, TtrpcReply reply);
-  void Configure(const TtrpcCall& call, TtrpcReply reply);
-  void Synchronize(const TtrpcCall& call, TtrpcReply reply);
-  void CreateContainer(const TtrpcCall& call, TtrpcReply reply);
-  void UpdateContainer(const TtrpcCall& call, TtrpcReply reply);
-  void UpdatePodSandbox(const TtrpcCall& call, TtrpcReply reply);
-  void StateChange(const TtrpcCall& call, TtrpcReply reply);
-  void Shutdown(const TtrpcCall& call, TtrpcReply reply);
+  void Handle(const TtrpcCall& call, const TtrpcReply& reply);
+  void Configure(const TtrpcCall& call, const TtrpcReply& reply);
+  void Synchronize(const TtrpcCall& call, const TtrpcReply& reply);
+  void CreateContainer(const TtrpcCall& call, const TtrpcReply& reply);
+  void UpdateContainer(const TtrpcCall& call, const TtrpcReply& reply);
+  void UpdatePodSandbox(const TtrpcCall& call, const TtrpcReply& reply);
+  void StateChange(const TtrpcCall& call, const TtrpcReply& reply);
+  void Shutdown(const TtrpcCall& call, const TtrpcReply& reply);
   /// The dedicated RPCs of runtimes with NRI 0.12, and StopContainer.
   template <nri::Event kEvent>
-  void Note(const TtrpcCall& call, TtrpcReply reply);
+  void Note(const TtrpcCall& call, const TtrpcReply& reply);
 
   void Deliver(nri::Event event, const nri::PodSandbox& pod, const nri::Container& container);
   /// A reply for other threads; when it does not come in time, `late` is the answer.
-  AnyThreadReply Awaited(const TtrpcCall& call, TtrpcReply reply, StatusOr<std::string> late);
+  AnyThreadReply Awaited(const TtrpcCall& call, const TtrpcReply& reply,
+                         StatusOr<std::string> late);
 
   boost::asio::io_context& io_;
   const NriOptions& options_;

@@ -1,8 +1,8 @@
 #include "manager/runtime/nri_wire.h"
 
 #include <cerrno>
-#include <cstring>
 #include <string>
+#include <system_error>
 #include <utility>
 
 #include <sys/stat.h>
@@ -61,7 +61,7 @@ Status AddDevice(const DeviceSpec& device, nri::ContainerAdjustment& wire) {
   struct stat node{};
   if (::stat(device.host_path.c_str(), &node) != 0) {
     return Errorf(StatusCode::kInvalidArgument, "cannot give device {}: {}; check the plugin",
-                  device.host_path, std::strerror(errno));
+                  device.host_path, std::generic_category().message(errno));
   }
   if (!S_ISCHR(node.st_mode) && !S_ISBLK(node.st_mode)) {
     return Errorf(StatusCode::kInvalidArgument,

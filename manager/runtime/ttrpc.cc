@@ -33,7 +33,7 @@ struct Server {
   TtrpcDecoder decoder;
   uint32_t last_stream = 0;
 
-  void Receive(TtrpcFrame frame);
+  void Receive(const TtrpcFrame& frame);
   Status CheckRequest(const TtrpcFrame& frame);
 };
 
@@ -53,7 +53,7 @@ Status Server::CheckRequest(const TtrpcFrame& frame) {
   return OkStatus();
 }
 
-void Server::Receive(TtrpcFrame frame) {
+void Server::Receive(const TtrpcFrame& frame) {
   const std::shared_ptr<Mux> out = mux.lock();
   if (out == nullptr || frame.type != TtrpcType::kRequest) {
     return;
@@ -100,7 +100,7 @@ void ServeTtrpc(const std::shared_ptr<Mux>& mux, uint32_t connection, TtrpcHandl
   server->connection = connection;
   server->handler = std::move(handler);
   mux->SetReceiver(connection, [server](std::string_view piece) {
-    server->decoder.Feed(piece, [&](TtrpcFrame frame) { server->Receive(std::move(frame)); });
+    server->decoder.Feed(piece, [&](const TtrpcFrame& frame) { server->Receive(frame); });
   });
 }
 
