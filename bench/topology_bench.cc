@@ -135,7 +135,7 @@ void TakeRepeatedly(benchmark::State& state, const CpuAssignmentOptions& options
   QRM_CHECK(machine.cpu_set().Count() == 512);
   for (auto _ : state) {
     benchmark::DoNotOptimize(
-        TakeCpusNear(machine, layout, free, static_cast<int>(state.range(0)), {}, options));
+        TakeCpusNear(layout, free, static_cast<int>(state.range(0)), {}, options));
   }
 }
 

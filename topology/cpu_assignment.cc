@@ -96,30 +96,29 @@ StatusOr<CpuSet> TakeCpus(const Machine& machine, const CpuSet& available, int c
 
 StatusOr<CpuSet> TakeCpusNear(const Machine& machine, const CpuSet& available, int count,
                               const NumaMask& affinity, const CpuAssignmentOptions& options) {
-  return TakeCpusNear(machine, CpuLayout(machine), available, count, affinity, options);
+  return TakeCpusNear(CpuLayout(machine), available, count, affinity, options);
 }
 
-StatusOr<CpuSet> TakeCpusNear(const Machine& machine, const CpuLayout& layout,
-                              const CpuSet& available, int count, const NumaMask& affinity,
-                              const CpuAssignmentOptions& options) {
+StatusOr<CpuSet> TakeCpusNear(const CpuLayout& layout, const CpuSet& available, int count,
+                              const NumaMask& affinity, const CpuAssignmentOptions& options) {
   CpuSet usable = available;
   if (options.full_physical_cpus_only) {
     QRM_RETURN_IF_ERROR(CheckWholeCoreCount(layout, count));
     usable = WholeCores(layout, usable);
   }
   QRM_ASSIGN_OR_RETURN(const CpuSet taken,
-                       TakeCpusLikeKubelet(machine, layout, usable, count, affinity, options));
-  return options.full_physical_cpus_only ? Whole(machine, taken, count) : taken;
+                       TakeCpusLikeKubelet(layout, usable, count, affinity, options));
+  return options.full_physical_cpus_only ? Whole(layout.machine(), taken, count) : taken;
 }
 
-StatusOr<CpuSet> TakeCpusLikeKubelet(const Machine& machine, const CpuLayout& layout,
-                                     const CpuSet& available, int count, const NumaMask& affinity,
+StatusOr<CpuSet> TakeCpusLikeKubelet(const CpuLayout& layout, const CpuSet& available, int count,
+                                     const NumaMask& affinity,
                                      const CpuAssignmentOptions& options) {
-  const CpuSet usable = available & CpusOfKind(machine, options.core_kind);
+  const CpuSet usable = available & CpusOfKind(layout.machine(), options.core_kind);
   CpuSet taken;
   if (!affinity.Empty()) {
-    const CpuSet near = usable & (options.align_by_socket ? machine.PackagesOf(affinity)
-                                                          : machine.CpusOf(affinity));
+    const CpuSet near = usable & (options.align_by_socket ? layout.machine().PackagesOf(affinity)
+                                                          : layout.machine().CpusOf(affinity));
     QRM_ASSIGN_OR_RETURN(taken, Take(layout, near, std::min(count, near.Count()), options));
   }
   if (const int missing = count - taken.Count(); missing > 0) {

@@ -45,18 +45,16 @@ StatusOr<CpuSet> TakeCpus(const Machine& machine, const CpuSet& available, int c
 StatusOr<CpuSet> TakeCpusNear(const Machine& machine, const CpuSet& available, int count,
                               const NumaMask& affinity, const CpuAssignmentOptions& options = {});
 
-/// The same for a `layout` of `machine` that the caller keeps: one that serves many requests saves
-/// building it each time.
-StatusOr<CpuSet> TakeCpusNear(const Machine& machine, const CpuLayout& layout,
-                              const CpuSet& available, int count, const NumaMask& affinity,
-                              const CpuAssignmentOptions& options);
+/// The same for a `layout` that the caller keeps: one that serves many requests saves building it
+/// each time.
+StatusOr<CpuSet> TakeCpusNear(const CpuLayout& layout, const CpuSet& available, int count,
+                              const NumaMask& affinity, const CpuAssignmentOptions& options = {});
 
 /// The same without the promise of whole cores: with `full_physical_cpus_only` a core whose sibling
 /// is not available may be split, and the count is not checked, as in kubelet's allocateCPUs.
 /// Errors, cost: as TakeCpus. Source: Kubernetes 1.36, static policy, allocateCPUs.
-StatusOr<CpuSet> TakeCpusLikeKubelet(const Machine& machine, const CpuLayout& layout,
-                                     const CpuSet& available, int count, const NumaMask& affinity,
-                                     const CpuAssignmentOptions& options);
+StatusOr<CpuSet> TakeCpusLikeKubelet(const CpuLayout& layout, const CpuSet& available, int count,
+                                     const NumaMask& affinity, const CpuAssignmentOptions& options);
 
 /// The CPUs that every whole-core request is a multiple of: the threads of the smallest core, or
 /// what `layout` declares. Cost: O(cores). Source: Kubernetes 1.36, CPUsPerCore.

@@ -41,7 +41,7 @@ OuterLevel OuterOf(const Machine& machine) {
 CpuLayout::CpuLayout(const Machine& machine) : CpuLayout(machine, {}, OuterOf(machine)) {}
 
 CpuLayout::CpuLayout(const Machine& machine, const CpuSizes& sizes, OuterLevel outer)
-    : all_(machine.cpu_set()), sizes_(sizes), outer_(outer) {
+    : machine_(&machine), sizes_(sizes), outer_(outer) {
   AddElements(kCore, machine.cores());
   AddElements(kL3, L3s(machine));
   AddElements(kPackage, machine.packages());
@@ -57,7 +57,7 @@ CpuLayout::CpuLayout(const Machine& machine, const CpuSizes& sizes, OuterLevel o
 void CpuLayout::AddElements(Level level, const std::vector<CpuGroup>& groups) {
   elements_[level] = groups;
   std::vector<int>& of = element_of_[level];
-  of.assign(static_cast<std::size_t>(all_.Last() + 1), -1);
+  of.assign(static_cast<std::size_t>(all().Last() + 1), -1);
   for (std::size_t i = 0; i < groups.size(); ++i) {
     for (const int cpu : groups[i].cpus) {
       of[static_cast<std::size_t>(cpu)] = static_cast<int>(i);
@@ -68,7 +68,7 @@ void CpuLayout::AddElements(Level level, const std::vector<CpuGroup>& groups) {
 void CpuLayout::Nest(Level outer, Level inner) {
   std::vector<std::vector<int>>& lists = within_[outer][inner];
   lists.assign(elements_[outer].size(), {});
-  for (const int cpu : all_) {
+  for (const int cpu : all()) {
     lists[static_cast<std::size_t>(ElementOf(outer, cpu))].push_back(ElementOf(inner, cpu));
   }
   for (std::vector<int>& list : lists) {

@@ -20,18 +20,19 @@ struct CpuSizes {
   int per_l3 = 0;
 };
 
-/// Where NUMA nodes nest in packages or packages in NUMA nodes; the outer ones are filled first.
+/// Whether packages nest in NUMA nodes or NUMA nodes in packages; the outer ones are filled first.
+/// Source: Kubernetes 1.36: NUMA nodes when there are at least as many packages.
 enum class OuterLevel { kNuma, kPackage };
 
 /// A machine's CPUs by core, L3, package and NUMA node. Build it once and take from it often.
 ///
-/// Threads: immutable, any.
+/// Threads: immutable, any. Units: the kernel's CPU numbers. Source: Kubernetes 1.36, CPUTopology.
 class CpuLayout {
  public:
   enum Level { kCore, kL3, kPackage, kNode };
   static constexpr std::size_t kLevels = 4;
 
-  /// Of all online CPUs. Cost: O(CPUs log CPUs).
+  /// Of all online CPUs of `machine`, which must outlive the layout. Cost: O(CPUs log CPUs).
   explicit CpuLayout(const Machine& machine);
   /// The same with sizes and order as declared by someone else.
   CpuLayout(const Machine& machine, const CpuSizes& sizes, OuterLevel outer);
@@ -48,7 +49,8 @@ class CpuLayout {
     return within_[outer][inner][static_cast<std::size_t>(index)];
   }
 
-  const CpuSet& all() const { return all_; }
+  const Machine& machine() const { return *machine_; }
+  const CpuSet& all() const { return machine_->cpu_set(); }
   const CpuSizes& sizes() const { return sizes_; }
   OuterLevel outer() const { return outer_; }
 
@@ -56,7 +58,7 @@ class CpuLayout {
   void AddElements(Level level, const std::vector<CpuGroup>& groups);
   void Nest(Level outer, Level inner);
 
-  CpuSet all_;
+  const Machine* machine_;
   CpuSizes sizes_;
   OuterLevel outer_ = OuterLevel::kNuma;
   std::array<std::vector<CpuGroup>, kLevels> elements_;

@@ -12,7 +12,7 @@
 namespace qrm {
 
 /// A NUMA node. CPU-less nodes (memory expanders) have empty `cpus`, memory-less ones
-/// `memory_bytes` 0.
+/// `memory_bytes` 0. Source: /sys/devices/system/node, as hwloc reads it.
 struct NumaNode {
   int id = 0;       ///< the kernel's number
   int package = 0;  ///< id of the package it is nearest to
@@ -22,7 +22,7 @@ struct NumaNode {
 };
 
 /// A CPU's place. Ids are the smallest CPU number within the core or L3, but for `node` and
-/// `package`: the kernel's numbers.
+/// `package`: the kernel's numbers. Source: /sys/devices/system/cpu, as hwloc reads it.
 struct Cpu {
   int id = 0;
   int core = 0;     ///< smallest CPU of the physical core
@@ -34,14 +34,14 @@ struct Cpu {
   bool has_l3 = true;  ///< false: no L3 is known and `l3` stands for the package
 };
 
-/// A network interface with a place on the machine.
+/// A network interface with a place on the machine. Source: hwloc's OS devices.
 struct Nic {
   std::string name;         ///< interface name, such as "eth0"
   std::string pci_address;  ///< "0000:3b:00.0", or empty
   std::optional<int> node;  ///< NUMA node; absent when firmware does not say
 };
 
-/// A PCI device with a place on the machine.
+/// A PCI device with a place on the machine. Numbers are those of PCI. Source: hwloc's PCI devices.
 struct PciDevice {
   std::string address;  ///< "0000:3b:00.0"
   uint32_t device_class = 0;
@@ -73,7 +73,10 @@ struct CpuGroup {
   CpuSet cpus;
 };
 
-/// The machine. Threads: immutable, any. Cost: look-ups are O(1) but where said.
+/// The machine.
+///
+/// Threads: immutable, any. Units: bytes; the kernel's CPU and NUMA node numbers; SLIT distances.
+/// Cost:    look-ups are O(1) but where said. Source: hwloc's object model, put in order.
 class Machine {
  public:
   /// A machine of no CPU and no node; for members that are set later.

@@ -46,8 +46,7 @@ class Merger {
 
   MergeResult Merge() {
     const CommonPreference<Words> common = FindCommonPreference(lists_);
-    const Agreement<Words> agreed =
-        Agree(lists_, common, all_, fitness_, nodes_.size(), WidestNeed(lists_));
+    const Agreement<Words> agreed = Agree(lists_, common, all_, fitness_, WidestNeed(lists_));
     truncated_ = agreed.truncated;
     TopologyHint merged{.preferred = agreed.preferred};
     if (!single_ || !(agreed.nodes == all_)) {

@@ -98,9 +98,10 @@ class ReachableMasks {
   /// general, so that a bound is needed for larger ones.
   static constexpr std::size_t kMaxReachable = std::size_t{1} << 16;
 
-  /// `lists` must outlive this and none may be Empty().
-  ReachableMasks(const std::vector<MergeList<Words>>& lists, const Bits& all, std::size_t nodes)
+  /// `lists` must outlive this and none may be Empty(); `all` nodes of the machine.
+  ReachableMasks(const std::vector<MergeList<Words>>& lists, const Bits& all)
       : lists_(lists), all_(all) {
+    const auto nodes = static_cast<std::size_t>(all.Count());
     for (const MergeList<Words>& list : lists) {
       indexes_.emplace_back(list.masks, nodes);
     }
@@ -260,7 +261,7 @@ struct Agreement {
 template <std::size_t Words>
 Agreement<Words> Agree(const std::vector<MergeList<Words>>& lists,
                        const CommonPreference<Words>& common, const NodeBits<Words>& all,
-                       const Fitness<Words>& fitness, std::size_t nodes, int wanted) {
+                       const Fitness<Words>& fitness, int wanted) {
   Agreement<Words> agreed{.nodes = all};
   if (std::any_of(lists.begin(), lists.end(), [](const auto& list) { return list.Empty(); })) {
     return agreed;
@@ -274,7 +275,7 @@ Agreement<Words> Agree(const std::vector<MergeList<Words>>& lists,
   }
   agreed.preferred = !candidates.empty();
   if (!agreed.preferred) {
-    ReachableMasks<Words> reachable(lists, all, nodes);
+    ReachableMasks<Words> reachable(lists, all);
     candidates = reachable.Best(wanted);
     agreed.truncated = reachable.truncated();
   }

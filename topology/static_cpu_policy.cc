@@ -43,26 +43,27 @@ Status Contradiction(const std::string& cause) {
 
 }  // namespace
 
-StatusOr<CpuSet> ReservedCpus(const Machine& machine, const CpuLayout& layout, int count,
-                              const CpuSet& listed, const CpuAssignmentOptions& options) {
+StatusOr<CpuSet> ReservedCpus(const CpuLayout& layout, int count, const CpuSet& listed,
+                              const CpuAssignmentOptions& options) {
   if (listed.Empty()) {
-    return TakeCpusLikeKubelet(machine, layout, machine.cpu_set(), count, {}, options);
+    return TakeCpusLikeKubelet(layout, layout.all(), count, {}, options);
   }
-  if (listed.Count() != count || !listed.IsSubsetOf(machine.cpu_set())) {
+  if (listed.Count() != count || !listed.IsSubsetOf(layout.all())) {
     return Errorf(
         StatusCode::kInvalidArgument,
         "cannot reserve CPUs {}: they are not {} CPUs of {}; list as many as are reserved",
-        ToString(listed), count, ToString(machine.cpu_set()));
+        ToString(listed), count, ToString(layout.all()));
   }
   return listed;
 }
 
-StaticCpuPolicy::StaticCpuPolicy(const Machine& machine, CpuLayout layout, StaticCpuConfig config)
-    : machine_(machine), layout_(std::move(layout)), config_(std::move(config)) {}
+StaticCpuPolicy::StaticCpuPolicy(CpuLayout layout, StaticCpuConfig config)
+    : layout_(std::move(layout)), config_(std::move(config)) {}
 
 StatusOr<StaticCpuState> StaticCpuPolicy::Start(const StaticCpuState& state) const {
   const bool strict = config_.strict == StrictReservation::kYes;
-  const CpuSet all = strict ? machine_.cpu_set() - config_.reserved : machine_.cpu_set();
+  const CpuSet all =
+      strict ? layout_.machine().cpu_set() - config_.reserved : layout_.machine().cpu_set();
   if (state.shared.Empty()) {
     if (!state.assignments.empty()) {
       return Contradiction("no CPU is shared, but some are assigned");
@@ -103,7 +104,7 @@ Status StaticCpuPolicy::CheckWholeCores(const StaticCpuState& state, int count) 
                   "cannot give {} CPUs as whole cores: a core has {}; ask for a multiple of {}",
                   count, threads, threads);
   }
-  const CpuSet physical = state.shared - machine_.CoresOf(config_.reserved);
+  const CpuSet physical = state.shared - layout_.machine().CoresOf(config_.reserved);
   if (count > physical.Count()) {
     return Errorf(StatusCode::kResourceExhausted,
                   "cannot give {} CPUs as whole cores: {} are free outside reserved cores; ask for "
@@ -132,9 +133,8 @@ StatusOr<StaticCpuState> StaticCpuPolicy::Allocate(const StaticCpuState& state,
     QRM_RETURN_IF_ERROR(CheckWholeCores(state, request.count));
   }
   const CpuSet available = (state.shared - config_.reserved) | Reusable(state, request.pod);
-  QRM_ASSIGN_OR_RETURN(const CpuSet cpus,
-                       TakeCpusLikeKubelet(machine_, layout_, available, request.count,
-                                           request.affinity, config_.options));
+  QRM_ASSIGN_OR_RETURN(const CpuSet cpus, TakeCpusLikeKubelet(layout_, available, request.count,
+                                                              request.affinity, config_.options));
   next.shared -= cpus;
   next.assignments[request.pod][request.container] = cpus;
   UpdateReusable(request, cpus, next);
@@ -181,12 +181,12 @@ HintList StaticCpuPolicy::Hints(const StaticCpuState& state,
 /// A hint contains the nodes of all reusable CPUs, which count as free.
 HintList StaticCpuPolicy::HintsFrom(const CpuSet& available, const CpuSet& reusable,
                                     int count) const {
-  const CpuSet free = (available | reusable) & machine_.cpu_set();
-  const NumaMask required = machine_.NodesOf(reusable);
-  const NumaMask nodes = machine_.NodesOf(machine_.cpu_set());
+  const CpuSet free = (available | reusable) & layout_.machine().cpu_set();
+  const NumaMask required = layout_.machine().NodesOf(reusable);
+  const NumaMask nodes = layout_.machine().NodesOf(layout_.machine().cpu_set());
   std::vector<int> sizes;
   for (const int node : nodes) {
-    sizes.push_back(machine_.FindNode(node)->cpus.Count());
+    sizes.push_back(layout_.machine().FindNode(node)->cpus.Count());
   }
   std::sort(sizes.rbegin(), sizes.rend());
   int narrowest = 0;
@@ -194,12 +194,12 @@ HintList StaticCpuPolicy::HintsFrom(const CpuSet& available, const CpuSet& reusa
     sum += sizes[static_cast<std::size_t>(narrowest)];
   }
 
-  const ClosestMasks masks(machine_, nodes);
+  const ClosestMasks masks(layout_.machine(), nodes);
   std::vector<TopologyHint> hints;
   int widest = masks.size();
   for (int width = 1; width <= widest && hints.size() < kMaxHints; ++width) {
     masks.Visit(width, [&](const NumaMask& mask) {
-      if (required.IsSubsetOf(mask) && (free & machine_.CpusOf(mask)).Count() >= count) {
+      if (required.IsSubsetOf(mask) && (free & layout_.machine().CpusOf(mask)).Count() >= count) {
         const bool preferred = width == narrowest || (config_.options.align_by_socket &&
                                                       IsSocketAligned(mask, narrowest));
         hints.push_back({.nodes = mask, .preferred = preferred});
@@ -220,9 +220,9 @@ bool StaticCpuPolicy::IsSocketAligned(const NumaMask& mask, int narrowest) const
   if (per_socket == 0) {
     return false;
   }
-  const CpuSet cpus = machine_.CpusOf(mask);
+  const CpuSet cpus = layout_.machine().CpusOf(mask);
   const auto touched =
-      std::count_if(machine_.packages().begin(), machine_.packages().end(),
+      std::count_if(layout_.machine().packages().begin(), layout_.machine().packages().end(),
                     [&cpus](const CpuGroup& package) { return package.cpus.Intersects(cpus); });
   return touched == (narrowest + per_socket - 1) / per_socket;
 }

@@ -45,19 +45,19 @@ struct ExclusiveCpuRequest {
   NumaMask affinity;  ///< merged hint; empty: anywhere
 };
 
-/// The CPUs to reserve: `listed` when it is not empty, else `count` taken from all of `machine`.
+/// The CPUs to reserve: `listed` when it is not empty, else `count` taken from the whole machine.
 /// Errors: kInvalidArgument when `listed` has not `count` CPUs or CPUs the machine does not have.
 /// Cost: TakeCpus'. Source: Kubernetes 1.36, NewStaticPolicy.
-StatusOr<CpuSet> ReservedCpus(const Machine& machine, const CpuLayout& layout, int count,
-                              const CpuSet& listed, const CpuAssignmentOptions& options);
+StatusOr<CpuSet> ReservedCpus(const CpuLayout& layout, int count, const CpuSet& listed,
+                              const CpuAssignmentOptions& options);
 
 /// The policy on one machine. Every function takes a state and returns what follows from it.
 ///
 /// Threads: immutable, any. Source: Kubernetes 1.36, CPU manager, static policy.
 class StaticCpuPolicy {
  public:
-  /// `machine` must outlive the policy. `layout` is of `machine`.
-  StaticCpuPolicy(const Machine& machine, CpuLayout layout, StaticCpuConfig config);
+  /// The machine of `layout` must outlive the policy.
+  StaticCpuPolicy(CpuLayout layout, StaticCpuConfig config);
 
   /// `state` ready to work on: all CPUs shared when it is empty, else as it is.
   /// Errors: kFailedPrecondition when it contradicts itself, the reservation or the machine.
@@ -88,7 +88,6 @@ class StaticCpuPolicy {
   HintList HintsFrom(const CpuSet& available, const CpuSet& reusable, int count) const;
   bool IsSocketAligned(const NumaMask& mask, int narrowest) const;
 
-  const Machine& machine_;
   CpuLayout layout_;
   StaticCpuConfig config_;
 };

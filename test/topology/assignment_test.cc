@@ -99,7 +99,7 @@ TEST(TakeDistributedTest, SplitsEvenlyOverManyNodes) {
 
 TEST(StaticCpuPolicyTest, GivesBackWhatNoOtherContainerUses) {
   const Machine machine = Regular(1, 4, 2);
-  const StaticCpuPolicy policy(machine, CpuLayout(machine), {.reserved = {0}});
+  const StaticCpuPolicy policy(CpuLayout(machine), {.reserved = {0}});
   StaticCpuState state = policy.Start({}).value();
   state = policy.Allocate(state, {.pod = "p", .container = "c", .count = 2}).value();
   EXPECT_EQ(ToString(state.assignments["p"]["c"]), "2-3");
@@ -110,7 +110,7 @@ TEST(StaticCpuPolicyTest, GivesBackWhatNoOtherContainerUses) {
 
 TEST(StaticCpuPolicyTest, KeepsStrictlyReservedCpusOutOfTheSharedPool) {
   const Machine machine = Regular(1, 4, 2);
-  const StaticCpuPolicy policy(machine, CpuLayout(machine),
+  const StaticCpuPolicy policy(CpuLayout(machine),
                                {.strict = StrictReservation::kYes, .reserved = {0, 1}});
   EXPECT_EQ(ToString(policy.Start({})->shared), "2-7");
   EXPECT_EQ(policy.Start({.shared = machine.cpu_set()}).status().code(),

@@ -82,7 +82,7 @@ class CpuRows {
   Difference TakeNear(const Json& row) {
     const DeclaredMachine& on = Find(row);
     return CompareCpus(
-        TakeCpusLikeKubelet(on.machine, on.layout, CpusOf(row.at("available")), row.at("num_cpus"),
+        TakeCpusLikeKubelet(on.layout, CpusOf(row.at("available")), row.at("num_cpus"),
                             MaskOf(row.at("affinity_numa")), OptionsOf(row)),
         row.at("expected_cpus"));
   }
@@ -144,12 +144,11 @@ class CpuRows {
   }
 
   static StaticCpuPolicy PolicyOf(const DeclaredMachine& on, const Json& row, CpuSet reserved) {
-    return {
-        on.machine, on.layout,
-        StaticCpuConfig{.options = OptionsOf(row),
-                        .strict = Option(row, "strict-cpu-reservation") ? StrictReservation::kYes
-                                                                        : StrictReservation::kNo,
-                        .reserved = std::move(reserved)}};
+    return {on.layout, StaticCpuConfig{.options = OptionsOf(row),
+                                       .strict = Option(row, "strict-cpu-reservation")
+                                                     ? StrictReservation::kYes
+                                                     : StrictReservation::kNo,
+                                       .reserved = std::move(reserved)}};
   }
 
   static StaticCpuState StateOf(const Json& row) {
@@ -163,7 +162,7 @@ class CpuRows {
   }
 
   StatusOr<CpuSet> ReservedOf(const DeclaredMachine& on, const Json& row) const {
-    return ReservedCpus(on.machine, on.layout, row.at("num_reserved"),
+    return ReservedCpus(on.layout, row.at("num_reserved"),
                         CpusOf(row.value("reserved_cpus", Json())), OptionsOf(row));
   }
 

@@ -134,7 +134,7 @@ Difference CheckCompare(const Json& row) {
   const std::vector<MergeList<1>> lists = {
       PrepareList<1>(HintList(hints), nodes, HintFilter::kAll)};
   const Agreement<1> agreed =
-      Agree(lists, FindCommonPreference(lists), nodes.All<1>(), Fitness<1>(), nodes.size(),
+      Agree(lists, FindCommonPreference(lists), nodes.All<1>(), Fitness<1>(),
             row.at("best_non_preferred_affinity_count").get<int>());
   const TopologyHint best{.nodes = nodes.MaskOf(agreed.nodes), .preferred = agreed.preferred};
   const bool keeps = !listed(candidate) || (listed(current) && best == HintOf(current));

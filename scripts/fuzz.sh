@@ -1,0 +1,41 @@
+#!/usr/bin/env bash
+# Fuzzes what reads foreign text, starting from the committed corpus; a finding ends the run with its input's path.
+#   scripts/fuzz.sh [SECONDS]           each target for so long (default 60)
+#   scripts/fuzz.sh [SECONDS] --keep    and then adds to test/fuzz/corpus a few inputs that reach new code
+set -euo pipefail
+
+cd "$(dirname "$0")/.."
+seconds=${1:-60}
+keep=${2:-}
+scripts/deps.sh
+if ! command -v clang++-19 >/dev/null; then
+  echo "cannot fuzz: clang 19 is missing; run: apt-get install clang-19 libclang-rt-19-dev" >&2
+  exit 1
+fi
+
+build=build/fuzz
+targets=(cpu_set hint_lists hwloc_xml)
+cmake -S . -B "$build" -G Ninja -DCMAKE_BUILD_TYPE=RelWithDebInfo -DCMAKE_CXX_COMPILER=clang++-19 \
+  -DQRM_SANITIZE=address,undefined,fuzzer-no-link -DQRM_FUZZ=ON -DQRM_TESTS=OFF -DQRM_BENCH=OFF >/dev/null
+cmake --build "$build" --target "${targets[@]/#/fuzz_}"
+
+for target in "${targets[@]}"; do
+  found=$build/corpus/$target
+  mkdir -p "$found" "$build/findings"
+  echo "== $target, $seconds s"
+  dictionary=()
+  if [ -f "test/fuzz/$target.dict" ]; then
+    dictionary=("-dict=test/fuzz/$target.dict")
+  fi
+  # Not all of libhwloc's and libxml2's caches are freed at exit, so leaks say nothing here.
+  ASAN_OPTIONS=detect_leaks=0 "$build/bin/fuzz_$target" -max_total_time="$seconds" -timeout=10 -rss_limit_mb=2048 \
+    -max_len=16384 -verbosity=0 -print_final_stats=1 -artifact_prefix="$build/findings/$target-" \
+    "${dictionary[@]}" "$found" "test/fuzz/corpus/$target"
+  if [ "$keep" = --keep ]; then
+    ASAN_OPTIONS=detect_leaks=0 "$build/bin/fuzz_$target" -set_cover_merge=1 -max_len=1024 -verbosity=0 \
+      "test/fuzz/corpus/$target" "$found"
+    # At most 60 of the inputs that the fuzzer made, which are named by their hash; those made by hand stay.
+    find "test/fuzz/corpus/$target" -type f -regextype egrep -regex '.*/[0-9a-f]{40}' | sort | tail -n +61 | xargs -r rm
+  fi
+done
+echo "no findings"
