@@ -27,7 +27,9 @@ if ((containers != 0 && containers != 77)); then
 fi
 
 section "4. the proposal's examples (simulated runtime)"
-"$bin/qrm-main-job" examples
+work=$(mktemp -d /tmp/qrm.XXXXXX)
+trap 'rm -rf "$work"' EXIT
+"$bin/qrm-main-job" examples --work-dir "$work"
 
 if ((containers == 77)); then
   echo "run.sh: the main job was not played on real containers; see section 3 for what is missing" >&2

@@ -3,6 +3,7 @@
 #include <cstdlib>
 #include <filesystem>
 #include <iostream>
+#include <optional>
 #include <string>
 
 #include <CLI/CLI.hpp>
@@ -43,6 +44,8 @@ int Run(int argc, char** argv) {
       app.add_subcommand("containers", "real containers; inside scripts/containerd.sh run");
   CLI::App* examples = app.add_subcommand("examples", "the proposal's examples, simulated");
   examples->add_option("--samples", samples_dir, "their configuration")->capture_default_str();
+  std::string work_dir;
+  examples->add_option("--work-dir", work_dir, "for sockets and state (default: a temporary one)");
   app.require_subcommand(1);
   CLI11_PARSE(app, argc, argv);
 
@@ -50,10 +53,13 @@ int Run(int argc, char** argv) {
   if (containers->parsed()) {
     played = PlayInContainerd(bin_dir, period_ms);
   } else if (examples->parsed()) {
-    const TempDir work;
+    std::optional<TempDir> temporary;
+    if (work_dir.empty()) {
+      work_dir = temporary.emplace().path();
+    }
     played = PlayExamples({.bin_dir = bin_dir,
                            .samples_dir = samples_dir,
-                           .work_dir = work.path(),
+                           .work_dir = work_dir,
                            .reconcile_period = std::to_string(period_ms) + "ms"});
   }
   if (!played.ok()) {
