@@ -207,6 +207,47 @@ std::string Text(const std::map<std::string, CpuSet>& cpus) {
   return text;
 }
 
+/// Compares what the pod's containers were given, and how that ended, with what the row expects.
+Difference ComparePod(const Json& row, const Machine& machine, std::map<std::string, CpuSet> given,
+                      const std::string& error) {
+  const Json& expected = row.at("expected");
+  const bool expects_error = expected.contains("error") && !expected.at("error").is_null();
+  if (expects_error != !error.empty()) {
+    return fmt::format("got error \"{}\", expected {}", error, expects_error ? "one" : "none");
+  }
+  if (expected.contains("cpus_first_container")) {
+    const std::string first = row.at("pod").at("containers")[0].at("name");
+    if (Difference wrong =
+            Compare(ToString(given[first]), ToString(CpusOf(expected.at("cpus_first_container"))));
+        !wrong.empty()) {
+      return wrong;
+    }
+  }
+  if (!expected.value("exclusive_allocation", true) && !given.empty()) {
+    return "expected no exclusive CPUs, got " + Text(given);
+  }
+  if (expected.contains("uncore_cache_ids")) {
+    std::set<int> l3s;
+    for (const auto& [container, cpus] : given) {
+      for (const int cpu : cpus) {
+        l3s.insert(machine.FindCpu(cpu)->l3);
+      }
+    }
+    if (l3s != expected.at("uncore_cache_ids").get<std::set<int>>()) {
+      return fmt::format("CPUs {} are not in L3s {}", Text(given),
+                         expected.at("uncore_cache_ids").dump());
+    }
+  }
+  if (expected.contains("all_containers_model")) {
+    std::map<std::string, CpuSet> wanted;
+    for (const auto& [container, cpus] : expected.at("all_containers_model").items()) {
+      wanted[container] = CpusOf(cpus);
+    }
+    return Compare(Text(given), Text(wanted));
+  }
+  return "";
+}
+
 Difference CpuRows::AllocatePod(const Json& row) {
   const DeclaredMachine& on = Find(row);
   const StatusOr<CpuSet> reserved = ReservedOf(on, row);
@@ -240,44 +281,7 @@ Difference CpuRows::AllocatePod(const Json& row) {
       given[container.name] = state.assignments[pod][container.name];
     }
   }
-  const Json& expected = row.at("expected");
-  const bool expects_error = expected.contains("error") && !expected.at("error").is_null();
-  if (expects_error != !error.empty()) {
-    return fmt::format("got error \"{}\", expected {}", error, expects_error ? "one" : "none");
-  }
-  if (expected.contains("cpus_first_container")) {
-    const auto first = std::find_if(containers.begin(), containers.end(), [&](const auto& c) {
-      return c.name == row.at("pod").at("containers")[0].at("name");
-    });
-    if (Difference wrong = Compare(ToString(given[first->name]),
-                                   ToString(CpusOf(expected.at("cpus_first_container"))));
-        !wrong.empty()) {
-      return wrong;
-    }
-  }
-  if (!expected.value("exclusive_allocation", true) && !given.empty()) {
-    return "expected no exclusive CPUs, got " + Text(given);
-  }
-  if (expected.contains("uncore_cache_ids")) {
-    std::set<int> l3s;
-    for (const auto& [container, cpus] : given) {
-      for (const int cpu : cpus) {
-        l3s.insert(on.machine.FindCpu(cpu)->l3);
-      }
-    }
-    if (l3s != expected.at("uncore_cache_ids").get<std::set<int>>()) {
-      return fmt::format("CPUs {} are not in L3s {}", Text(given),
-                         expected.at("uncore_cache_ids").dump());
-    }
-  }
-  if (expected.contains("all_containers_model")) {
-    std::map<std::string, CpuSet> wanted;
-    for (const auto& [container, cpus] : expected.at("all_containers_model").items()) {
-      wanted[container] = CpusOf(cpus);
-    }
-    return Compare(Text(given), Text(wanted));
-  }
-  return "";
+  return ComparePod(row, on.machine, given, error);
 }
 
 Difference CpuRows::Reuse(const Json& row) {
