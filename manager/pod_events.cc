@@ -47,14 +47,9 @@ void PodEvents::RetryUnplaced() {
   parts_.state.Post([this] { PlaceUnplaced(); });
 }
 
-void PodEvents::OnConnected(const RuntimeInfo& runtime) {
-  log::Info("attached to the container runtime",
-            {{"runtime", runtime.name}, {"version", runtime.version}});
-}
+void PodEvents::OnConnected(const RuntimeInfo& /*runtime*/) {}
 
-void PodEvents::OnDisconnected(const Status& cause) {
-  log::Warning("cut off from the container runtime", {{"cause", MessageOf(cause)}});
-}
+void PodEvents::OnDisconnected(const Status& /*cause*/) {}
 
 void PodEvents::OnSynchronize(std::vector<RuntimePod> pods,
                               std::vector<RuntimeContainer> containers, UpdatesReply reply) {
