@@ -40,6 +40,17 @@ RuntimeContainerState FromWire(nri::ContainerState state) {
   }
 }
 
+/// A runtime takes a leading '-' in a key for an order to remove what another plugin gave.
+Status CheckKey(const char* what, const std::string& key) {
+  if (!key.empty() && key.front() != '-') {
+    return OkStatus();
+  }
+  return Errorf(StatusCode::kInvalidArgument,
+                "cannot give {} \"{}\": it has no name, or one that NRI reads as a removal; check "
+                "the plugin",
+                what, key);
+}
+
 void AddMount(const Mount& mount, nri::ContainerAdjustment& wire) {
   nri::Mount* added = wire.add_mounts();
   added->set_destination(mount.container_path);
@@ -172,15 +183,21 @@ StatusOr<nri::ContainerAdjustment> ToWire(const ContainerAdjustment& adjustment)
     wire.mutable_linux()->mutable_oom_score_adj()->set_value(*adjustment.oom_score_adj);
   }
   for (const auto& [key, value] : adjustment.envs) {
+    QRM_RETURN_IF_ERROR(CheckKey("variable", key));
     nri::KeyValue* added = wire.add_env();
     added->set_key(key);
     added->set_value(value);
   }
-  wire.mutable_annotations()->insert(adjustment.annotations.begin(), adjustment.annotations.end());
+  for (const auto& [key, value] : adjustment.annotations) {
+    QRM_RETURN_IF_ERROR(CheckKey("annotation", key));
+    (*wire.mutable_annotations())[key] = value;
+  }
   for (const Mount& mount : adjustment.mounts) {
+    QRM_RETURN_IF_ERROR(CheckKey("mount", mount.container_path));
     AddMount(mount, wire);
   }
   for (const DeviceSpec& device : adjustment.devices) {
+    QRM_RETURN_IF_ERROR(CheckKey("device", device.container_path));
     QRM_RETURN_IF_ERROR(AddDevice(device, wire));
   }
   return wire;

@@ -19,7 +19,8 @@ RuntimeContainer FromWire(const nri::Container& wire);
 
 /// Only what is set appears in the message: a wrapper that is present claims its field.
 nri::LinuxResources ToWire(const LinuxResources& resources);
-/// Errors: kInvalidArgument for a device whose node on the host is missing or is none.
+/// Errors: kInvalidArgument for a device whose node on the host is missing or is none, and for a
+/// key that NRI takes for a removal.
 StatusOr<nri::ContainerAdjustment> ToWire(const ContainerAdjustment& adjustment);
 /// Hugepage limits are left out: containerd appends them to those the container has.
 nri::ContainerUpdate ToWire(const ContainerUpdate& update);
