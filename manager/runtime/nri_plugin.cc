@@ -83,7 +83,6 @@ void NriPlugin::Impl::Connect() {
 }
 
 void NriPlugin::Impl::OnSynchronized(const RuntimeInfo& runtime) {
-  next_wait = {};
   {
     const MutexLock lock(mutex);
     status.connected = true;
@@ -99,8 +98,11 @@ void NriPlugin::Impl::OnSynchronized(const RuntimeInfo& runtime) {
 void NriPlugin::Impl::OnEnd(const NriSession::End& end) {
   session.reset();
   bool news = false;
+  bool worked = false;  // a runtime that cuts us off at once must not be asked again and again
   {
     const MutexLock lock(mutex);
+    worked = end.was_synchronized && status.last_sync.has_value() &&
+             std::chrono::steady_clock::now() - *status.last_sync > options.backoff_first;
     news = status.problem != MessageOf(end.cause);
     status.connected = false;
     status.problem = MessageOf(end.cause);
@@ -115,8 +117,8 @@ void NriPlugin::Impl::OnEnd(const NriSession::End& end) {
   if (end.was_synchronized) {
     events.OnDisconnected(end.cause);
   }
-  const std::chrono::milliseconds wait = next_wait;
-  next_wait = std::clamp(next_wait * 2, options.backoff_first, options.backoff_last);
+  const std::chrono::milliseconds wait = worked ? std::chrono::milliseconds(0) : next_wait;
+  next_wait = std::clamp(wait * 2, options.backoff_first, options.backoff_last);
   ConnectAfter(wait);
 }
 

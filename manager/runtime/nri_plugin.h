@@ -4,6 +4,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -13,6 +14,13 @@
 #include "manager/runtime/runtime_events.h"
 
 namespace qrm::manager {
+
+/// An answer that the runtime waited for while a handler of RuntimeEvents decided.
+struct NriAnswer {
+  std::string call;               ///< as in NRI: "CreateContainer"
+  std::chrono::nanoseconds took;  ///< from the request's last byte to the answer
+  bool decided = false;           ///< false: the time was over before the handler replied
+};
 
 struct NriOptions {
   std::string socket = "/var/run/nri/nri.sock";
@@ -25,10 +33,12 @@ struct NriOptions {
   /// How long a reply of RuntimeEvents may take before the runtime gets an answer without it. The
   /// runtime's own limit, minus a margin, when that is less.
   std::chrono::milliseconds reply_timeout{1800};
-  /// The waits between failed attempts double from the first to the last value; the first attempt
-  /// after a working connection is immediate.
+  /// The waits between attempts double from the first to the last value. The first attempt is
+  /// immediate, and so is the first after a connection that lasted longer than the first value.
   std::chrono::milliseconds backoff_first{200};
   std::chrono::milliseconds backoff_last{5000};
+  /// Runs on the I/O loop with every such answer; must not block.
+  std::function<void(const NriAnswer&)> on_answer = [](const NriAnswer&) {};
 };
 
 /// How the attachment fares.

@@ -65,6 +65,8 @@ class NriSession : public std::enable_shared_from_this<NriSession> {
   /// A reply for other threads; when it does not come in time, `late` is the answer.
   AnyThreadReply Awaited(const TtrpcCall& call, const TtrpcReply& reply,
                          StatusOr<std::string> late);
+  /// How long an answer to `call` may take.
+  std::chrono::milliseconds TimeFor(const TtrpcCall& call) const;
 
   boost::asio::io_context& io_;
   const NriOptions& options_;
