@@ -14,22 +14,10 @@ namespace qrm::test {
 namespace {
 
 constexpr std::size_t kGoBuffer = 4096;
-constexpr std::size_t kTtrpcHeader = 10;
 constexpr uint32_t kPlugin = 1;
 constexpr uint32_t kRuntime = 2;
 constexpr uint8_t kRequest = 1;
 constexpr uint8_t kResponse = 2;
-
-uint32_t Read32(const char* bytes) {
-  const auto* octets = reinterpret_cast<const unsigned char*>(bytes);
-  return uint32_t{octets[0]} << 24 | uint32_t{octets[1]} << 16 | uint32_t{octets[2]} << 8 |
-         octets[3];
-}
-
-std::string Pack32(std::size_t value) {
-  return {static_cast<char>(value >> 24 & 0xff), static_cast<char>(value >> 16 & 0xff),
-          static_cast<char>(value >> 8 & 0xff), static_cast<char>(value & 0xff)};
-}
 
 bool ReadExactly(int fd, char* to, std::size_t size) {
   for (std::size_t got = 0; got < size;) {
@@ -54,31 +42,6 @@ int Listen(const std::string& path) {
 }
 
 }  // namespace
-
-/// Go reads a message's header through a buffer of 4096 bytes, and the rest of a large message
-/// straight into its place: a frame must fit what is asked for at that moment.
-std::size_t ScriptedRuntime::GoReader::LargestFrameTaken() const {
-  if (buffered.size() < kTtrpcHeader) {
-    return kGoBuffer;
-  }
-  const std::size_t wanted = Read32(buffered.data()) - (buffered.size() - kTtrpcHeader);
-  return std::max(kGoBuffer, wanted);
-}
-
-std::optional<std::string> ScriptedRuntime::GoReader::TakeMessage(uint32_t& stream, uint8_t& type) {
-  if (buffered.size() < kTtrpcHeader) {
-    return std::nullopt;
-  }
-  const std::size_t length = Read32(buffered.data());
-  if (buffered.size() < kTtrpcHeader + length) {
-    return std::nullopt;
-  }
-  stream = Read32(buffered.data() + 4);
-  type = static_cast<uint8_t>(buffered[8]);
-  std::string data = buffered.substr(kTtrpcHeader, length);
-  buffered.erase(0, kTtrpcHeader + length);
-  return data;
-}
 
 ScriptedRuntime::ScriptedRuntime(std::string socket, ScriptedRuntimeOptions options)
     : socket_(std::move(socket)),
@@ -153,43 +116,54 @@ bool ScriptedRuntime::ReadFrame(std::map<uint32_t, GoReader>& readers) {
     return false;
   }
   GoReader& reader = readers[connection];
-  if (payload.size() > reader.LargestFrameTaken()) {
+  if (std::string violation = reader.Take(payload); !violation.empty()) {
     const MutexLock lock(mutex_);
-    violation_ = fmt::format("a frame of {} bytes where {} were asked for", payload.size(),
-                             reader.LargestFrameTaken());
+    violation_ = std::move(violation);
     return false;
   }
-  reader.buffered += payload;
-  uint32_t stream = 0;
-  uint8_t type = 0;
-  while (const std::optional<std::string> message = reader.TakeMessage(stream, type)) {
-    OnMessage(connection, stream, type, *message);
+  while (const std::optional<GoMessage> message = reader.Next()) {
+    OnMessage(connection, *message);
   }
   return true;
 }
 
-void ScriptedRuntime::OnMessage(uint32_t connection, uint32_t stream, uint8_t type,
-                                const std::string& data) {
-  if (connection == kPlugin && type == kResponse) {
+void ScriptedRuntime::OnMessage(uint32_t connection, const GoMessage& message) {
+  if (connection == kPlugin && message.type == kResponse) {
     const MutexLock lock(mutex_);
-    responses_[stream].ParseFromString(data);
+    responses_[message.stream].ParseFromString(message.data);
     changed_.NotifyAll();
     return;
   }
   ttrpc::Request request;
-  if (connection != kRuntime || type != kRequest || !request.ParseFromString(data) ||
-      request.method() != "RegisterPlugin") {
+  if (connection != kRuntime || message.type != kRequest ||
+      !request.ParseFromString(message.data)) {
+    return;
+  }
+  if (request.method() != "RegisterPlugin") {
+    const MutexLock lock(mutex_);
+    unsolicited_.push_back(request.method());
     return;
   }
   {
     const MutexLock lock(mutex_);
     registration_.ParseFromString(request.payload());
   }
-  Send(kRuntime, stream, kResponse, ttrpc::Response().SerializeAsString());
-  greeter_ = std::thread([this] { Greet(); });
+  ttrpc::Response answer;
+  if (options_.registration == ScriptedRuntimeOptions::Registration::kRefused) {
+    answer.mutable_status()->set_code(static_cast<int>(StatusCode::kUnknown));
+    answer.mutable_status()->set_message("the script says no");
+    Send(kRuntime, message.stream, kResponse, answer.SerializeAsString());
+    return;
+  }
+  greeter_ = std::thread([this, stream = message.stream] { Greet(stream); });
 }
 
-void ScriptedRuntime::Greet() {
+void ScriptedRuntime::Greet(uint32_t stream) {
+  const std::string registered = ttrpc::Response().SerializeAsString();
+  const bool first = options_.registration == ScriptedRuntimeOptions::Registration::kAnsweredFirst;
+  if (first) {
+    Send(kRuntime, stream, kResponse, registered);
+  }
   nri::ConfigureRequest configure;
   configure.set_runtime_name(options_.name);
   configure.set_runtime_version(options_.version);
@@ -200,6 +174,9 @@ void ScriptedRuntime::Greet() {
   if (!configured.ok() || !response.ParseFromString(*configured) ||
       (response.events() & ~options_.known_events) != 0 || !Synchronize()) {
     return Disconnect();
+  }
+  if (!first) {
+    Send(kRuntime, stream, kResponse, registered);
   }
   const MutexLock lock(mutex_);
   subscribed_ = response.events();
@@ -228,6 +205,9 @@ bool ScriptedRuntime::Synchronize() {
     nri::SynchronizeResponse response;
     if (!answer.ok() || !response.ParseFromString(*answer) || response.more() != request.more() ||
         (request.more() && response.update_size() > 0)) {
+      return false;
+    }
+    if (connections_ == 1 && static_cast<int>(chunk) + 1 == options_.cut_after_chunks) {
       return false;
     }
     const MutexLock lock(mutex_);
@@ -259,15 +239,36 @@ void ScriptedRuntime::SendFrame(uint32_t connection, std::string_view payload) {
 
 void ScriptedRuntime::Send(uint32_t connection, uint32_t stream, uint8_t type,
                            const std::string& data) {
+  const MutexLock lock(write_mutex_);
+  Write(connection, stream, type, data);
+}
+
+void ScriptedRuntime::Write(uint32_t connection, uint32_t stream, uint8_t type,
+                            const std::string& data) {
   const std::string message =
       Pack32(data.size()) + Pack32(stream) + static_cast<char>(type) + '\0' + data;
   const bool whole = options_.framing == ScriptedRuntimeOptions::Framing::kAsGo;
-  const MutexLock lock(write_mutex_);
   std::string_view rest = message;
   for (std::size_t piece = whole ? kGoBuffer : 7; !rest.empty(); piece = whole ? rest.size() : 7) {
     SendFrame(connection, rest.substr(0, piece));
     rest.remove_prefix(std::min(rest.size(), piece));
   }
+}
+
+StatusOr<ScriptedRuntime::Ticket> ScriptedRuntime::Ask(const ttrpc::Request& request,
+                                                       std::optional<uint32_t> stream) {
+  const MutexLock write_lock(write_mutex_);  // streams go out in their order
+  Ticket ticket;
+  {
+    const MutexLock lock(mutex_);
+    if (peer_ < 0) {
+      return Errorf(StatusCode::kUnavailable, "no plugin is connected");
+    }
+    ticket.connection = connections_;
+    ticket.stream = stream.has_value() ? *stream : std::exchange(next_stream_, next_stream_ + 2);
+  }
+  Write(kPlugin, ticket.stream, kRequest, request.SerializeAsString());
+  return ticket;
 }
 
 StatusOr<std::string> ScriptedRuntime::Call(const std::string& method, const std::string& request,
@@ -277,26 +278,23 @@ StatusOr<std::string> ScriptedRuntime::Call(const std::string& method, const std
   envelope.set_method(method);
   envelope.set_payload(request);
   envelope.set_timeout_nano(std::chrono::nanoseconds(timeout).count());
-  uint32_t stream = 0;
-  int connection = 0;
-  {
-    const MutexLock lock(mutex_);
-    if (peer_ < 0) {
-      return Errorf(StatusCode::kUnavailable, "no plugin is connected");
-    }
-    connection = connections_;
-    stream = std::exchange(next_stream_, next_stream_ + 2);
-  }
-  Send(kPlugin, stream, kRequest, envelope.SerializeAsString());
+  return CallRaw(envelope, std::nullopt, timeout);
+}
+
+StatusOr<std::string> ScriptedRuntime::CallRaw(const ttrpc::Request& request,
+                                               std::optional<uint32_t> on_stream,
+                                               std::chrono::milliseconds timeout) {
+  QRM_ASSIGN_OR_RETURN(const Ticket ticket, Ask(request, on_stream));
+  const auto [stream, connection] = ticket;
   ttrpc::Response response;
   bool answered = false;
   bool lost = false;
   {
     const MutexLock lock(mutex_);
-    changed_.WaitUntil(
-        mutex_, std::chrono::steady_clock::now() + timeout, [&]() QRM_REQUIRES(mutex_) {
-          return responses_.count(stream) > 0 || peer_ < 0 || connections_ != connection;
-        });
+    const auto is_over = [this, stream = stream, connection = connection]() QRM_REQUIRES(mutex_) {
+      return responses_.count(stream) > 0 || peer_ < 0 || connections_ != connection;
+    };
+    changed_.WaitUntil(mutex_, std::chrono::steady_clock::now() + timeout, is_over);
     lost = peer_ < 0 || connections_ != connection;
     if (!lost && responses_.count(stream) > 0) {
       response = std::move(responses_[stream]);
@@ -309,7 +307,7 @@ StatusOr<std::string> ScriptedRuntime::Call(const std::string& method, const std
       Disconnect();
     }
     return Errorf(lost ? StatusCode::kUnavailable : StatusCode::kDeadlineExceeded,
-                  "no answer to {}", method);
+                  "no answer to {}", request.method());
   }
   if (response.status().code() != 0) {
     return Status(static_cast<StatusCode>(response.status().code()), response.status().message());
@@ -377,6 +375,11 @@ int32_t ScriptedRuntime::subscribed_events() const {
 std::vector<nri::SynchronizeResponse> ScriptedRuntime::synchronize_responses() const {
   const MutexLock lock(mutex_);
   return synchronize_responses_;
+}
+
+std::vector<std::string> ScriptedRuntime::unsolicited() const {
+  const MutexLock lock(mutex_);
+  return unsolicited_;
 }
 
 std::string ScriptedRuntime::violation() const {

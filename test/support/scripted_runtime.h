@@ -17,6 +17,7 @@
 #include "api/proto/nri/v1alpha1/nri.pb.h"
 #include "api/proto/ttrpc/ttrpc.pb.h"
 #include "api/status.h"
+#include "test/support/go_reader.h"
 
 namespace qrm::test {
 
@@ -31,14 +32,21 @@ struct ScriptedRuntimeOptions {
   std::vector<nri::PodSandbox> pods;
   std::vector<nri::Container> containers;
   int synchronize_chunks = 1;
+  /// The first connection ends after that many chunks; 0: it goes on.
+  int cut_after_chunks = 0;
+  /// When the registration is answered: before Configure and Synchronize come, or after them.
+  enum class Registration {
+    kAnsweredFirst,
+    kAnsweredLast,
+    kRefused
+  } registration = Registration::kAnsweredFirst;
   /// How messages are cut: as Go does, or into mux frames and socket writes of a few bytes.
   enum class Framing { kAsGo, kFragments } framing = Framing::kAsGo;
 };
 
 /// Listens, and treats every plugin that connects as containerd does: takes its registration,
-/// configures and synchronizes it, and cuts it off when it is late or breaks the protocol. Its
-/// reader asks for bytes in the sizes that Go's does, and counts a frame that does not fit as a
-/// violation.
+/// configures and synchronizes it, and cuts it off when it is late or breaks the protocol. A
+/// frame that Go's reader could not take is a violation.
 ///
 /// Threads: any; calls block.
 class ScriptedRuntime {
@@ -55,6 +63,8 @@ class ScriptedRuntime {
   nri::RegisterPluginRequest registration() const;
   int32_t subscribed_events() const;
   std::vector<nri::SynchronizeResponse> synchronize_responses() const;
+  /// What the plugin called but for its registration: no runtime wants that.
+  std::vector<std::string> unsolicited() const;
   /// What Go's reader would have choked on; empty when nothing.
   std::string violation() const;
 
@@ -62,6 +72,10 @@ class ScriptedRuntime {
   /// is cut off; kUnavailable without a plugin.
   StatusOr<std::string> Call(const std::string& method, const std::string& request,
                              std::chrono::milliseconds timeout = std::chrono::seconds(2));
+  /// The same with any envelope, on a stream of the caller's choice.
+  StatusOr<std::string> CallRaw(const ttrpc::Request& request,
+                                std::optional<uint32_t> on_stream = std::nullopt,
+                                std::chrono::milliseconds timeout = std::chrono::seconds(2));
   StatusOr<nri::CreateContainerResponse> CreateContainer(
       const nri::PodSandbox& pod, const nri::Container& container,
       std::chrono::milliseconds timeout = std::chrono::seconds(2));
@@ -81,18 +95,19 @@ class ScriptedRuntime {
   void Disconnect();
 
  private:
-  /// Go's buffered reader over one logical connection.
-  struct GoReader {
-    std::string buffered;
-    std::size_t LargestFrameTaken() const;
-    std::optional<std::string> TakeMessage(uint32_t& stream, uint8_t& type);
+  struct Ticket {
+    uint32_t stream = 0;
+    int connection = 0;
   };
 
   void AcceptLoop();
   void Serve();
-  void Greet();
+  void Greet(uint32_t stream);
   bool ReadFrame(std::map<uint32_t, GoReader>& readers);
-  void OnMessage(uint32_t connection, uint32_t stream, uint8_t type, const std::string& data);
+  void OnMessage(uint32_t connection, const GoMessage& message);
+  StatusOr<Ticket> Ask(const ttrpc::Request& request, std::optional<uint32_t> stream);
+  void Write(uint32_t connection, uint32_t stream, uint8_t type, const std::string& data)
+      QRM_REQUIRES(write_mutex_);
   void Send(uint32_t connection, uint32_t stream, uint8_t type, const std::string& data);
   void SendFrame(uint32_t connection, std::string_view payload);
   void SendPieces(std::string_view bytes, std::size_t piece);
@@ -103,6 +118,7 @@ class ScriptedRuntime {
   int listener_ = -1;
   std::atomic<int> connections_ = 0;
 
+  Mutex write_mutex_;  // whole messages only
   mutable Mutex mutex_;
   mutable CondVar changed_;
   int peer_ QRM_GUARDED_BY(mutex_) = -1;
@@ -115,8 +131,8 @@ class ScriptedRuntime {
   int synchronizations_ QRM_GUARDED_BY(mutex_) = 0;
   std::vector<nri::SynchronizeResponse> synchronize_responses_ QRM_GUARDED_BY(mutex_);
   std::string violation_ QRM_GUARDED_BY(mutex_);
+  std::vector<std::string> unsolicited_ QRM_GUARDED_BY(mutex_);
 
-  Mutex write_mutex_;  // whole messages only
   std::thread greeter_;
   std::thread acceptor_;
 };
