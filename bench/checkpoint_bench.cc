@@ -1,6 +1,5 @@
 // What durability costs: one container's commit on small and large nodes, beside the disk's own
 // floor and beside a store that rewrites everything; and a node's restart.
-#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <memory>
@@ -12,10 +11,10 @@
 #include <benchmark/benchmark.h>
 #include <nlohmann/json.hpp>
 
+#include "bench/bench_dir.h"
 #include "checkpoint/durable_file.h"
 #include "checkpoint/store.h"
 #include "test/checkpoint/sample_state.h"
-#include "test/support/temp_dir.h"
 
 namespace qrm::checkpoint {
 namespace {
@@ -34,24 +33,11 @@ Change PutContainers(std::size_t first, std::size_t count) {
   return change;
 }
 
-/// QRM_BENCH_DIR names the disk to measure; the temporary directory is often memory.
-std::string BenchDir() {
-  const char* parent = std::getenv("QRM_BENCH_DIR");
-  std::string pattern = std::string(parent != nullptr ? parent : "/var/tmp") + "/qrm-bench.XXXXXX";
-  QRM_CHECK(::mkdtemp(pattern.data()) != nullptr);
-  return pattern;
-}
-
-struct Directory {
-  std::string path = BenchDir();
-  ~Directory() { std::filesystem::remove_all(path); }
-};
-
 /// The durable commit of one container on a node that has `containers`.
 void BM_Commit(benchmark::State& state) {
-  const Directory dir;
+  const bench::BenchDir dir;
   const auto containers = static_cast<std::size_t>(state.range(0));
-  const OpenedStore opened = OpenSqliteStore(dir.path);
+  const OpenedStore opened = OpenSqliteStore(dir.path());
   QRM_CHECK(opened.store->Commit(PutContainers(0, containers)).ok());
   std::size_t next = containers;
   for (auto _ : state) {
@@ -66,20 +52,20 @@ BENCHMARK(BM_Commit)->ArgName("containers")->Arg(10)->Arg(1000)->Arg(10000)->Use
 /// What such a commit writes, read off the growth of a new store's log.
 std::size_t BytesPerCommit() {
   constexpr std::size_t kCommits = 20;
-  const Directory dir;
-  const OpenedStore opened = OpenSqliteStore(dir.path);
+  const bench::BenchDir dir;
+  const OpenedStore opened = OpenSqliteStore(dir.path());
   for (std::size_t i = 0; i < kCommits; ++i) {
     QRM_CHECK(opened.store->Commit(PutContainers(i, 1)).ok());
   }
-  return std::filesystem::file_size(dir.path + "/checkpoint.db-wal") / kCommits;
+  return std::filesystem::file_size(dir.path() + "/checkpoint.db-wal") / kCommits;
 }
 
 /// The floor: the bytes of such a commit appended to a file, and one fdatasync.
 void BM_AppendAndSync(benchmark::State& state) {
-  const Directory dir;
+  const bench::BenchDir dir;
   const std::string bytes(BytesPerCommit(), 'x');
   state.counters["bytes"] = static_cast<double>(bytes.size());
-  const int fd = ::open((dir.path + "/log").c_str(), O_WRONLY | O_CREAT | O_APPEND, 0600);
+  const int fd = ::open((dir.path() + "/log").c_str(), O_WRONLY | O_CREAT | O_APPEND, 0600);
   for (auto _ : state) {
     QRM_CHECK(::write(fd, bytes.data(), bytes.size()) == static_cast<ssize_t>(bytes.size()));
     QRM_CHECK(::fdatasync(fd) == 0);
@@ -90,7 +76,7 @@ BENCHMARK(BM_AppendAndSync)->UseRealTime();
 
 /// How the peers do it: the whole node as one JSON file, for each container.
 void BM_RewriteEverything(benchmark::State& state) {
-  const Directory dir;
+  const bench::BenchDir dir;
   const auto containers = static_cast<std::size_t>(state.range(0));
   nlohmann::json entries = nlohmann::json::array();
   const ContainerRecord record = test::SampleContainer("").record;
@@ -111,7 +97,7 @@ void BM_RewriteEverything(benchmark::State& state) {
   }
   for (auto _ : state) {
     const nlohmann::json file = {{"Data", {{"PodResourceEntries", entries}}}, {"Checksum", 0}};
-    QRM_CHECK(WriteFileDurably(dir.path + "/kubelet_qrm_checkpoint", file.dump()).ok());
+    QRM_CHECK(WriteFileDurably(dir.path() + "/kubelet_qrm_checkpoint", file.dump()).ok());
   }
 }
 BENCHMARK(BM_RewriteEverything)
@@ -123,11 +109,11 @@ BENCHMARK(BM_RewriteEverything)
 
 /// A restart: open, check and read a node's state.
 void BM_Restore(benchmark::State& state) {
-  const Directory dir;
+  const bench::BenchDir dir;
   const auto containers = static_cast<std::size_t>(state.range(0));
-  QRM_CHECK(OpenSqliteStore(dir.path).store->Commit(PutContainers(0, containers)).ok());
+  QRM_CHECK(OpenSqliteStore(dir.path()).store->Commit(PutContainers(0, containers)).ok());
   for (auto _ : state) {
-    auto opened = std::make_unique<OpenedStore>(OpenSqliteStore(dir.path));
+    auto opened = std::make_unique<OpenedStore>(OpenSqliteStore(dir.path()));
     QRM_CHECK(opened->state.container_count() == containers);
     state.PauseTiming();
     opened.reset();

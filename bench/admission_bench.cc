@@ -1,0 +1,187 @@
+// One container through hints, merge, allocate and durable commit, beside the least that its round
+// trips and syncs cost, turn by turn in one run.
+//   admission_bench [--admissions N] [--smoke]
+#include <chrono>
+#include <cstdlib>
+#include <filesystem>
+#include <map>
+#include <string>
+#include <vector>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <nlohmann/json.hpp>
+
+#include "api/log.h"
+#include "bench/bench_dir.h"
+#include "bench/bench_node.h"
+#include "bench/floor.h"
+#include "bench/target.h"
+
+namespace qrm::bench {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+constexpr double kTarget = 1.5;
+/// On the node before and while containers come and go.
+constexpr std::size_t kResidents = 100;
+/// Until the logs have their full length, and a sync has no new size to keep.
+constexpr std::size_t kWarmUp = 300;
+
+struct Program {
+  std::string path;
+  std::string bin_dir;
+  std::size_t warm_up = kWarmUp;
+  std::size_t admissions = 500;
+};
+
+double Microseconds(Clock::duration took) {
+  return std::chrono::duration<double, std::micro>(took).count();
+}
+
+/// How long each step of each admission took. Units: microseconds.
+using Steps = std::map<std::string, std::vector<double>>;
+
+/// The steps before the commit stand in the trace that it keeps; the commit is what is left.
+void AddSteps(const checkpoint::NodeState& state, double took, Steps& steps) {
+  const auto trace = nlohmann::json::parse(state.traces().back()->json);
+  for (const auto& step : trace.at("steps")) {
+    const double step_took = step.at("microseconds");
+    steps[step.at("step")].push_back(step_took);
+    took -= step_took;
+  }
+  steps["commit"].push_back(took);
+}
+
+class Comparison {
+ public:
+  Comparison(const Program& program, PluginsIn plugins_in)
+      : program_(program),
+        plugins_in_(plugins_in),
+        node_(dir_.path(), program.bin_dir, plugins_in) {
+    node_.Run([&] {
+      for (std::size_t i = 0; i < kResidents; ++i) {
+        node_.Admit(BenchNode::DemandOf(next_++, Kind::kPooled));
+      }
+    });
+  }
+
+  bool Run() {
+    node_.Run([this] {
+      bytes_ = BytesOfOne();
+      for (std::size_t i = 0; i < program_.warm_up; ++i) {
+        AdmitOne();
+      }
+      Floor floor({.directory = dir_.path(),
+                   .record_bytes = bytes_,
+                   .request = SampleRequest(),
+                   .program = plugins_in_ == PluginsIn::kProcesses ? program_.path : ""});
+      admissions_.clear();
+      steps_.clear();
+      for (std::size_t i = 0; i < program_.admissions; ++i) {
+        const auto begin = Clock::now();
+        floor.Admit();
+        floors_.push_back(Microseconds(Clock::now() - begin));
+        AdmitOne();
+      }
+    });
+    return Report();
+  }
+
+ private:
+  void AdmitOne() {
+    const manager::ContainerDemand demand = BenchNode::DemandOf(next_++, Kind::kPinned);
+    const auto begin = Clock::now();
+    node_.Admit(demand);
+    admissions_.push_back(Microseconds(Clock::now() - begin));
+    AddSteps(*node_.state().Load(), admissions_.back(), steps_);
+    node_.Remove(demand.pod.uid);
+  }
+
+  /// What one admission adds to each log.
+  std::vector<std::size_t> BytesOfOne() {
+    const manager::ContainerDemand demand = BenchNode::DemandOf(next_++, Kind::kPinned);
+    const std::vector<std::size_t> before = node_.LogBytes();
+    node_.Admit(demand);
+    std::vector<std::size_t> bytes = node_.LogBytes();
+    for (std::size_t i = 0; i < bytes.size(); ++i) {
+      bytes[i] -= before[i];
+    }
+    node_.Remove(demand.pod.uid);
+    return bytes;
+  }
+
+  static ContainerRequest SampleRequest() {
+    const manager::ContainerDemand demand = BenchNode::DemandOf(0, Kind::kPinned);
+    return {.key = demand.key(),
+            .pod_namespace = demand.pod.pod_namespace,
+            .pod_name = demand.pod.name,
+            .pod_role = demand.pod.role,
+            .resource = "cpu",
+            .requests = {{"cpu", 4}},
+            .labels = demand.pod.labels,
+            .annotations = demand.pod.annotations,
+            .native_qos_class = demand.pod.qos_class,
+            .hint = TopologyHint{.nodes = {0}, .preferred = true}};
+  }
+
+  bool Report() const {
+    const char* where = plugins_in_ == PluginsIn::kDaemon ? "built-in plugins" : "plugin processes";
+    fmt::print("{}: {} admissions on {} containers, state in {}\n", where, admissions_.size(),
+               kResidents, std::filesystem::path(dir_.path()).parent_path().string());
+    fmt::print("  bytes written: {}\n", fmt::join(bytes_, ", "));
+    fmt::print("  floor      p50 {:7.0f} us  p90 {:7.0f} us\n", Median(floors_),
+               Quantile(floors_, 0.9));
+    fmt::print("  admission  p50 {:7.0f} us  p90 {:7.0f} us ", Median(admissions_),
+               Quantile(admissions_, 0.9));
+    for (const char* step : {"hints", "merge", "allocate", "check", "commit"}) {
+      fmt::print(" {} {:.0f}", step, Median(steps_.at(step)));
+    }
+    fmt::print("\n");
+    return Judge(fmt::format("admission of one container, {}, p50", where), kTarget,
+                 Median(admissions_) / Median(floors_), "x floor");
+  }
+
+  const Program& program_;
+  const PluginsIn plugins_in_;
+  const BenchDir dir_;
+  BenchNode node_;
+  std::size_t next_ = 0;
+  std::vector<std::size_t> bytes_;
+  std::vector<double> floors_;
+  std::vector<double> admissions_;
+  Steps steps_;
+};
+
+int Main(const std::vector<std::string>& words) {
+  if (words.size() == 5 && words[1] == kFloorPluginFlag) {
+    ServeFloorPlugin(words[2], words[3], std::stoul(words[4]));
+  }
+  Program program{.path = std::filesystem::read_symlink("/proc/self/exe")};
+  program.bin_dir = std::filesystem::path(program.path).parent_path().parent_path() / "bin";
+  bool smoke = false;
+  for (std::size_t i = 1; i < words.size(); ++i) {
+    if (words[i] == "--smoke") {
+      smoke = true;
+      program.warm_up = 5;
+      program.admissions = 5;
+    } else if (words[i] == "--admissions" && i + 1 < words.size()) {
+      program.admissions = std::stoul(words[++i]);
+    } else {
+      fmt::print(stderr, "usage: admission_bench [--admissions N] [--smoke]\n");
+      return 2;
+    }
+  }
+  log::SetLevel(log::Level::kError);
+  const bool built_in = Comparison(program, PluginsIn::kDaemon).Run();
+  const bool processes = Comparison(program, PluginsIn::kProcesses).Run();
+  return smoke || (built_in && processes) ? EXIT_SUCCESS : EXIT_FAILURE;
+}
+
+}  // namespace
+}  // namespace qrm::bench
+
+int main(int argc, char** argv) {
+  return qrm::bench::Main({argv, argv + argc});
+}

@@ -1,0 +1,193 @@
+// Configuration and wiring, as the daemon does it.
+#include "bench/bench_node.h"
+
+#include <chrono>
+#include <filesystem>
+#include <fstream>
+#include <future>
+#include <map>
+#include <utility>
+
+#include "api/check.h"
+#include "checkpoint/store.h"
+#include "plugins/config/machine_config.h"
+#include "plugins/sdk/running_plugin.h"
+#include "test/support/await.h"
+
+namespace qrm::bench {
+namespace {
+
+constexpr char kMachineKeys[] =
+    "machine: \"synthetic:package:2 [numa] core:20 pu:2\"\n"
+    "numa-memory: {0: 237706936320, 1: 237806551040}\n";
+
+/// Program name -> its keys, one a line.
+const std::map<std::string, std::vector<std::string>> kPluginKeys = {
+    {"cpu",
+     {"pools: {online: {cpus: \"0-15,40-55\", roles: [online]}}",
+      "roles: {service: {numa: one, share-numa-with: [service]}}"}},
+    {"memory", {"roles: {service: {numa: one, share-numa-with: [service]}}"}},
+    {"nic",
+     {"nics: [{interface: eth0, numa-node: 0, ipv6: \"2001:db8::1\"}, "
+      "{interface: eth1, numa-node: 1, ipv6: \"2001:db8::2\"}]"}}};
+
+/// The resource of each plugin; its state's file is named after it.
+const std::map<std::string, std::string> kResources = {
+    {"cpu", "cpu"}, {"memory", "memory"}, {"nic", "NIC"}};
+
+std::string WriteFile(const std::string& path, const std::string& text) {
+  std::ofstream(path) << text;
+  return path;
+}
+
+std::string DaemonKeys() {
+  std::string text = std::string(kMachineKeys) + "topology-policy: single-numa-node\nplugins:\n";
+  for (const auto& [name, keys] : kPluginKeys) {
+    text += "  " + name + ":\n";
+    for (const std::string& key : keys) {
+      text += "    " + key + "\n";
+    }
+  }
+  return text;
+}
+
+std::string ProgramKeys(const std::string& name) {
+  std::string text = kMachineKeys;
+  for (const std::string& key : kPluginKeys.at(name)) {
+    text += key + "\n";
+  }
+  return text;
+}
+
+template <typename T>
+T Must(StatusOr<T> value) {
+  if (!value.ok()) {
+    fmt::print(stderr, "{}\n", MessageOf(value.status()));
+  }
+  QRM_CHECK(value.ok());
+  return *std::move(value);
+}
+
+manager::Config ReadConfig(const std::string& directory) {
+  return Must(manager::ReadConfig(WriteFile(directory + "/qrmd.yaml", DaemonKeys()), {}));
+}
+
+manager::RegistryOptions RegistryOptionsIn(const std::string& directory, const Machine& machine) {
+  manager::RegistryOptions options;
+  options.registration_dir = directory + "/registration";
+  options.watcher.directory = directory + "/plugins";
+  options.endpoints.machine_nodes = machine.node_mask();
+  std::filesystem::create_directories(options.registration_dir);
+  std::filesystem::create_directories(options.watcher.directory);
+  return options;
+}
+
+}  // namespace
+
+BenchNode::BenchNode(const std::string& directory, const std::string& bin_dir, PluginsIn plugins_in)
+    : directory_(directory),
+      config_(ReadConfig(directory)),
+      machine_(Must(config::LoadMachine(config_.machine))),
+      state_(checkpoint::OpenSqliteStore(directory + "/state")),
+      registry_(
+          std::make_unique<manager::Registry>(io_.io(), RegistryOptionsIn(directory, machine_))),
+      releaser_(state_, registry_->plugins(), {}),
+      admitter_({.state = state_,
+                 .plugins = registry_->plugins(),
+                 .releaser = releaser_,
+                 .machine = machine_,
+                 .clock = clock_},
+                {.merge = config_.merge}) {
+  if (plugins_in == PluginsIn::kDaemon) {
+    std::vector<std::string> warnings;
+    builtins_ = Must(manager::MakeBuiltinPlugins(config_, machine_));
+    for (const manager::BuiltinPlugin& builtin : builtins_) {
+      hosts_.push_back(Must(manager::HostBuiltin(builtin, directory + "/state", warnings)));
+      QRM_CHECK(registry_->AddBuiltIn(builtin.resource, hosts_.back()->InProcessChannel()).ok());
+    }
+  }
+  Status started;
+  io_.Run([&] { started = registry_->Start(); });
+  QRM_CHECK(started.ok());
+  if (plugins_in == PluginsIn::kProcesses) {
+    for (const auto& [name, keys] : kPluginKeys) {
+      StartProcess(bin_dir, name);
+    }
+  }
+  AwaitPlugins();
+}
+
+BenchNode::~BenchNode() {
+  state_.Stop();
+  io_.Run([this] { registry_.reset(); });
+}
+
+void BenchNode::StartProcess(const std::string& bin_dir, const std::string& name) {
+  const std::string file = WriteFile(directory_ + "/" + name + ".yaml", ProgramKeys(name));
+  processes_.push_back(std::make_unique<test::ChildProcess>(
+      std::vector<std::string>{bin_dir + "/qrm-plugin-" + name, "--config", file,
+                               "--plugins-registry-dir", directory_ + "/plugins", "--state-dir",
+                               directory_ + "/state"},
+      directory_ + "/" + name + ".log"));
+}
+
+void BenchNode::AwaitPlugins() {
+  for (const auto& [name, resource] : kResources) {
+    const bool live = test::Await([&, &wanted = resource] {
+      const auto info = plugins().Find(wanted);
+      return info.has_value() && info->live;
+    });
+    QRM_CHECK(live);
+  }
+}
+
+manager::ContainerDemand BenchNode::DemandOf(std::size_t number, Kind kind) {
+  const std::string role = kind == Kind::kPinned ? "service" : "online";
+  manager::ContainerDemand demand;
+  demand.pod = {.uid = fmt::format("{:08x}-0000-4000-8000-{:012x}", number * 0x9e3779b1U, number),
+                .pod_namespace = "production",
+                .name = fmt::format("service-{}", number),
+                .role = role,
+                .qos_class = "Guaranteed",
+                .labels = {{"app", "service"}, {"katalyst.kubewharf.io/pod_role", role}},
+                .annotations = {{"example.com/owner", "team-a"}}};
+  demand.container = "main";
+  demand.requests = {{"cpu", kind == Kind::kPinned ? 4 : 0.5}, {"memory", 1 << 20}, {"NIC", 1}};
+  demand.source = "bench";
+  return demand;
+}
+
+void BenchNode::Admit(const manager::ContainerDemand& demand) {
+  const auto admitted = admitter_.Admit(demand, manager::Admitter::Moment::kAtCreation,
+                                        DeadlineAfter(std::chrono::seconds(10)));
+  if (!admitted.ok()) {
+    fmt::print(stderr, "{}\n", MessageOf(admitted.status()));
+  }
+  QRM_CHECK(admitted.ok() && (admitted->properties.contains("CpusetCpus")));
+}
+
+void BenchNode::Remove(const std::string& pod_uid) {
+  QRM_CHECK(releaser_.RemovePods({pod_uid}).ok());
+}
+
+void BenchNode::Run(const std::function<void()>& work) {
+  std::promise<void> done;
+  state_.Post([&] {
+    work();
+    done.set_value();
+  });
+  done.get_future().wait();
+}
+
+std::vector<std::size_t> BenchNode::LogBytes() const {
+  std::vector<std::size_t> bytes = {
+      std::filesystem::file_size(directory_ + "/state/checkpoint.db-wal")};
+  for (const auto& [name, resource] : kResources) {
+    const std::string database =
+        sdk::StatePath({.resource = resource, .state_dir = directory_ + "/state"});
+    bytes.push_back(std::filesystem::file_size(database + "-wal"));
+  }
+  return bytes;
+}
+
+}  // namespace qrm::bench

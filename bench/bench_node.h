@@ -1,0 +1,73 @@
+// The parts of qrmd that place containers, with real plugins and durable states, and without a
+// daemon around them.
+#pragma once
+
+#include <cstddef>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "api/clock.h"
+#include "manager/admission/admitter.h"
+#include "manager/builtin_plugins.h"
+#include "manager/config.h"
+#include "manager/registry/registry.h"
+#include "manager/state_loop.h"
+#include "test/support/child_process.h"
+#include "test/support/loop_thread.h"
+
+namespace qrm::bench {
+
+/// Where the three plugins run.
+enum class PluginsIn { kDaemon, kProcesses };
+
+/// What containers ask for: CPUs and memory of their own on one NUMA node and a NIC there, or a
+/// share of a pool.
+enum class Kind { kPinned, kPooled };
+
+/// A node of 80 CPUs. Threads: one, which may also be the state loop's.
+class BenchNode {
+ public:
+  /// Keeps everything in `directory`; plugin programs come from `bin_dir`.
+  BenchNode(const std::string& directory, const std::string& bin_dir, PluginsIn plugins_in);
+  ~BenchNode();
+  BenchNode(const BenchNode&) = delete;
+  BenchNode& operator=(const BenchNode&) = delete;
+
+  manager::StateLoop& state() { return state_; }
+  manager::Plugins& plugins() { return registry_->plugins(); }
+  const Machine& machine() const { return machine_; }
+  boost::asio::io_context& io() { return io_.io(); }
+
+  /// The demand of the only container of pod number `number`.
+  static manager::ContainerDemand DemandOf(std::size_t number, Kind kind);
+
+  /// Both on the state loop. Errors end the program: a benchmark of failures measures nothing.
+  void Admit(const manager::ContainerDemand& demand);
+  void Remove(const std::string& pod_uid);
+  /// Runs `work` on the state loop and waits for it.
+  void Run(const std::function<void()>& work);
+
+  /// The bytes that the logs of qrmd's state and of the plugins' states have now, ours first.
+  std::vector<std::size_t> LogBytes() const;
+
+ private:
+  void StartProcess(const std::string& bin_dir, const std::string& name);
+  void AwaitPlugins();
+
+  const std::string directory_;
+  const manager::Config config_;
+  const Machine machine_;
+  const SystemClock clock_;
+  manager::StateLoop state_;
+  test::LoopThread io_;
+  std::vector<std::unique_ptr<test::ChildProcess>> processes_;
+  std::vector<manager::BuiltinPlugin> builtins_;
+  std::vector<std::unique_ptr<sdk::PluginHost>> hosts_;
+  std::unique_ptr<manager::Registry> registry_;
+  manager::Releaser releaser_;
+  manager::Admitter admitter_;
+};
+
+}  // namespace qrm::bench

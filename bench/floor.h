@@ -1,0 +1,66 @@
+// The least that an admission can cost: its round trips and its syncs, with nothing between them.
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "api/resource.h"
+
+namespace qrm::bench {
+
+/// A log of fixed-size records, as a database writes one, but nothing else. It has its full length
+/// from the beginning and is written round and round, so that a sync has no new size to keep.
+class SyncedLog {
+ public:
+  SyncedLog(const std::string& path, std::size_t record_bytes);
+  ~SyncedLog();
+  SyncedLog(const SyncedLog&) = delete;
+  SyncedLog& operator=(const SyncedLog&) = delete;
+
+  /// One record, durable when it returns.
+  void Append();
+
+ private:
+  int fd_;
+  std::string record_;
+  std::size_t length_ = 0;
+};
+
+/// Serves a plugin that knows its answers beforehand, and syncs `record_bytes` at `log_path` for
+/// each Allocate. In a process of its own: on `socket`, until the process is killed.
+[[noreturn]] void ServeFloorPlugin(const std::string& socket, const std::string& log_path,
+                                   std::size_t record_bytes);
+
+/// Three such plugins and a caller that asks them for hints, for allocations, and syncs its own
+/// log: each round in parallel over gRPC's callback API.
+///
+/// Threads: one.
+class Floor {
+ public:
+  struct Options {
+    std::string directory;
+    /// What an admission writes to each log: ours first, then the plugins'.
+    std::vector<std::size_t> record_bytes;
+    ContainerRequest request;  ///< its bytes go over the wire
+    /// Empty: the plugins are in this process. Else the program to run with the words of
+    /// kFloorPluginFlag.
+    std::string program;
+  };
+  explicit Floor(Options options);
+  ~Floor();
+  Floor(const Floor&) = delete;
+  Floor& operator=(const Floor&) = delete;
+
+  void Admit();
+
+ private:
+  struct Impl;
+  std::unique_ptr<Impl> impl_;
+};
+
+/// `PROGRAM --floor-plugin SOCKET LOG BYTES` is to call ServeFloorPlugin.
+inline constexpr char kFloorPluginFlag[] = "--floor-plugin";
+
+}  // namespace qrm::bench
