@@ -6,6 +6,7 @@
 #include <filesystem>
 #include <map>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <fmt/format.h>
@@ -40,19 +41,25 @@ double Microseconds(Clock::duration took) {
   return std::chrono::duration<double, std::micro>(took).count();
 }
 
-/// How long each step of each admission took. Units: microseconds.
+/// How long each step took, each time. Units: microseconds.
 using Steps = std::map<std::string, std::vector<double>>;
 
-/// The steps before the commit stand in the trace that it keeps; the commit is what is left.
-void AddSteps(const checkpoint::NodeState& state, double took, Steps& steps) {
-  const auto trace = nlohmann::json::parse(state.traces().back()->json);
-  for (const auto& step : trace.at("steps")) {
-    const double step_took = step.at("microseconds");
-    steps[step.at("step")].push_back(step_took);
-    took -= step_took;
+/// One side of the comparison. Units: microseconds.
+struct Times {
+  std::vector<double> total;
+  Steps steps;
+
+  void Print(const char* name) const {
+    fmt::print("  {:10} p50 {:5.0f} us  p90 {:5.0f} us ", name, Median(total),
+               Quantile(total, 0.9));
+    for (const char* step : {"hints", "merge", "allocate", "check", "commit"}) {
+      if (const auto found = steps.find(step); found != steps.end()) {
+        fmt::print(" {} {:.0f}", step, Median(found->second));
+      }
+    }
+    fmt::print("\n");
   }
-  steps["commit"].push_back(took);
-}
+};
 
 class Comparison {
  public:
@@ -77,12 +84,9 @@ class Comparison {
                    .record_bytes = bytes_,
                    .request = SampleRequest(),
                    .program = plugins_in_ == PluginsIn::kProcesses ? program_.path : ""});
-      admissions_.clear();
-      steps_.clear();
+      admissions_ = {};
       for (std::size_t i = 0; i < program_.admissions; ++i) {
-        const auto begin = Clock::now();
-        floor.Admit();
-        floors_.push_back(Microseconds(Clock::now() - begin));
+        AskFloor(floor);
         AdmitOne();
       }
     });
@@ -94,9 +98,32 @@ class Comparison {
     const manager::ContainerDemand demand = BenchNode::DemandOf(next_++, Kind::kPinned);
     const auto begin = Clock::now();
     node_.Admit(demand);
-    admissions_.push_back(Microseconds(Clock::now() - begin));
-    AddSteps(*node_.state().Load(), admissions_.back(), steps_);
+    double took = Microseconds(Clock::now() - begin);
+    admissions_.total.push_back(took);
+    // The steps before the commit stand in the trace that it keeps; the commit is what is left.
+    const auto trace = nlohmann::json::parse(node_.state().Load()->traces().back()->json);
+    for (const auto& step : trace.at("steps")) {
+      const double step_took = step.at("microseconds");
+      admissions_.steps[step.at("step")].push_back(step_took);
+      took -= step_took;
+    }
+    admissions_.steps["commit"].push_back(took);
     node_.Remove(demand.pod.uid);
+  }
+
+  void AskFloor(Floor& floor) {
+    const auto begin = Clock::now();
+    auto timed = [&, last = begin](const char* step) mutable {
+      const auto now = Clock::now();
+      floors_.steps[step].push_back(Microseconds(now - std::exchange(last, now)));
+    };
+    floor.CollectHints();
+    timed("hints");
+    floor.Allocate();
+    timed("allocate");
+    floor.Commit();
+    timed("commit");
+    floors_.total.push_back(Microseconds(Clock::now() - begin));
   }
 
   /// What one admission adds to each log.
@@ -128,19 +155,13 @@ class Comparison {
 
   bool Report() const {
     const char* where = plugins_in_ == PluginsIn::kDaemon ? "built-in plugins" : "plugin processes";
-    fmt::print("{}: {} admissions on {} containers, state in {}\n", where, admissions_.size(),
-               kResidents, std::filesystem::path(dir_.path()).parent_path().string());
-    fmt::print("  bytes written: {}\n", fmt::join(bytes_, ", "));
-    fmt::print("  floor      p50 {:7.0f} us  p90 {:7.0f} us\n", Median(floors_),
-               Quantile(floors_, 0.9));
-    fmt::print("  admission  p50 {:7.0f} us  p90 {:7.0f} us ", Median(admissions_),
-               Quantile(admissions_, 0.9));
-    for (const char* step : {"hints", "merge", "allocate", "check", "commit"}) {
-      fmt::print(" {} {:.0f}", step, Median(steps_.at(step)));
-    }
-    fmt::print("\n");
+    fmt::print("{}: {} admissions on {} containers, state in {}, bytes per log {}\n", where,
+               admissions_.total.size(), kResidents,
+               std::filesystem::path(dir_.path()).parent_path().string(), fmt::join(bytes_, ", "));
+    floors_.Print("floor");
+    admissions_.Print("admission");
     return Judge(fmt::format("admission of one container, {}, p50", where), kTarget,
-                 Median(admissions_) / Median(floors_), "x floor");
+                 Median(admissions_.total) / Median(floors_.total), "x floor");
   }
 
   const Program& program_;
@@ -149,9 +170,8 @@ class Comparison {
   BenchNode node_;
   std::size_t next_ = 0;
   std::vector<std::size_t> bytes_;
-  std::vector<double> floors_;
-  std::vector<double> admissions_;
-  Steps steps_;
+  Times floors_;
+  Times admissions_;
 };
 
 int Main(const std::vector<std::string>& words) {

@@ -65,9 +65,10 @@ class FloorPlugin final : public pb::ResourcePlugin::CallbackService {
       allocation_ = wire::AllocationResponse(*wire::FromWire(*request), {{"cpu", given}});
     }
     *response = allocation_;
-    waiting_ = context->DefaultReactor();
+    grpc::ServerUnaryReactor* const reactor = context->DefaultReactor();
+    waiting_ = reactor;
     work_.release();
-    return waiting_;
+    return reactor;
   }
 
  private:
@@ -199,13 +200,19 @@ Floor::Floor(Options options) : impl_(std::make_unique<Impl>(options)) {}
 
 Floor::~Floor() = default;
 
-void Floor::Admit() {
+void Floor::CollectHints() {
   impl_->AskAll<pb::ResourceHintsResponse>([this](auto& async, auto& call, auto done) {
     async.GetTopologyHints(&call.context, &impl_->request, &call.response, done);
   });
+}
+
+void Floor::Allocate() {
   impl_->AskAll<pb::ResourceAllocationResponse>([this](auto& async, auto& call, auto done) {
     async.Allocate(&call.context, &impl_->request, &call.response, done);
   });
+}
+
+void Floor::Commit() {
   impl_->log.Append();
 }
 

@@ -53,7 +53,10 @@ class Floor {
   Floor(const Floor&) = delete;
   Floor& operator=(const Floor&) = delete;
 
-  void Admit();
+  // The three parts of an admission.
+  void CollectHints();
+  void Allocate();
+  void Commit();
 
  private:
   struct Impl;
