@@ -206,7 +206,9 @@ Daemon::Impl::Impl(Config given_config, Machine given_machine, StateLock given_l
       nri(io,
           {.socket = config.nri_socket,
            .name = config.nri_plugin_name,
-           .index = config.nri_plugin_index},
+           .index = config.nri_plugin_index,
+           .reply_timeout = config.admission_deadline,
+           .on_answer = [this](const NriAnswer& answer) { metrics.nri.Record(answer); }},
           events),
       control(state, registry.plugins(), machine, *this, ControlOptionsOf(config)),
       pod_resources(
@@ -341,7 +343,8 @@ qrm::Status Daemon::Impl::StartEdges() {
   log::Info("serving", {{"version", QRM_VERSION},
                         {"pods", state.Load()->pod_count()},
                         {"cpus", ToString(machine.cpu_set())},
-                        {"control", config.control_socket}});
+                        {"control", config.control_socket},
+                        {"metrics_port", http.port()}});
   return OkStatus();
 }
 

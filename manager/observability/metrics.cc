@@ -14,6 +14,10 @@ using prometheus::Registry;
 const Histogram::BucketBoundaries kSeconds = {0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025,
                                               0.05,   0.1,   0.25,   0.5,   1,    2.5};
 
+/// With what must hold for an answer: 20 ms and 100 ms for most, the admission deadline for all.
+const Histogram::BucketBoundaries kAnswerSeconds = {0.0005, 0.001, 0.0025, 0.005, 0.01, 0.02,
+                                                    0.05,   0.1,   0.25,   0.5,   1.2,  1.5};
+
 Histogram& AddHistogram(Registry& registry, const std::string& name, const std::string& help) {
   return BuildHistogram().Name(name).Help(help).Register(registry).Add({}, kSeconds);
 }
@@ -102,6 +106,25 @@ void PluginMetrics::Record(const std::string& resource, const std::string& metho
   }
 }
 
+NriMetrics::NriMetrics(Registry& registry)
+    : answer_seconds_(BuildHistogram()
+                          .Name("qrm_nri_answer_duration_seconds")
+                          .Help("Time that the runtime waited for our answer, by NRI call.")
+                          .Register(registry)),
+      undecided_total_(BuildCounter()
+                           .Name("qrm_nri_undecided_total")
+                           .Help("NRI calls answered because their time was over.")
+                           .Register(registry)) {}
+
+void NriMetrics::Record(const NriAnswer& answer) {
+  const prometheus::Labels labels = {{"call", answer.call}};
+  answer_seconds_.Add(labels, kAnswerSeconds)
+      .Observe(std::chrono::duration<double>(answer.took).count());
+  if (!answer.decided) {
+    undecided_total_.Add(labels).Increment();
+  }
+}
+
 StoreMetrics::StoreMetrics(Registry& registry)
     : commit_seconds(AddHistogram(registry, "qrm_checkpoint_commit_duration_seconds",
                                   "Time to make one change durable.")),
@@ -143,6 +166,7 @@ PodResourcesMetrics::PodResourcesMetrics(Registry& registry)
 Metrics::Metrics()
     : registry(std::make_shared<Registry>()),
       admission(*registry),
+      nri(*registry),
       plugins(*registry),
       store(*registry),
       pod_resources(*registry) {}

@@ -14,6 +14,7 @@
 
 #include "api/mutex.h"
 #include "manager/node_status.h"
+#include "manager/runtime/nri_answer.h"
 
 namespace qrm::manager {
 
@@ -57,6 +58,19 @@ class PluginMetrics {
   std::map<std::pair<std::string, std::string>, Call> calls_ QRM_GUARDED_BY(mutex_);
 };
 
+/// What the container runtime waits for: the calls that containers' lives on this node hang on.
+class NriMetrics {
+ public:
+  explicit NriMetrics(prometheus::Registry& registry);
+
+  /// Counts one answer; the shape of NriOptions::on_answer. Threads: any.
+  void Record(const NriAnswer& answer);
+
+ private:
+  prometheus::Family<prometheus::Histogram>& answer_seconds_;
+  prometheus::Family<prometheus::Counter>& undecided_total_;
+};
+
 /// The checkpoint.
 struct StoreMetrics {
   explicit StoreMetrics(prometheus::Registry& registry);
@@ -95,6 +109,7 @@ struct Metrics {
 
   std::shared_ptr<prometheus::Registry> registry;  ///< what /metrics shows
   AdmissionMetrics admission;
+  NriMetrics nri;
   PluginMetrics plugins;
   StoreMetrics store;
   PodResourcesMetrics pod_resources;

@@ -11,16 +11,10 @@
 
 #include <boost/asio/io_context.hpp>
 
+#include "manager/runtime/nri_answer.h"
 #include "manager/runtime/runtime_events.h"
 
 namespace qrm::manager {
-
-/// An answer that the runtime waited for while a handler of RuntimeEvents decided.
-struct NriAnswer {
-  std::string call;               ///< as in NRI: "CreateContainer"
-  std::chrono::nanoseconds took;  ///< from the request's last byte to the answer
-  bool decided = false;           ///< false: the time was over before the handler replied
-};
 
 struct NriOptions {
   std::string socket = "/var/run/nri/nri.sock";
