@@ -38,6 +38,15 @@ bool SameCpuset(const LinuxResources& a, const LinuxResources& b) {
   return a.cpuset_cpus == b.cpuset_cpus && a.cpuset_mems == b.cpuset_mems;
 }
 
+// Whether somebody asks for something else than what is ours.
+bool Contradicts(const LinuxResources& requested, const LinuxResources& ours) {
+  const auto differs = [](const std::string& theirs, const std::string& own) {
+    return !theirs.empty() && !own.empty() && theirs != own;
+  };
+  return differs(requested.cpuset_cpus, ours.cpuset_cpus) ||
+         differs(requested.cpuset_mems, ours.cpuset_mems);
+}
+
 }  // namespace
 
 PodEvents::PodEvents(Parts parts, std::chrono::milliseconds admission_deadline)
@@ -68,10 +77,14 @@ void PodEvents::OnSynchronize(std::vector<RuntimePod> pods,
     if (pod == pod_by_id.end() || !IsLive(container)) {
       continue;
     }
-    live[KeyOf(*pod->second, container)] = {container.id, container.pod_id, Runs(container)};
+    LiveContainer& latest = live[KeyOf(*pod->second, container)];
+    if (!latest.started || Runs(container)) {  // of two with one name, the one that runs
+      latest = {container.id, container.pod_id, Runs(container)};
+    }
     known.emplace_back(*pod->second, std::move(container));
   }
   parts_.live.Reset(std::move(ids_by_uid), std::move(live));
+  overruled_.clear();
   parts_.state.Post([this, known = std::move(known)]() mutable { Adopt(std::move(known)); });
   parts_.on_synchronized();
 }
@@ -115,11 +128,13 @@ void PodEvents::OnUpdateContainer(RuntimePod pod, RuntimeContainer container,
     reply(std::vector<ContainerUpdate>{});
     return;
   }
-  if (!requested.cpuset_cpus.empty() && requested.cpuset_cpus != ours.cpuset_cpus) {
-    log::Warning("somebody else sets CPUs: ours stay", {{"pod", pod.name},
-                                                        {"container", container.name},
-                                                        {"theirs", requested.cpuset_cpus},
-                                                        {"ours", ours.cpuset_cpus}});
+  if (Contradicts(requested, ours) && overruled_.insert(container.id).second) {
+    log::Warning("somebody else pins this container: our values stay",
+                 {{"pod", pod.name},
+                  {"container", container.name},
+                  {"theirs", requested.cpuset_cpus + "/" + requested.cpuset_mems},
+                  {"ours", ours.cpuset_cpus + "/" + ours.cpuset_mems},
+                  {"remedy", "if it is kubelet, set its CPU and memory manager policies to none"}});
   }
   reply(std::vector<ContainerUpdate>{{container.id, ours}});
 }
@@ -136,6 +151,7 @@ void PodEvents::OnContainerStarted(const RuntimePod& pod, const RuntimeContainer
 
 void PodEvents::OnContainerStopped(const RuntimePod& pod, const RuntimeContainer& container) {
   parts_.live.Remove(KeyOf(pod, container), container.id);
+  overruled_.erase(container.id);
 }
 
 void PodEvents::OnContainerRemoved(const RuntimePod& pod, const RuntimeContainer& container) {
@@ -204,11 +220,25 @@ void PodEvents::DistrustApplied(const ContainerKey& key, const LinuxResources& a
   change.put_containers.push_back(std::move(put));
 }
 
-// One piece of work each, so that creations do not wait for all of them.
 void PodEvents::PlaceUnplaced() {
+  std::vector<ContainerKey> keys;
   for (const auto& [key, entry] : unplaced_) {
-    parts_.state.Post([this, wanted = key] { Place(wanted); });
+    keys.push_back(key);
   }
+  std::reverse(keys.begin(), keys.end());
+  PlaceNext(std::move(keys));
+}
+
+// Each behind what was posted meanwhile, so that no creation waits for all of them.
+void PodEvents::PlaceNext(std::vector<ContainerKey> left) {
+  if (left.empty()) {
+    return;
+  }
+  parts_.state.Post([this, left = std::move(left)]() mutable {
+    Place(left.back());
+    left.pop_back();
+    PlaceNext(std::move(left));
+  });
 }
 
 void PodEvents::Place(const ContainerKey& key) {

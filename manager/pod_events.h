@@ -4,6 +4,7 @@
 #include <chrono>
 #include <functional>
 #include <map>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -68,6 +69,7 @@ class PodEvents final : public RuntimeEvents {
   void DistrustApplied(const ContainerKey& key, const LinuxResources& actual,
                        checkpoint::Change& change) const;
   void PlaceUnplaced();
+  void PlaceNext(std::vector<ContainerKey> left);
   void Place(const ContainerKey& key);
   void RemoveGonePods();
   bool OwnsCpusAlone(const ContainerKey& key) const;
@@ -77,6 +79,9 @@ class PodEvents final : public RuntimeEvents {
   /// Containers that run, or will, without an admission: they started without us, or no plugin
   /// served them. Used on the state loop only.
   std::map<ContainerKey, PodAndContainer> unplaced_;
+  /// Ids of containers of which it was said that somebody else pins them, too: kubelet's static CPU
+  /// manager does so every ten seconds. Used on the I/O loop only.
+  std::set<std::string> overruled_;
 };
 
 }  // namespace qrm::manager

@@ -1,91 +1,22 @@
 #include "manager/pod_events.h"
 
-#include <atomic>
-
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "test/support/answering_plugins.h"
-#include "test/support/memory_store.h"
-#include "test/support/sample_node.h"
+#include "test/manager/pod_events_fixture.h"
 
 namespace qrm::manager {
 namespace {
 
+using test::Container;
+using test::Key;
+using test::Pod;
 using testing::Contains;
 using testing::HasSubstr;
 using testing::IsEmpty;
 using testing::Not;
 
-RuntimePod Pod(const std::string& name, const std::string& id = "") {
-  return {.id = id.empty() ? "sandbox-" + name : id,
-          .uid = "uid-" + name,
-          .pod_namespace = "default",
-          .name = name};
-}
-
-RuntimeContainer Container(const std::string& pod, const std::string& id,
-                           RuntimeContainerState state = RuntimeContainerState::kRunning) {
-  RuntimeContainer container;
-  container.id = id;
-  container.pod_id = "sandbox-" + pod;
-  container.name = "main";
-  container.state = state;
-  container.resources.cpu_shares = 2048;
-  return container;
-}
-
-ContainerKey Key(const std::string& pod) {
-  return {"uid-" + pod, "main"};
-}
-
-// A node whose cpu plugin gives CPUs 0-1.
-class PodEventsTest : public testing::Test {
- protected:
-  PodEventsTest() { Serve(true); }
-
-  void Serve(bool live, bool exclusive = false) {
-    test::PluginScript cpu;
-    cpu.live = live;
-    ResourceAllocation allocation = exclusive ? test::OwnCpus("0-1") : test::SharedCpus("0-1", 2);
-    cpu.gives = AllocationByResource{{"cpu", allocation}};
-    plugins_.Set("cpu", cpu);
-  }
-  StatusOr<ContainerAdjustment> Create(const RuntimePod& pod, const RuntimeContainer& container) {
-    StatusOr<ContainerAdjustment> got = Errorf(StatusCode::kInternal, "no reply");
-    events_.OnCreateContainer(pod, container,
-                              [&](StatusOr<ContainerAdjustment> reply) { got = std::move(reply); });
-    test::Settle(state_);
-    return got;
-  }
-  void Synchronize(std::vector<RuntimePod> pods, std::vector<RuntimeContainer> containers) {
-    bool replied = false;
-    events_.OnSynchronize(std::move(pods), std::move(containers),
-                          [&](const auto& updates) { replied = updates.ok() && updates->empty(); });
-    EXPECT_TRUE(replied) << "the runtime waits while it synchronizes";
-    test::Settle(state_);
-  }
-  std::vector<ContainerUpdate> Update(const RuntimePod& pod, const RuntimeContainer& container,
-                                      const LinuxResources& requested) {
-    std::vector<ContainerUpdate> updates;
-    events_.OnUpdateContainer(pod, container, requested, [&](const auto& r) { updates = *r; });
-    return updates;
-  }
-  bool Known(const std::string& pod) { return state_.Load()->Find(Key(pod)) != nullptr; }
-
-  test::Journal journal_;
-  test::AnsweringPlugins plugins_;
-  const Machine machine_ = test::SampleMachine();
-  const SystemClock clock_;
-  LiveContainers live_;
-  CgroupEstimate source_;
-  std::atomic<int> reconciles_{0};
-  StateLoop state_{test::OpenMemoryStore(journal_)};
-  Releaser releaser_{state_, plugins_, {}};
-  Admitter admitter_{{state_, plugins_, releaser_, machine_, clock_, {}}, {}};
-  PodEvents events_{{state_, source_, admitter_, releaser_, live_, [this] { ++reconciles_; }},
-                    std::chrono::seconds(10)};
-};
+class PodEventsTest : public test::PodEventsFixture {};
 
 TEST_F(PodEventsTest, AnswersACreationWithWhatThePluginsGave) {
   const auto adjustment = Create(Pod("web"), Container("web", "id1"));
