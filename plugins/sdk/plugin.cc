@@ -1,6 +1,8 @@
 // What a plugin does when its author says nothing, and the two allocations most plugins give.
 #include "plugins/sdk/plugin.h"
 
+#include <fstream>
+
 namespace qrm::sdk {
 
 Status ResourcePlugin::Restore(const Grants& /*grants*/) {
@@ -49,6 +51,14 @@ ResourceAllocation PinCpus(const CpuSet& cpus) {
           .value = ToString(cpus),
           .is_scalar_resource = true,
           .quantity = static_cast<double>(count)};
+}
+
+NumaMask OnlineNumaNodes(const std::string& sysfs_root) {
+  std::ifstream file(sysfs_root + "/devices/system/node/online");
+  std::string list;
+  std::getline(file, list);
+  const auto nodes = NumaMask::Parse(list);
+  return nodes.ok() && !nodes->Empty() ? *nodes : NumaMask{0};
 }
 
 ResourceAllocation PinMemory(const NumaMask& nodes, uint64_t bytes) {

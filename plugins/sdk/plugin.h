@@ -137,4 +137,9 @@ ResourceAllocation PinCpus(const CpuSet& cpus);
 /// An allocation of `bytes` on the memory nodes `nodes` ("CpusetMems").
 ResourceAllocation PinMemory(const NumaMask& nodes, uint64_t bytes);
 
+/// This machine's NUMA nodes, for hints: one that names another node is refused by the manager.
+/// Node 0 on a kernel without NUMA. Units: ids as in /sys/devices/system/node/online below
+/// `sysfs_root`. Source: Linux Documentation/ABI/stable/sysfs-devices-node.
+NumaMask OnlineNumaNodes(const std::string& sysfs_root = "/sys");
+
 }  // namespace qrm::sdk

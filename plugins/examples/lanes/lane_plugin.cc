@@ -1,21 +1,20 @@
-// Gives each container one of four accelerator lanes; lanes 0 and 1 belong to NUMA node 0.
+// Gives each container one of four accelerator lanes: two near NUMA node 0, two near 1 if any.
 #include <algorithm>
+#include <ranges>
 
 #include <plugins/sdk/plugin.h>
 
 class LanePlugin final : public qrm::sdk::ResourcePlugin {
  public:
   qrm::Status Restore(const qrm::sdk::Grants& grants) override {
-    for (const auto& [container, grant] : grants) {
-      lanes_[container] = std::stoi(grant.allocation.envs.at("LANE"));
-    }
+    for (auto& [key, grant] : grants) lanes_[key] = std::stoi(grant.allocation.envs.at("LANE"));
     return qrm::OkStatus();
   }
 
   qrm::StatusOr<qrm::HintList> Hints(const qrm::ContainerRequest&) override {
     std::vector<qrm::TopologyHint> hints;
-    for (const int node : {0, 1}) {
-      if (IsFree(2 * node) || IsFree(2 * node + 1)) hints.push_back({{node}, true});
+    for (const int lane : {0, 1, 2, 3}) {
+      if (IsFree(lane)) hints.push_back({{NodeOf(lane)}, true});
     }
     return hints;  // an empty list: no NUMA node can serve the container
   }
@@ -23,7 +22,7 @@ class LanePlugin final : public qrm::sdk::ResourcePlugin {
   qrm::StatusOr<qrm::ResourceAllocation> Allocate(const qrm::ContainerRequest& request,
                                                   const qrm::TopologyHint& hint) override {
     for (int lane = 0; lane < 4; ++lane) {
-      if (IsFree(lane) && (hint.nodes.Empty() || hint.nodes.Has(lane / 2))) {
+      if (IsFree(lane) && (hint.nodes.Empty() || hint.nodes.Has(NodeOf(lane)))) {
         lanes_[request.key] = lane;
         return qrm::ResourceAllocation{
             .is_scalar_resource = true, .quantity = 1, .envs = {{"LANE", std::to_string(lane)}}};
@@ -37,9 +36,9 @@ class LanePlugin final : public qrm::sdk::ResourcePlugin {
   }
 
  private:
-  bool IsFree(int lane) const {
-    return std::ranges::none_of(lanes_, [&](const auto& taken) { return taken.second == lane; });
-  }
+  int NodeOf(int lane) const { return nodes_.Has(lane / 2) ? lane / 2 : 0; }
+  bool IsFree(int lane) const { return std::ranges::count(lanes_ | std::views::values, lane) == 0; }
+  const qrm::NumaMask nodes_ = qrm::sdk::OnlineNumaNodes();
   std::map<qrm::ContainerKey, int> lanes_;
 };
 

@@ -1,0 +1,27 @@
+// What the SDK hands to plugins without being asked by the manager.
+#include "plugins/sdk/plugin.h"
+
+#include <filesystem>
+#include <fstream>
+
+#include <gtest/gtest.h>
+
+#include "test/support/temp_dir.h"
+
+namespace qrm::sdk {
+namespace {
+
+TEST(OnlineNumaNodesTest, AreTheKernelsList) {
+  const test::TempDir sysfs;
+  std::filesystem::create_directories(sysfs / "devices/system/node");
+  std::ofstream(sysfs / "devices/system/node/online") << "0,2-3\n";
+  EXPECT_EQ(OnlineNumaNodes(sysfs.path()), (NumaMask{0, 2, 3}));
+}
+
+TEST(OnlineNumaNodesTest, AreNodeZeroWithoutNuma) {
+  const test::TempDir sysfs;
+  EXPECT_EQ(OnlineNumaNodes(sysfs.path()), NumaMask{0});
+}
+
+}  // namespace
+}  // namespace qrm::sdk
