@@ -24,6 +24,8 @@ namespace {
 constexpr std::chrono::seconds kStopGrace{2};
 /// The manager runs as root, or as the plugin's own user.
 constexpr mode_t kSocketMode = 0600;
+/// Allocations of a full node outgrow gRPC's 4 MiB; as much as over a socket.
+constexpr int kMaxMessageBytes = 16 << 20;
 
 void ShutDown(std::unique_ptr<grpc::Server> server) {
   if (server != nullptr) {
@@ -123,7 +125,9 @@ std::shared_ptr<grpc::Channel> PluginHost::InProcessChannel() {
   if (impl_->in_process_server == nullptr) {
     impl_->in_process_server = impl_->StartServer("");
   }
-  return impl_->in_process_server->InProcessChannel(grpc::ChannelArguments());
+  grpc::ChannelArguments arguments;
+  arguments.SetMaxReceiveMessageSize(kMaxMessageBytes);
+  return impl_->in_process_server->InProcessChannel(arguments);
 }
 
 }  // namespace qrm::sdk
