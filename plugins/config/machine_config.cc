@@ -35,7 +35,8 @@ StatusOr<MachineConfig> ParseMachineConfig(const Section& section) {
 }
 
 StatusOr<Machine> LoadMachine(const MachineConfig& config) {
-  QRM_ASSIGN_OR_RETURN(const MachineSource source, MachineSource::Parse(config.source));
+  QRM_ASSIGN_OR_RETURN(MachineSource source, MachineSource::Parse(config.source));
+  source.outside_cpuset = MachineSource::OutsideCpuset::kKeep;
   QRM_ASSIGN_OR_RETURN(Machine machine, Discover(source));
   for (const auto& [node, bytes] : config.node_memory) {
     if (machine.FindNode(node) == nullptr) {

@@ -29,7 +29,8 @@ StatusOr<MachineConfig> ParseMachineConfig(const Section& section);
 /// and line.
 StatusOr<std::map<int, uint64_t>> ParseBytesByNode(const Section& section, std::string_view key);
 
-/// The machine so described. Errors: those of Discover; kInvalidArgument for a `node_memory` entry
+/// The machine so described, CPUs outside this process's own cpuset included: that may be a pool
+/// which qrm manages itself. Errors: those of Discover; kInvalidArgument for a `node_memory` entry
 /// that names no node of it.
 StatusOr<Machine> LoadMachine(const MachineConfig& config);
 
