@@ -176,11 +176,10 @@ Status Admitter::SelectPlugin(Draft& draft, const std::string& name, double amou
     return OkStatus();
   }
   if (!plugin->live) {
-    return Errorf(
-        StatusCode::kUnavailable,
-        "the {} plugin at {} is away{}{}; start it, and the container is admitted when it "
-        "is tried again",
-        resource, plugin->endpoint, plugin->problem.empty() ? "" : ": ", plugin->problem);
+    return Errorf(StatusCode::kUnavailable,
+                  "the {} plugin at {} is away: {}, and the container is admitted when it is tried "
+                  "again",
+                  resource, plugin->endpoint, plugin->problem);
   }
   if (plugin->options.with_topology_alignment) {
     draft.aligned.insert(resource);

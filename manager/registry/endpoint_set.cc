@@ -46,7 +46,7 @@ EndpointSet::~EndpointSet() {
   calls_->StopAndWait();
   const MutexLock lock(mutex_);
   for (const auto& [resource, endpoint] : endpoints_) {
-    endpoint->Close("qrmd is stopping");
+    endpoint->Close("qrmd is stopping; start qrmd");
   }
 }
 
@@ -67,7 +67,7 @@ EndpointSet::EndpointPtr EndpointSet::NewEndpoint(const Registration& registrati
                   .endpoint = registration.socket,
                   .registered_by = registration.registered_by,
                   .options = registration.options.value_or(PluginOptions{}),
-                  .problem = "it is being registered"};
+                  .problem = "it is being registered; wait a moment"};
   return std::make_shared<Endpoint>(
       std::move(info),
       registration.options.has_value() ? OptionsFrom::kRegistration : OptionsFrom::kProbe,

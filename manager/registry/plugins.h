@@ -42,8 +42,9 @@ struct PluginInfo {
   RegisteredBy registered_by = RegisteredBy::kBuiltIn;
   PluginOptions options;
   bool live = false;
-  std::string
-      problem;  ///< why it is not live, or why it is suspect: one sentence; empty when all is well
+  /// Why it is not live, or why it is suspect: one sentence with its remedy; empty when all is
+  /// well.
+  std::string problem;
   std::chrono::steady_clock::time_point registered_at;
 };
 

@@ -18,6 +18,7 @@ namespace qrm::test {
 struct PluginScript {
   PluginOptions options{.with_topology_alignment = true, .need_reconcile = true};
   bool live = true;
+  std::string problem{};
   StatusOr<HintList> hints = HintList::NoPreference();
   StatusOr<AllocationByResource> gives = AllocationByResource{};
   Status removes;
@@ -148,7 +149,8 @@ class AnsweringPlugins final : public manager::Plugins {
     return {.resource = resource,
             .endpoint = "/run/" + resource + ".sock",
             .options = script.options,
-            .live = script.live};
+            .live = script.live,
+            .problem = script.problem};
   }
   PluginScript Note(const std::string& call, const std::string& resource) {
     on_call(call);
