@@ -1,7 +1,6 @@
 #include "test/e2e/simulated_runtime.h"
 
 #include <utility>
-#include <vector>
 
 namespace qrm::test {
 namespace {
@@ -29,7 +28,7 @@ nri::PodSandbox MakePod(const PodSpec& spec) {
 nri::Container MakeContainer(const PodSpec& spec) {
   const CgroupValues values = ValuesFor(spec.container);
   nri::Container container;
-  container.set_id("container-" + spec.uid);
+  container.set_id("container-" + spec.uid + "-" + spec.container.name);
   container.set_pod_sandbox_id("sandbox-" + spec.uid);
   container.set_name(spec.container.name);
   Copy(ContainerLabels(spec), *container.mutable_labels());
@@ -74,8 +73,9 @@ SimulatedRuntime::SimulatedRuntime(const std::string& directory)
 }
 
 Status SimulatedRuntime::RunPod(const PodSpec& spec) {
-  Entry entry{.pod = MakePod(spec), .container = MakeContainer(spec)};
-  const Status started = TellStart(entry);
+  Entry entry{.spec = spec, .pod = MakePod(spec), .container = MakeContainer(spec)};
+  QRM_RETURN_IF_ERROR(nri_.StateChange(nri::RUN_POD_SANDBOX, entry.pod));
+  const Status started = CreateAndStart(entry);
   if (!started.ok()) {
     // As kubelet and the runtime take a pod away whose container was refused.
     for (const nri::Event event : {nri::STOP_CONTAINER, nri::REMOVE_CONTAINER,
@@ -86,20 +86,40 @@ Status SimulatedRuntime::RunPod(const PodSpec& spec) {
   }
   cri_.AddPod(CriPod(entry.pod));
   cri_.PutContainer(CriContainer(entry.container));
-  entry.container.set_state(nri::CONTAINER_RUNNING);
   const MutexLock lock(mutex_);
-  entries_[spec.name] = std::move(entry);
+  entries_[spec.name] = {std::move(entry)};
+  return OkStatus();
+}
+
+Status SimulatedRuntime::AddContainer(const std::string& pod_name, const ContainerSpec& container) {
+  PodSpec spec;
+  {
+    const MutexLock lock(mutex_);
+    const auto found = entries_.find(pod_name);
+    if (found == entries_.end()) {
+      return Errorf(StatusCode::kNotFound, "cannot add to pod {}: it does not run", pod_name);
+    }
+    spec = found->second.front().spec;
+  }
+  spec.container = container;
+  Entry entry{.spec = spec, .pod = MakePod(spec), .container = MakeContainer(spec)};
+  QRM_RETURN_IF_ERROR(CreateAndStart(entry));
+  cri_.PutContainer(CriContainer(entry.container));
+  const MutexLock lock(mutex_);
+  entries_.at(pod_name).push_back(std::move(entry));
   return OkStatus();
 }
 
 ScriptedRuntime::Inventory SimulatedRuntime::TakeInventory() const {
   const MutexLock lock(mutex_);
   ScriptedRuntime::Inventory inventory;
-  for (const auto& [name, entry] : entries_) {
-    inventory.pods.push_back(entry.pod);
-    inventory.containers.push_back(entry.container);
-    inventory.containers.back().mutable_linux()->mutable_resources()->mutable_cpu()->MergeFrom(
-        CpusetsOf(entry));
+  for (const auto& [name, entries] : entries_) {
+    inventory.pods.push_back(entries.front().pod);
+    for (const Entry& entry : entries) {
+      inventory.containers.push_back(entry.container);
+      inventory.containers.back().mutable_linux()->mutable_resources()->mutable_cpu()->MergeFrom(
+          CpusetsOf(entry));
+    }
   }
   return inventory;
 }
@@ -122,36 +142,46 @@ nri::LinuxCPU SimulatedRuntime::CpusetsOf(const Entry& entry) const {
   return cpusets;
 }
 
-Status SimulatedRuntime::TellStart(Entry& entry) {
-  QRM_RETURN_IF_ERROR(nri_.StateChange(nri::RUN_POD_SANDBOX, entry.pod));
+Status SimulatedRuntime::CreateAndStart(Entry& entry) {
+  const auto begin = std::chrono::steady_clock::now();
   QRM_ASSIGN_OR_RETURN(const nri::CreateContainerResponse response,
                        nri_.CreateContainer(entry.pod, entry.container));
+  last_creation_ = std::chrono::steady_clock::now() - begin;
   entry.adjustment = response.adjust();
-  return nri_.StateChange(nri::POST_START_CONTAINER, entry.pod, entry.container);
+  QRM_RETURN_IF_ERROR(nri_.StateChange(nri::POST_START_CONTAINER, entry.pod, entry.container));
+  entry.container.set_state(nri::CONTAINER_RUNNING);
+  return OkStatus();
+}
+
+StatusOr<std::vector<SimulatedRuntime::Entry>> SimulatedRuntime::TakeOut(
+    const std::string& pod_name) {
+  const MutexLock lock(mutex_);
+  const auto found = entries_.find(pod_name);
+  if (found == entries_.end()) {
+    return Errorf(StatusCode::kNotFound, "cannot find pod {}: it does not run", pod_name);
+  }
+  std::vector<Entry> entries = std::move(found->second);
+  entries_.erase(found);
+  return entries;
 }
 
 Status SimulatedRuntime::RemovePod(const std::string& name) {
-  Entry entry;
-  {
-    const MutexLock lock(mutex_);
-    const auto found = entries_.find(name);
-    if (found == entries_.end()) {
-      return Errorf(StatusCode::kNotFound, "cannot remove pod {}: it does not run", name);
-    }
-    entry = std::move(found->second);
-    entries_.erase(found);
+  QRM_ASSIGN_OR_RETURN(const std::vector<Entry> entries, TakeOut(name));
+  const Entry& first = entries.front();
+  for (const Entry& entry : entries) {
+    cri_.RemoveContainer(entry.container.id());
+    QRM_RETURN_IF_ERROR(nri_.StateChange(nri::STOP_CONTAINER, entry.pod, entry.container));
   }
-  cri_.RemoveContainer(entry.container.id());
-  for (const nri::Event event : {nri::STOP_CONTAINER, nri::STOP_POD_SANDBOX, nri::REMOVE_CONTAINER,
-                                 nri::REMOVE_POD_SANDBOX}) {
-    QRM_RETURN_IF_ERROR(nri_.StateChange(event, entry.pod, entry.container));
+  QRM_RETURN_IF_ERROR(nri_.StateChange(nri::STOP_POD_SANDBOX, first.pod, first.container));
+  for (const Entry& entry : entries) {
+    QRM_RETURN_IF_ERROR(nri_.StateChange(nri::REMOVE_CONTAINER, entry.pod, entry.container));
   }
-  return OkStatus();
+  return nri_.StateChange(nri::REMOVE_POD_SANDBOX, first.pod, first.container);
 }
 
 nlohmann::ordered_json SimulatedRuntime::RunOptions(const std::string& pod_name) const {
   const MutexLock lock(mutex_);
-  const Entry& entry = entries_.at(pod_name);
+  const Entry& entry = entries_.at(pod_name).front();
   const nri::LinuxCPU cpusets = CpusetsOf(entry);
   nlohmann::ordered_json options;
   for (const nri::KeyValue& env : entry.adjustment.env()) {

@@ -2,8 +2,10 @@
 // and CRI sockets.
 #pragma once
 
+#include <chrono>
 #include <map>
 #include <string>
+#include <vector>
 
 #include <nlohmann/json.hpp>
 
@@ -28,11 +30,15 @@ class SimulatedRuntime {
 
   /// Sandbox, container, start. Errors: qrmd's refusal.
   Status RunPod(const PodSpec& spec);
+  /// Starts one more container in a pod that runs. Errors: qrmd's refusal.
+  Status AddContainer(const std::string& pod_name, const ContainerSpec& container);
   Status RemovePod(const std::string& name);
+  /// How long qrmd took to answer the latest CreateContainer.
+  std::chrono::nanoseconds last_creation() const { return last_creation_; }
   /// Cuts qrmd off, as a runtime does that restarts or has lost patience.
   void Disconnect() { nri_.Disconnect(); }
 
-  /// What the pod's container runs with now, as the proposal writes it: {"envs": ...,
+  /// What the pod's first container runs with now, as the proposal writes it: {"envs": ...,
   /// "annotations": ..., "linux_container_resources": {"cpusetCpus": ...}}, without what is empty.
   nlohmann::ordered_json RunOptions(const std::string& pod_name) const;
   /// UpdateContainerResources calls so far.
@@ -40,12 +46,15 @@ class SimulatedRuntime {
 
  private:
   struct Entry {
+    PodSpec spec;  ///< of the pod, with this container
     nri::PodSandbox pod;
     nri::Container container;
     nri::ContainerAdjustment adjustment;
   };
 
-  Status TellStart(Entry& entry);
+  Status CreateAndStart(Entry& entry);
+  /// The pod's containers, the first one first. Errors: kNotFound.
+  StatusOr<std::vector<Entry>> TakeOut(const std::string& pod_name);
   /// The cpusets that the container has now, by its adjustment and the updates since.
   nri::LinuxCPU CpusetsOf(const Entry& entry) const;
   ScriptedRuntime::Inventory TakeInventory() const;
@@ -53,7 +62,9 @@ class SimulatedRuntime {
   const std::string nri_socket_;
   const std::string cri_socket_;
   mutable Mutex mutex_;
-  std::map<std::string, Entry> entries_ QRM_GUARDED_BY(mutex_);  // by the pod's name
+  /// By pod: its containers, the first one first.
+  std::map<std::string, std::vector<Entry>> entries_ QRM_GUARDED_BY(mutex_);
+  std::chrono::nanoseconds last_creation_{};
   ScriptedCri cri_;
   ScriptedRuntime nri_;  // last, for its threads ask the others
 };
