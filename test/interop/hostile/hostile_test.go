@@ -1,0 +1,197 @@
+// Package hostile attacks qrmd's pod-resources socket and watches what the others feel of it.
+package hostile
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	podresources "k8s.io/kubelet/pkg/apis/podresources/v1"
+
+	"qrm.local/test/interop/node"
+)
+
+const (
+	politeRole        = "QRM_INTEROP_POLITE"
+	politeInterval    = 100 * time.Millisecond
+	admissionInterval = 20 * time.Millisecond
+	memoryAllowance   = 50 << 20
+	latencyAllowance  = 2.0
+	hostileUser       = 12345
+	politeUser        = 65534
+	rounds            = 3 // of peace and attack, so that what else the machine does falls on both
+	// Below that, a percentile tells more of the machine's other work than of ours.
+	meaningfulSamples = 1000
+)
+
+const config = node.Machine + `builtin-plugins: [cpu, memory]
+plugins:
+  cpu: {roles: {database: {numa: one, share-numa-with: [database]}}}
+  memory: {roles: {database: {numa: one, share-numa-with: [database]}}}
+`
+
+// attackTime is short by default; QRM_HOSTILE_SECONDS=60 for the whole attack.
+func attackTime() time.Duration {
+	if seconds, err := strconv.Atoi(os.Getenv("QRM_HOSTILE_SECONDS")); err == nil {
+		return time.Duration(seconds) * time.Second
+	}
+	return 3 * time.Second
+}
+
+// TestPoliteClient is a process of another user, not a test of its own: it fails when a call of its does.
+func TestPoliteClient(t *testing.T) {
+	socket := os.Getenv(politeRole)
+	if socket == "" {
+		t.Skip("runs within TestHostileClientHarmsNobodyElse")
+	}
+	ended := make(chan struct{})
+	go func() {
+		os.Stdin.Read(make([]byte, 1))
+		close(ended)
+	}()
+	client := podresources.NewPodResourcesListerClient(node.Dial(t, socket))
+	var took []time.Duration
+	for {
+		select {
+		case <-ended:
+			fmt.Printf("another user's List: %s\n", describe(took))
+			return
+		case <-time.After(politeInterval):
+		}
+		begin := time.Now()
+		if _, err := client.List(node.Deadline(t), &podresources.ListPodResourcesRequest{}); err != nil {
+			t.Fatalf("a polite call failed: %v", err)
+		}
+		took = append(took, time.Since(begin))
+	}
+}
+
+// runAs starts this program in the role of another process and returns what ends it and tells its output.
+func runAs(t *testing.T, n *node.Node, test, role string, user uint32) (end func() (string, error)) {
+	t.Helper()
+	program, err := os.ReadFile("/proc/self/exe") // a copy, where another user can run it
+	if err != nil {
+		t.Fatal(err)
+	}
+	path := n.Path(strings.ToLower(role))
+	if err := os.WriteFile(path, program, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	command := exec.Command(path, "-test.run=^"+test+"$", "-test.timeout=1h")
+	command.Env = append(os.Environ(), role+"="+n.Socket())
+	var output strings.Builder
+	command.Stdout, command.Stderr = &output, &output
+	if os.Geteuid() == 0 { // a user of the socket's group
+		command.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: user, Gid: 0}}
+	}
+	input, err := command.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := command.Start(); err != nil {
+		t.Fatal(err)
+	}
+	ended := false
+	end = func() (string, error) {
+		if ended {
+			return output.String(), nil
+		}
+		ended = true
+		io.WriteString(input, "\n")
+		err := command.Wait()
+		return output.String(), err
+	}
+	t.Cleanup(func() { end() })
+	return end
+}
+
+func percentile(sorted []time.Duration, of float64) time.Duration {
+	return sorted[int(of*float64(len(sorted)-1))]
+}
+
+func describe(took []time.Duration) string {
+	if len(took) == 0 {
+		return "none"
+	}
+	sorted := slices.Sorted(slices.Values(took))
+	return fmt.Sprintf("%d, p50 %v, p99 %v, slowest %v", len(sorted), percentile(sorted, 0.5), percentile(sorted, 0.99), sorted[len(sorted)-1])
+}
+
+func residentBytes(t *testing.T, pid int) int64 {
+	t.Helper()
+	content, err := os.ReadFile(fmt.Sprintf("/proc/%d/statm", pid))
+	if err != nil {
+		t.Fatal(err)
+	}
+	pages, err := strconv.ParseInt(strings.Fields(string(content))[1], 10, 64)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return pages * int64(os.Getpagesize())
+}
+
+// watch admits a pod every now and then, and tells how long that took and what memory was in use at most.
+func watch(t *testing.T, n *node.Node, length time.Duration) (created []time.Duration, peak int64) {
+	t.Helper()
+	pod := node.Pod{Name: "database", Namespace: "shop", Labels: map[string]string{"katalyst.kubewharf.io/pod_role": "database"},
+		Containers: []node.Container{{Name: "main", MilliCpus: 4000, MemoryBytes: 1 << 30}}}
+	for end := time.Now().Add(length); time.Now().Before(end); time.Sleep(admissionInterval) {
+		created = append(created, n.Run(pod)...)
+		n.Remove(pod.Name)
+		peak = max(peak, residentBytes(t, n.Pid()))
+	}
+	return created, peak
+}
+
+func expectRatio(t *testing.T, what string, of float64, peace, attack []time.Duration) {
+	t.Helper()
+	before := percentile(slices.Sorted(slices.Values(peace)), of)
+	during := percentile(slices.Sorted(slices.Values(attack)), of)
+	ratio := float64(during) / float64(before)
+	t.Logf("admission %s: %v in peace, %v under attack, ratio %.2f", what, before, during, ratio)
+	if ratio > latencyAllowance {
+		t.Errorf("admission %s grew %.2f times", what, ratio)
+	}
+}
+
+func TestHostileClientHarmsNobodyElse(t *testing.T) {
+	n := node.Start(t, config)
+	length := attackTime() / rounds
+	watch(t, n, length/2) // warms up
+	before := residentBytes(t, n.Pid())
+	var peace, attack []time.Duration
+	var peak int64
+	for range rounds {
+		created, _ := watch(t, n, length)
+		peace = append(peace, created...)
+
+		endPolite := runAs(t, n, "TestPoliteClient", politeRole, politeUser)
+		endAttack := runAs(t, n, "TestAttack", attackRole, hostileUser)
+		created, used := watch(t, n, length)
+		attack, peak = append(attack, created...), max(peak, used)
+		output, err := endPolite()
+		t.Log(strings.Split(output, "\n")[0])
+		if err != nil {
+			t.Errorf("the other user suffered: %s", output)
+		}
+		endAttack()
+	}
+
+	t.Logf("admissions in peace: %s", describe(peace))
+	t.Logf("admissions under attack: %s", describe(attack))
+	if len(attack) >= meaningfulSamples {
+		expectRatio(t, "p50", 0.5, peace, attack)
+		expectRatio(t, "p99", 0.99, peace, attack)
+	}
+	t.Logf("memory grew by %d KiB", (peak-before)>>10)
+	if grown := peak - before; grown > memoryAllowance {
+		t.Errorf("memory grew by %d MiB", grown>>20)
+	}
+}
