@@ -46,6 +46,7 @@ struct Config {
 
   StringMap resource_names_map;
   std::vector<ImplicitResource> implicit_resources;
+  std::vector<std::string> native_resources = {"cpu", "memory"};
   PodKeys pod_keys;
   std::vector<std::string> skip_namespaces = {"kube-system"};
   std::string skip_annotation = "katalyst.kubewharf.io/skip_qrm_admit";

@@ -226,6 +226,10 @@ std::vector<ConfigKey> PlacementKeys() {
                "requesting them: runtimes do not pass on extended resources.",
        .read = ReadImplicitResources,
        .show = ShowEmptyList},
+      WordsKey("native-resources", &Config::native_resources, "list of resource names",
+               "Resources that every container uses: their plugins place also containers that "
+               "request none, with an amount of 0. The plugins of other resources are not asked "
+               "then."),
   };
 }
 

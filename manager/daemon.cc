@@ -70,6 +70,7 @@ AdmissionOptions AdmissionOptionsOf(const Config& config) {
   return {.merge = config.merge,
           .resource_names = config.resource_names_map,
           .implicit_resources = config.implicit_resources,
+          .native_resources = config.native_resources,
           .skipped_namespaces = {config.skip_namespaces.begin(), config.skip_namespaces.end()},
           .skip_annotation = config.skip_annotation,
           .plugin_call_deadline = config.plugin_call_deadline};

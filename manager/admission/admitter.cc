@@ -149,6 +149,7 @@ Status Admitter::SelectPlugins(Draft& draft) {
       requests.emplace(implicit.resource, 1);
     }
   }
+  AddNativeResources(requests);
   draft.explanation.requests = requests;
   for (const auto& [name, amount] : requests) {
     QRM_RETURN_IF_ERROR(SelectPlugin(draft, name, amount));
@@ -156,9 +157,24 @@ Status Admitter::SelectPlugins(Draft& draft) {
   return OkStatus();
 }
 
+const std::string& Admitter::PluginNameOf(const std::string& requested) const {
+  const auto mapped = options_.resource_names.find(requested);
+  return mapped == options_.resource_names.end() ? requested : mapped->second;
+}
+
+void Admitter::AddNativeResources(std::map<std::string, double>& requests) const {
+  for (const std::string& resource : options_.native_resources) {
+    const bool requested = std::any_of(requests.begin(), requests.end(), [&](const auto& request) {
+      return PluginNameOf(request.first) == resource;
+    });
+    if (!requested && parts_.plugins.Find(resource).has_value()) {
+      requests.emplace(resource, 0);
+    }
+  }
+}
+
 Status Admitter::SelectPlugin(Draft& draft, const std::string& name, double amount) {
-  const auto mapped = options_.resource_names.find(name);
-  const std::string& resource = mapped == options_.resource_names.end() ? name : mapped->second;
+  const std::string& resource = PluginNameOf(name);
   const std::optional<PluginInfo> plugin = parts_.plugins.Find(resource);
   if (!plugin.has_value()) {
     draft.explanation.unserved.push_back(name);

@@ -4,6 +4,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <map>
 #include <set>
 #include <string>
 #include <vector>
@@ -34,6 +35,9 @@ struct AdmissionOptions {
   /// The name by which a pod asks for a resource -> the name its plugin is registered under.
   StringMap resource_names;
   std::vector<ImplicitResource> implicit_resources;
+  /// Resources, by their plugins' names, that every container uses: one that requests none asks for
+  /// an amount of 0, so that it is kept off what others own.
+  std::vector<std::string> native_resources = {"cpu", "memory"};
   std::set<std::string> skipped_namespaces;
   std::string skip_annotation = "katalyst.kubewharf.io/skip_qrm_admit";
   std::chrono::milliseconds plugin_call_deadline{500};
@@ -75,6 +79,8 @@ class Admitter {
 
   Status SelectPlugins(Draft& draft);
   Status SelectPlugin(Draft& draft, const std::string& name, double amount);
+  void AddNativeResources(std::map<std::string, double>& requests) const;
+  const std::string& PluginNameOf(const std::string& requested) const;
   std::string ReasonToSkip(const Draft& draft) const;
   Status Place(Draft& draft);
   Status CollectHints(Draft& draft);

@@ -68,11 +68,15 @@ void AddUnlessEmpty(Json& json, const char* name, Json value) {
   }
 }
 
+std::string SourceOf(const std::string& name, double amount, const ContainerDemand& demand) {
+  const bool configured = !demand.requests.contains(name) && amount > 0;
+  return configured ? "configuration" : demand.source;
+}
+
 Json RequestsJson(const Explanation& explanation, const ContainerDemand& demand) {
   Json json = Json::object();
   for (const auto& [name, amount] : explanation.requests) {
-    json[name] = {{"amount", amount},
-                  {"source", demand.requests.contains(name) ? demand.source : "configuration"}};
+    json[name] = {{"amount", amount}, {"source", SourceOf(name, amount, demand)}};
   }
   return json;
 }

@@ -68,9 +68,8 @@ bool FitsStaticRule(const CpuPluginConfig& config, const ContainerRequest& reque
          cpus >= 1 && std::floor(cpus) == cpus;
 }
 
-}  // namespace
-
-StatusOr<Placement> Classify(const CpuPluginConfig& config, const ContainerRequest& request) {
+/// Where its role, QoS level or class leads a container that asks for CPUs.
+StatusOr<Placement> ByRules(const CpuPluginConfig& config, const ContainerRequest& request) {
   if (std::optional<Placement> placement = ByRole(config, request)) {
     return *std::move(placement);
   }
@@ -93,6 +92,16 @@ StatusOr<Placement> Classify(const CpuPluginConfig& config, const ContainerReque
     return Placement{.exclusive = *config.static_rule};
   }
   return InPool(config.default_pool);
+}
+
+}  // namespace
+
+StatusOr<Placement> Classify(const CpuPluginConfig& config, const ContainerRequest& request) {
+  QRM_ASSIGN_OR_RETURN(Placement placement, ByRules(config, request));
+  if (placement.exclusive && request.quantity() == 0) {
+    return InPool(config.default_pool);
+  }
+  return placement;
 }
 
 }  // namespace qrm::cpu

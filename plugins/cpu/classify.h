@@ -19,8 +19,8 @@ struct Placement {
 
 /// The place of a container by its role, else by its QoS level, else by the static rule, else the
 /// default pool. Only MAIN containers get CPUs of their own (by the static rule SIDECAR ones too);
-/// the others of such a pod use the default pool. Errors: kInvalidArgument for unreadable
-/// annotations or a pool that does not exist.
+/// the others of such a pod, and containers that ask for no CPU, use the default pool. Errors:
+/// kInvalidArgument for unreadable annotations or a pool that does not exist.
 StatusOr<Placement> Classify(const CpuPluginConfig& config, const ContainerRequest& request);
 
 }  // namespace qrm::cpu

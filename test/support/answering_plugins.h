@@ -36,6 +36,11 @@ class AnsweringPlugins final : public manager::Plugins {
     const MutexLock lock(mutex_);
     scripts_[resource] = std::move(script);
   }
+  /// As if it had never registered.
+  void Drop(const std::string& resource) {
+    const MutexLock lock(mutex_);
+    scripts_.erase(resource);
+  }
   /// "hints cpu", "allocate cpu", "remove cpu uid", "release cpu uid/name", "holdings".
   std::vector<std::string> calls() const {
     const MutexLock lock(mutex_);

@@ -162,11 +162,31 @@ TEST_F(AdmitterTest, AsksAgainOnlyForWhatTheRecordDoesNotCover) {
 TEST_F(AdmitterTest, LeavesContainersThatNoPluginServesWithoutARecord) {
   ContainerDemand demand = Demand();
   demand.requests = {{"example.com/gpu", 1}};
-  const auto admitted = Admit(demand);
+  const auto admitted = Admit(demand, {.native_resources = {}});
   ASSERT_TRUE(admitted.ok());
   EXPECT_THAT(admitted->properties, IsEmpty());
   EXPECT_EQ(Record(demand), nullptr);
   EXPECT_EQ(LastTrace()["result"], "skipped");
+}
+
+TEST_F(AdmitterTest, AsksForNativeResourcesThatAContainerDoesNotRequest) {
+  plugins_.Set("NIC", {});
+  ContainerDemand best_effort = Demand();
+  best_effort.requests.clear();
+  const auto admitted = Admit(best_effort);
+  ASSERT_TRUE(admitted.ok()) << admitted.status();
+  EXPECT_EQ(admitted->properties.at("CpusetCpus"), "0-1");
+  EXPECT_THAT(plugins_.allocated("cpu").requests, ElementsAre(Pair("cpu", 0)));
+  EXPECT_THAT(plugins_.allocated("memory").requests, ElementsAre(Pair("memory", 0)));
+  EXPECT_THAT(plugins_.calls(), Not(Contains("allocate NIC")));
+  EXPECT_EQ(LastTrace()["requests"]["cpu"]["source"], "test");
+}
+
+TEST_F(AdmitterTest, AsksForNativeResourcesOnceWhenTheyAreMapped) {
+  ContainerDemand demand = Demand();
+  demand.requests = {{"example.com/batch-cpu", 2000}};
+  ASSERT_TRUE(Admit(demand, {.resource_names = {{"example.com/batch-cpu", "cpu"}}}).ok());
+  EXPECT_THAT(plugins_.allocated("cpu").requests, ElementsAre(Pair("example.com/batch-cpu", 2000)));
 }
 
 TEST_F(AdmitterTest, SkipsNamespacesAndAnnotatedPodsAndSaysSo) {

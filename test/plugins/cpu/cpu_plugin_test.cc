@@ -115,6 +115,17 @@ TEST(CpuExampleTest, ThirdExampleSharesNodeWithOwnRole) {
   EXPECT_EQ(drive.Admit(Request("pod2", "numa-enhancement", "cpu", 10))->value, "52-61");
 }
 
+TEST(CpuPluginTest, KeepsContainersWithoutARequestOnTheDefaultPool) {
+  Drive drive(Make(kThreeRoles));
+  ASSERT_TRUE(drive.Admit(Request("owner", "storage-service", "cpu", 38)).ok());
+  for (const char* role : {"", "storage-service"}) {
+    const auto best_effort = drive.Admit(Request("best-effort", role, "cpu", 0));
+    ASSERT_TRUE(best_effort.ok()) << best_effort.status();
+    EXPECT_EQ(best_effort->value, "42-79");
+    EXPECT_FALSE(best_effort->exclusive);
+  }
+}
+
 TEST(CpuPluginTest, RefusesWithFreeCpusAndOpponentsByName) {
   Drive drive(Make(kThreeRoles));
   ASSERT_TRUE(drive.Admit(Request("pod1", "storage-service", "cpu", 20)).ok());
@@ -136,7 +147,7 @@ TEST(CpuPluginTest, RemovedPodLeavesItsCpusAndItsNode) {
 
 TEST(CpuPluginTest, RefusesFractionOfExclusiveCpu) {
   Drive drive(Make(kThreeRoles));
-  for (const double amount : {0.0, 0.5, 1.5, -1.0}) {
+  for (const double amount : {0.5, 1.5, -1.0}) {
     const Status status = drive.Admit(Request("pod1", "reranker", "cpu", amount)).status();
     EXPECT_EQ(status.code(), StatusCode::kInvalidArgument) << amount;
     EXPECT_THAT(MessageOf(status), HasSubstr("whole number"));
