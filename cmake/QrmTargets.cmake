@@ -24,12 +24,18 @@ function(qrm_library)
   target_link_libraries(qrm_${ARG_NAME} PUBLIC ${ARG_DEPS} PRIVATE $<BUILD_INTERFACE:qrm_flags>)
 endfunction()
 
-# qrm_binary(NAME qrmd SRCS main.cc DEPS qrm::manager): an executable in build/<preset>/bin.
-function(qrm_binary)
+# qrm_tool(NAME vector-check SRCS main.cc DEPS qrm::topology): an executable in build/<preset>/bin that stays there.
+function(qrm_tool)
   cmake_parse_arguments(ARG "" "NAME" "SRCS;DEPS" ${ARGN})
   add_executable(${ARG_NAME} ${ARG_SRCS})
   target_include_directories(${ARG_NAME} PRIVATE ${PROJECT_SOURCE_DIR})
   target_link_libraries(${ARG_NAME} PRIVATE ${ARG_DEPS} qrm_flags)
+endfunction()
+
+# qrm_binary(NAME qrmd SRCS main.cc DEPS qrm::manager): the same, and part of what is installed.
+function(qrm_binary)
+  cmake_parse_arguments(ARG "" "NAME" "SRCS;DEPS" ${ARGN})
+  qrm_tool(${ARGN})
   install(TARGETS ${ARG_NAME} RUNTIME DESTINATION ${CMAKE_INSTALL_SBINDIR} COMPONENT programs)
 endfunction()
 

@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# Installs the SDK into a directory of its own, then builds the example plugin against it, outside the tree, and runs its test.
+# Installs programs and SDK into a directory of their own, then builds the example plugin against it, outside the tree,
+# and runs its test.
 #   package_test.sh SOURCE_DIR BUILD_DIR [SANITIZERS]
 set -euo pipefail
 
@@ -10,6 +11,8 @@ work=$(mktemp -d /tmp/qrm-package.XXXXXX)
 trap 'rm -rf "$work"' EXIT
 
 cmake --install "$build_dir" --prefix "$work/prefix" --component sdk >"$work/install.log"
+cmake --install "$build_dir" --prefix "$work/prefix" --component programs >>"$work/install.log"
+diff <(ls "$work/prefix/sbin") <(printf '%s\n' qrm-plugin-check qrm-plugin-cpu qrm-plugin-memory qrm-plugin-nic qrmctl qrmd)
 cp -r "$source_dir/plugins/examples/lanes" "$work/lanes"
 
 # The page that teaches it shows exactly what is built here.
