@@ -174,7 +174,7 @@ bool Run::Options() {
   const auto options =
       Ask<PluginOptions>([&](auto done) { plugin_->GetOptions(deadline(), std::move(done)); });
   if (absl::IsUnimplemented(options.status())) {
-    return Skipped(rule, "not implemented: all options count as false");
+    return Skipped(rule, "the plugin leaves it out: all options count as false");
   }
   if (!options.ok()) {
     return Broken(rule, MessageOf(options.status()));
@@ -315,7 +315,7 @@ void Run::Offers() {
   const auto offered = Ask<AllocatableByResource>(
       [&](auto done) { plugin_->GetAllocatable(deadline(), std::move(done)); });
   if (absl::IsUnimplemented(offered.status())) {
-    Skipped(rule, "not implemented: the pod-resources API will not show it");
+    Skipped(rule, "the plugin leaves it out: the pod-resources API will not show it");
     return;
   }
   HoldsIf(offered.status(), rule, offered.ok() ? fmt::format("{} resources", offered->size()) : "");
