@@ -4,7 +4,7 @@
 namespace qrm {
 
 /// An app container, an init container that ends before the next starts, or one that stays.
-/// Source: Kubernetes, "Init Containers" and "Sidecar Containers".
+/// Units, cost: none, a name only. Source: Kubernetes, "Init Containers" and "Sidecar Containers".
 enum class ContainerRole { kApp, kInit, kSidecar };
 
 }  // namespace qrm

@@ -9,12 +9,14 @@
 namespace qrm {
 
 /// Which cores of a hybrid machine may be used; all cores of other machines are of both kinds.
+/// Source: hwloc 2.9, "Kinds of CPU cores".
 enum class CoreKindFilter {
   kAny,
   kPerformance,  ///< of the highest Cpu::core_kind
   kEfficiency,   ///< of lower kinds
 };
 
+/// How CPUs are chosen. Source: Kubernetes 1.36, static policy options; `core_kind`: ours.
 struct CpuAssignmentOptions {
   bool full_physical_cpus_only = false;  ///< hand out whole cores only
   bool distribute_across_numa = false;  ///< even split over NUMA nodes when more than one is needed
@@ -28,36 +30,37 @@ struct CpuAssignmentOptions {
 /// Cost: O(1). Source: Kubernetes 1.36, static policy options.
 Status ValidateCpuAssignmentOptions(const CpuAssignmentOptions& options);
 
-/// The CPUs of `machine` that `filter` admits. Cost: O(CPUs). Source: Cpu::core_kind.
+/// The CPUs of `machine` that `filter` admits.
+/// Units: the kernel's CPU numbers. Cost: O(CPUs). Source: Cpu::core_kind.
 CpuSet CpusOfKind(const Machine& machine, CoreKindFilter filter);
 
 /// `count` CPUs of `available`, packed NUMA node or socket first, then L3, core, thread, unless
 /// `options` say otherwise. Errors: kResourceExhausted with both numbers when there are too few,
 /// kInvalidArgument when whole cores were asked for and `count` is no multiple of the threads per
-/// core. Cost: O(n log n) in CPUs for the packed orders; TakeDistributed's when distributed.
-/// Source: Kubernetes 1.36 takeByTopology.
+/// core. Units: CPUs, by the kernel's numbers. Cost: O(n log n) in CPUs for the packed orders;
+/// TakeDistributed's when distributed. Source: Kubernetes 1.36 takeByTopology.
 StatusOr<CpuSet> TakeCpus(const Machine& machine, const CpuSet& available, int count,
                           const CpuAssignmentOptions& options = {});
 
 /// `count` CPUs of `available`, those within `affinity` first and the rest from elsewhere. Empty
-/// `affinity`: no preference. Errors, cost: as TakeCpus.
+/// `affinity`: no preference. Errors, units, cost: as TakeCpus.
 /// Source: Kubernetes 1.36, static policy, allocateCPUs.
 StatusOr<CpuSet> TakeCpusNear(const Machine& machine, const CpuSet& available, int count,
                               const NumaMask& affinity, const CpuAssignmentOptions& options = {});
 
 /// The same for a `layout` that the caller keeps: one that serves many requests saves building it
-/// each time.
+/// each time. Errors, units, cost, source: as above.
 StatusOr<CpuSet> TakeCpusNear(const CpuLayout& layout, const CpuSet& available, int count,
                               const NumaMask& affinity, const CpuAssignmentOptions& options = {});
 
 /// The same without the promise of whole cores: with `full_physical_cpus_only` a core whose sibling
 /// is not available may be split, and the count is not checked, as in kubelet's allocateCPUs.
-/// Errors, cost: as TakeCpus. Source: Kubernetes 1.36, static policy, allocateCPUs.
+/// Errors, units, cost: as TakeCpus. Source: Kubernetes 1.36, static policy, allocateCPUs.
 StatusOr<CpuSet> TakeCpusLikeKubelet(const CpuLayout& layout, const CpuSet& available, int count,
                                      const NumaMask& affinity, const CpuAssignmentOptions& options);
 
 /// The CPUs that every whole-core request is a multiple of: the threads of the smallest core, or
-/// what `layout` declares. Cost: O(cores). Source: Kubernetes 1.36, CPUsPerCore.
+/// what `layout` declares. Units: CPUs. Cost: O(cores). Source: Kubernetes 1.36, CPUsPerCore.
 int ThreadsPerCore(const CpuLayout& layout);
 
 }  // namespace qrm

@@ -21,12 +21,13 @@ struct CpuSizes {
 };
 
 /// Whether packages nest in NUMA nodes or NUMA nodes in packages; the outer ones are filled first.
-/// Source: Kubernetes 1.36: NUMA nodes when there are at least as many packages.
+/// Source: Kubernetes 1.36, newCPUAccumulator: NUMA nodes when there are at least as many packages.
 enum class OuterLevel { kNuma, kPackage };
 
 /// A machine's CPUs by core, L3, package and NUMA node. Build it once and take from it often.
 ///
-/// Threads: immutable, any. Units: the kernel's CPU numbers. Source: Kubernetes 1.36, CPUTopology.
+/// Threads: immutable, any. Units: the kernel's CPU numbers. Cost: O(1) but where said.
+/// Source:  Kubernetes 1.36, CPUTopology.
 class CpuLayout {
  public:
   enum Level { kCore, kL3, kPackage, kNode };
@@ -34,12 +35,12 @@ class CpuLayout {
 
   /// Of all online CPUs of `machine`, which must outlive the layout. Cost: O(CPUs log CPUs).
   explicit CpuLayout(const Machine& machine);
-  /// The same with sizes and order as declared by someone else.
+  /// The same with sizes and order as declared by someone else. Cost: the same.
   CpuLayout(const Machine& machine, const CpuSizes& sizes, OuterLevel outer);
 
   /// The elements of a level, by ascending id; their position is their index below.
   const std::vector<CpuGroup>& elements(Level level) const { return elements_[level]; }
-  /// The index of the element of `level` that `cpu` (a CPU of all()) is in. Cost: O(1).
+  /// The index of the element of `level` that `cpu` (a CPU of all()) is in.
   int ElementOf(Level level, int cpu) const {
     return element_of_[level][static_cast<std::size_t>(cpu)];
   }
@@ -66,30 +67,31 @@ class CpuLayout {
   std::array<std::array<std::vector<std::vector<int>>, kLevels>, kLevels> within_;
 };
 
-/// The order of single CPUs.
+/// The order of single CPUs. Source: Kubernetes 1.36, CPUSortingStrategy.
 enum class CpuOrder {
   kPacked,  ///< sibling threads first
   kSpread,  ///< one thread per core first
 };
 
+/// Whether to try to stay within L3s. Source: Kubernetes 1.36, prefer-align-cpus-by-uncorecache.
 enum class L3Alignment { kIgnore, kPrefer };
 
 /// `count` CPUs of `available`: whole outer elements (NUMA nodes or packages), whole inner ones,
 /// L3s if preferred, whole cores, single threads; the element with fewest free CPUs first.
 /// Errors: kResourceExhausted with both numbers when there are too few.
-/// Cost:   O(CPUs log CPUs). Source: Kubernetes 1.36, takeByTopologyNUMAPacked.
+/// Units:  CPUs, by the kernel's numbers. Cost: O(CPUs log CPUs).
+/// Source: Kubernetes 1.36, takeByTopologyNUMAPacked.
 StatusOr<CpuSet> TakePacked(const CpuLayout& layout, const CpuSet& available, int count,
                             CpuOrder order = CpuOrder::kPacked,
                             L3Alignment l3 = L3Alignment::kIgnore);
 
 /// `count` CPUs of `available`, evenly over as few NUMA nodes as hold them, `group_size` (a core's
 /// threads, or 1) at a time; packed when they cannot be split evenly.
-/// Errors: as TakePacked.
+/// Errors, units: as TakePacked.
 /// Cost:   exact up to 8 NUMA nodes, at most 3^nodes balances; beyond, nodes with equally many free
 ///         CPUs are interchangeable and at most 4,096 choices of each width are compared.
 /// Source: Kubernetes 1.36, takeByTopologyNUMADistributed, with kubernetes PRs 140730 (whole
-/// groups)
-///         and 141238 (the chosen nodes are the ones used).
+///         groups) and 141238 (the chosen nodes are the ones used).
 StatusOr<CpuSet> TakeDistributed(const CpuLayout& layout, const CpuSet& available, int count,
                                  int group_size, CpuOrder order = CpuOrder::kPacked);
 

@@ -10,7 +10,8 @@
 
 namespace qrm {
 
-/// Where the machine is described.
+/// Where the machine is described. Source: hwloc 2.9, hwloc_topology_set_xml(3),
+/// hwloc_topology_set_synthetic(3) and "Environment Variables".
 struct MachineSource {
   enum class Kind { kLive, kFsRoot, kXml, kSynthetic };
   /// What becomes of CPUs and NUMA nodes outside the cpuset of this process (or of the process
@@ -39,11 +40,12 @@ struct MachineSource {
 /// Errors:  kNotFound for a missing file or directory, kInvalidArgument for one that hwloc cannot
 ///          read or that describes no usable CPU.
 /// Cost:    milliseconds (live, fsroot: hundreds of small files); O(size) for XML and synthetic.
+/// Units:   as in Machine: bytes, the kernel's numbers, distances as in the SLIT.
 /// Source:  hwloc 2.9, hwloc_topology_load(3) and "Environment Variables".
 StatusOr<Machine> Discover(const MachineSource& source);
 
 /// The machine that `xml`, an hwloc export of format 1, 2 or 3, describes; otherwise as Discover.
-/// Cost: O(size). Source: as ReadXml of topology/hwloc_xml.h.
+/// Units: as Discover. Cost: O(size). Source: as ReadXml of topology/hwloc_xml.h.
 StatusOr<Machine> MachineFromXml(std::string_view xml, MachineSource::OutsideCpuset outside_cpuset =
                                                            MachineSource::OutsideCpuset::kHide);
 

@@ -12,12 +12,14 @@
 
 namespace qrm {
 
-/// How much each node has in total and free; units are the caller's.
+/// How much each node, by the kernel's number, has in total and free.
+/// Units: the caller's. Source: the account of the resource, such as the free CPUs of each node.
 struct NodeAmounts {
   std::map<int, double> total;
   std::map<int, double> free;
 };
 
+/// Bounds on what GenerateHints offers. Units: nodes, masks. Source: ours.
 struct HintGenerationOptions {
   int max_nodes = 0;     ///< widest mask to offer; 0: see GenerateHints
   int max_hints = 4096;  ///< masks of a size are offered closest first up to this many in all
@@ -27,8 +29,9 @@ struct HintGenerationOptions {
 /// those as narrow as total amounts allow. Impossible when no mask can; no preference when `amount`
 /// is not positive. Up to 12 nodes all masks (4,095) with the default options, as kubelet offers
 /// them; on larger machines those of nodes with something free, as ClosestMasks visits them, but
-/// never without a mask of the narrowest width that suffices. Cost: O(max_hints x nodes) plus
-/// ClosestMasks'. Source: Kubernetes 1.36 cpu and memory manager hints.
+/// never without a mask of the narrowest width that suffices.
+/// Units: `amount` in those of `nodes`. Cost: O(max_hints x nodes) plus ClosestMasks'.
+/// Source: Kubernetes 1.36 cpu and memory manager hints.
 HintList GenerateHints(const Machine& machine, double amount, const NodeAmounts& nodes,
                        const HintGenerationOptions& options = {});
 
@@ -41,7 +44,7 @@ HintList GenerateHints(const Machine& machine, double amount, const NodeAmounts&
 /// Source:  ours.
 class ClosestMasks {
  public:
-  /// Of `candidates`, nodes of `machine`.
+  /// Of `candidates`, nodes of `machine`, which need not outlive this.
   ClosestMasks(const Machine& machine, const NumaMask& candidates);
 
   /// Calls `visit` with masks of `width` nodes until it returns false or there are no more.
@@ -49,10 +52,10 @@ class ClosestMasks {
 
   /// The widest masks to offer where `narrowest` nodes suffice: all up to 12 nodes, as kubelet
   /// does; beyond, one node more, because merging pays for every mask and gains nothing from wide
-  /// ones.
+  /// ones. Units: nodes. Cost: O(1).
   int WidestWorthOffering(int narrowest) const;
 
-  /// How many nodes there are to choose from.
+  /// How many nodes there are to choose from. Cost: O(1).
   int size() const { return static_cast<int>(ids_.size()); }
 
  private:

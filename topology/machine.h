@@ -12,7 +12,8 @@
 namespace qrm {
 
 /// A NUMA node. CPU-less nodes (memory expanders) have empty `cpus`, memory-less ones
-/// `memory_bytes` 0. Source: /sys/devices/system/node, as hwloc reads it.
+/// `memory_bytes` 0. Units: the kernel's numbers, bytes, pages.
+/// Source: /sys/devices/system/node, as hwloc reads it.
 struct NumaNode {
   int id = 0;       ///< the kernel's number
   int package = 0;  ///< id of the package it is nearest to
@@ -22,7 +23,8 @@ struct NumaNode {
 };
 
 /// A CPU's place. Ids are the smallest CPU number within the core or L3, but for `node` and
-/// `package`: the kernel's numbers. Source: /sys/devices/system/cpu, as hwloc reads it.
+/// `package`: the kernel's numbers. Units: the kernel's CPU numbers.
+/// Source: /sys/devices/system/cpu, as hwloc reads it.
 struct Cpu {
   int id = 0;
   int core = 0;     ///< smallest CPU of the physical core
@@ -34,7 +36,8 @@ struct Cpu {
   bool has_l3 = true;  ///< false: no L3 is known and `l3` stands for the package
 };
 
-/// A network interface with a place on the machine. Source: hwloc's OS devices.
+/// A network interface with a place on the machine. Units: `node` is the kernel's number.
+/// Source: hwloc's OS devices.
 struct Nic {
   std::string name;         ///< interface name, such as "eth0"
   std::string pci_address;  ///< "0000:3b:00.0", or empty
@@ -50,7 +53,7 @@ struct PciDevice {
   std::optional<int> node;
 };
 
-/// What discovery found; the input of Machine.
+/// What discovery found; the input of Machine. Units: those of its parts. Source: discovery.h.
 struct MachineParts {
   std::vector<Cpu> cpus;  ///< online CPUs only
   std::vector<NumaNode>
@@ -68,6 +71,7 @@ struct MachineParts {
 };
 
 /// CPUs that share something: a core, an L3 cache, a package.
+/// Units: the kernel's CPU numbers. Source: Cpu.
 struct CpuGroup {
   int id = 0;  ///< as in Cpu
   CpuSet cpus;

@@ -13,7 +13,8 @@
 
 namespace qrm {
 
-/// One object of hwloc's tree.
+/// One object of hwloc's tree. Units: the kernel's numbers, bytes.
+/// Source: hwloc 2.9, "Object Types" and "Topology Attributes".
 struct MachineObject {
   enum class Type { kPackage, kNumaNode, kL3, kCore, kPu, kPciDevice, kNetwork, kOther };
 
@@ -30,12 +31,15 @@ struct MachineObject {
 };
 
 /// Cores of one kind; a higher rank is more performant, -1 is not known.
+/// Units: the kernel's CPU numbers. Source: hwloc 2.9, "Kinds of CPU cores".
 struct CoreKind {
   CpuSet cpus;
   int rank = -1;
 };
 
 /// All that is read of a machine before it is put in order.
+/// Units: the kernel's numbers, distances as in the SLIT. Source: hwloc 2.9, "Distances" and
+/// "Kinds of CPU cores".
 struct MachineObjects {
   std::vector<MachineObject> objects;  ///< parents before children, siblings in order
   CpuSet online;

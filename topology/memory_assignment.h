@@ -13,7 +13,7 @@
 
 namespace qrm {
 
-/// By which rules memory is handed out.
+/// By which rules memory is handed out. Source: Kubernetes 1.36, memory manager policies, and ours.
 enum class MemoryPolicy {
   /// Kubelet's static policy: a node serves either single-node blocks or one group of nodes; a
   /// container is rejected when its own best mask is not as good as the merged hint.
@@ -24,7 +24,7 @@ enum class MemoryPolicy {
   kPerNode,
 };
 
-/// A container's request.
+/// A container's request. Units: bytes. Source: the pod's resources and the merged hint.
 struct MemoryRequest {
   std::string pod;  ///< uid
   std::string container;
@@ -42,7 +42,7 @@ struct MemoryRequest {
 /// Source:  Kubernetes 1.36, memory manager, static policy; kPerNode: ours.
 class MemoryAssignment {
  public:
-  /// `machine` must outlive this. `reserved`: bytes for the system, by node.
+  /// `machine` must outlive this. `reserved`: bytes for the system, by node. Cost: O(nodes).
   MemoryAssignment(const Machine& machine, MemoryPolicy policy,
                    std::map<int, MemoryBytes> reserved);
 
@@ -54,14 +54,13 @@ class MemoryAssignment {
 
   /// The masks that can serve all of `request`, the same for each type, narrow ones first;
   /// preferred are those as narrow as allocatable amounts allow. No preference when nothing is
-  /// asked for; a container that holds memory gets its own mask. At most 4,096. Cost:
-  /// GenerateHints' times types.
+  /// asked for; a container that holds memory gets its own mask. At most 4,096.
+  /// Cost: GenerateHints' times types.
   HintList Hints(const MemoryState& state, const MemoryRequest& request) const;
 
   /// `state` with memory for `request`; a container that holds memory keeps it.
   /// Errors: kResourceExhausted when no mask has enough, kStatic: kFailedPrecondition when its
-  /// rules
-  ///         forbid the mask; `state` is not changed.
+  ///         rules forbid the mask; `state` is not changed.
   /// Cost:   Hints' when the hint is empty or too small, else O(types x nodes).
   StatusOr<MemoryState> Allocate(const MemoryState& state, const MemoryRequest& request) const;
 
@@ -80,7 +79,8 @@ class MemoryAssignment {
 };
 
 /// Whether a block on `nodes` would break the rule that a node serves either single-node blocks or
-/// one group. Cost: O(nodes). Source: Kubernetes 1.36, isAffinityViolatingNUMAAllocations.
+/// one group. Units: the kernel's node numbers. Cost: O(nodes).
+/// Source: Kubernetes 1.36, isAffinityViolatingNUMAAllocations.
 bool BreaksGroupRule(const std::map<int, NodeMemory>& memory, const NumaMask& nodes);
 
 }  // namespace qrm

@@ -14,9 +14,11 @@
 namespace qrm {
 
 /// Bytes by type: "memory", "hugepages-2Mi", "hugepages-1Gi" ...
+/// Units: bytes. Source: Kubernetes, names of resources.
 using MemoryBytes = std::map<std::string, uint64_t>;
 
-/// One type on one node. Units: bytes. `free` + `reserved` is `allocatable`.
+/// One type on one node; `free` + `reserved` is `allocatable`.
+/// Units: bytes. Source: Kubernetes 1.36, MemoryTable.
 struct MemoryAmounts {
   uint64_t total = 0;
   uint64_t system_reserved = 0;
@@ -27,6 +29,8 @@ struct MemoryAmounts {
   bool operator==(const MemoryAmounts&) const = default;
 };
 
+/// One node. Units: blocks, the kernel's node numbers, bytes by type.
+/// Source: Kubernetes 1.36, NUMANodeState.
 struct NodeMemory {
   int assignments = 0;  ///< blocks whose mask has this node
   NumaMask cells;       ///< the group it serves: itself, or all nodes of the blocks on it
@@ -35,7 +39,7 @@ struct NodeMemory {
   bool operator==(const NodeMemory&) const = default;
 };
 
-/// What a container holds of one type.
+/// What a container holds of one type. Units: bytes. Source: Kubernetes 1.36, Block; `parts`: ours.
 struct MemoryBlock {
   NumaMask nodes;
   std::string type;
@@ -45,6 +49,8 @@ struct MemoryBlock {
   bool operator==(const MemoryBlock&) const = default;
 };
 
+/// What the nodes have and what containers hold of it. Units: bytes, the kernel's node numbers.
+/// Source: Kubernetes 1.36, memory manager's state.
 struct MemoryState {
   std::map<int, NodeMemory> nodes;
   /// pod uid -> container -> blocks.
@@ -53,6 +59,7 @@ struct MemoryState {
   std::string reusable_pod;
   std::map<std::pair<std::string, std::string>, uint64_t> reusable;
 
+  /// The blocks of a container; null when it has none. Cost: O(log containers).
   const std::vector<MemoryBlock>* Find(const std::string& pod, const std::string& container) const;
 };
 
@@ -66,11 +73,11 @@ std::map<int, NodeMemory> UnusedMemory(const Machine& machine,
                                        const std::map<int, MemoryBytes>& reserved);
 
 /// Whether two states of the nodes differ in nothing that matters: free and reserved bytes need
-/// only agree summed over each node's group, because blocks do not say what each node gave. Cost:
-/// O(nodes squared x types). Source: Kubernetes 1.36, areMachineStatesEqual.
+/// only agree summed over each node's group, because blocks do not say what each node gave.
+/// Units: bytes. Cost: O(nodes squared x types). Source: Kubernetes 1.36, areMachineStatesEqual.
 bool SameMemory(const std::map<int, NodeMemory>& a, const std::map<int, NodeMemory>& b);
 
-/// A container of a pod, for PodMemoryRequest.
+/// A container of a pod, for PodMemoryRequest. Units: bytes. Source: the pod's resources.
 struct ContainerMemory {
   ContainerRole role = ContainerRole::kApp;
   MemoryBytes bytes;

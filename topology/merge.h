@@ -12,12 +12,15 @@
 
 namespace qrm {
 
-/// When a container is admitted. Source: Kubernetes topology manager policies; numeric: Katalyst.
+/// When a container is admitted. Source: Kubernetes 1.36, topology manager policies; numeric:
+/// Katalyst, policy_numeric.
 enum class TopologyPolicy { kNone, kBestEffort, kRestricted, kSingleNumaNode, kNumeric };
 
 /// Whether each container or the whole pod gets one hint.
+/// Source: Kubernetes 1.36, topology manager scopes.
 enum class TopologyScope { kContainer, kPod };
 
+/// How to merge. Source: Kubernetes 1.36, topology manager policies and their options.
 struct MergeOptions {
   TopologyPolicy policy = TopologyPolicy::kBestEffort;
   bool prefer_closest_numa_nodes = false;
@@ -28,10 +31,10 @@ struct MergeOptions {
 /// "none", "best-effort", "restricted", "single-numa-node", "numeric". Errors: kInvalidArgument
 /// naming them. Cost: O(length). Source: kubelet's --topology-manager-policy.
 StatusOr<TopologyPolicy> ParseTopologyPolicy(std::string_view text);
-/// Cost: O(1). Source: as ParseTopologyPolicy.
+/// The word that ParseTopologyPolicy reads. Cost: O(1). Source: as there.
 std::string_view ToString(TopologyPolicy policy);
 
-/// What the merge decided, and why.
+/// What the merge decided, and why. Units: the kernel's node numbers. Source: MergeHints.
 struct MergeResult {
   bool admit = true;
   /// What all resources share. Policy numeric: the nodes of the aligned resources.

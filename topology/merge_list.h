@@ -10,13 +10,14 @@
 
 namespace qrm {
 
-/// Which hints take part in a merge.
+/// Which hints take part in a merge. Source: Kubernetes 1.36, filterSingleNumaHints.
 enum class HintFilter {
   kAll,
   kPreferredSingleNode,  ///< preferred ones of one node or without affinity
 };
 
 /// One resource's hints, ready for merging. Masks are sorted and unique.
+/// Units: masks by NodeIndex position, widths in nodes. Source: PrepareList.
 template <std::size_t Words>
 struct MergeList {
   std::vector<NodeBits<Words>> preferred;  ///< of preferred hints
@@ -25,11 +26,13 @@ struct MergeList {
   bool any_node_preferred = false;         ///< and a preferred one
   int narrowest = 0;                       ///< width of its narrowest mask; 0: it has no mask
 
+  /// Whether no hint is left. Cost: O(1).
   bool Empty() const { return masks.empty() && !any_node; }
 };
 
 /// `hints` by `filter`. Nodes that the machine does not have are left out.
-/// Cost: O(hints log hints). Source: Kubernetes 1.36, filterProvidersHints, filterSingleNumaHints.
+/// Units: as MergeList. Cost: O(hints log hints).
+/// Source: Kubernetes 1.36, filterProvidersHints, filterSingleNumaHints.
 template <std::size_t Words>
 MergeList<Words> PrepareList(const HintList& hints, const NodeIndex& nodes, HintFilter filter) {
   const bool single = filter == HintFilter::kPreferredSingleNode;

@@ -20,6 +20,7 @@ std::string NothingPreferredReason(std::string_view resource, const HintList& hi
                                    std::string_view wanted);
 
 /// The masks that a resource prefers or excludes: the first few, and how many there are.
+/// Units: the kernel's node numbers, masks. Source: ours.
 struct MaskSample {
   std::vector<NumaMask> first;
   std::size_t count = 0;

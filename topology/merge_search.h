@@ -14,6 +14,10 @@ namespace qrm {
 
 /// The hints of one list by the nodes they contain, to split them by their intersection with a
 /// narrow mask.
+///
+/// Threads: one. Units: nodes by NodeIndex position, widths in nodes.
+/// Cost:    construction O(hints x their width); Split at most 2^(width + 1) x hints / 64.
+/// Source:  ours.
 template <std::size_t Words>
 class HintIndex {
  public:
@@ -87,9 +91,10 @@ class HintIndex {
 
 /// The masks that choosing one hint of each list can leave, by width.
 ///
-/// Cost: passes x lists x reachable masks x hints (less for narrow masks), where each pass keeps
-///       only masks wide enough to matter; `kMaxReachable` bounds the masks, and with it the time.
-/// Source: ours; the ranking is Kubernetes 1.36's, HintMerger.compare.
+/// Threads: one. Units: nodes by NodeIndex position, widths in nodes.
+/// Cost:    passes x lists x reachable masks x hints (less for narrow masks), where each pass keeps
+///          only masks wide enough to matter; kMaxReachable bounds the masks, and so the time.
+/// Source:  ours; the ranking is Kubernetes 1.36's, HintMerger.compare.
 template <std::size_t Words>
 class ReachableMasks {
  public:
@@ -130,7 +135,7 @@ class ReachableMasks {
     return above;
   }
 
-  /// Whether kMaxReachable was met, so that a better mask may have been missed.
+  /// Whether kMaxReachable was met, so that a better mask may have been missed. Cost: O(1).
   bool truncated() const { return truncated_; }
 
  private:
@@ -210,6 +215,7 @@ class ReachableMasks {
 };
 
 /// The masks that every list prefers, and what each list took from those before it.
+/// Units: masks by NodeIndex position. Source: FindCommonPreference.
 template <std::size_t Words>
 struct CommonPreference {
   bool all_nodes = true;                               ///< no list restricts the nodes
@@ -218,7 +224,8 @@ struct CommonPreference {
   std::optional<std::size_t> emptied_by;               ///< the list that excluded the last mask
 };
 
-/// Cost: O(hints log hints), done when the lists were sorted. Source: Kubernetes 1.36,
+/// The preference that `lists` have in common.
+/// Units: as CommonPreference. Cost: O(hints), which are sorted. Source: Kubernetes 1.36,
 /// mergePermutation: a merged hint is preferred when all its hints are and have the same mask.
 template <std::size_t Words>
 CommonPreference<Words> FindCommonPreference(const std::vector<MergeList<Words>>& lists) {
@@ -247,7 +254,7 @@ CommonPreference<Words> FindCommonPreference(const std::vector<MergeList<Words>>
   return common;
 }
 
-/// The nodes that lists agree on.
+/// The nodes that lists agree on. Units: by NodeIndex position. Source: Agree.
 template <std::size_t Words>
 struct Agreement {
   NodeBits<Words> nodes;
@@ -257,7 +264,8 @@ struct Agreement {
 
 /// The fittest mask that all of `lists` prefer, else the best one that they leave, of which widths
 /// close to `wanted` are best; `all` nodes, not preferred, when they leave none.
-/// Cost: as CommonPreference, else as ReachableMasks. Source: Kubernetes 1.36, HintMerger.
+/// Units: as Agreement, `wanted` in nodes. Cost: as FindCommonPreference, else as ReachableMasks.
+/// Source: Kubernetes 1.36, HintMerger.
 template <std::size_t Words>
 Agreement<Words> Agree(const std::vector<MergeList<Words>>& lists,
                        const CommonPreference<Words>& common, const NodeBits<Words>& all,

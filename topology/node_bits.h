@@ -14,7 +14,7 @@
 namespace qrm {
 
 /// A mask of up to 64 x `Words` nodes.
-/// Cost: O(Words) each. Source: ours.
+/// Units: nodes by NodeIndex position. Cost: O(Words) each but where O(1). Source: ours.
 template <std::size_t Words>
 struct NodeBits {
   std::array<uint64_t, Words> words{};
@@ -69,7 +69,10 @@ struct NodeBits {
 /// Translates between the kernel's node numbers and positions 0, 1, 2 ... of a machine's nodes.
 /// Positions keep the order of the numbers, so masks compare alike in both.
 ///
-/// Cost: O(words) where the nodes are numbered without gaps, O(nodes of the mask) elsewhere.
+/// Threads: immutable, any.
+/// Units:   node ids are the kernel's, positions count from 0.
+/// Cost:    O(words) where the nodes are numbered without gaps, O(nodes of the mask) elsewhere.
+/// Source:  ours.
 class NodeIndex {
  public:
   explicit NodeIndex(const Machine& machine) : gapless_(true) {
@@ -127,8 +130,9 @@ class NodeIndex {
 };
 
 /// Orders masks of equal rank: narrower first, then closer if asked for, then the smaller number.
-/// Cost: O(Words), with distances O(width squared). Source: Kubernetes 1.36, IsNarrowerThan and
-/// Closest; sums of distances over masks of one width order as the averages do.
+/// Units: distances as in the SLIT. Cost: O(Words), with distances O(width squared).
+/// Source: Kubernetes 1.36, IsNarrowerThan and Closest; sums of distances over masks of one width
+/// order as the averages do.
 template <std::size_t Words>
 class Fitness {
  public:
@@ -144,7 +148,7 @@ class Fitness {
     }
   }
 
-  /// The fittest of `masks`, which must not be empty.
+  /// The fittest of `masks`, which must not be empty. Cost: that of one mask, times masks.
   NodeBits<Words> Fittest(const std::vector<NodeBits<Words>>& masks) const {
     NodeBits<Words> best = masks.front();
     Score best_score = ScoreOf(best);

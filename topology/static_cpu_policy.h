@@ -15,7 +15,8 @@
 
 namespace qrm {
 
-/// What the policy has handed out.
+/// What the policy has handed out. Units: the kernel's CPU numbers.
+/// Source: Kubernetes 1.36, CPU manager's state.
 struct StaticCpuState {
   CpuSet shared;  ///< for everyone without exclusive CPUs
   std::map<std::string, std::map<std::string, CpuSet>> assignments;  ///< pod uid -> container
@@ -25,11 +26,14 @@ struct StaticCpuState {
   bool operator==(const StaticCpuState&) const = default;
 };
 
+/// Whether reserved CPUs may be shared. Source: Kubernetes 1.36, strict-cpu-reservation.
 enum class StrictReservation {
   kNo,   ///< reserved CPUs stay in the shared pool
   kYes,  ///< and are for the system alone
 };
 
+/// The policy's settings. Units: the kernel's CPU numbers.
+/// Source: Kubernetes 1.36, NewStaticPolicy.
 struct StaticCpuConfig {
   CpuAssignmentOptions options;
   StrictReservation strict = StrictReservation::kNo;
@@ -37,6 +41,7 @@ struct StaticCpuConfig {
 };
 
 /// A container that asks for `count` CPUs of its own.
+/// Units: CPUs; nodes by the kernel's numbers. Source: the pod's resources and the merged hint.
 struct ExclusiveCpuRequest {
   std::string pod;  ///< uid
   std::string container;
@@ -47,16 +52,17 @@ struct ExclusiveCpuRequest {
 
 /// The CPUs to reserve: `listed` when it is not empty, else `count` taken from the whole machine.
 /// Errors: kInvalidArgument when `listed` has not `count` CPUs or CPUs the machine does not have.
-/// Cost: TakeCpus'. Source: Kubernetes 1.36, NewStaticPolicy.
+/// Units:  the kernel's CPU numbers. Cost: TakeCpus'. Source: Kubernetes 1.36, NewStaticPolicy.
 StatusOr<CpuSet> ReservedCpus(const CpuLayout& layout, int count, const CpuSet& listed,
                               const CpuAssignmentOptions& options);
 
 /// The policy on one machine. Every function takes a state and returns what follows from it.
 ///
-/// Threads: immutable, any. Source: Kubernetes 1.36, CPU manager, static policy.
+/// Threads: immutable, any. Units: CPUs and nodes by the kernel's numbers.
+/// Source:  Kubernetes 1.36, CPU manager, static policy.
 class StaticCpuPolicy {
  public:
-  /// The machine of `layout` must outlive the policy.
+  /// The machine of `layout` must outlive the policy. Cost: O(1).
   StaticCpuPolicy(CpuLayout layout, StaticCpuConfig config);
 
   /// `state` ready to work on: all CPUs shared when it is empty, else as it is.
