@@ -354,10 +354,8 @@ Difference CpuRows::Hints(const Json& row) {
 Difference CpuRows::Validate(const Json& row) {
   const DeclaredMachine& on = Find(row);
   const StatusOr<CpuSet> reserved = ReservedOf(on, row);
-  if (!reserved.ok()) {
-    return MessageOf(reserved.status());
-  }
-  const StatusOr<StaticCpuState> started = PolicyOf(on, row, *reserved).Start(StateOf(row));
+  const StatusOr<StaticCpuState> started =
+      reserved.ok() ? PolicyOf(on, row, *reserved).Start(StateOf(row)) : reserved.status();
   if (row.contains("expected_error") && !row.at("expected_error").is_null()) {
     return started.ok() ? "started, expected an error" : "";
   }
