@@ -11,6 +11,7 @@
 
 #include "api/grpc_lifetime.h"
 #include "api/mutex.h"
+#include "api/proto/qrm/v1/control.grpc.pb.h"
 #include "api/proto/resourceplugin/v1alpha1/api.grpc.pb.h"
 #include "api/wire.h"
 #include "plugins/sdk/plugin_client.h"
@@ -104,6 +105,32 @@ class RegisterService final : public pb::Registration::CallbackService {
   Table& table_;
 };
 
+/// Takes NotifyChanged; the rest of qrmd's control API is not there.
+class ControlService final : public v1::Control::CallbackService {
+ public:
+  grpc::ServerUnaryReactor* NotifyChanged(grpc::CallbackServerContext* context,
+                                          const v1::NotifyChangedRequest* request,
+                                          v1::NotifyChangedResponse*) override {
+    {
+      const MutexLock lock(mutex_);
+      ++notifications_[request->resource_name()];
+    }
+    grpc::ServerUnaryReactor* reactor = context->DefaultReactor();
+    reactor->Finish(grpc::Status::OK);
+    return reactor;
+  }
+
+  int notifications(const std::string& resource) const {
+    const MutexLock lock(mutex_);
+    const auto found = notifications_.find(resource);
+    return found == notifications_.end() ? 0 : found->second;
+  }
+
+ private:
+  mutable Mutex mutex_;
+  std::map<std::string, int> notifications_ QRM_GUARDED_BY(mutex_);
+};
+
 /// Looks at a directory again and again, and registers each socket that is new in it.
 class Watcher {
  public:
@@ -177,29 +204,37 @@ struct FakeManager::Impl {
   explicit Impl(const std::string& root)
       : registration_dir(root + "/resource-plugins"),
         plugins_dir(root + "/plugins_registry"),
+        control_socket(root + "/control.sock"),
         service(registration_dir, table) {}
   ~Impl() {
-    if (server != nullptr) {
-      server->Shutdown(std::chrono::system_clock::now());
+    for (grpc::Server* running : {server.get(), control_server.get()}) {
+      if (running != nullptr) {
+        running->Shutdown(std::chrono::system_clock::now());
+      }
     }
   }
 
-  /// As qrmd: the socket appears when it can be called.
   Status Listen() {
+    QRM_ASSIGN_OR_RETURN(server, ListenOn(registration_dir + "/kubelet.sock", service));
+    QRM_ASSIGN_OR_RETURN(control_server, ListenOn(control_socket, control));
+    return OkStatus();
+  }
+
+  /// As qrmd: the socket appears when it can be called.
+  static StatusOr<std::unique_ptr<grpc::Server>> ListenOn(const std::string& path,
+                                                          grpc::Service& service) {
     KeepGrpcCallbackThreads();
-    const std::string path = registration_dir + "/kubelet.sock";
     QRM_ASSIGN_OR_RETURN(const std::string temporary, TemporarySocketPath(path));
     grpc::ServerBuilder builder;
     builder.AddListeningPort("unix:" + temporary, grpc::InsecureServerCredentials());
     builder.RegisterService(&service);
-    server = builder.BuildAndStart();
-    if (server == nullptr) {
+    std::unique_ptr<grpc::Server> listening = builder.BuildAndStart();
+    if (listening == nullptr) {
       return Errorf(StatusCode::kFailedPrecondition,
-                    "cannot listen on {}; choose a root that can "
-                    "be written",
-                    path);
+                    "cannot listen on {}; choose a root that can be written", path);
     }
-    return PlaceSocket(temporary, path);
+    QRM_RETURN_IF_ERROR(PlaceSocket(temporary, path));
+    return listening;
   }
 
   StatusOr<std::unique_ptr<PluginClient>> Client(const std::string& resource) {
@@ -213,9 +248,12 @@ struct FakeManager::Impl {
 
   const std::string registration_dir;
   const std::string plugins_dir;
+  const std::string control_socket;
   Table table;
   RegisterService service;
+  ControlService control;
   std::unique_ptr<grpc::Server> server;
+  std::unique_ptr<grpc::Server> control_server;
   std::optional<Watcher> watcher;
 };
 
@@ -224,6 +262,8 @@ StatusOr<std::unique_ptr<FakeManager>> FakeManager::Start(const std::string& roo
   QRM_RETURN_IF_ERROR(MakeDirectory(impl->registration_dir));
   QRM_RETURN_IF_ERROR(MakeDirectory(impl->plugins_dir));
   RemoveSockets(impl->registration_dir);
+  std::error_code ignored;
+  fs::remove(impl->control_socket, ignored);
   QRM_RETURN_IF_ERROR(impl->Listen());
   impl->watcher.emplace(impl->plugins_dir, impl->table);
   return std::unique_ptr<FakeManager>(new FakeManager(std::move(impl)));
@@ -239,6 +279,14 @@ std::string FakeManager::registration_dir() const {
 
 std::string FakeManager::plugins_dir() const {
   return impl_->plugins_dir;
+}
+
+std::string FakeManager::control_socket() const {
+  return impl_->control_socket;
+}
+
+int FakeManager::notifications(const std::string& resource) const {
+  return impl_->control.notifications(resource);
 }
 
 StatusOr<RegisteredPlugin> FakeManager::WaitForPlugin(const std::string& resource,

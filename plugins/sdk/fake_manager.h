@@ -26,9 +26,9 @@ struct RegisteredPlugin {
 /// Threads: any.
 class FakeManager {
  public:
-  /// Makes <root>/resource-plugins, whose kubelet.sock takes Register, and
-  /// <root>/plugins_registry, which is watched. As qrmd does, it first removes the sockets of
-  /// former runs from the first of them.
+  /// Makes <root>/resource-plugins, whose kubelet.sock takes Register,
+  /// <root>/plugins_registry, which is watched, and <root>/control.sock. As qrmd does, it first
+  /// removes the sockets of former runs from the first of them.
   static StatusOr<std::unique_ptr<FakeManager>> Start(const std::string& root);
   /// Stops as a process that is killed: kubelet.sock stays.
   ~FakeManager();
@@ -37,12 +37,18 @@ class FakeManager {
 
   std::string registration_dir() const;
   std::string plugins_dir() const;
+  /// Takes NotifyChanged, as qrmd's control socket does.
+  std::string control_socket() const;
 
   /// The plugin of `resource` once it registered `registrations` times. Errors: kDeadlineExceeded
   /// when it does not within `limit`.
   StatusOr<RegisteredPlugin> WaitForPlugin(
       const std::string& resource, int registrations = 1,
       std::chrono::milliseconds limit = std::chrono::seconds(10));
+
+  /// How often the plugin of `resource` said that its allocations changed; several changes may be
+  /// told at once.
+  int notifications(const std::string& resource) const;
 
   /// The plugin of `request.resource` gives one container what qrmd would ask of it: hints, the
   /// best of them (the first preferred one, else the first), the allocation. Errors: the plugin's;

@@ -12,6 +12,7 @@
 #include <grpcpp/impl/service_type.h>
 
 #include "api/grpc_lifetime.h"
+#include "plugins/sdk/change_signal.h"
 #include "plugins/sdk/plugin_driver.h"
 #include "plugins/sdk/services.h"
 #include "plugins/sdk/socket_file.h"
@@ -36,8 +37,9 @@ void ShutDown(std::unique_ptr<grpc::Server> server) {
 }  // namespace
 
 struct PluginHost::Impl {
-  Impl(ResourcePlugin& plugin, const std::string& resource, std::unique_ptr<PluginState> state)
-      : driver(plugin, resource, std::move(state)),
+  Impl(ResourcePlugin& served, const std::string& resource, std::unique_ptr<PluginState> state)
+      : plugin(served),
+        driver(served, resource, std::move(state)),
         plugin_service(MakeResourcePluginService(thread, driver)),
         extensions_service(MakeExtensionsService(thread, driver)),
         registration_service(MakeRegistrationService(resource)) {}
@@ -48,6 +50,7 @@ struct PluginHost::Impl {
     }
     ShutDown(std::move(socket_server));
     ShutDown(std::move(in_process_server));
+    plugin.changes().Connect({});
   }
 
   /// A server of all services, on the socket at `path` or, when it is empty, on none.
@@ -63,6 +66,7 @@ struct PluginHost::Impl {
     return builder.BuildAndStart();
   }
 
+  ResourcePlugin& plugin;
   PluginDriver driver;
   TaskThread thread;
   std::unique_ptr<grpc::Service> plugin_service;
@@ -115,6 +119,10 @@ Status PluginHost::Listen(const std::string& path) {
   impl_->socket_id = id;
   ShutDown(std::exchange(impl_->socket_server, std::move(server)));
   return OkStatus();
+}
+
+void PluginHost::OnChanged(std::function<void()> listener) {
+  impl_->plugin.changes().Connect(std::move(listener));
 }
 
 bool PluginHost::SocketInPlace() const {

@@ -1,6 +1,7 @@
 // Serves one ResourcePlugin over gRPC: on a Unix socket, or inside the process.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <string>
 
@@ -42,6 +43,10 @@ class PluginHost {
   /// when another process listens there, kNotFound when the directory is missing, kInvalidArgument
   /// for a path too long for a socket, kFailedPrecondition when the file cannot be made.
   Status Listen(const std::string& path);
+
+  /// `listener` hears of every change of allocations that no call of the manager made; it must not
+  /// block. The former one is not called any more when this returns; an empty one hears nothing.
+  void OnChanged(std::function<void()> listener);
 
   /// True when the file at the path of the last Listen is the socket it made.
   bool SocketInPlace() const;

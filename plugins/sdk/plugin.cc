@@ -3,7 +3,11 @@
 
 #include <fstream>
 
+#include "plugins/sdk/change_signal.h"
+
 namespace qrm::sdk {
+
+ResourcePlugin::ResourcePlugin() : changes_(std::make_shared<ChangeSignal>()) {}
 
 Status ResourcePlugin::Restore(const Grants& /*grants*/) {
   return OkStatus();
@@ -43,6 +47,10 @@ Status ResourcePlugin::LoadState(const std::string& /*state*/) {
 
 std::string ResourcePlugin::ExportState(const Grants& /*grants*/) const {
   return "{}";
+}
+
+void ResourcePlugin::NotifyChanged() {
+  changes_->Raise();
 }
 
 ResourceAllocation PinCpus(const CpuSet& cpus) {

@@ -15,6 +15,8 @@
 
 namespace qrm::sdk {
 
+class ChangeSignal;
+
 /// What the SDK remembers of each allocation, durably.
 struct Grant {
   ContainerRequest request;
@@ -45,6 +47,7 @@ struct Pool {
 /// Threads: the SDK calls the plugin from one thread, one call at a time.
 class ResourcePlugin {
  public:
+  ResourcePlugin();
   virtual ~ResourcePlugin() = default;
 
   /// What the plugin asks of the manager, read once; the default aligns with topology and takes
@@ -96,6 +99,17 @@ class ResourcePlugin {
 
   /// The plugin's whole state as JSON, in the form of the QoS Resource Manager proposal.
   virtual std::string ExportState(const Grants& grants) const;
+
+  /// Has the manager ask Reconcile now instead of at its next period: call it when allocations
+  /// should change and nobody asked for it. Several calls may lead to one question. Threads: any;
+  /// returns at once.
+  void NotifyChanged();
+
+  /// Who hears of NotifyChanged; the SDK's part.
+  ChangeSignal& changes() { return *changes_; }
+
+ private:
+  std::shared_ptr<ChangeSignal> changes_;
 };
 
 /// How to reach the manager and where to keep state. Every field has a flag of RunPlugin's command
@@ -108,6 +122,9 @@ struct PluginSettings {
                             ///< two is set
   std::string state_dir;    ///< --state-dir: where the state database lives
   std::string socket_name;  ///< --socket-name: default <resource>.sock with '/' as '_'
+  /// --control-socket: where the manager is told of changes; empty: it sees them at its next
+  /// reconcile.
+  std::string control_socket;
 };
 
 /// A flag of the plugin's own: `--name VALUE`, or `--name` alone. One of the two pointers is set.

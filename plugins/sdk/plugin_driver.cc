@@ -230,6 +230,8 @@ Status PluginDriver::SetPools(const std::map<std::string, CpuSet>& cpus_by_pool)
   const Status kept = Reconcile();
   if (!kept.ok()) {
     RestorePools(before);
+  } else {
+    plugin_.NotifyChanged();  // the caller need not be the manager
   }
   return kept;
 }

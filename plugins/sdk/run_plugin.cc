@@ -17,6 +17,7 @@ namespace {
 
 constexpr char kDefaultPluginsDir[] = "/var/lib/qrm/plugins_registry";
 constexpr char kDefaultStateDir[] = "/var/lib/qrm/state";
+constexpr char kDefaultControlSocket[] = "/run/qrm/control.sock";
 constexpr int kExitMisused = 2;
 
 /// SIGTERM and SIGINT wait for us instead of ending the process; every thread made meanwhile
@@ -59,6 +60,9 @@ void AddFlags(CLI::App& app, PluginSettings& settings, const std::vector<ExtraFl
       ->capture_default_str();
   app.add_option("--socket-name", settings.socket_name,
                  "file name of the socket (default <resource>.sock, '/' as '_')");
+  app.add_option("--control-socket", settings.control_socket,
+                 "where qrmd is told of changes at once; empty: it sees them at its next reconcile")
+      ->capture_default_str();
   for (const ExtraFlag& flag : extra) {
     if (flag.present != nullptr) {
       app.add_flag("--" + flag.name, *flag.present, flag.help);
@@ -72,7 +76,9 @@ void AddFlags(CLI::App& app, PluginSettings& settings, const std::vector<ExtraFl
 
 StatusOr<PluginSettings> ParseSettings(const std::string& default_resource, int argc, char** argv,
                                        const std::vector<ExtraFlag>& extra) {
-  PluginSettings settings{.resource = default_resource, .state_dir = kDefaultStateDir};
+  PluginSettings settings{.resource = default_resource,
+                          .state_dir = kDefaultStateDir,
+                          .control_socket = kDefaultControlSocket};
   CLI::App app("Resource plugin of qrm for " + default_resource);
   AddFlags(app, settings, extra);
   try {

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "api/log.h"
+#include "plugins/sdk/change_notifier.h"
 #include "plugins/sdk/host.h"
 #include "plugins/sdk/plugin_state.h"
 #include "plugins/sdk/registrar.h"
@@ -48,7 +49,9 @@ bool IsFinal(const Status& listening) {
 
 }  // namespace
 
+// What is destroyed first uses what stands before it.
 struct RunningPlugin::Impl {
+  std::unique_ptr<ChangeNotifier> notifier;
   std::unique_ptr<PluginHost> host;
   std::unique_ptr<Registrar> registrar;
 };
@@ -60,6 +63,10 @@ StatusOr<std::unique_ptr<RunningPlugin>> RunningPlugin::Start(const PluginSettin
   QRM_ASSIGN_OR_RETURN(std::unique_ptr<PluginState> state, OpenPluginState(StatePath(settings)));
   auto impl = std::make_unique<Impl>();
   QRM_ASSIGN_OR_RETURN(impl->host, PluginHost::Create(plugin, settings.resource, std::move(state)));
+  if (!settings.control_socket.empty()) {
+    impl->notifier = std::make_unique<ChangeNotifier>(settings.control_socket, settings.resource);
+    impl->host->OnChanged([notifier = impl->notifier.get()] { notifier->Notify(); });
+  }
   const Status listening = impl->host->Listen(place.plugin_socket);
   if (listening.ok()) {
     log::Info("plugin serves", {{"resource", settings.resource}, {"socket", place.plugin_socket}});

@@ -136,7 +136,7 @@ TEST_F(CommandLineTest, HelpExplainsEveryFlag) {
   const auto [code, output] = Run({"--help"});
   EXPECT_EQ(code, 0);
   for (const char* flag : {"--resource", "--registration-dir", "--plugins-registry-dir",
-                           "--state-dir", "--socket-name"}) {
+                           "--state-dir", "--socket-name", "--control-socket"}) {
     EXPECT_THAT(output, HasSubstr(flag));
   }
   EXPECT_THAT(output, HasSubstr("/var/lib/qrm/plugins_registry"));
