@@ -266,8 +266,9 @@ std::string Daemon::Impl::RuntimeIdOf(const ContainerKey& key) const {
   return container.has_value() ? container->id : std::string();
 }
 
-void Daemon::Impl::ReconcileSoon(const std::string& /*resource*/) {
-  reconciler.Trigger();
+void Daemon::Impl::ReconcileSoon(const std::string& resource) {
+  reconciler.Trigger(resource);
+  pod_resources.RefreshAllocatable();
 }
 
 void Daemon::Impl::OnPluginRegistered(const std::string& resource) {
@@ -304,6 +305,7 @@ void Daemon::Impl::HostBuiltins() {
     qrm::Status added = host.status();
     if (host.ok()) {
       added = registry.AddBuiltIn(builtin.resource, (*host)->InProcessChannel());
+      (*host)->OnChanged([this, resource = builtin.resource] { ReconcileSoon(resource); });
       hosts.push_back(*std::move(host));
     }
     if (!added.ok()) {
@@ -356,6 +358,9 @@ void Daemon::Impl::Stop() {
     return;
   }
   running = false;
+  for (const auto& host : hosts) {
+    host->OnChanged({});
+  }
   http.Stop();
   pod_resources.Stop();
   control.Stop();

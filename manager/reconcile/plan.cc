@@ -26,8 +26,9 @@ std::string NameOf(const PodRecord& pod, const std::string& container) {
 // Builds a ReconcilePlan from one plugin's answer after the other.
 class Planner {
  public:
-  Planner(const NodeState& asked, const NodeState& now, const AllocationsByPlugin& answers)
-      : asked_(asked), now_(now), answers_(answers) {}
+  Planner(const NodeState& asked, const NodeState& now, const AllocationsByPlugin& answers,
+          const std::set<std::string>& unasked)
+      : asked_(asked), now_(now), answers_(answers), unasked_(unasked) {}
 
   ReconcilePlan Plan(const Machine& machine) {
     for (const auto& [plugin, answer] : answers_) {
@@ -62,7 +63,7 @@ class Planner {
     }
     for (const auto& [resource, allocation] : allocations) {
       // What accompanies another plugin's resource never replaces that plugin's own answer.
-      if (resource == plugin || !answers_.contains(resource)) {
+      if (resource == plugin || (!answers_.contains(resource) && !unasked_.contains(resource))) {
         TakeAllocation(key, *known, resource, allocation);
       }
     }
@@ -120,6 +121,7 @@ class Planner {
   const NodeState& asked_;
   const NodeState& now_;
   const AllocationsByPlugin& answers_;
+  const std::set<std::string>& unasked_;
   std::map<ContainerKey, ContainerRecord> changed_;
   ReconcilePlan plan_;
 };
@@ -157,8 +159,9 @@ ResourceAllocation MergeAllocation(const ResourceAllocation& before, ResourceAll
 }
 
 ReconcilePlan PlanReconcile(const NodeState& asked, const NodeState& now,
-                            const AllocationsByPlugin& answers, const Machine& machine) {
-  return Planner(asked, now, answers).Plan(machine);
+                            const AllocationsByPlugin& answers, const Machine& machine,
+                            const std::set<std::string>& unasked) {
+  return Planner(asked, now, answers, unasked).Plan(machine);
 }
 
 StringMap PropertiesToApply(const ContainerRecord& record) {

@@ -32,8 +32,10 @@ struct ReconcilePlan {
 /// Compares `answers` with `now`. Only what is the same in `asked`, the state when the plugins were
 /// asked, is judged: the rest changed meanwhile. A known container that a plugin no longer names
 /// keeps its record; an allocation that an admission would refuse is not taken. Both are problems.
+/// `unasked` are the plugins that would speak for their own resources but were not asked this time.
 ReconcilePlan PlanReconcile(const checkpoint::NodeState& asked, const checkpoint::NodeState& now,
-                            const AllocationsByPlugin& answers, const Machine& machine);
+                            const AllocationsByPlugin& answers, const Machine& machine,
+                            const std::set<std::string>& unasked = {});
 
 /// One container whose runtime has other values than its record.
 struct PlannedUpdate {

@@ -25,6 +25,28 @@ using checkpoint::Change;
 using checkpoint::ContainerRecord;
 using checkpoint::NodeState;
 
+namespace {
+
+/// Whom a run asks.
+struct Scope {
+  bool nobody() const { return !all && resources.empty(); }
+  void Add(const std::string& resource) {
+    all = all || resource.empty();
+    resources.insert(resource);
+  }
+
+  bool all = false;
+  std::set<std::string> resources;  // counts unless all are asked
+};
+
+/// One run's question and what it was asked about.
+struct Question {
+  std::shared_ptr<const NodeState> state;
+  std::set<std::string> unasked;  // plugins that speak for themselves in another run
+};
+
+}  // namespace
+
 struct Reconciler::Impl : std::enable_shared_from_this<Reconciler::Impl> {
   Impl(Parts given, ReconcileOptions given_options)
       : parts(given), options(given_options), timer(given.io) {
@@ -33,12 +55,14 @@ struct Reconciler::Impl : std::enable_shared_from_this<Reconciler::Impl> {
 
   // On the I/O loop.
   void ArmTimer();
+  void Want(const std::string& resource);
   void StartRun();
+  std::set<std::string> Unasked(const Scope& scope) const;
   void SendUpdates(std::vector<PlannedUpdate> updates);
   void EndRun();
 
   // On the state loop.
-  void Apply(const NodeState& asked, const AllocationsByPlugin& answers);
+  void Apply(const Question& question, const AllocationsByPlugin& answers);
   void Release(const ReconcilePlan& plan);
   void ReleaseOrphan(const std::string& resource, const ContainerKey& key);
   void CommitApplied(const std::vector<UpdateResult>& results);
@@ -68,7 +92,7 @@ struct Reconciler::Impl : std::enable_shared_from_this<Reconciler::Impl> {
   // Used on the I/O loop only.
   boost::asio::steady_timer timer;
   bool running = false;
-  bool again = false;
+  Scope next;  // of the run after this one; nobody: there is none
 
   // Used on the state loop only.
   std::vector<std::string> problems;                            // of the current run
@@ -95,8 +119,8 @@ void Reconciler::Stop() {
   impl_->timer.cancel();
 }
 
-void Reconciler::Trigger() {
-  impl_->PostToIo([impl = impl_.get()] { impl->StartRun(); });
+void Reconciler::Trigger(const std::string& resource) {
+  impl_->PostToIo([impl = impl_.get(), resource] { impl->Want(resource); });
 }
 
 ReconcileStatus Reconciler::GetStatus() const {
@@ -109,28 +133,48 @@ void Reconciler::Impl::ArmTimer() {
   timer.async_wait([self = shared_from_this()](const boost::system::error_code& error) {
     if (!error && !self->stopped) {
       self->ArmTimer();
-      self->StartRun();
+      self->Want({});
     }
   });
 }
 
-void Reconciler::Impl::StartRun() {
-  if (running) {
-    again = true;
-    return;
+void Reconciler::Impl::Want(const std::string& resource) {
+  next.Add(resource);
+  if (!running) {
+    StartRun();
   }
+}
+
+void Reconciler::Impl::StartRun() {
   running = true;
-  again = false;
+  const Scope scope = std::exchange(next, {});
+  Question question{parts.state.Load(), Unasked(scope)};
   parts.plugins.GetResourcesAllocation(
+      scope.all ? std::set<std::string>() : scope.resources,
       DeadlineAfter(options.plugin_call_deadline),
-      [self = shared_from_this(), asked = parts.state.Load()](AllocationsByPlugin answers) mutable {
-        self->PostToState([impl = self.get(), asked = std::move(asked),
-                           answers = std::move(answers)] { impl->Apply(*asked, answers); });
+      [self = shared_from_this(),
+       question = std::move(question)](AllocationsByPlugin answers) mutable {
+        self->PostToState([impl = self.get(), question = std::move(question),
+                           answers = std::move(answers)] { impl->Apply(question, answers); });
       });
 }
 
-void Reconciler::Impl::Apply(const NodeState& asked, const AllocationsByPlugin& answers) {
-  ReconcilePlan plan = PlanReconcile(asked, *parts.state.Load(), answers, parts.machine);
+std::set<std::string> Reconciler::Impl::Unasked(const Scope& scope) const {
+  std::set<std::string> unasked;
+  if (!scope.all) {
+    for (const PluginInfo& plugin : parts.plugins.List()) {
+      if (plugin.live && plugin.options.need_reconcile &&
+          !scope.resources.contains(plugin.resource)) {
+        unasked.insert(plugin.resource);
+      }
+    }
+  }
+  return unasked;
+}
+
+void Reconciler::Impl::Apply(const Question& question, const AllocationsByPlugin& answers) {
+  ReconcilePlan plan =
+      PlanReconcile(*question.state, *parts.state.Load(), answers, parts.machine, question.unasked);
   problems = std::move(plan.problems);
   if (!plan.change.Empty()) {
     if (const Status saved = parts.state.Commit(plan.change); !saved.ok()) {
@@ -140,7 +184,9 @@ void Reconciler::Impl::Apply(const NodeState& asked, const AllocationsByPlugin& 
   Release(plan);
   PostToIo([this, stale = plan.stale,
             updates = PlanUpdates(*parts.state.Load(), parts.live.All())]() mutable {
-    again = again || stale;
+    if (stale) {
+      next.Add({});
+    }
     SendUpdates(std::move(updates));
   });
 }
@@ -247,7 +293,7 @@ void Reconciler::Impl::Report(const std::vector<std::string>& found) {
 
 void Reconciler::Impl::EndRun() {
   running = false;
-  if (again) {
+  if (!next.nobody()) {
     StartRun();
   }
 }

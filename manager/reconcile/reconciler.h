@@ -4,6 +4,7 @@
 #include <chrono>
 #include <cstddef>
 #include <memory>
+#include <string>
 
 #include <boost/asio/io_context.hpp>
 
@@ -49,7 +50,8 @@ class Reconciler {
   void Start();
   /// No new run, and no new call to plugins or runtime, begins after it.
   void Stop();
-  void Trigger();
+  /// A run as soon as none is under way: of the plugin of `resource` only, or of all when empty.
+  void Trigger(const std::string& resource = {});
   ReconcileStatus GetStatus() const;
 
  private:

@@ -185,6 +185,15 @@ std::vector<EndpointSet::EndpointPtr> EndpointSet::Live(Interest interest) const
   return live;
 }
 
+std::vector<EndpointSet::EndpointPtr> EndpointSet::Live(
+    const std::set<std::string>& resources) const {
+  std::vector<EndpointPtr> live = Live(Interest::kAnyLive);
+  std::erase_if(live, [&](const EndpointPtr& endpoint) {
+    return !resources.contains(endpoint->Info().resource);
+  });
+  return live;
+}
+
 // --- calls
 
 template <typename T>
@@ -227,9 +236,9 @@ std::map<std::string, Status> EndpointSet::TellEach(const std::vector<std::strin
 }
 
 template <typename T>
-void EndpointSet::AskLive(Interest interest, const Question& question, const PluginCall<T>& call,
+void EndpointSet::AskEach(std::vector<EndpointPtr> live, const Question& question,
+                          const PluginCall<T>& call,
                           std::function<void(std::map<std::string, StatusOr<T>>)> done) const {
-  const std::vector<EndpointPtr> live = Live(interest);
   FanOutThen<T>(
       live.size(),
       [&](std::size_t index, AnswerCallback<T> answer) {
@@ -300,10 +309,11 @@ std::map<std::string, Status> EndpointSet::ReleaseContainer(
                                 });
 }
 
-void EndpointSet::GetResourcesAllocation(Deadline deadline,
+void EndpointSet::GetResourcesAllocation(const std::set<std::string>& resources, Deadline deadline,
                                          std::function<void(AllocationsByPlugin)> done) {
-  AskLive<AllocationByContainer>(
-      Interest::kNeedsReconcile, {"GetResourcesAllocation", "get the allocations of"},
+  AskEach<AllocationByContainer>(
+      resources.empty() ? Live(Interest::kNeedsReconcile) : Live(resources),
+      {"GetResourcesAllocation", "get the allocations of"},
       [&](PluginClient& plugin, PluginClient::Done<AllocationByContainer> answer) {
         plugin.GetResourcesAllocation(deadline, std::move(answer));
       },
@@ -313,8 +323,8 @@ void EndpointSet::GetResourcesAllocation(Deadline deadline,
 void EndpointSet::GetAllocatable(
     Deadline deadline,
     std::function<void(std::map<std::string, StatusOr<AllocatableByResource>>)> done) {
-  AskLive<AllocatableByResource>(
-      Interest::kAnyLive,
+  AskEach<AllocatableByResource>(
+      Live(Interest::kAnyLive),
       {"GetTopologyAwareAllocatableResources", "get the allocatable resources of"},
       [&](PluginClient& plugin, PluginClient::Done<AllocatableByResource> answer) {
         plugin.GetAllocatable(deadline, std::move(answer));

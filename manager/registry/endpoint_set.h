@@ -86,7 +86,7 @@ class EndpointSet final : public Plugins {
   std::map<std::string, Status> ReleaseContainer(const ContainerKey& key,
                                                  const std::vector<std::string>& resources,
                                                  Deadline deadline) override;
-  void GetResourcesAllocation(Deadline deadline,
+  void GetResourcesAllocation(const std::set<std::string>& resources, Deadline deadline,
                               std::function<void(AllocationsByPlugin)> done) override;
   void GetAllocatable(
       Deadline deadline,
@@ -107,6 +107,7 @@ class EndpointSet final : public Plugins {
 
   EndpointPtr Lookup(const std::string& resource) const;
   std::vector<EndpointPtr> Live(Interest interest) const;
+  std::vector<EndpointPtr> Live(const std::set<std::string>& resources) const;
   EndpointPtr NewEndpoint(const Registration& registration) const;
   void Enroll(const Registration& registration, std::function<void(Status)> done);
   Status Install(const EndpointPtr& endpoint);
@@ -125,7 +126,7 @@ class EndpointSet final : public Plugins {
       const std::vector<std::string>& resources, const Question& question, Deadline deadline,
       const std::function<void(PluginClient&, PluginClient::Done<T>)>& call) const;
   template <typename T>
-  void AskLive(Interest interest, const Question& question,
+  void AskEach(std::vector<EndpointPtr> live, const Question& question,
                const std::function<void(PluginClient&, PluginClient::Done<T>)>& call,
                std::function<void(std::map<std::string, StatusOr<T>>)> done) const;
   template <typename T>

@@ -7,6 +7,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -94,9 +95,9 @@ class Plugins {
                                                          const std::vector<std::string>& resources,
                                                          Deadline deadline) = 0;
 
-  /// Asks all live plugins with need_reconcile, in parallel; `done` runs once, on a thread of gRPC:
-  /// it must only post.
-  virtual void GetResourcesAllocation(Deadline deadline,
+  /// Asks the live plugins of `resources`, or when that is empty all with need_reconcile, in
+  /// parallel; `done` runs once, on a thread of gRPC: it must only post.
+  virtual void GetResourcesAllocation(const std::set<std::string>& resources, Deadline deadline,
                                       std::function<void(AllocationsByPlugin)> done) = 0;
 
   /// What each live plugin offers; a plugin that fails is left out and its problem recorded.

@@ -106,7 +106,7 @@ Status Node::StartPlugin(const std::string& name, const std::string& resource,
       plugins_[name],
       Process::Start({options_.bin_dir + "/qrm-plugin-" + name, "--config=" + config,
                       (by_socket ? "--registration-dir=" : "--plugins-registry-dir=") + directory,
-                      "--state-dir=" + Path("state")},
+                      "--state-dir=" + Path("state"), "--control-socket=" + Path("control.sock")},
                      Path("logs/" + name + ".log")));
   Process& process = *plugins_[name];
   if (!Await([&] { return !process.Running() || IsLive(resource); }) || !process.Running()) {
@@ -157,6 +157,14 @@ StatusOr<std::string> Node::ExportState(const std::string& resource) const {
                                                   &v1::PluginExtensions::Stub::ExportState,
                                                   v1::ExportStateRequest()));
   return response.json();
+}
+
+Status Node::SetPluginPools(const std::string& resource, const StringMap& cpus_by_pool) const {
+  v1::SetPoolsRequest request;
+  request.mutable_cpus_by_pool()->insert(cpus_by_pool.begin(), cpus_by_pool.end());
+  return Call<v1::PluginExtensions>(plugin_sockets_.at(resource),
+                                    &v1::PluginExtensions::Stub::SetPools, request)
+      .status();
 }
 
 StatusOr<std::string> Node::Qrmctl(std::vector<std::string> arguments) const {

@@ -10,6 +10,7 @@
 
 #include "api/proto/podresources/v1/api.pb.h"
 #include "api/proto/qrm/v1/control.pb.h"
+#include "api/resource.h"
 #include "api/status.h"
 #include "test/e2e/process.h"
 
@@ -57,6 +58,8 @@ class Node {
   StatusOr<::v1::ListPodResourcesResponse> ListPodResources() const;
   /// The plugin's state in the proposal's form, asked of the plugin itself.
   StatusOr<std::string> ExportState(const std::string& resource) const;
+  /// Sets pools of the plugin, asked of the plugin itself: qrmd hears of it from the plugin only.
+  Status SetPluginPools(const std::string& resource, const StringMap& cpus_by_pool) const;
   /// Runs qrmctl with `arguments` and returns what it printed.
   StatusOr<std::string> Qrmctl(std::vector<std::string> arguments) const;
 

@@ -9,6 +9,8 @@
 #include <utility>
 #include <vector>
 
+#include <fmt/ranges.h>
+
 #include "api/mutex.h"
 #include "manager/registry/plugins.h"
 
@@ -41,7 +43,8 @@ class AnsweringPlugins final : public manager::Plugins {
     const MutexLock lock(mutex_);
     scripts_.erase(resource);
   }
-  /// "hints cpu", "allocate cpu", "remove cpu uid", "release cpu uid/name", "holdings".
+  /// "hints cpu", "allocate cpu", "remove cpu uid", "release cpu uid/name", "holdings" of
+  /// all, "holdings cpu".
   std::vector<std::string> calls() const {
     const MutexLock lock(mutex_);
     return calls_;
@@ -118,15 +121,18 @@ class AnsweringPlugins final : public manager::Plugins {
     }
     return answers;
   }
-  void GetResourcesAllocation(Deadline,
+  void GetResourcesAllocation(const std::set<std::string>& resources, Deadline,
                               std::function<void(manager::AllocationsByPlugin)> done) override {
     on_call("holdings");
     manager::AllocationsByPlugin answers;
     {
       const MutexLock lock(mutex_);
-      calls_.push_back("holdings");
+      calls_.push_back(
+          fmt::format("holdings{}{}", resources.empty() ? "" : " ", fmt::join(resources, " ")));
       for (const auto& [resource, script] : scripts_) {
-        if (script.live && script.options.need_reconcile) {
+        const bool asked =
+            resources.empty() ? script.options.need_reconcile : resources.contains(resource);
+        if (script.live && asked) {
           answers.emplace(resource, script.holds);
         }
       }

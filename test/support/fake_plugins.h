@@ -66,7 +66,7 @@ class FakePlugins final : public manager::Plugins {
                                                  Deadline) override {
     return {};
   }
-  void GetResourcesAllocation(Deadline,
+  void GetResourcesAllocation(const std::set<std::string>&, Deadline,
                               std::function<void(manager::AllocationsByPlugin)> done) override {
     done({});
   }

@@ -15,6 +15,7 @@ namespace qrm::manager {
 namespace {
 
 using testing::Contains;
+using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::Not;
 
@@ -182,6 +183,37 @@ TEST_F(ReconcilerTest, MakesOneMoreRunOfAllTriggersDuringARun) {
   test::Settle(state_);
   loop_.Run([] {});
   EXPECT_EQ(reconciler_.GetStatus().runs, 2u);
+}
+
+TEST_F(ReconcilerTest, AsksOnlyThePluginThatSaysItChanged) {
+  CpuHolds("0-1");
+  reconciler_.Trigger("cpu");
+  ASSERT_TRUE(test::Await([&] { return reconciler_.GetStatus().runs == 1; }));
+  EXPECT_THAT(plugins_.calls(), ElementsAre("holdings cpu"));
+  EXPECT_EQ(Record().applied.at("CpusetCpus"), "0-1");
+}
+
+TEST_F(ReconcilerTest, JoinsTriggersOfSeveralPluginsInTheNextRun) {
+  runtime_.Hold();
+  CpuHolds("0-1");
+  reconciler_.Trigger("cpu");
+  ASSERT_TRUE(test::Await([&] { return runtime_.waiting() == 1; }));
+  reconciler_.Trigger("nic");
+  reconciler_.Trigger("cpu");
+  reconciler_.Trigger("nic");
+  loop_.Run([this] { runtime_.Answer(); });
+  ASSERT_TRUE(test::Await([&] { return reconciler_.GetStatus().runs == 2; }));
+  EXPECT_THAT(plugins_.calls(), ElementsAre("holdings cpu", "holdings cpu nic"));
+}
+
+TEST_F(ReconcilerTest, TakesNothingOfAPluginThatWasNotAsked) {
+  test::PluginScript memory;
+  memory.holds = AllocationByContainer{{kKey, {{"memory", {}}, {"cpu", Pool("0")}}}};
+  plugins_.Set("memory", memory);
+  reconciler_.Trigger("memory");
+  ASSERT_TRUE(test::Await([&] { return reconciler_.GetStatus().runs == 1; }));
+  EXPECT_EQ(Record().allocations.at("cpu").value, "0-3");
+  EXPECT_EQ(reconciler_.GetStatus().last_problem, "") << "the cpu plugin was not asked either";
 }
 
 TEST_F(ReconcilerTest, RunsEveryPeriod) {

@@ -291,12 +291,24 @@ TEST_F(EndpointSetTest, ReconcileAsksLivePluginsThatWantIt) {
   const auto cpu = Add("cpu", script);
   const auto nic = Add("nic", unwilling);
   std::promise<AllocationsByPlugin> answered;
-  set_->GetResourcesAllocation(DeadlineAfter(kLong), [&](AllocationsByPlugin answers) {
+  set_->GetResourcesAllocation({}, DeadlineAfter(kLong), [&](AllocationsByPlugin answers) {
     answered.set_value(std::move(answers));
   });
   const AllocationsByPlugin answers = answered.get_future().get();
   EXPECT_EQ(answers.size(), 1U);
   EXPECT_TRUE(answers.at("cpu").ok());
+}
+
+TEST_F(EndpointSetTest, ReconcileOfOneAsksNoOther) {
+  const auto cpu = Add("cpu", {});
+  const auto memory = Add("memory", {});
+  std::promise<AllocationsByPlugin> answered;
+  set_->GetResourcesAllocation(
+      {"memory", "unknown"}, DeadlineAfter(kLong),
+      [&](AllocationsByPlugin answers) { answered.set_value(std::move(answers)); });
+  const AllocationsByPlugin answers = answered.get_future().get();
+  ASSERT_EQ(answers.size(), 1U);
+  EXPECT_TRUE(answers.contains("memory"));
 }
 
 TEST_F(EndpointSetTest, RegistersWhileCallsRun) {
@@ -328,7 +340,7 @@ TEST_F(EndpointSetTest, EndsWithCallsInFlight) {
   };
   const auto cpu = Add("cpu", script);
   std::atomic<bool> called = false;
-  set_->GetResourcesAllocation(DeadlineAfter(kLong),
+  set_->GetResourcesAllocation({}, DeadlineAfter(kLong),
                                [&](const AllocationsByPlugin&) { called = true; });
   set_.reset();
   EXPECT_TRUE(called) << "a call that ends early still answers, before the set is gone";
