@@ -64,7 +64,7 @@ Status PrintState(const sdk::PluginSettings& settings, sdk::ResourcePlugin& plug
   sdk::PluginDriver driver(plugin, settings.resource, std::move(state));
   QRM_RETURN_IF_ERROR(driver.Start());
   QRM_ASSIGN_OR_RETURN(const std::string json, driver.ExportState());
-  std::cout << json << std::endl;
+  std::cout << json << '\n';
   return OkStatus();
 }
 

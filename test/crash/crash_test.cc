@@ -339,7 +339,7 @@ Status Run(const Options& options) {
       return Errorf(held.code(), "round {}: {}\n{}", round, MessageOf(held), test.DaemonLog());
     }
     if (round % 50 == 0 || round == options.rounds) {
-      std::cout << "round " << round << ": " << test.Summary() << std::endl;
+      std::cout << "round " << round << ": " << test.Summary() << '\n' << std::flush;
     }
   }
   return OkStatus();

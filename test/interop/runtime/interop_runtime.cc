@@ -97,12 +97,13 @@ int main(int argc, char** argv) {
     return 2;
   }
   qrm::test::SimulatedRuntime runtime(argv[1]);
-  std::cout << "{}" << std::endl;  // the sockets are there
+  std::cout << "{}\n" << std::flush;  // the sockets are there
   for (std::string line; std::getline(std::cin, line);) {
     const auto answer = qrm::test::TryToObey(runtime, line);
     std::cout << (answer.ok() ? *answer
                               : nlohmann::ordered_json{{"error", qrm::MessageOf(answer.status())}})
-              << std::endl;
+              << '\n'
+              << std::flush;
   }
   return 0;
 }
