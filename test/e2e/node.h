@@ -46,6 +46,7 @@ class Node {
   bool DaemonRuns() { return daemon_->Running(); }
   /// For killers in other threads: valid until the daemon is waited for.
   pid_t daemon_pid() const { return daemon_->pid(); }
+  pid_t plugin_pid(const std::string& name) const { return plugins_.at(name)->pid(); }
   /// Starts bin/qrm-plugin-NAME with `config` and waits until qrmd has `resource` live.
   Status StartPlugin(const std::string& name, const std::string& resource,
                      const std::string& config, RegisterBy by = RegisterBy::kDirectory);

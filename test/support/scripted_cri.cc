@@ -114,6 +114,11 @@ void ScriptedCri::AddPod(const cri::PodSandbox& pod) {
   impl_->pods.push_back(pod);
 }
 
+void ScriptedCri::RemovePod(const std::string& id) {
+  const MutexLock lock(impl_->mutex);
+  std::erase_if(impl_->pods, [&](const cri::PodSandbox& pod) { return pod.id() == id; });
+}
+
 void ScriptedCri::PutContainer(const cri::Container& container) {
   const MutexLock lock(impl_->mutex);
   impl_->containers[container.id()] = container;

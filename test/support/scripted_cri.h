@@ -25,6 +25,7 @@ class ScriptedCri {
   ScriptedCri& operator=(const ScriptedCri&) = delete;
 
   void AddPod(const ::runtime::v1::PodSandbox& pod);
+  void RemovePod(const std::string& id);
   /// Replaces the one with the same id.
   void PutContainer(const ::runtime::v1::Container& container);
   void RemoveContainer(const std::string& id);
