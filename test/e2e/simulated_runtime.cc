@@ -84,11 +84,22 @@ Status SimulatedRuntime::RunPod(const PodSpec& spec) {
     }
     return started;
   }
+  Keep(std::move(entry));
+  return OkStatus();
+}
+
+void SimulatedRuntime::RunPodUnseen(const PodSpec& spec) {
+  Entry entry{.spec = spec, .pod = MakePod(spec), .container = MakeContainer(spec)};
+  entry.container.set_state(nri::CONTAINER_RUNNING);
+  Keep(std::move(entry));
+}
+
+void SimulatedRuntime::Keep(Entry entry) {
   cri_.AddPod(CriPod(entry.pod));
   cri_.PutContainer(CriContainer(entry.container));
   const MutexLock lock(mutex_);
-  entries_[spec.name] = {std::move(entry)};
-  return OkStatus();
+  const std::string name = entry.spec.name;
+  entries_[name] = {std::move(entry)};
 }
 
 Status SimulatedRuntime::AddContainer(const std::string& pod_name, const ContainerSpec& container) {
@@ -170,6 +181,9 @@ Status SimulatedRuntime::RemovePod(const std::string& name) {
   const Entry& first = entries.front();
   for (const Entry& entry : entries) {
     cri_.RemoveContainer(entry.container.id());
+  }
+  cri_.RemovePod(first.pod.id());
+  for (const Entry& entry : entries) {
     QRM_RETURN_IF_ERROR(nri_.StateChange(nri::STOP_CONTAINER, entry.pod, entry.container));
   }
   QRM_RETURN_IF_ERROR(nri_.StateChange(nri::STOP_POD_SANDBOX, first.pod, first.container));
@@ -183,7 +197,7 @@ nlohmann::ordered_json SimulatedRuntime::RunOptions(const std::string& pod_name)
   const MutexLock lock(mutex_);
   const Entry& entry = entries_.at(pod_name).front();
   const nri::LinuxCPU cpusets = CpusetsOf(entry);
-  nlohmann::ordered_json options;
+  auto options = nlohmann::ordered_json::object();
   for (const nri::KeyValue& env : entry.adjustment.env()) {
     options["envs"][env.key()] = env.value();
   }

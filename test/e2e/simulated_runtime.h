@@ -30,6 +30,8 @@ class SimulatedRuntime {
 
   /// Sandbox, container, start. Errors: qrmd's refusal.
   Status RunPod(const PodSpec& spec);
+  /// The pod runs without a word to qrmd, as while that is away.
+  void RunPodUnseen(const PodSpec& spec);
   /// Starts one more container in a pod that runs. Errors: qrmd's refusal.
   Status AddContainer(const std::string& pod_name, const ContainerSpec& container);
   Status RemovePod(const std::string& name);
@@ -53,6 +55,7 @@ class SimulatedRuntime {
   };
 
   Status CreateAndStart(Entry& entry);
+  void Keep(Entry entry);
   /// The pod's containers, the first one first. Errors: kNotFound.
   StatusOr<std::vector<Entry>> TakeOut(const std::string& pod_name);
   /// The cpusets that the container has now, by its adjustment and the updates since.
