@@ -1,8 +1,11 @@
 // JSON for maps and lists, read without a document tree: a start reads tens of thousands of them.
 #include "checkpoint/column_text.h"
 
+#include <cctype>
+#include <charconv>
 #include <cmath>
 #include <cstring>
+#include <system_error>
 #include <type_traits>
 #include <utility>
 
@@ -126,13 +129,35 @@ bool ReadUnescaped(std::string_view text, StringMap& map) {
   return true;
 }
 
-bool ParseNumber(const std::string& text, uint64_t& number) {
-  if (text.empty() || text.find_first_not_of("0123456789") != std::string::npos) {
+/// The same for numbers: `{"key":number,...}`.
+template <typename Value, typename Sink>
+bool ReadUnescapedNumbers(std::string_view text, const Sink& sink) {
+  if (!text.starts_with("{\"") || !text.ends_with('}') || text.find('\\') != text.npos) {
     return false;
   }
-  char* end = nullptr;
-  number = std::strtoull(text.c_str(), &end, 10);
-  return *end == '\0';
+  text.remove_prefix(1);
+  while (text.starts_with('"')) {
+    const std::size_t key_end = text.find("\":", 1);
+    if (key_end == text.npos) {
+      return false;
+    }
+    const char* const number = text.data() + key_end + 2;
+    Value value{};
+    const auto [end, error] = std::from_chars(number, text.data() + text.size(), value);
+    const bool numeric =
+        error == std::errc() && (std::isdigit(static_cast<unsigned char>(end[-1])) != 0);
+    if (!numeric || (*end != ',' && *end != '}') || !sink(text.substr(1, key_end - 1), value)) {
+      return false;
+    }
+    text.remove_prefix(static_cast<std::size_t>(end + 1 - text.data()));
+  }
+  return text.empty();
+}
+
+bool ParseNumber(std::string_view text, uint64_t& number) {
+  const char* const end = text.data() + text.size();
+  const auto [stop, error] = std::from_chars(text.data(), end, number);
+  return error == std::errc() && stop == end;
 }
 
 /// Reads a list of flat lists of `width` members; `take` sees each and refuses with false.
@@ -236,17 +261,27 @@ Status FromColumn(std::string_view text, StringMap& map) {
 }
 
 Status FromColumn(std::string_view text, std::map<std::string, double>& map) {
-  return ReadFlat<double>(text, [&](std::string key, double value) {
-    map.emplace_hint(map.end(), std::move(key), value);
+  const auto put = [&](std::string_view key, double value) {
+    map.emplace_hint(map.end(), key, value);
     return true;
-  });
+  };
+  if (ReadUnescapedNumbers<double>(text, put)) {
+    return OkStatus();
+  }
+  map.clear();
+  return ReadFlat<double>(text, put);
 }
 
 Status FromColumn(std::string_view text, std::map<uint64_t, uint64_t>& map) {
-  return ReadFlat<uint64_t>(text, [&](const std::string& key, uint64_t value) {
+  const auto put = [&](std::string_view key, uint64_t value) {
     uint64_t node = 0;
     return ParseNumber(key, node) && map.emplace(node, value).second;
-  });
+  };
+  if (ReadUnescapedNumbers<uint64_t>(text, put)) {
+    return OkStatus();
+  }
+  map.clear();
+  return ReadFlat<uint64_t>(text, put);
 }
 
 Status FromColumn(std::string_view text, std::vector<Mount>& mounts) {

@@ -2,6 +2,7 @@
 #include "checkpoint/node_state.h"
 
 #include <algorithm>
+#include <tuple>
 #include <unordered_map>
 #include <utility>
 
@@ -163,6 +164,37 @@ NodeState::NodeState() : rep_(std::make_shared<const Rep>()) {}
 NodeState::~NodeState() = default;
 NodeState::NodeState(const NodeState&) = default;
 NodeState& NodeState::operator=(const NodeState&) = default;
+
+NodeState NodeState::Restore(const std::vector<Restored>& pods) {
+  auto rep = std::make_shared<Rep>();
+  std::vector<std::pair<std::string, PodPtr>> by_uid;
+  std::vector<std::pair<std::string, const Restored*>> named;
+  by_uid.reserve(pods.size());
+  named.reserve(pods.size());
+  for (const Restored& restored : pods) {
+    by_uid.emplace_back(restored.pod->meta.uid, restored.pod);
+    named.emplace_back(NameKey(restored.pod->meta), &restored);
+    rep->containers += restored.pod->containers.size();
+  }
+  rep->pods = PersistentMap<PodPtr>(std::move(by_uid));
+
+  std::sort(named.begin(), named.end(), [](const auto& a, const auto& b) {
+    return std::tie(a.first, a.second->order) < std::tie(b.first, b.second->order);
+  });
+  std::vector<std::pair<std::string, std::vector<std::string>>> uids_by_name;
+  uids_by_name.reserve(named.size());
+  for (auto& [name, restored] : named) {
+    if (uids_by_name.empty() || uids_by_name.back().first != name) {
+      uids_by_name.emplace_back(std::move(name), std::vector<std::string>());
+    }
+    uids_by_name.back().second.push_back(restored->pod->meta.uid);
+  }
+  rep->uids_by_name = PersistentMap<std::vector<std::string>>(std::move(uids_by_name));
+
+  NodeState state;
+  state.rep_ = std::move(rep);
+  return state;
+}
 
 NodeState NodeState::With(Change change) const {
   Transition transition(*rep_);

@@ -88,6 +88,15 @@ class NodeState {
  public:
   using PodPtr = std::shared_ptr<const PodRecord>;
 
+  /// A pod and its place in the order of admission.
+  struct Restored {
+    PodPtr pod;
+    int64_t order = 0;
+  };
+  /// The state with `pods`, which stand in the strict order of their UIDs. Cost: much less than
+  /// putting one after the other.
+  static NodeState Restore(const std::vector<Restored>& pods);
+
   /// Null when unknown; valid as long as this state.
   const PodRecord* FindPod(const std::string& uid) const;
   const ContainerRecord* Find(const ContainerKey& key) const;

@@ -23,6 +23,18 @@ class PersistentMap {
   using Entry = std::pair<std::string, Value>;
   class Editor;
 
+  PersistentMap() = default;
+  /// Of entries in the strict order of their keys. Cost: O(n).
+  explicit PersistentMap(std::vector<Entry> sorted) : size_(sorted.size()) {
+    for (std::size_t i = 0; i < sorted.size(); ++i) {
+      if (i % kNewChunk == 0) {
+        chunks_.push_back(std::make_shared<Chunk>());
+        chunks_.back()->entries.reserve(std::min(kNewChunk, sorted.size() - i));
+      }
+      chunks_.back()->entries.push_back(std::make_shared<const Entry>(std::move(sorted[i])));
+    }
+  }
+
   /// Null when missing; valid as long as a map that holds it.
   const Value* Find(std::string_view key) const {
     if (chunks_.empty()) {
@@ -47,6 +59,7 @@ class PersistentMap {
 
  private:
   static constexpr std::size_t kMaxChunk = 128;
+  static constexpr std::size_t kNewChunk = kMaxChunk / 2;
 
   /// Copying a chunk copies pointers, not keys.
   using EntryPtr = std::shared_ptr<const Entry>;

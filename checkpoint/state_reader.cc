@@ -2,9 +2,9 @@
 // allocations.
 #include "checkpoint/state_reader.h"
 
-#include <algorithm>
-#include <deque>
+#include <memory>
 #include <utility>
+#include <vector>
 
 #include "checkpoint/column_text.h"
 
@@ -126,23 +126,17 @@ class PodReader {
     return PodReader(std::move(pods), std::move(containers), std::move(allocations));
   }
 
-  /// All containers, in the order in which their pods were admitted.
-  StatusOr<std::vector<Change::PutContainer>> ReadAll() {
+  StatusOr<std::vector<NodeState::Restored>> ReadAll() {
+    std::vector<NodeState::Restored> pods;
     while (!pods_.at_end()) {
-      QRM_RETURN_IF_ERROR(ReadOne());
+      QRM_RETURN_IF_ERROR(ReadOne(pods));
       QRM_RETURN_IF_ERROR(pods_.Next());
     }
     if (!containers_.at_end() || !allocations_.at_end()) {
       return Untrusted(containers_.at_end() ? "allocation" : "container",
                        "a row belongs to nothing");
     }
-    std::ranges::stable_sort(order_);
-    std::vector<Change::PutContainer> puts;
-    puts.reserve(puts_.size());
-    for (const auto& [seq, position] : order_) {
-      puts.push_back(std::move(puts_[position]));
-    }
-    return puts;
+    return pods;
   }
 
  private:
@@ -151,15 +145,19 @@ class PodReader {
         containers_(std::move(containers)),
         allocations_(std::move(allocations)) {}
 
-  Status ReadOne() {
-    QRM_ASSIGN_OR_RETURN(const PodMeta pod, ReadPod(pods_));
-    while (!containers_.at_end() && containers_.Text(0) == pod.uid) {
+  Status ReadOne(std::vector<NodeState::Restored>& pods) {
+    auto pod = std::make_shared<PodRecord>();
+    QRM_ASSIGN_OR_RETURN(pod->meta, ReadPod(pods_));
+    while (!containers_.at_end() && containers_.Text(0) == pod->meta.uid) {
       QRM_ASSIGN_OR_RETURN(ContainerRecord record, ReadContainer(containers_));
       std::string name = containers_.Take(1);
-      QRM_RETURN_IF_ERROR(ReadAllocations(pod.uid, name, record.allocations));
+      QRM_RETURN_IF_ERROR(ReadAllocations(pod->meta.uid, name, record.allocations));
       QRM_RETURN_IF_ERROR(containers_.Next());
-      order_.emplace_back(pods_.Extra(), puts_.size());
-      puts_.push_back({.pod = pod, .container = std::move(name), .record = std::move(record)});
+      pod->containers.emplace_hint(pod->containers.end(), std::move(name),
+                                   std::make_shared<const ContainerRecord>(std::move(record)));
+    }
+    if (!pod->containers.empty()) {
+      pods.push_back({.pod = std::move(pod), .order = pods_.Extra()});
     }
     return OkStatus();
   }
@@ -178,8 +176,6 @@ class PodReader {
   Cursor pods_;
   Cursor containers_;
   Cursor allocations_;
-  std::deque<Change::PutContainer> puts_;
-  std::vector<std::pair<int64_t, std::size_t>> order_;  // a pod's number, a place in puts_
 };
 
 Status ReadPendingRemovals(SqliteDb& db, Change& change) {
@@ -217,11 +213,11 @@ Status ReadTraces(SqliteDb& db, Change& change) {
 
 StatusOr<NodeState> ReadState(SqliteDb& db) {
   Change change;
-  QRM_ASSIGN_OR_RETURN(PodReader pods, PodReader::Open(db));
-  QRM_ASSIGN_OR_RETURN(change.put_containers, pods.ReadAll());
+  QRM_ASSIGN_OR_RETURN(PodReader reader, PodReader::Open(db));
+  QRM_ASSIGN_OR_RETURN(const std::vector<NodeState::Restored> pods, reader.ReadAll());
   QRM_RETURN_IF_ERROR(ReadPendingRemovals(db, change));
   QRM_RETURN_IF_ERROR(ReadTraces(db, change));
-  return NodeState().With(std::move(change));
+  return NodeState::Restore(pods).With(std::move(change));
 }
 
 }  // namespace qrm::checkpoint
