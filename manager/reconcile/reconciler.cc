@@ -49,7 +49,7 @@ struct Question {
 
 struct Reconciler::Impl : std::enable_shared_from_this<Reconciler::Impl> {
   Impl(Parts given, ReconcileOptions given_options)
-      : parts(given), options(given_options), timer(given.io) {
+      : parts(std::move(given)), options(given_options), timer(parts.io) {
     status.period = options.period;
   }
 
@@ -104,7 +104,7 @@ struct Reconciler::Impl : std::enable_shared_from_this<Reconciler::Impl> {
 };
 
 Reconciler::Reconciler(Parts parts, ReconcileOptions options)
-    : impl_(std::make_shared<Impl>(parts, options)) {}
+    : impl_(std::make_shared<Impl>(std::move(parts), options)) {}
 
 Reconciler::~Reconciler() {
   impl_->stopped = true;
@@ -182,6 +182,11 @@ void Reconciler::Impl::Apply(const Question& question, const AllocationsByPlugin
     }
   }
   Release(plan);
+  for (const auto& [plugin, answer] : answers) {
+    if (answer.ok()) {
+      parts.on_answer(plugin);
+    }
+  }
   PostToIo([this, stale = plan.stale,
             updates = PlanUpdates(*parts.state.Load(), parts.live.All())]() mutable {
     if (stale) {

@@ -3,6 +3,7 @@
 
 #include <chrono>
 #include <cstddef>
+#include <functional>
 #include <memory>
 #include <string>
 
@@ -41,6 +42,8 @@ class Reconciler {
     ContainerRuntime& runtime;
     const LiveContainers& live;
     const Machine& machine;
+    /// Called on the state loop in each run, with a plugin that answered.
+    std::function<void(const std::string& plugin)> on_answer = [](const std::string&) {};
   };
   Reconciler(Parts parts, ReconcileOptions options);
   ~Reconciler();

@@ -1,5 +1,7 @@
 // What outlives the end of qrmd and of plugin processes, on a simulated runtime.
 #include <chrono>
+#include <csignal>
+#include <cstdint>
 #include <cstdlib>
 #include <filesystem>
 #include <memory>
@@ -61,6 +63,21 @@ class RestartTest : public testing::TestWithParam<RegisterBy> {
   std::string List() {
     const auto list = node_->ListPodResources();
     return list.ok() ? list->ShortDebugString() : MessageOf(list.status());
+  }
+  /// The pod is gone, for everyone who is there, although a plugin is not.
+  void ExpectRemovedAtOnce(const std::string& pod) {
+    const auto begin = std::chrono::steady_clock::now();
+    ASSERT_TRUE(IsOk(runtime_->RemovePod(pod)));
+    EXPECT_TRUE(Await([&] { return List().empty() && !Knows("memory", pod); }));
+    EXPECT_LT(std::chrono::steady_clock::now() - begin, kSoon);
+  }
+  bool Knows(const std::string& plugin, const std::string& pod) {
+    const auto state = node_->ExportState(plugin);
+    return !state.ok() || state->find("uid-" + pod) != std::string::npos;
+  }
+  uint64_t PendingRemovals() {
+    const auto status = node_->GetStatus();
+    return status.ok() ? status->pending_removals() : UINT64_MAX;
   }
   std::string Cpus(const std::string& pod) {
     return runtime_->RunOptions(pod)["linux_container_resources"].value("cpusetCpus", "");
@@ -134,6 +151,55 @@ TEST_P(RestartTest, PodThatEndedWhileTheDaemonWasAwayIsForgotten) {
     return list.ok() && list->pod_resources_size() == 1;
   }));
   EXPECT_THAT(*node_->ExportState("cpu"), Not(HasSubstr("uid-pod1")));
+}
+
+TEST_P(RestartTest, PluginThatWasAwayIsToldOfRemovedPodsWhenItReturns) {
+  Start(2);
+  ASSERT_TRUE(IsOk(runtime_->RunPod(Pod("pod1", "storage-service", 20, 40))));
+  node_->KillPlugin("cpu");
+  ExpectRemovedAtOnce("pod1");
+  EXPECT_EQ(PendingRemovals(), 1U);
+
+  ASSERT_TRUE(IsOk(StartPlugin("cpu", GetParam())));
+  EXPECT_TRUE(Await([&] { return !Knows("cpu", "pod1") && PendingRemovals() == 0; }));
+}
+
+TEST_P(RestartTest, RemovalIsRememberedForAPluginAcrossARestart) {
+  Start(2);
+  ASSERT_TRUE(IsOk(runtime_->RunPod(Pod("pod1", "storage-service", 20, 40))));
+  node_->KillPlugin("cpu");
+  ExpectRemovedAtOnce("pod1");
+  node_->KillDaemon();
+  ASSERT_TRUE(IsOk(node_->Start(1)));
+  EXPECT_EQ(PendingRemovals(), 1U);
+  EXPECT_EQ(node_->ListPodResources()->pod_resources_size(), 0);
+
+  ASSERT_TRUE(IsOk(StartPlugin("cpu", GetParam())));
+  EXPECT_TRUE(Await([&] { return !Knows("cpu", "pod1") && PendingRemovals() == 0; }));
+  EXPECT_TRUE(IsOk(runtime_->RunPod(Pod("pod2", "storage-service", 20, 40))));
+}
+
+TEST_P(RestartTest, RemovalThatNobodyHeardReachesAPluginThatIsAway) {
+  Start(2);
+  ASSERT_TRUE(IsOk(runtime_->RunPod(Pod("pod1", "storage-service", 20, 40))));
+  node_->KillPlugin("cpu");
+  node_->KillDaemon();
+  (void)runtime_->RemovePod("pod1");
+  ASSERT_TRUE(IsOk(node_->Start(1)));
+  EXPECT_TRUE(Await([&] { return !Knows("memory", "pod1") && PendingRemovals() == 1; }));
+
+  ASSERT_TRUE(IsOk(StartPlugin("cpu", GetParam())));
+  EXPECT_TRUE(Await([&] { return !Knows("cpu", "pod1") && PendingRemovals() == 0; }));
+}
+
+TEST_P(RestartTest, PluginThatHangsBlocksNoRemovalAndIsToldWhenItGoesOn) {
+  Start(2);
+  ASSERT_TRUE(IsOk(runtime_->RunPod(Pod("pod1", "storage-service", 20, 40))));
+  ::kill(node_->plugin_pid("cpu"), SIGSTOP);
+  ExpectRemovedAtOnce("pod1");
+
+  ::kill(node_->plugin_pid("cpu"), SIGCONT);
+  EXPECT_TRUE(Await([&] { return !Knows("cpu", "pod1") && PendingRemovals() == 0; }));
 }
 
 TEST_P(RestartTest, DaemonThatWasCutOffAttachesAgainAndHasLostNothing) {
