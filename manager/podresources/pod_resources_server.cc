@@ -12,7 +12,7 @@
 #include "manager/podresources/answers.h"
 #include "manager/podresources/kubelet_client.h"
 #include "manager/podresources/list_cache.h"
-#include "manager/podresources/rate_limiter.h"
+#include "manager/rpc/rate_limiter.h"
 #include "manager/rpc/unix_server.h"
 
 namespace qrm::manager {
@@ -24,6 +24,10 @@ constexpr char kAllocatableDisabled[] = "Pod Resources API GetAllocatableResourc
 constexpr char kGetDisabled[] = "PodResources API Get method disabled";
 constexpr char kNotRestored[] =
     "cannot list pods: qrmd has not restored its state yet; try again in a second";
+/// A caller that goes on at this many times its rate is disconnected: refusing it costs too much.
+constexpr int kFloodFactor = 10;
+/// New connections a second of one process; clients keep theirs.
+constexpr int kConnectionsPerSecond = 50;
 constexpr char kNotAsked[] =
     "cannot tell what is allocatable: the plugins have not answered yet; try again in a second";
 
@@ -58,9 +62,24 @@ struct PodResourcesServer::Impl {
         kubelet({.socket_path = options.kubelet_socket, .timeout = options.kubelet_timeout},
                 server_metrics.kubelet_errors_total),
         limiter(options.qps, options.burst),
+        rejections(kFloodFactor * options.qps, 2 * kFloodFactor * options.qps),
         v1(*this),
         v1alpha1(*this),
-        server({.group = options.group}) {}
+        server({.group = options.group, .connections = {.per_second = kConnectionsPerSecond}}) {}
+
+  /// False when the caller is too fast; counts it, and disconnects one that does not mind.
+  bool IsInTime(const std::string& grpc_peer) {
+    const PeerCredentials peer = server.FindPeer(grpc_peer).value_or(PeerCredentials{});
+    const auto now = std::chrono::steady_clock::now();
+    if (limiter.Allow(peer, now)) {
+      return true;
+    }
+    metrics.rate_limited_total.Increment();
+    if (!rejections.Allow(peer, now)) {
+      server.Disconnect(grpc_peer);
+    }
+    return false;
+  }
 
   /// What a call counts as.
   struct Counters {
@@ -75,9 +94,7 @@ struct PodResourcesServer::Impl {
   grpc::ServerUnaryReactor* Serve(grpc::CallbackServerContext* context, Counters counters,
                                   Answer answer) {
     grpc::ServerUnaryReactor* reactor = context->DefaultReactor();
-    const PeerCredentials peer = server.FindPeer(context->peer()).value_or(PeerCredentials{});
-    if (!limiter.Allow(peer, std::chrono::steady_clock::now())) {
-      metrics.rate_limited_total.Increment();
+    if (!IsInTime(context->peer())) {
       reactor->Finish({grpc::StatusCode::RESOURCE_EXHAUSTED, kRateLimited});
       return reactor;
     }
@@ -199,6 +216,7 @@ struct PodResourcesServer::Impl {
   AllocatableCache allocatable;
   KubeletClient kubelet;
   RateLimiter<PeerCredentials> limiter;
+  RateLimiter<PeerCredentials> rejections;
   V1 v1;
   V1Alpha1 v1alpha1;
   UnixServer server;

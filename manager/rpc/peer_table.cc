@@ -3,10 +3,13 @@
 
 #include <vector>
 
+#include <sys/socket.h>
 #include <sys/stat.h>
 
 namespace qrm::manager {
 namespace {
+
+constexpr int kUserFactor = 4;  // how much faster than a process its user may connect
 
 /// 0 when `fd` is closed.
 ino_t InodeOf(int fd) {
@@ -14,26 +17,40 @@ ino_t InodeOf(int fd) {
   return fstat(fd, &info) == 0 ? info.st_ino : 0;
 }
 
+template <typename Key>
+std::size_t CountOf(const std::map<Key, std::size_t>& counts, const Key& key) {
+  const auto found = counts.find(key);
+  return found == counts.end() ? 0 : found->second;
+}
+
+template <typename Key>
+void CountDown(std::map<Key, std::size_t>& counts, const Key& key) {
+  const auto found = counts.find(key);
+  if (--found->second == 0) {
+    counts.erase(found);
+  }
+}
+
 }  // namespace
 
-Status PeerTable::Add(int fd, const PeerCredentials& peer) {
+PeerTable::PeerTable(const ConnectionLimits& limits) : limits_(limits) {
+  if (limits.per_second > 0) {
+    process_rate_.emplace(limits.per_second, static_cast<int>(limits.per_process));
+    user_rate_.emplace(kUserFactor * limits.per_second, static_cast<int>(limits.per_user));
+  }
+}
+
+Status PeerTable::Add(int fd, const PeerCredentials& peer, Time now) {
+  QRM_RETURN_IF_ERROR(CheckRate(peer, now));
   const MutexLock lock(mutex_);
   Forget(fd);
-  if (connections_.size() >= max_connections_ || CountOf(peer) >= max_per_peer_) {
-    DropClosed();
+  if (!CheckRoom(peer).ok() && now - swept_at_ >= kSweepInterval) {
+    DropClosed(now);
   }
-  if (connections_.size() >= max_connections_) {
-    return Errorf(StatusCode::kResourceExhausted,
-                  "cannot take a connection of process {}: {} are open; close some", peer.pid,
-                  connections_.size());
-  }
-  if (CountOf(peer) >= max_per_peer_) {
-    return Errorf(StatusCode::kResourceExhausted,
-                  "cannot take a connection of process {}: it has {} open; reuse them", peer.pid,
-                  CountOf(peer));
-  }
+  QRM_RETURN_IF_ERROR(CheckRoom(peer));
   connections_.emplace(fd, Connection{.peer = peer, .inode = InodeOf(fd)});
-  ++count_by_peer_[peer];
+  ++count_by_process_[peer];
+  ++count_by_user_[peer.uid];
   return OkStatus();
 }
 
@@ -46,7 +63,45 @@ std::optional<PeerCredentials> PeerTable::Find(int fd) const {
   return found->second.peer;
 }
 
-void PeerTable::DropClosed() {
+void PeerTable::Disconnect(int fd) const {
+  const MutexLock lock(mutex_);
+  const auto found = connections_.find(fd);
+  if (found != connections_.end() && InodeOf(fd) == found->second.inode) {
+    shutdown(fd, SHUT_RDWR);
+  }
+}
+
+Status PeerTable::CheckRate(const PeerCredentials& peer, Time now) {
+  const bool in_time = !process_rate_.has_value() ||
+                       (process_rate_->Allow(peer, now) && user_rate_->Allow(peer.uid, now));
+  return in_time ? OkStatus()
+                 : Errorf(StatusCode::kResourceExhausted,
+                          "cannot take a connection of process {} of user {}: it opens more than "
+                          "{} a second; reuse them",
+                          peer.pid, peer.uid, limits_.per_second);
+}
+
+Status PeerTable::CheckRoom(const PeerCredentials& peer) const {
+  if (connections_.size() >= limits_.total) {
+    return Errorf(StatusCode::kResourceExhausted,
+                  "cannot take a connection of process {}: {} are open; close some", peer.pid,
+                  connections_.size());
+  }
+  if (CountOf(count_by_process_, peer) >= limits_.per_process) {
+    return Errorf(StatusCode::kResourceExhausted,
+                  "cannot take a connection of process {}: it has {} open; reuse them", peer.pid,
+                  limits_.per_process);
+  }
+  if (CountOf(count_by_user_, peer.uid) >= limits_.per_user) {
+    return Errorf(StatusCode::kResourceExhausted,
+                  "cannot take a connection of user {}: it has {} open; close some", peer.uid,
+                  limits_.per_user);
+  }
+  return OkStatus();
+}
+
+void PeerTable::DropClosed(Time now) {
+  swept_at_ = now;
   std::vector<int> closed;
   for (const auto& [fd, connection] : connections_) {
     if (InodeOf(fd) != connection.inode) {
@@ -58,20 +113,13 @@ void PeerTable::DropClosed() {
   }
 }
 
-std::size_t PeerTable::CountOf(const PeerCredentials& peer) const {
-  const auto found = count_by_peer_.find(peer);
-  return found == count_by_peer_.end() ? 0 : found->second;
-}
-
 void PeerTable::Forget(int fd) {
   const auto found = connections_.find(fd);
   if (found == connections_.end()) {
     return;
   }
-  const auto count = count_by_peer_.find(found->second.peer);
-  if (--count->second == 0) {
-    count_by_peer_.erase(count);
-  }
+  CountDown(count_by_process_, found->second.peer);
+  CountDown(count_by_user_, found->second.peer.uid);
   connections_.erase(found);
 }
 

@@ -1,6 +1,7 @@
 // Which process stands behind each open connection.
 #pragma once
 
+#include <chrono>
 #include <cstddef>
 #include <map>
 #include <optional>
@@ -9,40 +10,54 @@
 
 #include "api/mutex.h"
 #include "api/status.h"
+#include "manager/rpc/rate_limiter.h"
 #include "manager/rpc/unix_server.h"
 
 namespace qrm::manager {
 
 /// The connections that were handed to gRPC, by file descriptor. gRPC closes them without telling,
-/// so an entry whose descriptor is no longer the same socket counts as gone.
+/// so an entry whose descriptor is no longer the same socket counts as gone; such entries are
+/// noticed when room is short, within kSweepInterval.
 /// Threads: any.
 class PeerTable {
  public:
-  PeerTable(std::size_t max_connections, std::size_t max_per_peer)
-      : max_connections_(max_connections), max_per_peer_(max_per_peer) {}
+  using Time = std::chrono::steady_clock::time_point;
+
+  static constexpr std::chrono::milliseconds kSweepInterval{20};
+
+  explicit PeerTable(const ConnectionLimits& limits);
 
   /// Remembers that `fd` is connected to `peer`. Errors: kResourceExhausted when there are too many
-  /// connections, of all or of this peer. Cost: a system call per connection when near the limit,
-  /// else one.
-  Status Add(int fd, const PeerCredentials& peer);
+  /// connections, of all, of this peer or of its user, or too many new ones. Cost: one system call;
+  /// every kSweepInterval, one for each connection when room is short.
+  Status Add(int fd, const PeerCredentials& peer, Time now);
 
   std::optional<PeerCredentials> Find(int fd) const;
+
+  /// Shuts the connection down; whoever uses `fd` sees its end.
+  void Disconnect(int fd) const;
 
  private:
   struct Connection {
     PeerCredentials peer;
     ino_t inode = 0;  // sockets are numbered like files: tells a reused descriptor
   };
+  template <typename Key>
+  using CountBy = std::map<Key, std::size_t>;
 
-  void DropClosed() QRM_REQUIRES(mutex_);
-  std::size_t CountOf(const PeerCredentials& peer) const QRM_REQUIRES(mutex_);
+  Status CheckRate(const PeerCredentials& peer, Time now);
+  Status CheckRoom(const PeerCredentials& peer) const QRM_REQUIRES(mutex_);
+  void DropClosed(Time now) QRM_REQUIRES(mutex_);
   void Forget(int fd) QRM_REQUIRES(mutex_);
 
-  const std::size_t max_connections_;
-  const std::size_t max_per_peer_;
+  const ConnectionLimits limits_;
+  std::optional<RateLimiter<PeerCredentials>> process_rate_;
+  std::optional<RateLimiter<uid_t>> user_rate_;
   mutable Mutex mutex_;
   std::map<int, Connection> connections_ QRM_GUARDED_BY(mutex_);
-  std::map<PeerCredentials, std::size_t> count_by_peer_ QRM_GUARDED_BY(mutex_);
+  CountBy<PeerCredentials> count_by_process_ QRM_GUARDED_BY(mutex_);
+  CountBy<uid_t> count_by_user_ QRM_GUARDED_BY(mutex_);
+  Time swept_at_ QRM_GUARDED_BY(mutex_);
 };
 
 }  // namespace qrm::manager

@@ -22,7 +22,7 @@ namespace qrm::manager {
 namespace {
 
 constexpr std::chrono::seconds kStopGrace{1};
-constexpr int kMaxStreamsPerConnection = 64;
+constexpr int kMaxStreamsPerConnection = 16;
 constexpr int kIdleConnectionMs = 10 * 60 * 1000;
 /// How gRPC names the peer of a connection that it was given as a descriptor.
 constexpr std::string_view kPeerPrefix = "fd:";
@@ -41,6 +41,16 @@ std::unique_ptr<grpc::Server> BuildServer(const UnixServerOptions& options,
   return builder.BuildAndStart();
 }
 
+/// -1 for the peer of no connection of ours.
+int DescriptorOf(std::string_view grpc_peer) {
+  int fd = -1;
+  if (grpc_peer.substr(0, kPeerPrefix.size()) == kPeerPrefix) {
+    const std::string_view digits = grpc_peer.substr(kPeerPrefix.size());
+    std::from_chars(digits.data(), digits.data() + digits.size(), fd);
+  }
+  return fd;
+}
+
 bool IsAllowed(const UnixServerOptions& options, uid_t uid) {
   const std::vector<uid_t>& allowed = options.allowed_uids;
   return allowed.empty() || std::find(allowed.begin(), allowed.end(), uid) != allowed.end();
@@ -50,8 +60,7 @@ bool IsAllowed(const UnixServerOptions& options, uid_t uid) {
 
 struct UnixServer::Impl {
   explicit Impl(UnixServerOptions server_options)
-      : options(std::move(server_options)),
-        peers(options.max_connections, options.max_connections_per_peer) {}
+      : options(std::move(server_options)), peers(options.connections) {}
 
   Status Admit(int connection) {
     QRM_ASSIGN_OR_RETURN(const PeerCredentials peer, PeerOf(connection));
@@ -61,7 +70,7 @@ struct UnixServer::Impl {
           "cannot serve process {} of user {}: not allowed on this socket; run it as root",
           peer.pid, peer.uid);
     }
-    return peers.Add(connection, peer);
+    return peers.Add(connection, peer, std::chrono::steady_clock::now());
   }
 
   void AcceptUntilShutdown() {
@@ -118,14 +127,11 @@ void UnixServer::Stop() {
 }
 
 std::optional<PeerCredentials> UnixServer::FindPeer(const std::string& grpc_peer) const {
-  const std::string_view peer = grpc_peer;
-  if (peer.substr(0, kPeerPrefix.size()) != kPeerPrefix) {
-    return std::nullopt;
-  }
-  int fd = -1;
-  const std::string_view digits = peer.substr(kPeerPrefix.size());
-  std::from_chars(digits.data(), digits.data() + digits.size(), fd);
-  return impl_->peers.Find(fd);
+  return impl_->peers.Find(DescriptorOf(grpc_peer));
+}
+
+void UnixServer::Disconnect(const std::string& grpc_peer) {
+  impl_->peers.Disconnect(DescriptorOf(grpc_peer));
 }
 
 }  // namespace qrm::manager

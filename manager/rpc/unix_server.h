@@ -25,6 +25,16 @@ struct PeerCredentials {
   auto operator<=>(const PeerCredentials&) const = default;
 };
 
+/// How many connections a server keeps and takes; further ones are closed at once.
+struct ConnectionLimits {
+  std::size_t total = 1024;
+  std::size_t per_user = 512;     ///< so that one user cannot take all
+  std::size_t per_process = 128;  ///< so that one client of a user cannot
+  /// New ones a second, of one process after a burst of per_process, of one user four times as
+  /// many; 0: any number. To open one costs the server more than to use it.
+  int per_second = 0;
+};
+
 struct UnixServerOptions {
   mode_t socket_mode = 0660;
   mode_t directory_mode = 0750;  ///< of the socket's directory, when it has to be made
@@ -33,15 +43,13 @@ struct UnixServerOptions {
   /// byte is read.
   std::vector<uid_t> allowed_uids;
   int max_message_bytes = 16 << 20;
-  std::size_t max_connections = 1024;
-  /// Of one process, so that one client cannot take all.
-  std::size_t max_connections_per_peer = 128;
+  ConnectionLimits connections;
 };
 
 /// Accepts connections itself and hands them to gRPC, which alone could neither tell peers apart
 /// nor put the socket in place atomically.
 ///
-/// Threads: Start and Stop from one thread; FindPeer from any.
+/// Threads: Start and Stop from one thread; FindPeer and Disconnect from any.
 class UnixServer {
  public:
   explicit UnixServer(UnixServerOptions options);
@@ -61,6 +69,9 @@ class UnixServer {
 
   /// The process behind `grpc_peer`, the text of ServerContext::peer(). Absent once it is gone.
   std::optional<PeerCredentials> FindPeer(const std::string& grpc_peer) const;
+
+  /// Ends the connection behind `grpc_peer`. To be called while a call of it is being served.
+  void Disconnect(const std::string& grpc_peer);
 
  private:
   struct Impl;

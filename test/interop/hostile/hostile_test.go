@@ -2,6 +2,7 @@
 package hostile
 
 import (
+	"bytes"
 	"fmt"
 	"io"
 	"os"
@@ -137,9 +138,32 @@ func residentBytes(t *testing.T, pid int) int64 {
 	return pages * int64(os.Getpagesize())
 }
 
+// processorTime is what a process has used so far.
+func processorTime(t *testing.T, pid int) time.Duration {
+	t.Helper()
+	content, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	if err != nil {
+		t.Fatal(err)
+	}
+	fields := strings.Fields(string(content[bytes.LastIndexByte(content, ')'):]))
+	var ticks int64
+	for _, field := range fields[12:14] { // utime, stime
+		used, err := strconv.ParseInt(field, 10, 64)
+		if err != nil {
+			t.Fatal(err)
+		}
+		ticks += used
+	}
+	return time.Duration(ticks) * 10 * time.Millisecond
+}
+
 // watch admits a pod every now and then, and tells how long that took and what memory was in use at most.
 func watch(t *testing.T, n *node.Node, length time.Duration) (created []time.Duration, peak int64) {
 	t.Helper()
+	used := processorTime(t, n.Pid())
+	defer func() {
+		t.Logf("qrmd used %v of processor time in %v", processorTime(t, n.Pid())-used, length)
+	}()
 	pod := node.Pod{Name: "database", Namespace: "shop", Labels: map[string]string{"katalyst.kubewharf.io/pod_role": "database"},
 		Containers: []node.Container{{Name: "main", MilliCpus: 4000, MemoryBytes: 1 << 30}}}
 	for end := time.Now().Add(length); time.Now().Before(end); time.Sleep(admissionInterval) {

@@ -201,6 +201,11 @@ TEST_F(PodResourcesServerTest, TooManyCallsOfOneProcessAreRejectedAndNotCountedA
   EXPECT_EQ(metrics_.pod_resources.rate_limited_total.Value(), 1);
 }
 
+TEST_F(PodResourcesServerTest, FloodingProcessIsDisconnected) {
+  Start({.qps = 1, .burst = 1});
+  EXPECT_TRUE(test::Await([&] { return List().error_code() == grpc::StatusCode::UNAVAILABLE; }));
+}
+
 /// Kubelet's own socket, with one pod that has a device.
 class FakeKubelet final : public ::v1::PodResourcesLister::CallbackService {
  public:

@@ -114,7 +114,7 @@ TEST_F(UnixServerTest, UsersThatAreNotAllowedAreDisconnected) {
 }
 
 TEST_F(UnixServerTest, ConnectionsOfOneProcessAreBoundedAndFreedWhenClosed) {
-  UnixServer server({.max_connections_per_peer = 2});
+  UnixServer server({.connections = {.per_process = 2}});
   ASSERT_TRUE(server.Start(path_, {&service_}).ok());
   const int first = ConnectRaw(path_);
   const int second = ConnectRaw(path_);

@@ -1,5 +1,5 @@
 // Token buckets, with time as an argument.
-#include "manager/podresources/rate_limiter.h"
+#include "manager/rpc/rate_limiter.h"
 
 #include <gtest/gtest.h>
 
