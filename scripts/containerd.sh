@@ -3,12 +3,14 @@
 #
 #   scripts/containerd.sh fetch  [--cache DIR]                 get the packages, print where they are
 #   scripts/containerd.sh check                                 say what this machine lacks, exit 77
-#   scripts/containerd.sh run    [--cache DIR] --probe FILE -- COMMAND [ARG...]
+#   scripts/containerd.sh run    [--cache DIR] [--keep-alive] --probe FILE -- COMMAND [ARG...]
 #
 # `run` starts containerd in its own process and mount namespaces, so that the end of the first
 # process there is the end of every shim, container and mount, whatever happened in between. The
 # command runs in the same namespaces and finds what it needs in its environment:
 #   QRM_WORK_DIR  QRM_CRI_SOCKET  QRM_NRI_SOCKET  QRM_IMAGE  QRM_CGROUP_PARENT
+# With --keep-alive, the command may end containerd, whose process id is in $QRM_WORK_DIR/containerd.pid:
+# it is started again. Without it, the end of containerd is an error.
 #
 # containerd is Debian 13's, the first Debian one with a usable NRI; it runs on Debian 12's libc.
 # Debian 13's runc does not, so runc comes from this machine's own release. Both are downloaded
@@ -200,11 +202,25 @@ TOML
 wait_until_ready() {
   local dir=$1 ctr=$2 deadline=$((SECONDS + 30))
   until "$ctr" --address "$dir/cri.sock" version >/dev/null 2>&1 && [[ -S $dir/nri.sock ]]; do
-    kill -0 "$containerd_pid" 2>/dev/null && ((SECONDS < deadline)) || {
+    kill -0 "$keeper_pid" 2>/dev/null && ((SECONDS < deadline)) || {
       tail -5 "$dir/containerd.log" >&2
       fail "cannot start containerd: see the last lines of its log above"
     }
     sleep 0.1
+  done
+}
+
+# Runs containerd to its end, and again if it is to be kept alive.
+keep_containerd() {
+  local dir=$1 packages=$2 pid
+  export PATH="$packages/usr/bin:$packages/usr/sbin:$PATH"
+  trap 'kill "$pid" 2>/dev/null; wait "$pid"; exit' TERM
+  while true; do
+    containerd --config "$dir/config.toml" >>"$dir/containerd.log" 2>&1 &
+    pid=$!
+    echo "$pid" >"$dir/containerd.pid"
+    wait "$pid" || true
+    [[ -n ${QRM_KEEP_ALIVE:-} ]] || exit 1
   done
 }
 
@@ -215,9 +231,8 @@ inside() {
   trap 'exit 130' INT TERM
   # The runtime's shims insist on /run/containerd: give them one that nobody else sees.
   mount -t tmpfs -o mode=0755 qrm-run /run
-  PATH="$packages/usr/bin:$packages/usr/sbin:$PATH" "$packages/usr/bin/containerd" \
-    --config "$dir/config.toml" >"$dir/containerd.log" 2>&1 &
-  containerd_pid=$!
+  keep_containerd "$dir" "$packages" &
+  keeper_pid=$!
   wait_until_ready "$dir" "$packages/usr/bin/ctr"
   "$packages/usr/bin/ctr" --address "$dir/cri.sock" --namespace k8s.io images import \
     --snapshotter native "$dir/image.tar" >/dev/null ||
@@ -225,9 +240,9 @@ inside() {
   local ended
   "$@" &
   wait -n -p ended || status=$?
-  [[ $ended != "$containerd_pid" ]] || fail "containerd ended before the command"
-  kill "$containerd_pid" 2>/dev/null || true
-  wait "$containerd_pid" 2>/dev/null || true
+  [[ $ended != "$keeper_pid" ]] || fail "containerd ended before the command"
+  kill "$keeper_pid" 2>/dev/null || true
+  wait "$keeper_pid" 2>/dev/null || true
   exit "$status"
 }
 
@@ -313,6 +328,7 @@ main() {
     case $1 in
       --cache) cache=${2:?} && shift 2 ;;
       --probe) probe=${2:?} && shift 2 ;;
+      --keep-alive) export QRM_KEEP_ALIVE=1 && shift ;;
       --) shift && break ;;
       *) usage ;;
     esac

@@ -9,14 +9,13 @@
 #include <utility>
 #include <vector>
 
-#include <sched.h>
-
 #include <google/protobuf/util/json_util.h>
 
 #include "api/id_set.h"
 #include "manager/runtime/cgroup_reader.h"
 #include "test/e2e/kubelet.h"
 #include "test/e2e/node.h"
+#include "test/e2e/usable_cpus.h"
 #include "test/support/await.h"
 
 namespace qrm::test {
@@ -31,30 +30,6 @@ constexpr const char* kNicEnv = "AFFINITY_NIC_ADDR_IPV6";
 constexpr const char* kNicAddress = "fdbd:dc05:3:154::20";
 constexpr const char* kNicAnnotation = "kubernetes.io/host-netns-path";
 constexpr const char* kNicNetns = "/var/run/netns/qrm-demo";
-
-/// The CPUs that this process may use, so that the job also runs where it is confined itself.
-CpuSet UsableCpus() {
-  cpu_set_t set;
-  CPU_ZERO(&set);
-  ::sched_getaffinity(0, sizeof(set), &set);
-  CpuSet cpus;
-  for (int cpu = 0; cpu < CPU_SETSIZE; ++cpu) {
-    if (CPU_ISSET(cpu, &set)) {
-      cpus.Add(cpu);
-    }
-  }
-  return cpus;
-}
-
-CpuSet FirstOf(const CpuSet& cpus, int count) {
-  CpuSet first;
-  for (const int cpu : cpus) {
-    if (first.Count() < count) {
-      first.Add(cpu);
-    }
-  }
-  return first;
-}
 
 /// How the machine's CPUs are divided between the two pools.
 struct Pools {

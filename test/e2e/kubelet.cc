@@ -6,6 +6,7 @@
 #include <fstream>
 #include <utility>
 
+#include <fmt/format.h>
 #include <grpcpp/grpcpp.h>
 
 #include "api/proto/runtime/v1/api.grpc.pb.h"
@@ -17,6 +18,10 @@ namespace cri = ::runtime::v1;
 namespace {
 
 constexpr int64_t kPeriodUs = 100'000;
+
+std::string LogName(const PodSpec& pod, const ContainerSpec& container, uint32_t attempt) {
+  return fmt::format("{}-{}-{}.log", pod.uid, container.name, attempt);
+}
 
 /// The node's memory, of which a Burstable container's OOM score is a share.
 int64_t NodeMemoryBytes() {
@@ -68,6 +73,8 @@ struct Kubelet::Impl {
     grpc::ChannelArguments arguments;
     arguments.SetMaxReceiveMessageSize(16 << 20);
     arguments.SetString(GRPC_ARG_DEFAULT_AUTHORITY, "localhost");
+    arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
+    arguments.SetInt(GRPC_ARG_MAX_RECONNECT_BACKOFF_MS, 200);  // the runtime is restarted
     stub = cri::RuntimeService::NewStub(grpc::CreateCustomChannel(
         "unix:" + options.socket, grpc::InsecureChannelCredentials(), arguments));
   }
@@ -89,20 +96,25 @@ struct Kubelet::Impl {
     return response;
   }
 
-  cri::PodSandboxConfig SandboxConfig(const PodSpec& spec) const;
-  cri::ContainerConfig ContainerConfig(const PodSpec& spec) const;
+  cri::PodSandboxConfig SandboxConfig(const PodSpec& spec, uint32_t attempt) const;
+  cri::ContainerConfig ContainerConfig(const PodSpec& spec, const ContainerSpec& container,
+                                       uint32_t attempt) const;
+  StatusOr<std::string> RunSandbox(const PodSpec& spec, uint32_t attempt);
+  StatusOr<std::string> RunContainer(const RunningPod& pod, const ContainerSpec& container,
+                                     uint32_t attempt);
   Status RemoveSandbox(const std::string& sandbox_id);
 
   Options options;
   std::unique_ptr<cri::RuntimeService::Stub> stub;
 };
 
-cri::PodSandboxConfig Kubelet::Impl::SandboxConfig(const PodSpec& spec) const {
+cri::PodSandboxConfig Kubelet::Impl::SandboxConfig(const PodSpec& spec, uint32_t attempt) const {
   const CgroupValues values = ValuesFor(spec.container);
   cri::PodSandboxConfig config;
   config.mutable_metadata()->set_name(spec.name);
   config.mutable_metadata()->set_uid(spec.uid);
   config.mutable_metadata()->set_namespace_(spec.pod_namespace);
+  config.mutable_metadata()->set_attempt(attempt);
   config.set_log_directory(options.log_directory);
   config.mutable_dns_config()->add_servers("127.0.0.1");
   const StringMap labels = SandboxLabels(spec);
@@ -120,15 +132,19 @@ cri::PodSandboxConfig Kubelet::Impl::SandboxConfig(const PodSpec& spec) const {
   return config;
 }
 
-cri::ContainerConfig Kubelet::Impl::ContainerConfig(const PodSpec& spec) const {
-  const CgroupValues values = ValuesFor(spec.container);
+cri::ContainerConfig Kubelet::Impl::ContainerConfig(const PodSpec& spec,
+                                                    const ContainerSpec& container,
+                                                    uint32_t attempt) const {
+  const CgroupValues values = ValuesFor(container);
   cri::ContainerConfig config;
-  config.mutable_metadata()->set_name(spec.container.name);
+  config.mutable_metadata()->set_name(container.name);
+  config.mutable_metadata()->set_attempt(attempt);
   config.mutable_image()->set_image(options.image);
-  config.set_log_path(spec.uid + ".log");
-  const StringMap labels = ContainerLabels(spec);
+  config.set_log_path(LogName(spec, container, attempt));
+  StringMap labels = ContainerLabels(spec);
+  labels["io.kubernetes.container.name"] = container.name;
   config.mutable_labels()->insert(labels.begin(), labels.end());
-  (*config.mutable_annotations())["io.kubernetes.container.restartCount"] = "0";
+  (*config.mutable_annotations())["io.kubernetes.container.restartCount"] = std::to_string(attempt);
   cri::LinuxContainerResources& resources = *config.mutable_linux()->mutable_resources();
   resources.set_cpu_shares(values.cpu_shares);
   resources.set_cpu_quota(values.cpu_quota_us);
@@ -156,49 +172,127 @@ Kubelet::Kubelet(Options options) : impl_(std::make_unique<Impl>(std::move(optio
 
 Kubelet::~Kubelet() = default;
 
-StatusOr<RunningPod> Kubelet::RunPod(const PodSpec& spec) {
-  using Stub = cri::RuntimeService::Stub;
-  RunningPod pod{.spec = spec, .log_file = impl_->options.log_directory + "/" + spec.uid + ".log"};
-  cri::RunPodSandboxRequest sandbox;
-  *sandbox.mutable_config() = impl_->SandboxConfig(spec);
-  QRM_ASSIGN_OR_RETURN(const cri::RunPodSandboxResponse ran,
-                       impl_->Call(&Stub::RunPodSandbox, sandbox, "run pod " + spec.name));
-  pod.sandbox_id = ran.pod_sandbox_id();
+StatusOr<std::string> Kubelet::Impl::RunSandbox(const PodSpec& spec, uint32_t attempt) {
+  cri::RunPodSandboxRequest request;
+  *request.mutable_config() = SandboxConfig(spec, attempt);
+  QRM_ASSIGN_OR_RETURN(
+      const cri::RunPodSandboxResponse ran,
+      Call(&cri::RuntimeService::Stub::RunPodSandbox, request, "run pod " + spec.name));
+  return ran.pod_sandbox_id();
+}
 
+StatusOr<std::string> Kubelet::Impl::RunContainer(const RunningPod& pod,
+                                                  const ContainerSpec& container,
+                                                  uint32_t attempt) {
+  using Stub = cri::RuntimeService::Stub;
+  const std::string what = " container " + container.name + " of pod " + pod.spec.name;
   cri::CreateContainerRequest create;
   create.set_pod_sandbox_id(pod.sandbox_id);
-  *create.mutable_config() = impl_->ContainerConfig(spec);
-  *create.mutable_sandbox_config() = sandbox.config();
-  const StatusOr<cri::CreateContainerResponse> created =
-      impl_->Call(&Stub::CreateContainer, create, "create the container of pod " + spec.name);
-  if (!created.ok()) {
-    const Status removed = impl_->RemoveSandbox(pod.sandbox_id);
-    return removed.ok() ? created.status() : Annotate(created.status(), MessageOf(removed));
-  }
-  pod.container_id = created->container_id();
-
+  *create.mutable_config() = ContainerConfig(pod.spec, container, attempt);
+  *create.mutable_sandbox_config() = SandboxConfig(pod.spec, pod.sandboxes - 1);
+  QRM_ASSIGN_OR_RETURN(const cri::CreateContainerResponse created,
+                       Call(&Stub::CreateContainer, create, "create" + what));
   cri::StartContainerRequest start;
-  start.set_container_id(pod.container_id);
-  QRM_RETURN_IF_ERROR(
-      impl_->Call(&Stub::StartContainer, start, "start the container of pod " + spec.name)
-          .status());
+  start.set_container_id(created.container_id());
+  QRM_RETURN_IF_ERROR(Call(&Stub::StartContainer, start, "start" + what).status());
+  return created.container_id();
+}
+
+StatusOr<RunningPod> Kubelet::RunPod(const PodSpec& spec) {
+  RunningPod pod{.spec = spec,
+                 .log_file = impl_->options.log_directory + "/" + LogName(spec, spec.container, 0)};
+  QRM_ASSIGN_OR_RETURN(pod.sandbox_id, impl_->RunSandbox(spec, 0));
+  const StatusOr<std::string> container = impl_->RunContainer(pod, spec.container, 0);
+  if (!container.ok()) {
+    const Status removed = impl_->RemoveSandbox(pod.sandbox_id);
+    return removed.ok() ? container.status() : Annotate(container.status(), MessageOf(removed));
+  }
+  pod.container_id = *container;
   return pod;
 }
 
-Status Kubelet::RemovePod(const RunningPod& pod) {
+StatusOr<std::string> Kubelet::AddContainer(const RunningPod& pod, const ContainerSpec& container,
+                                            uint32_t attempt) {
+  return impl_->RunContainer(pod, container, attempt);
+}
+
+Status Kubelet::RemoveContainer(const std::string& container_id) {
   using Stub = cri::RuntimeService::Stub;
   cri::StopContainerRequest stop;
-  stop.set_container_id(pod.container_id);
+  stop.set_container_id(container_id);
   stop.set_timeout(2);
   QRM_RETURN_IF_ERROR(
-      impl_->Call(&Stub::StopContainer, stop, "stop the container of pod " + pod.spec.name)
-          .status());
+      impl_->Call(&Stub::StopContainer, stop, "stop container " + container_id).status());
   cri::RemoveContainerRequest remove;
-  remove.set_container_id(pod.container_id);
-  QRM_RETURN_IF_ERROR(
-      impl_->Call(&Stub::RemoveContainer, remove, "remove the container of pod " + pod.spec.name)
-          .status());
+  remove.set_container_id(container_id);
+  return impl_->Call(&Stub::RemoveContainer, remove, "remove container " + container_id).status();
+}
+
+Status Kubelet::RemovePod(const RunningPod& pod) {
+  QRM_RETURN_IF_ERROR(RemoveContainer(pod.container_id));
   return impl_->RemoveSandbox(pod.sandbox_id);
+}
+
+Status Kubelet::RestartContainer(RunningPod& pod) {
+  const uint32_t attempt = pod.containers++;
+  QRM_ASSIGN_OR_RETURN(std::string fresh, AddContainer(pod, pod.spec.container, attempt));
+  QRM_RETURN_IF_ERROR(RemoveContainer(pod.container_id));
+  pod.container_id = std::move(fresh);
+  pod.log_file =
+      impl_->options.log_directory + "/" + LogName(pod.spec, pod.spec.container, attempt);
+  return OkStatus();
+}
+
+Status Kubelet::ReplaceSandbox(RunningPod& pod) {
+  const std::string old = pod.sandbox_id;
+  QRM_ASSIGN_OR_RETURN(pod.sandbox_id, impl_->RunSandbox(pod.spec, pod.sandboxes++));
+  QRM_RETURN_IF_ERROR(RestartContainer(pod));
+  return impl_->RemoveSandbox(old);
+}
+
+Status Kubelet::Resize(const std::string& container_id, const CgroupValues& values,
+                       const std::string& cpus) {
+  cri::UpdateContainerResourcesRequest request;
+  request.set_container_id(container_id);
+  cri::LinuxContainerResources& resources = *request.mutable_linux();
+  resources.set_cpu_shares(values.cpu_shares);
+  resources.set_cpu_quota(values.cpu_quota_us);
+  resources.set_cpu_period(kPeriodUs);
+  resources.set_memory_limit_in_bytes(values.memory_limit_bytes);
+  resources.set_cpuset_cpus(cpus);
+  return impl_
+      ->Call(&cri::RuntimeService::Stub::UpdateContainerResources, request,
+             "resize container " + container_id)
+      .status();
+}
+
+StatusOr<std::vector<ListedContainer>> Kubelet::ListContainers() {
+  QRM_ASSIGN_OR_RETURN(
+      const cri::ListContainersResponse response,
+      impl_->Call(&cri::RuntimeService::Stub::ListContainers, {}, "list containers"));
+  std::vector<ListedContainer> listed;
+  for (const cri::Container& container : response.containers()) {
+    const bool running = container.state() == cri::CONTAINER_RUNNING;
+    if (running || container.state() == cri::CONTAINER_CREATED) {
+      listed.push_back({.id = container.id(),
+                        .pod_uid = container.labels().at("io.kubernetes.pod.uid"),
+                        .name = container.metadata().name(),
+                        .running = running});
+    }
+  }
+  return listed;
+}
+
+Status Kubelet::RemoveAllPods() {
+  QRM_ASSIGN_OR_RETURN(const cri::ListPodSandboxResponse response,
+                       impl_->Call(&cri::RuntimeService::Stub::ListPodSandbox, {}, "list pods"));
+  Status last;
+  for (const cri::PodSandbox& sandbox : response.items()) {
+    if (const Status removed = impl_->RemoveSandbox(sandbox.id()); !removed.ok()) {
+      last = removed;
+    }
+  }
+  return last;
 }
 
 StatusOr<nlohmann::json> Kubelet::Inspect(const std::string& container_id) {

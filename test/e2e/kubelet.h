@@ -40,6 +40,16 @@ struct RunningPod {
   std::string sandbox_id;
   std::string container_id;
   std::string log_file;
+  uint32_t sandboxes = 1;   ///< made for it so far
+  uint32_t containers = 1;  ///< likewise
+};
+
+/// A container that the runtime lists as made or running.
+struct ListedContainer {
+  std::string id;
+  std::string pod_uid;
+  std::string name;
+  bool running = false;
 };
 
 /// The cgroup values that kubelet computes for a container.
@@ -77,6 +87,21 @@ class Kubelet {
   /// Sandbox, container, start. A pod whose container is refused is taken away again.
   StatusOr<RunningPod> RunPod(const PodSpec& spec);
   Status RemovePod(const RunningPod& pod);
+  /// Makes and starts one more container in the pod; returns its id.
+  StatusOr<std::string> AddContainer(const RunningPod& pod, const ContainerSpec& container,
+                                     uint32_t attempt = 0);
+  Status RemoveContainer(const std::string& container_id);
+  /// A new container in place of the pod's own, as kubelet restarts one; here the new one runs
+  /// before the old one has ended.
+  Status RestartContainer(RunningPod& pod);
+  /// A new sandbox and container in place of the pod's, which are removed only then.
+  Status ReplaceSandbox(RunningPod& pod);
+  /// Updates a container in place to `values`, and to `cpus` unless that is empty.
+  Status Resize(const std::string& container_id, const CgroupValues& values,
+                const std::string& cpus = "");
+  StatusOr<std::vector<ListedContainer>> ListContainers();
+  /// Takes away every pod that the runtime has. Errors: the last one.
+  Status RemoveAllPods();
   /// The runtime's verbose status of the container: "pid", "runtimeSpec" and more.
   StatusOr<nlohmann::json> Inspect(const std::string& container_id);
   /// The lines that the container has printed.

@@ -1,7 +1,10 @@
 #include "test/e2e/node.h"
 
 #include <algorithm>
+#include <cstdlib>
 #include <filesystem>
+#include <fstream>
+#include <string_view>
 #include <utility>
 
 #include <grpcpp/grpcpp.h>
@@ -56,7 +59,8 @@ Status Node::Start(std::size_t plugins) {
            "--pod-resources-socket=" + Path("pod-resources.sock"),
            "--control-socket=" + Path("control.sock"), "--nri-socket=" + options_.nri_socket,
            "--cri-socket=" + options_.cri_socket, "--builtin-plugins=" + options_.builtin_plugins,
-           "--reconcile-period=" + options_.reconcile_period, "--metrics-address="},
+           "--reconcile-period=" + options_.reconcile_period,
+           "--metrics-address=" + options_.metrics_address},
           Path("logs/qrmd.log")));
   const bool attached = Await([this] {
     const StatusOr<v1::GetStatusResponse> status = GetStatus();
@@ -84,6 +88,18 @@ Status Node::WaitForPlugins(std::size_t count) {
                   daemon_->LastOutput());
   }
   return OkStatus();
+}
+
+int Node::metrics_port() const {
+  constexpr std::string_view kField = "metrics_port=";
+  std::ifstream log(Path("logs/qrmd.log"));
+  int port = 0;
+  for (std::string line; std::getline(log, line);) {
+    if (const std::size_t at = line.find(kField); at != std::string::npos) {
+      port = std::atoi(line.c_str() + at + kField.size());
+    }
+  }
+  return port;
 }
 
 void Node::KillDaemon() {
@@ -143,6 +159,11 @@ StatusOr<std::vector<v1::Plugin>> Node::ListPlugins() const {
                        Call<v1::Control>(Path("control.sock"), &v1::Control::Stub::ListPlugins,
                                          v1::ListPluginsRequest()));
   return std::vector<v1::Plugin>(response.plugins().begin(), response.plugins().end());
+}
+
+StatusOr<v1::ListPodsResponse> Node::ListPods() const {
+  return Call<v1::Control>(Path("control.sock"), &v1::Control::Stub::ListPods,
+                           v1::ListPodsRequest());
 }
 
 StatusOr<::v1::ListPodResourcesResponse> Node::ListPodResources() const {

@@ -32,6 +32,7 @@ class Node {
     std::string cri_socket;
     std::string builtin_plugins;  ///< "cpu,memory,nic", or empty for none
     std::string reconcile_period = "3s";
+    std::string metrics_address;  ///< empty: none; port 0: see metrics_port()
   };
 
   explicit Node(Options options);
@@ -51,11 +52,15 @@ class Node {
   Status StartPlugin(const std::string& name, const std::string& resource,
                      const std::string& config, RegisterBy by = RegisterBy::kDirectory);
   void KillPlugin(const std::string& name);
+  pid_t plugin_pid(const std::string& name) const { return plugins_.at(name)->pid(); }
+  /// Where the daemon serves metrics now, as its log says; 0 when it does not.
+  int metrics_port() const;
   /// Ends everything by SIGTERM. Errors: the first program that does not end well.
   Status Stop();
 
   StatusOr<v1::GetStatusResponse> GetStatus() const;
   StatusOr<std::vector<v1::Plugin>> ListPlugins() const;
+  StatusOr<v1::ListPodsResponse> ListPods() const;
   StatusOr<::v1::ListPodResourcesResponse> ListPodResources() const;
   /// The plugin's state in the proposal's form, asked of the plugin itself.
   StatusOr<std::string> ExportState(const std::string& resource) const;

@@ -1,0 +1,63 @@
+#include "test/e2e/runtime_messages.h"
+
+namespace qrm::test {
+namespace {
+
+template <typename Map>
+void Copy(const StringMap& from, Map& to) {
+  to.insert(from.begin(), from.end());
+}
+
+}  // namespace
+
+nri::PodSandbox MakePod(const PodSpec& spec) {
+  nri::PodSandbox pod;
+  pod.set_id("sandbox-" + spec.uid);
+  pod.set_name(spec.name);
+  pod.set_uid(spec.uid);
+  pod.set_namespace_(spec.pod_namespace);
+  Copy(SandboxLabels(spec), *pod.mutable_labels());
+  Copy(spec.annotations, *pod.mutable_annotations());
+  pod.mutable_linux()->set_cgroup_parent("/kubepods" + ValuesFor(spec.container).qos_path + "/pod" +
+                                         spec.uid);
+  return pod;
+}
+
+nri::Container MakeContainer(const PodSpec& spec) {
+  const CgroupValues values = ValuesFor(spec.container);
+  nri::Container container;
+  container.set_id("container-" + spec.uid + "-" + spec.container.name);
+  container.set_pod_sandbox_id("sandbox-" + spec.uid);
+  container.set_name(spec.container.name);
+  Copy(ContainerLabels(spec), *container.mutable_labels());
+  nri::LinuxResources& resources = *container.mutable_linux()->mutable_resources();
+  resources.mutable_cpu()->mutable_shares()->set_value(static_cast<uint64_t>(values.cpu_shares));
+  resources.mutable_cpu()->mutable_quota()->set_value(values.cpu_quota_us);
+  resources.mutable_cpu()->mutable_period()->set_value(100000);
+  resources.mutable_memory()->mutable_limit()->set_value(values.memory_limit_bytes);
+  container.mutable_linux()->mutable_oom_score_adj()->set_value(values.oom_score_adj);
+  return container;
+}
+
+cri::PodSandbox CriPod(const nri::PodSandbox& from) {
+  cri::PodSandbox pod;
+  pod.set_id(from.id());
+  pod.mutable_metadata()->set_name(from.name());
+  pod.mutable_metadata()->set_uid(from.uid());
+  pod.mutable_metadata()->set_namespace_(from.namespace_());
+  *pod.mutable_labels() = from.labels();
+  *pod.mutable_annotations() = from.annotations();
+  return pod;
+}
+
+cri::Container CriContainer(const nri::Container& from) {
+  cri::Container container;
+  container.set_id(from.id());
+  container.set_pod_sandbox_id(from.pod_sandbox_id());
+  container.mutable_metadata()->set_name(from.name());
+  container.set_state(cri::CONTAINER_RUNNING);
+  *container.mutable_labels() = from.labels();
+  return container;
+}
+
+}  // namespace qrm::test
