@@ -68,6 +68,29 @@ T Must(StatusOr<T> value) {
   return *std::move(value);
 }
 
+/// Counts what is committed.
+class CountingStore final : public checkpoint::Store {
+ public:
+  CountingStore(std::unique_ptr<checkpoint::Store> store, std::atomic<std::size_t>& commits)
+      : store_(std::move(store)), commits_(commits) {}
+
+  Status Commit(const checkpoint::Change& change) override {
+    ++commits_;
+    return store_->Commit(change);
+  }
+  const checkpoint::NodeState& state() const override { return store_->state(); }
+
+ private:
+  const std::unique_ptr<checkpoint::Store> store_;
+  std::atomic<std::size_t>& commits_;
+};
+
+checkpoint::OpenedStore OpenStore(const std::string& directory, std::atomic<std::size_t>& commits) {
+  checkpoint::OpenedStore opened = checkpoint::OpenSqliteStore(directory);
+  opened.store = std::make_unique<CountingStore>(std::move(opened.store), commits);
+  return opened;
+}
+
 manager::Config ReadConfig(const std::string& directory) {
   return Must(manager::ReadConfig(WriteFile(directory + "/qrmd.yaml", DaemonKeys()), {}));
 }
@@ -88,7 +111,7 @@ BenchNode::BenchNode(const std::string& directory, const std::string& bin_dir, P
     : directory_(directory),
       config_(ReadConfig(directory)),
       machine_(Must(config::LoadMachine(config_.machine))),
-      state_(checkpoint::OpenSqliteStore(directory + "/state")),
+      state_(OpenStore(directory + "/state", commits_)),
       registry_(
           std::make_unique<manager::Registry>(io_.io(), RegistryOptionsIn(directory, machine_))),
       releaser_(state_, registry_->plugins(), {}),
@@ -179,15 +202,29 @@ void BenchNode::Run(const std::function<void()>& work) {
   done.get_future().wait();
 }
 
-std::vector<std::size_t> BenchNode::LogBytes() const {
-  std::vector<std::size_t> bytes = {
-      std::filesystem::file_size(directory_ + "/state/checkpoint.db-wal")};
+std::vector<std::string> BenchNode::Logs() const {
+  const std::string state_dir = directory_ + "/state";
+  std::vector<std::string> logs = {state_dir + "/checkpoint.db-wal"};
   for (const auto& [name, resource] : kResources) {
-    const std::string database =
-        sdk::StatePath({.resource = resource, .state_dir = directory_ + "/state"});
-    bytes.push_back(std::filesystem::file_size(database + "-wal"));
+    logs.push_back(sdk::StatePath({.resource = resource, .state_dir = state_dir}) + "-wal");
+  }
+  return logs;
+}
+
+std::vector<std::size_t> BenchNode::LogBytes() const {
+  std::vector<std::size_t> bytes;
+  for (const std::string& log : Logs()) {
+    bytes.push_back(std::filesystem::file_size(log));
   }
   return bytes;
+}
+
+std::vector<std::filesystem::file_time_type> BenchNode::LogTimes() const {
+  std::vector<std::filesystem::file_time_type> times;
+  for (const std::string& log : Logs()) {
+    times.push_back(std::filesystem::last_write_time(log));
+  }
+  return times;
 }
 
 }  // namespace qrm::bench

@@ -2,7 +2,9 @@
 // daemon around them.
 #pragma once
 
+#include <atomic>
 #include <cstddef>
+#include <filesystem>
 #include <functional>
 #include <memory>
 #include <string>
@@ -46,20 +48,27 @@ class BenchNode {
   /// Both on the state loop. Errors end the program: a benchmark of failures measures nothing.
   void Admit(const manager::ContainerDemand& demand);
   void Remove(const std::string& pod_uid);
-  /// Runs `work` on the state loop and waits for it.
+  /// Runs `work` on the state loop, or on the I/O loop, and waits for it.
   void Run(const std::function<void()>& work);
+  void RunOnIo(const std::function<void()>& work) { io_.Run(work); }
 
-  /// The bytes that the logs of qrmd's state and of the plugins' states have now, ours first.
+  /// Commits of qrmd's own state.
+  std::size_t commits() const { return commits_; }
+  /// The sizes of the logs of qrmd's state and of the plugins' states, ours first, and when they
+  /// were written.
   std::vector<std::size_t> LogBytes() const;
+  std::vector<std::filesystem::file_time_type> LogTimes() const;
 
  private:
   void StartProcess(const std::string& bin_dir, const std::string& name);
   void AwaitPlugins();
+  std::vector<std::string> Logs() const;
 
   const std::string directory_;
   const manager::Config config_;
   const Machine machine_;
   const SystemClock clock_;
+  std::atomic<std::size_t> commits_ = 0;
   manager::StateLoop state_;
   test::LoopThread io_;
   std::vector<std::unique_ptr<test::ChildProcess>> processes_;

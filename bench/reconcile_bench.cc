@@ -1,0 +1,135 @@
+// What a period costs on a node where nothing changes: 10,000 containers, three real plugins, the
+// true reconciler.
+//   reconcile_bench [--containers N] [--smoke]
+#include <chrono>
+#include <cstdlib>
+#include <ctime>
+#include <filesystem>
+#include <map>
+#include <set>
+#include <string>
+#include <vector>
+
+#include <fmt/format.h>
+
+#include "api/check.h"
+#include "api/log.h"
+#include "bench/bench_node.h"
+#include "bench/target.h"
+#include "manager/live_containers.h"
+#include "manager/reconcile/reconciler.h"
+#include "test/support/await.h"
+#include "test/support/fake_runtime.h"
+#include "test/support/temp_dir.h"
+
+namespace qrm::bench {
+namespace {
+
+constexpr double kTargetMilliseconds = 20;
+constexpr int kTicks = 21;
+
+/// The processor time of this process, all threads. Units: milliseconds.
+double ProcessorTime() {
+  timespec time = {};
+  ::clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &time);
+  return static_cast<double>(time.tv_sec) * 1e3 + static_cast<double>(time.tv_nsec) / 1e6;
+}
+
+class IdleNode {
+ public:
+  explicit IdleNode(std::size_t containers) {
+    std::map<std::string, std::set<std::string>> pods;
+    std::map<ContainerKey, manager::LiveContainer> live;
+    node_.Run([&] {
+      for (std::size_t i = 0; i < containers; ++i) {
+        const manager::ContainerDemand demand = BenchNode::DemandOf(i, Kind::kPooled);
+        node_.Admit(demand);
+        pods[demand.pod.uid] = {"sandbox-" + demand.pod.uid};
+        live[demand.key()] = {"container-" + demand.pod.uid, "sandbox-" + demand.pod.uid, true};
+      }
+    });
+    live_.Reset(std::move(pods), std::move(live));
+  }
+  ~IdleNode() {
+    node_.RunOnIo([this] { reconciler_.Stop(); });
+  }
+  IdleNode(const IdleNode&) = delete;
+  IdleNode& operator=(const IdleNode&) = delete;
+
+  /// One period. Returns the processor time it took.
+  double Tick() {
+    const double before = ProcessorTime();
+    const uint64_t runs = reconciler_.GetStatus().runs;
+    reconciler_.Trigger();
+    QRM_CHECK(test::Await([&] { return reconciler_.GetStatus().runs > runs; }));
+    node_.RunOnIo([] {});
+    return ProcessorTime() - before;
+  }
+
+  std::size_t commits() const { return node_.commits(); }
+  std::vector<std::filesystem::file_time_type> LogTimes() const { return node_.LogTimes(); }
+  std::size_t updates() const { return runtime_.updates().size(); }
+  std::string problem() const { return reconciler_.GetStatus().last_problem; }
+
+ private:
+  // In memory: what is measured writes nothing.
+  const test::TempDir dir_ = test::TempDir::InMemory();
+  BenchNode node_{dir_.path(), "", PluginsIn::kDaemon};
+  manager::LiveContainers live_;
+  test::FakeRuntime runtime_;
+  manager::Reconciler reconciler_{
+      {node_.io(), node_.state(), node_.plugins(), runtime_, live_, node_.machine()},
+      {.period = std::chrono::hours(1)}};
+};
+
+bool Measure(std::size_t containers) {
+  IdleNode node(containers);
+  const double first = node.Tick();
+  const std::size_t commits = node.commits();
+  const auto log_times = node.LogTimes();
+  std::vector<double> ticks;
+  const auto begin = std::chrono::steady_clock::now();
+  for (int i = 0; i < kTicks; ++i) {
+    ticks.push_back(node.Tick());
+  }
+  const std::chrono::duration<double, std::milli> took = std::chrono::steady_clock::now() - begin;
+  QRM_CHECK(node.problem().empty());
+  fmt::print(
+      "idle reconcile, {} containers: CPU p50 {:.2f} ms, p90 {:.2f} ms, first {:.2f} ms; "
+      "elapsed {:.2f} ms a tick\n",
+      containers, Median(ticks), Quantile(ticks, 0.9), first, took.count() / kTicks);
+  const bool quiet =
+      Judge("idle reconcile: commits of qrmd", 0, static_cast<double>(node.commits() - commits),
+            "commits") &&
+      Judge("idle reconcile: states written by plugins or qrmd", 0,
+            node.LogTimes() == log_times ? 0 : 1, "writes") &&
+      Judge("idle reconcile: container updates", 0, static_cast<double>(node.updates()), "updates");
+  return Judge(fmt::format("idle reconcile of {} containers, CPU p50", containers),
+               kTargetMilliseconds, Median(ticks), "ms") &&
+         quiet;
+}
+
+int Main(const std::vector<std::string>& words) {
+  std::size_t containers = 10000;
+  bool smoke = false;
+  for (std::size_t i = 1; i < words.size(); ++i) {
+    if (words[i] == "--smoke") {
+      smoke = true;
+      containers = 100;
+    } else if (words[i] == "--containers" && i + 1 < words.size()) {
+      containers = std::stoul(words[++i]);
+    } else {
+      fmt::print(stderr, "usage: reconcile_bench [--containers N] [--smoke]\n");
+      return 2;
+    }
+  }
+  log::SetLevel(log::Level::kError);
+  return Measure(containers) || smoke ? EXIT_SUCCESS : EXIT_FAILURE;
+}
+
+}  // namespace
+}  // namespace qrm::bench
+
+int main(int argc, char** argv) {
+  return qrm::bench::Main({argv, argv + argc});
+}
