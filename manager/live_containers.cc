@@ -29,6 +29,11 @@ std::map<ContainerKey, LiveContainer> LiveContainers::All() const {
   return containers_;
 }
 
+uint64_t LiveContainers::revision() const {
+  const MutexLock lock(mutex_);
+  return revision_;
+}
+
 void LiveContainers::AddPod(const std::string& pod_uid, const std::string& pod_id) {
   const MutexLock lock(mutex_);
   pods_[pod_uid].insert(pod_id);
@@ -52,6 +57,7 @@ void LiveContainers::Add(const ContainerKey& key, const LiveContainer& container
   const MutexLock lock(mutex_);
   pods_[key.pod_uid].insert(container.pod_id);
   containers_[key] = container;
+  ++revision_;
 }
 
 void LiveContainers::MarkStarted(const ContainerKey& key, const std::string& id) {
@@ -59,6 +65,7 @@ void LiveContainers::MarkStarted(const ContainerKey& key, const std::string& id)
   const auto found = containers_.find(key);
   if (found != containers_.end() && found->second.id == id) {
     found->second.started = true;
+    ++revision_;
   }
 }
 
@@ -67,6 +74,7 @@ void LiveContainers::Remove(const ContainerKey& key, const std::string& id) {
   const auto found = containers_.find(key);
   if (found != containers_.end() && found->second.id == id) {
     containers_.erase(found);
+    ++revision_;
   }
 }
 
@@ -76,6 +84,7 @@ void LiveContainers::Reset(std::map<std::string, std::set<std::string>> pod_ids_
   pods_ = std::move(pod_ids_by_uid);
   containers_ = std::move(containers);
   synchronized_ = true;
+  ++revision_;
 }
 
 }  // namespace qrm::manager

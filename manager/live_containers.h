@@ -2,6 +2,7 @@
 // pod UID and container name.
 #pragma once
 
+#include <cstdint>
 #include <map>
 #include <optional>
 #include <set>
@@ -31,6 +32,8 @@ class LiveContainers {
   /// True once the runtime has told everything that exists.
   bool synchronized() const;
   std::map<ContainerKey, LiveContainer> All() const;
+  /// Another number whenever a container was added, changed or removed.
+  uint64_t revision() const;
 
   void AddPod(const std::string& pod_uid, const std::string& pod_id);
   /// False when the pod has no other sandbox left.
@@ -51,6 +54,7 @@ class LiveContainers {
   bool synchronized_ QRM_GUARDED_BY(mutex_) = false;
   std::map<std::string, std::set<std::string>> pods_ QRM_GUARDED_BY(mutex_);
   std::map<ContainerKey, LiveContainer> containers_ QRM_GUARDED_BY(mutex_);
+  uint64_t revision_ QRM_GUARDED_BY(mutex_) = 0;
 };
 
 }  // namespace qrm::manager

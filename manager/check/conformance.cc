@@ -131,8 +131,10 @@ StatusOr<AllocationByResource> Run::Allocate(const ContainerRequest& request) co
 }
 
 StatusOr<AllocationByContainer> Run::Reconcile() const {
-  return Ask<AllocationByContainer>(
-      [&](auto done) { plugin_->GetResourcesAllocation(deadline(), std::move(done)); });
+  QRM_ASSIGN_OR_RETURN(const HeldAllocations held, Ask<HeldAllocations>([&](auto done) {
+                         plugin_->GetResourcesAllocation(deadline(), std::move(done));
+                       }));
+  return *held.Read();
 }
 
 Status Run::RemovePod(const std::string& pod_uid) const {

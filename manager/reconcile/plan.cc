@@ -36,10 +36,11 @@ class Planner {
         plan_.problems.push_back(MessageOf(answer.status()));
         continue;
       }
-      for (const auto& [key, allocations] : *answer) {
+      const HeldAllocations::Reading held = answer->Read();
+      for (const auto& [key, allocations] : *held) {
         TakeContainer(plugin, key, allocations);
       }
-      FindMissing(plugin, *answer);
+      FindMissing(plugin, *held);
     }
     for (auto& [key, record] : changed_) {
       plan_.change.put_containers.push_back(

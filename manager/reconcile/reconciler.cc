@@ -3,6 +3,10 @@
 #include "manager/reconcile/reconciler.h"
 
 #include <atomic>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <optional>
 #include <set>
 #include <string>
 #include <utility>
@@ -39,6 +43,15 @@ struct Scope {
   std::set<std::string> resources;  // counts unless all are asked
 };
 
+/// What a run looked at; two that saw the same would do the same.
+struct Sight {
+  std::shared_ptr<const NodeState> state;
+  std::map<std::string, std::shared_ptr<const void>> answers;  // their identities, by plugin
+  uint64_t live = 0;                                           // revision of the live containers
+
+  bool operator==(const Sight&) const = default;
+};
+
 /// One run's question and what it was asked about.
 struct Question {
   std::shared_ptr<const NodeState> state;
@@ -63,6 +76,8 @@ struct Reconciler::Impl : std::enable_shared_from_this<Reconciler::Impl> {
 
   // On the state loop.
   void Apply(const Question& question, const AllocationsByPlugin& answers);
+  std::optional<Sight> See(const Question& question, const AllocationsByPlugin& answers) const;
+  void TellOfAnswers(const AllocationsByPlugin& answers) const;
   void Release(const ReconcilePlan& plan);
   void ReleaseOrphan(const std::string& resource, const ContainerKey& key);
   void CommitApplied(const std::vector<UpdateResult>& results);
@@ -95,8 +110,9 @@ struct Reconciler::Impl : std::enable_shared_from_this<Reconciler::Impl> {
   Scope next;  // of the run after this one; nobody: there is none
 
   // Used on the state loop only.
-  std::vector<std::string> problems;                            // of the current run
-  std::set<std::string> reported;                               // problems of the run before
+  std::optional<Sight> rest;          // what the latest complete run saw, when it had nothing to do
+  std::vector<std::string> problems;  // of the current run
+  std::set<std::string> reported;     // problems of the run before
   std::set<std::pair<std::string, ContainerKey>> unreleasable;  // the plugin cannot do it
 
   mutable Mutex mutex;
@@ -173,6 +189,12 @@ std::set<std::string> Reconciler::Impl::Unasked(const Scope& scope) const {
 }
 
 void Reconciler::Impl::Apply(const Question& question, const AllocationsByPlugin& answers) {
+  const std::optional<Sight> sight = See(question, answers);
+  if (sight.has_value() && sight == rest) {
+    TellOfAnswers(answers);
+    CommitApplied({});
+    return;
+  }
   ReconcilePlan plan =
       PlanReconcile(*question.state, *parts.state.Load(), answers, parts.machine, question.unasked);
   problems = std::move(plan.problems);
@@ -182,18 +204,43 @@ void Reconciler::Impl::Apply(const Question& question, const AllocationsByPlugin
     }
   }
   Release(plan);
-  for (const auto& [plugin, answer] : answers) {
-    if (answer.ok()) {
-      parts.on_answer(plugin);
-    }
+  TellOfAnswers(answers);
+  std::vector<PlannedUpdate> updates = PlanUpdates(*parts.state.Load(), parts.live.All());
+  const bool idle = plan.change.Empty() && plan.orphans.empty() && problems.empty() &&
+                    !plan.stale && updates.empty();
+  if (!idle || sight.has_value()) {
+    rest = idle ? sight : std::nullopt;
   }
-  PostToIo([this, stale = plan.stale,
-            updates = PlanUpdates(*parts.state.Load(), parts.live.All())]() mutable {
+  PostToIo([this, stale = plan.stale, updates = std::move(updates)]() mutable {
     if (stale) {
       next.Add({});
     }
     SendUpdates(std::move(updates));
   });
+}
+
+void Reconciler::Impl::TellOfAnswers(const AllocationsByPlugin& answers) const {
+  for (const auto& [plugin, answer] : answers) {
+    if (answer.ok()) {
+      parts.on_answer(plugin);
+    }
+  }
+}
+
+// Nothing for a run of some plugins only, or when something changed or failed meanwhile.
+std::optional<Sight> Reconciler::Impl::See(const Question& question,
+                                           const AllocationsByPlugin& answers) const {
+  Sight sight{.state = parts.state.Load(), .live = parts.live.revision()};
+  if (!question.unasked.empty() || sight.state != question.state) {
+    return std::nullopt;
+  }
+  for (const auto& [plugin, answer] : answers) {
+    if (!answer.ok()) {
+      return std::nullopt;
+    }
+    sight.answers.emplace(plugin, answer->identity());
+  }
+  return sight;
 }
 
 // Before the runtime has told what exists, a container without record may be one whose record was

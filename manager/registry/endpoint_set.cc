@@ -311,10 +311,10 @@ std::map<std::string, Status> EndpointSet::ReleaseContainer(
 
 void EndpointSet::GetResourcesAllocation(const std::set<std::string>& resources, Deadline deadline,
                                          std::function<void(AllocationsByPlugin)> done) {
-  AskEach<AllocationByContainer>(
+  AskEach<HeldAllocations>(
       resources.empty() ? Live(Interest::kNeedsReconcile) : Live(resources),
       {"GetResourcesAllocation", "get the allocations of"},
-      [&](PluginClient& plugin, PluginClient::Done<AllocationByContainer> answer) {
+      [&](PluginClient& plugin, PluginClient::Done<HeldAllocations> answer) {
         plugin.GetResourcesAllocation(deadline, std::move(answer));
       },
       std::move(done));

@@ -9,8 +9,11 @@
 #include <grpcpp/channel.h>
 #include <grpcpp/client_context.h>
 #include <grpcpp/create_channel.h>
+#include <grpcpp/generic/generic_stub.h>
 #include <grpcpp/security/credentials.h>
+#include <grpcpp/support/byte_buffer.h>
 #include <grpcpp/support/channel_arguments.h>
+#include <grpcpp/support/slice.h>
 
 #include "api/grpc_lifetime.h"
 #include "api/proto/pluginregistration/v1/api.grpc.pb.h"
@@ -153,6 +156,24 @@ StatusOr<AllocatableByResource> AllocatableFrom(
   return resources;
 }
 
+/// Its answer grows with the node and is mostly the same: it is taken as bytes.
+constexpr char kGetResourcesAllocation[] =
+    "/resourceplugin.v1alpha1.ResourcePlugin/GetResourcesAllocation";
+using RawCall = Call<grpc::ByteBuffer, grpc::ByteBuffer>;
+
+StatusOr<HeldAllocations> ReadHeld(HeldAllocationsReader& reader,
+                                   const grpc::ByteBuffer& response) {
+  std::vector<grpc::Slice> slices;
+  if (!response.Dump(&slices).ok()) {
+    return Errorf(StatusCode::kInvalidArgument, "its answer cannot be read (it came in pieces)");
+  }
+  std::vector<std::string_view> pieces;
+  for (const grpc::Slice& slice : slices) {
+    pieces.emplace_back(reinterpret_cast<const char*>(slice.begin()), slice.size());
+  }
+  return reader.Read(pieces);
+}
+
 template <typename Response>
 StatusOr<Acknowledged> Acknowledge(const Response& /*response*/) {
   return Acknowledged{};
@@ -180,6 +201,7 @@ struct PluginClient::Impl {
         machine_nodes(std::move(nodes)),
         calls(std::move(calls_in_flight)),
         plugin(channel),
+        raw(channel),
         extensions(channel),
         registration(channel) {}
 
@@ -188,27 +210,36 @@ struct PluginClient::Impl {
   template <typename T, typename Stub, typename Async, typename Request, typename Response,
             typename Read>
   void Start(Stub* stub, Method<Async, Request, Response> method,
-             std::shared_ptr<Call<Request, Response>> call, Read read, Done<T> done);
+             std::shared_ptr<Call<Request, Response>> call, Read read, Done<T> done) {
+    const auto send = [&](Call<Request, Response>& started, auto ended) {
+      (stub->*method)(&started.context, &started.request, &started.response, std::move(ended));
+    };
+    StartBy(send, std::move(call), std::move(read), std::move(done));
+  }
+  /// The same for a call that `send` sends.
+  template <typename T, typename Send, typename Request, typename Response, typename Read>
+  void StartBy(const Send& send, std::shared_ptr<Call<Request, Response>> call, Read read,
+               Done<T> done);
 
   const std::shared_ptr<grpc::Channel> channel;
   const NumaMask machine_nodes;
   const std::shared_ptr<CallsInFlight> calls;
+  const std::shared_ptr<HeldAllocationsReader> held = std::make_shared<HeldAllocationsReader>();
   pb::ResourcePlugin::Stub plugin;
+  grpc::GenericStub raw;  ///< for answers that are seldom parsed
   qrm::v1::PluginExtensions::Stub extensions;
   pluginregistration::Registration::Stub registration;
 };
 
-template <typename T, typename Stub, typename Async, typename Request, typename Response,
-          typename Read>
-void PluginClient::Impl::Start(Stub* stub, Method<Async, Request, Response> method,
-                               std::shared_ptr<Call<Request, Response>> call, Read read,
-                               Done<T> done) {
+template <typename T, typename Send, typename Request, typename Response, typename Read>
+void PluginClient::Impl::StartBy(const Send& send, std::shared_ptr<Call<Request, Response>> call,
+                                 Read read, Done<T> done) {
   const auto id = calls->Enter([call] { call->context.TryCancel(); });
   if (!id.has_value()) {
     done({Status(StatusCode::kCancelled, "qrmd is stopping"), Blame::kStopping});
     return;
   }
-  auto* const started = call.get();
+  Call<Request, Response>& started = *call;
   // All that the callback holds goes before `calls` hears of its end: who stops may then go too.
   auto ended = [calls = calls, id = *id, channel = channel, call = std::move(call),
                 read = std::move(read),
@@ -221,7 +252,7 @@ void PluginClient::Impl::Start(Stub* stub, Method<Async, Request, Response> meth
     }
     calls->Leave(id);
   };
-  (stub->*method)(&started->context, &started->request, &started->response, std::move(ended));
+  send(started, std::move(ended));
 }
 
 std::shared_ptr<PluginClient> PluginClient::Connect(const std::string& socket,
@@ -296,14 +327,17 @@ void PluginClient::RemovePod(const std::string& pod_uid, Deadline deadline,
                Acknowledge<pb::RemovePodResponse>, std::move(done));
 }
 
-void PluginClient::GetResourcesAllocation(Deadline deadline, Done<AllocationByContainer> done) {
-  const auto read = [](const pb::GetResourcesAllocationResponse& response) {
-    return wire::FromWire(response);
+void PluginClient::GetResourcesAllocation(Deadline deadline, Done<HeldAllocations> done) {
+  const auto send = [this](RawCall& call, auto ended) {
+    impl_->raw.UnaryCall(&call.context, kGetResourcesAllocation, grpc::StubOptions(), &call.request,
+                         &call.response, std::move(ended));
   };
-  impl_->Start(
-      impl_->plugin.async(), &PluginCalls::GetResourcesAllocation,
-      NewCall<pb::GetResourcesAllocationRequest, pb::GetResourcesAllocationResponse>(deadline),
-      read, std::move(done));
+  const auto read = [reader = impl_->held](const grpc::ByteBuffer& response) {
+    return ReadHeld(*reader, response);
+  };
+  const grpc::Slice no_fields;  // a buffer without any slice cannot be sent
+  impl_->StartBy(send, NewCall<grpc::ByteBuffer, grpc::ByteBuffer>(deadline, {&no_fields, 1}), read,
+                 std::move(done));
 }
 
 void PluginClient::GetAllocatable(Deadline deadline, Done<AllocatableByResource> done) {

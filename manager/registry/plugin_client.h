@@ -83,7 +83,7 @@ class PluginClient {
   void Allocate(const ContainerRequest& request, Deadline deadline,
                 Done<AllocationByResource> done);
   void RemovePod(const std::string& pod_uid, Deadline deadline, Done<Acknowledged> done);
-  void GetResourcesAllocation(Deadline deadline, Done<AllocationByContainer> done);
+  void GetResourcesAllocation(Deadline deadline, Done<HeldAllocations> done);
   void GetAllocatable(Deadline deadline, Done<AllocatableByResource> done);
 
   // Our extensions; other plugins answer kUnimplemented.

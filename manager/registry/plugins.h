@@ -15,6 +15,7 @@
 #include "api/clock.h"
 #include "api/resource.h"
 #include "api/status.h"
+#include "manager/registry/held_allocations.h"
 
 namespace qrm::manager {
 
@@ -57,8 +58,8 @@ struct PoolInfo {
   uint64_t containers = 0;
 };
 
-/// One plugin's answer to GetResourcesAllocation.
-using AllocationsByPlugin = std::map<std::string, StatusOr<AllocationByContainer>>;
+/// The plugins' answers to GetResourcesAllocation.
+using AllocationsByPlugin = std::map<std::string, StatusOr<HeldAllocations>>;
 
 /// Calls to plugins. A call to a plugin that is away fails at once with kUnavailable and a sentence
 /// that names the plugin and its socket; a late answer is dropped at the deadline with

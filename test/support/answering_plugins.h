@@ -26,6 +26,7 @@ struct PluginScript {
   Status removes;
   Status releases;
   StatusOr<AllocationByContainer> holds = AllocationByContainer{};
+  std::optional<manager::HeldAllocations> repeats{};  ///< said again and again in place of `holds`
 };
 
 /// Threads: any. Every call is answered at once, on the caller's thread.
@@ -133,7 +134,9 @@ class AnsweringPlugins final : public manager::Plugins {
         const bool asked =
             resources.empty() ? script.options.need_reconcile : resources.contains(resource);
         if (script.live && asked) {
-          answers.emplace(resource, script.holds);
+          answers.emplace(resource, script.repeats.has_value()
+                                        ? StatusOr<manager::HeldAllocations>(*script.repeats)
+                                        : script.holds);
         }
       }
     }

@@ -1,5 +1,8 @@
 #include "manager/reconcile/reconciler.h"
 
+#include <atomic>
+#include <memory>
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -51,6 +54,18 @@ class ReconcilerTest : public testing::Test {
     script.holds->emplace(kKey, AllocationByResource{{"cpu", Pool(cpus)}});
     plugins_.Set("cpu", std::move(script));
   }
+  // As CpuHolds, but the plugin says the same thing again and again; `readings_` counts how often
+  // somebody looks.
+  void CpuRepeats(const std::string& cpus) {
+    const auto said = std::make_shared<const AllocationByContainer>(
+        AllocationByContainer{{kKey, {{"cpu", Pool(cpus)}}}});
+    test::PluginScript script;
+    script.repeats = HeldAllocations(said, [this, said] {
+      ++readings_;
+      return said;
+    });
+    plugins_.Set("cpu", std::move(script));
+  }
   // One whole run, from trigger to end.
   void RunOnce() {
     const uint64_t before = reconciler_.GetStatus().runs;
@@ -60,6 +75,7 @@ class ReconcilerTest : public testing::Test {
   }
   checkpoint::ContainerRecord Record() { return *state_.Load()->Find(kKey); }
 
+  std::atomic<int> readings_ = 0;
   test::Journal journal_;
   test::AnsweringPlugins plugins_;
   test::FakeRuntime runtime_;
@@ -76,6 +92,50 @@ TEST_F(ReconcilerTest, NeitherWritesNorUpdatesOnAnIdleNode) {
   RunOnce();
   EXPECT_EQ(journal_.commits(), before);
   EXPECT_TRUE(runtime_.updates().empty());
+}
+
+TEST_F(ReconcilerTest, LooksOnceAtAnAnswerThatRepeatsOnAnIdleNode) {
+  CpuRepeats("0-3");
+  RunOnce();
+  RunOnce();
+  RunOnce();
+  EXPECT_EQ(readings_, 1);
+}
+
+TEST_F(ReconcilerTest, LooksAgainAtTheSameAnswerWhenAContainerStarts) {
+  live_.Add(kKey, {"id", "sandbox", false});
+  CpuRepeats("0-1");
+  RunOnce();  // commits 0-1
+  RunOnce();  // idle but for the container, which cannot be updated yet
+  RunOnce();
+  EXPECT_EQ(readings_, 2);
+  EXPECT_TRUE(runtime_.updates().empty());
+  live_.MarkStarted(kKey, "id");
+  RunOnce();
+  EXPECT_EQ(readings_, 3);
+  EXPECT_EQ(runtime_.updates().size(), 1u);
+}
+
+TEST_F(ReconcilerTest, LooksAgainAtTheSameAnswerWhenTheStateChanged) {
+  CpuRepeats("0-3");
+  RunOnce();
+  test::RunOn(state_, [this] {
+    checkpoint::Change change;
+    change.put_containers.push_back({test::SamplePod("web"), "main", Record()});
+    change.put_containers.back().record.applied.clear();
+    ASSERT_TRUE(state_.Commit(change).ok());
+  });
+  RunOnce();
+  EXPECT_EQ(runtime_.updates().size(), 1u);
+}
+
+TEST_F(ReconcilerTest, LooksAgainAtTheSameAnswerWhileAnUpdateFails) {
+  CpuRepeats("0-1");
+  runtime_.Refuse("id", Errorf(StatusCode::kInternal, "cgroup is busy"));
+  RunOnce();
+  RunOnce();
+  RunOnce();
+  EXPECT_EQ(runtime_.updates().size(), 3u);
 }
 
 TEST_F(ReconcilerTest, CommitsThenUpdatesThenNotesWhatWasApplied) {

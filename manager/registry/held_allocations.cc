@@ -1,0 +1,60 @@
+// Answers are told apart by their bytes, and parsed when they differ.
+#include "manager/registry/held_allocations.h"
+
+#include "api/check.h"
+#include "api/wire.h"
+
+namespace qrm::manager {
+namespace {
+
+bool Equal(const std::vector<std::string_view>& pieces, std::string_view bytes) {
+  for (const std::string_view piece : pieces) {
+    if (!bytes.starts_with(piece)) {
+      return false;
+    }
+    bytes.remove_prefix(piece.size());
+  }
+  return bytes.empty();
+}
+
+std::string Join(const std::vector<std::string_view>& pieces) {
+  std::string bytes;
+  for (const std::string_view piece : pieces) {
+    bytes += piece;
+  }
+  return bytes;
+}
+
+StatusOr<AllocationByContainer> Parse(const std::string& bytes) {
+  wire::pb::GetResourcesAllocationResponse message;
+  if (!message.ParseFromString(bytes)) {
+    return Errorf(StatusCode::kInvalidArgument,
+                  "its answer cannot be read (not the message of this call)");
+  }
+  return wire::FromWire(message);
+}
+
+}  // namespace
+
+HeldAllocationsReader::Bytes HeldAllocationsReader::Last() const {
+  const MutexLock lock(mutex_);
+  return last_;
+}
+
+StatusOr<HeldAllocations> HeldAllocationsReader::Read(const std::vector<std::string_view>& pieces) {
+  if (const Bytes last = Last(); last != nullptr && Equal(pieces, *last)) {
+    return HeldAllocations(last, [last] {
+      StatusOr<AllocationByContainer> again = Parse(*last);
+      QRM_CHECK(again.ok());  // it was when these bytes came first
+      return std::make_shared<const AllocationByContainer>(*std::move(again));
+    });
+  }
+  const auto bytes = std::make_shared<const std::string>(Join(pieces));
+  QRM_ASSIGN_OR_RETURN(AllocationByContainer parsed, Parse(*bytes));
+  const auto reading = std::make_shared<const AllocationByContainer>(std::move(parsed));
+  const MutexLock lock(mutex_);
+  last_ = bytes;
+  return HeldAllocations(bytes, [reading] { return reading; });
+}
+
+}  // namespace qrm::manager

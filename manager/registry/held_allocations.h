@@ -1,0 +1,61 @@
+// What a plugin says it holds for all containers: read only where somebody looks, because on a node
+// that rests it is the same in every period.
+#pragma once
+
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "api/mutex.h"
+#include "api/resource.h"
+#include "api/status.h"
+
+namespace qrm::manager {
+
+/// One answer to GetResourcesAllocation; copies share it. Threads: any, const.
+class HeldAllocations {
+ public:
+  using Reading = std::shared_ptr<const AllocationByContainer>;
+
+  HeldAllocations() : HeldAllocations(AllocationByContainer()) {}
+  HeldAllocations(AllocationByContainer allocations)  // NOLINT(google-explicit-constructor)
+      : HeldAllocations(std::make_shared<const AllocationByContainer>(std::move(allocations))) {}
+  /// The answer that `identity` stands for; `read` returns what it says.
+  HeldAllocations(std::shared_ptr<const void> identity, std::function<Reading()> read)
+      : identity_(std::move(identity)), read_(std::move(read)) {}
+
+  /// What the plugin holds. Cost: may be read anew.
+  Reading Read() const { return read_(); }
+  /// The same for answers that say the same; a plugin that repeats itself gives the same one as
+  /// long as somebody keeps it.
+  const std::shared_ptr<const void>& identity() const { return identity_; }
+
+ private:
+  explicit HeldAllocations(const Reading& reading)
+      : HeldAllocations(reading, [reading] { return reading; }) {}
+
+  std::shared_ptr<const void> identity_;
+  std::function<Reading()> read_;
+};
+
+/// Reads one plugin's answers to GetResourcesAllocation. Threads: any.
+class HeldAllocationsReader {
+ public:
+  /// The answer whose bytes are `pieces` one after the other. Errors: kInvalidArgument with what
+  /// breaks the protocol. Cost: a comparison when the answer is the last one's repetition.
+  StatusOr<HeldAllocations> Read(const std::vector<std::string_view>& pieces);
+
+ private:
+  using Bytes = std::shared_ptr<const std::string>;
+
+  Bytes Last() const;
+
+  mutable Mutex mutex_;
+  Bytes last_ QRM_GUARDED_BY(mutex_);  ///< of the last answer that could be read
+};
+
+}  // namespace qrm::manager
