@@ -69,14 +69,11 @@ void AddMemory(const std::string& resource, const ResourceAllocation& allocation
   AddMemoryBlock(resource, BytesOf(allocation.quantity), nodes, *container.mutable_memory());
 }
 
-/// Amounts by node as the plugin gave them, else counted from CPUs that are the container's own.
-std::map<uint64_t, uint64_t> AmountByNode(const ResourceAllocation& allocation,
-                                          const Machine& machine) {
-  std::map<uint64_t, uint64_t> amounts = allocation.amount_by_node;
-  if (!amounts.empty()) {
-    return amounts;
-  }
-  for (const int id : ExclusiveCpus(allocation)) {
+using AmountByNode = std::map<uint64_t, uint64_t>;
+
+AmountByNode CountByNode(const CpuSet& cpus, const Machine& machine) {
+  AmountByNode amounts;
+  for (const int id : cpus) {
     if (const Cpu* cpu = machine.FindCpu(id); cpu != nullptr) {
       ++amounts[static_cast<uint64_t>(cpu->node)];
     }
@@ -84,15 +81,19 @@ std::map<uint64_t, uint64_t> AmountByNode(const ResourceAllocation& allocation,
   return amounts;
 }
 
+/// Amounts by node as the plugin gave them, else counted from `own_cpus`.
 void AddTopologyAware(const std::string& resource, const ResourceAllocation& allocation,
-                      const Machine& machine, ::v1::ContainerResources& container) {
+                      const CpuSet& own_cpus, const Machine& machine,
+                      ::v1::ContainerResources& container) {
+  const bool is_known = !allocation.amount_by_node.empty();
+  const AmountByNode counted = is_known ? AmountByNode() : CountByNode(own_cpus, machine);
   ::v1::TopologyAwareResource& message = *container.add_resources();
   message.set_resource_name(resource);
   message.set_is_node_resource(allocation.is_node_resource);
   message.set_is_scalar_resource(allocation.is_scalar_resource);
   message.set_aggregated_quantity(allocation.quantity);
   message.set_original_aggregated_quantity(allocation.quantity);
-  for (const auto& [node, amount] : AmountByNode(allocation, machine)) {
+  for (const auto& [node, amount] : is_known ? allocation.amount_by_node : counted) {
     ::v1::TopologyAwareQuantity& quantity = *message.add_topology_aware_quantity_list();
     quantity.set_node(node);
     quantity.set_resource_value(static_cast<double>(amount));
@@ -106,11 +107,12 @@ void FillContainer(const std::string& name, const ContainerRecord& record, const
   message.set_name(name);
   CpuSet exclusive;
   for (const auto& [resource, allocation] : record.allocations) {
-    exclusive |= ExclusiveCpus(allocation);
+    const CpuSet own_cpus = ExclusiveCpus(allocation);
+    exclusive |= own_cpus;
     if (IsMemory(resource)) {
       AddMemory(resource, allocation, message);
     }
-    AddTopologyAware(resource, allocation, machine, message);
+    AddTopologyAware(resource, allocation, own_cpus, machine, message);
   }
   for (const int cpu : exclusive) {
     message.add_cpu_ids(cpu);

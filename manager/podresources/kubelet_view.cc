@@ -35,17 +35,31 @@ KubeletView::KubeletView(::v1::ListPodResourcesResponse list,
                          ::v1::AllocatableResourcesResponse allocatable)
     : list_(std::move(list)), allocatable_(std::move(allocatable)) {
   for (const ::v1::PodResources& pod : list_.pod_resources()) {
-    pods_.emplace(pod.namespace_() + "/" + pod.name(), &pod);
+    pods_.emplace(pod.namespace_() + "/" + pod.name(),
+                  Known{.pod = &pod, .bytes = pod.SerializeAsString()});
   }
+}
+
+bool KubeletView::AgreesOn(const std::string& pod_namespace, const std::string& name,
+                           const KubeletView& other) const {
+  const Known* ours = Find(pod_namespace, name);
+  const Known* theirs = other.Find(pod_namespace, name);
+  return ours == nullptr || theirs == nullptr ? ours == theirs : ours->bytes == theirs->bytes;
 }
 
 const ::v1::PodResources* KubeletView::FindPod(const std::string& pod_namespace,
                                                const std::string& name) const {
+  const Known* known = Find(pod_namespace, name);
+  return known == nullptr ? nullptr : known->pod;
+}
+
+const KubeletView::Known* KubeletView::Find(const std::string& pod_namespace,
+                                            const std::string& name) const {
   if (pods_.empty()) {
     return nullptr;
   }
   const auto found = pods_.find(pod_namespace + "/" + name);
-  return found == pods_.end() ? nullptr : found->second;
+  return found == pods_.end() ? nullptr : &found->second;
 }
 
 void AddKubeletPod(const ::v1::PodResources& kubelet, ::v1::PodResources& pod) {

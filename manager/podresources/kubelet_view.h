@@ -20,6 +20,10 @@ class KubeletView {
   const ::v1::ListPodResourcesResponse& list() const { return list_; }
   const ::v1::AllocatableResourcesResponse& allocatable() const { return allocatable_; }
 
+  /// Both views tell the same of the pod. Cost: that of finding it and comparing its bytes.
+  bool AgreesOn(const std::string& pod_namespace, const std::string& name,
+                const KubeletView& other) const;
+
   /// Null when kubelet does not know the pod.
   const ::v1::PodResources* FindPod(const std::string& pod_namespace,
                                     const std::string& name) const;
@@ -27,7 +31,13 @@ class KubeletView {
  private:
   ::v1::ListPodResourcesResponse list_;
   ::v1::AllocatableResourcesResponse allocatable_;
-  std::unordered_map<std::string, const ::v1::PodResources*> pods_;  // by "namespace/name"
+  struct Known {
+    const ::v1::PodResources* pod;
+    std::string bytes;
+  };
+  const Known* Find(const std::string& pod_namespace, const std::string& name) const;
+
+  std::unordered_map<std::string, Known> pods_;  // by "namespace/name"
 };
 
 /// Adds kubelet's devices and dynamic resources to the containers of `pod`, and the containers that

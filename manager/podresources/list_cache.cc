@@ -6,6 +6,13 @@
 #include "manager/podresources/answers.h"
 
 namespace qrm::manager {
+namespace {
+
+bool AgreeOn(const checkpoint::PodRecord& pod, const KubeletView& a, const KubeletView& b) {
+  return a.AgreesOn(pod.meta.pod_namespace, pod.meta.name, b);
+}
+
+}  // namespace
 
 std::shared_ptr<const std::string> ListCache::Answer(
     const std::shared_ptr<const checkpoint::NodeState>& state,
@@ -13,9 +20,6 @@ std::shared_ptr<const std::string> ListCache::Answer(
   const MutexLock lock(mutex_);
   if (state == state_ && kubelet == kubelet_) {
     return bytes_;
-  }
-  if (kubelet != kubelet_) {
-    spans_.clear();
   }
   const std::shared_ptr<const std::string> old_bytes = bytes_;
   const SpanByPod old_spans = std::exchange(spans_, {});
@@ -26,7 +30,8 @@ std::shared_ptr<const std::string> ListCache::Answer(
   ::v1::ListPodResourcesResponse one;  // used again and again: it keeps its memory
   state->ForEachPod([&](const checkpoint::PodRecord& pod) {
     const std::size_t offset = bytes->size();
-    if (const auto known = old_spans.find(&pod); known != old_spans.end()) {
+    const auto known = old_spans.find(&pod);
+    if (known != old_spans.end() && (kubelet == kubelet_ || AgreeOn(pod, *kubelet, *kubelet_))) {
       bytes->append(*old_bytes, known->second.offset, known->second.size);
     } else {
       one.Clear();

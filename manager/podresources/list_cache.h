@@ -20,8 +20,8 @@ class ListCache {
   explicit ListCache(const Machine& machine) : machine_(machine) {}
 
   /// ListAnswer(*state, machine, *kubelet), serialized. Cost: nothing for the state and the view of
-  /// the last call; for the same view, a copy of the bytes of pods that are the same and an
-  /// encoding of the others; else an encoding of all.
+  /// the last call; else a copy of the bytes of pods that are the same in both, and an encoding of
+  /// the others.
   std::shared_ptr<const std::string> Answer(
       const std::shared_ptr<const checkpoint::NodeState>& state,
       const std::shared_ptr<const KubeletView>& kubelet);

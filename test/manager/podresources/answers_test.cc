@@ -239,6 +239,8 @@ TEST(ListCacheTest, FollowsKubelet) {
   ::v1::ListPodResourcesResponse cached;
   ASSERT_TRUE(cached.ParseFromString(*cache.Answer(state, view)));
   EXPECT_THAT(cached.pod_resources(0).containers(0).devices(), SizeIs(2));
+  ASSERT_TRUE(cached.ParseFromString(*cache.Answer(state, std::make_shared<const KubeletView>())));
+  EXPECT_THAT(cached.pod_resources(0).containers(0).devices(), IsEmpty());
 }
 
 TEST(ListCacheTest, AnswersWhatListAnswerDoesThroughChanges) {
