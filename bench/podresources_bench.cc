@@ -1,16 +1,23 @@
-// What a List of the pod-resources API costs: to make, and over the socket.
+// What a List of the pod-resources API costs: to make, against the number of containers, over the
+// socket to one client and to eight, and while a plugin hangs.
+//   podresources_bench [--smoke]
+#include <chrono>
 #include <cstdlib>
 #include <memory>
-#include <optional>
 #include <string>
+#include <thread>
+#include <utility>
+#include <vector>
 
-#include <benchmark/benchmark.h>
+#include <time.h>
+
+#include <fmt/format.h>
 #include <grpcpp/generic/generic_stub.h>
 #include <grpcpp/grpcpp.h>
 
 #include "api/check.h"
+#include "bench/target.h"
 #include "manager/observability/metrics.h"
-#include "manager/podresources/answers.h"
 #include "manager/podresources/list_cache.h"
 #include "manager/podresources/pod_resources_server.h"
 #include "test/support/fake_plugins.h"
@@ -18,10 +25,51 @@
 #include "test/support/sample_node.h"
 #include "test/support/temp_dir.h"
 
-namespace qrm::manager {
+namespace qrm::bench {
 namespace {
 
+using Clock = std::chrono::steady_clock;
+using manager::ListCache;
+
 constexpr int kContainersPerPod = 2;
+constexpr int kPods = 500;
+constexpr int kManyContainers = 10'000;
+constexpr std::size_t kClients = 8;
+constexpr double kServerTargetUs = 2000;
+/// Of a container's cost on a node with ten times as many.
+constexpr double kLinearTarget = 2;
+constexpr double kHangTarget = 1.25;
+
+struct Program {
+  std::size_t lists = 1000;
+  std::size_t whole_answers = 30;
+  std::chrono::milliseconds throughput_time{3000};
+};
+
+template <typename Work>
+double MicrosecondsOf(Work work) {
+  const auto begun = Clock::now();
+  work();
+  return std::chrono::duration<double, std::micro>(Clock::now() - begun).count();
+}
+
+/// The processor time of this thread: what computing costs, whatever else the machine does.
+template <typename Work>
+double ProcessorMicrosecondsOf(Work work) {
+  const auto now_us = [] {
+    timespec now{};
+    QRM_CHECK(clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now) == 0);
+    return static_cast<double>(now.tv_sec) * 1e6 + static_cast<double>(now.tv_nsec) / 1e3;
+  };
+  const double begun_us = now_us();
+  work();
+  return now_us() - begun_us;
+}
+
+void Print(const std::string& what, const std::vector<double>& times_us) {
+  fmt::print("  {:44} p50 {:7.0f} us  p99 {:7.0f} us\n", what, Median(times_us),
+             Quantile(times_us, 0.99));
+}
 
 /// `pods` pods of two containers, each with CPUs of its own, memory and a NIC.
 checkpoint::Change ManyPods(int pods) {
@@ -40,50 +88,98 @@ checkpoint::Change ManyPods(int pods) {
   return change;
 }
 
-void BM_ListAnswer(benchmark::State& state) {
-  const auto node = checkpoint::NodeState().With(ManyPods(static_cast<int>(state.range(0))));
-  const Machine machine = test::SampleMachine();
-  std::size_t bytes = 0;
-  for (auto _ : state) {
-    bytes = ListAnswer(node, machine, {}).SerializeAsString().size();
-    benchmark::DoNotOptimize(bytes);
-  }
-  state.counters["bytes"] = static_cast<double>(bytes);
-  state.SetComplexityN(state.range(0));
-}
-BENCHMARK(BM_ListAnswer)
-    ->ArgName("pods")
-    ->Arg(50)
-    ->Arg(500)
-    ->Arg(5000)
-    ->Unit(benchmark::kMillisecond)
-    ->Complexity(benchmark::oN);
+/// A node that is listed without a socket.
+class ListedNode {
+ public:
+  explicit ListedNode(int pods) { snapshots_.Apply(ManyPods(pods)); }
 
-/// The first List after one pod of many has changed.
-void BM_ListAfterChange(benchmark::State& state) {
-  const Machine machine = test::SampleMachine();
-  test::FakeSnapshots snapshots;
-  snapshots.Apply(ManyPods(static_cast<int>(state.range(0))));
-  ListCache cache(machine);
-  const auto kubelet = std::make_shared<const KubeletView>();
-  cache.Answer(snapshots.Load(), kubelet);
-  double changes = 0;
-  for (auto _ : state) {
-    state.PauseTiming();
-    snapshots.Apply(test::Admit(test::SamplePod("changing"), "main",
-                                {{"cpu", test::SharedCpus("0-7", ++changes)}}));
-    state.ResumeTiming();
-    benchmark::DoNotOptimize(cache.Answer(snapshots.Load(), kubelet));
+  std::size_t List(ListCache& cache) const {
+    return cache.Answer(snapshots_.Load(), kubelet_)->size();
   }
-  state.SetComplexityN(state.range(0));
+  /// Encodes every pod, as at the first call.
+  double WholeAnswerUs() const {
+    ListCache cache(machine_);
+    return MicrosecondsOf([&] { List(cache); });
+  }
+  double WholeAnswerProcessorUs() const {
+    ListCache cache(machine_);
+    return ProcessorMicrosecondsOf([&] { List(cache); });
+  }
+  /// Changes one pod, and times the next call.
+  double AnswerAfterChangeUs(ListCache& cache) {
+    snapshots_.Apply(test::Admit(test::SamplePod("changing"), "main",
+                                 {{"cpu", test::SharedCpus("0-7", ++changes_)}}));
+    return MicrosecondsOf([&] { List(cache); });
+  }
+  /// Lets kubelet tell something else of one pod, and times the next call.
+  double AnswerAfterKubeletUs(ListCache& cache) {
+    ::v1::ListPodResourcesResponse list;
+    ::v1::PodResources& pod = *list.add_pod_resources();
+    pod.set_namespace_("default");
+    pod.set_name("pod-0");
+    ::v1::ContainerResources& container = *pod.add_containers();
+    container.set_name("container-0");
+    container.add_devices()->add_device_ids(std::to_string(++changes_));
+    kubelet_ = std::make_shared<const manager::KubeletView>(std::move(list),
+                                                            ::v1::AllocatableResourcesResponse());
+    return MicrosecondsOf([&] { List(cache); });
+  }
+  const Machine& machine() const { return machine_; }
+
+ private:
+  const Machine machine_ = test::SampleMachine();
+  std::shared_ptr<const manager::KubeletView> kubelet_ =
+      std::make_shared<const manager::KubeletView>();
+  test::FakeSnapshots snapshots_;
+  double changes_ = 0;
+};
+
+bool JudgeServer(const Program& program) {
+  ListedNode node(kPods);
+  ListCache cache(node.machine());
+  const std::size_t bytes = node.List(cache);
+  std::vector<double> whole;
+  std::vector<double> changed;
+  std::vector<double> unchanged;
+  std::vector<double> with_kubelet;
+  for (std::size_t i = 0; i < program.lists; ++i) {
+    changed.push_back(node.AnswerAfterChangeUs(cache));
+    unchanged.push_back(MicrosecondsOf([&] { node.List(cache); }));
+    with_kubelet.push_back(node.AnswerAfterKubeletUs(cache));
+  }
+  for (std::size_t i = 0; i < program.whole_answers; ++i) {
+    whole.push_back(node.WholeAnswerUs());
+  }
+  fmt::print("List of {} pods x {} containers x 3 resources in the server, {} bytes\n", kPods,
+             kContainersPerPod, bytes);
+  Print("nothing has changed", unchanged);
+  Print("one pod has changed", changed);
+  Print("kubelet's devices of one pod have changed", with_kubelet);
+  Print("all pods encoded anew", whole);
+  const bool steady = Judge("List of 500 x 2 x 3 in the server, one pod changed, p50",
+                            kServerTargetUs, Median(changed), "us");
+  return Judge("List of 500 x 2 x 3 in the server, all encoded anew, p50", kServerTargetUs,
+               Median(whole), "us") &&
+         steady;
 }
-BENCHMARK(BM_ListAfterChange)
-    ->ArgName("pods")
-    ->Arg(50)
-    ->Arg(500)
-    ->Arg(5000)
-    ->Unit(benchmark::kMicrosecond)
-    ->Complexity(benchmark::oN);
+
+bool JudgeGrowth(const Program& program) {
+  fmt::print("processor time of a whole List against the number of containers\n");
+  std::vector<double> per_container;
+  for (const int containers : {kManyContainers / 100, kManyContainers / 10, kManyContainers}) {
+    const ListedNode node(containers / kContainersPerPod);
+    std::vector<double> times;
+    for (std::size_t i = 0; i < program.whole_answers; ++i) {
+      times.push_back(node.WholeAnswerProcessorUs());
+    }
+    Print(fmt::format("{} containers", containers), times);
+    per_container.push_back(Median(times) / containers);
+  }
+  fmt::print("  a container costs {:.2f}, {:.2f} and {:.2f} us\n", per_container[0],
+             per_container[1], per_container[2]);
+  return Judge("cost of a container in List, 10,000 to 1,000", kLinearTarget,
+               per_container[2] / per_container[1], "x");
+}
 
 /// A server on a socket, with as many pods as asked for; one for all threads of a benchmark.
 class ListOverSocket {
@@ -102,7 +198,7 @@ class ListOverSocket {
                                      arguments);
   }
   test::FakePlugins& plugins() { return plugins_; }
-  PodResourcesServer& server() { return server_; }
+  manager::PodResourcesServer& server() { return server_; }
 
  private:
   test::TempDir dir_;
@@ -110,13 +206,13 @@ class ListOverSocket {
   test::FakeSnapshots snapshots_;
   test::FakePlugins plugins_;
   const Machine machine_ = test::SampleMachine();
-  Metrics metrics_;
-  PodResourcesServer server_{snapshots_,
-                             plugins_,
-                             machine_,
-                             metrics_.pod_resources,
-                             [] { return true; },
-                             {.qps = 1'000'000, .burst = 1'000'000}};
+  manager::Metrics metrics_;
+  manager::PodResourcesServer server_{snapshots_,
+                                      plugins_,
+                                      machine_,
+                                      metrics_.pod_resources,
+                                      [] { return true; },
+                                      {.qps = 1'000'000, .burst = 1'000'000}};
 };
 
 /// A client that takes the bytes and does not parse them: what is left is the server and the
@@ -152,45 +248,83 @@ class RawClient {
   grpc::CompletionQueue queue_;
 };
 
-/// `plugins_hang`: during a refresh that no plugin answers.
-void BM_List(benchmark::State& state) {
-  static std::unique_ptr<ListOverSocket> node;
-  if (state.thread_index() == 0) {
-    node = std::make_unique<ListOverSocket>(static_cast<int>(state.range(0)));
-    if (state.range(1) != 0) {
-      node->plugins().Hang();
-      node->server().RefreshAllocatable();
-    }
-  }
-  std::optional<RawClient> client;
-  for (auto _ : state) {
-    if (!client.has_value()) {  // after all threads have met
-      client.emplace(node->Connect());
-    }
-    if (!client->List()) {
-      state.SkipWithError("List failed");
-    }
-  }
-  client.reset();
-  if (state.thread_index() == 0) {
-    state.SetItemsProcessed(state.iterations() * state.threads());
-    node.reset();
-  }
+double ListUs(RawClient& client) {
+  bool ok = false;
+  const double took = MicrosecondsOf([&] { ok = client.List(); });
+  QRM_CHECK(ok);
+  return took;
 }
-BENCHMARK(BM_List)
-    ->ArgNames({"pods", "plugins_hang"})
-    ->Args({0, 0})
-    ->Args({500, 0})
-    ->Args({500, 1})
-    ->Args({5000, 0})
-    ->Unit(benchmark::kMicrosecond)
-    ->UseRealTime();
-BENCHMARK(BM_List)
-    ->ArgNames({"pods", "plugins_hang"})
-    ->Args({500, 0})
-    ->Threads(8)
-    ->Unit(benchmark::kMicrosecond)
-    ->UseRealTime();
+
+/// Lists a second that `clients` get, each on a connection of its own.
+double Throughput(const ListOverSocket& node, std::size_t clients,
+                  std::chrono::milliseconds length) {
+  std::vector<std::size_t> counts(clients, 0);
+  std::vector<std::thread> threads;
+  const auto end = Clock::now() + length;
+  for (std::size_t& count : counts) {
+    threads.emplace_back([&node, &count, end] {
+      RawClient client(node.Connect());
+      for (; Clock::now() < end; ++count) {
+        QRM_CHECK(client.List());
+      }
+    });
+  }
+  std::size_t total = 0;
+  for (std::size_t i = 0; i < clients; ++i) {
+    threads[i].join();
+    total += counts[i];
+  }
+  return static_cast<double>(total) / std::chrono::duration<double>(length).count();
+}
+
+void PrintThroughput(const Program& program) {
+  const ListOverSocket node(kPods);
+  fmt::print("List of {} pods over the socket: {:.0f} a second to 1 client, {:.0f} to {}\n", kPods,
+             Throughput(node, 1, program.throughput_time),
+             Throughput(node, kClients, program.throughput_time), kClients);
+}
+
+/// Two nodes, turn by turn: one whose plugins have been asked and do not answer, one at rest.
+bool JudgeHang(const Program& program) {
+  const ListOverSocket at_rest(kPods);
+  ListOverSocket hanging(kPods);
+  hanging.plugins().Hang();
+  hanging.server().RefreshAllocatable();
+  RawClient usual(at_rest.Connect());
+  RawClient beside(hanging.Connect());
+  std::vector<double> usual_us;
+  std::vector<double> beside_us;
+  for (std::size_t i = 0; i < program.lists; ++i) {
+    usual_us.push_back(ListUs(usual));
+    beside_us.push_back(ListUs(beside));
+  }
+  fmt::print("List of {} pods over the socket, with the client's part\n", kPods);
+  Print("plugins at rest", usual_us);
+  Print("plugins that hang", beside_us);
+  return Judge("List while plugins hang, p50", kHangTarget, Median(beside_us) / Median(usual_us),
+               "x usual");
+}
+
+int Main(const std::vector<std::string>& words) {
+  Program program;
+  const bool smoke = words.size() == 2 && words[1] == "--smoke";
+  if (words.size() > 1 && !smoke) {
+    fmt::print(stderr, "usage: podresources_bench [--smoke]\n");
+    return 2;
+  }
+  if (smoke) {
+    program = {.lists = 5, .whole_answers = 2, .throughput_time = std::chrono::milliseconds(50)};
+  }
+  const bool server = JudgeServer(program);
+  const bool growth = JudgeGrowth(program);
+  PrintThroughput(program);
+  const bool hang = JudgeHang(program);
+  return smoke || (server && growth && hang) ? EXIT_SUCCESS : EXIT_FAILURE;
+}
 
 }  // namespace
-}  // namespace qrm::manager
+}  // namespace qrm::bench
+
+int main(int argc, char** argv) {
+  return qrm::bench::Main({argv, argv + argc});
+}
