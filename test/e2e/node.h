@@ -52,7 +52,6 @@ class Node {
   Status StartPlugin(const std::string& name, const std::string& resource,
                      const std::string& config, RegisterBy by = RegisterBy::kDirectory);
   void KillPlugin(const std::string& name);
-  pid_t plugin_pid(const std::string& name) const { return plugins_.at(name)->pid(); }
   /// Where the daemon serves metrics now, as its log says; 0 when it does not.
   int metrics_port() const;
   /// Ends everything by SIGTERM. Errors: the first program that does not end well.
