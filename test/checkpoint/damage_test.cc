@@ -15,6 +15,7 @@
 
 #include "checkpoint/store.h"
 #include "test/checkpoint/sample_state.h"
+#include "test/support/rounds.h"
 #include "test/support/temp_dir.h"
 
 namespace qrm::checkpoint {
@@ -25,12 +26,7 @@ using test::PutSample;
 using test::RandomChanges;
 using test::TempDir;
 
-// A sanitizer takes a tenth of a second for each.
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-constexpr uint32_t kRounds = 200;
-#else
-constexpr uint32_t kRounds = 2000;
-#endif
+constexpr uint32_t kRounds = test::Rounds(2000);
 
 /// The name and content of every file in a directory.
 using Files = std::map<std::string, std::string>;

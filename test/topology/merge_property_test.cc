@@ -8,12 +8,13 @@
 #include <gtest/gtest.h>
 
 #include "test/support/product_merge.h"
+#include "test/support/rounds.h"
 #include "topology/merge.h"
 
 namespace qrm {
 namespace {
 
-constexpr int kInputs = 200'000;
+constexpr int kInputs = test::Rounds(200'000);
 constexpr uint64_t kSeed = 20261121;
 
 /// Machines, hints and options; the same ones for the same seed.
@@ -135,7 +136,7 @@ TEST(MergePropertyTest, EqualsTheProductOfAllListsOnRandomInputs) {
 
 TEST(MergePropertyTest, EqualsTheProductOnMachinesWiderThanAWord) {
   Inputs inputs(kSeed + 1);
-  for (int i = 0; i < 2'000; ++i) {
+  for (int i = 0; i < test::Rounds(2'000); ++i) {
     const Machine machine = inputs.NextMachine(140);
     const HintsByResource hints = inputs.NextHints(machine, 3, 5);
     ASSERT_NO_FATAL_FAILURE(ExpectLikeProduct(machine, hints, inputs.NextOptions()));
