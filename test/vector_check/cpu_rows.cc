@@ -20,16 +20,6 @@ CpuSet CpusOf(const Json& list) {
   return list.is_null() ? CpuSet() : CpuSet::Parse(list.get<std::string>()).value();
 }
 
-NumaMask MaskOf(const Json& nodes) {
-  NumaMask mask;
-  if (!nodes.is_null()) {
-    for (const Json& node : nodes) {
-      mask.Add(node.get<int>());
-    }
-  }
-  return mask;
-}
-
 /// A machine of the file with the sizes that it declares.
 struct DeclaredMachine {
   explicit DeclaredMachine(const Json& topology)

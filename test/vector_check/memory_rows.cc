@@ -14,16 +14,6 @@
 namespace qrm::vectors {
 namespace {
 
-NumaMask MaskOf(const Json& nodes) {
-  NumaMask mask;
-  if (!nodes.is_null()) {
-    for (const Json& node : nodes) {
-      mask.Add(node.get<int>());
-    }
-  }
-  return mask;
-}
-
 MemoryBytes BytesOf(const Json& amounts) {
   MemoryBytes bytes;
   for (const auto& [type, amount] : amounts.items()) {

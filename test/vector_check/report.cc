@@ -38,6 +38,14 @@ void Report::Rows(const Json& rows, const std::string& section,
   }
 }
 
+NumaMask MaskOf(const Json& nodes) {
+  NumaMask mask;
+  for (const Json& node : nodes) {
+    mask.Add(node.get<int>());
+  }
+  return mask;
+}
+
 Difference Compare(const std::string& got, const std::string& wanted) {
   return got == wanted ? "" : fmt::format("got \"{}\", expected \"{}\"", got, wanted);
 }

@@ -7,6 +7,8 @@
 
 #include <nlohmann/json.hpp>
 
+#include "api/id_set.h"
+
 namespace qrm::vectors {
 
 using Json = nlohmann::json;
@@ -34,6 +36,9 @@ class Report {
   int passed_ = 0;
   int failed_ = 0;
 };
+
+/// The NUMA nodes that a row lists; none for null.
+NumaMask MaskOf(const Json& nodes);
 
 /// "" when `got` is `wanted`, else both.
 Difference Compare(const std::string& got, const std::string& wanted);

@@ -52,17 +52,8 @@ Machine MachineOfDistances(const Json& distances) {
   return nodes.empty() ? AnyMachine() : MachineOf(nodes, distances);
 }
 
-NumaMask MaskOf(const Json& nodes) {
-  NumaMask mask;
-  for (const Json& node : nodes) {
-    mask.Add(node.get<int>());
-  }
-  return mask;
-}
-
 TopologyHint HintOf(const Json& hint) {
-  return {.nodes = hint.at("numa").is_null() ? NumaMask() : MaskOf(hint.at("numa")),
-          .preferred = hint.at("preferred").get<bool>()};
+  return {.nodes = MaskOf(hint.at("numa")), .preferred = hint.at("preferred").get<bool>()};
 }
 
 HintList ListOf(const Json& hints) {
