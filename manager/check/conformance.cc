@@ -47,6 +47,8 @@ class Run {
   void GivesTheSameAgain(const ContainerRequest& request, const AllocationByResource& given);
   void KeepsCpusApart(const AllocationByResource& first, const AllocationByResource& second);
   void Reconciles(const AllocationByResource& first, const AllocationByResource& second);
+  /// What the plugin lists as allocated; nothing when that has settled `rule` already.
+  std::optional<AllocationByContainer> Listed(const std::string& rule);
   void Offers();
   void SurvivesNonsense();
   void Removes();
@@ -284,15 +286,23 @@ void Run::KeepsCpusApart(const AllocationByResource& first, const AllocationByRe
   shared.Empty() ? Holds(rule) : Broken(rule, fmt::format("both have {}", ToString(shared)));
 }
 
-void Run::Reconciles(const AllocationByResource& first, const AllocationByResource& second) {
-  const std::string rule = "lists its allocations in GetResourcesAllocation";
+std::optional<AllocationByContainer> Run::Listed(const std::string& rule) {
   if (!options_.need_reconcile) {
     Skipped(rule, "the plugin does not reconcile");
-    return;
+    return std::nullopt;
   }
-  const StatusOr<AllocationByContainer> listed = Reconcile();
+  StatusOr<AllocationByContainer> listed = Reconcile();
   if (!listed.ok()) {
     Broken(rule, MessageOf(listed.status()));
+    return std::nullopt;
+  }
+  return *std::move(listed);
+}
+
+void Run::Reconciles(const AllocationByResource& first, const AllocationByResource& second) {
+  const std::string rule = "lists its allocations in GetResourcesAllocation";
+  const std::optional<AllocationByContainer> listed = Listed(rule);
+  if (!listed.has_value()) {
     return;
   }
   for (const auto& [container, given] : {std::pair("main", first), std::pair("sidecar", second)}) {
@@ -351,13 +361,8 @@ void Run::Removes() {
 
 void Run::ForgetsThePod() {
   const std::string rule = "forgets what a removed pod had";
-  if (!options_.need_reconcile) {
-    Skipped(rule, "the plugin does not reconcile");
-    return;
-  }
-  const StatusOr<AllocationByContainer> listed = Reconcile();
-  if (!listed.ok()) {
-    Broken(rule, MessageOf(listed.status()));
+  const std::optional<AllocationByContainer> listed = Listed(rule);
+  if (!listed.has_value()) {
     return;
   }
   for (const auto& [key, given] : *listed) {
