@@ -32,8 +32,8 @@ class HintList {
 
   HintList() = default;
   /// The hints themselves; an empty vector is Impossible().
-  HintList(std::vector<TopologyHint>
-               hints)  // NOLINT(google-explicit-constructor): plugins return plain vectors
+  HintList(std::vector<TopologyHint>  // NOLINT(google-explicit-constructor)
+               hints)                 // plugins return plain vectors
       : no_preference_(false), hints_(std::move(hints)) {}
 
   bool IsNoPreference() const { return no_preference_; }
