@@ -3,9 +3,10 @@
 
 #include <algorithm>
 #include <bit>
-#include <charconv>
+#include <optional>
 
 #include "api/check.h"
+#include "api/number.h"
 
 namespace qrm {
 namespace {
@@ -29,13 +30,8 @@ std::string_view Trimmed(std::string_view text) {
 
 /// A whole non-negative number below IdSet::kMaxIds, or -1.
 int ParseId(std::string_view text) {
-  int id = -1;
-  const char* const end = text.data() + text.size();
-  const auto [stop, error] = std::from_chars(text.data(), end, id);
-  if (error != std::errc() || stop != end || text.front() == '-' || id >= IdSet::kMaxIds) {
-    return -1;
-  }
-  return id;
+  const std::optional<int> id = ParseNumber<int>(text);
+  return !id.has_value() || text.front() == '-' || *id >= IdSet::kMaxIds ? -1 : *id;
 }
 
 }  // namespace

@@ -1,12 +1,13 @@
 // The readers, in the order of the keys.
 #include "manager/config_readers.h"
 
-#include <charconv>
 #include <cstdint>
 #include <utility>
 #include <vector>
 
 #include <fmt/format.h>
+
+#include "api/number.h"
 
 namespace qrm::manager {
 namespace {
@@ -110,24 +111,20 @@ Status ReadControlUids(const Section& section, const std::string& key, Config& c
   QRM_ASSIGN_OR_RETURN(const std::vector<std::string> words, section.Words(key));
   config.control_uids.clear();
   for (const std::string& word : words) {
-    uint32_t uid = 0;
-    const char* const end = word.data() + word.size();
-    if (const auto [stop, error] = std::from_chars(word.data(), end, uid);
-        error != std::errc() || stop != end) {
+    const auto uid = ParseNumber<uint32_t>(word);
+    if (!uid.has_value()) {
       return section.Error(key, fmt::format("has '{}', which is no user id", word),
                            "write numbers such as [1000]");
     }
-    config.control_uids.push_back(uid);
+    config.control_uids.push_back(*uid);
   }
   return OkStatus();
 }
 
 Status ReadPodResourcesGroup(const Section& section, const std::string& key, Config& config) {
   QRM_ASSIGN_OR_RETURN(const std::string text, section.Text(key, ""));
-  gid_t group = 0;
-  const char* const end = text.data() + text.size();
-  if (const auto [stop, error] = std::from_chars(text.data(), end, group);
-      error != std::errc() || stop != end) {
+  const auto group = ParseNumber<gid_t>(text);
+  if (!group.has_value()) {
     return section.Error(key, fmt::format("is '{}', which is no group id", text),
                          "write a number such as 1000");
   }

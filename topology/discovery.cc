@@ -3,7 +3,6 @@
 
 #include <array>
 #include <cerrno>
-#include <charconv>
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
@@ -17,6 +16,7 @@
 #include <hwloc.h>
 
 #include "api/mutex.h"
+#include "api/number.h"
 #include "topology/hwloc_reader.h"
 #include "topology/hwloc_xml.h"
 #include "topology/machine_objects.h"
@@ -92,16 +92,17 @@ StatusOr<MachineParts> Load(const Topology& topology, OutsideCpuset outside_cpus
 
 /// hwloc drops NUMA nodes that contradict each other; says so by comparing with what sysfs lists.
 void WarnOfDroppedNodes(const fs::path& root, MachineParts& parts) {
+  constexpr std::string_view kPrefix = "node";
   NumaMask listed;
   std::error_code error;
   for (fs::directory_iterator entry(root / "sys/devices/system/node", error), end;
        !error && entry != end; entry.increment(error)) {
     const std::string name = entry->path().filename();
-    int id = -1;
-    const char* const digits = name.data() + std::strlen("node");
-    if (name.rfind("node", 0) == 0 &&
-        std::from_chars(digits, name.data() + name.size(), id).ec == std::errc() && id >= 0 &&
-        id < IdSet::kMaxIds) {
+    if (name.rfind(kPrefix, 0) != 0) {
+      continue;
+    }
+    const int id = ParseNumber<int>(name.substr(kPrefix.size())).value_or(-1);
+    if (id >= 0 && id < IdSet::kMaxIds) {
       listed.Add(id);
     }
   }

@@ -2,13 +2,13 @@
 #include "topology/hwloc_xml.h"
 
 #include <algorithm>
-#include <charconv>
 #include <cstddef>
 #include <cstdint>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "api/number.h"
 #include "topology/xml_tags.h"
 
 namespace qrm {
@@ -19,16 +19,8 @@ using Type = MachineObject::Type;
 /// Real trees are less than half as deep.
 constexpr std::size_t kMaxDepth = 256;
 
-template <typename Number>
-bool ParseNumber(std::string_view text, Number& number, int base = 10) {
-  const char* const end = text.data() + text.size();
-  const auto [stop, error] = std::from_chars(text.data(), end, number, base);
-  return error == std::errc() && stop == end;
-}
-
 uint64_t NumberOr0(std::string_view text) {
-  uint64_t number = 0;
-  return ParseNumber(text, number) ? number : 0;
+  return ParseNumber<uint64_t>(text).value_or(0);
 }
 
 /// hwloc's bitmap form: 32-bit words in hexadecimal, the most significant first, "" for zero.
@@ -44,10 +36,7 @@ Set BitmapOf(std::string_view text) {
     if (word.substr(0, 2) == "0x") {
       word.remove_prefix(2);
     }
-    uint32_t bits = 0;
-    if (!ParseNumber(word, bits, 16)) {
-      continue;
-    }
+    const uint32_t bits = ParseNumber<uint32_t>(word, 16).value_or(0);
     for (int bit = 0; bit < kWordBits; ++bit) {
       if (((bits >> static_cast<unsigned>(bit)) & 1U) != 0) {
         set.Add(base + bit);
@@ -70,9 +59,9 @@ PciDevice PciOf(const XmlTag& tag) {
   PciDevice pci{.address = Printable(tag.Get("pci_busid"))};
   const std::string_view type = tag.Get("pci_type");
   if (type.size() >= 16) {
-    ParseNumber(type.substr(0, 4), pci.device_class, 16);
-    ParseNumber(type.substr(6, 4), pci.vendor, 16);
-    ParseNumber(type.substr(11, 4), pci.device, 16);
+    pci.device_class = ParseNumber<uint32_t>(type.substr(0, 4), 16).value_or(0);
+    pci.vendor = ParseNumber<uint16_t>(type.substr(6, 4), 16).value_or(0);
+    pci.device = ParseNumber<uint16_t>(type.substr(11, 4), 16).value_or(0);
   }
   return pci;
 }
@@ -168,8 +157,8 @@ class XmlReader {
   static void ReadNumbers(std::string_view text, Add add) {
     while (!text.empty()) {
       const std::size_t end = std::min(text.find_first_of(" \t\r\n"), text.size());
-      if (uint64_t number = 0; ParseNumber(text.substr(0, end), number)) {
-        add(number);
+      if (const auto number = ParseNumber<uint64_t>(text.substr(0, end)); number.has_value()) {
+        add(*number);
       }
       text.remove_prefix(std::min(end + 1, text.size()));
     }
@@ -189,9 +178,9 @@ class XmlReader {
     if (object.parent < 0 && !described_.objects.empty()) {
       return Broken("there are two machines");
     }
-    uint64_t number = 0;
-    if (ParseNumber(tag.Get("os_index"), number) && number < IdSet::kMaxIds) {
-      object.os_index = static_cast<int>(number);
+    if (const auto number = ParseNumber<uint64_t>(tag.Get("os_index"));
+        number.has_value() && *number < IdSet::kMaxIds) {
+      object.os_index = static_cast<int>(*number);
     }
     object.cpus = BitmapOf<CpuSet>(tag.Get("cpuset"));
     object.nodes = BitmapOf<NumaMask>(tag.Get("nodeset"));

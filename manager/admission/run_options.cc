@@ -2,13 +2,14 @@
 #include "manager/admission/run_options.h"
 
 #include <algorithm>
-#include <charconv>
 #include <optional>
 #include <utility>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 #include <nlohmann/json.hpp>
+
+#include "api/number.h"
 
 namespace qrm::manager {
 namespace {
@@ -46,18 +47,9 @@ std::string PropertyNames() {
   return fmt::format("{}", fmt::join(names, ", "));
 }
 
-std::optional<int64_t> ParseNumber(std::string_view text) {
-  int64_t number = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
-  if (error != std::errc() || end != text.data() + text.size()) {
-    return std::nullopt;
-  }
-  return number;
-}
-
 std::optional<int64_t> NumberIn(const StringMap& properties, const std::string& name) {
   const auto found = properties.find(name);
-  return found == properties.end() ? std::nullopt : ParseNumber(found->second);
+  return found == properties.end() ? std::nullopt : ParseNumber<int64_t>(found->second);
 }
 
 std::optional<uint64_t> UnsignedIn(const StringMap& properties, const std::string& name) {
@@ -145,7 +137,7 @@ nlohmann::ordered_json ResourcesJson(const StringMap& properties) {
     if (const Property* property = FindProperty(name); property != nullptr) {
       nlohmann::ordered_json& field = json[std::string(property->json)];
       if (property->kind == Kind::kNumber) {
-        field = ParseNumber(value).value_or(0);
+        field = ParseNumber<int64_t>(value).value_or(0);
       } else {
         field = value;
       }
@@ -176,7 +168,7 @@ Status CheckOciProperty(std::string_view name, std::string_view value) {
   if (property->kind == Kind::kNodeList) {
     return CheckList<NumaMask>(name, value);
   }
-  if (!ParseNumber(value).has_value()) {
+  if (!ParseNumber<int64_t>(value).has_value()) {
     return Errorf(StatusCode::kInvalidArgument, "{} \"{}\" is no whole number of 64 bits", name,
                   value);
   }

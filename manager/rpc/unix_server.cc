@@ -2,7 +2,6 @@
 #include "manager/rpc/unix_server.h"
 
 #include <algorithm>
-#include <charconv>
 #include <chrono>
 #include <string_view>
 #include <thread>
@@ -15,6 +14,7 @@
 
 #include "api/grpc_lifetime.h"
 #include "api/log.h"
+#include "api/number.h"
 #include "manager/rpc/peer_table.h"
 #include "manager/rpc/unix_listener.h"
 
@@ -43,12 +43,8 @@ std::unique_ptr<grpc::Server> BuildServer(const UnixServerOptions& options,
 
 /// -1 for the peer of no connection of ours.
 int DescriptorOf(std::string_view grpc_peer) {
-  int fd = -1;
-  if (grpc_peer.substr(0, kPeerPrefix.size()) == kPeerPrefix) {
-    const std::string_view digits = grpc_peer.substr(kPeerPrefix.size());
-    std::from_chars(digits.data(), digits.data() + digits.size(), fd);
-  }
-  return fd;
+  const bool known = grpc_peer.substr(0, kPeerPrefix.size()) == kPeerPrefix;
+  return known ? ParseNumber<int>(grpc_peer.substr(kPeerPrefix.size())).value_or(-1) : -1;
 }
 
 bool IsAllowed(const UnixServerOptions& options, uid_t uid) {

@@ -1,8 +1,7 @@
 // Reads and builds the machine that a plugin's configuration describes.
 #include "plugins/config/machine_config.h"
 
-#include <charconv>
-
+#include "api/number.h"
 #include "plugins/config/section.h"
 #include "topology/discovery.h"
 
@@ -12,10 +11,8 @@ StatusOr<std::map<int, uint64_t>> ParseBytesByNode(const Section& section, std::
   std::map<int, uint64_t> bytes_by_node;
   QRM_ASSIGN_OR_RETURN(const Section nodes, section.Child(key));
   for (const std::string& name : nodes.Keys()) {
-    int node = -1;
-    const char* const end = name.data() + name.size();
-    const auto [stop, error] = std::from_chars(name.data(), end, node);
-    if (error != std::errc() || stop != end || node < 0 || node >= NumaMask::kMaxIds) {
+    const int node = ParseNumber<int>(name).value_or(-1);
+    if (node < 0 || node >= NumaMask::kMaxIds) {
       return nodes.Error(name, "is no NUMA node", "write lines such as `0: 64Gi`");
     }
     QRM_ASSIGN_OR_RETURN(bytes_by_node[node], nodes.Bytes(name, 0));

@@ -3,15 +3,15 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <charconv>
 #include <cstring>
 #include <filesystem>
 #include <fstream>
 #include <set>
 #include <sstream>
-#include <system_error>
 
 #include <fmt/ranges.h>
+
+#include "api/number.h"
 
 namespace qrm::config {
 namespace {
@@ -28,16 +28,6 @@ constexpr Suffix kSuffixes[] = {
     {"", 1.0},
 };
 
-std::optional<double> ParseDouble(std::string_view text) {
-  double value = 0;
-  const char* const end = text.data() + text.size();
-  const auto [stop, error] = std::from_chars(text.data(), end, value);
-  if (error != std::errc() || stop != end) {
-    return std::nullopt;
-  }
-  return value;
-}
-
 std::string Is(std::string_view value, std::string_view wrong) {
   return fmt::format("is '{}', {}", value, wrong);
 }
@@ -50,7 +40,7 @@ StatusOr<uint64_t> ParseBytes(std::string_view text) {
       continue;
     }
     const std::optional<double> number =
-        ParseDouble(text.substr(0, text.size() - suffix.name.size()));
+        ParseNumber<double>(text.substr(0, text.size() - suffix.name.size()));
     if (number && *number >= 0 && *number * suffix.factor <= static_cast<double>(kLargestNumber)) {
       return static_cast<uint64_t>(*number * suffix.factor);
     }
@@ -206,13 +196,11 @@ StatusOr<uint64_t> Section::Number(std::string_view key, uint64_t fallback) cons
   if (!text) {
     return fallback;
   }
-  uint64_t number = 0;
-  const char* const end = text->data() + text->size();
-  const auto [stop, error] = std::from_chars(text->data(), end, number);
-  if (error != std::errc() || stop != end || number > kLargestNumber) {
+  const auto number = ParseNumber<uint64_t>(*text);
+  if (!number.has_value() || *number > kLargestNumber) {
     return Error(key, Is(*text, "which is no whole number"), "write one from 0 to 2^53");
   }
-  return number;
+  return *number;
 }
 
 StatusOr<uint64_t> Section::Bytes(std::string_view key, uint64_t fallback) const {
