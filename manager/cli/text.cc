@@ -33,7 +33,8 @@ std::string TwoUnits(int64_t seconds, int64_t large, char large_letter, int64_t 
 }  // namespace
 
 std::string AgeText(double seconds) {
-  if (seconds < 0) {
+  constexpr double kMost = 1e15;  // beyond what an integer is sure to hold
+  if (!(seconds >= 0 && seconds < kMost)) {
     return "never";
   }
   const auto whole = static_cast<int64_t>(seconds);
@@ -64,8 +65,10 @@ std::string AmountText(double amount) {
 }
 
 std::string AmountOf(const std::string& resource, double amount) {
-  const bool is_bytes = resource == "memory" || resource.rfind("hugepages-", 0) == 0;
-  return is_bytes && amount >= 0 ? BytesText(static_cast<uint64_t>(amount)) : AmountText(amount);
+  constexpr double kMostBytes = 0x1p63;
+  const bool is_bytes = (resource == "memory" || resource.rfind("hugepages-", 0) == 0) &&
+                        amount >= 0 && amount < kMostBytes;
+  return is_bytes ? BytesText(static_cast<uint64_t>(amount)) : AmountText(amount);
 }
 
 std::string CountText(uint64_t count, const std::string& noun) {

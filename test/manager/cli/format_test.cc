@@ -1,5 +1,6 @@
 // Tables, sheets and numbers as people read them; documents as machines do.
 #include <cstdint>
+#include <limits>
 #include <sstream>
 #include <string>
 
@@ -22,6 +23,13 @@ TEST(TextTest, AgesHaveTwoUnitsAtMost) {
   EXPECT_EQ(AgeText(3599), "59m59s");
   EXPECT_EQ(AgeText(3600), "1h");
   EXPECT_EQ(AgeText(90061), "1d1h");
+}
+
+TEST(TextTest, NumbersThatNoIntegerHoldsAreShownAllTheSame) {
+  constexpr double kInfinity = std::numeric_limits<double>::infinity();
+  EXPECT_EQ(AgeText(kInfinity), "never");
+  EXPECT_EQ(AgeText(std::numeric_limits<double>::quiet_NaN()), "never");
+  EXPECT_EQ(AmountOf("memory", kInfinity), "inf");
 }
 
 TEST(TextTest, BytesArePowersOf1024WithOneDigit) {
