@@ -35,7 +35,8 @@ void StateLoop::Impl::Run() {
     std::function<void()> work;
     {
       const MutexLock lock(queue_mutex);
-      queue_changed.Wait(queue_mutex, [this] { return stopping || !queue.empty(); });
+      queue_changed.Wait(queue_mutex,
+                         [this]() QRM_REQUIRES(queue_mutex) { return stopping || !queue.empty(); });
       if (queue.empty()) {
         return;
       }
