@@ -285,20 +285,19 @@ StatusOr<std::string> ScriptedRuntime::CallRaw(const ttrpc::Request& request,
                                                std::optional<uint32_t> on_stream,
                                                std::chrono::milliseconds timeout) {
   QRM_ASSIGN_OR_RETURN(const Ticket ticket, Ask(request, on_stream));
-  const auto [stream, connection] = ticket;
   ttrpc::Response response;
   bool answered = false;
   bool lost = false;
   {
     const MutexLock lock(mutex_);
-    const auto is_over = [this, stream = stream, connection = connection]() QRM_REQUIRES(mutex_) {
-      return responses_.count(stream) > 0 || peer_ < 0 || connections_ != connection;
+    const auto is_over = [this, &ticket]() QRM_REQUIRES(mutex_) {
+      return responses_.count(ticket.stream) > 0 || peer_ < 0 || connections_ != ticket.connection;
     };
     changed_.WaitUntil(mutex_, std::chrono::steady_clock::now() + timeout, is_over);
-    lost = peer_ < 0 || connections_ != connection;
-    if (!lost && responses_.count(stream) > 0) {
-      response = std::move(responses_[stream]);
-      responses_.erase(stream);
+    lost = peer_ < 0 || connections_ != ticket.connection;
+    if (!lost && responses_.count(ticket.stream) > 0) {
+      response = std::move(responses_[ticket.stream]);
+      responses_.erase(ticket.stream);
       answered = true;
     }
   }
