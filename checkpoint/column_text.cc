@@ -11,6 +11,8 @@
 
 #include <nlohmann/json.hpp>
 
+#include "api/number.h"
+
 namespace qrm::checkpoint {
 namespace {
 
@@ -117,9 +119,10 @@ bool ReadUnescaped(std::string_view text, StringMap& map) {
   while (!text.empty()) {
     const std::size_t key_end = text.find("\":\"");
     const std::size_t value = key_end + 3;
-    const std::size_t value_end = key_end == text.npos ? text.npos : text.find('"', value);
-    const bool last = value_end != text.npos && value_end + 1 == text.size();
-    if (value_end == text.npos || (!last && text.substr(value_end, 3) != "\",\"")) {
+    const std::size_t value_end =
+        key_end == std::string_view::npos ? std::string_view::npos : text.find('"', value);
+    const bool last = value_end != std::string_view::npos && value_end + 1 == text.size();
+    if (value_end == std::string_view::npos || (!last && text.substr(value_end, 3) != "\",\"")) {
       map.clear();
       return false;
     }
@@ -132,13 +135,14 @@ bool ReadUnescaped(std::string_view text, StringMap& map) {
 /// The same for numbers: `{"key":number,...}`.
 template <typename Value, typename Sink>
 bool ReadUnescapedNumbers(std::string_view text, const Sink& sink) {
-  if (!text.starts_with("{\"") || !text.ends_with('}') || text.find('\\') != text.npos) {
+  if (!text.starts_with("{\"") || !text.ends_with('}') ||
+      text.find('\\') != std::string_view::npos) {
     return false;
   }
   text.remove_prefix(1);
   while (text.starts_with('"')) {
     const std::size_t key_end = text.find("\":", 1);
-    if (key_end == text.npos) {
+    if (key_end == std::string_view::npos) {
       return false;
     }
     const char* const number = text.data() + key_end + 2;
@@ -152,12 +156,6 @@ bool ReadUnescapedNumbers(std::string_view text, const Sink& sink) {
     text.remove_prefix(static_cast<std::size_t>(end + 1 - text.data()));
   }
   return text.empty();
-}
-
-bool ParseNumber(std::string_view text, uint64_t& number) {
-  const char* const end = text.data() + text.size();
-  const auto [stop, error] = std::from_chars(text.data(), end, number);
-  return error == std::errc() && stop == end;
 }
 
 /// Reads a list of flat lists of `width` members; `take` sees each and refuses with false.
@@ -274,8 +272,8 @@ Status FromColumn(std::string_view text, std::map<std::string, double>& map) {
 
 Status FromColumn(std::string_view text, std::map<uint64_t, uint64_t>& map) {
   const auto put = [&](std::string_view key, uint64_t value) {
-    uint64_t node = 0;
-    return ParseNumber(key, node) && map.emplace(node, value).second;
+    const auto node = ParseNumber<uint64_t>(key);
+    return node.has_value() && map.emplace(*node, value).second;
   };
   if (ReadUnescapedNumbers<uint64_t>(text, put)) {
     return OkStatus();
