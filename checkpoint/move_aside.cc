@@ -32,7 +32,7 @@ std::string FreeName(const std::string& path) {
 }  // namespace
 
 StatusOr<std::string> MoveAside(const std::string& path) {
-  const std::string aside = FreeName(path);
+  std::string aside = FreeName(path);
   // The database goes first: a crash between the renames leaves a log without one, which Open
   // moves aside as well.
   for (const char* suffix : {"", "-wal", "-shm", "-journal"}) {
