@@ -21,6 +21,7 @@ namespace {
 
 using ::testing::AllOf;
 using ::testing::HasSubstr;
+using ::testing::IsEmpty;
 using ::testing::Not;
 using ::testing::SizeIs;
 
@@ -137,6 +138,7 @@ TEST_P(RestartTest, DaemonThatWasKilledKnowsItsPodsAndPluginsAgain) {
   ASSERT_TRUE(
       IsOk(node_->Qrmctl({"pool", "set", "online=0-13,40-53", "offline=14-39,54-79"}).status()));
   EXPECT_TRUE(Await([&] { return Cpus("pod1") == "0-13,40-53" && Cpus("pod2") == "14-39,54-79"; }));
+  EXPECT_THAT(runtime_->unsolicited(), IsEmpty()) << "updates go over CRI";
 }
 
 TEST_P(RestartTest, PodThatEndedWhileTheDaemonWasAwayIsForgotten) {

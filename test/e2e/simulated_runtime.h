@@ -43,6 +43,8 @@ class SimulatedRuntime {
   /// What the pod's first container runs with now, as the proposal writes it: {"envs": ...,
   /// "annotations": ..., "linux_container_resources": {"cpusetCpus": ...}}, without what is empty.
   nlohmann::ordered_json RunOptions(const std::string& pod_name) const;
+  /// What qrmd called over NRI of its own accord: nothing, or old runtimes deadlock.
+  std::vector<std::string> unsolicited() const { return nri_.unsolicited(); }
   /// UpdateContainerResources calls so far.
   std::size_t updates() const { return cri_.updates().size(); }
 

@@ -45,6 +45,15 @@ TEST_F(SyncAuditTest, IsContentWhenAllAreKnown) {
   EXPECT_EQ(asked_, 0);
 }
 
+TEST_F(SyncAuditTest, IgnoresAContainerOfAStaleSandbox) {  // which CRI does not list as ready
+  RuntimeContainer container;
+  container.id = "id";
+  container.pod_id = "stale";
+  runtime_.SetContainers({}, {container});
+  Audit();
+  EXPECT_EQ(asked_, 0);
+}
+
 TEST_F(SyncAuditTest, SynchronizesAgainForANewContainerOfAKnownName) {
   live_.Add({"uid", "main"}, {.id = "older", .pod_id = "sandbox"});
   Audit();

@@ -87,6 +87,14 @@ TEST_F(CriClientTest, UpdatesWhatIsSetAndNothingElse) {
   EXPECT_THAT(updates[0].linux().hugepage_limits(), SizeIs(0));
 }
 
+TEST_F(CriClientTest, LiftsAQuotaAndLeavesWhatIsZero) {  // 0 would be "no change"
+  StartRuntime();
+  ASSERT_TRUE(Update({.container_id = "c", .resources = {.cpu_quota_us = -1}}).ok());
+  EXPECT_EQ(runtime_->updates()[0].linux().cpu_quota(), -1);
+  EXPECT_TRUE(Update({.container_id = "c", .resources = {.cpu_quota_us = 0}}).ok());
+  EXPECT_THAT(runtime_->updates(), SizeIs(1));
+}
+
 TEST_F(CriClientTest, SendsNoUpdateThatWouldChangeNothing) {
   StartRuntime();
   EXPECT_TRUE(Update({.container_id = "c", .resources = {.cpuset_cpus = ""}}).ok());
@@ -152,6 +160,15 @@ TEST_F(CriClientTest, GivesUpOnSlowRuntime) {
   client_ = std::make_unique<CriClient>(
       loop_.io(), CriOptions{.socket = socket_, .timeout = std::chrono::milliseconds(50)});
   EXPECT_EQ(GetVersion().status().code(), StatusCode::kDeadlineExceeded);
+}
+
+TEST_F(CriClientTest, GivesUpOnAnUpdateThatIsStuckInTheKernel) {
+  StartRuntime();
+  runtime_->SetDelay(std::chrono::milliseconds(300));
+  client_ = std::make_unique<CriClient>(
+      loop_.io(), CriOptions{.socket = socket_, .timeout = std::chrono::milliseconds(50)});
+  EXPECT_EQ(Update({.container_id = "c", .resources = {.cpuset_cpus = "0"}}).code(),
+            StatusCode::kDeadlineExceeded);
 }
 
 TEST_F(CriClientTest, WorksAgainAfterRuntimeRestart) {
