@@ -209,7 +209,7 @@ Daemon::Impl::Impl(Config given_config, Machine given_machine, StateLock given_l
           {.socket = config.nri_socket,
            .name = config.nri_plugin_name,
            .index = config.nri_plugin_index,
-           .reply_timeout = config.admission_deadline,
+           .reply_timeout = config.admission_deadline * 9 / 10,  // it is out by the deadline
            .on_answer = [this](const NriAnswer& answer) { metrics.nri.Record(answer); }},
           events),
       control(state, registry.plugins(), machine, *this, ControlOptionsOf(config)),
