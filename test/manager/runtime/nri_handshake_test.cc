@@ -4,6 +4,8 @@
 #include <utility>
 #include <vector>
 
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/local/stream_protocol.hpp>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -109,6 +111,17 @@ TEST_F(NriHandshakeTest, SynchronizesInTimeThoughNobodyDecides) {
   options_.reply_timeout = milliseconds(30);
   Attach();
   EXPECT_TRUE(Create().ok());
+}
+
+TEST_F(NriHandshakeTest, GivesUpOnRuntimeThatStaysSilent) {
+  boost::asio::io_context io;
+  const boost::asio::local::stream_protocol::acceptor silent(io, {dir_ / "nri.sock"});
+  options_.handshake_timeout = milliseconds(30);
+  StartPlugin();
+  EXPECT_TRUE(Await([&] {
+    return plugin_->GetStatus().problem.find("did not synchronize within 30 ms") !=
+           std::string::npos;
+  }));
 }
 
 TEST_F(NriHandshakeTest, GivesUpOnRuntimeThatRefusesItsEvents) {
