@@ -269,14 +269,14 @@ std::string Daemon::Impl::RuntimeIdOf(const ContainerKey& key) const {
 
 void Daemon::Impl::ReconcileSoon(const std::string& resource) {
   reconciler.Trigger(resource);
-  pod_resources.RefreshAllocatable();
+  pod_resources.OnPluginChanged(resource);
 }
 
 void Daemon::Impl::OnPluginRegistered(const std::string& resource) {
   releaser.Replay(resource);
   events.RetryUnplaced();
   reconciler.Trigger();
-  pod_resources.RefreshAllocatable();
+  pod_resources.OnPluginChanged(resource);
 }
 
 void Daemon::Impl::ProbeRuntime() {

@@ -161,6 +161,11 @@ PodResourcesMetrics::PodResourcesMetrics(Registry& registry)
           BuildCounter()
               .Name("qrm_allocatable_errors_total")
               .Help("Plugins that did not tell what they can give out, by resource.")
+              .Register(registry)),
+      placement_errors_total(
+          BuildCounter()
+              .Name("qrm_placement_errors_total")
+              .Help("Plugins that did not tell what a container holds by place, by resource.")
               .Register(registry)) {}
 
 Metrics::Metrics()

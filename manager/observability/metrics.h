@@ -101,6 +101,7 @@ struct PodResourcesMetrics {
   prometheus::Counter& rate_limited_total;    ///< not among the requests
   prometheus::Counter& kubelet_errors_total;  ///< calls that kubelet's own socket failed
   prometheus::Family<prometheus::Counter>& allocatable_errors_total;  ///< by resource
+  prometheus::Family<prometheus::Counter>& placement_errors_total;    ///< by resource
 };
 
 /// All of them, on one registry.

@@ -102,6 +102,52 @@ void AddTopologyAware(const std::string& resource, const ResourceAllocation& all
   *message.mutable_original_topology_aware_quantity_list() = message.topology_aware_quantity_list();
 }
 
+using TopologyAwareQuantities = ::google::protobuf::RepeatedPtrField<::v1::TopologyAwareQuantity>;
+
+/// A plugin that tells no places leaves those that we know.
+void ReplaceQuantities(const std::vector<PlacedQuantity>& told, TopologyAwareQuantities& list) {
+  if (told.empty()) {
+    return;
+  }
+  list.Clear();
+  for (const PlacedQuantity& part : told) {
+    ::v1::TopologyAwareQuantity& quantity = *list.Add();
+    quantity.set_resource_value(part.amount);
+    quantity.set_node(part.node);
+    quantity.set_topology_level(part.level == PlacedQuantity::Level::kSocket ? ::v1::SOCKET
+                                                                             : ::v1::NUMA);
+    quantity.set_name(part.name);
+    quantity.set_type(part.type);
+    quantity.mutable_annotations()->insert(part.annotations.begin(), part.annotations.end());
+  }
+}
+
+::v1::TopologyAwareResource& ResourceOf(::v1::ContainerResources& container,
+                                        const std::string& name) {
+  for (::v1::TopologyAwareResource& resource : *container.mutable_resources()) {
+    if (resource.resource_name() == name) {
+      return resource;
+    }
+  }
+  ::v1::TopologyAwareResource& added = *container.add_resources();
+  added.set_resource_name(name);
+  return added;
+}
+
+/// What plugins told goes before what our records say.
+void Overlay(const PlacedByResource& told, ::v1::ContainerResources& container) {
+  for (const auto& [name, placed] : told) {
+    ::v1::TopologyAwareResource& message = ResourceOf(container, name);
+    message.set_is_node_resource(placed.is_node_resource);
+    message.set_is_scalar_resource(placed.is_scalar_resource);
+    message.set_aggregated_quantity(placed.amount);
+    message.set_original_aggregated_quantity(placed.admitted_amount);
+    ReplaceQuantities(placed.by_place, *message.mutable_topology_aware_quantity_list());
+    ReplaceQuantities(placed.admitted_by_place,
+                      *message.mutable_original_topology_aware_quantity_list());
+  }
+}
+
 void FillContainer(const std::string& name, const ContainerRecord& record, const Machine& machine,
                    ::v1::ContainerResources& message) {
   message.set_name(name);
@@ -161,7 +207,7 @@ CpuSet AllocatableCpus(const AllocatableResource& resource, const Machine& machi
 }  // namespace
 
 void FillPod(const PodRecord& pod, const Machine& machine, const KubeletView& kubelet,
-             ::v1::PodResources& message) {
+             const PodPlacements* placements, ::v1::PodResources& message) {
   message.set_name(pod.meta.name);
   message.set_namespace_(pod.meta.pod_namespace);
   message.set_pod_role(pod.meta.role);
@@ -169,7 +215,11 @@ void FillPod(const PodRecord& pod, const Machine& machine, const KubeletView& ku
   message.mutable_labels()->insert(pod.meta.labels.begin(), pod.meta.labels.end());
   message.mutable_annotations()->insert(pod.meta.annotations.begin(), pod.meta.annotations.end());
   for (const ListedContainer& container : ListedContainers(pod)) {
-    FillContainer(*container.name, *container.record, machine, *message.add_containers());
+    ::v1::ContainerResources& filled = *message.add_containers();
+    FillContainer(*container.name, *container.record, machine, filled);
+    if (placements != nullptr && placements->contains(*container.name)) {
+      Overlay(placements->at(*container.name), filled);
+    }
   }
   if (const auto* known = kubelet.FindPod(pod.meta.pod_namespace, pod.meta.name);
       known != nullptr) {
@@ -191,8 +241,9 @@ std::vector<const ::v1::PodResources*> KubeletsOwnPods(const NodeState& state,
 ::v1::ListPodResourcesResponse ListAnswer(const NodeState& state, const Machine& machine,
                                           const KubeletView& kubelet) {
   ::v1::ListPodResourcesResponse response;
-  state.ForEachPod(
-      [&](const PodRecord& pod) { FillPod(pod, machine, kubelet, *response.add_pod_resources()); });
+  state.ForEachPod([&](const PodRecord& pod) {
+    FillPod(pod, machine, kubelet, nullptr, *response.add_pod_resources());
+  });
   for (const ::v1::PodResources* pod : KubeletsOwnPods(state, kubelet)) {
     *response.add_pod_resources() = *pod;
   }
@@ -222,12 +273,13 @@ std::vector<const ::v1::PodResources*> KubeletsOwnPods(const NodeState& state,
 
 StatusOr<::v1::GetPodResourcesResponse> GetAnswer(const NodeState& state, const Machine& machine,
                                                   const KubeletView& kubelet,
-                                                  const ::v1::GetPodResourcesRequest& request) {
+                                                  const ::v1::GetPodResourcesRequest& request,
+                                                  const PodPlacements* placements) {
   ::v1::GetPodResourcesResponse response;
   const auto* own = state.FindPodByName(request.pod_namespace(), request.pod_name());
   const auto* kubelets = kubelet.FindPod(request.pod_namespace(), request.pod_name());
   if (own != nullptr) {
-    FillPod(*own, machine, kubelet, *response.mutable_pod_resources());
+    FillPod(*own, machine, kubelet, placements, *response.mutable_pod_resources());
   } else if (kubelets != nullptr) {
     *response.mutable_pod_resources() = *kubelets;
   } else {

@@ -11,6 +11,7 @@
 #include "api/status.h"
 #include "checkpoint/node_state.h"
 #include "manager/podresources/kubelet_view.h"
+#include "manager/registry/placement.h"
 #include "topology/machine.h"
 
 namespace qrm::manager {
@@ -18,15 +19,19 @@ namespace qrm::manager {
 /// What the node can give out, by resource name.
 using AllocatableByResource = std::map<std::string, AllocatableResource>;
 
+/// What plugins told of a pod's containers by place, by container name.
+using PodPlacements = std::map<std::string, PlacedByResource>;
+
 /// All admitted pods, then those that only kubelet knows. In each, sidecars come first, then app
 /// containers, each in the order of the pod's spec; init and ephemeral containers are left out, as
 /// kubelet does. Cost: linear in the records.
 ::v1::ListPodResourcesResponse ListAnswer(const checkpoint::NodeState& state,
                                           const Machine& machine, const KubeletView& kubelet);
 
-/// Fills `message`, which is empty, with what ListAnswer says about one pod.
+/// Fills `message`, which is empty, with what ListAnswer says about one pod. What plugins told goes
+/// before what the records say; null where they were not asked.
 void FillPod(const checkpoint::PodRecord& pod, const Machine& machine, const KubeletView& kubelet,
-             ::v1::PodResources& message);
+             const PodPlacements* placements, ::v1::PodResources& message);
 
 /// The pods of `kubelet` that `state` does not know.
 std::vector<const ::v1::PodResources*> KubeletsOwnPods(const checkpoint::NodeState& state,
@@ -41,7 +46,8 @@ std::vector<const ::v1::PodResources*> KubeletsOwnPods(const checkpoint::NodeSta
 StatusOr<::v1::GetPodResourcesResponse> GetAnswer(const checkpoint::NodeState& state,
                                                   const Machine& machine,
                                                   const KubeletView& kubelet,
-                                                  const ::v1::GetPodResourcesRequest& request);
+                                                  const ::v1::GetPodResourcesRequest& request,
+                                                  const PodPlacements* placements = nullptr);
 
 /// Capacity less reservations, whatever is in use. CPU ids are those that a plugin named, or all of
 /// the machine's when its amount says that none is reserved; devices are kubelet's.

@@ -3,11 +3,14 @@
 
 #include <cstddef>
 #include <memory>
+#include <set>
 #include <string>
 #include <unordered_map>
+#include <vector>
 
 #include "api/mutex.h"
 #include "checkpoint/node_state.h"
+#include "manager/podresources/answers.h"
 #include "manager/podresources/kubelet_view.h"
 #include "topology/machine.h"
 
@@ -16,30 +19,55 @@ namespace qrm::manager {
 /// Threads: any.
 class ListCache {
  public:
+  using StatePtr = std::shared_ptr<const checkpoint::NodeState>;
+  using KubeletPtr = std::shared_ptr<const KubeletView>;
+  using PodPtrs = std::vector<const checkpoint::PodRecord*>;
+
+  /// About what plugins should be asked now; the pods are those of the state that was answered.
+  struct ToAsk {
+    PodPtrs changed;  ///< pods that are new or have changed: every plugin
+    PodPtrs others;   ///< the rest: the plugins of `resources`
+    std::set<std::string> resources;
+  };
+
   /// `machine` outlives the cache.
   explicit ListCache(const Machine& machine) : machine_(machine) {}
 
-  /// ListAnswer(*state, machine, *kubelet), serialized. Cost: nothing for the state and the view of
-  /// the last call; else a copy of the bytes of pods that are the same in both, and an encoding of
-  /// the others.
-  std::shared_ptr<const std::string> Answer(
-      const std::shared_ptr<const checkpoint::NodeState>& state,
-      const std::shared_ptr<const KubeletView>& kubelet);
+  /// ListAnswer(*state, machine, *kubelet) with what plugins told, serialized; whoever passes
+  /// `to_ask` asks. Cost: nothing for the state and the view of the last call; else a copy of the
+  /// bytes of pods that are the same in both, and an encoding of the others.
+  std::shared_ptr<const std::string> Answer(const StatePtr& state, const KubeletPtr& kubelet,
+                                            ToAsk* to_ask = nullptr);
+
+  /// The next answer shows `placements` of `pod`, which the caller keeps alive, beside what was
+  /// told of it earlier; nothing comes of it when the pod has changed since.
+  void Tell(const checkpoint::PodRecord& pod, const PodPlacements& placements);
+
+  /// The next answer that is passed a ToAsk has the plugin of `resource` asked about all pods.
+  void AskAgain(const std::string& resource);
+
+  /// What plugins told of `pod`; null when nothing.
+  std::shared_ptr<const PodPlacements> PlacementsOf(const checkpoint::PodRecord& pod) const;
 
  private:
-  struct Span {
+  struct Kept {
     std::size_t offset = 0;
     std::size_t size = 0;
+    std::shared_ptr<const PodPlacements> placements;
+    bool stale = false;  ///< the bytes were made without these placements
   };
   /// Records are immutable and `state_` keeps them alive: the same address is the same record.
-  using SpanByPod = std::unordered_map<const checkpoint::PodRecord*, Span>;
+  using KeptByPod = std::unordered_map<const checkpoint::PodRecord*, Kept>;
+  struct Encoder;
 
   const Machine& machine_;
-  Mutex mutex_;
-  std::shared_ptr<const checkpoint::NodeState> state_ QRM_GUARDED_BY(mutex_);
-  std::shared_ptr<const KubeletView> kubelet_ QRM_GUARDED_BY(mutex_);
+  mutable Mutex mutex_;
+  StatePtr state_ QRM_GUARDED_BY(mutex_);
+  KubeletPtr kubelet_ QRM_GUARDED_BY(mutex_);
   std::shared_ptr<const std::string> bytes_ QRM_GUARDED_BY(mutex_);
-  SpanByPod spans_ QRM_GUARDED_BY(mutex_);
+  KeptByPod kept_ QRM_GUARDED_BY(mutex_);
+  bool told_ QRM_GUARDED_BY(mutex_) = false;  ///< some of `kept_` is stale
+  std::set<std::string> ask_again_ QRM_GUARDED_BY(mutex_);
 };
 
 }  // namespace qrm::manager

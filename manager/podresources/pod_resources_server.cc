@@ -12,6 +12,7 @@
 #include "manager/podresources/answers.h"
 #include "manager/podresources/kubelet_client.h"
 #include "manager/podresources/list_cache.h"
+#include "manager/podresources/placement_asker.h"
 #include "manager/rpc/rate_limiter.h"
 #include "manager/rpc/unix_server.h"
 
@@ -57,7 +58,10 @@ struct PodResourcesServer::Impl {
         metrics(server_metrics),
         restored(std::move(is_restored)),
         options(std::move(server_options)),
-        list(node_machine),
+        list(std::make_shared<ListCache>(node_machine)),
+        asker(plugins, server_metrics.placement_errors_total, options.plugin_timeout,
+              [cache = list](const PlacementAsker::StatePtr&, const checkpoint::PodRecord& pod,
+                             const PodPlacements& placements) { cache->Tell(pod, placements); }),
         allocatable(plugins, server_metrics.allocatable_errors_total),
         kubelet({.socket_path = options.kubelet_socket, .timeout = options.kubelet_timeout},
                 server_metrics.kubelet_errors_total),
@@ -120,12 +124,26 @@ struct PodResourcesServer::Impl {
     if (!options.get_enabled) {
       return {grpc::StatusCode::UNKNOWN, kGetDisabled};
     }
-    auto answer = GetAnswer(*snapshots.Load(), machine, view, request);
+    const auto state = snapshots.Load();
+    const auto* pod = state->FindPodByName(request.pod_namespace(), request.pod_name());
+    const auto placements = pod == nullptr ? nullptr : list->PlacementsOf(*pod);
+    auto answer = GetAnswer(*state, machine, view, request, placements.get());
     if (!answer.ok()) {
       return {grpc::StatusCode::UNKNOWN, MessageOf(answer.status())};
     }
     response = *std::move(answer);
     return grpc::Status::OK;
+  }
+
+  grpc::ByteBuffer List(const KubeletClient::ViewPtr& view) {
+    const auto state = snapshots.Load();
+    ListCache::ToAsk to_ask;
+    auto bytes = list->Answer(state, view, &to_ask);
+    asker.Ask(state, to_ask.changed);
+    if (!to_ask.resources.empty()) {
+      asker.Ask(state, to_ask.others, to_ask.resources);
+    }
+    return Refer(std::move(bytes));
   }
 
   grpc::Status GetAllocatable(const KubeletView& view,
@@ -156,7 +174,7 @@ struct PodResourcesServer::Impl {
       return impl_.Serve(context,
                          {metrics_.requests_total, metrics_.requests_list, metrics_.errors_list},
                          [this, response](const KubeletClient::ViewPtr& view) {
-                           *response = Refer(impl_.list.Answer(impl_.snapshots.Load(), view));
+                           *response = impl_.List(view);
                            return grpc::Status::OK;
                          });
     }
@@ -212,7 +230,8 @@ struct PodResourcesServer::Impl {
   PodResourcesMetrics& metrics;
   const std::function<bool()> restored;
   const PodResourcesOptions options;
-  ListCache list;
+  const std::shared_ptr<ListCache> list;  // outlives the questions that are under way
+  PlacementAsker asker;
   AllocatableCache allocatable;
   KubeletClient kubelet;
   RateLimiter<PeerCredentials> limiter;
@@ -237,6 +256,11 @@ Status PodResourcesServer::Start(const std::string& socket_path) {
 
 void PodResourcesServer::Stop() {
   impl_->server.Stop();
+}
+
+void PodResourcesServer::OnPluginChanged(const std::string& resource) {
+  impl_->list->AskAgain(resource);
+  RefreshAllocatable();
 }
 
 void PodResourcesServer::RefreshAllocatable() {

@@ -26,7 +26,7 @@ struct PodResourcesOptions {
   int qps = 100;
   int burst = 10;
   std::optional<gid_t> group;                      ///< who besides root may use the socket
-  std::chrono::milliseconds plugin_timeout{1000};  ///< of one round of GetAllocatable
+  std::chrono::milliseconds plugin_timeout{1000};  ///< of a call to a plugin
   /// A call that finds an older answer of the plugins gets it, and has them asked for the next one.
   std::chrono::milliseconds allocatable_max_age{5000};
   /// Kubelet's own socket, whose devices and dynamic resources are added to our answers, and the
@@ -37,7 +37,7 @@ struct PodResourcesOptions {
 
 /// Serves v1 and v1alpha1 PodResourcesLister. No call waits for a plugin, an admission or the disk;
 /// only kubelet, when its socket is named, is asked on the way.
-/// Threads: Start and Stop from one thread, RefreshAllocatable from any.
+/// Threads: Start and Stop from one thread, the others from any.
 class PodResourcesServer {
  public:
   /// The references outlive the server. `restored` tells, from any thread, whether the state is
@@ -54,9 +54,12 @@ class PodResourcesServer {
   void Stop();
 
   /// Asks the plugins anew what the node can give out; the answer replaces the cached one when all
-  /// have answered or the timeout is over. To be called when a plugin registers, and after a
-  /// reconcile that changed something. Returns at once.
+  /// have answered or the timeout is over. Returns at once.
   void RefreshAllocatable();
+
+  /// The plugin of `resource` registered, is back, or says that its allocations changed: does so,
+  /// and has it asked at the next List what its containers hold. Returns at once.
+  void OnPluginChanged(const std::string& resource);
 
  private:
   struct Impl;

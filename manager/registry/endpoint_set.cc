@@ -332,6 +332,17 @@ void EndpointSet::GetAllocatable(
       std::move(done));
 }
 
+void EndpointSet::GetPlacement(const ContainerKey& key, const std::string& resource,
+                               Deadline deadline,
+                               std::function<void(StatusOr<PlacedByResource>)> done) {
+  AskOne<PlacedByResource>(
+      resource, {"GetTopologyAwareResources", "get a container's placement from"},
+      [&](PluginClient& plugin, PluginClient::Done<PlacedByResource> answer) {
+        plugin.GetPlacement(key, deadline, std::move(answer));
+      },
+      std::move(done));
+}
+
 StatusOr<std::vector<PoolInfo>> EndpointSet::GetPools(const std::string& resource,
                                                       Deadline deadline) {
   return AskAndWait<std::vector<PoolInfo>>(

@@ -91,6 +91,8 @@ class EndpointSet final : public Plugins {
   void GetAllocatable(
       Deadline deadline,
       std::function<void(std::map<std::string, StatusOr<AllocatableByResource>>)> done) override;
+  void GetPlacement(const ContainerKey& key, const std::string& resource, Deadline deadline,
+                    std::function<void(StatusOr<PlacedByResource>)> done) override;
   StatusOr<std::vector<PoolInfo>> GetPools(const std::string& resource, Deadline deadline) override;
   StatusOr<std::vector<PoolInfo>> SetPools(const std::string& resource,
                                            const std::map<std::string, std::string>& cpus_by_pool,

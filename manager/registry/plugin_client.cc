@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <climits>
+#include <cmath>
 #include <optional>
 #include <utility>
 
@@ -172,6 +173,43 @@ StatusOr<HeldAllocations> ReadHeld(HeldAllocationsReader& reader,
     pieces.emplace_back(reinterpret_cast<const char*>(slice.begin()), slice.size());
   }
   return reader.Read(pieces);
+}
+
+using Quantities = google::protobuf::RepeatedPtrField<pb::TopologyAwareQuantity>;
+
+StatusOr<std::vector<PlacedQuantity>> QuantitiesFrom(const Quantities& messages) {
+  std::vector<PlacedQuantity> quantities;
+  for (const pb::TopologyAwareQuantity& message : messages) {
+    if (!std::isfinite(message.resource_value()) || message.resource_value() < 0) {
+      return Errorf(StatusCode::kInvalidArgument, "a quantity on node {} is {}", message.node(),
+                    message.resource_value());
+    }
+    quantities.push_back(
+        {.amount = message.resource_value(),
+         .node = message.node(),
+         .level = message.topology_level() == pb::SOCKET ? PlacedQuantity::Level::kSocket
+                                                         : PlacedQuantity::Level::kNuma,
+         .name = message.name(),
+         .type = message.type(),
+         .annotations = {message.annotations().begin(), message.annotations().end()}});
+  }
+  return quantities;
+}
+
+StatusOr<PlacedByResource> PlacementFrom(const pb::GetTopologyAwareResourcesResponse& response) {
+  PlacedByResource placed;
+  for (const auto& [name, message] :
+       response.container_topology_aware_resources().allocated_resources()) {
+    PlacedResource resource{.is_node_resource = message.is_node_resource(),
+                            .is_scalar_resource = message.is_scalar_resource(),
+                            .amount = message.aggregated_quantity(),
+                            .admitted_amount = message.original_aggregated_quantity()};
+    QRM_ASSIGN_OR_RETURN(resource.by_place, QuantitiesFrom(message.topology_aware_quantity_list()));
+    QRM_ASSIGN_OR_RETURN(resource.admitted_by_place,
+                         QuantitiesFrom(message.original_topology_aware_quantity_list()));
+    placed.emplace(name, std::move(resource));
+  }
+  return placed;
 }
 
 template <typename Response>
@@ -345,6 +383,18 @@ void PluginClient::GetAllocatable(Deadline deadline, Done<AllocatableByResource>
   using Response = pb::GetTopologyAwareAllocatableResourcesResponse;
   impl_->Start(impl_->plugin.async(), &PluginCalls::GetTopologyAwareAllocatableResources,
                NewCall<Request, Response>(deadline), AllocatableFrom, std::move(done));
+}
+
+void PluginClient::GetPlacement(const ContainerKey& key, Deadline deadline,
+                                Done<PlacedByResource> done) {
+  using Request = pb::GetTopologyAwareResourcesRequest;
+  using Response = pb::GetTopologyAwareResourcesResponse;
+  Request request;
+  request.set_pod_uid(key.pod_uid);
+  request.set_container_name(key.container);
+  impl_->Start(impl_->plugin.async(), &PluginCalls::GetTopologyAwareResources,
+               NewCall<Request, Response>(deadline, std::move(request)), PlacementFrom,
+               std::move(done));
 }
 
 void PluginClient::ReleaseContainer(const ContainerKey& key, Deadline deadline,

@@ -85,6 +85,7 @@ class PluginClient {
   void RemovePod(const std::string& pod_uid, Deadline deadline, Done<Acknowledged> done);
   void GetResourcesAllocation(Deadline deadline, Done<HeldAllocations> done);
   void GetAllocatable(Deadline deadline, Done<AllocatableByResource> done);
+  void GetPlacement(const ContainerKey& key, Deadline deadline, Done<PlacedByResource> done);
 
   // Our extensions; other plugins answer kUnimplemented.
   void ReleaseContainer(const ContainerKey& key, Deadline deadline, Done<Acknowledged> done);

@@ -16,6 +16,7 @@
 #include "api/resource.h"
 #include "api/status.h"
 #include "manager/registry/held_allocations.h"
+#include "manager/registry/placement.h"
 
 namespace qrm::manager {
 
@@ -107,6 +108,12 @@ class Plugins {
       std::function<
           void(std::map<std::string, StatusOr<std::map<std::string, AllocatableResource>>>)>
           done) = 0;
+
+  /// What the plugin of `resource` tells of one container by place, for all resources that it gave;
+  /// `done` runs once, on a thread of gRPC or at once: it must only post. kUnimplemented for
+  /// plugins that do not tell.
+  virtual void GetPlacement(const ContainerKey& key, const std::string& resource, Deadline deadline,
+                            std::function<void(StatusOr<PlacedByResource>)> done) = 0;
 
   virtual StatusOr<std::vector<PoolInfo>> GetPools(const std::string& resource,
                                                    Deadline deadline) = 0;

@@ -149,6 +149,10 @@ class AnsweringPlugins final : public manager::Plugins {
                     done) override {
     done({});
   }
+  void GetPlacement(const ContainerKey&, const std::string&, Deadline,
+                    std::function<void(StatusOr<manager::PlacedByResource>)> done) override {
+    done(manager::PlacedByResource{});
+  }
   StatusOr<std::vector<manager::PoolInfo>> GetPools(const std::string&, Deadline) override {
     return std::vector<manager::PoolInfo>{};
   }

@@ -85,6 +85,26 @@ class FakePlugins final : public manager::Plugins {
     done(std::move(answer));
   }
 
+  /// What GetPlacement answers, by resource; set before the servers start.
+  std::map<std::string, StatusOr<manager::PlacedByResource>> placements;
+
+  void GetPlacement(const ContainerKey& key, const std::string& resource, Deadline,
+                    std::function<void(StatusOr<manager::PlacedByResource>)> done) override {
+    {
+      const MutexLock lock(mutex_);
+      placement_calls_.push_back(key.container + " " + resource);
+    }
+    const auto found = placements.find(resource);
+    done(found != placements.end()
+             ? found->second
+             : Errorf(StatusCode::kUnimplemented, "plugin {} does not tell", resource));
+  }
+  /// "container resource" of each GetPlacement so far.
+  std::vector<std::string> placement_calls() const {
+    const MutexLock lock(mutex_);
+    return placement_calls_;
+  }
+
   StatusOr<Pools> GetPools(const std::string& resource, Deadline) override {
     const auto found = pools.find(resource);
     if (found == pools.end()) {
@@ -115,6 +135,7 @@ class FakePlugins final : public manager::Plugins {
   Allocatable allocatable_ QRM_GUARDED_BY(mutex_);
   bool hangs_ QRM_GUARDED_BY(mutex_) = false;
   int allocatable_rounds_ QRM_GUARDED_BY(mutex_) = 0;
+  std::vector<std::string> placement_calls_ QRM_GUARDED_BY(mutex_);
   std::vector<std::function<void(Allocatable)>> waiting_ QRM_GUARDED_BY(mutex_);
 };
 

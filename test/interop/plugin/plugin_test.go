@@ -253,7 +253,7 @@ func listed(t *testing.T, n *node.Node) *podresources.TopologyAwareResource {
 	return nil
 }
 
-// expectListed fails the test unless List tells of four CPUs on NUMA node 1.
+// expectListed fails the test unless List tells of four CPUs on NUMA node 1, and soon where the plugin says they are.
 func expectListed(t *testing.T, n *node.Node) {
 	t.Helper()
 	resource := listed(t, n)
@@ -261,6 +261,10 @@ func expectListed(t *testing.T, n *node.Node) {
 	if resource.GetAggregatedQuantity() != 4 || len(byNode) != 1 || byNode[0].GetNode() != 1 || byNode[0].GetResourceValue() != 4 {
 		t.Errorf("List tells of %v", resource)
 	}
+	n.Await("the plugin's own word in List", func() bool {
+		byNode := listed(t, n).GetTopologyAwareQuantityList()
+		return len(byNode) == 1 && byNode[0].GetName() == "socket-1" && byNode[0].GetType() == "cpu"
+	})
 }
 
 func TestPluginThatCallsRegisterIsAskedReconciledAndListed(t *testing.T) {

@@ -180,6 +180,83 @@ TEST_F(PodResourcesServerTest, AllocatableFailsWhileNoPluginHasEverAnswered) {
   EXPECT_EQ(metrics_.pod_resources.v1.errors_get_allocatable.Value(), 1);
 }
 
+/// A plugin in a process of its own that knows devices by name.
+class PodResourcesPlacementTest : public PodResourcesServerTest {
+ protected:
+  PodResourcesPlacementTest() {
+    plugins_.infos = {{.resource = "nic", .registered_by = RegisteredBy::kWatcher, .live = true}};
+    plugins_.placements.emplace(
+        "nic", PlacedByResource{{"nic",
+                                 {.amount = 10,
+                                  .admitted_amount = 20,
+                                  .by_place = {{.amount = 10, .node = 1, .name = "eth1"}}}}});
+  }
+  static checkpoint::Change AdmitWithNic(double amount = 10) {
+    return Admit(SamplePod("web"), "main", {{"nic", {.quantity = amount}}});
+  }
+  ::v1::TopologyAwareResource ListedNic() {
+    EXPECT_TRUE(List().ok());
+    return list_.pod_resources(0).containers(0).resources(0);
+  }
+};
+
+TEST_F(PodResourcesPlacementTest, WhatAPluginTellsByPlaceIsListedAndGot) {
+  Start();
+  snapshots_.Apply(AdmitWithNic());
+  EXPECT_THAT(ListedNic().topology_aware_quantity_list(), SizeIs(0));  // asked, not waited for
+  const ::v1::TopologyAwareResource nic = ListedNic();
+  EXPECT_EQ(nic.original_aggregated_quantity(), 20);
+  ASSERT_THAT(nic.topology_aware_quantity_list(), SizeIs(1));
+  EXPECT_EQ(nic.topology_aware_quantity_list(0).name(), "eth1");
+  EXPECT_EQ(nic.topology_aware_quantity_list(0).node(), 1u);
+  ASSERT_TRUE(Get("default", "web").ok());
+  EXPECT_EQ(get_.pod_resources().containers(0).resources(0).original_aggregated_quantity(), 20);
+}
+
+TEST_F(PodResourcesPlacementTest, PluginIsAskedOnceAboutAContainerUntilEitherChanges) {
+  Start();
+  snapshots_.Apply(AdmitWithNic());
+  ListedNic();
+  ListedNic();
+  EXPECT_THAT(plugins_.placement_calls(), ElementsAre("main nic"));
+  snapshots_.Apply(AdmitWithNic(5));
+  ListedNic();
+  EXPECT_THAT(plugins_.placement_calls(), SizeIs(2));
+  server_->OnPluginChanged("nic");
+  ListedNic();
+  ListedNic();
+  EXPECT_THAT(plugins_.placement_calls(), SizeIs(3));
+  server_->OnPluginChanged("cpu");
+  ListedNic();
+  EXPECT_THAT(plugins_.placement_calls(), SizeIs(3));
+}
+
+TEST_F(PodResourcesPlacementTest, PluginThatFailsToTellIsCountedAndTheRecordIsListed) {
+  plugins_.placements.insert_or_assign("nic", Errorf(StatusCode::kUnavailable, "away"));
+  Start();
+  snapshots_.Apply(AdmitWithNic());
+  ListedNic();
+  EXPECT_EQ(ListedNic().aggregated_quantity(), 10);
+  EXPECT_EQ(metrics_.pod_resources.placement_errors_total.Add({{"resource", "nic"}}).Value(), 1);
+}
+
+TEST_F(PodResourcesPlacementTest, PluginWithoutTheCallIsNoError) {
+  plugins_.placements.clear();
+  Start();
+  snapshots_.Apply(AdmitWithNic());
+  ListedNic();
+  EXPECT_EQ(ListedNic().aggregated_quantity(), 10);
+  EXPECT_EQ(metrics_.pod_resources.placement_errors_total.Add({{"resource", "nic"}}).Value(), 0);
+}
+
+TEST_F(PodResourcesPlacementTest, BuiltInPluginIsNotAskedWhatStandsInTheRecords) {
+  plugins_.infos.front().registered_by = RegisteredBy::kBuiltIn;
+  Start();
+  snapshots_.Apply(AdmitWithNic());
+  ListedNic();
+  EXPECT_THAT(plugins_.placement_calls(), SizeIs(0));
+}
+
 TEST_F(PodResourcesServerTest, SwitchedOffMethodsAnswerWithKubeletsTexts) {
   Start({.allocatable_enabled = false, .get_enabled = false});
   const grpc::Status allocatable = GetAllocatable();

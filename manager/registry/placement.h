@@ -1,0 +1,42 @@
+// What a plugin tells of one container by place: values without gRPC in sight.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "api/resource.h"
+
+namespace qrm::manager {
+
+/// A part of what a container holds. Source: resourceplugin.v1alpha1 TopologyAwareQuantity.
+struct PlacedQuantity {
+  enum class Level { kNuma, kSocket };
+
+  double amount = 0;  ///< in the resource's units
+  uint64_t node = 0;  ///< NUMA node or socket, as `level` says
+  Level level = Level::kNuma;
+  std::string name;  ///< of the device, if it has one
+  std::string type;  ///< such as "NIC"
+  StringMap annotations;
+
+  bool operator==(const PlacedQuantity&) const = default;
+};
+
+/// What a container holds of one resource, now and when it was admitted.
+struct PlacedResource {
+  bool is_node_resource = false;
+  bool is_scalar_resource = false;
+  double amount = 0;
+  double admitted_amount = 0;
+  std::vector<PlacedQuantity> by_place;
+  std::vector<PlacedQuantity> admitted_by_place;
+
+  bool operator==(const PlacedResource&) const = default;
+};
+
+/// By resource name.
+using PlacedByResource = std::map<std::string, PlacedResource>;
+
+}  // namespace qrm::manager
