@@ -41,7 +41,10 @@ std::string WriteFile(const std::string& path, const std::string& text) {
 }
 
 std::string DaemonKeys() {
-  std::string text = std::string(kMachineKeys) + "topology-policy: single-numa-node\nplugins:\n";
+  std::string text = std::string(kMachineKeys) +
+                     "topology-policy: single-numa-node\n"
+                     "implicit-resources: [{resource: NIC, roles: [online, service]}]\n"
+                     "plugins:\n";
   for (const auto& [name, keys] : kPluginKeys) {
     text += "  " + name + ":\n";
     for (const std::string& key : keys) {
@@ -92,7 +95,7 @@ checkpoint::OpenedStore OpenStore(const std::string& directory, std::atomic<std:
 }
 
 manager::Config ReadConfig(const std::string& directory) {
-  return Must(manager::ReadConfig(WriteFile(directory + "/qrmd.yaml", DaemonKeys()), {}));
+  return Must(manager::ReadConfig(WriteDaemonConfig(directory), {}));
 }
 
 manager::RegistryOptions RegistryOptionsIn(const std::string& directory, const Machine& machine) {
@@ -106,6 +109,10 @@ manager::RegistryOptions RegistryOptionsIn(const std::string& directory, const M
 }
 
 }  // namespace
+
+std::string WriteDaemonConfig(const std::string& directory) {
+  return WriteFile(directory + "/qrmd.yaml", DaemonKeys());
+}
 
 BenchNode::BenchNode(const std::string& directory, const std::string& bin_dir, PluginsIn plugins_in)
     : directory_(directory),

@@ -28,6 +28,10 @@ enum class PluginsIn { kDaemon, kProcesses };
 /// share of a pool.
 enum class Kind { kPinned, kPooled };
 
+/// Writes qrmd's configuration for such containers into `directory` and returns its path; plugins
+/// are built in.
+std::string WriteDaemonConfig(const std::string& directory);
+
 /// A node of 80 CPUs. Threads: one, which may also be the state loop's.
 class BenchNode {
  public:

@@ -1,0 +1,155 @@
+// What a real qrmd takes: memory with 1,000 containers, and the time from its start until it is
+// ready with them.
+//   footprint [--containers N] [--smoke]
+#include <algorithm>
+#include <chrono>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <string>
+#include <vector>
+
+#include <fmt/format.h>
+
+#include "api/check.h"
+#include "bench/bench_dir.h"
+#include "bench/bench_node.h"
+#include "bench/target.h"
+#include "test/e2e/node.h"
+#include "test/e2e/simulated_runtime.h"
+#include "test/support/await.h"
+
+namespace qrm::bench {
+namespace {
+
+constexpr double kTargetMegabytes = 40;
+constexpr double kTargetMilliseconds = 200;
+constexpr int kStarts = 7;
+
+void Must(const Status& status) {
+  if (!status.ok()) {
+    fmt::print(stderr, "{}\n", MessageOf(status));
+  }
+  QRM_CHECK(status.ok());
+}
+
+/// A line of /proc/PID/status. Units: megabytes (the file has KiB).
+double MemoryOf(pid_t pid, const std::string& name) {
+  std::ifstream file(fmt::format("/proc/{}/status", pid));
+  std::string word;
+  while (file >> word) {
+    if (word == name + ":") {
+      double kibibytes = 0;
+      file >> kibibytes;
+      return kibibytes * 1024 / 1e6;
+    }
+  }
+  return 0;
+}
+
+test::PodSpec PodOf(std::size_t number) {
+  const manager::ContainerDemand demand = BenchNode::DemandOf(number, Kind::kPooled);
+  return {.name = demand.pod.name,
+          .uid = demand.pod.uid,
+          .pod_namespace = demand.pod.pod_namespace,
+          .labels = demand.pod.labels,
+          .annotations = demand.pod.annotations,
+          .container = {.milli_cpus = 500, .memory_bytes = 1 << 20, .cpu_limit = true}};
+}
+
+class Daemon {
+ public:
+  Daemon(const std::string& directory, const std::string& bin_dir)
+      : runtime_(directory),
+        node_({.bin_dir = bin_dir,
+               .work_dir = directory,
+               .config = WriteDaemonConfig(directory),
+               .nri_socket = runtime_.nri_socket(),
+               .cri_socket = runtime_.cri_socket(),
+               .builtin_plugins = "cpu,memory,nic",
+               .metrics_address = "127.0.0.1:0"}) {}
+
+  /// Returns when it says that it is ready. Units: milliseconds.
+  double Start(std::size_t containers) {
+    const auto begin = std::chrono::steady_clock::now();
+    Must(node_.Start(3));
+    QRM_CHECK(test::Await([&] {
+      const auto status = node_.GetStatus();
+      return status.ok() && status->ready() && status->containers() == containers;
+    }));
+    return std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - begin)
+        .count();
+  }
+  void Stop() { Must(node_.Stop()); }
+
+  void RunPods(std::size_t count) {
+    for (std::size_t i = 0; i < count; ++i) {
+      Must(runtime_.RunPod(PodOf(i)));
+    }
+  }
+
+  /// Resident, and the part of it that is not the program's and its libraries' files.
+  double Resident() { return MemoryOf(node_.daemon_pid(), "VmRSS"); }
+  double Anonymous() { return MemoryOf(node_.daemon_pid(), "RssAnon"); }
+
+ private:
+  test::SimulatedRuntime runtime_;
+  test::Node node_;
+};
+
+bool Measure(const std::string& bin_dir, std::size_t containers) {
+  const BenchDir dir;
+  Daemon daemon(dir.path(), bin_dir);
+  const double empty_start = daemon.Start(0);
+  const double empty = daemon.Resident();
+  daemon.RunPods(containers);
+  const double resident = daemon.Resident();
+  fmt::print(
+      "qrmd: {:.1f} MB resident when empty; with {} containers {:.1f} MB, of which {:.1f} MB "
+      "are no file's\n",
+      empty, containers, resident, daemon.Anonymous());
+  daemon.Stop();
+
+  std::vector<double> starts;
+  std::vector<double> restarted;
+  for (int i = 0; i < kStarts; ++i) {
+    starts.push_back(daemon.Start(containers));
+    restarted.push_back(daemon.Resident());
+    daemon.Stop();
+  }
+  fmt::print(
+      "qrmd: ready after {:.0f} ms when empty; with {} containers p50 {:.0f} ms, worst {:.0f} "
+      "ms, then {:.1f} MB resident\n",
+      empty_start, containers, Median(starts), Quantile(starts, 1), Quantile(restarted, 1));
+  const bool small = Judge(fmt::format("resident memory of qrmd with {} containers", containers),
+                           kTargetMegabytes, std::max(resident, Quantile(restarted, 1)), "MB");
+  return Judge(fmt::format("start of qrmd until ready with {} containers, p50", containers),
+               kTargetMilliseconds, Median(starts), "ms") &&
+         small;
+}
+
+int Main(const std::vector<std::string>& words) {
+  std::size_t containers = 1000;
+  bool smoke = false;
+  for (std::size_t i = 1; i < words.size(); ++i) {
+    if (words[i] == "--smoke") {
+      smoke = true;
+      containers = 20;
+    } else if (words[i] == "--containers" && i + 1 < words.size()) {
+      containers = std::stoul(words[++i]);
+    } else {
+      fmt::print(stderr, "usage: footprint [--containers N] [--smoke]\n");
+      return 2;
+    }
+  }
+  const std::filesystem::path program = std::filesystem::read_symlink("/proc/self/exe");
+  const std::string bin_dir = program.parent_path().parent_path() / "bin";
+  return Measure(bin_dir, containers) || smoke ? EXIT_SUCCESS : EXIT_FAILURE;
+}
+
+}  // namespace
+}  // namespace qrm::bench
+
+int main(int argc, char** argv) {
+  return qrm::bench::Main({argv, argv + argc});
+}
