@@ -1,7 +1,6 @@
 // What durability costs: one container's commit on small and large nodes, beside the disk's own
 // floor and beside a store that rewrites everything; and a node's restart.
 #include <filesystem>
-#include <fstream>
 #include <memory>
 #include <string>
 

@@ -23,6 +23,55 @@ std::string NameKey(const PodMeta& meta) {
   return NameKey(meta.pod_namespace, meta.name);
 }
 
+// The parts of Since.
+
+void AddRemovedContainers(const PodRecord& before, const PodRecord& now, Change& change) {
+  for (const auto& [container, record] : before.containers) {
+    if (!now.containers.contains(container)) {
+      change.remove_containers.push_back({.pod_uid = now.meta.uid, .container = container});
+    }
+  }
+}
+
+void AddPuts(const PodRecord* before, const PodRecord& now, Change& change) {
+  if (before == &now) {
+    return;
+  }
+  const bool same_meta = before != nullptr && before->meta == now.meta;
+  for (const auto& [container, record] : now.containers) {
+    const auto known = same_meta ? before->containers.find(container) : now.containers.end();
+    const bool same = same_meta && known != before->containers.end() && known->second == record;
+    if (!same) {
+      change.put_containers.push_back({.pod = now.meta, .container = container, .record = *record});
+    }
+  }
+}
+
+/// The pairs of `all` that are not in `without`.
+void AddPending(const PendingRemovals& all, const PendingRemovals& without,
+                std::vector<std::pair<std::string, std::string>>& pairs) {
+  for (const auto& [uid, resources] : all) {
+    const auto other = without.find(uid);
+    for (const std::string& resource : resources) {
+      if (other == without.end() || !other->second.contains(resource)) {
+        pairs.emplace_back(uid, resource);
+      }
+    }
+  }
+}
+
+/// Traces are only ever added behind the last one.
+void AddNewTraces(const Traces& before, const Traces& now, Change& change) {
+  auto first = now.begin();
+  if (!before.empty()) {
+    const auto last_known = std::find(now.begin(), now.end(), before.back());
+    first = last_known == now.end() ? now.begin() : last_known + 1;
+  }
+  for (; first != now.end(); ++first) {
+    change.traces.push_back(**first);
+  }
+}
+
 }  // namespace
 
 struct NodeState::Rep {
@@ -255,25 +304,24 @@ const Traces& NodeState::traces() const {
   return *rep_->traces;
 }
 
-Change NodeState::AsChange() const {
+Change NodeState::Since(const NodeState& before) const {
   Change change;
-  rep_->uids_by_name.ForEach([&](const std::string&, const std::vector<std::string>& uids) {
-    for (const std::string& uid : uids) {
-      const PodRecord& pod = *FindPod(uid);
-      for (const auto& [container, record] : pod.containers) {
-        change.put_containers.push_back(
-            {.pod = pod.meta, .container = container, .record = *record});
-      }
+  before.ForEachPod([&](const PodRecord& pod) {
+    const PodRecord* now = FindPod(pod.meta.uid);
+    if (now == nullptr) {
+      change.remove_pods.push_back(pod.meta.uid);
+    } else if (now != &pod) {
+      AddRemovedContainers(pod, *now, change);
     }
   });
-  for (const auto& [uid, resources] : pending_removals()) {
-    for (const std::string& resource : resources) {
-      change.add_pending_removals.emplace_back(uid, resource);
+  rep_->uids_by_name.ForEach([&](const std::string&, const std::vector<std::string>& uids) {
+    for (const std::string& uid : uids) {
+      AddPuts(before.FindPod(uid), *FindPod(uid), change);
     }
-  }
-  for (const auto& trace : traces()) {
-    change.traces.push_back(*trace);
-  }
+  });
+  AddPending(before.pending_removals(), pending_removals(), change.done_pending_removals);
+  AddPending(pending_removals(), before.pending_removals(), change.add_pending_removals);
+  AddNewTraces(before.traces(), traces(), change);
   return change;
 }
 

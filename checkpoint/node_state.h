@@ -119,7 +119,10 @@ class NodeState {
   NodeState With(Change change) const;
 
   /// The change that makes this state out of an empty one.
-  Change AsChange() const;
+  Change AsChange() const { return Since(NodeState()); }
+  /// The change that makes this state out of `before`. Cost: a look at every pod; records that both
+  /// states share are not compared.
+  Change Since(const NodeState& before) const;
 
   /// Cost: compares every record.
   friend bool operator==(const NodeState& a, const NodeState& b);

@@ -6,7 +6,7 @@
 
 #include "api/log.h"
 #include "checkpoint/schema.h"
-#include "checkpoint/state_copy.h"
+#include "checkpoint/sqlite_copy.h"
 #include "checkpoint/state_reader.h"
 #include "checkpoint/state_writer.h"
 
@@ -29,30 +29,36 @@ class SqliteStore final : public Store {
   /// Takes the disk's state as the node's.
   Status Start(std::vector<std::string>& repairs) {
     QRM_ASSIGN_OR_RETURN(disk_, OpenDisk(state_, repairs));
+    on_disk_ = state_;
     return OkStatus();
   }
 
   /// Works without a disk until there is one: the node's state is `state`.
-  void StartWithoutDisk(const NodeState& state) { state_ = state; }
+  void StartWithoutDisk(const NodeState& state) { state_ = on_disk_ = state; }
+
+  /// The same when nobody could read what the disk holds: that is the state as soon as it opens.
+  void StartWithUnreadDisk() { unread_ = true; }
 
   Status Commit(const Change& change) override {
     if (change.Empty()) {
       return OkStatus();
     }
-    if (disk_ != nullptr && !disk_->db->IsInPlace()) {
-      log::Warning("checkpoint was taken away", {{"path", path_}});
-      disk_.reset();
+    QRM_RETURN_IF_ERROR(FindDisk());
+    return Write(change, state_.With(change));
+  }
+
+  Status Remember(const Change& change) override {
+    if (change.Empty() && !waits_ && disk_ != nullptr) {
+      return OkStatus();
     }
-    if (disk_ == nullptr) {
-      QRM_RETURN_IF_ERROR(ReturnToDisk());
-    }
-    Status written = disk_->writer.Write(change);
-    if (written.code() == StatusCode::kDataLoss) {
-      QRM_RETURN_IF_ERROR(BeginAnew(MessageOf(written)));
-      written = disk_->writer.Write(change);
-    }
+    Status written = FindDisk();
+    const NodeState next = state_.With(change);
     if (written.ok()) {
-      state_ = state_.With(change);
+      written = Write(change, next);
+    }
+    if (!written.ok() && written.code() != StatusCode::kInvalidArgument) {
+      state_ = next;
+      waits_ = true;
     }
     return written;
   }
@@ -60,6 +66,30 @@ class SqliteStore final : public Store {
   const NodeState& state() const override { return state_; }
 
  private:
+  /// A disk that is the one under its name, or an error.
+  Status FindDisk() {
+    if (disk_ != nullptr && !disk_->db->IsInPlace()) {
+      log::Warning("checkpoint was taken away", {{"path", path_}});
+      disk_.reset();
+    }
+    return disk_ == nullptr ? ReturnToDisk() : OkStatus();
+  }
+
+  /// Writes what brings the disk from what it holds to `next`, which is the state after `change`.
+  Status Write(const Change& change, const NodeState& next) {
+    const auto write = [&] { return disk_->writer.Write(waits_ ? next.Since(on_disk_) : change); };
+    Status written = write();
+    if (written.code() == StatusCode::kDataLoss) {
+      QRM_RETURN_IF_ERROR(BeginAnew(MessageOf(written)));
+      written = write();
+    }
+    if (written.ok()) {
+      state_ = on_disk_ = next;
+      waits_ = false;
+    }
+    return written;
+  }
+
   StatusOr<std::unique_ptr<Disk>> OpenDisk(NodeState& found, std::vector<std::string>& repairs) {
     const auto load = [&](SqliteDb& db) -> Status {
       QRM_ASSIGN_OR_RETURN(found, ReadState(db));
@@ -72,7 +102,7 @@ class SqliteStore final : public Store {
     return std::make_unique<Disk>(Disk{.db = std::move(db), .writer = std::move(writer)});
   }
 
-  /// Opens the disk late: what it holds must be the node's state, or makes room for it.
+  /// Opens the disk late: what it holds must be what it is known to hold, or makes room for that.
   Status ReturnToDisk() {
     NodeState found;
     std::vector<std::string> repairs;
@@ -80,9 +110,14 @@ class SqliteStore final : public Store {
     for (const std::string& repair : repairs) {
       log::Warning("checkpoint repaired", {{"repair", repair}});
     }
-    if (found == NodeState()) {
+    if (unread_) {
+      state_ = on_disk_ = found;
+      unread_ = waits_ = false;
+    } else if (found == NodeState()) {
       QRM_RETURN_IF_ERROR(disk->writer.Write(state_.AsChange()));
-    } else if (!(found == state_)) {
+      on_disk_ = state_;
+      waits_ = false;
+    } else if (!(found == on_disk_)) {
       disk.reset();
       return BeginAnew(fmt::format("found in {} another state than the node's", path_));
     }
@@ -103,6 +138,9 @@ class SqliteStore final : public Store {
   const SqliteOptions options_;
   std::unique_ptr<Disk> disk_;  // none while the disk does not allow it
   NodeState state_;
+  NodeState on_disk_;    // what the disk holds, or would if it could be opened
+  bool waits_ = false;   // the state has more than the disk
+  bool unread_ = false;  // nobody knows what the disk holds
 };
 
 }  // namespace
@@ -114,8 +152,17 @@ OpenedStore OpenSqliteStore(const std::string& directory, const SqliteOptions& o
   if (!started.ok()) {
     opened.repairs.push_back(fmt::format(
         "{}: nothing new is admitted until then; each try looks again", MessageOf(started)));
-    const StatusOr<NodeState> state = ReadStateFromCopy(directory + kFileName);
-    store->StartWithoutDisk(state.ok() ? *state : NodeState());
+    NodeState state;
+    const Status read =
+        ReadCopy(directory + kFileName, CheckpointSchema(), [&](SqliteDb& db) -> Status {
+          QRM_ASSIGN_OR_RETURN(state, ReadState(db));
+          return OkStatus();
+        });
+    if (read.code() == StatusCode::kFailedPrecondition) {
+      store->StartWithUnreadDisk();
+    } else {
+      store->StartWithoutDisk(state);
+    }
   }
   opened.state = store->state();
   opened.store = std::move(store);

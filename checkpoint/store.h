@@ -29,7 +29,13 @@ class Store {
   /// as it is there, and the whole state is written anew before the change.
   virtual Status Commit(const Change& change) = 0;
 
-  /// The state with all that was committed; valid until the next Commit.
+  /// Makes `change` part of the state in any case, and durable as soon as the disk takes it: at the
+  /// latest with the next Commit that succeeds. For what a crash may take back because the runtime
+  /// and the plugins will say it again; an empty one only tries the disk for what still waits.
+  /// Errors: as Commit's; the state has the change all the same, but for kInvalidArgument.
+  virtual Status Remember(const Change& change) = 0;
+
+  /// The state with all that was committed or remembered; valid until the next call of either.
   virtual const NodeState& state() const = 0;
 };
 

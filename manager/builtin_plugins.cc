@@ -61,12 +61,12 @@ StatusOr<std::vector<BuiltinPlugin>> MakeBuiltinPlugins(const Config& config,
 StatusOr<std::unique_ptr<sdk::PluginHost>> HostBuiltin(const BuiltinPlugin& builtin,
                                                        const std::string& state_dir,
                                                        std::vector<std::string>& warnings) {
-  StatusOr<std::unique_ptr<sdk::PluginState>> state =
-      sdk::OpenPluginState(sdk::StatePath({.resource = builtin.resource, .state_dir = state_dir}));
+  const std::string path = sdk::StatePath({.resource = builtin.resource, .state_dir = state_dir});
+  StatusOr<std::unique_ptr<sdk::PluginState>> state = sdk::OpenPluginState(path);
   if (!state.ok()) {
-    warnings.push_back(fmt::format("the {} plugin keeps its state in memory only: {}",
+    warnings.push_back(fmt::format("the {} plugin gives nothing new until its disk allows it: {}",
                                    builtin.resource, MessageOf(state.status())));
-    state = sdk::MakeMemoryState();
+    state = sdk::AwaitPluginState(path);
   }
   return sdk::PluginHost::Create(*builtin.plugin, builtin.resource, *std::move(state));
 }

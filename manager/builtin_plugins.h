@@ -25,8 +25,8 @@ StatusOr<std::vector<BuiltinPlugin>> MakeBuiltinPlugins(const Config& config,
                                                         const Machine& machine);
 
 /// Serves `builtin`, which outlives the host, with its state in `state_dir`. A state that cannot be
-/// opened is no reason to stop: the plugin then forgets at the next restart, and `warnings` says
-/// so. Errors: what the plugin answers when it is given its grants back.
+/// opened is no reason to stop: the plugin then gives nothing new until the disk allows it, and
+/// `warnings` says so. Errors: what the plugin answers when it is given its grants back.
 StatusOr<std::unique_ptr<sdk::PluginHost>> HostBuiltin(const BuiltinPlugin& builtin,
                                                        const std::string& state_dir,
                                                        std::vector<std::string>& warnings);

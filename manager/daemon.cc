@@ -171,7 +171,7 @@ Daemon::Impl::Impl(Config given_config, Machine given_machine, StateLock given_l
       machine(std::move(given_machine)),
       lock(std::move(given_lock)),
       warnings(machine.parts().warnings),
-      state(MeterStore(std::move(opened), metrics.store)),
+      state(MeterStore(std::move(opened), metrics.store), [this] { events.OnDiskReturned(); }),
       builtins(std::move(given_builtins)),
       registry(io, RegistryOptionsOf()),
       cri(io, {.socket = config.cri_socket, .timeout = config.runtime_call_deadline}),

@@ -14,8 +14,20 @@ class MeteredStore final : public checkpoint::Store {
       : store_(std::move(store)), metrics_(metrics) {}
 
   Status Commit(const checkpoint::Change& change) override {
+    return Measure([&] { return store_->Commit(change); });
+  }
+
+  Status Remember(const checkpoint::Change& change) override {
+    return Measure([&] { return store_->Remember(change); });
+  }
+
+  const checkpoint::NodeState& state() const override { return store_->state(); }
+
+ private:
+  template <typename Write>
+  Status Measure(const Write& write) {
     const auto begin = std::chrono::steady_clock::now();
-    Status committed = store_->Commit(change);
+    Status committed = write();
     const std::chrono::duration<double> took = std::chrono::steady_clock::now() - begin;
     metrics_.commit_seconds.Observe(took.count());
     if (!committed.ok()) {
@@ -24,9 +36,6 @@ class MeteredStore final : public checkpoint::Store {
     return committed;
   }
 
-  const checkpoint::NodeState& state() const override { return store_->state(); }
-
- private:
   const std::unique_ptr<checkpoint::Store> store_;
   StoreMetrics& metrics_;
 };

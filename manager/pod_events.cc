@@ -56,6 +56,13 @@ void PodEvents::RetryUnplaced() {
   parts_.state.Post([this] { PlaceUnplaced(); });
 }
 
+void PodEvents::OnDiskReturned() {
+  if (parts_.live.synchronized()) {
+    RemoveGonePods();
+    PlaceUnplaced();
+  }
+}
+
 void PodEvents::OnConnected(const RuntimeInfo& /*runtime*/) {}
 
 void PodEvents::OnDisconnected(const Status& /*cause*/) {}
@@ -197,7 +204,7 @@ void PodEvents::Adopt(std::vector<PodAndContainer> containers) {
     }
   }
   if (!change.Empty()) {
-    if (const Status saved = parts_.state.Commit(change); !saved.ok()) {
+    if (const Status saved = parts_.state.Remember(change); !saved.ok()) {
       log::Warning("foreign values not noted", {{"error", MessageOf(saved)}});
     }
   }

@@ -42,6 +42,8 @@ class PodEvents final : public RuntimeEvents {
   /// Tries again to admit the containers that run without an admission, as when a plugin is back or
   /// new.
   void RetryUnplaced();
+  /// Does what a disk that refused changes has held up. Threads: the state loop.
+  void OnDiskReturned();
 
   void OnConnected(const RuntimeInfo& runtime) override;
   void OnDisconnected(const Status& cause) override;

@@ -6,18 +6,23 @@
 #include <utility>
 
 #include "api/check.h"
+#include "api/log.h"
 #include "api/mutex.h"
 
 namespace qrm::manager {
 
 struct StateLoop::Impl {
-  explicit Impl(checkpoint::OpenedStore opened)
+  Impl(checkpoint::OpenedStore opened, std::function<void()> given_on_disk_returned)
       : store(std::move(opened.store)),
+        on_disk_returned(std::move(given_on_disk_returned)),
         state(std::make_shared<const checkpoint::NodeState>(std::move(opened.state))) {}
 
   void Run();
+  void Publish();
+  void NoteDisk(const Status& written);
 
   const std::unique_ptr<checkpoint::Store> store;
+  const std::function<void()> on_disk_returned;
 
   Mutex state_mutex;
   std::shared_ptr<const checkpoint::NodeState> state QRM_GUARDED_BY(state_mutex);
@@ -27,6 +32,7 @@ struct StateLoop::Impl {
   std::deque<std::function<void()>> queue QRM_GUARDED_BY(queue_mutex);
   bool stopping QRM_GUARDED_BY(queue_mutex) = false;
 
+  bool disk_refuses = false;  // used on the loop only
   std::thread thread;
 };
 
@@ -47,8 +53,24 @@ void StateLoop::Impl::Run() {
   }
 }
 
-StateLoop::StateLoop(checkpoint::OpenedStore opened)
-    : impl_(std::make_unique<Impl>(std::move(opened))) {
+void StateLoop::Impl::Publish() {
+  auto next = std::make_shared<const checkpoint::NodeState>(store->state());
+  const MutexLock lock(state_mutex);
+  state.swap(next);
+}
+
+void StateLoop::Impl::NoteDisk(const Status& written) {
+  const bool refused = std::exchange(disk_refuses, !written.ok());
+  if (disk_refuses && !refused) {
+    log::Warning("the disk refuses changes", {{"error", MessageOf(written)}});
+  } else if (refused && !disk_refuses) {
+    log::Info("the disk takes changes again", {});
+    on_disk_returned();
+  }
+}
+
+StateLoop::StateLoop(checkpoint::OpenedStore opened, std::function<void()> on_disk_returned)
+    : impl_(std::make_unique<Impl>(std::move(opened), std::move(on_disk_returned))) {
   impl_->thread = std::thread([impl = impl_.get()] { impl->Run(); });
 }
 
@@ -85,10 +107,27 @@ std::shared_ptr<const checkpoint::NodeState> StateLoop::Load() const {
 
 Status StateLoop::Commit(const checkpoint::Change& change) {
   QRM_CHECK(std::this_thread::get_id() == impl_->thread.get_id());
-  QRM_RETURN_IF_ERROR(impl_->store->Commit(change));
-  auto next = std::make_shared<const checkpoint::NodeState>(impl_->store->state());
-  const MutexLock lock(impl_->state_mutex);
-  impl_->state.swap(next);
+  Status written = impl_->store->Commit(change);
+  if (written.ok()) {
+    impl_->Publish();
+  }
+  if (written.code() != StatusCode::kInvalidArgument) {
+    impl_->NoteDisk(written);
+  }
+  return written;
+}
+
+Status StateLoop::Remember(const checkpoint::Change& change) {
+  QRM_CHECK(std::this_thread::get_id() == impl_->thread.get_id());
+  if (change.Empty() && !impl_->disk_refuses) {
+    return OkStatus();
+  }
+  Status written = impl_->store->Remember(change);
+  if (written.code() == StatusCode::kInvalidArgument) {
+    return written;
+  }
+  impl_->Publish();
+  impl_->NoteDisk(written);
   return OkStatus();
 }
 

@@ -22,7 +22,9 @@ class Snapshots {
 /// Order of every change: commit, publish, answer.
 class StateLoop final : public Snapshots {
  public:
-  explicit StateLoop(checkpoint::OpenedStore opened);
+  /// `on_disk_returned` is called on the loop when the disk takes changes that it has refused.
+  explicit StateLoop(
+      checkpoint::OpenedStore opened, std::function<void()> on_disk_returned = [] {});
   ~StateLoop() override;
   StateLoop(const StateLoop&) = delete;
   StateLoop& operator=(const StateLoop&) = delete;
@@ -37,6 +39,12 @@ class StateLoop final : public Snapshots {
   /// Makes `change` durable, then visible. Threads: on the loop only. Errors: the store's; nothing
   /// is published then.
   Status Commit(const checkpoint::Change& change);
+
+  /// Makes `change` visible, and durable as soon as the disk takes it: for what a crash may take
+  /// back because the runtime and the plugins will say it again. Logs when the disk begins to
+  /// refuse and when it takes again. Threads: on the loop only. Errors: kInvalidArgument; nothing
+  /// is published then.
+  Status Remember(const checkpoint::Change& change);
 
  private:
   struct Impl;

@@ -393,7 +393,7 @@ void Admitter::KeepTraceLater(const Draft& draft) {
   Change change;
   change.traces.push_back(MakeTrace(draft));
   parts_.state.Post([&state = parts_.state, change = std::move(change)] {
-    if (const Status saved = state.Commit(change); !saved.ok()) {
+    if (const Status saved = state.Remember(change); !saved.ok()) {
       log::Warning("decision not kept for explain", {{"error", MessageOf(saved)}});
     }
   });

@@ -42,7 +42,7 @@ void Releaser::RollBack(const ContainerKey& key, const std::vector<std::string>&
   if (round.change.Empty()) {
     return;
   }
-  if (const Status saved = state_.Commit(round.change); !saved.ok()) {
+  if (const Status saved = state_.Remember(round.change); !saved.ok()) {
     log::Warning("removal not remembered after a failed admission",
                  {{"pod", key.pod_uid}, {"error", MessageOf(saved)}});
   }
@@ -60,7 +60,7 @@ Status Releaser::RemovePods(const std::vector<std::string>& uids) {
   if (round.change.Empty()) {
     return OkStatus();
   }
-  return Annotate(state_.Commit(round.change), "cannot forget pods that are gone");
+  return Annotate(state_.Remember(round.change), "cannot forget pods that are gone");
 }
 
 void Releaser::Replay(const std::string& resource) {
@@ -83,7 +83,7 @@ void Releaser::Replay(const std::string& resource) {
   if (change.Empty()) {
     return;
   }
-  if (const Status saved = state_.Commit(change); !saved.ok()) {
+  if (const Status saved = state_.Remember(change); !saved.ok()) {
     log::Warning("replayed removals not forgotten",
                  {{"resource", resource}, {"error", MessageOf(saved)}});
   }

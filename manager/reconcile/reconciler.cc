@@ -199,7 +199,7 @@ void Reconciler::Impl::Apply(const Question& question, const AllocationsByPlugin
       PlanReconcile(*question.state, *parts.state.Load(), answers, parts.machine, question.unasked);
   problems = std::move(plan.problems);
   if (!plan.change.Empty()) {
-    if (const Status saved = parts.state.Commit(plan.change); !saved.ok()) {
+    if (const Status saved = parts.state.Remember(plan.change); !saved.ok()) {
       problems.push_back(MessageOf(Annotate(saved, "cannot keep changed allocations")));
     }
   }
@@ -316,10 +316,9 @@ void Reconciler::Impl::CommitApplied(const std::vector<UpdateResult>& results) {
                {"container", update.key.container},
                {"values", fmt::format("{}", fmt::join(update.properties, " "))}});
   }
-  if (!change.Empty()) {
-    if (const Status saved = parts.state.Commit(change); !saved.ok()) {
-      problems.push_back(MessageOf(Annotate(saved, "cannot note what containers have now")));
-    }
+  // Without a change it writes what the disk has refused until now.
+  if (const Status saved = parts.state.Remember(change); !saved.ok()) {
+    problems.push_back(MessageOf(Annotate(saved, "cannot note what containers have now")));
   }
   {
     const MutexLock lock(mutex);

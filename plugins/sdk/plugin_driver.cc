@@ -130,6 +130,7 @@ void PluginDriver::Put(const ContainerKey& key, Grant grant) {
 
 void PluginDriver::Erase(const ContainerKey& key) {
   grants_.erase(key);
+  unsaved_.erase(key);
   ++revision_;
 }
 
@@ -180,14 +181,26 @@ Status PluginDriver::Remove(const std::vector<ContainerKey>& keys, StateChange c
 }
 
 Status PluginDriver::Reconcile() {
-  StateChange change;
-  QRM_ASSIGN_OR_RETURN(change.granted, ChangedGrants());
-  Grants changed = change.granted;
-  QRM_RETURN_IF_ERROR(Commit(std::move(change)));
+  QRM_ASSIGN_OR_RETURN(Grants changed, ChangedGrants());
+  if (const Status kept = Commit({.granted = changed}); !kept.ok()) {
+    if (kept.code() != StatusCode::kUnavailable) {
+      return kept;
+    }
+    if (unsaved_.empty() && !changed.empty()) {
+      log::Warning("changed allocations wait in memory for the disk",
+                   {{"resource", resource_}, {"error", MessageOf(kept)}});
+    }
+    changed.merge(unsaved_);
+    unsaved_ = changed;
+  }
+  TakeOver(std::move(changed));
+  return OkStatus();
+}
+
+void PluginDriver::TakeOver(Grants changed) {
   for (auto& [key, grant] : changed) {
     Put(key, std::move(grant));
   }
-  return OkStatus();
 }
 
 StatusOr<Grants> PluginDriver::ChangedGrants() {
@@ -227,13 +240,15 @@ StatusOr<std::vector<Pool>> PluginDriver::Pools() const {
 Status PluginDriver::SetPools(const std::map<std::string, CpuSet>& cpus_by_pool) {
   QRM_ASSIGN_OR_RETURN(const std::vector<Pool> before, Pools());
   QRM_RETURN_IF_ERROR(Guard(resource_, "SetPools", [&] { return plugin_.SetPools(cpus_by_pool); }));
-  const Status kept = Reconcile();
+  StatusOr<Grants> changed = ChangedGrants();
+  const Status kept = changed.ok() ? Commit({.granted = *changed}) : changed.status();
   if (!kept.ok()) {
     RestorePools(before);
-  } else {
-    plugin_.NotifyChanged();  // the caller need not be the manager
+    return kept;
   }
-  return kept;
+  TakeOver(*std::move(changed));
+  plugin_.NotifyChanged();  // the caller need not be the manager
+  return OkStatus();
 }
 
 void PluginDriver::RestorePools(const std::vector<Pool>& pools) {
@@ -262,6 +277,7 @@ Status PluginDriver::Commit(StateChange change) {
   if (saved != saved_.value_or("")) {
     change.saved = saved;
   }
+  change.granted.insert(unsaved_.begin(), unsaved_.end());  // the change's own come first
   const bool nothing = change.granted.empty() && change.removed.empty() &&
                        !change.removed_pod.has_value() && !change.saved.has_value();
   if (nothing) {
@@ -276,6 +292,7 @@ Status PluginDriver::Commit(StateChange change) {
                   resource_, MessageOf(kept));
   }
   saved_ = std::move(saved);
+  unsaved_.clear();
   return OkStatus();
 }
 

@@ -41,7 +41,9 @@ class PluginDriver {
   /// Both are idempotent. Errors: kUnavailable when the removal could not be kept; repeat it.
   Status RemovePod(const std::string& pod_uid);
   Status ReleaseContainer(const ContainerKey& key);
-  /// Brings grants() up to date with what the plugin wants applied now.
+  /// Brings grants() up to date with what the plugin wants applied now. What the disk refuses is
+  /// applied all the same, since the plugin would want it again after a restart, and written with
+  /// the next change that the disk takes. Errors: the plugin's.
   Status Reconcile();
 
   StatusOr<AllocatableResource> Allocatable() const;
@@ -56,6 +58,7 @@ class PluginDriver {
   StatusOr<Grants> ChangedGrants();
   Status Commit(StateChange change);
   StateChange Everything(StateChange change, const std::string& saved) const;
+  void TakeOver(Grants changed);
   void Put(const ContainerKey& key, Grant grant);
   void Erase(const ContainerKey& key);
   void ForgetAllocation(const ContainerKey& key);
@@ -66,6 +69,7 @@ class PluginDriver {
   std::unique_ptr<PluginState> state_;
   PluginOptions options_;
   Grants grants_;
+  Grants unsaved_;  ///< those of grants_ that the disk has refused
   uint64_t revision_ = 0;
   std::optional<std::string> saved_;  ///< the plugin's own state as it is on disk
 };

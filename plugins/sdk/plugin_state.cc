@@ -5,6 +5,7 @@
 
 #include "api/log.h"
 #include "api/wire.h"
+#include "checkpoint/sqlite_copy.h"
 #include "checkpoint/sqlite_db.h"
 
 namespace qrm::sdk {
@@ -120,6 +121,14 @@ class Database {
     return db_.Transaction([&] { return WriteAll(change); });
   }
 
+  /// In place of all grants there are.
+  Status Overwrite(const StateChange& everything) {
+    return db_.Transaction([&]() -> Status {
+      QRM_RETURN_IF_ERROR(db_.Execute("DELETE FROM grants"));
+      return WriteAll(everything);
+    });
+  }
+
  private:
   Database(SqliteDb db, SqliteStatement put, SqliteStatement remove, SqliteStatement remove_pod,
            SqliteStatement save)
@@ -168,6 +177,15 @@ class SqliteState final : public PluginState {
     return OkStatus();
   }
 
+  void ReadCopy() {
+    const Status read = checkpoint::ReadCopy(path_, Schema(),
+                                             [this](SqliteDb& db) { return LoadAll(db, stored_); });
+    was_read_ = read.ok();
+    if (!was_read_) {
+      stored_ = {};
+    }
+  }
+
   StatusOr<StoredState> Load() override { return std::exchange(stored_, {}); }
 
   Status Commit(const StateChange& change) override {
@@ -180,6 +198,10 @@ class SqliteState final : public PluginState {
   Status BeginAnew(const StateChange& everything) override {
     database_.reset();
     QRM_RETURN_IF_ERROR(Open());
+    if (std::exchange(was_read_, false)) {
+      log::Info("plugin state is on disk again", {{"path", path_}});
+      return database_->Overwrite(everything);
+    }
     if (!stored_.grants.empty() || stored_.saved.has_value()) {
       database_.reset();
       QRM_ASSIGN_OR_RETURN(const std::string aside, checkpoint::MoveAside(path_));
@@ -193,6 +215,7 @@ class SqliteState final : public PluginState {
  private:
   const std::string path_;
   std::optional<Database> database_;  ///< none after a failed BeginAnew
+  bool was_read_ = false;             ///< without a disk: what it holds is known
   StoredState stored_;
 };
 
@@ -209,6 +232,12 @@ class MemoryState final : public PluginState {
 StatusOr<std::unique_ptr<PluginState>> OpenPluginState(const std::string& path) {
   auto state = std::make_unique<SqliteState>(path);
   QRM_RETURN_IF_ERROR(state->Open());
+  return state;
+}
+
+std::unique_ptr<PluginState> AwaitPluginState(const std::string& path) {
+  auto state = std::make_unique<SqliteState>(path);
+  state->ReadCopy();
   return state;
 }
 

@@ -51,6 +51,10 @@ class PluginState {
 /// Cost: one fdatasync per Commit.
 StatusOr<std::unique_ptr<PluginState>> OpenPluginState(const std::string& path);
 
+/// The same while the disk does not allow to open it (full, read-only): what it holds is read, and
+/// each Commit tries the disk again and fails until that allows it.
+std::unique_ptr<PluginState> AwaitPluginState(const std::string& path);
+
 /// State that lives as long as the process; for tests, and for plugins that are to forget.
 std::unique_ptr<PluginState> MakeMemoryState();
 

@@ -164,6 +164,37 @@ TEST(NodeStateTest, IsMadeAgainByItsOwnChange) {
   }
 }
 
+/// Every pod, what plugins must be told, and the decisions; not which of two pods of one name was
+/// admitted first.
+void ExpectSameContent(const NodeState& a, const NodeState& b) {
+  ASSERT_EQ(Uids(a), Uids(b));
+  a.ForEachPod([&](const PodRecord& pod) {
+    const PodRecord& other = *b.FindPod(pod.meta.uid);
+    EXPECT_EQ(pod.meta, other.meta);
+    ASSERT_EQ(pod.containers.size(), other.containers.size());
+    for (const auto& [name, record] : pod.containers) {
+      EXPECT_EQ(*record, *other.containers.at(name));
+    }
+  });
+  EXPECT_EQ(a.pending_removals(), b.pending_removals());
+  EXPECT_EQ(a.AsChange().traces, b.AsChange().traces);
+}
+
+TEST(NodeStateTest, IsMadeOutOfAnEarlierOneByWhatHappenedSince) {
+  RandomChanges random(13);
+  NodeState before;
+  for (int i = 0; i < 200; ++i) {
+    NodeState now = before;
+    for (int j = random.Draw(4); j >= 0; --j) {
+      now = now.With(random.Next());
+    }
+    ExpectSameContent(before.With(now.Since(before)), now);
+    ASSERT_FALSE(testing::Test::HasFailure()) << i;
+    EXPECT_TRUE(now.Since(now).Empty());
+    before = now;
+  }
+}
+
 TEST(ChangeTest, IsEmptyOnlyWithoutAnyPart) {
   EXPECT_TRUE(Change().Empty());
   EXPECT_FALSE(PutSample("a").Empty());

@@ -8,9 +8,6 @@
 #include <random>
 #include <string>
 
-#include <fcntl.h>
-#include <sched.h>
-#include <sys/mount.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -20,6 +17,7 @@
 #include "checkpoint/store.h"
 #include "test/checkpoint/lossy_disk.h"
 #include "test/checkpoint/sample_state.h"
+#include "test/support/small_disk.h"
 #include "test/support/temp_dir.h"
 
 namespace qrm::checkpoint {
@@ -29,6 +27,7 @@ namespace fs = std::filesystem;
 using test::LossyDisk;
 using test::PutSample;
 using test::RandomChanges;
+using test::SmallDisk;
 using test::TempDir;
 using testing::AllOf;
 using testing::HasSubstr;
@@ -65,6 +64,27 @@ TEST_P(FailingDiskTest, FailsTheCommitKeepsTheStateAndRecovers) {
             NodeState().With(PutSample("a")).With(PutSample("c")));
 }
 
+TEST_P(FailingDiskTest, RemembersAChangeAndWritesItWhenTheDiskAllows) {
+  const TempDir dir = TempDir::InMemory();
+  LossyDisk disk;
+  const SqliteOptions options = {.vfs = disk.name()};
+  const OpenedStore opened = OpenSqliteStore(dir.path(), options);
+  ASSERT_TRUE(opened.store->Commit(PutSample("a")).ok());
+  ASSERT_TRUE(opened.store->Commit(PutSample("b")).ok());
+
+  (disk.*GetParam().fail)(GetParam().code);
+  EXPECT_EQ(opened.store->Remember(test::RemoveSample("a")).code(), GetParam().want);
+  EXPECT_EQ(opened.store->Commit(PutSample("refused")).code(), GetParam().want);
+  EXPECT_EQ(opened.store->Remember({}).code(), GetParam().want);
+  EXPECT_EQ(opened.store->state(), NodeState().With(PutSample("b")));
+
+  (disk.*GetParam().fail)(SQLITE_OK);
+  EXPECT_TRUE(opened.store->Remember({}).ok());
+  EXPECT_EQ(OpenSqliteStore(dir.path()).state, NodeState().With(PutSample("b")));
+  EXPECT_TRUE(opened.store->Commit(PutSample("c")).ok());
+  EXPECT_EQ(OpenSqliteStore(dir.path()).state, opened.store->state());
+}
+
 const FailureCase kFailures[] = {
     {"FullDisk", &LossyDisk::FailWrites, SQLITE_FULL, StatusCode::kResourceExhausted,
      "the disk is full; free space on its file system"},
@@ -78,36 +98,6 @@ const FailureCase kFailures[] = {
 INSTANTIATE_TEST_SUITE_P(Failures, FailingDiskTest, testing::ValuesIn(kFailures),
                          [](const auto& param_info) { return param_info.param.name; });
 
-/// A small file system of its own, where the test may mount one.
-class SmallDisk {
- public:
-  explicit SmallDisk(const std::string& path) : path_(path) {
-    mounted_ = ::mount("qrm-test", path.c_str(), "tmpfs", 0, "size=512k") == 0;
-  }
-  ~SmallDisk() {
-    if (mounted_) {
-      ::umount2(path_.c_str(), MNT_DETACH);
-    }
-  }
-  bool mounted() const { return mounted_; }
-  bool MakeReadOnly() {
-    return ::mount(nullptr, path_.c_str(), nullptr, MS_REMOUNT | MS_RDONLY, nullptr) == 0;
-  }
-  bool MakeWritable() { return ::mount(nullptr, path_.c_str(), nullptr, MS_REMOUNT, nullptr) == 0; }
-
- private:
-  std::string path_;
-  bool mounted_ = false;
-};
-
-void Fill(const std::string& path) {
-  const int fd = ::open(path.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0600);
-  const std::string block(4096, 'x');
-  while (::write(fd, block.data(), block.size()) > 0) {
-  }
-  ::close(fd);
-}
-
 TEST(SmallDiskTest, AdmitsAgainWhenSpaceIsBack) {
   const TempDir dir;
   const SmallDisk disk(dir.path());
@@ -116,7 +106,7 @@ TEST(SmallDiskTest, AdmitsAgainWhenSpaceIsBack) {
   }
   const OpenedStore opened = OpenSqliteStore(dir.path());
   NodeState expected;
-  Fill(dir / "ballast");
+  disk.Fill();
   int committed = 0;
   Status status;
   while (committed < 10000) {
@@ -131,7 +121,7 @@ TEST(SmallDiskTest, AdmitsAgainWhenSpaceIsBack) {
   ASSERT_EQ(status.code(), StatusCode::kResourceExhausted) << status;
   EXPECT_THAT(MessageOf(status), HasSubstr("the disk is full"));
 
-  fs::remove(dir / "ballast");
+  disk.Clear();
   ASSERT_TRUE(opened.store->Commit(PutSample("last")).ok());
   EXPECT_EQ(OpenSqliteStore(dir.path()).state, expected.With(PutSample("last")));
 }
@@ -143,12 +133,12 @@ TEST(SmallDiskTest, ServesItsStateWhenStartedOnAFullDisk) {
     GTEST_SKIP() << "mounting a file system needs root";
   }
   ASSERT_TRUE(OpenSqliteStore(dir.path()).store->Commit(PutSample("a")).ok());
-  Fill(dir / "ballast");
+  disk.Fill();
 
   const OpenedStore opened = OpenSqliteStore(dir.path());
   EXPECT_EQ(opened.state, NodeState().With(PutSample("a")));
 
-  fs::remove(dir / "ballast");
+  disk.Clear();
   ASSERT_TRUE(opened.store->Commit(PutSample("b")).ok());
   EXPECT_EQ(OpenSqliteStore(dir.path()).state,
             NodeState().With(PutSample("a")).With(PutSample("b")));

@@ -63,6 +63,28 @@ TEST(StateLoopTest, PublishesNothingThatTheStoreRefused) {
   EXPECT_EQ(state.Load()->pod_count(), 0u);
 }
 
+TEST(StateLoopTest, PublishesWhatItRemembersAndSaysWhenTheDiskTakesIt) {
+  test::Journal journal;
+  int returned = 0;
+  StateLoop state(test::OpenMemoryStore(journal), [&returned] { ++returned; });
+  const auto remember = [&](const checkpoint::Change& change) {
+    return test::RunOn(state, [&] { return state.Remember(change); });
+  };
+  journal.Fail(Errorf(StatusCode::kResourceExhausted, "disk full"));
+  EXPECT_TRUE(remember(test::Admit(test::SamplePod("web"), "main", {})).ok());
+  EXPECT_EQ(state.Load()->pod_count(), 1u);
+  EXPECT_EQ(returned, 0);
+
+  journal.Fail(OkStatus());
+  EXPECT_TRUE(remember({}).ok());
+  EXPECT_TRUE(remember({}).ok());
+  EXPECT_EQ(returned, 1);
+
+  journal.Fail(Errorf(StatusCode::kInvalidArgument, "not UTF-8"));
+  EXPECT_FALSE(remember(test::Admit(test::SamplePod("bad"), "main", {})).ok());
+  EXPECT_EQ(state.Load()->pod_count(), 1u);
+}
+
 TEST(LiveContainersTest, KnowsTheLatestIdOfAContainer) {
   LiveContainers live;
   const ContainerKey key{"uid", "main"};

@@ -58,6 +58,13 @@ class MemoryStore final : public checkpoint::Store {
     }
     return taken;
   }
+  Status Remember(const checkpoint::Change& change) override {
+    Status taken = change.Empty() ? OkStatus() : journal_.Take(change);
+    if (taken.code() != StatusCode::kInvalidArgument) {
+      state_ = state_.With(change);
+    }
+    return taken;
+  }
   const checkpoint::NodeState& state() const override { return state_; }
 
  private:

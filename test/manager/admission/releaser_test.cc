@@ -106,10 +106,10 @@ TEST_F(ReleaserTest, DoesNotReplayTheRemovalOfAPodThatIsBack) {
   EXPECT_THAT(state_.Load()->pending_removals(), IsEmpty());
 }
 
-TEST_F(ReleaserTest, KeepsThePodWhenTheDiskRefuses) {
+TEST_F(ReleaserTest, ForgetsThePodAlsoWhenTheDiskRefuses) {
   journal_.Fail(Errorf(StatusCode::kResourceExhausted, "disk full"));
-  EXPECT_FALSE(RemovePods({"uid-a"}).ok());
-  EXPECT_NE(state_.Load()->FindPod("uid-a"), nullptr);
+  EXPECT_TRUE(RemovePods({"uid-a"}).ok());
+  EXPECT_EQ(state_.Load()->FindPod("uid-a"), nullptr);
 }
 
 }  // namespace

@@ -284,13 +284,13 @@ TEST_F(ReconcilerTest, RunsEveryPeriod) {
   loop_.Run([&] { often.Stop(); });
 }
 
-TEST_F(ReconcilerTest, ChangesNothingWhenTheDiskRefusesAndSaysSo) {
+TEST_F(ReconcilerTest, AppliesWhatTheDiskRefuses) {
   CpuHolds("0-1");
   journal_.Fail(Errorf(StatusCode::kResourceExhausted, "disk full"));
   RunOnce();
-  EXPECT_THAT(reconciler_.GetStatus().last_problem, HasSubstr("disk full"));
-  EXPECT_TRUE(runtime_.updates().empty());
-  EXPECT_EQ(Record().allocations.at("cpu").value, "0-3");
+  EXPECT_EQ(runtime_.updates().size(), 1U);
+  EXPECT_EQ(Record().allocations.at("cpu").value, "0-1");
+  EXPECT_EQ(Record().applied.at("CpusetCpus"), "0-1");
 }
 
 }  // namespace

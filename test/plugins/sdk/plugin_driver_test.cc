@@ -152,6 +152,21 @@ TEST_F(PluginDriverTest, UnreadableAllocationIsRefused) {
   EXPECT_EQ(driver_.grants().at({"a", "main"}).allocation.value, "0");
 }
 
+TEST_F(PluginDriverTest, ChangedAllocationIsAppliedWithoutADiskAndWrittenWithTheNextChange) {
+  CpusOf(CpuRequest("a", "main", 1));
+  plugin_.reconciled[{"a", "main"}] = {.oci_property = "CpusetCpus", .value = "5"};
+  disk_.failure = {StatusCode::kResourceExhausted, "full"};
+  EXPECT_TRUE(driver_.Reconcile().ok());
+  EXPECT_EQ(driver_.grants().at({"a", "main"}).allocation.value, "5");
+
+  disk_.failure = OkStatus();
+  EXPECT_TRUE(driver_.Reconcile().ok());
+  EXPECT_EQ(disk_.changes.back().granted.at({"a", "main"}).allocation.value, "5");
+  const std::size_t written = disk_.changes.size();
+  EXPECT_TRUE(driver_.Reconcile().ok());
+  EXPECT_EQ(disk_.changes.size(), written);
+}
+
 TEST_F(PluginDriverTest, RemovePodTakesAllItsContainersAndNoOthers) {
   CpusOf(CpuRequest("a", "one", 1));
   CpusOf(CpuRequest("a", "two", 1));
@@ -193,19 +208,6 @@ TEST_F(PluginDriverTest, ReconcileOfNoChangeDoesNotTouchTheDisk) {
   plugin_.reconciled[{"a", "main"}] = driver_.grants().at({"a", "main"}).allocation;
   EXPECT_TRUE(driver_.Reconcile().ok());
   EXPECT_EQ(disk_.changes.size(), 1U);
-}
-
-TEST_F(PluginDriverTest, ReconcileKeepsChangesOnDiskFirst) {
-  CpusOf(CpuRequest("a", "main", 2));
-  plugin_.reconciled[{"a", "main"}] = PinCpus({4, 5});
-  disk_.failure = {StatusCode::kResourceExhausted, "full"};
-  EXPECT_FALSE(driver_.Reconcile().ok());
-  EXPECT_EQ(driver_.grants().at({"a", "main"}).allocation.value, "0-1");
-
-  disk_.failure = OkStatus();
-  EXPECT_TRUE(driver_.Reconcile().ok());
-  EXPECT_EQ(driver_.grants().at({"a", "main"}).allocation.value, "4-5");
-  EXPECT_EQ(disk_.changes.back().granted, driver_.grants());
 }
 
 TEST_F(PluginDriverTest, ReconcileOfAnUnknownContainerIsThePluginsFault) {

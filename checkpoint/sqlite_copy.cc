@@ -1,15 +1,12 @@
 // The database and its log are copied together: the log has the latest commits.
-#include "checkpoint/state_copy.h"
+#include "checkpoint/sqlite_copy.h"
 
 #include <cerrno>
 #include <cstdlib>
 #include <filesystem>
 #include <system_error>
 
-#include "checkpoint/schema.h"
-#include "checkpoint/sqlite_db.h"
 #include "checkpoint/sqlite_error.h"
-#include "checkpoint/state_reader.h"
 
 namespace qrm::checkpoint {
 namespace {
@@ -48,14 +45,20 @@ class Scratch {
 
 }  // namespace
 
-StatusOr<NodeState> ReadStateFromCopy(const std::string& path) {
+Status ReadCopy(const std::string& path, const SqliteSchema& schema,
+                const std::function<Status(SqliteDb&)>& load) {
   std::error_code error;
-  if (!fs::is_regular_file(path, error)) {
+  const bool is_file = fs::is_regular_file(path, error);
+  if (error && error != std::errc::no_such_file_or_directory &&
+      error != std::errc::not_a_directory) {
+    return SystemError(error.value(), "read", path);
+  }
+  if (!is_file) {
     return Errorf(StatusCode::kNotFound, "cannot read {}: there is no such file; begin with none",
                   path);
   }
   QRM_ASSIGN_OR_RETURN(const Scratch scratch, Scratch::Make());
-  const std::string copy = scratch / "checkpoint.db";
+  const std::string copy = scratch / "copy.db";
   fs::copy_file(path, copy, error);
   if (!error && fs::exists(path + "-wal", error)) {
     fs::copy_file(path + "-wal", copy + "-wal", error);
@@ -63,8 +66,8 @@ StatusOr<NodeState> ReadStateFromCopy(const std::string& path) {
   if (error) {
     return SystemError(error.value(), "copy", path);
   }
-  QRM_ASSIGN_OR_RETURN(SqliteDb db, SqliteDb::Open(copy, CheckpointSchema()));
-  return ReadState(db);
+  QRM_ASSIGN_OR_RETURN(SqliteDb db, SqliteDb::Open(copy, schema));
+  return load(db);
 }
 
 }  // namespace qrm::checkpoint

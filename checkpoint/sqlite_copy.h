@@ -1,0 +1,18 @@
+// Reading a database whose disk does not allow to open it.
+#pragma once
+
+#include <functional>
+#include <string>
+
+#include "api/status.h"
+#include "checkpoint/sqlite_db.h"
+
+namespace qrm::checkpoint {
+
+/// Runs `load` on a copy in memory (/dev/shm, else the temporary directory) of the database at
+/// `path`, since even reading a write-ahead log writes beside it. Errors: kNotFound without a file;
+/// kFailedPrecondition without a right to read it; kDataLoss; the disks'; `load`'s.
+Status ReadCopy(const std::string& path, const SqliteSchema& schema,
+                const std::function<Status(SqliteDb&)>& load);
+
+}  // namespace qrm::checkpoint
