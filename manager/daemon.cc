@@ -21,6 +21,7 @@
 #include "api/mutex.h"
 #include "checkpoint/store.h"
 #include "manager/admission/admitter.h"
+#include "manager/admission/machine_fit.h"
 #include "manager/admission/releaser.h"
 #include "manager/control/control_server.h"
 #include "manager/live_containers.h"
@@ -78,6 +79,18 @@ AdmissionOptions AdmissionOptionsOf(const Config& config) {
 
 ControlOptions ControlOptionsOf(const Config& config) {
   return {.allowed_uids = {config.control_uids.begin(), config.control_uids.end()}};
+}
+
+/// Makes what was found on disk fit the machine; returns all repairs.
+std::vector<std::string> Repair(checkpoint::OpenedStore& opened, const Machine& machine) {
+  MachineFit fit = FitToMachine(opened.state, machine);
+  std::vector<std::string> repairs = opened.repairs;
+  repairs.insert(repairs.end(), fit.repairs.begin(), fit.repairs.end());
+  if (const Status saved = opened.store->Remember(fit.change); !saved.ok()) {
+    repairs.push_back(MessageOf(saved));
+  }
+  opened.state = opened.store->state();
+  return repairs;
 }
 
 /// Whoever takes kubelet's place has no kubelet to ask.
@@ -380,10 +393,11 @@ StatusOr<std::unique_ptr<Daemon>> Daemon::Create(Config config, Machine machine,
                                                  std::vector<BuiltinPlugin> builtins) {
   QRM_ASSIGN_OR_RETURN(StateLock lock, StateLock::Take(config.state_dir));
   checkpoint::OpenedStore opened = checkpoint::OpenSqliteStore(config.state_dir);
-  std::vector<std::string> repairs = opened.repairs;
+  const bool lost = !opened.repairs.empty();
+  const std::vector<std::string> repairs = Repair(opened, machine);
   auto impl = std::make_unique<Impl>(std::move(config), std::move(machine), std::move(lock),
                                      std::move(opened), std::move(builtins));
-  impl->rebuilding = !repairs.empty();
+  impl->rebuilding = lost;
   impl->warnings.insert(impl->warnings.end(), repairs.begin(), repairs.end());
   return std::unique_ptr<Daemon>(new Daemon(std::move(impl)));
 }

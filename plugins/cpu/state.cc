@@ -59,6 +59,11 @@ class Rebuilder {
       result_.state.shared[grant.request.key] = config_.default_pool;
       return;
     }
+    if (cpus.Intersects(config_.reserved)) {
+      result_.repairs.push_back(fmt::format("{} keeps CPUs {}, which are reserved now",
+                                            NameOf(grant.request),
+                                            ToString(cpus & config_.reserved)));
+    }
     taken_ |= cpus;
     result_.state.exclusive[grant.request.key] = {.cpus = cpus,
                                                   .tenant = TenantOf(config_, grant.request)};

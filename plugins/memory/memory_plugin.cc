@@ -3,6 +3,7 @@
 
 #include <utility>
 
+#include "api/log.h"
 #include "plugins/memory/policy.h"
 #include "plugins/memory/state.h"
 
@@ -15,7 +16,11 @@ class MemoryPlugin final : public sdk::ResourcePlugin {
       : config_(std::move(config)), machine_(std::move(machine)) {}
 
   Status Restore(const sdk::Grants& grants) override {
-    state_ = Rebuild(config_, grants);
+    Rebuilt rebuilt = Rebuild(machine_, config_, grants);
+    for (const std::string& repair : rebuilt.repairs) {
+      log::Warning("memory allocation repaired", {{"repair", repair}});
+    }
+    state_ = std::move(rebuilt.state);
     return OkStatus();
   }
 
@@ -41,6 +46,11 @@ class MemoryPlugin final : public sdk::ResourcePlugin {
     for (const ContainerKey& key : keys) {
       state_.erase(key);
     }
+  }
+
+  StatusOr<std::map<ContainerKey, ResourceAllocation>> Reconcile(
+      const sdk::Grants& grants) override {
+    return ChangedAllocations(state_, grants);
   }
 
   AllocatableResource Allocatable() const override {

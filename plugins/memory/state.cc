@@ -2,6 +2,9 @@
 #include "plugins/memory/state.h"
 
 #include <algorithm>
+#include <utility>
+
+#include <fmt/format.h>
 
 #include "plugins/memory/policy.h"
 
@@ -11,6 +14,11 @@ namespace {
 uint64_t ReservedOn(const MemoryPluginConfig& config, int node) {
   const auto found = config.reserved_bytes.find(node);
   return found == config.reserved_bytes.end() ? config.reserved_bytes_per_node : found->second;
+}
+
+std::string NameOf(const ContainerRequest& request) {
+  return fmt::format("container {} of pod {}/{}", request.key.container, request.pod_namespace,
+                     request.pod_name);
 }
 
 }  // namespace
@@ -36,19 +44,59 @@ std::map<int, NodeBooks> BooksOf(const View& view) {
   return books;
 }
 
-MemoryState Rebuild(const MemoryPluginConfig& config, const sdk::Grants& grants) {
-  MemoryState state;
+Rebuilt Rebuild(const Machine& machine, const MemoryPluginConfig& config,
+                const sdk::Grants& grants) {
+  Rebuilt rebuilt;
   for (const auto& [key, grant] : grants) {
     if (grant.allocation.oci_property != kCpusetMems) {
       continue;
     }
-    Binding& binding = state[key];
+    Binding binding{.tenant = TenantOf(config, grant.request)};
     for (const auto& [node, bytes] : grant.allocation.amount_by_node) {
-      binding.bytes_by_node[static_cast<int>(node)] = bytes;
+      if (machine.FindNode(static_cast<int>(node)) != nullptr) {
+        binding.bytes_by_node[static_cast<int>(node)] = bytes;
+      } else {
+        rebuilt.repairs.push_back(fmt::format("{} loses {} bytes on NUMA node {}, which is gone",
+                                              NameOf(grant.request), bytes, node));
+      }
     }
-    binding.tenant = TenantOf(config, grant.request);
+    if (!binding.bytes_by_node.empty()) {
+      rebuilt.state.emplace(key, std::move(binding));
+    }
   }
-  return state;
+  for (const auto& [node, book] : BooksOf({machine, config, rebuilt.state})) {
+    if (book.allocated > book.allocatable) {
+      rebuilt.repairs.push_back(
+          fmt::format("NUMA node {} has given {} bytes and has {} to give now: nothing is free",
+                      node, book.allocated, book.allocatable));
+    }
+  }
+  return rebuilt;
+}
+
+std::map<ContainerKey, ResourceAllocation> ChangedAllocations(const MemoryState& state,
+                                                              const sdk::Grants& grants) {
+  std::map<ContainerKey, ResourceAllocation> changed;
+  for (const auto& [key, grant] : grants) {
+    const auto binding = state.find(key);
+    NumaMask nodes;
+    std::map<uint64_t, uint64_t> amounts;
+    if (binding != state.end()) {
+      for (const auto& [node, bytes] : binding->second.bytes_by_node) {
+        nodes.Add(node);
+        amounts[static_cast<uint64_t>(node)] = bytes;
+      }
+    }
+    ResourceAllocation now = grant.allocation;
+    if (now.oci_property != kCpusetMems || now.amount_by_node == amounts) {
+      continue;
+    }
+    now.amount_by_node = std::move(amounts);
+    now.value = ToString(nodes);
+    now.oci_property = nodes.Empty() ? "" : now.oci_property;
+    changed.emplace(key, std::move(now));
+  }
+  return changed;
 }
 
 }  // namespace qrm::memory

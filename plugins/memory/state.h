@@ -45,8 +45,20 @@ struct NodeBooks {
 /// The books of every node of the machine.
 std::map<int, NodeBooks> BooksOf(const View& view);
 
-/// The state after a restart: containers keep what they were given.
-MemoryState Rebuild(const MemoryPluginConfig& config, const sdk::Grants& grants);
+/// A rebuilt state, and what had to be repaired, one sentence each.
+struct Rebuilt {
+  MemoryState state;
+  std::vector<std::string> repairs;
+};
+
+/// The state after a restart: containers keep what they were given, but for NUMA nodes that are
+/// gone. A node that has less than it gave has nothing free.
+Rebuilt Rebuild(const Machine& machine, const MemoryPluginConfig& config,
+                const sdk::Grants& grants);
+
+/// The allocations that are no longer what `grants` say: those on nodes that are gone.
+std::map<ContainerKey, ResourceAllocation> ChangedAllocations(const MemoryState& state,
+                                                              const sdk::Grants& grants);
 
 /// The state as JSON, in the form of the QoS Resource Manager proposal: `machineState` by NUMA
 /// node, sizes as text, and `pod_resource_entries`. Indented by four.

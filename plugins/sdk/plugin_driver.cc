@@ -82,6 +82,11 @@ Status PluginDriver::Start() {
   QRM_ASSIGN_OR_RETURN(options_, Guard(resource_, "Options", [&]() -> StatusOr<PluginOptions> {
                          return plugin_.Options();
                        }));
+  // What Restore repaired must not be answered from the grants as they were.
+  if (const Status reconciled = Reconcile(); !reconciled.ok()) {
+    log::Warning("plugin starts with its allocations as they were",
+                 {{"resource", resource_}, {"error", MessageOf(reconciled)}});
+  }
   return OkStatus();
 }
 
