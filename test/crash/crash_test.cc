@@ -87,6 +87,7 @@ class CrashTest {
     } else {
       QRM_RETURN_IF_ERROR(DieAtAWrite());
     }
+    CountWhatWasCutShort();
     QRM_RETURN_IF_ERROR(node_.Start(kPlugins));
     QRM_RETURN_IF_ERROR(ExpectAcknowledged());
     return ExpectAgreement();
@@ -129,9 +130,10 @@ class CrashTest {
   std::string Summary() const {
     return fmt::format(
         "{} pods admitted, {} refused, {} removed, {} started while qrmd was away; {} operations "
-        "and {} starts cut short; {} checkpoints damaged; the slowest agreement took {} ms",
-        admitted_, refused_, removed_, unseen_, cut_short_, died_starting_, damaged_,
-        slowest_agreement_.count());
+        "and {} starts cut short, {} with pods that only plugins knew, {} with pods that were "
+        "committed but not answered; {} checkpoints damaged; the slowest agreement took {} ms",
+        admitted_, refused_, removed_, unseen_, cut_short_, died_starting_, granted_uncommitted_,
+        committed_unanswered_, damaged_, slowest_agreement_.count());
   }
 
  private:
@@ -187,6 +189,19 @@ class CrashTest {
     admitted_ += admitted.ok() ? 1 : 0;
     refused_ += !admitted.ok() && admitted.code() != StatusCode::kUnavailable ? 1 : 0;
     return admitted;
+  }
+
+  /// Where it died in an admission that nobody was told of: between the plugins and the commit, or
+  /// behind that.
+  void CountWhatWasCutShort() {
+    const auto knows_more = [this](const StatusOr<Pins>& pins) {
+      return pins.ok() && std::any_of(pins->begin(), pins->end(), [this](const auto& entry) {
+               return !pods_.contains(entry.first);
+             });
+    };
+    const bool committed = knows_more(Checkpointed());
+    committed_unanswered_ += committed ? 1 : 0;
+    granted_uncommitted_ += !committed && knows_more(GrantedPins(node_)) ? 1 : 0;
   }
 
   /// A pod goes and another comes while qrmd is away: it has to forget the one and adopt the other.
@@ -254,6 +269,8 @@ class CrashTest {
   int damaged_ = 0;
   int died_starting_ = 0;
   int unseen_ = 0;
+  int granted_uncommitted_ = 0;
+  int committed_unanswered_ = 0;
   std::chrono::milliseconds slowest_agreement_{0};
 };
 
