@@ -44,12 +44,23 @@ struct Config {
   std::chrono::milliseconds release_deadline{300};
   std::chrono::milliseconds runtime_call_deadline{2000};
 
+  std::string kubelet_pods_socket = "/var/lib/kubelet/pods-api/pods-api.sock";
+  std::string kubelet_url;
+  std::string kubelet_token_file = "/var/run/secrets/kubernetes.io/serviceaccount/token";
+  std::string kubelet_ca_file;
+  bool kubelet_insecure = false;
+  std::chrono::milliseconds kubelet_poll_interval{1000};
+  std::chrono::milliseconds pod_spec_wait{300};
+
   StringMap resource_names_map;
   std::vector<ImplicitResource> implicit_resources;
   std::vector<std::string> native_resources = {"cpu", "memory"};
   PodKeys pod_keys;
   std::vector<std::string> skip_namespaces = {"kube-system"};
   std::string skip_annotation = "katalyst.kubewharf.io/skip_qrm_admit";
+  std::vector<std::string> skip_priority_classes = {"system-node-critical",
+                                                    "system-cluster-critical"};
+  bool skip_daemonset_pods = true;
 
   std::string metrics_address = ":9753";
   log::Level log_level = log::Level::kInfo;

@@ -77,6 +77,19 @@ ConfigKey SwitchKey(std::string name, bool PodResourcesOptions::* member, std::s
           }};
 }
 
+ConfigKey FlagKey(std::string name, bool Config::* member, std::string help) {
+  return {
+      .name = std::move(name),
+      .range = "true, false",
+      .help = std::move(help),
+      .read = [member](const Section& section, const std::string& key, Config& config) -> Status {
+        QRM_ASSIGN_OR_RETURN(config.*member, section.Flag(key, true));
+        return OkStatus();
+      },
+      .show = [member](
+                  const Config& config) { return std::string(config.*member ? "true" : "false"); }};
+}
+
 ConfigKey DurationKey(std::string name, milliseconds Config::* member, milliseconds least,
                       milliseconds most, std::string help) {
   const std::string range = fmt::format("{} to {}", DurationText(least), DurationText(most));
@@ -248,6 +261,41 @@ std::vector<ConfigKey> PodKeyKeys() {
                "Containers of pods in these namespaces are left alone."),
       TextKey("skip-annotation", &Config::skip_annotation, "annotation key; empty: not read",
               "Containers of pods with this annotation set to true are left alone."),
+      WordsKey("skip-priority-classes", &Config::skip_priority_classes, "list of priority classes",
+               "Containers of pods with these priority classes are left alone: system pods. Where "
+               "requests are estimated, the class is not known."),
+      FlagKey("skip-daemonset-pods", &Config::skip_daemonset_pods,
+              "Whether containers of pods that a DaemonSet owns are left alone, but for those of "
+              "QoS level system_cores. Where requests are estimated, the owner is not known."),
+  };
+}
+
+std::vector<ConfigKey> KubeletKeys() {
+  using std::chrono::seconds;
+  ConfigKey url =
+      TextKey("kubelet-url", &Config::kubelet_url, "https://HOST:PORT/pods; empty: not asked",
+              "Where kubelet lists its pods, asked only for pods that the Pods API does "
+              "not tell. 127.0.0.1:10250 is usual.");
+  url.read = ReadKubeletUrl;
+  return {
+      TextKey("kubelet-pods-socket", &Config::kubelet_pods_socket,
+              "absolute path; empty: not asked",
+              "Kubelet's Pods API, which tells what pods request exactly. Without it and "
+              "kubelet-url, requests are estimated from cgroup values."),
+      std::move(url),
+      TextKey("kubelet-token-file", &Config::kubelet_token_file, "path; empty: no token",
+              "The token for kubelet-url; its owner must be allowed to get nodes/pods. Read again "
+              "each time."),
+      TextKey("kubelet-ca-file", &Config::kubelet_ca_file, "path; empty: the system's authorities",
+              "The authority, in PEM, of the certificate at kubelet-url."),
+      FlagKey("kubelet-insecure", &Config::kubelet_insecure,
+              "Whether any certificate at kubelet-url is believed; for kubelets whose own is "
+              "self-signed, asked at 127.0.0.1."),
+      DurationKey("kubelet-poll-interval", &Config::kubelet_poll_interval, milliseconds(100),
+                  seconds(60), "How long after one question to kubelet-url the next may follow."),
+      DurationKey("pod-spec-wait", &Config::pod_spec_wait, milliseconds(0), seconds(10),
+                  "How long a creation waits for the spec of a pod that is not known yet; then its "
+                  "requests are estimated."),
   };
 }
 
@@ -283,7 +331,7 @@ const std::vector<ConfigKey>& ConfigKeys() {
   static const std::vector<ConfigKey> keys = [] {
     std::vector<ConfigKey> all;
     for (std::vector<ConfigKey> group :
-         {PathKeys(), PlacementKeys(), PodKeyKeys(), OperationKeys()}) {
+         {PathKeys(), PlacementKeys(), PodKeyKeys(), KubeletKeys(), OperationKeys()}) {
       all.insert(all.end(), std::make_move_iterator(group.begin()),
                  std::make_move_iterator(group.end()));
     }

@@ -8,6 +8,7 @@
 #include <fmt/format.h>
 
 #include "api/number.h"
+#include "manager/podsource/https_url.h"
 
 namespace qrm::manager {
 namespace {
@@ -129,6 +130,16 @@ Status ReadPodResourcesGroup(const Section& section, const std::string& key, Con
                          "write a number such as 1000");
   }
   config.pod_resources.group = group;
+  return OkStatus();
+}
+
+Status ReadKubeletUrl(const Section& section, const std::string& key, Config& config) {
+  QRM_ASSIGN_OR_RETURN(const std::string text, section.Text(key, ""));
+  if (!text.empty() && !ParseHttpsUrl(text).ok()) {
+    return section.Error(key, fmt::format("is '{}', which is no https address", text),
+                         "write one such as https://127.0.0.1:10250/pods");
+  }
+  config.kubelet_url = text;
   return OkStatus();
 }
 

@@ -21,6 +21,7 @@ Status ReadImplicitResources(const config::Section& section, const std::string& 
 Status ReadControlUids(const config::Section& section, const std::string& key, Config& config);
 Status ReadPodResourcesGroup(const config::Section& section, const std::string& key,
                              Config& config);
+Status ReadKubeletUrl(const config::Section& section, const std::string& key, Config& config);
 Status ReadLogLevel(const config::Section& section, const std::string& key, Config& config);
 Status ReadNriIndex(const config::Section& section, const std::string& key, Config& config);
 Status ReadAlignResources(const config::Section& section, const std::string& key, Config& config);

@@ -29,6 +29,7 @@
 #include "manager/observability/http_server.h"
 #include "manager/observability/metrics.h"
 #include "manager/pod_events.h"
+#include "manager/pod_sources.h"
 #include "manager/podresources/pod_resources_server.h"
 #include "manager/reconcile/reconciler.h"
 #include "manager/registry/registry.h"
@@ -74,6 +75,9 @@ AdmissionOptions AdmissionOptionsOf(const Config& config) {
           .native_resources = config.native_resources,
           .skipped_namespaces = {config.skip_namespaces.begin(), config.skip_namespaces.end()},
           .skip_annotation = config.skip_annotation,
+          .skipped_priority_classes = {config.skip_priority_classes.begin(),
+                                       config.skip_priority_classes.end()},
+          .skip_daemonset_pods = config.skip_daemonset_pods,
           .plugin_call_deadline = config.plugin_call_deadline};
 }
 
@@ -159,7 +163,7 @@ struct Daemon::Impl final : NodeServices {
   std::vector<std::unique_ptr<sdk::PluginHost>> hosts;  // outlive every call of the registry
   Registry registry;
   CriClient cri;
-  CgroupEstimate source;
+  PodSources sources;
   Releaser releaser;
   Admitter admitter;
   Reconciler reconciler;
@@ -188,7 +192,7 @@ Daemon::Impl::Impl(Config given_config, Machine given_machine, StateLock given_l
       builtins(std::move(given_builtins)),
       registry(io, RegistryOptionsOf()),
       cri(io, {.socket = config.cri_socket, .timeout = config.runtime_call_deadline}),
-      source(config.pod_keys),
+      sources(io, config, machine),
       releaser(state, registry.plugins(),
                {.plugin_call_deadline = config.release_deadline,
                 .resource_names = config.resource_names_map}),
@@ -211,7 +215,7 @@ Daemon::Impl::Impl(Config given_config, Machine given_machine, StateLock given_l
           {.period = config.reconcile_period, .plugin_call_deadline = config.plugin_call_deadline}),
       audit({.io = io, .runtime = cri, .live = live, .synchronize_again = [this] { Reattach(); }}),
       events({.state = state,
-              .source = source,
+              .source = sources.source(),
               .admitter = admitter,
               .releaser = releaser,
               .live = live,
@@ -344,6 +348,7 @@ qrm::Status Daemon::Impl::Start() {
     }
   });
   QRM_RETURN_IF_ERROR(registry.Start());
+  sources.Start();
   QRM_RETURN_IF_ERROR(nri.Start());
   reconciler.Start();
   ProbeRuntime();
@@ -380,6 +385,7 @@ void Daemon::Impl::Stop() {
   control.Stop();
   RunOnIo([this] {
     nri.Stop();
+    sources.Stop();
     audit.Stop();
     reconciler.Stop();
     probe_timer.cancel();

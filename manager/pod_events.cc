@@ -47,6 +47,22 @@ bool Contradicts(const LinuxResources& requested, const LinuxResources& ours) {
          differs(requested.cpuset_mems, ours.cpuset_mems);
 }
 
+// Kubelet resizes a container in place; our own updates change cpusets only.
+bool IsResize(const LinuxResources& requested) {
+  return requested.cpu_shares.has_value() || requested.memory_limit_bytes.has_value();
+}
+
+RuntimeContainer Resized(RuntimeContainer container, const LinuxResources& requested) {
+  LinuxResources& resources = container.resources;
+  if (requested.cpu_shares.has_value()) {
+    resources.cpu_shares = requested.cpu_shares;
+  }
+  if (requested.memory_limit_bytes.has_value()) {
+    resources.memory_limit_bytes = requested.memory_limit_bytes;
+  }
+  return container;
+}
+
 }  // namespace
 
 PodEvents::PodEvents(Parts parts, std::chrono::milliseconds admission_deadline)
@@ -98,6 +114,7 @@ void PodEvents::OnSynchronize(std::vector<RuntimePod> pods,
 
 void PodEvents::OnPodStarted(const RuntimePod& pod) {
   parts_.live.AddPod(pod.uid, pod.id);
+  parts_.source.Prefetch(pod);
 }
 
 void PodEvents::OnPodUpdated(const RuntimePod& /*pod*/) {}
@@ -131,6 +148,10 @@ void PodEvents::OnUpdateContainer(RuntimePod pod, RuntimeContainer container,
   const auto state = parts_.state.Load();
   const ContainerRecord* record = state->Find(KeyOf(pod, container));
   const LinuxResources ours = record == nullptr ? LinuxResources() : CpusetOf(*record);
+  if (record != nullptr && IsResize(requested)) {
+    parts_.state.Post(
+        [this, pod, container = Resized(container, requested)] { PlaceResized(pod, container); });
+  }
   if (SameCpuset(ours, {}) || SameCpuset(ours, requested)) {
     reply(std::vector<ContainerUpdate>{});
     return;
@@ -179,7 +200,8 @@ StatusOr<ContainerAdjustment> PodEvents::Create(const RuntimePod& pod,
     log::Warning("container left alone", {{"cause", MessageOf(found.status())}});
     return ContainerAdjustment{};
   }
-  QRM_ASSIGN_OR_RETURN(const ContainerDemand demand, found);
+  QRM_ASSIGN_OR_RETURN(ContainerDemand demand, found);
+  LeaveOutLive(demand.others);
   QRM_ASSIGN_OR_RETURN(const RunOptions options,
                        parts_.admitter.Admit(demand, Admitter::Moment::kAtCreation, deadline));
   if (parts_.state.Load()->Find(demand.key()) == nullptr) {
@@ -187,7 +209,36 @@ StatusOr<ContainerAdjustment> PodEvents::Create(const RuntimePod& pod,
   } else if (OwnsCpusAlone(demand.key())) {
     parts_.reconcile_soon();  // others have to leave these CPUs
   }
+  if (demand.type == ContainerType::kMain) {
+    parts_.state.Post([this, uid = pod.uid] { ReleaseInitContainers(uid); });
+  }
   return ToAdjustment(options);
+}
+
+// They have ended when the pod's main container is created: what they hold serves others, as
+// kubelet's managers have it. Should they run again, they are placed again.
+void PodEvents::ReleaseInitContainers(const std::string& pod_uid) {
+  const auto state = parts_.state.Load();
+  const checkpoint::PodRecord* pod = state->FindPod(pod_uid);
+  if (pod == nullptr) {
+    return;
+  }
+  std::vector<ContainerKey> ended;
+  for (const auto& [name, record] : pod->containers) {
+    if (record->type == ContainerType::kInit && !parts_.live.Find({pod_uid, name}).has_value()) {
+      ended.push_back({pod_uid, name});
+    }
+  }
+  if (const Status removed = parts_.releaser.RemoveContainers(ended); !removed.ok()) {
+    log::Warning("init containers not released", {{"error", MessageOf(removed)}});
+  }
+}
+
+// A container that exists is placed for itself: its values must be applied, not only promised.
+void PodEvents::LeaveOutLive(std::vector<ContainerDemand>& others) const {
+  std::erase_if(others, [this](const ContainerDemand& other) {
+    return parts_.live.Find(other.key()).has_value();
+  });
 }
 
 void PodEvents::Adopt(std::vector<PodAndContainer> containers) {
@@ -261,6 +312,9 @@ void PodEvents::Place(const ContainerKey& key) {
   }
   const Deadline deadline = DeadlineAfter(admission_deadline_);
   StatusOr<ContainerDemand> demand = parts_.source.Find(pod, container, deadline);
+  if (demand.ok()) {
+    LeaveOutLive(demand->others);
+  }
   const Status placed =
       demand.ok()
           ? parts_.admitter.Admit(*demand, Admitter::Moment::kAfterTheFact, deadline).status()
@@ -274,6 +328,24 @@ void PodEvents::Place(const ContainerKey& key) {
   }
   unplaced_.erase(found);
   parts_.reconcile_soon();
+}
+
+// Plugins are asked for what has grown; what they cannot give leaves the container as it is.
+void PodEvents::PlaceResized(const RuntimePod& pod, const RuntimeContainer& container) {
+  const ContainerKey key = KeyOf(pod, container);
+  const auto before = parts_.state.Load();
+  const Deadline deadline = DeadlineAfter(admission_deadline_);
+  const StatusOr<ContainerDemand> demand = parts_.source.Find(pod, container, deadline);
+  if (!demand.ok() || before->Find(key) == nullptr) {
+    return;
+  }
+  const Status placed =
+      parts_.admitter.Admit(*demand, Admitter::Moment::kAfterTheFact, deadline).status();
+  if (!placed.ok()) {
+    log::Warning("resized container keeps its place", {{"error", MessageOf(placed)}});
+  } else if (parts_.state.Load()->Find(key) != before->Find(key)) {
+    parts_.reconcile_soon();
+  }
 }
 
 void PodEvents::RemoveGonePods() {

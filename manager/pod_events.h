@@ -67,12 +67,15 @@ class PodEvents final : public RuntimeEvents {
   // On the state loop.
   StatusOr<ContainerAdjustment> Create(const RuntimePod& pod, const RuntimeContainer& container,
                                        Deadline deadline);
+  void ReleaseInitContainers(const std::string& pod_uid);
+  void LeaveOutLive(std::vector<ContainerDemand>& others) const;
   void Adopt(std::vector<PodAndContainer> containers);
   void DistrustApplied(const ContainerKey& key, const LinuxResources& actual,
                        checkpoint::Change& change) const;
   void PlaceUnplaced();
   void PlaceNext(std::vector<ContainerKey> left);
   void Place(const ContainerKey& key);
+  void PlaceResized(const RuntimePod& pod, const RuntimeContainer& container);
   void RemoveGonePods();
   bool OwnsCpusAlone(const ContainerKey& key) const;
 

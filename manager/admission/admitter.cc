@@ -1,8 +1,7 @@
-// The steps of an admission, in the order in which Admit and Place call them.
+// The steps of an admission, in the order in which Admit and Plan call them.
 #include "manager/admission/admitter.h"
 
 #include <algorithm>
-#include <cmath>
 #include <iterator>
 #include <map>
 #include <memory>
@@ -16,6 +15,7 @@
 #include "api/log.h"
 #include "manager/admission/allocation_check.h"
 #include "manager/admission/explanation.h"
+#include "manager/admission/request_rules.h"
 
 namespace qrm::manager {
 
@@ -23,14 +23,11 @@ using checkpoint::Change;
 using checkpoint::ContainerRecord;
 using checkpoint::NodeState;
 
-// One admission under way.
+// What one container is to get; see Call.
 struct Admitter::Draft {
+  const Call& call;
   const ContainerDemand& demand;
   const ContainerKey key;
-  const Moment moment;
-  const Deadline deadline;
-  const std::chrono::steady_clock::time_point begin;
-  const std::shared_ptr<const NodeState> before;
   const ContainerRecord* const known;  // of an earlier admission; or null
 
   std::vector<ContainerRequest> requests{};  // one for each plugin to ask
@@ -39,63 +36,35 @@ struct Admitter::Draft {
   std::vector<std::string> allocated{};      // plugins that were asked to allocate
   std::string failed_resource{};
   bool bad_answer = false;  // of the plugin of `failed_resource`
-  std::chrono::steady_clock::time_point step_begin = begin;
   Explanation explanation{};
+};
 
-  std::string Name() const {
-    return fmt::format("container {} of pod {}/{}", demand.container, demand.pod.pod_namespace,
-                       demand.pod.name);
-  }
+// One admission under way: of the container that is asked for, and of those that are placed with
+// it.
+struct Admitter::Call {
+  const ContainerDemand& asked;
+  const Moment moment;
+  const Deadline deadline;
+  const std::chrono::steady_clock::time_point begin;
+  const std::shared_ptr<const NodeState> before;
+
+  std::shared_ptr<const NodeState> planned = before;  // with what the drafts so far get
+  Change change{};
+  std::vector<Draft> drafts{};  // in the order in which their containers start
+  std::size_t asked_at = 0;
+
+  Draft& asked_draft() { return drafts[asked_at]; }
 };
 
 namespace {
 
-// The record of an earlier admission covers the request when it was made for at least as much, or
-// gave as much.
-bool Satisfies(const ContainerRecord& record, const std::string& requested,
-               const std::string& resource, double amount) {
-  const auto given = record.allocations.find(resource);
-  if (given == record.allocations.end()) {
-    return false;
-  }
-  const auto before = record.requests.find(requested);
-  if (before != record.requests.end() && before->second >= amount) {
-    return true;
-  }
-  // Under another name the pod's unit may differ from the plugin's.
-  return requested == resource && given->second.is_scalar_resource &&
-         std::ceil(given->second.quantity) >= amount;
+std::string NameOf(const ContainerDemand& demand) {
+  return fmt::format("container {} of pod {}/{}", demand.container, demand.pod.pod_namespace,
+                     demand.pod.name);
 }
 
 bool Contains(const std::vector<std::string>& names, const std::string& name) {
   return std::find(names.begin(), names.end(), name) != names.end();
-}
-
-bool IsOn(const StringMap& annotations, const std::string& key) {
-  const auto found = annotations.find(key);
-  return found != annotations.end() && !found->second.empty() && found->second != "false";
-}
-
-bool Applies(const ImplicitResource& implicit, const checkpoint::PodMeta& pod) {
-  return implicit.roles.contains(pod.role) ||
-         (!implicit.annotation.empty() && IsOn(pod.annotations, implicit.annotation));
-}
-
-ContainerRequest MakeRequest(const ContainerDemand& demand, const std::string& resource,
-                             const std::string& requested, double amount) {
-  return {.key = demand.key(),
-          .pod_namespace = demand.pod.pod_namespace,
-          .pod_name = demand.pod.name,
-          .type = demand.type,
-          .index = demand.index,
-          .pod_role = demand.pod.role,
-          .pod_type = demand.pod.type,
-          .resource = resource,
-          .requests = {{requested, amount}},
-          .labels = demand.pod.labels,
-          .annotations = demand.pod.annotations,
-          .native_qos_class = demand.pod.qos_class,
-          .runtime_class = demand.runtime_class};
 }
 
 }  // namespace
@@ -105,76 +74,68 @@ Admitter::Admitter(Parts parts, AdmissionOptions options)
 
 StatusOr<RunOptions> Admitter::Admit(const ContainerDemand& demand, Moment moment,
                                      Deadline deadline) {
-  const auto before = parts_.state.Load();
-  Draft draft{.demand = demand,
-              .key = demand.key(),
-              .moment = moment,
-              .deadline = deadline,
-              .begin = parts_.clock.Steady(),
-              .before = before,
-              .known = before->Find(demand.key())};
-  if (const std::string reason = ReasonToSkip(draft); !reason.empty()) {
-    return Skip(draft, reason);
+  Call call{.asked = demand,
+            .moment = moment,
+            .deadline = deadline,
+            .begin = parts_.clock.Steady(),
+            .before = parts_.state.Load()};
+  AddDrafts(call);
+  Draft& asked = call.asked_draft();
+  if (const std::string reason = ReasonToSkip(demand, options_); !reason.empty()) {
+    return Skip(asked, reason);
   }
-  if (const Status selected = SelectPlugins(draft); !selected.ok()) {
-    return Reject(draft, selected);
+  for (Draft& draft : call.drafts) {
+    if (const Status planned = Plan(call, draft); !planned.ok()) {
+      return Reject(call, draft, planned);
+    }
   }
-  if (draft.requests.empty()) {
-    return draft.known != nullptr ? Repeat(draft)
-                                  : Skip(draft, "no plugin serves what it requests");
+  if (const Status saved = Commit(call); !saved.ok()) {
+    return Reject(call, asked, saved);
   }
-  if (const Status placed = Place(draft); !placed.ok()) {
-    return Reject(draft, placed);
+  if (asked.requests.empty()) {
+    return asked.known != nullptr ? Repeat(asked)
+                                  : Skip(asked, "no plugin serves what it requests");
   }
-  Tell(draft, AdmissionEvent::Result::kAdmitted);
-  return std::move(draft.explanation.options);
+  Tell(asked, AdmissionEvent::Result::kAdmitted);
+  return std::move(asked.explanation.options);
 }
 
-std::string Admitter::ReasonToSkip(const Draft& draft) const {
-  const checkpoint::PodMeta& pod = draft.demand.pod;
-  if (options_.skipped_namespaces.contains(pod.pod_namespace)) {
-    return fmt::format("namespace {} is in skip-namespaces", pod.pod_namespace);
+// A container that has its place is not put at risk by the others; nor are they by it.
+void Admitter::AddDrafts(Call& call) {
+  const auto add = [&](const ContainerDemand& demand) {
+    const ContainerKey key = demand.key();
+    call.drafts.push_back(
+        {.call = call, .demand = demand, .key = key, .known = call.before->Find(key)});
+  };
+  const bool alone = call.before->Find(call.asked.key()) != nullptr;
+  const std::size_t others = alone ? 0 : call.asked.others.size();
+  for (std::size_t i = 0; i <= others; ++i) {
+    if (i == std::min(call.asked.place, others)) {
+      call.asked_at = call.drafts.size();
+      add(call.asked);
+    }
+    if (i < others && call.before->Find(call.asked.others[i].key()) == nullptr) {
+      add(call.asked.others[i]);
+    }
   }
-  if (IsOn(pod.annotations, options_.skip_annotation)) {
-    return fmt::format("annotation {} is set", options_.skip_annotation);
-  }
-  return {};
 }
 
 Status Admitter::SelectPlugins(Draft& draft) {
   draft.explanation.policy = ToString(options_.merge.policy);
-  std::map<std::string, double> requests = draft.demand.requests;
-  for (const ImplicitResource& implicit : options_.implicit_resources) {
-    if (Applies(implicit, draft.demand.pod)) {
-      requests.emplace(implicit.resource, 1);
+  for (const Draft& other : draft.call.drafts) {
+    if (&other != &draft) {
+      draft.explanation.together.push_back(other.demand.container);
     }
   }
-  AddNativeResources(requests);
-  draft.explanation.requests = requests;
-  for (const auto& [name, amount] : requests) {
+  draft.explanation.requests = AllRequests(draft.demand, options_, parts_.plugins);
+  for (const auto& [name, amount] : draft.explanation.requests) {
     QRM_RETURN_IF_ERROR(SelectPlugin(draft, name, amount));
   }
   return OkStatus();
 }
 
-const std::string& Admitter::PluginNameOf(const std::string& requested) const {
-  const auto mapped = options_.resource_names.find(requested);
-  return mapped == options_.resource_names.end() ? requested : mapped->second;
-}
-
-void Admitter::AddNativeResources(std::map<std::string, double>& requests) const {
-  for (const std::string& resource : options_.native_resources) {
-    const bool requested = std::any_of(requests.begin(), requests.end(), [&](const auto& request) {
-      return PluginNameOf(request.first) == resource;
-    });
-    if (!requested && parts_.plugins.Find(resource).has_value()) {
-      requests.emplace(resource, 0);
-    }
-  }
-}
-
 Status Admitter::SelectPlugin(Draft& draft, const std::string& name, double amount) {
-  const std::string& resource = PluginNameOf(name);
+  const std::string& resource = PluginNameOf(name, options_);
   const std::optional<PluginInfo> plugin = parts_.plugins.Find(resource);
   if (!plugin.has_value()) {
     draft.explanation.unserved.push_back(name);
@@ -204,24 +165,35 @@ Status Admitter::SelectPlugin(Draft& draft, const std::string& name, double amou
   return OkStatus();
 }
 
-Status Admitter::Place(Draft& draft) {
+Status Admitter::CheckTime(const Call& call, const char* step) const {
+  if (parts_.clock.Steady() < call.deadline) {
+    return OkStatus();
+  }
+  return Errorf(StatusCode::kDeadlineExceeded,
+                "its time was over before the step \"{}\"; it is tried again, or raise "
+                "admission-deadline",
+                step);
+}
+
+Status Admitter::Plan(Call& call, Draft& draft) {
   using Step = Status (Admitter::*)(Draft&);
   static constexpr std::pair<const char*, Step> kSteps[] = {
-      {"hints", &Admitter::CollectHints}, {"merge", &Admitter::ChooseHint},
-      {"allocate", &Admitter::Allocate},  {"check", &Admitter::Validate},
-      {"commit", &Admitter::Commit},
+      {"hints", &Admitter::CollectHints},
+      {"merge", &Admitter::ChooseHint},
+      {"allocate", &Admitter::Allocate},
+      {"check", &Admitter::Validate},
   };
-  for (const auto& [name, step] : kSteps) {
-    draft.step_begin = parts_.clock.Steady();
-    if (draft.step_begin >= draft.deadline) {
-      return Errorf(StatusCode::kDeadlineExceeded,
-                    "its time was over before the step \"{}\"; it is tried again, or raise "
-                    "admission-deadline",
-                    name);
-    }
-    QRM_RETURN_IF_ERROR((this->*step)(draft));
-    draft.explanation.steps.emplace_back(name, parts_.clock.Steady() - draft.step_begin);
+  QRM_RETURN_IF_ERROR(SelectPlugins(draft));
+  if (draft.requests.empty()) {
+    return OkStatus();
   }
+  for (const auto& [name, step] : kSteps) {
+    const auto begin = parts_.clock.Steady();
+    QRM_RETURN_IF_ERROR(CheckTime(call, name));
+    QRM_RETURN_IF_ERROR((this->*step)(draft));
+    draft.explanation.steps.emplace_back(name, parts_.clock.Steady() - begin);
+  }
+  Note(call, draft);
   return OkStatus();
 }
 
@@ -305,7 +277,7 @@ Status Admitter::Allocate(Draft& draft) {
 }
 
 Status Admitter::Validate(Draft& draft) {
-  const std::vector<ExclusiveCpus> exclusive = FindExclusiveCpus(*draft.before);
+  const std::vector<ExclusiveCpus> exclusive = FindExclusiveCpus(*draft.call.planned);
   for (const auto& [resource, allocation] : draft.explanation.allocations) {
     if (Contains(draft.explanation.kept, resource)) {
       continue;  // it was good once, and what changed since is the reconciler's
@@ -319,12 +291,12 @@ Status Admitter::Validate(Draft& draft) {
   draft.explanation.options = MakeRunOptions(draft.explanation.allocations);
   for (const std::string& conflict : draft.explanation.options.conflicts) {
     log::Warning("plugins set the same thing differently",
-                 {{"container", draft.Name()}, {"conflict", conflict}});
+                 {{"container", NameOf(draft.demand)}, {"conflict", conflict}});
   }
   return OkStatus();
 }
 
-Status Admitter::Commit(Draft& draft) {
+void Admitter::Note(Call& call, Draft& draft) const {
   Explanation& explanation = draft.explanation;
   explanation.result = "admitted";
   ContainerRecord record{.type = draft.demand.type,
@@ -332,13 +304,29 @@ Status Admitter::Commit(Draft& draft) {
                          .requests = explanation.requests,
                          .request_source = draft.demand.source,
                          .allocations = explanation.allocations};
-  if (draft.moment == Moment::kAtCreation) {
+  if (call.moment == Moment::kAtCreation) {
     record.applied = explanation.options.properties;
   }
-  Change change;
-  change.put_containers.push_back({draft.demand.pod, draft.demand.container, std::move(record)});
-  change.traces.push_back(MakeTrace(draft));
-  return parts_.state.Commit(change);
+  Change::PutContainer put{draft.demand.pod, draft.demand.container, std::move(record)};
+  if (call.drafts.size() > 1) {
+    Change step;
+    step.put_containers.push_back(put);
+    call.planned = std::make_shared<const NodeState>(call.planned->With(std::move(step)));
+  }
+  call.change.put_containers.push_back(std::move(put));
+}
+
+Status Admitter::Commit(Call& call) {
+  if (call.change.Empty()) {
+    return OkStatus();
+  }
+  QRM_RETURN_IF_ERROR(CheckTime(call, "commit"));
+  for (const Draft& draft : call.drafts) {
+    if (!draft.requests.empty()) {
+      call.change.traces.push_back(MakeTrace(draft));
+    }
+  }
+  return parts_.state.Commit(call.change);
 }
 
 RunOptions Admitter::Repeat(const Draft& draft) {
@@ -349,33 +337,39 @@ RunOptions Admitter::Repeat(const Draft& draft) {
 RunOptions Admitter::Skip(Draft& draft, const std::string& reason) {
   draft.explanation.result = "skipped";
   draft.explanation.message = reason;
-  if (draft.moment == Moment::kAtCreation) {  // what runs already is tried again and again
+  if (draft.call.moment == Moment::kAtCreation) {  // what runs already is tried again and again
     KeepTraceLater(draft);
   }
   Tell(draft, AdmissionEvent::Result::kSkipped);
   return {};
 }
 
-Status Admitter::Reject(Draft& draft, const Status& cause) {
-  std::vector<std::string> to_release;  // but for what an earlier admission gave
-  for (const std::string& resource : draft.allocated) {
-    if (draft.known == nullptr || !draft.known->allocations.contains(resource)) {
-      to_release.push_back(resource);
+Status Admitter::Reject(Call& call, Draft& failed, const Status& cause) {
+  std::map<std::string, std::vector<std::string>> to_release;
+  for (const Draft& draft : call.drafts) {
+    for (const std::string& resource : draft.allocated) {
+      if (draft.known == nullptr || !draft.known->allocations.contains(resource)) {
+        to_release[draft.demand.container].push_back(resource);
+      }
     }
   }
-  parts_.releaser.RollBack(draft.key, to_release);
+  parts_.releaser.RollBack(call.asked.pod.uid, to_release);
 
-  Status rejected = Annotate(cause, draft.failed_resource.empty()
-                                        ? fmt::format("cannot admit {}", draft.Name())
-                                        : fmt::format("cannot admit {}: resource {}", draft.Name(),
-                                                      draft.failed_resource));
-  if (draft.bad_answer) {
-    parts_.plugins.MarkSuspect(draft.failed_resource, MessageOf(rejected));
+  std::string context = "cannot admit " + NameOf(call.asked);
+  if (&failed != &call.asked_draft()) {
+    context += ": container " + failed.demand.container;
   }
-  draft.explanation.result = "rejected";
-  draft.explanation.message = MessageOf(rejected);
-  KeepTraceLater(draft);
-  Tell(draft, AdmissionEvent::Result::kRejected);
+  if (!failed.failed_resource.empty()) {
+    context += ": resource " + failed.failed_resource;
+  }
+  const Status rejected = Annotate(cause, context);
+  if (failed.bad_answer) {
+    parts_.plugins.MarkSuspect(failed.failed_resource, MessageOf(rejected));
+  }
+  failed.explanation.result = "rejected";
+  failed.explanation.message = MessageOf(rejected);
+  KeepTraceLater(failed);
+  Tell(failed, AdmissionEvent::Result::kRejected);
   return rejected;
 }
 
@@ -403,12 +397,12 @@ void Admitter::Tell(const Draft& draft, AdmissionEvent::Result result) const {
   if (parts_.listener) {
     parts_.listener({.result = result,
                      .resource = draft.failed_resource,
-                     .took = parts_.clock.Steady() - draft.begin});
+                     .took = parts_.clock.Steady() - draft.call.begin});
   }
 }
 
 Deadline Admitter::CallDeadline(const Draft& draft) const {
-  return std::min(draft.deadline, parts_.clock.Steady() + options_.plugin_call_deadline);
+  return std::min(draft.call.deadline, parts_.clock.Steady() + options_.plugin_call_deadline);
 }
 
 }  // namespace qrm::manager

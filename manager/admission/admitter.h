@@ -11,6 +11,7 @@
 
 #include "api/clock.h"
 #include "api/status.h"
+#include "manager/admission/admission_options.h"
 #include "manager/admission/pod_source.h"
 #include "manager/admission/releaser.h"
 #include "manager/admission/run_options.h"
@@ -22,29 +23,12 @@
 
 namespace qrm::manager {
 
-/// A resource that containers get without asking for it in their spec: CRI and NRI do not carry
-/// extended resources.
-struct ImplicitResource {
-  std::string resource;
-  std::set<std::string> roles;  ///< pods of these roles get it
-  std::string annotation;       ///< pods with this annotation, not empty and not "false", get it
-};
-
-struct AdmissionOptions {
-  MergeOptions merge;
-  /// The name by which a pod asks for a resource -> the name its plugin is registered under.
-  StringMap resource_names;
-  std::vector<ImplicitResource> implicit_resources;
-  /// Resources, by their plugins' names, that every container uses: one that requests none asks for
-  /// an amount of 0, so that it is kept off what others own.
-  std::vector<std::string> native_resources = {"cpu", "memory"};
-  std::set<std::string> skipped_namespaces;
-  std::string skip_annotation = "katalyst.kubewharf.io/skip_qrm_admit";
-  std::chrono::milliseconds plugin_call_deadline{500};
-};
-
-/// The walk of one container. Nothing of two admissions interleaves, because each runs to its end
-/// on the state loop.
+/// The walk of one container, or of a whole pod. Nothing of two admissions interleaves, because
+/// each runs to its end on the state loop.
+///
+/// A pod whose spec is known is placed when its first container is: all its containers in the order
+/// in which they start, in one transaction, or none. Each of the later ones is answered with the
+/// place that is reserved for it.
 ///
 /// Threads: the state loop only.
 class Admitter {
@@ -68,30 +52,31 @@ class Admitter {
   Admitter(Parts parts, AdmissionOptions options);
 
   /// What to run the container with; it is durable and published then. A repeated request is
-  /// answered from the state; a container that no plugin serves, or that is to be skipped, gets
-  /// nothing and is not recorded.
+  /// answered from the state, and plugins are asked again only for what grew; a container that no
+  /// plugin serves, or that is to be skipped, gets nothing and is not recorded.
   /// Errors: one sentence that names pod, container, resource, cause and cure. All that plugins
   /// gave for this call is released, and the checkpoint is as before but for the trace.
   StatusOr<RunOptions> Admit(const ContainerDemand& demand, Moment moment, Deadline deadline);
 
  private:
+  struct Call;
   struct Draft;
 
+  static void AddDrafts(Call& call);
+  Status Plan(Call& call, Draft& draft);
+  Status CheckTime(const Call& call, const char* step) const;
   Status SelectPlugins(Draft& draft);
   Status SelectPlugin(Draft& draft, const std::string& name, double amount);
-  void AddNativeResources(std::map<std::string, double>& requests) const;
-  const std::string& PluginNameOf(const std::string& requested) const;
-  std::string ReasonToSkip(const Draft& draft) const;
-  Status Place(Draft& draft);
   Status CollectHints(Draft& draft);
   Status ChooseHint(Draft& draft);
   Status Allocate(Draft& draft);
   Status Validate(Draft& draft);
-  Status Commit(Draft& draft);
+  void Note(Call& call, Draft& draft) const;
+  Status Commit(Call& call);
 
   RunOptions Repeat(const Draft& draft);
   RunOptions Skip(Draft& draft, const std::string& reason);
-  Status Reject(Draft& draft, const Status& cause);
+  Status Reject(Call& call, Draft& failed, const Status& cause);
   checkpoint::DecisionTrace MakeTrace(const Draft& draft) const;
   void KeepTraceLater(const Draft& draft);
   void Tell(const Draft& draft, AdmissionEvent::Result result) const;

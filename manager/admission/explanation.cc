@@ -103,6 +103,7 @@ std::string ToJson(const Explanation& explanation, const ContainerDemand& demand
   AddUnlessEmpty(json, "role", demand.pod.role.empty() ? Json() : Json(demand.pod.role));
   AddUnlessEmpty(json, "type", demand.pod.type.empty() ? Json() : Json(demand.pod.type));
   AddUnlessEmpty(json, "message", explanation.message.empty() ? Json() : Json(explanation.message));
+  AddUnlessEmpty(json, "together_with", explanation.together);
   AddUnlessEmpty(json, "requests", RequestsJson(explanation, demand));
   AddUnlessEmpty(json, "requests_without_plugin", explanation.unserved);
   AddUnlessEmpty(json, "answered_from_record", explanation.kept);

@@ -22,30 +22,64 @@ Deadline Releaser::CallDeadline() const {
   return DeadlineAfter(options_.plugin_call_deadline);
 }
 
-void Releaser::RollBack(const ContainerKey& key, const std::vector<std::string>& resources) {
+void Releaser::RollBack(const std::string& pod_uid,
+                        const std::map<std::string, std::vector<std::string>>& resources) {
   if (resources.empty()) {
     return;
   }
-  if (state_.Load()->FindPod(key.pod_uid) != nullptr) {
-    // What a plugin keeps in spite of this, the reconciler finds.
-    for (const auto& [resource, released] :
-         plugins_.ReleaseContainer(key, resources, CallDeadline())) {
-      if (!released.ok() && released.code() != StatusCode::kUnimplemented) {
-        log::Warning("container not released after a failed admission",
-                     {{"resource", resource}, {"error", MessageOf(released)}});
-      }
+  const bool lives_on = state_.Load()->FindPod(pod_uid) != nullptr;
+  std::set<std::string> of_pod;
+  for (const auto& [container, allocated] : resources) {
+    of_pod.insert(allocated.begin(), allocated.end());
+    if (lives_on) {
+      ReleaseContainer({pod_uid, container}, allocated);
     }
+  }
+  if (lives_on) {
     return;
   }
   Round round;
-  RemoveFromPlugins(key.pod_uid, resources, round);
+  RemoveFromPlugins(pod_uid, {of_pod.begin(), of_pod.end()}, round);
   if (round.change.Empty()) {
     return;
   }
   if (const Status saved = state_.Remember(round.change); !saved.ok()) {
     log::Warning("removal not remembered after a failed admission",
-                 {{"pod", key.pod_uid}, {"error", MessageOf(saved)}});
+                 {{"pod", pod_uid}, {"error", MessageOf(saved)}});
   }
+}
+
+void Releaser::ReleaseContainer(const ContainerKey& key,
+                                const std::vector<std::string>& resources) {
+  // What a plugin keeps in spite of this, the reconciler finds.
+  for (const auto& [resource, released] :
+       plugins_.ReleaseContainer(key, resources, CallDeadline())) {
+    if (!released.ok() && released.code() != StatusCode::kUnimplemented) {
+      log::Warning("container not released",
+                   {{"resource", resource}, {"error", MessageOf(released)}});
+    }
+  }
+}
+
+Status Releaser::RemoveContainers(const std::vector<ContainerKey>& keys) {
+  const auto state = state_.Load();
+  checkpoint::Change change;
+  for (const ContainerKey& key : keys) {
+    const checkpoint::ContainerRecord* record = state->Find(key);
+    if (record == nullptr) {
+      continue;
+    }
+    std::vector<std::string> resources;
+    for (const auto& [resource, allocation] : record->allocations) {
+      if (plugins_.Find(resource).has_value()) {
+        resources.push_back(resource);
+      }
+    }
+    ReleaseContainer(key, resources);
+    change.remove_containers.push_back(key);
+  }
+  return change.Empty() ? OkStatus()
+                        : Annotate(state_.Commit(change), "cannot forget containers that ended");
 }
 
 Status Releaser::RemovePods(const std::vector<std::string>& uids) {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <chrono>
+#include <map>
 #include <set>
 #include <string>
 #include <vector>
@@ -27,9 +28,14 @@ class Releaser {
   /// `state` and `plugins` outlive the releaser.
   Releaser(StateLoop& state, Plugins& plugins, ReleaseOptions options);
 
-  /// Undoes an admission that failed after `resources`' plugins were asked to allocate: releases
-  /// the container when its pod has others, else the whole pod.
-  void RollBack(const ContainerKey& key, const std::vector<std::string>& resources);
+  /// Undoes an admission that failed: `resources` are those whose plugins were asked to allocate,
+  /// by container. The containers are released when their pod has others, else the whole pod is.
+  void RollBack(const std::string& pod_uid,
+                const std::map<std::string, std::vector<std::string>>& resources);
+
+  /// Frees what the containers hold and forgets them; their pod lives on. Those that are not known
+  /// are left out. Errors: the store's; the plugins were told then.
+  Status RemoveContainers(const std::vector<ContainerKey>& keys);
 
   /// Frees all that these pods hold and forgets them. Errors: the store's; the plugins were told
   /// then, and a repetition is harmless.
@@ -41,6 +47,7 @@ class Releaser {
  private:
   struct Round;
 
+  void ReleaseContainer(const ContainerKey& key, const std::vector<std::string>& resources);
   void RemoveFromPlugins(const std::string& uid, const std::vector<std::string>& resources,
                          Round& round);
   std::vector<std::string> PluginsOf(const checkpoint::PodRecord& pod) const;

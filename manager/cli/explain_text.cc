@@ -123,6 +123,7 @@ void PrintDecision(const Document& decision, std::ostream& out) {
       out << "  " << TextOf(text) << '\n';
     }
   }
+  PrintLines("Placed together with", PartOf(decision, "together_with"), out);
   PrintByName("Asked", PartOf(decision, "requests"), out, RequestText);
   PrintLines("No plugin for", PartOf(decision, "requests_without_plugin"), out);
   PrintLines("Answered from the record", PartOf(decision, "answered_from_record"), out);

@@ -66,6 +66,32 @@ TEST_F(ConfigTest, HasItsDefaultsWithoutAFile) {
   EXPECT_THAT(config->builtin_plugins, ElementsAre("cpu", "memory", "nic"));
 }
 
+TEST_F(ConfigTest, ReadsWhereKubeletTellsItsPodsAndWhomToSkip) {
+  const auto config = Read(
+      "kubelet-pods-socket: \"\"\n"
+      "kubelet-url: https://127.0.0.1:10250/pods\n"
+      "kubelet-token-file: /t\n"
+      "kubelet-ca-file: /c\n"
+      "kubelet-insecure: true\n"
+      "kubelet-poll-interval: 2s\n"
+      "pod-spec-wait: 0s\n"
+      "native-resources: [cpu]\n"
+      "skip-priority-classes: []\n"
+      "skip-daemonset-pods: false\n");
+  ASSERT_TRUE(config.ok()) << config.status();
+  EXPECT_EQ(config->kubelet_pods_socket, "");
+  EXPECT_EQ(config->kubelet_url, "https://127.0.0.1:10250/pods");
+  EXPECT_EQ(config->kubelet_token_file, "/t");
+  EXPECT_EQ(config->kubelet_ca_file, "/c");
+  EXPECT_TRUE(config->kubelet_insecure);
+  EXPECT_EQ(config->kubelet_poll_interval, std::chrono::seconds(2));
+  EXPECT_EQ(config->pod_spec_wait, std::chrono::seconds(0));
+  EXPECT_THAT(config->native_resources, ElementsAre("cpu"));
+  EXPECT_THAT(config->skip_priority_classes, IsEmpty());
+  EXPECT_FALSE(config->skip_daemonset_pods);
+  EXPECT_THAT(Error("kubelet-url: http://127.0.0.1:10255/pods\n"), HasSubstr("no https address"));
+}
+
 TEST_F(ConfigTest, LetsFlagsWinOverTheFile) {
   const auto config = Read("reconcile-period: 5s\nbuiltin-plugins: [cpu, nic]\n",
                            {{"reconcile-period", "1s"}, {"builtin-plugins", "memory,nic"}});

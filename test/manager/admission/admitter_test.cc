@@ -2,17 +2,17 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <nlohmann/json.hpp>
 
-#include "manager/registry/plugins.h"
-#include "test/support/answering_plugins.h"
-#include "test/support/memory_store.h"
-#include "test/support/sample_node.h"
+#include "test/manager/admission/admitter_fixture.h"
 
 namespace qrm::manager {
 namespace {
 
 using checkpoint::Change;
+using test::AdmitterTest;
+using test::Demand;
+using test::Gives;
+using test::Pin;
 using test::PluginScript;
 using testing::Contains;
 using testing::ElementsAre;
@@ -20,71 +20,6 @@ using testing::HasSubstr;
 using testing::IsEmpty;
 using testing::Not;
 using testing::Pair;
-
-ResourceAllocation Pin(std::string_view property, const std::string& value) {
-  return {.oci_property = std::string(property),
-          .value = value,
-          .is_scalar_resource = true,
-          .quantity = 2};
-}
-
-PluginScript Gives(const std::string& resource, ResourceAllocation allocation) {
-  PluginScript script;
-  script.gives = AllocationByResource{{resource, std::move(allocation)}};
-  return script;
-}
-
-ContainerDemand Demand(const std::string& pod = "web", const std::string& container = "main") {
-  return {.pod = test::SamplePod(pod),
-          .container = container,
-          .requests = {{"cpu", 2}, {"memory", 1 << 20}},
-          .source = "test"};
-}
-
-// Eight CPUs on two nodes, a cpu and a memory plugin that work.
-class AdmitterTest : public testing::Test {
- protected:
-  AdmitterTest() {
-    plugins_.Set("cpu", Gives("cpu", Pin(kCpusetCpus, "0-1")));
-    plugins_.Set("memory", Gives("memory", Pin(kCpusetMems, "0")));
-  }
-
-  Admitter MakeAdmitter(AdmissionOptions options = {}) {
-    return Admitter({.state = state_,
-                     .plugins = plugins_,
-                     .releaser = releaser_,
-                     .machine = machine_,
-                     .clock = clock_,
-                     .listener = [this](const AdmissionEvent& event) { events_.push_back(event); }},
-                    std::move(options));
-  }
-  StatusOr<RunOptions> Admit(const ContainerDemand& demand, AdmissionOptions options = {},
-                             Admitter::Moment moment = Admitter::Moment::kAtCreation) {
-    Admitter admitter = MakeAdmitter(std::move(options));
-    auto admitted = test::RunOn(state_, [&] {
-      return admitter.Admit(demand, moment, DeadlineAfter(std::chrono::seconds(10)));
-    });
-    test::Settle(state_);
-    return admitted;
-  }
-  std::string Rejection(const ContainerDemand& demand, AdmissionOptions options = {}) {
-    return MessageOf(Admit(demand, std::move(options)).status());
-  }
-  const checkpoint::ContainerRecord* Record(const ContainerDemand& demand) {
-    snapshot_ = state_.Load();
-    return snapshot_->Find(demand.key());
-  }
-  nlohmann::json LastTrace() { return nlohmann::json::parse(state_.Load()->traces().back()->json); }
-
-  test::Journal journal_;
-  test::AnsweringPlugins plugins_;
-  const Machine machine_ = test::SampleMachine();
-  const SystemClock clock_;
-  StateLoop state_{test::OpenMemoryStore(journal_)};
-  Releaser releaser_{state_, plugins_, {}};
-  std::vector<AdmissionEvent> events_;
-  std::shared_ptr<const checkpoint::NodeState> snapshot_;
-};
 
 TEST_F(AdmitterTest, AsksHintsOfAllPluginsBeforeItAllocates) {
   const auto admitted = Admit(Demand());
@@ -197,6 +132,29 @@ TEST_F(AdmitterTest, SkipsNamespacesAndAnnotatedPodsAndSaysSo) {
   ASSERT_TRUE(Admit(Demand(), {.skipped_namespaces = {"default"}}).ok());
   EXPECT_EQ(LastTrace()["message"], "namespace default is in skip-namespaces");
   EXPECT_THAT(plugins_.calls(), IsEmpty());
+}
+
+TEST_F(AdmitterTest, SkipsSystemPodsAndDaemonSetsByTheirSpecAndSaysSo) {
+  ContainerDemand critical = Demand();
+  critical.priority_class = "system-node-critical";
+  ASSERT_TRUE(Admit(critical, {.skipped_priority_classes = {"system-node-critical"}}).ok());
+  EXPECT_EQ(LastTrace()["message"],
+            "priority class system-node-critical is in skip-priority-classes");
+  ContainerDemand daemon = Demand();
+  daemon.controller_kind = "DaemonSet";
+  ASSERT_TRUE(Admit(daemon).ok());
+  EXPECT_THAT(LastTrace()["message"].get<std::string>(), HasSubstr("skip-daemonset-pods is on"));
+  EXPECT_THAT(plugins_.calls(), IsEmpty());
+}
+
+TEST_F(AdmitterTest, PlacesDaemonSetsThatAreSystemCoresOrNotToBeSkipped) {
+  ContainerDemand daemon = Demand();
+  daemon.controller_kind = "DaemonSet";
+  EXPECT_FALSE(Admit(daemon, {.skip_daemonset_pods = false})->properties.empty());
+  daemon = Demand("other");
+  daemon.controller_kind = "DaemonSet";
+  daemon.pod.annotations["katalyst.kubewharf.io/qos_level"] = "system_cores";
+  EXPECT_FALSE(Admit(daemon)->properties.empty());
 }
 
 TEST_F(AdmitterTest, SendsAMappedResourceUnderItsOriginalName) {

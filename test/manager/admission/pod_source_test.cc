@@ -38,6 +38,63 @@ TEST(CgroupEstimateTest, GivesBackEveryCpuRequestFromThreeMilliCpusTo256Cpus) {
   }
 }
 
+TEST(CgroupEstimateTest, IsAtMost26MilliCpusAboveTheRequestBehindAWeight) {
+  for (uint64_t milli = 28; milli <= 256'000; ++milli) {
+    const uint64_t weight = 1 + (SharesOfKubelet(milli) - 2) * 9999 / 262142;
+    const uint64_t estimate = MilliCpusFromWeight(weight);
+    ASSERT_GE(estimate, milli);
+    ASSERT_LE(estimate - milli, 26u);
+  }
+  EXPECT_EQ(MilliCpusFromWeight(1), 0u);
+}
+
+TEST(CgroupEstimateTest, ReadsTheWeightOnlyWhereThereAreNoShares) {
+  RuntimeContainer container = Container();
+  container.resources.unified = {{"cpu.weight", "10000"}};
+  EXPECT_EQ(Find(Pod(), container).requests.at("cpu"), 1.5);
+  container.resources.cpu_shares.reset();
+  EXPECT_EQ(Find(Pod(), container).requests.at("cpu"), 256);
+}
+
+TEST(CgroupEstimateTest, EstimatesMemoryWithinOnePointOfTheOomScore) {
+  for (const uint64_t capacity : {uint64_t{16} << 30, (uint64_t{256} << 30) + 12345}) {
+    for (uint64_t request = capacity / 400; request < capacity / 1000 * 995; request += 7'654'321) {
+      const auto score = static_cast<int64_t>(1000 - 1000 * request / capacity);
+      const uint64_t estimate = MemoryFromOomScore(score, capacity, 0);
+      ASSERT_LE(estimate, request);
+      ASSERT_LE(request - estimate, capacity / 1000 + 1);
+      ASSERT_EQ(MemoryFromOomScore(score, capacity, request), request) << "limit and request";
+    }
+  }
+}
+
+TEST(CgroupEstimateTest, TakesTheUpperEndOfTheOomScoreForNoMemoryRequest) {
+  constexpr uint64_t kCapacity = 1'000'000;
+  EXPECT_EQ(MemoryFromOomScore(999, kCapacity, 0), 0u);
+  EXPECT_EQ(MemoryFromOomScore(999, kCapacity, 1500), 1500u) << "kubelet's default is the limit";
+  EXPECT_EQ(MemoryFromOomScore(999, kCapacity, 500'000), 0u);
+  EXPECT_EQ(MemoryFromOomScore(500, kCapacity, 900'000), 500'000u);
+  EXPECT_EQ(MemoryFromOomScore(3, kCapacity, 0), 997'000u);
+}
+
+TEST(CgroupEstimateTest, EstimatesMemoryOfBurstableContainersOnly) {
+  CgroupEstimate source({}, uint64_t{16} << 30);
+  RuntimePod pod = Pod();
+  pod.cgroup_parent = "/kubepods/burstable/pod1";
+  RuntimeContainer container = Container();
+  container.oom_score_adj = 500;
+  container.resources.memory_limit_bytes = int64_t{12} << 30;
+  EXPECT_EQ(source.Find(pod, container, {})->requests.at("memory"), uint64_t{8} << 30);
+  container.oom_score_adj = -997;  // a critical pod's
+  EXPECT_EQ(source.Find(pod, container, {})->requests.at("memory"), uint64_t{12} << 30);
+  container.resources.unified = {{"memory.min", "4096"}};
+  EXPECT_EQ(source.Find(pod, container, {})->requests.at("memory"), 4096);
+  container.resources.unified = {};
+  container.oom_score_adj = 500;
+  pod.cgroup_parent = "/kubepods/pod1";
+  EXPECT_EQ(source.Find(pod, container, {})->requests.at("memory"), uint64_t{12} << 30);
+}
+
 TEST(CgroupEstimateTest, TakesTheLeastSharesForNoRequest) {
   RuntimeContainer container = Container();
   container.resources = {.cpu_shares = 2};

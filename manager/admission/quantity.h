@@ -1,0 +1,16 @@
+// Amounts as Kubernetes writes them: "100m", "1.5Gi", "1e3".
+#pragma once
+
+#include <string_view>
+
+#include "api/status.h"
+
+namespace qrm::manager {
+
+/// The amount as the double nearest to what is written. As in Kubernetes, less than a billionth
+/// counts as a billionth, and more than 2^63-1 as 2^63-1.
+/// Errors: kInvalidArgument for what is no quantity, and for one below zero: nobody can request it.
+/// Source: Kubernetes API reference, "Quantity".
+StatusOr<double> ParseQuantity(std::string_view text);
+
+}  // namespace qrm::manager

@@ -1,0 +1,107 @@
+// The rules by which containers are skipped, and get more than they request.
+#include "manager/admission/request_rules.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include <fmt/format.h>
+
+namespace qrm::manager {
+namespace {
+
+constexpr char kQosLevel[] = "katalyst.kubewharf.io/qos_level";
+
+bool IsOn(const StringMap& annotations, const std::string& key) {
+  const auto found = annotations.find(key);
+  return found != annotations.end() && !found->second.empty() && found->second != "false";
+}
+
+bool IsSystemCores(const checkpoint::PodMeta& pod) {
+  const auto level = pod.annotations.find(kQosLevel);
+  return level != pod.annotations.end() && level->second == "system_cores";
+}
+
+bool Applies(const ImplicitResource& implicit, const checkpoint::PodMeta& pod) {
+  return implicit.roles.contains(pod.role) ||
+         (!implicit.annotation.empty() && IsOn(pod.annotations, implicit.annotation));
+}
+
+}  // namespace
+
+std::string ReasonToSkip(const ContainerDemand& demand, const AdmissionOptions& options) {
+  if (options.skipped_namespaces.contains(demand.pod.pod_namespace)) {
+    return fmt::format("namespace {} is in skip-namespaces", demand.pod.pod_namespace);
+  }
+  if (IsOn(demand.pod.annotations, options.skip_annotation)) {
+    return fmt::format("annotation {} is set", options.skip_annotation);
+  }
+  if (options.skipped_priority_classes.contains(demand.priority_class)) {
+    return fmt::format("priority class {} is in skip-priority-classes", demand.priority_class);
+  }
+  if (options.skip_daemonset_pods && demand.controller_kind == "DaemonSet" &&
+      !IsSystemCores(demand.pod)) {
+    return fmt::format(
+        "a DaemonSet owns the pod and skip-daemonset-pods is on; annotate it with {}=system_cores "
+        "to have it placed",
+        kQosLevel);
+  }
+  return {};
+}
+
+std::map<std::string, double> AllRequests(const ContainerDemand& demand,
+                                          const AdmissionOptions& options, const Plugins& plugins) {
+  std::map<std::string, double> requests = demand.requests;
+  for (const ImplicitResource& implicit : options.implicit_resources) {
+    if (Applies(implicit, demand.pod)) {
+      requests.emplace(implicit.resource, 1);
+    }
+  }
+  for (const std::string& resource : options.native_resources) {
+    const bool requested = std::any_of(requests.begin(), requests.end(), [&](const auto& request) {
+      return PluginNameOf(request.first, options) == resource;
+    });
+    if (!requested && plugins.Find(resource).has_value()) {
+      requests.emplace(resource, 0);
+    }
+  }
+  return requests;
+}
+
+bool Satisfies(const checkpoint::ContainerRecord& record, const std::string& requested,
+               const std::string& resource, double amount) {
+  const auto given = record.allocations.find(resource);
+  if (given == record.allocations.end()) {
+    return false;
+  }
+  const auto before = record.requests.find(requested);
+  if (before != record.requests.end() && before->second >= amount) {
+    return true;
+  }
+  // Under another name the pod's unit may differ from the plugin's.
+  return requested == resource && given->second.is_scalar_resource &&
+         std::ceil(given->second.quantity) >= amount;
+}
+
+ContainerRequest MakeRequest(const ContainerDemand& demand, const std::string& resource,
+                             const std::string& requested, double amount) {
+  return {.key = demand.key(),
+          .pod_namespace = demand.pod.pod_namespace,
+          .pod_name = demand.pod.name,
+          .type = demand.type,
+          .index = demand.index,
+          .pod_role = demand.pod.role,
+          .pod_type = demand.pod.type,
+          .resource = resource,
+          .requests = {{requested, amount}},
+          .labels = demand.pod.labels,
+          .annotations = demand.pod.annotations,
+          .native_qos_class = demand.pod.qos_class,
+          .runtime_class = demand.runtime_class};
+}
+
+const std::string& PluginNameOf(const std::string& requested, const AdmissionOptions& options) {
+  const auto mapped = options.resource_names.find(requested);
+  return mapped == options.resource_names.end() ? requested : mapped->second;
+}
+
+}  // namespace qrm::manager

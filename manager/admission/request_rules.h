@@ -1,0 +1,37 @@
+// Which containers are placed at all, and what they ask for beside what their pod requests.
+#pragma once
+
+#include <map>
+#include <string>
+
+#include "manager/admission/admission_options.h"
+#include "manager/admission/pod_source.h"
+#include "manager/registry/plugins.h"
+
+namespace qrm::manager {
+
+/// Why the container is left alone, naming the configuration key or the pod's own wish; empty when
+/// it is not. Priority classes and controllers are those of the pod's spec: where only the estimate
+/// is known, no pod is skipped for them.
+/// Source: the skips of kubelet's QoS resource manager and of Katalyst.
+std::string ReasonToSkip(const ContainerDemand& demand, const AdmissionOptions& options);
+
+/// What the container requests, implicitly too, and 0 of each native resource that has a plugin and
+/// that it does not request under any name.
+std::map<std::string, double> AllRequests(const ContainerDemand& demand,
+                                          const AdmissionOptions& options, const Plugins& plugins);
+
+/// True when the record of an earlier admission covers a request of `amount`: it was made for at
+/// least as much, or gave as much. `resource` is the plugin's name of what the pod calls
+/// `requested`.
+bool Satisfies(const checkpoint::ContainerRecord& record, const std::string& requested,
+               const std::string& resource, double amount);
+
+/// What the plugin of `resource` is asked.
+ContainerRequest MakeRequest(const ContainerDemand& demand, const std::string& resource,
+                             const std::string& requested, double amount);
+
+/// The name of the plugin for what a pod requests as `requested`.
+const std::string& PluginNameOf(const std::string& requested, const AdmissionOptions& options);
+
+}  // namespace qrm::manager

@@ -1,0 +1,72 @@
+// Makes the sources that the configuration names.
+#include "manager/pod_sources.h"
+
+#include <cstdint>
+#include <vector>
+
+namespace qrm::manager {
+namespace {
+
+std::unique_ptr<PodsApiClient> MakePodsApi(boost::asio::io_context& io, const Config& config) {
+  if (config.kubelet_pods_socket.empty()) {
+    return nullptr;
+  }
+  return std::make_unique<PodsApiClient>(
+      io,
+      PodsApiOptions{.socket = config.kubelet_pods_socket, .lookup_timeout = config.pod_spec_wait});
+}
+
+std::unique_ptr<KubeletPods> MakeKubeletPods(const Config& config) {
+  const StatusOr<HttpsUrl> url = ParseHttpsUrl(config.kubelet_url);
+  if (!url.ok()) {
+    return nullptr;  // empty: other addresses are no configuration
+  }
+  return std::make_unique<KubeletPods>(KubeletPodsOptions{
+      .url = *url,
+      .token_file = config.kubelet_token_file,
+      .check = config.kubelet_insecure ? PeerCheck::kNone : PeerCheck::kCertificate,
+      .ca_file = config.kubelet_ca_file,
+      .least_interval = config.kubelet_poll_interval});
+}
+
+/// The exact first; those that are not asked are null.
+std::vector<SpecSupplier*> SuppliersOf(SpecSupplier* pods_api, SpecSupplier* kubelet_pods) {
+  std::vector<SpecSupplier*> suppliers;
+  for (SpecSupplier* supplier : {pods_api, kubelet_pods}) {
+    if (supplier != nullptr) {
+      suppliers.push_back(supplier);
+    }
+  }
+  return suppliers;
+}
+
+uint64_t MemoryOf(const Machine& machine) {
+  uint64_t bytes = 0;
+  for (const NumaNode& node : machine.nodes()) {
+    bytes += node.memory_bytes;
+  }
+  return bytes;
+}
+
+}  // namespace
+
+PodSources::PodSources(boost::asio::io_context& io, const Config& config, const Machine& machine)
+    : pods_api_(MakePodsApi(io, config)),
+      kubelet_pods_(MakeKubeletPods(config)),
+      source_(SuppliersOf(pods_api_.get(), kubelet_pods_.get()),
+              CgroupEstimate(config.pod_keys, MemoryOf(machine)), config.pod_keys,
+              config.pod_spec_wait) {}
+
+void PodSources::Start() {
+  if (pods_api_ != nullptr) {
+    pods_api_->Start();
+  }
+}
+
+void PodSources::Stop() {
+  if (pods_api_ != nullptr) {
+    pods_api_->Stop();
+  }
+}
+
+}  // namespace qrm::manager

@@ -1,0 +1,20 @@
+// Addresses of TLS servers.
+#pragma once
+
+#include <string>
+
+#include "api/status.h"
+
+namespace qrm::manager {
+
+/// "https://HOST[:PORT][/PATH]" in parts.
+struct HttpsUrl {
+  std::string host;
+  std::string port = "443";
+  std::string target = "/";
+};
+
+/// Errors: kInvalidArgument with the form.
+StatusOr<HttpsUrl> ParseHttpsUrl(const std::string& text);
+
+}  // namespace qrm::manager

@@ -1,0 +1,148 @@
+// Pods whose spec is known: all their containers are placed with the first, or none.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "test/manager/admission/admitter_fixture.h"
+
+namespace qrm::manager {
+namespace {
+
+using test::AdmitterTest;
+using test::Demand;
+using test::Gives;
+using test::Pin;
+using test::PluginScript;
+using testing::Contains;
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
+using testing::Not;
+using testing::Pair;
+
+// Containers setup (init), main and logger of one pod; the runtime creates `asked`.
+ContainerDemand WholePod(const std::string& asked) {
+  ContainerDemand setup = Demand("web", "setup");
+  setup.type = ContainerType::kInit;
+  ContainerDemand logger = Demand("web", "logger");
+  logger.type = ContainerType::kSidecar;
+  std::vector<ContainerDemand> all = {setup, Demand("web", "main"), logger};
+  ContainerDemand demand;
+  for (std::size_t i = 0; i < all.size(); ++i) {
+    if (all[i].container == asked) {
+      demand = all[i];
+      all.erase(all.begin() + static_cast<std::ptrdiff_t>(i));
+      demand.place = i;
+      break;
+    }
+  }
+  demand.others = all;
+  return demand;
+}
+
+class WholePodTest : public AdmitterTest {
+ protected:
+  std::vector<std::string> Placed() {
+    std::vector<std::string> names;
+    const auto state = state_.Load();
+    if (const checkpoint::PodRecord* pod = state->FindPod("uid-web"); pod != nullptr) {
+      for (const auto& [name, record] : pod->containers) {
+        names.push_back(name);
+      }
+    }
+    return names;
+  }
+};
+
+TEST_F(WholePodTest, PlacesAllContainersWithTheFirstInOneCommit) {
+  ASSERT_TRUE(Admit(WholePod("setup")).ok());
+  EXPECT_THAT(Placed(), ElementsAre("logger", "main", "setup"));
+  EXPECT_EQ(journal_.commits(), 1u);
+  EXPECT_EQ(journal_.changes().front().traces.size(), 3u);
+}
+
+TEST_F(WholePodTest, AsksInTheOrderInWhichTheContainersStart) {
+  std::vector<std::string> order;
+  ASSERT_TRUE(Admit(WholePod("main")).ok());
+  for (const auto& put : journal_.changes().front().put_containers) {
+    order.push_back(put.container);
+  }
+  EXPECT_THAT(order, ElementsAre("setup", "main", "logger"));
+  EXPECT_EQ(plugins_.calls().size(), 12u) << "hints and allocations of two plugins for three";
+}
+
+TEST_F(WholePodTest, AnswersLaterContainersWithTheirReservedPlace) {
+  ASSERT_TRUE(Admit(WholePod("setup")).ok());
+  plugins_.ForgetCalls();
+  const auto later = Admit(WholePod("logger"));
+  ASSERT_TRUE(later.ok());
+  EXPECT_EQ(later->properties.at("CpusetCpus"), "0-1");
+  EXPECT_THAT(plugins_.calls(), IsEmpty());
+  EXPECT_EQ(journal_.commits(), 1u);
+  EXPECT_THAT(Record(Demand("web", "logger"))->applied, Contains(Pair("CpusetCpus", "0-1")))
+      << "it starts with these values: there is nothing to reconcile";
+}
+
+TEST_F(WholePodTest, PlacesNoneWhenOneDoesNotFitAndNamesIt) {
+  int allocations = 0;
+  plugins_.on_call = [&](const std::string& call) {
+    if (call == "allocate memory" && ++allocations == 2) {
+      PluginScript full;
+      full.gives = Errorf(StatusCode::kResourceExhausted, "no memory");
+      plugins_.Set("memory", full);
+    }
+  };
+  const std::string message = Rejection(WholePod("setup"));
+  EXPECT_THAT(message, HasSubstr("cannot admit container setup of pod default/web: container "
+                                 "logger: resource memory: no memory"));
+  EXPECT_THAT(Placed(), IsEmpty());
+  EXPECT_THAT(plugins_.calls(), Contains("remove cpu uid-web"));
+  EXPECT_THAT(plugins_.calls(), Contains("remove memory uid-web"));
+  EXPECT_EQ(LastTrace()["container"], "logger");
+}
+
+TEST_F(WholePodTest, ReleasesOnlyWhatItGotWhenThePodHasOtherContainers) {
+  ASSERT_TRUE(Admit(Demand("web", "older")).ok());
+  journal_.Fail(Errorf(StatusCode::kResourceExhausted, "cannot write: disk full; free space"));
+  EXPECT_THAT(Rejection(WholePod("setup")), HasSubstr("disk full"));
+  EXPECT_THAT(plugins_.calls(), Contains("release cpu uid-web/logger"));
+  EXPECT_THAT(plugins_.calls(), Contains("release memory uid-web/setup"));
+  EXPECT_THAT(plugins_.calls(), Not(Contains("release cpu uid-web/older")));
+  EXPECT_THAT(Placed(), ElementsAre("older"));
+}
+
+TEST_F(WholePodTest, DoesNotRiskARestartForContainersThatWereNeverPlaced) {
+  ASSERT_TRUE(Admit(Demand("web", "main")).ok());
+  PluginScript full;
+  full.gives = Errorf(StatusCode::kResourceExhausted, "no memory");
+  plugins_.Set("memory", full);
+  EXPECT_TRUE(Admit(WholePod("main")).ok());
+  EXPECT_THAT(Placed(), ElementsAre("main"));
+}
+
+TEST_F(WholePodTest, AsksAgainForTheCreatedContainerOnlyWhenTheSpecHasGrown) {
+  ASSERT_TRUE(Admit(WholePod("setup")).ok());
+  plugins_.ForgetCalls();
+  ContainerDemand resized = WholePod("main");
+  resized.requests["cpu"] = 3;
+  resized.others[0].requests["cpu"] = 3;
+  ASSERT_TRUE(Admit(resized).ok());
+  EXPECT_THAT(plugins_.calls(), ElementsAre("hints cpu", "allocate cpu"));
+  EXPECT_EQ(Record(resized)->requests.at("cpu"), 3);
+}
+
+TEST_F(WholePodTest, RefusesCpusThatAnEarlierContainerOfThePodOwns) {
+  ResourceAllocation own = Pin(kCpusetCpus, "0-1");
+  own.exclusive = true;
+  plugins_.Set("cpu", Gives("cpu", own));
+  EXPECT_THAT(Rejection(WholePod("setup")),
+              HasSubstr("container main: resource cpu: it gave CPUs 0-1"));
+  EXPECT_THAT(Placed(), IsEmpty());
+}
+
+TEST_F(WholePodTest, SaysWhichContainersWerePlacedTogether) {
+  ASSERT_TRUE(Admit(WholePod("setup")).ok());
+  EXPECT_THAT(LastTrace()["together_with"], ElementsAre("setup", "main"));
+}
+
+}  // namespace
+}  // namespace qrm::manager

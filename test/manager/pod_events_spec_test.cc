@@ -1,0 +1,106 @@
+// The runtime's events of pods whose spec is known.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "manager/admission/pod_spec.h"
+#include "test/manager/pod_events_fixture.h"
+
+namespace qrm::manager {
+namespace {
+
+using test::Container;
+using test::Pod;
+using testing::Contains;
+using testing::IsEmpty;
+
+// Every pod has the containers setup (init), main and logger.
+class SpecSource final : public PodSource {
+ public:
+  StatusOr<ContainerDemand> Find(const RuntimePod& pod, const RuntimeContainer& container,
+                                 Deadline deadline) override {
+    QRM_ASSIGN_OR_RETURN(const ContainerDemand estimate, estimate_.Find(pod, container, deadline));
+    PodManifest manifest{.uid = pod.uid, .pod_namespace = pod.pod_namespace, .name = pod.name};
+    manifest.init_containers = {{.name = "setup"}};
+    manifest.containers = {{.name = "main"}, {.name = "logger"}};
+    return *Refine(estimate, *ReadManifest(manifest), "", "test");
+  }
+  void Prefetch(const RuntimePod& pod) override { prefetched.push_back(pod.uid); }
+
+  std::vector<std::string> prefetched;
+
+ private:
+  CgroupEstimate estimate_;
+};
+
+class PodEventsSpecTest : public test::PodEventsFixture {
+ protected:
+  StatusOr<ContainerAdjustment> CreateNamed(const std::string& name) {
+    StatusOr<ContainerAdjustment> got = Errorf(StatusCode::kInternal, "no reply");
+    events_by_spec_.OnCreateContainer(
+        Pod("web"), Named(name),
+        [&](StatusOr<ContainerAdjustment> reply) { got = std::move(reply); });
+    test::Settle(state_);
+    return got;
+  }
+  static RuntimeContainer Named(const std::string& name) {
+    RuntimeContainer container = Container("web", "id-" + name);
+    container.name = name;
+    return container;
+  }
+  bool Has(const std::string& name) { return state_.Load()->Find({"uid-web", name}) != nullptr; }
+
+  SpecSource by_spec_;
+  PodEvents events_by_spec_{
+      {state_, by_spec_, admitter_, releaser_, live_, [this] { ++reconciles_; }},
+      std::chrono::seconds(10)};
+};
+
+TEST_F(PodEventsSpecTest, LooksForTheSpecWhenThePodStarts) {
+  events_by_spec_.OnPodStarted(Pod("web"));
+  EXPECT_THAT(by_spec_.prefetched, Contains("uid-web"));
+}
+
+TEST_F(PodEventsSpecTest, PlacesThePodWithItsFirstContainer) {
+  ASSERT_TRUE(CreateNamed("setup").ok());
+  EXPECT_TRUE(Has("setup") && Has("main") && Has("logger"));
+  plugins_.ForgetCalls();
+  EXPECT_EQ(CreateNamed("logger")->resources.cpuset_cpus, "0-1");
+  EXPECT_THAT(plugins_.calls(), IsEmpty());
+}
+
+TEST_F(PodEventsSpecTest, ReleasesInitContainersWhenTheMainOneIsCreated) {
+  ASSERT_TRUE(CreateNamed("setup").ok());
+  events_by_spec_.OnContainerStopped(Pod("web"), Named("setup"));
+  ASSERT_TRUE(CreateNamed("logger").ok());
+  EXPECT_TRUE(Has("setup"));
+  ASSERT_TRUE(CreateNamed("main").ok());
+  EXPECT_FALSE(Has("setup"));
+  EXPECT_TRUE(Has("main") && Has("logger"));
+  EXPECT_THAT(plugins_.calls(), Contains("release cpu uid-web/setup"));
+}
+
+TEST_F(PodEventsSpecTest, LeavesContainersThatRunOutOfANewPlacement) {
+  ASSERT_TRUE(live_.Find({"uid-web", "logger"}) == std::nullopt);
+  live_.Add({"uid-web", "logger"}, {.id = "id-logger", .pod_id = "sandbox-web"});
+  ASSERT_TRUE(CreateNamed("main").ok());
+  EXPECT_TRUE(Has("main"));
+  EXPECT_FALSE(Has("logger")) << "its values would never be applied";
+}
+
+TEST_F(PodEventsSpecTest, AsksAgainForWhatAResizeInPlaceLetGrow) {
+  ASSERT_TRUE(Create(Pod("web"), Container("web", "id1")).ok());
+  plugins_.ForgetCalls();
+  Update(Pod("web"), Container("web", "id1"), {.cpu_shares = 1024});
+  Update(Pod("web"), Container("web", "id1"), {.cpuset_cpus = "0-1"});
+  test::Settle(state_);
+  EXPECT_THAT(plugins_.calls(), IsEmpty()) << "it shrank, and our own update came back";
+  Update(Pod("web"), Container("web", "id1"), {.cpu_shares = 4096});
+  test::Settle(state_);
+  EXPECT_THAT(plugins_.calls(), Contains("allocate cpu"));
+  EXPECT_EQ(plugins_.allocated("cpu").quantity(), 4);
+  EXPECT_THAT(state_.Load()->Find(test::Key("web"))->applied, IsEmpty()) << "to be applied";
+  EXPECT_GE(reconciles_, 1);
+}
+
+}  // namespace
+}  // namespace qrm::manager

@@ -1,0 +1,46 @@
+// Kubelet's Pods API on a real socket, as a script plays it.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "api/proto/pods/v1alpha1/api.pb.h"
+#include "api/status.h"
+
+namespace qrm::test {
+
+/// A pod's message with one container `main`; edit it with its protobuf, or send other bytes.
+std::string PodMessage(const std::string& uid, const std::string& name, const std::string& cpus);
+
+/// Tells watchers what it is told to, lies included. What a new watcher is sent first: all that was
+/// put, then INITIAL_SYNC_COMPLETE.
+///
+/// Threads: any.
+class ScriptedKubelet {
+ public:
+  explicit ScriptedKubelet(const std::string& socket);
+  /// Cuts all watchers off, and closes the socket.
+  ~ScriptedKubelet();
+  ScriptedKubelet(const ScriptedKubelet&) = delete;
+  ScriptedKubelet& operator=(const ScriptedKubelet&) = delete;
+
+  /// What new watchers and GetPod are told; no event.
+  void Put(const std::string& uid, const std::string& pod);
+  /// Watchers are not sent INITIAL_SYNC_COMPLETE, nor anything else, until Sync().
+  void HoldSync();
+  void Sync();
+  /// Sends an event to all watchers, of any number and bytes.
+  void Send(int type, const std::string& pod);
+  /// Ends all watches with this.
+  void Drop(const Status& status);
+
+  /// Questions for one pod so far.
+  int lookups() const;
+  int watches() const;
+
+ private:
+  struct Impl;
+  const std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace qrm::test

@@ -1,0 +1,38 @@
+// Kubelet's HTTPS port, as a script plays it.
+#pragma once
+
+#include <memory>
+#include <string>
+
+namespace qrm::test {
+
+/// Answers GET /pods at 127.0.0.1 with a certificate that it made and signed itself. Whoever has
+/// not the token gets 401.
+///
+/// Threads: any; it answers one connection after the other.
+class TlsKubelet {
+ public:
+  TlsKubelet();
+  ~TlsKubelet();
+  TlsKubelet(const TlsKubelet&) = delete;
+  TlsKubelet& operator=(const TlsKubelet&) = delete;
+
+  int port() const;
+  /// The certificate, as a PEM file has it.
+  const std::string& certificate() const;
+
+  void SetToken(const std::string& token);
+  void SetAnswer(int status, const std::string& body);
+  /// Answers wait until Release.
+  void Hold();
+  void Release();
+
+  /// Requests that were answered, whatever the answer.
+  int answered() const;
+
+ private:
+  struct Impl;
+  const std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace qrm::test
