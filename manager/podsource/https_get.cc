@@ -4,6 +4,7 @@
 #include <memory>
 #include <utility>
 
+#include <boost/asio/ip/address.hpp>
 #include <boost/asio/ip/tcp.hpp>
 #include <boost/asio/post.hpp>
 #include <boost/asio/ssl.hpp>
@@ -73,7 +74,11 @@ class Session final : public std::enable_shared_from_this<Session> {
     } else {
       stream_->set_verify_mode(ssl::verify_none);
     }
-    SSL_set_tlsext_host_name(stream_->native_handle(), request_.url.host.c_str());
+    error_code is_name;  // only names are announced, addresses are not
+    asio::ip::make_address(request_.url.host, is_name);
+    if (is_name) {
+      SSL_set_tlsext_host_name(stream_->native_handle(), request_.url.host.c_str());
+    }
     return OkStatus();
   }
 

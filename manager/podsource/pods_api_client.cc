@@ -2,6 +2,7 @@
 #include "manager/podsource/pods_api_client.h"
 
 #include <algorithm>
+#include <optional>
 #include <set>
 #include <utility>
 
@@ -60,7 +61,7 @@ struct PodsApiClient::Impl : std::enable_shared_from_this<PodsApiClient::Impl> {
   boost::asio::io_context& io;
   const PodsApiOptions options;
   const std::unique_ptr<pods::Pods::Stub> stub;
-  boost::asio::steady_timer retry_timer{io};  // on the I/O loop only
+  std::optional<boost::asio::steady_timer> retry_timer{io};  // on the I/O loop only; until Close
   SpecCache cache;
 
   Mutex mutex;
@@ -193,8 +194,8 @@ void PodsApiClient::Impl::Retry(milliseconds after) {
   if (!IsOpen()) {
     return;
   }
-  retry_timer.expires_after(after);
-  retry_timer.async_wait([self = shared_from_this()](const boost::system::error_code& error) {
+  retry_timer->expires_after(after);
+  retry_timer->async_wait([self = shared_from_this()](const boost::system::error_code& error) {
     if (!error && self->IsOpen()) {
       self->BeginWatch();
     }
@@ -247,7 +248,7 @@ void PodsApiClient::Impl::Leave(grpc::ClientContext* context) {
 }
 
 void PodsApiClient::Impl::Close() {
-  retry_timer.cancel();
+  retry_timer.reset();  // the last owner may be a thread of gRPC, when the loop is gone
   const MutexLock lock(mutex);
   closed = true;
   for (grpc::ClientContext* context : in_flight) {
