@@ -5,6 +5,7 @@
 #include <cstdlib>
 #include <ctime>
 #include <filesystem>
+#include <fstream>
 #include <map>
 #include <set>
 #include <string>
@@ -17,7 +18,9 @@
 #include "bench/bench_node.h"
 #include "bench/target.h"
 #include "manager/live_containers.h"
+#include "manager/reconcile/drift.h"
 #include "manager/reconcile/reconciler.h"
+#include "manager/runtime/cgroup_reader.h"
 #include "test/support/await.h"
 #include "test/support/fake_runtime.h"
 #include "test/support/temp_dir.h"
@@ -27,6 +30,7 @@ namespace {
 
 constexpr double kTargetMilliseconds = 20;
 constexpr int kTicks = 21;
+constexpr char kCgroup[] = "/kubepods/burstable/pod0/container0";
 
 /// The processor time of this process, all threads. Units: milliseconds.
 double ProcessorTime() {
@@ -45,10 +49,12 @@ class IdleNode {
         const manager::ContainerDemand demand = BenchNode::DemandOf(i, Kind::kPooled);
         node_.Admit(demand);
         pods[demand.pod.uid] = {"sandbox-" + demand.pod.uid};
-        live[demand.key()] = {"container-" + demand.pod.uid, "sandbox-" + demand.pod.uid, true};
+        live[demand.key()] = {"container-" + demand.pod.uid, "sandbox-" + demand.pod.uid, true,
+                              kCgroup};
       }
     });
     live_.Reset(std::move(pods), std::move(live));
+    MakeCgroup();
   }
   ~IdleNode() {
     node_.RunOnIo([this] { reconciler_.Stop(); });
@@ -72,13 +78,34 @@ class IdleNode {
   std::string problem() const { return reconciler_.GetStatus().last_problem; }
 
  private:
+  // One that is read for all, with the files of cgroup v1.
+  void MakeCgroup() {
+    const std::string cpusets = dir_ / "cgroup/cpuset";
+    std::filesystem::create_directories(cpusets + kCgroup);
+    for (const std::string& directory : {cpusets, cpusets + kCgroup}) {
+      std::ofstream(directory + "/cpuset.cpus") << "0-127\n";
+      std::ofstream(directory + "/cpuset.mems") << "0-1\n";
+    }
+  }
+  // What a look costs, without its result: the containers' CPUs differ.
+  StatusOr<manager::CgroupCpuset> Look(const std::string& cgroups_path) {
+    const auto cpuset = cgroups_.ReadByPath(cgroups_path);
+    QRM_CHECK(cpuset.ok());
+    return Errorf(StatusCode::kNotFound, "not to be compared");
+  }
+
   // In memory: what is measured writes nothing.
   const test::TempDir dir_ = test::TempDir::InMemory();
   BenchNode node_{dir_.path(), "", PluginsIn::kDaemon};
   manager::LiveContainers live_;
   test::FakeRuntime runtime_;
+  const manager::CgroupReader cgroups_{dir_ / "cgroup"};
+  manager::ForeignWrites writes_;
+  manager::DriftCheck drift_{{.read = [this](const std::string& path) { return Look(path); },
+                              .live = live_,
+                              .writes = writes_}};
   manager::Reconciler reconciler_{
-      {node_.io(), node_.state(), node_.plugins(), runtime_, live_, node_.machine()},
+      {node_.io(), node_.state(), node_.plugins(), runtime_, live_, node_.machine(), drift_},
       {.period = std::chrono::hours(1)}};
 };
 

@@ -31,6 +31,8 @@ struct Config {
   std::string nri_plugin_name = "qrm";
   std::string nri_plugin_index = "90";
   std::string cri_socket = "/run/containerd/containerd.sock";
+  std::string cgroup_root = "/sys/fs/cgroup";
+  std::string kubelet_state_dir = "/var/lib/kubelet";
 
   std::vector<std::string> builtin_plugins = {"cpu", "memory", "nic"};
   /// Plugin -> its keys, as that plugin reads them.

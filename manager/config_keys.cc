@@ -175,6 +175,12 @@ std::vector<ConfigKey> PathKeys() {
        .read = ReadNriIndex,
        .show = [](const Config& config) { return "\"" + config.nri_plugin_index + "\""; }},
       PathKey("cri-socket", &Config::cri_socket, "The container runtime's CRI socket."),
+      PathKey("cgroup-root", &Config::cgroup_root,
+              "Where the kernel's cgroups are mounted; containers' cpusets are read back there."),
+      TextKey("kubelet-state-dir", &Config::kubelet_state_dir,
+              "absolute path; empty: not looked at",
+              "Kubelet's root directory: while its CPU or memory manager is static, qrmd is not "
+              "ready and leaves containers alone."),
   };
 }
 

@@ -1,6 +1,7 @@
 // Wires the daemon's parts; none of them knows more of the others than its constructor takes.
 #include "manager/daemon.h"
 
+#include <atomic>
 #include <csignal>
 #include <filesystem>
 #include <future>
@@ -24,17 +25,21 @@
 #include "manager/admission/machine_fit.h"
 #include "manager/admission/releaser.h"
 #include "manager/control/control_server.h"
+#include "manager/kubelet_policy.h"
 #include "manager/live_containers.h"
 #include "manager/metered_store.h"
 #include "manager/observability/http_server.h"
 #include "manager/observability/metrics.h"
+#include "manager/observer.h"
 #include "manager/pod_events.h"
 #include "manager/pod_sources.h"
 #include "manager/podresources/pod_resources_server.h"
 #include "manager/reconcile/reconciler.h"
 #include "manager/registry/registry.h"
+#include "manager/runtime/cgroup_reader.h"
 #include "manager/runtime/cri_client.h"
 #include "manager/runtime/nri_plugin.h"
+#include "manager/runtime_mode.h"
 #include "manager/state_lock.h"
 #include "manager/state_loop.h"
 #include "manager/sync_audit.h"
@@ -118,6 +123,10 @@ struct Daemon::Impl final : NodeServices {
   // NodeServices.
   NodeStatus Status() const override;
   std::string RuntimeIdOf(const ContainerKey& key) const override;
+  std::optional<std::chrono::system_clock::time_point> LastUpdateOf(
+      const ContainerKey& key) const override {
+    return reconciler.LastUpdateOf(key);
+  }
   void ReconcileSoon(const std::string& resource) override;
   void Post(std::function<void()> work) override { state.Post(std::move(work)); }
 
@@ -127,7 +136,10 @@ struct Daemon::Impl final : NodeServices {
   void Stop();
 
   void OnPluginRegistered(const std::string& resource);
-  void ProbeRuntime();
+  void OnNriSynchronized();
+  void Probe();
+  void AskVersion();
+  void LookAtKubelet();
   void Reattach();
   RegistryOptions RegistryOptionsOf();
 
@@ -164,19 +176,27 @@ struct Daemon::Impl final : NodeServices {
   Registry registry;
   CriClient cri;
   PodSources sources;
+  const CgroupReader cgroups;
+  ForeignWrites writes;
+  DriftCheck drift;
   Releaser releaser;
   Admitter admitter;
   Reconciler reconciler;
   SyncAudit audit;
+  Observer observer;
   PodEvents events;
   NriPlugin nri;
   ControlServer control;
   PodResourcesServer pod_resources;
   HttpServer http;
 
+  KubeletPolicy kubelet_policy;           // used on the I/O loop, or before it runs
+  std::atomic<bool> stands_aside{false};  // kubelet pins the containers
+
   mutable Mutex mutex;
-  qrm::Status cri_status QRM_GUARDED_BY(mutex) = Errorf(StatusCode::kUnavailable,
-                                                        "the runtime was not asked yet");
+  std::vector<std::string> kubelet_conflicts QRM_GUARDED_BY(mutex);
+  StatusOr<RuntimeInfo> cri_version QRM_GUARDED_BY(mutex) = Errorf(StatusCode::kUnavailable,
+                                                                   "the runtime was not asked yet");
 
   bool running = false;
   std::thread io_thread;
@@ -193,6 +213,10 @@ Daemon::Impl::Impl(Config given_config, Machine given_machine, StateLock given_l
       registry(io, RegistryOptionsOf()),
       cri(io, {.socket = config.cri_socket, .timeout = config.runtime_call_deadline}),
       sources(io, config, machine),
+      cgroups(config.cgroup_root),
+      drift({.read = [this](const std::string& path) { return cgroups.ReadByPath(path); },
+             .live = live,
+             .writes = writes}),
       releaser(state, registry.plugins(),
                {.plugin_call_deadline = config.release_deadline,
                 .resource_names = config.resource_names_map}),
@@ -211,16 +235,28 @@ Daemon::Impl::Impl(Config given_config, Machine given_machine, StateLock given_l
            .runtime = cri,
            .live = live,
            .machine = machine,
-           .on_answer = [this](const std::string& plugin) { releaser.Replay(plugin); }},
+           .drift = drift,
+           .on_answer = [this](const std::string& plugin) { releaser.Replay(plugin); },
+           .stands_aside = [this] { return stands_aside.load(); }},
           {.period = config.reconcile_period, .plugin_call_deadline = config.plugin_call_deadline}),
       audit({.io = io, .runtime = cri, .live = live, .synchronize_again = [this] { Reattach(); }}),
+      observer({.io = io,
+                .runtime = cri,
+                .state = state,
+                .live = live,
+                .read_cpuset = [this](const std::string& path) { return cgroups.ReadByPath(path); },
+                .on_observed = [this](Observation seen) { events.OnObserved(std::move(seen)); }},
+               {.period = config.reconcile_period}),
       events({.state = state,
               .source = sources.source(),
               .admitter = admitter,
               .releaser = releaser,
               .live = live,
+              .writes = writes,
               .reconcile_soon = [this] { reconciler.Trigger(); },
-              .on_synchronized = [this] { audit.OnSynchronized(); }},
+              .on_synchronized = [this] { OnNriSynchronized(); },
+              .on_disconnected = [this] { observer.OnNriAway(); },
+              .stands_aside = [this] { return stands_aside.load(); }},
              config.admission_deadline),
       nri(io,
           {.socket = config.nri_socket,
@@ -233,7 +269,8 @@ Daemon::Impl::Impl(Config given_config, Machine given_machine, StateLock given_l
       pod_resources(
           state, registry.plugins(), machine, metrics.pod_resources,
           [this] { return !rebuilding || live.synchronized(); }, PodResourcesOptionsOf(config)),
-      http(metrics, state, registry.plugins(), *this) {}
+      http(metrics, state, registry.plugins(), *this),
+      kubelet_policy(config.kubelet_state_dir) {}
 
 RegistryOptions Daemon::Impl::RegistryOptionsOf() {
   return {.registration_dir = config.registration_dir,
@@ -265,17 +302,21 @@ NodeStatus Daemon::Impl::Status() const {
                     .topology_policy = std::string(ToString(config.merge.policy)),
                     .state_path = config.state_dir,
                     .warnings = warnings};
+  status.reconcile.drift_repairs = writes.repairs();
   {
     const MutexLock guard(mutex);
-    status.runtime.cri_reachable = cri_status.ok();
-    if (status.runtime.problem.empty()) {
-      status.runtime.problem = MessageOf(cri_status);
+    status.runtime.cri_reachable = cri_version.ok();
+    if (cri_version.ok() && attached.runtime.name.empty()) {
+      status.runtime.runtime = *cri_version;
     }
+    if (status.runtime.problem.empty()) {
+      status.runtime.problem = MessageOf(cri_version.status());
+    }
+    status.kubelet_conflicts = kubelet_conflicts;
   }
-  if (!attached.connected) {
-    status.not_ready_reasons.push_back("not attached to the container runtime: " +
-                                       attached.problem);
-  }
+  AddRuntimeMode(attached, observer.GetStatus(), status);
+  status.not_ready_reasons.insert(status.not_ready_reasons.end(), status.kubelet_conflicts.begin(),
+                                  status.kubelet_conflicts.end());
   return status;
 }
 
@@ -296,22 +337,52 @@ void Daemon::Impl::OnPluginRegistered(const std::string& resource) {
   pod_resources.OnPluginChanged(resource);
 }
 
-void Daemon::Impl::ProbeRuntime() {
-  cri.GetVersion([this](const StatusOr<RuntimeInfo>& version) {
-    const MutexLock guard(mutex);
-    cri_status = version.status();
-  });
+void Daemon::Impl::OnNriSynchronized() {
+  observer.OnNriBack();
+  audit.OnSynchronized();
+}
+
+void Daemon::Impl::Probe() {
+  AskVersion();
+  LookAtKubelet();
   probe_timer.expires_after(kRuntimeProbePeriod);
   probe_timer.async_wait([this](const boost::system::error_code& error) {
     if (!error) {
-      ProbeRuntime();
+      Probe();
     }
   });
+}
+
+void Daemon::Impl::AskVersion() {
+  cri.GetVersion([this](const StatusOr<RuntimeInfo>& version) {
+    const MutexLock guard(mutex);
+    cri_version = version;
+  });
+}
+
+void Daemon::Impl::LookAtKubelet() {
+  std::vector<std::string> conflicts = kubelet_policy.Conflicts();
+  {
+    const MutexLock guard(mutex);
+    if (conflicts == kubelet_conflicts) {
+      return;
+    }
+    kubelet_conflicts = conflicts;
+  }
+  for (const std::string& conflict : conflicts) {
+    log::Error("standing aside for kubelet", {{"error", conflict}});
+  }
+  if (stands_aside.exchange(!conflicts.empty()) && conflicts.empty()) {
+    log::Info("kubelet no longer pins containers");
+    events.RetryUnplaced();
+    reconciler.Trigger();
+  }
 }
 
 // The only way to have the runtime tell everything once more.
 void Daemon::Impl::Reattach() {
   nri.Stop();
+  observer.OnNriAway();
   if (const qrm::Status begun = nri.Start(); !begun.ok()) {
     log::Error("not attaching to the runtime again", {{"error", MessageOf(begun)}});
   }
@@ -350,8 +421,9 @@ qrm::Status Daemon::Impl::Start() {
   QRM_RETURN_IF_ERROR(registry.Start());
   sources.Start();
   QRM_RETURN_IF_ERROR(nri.Start());
+  observer.OnNriAway();
   reconciler.Start();
-  ProbeRuntime();
+  Probe();
   running = true;
   io_thread = std::thread([this] { io.run(); });
   return StartEdges();
@@ -386,6 +458,7 @@ void Daemon::Impl::Stop() {
   RunOnIo([this] {
     nri.Stop();
     sources.Stop();
+    observer.Stop();
     audit.Stop();
     reconciler.Stop();
     probe_timer.cancel();

@@ -1,6 +1,7 @@
 // The table of live sandboxes and containers.
 #include "manager/live_containers.h"
 
+#include <algorithm>
 #include <utility>
 
 namespace qrm::manager {
@@ -32,6 +33,20 @@ std::map<ContainerKey, LiveContainer> LiveContainers::All() const {
 uint64_t LiveContainers::revision() const {
   const MutexLock lock(mutex_);
   return revision_;
+}
+
+std::vector<std::pair<ContainerKey, LiveContainer>> LiveContainers::After(const ContainerKey& key,
+                                                                          std::size_t count) const {
+  const MutexLock lock(mutex_);
+  std::vector<std::pair<ContainerKey, LiveContainer>> some;
+  auto next = containers_.upper_bound(key);
+  while (some.size() < std::min(count, containers_.size())) {
+    if (next == containers_.end()) {
+      next = containers_.begin();
+    }
+    some.emplace_back(*next++);
+  }
+  return some;
 }
 
 void LiveContainers::AddPod(const std::string& pod_uid, const std::string& pod_id) {
@@ -79,8 +94,17 @@ void LiveContainers::Remove(const ContainerKey& key, const std::string& id) {
 }
 
 void LiveContainers::Reset(std::map<std::string, std::set<std::string>> pod_ids_by_uid,
-                           std::map<ContainerKey, LiveContainer> containers) {
+                           std::map<ContainerKey, LiveContainer> containers,
+                           const std::set<std::string>& kept) {
   const MutexLock lock(mutex_);
+  for (const std::string& uid : kept) {
+    pod_ids_by_uid[uid].merge(pods_[uid]);
+  }
+  for (const auto& [key, container] : containers_) {
+    if (kept.contains(key.pod_uid)) {
+      containers.emplace(key, container);
+    }
+  }
   pods_ = std::move(pod_ids_by_uid);
   containers_ = std::move(containers);
   synchronized_ = true;

@@ -2,11 +2,13 @@
 // pod UID and container name.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <map>
 #include <optional>
 #include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "api/mutex.h"
@@ -18,8 +20,10 @@ namespace qrm::manager {
 struct LiveContainer {
   std::string id;
   std::string pod_id;
-  /// False from its creation until its first process runs: updates have to wait until then.
+  /// False from its creation until its first process runs, or CRI lists it: updates have to wait
+  /// until then.
   bool started = false;
+  std::string cgroups_path{};  ///< as the runtime gives it; empty when it has not
 
   bool operator==(const LiveContainer&) const = default;
 };
@@ -32,6 +36,9 @@ class LiveContainers {
   /// True once the runtime has told everything that exists.
   bool synchronized() const;
   std::map<ContainerKey, LiveContainer> All() const;
+  /// Up to `count` containers that follow `key`, and after the last the first ones: each once.
+  std::vector<std::pair<ContainerKey, LiveContainer>> After(const ContainerKey& key,
+                                                            std::size_t count) const;
   /// Another number whenever a container was added, changed or removed.
   uint64_t revision() const;
 
@@ -45,9 +52,11 @@ class LiveContainers {
   void MarkStarted(const ContainerKey& key, const std::string& id);
   void Remove(const ContainerKey& key, const std::string& id);
 
-  /// Replaces everything with what a synchronization told.
+  /// Replaces everything with what a synchronization told, but for the pods of the UIDs in `kept`:
+  /// they stay, also when none of their sandboxes is known.
   void Reset(std::map<std::string, std::set<std::string>> pod_ids_by_uid,
-             std::map<ContainerKey, LiveContainer> containers);
+             std::map<ContainerKey, LiveContainer> containers,
+             const std::set<std::string>& kept = {});
 
  private:
   mutable Mutex mutex_;

@@ -6,6 +6,7 @@
 #include <functional>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "manager/runtime/container.h"
@@ -17,13 +18,31 @@ struct ReconcileStatus {
   std::chrono::milliseconds period{0};
   std::optional<std::chrono::steady_clock::time_point> last;  ///< end of the latest run
   uint64_t runs = 0;
-  uint64_t updates = 0;      ///< container updates that the runtime took
-  uint64_t failures = 0;     ///< container updates and plugin answers that failed
-  std::string last_problem;  ///< one sentence; empty when the latest run had none
+  uint64_t updates = 0;        ///< container updates that the runtime took
+  uint64_t failures = 0;       ///< container updates and plugin answers that failed
+  uint64_t drift_repairs = 0;  ///< cpusets of somebody else that were replaced by ours
+  std::string last_problem;    ///< one sentence; empty when the latest run had none
 };
+
+/// How we come to know of containers.
+enum class RuntimeMode { kNone, kNri, kObserver };
+
+/// "none", "nri", "observer".
+constexpr std::string_view ToString(RuntimeMode mode) {
+  switch (mode) {
+    case RuntimeMode::kNri:
+      return "nri";
+    case RuntimeMode::kObserver:
+      return "observer";
+    case RuntimeMode::kNone:
+      break;
+  }
+  return "none";
+}
 
 /// How the runtime is reached.
 struct RuntimeStatus {
+  RuntimeMode mode = RuntimeMode::kNone;
   RuntimeInfo runtime;
   bool nri_connected = false;
   uint64_t nri_connects = 0;
@@ -38,6 +57,8 @@ struct NodeStatus {
   std::string version;
   std::chrono::steady_clock::time_point started;
   std::vector<std::string> not_ready_reasons;  ///< one sentence each; empty: ready
+  std::vector<std::string> degraded_reasons;   ///< what works, but worse than it should
+  std::vector<std::string> kubelet_conflicts;  ///< among the reasons: kubelet pins containers, too
   RuntimeStatus runtime;
   ReconcileStatus reconcile;
   std::string topology_policy;

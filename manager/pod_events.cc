@@ -38,13 +38,12 @@ bool SameCpuset(const LinuxResources& a, const LinuxResources& b) {
   return a.cpuset_cpus == b.cpuset_cpus && a.cpuset_mems == b.cpuset_mems;
 }
 
-// Whether somebody asks for something else than what is ours.
-bool Contradicts(const LinuxResources& requested, const LinuxResources& ours) {
-  const auto differs = [](const std::string& theirs, const std::string& own) {
-    return !theirs.empty() && !own.empty() && theirs != own;
-  };
-  return differs(requested.cpuset_cpus, ours.cpuset_cpus) ||
-         differs(requested.cpuset_mems, ours.cpuset_mems);
+/// True when both name the same ids, however they are written.
+template <typename Set>
+bool IsSameList(const std::string& a, const std::string& b) {
+  const StatusOr<Set> first = Set::Parse(a);
+  const StatusOr<Set> second = Set::Parse(b);
+  return first.ok() && second.ok() && !first->Empty() && *first == *second;
 }
 
 // Kubelet resizes a container in place; our own updates change cpusets only.
@@ -81,7 +80,9 @@ void PodEvents::OnDiskReturned() {
 
 void PodEvents::OnConnected(const RuntimeInfo& /*runtime*/) {}
 
-void PodEvents::OnDisconnected(const Status& /*cause*/) {}
+void PodEvents::OnDisconnected(const Status& /*cause*/) {
+  parts_.on_disconnected();
+}
 
 void PodEvents::OnSynchronize(std::vector<RuntimePod> pods,
                               std::vector<RuntimeContainer> containers, UpdatesReply reply) {
@@ -102,14 +103,43 @@ void PodEvents::OnSynchronize(std::vector<RuntimePod> pods,
     }
     LiveContainer& latest = live[KeyOf(*pod->second, container)];
     if (!latest.started || Runs(container)) {  // of two with one name, the one that runs
-      latest = {container.id, container.pod_id, Runs(container)};
+      latest = {container.id, container.pod_id, Runs(container), container.cgroups_path};
     }
     known.emplace_back(*pod->second, std::move(container));
   }
   parts_.live.Reset(std::move(ids_by_uid), std::move(live));
-  overruled_.clear();
   parts_.state.Post([this, known = std::move(known)]() mutable { Adopt(std::move(known)); });
   parts_.on_synchronized();
+}
+
+void PodEvents::OnObserved(Observation seen) {
+  std::map<std::string, const RuntimePod*> pod_by_id;
+  std::map<std::string, std::set<std::string>> ids_by_uid;
+  for (const RuntimePod& pod : seen.pods) {
+    pod_by_id[pod.id] = &pod;
+    ids_by_uid[pod.uid].insert(pod.id);
+  }
+  // Of two with one name, the one that runs.
+  std::stable_partition(seen.containers.begin(), seen.containers.end(), Runs);
+  std::map<ContainerKey, LiveContainer> live;
+  std::vector<PodAndContainer> fresh;
+  for (RuntimeContainer& container : seen.containers) {
+    const RuntimePod& pod = *pod_by_id.at(container.pod_id);
+    const ContainerKey key = KeyOf(pod, container);
+    if (key.pod_uid.empty() || key.container.empty()) {
+      continue;  // not of a Kubernetes pod
+    }
+    const std::optional<LiveContainer> known = parts_.live.Find(key);
+    const bool is_known = known.has_value() && known->id == container.id;
+    const std::string& path = is_known ? known->cgroups_path : container.cgroups_path;
+    if (live.emplace(key, LiveContainer{container.id, container.pod_id, true, path}).second &&
+        !is_known) {
+      fresh.emplace_back(pod, std::move(container));
+    }
+  }
+  parts_.live.Reset(std::move(ids_by_uid), std::move(live), seen.doubtful);
+  parts_.state.Post(
+      [this, fresh = std::move(fresh)]() mutable { AdoptObserved(std::move(fresh)); });
 }
 
 void PodEvents::OnPodStarted(const RuntimePod& pod) {
@@ -131,7 +161,8 @@ void PodEvents::OnPodRemoved(const RuntimePod& pod) {
 void PodEvents::OnCreateContainer(RuntimePod pod, RuntimeContainer container,
                                   AdjustmentReply reply) {
   const Deadline deadline = DeadlineAfter(admission_deadline_);
-  parts_.live.Add(KeyOf(pod, container), {.id = container.id, .pod_id = pod.id});
+  parts_.live.Add(KeyOf(pod, container),
+                  {.id = container.id, .pod_id = pod.id, .cgroups_path = container.cgroups_path});
   parts_.state.Post([this, deadline, pod = std::move(pod), container = std::move(container),
                      reply = std::move(reply)] {
     StatusOr<ContainerAdjustment> adjustment = Create(pod, container, deadline);
@@ -146,7 +177,8 @@ void PodEvents::OnCreateContainer(RuntimePod pod, RuntimeContainer container,
 void PodEvents::OnUpdateContainer(RuntimePod pod, RuntimeContainer container,
                                   LinuxResources requested, UpdatesReply reply) {
   const auto state = parts_.state.Load();
-  const ContainerRecord* record = state->Find(KeyOf(pod, container));
+  const ContainerRecord* record =
+      parts_.stands_aside() ? nullptr : state->Find(KeyOf(pod, container));
   const LinuxResources ours = record == nullptr ? LinuxResources() : CpusetOf(*record);
   if (record != nullptr && IsResize(requested)) {
     parts_.state.Post(
@@ -156,15 +188,20 @@ void PodEvents::OnUpdateContainer(RuntimePod pod, RuntimeContainer container,
     reply(std::vector<ContainerUpdate>{});
     return;
   }
-  if (Contradicts(requested, ours) && overruled_.insert(container.id).second) {
-    log::Warning("somebody else pins this container: our values stay",
-                 {{"pod", pod.name},
-                  {"container", container.name},
-                  {"theirs", requested.cpuset_cpus + "/" + requested.cpuset_mems},
-                  {"ours", ours.cpuset_cpus + "/" + ours.cpuset_mems},
-                  {"remedy", "if it is kubelet, set its CPU and memory manager policies to none"}});
-  }
+  NoteContradiction(KeyOf(pod, container), requested, ours);
   reply(std::vector<ContainerUpdate>{{container.id, ours}});
+}
+
+void PodEvents::NoteContradiction(const ContainerKey& key, const LinuxResources& requested,
+                                  const LinuxResources& ours) {
+  const auto note = [&](std::string_view property, const std::string& theirs,
+                        const std::string& own) {
+    if (!theirs.empty() && !own.empty() && theirs != own) {
+      parts_.writes.Note({key, std::string(property), theirs, own});
+    }
+  };
+  note(kCpusetCpus, requested.cpuset_cpus, ours.cpuset_cpus);
+  note(kCpusetMems, requested.cpuset_mems, ours.cpuset_mems);
 }
 
 void PodEvents::OnContainerStarted(const RuntimePod& pod, const RuntimeContainer& container) {
@@ -179,7 +216,7 @@ void PodEvents::OnContainerStarted(const RuntimePod& pod, const RuntimeContainer
 
 void PodEvents::OnContainerStopped(const RuntimePod& pod, const RuntimeContainer& container) {
   parts_.live.Remove(KeyOf(pod, container), container.id);
-  overruled_.erase(container.id);
+  parts_.writes.Forget(KeyOf(pod, container));
 }
 
 void PodEvents::OnContainerRemoved(const RuntimePod& pod, const RuntimeContainer& container) {
@@ -195,6 +232,10 @@ void PodEvents::OnContainerRemoved(const RuntimePod& pod, const RuntimeContainer
 StatusOr<ContainerAdjustment> PodEvents::Create(const RuntimePod& pod,
                                                 const RuntimeContainer& container,
                                                 Deadline deadline) {
+  if (parts_.stands_aside()) {
+    unplaced_.insert_or_assign(KeyOf(pod, container), PodAndContainer(pod, container));
+    return ContainerAdjustment{};
+  }
   const StatusOr<ContainerDemand> found = parts_.source.Find(pod, container, deadline);
   if (found.status().code() == StatusCode::kInvalidArgument) {
     log::Warning("container left alone", {{"cause", MessageOf(found.status())}});
@@ -254,13 +295,43 @@ void PodEvents::Adopt(std::vector<PodAndContainer> containers) {
       DistrustApplied(key, entry.second.resources, change);
     }
   }
-  if (!change.Empty()) {
-    if (const Status saved = parts_.state.Remember(change); !saved.ok()) {
-      log::Warning("foreign values not noted", {{"error", MessageOf(saved)}});
-    }
-  }
+  CommitDistrust(change);
   PlaceUnplaced();
   parts_.reconcile_soon();
+}
+
+void PodEvents::AdoptObserved(std::vector<PodAndContainer> fresh) {
+  RemoveGonePods();
+  std::erase_if(unplaced_, [this](const auto& entry) {
+    const std::optional<LiveContainer> live = parts_.live.Find(entry.first);
+    return !live.has_value() || live->id != entry.second.second.id;
+  });
+  const auto state = parts_.state.Load();
+  Change change;
+  std::vector<ContainerKey> to_place;
+  for (PodAndContainer& entry : fresh) {
+    const ContainerKey key = KeyOf(entry.first, entry.second);
+    if (state->Find(key) == nullptr) {
+      unplaced_.insert_or_assign(key, std::move(entry));
+      to_place.push_back(key);
+    } else {
+      DistrustAllBut(key, entry.second.resources, change);
+    }
+  }
+  CommitDistrust(change);
+  PlaceNext(std::move(to_place));
+  if (!change.Empty()) {
+    parts_.reconcile_soon();
+  }
+}
+
+void PodEvents::CommitDistrust(const Change& change) {
+  if (change.Empty()) {
+    return;
+  }
+  if (const Status saved = parts_.state.Remember(change); !saved.ok()) {
+    log::Warning("foreign values not noted", {{"error", MessageOf(saved)}});
+  }
 }
 
 // What the runtime says differs from what we applied: somebody else wrote it, or the container is a
@@ -276,6 +347,22 @@ void PodEvents::DistrustApplied(const ContainerKey& key, const LinuxResources& a
   put.record.applied.erase(std::string(kCpusetCpus));
   put.record.applied.erase(std::string(kCpusetMems));
   change.put_containers.push_back(std::move(put));
+}
+
+// A container that was created without us has of our values only what the kernel shows.
+void PodEvents::DistrustAllBut(const ContainerKey& key, const LinuxResources& actual,
+                               Change& change) const {
+  const auto state = parts_.state.Load();
+  const ContainerRecord& record = *state->Find(key);
+  Change::PutContainer put{state->FindPod(key.pod_uid)->meta, key.container, record};
+  std::erase_if(put.record.applied, [&](const auto& entry) {
+    const auto& [property, value] = entry;
+    return !(property == kCpusetCpus && IsSameList<CpuSet>(value, actual.cpuset_cpus)) &&
+           !(property == kCpusetMems && IsSameList<NumaMask>(value, actual.cpuset_mems));
+  });
+  if (put.record.applied.size() != record.applied.size()) {
+    change.put_containers.push_back(std::move(put));
+  }
 }
 
 void PodEvents::PlaceUnplaced() {
@@ -302,7 +389,7 @@ void PodEvents::PlaceNext(std::vector<ContainerKey> left) {
 void PodEvents::Place(const ContainerKey& key) {
   const auto found = unplaced_.find(key);
   const std::optional<LiveContainer> live = parts_.live.Find(key);
-  if (found == unplaced_.end()) {
+  if (found == unplaced_.end() || parts_.stands_aside()) {
     return;
   }
   const auto& [pod, container] = found->second;
@@ -362,6 +449,7 @@ void PodEvents::RemoveGonePods() {
     log::Warning("pods not removed: tried again at the next removal or synchronization",
                  {{"error", MessageOf(removed)}});
   }
+  PlaceUnplaced();  // what did not fit may do so now
   parts_.reconcile_soon();
 }
 

@@ -4,7 +4,6 @@
 #include <chrono>
 #include <functional>
 #include <map>
-#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -13,6 +12,8 @@
 #include "manager/admission/pod_source.h"
 #include "manager/admission/releaser.h"
 #include "manager/live_containers.h"
+#include "manager/observer.h"
+#include "manager/reconcile/foreign_writes.h"
 #include "manager/runtime/runtime_events.h"
 #include "manager/state_loop.h"
 
@@ -26,16 +27,21 @@ namespace qrm::manager {
 /// Threads: the RuntimeEvents on the I/O loop, RetryUnplaced any.
 class PodEvents final : public RuntimeEvents {
  public:
-  /// All outlive the events; `reconcile_soon` may be called from any thread, `on_synchronized` is
-  /// called on the I/O loop.
+  /// All outlive the events; `reconcile_soon` may be called from any thread, the others are called
+  /// on the I/O loop.
   struct Parts {
     StateLoop& state;
     PodSource& source;
     Admitter& admitter;
     Releaser& releaser;
     LiveContainers& live;
+    ForeignWrites& writes;
     std::function<void()> reconcile_soon;
     std::function<void()> on_synchronized = [] {};
+    std::function<void()> on_disconnected = [] {};
+    /// Somebody else pins this node's containers: they are noted, and nothing is done to them. May
+    /// be called from any thread.
+    std::function<bool()> stands_aside = [] { return false; };
   };
   PodEvents(Parts parts, std::chrono::milliseconds admission_deadline);
 
@@ -44,6 +50,10 @@ class PodEvents final : public RuntimeEvents {
   void RetryUnplaced();
   /// Does what a disk that refused changes has held up. Threads: the state loop.
   void OnDiskReturned();
+
+  /// What CRI showed while NRI is away: new containers are admitted after the fact, those of pods
+  /// that are gone removed.
+  void OnObserved(Observation seen);
 
   void OnConnected(const RuntimeInfo& runtime) override;
   void OnDisconnected(const Status& cause) override;
@@ -64,14 +74,22 @@ class PodEvents final : public RuntimeEvents {
  private:
   using PodAndContainer = std::pair<RuntimePod, RuntimeContainer>;
 
+  // On the I/O loop.
+  void NoteContradiction(const ContainerKey& key, const LinuxResources& requested,
+                         const LinuxResources& ours);
+
   // On the state loop.
   StatusOr<ContainerAdjustment> Create(const RuntimePod& pod, const RuntimeContainer& container,
                                        Deadline deadline);
   void ReleaseInitContainers(const std::string& pod_uid);
   void LeaveOutLive(std::vector<ContainerDemand>& others) const;
   void Adopt(std::vector<PodAndContainer> containers);
+  void AdoptObserved(std::vector<PodAndContainer> fresh);
   void DistrustApplied(const ContainerKey& key, const LinuxResources& actual,
                        checkpoint::Change& change) const;
+  void DistrustAllBut(const ContainerKey& key, const LinuxResources& actual,
+                      checkpoint::Change& change) const;
+  void CommitDistrust(const checkpoint::Change& change);
   void PlaceUnplaced();
   void PlaceNext(std::vector<ContainerKey> left);
   void Place(const ContainerKey& key);
@@ -84,9 +102,6 @@ class PodEvents final : public RuntimeEvents {
   /// Containers that run, or will, without an admission: they started without us, or no plugin
   /// served them. Used on the state loop only.
   std::map<ContainerKey, PodAndContainer> unplaced_;
-  /// Ids of containers of which it was said that somebody else pins them, too: kubelet's static CPU
-  /// manager does so every ten seconds. Used on the I/O loop only.
-  std::set<std::string> overruled_;
 };
 
 }  // namespace qrm::manager

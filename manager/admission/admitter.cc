@@ -106,6 +106,7 @@ void Admitter::AddDrafts(Call& call) {
     const ContainerKey key = demand.key();
     call.drafts.push_back(
         {.call = call, .demand = demand, .key = key, .known = call.before->Find(key)});
+    call.drafts.back().explanation.after_the_fact = call.moment == Moment::kAfterTheFact;
   };
   const bool alone = call.before->Find(call.asked.key()) != nullptr;
   const std::size_t others = alone ? 0 : call.asked.others.size();
@@ -305,7 +306,7 @@ void Admitter::Note(Call& call, Draft& draft) const {
                          .request_source = draft.demand.source,
                          .allocations = explanation.allocations};
   if (call.moment == Moment::kAtCreation) {
-    record.applied = explanation.options.properties;
+    record.applied = explanation.applied = explanation.options.properties;
   }
   Change::PutContainer put{draft.demand.pod, draft.demand.container, std::move(record)};
   if (call.drafts.size() > 1) {

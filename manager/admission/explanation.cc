@@ -99,7 +99,8 @@ std::string ToJson(const Explanation& explanation, const ContainerDemand& demand
                {"container", demand.container},
                {"container_type", std::string(ToString(demand.type))},
                {"qos_class", demand.pod.qos_class},
-               {"result", explanation.result}};
+               {"result", explanation.result},
+               {"moment", explanation.after_the_fact ? "after the fact" : "creation"}};
   AddUnlessEmpty(json, "role", demand.pod.role.empty() ? Json() : Json(demand.pod.role));
   AddUnlessEmpty(json, "type", demand.pod.type.empty() ? Json() : Json(demand.pod.type));
   AddUnlessEmpty(json, "message", explanation.message.empty() ? Json() : Json(explanation.message));
@@ -114,7 +115,7 @@ std::string ToJson(const Explanation& explanation, const ContainerDemand& demand
   AddUnlessEmpty(json, "allocations", ToJsonByName(explanation.allocations));
   AddUnlessEmpty(json, "conflicts", explanation.options.conflicts);
   AddUnlessEmpty(json, "run_options", Json::parse(ToJson(explanation.options)));
-  AddUnlessEmpty(json, "applied", explanation.options.properties);
+  AddUnlessEmpty(json, "applied", explanation.applied);
   AddUnlessEmpty(json, "steps", StepsJson(explanation));
   // Text of pods and plugins need not be UTF-8.
   return json.dump(-1, ' ', false, Json::error_handler_t::replace);

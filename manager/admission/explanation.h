@@ -28,6 +28,8 @@ struct Explanation {
   std::vector<std::string> merge_reasons;
   AllocationByResource allocations;
   RunOptions options;
+  bool after_the_fact = false;  ///< the container was there already
+  StringMap applied;            ///< OCI property -> value that it got at its creation
   /// Name and duration of each step that ran, in order.
   std::vector<std::pair<std::string, std::chrono::nanoseconds>> steps;
 };

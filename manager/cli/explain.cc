@@ -31,6 +31,28 @@ std::string TimeText(int64_t unix_millis) {
                      fmt::gmtime(static_cast<std::time_t>(unix_millis / 1000)));
 }
 
+/// How the container came to what it has now; `at_creation` is what it got then.
+std::string HowText(const v1::Decision& decision, const Document& at_creation) {
+  if (decision.updated_unix_millis() != 0) {
+    return "by an update at " + TimeText(decision.updated_unix_millis());
+  }
+  const Document now(StringMap(decision.applied().begin(), decision.applied().end()));
+  return now == at_creation ? "at its creation, " + TimeText(decision.unix_millis())
+                            : "by an update before qrmd started";
+}
+
+void PrintApplied(const v1::Decision& decision, const Document& document, std::ostream& out) {
+  if (decision.applied().empty()) {
+    return;
+  }
+  out << "  Applied last\n   ";
+  for (const auto& [property, value] :
+       StringMap(decision.applied().begin(), decision.applied().end())) {
+    out << fmt::format(" {}={}", property, value);
+  }
+  out << ", " << HowText(decision, document.value("applied", Document::object())) << '\n';
+}
+
 void PrintDecisions(const v1::ExplainResponse& response, std::ostream& out) {
   for (int i = 0; i < response.decisions_size(); ++i) {
     const v1::Decision& decision = response.decisions(i);
@@ -39,7 +61,9 @@ void PrintDecisions(const v1::ExplainResponse& response, std::ostream& out) {
                        decision.pod_name(), decision.container(),
                        decision.admitted() ? "admitted" : "not admitted",
                        TimeText(decision.unix_millis()));
-    PrintDecision(ParseDecision(decision.json()), out);
+    const Document document = ParseDecision(decision.json());
+    PrintDecision(document, out);
+    PrintApplied(decision, document, out);
   }
 }
 

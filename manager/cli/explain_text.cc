@@ -123,6 +123,9 @@ void PrintDecision(const Document& decision, std::ostream& out) {
       out << "  " << TextOf(text) << '\n';
     }
   }
+  if (const Document& moment = PartOf(decision, "moment"); moment == "after the fact") {
+    out << "  Decided after the container was there\n";
+  }
   PrintLines("Placed together with", PartOf(decision, "together_with"), out);
   PrintByName("Asked", PartOf(decision, "requests"), out, RequestText);
   PrintLines("No plugin for", PartOf(decision, "requests_without_plugin"), out);

@@ -44,6 +44,21 @@ std::string PodsText(const v1::GetStatusResponse& status) {
                            CountText(status.pending_removals(), "removal"));
 }
 
+std::string ReadyText(const v1::GetStatusResponse& status) {
+  if (!status.ready()) {
+    return "no";
+  }
+  return status.degraded_reasons().empty() ? "yes" : "yes, degraded";
+}
+
+std::string ModeText(const std::string& mode) {
+  if (mode == "nri") {
+    return "NRI: containers are pinned before they start";
+  }
+  return mode == "observer" ? "observer: containers are pinned after their creation"
+                            : "none: containers are not seen";
+}
+
 void AddProblem(const std::string& problem, Sheet& sheet) {
   if (!problem.empty()) {
     sheet.Add("  Problem", problem);
@@ -63,19 +78,21 @@ void PrintList(const std::string& title,
 
 void PrintStatus(const v1::GetStatusResponse& status, std::ostream& out) {
   Sheet sheet;
-  sheet.Add("Ready", status.ready() ? "yes" : "no");
+  sheet.Add("Ready", ReadyText(status));
   sheet.Add("Version", status.version());
   sheet.Add("Up", AgeText(status.uptime_seconds()));
   sheet.Add("Admitted", PodsText(status));
   sheet.Add("Policy", status.topology_policy());
   sheet.Add("State", status.state_path());
   sheet.Add("Runtime", RuntimeText(status.runtime()));
+  sheet.Add("Mode", ModeText(status.runtime().mode()));
   sheet.Add("NRI", NriText(status.runtime()));
   AddProblem(status.runtime().problem(), sheet);
   sheet.Add("Reconcile", ReconcileText(status.reconcile()));
   AddProblem(status.reconcile().last_problem(), sheet);
   sheet.Print(out);
   PrintList("Not ready because", status.not_ready_reasons(), out);
+  PrintList("Degraded because", status.degraded_reasons(), out);
   PrintList("Warnings since start", status.warnings(), out);
 }
 

@@ -2,6 +2,7 @@
 #include "manager/control/answers.h"
 
 #include <algorithm>
+#include <set>
 #include <tuple>
 #include <utility>
 
@@ -32,6 +33,7 @@ v1::RuntimeStatus RuntimeMessage(const RuntimeStatus& runtime, SteadyTime now) {
   message.set_seconds_since_sync(SecondsSince(runtime.last_sync, now));
   message.set_cri_reachable(runtime.cri_reachable);
   message.set_problem(runtime.problem);
+  message.set_mode(std::string(ToString(runtime.mode)));
   return message;
 }
 
@@ -43,6 +45,7 @@ v1::ReconcileStatus ReconcileMessage(const ReconcileStatus& reconcile, SteadyTim
   message.set_updates(reconcile.updates);
   message.set_failures(reconcile.failures);
   message.set_last_problem(reconcile.last_problem);
+  message.set_drift_repairs(reconcile.drift_repairs);
   return message;
 }
 
@@ -109,6 +112,28 @@ void FillPod(const PodRecord& pod, const RuntimeIdSource& runtime_id_of, v1::Pod
   }
 }
 
+int64_t UnixMillis(std::chrono::system_clock::time_point time) {
+  return std::chrono::duration_cast<std::chrono::milliseconds>(time.time_since_epoch()).count();
+}
+
+/// Adds to the latest decision about each container what it has now.
+void FillApplied(const NodeState& state, const UpdateTimeSource& updated_at,
+                 v1::ExplainResponse& response) {
+  std::set<ContainerKey> seen;
+  for (int i = response.decisions_size() - 1; i >= 0; --i) {
+    v1::Decision& decision = *response.mutable_decisions(i);
+    const ContainerKey key{decision.pod_uid(), decision.container()};
+    const ContainerRecord* record = seen.insert(key).second ? state.Find(key) : nullptr;
+    if (record == nullptr) {
+      continue;
+    }
+    decision.mutable_applied()->insert(record->applied.begin(), record->applied.end());
+    if (const auto when = updated_at(key); when.has_value()) {
+      decision.set_updated_unix_millis(UnixMillis(*when));
+    }
+  }
+}
+
 }  // namespace
 
 v1::GetStatusResponse StatusAnswer(const NodeStatus& status, const NodeState& state,
@@ -119,6 +144,8 @@ v1::GetStatusResponse StatusAnswer(const NodeStatus& status, const NodeState& st
   message.set_ready(status.ready());
   *message.mutable_not_ready_reasons() = {status.not_ready_reasons.begin(),
                                           status.not_ready_reasons.end()};
+  *message.mutable_degraded_reasons() = {status.degraded_reasons.begin(),
+                                         status.degraded_reasons.end()};
   *message.mutable_runtime() = RuntimeMessage(status.runtime, now);
   *message.mutable_reconcile() = ReconcileMessage(status.reconcile, now);
   message.set_pods(state.pod_count());
@@ -174,7 +201,8 @@ StatusOr<v1::ListPodsResponse> PodsAnswer(const NodeState& state, const std::str
   return response;
 }
 
-StatusOr<v1::ExplainResponse> ExplainAnswer(const NodeState& state, const std::string& selector) {
+StatusOr<v1::ExplainResponse> ExplainAnswer(const NodeState& state, const std::string& selector,
+                                            const UpdateTimeSource& updated_at) {
   v1::ExplainResponse response;
   for (const auto& trace : state.traces()) {
     if (!IsMeant(selector, trace->key.pod_uid, trace->pod_namespace, trace->pod_name)) {
@@ -185,9 +213,7 @@ StatusOr<v1::ExplainResponse> ExplainAnswer(const NodeState& state, const std::s
     message.set_pod_namespace(trace->pod_namespace);
     message.set_pod_name(trace->pod_name);
     message.set_container(trace->key.container);
-    const auto since_epoch = trace->time.time_since_epoch();
-    message.set_unix_millis(
-        std::chrono::duration_cast<std::chrono::milliseconds>(since_epoch).count());
+    message.set_unix_millis(UnixMillis(trace->time));
     message.set_admitted(trace->admitted);
     message.set_json(trace->json);
   }
@@ -197,6 +223,7 @@ StatusOr<v1::ExplainResponse> ExplainAnswer(const NodeState& state, const std::s
                   "admitted pods",
                   selector.empty() ? "anything" : selector);
   }
+  FillApplied(state, updated_at, response);
   return response;
 }
 

@@ -121,7 +121,9 @@ struct ControlServer::Impl final : public v1::Control::CallbackService {
 
   Reactor* Explain(Context* context, const v1::ExplainRequest* request,
                    v1::ExplainResponse* response) override {
-    return Finish(context, Deliver(ExplainAnswer(*snapshots.Load(), request->pod()), *response));
+    auto answer = ExplainAnswer(*snapshots.Load(), request->pod(),
+                                [this](const ContainerKey& key) { return node.LastUpdateOf(key); });
+    return Finish(context, Deliver(std::move(answer), *response));
   }
 
   Reactor* GetPools(Context* context, const v1::GetPoolsRequest* request,

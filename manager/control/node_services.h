@@ -2,7 +2,9 @@
 // parts.
 #pragma once
 
+#include <chrono>
 #include <functional>
+#include <optional>
 #include <string>
 
 #include "api/resource.h"
@@ -20,6 +22,10 @@ class NodeServices {
 
   /// The runtime's id of a container; empty when it has none now.
   virtual std::string RuntimeIdOf(const ContainerKey& key) const = 0;
+
+  /// When the runtime last took an update of the container from us, since qrmd started.
+  virtual std::optional<std::chrono::system_clock::time_point> LastUpdateOf(
+      const ContainerKey& key) const = 0;
 
   /// Starts a reconcile as soon as none is running; returns at once. `resource` is the plugin that
   /// asked, or empty.

@@ -137,14 +137,14 @@ struct HttpServer::Impl {
 
   Response ReadyAnswer() const {
     const NodeStatus status = node.Status();
-    if (status.ready()) {
-      return Text(http::status::ok, "ok\n");
-    }
-    std::string reasons;
+    std::string text = status.ready() ? "ok\n" : "";
     for (const std::string& reason : status.not_ready_reasons) {
-      reasons += reason + "\n";
+      text += reason + "\n";
     }
-    return Text(http::status::service_unavailable, reasons);
+    for (const std::string& reason : status.degraded_reasons) {
+      text += "degraded: " + reason + "\n";
+    }
+    return Text(status.ready() ? http::status::ok : http::status::service_unavailable, text);
   }
 
   Status Listen(const tcp::endpoint& endpoint, const std::string& address) {

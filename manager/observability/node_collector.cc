@@ -57,9 +57,26 @@ void AddNode(const NodeStatus& status, Families& families) {
            SecondsSince(status.started));
   AddGauge(families, "qrm_warnings", "What was repaired or worked around since start.",
            static_cast<double>(status.warnings.size()));
+  AddGauge(families, "qrm_kubelet_conflicts",
+           "Managers of kubelet that pin containers, too; qrmd stands aside meanwhile.",
+           static_cast<double>(status.kubelet_conflicts.size()));
+}
+
+void AddMode(RuntimeMode mode, Families& families) {
+  MetricFamily family{"qrm_runtime_mode",
+                      "1 for how we come to know of containers: nri, or observer, which pins them "
+                      "after their creation, or none.",
+                      MetricType::Gauge,
+                      {}};
+  for (const RuntimeMode each : {RuntimeMode::kNri, RuntimeMode::kObserver, RuntimeMode::kNone}) {
+    family.metric.push_back(MetricOf(MetricType::Gauge, OneIf(each == mode),
+                                     {{"mode", std::string(ToString(each))}}));
+  }
+  families.push_back(std::move(family));
 }
 
 void AddRuntime(const RuntimeStatus& runtime, Families& families) {
+  AddMode(runtime.mode, families);
   AddGauge(families, "qrm_nri_connected", "1 while the runtime calls us over NRI.",
            OneIf(runtime.nri_connected));
   AddCounter(families, "qrm_nri_connects_total", "Connections to the runtime's NRI socket.",
@@ -82,6 +99,8 @@ void AddReconcile(const ReconcileStatus& reconcile, Families& families) {
   AddCounter(families, "qrm_reconcile_failures_total",
              "Container updates and plugin answers that failed in the reconcile loop.",
              reconcile.failures);
+  AddCounter(families, "qrm_drift_repairs_total",
+             "Cpusets of somebody else that were replaced by ours.", reconcile.drift_repairs);
   if (reconcile.last.has_value()) {
     AddGauge(families, "qrm_reconcile_age_seconds", "Time since the reconcile loop last ran.",
              SecondsSince(*reconcile.last));

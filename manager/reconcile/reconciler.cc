@@ -56,6 +56,7 @@ struct Sight {
 struct Question {
   std::shared_ptr<const NodeState> state;
   std::set<std::string> unasked;  // plugins that speak for themselves in another run
+  bool whole = false;             // all were asked
 };
 
 }  // namespace
@@ -78,9 +79,11 @@ struct Reconciler::Impl : std::enable_shared_from_this<Reconciler::Impl> {
   void Apply(const Question& question, const AllocationsByPlugin& answers);
   std::optional<Sight> See(const Question& question, const AllocationsByPlugin& answers) const;
   void TellOfAnswers(const AllocationsByPlugin& answers) const;
+  Status RepairDrift();
   void Release(const ReconcilePlan& plan);
   void ReleaseOrphan(const std::string& resource, const ContainerKey& key);
   void CommitApplied(const std::vector<UpdateResult>& results);
+  void NoteUpdates(const Change& applied);
   void Report(const std::vector<std::string>& found);
 
   template <typename Work>
@@ -117,6 +120,7 @@ struct Reconciler::Impl : std::enable_shared_from_this<Reconciler::Impl> {
 
   mutable Mutex mutex;
   ReconcileStatus status QRM_GUARDED_BY(mutex);
+  std::map<ContainerKey, std::chrono::system_clock::time_point> updated_at QRM_GUARDED_BY(mutex);
 };
 
 Reconciler::Reconciler(Parts parts, ReconcileOptions options)
@@ -137,6 +141,13 @@ void Reconciler::Stop() {
 
 void Reconciler::Trigger(const std::string& resource) {
   impl_->PostToIo([impl = impl_.get(), resource] { impl->Want(resource); });
+}
+
+std::optional<std::chrono::system_clock::time_point> Reconciler::LastUpdateOf(
+    const ContainerKey& key) const {
+  const MutexLock lock(impl_->mutex);
+  const auto found = impl_->updated_at.find(key);
+  return found == impl_->updated_at.end() ? std::nullopt : std::optional(found->second);
 }
 
 ReconcileStatus Reconciler::GetStatus() const {
@@ -164,7 +175,7 @@ void Reconciler::Impl::Want(const std::string& resource) {
 void Reconciler::Impl::StartRun() {
   running = true;
   const Scope scope = std::exchange(next, {});
-  Question question{parts.state.Load(), Unasked(scope)};
+  Question question{parts.state.Load(), Unasked(scope), scope.all};
   parts.plugins.GetResourcesAllocation(
       scope.all ? std::set<std::string>() : scope.resources,
       DeadlineAfter(options.plugin_call_deadline),
@@ -189,6 +200,8 @@ std::set<std::string> Reconciler::Impl::Unasked(const Scope& scope) const {
 }
 
 void Reconciler::Impl::Apply(const Question& question, const AllocationsByPlugin& answers) {
+  const bool aside = parts.stands_aside();
+  const Status repaired = question.whole && !aside ? RepairDrift() : OkStatus();
   const std::optional<Sight> sight = See(question, answers);
   if (sight.has_value() && sight == rest) {
     TellOfAnswers(answers);
@@ -198,6 +211,9 @@ void Reconciler::Impl::Apply(const Question& question, const AllocationsByPlugin
   ReconcilePlan plan =
       PlanReconcile(*question.state, *parts.state.Load(), answers, parts.machine, question.unasked);
   problems = std::move(plan.problems);
+  if (!repaired.ok()) {
+    problems.push_back(MessageOf(repaired));
+  }
   if (!plan.change.Empty()) {
     if (const Status saved = parts.state.Remember(plan.change); !saved.ok()) {
       problems.push_back(MessageOf(Annotate(saved, "cannot keep changed allocations")));
@@ -205,9 +221,10 @@ void Reconciler::Impl::Apply(const Question& question, const AllocationsByPlugin
   }
   Release(plan);
   TellOfAnswers(answers);
-  std::vector<PlannedUpdate> updates = PlanUpdates(*parts.state.Load(), parts.live.All());
+  std::vector<PlannedUpdate> updates =
+      aside ? std::vector<PlannedUpdate>() : PlanUpdates(*parts.state.Load(), parts.live.All());
   const bool idle = plan.change.Empty() && plan.orphans.empty() && problems.empty() &&
-                    !plan.stale && updates.empty();
+                    !plan.stale && updates.empty() && !aside;
   if (!idle || sight.has_value()) {
     rest = idle ? sight : std::nullopt;
   }
@@ -241,6 +258,14 @@ std::optional<Sight> Reconciler::Impl::See(const Question& question,
     sight.answers.emplace(plugin, answer->identity());
   }
   return sight;
+}
+
+// What is forgotten as applied is among the updates that follow.
+Status Reconciler::Impl::RepairDrift() {
+  const Change change = parts.drift.Find(*parts.state.Load());
+  return change.Empty() ? OkStatus()
+                        : Annotate(parts.state.Commit(change),
+                                   "cannot repair cpusets that somebody else changed");
 }
 
 // Before the runtime has told what exists, a container without record may be one whose record was
@@ -301,6 +326,10 @@ void Reconciler::Impl::CommitApplied(const std::vector<UpdateResult>& results) {
       continue;
     }
     ++updated;
+    if (std::string other = parts.drift.ReadBack(update.key, update.properties); !other.empty()) {
+      problems.push_back(std::move(other));
+      continue;
+    }
     const ContainerRecord* record = state->Find(update.key);
     if (record == nullptr) {
       continue;  // removed meanwhile
@@ -316,6 +345,9 @@ void Reconciler::Impl::CommitApplied(const std::vector<UpdateResult>& results) {
                {"container", update.key.container},
                {"values", fmt::format("{}", fmt::join(update.properties, " "))}});
   }
+  if (!change.Empty()) {
+    NoteUpdates(change);
+  }
   // Without a change it writes what the disk has refused until now.
   if (const Status saved = parts.state.Remember(change); !saved.ok()) {
     problems.push_back(MessageOf(Annotate(saved, "cannot note what containers have now")));
@@ -330,6 +362,17 @@ void Reconciler::Impl::CommitApplied(const std::vector<UpdateResult>& results) {
   }
   Report(std::exchange(problems, {}));
   PostToIo([this] { EndRun(); });
+}
+
+// Only containers that are there: the table is no larger than the state.
+void Reconciler::Impl::NoteUpdates(const Change& applied) {
+  const auto now = std::chrono::system_clock::now();
+  const auto state = parts.state.Load();
+  const MutexLock lock(mutex);
+  std::erase_if(updated_at, [&](const auto& entry) { return state->Find(entry.first) == nullptr; });
+  for (const Change::PutContainer& put : applied.put_containers) {
+    updated_at[{put.pod.uid, put.container}] = now;
+  }
 }
 
 // A problem that lasts is logged when it begins, not in every period.

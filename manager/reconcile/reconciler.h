@@ -5,12 +5,14 @@
 #include <cstddef>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 
 #include <boost/asio/io_context.hpp>
 
 #include "manager/live_containers.h"
 #include "manager/node_status.h"
+#include "manager/reconcile/drift.h"
 #include "manager/registry/plugins.h"
 #include "manager/runtime/cri_client.h"
 #include "manager/state_loop.h"
@@ -26,10 +28,11 @@ struct ReconcileOptions {
 
 /// Asks the plugins for their allocations, every period and when triggered; commits what changed,
 /// brings it to the containers that have other values, and commits what the runtime took. A node
-/// where nothing changes sees no write and no update. An update that fails is tried again in the
-/// next run; each new problem is logged once.
+/// where nothing changes sees no write and no update. Every period it also looks whether the next
+/// few containers still have what the runtime took, and after each update whether it arrived. An
+/// update that fails is tried again in the next run; each new problem is logged once.
 ///
-/// Threads: Start and Stop on the I/O loop or before it runs; Trigger and Status any. One run at a
+/// Threads: Start and Stop on the I/O loop or before it runs; the others any. One run at a
 /// time: triggers during a run lead to one more.
 class Reconciler {
  public:
@@ -42,8 +45,11 @@ class Reconciler {
     ContainerRuntime& runtime;
     const LiveContainers& live;
     const Machine& machine;
+    DriftCheck& drift;
     /// Called on the state loop in each run, with a plugin that answered.
     std::function<void(const std::string& plugin)> on_answer = [](const std::string&) {};
+    /// Somebody else pins this node's containers: they get no update. Threads: any.
+    std::function<bool()> stands_aside = [] { return false; };
   };
   Reconciler(Parts parts, ReconcileOptions options);
   ~Reconciler();
@@ -56,6 +62,8 @@ class Reconciler {
   /// A run as soon as none is under way: of the plugin of `resource` only, or of all when empty.
   void Trigger(const std::string& resource = {});
   ReconcileStatus GetStatus() const;
+  /// When the runtime last took an update of the container; absent before the first one.
+  std::optional<std::chrono::system_clock::time_point> LastUpdateOf(const ContainerKey& key) const;
 
  private:
   struct Impl;

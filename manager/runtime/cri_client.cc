@@ -10,6 +10,8 @@
 #include "api/grpc_lifetime.h"
 #include "api/mutex.h"
 #include "api/proto/runtime/v1/api.grpc.pb.h"
+#include "manager/runtime/cri_container.h"
+#include "manager/runtime/cri_event_watch.h"
 #include "manager/runtime/pod_labels.h"
 
 namespace qrm::manager {
@@ -197,10 +199,8 @@ void CriClient::GetVersion(VersionDone done) {
 
 void CriClient::ListPods(PodsDone done) {
   using Async = cri::RuntimeService::StubInterface::async_interface;
-  cri::ListPodSandboxRequest request;
-  request.mutable_filter()->mutable_state()->set_state(cri::SANDBOX_READY);
   impl_->Start<cri::ListPodSandboxRequest, cri::ListPodSandboxResponse>(
-      &Async::ListPodSandbox, std::move(request), "list pods",
+      &Async::ListPodSandbox, {}, "list pods",
       [done = std::move(done)](const StatusOr<cri::ListPodSandboxResponse>& response) {
         if (!response.ok()) {
           return done(response.status());
@@ -229,6 +229,31 @@ void CriClient::ListContainers(ContainersDone done) {
         }
         done(std::move(containers));
       });
+}
+
+void CriClient::GetContainer(const RuntimeContainer& listed, ContainerDone done) {
+  using Async = cri::RuntimeService::StubInterface::async_interface;
+  cri::ContainerStatusRequest request;
+  request.set_container_id(listed.id);
+  request.set_verbose(true);
+  impl_->Start<cri::ContainerStatusRequest, cri::ContainerStatusResponse>(
+      &Async::ContainerStatus, std::move(request), "look at container " + listed.id,
+      [listed, done = std::move(done)](const StatusOr<cri::ContainerStatusResponse>& response) {
+        if (!response.ok()) {
+          return done(response.status());
+        }
+        RuntimeContainer container = listed;
+        AddStatus(*response, container);
+        done(std::move(container));
+      });
+}
+
+std::unique_ptr<EventWatch> CriClient::WatchEvents(std::function<void()> on_event,
+                                                   UpdateDone on_end) {
+  return StartEventWatch(impl_->io, *impl_->stub, std::move(on_event), std::move(on_end),
+                         [impl = impl_](const grpc::Status& status) {
+                           return impl->ToStatus(status, "follow the runtime's events");
+                         });
 }
 
 void CriClient::UpdateResources(const ContainerUpdate& update, UpdateDone done) {

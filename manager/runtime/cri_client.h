@@ -14,6 +14,12 @@
 
 namespace qrm::manager {
 
+/// A stream of events; it ends with the object.
+class EventWatch {
+ public:
+  virtual ~EventWatch() = default;
+};
+
 /// The runtime as the reconciler and the observer use it.
 ///
 /// Every `done` runs once, on the I/O loop, unless the runtime object is destroyed first.
@@ -24,15 +30,26 @@ class ContainerRuntime {
   using VersionDone = std::function<void(StatusOr<RuntimeInfo>)>;
   using PodsDone = std::function<void(StatusOr<std::vector<RuntimePod>>)>;
   using ContainersDone = std::function<void(StatusOr<std::vector<RuntimeContainer>>)>;
+  using ContainerDone = std::function<void(StatusOr<RuntimeContainer>)>;
   using UpdateDone = std::function<void(Status)>;
 
   virtual ~ContainerRuntime() = default;
 
   virtual void GetVersion(VersionDone done) = 0;
-  /// Pods that are ready, as far as CRI shows them: without pid, cgroup parent and resources.
+  /// All pods, also those that have ended and wait to be removed, as far as CRI shows them: without
+  /// pid, cgroup parent and resources.
   virtual void ListPods(PodsDone done) = 0;
   /// Containers that are created or running, without env, resources and pid.
   virtual void ListContainers(ContainersDone done) = 0;
+  /// `listed`, a container of such a list, with resources, cgroup path, OOM score and pid, as far
+  /// as the runtime shows them. Errors: kNotFound when it is gone.
+  virtual void GetContainer(const RuntimeContainer& listed, ContainerDone done) = 0;
+  /// Calls `on_event` whenever a pod or container may have changed, as often as the runtime says
+  /// so, and `on_end` once when it says so no more, until the result is destroyed. Errors:
+  /// kUnimplemented for runtimes that do not tell. Threads: the I/O loop, also to destroy the
+  /// result.
+  virtual std::unique_ptr<EventWatch> WatchEvents(std::function<void()> on_event,
+                                                  UpdateDone on_end) = 0;
   /// Sets what `update.resources` has and leaves the rest. Hugepage limits are never sent, since
   /// containerd appends them to what it has. An update that would change nothing succeeds at once.
   virtual void UpdateResources(const ContainerUpdate& update, UpdateDone done) = 0;
@@ -60,6 +77,9 @@ class CriClient final : public ContainerRuntime {
   void GetVersion(VersionDone done) override;
   void ListPods(PodsDone done) override;
   void ListContainers(ContainersDone done) override;
+  void GetContainer(const RuntimeContainer& listed, ContainerDone done) override;
+  std::unique_ptr<EventWatch> WatchEvents(std::function<void()> on_event,
+                                          UpdateDone on_end) override;
   void UpdateResources(const ContainerUpdate& update, UpdateDone done) override;
 
  private:

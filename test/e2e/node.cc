@@ -64,7 +64,7 @@ Status Node::Start(std::size_t plugins) {
           Path("logs/qrmd.log")));
   const bool attached = Await([this] {
     const StatusOr<v1::GetStatusResponse> status = GetStatus();
-    return !daemon_->Running() || (status.ok() && status->runtime().nri_connected());
+    return !daemon_->Running() || (status.ok() && status->runtime().mode() == options_.mode);
   });
   if (!attached || !daemon_->Running()) {
     return Errorf(StatusCode::kUnavailable, "qrmd did not attach to the runtime: {}",

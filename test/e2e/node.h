@@ -33,6 +33,7 @@ class Node {
     std::string builtin_plugins;  ///< "cpu,memory,nic", or empty for none
     std::string reconcile_period = "3s";
     std::string metrics_address;  ///< empty: none; port 0: see metrics_port()
+    std::string mode = "nri";     ///< how it comes to know of containers, or "observer"
   };
 
   explicit Node(Options options);
@@ -40,7 +41,7 @@ class Node {
   Node(const Node&) = delete;
   Node& operator=(const Node&) = delete;
 
-  /// Starts qrmd and waits until it is attached to the runtime and has `plugins` live ones.
+  /// Starts qrmd and waits until it knows of the runtime's containers and has `plugins` live ones.
   Status Start(std::size_t plugins);
   /// kill -9.
   void KillDaemon();

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <cstdlib>
 #include <filesystem>
+#include <iostream>
 #include <memory>
 #include <string>
 #include <vector>
@@ -121,6 +122,29 @@ TEST_P(RestartTest, AdmissionWithoutAPluginFailsSoonAndLeavesNothingBehind) {
   ASSERT_TRUE(IsOk(StartPlugin("cpu", GetParam())));
   ASSERT_TRUE(IsOk(runtime_->RunPod(Pod("pod2", "reranker", 10, 20))));
   EXPECT_EQ(Cpus("pod2"), "2-11");
+}
+
+TEST_P(RestartTest, ExplainTellsOfAnAdmittedAndOfARefusedPodAlsoAfterARestart) {
+  Start(2);
+  ASSERT_TRUE(IsOk(runtime_->RunPod(Pod("pod1", "storage-service", 20, 40))));
+  ASSERT_FALSE(runtime_->RunPod(Pod("pod2", "storage-service", 200, 40)).ok());
+  for (int times = 0; times < 2; ++times) {
+    const StatusOr<std::string> admitted = node_->Qrmctl({"explain", "pod1"});
+    ASSERT_TRUE(admitted.ok()) << admitted.status();
+    EXPECT_THAT(*admitted,
+                AllOf(HasSubstr("container0: admitted at"),
+                      HasSubstr("cpu:      20 (from estimate)"), HasSubstr("  Hints\n"),
+                      HasSubstr("  Merged by policy"), HasSubstr("  Given\n"), HasSubstr("commit"),
+                      HasSubstr("  Applied last\n"), HasSubstr(", at its creation, ")));
+    const StatusOr<std::string> refused = node_->Qrmctl({"explain", "pod2"});
+    ASSERT_TRUE(refused.ok()) << refused.status();
+    EXPECT_THAT(*refused, AllOf(HasSubstr("container0: not admitted at"),
+                                HasSubstr("cpu:      200 (from estimate)"), HasSubstr("  Hints\n"),
+                                HasSubstr("  Took\n"), Not(HasSubstr("Applied last"))));
+    std::cout << *admitted << *refused;
+    node_->KillDaemon();
+    ASSERT_TRUE(IsOk(node_->Start(2)));
+  }
 }
 
 TEST_P(RestartTest, DaemonThatWasKilledKnowsItsPodsAndPluginsAgain) {

@@ -89,13 +89,18 @@ class PodEventsFixture : public testing::Test {
   const Machine machine_ = SampleMachine();
   const SystemClock clock_;
   LiveContainers live_;
+  manager::ForeignWrites writes_;
   CgroupEstimate source_;
   std::atomic<int> reconciles_{0};
+  int disconnects_ = 0;
+  std::atomic<bool> aside_{false};
   StateLoop state_{OpenMemoryStore(journal_)};
   Releaser releaser_{state_, plugins_, {}};
   Admitter admitter_{{state_, plugins_, releaser_, machine_, clock_, {}}, {}};
-  PodEvents events_{{state_, source_, admitter_, releaser_, live_, [this] { ++reconciles_; }},
-                    std::chrono::seconds(10)};
+  PodEvents events_{
+      {state_, source_, admitter_, releaser_, live_, writes_, [this] { ++reconciles_; }, [] {},
+       [this] { ++disconnects_; }, [this] { return aside_.load(); }},
+      std::chrono::seconds(10)};
 };
 
 }  // namespace qrm::test

@@ -1,8 +1,10 @@
 // A daemon's status that a test sets.
 #pragma once
 
+#include <chrono>
 #include <functional>
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -14,7 +16,9 @@ namespace qrm::test {
 /// Posted work runs at once on the caller's thread.
 class FakeNodeServices final : public manager::NodeServices {
  public:
-  std::map<ContainerKey, std::string> runtime_ids;  ///< set before the servers under test start
+  // Set before the servers under test start.
+  std::map<ContainerKey, std::string> runtime_ids;
+  std::map<ContainerKey, std::chrono::system_clock::time_point> updates;
 
   manager::NodeStatus Status() const override {
     const MutexLock lock(mutex_);
@@ -23,6 +27,11 @@ class FakeNodeServices final : public manager::NodeServices {
   std::string RuntimeIdOf(const ContainerKey& key) const override {
     const auto found = runtime_ids.find(key);
     return found == runtime_ids.end() ? "" : found->second;
+  }
+  std::optional<std::chrono::system_clock::time_point> LastUpdateOf(
+      const ContainerKey& key) const override {
+    const auto found = updates.find(key);
+    return found == updates.end() ? std::nullopt : std::optional(found->second);
   }
   void ReconcileSoon(const std::string& resource) override {
     const MutexLock lock(mutex_);

@@ -3,6 +3,7 @@
 
 #include <functional>
 #include <map>
+#include <memory>
 #include <string>
 #include <utility>
 #include <vector>
@@ -15,9 +16,21 @@ namespace qrm::test {
 /// Threads: any. Answers on the caller's thread, unless held back.
 class FakeRuntime final : public manager::ContainerRuntime {
  public:
+  /// Runs for each update that is taken, before it is answered.
+  std::function<void(const manager::ContainerUpdate&)> on_update =
+      [](const manager::ContainerUpdate&) {};
+
   void GetVersion(VersionDone done) override { done(manager::RuntimeInfo{"fake", "v1"}); }
   void ListPods(PodsDone done) override { done(pods_); }
   void ListContainers(ContainersDone done) override { done(containers_); }
+  void GetContainer(const manager::RuntimeContainer& listed, ContainerDone done) override {
+    done(listed);
+  }
+  std::unique_ptr<manager::EventWatch> WatchEvents(std::function<void()>,
+                                                   UpdateDone on_end) override {
+    on_end(Errorf(StatusCode::kUnimplemented, "no events"));
+    return nullptr;
+  }
 
   /// What it lists; to be set before it is asked.
   void SetContainers(std::vector<manager::RuntimePod> pods,
@@ -38,6 +51,9 @@ class FakeRuntime final : public manager::ContainerRuntime {
       if (const auto refused = refusals_.find(update.container_id); refused != refusals_.end()) {
         answer = refused->second;
       }
+    }
+    if (answer.ok()) {
+      on_update(update);
     }
     done(std::move(answer));
   }

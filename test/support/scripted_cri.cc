@@ -1,5 +1,6 @@
 #include "test/support/scripted_cri.h"
 
+#include <deque>
 #include <map>
 #include <utility>
 
@@ -14,6 +15,52 @@
 namespace qrm::test {
 
 namespace cri = ::runtime::v1;
+
+namespace {
+
+/// One open stream of events: a queue and at most one write under way.
+class EventStream final : public grpc::ServerWriteReactor<cri::ContainerEventResponse> {
+ public:
+  void Send(const cri::ContainerEventResponse& event) {
+    const MutexLock lock(mutex_);
+    queue_.push_back(event);
+    if (queue_.size() == 1 && !finished_) {
+      StartWrite(&queue_.front());
+    }
+  }
+  void End(const grpc::Status& status) {
+    const MutexLock lock(mutex_);
+    if (!finished_) {
+      finished_ = true;
+      Finish(status);
+    }
+  }
+  void OnWriteDone(bool ok) override {
+    const MutexLock lock(mutex_);
+    queue_.pop_front();
+    if (ok && !queue_.empty() && !finished_) {
+      StartWrite(&queue_.front());
+    }
+  }
+  void OnCancel() override { End(grpc::Status::CANCELLED); }
+  /// The object stays with its maker: gRPC is done with it.
+  void OnDone() override {
+    const MutexLock lock(mutex_);
+    done_ = true;
+  }
+  bool open() {
+    const MutexLock lock(mutex_);
+    return !finished_ && !done_;
+  }
+
+ private:
+  Mutex mutex_;
+  std::deque<cri::ContainerEventResponse> queue_ QRM_GUARDED_BY(mutex_);
+  bool finished_ QRM_GUARDED_BY(mutex_) = false;
+  bool done_ QRM_GUARDED_BY(mutex_) = false;
+};
+
+}  // namespace
 
 struct ScriptedCri::Impl final : cri::RuntimeService::CallbackService {
   using Context = grpc::CallbackServerContext;
@@ -31,24 +78,65 @@ struct ScriptedCri::Impl final : cri::RuntimeService::CallbackService {
 
   grpc::ServerUnaryReactor* ListPodSandbox(Context* context, const cri::ListPodSandboxRequest*,
                                            cri::ListPodSandboxResponse* response) override {
+    grpc::Status result;
     {
       const MutexLock lock(mutex);
       for (const cri::PodSandbox& pod : pods) {
         *response->add_items() = pod;
       }
+      result = list_result;
     }
-    return Finish(context, grpc::Status::OK);
+    return Finish(context, result);
   }
 
   grpc::ServerUnaryReactor* ListContainers(Context* context, const cri::ListContainersRequest*,
                                            cri::ListContainersResponse* response) override {
+    grpc::Status result;
     {
       const MutexLock lock(mutex);
+      ++lists;
       for (const auto& [id, container] : containers) {
         *response->add_containers() = container;
       }
+      result = list_result;
     }
-    return Finish(context, grpc::Status::OK);
+    return Finish(context, result);
+  }
+
+  grpc::ServerUnaryReactor* ContainerStatus(Context* context,
+                                            const cri::ContainerStatusRequest* request,
+                                            cri::ContainerStatusResponse* response) override {
+    grpc::Status result;
+    {
+      const MutexLock lock(mutex);
+      const auto found = containers.find(request->container_id());
+      if (found == containers.end()) {
+        result = {grpc::StatusCode::NOT_FOUND, "no such container"};
+      } else {
+        response->mutable_status()->set_id(found->first);
+        response->mutable_status()->set_state(found->second.state());
+        if (resources.contains(found->first)) {
+          *response->mutable_status()->mutable_resources()->mutable_linux() =
+              resources.at(found->first);
+        }
+        if (request->verbose() && infos.contains(found->first)) {
+          (*response->mutable_info())["info"] = infos.at(found->first);
+        }
+      }
+    }
+    return Finish(context, result);
+  }
+
+  grpc::ServerWriteReactor<cri::ContainerEventResponse>* GetContainerEvents(
+      Context*, const cri::GetEventsRequest*) override {
+    const MutexLock lock(mutex);
+    EventStream* stream = streams.emplace_back(std::make_unique<EventStream>()).get();
+    if (without_events) {
+      stream->End({grpc::StatusCode::UNIMPLEMENTED, "unknown method GetContainerEvents"});
+    } else {
+      ++opened;
+    }
+    return stream;
   }
 
   grpc::ServerUnaryReactor* UpdateContainerResources(
@@ -70,6 +158,13 @@ struct ScriptedCri::Impl final : cri::RuntimeService::CallbackService {
   std::map<std::string, cri::Container> containers QRM_GUARDED_BY(mutex);
   std::vector<Update> updates QRM_GUARDED_BY(mutex);
   Status update_result QRM_GUARDED_BY(mutex);
+  grpc::Status list_result QRM_GUARDED_BY(mutex);
+  std::map<std::string, std::string> infos QRM_GUARDED_BY(mutex);
+  std::map<std::string, cri::LinuxContainerResources> resources QRM_GUARDED_BY(mutex);
+  std::vector<std::unique_ptr<EventStream>> streams QRM_GUARDED_BY(mutex);
+  bool without_events QRM_GUARDED_BY(mutex) = false;
+  int opened QRM_GUARDED_BY(mutex) = 0;
+  int lists QRM_GUARDED_BY(mutex) = 0;
   std::chrono::milliseconds delay QRM_GUARDED_BY(mutex){0};
   std::vector<std::unique_ptr<grpc::Alarm>> alarms QRM_GUARDED_BY(mutex);
 };
@@ -107,6 +202,58 @@ ScriptedCri::ScriptedCri(const std::string& socket) : impl_(std::make_unique<Imp
 ScriptedCri::~ScriptedCri() {
   impl_->server->Shutdown(std::chrono::system_clock::now());
   impl_->server->Wait();
+}
+
+void ScriptedCri::SetInfo(const std::string& id, const std::string& json) {
+  const MutexLock lock(impl_->mutex);
+  impl_->infos[id] = json;
+}
+
+void ScriptedCri::SetResources(const std::string& id, const cri::LinuxContainerResources& values) {
+  const MutexLock lock(impl_->mutex);
+  impl_->resources[id] = values;
+}
+
+void ScriptedCri::FailLists(const Status& status) {
+  const MutexLock lock(impl_->mutex);
+  impl_->list_result = {static_cast<grpc::StatusCode>(status.code()), MessageOf(status)};
+}
+
+void ScriptedCri::WithoutEvents() {
+  const MutexLock lock(impl_->mutex);
+  impl_->without_events = true;
+}
+
+bool ScriptedCri::SendEvent(cri::ContainerEventType type, const std::string& container_id) {
+  cri::ContainerEventResponse event;
+  event.set_container_id(container_id);
+  event.set_container_event_type(type);
+  const MutexLock lock(impl_->mutex);
+  bool sent = false;
+  for (const auto& stream : impl_->streams) {
+    if (stream->open()) {
+      stream->Send(event);
+      sent = true;
+    }
+  }
+  return sent;
+}
+
+void ScriptedCri::BreakEvents() {
+  const MutexLock lock(impl_->mutex);
+  for (const auto& stream : impl_->streams) {
+    stream->End({grpc::StatusCode::UNAVAILABLE, "the runtime stops"});
+  }
+}
+
+int ScriptedCri::event_streams() const {
+  const MutexLock lock(impl_->mutex);
+  return impl_->opened;
+}
+
+int ScriptedCri::lists() const {
+  const MutexLock lock(impl_->mutex);
+  return impl_->lists;
 }
 
 void ScriptedCri::AddPod(const cri::PodSandbox& pod) {

@@ -11,8 +11,8 @@
 
 namespace qrm::test {
 
-/// Answers Version, the lists and UpdateContainerResources, and notes the updates. It has no
-/// containers of its own: what it lists is what it was told.
+/// Answers Version, the lists, ContainerStatus, GetContainerEvents and UpdateContainerResources,
+/// and notes the updates. It has no containers of its own: what it lists is what it was told.
 ///
 /// Threads: any.
 class ScriptedCri {
@@ -29,6 +29,20 @@ class ScriptedCri {
   /// Replaces the one with the same id.
   void PutContainer(const ::runtime::v1::Container& container);
   void RemoveContainer(const std::string& id);
+  /// What ContainerStatus tells of the container beside what the list does: JSON under "info".
+  void SetInfo(const std::string& id, const std::string& json);
+  void SetResources(const std::string& id, const ::runtime::v1::LinuxContainerResources& values);
+  /// The lists fail with this; an OK status ends that.
+  void FailLists(const Status& status);
+
+  /// GetContainerEvents is UNIMPLEMENTED from now on; streams that are open stay.
+  void WithoutEvents();
+  /// Sends an event to every open stream. False when there is none.
+  bool SendEvent(::runtime::v1::ContainerEventType type, const std::string& container_id);
+  /// Ends the open streams, as a runtime that stops does.
+  void BreakEvents();
+  int event_streams() const;  ///< that were opened so far
+  int lists() const;          ///< ListContainers calls so far
 
   /// Every update so far, in the order they came.
   std::vector<Update> updates() const;

@@ -60,7 +60,8 @@ class QrmctlTest : public testing::Test {
     NodeStatus status;
     status.version = "1.2.3";
     status.started = now - std::chrono::hours(4) - std::chrono::minutes(7);
-    status.runtime = {.runtime = {.name = "containerd", .version = "v1.7.24"},
+    status.runtime = {.mode = RuntimeMode::kNri,
+                      .runtime = {.name = "containerd", .version = "v1.7.24"},
                       .nri_connected = true,
                       .nri_connects = 1,
                       .last_sync = now - std::chrono::minutes(5) - std::chrono::seconds(12),

@@ -103,6 +103,73 @@ TEST_F(QrmctlTest, ExplainPrintsTheDecisionStepByStep) {
             "    hints 412 us, commit 90 us\n");
 }
 
+// One decision about a container that was given CPUs 1-2 at its creation and has `now`.
+checkpoint::Change DecisionAndValues(const std::string& now, const std::string& json) {
+  checkpoint::Change change = test::Admit(test::SamplePod("db", "shop"), "main", {});
+  change.put_containers[0].record.applied = {{"CpusetCpus", now}};
+  change.traces.push_back({.key = {"uid-db", "main"},
+                           .pod_namespace = "shop",
+                           .pod_name = "db",
+                           .time = std::chrono::system_clock::from_time_t(1763690400),
+                           .admitted = true,
+                           .json = json});
+  return change;
+}
+
+TEST_F(QrmctlTest, ExplainTellsWhatWasAppliedAtTheCreation) {
+  Serve();
+  snapshots_.Apply(DecisionAndValues("1-2", R"({"applied":{"CpusetCpus":"1-2"}})"));
+  EXPECT_EQ(Run({"explain", "db"}), kDone) << err();
+  EXPECT_THAT(out(), HasSubstr("  Applied last\n    CpusetCpus=1-2, at its creation, "
+                               "2025-11-21T02:00:00Z\n"));
+}
+
+TEST_F(QrmctlTest, ExplainTellsWhenAnUpdateWasApplied) {
+  node_.updates[{"uid-db", "main"}] = std::chrono::system_clock::from_time_t(1763690460);
+  Serve();
+  snapshots_.Apply(DecisionAndValues("3", R"({"moment":"after the fact"})"));
+  EXPECT_EQ(Run({"explain", "db"}), kDone) << err();
+  EXPECT_THAT(out(), HasSubstr("  Decided after the container was there\n"));
+  EXPECT_THAT(out(), HasSubstr("    CpusetCpus=3, by an update at 2025-11-21T02:01:00Z\n"));
+}
+
+TEST_F(QrmctlTest, ExplainTellsOfUpdatesThatAnEarlierDaemonMade) {
+  Serve();
+  snapshots_.Apply(DecisionAndValues("3", R"({"applied":{"CpusetCpus":"1-2"}})"));
+  EXPECT_EQ(Run({"explain", "db"}), kDone) << err();
+  EXPECT_THAT(out(), HasSubstr("    CpusetCpus=3, by an update before qrmd started\n"));
+}
+
+TEST_F(QrmctlTest, ExplainOfARejectedPodSaysWhyStepByStep) {
+  Serve();
+  checkpoint::Change change;
+  change.traces.push_back({.key = {"uid-db", "main"},
+                           .pod_namespace = "shop",
+                           .pod_name = "db",
+                           .time = std::chrono::system_clock::from_time_t(1763690400),
+                           .json = R"({"result":"rejected",
+                   "message":"cannot admit container main: no NUMA node fits",
+                   "requests":{"cpu":{"amount":9,"source":"pods-api"}},
+                   "policy":"single-numa-node",
+                   "hints":{"cpu":[{"nodes":[0,1],"preferred":true}],"memory":"impossible"},
+                   "merge_reasons":["cpu: node 0,1 is wider than one node"],
+                   "steps":[{"step":"hints","microseconds":412}]})"});
+  snapshots_.Apply(change);
+  EXPECT_EQ(Run({"explain", "db"}), kDone) << err();
+  EXPECT_EQ(out(),
+            "shop/db container main: not admitted at 2025-11-21T02:00:00Z\n"
+            "  cannot admit container main: no NUMA node fits\n"
+            "  Asked\n"
+            "    cpu:   9 (from pods-api)\n"
+            "  Hints\n"
+            "    cpu:      node 0,1 preferred\n"
+            "    memory:   impossible\n"
+            "  Reasons\n"
+            "    cpu: node 0,1 is wider than one node\n"
+            "  Took\n"
+            "    hints 412 us\n");
+}
+
 TEST_F(QrmctlTest, ExplainShowsADecisionItCannotReadAsItIs) {
   Serve();
   checkpoint::Change change;

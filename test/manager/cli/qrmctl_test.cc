@@ -71,6 +71,7 @@ TEST_F(QrmctlTest, StatusPrintsASheet) {
             "Policy:      best-effort\n"
             "State:       /var/lib/qrm/state\n"
             "Runtime:     containerd v1.7.24, CRI reachable\n"
+            "Mode:        NRI: containers are pinned before they start\n"
             "NRI:         connected, 1 connect, 0 disconnects, synchronized 5m12s ago\n"
             "Reconcile:   every 3s, last 2s ago, 4920 runs, 3 updates, 1 failure\n"
             "  Problem:   cannot update container x: busy; will try again\n"
@@ -86,6 +87,19 @@ TEST_F(QrmctlTest, StatusTellsWhyItIsNotReady) {
   EXPECT_EQ(Run({"status"}), kDone);
   EXPECT_THAT(out(), StartsWith("Ready:       no\n"));
   EXPECT_THAT(out(), HasSubstr("Not ready because:\n  the runtime is away\n"));
+}
+
+TEST_F(QrmctlTest, StatusTellsThatContainersArePinnedLate) {
+  Serve();
+  NodeStatus status;
+  status.runtime.mode = RuntimeMode::kObserver;
+  status.degraded_reasons = {"containers are pinned after their creation: no NRI"};
+  node_.SetStatus(status);
+  EXPECT_EQ(Run({"status"}), kDone);
+  EXPECT_THAT(out(), StartsWith("Ready:       yes, degraded\n"));
+  EXPECT_THAT(out(),
+              HasSubstr("Mode:        observer: containers are pinned after their creation\n"));
+  EXPECT_THAT(out(), HasSubstr("Degraded because:\n  containers are pinned after"));
 }
 
 TEST_F(QrmctlTest, PluginsPrintsATableOfLiveSuspectAndAwayOnes) {

@@ -134,6 +134,28 @@ TEST(ControlAnswersTest, ContainersShowWhatTheyHoldInStartOrder) {
   EXPECT_EQ(main.allocations(1).amount_by_node().at(0), kGiB);
 }
 
+const UpdateTimeSource kNeverUpdated = [](const ContainerKey&) { return std::nullopt; };
+
+TEST(ControlAnswersTest, ExplainTellsWhatTheContainerHasNowWithTheLatestDecision) {
+  checkpoint::Change change = Admit(SamplePod("web", "shop"), "main", {{"cpu", OwnCpus("1")}});
+  change.put_containers[0].record.applied = {{"CpusetCpus", "1"}};
+  for (const int seconds : {7, 8}) {
+    change.traces.push_back({.key = {"uid-web", "main"},
+                             .pod_namespace = "shop",
+                             .pod_name = "web",
+                             .time = std::chrono::system_clock::from_time_t(seconds),
+                             .json = "{}"});
+  }
+  const auto answer = ExplainAnswer(NodeState().With(change), "web", [](const ContainerKey& key) {
+    EXPECT_EQ(key, (ContainerKey{"uid-web", "main"}));
+    return std::chrono::system_clock::from_time_t(9);
+  });
+  ASSERT_TRUE(answer.ok());
+  EXPECT_TRUE(answer->decisions(0).applied().empty());
+  EXPECT_EQ(answer->decisions(1).applied().at("CpusetCpus"), "1");
+  EXPECT_EQ(answer->decisions(1).updated_unix_millis(), 9000);
+}
+
 TEST(ControlAnswersTest, ExplainTellsDecisionsAboutOnePodOldestFirst) {
   checkpoint::Change change;
   const auto trace = [](const std::string& pod, const std::string& container, bool admitted) {
@@ -146,7 +168,7 @@ TEST(ControlAnswersTest, ExplainTellsDecisionsAboutOnePodOldestFirst) {
   };
   change.traces = {trace("web", "main", false), trace("db", "main", true),
                    trace("web", "main", true)};
-  const auto answer = ExplainAnswer(NodeState().With(change), "shop/web");
+  const auto answer = ExplainAnswer(NodeState().With(change), "shop/web", kNeverUpdated);
   ASSERT_TRUE(answer.ok());
   ASSERT_THAT(answer->decisions(), SizeIs(2));
   EXPECT_FALSE(answer->decisions(0).admitted());
@@ -155,7 +177,7 @@ TEST(ControlAnswersTest, ExplainTellsDecisionsAboutOnePodOldestFirst) {
 }
 
 TEST(ControlAnswersTest, ExplainOfAPodWithoutDecisionsIsNotFound) {
-  const auto answer = ExplainAnswer(NodeState(), "web");
+  const auto answer = ExplainAnswer(NodeState(), "web", kNeverUpdated);
   EXPECT_EQ(answer.status().code(), StatusCode::kNotFound);
   EXPECT_THAT(MessageOf(answer.status()), HasSubstr("no decision about it is remembered"));
 }

@@ -95,6 +95,27 @@ TEST_F(HttpServerTest, ReadyTellsItsReasonsUntilThereAreNone) {
   node_.SetStatus({});
   answer = Get("/readyz");
   EXPECT_EQ(answer.code, 200);
+  EXPECT_EQ(answer.body, "ok\n");
+}
+
+TEST_F(HttpServerTest, ReadyzOfADegradedNodeIsReadyAndSaysWhatIsWorse) {
+  NodeStatus status;
+  status.degraded_reasons = {"containers are pinned late"};
+  node_.SetStatus(status);
+  const HttpAnswer answer = Get("/readyz");
+  EXPECT_EQ(answer.code, 200);
+  EXPECT_EQ(answer.body, "ok\ndegraded: containers are pinned late\n");
+}
+
+TEST_F(HttpServerTest, MetricsTellTheRuntimeMode) {
+  NodeStatus status;
+  status.runtime.mode = RuntimeMode::kObserver;
+  status.reconcile.drift_repairs = 3;
+  node_.SetStatus(status);
+  const std::string text = Get("/metrics").body;
+  EXPECT_THAT(text, HasSubstr("qrm_runtime_mode{mode=\"observer\"} 1"));
+  EXPECT_THAT(text, HasSubstr("qrm_runtime_mode{mode=\"nri\"} 0"));
+  EXPECT_THAT(text, HasSubstr("qrm_drift_repairs_total 3"));
 }
 
 TEST_F(HttpServerTest, MetricsShowKeptAndReadValues) {

@@ -20,6 +20,7 @@ namespace {
 using testing::Contains;
 using testing::ElementsAre;
 using testing::HasSubstr;
+using testing::IsEmpty;
 using testing::Not;
 
 const ContainerKey kKey{"uid-web", "main"};
@@ -29,7 +30,7 @@ class ReconcilerTest : public testing::Test {
  protected:
   ReconcilerTest() {
     CpuHolds("0-3");
-    live_.Reset({{"uid-web", {"sandbox"}}}, {{kKey, {"id", "sandbox", true}}});
+    live_.Reset({{"uid-web", {"sandbox"}}}, {{kKey, {"id", "sandbox", true, "/kubepods/pod/id"}}});
     test::RunOn(state_, [this] {
       checkpoint::Change change;
       change.put_containers.push_back(
@@ -73,6 +74,25 @@ class ReconcilerTest : public testing::Test {
     ASSERT_TRUE(test::Await([&] { return reconciler_.GetStatus().runs > before; }));
     loop_.Run([] {});
   }
+  Reconciler::Parts Parts() {
+    return {.io = loop_.io(),
+            .state = state_,
+            .plugins = plugins_,
+            .runtime = runtime_,
+            .live = live_,
+            .machine = machine_,
+            .drift = drift_,
+            .stands_aside = [this] { return aside_.load(); }};
+  }
+  // What the kernel has for the container.
+  void KernelHas(const std::string& cpus) {
+    const MutexLock lock(mutex_);
+    kernel_ = CgroupCpuset{.cpus = *CpuSet::Parse(cpus), .mems = {0}};
+  }
+  StatusOr<CgroupCpuset> ReadKernel() {
+    const MutexLock lock(mutex_);
+    return kernel_;
+  }
   checkpoint::ContainerRecord Record() { return *state_.Load()->Find(kKey); }
 
   std::atomic<int> readings_ = 0;
@@ -83,8 +103,15 @@ class ReconcilerTest : public testing::Test {
   LiveContainers live_;
   StateLoop state_{test::OpenMemoryStore(journal_)};
   test::LoopThread loop_;
-  Reconciler reconciler_{{loop_.io(), state_, plugins_, runtime_, live_, machine_},
-                         {.period = std::chrono::hours(1)}};
+  std::atomic<bool> aside_ = false;
+  Mutex mutex_;
+  StatusOr<CgroupCpuset> kernel_ QRM_GUARDED_BY(mutex_) = Errorf(StatusCode::kNotFound,
+                                                                 "no such cgroup");
+  ForeignWrites writes_;
+  DriftCheck drift_{{.read = [this](const std::string&) { return ReadKernel(); },
+                     .live = live_,
+                     .writes = writes_}};
+  Reconciler reconciler_{Parts(), {.period = std::chrono::hours(1)}};
 };
 
 TEST_F(ReconcilerTest, NeitherWritesNorUpdatesOnAnIdleNode) {
@@ -147,6 +174,8 @@ TEST_F(ReconcilerTest, CommitsThenUpdatesThenNotesWhatWasApplied) {
   EXPECT_EQ(Record().allocations.at("cpu").value, "0-1");
   EXPECT_EQ(Record().applied.at("CpusetCpus"), "0-1");
   EXPECT_EQ(reconciler_.GetStatus().updates, 1u);
+  EXPECT_TRUE(reconciler_.LastUpdateOf(kKey).has_value());
+  EXPECT_FALSE(reconciler_.LastUpdateOf({"uid-web", "other"}).has_value());
 }
 
 TEST_F(ReconcilerTest, TriesAFailedUpdateAgainInTheNextRun) {
@@ -210,7 +239,7 @@ TEST_F(ReconcilerTest, ReleasesNothingThatRunsOrBeforeTheRuntimeHasSpoken) {
   EXPECT_THAT(plugins_.calls(), Not(Contains(HasSubstr("uid-other"))));
 
   LiveContainers unsynchronized;
-  Reconciler early({loop_.io(), state_, plugins_, runtime_, unsynchronized, machine_}, {});
+  Reconciler early({loop_.io(), state_, plugins_, runtime_, unsynchronized, machine_, drift_}, {});
   CpuHolds("0-3", {{{"uid-gone", "main"}, {{"cpu", Pool("0-3")}}}});
   early.Trigger();
   ASSERT_TRUE(test::Await([&] { return early.GetStatus().runs == 1; }));
@@ -276,9 +305,55 @@ TEST_F(ReconcilerTest, TakesNothingOfAPluginThatWasNotAsked) {
   EXPECT_EQ(reconciler_.GetStatus().last_problem, "") << "the cpu plugin was not asked either";
 }
 
+TEST_F(ReconcilerTest, RepairsACpusetThatSomebodyElseChangedAndSaysItOnce) {
+  int lines = 0;
+  log::SetSink([&](log::Level, const std::string& line) {
+    lines += line.find("somebody else sets a container's cpuset") != std::string::npos ? 1 : 0;
+  });
+  runtime_.on_update = [this](const ContainerUpdate& update) {
+    KernelHas(update.resources.cpuset_cpus);
+  };
+  for (std::size_t times = 1; times <= 3; ++times) {
+    KernelHas("0-7");
+    reconciler_.Trigger();
+    ASSERT_TRUE(test::Await([&] {
+      return Record().applied.contains("CpusetCpus") && runtime_.updates().size() == times;
+    }));
+    EXPECT_EQ(runtime_.updates().back().resources.cpuset_cpus, "0-3");
+  }
+  log::SetSink({});
+  EXPECT_EQ(lines, 1);
+  EXPECT_EQ(writes_.repairs(), 3u);
+}
+
+TEST_F(ReconcilerTest, TakesAnUpdateThatTheKernelDoesNotShowForNone) {
+  KernelHas("0-7");
+  CpuHolds("0-1");
+  RunOnce();
+  EXPECT_THAT(reconciler_.GetStatus().last_problem, HasSubstr("the kernel has"));
+  EXPECT_FALSE(Record().applied.contains("CpusetCpus"));
+  KernelHas("0-1");
+  EXPECT_TRUE(test::Await([&] {
+    reconciler_.Trigger();
+    return Record().applied == StringMap{{"CpusetCpus", "0-1"}};
+  }));
+}
+
+TEST_F(ReconcilerTest, SendsNothingWhileItStandsAside) {
+  aside_ = true;
+  KernelHas("0-7");
+  CpuHolds("0-1");
+  RunOnce();
+  EXPECT_THAT(runtime_.updates(), IsEmpty());
+  EXPECT_EQ(writes_.repairs(), 0u);
+  KernelHas("0-1");
+  aside_ = false;
+  RunOnce();
+  EXPECT_EQ(runtime_.updates().size(), 1u);
+}
+
 TEST_F(ReconcilerTest, RunsEveryPeriod) {
-  Reconciler often({loop_.io(), state_, plugins_, runtime_, live_, machine_},
-                   {.period = std::chrono::milliseconds(1)});
+  Reconciler often(Parts(), {.period = std::chrono::milliseconds(1)});
   loop_.Run([&] { often.Start(); });
   EXPECT_TRUE(test::Await([&] { return often.GetStatus().runs >= 3; }));
   loop_.Run([&] { often.Stop(); });

@@ -1,0 +1,332 @@
+// A look is two lists, then the status of each container that is new, then one observation.
+#include "manager/observer.h"
+
+#include <map>
+#include <utility>
+
+#include <boost/asio/steady_timer.hpp>
+
+#include "api/log.h"
+#include "api/mutex.h"
+#include "manager/admission/pod_source.h"
+#include "manager/gone_pods.h"
+
+namespace qrm::manager {
+namespace {
+
+using std::chrono::steady_clock;
+
+/// The cgroup of the pod, by that of one of its containers.
+/// Source: OCI cgroupsPath, "/kubepods/podX/c" or systemd's "kubepods-podX.slice:cri-o:c".
+std::string ParentOf(const std::string& cgroups_path) {
+  return cgroups_path.substr(0, cgroups_path.find_last_of("/:"));
+}
+
+}  // namespace
+
+/// One look under way.
+struct Look {
+  Observation seen;
+  std::vector<RuntimeContainer> to_ask;  // whose status is wanted
+  std::size_t next = 0;
+  std::size_t in_flight = 0;
+};
+
+struct Observer::Impl : std::enable_shared_from_this<Observer::Impl> {
+  Impl(Parts given, ObserverOptions given_options)
+      : parts(std::move(given)),
+        options(given_options),
+        timer(parts.io),
+        watch_timer(parts.io),
+        gone(parts.read_cpuset, options.gone_after) {}
+
+  void Begin();
+  void End();
+  void StartWatch();
+  void OnEvent();
+  void OnWatchEnd(const Status& why);
+  void LookAfter(std::chrono::milliseconds delay);
+  void StartLook();
+  void OnPods(StatusOr<std::vector<RuntimePod>> pods);
+  void OnContainers(std::vector<RuntimePod> pods,
+                    StatusOr<std::vector<RuntimeContainer>> containers);
+  void AskMore(const std::shared_ptr<Look>& look);
+  void OnStatus(const std::shared_ptr<Look>& look, StatusOr<RuntimeContainer> container);
+  void Finish(Look& look);
+  void EndLook(const Status& result);
+  std::set<std::string> KnownPods() const;
+  void UseKernelsCpuset(RuntimeContainer& container) const;
+
+  /// `work` with the object, unless NRI came back, or away again, meanwhile.
+  template <typename... Args, typename Work>
+  std::function<void(Args...)> While(Work work) {
+    return [weak = weak_from_this(), begun = era, work = std::move(work)](Args... args) {
+      const std::shared_ptr<Impl> self = weak.lock();
+      if (self != nullptr && self->era == begun) {
+        work(*self, std::move(args)...);
+      }
+    };
+  }
+
+  const Parts parts;
+  const ObserverOptions options;
+  boost::asio::steady_timer timer;
+  boost::asio::steady_timer watch_timer;
+  std::unique_ptr<EventWatch> watch;
+  GonePods gone;
+  uint64_t era = 0;  // one more whenever NRI comes or goes
+  bool stopped = false;
+  bool looking = false;
+  bool look_again = false;
+
+  mutable Mutex mutex;
+  ObserverStatus status QRM_GUARDED_BY(mutex);
+};
+
+void Observer::Impl::Begin() {
+  log::Warning("following the runtime over CRI: containers are pinned after their creation");
+  for (const auto& [key, container] : parts.live.All()) {
+    gone.NoteCgroup(key.pod_uid, container.cgroups_path);
+  }
+  {
+    const MutexLock lock(mutex);
+    status.active = true;
+    status.problem = "the runtime was not asked over CRI yet";
+  }
+  StartWatch();
+  StartLook();
+}
+
+void Observer::Impl::End() {
+  ++era;
+  timer.cancel();
+  watch_timer.cancel();
+  watch.reset();
+  gone.Reset();
+  looking = false;
+  look_again = false;
+  const MutexLock lock(mutex);
+  if (std::exchange(status.active, false)) {
+    log::Info("no longer following the runtime over CRI", {{"looks", status.looks}});
+  }
+  status.working = false;
+  status.has_events = false;
+  status.problem.clear();
+}
+
+void Observer::Impl::StartWatch() {
+  watch = parts.runtime.WatchEvents(
+      While<>([](Impl& self) { self.OnEvent(); }),
+      While<Status>([](Impl& self, const Status& why) { self.OnWatchEnd(why); }));
+}
+
+void Observer::Impl::OnEvent() {
+  {
+    const MutexLock lock(mutex);
+    status.has_events = true;
+  }
+  LookAfter(options.min_gap);
+}
+
+void Observer::Impl::OnWatchEnd(const Status& why) {
+  bool had_events = false;
+  {
+    const MutexLock lock(mutex);
+    had_events = std::exchange(status.has_events, false);
+  }
+  if (why.code() == StatusCode::kUnimplemented) {
+    log::Info("the runtime tells no container events: it is asked every period",
+              {{"period_ms", options.period.count()}});
+    return;  // the watch stays, ended, until NRI is back
+  }
+  if (had_events) {
+    LookAfter(options.min_gap);  // events may have been lost with the stream
+  }
+  watch_timer.expires_after(options.watch_retry);
+  watch_timer.async_wait(
+      While<boost::system::error_code>([](Impl& self, const boost::system::error_code& error) {
+        if (!error) {
+          self.StartWatch();
+        }
+      }));
+}
+
+// An earlier look takes the place of the one that waits.
+void Observer::Impl::LookAfter(std::chrono::milliseconds delay) {
+  if (looking) {
+    look_again = true;
+    return;
+  }
+  const auto when = steady_clock::now() + delay;
+  if (timer.expiry() > steady_clock::now() && timer.expiry() <= when) {
+    return;
+  }
+  timer.expires_at(when);
+  timer.async_wait(
+      While<boost::system::error_code>([](Impl& self, const boost::system::error_code& error) {
+        if (!error && !self.looking) {
+          self.StartLook();
+        }
+      }));
+}
+
+void Observer::Impl::StartLook() {
+  looking = true;
+  look_again = false;
+  parts.runtime.ListPods(While<StatusOr<std::vector<RuntimePod>>>(
+      [](Impl& self, StatusOr<std::vector<RuntimePod>> pods) { self.OnPods(std::move(pods)); }));
+}
+
+void Observer::Impl::OnPods(StatusOr<std::vector<RuntimePod>> pods) {
+  if (!pods.ok()) {
+    EndLook(pods.status());
+    return;
+  }
+  parts.runtime.ListContainers(While<StatusOr<std::vector<RuntimeContainer>>>(
+      [pods = *std::move(pods)](Impl& self, StatusOr<std::vector<RuntimeContainer>> containers) {
+        self.OnContainers(pods, std::move(containers));
+      }));
+}
+
+void Observer::Impl::OnContainers(std::vector<RuntimePod> pods,
+                                  StatusOr<std::vector<RuntimeContainer>> containers) {
+  if (!containers.ok()) {
+    EndLook(containers.status());
+    return;
+  }
+  const auto look = std::make_shared<Look>();
+  std::map<std::string, const RuntimePod*> pod_by_id;
+  for (const RuntimePod& pod : pods) {
+    pod_by_id[pod.id] = &pod;
+  }
+  for (RuntimeContainer& container : *containers) {
+    const auto pod = pod_by_id.find(container.pod_id);
+    if (pod == pod_by_id.end()) {
+      continue;  // its pod is younger than the list of pods: the next look finds both
+    }
+    const auto known = parts.live.Find(KeyOf(*pod->second, container));
+    const bool is_known = known.has_value() && known->id == container.id;
+    (is_known ? look->seen.containers : look->to_ask).push_back(std::move(container));
+  }
+  look->seen.pods = std::move(pods);
+  AskMore(look);
+}
+
+// Answers may come at once, within the call.
+void Observer::Impl::AskMore(const std::shared_ptr<Look>& look) {
+  while (look->next < look->to_ask.size() && look->in_flight < options.concurrent_statuses) {
+    ++look->in_flight;
+    parts.runtime.GetContainer(
+        look->to_ask[look->next++],
+        While<StatusOr<RuntimeContainer>>([look](Impl& self, StatusOr<RuntimeContainer> container) {
+          self.OnStatus(look, std::move(container));
+        }));
+  }
+  if (look->next == look->to_ask.size() && look->in_flight == 0 && looking) {
+    Finish(*look);
+  }
+}
+
+// A container without status is left to the next look.
+void Observer::Impl::OnStatus(const std::shared_ptr<Look>& look,
+                              StatusOr<RuntimeContainer> container) {
+  --look->in_flight;
+  if (container.ok()) {
+    UseKernelsCpuset(*container);
+    look->seen.containers.push_back(*std::move(container));
+  } else if (container.status().code() != StatusCode::kNotFound) {
+    log::Warning("container not looked at", {{"error", MessageOf(container.status())}});
+  }
+  AskMore(look);
+}
+
+void Observer::Impl::UseKernelsCpuset(RuntimeContainer& container) const {
+  if (parts.read_cpuset == nullptr || container.cgroups_path.empty()) {
+    return;
+  }
+  const StatusOr<CgroupCpuset> actual = parts.read_cpuset(container.cgroups_path);
+  container.resources.cpuset_cpus = actual.ok() ? ToString(actual->cpus) : "";
+  container.resources.cpuset_mems = actual.ok() ? ToString(actual->mems) : "";
+}
+
+std::set<std::string> Observer::Impl::KnownPods() const {
+  std::set<std::string> uids;
+  parts.state.Load()->ForEachPod(
+      [&](const checkpoint::PodRecord& pod) { uids.insert(pod.meta.uid); });
+  for (const auto& [key, container] : parts.live.All()) {
+    uids.insert(key.pod_uid);
+  }
+  return uids;
+}
+
+void Observer::Impl::Finish(Look& look) {
+  std::map<std::string, RuntimePod*> pod_by_id;
+  std::set<std::string> listed;
+  for (RuntimePod& pod : look.seen.pods) {
+    pod_by_id[pod.id] = &pod;
+    listed.insert(pod.uid);
+  }
+  for (const RuntimeContainer& container : look.seen.containers) {
+    RuntimePod& pod = *pod_by_id.at(container.pod_id);
+    gone.NoteCgroup(pod.uid, container.cgroups_path);
+    if (pod.cgroup_parent.empty()) {
+      pod.cgroup_parent = ParentOf(container.cgroups_path);
+    }
+  }
+  look.seen.doubtful = gone.Doubtful(KnownPods(), listed, steady_clock::now());
+  parts.on_observed(std::move(look.seen));
+  EndLook(OkStatus());
+}
+
+void Observer::Impl::EndLook(const Status& result) {
+  looking = false;
+  bool news = false;
+  {
+    const MutexLock lock(mutex);
+    news = !result.ok() && status.problem != MessageOf(result);
+    status.working = result.ok();
+    status.looks += result.ok() ? 1 : 0;
+    status.problem = MessageOf(result);
+  }
+  if (news) {  // not at every attempt
+    log::Warning("cannot follow the runtime", {{"error", MessageOf(result)}});
+  }
+  LookAfter(look_again ? options.min_gap : options.period);
+}
+
+Observer::Observer(Parts parts, ObserverOptions options)
+    : impl_(std::make_shared<Impl>(std::move(parts), options)) {}
+
+// NOLINTNEXTLINE(bugprone-exception-escape): cancelling a timer throws nothing on Linux.
+Observer::~Observer() {
+  Stop();
+}
+
+void Observer::OnNriAway() {
+  if (impl_->stopped || GetStatus().active) {
+    return;
+  }
+  impl_->timer.expires_after(impl_->options.grace);
+  impl_->timer.async_wait(impl_->While<boost::system::error_code>(
+      [](Impl& self, const boost::system::error_code& error) {
+        if (!error) {
+          self.Begin();
+        }
+      }));
+}
+
+void Observer::OnNriBack() {
+  impl_->End();
+}
+
+void Observer::Stop() {
+  impl_->stopped = true;
+  impl_->End();
+}
+
+ObserverStatus Observer::GetStatus() const {
+  const MutexLock lock(impl_->mutex);
+  return impl_->status;
+}
+
+}  // namespace qrm::manager

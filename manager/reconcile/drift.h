@@ -1,0 +1,53 @@
+// Compares the kernel's cpusets with what the runtime took from us.
+#pragma once
+
+#include <cstddef>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "api/status.h"
+#include "checkpoint/node_state.h"
+#include "manager/live_containers.h"
+#include "manager/reconcile/foreign_writes.h"
+#include "manager/runtime/cgroup_reader.h"
+
+namespace qrm::manager {
+
+/// Reads the cpuset of the cgroup at the path that the runtime gave a container; empty: nothing is
+/// read back.
+using CpusetSource = std::function<StatusOr<CgroupCpuset>(const std::string& cgroups_path)>;
+
+/// Where `actual` differs from `applied`: CpusetCpus and CpusetMems, each with the kernel's value.
+/// A property that is not in `applied`, or has a value that is no list, does not count.
+StringMap DriftOf(const StringMap& applied, const CgroupCpuset& actual);
+
+/// Finds containers whose cpuset somebody else changed behind the runtime's back: a few in each
+/// run, one after the other, so that a run's cost does not grow with the node.
+///
+/// Threads: the state loop. Cost: Find reads two small files for each of `per_run` containers.
+class DriftCheck {
+ public:
+  struct Parts {
+    CpusetSource read;
+    const LiveContainers& live;
+    ForeignWrites& writes;
+  };
+  /// The parts outlive the check.
+  explicit DriftCheck(Parts parts, std::size_t per_run = 64);
+
+  /// Looks at the next `per_run` containers. The change makes `state` forget what drifted was
+  /// applied, so that the next updates apply it again. A container that cannot be read is skipped.
+  checkpoint::Change Find(const checkpoint::NodeState& state);
+
+  /// What the kernel has in place of `properties`, which the container of `key` was just given: one
+  /// sentence, or empty when it has them, or cannot be read.
+  std::string ReadBack(const ContainerKey& key, const StringMap& properties) const;
+
+ private:
+  const Parts parts_;
+  const std::size_t per_run_;
+  ContainerKey last_;  ///< looked at; the next run begins after it
+};
+
+}  // namespace qrm::manager

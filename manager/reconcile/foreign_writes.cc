@@ -1,0 +1,43 @@
+// The table of foreign values that were seen.
+#include "manager/reconcile/foreign_writes.h"
+
+#include "api/log.h"
+
+namespace qrm::manager {
+namespace {
+
+/// A writer with ever new values fills no more than this; later ones are counted, not logged.
+constexpr std::size_t kMaxValuesLogged = 16;
+
+}  // namespace
+
+void ForeignWrites::Note(const ForeignWrite& write) {
+  bool news = false;
+  {
+    const MutexLock lock(mutex_);
+    ++repairs_;
+    std::set<std::string>& values = seen_[write.key];
+    news = values.size() < kMaxValuesLogged &&
+           values.insert(write.property + "=" + write.theirs).second;
+  }
+  if (news) {
+    log::Warning("somebody else sets a container's cpuset: ours stays",
+                 {{"pod", write.key.pod_uid},
+                  {"container", write.key.container},
+                  {"property", write.property},
+                  {"theirs", write.theirs},
+                  {"ours", write.ours}});
+  }
+}
+
+void ForeignWrites::Forget(const ContainerKey& key) {
+  const MutexLock lock(mutex_);
+  seen_.erase(key);
+}
+
+uint64_t ForeignWrites::repairs() const {
+  const MutexLock lock(mutex_);
+  return repairs_;
+}
+
+}  // namespace qrm::manager

@@ -1,0 +1,18 @@
+// One container's status over CRI, as the observer needs it.
+#pragma once
+
+#include <string>
+
+#include "api/proto/runtime/v1/api.pb.h"
+#include "manager/runtime/container.h"
+
+namespace qrm::manager {
+
+/// Adds to `container`, which a list named, what its verbose status tells: cgroup values, cgroup
+/// path, OOM score and pid. The values are those that kubelet asked for, as far as the runtime
+/// shows them; text of the runtime that is no JSON, or has another shape, adds nothing. Source:
+/// containerd's and CRI-O's ContainerStatusResponse.info["info"], which holds "pid" and the OCI
+/// "runtimeSpec".
+void AddStatus(const ::runtime::v1::ContainerStatusResponse& response, RuntimeContainer& container);
+
+}  // namespace qrm::manager

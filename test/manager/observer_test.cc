@@ -1,0 +1,177 @@
+#include "manager/observer.h"
+
+#include <functional>
+#include <utility>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "manager/gone_pods.h"
+#include "test/support/fake_runtime.h"
+#include "test/support/fake_snapshots.h"
+#include "test/support/sample_node.h"
+
+namespace qrm::manager {
+namespace {
+
+using std::chrono::milliseconds;
+using std::chrono::seconds;
+using testing::ElementsAre;
+using testing::IsEmpty;
+using testing::SizeIs;
+
+// Pods "a" and "b" are known; "a" has a cgroup that a test can remove.
+class GonePodsTest : public testing::Test {
+ protected:
+  GonePodsTest() { gone_.NoteCgroup("a", "/kubepods/a"); }
+
+  std::set<std::string> Doubtful(const std::set<std::string>& listed) {
+    return gone_.Doubtful({"a", "b"}, listed, now_);
+  }
+
+  bool cgroup_is_there_ = true;
+  GonePods::Time now_;
+  GonePods gone_{[this](const std::string&) -> StatusOr<CgroupCpuset> {
+                   if (cgroup_is_there_) {
+                     return CgroupCpuset{};
+                   }
+                   return Errorf(StatusCode::kNotFound, "gone");
+                 },
+                 seconds(10)};
+};
+
+TEST_F(GonePodsTest, PodThatIsMissingOnceIsDoubtful) {
+  EXPECT_THAT(Doubtful({"b"}), ElementsAre("a"));
+  EXPECT_THAT(Doubtful({"a", "b"}), IsEmpty());
+}
+
+TEST_F(GonePodsTest, PodIsGoneWhenItWasMissingLongAndHasNoCgroup) {
+  cgroup_is_there_ = false;
+  EXPECT_THAT(Doubtful({"b"}), ElementsAre("a"));
+  now_ += seconds(11);
+  EXPECT_THAT(Doubtful({"b"}), IsEmpty());
+}
+
+TEST_F(GonePodsTest, PodIsThereAsLongAsItsCgroupIs) {
+  Doubtful({"b"});
+  now_ += seconds(1000);
+  EXPECT_THAT(Doubtful({"b"}), ElementsAre("a"));
+}
+
+TEST_F(GonePodsTest, TimeBeginsAnewForAPodThatWasBack) {
+  cgroup_is_there_ = false;
+  Doubtful({"b"});
+  now_ += seconds(9);
+  Doubtful({"a", "b"});
+  now_ += seconds(2);
+  EXPECT_THAT(Doubtful({"b"}), ElementsAre("a"));
+}
+
+TEST_F(GonePodsTest, EmptyListAloneProvesNothing) {
+  cgroup_is_there_ = false;
+  Doubtful({});
+  now_ += seconds(1000);
+  EXPECT_THAT(Doubtful({}), ElementsAre("b")) << "nobody knows a cgroup of b; a's is gone";
+  EXPECT_THAT(Doubtful({"other"}), IsEmpty());
+}
+
+// An observer of a runtime that tells no events and answers at once.
+class ObserverTest : public testing::Test {
+ protected:
+  ObserverTest() {
+    RuntimePod pod{.id = "sandbox", .uid = "uid", .name = "web"};
+    RuntimeContainer container;
+    container.id = "id";
+    container.pod_id = "sandbox";
+    container.name = "main";
+    container.cgroups_path = "/kubepods/burstable/poduid/id";
+    runtime_.SetContainers({pod}, {container});
+  }
+  // Runs the loop until `count` observations have been made.
+  void RunUntil(std::size_t count) {
+    io_.restart();
+    const auto end = std::chrono::steady_clock::now() + seconds(10);
+    while (seen_.size() < count && std::chrono::steady_clock::now() < end) {
+      io_.run_one_for(milliseconds(10));
+    }
+    ASSERT_GE(seen_.size(), count);
+  }
+
+  boost::asio::io_context io_;
+  test::FakeRuntime runtime_;
+  test::FakeSnapshots state_;
+  LiveContainers live_;
+  std::vector<Observation> seen_;
+  Observer observer_{
+      {.io = io_,
+       .runtime = runtime_,
+       .state = state_,
+       .live = live_,
+       .read_cpuset = [](const std::string&) -> StatusOr<CgroupCpuset> {
+         return CgroupCpuset{.cpus = {2}, .mems = {0}};
+       },
+       .on_observed = [this](Observation seen) { seen_.push_back(std::move(seen)); }},
+      {.period = milliseconds(1), .grace = milliseconds(0)}};
+};
+
+TEST_F(ObserverTest, LooksAgainEveryPeriod) {
+  observer_.OnNriAway();
+  RunUntil(3);
+  EXPECT_TRUE(observer_.GetStatus().working);
+  EXPECT_FALSE(observer_.GetStatus().has_events);
+}
+
+TEST_F(ObserverTest, GivesNewContainersTheKernelsCpusetAndTheirPodItsCgroup) {
+  observer_.OnNriAway();
+  RunUntil(1);
+  ASSERT_THAT(seen_[0].containers, SizeIs(1));
+  EXPECT_EQ(seen_[0].containers[0].resources.cpuset_cpus, "2");
+  EXPECT_EQ(seen_[0].pods[0].cgroup_parent, "/kubepods/burstable/poduid");
+}
+
+TEST_F(ObserverTest, DoubtsKnownPodsThatAreNotListed) {
+  state_.Apply(test::Admit(test::SamplePod("lost"), "main", {}));
+  observer_.OnNriAway();
+  RunUntil(1);
+  EXPECT_THAT(seen_[0].doubtful, ElementsAre("uid-lost"));
+}
+
+TEST_F(ObserverTest, LooksNeitherWithinTheGraceNorAfterNriIsBack) {
+  Observer patient({.io = io_,
+                    .runtime = runtime_,
+                    .state = state_,
+                    .live = live_,
+                    .read_cpuset = {},
+                    .on_observed = [this](Observation seen) { seen_.push_back(std::move(seen)); }},
+                   {.grace = seconds(100)});
+  patient.OnNriAway();
+  io_.run_for(milliseconds(20));
+  EXPECT_FALSE(patient.GetStatus().active);
+  patient.OnNriBack();
+
+  observer_.OnNriAway();
+  RunUntil(1);
+  observer_.OnNriBack();
+  seen_.clear();
+  io_.restart();
+  io_.run_for(milliseconds(20));
+  EXPECT_THAT(seen_, IsEmpty());
+  EXPECT_FALSE(observer_.GetStatus().working);
+}
+
+TEST_F(ObserverTest, BeginsAgainWhenNriGoesAgain) {
+  for (int times = 0; times < 2; ++times) {
+    seen_.clear();
+    observer_.OnNriAway();
+    RunUntil(1);
+    observer_.OnNriBack();
+  }
+  observer_.Stop();
+  observer_.OnNriAway();
+  io_.restart();
+  io_.run_for(milliseconds(20));
+  EXPECT_FALSE(observer_.GetStatus().active);
+}
+
+}  // namespace
+}  // namespace qrm::manager

@@ -1,0 +1,109 @@
+// Pod events while NRI is away, and while somebody else pins the containers.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "test/manager/pod_events_fixture.h"
+
+namespace qrm::test {
+namespace {
+
+using testing::Contains;
+using testing::HasSubstr;
+using testing::IsEmpty;
+using testing::Not;
+
+class PodEventsAsideTest : public PodEventsFixture {
+ protected:
+  void Observe(manager::Observation seen) {
+    events_.OnObserved(std::move(seen));
+    Settle(state_);
+    Settle(state_);
+  }
+};
+
+TEST_F(PodEventsAsideTest, ObservedContainersAreAdmittedOnceAndPinned) {
+  Observe({{Pod("web")}, {Container("web", "id1")}, {}});
+  ASSERT_TRUE(Known("web"));
+  EXPECT_THAT(state_.Load()->Find(Key("web"))->applied, IsEmpty());
+  EXPECT_EQ(reconciles_, 1);
+  plugins_.ForgetCalls();
+  Observe({{Pod("web")}, {Container("web", "id1")}, {}});
+  EXPECT_THAT(plugins_.calls(), IsEmpty());
+  EXPECT_EQ(reconciles_, 1) << "nothing is new";
+}
+
+TEST_F(PodEventsAsideTest, ObservedContainerMayBeUpdatedBeforeItStarts) {
+  Observe({{Pod("web")}, {Container("web", "id1", RuntimeContainerState::kCreated)}, {}});
+  EXPECT_TRUE(live_.Find(Key("web"))->started);
+}
+
+TEST_F(PodEventsAsideTest, RestartedContainerIsPinnedAgain) {
+  ASSERT_TRUE(Create(Pod("web"), Container("web", "id1")).ok());
+  Observe({{Pod("web")}, {Container("web", "id2")}, {}});
+  EXPECT_THAT(state_.Load()->Find(Key("web"))->applied, IsEmpty());
+  EXPECT_EQ(live_.Find(Key("web"))->id, "id2");
+  EXPECT_EQ(reconciles_, 1);
+}
+
+TEST_F(PodEventsAsideTest, ContainerThatHasOurCpusInTheKernelIsLeftAlone) {
+  ASSERT_TRUE(Create(Pod("web"), Container("web", "id1")).ok());
+  const std::size_t before = journal_.commits();
+  RuntimeContainer pinned = Container("web", "id2");
+  pinned.resources.cpuset_cpus = "0-1";
+  Observe({{Pod("web")}, {pinned}, {}});
+  EXPECT_EQ(journal_.commits(), before);
+  EXPECT_EQ(reconciles_, 0);
+}
+
+TEST_F(PodEventsAsideTest, NoDoubtfulPodIsRemoved) {
+  ASSERT_TRUE(Create(Pod("gone"), Container("gone", "id1")).ok());
+  ASSERT_TRUE(Create(Pod("doubtful"), Container("doubtful", "id2")).ok());
+  Observe({{}, {}, {"uid-doubtful"}});
+  EXPECT_FALSE(Known("gone"));
+  EXPECT_TRUE(Known("doubtful"));
+  EXPECT_TRUE(live_.Find(Key("doubtful")).has_value());
+}
+
+TEST_F(PodEventsAsideTest, NriThatComesBackAdmitsNothingTwice) {
+  Observe({{Pod("web")}, {Container("web", "id1")}, {}});
+  plugins_.ForgetCalls();
+  RuntimeContainer pinned = Container("web", "id1");
+  pinned.resources.cpuset_cpus = "0-1";
+  Synchronize({Pod("web")}, {pinned});
+  EXPECT_THAT(plugins_.calls(), Not(Contains(HasSubstr("allocate"))));
+  EXPECT_TRUE(Known("web"));
+}
+
+TEST_F(PodEventsAsideTest, ContainerThatDidNotFitIsTriedAgainWhenAPodGoes) {
+  ASSERT_TRUE(Create(Pod("old"), Container("old", "id1")).ok());
+  PluginScript full;
+  full.gives = Errorf(StatusCode::kResourceExhausted, "cannot place: no CPU is free");
+  plugins_.Set("cpu", full);
+  Observe({{Pod("old"), Pod("web")}, {Container("old", "id1"), Container("web", "id2")}, {}});
+  EXPECT_FALSE(Known("web"));
+  Serve(true);
+  Observe({{Pod("web")}, {Container("web", "id2")}, {}});
+  EXPECT_TRUE(Known("web"));
+}
+
+TEST_F(PodEventsAsideTest, TellsThatNriIsAway) {
+  events_.OnDisconnected(Errorf(StatusCode::kUnavailable, "cut off"));
+  EXPECT_EQ(disconnects_, 1);
+}
+
+TEST_F(PodEventsAsideTest, TouchesNothingWhileSomebodyElsePins) {
+  aside_ = true;
+  const auto adjustment = Create(Pod("web"), Container("web", "id1"));
+  ASSERT_TRUE(adjustment.ok());
+  EXPECT_EQ(*adjustment, ContainerAdjustment());
+  EXPECT_THAT(plugins_.calls(), IsEmpty());
+  aside_ = false;
+  events_.RetryUnplaced();
+  Settle(state_);
+  EXPECT_TRUE(Known("web")) << "placed after the fact";
+  aside_ = true;
+  EXPECT_THAT(Update(Pod("web"), Container("web", "id1"), {.cpuset_cpus = "0-7"}), IsEmpty());
+}
+
+}  // namespace
+}  // namespace qrm::test

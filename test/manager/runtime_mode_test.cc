@@ -1,0 +1,40 @@
+#include "manager/runtime_mode.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace qrm::manager {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
+
+TEST(RuntimeModeTest, NriAloneMakesTheNodeReady) {
+  NodeStatus status;
+  AddRuntimeMode({.connected = true}, {}, status);
+  EXPECT_EQ(status.runtime.mode, RuntimeMode::kNri);
+  EXPECT_TRUE(status.ready());
+  EXPECT_THAT(status.degraded_reasons, IsEmpty());
+}
+
+TEST(RuntimeModeTest, ObserverMakesItReadyButDegraded) {
+  NodeStatus status;
+  AddRuntimeMode({.problem = "no socket"}, {.active = true, .working = true}, status);
+  EXPECT_EQ(status.runtime.mode, RuntimeMode::kObserver);
+  EXPECT_TRUE(status.ready());
+  EXPECT_THAT(
+      status.degraded_reasons,
+      ElementsAre(HasSubstr("pinned after their creation, by updates over CRI: no socket")));
+}
+
+TEST(RuntimeModeTest, NeitherMakesItNotReadyForBothReasons) {
+  NodeStatus status;
+  AddRuntimeMode({.problem = "no socket"}, {.active = true, .problem = "nobody listens"}, status);
+  EXPECT_EQ(status.runtime.mode, RuntimeMode::kNone);
+  EXPECT_THAT(status.not_ready_reasons,
+              ElementsAre(HasSubstr("no socket"), HasSubstr("nobody listens")));
+}
+
+}  // namespace
+}  // namespace qrm::manager
