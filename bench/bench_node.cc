@@ -81,6 +81,10 @@ class CountingStore final : public checkpoint::Store {
     ++commits_;
     return store_->Commit(change);
   }
+  Status Remember(const checkpoint::Change& change) override {
+    commits_ += change.Empty() ? 0 : 1;
+    return store_->Remember(change);
+  }
   const checkpoint::NodeState& state() const override { return store_->state(); }
 
  private:

@@ -5,6 +5,7 @@
 #include <fmt/chrono.h>
 #include <fmt/format.h>
 
+#include "api/resource.h"
 #include "manager/cli/command.h"
 #include "manager/cli/command_line.h"
 #include "manager/cli/control_client.h"

@@ -147,7 +147,7 @@ TEST_F(MachineChangeTest, ContainersLeaveANodeThatIsGone) {
     const auto checkpointed = CheckpointedPins(dir_ / "node/state/qrmd");
     for (const auto& [uid, pinned] : checkpointed.value_or(Pins())) {
       if (!CpuSet::Parse(pinned.cpus)->IsSubsetOf(*CpuSet::Parse("0-39")) ||
-          !NumaMask::Parse(pinned.mems)->IsSubsetOf({0})) {
+          !NumaMask::Parse(pinned.mems)->IsSubsetOf(NumaMask{0})) {
         return false;
       }
     }

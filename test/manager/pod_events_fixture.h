@@ -54,6 +54,8 @@ inline ContainerKey Key(const std::string& pod) {
 class PodEventsFixture : public testing::Test {
  protected:
   PodEventsFixture() { Serve(true); }
+  /// What is still posted uses the parts below it.
+  void TearDown() override { Settle(state_); }
 
   void Serve(bool live, bool exclusive = false) {
     PluginScript cpu;

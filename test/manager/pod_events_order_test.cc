@@ -181,6 +181,7 @@ TEST_F(PodEventsOrderTest, AResizeInPlaceKeepsItsSharesAndOurCpus) {
     EXPECT_THAT(Update(Pod("web"), Container("web", "id1"),
                        {.cpu_shares = 4096, .cpu_quota_us = 400000, .memory_limit_bytes = 1 << 30}),
                 ElementsAre(ContainerUpdate{"id1", {.cpuset_cpus = "0-1"}}));
+    test::Settle(state_);  // the resize is placed after the answer
   });
   EXPECT_THAT(lines, IsEmpty());
 }

@@ -51,7 +51,7 @@ class PodEventsSpecTest : public test::PodEventsFixture {
 
   SpecSource by_spec_;
   PodEvents events_by_spec_{
-      {state_, by_spec_, admitter_, releaser_, live_, [this] { ++reconciles_; }},
+      {state_, by_spec_, admitter_, releaser_, live_, writes_, [this] { ++reconciles_; }},
       std::chrono::seconds(10)};
 };
 

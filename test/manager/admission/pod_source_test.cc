@@ -39,7 +39,7 @@ TEST(CgroupEstimateTest, GivesBackEveryCpuRequestFromThreeMilliCpusTo256Cpus) {
 }
 
 TEST(CgroupEstimateTest, IsAtMost26MilliCpusAboveTheRequestBehindAWeight) {
-  for (uint64_t milli = 28; milli <= 256'000; ++milli) {
+  for (uint64_t milli = 29; milli <= 256'000; ++milli) {
     const uint64_t weight = 1 + (SharesOfKubelet(milli) - 2) * 9999 / 262142;
     const uint64_t estimate = MilliCpusFromWeight(weight);
     ASSERT_GE(estimate, milli);

@@ -63,7 +63,8 @@ TEST_F(WholePodTest, PlacesAllContainersWithTheFirstInOneCommit) {
 TEST_F(WholePodTest, AsksInTheOrderInWhichTheContainersStart) {
   std::vector<std::string> order;
   ASSERT_TRUE(Admit(WholePod("main")).ok());
-  for (const auto& put : journal_.changes().front().put_containers) {
+  const auto changes = journal_.changes();
+  for (const auto& put : changes.front().put_containers) {
     order.push_back(put.container);
   }
   EXPECT_THAT(order, ElementsAre("setup", "main", "logger"));
@@ -85,7 +86,7 @@ TEST_F(WholePodTest, AnswersLaterContainersWithTheirReservedPlace) {
 TEST_F(WholePodTest, PlacesNoneWhenOneDoesNotFitAndNamesIt) {
   int allocations = 0;
   plugins_.on_call = [&](const std::string& call) {
-    if (call == "allocate memory" && ++allocations == 2) {
+    if (call == "allocate memory" && ++allocations == 3) {
       PluginScript full;
       full.gives = Errorf(StatusCode::kResourceExhausted, "no memory");
       plugins_.Set("memory", full);

@@ -139,11 +139,11 @@ const UpdateTimeSource kNeverUpdated = [](const ContainerKey&) { return std::nul
 TEST(ControlAnswersTest, ExplainTellsWhatTheContainerHasNowWithTheLatestDecision) {
   checkpoint::Change change = Admit(SamplePod("web", "shop"), "main", {{"cpu", OwnCpus("1")}});
   change.put_containers[0].record.applied = {{"CpusetCpus", "1"}};
-  for (const int seconds : {7, 8}) {
+  for (const int second : {7, 8}) {
     change.traces.push_back({.key = {"uid-web", "main"},
                              .pod_namespace = "shop",
                              .pod_name = "web",
-                             .time = std::chrono::system_clock::from_time_t(seconds),
+                             .time = std::chrono::system_clock::from_time_t(second),
                              .json = "{}"});
   }
   const auto answer = ExplainAnswer(NodeState().With(change), "web", [](const ContainerKey& key) {

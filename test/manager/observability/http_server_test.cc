@@ -102,6 +102,7 @@ TEST_F(HttpServerTest, ReadyzOfADegradedNodeIsReadyAndSaysWhatIsWorse) {
   NodeStatus status;
   status.degraded_reasons = {"containers are pinned late"};
   node_.SetStatus(status);
+  Start();
   const HttpAnswer answer = Get("/readyz");
   EXPECT_EQ(answer.code, 200);
   EXPECT_EQ(answer.body, "ok\ndegraded: containers are pinned late\n");
@@ -112,6 +113,7 @@ TEST_F(HttpServerTest, MetricsTellTheRuntimeMode) {
   status.runtime.mode = RuntimeMode::kObserver;
   status.reconcile.drift_repairs = 3;
   node_.SetStatus(status);
+  Start();
   const std::string text = Get("/metrics").body;
   EXPECT_THAT(text, HasSubstr("qrm_runtime_mode{mode=\"observer\"} 1"));
   EXPECT_THAT(text, HasSubstr("qrm_runtime_mode{mode=\"nri\"} 0"));
