@@ -1,7 +1,9 @@
 // What Open does to a file before it trusts it, and transactions.
 #include "checkpoint/sqlite_db.h"
 
+#include <array>
 #include <cerrno>
+#include <fstream>
 #include <utility>
 
 #include <sqlite3.h>
@@ -34,6 +36,24 @@ Status Damaged(const std::string& path, std::string_view what) {
   return Errorf(StatusCode::kDataLoss, "cannot use {}: {}; move it aside and restart", path, what);
 }
 
+/// How each of SQLite's databases begins. Source: sqlite.org/fileformat.html, "Magic Header
+/// String".
+constexpr std::string_view kMagic("SQLite format 3", 16);
+
+/// What begins otherwise is not for SQLite to open: with a log beside it, it would write that over
+/// another program's file.
+Status ExpectDatabase(const std::string& path) {
+  std::ifstream file(path, std::ios::binary);
+  if (!file) {
+    return SystemError(errno, "open", path);
+  }
+  std::array<char, kMagic.size()> begin{};
+  file.read(begin.data(), begin.size());
+  return std::string_view(begin.data(), begin.size()) == kMagic
+             ? OkStatus()
+             : Damaged(path, "it is not a database");
+}
+
 /// What a look at the directory says before SQLite is asked: true when there is a database to open.
 StatusOr<bool> LookAt(const std::string& path) {
   struct stat file = {};
@@ -44,6 +64,7 @@ StatusOr<bool> LookAt(const std::string& path) {
     if (file.st_size == 0) {
       return Damaged(path, "it is empty");
     }
+    QRM_RETURN_IF_ERROR(ExpectDatabase(path));
     return true;
   }
   if (errno != ENOENT) {
@@ -173,6 +194,8 @@ StatusOr<SqliteDb> SqliteDb::ConnectWith(int flags, const std::string& path,
     return SqliteError(raw, code, "open", path);
   }
   sqlite3_busy_timeout(raw, static_cast<int>(options.busy_timeout.count()));
+  // Until the file is known to be ours, closing it must not fold its log into it and delete that.
+  sqlite3_db_config(raw, SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1, nullptr);
   // A damaged or foreign file must neither run code of its own nor be trusted about cell sizes.
   QRM_RETURN_IF_ERROR(
       db.Execute("PRAGMA trusted_schema=OFF; PRAGMA cell_size_check=ON; PRAGMA synchronous=FULL"));
@@ -198,6 +221,7 @@ Status SqliteDb::StartLog() {
   // The log stays when we close, so that a missing one always means that someone took it.
   int keep = 1;
   sqlite3_file_control(db_.get(), "main", SQLITE_FCNTL_PERSIST_WAL, &keep);
+  sqlite3_db_config(db_.get(), SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 0, nullptr);
   return OkStatus();
 }
 

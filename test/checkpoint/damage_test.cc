@@ -173,5 +173,24 @@ TEST(DamageTest, StartsWithEveryDatabaseAndSaysWhatIsLost) {
   RecordProperty("unsaid_torn_ends", unsaid);
 }
 
+TEST(DamageTest, KeepsAForeignDatabaseAndTheLogBesideItAsTheyAre) {
+  Files files = Original().files;
+  files["checkpoint.db"] = "{\"policyName\":\"none\"}";
+  const TempDir dir = TempDir::InMemory();
+  WriteFiles(dir.path(), files);
+
+  const OpenedStore opened = OpenSqliteStore(dir.path());
+
+  EXPECT_THAT(opened.repairs, testing::SizeIs(1));
+  std::map<std::string, std::string> aside;  // suffix -> content
+  for (const auto& [name, content] : ReadFiles(dir.path())) {
+    if (name.starts_with("checkpoint.db.aside-")) {
+      aside[name.ends_with("-wal") ? "-wal" : name.ends_with("-shm") ? "-shm" : ""] = content;
+    }
+  }
+  EXPECT_TRUE(aside[""] == files["checkpoint.db"]);
+  EXPECT_TRUE(aside["-wal"] == files["checkpoint.db-wal"]);
+}
+
 }  // namespace
 }  // namespace qrm::checkpoint

@@ -175,7 +175,7 @@ TEST_P(DamagedStoreTest, MovesItAsideAndBeginsAnew) {
 const DamageCase kDamages[] = {
     {"Empty", [](const std::string& path) { Overwrite(path, ""); }, "it is empty"},
     {"NoDatabase", [](const std::string& path) { Overwrite(path, std::string(9000, 'x')); },
-     "file is not a database"},
+     "it is not a database"},
     {"Truncated", [](const std::string& path) { fs::resize_file(path, 5000); }, "malformed"},
     {"Directory",
      [](const std::string& path) {
