@@ -20,6 +20,7 @@ namespace qrm::test {
 namespace {
 
 using ::testing::HasSubstr;
+using ::testing::Not;
 
 /// What of the node changes.
 struct Hardware {
@@ -77,7 +78,8 @@ class MachineChangeTest : public testing::Test {
   }
   bool AllWithin(const CpuSet& cpus, const NumaMask& nodes) const {
     for (const auto& [uid, pinned] : Running()) {
-      if (!CpuSet::Parse(pinned.cpus)->IsSubsetOf(cpus) ||
+      const CpuSet own = CpuSet::Parse(pinned.cpus).value();
+      if (own.Empty() || !own.IsSubsetOf(cpus) ||
           !NumaMask::Parse(pinned.mems)->IsSubsetOf(nodes)) {
         return false;
       }
@@ -89,8 +91,9 @@ class MachineChangeTest : public testing::Test {
     return {std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
   }
   std::string Warnings() const {
+    const StatusOr<v1::GetStatusResponse> status = node_->GetStatus();
     std::string text;
-    for (const std::string& warning : node_->GetStatus()->warnings()) {
+    for (const std::string& warning : status.value().warnings()) {
       text += warning + "\n";
     }
     return text;
@@ -113,7 +116,7 @@ TEST_F(MachineChangeTest, ContainersLeaveCpusThatAreGone) {
   pods_.erase("uid-pod0");
   node_->KillDaemon();
   ASSERT_TRUE(IsOk(node_->Start(2)));
-  EXPECT_EQ(Warnings(), "");
+  EXPECT_THAT(Warnings(), Not(HasSubstr("which this machine does not have")));
   EXPECT_TRUE(Await([&] { return Agree(); }));
 }
 
@@ -132,7 +135,7 @@ TEST_F(MachineChangeTest, NothingIsFreeOnANodeThatShrank) {
   RunPods();
   const Pins before = Running();
   Start({.memory = "{0: 1Gi, 1: 1Gi}"});
-  EXPECT_THAT(Said(), HasSubstr("has to give now: nothing is free"));
+  EXPECT_THAT(Said(), HasSubstr("to give now: nothing is free"));
   EXPECT_FALSE(RunPod("more").ok());
   EXPECT_TRUE(Await([&] { return Agree(); }));
   EXPECT_EQ(ToString(Running()), ToString(before));
