@@ -2,16 +2,13 @@
 // result.
 #pragma once
 
-#include <chrono>
-#include <cstdint>
-#include <map>
-#include <set>
 #include <string>
-#include <vector>
 
 #include "api/clock.h"
 #include "api/status.h"
 #include "manager/admission/admission_options.h"
+#include "manager/admission/draft.h"
+#include "manager/admission/planner.h"
 #include "manager/admission/pod_source.h"
 #include "manager/admission/releaser.h"
 #include "manager/admission/run_options.h"
@@ -19,7 +16,6 @@
 #include "manager/registry/plugins.h"
 #include "manager/state_loop.h"
 #include "topology/machine.h"
-#include "topology/merge.h"
 
 namespace qrm::manager {
 
@@ -60,30 +56,21 @@ class Admitter {
 
  private:
   struct Call;
-  struct Draft;
 
   static void AddDrafts(Call& call);
-  Status Plan(Call& call, Draft& draft);
-  Status CheckTime(const Call& call, const char* step) const;
-  Status SelectPlugins(Draft& draft);
-  Status SelectPlugin(Draft& draft, const std::string& name, double amount);
-  Status CollectHints(Draft& draft);
-  Status ChooseHint(Draft& draft);
-  Status Allocate(Draft& draft);
-  Status Validate(Draft& draft);
-  void Note(Call& call, Draft& draft) const;
+  static void Note(Call& call, Draft& draft);
   Status Commit(Call& call);
 
-  RunOptions Repeat(const Draft& draft);
-  RunOptions Skip(Draft& draft, const std::string& reason);
+  RunOptions Repeat(const Call& call, const Draft& draft) const;
+  RunOptions Skip(const Call& call, Draft& draft, const std::string& reason);
   Status Reject(Call& call, Draft& failed, const Status& cause);
   checkpoint::DecisionTrace MakeTrace(const Draft& draft) const;
   void KeepTraceLater(const Draft& draft);
-  void Tell(const Draft& draft, AdmissionEvent::Result result) const;
-  Deadline CallDeadline(const Draft& draft) const;
+  void Tell(const Call& call, const Draft& draft, AdmissionEvent::Result result) const;
 
   Parts parts_;
   const AdmissionOptions options_;
+  const Planner planner_;
 };
 
 }  // namespace qrm::manager

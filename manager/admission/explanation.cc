@@ -3,6 +3,7 @@
 
 #include <cstdint>
 
+#include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
 namespace qrm::manager {
@@ -81,6 +82,14 @@ Json RequestsJson(const Explanation& explanation, const ContainerDemand& demand)
   return json;
 }
 
+Json HintsJson(const Explanation& explanation) {
+  Json json = ToJsonByName(explanation.hints);
+  for (const auto& [resource, why] : explanation.refusals) {
+    json[resource] = "none: " + why;
+  }
+  return json;
+}
+
 Json StepsJson(const Explanation& explanation) {
   Json json = Json::array();
   for (const auto& [name, took] : explanation.steps) {
@@ -92,6 +101,11 @@ Json StepsJson(const Explanation& explanation) {
 }
 
 }  // namespace
+
+std::string NameOf(const ContainerDemand& demand) {
+  return fmt::format("container {} of pod {}/{}", demand.container, demand.pod.pod_namespace,
+                     demand.pod.name);
+}
 
 std::string ToJson(const Explanation& explanation, const ContainerDemand& demand) {
   Json json = {{"pod", demand.pod.pod_namespace + "/" + demand.pod.name},
@@ -109,7 +123,7 @@ std::string ToJson(const Explanation& explanation, const ContainerDemand& demand
   AddUnlessEmpty(json, "requests_without_plugin", explanation.unserved);
   AddUnlessEmpty(json, "answered_from_record", explanation.kept);
   json["policy"] = explanation.policy;
-  AddUnlessEmpty(json, "hints", ToJsonByName(explanation.hints));
+  AddUnlessEmpty(json, "hints", HintsJson(explanation));
   AddUnlessEmpty(json, "merged", ToJsonByName(explanation.merged));
   AddUnlessEmpty(json, "merge_reasons", explanation.merge_reasons);
   AddUnlessEmpty(json, "allocations", ToJsonByName(explanation.allocations));

@@ -24,19 +24,24 @@ struct Explanation {
   std::vector<std::string> unserved;       ///< requested resources that have no plugin
   std::vector<std::string> kept;           ///< resources answered from the record
   HintsByResource hints;
+  StringMap refusals;  ///< resource -> why its plugin gave no hints
   std::map<std::string, TopologyHint> merged;
   std::vector<std::string> merge_reasons;
   AllocationByResource allocations;
   RunOptions options;
   bool after_the_fact = false;  ///< the container was there already
   StringMap applied;            ///< OCI property -> value that it got at its creation
-  /// Name and duration of each step that ran, in order.
+  /// Name and duration of each step that ran, in order; the last one failed when the result is
+  /// "rejected".
   std::vector<std::pair<std::string, std::chrono::nanoseconds>> steps;
 };
 
+/// "container NAME of pod NAMESPACE/NAME".
+std::string NameOf(const ContainerDemand& demand);
+
 /// {"pod":...,"container":...,"result":"admitted","requests":{"cpu":{"amount":4,"source":
 /// "estimate"}},"hints":{"cpu":[{"nodes":[0],"preferred":true}]},...}; parts without content are
-/// left out. A hint list is "no preference" or "impossible" when it is not a list.
+/// left out. A hint list is "no preference", "impossible" or "none: <why>" when it is not a list.
 std::string ToJson(const Explanation& explanation, const ContainerDemand& demand);
 
 }  // namespace qrm::manager

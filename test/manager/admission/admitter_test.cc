@@ -302,6 +302,18 @@ TEST_F(AdmitterTest, ExplainsRequestsHintsMergeAndAllocations) {
   EXPECT_EQ(trace["run_options"]["linux_container_resources"]["cpusetMems"], "0");
 }
 
+TEST_F(AdmitterTest, ExplainsTheOtherPluginsHintsAndTheFailedStepsTimeWhenOneGivesNone) {
+  PluginScript full;
+  full.hints = Errorf(StatusCode::kResourceExhausted, "no CPU is free");
+  plugins_.Set("cpu", full);
+  Rejection(Demand());
+  const nlohmann::json trace = LastTrace();
+  EXPECT_EQ(trace["hints"]["cpu"], "none: no CPU is free");
+  EXPECT_EQ(trace["hints"]["memory"], "no preference");
+  ASSERT_EQ(trace["steps"].size(), 1u);
+  EXPECT_EQ(trace["steps"][0]["step"], "hints");
+}
+
 TEST_F(AdmitterTest, CountsWhatItDecided) {
   ASSERT_TRUE(Admit(Demand()).ok());
   ASSERT_TRUE(Admit(Demand()).ok());

@@ -1,0 +1,34 @@
+// One container's part of an admission under way.
+#pragma once
+
+#include <memory>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "api/clock.h"
+#include "api/resource.h"
+#include "checkpoint/node_state.h"
+#include "manager/admission/explanation.h"
+#include "manager/admission/pod_source.h"
+
+namespace qrm::manager {
+
+/// What one container is to get, filled step by step. Threads: one.
+struct Draft {
+  const ContainerDemand& demand;
+  const ContainerKey key;
+  const checkpoint::ContainerRecord* known;  ///< of an earlier admission; or null
+  const Deadline deadline;
+  /// The node's state, with what the pod's earlier containers are to get.
+  std::shared_ptr<const checkpoint::NodeState> state;
+
+  std::vector<ContainerRequest> requests{};  ///< one for each plugin to ask
+  std::set<std::string> aligned{};           ///< resources of `requests` with topology alignment
+  std::vector<std::string> allocated{};      ///< plugins that were asked to allocate
+  std::string failed_resource{};             ///< of which a step that failed spoke; may be empty
+  bool bad_answer = false;                   ///< of the plugin of `failed_resource`
+  Explanation explanation{};
+};
+
+}  // namespace qrm::manager

@@ -1,0 +1,216 @@
+// The steps of a plan, in the order in which Plan calls them.
+#include "manager/admission/planner.h"
+
+#include <algorithm>
+#include <iterator>
+#include <map>
+#include <optional>
+#include <set>
+#include <utility>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "api/log.h"
+#include "manager/admission/allocation_check.h"
+#include "manager/admission/request_rules.h"
+
+namespace qrm::manager {
+namespace {
+
+bool Contains(const std::vector<std::string>& names, const std::string& name) {
+  return std::find(names.begin(), names.end(), name) != names.end();
+}
+
+bool IsAskedFor(const Draft& draft, const std::string& resource) {
+  return Contains(draft.explanation.kept, resource) ||
+         std::any_of(draft.requests.begin(), draft.requests.end(),
+                     [&](const ContainerRequest& other) { return other.resource == resource; });
+}
+
+}  // namespace
+
+Planner::Planner(Plugins& plugins, const Machine& machine, const Clock& clock,
+                 const AdmissionOptions& options)
+    : plugins_(plugins), machine_(machine), clock_(clock), options_(options) {}
+
+Status Planner::Plan(Draft& draft) const {
+  using Step = Status (Planner::*)(Draft&) const;
+  static constexpr std::pair<const char*, Step> kSteps[] = {
+      {"hints", &Planner::CollectHints},
+      {"merge", &Planner::ChooseHint},
+      {"allocate", &Planner::Allocate},
+      {"check", &Planner::Validate},
+  };
+  QRM_RETURN_IF_ERROR(SelectPlugins(draft));
+  if (draft.requests.empty()) {
+    return OkStatus();
+  }
+  for (const auto& [name, step] : kSteps) {
+    const auto begin = clock_.Steady();
+    QRM_RETURN_IF_ERROR(CheckTime(draft.deadline, name));
+    const Status done = (this->*step)(draft);
+    draft.explanation.steps.emplace_back(name, clock_.Steady() - begin);
+    QRM_RETURN_IF_ERROR(done);
+  }
+  return OkStatus();
+}
+
+Status Planner::CheckTime(Deadline deadline, const std::string& step) const {
+  if (clock_.Steady() < deadline) {
+    return OkStatus();
+  }
+  return Errorf(StatusCode::kDeadlineExceeded,
+                "its time was over before the step \"{}\"; it is tried again, or raise "
+                "admission-deadline",
+                step);
+}
+
+Status Planner::SelectPlugins(Draft& draft) const {
+  draft.explanation.policy = ToString(options_.merge.policy);
+  draft.explanation.requests = AllRequests(draft.demand, options_, plugins_);
+  for (const auto& [name, amount] : draft.explanation.requests) {
+    QRM_RETURN_IF_ERROR(SelectPlugin(draft, name, amount));
+  }
+  return OkStatus();
+}
+
+Status Planner::SelectPlugin(Draft& draft, const std::string& name, double amount) const {
+  const std::string& resource = PluginNameOf(name, options_);
+  const std::optional<PluginInfo> plugin = plugins_.Find(resource);
+  if (!plugin.has_value()) {
+    draft.explanation.unserved.push_back(name);
+    return OkStatus();
+  }
+  draft.failed_resource = resource;
+  if (IsAskedFor(draft, resource)) {
+    return Errorf(StatusCode::kInvalidArgument,
+                  "it requests {} under two names, one of them {}, which resource-names-map makes "
+                  "the same; request one of them",
+                  resource, name);
+  }
+  if (draft.known != nullptr && Satisfies(*draft.known, name, resource, amount)) {
+    draft.explanation.kept.push_back(resource);
+    return OkStatus();
+  }
+  if (!plugin->live) {
+    return Errorf(StatusCode::kUnavailable,
+                  "the {} plugin at {} is away: {}, and the container is admitted when it is tried "
+                  "again",
+                  resource, plugin->endpoint, plugin->problem);
+  }
+  if (plugin->options.with_topology_alignment) {
+    draft.aligned.insert(resource);
+  }
+  draft.requests.push_back(MakeRequest(draft.demand, resource, name, amount));
+  return OkStatus();
+}
+
+Status Planner::CollectHints(Draft& draft) const {
+  if (options_.merge.policy == TopologyPolicy::kNone) {
+    return OkStatus();
+  }
+  std::vector<ContainerRequest> asked;
+  std::copy_if(draft.requests.begin(), draft.requests.end(), std::back_inserter(asked),
+               [&](const ContainerRequest& r) { return draft.aligned.contains(r.resource); });
+  auto answers = plugins_.GetTopologyHints(asked, CallDeadline(draft));
+  Status failed;
+  for (std::size_t i = 0; i < asked.size(); ++i) {
+    const std::string& resource = asked[i].resource;
+    if (answers[i].ok()) {
+      draft.explanation.hints[resource] = *std::move(answers[i]);
+    } else {
+      draft.explanation.refusals[resource] = MessageOf(answers[i].status());
+      draft.failed_resource = failed.ok() ? resource : draft.failed_resource;
+      failed.Update(answers[i].status());
+    }
+  }
+  for (const std::string& resource : draft.explanation.kept) {
+    const ResourceAllocation& given = draft.known->allocations.at(resource);
+    if (given.hints.has_value() && !given.hints->empty()) {
+      draft.explanation.hints[resource] = *given.hints;
+    }
+  }
+  return failed;
+}
+
+Status Planner::ChooseHint(Draft& draft) const {
+  Explanation& explanation = draft.explanation;
+  draft.failed_resource.clear();
+  if (options_.merge.policy == TopologyPolicy::kNone) {
+    // All nodes rather than none: Go plugins that filter by the hint find nothing in an empty one.
+    for (const std::string& resource : draft.aligned) {
+      explanation.merged[resource] = {.nodes = machine_.node_mask(), .preferred = true};
+    }
+  } else {
+    MergeResult merged = MergeHints(machine_, explanation.hints, options_.merge);
+    explanation.merged = std::move(merged.hints);
+    explanation.merge_reasons = std::move(merged.reasons);
+    if (!merged.admit) {
+      return Errorf(StatusCode::kResourceExhausted,
+                    "no NUMA placement fits under topology-policy {}: {}; free resources or use a "
+                    "softer policy",
+                    ToString(options_.merge.policy), fmt::join(explanation.merge_reasons, ", "));
+    }
+  }
+  for (ContainerRequest& request : draft.requests) {
+    if (draft.aligned.contains(request.resource)) {
+      request.hint = explanation.merged[request.resource];  // any node when the merge is silent
+    }
+  }
+  return OkStatus();
+}
+
+Status Planner::Allocate(Draft& draft) const {
+  for (const ContainerRequest& request : draft.requests) {
+    draft.allocated.push_back(request.resource);
+  }
+  auto answers = plugins_.Allocate(draft.requests, CallDeadline(draft));
+  for (std::size_t i = 0; i < answers.size(); ++i) {
+    if (!answers[i].ok()) {
+      draft.failed_resource = draft.requests[i].resource;
+      return answers[i].status();
+    }
+  }
+  if (draft.known != nullptr) {
+    draft.explanation.allocations = draft.known->allocations;
+  }
+  // A plugin's own resource first: what accompanies another never replaces it.
+  for (std::size_t i = 0; i < answers.size(); ++i) {
+    const std::string& resource = draft.requests[i].resource;
+    draft.explanation.allocations.erase(resource);
+    if (auto own = answers[i]->extract(resource); !own.empty()) {
+      draft.explanation.allocations.insert(std::move(own));
+    }
+  }
+  for (auto& answer : answers) {
+    draft.explanation.allocations.merge(*answer);
+  }
+  return OkStatus();
+}
+
+Status Planner::Validate(Draft& draft) const {
+  const std::vector<ExclusiveCpus> exclusive = FindExclusiveCpus(*draft.state);
+  for (const auto& [resource, allocation] : draft.explanation.allocations) {
+    if (Contains(draft.explanation.kept, resource)) {
+      continue;  // it was good once, and what changed since is the reconciler's
+    }
+    draft.failed_resource = resource;
+    const Status good = CheckAllocation(draft.key, allocation, machine_, exclusive);
+    draft.bad_answer = !good.ok();
+    QRM_RETURN_IF_ERROR(good);
+  }
+  draft.failed_resource.clear();
+  draft.explanation.options = MakeRunOptions(draft.explanation.allocations);
+  for (const std::string& conflict : draft.explanation.options.conflicts) {
+    log::Warning("plugins set the same thing differently",
+                 {{"container", NameOf(draft.demand)}, {"conflict", conflict}});
+  }
+  return OkStatus();
+}
+
+Deadline Planner::CallDeadline(const Draft& draft) const {
+  return std::min(draft.deadline, clock_.Steady() + options_.plugin_call_deadline);
+}
+
+}  // namespace qrm::manager

@@ -1,0 +1,48 @@
+// Plans what one container gets: asks the plugins, merges their hints, checks what they gave.
+#pragma once
+
+#include <string>
+
+#include "api/clock.h"
+#include "api/status.h"
+#include "manager/admission/admission_options.h"
+#include "manager/admission/draft.h"
+#include "manager/registry/plugins.h"
+#include "topology/machine.h"
+
+namespace qrm::manager {
+
+/// The steps between a demand and a plan that only has to be committed. What each step saw and how
+/// long it took stands in the draft's explanation, also of the step that failed.
+///
+/// Threads: the state loop only; waits for plugins.
+class Planner {
+ public:
+  /// The references outlive the planner.
+  Planner(Plugins& plugins, const Machine& machine, const Clock& clock,
+          const AdmissionOptions& options);
+
+  /// Fills `draft` from its demand; without requests, there is nothing to commit.
+  /// Errors: the cause and the cure, for a caller that names pod and container. What plugins gave
+  /// until then is theirs to take back: `draft.allocated` says whose.
+  Status Plan(Draft& draft) const;
+
+  /// Errors: kDeadlineExceeded when `deadline` is over before `step`.
+  Status CheckTime(Deadline deadline, const std::string& step) const;
+
+ private:
+  Status SelectPlugins(Draft& draft) const;
+  Status SelectPlugin(Draft& draft, const std::string& name, double amount) const;
+  Status CollectHints(Draft& draft) const;
+  Status ChooseHint(Draft& draft) const;
+  Status Allocate(Draft& draft) const;
+  Status Validate(Draft& draft) const;
+  Deadline CallDeadline(const Draft& draft) const;
+
+  Plugins& plugins_;
+  const Machine& machine_;
+  const Clock& clock_;
+  const AdmissionOptions& options_;
+};
+
+}  // namespace qrm::manager
