@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <array>
 #include <cstddef>
+#include <set>
+#include <string>
 #include <string_view>
 #include <utility>
 
@@ -109,6 +111,7 @@ bool SameMemory(const std::map<int, NodeMemory>& a, const std::map<int, NodeMemo
 MemoryBytes PodMemoryRequest(const std::vector<ContainerMemory>& containers) {
   MemoryBytes staying;  // sidecars so far, then the app containers too
   MemoryBytes most;
+  std::set<std::string> lasting;  // types that an app container requests
   for (const ContainerMemory& container : containers) {
     for (const auto& [type, bytes] : container.bytes) {
       uint64_t now = staying[type] + bytes;
@@ -116,8 +119,12 @@ MemoryBytes PodMemoryRequest(const std::vector<ContainerMemory>& containers) {
         staying[type] = now;
       }
       most[type] = std::max(most[type], now);
+      if (container.role == ContainerRole::kApp) {
+        lasting.insert(type);
+      }
     }
   }
+  std::erase_if(most, [&](const auto& entry) { return !lasting.contains(entry.first); });
   return most;
 }
 

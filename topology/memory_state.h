@@ -84,8 +84,8 @@ struct ContainerMemory {
 };
 
 /// What a pod needs at its most demanding moment; init containers in their order, before the
-/// others. Units: bytes. Cost: O(containers x types). Source: Kubernetes 1.36,
-/// getPodRequestedResources.
+/// others. A type that only init containers and sidecars request is left out. Units: bytes.
+/// Cost: O(containers x types). Source: Kubernetes 1.36, getPodRequestedResources.
 MemoryBytes PodMemoryRequest(const std::vector<ContainerMemory>& containers);
 
 }  // namespace qrm

@@ -205,5 +205,12 @@ TEST(MemoryAssignmentTest, PerNodeStartsOnAMachineThatLostMemory) {
   EXPECT_FALSE(MemoryAssignment(after, MemoryPolicy::kStatic, {}).Start(state).ok());
 }
 
+TEST(PodMemoryRequestTest, LeavesOutTypesThatNoAppContainerRequests) {
+  EXPECT_EQ(PodMemoryRequest({{ContainerRole::kInit, {{"memory", 4}, {"hugepages-1Gi", 1}}},
+                              {ContainerRole::kSidecar, {{"memory", 2}, {"hugepages-2Mi", 1}}},
+                              {ContainerRole::kApp, {{"memory", 1}}}}),
+            (MemoryBytes{{"memory", 4}}));
+}
+
 }  // namespace
 }  // namespace qrm

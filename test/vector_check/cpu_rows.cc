@@ -330,15 +330,14 @@ Difference CpuRows::Hints(const Json& row) {
   const HintList got =
       policy.Hints(state, {.pod = "pod", .container = "container", .count = row.at("request")});
   const Json& expected = row.at("expected_hints");
-  HintList wanted = HintList::NoPreference();
-  if (!expected.is_null()) {
-    std::vector<TopologyHint> hints;
-    for (const Json& hint : expected) {
-      hints.push_back({.nodes = MaskOf(hint.at("numa")), .preferred = hint.at("preferred")});
-    }
-    wanted = HintList(std::move(hints));
+  if (expected.is_null() && got.hints().empty()) {
+    return "";  // kubelet's list without hints may be nil or empty; its tests take both
   }
-  return Compare(Text(got), Text(wanted));
+  std::vector<TopologyHint> hints;
+  for (const Json& hint : expected) {
+    hints.push_back({.nodes = MaskOf(hint.at("numa")), .preferred = hint.at("preferred")});
+  }
+  return Compare(Text(got), Text(HintList(std::move(hints))));
 }
 
 Difference CpuRows::Validate(const Json& row) {
