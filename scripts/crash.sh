@@ -1,8 +1,14 @@
 #!/usr/bin/env bash
-# Kills qrmd a thousand times while pods come and go, and checks after each restart that nothing was lost.
+# Kills qrmd a thousand times while pods come and go, and checks after each restart that nothing was lost; then takes the
+# power from the checkpoint's disk as often, which forgets and reorders what was not synced.
 #   scripts/crash.sh [rounds [seed]]
 set -euo pipefail
 
 cd "$(dirname "$0")/.."
-scripts/build.sh release test_crash
-exec build/release/bin/test_crash --rounds="${1:-1000}" --seed="${2:-1}"
+rounds=${1:-1000}
+seed=${2:-1}
+scripts/build.sh release test_crash test_checkpoint_store_test
+build/release/bin/test_crash --rounds="$rounds" --seed="$seed"
+# 500 power losses at a time.
+build/release/bin/test_checkpoint_store_test --gtest_brief=1 --gtest_filter='*PowerGoes*' \
+  --gtest_shuffle --gtest_random_seed="$seed" --gtest_repeat=$(((rounds + 499) / 500))

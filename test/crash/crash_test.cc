@@ -285,8 +285,10 @@ Status Run(const Options& options) {
   CrashTest test(options.configs, options.seed);
   QRM_RETURN_IF_ERROR(test.Start());
   for (int round = 1; round <= options.rounds; ++round) {
-    const bool damage = options.damage_every > 0 && round % options.damage_every == 0;
-    const Status held = damage ? test.DamageRound() : test.Round();
+    Status held = test.Round();
+    if (held.ok() && options.damage_every > 0 && round % options.damage_every == 0) {
+      held = test.DamageRound();
+    }
     if (!held.ok()) {
       return Errorf(held.code(), "round {}: {}\n{}", round, MessageOf(held), test.DaemonLog());
     }
@@ -305,7 +307,7 @@ int main(int argc, char** argv) {
   qrm::test::Options options;
   app.add_option("--rounds", options.rounds, "how often qrmd is killed");
   app.add_option("--damage-every", options.damage_every,
-                 "in every n-th round the checkpoint is damaged instead; 0: never");
+                 "after every n-th round the checkpoint is damaged; 0: never");
   app.add_option("--seed", options.seed, "which pods come and go, and when qrmd is killed");
   app.add_option("--configs", options.configs, "where the configurations are");
   CLI11_PARSE(app, argc, argv);
