@@ -229,8 +229,9 @@ class CrashTest {
 
   /// What the runtime was told is on disk at once, not only after a reconcile.
   Status ExpectAcknowledged() const {
+    const Pins running = Running();  // before the checkpoint, which is ahead of it
     QRM_ASSIGN_OR_RETURN(const Pins restored, Checkpointed());
-    for (const auto& [uid, pinned] : Running()) {
+    for (const auto& [uid, pinned] : running) {
       const auto found = restored.find(uid);
       const bool told = !pinned.cpus.empty();  // else it runs since before qrmd, and waits
       if (told && (found == restored.end() || !(found->second == pinned))) {
