@@ -30,6 +30,7 @@ class SqliteStore final : public Store {
   Status Start(std::vector<std::string>& repairs) {
     QRM_ASSIGN_OR_RETURN(disk_, OpenDisk(state_, repairs));
     on_disk_ = state_;
+    repairs_ = repairs.size();
     return OkStatus();
   }
 
@@ -64,12 +65,14 @@ class SqliteStore final : public Store {
   }
 
   const NodeState& state() const override { return state_; }
+  std::size_t repairs() const override { return repairs_; }
 
  private:
   /// A disk that is the one under its name, or an error.
   Status FindDisk() {
     if (disk_ != nullptr && !disk_->db->IsInPlace()) {
       log::Warning("checkpoint was taken away", {{"path", path_}});
+      ++repairs_;
       disk_.reset();
     }
     return disk_ == nullptr ? ReturnToDisk() : OkStatus();
@@ -110,6 +113,7 @@ class SqliteStore final : public Store {
     for (const std::string& repair : repairs) {
       log::Warning("checkpoint repaired", {{"repair", repair}});
     }
+    repairs_ += repairs.size();
     if (unread_) {
       state_ = on_disk_ = found;
       unread_ = waits_ = false;
@@ -131,6 +135,7 @@ class SqliteStore final : public Store {
     disk_.reset();
     QRM_ASSIGN_OR_RETURN(const std::string aside, MoveAside(path_));
     log::Warning("checkpoint moved aside", {{"why", why}, {"to", aside}});
+    ++repairs_;
     return ReturnToDisk();
   }
 
@@ -141,6 +146,7 @@ class SqliteStore final : public Store {
   NodeState on_disk_;    // what the disk holds, or would if it could be opened
   bool waits_ = false;   // the state has more than the disk
   bool unread_ = false;  // nobody knows what the disk holds
+  std::size_t repairs_ = 0;
 };
 
 }  // namespace

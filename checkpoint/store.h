@@ -1,6 +1,7 @@
 // Keeps the node's promises on disk so that a crash at any instruction leaves a readable state.
 #pragma once
 
+#include <cstddef>
 #include <memory>
 #include <string>
 #include <vector>
@@ -37,6 +38,10 @@ class Store {
 
   /// The state with all that was committed or remembered; valid until the next call of either.
   virtual const NodeState& state() const = 0;
+
+  /// How often the database was found damaged, foreign or taken away, at the start and since; each
+  /// time has a line in the log, or in OpenedStore::repairs.
+  virtual std::size_t repairs() const { return 0; }
 };
 
 /// An open store and what was in it.

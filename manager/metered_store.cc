@@ -2,6 +2,7 @@
 #include "manager/metered_store.h"
 
 #include <chrono>
+#include <cstddef>
 #include <memory>
 #include <utility>
 
@@ -11,7 +12,9 @@ namespace {
 class MeteredStore final : public checkpoint::Store {
  public:
   MeteredStore(std::unique_ptr<checkpoint::Store> store, StoreMetrics& metrics)
-      : store_(std::move(store)), metrics_(metrics) {}
+      : store_(std::move(store)), metrics_(metrics) {
+    CountRepairs();
+  }
 
   Status Commit(const checkpoint::Change& change) override {
     return Measure([&] { return store_->Commit(change); });
@@ -22,8 +25,14 @@ class MeteredStore final : public checkpoint::Store {
   }
 
   const checkpoint::NodeState& state() const override { return store_->state(); }
+  std::size_t repairs() const override { return store_->repairs(); }
 
  private:
+  void CountRepairs() {
+    metrics_.repairs_total.Increment(static_cast<double>(store_->repairs() - counted_repairs_));
+    counted_repairs_ = store_->repairs();
+  }
+
   template <typename Write>
   Status Measure(const Write& write) {
     const auto begin = std::chrono::steady_clock::now();
@@ -33,11 +42,13 @@ class MeteredStore final : public checkpoint::Store {
     if (!committed.ok()) {
       metrics_.commit_errors_total.Increment();
     }
+    CountRepairs();
     return committed;
   }
 
   const std::unique_ptr<checkpoint::Store> store_;
   StoreMetrics& metrics_;
+  std::size_t counted_repairs_ = 0;
 };
 
 }  // namespace

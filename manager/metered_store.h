@@ -1,4 +1,4 @@
-// A store that counts and times its commits.
+// A store that counts and times its commits, and counts its repairs.
 #pragma once
 
 #include "checkpoint/store.h"
@@ -6,7 +6,7 @@
 
 namespace qrm::manager {
 
-/// `opened`, with every Commit recorded in `metrics`, which outlives it.
+/// `opened`, with its repairs and every write recorded in `metrics`, which outlives it.
 checkpoint::OpenedStore MeterStore(checkpoint::OpenedStore opened, StoreMetrics& metrics);
 
 }  // namespace qrm::manager

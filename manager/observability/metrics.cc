@@ -129,7 +129,9 @@ StoreMetrics::StoreMetrics(Registry& registry)
     : commit_seconds(AddHistogram(registry, "qrm_checkpoint_commit_duration_seconds",
                                   "Time to make one change durable.")),
       commit_errors_total(AddCounter(registry, "qrm_checkpoint_commit_errors_total",
-                                     "Changes that the disk did not take.")) {}
+                                     "Changes that the disk did not take.")),
+      repairs_total(AddCounter(registry, "qrm_checkpoint_repairs_total",
+                               "Repairs of a damaged, foreign or missing database.")) {}
 
 PodResourcesVersionMetrics::PodResourcesVersionMetrics(Registry& registry,
                                                        const std::string& version)

@@ -77,6 +77,7 @@ struct StoreMetrics {
 
   prometheus::Histogram& commit_seconds;
   prometheus::Counter& commit_errors_total;
+  prometheus::Counter& repairs_total;
 };
 
 /// One version of the pod-resources API. Source: kubelet's metrics of the same names.

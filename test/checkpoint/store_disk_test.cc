@@ -255,7 +255,9 @@ TEST(StoreDiskTest, BeginsAnewWhenACommitFindsDamage) {
   sqlite3_exec(other, "PRAGMA user_version=1", nullptr, nullptr, nullptr);
   sqlite3_close(other);
 
+  EXPECT_EQ(opened.store->repairs(), 0U);
   ASSERT_TRUE(opened.store->Commit(PutSample("last")).ok());
+  EXPECT_EQ(opened.store->repairs(), 1U);
   EXPECT_EQ(OpenSqliteStore(dir.path()).state, expected.With(PutSample("last")));
 }
 
