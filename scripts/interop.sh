@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Runs the published Go clients and a plugin in Go against qrmd; ends with 77 (skipped) where there is no Go or no
 # module proxy.
-#   scripts/interop.sh [DIRECTORY OF THE BUILT PROGRAMS [PACKAGE...]]
+#   scripts/interop.sh [DIRECTORY OF THE BUILT PROGRAMS [PACKAGE OF test/interop...]]
 set -euo pipefail
 
 cd "$(dirname "$0")/.."
@@ -19,21 +19,18 @@ for program in qrmd qrmctl interop_runtime; do
   fi
 done
 
-# Go code of our own protos, beside which the published modules need none.
-generate() {
-  local name proto=$1 package=$2
-  name=qrm.local/test/interop/wire/$package
-  protoc --plugin="$(go -C test/interop tool -n protoc-gen-go)" \
-    --plugin="$(go -C test/interop tool -n protoc-gen-go-grpc)" \
-    --go_out=test/interop --go_opt=module=qrm.local/test/interop --go_opt="M$proto=$name" \
-    --go-grpc_out=test/interop --go-grpc_opt=module=qrm.local/test/interop --go-grpc_opt="M$proto=$name" "$proto"
-}
-
-if ! (cd test/interop && go mod download); then
-  echo "skipped: Go's module proxy cannot be reached, and the modules are not in its cache"
-  exit 77
+# Upstream's clients, and the Katalyst fork that goes by the same module name.
+modules=(test/interop test/interop/katalyst)
+for module in "${modules[@]}"; do
+  if ! go -C "$module" mod download; then
+    echo "skipped: Go's module proxy cannot be reached, and the modules of $module are not in its cache"
+    exit 77
+  fi
+done
+export QRM_BIN_DIR=$bin
+if [ $# -gt 0 ]; then
+  exec go -C test/interop test -count=1 -p 1 "$@"
 fi
-generate api/proto/resourceplugin/v1alpha1/api.proto resourceplugin
-generate api/proto/podresources/v1/api.proto podresources
-cd test/interop
-QRM_BIN_DIR=$bin go test -count=1 -p 1 "${@:-./...}"
+for module in "${modules[@]}"; do
+  go -C "$module" test -count=1 -p 1 ./...
+done

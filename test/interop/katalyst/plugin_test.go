@@ -1,5 +1,6 @@
-// Package plugin registers a plugin in Go with qrmd, and asks for what it gave with the extended API.
-package plugin
+// Package katalyst registers a plugin written against Katalyst's API with qrmd, and asks for what it gave with
+// Katalyst's client.
+package katalyst
 
 import (
 	"context"
@@ -14,10 +15,10 @@ import (
 
 	"google.golang.org/grpc"
 	registration "k8s.io/kubelet/pkg/apis/pluginregistration/v1"
+	podresources "k8s.io/kubelet/pkg/apis/podresources/v1"
+	resourceplugin "k8s.io/kubelet/pkg/apis/resourceplugin/v1alpha1"
 
 	"qrm.local/test/interop/node"
-	"qrm.local/test/interop/wire/podresources"
-	"qrm.local/test/interop/wire/resourceplugin"
 )
 
 const resourceName = "cpu"
@@ -25,11 +26,10 @@ const resourceName = "cpu"
 // pinningPlugin gives every container the same CPUs, until the test names others.
 type pinningPlugin struct {
 	resourceplugin.UnimplementedResourcePluginServer
-	registration.UnimplementedRegistrationServer
 
 	mutex     sync.Mutex
 	cpus      string
-	hints     []*resourceplugin.HintsEntry
+	hints     map[string]*resourceplugin.ListOfTopologyHints
 	requests  []*resourceplugin.ResourceRequest // of Allocate, in the order they came
 	allocated map[string]*resourceplugin.ContainerResources
 	removed   []string
@@ -48,13 +48,12 @@ func pluginOptions() *resourceplugin.ResourcePluginOptions {
 func (p *pinningPlugin) allocation() *resourceplugin.ResourceAllocation {
 	return &resourceplugin.ResourceAllocation{
 		ResourceAllocation: map[string]*resourceplugin.ResourceAllocationInfo{resourceName: {
-			OciPropertyName:     "CpusetCpus",
-			IsScalarResource:    true,
-			AllocatedQuantity:   4,
-			AllocationResult:    p.cpus,
-			Envs:                map[string]string{"PINNED_BY": "go"},
-			Annotations:         map[string]string{"qrm.test/pinned": "yes"},
-			TopologyAssignments: map[uint64]uint64{1: 4},
+			OciPropertyName:   "CpusetCpus",
+			IsScalarResource:  true,
+			AllocatedQuantity: 4,
+			AllocationResult:  p.cpus,
+			Envs:              map[string]string{"PINNED_BY": "go"},
+			Annotations:       map[string]string{"qrm.test/pinned": "yes"},
 		}}}
 }
 
@@ -129,7 +128,7 @@ func (p *pinningPlugin) GetTopologyAwareAllocatableResources(context.Context, *r
 
 // GetInfo and NotifyRegistrationStatus are the watched directory's.
 func (p *pinningPlugin) GetInfo(context.Context, *registration.InfoRequest) (*registration.PluginInfo, error) {
-	return &registration.PluginInfo{Type: "ResourcePlugin", Name: resourceName, SupportedVersions: []string{"v1alpha1"}}, nil
+	return &registration.PluginInfo{Type: registration.ResourcePlugin, Name: resourceName, SupportedVersions: resourceplugin.SupportedVersions[:]}, nil
 }
 
 func (p *pinningPlugin) NotifyRegistrationStatus(_ context.Context, status *registration.RegistrationStatus) (*registration.RegistrationStatusResponse, error) {
@@ -162,7 +161,7 @@ func (p *pinningPlugin) registerDirectly(t *testing.T, n *node.Node) {
 	p.serve(t, filepath.Join(n.RegistrationDir(), "go_cpu.sock"))
 	client := resourceplugin.NewRegistrationClient(node.Dial(t, filepath.Join(n.RegistrationDir(), "kubelet.sock")))
 	if _, err := client.Register(node.Deadline(t), &resourceplugin.RegisterRequest{
-		Version: "v1alpha1", Endpoint: "go_cpu.sock", ResourceName: resourceName, Options: pluginOptions()}); err != nil {
+		Version: resourceplugin.Version, Endpoint: "go_cpu.sock", ResourceName: resourceName, Options: pluginOptions()}); err != nil {
 		t.Fatal(err)
 	}
 	awaitLive(n)
@@ -176,7 +175,7 @@ func (p *pinningPlugin) registerByDirectory(t *testing.T, n *node.Node) {
 	n.Await("the plugin to be told", func() bool {
 		p.mutex.Lock()
 		defer p.mutex.Unlock()
-		return slices.ContainsFunc(p.statuses, (*registration.RegistrationStatus).GetPluginRegistered)
+		return slices.ContainsFunc(p.statuses, func(status *registration.RegistrationStatus) bool { return status.PluginRegistered })
 	})
 }
 
@@ -253,17 +252,16 @@ func listed(t *testing.T, n *node.Node) *podresources.TopologyAwareResource {
 	return nil
 }
 
-// expectListed fails the test unless List tells of four CPUs on NUMA node 1, and soon where the plugin says they are.
+// expectListed fails the test unless List tells of four CPUs, and soon where the plugin says they are.
 func expectListed(t *testing.T, n *node.Node) {
 	t.Helper()
-	resource := listed(t, n)
-	byNode := resource.GetTopologyAwareQuantityList()
-	if resource.GetAggregatedQuantity() != 4 || len(byNode) != 1 || byNode[0].GetNode() != 1 || byNode[0].GetResourceValue() != 4 {
+	if resource := listed(t, n); resource.GetAggregatedQuantity() != 4 {
 		t.Errorf("List tells of %v", resource)
 	}
 	n.Await("the plugin's own word in List", func() bool {
 		byNode := listed(t, n).GetTopologyAwareQuantityList()
-		return len(byNode) == 1 && byNode[0].GetName() == "socket-1" && byNode[0].GetType() == "cpu"
+		return len(byNode) == 1 && byNode[0].GetNode() == 1 && byNode[0].GetResourceValue() == 4 &&
+			byNode[0].GetName() == "socket-1" && byNode[0].GetType() == "cpu"
 	})
 }
 
@@ -293,6 +291,32 @@ func hint(preferred bool, nodes ...uint64) *resourceplugin.TopologyHint {
 	return &resourceplugin.TopologyHint{Nodes: nodes, Preferred: preferred}
 }
 
+func TestKatalystsClientReadsWhatKubeletsApiDoesNotHave(t *testing.T) {
+	n := node.Start(t, onlyThePlugin)
+	newPlugin("40-43").registerDirectly(t, n)
+	n.Run(node.Pod{Name: "pinned", Namespace: "shop",
+		Labels:      map[string]string{resourceplugin.PodRoleLabelKey: "database"},
+		Annotations: map[string]string{resourceplugin.PodTypeAnnotationKey: "online"},
+		Containers:  []node.Container{{Name: "main", MilliCpus: 4000}}})
+	client := podresources.NewPodResourcesListerClient(node.Dial(t, n.Socket()))
+	list, err := client.List(node.Deadline(t), &podresources.ListPodResourcesRequest{})
+	if err != nil || len(list.GetPodResources()) != 1 {
+		t.Fatalf("got %v: %v", list, err)
+	}
+	pod := list.GetPodResources()[0]
+	if pod.GetPodRole() != "database" || pod.GetPodType() != "online" ||
+		pod.GetLabels()[resourceplugin.PodRoleLabelKey] != "database" ||
+		pod.GetAnnotations()[resourceplugin.PodTypeAnnotationKey] != "online" {
+		t.Errorf("List tells of %v", pod)
+	}
+	n.Await("what the plugin can give out", func() bool {
+		allocatable, err := client.GetAllocatableResources(node.Deadline(t), &podresources.AllocatableResourcesRequest{})
+		return err == nil && len(allocatable.GetResources()) == 1 &&
+			allocatable.GetResources()[0].GetResourceName() == resourceName &&
+			allocatable.GetResources()[0].GetAggregatedCapacityQuantity() == 80
+	})
+}
+
 // A hint list that is absent leaves the choice open, one that is there and empty refuses every node: Go
 // plugins tell the two apart by nil.
 func TestAbsentAndEmptyHintsAreToldApart(t *testing.T) {
@@ -301,18 +325,18 @@ func TestAbsentAndEmptyHintsAreToldApart(t *testing.T) {
 	plugin.registerDirectly(t, n)
 	pod := node.Pod{Name: "absent", Namespace: "shop", Containers: []node.Container{{Name: "main", MilliCpus: 4000}}}
 
-	plugin.hints = []*resourceplugin.HintsEntry{{Key: resourceName}}
+	plugin.hints = map[string]*resourceplugin.ListOfTopologyHints{resourceName: nil}
 	if _, err := n.TryRun(pod); err != nil {
 		t.Errorf("no preference was taken for a refusal: %v", err)
 	}
-	pod.Name, plugin.hints = "placed", []*resourceplugin.HintsEntry{
-		{Key: resourceName, Value: &resourceplugin.ListOfTopologyHints{Hints: []*resourceplugin.TopologyHint{hint(true, 1)}}}}
+	pod.Name, plugin.hints = "placed", map[string]*resourceplugin.ListOfTopologyHints{
+		resourceName: {Hints: []*resourceplugin.TopologyHint{hint(true, 1)}}}
 	n.Run(pod)
 	requests := plugin.requestsSoFar()
 	if chosen := requests[len(requests)-1].GetHint(); !slices.Equal(chosen.GetNodes(), []uint64{1}) || !chosen.GetPreferred() {
 		t.Errorf("Allocate came with hint %v", chosen)
 	}
-	pod.Name, plugin.hints = "refused", []*resourceplugin.HintsEntry{{Key: resourceName, Value: &resourceplugin.ListOfTopologyHints{}}}
+	pod.Name, plugin.hints = "refused", map[string]*resourceplugin.ListOfTopologyHints{resourceName: {}}
 	if _, err := n.TryRun(pod); err == nil || !strings.Contains(err.Error(), "cpu") {
 		t.Errorf("a pod that fits no node was admitted: %v", err)
 	}
