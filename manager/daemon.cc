@@ -1,7 +1,6 @@
 // Wires the daemon's parts; none of them knows more of the others than its constructor takes.
 #include "manager/daemon.h"
 
-#include <atomic>
 #include <csignal>
 #include <filesystem>
 #include <future>
@@ -25,7 +24,8 @@
 #include "manager/admission/machine_fit.h"
 #include "manager/admission/releaser.h"
 #include "manager/control/control_server.h"
-#include "manager/kubelet_policy.h"
+#include "manager/daemon_options.h"
+#include "manager/kubelet_watch.h"
 #include "manager/live_containers.h"
 #include "manager/metered_store.h"
 #include "manager/observability/http_server.h"
@@ -73,23 +73,6 @@ void MakeDirectory(const std::string& path) {
   }
 }
 
-AdmissionOptions AdmissionOptionsOf(const Config& config) {
-  return {.merge = config.merge,
-          .resource_names = config.resource_names_map,
-          .implicit_resources = config.implicit_resources,
-          .native_resources = config.native_resources,
-          .skipped_namespaces = {config.skip_namespaces.begin(), config.skip_namespaces.end()},
-          .skip_annotation = config.skip_annotation,
-          .skipped_priority_classes = {config.skip_priority_classes.begin(),
-                                       config.skip_priority_classes.end()},
-          .skip_daemonset_pods = config.skip_daemonset_pods,
-          .plugin_call_deadline = config.plugin_call_deadline};
-}
-
-ControlOptions ControlOptionsOf(const Config& config) {
-  return {.allowed_uids = {config.control_uids.begin(), config.control_uids.end()}};
-}
-
 /// Makes what was found on disk fit the machine; returns all repairs.
 std::vector<std::string> Repair(checkpoint::OpenedStore& opened, const Machine& machine) {
   MachineFit fit = FitToMachine(opened.state, machine);
@@ -100,15 +83,6 @@ std::vector<std::string> Repair(checkpoint::OpenedStore& opened, const Machine& 
   }
   opened.state = opened.store->state();
   return repairs;
-}
-
-/// Whoever takes kubelet's place has no kubelet to ask.
-PodResourcesOptions PodResourcesOptionsOf(const Config& config) {
-  PodResourcesOptions options = config.pod_resources;
-  if (config.kubelet_pod_resources_socket != config.pod_resources_socket) {
-    options.kubelet_socket = config.kubelet_pod_resources_socket;
-  }
-  return options;
 }
 
 }  // namespace
@@ -137,9 +111,9 @@ struct Daemon::Impl final : NodeServices {
 
   void OnPluginRegistered(const std::string& resource);
   void OnNriSynchronized();
+  void OnKubeletFree();
   void Probe();
   void AskVersion();
-  void LookAtKubelet();
   void Reattach();
   RegistryOptions RegistryOptionsOf();
 
@@ -171,6 +145,7 @@ struct Daemon::Impl final : NodeServices {
   Metrics metrics;
   StateLoop state;
   LiveContainers live;
+  KubeletWatch kubelet;
   const std::vector<BuiltinPlugin> builtins;
   std::vector<std::unique_ptr<sdk::PluginHost>> hosts;  // outlive every call of the registry
   Registry registry;
@@ -190,11 +165,7 @@ struct Daemon::Impl final : NodeServices {
   PodResourcesServer pod_resources;
   HttpServer http;
 
-  KubeletPolicy kubelet_policy;           // used on the I/O loop, or before it runs
-  std::atomic<bool> stands_aside{false};  // kubelet pins the containers
-
   mutable Mutex mutex;
-  std::vector<std::string> kubelet_conflicts QRM_GUARDED_BY(mutex);
   StatusOr<RuntimeInfo> cri_version QRM_GUARDED_BY(mutex) = Errorf(StatusCode::kUnavailable,
                                                                    "the runtime was not asked yet");
 
@@ -209,6 +180,7 @@ Daemon::Impl::Impl(Config given_config, Machine given_machine, StateLock given_l
       lock(std::move(given_lock)),
       warnings(machine.parts().warnings),
       state(MeterStore(std::move(opened), metrics.store), [this] { events.OnDiskReturned(); }),
+      kubelet(config.kubelet_state_dir, [this] { OnKubeletFree(); }),
       builtins(std::move(given_builtins)),
       registry(io, RegistryOptionsOf()),
       cri(io, {.socket = config.cri_socket, .timeout = config.runtime_call_deadline}),
@@ -237,7 +209,7 @@ Daemon::Impl::Impl(Config given_config, Machine given_machine, StateLock given_l
            .machine = machine,
            .drift = drift,
            .on_answer = [this](const std::string& plugin) { releaser.Replay(plugin); },
-           .stands_aside = [this] { return stands_aside.load(); }},
+           .stands_aside = [this] { return kubelet.stands_aside(); }},
           {.period = config.reconcile_period, .plugin_call_deadline = config.plugin_call_deadline}),
       audit({.io = io, .runtime = cri, .live = live, .synchronize_again = [this] { Reattach(); }}),
       observer({.io = io,
@@ -256,7 +228,7 @@ Daemon::Impl::Impl(Config given_config, Machine given_machine, StateLock given_l
               .reconcile_soon = [this] { reconciler.Trigger(); },
               .on_synchronized = [this] { OnNriSynchronized(); },
               .on_disconnected = [this] { observer.OnNriAway(); },
-              .stands_aside = [this] { return stands_aside.load(); }},
+              .stands_aside = [this] { return kubelet.stands_aside(); }},
              config.admission_deadline),
       nri(io,
           {.socket = config.nri_socket,
@@ -269,8 +241,7 @@ Daemon::Impl::Impl(Config given_config, Machine given_machine, StateLock given_l
       pod_resources(
           state, registry.plugins(), machine, metrics.pod_resources,
           [this] { return !rebuilding || live.synchronized(); }, PodResourcesOptionsOf(config)),
-      http(metrics, state, registry.plugins(), *this),
-      kubelet_policy(config.kubelet_state_dir) {}
+      http(metrics, state, registry.plugins(), *this) {}
 
 RegistryOptions Daemon::Impl::RegistryOptionsOf() {
   return {.registration_dir = config.registration_dir,
@@ -312,8 +283,8 @@ NodeStatus Daemon::Impl::Status() const {
     if (status.runtime.problem.empty()) {
       status.runtime.problem = MessageOf(cri_version.status());
     }
-    status.kubelet_conflicts = kubelet_conflicts;
   }
+  status.kubelet_conflicts = kubelet.conflicts();
   AddRuntimeMode(attached, observer.GetStatus(), status);
   status.not_ready_reasons.insert(status.not_ready_reasons.end(), status.kubelet_conflicts.begin(),
                                   status.kubelet_conflicts.end());
@@ -342,9 +313,14 @@ void Daemon::Impl::OnNriSynchronized() {
   audit.OnSynchronized();
 }
 
+void Daemon::Impl::OnKubeletFree() {
+  events.RetryUnplaced();
+  reconciler.Trigger();
+}
+
 void Daemon::Impl::Probe() {
   AskVersion();
-  LookAtKubelet();
+  kubelet.Look();
   probe_timer.expires_after(kRuntimeProbePeriod);
   probe_timer.async_wait([this](const boost::system::error_code& error) {
     if (!error) {
@@ -358,25 +334,6 @@ void Daemon::Impl::AskVersion() {
     const MutexLock guard(mutex);
     cri_version = version;
   });
-}
-
-void Daemon::Impl::LookAtKubelet() {
-  std::vector<std::string> conflicts = kubelet_policy.Conflicts();
-  {
-    const MutexLock guard(mutex);
-    if (conflicts == kubelet_conflicts) {
-      return;
-    }
-    kubelet_conflicts = conflicts;
-  }
-  for (const std::string& conflict : conflicts) {
-    log::Error("standing aside for kubelet", {{"error", conflict}});
-  }
-  if (stands_aside.exchange(!conflicts.empty()) && conflicts.empty()) {
-    log::Info("kubelet no longer pins containers");
-    events.RetryUnplaced();
-    reconciler.Trigger();
-  }
 }
 
 // The only way to have the runtime tell everything once more.

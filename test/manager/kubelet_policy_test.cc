@@ -7,6 +7,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "manager/kubelet_watch.h"
 #include "test/support/temp_dir.h"
 
 namespace qrm::manager {
@@ -65,6 +66,24 @@ TEST_F(KubeletPolicyTest, WhatIsNoStateIsNoConflict) {
     Write("cpu_manager_state", text);
     EXPECT_THAT(policy_.Conflicts(), IsEmpty()) << text;
   }
+}
+
+TEST_F(KubeletPolicyTest, WatchStandsAsideUntilKubeletPinsNoLonger) {
+  int freed = 0;
+  KubeletWatch watch(dir_.path(), [&] { ++freed; });
+  watch.Look();
+  EXPECT_FALSE(watch.stands_aside());
+  Write("cpu_manager_state", R"({"policyName":"static"})");
+  watch.Look();
+  EXPECT_TRUE(watch.stands_aside());
+  EXPECT_THAT(watch.conflicts(), ElementsAre(HasSubstr("cpuManagerPolicy: none")));
+  EXPECT_EQ(freed, 0);
+  std::filesystem::remove(dir_ / "cpu_manager_state");
+  watch.Look();
+  watch.Look();
+  EXPECT_FALSE(watch.stands_aside());
+  EXPECT_THAT(watch.conflicts(), IsEmpty());
+  EXPECT_EQ(freed, 1) << "once, when it changed";
 }
 
 }  // namespace
