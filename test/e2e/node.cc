@@ -106,10 +106,13 @@ void Node::KillDaemon() {
   daemon_->Kill();
 }
 
-bool Node::IsLive(const std::string& resource) const {
+bool Node::IsLiveSince(const std::string& resource,
+                       std::chrono::steady_clock::time_point begin) const {
   const StatusOr<std::vector<v1::Plugin>> known = ListPlugins();
+  const std::chrono::duration<double> age = std::chrono::steady_clock::now() - begin;
   return known.ok() && std::any_of(known->begin(), known->end(), [&](const v1::Plugin& plugin) {
-           return plugin.resource_name() == resource && plugin.live();
+           return plugin.resource_name() == resource && plugin.live() &&
+                  plugin.seconds_since_registration() < age.count();
          });
 }
 
@@ -118,6 +121,7 @@ Status Node::StartPlugin(const std::string& name, const std::string& resource,
   const bool by_socket = by == RegisterBy::kSocket;
   const std::string directory = Path(by_socket ? "registration" : "plugins");
   plugin_sockets_[resource] = directory + "/" + resource + ".sock";
+  const auto begin = std::chrono::steady_clock::now();
   QRM_ASSIGN_OR_RETURN(
       plugins_[name],
       Process::Start({options_.bin_dir + "/qrm-plugin-" + name, "--config=" + config,
@@ -125,7 +129,8 @@ Status Node::StartPlugin(const std::string& name, const std::string& resource,
                       "--state-dir=" + Path("state"), "--control-socket=" + Path("control.sock")},
                      Path("logs/" + name + ".log")));
   Process& process = *plugins_[name];
-  if (!Await([&] { return !process.Running() || IsLive(resource); }) || !process.Running()) {
+  if (!Await([&] { return !process.Running() || IsLiveSince(resource, begin); }) ||
+      !process.Running()) {
     return Errorf(StatusCode::kUnavailable, "plugin {} did not register: {}", name,
                   process.LastOutput());
   }

@@ -72,7 +72,8 @@ class Node {
  private:
   std::string Path(const std::string& name) const { return options_.work_dir + "/" + name; }
   Status WaitForPlugins(std::size_t count);
-  bool IsLive(const std::string& resource) const;
+  /// Not the process before it, whose death qrmd may not have noticed.
+  bool IsLiveSince(const std::string& resource, std::chrono::steady_clock::time_point begin) const;
 
   const Options options_;
   std::unique_ptr<Process> daemon_;
