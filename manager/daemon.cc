@@ -97,9 +97,9 @@ struct Daemon::Impl final : NodeServices {
   // NodeServices.
   NodeStatus Status() const override;
   std::string RuntimeIdOf(const ContainerKey& key) const override;
-  std::optional<std::chrono::system_clock::time_point> LastUpdateOf(
-      const ContainerKey& key) const override {
-    return reconciler.LastUpdateOf(key);
+  DecisionTimes TimesOf(const ContainerKey& key,
+                        std::chrono::system_clock::time_point decided) const override {
+    return {reconciler.LastUpdateOf(key), admitter.CommitTimeOf(key, decided)};
   }
   void ReconcileSoon(const std::string& resource) override;
   void Post(std::function<void()> work) override { state.Post(std::move(work)); }

@@ -71,6 +71,14 @@ struct NodeStatus {
 /// Returns the status as it is now. Threads: any; never waits.
 using NodeStatusSource = std::function<NodeStatus()>;
 
+/// What this process remembers of one decision.
+struct DecisionTimes {
+  /// When the runtime last took an update of its container.
+  std::optional<std::chrono::system_clock::time_point> updated;
+  /// What writing it to disk took, when something waited for that.
+  std::optional<std::chrono::nanoseconds> commit;
+};
+
 /// One decision, for metrics and logs.
 struct AdmissionEvent {
   enum class Result { kAdmitted, kRepeated, kSkipped, kRejected };

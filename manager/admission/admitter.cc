@@ -128,10 +128,16 @@ Status Admitter::Commit(Call& call) {
   QRM_RETURN_IF_ERROR(planner_.CheckTime(call.deadline, "commit"));
   for (const Draft& draft : call.drafts) {
     if (!draft.requests.empty()) {
-      call.change.traces.push_back(MakeTrace(draft));
+      AddTrace(draft, call.change);
     }
   }
-  return parts_.state.Commit(call.change);
+  const auto begin = parts_.clock.Steady();
+  QRM_RETURN_IF_ERROR(parts_.state.Commit(call.change));
+  const auto took = parts_.clock.Steady() - begin;
+  for (const checkpoint::DecisionTrace& trace : call.change.traces) {
+    commit_times_.Note(trace.key, trace.time, took);
+  }
+  return OkStatus();
 }
 
 RunOptions Admitter::Repeat(const Call& call, const Draft& draft) const {
@@ -143,13 +149,15 @@ RunOptions Admitter::Skip(const Call& call, Draft& draft, const std::string& rea
   draft.explanation.result = "skipped";
   draft.explanation.message = reason;
   if (call.moment == Moment::kAtCreation) {  // what runs already is tried again and again
-    KeepTraceLater(draft);
+    Change trace;
+    AddTrace(draft, trace);
+    KeepLater(std::move(trace));
   }
   Tell(call, draft, AdmissionEvent::Result::kSkipped);
   return {};
 }
 
-Status Admitter::Reject(Call& call, Draft& failed, const Status& cause) {
+void Admitter::RollBack(const Call& call) {
   std::map<std::string, std::vector<std::string>> to_release;
   for (const Draft& draft : call.drafts) {
     for (const std::string& resource : draft.allocated) {
@@ -159,7 +167,10 @@ Status Admitter::Reject(Call& call, Draft& failed, const Status& cause) {
     }
   }
   parts_.releaser.RollBack(call.asked.pod.uid, to_release);
+}
 
+Status Admitter::Reject(Call& call, Draft& failed, const Status& cause) {
+  RollBack(call);
   std::string context = "cannot admit " + NameOf(call.asked);
   if (&failed != &call.asked_draft()) {
     context += ": container " + failed.demand.container;
@@ -171,28 +182,32 @@ Status Admitter::Reject(Call& call, Draft& failed, const Status& cause) {
   if (failed.bad_answer) {
     parts_.plugins.MarkSuspect(failed.failed_resource, MessageOf(rejected));
   }
-  failed.explanation.result = "rejected";
-  failed.explanation.message = MessageOf(rejected);
-  KeepTraceLater(failed);
+  Change traces;  // of those that were to be placed together, as far as they got
+  for (Draft& draft : call.drafts) {
+    if (&draft == &failed || !draft.explanation.steps.empty()) {
+      draft.explanation.result = "rejected";
+      draft.explanation.message = MessageOf(rejected);
+      AddTrace(draft, traces);
+    }
+  }
+  KeepLater(std::move(traces));
   Tell(call, failed, AdmissionEvent::Result::kRejected);
   return rejected;
 }
 
-checkpoint::DecisionTrace Admitter::MakeTrace(const Draft& draft) const {
-  return {.key = draft.key,
-          .pod_namespace = draft.demand.pod.pod_namespace,
-          .pod_name = draft.demand.pod.name,
-          .time = parts_.clock.Now(),
-          .admitted = draft.explanation.result == "admitted",
-          .json = ToJson(draft.explanation, draft.demand)};
+void Admitter::AddTrace(const Draft& draft, Change& change) const {
+  change.traces.push_back({.key = draft.key,
+                           .pod_namespace = draft.demand.pod.pod_namespace,
+                           .pod_name = draft.demand.pod.name,
+                           .time = parts_.clock.Now(),
+                           .admitted = draft.explanation.result == "admitted",
+                           .json = ToJson(draft.explanation, draft.demand)});
 }
 
-// Nobody waits for the trace of what was not admitted: it follows the answer.
-void Admitter::KeepTraceLater(const Draft& draft) {
-  Change change;
-  change.traces.push_back(MakeTrace(draft));
-  parts_.state.Post([&state = parts_.state, change = std::move(change)] {
-    if (const Status saved = state.Remember(change); !saved.ok()) {
+// Nobody waits for the traces of what was not admitted: they follow the answer.
+void Admitter::KeepLater(Change traces) {
+  parts_.state.Post([&state = parts_.state, traces = std::move(traces)] {
+    if (const Status saved = state.Remember(traces); !saved.ok()) {
       log::Warning("decision not kept for explain", {{"error", MessageOf(saved)}});
     }
   });

@@ -2,11 +2,14 @@
 // result.
 #pragma once
 
+#include <chrono>
+#include <optional>
 #include <string>
 
 #include "api/clock.h"
 #include "api/status.h"
 #include "manager/admission/admission_options.h"
+#include "manager/admission/commit_times.h"
 #include "manager/admission/draft.h"
 #include "manager/admission/planner.h"
 #include "manager/admission/pod_source.h"
@@ -54,6 +57,13 @@ class Admitter {
   /// gave for this call is released, and the checkpoint is as before but for the trace.
   StatusOr<RunOptions> Admit(const ContainerDemand& demand, Moment moment, Deadline deadline);
 
+  /// How long the commit of an admission took whose trace has this key and time; absent when it was
+  /// not admitted by this object, or too long ago. Threads: any.
+  [[nodiscard]] std::optional<std::chrono::nanoseconds> CommitTimeOf(
+      const ContainerKey& key, std::chrono::system_clock::time_point decided) const {
+    return commit_times_.Find(key, decided);
+  }
+
  private:
   struct Call;
 
@@ -64,13 +74,15 @@ class Admitter {
   RunOptions Repeat(const Call& call, const Draft& draft) const;
   RunOptions Skip(const Call& call, Draft& draft, const std::string& reason);
   Status Reject(Call& call, Draft& failed, const Status& cause);
-  checkpoint::DecisionTrace MakeTrace(const Draft& draft) const;
-  void KeepTraceLater(const Draft& draft);
+  void RollBack(const Call& call);
+  void AddTrace(const Draft& draft, checkpoint::Change& change) const;
+  void KeepLater(checkpoint::Change traces);
   void Tell(const Call& call, const Draft& draft, AdmissionEvent::Result result) const;
 
   Parts parts_;
   const AdmissionOptions options_;
   const Planner planner_;
+  CommitTimes commit_times_{checkpoint::NodeState::kMaxTraces};
 };
 
 }  // namespace qrm::manager

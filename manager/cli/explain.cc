@@ -15,13 +15,24 @@
 namespace qrm::manager::cli {
 namespace {
 
+/// What was decided. The commit is its last step: the daemon tells its time apart, since the
+/// document was written before it.
+Document InnerDocument(const v1::Decision& decision) {
+  Document document = ParseDecision(decision.json());
+  if (decision.commit_micros() != 0 && document["steps"].is_array()) {
+    document["steps"].push_back({{"step", "commit"}, {"microseconds", decision.commit_micros()}});
+  }
+  return document;
+}
+
 /// The decisions with their inner documents unpacked.
 Document DecisionsDocument(const v1::ExplainResponse& response) {
   Document decisions = Document::array();
   for (const v1::Decision& decision : response.decisions()) {
     Document document = ToDocument(decision);
     document.erase("json");
-    document["decision"] = ParseDecision(decision.json());
+    document.erase("commit_micros");
+    document["decision"] = InnerDocument(decision);
     decisions.push_back(std::move(document));
   }
   return {{"decisions", std::move(decisions)}};
@@ -62,7 +73,7 @@ void PrintDecisions(const v1::ExplainResponse& response, std::ostream& out) {
                        decision.pod_name(), decision.container(),
                        decision.admitted() ? "admitted" : "not admitted",
                        TimeText(decision.unix_millis()));
-    const Document document = ParseDecision(decision.json());
+    const Document document = InnerDocument(decision);
     PrintDecision(document, out);
     PrintApplied(decision, document, out);
   }

@@ -116,21 +116,29 @@ int64_t UnixMillis(std::chrono::system_clock::time_point time) {
   return std::chrono::duration_cast<std::chrono::milliseconds>(time.time_since_epoch()).count();
 }
 
-/// Adds to the latest decision about each container what it has now.
-void FillApplied(const NodeState& state, const UpdateTimeSource& updated_at,
-                 v1::ExplainResponse& response) {
+void FillTimes(const DecisionTimes& times, v1::Decision& message) {
+  if (times.updated.has_value()) {
+    message.set_updated_unix_millis(UnixMillis(*times.updated));
+  }
+  if (times.commit.has_value()) {
+    message.set_commit_micros(
+        std::chrono::duration_cast<std::chrono::microseconds>(*times.commit).count());
+  }
+}
+
+/// Adds to the latest decision about each container what it has now; only that one tells of
+/// updates.
+void FillApplied(const NodeState& state, v1::ExplainResponse& response) {
   std::set<ContainerKey> seen;
   for (int i = response.decisions_size() - 1; i >= 0; --i) {
     v1::Decision& decision = *response.mutable_decisions(i);
     const ContainerKey key{decision.pod_uid(), decision.container()};
     const ContainerRecord* record = seen.insert(key).second ? state.Find(key) : nullptr;
     if (record == nullptr) {
+      decision.clear_updated_unix_millis();
       continue;
     }
     decision.mutable_applied()->insert(record->applied.begin(), record->applied.end());
-    if (const auto when = updated_at(key); when.has_value()) {
-      decision.set_updated_unix_millis(UnixMillis(*when));
-    }
   }
 }
 
@@ -202,7 +210,7 @@ StatusOr<v1::ListPodsResponse> PodsAnswer(const NodeState& state, const std::str
 }
 
 StatusOr<v1::ExplainResponse> ExplainAnswer(const NodeState& state, const std::string& selector,
-                                            const UpdateTimeSource& updated_at) {
+                                            const DecisionTimesSource& times_of) {
   v1::ExplainResponse response;
   for (const auto& trace : state.traces()) {
     if (!IsMeant(selector, trace->key.pod_uid, trace->pod_namespace, trace->pod_name)) {
@@ -216,6 +224,7 @@ StatusOr<v1::ExplainResponse> ExplainAnswer(const NodeState& state, const std::s
     message.set_unix_millis(UnixMillis(trace->time));
     message.set_admitted(trace->admitted);
     message.set_json(trace->json);
+    FillTimes(times_of(trace->key, trace->time), message);
   }
   if (response.decisions().empty()) {
     return Errorf(StatusCode::kNotFound,
@@ -223,7 +232,7 @@ StatusOr<v1::ExplainResponse> ExplainAnswer(const NodeState& state, const std::s
                   "admitted pods",
                   selector.empty() ? "anything" : selector);
   }
-  FillApplied(state, updated_at, response);
+  FillApplied(state, response);
   return response;
 }
 

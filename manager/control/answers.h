@@ -3,7 +3,6 @@
 
 #include <chrono>
 #include <functional>
-#include <optional>
 #include <string>
 #include <vector>
 
@@ -33,16 +32,16 @@ StatusOr<v1::ListPodsResponse> PodsAnswer(const checkpoint::NodeState& state,
                                           const std::string& selector,
                                           const RuntimeIdSource& runtime_id_of);
 
-/// When a container was last updated, if that is known.
-using UpdateTimeSource =
-    std::function<std::optional<std::chrono::system_clock::time_point>(const ContainerKey&)>;
+/// What is known of the decision about a container that was made at a time.
+using DecisionTimesSource =
+    std::function<DecisionTimes(const ContainerKey&, std::chrono::system_clock::time_point)>;
 
 /// The decisions about the pods that `selector` means, also about pods that are gone; oldest first.
 /// The latest one about each container also tells what the container has now. Errors: kNotFound
 /// when none is remembered.
 StatusOr<v1::ExplainResponse> ExplainAnswer(const checkpoint::NodeState& state,
                                             const std::string& selector,
-                                            const UpdateTimeSource& updated_at);
+                                            const DecisionTimesSource& times_of);
 
 /// Who holds what of each NUMA node, in the order of the nodes and of the containers' names.
 std::vector<v1::NodeUse> NodeUses(const checkpoint::NodeState& state, const Machine& machine);

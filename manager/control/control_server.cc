@@ -121,8 +121,9 @@ struct ControlServer::Impl final : public v1::Control::CallbackService {
 
   Reactor* Explain(Context* context, const v1::ExplainRequest* request,
                    v1::ExplainResponse* response) override {
-    auto answer = ExplainAnswer(*snapshots.Load(), request->pod(),
-                                [this](const ContainerKey& key) { return node.LastUpdateOf(key); });
+    auto answer = ExplainAnswer(
+        *snapshots.Load(), request->pod(),
+        [this](const ContainerKey& key, auto decided) { return node.TimesOf(key, decided); });
     return Finish(context, Deliver(std::move(answer), *response));
   }
 

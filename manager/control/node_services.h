@@ -4,7 +4,6 @@
 
 #include <chrono>
 #include <functional>
-#include <optional>
 #include <string>
 
 #include "api/resource.h"
@@ -23,9 +22,9 @@ class NodeServices {
   /// The runtime's id of a container; empty when it has none now.
   virtual std::string RuntimeIdOf(const ContainerKey& key) const = 0;
 
-  /// When the runtime last took an update of the container from us, since qrmd started.
-  virtual std::optional<std::chrono::system_clock::time_point> LastUpdateOf(
-      const ContainerKey& key) const = 0;
+  /// Of the decision about a container that was made at `decided`.
+  virtual DecisionTimes TimesOf(const ContainerKey& key,
+                                std::chrono::system_clock::time_point decided) const = 0;
 
   /// Starts a reconcile as soon as none is running; returns at once. `resource` is the plugin that
   /// asked, or empty.

@@ -18,7 +18,7 @@ class FakeNodeServices final : public manager::NodeServices {
  public:
   // Set before the servers under test start.
   std::map<ContainerKey, std::string> runtime_ids;
-  std::map<ContainerKey, std::chrono::system_clock::time_point> updates;
+  std::map<ContainerKey, manager::DecisionTimes> times;
 
   manager::NodeStatus Status() const override {
     const MutexLock lock(mutex_);
@@ -28,10 +28,10 @@ class FakeNodeServices final : public manager::NodeServices {
     const auto found = runtime_ids.find(key);
     return found == runtime_ids.end() ? "" : found->second;
   }
-  std::optional<std::chrono::system_clock::time_point> LastUpdateOf(
-      const ContainerKey& key) const override {
-    const auto found = updates.find(key);
-    return found == updates.end() ? std::nullopt : std::optional(found->second);
+  manager::DecisionTimes TimesOf(const ContainerKey& key,
+                                 std::chrono::system_clock::time_point /*decided*/) const override {
+    const auto found = times.find(key);
+    return found == times.end() ? manager::DecisionTimes() : found->second;
   }
   void ReconcileSoon(const std::string& resource) override {
     const MutexLock lock(mutex_);

@@ -21,6 +21,14 @@ using testing::IsEmpty;
 using testing::Not;
 using testing::Pair;
 
+std::vector<std::string> StepsOf(const nlohmann::json& trace) {
+  std::vector<std::string> steps;
+  for (const nlohmann::json& step : trace["steps"]) {
+    steps.push_back(step["step"]);
+  }
+  return steps;
+}
+
 TEST_F(AdmitterTest, AsksHintsOfAllPluginsBeforeItAllocates) {
   const auto admitted = Admit(Demand());
   ASSERT_TRUE(admitted.ok()) << admitted.status();
@@ -286,6 +294,57 @@ TEST_F(AdmitterTest, LeavesATraceOfARejection) {
   EXPECT_EQ(trace["result"], "rejected");
   EXPECT_EQ(trace["message"], message);
   EXPECT_FALSE(state_.Load()->traces().back()->admitted);
+}
+
+TEST_F(AdmitterTest, ExplainsARejectionByTheMergeWithItsReasons) {
+  PluginScript here = Gives("cpu", Pin(kCpusetCpus, "0-1"));
+  here.hints = HintList({{.nodes = {0}, .preferred = true}});
+  PluginScript there = Gives("memory", Pin(kCpusetMems, "1"));
+  there.hints = HintList({{.nodes = {1}, .preferred = true}});
+  plugins_.Set("cpu", here);
+  plugins_.Set("memory", there);
+  Rejection(Demand(), {.merge = {.policy = TopologyPolicy::kSingleNumaNode}});
+  const nlohmann::json trace = LastTrace();
+  EXPECT_EQ(trace["hints"]["cpu"][0]["nodes"][0], 0);
+  EXPECT_EQ(trace["hints"]["memory"][0]["nodes"][0], 1);
+  EXPECT_THAT(trace["merge_reasons"][0], HasSubstr("memory: prefers 1, which excludes 0, all"));
+  EXPECT_THAT(StepsOf(trace), ElementsAre("hints", "merge"));
+}
+
+TEST_F(AdmitterTest, ExplainsARefusalToAllocateWithEverythingThatWentBefore) {
+  PluginScript full;
+  full.gives = Errorf(StatusCode::kResourceExhausted, "no memory");
+  plugins_.Set("memory", full);
+  Rejection(Demand());
+  const nlohmann::json trace = LastTrace();
+  EXPECT_THAT(trace["message"], HasSubstr("resource memory: no memory"));
+  EXPECT_EQ(trace["hints"].size(), 2u);
+  EXPECT_EQ(trace["merged"].size(), 2u);
+  EXPECT_FALSE(trace.contains("allocations"));
+  EXPECT_THAT(StepsOf(trace), ElementsAre("hints", "merge", "allocate"));
+}
+
+TEST_F(AdmitterTest, RemembersWhatTheCommitOfAnAdmissionTook) {
+  Admitter admitter = MakeAdmitter();
+  (void)test::RunOn(state_, [&] {
+    return admitter.Admit(Demand(), Admitter::Moment::kAtCreation,
+                          DeadlineAfter(std::chrono::seconds(10)));
+  });
+  const auto decided = state_.Load()->traces().back()->time;
+  EXPECT_TRUE(admitter.CommitTimeOf(Demand().key(), decided).has_value());
+  EXPECT_FALSE(admitter.CommitTimeOf(Demand().key(), {}).has_value());
+  EXPECT_FALSE(admitter.CommitTimeOf(Demand("db").key(), decided).has_value());
+}
+
+TEST(CommitTimesTest, KeepsTheLatestOnly) {
+  CommitTimes times(2);
+  const auto at = [](int second) { return std::chrono::system_clock::from_time_t(second); };
+  for (const int second : {1, 2, 3}) {
+    times.Note({"uid", "main"}, at(second), std::chrono::seconds(second));
+  }
+  EXPECT_FALSE(times.Find({"uid", "main"}, at(1)).has_value());
+  EXPECT_EQ(times.Find({"uid", "main"}, at(2)), std::chrono::seconds(2));
+  EXPECT_EQ(times.Find({"uid", "main"}, at(3)), std::chrono::seconds(3));
 }
 
 TEST_F(AdmitterTest, ExplainsRequestsHintsMergeAndAllocations) {

@@ -101,6 +101,21 @@ TEST_F(WholePodTest, PlacesNoneWhenOneDoesNotFitAndNamesIt) {
   EXPECT_EQ(LastTrace()["container"], "logger");
 }
 
+TEST_F(WholePodTest, LeavesATraceOfEachContainerThatGotItsPlaceBeforeOneDidNot) {
+  ResourceAllocation own = Pin(kCpusetCpus, "0-1");
+  own.exclusive = true;
+  plugins_.Set("cpu", Gives("cpu", own));
+  const std::string message = Rejection(WholePod("setup"));
+  const auto state = state_.Load();
+  ASSERT_EQ(state->traces().size(), 2u);
+  for (const auto& trace : state->traces()) {
+    EXPECT_FALSE(trace->admitted);
+    EXPECT_EQ(nlohmann::json::parse(trace->json)["message"], message);
+  }
+  EXPECT_EQ(state->traces()[0]->key.container, "setup");
+  EXPECT_EQ(state->traces()[1]->key.container, "main");
+}
+
 TEST_F(WholePodTest, ReleasesOnlyWhatItGotWhenThePodHasOtherContainers) {
   ASSERT_TRUE(Admit(Demand("web", "older")).ok());
   journal_.Fail(Errorf(StatusCode::kResourceExhausted, "cannot write: disk full; free space"));

@@ -125,12 +125,22 @@ TEST_F(QrmctlTest, ExplainTellsWhatWasAppliedAtTheCreation) {
 }
 
 TEST_F(QrmctlTest, ExplainTellsWhenAnUpdateWasApplied) {
-  node_.updates[{"uid-db", "main"}] = std::chrono::system_clock::from_time_t(1763690460);
+  node_.times[{"uid-db", "main"}].updated = std::chrono::system_clock::from_time_t(1763690460);
   Serve();
   snapshots_.Apply(DecisionAndValues("3", R"({"moment":"after the fact"})"));
   EXPECT_EQ(Run({"explain", "db"}), kDone) << err();
   EXPECT_THAT(out(), HasSubstr("  Decided after the container was there\n"));
   EXPECT_THAT(out(), HasSubstr("    CpusetCpus=3, by an update at 2025-11-21T02:01:00Z\n"));
+}
+
+TEST_F(QrmctlTest, ExplainTellsWhatTheCommitTookAsTheLastStep) {
+  node_.times[{"uid-db", "main"}].commit = std::chrono::microseconds(90);
+  Serve();
+  snapshots_.Apply(DecisionAndValues("3", R"({"steps":[{"step":"hints","microseconds":412}]})"));
+  EXPECT_EQ(Run({"explain", "db"}), kDone) << err();
+  EXPECT_THAT(out(), HasSubstr("  Took\n    hints 412 us, commit 90 us\n"));
+  EXPECT_EQ(Run({"explain", "db", "-o", "json"}), kDone) << err();
+  EXPECT_THAT(out(), HasSubstr("\"step\": \"commit\""));
 }
 
 TEST_F(QrmctlTest, ExplainTellsOfUpdatesThatAnEarlierDaemonMade) {

@@ -134,7 +134,10 @@ TEST(ControlAnswersTest, ContainersShowWhatTheyHoldInStartOrder) {
   EXPECT_EQ(main.allocations(1).amount_by_node().at(0), kGiB);
 }
 
-const UpdateTimeSource kNeverUpdated = [](const ContainerKey&) { return std::nullopt; };
+DecisionTimes NoTimes(const ContainerKey& /*key*/,
+                      std::chrono::system_clock::time_point /*decided*/) {
+  return {};
+}
 
 TEST(ControlAnswersTest, ExplainTellsWhatTheContainerHasNowWithTheLatestDecision) {
   checkpoint::Change change = Admit(SamplePod("web", "shop"), "main", {{"cpu", OwnCpus("1")}});
@@ -146,12 +149,21 @@ TEST(ControlAnswersTest, ExplainTellsWhatTheContainerHasNowWithTheLatestDecision
                              .time = std::chrono::system_clock::from_time_t(second),
                              .json = "{}"});
   }
-  const auto answer = ExplainAnswer(NodeState().With(change), "web", [](const ContainerKey& key) {
-    EXPECT_EQ(key, (ContainerKey{"uid-web", "main"}));
-    return std::chrono::system_clock::from_time_t(9);
-  });
+  const auto answer =
+      ExplainAnswer(NodeState().With(change), "web",
+                    [](const ContainerKey& key, std::chrono::system_clock::time_point decided) {
+                      EXPECT_EQ(key, (ContainerKey{"uid-web", "main"}));
+                      DecisionTimes times{.updated = std::chrono::system_clock::from_time_t(9)};
+                      if (decided == std::chrono::system_clock::from_time_t(7)) {
+                        times.commit = std::chrono::microseconds(90);
+                      }
+                      return times;
+                    });
   ASSERT_TRUE(answer.ok());
   EXPECT_TRUE(answer->decisions(0).applied().empty());
+  EXPECT_EQ(answer->decisions(0).updated_unix_millis(), 0);
+  EXPECT_EQ(answer->decisions(0).commit_micros(), 90);
+  EXPECT_EQ(answer->decisions(1).commit_micros(), 0);
   EXPECT_EQ(answer->decisions(1).applied().at("CpusetCpus"), "1");
   EXPECT_EQ(answer->decisions(1).updated_unix_millis(), 9000);
 }
@@ -168,7 +180,7 @@ TEST(ControlAnswersTest, ExplainTellsDecisionsAboutOnePodOldestFirst) {
   };
   change.traces = {trace("web", "main", false), trace("db", "main", true),
                    trace("web", "main", true)};
-  const auto answer = ExplainAnswer(NodeState().With(change), "shop/web", kNeverUpdated);
+  const auto answer = ExplainAnswer(NodeState().With(change), "shop/web", NoTimes);
   ASSERT_TRUE(answer.ok());
   ASSERT_THAT(answer->decisions(), SizeIs(2));
   EXPECT_FALSE(answer->decisions(0).admitted());
@@ -177,7 +189,7 @@ TEST(ControlAnswersTest, ExplainTellsDecisionsAboutOnePodOldestFirst) {
 }
 
 TEST(ControlAnswersTest, ExplainOfAPodWithoutDecisionsIsNotFound) {
-  const auto answer = ExplainAnswer(NodeState(), "web", kNeverUpdated);
+  const auto answer = ExplainAnswer(NodeState(), "web", NoTimes);
   EXPECT_EQ(answer.status().code(), StatusCode::kNotFound);
   EXPECT_THAT(MessageOf(answer.status()), HasSubstr("no decision about it is remembered"));
 }
