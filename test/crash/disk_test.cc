@@ -1,12 +1,10 @@
 // qrmd and its plugins on a disk that is full or read-only: what runs goes on, nothing new is
 // admitted, and all is well again, without a restart, when the disk is.
-#include <chrono>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <memory>
 #include <string>
-#include <vector>
 
 #include <sched.h>
 
@@ -17,6 +15,7 @@
 #include "test/e2e/node.h"
 #include "test/e2e/simulated_runtime.h"
 #include "test/support/await.h"
+#include "test/support/is_ok.h"
 #include "test/support/small_disk.h"
 #include "test/support/temp_dir.h"
 
@@ -31,11 +30,6 @@ using ::testing::Not;
 constexpr int kEnoughPods = 300;
 
 enum class PluginsRun { kInside, kAsProcesses };
-
-testing::AssertionResult IsOk(const Status& status) {
-  return status.ok() ? testing::AssertionSuccess()
-                     : testing::AssertionFailure() << MessageOf(status);
-}
 
 /// Runs from the top of the tree. "alone" has CPUs of its own, "shared" runs on what is left.
 class DiskTest : public testing::TestWithParam<PluginsRun> {

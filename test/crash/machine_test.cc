@@ -14,6 +14,7 @@
 #include "test/e2e/node.h"
 #include "test/e2e/simulated_runtime.h"
 #include "test/support/await.h"
+#include "test/support/is_ok.h"
 #include "test/support/temp_dir.h"
 
 namespace qrm::test {
@@ -28,11 +29,6 @@ struct Hardware {
   std::string memory = "{0: 16Gi, 1: 16Gi}";
   std::string reserved = "0";
 };
-
-testing::AssertionResult IsOk(const Status& status) {
-  return status.ok() ? testing::AssertionSuccess()
-                     : testing::AssertionFailure() << MessageOf(status);
-}
 
 class MachineChangeTest : public testing::Test {
  protected:

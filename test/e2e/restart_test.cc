@@ -15,6 +15,7 @@
 #include "test/e2e/node.h"
 #include "test/e2e/simulated_runtime.h"
 #include "test/support/await.h"
+#include "test/support/is_ok.h"
 #include "test/support/temp_dir.h"
 
 namespace qrm::test {
@@ -33,11 +34,6 @@ PodSpec Pod(const std::string& name, const std::string& role, int cpus, int64_t 
           .uid = "uid-" + name,
           .labels = {{"katalyst.kubewharf.io/pod_role", role}},
           .container = {.milli_cpus = cpus * 1000, .memory_bytes = gib << 30}};
-}
-
-testing::AssertionResult IsOk(const Status& status) {
-  return status.ok() ? testing::AssertionSuccess()
-                     : testing::AssertionFailure() << MessageOf(status);
 }
 
 /// Runs from the top of the tree, with the sample configurations.

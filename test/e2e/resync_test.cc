@@ -17,6 +17,7 @@
 #include "test/e2e/node.h"
 #include "test/e2e/usable_cpus.h"
 #include "test/support/await.h"
+#include "test/support/is_ok.h"
 
 namespace qrm::test {
 namespace {
@@ -26,11 +27,6 @@ constexpr int kClients = 3;
 std::string FromEnvironment(const char* name) {
   const char* value = std::getenv(name);
   return value == nullptr ? "" : value;
-}
-
-testing::AssertionResult IsOk(const Status& status) {
-  return status.ok() ? testing::AssertionSuccess()
-                     : testing::AssertionFailure() << MessageOf(status);
 }
 
 /// One CPU is the pool of "batch" pods, the rest is for "database" pods alone.
