@@ -20,6 +20,7 @@
 
 #include <CLI/CLI.hpp>
 
+#include "api/id_set.h"
 #include "test/crash/pins.h"
 #include "test/e2e/node.h"
 #include "test/e2e/simulated_runtime.h"
@@ -30,6 +31,11 @@ namespace {
 
 constexpr std::size_t kPlugins = 2;
 constexpr std::chrono::milliseconds kReconcilePeriod{3000};
+constexpr int kMoreThanANodeHas = 40;  // CPUs
+/// Of the 76 CPUs that pods can have. The others are for a pod that starts while qrmd is away, and
+/// for one whose admission was cut short and that still holds its own: then a pod that runs without
+/// CPUs is an error, not a lack of room.
+constexpr int kMostCpusTaken = 60;
 
 /// Kills a process after a while, unless it is called off.
 class Killer {
@@ -180,8 +186,13 @@ class CrashTest {
             .container = {.milli_cpus = cpus * 1000, .memory_bytes = gib << 30}};
   }
 
+  /// Or removes one to make room.
   Status AddPod() {
-    const PodSpec pod = MakePod(1 + Draw(8), 1 + Draw(20));
+    const int cpus = Draw(4) == 0 ? kMoreThanANodeHas : 1 + Draw(8);
+    if (cpus < kMoreThanANodeHas && CpusTaken() + cpus > kMostCpusTaken) {
+      return RemovePod();
+    }
+    const PodSpec pod = MakePod(cpus, 1 + Draw(5));
     const Status admitted = runtime_.RunPod(pod);
     if (admitted.ok()) {
       pods_[pod.uid] = pod.name;
@@ -225,6 +236,13 @@ class CrashTest {
   }
 
   Pins Running() const { return RunningPins(runtime_, pods_); }
+  int CpusTaken() const {
+    int taken = 0;
+    for (const auto& [uid, pinned] : Running()) {
+      taken += static_cast<int>(CpuSet::Parse(pinned.cpus).value().Count());
+    }
+    return taken;
+  }
   StatusOr<Pins> Checkpointed() const { return CheckpointedPins(dir_ / "node/state/qrmd"); }
 
   /// What the runtime was told is on disk at once, not only after a reconcile.
