@@ -197,8 +197,14 @@ class ListOverSocket {
     return grpc::CreateCustomChannel("unix:" + path_, grpc::InsecureChannelCredentials(),
                                      arguments);
   }
-  test::FakePlugins& plugins() { return plugins_; }
-  manager::PodResourcesServer& server() { return server_; }
+  /// From now on no plugin answers, and all have been asked.
+  void HangPlugins() {
+    plugins_.infos = {
+        {.resource = "nic", .registered_by = manager::RegisteredBy::kWatcher, .live = true}};
+    plugins_.HangPlacement("nic");
+    plugins_.Hang();
+    server_.OnPluginChanged("nic");
+  }
 
  private:
   test::TempDir dir_;
@@ -288,8 +294,7 @@ void PrintThroughput(const Program& program) {
 bool JudgeHang(const Program& program) {
   const ListOverSocket at_rest(kPods);
   ListOverSocket hanging(kPods);
-  hanging.plugins().Hang();
-  hanging.server().RefreshAllocatable();
+  hanging.HangPlugins();
   RawClient usual(at_rest.Connect());
   RawClient beside(hanging.Connect());
   std::vector<double> usual_us;

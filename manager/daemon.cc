@@ -284,6 +284,7 @@ NodeStatus Daemon::Impl::Status() const {
       status.runtime.problem = MessageOf(cri_version.status());
     }
   }
+  status.degraded_reasons = pod_resources.Problems();
   status.kubelet_conflicts = kubelet.conflicts();
   AddRuntimeMode(attached, observer.GetStatus(), status);
   status.not_ready_reasons.insert(status.not_ready_reasons.end(), status.kubelet_conflicts.begin(),

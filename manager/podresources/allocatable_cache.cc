@@ -3,17 +3,15 @@
 
 #include <utility>
 
-#include <prometheus/counter.h>
-#include <prometheus/family.h>
-
-#include "api/log.h"
+#include "manager/podresources/plugin_failures.h"
 
 namespace qrm::manager {
 
 struct AllocatableCache::State {
-  explicit State(prometheus::Family<prometheus::Counter>& error_family) : errors(error_family) {}
+  explicit State(prometheus::Family<prometheus::Counter>& errors)
+      : failures("what it can give out", errors) {}
 
-  prometheus::Family<prometheus::Counter>& errors;
+  PluginFailures failures;
   Mutex mutex;
   uint64_t begun QRM_GUARDED_BY(mutex) = 0;
   std::chrono::steady_clock::time_point begun_at QRM_GUARDED_BY(mutex);
@@ -38,11 +36,10 @@ void AllocatableCache::Refresh(std::chrono::steady_clock::duration timeout) {
         auto joined = std::make_shared<AllocatableByResource>();
         for (auto& [plugin, answer] : answers) {
           if (!answer.ok()) {
-            state->errors.Add({{"resource", plugin}}).Increment();
-            log::Debug("allocatable resources unknown",
-                       {{"resource", plugin}, {"reason", MessageOf(answer.status())}});
+            state->failures.Add(plugin, answer.status());
             continue;
           }
+          state->failures.Forget(plugin);
           joined->merge(*std::move(answer));
         }
         const MutexLock lock(state->mutex);
@@ -63,6 +60,10 @@ void AllocatableCache::RefreshIfOlder(std::chrono::steady_clock::duration max_ag
   if (old) {
     Refresh(timeout);
   }
+}
+
+std::vector<std::string> AllocatableCache::Problems() const {
+  return state_->failures.Sentences();
 }
 
 std::shared_ptr<const AllocatableByResource> AllocatableCache::Load() const {

@@ -4,6 +4,8 @@
 #include <chrono>
 #include <cstdint>
 #include <memory>
+#include <string>
+#include <vector>
 
 #include "api/mutex.h"
 #include "manager/podresources/answers.h"
@@ -30,6 +32,9 @@ class AllocatableCache {
   /// Does so when the latest round began longer than `max_age` ago.
   void RefreshIfOlder(std::chrono::steady_clock::duration max_age,
                       std::chrono::steady_clock::duration timeout);
+
+  /// The plugins that failed in the latest round.
+  std::vector<std::string> Problems() const;
 
   /// Null until the first round is over.
   std::shared_ptr<const AllocatableByResource> Load() const;

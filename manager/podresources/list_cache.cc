@@ -1,10 +1,14 @@
 // A serialized response is its pods' bytes one after another, so that they can be kept apart.
 #include "manager/podresources/list_cache.h"
 
+#include <algorithm>
 #include <utility>
 
 namespace qrm::manager {
 namespace {
+
+/// A guess that spares growing the bytes again and again: some labels and three resources.
+constexpr std::size_t kBytesOfContainer = 256;
 
 bool AgreeOn(const checkpoint::PodRecord& pod, const KubeletView& a, const KubeletView& b) {
   return a.AgreesOn(pod.meta.pod_namespace, pod.meta.name, b);
@@ -32,38 +36,19 @@ struct ListCache::Encoder {
 
 std::shared_ptr<const std::string> ListCache::Answer(const StatePtr& state,
                                                      const KubeletPtr& kubelet, ToAsk* to_ask) {
+  ToAsk unwanted;
+  ToAsk& ask = to_ask == nullptr ? unwanted : *to_ask;
   const MutexLock lock(mutex_);
   if (to_ask != nullptr) {
-    to_ask->resources = std::exchange(ask_again_, {});
+    ask.resources = TakeDue();
   }
-  const bool asks_others = to_ask != nullptr && !to_ask->resources.empty();
-  if (state == state_ && kubelet == kubelet_ && !told_ && !asks_others) {
+  if (state == state_ && kubelet == kubelet_ && !told_ && ask.resources.empty()) {
     return bytes_;
   }
-  const std::shared_ptr<const std::string> old_bytes = bytes_;
-  const KeptByPod old_kept = std::exchange(kept_, {});
-  KeptByPod kept;
-  kept.reserve(state->pod_count());
   Encoder encoder;
-  encoder.bytes->reserve(old_bytes == nullptr ? 0 : old_bytes->size());
-  const KubeletPtr old_kubelet = kubelet_;
-  state->ForEachPod([&](const checkpoint::PodRecord& pod) {
-    const auto known = old_kept.find(&pod);
-    const bool is_new = known == old_kept.end();
-    Kept now{.offset = encoder.bytes->size(),
-             .placements = is_new ? nullptr : known->second.placements};
-    if (!is_new && !known->second.stale &&
-        (kubelet == old_kubelet || AgreeOn(pod, *kubelet, *old_kubelet))) {
-      encoder.bytes->append(*old_bytes, known->second.offset, known->second.size);
-    } else {
-      encoder.Append(pod, machine_, *kubelet, now.placements.get());
-    }
-    now.size = encoder.bytes->size() - now.offset;
-    kept.emplace(&pod, std::move(now));
-    if (to_ask != nullptr && (is_new || asks_others)) {
-      (is_new ? to_ask->changed : to_ask->others).push_back(&pod);
-    }
-  });
+  const std::size_t old_size = bytes_ == nullptr ? 0 : bytes_->size();
+  encoder.bytes->reserve(std::max(old_size, state->container_count() * kBytesOfContainer));
+  KeptByPod kept = Encode(*state, kubelet, encoder, ask);
   for (const ::v1::PodResources* pod : KubeletsOwnPods(*state, *kubelet)) {
     encoder.Append(*pod);
   }
@@ -75,7 +60,44 @@ std::shared_ptr<const std::string> ListCache::Answer(const StatePtr& state,
   return bytes_;
 }
 
-void ListCache::Tell(const checkpoint::PodRecord& pod, const PodPlacements& placements) {
+std::set<std::string> ListCache::TakeDue() {
+  std::set<std::string> due;
+  const SteadyTime now = std::chrono::steady_clock::now();
+  std::erase_if(ask_again_, [&](const auto& entry) {
+    return entry.second <= now && due.insert(entry.first).second;
+  });
+  return due;
+}
+
+bool ListCache::IsSame(const checkpoint::PodRecord& pod, const Kept& known,
+                       const KubeletPtr& kubelet) const {
+  return !known.stale && (kubelet == kubelet_ || AgreeOn(pod, *kubelet, *kubelet_));
+}
+
+ListCache::KeptByPod ListCache::Encode(const checkpoint::NodeState& state,
+                                       const KubeletPtr& kubelet, Encoder& encoder,
+                                       ToAsk& to_ask) const {
+  KeptByPod kept;
+  kept.reserve(state.pod_count());
+  state.ForEachPod([&](const checkpoint::PodRecord& pod) QRM_REQUIRES(mutex_) {
+    const auto known = kept_.find(&pod);
+    const bool is_new = known == kept_.end();
+    Kept now{.offset = encoder.bytes->size(),
+             .placements = is_new ? nullptr : known->second.placements};
+    if (!is_new && IsSame(pod, known->second, kubelet)) {
+      encoder.bytes->append(*bytes_, known->second.offset, known->second.size);
+    } else {
+      encoder.Append(pod, machine_, *kubelet, now.placements.get());
+    }
+    now.size = encoder.bytes->size() - now.offset;
+    kept.emplace(&pod, std::move(now));
+    (is_new ? to_ask.changed : to_ask.others).push_back(&pod);
+  });
+  return kept;
+}
+
+void ListCache::Tell(const checkpoint::PodRecord& pod, const std::string& container,
+                     const PlacedByResource& placed) {
   const MutexLock lock(mutex_);
   const auto found = kept_.find(&pod);
   if (found == kept_.end()) {
@@ -83,10 +105,8 @@ void ListCache::Tell(const checkpoint::PodRecord& pod, const PodPlacements& plac
   }
   Kept& kept = found->second;
   PodPlacements all = kept.placements == nullptr ? PodPlacements() : *kept.placements;
-  for (const auto& [container, told] : placements) {
-    for (const auto& [resource, placed] : told) {
-      all[container].insert_or_assign(resource, placed);
-    }
+  for (const auto& [resource, told] : placed) {
+    all[container].insert_or_assign(resource, told);
   }
   if (kept.placements == nullptr ? !all.empty() : all != *kept.placements) {
     kept.placements = std::make_shared<const PodPlacements>(std::move(all));
@@ -95,9 +115,10 @@ void ListCache::Tell(const checkpoint::PodRecord& pod, const PodPlacements& plac
   }
 }
 
-void ListCache::AskAgain(const std::string& resource) {
+void ListCache::AskAgain(const std::string& resource, SteadyTime when) {
   const MutexLock lock(mutex_);
-  ask_again_.insert(resource);
+  const auto [entry, is_new] = ask_again_.emplace(resource, when);
+  entry->second = is_new ? when : std::min(entry->second, when);
 }
 
 std::shared_ptr<const PodPlacements> ListCache::PlacementsOf(

@@ -1,7 +1,9 @@
 // The List answer as bytes, kept until the state changes and then made anew only where it did.
 #pragma once
 
+#include <chrono>
 #include <cstddef>
+#include <map>
 #include <memory>
 #include <set>
 #include <string>
@@ -21,6 +23,7 @@ class ListCache {
  public:
   using StatePtr = std::shared_ptr<const checkpoint::NodeState>;
   using KubeletPtr = std::shared_ptr<const KubeletView>;
+  using SteadyTime = std::chrono::steady_clock::time_point;
   using PodPtrs = std::vector<const checkpoint::PodRecord*>;
 
   /// About what plugins should be asked now; the pods are those of the state that was answered.
@@ -39,12 +42,14 @@ class ListCache {
   std::shared_ptr<const std::string> Answer(const StatePtr& state, const KubeletPtr& kubelet,
                                             ToAsk* to_ask = nullptr);
 
-  /// The next answer shows `placements` of `pod`, which the caller keeps alive, beside what was
-  /// told of it earlier; nothing comes of it when the pod has changed since.
-  void Tell(const checkpoint::PodRecord& pod, const PodPlacements& placements);
+  /// The next answer shows what a plugin told of a container of `pod`, which the caller keeps
+  /// alive, beside what was told of it earlier; nothing comes of it when the pod has changed since.
+  void Tell(const checkpoint::PodRecord& pod, const std::string& container,
+            const PlacedByResource& placed);
 
-  /// The next answer that is passed a ToAsk has the plugin of `resource` asked about all pods.
-  void AskAgain(const std::string& resource);
+  /// The first answer at or after `when` that is passed a ToAsk has the plugin of `resource` asked
+  /// about all pods.
+  void AskAgain(const std::string& resource, SteadyTime when);
 
   /// What plugins told of `pod`; null when nothing.
   std::shared_ptr<const PodPlacements> PlacementsOf(const checkpoint::PodRecord& pod) const;
@@ -60,6 +65,12 @@ class ListCache {
   using KeptByPod = std::unordered_map<const checkpoint::PodRecord*, Kept>;
   struct Encoder;
 
+  std::set<std::string> TakeDue() QRM_REQUIRES(mutex_);
+  bool IsSame(const checkpoint::PodRecord& pod, const Kept& known, const KubeletPtr& kubelet) const
+      QRM_REQUIRES(mutex_);
+  KeptByPod Encode(const checkpoint::NodeState& state, const KubeletPtr& kubelet, Encoder& encoder,
+                   ToAsk& to_ask) const QRM_REQUIRES(mutex_);
+
   const Machine& machine_;
   mutable Mutex mutex_;
   StatePtr state_ QRM_GUARDED_BY(mutex_);
@@ -67,7 +78,7 @@ class ListCache {
   std::shared_ptr<const std::string> bytes_ QRM_GUARDED_BY(mutex_);
   KeptByPod kept_ QRM_GUARDED_BY(mutex_);
   bool told_ QRM_GUARDED_BY(mutex_) = false;  ///< some of `kept_` is stale
-  std::set<std::string> ask_again_ QRM_GUARDED_BY(mutex_);
+  std::map<std::string, SteadyTime> ask_again_ QRM_GUARDED_BY(mutex_);
 };
 
 }  // namespace qrm::manager

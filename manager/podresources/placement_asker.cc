@@ -1,14 +1,11 @@
-// A queue of questions; each answer makes room for the next one.
+// Queues of questions; each answer makes room for the next one.
 #include "manager/podresources/placement_asker.h"
 
 #include <deque>
+#include <map>
 #include <optional>
 #include <utility>
 
-#include <prometheus/counter.h>
-#include <prometheus/family.h>
-
-#include "api/log.h"
 #include "api/mutex.h"
 
 namespace qrm::manager {
@@ -16,22 +13,17 @@ namespace {
 
 using checkpoint::PodRecord;
 
-/// The questions about one pod; the last answer ends it.
-struct Round {
-  Round(PlacementAsker::StatePtr node_state, const PodRecord& asked_pod)
-      : state(std::move(node_state)), pod(asked_pod) {}
-
-  const PlacementAsker::StatePtr state;  // keeps `pod` alive
-  const PodRecord& pod;
-  Mutex mutex;
-  std::size_t left QRM_GUARDED_BY(mutex) = 0;
-  PodPlacements placements QRM_GUARDED_BY(mutex);
+struct Question {
+  PlacementAsker::StatePtr state;  // keeps `pod` alive
+  const PodRecord* pod;
+  std::string container;
 };
 
-struct Question {
-  std::shared_ptr<Round> round;
-  std::string container;
-  std::string resource;
+/// What one plugin is to be asked.
+struct Lane {
+  std::deque<Question> queue;
+  int under_way = 0;
+  bool pumping = false;
 };
 
 std::set<std::string> PluginsToAsk(const Plugins& plugins, const std::set<std::string>& only) {
@@ -45,107 +37,93 @@ std::set<std::string> PluginsToAsk(const Plugins& plugins, const std::set<std::s
   return resources;
 }
 
-std::vector<Question> QuestionsAbout(const PlacementAsker::StatePtr& state, const PodRecord& pod,
-                                     const std::set<std::string>& resources) {
-  const auto round = std::make_shared<Round>(state, pod);
-  std::vector<Question> questions;
-  for (const auto& [name, record] : pod.containers) {
-    for (const auto& [resource, allocation] : record->allocations) {
-      if (resources.contains(resource)) {
-        questions.push_back({.round = round, .container = name, .resource = resource});
-      }
-    }
-  }
-  const MutexLock lock(round->mutex);
-  round->left = questions.size();
-  return questions;
+/// True for failures that say nothing of the container that was asked for.
+bool IsAway(const Status& status) {
+  return status.code() == StatusCode::kUnavailable ||
+         status.code() == StatusCode::kDeadlineExceeded;
 }
 
 }  // namespace
 
 struct PlacementAsker::State : std::enable_shared_from_this<State> {
-  State(Plugins& all_plugins, prometheus::Family<prometheus::Counter>& error_family,
-        std::chrono::milliseconds call_timeout, Told on_told)
+  State(Plugins& all_plugins, prometheus::Family<prometheus::Counter>& errors,
+        std::chrono::milliseconds call_timeout, Listener told_listener)
       : plugins(all_plugins),
-        errors(error_family),
         timeout(call_timeout),
-        told(std::move(on_told)) {}
+        listener(std::move(told_listener)),
+        failures("what its containers hold by place", errors) {}
 
   /// Asks while there is something to ask and room. A plugin that is away answers inside the call:
   /// the thread that pumps goes on then, and no other begins.
-  void Pump() {
+  void Pump(const std::string& resource) {
     {
       const MutexLock lock(mutex);
-      if (std::exchange(pumping, true)) {
+      if (std::exchange(lanes[resource].pumping, true)) {
         return;
       }
     }
-    for (auto question = Next(); question.has_value(); question = Next()) {
-      const ContainerKey key{.pod_uid = question->round->pod.meta.uid,
-                             .container = question->container};
-      const std::string resource = question->resource;
+    for (auto question = Next(resource); question.has_value(); question = Next(resource)) {
+      const ContainerKey key{.pod_uid = question->pod->meta.uid, .container = question->container};
       plugins.GetPlacement(key, resource, DeadlineAfter(timeout),
-                           [self = shared_from_this(),
-                            question = *std::move(question)](StatusOr<PlacedByResource> answer) {
-                             self->Take(question, std::move(answer));
-                             self->Pump();
+                           [self = shared_from_this(), resource, question = *std::move(question)](
+                               const StatusOr<PlacedByResource>& answer) {
+                             self->Take(resource, question, answer);
+                             self->Pump(resource);
                            });
     }
   }
 
-  std::optional<Question> Next() {
+  std::optional<Question> Next(const std::string& resource) {
     const MutexLock lock(mutex);
-    if (queue.empty() || under_way == kAtOnce) {
-      pumping = false;
+    Lane& lane = lanes[resource];
+    if (lane.queue.empty() || lane.under_way == kAtOnce) {
+      lane.pumping = false;
       return std::nullopt;
     }
-    ++under_way;
-    Question question = std::move(queue.front());
-    queue.pop_front();
+    ++lane.under_way;
+    Question question = std::move(lane.queue.front());
+    lane.queue.pop_front();
     return question;
   }
 
-  void Take(const Question& question, StatusOr<PlacedByResource> answer) {
-    if (!answer.ok() && answer.status().code() != StatusCode::kUnimplemented) {
-      errors.Add({{"resource", question.resource}}).Increment();
-      log::Debug("placement unknown",
-                 {{"resource", question.resource}, {"reason", MessageOf(answer.status())}});
+  void Take(const std::string& resource, const Question& question,
+            const StatusOr<PlacedByResource>& answer) {
+    const bool away = IsAway(answer.status());
+    const bool cannot_tell = answer.status().code() == StatusCode::kUnimplemented;
+    if (answer.ok()) {
+      failures.Forget(resource);
+      listener.on_told(question.state, *question.pod, question.container, *answer);
+    } else if (!cannot_tell) {
+      failures.Add(resource, answer.status());
     }
-    std::optional<PodPlacements> complete;
-    {
-      Round& round = *question.round;
-      const MutexLock lock(round.mutex);
-      if (answer.ok()) {
-        round.placements[question.container].merge(*std::move(answer));
-      }
-      if (--round.left == 0) {
-        complete = std::move(round.placements);
-      }
-    }
-    if (complete.has_value()) {
-      told(question.round->state, question.round->pod, *complete);
+    if (away) {
+      listener.on_away(resource);
     }
     const MutexLock lock(mutex);
-    --under_way;
+    Lane& lane = lanes[resource];
+    --lane.under_way;
+    if (away || cannot_tell) {
+      lane.queue.clear();
+    }
   }
 
   Plugins& plugins;
-  prometheus::Family<prometheus::Counter>& errors;
   const std::chrono::milliseconds timeout;
-  const Told told;
+  const Listener listener;
+  PluginFailures failures;
   Mutex mutex;
-  std::deque<Question> queue QRM_GUARDED_BY(mutex);
-  int under_way QRM_GUARDED_BY(mutex) = 0;
-  bool pumping QRM_GUARDED_BY(mutex) = false;
+  std::map<std::string, Lane> lanes QRM_GUARDED_BY(mutex);  // by resource
 };
 
 PlacementAsker::PlacementAsker(Plugins& plugins, prometheus::Family<prometheus::Counter>& errors,
-                               std::chrono::milliseconds timeout, Told told)
-    : state_(std::make_shared<State>(plugins, errors, timeout, std::move(told))) {}
+                               std::chrono::milliseconds timeout, Listener listener)
+    : state_(std::make_shared<State>(plugins, errors, timeout, std::move(listener))) {}
 
 PlacementAsker::~PlacementAsker() {
   const MutexLock lock(state_->mutex);
-  state_->queue.clear();
+  for (auto& [resource, lane] : state_->lanes) {
+    lane.queue.clear();
+  }
 }
 
 void PlacementAsker::Ask(const StatePtr& state, const std::vector<const PodRecord*>& pods,
@@ -157,14 +135,25 @@ void PlacementAsker::Ask(const StatePtr& state, const std::vector<const PodRecor
   if (resources.empty()) {
     return;
   }
-  for (const PodRecord* pod : pods) {
-    std::vector<Question> questions = QuestionsAbout(state, *pod, resources);
+  {
     const MutexLock lock(state_->mutex);
-    for (Question& question : questions) {
-      state_->queue.push_back(std::move(question));
+    for (const PodRecord* pod : pods) {
+      for (const auto& [container, record] : pod->containers) {
+        for (const auto& [resource, allocation] : record->allocations) {
+          if (resources.contains(resource)) {
+            state_->lanes[resource].queue.push_back({state, pod, container});
+          }
+        }
+      }
     }
   }
-  state_->Pump();
+  for (const std::string& resource : resources) {
+    state_->Pump(resource);
+  }
+}
+
+PluginFailures& PlacementAsker::failures() {
+  return state_->failures;
 }
 
 }  // namespace qrm::manager

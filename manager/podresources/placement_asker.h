@@ -9,33 +9,36 @@
 #include <vector>
 
 #include "checkpoint/node_state.h"
-#include "manager/podresources/answers.h"
+#include "manager/podresources/plugin_failures.h"
 #include "manager/registry/plugins.h"
-
-namespace prometheus {
-class Counter;
-template <typename T>
-class Family;
-}  // namespace prometheus
 
 namespace qrm::manager {
 
-/// Built-in plugins are not asked: what they would tell stands in our records.
+/// One queue per plugin, so that one that is slow delays nobody else's answers. Built-in plugins
+/// are not asked: what they would tell stands in our records.
+///
 /// Threads: any.
 class PlacementAsker {
  public:
   using StatePtr = std::shared_ptr<const checkpoint::NodeState>;
-  /// Learns what was told of `pod`, which the argument's state keeps alive. Runs on any thread, and
-  /// may still run after the asker is gone.
-  using Told = std::function<void(const StatePtr& state, const checkpoint::PodRecord& pod,
-                                  const PodPlacements& placements)>;
 
-  /// Calls under way at once: admissions come first.
-  static constexpr int kAtOnce = 8;
+  /// Both run on any thread, and may still run after the asker is gone.
+  struct Listener {
+    /// Learns what the plugin of `resource` told of a container of `pod`, which `state` keeps
+    /// alive.
+    std::function<void(const StatePtr& state, const checkpoint::PodRecord& pod,
+                       const std::string& container, const PlacedByResource& placed)>
+        on_told;
+    /// The plugin was away or too slow, and is not asked what else was to be asked.
+    std::function<void(const std::string& resource)> on_away;
+  };
+
+  /// Calls of one plugin under way at once: admissions come first.
+  static constexpr int kAtOnce = 4;
 
   /// `plugins` and `errors`, counted by resource, outlive the asker and its calls.
   PlacementAsker(Plugins& plugins, prometheus::Family<prometheus::Counter>& errors,
-                 std::chrono::milliseconds timeout, Told told);
+                 std::chrono::milliseconds timeout, Listener listener);
   /// Asks no more.
   ~PlacementAsker();
   PlacementAsker(const PlacementAsker&) = delete;
@@ -46,6 +49,9 @@ class PlacementAsker {
   /// without the call is no error. Returns at once.
   void Ask(const StatePtr& state, const std::vector<const checkpoint::PodRecord*>& pods,
            const std::set<std::string>& only = {});
+
+  /// The plugins that failed, which forget themselves with their next answer or with Forget.
+  PluginFailures& failures();
 
  private:
   struct State;  // outlives the asker while a call is under way

@@ -60,8 +60,15 @@ struct PodResourcesServer::Impl {
         options(std::move(server_options)),
         list(std::make_shared<ListCache>(node_machine)),
         asker(plugins, server_metrics.placement_errors_total, options.plugin_timeout,
-              [cache = list](const PlacementAsker::StatePtr&, const checkpoint::PodRecord& pod,
-                             const PodPlacements& placements) { cache->Tell(pod, placements); }),
+              {.on_told =
+                   [cache = list](const PlacementAsker::StatePtr&, const checkpoint::PodRecord& pod,
+                                  const std::string& container, const PlacedByResource& placed) {
+                     cache->Tell(pod, container, placed);
+                   },
+               .on_away =
+                   [cache = list, retry = options.plugin_retry](const std::string& resource) {
+                     cache->AskAgain(resource, DeadlineAfter(retry));
+                   }}),
         allocatable(plugins, server_metrics.allocatable_errors_total),
         kubelet({.socket_path = options.kubelet_socket, .timeout = options.kubelet_timeout},
                 server_metrics.kubelet_errors_total),
@@ -119,15 +126,16 @@ struct PodResourcesServer::Impl {
     return reactor;
   }
 
-  grpc::Status Get(const ::v1::GetPodResourcesRequest& request, const KubeletView& view,
-                   ::v1::GetPodResourcesResponse& response) const {
+  grpc::Status Get(const ::v1::GetPodResourcesRequest& request, const KubeletClient::ViewPtr& view,
+                   ::v1::GetPodResourcesResponse& response) {
     if (!options.get_enabled) {
       return {grpc::StatusCode::UNKNOWN, kGetDisabled};
     }
     const auto state = snapshots.Load();
+    AnswerList(state, view);  // has plugins asked about what is new
     const auto* pod = state->FindPodByName(request.pod_namespace(), request.pod_name());
     const auto placements = pod == nullptr ? nullptr : list->PlacementsOf(*pod);
-    auto answer = GetAnswer(*state, machine, view, request, placements.get());
+    auto answer = GetAnswer(*state, machine, *view, request, placements.get());
     if (!answer.ok()) {
       return {grpc::StatusCode::UNKNOWN, MessageOf(answer.status())};
     }
@@ -135,15 +143,15 @@ struct PodResourcesServer::Impl {
     return grpc::Status::OK;
   }
 
-  grpc::ByteBuffer List(const KubeletClient::ViewPtr& view) {
-    const auto state = snapshots.Load();
+  std::shared_ptr<const std::string> AnswerList(const ListCache::StatePtr& state,
+                                                const KubeletClient::ViewPtr& view) {
     ListCache::ToAsk to_ask;
     auto bytes = list->Answer(state, view, &to_ask);
     asker.Ask(state, to_ask.changed);
     if (!to_ask.resources.empty()) {
       asker.Ask(state, to_ask.others, to_ask.resources);
     }
-    return Refer(std::move(bytes));
+    return bytes;
   }
 
   grpc::Status GetAllocatable(const KubeletView& view,
@@ -174,7 +182,7 @@ struct PodResourcesServer::Impl {
       return impl_.Serve(context,
                          {metrics_.requests_total, metrics_.requests_list, metrics_.errors_list},
                          [this, response](const KubeletClient::ViewPtr& view) {
-                           *response = impl_.List(view);
+                           *response = Refer(impl_.AnswerList(impl_.snapshots.Load(), view));
                            return grpc::Status::OK;
                          });
     }
@@ -196,7 +204,7 @@ struct PodResourcesServer::Impl {
       return impl_.Serve(context,
                          {metrics_.requests_total, metrics_.requests_get, metrics_.errors_get},
                          [this, request, response](const KubeletClient::ViewPtr& view) {
-                           return impl_.Get(*request, *view, *response);
+                           return impl_.Get(*request, view, *response);
                          });
     }
 
@@ -259,8 +267,17 @@ void PodResourcesServer::Stop() {
 }
 
 void PodResourcesServer::OnPluginChanged(const std::string& resource) {
-  impl_->list->AskAgain(resource);
+  impl_->asker.failures().Forget(resource);
+  impl_->list->AskAgain(resource, std::chrono::steady_clock::now());
   RefreshAllocatable();
+}
+
+std::vector<std::string> PodResourcesServer::Problems() const {
+  std::vector<std::string> problems = impl_->asker.failures().Sentences();
+  for (std::string& problem : impl_->allocatable.Problems()) {
+    problems.push_back(std::move(problem));
+  }
+  return problems;
 }
 
 void PodResourcesServer::RefreshAllocatable() {

@@ -6,6 +6,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include <sys/types.h>
 
@@ -27,6 +28,8 @@ struct PodResourcesOptions {
   int burst = 10;
   std::optional<gid_t> group;                      ///< who besides root may use the socket
   std::chrono::milliseconds plugin_timeout{1000};  ///< of a call to a plugin
+  /// Before a plugin that did not answer is asked again what its containers hold.
+  std::chrono::milliseconds plugin_retry{10'000};
   /// A call that finds an older answer of the plugins gets it, and has them asked for the next one.
   std::chrono::milliseconds allocatable_max_age{5000};
   /// Kubelet's own socket, whose devices and dynamic resources are added to our answers, and the
@@ -60,6 +63,9 @@ class PodResourcesServer {
   /// The plugin of `resource` registered, is back, or says that its allocations changed: does so,
   /// and has it asked at the next List what its containers hold. Returns at once.
   void OnPluginChanged(const std::string& resource);
+
+  /// One sentence for each plugin without whose answers ours lack its resources. Threads: any.
+  std::vector<std::string> Problems() const;
 
  private:
   struct Impl;

@@ -4,6 +4,7 @@
 #include <functional>
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -85,19 +86,34 @@ class FakePlugins final : public manager::Plugins {
     done(std::move(answer));
   }
 
-  /// What GetPlacement answers, by resource; set before the servers start.
-  std::map<std::string, StatusOr<manager::PlacedByResource>> placements;
+  using Placed = StatusOr<manager::PlacedByResource>;
+
+  /// From now on the plugin of `resource` answers GetPlacement with `placed`.
+  void SetPlacement(const std::string& resource, Placed placed) {
+    const MutexLock lock(mutex_);
+    placements_.insert_or_assign(resource, std::move(placed));
+  }
+  /// From now on it does not answer GetPlacement.
+  void HangPlacement(const std::string& resource) {
+    const MutexLock lock(mutex_);
+    hanging_placements_.insert(resource);
+  }
 
   void GetPlacement(const ContainerKey& key, const std::string& resource, Deadline,
-                    std::function<void(StatusOr<manager::PlacedByResource>)> done) override {
+                    std::function<void(Placed)> done) override {
+    Placed answer = Errorf(StatusCode::kUnimplemented, "plugin {} does not tell", resource);
     {
       const MutexLock lock(mutex_);
       placement_calls_.push_back(key.container + " " + resource);
+      if (hanging_placements_.contains(resource)) {
+        waiting_placements_.push_back(std::move(done));
+        return;
+      }
+      if (const auto found = placements_.find(resource); found != placements_.end()) {
+        answer = found->second;
+      }
     }
-    const auto found = placements.find(resource);
-    done(found != placements.end()
-             ? found->second
-             : Errorf(StatusCode::kUnimplemented, "plugin {} does not tell", resource));
+    done(std::move(answer));
   }
   /// "container resource" of each GetPlacement so far.
   std::vector<std::string> placement_calls() const {
@@ -136,6 +152,9 @@ class FakePlugins final : public manager::Plugins {
   bool hangs_ QRM_GUARDED_BY(mutex_) = false;
   int allocatable_rounds_ QRM_GUARDED_BY(mutex_) = 0;
   std::vector<std::string> placement_calls_ QRM_GUARDED_BY(mutex_);
+  std::map<std::string, Placed> placements_ QRM_GUARDED_BY(mutex_);
+  std::set<std::string> hanging_placements_ QRM_GUARDED_BY(mutex_);
+  std::vector<std::function<void(Placed)>> waiting_placements_ QRM_GUARDED_BY(mutex_);
   std::vector<std::function<void(Allocatable)>> waiting_ QRM_GUARDED_BY(mutex_);
 };
 

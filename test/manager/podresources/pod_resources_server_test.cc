@@ -162,6 +162,8 @@ TEST_F(PodResourcesServerTest, OneFailingPluginCostsItsOwnResourcesOnly) {
   EXPECT_EQ(allocatable_.resources(0).resource_name(), "cpu");
   auto& nic_errors = metrics_.pod_resources.allocatable_errors_total.Add({{"resource", "nic"}});
   EXPECT_EQ(nic_errors.Value(), 1);
+  EXPECT_THAT(server_->Problems(),
+              ElementsAre("plugin nic does not tell what it can give out: away"));
 }
 
 TEST_F(PodResourcesServerTest, PluginsThatHangDelayNoAnswer) {
@@ -185,11 +187,13 @@ class PodResourcesPlacementTest : public PodResourcesServerTest {
  protected:
   PodResourcesPlacementTest() {
     plugins_.infos = {{.resource = "nic", .registered_by = RegisteredBy::kWatcher, .live = true}};
-    plugins_.placements.emplace(
-        "nic", PlacedByResource{{"nic",
-                                 {.amount = 10,
-                                  .admitted_amount = 20,
-                                  .by_place = {{.amount = 10, .node = 1, .name = "eth1"}}}}});
+    plugins_.SetPlacement("nic", Placed());
+  }
+  static PlacedByResource Placed() {
+    return {{"nic",
+             {.amount = 10,
+              .admitted_amount = 20,
+              .by_place = {{.amount = 10, .node = 1, .name = "eth1"}}}}};
   }
   static checkpoint::Change AdmitWithNic(double amount = 10) {
     return Admit(SamplePod("web"), "main", {{"nic", {.quantity = amount}}});
@@ -232,16 +236,68 @@ TEST_F(PodResourcesPlacementTest, PluginIsAskedOnceAboutAContainerUntilEitherCha
 }
 
 TEST_F(PodResourcesPlacementTest, PluginThatFailsToTellIsCountedAndTheRecordIsListed) {
-  plugins_.placements.insert_or_assign("nic", Errorf(StatusCode::kUnavailable, "away"));
+  plugins_.SetPlacement("nic", Errorf(StatusCode::kUnavailable, "away"));
   Start();
   snapshots_.Apply(AdmitWithNic());
   ListedNic();
   EXPECT_EQ(ListedNic().aggregated_quantity(), 10);
   EXPECT_EQ(metrics_.pod_resources.placement_errors_total.Add({{"resource", "nic"}}).Value(), 1);
+  EXPECT_THAT(server_->Problems(), ElementsAre("plugin nic does not tell what its containers hold "
+                                               "by place: away"));
+}
+
+TEST_F(PodResourcesPlacementTest, PluginThatWasAwayIsAskedAgainAfterAWhileAndForgiven) {
+  plugins_.SetPlacement("nic", Errorf(StatusCode::kDeadlineExceeded, "too slow"));
+  Start({.plugin_retry = std::chrono::milliseconds(0)});
+  snapshots_.Apply(AdmitWithNic());
+  ListedNic();
+  plugins_.SetPlacement("nic", Placed());
+  ListedNic();
+  EXPECT_EQ(ListedNic().original_aggregated_quantity(), 20);
+  EXPECT_THAT(server_->Problems(), SizeIs(0));
+}
+
+TEST_F(PodResourcesPlacementTest, PluginThatIsAwayIsNotAskedAboutEveryContainer) {
+  plugins_.SetPlacement("nic", Errorf(StatusCode::kUnavailable, "away"));
+  Start();
+  for (int i = 0; i < 20; ++i) {
+    snapshots_.Apply(
+        Admit(SamplePod("web" + std::to_string(i)), "main", {{"nic", {.quantity = 1}}}));
+  }
+  ASSERT_TRUE(List().ok());
+  ASSERT_TRUE(List().ok());
+  EXPECT_THAT(plugins_.placement_calls(), SizeIs(1));
+}
+
+TEST_F(PodResourcesPlacementTest, PluginThatHangsCostsItsOwnResourcesOnly) {
+  plugins_.infos.push_back(
+      {.resource = "disk", .registered_by = RegisteredBy::kRegister, .live = true});
+  plugins_.HangPlacement("disk");
+  Start();
+  for (int i = 0; i < 20; ++i) {
+    snapshots_.Apply(Admit(SamplePod("web" + std::to_string(i)), "main",
+                           {{"disk", {.quantity = 1}}, {"nic", {.quantity = 10}}}));
+  }
+  ASSERT_TRUE(List().ok());
+  ASSERT_TRUE(List().ok());
+  ASSERT_THAT(list_.pod_resources(), SizeIs(20));
+  for (const ::v1::PodResources& pod : list_.pod_resources()) {
+    EXPECT_EQ(pod.containers(0).resources(0).aggregated_quantity(), 1) << "disk, as recorded";
+    EXPECT_EQ(pod.containers(0).resources(1).original_aggregated_quantity(), 20) << "nic, as told";
+  }
+}
+
+TEST_F(PodResourcesPlacementTest, PluginIsAskedForClientsThatOnlyGet) {
+  Start();
+  snapshots_.Apply(AdmitWithNic());
+  ASSERT_TRUE(Get("default", "web").ok());
+  ASSERT_TRUE(Get("default", "web").ok());
+  EXPECT_EQ(get_.pod_resources().containers(0).resources(0).original_aggregated_quantity(), 20);
+  EXPECT_THAT(plugins_.placement_calls(), SizeIs(1));
 }
 
 TEST_F(PodResourcesPlacementTest, PluginWithoutTheCallIsNoError) {
-  plugins_.placements.clear();
+  plugins_.SetPlacement("nic", Errorf(StatusCode::kUnimplemented, "unknown call"));
   Start();
   snapshots_.Apply(AdmitWithNic());
   ListedNic();

@@ -1,0 +1,38 @@
+// A reason per plugin, and a counter.
+#include "manager/podresources/plugin_failures.h"
+
+#include <utility>
+
+#include <prometheus/counter.h>
+#include <prometheus/family.h>
+
+#include "api/log.h"
+
+namespace qrm::manager {
+
+PluginFailures::PluginFailures(std::string untold, prometheus::Family<prometheus::Counter>& errors)
+    : untold_(std::move(untold)), errors_(errors) {}
+
+void PluginFailures::Add(const std::string& resource, const Status& why) {
+  errors_.Add({{"resource", resource}}).Increment();
+  log::Debug("plugin does not tell",
+             {{"resource", resource}, {"what", untold_}, {"reason", MessageOf(why)}});
+  const MutexLock lock(mutex_);
+  reasons_[resource] = MessageOf(why);
+}
+
+void PluginFailures::Forget(const std::string& resource) {
+  const MutexLock lock(mutex_);
+  reasons_.erase(resource);
+}
+
+std::vector<std::string> PluginFailures::Sentences() const {
+  const MutexLock lock(mutex_);
+  std::vector<std::string> sentences;
+  for (const auto& [resource, reason] : reasons_) {
+    sentences.push_back(fmt::format("plugin {} does not tell {}: {}", resource, untold_, reason));
+  }
+  return sentences;
+}
+
+}  // namespace qrm::manager

@@ -1,0 +1,41 @@
+// Which plugins do not tell what the pod-resources API answers with.
+#pragma once
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include "api/mutex.h"
+#include "api/status.h"
+
+namespace prometheus {
+class Counter;
+template <typename T>
+class Family;
+}  // namespace prometheus
+
+namespace qrm::manager {
+
+/// Counts failed answers of one kind, and keeps each plugin's latest until its next good one.
+/// Threads: any.
+class PluginFailures {
+ public:
+  /// `untold` completes "plugin NAME does not tell ..."; `errors`, counted by resource, outlives
+  /// this.
+  PluginFailures(std::string untold, prometheus::Family<prometheus::Counter>& errors);
+
+  void Add(const std::string& resource, const Status& why);
+  /// The plugin answered, or is another one now.
+  void Forget(const std::string& resource);
+
+  /// One for each plugin that fails, by name: what its containers or the node lack, and why.
+  std::vector<std::string> Sentences() const;
+
+ private:
+  const std::string untold_;
+  prometheus::Family<prometheus::Counter>& errors_;
+  mutable Mutex mutex_;
+  std::map<std::string, std::string> reasons_ QRM_GUARDED_BY(mutex_);
+};
+
+}  // namespace qrm::manager
