@@ -128,8 +128,12 @@ class CpuPlugin final : public sdk::ResourcePlugin {
 
 StatusOr<std::unique_ptr<sdk::ResourcePlugin>> MakeCpuPlugin(const CpuPluginConfig& config,
                                                              const Machine& machine) {
-  QRM_RETURN_IF_ERROR(CheckCpuConfig(machine, config));
-  return std::unique_ptr<sdk::ResourcePlugin>(std::make_unique<CpuPlugin>(config, machine));
+  QRM_ASSIGN_OR_RETURN(FittingConfig fitting, FitCpuConfig(machine, config));
+  for (const std::string& repair : fitting.repairs) {
+    log::Warning("cpu configuration cut down", {{"repair", repair}});
+  }
+  return std::unique_ptr<sdk::ResourcePlugin>(
+      std::make_unique<CpuPlugin>(std::move(fitting.config), machine));
 }
 
 }  // namespace qrm::cpu

@@ -13,8 +13,9 @@ namespace qrm::cpu {
 /// The resource name under which the plugin registers.
 inline constexpr char kResource[] = "cpu";
 
-/// A plugin that places containers on the CPUs of `machine` as `config` says. Errors:
-/// kInvalidArgument when the configuration does not fit the machine.
+/// A plugin that places containers on the CPUs of `machine` as `config` says; configured CPUs that
+/// the machine lacks are left out with a warning. Errors: kInvalidArgument when the configuration
+/// does not fit the machine all the same.
 StatusOr<std::unique_ptr<sdk::ResourcePlugin>> MakeCpuPlugin(const CpuPluginConfig& config,
                                                              const Machine& machine);
 

@@ -220,6 +220,19 @@ StatusOr<Decision> PlaceExclusively(const View& view, const ContainerRequest& re
                   .holding = Holding{.cpus = cpus, .tenant = room.tenant}};
 }
 
+/// Takes out of the configured `cpus` of `pool` what the machine lacks, unless that is all: then
+/// they are a mistake.
+void CutDown(const Machine& machine, std::string_view pool, CpuSet& cpus,
+             std::vector<std::string>& repairs) {
+  const CpuSet known = cpus & machine.cpu_set();
+  if (known.Empty() || known == cpus) {
+    return;
+  }
+  repairs.push_back(fmt::format("pool {} is without CPUs {}: the machine has {}", pool,
+                                ToString(cpus - known), ToString(machine.cpu_set())));
+  cpus = known;
+}
+
 }  // namespace
 
 StatusOr<HintList> CpuHints(const View& view, const ContainerRequest& request) {
@@ -278,15 +291,20 @@ std::map<ContainerKey, ResourceAllocation> ChangedAllocations(const View& view,
   return changed;
 }
 
-Status CheckCpuConfig(const Machine& machine, const CpuPluginConfig& config) {
-  const CpuSet unknown = config.reserved - machine.cpu_set();
-  if (!unknown.Empty()) {
+StatusOr<FittingConfig> FitCpuConfig(const Machine& machine, CpuPluginConfig config) {
+  std::vector<std::string> repairs;
+  CutDown(machine, kReservedPool, config.reserved, repairs);
+  for (auto& [name, pool] : config.pools) {
+    CutDown(machine, name, pool.cpus, repairs);
+  }
+  if (!config.reserved.IsSubsetOf(machine.cpu_set())) {
     return Errorf(StatusCode::kInvalidArgument,
                   "cannot reserve CPUs {}: the machine has {}; correct reserved-cpus",
-                  ToString(unknown), ToString(machine.cpu_set()));
+                  ToString(config.reserved), ToString(machine.cpu_set()));
   }
   const CpuState initial = InitialState(config);
-  return CheckPools({machine, config, initial}, initial.pools);
+  QRM_RETURN_IF_ERROR(CheckPools({machine, config, initial}, initial.pools));
+  return FittingConfig{std::move(config), std::move(repairs)};
 }
 
 }  // namespace qrm::cpu

@@ -5,6 +5,7 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "api/hint.h"
 #include "api/resource.h"
@@ -35,8 +36,15 @@ StatusOr<Decision> PlaceContainer(const View& view, const ContainerRequest& requ
 std::map<ContainerKey, ResourceAllocation> ChangedAllocations(const View& view,
                                                               const sdk::Grants& grants);
 
-/// OK when `config` can work on `machine`: every CPU exists, nothing overlaps, and the default pool
-/// is not empty. Errors: kInvalidArgument naming pool and CPUs.
-Status CheckCpuConfig(const Machine& machine, const CpuPluginConfig& config);
+/// A configuration that a machine can serve.
+struct FittingConfig {
+  CpuPluginConfig config;
+  std::vector<std::string> repairs;  ///< one sentence for each set of CPUs that was cut down
+};
+
+/// `config` on `machine`: CPUs that are not there, as after a loss of hardware, leave their sets.
+/// Errors: kInvalidArgument naming pool and CPUs when none of a set is there, sets overlap, or the
+/// default pool is empty.
+StatusOr<FittingConfig> FitCpuConfig(const Machine& machine, CpuPluginConfig config);
 
 }  // namespace qrm::cpu

@@ -1,6 +1,7 @@
 // Keeps the memory plugin's state between the policy's decisions.
 #include "plugins/memory/memory_plugin.h"
 
+#include <cstddef>
 #include <utility>
 
 #include "api/log.h"
@@ -80,13 +81,18 @@ class MemoryPlugin final : public sdk::ResourcePlugin {
 
 StatusOr<std::unique_ptr<sdk::ResourcePlugin>> MakeMemoryPlugin(const MemoryPluginConfig& config,
                                                                 const Machine& machine) {
+  std::size_t missing = 0;
   for (const auto& [node, bytes] : config.reserved_bytes) {
-    if (machine.FindNode(node) == nullptr) {
+    if (machine.FindNode(node) != nullptr) {
+      continue;
+    }
+    if (++missing == config.reserved_bytes.size()) {
       return Errorf(StatusCode::kInvalidArgument,
                     "cannot reserve {} bytes on NUMA node {}: the machine has nodes {}; correct "
                     "reserved-memory",
                     bytes, node, ToString(machine.node_mask()));
     }
+    log::Warning("reserved memory left out", {{"missing_node", node}, {"bytes", bytes}});
   }
   return std::unique_ptr<sdk::ResourcePlugin>(std::make_unique<MemoryPlugin>(config, machine));
 }

@@ -13,8 +13,9 @@ namespace qrm::memory {
 /// The resource name under which the plugin registers.
 inline constexpr char kResource[] = "memory";
 
-/// A plugin that places containers on the NUMA nodes of `machine` as `config` says. Errors:
-/// kInvalidArgument when the configuration names a node that the machine does not have.
+/// A plugin that places containers on the NUMA nodes of `machine` as `config` says; a reservation
+/// on a node that the machine lacks is left out with a warning. Errors: kInvalidArgument when it
+/// lacks all nodes with one.
 StatusOr<std::unique_ptr<sdk::ResourcePlugin>> MakeMemoryPlugin(const MemoryPluginConfig& config,
                                                                 const Machine& machine);
 

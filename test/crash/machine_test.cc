@@ -102,9 +102,9 @@ class MachineChangeTest : public testing::Test {
 };
 
 TEST_F(MachineChangeTest, ContainersLeaveCpusThatAreGone) {
-  Start({});
+  Start({.reserved = "0,79"});
   RunPods();
-  Start({.machine = "package:2 [numa] core:5 pu:2"});
+  Start({.machine = "package:2 [numa] core:5 pu:2", .reserved = "0,79"});
   EXPECT_THAT(Warnings(), HasSubstr("which this machine does not have (CPUs 0-19,"));
   EXPECT_TRUE(Await([&] { return AllWithin(*CpuSet::Parse("0-19"), {0, 1}) && Agree(); }));
 

@@ -400,13 +400,19 @@ TEST(CpuPluginTest, OffersWhatIsNotReserved) {
 
 TEST(CpuPluginTest, RefusesConfigurationThatDoesNotFitMachine) {
   for (const char* text :
-       {"reserved-cpus: 80-81", "pools: {a: {cpus: \"79-80\"}}",
+       {"reserved-cpus: 80-81", "pools: {a: {cpus: \"80-81\"}}",
         "reserved-cpus: \"3\"\npools: {a: {cpus: \"3\"}}",
         "pools: {a: {cpus: \"1-2\"}, b: {cpus: \"2-3\"}}", "pools: {a: {cpus: \"0-79\"}}"}) {
     EXPECT_EQ(MakeCpuPlugin(Config(text), ExampleMachine()).status().code(),
               StatusCode::kInvalidArgument)
         << text;
   }
+}
+
+TEST(CpuPluginTest, LeavesOutConfiguredCpusThatMachineLost) {
+  const auto plugin = Make("reserved-cpus: 0,80\npools: {a: {cpus: \"78-99\"}}");
+  EXPECT_EQ(ToString(plugin->Allocatable().allocatable_cpus), "1-79");
+  EXPECT_EQ(ToString(plugin->Pools()[0].cpus), "78-79");
 }
 
 }  // namespace

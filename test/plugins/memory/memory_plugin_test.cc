@@ -250,5 +250,9 @@ TEST(MemoryConfigTest, RefusesReservationOnMissingNode) {
             StatusCode::kInvalidArgument);
 }
 
+TEST(MemoryConfigTest, LeavesOutReservationOnANodeThatIsGone) {
+  EXPECT_TRUE(MakeMemoryPlugin(*Read("reserved-memory: {1: 1Gi, 2: 1Gi}"), ExampleMachine()).ok());
+}
+
 }  // namespace
 }  // namespace qrm::memory
