@@ -45,6 +45,9 @@ struct Config {
   std::chrono::milliseconds plugin_call_deadline{500};
   std::chrono::milliseconds release_deadline{300};
   std::chrono::milliseconds runtime_call_deadline{2000};
+  std::chrono::milliseconds nri_retry_max{5000};
+  std::chrono::milliseconds observer_grace{2000};
+  std::chrono::milliseconds observer_gone_after{10000};
 
   std::string kubelet_pods_socket = "/var/lib/kubelet/pods-api/pods-api.sock";
   std::string kubelet_url;

@@ -321,6 +321,14 @@ std::vector<ConfigKey> OperationKeys() {
                   "those that take longer are told again."),
       DurationKey("runtime-call-deadline", &Config::runtime_call_deadline, milliseconds(10),
                   seconds(60), "How long one CRI call may take."),
+      DurationKey("nri-retry-max", &Config::nri_retry_max, milliseconds(100), minutes(5),
+                  "The longest wait between two attempts to attach to nri-socket; the first ones "
+                  "follow sooner."),
+      DurationKey("observer-grace", &Config::observer_grace, milliseconds(0), minutes(5),
+                  "How long NRI may be away before the runtime is followed over CRI."),
+      DurationKey("observer-gone-after", &Config::observer_gone_after, milliseconds(0), minutes(10),
+                  "How long a pod must be missing from CRI's list, with its cgroups gone, to be "
+                  "taken as removed while NRI is away."),
       TextKey("metrics-address", &Config::metrics_address, "`:PORT` or `IP:PORT`; empty: off",
               "Where /metrics, /healthz and /readyz are served."),
       {.name = "log-level",

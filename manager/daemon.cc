@@ -218,7 +218,9 @@ Daemon::Impl::Impl(Config given_config, Machine given_machine, StateLock given_l
                 .live = live,
                 .read_cpuset = [this](const std::string& path) { return cgroups.ReadByPath(path); },
                 .on_observed = [this](Observation seen) { events.OnObserved(std::move(seen)); }},
-               {.period = config.reconcile_period}),
+               {.period = config.reconcile_period,
+                .grace = config.observer_grace,
+                .gone_after = config.observer_gone_after}),
       events({.state = state,
               .source = sources.source(),
               .admitter = admitter,
@@ -235,6 +237,7 @@ Daemon::Impl::Impl(Config given_config, Machine given_machine, StateLock given_l
            .name = config.nri_plugin_name,
            .index = config.nri_plugin_index,
            .reply_timeout = config.admission_deadline * 9 / 10,  // it is out by the deadline
+           .backoff_last = config.nri_retry_max,
            .on_answer = [this](const NriAnswer& answer) { metrics.nri.Record(answer); }},
           events),
       control(state, registry.plugins(), machine, *this, ControlOptionsOf(config)),

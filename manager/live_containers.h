@@ -20,8 +20,8 @@ namespace qrm::manager {
 struct LiveContainer {
   std::string id;
   std::string pod_id;
-  /// False from its creation until its first process runs, or CRI lists it: updates have to wait
-  /// until then.
+  /// False from its creation until its first process runs: updates have to wait until then, since
+  /// a runtime that is just starting it takes them and applies nothing.
   bool started = false;
   std::string cgroups_path{};  ///< as the runtime gives it; empty when it has not
 

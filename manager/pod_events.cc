@@ -8,6 +8,7 @@
 
 #include "api/log.h"
 #include "manager/admission/run_options.h"
+#include "manager/applied_values.h"
 #include "manager/reconcile/plan.h"
 
 namespace qrm::manager {
@@ -25,25 +26,20 @@ bool IsLive(const RuntimeContainer& container) {
   return Runs(container) || container.state == RuntimeContainerState::kCreated;
 }
 
-// The cpuset part of what a record says a container should have.
-LinuxResources CpusetOf(const ContainerRecord& record) {
-  const LinuxResources wanted = ToLinuxResources(MakeRunOptions(record.allocations).properties);
-  LinuxResources cpuset;
-  cpuset.cpuset_cpus = wanted.cpuset_cpus;
-  cpuset.cpuset_mems = wanted.cpuset_mems;
-  return cpuset;
+std::map<std::string, std::set<std::string>> SandboxesByUid(const std::vector<RuntimePod>& pods) {
+  std::map<std::string, std::set<std::string>> ids;
+  for (const RuntimePod& pod : pods) {
+    ids[pod.uid].insert(pod.id);
+  }
+  return ids;
 }
 
-bool SameCpuset(const LinuxResources& a, const LinuxResources& b) {
-  return a.cpuset_cpus == b.cpuset_cpus && a.cpuset_mems == b.cpuset_mems;
-}
-
-/// True when both name the same ids, however they are written.
-template <typename Set>
-bool IsSameList(const std::string& a, const std::string& b) {
-  const StatusOr<Set> first = Set::Parse(a);
-  const StatusOr<Set> second = Set::Parse(b);
-  return first.ok() && second.ok() && !first->Empty() && *first == *second;
+std::map<std::string, const RuntimePod*> ById(const std::vector<RuntimePod>& pods) {
+  std::map<std::string, const RuntimePod*> by_id;
+  for (const RuntimePod& pod : pods) {
+    by_id[pod.id] = &pod;
+  }
+  return by_id;
 }
 
 // Kubelet resizes a container in place; our own updates change cpusets only.
@@ -88,12 +84,7 @@ void PodEvents::OnSynchronize(std::vector<RuntimePod> pods,
                               std::vector<RuntimeContainer> containers, UpdatesReply reply) {
   reply(std::vector<ContainerUpdate>{});  // what is wrong, the reconciler mends over CRI
 
-  std::map<std::string, const RuntimePod*> pod_by_id;
-  std::map<std::string, std::set<std::string>> ids_by_uid;
-  for (const RuntimePod& pod : pods) {
-    pod_by_id[pod.id] = &pod;
-    ids_by_uid[pod.uid].insert(pod.id);
-  }
+  const std::map<std::string, const RuntimePod*> pod_by_id = ById(pods);
   std::map<ContainerKey, LiveContainer> live;
   std::vector<PodAndContainer> known;
   for (RuntimeContainer& container : containers) {
@@ -107,22 +98,18 @@ void PodEvents::OnSynchronize(std::vector<RuntimePod> pods,
     }
     known.emplace_back(*pod->second, std::move(container));
   }
-  parts_.live.Reset(std::move(ids_by_uid), std::move(live));
+  parts_.live.Reset(SandboxesByUid(pods), std::move(live));
   parts_.state.Post([this, known = std::move(known)]() mutable { Adopt(std::move(known)); });
   parts_.on_synchronized();
 }
 
 void PodEvents::OnObserved(Observation seen) {
-  std::map<std::string, const RuntimePod*> pod_by_id;
-  std::map<std::string, std::set<std::string>> ids_by_uid;
-  for (const RuntimePod& pod : seen.pods) {
-    pod_by_id[pod.id] = &pod;
-    ids_by_uid[pod.uid].insert(pod.id);
-  }
+  const std::map<std::string, const RuntimePod*> pod_by_id = ById(seen.pods);
   // Of two with one name, the one that runs.
   std::stable_partition(seen.containers.begin(), seen.containers.end(), Runs);
   std::map<ContainerKey, LiveContainer> live;
   std::vector<PodAndContainer> fresh;
+  bool any_has_started = false;
   for (RuntimeContainer& container : seen.containers) {
     const RuntimePod& pod = *pod_by_id.at(container.pod_id);
     const ContainerKey key = KeyOf(pod, container);
@@ -132,14 +119,22 @@ void PodEvents::OnObserved(Observation seen) {
     const std::optional<LiveContainer> known = parts_.live.Find(key);
     const bool is_known = known.has_value() && known->id == container.id;
     const std::string& path = is_known ? known->cgroups_path : container.cgroups_path;
-    if (live.emplace(key, LiveContainer{container.id, container.pod_id, true, path}).second &&
-        !is_known) {
+    const bool runs = Runs(container);
+    if (!live.emplace(key, LiveContainer{container.id, container.pod_id, runs, path}).second) {
+      continue;
+    }
+    if (!is_known) {
       fresh.emplace_back(pod, std::move(container));
+    } else if (runs && !known->started) {
+      any_has_started = true;
     }
   }
-  parts_.live.Reset(std::move(ids_by_uid), std::move(live), seen.doubtful);
+  parts_.live.Reset(SandboxesByUid(seen.pods), std::move(live), seen.doubtful);
   parts_.state.Post(
       [this, fresh = std::move(fresh)]() mutable { AdoptObserved(std::move(fresh)); });
+  if (any_has_started) {
+    parts_.reconcile_soon();  // what was decided since their creation can be applied now
+  }
 }
 
 void PodEvents::OnPodStarted(const RuntimePod& pod) {
@@ -292,7 +287,7 @@ void PodEvents::Adopt(std::vector<PodAndContainer> containers) {
     if (state->Find(key) == nullptr) {
       unplaced_.insert_or_assign(key, std::move(entry));
     } else {
-      DistrustApplied(key, entry.second.resources, change);
+      ForgetOthersCpuset(*state, key, entry.second.resources, change);
     }
   }
   CommitDistrust(change);
@@ -315,7 +310,7 @@ void PodEvents::AdoptObserved(std::vector<PodAndContainer> fresh) {
       unplaced_.insert_or_assign(key, std::move(entry));
       to_place.push_back(key);
     } else {
-      DistrustAllBut(key, entry.second.resources, change);
+      ForgetAllButCpuset(*state, key, entry.second.resources, change);
     }
   }
   CommitDistrust(change);
@@ -331,37 +326,6 @@ void PodEvents::CommitDistrust(const Change& change) {
   }
   if (const Status saved = parts_.state.Remember(change); !saved.ok()) {
     log::Warning("foreign values not noted", {{"error", MessageOf(saved)}});
-  }
-}
-
-// What the runtime says differs from what we applied: somebody else wrote it, or the container is a
-// new one of the same name. Forgetting it makes the reconciler apply it again.
-void PodEvents::DistrustApplied(const ContainerKey& key, const LinuxResources& actual,
-                                Change& change) const {
-  const auto state = parts_.state.Load();
-  const ContainerRecord& record = *state->Find(key);
-  if (record.applied.empty() || SameCpuset(ToLinuxResources(record.applied), actual)) {
-    return;
-  }
-  Change::PutContainer put{state->FindPod(key.pod_uid)->meta, key.container, record};
-  put.record.applied.erase(std::string(kCpusetCpus));
-  put.record.applied.erase(std::string(kCpusetMems));
-  change.put_containers.push_back(std::move(put));
-}
-
-// A container that was created without us has of our values only what the kernel shows.
-void PodEvents::DistrustAllBut(const ContainerKey& key, const LinuxResources& actual,
-                               Change& change) const {
-  const auto state = parts_.state.Load();
-  const ContainerRecord& record = *state->Find(key);
-  Change::PutContainer put{state->FindPod(key.pod_uid)->meta, key.container, record};
-  std::erase_if(put.record.applied, [&](const auto& entry) {
-    const auto& [property, value] = entry;
-    return !(property == kCpusetCpus && IsSameList<CpuSet>(value, actual.cpuset_cpus)) &&
-           !(property == kCpusetMems && IsSameList<NumaMask>(value, actual.cpuset_mems));
-  });
-  if (put.record.applied.size() != record.applied.size()) {
-    change.put_containers.push_back(std::move(put));
   }
 }
 

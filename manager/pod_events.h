@@ -85,10 +85,6 @@ class PodEvents final : public RuntimeEvents {
   void LeaveOutLive(std::vector<ContainerDemand>& others) const;
   void Adopt(std::vector<PodAndContainer> containers);
   void AdoptObserved(std::vector<PodAndContainer> fresh);
-  void DistrustApplied(const ContainerKey& key, const LinuxResources& actual,
-                       checkpoint::Change& change) const;
-  void DistrustAllBut(const ContainerKey& key, const LinuxResources& actual,
-                      checkpoint::Change& change) const;
   void CommitDistrust(const checkpoint::Change& change);
   void PlaceUnplaced();
   void PlaceNext(std::vector<ContainerKey> left);

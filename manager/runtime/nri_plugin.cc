@@ -118,7 +118,7 @@ void NriPlugin::Impl::OnEnd(const NriSession::End& end) {
     events.OnDisconnected(end.cause);
   }
   const std::chrono::milliseconds wait = worked ? std::chrono::milliseconds(0) : next_wait;
-  next_wait = std::clamp(wait * 2, options.backoff_first, options.backoff_last);
+  next_wait = std::min(std::max(wait * 2, options.backoff_first), options.backoff_last);
   ConnectAfter(wait);
 }
 

@@ -50,18 +50,20 @@ Node::Node(Options options) : options_(std::move(options)) {
 Node::~Node() = default;
 
 Status Node::Start(std::size_t plugins) {
-  QRM_ASSIGN_OR_RETURN(
-      daemon_,
-      Process::Start(
-          {options_.bin_dir + "/qrmd", "--config=" + options_.config,
-           "--state-dir=" + Path("state/qrmd"), "--registration-dir=" + Path("registration"),
-           "--plugins-registry-dir=" + Path("plugins"),
-           "--pod-resources-socket=" + Path("pod-resources.sock"),
-           "--control-socket=" + Path("control.sock"), "--nri-socket=" + options_.nri_socket,
-           "--cri-socket=" + options_.cri_socket, "--builtin-plugins=" + options_.builtin_plugins,
-           "--reconcile-period=" + options_.reconcile_period,
-           "--metrics-address=" + options_.metrics_address},
-          Path("logs/qrmd.log")));
+  std::vector<std::string> command = {options_.bin_dir + "/qrmd",
+                                      "--config=" + options_.config,
+                                      "--state-dir=" + Path("state/qrmd"),
+                                      "--registration-dir=" + Path("registration"),
+                                      "--plugins-registry-dir=" + Path("plugins"),
+                                      "--pod-resources-socket=" + Path("pod-resources.sock"),
+                                      "--control-socket=" + Path("control.sock"),
+                                      "--nri-socket=" + options_.nri_socket,
+                                      "--cri-socket=" + options_.cri_socket,
+                                      "--builtin-plugins=" + options_.builtin_plugins,
+                                      "--reconcile-period=" + options_.reconcile_period,
+                                      "--metrics-address=" + options_.metrics_address};
+  command.insert(command.end(), options_.flags.begin(), options_.flags.end());
+  QRM_ASSIGN_OR_RETURN(daemon_, Process::Start(command, Path("logs/qrmd.log")));
   const bool attached = Await([this] {
     const StatusOr<v1::GetStatusResponse> status = GetStatus();
     return !daemon_->Running() || (status.ok() && status->runtime().mode() == options_.mode);

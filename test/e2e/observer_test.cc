@@ -39,9 +39,7 @@ class ObserverModeTest : public testing::Test {
   manager::CgroupCpuset InKernel(uint32_t pid) const {
     return reader_.ReadByPid(pid).value_or(manager::CgroupCpuset{});
   }
-  v1::GetStatusResponse Told() const {
-    return node_.GetStatus().value_or(v1::GetStatusResponse());
-  }
+  v1::GetStatusResponse Told() const { return node_.GetStatus().value_or(v1::GetStatusResponse()); }
 
   const std::string work_dir_ = FromEnvironment("QRM_WORK_DIR");
   const std::string nri_socket_ = work_dir_ + "/observer-nri.sock";
@@ -53,7 +51,9 @@ class ObserverModeTest : public testing::Test {
               .cri_socket = FromEnvironment("QRM_CRI_SOCKET"),
               .builtin_plugins = "cpu",
               .reconcile_period = "1s",
-              .mode = "observer"}};
+              .mode = "observer",
+              .flags = {"--observer-grace=100ms", "--observer-gone-after=500ms",
+                        "--nri-retry-max=500ms"}}};
   Kubelet kubelet_{{.socket = FromEnvironment("QRM_CRI_SOCKET"),
                     .image = FromEnvironment("QRM_IMAGE"),
                     .cgroup_parent = FromEnvironment("QRM_CGROUP_PARENT"),
@@ -69,6 +69,17 @@ class ObserverModeTest : public testing::Test {
     return info["pid"].get<uint32_t>();
   }
 
+  /// What qrmd knows the runtime took for the only container.
+  std::string Applied() const {
+    const StatusOr<v1::ListPodsResponse> pods = node_.ListPods();
+    if (!pods.ok() || pods->pods_size() != 1 || pods->pods(0).containers_size() != 1) {
+      return {};
+    }
+    const auto& applied = pods->pods(0).containers(0).applied();
+    const auto found = applied.find("CpusetCpus");
+    return found == applied.end() ? std::string() : found->second;
+  }
+
   std::vector<RunningPod> pods_;
 };
 
@@ -80,7 +91,9 @@ TEST_F(ObserverModeTest, ContainerIsPinnedAfterItsStartKeptPinnedAndForgottenWit
 
   const StatusOr<uint32_t> pid = RunPod("late");
   ASSERT_TRUE(pid.ok()) << pid.status();
-  EXPECT_TRUE(Await([&] { return InKernel(*pid).cpus == CpuSet{1}; }));
+  EXPECT_TRUE(Await([&] { return Applied() == "1"; }));
+  EXPECT_EQ(InKernel(*pid).cpus, CpuSet{1});
+  EXPECT_EQ(Told().reconcile().updates(), 1U) << "it had arrived at once";
 
   std::ofstream(InKernel(*pid).path + "/cpuset.cpus") << "0";  // another writer
   ASSERT_EQ(InKernel(*pid).cpus, CpuSet{0});

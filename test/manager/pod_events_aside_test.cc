@@ -32,9 +32,15 @@ TEST_F(PodEventsAsideTest, ObservedContainersAreAdmittedOnceAndPinned) {
   EXPECT_EQ(reconciles_, 1) << "nothing is new";
 }
 
-TEST_F(PodEventsAsideTest, ObservedContainerMayBeUpdatedBeforeItStarts) {
+// containerd takes an update of a container that it is just starting, and applies nothing.
+TEST_F(PodEventsAsideTest, ObservedContainerIsPlacedAtItsCreationAndPinnedAtItsStart) {
   Observe({{Pod("web")}, {Container("web", "id1", RuntimeContainerState::kCreated)}, {}});
+  EXPECT_TRUE(Known("web"));
+  EXPECT_FALSE(live_.Find(Key("web"))->started) << "it gets no update yet";
+  const int before = reconciles_;
+  Observe({{Pod("web")}, {Container("web", "id1")}, {}});
   EXPECT_TRUE(live_.Find(Key("web"))->started);
+  EXPECT_EQ(reconciles_, before + 1);
 }
 
 TEST_F(PodEventsAsideTest, RestartedContainerIsPinnedAgain) {
