@@ -40,6 +40,7 @@ struct Config {
   config::MachineConfig machine;
 
   MergeOptions merge;
+  TopologyScope topology_scope = TopologyScope::kContainer;
   std::chrono::milliseconds reconcile_period{3000};
   std::chrono::milliseconds admission_deadline{1200};
   std::chrono::milliseconds plugin_call_deadline{500};

@@ -81,6 +81,17 @@ Status ReadTopologyPolicy(const Section& section, const std::string& key, Config
   return OkStatus();
 }
 
+Status ReadTopologyScope(const Section& section, const std::string& key, Config& config) {
+  QRM_ASSIGN_OR_RETURN(const std::string text, section.Text(key, ""));
+  const StatusOr<TopologyScope> scope = ParseTopologyScope(text);
+  if (!scope.ok()) {
+    return section.Error(key, fmt::format("is '{}', which is no scope", text),
+                         "write container or pod");
+  }
+  config.topology_scope = *scope;
+  return OkStatus();
+}
+
 Status ReadNamesMap(const Section& section, const std::string& key, Config& config) {
   QRM_ASSIGN_OR_RETURN(const Section names, section.Child(key));
   config.resource_names_map.clear();

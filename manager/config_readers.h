@@ -15,6 +15,7 @@ Status ReadBuiltinPlugins(const config::Section& section, const std::string& key
 Status ReadPlugins(const config::Section& section, const std::string& key, Config& config);
 Status ReadMachineKeys(const config::Section& section, const std::string& key, Config& config);
 Status ReadTopologyPolicy(const config::Section& section, const std::string& key, Config& config);
+Status ReadTopologyScope(const config::Section& section, const std::string& key, Config& config);
 Status ReadNamesMap(const config::Section& section, const std::string& key, Config& config);
 Status ReadImplicitResources(const config::Section& section, const std::string& key,
                              Config& config);

@@ -5,6 +5,7 @@ namespace qrm::manager {
 
 AdmissionOptions AdmissionOptionsOf(const Config& config) {
   return {.merge = config.merge,
+          .scope = config.topology_scope,
           .resource_names = config.resource_names_map,
           .implicit_resources = config.implicit_resources,
           .native_resources = config.native_resources,

@@ -152,6 +152,20 @@ std::string_view ToString(TopologyPolicy policy) {
   return "unknown";
 }
 
+StatusOr<TopologyScope> ParseTopologyScope(std::string_view text) {
+  for (const TopologyScope scope : {TopologyScope::kContainer, TopologyScope::kPod}) {
+    if (text == ToString(scope)) {
+      return scope;
+    }
+  }
+  return Errorf(StatusCode::kInvalidArgument,
+                "cannot read topology scope \"{}\": it is not known; write container or pod", text);
+}
+
+std::string_view ToString(TopologyScope scope) {
+  return scope == TopologyScope::kPod ? "pod" : "container";
+}
+
 MergeResult MergeHints(const Machine& machine, const HintsByResource& hints,
                        const MergeOptions& options) {
   switch (options.policy) {

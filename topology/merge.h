@@ -34,6 +34,12 @@ StatusOr<TopologyPolicy> ParseTopologyPolicy(std::string_view text);
 /// The word that ParseTopologyPolicy reads. Cost: O(1). Source: as there.
 std::string_view ToString(TopologyPolicy policy);
 
+/// "container", "pod". Errors: kInvalidArgument naming them. Cost: O(length).
+/// Source: kubelet's --topology-manager-scope.
+StatusOr<TopologyScope> ParseTopologyScope(std::string_view text);
+/// The word that ParseTopologyScope reads. Cost: O(1). Source: as there.
+std::string_view ToString(TopologyScope scope);
+
 /// What the merge decided, and why. Units: the kernel's node numbers. Source: MergeHints.
 struct MergeResult {
   bool admit = true;

@@ -21,6 +21,7 @@ struct ImplicitResource {
 
 struct AdmissionOptions {
   MergeOptions merge;
+  TopologyScope scope = TopologyScope::kContainer;
   /// The name by which a pod asks for a resource -> the name its plugin is registered under.
   StringMap resource_names;
   std::vector<ImplicitResource> implicit_resources;

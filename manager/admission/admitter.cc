@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <map>
 #include <memory>
+#include <optional>
 #include <utility>
 
 #include "api/log.h"
@@ -15,6 +16,26 @@ namespace qrm::manager {
 using checkpoint::Change;
 using checkpoint::ContainerRecord;
 using checkpoint::NodeState;
+using checkpoint::PodRecord;
+
+namespace {
+
+/// Where the pod's containers but `container` were placed.
+NumaMask NodesOfOthers(const PodRecord& pod, const std::string& container) {
+  NumaMask nodes;
+  for (const auto& [name, record] : pod.containers) {
+    for (const auto& [resource, allocation] : record->allocations) {
+      if (name != container && allocation.hints.has_value()) {
+        for (const TopologyHint& hint : *allocation.hints) {
+          nodes |= hint.nodes;
+        }
+      }
+    }
+  }
+  return nodes;
+}
+
+}  // namespace
 
 // One admission under way: of the container that is asked for, and of those that are placed with
 // it.
@@ -29,6 +50,9 @@ struct Admitter::Call {
   Change change{};
   std::vector<Draft> drafts{};  // in the order in which their containers start
   std::size_t asked_at = 0;
+  /// Scope pod: stands for all drafts together.
+  ContainerDemand whole_demand{};
+  std::optional<Draft> whole{};
 
   Draft& asked_draft() { return drafts[asked_at]; }
 };
@@ -49,6 +73,9 @@ StatusOr<RunOptions> Admitter::Admit(const ContainerDemand& demand, Moment momen
   Draft& asked = call.asked_draft();
   if (const std::string reason = ReasonToSkip(demand, options_); !reason.empty()) {
     return Skip(call, asked, reason);
+  }
+  if (const Status aligned = AlignPod(call); !aligned.ok()) {
+    return Reject(call, *call.whole, aligned);
   }
   for (Draft& draft : call.drafts) {
     draft.state = call.planned;
@@ -99,6 +126,42 @@ void Admitter::AddDrafts(Call& call) {
       }
     }
   }
+}
+
+// Scope pod: one hint for what all of them need together. Containers that come later, because their
+// pod's spec is not known, join those that have their place.
+Status Admitter::AlignPod(Call& call) const {
+  if (options_.scope != TopologyScope::kPod) {
+    return OkStatus();
+  }
+  if (const PodRecord* pod = call.before->FindPod(call.asked.pod.uid); pod != nullptr) {
+    for (Draft& draft : call.drafts) {
+      draft.pod_nodes = NodesOfOthers(*pod, draft.demand.container);
+    }
+    return OkStatus();
+  }
+  std::vector<const ContainerDemand*> demands;
+  const ContainerDemand* main = &call.asked;
+  for (const Draft& draft : call.drafts) {
+    demands.push_back(&draft.demand);
+    main = draft.demand.type == ContainerType::kMain ? &draft.demand : main;
+  }
+  if (demands.size() < 2) {
+    return OkStatus();
+  }
+  call.whole_demand = *main;
+  call.whole_demand.requests = TotalRequests(demands, options_, parts_.plugins);
+  call.whole.emplace(Draft{.demand = call.whole_demand,
+                           .key = call.whole_demand.key(),
+                           .known = nullptr,
+                           .deadline = call.deadline,
+                           .state = call.before});
+  call.whole->explanation.for_pod = true;
+  QRM_RETURN_IF_ERROR(planner_.Align(*call.whole));
+  for (Draft& draft : call.drafts) {
+    draft.pod = &call.whole->explanation;
+  }
+  return OkStatus();
 }
 
 void Admitter::Note(Call& call, Draft& draft) {
@@ -172,7 +235,10 @@ void Admitter::RollBack(const Call& call) {
 Status Admitter::Reject(Call& call, Draft& failed, const Status& cause) {
   RollBack(call);
   std::string context = "cannot admit " + NameOf(call.asked);
-  if (&failed != &call.asked_draft()) {
+  const bool is_whole = call.whole.has_value() && &failed == &*call.whole;
+  if (is_whole) {
+    context += ": its containers together";
+  } else if (&failed != &call.asked_draft()) {
     context += ": container " + failed.demand.container;
   }
   if (!failed.failed_resource.empty()) {
@@ -183,11 +249,17 @@ Status Admitter::Reject(Call& call, Draft& failed, const Status& cause) {
     parts_.plugins.MarkSuspect(failed.failed_resource, MessageOf(rejected));
   }
   Change traces;  // of those that were to be placed together, as far as they got
+  const auto add_trace = [&](Draft& draft) {
+    draft.explanation.result = "rejected";
+    draft.explanation.message = MessageOf(rejected);
+    AddTrace(draft, traces);
+  };
+  if (is_whole) {
+    add_trace(failed);
+  }
   for (Draft& draft : call.drafts) {
     if (&draft == &failed || !draft.explanation.steps.empty()) {
-      draft.explanation.result = "rejected";
-      draft.explanation.message = MessageOf(rejected);
-      AddTrace(draft, traces);
+      add_trace(draft);
     }
   }
   KeepLater(std::move(traces));

@@ -68,6 +68,7 @@ class Admitter {
   struct Call;
 
   static void AddDrafts(Call& call);
+  Status AlignPod(Call& call) const;
   static void Note(Call& call, Draft& draft);
   Status Commit(Call& call);
 

@@ -23,6 +23,11 @@ struct Draft {
   /// The node's state, with what the pod's earlier containers are to get.
   std::shared_ptr<const checkpoint::NodeState> state;
 
+  /// Scope pod: what was merged for all of the pod's containers together; or null.
+  const Explanation* pod = nullptr;
+  /// Scope pod: the nodes of the pod's containers that have their place; empty: of none.
+  NumaMask pod_nodes{};
+
   std::vector<ContainerRequest> requests{};  ///< one for each plugin to ask
   std::set<std::string> aligned{};           ///< resources of `requests` with topology alignment
   std::vector<std::string> allocated{};      ///< plugins that were asked to allocate

@@ -123,6 +123,7 @@ std::string ToJson(const Explanation& explanation, const ContainerDemand& demand
   AddUnlessEmpty(json, "requests_without_plugin", explanation.unserved);
   AddUnlessEmpty(json, "answered_from_record", explanation.kept);
   json["policy"] = explanation.policy;
+  AddUnlessEmpty(json, "scope", explanation.for_pod ? Json("pod") : Json());
   AddUnlessEmpty(json, "hints", HintsJson(explanation));
   AddUnlessEmpty(json, "merged", ToJsonByName(explanation.merged));
   AddUnlessEmpty(json, "merge_reasons", explanation.merge_reasons);

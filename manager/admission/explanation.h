@@ -19,6 +19,7 @@ struct Explanation {
   std::string result;   ///< "admitted", "skipped" or "rejected"
   std::string message;  ///< why, when it was not admitted: one sentence
   std::string policy;
+  bool for_pod = false;               ///< the hints are for all of the pod's containers together
   std::vector<std::string> together;  ///< the pod's containers that were placed in the same step
   std::map<std::string, double> requests;  ///< of the pod and of the configuration
   std::vector<std::string> unserved;       ///< requested resources that have no plugin

@@ -18,6 +18,10 @@
 namespace qrm::manager {
 namespace {
 
+/// Stands among the resources' hints for where the pod's other containers are; no plugin can have
+/// this name.
+constexpr char kRestOfPod[] = "(the rest of the pod)";
+
 bool Contains(const std::vector<std::string>& names, const std::string& name) {
   return std::find(names.begin(), names.end(), name) != names.end();
 }
@@ -35,25 +39,28 @@ Planner::Planner(Plugins& plugins, const Machine& machine, const Clock& clock,
     : plugins_(plugins), machine_(machine), clock_(clock), options_(options) {}
 
 Status Planner::Plan(Draft& draft) const {
-  using Step = Status (Planner::*)(Draft&) const;
-  static constexpr std::pair<const char*, Step> kSteps[] = {
-      {"hints", &Planner::CollectHints},
-      {"merge", &Planner::ChooseHint},
-      {"allocate", &Planner::Allocate},
-      {"check", &Planner::Validate},
-  };
   QRM_RETURN_IF_ERROR(SelectPlugins(draft));
   if (draft.requests.empty()) {
     return OkStatus();
   }
-  for (const auto& [name, step] : kSteps) {
-    const auto begin = clock_.Steady();
-    QRM_RETURN_IF_ERROR(CheckTime(draft.deadline, name));
-    const Status done = (this->*step)(draft);
-    draft.explanation.steps.emplace_back(name, clock_.Steady() - begin);
-    QRM_RETURN_IF_ERROR(done);
-  }
-  return OkStatus();
+  QRM_RETURN_IF_ERROR(Take(draft, "hints", &Planner::CollectHints));
+  QRM_RETURN_IF_ERROR(Take(draft, "merge", &Planner::ChooseHint));
+  QRM_RETURN_IF_ERROR(Take(draft, "allocate", &Planner::Allocate));
+  return Take(draft, "check", &Planner::Validate);
+}
+
+Status Planner::Align(Draft& whole) const {
+  QRM_RETURN_IF_ERROR(SelectPlugins(whole));
+  QRM_RETURN_IF_ERROR(Take(whole, "hints", &Planner::CollectHints));
+  return Take(whole, "merge", &Planner::ChooseHint);
+}
+
+Status Planner::Take(Draft& draft, const char* name, Step step) const {
+  const auto begin = clock_.Steady();
+  QRM_RETURN_IF_ERROR(CheckTime(draft.deadline, name));
+  const Status done = (this->*step)(draft);
+  draft.explanation.steps.emplace_back(name, clock_.Steady() - begin);
+  return done;
 }
 
 Status Planner::CheckTime(Deadline deadline, const std::string& step) const {
@@ -110,6 +117,11 @@ Status Planner::CollectHints(Draft& draft) const {
   if (options_.merge.policy == TopologyPolicy::kNone) {
     return OkStatus();
   }
+  if (draft.pod != nullptr) {
+    draft.explanation.for_pod = true;
+    draft.explanation.hints = draft.pod->hints;
+    return OkStatus();
+  }
   std::vector<ContainerRequest> asked;
   std::copy_if(draft.requests.begin(), draft.requests.end(), std::back_inserter(asked),
                [&](const ContainerRequest& r) { return draft.aligned.contains(r.resource); });
@@ -131,6 +143,9 @@ Status Planner::CollectHints(Draft& draft) const {
       draft.explanation.hints[resource] = *given.hints;
     }
   }
+  if (!draft.pod_nodes.Empty()) {
+    draft.explanation.hints[kRestOfPod] = HintList({{.nodes = draft.pod_nodes, .preferred = true}});
+  }
   return failed;
 }
 
@@ -142,6 +157,9 @@ Status Planner::ChooseHint(Draft& draft) const {
     for (const std::string& resource : draft.aligned) {
       explanation.merged[resource] = {.nodes = machine_.node_mask(), .preferred = true};
     }
+  } else if (draft.pod != nullptr) {
+    explanation.merged = draft.pod->merged;
+    explanation.merge_reasons = draft.pod->merge_reasons;
   } else {
     MergeResult merged = MergeHints(machine_, explanation.hints, options_.merge);
     explanation.merged = std::move(merged.hints);

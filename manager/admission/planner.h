@@ -27,10 +27,16 @@ class Planner {
   /// until then is theirs to take back: `draft.allocated` says whose.
   Status Plan(Draft& draft) const;
 
+  /// Merges hints for `whole`, which stands for a pod's containers together; nothing is allocated.
+  /// Errors: as Plan's.
+  Status Align(Draft& whole) const;
+
   /// Errors: kDeadlineExceeded when `deadline` is over before `step`.
   Status CheckTime(Deadline deadline, const std::string& step) const;
 
  private:
+  using Step = Status (Planner::*)(Draft&) const;
+  Status Take(Draft& draft, const char* name, Step step) const;
   Status SelectPlugins(Draft& draft) const;
   Status SelectPlugin(Draft& draft, const std::string& name, double amount) const;
   Status CollectHints(Draft& draft) const;

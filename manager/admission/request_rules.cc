@@ -67,6 +67,23 @@ std::map<std::string, double> AllRequests(const ContainerDemand& demand,
   return requests;
 }
 
+std::map<std::string, double> TotalRequests(const std::vector<const ContainerDemand*>& containers,
+                                            const AdmissionOptions& options,
+                                            const Plugins& plugins) {
+  std::map<std::string, double> staying;  // of those that have begun and do not end by themselves
+  std::map<std::string, double> most;
+  for (const ContainerDemand* container : containers) {
+    for (const auto& [name, amount] : AllRequests(*container, options, plugins)) {
+      const double now = staying[name] + amount;
+      if (container->type != ContainerType::kInit) {
+        staying[name] = now;
+      }
+      most[name] = std::max(most[name], now);
+    }
+  }
+  return most;
+}
+
 bool Satisfies(const checkpoint::ContainerRecord& record, const std::string& requested,
                const std::string& resource, double amount) {
   const auto given = record.allocations.find(resource);

@@ -3,6 +3,7 @@
 
 #include <map>
 #include <string>
+#include <vector>
 
 #include "manager/admission/admission_options.h"
 #include "manager/admission/pod_source.h"
@@ -20,6 +21,12 @@ std::string ReasonToSkip(const ContainerDemand& demand, const AdmissionOptions& 
 /// that it does not request under any name.
 std::map<std::string, double> AllRequests(const ContainerDemand& demand,
                                           const AdmissionOptions& options, const Plugins& plugins);
+
+/// What containers request together at their most demanding moment, by AllRequests of each; init
+/// containers stand before the others. Source: Kubernetes 1.36, the pod scope's requests.
+std::map<std::string, double> TotalRequests(const std::vector<const ContainerDemand*>& containers,
+                                            const AdmissionOptions& options,
+                                            const Plugins& plugins);
 
 /// True when the record of an earlier admission covers a request of `amount`: it was made for at
 /// least as much, or gave as much. `resource` is the plugin's name of what the pod calls

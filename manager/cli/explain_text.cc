@@ -133,7 +133,8 @@ void PrintDecision(const Document& decision, std::ostream& out) {
   PrintByName("Hints", PartOf(decision, "hints"), out,
               [](const std::string&, const Document& hints) { return HintsText(hints); });
   const Document& policy = PartOf(decision, "policy");
-  PrintByName("Merged" + (policy.is_string() ? " by policy " + TextOf(policy) : ""),
+  PrintByName("Merged" + (policy.is_string() ? " by policy " + TextOf(policy) : "") +
+                  (PartOf(decision, "scope") == "pod" ? " for the whole pod" : ""),
               PartOf(decision, "merged"), out,
               [](const std::string&, const Document& hint) { return HintText(hint); });
   PrintLines("Reasons", PartOf(decision, "merge_reasons"), out);

@@ -37,6 +37,7 @@ TEST_F(ConfigTest, ReadsEveryKindOfKey) {
       "reconcile-period: 500ms\n"
       "builtin-plugins: [cpu]\n"
       "topology-policy: single-numa-node\n"
+      "topology-scope: pod\n"
       "resource-names-map: {example.com/batch: cpu}\n"
       "implicit-resources: [{resource: NIC, roles: [a, b], annotation: x/y}]\n"
       "numa-memory: {0: 1Gi}\n"
@@ -49,6 +50,7 @@ TEST_F(ConfigTest, ReadsEveryKindOfKey) {
   EXPECT_EQ(config->reconcile_period, std::chrono::milliseconds(500));
   EXPECT_THAT(config->builtin_plugins, ElementsAre("cpu"));
   EXPECT_EQ(config->merge.policy, TopologyPolicy::kSingleNumaNode);
+  EXPECT_EQ(config->topology_scope, TopologyScope::kPod);
   EXPECT_THAT(config->resource_names_map, ElementsAre(Pair("example.com/batch", "cpu")));
   ASSERT_EQ(config->implicit_resources.size(), 1u);
   EXPECT_THAT(config->implicit_resources[0].roles, ElementsAre("a", "b"));
@@ -146,6 +148,7 @@ const BadValue kBadValues[] = {
     {"UnknownPlugin", "builtin-plugins: [gpu]", "has 'gpu', which is not built in"},
     {"UnknownSection", "plugins: {gpu: {}}", "a section 'gpu'"},
     {"UnknownPolicy", "topology-policy: tight", "write none, best-effort"},
+    {"UnknownScope", "topology-scope: node", "write container or pod"},
     {"BadIndex", "nri-plugin-index: 7", "not two digits"},
     {"BadResource", "resource-names-map: {cpu: \"a b\"}", "'a b' is no resource name"},
     {"ImplicitForNobody", "implicit-resources: [{resource: NIC}]", "is given to nobody"},

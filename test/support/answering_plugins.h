@@ -54,6 +54,11 @@ class AnsweringPlugins final : public manager::Plugins {
     const MutexLock lock(mutex_);
     calls_.clear();
   }
+  /// The latest request for hints of `resource`.
+  ContainerRequest hinted(const std::string& resource) const {
+    const MutexLock lock(mutex_);
+    return hinted_.at(resource);
+  }
   /// The latest request of an Allocate for `resource`.
   ContainerRequest allocated(const std::string& resource) const {
     const MutexLock lock(mutex_);
@@ -90,6 +95,8 @@ class AnsweringPlugins final : public manager::Plugins {
     std::vector<StatusOr<HintList>> answers;
     for (const ContainerRequest& request : requests) {
       answers.push_back(Note("hints " + request.resource, request.resource).hints);
+      const MutexLock lock(mutex_);
+      hinted_[request.resource] = request;
     }
     return answers;
   }
@@ -179,6 +186,7 @@ class AnsweringPlugins final : public manager::Plugins {
 
   mutable Mutex mutex_;
   std::map<std::string, PluginScript> scripts_ QRM_GUARDED_BY(mutex_);
+  std::map<std::string, ContainerRequest> hinted_ QRM_GUARDED_BY(mutex_);
   std::map<std::string, ContainerRequest> allocated_ QRM_GUARDED_BY(mutex_);
   std::map<std::string, std::string> suspicions_ QRM_GUARDED_BY(mutex_);
   std::vector<std::string> calls_ QRM_GUARDED_BY(mutex_);

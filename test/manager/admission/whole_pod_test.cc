@@ -1,4 +1,6 @@
 // Pods whose spec is known: all their containers are placed with the first, or none.
+#include <algorithm>
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -158,6 +160,63 @@ TEST_F(WholePodTest, RefusesCpusThatAnEarlierContainerOfThePodOwns) {
 TEST_F(WholePodTest, SaysWhichContainersWerePlacedTogether) {
   ASSERT_TRUE(Admit(WholePod("setup")).ok());
   EXPECT_THAT(LastTrace()["together_with"], ElementsAre("setup", "main"));
+}
+
+// Scope pod.
+
+const AdmissionOptions kPodScope{.merge = {.policy = TopologyPolicy::kRestricted},
+                                 .scope = TopologyScope::kPod};
+
+PluginScript OnNode(int node, const std::string& cpus) {
+  PluginScript script = Gives("cpu", Pin(kCpusetCpus, cpus));
+  const TopologyHint hint{.nodes = NumaMask{node}, .preferred = true};
+  script.hints = HintList({hint});
+  script.gives->at("cpu").hints = {hint};
+  return script;
+}
+
+TEST_F(WholePodTest, AsksOnceForAllContainersTogetherInPodScope) {
+  plugins_.Set("cpu", OnNode(1, "4-7"));
+  ASSERT_TRUE(Admit(WholePod("setup"), kPodScope).ok());
+  const std::vector<std::string> calls = plugins_.calls();
+  EXPECT_EQ(std::count(calls.begin(), calls.end(), "hints cpu"), 1);
+  EXPECT_EQ(std::count(calls.begin(), calls.end(), "allocate cpu"), 3);
+  EXPECT_EQ(plugins_.hinted("cpu").key.container, "main");
+  EXPECT_EQ(plugins_.hinted("cpu").requests.at("cpu"), 4) << "main and logger; setup has ended";
+  EXPECT_EQ(plugins_.allocated("cpu").requests.at("cpu"), 2) << "each its own";
+  EXPECT_EQ(plugins_.allocated("memory").hint->nodes, NumaMask{1}) << "where the CPUs are";
+  EXPECT_EQ(LastTrace()["scope"], "pod");
+}
+
+TEST_F(WholePodTest, RefusesAPodWhoseContainersDoNotFitTogetherInPodScope) {
+  PluginScript full = OnNode(1, "4-7");
+  full.hints = HintList(std::vector<TopologyHint>{});
+  plugins_.Set("cpu", full);
+  EXPECT_THAT(Rejection(WholePod("setup"), kPodScope),
+              HasSubstr("cannot admit container setup of pod default/web: its containers together: "
+                        "no NUMA placement fits"));
+  EXPECT_THAT(Placed(), IsEmpty());
+  EXPECT_THAT(plugins_.calls(), Not(Contains("allocate cpu")));
+  EXPECT_EQ(LastTrace()["result"], "rejected");
+}
+
+TEST_F(WholePodTest, ContainersWithoutASpecJoinTheRestOfTheirPodInPodScope) {
+  plugins_.Set("cpu", OnNode(1, "4-7"));
+  ASSERT_TRUE(Admit(Demand("web", "first"), kPodScope).ok());
+  PluginScript anywhere = OnNode(1, "4-7");
+  anywhere.hints = HintList(
+      {{.nodes = NumaMask{0}, .preferred = true}, {.nodes = NumaMask{1}, .preferred = true}});
+  plugins_.Set("cpu", anywhere);
+  ASSERT_TRUE(Admit(Demand("web", "second"), kPodScope).ok());
+  EXPECT_EQ(plugins_.allocated("cpu").hint->nodes, NumaMask{1});
+  ASSERT_TRUE(Admit(Demand("other", "first"), kPodScope).ok());
+  EXPECT_EQ(plugins_.allocated("cpu").hint->nodes, NumaMask{0}) << "another pod is free to choose";
+}
+
+TEST_F(WholePodTest, AsksForEachContainerInContainerScope) {
+  ASSERT_TRUE(Admit(WholePod("setup")).ok());
+  const std::vector<std::string> calls = plugins_.calls();
+  EXPECT_EQ(std::count(calls.begin(), calls.end(), "hints cpu"), 3);
 }
 
 }  // namespace
