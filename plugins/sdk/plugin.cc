@@ -7,6 +7,13 @@
 
 namespace qrm::sdk {
 
+bool Grant::operator==(const Grant& other) const {
+  const bool same_admitted = admitted == nullptr || other.admitted == nullptr
+                                 ? admitted == other.admitted
+                                 : *admitted == *other.admitted;
+  return same_admitted && request == other.request && allocation == other.allocation;
+}
+
 ResourcePlugin::ResourcePlugin() : changes_(std::make_shared<ChangeSignal>()) {}
 
 Status ResourcePlugin::Restore(const Grants& /*grants*/) {

@@ -21,10 +21,11 @@ class ChangeSignal;
 struct Grant {
   ContainerRequest request;
   ResourceAllocation allocation;
-  /// What Allocate gave, where a reconcile changed it since.
-  std::optional<ResourceAllocation> admitted;
+  /// What Allocate gave, where a reconcile changed it since; null for most grants.
+  std::shared_ptr<const ResourceAllocation> admitted;
 
-  bool operator==(const Grant&) const = default;
+  /// Compares what `admitted` says.
+  bool operator==(const Grant& other) const;
 };
 
 /// Everything the plugin has given and not taken back.

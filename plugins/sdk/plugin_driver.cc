@@ -2,6 +2,7 @@
 #include "plugins/sdk/plugin_driver.h"
 
 #include <exception>
+#include <memory>
 #include <utility>
 
 #include "api/log.h"
@@ -54,6 +55,11 @@ HintList HintsOf(const Grant& granted) {
     return std::vector<TopologyHint>{*granted.request.hint};
   }
   return HintList::NoPreference();
+}
+
+std::shared_ptr<const ResourceAllocation> AdmittedOf(const Grant& grant) {
+  return grant.admitted != nullptr ? grant.admitted
+                                   : std::make_shared<const ResourceAllocation>(grant.allocation);
 }
 
 /// The manager refuses what cannot be read, and so would the state after a restart.
@@ -226,7 +232,7 @@ StatusOr<Grants> PluginDriver::ChangedGrants() {
       const Grant& before = known->second;
       changed.emplace(key, Grant{.request = before.request,
                                  .allocation = allocation,
-                                 .admitted = before.admitted.value_or(before.allocation)});
+                                 .admitted = AdmittedOf(before)});
     }
   }
   return changed;

@@ -1,6 +1,7 @@
 // State in a SQLite database: one row per grant, and one for what the plugin saved itself.
 #include "plugins/sdk/plugin_state.h"
 
+#include <memory>
 #include <utility>
 
 #include "api/log.h"
@@ -51,7 +52,8 @@ StatusOr<Grant> ReadGrant(const SqliteStatement& row) {
   QRM_ASSIGN_OR_RETURN(grant.request, wire::FromWire(request_message));
   QRM_ASSIGN_OR_RETURN(grant.allocation, ReadAllocation(row.Blob(3)));
   if (!row.IsNull(4)) {
-    QRM_ASSIGN_OR_RETURN(grant.admitted, ReadAllocation(row.Blob(4)));
+    QRM_ASSIGN_OR_RETURN(ResourceAllocation admitted, ReadAllocation(row.Blob(4)));
+    grant.admitted = std::make_shared<const ResourceAllocation>(std::move(admitted));
   }
   return grant;
 }
@@ -149,10 +151,10 @@ class Database {
       const std::string request = wire::ToWire(grant.request).SerializeAsString();
       const std::string allocation = wire::ToWire(grant.allocation).SerializeAsString();
       const std::string admitted =
-          grant.admitted.has_value() ? wire::ToWire(*grant.admitted).SerializeAsString() : "";
+          grant.admitted != nullptr ? wire::ToWire(*grant.admitted).SerializeAsString() : "";
       QRM_RETURN_IF_ERROR(put_.Run(
           {key.pod_uid, key.container, SqliteValue::Blob(request), SqliteValue::Blob(allocation),
-           grant.admitted.has_value() ? SqliteValue::Blob(admitted) : SqliteValue(nullptr)}));
+           grant.admitted != nullptr ? SqliteValue::Blob(admitted) : SqliteValue(nullptr)}));
     }
     if (change.saved.has_value()) {
       QRM_RETURN_IF_ERROR(save_.Run({SqliteValue::Blob(*change.saved)}));

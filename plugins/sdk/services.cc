@@ -68,7 +68,7 @@ void FillQuantities(const ResourceAllocation& allocation, Quantities& quantities
 /// What the container holds now, and what it held when it was admitted.
 void FillTopologyAware(const Grant& grant, pb::TopologyAwareResource& message) {
   const ResourceAllocation& now = grant.allocation;
-  const ResourceAllocation& admitted = grant.admitted.has_value() ? *grant.admitted : now;
+  const ResourceAllocation& admitted = grant.admitted != nullptr ? *grant.admitted : now;
   message.set_is_node_resource(now.is_node_resource);
   message.set_is_scalar_resource(now.is_scalar_resource);
   message.set_aggregated_quantity(now.quantity);

@@ -3,6 +3,7 @@
 
 #include <filesystem>
 #include <fstream>
+#include <memory>
 #include <string>
 
 #include <gmock/gmock.h>
@@ -55,7 +56,9 @@ TEST_F(PluginStateTest, CommittedGrantsComeBackWhole) {
   allocation.envs = {{"NAME", "value"}};
   allocation.amount_by_node = {{0, 2}, {1, 1}};
   allocation.exclusive = true;
-  const Grants grants = {{request.key, {request, allocation, PinCpus({9})}}};
+  const Grants grants = {
+      {request.key,
+       {request, allocation, std::make_shared<const ResourceAllocation>(PinCpus({9}))}}};
   ASSERT_TRUE(Open()->Commit({.granted = grants, .saved = std::string("own\0state", 9)}).ok());
 
   const StoredState stored = Reload();
