@@ -19,6 +19,10 @@ namespace {
 /// The log is cut back to this size when a reader made it grow; normally it stays below.
 constexpr int kLogLimitBytes = 16 << 20;
 
+/// What a connection keeps of the database in memory; a commit touches a few pages, the kernel has
+/// the rest.
+constexpr int kCacheKibibytes = 64;
+
 /// SQLite asks every so many virtual instructions whether the check may go on.
 constexpr int kInstructionsPerLook = 10000;
 
@@ -198,7 +202,9 @@ StatusOr<SqliteDb> SqliteDb::ConnectWith(int flags, const std::string& path,
   sqlite3_db_config(raw, SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1, nullptr);
   // A damaged or foreign file must neither run code of its own nor be trusted about cell sizes.
   QRM_RETURN_IF_ERROR(
-      db.Execute("PRAGMA trusted_schema=OFF; PRAGMA cell_size_check=ON; PRAGMA synchronous=FULL"));
+      db.Execute(fmt::format("PRAGMA trusted_schema=OFF; PRAGMA cell_size_check=ON; "
+                             "PRAGMA synchronous=FULL; PRAGMA cache_size=-{}",
+                             kCacheKibibytes)));
   return db;
 }
 
