@@ -25,6 +25,7 @@
 #include "manager/admission/releaser.h"
 #include "manager/control/control_server.h"
 #include "manager/daemon_options.h"
+#include "manager/free_memory.h"
 #include "manager/kubelet_watch.h"
 #include "manager/live_containers.h"
 #include "manager/metered_store.h"
@@ -325,6 +326,7 @@ void Daemon::Impl::OnKubeletFree() {
 void Daemon::Impl::Probe() {
   AskVersion();
   kubelet.Look();
+  GiveBackFreeMemory();  // a list of all containers takes megabytes, for an instant
   probe_timer.expires_after(kRuntimeProbePeriod);
   probe_timer.async_wait([this](const boost::system::error_code& error) {
     if (!error) {

@@ -12,6 +12,7 @@
 #include "manager/builtin_plugins.h"
 #include "manager/config.h"
 #include "manager/daemon.h"
+#include "manager/free_memory.h"
 #include "plugins/config/machine_config.h"
 
 namespace {
@@ -110,6 +111,7 @@ int Fail(const qrm::Status& status, int code) {
 
 int Serve(Prepared prepared) {
   std::signal(SIGPIPE, SIG_IGN);
+  qrm::manager::KeepHeapsSmall();
   qrm::log::SetLevel(prepared.config.log_level);
   const auto daemon = qrm::manager::Daemon::Create(
       std::move(prepared.config), std::move(prepared.machine), std::move(prepared.builtins));

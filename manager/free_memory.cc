@@ -1,0 +1,27 @@
+// glibc's names for it.
+#include "manager/free_memory.h"
+
+#include <malloc.h>
+
+namespace qrm::manager {
+namespace {
+
+/// gRPC brings a dozen threads, and glibc gives each a heap of its own, up to eight per CPU; but
+/// they rarely work at once.
+constexpr int kHeaps = 2;
+
+/// Lists of all containers are above it, a container's own messages below.
+constexpr int kAloneBytes = 64 << 10;
+
+}  // namespace
+
+void KeepHeapsSmall() {
+  ::mallopt(M_ARENA_MAX, kHeaps);
+  ::mallopt(M_MMAP_THRESHOLD, kAloneBytes);
+}
+
+void GiveBackFreeMemory() {
+  ::malloc_trim(0);
+}
+
+}  // namespace qrm::manager
