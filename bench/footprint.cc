@@ -7,6 +7,7 @@
 #include <filesystem>
 #include <fstream>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include <fmt/format.h>
@@ -25,12 +26,21 @@ namespace {
 constexpr double kTargetMegabytes = 40;
 constexpr double kTargetMilliseconds = 200;
 constexpr int kStarts = 7;
+/// How long qrmd rests, but for its reconciles, before its memory is read: it gives back what it
+/// does not need every 5 s.
+constexpr std::chrono::seconds kRest{6};
 
 void Must(const Status& status) {
   if (!status.ok()) {
     fmt::print(stderr, "{}\n", MessageOf(status));
   }
   QRM_CHECK(status.ok());
+}
+
+template <typename T>
+T Must(StatusOr<T> value) {
+  Must(value.status());
+  return *std::move(value);
 }
 
 /// A line of /proc/PID/status. Units: megabytes (the file has KiB).
@@ -67,6 +77,7 @@ class Daemon {
                .nri_socket = runtime_.nri_socket(),
                .cri_socket = runtime_.cri_socket(),
                .builtin_plugins = "cpu,memory,nic",
+               .reconcile_period = "200ms",
                .metrics_address = "127.0.0.1:0"}) {}
 
   /// Returns when it says that it is ready. Units: milliseconds.
@@ -97,44 +108,56 @@ class Daemon {
   test::Node node_;
 };
 
-bool Measure(const std::string& bin_dir, std::size_t containers) {
-  const BenchDir dir;
-  Daemon daemon(dir.path(), bin_dir);
-  const double empty_start = daemon.Start(0);
+/// The same number of containers before and after a restart.
+bool JudgeMemory(Daemon& daemon, std::size_t containers, std::chrono::seconds rest) {
+  daemon.Start(0);
   const double empty = daemon.Resident();
   daemon.RunPods(containers);
+  std::this_thread::sleep_for(rest);
   const double resident = daemon.Resident();
-  fmt::print(
-      "qrmd: {:.1f} MB resident when empty; with {} containers {:.1f} MB, of which {:.1f} MB "
-      "are no file's\n",
-      empty, containers, resident, daemon.Anonymous());
+  const double anonymous = daemon.Anonymous();
   daemon.Stop();
 
+  daemon.Start(containers);
+  std::this_thread::sleep_for(rest);
+  const double restarted = daemon.Resident();
+  fmt::print(
+      "qrmd: {:.1f} MB resident when empty, {:.1f} MB with {} containers, of which {:.1f} MB are "
+      "no file's; {:.1f} MB after a restart, of which {:.1f} MB\n",
+      empty, resident, containers, anonymous, restarted, daemon.Anonymous());
+  daemon.Stop();
+  return Judge(fmt::format("resident memory of qrmd with {} containers", containers),
+               kTargetMegabytes, std::max(resident, restarted), "MB");
+}
+
+bool JudgeStarts(Daemon& daemon, std::size_t containers) {
   std::vector<double> starts;
-  std::vector<double> restarted;
   for (int i = 0; i < kStarts; ++i) {
     starts.push_back(daemon.Start(containers));
-    restarted.push_back(daemon.Resident());
     daemon.Stop();
   }
-  fmt::print(
-      "qrmd: ready after {:.0f} ms when empty; with {} containers p50 {:.0f} ms, worst {:.0f} "
-      "ms, then {:.1f} MB resident\n",
-      empty_start, containers, Median(starts), Quantile(starts, 1), Quantile(restarted, 1));
-  const bool small = Judge(fmt::format("resident memory of qrmd with {} containers", containers),
-                           kTargetMegabytes, std::max(resident, Quantile(restarted, 1)), "MB");
+  fmt::print("qrmd: ready after p50 {:.0f} ms, worst {:.0f} ms\n", Median(starts),
+             Quantile(starts, 1));
   return Judge(fmt::format("start of qrmd until ready with {} containers, p50", containers),
-               kTargetMilliseconds, Median(starts), "ms") &&
-         small;
+               kTargetMilliseconds, Median(starts), "ms");
+}
+
+bool Measure(const std::string& bin_dir, std::size_t containers, std::chrono::seconds rest) {
+  const BenchDir dir;
+  Daemon daemon(dir.path(), bin_dir);
+  const bool small = JudgeMemory(daemon, containers, rest);
+  return JudgeStarts(daemon, containers) && small;
 }
 
 int Main(const std::vector<std::string>& words) {
   std::size_t containers = 1000;
   bool smoke = false;
+  std::chrono::seconds rest = kRest;
   for (std::size_t i = 1; i < words.size(); ++i) {
     if (words[i] == "--smoke") {
       smoke = true;
       containers = 20;
+      rest = {};
     } else if (words[i] == "--containers" && i + 1 < words.size()) {
       containers = std::stoul(words[++i]);
     } else {
@@ -144,7 +167,7 @@ int Main(const std::vector<std::string>& words) {
   }
   const std::filesystem::path program = std::filesystem::read_symlink("/proc/self/exe");
   const std::string bin_dir = program.parent_path().parent_path() / "bin";
-  return Measure(bin_dir, containers) || smoke ? EXIT_SUCCESS : EXIT_FAILURE;
+  return Measure(bin_dir, containers, rest) || smoke ? EXIT_SUCCESS : EXIT_FAILURE;
 }
 
 }  // namespace
