@@ -159,6 +159,16 @@ TEST_F(ObserverCriTest, RepeatedAndReorderedEventsShowWhatIsThere) {
   EXPECT_TRUE(Await([&] { return Ids().empty() && looks() > before; }));
 }
 
+TEST_F(ObserverCriTest, EventsAndStatesThatItDoesNotKnowAreHarmless) {
+  Begin();
+  ASSERT_TRUE(Await([&] { return looks() == 1 && runtime_->event_streams() == 1; }));
+  runtime_->AddPod(Pod("web"));
+  runtime_->PutContainer(Container("web", "id"));
+  runtime_->PutContainer(Container("web", "odd", static_cast<cri::ContainerState>(77)));
+  runtime_->SendEvent(static_cast<cri::ContainerEventType>(77), "id");
+  EXPECT_TRUE(Await([&] { return Ids() == std::vector<std::string>{"id"}; }));
+}
+
 TEST_F(ObserverCriTest, RuntimeWithoutEventsIsAskedEveryPeriod) {
   runtime_->WithoutEvents();
   Begin(milliseconds(5));

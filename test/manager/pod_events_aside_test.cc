@@ -1,4 +1,6 @@
 // Pod events while NRI is away, and while somebody else pins the containers.
+#include <algorithm>
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -41,6 +43,25 @@ TEST_F(PodEventsAsideTest, ObservedContainerIsPlacedAtItsCreationAndPinnedAtItsS
   Observe({{Pod("web")}, {Container("web", "id1")}, {}});
   EXPECT_TRUE(live_.Find(Key("web"))->started);
   EXPECT_EQ(reconciles_, before + 1);
+}
+
+TEST_F(PodEventsAsideTest, OfTwoObservedContainersWithOneNameTheRunningOneCounts) {
+  std::vector<RuntimeContainer> listed = {Container("web", "made", RuntimeContainerState::kCreated),
+                                          Container("web", "runs")};
+  for (int order = 0; order < 2; ++order) {
+    Observe({{Pod("web")}, listed, {}});
+    EXPECT_EQ(live_.Find(Key("web"))->id, "runs");
+    std::reverse(listed.begin(), listed.end());
+  }
+  Observe({{Pod("web")}, {listed[0], listed[0]}, {}});
+  EXPECT_EQ(live_.All().size(), 1U) << "an id that is listed twice is one container";
+}
+
+TEST_F(PodEventsAsideTest, ObservedPodKeepsItsPlaceInANewSandbox) {
+  Observe({{Pod("web", "sandbox-old"), Pod("web")}, {Container("web", "id1")}, {}});
+  Observe({{Pod("web")}, {Container("web", "id1")}, {}});
+  EXPECT_TRUE(Known("web"));
+  EXPECT_THAT(plugins_.calls(), Not(Contains("remove cpu uid-web")));
 }
 
 TEST_F(PodEventsAsideTest, RestartedContainerIsPinnedAgain) {

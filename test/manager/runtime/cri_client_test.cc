@@ -171,6 +171,20 @@ TEST_F(CriClientTest, GivesUpOnAnUpdateThatIsStuckInTheKernel) {
             StatusCode::kDeadlineExceeded);
 }
 
+TEST_F(CriClientTest, FailsAnUpdateInWhichTheRuntimeEnds) {
+  StartRuntime();
+  runtime_->SetDelay(std::chrono::milliseconds(100));
+  std::promise<Status> result;
+  client_->UpdateResources({.container_id = "c", .resources = {.cpuset_cpus = "0"}},
+                           [&](const Status& status) { result.set_value(status); });
+  ASSERT_TRUE(test::Await([&] { return runtime_->updates().size() == 1; }));
+  runtime_.reset();
+  EXPECT_THAT(MessageOf(result.get_future().get()), testing::HasSubstr("cannot update"));
+  StartRuntime();
+  EXPECT_TRUE(test::Await(
+      [&] { return Update({.container_id = "c", .resources = {.cpuset_cpus = "0"}}).ok(); }));
+}
+
 TEST_F(CriClientTest, WorksAgainAfterRuntimeRestart) {
   StartRuntime();
   ASSERT_TRUE(GetVersion().ok());

@@ -124,6 +124,24 @@ TEST_F(NriFramingTest, DropsStreamingDataAndUnknownMessageTypes) {
   EXPECT_TRUE(Create().ok());
 }
 
+TEST_F(NriFramingTest, IgnoresTheMetadataThatCallsCarry) {  // traces, since containerd 1.7.20
+  Attach();
+  wire::CreateContainerRequest request;
+  *request.mutable_pod() = NriPod("1");
+  *request.mutable_container() = NriContainer("c");
+  ttrpc::Request envelope;
+  envelope.set_service("nri.pkg.api.v1alpha1.Plugin");
+  envelope.set_method("CreateContainer");
+  envelope.set_payload(request.SerializeAsString());
+  for (const char* key : {"traceparent", "traceparent", ""}) {
+    ttrpc::KeyValue& entry = *envelope.add_metadata();
+    entry.set_key(key);
+    entry.set_value("00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01");
+  }
+  EXPECT_TRUE(runtime_->CallRaw(envelope).ok());
+  EXPECT_EQ(events_.log().back(), "create c");
+}
+
 TEST_F(NriFramingTest, IgnoresFieldsThatItDoesNotKnow) {
   Attach();
   wire::CreateContainerRequest request;
