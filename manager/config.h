@@ -49,6 +49,7 @@ struct Config {
   std::chrono::milliseconds nri_retry_max{5000};
   std::chrono::milliseconds observer_grace{2000};
   std::chrono::milliseconds observer_gone_after{10000};
+  std::chrono::milliseconds pod_ended_after{30'000};
 
   std::string kubelet_pods_socket = "/var/lib/kubelet/pods-api/pods-api.sock";
   std::string kubelet_url;

@@ -334,6 +334,10 @@ std::vector<ConfigKey> OperationKeys() {
       DurationKey("observer-gone-after", &Config::observer_gone_after, milliseconds(0), minutes(10),
                   "How long a pod must be missing from CRI's list, with its cgroups gone, to be "
                   "taken as removed while NRI is away."),
+      DurationKey(
+          "pod-ended-after", &Config::pod_ended_after, milliseconds(0), minutes(60),
+          "How long a pod's sandbox must have stopped, with no other and no container there, "
+          "for the pod to be taken as ended: what it held serves others then."),
       TextKey("metrics-address", &Config::metrics_address, "`:PORT` or `IP:PORT`; empty: off",
               "Where /metrics, /healthz and /readyz are served."),
       {.name = "log-level",

@@ -25,6 +25,7 @@
 #include "manager/admission/releaser.h"
 #include "manager/control/control_server.h"
 #include "manager/daemon_options.h"
+#include "manager/ended_pods.h"
 #include "manager/free_memory.h"
 #include "manager/kubelet_watch.h"
 #include "manager/live_containers.h"
@@ -158,6 +159,7 @@ struct Daemon::Impl final : NodeServices {
   Releaser releaser;
   Admitter admitter;
   Reconciler reconciler;
+  EndedPods ended;
   SyncAudit audit;
   Observer observer;
   PodEvents events;
@@ -212,7 +214,13 @@ Daemon::Impl::Impl(Config given_config, Machine given_machine, StateLock given_l
            .on_answer = [this](const std::string& plugin) { releaser.Replay(plugin); },
            .stands_aside = [this] { return kubelet.stands_aside(); }},
           {.period = config.reconcile_period, .plugin_call_deadline = config.plugin_call_deadline}),
-      audit({.io = io, .runtime = cri, .live = live, .synchronize_again = [this] { Reattach(); }}),
+      ended({.io = io, .live = live, .on_ended = [this] { events.RemoveEnded(); }},
+            config.pod_ended_after),
+      audit({.io = io,
+             .runtime = cri,
+             .live = live,
+             .synchronize_again = [this] { Reattach(); },
+             .on_listed = [this](const auto& ready) { ended.OnListed(ready); }}),
       observer({.io = io,
                 .runtime = cri,
                 .state = state,
@@ -231,7 +239,8 @@ Daemon::Impl::Impl(Config given_config, Machine given_machine, StateLock given_l
               .reconcile_soon = [this] { reconciler.Trigger(); },
               .on_synchronized = [this] { OnNriSynchronized(); },
               .on_disconnected = [this] { observer.OnNriAway(); },
-              .stands_aside = [this] { return kubelet.stands_aside(); }},
+              .stands_aside = [this] { return kubelet.stands_aside(); },
+              .on_pod_stopped = [this](const auto& pod) { ended.OnStopped(pod.uid, pod.id); }},
              config.admission_deadline),
       nri(io,
           {.socket = config.nri_socket,
@@ -423,6 +432,7 @@ void Daemon::Impl::Stop() {
     sources.Stop();
     observer.Stop();
     audit.Stop();
+    ended.Stop();
     reconciler.Stop();
     probe_timer.cancel();
   });

@@ -30,6 +30,11 @@ std::map<ContainerKey, LiveContainer> LiveContainers::All() const {
   return containers_;
 }
 
+std::map<std::string, std::set<std::string>> LiveContainers::Pods() const {
+  const MutexLock lock(mutex_);
+  return pods_;
+}
+
 uint64_t LiveContainers::revision() const {
   const MutexLock lock(mutex_);
   return revision_;
@@ -66,6 +71,19 @@ bool LiveContainers::RemovePod(const std::string& pod_uid, const std::string& po
   }
   pods_.erase(found);
   return false;
+}
+
+bool LiveContainers::RemoveEnded(const std::string& pod_uid, const std::set<std::string>& pod_ids) {
+  const MutexLock lock(mutex_);
+  const auto pod = pods_.find(pod_uid);
+  const auto container = containers_.lower_bound({pod_uid, ""});
+  if (pod == pods_.end() ||
+      (container != containers_.end() && container->first.pod_uid == pod_uid) ||
+      !std::includes(pod_ids.begin(), pod_ids.end(), pod->second.begin(), pod->second.end())) {
+    return false;
+  }
+  pods_.erase(pod);
+  return true;
 }
 
 void LiveContainers::Add(const ContainerKey& key, const LiveContainer& container) {

@@ -36,6 +36,8 @@ class LiveContainers {
   /// True once the runtime has told everything that exists.
   bool synchronized() const;
   std::map<ContainerKey, LiveContainer> All() const;
+  /// The sandboxes of each pod, by its UID.
+  std::map<std::string, std::set<std::string>> Pods() const;
   /// Up to `count` containers that follow `key`, and after the last the first ones: each once.
   std::vector<std::pair<ContainerKey, LiveContainer>> After(const ContainerKey& key,
                                                             std::size_t count) const;
@@ -45,6 +47,8 @@ class LiveContainers {
   void AddPod(const std::string& pod_uid, const std::string& pod_id);
   /// False when the pod has no other sandbox left.
   bool RemovePod(const std::string& pod_uid, const std::string& pod_id);
+  /// Removes the pod when it has no sandbox but those of `pod_ids` and no container; true then.
+  bool RemoveEnded(const std::string& pod_uid, const std::set<std::string>& pod_ids);
 
   /// The container's latest id; an older one of the same name is forgotten.
   void Add(const ContainerKey& key, const LiveContainer& container);

@@ -144,12 +144,18 @@ void PodEvents::OnPodStarted(const RuntimePod& pod) {
 
 void PodEvents::OnPodUpdated(const RuntimePod& /*pod*/) {}
 
-void PodEvents::OnPodStopped(const RuntimePod& /*pod*/) {}
+void PodEvents::OnPodStopped(const RuntimePod& pod) {
+  parts_.on_pod_stopped(pod);
+}
+
+void PodEvents::RemoveEnded() {
+  parts_.state.Post([this] { RemoveGonePods(); });
+}
 
 void PodEvents::OnPodRemoved(const RuntimePod& pod) {
   // Kubelet replaces a broken sandbox: the pod lives on while it has another one.
   if (!parts_.live.RemovePod(pod.uid, pod.id)) {
-    parts_.state.Post([this] { RemoveGonePods(); });
+    RemoveEnded();
   }
 }
 

@@ -42,12 +42,16 @@ class PodEvents final : public RuntimeEvents {
     /// Somebody else pins this node's containers: they are noted, and nothing is done to them. May
     /// be called from any thread.
     std::function<bool()> stands_aside = [] { return false; };
+    /// A sandbox has stopped; whether its pod has ended, too, others find out.
+    std::function<void(const RuntimePod&)> on_pod_stopped = [](const RuntimePod&) {};
   };
   PodEvents(Parts parts, std::chrono::milliseconds admission_deadline);
 
   /// Tries again to admit the containers that run without an admission, as when a plugin is back or
   /// new.
   void RetryUnplaced();
+  /// Removes the pods that `live` no longer has. Threads: any.
+  void RemoveEnded();
   /// Does what a disk that refused changes has held up. Threads: the state loop.
   void OnDiskReturned();
 

@@ -67,6 +67,7 @@ void SyncAudit::Impl::Arm() {
 void SyncAudit::Impl::ListPods() {
   parts.runtime.ListPods([self = shared_from_this()](StatusOr<std::vector<RuntimePod>> pods) {
     if (pods.ok() && !self->stopped) {
+      self->parts.on_listed(*pods);
       self->ListContainers(*pods);
     }
   });

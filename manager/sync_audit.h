@@ -27,6 +27,9 @@ class SyncAudit {
     ContainerRuntime& runtime;
     const LiveContainers& live;
     std::function<void()> synchronize_again;
+    /// Sees each list of sandboxes that are ready.
+    std::function<void(const std::vector<RuntimePod>&)> on_listed =
+        [](const std::vector<RuntimePod>&) {};
   };
   /// All parts outlive the audit. `delays` are the times after a synchronization, ascending.
   explicit SyncAudit(Parts parts, std::vector<std::chrono::milliseconds> delays = {

@@ -118,8 +118,7 @@ StatusOr<std::vector<SimulatedRuntime::Entry>> SimulatedRuntime::TakeOut(
   return entries;
 }
 
-Status SimulatedRuntime::RemovePod(const std::string& name) {
-  QRM_ASSIGN_OR_RETURN(const std::vector<Entry> entries, TakeOut(name));
+Status SimulatedRuntime::Stop(const std::vector<Entry>& entries) {
   const Entry& first = entries.front();
   for (const Entry& entry : entries) {
     cri_.RemoveContainer(entry.container.id());
@@ -128,7 +127,18 @@ Status SimulatedRuntime::RemovePod(const std::string& name) {
   for (const Entry& entry : entries) {
     QRM_RETURN_IF_ERROR(nri_.StateChange(nri::STOP_CONTAINER, entry.pod, entry.container));
   }
-  QRM_RETURN_IF_ERROR(nri_.StateChange(nri::STOP_POD_SANDBOX, first.pod, first.container));
+  return nri_.StateChange(nri::STOP_POD_SANDBOX, first.pod, first.container);
+}
+
+Status SimulatedRuntime::FinishPod(const std::string& name) {
+  QRM_ASSIGN_OR_RETURN(const std::vector<Entry> entries, TakeOut(name));
+  return Stop(entries);
+}
+
+Status SimulatedRuntime::RemovePod(const std::string& name) {
+  QRM_ASSIGN_OR_RETURN(const std::vector<Entry> entries, TakeOut(name));
+  const Entry& first = entries.front();
+  QRM_RETURN_IF_ERROR(Stop(entries));
   for (const Entry& entry : entries) {
     QRM_RETURN_IF_ERROR(nri_.StateChange(nri::REMOVE_CONTAINER, entry.pod, entry.container));
   }

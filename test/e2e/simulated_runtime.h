@@ -35,6 +35,8 @@ class SimulatedRuntime {
   /// Starts one more container in a pod that runs. Errors: qrmd's refusal.
   Status AddContainer(const std::string& pod_name, const ContainerSpec& container);
   Status RemovePod(const std::string& name);
+  /// The pod's containers end for good, as those of a job; its stopped sandbox stays.
+  Status FinishPod(const std::string& name);
   /// How long qrmd took to answer the latest CreateContainer.
   std::chrono::nanoseconds last_creation() const { return last_creation_; }
   /// Cuts qrmd off, as a runtime does that restarts or has lost patience.
@@ -57,6 +59,7 @@ class SimulatedRuntime {
   };
 
   Status CreateAndStart(Entry& entry);
+  Status Stop(const std::vector<Entry>& entries);
   void Keep(Entry entry);
   /// The pod's containers, the first one first. Errors: kNotFound.
   StatusOr<std::vector<Entry>> TakeOut(const std::string& pod_name);

@@ -15,6 +15,7 @@ import (
 
 // placing gives pods of role database CPUs of their own and memory of the same NUMA node.
 const placing = node.Machine + `builtin-plugins: [cpu, memory]
+pod-ended-after: 100ms
 plugins:
   cpu:
     reserved-cpus: "0-1,40-41"
@@ -131,12 +132,19 @@ func TestPodResources(t *testing.T) {
 			t.Fatalf("got %v: %v", response, err)
 		}
 	})
-	t.Run("PodsThatAreGoneAreNotListed", func(t *testing.T) {
-		n.Remove("web")
+	awaitListed := func(pods int) {
 		n.Await("List without the pod", func() bool {
 			response, err := v1Client(t, n).List(node.Deadline(t), &podresources.ListPodResourcesRequest{})
-			return err == nil && len(response.GetPodResources()) == 1
+			return err == nil && len(response.GetPodResources()) == pods
 		})
+	}
+	t.Run("PodsThatAreGoneAreNotListed", func(t *testing.T) {
+		n.Remove("web")
+		awaitListed(1)
+	})
+	t.Run("PodsThatHaveEndedAreNotListed", func(t *testing.T) {
+		n.Finish("database")
+		awaitListed(0)
 	})
 }
 

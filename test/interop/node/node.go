@@ -220,10 +220,21 @@ func (n *Node) TryRun(pod Pod) ([]time.Duration, error) {
 // Remove takes a pod away.
 func (n *Node) Remove(pod string) {
 	n.t.Helper()
+	n.end("remove", pod)
+}
+
+// Finish ends a pod's containers for good and stops its sandbox, which stays.
+func (n *Node) Finish(pod string) {
+	n.t.Helper()
+	n.end("finish", pod)
+}
+
+func (n *Node) end(command, pod string) {
+	n.t.Helper()
 	var answer struct {
 		Error string `json:"error"`
 	}
-	n.order(map[string]any{"command": "remove", "pod": pod}, &answer)
+	n.order(map[string]any{"command": command, "pod": pod}, &answer)
 	if answer.Error != "" {
 		n.t.Fatal(answer.Error)
 	}

@@ -72,11 +72,15 @@ StatusOr<ordered_json> Obey(SimulatedRuntime& runtime, const json& order) {
     QRM_RETURN_IF_ERROR(runtime.RemovePod(order.at("pod")));
     return ordered_json::object();
   }
+  if (command == "finish") {
+    QRM_RETURN_IF_ERROR(runtime.FinishPod(order.at("pod")));
+    return ordered_json::object();
+  }
   if (command == "options") {
     return runtime.RunOptions(order.at("pod"));
   }
   return Errorf(StatusCode::kInvalidArgument,
-                "cannot obey {}: no such command; use run, remove or options", command);
+                "cannot obey {}: no such command; use run, remove, finish or options", command);
 }
 
 /// The library throws for orders that are not of the form above.
