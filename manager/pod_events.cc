@@ -2,6 +2,7 @@
 #include "manager/pod_events.h"
 
 #include <algorithm>
+#include <map>
 #include <memory>
 #include <optional>
 #include <set>
@@ -61,16 +62,24 @@ RuntimeContainer Resized(RuntimeContainer container, const LinuxResources& reque
 }  // namespace
 
 PodEvents::PodEvents(Parts parts, std::chrono::milliseconds admission_deadline)
-    : parts_(std::move(parts)), admission_deadline_(admission_deadline) {}
+    : parts_(std::move(parts)),
+      admission_deadline_(admission_deadline),
+      unplaced_({.state = parts_.state,
+                 .source = parts_.source,
+                 .admitter = parts_.admitter,
+                 .live = parts_.live,
+                 .reconcile_soon = parts_.reconcile_soon,
+                 .stands_aside = parts_.stands_aside},
+                admission_deadline) {}
 
 void PodEvents::RetryUnplaced() {
-  parts_.state.Post([this] { PlaceUnplaced(); });
+  parts_.state.Post([this] { unplaced_.TryAll(); });
 }
 
 void PodEvents::OnDiskReturned() {
   if (parts_.live.synchronized()) {
     RemoveGonePods();
-    PlaceUnplaced();
+    unplaced_.TryAll();
   }
 }
 
@@ -99,7 +108,7 @@ void PodEvents::OnSynchronize(std::vector<RuntimePod> pods,
     known.emplace_back(*pod->second, std::move(container));
   }
   parts_.live.Reset(SandboxesByUid(pods), std::move(live));
-  parts_.state.Post([this, known = std::move(known)]() mutable { Adopt(std::move(known)); });
+  parts_.state.Post([this, known = std::move(known)] { Adopt(known); });
   parts_.on_synchronized();
 }
 
@@ -130,8 +139,7 @@ void PodEvents::OnObserved(Observation seen) {
     }
   }
   parts_.live.Reset(SandboxesByUid(seen.pods), std::move(live), seen.doubtful);
-  parts_.state.Post(
-      [this, fresh = std::move(fresh)]() mutable { AdoptObserved(std::move(fresh)); });
+  parts_.state.Post([this, fresh = std::move(fresh)] { AdoptObserved(fresh); });
   if (any_has_started) {
     parts_.reconcile_soon();  // what was decided since their creation can be applied now
   }
@@ -225,7 +233,7 @@ void PodEvents::OnContainerRemoved(const RuntimePod& pod, const RuntimeContainer
   parts_.live.Remove(key, container.id);
   parts_.state.Post([this, key] {
     if (!parts_.live.Find(key).has_value()) {
-      unplaced_.erase(key);
+      unplaced_.Erase(key);
     }
   });
 }
@@ -234,20 +242,20 @@ StatusOr<ContainerAdjustment> PodEvents::Create(const RuntimePod& pod,
                                                 const RuntimeContainer& container,
                                                 Deadline deadline) {
   if (parts_.stands_aside()) {
-    unplaced_.insert_or_assign(KeyOf(pod, container), PodAndContainer(pod, container));
+    unplaced_.Add(pod, container);
     return ContainerAdjustment{};
   }
-  const StatusOr<ContainerDemand> found = parts_.source.Find(pod, container, deadline);
+  const StatusOr<ContainerDemand> found =
+      FindDemand(parts_.source, parts_.live, pod, container, deadline);
   if (found.status().code() == StatusCode::kInvalidArgument) {
     log::Warning("container left alone", {{"cause", MessageOf(found.status())}});
     return ContainerAdjustment{};
   }
-  QRM_ASSIGN_OR_RETURN(ContainerDemand demand, found);
-  LeaveOutLive(demand.others);
+  QRM_ASSIGN_OR_RETURN(const ContainerDemand demand, found);
   QRM_ASSIGN_OR_RETURN(const RunOptions options,
                        parts_.admitter.Admit(demand, Admitter::Moment::kAtCreation, deadline));
   if (parts_.state.Load()->Find(demand.key()) == nullptr) {
-    unplaced_.insert_or_assign(demand.key(), PodAndContainer(pod, container));
+    unplaced_.Add(pod, container);
   } else if (OwnsCpusAlone(demand.key())) {
     parts_.reconcile_soon();  // others have to leave these CPUs
   }
@@ -276,51 +284,41 @@ void PodEvents::ReleaseInitContainers(const std::string& pod_uid) {
   }
 }
 
-// A container that exists is placed for itself: its values must be applied, not only promised.
-void PodEvents::LeaveOutLive(std::vector<ContainerDemand>& others) const {
-  std::erase_if(others, [this](const ContainerDemand& other) {
-    return parts_.live.Find(other.key()).has_value();
-  });
-}
-
-void PodEvents::Adopt(std::vector<PodAndContainer> containers) {
+void PodEvents::Adopt(const std::vector<PodAndContainer>& containers) {
   RemoveGonePods();
-  unplaced_.clear();
+  unplaced_.Clear();
   const auto state = parts_.state.Load();
   Change change;
-  for (PodAndContainer& entry : containers) {
-    const ContainerKey key = KeyOf(entry.first, entry.second);
+  for (const auto& [pod, container] : containers) {
+    const ContainerKey key = KeyOf(pod, container);
     if (state->Find(key) == nullptr) {
-      unplaced_.insert_or_assign(key, std::move(entry));
+      unplaced_.Add(pod, container);
     } else {
-      ForgetOthersCpuset(*state, key, entry.second.resources, change);
+      ForgetOthersCpuset(*state, key, container.resources, change);
     }
   }
   CommitDistrust(change);
-  PlaceUnplaced();
+  unplaced_.TryAll();
   parts_.reconcile_soon();
 }
 
-void PodEvents::AdoptObserved(std::vector<PodAndContainer> fresh) {
+void PodEvents::AdoptObserved(const std::vector<PodAndContainer>& fresh) {
   RemoveGonePods();
-  std::erase_if(unplaced_, [this](const auto& entry) {
-    const std::optional<LiveContainer> live = parts_.live.Find(entry.first);
-    return !live.has_value() || live->id != entry.second.second.id;
-  });
+  unplaced_.EraseEnded();
   const auto state = parts_.state.Load();
   Change change;
   std::vector<ContainerKey> to_place;
-  for (PodAndContainer& entry : fresh) {
-    const ContainerKey key = KeyOf(entry.first, entry.second);
+  for (const auto& [pod, container] : fresh) {
+    const ContainerKey key = KeyOf(pod, container);
     if (state->Find(key) == nullptr) {
-      unplaced_.insert_or_assign(key, std::move(entry));
+      unplaced_.Add(pod, container);
       to_place.push_back(key);
     } else {
-      ForgetAllButCpuset(*state, key, entry.second.resources, change);
+      ForgetAllButCpuset(*state, key, container.resources, change);
     }
   }
   CommitDistrust(change);
-  PlaceNext(std::move(to_place));
+  unplaced_.Try(std::move(to_place));
   if (!change.Empty()) {
     parts_.reconcile_soon();
   }
@@ -333,58 +331,6 @@ void PodEvents::CommitDistrust(const Change& change) {
   if (const Status saved = parts_.state.Remember(change); !saved.ok()) {
     log::Warning("foreign values not noted", {{"error", MessageOf(saved)}});
   }
-}
-
-void PodEvents::PlaceUnplaced() {
-  std::vector<ContainerKey> keys;
-  for (const auto& [key, entry] : unplaced_) {
-    keys.push_back(key);
-  }
-  std::reverse(keys.begin(), keys.end());
-  PlaceNext(std::move(keys));
-}
-
-// Each behind what was posted meanwhile, so that no creation waits for all of them.
-void PodEvents::PlaceNext(std::vector<ContainerKey> left) {
-  if (left.empty()) {
-    return;
-  }
-  parts_.state.Post([this, left = std::move(left)]() mutable {
-    Place(left.back());
-    left.pop_back();
-    PlaceNext(std::move(left));
-  });
-}
-
-void PodEvents::Place(const ContainerKey& key) {
-  const auto found = unplaced_.find(key);
-  const std::optional<LiveContainer> live = parts_.live.Find(key);
-  if (found == unplaced_.end() || parts_.stands_aside()) {
-    return;
-  }
-  const auto& [pod, container] = found->second;
-  if (!live.has_value() || live->id != container.id) {
-    unplaced_.erase(found);
-    return;
-  }
-  const Deadline deadline = DeadlineAfter(admission_deadline_);
-  StatusOr<ContainerDemand> demand = parts_.source.Find(pod, container, deadline);
-  if (demand.ok()) {
-    LeaveOutLive(demand->others);
-  }
-  const Status placed =
-      demand.ok()
-          ? parts_.admitter.Admit(*demand, Admitter::Moment::kAfterTheFact, deadline).status()
-          : demand.status();
-  if (!placed.ok()) {
-    log::Warning("running container not placed", {{"error", MessageOf(placed)}});
-    return;
-  }
-  if (parts_.state.Load()->Find(key) == nullptr) {
-    return;  // no plugin serves it yet: a daemon that lost its state does not know them all
-  }
-  unplaced_.erase(found);
-  parts_.reconcile_soon();
 }
 
 // Plugins are asked for what has grown; what they cannot give leaves the container as it is.
@@ -419,7 +365,7 @@ void PodEvents::RemoveGonePods() {
     log::Warning("pods not removed: tried again at the next removal or synchronization",
                  {{"error", MessageOf(removed)}});
   }
-  PlaceUnplaced();  // what did not fit may do so now
+  unplaced_.TryAll();  // what did not fit may do so now
   parts_.reconcile_soon();
 }
 

@@ -3,7 +3,6 @@
 
 #include <chrono>
 #include <functional>
-#include <map>
 #include <string>
 #include <utility>
 #include <vector>
@@ -16,6 +15,7 @@
 #include "manager/reconcile/foreign_writes.h"
 #include "manager/runtime/runtime_events.h"
 #include "manager/state_loop.h"
+#include "manager/unplaced.h"
 
 namespace qrm::manager {
 
@@ -86,22 +86,16 @@ class PodEvents final : public RuntimeEvents {
   StatusOr<ContainerAdjustment> Create(const RuntimePod& pod, const RuntimeContainer& container,
                                        Deadline deadline);
   void ReleaseInitContainers(const std::string& pod_uid);
-  void LeaveOutLive(std::vector<ContainerDemand>& others) const;
-  void Adopt(std::vector<PodAndContainer> containers);
-  void AdoptObserved(std::vector<PodAndContainer> fresh);
+  void Adopt(const std::vector<PodAndContainer>& containers);
+  void AdoptObserved(const std::vector<PodAndContainer>& fresh);
   void CommitDistrust(const checkpoint::Change& change);
-  void PlaceUnplaced();
-  void PlaceNext(std::vector<ContainerKey> left);
-  void Place(const ContainerKey& key);
   void PlaceResized(const RuntimePod& pod, const RuntimeContainer& container);
   void RemoveGonePods();
   bool OwnsCpusAlone(const ContainerKey& key) const;
 
   const Parts parts_;
   const std::chrono::milliseconds admission_deadline_;
-  /// Containers that run, or will, without an admission: they started without us, or no plugin
-  /// served them. Used on the state loop only.
-  std::map<ContainerKey, PodAndContainer> unplaced_;
+  Unplaced unplaced_;  // used on the state loop only
 };
 
 }  // namespace qrm::manager

@@ -2,6 +2,7 @@
 // the I/O loop for the runtime's updates, and ends on the state loop.
 #include "manager/reconcile/reconciler.h"
 
+#include <algorithm>
 #include <atomic>
 #include <cstdint>
 #include <map>
@@ -82,6 +83,7 @@ struct Reconciler::Impl : std::enable_shared_from_this<Reconciler::Impl> {
   Status RepairDrift();
   void Release(const ReconcilePlan& plan);
   void ReleaseOrphan(const std::string& resource, const ContainerKey& key);
+  void NoteResult(const UpdateResult& result, const NodeState& state, Change& change);
   void CommitApplied(const std::vector<UpdateResult>& results);
   void NoteUpdates(const Change& applied);
   void Report(const std::vector<std::string>& found);
@@ -313,37 +315,41 @@ void Reconciler::Impl::SendUpdates(std::vector<PlannedUpdate> updates) {
              });
 }
 
+// A container that ended, or was removed, meanwhile is no problem.
+void Reconciler::Impl::NoteResult(const UpdateResult& result, const NodeState& state,
+                                  Change& change) {
+  const auto& [update, taken] = result;
+  if (taken.code() == StatusCode::kNotFound) {
+    return;
+  }
+  if (!taken.ok()) {
+    problems.push_back(MessageOf(taken));
+    return;
+  }
+  if (std::string other = parts.drift.ReadBack(update.key, update.properties); !other.empty()) {
+    problems.push_back(std::move(other));
+    return;
+  }
+  const ContainerRecord* record = state.Find(update.key);
+  if (record == nullptr) {
+    return;
+  }
+  Change::PutContainer put{state.FindPod(update.key.pod_uid)->meta, update.key.container, *record};
+  for (const auto& [property, value] : update.properties) {
+    put.record.applied[property] = value;
+  }
+  change.put_containers.push_back(std::move(put));
+  log::Info("container updated",
+            {{"pod", update.key.pod_uid},
+             {"container", update.key.container},
+             {"values", fmt::format("{}", fmt::join(update.properties, " "))}});
+}
+
 void Reconciler::Impl::CommitApplied(const std::vector<UpdateResult>& results) {
   const auto state = parts.state.Load();
   Change change;
-  uint64_t updated = 0;
-  for (const auto& [update, taken] : results) {
-    if (taken.code() == StatusCode::kNotFound) {
-      continue;  // it ended meanwhile
-    }
-    if (!taken.ok()) {
-      problems.push_back(MessageOf(taken));
-      continue;
-    }
-    ++updated;
-    if (std::string other = parts.drift.ReadBack(update.key, update.properties); !other.empty()) {
-      problems.push_back(std::move(other));
-      continue;
-    }
-    const ContainerRecord* record = state->Find(update.key);
-    if (record == nullptr) {
-      continue;  // removed meanwhile
-    }
-    Change::PutContainer put{state->FindPod(update.key.pod_uid)->meta, update.key.container,
-                             *record};
-    for (const auto& [property, value] : update.properties) {
-      put.record.applied[property] = value;
-    }
-    change.put_containers.push_back(std::move(put));
-    log::Info("container updated",
-              {{"pod", update.key.pod_uid},
-               {"container", update.key.container},
-               {"values", fmt::format("{}", fmt::join(update.properties, " "))}});
+  for (const UpdateResult& result : results) {
+    NoteResult(result, *state, change);
   }
   if (!change.Empty()) {
     NoteUpdates(change);
@@ -355,7 +361,9 @@ void Reconciler::Impl::CommitApplied(const std::vector<UpdateResult>& results) {
   {
     const MutexLock lock(mutex);
     ++status.runs;
-    status.updates += updated;
+    status.updates += static_cast<uint64_t>(
+        std::count_if(results.begin(), results.end(),
+                      [](const UpdateResult& result) { return result.status.ok(); }));
     status.failures += problems.size();
     status.last = std::chrono::steady_clock::now();
     status.last_problem = problems.empty() ? std::string() : problems.front();

@@ -1,0 +1,64 @@
+// Containers that run, or will, without an admission: they started without us, or nobody served
+// them.
+#pragma once
+
+#include <chrono>
+#include <functional>
+#include <map>
+#include <utility>
+#include <vector>
+
+#include "api/clock.h"
+#include "api/status.h"
+#include "manager/admission/admitter.h"
+#include "manager/admission/pod_source.h"
+#include "manager/live_containers.h"
+#include "manager/runtime/container.h"
+#include "manager/state_loop.h"
+
+namespace qrm::manager {
+
+/// What `container` asks for. The pod's other containers are with it but for those that exist:
+/// their values must be applied, not only promised, so each is placed for itself.
+/// Errors: those of the source.
+StatusOr<ContainerDemand> FindDemand(PodSource& source, const LiveContainers& live,
+                                     const RuntimePod& pod, const RuntimeContainer& container,
+                                     Deadline deadline);
+
+/// Remembers such containers and tries to admit them after the fact.
+///
+/// Threads: the state loop only.
+class Unplaced {
+ public:
+  /// All outlive the object; `reconcile_soon` is called after each admission.
+  struct Parts {
+    StateLoop& state;
+    PodSource& source;
+    Admitter& admitter;
+    const LiveContainers& live;
+    std::function<void()> reconcile_soon;
+    std::function<bool()> stands_aside;
+  };
+  Unplaced(Parts parts, std::chrono::milliseconds admission_deadline);
+
+  void Add(const RuntimePod& pod, const RuntimeContainer& container);
+  void Erase(const ContainerKey& key) { containers_.erase(key); }
+  void Clear() { containers_.clear(); }
+  /// Forgets those that are no longer live, or live under another id.
+  void EraseEnded();
+
+  /// Tries each, one behind what was posted meanwhile, so that no creation waits for all of them.
+  void TryAll();
+  /// The same for those of `keys`, from the last to the first.
+  void Try(std::vector<ContainerKey> keys);
+
+ private:
+  bool IsLive(const ContainerKey& key, const RuntimeContainer& container) const;
+  void Place(const ContainerKey& key);
+
+  const Parts parts_;
+  const std::chrono::milliseconds admission_deadline_;
+  std::map<ContainerKey, std::pair<RuntimePod, RuntimeContainer>> containers_;
+};
+
+}  // namespace qrm::manager
