@@ -326,7 +326,7 @@ main() {
   fi
   while (($#)); do
     case $1 in
-      --cache) cache=${2:?} && shift 2 ;;
+      --cache) cache=$(realpath -m "${2:?}") && shift 2 ;;
       --probe) probe=${2:?} && shift 2 ;;
       --keep-alive) export QRM_KEEP_ALIVE=1 && shift ;;
       --) shift && break ;;
