@@ -26,9 +26,9 @@ namespace {
 constexpr double kTargetMegabytes = 40;
 constexpr double kTargetMilliseconds = 200;
 constexpr int kStarts = 7;
-/// How long qrmd rests, but for its reconciles, before its memory is read: it gives back what it
-/// does not need every 5 s.
-constexpr std::chrono::seconds kRest{6};
+/// How long qrmd rests, but for its reconciles, before its memory is read: 10 s after it attached
+/// it lists everything once more, and it gives back what it does not need every 5 s.
+constexpr std::chrono::seconds kRest{16};
 
 void Must(const Status& status) {
   if (!status.ok()) {

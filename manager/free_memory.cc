@@ -7,8 +7,8 @@ namespace qrm::manager {
 namespace {
 
 /// gRPC brings a dozen threads, and glibc gives each a heap of its own, up to eight per CPU; but
-/// they rarely work at once.
-constexpr int kHeaps = 2;
+/// they rarely work at once, and what they take and free in a hurry comes from their caches.
+constexpr int kHeaps = 1;
 
 /// Lists of all containers are above it, a container's own messages below.
 constexpr int kAloneBytes = 64 << 10;

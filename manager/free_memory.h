@@ -3,8 +3,8 @@
 
 namespace qrm::manager {
 
-/// Has threads share few heaps, so that what one frees serves the others, and keeps large buffers
-/// out of them, so that they leave no holes. To be called before there are threads.
+/// Has threads share one heap, so that what one frees serves the others, and keeps large buffers
+/// out of it, so that they leave no holes. To be called before there are threads.
 void KeepHeapsSmall();
 
 /// Gives the kernel back what lies free in the heaps, after work that took much more than it left.
