@@ -1,6 +1,6 @@
 // Many pods at once: none is lost, and the runtime never waits for us longer than it may.
 //   test_load [--pods=N] [--containers=N] [--clients=N] [--plugins=builtin|processes]
-//             [--runtime=scripted|containerd] [--hang] [--undisturbed]
+//             [--runtime=scripted|containerd] [--hang] [--undisturbed] [--in-memory]
 // `containerd` needs scripts/containerd.sh around it.
 #include <atomic>
 #include <chrono>
@@ -10,7 +10,6 @@
 #include <fstream>
 #include <iostream>
 #include <memory>
-#include <optional>
 #include <string>
 #include <thread>
 #include <utility>
@@ -43,6 +42,7 @@ struct Options {
   std::string runtime = "scripted";
   bool hang = false;
   bool undisturbed = false;
+  bool in_memory = false;
 
   bool builtin() const { return plugins == "builtin"; }
   bool scripted() const { return runtime == "scripted"; }
@@ -81,7 +81,7 @@ class LoadTest {
   std::string Config(const std::string& name) const { return work_dir_ + "/" + name + ".yaml"; }
 
   const Options options_;
-  std::optional<TempDir> dir_;
+  std::unique_ptr<TempDir> dir_;
   std::string work_dir_;
   ScriptedPodMaker* scripted_ = nullptr;  // is `maker_`, or null
   std::unique_ptr<PodMaker> maker_;
@@ -93,7 +93,8 @@ LoadTest::LoadTest(const Options& options) : options_(options) {
                      .builtin_plugins = options.builtin() ? "cpu,memory,nic" : "",
                      .metrics_address = "127.0.0.1:0"};
   if (options.scripted()) {
-    work_dir_ = dir_.emplace().path();
+    dir_.reset(options.in_memory ? new TempDir(TempDir::InMemory()) : new TempDir);
+    work_dir_ = dir_->path();
     auto maker = std::make_unique<ScriptedPodMaker>(work_dir_);
     node.nri_socket = maker->nri_socket();
     node.cri_socket = maker->cri_socket();
@@ -307,6 +308,8 @@ int main(int argc, char** argv) {
   app.add_flag("--hang", options.hang, "in the end one plugin process hangs for a while");
   app.add_flag("--undisturbed", options.undisturbed,
                "run before everything else on the machine, as on a node that is not busy");
+  app.add_flag("--in-memory", options.in_memory,
+               "state on no disk that others keep busy: only what qrmd itself does is measured");
   CLI11_PARSE(app, argc, argv);
   if (options.hang && options.builtin()) {
     std::cerr << "test_load: --hang needs --plugins=processes\n";
