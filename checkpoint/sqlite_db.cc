@@ -42,7 +42,7 @@ Status Damaged(const std::string& path, std::string_view what) {
 
 /// How each of SQLite's databases begins. Source: sqlite.org/fileformat.html, "Magic Header
 /// String".
-constexpr std::string_view kMagic("SQLite format 3", 16);
+constexpr std::string_view kMagic("SQLite format 3\0", 16);
 
 /// What begins otherwise is not for SQLite to open: with a log beside it, it would write that over
 /// another program's file.

@@ -64,6 +64,8 @@ class SqliteStore final : public Store {
     return written;
   }
 
+  Status Recall() override { return unread_ ? FindDisk() : OkStatus(); }
+
   const NodeState& state() const override { return state_; }
   std::size_t repairs() const override { return repairs_; }
 

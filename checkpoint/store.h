@@ -36,6 +36,11 @@ class Store {
   /// Errors: as Commit's; the state has the change all the same, but for kInvalidArgument.
   virtual Status Remember(const Change& change) = 0;
 
+  /// OK when the state is the disk's. Where nobody could read the disk at the start, the state
+  /// knows nothing of it, and this reads it as soon as that is allowed: whoever decides by what the
+  /// state does not have asks first. Errors: the disk's.
+  virtual Status Recall() { return OkStatus(); }
+
   /// The state with all that was committed or remembered; valid until the next call of either.
   virtual const NodeState& state() const = 0;
 

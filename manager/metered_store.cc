@@ -24,6 +24,8 @@ class MeteredStore final : public checkpoint::Store {
     return Measure([&] { return store_->Remember(change); });
   }
 
+  Status Recall() override { return store_->Recall(); }
+
   const checkpoint::NodeState& state() const override { return store_->state(); }
   std::size_t repairs() const override { return store_->repairs(); }
 

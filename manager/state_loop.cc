@@ -32,7 +32,9 @@ struct StateLoop::Impl {
   std::deque<std::function<void()>> queue QRM_GUARDED_BY(queue_mutex);
   bool stopping QRM_GUARDED_BY(queue_mutex) = false;
 
-  bool disk_refuses = false;  // used on the loop only
+  // Used on the loop only:
+  bool disk_refuses = false;
+  bool recalled = true;
   std::thread thread;
 };
 
@@ -103,6 +105,19 @@ void StateLoop::Post(std::function<void()> work) {
 std::shared_ptr<const checkpoint::NodeState> StateLoop::Load() const {
   const MutexLock lock(impl_->state_mutex);
   return impl_->state;
+}
+
+Status StateLoop::Recall() {
+  QRM_CHECK(std::this_thread::get_id() == impl_->thread.get_id());
+  Status known = impl_->store->Recall();
+  const bool was_known = std::exchange(impl_->recalled, known.ok());
+  if (known.ok() && !was_known) {
+    impl_->Publish();
+  }
+  if (!known.ok() || !was_known) {
+    impl_->NoteDisk(known);
+  }
+  return known;
 }
 
 Status StateLoop::Commit(const checkpoint::Change& change) {

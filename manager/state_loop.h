@@ -36,6 +36,10 @@ class StateLoop final : public Snapshots {
   void Post(std::function<void()> work);
   std::shared_ptr<const checkpoint::NodeState> Load() const override;
 
+  /// OK when the state is the disk's, which could not be read at every start; it is published then.
+  /// Threads: on the loop only. Errors: the store's.
+  Status Recall();
+
   /// Makes `change` durable, then visible. Threads: on the loop only. Errors: the store's; nothing
   /// is published then.
   Status Commit(const checkpoint::Change& change);

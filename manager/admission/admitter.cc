@@ -64,6 +64,7 @@ Admitter::Admitter(Parts parts, AdmissionOptions options)
 
 StatusOr<RunOptions> Admitter::Admit(const ContainerDemand& demand, Moment moment,
                                      Deadline deadline) {
+  const Status known = parts_.state.Recall();
   Call call{.asked = demand,
             .moment = moment,
             .deadline = deadline,
@@ -73,6 +74,9 @@ StatusOr<RunOptions> Admitter::Admit(const ContainerDemand& demand, Moment momen
   Draft& asked = call.asked_draft();
   if (const std::string reason = ReasonToSkip(demand, options_); !reason.empty()) {
     return Skip(call, asked, reason);
+  }
+  if (!known.ok()) {  // before plugins are asked, who would have to release what may be in use
+    return Reject(call, asked, known);
   }
   if (const Status aligned = AlignPod(call); !aligned.ok()) {
     return Reject(call, *call.whole, aligned);

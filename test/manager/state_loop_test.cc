@@ -53,6 +53,22 @@ TEST(StateLoopTest, PublishesWhatItCommitted) {
   EXPECT_EQ(state.Load()->pod_count(), 1u);
 }
 
+TEST(StateLoopTest, TellsWhenTheStateCouldBeReadAtLast) {
+  test::Journal journal;
+  int returned = 0;
+  StateLoop state(test::OpenMemoryStore(journal), [&returned] { ++returned; });
+  const auto recall = [&] { return test::RunOn(state, [&] { return state.Recall().code(); }); };
+  EXPECT_EQ(recall(), StatusCode::kOk);
+  EXPECT_EQ(returned, 0);
+  journal.Hide(Errorf(StatusCode::kFailedPrecondition, "no permission"));
+  EXPECT_EQ(recall(), StatusCode::kFailedPrecondition);
+  journal.Hide(OkStatus());
+  const auto before = state.Load();
+  EXPECT_EQ(recall(), StatusCode::kOk);
+  EXPECT_NE(state.Load(), before) << "it is published";
+  EXPECT_EQ(returned, 1);
+}
+
 TEST(StateLoopTest, PublishesNothingThatTheStoreRefused) {
   test::Journal journal;
   journal.Fail(Errorf(StatusCode::kResourceExhausted, "disk full"));

@@ -24,6 +24,15 @@ class Journal {
     const MutexLock lock(mutex_);
     answer_ = std::move(status);
   }
+  /// What the store's Recall answers.
+  void Hide(Status status) {
+    const MutexLock lock(mutex_);
+    recall_ = std::move(status);
+  }
+  Status Recall() const {
+    const MutexLock lock(mutex_);
+    return recall_;
+  }
   std::size_t commits() const {
     const MutexLock lock(mutex_);
     return changes_.size();
@@ -44,6 +53,7 @@ class Journal {
  private:
   mutable Mutex mutex_;
   Status answer_ QRM_GUARDED_BY(mutex_);
+  Status recall_ QRM_GUARDED_BY(mutex_);
   std::vector<checkpoint::Change> changes_ QRM_GUARDED_BY(mutex_);
 };
 
@@ -65,6 +75,7 @@ class MemoryStore final : public checkpoint::Store {
     }
     return taken;
   }
+  Status Recall() override { return journal_.Recall(); }
   const checkpoint::NodeState& state() const override { return state_; }
 
  private:

@@ -259,6 +259,14 @@ TEST_F(AdmitterTest, ReleasesEverythingWhenTheDiskRefusesTheCommit) {
   EXPECT_EQ(Record(Demand()), nullptr);
 }
 
+TEST_F(AdmitterTest, AsksNoPluginWhileNobodyCouldReadTheState) {
+  journal_.Hide(Errorf(StatusCode::kFailedPrecondition, "cannot open: no permission; give it"));
+  EXPECT_THAT(Rejection(Demand()), HasSubstr("no permission"));
+  EXPECT_THAT(plugins_.calls(), IsEmpty()) << "a plugin would forget what the container has";
+  journal_.Hide(OkStatus());
+  EXPECT_TRUE(Admit(Demand()).ok());
+}
+
 TEST_F(AdmitterTest, FailsWhenItsTimeIsOverBeforeItBegins) {
   Admitter admitter = MakeAdmitter();
   const auto admitted = test::RunOn(state_, [&] {
