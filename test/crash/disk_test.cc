@@ -122,7 +122,9 @@ class DiskTest : public testing::TestWithParam<PluginsRun> {
   void ExpectAllIsWellAgain() {
     EXPECT_TRUE(IsOk(RunPod("after", "database")));
     EXPECT_TRUE(node_->DaemonRuns());
-    EXPECT_TRUE(Await([&] { return Agree() && PendingRemovals() == 0; })) << "written at last";
+    EXPECT_TRUE(Await([&] {
+      return ExpectOneOwner(Running()).ok() && Agree() && PendingRemovals() == 0;
+    })) << "the containers on what is left made room, and all is written at last";
     EXPECT_EQ(Listed(), static_cast<int>(pods_.size()));
 
     const Pins running = Running();
