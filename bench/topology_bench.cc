@@ -1,6 +1,8 @@
 // How fast hints are merged and made and CPUs assigned, and how much slower the plain product is.
+#include <algorithm>
 #include <chrono>
 #include <cstddef>
+#include <cstdlib>
 #include <string>
 #include <vector>
 
@@ -8,6 +10,7 @@
 #include <fmt/format.h>
 
 #include "api/check.h"
+#include "bench/target.h"
 #include "test/support/product_merge.h"
 #include "topology/cpu_assignment.h"
 #include "topology/discovery.h"
@@ -184,5 +187,37 @@ BENCHMARK(BM_GenerateHints)
     ->Args({64, 8})
     ->Unit(benchmark::kMicrosecond);
 
+/// The slower of the two preferences.
+void JudgeMerge(int nodes, int resources, int width, double target_ms) {
+  constexpr int kTurns = 51;
+  const Machine machine = MachineOf(nodes);
+  double slowest = 0;
+  for (const Preference preference : {kCommon, kNone}) {
+    const HintsByResource hints = SameHints(resources, MasksUpTo(nodes, width, preference));
+    std::vector<double> took_ms;
+    for (int i = 0; i < kTurns; ++i) {
+      const auto begin = std::chrono::steady_clock::now();
+      benchmark::DoNotOptimize(MergeHints(machine, hints, {}));
+      const std::chrono::duration<double, std::milli> took =
+          std::chrono::steady_clock::now() - begin;
+      took_ms.push_back(took.count());
+    }
+    slowest = std::max(slowest, bench::Median(took_ms));
+  }
+  bench::Judge(fmt::format("merge, {} nodes x {} resources, p50", nodes, resources), target_ms,
+               slowest, "ms");
+}
+
 }  // namespace
 }  // namespace qrm
+
+int main(int argc, char** argv) {
+  benchmark::Initialize(&argc, argv);
+  if (benchmark::ReportUnrecognizedArguments(argc, argv)) {
+    return EXIT_FAILURE;
+  }
+  benchmark::RunSpecifiedBenchmarks();
+  qrm::JudgeMerge(8, 3, 8, 1);
+  qrm::JudgeMerge(64, 5, 2, 10);
+  return EXIT_SUCCESS;
+}
