@@ -5,13 +5,19 @@
 
 #include <fmt/format.h>
 
+#include "api/container_turns.h"
 #include "manager/admission/run_options.h"
 
 namespace qrm::manager {
 namespace {
 
-Status CheckCpus(const ContainerKey& key, const CpuSet& cpus, const Machine& machine,
-                 const std::vector<ExclusiveCpus>& exclusive) {
+bool IsOther(const ExclusiveCpus& owner, const ContainerKey& key, ContainerType type) {
+  const bool in_turn = owner.key.pod_uid == key.pod_uid && RunInTurn(owner.type, type);
+  return owner.key != key && !in_turn;
+}
+
+Status CheckCpus(const ContainerKey& key, ContainerType type, const CpuSet& cpus,
+                 const Machine& machine, const std::vector<ExclusiveCpus>& exclusive) {
   if (!cpus.IsSubsetOf(machine.cpu_set())) {
     return Errorf(StatusCode::kInvalidArgument,
                   "it gave CPUs {} of which {} are not online here ({} are); restart the plugin on "
@@ -19,7 +25,7 @@ Status CheckCpus(const ContainerKey& key, const CpuSet& cpus, const Machine& mac
                   ToString(cpus), ToString(cpus - machine.cpu_set()), ToString(machine.cpu_set()));
   }
   for (const ExclusiveCpus& other : exclusive) {
-    if (other.key != key && cpus.Intersects(other.cpus)) {
+    if (IsOther(other, key, type) && cpus.Intersects(other.cpus)) {
       return Errorf(StatusCode::kInvalidArgument,
                     "it gave CPUs {} of which {} belong to {} alone; restart the plugin so that it "
                     "reads its state again",
@@ -55,6 +61,7 @@ std::vector<ExclusiveCpus> FindExclusiveCpus(const checkpoint::NodeState& state)
             IsExclusiveCpuset(allocation) ? CpuSet::Parse(allocation.value) : CpuSet();
         if (cpus.ok() && !cpus->Empty()) {
           exclusive.push_back({{pod.meta.uid, name},
+                               record->type,
                                fmt::format("container {} of pod {}/{}", name,
                                            pod.meta.pod_namespace, pod.meta.name),
                                *std::move(cpus)});
@@ -65,8 +72,9 @@ std::vector<ExclusiveCpus> FindExclusiveCpus(const checkpoint::NodeState& state)
   return exclusive;
 }
 
-Status CheckAllocation(const ContainerKey& key, const ResourceAllocation& allocation,
-                       const Machine& machine, const std::vector<ExclusiveCpus>& exclusive) {
+Status CheckAllocation(const ContainerKey& key, ContainerType type,
+                       const ResourceAllocation& allocation, const Machine& machine,
+                       const std::vector<ExclusiveCpus>& exclusive) {
   if (allocation.oci_property.empty()) {
     return OkStatus();
   }
@@ -76,7 +84,7 @@ Status CheckAllocation(const ContainerKey& key, const ResourceAllocation& alloca
   }
   if (allocation.oci_property == kCpusetCpus) {
     QRM_ASSIGN_OR_RETURN(const CpuSet cpus, CpuSet::Parse(allocation.value));
-    return CheckCpus(key, cpus, machine, exclusive);
+    return CheckCpus(key, type, cpus, machine, exclusive);
   }
   if (allocation.oci_property == kCpusetMems) {
     QRM_ASSIGN_OR_RETURN(const NumaMask nodes, NumaMask::Parse(allocation.value));

@@ -16,6 +16,7 @@ namespace qrm::manager {
 /// CPUs that one container has for itself.
 struct ExclusiveCpus {
   ContainerKey key;
+  ContainerType type = ContainerType::kMain;
   std::string owner;  ///< "namespace/pod, container name": for messages
   CpuSet cpus;
 };
@@ -23,9 +24,11 @@ struct ExclusiveCpus {
 /// All exclusive CPUs of `state`. Cost: O(containers).
 std::vector<ExclusiveCpus> FindExclusiveCpus(const checkpoint::NodeState& state);
 
-/// OK when `allocation` may be given to the container `key` on `machine` where others own
-/// `exclusive`. Errors: kInvalidArgument, naming property, value and what is wrong with it.
-Status CheckAllocation(const ContainerKey& key, const ResourceAllocation& allocation,
-                       const Machine& machine, const std::vector<ExclusiveCpus>& exclusive);
+/// OK when `allocation` may be given to the container `key` of `type` on `machine` where others own
+/// `exclusive`; those of its pod that run before or after it are no others. Errors:
+/// kInvalidArgument, naming property, value and what is wrong with it.
+Status CheckAllocation(const ContainerKey& key, ContainerType type,
+                       const ResourceAllocation& allocation, const Machine& machine,
+                       const std::vector<ExclusiveCpus>& exclusive);
 
 }  // namespace qrm::manager

@@ -78,6 +78,9 @@ Json RequestsJson(const Explanation& explanation, const ContainerDemand& demand)
   Json json = Json::object();
   for (const auto& [name, amount] : explanation.requests) {
     json[name] = {{"amount", amount}, {"source", SourceOf(name, amount, demand)}};
+    if (const auto mapped = explanation.mapped.find(name); mapped != explanation.mapped.end()) {
+      json[name]["as"] = mapped->second;
+    }
   }
   return json;
 }

@@ -22,8 +22,9 @@ struct Explanation {
   bool for_pod = false;               ///< the hints are for all of the pod's containers together
   std::vector<std::string> together;  ///< the pod's containers that were placed in the same step
   std::map<std::string, double> requests;  ///< of the pod and of the configuration
-  std::vector<std::string> unserved;       ///< requested resources that have no plugin
-  std::vector<std::string> kept;           ///< resources answered from the record
+  StringMap mapped;  ///< by the name the pod uses: that of the plugin, where it is another
+  std::vector<std::string> unserved;  ///< requested resources that have no plugin
+  std::vector<std::string> kept;      ///< resources answered from the record
   HintsByResource hints;
   StringMap refusals;  ///< resource -> why its plugin gave no hints
   std::map<std::string, TopologyHint> merged;

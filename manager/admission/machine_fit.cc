@@ -16,7 +16,7 @@ MachineFit FitToMachine(const checkpoint::NodeState& state, const Machine& machi
     for (const auto& [name, record] : pod.containers) {
       checkpoint::ContainerRecord fitting = *record;
       for (const auto& [resource, allocation] : record->allocations) {
-        if (CheckAllocation({pod.meta.uid, name}, allocation, machine, {}).ok()) {
+        if (CheckAllocation({pod.meta.uid, name}, record->type, allocation, machine, {}).ok()) {
           continue;
         }
         fitting.allocations.erase(resource);

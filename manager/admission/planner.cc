@@ -90,6 +90,9 @@ Status Planner::SelectPlugin(Draft& draft, const std::string& name, double amoun
     return OkStatus();
   }
   draft.failed_resource = resource;
+  if (resource != name) {
+    draft.explanation.mapped[name] = resource;
+  }
   if (IsAskedFor(draft, resource)) {
     return Errorf(StatusCode::kInvalidArgument,
                   "it requests {} under two names, one of them {}, which resource-names-map makes "
@@ -214,7 +217,8 @@ Status Planner::Validate(Draft& draft) const {
       continue;  // it was good once, and what changed since is the reconciler's
     }
     draft.failed_resource = resource;
-    const Status good = CheckAllocation(draft.key, allocation, machine_, exclusive);
+    const Status good =
+        CheckAllocation(draft.key, draft.demand.type, allocation, machine_, exclusive);
     draft.bad_answer = !good.ok();
     QRM_RETURN_IF_ERROR(good);
   }

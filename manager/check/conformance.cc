@@ -164,7 +164,8 @@ ContainerRequest Run::RequestFor(const std::string& container, uint64_t index) c
 
 Status Run::CheckAgainstMachine(const ContainerKey& key, const AllocationByResource& given) const {
   for (const auto& [resource, allocation] : given) {
-    if (const Status fits = CheckAllocation(key, allocation, machine_, {}); !fits.ok()) {
+    if (const Status fits = CheckAllocation(key, ContainerType::kMain, allocation, machine_, {});
+        !fits.ok()) {
       return Annotate(fits, "resource " + resource);
     }
   }

@@ -50,8 +50,10 @@ std::string HintsText(const Document& hints) {
 }
 
 std::string RequestText(const std::string& resource, const Document& request) {
-  return fmt::format("{} (from {})", AmountOf(resource, NumberOf(PartOf(request, "amount"))),
-                     TextOf(PartOf(request, "source")));
+  const Document& mapped = PartOf(request, "as");
+  return fmt::format("{} (from {}{})", AmountOf(resource, NumberOf(PartOf(request, "amount"))),
+                     TextOf(PartOf(request, "source")),
+                     mapped.is_string() ? ", asked for as " + TextOf(mapped) : "");
 }
 
 void AppendPairs(const Document& values, std::string& text) {

@@ -106,7 +106,7 @@ class Planner {
     const auto refused = [&](Change::PutContainer& put) {
       const ContainerKey key{put.pod.uid, put.container};
       for (const auto& [resource, allocation] : put.record.allocations) {
-        const Status good = CheckAllocation(key, allocation, machine, exclusive);
+        const Status good = CheckAllocation(key, put.record.type, allocation, machine, exclusive);
         if (!good.ok()) {
           plan_.problems.push_back(fmt::format("cannot change {} as the {} plugin wants: {}",
                                                NameOf(*now_.FindPod(key.pod_uid), put.container),

@@ -171,6 +171,7 @@ TEST_F(AdmitterTest, SendsAMappedResourceUnderItsOriginalName) {
   ASSERT_TRUE(Admit(demand, {.resource_names = {{"example.com/batch-cpu", "cpu"}}}).ok());
   EXPECT_THAT(plugins_.allocated("cpu").requests, ElementsAre(Pair("example.com/batch-cpu", 2000)));
   EXPECT_EQ(plugins_.allocated("cpu").resource, "cpu");
+  EXPECT_EQ(LastTrace()["requests"]["example.com/batch-cpu"]["as"], "cpu");
 }
 
 TEST_F(AdmitterTest, RejectsAResourceRequestedUnderTwoNames) {

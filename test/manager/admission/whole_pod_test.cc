@@ -109,13 +109,14 @@ TEST_F(WholePodTest, LeavesATraceOfEachContainerThatGotItsPlaceBeforeOneDidNot) 
   plugins_.Set("cpu", Gives("cpu", own));
   const std::string message = Rejection(WholePod("setup"));
   const auto state = state_.Load();
-  ASSERT_EQ(state->traces().size(), 2u);
+  ASSERT_EQ(state->traces().size(), 3u);
   for (const auto& trace : state->traces()) {
     EXPECT_FALSE(trace->admitted);
     EXPECT_EQ(nlohmann::json::parse(trace->json)["message"], message);
   }
   EXPECT_EQ(state->traces()[0]->key.container, "setup");
   EXPECT_EQ(state->traces()[1]->key.container, "main");
+  EXPECT_EQ(state->traces()[2]->key.container, "logger");
 }
 
 TEST_F(WholePodTest, ReleasesOnlyWhatItGotWhenThePodHasOtherContainers) {
@@ -153,8 +154,19 @@ TEST_F(WholePodTest, RefusesCpusThatAnEarlierContainerOfThePodOwns) {
   own.exclusive = true;
   plugins_.Set("cpu", Gives("cpu", own));
   EXPECT_THAT(Rejection(WholePod("setup")),
-              HasSubstr("container main: resource cpu: it gave CPUs 0-1"));
+              HasSubstr("container logger: resource cpu: it gave CPUs 0-1"));
   EXPECT_THAT(Placed(), IsEmpty());
+}
+
+TEST_F(WholePodTest, LetsTheMainContainerHaveTheCpusOfAnInitContainer) {
+  ResourceAllocation own = Pin(kCpusetCpus, "0-1");
+  own.exclusive = true;
+  plugins_.Set("cpu", Gives("cpu", own));
+  ContainerDemand pod = WholePod("setup");
+  pod.others.pop_back();
+  ASSERT_TRUE(Admit(pod).ok());
+  EXPECT_THAT(Placed(), ElementsAre("main", "setup"));
+  EXPECT_THAT(Rejection(Demand("other")), HasSubstr("belong to container main"));
 }
 
 TEST_F(WholePodTest, SaysWhichContainersWerePlacedTogether) {

@@ -159,7 +159,7 @@ TEST_F(QrmctlTest, ExplainOfARejectedPodSaysWhyStepByStep) {
                            .time = std::chrono::system_clock::from_time_t(1763690400),
                            .json = R"({"result":"rejected",
                    "message":"cannot admit container main: no NUMA node fits",
-                   "requests":{"cpu":{"amount":9,"source":"pods-api"}},
+                   "requests":{"nic":{"amount":9,"source":"pods-api","as":"net"}},
                    "policy":"single-numa-node",
                    "hints":{"cpu":[{"nodes":[0,1],"preferred":true}],"memory":"impossible"},
                    "merge_reasons":["cpu: node 0,1 is wider than one node"],
@@ -170,7 +170,7 @@ TEST_F(QrmctlTest, ExplainOfARejectedPodSaysWhyStepByStep) {
             "shop/db container main: not admitted at 2025-11-21T02:00:00Z\n"
             "  cannot admit container main: no NUMA node fits\n"
             "  Asked\n"
-            "    cpu:   9 (from pods-api)\n"
+            "    nic:   9 (from pods-api, asked for as net)\n"
             "  Hints\n"
             "    cpu:      node 0,1 preferred\n"
             "    memory:   impossible\n"
