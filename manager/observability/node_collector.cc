@@ -69,8 +69,8 @@ void AddMode(RuntimeMode mode, Families& families) {
                       MetricType::Gauge,
                       {}};
   for (const RuntimeMode each : {RuntimeMode::kNri, RuntimeMode::kObserver, RuntimeMode::kNone}) {
-    family.metric.push_back(MetricOf(MetricType::Gauge, OneIf(each == mode),
-                                     {{"mode", std::string(ToString(each))}}));
+    family.metric.push_back(
+        MetricOf(MetricType::Gauge, OneIf(each == mode), {{"mode", std::string(ToString(each))}}));
   }
   families.push_back(std::move(family));
 }
