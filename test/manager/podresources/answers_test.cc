@@ -101,6 +101,13 @@ TEST(PodResourcesAnswersTest, PlainInitAndEphemeralContainersAreNotListed) {
               ElementsAre("main"));
 }
 
+TEST(PodResourcesAnswersTest, PodLevelFieldsAreLeftOutWhereNothingIsThePodsAsAWhole) {
+  const NodeState state = StateWith({Admit(SamplePod("web"), "main", {{"cpu", OwnCpus("1-2")}})});
+  const auto response = ListAnswer(state, SampleMachine(), KubeletView());
+  EXPECT_THAT(response.pod_resources(0).cpu_ids(), SizeIs(0));
+  EXPECT_THAT(response.pod_resources(0).memory(), SizeIs(0));
+}
+
 TEST(PodResourcesAnswersTest, MemoryIsOneBlockPerTypeAndNode) {
   const auto container = ListOnlyContainer({{"memory", NodeMemory({{0, kGiB}, {1, 2 * kGiB}})},
                                             {"hugepages-2Mi", NodeMemory({{1, kGiB}})}});
@@ -202,6 +209,20 @@ TEST(KubeletViewTest, DevicesAndClaimsAreAddedToOurContainers) {
   EXPECT_FALSE(container.devices(1).has_topology());  // kubelet's was empty
   EXPECT_EQ(container.dynamic_resources(0).claim_name(), "claim");
   EXPECT_THAT(container.cpu_ids(), ElementsAre(1));  // ours
+}
+
+TEST(KubeletViewTest, DeviceOnTwoNodesStaysTwoEntriesOfOneId) {
+  ::v1::ListPodResourcesResponse list = KubeletWithDevices::List();
+  ::v1::ContainerDevices again = KubeletWithDevices::Gpu();
+  again.mutable_topology()->mutable_nodes(0)->set_id(0);
+  *list.mutable_pod_resources(0)->mutable_containers(0)->add_devices() = again;
+  const KubeletView kubelet(list, {});
+  const auto response = ListAnswer(NodeState(), SampleMachine(), kubelet);
+  const auto& devices = response.pod_resources(0).containers(0).devices();
+  ASSERT_THAT(devices, SizeIs(3));
+  EXPECT_THAT(devices[0].device_ids(), ElementsAre("gpu-0"));
+  EXPECT_THAT(devices[2].device_ids(), ElementsAre("gpu-0"));
+  EXPECT_NE(devices[0].topology().nodes(0).id(), devices[2].topology().nodes(0).id());
 }
 
 TEST(KubeletViewTest, PodsThatOnlyKubeletKnowsAreListed) {

@@ -38,7 +38,10 @@ class PodResourcesServerTest : public testing::Test {
         options);
     const Status started = server_->Start(path_);
     ASSERT_TRUE(started.ok()) << started;
-    const auto channel = grpc::CreateChannel("unix:" + path_, grpc::InsecureChannelCredentials());
+    grpc::ChannelArguments arguments;
+    arguments.SetMaxReceiveMessageSize(16 << 20);  // as the clients of kubelet have it
+    const auto channel =
+        grpc::CreateCustomChannel("unix:" + path_, grpc::InsecureChannelCredentials(), arguments);
     v1_ = ::v1::PodResourcesLister::NewStub(channel);
     v1alpha1_ = ::v1alpha1::PodResourcesLister::NewStub(channel);
   }
@@ -89,6 +92,19 @@ TEST_F(PodResourcesServerTest, ListShowsTheLatestSnapshot) {
   ASSERT_TRUE(List().ok());
   ASSERT_THAT(list_.pod_resources(), SizeIs(1));
   EXPECT_THAT(list_.pod_resources(0).containers(0).cpu_ids(), ElementsAre(1, 2));
+}
+
+TEST_F(PodResourcesServerTest, ListBeyondGrpcsUsualFourMebibytesIsSent) {
+  constexpr int kPods = 100;
+  for (int i = 0; i < kPods; ++i) {
+    checkpoint::PodMeta pod = SamplePod("pod" + std::to_string(i));
+    pod.annotations["note"] = std::string(100'000, 'x');
+    snapshots_.Apply(Admit(pod, "main", {}));
+  }
+  Start();
+  ASSERT_TRUE(List().ok());
+  EXPECT_GT(list_.ByteSizeLong(), std::size_t{8} << 20);
+  EXPECT_THAT(list_.pod_resources(), SizeIs(kPods));
 }
 
 TEST_F(PodResourcesServerTest, FirstVersionIsServedOnTheSameSocket) {
