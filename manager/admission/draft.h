@@ -26,13 +26,13 @@ struct Draft {
   /// Scope pod: what was merged for all of the pod's containers together; or null.
   const Explanation* pod = nullptr;
   /// Scope pod: the nodes of the pod's containers that have their place; empty: of none.
-  NumaMask pod_nodes{};
+  NumaMask pod_nodes;
 
-  std::vector<ContainerRequest> requests{};  ///< one for each plugin to ask
-  std::set<std::string> aligned{};           ///< resources of `requests` with topology alignment
-  std::vector<std::string> allocated{};      ///< plugins that were asked to allocate
-  std::string failed_resource{};             ///< of which a step that failed spoke; may be empty
-  bool bad_answer = false;                   ///< of the plugin of `failed_resource`
+  std::vector<ContainerRequest> requests;  ///< one for each plugin to ask
+  std::set<std::string> aligned;           ///< resources of `requests` with topology alignment
+  std::vector<std::string> allocated;      ///< plugins that were asked to allocate
+  std::string failed_resource;             ///< of which a step that failed spoke; may be empty
+  bool bad_answer = false;                 ///< of the plugin of `failed_resource`
   Explanation explanation{};
 };
 

@@ -252,7 +252,7 @@ Status PluginDriver::SetPools(const std::map<std::string, CpuSet>& cpus_by_pool)
   QRM_ASSIGN_OR_RETURN(const std::vector<Pool> before, Pools());
   QRM_RETURN_IF_ERROR(Guard(resource_, "SetPools", [&] { return plugin_.SetPools(cpus_by_pool); }));
   StatusOr<Grants> changed = ChangedGrants();
-  const Status kept = changed.ok() ? Commit({.granted = *changed}) : changed.status();
+  Status kept = changed.ok() ? Commit({.granted = *changed}) : changed.status();
   if (!kept.ok()) {
     RestorePools(before);
     return kept;
