@@ -33,6 +33,7 @@ void Unplaced::EraseEnded() {
 
 void Unplaced::TryAll() {
   std::vector<ContainerKey> keys;
+  keys.reserve(containers_.size());
   for (const auto& [key, entry] : containers_) {
     keys.push_back(key);
   }
