@@ -69,7 +69,7 @@ class NriSession : public std::enable_shared_from_this<NriSession> {
   std::chrono::milliseconds TimeFor(const TtrpcCall& call) const;
 
   boost::asio::io_context& io_;
-  const NriOptions& options_;
+  const NriOptions options_;  // a connect that is under way may end after its owner
   RuntimeEvents& events_;
   Synchronized synchronized_;
   Ended ended_;
