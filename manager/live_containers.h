@@ -23,7 +23,7 @@ struct LiveContainer {
   /// False from its creation until its first process runs: updates have to wait until then, since
   /// a runtime that is just starting it takes them and applies nothing.
   bool started = false;
-  std::string cgroups_path{};  ///< as the runtime gives it; empty when it has not
+  std::string cgroups_path;  ///< as the runtime gives it; empty when it has not
 
   bool operator==(const LiveContainer&) const = default;
 };

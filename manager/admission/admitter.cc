@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <map>
 #include <memory>
-#include <optional>
 #include <utility>
 
 #include "api/log.h"
@@ -51,8 +50,8 @@ struct Admitter::Call {
   std::vector<Draft> drafts{};  // in the order in which their containers start
   std::size_t asked_at = 0;
   /// Scope pod: stands for all drafts together.
-  ContainerDemand whole_demand{};
-  std::optional<Draft> whole{};
+  ContainerDemand whole_demand;
+  std::unique_ptr<Draft> whole;
 
   Draft& asked_draft() { return drafts[asked_at]; }
 };
@@ -155,11 +154,11 @@ Status Admitter::AlignPod(Call& call) const {
   }
   call.whole_demand = *main;
   call.whole_demand.requests = TotalRequests(demands, options_, parts_.plugins);
-  call.whole.emplace(Draft{.demand = call.whole_demand,
-                           .key = call.whole_demand.key(),
-                           .known = nullptr,
-                           .deadline = call.deadline,
-                           .state = call.before});
+  call.whole = std::make_unique<Draft>(Draft{.demand = call.whole_demand,
+                                             .key = call.whole_demand.key(),
+                                             .known = nullptr,
+                                             .deadline = call.deadline,
+                                             .state = call.before});
   call.whole->explanation.for_pod = true;
   QRM_RETURN_IF_ERROR(planner_.Align(*call.whole));
   for (Draft& draft : call.drafts) {
@@ -239,7 +238,7 @@ void Admitter::RollBack(const Call& call) {
 Status Admitter::Reject(Call& call, Draft& failed, const Status& cause) {
   RollBack(call);
   std::string context = "cannot admit " + NameOf(call.asked);
-  const bool is_whole = call.whole.has_value() && &failed == &*call.whole;
+  const bool is_whole = &failed == call.whole.get();
   if (is_whole) {
     context += ": its containers together";
   } else if (&failed != &call.asked_draft()) {

@@ -32,9 +32,9 @@ class Node {
     std::string cri_socket;
     std::string builtin_plugins;  ///< "cpu,memory,nic", or empty for none
     std::string reconcile_period = "3s";
-    std::string metrics_address;       ///< empty: none; port 0: see metrics_port()
-    std::string mode = "nri";          ///< how it comes to know of containers, or "observer"
-    std::vector<std::string> flags{};  ///< more of qrmd's, such as "--observer-grace=1s"
+    std::string metrics_address;     ///< empty: none; port 0: see metrics_port()
+    std::string mode = "nri";        ///< how it comes to know of containers, or "observer"
+    std::vector<std::string> flags;  ///< more of qrmd's, such as "--observer-grace=1s"
   };
 
   explicit Node(Options options);
