@@ -25,7 +25,7 @@ const (
 	burstStreams     = 32 // requests of one connection at a time
 )
 
-// TestAttack is the hostile process, not a test of its own: it ends when its standard input does.
+// TestAttack is the hostile process, not a test of its own: it ends when it is killed, or its standard input ends.
 func TestAttack(t *testing.T) {
 	socket := os.Getenv(attackRole)
 	if socket == "" {

@@ -106,6 +106,9 @@ func runAs(t *testing.T, n *node.Node, test, role string, user uint32, niceness 
 		}
 		ended = true
 		io.WriteString(input, "\n")
+		if role == attackRole { // it has nothing to say, and may get no time to end
+			command.Process.Kill()
+		}
 		err := command.Wait()
 		return output.String(), err
 	}
