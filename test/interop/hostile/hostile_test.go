@@ -75,7 +75,7 @@ func TestPoliteClient(t *testing.T) {
 }
 
 // runAs starts this program in the role of another process and returns what ends it and tells its output.
-func runAs(t *testing.T, n *node.Node, test, role string, user uint32, niceness string) (end func() (string, error)) {
+func runAs(t *testing.T, n *node.Node, test, role string, user uint32) (end func() (string, error)) {
 	t.Helper()
 	program, err := os.ReadFile("/proc/self/exe") // a copy, where another user can run it
 	if err != nil {
@@ -85,7 +85,7 @@ func runAs(t *testing.T, n *node.Node, test, role string, user uint32, niceness 
 	if err := os.WriteFile(path, program, 0o755); err != nil {
 		t.Fatal(err)
 	}
-	command := exec.Command("nice", "-n", niceness, path, "-test.run=^"+test+"$", "-test.timeout=1h")
+	command := exec.Command(path, "-test.run=^"+test+"$", "-test.timeout=1h")
 	command.Env = append(os.Environ(), role+"="+n.Socket())
 	var output strings.Builder
 	command.Stdout, command.Stderr = &output, &output
@@ -199,9 +199,8 @@ func TestHostileClientHarmsNobodyElse(t *testing.T) {
 		created, _ := watch(t, n, length)
 		peace = append(peace, created...)
 
-		endPolite := runAs(t, n, "TestPoliteClient", politeRole, politeUser, "0")
-		// What the attackers' own work takes of the cores is no matter of the socket: they get what is left of them.
-		endAttack := runAs(t, n, "TestAttack", attackRole, hostileUser, "19")
+		endPolite := runAs(t, n, "TestPoliteClient", politeRole, politeUser)
+		endAttack := runAs(t, n, "TestAttack", attackRole, hostileUser)
 		created, used := watch(t, n, length)
 		attack, peak = append(attack, created...), max(peak, used)
 		output, err := endPolite()
