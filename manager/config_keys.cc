@@ -338,6 +338,12 @@ std::vector<ConfigKey> OperationKeys() {
           "pod-ended-after", &Config::pod_ended_after, milliseconds(0), minutes(60),
           "How long a pod's sandbox must have stopped, with no other and no container there, "
           "for the pod to be taken as ended: what it held serves others then."),
+      {.name = "realtime-priority",
+       .range = "0 to 99",
+       .help = "Above 0: all threads of qrmd run in real time (SCHED_RR), so that pods start as "
+               "soon on a node whose CPUs are all busy as on an idle one. Needs CAP_SYS_NICE.",
+       .read = ReadRealtimePriority,
+       .show = [](const Config& config) { return std::to_string(config.realtime_priority); }},
       TextKey("metrics-address", &Config::metrics_address, "`:PORT` or `IP:PORT`; empty: off",
               "Where /metrics, /healthz and /readyz are served."),
       {.name = "log-level",

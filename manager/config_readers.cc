@@ -165,6 +165,18 @@ Status ReadLogLevel(const Section& section, const std::string& key, Config& conf
   return OkStatus();
 }
 
+Status ReadRealtimePriority(const Section& section, const std::string& key, Config& config) {
+  constexpr int kHighest = 99;  // sched(7)
+  QRM_ASSIGN_OR_RETURN(const std::string text, section.Text(key, ""));
+  const auto priority = ParseNumber<int>(text);
+  if (!priority.has_value() || *priority < 0 || *priority > kHighest) {
+    return section.Error(key, fmt::format("is '{}', which is no number from 0 to 99", text),
+                         "write 1 for real-time, or 0 for none");
+  }
+  config.realtime_priority = *priority;
+  return OkStatus();
+}
+
 Status ReadNriIndex(const Section& section, const std::string& key, Config& config) {
   QRM_ASSIGN_OR_RETURN(const std::string text, section.Text(key, ""));
   if (text.size() != 2 || text.find_first_not_of("0123456789") != std::string::npos) {

@@ -24,6 +24,7 @@ Status ReadPodResourcesGroup(const config::Section& section, const std::string& 
                              Config& config);
 Status ReadKubeletUrl(const config::Section& section, const std::string& key, Config& config);
 Status ReadLogLevel(const config::Section& section, const std::string& key, Config& config);
+Status ReadRealtimePriority(const config::Section& section, const std::string& key, Config& config);
 Status ReadNriIndex(const config::Section& section, const std::string& key, Config& config);
 Status ReadAlignResources(const config::Section& section, const std::string& key, Config& config);
 Status ReadClosestNodes(const config::Section& section, const std::string& key, Config& config);

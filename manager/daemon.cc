@@ -36,6 +36,7 @@
 #include "manager/pod_events.h"
 #include "manager/pod_sources.h"
 #include "manager/podresources/pod_resources_server.h"
+#include "manager/realtime.h"
 #include "manager/reconcile/reconciler.h"
 #include "manager/registry/registry.h"
 #include "manager/runtime/cgroup_reader.h"
@@ -382,7 +383,7 @@ qrm::Status Daemon::Impl::Start() {
   MakeDirectory(config.plugins_registry_dir);
   HostBuiltins();
   for (const std::string& warning : warnings) {
-    log::Warning("started with a repair", {{"warning", warning}});
+    log::Warning("started with a warning", {{"warning", warning}});
   }
   signals.async_wait([this](const boost::system::error_code& error, int signal) {
     if (!error) {
@@ -444,6 +445,8 @@ void Daemon::Impl::Stop() {
 StatusOr<std::unique_ptr<Daemon>> Daemon::Create(Config config, Machine machine,
                                                  std::vector<BuiltinPlugin> builtins) {
   QRM_ASSIGN_OR_RETURN(StateLock lock, StateLock::Take(config.state_dir));
+  const Status realtime =
+      config.realtime_priority == 0 ? OkStatus() : RunInRealTime(config.realtime_priority);
   checkpoint::OpenedStore opened = checkpoint::OpenSqliteStore(config.state_dir);
   const bool lost = !opened.repairs.empty();
   const std::vector<std::string> repairs = Repair(opened, machine);
@@ -451,6 +454,9 @@ StatusOr<std::unique_ptr<Daemon>> Daemon::Create(Config config, Machine machine,
                                      std::move(opened), std::move(builtins));
   impl->rebuilding = lost;
   impl->warnings.insert(impl->warnings.end(), repairs.begin(), repairs.end());
+  if (!realtime.ok()) {
+    impl->warnings.push_back(MessageOf(realtime));
+  }
   return std::unique_ptr<Daemon>(new Daemon(std::move(impl)));
 }
 

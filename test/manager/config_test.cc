@@ -44,6 +44,7 @@ TEST_F(ConfigTest, ReadsEveryKindOfKey) {
       "plugins: {cpu: {reserved-cpus: \"0\"}}\n"
       "control-uids: [1000]\n"
       "nri-plugin-index: \"05\"\n"
+      "realtime-priority: 2\n"
       "pod-role-label: example.com/role\n");
   ASSERT_TRUE(config.ok()) << config.status();
   EXPECT_EQ(config->state_dir, "/s");
@@ -58,6 +59,7 @@ TEST_F(ConfigTest, ReadsEveryKindOfKey) {
   EXPECT_TRUE(config->plugins.at("cpu").Has("reserved-cpus"));
   EXPECT_THAT(config->control_uids, ElementsAre(1000));
   EXPECT_EQ(config->nri_plugin_index, "05");
+  EXPECT_EQ(config->realtime_priority, 2);
   EXPECT_EQ(config->pod_keys.role_label, "example.com/role");
 }
 
@@ -153,6 +155,7 @@ const BadValue kBadValues[] = {
     {"BadResource", "resource-names-map: {cpu: \"a b\"}", "'a b' is no resource name"},
     {"ImplicitForNobody", "implicit-resources: [{resource: NIC}]", "is given to nobody"},
     {"ImplicitUnknownKey", "implicit-resources: [{resource: NIC, role: a}]", "role"},
+    {"PriorityOfNone", "realtime-priority: 100", "'100', which is no number from 0 to 99"},
     {"BadUid", "control-uids: [root]", "has 'root', which is no user id"},
     {"BadLevel", "log-level: loud", "write debug, info, warning or error"},
     {"NoList", "skip-namespaces: a", "is no list"},

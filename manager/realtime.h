@@ -1,0 +1,16 @@
+// The daemon's place in the kernel's run queues.
+#pragma once
+
+#include "api/status.h"
+
+namespace qrm::manager {
+
+/// Has the calling thread, and the threads that it starts from now on, run before all that are not
+/// real-time (SCHED_RR): an admission crosses a dozen threads, and on a node whose CPUs are all
+/// busy each of them else waits for up to a tick (4 ms with 250 ticks a second).
+/// `priority` is 1 to 99. Source: sched(7).
+/// Errors: kPermissionDenied when the kernel does not allow it, with what to do; nothing has
+/// changed then.
+Status RunInRealTime(int priority);
+
+}  // namespace qrm::manager
