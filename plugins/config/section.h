@@ -75,8 +75,8 @@ class Section {
   const std::string& file() const { return file_; }
 
  private:
-  Section(YAML::Node node, std::string file, std::string path)
-      : node_(std::move(node)), file_(std::move(file)), path_(std::move(path)) {}
+  Section(const YAML::Node& node, std::string file, std::string path)
+      : node_(node), file_(std::move(file)), path_(std::move(path)) {}
 
   std::optional<YAML::Node> Find(std::string_view key) const;
   StatusOr<std::optional<std::string>> Scalar(std::string_view key) const;

@@ -1,7 +1,4 @@
 // How the kernel schedules the daemon's threads.
-
-#include "manager/realtime.h"
-
 #include <cstdlib>
 #include <filesystem>
 #include <string>
@@ -11,6 +8,7 @@
 
 #include <gtest/gtest.h>
 
+#include "manager/realtime.h"
 #include "test/e2e/node.h"
 #include "test/e2e/simulated_runtime.h"
 #include "test/support/is_ok.h"
