@@ -38,6 +38,13 @@ TEST(CgroupEstimateTest, GivesBackEveryCpuRequestFromThreeMilliCpusTo256Cpus) {
   }
 }
 
+TEST(CgroupEstimateTest, GivesBackTheSharesOfEveryCpuRequest) {
+  for (uint64_t milli = 0; milli <= 256'000; ++milli) {
+    const uint64_t shares = SharesOfKubelet(milli);
+    ASSERT_EQ(SharesOfKubelet(MilliCpusFromShares(shares)), shares);
+  }
+}
+
 TEST(CgroupEstimateTest, IsAtMost26MilliCpusAboveTheRequestBehindAWeight) {
   for (uint64_t milli = 29; milli <= 256'000; ++milli) {
     const uint64_t weight = 1 + (SharesOfKubelet(milli) - 2) * 9999 / 262142;
