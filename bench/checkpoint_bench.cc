@@ -79,7 +79,9 @@ std::size_t BytesPerCommit() {
 /// A file that grows by a commit's bytes, and one fdatasync each time.
 class Appender {
  public:
-  Appender() : fd_(::open((dir_ / "log").c_str(), O_WRONLY | O_CREAT | O_APPEND, 0600)) {}
+  Appender() : fd_(::open((dir_ / "log").c_str(), O_WRONLY | O_CREAT | O_APPEND, 0600)) {
+    QRM_CHECK(fd_ >= 0);
+  }
   ~Appender() { ::close(fd_); }
   Appender(const Appender&) = delete;
   Appender& operator=(const Appender&) = delete;

@@ -25,7 +25,7 @@ namespace {
 namespace pb = ::resourceplugin::v1alpha1;
 
 /// As SQLite's wal_autocheckpoint: 1,000 pages.
-constexpr std::size_t kLogBytes = 1000 * 4096;
+constexpr std::size_t kLogBytes = std::size_t{1000} * 4096;
 
 constexpr std::chrono::seconds kTimeout{10};
 
@@ -41,6 +41,8 @@ class FloorPlugin final : public pb::ResourcePlugin::CallbackService {
     work_.release();
     thread_.join();
   }
+  FloorPlugin(const FloorPlugin&) = delete;
+  FloorPlugin& operator=(const FloorPlugin&) = delete;
 
   grpc::ServerUnaryReactor* GetTopologyHints(grpc::CallbackServerContext* context,
                                              const pb::ResourceRequest* request,
@@ -196,7 +198,7 @@ struct Floor::Impl {
   std::vector<std::unique_ptr<pb::ResourcePlugin::Stub>> stubs;
 };
 
-Floor::Floor(Options options) : impl_(std::make_unique<Impl>(options)) {}
+Floor::Floor(const Options& options) : impl_(std::make_unique<Impl>(options)) {}
 
 Floor::~Floor() = default;
 

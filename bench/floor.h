@@ -48,7 +48,7 @@ class Floor {
     /// kFloorPluginFlag.
     std::string program;
   };
-  explicit Floor(Options options);
+  explicit Floor(const Options& options);
   ~Floor();
   Floor(const Floor&) = delete;
   Floor& operator=(const Floor&) = delete;

@@ -64,7 +64,7 @@ class Served {
                                                       .resource = "cpu",
                                                       .requests = {{"cpu", 2}}});
     pb::ResourceAllocationResponse response;
-    return Call([&](auto& async, auto& context, auto done) {
+    return Call([&](auto& async, auto& context, const auto& done) {
       async.Allocate(&context, &request, &response, done);
     });
   }
@@ -72,7 +72,7 @@ class Served {
   bool Reconcile() {
     const pb::GetResourcesAllocationRequest request;
     pb::GetResourcesAllocationResponse response;
-    return Call([&](auto& async, auto& context, auto done) {
+    return Call([&](auto& async, auto& context, const auto& done) {
       async.GetResourcesAllocation(&context, &request, &response, done);
     });
   }
@@ -80,7 +80,7 @@ class Served {
   bool Options() {
     const pb::Empty request;
     pb::ResourcePluginOptions response;
-    return Call([&](auto& async, auto& context, auto done) {
+    return Call([&](auto& async, auto& context, const auto& done) {
       async.GetResourcePluginOptions(&context, &request, &response, done);
     });
   }

@@ -148,6 +148,7 @@ bool JudgeServer(const Program& program) {
     unchanged.push_back(MicrosecondsOf([&] { node.List(cache); }));
     with_kubelet.push_back(node.AnswerAfterKubeletUs(cache));
   }
+  whole.reserve(program.whole_answers);
   for (std::size_t i = 0; i < program.whole_answers; ++i) {
     whole.push_back(node.WholeAnswerUs());
   }
@@ -171,6 +172,7 @@ bool JudgeGrowth(const Program& program) {
                                kManyContainers / 2, kManyContainers}) {
     const ListedNode node(containers / kContainersPerPod);
     std::vector<double> times;
+    times.reserve(program.whole_answers);
     for (std::size_t i = 0; i < program.whole_answers; ++i) {
       times.push_back(node.WholeAnswerProcessorUs());
     }
@@ -267,6 +269,7 @@ double Throughput(const ListOverSocket& node, std::size_t clients,
                   std::chrono::milliseconds length) {
   std::vector<std::size_t> counts(clients, 0);
   std::vector<std::thread> threads;
+  threads.reserve(clients);
   const auto end = Clock::now() + length;
   for (std::size_t& count : counts) {
     threads.emplace_back([&node, &count, end] {

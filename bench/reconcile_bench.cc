@@ -115,6 +115,7 @@ bool Measure(std::size_t containers) {
   const std::size_t commits = node.commits();
   const auto log_times = node.LogTimes();
   std::vector<double> ticks;
+  ticks.reserve(kTicks);
   const auto begin = std::chrono::steady_clock::now();
   for (int i = 0; i < kTicks; ++i) {
     ticks.push_back(node.Tick());

@@ -16,6 +16,7 @@ class KubeletView {
   KubeletView(::v1::ListPodResourcesResponse list, ::v1::AllocatableResourcesResponse allocatable);
   KubeletView(const KubeletView&) = delete;
   KubeletView& operator=(const KubeletView&) = delete;
+  ~KubeletView() = default;
 
   const ::v1::ListPodResourcesResponse& list() const { return list_; }
   const ::v1::AllocatableResourcesResponse& allocatable() const { return allocatable_; }

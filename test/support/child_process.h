@@ -23,6 +23,7 @@ class ChildProcess {
   ChildProcess(const std::vector<std::string>& arguments, const std::string& output)
       : output_(output) {
     std::vector<char*> argv;
+    argv.reserve(arguments.size() + 1);
     for (const std::string& argument : arguments) {
       argv.push_back(const_cast<char*>(argument.c_str()));
     }

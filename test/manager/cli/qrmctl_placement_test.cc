@@ -133,6 +133,14 @@ TEST_F(QrmctlTest, ExplainTellsWhenAnUpdateWasApplied) {
   EXPECT_THAT(out(), HasSubstr("    CpusetCpus=3, by an update at 2025-11-21T02:01:00Z\n"));
 }
 
+TEST_F(QrmctlTest, ExplainTellsThatAPodWasAlignedAsAWhole) {
+  Serve();
+  snapshots_.Apply(DecisionAndValues("3", R"({"policy":"restricted","scope":"pod",
+                                             "merged":{"cpu":{"nodes":[0],"preferred":true}}})"));
+  EXPECT_EQ(Run({"explain", "db"}), kDone) << err();
+  EXPECT_THAT(out(), HasSubstr("  Merged by policy restricted for the whole pod\n"));
+}
+
 TEST_F(QrmctlTest, ExplainTellsWhatTheCommitTookAsTheLastStep) {
   node_.times[{"uid-db", "main"}].commit = std::chrono::microseconds(90);
   Serve();
