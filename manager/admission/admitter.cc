@@ -49,9 +49,7 @@ struct Admitter::Call {
   Change change{};
   std::vector<Draft> drafts{};  // in the order in which their containers start
   std::size_t asked_at = 0;
-  /// Scope pod: stands for all drafts together.
-  ContainerDemand whole_demand;
-  std::unique_ptr<Draft> whole;
+  Whole whole{};
 
   Draft& asked_draft() { return drafts[asked_at]; }
 };
@@ -78,7 +76,7 @@ StatusOr<RunOptions> Admitter::Admit(const ContainerDemand& demand, Moment momen
     return Reject(call, asked, known);
   }
   if (const Status aligned = AlignPod(call); !aligned.ok()) {
-    return Reject(call, *call.whole, aligned);
+    return Reject(call, *call.whole.draft, aligned);
   }
   for (Draft& draft : call.drafts) {
     draft.state = call.planned;
@@ -122,17 +120,11 @@ void Admitter::AddDrafts(Call& call) {
       add(call.asked.others[i]);
     }
   }
-  for (Draft& draft : call.drafts) {
-    for (const Draft& other : call.drafts) {
-      if (&other != &draft) {
-        draft.explanation.together.push_back(other.demand.container);
-      }
-    }
-  }
+  NameTogether(call.drafts);
 }
 
-// Scope pod: one hint for what all of them need together. Containers that come later, because their
-// pod's spec is not known, join those that have their place.
+// Containers that come later, because their pod's spec is not known, join those that have their
+// place.
 Status Admitter::AlignPod(Call& call) const {
   if (options_.scope != TopologyScope::kPod) {
     return OkStatus();
@@ -143,28 +135,7 @@ Status Admitter::AlignPod(Call& call) const {
     }
     return OkStatus();
   }
-  std::vector<const ContainerDemand*> demands;
-  const ContainerDemand* main = &call.asked;
-  for (const Draft& draft : call.drafts) {
-    demands.push_back(&draft.demand);
-    main = draft.demand.type == ContainerType::kMain ? &draft.demand : main;
-  }
-  if (demands.size() < 2) {
-    return OkStatus();
-  }
-  call.whole_demand = *main;
-  call.whole_demand.requests = TotalRequests(demands, options_, parts_.plugins);
-  call.whole = std::make_unique<Draft>(Draft{.demand = call.whole_demand,
-                                             .key = call.whole_demand.key(),
-                                             .known = nullptr,
-                                             .deadline = call.deadline,
-                                             .state = call.before});
-  call.whole->explanation.for_pod = true;
-  QRM_RETURN_IF_ERROR(planner_.Align(*call.whole));
-  for (Draft& draft : call.drafts) {
-    draft.pod = &call.whole->explanation;
-  }
-  return OkStatus();
+  return planner_.AlignTogether(call.drafts, call.whole);
 }
 
 void Admitter::Note(Call& call, Draft& draft) {
@@ -237,17 +208,7 @@ void Admitter::RollBack(const Call& call) {
 
 Status Admitter::Reject(Call& call, Draft& failed, const Status& cause) {
   RollBack(call);
-  std::string context = "cannot admit " + NameOf(call.asked);
-  const bool is_whole = &failed == call.whole.get();
-  if (is_whole) {
-    context += ": its containers together";
-  } else if (&failed != &call.asked_draft()) {
-    context += ": container " + failed.demand.container;
-  }
-  if (!failed.failed_resource.empty()) {
-    context += ": resource " + failed.failed_resource;
-  }
-  const Status rejected = Annotate(cause, context);
+  const Status rejected = Rejection(cause, call.asked, failed, call.whole);
   if (failed.bad_answer) {
     parts_.plugins.MarkSuspect(failed.failed_resource, MessageOf(rejected));
   }
@@ -257,7 +218,7 @@ Status Admitter::Reject(Call& call, Draft& failed, const Status& cause) {
     draft.explanation.message = MessageOf(rejected);
     AddTrace(draft, traces);
   };
-  if (is_whole) {
+  if (&failed == call.whole.draft.get()) {
     add_trace(failed);
   }
   for (Draft& draft : call.drafts) {

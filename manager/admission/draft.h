@@ -8,6 +8,7 @@
 
 #include "api/clock.h"
 #include "api/resource.h"
+#include "api/status.h"
 #include "checkpoint/node_state.h"
 #include "manager/admission/explanation.h"
 #include "manager/admission/pod_source.h"
@@ -35,5 +36,19 @@ struct Draft {
   bool bad_answer = false;                 ///< of the plugin of `failed_resource`
   Explanation explanation{};
 };
+
+/// Scope pod: what stands for all containers of a pod together; without a draft, nothing does.
+struct Whole {
+  ContainerDemand demand;
+  std::unique_ptr<Draft> draft;
+};
+
+/// Has each draft's explanation name the containers of the others.
+void NameTogether(std::vector<Draft>& drafts);
+
+/// `cause` as the sentence that the creation of `asked` fails with, when `failed` is the part that
+/// did: itself, a container that is placed with it, or all of them together.
+Status Rejection(const Status& cause, const ContainerDemand& asked, const Draft& failed,
+                 const Whole& whole);
 
 }  // namespace qrm::manager

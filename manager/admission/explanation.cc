@@ -103,6 +103,13 @@ Json StepsJson(const Explanation& explanation) {
   return json;
 }
 
+const char* MomentOf(const Explanation& explanation) {
+  if (explanation.dry_run) {
+    return "dry run";
+  }
+  return explanation.after_the_fact ? "after the fact" : "creation";
+}
+
 }  // namespace
 
 std::string NameOf(const ContainerDemand& demand) {
@@ -117,7 +124,7 @@ std::string ToJson(const Explanation& explanation, const ContainerDemand& demand
                {"container_type", std::string(ToString(demand.type))},
                {"qos_class", demand.pod.qos_class},
                {"result", explanation.result},
-               {"moment", explanation.after_the_fact ? "after the fact" : "creation"}};
+               {"moment", MomentOf(explanation)}};
   AddUnlessEmpty(json, "role", demand.pod.role.empty() ? Json() : Json(demand.pod.role));
   AddUnlessEmpty(json, "type", demand.pod.type.empty() ? Json() : Json(demand.pod.type));
   AddUnlessEmpty(json, "message", explanation.message.empty() ? Json() : Json(explanation.message));
@@ -135,6 +142,9 @@ std::string ToJson(const Explanation& explanation, const ContainerDemand& demand
   AddUnlessEmpty(json, "run_options", Json::parse(ToJson(explanation.options)));
   AddUnlessEmpty(json, "applied", explanation.applied);
   AddUnlessEmpty(json, "steps", StepsJson(explanation));
+  if (explanation.dry_run && explanation.result == "admitted") {
+    json["steps_not_done"] = {"allocate", "check", "commit"};
+  }
   // Text of pods and plugins need not be UTF-8.
   return json.dump(-1, ' ', false, Json::error_handler_t::replace);
 }

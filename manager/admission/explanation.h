@@ -32,6 +32,7 @@ struct Explanation {
   AllocationByResource allocations;
   RunOptions options;
   bool after_the_fact = false;  ///< the container was there already
+  bool dry_run = false;         ///< it is not there at all: nothing was allocated or committed
   StringMap applied;            ///< OCI property -> value that it got at its creation
   /// Name and duration of each step that ran, in order; the last one failed when the result is
   /// "rejected".

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <iterator>
 #include <map>
+#include <memory>
 #include <optional>
 #include <set>
 #include <utility>
@@ -39,20 +40,46 @@ Planner::Planner(Plugins& plugins, const Machine& machine, const Clock& clock,
     : plugins_(plugins), machine_(machine), clock_(clock), options_(options) {}
 
 Status Planner::Plan(Draft& draft) const {
+  QRM_RETURN_IF_ERROR(Align(draft));
+  if (draft.requests.empty()) {
+    return OkStatus();
+  }
+  QRM_RETURN_IF_ERROR(Take(draft, "allocate", &Planner::Allocate));
+  return Take(draft, "check", &Planner::Validate);
+}
+
+Status Planner::Align(Draft& draft) const {
   QRM_RETURN_IF_ERROR(SelectPlugins(draft));
   if (draft.requests.empty()) {
     return OkStatus();
   }
   QRM_RETURN_IF_ERROR(Take(draft, "hints", &Planner::CollectHints));
-  QRM_RETURN_IF_ERROR(Take(draft, "merge", &Planner::ChooseHint));
-  QRM_RETURN_IF_ERROR(Take(draft, "allocate", &Planner::Allocate));
-  return Take(draft, "check", &Planner::Validate);
+  return Take(draft, "merge", &Planner::ChooseHint);
 }
 
-Status Planner::Align(Draft& whole) const {
-  QRM_RETURN_IF_ERROR(SelectPlugins(whole));
-  QRM_RETURN_IF_ERROR(Take(whole, "hints", &Planner::CollectHints));
-  return Take(whole, "merge", &Planner::ChooseHint);
+Status Planner::AlignTogether(std::vector<Draft>& drafts, Whole& whole) const {
+  if (drafts.size() < 2) {
+    return OkStatus();
+  }
+  std::vector<const ContainerDemand*> demands;
+  const ContainerDemand* main = &drafts.front().demand;
+  for (const Draft& draft : drafts) {
+    demands.push_back(&draft.demand);
+    main = draft.demand.type == ContainerType::kMain ? &draft.demand : main;
+  }
+  whole.demand = *main;
+  whole.demand.requests = TotalRequests(demands, options_, plugins_);
+  whole.draft = std::make_unique<Draft>(Draft{.demand = whole.demand,
+                                              .key = whole.demand.key(),
+                                              .known = nullptr,
+                                              .deadline = drafts.front().deadline,
+                                              .state = drafts.front().state});
+  whole.draft->explanation.for_pod = true;
+  QRM_RETURN_IF_ERROR(Align(*whole.draft));
+  for (Draft& draft : drafts) {
+    draft.pod = &whole.draft->explanation;
+  }
+  return OkStatus();
 }
 
 Status Planner::Take(Draft& draft, const char* name, Step step) const {

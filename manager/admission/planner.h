@@ -2,6 +2,7 @@
 #pragma once
 
 #include <string>
+#include <vector>
 
 #include "api/clock.h"
 #include "api/status.h"
@@ -15,7 +16,7 @@ namespace qrm::manager {
 /// The steps between a demand and a plan that only has to be committed. What each step saw and how
 /// long it took stands in the draft's explanation, also of the step that failed.
 ///
-/// Threads: the state loop only; waits for plugins.
+/// Threads: any, with drafts of one's own; waits for plugins.
 class Planner {
  public:
   /// The references outlive the planner.
@@ -27,9 +28,12 @@ class Planner {
   /// until then is theirs to take back: `draft.allocated` says whose.
   Status Plan(Draft& draft) const;
 
-  /// Merges hints for `whole`, which stands for a pod's containers together; nothing is allocated.
-  /// Errors: as Plan's.
-  Status Align(Draft& whole) const;
+  /// The part of Plan that changes nothing: asks for hints and merges them. Errors: as Plan's.
+  Status Align(Draft& draft) const;
+
+  /// Scope pod: aligns what `drafts` need together, as `whole`, whose hint each of them is planned
+  /// with. One draft stands for itself. Errors: as Plan's.
+  Status AlignTogether(std::vector<Draft>& drafts, Whole& whole) const;
 
   /// Errors: kDeadlineExceeded when `deadline` is over before `step`.
   Status CheckTime(Deadline deadline, const std::string& step) const;

@@ -1,0 +1,30 @@
+// What the drafts of one pod have to do with each other.
+#include "manager/admission/draft.h"
+
+namespace qrm::manager {
+
+void NameTogether(std::vector<Draft>& drafts) {
+  for (Draft& draft : drafts) {
+    for (const Draft& other : drafts) {
+      if (&other != &draft) {
+        draft.explanation.together.push_back(other.demand.container);
+      }
+    }
+  }
+}
+
+Status Rejection(const Status& cause, const ContainerDemand& asked, const Draft& failed,
+                 const Whole& whole) {
+  std::string context = "cannot admit " + NameOf(asked);
+  if (&failed == whole.draft.get()) {
+    context += ": its containers together";
+  } else if (failed.demand.container != asked.container) {
+    context += ": container " + failed.demand.container;
+  }
+  if (!failed.failed_resource.empty()) {
+    context += ": resource " + failed.failed_resource;
+  }
+  return Annotate(cause, context);
+}
+
+}  // namespace qrm::manager

@@ -1,0 +1,144 @@
+// The admitter's order, without what it changes.
+#include "manager/admission/dry_run.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "manager/admission/explanation.h"
+#include "manager/admission/request_rules.h"
+
+namespace qrm::manager {
+
+using Result = DryRunReport::Result;
+
+namespace {
+
+/// The pod's result is that of its worst container, and as good as its best when none is rejected.
+void Conclude(DryRunReport& report) {
+  for (const Result result : {Result::kRejected, Result::kAdmitted, Result::kSkipped}) {
+    const auto found =
+        std::find_if(report.decisions.begin(), report.decisions.end(),
+                     [&](const auto& decision) { return decision.result == result; });
+    if (found != report.decisions.end()) {
+      report.result = result;
+      report.message = found->message;
+      return;
+    }
+  }
+}
+
+void AddNotes(bool asked_together, DryRunReport& report) {
+  if (report.result != Result::kAdmitted) {
+    return;
+  }
+  const auto placed =
+      std::count_if(report.decisions.begin(), report.decisions.end(),
+                    [](const auto& decision) { return decision.result == Result::kAdmitted; });
+  if (placed > 1 && !asked_together) {
+    report.notes.emplace_back(
+        "each container was asked about as if the pod's others were not there: each fits, but "
+        "together they may not");
+  }
+  report.notes.emplace_back(
+      "nothing was allocated: the pod may still be rejected when a plugin refuses to allocate what "
+      "it hinted at, or when the node has changed until it comes");
+}
+
+}  // namespace
+
+// One admission of the dry run.
+struct DryRun::Call {
+  const ContainerDemand& asked;
+  const Deadline deadline;
+  DryRunReport& report;
+  std::vector<Draft> drafts{};  // in the order in which their containers start
+  Whole whole{};
+};
+
+DryRun::DryRun(Plugins& plugins, const Machine& machine, const Clock& clock,
+               AdmissionOptions options)
+    : options_(std::move(options)), planner_(plugins, machine, clock, options_) {}
+
+DryRunReport DryRun::Run(const std::vector<ContainerDemand>& admissions, Deadline deadline) const {
+  DryRunReport report;
+  for (const ContainerDemand& asked : admissions) {
+    RunOne(asked, deadline, report);
+  }
+  Conclude(report);
+  const bool asked_together = options_.scope == TopologyScope::kPod && admissions.size() == 1;
+  AddNotes(asked_together, report);
+  return report;
+}
+
+void DryRun::RunOne(const ContainerDemand& asked, Deadline deadline, DryRunReport& report) const {
+  Call call{.asked = asked, .deadline = deadline, .report = report};
+  AddDrafts(call);
+  if (const std::string reason = ReasonToSkip(asked, options_); !reason.empty()) {
+    for (Draft& draft : call.drafts) {
+      Decide(call, draft, Result::kSkipped, reason);
+    }
+    return;
+  }
+  if (options_.scope == TopologyScope::kPod) {
+    if (const Status aligned = planner_.AlignTogether(call.drafts, call.whole); !aligned.ok()) {
+      Reject(call, *call.whole.draft, aligned);
+      return;
+    }
+  }
+  for (Draft& draft : call.drafts) {
+    if (const Status aligned = planner_.Align(draft); !aligned.ok()) {
+      Reject(call, draft, aligned);
+      return;
+    }
+  }
+  for (Draft& draft : call.drafts) {
+    draft.requests.empty()
+        ? Decide(call, draft, Result::kSkipped, "no plugin serves what it requests")
+        : Decide(call, draft, Result::kAdmitted, "");
+  }
+}
+
+void DryRun::AddDrafts(Call& call) {
+  const std::vector<ContainerDemand>& others = call.asked.others;
+  for (std::size_t i = 0; i <= others.size(); ++i) {
+    const auto add = [&](const ContainerDemand& demand) {
+      call.drafts.push_back({.demand = demand,
+                             .key = demand.key(),
+                             .known = nullptr,
+                             .deadline = call.deadline,
+                             .state = nullptr});
+      call.drafts.back().explanation.dry_run = true;
+    };
+    if (i == std::min(call.asked.place, others.size())) {
+      add(call.asked);
+    }
+    if (i < others.size()) {
+      add(others[i]);
+    }
+  }
+  NameTogether(call.drafts);
+}
+
+void DryRun::Decide(Call& call, Draft& draft, Result result, const std::string& message) {
+  draft.explanation.result = ToString(result);
+  draft.explanation.message = message;
+  call.report.decisions.push_back({.container = draft.demand.container,
+                                   .result = result,
+                                   .message = message,
+                                   .json = ToJson(draft.explanation, draft.demand)});
+}
+
+// A pod is admitted whole or not at all: those that had their hints are rejected with it.
+void DryRun::Reject(Call& call, Draft& failed, const Status& cause) {
+  const std::string message = MessageOf(Rejection(cause, call.asked, failed, call.whole));
+  if (&failed == call.whole.draft.get()) {
+    Decide(call, failed, Result::kRejected, message);
+  }
+  for (Draft& draft : call.drafts) {
+    if (&draft == &failed || !draft.explanation.steps.empty()) {
+      Decide(call, draft, Result::kRejected, message);
+    }
+  }
+}
+
+}  // namespace qrm::manager

@@ -1,0 +1,189 @@
+// What would become of a pod if it came now; the node must not notice that somebody asked.
+#include "manager/admission/dry_run.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "test/manager/admission/admitter_fixture.h"
+
+namespace qrm::manager {
+namespace {
+
+using test::AdmitterTest;
+using test::Demand;
+using test::PluginScript;
+using testing::AllOf;
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
+using testing::SizeIs;
+using testing::StartsWith;
+using Result = DryRunReport::Result;
+
+PluginScript Hints(StatusOr<HintList> hints) {
+  PluginScript script;
+  script.hints = std::move(hints);
+  return script;
+}
+
+HintList OnNode(int node) {
+  return HintList({{.nodes = NumaMask{node}, .preferred = true}});
+}
+
+Status Full() {
+  return Errorf(StatusCode::kResourceExhausted, "none left; wait");
+}
+
+/// Container main, then container logger.
+ContainerDemand TwoContainers() {
+  ContainerDemand demand = Demand();
+  demand.others = {Demand("web", "logger")};
+  demand.others[0].type = ContainerType::kSidecar;
+  return demand;
+}
+
+AdmissionOptions PodScope() {
+  AdmissionOptions options;
+  options.scope = TopologyScope::kPod;
+  return options;
+}
+
+class DryRunTest : public AdmitterTest {
+ protected:
+  DryRunReport Run(const std::vector<ContainerDemand>& admissions, AdmissionOptions options = {}) {
+    return DryRun(plugins_, machine_, clock_, std::move(options))
+        .Run(admissions, DeadlineAfter(std::chrono::seconds(10)));
+  }
+  static nlohmann::json TraceOf(const DryRunReport& report) {
+    return nlohmann::json::parse(report.decisions.at(0).json);
+  }
+};
+
+TEST_F(DryRunTest, AsksForHintsOnlyAndLeavesNoTrace) {
+  const DryRunReport report = Run({Demand()});
+  EXPECT_EQ(report.result, Result::kAdmitted);
+  EXPECT_EQ(report.message, "");
+  EXPECT_THAT(plugins_.calls(), ElementsAre("hints cpu", "hints memory"));
+  EXPECT_EQ(journal_.commits(), 0u);
+  EXPECT_EQ(state_.Load()->pod_count(), 0u);
+  EXPECT_THAT(state_.Load()->traces(), IsEmpty());
+  EXPECT_THAT(events_, IsEmpty());
+}
+
+TEST_F(DryRunTest, TellsWhatTheAdmissionThatFollowsTellsUpToItsMerge) {
+  plugins_.Set("memory", Hints(OnNode(1)));
+  const nlohmann::json dry = TraceOf(Run({Demand()}));
+  ASSERT_TRUE(Admit(Demand()).ok());
+  const nlohmann::json real = LastTrace();
+  for (const char* part : {"container", "requests", "policy", "hints", "merged", "result"}) {
+    EXPECT_EQ(dry[part], real[part]) << part;
+  }
+  EXPECT_EQ(dry["merged"]["memory"]["nodes"], nlohmann::json::array({1}));
+  EXPECT_EQ(dry["moment"], "dry run");
+  EXPECT_EQ(dry["steps_not_done"], nlohmann::json::array({"allocate", "check", "commit"}));
+  EXPECT_FALSE(dry.contains("allocations"));
+  EXPECT_FALSE(real.contains("steps_not_done"));
+}
+
+TEST_F(DryRunTest, RejectsWithTheSentenceOfTheAdmissionThatFollows) {
+  plugins_.Set("cpu", Hints(Full()));
+  const DryRunReport report = Run({TwoContainers()});
+  EXPECT_EQ(report.result, Result::kRejected);
+  EXPECT_EQ(report.message, Rejection(TwoContainers()));
+  EXPECT_THAT(report.message, HasSubstr("container main of pod default/web: resource cpu: none"));
+  EXPECT_THAT(report.decisions, SizeIs(1));
+  EXPECT_FALSE(TraceOf(report).contains("steps_not_done"));
+  EXPECT_THAT(report.notes, IsEmpty());
+}
+
+TEST_F(DryRunTest, SaysWhatTheMergeExcluded) {
+  plugins_.Set("cpu", Hints(OnNode(0)));
+  plugins_.Set("memory", Hints(OnNode(1)));
+  AdmissionOptions strict;
+  strict.merge.policy = TopologyPolicy::kRestricted;
+  const DryRunReport report = Run({Demand()}, strict);
+  EXPECT_EQ(report.result, Result::kRejected);
+  EXPECT_THAT(report.message, HasSubstr("no NUMA placement fits under topology-policy restricted"));
+  EXPECT_FALSE(TraceOf(report)["merge_reasons"].empty());
+}
+
+TEST_F(DryRunTest, AsksAboutEachContainerAloneAndSaysThatTogetherTheyMayNotFit) {
+  const DryRunReport report = Run({TwoContainers()});
+  EXPECT_EQ(report.result, Result::kAdmitted);
+  ASSERT_THAT(report.decisions, SizeIs(2));
+  EXPECT_EQ(report.decisions[0].container, "main");
+  EXPECT_EQ(report.decisions[1].container, "logger");
+  EXPECT_THAT(report.notes,
+              ElementsAre(HasSubstr("together they may not"), HasSubstr("nothing was allocated")));
+}
+
+TEST_F(DryRunTest, AsksAboutAllTogetherWithScopePodAsTheAdmissionDoes) {
+  const DryRunReport report = Run({TwoContainers()}, PodScope());
+  EXPECT_THAT(plugins_.calls(), ElementsAre("hints cpu", "hints memory"));
+  EXPECT_EQ(plugins_.hinted("cpu").requests.at("cpu"), 4);
+  EXPECT_EQ(TraceOf(report)["scope"], "pod");
+  EXPECT_THAT(report.notes, ElementsAre(HasSubstr("nothing was allocated")));
+}
+
+TEST_F(DryRunTest, RejectsThePodWhenItsContainersDoNotFitTogether) {
+  plugins_.Set("memory", Hints(Full()));
+  const DryRunReport report = Run({TwoContainers()}, PodScope());
+  EXPECT_EQ(report.result, Result::kRejected);
+  EXPECT_EQ(report.message, Rejection(TwoContainers(), PodScope()));
+  EXPECT_THAT(report.message, HasSubstr("its containers together: resource memory"));
+  EXPECT_THAT(report.decisions, SizeIs(1));
+}
+
+TEST_F(DryRunTest, LeavesAloneWhatAnAdmissionWould) {
+  AdmissionOptions options;
+  options.skipped_namespaces = {"default"};
+  const DryRunReport skipped = Run({TwoContainers()}, options);
+  EXPECT_EQ(skipped.result, Result::kSkipped);
+  EXPECT_EQ(skipped.message, "namespace default is in skip-namespaces");
+  EXPECT_THAT(skipped.decisions, SizeIs(2));
+  EXPECT_THAT(plugins_.calls(), IsEmpty());
+
+  plugins_.Drop("cpu");
+  plugins_.Drop("memory");
+  const DryRunReport unserved = Run({Demand()});
+  EXPECT_EQ(unserved.result, Result::kSkipped);
+  EXPECT_EQ(unserved.message, "no plugin serves what it requests");
+  EXPECT_THAT(unserved.notes, IsEmpty());
+}
+
+TEST_F(DryRunTest, RejectsWhatAPluginThatIsAwayWouldServe) {
+  PluginScript away;
+  away.live = false;
+  away.problem = "it was killed";
+  plugins_.Set("cpu", away);
+  const DryRunReport report = Run({Demand()});
+  EXPECT_EQ(report.result, Result::kRejected);
+  EXPECT_THAT(report.message,
+              AllOf(StartsWith("cannot admit container main of pod default/web: resource cpu:"),
+                    HasSubstr("it was killed")));
+}
+
+TEST_F(DryRunTest, GoesOnWithContainersThatArePlacedWithoutTheRest) {
+  plugins_.Set("cpu", Hints(Full()));
+  plugins_.on_call = [&, asked = 0](const std::string& call) mutable {
+    if (call == "hints cpu" && ++asked == 2) {
+      plugins_.Set("cpu", Hints(OnNode(0)));
+    }
+  };
+  const DryRunReport report = Run({Demand(), Demand("web", "logger")});
+  EXPECT_EQ(report.result, Result::kRejected);
+  ASSERT_THAT(report.decisions, SizeIs(2));
+  EXPECT_EQ(report.decisions[0].result, Result::kRejected);
+  EXPECT_EQ(report.decisions[1].result, Result::kAdmitted);
+}
+
+TEST_F(DryRunTest, StopsAtItsDeadline) {
+  const DryRunReport report =
+      DryRun(plugins_, machine_, clock_, {}).Run({Demand()}, clock_.Steady());
+  EXPECT_EQ(report.result, Result::kRejected);
+  EXPECT_THAT(report.message, HasSubstr("its time was over before the step \"hints\""));
+  EXPECT_THAT(plugins_.calls(), IsEmpty());
+}
+
+}  // namespace
+}  // namespace qrm::manager
