@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Runs the published Go clients and a plugin in Go against qrmd; ends with 77 (skipped) where there is no Go or no
-# module proxy.
+# Runs the published Go clients and a plugin in Go against qrmd, and renders the Helm chart; ends with 77 (skipped) where
+# there is no Go or no module proxy.
 #   scripts/interop.sh [DIRECTORY OF THE BUILT PROGRAMS [PACKAGE OF test/interop...]]
 set -euo pipefail
 
@@ -30,8 +30,8 @@ if [ $# -gt 0 ]; then
   exec go -C test/interop test -count=1 -p 1 "$@"
 fi
 result=77
-# Upstream's clients, and the Katalyst fork that goes by the same module name.
-for module in test/interop test/interop/katalyst; do
+# Upstream's clients, the Katalyst fork that goes by the same module name, and Helm.
+for module in test/interop test/interop/katalyst test/interop/chart; do
   if fetch "$module"; then
     go -C "$module" test -count=1 -p 1 ./...
     result=0

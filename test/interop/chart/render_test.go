@@ -1,0 +1,138 @@
+// Package chart renders the Helm chart as `helm install` does, decodes what comes out as the API server would, and runs
+// its pod on a container runtime as kubelet would.
+package chart
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"helm.sh/helm/v3/pkg/chart/loader"
+	"helm.sh/helm/v3/pkg/chartutil"
+	"helm.sh/helm/v3/pkg/engine"
+	appsv1 "k8s.io/api/apps/v1"
+	corev1 "k8s.io/api/core/v1"
+	rbacv1 "k8s.io/api/rbac/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"sigs.k8s.io/yaml"
+)
+
+const (
+	directory = "../../../charts/qrm"
+	namespace = "kube-system"
+)
+
+type values = map[string]any
+
+// podMonitor has the fields that the chart sets of what Prometheus's operator defines.
+type podMonitor struct {
+	metav1.TypeMeta   `json:",inline"`
+	metav1.ObjectMeta `json:"metadata"`
+	Spec              struct {
+		Selector            metav1.LabelSelector `json:"selector"`
+		PodMetricsEndpoints []struct {
+			Port     string `json:"port"`
+			Interval string `json:"interval"`
+		} `json:"podMetricsEndpoints"`
+	} `json:"spec"`
+}
+
+// release is what the chart makes; what it makes on demand only is nil otherwise.
+type release struct {
+	config    corev1.ConfigMap
+	daemonSet appsv1.DaemonSet
+	account   *corev1.ServiceAccount
+	role      *rbacv1.ClusterRole
+	binding   *rbacv1.ClusterRoleBinding
+	monitor   *podMonitor
+}
+
+func (r *release) pod() corev1.PodSpec         { return r.daemonSet.Spec.Template.Spec }
+func (r *release) container() corev1.Container { return r.pod().Containers[0] }
+
+// tryRender is `helm template qrm charts/qrm -n kube-system --kube-version 1.MINOR` with the values in place of the default ones.
+func tryRender(overrides values, minor int) (*release, error) {
+	chart, err := loader.Load(directory)
+	if err != nil {
+		return nil, err
+	}
+	capabilities := chartutil.DefaultCapabilities.Copy()
+	capabilities.KubeVersion = chartutil.KubeVersion{Version: fmt.Sprintf("v1.%d.0", minor), Major: "1", Minor: fmt.Sprint(minor)}
+	merged, err := chartutil.ToRenderValues(chart, overrides,
+		chartutil.ReleaseOptions{Name: "qrm", Namespace: namespace, IsInstall: true}, capabilities)
+	if err != nil {
+		return nil, err
+	}
+	files, err := engine.Render(chart, merged)
+	if err != nil {
+		return nil, err
+	}
+	made := &release{}
+	for name, text := range files {
+		if filepath.Ext(name) != ".yaml" {
+			continue
+		}
+		for _, document := range strings.Split(text, "\n---\n") {
+			if err := made.decode(document); err != nil {
+				return nil, fmt.Errorf("%s: %w in\n%s", name, err, document)
+			}
+		}
+	}
+	return made, nil
+}
+
+// decode takes one object; a field that its kind does not have is an error.
+func (r *release) decode(document string) error {
+	var kind metav1.TypeMeta
+	if err := yaml.Unmarshal([]byte(document), &kind); err != nil || kind.Kind == "" {
+		return err
+	}
+	var object any
+	switch kind.APIVersion + " " + kind.Kind {
+	case "v1 ConfigMap":
+		object = &r.config
+	case "apps/v1 DaemonSet":
+		object = &r.daemonSet
+	case "v1 ServiceAccount":
+		r.account = &corev1.ServiceAccount{}
+		object = r.account
+	case "rbac.authorization.k8s.io/v1 ClusterRole":
+		r.role = &rbacv1.ClusterRole{}
+		object = r.role
+	case "rbac.authorization.k8s.io/v1 ClusterRoleBinding":
+		r.binding = &rbacv1.ClusterRoleBinding{}
+		object = r.binding
+	case "monitoring.coreos.com/v1 PodMonitor":
+		r.monitor = &podMonitor{}
+		object = r.monitor
+	default:
+		return fmt.Errorf("unexpected %s %s", kind.APIVersion, kind.Kind)
+	}
+	return yaml.UnmarshalStrict([]byte(document), object)
+}
+
+func render(t *testing.T, overrides values) *release {
+	t.Helper()
+	made, err := tryRender(overrides, 36)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return made
+}
+
+// qrmd is what it prints.
+func qrmd(t *testing.T, arguments ...string) string {
+	t.Helper()
+	bin := os.Getenv("QRM_BIN_DIR")
+	if bin == "" {
+		t.Fatal("QRM_BIN_DIR names no directory; run scripts/interop.sh")
+	}
+	output, err := exec.Command(filepath.Join(bin, "qrmd"), arguments...).CombinedOutput()
+	if err != nil {
+		t.Fatalf("qrmd %v: %v: %s", arguments, err, output)
+	}
+	return string(output)
+}
