@@ -18,6 +18,8 @@ class StateLock {
 
   StateLock(StateLock&& other) noexcept : fd_(other.fd_) { other.fd_ = -1; }
   StateLock& operator=(StateLock&&) = delete;
+  StateLock(const StateLock&) = delete;
+  StateLock& operator=(const StateLock&) = delete;
   ~StateLock();
 
  private:

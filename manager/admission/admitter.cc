@@ -47,7 +47,7 @@ struct Admitter::Call {
 
   std::shared_ptr<const NodeState> planned = before;  // with what the drafts so far get
   Change change{};
-  std::vector<Draft> drafts{};  // in the order in which their containers start
+  std::vector<Draft> drafts;  // in the order in which their containers start
   std::size_t asked_at = 0;
   Whole whole{};
 

@@ -64,9 +64,9 @@ bool LimitsEqualRequests(const LinuxResources& resources) {
 uint64_t EstimateMemory(const RuntimeContainer& container, const std::string& qos_class,
                         uint64_t memory_bytes) {
   const uint64_t limit = LimitOf(container.resources);
-  if (const auto protected_bytes = UnifiedNumber(container.resources, "memory.min");
-      protected_bytes.value_or(0) > 0) {
-    return *protected_bytes;
+  if (const uint64_t bytes = UnifiedNumber(container.resources, "memory.min").value_or(0);
+      bytes > 0) {
+    return bytes;
   }
   // Scores below are kubelet's for critical pods, or somebody else's, and tell no request.
   constexpr int64_t kLeastOfBurstable = 3;

@@ -13,9 +13,9 @@ namespace {
 constexpr std::size_t kMaxHintsShown = 8;
 
 const Document& PartOf(const Document& document, const char* name) {
-  static const Document kNothing = Document::object();
+  static const Document nothing = Document::object();
   const auto found = document.is_object() ? document.find(name) : document.end();
-  return document.is_object() && found != document.end() ? *found : kNothing;
+  return document.is_object() && found != document.end() ? *found : nothing;
 }
 
 std::string TextOf(const Document& value) {

@@ -11,9 +11,9 @@ namespace {
 using Json = nlohmann::json;
 
 const Json& PartOf(const Json& json, const char* name) {
-  static const Json kNothing;
+  static const Json nothing;
   const auto found = json.is_object() ? json.find(name) : json.end();
-  return json.is_object() && found != json.end() ? *found : kNothing;
+  return json.is_object() && found != json.end() ? *found : nothing;
 }
 
 std::string TextOf(const Json& json, const char* name) {

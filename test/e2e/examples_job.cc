@@ -139,18 +139,18 @@ json WithNic(const std::string& cpus) {
 }
 
 const json& InitialCpuState() {
-  static const json kState = json::parse(R"({
+  static const json state = json::parse(R"({
     "machineState": {
       "0": {"reserved_cpuset": "0-1", "allocated_cpuset": "", "default_cpuset": "2-39"},
       "1": {"reserved_cpuset": "40-41", "allocated_cpuset": "", "default_cpuset": "42-79"}
     },
     "pod_entries": {}
   })");
-  return kState;
+  return state;
 }
 
 const json& InitialMemoryState() {
-  static const json kState = json::parse(R"({
+  static const json state = json::parse(R"({
     "machineState": {"memory": {
       "0": {"Allocated": "0", "allocatable": "237182648320", "free": "237182648320",
             "pod_entries": {}, "systemReserved": "524288000", "total": "237706936320"},
@@ -159,11 +159,11 @@ const json& InitialMemoryState() {
     }},
     "pod_resource_entries": {}
   })");
-  return kState;
+  return state;
 }
 
 const json& InitialNicState() {
-  static const json kState = json::parse(R"({
+  static const json state = json::parse(R"({
     "machineState": {
       "0": {"nics": [{"interface_name": "eth0", "nuam_node": 0,
                       "address": {"ipv6": "fdbd:dc05:3:154::20"}}]},
@@ -173,7 +173,7 @@ const json& InitialNicState() {
     },
     "pod_entries": {}
   })");
-  return kState;
+  return state;
 }
 
 Status PlayPools(const ExamplesOptions& options) {

@@ -46,11 +46,11 @@ class Inputs {
   }
 
   HintsByResource NextHints(const Machine& machine, int max_resources, int max_hints) {
-    static const std::vector<std::string> kNames = {"cpu", "memory", "nic", "gpu"};
+    static const std::vector<std::string> names = {"cpu", "memory", "nic", "gpu"};
     HintsByResource hints;
     const int count = 1 + Below(max_resources);
     for (int i = 0; i < count; ++i) {
-      hints[kNames[static_cast<std::size_t>(i)]] = NextList(machine, max_hints);
+      hints[names[static_cast<std::size_t>(i)]] = NextList(machine, max_hints);
     }
     return hints;
   }
