@@ -184,7 +184,7 @@ std::vector<ConfigKey> PathKeys() {
   };
 }
 
-std::vector<ConfigKey> PlacementKeys() {
+std::vector<ConfigKey> NodeKeys() {
   return {
       {.name = "builtin-plugins",
        .shape = KeyShape::kList,
@@ -210,6 +210,11 @@ std::vector<ConfigKey> PlacementKeys() {
        .help = "Memory of single NUMA nodes in place of what `machine` says.",
        .read = ReadMachineKeys,
        .show = ShowEmptyMapping},
+  };
+}
+
+std::vector<ConfigKey> PlacementKeys() {
+  return {
       {.name = "topology-policy",
        .range = "none, best-effort, restricted, single-numa-node, numeric",
        .help = "Which NUMA placements are accepted.",
@@ -360,7 +365,7 @@ const std::vector<ConfigKey>& ConfigKeys() {
   static const std::vector<ConfigKey> keys = [] {
     std::vector<ConfigKey> all;
     for (std::vector<ConfigKey> group :
-         {PathKeys(), PlacementKeys(), PodKeyKeys(), KubeletKeys(), OperationKeys()}) {
+         {PathKeys(), NodeKeys(), PlacementKeys(), PodKeyKeys(), KubeletKeys(), OperationKeys()}) {
       all.insert(all.end(), std::make_move_iterator(group.begin()),
                  std::make_move_iterator(group.end()));
     }
@@ -371,9 +376,8 @@ const std::vector<ConfigKey>& ConfigKeys() {
 
 StatusOr<milliseconds> ParseDuration(std::string_view text) {
   int64_t number = 0;
-  const char* const end = text.data() + text.size();
-  const auto [stop, error] = std::from_chars(text.data(), end, number);
-  const std::string_view unit(stop, static_cast<std::size_t>(end - stop));
+  const auto [stop, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+  const std::string_view unit = text.substr(static_cast<std::size_t>(stop - text.data()));
   constexpr int64_t kMost = int64_t{1} << 40;
   if (error == std::errc() && number >= 0 && number < kMost) {
     if (unit == "ms") {

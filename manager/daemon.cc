@@ -96,6 +96,8 @@ struct Daemon::Impl final : NodeServices {
   Impl(Config given_config, Machine given_machine, StateLock given_lock,
        checkpoint::OpenedStore opened, std::vector<BuiltinPlugin> given_builtins);
   ~Impl() override { Stop(); }
+  Impl(const Impl&) = delete;
+  Impl& operator=(const Impl&) = delete;
 
   // NodeServices.
   NodeStatus Status() const override;

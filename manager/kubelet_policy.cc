@@ -23,7 +23,7 @@ std::string ReadPolicy(const std::string& file) {
 
 }  // namespace
 
-KubeletPolicy::KubeletPolicy(std::string state_dir) {
+KubeletPolicy::KubeletPolicy(const std::string& state_dir) {
   if (state_dir.empty()) {
     return;
   }

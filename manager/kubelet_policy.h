@@ -15,7 +15,7 @@ namespace qrm::manager {
 class KubeletPolicy {
  public:
   /// `state_dir` is kubelet's root directory; empty: kubelet is not looked at.
-  explicit KubeletPolicy(std::string state_dir);
+  explicit KubeletPolicy(const std::string& state_dir);
 
   /// One sentence with the remedy for each manager that is static; none when there is no kubelet.
   std::vector<std::string> Conflicts();

@@ -7,8 +7,8 @@
 
 namespace qrm::manager {
 
-KubeletWatch::KubeletWatch(std::string state_dir, std::function<void()> on_free)
-    : policy_(std::move(state_dir)), on_free_(std::move(on_free)) {}
+KubeletWatch::KubeletWatch(const std::string& state_dir, std::function<void()> on_free)
+    : policy_(state_dir), on_free_(std::move(on_free)) {}
 
 void KubeletWatch::Look() {
   const std::vector<std::string> seen = policy_.Conflicts();

@@ -15,7 +15,7 @@ namespace qrm::manager {
 class KubeletWatch {
  public:
   /// `on_free` is called by Look when kubelet pins no longer. `state_dir` as KubeletPolicy's.
-  KubeletWatch(std::string state_dir, std::function<void()> on_free);
+  KubeletWatch(const std::string& state_dir, std::function<void()> on_free);
 
   /// Threads: one at a time. Cost: as KubeletPolicy::Conflicts.
   void Look();

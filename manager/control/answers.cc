@@ -90,6 +90,7 @@ std::vector<std::string> ContainerNames(const PodRecord& pod) {
     return std::make_tuple(!runs_before, !is_sidecar, record.index);
   };
   std::vector<std::string> names;
+  names.reserve(pod.containers.size());
   for (const auto& [name, record] : pod.containers) {
     names.push_back(name);
   }

@@ -77,7 +77,7 @@ class Session final : public std::enable_shared_from_this<Session> {
   }
 
   beast::tcp_stream stream_;
-  beast::flat_buffer buffer_{16 * 1024};
+  beast::flat_buffer buffer_{std::size_t{16} * 1024};
   Request request_;
   Response response_;
   Answer answer_;

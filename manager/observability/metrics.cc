@@ -7,7 +7,6 @@ namespace {
 using prometheus::BuildCounter;
 using prometheus::BuildHistogram;
 using prometheus::Counter;
-using prometheus::Family;
 using prometheus::Histogram;
 using prometheus::Registry;
 
