@@ -25,6 +25,7 @@
 #include "manager/admission/releaser.h"
 #include "manager/control/control_server.h"
 #include "manager/daemon_options.h"
+#include "manager/dry_runs.h"
 #include "manager/ended_pods.h"
 #include "manager/free_memory.h"
 #include "manager/kubelet_watch.h"
@@ -107,6 +108,9 @@ struct Daemon::Impl final : NodeServices {
     return {reconciler.LastUpdateOf(key), admitter.CommitTimeOf(key, decided)};
   }
   void ReconcileSoon(const std::string& resource) override;
+  void TryPod(std::string pod, std::function<void(StatusOr<DryRunReport>)> done) override {
+    dry_runs.Ask(std::move(pod), std::move(done));
+  }
   void Post(std::function<void()> work) override { state.Post(std::move(work)); }
 
   qrm::Status Start();
@@ -161,6 +165,7 @@ struct Daemon::Impl final : NodeServices {
   DriftCheck drift;
   Releaser releaser;
   Admitter admitter;
+  DryRuns dry_runs;
   Reconciler reconciler;
   EndedPods ended;
   SyncAudit audit;
@@ -206,6 +211,11 @@ Daemon::Impl::Impl(Config given_config, Machine given_machine, StateLock given_l
            .clock = clock,
            .listener = [this](const AdmissionEvent& event) { metrics.admission.Record(event); }},
           AdmissionOptionsOf(config)),
+      dry_runs({.plugins = registry.plugins(),
+                .machine = machine,
+                .clock = clock,
+                .conflicts = [this] { return kubelet.conflicts(); }},
+               DryRunOptionsOf(config)),
       reconciler(
           {.io = io,
            .state = state,
@@ -429,6 +439,7 @@ void Daemon::Impl::Stop() {
   }
   http.Stop();
   pod_resources.Stop();
+  dry_runs.Stop();  // before control, which waits for its answers
   control.Stop();
   RunOnIo([this] {
     nri.Stop();

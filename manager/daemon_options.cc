@@ -17,6 +17,14 @@ AdmissionOptions AdmissionOptionsOf(const Config& config) {
           .plugin_call_deadline = config.plugin_call_deadline};
 }
 
+DryRuns::Options DryRunOptionsOf(const Config& config) {
+  const bool told = !config.kubelet_pods_socket.empty() || !config.kubelet_url.empty();
+  return {.admission = AdmissionOptionsOf(config),
+          .pod_keys = config.pod_keys,
+          .specs = told ? SpecsFrom::kKubelet : SpecsFrom::kCgroups,
+          .deadline = config.admission_deadline};
+}
+
 ControlOptions ControlOptionsOf(const Config& config) {
   return {.allowed_uids = {config.control_uids.begin(), config.control_uids.end()}};
 }

@@ -232,12 +232,7 @@ Status Admitter::Reject(Call& call, Draft& failed, const Status& cause) {
 }
 
 void Admitter::AddTrace(const Draft& draft, Change& change) const {
-  change.traces.push_back({.key = draft.key,
-                           .pod_namespace = draft.demand.pod.pod_namespace,
-                           .pod_name = draft.demand.pod.name,
-                           .time = parts_.clock.Now(),
-                           .admitted = draft.explanation.result == "admitted",
-                           .json = ToJson(draft.explanation, draft.demand)});
+  change.traces.push_back(TraceOf(draft, parts_.clock.Now()));
 }
 
 // Nobody waits for the traces of what was not admitted: they follow the answer.

@@ -13,6 +13,15 @@ void NameTogether(std::vector<Draft>& drafts) {
   }
 }
 
+checkpoint::DecisionTrace TraceOf(const Draft& draft, std::chrono::system_clock::time_point time) {
+  return {.key = draft.key,
+          .pod_namespace = draft.demand.pod.pod_namespace,
+          .pod_name = draft.demand.pod.name,
+          .time = time,
+          .admitted = draft.explanation.result == "admitted",
+          .json = ToJson(draft.explanation, draft.demand)};
+}
+
 Status Rejection(const Status& cause, const ContainerDemand& asked, const Draft& failed,
                  const Whole& whole) {
   std::string context = "cannot admit " + NameOf(asked);

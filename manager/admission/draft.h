@@ -1,6 +1,7 @@
 // One container's part of an admission under way.
 #pragma once
 
+#include <chrono>
 #include <memory>
 #include <set>
 #include <string>
@@ -45,6 +46,9 @@ struct Whole {
 
 /// Has each draft's explanation name the containers of the others.
 void NameTogether(std::vector<Draft>& drafts);
+
+/// What is kept of the decision about `draft`, made at `time`.
+checkpoint::DecisionTrace TraceOf(const Draft& draft, std::chrono::system_clock::time_point time);
 
 /// `cause` as the sentence that the creation of `asked` fails with, when `failed` is the part that
 /// did: itself, a container that is placed with it, or all of them together.

@@ -57,7 +57,7 @@ struct DryRun::Call {
 
 DryRun::DryRun(Plugins& plugins, const Machine& machine, const Clock& clock,
                AdmissionOptions options)
-    : options_(std::move(options)), planner_(plugins, machine, clock, options_) {}
+    : clock_(clock), options_(std::move(options)), planner_(plugins, machine, clock, options_) {}
 
 DryRunReport DryRun::Run(const std::vector<ContainerDemand>& admissions, Deadline deadline) const {
   DryRunReport report;
@@ -119,17 +119,15 @@ void DryRun::AddDrafts(Call& call) {
   NameTogether(call.drafts);
 }
 
-void DryRun::Decide(Call& call, Draft& draft, Result result, const std::string& message) {
+void DryRun::Decide(Call& call, Draft& draft, Result result, const std::string& message) const {
   draft.explanation.result = ToString(result);
   draft.explanation.message = message;
-  call.report.decisions.push_back({.container = draft.demand.container,
-                                   .result = result,
-                                   .message = message,
-                                   .json = ToJson(draft.explanation, draft.demand)});
+  call.report.decisions.push_back(
+      {.trace = TraceOf(draft, clock_.Now()), .result = result, .message = message});
 }
 
 // A pod is admitted whole or not at all: those that had their hints are rejected with it.
-void DryRun::Reject(Call& call, Draft& failed, const Status& cause) {
+void DryRun::Reject(Call& call, Draft& failed, const Status& cause) const {
   const std::string message = MessageOf(Rejection(cause, call.asked, failed, call.whole));
   if (&failed == call.whole.draft.get()) {
     Decide(call, failed, Result::kRejected, message);

@@ -1,50 +1,20 @@
 // Tells what would become of a pod if it came now.
 #pragma once
 
-#include <cstdint>
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include "api/clock.h"
 #include "api/status.h"
 #include "manager/admission/admission_options.h"
 #include "manager/admission/draft.h"
+#include "manager/admission/dry_run_report.h"
 #include "manager/admission/planner.h"
 #include "manager/admission/pod_source.h"
 #include "manager/registry/plugins.h"
 #include "topology/machine.h"
 
 namespace qrm::manager {
-
-/// What a dry run found.
-struct DryRunReport {
-  enum class Result : uint8_t { kAdmitted, kSkipped, kRejected };
-  struct Decision {
-    std::string container;
-    Result result = Result::kAdmitted;
-    std::string message;
-    std::string json;  ///< of its Explanation
-  };
-
-  Result result = Result::kSkipped;  ///< rejected when any container is, skipped when all are
-  std::string message;               ///< why, when it is not admitted: one sentence
-  std::vector<Decision> decisions;   ///< as far as it got, in the order in which containers start
-  std::vector<std::string> notes;    ///< what the result does not cover; one sentence each
-};
-
-/// "admitted", "skipped", "rejected".
-constexpr std::string_view ToString(DryRunReport::Result result) {
-  switch (result) {
-    case DryRunReport::Result::kAdmitted:
-      return "admitted";
-    case DryRunReport::Result::kSkipped:
-      return "skipped";
-    case DryRunReport::Result::kRejected:
-      break;
-  }
-  return "rejected";
-}
 
 /// The walk of an admission up to the merged hints, which is a question to the plugins: nothing is
 /// allocated, committed or remembered. A container is asked about as if the pod's others were not
@@ -67,10 +37,11 @@ class DryRun {
 
   void RunOne(const ContainerDemand& asked, Deadline deadline, DryRunReport& report) const;
   static void AddDrafts(Call& call);
-  static void Decide(Call& call, Draft& draft, DryRunReport::Result result,
-                     const std::string& message);
-  static void Reject(Call& call, Draft& failed, const Status& cause);
+  void Decide(Call& call, Draft& draft, DryRunReport::Result result,
+              const std::string& message) const;
+  void Reject(Call& call, Draft& failed, const Status& cause) const;
 
+  const Clock& clock_;
   const AdmissionOptions options_;
   const Planner planner_;
 };

@@ -20,6 +20,8 @@ int RunPlugins(const Args& args, std::ostream& out, std::ostream& err);
 int RunPods(const Args& args, std::ostream& out, std::ostream& err);
 int RunTopology(const Args& args, std::ostream& out, std::ostream& err);
 int RunExplain(const Args& args, std::ostream& out, std::ostream& err);
+/// `--dry-run` only. kFailed also for a pod that would be rejected.
+int RunAdmit(const Args& args, std::ostream& out, std::ostream& err);
 /// `get` and `set`.
 int RunPool(const Args& args, std::ostream& out, std::ostream& err);
 /// `verify`, `dump`, `export` and `import`: the state on disk, without qrmd.

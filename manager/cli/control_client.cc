@@ -134,6 +134,12 @@ StatusOr<v1::ExplainResponse> ControlClient::Explain(const std::string& pod) {
   return impl_->Call(&v1::Control::Stub::Explain, request);
 }
 
+StatusOr<v1::DryRunResponse> ControlClient::DryRun(const std::string& pod) {
+  v1::DryRunRequest request;
+  request.set_pod(pod);
+  return impl_->Call(&v1::Control::Stub::DryRun, request);
+}
+
 StatusOr<v1::GetPoolsResponse> ControlClient::GetPools(const std::string& resource) {
   v1::GetPoolsRequest request;
   request.set_resource_name(resource);

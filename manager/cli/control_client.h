@@ -24,6 +24,8 @@ class ControlClient {
   StatusOr<v1::ListPodsResponse> ListPods(const std::string& pod);
   StatusOr<v1::GetTopologyResponse> GetTopology();
   StatusOr<v1::ExplainResponse> Explain(const std::string& pod);
+  /// `pod` is a serialized k8s.io.api.core.v1.Pod.
+  StatusOr<v1::DryRunResponse> DryRun(const std::string& pod);
   StatusOr<v1::GetPoolsResponse> GetPools(const std::string& resource);
   StatusOr<v1::SetPoolsResponse> SetPools(const std::string& resource,
                                           const std::map<std::string, std::string>& cpus_by_pool);

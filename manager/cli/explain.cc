@@ -15,29 +15,6 @@
 namespace qrm::manager::cli {
 namespace {
 
-/// What was decided. The commit is its last step: the daemon tells its time apart, since the
-/// document was written before it.
-Document InnerDocument(const v1::Decision& decision) {
-  Document document = ParseDecision(decision.json());
-  if (decision.commit_micros() != 0 && document["steps"].is_array()) {
-    document["steps"].push_back({{"step", "commit"}, {"microseconds", decision.commit_micros()}});
-  }
-  return document;
-}
-
-/// The decisions with their inner documents unpacked.
-Document DecisionsDocument(const v1::ExplainResponse& response) {
-  Document decisions = Document::array();
-  for (const v1::Decision& decision : response.decisions()) {
-    Document document = ToDocument(decision);
-    document.erase("json");
-    document.erase("commit_micros");
-    document["decision"] = InnerDocument(decision);
-    decisions.push_back(std::move(document));
-  }
-  return {{"decisions", std::move(decisions)}};
-}
-
 std::string TimeText(int64_t unix_millis) {
   return fmt::format("{:%Y-%m-%dT%H:%M:%SZ}",
                      fmt::gmtime(static_cast<std::time_t>(unix_millis / 1000)));
@@ -100,7 +77,7 @@ int RunExplain(const Args& args, std::ostream& out, std::ostream& err) {
   if (format == OutputFormat::kTable) {
     PrintDecisions(*decisions, out);
   } else {
-    Print(DecisionsDocument(*decisions), format, out);
+    Print({{"decisions", DecisionsDocument(decisions->decisions())}}, format, out);
   }
   return kDone;
 }

@@ -1,6 +1,8 @@
 // Each part of a decision is one function; none trusts the document to have the expected shape.
 #include "manager/cli/explain_text.h"
 
+#include <utility>
+
 #include <fmt/format.h>
 
 #include "manager/cli/table.h"
@@ -87,6 +89,14 @@ std::string StepsText(const Document& steps) {
   return text;
 }
 
+std::string WordsText(const Document& words) {
+  std::string text;
+  for (const Document& word : words) {
+    text += (text.empty() ? "" : ", ") + TextOf(word);
+  }
+  return text;
+}
+
 /// "  Title" and below it one line for each entry of an object.
 template <typename TextOfEntry>
 void PrintByName(const std::string& title, const Document& entries, std::ostream& out,
@@ -119,6 +129,26 @@ Document ParseDecision(const std::string& json) {
   return parsed.is_object() ? parsed : Document{{"text", json}};
 }
 
+Document InnerDocument(const v1::Decision& decision) {
+  Document document = ParseDecision(decision.json());
+  if (decision.commit_micros() != 0 && document["steps"].is_array()) {
+    document["steps"].push_back({{"step", "commit"}, {"microseconds", decision.commit_micros()}});
+  }
+  return document;
+}
+
+Document DecisionsDocument(const google::protobuf::RepeatedPtrField<v1::Decision>& decisions) {
+  Document documents = Document::array();
+  for (const v1::Decision& decision : decisions) {
+    Document document = ToDocument(decision);
+    document.erase("json");
+    document.erase("commit_micros");
+    document["decision"] = InnerDocument(decision);
+    documents.push_back(std::move(document));
+  }
+  return documents;
+}
+
 void PrintDecision(const Document& decision, std::ostream& out) {
   for (const char* name : {"message", "text"}) {
     if (const Document& text = PartOf(decision, name); text.is_string()) {
@@ -144,6 +174,9 @@ void PrintDecision(const Document& decision, std::ostream& out) {
   PrintLines("Conflicts", PartOf(decision, "conflicts"), out);
   if (const Document& steps = PartOf(decision, "steps"); steps.is_array() && !steps.empty()) {
     out << "  Took\n    " << StepsText(steps) << '\n';
+  }
+  if (const Document& left_out = PartOf(decision, "steps_not_done"); left_out.is_array()) {
+    out << "  Not done\n    " << WordsText(left_out) << '\n';
   }
 }
 

@@ -23,6 +23,7 @@ constexpr std::array kCommands = {
     Command{"pods", "admitted pods and what their containers hold", RunPods},
     Command{"topology", "the NUMA map and who uses what", RunTopology},
     Command{"explain", "why a pod was placed as it was, or rejected", RunExplain},
+    Command{"admit", "what would become of a pod if it came now", RunAdmit},
     Command{"pool", "show and resize pools of CPUs", RunPool},
     Command{"checkpoint", "check, show, export and import the state on disk", RunCheckpoint},
 };

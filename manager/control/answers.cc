@@ -127,6 +127,16 @@ void FillTimes(const DecisionTimes& times, v1::Decision& message) {
   }
 }
 
+void FillDecision(const checkpoint::DecisionTrace& trace, v1::Decision& message) {
+  message.set_pod_uid(trace.key.pod_uid);
+  message.set_pod_namespace(trace.pod_namespace);
+  message.set_pod_name(trace.pod_name);
+  message.set_container(trace.key.container);
+  message.set_unix_millis(UnixMillis(trace.time));
+  message.set_admitted(trace.admitted);
+  message.set_json(trace.json);
+}
+
 /// Adds to the latest decision about each container what it has now; only that one tells of
 /// updates.
 void FillApplied(const NodeState& state, v1::ExplainResponse& response) {
@@ -218,13 +228,7 @@ StatusOr<v1::ExplainResponse> ExplainAnswer(const NodeState& state, const std::s
       continue;
     }
     v1::Decision& message = *response.add_decisions();
-    message.set_pod_uid(trace->key.pod_uid);
-    message.set_pod_namespace(trace->pod_namespace);
-    message.set_pod_name(trace->pod_name);
-    message.set_container(trace->key.container);
-    message.set_unix_millis(UnixMillis(trace->time));
-    message.set_admitted(trace->admitted);
-    message.set_json(trace->json);
+    FillDecision(*trace, message);
     FillTimes(times_of(trace->key, trace->time), message);
   }
   if (response.decisions().empty()) {
@@ -234,6 +238,17 @@ StatusOr<v1::ExplainResponse> ExplainAnswer(const NodeState& state, const std::s
                   selector.empty() ? "anything" : selector);
   }
   FillApplied(state, response);
+  return response;
+}
+
+v1::DryRunResponse DryRunAnswer(const DryRunReport& report) {
+  v1::DryRunResponse response;
+  response.set_result(std::string(ToString(report.result)));
+  response.set_message(report.message);
+  *response.mutable_notes() = {report.notes.begin(), report.notes.end()};
+  for (const DryRunReport::Decision& decision : report.decisions) {
+    FillDecision(decision.trace, *response.add_decisions());
+  }
   return response;
 }
 

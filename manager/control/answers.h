@@ -9,6 +9,7 @@
 #include "api/proto/qrm/v1/control.pb.h"
 #include "api/status.h"
 #include "checkpoint/node_state.h"
+#include "manager/admission/dry_run_report.h"
 #include "manager/node_status.h"
 #include "manager/registry/plugins.h"
 #include "topology/machine.h"
@@ -42,6 +43,8 @@ using DecisionTimesSource =
 StatusOr<v1::ExplainResponse> ExplainAnswer(const checkpoint::NodeState& state,
                                             const std::string& selector,
                                             const DecisionTimesSource& times_of);
+
+v1::DryRunResponse DryRunAnswer(const DryRunReport& report);
 
 /// Who holds what of each NUMA node, in the order of the nodes and of the containers' names.
 std::vector<v1::NodeUse> NodeUses(const checkpoint::NodeState& state, const Machine& machine);

@@ -127,6 +127,18 @@ struct ControlServer::Impl final : public v1::Control::CallbackService {
     return Finish(context, Deliver(std::move(answer), *response));
   }
 
+  Reactor* DryRun(Context* context, const v1::DryRunRequest* request,
+                  v1::DryRunResponse* response) override {
+    Reactor* reactor = context->DefaultReactor();
+    node.TryPod(request->pod(), [reactor, response](const StatusOr<DryRunReport>& report) {
+      if (report.ok()) {
+        *response = DryRunAnswer(*report);
+      }
+      reactor->Finish(ToGrpc(report.status()));
+    });
+    return reactor;
+  }
+
   Reactor* GetPools(Context* context, const v1::GetPoolsRequest* request,
                     v1::GetPoolsResponse* response) override {
     Reactor* reactor = context->DefaultReactor();

@@ -23,7 +23,7 @@ struct ControlOptions {
 };
 
 /// Serves qrm.v1.Control on a socket of mode 0600. Reading calls answer from the snapshot; calls
-/// that reach a plugin run on the state loop, in order with the admissions.
+/// for pools run on the state loop, in order with the admissions, and dry runs beside it.
 /// Threads: Start and Stop from one thread.
 class ControlServer {
  public:

@@ -7,6 +7,8 @@
 #include <string>
 
 #include "api/resource.h"
+#include "api/status.h"
+#include "manager/admission/dry_run_report.h"
 #include "manager/node_status.h"
 
 namespace qrm::manager {
@@ -29,6 +31,10 @@ class NodeServices {
   /// Starts a reconcile as soon as none is running; returns at once. `resource` is the plugin that
   /// asked, or empty.
   virtual void ReconcileSoon(const std::string& resource) = 0;
+
+  /// What would become of the pod in the serialized k8s.io.api.core.v1.Pod `pod` if it came now;
+  /// nothing changes. `done` runs once, on a thread that may wait, or at once.
+  virtual void TryPod(std::string pod, std::function<void(StatusOr<DryRunReport>)> done) = 0;
 
   /// Runs `work` on the state loop, which may wait for plugins.
   virtual void Post(std::function<void()> work) = 0;

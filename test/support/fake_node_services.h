@@ -6,6 +6,7 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "api/mutex.h"
@@ -19,6 +20,8 @@ class FakeNodeServices final : public manager::NodeServices {
   // Set before the servers under test start.
   std::map<ContainerKey, std::string> runtime_ids;
   std::map<ContainerKey, manager::DecisionTimes> times;
+  StatusOr<manager::DryRunReport> dry_run = manager::DryRunReport();
+  std::string tried_pod;  ///< the latest, serialized; read it when its answer is there
 
   manager::NodeStatus Status() const override {
     const MutexLock lock(mutex_);
@@ -38,6 +41,10 @@ class FakeNodeServices final : public manager::NodeServices {
     reconciles_.push_back(resource);
   }
   void Post(std::function<void()> work) override { work(); }
+  void TryPod(std::string pod, std::function<void(StatusOr<manager::DryRunReport>)> done) override {
+    tried_pod = std::move(pod);
+    done(dry_run);
+  }
 
   void SetStatus(const manager::NodeStatus& status) {
     const MutexLock lock(mutex_);

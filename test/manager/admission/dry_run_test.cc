@@ -55,7 +55,7 @@ class DryRunTest : public AdmitterTest {
         .Run(admissions, DeadlineAfter(std::chrono::seconds(10)));
   }
   static nlohmann::json TraceOf(const DryRunReport& report) {
-    return nlohmann::json::parse(report.decisions.at(0).json);
+    return nlohmann::json::parse(report.decisions.at(0).trace.json);
   }
 };
 
@@ -111,8 +111,8 @@ TEST_F(DryRunTest, AsksAboutEachContainerAloneAndSaysThatTogetherTheyMayNotFit) 
   const DryRunReport report = Run({TwoContainers()});
   EXPECT_EQ(report.result, Result::kAdmitted);
   ASSERT_THAT(report.decisions, SizeIs(2));
-  EXPECT_EQ(report.decisions[0].container, "main");
-  EXPECT_EQ(report.decisions[1].container, "logger");
+  EXPECT_EQ(report.decisions[0].trace.key.container, "main");
+  EXPECT_EQ(report.decisions[1].trace.key.container, "logger");
   EXPECT_THAT(report.notes,
               ElementsAre(HasSubstr("together they may not"), HasSubstr("nothing was allocated")));
 }

@@ -29,7 +29,7 @@ TEST_F(QrmctlTest, HelpListsEachCommandAndEachCommandHasHelp) {
   EXPECT_EQ(RunAsTyped({"--help"}), kDone);
   const std::string help = out();
   for (const char* command :
-       {"status", "plugins", "pods", "topology", "explain", "pool", "checkpoint"}) {
+       {"status", "plugins", "pods", "topology", "explain", "admit", "pool", "checkpoint"}) {
     EXPECT_THAT(help, HasSubstr(std::string("\n  ") + command + " "));
     EXPECT_EQ(RunAsTyped({command, "--help"}), kDone) << command;
     EXPECT_THAT(out(), HasSubstr(std::string("qrmctl ") + command)) << command;

@@ -94,6 +94,30 @@ TEST_F(ControlServerTest, TopologyShowsTheUseOfEachNode) {
   EXPECT_THAT(response.use(), SizeIs(2));
 }
 
+TEST_F(ControlServerTest, DryRunCarriesThePodAndItsReport) {
+  node_.dry_run = DryRunReport{
+      .result = DryRunReport::Result::kRejected,
+      .message = "no room",
+      .decisions = {{.trace = {.key = {"dry-run-1", "main"}, .pod_name = "web", .json = "{}"}}},
+      .notes = {"a note"}};
+  v1::DryRunRequest request;
+  request.set_pod("bytes of a pod");
+  v1::DryRunResponse response;
+  ASSERT_TRUE(Call(&v1::Control::Stub::DryRun, request, response).ok());
+  EXPECT_EQ(node_.tried_pod, "bytes of a pod");
+  EXPECT_EQ(response.result(), "rejected");
+  EXPECT_EQ(response.message(), "no room");
+  EXPECT_THAT(response.notes(), ElementsAre("a note"));
+  ASSERT_THAT(response.decisions(), SizeIs(1));
+  EXPECT_EQ(response.decisions(0).container(), "main");
+  EXPECT_EQ(response.decisions(0).json(), "{}");
+
+  node_.dry_run = Errorf(StatusCode::kInvalidArgument, "it has no name");
+  const grpc::Status refused = Call(&v1::Control::Stub::DryRun, request, response);
+  EXPECT_EQ(refused.error_code(), grpc::StatusCode::INVALID_ARGUMENT);
+  EXPECT_EQ(refused.error_message(), "it has no name");
+}
+
 TEST_F(ControlServerTest, NotifyChangedStartsAReconcile) {
   v1::NotifyChangedRequest request;
   request.set_resource_name("nic");

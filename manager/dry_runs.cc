@@ -1,0 +1,99 @@
+// A short queue before one thread.
+#include "manager/dry_runs.h"
+
+#include <random>
+#include <utility>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+namespace qrm::manager {
+namespace {
+
+/// More would only wait longer than qrmctl does.
+constexpr std::size_t kMostWaiting = 4;
+
+Status Stopped() {
+  return Errorf(StatusCode::kUnavailable,
+                "cannot try the pod: qrmd is stopping; try again when it is back");
+}
+
+/// A plugin that keeps something by UID must not mistake one dry run, or a pod, for another.
+std::string FreshUid() {
+  std::random_device random;
+  return fmt::format("dry-run-{:08x}{:08x}", random(), random());
+}
+
+std::string EstimateNote(const std::vector<std::string>& unseen) {
+  std::string note =
+      "qrmd is not told the specs of pods (kubelet-pods-socket and kubelet-url are not set): each "
+      "container is placed by itself when it is created, by what its cgroup shows of its CPUs and "
+      "memory";
+  if (!unseen.empty()) {
+    note += fmt::format("; nothing is known then of its {}", fmt::join(unseen, ", "));
+  }
+  return note;
+}
+
+}  // namespace
+
+DryRuns::DryRuns(Parts parts, Options options)
+    : parts_(std::move(parts)),
+      options_(std::move(options)),
+      dry_run_(parts_.plugins, parts_.machine, parts_.clock, options_.admission),
+      thread_(std::make_unique<sdk::TaskThread>()) {}
+
+DryRuns::~DryRuns() {
+  Stop();
+}
+
+void DryRuns::Ask(std::string pod, Done done) {
+  if (const Status queued = Queue(std::move(pod), done); !queued.ok()) {
+    done(queued);
+  }
+}
+
+Status DryRuns::Queue(std::string pod, const Done& done) {
+  const MutexLock lock(mutex_);
+  if (thread_ == nullptr) {
+    return Stopped();
+  }
+  if (waiting_ == kMostWaiting) {
+    return Errorf(StatusCode::kResourceExhausted,
+                  "cannot try the pod: {} others wait for their turn; try again in a second",
+                  waiting_);
+  }
+  ++waiting_;
+  thread_->Post([this, pod = std::move(pod), done] { done(TakeTurn() ? Run(pod) : Stopped()); });
+  return OkStatus();
+}
+
+bool DryRuns::TakeTurn() {
+  const MutexLock lock(mutex_);
+  --waiting_;
+  return thread_ != nullptr;
+}
+
+StatusOr<DryRunReport> DryRuns::Run(const std::string& pod) const {
+  QRM_ASSIGN_OR_RETURN(const NewPod wanted,
+                       ReadNewPod(pod, FreshUid(), options_.pod_keys, options_.specs));
+  if (const std::vector<std::string> conflicts = parts_.conflicts(); !conflicts.empty()) {
+    return DryRunReport{.result = DryRunReport::Result::kSkipped,
+                        .message = fmt::format("qrmd stands aside: {}", conflicts.front())};
+  }
+  DryRunReport report = dry_run_.Run(wanted.admissions, DeadlineAfter(options_.deadline));
+  if (options_.specs == SpecsFrom::kCgroups && report.result != DryRunReport::Result::kSkipped) {
+    report.notes.push_back(EstimateNote(wanted.unseen));
+  }
+  return report;
+}
+
+void DryRuns::Stop() {
+  std::unique_ptr<sdk::TaskThread> ended;
+  {
+    const MutexLock lock(mutex_);
+    ended = std::move(thread_);
+  }
+}
+
+}  // namespace qrm::manager

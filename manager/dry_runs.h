@@ -1,0 +1,68 @@
+// Answers what would become of pods, beside the admissions and never in their way.
+#pragma once
+
+#include <chrono>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "api/clock.h"
+#include "api/mutex.h"
+#include "api/status.h"
+#include "manager/admission/dry_run.h"
+#include "manager/podsource/new_pod.h"
+#include "plugins/sdk/task_thread.h"
+
+namespace qrm::manager {
+
+/// Dry runs, one after another on a thread of its own: the state loop hears nothing of them.
+/// Threads: any.
+class DryRuns {
+ public:
+  /// `plugins`, `machine` and `clock` outlive it.
+  struct Parts {
+    Plugins& plugins;
+    const Machine& machine;
+    const Clock& clock;
+    /// Why kubelet places containers and qrmd does not, one sentence each; none when it does.
+    std::function<std::vector<std::string>()> conflicts;
+  };
+  struct Options {
+    AdmissionOptions admission;
+    PodKeys pod_keys;
+    SpecsFrom specs = SpecsFrom::kCgroups;
+    std::chrono::milliseconds deadline{0};  ///< of one dry run, once it has its turn
+  };
+  using Done = std::function<void(StatusOr<DryRunReport>)>;
+
+  DryRuns(Parts parts, Options options);
+  ~DryRuns();
+  DryRuns(const DryRuns&) = delete;
+  DryRuns& operator=(const DryRuns&) = delete;
+
+  /// What would become of the pod in the serialized k8s.io.api.core.v1.Pod `pod` if it came now;
+  /// `done` runs once, on the thread of the dry runs or at once.
+  /// Errors: those of ReadNewPod; kResourceExhausted when too many wait, kUnavailable after Stop.
+  void Ask(std::string pod, Done done);
+
+  /// Answers those that wait with kUnavailable, and returns when the last has its answer. May be
+  /// repeated.
+  void Stop();
+
+ private:
+  Status Queue(std::string pod, const Done& done);
+  /// Leaves the queue; false after Stop.
+  bool TakeTurn();
+  StatusOr<DryRunReport> Run(const std::string& pod) const;
+
+  const Parts parts_;
+  const Options options_;
+  const DryRun dry_run_;
+
+  Mutex mutex_;
+  std::size_t waiting_ QRM_GUARDED_BY(mutex_) = 0;
+  std::unique_ptr<sdk::TaskThread> thread_ QRM_GUARDED_BY(mutex_);  ///< null after Stop
+};
+
+}  // namespace qrm::manager

@@ -1,0 +1,122 @@
+// From a manifest to what the runtime and kubelet would say of it.
+#include "manager/podsource/new_pod.h"
+
+#include <optional>
+#include <set>
+#include <utility>
+
+#include "api/check.h"
+#include "api/proto/core/v1/pod.pb.h"
+#include "manager/admission/pod_spec.h"
+#include "manager/podsource/pod_message.h"
+
+namespace qrm::manager {
+namespace {
+
+namespace core = ::k8s::io::api::core::v1;
+
+constexpr char kSource[] = "manifest";
+/// What etcd takes; a bigger pod never comes.
+constexpr std::size_t kMaxPodBytes = 3 << 19;
+/// Each container's request carries the pod's labels and annotations.
+constexpr std::size_t kMaxRequestsBytes = 64 << 20;
+
+Status CheckSize(const core::Pod& pod) {
+  const std::size_t bytes = pod.ByteSizeLong();
+  const auto containers =
+      static_cast<std::size_t>(pod.spec().containers_size() + pod.spec().init_containers_size());
+  if (bytes > kMaxPodBytes || pod.metadata().ByteSizeLong() * containers > kMaxRequestsBytes) {
+    return Errorf(StatusCode::kInvalidArgument,
+                  "cannot try a pod of {} bytes with {} containers: Kubernetes takes none that is "
+                  "so large; give fewer containers or annotations",
+                  bytes, containers);
+  }
+  return OkStatus();
+}
+
+StatusOr<core::Pod> Parse(const std::string& bytes, const std::string& uid) {
+  core::Pod pod;
+  if (!pod.ParseFromString(bytes)) {
+    return Errorf(
+        StatusCode::kInvalidArgument,
+        "cannot try a pod: its {} bytes are no serialized v1.Pod; send Kubernetes' protobuf",
+        bytes.size());
+  }
+  QRM_RETURN_IF_ERROR(CheckSize(pod));
+  if (pod.metadata().name().empty() || pod.spec().containers().empty()) {
+    return Errorf(StatusCode::kInvalidArgument, "cannot try a pod: it has no {}; add it",
+                  pod.metadata().name().empty() ? "metadata.name" : "spec.containers");
+  }
+  core::ObjectMeta& meta = *pod.mutable_metadata();
+  meta.set_uid(uid);
+  if (meta.namespace_().empty()) {
+    meta.set_namespace_("default");
+  }
+  return pod;
+}
+
+/// The first container as the runtime would tell of it.
+StatusOr<ContainerDemand> FirstDemand(const core::Pod& pod, const PodSpec& spec,
+                                      const PodKeys& keys) {
+  const core::ObjectMeta& meta = pod.metadata();
+  const RuntimePod sandbox{.uid = meta.uid(),
+                           .pod_namespace = meta.namespace_(),
+                           .name = meta.name(),
+                           .labels = {meta.labels().begin(), meta.labels().end()},
+                           .annotations = {meta.annotations().begin(), meta.annotations().end()}};
+  RuntimeContainer first;
+  first.name = spec.containers.front().name;
+  return CgroupEstimate(keys).Find(sandbox, first, Deadline());
+}
+
+std::string MainContainerOf(const ContainerDemand& demand, const PodKeys& keys) {
+  const auto main = demand.pod.annotations.find(keys.main_container_annotation);
+  return main == demand.pod.annotations.end() ? std::string() : main->second;
+}
+
+/// What is known of each container without the pod's spec: its CPUs and memory, and nothing of the
+/// others.
+NewPod OneByOne(const ContainerDemand& first, const PodSpec& spec, const std::string& main) {
+  NewPod pod;
+  std::set<std::string> unseen;
+  for (const ContainerSpec& container : spec.containers) {
+    if (container.kind == ContainerSpec::Kind::kEphemeral) {
+      continue;
+    }
+    ContainerDemand demand = first;
+    demand.container = container.name;
+    demand.pod.qos_class = spec.qos_class;
+    demand.type =
+        main.empty() || main == container.name ? ContainerType::kMain : ContainerType::kSidecar;
+    demand.requests.clear();
+    demand.source = kSource;
+    for (const auto& [resource, amount] : container.requests) {
+      if (resource == "cpu" || resource == "memory") {
+        demand.requests[resource] = amount;
+      } else {
+        unseen.insert(resource);
+      }
+    }
+    pod.admissions.push_back(std::move(demand));
+  }
+  pod.unseen = {unseen.begin(), unseen.end()};
+  return pod;
+}
+
+}  // namespace
+
+StatusOr<NewPod> ReadNewPod(const std::string& bytes, const std::string& uid, const PodKeys& keys,
+                            SpecsFrom specs) {
+  QRM_ASSIGN_OR_RETURN(const core::Pod pod, Parse(bytes, uid));
+  QRM_ASSIGN_OR_RETURN(const PodSpec spec, ParsePodMessage(pod.SerializeAsString()));
+  QRM_ASSIGN_OR_RETURN(const ContainerDemand first, FirstDemand(pod, spec, keys));
+  const std::string main = MainContainerOf(first, keys);
+  if (specs == SpecsFrom::kCgroups) {
+    return OneByOne(first, spec, main);
+  }
+  std::optional<ContainerDemand> all = Refine(first, spec, main, kSource);
+  QRM_CHECK(all.has_value());  // the first container is one of the spec's
+  return NewPod{.admissions = {*std::move(all)}, .unseen = {}};
+}
+
+}  // namespace qrm::manager

@@ -1,0 +1,165 @@
+// A dry run beside the real admission: it says the same, and nobody notices that it was there.
+#include <filesystem>
+#include <fstream>
+#include <iostream>
+#include <iterator>
+#include <map>
+#include <memory>
+#include <string>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
+
+#include "test/e2e/node.h"
+#include "test/e2e/simulated_runtime.h"
+#include "test/support/await.h"
+#include "test/support/is_ok.h"
+#include "test/support/temp_dir.h"
+
+namespace qrm::test {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+using Json = nlohmann::json;
+
+constexpr char kSamples[] = "docs/samples/example2/";
+
+PodSpec Pod(const std::string& name, const std::string& role, int cpus, int64_t gib) {
+  return {.name = name,
+          .uid = "uid-" + name,
+          .labels = {{"katalyst.kubewharf.io/pod_role", role}},
+          .container = {.milli_cpus = cpus * 1000, .memory_bytes = gib << 30}};
+}
+
+/// The pod as its author wrote it.
+std::string Manifest(const PodSpec& pod) {
+  const Json limits = {{"memory", std::to_string(pod.container.memory_bytes)}};
+  Json requests = limits;
+  requests["cpu"] = std::to_string(pod.container.milli_cpus) + "m";
+  return Json{{"apiVersion", "v1"},
+              {"kind", "Pod"},
+              {"metadata", {{"name", pod.name}, {"labels", pod.labels}}},
+              {"spec",
+               {{"containers",
+                 {{{"name", pod.container.name},
+                   {"resources", {{"requests", requests}, {"limits", limits}}}}}}}}}
+      .dump(2);
+}
+
+// The second example of the samples: cpu and memory plugins, one NUMA node for each pod.
+class DryRunTest : public testing::Test {
+ protected:
+  void SetUp() override {
+    runtime_ = std::make_unique<SimulatedRuntime>(dir_.path());
+    node_ = std::make_unique<Node>(
+        Node::Options{.bin_dir = std::filesystem::canonical("/proc/self/exe").parent_path(),
+                      .work_dir = work_dir_,
+                      .config = std::string(kSamples) + "qrmd.yaml",
+                      .nri_socket = runtime_->nri_socket(),
+                      .cri_socket = runtime_->cri_socket(),
+                      .reconcile_period = "100ms"});
+    ASSERT_TRUE(IsOk(node_->Start(0)));
+    for (const std::string name : {"cpu", "memory"}) {
+      ASSERT_TRUE(IsOk(node_->StartPlugin(name, name, kSamples + name + ".yaml")));
+    }
+  }
+  std::string Write(const PodSpec& pod) {
+    std::ofstream(manifest_) << Manifest(pod);
+    return manifest_;
+  }
+  StatusOr<std::string> DryRun(const PodSpec& pod, const std::string& format = "table") {
+    return node_->Qrmctl({"admit", "--dry-run", "-f", Write(pod), "-o", format});
+  }
+  /// What was decided about the pod's container, by a dry run or by `explain`.
+  static Json DecisionIn(const StatusOr<std::string>& output) {
+    EXPECT_TRUE(output.ok()) << output.status();
+    const Json document = Json::parse(output.value_or("{}"), nullptr, false);
+    return document.is_object() && document.contains("decisions")
+               ? document["decisions"].back()["decision"]
+               : Json::object();
+  }
+  void WaitForReconciles() {
+    const auto runs = [this] {
+      const auto status = node_->GetStatus();
+      return status.ok() ? status->reconcile().runs() : 0;
+    };
+    const uint64_t before = runs();
+    EXPECT_TRUE(Await([&] { return runs() >= before + 3; }));
+  }
+  /// All that qrmd and the plugins have on disk, by file, and what they tell.
+  std::map<std::string, std::string> EverythingKept() {
+    std::map<std::string, std::string> kept;
+    for (const auto& entry : std::filesystem::recursive_directory_iterator(work_dir_ + "/state")) {
+      if (entry.is_regular_file() && entry.path().extension() != ".db-shm") {
+        std::ifstream file(entry.path(), std::ios::binary);
+        kept[entry.path()] = {std::istreambuf_iterator<char>(file), {}};
+      }
+    }
+    for (const char* plugin : {"cpu", "memory"}) {
+      kept[plugin] = node_->ExportState(plugin).value_or("no answer");
+    }
+    kept["pod resources"] = node_->ListPodResources()->ShortDebugString();
+    kept["pods"] = node_->ListPods()->ShortDebugString();
+    return kept;
+  }
+
+  TempDir dir_;
+  const std::string work_dir_ = dir_ / "node";
+  const std::string manifest_ = dir_ / "pod.yaml";
+  std::unique_ptr<SimulatedRuntime> runtime_;
+  std::unique_ptr<Node> node_;
+};
+
+TEST_F(DryRunTest, SaysWhatTheAdmissionThatFollowsDecides) {
+  for (const PodSpec& pod :
+       {Pod("pod1", "storage-service", 20, 40), Pod("pod2", "reranker", 10, 20)}) {
+    const Json dry = DecisionIn(DryRun(pod, "json"));
+    EXPECT_EQ(dry["result"], "admitted");
+    ASSERT_TRUE(IsOk(runtime_->RunPod(pod)));
+    const Json real = DecisionIn(node_->Qrmctl({"explain", pod.name, "-o", "json"}));
+    EXPECT_EQ(dry["hints"], real["hints"]);
+    EXPECT_EQ(dry["merged"], real["merged"]);
+    EXPECT_EQ(dry["merged"]["cpu"]["nodes"].size(), 1U) << dry;
+    EXPECT_EQ(dry["merged"]["cpu"], dry["merged"]["memory"]);
+    EXPECT_EQ(dry["requests"]["cpu"]["amount"], real["requests"]["cpu"]["amount"]);
+    EXPECT_TRUE(real.contains("allocations"));
+    EXPECT_FALSE(dry.contains("allocations"));
+  }
+}
+
+TEST_F(DryRunTest, ChangesNothing) {
+  ASSERT_TRUE(IsOk(runtime_->RunPod(Pod("pod1", "storage-service", 20, 40))));
+  WaitForReconciles();
+  const auto before = EverythingKept();
+  EXPECT_GT(before.size(), 6U);
+  const auto admitted = DryRun(Pod("pod2", "reranker", 10, 20));
+  ASSERT_TRUE(admitted.ok()) << admitted.status();
+  EXPECT_THAT(*admitted,
+              AllOf(HasSubstr("default/pod2 would be admitted\n"),
+                    HasSubstr("\ncontainer container0: would be admitted\n"),
+                    HasSubstr("cpu:      10 (from manifest)"), HasSubstr("  Merged by policy"),
+                    HasSubstr("  Not done\n    allocate, check, commit\n"),
+                    HasSubstr("note: nothing was allocated")));
+  EXPECT_FALSE(DryRun(Pod("pod3", "storage-service", 200, 40)).ok());
+  WaitForReconciles();
+  EXPECT_EQ(EverythingKept(), before);
+  EXPECT_FALSE(node_->Qrmctl({"explain", "pod2"}).ok()) << "no trace is kept";
+  EXPECT_EQ(runtime_->updates(), 0U);
+  std::cout << *admitted;
+}
+
+TEST_F(DryRunTest, FailsWithTheReasonOfTheAdmissionThatFollows) {
+  const PodSpec pod = Pod("pod3", "storage-service", 200, 40);
+  const Status dry = DryRun(pod).status();
+  const Status real = runtime_->RunPod(pod);
+  ASSERT_FALSE(dry.ok());
+  ASSERT_FALSE(real.ok());
+  const std::string reason = MessageOf(real).substr(MessageOf(real).find("cannot admit"));
+  EXPECT_THAT(MessageOf(dry), AllOf(HasSubstr("default/pod3 would be rejected\n"),
+                                    HasSubstr("qrmctl admit: " + reason + "\n")));
+}
+
+}  // namespace
+}  // namespace qrm::test

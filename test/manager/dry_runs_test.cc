@@ -1,0 +1,131 @@
+// Dry runs beside the daemon's work: one at a time, few in the queue, none after the end.
+#include "manager/dry_runs.h"
+
+#include <future>
+#include <optional>
+#include <thread>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "api/proto/core/v1/pod.pb.h"
+#include "test/support/answering_plugins.h"
+#include "test/support/sample_node.h"
+
+namespace qrm::manager {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
+using testing::StartsWith;
+using Answer = StatusOr<DryRunReport>;
+
+std::string PodBytes() {
+  ::k8s::io::api::core::v1::Pod pod;
+  pod.mutable_metadata()->set_name("web");
+  auto& main = *pod.mutable_spec()->add_containers();
+  main.set_name("main");
+  (*main.mutable_resources()->mutable_requests())["cpu"].set_string("2");
+  (*main.mutable_resources()->mutable_requests())["example.com/nic"].set_string("1");
+  return pod.SerializeAsString();
+}
+
+class DryRunsTest : public testing::Test {
+ protected:
+  DryRunsTest() { plugins_.Set("cpu", {}); }
+
+  void Make(SpecsFrom specs) {
+    runs_.emplace(DryRuns::Parts{.plugins = plugins_,
+                                 .machine = machine_,
+                                 .clock = clock_,
+                                 .conflicts = [this] { return conflicts_; }},
+                  DryRuns::Options{.specs = specs, .deadline = std::chrono::seconds(10)});
+  }
+  std::future<Answer> Ask(const std::string& pod = PodBytes()) {
+    const auto answer = std::make_shared<std::promise<Answer>>();
+    runs_->Ask(pod, [answer](const Answer& report) { answer->set_value(report); });
+    return answer->get_future();
+  }
+  /// Keeps the plugin from answering until Release.
+  void Hold() {
+    plugins_.on_call = [this](const std::string&) { held_.get_future().wait(); };
+  }
+  void Release() { held_.set_value(); }
+
+  test::AnsweringPlugins plugins_;
+  const Machine machine_ = test::SampleMachine();
+  const SystemClock clock_;
+  std::vector<std::string> conflicts_;
+  std::promise<void> held_;
+  std::optional<DryRuns> runs_;
+};
+
+TEST_F(DryRunsTest, TriesThePodUnderAUidThatNobodyHas) {
+  Make(SpecsFrom::kKubelet);
+  const Answer first = Ask().get();
+  ASSERT_TRUE(first.ok()) << first.status();
+  EXPECT_EQ(first->result, DryRunReport::Result::kAdmitted);
+  const std::string uid = plugins_.hinted("cpu").key.pod_uid;
+  EXPECT_THAT(uid, StartsWith("dry-run-"));
+  ASSERT_TRUE(Ask().get().ok());
+  EXPECT_NE(plugins_.hinted("cpu").key.pod_uid, uid);
+  EXPECT_THAT(first->notes, ElementsAre(StartsWith("nothing was allocated")));
+}
+
+TEST_F(DryRunsTest, SaysWhatQrmdWillNotKnowOfAPodWithoutItsSpec) {
+  Make(SpecsFrom::kCgroups);
+  const Answer report = Ask().get();
+  ASSERT_TRUE(report.ok()) << report.status();
+  EXPECT_THAT(report->notes.back(), HasSubstr("nothing is known then of its example.com/nic"));
+}
+
+TEST_F(DryRunsTest, LeavesPodsAloneWhileQrmdStandsAside) {
+  Make(SpecsFrom::kKubelet);
+  conflicts_ = {"kubelet pins CPUs; set cpuManagerPolicy: none"};
+  const Answer report = Ask().get();
+  ASSERT_TRUE(report.ok()) << report.status();
+  EXPECT_EQ(report->result, DryRunReport::Result::kSkipped);
+  EXPECT_EQ(report->message, "qrmd stands aside: kubelet pins CPUs; set cpuManagerPolicy: none");
+  EXPECT_THAT(plugins_.calls(), IsEmpty());
+}
+
+TEST_F(DryRunsTest, RefusesWhatIsNoPod) {
+  Make(SpecsFrom::kKubelet);
+  EXPECT_EQ(Ask("\xff").get().status().code(), StatusCode::kInvalidArgument);
+}
+
+TEST_F(DryRunsTest, LetsFewWaitAndAnswersAllAtItsEnd) {
+  Make(SpecsFrom::kKubelet);
+  Hold();
+  std::vector<std::future<Answer>> answers;
+  std::optional<Answer> refused;
+  while (!refused.has_value()) {
+    auto answer = Ask();
+    ASSERT_LT(answers.size(), 10u) << "the queue has an end";
+    if (answer.wait_for(std::chrono::seconds(0)) == std::future_status::ready) {
+      refused = answer.get();
+    } else {
+      answers.push_back(std::move(answer));
+    }
+  }
+  EXPECT_EQ(refused->status().code(), StatusCode::kResourceExhausted);
+  EXPECT_THAT(MessageOf(refused->status()), HasSubstr("others wait for their turn"));
+
+  std::thread stopper([this] { runs_->Stop(); });
+  auto late = Ask();
+  while (late.wait_for(std::chrono::seconds(0)) != std::future_status::ready ||
+         late.get().status().code() != StatusCode::kUnavailable) {
+    std::this_thread::yield();
+    late = Ask();  // until it has heard of its end
+  }
+  Release();
+  stopper.join();
+  EXPECT_TRUE(answers.front().get().ok()) << "this one had its turn";
+  for (std::size_t i = 1; i < answers.size(); ++i) {
+    EXPECT_EQ(answers[i].get().status().code(), StatusCode::kUnavailable);
+  }
+}
+
+}  // namespace
+}  // namespace qrm::manager
