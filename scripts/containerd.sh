@@ -3,14 +3,15 @@
 #
 #   scripts/containerd.sh fetch  [--cache DIR]                 get the packages, print where they are
 #   scripts/containerd.sh check                                 say what this machine lacks, exit 77
-#   scripts/containerd.sh run    [--cache DIR] [--keep-alive] --probe FILE -- COMMAND [ARG...]
+#   scripts/containerd.sh run    [--cache DIR] [--keep-alive] [--image ARCHIVE] --probe FILE -- COMMAND [ARG...]
 #
 # `run` starts containerd in its own process and mount namespaces, so that the end of the first
 # process there is the end of every shim, container and mount, whatever happened in between. The
 # command runs in the same namespaces and finds what it needs in its environment:
 #   QRM_WORK_DIR  QRM_CRI_SOCKET  QRM_NRI_SOCKET  QRM_IMAGE  QRM_CGROUP_PARENT
 # With --keep-alive, the command may end containerd, whose process id is in $QRM_WORK_DIR/containerd.pid:
-# it is started again. Without it, the end of containerd is an error.
+# it is started again. Without it, the end of containerd is an error. With --image, containers can
+# also be made of the image in that archive.
 #
 # containerd is Debian 13's, the first Debian one with a usable NRI; it runs on Debian 12's libc.
 # Debian 13's runc does not, so runc comes from this machine's own release. Both are downloaded
@@ -125,34 +126,13 @@ fetch() {
   echo "$dest"
 }
 
-# --- the image: one static binary, packed by hand into an OCI layout ------------------------------
-
-# Stores standard input as a blob of layout `$1` and prints "digest size".
-add_blob() {
-  local tmp="$1/blob" digest
-  cat >"$tmp"
-  digest=$(sha256sum "$tmp" | cut -d' ' -f1)
-  echo "$digest $(stat -c %s "$tmp")"
-  mv "$tmp" "$1/blobs/sha256/$digest"
-}
-
-descriptor() {
-  printf '{"mediaType":"application/vnd.oci.image.%s","digest":"sha256:%s","size":%s' "$1" "$2" "$3"
-}
+# --- the image: one static binary -----------------------------------------------------------------
 
 build_image() {
-  local probe=$1 tar=$2 dir=$3 layer config manifest
-  mkdir -p "$dir/layout/blobs/sha256" "$dir/rootfs/tmp"
-  install -m 0755 "$probe" "$dir/rootfs/probe"
-  layer=$(tar -C "$dir/rootfs" --owner=0 --group=0 -cf - . | add_blob "$dir/layout")
-  config=$(printf '{"architecture":"%s","os":"linux","config":{"Entrypoint":["/probe"]},"rootfs":{"type":"layers","diff_ids":["sha256:%s"]}}' \
-    "$(dpkg --print-architecture)" "${layer% *}" | add_blob "$dir/layout")
-  manifest=$(printf '{"schemaVersion":2,"mediaType":"application/vnd.oci.image.manifest.v1+json","config":%s},"layers":[%s}]}' \
-    "$(descriptor config.v1+json $config)" "$(descriptor layer.v1.tar $layer)" | add_blob "$dir/layout")
-  printf '{"schemaVersion":2,"manifests":[%s,"annotations":{"io.containerd.image.name":"%s"}}]}' \
-    "$(descriptor manifest.v1+json $manifest)" "$image" >"$dir/layout/index.json"
-  echo '{"imageLayoutVersion":"1.0.0"}' >"$dir/layout/oci-layout"
-  tar -C "$dir/layout" -cf "$tar" oci-layout index.json blobs
+  local probe=$1 tar=$2 rootfs=$3
+  install -D -m 0755 "$probe" "$rootfs/probe"
+  mkdir "$rootfs/tmp"
+  "$root/scripts/oci.sh" "$rootfs" "$image" /probe "$tar"
 }
 
 # --- containerd -----------------------------------------------------------------------------------
@@ -231,13 +211,16 @@ inside() {
   trap 'exit 130' INT TERM
   # The runtime's shims insist on /run/containerd: give them one that nobody else sees.
   mount -t tmpfs -o mode=0755 qrm-run /run
+  # As on a node: pods may ask for mounts that follow the host's.
+  mount --make-rshared /
   keep_containerd "$dir" "$packages" &
   keeper_pid=$!
   wait_until_ready "$dir" "$packages/usr/bin/ctr"
-  "$packages/usr/bin/ctr" --address "$dir/cri.sock" --namespace k8s.io images import \
-    --snapshotter native "$dir/image.tar" >/dev/null ||
-    fail "cannot import the image: see above"
-  local ended
+  local archive ended
+  for archive in "$dir/image.tar" ${QRM_IMAGE_ARCHIVE:+"$QRM_IMAGE_ARCHIVE"}; do
+    "$packages/usr/bin/ctr" --address "$dir/cri.sock" --namespace k8s.io images import \
+      --snapshotter native "$archive" >/dev/null || fail "cannot import the image $archive: see above"
+  done
   "$@" &
   wait -n -p ended || status=$?
   [[ $ended != "$keeper_pid" ]] || fail "containerd ended before the command"
@@ -329,6 +312,7 @@ main() {
       --cache) cache=$(realpath -m "${2:?}") && shift 2 ;;
       --probe) probe=${2:?} && shift 2 ;;
       --keep-alive) export QRM_KEEP_ALIVE=1 && shift ;;
+      --image) QRM_IMAGE_ARCHIVE=$(realpath "${2:?}") && export QRM_IMAGE_ARCHIVE && shift 2 ;;
       --) shift && break ;;
       *) usage ;;
     esac

@@ -22,7 +22,7 @@ import (
 
 const (
 	directory = "../../../charts/qrm"
-	namespace = "kube-system"
+	namespace = "qrm-system" // none that qrmd leaves alone by default
 )
 
 type values = map[string]any
@@ -53,7 +53,7 @@ type release struct {
 func (r *release) pod() corev1.PodSpec         { return r.daemonSet.Spec.Template.Spec }
 func (r *release) container() corev1.Container { return r.pod().Containers[0] }
 
-// tryRender is `helm template qrm charts/qrm -n kube-system --kube-version 1.MINOR` with the values in place of the default ones.
+// tryRender is `helm template qrm charts/qrm -n qrm-system --kube-version 1.MINOR` with the values in place of the default ones.
 func tryRender(overrides values, minor int) (*release, error) {
 	chart, err := loader.Load(directory)
 	if err != nil {

@@ -1,0 +1,63 @@
+#!/usr/bin/env bash
+# Packs the built programs, and the libraries that they load, as container image localhost/qrm:VERSION.
+#   scripts/image.sh [ARCHIVE [BUILD DIRECTORY]]     default: build/qrm-image.tar build/release
+#
+# It needs no container engine: the libraries are those of this machine's Debian packages, whose licences and versions go
+# with them, where scanners of images look for them. There is no shell in the image, and nothing else.
+set -euo pipefail
+
+cd "$(dirname "$0")/.."
+archive=${1:-build/qrm-image.tar}
+build=${2:-build/release}
+rootfs=$(mktemp -d)
+trap 'rm -rf "$rootfs"' EXIT
+
+# The files that the dynamic linker loads for the programs, itself among them.
+libraries() {
+  local program
+  for program in "$rootfs"/usr/local/sbin/*; do
+    ldd "$program"
+  done | grep -o '/[^ ]*' | sort -u
+}
+
+# The package of a file, which dpkg may know by its path from before /lib became a link to /usr/lib.
+package_of() {
+  local found
+  found=$(dpkg-query -S "$1" 2>/dev/null || dpkg-query -S "${1#/usr}") || {
+    echo "cannot tell the package of $1: dpkg does not know it; build on a Debian 12 as scripts/deps.sh makes it" >&2
+    return 1
+  }
+  echo "${found%%:*}"
+}
+
+add_library() {
+  local path real package
+  path="$(realpath "$(dirname "$1")")/$(basename "$1")"
+  real=$(realpath "$1")
+  package=$(package_of "$real")
+  install -D -m 0755 "$real" "$rootfs$path"
+  if [[ ! -e $rootfs/var/lib/dpkg/status.d/$package ]]; then
+    dpkg-query -s "$package" >"$rootfs/var/lib/dpkg/status.d/$package"
+    install -D -m 0644 "/usr/share/doc/$package/copyright" "$rootfs/usr/share/doc/$package/copyright"
+  fi
+}
+
+if [[ ! -x $build/bin/qrmd ]]; then
+  echo "cannot pack the programs: $build/bin/qrmd is not there; run scripts/build.sh" >&2
+  exit 1
+fi
+cmake --install "$build" --component programs --strip --prefix "$rootfs/usr/local" >/dev/null
+mkdir -p "$rootfs"/{etc,tmp,usr/lib,usr/lib64,var/lib/dpkg/status.d}
+chmod 0755 "$rootfs"
+chmod 1777 "$rootfs/tmp"
+ln -s usr/lib "$rootfs/lib"
+ln -s usr/lib64 "$rootfs/lib64"
+echo 'root:x:0:0:root:/:/sbin/nologin' >"$rootfs/etc/passwd"
+install -m 0644 /etc/os-release "$rootfs/etc/os-release"
+needed=$(libraries)
+for library in $needed; do
+  add_library "$library"
+done
+version=$("$rootfs/usr/local/sbin/qrmd" --version)
+scripts/oci.sh "$rootfs" "localhost/qrm:${version#qrmd }" /usr/local/sbin/qrmd "$archive"
+echo "localhost/qrm:${version#qrmd } is in $archive ($(du -h "$archive" | cut -f1))"
