@@ -214,7 +214,8 @@ Daemon::Impl::Impl(Config given_config, Machine given_machine, StateLock given_l
       dry_runs({.plugins = registry.plugins(),
                 .machine = machine,
                 .clock = clock,
-                .conflicts = [this] { return kubelet.conflicts(); }},
+                .conflicts = [this] { return kubelet.conflicts(); },
+                .specs_from = [this] { return sources.specs_from(); }},
                DryRunOptionsOf(config)),
       reconciler(
           {.io = io,

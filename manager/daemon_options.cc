@@ -18,10 +18,8 @@ AdmissionOptions AdmissionOptionsOf(const Config& config) {
 }
 
 DryRuns::Options DryRunOptionsOf(const Config& config) {
-  const bool told = !config.kubelet_pods_socket.empty() || !config.kubelet_url.empty();
   return {.admission = AdmissionOptionsOf(config),
           .pod_keys = config.pod_keys,
-          .specs = told ? SpecsFrom::kKubelet : SpecsFrom::kCgroups,
           .deadline = config.admission_deadline};
 }
 

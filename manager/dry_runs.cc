@@ -26,7 +26,7 @@ std::string FreshUid() {
 
 std::string EstimateNote(const std::vector<std::string>& unseen) {
   std::string note =
-      "qrmd is not told the specs of pods (kubelet-pods-socket and kubelet-url are not set): each "
+      "kubelet does not tell qrmd the specs of pods now (kubelet-pods-socket, kubelet-url): each "
       "container is placed by itself when it is created, by what its cgroup shows of its CPUs and "
       "memory";
   if (!unseen.empty()) {
@@ -75,14 +75,14 @@ bool DryRuns::TakeTurn() {
 }
 
 StatusOr<DryRunReport> DryRuns::Run(const std::string& pod) const {
-  QRM_ASSIGN_OR_RETURN(const NewPod wanted,
-                       ReadNewPod(pod, FreshUid(), options_.pod_keys, options_.specs));
+  const SpecsFrom specs = parts_.specs_from();
+  QRM_ASSIGN_OR_RETURN(const NewPod wanted, ReadNewPod(pod, FreshUid(), options_.pod_keys, specs));
   if (const std::vector<std::string> conflicts = parts_.conflicts(); !conflicts.empty()) {
     return DryRunReport{.result = DryRunReport::Result::kSkipped,
                         .message = fmt::format("qrmd stands aside: {}", conflicts.front())};
   }
   DryRunReport report = dry_run_.Run(wanted.admissions, DeadlineAfter(options_.deadline));
-  if (options_.specs == SpecsFrom::kCgroups && report.result != DryRunReport::Result::kSkipped) {
+  if (specs == SpecsFrom::kCgroups && report.result != DryRunReport::Result::kSkipped) {
     report.notes.push_back(EstimateNote(wanted.unseen));
   }
   return report;

@@ -27,11 +27,12 @@ class DryRuns {
     const Clock& clock;
     /// Why kubelet places containers and qrmd does not, one sentence each; none when it does.
     std::function<std::vector<std::string>()> conflicts;
+    /// Who would tell of a pod that comes now.
+    std::function<SpecsFrom()> specs_from;
   };
   struct Options {
     AdmissionOptions admission;
     PodKeys pod_keys;
-    SpecsFrom specs = SpecsFrom::kCgroups;
     std::chrono::milliseconds deadline{0};  ///< of one dry run, once it has its turn
   };
   using Done = std::function<void(StatusOr<DryRunReport>)>;

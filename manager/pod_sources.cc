@@ -57,6 +57,12 @@ PodSources::PodSources(boost::asio::io_context& io, const Config& config, const 
               CgroupEstimate(config.pod_keys, MemoryOf(machine)), config.pod_keys,
               config.pod_spec_wait) {}
 
+SpecsFrom PodSources::specs_from() const {
+  const bool told = (pods_api_ != nullptr && pods_api_->synced()) ||
+                    (kubelet_pods_ != nullptr && kubelet_pods_->reachable());
+  return told ? SpecsFrom::kKubelet : SpecsFrom::kCgroups;
+}
+
 void PodSources::Start() {
   if (pods_api_ != nullptr) {
     pods_api_->Start();

@@ -8,6 +8,7 @@
 #include "manager/config.h"
 #include "manager/podsource/exact_source.h"
 #include "manager/podsource/kubelet_pods.h"
+#include "manager/podsource/new_pod.h"
 #include "manager/podsource/pods_api_client.h"
 #include "topology/machine.h"
 
@@ -24,6 +25,8 @@ class PodSources {
   void Stop();
 
   PodSource& source() { return source_; }
+  /// Who tells now what a pod that comes requests. Threads: any.
+  SpecsFrom specs_from() const;
 
  private:
   const std::unique_ptr<PodsApiClient> pods_api_;    // null when it is not to be asked

@@ -2,6 +2,7 @@
 #include "manager/podsource/kubelet_pods.h"
 
 #include <algorithm>
+#include <atomic>
 #include <fstream>
 #include <iterator>
 #include <set>
@@ -63,6 +64,7 @@ struct KubeletPods::Impl {
 
   const KubeletPodsOptions options;
   SpecCache cache;
+  std::atomic<bool> failing{false};  // set on the thread
   boost::asio::io_context io{1};
   boost::asio::executor_work_guard<boost::asio::io_context::executor_type> guard{
       boost::asio::make_work_guard(io)};
@@ -72,8 +74,7 @@ struct KubeletPods::Impl {
   std::set<std::string> waiting;  // for the next poll
   std::set<std::string> asked;    // in the poll under way
   bool busy = false;              // a poll is under way or the timer runs
-  bool failing = false;
-  bool complained = false;  // about pods that cannot be used
+  bool complained = false;        // about pods that cannot be used
   std::chrono::milliseconds interval = options.least_interval;
   std::chrono::steady_clock::time_point next_poll;
 
@@ -146,6 +147,10 @@ KubeletPods::KubeletPods(KubeletPodsOptions options)
     : impl_(std::make_unique<Impl>(std::move(options))) {}
 
 KubeletPods::~KubeletPods() = default;
+
+bool KubeletPods::reachable() const {
+  return !impl_->failing;
+}
 
 PodSpecPtr KubeletPods::Find(const std::string& uid) const {
   return impl_->cache.Find(uid);

@@ -33,6 +33,9 @@ class KubeletPods final : public SpecSupplier {
   KubeletPods(const KubeletPods&) = delete;
   KubeletPods& operator=(const KubeletPods&) = delete;
 
+  /// False from a poll that fails to the next that does not.
+  bool reachable() const;
+
   std::string name() const override { return "kubelet"; }
   PodSpecPtr Find(const std::string& uid) const override;
   void Prefetch(const std::string& uid) override;

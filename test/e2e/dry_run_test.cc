@@ -141,7 +141,8 @@ TEST_F(DryRunTest, ChangesNothing) {
                     HasSubstr("\ncontainer container0: would be admitted\n"),
                     HasSubstr("cpu:      10 (from manifest)"), HasSubstr("  Merged by policy"),
                     HasSubstr("  Not done\n    allocate, check, commit\n"),
-                    HasSubstr("note: nothing was allocated")));
+                    HasSubstr("note: nothing was allocated"),
+                    HasSubstr("note: kubelet does not tell qrmd the specs of pods now")));
   EXPECT_FALSE(DryRun(Pod("pod3", "storage-service", 200, 40)).ok());
   WaitForReconciles();
   EXPECT_EQ(EverythingKept(), before);

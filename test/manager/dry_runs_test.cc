@@ -39,8 +39,9 @@ class DryRunsTest : public testing::Test {
     runs_.emplace(DryRuns::Parts{.plugins = plugins_,
                                  .machine = machine_,
                                  .clock = clock_,
-                                 .conflicts = [this] { return conflicts_; }},
-                  DryRuns::Options{.specs = specs, .deadline = std::chrono::seconds(10)});
+                                 .conflicts = [this] { return conflicts_; },
+                                 .specs_from = [specs] { return specs; }},
+                  DryRuns::Options{.deadline = std::chrono::seconds(10)});
   }
   std::future<Answer> Ask(const std::string& pod = PodBytes()) {
     const auto answer = std::make_shared<std::promise<Answer>>();

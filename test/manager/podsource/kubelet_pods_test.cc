@@ -76,6 +76,7 @@ TEST_F(KubeletPodsTest, ReadsARotatedToken) {
   EXPECT_EQ(Ask(pods, "uid"), nullptr);
   Write("token", "rotated");
   EXPECT_TRUE(Await([&] { return Ask(pods, "uid") != nullptr; }));
+  EXPECT_TRUE(Await([&] { return pods.reachable(); }));
 }
 
 TEST_F(KubeletPodsTest, DoesNotTalkToAPeerWithAnUnknownCertificate) {
@@ -113,7 +114,9 @@ TEST_F(KubeletPodsTest, LetsNobodyWaitForAKubeletThatFailed) {
   options.most_interval = hours(1);
   kubelet_.SetAnswer(500, "");
   KubeletPods pods(options);
+  EXPECT_TRUE(pods.reachable()) << "nothing speaks against it";
   EXPECT_EQ(Ask(pods, "uid"), nullptr);
+  EXPECT_FALSE(pods.reachable());
   pods.Prefetch("other");
   EXPECT_EQ(pods.Await("other", DeadlineAfter(hours(1))), nullptr);
   EXPECT_EQ(kubelet_.answered(), 1);
