@@ -127,6 +127,13 @@ func TestQrmdAcceptsTheDefaultConfig(t *testing.T) {
 	}
 }
 
+func TestDefaultImageIsThatOfTheBuiltPrograms(t *testing.T) {
+	version := strings.TrimSpace(strings.TrimPrefix(qrmd(t, "--version"), "qrmd "))
+	if got := render(t, nil).container().Image; got != "localhost/qrm:"+version {
+		t.Errorf("the default image is %s, and the built version %s", got, version)
+	}
+}
+
 // mounted is the path's mount from the node; nil if there is none.
 func mounted(t *testing.T, made *release, path string) *corev1.VolumeMount {
 	t.Helper()
