@@ -37,7 +37,7 @@ void AddNotes(bool asked_together, DryRunReport& report) {
   if (placed > 1 && !asked_together) {
     report.notes.emplace_back(
         "each container was asked about as if the pod's others were not there: each fits, but "
-        "together they may not");
+        "together they may not, or get other nodes");
   }
   report.notes.emplace_back(
       "nothing was allocated: the pod may still be rejected when a plugin refuses to allocate what "

@@ -6,15 +6,18 @@
 #include <map>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
+#include "api/proto/core/v1/pod.pb.h"
 #include "test/e2e/node.h"
 #include "test/e2e/simulated_runtime.h"
 #include "test/support/await.h"
 #include "test/support/is_ok.h"
+#include "test/support/scripted_kubelet.h"
 #include "test/support/temp_dir.h"
 
 namespace qrm::test {
@@ -33,19 +36,37 @@ PodSpec Pod(const std::string& name, const std::string& role, int cpus, int64_t 
           .container = {.milli_cpus = cpus * 1000, .memory_bytes = gib << 30}};
 }
 
-/// The pod as its author wrote it.
-std::string Manifest(const PodSpec& pod) {
+/// The pod as its author wrote it, with more containers that request nothing.
+std::string Manifest(const PodSpec& pod, const std::vector<std::string>& sidecars = {}) {
   const Json limits = {{"memory", std::to_string(pod.container.memory_bytes)}};
   Json requests = limits;
   requests["cpu"] = std::to_string(pod.container.milli_cpus) + "m";
+  Json containers = Json::array();
+  containers.push_back(
+      {{"name", pod.container.name}, {"resources", {{"requests", requests}, {"limits", limits}}}});
+  for (const std::string& name : sidecars) {
+    containers.push_back({{"name", name}});
+  }
   return Json{{"apiVersion", "v1"},
               {"kind", "Pod"},
               {"metadata", {{"name", pod.name}, {"labels", pod.labels}}},
-              {"spec",
-               {{"containers",
-                 {{{"name", pod.container.name},
-                   {"resources", {{"requests", requests}, {"limits", limits}}}}}}}}}
+              {"spec", {{"containers", containers}}}}
       .dump(2);
+}
+
+/// The same as kubelet tells it.
+std::string KubeletsWord(const PodSpec& spec, const std::vector<std::string>& sidecars) {
+  ::k8s::io::api::core::v1::Pod pod;
+  pod.ParseFromString(
+      PodMessage(spec.uid, spec.name, std::to_string(spec.container.milli_cpus) + "m"));
+  auto& main = *pod.mutable_spec()->mutable_containers(0);
+  main.set_name(spec.container.name);
+  (*main.mutable_resources()->mutable_limits())["memory"].set_string(
+      std::to_string(spec.container.memory_bytes));
+  for (const std::string& name : sidecars) {
+    pod.mutable_spec()->add_containers()->set_name(name);
+  }
+  return pod.SerializeAsString();
 }
 
 // The second example of the samples: cpu and memory plugins, one NUMA node for each pod.
@@ -59,18 +80,16 @@ class DryRunTest : public testing::Test {
                       .config = std::string(kSamples) + "qrmd.yaml",
                       .nri_socket = runtime_->nri_socket(),
                       .cri_socket = runtime_->cri_socket(),
-                      .reconcile_period = "100ms"});
+                      .reconcile_period = "100ms",
+                      .flags = {"--kubelet-pods-socket=" + kubelet_socket_}});
     ASSERT_TRUE(IsOk(node_->Start(0)));
     for (const std::string name : {"cpu", "memory"}) {
       ASSERT_TRUE(IsOk(node_->StartPlugin(name, name, kSamples + name + ".yaml")));
     }
   }
-  std::string Write(const PodSpec& pod) {
-    std::ofstream(manifest_) << Manifest(pod);
-    return manifest_;
-  }
-  StatusOr<std::string> DryRun(const PodSpec& pod, const std::string& format = "table") {
-    return node_->Qrmctl({"admit", "--dry-run", "-f", Write(pod), "-o", format});
+  StatusOr<std::string> DryRun(const std::string& manifest, const std::string& format = "table") {
+    std::ofstream(manifest_) << manifest;
+    return node_->Qrmctl({"admit", "--dry-run", "-f", manifest_, "-o", format});
   }
   /// What was decided about the pod's container, by a dry run or by `explain`.
   static Json DecisionIn(const StatusOr<std::string>& output) {
@@ -108,6 +127,7 @@ class DryRunTest : public testing::Test {
   TempDir dir_;
   const std::string work_dir_ = dir_ / "node";
   const std::string manifest_ = dir_ / "pod.yaml";
+  const std::string kubelet_socket_ = dir_ / "pods-api.sock";
   std::unique_ptr<SimulatedRuntime> runtime_;
   std::unique_ptr<Node> node_;
 };
@@ -115,7 +135,7 @@ class DryRunTest : public testing::Test {
 TEST_F(DryRunTest, SaysWhatTheAdmissionThatFollowsDecides) {
   for (const PodSpec& pod :
        {Pod("pod1", "storage-service", 20, 40), Pod("pod2", "reranker", 10, 20)}) {
-    const Json dry = DecisionIn(DryRun(pod, "json"));
+    const Json dry = DecisionIn(DryRun(Manifest(pod), "json"));
     EXPECT_EQ(dry["result"], "admitted");
     ASSERT_TRUE(IsOk(runtime_->RunPod(pod)));
     const Json real = DecisionIn(node_->Qrmctl({"explain", pod.name, "-o", "json"}));
@@ -129,12 +149,30 @@ TEST_F(DryRunTest, SaysWhatTheAdmissionThatFollowsDecides) {
   }
 }
 
+TEST_F(DryRunTest, AsksAboutAllContainersOnceKubeletTellsSpecs) {
+  ScriptedKubelet kubelet(kubelet_socket_);
+  const PodSpec pod = Pod("pod1", "storage-service", 20, 40);
+  kubelet.Put(pod.uid, KubeletsWord(pod, {"logger"}));
+  StatusOr<std::string> dry;
+  ASSERT_TRUE(Await([&] {
+    dry = DryRun(Manifest(pod, {"logger"}));
+    return dry.ok() && dry->find("kubelet does not tell") == std::string::npos;
+  })) << dry.status();
+  std::cout << *dry;
+  EXPECT_THAT(*dry, AllOf(HasSubstr("container container0: would be admitted\n  Placed together "
+                                    "with\n    logger\n"),
+                          HasSubstr("container logger: would be admitted\n"),
+                          HasSubstr("together they may not")));
+  ASSERT_TRUE(IsOk(runtime_->RunPod(pod)));
+  EXPECT_EQ(node_->ListPods()->pods(0).containers_size(), 2);
+}
+
 TEST_F(DryRunTest, ChangesNothing) {
   ASSERT_TRUE(IsOk(runtime_->RunPod(Pod("pod1", "storage-service", 20, 40))));
   WaitForReconciles();
   const auto before = EverythingKept();
   EXPECT_GT(before.size(), 6U);
-  const auto admitted = DryRun(Pod("pod2", "reranker", 10, 20));
+  const auto admitted = DryRun(Manifest(Pod("pod2", "reranker", 10, 20)));
   ASSERT_TRUE(admitted.ok()) << admitted.status();
   EXPECT_THAT(*admitted,
               AllOf(HasSubstr("default/pod2 would be admitted\n"),
@@ -143,7 +181,7 @@ TEST_F(DryRunTest, ChangesNothing) {
                     HasSubstr("  Not done\n    allocate, check, commit\n"),
                     HasSubstr("note: nothing was allocated"),
                     HasSubstr("note: kubelet does not tell qrmd the specs of pods now")));
-  EXPECT_FALSE(DryRun(Pod("pod3", "storage-service", 200, 40)).ok());
+  EXPECT_FALSE(DryRun(Manifest(Pod("pod3", "storage-service", 200, 40))).ok());
   WaitForReconciles();
   EXPECT_EQ(EverythingKept(), before);
   EXPECT_FALSE(node_->Qrmctl({"explain", "pod2"}).ok()) << "no trace is kept";
@@ -153,7 +191,8 @@ TEST_F(DryRunTest, ChangesNothing) {
 
 TEST_F(DryRunTest, FailsWithTheReasonOfTheAdmissionThatFollows) {
   const PodSpec pod = Pod("pod3", "storage-service", 200, 40);
-  const Status dry = DryRun(pod).status();
+  const Status dry = DryRun(Manifest(pod)).status();
+  std::cout << MessageOf(dry);
   const Status real = runtime_->RunPod(pod);
   ASSERT_FALSE(dry.ok());
   ASSERT_FALSE(real.ok());
