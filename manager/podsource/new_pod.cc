@@ -14,24 +14,53 @@ namespace qrm::manager {
 namespace {
 
 namespace core = ::k8s::io::api::core::v1;
+using google::protobuf::RepeatedPtrField;
 
 constexpr char kSource[] = "manifest";
 /// What etcd takes; a bigger pod never comes.
 constexpr std::size_t kMaxPodBytes = 3 << 19;
-/// Each container's request carries the pod's labels and annotations.
+/// Each container's decision names all the others.
+constexpr std::size_t kMaxContainers = 250;
+/// A DNS label.
+constexpr std::size_t kMaxNameBytes = 63;
+/// All that is the pod's goes into the request of each container.
 constexpr std::size_t kMaxRequestsBytes = 64 << 20;
 
-Status CheckSize(const core::Pod& pod) {
-  const std::size_t bytes = pod.ByteSizeLong();
-  const auto containers =
-      static_cast<std::size_t>(pod.spec().containers_size() + pod.spec().init_containers_size());
-  if (bytes > kMaxPodBytes || pod.metadata().ByteSizeLong() * containers > kMaxRequestsBytes) {
-    return Errorf(StatusCode::kInvalidArgument,
-                  "cannot try a pod of {} bytes with {} containers: Kubernetes takes none that is "
-                  "so large; give fewer containers or annotations",
-                  bytes, containers);
+std::size_t SizeOf(const RepeatedPtrField<core::Container>& containers) {
+  std::size_t bytes = 0;
+  for (const core::Container& container : containers) {
+    bytes += container.ByteSizeLong();
+  }
+  return bytes;
+}
+
+Status CheckNames(const RepeatedPtrField<core::Container>& containers) {
+  for (const core::Container& container : containers) {
+    if (container.name().size() > kMaxNameBytes) {
+      return Errorf(
+          StatusCode::kInvalidArgument,
+          "cannot try a pod: the name of container {}... has {} bytes, and no container's "
+          "has more than {}; shorten it",
+          container.name().substr(0, kMaxNameBytes), container.name().size(), kMaxNameBytes);
+    }
   }
   return OkStatus();
+}
+
+Status CheckSize(const core::Pod& pod) {
+  const auto& init = pod.spec().init_containers();
+  const auto& app = pod.spec().containers();
+  const auto count = static_cast<std::size_t>(init.size() + app.size());
+  const std::size_t bytes = pod.ByteSizeLong();
+  const std::size_t shared = bytes - SizeOf(init) - SizeOf(app);
+  if (bytes > kMaxPodBytes || count > kMaxContainers || shared * count > kMaxRequestsBytes) {
+    return Errorf(StatusCode::kInvalidArgument,
+                  "cannot try a pod of {} bytes with {} containers: it is larger than any that "
+                  "comes; give at most {} containers and few annotations",
+                  bytes, count, kMaxContainers);
+  }
+  QRM_RETURN_IF_ERROR(CheckNames(init));
+  return CheckNames(app);
 }
 
 StatusOr<core::Pod> Parse(const std::string& bytes, const std::string& uid) {

@@ -96,6 +96,24 @@ TEST_F(DryRunsTest, RefusesWhatIsNoPod) {
   EXPECT_EQ(Ask("\xff").get().status().code(), StatusCode::kInvalidArgument);
 }
 
+TEST_F(DryRunsTest, AnswersForTheLargestPodInAMessageThatIsTaken) {
+  constexpr std::size_t kMostBytes = 16 << 20;  // of one message on the control socket
+  ::k8s::io::api::core::v1::Pod pod;
+  pod.mutable_metadata()->set_name(std::string(253, 'p'));
+  for (int i = 0; i < 250; ++i) {
+    pod.mutable_spec()->add_containers()->set_name(std::string(60, 'c') + std::to_string(100 + i));
+  }
+  Make(SpecsFrom::kKubelet);
+  const Answer report = Ask(pod.SerializeAsString()).get();
+  ASSERT_TRUE(report.ok()) << report.status();
+  ASSERT_EQ(report->decisions.size(), 250u);
+  std::size_t bytes = 0;
+  for (const DryRunReport::Decision& decision : report->decisions) {
+    bytes += decision.trace.json.size();
+  }
+  EXPECT_LT(bytes, kMostBytes / 2);
+}
+
 TEST_F(DryRunsTest, LetsFewWaitAndAnswersAllAtItsEnd) {
   Make(SpecsFrom::kKubelet);
   Hold();

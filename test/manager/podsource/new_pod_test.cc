@@ -85,7 +85,7 @@ TEST(NewPodTest, IsOneAdmissionPerContainerOfWhatCgroupsShowWhereSpecsAreNotKnow
   EXPECT_THAT(pod->unseen, ElementsAre("example.com/nic"));
 }
 
-TEST(NewPodTest, RefusesWhatIsNoPodOrTooLargeForOne) {
+TEST(NewPodTest, RefusesWhatIsNoPod) {
   EXPECT_THAT(Problem("\xff\xff"), HasSubstr("its 2 bytes are no serialized v1.Pod"));
   EXPECT_THAT(Problem(""), HasSubstr("it has no metadata.name; add it"));
   Pod pod = SamplePod();
@@ -99,16 +99,29 @@ TEST(NewPodTest, RefusesWhatIsNoPodOrTooLargeForOne) {
   Request(*pod.mutable_spec()->mutable_containers(2), "cpu", "two");
   pod.mutable_spec()->mutable_containers(2)->set_name("third");
   EXPECT_THAT(Problem(pod.SerializeAsString()), HasSubstr("container third: "));
+}
+
+TEST(NewPodTest, RefusesPodsWhoseAnswerWouldFillTheMemory) {
+  const auto add = [](Pod& pod, int count) {
+    for (int i = 0; i < count; ++i) {
+      pod.mutable_spec()->add_containers()->set_name("c" + std::to_string(i));
+    }
+  };
+  Pod pod = SamplePod();
+  (*pod.mutable_metadata()->mutable_annotations())["big"] = std::string(2 << 20, 'x');
+  EXPECT_THAT(Problem(pod.SerializeAsString()), HasSubstr("it is larger than any that comes"));
+
+  (*pod.mutable_metadata()->mutable_annotations())["big"] = std::string(1 << 20, 'x');
+  add(pod, 100);
+  EXPECT_THAT(Problem(pod.SerializeAsString()), HasSubstr("with 104 containers: it is larger"));
 
   pod = SamplePod();
-  (*pod.mutable_metadata()->mutable_annotations())["big"] = std::string(2 << 20, 'x');
-  EXPECT_THAT(Problem(pod.SerializeAsString()),
-              HasSubstr("Kubernetes takes none that is so large"));
-  (*pod.mutable_metadata()->mutable_annotations())["big"] = std::string(1 << 20, 'x');
-  for (int i = 0; i < 100; ++i) {
-    pod.mutable_spec()->add_containers()->set_name("c" + std::to_string(i));
-  }
-  EXPECT_THAT(Problem(pod.SerializeAsString()), HasSubstr("with 104 containers"));
+  add(pod, 247);
+  EXPECT_THAT(Problem(pod.SerializeAsString()), HasSubstr("give at most 250 containers"));
+
+  pod = SamplePod();
+  pod.mutable_spec()->mutable_containers(1)->set_name(std::string(64, 'x'));
+  EXPECT_THAT(Problem(pod.SerializeAsString()), HasSubstr("has 64 bytes"));
 }
 
 }  // namespace
