@@ -60,6 +60,7 @@ struct Observer::Impl : std::enable_shared_from_this<Observer::Impl> {
   /// `work` with the object, unless NRI came back, or away again, meanwhile.
   template <typename... Args, typename Work>
   std::function<void(Args...)> While(Work work) {
+    // NOLINTNEXTLINE(performance-unnecessary-value-param): work may take what comes by value
     return [weak = weak_from_this(), begun = era, work = std::move(work)](Args... args) {
       const std::shared_ptr<Impl> self = weak.lock();
       if (self != nullptr && self->era == begun) {

@@ -145,7 +145,7 @@ struct KubeletClient::State : std::enable_shared_from_this<State> {
 KubeletClient::KubeletClient(KubeletClientOptions options, prometheus::Counter& errors)
     : state_(std::make_shared<State>(std::move(options), errors)) {}
 
-void KubeletClient::Get(std::function<void(const ViewPtr&)> done) {
+void KubeletClient::Get(const std::function<void(const ViewPtr&)>& done) {
   const bool is_there = state_->IsThere();
   ViewPtr known;
   bool ask = false;
@@ -155,12 +155,12 @@ void KubeletClient::Get(std::function<void(const ViewPtr&)> done) {
       state_->Forget();
     }
     const auto now = std::chrono::steady_clock::now();
-    const bool fresh =
-        state_->asked_at.has_value() && now - *state_->asked_at < state_->options.max_age;
+    const auto asked_at = state_->asked_at;
+    const bool fresh = asked_at.has_value() && now - *asked_at < state_->options.max_age;
     if (!is_there || fresh) {
       known = state_->view;
     } else {
-      state_->waiting.push_back(std::move(done));
+      state_->waiting.push_back(done);
       ask = !std::exchange(state_->asking, true);
     }
   }

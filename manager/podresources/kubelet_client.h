@@ -35,7 +35,7 @@ class KubeletClient {
   /// Calls `done` with what kubelet says, never null: at once on this thread when it is known or
   /// there is no kubelet, else on a thread of gRPC within the timeout. Equal answers are the same
   /// view. Calls that come while kubelet is being asked share its answer.
-  void Get(std::function<void(const ViewPtr&)> done);
+  void Get(const std::function<void(const ViewPtr&)>& done);
 
  private:
   struct State;  // outlives the client while kubelet is being asked

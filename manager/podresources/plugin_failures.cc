@@ -29,6 +29,7 @@ void PluginFailures::Forget(const std::string& resource) {
 std::vector<std::string> PluginFailures::Sentences() const {
   const MutexLock lock(mutex_);
   std::vector<std::string> sentences;
+  sentences.reserve(reasons_.size());
   for (const auto& [resource, reason] : reasons_) {
     sentences.push_back(fmt::format("plugin {} does not tell {}: {}", resource, untold_, reason));
   }

@@ -36,6 +36,19 @@ grpc::Status FailedPrecondition(const char* text) {
   return {grpc::StatusCode::FAILED_PRECONDITION, text};
 }
 
+/// What plugins tell goes into `cache`; one that is away is asked again after `retry`.
+PlacementAsker::Listener ToCache(const std::shared_ptr<ListCache>& cache,
+                                 std::chrono::milliseconds retry) {
+  return {
+      .on_told = [cache](const PlacementAsker::StatePtr&, const checkpoint::PodRecord& pod,
+                         const std::string& container,
+                         const PlacedByResource& placed) { cache->Tell(pod, container, placed); },
+      .on_away =
+          [cache, retry](const std::string& resource) {
+            cache->AskAgain(resource, DeadlineAfter(retry));
+          }};
+}
+
 /// `bytes` without a copy: they live as long as gRPC needs them.
 grpc::ByteBuffer Refer(std::shared_ptr<const std::string> bytes) {
   using Holder = std::shared_ptr<const std::string>;
@@ -60,15 +73,7 @@ struct PodResourcesServer::Impl {
         options(std::move(server_options)),
         list(std::make_shared<ListCache>(node_machine)),
         asker(plugins, server_metrics.placement_errors_total, options.plugin_timeout,
-              {.on_told =
-                   [cache = list](const PlacementAsker::StatePtr&, const checkpoint::PodRecord& pod,
-                                  const std::string& container, const PlacedByResource& placed) {
-                     cache->Tell(pod, container, placed);
-                   },
-               .on_away =
-                   [cache = list, retry = options.plugin_retry](const std::string& resource) {
-                     cache->AskAgain(resource, DeadlineAfter(retry));
-                   }}),
+              ToCache(list, options.plugin_retry)),
         allocatable(plugins, server_metrics.allocatable_errors_total),
         kubelet({.socket_path = options.kubelet_socket, .timeout = options.kubelet_timeout},
                 server_metrics.kubelet_errors_total),

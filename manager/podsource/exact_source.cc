@@ -17,7 +17,7 @@ ExactSource::ExactSource(std::vector<SpecSupplier*> suppliers, CgroupEstimate es
 
 StatusOr<ContainerDemand> ExactSource::Find(const RuntimePod& pod,
                                             const RuntimeContainer& container, Deadline deadline) {
-  QRM_ASSIGN_OR_RETURN(const ContainerDemand estimate, estimate_.Find(pod, container, deadline));
+  QRM_ASSIGN_OR_RETURN(ContainerDemand estimate, estimate_.Find(pod, container, deadline));
   for (const SpecSupplier* supplier : suppliers_) {
     if (auto exact = BySpec(estimate, supplier->Find(pod.uid), *supplier)) {
       return *std::move(exact);

@@ -47,7 +47,7 @@ class Session final : public std::enable_shared_from_this<Session> {
     resolver_.async_resolve(
         request_.url.host, request_.url.port,
         [self = shared_from_this()](error_code error, tcp::resolver::results_type found) {
-          self->Continue(error, "find", [&] { self->Connect(std::move(found)); });
+          self->Continue(error, "find", [&] { self->Connect(found); });
         });
   }
 
@@ -97,7 +97,7 @@ class Session final : public std::enable_shared_from_this<Session> {
                  error.message()));
   }
 
-  void Connect(tcp::resolver::results_type found) {
+  void Connect(const tcp::resolver::results_type& found) {
     Lowest().async_connect(found, [self = shared_from_this()](error_code error, const auto&) {
       self->Continue(error, "connect to", [&] { self->Shake(); });
     });

@@ -9,10 +9,10 @@ constexpr char kScheme[] = "https://";
 }  // namespace
 
 StatusOr<HttpsUrl> ParseHttpsUrl(const std::string& text) {
-  const Status wrong = Errorf(StatusCode::kInvalidArgument,
-                              "cannot use '{}': it is no https address; write one such as "
-                              "https://127.0.0.1:10250/pods",
-                              text);
+  Status wrong = Errorf(StatusCode::kInvalidArgument,
+                        "cannot use '{}': it is no https address; write one such as "
+                        "https://127.0.0.1:10250/pods",
+                        text);
   if (!text.starts_with(kScheme)) {
     return wrong;
   }

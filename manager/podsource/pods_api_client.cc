@@ -191,8 +191,8 @@ void PodsApiClient::Impl::WatchEnded(const grpc::Status& status, bool was_good) 
 }
 
 void PodsApiClient::Impl::Retry(milliseconds after) {
-  if (!IsOpen()) {
-    return;
+  if (!retry_timer.has_value()) {
+    return;  // closed
   }
   retry_timer->expires_after(after);
   retry_timer->async_wait([self = shared_from_this()](const boost::system::error_code& error) {
