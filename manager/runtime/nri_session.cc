@@ -133,8 +133,9 @@ void NriSession::Register() {
 }
 
 void NriSession::Finish(const Status& cause) {
-  if (mux_ != nullptr) {
-    mux_->Close(cause);
+  // Given up here and not where it says that it is closed: a loop that stops no longer says it.
+  if (const std::shared_ptr<Mux> mux = std::exchange(mux_, nullptr)) {
+    mux->Close(cause);
   }
   handshake_timer_.cancel();
   if (const Ended ended = std::exchange(ended_, nullptr)) {

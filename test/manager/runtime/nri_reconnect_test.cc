@@ -1,6 +1,7 @@
 // Connections that end, and the next ones.
 #include <chrono>
 #include <future>
+#include <memory>
 #include <string>
 #include <thread>
 #include <vector>
@@ -78,6 +79,20 @@ TEST_F(NriReconnectTest, HearsEverythingAgainAfterEachConnect) {
   ASSERT_TRUE(runtime_->WaitForSynchronizations(2));
   ASSERT_THAT(events_.pods(), SizeIs(1));
   EXPECT_EQ(events_.pods()[0].uid, "2");
+}
+
+TEST_F(NriReconnectTest, LeavesNothingInMemoryWhenTheLoopStopsWithIt) {
+  const auto held = std::make_shared<int>();
+  const auto nothing = options_.on_answer;
+  options_.on_answer = [held](const NriAnswer&) {};
+  Attach();
+  loop_->Run([this] {
+    plugin_.reset();
+    loop_->io().stop();
+  });
+  loop_.reset();
+  options_.on_answer = nothing;
+  EXPECT_EQ(held.use_count(), 1);
 }
 
 TEST_F(NriReconnectTest, WaitsLongerEachTimeTheRuntimeCutsItOffAtOnce) {
