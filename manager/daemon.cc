@@ -108,8 +108,8 @@ struct Daemon::Impl final : NodeServices {
     return {reconciler.LastUpdateOf(key), admitter.CommitTimeOf(key, decided)};
   }
   void ReconcileSoon(const std::string& resource) override;
-  void TryPod(std::string pod, std::function<void(StatusOr<DryRunReport>)> done) override {
-    dry_runs.Ask(std::move(pod), std::move(done));
+  void TryPod(std::string pod, const std::function<void(StatusOr<DryRunReport>)>& done) override {
+    dry_runs.Ask(std::move(pod), done);
   }
   void Post(std::function<void()> work) override { state.Post(std::move(work)); }
 

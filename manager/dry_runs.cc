@@ -47,7 +47,7 @@ DryRuns::~DryRuns() {
   Stop();
 }
 
-void DryRuns::Ask(std::string pod, Done done) {
+void DryRuns::Ask(std::string pod, const Done& done) {
   if (const Status queued = Queue(std::move(pod), done); !queued.ok()) {
     done(queued);
   }

@@ -45,7 +45,7 @@ class DryRuns {
   /// What would become of the pod in the serialized k8s.io.api.core.v1.Pod `pod` if it came now;
   /// `done` runs once, on the thread of the dry runs or at once.
   /// Errors: those of ReadNewPod; kResourceExhausted when too many wait, kUnavailable after Stop.
-  void Ask(std::string pod, Done done);
+  void Ask(std::string pod, const Done& done);
 
   /// Answers those that wait with kUnavailable, and returns when the last has its answer. May be
   /// repeated.

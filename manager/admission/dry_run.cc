@@ -51,7 +51,7 @@ struct DryRun::Call {
   const ContainerDemand& asked;
   const Deadline deadline;
   DryRunReport& report;
-  std::vector<Draft> drafts{};  // in the order in which their containers start
+  std::vector<Draft> drafts;  // in the order in which their containers start
   Whole whole{};
 };
 

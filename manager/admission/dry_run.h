@@ -25,6 +25,7 @@ class DryRun {
  public:
   /// `plugins`, `machine` and `clock` outlive it.
   DryRun(Plugins& plugins, const Machine& machine, const Clock& clock, AdmissionOptions options);
+  ~DryRun() = default;
   DryRun(const DryRun&) = delete;
   DryRun& operator=(const DryRun&) = delete;
 

@@ -43,8 +43,8 @@ constexpr std::array<PodHolder, 7> kHolders = {{
 /// assigned to: that would change the document.
 class Place {
  public:
-  Place(YAML::Node node, const std::string& file, std::string path = "")
-      : node_(std::move(node)), file_(&file), path_(std::move(path)) {}
+  Place(const YAML::Node& node, const std::string& file, std::string path = "")
+      : node_(node), file_(&file), path_(std::move(path)) {}
 
   bool IsNull() const { return node_.IsNull(); }
 

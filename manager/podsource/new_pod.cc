@@ -50,7 +50,7 @@ Status CheckNames(const RepeatedPtrField<core::Container>& containers) {
 Status CheckSize(const core::Pod& pod) {
   const auto& init = pod.spec().init_containers();
   const auto& app = pod.spec().containers();
-  const auto count = static_cast<std::size_t>(init.size() + app.size());
+  const auto count = static_cast<std::size_t>(init.size()) + static_cast<std::size_t>(app.size());
   const std::size_t bytes = pod.ByteSizeLong();
   const std::size_t shared = bytes - SizeOf(init) - SizeOf(app);
   if (bytes > kMaxPodBytes || count > kMaxContainers || shared * count > kMaxRequestsBytes) {

@@ -41,7 +41,8 @@ class FakeNodeServices final : public manager::NodeServices {
     reconciles_.push_back(resource);
   }
   void Post(std::function<void()> work) override { work(); }
-  void TryPod(std::string pod, std::function<void(StatusOr<manager::DryRunReport>)> done) override {
+  void TryPod(std::string pod,
+              const std::function<void(StatusOr<manager::DryRunReport>)>& done) override {
     tried_pod = std::move(pod);
     done(dry_run);
   }
