@@ -2,6 +2,7 @@
 #include "manager/dry_runs.h"
 
 #include <future>
+#include <memory>
 #include <optional>
 #include <thread>
 
@@ -36,12 +37,12 @@ class DryRunsTest : public testing::Test {
   DryRunsTest() { plugins_.Set("cpu", {}); }
 
   void Make(SpecsFrom specs) {
-    runs_.emplace(DryRuns::Parts{.plugins = plugins_,
-                                 .machine = machine_,
-                                 .clock = clock_,
-                                 .conflicts = [this] { return conflicts_; },
-                                 .specs_from = [specs] { return specs; }},
-                  DryRuns::Options{.deadline = std::chrono::seconds(10)});
+    runs_ = std::make_unique<DryRuns>(DryRuns::Parts{.plugins = plugins_,
+                                                     .machine = machine_,
+                                                     .clock = clock_,
+                                                     .conflicts = [this] { return conflicts_; },
+                                                     .specs_from = [specs] { return specs; }},
+                                      DryRuns::Options{.deadline = std::chrono::seconds(10)});
   }
   std::future<Answer> Ask(const std::string& pod = PodBytes()) {
     const auto answer = std::make_shared<std::promise<Answer>>();
@@ -59,7 +60,7 @@ class DryRunsTest : public testing::Test {
   const SystemClock clock_;
   std::vector<std::string> conflicts_;
   std::promise<void> held_;
-  std::optional<DryRuns> runs_;
+  std::unique_ptr<DryRuns> runs_;
 };
 
 TEST_F(DryRunsTest, TriesThePodUnderAUidThatNobodyHas) {
