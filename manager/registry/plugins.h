@@ -67,7 +67,7 @@ using AllocationsByPlugin = std::map<std::string, StatusOr<HeldAllocations>>;
 /// kDeadlineExceeded. An answer that breaks the protocol is kInvalidArgument and marks the plugin
 /// suspect until its next good answer.
 ///
-/// Threads: any; the blocking calls are for the state loop.
+/// Threads: any; the blocking calls are for the state loop, hints for dry runs, too.
 class Plugins {
  public:
   virtual ~Plugins() = default;

@@ -3,14 +3,16 @@
 
 #include <future>
 #include <memory>
-#include <optional>
 #include <thread>
+#include <utility>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "api/proto/core/v1/pod.pb.h"
+#include "manager/admission/admitter.h"
 #include "test/support/answering_plugins.h"
+#include "test/support/memory_store.h"
 #include "test/support/sample_node.h"
 
 namespace qrm::manager {
@@ -49,9 +51,20 @@ class DryRunsTest : public testing::Test {
     runs_->Ask(pod, [answer](const Answer& report) { answer->set_value(report); });
     return answer->get_future();
   }
-  /// Keeps the plugin from answering until Release.
+  /// Keeps the plugin from giving its first answer until Release.
   void Hold() {
-    plugins_.on_call = [this](const std::string&) { held_.get_future().wait(); };
+    plugins_.on_call = [this, first = true](const std::string&) mutable {
+      if (std::exchange(first, false)) {
+        asked_.set_value();
+        held_.get_future().wait();
+      }
+    };
+  }
+  /// Asks, and returns when the plugin has been.
+  std::future<Answer> AskAndWaitForThePlugin() {
+    auto answer = Ask();
+    asked_.get_future().wait();
+    return answer;
   }
   void Release() { held_.set_value(); }
 
@@ -59,6 +72,7 @@ class DryRunsTest : public testing::Test {
   const Machine machine_ = test::SampleMachine();
   const SystemClock clock_;
   std::vector<std::string> conflicts_;
+  std::promise<void> asked_;
   std::promise<void> held_;
   std::unique_ptr<DryRuns> runs_;
 };
@@ -97,6 +111,33 @@ TEST_F(DryRunsTest, RefusesWhatIsNoPod) {
   EXPECT_EQ(Ask("\xff").get().status().code(), StatusCode::kInvalidArgument);
 }
 
+TEST_F(DryRunsTest, HoldsUpNoAdmissionWhileAPluginKeepsItWaiting) {
+  Make(SpecsFrom::kKubelet);
+  Hold();
+  auto report = AskAndWaitForThePlugin();
+
+  test::Journal journal;
+  StateLoop state(test::OpenMemoryStore(journal));
+  Releaser releaser(state, plugins_, {});
+  Admitter admitter({.state = state,
+                     .plugins = plugins_,
+                     .releaser = releaser,
+                     .machine = machine_,
+                     .clock = clock_,
+                     .listener = {}},
+                    {});
+  const ContainerDemand demand{
+      .pod = test::SamplePod("db"), .container = "main", .requests = {{"cpu", 2}}};
+  const auto admitted = test::RunOn(state, [&] {
+    return admitter.Admit(demand, Admitter::Moment::kAtCreation,
+                          DeadlineAfter(std::chrono::seconds(10)));
+  });
+  EXPECT_TRUE(admitted.ok()) << admitted.status();
+  EXPECT_EQ(report.wait_for(std::chrono::seconds(0)), std::future_status::timeout);
+  Release();
+  EXPECT_TRUE(report.get().ok());
+}
+
 TEST_F(DryRunsTest, AnswersForTheLargestPodInAMessageThatIsTaken) {
   constexpr std::size_t kMostBytes = 16 << 20;  // of one message on the control socket
   ::k8s::io::api::core::v1::Pod pod;
@@ -118,32 +159,25 @@ TEST_F(DryRunsTest, AnswersForTheLargestPodInAMessageThatIsTaken) {
 TEST_F(DryRunsTest, LetsFewWaitAndAnswersAllAtItsEnd) {
   Make(SpecsFrom::kKubelet);
   Hold();
-  std::vector<std::future<Answer>> answers;
-  std::optional<Answer> refused;
-  while (!refused.has_value()) {
-    auto answer = Ask();
-    ASSERT_LT(answers.size(), 10u) << "the queue has an end";
-    if (answer.wait_for(std::chrono::seconds(0)) == std::future_status::ready) {
-      refused = answer.get();
-    } else {
-      answers.push_back(std::move(answer));
-    }
+  auto running = AskAndWaitForThePlugin();
+  std::vector<std::future<Answer>> waiting;
+  waiting.reserve(4);
+  for (int i = 0; i < 4; ++i) {
+    waiting.push_back(Ask());
   }
-  EXPECT_EQ(refused->status().code(), StatusCode::kResourceExhausted);
-  EXPECT_THAT(MessageOf(refused->status()), HasSubstr("others wait for their turn"));
+  const Answer refused = Ask().get();
+  EXPECT_EQ(refused.status().code(), StatusCode::kResourceExhausted);
+  EXPECT_THAT(MessageOf(refused.status()), HasSubstr("4 others wait for their turn"));
 
   std::thread stopper([this] { runs_->Stop(); });
-  auto late = Ask();
-  while (late.wait_for(std::chrono::seconds(0)) != std::future_status::ready ||
-         late.get().status().code() != StatusCode::kUnavailable) {
-    std::this_thread::yield();
-    late = Ask();  // until it has heard of its end
+  while (Ask().get().status().code() != StatusCode::kUnavailable) {
+    std::this_thread::yield();  // until it has heard of its end
   }
   Release();
   stopper.join();
-  EXPECT_TRUE(answers.front().get().ok()) << "this one had its turn";
-  for (std::size_t i = 1; i < answers.size(); ++i) {
-    EXPECT_EQ(answers[i].get().status().code(), StatusCode::kUnavailable);
+  EXPECT_TRUE(running.get().ok()) << "it had its turn";
+  for (std::future<Answer>& answer : waiting) {
+    EXPECT_EQ(answer.get().status().code(), StatusCode::kUnavailable);
   }
 }
 
