@@ -51,7 +51,7 @@ StatusOr<HeldAllocations> HeldAllocationsReader::Read(const std::vector<std::str
   }
   const auto bytes = std::make_shared<const std::string>(Join(pieces));
   QRM_ASSIGN_OR_RETURN(AllocationByContainer parsed, Parse(*bytes));
-  const auto reading = std::make_shared<const AllocationByContainer>(std::move(parsed));
+  auto reading = std::make_shared<const AllocationByContainer>(std::move(parsed));
   const MutexLock lock(mutex_);
   last_ = bytes;
   return HeldAllocations(bytes, [reading] { return reading; });

@@ -46,6 +46,7 @@ using ExtensionCalls = qrm::v1::PluginExtensions::StubInterface::async_interface
 using RegistrationCalls = pluginregistration::Registration::StubInterface::async_interface;
 
 template <typename Request, typename Response>
+// NOLINTNEXTLINE(performance-unnecessary-value-param): it is moved, but for what is only copied
 std::shared_ptr<Call<Request, Response>> NewCall(Deadline deadline, Request request = {}) {
   auto call = std::make_shared<Call<Request, Response>>();
   const auto left = deadline - std::chrono::steady_clock::now();
@@ -169,6 +170,7 @@ StatusOr<HeldAllocations> ReadHeld(HeldAllocationsReader& reader,
     return Errorf(StatusCode::kInvalidArgument, "its answer cannot be read (it came in pieces)");
   }
   std::vector<std::string_view> pieces;
+  pieces.reserve(slices.size());
   for (const grpc::Slice& slice : slices) {
     pieces.emplace_back(reinterpret_cast<const char*>(slice.begin()), slice.size());
   }

@@ -72,7 +72,7 @@ void PeerTable::Disconnect(int fd) const {
 }
 
 Status PeerTable::CheckRate(const PeerCredentials& peer, Time now) {
-  const bool in_time = !process_rate_.has_value() ||
+  const bool in_time = !process_rate_.has_value() || !user_rate_.has_value() ||
                        (process_rate_->Allow(peer, now) && user_rate_->Allow(peer.uid, now));
   return in_time ? OkStatus()
                  : Errorf(StatusCode::kResourceExhausted,
