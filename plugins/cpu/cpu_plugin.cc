@@ -55,8 +55,8 @@ class CpuPlugin final : public sdk::ResourcePlugin {
       state_.shared.insert(std::move(former_pool));
       return decision.status();
     }
-    if (decision->holding) {
-      state_.exclusive[request.key] = *std::move(decision->holding);
+    if (std::optional<Holding>& holding = decision->holding; holding.has_value()) {
+      state_.exclusive[request.key] = *std::move(holding);
     } else {
       state_.shared[request.key] = std::move(decision->pool);
     }
