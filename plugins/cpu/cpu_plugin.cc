@@ -1,6 +1,7 @@
 // Keeps the cpu plugin's state between the policy's decisions.
 #include "plugins/cpu/cpu_plugin.h"
 
+#include <optional>
 #include <utility>
 
 #include "api/log.h"
