@@ -29,7 +29,7 @@ using Json = nlohmann::json;
 
 constexpr char kSamples[] = "docs/samples/example2/";
 
-PodSpec Pod(const std::string& name, const std::string& role, int cpus, int64_t gib) {
+PodSpec Pod(const std::string& name, const std::string& role, int64_t cpus, int64_t gib) {
   return {.name = name,
           .uid = "uid-" + name,
           .labels = {{"katalyst.kubewharf.io/pod_role", role}},

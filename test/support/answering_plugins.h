@@ -20,13 +20,13 @@ namespace qrm::test {
 struct PluginScript {
   PluginOptions options{.with_topology_alignment = true, .need_reconcile = true};
   bool live = true;
-  std::string problem{};
+  std::string problem;
   StatusOr<HintList> hints = HintList::NoPreference();
   StatusOr<AllocationByResource> gives = AllocationByResource{};
   Status removes;
   Status releases;
   StatusOr<AllocationByContainer> holds = AllocationByContainer{};
-  std::optional<manager::HeldAllocations> repeats{};  ///< said again and again in place of `holds`
+  std::optional<manager::HeldAllocations> repeats;  ///< said again and again in place of `holds`
 };
 
 /// Threads: any. Every call is answered at once, on the caller's thread.
@@ -68,6 +68,7 @@ class AnsweringPlugins final : public manager::Plugins {
   std::vector<manager::PluginInfo> List() const override {
     const MutexLock lock(mutex_);
     std::vector<manager::PluginInfo> infos;
+    infos.reserve(scripts_.size());
     for (const auto& [resource, script] : scripts_) {
       infos.push_back(Info(resource, script));
     }
@@ -115,7 +116,7 @@ class AnsweringPlugins final : public manager::Plugins {
                                           Deadline) override {
     std::map<std::string, Status> answers;
     for (const std::string& resource : resources) {
-      answers[resource] = Note("remove " + resource + " " + pod_uid, resource).removes;
+      answers[resource] = Note(fmt::format("remove {} {}", resource, pod_uid), resource).removes;
     }
     return answers;
   }

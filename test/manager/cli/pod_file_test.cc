@@ -152,8 +152,7 @@ TEST(PodFileTest, SurvivesHostileText) {
        {"3", "kind: [Pod]", "kind: Pod\nmetadata: 3", "kind: Pod\nmetadata: {name: {}}",
         "kind: Pod\nmetadata: {name: w}\nspec: {containers: [3, [], null]}",
         "kind: Pod\nmetadata: {name: w}\nspec: {containers: [{name: m, resources: []}]}",
-        "kind: Pod\nmetadata: {name: w}\nspec: {containers: [{name: m, resources: {limits: "
-        "{cpu: []}}}]}",
+        "kind: Pod\nmetadata: {name: w}\nspec: {containers: [{name: m, resources: {limits: 3}}]}",
         "kind: Pod\nmetadata: {name: w, labels: {? [a] : b}, ownerReferences: {}}",
         "kind: Deployment\nmetadata: {name: w}\nspec: {template: 7}", "\x01", "%YAML 9", "*x"}) {
     Problem(text);
