@@ -4,7 +4,6 @@
 #include <csignal>
 #include <filesystem>
 #include <future>
-#include <set>
 #include <string>
 #include <system_error>
 #include <thread>
@@ -21,12 +20,12 @@
 #include "api/mutex.h"
 #include "checkpoint/store.h"
 #include "manager/admission/admitter.h"
-#include "manager/admission/machine_fit.h"
 #include "manager/admission/releaser.h"
 #include "manager/control/control_server.h"
 #include "manager/daemon_options.h"
 #include "manager/dry_runs.h"
 #include "manager/ended_pods.h"
+#include "manager/found_state.h"
 #include "manager/free_memory.h"
 #include "manager/kubelet_watch.h"
 #include "manager/live_containers.h"
@@ -53,21 +52,6 @@ namespace {
 
 constexpr std::chrono::seconds kRuntimeProbePeriod{5};
 
-std::set<std::string> ResourcesOf(const checkpoint::NodeState& state) {
-  std::set<std::string> resources;
-  state.ForEachPod([&](const checkpoint::PodRecord& pod) {
-    for (const auto& [name, record] : pod.containers) {
-      for (const auto& [resource, allocation] : record->allocations) {
-        resources.insert(resource);
-      }
-    }
-  });
-  for (const auto& [uid, waiting] : state.pending_removals()) {
-    resources.insert(waiting.begin(), waiting.end());
-  }
-  return resources;
-}
-
 void MakeDirectory(const std::string& path) {
   std::error_code error;
   if (std::filesystem::create_directories(path, error)) {
@@ -75,18 +59,6 @@ void MakeDirectory(const std::string& path) {
     std::filesystem::permissions(path, perms::owner_all | perms::group_read | perms::group_exec,
                                  error);
   }
-}
-
-/// Makes what was found on disk fit the machine; returns all repairs.
-std::vector<std::string> Repair(checkpoint::OpenedStore& opened, const Machine& machine) {
-  MachineFit fit = FitToMachine(opened.state, machine);
-  std::vector<std::string> repairs = opened.repairs;
-  repairs.insert(repairs.end(), fit.repairs.begin(), fit.repairs.end());
-  if (const Status saved = opened.store->Remember(fit.change); !saved.ok()) {
-    repairs.push_back(MessageOf(saved));
-  }
-  opened.state = opened.store->state();
-  return repairs;
 }
 
 }  // namespace

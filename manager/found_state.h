@@ -1,0 +1,21 @@
+// What a start finds on disk.
+#pragma once
+
+#include <set>
+#include <string>
+#include <vector>
+
+#include "checkpoint/store.h"
+#include "topology/machine.h"
+
+namespace qrm::manager {
+
+/// The resources that `state` knows: those of its allocations, and of removals that still wait for
+/// their plugins.
+std::set<std::string> ResourcesOf(const checkpoint::NodeState& state);
+
+/// Makes what was found fit the machine, in `opened` and on disk; returns all repairs, also those
+/// of the database, a sentence each.
+std::vector<std::string> Repair(checkpoint::OpenedStore& opened, const Machine& machine);
+
+}  // namespace qrm::manager
