@@ -151,6 +151,7 @@ BenchNode::BenchNode(const std::string& directory, const std::string& bin_dir, P
   AwaitPlugins();
 }
 
+// NOLINTNEXTLINE(bugprone-exception-escape): what fails here shall end the program.
 BenchNode::~BenchNode() {
   state_.Stop();
   io_.Run([this] { registry_.reset(); });

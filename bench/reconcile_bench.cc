@@ -56,6 +56,7 @@ class IdleNode {
     live_.Reset(std::move(pods), std::move(live));
     MakeCgroup();
   }
+  // NOLINTNEXTLINE(bugprone-exception-escape): what fails here shall end the program.
   ~IdleNode() {
     node_.RunOnIo([this] { reconciler_.Stop(); });
   }
@@ -158,6 +159,7 @@ int Main(const std::vector<std::string>& words) {
 }  // namespace
 }  // namespace qrm::bench
 
+// NOLINTNEXTLINE(bugprone-exception-escape): what fails here shall end the program.
 int main(int argc, char** argv) {
   return qrm::bench::Main({argv, argv + argc});
 }

@@ -15,6 +15,7 @@ namespace qrm::test {
 class LoopThread {
  public:
   LoopThread() : guard_(boost::asio::make_work_guard(io_)), thread_([this] { io_.run(); }) {}
+  // NOLINTNEXTLINE(bugprone-exception-escape): what fails here shall end the program.
   ~LoopThread() { Stop(); }
   LoopThread(const LoopThread&) = delete;
   LoopThread& operator=(const LoopThread&) = delete;

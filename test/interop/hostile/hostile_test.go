@@ -177,35 +177,35 @@ func watch(t *testing.T, n *node.Node, length time.Duration) (created []time.Dur
 	return created, peak
 }
 
-// compare prints a percentile of both, and judges their ratio.
-func compare(t *testing.T, what string, of float64, peace, attack []time.Duration, judged bool) {
+func expectRatio(t *testing.T, what string, of float64, peace, attack []time.Duration) {
 	t.Helper()
 	before := percentile(slices.Sorted(slices.Values(peace)), of)
 	during := percentile(slices.Sorted(slices.Values(attack)), of)
 	ratio := float64(during) / float64(before)
 	t.Logf("admission %s: %v in peace, %v under attack, ratio %.2f", what, before, during, ratio)
-	if judged && ratio > latencyAllowance {
+	if ratio > latencyAllowance {
 		t.Errorf("admission %s grew %.2f times", what, ratio)
 	}
 }
 
-// The attackers occupy all CPUs with work of their own, and a process in their way waits for up to a tick of the kernel whatever
-// qrmd does. So the slowest admissions are judged where neither qrmd nor the runtime that measures them waits for a CPU.
+// The attackers occupy all CPUs with work of their own, and a process in their way waits for up to a tick of the kernel. What is
+// slow in real time, where neither qrmd nor the runtime that measures it waits for a CPU, is slow by the socket's fault; what is
+// slow only as every other process is slow for want of a CPU.
 func TestHostileClientHarmsNobodyElse(t *testing.T) {
 	t.Run("AsEveryOtherProcess", func(t *testing.T) {
-		suffer(t, node.Start(t, config), false)
+		suffer(t, node.Start(t, config))
 	})
 	t.Run("InRealTime", func(t *testing.T) {
 		n := node.Start(t, config+"realtime-priority: 1\n")
 		if err := n.RunRuntimeInRealTime(); err != nil {
 			t.Skip(err)
 		}
-		suffer(t, n, true)
+		suffer(t, n)
 	})
 }
 
-// suffer attacks the node in turns with peace; judgesTail: also the slowest admissions.
-func suffer(t *testing.T, n *node.Node, judgesTail bool) {
+// suffer attacks the node in turns with peace.
+func suffer(t *testing.T, n *node.Node) {
 	t.Helper()
 	length := attackTime() / rounds
 	watch(t, n, length/2) // warms up
@@ -230,9 +230,10 @@ func suffer(t *testing.T, n *node.Node, judgesTail bool) {
 
 	t.Logf("admissions in peace: %s", describe(peace))
 	t.Logf("admissions under attack: %s", describe(attack))
-	enough := len(attack) >= meaningfulSamples
-	compare(t, "p50", 0.5, peace, attack, enough)
-	compare(t, "p99", 0.99, peace, attack, enough && judgesTail)
+	if len(attack) >= meaningfulSamples {
+		expectRatio(t, "p50", 0.5, peace, attack)
+		expectRatio(t, "p99", 0.99, peace, attack)
+	}
 	t.Logf("memory grew by %d KiB", (peak-before)>>10)
 	if grown := peak - before; grown > memoryAllowance {
 		t.Errorf("memory grew by %d MiB", grown>>20)
