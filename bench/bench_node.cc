@@ -136,8 +136,10 @@ BenchNode::BenchNode(const std::string& directory, const std::string& bin_dir, P
     std::vector<std::string> warnings;
     builtins_ = Must(manager::MakeBuiltinPlugins(config_, machine_));
     for (const manager::BuiltinPlugin& builtin : builtins_) {
-      hosts_.push_back(Must(manager::HostBuiltin(builtin, directory + "/state", warnings)));
-      QRM_CHECK(registry_->AddBuiltIn(builtin.resource, hosts_.back()->InProcessChannel()).ok());
+      local_plugins_.push_back(Must(
+          manager::StartBuiltin(builtin, directory + "/state",
+                                {io_.io(), machine_.node_mask(), registry_->calls()}, warnings)));
+      QRM_CHECK(registry_->AddBuiltIn(builtin.resource, *local_plugins_.back()).ok());
     }
   }
   Status started;

@@ -77,7 +77,7 @@ class BenchNode {
   test::LoopThread io_;
   std::vector<std::unique_ptr<test::ChildProcess>> processes_;
   std::vector<manager::BuiltinPlugin> builtins_;
-  std::vector<std::unique_ptr<sdk::PluginHost>> hosts_;
+  std::vector<std::unique_ptr<manager::LocalPlugin>> local_plugins_;
   std::unique_ptr<manager::Registry> registry_;
   manager::Releaser releaser_;
   manager::Admitter admitter_;

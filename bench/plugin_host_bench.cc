@@ -1,4 +1,5 @@
-// What a plugin costs its manager: one admission, and one reconcile of all containers.
+// What a plugin behind a socket costs its manager: one admission, and one reconcile of all
+// containers.
 #include <functional>
 #include <future>
 #include <memory>
@@ -26,25 +27,17 @@ class SharedPlugin final : public ResourcePlugin {
   }
 };
 
-enum class Reach { kInProcess, kSocket };
-
 /// A host with its state on the disk of /tmp, and a stub that reaches it.
 class Served {
  public:
-  explicit Served(Reach reach)
-      : Served(reach, [](const std::string& path) { return *OpenPluginState(path); }) {}
-  Served(Reach reach, const std::function<std::unique_ptr<PluginState>(const std::string&)>& open) {
+  Served() : Served([](const std::string& path) { return *OpenPluginState(path); }) {}
+  explicit Served(const std::function<std::unique_ptr<PluginState>(const std::string&)>& open) {
     host_ = *PluginHost::Create(plugin_, "cpu", open(dir_ / "state/cpu.db"));
-    if (reach == Reach::kSocket) {
-      static_cast<void>(host_->Listen(dir_ / "cpu.sock"));
-    }
+    static_cast<void>(host_->Listen(dir_ / "cpu.sock"));
     grpc::ChannelArguments arguments;
     arguments.SetMaxReceiveMessageSize(-1);
-    stub_ = pb::ResourcePlugin::NewStub(
-        reach == Reach::kSocket
-            ? grpc::CreateCustomChannel("unix:" + (dir_ / "cpu.sock"),
-                                        grpc::InsecureChannelCredentials(), arguments)
-            : host_->InProcessChannel());
+    stub_ = pb::ResourcePlugin::NewStub(grpc::CreateCustomChannel(
+        "unix:" + (dir_ / "cpu.sock"), grpc::InsecureChannelCredentials(), arguments));
   }
 
   /// One call through `begin`, waited for.
@@ -99,28 +92,26 @@ void Require(benchmark::State& state, bool ok) {
 }
 
 /// The floor of every call: gRPC alone.
-void BM_RoundTrip(benchmark::State& state, Reach reach) {
-  Served served(reach);
+void BM_RoundTrip(benchmark::State& state) {
+  Served served;
   for (auto _ : state) {
     Require(state, served.Options());
   }
 }
-BENCHMARK_CAPTURE(BM_RoundTrip, InProcess, Reach::kInProcess)->UseRealTime();
-BENCHMARK_CAPTURE(BM_RoundTrip, Socket, Reach::kSocket)->UseRealTime();
+BENCHMARK(BM_RoundTrip)->UseRealTime();
 
 /// A new container: round trip and one fdatasync.
-void BM_Allocate(benchmark::State& state, Reach reach) {
-  Served served(reach);
+void BM_Allocate(benchmark::State& state) {
+  Served served;
   int64_t pod = 0;
   for (auto _ : state) {
     Require(state, served.Allocate("pod" + std::to_string(pod++)));
   }
 }
-BENCHMARK_CAPTURE(BM_Allocate, InProcess, Reach::kInProcess)->UseRealTime();
-BENCHMARK_CAPTURE(BM_Allocate, Socket, Reach::kSocket)->UseRealTime();
+BENCHMARK(BM_Allocate)->UseRealTime();
 
 void BM_Reconcile(benchmark::State& state) {
-  Served served(Reach::kInProcess, [](const std::string&) { return MakeMemoryState(); });
+  Served served([](const std::string&) { return MakeMemoryState(); });
   for (int64_t pod = 0; pod < state.range(0); ++pod) {
     Require(state, served.Allocate("pod" + std::to_string(pod)));
   }

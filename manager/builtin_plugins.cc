@@ -1,4 +1,4 @@
-// Makes and hosts the plugins inside qrmd.
+// Makes and starts the plugins inside qrmd.
 #include "manager/builtin_plugins.h"
 
 #include <utility>
@@ -58,9 +58,10 @@ StatusOr<std::vector<BuiltinPlugin>> MakeBuiltinPlugins(const Config& config,
   return builtins;
 }
 
-StatusOr<std::unique_ptr<sdk::PluginHost>> HostBuiltin(const BuiltinPlugin& builtin,
-                                                       const std::string& state_dir,
-                                                       std::vector<std::string>& warnings) {
+StatusOr<std::unique_ptr<LocalPlugin>> StartBuiltin(const BuiltinPlugin& builtin,
+                                                    const std::string& state_dir,
+                                                    LocalPlugin::Parts parts,
+                                                    std::vector<std::string>& warnings) {
   const std::string path = sdk::StatePath({.resource = builtin.resource, .state_dir = state_dir});
   StatusOr<std::unique_ptr<sdk::PluginState>> state = sdk::OpenPluginState(path);
   if (!state.ok()) {
@@ -68,7 +69,7 @@ StatusOr<std::unique_ptr<sdk::PluginHost>> HostBuiltin(const BuiltinPlugin& buil
                                    builtin.resource, MessageOf(state.status())));
     state = sdk::AwaitPluginState(path);
   }
-  return sdk::PluginHost::Create(*builtin.plugin, builtin.resource, *std::move(state));
+  return LocalPlugin::Start(*builtin.plugin, builtin.resource, *std::move(state), std::move(parts));
 }
 
 }  // namespace qrm::manager

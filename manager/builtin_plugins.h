@@ -1,4 +1,4 @@
-// The plugins that run inside qrmd: the same code as their programs, on channels in the process.
+// The plugins that run inside qrmd: the same code as their programs, without sockets.
 #pragma once
 
 #include <memory>
@@ -7,13 +7,13 @@
 
 #include "api/status.h"
 #include "manager/config.h"
-#include "plugins/sdk/host.h"
+#include "manager/local_plugin.h"
 #include "plugins/sdk/plugin.h"
 #include "topology/machine.h"
 
 namespace qrm::manager {
 
-/// A plugin, made but not serving.
+/// A plugin, made but not running.
 struct BuiltinPlugin {
   std::string resource;
   std::unique_ptr<sdk::ResourcePlugin> plugin;
@@ -24,11 +24,12 @@ struct BuiltinPlugin {
 StatusOr<std::vector<BuiltinPlugin>> MakeBuiltinPlugins(const Config& config,
                                                         const Machine& machine);
 
-/// Serves `builtin`, which outlives the host, with its state in `state_dir`. A state that cannot be
+/// Runs `builtin`, which outlives the result, with its state in `state_dir`. A state that cannot be
 /// opened is no reason to stop: the plugin then gives nothing new until the disk allows it, and
 /// `warnings` says so. Errors: what the plugin answers when it is given its grants back.
-StatusOr<std::unique_ptr<sdk::PluginHost>> HostBuiltin(const BuiltinPlugin& builtin,
-                                                       const std::string& state_dir,
-                                                       std::vector<std::string>& warnings);
+StatusOr<std::unique_ptr<LocalPlugin>> StartBuiltin(const BuiltinPlugin& builtin,
+                                                    const std::string& state_dir,
+                                                    LocalPlugin::Parts parts,
+                                                    std::vector<std::string>& warnings);
 
 }  // namespace qrm::manager

@@ -87,7 +87,7 @@ struct Daemon::Impl final : NodeServices {
 
   qrm::Status Start();
   qrm::Status StartEdges();
-  void HostBuiltins();
+  void StartBuiltins();
   void Stop();
 
   void OnPluginRegistered(const std::string& resource);
@@ -128,7 +128,7 @@ struct Daemon::Impl final : NodeServices {
   LiveContainers live;
   KubeletWatch kubelet;
   const std::vector<BuiltinPlugin> builtins;
-  std::vector<std::unique_ptr<sdk::PluginHost>> hosts;  // outlive every call of the registry
+  std::vector<std::unique_ptr<LocalPlugin>> local_plugins;  // outlive every call of the registry
   Registry registry;
   CriClient cri;
   PodSources sources;
@@ -346,14 +346,15 @@ void Daemon::Impl::Reattach() {
   }
 }
 
-void Daemon::Impl::HostBuiltins() {
+void Daemon::Impl::StartBuiltins() {
   for (const BuiltinPlugin& builtin : builtins) {
-    auto host = HostBuiltin(builtin, config.state_dir, warnings);
-    qrm::Status added = host.status();
-    if (host.ok()) {
-      added = registry.AddBuiltIn(builtin.resource, (*host)->InProcessChannel());
-      (*host)->OnChanged([this, resource = builtin.resource] { ReconcileSoon(resource); });
-      hosts.push_back(*std::move(host));
+    auto plugin = StartBuiltin(builtin, config.state_dir,
+                               {io, machine.node_mask(), registry.calls()}, warnings);
+    qrm::Status added = plugin.status();
+    if (plugin.ok()) {
+      added = registry.AddBuiltIn(builtin.resource, **plugin);
+      (*plugin)->OnChanged([this, resource = builtin.resource] { ReconcileSoon(resource); });
+      local_plugins.push_back(*std::move(plugin));
     }
     if (!added.ok()) {
       warnings.push_back(MessageOf(Annotate(added, builtin.resource + " is not served")));
@@ -366,7 +367,7 @@ void Daemon::Impl::HostBuiltins() {
 qrm::Status Daemon::Impl::Start() {
   MakeDirectory(config.registration_dir);
   MakeDirectory(config.plugins_registry_dir);
-  HostBuiltins();
+  StartBuiltins();
   for (const std::string& warning : warnings) {
     log::Warning("started with a warning", {{"warning", warning}});
   }
@@ -407,8 +408,8 @@ void Daemon::Impl::Stop() {
     return;
   }
   running = false;
-  for (const auto& host : hosts) {
-    host->OnChanged({});
+  for (const auto& plugin : local_plugins) {
+    plugin->OnChanged({});
   }
   http.Stop();
   pod_resources.Stop();

@@ -1,6 +1,7 @@
 // The rules, in the order of a container's life.
 #include "manager/check/conformance.h"
 
+#include <memory>
 #include <optional>
 #include <utility>
 
@@ -9,6 +10,7 @@
 #include "manager/check/answer_text.h"
 #include "manager/registry/calls_in_flight.h"
 #include "manager/registry/fan_out.h"
+#include "manager/registry/grpc_plugin_client.h"
 #include "manager/registry/registration_check.h"
 
 namespace qrm::manager {
@@ -26,7 +28,7 @@ class Run {
         report_(report),
         resource_(settings.resource),
         calls_(std::make_shared<CallsInFlight>()),
-        plugin_(PluginClient::Connect(settings.socket, machine.node_mask(), calls_)) {}
+        plugin_(std::make_unique<GrpcPluginClient>(settings.socket, machine.node_mask(), calls_)) {}
   ~Run() { calls_->StopAndWait(); }
   Run(const Run&) = delete;
   Run& operator=(const Run&) = delete;
@@ -96,7 +98,7 @@ class Run {
   std::optional<TopologyHint> hint_;
   bool broken_ = false;
   const std::shared_ptr<CallsInFlight> calls_;
-  const std::shared_ptr<PluginClient> plugin_;
+  const std::unique_ptr<GrpcPluginClient> plugin_;
 };
 
 /// The hint that a manager would choose of one plugin's alone: preferred before not, then narrow.

@@ -152,16 +152,16 @@ void Endpoint::Doubt() {
   Probe([](const Status&) {});
 }
 
-void Endpoint::Follow(ChannelWatcher* watcher, OnBack on_back) {
-  std::shared_ptr<PluginClient> client;
+void Endpoint::Follow(ChannelWatcher& watcher, OnBack on_back) {
+  std::shared_ptr<grpc::Channel> channel;
   {
     const MutexLock lock(mutex_);
     on_back_ = std::move(on_back);
     info_.registered_at = std::chrono::steady_clock::now();
-    client = client_;
+    channel = client_ == nullptr ? nullptr : client_->channel();
   }
-  if (client != nullptr && watcher != nullptr) {
-    watcher->Watch(client->channel(), [weak = weak_from_this()](bool /*connected*/) {
+  if (channel != nullptr) {
+    watcher.Watch(channel, [weak = weak_from_this()](bool /*connected*/) {
       if (const auto self = weak.lock()) {
         self->Doubt();
       }

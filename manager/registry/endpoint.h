@@ -27,7 +27,7 @@ struct ProbeSettings {
 /// Whose word counts for a plugin's options: its registration's, or its answer to the probe.
 enum class OptionsFrom { kRegistration, kProbe };
 
-/// A plugin behind a socket or an in-process channel. Live means: it answered
+/// A plugin behind a socket or inside this process. Live means: it answered
 /// GetResourcePluginOptions and its connection has held since. A lost connection is noticed at once
 /// and probed; a plugin that does not answer is away until it does.
 ///
@@ -54,9 +54,8 @@ class Endpoint : public std::enable_shared_from_this<Endpoint> {
   void Probe(std::function<void(Status)> done);
 
   /// Notices from now on when the connection breaks, and when the plugin is back. Once, after the
-  /// first successful probe; the time of registration is now. A null `watcher` is for channels
-  /// inside this process: they do not break.
-  void Follow(ChannelWatcher* watcher, OnBack on_back);
+  /// first successful probe; the time of registration is now.
+  void Follow(ChannelWatcher& watcher, OnBack on_back);
 
   /// The plugin is away for good, for the reason `why`; its connection is dropped. Calls in flight
   /// end by themselves.

@@ -56,8 +56,8 @@ EndpointSet::EndpointPtr EndpointSet::Lookup(const std::string& resource) const 
   return found == endpoints_.end() ? nullptr : found->second;
 }
 
-std::shared_ptr<PluginClient> EndpointSet::Connect(const std::string& socket) const {
-  return PluginClient::Connect(socket, options_.machine_nodes, calls_);
+std::shared_ptr<GrpcPluginClient> EndpointSet::Connect(const std::string& socket) const {
+  return std::make_shared<GrpcPluginClient>(socket, options_.machine_nodes, calls_);
 }
 
 // --- registration
@@ -74,14 +74,12 @@ EndpointSet::EndpointPtr EndpointSet::NewEndpoint(const Registration& registrati
       Connect(registration.socket), options_.probe);
 }
 
-Status EndpointSet::AddBuiltIn(const std::string& resource,
-                               std::shared_ptr<grpc::Channel> channel) {
+Status EndpointSet::AddBuiltIn(const std::string& resource, PluginClient& plugin) {
   PluginInfo info{
       .resource = resource, .endpoint = kBuiltInAddress, .registered_by = RegisteredBy::kBuiltIn};
-  const auto endpoint = std::make_shared<Endpoint>(
-      std::move(info), OptionsFrom::kProbe,
-      std::make_shared<PluginClient>(std::move(channel), options_.machine_nodes, calls_),
-      options_.probe);
+  const std::shared_ptr<PluginClient> not_owned(std::shared_ptr<void>(), &plugin);
+  const auto endpoint =
+      std::make_shared<Endpoint>(std::move(info), OptionsFrom::kProbe, not_owned, options_.probe);
   const auto probed =
       FanOut<Acknowledged>(1, DeadlineAfter(options_.probe.deadline),
                            [&](std::size_t, AnswerCallback<Acknowledged> answer) {
@@ -131,8 +129,7 @@ Status EndpointSet::Install(const EndpointPtr& endpoint) {
   if (replaced != nullptr) {
     replaced->Close("another registration took its place");
   }
-  endpoint->Follow(info.registered_by == RegisteredBy::kBuiltIn ? nullptr : &watcher_,
-                   options_.on_registered);
+  endpoint->Follow(watcher_, options_.on_registered);
   log::Info("plugin registered", {{"resource", info.resource},
                                   {"endpoint", info.endpoint},
                                   {"by", ToString(info.registered_by)}});

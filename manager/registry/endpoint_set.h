@@ -15,6 +15,7 @@
 #include "manager/registry/calls_in_flight.h"
 #include "manager/registry/channel_watcher.h"
 #include "manager/registry/endpoint.h"
+#include "manager/registry/grpc_plugin_client.h"
 #include "manager/registry/plugins.h"
 
 namespace qrm::manager {
@@ -57,9 +58,10 @@ class EndpointSet final : public Plugins {
   EndpointSet(const EndpointSet&) = delete;
   EndpointSet& operator=(const EndpointSet&) = delete;
 
-  /// Adds a plugin inside this process, served on `channel`. Threads: blocks for its options.
-  /// Errors: kAlreadyExists for a resource that has a live plugin; what the plugin answers.
-  Status AddBuiltIn(const std::string& resource, std::shared_ptr<grpc::Channel> channel);
+  /// Adds a plugin inside this process, which outlives the set and counts its calls in `calls()`.
+  /// Threads: blocks for its options. Errors: kAlreadyExists for a resource that has a live plugin;
+  /// what the plugin answers.
+  Status AddBuiltIn(const std::string& resource, PluginClient& plugin);
 
   /// Registers a plugin that answers, in place of one that is away or had the same socket; `done`
   /// runs once and must not block. Nothing changes on an error.
@@ -71,7 +73,10 @@ class EndpointSet final : public Plugins {
   void Withdraw(const std::string& resource, const std::string& socket, const std::string& why);
 
   /// A client of the socket at `socket`, which need not be a plugin's; its calls end with the set.
-  std::shared_ptr<PluginClient> Connect(const std::string& socket) const;
+  std::shared_ptr<GrpcPluginClient> Connect(const std::string& socket) const;
+
+  /// The calls that end with the set.
+  const std::shared_ptr<CallsInFlight>& calls() const { return calls_; }
 
   std::vector<PluginInfo> List() const override;
   std::optional<PluginInfo> Find(const std::string& resource) const override;

@@ -41,20 +41,32 @@ HeldAllocationsReader::Bytes HeldAllocationsReader::Last() const {
   return last_;
 }
 
-StatusOr<HeldAllocations> HeldAllocationsReader::Read(const std::vector<std::string_view>& pieces) {
-  if (const Bytes last = Last(); last != nullptr && Equal(pieces, *last)) {
-    return HeldAllocations(last, [last] {
-      StatusOr<AllocationByContainer> again = Parse(*last);
-      QRM_CHECK(again.ok());  // it was when these bytes came first
-      return std::make_shared<const AllocationByContainer>(*std::move(again));
-    });
-  }
-  const auto bytes = std::make_shared<const std::string>(Join(pieces));
+HeldAllocations HeldAllocationsReader::Repeat(const Bytes& last) {
+  return HeldAllocations(last, [last] {
+    StatusOr<AllocationByContainer> again = Parse(*last);
+    QRM_CHECK(again.ok());  // it was when these bytes came first
+    return std::make_shared<const AllocationByContainer>(*std::move(again));
+  });
+}
+
+StatusOr<HeldAllocations> HeldAllocationsReader::ReadNew(Bytes bytes) {
   QRM_ASSIGN_OR_RETURN(AllocationByContainer parsed, Parse(*bytes));
   auto reading = std::make_shared<const AllocationByContainer>(std::move(parsed));
   const MutexLock lock(mutex_);
   last_ = bytes;
-  return HeldAllocations(bytes, [reading] { return reading; });
+  return HeldAllocations(std::move(bytes), [reading] { return reading; });
+}
+
+StatusOr<HeldAllocations> HeldAllocationsReader::Read(const std::vector<std::string_view>& pieces) {
+  if (const Bytes last = Last(); last != nullptr && Equal(pieces, *last)) {
+    return Repeat(last);
+  }
+  return ReadNew(std::make_shared<const std::string>(Join(pieces)));
+}
+
+StatusOr<HeldAllocations> HeldAllocationsReader::ReadShared(
+    std::shared_ptr<const std::string> bytes) {
+  return bytes == Last() ? Repeat(bytes) : ReadNew(std::move(bytes));
 }
 
 }  // namespace qrm::manager

@@ -49,10 +49,16 @@ class HeldAllocationsReader {
   /// breaks the protocol. Cost: a comparison when the answer is the last one's repetition.
   StatusOr<HeldAllocations> Read(const std::vector<std::string_view>& pieces);
 
+  /// The same for an answer of a plugin inside this process, which gives the same `bytes` as long
+  /// as it says the same.
+  StatusOr<HeldAllocations> ReadShared(std::shared_ptr<const std::string> bytes);
+
  private:
   using Bytes = std::shared_ptr<const std::string>;
 
   Bytes Last() const;
+  static HeldAllocations Repeat(const Bytes& last);
+  StatusOr<HeldAllocations> ReadNew(Bytes bytes);
 
   mutable Mutex mutex_;
   Bytes last_ QRM_GUARDED_BY(mutex_);  ///< of the last answer that could be read

@@ -29,10 +29,12 @@ class Registry {
   /// `io` outlives the registry.
   Registry(boost::asio::io_context& io, RegistryOptions options);
 
-  /// Adds a plugin inside this process; before Start, so that no other takes its name.
-  Status AddBuiltIn(const std::string& resource, std::shared_ptr<grpc::Channel> channel) {
-    return endpoints_.AddBuiltIn(resource, std::move(channel));
+  /// As EndpointSet::AddBuiltIn; before Start, so that no other takes the plugin's name.
+  Status AddBuiltIn(const std::string& resource, PluginClient& plugin) {
+    return endpoints_.AddBuiltIn(resource, plugin);
   }
+  /// For plugins inside this process: the calls that end with the registry.
+  const std::shared_ptr<CallsInFlight>& calls() const { return endpoints_.calls(); }
 
   /// Begins to take registrations. Errors: those of RegistrationService::Start and
   /// SocketWatcher::Start.

@@ -39,7 +39,7 @@ struct Candidate {
   const SocketIdentity identity;
   std::chrono::milliseconds backoff;
   boost::asio::steady_timer retry;
-  std::shared_ptr<PluginClient> client;
+  std::shared_ptr<GrpcPluginClient> client;
   std::optional<Registration> registered;
 };
 

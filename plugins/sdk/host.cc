@@ -25,8 +25,6 @@ namespace {
 constexpr std::chrono::seconds kStopGrace{2};
 /// The manager runs as root, or as the plugin's own user.
 constexpr mode_t kSocketMode = 0600;
-/// Allocations of a full node outgrow gRPC's 4 MiB; as much as over a socket.
-constexpr int kMaxMessageBytes = 16 << 20;
 
 void ShutDown(std::unique_ptr<grpc::Server> server) {
   if (server != nullptr) {
@@ -48,18 +46,15 @@ struct PluginHost::Impl {
     if (socket_id.has_value() && FindFile(socket_path) == socket_id) {
       ::unlink(socket_path.c_str());
     }
-    ShutDown(std::move(socket_server));
-    ShutDown(std::move(in_process_server));
+    ShutDown(std::move(server));
     plugin.changes().Connect({});
   }
 
-  /// A server of all services, on the socket at `path` or, when it is empty, on none.
+  /// A server of all services on the socket at `path`; null when none can be made there.
   std::unique_ptr<grpc::Server> StartServer(const std::string& path) {
     KeepGrpcCallbackThreads();
     grpc::ServerBuilder builder;
-    if (!path.empty()) {
-      builder.AddListeningPort("unix:" + path, grpc::InsecureServerCredentials());
-    }
+    builder.AddListeningPort("unix:" + path, grpc::InsecureServerCredentials());
     builder.RegisterService(plugin_service.get());
     builder.RegisterService(extensions_service.get());
     builder.RegisterService(registration_service.get());
@@ -74,8 +69,7 @@ struct PluginHost::Impl {
   std::unique_ptr<grpc::Service> registration_service;
   std::string socket_path;
   std::optional<FileId> socket_id;
-  std::unique_ptr<grpc::Server> socket_server;
-  std::unique_ptr<grpc::Server> in_process_server;
+  std::unique_ptr<grpc::Server> server;
 };
 
 StatusOr<std::unique_ptr<PluginHost>> PluginHost::Create(ResourcePlugin& plugin,
@@ -117,7 +111,7 @@ Status PluginHost::Listen(const std::string& path) {
   }
   impl_->socket_path = path;
   impl_->socket_id = id;
-  ShutDown(std::exchange(impl_->socket_server, std::move(server)));
+  ShutDown(std::exchange(impl_->server, std::move(server)));
   return OkStatus();
 }
 
@@ -127,15 +121,6 @@ void PluginHost::OnChanged(std::function<void()> listener) {
 
 bool PluginHost::SocketInPlace() const {
   return impl_->socket_id.has_value() && FindFile(impl_->socket_path) == impl_->socket_id;
-}
-
-std::shared_ptr<grpc::Channel> PluginHost::InProcessChannel() {
-  if (impl_->in_process_server == nullptr) {
-    impl_->in_process_server = impl_->StartServer("");
-  }
-  grpc::ChannelArguments arguments;
-  arguments.SetMaxReceiveMessageSize(kMaxMessageBytes);
-  return impl_->in_process_server->InProcessChannel(arguments);
 }
 
 }  // namespace qrm::sdk

@@ -1,4 +1,4 @@
-// Serves one ResourcePlugin over gRPC: on a Unix socket, or inside the process.
+// Serves one ResourcePlugin over gRPC on a Unix socket.
 #pragma once
 
 #include <functional>
@@ -8,10 +8,6 @@
 #include "api/status.h"
 #include "plugins/sdk/plugin.h"
 #include "plugins/sdk/plugin_state.h"
-
-namespace grpc {
-class Channel;
-}
 
 namespace qrm::sdk {
 
@@ -50,10 +46,6 @@ class PluginHost {
 
   /// True when the file at the path of the last Listen is the socket it made.
   bool SocketInPlace() const;
-
-  /// A channel to the services in this process. The host outlives every call on it: gRPC 1.51
-  /// crashes on a call to an in-process server that was shut down.
-  std::shared_ptr<grpc::Channel> InProcessChannel();
 
  private:
   struct Impl;

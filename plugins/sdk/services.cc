@@ -2,8 +2,6 @@
 // begun.
 #include "plugins/sdk/services.h"
 
-#include <cstdint>
-#include <optional>
 #include <utility>
 
 #include <grpcpp/grpcpp.h>
@@ -13,6 +11,7 @@
 #include "api/proto/qrm/v1/control.grpc.pb.h"
 #include "api/proto/resourceplugin/v1alpha1/api.grpc.pb.h"
 #include "api/wire.h"
+#include "plugins/sdk/allocations_answer.h"
 
 namespace qrm::sdk {
 namespace {
@@ -77,34 +76,13 @@ void FillTopologyAware(const Grant& grant, pb::TopologyAwareResource& message) {
   FillQuantities(admitted, *message.mutable_original_topology_aware_quantity_list());
 }
 
-/// All allocations as one serialized answer, made anew only when they changed: a node that rests
-/// costs nothing, and its answers are equal byte for byte.
-class AllocationsAnswer {
- public:
-  const grpc::ByteBuffer& For(const PluginDriver& driver) {
-    if (revision_ != driver.revision()) {
-      const grpc::Slice bytes(Build(driver).SerializeAsString());
-      bytes_ = grpc::ByteBuffer(&bytes, 1);
-      revision_ = driver.revision();
-    }
-    return bytes_;
-  }
-
- private:
-  static pb::GetResourcesAllocationResponse Build(const PluginDriver& driver) {
-    pb::GetResourcesAllocationResponse message;
-    for (const auto& [key, grant] : driver.grants()) {
-      pb::ContainerResources& pod = (*message.mutable_pod_resources())[key.pod_uid];
-      pb::ResourceAllocation& container = (*pod.mutable_container_resources())[key.container];
-      (*container.mutable_resource_allocation())[driver.resource()] =
-          wire::ToWire(grant.allocation);
-    }
-    return message;
-  }
-
-  std::optional<uint64_t> revision_;
-  grpc::ByteBuffer bytes_;
-};
+/// A buffer that shares `bytes`.
+grpc::ByteBuffer BufferOf(const AllocationsAnswer::Bytes& bytes) {
+  auto* const owner = new AllocationsAnswer::Bytes(bytes);
+  const auto release = [](void* data) { delete static_cast<AllocationsAnswer::Bytes*>(data); };
+  const grpc::Slice slice(const_cast<char*>(bytes->data()), bytes->size(), release, owner);
+  return {&slice, 1};
+}
 
 using RawReconcileService = pb::ResourcePlugin::WithRawCallbackMethod_GetResourcesAllocation<
     pb::ResourcePlugin::CallbackService>;
@@ -160,7 +138,7 @@ class ResourcePluginService final : public RawReconcileService {
                                   grpc::ByteBuffer* response) override {
     return AnswerFrom(thread_, context, [this, response] {
       QRM_RETURN_IF_ERROR(driver_.Reconcile());
-      *response = allocations_.For(driver_);
+      *response = BufferOf(allocations_.For(driver_));
       return OkStatus();
     });
   }

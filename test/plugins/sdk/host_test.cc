@@ -53,7 +53,9 @@ class HostTest : public testing::Test {
         PluginHost::Create(plugin_, "cpu", MakeMemoryState());
     ASSERT_TRUE(host.ok()) << host.status();
     host_ = *std::move(host);
-    channel_ = host_->InProcessChannel();
+    ASSERT_TRUE(host_->Listen(dir_ / "host.sock").ok());
+    channel_ =
+        grpc::CreateChannel("unix:" + (dir_ / "host.sock"), grpc::InsecureChannelCredentials());
     stub_ = pb::ResourcePlugin::NewStub(channel_);
   }
 
@@ -70,6 +72,7 @@ class HostTest : public testing::Test {
     return Call(stub_->async(), &Async::Allocate, request, response);
   }
 
+  const test::TempDir dir_;
   CountingPlugin plugin_;
   std::unique_ptr<PluginHost> host_;
   std::shared_ptr<grpc::Channel> channel_;

@@ -1,5 +1,5 @@
 // The calls over gRPC's callback API.
-#include "manager/registry/plugin_client.h"
+#include "manager/registry/grpc_plugin_client.h"
 
 #include <algorithm>
 #include <climits>
@@ -69,7 +69,7 @@ grpc::ChannelArguments ArgumentsForPlugins() {
   arguments.SetInt(GRPC_ARG_CLIENT_IDLE_TIMEOUT_MS, INT_MAX);
   arguments.SetInt(GRPC_ARG_ENABLE_RETRIES, 0);
   arguments.SetInt(GRPC_ARG_ENABLE_HTTP_PROXY, 0);
-  arguments.SetMaxReceiveMessageSize(PluginClient::kMaxAnswerBytes);
+  arguments.SetMaxReceiveMessageSize(GrpcPluginClient::kMaxAnswerBytes);
   return arguments;
 }
 
@@ -234,7 +234,7 @@ CallResult<T> ResultOf(const grpc::Status& status, grpc::Channel& channel, const
 
 }  // namespace
 
-struct PluginClient::Impl {
+struct GrpcPluginClient::Impl {
   Impl(std::shared_ptr<grpc::Channel> connection, NumaMask nodes,
        std::shared_ptr<CallsInFlight> calls_in_flight)
       : channel(std::move(connection)),
@@ -272,7 +272,7 @@ struct PluginClient::Impl {
 };
 
 template <typename T, typename Send, typename Request, typename Response, typename Read>
-void PluginClient::Impl::StartBy(const Send& send, std::shared_ptr<Call<Request, Response>> call,
+void GrpcPluginClient::Impl::StartBy(const Send& send, std::shared_ptr<Call<Request, Response>> call,
                                  Read read, Done<T> done) {
   const auto id = calls->Enter([call] { call->context.TryCancel(); });
   if (!id.has_value()) {
@@ -295,31 +295,20 @@ void PluginClient::Impl::StartBy(const Send& send, std::shared_ptr<Call<Request,
   send(started, std::move(ended));
 }
 
-std::shared_ptr<PluginClient> PluginClient::Connect(const std::string& socket,
-                                                    NumaMask machine_nodes,
-                                                    std::shared_ptr<CallsInFlight> calls) {
-  return std::make_shared<PluginClient>(
-      grpc::CreateCustomChannel("unix:" + socket, grpc::InsecureChannelCredentials(),
-                                ArgumentsForPlugins()),
-      std::move(machine_nodes), std::move(calls));
-}
+GrpcPluginClient::GrpcPluginClient(const std::string& socket, NumaMask machine_nodes,
+                                   std::shared_ptr<CallsInFlight> calls)
+    : impl_(std::make_unique<Impl>(
+          grpc::CreateCustomChannel("unix:" + socket, grpc::InsecureChannelCredentials(),
+                                    ArgumentsForPlugins()),
+          std::move(machine_nodes), std::move(calls))) {}
 
-PluginClient::PluginClient(std::shared_ptr<grpc::Channel> channel, NumaMask machine_nodes,
-                           std::shared_ptr<CallsInFlight> calls)
-    : impl_(
-          std::make_unique<Impl>(std::move(channel), std::move(machine_nodes), std::move(calls))) {}
+GrpcPluginClient::~GrpcPluginClient() = default;
 
-PluginClient::~PluginClient() = default;
-
-bool PluginClient::connected() const {
-  return impl_->channel->GetState(/*try_to_connect=*/false) == GRPC_CHANNEL_READY;
-}
-
-const std::shared_ptr<grpc::Channel>& PluginClient::channel() const {
+std::shared_ptr<grpc::Channel> GrpcPluginClient::channel() const {
   return impl_->channel;
 }
 
-void PluginClient::GetOptions(Deadline deadline, Done<PluginOptions> done) {
+void GrpcPluginClient::GetOptions(Deadline deadline, Done<PluginOptions> done) {
   const auto read = [](const pb::ResourcePluginOptions& response) -> StatusOr<PluginOptions> {
     return wire::FromWire(response);
   };
@@ -327,7 +316,7 @@ void PluginClient::GetOptions(Deadline deadline, Done<PluginOptions> done) {
                NewCall<pb::Empty, pb::ResourcePluginOptions>(deadline), read, std::move(done));
 }
 
-void PluginClient::GetTopologyHints(const ContainerRequest& request, Deadline deadline,
+void GrpcPluginClient::GetTopologyHints(const ContainerRequest& request, Deadline deadline,
                                     Done<HintList> done) {
   const auto read = [request, nodes = impl_->machine_nodes](
                         const pb::ResourceHintsResponse& response) -> StatusOr<HintList> {
@@ -342,7 +331,7 @@ void PluginClient::GetTopologyHints(const ContainerRequest& request, Deadline de
       read, std::move(done));
 }
 
-void PluginClient::Allocate(const ContainerRequest& request, Deadline deadline,
+void GrpcPluginClient::Allocate(const ContainerRequest& request, Deadline deadline,
                             Done<AllocationByResource> done) {
   const auto read =
       [request, nodes = impl_->machine_nodes](
@@ -358,7 +347,7 @@ void PluginClient::Allocate(const ContainerRequest& request, Deadline deadline,
       read, std::move(done));
 }
 
-void PluginClient::RemovePod(const std::string& pod_uid, Deadline deadline,
+void GrpcPluginClient::RemovePod(const std::string& pod_uid, Deadline deadline,
                              Done<Acknowledged> done) {
   pb::RemovePodRequest request;
   request.set_pod_uid(pod_uid);
@@ -367,7 +356,7 @@ void PluginClient::RemovePod(const std::string& pod_uid, Deadline deadline,
                Acknowledge<pb::RemovePodResponse>, std::move(done));
 }
 
-void PluginClient::GetResourcesAllocation(Deadline deadline, Done<HeldAllocations> done) {
+void GrpcPluginClient::GetResourcesAllocation(Deadline deadline, Done<HeldAllocations> done) {
   const auto send = [this](RawCall& call, auto ended) {
     impl_->raw.UnaryCall(&call.context, kGetResourcesAllocation, grpc::StubOptions(), &call.request,
                          &call.response, std::move(ended));
@@ -380,14 +369,14 @@ void PluginClient::GetResourcesAllocation(Deadline deadline, Done<HeldAllocation
                  std::move(done));
 }
 
-void PluginClient::GetAllocatable(Deadline deadline, Done<AllocatableByResource> done) {
+void GrpcPluginClient::GetAllocatable(Deadline deadline, Done<AllocatableByResource> done) {
   using Request = pb::GetTopologyAwareAllocatableResourcesRequest;
   using Response = pb::GetTopologyAwareAllocatableResourcesResponse;
   impl_->Start(impl_->plugin.async(), &PluginCalls::GetTopologyAwareAllocatableResources,
                NewCall<Request, Response>(deadline), AllocatableFrom, std::move(done));
 }
 
-void PluginClient::GetPlacement(const ContainerKey& key, Deadline deadline,
+void GrpcPluginClient::GetPlacement(const ContainerKey& key, Deadline deadline,
                                 Done<PlacedByResource> done) {
   using Request = pb::GetTopologyAwareResourcesRequest;
   using Response = pb::GetTopologyAwareResourcesResponse;
@@ -399,7 +388,7 @@ void PluginClient::GetPlacement(const ContainerKey& key, Deadline deadline,
                std::move(done));
 }
 
-void PluginClient::ReleaseContainer(const ContainerKey& key, Deadline deadline,
+void GrpcPluginClient::ReleaseContainer(const ContainerKey& key, Deadline deadline,
                                     Done<Acknowledged> done) {
   using Request = qrm::v1::ReleaseContainerRequest;
   using Response = qrm::v1::ReleaseContainerResponse;
@@ -411,7 +400,7 @@ void PluginClient::ReleaseContainer(const ContainerKey& key, Deadline deadline,
                std::move(done));
 }
 
-void PluginClient::GetPools(const std::string& resource, Deadline deadline,
+void GrpcPluginClient::GetPools(const std::string& resource, Deadline deadline,
                             Done<std::vector<PoolInfo>> done) {
   qrm::v1::GetPoolsRequest request;
   request.set_resource_name(resource);
@@ -421,7 +410,7 @@ void PluginClient::GetPools(const std::string& resource, Deadline deadline,
       PoolsFrom<qrm::v1::GetPoolsResponse>, std::move(done));
 }
 
-void PluginClient::SetPools(const std::string& resource, const StringMap& cpus_by_pool,
+void GrpcPluginClient::SetPools(const std::string& resource, const StringMap& cpus_by_pool,
                             Deadline deadline, Done<std::vector<PoolInfo>> done) {
   qrm::v1::SetPoolsRequest request;
   request.set_resource_name(resource);
@@ -432,7 +421,7 @@ void PluginClient::SetPools(const std::string& resource, const StringMap& cpus_b
       PoolsFrom<qrm::v1::SetPoolsResponse>, std::move(done));
 }
 
-void PluginClient::GetIdentity(Deadline deadline, Done<PluginIdentity> done) {
+void GrpcPluginClient::GetIdentity(Deadline deadline, Done<PluginIdentity> done) {
   namespace pr = pluginregistration;
   const auto read = [](const pr::PluginInfo& response) -> StatusOr<PluginIdentity> {
     return PluginIdentity{.type = response.type(),
@@ -447,7 +436,7 @@ void PluginClient::GetIdentity(Deadline deadline, Done<PluginIdentity> done) {
                std::move(done));
 }
 
-void PluginClient::Notify(const std::string& error, Deadline deadline, Done<Acknowledged> done) {
+void GrpcPluginClient::Notify(const std::string& error, Deadline deadline, Done<Acknowledged> done) {
   namespace pr = pluginregistration;
   pr::RegistrationStatus request;
   request.set_plugin_registered(error.empty());
