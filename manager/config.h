@@ -46,7 +46,7 @@ struct Config {
   std::chrono::milliseconds plugin_call_deadline{500};
   std::chrono::milliseconds release_deadline{300};
   std::chrono::milliseconds runtime_call_deadline{2000};
-  int realtime_priority = 0;  ///< 0: as every other process
+  int realtime_priority = 1;  ///< 0: as every other process
   std::chrono::milliseconds nri_retry_max{5000};
   std::chrono::milliseconds observer_grace{2000};
   std::chrono::milliseconds observer_gone_after{10000};

@@ -345,8 +345,9 @@ std::vector<ConfigKey> OperationKeys() {
           "for the pod to be taken as ended: what it held serves others then."),
       {.name = "realtime-priority",
        .range = "0 to 99",
-       .help = "Above 0: all threads of qrmd run in real time (SCHED_RR), so that pods start as "
-               "soon on a node whose CPUs are all busy as on an idle one. Needs CAP_SYS_NICE.",
+       .help = "Above 0: the threads that a container's creation passes run in real time "
+               "(SCHED_RR), so that pods start as soon on a node whose CPUs are all busy as on an "
+               "idle one. Needs CAP_SYS_NICE; without it, a warning says so.",
        .read = ReadRealtimePriority,
        .show = [](const Config& config) { return std::to_string(config.realtime_priority); }},
       TextKey("metrics-address", &Config::metrics_address, "`:PORT` or `IP:PORT`; empty: off",

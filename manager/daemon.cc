@@ -88,6 +88,7 @@ struct Daemon::Impl final : NodeServices {
   qrm::Status Start();
   qrm::Status StartEdges();
   void StartBuiltins();
+  void RunInRealTime();
   void Stop();
 
   void OnPluginRegistered(const std::string& resource);
@@ -364,10 +365,30 @@ void Daemon::Impl::StartBuiltins() {
   }
 }
 
+// The threads that a container's creation passes; those that serve others stay ordinary, so that
+// nobody who asks much gets time before the rest of the node.
+void Daemon::Impl::RunInRealTime() {
+  const int priority = config.realtime_priority;
+  if (priority == 0) {
+    return;
+  }
+  if (const qrm::Status may = manager::RunInRealTime(priority); !may.ok()) {
+    warnings.push_back(MessageOf(may));
+    return;
+  }
+  const auto run = [priority] { static_cast<void>(manager::RunInRealTime(priority)); };
+  state.Post(run);
+  boost::asio::post(io, run);
+  for (const auto& plugin : local_plugins) {
+    plugin->Post(run);
+  }
+}
+
 qrm::Status Daemon::Impl::Start() {
   MakeDirectory(config.registration_dir);
   MakeDirectory(config.plugins_registry_dir);
   StartBuiltins();
+  RunInRealTime();
   for (const std::string& warning : warnings) {
     log::Warning("started with a warning", {{"warning", warning}});
   }
@@ -432,8 +453,6 @@ void Daemon::Impl::Stop() {
 StatusOr<std::unique_ptr<Daemon>> Daemon::Create(Config config, Machine machine,
                                                  std::vector<BuiltinPlugin> builtins) {
   QRM_ASSIGN_OR_RETURN(StateLock lock, StateLock::Take(config.state_dir));
-  const Status realtime =
-      config.realtime_priority == 0 ? OkStatus() : RunInRealTime(config.realtime_priority);
   checkpoint::OpenedStore opened = checkpoint::OpenSqliteStore(config.state_dir);
   const bool lost = !opened.repairs.empty();
   const std::vector<std::string> repairs = Repair(opened, machine);
@@ -441,9 +460,6 @@ StatusOr<std::unique_ptr<Daemon>> Daemon::Create(Config config, Machine machine,
                                      std::move(opened), std::move(builtins));
   impl->rebuilding = lost;
   impl->warnings.insert(impl->warnings.end(), repairs.begin(), repairs.end());
-  if (!realtime.ok()) {
-    impl->warnings.push_back(MessageOf(realtime));
-  }
   return std::unique_ptr<Daemon>(new Daemon(std::move(impl)));
 }
 

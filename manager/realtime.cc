@@ -1,19 +1,19 @@
 // The POSIX calls for it.
 #include "manager/realtime.h"
 
+#include <cerrno>
 #include <system_error>
 
-#include <pthread.h>
 #include <sched.h>
 
 namespace qrm::manager {
 
 Status RunInRealTime(int priority) {
   const sched_param param = {.sched_priority = priority};
-  const int error = ::pthread_setschedparam(::pthread_self(), SCHED_RR, &param);
-  if (error == 0) {
+  if (::sched_setscheduler(0, SCHED_RR | SCHED_RESET_ON_FORK, &param) == 0) {
     return OkStatus();
   }
+  const int error = errno;
   return Errorf(StatusCode::kPermissionDenied,
                 "cannot run at real-time priority {}: {}; run qrmd as root or with CAP_SYS_NICE, "
                 "and if it has that, give its cgroup a cpu.rt_runtime_us, or set "

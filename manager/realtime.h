@@ -5,9 +5,9 @@
 
 namespace qrm::manager {
 
-/// Has the calling thread, and the threads that it starts from now on, run before all that are not
-/// real-time (SCHED_RR): an admission crosses a dozen threads, and on a node whose CPUs are all
-/// busy each of them else waits for up to a tick (4 ms with 250 ticks a second).
+/// Has the calling thread, but none that it starts, run before all that are not real-time
+/// (SCHED_RR): an admission passes from thread to thread, and on a node whose CPUs are all busy
+/// each of them else waits for up to a tick (4 ms with 250 ticks a second).
 /// `priority` is 1 to 99. Source: sched(7).
 /// Errors: kPermissionDenied when the kernel does not allow it, with what to do; nothing has
 /// changed then.

@@ -15,18 +15,17 @@ namespace {
 using testing::AllOf;
 using testing::HasSubstr;
 
-TEST(RealtimeTest, ThreadsThatAreStartedAfterwardsRunInRealTimeToo) {
+TEST(RealtimeTest, ThreadRunsInRealTimeAndThoseThatItStartsDoNot) {
   std::thread([] {
     const Status status = RunInRealTime(3);
     if (!status.ok()) {
       GTEST_SKIP() << MessageOf(status);
     }
-    std::thread([] {
-      sched_param param = {};
-      EXPECT_EQ(::sched_getparam(0, &param), 0);
-      EXPECT_EQ(param.sched_priority, 3);
-      EXPECT_EQ(::sched_getscheduler(0), SCHED_RR);
-    }).join();
+    sched_param param = {};
+    EXPECT_EQ(::sched_getparam(0, &param), 0);
+    EXPECT_EQ(param.sched_priority, 3);
+    EXPECT_EQ(::sched_getscheduler(0) & ~SCHED_RESET_ON_FORK, SCHED_RR);
+    std::thread([] { EXPECT_EQ(::sched_getscheduler(0), SCHED_OTHER); }).join();
   }).join();
 }
 

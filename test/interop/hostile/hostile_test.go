@@ -188,25 +188,10 @@ func expectRatio(t *testing.T, what string, of float64, peace, attack []time.Dur
 	}
 }
 
-// The attackers occupy all CPUs with work of their own, and a process in their way waits for up to a tick of the kernel. What is
-// slow in real time, where neither qrmd nor the runtime that measures it waits for a CPU, is slow by the socket's fault; what is
-// slow only as every other process is slow for want of a CPU.
+// The attackers occupy all CPUs with work of their own, so that also an admission that they do not touch waits for its turn.
+// qrmd and the runtime run as they do on any node: what qrmd does against that is part of what is measured.
 func TestHostileClientHarmsNobodyElse(t *testing.T) {
-	t.Run("AsEveryOtherProcess", func(t *testing.T) {
-		suffer(t, node.Start(t, config))
-	})
-	t.Run("InRealTime", func(t *testing.T) {
-		n := node.Start(t, config+"realtime-priority: 1\n")
-		if err := n.RunRuntimeInRealTime(); err != nil {
-			t.Skip(err)
-		}
-		suffer(t, n)
-	})
-}
-
-// suffer attacks the node in turns with peace.
-func suffer(t *testing.T, n *node.Node) {
-	t.Helper()
+	n := node.Start(t, config)
 	length := attackTime() / rounds
 	watch(t, n, length/2) // warms up
 	before := residentBytes(t, n.Pid())

@@ -10,12 +10,10 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"strconv"
 	"strings"
 	"syscall"
 	"testing"
 	"time"
-	"unsafe"
 
 	"google.golang.org/grpc"
 	"google.golang.org/grpc/credentials/insecure"
@@ -103,21 +101,6 @@ func (n *Node) PluginsDir() string      { return n.Path("plugins") }
 
 // Pid is qrmd's.
 func (n *Node) Pid() int { return n.daemon.Process.Pid }
-
-// RunRuntimeInRealTime has the simulated runtime run before what is not real-time, so that the times it measures are qrmd's and
-// not its own waits for a CPU.
-func (n *Node) RunRuntimeInRealTime() error {
-	const roundRobin = 2 // SCHED_RR
-	threads, err := os.ReadDir(fmt.Sprintf("/proc/%d/task", n.runtime.Process.Pid))
-	for _, thread := range threads {
-		id, _ := strconv.Atoi(thread.Name())
-		priority := int32(1)
-		if _, _, errno := syscall.Syscall(syscall.SYS_SCHED_SETSCHEDULER, uintptr(id), roundRobin, uintptr(unsafe.Pointer(&priority))); errno != 0 {
-			return fmt.Errorf("the runtime cannot run in real time: %w", errno)
-		}
-	}
-	return err
-}
 
 func (n *Node) startRuntime() {
 	n.t.Helper()
