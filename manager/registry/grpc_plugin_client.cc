@@ -272,8 +272,9 @@ struct GrpcPluginClient::Impl {
 };
 
 template <typename T, typename Send, typename Request, typename Response, typename Read>
-void GrpcPluginClient::Impl::StartBy(const Send& send, std::shared_ptr<Call<Request, Response>> call,
-                                 Read read, Done<T> done) {
+void GrpcPluginClient::Impl::StartBy(const Send& send,
+                                     std::shared_ptr<Call<Request, Response>> call, Read read,
+                                     Done<T> done) {
   const auto id = calls->Enter([call] { call->context.TryCancel(); });
   if (!id.has_value()) {
     done({Status(StatusCode::kCancelled, "qrmd is stopping"), Blame::kStopping});
@@ -317,7 +318,7 @@ void GrpcPluginClient::GetOptions(Deadline deadline, Done<PluginOptions> done) {
 }
 
 void GrpcPluginClient::GetTopologyHints(const ContainerRequest& request, Deadline deadline,
-                                    Done<HintList> done) {
+                                        Done<HintList> done) {
   const auto read = [request, nodes = impl_->machine_nodes](
                         const pb::ResourceHintsResponse& response) -> StatusOr<HintList> {
     QRM_RETURN_IF_ERROR(CheckHintCount(CountHints(response)));
@@ -332,7 +333,7 @@ void GrpcPluginClient::GetTopologyHints(const ContainerRequest& request, Deadlin
 }
 
 void GrpcPluginClient::Allocate(const ContainerRequest& request, Deadline deadline,
-                            Done<AllocationByResource> done) {
+                                Done<AllocationByResource> done) {
   const auto read =
       [request, nodes = impl_->machine_nodes](
           const pb::ResourceAllocationResponse& response) -> StatusOr<AllocationByResource> {
@@ -348,7 +349,7 @@ void GrpcPluginClient::Allocate(const ContainerRequest& request, Deadline deadli
 }
 
 void GrpcPluginClient::RemovePod(const std::string& pod_uid, Deadline deadline,
-                             Done<Acknowledged> done) {
+                                 Done<Acknowledged> done) {
   pb::RemovePodRequest request;
   request.set_pod_uid(pod_uid);
   impl_->Start(impl_->plugin.async(), &PluginCalls::RemovePod,
@@ -377,7 +378,7 @@ void GrpcPluginClient::GetAllocatable(Deadline deadline, Done<AllocatableByResou
 }
 
 void GrpcPluginClient::GetPlacement(const ContainerKey& key, Deadline deadline,
-                                Done<PlacedByResource> done) {
+                                    Done<PlacedByResource> done) {
   using Request = pb::GetTopologyAwareResourcesRequest;
   using Response = pb::GetTopologyAwareResourcesResponse;
   Request request;
@@ -389,7 +390,7 @@ void GrpcPluginClient::GetPlacement(const ContainerKey& key, Deadline deadline,
 }
 
 void GrpcPluginClient::ReleaseContainer(const ContainerKey& key, Deadline deadline,
-                                    Done<Acknowledged> done) {
+                                        Done<Acknowledged> done) {
   using Request = qrm::v1::ReleaseContainerRequest;
   using Response = qrm::v1::ReleaseContainerResponse;
   Request request;
@@ -401,7 +402,7 @@ void GrpcPluginClient::ReleaseContainer(const ContainerKey& key, Deadline deadli
 }
 
 void GrpcPluginClient::GetPools(const std::string& resource, Deadline deadline,
-                            Done<std::vector<PoolInfo>> done) {
+                                Done<std::vector<PoolInfo>> done) {
   qrm::v1::GetPoolsRequest request;
   request.set_resource_name(resource);
   impl_->Start(
@@ -411,7 +412,7 @@ void GrpcPluginClient::GetPools(const std::string& resource, Deadline deadline,
 }
 
 void GrpcPluginClient::SetPools(const std::string& resource, const StringMap& cpus_by_pool,
-                            Deadline deadline, Done<std::vector<PoolInfo>> done) {
+                                Deadline deadline, Done<std::vector<PoolInfo>> done) {
   qrm::v1::SetPoolsRequest request;
   request.set_resource_name(resource);
   request.mutable_cpus_by_pool()->insert(cpus_by_pool.begin(), cpus_by_pool.end());
@@ -436,7 +437,8 @@ void GrpcPluginClient::GetIdentity(Deadline deadline, Done<PluginIdentity> done)
                std::move(done));
 }
 
-void GrpcPluginClient::Notify(const std::string& error, Deadline deadline, Done<Acknowledged> done) {
+void GrpcPluginClient::Notify(const std::string& error, Deadline deadline,
+                              Done<Acknowledged> done) {
   namespace pr = pluginregistration;
   pr::RegistrationStatus request;
   request.set_plugin_registered(error.empty());
