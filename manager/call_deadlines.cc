@@ -59,7 +59,6 @@ CallDeadlines::~CallDeadlines() {
   std::map<Watch, std::function<void()>> forgotten;  // destroyed after the lock
   const MutexLock lock(state_->mutex);
   forgotten.swap(state_->watched);
-  state_->timer.cancel();
 }
 
 CallDeadlines::Watch CallDeadlines::Begin(Deadline deadline, std::function<void()> expire) {

@@ -68,6 +68,7 @@ void MakeDirectory(const std::string& path) {
 struct Daemon::Impl final : NodeServices {
   Impl(Config given_config, Machine given_machine, StateLock given_lock,
        checkpoint::OpenedStore opened, std::vector<BuiltinPlugin> given_builtins);
+  // NOLINTNEXTLINE(bugprone-exception-escape): a loop that cannot be joined ends the program.
   ~Impl() override { Stop(); }
   Impl(const Impl&) = delete;
   Impl& operator=(const Impl&) = delete;

@@ -46,6 +46,7 @@ CallResult<Acknowledged> ResultOf(const Status& status) {
 
 std::vector<PlacedQuantity> QuantitiesOf(const ResourceAllocation& allocation) {
   std::vector<PlacedQuantity> quantities;
+  quantities.reserve(allocation.amount_by_node.size());
   for (const auto& [node, amount] : allocation.amount_by_node) {
     quantities.push_back({.amount = static_cast<double>(amount), .node = node});
   }
