@@ -16,8 +16,8 @@ Status RunInRealTime(int priority) {
   const int error = errno;
   return Errorf(StatusCode::kPermissionDenied,
                 "cannot run at real-time priority {}: {}; run qrmd as root or with CAP_SYS_NICE, "
-                "and if it has that, give its cgroup a cpu.rt_runtime_us, or set "
-                "realtime-priority: 0",
+                "and if it has that, the kernel has CONFIG_RT_GROUP_SCHED: give qrmd's cgroup a "
+                "cpu.rt_runtime_us (cgroup v1), or set realtime-priority: 0",
                 priority, std::generic_category().message(error));
 }
 
