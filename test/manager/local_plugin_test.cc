@@ -7,6 +7,7 @@
 
 #include <gmock/gmock.h>
 
+#include "manager/registry/endpoint_set.h"
 #include "manager/registry/grpc_plugin_client.h"
 #include "plugins/sdk/host.h"
 #include "test/plugins/sdk/counting_plugin.h"
@@ -152,6 +153,26 @@ TEST_F(LocalPluginTest, TellsOfChangesThatNobodyAskedFor) {
   plugin_.NotifyChanged();
   heard.get_future().wait();
   local_->OnChanged({});
+}
+
+TEST(LocalPluginInRegistryTest, PluginThatHangsIsNamedAndSuspectUntilItAnswers) {
+  CountingPlugin plugin;
+  test::LoopThread loop;
+  std::unique_ptr<LocalPlugin> local;
+  EndpointSet set({.machine_nodes = {0, 1}});  // goes before the plugin
+  local = *LocalPlugin::Start(plugin, "cpu", sdk::MakeMemoryState(),
+                              {loop.io(), NumaMask{0, 1}, set.calls()});
+  ASSERT_EQ(set.AddBuiltIn("cpu", *local), OkStatus());
+  const auto allocate = [&](Deadline deadline) {
+    return set.Allocate({CpuRequest("a", "main", 1)}, deadline).front().status();
+  };
+  Blockade blockade(plugin);
+  EXPECT_EQ(MessageOf(allocate(DeadlineAfter(kShort))),
+            "cannot allocate with plugin cpu at built-in: no answer before the deadline");
+  EXPECT_THAT(set.Find("cpu")->problem, HasSubstr("suspect"));
+  blockade.End();
+  EXPECT_EQ(allocate(DeadlineAfter(kLong)), OkStatus());
+  EXPECT_EQ(set.Find("cpu")->problem, "");
 }
 
 /// The same plugin twice: inside this process, and behind a socket.
