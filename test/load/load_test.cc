@@ -106,6 +106,9 @@ LoadTest::LoadTest(const Options& options) : options_(options) {
     node.cri_socket = FromEnvironment("QRM_CRI_SOCKET");
     maker_ = std::make_unique<ContainerdPodMaker>(KubeletOptions());
   }
+  if (options.undisturbed) {  // all of its threads run so, as they inherit it
+    node.flags = {"--realtime-priority=0"};
+  }
   node.work_dir = work_dir_ + "/node";
   node.config = Config("qrmd");
   WriteConfigs();
