@@ -55,12 +55,6 @@ void CallDeadlines::State::Expire() {
 
 CallDeadlines::CallDeadlines(boost::asio::io_context& io) : state_(std::make_shared<State>(io)) {}
 
-CallDeadlines::~CallDeadlines() {
-  std::map<Watch, std::function<void()>> forgotten;  // destroyed after the lock
-  const MutexLock lock(state_->mutex);
-  forgotten.swap(state_->watched);
-}
-
 CallDeadlines::Watch CallDeadlines::Begin(Deadline deadline, std::function<void()> expire) {
   const MutexLock lock(state_->mutex);
   const Watch watch{deadline, ++state_->last_number};

@@ -27,7 +27,7 @@ class CallDeadlines {
 
   /// `io` outlives it.
   explicit CallDeadlines(boost::asio::io_context& io);
-  ~CallDeadlines();
+  ~CallDeadlines() = default;
   CallDeadlines(const CallDeadlines&) = delete;
   CallDeadlines& operator=(const CallDeadlines&) = delete;
 
@@ -38,7 +38,7 @@ class CallDeadlines {
 
  private:
   struct State;
-  std::shared_ptr<State> state_;
+  std::shared_ptr<State> state_;  // the only reference, but while something expires
 };
 
 }  // namespace qrm::manager

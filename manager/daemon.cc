@@ -377,7 +377,11 @@ void Daemon::Impl::RunInRealTime() {
     warnings.push_back(MessageOf(may));
     return;
   }
-  const auto run = [priority] { static_cast<void>(manager::RunInRealTime(priority)); };
+  const auto run = [priority] {
+    if (const qrm::Status runs = manager::RunInRealTime(priority); !runs.ok()) {
+      log::Warning("a thread is not in real time", {{"error", MessageOf(runs)}});
+    }
+  };
   state.Post(run);
   boost::asio::post(io, run);
   for (const auto& plugin : local_plugins) {
