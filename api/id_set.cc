@@ -5,8 +5,8 @@
 #include <bit>
 #include <optional>
 
-#include "api/check.h"
-#include "api/number.h"
+#include "api/base/check.h"
+#include "api/base/number.h"
 
 namespace qrm {
 namespace {

@@ -9,7 +9,7 @@
 #include <string_view>
 #include <vector>
 
-#include "api/status.h"
+#include "api/base/status.h"
 
 namespace qrm {
 

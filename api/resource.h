@@ -9,9 +9,9 @@
 #include <string_view>
 #include <vector>
 
+#include "api/base/status.h"
 #include "api/hint.h"
 #include "api/id_set.h"
-#include "api/status.h"
 
 namespace qrm {
 

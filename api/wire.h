@@ -3,9 +3,9 @@
 
 #include <string>
 
+#include "api/base/status.h"
 #include "api/proto/resourceplugin/v1alpha1/api.pb.h"
 #include "api/resource.h"
-#include "api/status.h"
 
 namespace qrm::wire {
 

@@ -13,7 +13,7 @@
 #include <fmt/ranges.h>
 #include <nlohmann/json.hpp>
 
-#include "api/log.h"
+#include "api/base/log.h"
 #include "bench/bench_dir.h"
 #include "bench/bench_node.h"
 #include "bench/floor.h"

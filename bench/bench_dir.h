@@ -6,7 +6,7 @@
 #include <string>
 #include <system_error>
 
-#include "api/check.h"
+#include "api/base/check.h"
 
 namespace qrm::bench {
 

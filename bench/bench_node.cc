@@ -8,7 +8,7 @@
 #include <map>
 #include <utility>
 
-#include "api/check.h"
+#include "api/base/check.h"
 #include "checkpoint/store.h"
 #include "plugins/config/machine_config.h"
 #include "plugins/sdk/running_plugin.h"

@@ -10,7 +10,7 @@
 #include <string>
 #include <vector>
 
-#include "api/clock.h"
+#include "api/base/clock.h"
 #include "manager/admission/admitter.h"
 #include "manager/builtin_plugins.h"
 #include "manager/config.h"

@@ -12,7 +12,7 @@
 
 #include <fmt/format.h>
 
-#include "api/check.h"
+#include "api/base/check.h"
 #include "bench/bench_dir.h"
 #include "bench/bench_node.h"
 #include "bench/target.h"

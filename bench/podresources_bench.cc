@@ -16,7 +16,7 @@
 #include <grpcpp/generic/generic_stub.h>
 #include <grpcpp/grpcpp.h>
 
-#include "api/check.h"
+#include "api/base/check.h"
 #include "bench/target.h"
 #include "manager/observability/metrics.h"
 #include "manager/podresources/list_cache.h"

@@ -13,8 +13,8 @@
 
 #include <fmt/format.h>
 
-#include "api/check.h"
-#include "api/log.h"
+#include "api/base/check.h"
+#include "api/base/log.h"
 #include "bench/bench_node.h"
 #include "bench/target.h"
 #include "manager/live_containers.h"

@@ -9,7 +9,7 @@
 #include <benchmark/benchmark.h>
 #include <fmt/format.h>
 
-#include "api/check.h"
+#include "api/base/check.h"
 #include "bench/target.h"
 #include "test/support/product_merge.h"
 #include "topology/cpu_assignment.h"

@@ -11,7 +11,7 @@
 
 #include <nlohmann/json.hpp>
 
-#include "api/number.h"
+#include "api/base/number.h"
 
 namespace qrm::checkpoint {
 namespace {

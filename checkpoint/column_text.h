@@ -9,8 +9,8 @@
 #include <string_view>
 #include <vector>
 
+#include "api/base/status.h"
 #include "api/resource.h"
-#include "api/status.h"
 #include "checkpoint/sqlite_db.h"
 
 namespace qrm::checkpoint {

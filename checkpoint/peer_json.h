@@ -5,8 +5,8 @@
 #include <string_view>
 #include <vector>
 
+#include "api/base/status.h"
 #include "api/resource.h"
-#include "api/status.h"
 #include "checkpoint/node_state.h"
 
 namespace qrm::checkpoint {

@@ -4,7 +4,7 @@
 #include <functional>
 #include <string>
 
-#include "api/status.h"
+#include "api/base/status.h"
 #include "checkpoint/sqlite_db.h"
 
 namespace qrm::checkpoint {

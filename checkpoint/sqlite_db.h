@@ -10,7 +10,7 @@
 #include <string_view>
 #include <vector>
 
-#include "api/status.h"
+#include "api/base/status.h"
 #include "checkpoint/sqlite_statement.h"
 
 struct sqlite3;

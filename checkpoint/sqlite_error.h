@@ -4,7 +4,7 @@
 #include <string>
 #include <string_view>
 
-#include "api/status.h"
+#include "api/base/status.h"
 
 struct sqlite3;
 

@@ -9,7 +9,7 @@
 #include <string>
 #include <string_view>
 
-#include "api/status.h"
+#include "api/base/status.h"
 
 struct sqlite3;
 struct sqlite3_stmt;

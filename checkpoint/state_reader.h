@@ -1,7 +1,7 @@
 // The state that checkpoint.db holds.
 #pragma once
 
-#include "api/status.h"
+#include "api/base/status.h"
 #include "checkpoint/node_state.h"
 #include "checkpoint/sqlite_db.h"
 

@@ -3,7 +3,7 @@
 
 #include <cstdint>
 
-#include "api/status.h"
+#include "api/base/status.h"
 #include "checkpoint/node_state.h"
 #include "checkpoint/sqlite_db.h"
 

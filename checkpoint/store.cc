@@ -4,7 +4,7 @@
 #include <memory>
 #include <utility>
 
-#include "api/log.h"
+#include "api/base/log.h"
 #include "checkpoint/schema.h"
 #include "checkpoint/sqlite_copy.h"
 #include "checkpoint/state_reader.h"

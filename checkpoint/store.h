@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "api/status.h"
+#include "api/base/status.h"
 #include "checkpoint/node_state.h"
 #include "checkpoint/sqlite_db.h"
 

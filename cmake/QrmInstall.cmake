@@ -5,14 +5,14 @@ include(CMakePackageConfigHelpers)
 set(QRM_INCLUDE_DIR ${CMAKE_INSTALL_INCLUDEDIR}/qrm)
 set(QRM_PACKAGE_DIR ${CMAKE_INSTALL_LIBDIR}/cmake/qrm)
 
-install(TARGETS qrm_api qrm_messages qrm_services qrm_wire qrm_sqlite qrm_plugin qrm_plugin_driver qrm_sdk qrm_fake_manager
+install(TARGETS qrm_base qrm_api qrm_messages qrm_services qrm_wire qrm_sqlite qrm_plugin qrm_plugin_driver qrm_sdk qrm_fake_manager
   EXPORT qrmTargets
   ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR} COMPONENT sdk
   INCLUDES DESTINATION ${QRM_INCLUDE_DIR})
 install(EXPORT qrmTargets NAMESPACE qrm:: DESTINATION ${QRM_PACKAGE_DIR} COMPONENT sdk)
 
-install(FILES api/hint.h api/id_set.h api/log.h api/resource.h api/status.h
-  DESTINATION ${QRM_INCLUDE_DIR}/api COMPONENT sdk)
+install(FILES api/hint.h api/id_set.h api/resource.h DESTINATION ${QRM_INCLUDE_DIR}/api COMPONENT sdk)
+install(FILES api/base/log.h api/base/status.h DESTINATION ${QRM_INCLUDE_DIR}/api/base COMPONENT sdk)
 install(FILES plugins/sdk/fake_manager.h plugins/sdk/host.h plugins/sdk/plugin.h plugins/sdk/plugin_state.h
     plugins/sdk/running_plugin.h
   DESTINATION ${QRM_INCLUDE_DIR}/plugins/sdk COMPONENT sdk)

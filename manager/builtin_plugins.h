@@ -5,7 +5,7 @@
 #include <string>
 #include <vector>
 
-#include "api/status.h"
+#include "api/base/status.h"
 #include "manager/config.h"
 #include "manager/local_plugin.h"
 #include "plugins/sdk/plugin.h"

@@ -7,7 +7,7 @@
 
 #include <boost/asio/steady_timer.hpp>
 
-#include "api/mutex.h"
+#include "api/base/mutex.h"
 
 namespace qrm::manager {
 

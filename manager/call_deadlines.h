@@ -7,7 +7,7 @@
 
 #include <boost/asio/io_context.hpp>
 
-#include "api/clock.h"
+#include "api/base/clock.h"
 
 namespace qrm::manager {
 

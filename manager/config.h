@@ -6,13 +6,13 @@
 #include <string>
 #include <vector>
 
-#include "api/log.h"
-#include "api/status.h"
+#include "api/base/log.h"
+#include "api/base/section.h"
+#include "api/base/status.h"
 #include "manager/admission/admitter.h"
 #include "manager/admission/pod_source.h"
 #include "manager/podresources/pod_resources_server.h"
 #include "plugins/config/machine_config.h"
-#include "plugins/config/section.h"
 #include "topology/merge.h"
 
 namespace qrm::manager {

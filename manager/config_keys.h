@@ -5,9 +5,9 @@
 #include <string>
 #include <vector>
 
-#include "api/status.h"
+#include "api/base/section.h"
+#include "api/base/status.h"
 #include "manager/config.h"
-#include "plugins/config/section.h"
 
 namespace qrm::manager {
 

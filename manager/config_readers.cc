@@ -7,7 +7,7 @@
 
 #include <fmt/format.h>
 
-#include "api/number.h"
+#include "api/base/number.h"
 #include "manager/podsource/https_url.h"
 
 namespace qrm::manager {

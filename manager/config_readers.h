@@ -3,9 +3,9 @@
 
 #include <string>
 
-#include "api/status.h"
+#include "api/base/section.h"
+#include "api/base/status.h"
 #include "manager/config.h"
-#include "plugins/config/section.h"
 
 namespace qrm::manager {
 

@@ -15,9 +15,9 @@
 #include <boost/asio/signal_set.hpp>
 #include <boost/asio/steady_timer.hpp>
 
-#include "api/clock.h"
-#include "api/log.h"
-#include "api/mutex.h"
+#include "api/base/clock.h"
+#include "api/base/log.h"
+#include "api/base/mutex.h"
 #include "checkpoint/store.h"
 #include "manager/admission/admitter.h"
 #include "manager/admission/releaser.h"

@@ -4,7 +4,7 @@
 #include <memory>
 #include <vector>
 
-#include "api/status.h"
+#include "api/base/status.h"
 #include "manager/builtin_plugins.h"
 #include "manager/config.h"
 #include "topology/machine.h"

@@ -41,7 +41,7 @@ DryRuns::DryRuns(Parts parts, Options options)
     : parts_(std::move(parts)),
       options_(std::move(options)),
       dry_run_(parts_.plugins, parts_.machine, parts_.clock, options_.admission),
-      thread_(std::make_unique<sdk::TaskThread>()) {}
+      thread_(std::make_unique<TaskThread>()) {}
 
 DryRuns::~DryRuns() {
   Stop();
@@ -89,7 +89,7 @@ StatusOr<DryRunReport> DryRuns::Run(const std::string& pod) const {
 }
 
 void DryRuns::Stop() {
-  std::unique_ptr<sdk::TaskThread> ended;
+  std::unique_ptr<TaskThread> ended;
   {
     const MutexLock lock(mutex_);
     ended = std::move(thread_);

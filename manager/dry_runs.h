@@ -7,12 +7,12 @@
 #include <string>
 #include <vector>
 
-#include "api/clock.h"
-#include "api/mutex.h"
-#include "api/status.h"
+#include "api/base/clock.h"
+#include "api/base/mutex.h"
+#include "api/base/status.h"
+#include "api/base/task_thread.h"
 #include "manager/admission/dry_run.h"
 #include "manager/podsource/new_pod.h"
-#include "plugins/sdk/task_thread.h"
 
 namespace qrm::manager {
 
@@ -63,7 +63,7 @@ class DryRuns {
 
   Mutex mutex_;
   std::size_t waiting_ QRM_GUARDED_BY(mutex_) = 0;
-  std::unique_ptr<sdk::TaskThread> thread_ QRM_GUARDED_BY(mutex_);  ///< null after Stop
+  std::unique_ptr<TaskThread> thread_ QRM_GUARDED_BY(mutex_);  ///< null after Stop
 };
 
 }  // namespace qrm::manager

@@ -8,7 +8,7 @@
 
 #include <boost/asio/steady_timer.hpp>
 
-#include "api/log.h"
+#include "api/base/log.h"
 
 namespace qrm::manager {
 

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "api/mutex.h"
+#include "api/base/mutex.h"
 #include "manager/kubelet_policy.h"
 
 namespace qrm::manager {

@@ -11,7 +11,7 @@
 #include <utility>
 #include <vector>
 
-#include "api/mutex.h"
+#include "api/base/mutex.h"
 #include "api/resource.h"
 
 namespace qrm::manager {

@@ -4,12 +4,12 @@
 #include <atomic>
 #include <utility>
 
+#include "api/base/task_thread.h"
 #include "manager/call_deadlines.h"
 #include "manager/registry/answer_check.h"
 #include "plugins/sdk/allocations_answer.h"
 #include "plugins/sdk/change_signal.h"
 #include "plugins/sdk/plugin_driver.h"
-#include "plugins/sdk/task_thread.h"
 
 namespace qrm::manager {
 namespace {
@@ -116,7 +116,7 @@ struct LocalPlugin::Impl {
   sdk::PluginDriver driver;            // on the thread only, but for its options
   sdk::AllocationsAnswer allocations;  // on the thread only
   HeldAllocationsReader held;
-  sdk::TaskThread thread;
+  TaskThread thread;
 };
 
 template <typename T, typename Work>

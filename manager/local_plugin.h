@@ -8,7 +8,7 @@
 
 #include <boost/asio/io_context.hpp>
 
-#include "api/status.h"
+#include "api/base/status.h"
 #include "manager/registry/calls_in_flight.h"
 #include "manager/registry/plugin_client.h"
 #include "plugins/sdk/plugin.h"

@@ -8,7 +8,7 @@
 
 #include <fmt/format.h>
 
-#include "api/log.h"
+#include "api/base/log.h"
 #include "manager/builtin_plugins.h"
 #include "manager/config.h"
 #include "manager/daemon.h"

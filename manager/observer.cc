@@ -6,8 +6,8 @@
 
 #include <boost/asio/steady_timer.hpp>
 
-#include "api/log.h"
-#include "api/mutex.h"
+#include "api/base/log.h"
+#include "api/base/mutex.h"
 #include "manager/admission/pod_source.h"
 #include "manager/gone_pods.h"
 

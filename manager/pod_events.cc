@@ -7,7 +7,7 @@
 #include <optional>
 #include <set>
 
-#include "api/log.h"
+#include "api/base/log.h"
 #include "manager/admission/run_options.h"
 #include "manager/applied_values.h"
 #include "manager/reconcile/plan.h"

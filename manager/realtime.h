@@ -1,7 +1,7 @@
 // The daemon's place in the kernel's run queues.
 #pragma once
 
-#include "api/status.h"
+#include "api/base/status.h"
 
 namespace qrm::manager {
 

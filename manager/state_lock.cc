@@ -11,7 +11,7 @@
 #include <sys/file.h>
 #include <unistd.h>
 
-#include "api/log.h"
+#include "api/base/log.h"
 
 namespace qrm::manager {
 namespace {

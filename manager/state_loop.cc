@@ -5,9 +5,9 @@
 #include <thread>
 #include <utility>
 
-#include "api/check.h"
-#include "api/log.h"
-#include "api/mutex.h"
+#include "api/base/check.h"
+#include "api/base/log.h"
+#include "api/base/mutex.h"
 
 namespace qrm::manager {
 

@@ -5,7 +5,7 @@
 #include <functional>
 #include <memory>
 
-#include "api/status.h"
+#include "api/base/status.h"
 #include "checkpoint/node_state.h"
 #include "checkpoint/store.h"
 

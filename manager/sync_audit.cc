@@ -9,7 +9,7 @@
 
 #include <boost/asio/steady_timer.hpp>
 
-#include "api/log.h"
+#include "api/base/log.h"
 #include "manager/admission/pod_source.h"
 
 namespace qrm::manager {

@@ -8,8 +8,8 @@
 #include <utility>
 #include <vector>
 
-#include "api/clock.h"
-#include "api/status.h"
+#include "api/base/clock.h"
+#include "api/base/status.h"
 #include "manager/admission/admitter.h"
 #include "manager/admission/pod_source.h"
 #include "manager/live_containers.h"

@@ -1,8 +1,8 @@
 // Chooses CPUs from a set of free ones, by kubelet's rules.
 #pragma once
 
+#include "api/base/status.h"
 #include "api/id_set.h"
-#include "api/status.h"
 #include "topology/cpu_layout.h"
 #include "topology/machine.h"
 

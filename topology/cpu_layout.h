@@ -5,8 +5,8 @@
 #include <cstddef>
 #include <vector>
 
+#include "api/base/status.h"
 #include "api/id_set.h"
-#include "api/status.h"
 #include "topology/machine.h"
 
 namespace qrm {

@@ -15,8 +15,8 @@
 
 #include <hwloc.h>
 
-#include "api/mutex.h"
-#include "api/number.h"
+#include "api/base/mutex.h"
+#include "api/base/number.h"
 #include "topology/hwloc_reader.h"
 #include "topology/hwloc_xml.h"
 #include "topology/machine_objects.h"

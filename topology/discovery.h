@@ -5,7 +5,7 @@
 #include <string>
 #include <string_view>
 
-#include "api/status.h"
+#include "api/base/status.h"
 #include "topology/machine.h"
 
 namespace qrm {

@@ -8,7 +8,7 @@
 #include <utility>
 #include <vector>
 
-#include "api/number.h"
+#include "api/base/number.h"
 #include "topology/xml_tags.h"
 
 namespace qrm {

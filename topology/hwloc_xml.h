@@ -4,7 +4,7 @@
 
 #include <string_view>
 
-#include "api/status.h"
+#include "api/base/status.h"
 #include "topology/machine_objects.h"
 
 namespace qrm {

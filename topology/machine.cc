@@ -6,7 +6,7 @@
 #include <numeric>
 #include <utility>
 
-#include "api/check.h"
+#include "api/base/check.h"
 
 namespace qrm {
 namespace {

@@ -6,8 +6,8 @@
 #include <string>
 #include <vector>
 
+#include "api/base/status.h"
 #include "api/id_set.h"
-#include "api/status.h"
 #include "topology/discovery.h"
 #include "topology/machine.h"
 

@@ -4,7 +4,7 @@
 #include <map>
 #include <string>
 
-#include "api/status.h"
+#include "api/base/status.h"
 #include "topology/memory_assignment.h"
 #include "topology/memory_state.h"
 

@@ -6,8 +6,8 @@
 #include <string>
 #include <vector>
 
+#include "api/base/status.h"
 #include "api/hint.h"
-#include "api/status.h"
 #include "topology/machine.h"
 #include "topology/memory_state.h"
 

@@ -6,8 +6,8 @@
 #include <string>
 #include <vector>
 
+#include "api/base/status.h"
 #include "api/id_set.h"
-#include "api/status.h"
 #include "topology/container_role.h"
 #include "topology/machine.h"
 

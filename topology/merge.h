@@ -6,8 +6,8 @@
 #include <string_view>
 #include <vector>
 
+#include "api/base/status.h"
 #include "api/hint.h"
-#include "api/status.h"
 #include "topology/machine.h"
 
 namespace qrm {

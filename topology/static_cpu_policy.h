@@ -5,9 +5,9 @@
 #include <map>
 #include <string>
 
+#include "api/base/status.h"
 #include "api/hint.h"
 #include "api/id_set.h"
-#include "api/status.h"
 #include "topology/container_role.h"
 #include "topology/cpu_assignment.h"
 #include "topology/cpu_layout.h"

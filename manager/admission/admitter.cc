@@ -6,7 +6,7 @@
 #include <memory>
 #include <utility>
 
-#include "api/log.h"
+#include "api/base/log.h"
 #include "manager/admission/explanation.h"
 #include "manager/admission/request_rules.h"
 

@@ -6,8 +6,8 @@
 #include <optional>
 #include <string>
 
-#include "api/clock.h"
-#include "api/status.h"
+#include "api/base/clock.h"
+#include "api/base/status.h"
 #include "manager/admission/admission_options.h"
 #include "manager/admission/commit_times.h"
 #include "manager/admission/draft.h"

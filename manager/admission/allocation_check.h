@@ -5,9 +5,9 @@
 #include <string>
 #include <vector>
 
+#include "api/base/status.h"
 #include "api/id_set.h"
 #include "api/resource.h"
-#include "api/status.h"
 #include "checkpoint/node_state.h"
 #include "topology/machine.h"
 

@@ -6,7 +6,7 @@
 #include <deque>
 #include <optional>
 
-#include "api/mutex.h"
+#include "api/base/mutex.h"
 #include "api/resource.h"
 
 namespace qrm::manager {

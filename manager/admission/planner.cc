@@ -12,7 +12,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include "api/log.h"
+#include "api/base/log.h"
 #include "manager/admission/allocation_check.h"
 #include "manager/admission/request_rules.h"
 

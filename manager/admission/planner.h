@@ -4,8 +4,8 @@
 #include <string>
 #include <vector>
 
-#include "api/clock.h"
-#include "api/status.h"
+#include "api/base/clock.h"
+#include "api/base/status.h"
 #include "manager/admission/admission_options.h"
 #include "manager/admission/draft.h"
 #include "manager/registry/plugins.h"

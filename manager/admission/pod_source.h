@@ -6,9 +6,9 @@
 #include <string>
 #include <vector>
 
-#include "api/clock.h"
+#include "api/base/clock.h"
+#include "api/base/status.h"
 #include "api/resource.h"
-#include "api/status.h"
 #include "checkpoint/node_state.h"
 #include "manager/runtime/container.h"
 

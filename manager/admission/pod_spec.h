@@ -9,8 +9,8 @@
 #include <string>
 #include <vector>
 
+#include "api/base/status.h"
 #include "api/resource.h"
-#include "api/status.h"
 #include "manager/admission/pod_source.h"
 
 namespace qrm::manager {

@@ -3,7 +3,7 @@
 
 #include <string_view>
 
-#include "api/status.h"
+#include "api/base/status.h"
 
 namespace qrm::manager {
 

@@ -4,8 +4,8 @@
 #include <map>
 #include <utility>
 
-#include "api/clock.h"
-#include "api/log.h"
+#include "api/base/clock.h"
+#include "api/base/log.h"
 
 namespace qrm::manager {
 

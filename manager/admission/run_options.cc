@@ -9,7 +9,7 @@
 #include <fmt/ranges.h>
 #include <nlohmann/json.hpp>
 
-#include "api/number.h"
+#include "api/base/number.h"
 
 namespace qrm::manager {
 namespace {

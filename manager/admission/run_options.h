@@ -6,8 +6,8 @@
 #include <string_view>
 #include <vector>
 
+#include "api/base/status.h"
 #include "api/resource.h"
-#include "api/status.h"
 #include "manager/runtime/container.h"
 
 namespace qrm::manager {

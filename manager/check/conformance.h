@@ -9,7 +9,7 @@
 #include <string_view>
 #include <vector>
 
-#include "api/status.h"
+#include "api/base/status.h"
 #include "manager/registry/plugin_client.h"
 #include "topology/machine.h"
 

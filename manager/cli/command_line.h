@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "api/status.h"
+#include "api/base/status.h"
 #include "manager/cli/command.h"
 
 namespace qrm::manager::cli {

@@ -5,8 +5,8 @@
 #include <memory>
 #include <string>
 
+#include "api/base/status.h"
 #include "api/proto/qrm/v1/control.pb.h"
-#include "api/status.h"
 
 namespace qrm::manager::cli {
 

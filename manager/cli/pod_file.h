@@ -4,8 +4,8 @@
 #include <istream>
 #include <string>
 
+#include "api/base/status.h"
 #include "api/proto/core/v1/pod.pb.h"
-#include "api/status.h"
 
 namespace qrm::manager::cli {
 

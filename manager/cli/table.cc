@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "api/check.h"
+#include "api/base/check.h"
 
 namespace qrm::manager::cli {
 namespace {

@@ -6,8 +6,8 @@
 #include <string>
 #include <vector>
 
+#include "api/base/status.h"
 #include "api/proto/qrm/v1/control.pb.h"
-#include "api/status.h"
 #include "checkpoint/node_state.h"
 #include "manager/admission/dry_run_report.h"
 #include "manager/node_status.h"

@@ -8,8 +8,8 @@
 #include <grpcpp/grpcpp.h>
 #include <nlohmann/json.hpp>
 
-#include "api/clock.h"
-#include "api/log.h"
+#include "api/base/clock.h"
+#include "api/base/log.h"
 #include "api/proto/qrm/v1/control.grpc.pb.h"
 #include "manager/control/answers.h"
 #include "manager/rpc/grpc_status.h"

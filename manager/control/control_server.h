@@ -8,7 +8,7 @@
 
 #include <sys/types.h>
 
-#include "api/status.h"
+#include "api/base/status.h"
 #include "manager/control/node_services.h"
 #include "manager/registry/plugins.h"
 #include "manager/state_loop.h"

@@ -6,8 +6,8 @@
 #include <functional>
 #include <string>
 
+#include "api/base/status.h"
 #include "api/resource.h"
-#include "api/status.h"
 #include "manager/admission/dry_run_report.h"
 #include "manager/node_status.h"
 

@@ -4,7 +4,7 @@
 #include <memory>
 #include <string>
 
-#include "api/status.h"
+#include "api/base/status.h"
 #include "manager/control/node_services.h"
 #include "manager/observability/metrics.h"
 #include "manager/registry/plugins.h"

@@ -12,7 +12,7 @@
 #include <prometheus/histogram.h>
 #include <prometheus/registry.h>
 
-#include "api/mutex.h"
+#include "api/base/mutex.h"
 #include "manager/node_status.h"
 #include "manager/runtime/nri_answer.h"
 

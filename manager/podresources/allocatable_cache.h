@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "api/mutex.h"
+#include "api/base/mutex.h"
 #include "manager/podresources/answers.h"
 #include "manager/registry/plugins.h"
 

@@ -5,10 +5,10 @@
 #include <string>
 #include <vector>
 
+#include "api/base/status.h"
 #include "api/proto/podresources/v1/api.pb.h"
 #include "api/proto/podresources/v1alpha1/api.pb.h"
 #include "api/resource.h"
-#include "api/status.h"
 #include "checkpoint/node_state.h"
 #include "manager/podresources/kubelet_view.h"
 #include "manager/registry/placement.h"

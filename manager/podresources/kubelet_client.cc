@@ -11,9 +11,9 @@
 #include <grpcpp/grpcpp.h>
 #include <prometheus/counter.h>
 
+#include "api/base/log.h"
+#include "api/base/mutex.h"
 #include "api/grpc_lifetime.h"
-#include "api/log.h"
-#include "api/mutex.h"
 #include "api/proto/podresources/v1/api.grpc.pb.h"
 
 namespace qrm::manager {

@@ -10,7 +10,7 @@
 #include <unordered_map>
 #include <vector>
 
-#include "api/mutex.h"
+#include "api/base/mutex.h"
 #include "checkpoint/node_state.h"
 #include "manager/podresources/answers.h"
 #include "manager/podresources/kubelet_view.h"

@@ -6,7 +6,7 @@
 #include <optional>
 #include <utility>
 
-#include "api/mutex.h"
+#include "api/base/mutex.h"
 
 namespace qrm::manager {
 namespace {

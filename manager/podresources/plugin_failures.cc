@@ -6,7 +6,7 @@
 #include <prometheus/counter.h>
 #include <prometheus/family.h>
 
-#include "api/log.h"
+#include "api/base/log.h"
 
 namespace qrm::manager {
 

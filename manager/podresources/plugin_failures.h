@@ -5,8 +5,8 @@
 #include <string>
 #include <vector>
 
-#include "api/mutex.h"
-#include "api/status.h"
+#include "api/base/mutex.h"
+#include "api/base/status.h"
 
 namespace prometheus {
 class Counter;

@@ -10,7 +10,7 @@
 
 #include <sys/types.h>
 
-#include "api/status.h"
+#include "api/base/status.h"
 #include "manager/registry/plugins.h"
 #include "manager/state_loop.h"
 #include "topology/machine.h"

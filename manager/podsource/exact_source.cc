@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "api/log.h"
+#include "api/base/log.h"
 
 namespace qrm::manager {
 

@@ -7,7 +7,7 @@
 
 #include <boost/asio/io_context.hpp>
 
-#include "api/status.h"
+#include "api/base/status.h"
 #include "manager/podsource/https_url.h"
 
 namespace qrm::manager {

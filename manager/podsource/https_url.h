@@ -3,7 +3,7 @@
 
 #include <string>
 
-#include "api/status.h"
+#include "api/base/status.h"
 
 namespace qrm::manager {
 

@@ -13,7 +13,7 @@
 #include <boost/asio/post.hpp>
 #include <boost/asio/steady_timer.hpp>
 
-#include "api/log.h"
+#include "api/base/log.h"
 #include "manager/podsource/pod_list.h"
 #include "manager/podsource/spec_cache.h"
 

@@ -5,7 +5,7 @@
 #include <memory>
 #include <string>
 
-#include "api/status.h"
+#include "api/base/status.h"
 #include "manager/podsource/https_get.h"
 #include "manager/podsource/spec_supplier.h"
 

@@ -5,7 +5,7 @@
 #include <set>
 #include <utility>
 
-#include "api/check.h"
+#include "api/base/check.h"
 #include "api/proto/core/v1/pod.pb.h"
 #include "manager/admission/pod_spec.h"
 #include "manager/podsource/pod_message.h"

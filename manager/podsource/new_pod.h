@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "api/status.h"
+#include "api/base/status.h"
 #include "manager/admission/pod_source.h"
 
 namespace qrm::manager {

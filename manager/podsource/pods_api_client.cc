@@ -10,9 +10,9 @@
 #include <boost/asio/steady_timer.hpp>
 #include <grpcpp/grpcpp.h>
 
+#include "api/base/log.h"
+#include "api/base/mutex.h"
 #include "api/grpc_lifetime.h"
-#include "api/log.h"
-#include "api/mutex.h"
 #include "api/proto/pods/v1alpha1/api.grpc.pb.h"
 #include "manager/podsource/pod_message.h"
 #include "manager/podsource/spec_cache.h"

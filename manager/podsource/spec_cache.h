@@ -6,8 +6,8 @@
 #include <string>
 #include <vector>
 
-#include "api/clock.h"
-#include "api/mutex.h"
+#include "api/base/clock.h"
+#include "api/base/mutex.h"
 #include "manager/admission/pod_spec.h"
 
 namespace qrm::manager {

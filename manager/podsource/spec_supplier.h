@@ -3,7 +3,7 @@
 
 #include <string>
 
-#include "api/clock.h"
+#include "api/base/clock.h"
 #include "manager/admission/pod_spec.h"
 
 namespace qrm::manager {

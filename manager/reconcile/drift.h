@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "api/status.h"
+#include "api/base/status.h"
 #include "checkpoint/node_state.h"
 #include "manager/live_containers.h"
 #include "manager/reconcile/foreign_writes.h"

@@ -1,7 +1,7 @@
 // The table of foreign values that were seen.
 #include "manager/reconcile/foreign_writes.h"
 
-#include "api/log.h"
+#include "api/base/log.h"
 
 namespace qrm::manager {
 namespace {

@@ -6,7 +6,7 @@
 #include <set>
 #include <string>
 
-#include "api/mutex.h"
+#include "api/base/mutex.h"
 #include "api/resource.h"
 
 namespace qrm::manager {

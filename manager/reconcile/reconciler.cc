@@ -18,9 +18,9 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include "api/clock.h"
-#include "api/log.h"
-#include "api/mutex.h"
+#include "api/base/clock.h"
+#include "api/base/log.h"
+#include "api/base/mutex.h"
 #include "manager/reconcile/plan.h"
 #include "manager/reconcile/update_runner.h"
 

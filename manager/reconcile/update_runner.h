@@ -6,7 +6,7 @@
 #include <memory>
 #include <vector>
 
-#include "api/status.h"
+#include "api/base/status.h"
 #include "manager/reconcile/plan.h"
 #include "manager/runtime/cri_client.h"
 

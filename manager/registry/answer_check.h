@@ -5,9 +5,9 @@
 #include <string_view>
 #include <vector>
 
+#include "api/base/status.h"
 #include "api/hint.h"
 #include "api/resource.h"
-#include "api/status.h"
 
 namespace qrm::manager {
 

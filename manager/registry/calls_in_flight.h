@@ -6,7 +6,7 @@
 #include <map>
 #include <optional>
 
-#include "api/mutex.h"
+#include "api/base/mutex.h"
 
 namespace qrm::manager {
 

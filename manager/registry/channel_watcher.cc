@@ -7,7 +7,7 @@
 #include <grpcpp/channel.h>
 #include <grpcpp/completion_queue.h>
 
-#include "api/mutex.h"
+#include "api/base/mutex.h"
 
 namespace qrm::manager {
 namespace {

@@ -14,7 +14,7 @@
 #include <boost/asio/posix/stream_descriptor.hpp>
 #include <boost/asio/steady_timer.hpp>
 
-#include "api/log.h"
+#include "api/base/log.h"
 
 namespace qrm::manager {
 namespace {

@@ -9,7 +9,7 @@
 
 #include <boost/asio/io_context.hpp>
 
-#include "api/status.h"
+#include "api/base/status.h"
 
 namespace qrm::manager {
 

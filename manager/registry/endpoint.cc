@@ -3,7 +3,7 @@
 
 #include <grpcpp/alarm.h>
 
-#include "api/log.h"
+#include "api/base/log.h"
 #include "manager/registry/answer_check.h"
 
 namespace qrm::manager {

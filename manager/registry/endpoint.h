@@ -9,8 +9,8 @@
 #include <string_view>
 #include <utility>
 
-#include "api/mutex.h"
-#include "api/status.h"
+#include "api/base/mutex.h"
+#include "api/base/status.h"
 #include "manager/registry/channel_watcher.h"
 #include "manager/registry/fan_out.h"
 #include "manager/registry/plugin_client.h"

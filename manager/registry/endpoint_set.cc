@@ -3,7 +3,7 @@
 
 #include <utility>
 
-#include "api/log.h"
+#include "api/base/log.h"
 
 namespace qrm::manager {
 namespace {

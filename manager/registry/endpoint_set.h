@@ -10,8 +10,8 @@
 #include <string>
 #include <vector>
 
-#include "api/mutex.h"
-#include "api/status.h"
+#include "api/base/mutex.h"
+#include "api/base/status.h"
 #include "manager/registry/calls_in_flight.h"
 #include "manager/registry/channel_watcher.h"
 #include "manager/registry/endpoint.h"

@@ -9,9 +9,9 @@
 #include <utility>
 #include <vector>
 
-#include "api/clock.h"
-#include "api/mutex.h"
-#include "api/status.h"
+#include "api/base/clock.h"
+#include "api/base/mutex.h"
+#include "api/base/status.h"
 
 namespace qrm::manager {
 

@@ -1,7 +1,7 @@
 // Answers are told apart by their bytes, and parsed when they differ.
 #include "manager/registry/held_allocations.h"
 
-#include "api/check.h"
+#include "api/base/check.h"
 #include "api/wire.h"
 
 namespace qrm::manager {

@@ -10,9 +10,9 @@
 #include <utility>
 #include <vector>
 
-#include "api/mutex.h"
+#include "api/base/mutex.h"
+#include "api/base/status.h"
 #include "api/resource.h"
-#include "api/status.h"
 
 namespace qrm::manager {
 

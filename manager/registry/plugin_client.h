@@ -7,9 +7,9 @@
 #include <string>
 #include <vector>
 
-#include "api/clock.h"
+#include "api/base/clock.h"
+#include "api/base/status.h"
 #include "api/resource.h"
-#include "api/status.h"
 #include "manager/registry/plugins.h"
 
 namespace grpc {

@@ -12,9 +12,9 @@
 #include <string_view>
 #include <vector>
 
-#include "api/clock.h"
+#include "api/base/clock.h"
+#include "api/base/status.h"
 #include "api/resource.h"
-#include "api/status.h"
 #include "manager/registry/held_allocations.h"
 #include "manager/registry/placement.h"
 

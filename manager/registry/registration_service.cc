@@ -7,7 +7,7 @@
 
 #include <grpcpp/support/server_callback.h>
 
-#include "api/log.h"
+#include "api/base/log.h"
 #include "api/proto/resourceplugin/v1alpha1/api.grpc.pb.h"
 #include "api/wire.h"
 #include "manager/registry/registration_check.h"

@@ -5,7 +5,7 @@
 #include <memory>
 #include <string>
 
-#include "api/status.h"
+#include "api/base/status.h"
 #include "manager/registry/endpoint_set.h"
 
 namespace qrm::manager {

@@ -9,7 +9,7 @@
 #include <boost/asio/post.hpp>
 #include <boost/asio/steady_timer.hpp>
 
-#include "api/log.h"
+#include "api/base/log.h"
 #include "api/wire.h"
 #include "manager/registry/directory_scan.h"
 #include "manager/registry/registration_check.h"

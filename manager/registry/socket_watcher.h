@@ -7,7 +7,7 @@
 
 #include <boost/asio/io_context.hpp>
 
-#include "api/status.h"
+#include "api/base/status.h"
 #include "manager/registry/endpoint_set.h"
 
 namespace qrm::manager {

@@ -1,7 +1,7 @@
 // Our errors as gRPC's: the codes are the same numbers.
 #pragma once
 
-#include "api/status.h"
+#include "api/base/status.h"
 
 namespace grpc {
 class Status;

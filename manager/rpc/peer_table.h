@@ -8,8 +8,8 @@
 
 #include <sys/types.h>
 
-#include "api/mutex.h"
-#include "api/status.h"
+#include "api/base/mutex.h"
+#include "api/base/status.h"
 #include "manager/rpc/rate_limiter.h"
 #include "manager/rpc/unix_server.h"
 

@@ -6,7 +6,7 @@
 #include <cstddef>
 #include <map>
 
-#include "api/mutex.h"
+#include "api/base/mutex.h"
 
 namespace qrm::manager {
 

@@ -3,7 +3,7 @@
 
 #include <string>
 
-#include "api/status.h"
+#include "api/base/status.h"
 #include "manager/rpc/unix_server.h"
 
 namespace qrm::manager {

@@ -12,9 +12,9 @@
 #include <grpcpp/grpcpp.h>
 #include <grpcpp/server_posix.h>
 
+#include "api/base/log.h"
+#include "api/base/number.h"
 #include "api/grpc_lifetime.h"
-#include "api/log.h"
-#include "api/number.h"
 #include "manager/rpc/peer_table.h"
 #include "manager/rpc/unix_listener.h"
 

@@ -4,8 +4,8 @@
 #include <cstdint>
 #include <string>
 
+#include "api/base/status.h"
 #include "api/id_set.h"
-#include "api/status.h"
 
 namespace qrm::manager {
 

@@ -7,8 +7,8 @@
 #include <boost/asio/post.hpp>
 #include <grpcpp/grpcpp.h>
 
+#include "api/base/mutex.h"
 #include "api/grpc_lifetime.h"
-#include "api/mutex.h"
 #include "api/proto/runtime/v1/api.grpc.pb.h"
 #include "manager/runtime/cri_container.h"
 #include "manager/runtime/cri_event_watch.h"

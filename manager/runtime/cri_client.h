@@ -9,7 +9,7 @@
 
 #include <boost/asio/io_context.hpp>
 
-#include "api/status.h"
+#include "api/base/status.h"
 #include "manager/runtime/container.h"
 
 namespace qrm::manager {

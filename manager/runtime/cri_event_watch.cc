@@ -6,7 +6,7 @@
 #include <boost/asio/post.hpp>
 #include <grpcpp/grpcpp.h>
 
-#include "api/mutex.h"
+#include "api/base/mutex.h"
 
 namespace qrm::manager {
 namespace {

@@ -9,7 +9,7 @@
 #include <string>
 #include <string_view>
 
-#include "api/status.h"
+#include "api/base/status.h"
 
 namespace qrm::manager {
 

@@ -12,7 +12,7 @@
 
 #include <boost/asio/local/stream_protocol.hpp>
 
-#include "api/status.h"
+#include "api/base/status.h"
 #include "manager/runtime/frames.h"
 
 namespace qrm::manager {

@@ -8,8 +8,8 @@
 
 #include <boost/asio/steady_timer.hpp>
 
-#include "api/log.h"
-#include "api/mutex.h"
+#include "api/base/log.h"
+#include "api/base/mutex.h"
 #include "manager/runtime/nri_session.h"
 
 namespace qrm::manager {

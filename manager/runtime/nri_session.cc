@@ -8,7 +8,7 @@
 #include <boost/asio/local/stream_protocol.hpp>
 #include <boost/asio/post.hpp>
 
-#include "api/log.h"
+#include "api/base/log.h"
 #include "manager/runtime/nri_version.h"
 
 namespace qrm::manager {

@@ -3,8 +3,8 @@
 
 #include <vector>
 
+#include "api/base/status.h"
 #include "api/proto/nri/v1alpha1/nri.pb.h"
-#include "api/status.h"
 #include "manager/runtime/container.h"
 
 namespace qrm::manager {

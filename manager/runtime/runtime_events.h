@@ -4,7 +4,7 @@
 #include <functional>
 #include <vector>
 
-#include "api/status.h"
+#include "api/base/status.h"
 #include "manager/runtime/container.h"
 
 namespace qrm::manager {

@@ -10,7 +10,7 @@
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/steady_timer.hpp>
 
-#include "api/status.h"
+#include "api/base/status.h"
 #include "manager/runtime/mux.h"
 
 namespace qrm::manager {

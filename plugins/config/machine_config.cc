@@ -1,8 +1,8 @@
 // Reads and builds the machine that a plugin's configuration describes.
 #include "plugins/config/machine_config.h"
 
-#include "api/number.h"
-#include "plugins/config/section.h"
+#include "api/base/number.h"
+#include "api/base/section.h"
 #include "topology/discovery.h"
 
 namespace qrm::config {

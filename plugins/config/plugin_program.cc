@@ -7,9 +7,9 @@
 #include <system_error>
 #include <utility>
 
-#include "api/log.h"
+#include "api/base/log.h"
+#include "api/base/section.h"
 #include "plugins/config/machine_config.h"
-#include "plugins/config/section.h"
 #include "plugins/sdk/plugin_driver.h"
 #include "plugins/sdk/plugin_state.h"
 #include "plugins/sdk/running_plugin.h"

@@ -1,7 +1,7 @@
 // Reads and checks the NUMA rules of roles.
 #include "plugins/config/role_config.h"
 
-#include "plugins/config/section.h"
+#include "api/base/section.h"
 
 namespace qrm::config {
 

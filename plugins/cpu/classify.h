@@ -4,8 +4,8 @@
 #include <optional>
 #include <string>
 
+#include "api/base/status.h"
 #include "api/resource.h"
-#include "api/status.h"
 #include "plugins/cpu/config.h"
 
 namespace qrm::cpu {

@@ -3,8 +3,8 @@
 
 #include <set>
 
+#include "api/base/section.h"
 #include "plugins/config/role_config.h"
-#include "plugins/config/section.h"
 
 namespace qrm::cpu {
 namespace {
@@ -47,7 +47,7 @@ StatusOr<std::map<std::string, PoolConfig>> ParsePools(const Section& section,
     }
     QRM_RETURN_IF_ERROR(child.AllowKeys({"cpus", "roles"}));
     PoolConfig pool;
-    QRM_ASSIGN_OR_RETURN(pool.cpus, child.Cpus("cpus"));
+    QRM_ASSIGN_OR_RETURN(pool.cpus, child.Parsed<CpuSet>("cpus", "CPU list", "0-3,8"));
     QRM_ASSIGN_OR_RETURN(pool.roles, child.Words("roles"));
     for (const std::string& role : pool.roles) {
       if (!taken_roles.insert(role).second) {
@@ -80,7 +80,8 @@ StatusOr<CpuPluginConfig> ParseCpuConfig(const Section& section) {
   QRM_RETURN_IF_ERROR(
       section.AllowKeys({"reserved-cpus", "pools", "default-pool", "roles", "static"}));
   CpuPluginConfig config;
-  QRM_ASSIGN_OR_RETURN(config.reserved, section.Cpus("reserved-cpus"));
+  QRM_ASSIGN_OR_RETURN(config.reserved,
+                       section.Parsed<CpuSet>("reserved-cpus", "CPU list", "0-3,8"));
   QRM_ASSIGN_OR_RETURN(config.roles, ParseRoles(section));
   std::set<std::string> roles;
   for (const auto& [name, rule] : config.roles) {

@@ -4,7 +4,7 @@
 #include <optional>
 #include <utility>
 
-#include "api/log.h"
+#include "api/base/log.h"
 #include "plugins/cpu/export_json.h"
 #include "plugins/cpu/policy.h"
 #include "plugins/cpu/pools.h"

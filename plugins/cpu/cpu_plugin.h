@@ -3,7 +3,7 @@
 
 #include <memory>
 
-#include "api/status.h"
+#include "api/base/status.h"
 #include "plugins/cpu/config.h"
 #include "plugins/sdk/plugin.h"
 #include "topology/machine.h"

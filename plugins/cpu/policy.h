@@ -7,9 +7,9 @@
 #include <string>
 #include <vector>
 
+#include "api/base/status.h"
 #include "api/hint.h"
 #include "api/resource.h"
-#include "api/status.h"
 #include "plugins/cpu/config.h"
 #include "plugins/cpu/state.h"
 

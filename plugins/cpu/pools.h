@@ -3,7 +3,7 @@
 
 #include <string>
 
-#include "api/status.h"
+#include "api/base/status.h"
 #include "plugins/cpu/config.h"
 #include "plugins/cpu/state.h"
 #include "topology/machine.h"

@@ -1,9 +1,9 @@
 // Reads the memory plugin's configuration.
 #include "plugins/memory/config.h"
 
+#include "api/base/section.h"
 #include "plugins/config/machine_config.h"
 #include "plugins/config/role_config.h"
-#include "plugins/config/section.h"
 
 namespace qrm::memory {
 

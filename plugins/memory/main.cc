@@ -1,8 +1,8 @@
 // qrm-plugin-memory: the memory plugin in a process of its own.
 #include <utility>
 
+#include "api/base/section.h"
 #include "plugins/config/plugin_program.h"
-#include "plugins/config/section.h"
 #include "plugins/memory/memory_plugin.h"
 
 namespace {

@@ -4,7 +4,7 @@
 #include <cstddef>
 #include <utility>
 
-#include "api/log.h"
+#include "api/base/log.h"
 #include "plugins/memory/policy.h"
 #include "plugins/memory/state.h"
 

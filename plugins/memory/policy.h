@@ -4,9 +4,9 @@
 
 #include <optional>
 
+#include "api/base/status.h"
 #include "api/hint.h"
 #include "api/resource.h"
-#include "api/status.h"
 #include "plugins/memory/config.h"
 #include "plugins/memory/state.h"
 

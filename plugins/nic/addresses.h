@@ -4,7 +4,7 @@
 #include <map>
 #include <string>
 
-#include "api/status.h"
+#include "api/base/status.h"
 
 namespace qrm::nic {
 

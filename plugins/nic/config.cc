@@ -8,9 +8,9 @@
 #include <arpa/inet.h>
 #include <netinet/in.h>
 
+#include "api/base/section.h"
 #include "api/id_set.h"
 #include "api/resource.h"
-#include "plugins/config/section.h"
 
 namespace qrm::nic {
 namespace {

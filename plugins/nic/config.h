@@ -7,7 +7,7 @@
 #include <string>
 #include <vector>
 
-#include "api/status.h"
+#include "api/base/status.h"
 
 namespace qrm::config {
 class Section;

@@ -1,8 +1,8 @@
 // qrm-plugin-nic: the nic plugin in a process of its own.
 #include <utility>
 
+#include "api/base/section.h"
 #include "plugins/config/plugin_program.h"
-#include "plugins/config/section.h"
 #include "plugins/nic/addresses.h"
 #include "plugins/nic/nic_plugin.h"
 

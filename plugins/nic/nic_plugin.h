@@ -3,7 +3,7 @@
 
 #include <memory>
 
-#include "api/status.h"
+#include "api/base/status.h"
 #include "plugins/nic/addresses.h"
 #include "plugins/nic/config.h"
 #include "plugins/sdk/plugin.h"

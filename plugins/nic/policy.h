@@ -1,9 +1,9 @@
 // Decides which NIC a container uses: pure functions of NICs, configuration, state and request.
 #pragma once
 
+#include "api/base/status.h"
 #include "api/hint.h"
 #include "api/resource.h"
-#include "api/status.h"
 #include "plugins/nic/state.h"
 
 namespace qrm::nic {

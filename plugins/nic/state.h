@@ -8,8 +8,8 @@
 #include <string>
 #include <vector>
 
+#include "api/base/status.h"
 #include "api/resource.h"
-#include "api/status.h"
 #include "plugins/nic/addresses.h"
 #include "plugins/nic/config.h"
 #include "plugins/sdk/plugin.h"

@@ -3,8 +3,8 @@
 
 #include <string>
 
+#include "api/base/status.h"
 #include "api/resource.h"
-#include "api/status.h"
 
 namespace qrm::placement {
 

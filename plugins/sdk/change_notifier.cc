@@ -6,11 +6,11 @@
 
 #include <grpcpp/grpcpp.h>
 
+#include "api/base/log.h"
+#include "api/base/mutex.h"
+#include "api/base/status.h"
 #include "api/grpc_lifetime.h"
-#include "api/log.h"
-#include "api/mutex.h"
 #include "api/proto/qrm/v1/control.grpc.pb.h"
-#include "api/status.h"
 
 namespace qrm::sdk {
 namespace {

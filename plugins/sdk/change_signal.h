@@ -4,7 +4,7 @@
 #include <functional>
 #include <memory>
 
-#include "api/mutex.h"
+#include "api/base/mutex.h"
 
 namespace qrm::sdk {
 

@@ -9,8 +9,8 @@
 
 #include <grpcpp/grpcpp.h>
 
+#include "api/base/mutex.h"
 #include "api/grpc_lifetime.h"
-#include "api/mutex.h"
 #include "api/proto/qrm/v1/control.grpc.pb.h"
 #include "api/proto/resourceplugin/v1alpha1/api.grpc.pb.h"
 #include "api/wire.h"

@@ -11,12 +11,12 @@
 #include <grpcpp/grpcpp.h>
 #include <grpcpp/impl/service_type.h>
 
+#include "api/base/task_thread.h"
 #include "api/grpc_lifetime.h"
 #include "plugins/sdk/change_signal.h"
 #include "plugins/sdk/plugin_driver.h"
 #include "plugins/sdk/services.h"
 #include "plugins/sdk/socket_file.h"
-#include "plugins/sdk/task_thread.h"
 
 namespace qrm::sdk {
 namespace {

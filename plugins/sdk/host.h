@@ -5,7 +5,7 @@
 #include <memory>
 #include <string>
 
-#include "api/status.h"
+#include "api/base/status.h"
 #include "plugins/sdk/plugin.h"
 #include "plugins/sdk/plugin_state.h"
 

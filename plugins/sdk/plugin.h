@@ -9,9 +9,9 @@
 #include <string>
 #include <vector>
 
+#include "api/base/status.h"
 #include "api/hint.h"
 #include "api/resource.h"
-#include "api/status.h"
 
 namespace qrm::sdk {
 

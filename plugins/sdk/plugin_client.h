@@ -6,8 +6,8 @@
 #include <string>
 #include <vector>
 
+#include "api/base/status.h"
 #include "api/resource.h"
-#include "api/status.h"
 #include "plugins/sdk/plugin.h"
 
 namespace qrm::sdk {

@@ -5,7 +5,7 @@
 #include <memory>
 #include <utility>
 
-#include "api/log.h"
+#include "api/base/log.h"
 #include "api/wire.h"
 
 namespace qrm::sdk {

@@ -4,7 +4,7 @@
 #include <memory>
 #include <utility>
 
-#include "api/log.h"
+#include "api/base/log.h"
 #include "api/wire.h"
 #include "checkpoint/sqlite_copy.h"
 #include "checkpoint/sqlite_db.h"

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "api/status.h"
+#include "api/base/status.h"
 #include "plugins/sdk/plugin.h"
 
 namespace qrm::sdk {

@@ -13,9 +13,9 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
-#include "api/check.h"
-#include "api/log.h"
-#include "api/mutex.h"
+#include "api/base/check.h"
+#include "api/base/log.h"
+#include "api/base/mutex.h"
 #include "plugins/sdk/directory_watch.h"
 #include "plugins/sdk/registration_call.h"
 #include "plugins/sdk/socket_file.h"

@@ -4,8 +4,8 @@
 #include <memory>
 #include <string>
 
+#include "api/base/status.h"
 #include "api/resource.h"
-#include "api/status.h"
 
 namespace qrm::sdk {
 

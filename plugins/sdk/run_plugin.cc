@@ -8,7 +8,7 @@
 
 #include <CLI/CLI.hpp>
 
-#include "api/log.h"
+#include "api/base/log.h"
 #include "plugins/sdk/plugin.h"
 #include "plugins/sdk/running_plugin.h"
 

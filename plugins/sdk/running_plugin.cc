@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <utility>
 
-#include "api/log.h"
+#include "api/base/log.h"
 #include "plugins/sdk/change_notifier.h"
 #include "plugins/sdk/host.h"
 #include "plugins/sdk/plugin_state.h"

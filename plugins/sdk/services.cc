@@ -6,7 +6,7 @@
 
 #include <grpcpp/grpcpp.h>
 
-#include "api/log.h"
+#include "api/base/log.h"
 #include "api/proto/pluginregistration/v1/api.grpc.pb.h"
 #include "api/proto/qrm/v1/control.grpc.pb.h"
 #include "api/proto/resourceplugin/v1alpha1/api.grpc.pb.h"

@@ -4,8 +4,8 @@
 #include <memory>
 #include <string>
 
+#include "api/base/task_thread.h"
 #include "plugins/sdk/plugin_driver.h"
-#include "plugins/sdk/task_thread.h"
 
 namespace grpc {
 class Service;

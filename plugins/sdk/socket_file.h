@@ -5,7 +5,7 @@
 #include <optional>
 #include <string>
 
-#include "api/status.h"
+#include "api/base/status.h"
 
 namespace qrm::sdk {
 

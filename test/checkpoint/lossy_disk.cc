@@ -9,7 +9,7 @@
 #include <new>
 #include <utility>
 
-#include "api/check.h"
+#include "api/base/check.h"
 
 namespace qrm::test {
 

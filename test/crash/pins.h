@@ -6,7 +6,7 @@
 #include <map>
 #include <string>
 
-#include "api/status.h"
+#include "api/base/status.h"
 #include "test/e2e/node.h"
 #include "test/e2e/simulated_runtime.h"
 

@@ -1,7 +1,7 @@
 // Whether the runtime, the kernel and qrmd say the same about every container.
 #pragma once
 
-#include "api/status.h"
+#include "api/base/status.h"
 #include "test/e2e/kubelet.h"
 #include "test/e2e/node.h"
 

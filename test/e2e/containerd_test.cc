@@ -11,7 +11,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "api/mutex.h"
+#include "api/base/mutex.h"
 #include "manager/runtime/cgroup_reader.h"
 #include "manager/runtime/cri_client.h"
 #include "manager/runtime/nri_plugin.h"

@@ -4,7 +4,7 @@
 #include <chrono>
 #include <string>
 
-#include "api/status.h"
+#include "api/base/status.h"
 
 namespace qrm::test {
 

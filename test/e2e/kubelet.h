@@ -10,8 +10,8 @@
 
 #include <nlohmann/json.hpp>
 
+#include "api/base/status.h"
 #include "api/resource.h"
-#include "api/status.h"
 
 namespace qrm::test {
 

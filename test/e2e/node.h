@@ -8,10 +8,10 @@
 #include <string>
 #include <vector>
 
+#include "api/base/status.h"
 #include "api/proto/podresources/v1/api.pb.h"
 #include "api/proto/qrm/v1/control.pb.h"
 #include "api/resource.h"
-#include "api/status.h"
 #include "test/e2e/process.h"
 
 namespace qrm::test {

@@ -8,7 +8,7 @@
 
 #include <sys/types.h>
 
-#include "api/status.h"
+#include "api/base/status.h"
 
 namespace qrm::test {
 

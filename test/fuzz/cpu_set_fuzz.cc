@@ -3,7 +3,7 @@
 #include <cstdint>
 #include <string_view>
 
-#include "api/check.h"
+#include "api/base/check.h"
 #include "api/id_set.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, std::size_t size) {

@@ -6,7 +6,7 @@
 #include <utility>
 #include <vector>
 
-#include "api/check.h"
+#include "api/base/check.h"
 #include "test/support/product_merge.h"
 #include "topology/merge.h"
 

@@ -5,7 +5,7 @@
 
 #include <nlohmann/json.hpp>
 
-#include "api/check.h"
+#include "api/base/check.h"
 #include "topology/describe.h"
 #include "topology/discovery.h"
 

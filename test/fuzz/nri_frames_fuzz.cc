@@ -8,7 +8,7 @@
 #include <tuple>
 #include <vector>
 
-#include "api/check.h"
+#include "api/base/check.h"
 #include "manager/runtime/frames.h"
 
 namespace {

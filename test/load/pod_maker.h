@@ -7,8 +7,8 @@
 #include <string>
 #include <vector>
 
-#include "api/mutex.h"
-#include "api/status.h"
+#include "api/base/mutex.h"
+#include "api/base/status.h"
 #include "test/e2e/kubelet.h"
 #include "test/support/scripted_cri.h"
 #include "test/support/scripted_runtime.h"

@@ -7,7 +7,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "api/mutex.h"
+#include "api/base/mutex.h"
 #include "manager/observer.h"
 #include "test/support/await.h"
 #include "test/support/fake_snapshots.h"

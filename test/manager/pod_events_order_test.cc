@@ -7,7 +7,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "api/log.h"
+#include "api/base/log.h"
 #include "test/manager/pod_events_fixture.h"
 #include "test/support/await.h"
 

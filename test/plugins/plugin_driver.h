@@ -9,7 +9,7 @@
 
 #include <gtest/gtest.h>
 
-#include "api/status.h"
+#include "api/base/status.h"
 #include "plugins/sdk/plugin.h"
 
 namespace qrm::test {

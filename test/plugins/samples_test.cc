@@ -4,8 +4,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "api/base/section.h"
 #include "plugins/config/machine_config.h"
-#include "plugins/config/section.h"
 #include "plugins/cpu/cpu_plugin.h"
 #include "plugins/memory/memory_plugin.h"
 #include "plugins/nic/nic_plugin.h"

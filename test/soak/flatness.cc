@@ -5,7 +5,7 @@
 #include <cmath>
 #include <cstddef>
 
-#include "api/check.h"
+#include "api/base/check.h"
 
 namespace qrm::test {
 

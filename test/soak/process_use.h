@@ -5,7 +5,7 @@
 
 #include <sys/types.h>
 
-#include "api/status.h"
+#include "api/base/status.h"
 
 namespace qrm::test {
 

@@ -11,7 +11,7 @@
 
 #include <fmt/ranges.h>
 
-#include "api/mutex.h"
+#include "api/base/mutex.h"
 #include "manager/registry/plugins.h"
 
 namespace qrm::test {

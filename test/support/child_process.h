@@ -12,7 +12,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "api/check.h"
+#include "api/base/check.h"
 
 namespace qrm::test {
 

@@ -9,7 +9,7 @@
 #include <utility>
 #include <vector>
 
-#include "api/mutex.h"
+#include "api/base/mutex.h"
 #include "manager/registry/plugins.h"
 
 namespace qrm::test {

@@ -8,7 +8,7 @@
 #include <utility>
 #include <vector>
 
-#include "api/mutex.h"
+#include "api/base/mutex.h"
 #include "manager/runtime/cri_client.h"
 
 namespace qrm::test {

@@ -4,7 +4,7 @@
 #include <memory>
 #include <utility>
 
-#include "api/mutex.h"
+#include "api/base/mutex.h"
 #include "manager/state_loop.h"
 
 namespace qrm::test {

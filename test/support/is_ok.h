@@ -3,7 +3,7 @@
 
 #include <gtest/gtest.h>
 
-#include "api/status.h"
+#include "api/base/status.h"
 
 namespace qrm::test {
 

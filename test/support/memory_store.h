@@ -8,7 +8,7 @@
 #include <utility>
 #include <vector>
 
-#include "api/mutex.h"
+#include "api/base/mutex.h"
 #include "checkpoint/store.h"
 #include "manager/state_loop.h"
 

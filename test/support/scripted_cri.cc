@@ -7,9 +7,9 @@
 #include <grpcpp/alarm.h>
 #include <grpcpp/grpcpp.h>
 
-#include "api/check.h"
+#include "api/base/check.h"
+#include "api/base/mutex.h"
 #include "api/grpc_lifetime.h"
-#include "api/mutex.h"
 #include "api/proto/runtime/v1/api.grpc.pb.h"
 
 namespace qrm::test {

@@ -6,8 +6,8 @@
 #include <string>
 #include <vector>
 
+#include "api/base/status.h"
 #include "api/proto/runtime/v1/api.pb.h"
-#include "api/status.h"
 
 namespace qrm::test {
 

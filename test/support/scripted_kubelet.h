@@ -4,8 +4,8 @@
 #include <memory>
 #include <string>
 
+#include "api/base/status.h"
 #include "api/proto/pods/v1alpha1/api.pb.h"
-#include "api/status.h"
 
 namespace qrm::test {
 

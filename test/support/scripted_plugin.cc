@@ -5,7 +5,7 @@
 
 #include <grpcpp/grpcpp.h>
 
-#include "api/check.h"
+#include "api/base/check.h"
 #include "api/grpc_lifetime.h"
 #include "api/proto/pluginregistration/v1/api.grpc.pb.h"
 #include "api/proto/resourceplugin/v1alpha1/api.grpc.pb.h"

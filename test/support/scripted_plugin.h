@@ -6,11 +6,11 @@
 #include <string>
 #include <vector>
 
-#include "api/mutex.h"
+#include "api/base/mutex.h"
+#include "api/base/status.h"
 #include "api/proto/pluginregistration/v1/api.pb.h"
 #include "api/proto/qrm/v1/control.pb.h"
 #include "api/proto/resourceplugin/v1alpha1/api.pb.h"
-#include "api/status.h"
 
 namespace qrm::test {
 

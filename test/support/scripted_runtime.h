@@ -13,10 +13,10 @@
 #include <thread>
 #include <vector>
 
-#include "api/mutex.h"
+#include "api/base/mutex.h"
+#include "api/base/status.h"
 #include "api/proto/nri/v1alpha1/nri.pb.h"
 #include "api/proto/ttrpc/ttrpc.pb.h"
-#include "api/status.h"
 #include "test/support/go_reader.h"
 
 namespace qrm::test {

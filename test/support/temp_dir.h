@@ -8,7 +8,7 @@
 
 #include <unistd.h>
 
-#include "api/check.h"
+#include "api/base/check.h"
 
 namespace qrm::test {
 

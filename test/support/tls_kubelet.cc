@@ -11,8 +11,8 @@
 #include <openssl/pem.h>
 #include <openssl/x509v3.h>
 
-#include "api/check.h"
-#include "api/mutex.h"
+#include "api/base/check.h"
+#include "api/base/mutex.h"
 
 namespace qrm::test {
 namespace {

@@ -8,7 +8,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "api/mutex.h"
+#include "api/base/mutex.h"
 #include "api/wire.h"
 #include "manager/check/check_command.h"
 #include "test/support/scripted_plugin.h"

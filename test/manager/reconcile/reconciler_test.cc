@@ -6,7 +6,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "api/log.h"
+#include "api/base/log.h"
 #include "test/support/answering_plugins.h"
 #include "test/support/await.h"
 #include "test/support/fake_runtime.h"

@@ -10,7 +10,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "api/check.h"
+#include "api/base/check.h"
 #include "test/support/temp_dir.h"
 
 namespace qrm::manager {

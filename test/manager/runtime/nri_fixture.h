@@ -9,7 +9,7 @@
 
 #include <gtest/gtest.h>
 
-#include "api/mutex.h"
+#include "api/base/mutex.h"
 #include "manager/runtime/nri_plugin.h"
 #include "test/support/loop_thread.h"
 #include "test/support/scripted_runtime.h"

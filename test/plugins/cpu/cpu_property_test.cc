@@ -8,7 +8,7 @@
 
 #include <gtest/gtest.h>
 
-#include "plugins/config/section.h"
+#include "api/base/section.h"
 #include "plugins/cpu/cpu_plugin.h"
 #include "test/plugins/example_machine.h"
 #include "test/plugins/plugin_driver.h"

@@ -5,7 +5,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "plugins/config/section.h"
+#include "api/base/section.h"
 #include "plugins/cpu/cpu_plugin.h"
 #include "test/plugins/example_machine.h"
 

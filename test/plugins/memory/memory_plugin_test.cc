@@ -6,7 +6,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "plugins/config/section.h"
+#include "api/base/section.h"
 #include "test/plugins/example_machine.h"
 #include "test/plugins/plugin_driver.h"
 

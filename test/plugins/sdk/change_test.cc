@@ -8,7 +8,7 @@
 
 #include <gmock/gmock.h>
 
-#include "api/log.h"
+#include "api/base/log.h"
 #include "plugins/sdk/change_notifier.h"
 #include "plugins/sdk/change_signal.h"
 #include "plugins/sdk/fake_manager.h"

@@ -9,7 +9,7 @@
 
 #include <gmock/gmock.h>
 
-#include "api/log.h"
+#include "api/base/log.h"
 #include "plugins/sdk/fake_manager.h"
 #include "plugins/sdk/host.h"
 #include "plugins/sdk/plugin_client.h"

@@ -8,7 +8,7 @@
 
 #include <fmt/format.h>
 
-#include "api/status.h"
+#include "api/base/status.h"
 
 namespace qrm::log {
 

@@ -12,8 +12,7 @@
 
 #include <yaml-cpp/yaml.h>
 
-#include "api/id_set.h"
-#include "api/status.h"
+#include "api/base/status.h"
 
 namespace qrm::config {
 
@@ -51,8 +50,14 @@ class Section {
   StatusOr<uint64_t> Number(std::string_view key, uint64_t fallback) const;
   /// A size as Kubernetes writes it: `512Mi`, `20G`, `524288000`.
   StatusOr<uint64_t> Bytes(std::string_view key, uint64_t fallback) const;
-  /// A CPU list such as `0-3,8`; empty when missing.
-  StatusOr<CpuSet> Cpus(std::string_view key) const;
+  /// What T::Parse reads, which takes an empty text when the key is missing. For the error, `what`
+  /// names the form ("CPU list") and `example` is one.
+  template <typename T>
+  StatusOr<T> Parsed(std::string_view key, std::string_view what, std::string_view example) const {
+    QRM_ASSIGN_OR_RETURN(const std::string text, Text(key, ""));
+    StatusOr<T> value = T::Parse(text);
+    return value.ok() ? value : NotParsed(key, text, what, example);
+  }
   /// A sequence of words; empty when missing.
   StatusOr<std::vector<std::string>> Words(std::string_view key) const;
 
@@ -78,6 +83,8 @@ class Section {
   Section(const YAML::Node& node, std::string file, std::string path)
       : node_(node), file_(std::move(file)), path_(std::move(path)) {}
 
+  Status NotParsed(std::string_view key, const std::string& text, std::string_view what,
+                   std::string_view example) const;
   std::optional<YAML::Node> Find(std::string_view key) const;
   StatusOr<std::optional<std::string>> Scalar(std::string_view key) const;
   std::string PathOf(std::string_view key) const;

@@ -1,11 +1,11 @@
 // A queue and its thread.
-#include "plugins/sdk/task_thread.h"
+#include "api/base/task_thread.h"
 
 #include <future>
 #include <memory>
 #include <utility>
 
-namespace qrm::sdk {
+namespace qrm {
 
 TaskThread::TaskThread() : thread_([this] { Loop(); }) {}
 
@@ -52,4 +52,4 @@ void TaskThread::Loop() {
   }
 }
 
-}  // namespace qrm::sdk
+}  // namespace qrm

@@ -1,5 +1,5 @@
 // Log lines through spdlog: `2026-11-21T00:33:43.185Z I "event" key=value`.
-#include "api/log.h"
+#include "api/base/log.h"
 
 #include <memory>
 #include <utility>
@@ -8,7 +8,7 @@
 #include <spdlog/sinks/stdout_sinks.h>
 #include <spdlog/spdlog.h>
 
-#include "api/mutex.h"
+#include "api/base/mutex.h"
 
 namespace qrm::log {
 namespace {

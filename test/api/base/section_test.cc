@@ -1,8 +1,10 @@
 // A wrong configuration is answered with file, line, key, value and what is allowed.
-#include "plugins/config/section.h"
+#include "api/base/section.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+
+#include "api/id_set.h"
 
 namespace qrm::config {
 namespace {
@@ -24,7 +26,7 @@ TEST(SectionTest, ReadsEveryKindOfValue) {
   EXPECT_TRUE(*section.Flag("flag", false));
   EXPECT_EQ(*section.Number("number", 0), 25000u);
   EXPECT_EQ(*section.Bytes("size", 0), 524288000u);
-  EXPECT_EQ(*section.Cpus("cpus"), (CpuSet{0, 1, 40, 41}));
+  EXPECT_EQ(*section.Parsed<CpuSet>("cpus", "CPU list", "0-3,8"), (CpuSet{0, 1, 40, 41}));
   EXPECT_EQ(*section.Choice("text", 0, {"bye", "hello"}), 1u);
   EXPECT_THAT(*section.Words("words"), ElementsAre("a", "b"));
   const auto children = *section.Children("map");
@@ -41,7 +43,7 @@ TEST(SectionTest, GivesFallbacksForMissingKeys) {
   EXPECT_EQ(*section.Choice("text", 1, {"bye", "hello"}), 1u);
   EXPECT_EQ(*section.Number("number", 7), 7u);
   EXPECT_EQ(*section.Bytes("size", 9), 9u);
-  EXPECT_TRUE(section.Cpus("cpus")->Empty());
+  EXPECT_TRUE(section.Parsed<CpuSet>("cpus", "CPU list", "0-3,8")->Empty());
   EXPECT_TRUE(section.Words("words")->empty());
   EXPECT_TRUE(section.Children("map")->empty());
   EXPECT_TRUE(section.Items("items")->empty());
@@ -67,7 +69,10 @@ TEST(SectionTest, RefusesKeyGivenTwice) {
 
 TEST(SectionTest, NamesThePathOfNestedKey) {
   const Section section = Read("pools:\n  online:\n    cpus: zero\n");
-  EXPECT_EQ(MessageOf(section.Children("pools")->front().second.Cpus("cpus").status()),
+  EXPECT_EQ(MessageOf(section.Children("pools")
+                          ->front()
+                          .second.Parsed<CpuSet>("cpus", "CPU list", "0-3,8")
+                          .status()),
             "cannot read cpu.yaml:3: pools.online.cpus is 'zero', which is no CPU list; write one "
             "such as 0-3,8");
 }

@@ -1,5 +1,5 @@
 // ParseNumber takes all of a text or none.
-#include "api/number.h"
+#include "api/base/number.h"
 
 #include <cstdint>
 #include <optional>

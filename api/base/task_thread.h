@@ -5,9 +5,9 @@
 #include <functional>
 #include <thread>
 
-#include "api/mutex.h"
+#include "api/base/mutex.h"
 
-namespace qrm::sdk {
+namespace qrm {
 
 /// Runs tasks one after another on a thread of its own.
 class TaskThread {
@@ -34,4 +34,4 @@ class TaskThread {
   std::thread thread_;
 };
 
-}  // namespace qrm::sdk
+}  // namespace qrm

@@ -1,5 +1,5 @@
 // Typed reading of YAML mappings.
-#include "plugins/config/section.h"
+#include "api/base/section.h"
 
 #include <algorithm>
 #include <cerrno>
@@ -9,9 +9,10 @@
 #include <set>
 #include <sstream>
 
+#include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include "api/number.h"
+#include "api/base/number.h"
 
 namespace qrm::config {
 namespace {
@@ -215,13 +216,10 @@ StatusOr<uint64_t> Section::Bytes(std::string_view key, uint64_t fallback) const
   return *bytes;
 }
 
-StatusOr<CpuSet> Section::Cpus(std::string_view key) const {
-  QRM_ASSIGN_OR_RETURN(const std::string text, Text(key, ""));
-  const StatusOr<CpuSet> cpus = CpuSet::Parse(text);
-  if (!cpus.ok()) {
-    return Error(key, Is(text, "which is no CPU list"), "write one such as 0-3,8");
-  }
-  return *cpus;
+Status Section::NotParsed(std::string_view key, const std::string& text, std::string_view what,
+                          std::string_view example) const {
+  return Error(key, Is(text, fmt::format("which is no {}", what)),
+               fmt::format("write one such as {}", example));
 }
 
 StatusOr<std::vector<std::string>> Section::Words(std::string_view key) const {

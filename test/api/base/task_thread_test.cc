@@ -1,5 +1,5 @@
 // Tasks run in order, on one thread, all of them.
-#include "plugins/sdk/task_thread.h"
+#include "api/base/task_thread.h"
 
 #include <algorithm>
 #include <set>
@@ -8,7 +8,7 @@
 
 #include <gmock/gmock.h>
 
-namespace qrm::sdk {
+namespace qrm {
 namespace {
 
 TEST(TaskThreadTest, TasksOfOnePosterRunInOrder) {
@@ -57,4 +57,4 @@ TEST(TaskThreadTest, EndRunsWhatWasPosted) {
 }
 
 }  // namespace
-}  // namespace qrm::sdk
+}  // namespace qrm

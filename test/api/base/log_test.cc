@@ -1,5 +1,5 @@
 // The form of log lines.
-#include "api/log.h"
+#include "api/base/log.h"
 
 #include <string>
 #include <vector>
