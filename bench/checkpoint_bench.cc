@@ -15,7 +15,7 @@
 
 #include "bench/bench_dir.h"
 #include "bench/target.h"
-#include "checkpoint/durable_file.h"
+#include "checkpoint/sqlite/durable_file.h"
 #include "checkpoint/store.h"
 #include "test/checkpoint/sample_state.h"
 

@@ -11,7 +11,7 @@
 
 #include "api/base/status.h"
 #include "api/resource.h"
-#include "checkpoint/sqlite_db.h"
+#include "checkpoint/sqlite/sqlite_db.h"
 
 namespace qrm::checkpoint {
 

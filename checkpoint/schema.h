@@ -1,7 +1,7 @@
 // The tables of checkpoint.db and their history.
 #pragma once
 
-#include "checkpoint/sqlite_db.h"
+#include "checkpoint/sqlite/sqlite_db.h"
 
 namespace qrm::checkpoint {
 

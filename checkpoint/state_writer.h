@@ -5,7 +5,7 @@
 
 #include "api/base/status.h"
 #include "checkpoint/node_state.h"
-#include "checkpoint/sqlite_db.h"
+#include "checkpoint/sqlite/sqlite_db.h"
 
 namespace qrm::checkpoint {
 

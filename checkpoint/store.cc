@@ -6,7 +6,7 @@
 
 #include "api/base/log.h"
 #include "checkpoint/schema.h"
-#include "checkpoint/sqlite_copy.h"
+#include "checkpoint/sqlite/sqlite_copy.h"
 #include "checkpoint/state_reader.h"
 #include "checkpoint/state_writer.h"
 

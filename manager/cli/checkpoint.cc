@@ -5,8 +5,8 @@
 
 #include <fmt/format.h>
 
-#include "checkpoint/durable_file.h"
 #include "checkpoint/peer_json.h"
+#include "checkpoint/sqlite/durable_file.h"
 #include "checkpoint/store.h"
 #include "manager/cli/command.h"
 #include "manager/cli/command_line.h"

@@ -6,8 +6,8 @@
 
 #include "api/base/log.h"
 #include "api/wire.h"
-#include "checkpoint/sqlite_copy.h"
-#include "checkpoint/sqlite_db.h"
+#include "checkpoint/sqlite/sqlite_copy.h"
+#include "checkpoint/sqlite/sqlite_db.h"
 
 namespace qrm::sdk {
 namespace {

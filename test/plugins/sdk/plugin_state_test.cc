@@ -8,7 +8,7 @@
 
 #include <gmock/gmock.h>
 
-#include "checkpoint/sqlite_db.h"
+#include "checkpoint/sqlite/sqlite_db.h"
 #include "test/plugins/sdk/counting_plugin.h"
 #include "test/support/temp_dir.h"
 

@@ -1,9 +1,9 @@
 // Values cross the border as views: SQLite copies none that it need not keep.
-#include "checkpoint/sqlite_statement.h"
+#include "checkpoint/sqlite/sqlite_statement.h"
 
 #include <sqlite3.h>
 
-#include "checkpoint/sqlite_error.h"
+#include "checkpoint/sqlite/sqlite_error.h"
 
 namespace qrm::checkpoint {
 

@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "api/base/status.h"
-#include "checkpoint/sqlite_statement.h"
+#include "checkpoint/sqlite/sqlite_statement.h"
 
 struct sqlite3;
 

@@ -1,5 +1,5 @@
 // What Open does to a file before it trusts it, and transactions.
-#include "checkpoint/sqlite_db.h"
+#include "checkpoint/sqlite/sqlite_db.h"
 
 #include <array>
 #include <cerrno>
@@ -9,9 +9,9 @@
 #include <sqlite3.h>
 #include <sys/stat.h>
 
-#include "checkpoint/durable_file.h"
-#include "checkpoint/log_check.h"
-#include "checkpoint/sqlite_error.h"
+#include "checkpoint/sqlite/durable_file.h"
+#include "checkpoint/sqlite/log_check.h"
+#include "checkpoint/sqlite/sqlite_error.h"
 
 namespace qrm::checkpoint {
 namespace {

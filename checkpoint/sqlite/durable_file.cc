@@ -1,5 +1,5 @@
 // Every name is made durable by syncing the directory that holds it: a file's own fsync does not.
-#include "checkpoint/durable_file.h"
+#include "checkpoint/sqlite/durable_file.h"
 
 #include <cerrno>
 #include <cstdio>
@@ -8,7 +8,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "checkpoint/sqlite_error.h"
+#include "checkpoint/sqlite/sqlite_error.h"
 
 namespace qrm::checkpoint {
 namespace {

@@ -1,5 +1,5 @@
 // The wrapper's own promises: values, transactions, migrations, and who else may hold the file.
-#include "checkpoint/sqlite_db.h"
+#include "checkpoint/sqlite/sqlite_db.h"
 
 #include <cstdint>
 #include <filesystem>
@@ -11,7 +11,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "checkpoint/durable_file.h"
+#include "checkpoint/sqlite/durable_file.h"
 #include "test/support/temp_dir.h"
 
 namespace qrm::checkpoint {

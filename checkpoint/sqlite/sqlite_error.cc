@@ -1,6 +1,6 @@
 // A disk's troubles reach us as SQLite codes, with the kernel's number beside them where there is
 // one: the kernel's says more.
-#include "checkpoint/sqlite_error.h"
+#include "checkpoint/sqlite/sqlite_error.h"
 
 #include <cerrno>
 #include <system_error>

@@ -7,8 +7,8 @@
 
 #include <fmt/chrono.h>
 
-#include "checkpoint/durable_file.h"
-#include "checkpoint/sqlite_db.h"
+#include "checkpoint/sqlite/durable_file.h"
+#include "checkpoint/sqlite/sqlite_db.h"
 
 namespace qrm::checkpoint {
 namespace {

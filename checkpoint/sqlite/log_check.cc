@@ -1,6 +1,6 @@
 // Frames are chained: each checksum continues the one before, so the chain can be picked up behind
 // a bad frame from the checksums as they are stored.
-#include "checkpoint/log_check.h"
+#include "checkpoint/sqlite/log_check.h"
 
 #include <array>
 #include <cerrno>
@@ -11,7 +11,7 @@
 
 #include <sys/stat.h>
 
-#include "checkpoint/sqlite_error.h"
+#include "checkpoint/sqlite/sqlite_error.h"
 
 namespace qrm::checkpoint {
 namespace {

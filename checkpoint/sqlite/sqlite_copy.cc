@@ -1,12 +1,12 @@
 // The database and its log are copied together: the log has the latest commits.
-#include "checkpoint/sqlite_copy.h"
+#include "checkpoint/sqlite/sqlite_copy.h"
 
 #include <cerrno>
 #include <cstdlib>
 #include <filesystem>
 #include <system_error>
 
-#include "checkpoint/sqlite_error.h"
+#include "checkpoint/sqlite/sqlite_error.h"
 
 namespace qrm::checkpoint {
 namespace {
