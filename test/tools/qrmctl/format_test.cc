@@ -1,0 +1,115 @@
+// Tables, sheets and numbers as people read them; documents as machines do.
+#include <cstdint>
+#include <limits>
+#include <sstream>
+#include <string>
+
+#include <gtest/gtest.h>
+
+#include "api/proto/qrm/v1/control.pb.h"
+#include "tools/qrmctl/document.h"
+#include "tools/qrmctl/explain_text.h"
+#include "tools/qrmctl/table.h"
+#include "tools/qrmctl/text.h"
+
+namespace qrm::manager::cli {
+namespace {
+
+TEST(TextTest, AgesHaveTwoUnitsAtMost) {
+  EXPECT_EQ(AgeText(-1), "never");
+  EXPECT_EQ(AgeText(0), "0s");
+  EXPECT_EQ(AgeText(59.9), "59s");
+  EXPECT_EQ(AgeText(60), "1m");
+  EXPECT_EQ(AgeText(3599), "59m59s");
+  EXPECT_EQ(AgeText(3600), "1h");
+  EXPECT_EQ(AgeText(90061), "1d1h");
+}
+
+TEST(TextTest, NumbersThatNoIntegerHoldsAreShownAllTheSame) {
+  constexpr double kInfinity = std::numeric_limits<double>::infinity();
+  EXPECT_EQ(AgeText(kInfinity), "never");
+  EXPECT_EQ(AgeText(std::numeric_limits<double>::quiet_NaN()), "never");
+  EXPECT_EQ(AmountOf("memory", kInfinity), "inf");
+}
+
+TEST(TextTest, BytesArePowersOf1024WithOneDigit) {
+  EXPECT_EQ(BytesText(0), "0");
+  EXPECT_EQ(BytesText(1023), "1023");
+  EXPECT_EQ(BytesText(1536), "1.5Ki");
+  EXPECT_EQ(BytesText(uint64_t{2} << 30), "2Gi");
+  EXPECT_EQ(BytesText(UINT64_MAX), "16777216Ti");
+}
+
+TEST(TextTest, AmountsHaveNoTrailingZeros) {
+  EXPECT_EQ(AmountText(2), "2");
+  EXPECT_EQ(AmountText(0.5), "0.5");
+  EXPECT_EQ(AmountText(100), "100");
+  EXPECT_EQ(AmountOf("hugepages-2Mi", 2097152), "2Mi");
+  EXPECT_EQ(AmountOf("nic", 2097152), "2097152");
+}
+
+TEST(TableTest, ColumnsAreAlignedAndTheLastIsNotPadded) {
+  Table table({"NAME", "X"});
+  table.Add({"a-long-name", ""});
+  table.Add({"b", "yes"});
+  std::ostringstream out;
+  table.Print(out);
+  EXPECT_EQ(out.str(), "NAME          X\na-long-name   -\nb             yes\n");
+}
+
+TEST(SheetTest, ValuesAreAligned) {
+  Sheet sheet;
+  sheet.Add("A", "1");
+  sheet.Add("Long", "2");
+  std::ostringstream out;
+  sheet.Print(out, 2);
+  EXPECT_EQ(out.str(), "  A:      1\n  Long:   2\n");
+}
+
+TEST(DocumentTest, FieldsKeepTheirOrderAndMapsAreSorted) {
+  v1::Allocation allocation;
+  allocation.set_resource_name("cpu");
+  (*allocation.mutable_envs())["B"] = "2";
+  (*allocation.mutable_envs())["A"] = "1";
+  (*allocation.mutable_amount_by_node())[1] = 7;
+  EXPECT_EQ(ToDocument(allocation).dump(),
+            R"({"resource_name":"cpu","oci_property":"","value":"","quantity":0.0,)"
+            R"("exclusive":false,"envs":{"A":"1","B":"2"},"annotations":{},"hints":[],)"
+            R"("amount_by_node":{"1":7}})");
+}
+
+TEST(DocumentTest, BytesThatAreNoUtf8ArePrintedWithoutFailing) {
+  std::ostringstream out;
+  Print(Document{{"name", "\xff"}}, OutputFormat::kJson, out);
+  EXPECT_EQ(out.str(), "{\n  \"name\": \"\xEF\xBF\xBD\"\n}\n");
+}
+
+TEST(DocumentTest, YamlHasNumbersAndQuotedLookalikes) {
+  std::ostringstream out;
+  Print(Document{{"n", 3}, {"text", "3"}, {"flag", true}, {"word", "true"}, {"none", ""}},
+        OutputFormat::kYaml, out);
+  EXPECT_EQ(out.str(), "n: 3\ntext: \"3\"\nflag: true\nword: \"true\"\nnone: \"\"\n");
+}
+
+TEST(ExplainTextTest, DocumentsOfAnyShapeArePrintedWithoutFailing) {
+  for (const char* json :
+       {"", "[]", "3", "{", R"({"requests":3,"hints":[1],"merged":{"cpu":7},"policy":{}})",
+        R"({"allocations":{"cpu":[]},"steps":{"a":1},"merge_reasons":"x"})",
+        R"({"hints":{"cpu":[3,{"nodes":"x"}]},"steps":[[]]})"}) {
+    std::ostringstream out;
+    PrintDecision(ParseDecision(json), out);
+  }
+}
+
+TEST(ExplainTextTest, LongHintListsAreCut) {
+  Document decision;
+  for (int i = 0; i < 20; ++i) {
+    decision["hints"]["cpu"].push_back({{"nodes", {i}}, {"preferred", false}});
+  }
+  std::ostringstream out;
+  PrintDecision(decision, out);
+  EXPECT_NE(out.str().find("node 7; and 12 more"), std::string::npos) << out.str();
+}
+
+}  // namespace
+}  // namespace qrm::manager::cli

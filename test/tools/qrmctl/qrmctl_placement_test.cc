@@ -1,0 +1,210 @@
+// qrmctl topology and explain: where containers stand, and why.
+#include <string>
+
+#include <gmock/gmock.h>
+#include <nlohmann/json.hpp>
+
+#include "test/tools/qrmctl/qrmctl_fixture.h"
+#include "topology/describe.h"
+#include "topology/discovery.h"
+
+namespace qrm::manager::cli {
+namespace {
+
+using testing::HasSubstr;
+using testing::StartsWith;
+
+TEST_F(QrmctlTest, TopologyPrintsTheMapAndWhoUsesWhat) {
+  Serve();
+  AdmitTwoPods();
+  EXPECT_EQ(Run({"topology"}), kDone) << err();
+  EXPECT_EQ(out(), DescribeMachine(machine_) +
+                       "use\n"
+                       "  node 0: its own 1-2, shared 3, free 0, memory 2Gi\n"
+                       "    CONTAINER       CPUS   MEMORY\n"
+                       "    shop/db/main    1-2*   2Gi\n"
+                       "    shop/web/main   3      -\n"
+                       "  node 1: shared 4-7\n"
+                       "    CONTAINER       CPUS   MEMORY\n"
+                       "    shop/web/main   4-7    -\n");
+}
+
+TEST_F(QrmctlTest, TopologyOfAnIdleNodeHasNoUse) {
+  Serve();
+  EXPECT_EQ(Run({"topology"}), kDone) << err();
+  EXPECT_EQ(out(), DescribeMachine(machine_));
+}
+
+TEST_F(QrmctlTest, TopologyAsJsonIsTheMachineAndItsUse) {
+  Serve();
+  AdmitTwoPods();
+  EXPECT_EQ(Run({"topology", "-o", "json"}), kDone) << err();
+  auto document = nlohmann::ordered_json::parse(out());
+  ASSERT_EQ(document["use"].size(), 2u);
+  EXPECT_EQ(document["use"][0]["containers"][0]["container"], "shop/db/main");
+  document.erase("use");
+  EXPECT_EQ(document, MachineToJson(machine_));
+}
+
+TEST_F(QrmctlTest, TopologyReadsADescribedMachineWithoutQrmd) {
+  const std::string description = "package:2 [numa] core:4 pu:2";
+  const auto machine = Discover({MachineSource::Kind::kSynthetic, description});
+  ASSERT_TRUE(machine.ok());
+  EXPECT_EQ(Run({"topology", "--synthetic", description}), kDone) << err();
+  EXPECT_EQ(out(), DescribeMachine(*machine));
+  EXPECT_EQ(Run({"topology", "--synthetic", description, "-o", "json"}), kDone) << err();
+  EXPECT_EQ(nlohmann::ordered_json::parse(out()), MachineToJson(*machine));
+}
+
+TEST_F(QrmctlTest, TopologyFailsForAMachineItCannotRead) {
+  EXPECT_EQ(Run({"topology", "--xml", dir_ / "none.xml"}), kFailed);
+  EXPECT_THAT(err(), StartsWith("qrmctl topology: cannot "));
+  EXPECT_EQ(Run({"topology", "--xml", "a", "--fsroot", "b"}), kMisuse);
+  EXPECT_THAT(err(), HasSubstr("one machine at a time"));
+}
+
+TEST_F(QrmctlTest, ExplainPrintsTheDecisionStepByStep) {
+  Serve();
+  checkpoint::Change change;
+  change.traces.push_back({.key = {"uid-db", "main"},
+                           .pod_namespace = "shop",
+                           .pod_name = "db",
+                           .time = std::chrono::system_clock::from_time_t(1763690400),
+                           .admitted = true,
+                           .json = R"({"pod":"shop/db","result":"admitted",
+                   "requests":{"cpu":{"amount":2,"source":"estimate"},
+                               "memory":{"amount":2147483648,"source":"pods-api"}},
+                   "policy":"best-effort",
+                   "hints":{"cpu":[{"nodes":[0],"preferred":true},{"nodes":[0,1],"preferred":false}],
+                            "memory":"no preference"},
+                   "merged":{"cpu":{"nodes":[0],"preferred":true}},
+                   "merge_reasons":["memory constrains nothing"],
+                   "allocations":{"cpu":{"property":"CpusetCpus","value":"1-2","quantity":2,
+                                         "exclusive":true}},
+                   "steps":[{"step":"hints","microseconds":412},
+                            {"step":"commit","microseconds":90}]})"});
+  snapshots_.Apply(change);
+  EXPECT_EQ(Run({"explain", "db"}), kDone) << err();
+  EXPECT_EQ(out(),
+            "shop/db container main: admitted at 2025-11-21T02:00:00Z\n"
+            "  Asked\n"
+            "    cpu:      2 (from estimate)\n"
+            "    memory:   2Gi (from pods-api)\n"
+            "  Hints\n"
+            "    cpu:      node 0 preferred; node 0,1\n"
+            "    memory:   no preference\n"
+            "  Merged by policy best-effort\n"
+            "    cpu:   node 0 preferred\n"
+            "  Reasons\n"
+            "    memory constrains nothing\n"
+            "  Given\n"
+            "    cpu:   2 CpusetCpus=1-2 (its own)\n"
+            "  Took\n"
+            "    hints 412 us, commit 90 us\n");
+}
+
+// One decision about a container that was given CPUs 1-2 at its creation and has `now`.
+checkpoint::Change DecisionAndValues(const std::string& now, const std::string& json) {
+  checkpoint::Change change = test::Admit(test::SamplePod("db", "shop"), "main", {});
+  change.put_containers[0].record.applied = {{"CpusetCpus", now}};
+  change.traces.push_back({.key = {"uid-db", "main"},
+                           .pod_namespace = "shop",
+                           .pod_name = "db",
+                           .time = std::chrono::system_clock::from_time_t(1763690400),
+                           .admitted = true,
+                           .json = json});
+  return change;
+}
+
+TEST_F(QrmctlTest, ExplainTellsWhatWasAppliedAtTheCreation) {
+  Serve();
+  snapshots_.Apply(DecisionAndValues("1-2", R"({"applied":{"CpusetCpus":"1-2"}})"));
+  EXPECT_EQ(Run({"explain", "db"}), kDone) << err();
+  EXPECT_THAT(out(), HasSubstr("  Applied last\n    CpusetCpus=1-2, at its creation, "
+                               "2025-11-21T02:00:00Z\n"));
+}
+
+TEST_F(QrmctlTest, ExplainTellsWhenAnUpdateWasApplied) {
+  node_.times[{"uid-db", "main"}].updated = std::chrono::system_clock::from_time_t(1763690460);
+  Serve();
+  snapshots_.Apply(DecisionAndValues("3", R"({"moment":"after the fact"})"));
+  EXPECT_EQ(Run({"explain", "db"}), kDone) << err();
+  EXPECT_THAT(out(), HasSubstr("  Decided after the container was there\n"));
+  EXPECT_THAT(out(), HasSubstr("    CpusetCpus=3, by an update at 2025-11-21T02:01:00Z\n"));
+}
+
+TEST_F(QrmctlTest, ExplainTellsThatAPodWasAlignedAsAWhole) {
+  Serve();
+  snapshots_.Apply(DecisionAndValues("3", R"({"policy":"restricted","scope":"pod",
+                                             "merged":{"cpu":{"nodes":[0],"preferred":true}}})"));
+  EXPECT_EQ(Run({"explain", "db"}), kDone) << err();
+  EXPECT_THAT(out(), HasSubstr("  Merged by policy restricted for the whole pod\n"));
+}
+
+TEST_F(QrmctlTest, ExplainTellsWhatTheCommitTookAsTheLastStep) {
+  node_.times[{"uid-db", "main"}].commit = std::chrono::microseconds(90);
+  Serve();
+  snapshots_.Apply(DecisionAndValues("3", R"({"steps":[{"step":"hints","microseconds":412}]})"));
+  EXPECT_EQ(Run({"explain", "db"}), kDone) << err();
+  EXPECT_THAT(out(), HasSubstr("  Took\n    hints 412 us, commit 90 us\n"));
+  EXPECT_EQ(Run({"explain", "db", "-o", "json"}), kDone) << err();
+  EXPECT_THAT(out(), HasSubstr("\"step\": \"commit\""));
+}
+
+TEST_F(QrmctlTest, ExplainTellsOfUpdatesThatAnEarlierDaemonMade) {
+  Serve();
+  snapshots_.Apply(DecisionAndValues("3", R"({"applied":{"CpusetCpus":"1-2"}})"));
+  EXPECT_EQ(Run({"explain", "db"}), kDone) << err();
+  EXPECT_THAT(out(), HasSubstr("    CpusetCpus=3, by an update before qrmd started\n"));
+}
+
+TEST_F(QrmctlTest, ExplainOfARejectedPodSaysWhyStepByStep) {
+  Serve();
+  checkpoint::Change change;
+  change.traces.push_back({.key = {"uid-db", "main"},
+                           .pod_namespace = "shop",
+                           .pod_name = "db",
+                           .time = std::chrono::system_clock::from_time_t(1763690400),
+                           .json = R"({"result":"rejected",
+                   "message":"cannot admit container main: no NUMA node fits",
+                   "requests":{"nic":{"amount":9,"source":"pods-api","as":"net"}},
+                   "policy":"single-numa-node",
+                   "hints":{"cpu":[{"nodes":[0,1],"preferred":true}],"memory":"impossible"},
+                   "merge_reasons":["cpu: node 0,1 is wider than one node"],
+                   "steps":[{"step":"hints","microseconds":412}]})"});
+  snapshots_.Apply(change);
+  EXPECT_EQ(Run({"explain", "db"}), kDone) << err();
+  EXPECT_EQ(out(),
+            "shop/db container main: not admitted at 2025-11-21T02:00:00Z\n"
+            "  cannot admit container main: no NUMA node fits\n"
+            "  Asked\n"
+            "    nic:   9 (from pods-api, asked for as net)\n"
+            "  Hints\n"
+            "    cpu:      node 0,1 preferred\n"
+            "    memory:   impossible\n"
+            "  Reasons\n"
+            "    cpu: node 0,1 is wider than one node\n"
+            "  Took\n"
+            "    hints 412 us\n");
+}
+
+TEST_F(QrmctlTest, ExplainShowsADecisionItCannotReadAsItIs) {
+  Serve();
+  checkpoint::Change change;
+  change.traces.push_back({.key = {"uid-db", "main"},
+                           .pod_namespace = "shop",
+                           .pod_name = "db",
+                           .json = "no json at all"});
+  snapshots_.Apply(change);
+  EXPECT_EQ(Run({"explain", "db"}), kDone);
+  EXPECT_THAT(out(), HasSubstr("not admitted"));
+  EXPECT_THAT(out(), HasSubstr("  no json at all\n"));
+}
+
+TEST_F(QrmctlTest, ExplainNeedsAPod) {
+  EXPECT_EQ(Run({"explain"}), kMisuse);
+  EXPECT_THAT(err(), HasSubstr("POD is required"));
+}
+
+}  // namespace
+}  // namespace qrm::manager::cli

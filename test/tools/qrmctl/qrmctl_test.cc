@@ -1,0 +1,264 @@
+// qrmctl against a control server: what it prints, where, and how it exits.
+#include <string>
+
+#include <gmock/gmock.h>
+
+#include "test/tools/qrmctl/qrmctl_fixture.h"
+
+namespace qrm::manager::cli {
+namespace {
+
+using std::chrono::seconds;
+using test::Admit;
+using test::SamplePod;
+using testing::HasSubstr;
+using testing::StartsWith;
+
+TEST_F(QrmctlTest, SaysWhatToTypeWithoutACommand) {
+  EXPECT_EQ(RunAsTyped({}), kMisuse);
+  EXPECT_EQ(out(), "");
+  EXPECT_EQ(err(), "qrmctl: no command given; try: qrmctl status, or qrmctl --help\n");
+}
+
+TEST_F(QrmctlTest, NamesACommandThatItDoesNotHave) {
+  EXPECT_EQ(RunAsTyped({"statsu"}), kMisuse);
+  EXPECT_EQ(err(), "qrmctl: there is no command \"statsu\"; try: qrmctl --help\n");
+}
+
+TEST_F(QrmctlTest, HelpListsEachCommandAndEachCommandHasHelp) {
+  EXPECT_EQ(RunAsTyped({"--help"}), kDone);
+  const std::string help = out();
+  for (const char* command :
+       {"status", "plugins", "pods", "topology", "explain", "admit", "pool", "checkpoint"}) {
+    EXPECT_THAT(help, HasSubstr(std::string("\n  ") + command + " "));
+    EXPECT_EQ(RunAsTyped({command, "--help"}), kDone) << command;
+    EXPECT_THAT(out(), HasSubstr(std::string("qrmctl ") + command)) << command;
+    EXPECT_EQ(err(), "");
+  }
+}
+
+TEST_F(QrmctlTest, FailsWithASentenceWhenQrmdDoesNotRun) {
+  EXPECT_EQ(Run({"status"}), kFailed);
+  EXPECT_EQ(out(), "");
+  EXPECT_EQ(err(), "qrmctl status: cannot reach qrmd: nothing listens on " + socket_ +
+                       "; start qrmd, or name its socket with --control-socket\n");
+}
+
+TEST_F(QrmctlTest, RefusesAnUnknownFormatAndOption) {
+  EXPECT_EQ(Run({"status", "-o", "xml"}), kMisuse);
+  EXPECT_THAT(err(), HasSubstr("\"xml\" is no format; use table, json or yaml"));
+  EXPECT_EQ(Run({"status", "--colour"}), kMisuse);
+  EXPECT_THAT(err(), HasSubstr("try: qrmctl status -o json, or qrmctl status --help"));
+}
+
+TEST_F(QrmctlTest, FindsItsSocketInTheEnvironment) {
+  Serve();
+  ASSERT_EQ(setenv("QRM_CONTROL_SOCKET", socket_.c_str(), 1), 0);
+  EXPECT_EQ(RunAsTyped({"plugins"}), kDone) << err();
+  unsetenv("QRM_CONTROL_SOCKET");
+}
+
+TEST_F(QrmctlTest, StatusPrintsASheet) {
+  Serve();
+  SetUsualStatus();
+  AdmitTwoPods();
+  EXPECT_EQ(Run({"status"}), kDone) << err();
+  EXPECT_EQ(out(),
+            "Ready:       yes\n"
+            "Version:     1.2.3\n"
+            "Up:          4h7m\n"
+            "Admitted:    2 pods with 2 containers\n"
+            "Policy:      best-effort\n"
+            "State:       /var/lib/qrm/state\n"
+            "Runtime:     containerd v1.7.24, CRI reachable\n"
+            "Mode:        NRI: containers are pinned before they start\n"
+            "NRI:         connected, 1 connect, 0 disconnects, synchronized 5m12s ago\n"
+            "Reconcile:   every 3s, last 2s ago, 4920 runs, 3 updates, 1 failure\n"
+            "  Problem:   cannot update container x: busy; will try again\n"
+            "Warnings since start:\n"
+            "  node 1 has lost CPU 7: its containers moved\n");
+}
+
+TEST_F(QrmctlTest, StatusTellsWhyItIsNotReady) {
+  Serve();
+  NodeStatus status;
+  status.not_ready_reasons = {"the runtime is away"};
+  node_.SetStatus(status);
+  EXPECT_EQ(Run({"status"}), kDone);
+  EXPECT_THAT(out(), StartsWith("Ready:       no\n"));
+  EXPECT_THAT(out(), HasSubstr("Not ready because:\n  the runtime is away\n"));
+}
+
+TEST_F(QrmctlTest, StatusTellsThatContainersArePinnedLate) {
+  Serve();
+  NodeStatus status;
+  status.runtime.mode = RuntimeMode::kObserver;
+  status.degraded_reasons = {"containers are pinned after their creation: no NRI"};
+  node_.SetStatus(status);
+  EXPECT_EQ(Run({"status"}), kDone);
+  EXPECT_THAT(out(), StartsWith("Ready:       yes, degraded\n"));
+  EXPECT_THAT(out(),
+              HasSubstr("Mode:        observer: containers are pinned after their creation\n"));
+  EXPECT_THAT(out(), HasSubstr("Degraded because:\n  containers are pinned after"));
+}
+
+TEST_F(QrmctlTest, PluginsPrintsATableOfLiveSuspectAndAwayOnes) {
+  Serve();
+  const auto now = std::chrono::steady_clock::now();
+  plugins_.infos = {{.resource = "cpu",
+                     .endpoint = "built-in",
+                     .registered_by = RegisteredBy::kBuiltIn,
+                     .live = true,
+                     .registered_at = now - seconds(90)},
+                    {.resource = "memory",
+                     .endpoint = "/run/memory.sock",
+                     .registered_by = RegisteredBy::kRegister,
+                     .live = true,
+                     .problem = "hint names node 9",
+                     .registered_at = now - seconds(5)},
+                    {.resource = "nic",
+                     .endpoint = "/run/nic.sock",
+                     .registered_by = RegisteredBy::kCheckpoint,
+                     .problem = "has not registered yet"}};
+  EXPECT_EQ(Run({"plugins"}), kDone) << err();
+  EXPECT_EQ(
+      out(),
+      "RESOURCE   STATE     REGISTERED BY   AGE     ENDPOINT           PROBLEM\n"
+      "cpu        live      built-in        1m30s   built-in           -\n"
+      "memory     suspect   register        5s      /run/memory.sock   hint names node 9\n"
+      "nic        away      checkpoint      never   /run/nic.sock      has not registered yet\n");
+}
+
+TEST_F(QrmctlTest, PodsPrintsARowPerContainer) {
+  Serve();
+  AdmitTwoPods();
+  EXPECT_EQ(Run({"pods"}), kDone) << err();
+  EXPECT_EQ(out(),
+            "NAMESPACE   POD   ROLE      CONTAINER   TYPE   CPUS   MEMS   OTHER\n"
+            "shop        db    storage   main        MAIN   1-2*   0      memory=2Gi,nic=10\n"
+            "shop        web   -         main        MAIN   3-7    -      -\n");
+}
+
+TEST_F(QrmctlTest, PodsNamesWhatHasNoAmount) {
+  Serve();
+  snapshots_.Apply(Admit(SamplePod("web"), "main", {{"nic", {.envs = {{"A", "1"}}}}}));
+  EXPECT_EQ(Run({"pods"}), kDone) << err();
+  EXPECT_THAT(out(), testing::EndsWith("-      -      nic\n"));
+  EXPECT_EQ(Run({"pods", "web"}), kDone) << err();
+  EXPECT_THAT(out(), testing::Not(HasSubstr("Amount")));
+}
+
+TEST_F(QrmctlTest, PodsOfAnEmptyNodeSaysSo) {
+  Serve();
+  EXPECT_EQ(Run({"pods"}), kDone);
+  EXPECT_EQ(out(), "No pod is admitted.\n");
+}
+
+TEST_F(QrmctlTest, PodsPrintsAllAboutOnePod) {
+  Serve();
+  AdmitTwoPods();
+  EXPECT_EQ(Run({"pods", "shop/db"}), kDone) << err();
+  EXPECT_EQ(out(),
+            "Name:        db\n"
+            "Namespace:   shop\n"
+            "UID:         uid-db\n"
+            "Role:        storage\n"
+            "QoS class:   Guaranteed\n"
+            "Containers:\n"
+            "  main\n"
+            "    Type:         MAIN\n"
+            "    Runtime id:   4f3c2b1a\n"
+            "    Requests:     cpu=2 memory=2Gi (from estimate)\n"
+            "    Applied:      CpusetCpus=1-2 CpusetMems=0\n"
+            "    cpu\n"
+            "      Amount:       2\n"
+            "      CpusetCpus:   1-2 (its own)\n"
+            "    memory\n"
+            "      Amount:       2Gi\n"
+            "      CpusetMems:   0\n"
+            "      By node:      node 0: 2Gi\n"
+            "    nic\n"
+            "      Amount:   10\n"
+            "      Env:      AFFINITY_NIC_ADDR_IPV4=10.0.0.1\n");
+}
+
+TEST_F(QrmctlTest, PodsFailsForAPodThatIsNotThere) {
+  Serve();
+  EXPECT_EQ(Run({"pods", "shop/nobody"}), kFailed);
+  EXPECT_EQ(err(),
+            "qrmctl pods: cannot show pod shop/nobody: no admitted pod has that name or UID; "
+            "qrmctl pods lists all\n");
+}
+
+TEST_F(QrmctlTest, JsonHasNumbersAndEveryKey) {
+  Serve();
+  EXPECT_EQ(Run({"pool", "get", "-o", "json"}), kFailed);
+  plugins_.pools.emplace("cpu", std::vector<PoolInfo>{{.name = "online", .cpus = "0-3"}});
+  EXPECT_EQ(Run({"pool", "get", "-o", "json"}), kDone) << err();
+  EXPECT_EQ(out(), R"({
+  "pools": [
+    {
+      "name": "online",
+      "cpus": "0-3",
+      "roles": [],
+      "containers": 0
+    }
+  ]
+}
+)");
+}
+
+TEST_F(QrmctlTest, YamlQuotesWhatWouldReadAsAnotherType) {
+  Serve();
+  plugins_.pools.emplace("cpu",
+                         std::vector<PoolInfo>{{.name = "online", .cpus = "3", .roles = {"web"}}});
+  EXPECT_EQ(Run({"pool", "get", "-o", "yaml"}), kDone) << err();
+  EXPECT_EQ(out(), R"(pools:
+  - name: online
+    cpus: "3"
+    roles:
+      - web
+    containers: 0
+)");
+}
+
+TEST_F(QrmctlTest, PoolGetPrintsATable) {
+  Serve();
+  plugins_.pools.emplace(
+      "cpu", std::vector<PoolInfo>{
+                 {.name = "online", .cpus = "0-3", .roles = {"web", "api"}, .containers = 2},
+                 {.name = "offline", .cpus = "4-5,7"}});
+  EXPECT_EQ(Run({"pool", "get"}), kDone) << err();
+  EXPECT_EQ(out(),
+            "POOL      CPUS    COUNT   CONTAINERS   ROLES\n"
+            "online    0-3     4       2            web,api\n"
+            "offline   4-5,7   3       0            -\n");
+}
+
+TEST_F(QrmctlTest, PoolSetChangesPoolsAndPrintsThem) {
+  Serve();
+  plugins_.pools.emplace("cpu", std::vector<PoolInfo>{{.name = "online", .cpus = "0-3"},
+                                                      {.name = "offline", .cpus = "4-7"}});
+  EXPECT_EQ(Run({"pool", "set", "online=0-1", "offline=2-7"}), kDone) << err();
+  EXPECT_EQ(out(),
+            "POOL      CPUS   COUNT   CONTAINERS   ROLES\n"
+            "online    0-1    2       0            -\n"
+            "offline   2-7    6       0            -\n");
+}
+
+TEST_F(QrmctlTest, PoolSetSaysWhichWordIsWrong) {
+  const std::string hint =
+      "; try: qrmctl pool set online=0-13,40-53 offline=14-39,54-79, or qrmctl pool set --help\n";
+  EXPECT_EQ(Run({"pool", "set", "online"}), kMisuse);
+  EXPECT_EQ(err(), "qrmctl pool set: \"online\" is not of the form NAME=CPUS" + hint);
+  EXPECT_EQ(Run({"pool", "set", "a=1", "a=2"}), kMisuse);
+  EXPECT_EQ(err(), "qrmctl pool set: pool a is named twice" + hint);
+  EXPECT_EQ(Run({"pool", "set", "a=1-x"}), kMisuse);
+  EXPECT_THAT(err(), StartsWith("qrmctl pool set: pool a: "));
+  EXPECT_EQ(Run({"pool", "set"}), kMisuse);
+  EXPECT_EQ(Run({"pool", "drop"}), kMisuse);
+  EXPECT_THAT(err(), HasSubstr("there is no verb \"drop\""));
+}
+
+}  // namespace
+}  // namespace qrm::manager::cli

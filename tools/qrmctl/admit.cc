@@ -1,0 +1,120 @@
+// qrmctl admit --dry-run -f FILE
+#include <fstream>
+#include <iostream>
+
+#include <fmt/format.h>
+
+#include "tools/qrmctl/command.h"
+#include "tools/qrmctl/command_line.h"
+#include "tools/qrmctl/control_client.h"
+#include "tools/qrmctl/document.h"
+#include "tools/qrmctl/explain_text.h"
+#include "tools/qrmctl/pod_file.h"
+
+namespace qrm::manager::cli {
+namespace {
+
+using ::k8s::io::api::core::v1::Pod;
+
+constexpr char kStandardInput[] = "-";
+constexpr char kAdmitted[] = "admitted";
+constexpr char kRejected[] = "rejected";
+
+StatusOr<Pod> ReadPodFrom(const std::string& path) {
+  if (path == kStandardInput) {
+    return ReadPod(std::cin, "standard input");
+  }
+  std::ifstream file(path, std::ios::binary);
+  return ReadPod(file, path);
+}
+
+std::string NameOf(const Pod& pod) {
+  return pod.metadata().namespace_() + "/" + pod.metadata().name();
+}
+
+std::string ResultText(const std::string& result) {
+  if (result == kAdmitted) {
+    return "would be admitted";
+  }
+  return result == kRejected ? "would be rejected" : "would be left alone";
+}
+
+void PrintTable(const Pod& pod, const v1::DryRunResponse& answer, std::ostream& out) {
+  out << NameOf(pod) << ' ' << ResultText(answer.result());
+  if (answer.decisions().empty() && !answer.message().empty()) {
+    out << ": " << answer.message();
+  }
+  out << '\n';
+  for (const v1::Decision& decision : answer.decisions()) {
+    const Document document = InnerDocument(decision);
+    out << fmt::format("\ncontainer {}: {}\n", decision.container(),
+                       ResultText(document.value("result", std::string())));
+    PrintDecision(document, out);
+  }
+  out << (answer.notes().empty() ? "" : "\n");
+  for (const std::string& note : answer.notes()) {
+    out << "note: " << note << '\n';
+  }
+}
+
+Document DocumentOf(const Pod& pod, const v1::DryRunResponse& answer) {
+  Document document = {{"pod", NameOf(pod)}};
+  document.update(ToDocument(answer));
+  document["decisions"] = DecisionsDocument(answer.decisions());
+  return document;
+}
+
+/// A pod that cannot be read, by us or by qrmd, is a misuse; all else that fails is not.
+int Refuse(const CommandLine& line, const Status& status, std::ostream& err) {
+  const int failed = line.Fail(status, err);
+  return status.code() == StatusCode::kInvalidArgument ? kMisuse : failed;
+}
+
+}  // namespace
+
+int RunAdmit(const Args& args, std::ostream& out, std::ostream& err) {
+  OutputFormat format = OutputFormat::kTable;
+  std::string socket;
+  std::string path;
+  bool dry_run = false;
+  CommandLine line(
+      "admit",
+      "Tells what would become of a pod if it came to this node now: what is asked, what\n"
+      "the plugins hint and how it is merged. Nothing is allocated and nothing changes, so\n"
+      "a pod that would be admitted may still be rejected when it comes. Exit code 1: it\n"
+      "would be rejected.",
+      "qrmctl admit --dry-run -f pod.yaml");
+  line.Output(format)
+      .ControlSocket(socket)
+      .Flag("--dry-run", dry_run, "required: only the runtime admits pods")
+      .Option("-f,--filename", path,
+              "a Pod, or a Deployment or the like, in YAML or JSON; - for standard input", "FILE");
+  if (const auto exit = line.Parse(args, out, err); exit.has_value()) {
+    return *exit;
+  }
+  if (!dry_run) {
+    return line.Misuse("only the runtime admits pods; with --dry-run it tells what would happen",
+                       err);
+  }
+  if (path.empty()) {
+    return line.Misuse("no pod given; name its file with -f", err);
+  }
+  const auto pod = ReadPodFrom(path);
+  if (!pod.ok()) {
+    return Refuse(line, pod.status(), err);
+  }
+  const auto answer = ControlClient(socket).DryRun(pod->SerializeAsString());
+  if (!answer.ok()) {
+    return Refuse(line, answer.status(), err);
+  }
+  if (format == OutputFormat::kTable) {
+    PrintTable(*pod, *answer, out);
+  } else {
+    Print(DocumentOf(*pod, *answer), format, out);
+  }
+  return answer->result() == kRejected
+             ? line.Fail({StatusCode::kResourceExhausted, answer->message()}, err)
+             : kDone;
+}
+
+}  // namespace qrm::manager::cli

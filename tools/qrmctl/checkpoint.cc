@@ -1,0 +1,225 @@
+// qrmctl checkpoint verify, dump, export and import: the state on disk, without qrmd.
+#include <array>
+#include <fstream>
+#include <iterator>
+
+#include <fmt/format.h>
+
+#include "checkpoint/peer_json.h"
+#include "checkpoint/sqlite/durable_file.h"
+#include "checkpoint/store.h"
+#include "manager/control/answers.h"
+#include "manager/state_lock.h"
+#include "tools/qrmctl/command.h"
+#include "tools/qrmctl/command_line.h"
+#include "tools/qrmctl/document.h"
+#include "tools/qrmctl/pod_tables.h"
+#include "tools/qrmctl/text.h"
+
+namespace qrm::manager::cli {
+namespace {
+
+constexpr char kDefaultStateDir[] = "/var/lib/qrm/state";
+constexpr char kStandardStream[] = "-";
+
+void AddStateDir(CommandLine& line, std::string& directory) {
+  directory = kDefaultStateDir;
+  line.Option("--state-dir", directory,
+              fmt::format("where qrmd keeps checkpoint.db (default: {})", kDefaultStateDir), "DIR");
+}
+
+StatusOr<std::string> ReadFile(const std::string& path) {
+  std::ifstream file(path, std::ios::binary);
+  std::string text{std::istreambuf_iterator<char>(file), {}};
+  if (!file) {
+    return Errorf(StatusCode::kNotFound,
+                  "cannot read {}: no such file, or no right to; check the path", path);
+  }
+  return text;
+}
+
+std::string SizeText(std::size_t pods, std::size_t containers) {
+  return fmt::format("{} with {}", CountText(pods, "pod"), CountText(containers, "container"));
+}
+
+std::size_t PodCount(const AllocationByContainer& allocations) {
+  std::size_t pods = 0;
+  const std::string* last = nullptr;
+  for (const auto& [key, unused] : allocations) {
+    pods += last == nullptr || *last != key.pod_uid ? 1 : 0;
+    last = &key.pod_uid;
+  }
+  return pods;
+}
+
+/// Commits `allocations` to the checkpoint in `directory`; says what had to be repaired. A running
+/// qrmd would not see it, and its next change would undo it: the directory must be free.
+Status Import(const std::string& directory, const AllocationByContainer& allocations,
+              std::ostream& err) {
+  const auto lock = StateLock::Take(directory);
+  if (!lock.ok()) {
+    return lock.status();
+  }
+  const checkpoint::OpenedStore opened = checkpoint::OpenSqliteStore(directory);
+  for (const std::string& repair : opened.repairs) {
+    err << "note: " << repair << '\n';
+  }
+  return opened.store->Commit(checkpoint::ImportChange(opened.state, allocations));
+}
+
+int RunVerify(const Args& args, std::ostream& out, std::ostream& err) {
+  std::string directory;
+  std::string peer_file;
+  CommandLine line("checkpoint verify",
+                   "Reads the whole checkpoint, or a peer's file, and says whether it is sound.\n"
+                   "Changes nothing; qrmd may run.",
+                   "qrmctl checkpoint verify");
+  AddStateDir(line, directory);
+  line.Optional("FILE", peer_file, "a kubelet_qrm_checkpoint to verify instead");
+  if (const auto exit = line.Parse(args, out, err); exit.has_value()) {
+    return *exit;
+  }
+  if (!peer_file.empty()) {
+    const auto text = ReadFile(peer_file);
+    const auto peer = text.ok() ? checkpoint::ParsePeerCheckpoint(*text)
+                                : StatusOr<checkpoint::PeerCheckpoint>(text.status());
+    if (!peer.ok()) {
+      return line.Fail(peer.status(), err);
+    }
+    out << peer_file
+        << " is sound: " << SizeText(PodCount(peer->allocations), peer->allocations.size()) << '\n';
+    return kDone;
+  }
+  const auto state = checkpoint::InspectSqliteStore(directory);
+  if (!state.ok()) {
+    return line.Fail(state.status(), err);
+  }
+  out << directory
+      << "/checkpoint.db is sound: " << SizeText(state->pod_count(), state->container_count())
+      << '\n';
+  return kDone;
+}
+
+int RunDump(const Args& args, std::ostream& out, std::ostream& err) {
+  OutputFormat format = OutputFormat::kTable;
+  std::string directory;
+  std::string pod;
+  CommandLine line("checkpoint dump",
+                   "Prints what the checkpoint on disk says, as qrmctl pods does; qrmd may run.",
+                   "qrmctl checkpoint dump -o yaml");
+  line.Output(format).Optional("POD", pod, "a name, NAMESPACE/NAME or a UID");
+  AddStateDir(line, directory);
+  if (const auto exit = line.Parse(args, out, err); exit.has_value()) {
+    return *exit;
+  }
+  const auto state = checkpoint::InspectSqliteStore(directory);
+  const auto pods = state.ok()
+                        ? PodsAnswer(*state, pod, [](const ContainerKey&) { return std::string(); })
+                        : StatusOr<v1::ListPodsResponse>(state.status());
+  if (!pods.ok()) {
+    return line.Fail(pods.status(), err);
+  }
+  PrintPods(*pods, pod.empty() ? PodDetail::kRows : PodDetail::kSheets, format, out);
+  return kDone;
+}
+
+int RunExport(const Args& args, std::ostream& out, std::ostream& err) {
+  std::string directory;
+  std::string file;
+  CommandLine line("checkpoint export",
+                   "Writes the checkpoint as the kubelet_qrm_checkpoint that the peers read;\n"
+                   "qrmd may run.",
+                   "qrmctl checkpoint export /tmp/kubelet_qrm_checkpoint");
+  line.Required("FILE", file, "where to; - for standard output");
+  AddStateDir(line, directory);
+  if (const auto exit = line.Parse(args, out, err); exit.has_value()) {
+    return *exit;
+  }
+  const auto state = checkpoint::InspectSqliteStore(directory);
+  if (!state.ok()) {
+    return line.Fail(state.status(), err);
+  }
+  const auto text = checkpoint::ToPeerCheckpoint(checkpoint::AllocationsOf(*state));
+  if (!text.ok()) {
+    return line.Fail(text.status(), err);
+  }
+  if (file == kStandardStream) {
+    out << *text << '\n';
+    return kDone;
+  }
+  if (const Status written = checkpoint::WriteFileDurably(file, *text); !written.ok()) {
+    return line.Fail(written, err);
+  }
+  out << "wrote " << SizeText(state->pod_count(), state->container_count()) << " to " << file
+      << '\n';
+  return kDone;
+}
+
+int RunImport(const Args& args, std::ostream& out, std::ostream& err) {
+  std::string directory;
+  std::string file;
+  CommandLine line(
+      "checkpoint import",
+      "Takes over the allocations in a peer's kubelet_qrm_checkpoint. qrmd must be\n"
+      "stopped.",
+      "qrmctl checkpoint import /var/lib/kubelet/resource-plugins/kubelet_qrm_checkpoint");
+  line.Required("FILE", file, "the peer's file");
+  AddStateDir(line, directory);
+  if (const auto exit = line.Parse(args, out, err); exit.has_value()) {
+    return *exit;
+  }
+  const auto text = ReadFile(file);
+  const auto peer = text.ok() ? checkpoint::ParsePeerCheckpoint(*text)
+                              : StatusOr<checkpoint::PeerCheckpoint>(text.status());
+  if (!peer.ok()) {
+    return line.Fail(peer.status(), err);
+  }
+  for (const std::string& skipped : peer->skipped) {
+    err << "note: " << skipped << '\n';
+  }
+  if (const Status imported = Import(directory, peer->allocations, err); !imported.ok()) {
+    return line.Fail(imported, err);
+  }
+  out << "imported " << SizeText(PodCount(peer->allocations), peer->allocations.size()) << " into "
+      << directory << "/checkpoint.db\n";
+  return kDone;
+}
+
+struct Verb {
+  std::string_view name;
+  std::string_view summary;
+  int (*run)(const Args& args, std::ostream& out, std::ostream& err);
+};
+
+constexpr std::array kVerbs = {
+    Verb{"verify", "says whether the checkpoint is sound", RunVerify},
+    Verb{"dump", "prints what it says", RunDump},
+    Verb{"export", "writes it as the peers' file", RunExport},
+    Verb{"import", "takes over a peer's file", RunImport},
+};
+
+}  // namespace
+
+int RunCheckpoint(const Args& args, std::ostream& out, std::ostream& err) {
+  const std::string word = args.empty() ? "" : args[0];
+  for (const Verb& verb : kVerbs) {
+    if (verb.name == word) {
+      return verb.run({args.begin() + 1, args.end()}, out, err);
+    }
+  }
+  if (word == "--help" || word == "-h") {
+    out << "Works on the state that qrmd keeps on disk.\n\nUsage: qrmctl checkpoint "
+           "VERB\n\nVerbs:\n";
+    for (const Verb& verb : kVerbs) {
+      out << fmt::format("  {:<12}{}\n", verb.name, verb.summary);
+    }
+    out << "\nqrmctl checkpoint VERB --help tells more about each.\n";
+    return kDone;
+  }
+  err << "qrmctl checkpoint: "
+      << (word.empty() ? "no verb given" : "there is no verb \"" + word + "\"")
+      << "; try: qrmctl checkpoint verify, or qrmctl checkpoint --help\n";
+  return kMisuse;
+}
+
+}  // namespace qrm::manager::cli

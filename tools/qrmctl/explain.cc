@@ -1,0 +1,85 @@
+// qrmctl explain POD
+#include <chrono>
+#include <ctime>
+
+#include <fmt/chrono.h>
+#include <fmt/format.h>
+
+#include "api/resource.h"
+#include "tools/qrmctl/command.h"
+#include "tools/qrmctl/command_line.h"
+#include "tools/qrmctl/control_client.h"
+#include "tools/qrmctl/document.h"
+#include "tools/qrmctl/explain_text.h"
+
+namespace qrm::manager::cli {
+namespace {
+
+std::string TimeText(int64_t unix_millis) {
+  return fmt::format("{:%Y-%m-%dT%H:%M:%SZ}",
+                     fmt::gmtime(static_cast<std::time_t>(unix_millis / 1000)));
+}
+
+/// How the container came to what it has now; `at_creation` is what it got then.
+std::string HowText(const v1::Decision& decision, const Document& at_creation) {
+  if (decision.updated_unix_millis() != 0) {
+    return "by an update at " + TimeText(decision.updated_unix_millis());
+  }
+  const Document now(StringMap(decision.applied().begin(), decision.applied().end()));
+  return now == at_creation ? "at its creation, " + TimeText(decision.unix_millis())
+                            : "by an update before qrmd started";
+}
+
+void PrintApplied(const v1::Decision& decision, const Document& document, std::ostream& out) {
+  if (decision.applied().empty()) {
+    return;
+  }
+  out << "  Applied last\n   ";
+  for (const auto& [property, value] :
+       StringMap(decision.applied().begin(), decision.applied().end())) {
+    out << fmt::format(" {}={}", property, value);
+  }
+  out << ", " << HowText(decision, document.value("applied", Document::object())) << '\n';
+}
+
+void PrintDecisions(const v1::ExplainResponse& response, std::ostream& out) {
+  for (int i = 0; i < response.decisions_size(); ++i) {
+    const v1::Decision& decision = response.decisions(i);
+    out << (i == 0 ? "" : "\n")
+        << fmt::format("{}/{} container {}: {} at {}\n", decision.pod_namespace(),
+                       decision.pod_name(), decision.container(),
+                       decision.admitted() ? "admitted" : "not admitted",
+                       TimeText(decision.unix_millis()));
+    const Document document = InnerDocument(decision);
+    PrintDecision(document, out);
+    PrintApplied(decision, document, out);
+  }
+}
+
+}  // namespace
+
+int RunExplain(const Args& args, std::ostream& out, std::ostream& err) {
+  OutputFormat format = OutputFormat::kTable;
+  std::string socket;
+  std::string pod;
+  CommandLine line("explain",
+                   "Tells why a pod's containers were placed as they are, or rejected: what was\n"
+                   "asked, what the plugins hinted, how it was merged and what they gave.",
+                   "qrmctl explain default/web");
+  line.Output(format).ControlSocket(socket).Required("POD", pod, "a name, NAMESPACE/NAME or a UID");
+  if (const auto exit = line.Parse(args, out, err); exit.has_value()) {
+    return *exit;
+  }
+  const auto decisions = ControlClient(socket).Explain(pod);
+  if (!decisions.ok()) {
+    return line.Fail(decisions.status(), err);
+  }
+  if (format == OutputFormat::kTable) {
+    PrintDecisions(*decisions, out);
+  } else {
+    Print({{"decisions", DecisionsDocument(decisions->decisions())}}, format, out);
+  }
+  return kDone;
+}
+
+}  // namespace qrm::manager::cli

@@ -1,0 +1,26 @@
+// The document of one decision, for people.
+#pragma once
+
+#include <ostream>
+#include <string>
+
+#include "api/proto/qrm/v1/control.pb.h"
+#include "tools/qrmctl/document.h"
+
+namespace qrm::manager::cli {
+
+/// `json` as a document; text that is no JSON becomes {"text": json}.
+Document ParseDecision(const std::string& json);
+
+/// What was decided, with the commit as its last step: the daemon tells its time apart, since the
+/// document was written before it.
+Document InnerDocument(const v1::Decision& decision);
+
+/// The decisions with their inner documents unpacked.
+Document DecisionsDocument(const google::protobuf::RepeatedPtrField<v1::Decision>& decisions);
+
+/// Prints what a decision saw and said, in the order of its steps; parts that `decision` lacks are
+/// left out, and unknown ones are ignored.
+void PrintDecision(const Document& decision, std::ostream& out);
+
+}  // namespace qrm::manager::cli

@@ -1,0 +1,29 @@
+// qrmctl pods [POD]
+#include "tools/qrmctl/command.h"
+#include "tools/qrmctl/command_line.h"
+#include "tools/qrmctl/control_client.h"
+#include "tools/qrmctl/pod_tables.h"
+
+namespace qrm::manager::cli {
+
+int RunPods(const Args& args, std::ostream& out, std::ostream& err) {
+  OutputFormat format = OutputFormat::kTable;
+  std::string socket;
+  std::string pod;
+  CommandLine line("pods",
+                   "Lists the admitted pods and what their containers hold, or all about one pod.\n"
+                   "CPUs marked * belong to that container alone.",
+                   "qrmctl pods default/web");
+  line.Output(format).ControlSocket(socket).Optional("POD", pod, "a name, NAMESPACE/NAME or a UID");
+  if (const auto exit = line.Parse(args, out, err); exit.has_value()) {
+    return *exit;
+  }
+  const auto pods = ControlClient(socket).ListPods(pod);
+  if (!pods.ok()) {
+    return line.Fail(pods.status(), err);
+  }
+  PrintPods(*pods, pod.empty() ? PodDetail::kRows : PodDetail::kSheets, format, out);
+  return kDone;
+}
+
+}  // namespace qrm::manager::cli

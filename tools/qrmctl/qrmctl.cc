@@ -1,0 +1,65 @@
+// The table of commands, and help on all of them.
+#include <algorithm>
+#include <array>
+#include <cstdlib>
+#include <string_view>
+
+#include <fmt/format.h>
+
+#include "tools/qrmctl/command.h"
+
+namespace qrm::manager::cli {
+namespace {
+
+struct Command {
+  std::string_view name;
+  std::string_view summary;
+  int (*run)(const Args& args, std::ostream& out, std::ostream& err);
+};
+
+constexpr std::array kCommands = {
+    Command{"status", "whether qrmd is ready, and what it does", RunStatus},
+    Command{"plugins", "the resource plugins and how they fare", RunPlugins},
+    Command{"pods", "admitted pods and what their containers hold", RunPods},
+    Command{"topology", "the NUMA map and who uses what", RunTopology},
+    Command{"explain", "why a pod was placed as it was, or rejected", RunExplain},
+    Command{"admit", "what would become of a pod if it came now", RunAdmit},
+    Command{"pool", "show and resize pools of CPUs", RunPool},
+    Command{"checkpoint", "check, show, export and import the state on disk", RunCheckpoint},
+};
+
+void PrintHelp(std::ostream& out) {
+  out << "Shows and steers the QoS resource manager of this node.\n\n"
+         "Usage: qrmctl COMMAND [ARGUMENTS]\n\nCommands:\n";
+  for (const Command& command : kCommands) {
+    out << fmt::format("  {:<12}{}\n", command.name, command.summary);
+  }
+  out << "\nqrmctl COMMAND --help tells more about each. Exit codes: 0 done, 1 failed, 2 "
+         "misused.\n";
+}
+
+}  // namespace
+
+int RunQrmctl(const Args& args, std::ostream& out, std::ostream& err) {
+  if (args.empty()) {
+    err << "qrmctl: no command given; try: qrmctl status, or qrmctl --help\n";
+    return kMisuse;
+  }
+  if (args[0] == "--help" || args[0] == "-h" || args[0] == "help") {
+    PrintHelp(out);
+    return kDone;
+  }
+  if (args[0] == "--version" || args[0] == "version") {
+    out << "qrmctl " QRM_VERSION "\n";
+    return kDone;
+  }
+  const auto* found = std::find_if(kCommands.begin(), kCommands.end(),
+                                   [&](const Command& command) { return command.name == args[0]; });
+  if (found == kCommands.end()) {
+    err << "qrmctl: there is no command \"" << args[0] << "\"; try: qrmctl --help\n";
+    return kMisuse;
+  }
+  return found->run({args.begin() + 1, args.end()}, out, err);
+}
+
+}  // namespace qrm::manager::cli

@@ -1,0 +1,122 @@
+// qrmctl status
+#include <fmt/format.h>
+
+#include "tools/qrmctl/command.h"
+#include "tools/qrmctl/command_line.h"
+#include "tools/qrmctl/control_client.h"
+#include "tools/qrmctl/document.h"
+#include "tools/qrmctl/table.h"
+#include "tools/qrmctl/text.h"
+
+namespace qrm::manager::cli {
+namespace {
+
+std::string AgoText(double seconds) {
+  return seconds < 0 ? "never" : AgeText(seconds) + " ago";
+}
+
+std::string RuntimeText(const v1::RuntimeStatus& runtime) {
+  const std::string name =
+      runtime.name().empty() ? "not known yet" : runtime.name() + " " + runtime.version();
+  return fmt::format("{}, CRI {}", name, runtime.cri_reachable() ? "reachable" : "not reachable");
+}
+
+std::string NriText(const v1::RuntimeStatus& runtime) {
+  return fmt::format(
+      "{}, {}, {}, synchronized {}", runtime.nri_connected() ? "connected" : "not connected",
+      CountText(runtime.nri_connects(), "connect"),
+      CountText(runtime.nri_disconnects(), "disconnect"), AgoText(runtime.seconds_since_sync()));
+}
+
+std::string ReconcileText(const v1::ReconcileStatus& reconcile) {
+  return fmt::format("every {}s, last {}, {}, {}, {}", AmountText(reconcile.period_seconds()),
+                     AgoText(reconcile.seconds_since_last()), CountText(reconcile.runs(), "run"),
+                     CountText(reconcile.updates(), "update"),
+                     CountText(reconcile.failures(), "failure"));
+}
+
+std::string PodsText(const v1::GetStatusResponse& status) {
+  const std::string text = fmt::format("{} with {}", CountText(status.pods(), "pod"),
+                                       CountText(status.containers(), "container"));
+  return status.pending_removals() == 0
+             ? text
+             : fmt::format("{}, {} still to be reported to plugins that are away", text,
+                           CountText(status.pending_removals(), "removal"));
+}
+
+std::string ReadyText(const v1::GetStatusResponse& status) {
+  if (!status.ready()) {
+    return "no";
+  }
+  return status.degraded_reasons().empty() ? "yes" : "yes, degraded";
+}
+
+std::string ModeText(const std::string& mode) {
+  if (mode == "nri") {
+    return "NRI: containers are pinned before they start";
+  }
+  return mode == "observer" ? "observer: containers are pinned after their creation"
+                            : "none: containers are not seen";
+}
+
+void AddProblem(const std::string& problem, Sheet& sheet) {
+  if (!problem.empty()) {
+    sheet.Add("  Problem", problem);
+  }
+}
+
+void PrintList(const std::string& title,
+               const google::protobuf::RepeatedPtrField<std::string>& lines, std::ostream& out) {
+  if (lines.empty()) {
+    return;
+  }
+  out << title << ":\n";
+  for (const std::string& line : lines) {
+    out << "  " << line << '\n';
+  }
+}
+
+void PrintStatus(const v1::GetStatusResponse& status, std::ostream& out) {
+  Sheet sheet;
+  sheet.Add("Ready", ReadyText(status));
+  sheet.Add("Version", status.version());
+  sheet.Add("Up", AgeText(status.uptime_seconds()));
+  sheet.Add("Admitted", PodsText(status));
+  sheet.Add("Policy", status.topology_policy());
+  sheet.Add("State", status.state_path());
+  sheet.Add("Runtime", RuntimeText(status.runtime()));
+  sheet.Add("Mode", ModeText(status.runtime().mode()));
+  sheet.Add("NRI", NriText(status.runtime()));
+  AddProblem(status.runtime().problem(), sheet);
+  sheet.Add("Reconcile", ReconcileText(status.reconcile()));
+  AddProblem(status.reconcile().last_problem(), sheet);
+  sheet.Print(out);
+  PrintList("Not ready because", status.not_ready_reasons(), out);
+  PrintList("Degraded because", status.degraded_reasons(), out);
+  PrintList("Warnings since start", status.warnings(), out);
+}
+
+}  // namespace
+
+int RunStatus(const Args& args, std::ostream& out, std::ostream& err) {
+  OutputFormat format = OutputFormat::kTable;
+  std::string socket;
+  CommandLine line("status", "Shows whether qrmd is ready, and what it does.",
+                   "qrmctl status -o json");
+  line.Output(format).ControlSocket(socket);
+  if (const auto exit = line.Parse(args, out, err); exit.has_value()) {
+    return *exit;
+  }
+  const auto status = ControlClient(socket).GetStatus();
+  if (!status.ok()) {
+    return line.Fail(status.status(), err);
+  }
+  if (format == OutputFormat::kTable) {
+    PrintStatus(*status, out);
+  } else {
+    Print(ToDocument(*status), format, out);
+  }
+  return kDone;
+}
+
+}  // namespace qrm::manager::cli

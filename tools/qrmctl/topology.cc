@@ -1,0 +1,148 @@
+// qrmctl topology
+#include <fmt/format.h>
+
+#include "tools/qrmctl/command.h"
+#include "tools/qrmctl/command_line.h"
+#include "tools/qrmctl/control_client.h"
+#include "tools/qrmctl/document.h"
+#include "tools/qrmctl/table.h"
+#include "tools/qrmctl/text.h"
+#include "topology/describe.h"
+#include "topology/discovery.h"
+
+namespace qrm::manager::cli {
+namespace {
+
+constexpr std::size_t kIndent = 4;
+
+/// "its own 1-2, shared 3, free 0, memory 2Gi": what there is of each.
+std::string SharesText(const v1::NodeUse& use) {
+  std::string text;
+  const auto add = [&text](std::string_view what, const std::string& amount) {
+    if (!amount.empty()) {
+      text += fmt::format("{}{} {}", text.empty() ? "" : ", ", what, amount);
+    }
+  };
+  add("its own", use.exclusive_cpus());
+  add("shared", use.shared_cpus());
+  add("free", use.free_cpus());
+  add("memory", use.memory_bytes() == 0 ? "" : BytesText(use.memory_bytes()));
+  return text;
+}
+
+void PrintUse(const v1::NodeUse& use, std::ostream& out) {
+  out << "  node " << use.node() << ": " << SharesText(use) << '\n';
+  Table table({"CONTAINER", "CPUS", "MEMORY"});
+  for (const v1::ContainerUse& container : use.containers()) {
+    table.Add({container.container(), container.cpus() + (container.exclusive() ? "*" : ""),
+               container.memory_bytes() == 0 ? "" : BytesText(container.memory_bytes())});
+  }
+  if (!table.empty()) {
+    table.Print(out, kIndent);
+  }
+}
+
+void PrintTopology(const v1::GetTopologyResponse& topology, std::ostream& out) {
+  out << topology.text();
+  bool is_used = false;
+  for (const v1::NodeUse& use : topology.use()) {
+    is_used = is_used || !use.containers().empty();
+  }
+  if (!is_used) {
+    return;
+  }
+  out << "use\n";
+  for (const v1::NodeUse& use : topology.use()) {
+    PrintUse(use, out);
+  }
+}
+
+Document TopologyDocument(const v1::GetTopologyResponse& topology) {
+  Document document = Document::parse(topology.json(), nullptr, /*allow_exceptions=*/false);
+  if (!document.is_object()) {
+    document = Document::object();
+  }
+  document["use"] = ToDocument(topology)["use"];
+  return document;
+}
+
+/// What the options name, in any number.
+std::vector<MachineSource> NamedSources(bool local, const std::string& fsroot,
+                                        const std::string& xml, const std::string& synthetic) {
+  std::vector<MachineSource> sources;
+  if (local) {
+    sources.push_back({.kind = MachineSource::Kind::kLive});
+  }
+  if (!fsroot.empty()) {
+    sources.push_back({MachineSource::Kind::kFsRoot, fsroot});
+  }
+  if (!xml.empty()) {
+    sources.push_back({MachineSource::Kind::kXml, xml});
+  }
+  if (!synthetic.empty()) {
+    sources.push_back({MachineSource::Kind::kSynthetic, synthetic});
+  }
+  return sources;
+}
+
+int ShowLive(const CommandLine& line, const std::string& socket, OutputFormat format,
+             std::ostream& out, std::ostream& err) {
+  const auto topology = ControlClient(socket).GetTopology();
+  if (!topology.ok()) {
+    return line.Fail(topology.status(), err);
+  }
+  if (format == OutputFormat::kTable) {
+    PrintTopology(*topology, out);
+  } else {
+    Print(TopologyDocument(*topology), format, out);
+  }
+  return kDone;
+}
+
+int ShowDescribed(const CommandLine& line, const MachineSource& source, OutputFormat format,
+                  std::ostream& out, std::ostream& err) {
+  const auto machine = Discover(source);
+  if (!machine.ok()) {
+    return line.Fail(machine.status(), err);
+  }
+  if (format == OutputFormat::kTable) {
+    out << DescribeMachine(*machine);
+  } else {
+    Print(MachineToJson(*machine), format, out);
+  }
+  return kDone;
+}
+
+}  // namespace
+
+int RunTopology(const Args& args, std::ostream& out, std::ostream& err) {
+  OutputFormat format = OutputFormat::kTable;
+  std::string socket;
+  bool local = false;
+  std::string fsroot;
+  std::string xml;
+  std::string synthetic;
+  CommandLine line(
+      "topology",
+      "Shows the NUMA map of the node as qrmd sees it, and who uses what of it; or, without\n"
+      "qrmd, of this or another machine. CPUs marked * belong to that container alone.",
+      "qrmctl topology");
+  line.Output(format)
+      .ControlSocket(socket)
+      .Flag("--local", local, "this machine, without qrmd")
+      .Option("--fsroot", fsroot, "a machine of which DIR has copies of /proc and /sys", "DIR")
+      .Option("--xml", xml, "a machine that lstopo wrote down", "FILE")
+      .Option("--synthetic", synthetic, "a made-up machine: \"package:2 [numa] core:4 pu:2\"",
+              "TEXT");
+  if (const auto exit = line.Parse(args, out, err); exit.has_value()) {
+    return *exit;
+  }
+  const std::vector<MachineSource> sources = NamedSources(local, fsroot, xml, synthetic);
+  if (sources.size() > 1) {
+    return line.Misuse("one machine at a time", err);
+  }
+  return sources.empty() ? ShowLive(line, socket, format, out, err)
+                         : ShowDescribed(line, sources.front(), format, out, err);
+}
+
+}  // namespace qrm::manager::cli
