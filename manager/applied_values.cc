@@ -4,7 +4,7 @@
 #include <string>
 
 #include "api/id_set.h"
-#include "manager/admission/run_options.h"
+#include "manager/runtime/run_options.h"
 
 namespace qrm::manager {
 

@@ -9,8 +9,8 @@
 
 #include <boost/asio/io_context.hpp>
 
-#include "manager/live_containers.h"
 #include "manager/runtime/container.h"
+#include "manager/runtime/live_containers.h"
 
 namespace qrm::manager {
 

@@ -12,9 +12,9 @@
 
 #include <boost/asio/io_context.hpp>
 
-#include "manager/live_containers.h"
 #include "manager/reconcile/drift.h"
-#include "manager/runtime/cri_client.h"
+#include "manager/runtime/cri/cri_client.h"
+#include "manager/runtime/live_containers.h"
 #include "manager/state_loop.h"
 
 namespace qrm::manager {

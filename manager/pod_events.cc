@@ -8,9 +8,9 @@
 #include <set>
 
 #include "api/base/log.h"
-#include "manager/admission/run_options.h"
 #include "manager/applied_values.h"
 #include "manager/reconcile/plan.h"
+#include "manager/runtime/run_options.h"
 
 namespace qrm::manager {
 namespace {

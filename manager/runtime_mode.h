@@ -3,7 +3,7 @@
 
 #include "manager/node_status.h"
 #include "manager/observer.h"
-#include "manager/runtime/nri_plugin.h"
+#include "manager/runtime/nri/nri_plugin.h"
 
 namespace qrm::manager {
 

@@ -8,8 +8,8 @@
 
 #include <boost/asio/io_context.hpp>
 
-#include "manager/live_containers.h"
-#include "manager/runtime/cri_client.h"
+#include "manager/runtime/cri/cri_client.h"
+#include "manager/runtime/live_containers.h"
 
 namespace qrm::manager {
 

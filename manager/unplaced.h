@@ -12,8 +12,8 @@
 #include "api/base/status.h"
 #include "manager/admission/admitter.h"
 #include "manager/admission/pod_source.h"
-#include "manager/live_containers.h"
 #include "manager/runtime/container.h"
+#include "manager/runtime/live_containers.h"
 #include "manager/state_loop.h"
 
 namespace qrm::manager {

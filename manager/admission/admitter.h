@@ -14,9 +14,9 @@
 #include "manager/admission/planner.h"
 #include "manager/admission/pod_source.h"
 #include "manager/admission/releaser.h"
-#include "manager/admission/run_options.h"
 #include "manager/node_status.h"
 #include "manager/registry/plugins.h"
+#include "manager/runtime/run_options.h"
 #include "manager/state_loop.h"
 #include "topology/machine.h"
 

@@ -6,7 +6,7 @@
 #include <fmt/format.h>
 
 #include "api/container_turns.h"
-#include "manager/admission/run_options.h"
+#include "manager/runtime/run_options.h"
 
 namespace qrm::manager {
 namespace {

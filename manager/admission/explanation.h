@@ -10,7 +10,7 @@
 #include "api/hint.h"
 #include "api/resource.h"
 #include "manager/admission/pod_source.h"
-#include "manager/admission/run_options.h"
+#include "manager/runtime/run_options.h"
 
 namespace qrm::manager {
 

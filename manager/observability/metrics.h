@@ -14,7 +14,7 @@
 
 #include "api/base/mutex.h"
 #include "manager/node_status.h"
-#include "manager/runtime/nri_answer.h"
+#include "manager/runtime/nri/nri_answer.h"
 
 namespace qrm::manager {
 

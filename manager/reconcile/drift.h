@@ -8,9 +8,9 @@
 
 #include "api/base/status.h"
 #include "checkpoint/node_state.h"
-#include "manager/live_containers.h"
 #include "manager/reconcile/foreign_writes.h"
 #include "manager/runtime/cgroup_reader.h"
+#include "manager/runtime/live_containers.h"
 
 namespace qrm::manager {
 

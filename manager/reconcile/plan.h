@@ -8,8 +8,8 @@
 
 #include "api/resource.h"
 #include "checkpoint/node_state.h"
-#include "manager/live_containers.h"
 #include "manager/registry/plugins.h"
+#include "manager/runtime/live_containers.h"
 #include "topology/machine.h"
 
 namespace qrm::manager {

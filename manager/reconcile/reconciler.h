@@ -10,11 +10,11 @@
 
 #include <boost/asio/io_context.hpp>
 
-#include "manager/live_containers.h"
 #include "manager/node_status.h"
 #include "manager/reconcile/drift.h"
 #include "manager/registry/plugins.h"
-#include "manager/runtime/cri_client.h"
+#include "manager/runtime/cri/cri_client.h"
+#include "manager/runtime/live_containers.h"
 #include "manager/state_loop.h"
 #include "topology/machine.h"
 

@@ -3,7 +3,7 @@
 
 #include <utility>
 
-#include "manager/admission/run_options.h"
+#include "manager/runtime/run_options.h"
 
 namespace qrm::manager {
 namespace {

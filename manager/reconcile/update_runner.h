@@ -8,7 +8,7 @@
 
 #include "api/base/status.h"
 #include "manager/reconcile/plan.h"
-#include "manager/runtime/cri_client.h"
+#include "manager/runtime/cri/cri_client.h"
 
 namespace qrm::manager {
 

@@ -13,8 +13,8 @@
 
 #include "api/base/mutex.h"
 #include "manager/runtime/cgroup_reader.h"
-#include "manager/runtime/cri_client.h"
-#include "manager/runtime/nri_plugin.h"
+#include "manager/runtime/cri/cri_client.h"
+#include "manager/runtime/nri/nri_plugin.h"
 #include "test/e2e/kubelet.h"
 #include "test/support/await.h"
 #include "test/support/loop_thread.h"

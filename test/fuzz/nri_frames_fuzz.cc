@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "api/base/check.h"
-#include "manager/runtime/frames.h"
+#include "manager/runtime/nri/frames.h"
 
 namespace {
 

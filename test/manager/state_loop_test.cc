@@ -8,7 +8,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "manager/live_containers.h"
+#include "manager/runtime/live_containers.h"
 #include "manager/state_lock.h"
 #include "test/support/memory_store.h"
 #include "test/support/sample_node.h"

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "api/base/mutex.h"
-#include "manager/runtime/cri_client.h"
+#include "manager/runtime/cri/cri_client.h"
 
 namespace qrm::test {
 

@@ -1,0 +1,103 @@
+// One server stream: every message rings, its content is not read.
+#include "manager/runtime/cri/cri_event_watch.h"
+
+#include <utility>
+
+#include <boost/asio/post.hpp>
+#include <grpcpp/grpcpp.h>
+
+#include "api/base/mutex.h"
+
+namespace qrm::manager {
+namespace {
+
+namespace cri = ::runtime::v1;
+
+/// Lives until gRPC is done with it, and no callback runs once it is closed.
+class Stream final : public grpc::ClientReadReactor<cri::ContainerEventResponse>,
+                     public std::enable_shared_from_this<Stream> {
+ public:
+  Stream(boost::asio::io_context& io, std::function<void()> on_event,
+         std::function<void(grpc::Status)> on_end)
+      : io_(io), on_event_(std::move(on_event)), on_end_(std::move(on_end)) {}
+
+  void Begin(cri::RuntimeService::Stub& stub) {
+    self_ = shared_from_this();
+    stub.async()->GetContainerEvents(&context_, &request_, this);
+    StartRead(&event_);
+    StartCall();
+  }
+
+  /// Threads: the I/O loop. A cancelled call ends at once; until it has, it may still post.
+  void Close() {
+    closed_ = true;
+    context_.TryCancel();
+    const MutexLock lock(mutex_);
+    changed_.Wait(mutex_, [this]() QRM_REQUIRES(mutex_) { return done_; });
+  }
+
+  void OnReadDone(bool ok) override {
+    if (!ok) {
+      return;  // OnDone follows
+    }
+    boost::asio::post(io_, [self = shared_from_this()] {
+      if (!self->closed_) {
+        self->on_event_();
+      }
+    });
+    StartRead(&event_);
+  }
+
+  void OnDone(const grpc::Status& status) override {
+    const std::shared_ptr<Stream> self = std::move(self_);
+    boost::asio::post(io_, [self, status] {
+      if (!self->closed_) {
+        self->on_end_(status);
+      }
+    });
+    const MutexLock lock(mutex_);
+    done_ = true;
+    changed_.NotifyAll();
+  }
+
+ private:
+  boost::asio::io_context& io_;
+  const std::function<void()> on_event_;
+  const std::function<void(grpc::Status)> on_end_;
+  bool closed_ = false;  // used on the I/O loop only
+  grpc::ClientContext context_;
+  cri::GetEventsRequest request_;
+  cri::ContainerEventResponse event_;
+  std::shared_ptr<Stream> self_;  // while gRPC may call
+  Mutex mutex_;
+  CondVar changed_;
+  bool done_ QRM_GUARDED_BY(mutex_) = false;
+};
+
+class Watch final : public EventWatch {
+ public:
+  explicit Watch(std::shared_ptr<Stream> stream) : stream_(std::move(stream)) {}
+  ~Watch() override { stream_->Close(); }
+  Watch(const Watch&) = delete;
+  Watch& operator=(const Watch&) = delete;
+
+ private:
+  const std::shared_ptr<Stream> stream_;
+};
+
+}  // namespace
+
+std::unique_ptr<EventWatch> StartEventWatch(boost::asio::io_context& io,
+                                            cri::RuntimeService::Stub& stub,
+                                            std::function<void()> on_event,
+                                            std::function<void(Status)> on_end,
+                                            std::function<Status(const grpc::Status&)> to_status) {
+  auto stream =
+      std::make_shared<Stream>(io, std::move(on_event),
+                               [on_end = std::move(on_end), to_status = std::move(to_status)](
+                                   const grpc::Status& status) { on_end(to_status(status)); });
+  stream->Begin(stub);
+  return std::make_unique<Watch>(std::move(stream));
+}
+
+}  // namespace qrm::manager

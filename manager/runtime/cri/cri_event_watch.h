@@ -1,0 +1,24 @@
+// The runtime's stream of container events, as a bell.
+#pragma once
+
+#include <functional>
+#include <memory>
+
+#include <boost/asio/io_context.hpp>
+
+#include "api/proto/runtime/v1/api.grpc.pb.h"
+#include "manager/runtime/cri/cri_client.h"
+
+namespace qrm::manager {
+
+/// Begins CRI's GetContainerEvents; see ContainerRuntime::WatchEvents. `to_status` gives the end
+/// its sentence.
+///
+/// Threads: made and destroyed on the I/O loop, where both callbacks run.
+std::unique_ptr<EventWatch> StartEventWatch(boost::asio::io_context& io,
+                                            ::runtime::v1::RuntimeService::Stub& stub,
+                                            std::function<void()> on_event,
+                                            std::function<void(Status)> on_end,
+                                            std::function<Status(const grpc::Status&)> to_status);
+
+}  // namespace qrm::manager

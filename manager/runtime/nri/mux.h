@@ -1,0 +1,63 @@
+// The trunk of an NRI connection: one socket that carries several byte streams.
+#pragma once
+
+#include <array>
+#include <deque>
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include <boost/asio/local/stream_protocol.hpp>
+
+#include "api/base/status.h"
+#include "manager/runtime/nri/frames.h"
+
+namespace qrm::manager {
+
+/// Owns the socket: reads all the time, so that no logical connection waits for another, and writes
+/// whole messages in the order they were sent. The operations in flight keep it alive.
+///
+/// Threads: the I/O loop.
+class Mux : public std::enable_shared_from_this<Mux> {
+ public:
+  using Socket = boost::asio::local::stream_protocol::socket;
+  using Receiver = std::function<void(std::string_view piece)>;
+  using Closed = std::function<void(const Status& cause)>;
+
+  explicit Mux(Socket socket);
+  ~Mux() = default;
+  Mux(const Mux&) = delete;
+  Mux& operator=(const Mux&) = delete;
+
+  /// What arrives for `connection` goes to `receiver`; bytes for others are dropped. Before Start.
+  void SetReceiver(uint32_t connection, Receiver receiver);
+  /// Begins to read. `closed` runs once, when the socket has failed, has ended or was closed.
+  void Start(Closed closed);
+
+  /// Sends one ttrpc message as two frames, header and data: the peer's reader takes a frame only
+  /// when it asked for that many bytes, and it asks for these two. Dropped after the end.
+  void Send(uint32_t connection, const std::string& header, std::string data);
+
+  void Close(const Status& cause);
+
+  /// The peer's process, for logs; 0 when unknown.
+  int PeerPid();
+
+ private:
+  void Read();
+  void Write();
+
+  Socket socket_;
+  std::array<char, 65536> buffer_{};
+  MuxDecoder decoder_;
+  std::map<uint32_t, Receiver> receivers_;
+  Closed closed_;
+  bool open_ = true;
+  std::deque<std::string> unsent_;
+  std::vector<std::string> sending_;
+};
+
+}  // namespace qrm::manager

@@ -1,0 +1,365 @@
+#include "manager/runtime/nri/nri_session.h"
+
+#include <algorithm>
+#include <map>
+#include <utility>
+
+#include <boost/asio/dispatch.hpp>
+#include <boost/asio/local/stream_protocol.hpp>
+#include <boost/asio/post.hpp>
+
+#include "api/base/log.h"
+#include "manager/runtime/nri/nri_version.h"
+
+namespace qrm::manager {
+namespace {
+
+using std::chrono::milliseconds;
+
+constexpr const char* kRuntimeService = "nri.pkg.api.v1alpha1.Runtime";
+constexpr const char* kPluginService = "nri.pkg.api.v1alpha1.Plugin";
+/// What our answer needs to reach the runtime before its own clock runs out.
+constexpr milliseconds kAnswerMargin{200};
+
+/// Reads a request, or answers that it cannot be read.
+template <typename Message>
+bool Parse(const TtrpcCall& call, const TtrpcReply& reply, Message& message) {
+  if (message.ParseFromString(call.payload)) {
+    return true;
+  }
+  reply(Errorf(StatusCode::kInvalidArgument,
+               "cannot take {}: its payload is no {}; check the runtime's NRI version", call.method,
+               std::string(message.GetTypeName())));
+  return false;
+}
+
+/// Reads what is only told. There is no error for it: containerd keeps the sandbox whose start a
+/// plugin refused, and does not start again itself while it has two of one name.
+/// Source: containerd issue 13609.
+template <typename Message>
+bool ParseEvent(const TtrpcCall& call, Message& message) {
+  const bool parsed = message.ParseFromString(call.payload);
+  if (!parsed) {
+    log::Warning("event of the runtime cannot be read", {{"call", call.method}});
+  }
+  return parsed;
+}
+
+template <typename Response>
+StatusOr<std::string> WithUpdates(const StatusOr<std::vector<ContainerUpdate>>& updates,
+                                  Response response) {
+  if (!updates.ok()) {
+    return updates.status();
+  }
+  for (const ContainerUpdate& update : *updates) {
+    nri::ContainerUpdate* added = response.add_update();
+    *added = ToWire(update);
+    // The container may be gone by now: that must not fail the caller's request.
+    added->set_ignore_failure(true);
+  }
+  return response.SerializeAsString();
+}
+
+StatusOr<std::string> CreateResponse(const StatusOr<ContainerAdjustment>& adjustment) {
+  if (!adjustment.ok()) {
+    return adjustment.status();
+  }
+  nri::CreateContainerResponse response;
+  QRM_ASSIGN_OR_RETURN(*response.mutable_adjust(), ToWire(*adjustment));
+  return response.SerializeAsString();
+}
+
+}  // namespace
+
+NriSession::NriSession(boost::asio::io_context& io, const NriOptions& options,
+                       RuntimeEvents& events)
+    : io_(io),
+      options_(options),
+      events_(events),
+      handshake_timer_(io),
+      reply_timeout_(options.reply_timeout) {}
+
+void NriSession::Start(Synchronized synchronized, Ended ended) {
+  synchronized_ = std::move(synchronized);
+  ended_ = std::move(ended);
+  handshake_timer_.expires_after(options_.handshake_timeout);
+  handshake_timer_.async_wait([weak = weak_from_this()](const boost::system::error_code& error) {
+    const std::shared_ptr<NriSession> self = weak.lock();
+    if (!error && self != nullptr && !self->is_synchronized_) {
+      self->Finish(Errorf(StatusCode::kDeadlineExceeded,
+                          "cannot attach to {}: the runtime did not synchronize within {} ms; "
+                          "see the runtime's log",
+                          self->options_.socket, self->options_.handshake_timeout.count()));
+    }
+  });
+  auto socket = std::make_shared<Mux::Socket>(io_);
+  socket->async_connect({options_.socket}, [self = shared_from_this(),
+                                            socket](const boost::system::error_code& error) {
+    if (error) {
+      self->Finish(Errorf(StatusCode::kUnavailable,
+                          "cannot connect to {}: {}; enable NRI in the runtime's configuration",
+                          self->options_.socket, error.message()));
+    } else if (self->ended_) {
+      self->OnConnect(std::move(*socket));
+    }
+  });
+}
+
+void NriSession::OnConnect(Mux::Socket socket) {
+  mux_ = std::make_shared<Mux>(std::move(socket));
+  const std::weak_ptr<NriSession> weak = weak_from_this();
+  ServeTtrpc(mux_, kPluginConnection, [weak](const TtrpcCall& call, const TtrpcReply& reply) {
+    if (const std::shared_ptr<NriSession> self = weak.lock()) {
+      self->Handle(call, reply);
+    }
+  });
+  runtime_ = std::make_unique<TtrpcClient>(io_, mux_, kRuntimeConnection);
+  mux_->Start([self = shared_from_this()](const Status& cause) { self->Finish(cause); });
+  Register();
+}
+
+void NriSession::Register() {
+  nri::RegisterPluginRequest request;
+  request.set_plugin_name(options_.name);
+  request.set_plugin_idx(options_.index);
+  runtime_->Call(
+      kRuntimeService, "RegisterPlugin", request.SerializeAsString(), options_.handshake_timeout,
+      [weak = weak_from_this()](const StatusOr<std::string>& response) {
+        const std::shared_ptr<NriSession> self = weak.lock();
+        if (!response.ok() && self != nullptr && !self->is_synchronized_) {
+          self->Finish(Annotate(response.status(), "cannot register at " + self->options_.socket));
+        }
+      });
+}
+
+void NriSession::Finish(const Status& cause) {
+  // Given up here and not where it says that it is closed: a loop that stops no longer says it.
+  if (const std::shared_ptr<Mux> mux = std::exchange(mux_, nullptr)) {
+    mux->Close(cause);
+  }
+  handshake_timer_.cancel();
+  if (const Ended ended = std::exchange(ended_, nullptr)) {
+    ended(
+        {.cause = cause, .was_synchronized = is_synchronized_, .answer_was_due = answers_due_ > 0});
+  }
+}
+
+void NriSession::Abandon() {
+  ended_ = nullptr;
+  Finish(Errorf(StatusCode::kCancelled, "the plugin stopped"));
+}
+
+NriSession::Method NriSession::FindMethod(const std::string& name) {
+  static const std::map<std::string, Method> methods = {
+      {"Configure", &NriSession::Configure},
+      {"Synchronize", &NriSession::Synchronize},
+      {"Shutdown", &NriSession::Shutdown},
+      {"CreateContainer", &NriSession::CreateContainer},
+      {"UpdateContainer", &NriSession::UpdateContainer},
+      {"UpdatePodSandbox", &NriSession::UpdatePodSandbox},
+      {"StateChange", &NriSession::StateChange},
+      {"RunPodSandbox", &NriSession::Note<nri::RUN_POD_SANDBOX>},
+      {"StopPodSandbox", &NriSession::Note<nri::STOP_POD_SANDBOX>},
+      {"RemovePodSandbox", &NriSession::Note<nri::REMOVE_POD_SANDBOX>},
+      {"PostUpdatePodSandbox", &NriSession::Note<nri::POST_UPDATE_POD_SANDBOX>},
+      {"PostCreateContainer", &NriSession::Note<nri::POST_CREATE_CONTAINER>},
+      {"StartContainer", &NriSession::Note<nri::START_CONTAINER>},
+      {"PostStartContainer", &NriSession::Note<nri::POST_START_CONTAINER>},
+      {"PostUpdateContainer", &NriSession::Note<nri::POST_UPDATE_CONTAINER>},
+      {"StopContainer", &NriSession::Note<nri::STOP_CONTAINER>},
+      {"RemoveContainer", &NriSession::Note<nri::REMOVE_CONTAINER>},
+  };
+  const auto found = methods.find(name);
+  return found == methods.end() ? nullptr : found->second;
+}
+
+void NriSession::Handle(const TtrpcCall& call, const TtrpcReply& reply) {
+  if (!ended_) {
+    return;
+  }
+  const Method method = call.service == kPluginService ? FindMethod(call.method) : nullptr;
+  if (method == nullptr) {
+    // Runtimes with newer events take exactly this code as "send it as a StateChange".
+    reply(
+        Errorf(StatusCode::kUnimplemented, "{}/{} is not served here", call.service, call.method));
+    return;
+  }
+  (this->*method)(call, reply);
+}
+
+void NriSession::Configure(const TtrpcCall& call, const TtrpcReply& reply) {
+  nri::ConfigureRequest request;
+  if (!Parse(call, reply, request)) {
+    return;
+  }
+  info_ = {.name = request.runtime_name(), .version = request.runtime_version()};
+  if (request.request_timeout() > 0) {
+    const milliseconds limit = milliseconds(request.request_timeout()) - kAnswerMargin;
+    reply_timeout_ = std::clamp(limit, milliseconds(1), options_.reply_timeout);
+  }
+  if (const std::string problem = KnownProblemOf(info_); !problem.empty()) {
+    log::Warning("runtime has a known problem", {{"problem", problem}});
+  }
+  nri::ConfigureResponse response;
+  response.set_events(EventMaskFor(info_, request.nri_version()));
+  reply(response.SerializeAsString());
+}
+
+void NriSession::Synchronize(const TtrpcCall& call, const TtrpcReply& reply) {
+  nri::SynchronizeRequest request;
+  if (!Parse(call, reply, request)) {
+    return;
+  }
+  for (const nri::PodSandbox& pod : request.pods()) {
+    pods_.push_back(FromWire(pod));
+  }
+  for (const nri::Container& container : request.containers()) {
+    containers_.push_back(FromWire(container));
+  }
+  nri::SynchronizeResponse response;
+  if (request.more()) {
+    response.set_more(true);  // and no updates: the runtime cuts off who answers otherwise
+    reply(response.SerializeAsString());
+    return;
+  }
+  if (!std::exchange(is_synchronized_, true)) {
+    handshake_timer_.cancel();
+    synchronized_(info_);
+    events_.OnConnected(info_);
+  }
+  const AnyThreadReply answer = Awaited(call, reply, response.SerializeAsString());
+  events_.OnSynchronize(std::exchange(pods_, {}), std::exchange(containers_, {}),
+                        [answer](const StatusOr<std::vector<ContainerUpdate>>& updates) {
+                          answer(WithUpdates(updates, nri::SynchronizeResponse()));
+                        });
+}
+
+void NriSession::CreateContainer(const TtrpcCall& call, const TtrpcReply& reply) {
+  nri::CreateContainerRequest request;
+  if (!Parse(call, reply, request)) {
+    return;
+  }
+  RuntimePod pod = FromWire(request.pod());
+  RuntimeContainer container = FromWire(request.container());
+  Status late =
+      Errorf(StatusCode::kDeadlineExceeded,
+             "cannot admit container {} of pod {}/{}: no decision within {} ms; it is tried again",
+             container.name, pod.pod_namespace, pod.name, reply_timeout_.count());
+  const AnyThreadReply answer = Awaited(call, reply, std::move(late));
+  events_.OnCreateContainer(std::move(pod), std::move(container),
+                            [answer](const StatusOr<ContainerAdjustment>& adjustment) {
+                              answer(CreateResponse(adjustment));
+                            });
+}
+
+void NriSession::UpdateContainer(const TtrpcCall& call, const TtrpcReply& reply) {
+  nri::UpdateContainerRequest request;
+  if (!Parse(call, reply, request)) {
+    return;
+  }
+  const AnyThreadReply answer = Awaited(call, reply, std::string());
+  events_.OnUpdateContainer(FromWire(request.pod()), FromWire(request.container()),
+                            FromWire(request.linux_resources()),
+                            [answer](const StatusOr<std::vector<ContainerUpdate>>& updates) {
+                              answer(WithUpdates(updates, nri::UpdateContainerResponse()));
+                            });
+}
+
+void NriSession::UpdatePodSandbox(const TtrpcCall& call, const TtrpcReply& reply) {
+  nri::UpdatePodSandboxRequest request;
+  if (Parse(call, reply, request)) {
+    RuntimePod pod = FromWire(request.pod());
+    pod.resources = FromWire(request.linux_resources());
+    events_.OnPodUpdated(pod);
+    reply(std::string());
+  }
+}
+
+void NriSession::StateChange(const TtrpcCall& call, const TtrpcReply& reply) {
+  nri::StateChangeEvent event;
+  if (ParseEvent(call, event)) {
+    Deliver(event.event(), event.pod(), event.container());
+  }
+  reply(std::string());
+}
+
+template <nri::Event kEvent>
+void NriSession::Note(const TtrpcCall& call, const TtrpcReply& reply) {
+  nri::ContainerEventRequest request;  // a pod's event is the same message without the container
+  if (ParseEvent(call, request)) {
+    Deliver(kEvent, request.pod(), request.container());
+  }
+  reply(std::string());
+}
+
+void NriSession::Deliver(nri::Event event, const nri::PodSandbox& pod,
+                         const nri::Container& container) {
+  switch (event) {
+    case nri::RUN_POD_SANDBOX:
+      return events_.OnPodStarted(FromWire(pod));
+    case nri::STOP_POD_SANDBOX:
+      return events_.OnPodStopped(FromWire(pod));
+    case nri::REMOVE_POD_SANDBOX:
+      return events_.OnPodRemoved(FromWire(pod));
+    case nri::POST_START_CONTAINER:
+      return events_.OnContainerStarted(FromWire(pod), FromWire(container));
+    case nri::STOP_CONTAINER:
+      return events_.OnContainerStopped(FromWire(pod), FromWire(container));
+    case nri::REMOVE_CONTAINER:
+      return events_.OnContainerRemoved(FromWire(pod), FromWire(container));
+    default:
+      return;  // nothing that we keep changes with it
+  }
+}
+
+void NriSession::Shutdown(const TtrpcCall&, const TtrpcReply& reply) {
+  reply(std::string());
+}
+
+NriSession::AnyThreadReply NriSession::Awaited(const TtrpcCall& call, const TtrpcReply& reply,
+                                               StatusOr<std::string> late) {
+  struct Answer {
+    explicit Answer(boost::asio::io_context& io) : timer(io) {}
+    TtrpcReply reply;  // empty once it was used
+    boost::asio::steady_timer timer;
+    std::chrono::steady_clock::time_point begin = std::chrono::steady_clock::now();
+  };
+  auto pending = std::make_shared<Answer>(io_);
+  pending->reply = reply;
+  ++answers_due_;
+  const auto finish = [weak = weak_from_this(), pending, method = call.method](
+                          StatusOr<std::string> answer, bool decided) {
+    const TtrpcReply send = std::exchange(pending->reply, nullptr);
+    const std::shared_ptr<NriSession> self = weak.lock();
+    if (send == nullptr || self == nullptr) {
+      return;
+    }
+    pending->timer.cancel();
+    --self->answers_due_;
+    send(std::move(answer));
+    const auto took = std::chrono::steady_clock::now() - pending->begin;
+    self->options_.on_answer({.call = method, .took = took, .decided = decided});
+  };
+  pending->timer.expires_after(TimeFor(call));
+  pending->timer.async_wait([finish, late = std::move(late), method = call.method,
+                             pending](const boost::system::error_code& error) {
+    if (!error && pending->reply != nullptr) {
+      log::Warning("runtime answered without a decision", {{"call", method}});
+      finish(late, false);
+    }
+  });
+  return [&io = io_, finish](StatusOr<std::string> answer) {
+    boost::asio::dispatch(
+        io, [finish, answer = std::move(answer)]() mutable { finish(std::move(answer), true); });
+  };
+}
+
+milliseconds NriSession::TimeFor(const TtrpcCall& call) const {
+  if (call.timeout <= std::chrono::nanoseconds::zero()) {
+    return reply_timeout_;
+  }
+  const auto left = std::chrono::duration_cast<milliseconds>(call.timeout) - kAnswerMargin;
+  return std::clamp(left, milliseconds(1), reply_timeout_);
+}
+
+}  // namespace qrm::manager

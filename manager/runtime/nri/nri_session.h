@@ -1,0 +1,87 @@
+// One connection to the runtime's NRI socket, from connecting to its end.
+#pragma once
+
+#include <chrono>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/steady_timer.hpp>
+
+#include "manager/runtime/nri/nri_plugin.h"
+#include "manager/runtime/nri/nri_wire.h"
+#include "manager/runtime/nri/ttrpc.h"
+
+namespace qrm::manager {
+
+/// Registers, is configured and synchronized, then answers events until the connection ends. The
+/// operations in flight keep it alive.
+///
+/// Threads: the I/O loop.
+class NriSession : public std::enable_shared_from_this<NriSession> {
+ public:
+  /// How it ended.
+  struct End {
+    Status cause;
+    bool was_synchronized = false;
+    bool answer_was_due = false;  ///< the runtime was waiting for us
+  };
+  using Synchronized = std::function<void(const RuntimeInfo& runtime)>;
+  using Ended = std::function<void(const End& end)>;
+
+  /// `io`, `options` and `events` outlive the session.
+  NriSession(boost::asio::io_context& io, const NriOptions& options, RuntimeEvents& events);
+
+  /// Connects; then `synchronized` runs once at most, and `ended` once at the end.
+  void Start(Synchronized synchronized, Ended ended);
+  /// Ends the connection; neither callback nor event comes any more.
+  void Abandon();
+
+ private:
+  using Method = void (NriSession::*)(const TtrpcCall& call, const TtrpcReply& reply);
+  using AnyThreadReply = std::function<void(StatusOr<std::string>)>;
+
+  static Method FindMethod(const std::string& name);
+
+  void OnConnect(Mux::Socket socket);
+  void Register();
+  void Finish(const Status& cause);
+
+  void Handle(const TtrpcCall& call, const TtrpcReply& reply);
+  void Configure(const TtrpcCall& call, const TtrpcReply& reply);
+  void Synchronize(const TtrpcCall& call, const TtrpcReply& reply);
+  void CreateContainer(const TtrpcCall& call, const TtrpcReply& reply);
+  void UpdateContainer(const TtrpcCall& call, const TtrpcReply& reply);
+  void UpdatePodSandbox(const TtrpcCall& call, const TtrpcReply& reply);
+  void StateChange(const TtrpcCall& call, const TtrpcReply& reply);
+  void Shutdown(const TtrpcCall& call, const TtrpcReply& reply);
+  /// The dedicated RPCs of runtimes with NRI 0.12, and StopContainer.
+  template <nri::Event kEvent>
+  void Note(const TtrpcCall& call, const TtrpcReply& reply);
+
+  void Deliver(nri::Event event, const nri::PodSandbox& pod, const nri::Container& container);
+  /// A reply for other threads; when it does not come in time, `late` is the answer.
+  AnyThreadReply Awaited(const TtrpcCall& call, const TtrpcReply& reply,
+                         StatusOr<std::string> late);
+  /// How long an answer to `call` may take.
+  std::chrono::milliseconds TimeFor(const TtrpcCall& call) const;
+
+  boost::asio::io_context& io_;
+  const NriOptions options_;  // a connect that is under way may end after its owner
+  RuntimeEvents& events_;
+  Synchronized synchronized_;
+  Ended ended_;
+  boost::asio::steady_timer handshake_timer_;
+  std::shared_ptr<Mux> mux_;
+  std::unique_ptr<TtrpcClient> runtime_;
+  RuntimeInfo info_;
+  std::chrono::milliseconds reply_timeout_;
+  std::vector<RuntimePod> pods_;              // of the Synchronize chunks so far
+  std::vector<RuntimeContainer> containers_;  // likewise
+  bool is_synchronized_ = false;
+  int answers_due_ = 0;
+};
+
+}  // namespace qrm::manager

@@ -1,0 +1,74 @@
+#include "manager/runtime/nri/nri_version.h"
+
+#include <algorithm>
+#include <array>
+#include <cctype>
+#include <cstdlib>
+
+#include <fmt/format.h>
+
+#include "api/proto/nri/v1alpha1/nri.pb.h"
+
+namespace qrm::manager {
+namespace {
+
+namespace nri = ::nri::pkg::api::v1alpha1;
+
+using Version = std::array<int, 3>;
+
+/// "v1.7.24~ds1" is {1, 7, 24}; what cannot be read counts as 0.
+Version ParseVersion(const std::string& text) {
+  Version version{};
+  const char* at = text.c_str();
+  if (*at == 'v') {
+    ++at;
+  }
+  for (int& part : version) {
+    char* end = nullptr;
+    part = static_cast<int>(std::clamp(std::strtol(at, &end, 10), 0L, 1000000L));
+    if (end == at || *end != '.') {
+      break;
+    }
+    at = end + 1;
+  }
+  return version;
+}
+
+constexpr int32_t Bit(nri::Event event) {
+  return 1 << (event - 1);
+}
+
+/// Pod updates came with NRI 0.10: in containerd 2.2 and CRI-O 1.34.
+bool HasPodUpdates(const RuntimeInfo& runtime, const std::string& nri_version) {
+  if (!nri_version.empty()) {
+    return ParseVersion(nri_version) >= Version{0, 10, 0};
+  }
+  const Version version = ParseVersion(runtime.version);
+  return (runtime.name == "containerd" && version >= Version{2, 2, 0}) ||
+         (runtime.name == "cri-o" && version >= Version{1, 34, 0});
+}
+
+}  // namespace
+
+int32_t EventMaskFor(const RuntimeInfo& runtime, const std::string& nri_version) {
+  // Every event costs the whole node a round trip: only those that change what we know.
+  int32_t mask = Bit(nri::RUN_POD_SANDBOX) | Bit(nri::STOP_POD_SANDBOX) |
+                 Bit(nri::REMOVE_POD_SANDBOX) | Bit(nri::CREATE_CONTAINER) |
+                 Bit(nri::POST_START_CONTAINER) | Bit(nri::UPDATE_CONTAINER) |
+                 Bit(nri::STOP_CONTAINER) | Bit(nri::REMOVE_CONTAINER);
+  if (HasPodUpdates(runtime, nri_version)) {
+    mask |= Bit(nri::UPDATE_POD_SANDBOX);
+  }
+  return mask;
+}
+
+std::string KnownProblemOf(const RuntimeInfo& runtime) {
+  if (runtime.name == "containerd" && ParseVersion(runtime.version) < Version{1, 7, 16}) {
+    return fmt::format(
+        "containerd {} can deadlock when an NRI plugin registers; upgrade to 1.7.16 or later",
+        runtime.version);
+  }
+  return {};
+}
+
+}  // namespace qrm::manager

@@ -1,0 +1,224 @@
+// Joins allocations, and translates their OCI properties.
+#include "manager/runtime/run_options.h"
+
+#include <algorithm>
+#include <optional>
+#include <utility>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <nlohmann/json.hpp>
+
+#include "api/base/number.h"
+
+namespace qrm::manager {
+namespace {
+
+enum class Kind { kNumber, kCpuList, kNodeList };
+
+struct Property {
+  std::string_view name;  // as plugins write it
+  std::string_view json;  // as CRI writes it in JSON
+  Kind kind;
+};
+
+constexpr Property kProperties[] = {
+    {"CpuPeriod", "cpuPeriod", Kind::kNumber},
+    {"CpuQuota", "cpuQuota", Kind::kNumber},
+    {"CpuShares", "cpuShares", Kind::kNumber},
+    {kCpusetCpus, "cpusetCpus", Kind::kCpuList},
+    {kCpusetMems, "cpusetMems", Kind::kNodeList},
+    {"MemoryLimitInBytes", "memoryLimitInBytes", Kind::kNumber},
+    {"MemorySwapLimitInBytes", "memorySwapLimitInBytes", Kind::kNumber},
+    {"OomScoreAdj", "oomScoreAdj", Kind::kNumber},
+};
+
+const Property* FindProperty(std::string_view name) {
+  const auto* found = std::find_if(std::begin(kProperties), std::end(kProperties),
+                                   [name](const Property& p) { return p.name == name; });
+  return found == std::end(kProperties) ? nullptr : found;
+}
+
+std::string PropertyNames() {
+  std::vector<std::string_view> names;
+  for (const Property& property : kProperties) {
+    names.push_back(property.name);
+  }
+  return fmt::format("{}", fmt::join(names, ", "));
+}
+
+std::optional<int64_t> NumberIn(const StringMap& properties, const std::string& name) {
+  const auto found = properties.find(name);
+  return found == properties.end() ? std::nullopt : ParseNumber<int64_t>(found->second);
+}
+
+std::optional<uint64_t> UnsignedIn(const StringMap& properties, const std::string& name) {
+  const std::optional<int64_t> number = NumberIn(properties, name);
+  if (!number.has_value() || *number < 0) {
+    return std::nullopt;
+  }
+  return static_cast<uint64_t>(*number);
+}
+
+std::string TextIn(const StringMap& properties, std::string_view name) {
+  const auto found = properties.find(std::string(name));
+  return found == properties.end() ? std::string() : found->second;
+}
+
+template <typename Set>
+Status CheckList(std::string_view name, std::string_view value) {
+  QRM_ASSIGN_OR_RETURN(const Set ids, Set::Parse(value));
+  if (ids.Empty()) {
+    return Errorf(StatusCode::kInvalidArgument,
+                  "{} is empty, which a runtime takes for \"leave it as it is\"; give at least one",
+                  name);
+  }
+  return OkStatus();
+}
+
+// Joins one allocation after the other and remembers who set what.
+class Joiner {
+ public:
+  void Join(const std::string& resource, const ResourceAllocation& allocation) {
+    if (!allocation.oci_property.empty()) {
+      Set(resource, "property", {allocation.oci_property, allocation.value}, options_.properties);
+    }
+    for (const auto& env : allocation.envs) {
+      Set(resource, "environment variable", env, options_.envs);
+    }
+    for (const auto& annotation : allocation.annotations) {
+      Set(resource, "annotation", annotation, options_.annotations);
+    }
+    for (const Mount& mount : allocation.mounts) {
+      Add(resource, "mount", mount, options_.mounts);
+    }
+    for (const DeviceSpec& device : allocation.devices) {
+      Add(resource, "device", device, options_.devices);
+    }
+  }
+
+  RunOptions Take() && { return std::move(options_); }
+
+ private:
+  void Set(const std::string& resource, std::string_view what,
+           const std::pair<const std::string, std::string>& entry, StringMap& values) {
+    const std::string name = fmt::format("{} {}", what, entry.first);
+    const auto [set, inserted] = values.insert(entry);
+    if (inserted) {
+      owner_[name] = resource;
+    } else if (set->second != entry.second) {
+      Report(resource, name);
+    }
+  }
+
+  template <typename T>
+  void Add(const std::string& resource, std::string_view what, const T& item,
+           std::vector<T>& items) {
+    const std::string name = fmt::format("{} {}", what, item.container_path);
+    if (owner_.emplace(name, resource).second) {
+      items.push_back(item);
+    } else if (std::find(items.begin(), items.end(), item) == items.end()) {
+      Report(resource, name);
+    }
+  }
+
+  void Report(const std::string& resource, const std::string& name) {
+    options_.conflicts.push_back(fmt::format("{} is set by {} and differently by {}; {} wins", name,
+                                             owner_[name], resource, owner_[name]));
+  }
+
+  std::map<std::string, std::string> owner_;
+  RunOptions options_;
+};
+
+nlohmann::ordered_json ResourcesJson(const StringMap& properties) {
+  nlohmann::ordered_json json;
+  for (const auto& [name, value] : properties) {
+    if (const Property* property = FindProperty(name); property != nullptr) {
+      nlohmann::ordered_json& field = json[std::string(property->json)];
+      if (property->kind == Kind::kNumber) {
+        field = ParseNumber<int64_t>(value).value_or(0);
+      } else {
+        field = value;
+      }
+    }
+  }
+  return json;
+}
+
+}  // namespace
+
+RunOptions MakeRunOptions(const AllocationByResource& allocations) {
+  Joiner joiner;
+  for (const auto& [resource, allocation] : allocations) {
+    joiner.Join(resource, allocation);
+  }
+  return std::move(joiner).Take();
+}
+
+Status CheckOciProperty(std::string_view name, std::string_view value) {
+  const Property* property = FindProperty(name);
+  if (property == nullptr) {
+    return Errorf(StatusCode::kInvalidArgument, "unknown OCI property \"{}\"; use one of {}", name,
+                  PropertyNames());
+  }
+  if (property->kind == Kind::kCpuList) {
+    return CheckList<CpuSet>(name, value);
+  }
+  if (property->kind == Kind::kNodeList) {
+    return CheckList<NumaMask>(name, value);
+  }
+  if (!ParseNumber<int64_t>(value).has_value()) {
+    return Errorf(StatusCode::kInvalidArgument, "{} \"{}\" is no whole number of 64 bits", name,
+                  value);
+  }
+  return OkStatus();
+}
+
+LinuxResources ToLinuxResources(const StringMap& properties) {
+  LinuxResources resources;
+  resources.cpu_period_us = UnsignedIn(properties, "CpuPeriod");
+  resources.cpu_quota_us = NumberIn(properties, "CpuQuota");
+  resources.cpu_shares = UnsignedIn(properties, "CpuShares");
+  resources.memory_limit_bytes = NumberIn(properties, "MemoryLimitInBytes");
+  resources.memory_swap_limit_bytes = NumberIn(properties, "MemorySwapLimitInBytes");
+  resources.cpuset_cpus = TextIn(properties, kCpusetCpus);
+  resources.cpuset_mems = TextIn(properties, kCpusetMems);
+  return resources;
+}
+
+ContainerAdjustment ToAdjustment(const RunOptions& options) {
+  return {.resources = ToLinuxResources(options.properties),
+          .oom_score_adj = NumberIn(options.properties, "OomScoreAdj"),
+          .envs = options.envs,
+          .annotations = options.annotations,
+          .mounts = options.mounts,
+          .devices = options.devices};
+}
+
+std::string ToJson(const RunOptions& options) {
+  nlohmann::ordered_json json = nlohmann::ordered_json::object();
+  if (!options.envs.empty()) {
+    json["envs"] = options.envs;
+  }
+  if (!options.annotations.empty()) {
+    json["annotations"] = options.annotations;
+  }
+  for (const Mount& mount : options.mounts) {
+    json["mounts"].push_back({{"container_path", mount.container_path},
+                              {"host_path", mount.host_path},
+                              {"read_only", mount.read_only}});
+  }
+  for (const DeviceSpec& device : options.devices) {
+    json["devices"].push_back({{"container_path", device.container_path},
+                               {"host_path", device.host_path},
+                               {"permissions", device.permissions}});
+  }
+  if (!options.properties.empty()) {
+    json["linux_container_resources"] = ResourcesJson(options.properties);
+  }
+  // Text of plugins need not be UTF-8.
+  return json.dump(2, ' ', false, nlohmann::ordered_json::error_handler_t::replace);
+}
+
+}  // namespace qrm::manager

@@ -1,0 +1,90 @@
+#include "manager/runtime/run_options.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
+
+namespace qrm::manager {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
+using testing::Pair;
+
+TEST(RunOptionsTest, JoinsWhatTheResourcesGive) {
+  const RunOptions options =
+      MakeRunOptions({{"cpu", {.oci_property = "CpusetCpus", .value = "0-1"}},
+                      {"nic",
+                       {.envs = {{"ADDR", "10.0.0.1"}},
+                        .annotations = {{"netns", "ns1"}},
+                        .mounts = {{"/dev/shm/nic", "/run/nic", true}},
+                        .devices = {{"/dev/nic0", "/dev/nic0", "rw"}}}}});
+  EXPECT_THAT(options.properties, ElementsAre(Pair("CpusetCpus", "0-1")));
+  EXPECT_THAT(options.envs, ElementsAre(Pair("ADDR", "10.0.0.1")));
+  EXPECT_THAT(options.annotations, ElementsAre(Pair("netns", "ns1")));
+  EXPECT_EQ(options.mounts.size(), 1u);
+  EXPECT_EQ(options.devices.size(), 1u);
+  EXPECT_THAT(options.conflicts, IsEmpty());
+}
+
+TEST(RunOptionsTest, ReportsConflictsOfEveryKindAndLetsTheFirstWin) {
+  ResourceAllocation first{.oci_property = "CpusetCpus",
+                           .value = "0",
+                           .envs = {{"E", "1"}},
+                           .annotations = {{"A", "1"}},
+                           .mounts = {{"/m", "/one", false}},
+                           .devices = {{"/d", "/one", "r"}}};
+  ResourceAllocation second = first;
+  second.value = "1";
+  second.envs["E"] = "2";
+  second.annotations["A"] = "2";
+  second.mounts[0].host_path = "/two";
+  second.devices[0].host_path = "/two";
+  const RunOptions options = MakeRunOptions({{"a", first}, {"b", second}});
+  EXPECT_EQ(options.properties.at("CpusetCpus"), "0");
+  EXPECT_EQ(options.mounts[0].host_path, "/one");
+  EXPECT_EQ(options.conflicts.size(), 5u);
+  EXPECT_THAT(options.conflicts[0], HasSubstr("a wins"));
+}
+
+TEST(RunOptionsTest, TakesTheSameValueTwiceForNoConflict) {
+  const ResourceAllocation same{.oci_property = "CpusetCpus", .value = "0", .envs = {{"E", "1"}}};
+  EXPECT_THAT(MakeRunOptions({{"a", same}, {"b", same}}).conflicts, IsEmpty());
+}
+
+TEST(RunOptionsTest, TranslatesEveryProperty) {
+  const LinuxResources resources = ToLinuxResources({{"CpuPeriod", "100000"},
+                                                     {"CpuQuota", "-1"},
+                                                     {"CpuShares", "512"},
+                                                     {"CpusetCpus", "0-3"},
+                                                     {"CpusetMems", "1"},
+                                                     {"MemoryLimitInBytes", "1024"},
+                                                     {"MemorySwapLimitInBytes", "2048"}});
+  EXPECT_EQ(resources, (LinuxResources{.cpu_shares = 512,
+                                       .cpu_quota_us = -1,
+                                       .cpu_period_us = 100'000,
+                                       .memory_limit_bytes = 1024,
+                                       .memory_swap_limit_bytes = 2048,
+                                       .cpuset_cpus = "0-3",
+                                       .cpuset_mems = "1"}));
+  RunOptions options;
+  options.properties = {{"OomScoreAdj", "-5"}};
+  EXPECT_EQ(ToAdjustment(options).oom_score_adj, -5);
+}
+
+TEST(RunOptionsTest, PrintsTheProposalsJson) {
+  RunOptions options;
+  options.envs = {{"AFFINITY_NIC_ADDR_IPV6", "fdbd:dc05:3:155::20"}};
+  options.annotations = {{"kubernetes.io/host-netns-path", "/var/run/netns/ns1"}};
+  options.properties = {{"CpusetCpus", "42-51"}, {"CpusetMems", "1"}, {"CpuShares", "512"}};
+  EXPECT_EQ(nlohmann::json::parse(ToJson(options)), nlohmann::json::parse(R"({
+              "envs": {"AFFINITY_NIC_ADDR_IPV6": "fdbd:dc05:3:155::20"},
+              "annotations": {"kubernetes.io/host-netns-path": "/var/run/netns/ns1"},
+              "linux_container_resources":
+                  {"cpusetCpus": "42-51", "cpusetMems": "1", "cpuShares": 512}})"));
+  EXPECT_EQ(ToJson(RunOptions()), "{}");
+}
+
+}  // namespace
+}  // namespace qrm::manager
