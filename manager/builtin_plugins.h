@@ -7,7 +7,7 @@
 
 #include "api/base/status.h"
 #include "manager/config.h"
-#include "manager/local_plugin.h"
+#include "manager/registry/calls/local_plugin.h"
 #include "plugins/sdk/plugin.h"
 #include "topology/machine.h"
 

@@ -11,7 +11,7 @@
 #include "api/resource.h"
 #include "checkpoint/node_state.h"
 #include "manager/podresources/kubelet_view.h"
-#include "manager/registry/placement.h"
+#include "manager/registry/calls/placement.h"
 #include "topology/machine.h"
 
 namespace qrm::manager {

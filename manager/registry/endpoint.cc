@@ -4,7 +4,7 @@
 #include <grpcpp/alarm.h>
 
 #include "api/base/log.h"
-#include "manager/registry/answer_check.h"
+#include "manager/registry/calls/answer_check.h"
 
 namespace qrm::manager {
 

@@ -11,10 +11,10 @@
 
 #include "api/base/mutex.h"
 #include "api/base/status.h"
-#include "manager/registry/channel_watcher.h"
-#include "manager/registry/fan_out.h"
-#include "manager/registry/plugin_client.h"
+#include "manager/registry/calls/fan_out.h"
+#include "manager/registry/calls/plugin_client.h"
 #include "manager/registry/plugins.h"
+#include "manager/rpc/channel_watcher.h"
 
 namespace qrm::manager {
 

@@ -12,11 +12,11 @@
 
 #include "api/base/mutex.h"
 #include "api/base/status.h"
-#include "manager/registry/calls_in_flight.h"
-#include "manager/registry/channel_watcher.h"
+#include "manager/registry/calls/grpc_plugin_client.h"
 #include "manager/registry/endpoint.h"
-#include "manager/registry/grpc_plugin_client.h"
 #include "manager/registry/plugins.h"
+#include "manager/rpc/calls_in_flight.h"
+#include "manager/rpc/channel_watcher.h"
 
 namespace qrm::manager {
 

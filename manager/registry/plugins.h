@@ -15,8 +15,8 @@
 #include "api/base/clock.h"
 #include "api/base/status.h"
 #include "api/resource.h"
-#include "manager/registry/held_allocations.h"
-#include "manager/registry/placement.h"
+#include "manager/registry/calls/held_allocations.h"
+#include "manager/registry/calls/placement.h"
 
 namespace qrm::manager {
 

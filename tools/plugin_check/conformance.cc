@@ -7,10 +7,10 @@
 
 #include "api/wire.h"
 #include "manager/admission/allocation_check.h"
-#include "manager/registry/calls_in_flight.h"
-#include "manager/registry/fan_out.h"
-#include "manager/registry/grpc_plugin_client.h"
+#include "manager/registry/calls/fan_out.h"
+#include "manager/registry/calls/grpc_plugin_client.h"
 #include "manager/registry/registration_check.h"
+#include "manager/rpc/calls_in_flight.h"
 #include "tools/plugin_check/answer_text.h"
 
 namespace qrm::manager {

@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "api/base/status.h"
-#include "manager/registry/plugin_client.h"
+#include "manager/registry/calls/plugin_client.h"
 #include "topology/machine.h"
 
 namespace qrm::manager {

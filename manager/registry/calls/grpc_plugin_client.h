@@ -5,8 +5,8 @@
 #include <string>
 #include <vector>
 
-#include "manager/registry/calls_in_flight.h"
-#include "manager/registry/plugin_client.h"
+#include "manager/registry/calls/plugin_client.h"
+#include "manager/rpc/calls_in_flight.h"
 
 namespace qrm::manager {
 

@@ -1,4 +1,4 @@
-#include "manager/registry/held_allocations.h"
+#include "manager/registry/calls/held_allocations.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,5 +1,5 @@
 // Answers are told apart by their bytes, and parsed when they differ.
-#include "manager/registry/held_allocations.h"
+#include "manager/registry/calls/held_allocations.h"
 
 #include "api/base/check.h"
 #include "api/wire.h"

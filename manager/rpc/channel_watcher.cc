@@ -1,5 +1,5 @@
 // A completion queue, its thread, and one watch per channel that arms itself again.
-#include "manager/registry/channel_watcher.h"
+#include "manager/rpc/channel_watcher.h"
 
 #include <thread>
 #include <utility>

@@ -1,5 +1,5 @@
 // A plugin inside the process answers as one behind a socket does, and no later than it may.
-#include "manager/local_plugin.h"
+#include "manager/registry/calls/local_plugin.h"
 
 #include <future>
 #include <optional>
@@ -7,8 +7,8 @@
 
 #include <gmock/gmock.h>
 
+#include "manager/registry/calls/grpc_plugin_client.h"
 #include "manager/registry/endpoint_set.h"
-#include "manager/registry/grpc_plugin_client.h"
 #include "plugins/sdk/host.h"
 #include "test/plugins/sdk/counting_plugin.h"
 #include "test/support/loop_thread.h"

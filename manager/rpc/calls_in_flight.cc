@@ -1,5 +1,5 @@
 // Entering, leaving and stopping.
-#include "manager/registry/calls_in_flight.h"
+#include "manager/rpc/calls_in_flight.h"
 
 #include <utility>
 #include <vector>

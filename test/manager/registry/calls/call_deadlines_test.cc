@@ -1,4 +1,4 @@
-#include "manager/call_deadlines.h"
+#include "manager/registry/calls/call_deadlines.h"
 
 #include <future>
 #include <memory>

@@ -1,5 +1,5 @@
 // The calls over gRPC's callback API.
-#include "manager/registry/grpc_plugin_client.h"
+#include "manager/registry/calls/grpc_plugin_client.h"
 
 #include <algorithm>
 #include <climits>
@@ -21,7 +21,7 @@
 #include "api/proto/qrm/v1/control.grpc.pb.h"
 #include "api/proto/resourceplugin/v1alpha1/api.grpc.pb.h"
 #include "api/wire.h"
-#include "manager/registry/answer_check.h"
+#include "manager/registry/calls/answer_check.h"
 
 namespace qrm::manager {
 namespace {

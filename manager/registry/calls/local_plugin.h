@@ -9,8 +9,8 @@
 #include <boost/asio/io_context.hpp>
 
 #include "api/base/status.h"
-#include "manager/registry/calls_in_flight.h"
-#include "manager/registry/plugin_client.h"
+#include "manager/registry/calls/plugin_client.h"
+#include "manager/rpc/calls_in_flight.h"
 #include "plugins/sdk/plugin.h"
 #include "plugins/sdk/plugin_state.h"
 

@@ -1,5 +1,5 @@
 // The timer always waits for the earliest deadline, or for one before it.
-#include "manager/call_deadlines.h"
+#include "manager/registry/calls/call_deadlines.h"
 
 #include <map>
 #include <utility>

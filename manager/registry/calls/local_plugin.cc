@@ -1,12 +1,12 @@
 // Every call goes to the plugin's thread, where the driver answers it.
-#include "manager/local_plugin.h"
+#include "manager/registry/calls/local_plugin.h"
 
 #include <atomic>
 #include <utility>
 
 #include "api/base/task_thread.h"
-#include "manager/call_deadlines.h"
-#include "manager/registry/answer_check.h"
+#include "manager/registry/calls/answer_check.h"
+#include "manager/registry/calls/call_deadlines.h"
 #include "plugins/sdk/allocations_answer.h"
 #include "plugins/sdk/change_signal.h"
 #include "plugins/sdk/plugin_driver.h"

@@ -1,5 +1,5 @@
 // Checks of answers against the machine.
-#include "manager/registry/answer_check.h"
+#include "manager/registry/calls/answer_check.h"
 
 #include <algorithm>
 
