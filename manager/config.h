@@ -10,7 +10,7 @@
 #include "api/base/section.h"
 #include "api/base/status.h"
 #include "manager/admission/admitter.h"
-#include "manager/admission/pod_source.h"
+#include "manager/demand/demand_source.h"
 #include "manager/podresources/pod_resources_server.h"
 #include "plugins/config/machine_config.h"
 #include "topology/merge.h"

@@ -8,7 +8,7 @@
 #include <fmt/format.h>
 
 #include "api/base/number.h"
-#include "manager/podsource/https_url.h"
+#include "manager/kubelet/https_url.h"
 
 namespace qrm::manager {
 namespace {

@@ -27,13 +27,13 @@
 #include "manager/ended_pods.h"
 #include "manager/found_state.h"
 #include "manager/free_memory.h"
-#include "manager/kubelet_watch.h"
+#include "manager/kubelet/kubelet_specs.h"
+#include "manager/kubelet/kubelet_watch.h"
 #include "manager/metered_store.h"
 #include "manager/observability/http_server.h"
 #include "manager/observability/metrics.h"
 #include "manager/observer.h"
 #include "manager/pod_events.h"
-#include "manager/pod_sources.h"
 #include "manager/podresources/pod_resources_server.h"
 #include "manager/realtime.h"
 #include "manager/reconcile/reconciler.h"
@@ -133,7 +133,7 @@ struct Daemon::Impl final : NodeServices {
   std::vector<std::unique_ptr<LocalPlugin>> local_plugins;  // outlive every call of the registry
   Registry registry;
   CriClient cri;
-  PodSources sources;
+  KubeletSpecs sources;
   const CgroupReader cgroups;
   ForeignWrites writes;
   DriftCheck drift;

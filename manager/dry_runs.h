@@ -12,7 +12,7 @@
 #include "api/base/status.h"
 #include "api/base/task_thread.h"
 #include "manager/admission/dry_run.h"
-#include "manager/podsource/new_pod.h"
+#include "manager/demand/new_pod.h"
 
 namespace qrm::manager {
 

@@ -8,7 +8,7 @@
 
 #include "api/base/log.h"
 #include "api/base/mutex.h"
-#include "manager/admission/pod_source.h"
+#include "manager/demand/demand_source.h"
 #include "manager/gone_pods.h"
 
 namespace qrm::manager {

@@ -8,8 +8,8 @@
 #include <vector>
 
 #include "manager/admission/admitter.h"
-#include "manager/admission/pod_source.h"
 #include "manager/admission/releaser.h"
+#include "manager/demand/demand_source.h"
 #include "manager/observer.h"
 #include "manager/reconcile/foreign_writes.h"
 #include "manager/runtime/live_containers.h"
@@ -31,7 +31,7 @@ class PodEvents final : public RuntimeEvents {
   /// on the I/O loop.
   struct Parts {
     StateLoop& state;
-    PodSource& source;
+    DemandSource& source;
     Admitter& admitter;
     Releaser& releaser;
     LiveContainers& live;

@@ -10,7 +10,7 @@
 #include <boost/asio/steady_timer.hpp>
 
 #include "api/base/log.h"
-#include "manager/admission/pod_source.h"
+#include "manager/demand/demand_source.h"
 
 namespace qrm::manager {
 

@@ -8,7 +8,7 @@
 
 namespace qrm::manager {
 
-StatusOr<ContainerDemand> FindDemand(PodSource& source, const LiveContainers& live,
+StatusOr<ContainerDemand> FindDemand(DemandSource& source, const LiveContainers& live,
                                      const RuntimePod& pod, const RuntimeContainer& container,
                                      Deadline deadline) {
   StatusOr<ContainerDemand> demand = source.Find(pod, container, deadline);

@@ -11,7 +11,7 @@
 #include "api/base/clock.h"
 #include "api/base/status.h"
 #include "manager/admission/admitter.h"
-#include "manager/admission/pod_source.h"
+#include "manager/demand/demand_source.h"
 #include "manager/runtime/container.h"
 #include "manager/runtime/live_containers.h"
 #include "manager/state_loop.h"
@@ -21,7 +21,7 @@ namespace qrm::manager {
 /// What `container` asks for. The pod's other containers are with it but for those that exist:
 /// their values must be applied, not only promised, so each is placed for itself.
 /// Errors: those of the source.
-StatusOr<ContainerDemand> FindDemand(PodSource& source, const LiveContainers& live,
+StatusOr<ContainerDemand> FindDemand(DemandSource& source, const LiveContainers& live,
                                      const RuntimePod& pod, const RuntimeContainer& container,
                                      Deadline deadline);
 
@@ -33,7 +33,7 @@ class Unplaced {
   /// All outlive the object; `reconcile_soon` is called after each admission.
   struct Parts {
     StateLoop& state;
-    PodSource& source;
+    DemandSource& source;
     Admitter& admitter;
     const LiveContainers& live;
     std::function<void()> reconcile_soon;

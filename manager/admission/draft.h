@@ -12,7 +12,7 @@
 #include "api/resource.h"
 #include "checkpoint/node_state.h"
 #include "manager/admission/explanation.h"
-#include "manager/admission/pod_source.h"
+#include "manager/demand/demand_source.h"
 
 namespace qrm::manager {
 

@@ -10,7 +10,7 @@
 #include "manager/admission/draft.h"
 #include "manager/admission/dry_run_report.h"
 #include "manager/admission/planner.h"
-#include "manager/admission/pod_source.h"
+#include "manager/demand/demand_source.h"
 #include "manager/registry/plugins.h"
 #include "topology/machine.h"
 

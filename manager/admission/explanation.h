@@ -9,7 +9,7 @@
 
 #include "api/hint.h"
 #include "api/resource.h"
-#include "manager/admission/pod_source.h"
+#include "manager/demand/demand_source.h"
 #include "manager/runtime/run_options.h"
 
 namespace qrm::manager {

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "manager/admission/admission_options.h"
-#include "manager/admission/pod_source.h"
+#include "manager/demand/demand_source.h"
 #include "manager/registry/plugins.h"
 
 namespace qrm::manager {

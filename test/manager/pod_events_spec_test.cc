@@ -2,7 +2,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "manager/admission/pod_spec.h"
+#include "manager/demand/pod_spec.h"
 #include "test/manager/pod_events_fixture.h"
 
 namespace qrm::manager {
@@ -14,7 +14,7 @@ using testing::Contains;
 using testing::IsEmpty;
 
 // Every pod has the containers setup (init), main and logger.
-class SpecSource final : public PodSource {
+class SpecSource final : public DemandSource {
  public:
   StatusOr<ContainerDemand> Find(const RuntimePod& pod, const RuntimeContainer& container,
                                  Deadline deadline) override {

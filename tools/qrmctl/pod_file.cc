@@ -11,7 +11,7 @@
 #include <nlohmann/json.hpp>
 #include <yaml-cpp/yaml.h>
 
-#include "manager/admission/quantity.h"
+#include "manager/demand/quantity.h"
 
 namespace qrm::manager::cli {
 namespace {

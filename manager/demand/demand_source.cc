@@ -1,0 +1,189 @@
+// Kubelet's cgroup formulas, inverted.
+#include "manager/demand/demand_source.h"
+
+#include <algorithm>
+#include <charconv>
+#include <cmath>
+#include <optional>
+#include <system_error>
+#include <utility>
+
+namespace qrm::manager {
+namespace {
+
+constexpr uint64_t kMinShares = 2;  // what kubelet writes for "no request"
+constexpr uint64_t kSharesPerCpu = 1024;
+constexpr int64_t kGuaranteedOomScore = -997;
+constexpr int64_t kGuaranteedOomScoreOld = -998;
+constexpr int64_t kBestEffortOomScore = 1000;
+
+constexpr char kGuaranteed[] = "Guaranteed";
+constexpr char kBurstable[] = "Burstable";
+constexpr char kBestEffort[] = "BestEffort";
+
+std::string ValueOf(const StringMap& map, const std::string& key) {
+  const auto found = map.find(key);
+  return found == map.end() ? std::string() : found->second;
+}
+
+std::string FirstOf(std::string first, std::string second) {
+  return first.empty() ? std::move(second) : std::move(first);
+}
+
+/// A number of a cgroup v2 file; absent when it is missing or none, such as "max".
+std::optional<uint64_t> UnifiedNumber(const LinuxResources& resources, const std::string& file) {
+  const std::string text = ValueOf(resources.unified, file);
+  uint64_t number = 0;
+  const char* const end = text.data() + text.size();
+  const auto [stop, error] = std::from_chars(text.data(), end, number);
+  return error == std::errc() && stop == end ? std::optional(number) : std::nullopt;
+}
+
+double CpusOf(const LinuxResources& resources) {
+  const uint64_t milli =
+      resources.cpu_shares.has_value()
+          ? MilliCpusFromShares(*resources.cpu_shares)
+          : MilliCpusFromWeight(UnifiedNumber(resources, "cpu.weight").value_or(0));
+  return static_cast<double>(milli) / 1000;
+}
+
+uint64_t LimitOf(const LinuxResources& resources) {
+  return static_cast<uint64_t>(std::max<int64_t>(resources.memory_limit_bytes.value_or(0), 0));
+}
+
+bool LimitsEqualRequests(const LinuxResources& resources) {
+  const uint64_t period = resources.cpu_period_us.value_or(0);
+  if (period == 0 || !resources.cpu_quota_us.has_value() ||
+      resources.memory_limit_bytes.value_or(0) <= 0) {
+    return false;
+  }
+  const double limit = static_cast<double>(*resources.cpu_quota_us) / static_cast<double>(period);
+  return std::abs(limit - CpusOf(resources)) < 0.0005;
+}
+
+uint64_t EstimateMemory(const RuntimeContainer& container, const std::string& qos_class,
+                        uint64_t memory_bytes) {
+  const uint64_t limit = LimitOf(container.resources);
+  if (const uint64_t bytes = UnifiedNumber(container.resources, "memory.min").value_or(0);
+      bytes > 0) {
+    return bytes;
+  }
+  // Scores below are kubelet's for critical pods, or somebody else's, and tell no request.
+  constexpr int64_t kLeastOfBurstable = 3;
+  const int64_t score = container.oom_score_adj.value_or(0);
+  return qos_class == kBurstable && memory_bytes > 0 && score >= kLeastOfBurstable
+             ? MemoryFromOomScore(score, memory_bytes, limit)
+             : limit;
+}
+
+std::map<std::string, double> EstimateRequests(const RuntimeContainer& container,
+                                               const std::string& qos_class,
+                                               uint64_t memory_bytes) {
+  std::map<std::string, double> requests;
+  if (const double cpus = CpusOf(container.resources); cpus > 0) {
+    requests["cpu"] = cpus;
+  }
+  if (const uint64_t bytes = EstimateMemory(container, qos_class, memory_bytes); bytes > 0) {
+    requests["memory"] = static_cast<double>(bytes);
+  }
+  return requests;
+}
+
+}  // namespace
+
+std::string ContainerNameOf(const RuntimeContainer& container) {
+  // CRI-O leaves the name out while it creates a container; kubelet's label has it.
+  return FirstOf(container.name, ValueOf(container.labels, "io.kubernetes.container.name"));
+}
+
+ContainerKey KeyOf(const RuntimePod& pod, const RuntimeContainer& container) {
+  return {pod.uid, ContainerNameOf(container)};
+}
+
+uint64_t MilliCpusFromShares(uint64_t shares) {
+  if (shares <= kMinShares) {
+    return 0;
+  }
+  // Kubelet rounds milli * 1024 / 1000 down, so rounding up gives back every amount of 3 or more.
+  return (shares * 1000 + kSharesPerCpu - 1) / kSharesPerCpu;
+}
+
+uint64_t MilliCpusFromWeight(uint64_t weight) {
+  if (weight <= 1) {
+    return 0;
+  }
+  // The largest number of shares that runc turns into this weight.
+  constexpr uint64_t kWeights = 9999;
+  constexpr uint64_t kShares = 262142;
+  const uint64_t shares = kMinShares + (std::min(weight, kWeights + 1) * kShares - 1) / kWeights;
+  return MilliCpusFromShares(std::min(shares, kMinShares + kShares));
+}
+
+uint64_t MemoryFromOomScore(int64_t score, uint64_t memory_bytes, uint64_t limit_bytes) {
+  constexpr int64_t kMost = 999;
+  constexpr int64_t kLeast = 3;
+  const int64_t bounded = std::clamp(score, kLeast, kMost);
+  const auto points = static_cast<uint64_t>(kBestEffortOomScore - bounded);
+  const uint64_t point = memory_bytes / 1000;
+  const uint64_t bytes =
+      bounded == kMost ? 0
+                       : memory_bytes / 1000 * points + (memory_bytes % 1000 * points + 999) / 1000;
+  const uint64_t range = (bounded == kMost ? 2 : bounded == kLeast ? 3 : 1) * (point + 1);
+  return limit_bytes > 0 && limit_bytes < bytes + range ? limit_bytes : bytes;
+}
+
+std::string QosClassOf(const RuntimePod& pod, const RuntimeContainer& container) {
+  if (pod.cgroup_parent.find("kubepods") != std::string::npos) {
+    if (pod.cgroup_parent.find("besteffort") != std::string::npos) {
+      return kBestEffort;
+    }
+    return pod.cgroup_parent.find("burstable") != std::string::npos ? kBurstable : kGuaranteed;
+  }
+  const int64_t score = container.oom_score_adj.value_or(0);
+  if (score == kGuaranteedOomScore || score == kGuaranteedOomScoreOld) {
+    return kGuaranteed;
+  }
+  if (score == kBestEffortOomScore) {
+    return kBestEffort;
+  }
+  if (LimitsEqualRequests(container.resources)) {
+    return kGuaranteed;
+  }
+  return CpusOf(container.resources) > 0 || LimitOf(container.resources) > 0 ? kBurstable
+                                                                             : kBestEffort;
+}
+
+CgroupEstimate::CgroupEstimate(PodKeys keys, uint64_t memory_bytes)
+    : keys_(std::move(keys)), memory_bytes_(memory_bytes) {}
+
+StatusOr<ContainerDemand> CgroupEstimate::Find(const RuntimePod& pod,
+                                               const RuntimeContainer& container,
+                                               Deadline /*deadline*/) {
+  ContainerDemand demand;
+  demand.container = ContainerNameOf(container);
+  if (pod.uid.empty() || demand.container.empty()) {
+    return Errorf(StatusCode::kInvalidArgument,
+                  "cannot admit container {} of sandbox {}: the runtime gave no {}; create it "
+                  "through kubelet or with both in its CRI metadata",
+                  container.id, pod.id, pod.uid.empty() ? "pod UID" : "container name");
+  }
+  demand.pod = {.uid = pod.uid,
+                .pod_namespace = pod.pod_namespace,
+                .name = pod.name,
+                .role = FirstOf(ValueOf(pod.labels, keys_.role_label),
+                                ValueOf(pod.annotations, keys_.role_annotation)),
+                .type = FirstOf(ValueOf(pod.annotations, keys_.type_annotation),
+                                ValueOf(pod.annotations, keys_.type_annotation_fallback)),
+                .qos_class = QosClassOf(pod, container),
+                .labels = pod.labels,
+                .annotations = pod.annotations};
+  const std::string main = ValueOf(pod.annotations, keys_.main_container_annotation);
+  demand.type =
+      main.empty() || main == demand.container ? ContainerType::kMain : ContainerType::kSidecar;
+  demand.requests = EstimateRequests(container, demand.pod.qos_class, memory_bytes_);
+  demand.source = "estimate";
+  demand.runtime_class = pod.runtime_handler;
+  return demand;
+}
+
+}  // namespace qrm::manager

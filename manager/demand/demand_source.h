@@ -1,0 +1,111 @@
+// Where an admission learns what a container asks for.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "api/base/clock.h"
+#include "api/base/status.h"
+#include "api/resource.h"
+#include "checkpoint/node_state.h"
+#include "manager/runtime/container.h"
+
+namespace qrm::manager {
+
+/// What one container asks of the node, and as what.
+struct ContainerDemand {
+  checkpoint::PodMeta pod;
+  std::string container;
+  ContainerType type = ContainerType::kMain;
+  uint64_t index = 0;
+  /// By the names the pod uses. Units: as in ContainerRequest::requests; amounts are above zero.
+  std::map<std::string, double> requests;
+  std::string source;  ///< where `requests` came from: "pods-api", "kubelet" or "estimate"
+  std::string runtime_class;
+  std::string controller_kind;  ///< such as "DaemonSet"; empty when unknown or without
+  std::string priority_class;   ///< empty when unknown or without
+
+  /// The pod's other containers, in the order in which they start; empty when the pod's spec is not
+  /// known. Theirs are empty.
+  std::vector<ContainerDemand> others;
+  std::size_t place = 0;  ///< how many of `others` start before this one
+
+  ContainerKey key() const { return {pod.uid, container}; }
+};
+
+/// Tells the demand of a container that the runtime is about to create, or has.
+class DemandSource {
+ public:
+  virtual ~DemandSource() = default;
+
+  /// Errors: kInvalidArgument when the runtime left out whose container it is, else the source's
+  /// own. Threads: the state loop; may wait until `deadline`.
+  virtual StatusOr<ContainerDemand> Find(const RuntimePod& pod, const RuntimeContainer& container,
+                                         Deadline deadline) = 0;
+
+  /// Begins to look for the specs of a pod whose containers are about to be created. Threads: any;
+  /// never waits.
+  virtual void Prefetch(const RuntimePod& /*pod*/) {}
+};
+
+/// Where a pod says its role and type. A label or annotation that is missing or empty is skipped.
+struct PodKeys {
+  std::string role_label = "katalyst.kubewharf.io/pod_role";
+  std::string role_annotation = "kubernetes.io/pod-role";  ///< read when the label is missing
+  std::string type_annotation = "katalyst.kubewharf.io/pod_type";
+  std::string type_annotation_fallback = "kubernetes.io/resource-type";
+  std::string main_container_annotation = "kubernetes.io/main-container-name";
+};
+
+/// Computes the demand from the cgroup values that kubelet gave the container.
+///
+/// CPUs: exact from 3 m to 256 CPUs; less reads as no request, more as 256 CPUs.
+/// Memory: see MemoryFromOomScore; exact for Guaranteed and BestEffort containers, and where the
+/// kubelet protects requests (memory.min).
+/// Extended resources cannot be seen. A container that the pod does not name as its main one is a
+/// sidecar; without that annotation all are main.
+///
+/// Threads: any.
+/// Source: kubelet's MilliCPUToShares and GetContainerOOMScoreAdjust, Kubernetes 1.36.
+class CgroupEstimate final : public DemandSource {
+ public:
+  /// `memory_bytes` is the machine's, as kubelet takes it for the node's capacity; 0 when unknown.
+  explicit CgroupEstimate(PodKeys keys = {}, uint64_t memory_bytes = 0);
+
+  StatusOr<ContainerDemand> Find(const RuntimePod& pod, const RuntimeContainer& container,
+                                 Deadline deadline) override;
+
+ private:
+  PodKeys keys_;
+  uint64_t memory_bytes_;
+};
+
+/// The container's name in its pod, whichever way the runtime gives it; empty when it does not.
+std::string ContainerNameOf(const RuntimeContainer& container);
+
+/// What the state calls the container.
+ContainerKey KeyOf(const RuntimePod& pod, const RuntimeContainer& container);
+
+/// The CPU request behind `shares`, in thousandths of a CPU; 0 for what kubelet writes for none.
+uint64_t MilliCpusFromShares(uint64_t shares);
+
+/// The largest CPU request behind a cgroup v2 `cpu.weight`, in thousandths of a CPU; 0 for the
+/// least weight, which is that of no request and of all up to 27. Else at most 26 more than what
+/// was requested: several requests share a weight. Source: runc's conversion, weight = 1 + (shares
+/// - 2) * 9999 / 262142.
+uint64_t MilliCpusFromWeight(uint64_t weight);
+
+/// The memory request of a Burstable container on a machine of `memory_bytes`: one point of the
+/// score is a thousandth of the machine. The true request is at least the result and less than one
+/// point above it; less than two where the score is at its upper end (999, which reads as no
+/// request), at most three where it is at its lower (3). A `limit_bytes` (0: none) within that
+/// range is taken for the request.
+uint64_t MemoryFromOomScore(int64_t score, uint64_t memory_bytes, uint64_t limit_bytes);
+
+/// "Guaranteed", "Burstable" or "BestEffort": by the pod's cgroup when kubelet made it, else by the
+/// container's OOM score, else by its limits.
+std::string QosClassOf(const RuntimePod& pod, const RuntimeContainer& container);
+
+}  // namespace qrm::manager

@@ -1,0 +1,151 @@
+// From a manifest to what the runtime and kubelet would say of it.
+#include "manager/demand/new_pod.h"
+
+#include <optional>
+#include <set>
+#include <utility>
+
+#include "api/base/check.h"
+#include "api/proto/core/v1/pod.pb.h"
+#include "manager/demand/pod_message.h"
+#include "manager/demand/pod_spec.h"
+
+namespace qrm::manager {
+namespace {
+
+namespace core = ::k8s::io::api::core::v1;
+using google::protobuf::RepeatedPtrField;
+
+constexpr char kSource[] = "manifest";
+/// What etcd takes; a bigger pod never comes.
+constexpr std::size_t kMaxPodBytes = 3 << 19;
+/// Each container's decision names all the others.
+constexpr std::size_t kMaxContainers = 250;
+/// A DNS label.
+constexpr std::size_t kMaxNameBytes = 63;
+/// All that is the pod's goes into the request of each container.
+constexpr std::size_t kMaxRequestsBytes = 64 << 20;
+
+std::size_t SizeOf(const RepeatedPtrField<core::Container>& containers) {
+  std::size_t bytes = 0;
+  for (const core::Container& container : containers) {
+    bytes += container.ByteSizeLong();
+  }
+  return bytes;
+}
+
+Status CheckNames(const RepeatedPtrField<core::Container>& containers) {
+  for (const core::Container& container : containers) {
+    if (container.name().size() > kMaxNameBytes) {
+      return Errorf(
+          StatusCode::kInvalidArgument,
+          "cannot try a pod: the name of container {}... has {} bytes, and no container's "
+          "has more than {}; shorten it",
+          container.name().substr(0, kMaxNameBytes), container.name().size(), kMaxNameBytes);
+    }
+  }
+  return OkStatus();
+}
+
+Status CheckSize(const core::Pod& pod) {
+  const auto& init = pod.spec().init_containers();
+  const auto& app = pod.spec().containers();
+  const auto count = static_cast<std::size_t>(init.size()) + static_cast<std::size_t>(app.size());
+  const std::size_t bytes = pod.ByteSizeLong();
+  const std::size_t shared = bytes - SizeOf(init) - SizeOf(app);
+  if (bytes > kMaxPodBytes || count > kMaxContainers || shared * count > kMaxRequestsBytes) {
+    return Errorf(StatusCode::kInvalidArgument,
+                  "cannot try a pod of {} bytes with {} containers: it is larger than any that "
+                  "comes; give at most {} containers and few annotations",
+                  bytes, count, kMaxContainers);
+  }
+  QRM_RETURN_IF_ERROR(CheckNames(init));
+  return CheckNames(app);
+}
+
+StatusOr<core::Pod> Parse(const std::string& bytes, const std::string& uid) {
+  core::Pod pod;
+  if (!pod.ParseFromString(bytes)) {
+    return Errorf(
+        StatusCode::kInvalidArgument,
+        "cannot try a pod: its {} bytes are no serialized v1.Pod; send Kubernetes' protobuf",
+        bytes.size());
+  }
+  QRM_RETURN_IF_ERROR(CheckSize(pod));
+  if (pod.metadata().name().empty() || pod.spec().containers().empty()) {
+    return Errorf(StatusCode::kInvalidArgument, "cannot try a pod: it has no {}; add it",
+                  pod.metadata().name().empty() ? "metadata.name" : "spec.containers");
+  }
+  core::ObjectMeta& meta = *pod.mutable_metadata();
+  meta.set_uid(uid);
+  if (meta.namespace_().empty()) {
+    meta.set_namespace_("default");
+  }
+  return pod;
+}
+
+/// The first container as the runtime would tell of it.
+StatusOr<ContainerDemand> FirstDemand(const core::Pod& pod, const PodSpec& spec,
+                                      const PodKeys& keys) {
+  const core::ObjectMeta& meta = pod.metadata();
+  const RuntimePod sandbox{.uid = meta.uid(),
+                           .pod_namespace = meta.namespace_(),
+                           .name = meta.name(),
+                           .labels = {meta.labels().begin(), meta.labels().end()},
+                           .annotations = {meta.annotations().begin(), meta.annotations().end()}};
+  RuntimeContainer first;
+  first.name = spec.containers.front().name;
+  return CgroupEstimate(keys).Find(sandbox, first, Deadline());
+}
+
+std::string MainContainerOf(const ContainerDemand& demand, const PodKeys& keys) {
+  const auto main = demand.pod.annotations.find(keys.main_container_annotation);
+  return main == demand.pod.annotations.end() ? std::string() : main->second;
+}
+
+/// What is known of each container without the pod's spec: its CPUs and memory, and nothing of the
+/// others.
+NewPod OneByOne(const ContainerDemand& first, const PodSpec& spec, const std::string& main) {
+  NewPod pod;
+  std::set<std::string> unseen;
+  for (const ContainerSpec& container : spec.containers) {
+    if (container.kind == ContainerSpec::Kind::kEphemeral) {
+      continue;
+    }
+    ContainerDemand demand = first;
+    demand.container = container.name;
+    demand.pod.qos_class = spec.qos_class;
+    demand.type =
+        main.empty() || main == container.name ? ContainerType::kMain : ContainerType::kSidecar;
+    demand.requests.clear();
+    demand.source = kSource;
+    for (const auto& [resource, amount] : container.requests) {
+      if (resource == "cpu" || resource == "memory") {
+        demand.requests[resource] = amount;
+      } else {
+        unseen.insert(resource);
+      }
+    }
+    pod.admissions.push_back(std::move(demand));
+  }
+  pod.unseen = {unseen.begin(), unseen.end()};
+  return pod;
+}
+
+}  // namespace
+
+StatusOr<NewPod> ReadNewPod(const std::string& bytes, const std::string& uid, const PodKeys& keys,
+                            SpecsFrom specs) {
+  QRM_ASSIGN_OR_RETURN(const core::Pod pod, Parse(bytes, uid));
+  QRM_ASSIGN_OR_RETURN(const PodSpec spec, ParsePodMessage(pod.SerializeAsString()));
+  QRM_ASSIGN_OR_RETURN(const ContainerDemand first, FirstDemand(pod, spec, keys));
+  const std::string main = MainContainerOf(first, keys);
+  if (specs == SpecsFrom::kCgroups) {
+    return OneByOne(first, spec, main);
+  }
+  std::optional<ContainerDemand> all = Refine(first, spec, main, kSource);
+  QRM_CHECK(all.has_value());  // the first container is one of the spec's
+  return NewPod{.admissions = {*std::move(all)}, .unseen = {}};
+}
+
+}  // namespace qrm::manager

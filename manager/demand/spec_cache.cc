@@ -1,0 +1,109 @@
+// A map of specs behind a mutex; the specs themselves never change.
+#include "manager/demand/spec_cache.h"
+
+#include <utility>
+
+namespace qrm::manager {
+
+PodSpecPtr SpecCache::Find(const std::string& uid) const {
+  const MutexLock lock(mutex_);
+  return FindLocked(uid);
+}
+
+PodSpecPtr SpecCache::FindLocked(const std::string& uid) const {
+  auto found = specs_.find(uid);
+  if (found == specs_.end()) {
+    const auto mirror = uid_by_static_uid_.find(uid);
+    found = mirror == uid_by_static_uid_.end() ? specs_.end() : specs_.find(mirror->second);
+  }
+  return found == specs_.end() ? nullptr : found->second;
+}
+
+std::size_t SpecCache::size() const {
+  const MutexLock lock(mutex_);
+  return specs_.size();
+}
+
+bool SpecCache::Put(PodSpec spec) {
+  const MutexLock lock(mutex_);
+  RemoveLocked(spec.uid);
+  if (specs_.size() >= kMaxPods) {
+    return false;
+  }
+  if (!spec.static_uid.empty()) {
+    uid_by_static_uid_[spec.static_uid] = spec.uid;
+  }
+  std::string uid = spec.uid;
+  specs_[std::move(uid)] = std::make_shared<const PodSpec>(std::move(spec));
+  changed_.NotifyAll();
+  return true;
+}
+
+void SpecCache::Remove(const std::string& uid) {
+  const MutexLock lock(mutex_);
+  RemoveLocked(uid);
+}
+
+void SpecCache::RemoveLocked(const std::string& uid) {
+  not_told_again_.erase(uid);
+  const auto found = specs_.find(uid);
+  if (found == specs_.end()) {
+    return;
+  }
+  const auto mirror = uid_by_static_uid_.find(found->second->static_uid);
+  if (mirror != uid_by_static_uid_.end() && mirror->second == uid) {
+    uid_by_static_uid_.erase(mirror);
+  }
+  specs_.erase(found);
+}
+
+void SpecCache::Replace(std::vector<PodSpec> specs) {
+  BeginSync();
+  for (PodSpec& spec : specs) {
+    if (!Put(std::move(spec))) {
+      break;
+    }
+  }
+  EndSync();
+}
+
+void SpecCache::BeginSync() {
+  const MutexLock lock(mutex_);
+  for (const auto& [uid, spec] : specs_) {
+    not_told_again_.insert(uid);
+  }
+}
+
+void SpecCache::EndSync() {
+  const MutexLock lock(mutex_);
+  const std::set<std::string> gone = std::exchange(not_told_again_, {});
+  for (const std::string& uid : gone) {
+    RemoveLocked(uid);
+  }
+}
+
+bool SpecCache::BeginLookup(const std::string& uid) {
+  const MutexLock lock(mutex_);
+  return looked_for_.insert(uid).second;
+}
+
+void SpecCache::EndLookup(const std::string& uid) {
+  const MutexLock lock(mutex_);
+  looked_for_.erase(uid);
+  changed_.NotifyAll();
+}
+
+void SpecCache::SetSettled() {
+  const MutexLock lock(mutex_);
+  settled_ = true;
+  changed_.NotifyAll();
+}
+
+PodSpecPtr SpecCache::Await(const std::string& uid, Deadline deadline) const {
+  const MutexLock lock(mutex_);
+  changed_.WaitUntil(mutex_, deadline,
+                     [&]() QRM_REQUIRES(mutex_) { return settled_ && !looked_for_.contains(uid); });
+  return FindLocked(uid);
+}
+
+}  // namespace qrm::manager

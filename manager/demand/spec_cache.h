@@ -1,0 +1,60 @@
+// The specs that one source has told, and who waits for more.
+#pragma once
+
+#include <map>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "api/base/clock.h"
+#include "api/base/mutex.h"
+#include "manager/demand/pod_spec.h"
+
+namespace qrm::manager {
+
+/// Specs by the UID under which kubelet runs the pod. A static pod is found by its own UID and by
+/// that of its mirror, but a mirror never stands in the way of a pod that has the UID itself.
+///
+/// Threads: any.
+class SpecCache {
+ public:
+  /// A node has a few hundred pods; whoever tells more than this is not believed.
+  static constexpr std::size_t kMaxPods = 10'000;
+
+  /// Null when unknown.
+  PodSpecPtr Find(const std::string& uid) const;
+  std::size_t size() const;
+
+  /// Replaces the spec of the same pod. False when there are too many.
+  bool Put(PodSpec spec);
+  void Remove(const std::string& uid);
+  void Replace(std::vector<PodSpec> specs);
+
+  /// Between the two, the source tells all it has; EndSync forgets what it did not tell again.
+  void BeginSync();
+  void EndSync();
+
+  /// False when it is looked for already.
+  bool BeginLookup(const std::string& uid);
+  void EndLookup(const std::string& uid);
+  /// Until then, Await takes every pod for one that is looked for.
+  void SetSettled();
+
+  /// The spec, as soon as it is known; null when nobody looks for it, or no longer, or at
+  /// `deadline`.
+  PodSpecPtr Await(const std::string& uid, Deadline deadline) const;
+
+ private:
+  PodSpecPtr FindLocked(const std::string& uid) const QRM_REQUIRES(mutex_);
+  void RemoveLocked(const std::string& uid) QRM_REQUIRES(mutex_);
+
+  mutable Mutex mutex_;
+  mutable CondVar changed_;
+  bool settled_ QRM_GUARDED_BY(mutex_) = false;
+  std::map<std::string, PodSpecPtr> specs_ QRM_GUARDED_BY(mutex_);
+  std::map<std::string, std::string> uid_by_static_uid_ QRM_GUARDED_BY(mutex_);
+  std::set<std::string> looked_for_ QRM_GUARDED_BY(mutex_);
+  std::set<std::string> not_told_again_ QRM_GUARDED_BY(mutex_);
+};
+
+}  // namespace qrm::manager

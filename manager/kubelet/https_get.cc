@@ -1,0 +1,172 @@
+// Resolve, connect, shake hands, write, read; each step begins the next.
+#include "manager/kubelet/https_get.h"
+
+#include <memory>
+#include <utility>
+
+#include <boost/asio/ip/address.hpp>
+#include <boost/asio/ip/tcp.hpp>
+#include <boost/asio/post.hpp>
+#include <boost/asio/ssl.hpp>
+#include <boost/beast/core.hpp>
+#include <boost/beast/http.hpp>
+#include <boost/beast/ssl.hpp>
+
+namespace qrm::manager {
+namespace {
+
+namespace asio = boost::asio;
+namespace beast = boost::beast;
+namespace http = boost::beast::http;
+namespace ssl = boost::asio::ssl;
+using asio::ip::tcp;
+using boost::system::error_code;
+
+constexpr std::size_t kMaxBodyBytes = std::size_t{64} << 20;
+
+/// A request under way; owned by the operation in flight.
+class Session final : public std::enable_shared_from_this<Session> {
+ public:
+  using Done = std::function<void(StatusOr<std::string>)>;
+
+  Session(asio::io_context& io, HttpsRequest request, Done done)
+      : request_(std::move(request)),
+        done_(std::move(done)),
+        resolver_(io),
+        stream_(std::make_unique<beast::ssl_stream<beast::tcp_stream>>(io, context_)) {
+    parser_.body_limit(kMaxBodyBytes);
+  }
+
+  void Run() {
+    if (const Status prepared = Prepare(); !prepared.ok()) {
+      asio::post(resolver_.get_executor(),
+                 [self = shared_from_this(), prepared] { self->done_(prepared); });
+      return;
+    }
+    Lowest().expires_after(request_.timeout);
+    resolver_.async_resolve(
+        request_.url.host, request_.url.port,
+        [self = shared_from_this()](error_code error, tcp::resolver::results_type found) {
+          self->Continue(error, "find", [&] { self->Connect(found); });
+        });
+  }
+
+ private:
+  beast::tcp_stream& Lowest() { return beast::get_lowest_layer(*stream_); }
+
+  Status Prepare() {
+    error_code error;
+    if (request_.check == PeerCheck::kCertificate) {
+      if (request_.ca_file.empty()) {
+        context_.set_default_verify_paths(error);
+      } else {
+        context_.load_verify_file(request_.ca_file, error);
+      }
+      if (error) {
+        return Errorf(StatusCode::kFailedPrecondition,
+                      "cannot read authorities from {}: {}; set kubelet-ca-file", request_.ca_file,
+                      error.message());
+      }
+      stream_ = std::make_unique<beast::ssl_stream<beast::tcp_stream>>(resolver_.get_executor(),
+                                                                       context_);
+      stream_->set_verify_mode(ssl::verify_peer);
+      stream_->set_verify_callback(ssl::host_name_verification(request_.url.host));
+    } else {
+      stream_->set_verify_mode(ssl::verify_none);
+    }
+    error_code is_name;  // only names are announced, addresses are not
+    asio::ip::make_address(request_.url.host, is_name);
+    if (is_name) {
+      SSL_set_tlsext_host_name(stream_->native_handle(), request_.url.host.c_str());
+    }
+    return OkStatus();
+  }
+
+  template <typename Next>
+  void Continue(const error_code& error, const char* step, Next next) {
+    if (!error) {
+      next();
+      return;
+    }
+    const bool late = error == beast::error::timeout;
+    const bool untrusted = error.category() == asio::error::get_ssl_category();
+    done_(Errorf(late        ? StatusCode::kDeadlineExceeded
+                 : untrusted ? StatusCode::kFailedPrecondition
+                             : StatusCode::kUnavailable,
+                 "cannot {} https://{}:{}: {}", step, request_.url.host, request_.url.port,
+                 error.message()));
+  }
+
+  void Connect(const tcp::resolver::results_type& found) {
+    Lowest().async_connect(found, [self = shared_from_this()](error_code error, const auto&) {
+      self->Continue(error, "connect to", [&] { self->Shake(); });
+    });
+  }
+
+  void Shake() {
+    stream_->async_handshake(ssl::stream_base::client,
+                             [self = shared_from_this()](error_code error) {
+                               self->Continue(error, "trust", [&] { self->Write(); });
+                             });
+  }
+
+  void Write() {
+    message_.method(http::verb::get);
+    message_.target(request_.url.target);
+    message_.set(http::field::host, request_.url.host);
+    message_.set(http::field::accept, "application/json");
+    if (!request_.bearer_token.empty()) {
+      message_.set(http::field::authorization, "Bearer " + request_.bearer_token);
+    }
+    message_.keep_alive(false);
+    http::async_write(*stream_, message_,
+                      [self = shared_from_this()](error_code error, std::size_t) {
+                        self->Continue(error, "ask", [&] { self->Read(); });
+                      });
+  }
+
+  void Read() {
+    http::async_read(*stream_, buffer_, parser_,
+                     [self = shared_from_this()](error_code error, std::size_t) {
+                       self->Continue(error, "read from", [&] { self->Finish(); });
+                     });
+  }
+
+  void Finish() {
+    error_code ignored;
+    Lowest().socket().shutdown(tcp::socket::shutdown_both, ignored);
+    http::response<http::string_body>& answer = parser_.get();
+    if (answer.result() == http::status::ok) {
+      done_(std::move(answer.body()));
+      return;
+    }
+    const bool unknown = answer.result() == http::status::unauthorized;
+    const bool forbidden = answer.result() == http::status::forbidden;
+    done_(Errorf(unknown     ? StatusCode::kUnauthenticated
+                 : forbidden ? StatusCode::kPermissionDenied
+                             : StatusCode::kUnavailable,
+                 "cannot read https://{}:{}{}: it answers {}; {}", request_.url.host,
+                 request_.url.port, request_.url.target, answer.result_int(),
+                 unknown     ? "set kubelet-token-file to a token that it takes"
+                 : forbidden ? "allow the token's owner to get nodes/pods"
+                             : "set kubelet-url to a kubelet's address"));
+  }
+
+  const HttpsRequest request_;
+  const Done done_;
+  ssl::context context_{ssl::context::tls_client};
+  tcp::resolver resolver_;
+  std::unique_ptr<beast::ssl_stream<beast::tcp_stream>> stream_;
+  beast::flat_buffer buffer_;
+  http::request<http::empty_body> message_;
+  http::response_parser<http::string_body> parser_;
+};
+
+}  // namespace
+
+void HttpsGet(asio::io_context& io, const HttpsRequest& request,
+              std::function<void(StatusOr<std::string>)> done) {
+  std::make_shared<Session>(io, request, std::move(done))->Run();
+}
+
+}  // namespace qrm::manager

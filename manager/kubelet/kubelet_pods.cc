@@ -1,0 +1,169 @@
+// Polls on a thread of its own, one at a time.
+#include "manager/kubelet/kubelet_pods.h"
+
+#include <algorithm>
+#include <atomic>
+#include <fstream>
+#include <iterator>
+#include <set>
+#include <thread>
+#include <utility>
+
+#include <boost/asio/executor_work_guard.hpp>
+#include <boost/asio/post.hpp>
+#include <boost/asio/steady_timer.hpp>
+
+#include "api/base/log.h"
+#include "manager/demand/spec_cache.h"
+#include "manager/kubelet/pod_list.h"
+
+namespace qrm::manager {
+namespace {
+
+constexpr char kSpaces[] = " \t\r\n";
+
+StatusOr<std::string> ReadToken(const std::string& file) {
+  if (file.empty()) {
+    return std::string();
+  }
+  std::ifstream stream(file);
+  const std::string text((std::istreambuf_iterator<char>(stream)),
+                         std::istreambuf_iterator<char>());
+  const auto begin = text.find_first_not_of(kSpaces);
+  if (begin == std::string::npos) {
+    return Errorf(StatusCode::kFailedPrecondition,
+                  "cannot ask kubelet for pods: {} has no token; set kubelet-token-file", file);
+  }
+  return text.substr(begin, text.find_last_not_of(kSpaces) - begin + 1);
+}
+
+}  // namespace
+
+struct KubeletPods::Impl {
+  explicit Impl(KubeletPodsOptions pods_options) : options(std::move(pods_options)) {
+    cache.SetSettled();
+    thread = std::thread([this] { io.run(); });
+  }
+  ~Impl() {
+    io.stop();
+    thread.join();
+  }
+  Impl(const Impl&) = delete;
+  Impl& operator=(const Impl&) = delete;
+
+  // All on the thread.
+  void Want(const std::string& uid) {
+    waiting.insert(uid);
+    PollSoon();
+  }
+  void PollSoon();
+  void Poll();
+  void Take(const StatusOr<std::string>& body);
+  Status Read(const StatusOr<std::string>& body);
+  void Release(std::set<std::string>& uids);
+
+  const KubeletPodsOptions options;
+  SpecCache cache;
+  std::atomic<bool> failing{false};  // set on the thread
+  boost::asio::io_context io{1};
+  boost::asio::executor_work_guard<boost::asio::io_context::executor_type> guard{
+      boost::asio::make_work_guard(io)};
+
+  // On the thread only.
+  boost::asio::steady_timer timer{io};
+  std::set<std::string> waiting;  // for the next poll
+  std::set<std::string> asked;    // in the poll under way
+  bool busy = false;              // a poll is under way or the timer runs
+  bool complained = false;        // about pods that cannot be used
+  std::chrono::milliseconds interval = options.least_interval;
+  std::chrono::steady_clock::time_point next_poll;
+
+  std::thread thread;
+};
+
+void KubeletPods::Impl::Release(std::set<std::string>& uids) {
+  for (const std::string& uid : std::exchange(uids, {})) {
+    cache.EndLookup(uid);
+  }
+}
+
+void KubeletPods::Impl::PollSoon() {
+  const bool too_early = std::chrono::steady_clock::now() < next_poll;
+  if (too_early && failing) {
+    Release(waiting);
+    return;
+  }
+  if (busy) {
+    return;
+  }
+  busy = true;
+  timer.expires_at(too_early ? next_poll : std::chrono::steady_clock::now());
+  timer.async_wait([this](const boost::system::error_code&) { Poll(); });
+}
+
+void KubeletPods::Impl::Poll() {
+  asked = std::exchange(waiting, {});
+  const StatusOr<std::string> token = ReadToken(options.token_file);
+  if (!token.ok()) {
+    Take(token.status());
+    return;
+  }
+  HttpsGet(io,
+           {.url = options.url,
+            .bearer_token = *token,
+            .check = options.check,
+            .ca_file = options.ca_file,
+            .timeout = options.timeout},
+           [this](const StatusOr<std::string>& body) { Take(body); });
+}
+
+void KubeletPods::Impl::Take(const StatusOr<std::string>& body) {
+  const Status read = Read(body);
+  if (!read.ok() && !failing) {
+    log::Warning("kubelet's pods unknown", {{"error", MessageOf(read)}});
+  }
+  interval = read.ok() ? options.least_interval : std::min(2 * interval, options.most_interval);
+  failing = !read.ok();
+  next_poll = std::chrono::steady_clock::now() + interval;
+  busy = false;
+  Release(asked);
+  if (!waiting.empty()) {
+    PollSoon();
+  }
+}
+
+Status KubeletPods::Impl::Read(const StatusOr<std::string>& body) {
+  QRM_RETURN_IF_ERROR(body.status());
+  QRM_ASSIGN_OR_RETURN(PodList list, ParsePodList(*body));
+  if (!list.unusable.empty() && !std::exchange(complained, true)) {
+    log::Warning("kubelet lists pods that are left out",
+                 {{"count", list.unusable.size()}, {"first", MessageOf(list.unusable.front())}});
+  }
+  cache.Replace(std::move(list.specs));
+  return OkStatus();
+}
+
+KubeletPods::KubeletPods(KubeletPodsOptions options)
+    : impl_(std::make_unique<Impl>(std::move(options))) {}
+
+KubeletPods::~KubeletPods() = default;
+
+bool KubeletPods::reachable() const {
+  return !impl_->failing;
+}
+
+PodSpecPtr KubeletPods::Find(const std::string& uid) const {
+  return impl_->cache.Find(uid);
+}
+
+void KubeletPods::Prefetch(const std::string& uid) {
+  if (impl_->cache.BeginLookup(uid)) {
+    boost::asio::post(impl_->io, [impl = impl_.get(), uid] { impl->Want(uid); });
+  }
+}
+
+PodSpecPtr KubeletPods::Await(const std::string& uid, Deadline deadline) const {
+  return impl_->cache.Await(uid, deadline);
+}
+
+}  // namespace qrm::manager

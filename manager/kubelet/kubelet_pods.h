@@ -1,0 +1,49 @@
+// Asks kubelet for its pods over HTTPS, when one is not known.
+#pragma once
+
+#include <chrono>
+#include <memory>
+#include <string>
+
+#include "api/base/status.h"
+#include "manager/demand/spec_source.h"
+#include "manager/kubelet/https_get.h"
+
+namespace qrm::manager {
+
+struct KubeletPodsOptions {
+  HttpsUrl url;
+  std::string token_file;  ///< read again for each poll, since tokens rotate; empty: none
+  PeerCheck check = PeerCheck::kCertificate;
+  std::string ca_file;
+  std::chrono::milliseconds timeout{5000};
+  std::chrono::milliseconds least_interval{1000};  ///< between polls; doubles while they fail
+  std::chrono::milliseconds most_interval{30'000};
+};
+
+/// The pods of GET /pods. It is asked only for pods that are not known, and not more often than the
+/// options say; while it cannot be reached, nobody waits for it.
+///
+/// Threads: any. It has one of its own, where lists of megabytes are read.
+class KubeletPods final : public SpecSource {
+ public:
+  explicit KubeletPods(KubeletPodsOptions options);
+  /// Ends what is in flight.
+  ~KubeletPods() override;
+  KubeletPods(const KubeletPods&) = delete;
+  KubeletPods& operator=(const KubeletPods&) = delete;
+
+  /// False from a poll that fails to the next that does not.
+  bool reachable() const;
+
+  std::string name() const override { return "kubelet"; }
+  PodSpecPtr Find(const std::string& uid) const override;
+  void Prefetch(const std::string& uid) override;
+  PodSpecPtr Await(const std::string& uid, Deadline deadline) const override;
+
+ private:
+  struct Impl;
+  const std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace qrm::manager

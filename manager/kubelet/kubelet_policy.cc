@@ -1,0 +1,70 @@
+// Two small JSON files.
+#include "manager/kubelet/kubelet_policy.h"
+
+#include <fstream>
+#include <utility>
+
+#include <sys/stat.h>
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+namespace qrm::manager {
+namespace {
+
+/// "policyName" of the state in `file`; empty for what is no such state.
+std::string ReadPolicy(const std::string& file) {
+  std::ifstream stream(file);
+  const auto state = nlohmann::json::parse(stream, nullptr, /*allow_exceptions=*/false);
+  const auto name = state.is_object() ? state.find("policyName") : state.end();
+  return state.is_object() && name != state.end() && name->is_string() ? name->get<std::string>()
+                                                                       : std::string();
+}
+
+}  // namespace
+
+KubeletPolicy::KubeletPolicy(const std::string& state_dir) {
+  if (state_dir.empty()) {
+    return;
+  }
+  managers_ = {{.file = state_dir + "/cpu_manager_state",
+                .word = "static",
+                .what = "CPU",
+                .remedy = "cpuManagerPolicy: none"},
+               {.file = state_dir + "/memory_manager_state",
+                .word = "Static",
+                .what = "memory",
+                .remedy = "memoryManagerPolicy: None"}};
+}
+
+void KubeletPolicy::Refresh(Manager& manager) {
+  struct stat found{};
+  if (::stat(manager.file.c_str(), &found) != 0) {
+    manager.policy.clear();
+    manager.inode = 0;
+    return;
+  }
+  const int64_t modified =
+      static_cast<int64_t>(found.st_mtim.tv_sec) * 1'000'000'000 + found.st_mtim.tv_nsec;
+  if (manager.inode != found.st_ino || manager.modified_nanos != modified) {
+    manager.inode = found.st_ino;
+    manager.modified_nanos = modified;
+    manager.policy = ReadPolicy(manager.file);
+  }
+}
+
+std::vector<std::string> KubeletPolicy::Conflicts() {
+  std::vector<std::string> conflicts;
+  for (Manager& manager : managers_) {
+    Refresh(manager);
+    if (manager.policy == manager.word) {
+      conflicts.push_back(fmt::format(
+          "cannot pin containers: kubelet's {} manager does, with policy {} ({}); set {} in "
+          "kubelet's configuration, remove that file and restart kubelet",
+          manager.what, manager.policy, manager.file, manager.remedy));
+    }
+  }
+  return conflicts;
+}
+
+}  // namespace qrm::manager

@@ -1,0 +1,79 @@
+// Makes the sources that the configuration names.
+#include "manager/kubelet/kubelet_specs.h"
+
+#include <cstdint>
+#include <vector>
+
+namespace qrm::manager {
+namespace {
+
+std::unique_ptr<PodsApiClient> MakePodsApi(boost::asio::io_context& io, const Config& config) {
+  if (config.kubelet_pods_socket.empty()) {
+    return nullptr;
+  }
+  return std::make_unique<PodsApiClient>(
+      io,
+      PodsApiOptions{.socket = config.kubelet_pods_socket, .lookup_timeout = config.pod_spec_wait});
+}
+
+std::unique_ptr<KubeletPods> MakeKubeletPods(const Config& config) {
+  const StatusOr<HttpsUrl> url = ParseHttpsUrl(config.kubelet_url);
+  if (!url.ok()) {
+    return nullptr;  // empty: other addresses are no configuration
+  }
+  return std::make_unique<KubeletPods>(KubeletPodsOptions{
+      .url = *url,
+      .token_file = config.kubelet_token_file,
+      .check = config.kubelet_insecure ? PeerCheck::kNone : PeerCheck::kCertificate,
+      .ca_file = config.kubelet_ca_file,
+      .least_interval = config.kubelet_poll_interval});
+}
+
+/// The exact first; those that are not asked are null.
+std::vector<SpecSource*> SpecSourcesOf(SpecSource* pods_api, SpecSource* kubelet_pods) {
+  std::vector<SpecSource*> sources;
+  for (SpecSource* source : {pods_api, kubelet_pods}) {
+    if (source != nullptr) {
+      sources.push_back(source);
+    }
+  }
+  return sources;
+}
+
+uint64_t MemoryOf(const Machine& machine) {
+  uint64_t bytes = 0;
+  for (const NumaNode& node : machine.nodes()) {
+    bytes += node.memory_bytes;
+  }
+  return bytes;
+}
+
+}  // namespace
+
+KubeletSpecs::KubeletSpecs(boost::asio::io_context& io, const Config& config,
+                           const Machine& machine)
+    : pods_api_(MakePodsApi(io, config)),
+      kubelet_pods_(MakeKubeletPods(config)),
+      source_(SpecSourcesOf(pods_api_.get(), kubelet_pods_.get()),
+              CgroupEstimate(config.pod_keys, MemoryOf(machine)), config.pod_keys,
+              config.pod_spec_wait) {}
+
+SpecsFrom KubeletSpecs::specs_from() const {
+  const bool told = (pods_api_ != nullptr && pods_api_->synced()) ||
+                    (kubelet_pods_ != nullptr && kubelet_pods_->reachable());
+  return told ? SpecsFrom::kKubelet : SpecsFrom::kCgroups;
+}
+
+void KubeletSpecs::Start() {
+  if (pods_api_ != nullptr) {
+    pods_api_->Start();
+  }
+}
+
+void KubeletSpecs::Stop() {
+  if (pods_api_ != nullptr) {
+    pods_api_->Stop();
+  }
+}
+
+}  // namespace qrm::manager

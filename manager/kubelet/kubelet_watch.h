@@ -1,0 +1,37 @@
+// Stands aside while kubelet pins containers itself.
+#pragma once
+
+#include <atomic>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "api/base/mutex.h"
+#include "manager/kubelet/kubelet_policy.h"
+
+namespace qrm::manager {
+
+/// What KubeletPolicy last saw, for all to read; says once when it changes.
+class KubeletWatch {
+ public:
+  /// `on_free` is called by Look when kubelet pins no longer. `state_dir` as KubeletPolicy's.
+  KubeletWatch(const std::string& state_dir, std::function<void()> on_free);
+
+  /// Threads: one at a time. Cost: as KubeletPolicy::Conflicts.
+  void Look();
+
+  /// Threads: any.
+  bool stands_aside() const { return stands_aside_; }
+  /// One sentence with the remedy for each manager that pins. Threads: any.
+  std::vector<std::string> conflicts() const;
+
+ private:
+  KubeletPolicy policy_;
+  const std::function<void()> on_free_;
+  std::atomic<bool> stands_aside_{false};
+
+  mutable Mutex mutex_;
+  std::vector<std::string> conflicts_ QRM_GUARDED_BY(mutex_);
+};
+
+}  // namespace qrm::manager

@@ -1,0 +1,21 @@
+// Pods as kubelet's /pods gives them: a v1.PodList in JSON.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "api/base/status.h"
+#include "manager/demand/pod_spec.h"
+
+namespace qrm::manager {
+
+/// A list that was read.
+struct PodList {
+  std::vector<PodSpec> specs;
+  std::vector<Status> unusable;  ///< one for each pod that is left out
+};
+
+/// Errors: kInvalidArgument when `json` is no PodList, with the place where it stops being one.
+StatusOr<PodList> ParsePodList(const std::string& json);
+
+}  // namespace qrm::manager

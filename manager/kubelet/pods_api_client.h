@@ -1,0 +1,54 @@
+// Follows the pods of the node over kubelet's Pods API.
+#pragma once
+
+#include <chrono>
+#include <memory>
+#include <string>
+
+#include <boost/asio/io_context.hpp>
+
+#include "manager/demand/spec_source.h"
+
+namespace qrm::manager {
+
+struct PodsApiOptions {
+  std::string socket = "/var/lib/kubelet/pods-api/pods-api.sock";
+  std::chrono::milliseconds lookup_timeout{300};  ///< of the question for one pod
+  std::chrono::milliseconds first_backoff{100};   ///< doubles with each failure
+  std::chrono::milliseconds most_backoff{5000};
+};
+
+/// A watch that is begun again whenever it ends. The specs stay while kubelet is away; the next
+/// initial sync forgets those that are gone. A pod that the watch has not told of is asked for by
+/// its UID. Messages that are no pods are left out and logged once a watch; one of more than 16 MiB
+/// ends it.
+///
+/// Threads: any.
+/// Source: v1alpha1.Pods of Kubernetes 1.36 and 1.37.
+class PodsApiClient final : public SpecSource {
+ public:
+  /// `io` outlives the client.
+  PodsApiClient(boost::asio::io_context& io, PodsApiOptions options);
+  ~PodsApiClient() override;
+  PodsApiClient(const PodsApiClient&) = delete;
+  PodsApiClient& operator=(const PodsApiClient&) = delete;
+
+  void Start();
+  /// Ends the watch and waits for what is in flight. Threads: the I/O loop, or when it has ended.
+  void Stop();
+
+  /// True from the end of an initial sync to the end of its watch.
+  bool synced() const;
+
+  std::string name() const override { return "pods-api"; }
+  PodSpecPtr Find(const std::string& uid) const override;
+  void Prefetch(const std::string& uid) override;
+  PodSpecPtr Await(const std::string& uid, Deadline deadline) const override;
+
+ private:
+  struct Impl;
+  class Watch;
+  const std::shared_ptr<Impl> impl_;
+};
+
+}  // namespace qrm::manager

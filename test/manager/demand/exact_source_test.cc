@@ -1,0 +1,262 @@
+// Specs without their transports: how they are read, kept and preferred.
+#include "manager/demand/exact_source.h"
+
+#include <thread>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "api/proto/core/v1/pod.pb.h"
+#include "manager/demand/pod_message.h"
+#include "manager/demand/spec_cache.h"
+#include "manager/kubelet/https_url.h"
+#include "manager/kubelet/pod_list.h"
+
+namespace qrm::manager {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::Pair;
+
+PodSpec Spec(const std::string& uid, const std::string& name = "web", double cpus = 2) {
+  return {.uid = uid,
+          .pod_namespace = "default",
+          .name = name,
+          .qos_class = "Burstable",
+          .containers = {{.name = "main", .requests = {{"cpu", cpus}}}}};
+}
+
+TEST(PodListTest, ReadsPodsAsKubeletListsThem) {
+  const StatusOr<PodList> list = ParsePodList(R"({"kind": "PodList", "apiVersion": "v1", "items": [{
+    "metadata": {"name": "web", "namespace": "default", "uid": "u1",
+      "annotations": {"kubernetes.io/config.hash": "hash"},
+      "ownerReferences": [{"kind": "Other"}, {"kind": "DaemonSet", "controller": true}]},
+    "spec": {
+      "priorityClassName": "high", "runtimeClassName": "kata",
+      "initContainers": [{"name": "proxy", "restartPolicy": "Always"}],
+      "containers": [{"name": "main", "resources": {
+        "requests": {"cpu": "500m", "memory": "1Gi", "example.com/nic": 2}}}],
+      "ephemeralContainers": [{"name": "debug"}]}}]})");
+  ASSERT_TRUE(list.ok()) << list.status();
+  ASSERT_EQ(list->specs.size(), 1u);
+  const PodSpec& spec = list->specs[0];
+  EXPECT_EQ(spec.static_uid, "hash");
+  EXPECT_EQ(spec.controller_kind, "DaemonSet");
+  EXPECT_EQ(spec.priority_class, "high");
+  EXPECT_EQ(spec.runtime_class, "kata");
+  EXPECT_EQ(spec.qos_class, "Burstable");
+  ASSERT_EQ(spec.containers.size(), 3u);
+  EXPECT_EQ(spec.containers[0].kind, ContainerSpec::Kind::kRestartableInit);
+  EXPECT_THAT(spec.containers[1].requests,
+              ElementsAre(Pair("cpu", 0.5), Pair("example.com/nic", 2), Pair("memory", 1 << 30)));
+}
+
+TEST(PodListTest, LeavesOutPodsThatCannotBeUsedAndSaysWhy) {
+  const StatusOr<PodList> list = ParsePodList(R"({"kind": "PodList", "items": [
+    7, null, {"metadata": [], "spec": "x"},
+    {"metadata": {"name": "odd", "namespace": "default", "uid": "u0"},
+     "spec": {"containers": [{"name": "main", "resources": {"requests": {"cpu": {}}}}]}},
+    {"metadata": {"name": "web", "namespace": "default", "uid": "u1"},
+     "spec": {"containers": [{"name": "main"}]}}]})");
+  ASSERT_TRUE(list.ok()) << list.status();
+  EXPECT_EQ(list->specs.size(), 1u);
+  ASSERT_EQ(list->unusable.size(), 4u);
+  EXPECT_THAT(MessageOf(list->unusable[3]), HasSubstr("default/odd (u0): container main"));
+}
+
+TEST(PodListTest, RefusesWhatIsNoPodList) {
+  for (const char* text : {"", "[]", "{}", "null", "{\"kind\": \"PodList\", \"items\": 3}",
+                           "{\"kind\": \"Status\"}", "<html>", "{\"kind\": \"PodList\""}) {
+    EXPECT_EQ(ParsePodList(text).status().code(), StatusCode::kInvalidArgument) << text;
+  }
+  EXPECT_TRUE(ParsePodList(R"({"kind": "PodList", "items": null})").ok());
+}
+
+TEST(PodMessageTest, ReadsKubernetesOwnEncoding) {
+  ::k8s::io::api::core::v1::Pod pod;
+  pod.mutable_metadata()->set_uid("u1");
+  pod.mutable_metadata()->set_namespace_("default");
+  pod.mutable_metadata()->set_name("web");
+  auto& owner = *pod.mutable_metadata()->add_owner_references();
+  owner.set_kind("DaemonSet");
+  owner.set_controller(true);
+  pod.mutable_spec()->set_priority_class_name("high");
+  pod.mutable_spec()->add_init_containers()->set_name("setup");
+  auto& container = *pod.mutable_spec()->add_containers();
+  container.set_name("main");
+  (*container.mutable_resources()->mutable_limits())["memory"].set_string("1Gi");
+  pod.mutable_spec()->add_ephemeral_containers()->mutable_common()->set_name("debug");
+  const StatusOr<PodSpec> spec = ParsePodMessage(pod.SerializeAsString());
+  ASSERT_TRUE(spec.ok()) << spec.status();
+  EXPECT_EQ(spec->controller_kind, "DaemonSet");
+  EXPECT_EQ(spec->priority_class, "high");
+  ASSERT_EQ(spec->containers.size(), 3u);
+  EXPECT_THAT(spec->containers[1].requests, ElementsAre(Pair("memory", 1 << 30)));
+  EXPECT_EQ(UidOfPodMessage(pod.SerializeAsString()), "u1");
+}
+
+// Bytes as the Go encoder of Kubernetes writes them, with fields that we do not read between ours.
+TEST(PodMessageTest, SkipsTheFieldsOfAPodThatItDoesNotRead) {
+  std::string bytes = "\x0a\x17";       // metadata, 23 bytes
+  bytes += "\x0a\x03web";               // name
+  bytes += std::string("\x12\x00", 2);  // generateName
+  bytes +=
+      "\x1a\x07"
+      "default";          // namespace
+  bytes += "\x2a\x02u1";  // uid
+  bytes +=
+      "\x32\x01"
+      "9";              // resourceVersion
+  bytes += "\x12\x1f";  // spec, 31 bytes
+  bytes +=
+      "\x12\x16\x0a\x04main\x12\x03img"
+      "\x42\x09"
+      "\x0a\x07\x0a\x03"
+      "cpu";                            // container
+  bytes += std::string("\x12\x00", 2);  // its limit, an empty quantity
+  bytes +=
+      "\x1a\x05"
+      "Never";  // restartPolicy
+  const Status status = ParsePodMessage(bytes).status();
+  EXPECT_THAT(MessageOf(status),
+              HasSubstr("default/web (u1): container main: cannot read quantity"));
+}
+
+TEST(PodMessageTest, RefusesBytesThatAreNoPod) {
+  EXPECT_EQ(ParsePodMessage("\xff\xff").status().code(), StatusCode::kInvalidArgument);
+  EXPECT_EQ(ParsePodMessage("").status().code(), StatusCode::kInvalidArgument);
+  EXPECT_EQ(UidOfPodMessage("\xff"), "");
+}
+
+TEST(SpecCacheTest, FindsAStaticPodByBothUidsButNeverInPlaceOfAnother) {
+  SpecCache cache;
+  PodSpec mirror = Spec("mirror", "static");
+  mirror.static_uid = "hash";
+  ASSERT_TRUE(cache.Put(mirror));
+  EXPECT_EQ(cache.Find("hash")->name, "static");
+  EXPECT_EQ(cache.Find("mirror")->name, "static");
+  ASSERT_TRUE(cache.Put(Spec("hash", "its-own")));
+  EXPECT_EQ(cache.Find("hash")->name, "its-own");
+  cache.Remove("hash");
+  cache.Remove("mirror");
+  EXPECT_EQ(cache.Find("hash"), nullptr);
+}
+
+TEST(SpecCacheTest, ForgetsWhatASyncDoesNotTellAgain) {
+  SpecCache cache;
+  cache.Replace({Spec("a"), Spec("b")});
+  cache.BeginSync();
+  ASSERT_TRUE(cache.Put(Spec("b")));
+  EXPECT_NE(cache.Find("a"), nullptr) << "until the sync is complete";
+  cache.EndSync();
+  EXPECT_EQ(cache.Find("a"), nullptr);
+  EXPECT_NE(cache.Find("b"), nullptr);
+}
+
+TEST(SpecCacheTest, BelievesInABoundedNumberOfPods) {
+  SpecCache cache;
+  for (std::size_t i = 0; i < SpecCache::kMaxPods; ++i) {
+    ASSERT_TRUE(cache.Put(Spec(std::to_string(i))));
+  }
+  EXPECT_FALSE(cache.Put(Spec("one-more")));
+  EXPECT_TRUE(cache.Put(Spec("0"))) << "a known one may change";
+}
+
+TEST(SpecCacheTest, WaitsForALookupToEnd) {
+  SpecCache cache;
+  cache.SetSettled();
+  EXPECT_EQ(cache.Await("a", DeadlineAfter(std::chrono::hours(1))), nullptr) << "nobody looks";
+  ASSERT_TRUE(cache.BeginLookup("a"));
+  EXPECT_FALSE(cache.BeginLookup("a"));
+  EXPECT_EQ(cache.Await("a", DeadlineAfter(std::chrono::milliseconds(1))), nullptr);
+  std::thread finder([&] {
+    cache.Put(Spec("a"));
+    cache.EndLookup("a");
+  });
+  EXPECT_NE(cache.Await("a", DeadlineAfter(std::chrono::hours(1))), nullptr);
+  finder.join();
+}
+
+/// Knows what it was given, at once or when it is asked for.
+class FakeSpecSource final : public SpecSource {
+ public:
+  explicit FakeSpecSource(std::string name) : name_(std::move(name)) {}
+
+  std::string name() const override { return name_; }
+  PodSpecPtr Find(const std::string&) const override { return known; }
+  void Prefetch(const std::string&) override { ++prefetches; }
+  PodSpecPtr Await(const std::string&, Deadline) const override {
+    return known != nullptr ? known : found;
+  }
+
+  PodSpecPtr known;
+  PodSpecPtr found;
+  int prefetches = 0;
+
+ private:
+  const std::string name_;
+};
+
+class ExactSourceTest : public testing::Test {
+ protected:
+  ContainerDemand Find(const std::string& container = "main") {
+    RuntimeContainer created;
+    created.name = container;
+    created.resources.cpu_shares = 1024;
+    return *source_.Find(pod_, created, DeadlineAfter(std::chrono::seconds(10)));
+  }
+  static PodSpecPtr Known(double cpus) {
+    return std::make_shared<const PodSpec>(Spec("uid", "web", cpus));
+  }
+
+  const RuntimePod pod_{.id = "sandbox", .uid = "uid", .pod_namespace = "default", .name = "web"};
+  FakeSpecSource pods_api_{"pods-api"};
+  FakeSpecSource kubelet_{"kubelet"};
+  ExactSource source_{{&pods_api_, &kubelet_}, CgroupEstimate(), {}, std::chrono::seconds(1)};
+};
+
+TEST_F(ExactSourceTest, PrefersThePodsApiThenKubeletsListThenTheEstimate) {
+  EXPECT_EQ(Find().source, "estimate");
+  kubelet_.found = Known(3);
+  EXPECT_EQ(Find().source, "kubelet");
+  pods_api_.found = Known(2);
+  EXPECT_EQ(Find().source, "pods-api");
+  EXPECT_THAT(Find().requests, ElementsAre(Pair("cpu", 2)));
+}
+
+TEST_F(ExactSourceTest, AsksNobodyForWhatIsKnown) {
+  pods_api_.known = Known(2);
+  Find();
+  source_.Prefetch(pod_);
+  EXPECT_EQ(pods_api_.prefetches, 0);
+  EXPECT_EQ(kubelet_.prefetches, 0);
+}
+
+TEST_F(ExactSourceTest, BeginsToLookBeforeTheContainerIsCreated) {
+  source_.Prefetch(pod_);
+  EXPECT_EQ(pods_api_.prefetches, 1);
+  EXPECT_EQ(kubelet_.prefetches, 1);
+}
+
+TEST_F(ExactSourceTest, LooksAgainForAContainerThatTheSpecDoesNotHave) {
+  pods_api_.known = Known(2);
+  EXPECT_EQ(Find("debug").source, "estimate");
+  EXPECT_EQ(pods_api_.prefetches, 1);
+}
+
+TEST(HttpsUrlTest, TakesAddressesApart) {
+  const StatusOr<HttpsUrl> v6 = ParseHttpsUrl("https://[::1]:10250/pods");
+  ASSERT_TRUE(v6.ok());
+  EXPECT_EQ(v6->host, "::1");
+  EXPECT_EQ(v6->port, "10250");
+  EXPECT_EQ(v6->target, "/pods");
+  EXPECT_EQ(ParseHttpsUrl("https://node")->port, "443");
+  for (const char* bad : {"", "http://a/pods", "https://", "https://:1/", "https://a:b/",
+                          "https://a:123456/", "https://a/ x"}) {
+    EXPECT_EQ(ParseHttpsUrl(bad).status().code(), StatusCode::kInvalidArgument) << bad;
+  }
+}
+
+}  // namespace
+}  // namespace qrm::manager

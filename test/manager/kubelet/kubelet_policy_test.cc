@@ -1,0 +1,90 @@
+#include "manager/kubelet/kubelet_policy.h"
+
+#include <filesystem>
+#include <fstream>
+#include <string>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "manager/kubelet/kubelet_watch.h"
+#include "test/support/temp_dir.h"
+
+namespace qrm::manager {
+namespace {
+
+using testing::AllOf;
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
+using testing::SizeIs;
+
+class KubeletPolicyTest : public testing::Test {
+ protected:
+  void Write(const std::string& name, const std::string& text) {
+    std::filesystem::remove(dir_ / name);
+    std::ofstream(dir_ / name) << text;
+  }
+
+  test::TempDir dir_;
+  KubeletPolicy policy_{dir_.path()};
+};
+
+TEST_F(KubeletPolicyTest, NodeWithoutKubeletIsOurs) {
+  EXPECT_THAT(policy_.Conflicts(), IsEmpty());
+  EXPECT_THAT(KubeletPolicy("").Conflicts(), IsEmpty());
+}
+
+TEST_F(KubeletPolicyTest, PolicyNoneIsNoConflict) {
+  Write("cpu_manager_state", R"({"policyName":"none","defaultCpuSet":"","checksum":1353318690})");
+  Write("memory_manager_state", R"({"policyName":"None","machineState":{},"checksum":4})");
+  EXPECT_THAT(policy_.Conflicts(), IsEmpty());
+}
+
+TEST_F(KubeletPolicyTest, StaticManagersAreNamedWithTheRemedy) {
+  Write("cpu_manager_state",
+        R"({"policyName":"static","defaultCpuSet":"0,2-7","entries":{"u":{"c":"1"}}})");
+  EXPECT_THAT(policy_.Conflicts(),
+              ElementsAre(AllOf(HasSubstr("CPU manager"), HasSubstr(dir_ / "cpu_manager_state"),
+                                HasSubstr("cpuManagerPolicy: none"))));
+  Write("memory_manager_state", R"({"policyName":"Static"})");
+  EXPECT_THAT(policy_.Conflicts(), SizeIs(2));
+  EXPECT_THAT(policy_.Conflicts()[1], HasSubstr("memoryManagerPolicy: None"));
+}
+
+TEST_F(KubeletPolicyTest, FollowsTheRemedy) {
+  Write("cpu_manager_state", R"({"policyName":"static"})");
+  EXPECT_THAT(policy_.Conflicts(), SizeIs(1));
+  std::filesystem::remove(dir_ / "cpu_manager_state");
+  EXPECT_THAT(policy_.Conflicts(), IsEmpty());
+  Write("cpu_manager_state", R"({"policyName":"none"})");
+  EXPECT_THAT(policy_.Conflicts(), IsEmpty());
+}
+
+TEST_F(KubeletPolicyTest, WhatIsNoStateIsNoConflict) {
+  for (const char* text : {"", "{", "[]", "3", R"({"policyName":3})", R"({"policyName":"static)"}) {
+    Write("cpu_manager_state", text);
+    EXPECT_THAT(policy_.Conflicts(), IsEmpty()) << text;
+  }
+}
+
+TEST_F(KubeletPolicyTest, WatchStandsAsideUntilKubeletPinsNoLonger) {
+  int freed = 0;
+  KubeletWatch watch(dir_.path(), [&] { ++freed; });
+  watch.Look();
+  EXPECT_FALSE(watch.stands_aside());
+  Write("cpu_manager_state", R"({"policyName":"static"})");
+  watch.Look();
+  EXPECT_TRUE(watch.stands_aside());
+  EXPECT_THAT(watch.conflicts(), ElementsAre(HasSubstr("cpuManagerPolicy: none")));
+  EXPECT_EQ(freed, 0);
+  std::filesystem::remove(dir_ / "cpu_manager_state");
+  watch.Look();
+  watch.Look();
+  EXPECT_FALSE(watch.stands_aside());
+  EXPECT_THAT(watch.conflicts(), IsEmpty());
+  EXPECT_EQ(freed, 1) << "once, when it changed";
+}
+
+}  // namespace
+}  // namespace qrm::manager
