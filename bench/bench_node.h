@@ -15,7 +15,7 @@
 #include "manager/builtin_plugins.h"
 #include "manager/config.h"
 #include "manager/registry/registry.h"
-#include "manager/state_loop.h"
+#include "manager/state/state_loop.h"
 #include "test/support/child_process.h"
 #include "test/support/loop_thread.h"
 

@@ -2,9 +2,9 @@
 #pragma once
 
 #include "manager/admission/admission_options.h"
+#include "manager/admission/dry_runs.h"
 #include "manager/config.h"
 #include "manager/control/control_server.h"
-#include "manager/dry_runs.h"
 #include "manager/podresources/pod_resources_server.h"
 
 namespace qrm::manager {

@@ -14,7 +14,7 @@
 #include "manager/reconcile/foreign_writes.h"
 #include "manager/runtime/live_containers.h"
 #include "manager/runtime/runtime_events.h"
-#include "manager/state_loop.h"
+#include "manager/state/state_loop.h"
 #include "manager/unplaced.h"
 
 namespace qrm::manager {

@@ -14,7 +14,7 @@
 #include "manager/demand/demand_source.h"
 #include "manager/runtime/container.h"
 #include "manager/runtime/live_containers.h"
-#include "manager/state_loop.h"
+#include "manager/state/state_loop.h"
 
 namespace qrm::manager {
 

@@ -17,7 +17,7 @@
 #include "manager/node_status.h"
 #include "manager/registry/plugins.h"
 #include "manager/runtime/run_options.h"
-#include "manager/state_loop.h"
+#include "manager/state/state_loop.h"
 #include "topology/machine.h"
 
 namespace qrm::manager {

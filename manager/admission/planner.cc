@@ -13,8 +13,8 @@
 #include <fmt/ranges.h>
 
 #include "api/base/log.h"
-#include "manager/admission/allocation_check.h"
 #include "manager/admission/request_rules.h"
+#include "manager/state/allocation_check.h"
 
 namespace qrm::manager {
 namespace {

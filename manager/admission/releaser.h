@@ -10,7 +10,7 @@
 #include "api/resource.h"
 #include "checkpoint/node_state.h"
 #include "manager/registry/plugins.h"
-#include "manager/state_loop.h"
+#include "manager/state/state_loop.h"
 
 namespace qrm::manager {
 

@@ -11,7 +11,7 @@
 #include "api/base/status.h"
 #include "manager/control/node_services.h"
 #include "manager/registry/plugins.h"
-#include "manager/state_loop.h"
+#include "manager/state/state_loop.h"
 #include "topology/machine.h"
 
 namespace qrm::manager {

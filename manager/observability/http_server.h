@@ -8,7 +8,7 @@
 #include "manager/control/node_services.h"
 #include "manager/observability/metrics.h"
 #include "manager/registry/plugins.h"
-#include "manager/state_loop.h"
+#include "manager/state/state_loop.h"
 
 namespace qrm::manager {
 

@@ -7,7 +7,7 @@
 
 #include "manager/control/node_services.h"
 #include "manager/registry/plugins.h"
-#include "manager/state_loop.h"
+#include "manager/state/state_loop.h"
 
 namespace qrm::manager {
 

@@ -12,7 +12,7 @@
 
 #include "api/base/status.h"
 #include "manager/registry/plugins.h"
-#include "manager/state_loop.h"
+#include "manager/state/state_loop.h"
 #include "topology/machine.h"
 
 namespace qrm::manager {

@@ -7,7 +7,7 @@
 
 #include <fmt/format.h>
 
-#include "manager/admission/allocation_check.h"
+#include "manager/state/allocation_check.h"
 
 namespace qrm::manager {
 namespace {

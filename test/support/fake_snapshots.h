@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "api/base/mutex.h"
-#include "manager/state_loop.h"
+#include "manager/state/state_loop.h"
 
 namespace qrm::test {
 

@@ -10,7 +10,7 @@
 
 #include "api/base/mutex.h"
 #include "checkpoint/store.h"
-#include "manager/state_loop.h"
+#include "manager/state/state_loop.h"
 
 namespace qrm::test {
 

@@ -6,11 +6,11 @@
 #include <utility>
 
 #include "api/wire.h"
-#include "manager/admission/allocation_check.h"
 #include "manager/registry/calls/fan_out.h"
 #include "manager/registry/calls/grpc_plugin_client.h"
 #include "manager/registry/registration_check.h"
 #include "manager/rpc/calls_in_flight.h"
+#include "manager/state/allocation_check.h"
 #include "tools/plugin_check/answer_text.h"
 
 namespace qrm::manager {

@@ -9,7 +9,7 @@
 #include "checkpoint/sqlite/durable_file.h"
 #include "checkpoint/store.h"
 #include "manager/control/answers.h"
-#include "manager/state_lock.h"
+#include "manager/state/state_lock.h"
 #include "tools/qrmctl/command.h"
 #include "tools/qrmctl/command_line.h"
 #include "tools/qrmctl/document.h"

@@ -5,7 +5,7 @@
 #include <gmock/gmock.h>
 
 #include "checkpoint/store.h"
-#include "manager/state_lock.h"
+#include "manager/state/state_lock.h"
 #include "test/tools/qrmctl/qrmctl_fixture.h"
 
 namespace qrm::manager::cli {

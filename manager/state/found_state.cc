@@ -1,7 +1,7 @@
 // Reads and mends it.
-#include "manager/found_state.h"
+#include "manager/state/found_state.h"
 
-#include "manager/admission/machine_fit.h"
+#include "manager/state/machine_fit.h"
 
 namespace qrm::manager {
 

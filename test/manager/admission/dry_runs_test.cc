@@ -1,5 +1,5 @@
 // Dry runs beside the daemon's work: one at a time, few in the queue, none after the end.
-#include "manager/dry_runs.h"
+#include "manager/admission/dry_runs.h"
 
 #include <future>
 #include <memory>

@@ -1,5 +1,5 @@
 // A short queue before one thread.
-#include "manager/dry_runs.h"
+#include "manager/admission/dry_runs.h"
 
 #include <random>
 #include <utility>

@@ -1,5 +1,5 @@
 // The state loop's queue, thread and published state.
-#include "manager/state_loop.h"
+#include "manager/state/state_loop.h"
 
 #include <deque>
 #include <thread>

@@ -1,4 +1,4 @@
-#include "manager/state_loop.h"
+#include "manager/state/state_loop.h"
 
 #include <filesystem>
 
@@ -9,7 +9,7 @@
 #include <gtest/gtest.h>
 
 #include "manager/runtime/live_containers.h"
-#include "manager/state_lock.h"
+#include "manager/state/state_lock.h"
 #include "test/support/memory_store.h"
 #include "test/support/sample_node.h"
 #include "test/support/temp_dir.h"

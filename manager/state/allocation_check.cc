@@ -1,5 +1,5 @@
 // The checks that every allocation passes before it is committed.
-#include "manager/admission/allocation_check.h"
+#include "manager/state/allocation_check.h"
 
 #include <utility>
 

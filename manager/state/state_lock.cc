@@ -1,5 +1,5 @@
 // An flock on a file of the state directory.
-#include "manager/state_lock.h"
+#include "manager/state/state_lock.h"
 
 #include <array>
 #include <cerrno>

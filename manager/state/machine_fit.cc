@@ -1,12 +1,12 @@
 // Looks at every allocation as if it were new.
-#include "manager/admission/machine_fit.h"
+#include "manager/state/machine_fit.h"
 
 #include <map>
 #include <utility>
 
 #include <fmt/format.h>
 
-#include "manager/admission/allocation_check.h"
+#include "manager/state/allocation_check.h"
 
 namespace qrm::manager {
 
