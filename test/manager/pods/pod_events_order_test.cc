@@ -8,7 +8,7 @@
 #include <gtest/gtest.h>
 
 #include "api/base/log.h"
-#include "test/manager/pod_events_fixture.h"
+#include "test/manager/pods/pod_events_fixture.h"
 #include "test/support/await.h"
 
 namespace qrm::manager {

@@ -1,5 +1,5 @@
 // A look is two lists, then the status of each container that is new, then one observation.
-#include "manager/observer.h"
+#include "manager/pods/observer.h"
 
 #include <map>
 #include <utility>
@@ -9,7 +9,7 @@
 #include "api/base/log.h"
 #include "api/base/mutex.h"
 #include "manager/demand/demand_source.h"
-#include "manager/gone_pods.h"
+#include "manager/pods/gone_pods.h"
 
 namespace qrm::manager {
 namespace {

@@ -1,5 +1,5 @@
 // The runtime's events, one after the other.
-#include "manager/pod_events.h"
+#include "manager/pods/pod_events.h"
 
 #include <algorithm>
 #include <map>
@@ -8,7 +8,7 @@
 #include <set>
 
 #include "api/base/log.h"
-#include "manager/applied_values.h"
+#include "manager/pods/applied_values.h"
 #include "manager/reconcile/plan.h"
 #include "manager/runtime/run_options.h"
 

@@ -1,9 +1,9 @@
-#include "manager/pod_events.h"
+#include "manager/pods/pod_events.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "test/manager/pod_events_fixture.h"
+#include "test/manager/pods/pod_events_fixture.h"
 
 namespace qrm::manager {
 namespace {

@@ -1,5 +1,5 @@
 // A queue of stopped sandboxes; all wait equally long.
-#include "manager/ended_pods.h"
+#include "manager/pods/ended_pods.h"
 
 #include <deque>
 #include <map>

@@ -8,7 +8,7 @@
 #include <gtest/gtest.h>
 
 #include "api/base/mutex.h"
-#include "manager/observer.h"
+#include "manager/pods/observer.h"
 #include "test/support/await.h"
 #include "test/support/fake_snapshots.h"
 #include "test/support/loop_thread.h"

@@ -4,7 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "test/manager/pod_events_fixture.h"
+#include "test/manager/pods/pod_events_fixture.h"
 
 namespace qrm::test {
 namespace {

@@ -8,7 +8,7 @@
 
 #include <gtest/gtest.h>
 
-#include "manager/pod_events.h"
+#include "manager/pods/pod_events.h"
 #include "test/support/answering_plugins.h"
 #include "test/support/memory_store.h"
 #include "test/support/sample_node.h"

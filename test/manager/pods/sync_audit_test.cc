@@ -1,4 +1,4 @@
-#include "manager/sync_audit.h"
+#include "manager/pods/sync_audit.h"
 
 #include <gtest/gtest.h>
 

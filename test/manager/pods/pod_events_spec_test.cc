@@ -3,7 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "manager/demand/pod_spec.h"
-#include "test/manager/pod_events_fixture.h"
+#include "test/manager/pods/pod_events_fixture.h"
 
 namespace qrm::manager {
 namespace {

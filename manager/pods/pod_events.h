@@ -10,12 +10,12 @@
 #include "manager/admission/admitter.h"
 #include "manager/admission/releaser.h"
 #include "manager/demand/demand_source.h"
-#include "manager/observer.h"
+#include "manager/pods/observer.h"
+#include "manager/pods/unplaced.h"
 #include "manager/reconcile/foreign_writes.h"
 #include "manager/runtime/live_containers.h"
 #include "manager/runtime/runtime_events.h"
 #include "manager/state/state_loop.h"
-#include "manager/unplaced.h"
 
 namespace qrm::manager {
 

@@ -1,5 +1,5 @@
 // Comparisons of cpusets; what does not match is forgotten.
-#include "manager/applied_values.h"
+#include "manager/pods/applied_values.h"
 
 #include <string>
 

@@ -1,5 +1,5 @@
 // Time and the kernel against a list.
-#include "manager/gone_pods.h"
+#include "manager/pods/gone_pods.h"
 
 #include <utility>
 

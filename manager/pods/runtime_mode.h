@@ -2,7 +2,7 @@
 #pragma once
 
 #include "manager/node_status.h"
-#include "manager/observer.h"
+#include "manager/pods/observer.h"
 #include "manager/runtime/nri/nri_plugin.h"
 
 namespace qrm::manager {

@@ -1,5 +1,5 @@
 // Two CRI lists against the table of live containers.
-#include "manager/sync_audit.h"
+#include "manager/pods/sync_audit.h"
 
 #include <map>
 #include <optional>

@@ -1,5 +1,5 @@
 // One attempt is one posting on the state loop.
-#include "manager/unplaced.h"
+#include "manager/pods/unplaced.h"
 
 #include <algorithm>
 #include <optional>

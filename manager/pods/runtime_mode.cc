@@ -1,5 +1,5 @@
 // NRI first, then the observer.
-#include "manager/runtime_mode.h"
+#include "manager/pods/runtime_mode.h"
 
 namespace qrm::manager {
 

@@ -1,4 +1,4 @@
-#include "manager/runtime_mode.h"
+#include "manager/pods/runtime_mode.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-#include "manager/observer.h"
+#include "manager/pods/observer.h"
 
 #include <functional>
 #include <utility>
@@ -6,7 +6,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "manager/gone_pods.h"
+#include "manager/pods/gone_pods.h"
 #include "test/support/fake_runtime.h"
 #include "test/support/fake_snapshots.h"
 #include "test/support/sample_node.h"
