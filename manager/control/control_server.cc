@@ -11,7 +11,7 @@
 #include "api/base/clock.h"
 #include "api/base/log.h"
 #include "api/proto/qrm/v1/control.grpc.pb.h"
-#include "manager/control/answers.h"
+#include "manager/control/control_answers.h"
 #include "manager/rpc/grpc_status.h"
 #include "manager/rpc/unix_server.h"
 #include "topology/describe.h"

@@ -9,7 +9,7 @@
 #include <sys/types.h>
 
 #include "api/base/status.h"
-#include "manager/control/node_services.h"
+#include "manager/observability/node_services.h"
 #include "manager/registry/plugins.h"
 #include "manager/state/state_loop.h"
 #include "topology/machine.h"

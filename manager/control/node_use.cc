@@ -2,7 +2,7 @@
 #include <algorithm>
 #include <string_view>
 
-#include "manager/control/answers.h"
+#include "manager/control/control_answers.h"
 
 namespace qrm::manager {
 namespace {

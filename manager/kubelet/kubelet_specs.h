@@ -5,7 +5,7 @@
 
 #include <boost/asio/io_context.hpp>
 
-#include "manager/config.h"
+#include "manager/config/config.h"
 #include "manager/demand/exact_source.h"
 #include "manager/demand/new_pod.h"
 #include "manager/kubelet/kubelet_pods.h"

@@ -5,8 +5,8 @@
 #include <string>
 
 #include "api/base/status.h"
-#include "manager/control/node_services.h"
 #include "manager/observability/metrics.h"
+#include "manager/observability/node_services.h"
 #include "manager/registry/plugins.h"
 #include "manager/state/state_loop.h"
 

@@ -13,7 +13,8 @@
 #include <prometheus/registry.h>
 
 #include "api/base/mutex.h"
-#include "manager/node_status.h"
+#include "manager/admission/admission_event.h"
+#include "manager/reconcile/reconcile_status.h"
 #include "manager/runtime/nri/nri_answer.h"
 
 namespace qrm::manager {

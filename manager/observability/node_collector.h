@@ -5,7 +5,7 @@
 
 #include <prometheus/collectable.h>
 
-#include "manager/control/node_services.h"
+#include "manager/observability/node_services.h"
 #include "manager/registry/plugins.h"
 #include "manager/state/state_loop.h"
 

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "api/base/mutex.h"
-#include "manager/podresources/answers.h"
+#include "manager/podresources/pod_resources_answers.h"
 #include "manager/registry/plugins.h"
 
 namespace prometheus {

@@ -12,8 +12,8 @@
 
 #include "api/base/mutex.h"
 #include "checkpoint/node_state.h"
-#include "manager/podresources/answers.h"
 #include "manager/podresources/kubelet_view.h"
+#include "manager/podresources/pod_resources_answers.h"
 #include "topology/machine.h"
 
 namespace qrm::manager {

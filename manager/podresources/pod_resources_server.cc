@@ -9,10 +9,10 @@
 #include "api/proto/podresources/v1alpha1/api.grpc.pb.h"
 #include "manager/observability/metrics.h"
 #include "manager/podresources/allocatable_cache.h"
-#include "manager/podresources/answers.h"
 #include "manager/podresources/kubelet_client.h"
 #include "manager/podresources/list_cache.h"
 #include "manager/podresources/placement_asker.h"
+#include "manager/podresources/pod_resources_answers.h"
 #include "manager/rpc/rate_limiter.h"
 #include "manager/rpc/unix_server.h"
 

@@ -3,11 +3,11 @@
 
 namespace qrm::manager {
 
-void AddRuntimeMode(const NriStatus& nri, const ObserverStatus& observer, NodeStatus& status) {
+void AddRuntimeMode(const NriStatus& nri, const ObserverStatus& observer, RuntimeStatus& status) {
   if (nri.connected) {
-    status.runtime.mode = RuntimeMode::kNri;
+    status.mode = RuntimeMode::kNri;
   } else if (observer.working) {
-    status.runtime.mode = RuntimeMode::kObserver;
+    status.mode = RuntimeMode::kObserver;
     status.degraded_reasons.push_back(
         "containers are pinned after their creation, by updates over CRI: " + nri.problem);
   } else {

@@ -1,14 +1,51 @@
-// Which of the two ways to the runtime works, as the daemon tells it.
+// Which of the two ways to the runtime works.
 #pragma once
 
-#include "manager/node_status.h"
+#include <chrono>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
 #include "manager/pods/observer.h"
+#include "manager/runtime/container.h"
 #include "manager/runtime/nri/nri_plugin.h"
 
 namespace qrm::manager {
 
-/// Sets `status.runtime.mode` and says what is the matter with it: the node is not ready without
-/// NRI and observer, and degraded with the observer alone.
-void AddRuntimeMode(const NriStatus& nri, const ObserverStatus& observer, NodeStatus& status);
+/// How we come to know of containers.
+enum class RuntimeMode { kNone, kNri, kObserver };
+
+/// "none", "nri", "observer".
+constexpr std::string_view ToString(RuntimeMode mode) {
+  switch (mode) {
+    case RuntimeMode::kNri:
+      return "nri";
+    case RuntimeMode::kObserver:
+      return "observer";
+    case RuntimeMode::kNone:
+      break;
+  }
+  return "none";
+}
+
+/// How the runtime is reached.
+struct RuntimeStatus {
+  RuntimeMode mode = RuntimeMode::kNone;
+  RuntimeInfo runtime;
+  bool nri_connected = false;
+  uint64_t nri_connects = 0;
+  uint64_t nri_disconnects = 0;
+  std::optional<std::chrono::steady_clock::time_point> last_sync;
+  bool cri_reachable = false;
+  std::string problem;                         ///< one sentence; empty when all is well
+  std::vector<std::string> not_ready_reasons;  ///< one sentence each
+  std::vector<std::string> degraded_reasons;   ///< what works, but worse than it should
+};
+
+/// Sets `status.mode` and says what is the matter with it: the node is not ready without NRI and
+/// observer, and degraded with the observer alone.
+void AddRuntimeMode(const NriStatus& nri, const ObserverStatus& observer, RuntimeStatus& status);
 
 }  // namespace qrm::manager

@@ -10,8 +10,8 @@
 
 #include <boost/asio/io_context.hpp>
 
-#include "manager/node_status.h"
 #include "manager/reconcile/drift.h"
+#include "manager/reconcile/reconcile_status.h"
 #include "manager/registry/plugins.h"
 #include "manager/runtime/cri/cri_client.h"
 #include "manager/runtime/live_containers.h"

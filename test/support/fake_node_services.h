@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "api/base/mutex.h"
-#include "manager/control/node_services.h"
+#include "manager/observability/node_services.h"
 
 namespace qrm::test {
 

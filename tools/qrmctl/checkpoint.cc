@@ -8,7 +8,7 @@
 #include "checkpoint/peer_json.h"
 #include "checkpoint/sqlite/durable_file.h"
 #include "checkpoint/store.h"
-#include "manager/control/answers.h"
+#include "manager/control/control_answers.h"
 #include "manager/state/state_lock.h"
 #include "tools/qrmctl/command.h"
 #include "tools/qrmctl/command_line.h"

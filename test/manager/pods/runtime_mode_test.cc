@@ -11,27 +11,27 @@ using testing::HasSubstr;
 using testing::IsEmpty;
 
 TEST(RuntimeModeTest, NriAloneMakesTheNodeReady) {
-  NodeStatus status;
+  RuntimeStatus status;
   AddRuntimeMode({.connected = true}, {}, status);
-  EXPECT_EQ(status.runtime.mode, RuntimeMode::kNri);
-  EXPECT_TRUE(status.ready());
+  EXPECT_EQ(status.mode, RuntimeMode::kNri);
+  EXPECT_THAT(status.not_ready_reasons, IsEmpty());
   EXPECT_THAT(status.degraded_reasons, IsEmpty());
 }
 
 TEST(RuntimeModeTest, ObserverMakesItReadyButDegraded) {
-  NodeStatus status;
+  RuntimeStatus status;
   AddRuntimeMode({.problem = "no socket"}, {.active = true, .working = true}, status);
-  EXPECT_EQ(status.runtime.mode, RuntimeMode::kObserver);
-  EXPECT_TRUE(status.ready());
+  EXPECT_EQ(status.mode, RuntimeMode::kObserver);
+  EXPECT_THAT(status.not_ready_reasons, IsEmpty());
   EXPECT_THAT(
       status.degraded_reasons,
       ElementsAre(HasSubstr("pinned after their creation, by updates over CRI: no socket")));
 }
 
 TEST(RuntimeModeTest, NeitherMakesItNotReadyForBothReasons) {
-  NodeStatus status;
+  RuntimeStatus status;
   AddRuntimeMode({.problem = "no socket"}, {.active = true, .problem = "nobody listens"}, status);
-  EXPECT_EQ(status.runtime.mode, RuntimeMode::kNone);
+  EXPECT_EQ(status.mode, RuntimeMode::kNone);
   EXPECT_THAT(status.not_ready_reasons,
               ElementsAre(HasSubstr("no socket"), HasSubstr("nobody listens")));
 }

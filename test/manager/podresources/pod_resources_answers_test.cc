@@ -1,5 +1,5 @@
 // The pod-resources API's answers, by the rules that kubelet's clients rely on.
-#include "manager/podresources/answers.h"
+#include "manager/podresources/pod_resources_answers.h"
 
 #include <memory>
 #include <string>

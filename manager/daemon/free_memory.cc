@@ -1,5 +1,5 @@
 // glibc's names for it.
-#include "manager/free_memory.h"
+#include "manager/daemon/free_memory.h"
 
 #include <malloc.h>
 

@@ -1,4 +1,4 @@
-#include "manager/realtime.h"
+#include "manager/daemon/realtime.h"
 
 #include <thread>
 

@@ -1,5 +1,5 @@
 // Messages from records. What has no NUMA node gets no topology: an empty one means "nowhere".
-#include "manager/podresources/answers.h"
+#include "manager/podresources/pod_resources_answers.h"
 
 #include <algorithm>
 #include <cstdint>

@@ -1,5 +1,5 @@
 // Every key of qrmd with the code that reads it.
-#include "manager/config_keys.h"
+#include "manager/config/config_keys.h"
 
 #include <charconv>
 #include <chrono>
@@ -9,7 +9,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include "manager/config_readers.h"
+#include "manager/config/config_readers.h"
 
 namespace qrm::manager {
 namespace {

@@ -7,7 +7,7 @@
 
 #include "api/base/section.h"
 #include "api/base/status.h"
-#include "manager/config.h"
+#include "manager/config/config.h"
 
 namespace qrm::manager {
 

@@ -1,5 +1,5 @@
 // Reads file and flags through the table of keys.
-#include "manager/config.h"
+#include "manager/config/config.h"
 
 #include <algorithm>
 #include <numeric>
@@ -9,7 +9,7 @@
 #include <fmt/format.h>
 #include <yaml-cpp/yaml.h>
 
-#include "manager/config_keys.h"
+#include "manager/config/config_keys.h"
 
 namespace qrm::manager {
 namespace {

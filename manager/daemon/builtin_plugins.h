@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "api/base/status.h"
-#include "manager/config.h"
+#include "manager/config/config.h"
 #include "manager/registry/calls/local_plugin.h"
 #include "plugins/sdk/plugin.h"
 #include "topology/machine.h"

@@ -1,5 +1,5 @@
 // Copies keys of the configuration.
-#include "manager/daemon_options.h"
+#include "manager/daemon/daemon_options.h"
 
 namespace qrm::manager {
 

@@ -1,5 +1,5 @@
 // Messages of the control API from the state and the daemon's status.
-#include "manager/control/answers.h"
+#include "manager/control/control_answers.h"
 
 #include <algorithm>
 #include <set>

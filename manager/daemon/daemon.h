@@ -5,8 +5,8 @@
 #include <vector>
 
 #include "api/base/status.h"
-#include "manager/builtin_plugins.h"
-#include "manager/config.h"
+#include "manager/config/config.h"
+#include "manager/daemon/builtin_plugins.h"
 #include "topology/machine.h"
 
 namespace qrm::manager {

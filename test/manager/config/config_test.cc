@@ -1,4 +1,4 @@
-#include "manager/config.h"
+#include "manager/config/config.h"
 
 #include <fstream>
 #include <sstream>
@@ -6,7 +6,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "manager/config_keys.h"
+#include "manager/config/config_keys.h"
 #include "test/support/temp_dir.h"
 
 namespace qrm::manager {

@@ -1,5 +1,5 @@
 // The control API's answers from a state and a status.
-#include "manager/control/answers.h"
+#include "manager/control/control_answers.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -9,10 +9,10 @@
 #include <fmt/format.h>
 
 #include "api/base/log.h"
-#include "manager/builtin_plugins.h"
-#include "manager/config.h"
-#include "manager/daemon.h"
-#include "manager/free_memory.h"
+#include "manager/config/config.h"
+#include "manager/daemon/builtin_plugins.h"
+#include "manager/daemon/daemon.h"
+#include "manager/daemon/free_memory.h"
 #include "plugins/config/machine_config.h"
 
 namespace {

@@ -1,5 +1,5 @@
 // What an operator's dashboard sees of the checkpoint.
-#include "manager/metered_store.h"
+#include "manager/daemon/metered_store.h"
 
 #include <filesystem>
 #include <fstream>

@@ -1,5 +1,5 @@
 // Makes and starts the plugins inside qrmd.
-#include "manager/builtin_plugins.h"
+#include "manager/daemon/builtin_plugins.h"
 
 #include <utility>
 

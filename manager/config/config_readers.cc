@@ -1,5 +1,5 @@
 // The readers, in the order of the keys.
-#include "manager/config_readers.h"
+#include "manager/config/config_readers.h"
 
 #include <cstdint>
 #include <utility>

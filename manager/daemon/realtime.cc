@@ -1,5 +1,5 @@
 // The POSIX calls for it.
-#include "manager/realtime.h"
+#include "manager/daemon/realtime.h"
 
 #include <cerrno>
 #include <system_error>

@@ -3,7 +3,7 @@
 
 #include "manager/admission/admission_options.h"
 #include "manager/admission/dry_runs.h"
-#include "manager/config.h"
+#include "manager/config/config.h"
 #include "manager/control/control_server.h"
 #include "manager/podresources/pod_resources_server.h"
 

@@ -1,5 +1,5 @@
 // The store's decorator.
-#include "manager/metered_store.h"
+#include "manager/daemon/metered_store.h"
 
 #include <chrono>
 #include <cstddef>

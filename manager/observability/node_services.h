@@ -4,14 +4,23 @@
 
 #include <chrono>
 #include <functional>
+#include <optional>
 #include <string>
 
 #include "api/base/status.h"
 #include "api/resource.h"
 #include "manager/admission/dry_run_report.h"
-#include "manager/node_status.h"
+#include "manager/observability/node_status.h"
 
 namespace qrm::manager {
+
+/// What this process remembers of one decision.
+struct DecisionTimes {
+  /// When the runtime last took an update of its container.
+  std::optional<std::chrono::system_clock::time_point> updated;
+  /// What writing it to disk took, when something waited for that.
+  std::optional<std::chrono::nanoseconds> commit;
+};
 
 /// The daemon as the edges see it. Threads: any.
 class NodeServices {

@@ -1,5 +1,5 @@
 // Wires the daemon's parts; none of them knows more of the others than its constructor takes.
-#include "manager/daemon.h"
+#include "manager/daemon/daemon.h"
 
 #include <csignal>
 #include <filesystem>
@@ -23,11 +23,12 @@
 #include "manager/admission/dry_runs.h"
 #include "manager/admission/releaser.h"
 #include "manager/control/control_server.h"
-#include "manager/daemon_options.h"
-#include "manager/free_memory.h"
+#include "manager/daemon/daemon_options.h"
+#include "manager/daemon/free_memory.h"
+#include "manager/daemon/metered_store.h"
+#include "manager/daemon/realtime.h"
 #include "manager/kubelet/kubelet_specs.h"
 #include "manager/kubelet/kubelet_watch.h"
-#include "manager/metered_store.h"
 #include "manager/observability/http_server.h"
 #include "manager/observability/metrics.h"
 #include "manager/podresources/pod_resources_server.h"
@@ -36,7 +37,6 @@
 #include "manager/pods/pod_events.h"
 #include "manager/pods/runtime_mode.h"
 #include "manager/pods/sync_audit.h"
-#include "manager/realtime.h"
 #include "manager/reconcile/reconciler.h"
 #include "manager/registry/registry.h"
 #include "manager/runtime/cgroup_reader.h"
@@ -285,9 +285,13 @@ NodeStatus Daemon::Impl::Status() const {
       status.runtime.problem = MessageOf(cri_version.status());
     }
   }
-  status.degraded_reasons = pod_resources.Problems();
+  AddRuntimeMode(attached, observer.GetStatus(), status.runtime);
   status.kubelet_conflicts = kubelet.conflicts();
-  AddRuntimeMode(attached, observer.GetStatus(), status);
+  status.not_ready_reasons = status.runtime.not_ready_reasons;
+  status.degraded_reasons = pod_resources.Problems();
+  status.degraded_reasons.insert(status.degraded_reasons.end(),
+                                 status.runtime.degraded_reasons.begin(),
+                                 status.runtime.degraded_reasons.end());
   status.not_ready_reasons.insert(status.not_ready_reasons.end(), status.kubelet_conflicts.begin(),
                                   status.kubelet_conflicts.end());
   return status;

@@ -1,0 +1,34 @@
+// What qrmd says about itself: small values that the daemon fills and the edges print.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "manager/pods/runtime_mode.h"
+#include "manager/reconcile/reconcile_status.h"
+
+namespace qrm::manager {
+
+/// The daemon as a whole.
+struct NodeStatus {
+  std::string version;
+  std::chrono::steady_clock::time_point started;
+  std::vector<std::string> not_ready_reasons;  ///< one sentence each; empty: ready
+  std::vector<std::string> degraded_reasons;   ///< what works, but worse than it should
+  std::vector<std::string> kubelet_conflicts;  ///< among the reasons: kubelet pins containers, too
+  RuntimeStatus runtime;
+  ReconcileStatus reconcile;
+  std::string topology_policy;
+  std::string state_path;
+  std::vector<std::string> warnings;  ///< what was repaired or worked around since start
+
+  bool ready() const { return not_ready_reasons.empty(); }
+};
+
+/// Returns the status as it is now. Threads: any; never waits.
+using NodeStatusSource = std::function<NodeStatus()>;
+
+}  // namespace qrm::manager

@@ -1,0 +1,22 @@
+// How the reconcile loop fares, for those who show it.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <optional>
+#include <string>
+
+namespace qrm::manager {
+
+/// How the reconcile loop fares.
+struct ReconcileStatus {
+  std::chrono::milliseconds period{0};
+  std::optional<std::chrono::steady_clock::time_point> last;  ///< end of the latest run
+  uint64_t runs = 0;
+  uint64_t updates = 0;        ///< container updates that the runtime took
+  uint64_t failures = 0;       ///< container updates and plugin answers that failed
+  uint64_t drift_repairs = 0;  ///< cpusets of somebody else that were replaced by ours
+  std::string last_problem;    ///< one sentence; empty when the latest run had none
+};
+
+}  // namespace qrm::manager
