@@ -10,7 +10,7 @@
 #include "api/proto/qrm/v1/control.pb.h"
 #include "checkpoint/node_state.h"
 #include "manager/admission/dry_run_report.h"
-#include "manager/observability/node_status.h"
+#include "manager/observability/node_services.h"
 #include "manager/registry/plugins.h"
 #include "topology/machine.h"
 
