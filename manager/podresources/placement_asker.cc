@@ -13,7 +13,7 @@ namespace {
 
 using checkpoint::PodRecord;
 
-struct Question {
+struct PlacementQuestion {
   PlacementAsker::StatePtr state;  // keeps `pod` alive
   const PodRecord* pod;
   std::string container;
@@ -21,7 +21,7 @@ struct Question {
 
 /// What one plugin is to be asked.
 struct Lane {
-  std::deque<Question> queue;
+  std::deque<PlacementQuestion> queue;
   int under_way = 0;
   bool pumping = false;
 };
@@ -73,7 +73,7 @@ struct PlacementAsker::State : std::enable_shared_from_this<State> {
     }
   }
 
-  std::optional<Question> Next(const std::string& resource) {
+  std::optional<PlacementQuestion> Next(const std::string& resource) {
     const MutexLock lock(mutex);
     Lane& lane = lanes[resource];
     if (lane.queue.empty() || lane.under_way == kAtOnce) {
@@ -81,12 +81,12 @@ struct PlacementAsker::State : std::enable_shared_from_this<State> {
       return std::nullopt;
     }
     ++lane.under_way;
-    Question question = std::move(lane.queue.front());
+    PlacementQuestion question = std::move(lane.queue.front());
     lane.queue.pop_front();
     return question;
   }
 
-  void Take(const std::string& resource, const Question& question,
+  void Take(const std::string& resource, const PlacementQuestion& question,
             const StatusOr<PlacedByResource>& answer) {
     const bool away = IsAway(answer.status());
     const bool cannot_tell = answer.status().code() == StatusCode::kUnimplemented;

@@ -24,10 +24,10 @@ std::string NameOf(const PodRecord& pod, const std::string& container) {
 }
 
 // Builds a ReconcilePlan from one plugin's answer after the other.
-class Planner {
+class ReconcilePlanner {
  public:
-  Planner(const NodeState& asked, const NodeState& now, const AllocationsByPlugin& answers,
-          const std::set<std::string>& unasked)
+  ReconcilePlanner(const NodeState& asked, const NodeState& now, const AllocationsByPlugin& answers,
+                   const std::set<std::string>& unasked)
       : asked_(asked), now_(now), answers_(answers), unasked_(unasked) {}
 
   ReconcilePlan Plan(const Machine& machine) {
@@ -162,7 +162,7 @@ ResourceAllocation MergeAllocation(const ResourceAllocation& before, ResourceAll
 ReconcilePlan PlanReconcile(const NodeState& asked, const NodeState& now,
                             const AllocationsByPlugin& answers, const Machine& machine,
                             const std::set<std::string>& unasked) {
-  return Planner(asked, now, answers, unasked).Plan(machine);
+  return ReconcilePlanner(asked, now, answers, unasked).Plan(machine);
 }
 
 StringMap PropertiesToApply(const ContainerRecord& record) {

@@ -53,8 +53,8 @@ struct Sight {
   bool operator==(const Sight&) const = default;
 };
 
-/// One run's question and what it was asked about.
-struct Question {
+/// Whom a run asked, and the state that it asked about.
+struct Inquiry {
   std::shared_ptr<const NodeState> state;
   std::set<std::string> unasked;  // plugins that speak for themselves in another run
   bool whole = false;             // all were asked
@@ -77,8 +77,8 @@ struct Reconciler::Impl : std::enable_shared_from_this<Reconciler::Impl> {
   void EndRun();
 
   // On the state loop.
-  void Apply(const Question& question, const AllocationsByPlugin& answers);
-  std::optional<Sight> See(const Question& question, const AllocationsByPlugin& answers) const;
+  void Apply(const Inquiry& inquiry, const AllocationsByPlugin& answers);
+  std::optional<Sight> See(const Inquiry& inquiry, const AllocationsByPlugin& answers) const;
   void TellOfAnswers(const AllocationsByPlugin& answers) const;
   Status RepairDrift();
   void Release(const ReconcilePlan& plan);
@@ -177,14 +177,14 @@ void Reconciler::Impl::Want(const std::string& resource) {
 void Reconciler::Impl::StartRun() {
   running = true;
   const Scope scope = std::exchange(next, {});
-  Question question{parts.state.Load(), Unasked(scope), scope.all};
+  Inquiry inquiry{parts.state.Load(), Unasked(scope), scope.all};
   parts.plugins.GetResourcesAllocation(
       scope.all ? std::set<std::string>() : scope.resources,
       DeadlineAfter(options.plugin_call_deadline),
       [self = shared_from_this(),
-       question = std::move(question)](AllocationsByPlugin answers) mutable {
-        self->PostToState([impl = self.get(), question = std::move(question),
-                           answers = std::move(answers)] { impl->Apply(question, answers); });
+       inquiry = std::move(inquiry)](AllocationsByPlugin answers) mutable {
+        self->PostToState([impl = self.get(), inquiry = std::move(inquiry),
+                           answers = std::move(answers)] { impl->Apply(inquiry, answers); });
       });
 }
 
@@ -201,17 +201,17 @@ std::set<std::string> Reconciler::Impl::Unasked(const Scope& scope) const {
   return unasked;
 }
 
-void Reconciler::Impl::Apply(const Question& question, const AllocationsByPlugin& answers) {
+void Reconciler::Impl::Apply(const Inquiry& inquiry, const AllocationsByPlugin& answers) {
   const bool aside = parts.stands_aside();
-  const Status repaired = question.whole && !aside ? RepairDrift() : OkStatus();
-  const std::optional<Sight> sight = See(question, answers);
+  const Status repaired = inquiry.whole && !aside ? RepairDrift() : OkStatus();
+  const std::optional<Sight> sight = See(inquiry, answers);
   if (sight.has_value() && sight == rest) {
     TellOfAnswers(answers);
     CommitApplied({});
     return;
   }
   ReconcilePlan plan =
-      PlanReconcile(*question.state, *parts.state.Load(), answers, parts.machine, question.unasked);
+      PlanReconcile(*inquiry.state, *parts.state.Load(), answers, parts.machine, inquiry.unasked);
   problems = std::move(plan.problems);
   if (!repaired.ok()) {
     problems.push_back(MessageOf(repaired));
@@ -247,10 +247,10 @@ void Reconciler::Impl::TellOfAnswers(const AllocationsByPlugin& answers) const {
 }
 
 // Nothing for a run of some plugins only, or when something changed or failed meanwhile.
-std::optional<Sight> Reconciler::Impl::See(const Question& question,
+std::optional<Sight> Reconciler::Impl::See(const Inquiry& inquiry,
                                            const AllocationsByPlugin& answers) const {
   Sight sight{.state = parts.state.Load(), .live = parts.live.revision()};
-  if (!question.unasked.empty() || sight.state != question.state) {
+  if (!inquiry.unasked.empty() || sight.state != inquiry.state) {
     return std::nullopt;
   }
   for (const auto& [plugin, answer] : answers) {
