@@ -1,4 +1,4 @@
-// Names, help texts and labels of every metric.
+// Names, help texts and labels.
 #include "manager/observability/metrics.h"
 
 namespace qrm::manager {
@@ -41,7 +41,7 @@ Counter& AddPodResources(Registry& registry, const std::string& name, const std:
 
 AdmissionMetrics::AdmissionMetrics(Registry& registry)
     : duration_seconds_(AddHistogram(registry, "qrm_admission_duration_seconds",
-                                     "Time from a container's request to its durable answer.")),
+                                     "Time from the start of a decision to its durable answer.")),
       admitted_total_(AddAdmissionResult(registry, "admitted")),
       repeated_total_(AddAdmissionResult(registry, "repeated")),
       skipped_total_(AddAdmissionResult(registry, "skipped")),

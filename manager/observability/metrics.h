@@ -1,4 +1,5 @@
-// Every metric of qrmd. Names are qrm_<noun>_<unit>; those of the pod-resources API are kubelet's.
+// The metrics that count what happens, when it happens; NodeCollector has those that are read at
+// each scrape. Names are qrm_<noun>_<unit>; those of the pod-resources API are kubelet's.
 #pragma once
 
 #include <chrono>
@@ -28,7 +29,7 @@ class AdmissionMetrics {
   void Record(const AdmissionEvent& event);
 
  private:
-  prometheus::Histogram& duration_seconds_;  // request to durable answer, but for repeated ones
+  prometheus::Histogram& duration_seconds_;  // of those admitted or rejected
   prometheus::Counter& admitted_total_;
   prometheus::Counter& repeated_total_;
   prometheus::Counter& skipped_total_;

@@ -83,11 +83,11 @@ void AddRuntime(const RuntimeStatus& runtime, Families& families) {
              runtime.nri_connects);
   AddCounter(families, "qrm_nri_disconnects_total", "NRI connections that ended.",
              runtime.nri_disconnects);
-  AddGauge(families, "qrm_cri_reachable", "1 when the latest call over CRI was answered.",
+  AddGauge(families, "qrm_cri_reachable", "1 when the runtime answered the latest probe over CRI.",
            OneIf(runtime.cri_reachable));
   if (runtime.last_sync.has_value()) {
     AddGauge(families, "qrm_runtime_sync_age_seconds",
-             "Time since the runtime's containers were last compared with ours.",
+             "Time since the runtime last told over NRI all that exists.",
              SecondsSince(*runtime.last_sync));
   }
 }
