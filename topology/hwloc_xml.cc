@@ -1,4 +1,4 @@
-// One pass over the tags with a stack of open ones.
+// One walk over the tree that pugixml parsed.
 #include "topology/hwloc_xml.h"
 
 #include <algorithm>
@@ -6,10 +6,10 @@
 #include <cstdint>
 #include <string>
 #include <utility>
-#include <vector>
+
+#include <pugixml.hpp>
 
 #include "api/base/number.h"
-#include "topology/xml_tags.h"
 
 namespace qrm {
 namespace {
@@ -17,7 +17,47 @@ namespace {
 using Type = MachineObject::Type;
 
 /// Real trees are less than half as deep.
-constexpr std::size_t kMaxDepth = 256;
+constexpr int kMaxDepth = 256;
+
+std::string_view Get(const pugi::xml_node& tag, const char* attribute) {
+  return tag.attribute(attribute).value();
+}
+
+std::string_view NameOf(const pugi::xml_node& tag) {
+  return tag.name();
+}
+
+Status Broken(std::string_view what, std::ptrdiff_t position) {
+  return Errorf(StatusCode::kInvalidArgument, "{} at byte {}", what, position);
+}
+
+/// What keeps pugixml from reading `xml`.
+Status ParseError(const pugi::xml_parse_result& result, std::string_view xml) {
+  const auto at = static_cast<std::size_t>(result.offset);
+  switch (result.status) {
+    case pugi::status_unrecognized_tag:
+      return Broken("a tag has no name", result.offset);
+    case pugi::status_bad_attribute: {
+      const bool in_value = at > 0 && xml.substr(at - 1, 1) == "\"";
+      return Broken(in_value && xml.find('"', at) == std::string_view::npos
+                        ? "a value does not end"
+                        : "an attribute has no value in double quotes",
+                    result.offset);
+    }
+    case pugi::status_bad_end_element:
+      return Broken("a tag is closed that is not open", result.offset);
+    case pugi::status_end_element_mismatch:
+      return Broken(
+          at + 1 >= xml.size() ? "the machine does not end" : "a tag is closed that is not open",
+          result.offset);
+    case pugi::status_no_document_element:
+      return Broken("the outermost tag is not topology", result.offset);
+    case pugi::status_out_of_memory:
+      return Broken("there is too little memory for the text", result.offset);
+    default:
+      return Broken("a tag does not end", result.offset);
+  }
+}
 
 uint64_t NumberOr0(std::string_view text) {
   return ParseNumber<uint64_t>(text).value_or(0);
@@ -55,9 +95,9 @@ std::string Printable(std::string_view name) {
 }
 
 /// "0200 [8086:1521] ..." with the bus id "0000:01:00.0".
-PciDevice PciOf(const XmlTag& tag) {
-  PciDevice pci{.address = Printable(tag.Get("pci_busid"))};
-  const std::string_view type = tag.Get("pci_type");
+PciDevice PciOf(const pugi::xml_node& tag) {
+  PciDevice pci{.address = Printable(Get(tag, "pci_busid"))};
+  const std::string_view type = Get(tag, "pci_type");
   if (type.size() >= 16) {
     pci.device_class = ParseNumber<uint32_t>(type.substr(0, 4), 16).value_or(0);
     pci.vendor = ParseNumber<uint16_t>(type.substr(6, 4), 16).value_or(0);
@@ -68,89 +108,60 @@ PciDevice PciOf(const XmlTag& tag) {
 
 class XmlReader {
  public:
-  explicit XmlReader(std::string_view xml) : tags_(xml) {}
-
-  StatusOr<MachineObjects> Read() {
-    while (true) {
-      QRM_ASSIGN_OR_RETURN(const XmlTag tag, tags_.Next());
-      switch (tag.kind) {
-        case XmlTag::Kind::kEnd:
-          return Finish();
-        case XmlTag::Kind::kClose:
-          QRM_RETURN_IF_ERROR(Close(tag));
-          break;
-        case XmlTag::Kind::kOpen:
-        case XmlTag::Kind::kEmpty:
-          QRM_RETURN_IF_ERROR(Open(tag));
-          break;
-      }
+  /// `topology` is the outermost tag.
+  StatusOr<MachineObjects> Read(const pugi::xml_node& topology) {
+    QRM_RETURN_IF_ERROR(ReadVersion(topology));
+    QRM_RETURN_IF_ERROR(ReadChildren(topology, kNone, 1));
+    if (described_.objects.empty()) {
+      return Broken("the machine does not end", topology.offset_debug());
     }
+    return std::move(described_);
   }
 
  private:
-  /// A tag that is not closed yet, and its object if it is one.
-  struct OpenTag {
-    std::string name;
-    int object = -1;
-  };
+  static constexpr int kNone = -1;
 
-  Status Broken(std::string_view what) const {
-    return Errorf(StatusCode::kInvalidArgument, "{} at byte {}", what, tags_.position());
-  }
-
-  int CurrentObject() const {
-    for (auto open = open_.rbegin(); open != open_.rend(); ++open) {
-      if (open->object >= 0) {
-        return open->object;
+  /// The tags within `tag`, which is object `parent` or within it.
+  Status ReadChildren(const pugi::xml_node& tag, int parent, int depth) {
+    for (const pugi::xml_node& child : tag.children()) {
+      if (child.type() == pugi::node_element) {
+        QRM_RETURN_IF_ERROR(ReadTag(child, parent, depth));
       }
-    }
-    return -1;
-  }
-
-  Status Open(const XmlTag& tag) {
-    if (open_.empty() && (tag.name != "topology" || started_)) {
-      return Broken("the outermost tag is not topology");
-    }
-    if (open_.size() >= kMaxDepth) {
-      return Broken("tags are nested too deep");
-    }
-    started_ = true;
-    OpenTag open{.name = tag.name};
-    if (tag.name == "topology") {
-      QRM_RETURN_IF_ERROR(ReadVersion(tag.Get("version")));
-    } else if (tag.name == "object") {
-      QRM_ASSIGN_OR_RETURN(open.object, AddObject(tag));
-    } else if (tag.name == "page_type" || tag.name == "info") {
-      ReadDetail(tag);
-    } else if (tag.name == "distances2") {
-      in_latency_ = tag.Get("name") == "NUMALatency" && described_.distances.empty();
-    } else if (tag.name == "cpukind") {
-      described_.kinds.push_back({.cpus = BitmapOf<CpuSet>(tag.Get("cpuset")),
-                                  .rank = static_cast<int>(described_.kinds.size())});
-    }
-    if (tag.kind == XmlTag::Kind::kOpen) {
-      open_.push_back(std::move(open));
     }
     return OkStatus();
   }
 
-  Status Close(const XmlTag& tag) {
-    if (open_.empty() || open_.back().name != tag.name) {
-      return Broken("a tag is closed that is not open");
+  Status ReadTag(const pugi::xml_node& tag, int parent, int depth) {
+    if (depth >= kMaxDepth) {
+      return Broken("tags are nested too deep", tag.offset_debug());
     }
-    if (in_latency_ && tag.name == "indexes") {
-      ReadNumbers(tag.text_before, [this](uint64_t number) {
+    int inner = parent;
+    if (NameOf(tag) == "object") {
+      QRM_ASSIGN_OR_RETURN(inner, AddObject(tag, parent));
+      ReadDetails(tag, described_.objects[static_cast<std::size_t>(inner)]);
+    } else if (NameOf(tag) == "distances2") {
+      ReadDistances(tag);
+    } else if (NameOf(tag) == "cpukind") {
+      described_.kinds.push_back({.cpus = BitmapOf<CpuSet>(Get(tag, "cpuset")),
+                                  .rank = static_cast<int>(described_.kinds.size())});
+    }
+    return ReadChildren(tag, inner, depth + 1);
+  }
+
+  void ReadDistances(const pugi::xml_node& tag) {
+    if (Get(tag, "name") != "NUMALatency" || !described_.distances.empty()) {
+      return;
+    }
+    for (const pugi::xml_node& indexes : tag.children("indexes")) {
+      ReadNumbers(indexes.child_value(), [this](uint64_t number) {
         described_.distance_nodes.push_back(number < IdSet::kMaxIds ? static_cast<int>(number)
                                                                     : -1);
       });
-    } else if (in_latency_ && tag.name == "u64values") {
-      ReadNumbers(tag.text_before,
-                  [this](uint64_t number) { described_.distances.push_back(number); });
-    } else if (tag.name == "distances2") {
-      in_latency_ = false;
     }
-    open_.pop_back();
-    return OkStatus();
+    for (const pugi::xml_node& values : tag.children("u64values")) {
+      ReadNumbers(values.child_value(),
+                  [this](uint64_t number) { described_.distances.push_back(number); });
+    }
   }
 
   template <typename Add>
@@ -165,28 +176,29 @@ class XmlReader {
   }
 
   /// Format 1 has no version.
-  Status ReadVersion(std::string_view version) {
+  Status ReadVersion(const pugi::xml_node& topology) {
+    const std::string_view version = Get(topology, "version");
     if (!version.empty() && version.substr(0, 2) != "2." && version.substr(0, 2) != "3.") {
-      return Broken("the format is none of 1, 2 and 3");
+      return Broken("the format is none of 1, 2 and 3", topology.offset_debug());
     }
     format3_ = version.substr(0, 2) == "3.";
     return OkStatus();
   }
 
-  StatusOr<int> AddObject(const XmlTag& tag) {
-    MachineObject object{.type = TypeOf(tag), .parent = CurrentObject()};
+  StatusOr<int> AddObject(const pugi::xml_node& tag, int parent) {
+    MachineObject object{.type = TypeOf(tag), .parent = parent};
     if (object.parent < 0 && !described_.objects.empty()) {
-      return Broken("there are two machines");
+      return Broken("there are two machines", tag.offset_debug());
     }
-    if (const auto number = ParseNumber<uint64_t>(tag.Get("os_index"));
+    if (const auto number = ParseNumber<uint64_t>(Get(tag, "os_index"));
         number.has_value() && *number < IdSet::kMaxIds) {
       object.os_index = static_cast<int>(*number);
     }
-    object.cpus = BitmapOf<CpuSet>(tag.Get("cpuset"));
-    object.nodes = BitmapOf<NumaMask>(tag.Get("nodeset"));
-    object.memory_bytes = NumberOr0(tag.Get("local_memory"));
-    object.special_memory = !tag.Get("subtype").empty() && tag.Get("subtype") != "DRAM";
-    object.name = Printable(tag.Get("name"));
+    object.cpus = BitmapOf<CpuSet>(Get(tag, "cpuset"));
+    object.nodes = BitmapOf<NumaMask>(Get(tag, "nodeset"));
+    object.memory_bytes = NumberOr0(Get(tag, "local_memory"));
+    object.special_memory = !Get(tag, "subtype").empty() && Get(tag, "subtype") != "DRAM";
+    object.name = Printable(Get(tag, "name"));
     if (object.type == Type::kPciDevice) {
       object.pci = PciOf(tag);
     }
@@ -197,25 +209,25 @@ class XmlReader {
     return static_cast<int>(described_.objects.size()) - 1;
   }
 
-  void ReadRoot(const XmlTag& tag, const MachineObject& root) {
-    const auto or_all = [&tag](const char* key, std::string_view all) {
-      return tag.Get(key).empty() ? all : tag.Get(key);
+  void ReadRoot(const pugi::xml_node& tag, const MachineObject& root) {
+    const auto or_all = [&tag](const char* key, const char* all) {
+      return Get(tag, key).empty() ? Get(tag, all) : Get(tag, key);
     };
     described_.online = root.cpus;
-    described_.complete = BitmapOf<CpuSet>(or_all("complete_cpuset", tag.Get("cpuset")));
-    described_.allowed = BitmapOf<CpuSet>(or_all("allowed_cpuset", tag.Get("cpuset")));
-    described_.allowed_nodes = BitmapOf<NumaMask>(or_all("allowed_nodeset", tag.Get("nodeset")));
+    described_.complete = BitmapOf<CpuSet>(or_all("complete_cpuset", "cpuset"));
+    described_.allowed = BitmapOf<CpuSet>(or_all("allowed_cpuset", "cpuset"));
+    described_.allowed_nodes = BitmapOf<NumaMask>(or_all("allowed_nodeset", "nodeset"));
   }
 
-  Type TypeOf(const XmlTag& tag) const {
-    const std::string_view name = tag.Get("type");
+  Type TypeOf(const pugi::xml_node& tag) const {
+    const std::string_view name = Get(tag, "type");
     if (name == "Package" || name == "Socket") {
       return Type::kPackage;
     }
     if (name == "NUMANode") {
       return Type::kNumaNode;
     }
-    if (name == "L3Cache" || (name == "Cache" && tag.Get("depth") == "3")) {
+    if (name == "L3Cache" || (name == "Cache" && Get(tag, "depth") == "3")) {
       return Type::kL3;
     }
     if (name == "Core") {
@@ -227,7 +239,7 @@ class XmlReader {
     if (name == "PCIDev") {
       return Type::kPciDevice;
     }
-    return name == "OSDev" && IsNetwork(tag.Get("osdev_type")) ? Type::kNetwork : Type::kOther;
+    return name == "OSDev" && IsNetwork(Get(tag, "osdev_type")) ? Type::kNetwork : Type::kOther;
   }
 
   /// Format 3 has a bit per role, 16 for network and 32 for InfiniBand; before, network was 2.
@@ -239,43 +251,36 @@ class XmlReader {
     return format3_ ? (type & kNetworkBit) != 0 && (type & kInfiniBandBit) == 0 : type == kNetwork;
   }
 
-  void ReadDetail(const XmlTag& tag) {
-    const int current = CurrentObject();
-    if (current < 0 || open_.back().object != current) {
-      return;
+  static void ReadDetails(const pugi::xml_node& tag, MachineObject& object) {
+    for (const pugi::xml_node& info : tag.children("info")) {
+      object.special_memory |= Get(info, "name") == "DAXDevice";
     }
-    MachineObject& object = described_.objects[static_cast<std::size_t>(current)];
-    if (tag.name == "info") {
-      object.special_memory |= tag.Get("name") == "DAXDevice";
-      return;
+    bool ordinary = true;  // the first entry is the ordinary page size, the rest are hugepages
+    for (const pugi::xml_node& pages : tag.children("page_type")) {
+      if (!std::exchange(ordinary, false)) {
+        object.hugepages[NumberOr0(Get(pages, "size"))] = NumberOr0(Get(pages, "count"));
+      }
     }
-    // The first entry is the ordinary page size, the rest are hugepages.
-    if (current == pages_of_) {
-      object.hugepages[NumberOr0(tag.Get("size"))] = NumberOr0(tag.Get("count"));
-    }
-    pages_of_ = current;
   }
 
-  StatusOr<MachineObjects> Finish() {
-    if (!open_.empty() || described_.objects.empty()) {
-      return Broken("the machine does not end");
-    }
-    return std::move(described_);
-  }
-
-  XmlTags tags_;
   MachineObjects described_;
-  std::vector<OpenTag> open_;
-  bool started_ = false;
   bool format3_ = false;
-  bool in_latency_ = false;
-  int pages_of_ = -1;  // the object whose first page type was read
 };
 
 }  // namespace
 
 StatusOr<MachineObjects> ReadXml(std::string_view xml) {
-  return XmlReader(xml).Read();
+  pugi::xml_document document;
+  const pugi::xml_parse_result parsed =
+      document.load_buffer(xml.data(), xml.size(), pugi::parse_escapes, pugi::encoding_utf8);
+  if (!parsed) {
+    return ParseError(parsed, xml);
+  }
+  const pugi::xml_node topology = document.document_element();
+  if (NameOf(topology) != "topology" || topology.next_sibling()) {
+    return Broken("the outermost tag is not topology", topology.offset_debug());
+  }
+  return XmlReader().Read(topology);
 }
 
 }  // namespace qrm

@@ -1,6 +1,8 @@
 // What discovery makes of odd machines and of bad input.
 #include "topology/discovery.h"
 
+#include <cstddef>
+#include <filesystem>
 #include <fstream>
 #include <string>
 
@@ -102,6 +104,57 @@ TEST(DiscoveryTest, TellsBadInputInASentence) {
     EXPECT_EQ(machine.status().code(), bad.code) << bad.argument;
     EXPECT_THAT(MessageOf(machine.status()), HasSubstr("cannot read ")) << bad.argument;
   }
+}
+
+TEST(DiscoveryTest, NamesWhatIsWrongInAnXmlAndWhere) {
+  const std::string object = R"(<object type="Machine" cpuset="0x1">)";
+  const struct {
+    std::string xml;
+    const char* sentence;
+  } cases[] = {
+      {"", "the outermost tag is not topology at byte 0"},
+      {"<machine/>", "the outermost tag is not topology at byte "},
+      {"<topology/><topology/>", "the outermost tag is not topology at byte "},
+      {"<topology", "a tag does not end at byte "},
+      {"<topology>< /topology>", "a tag has no name at byte "},
+      {"<topology version=2.0></topology>", "an attribute has no value in double quotes at byte "},
+      {"<topology version=\"2.0", "a value does not end at byte "},
+      {"<topology></object></topology>", "a tag is closed that is not open at byte "},
+      {"<topology>" + object, "the machine does not end at byte "},
+      {"<topology></topology>", "the machine does not end at byte "},
+      {"<topology version=\"4.0\"/>", "the format is none of 1, 2 and 3 at byte "},
+      {"<topology>" + object + "</object>" + object + "</object></topology>",
+       "there are two machines at byte "},
+  };
+  for (const auto& bad : cases) {
+    const StatusOr<Machine> machine = MachineFromXml(bad.xml);
+    EXPECT_EQ(machine.status().code(), StatusCode::kInvalidArgument) << bad.xml;
+    EXPECT_THAT(MessageOf(machine.status()), HasSubstr(bad.sentence)) << bad.xml;
+  }
+}
+
+TEST(DiscoveryTest, RefusesXmlThatIsNestedTooDeep) {
+  for (const std::size_t depth : {std::size_t{256}, std::size_t{1000000}}) {
+    std::string xml = "<topology>";
+    for (std::size_t i = 0; i < depth; ++i) {
+      xml += "<a>";
+    }
+    for (std::size_t i = 0; i < depth; ++i) {
+      xml += "</a>";
+    }
+    const StatusOr<Machine> machine = MachineFromXml(xml + "</topology>");
+    EXPECT_THAT(MessageOf(machine.status()), HasSubstr("tags are nested too deep at byte "));
+  }
+}
+
+TEST(DiscoveryTest, RefusesFilesThatAreTooLarge) {
+  const test::TempDir directory;
+  std::ofstream(directory / "huge.xml") << SmallMachine("2.0", "");
+  std::filesystem::resize_file(directory / "huge.xml", (std::size_t{64} << 20U) + 1);
+  const StatusOr<Machine> machine =
+      Discover({.kind = MachineSource::Kind::kXml, .argument = directory / "huge.xml"});
+  EXPECT_EQ(machine.status().code(), StatusCode::kNotFound);
+  EXPECT_THAT(MessageOf(machine.status()), HasSubstr("no regular file of up to 67108864 bytes"));
 }
 
 TEST(DiscoveryTest, ParsesSourcesByTheirPrefix) {
