@@ -1,4 +1,5 @@
 # How a library, a binary, a test, a benchmark and a set of protos are declared in this tree.
+include(GoogleTest)
 
 add_library(qrm_flags INTERFACE)
 target_compile_options(qrm_flags INTERFACE
@@ -49,20 +50,73 @@ function(qrm_binary)
   install(TARGETS ${ARG_NAME} RUNTIME DESTINATION ${CMAKE_INSTALL_SBINDIR} COMPONENT programs)
 endfunction()
 
-# qrm_test(topology/merge_test.cc DEPS qrm::topology LABEL unit): test binary test_topology_merge_test. Several
-# sources of one room may share a binary: qrm_test(a_test.cc SRCS b_test.cc ...).
-function(qrm_test MAIN)
-  cmake_parse_arguments(ARG "" "LABEL;TIMEOUT" "SRCS;DEPS;ARGS" ${ARGN})
-  string(REGEX REPLACE "\\.cc$" "" name ${MAIN})
-  string(REPLACE "/" "_" name ${name})
-  add_executable(test_${name} ${MAIN} ${ARG_SRCS})
-  target_include_directories(test_${name} PRIVATE ${PROJECT_SOURCE_DIR})
-  target_link_libraries(test_${name} PRIVATE ${ARG_DEPS} GTest::gmock_main qrm_flags)
+# qrm_test(ROOM pods LABEL unit SRCS pod_events_test.cc DEPS qrm::manager_pods): in test/manager, makes the binary
+# test_manager_pods_unit of what lies in test/manager/pods, and each TEST in it a test manager/pods/SUITE.CASE of ctest.
+# Without ROOM, the room is the folder of the list itself. Each room has one binary for each label:
+#   unit         no gRPC, clean under the thread sanitizer     integration  real sockets, nothing but this process and PROGRAMS
+#   e2e          qrmd as it runs, some of them as root         quick        unit and integration, but for the tests that SLOW names
+# PROGRAMS are built before it and lie in QRM_BIN; PROPERTIES are those of each of its tests.
+function(qrm_test)
+  cmake_parse_arguments(ARG "" "ROOM;LABEL;TIMEOUT;SLOW" "SRCS;DEPS;PROGRAMS;PROPERTIES" ${ARGN})
+  cmake_path(RELATIVE_PATH CMAKE_CURRENT_SOURCE_DIR BASE_DIRECTORY ${PROJECT_SOURCE_DIR}/test OUTPUT_VARIABLE room)
+  if(ARG_ROOM)
+    cmake_path(APPEND room ${ARG_ROOM})
+    list(TRANSFORM ARG_SRCS PREPEND ${ARG_ROOM}/)
+  endif()
+  string(REPLACE "/" "_" name test_${room}_${ARG_LABEL})
+  qrm_tool(NAME ${name} SRCS ${ARG_SRCS} DEPS ${ARG_DEPS} GTest::gmock_main)
+  if(ARG_PROGRAMS)
+    add_dependencies(${name} ${ARG_PROGRAMS})
+    target_compile_definitions(${name} PRIVATE QRM_BIN="${CMAKE_RUNTIME_OUTPUT_DIRECTORY}")
+  endif()
+
+  set(labels ${ARG_LABEL})
+  set(prefix ${room}/)
+  if(ARG_LABEL MATCHES "^(unit|integration)$")
+    list(APPEND labels quick)
+  elseif(NOT ARG_LABEL STREQUAL e2e)  # what unit runs, with other input
+    string(APPEND prefix ${ARG_LABEL}/)
+  endif()
   if(NOT ARG_TIMEOUT)
     set(ARG_TIMEOUT 120)
   endif()
-  add_test(NAME ${name} COMMAND test_${name} ${ARG_ARGS} WORKING_DIRECTORY ${PROJECT_SOURCE_DIR})
-  set_tests_properties(${name} PROPERTIES LABELS "${ARG_LABEL}" TIMEOUT ${ARG_TIMEOUT})
+  set(properties TIMEOUT ${ARG_TIMEOUT} ${ARG_PROPERTIES})
+  if(ARG_SLOW)
+    qrm_discover_tests(${name} ${prefix} "-${ARG_SLOW}" "${labels}" "${properties}")
+    qrm_discover_tests(${name} ${prefix} "${ARG_SLOW}" "${ARG_LABEL}" "${properties}")
+  else()
+    qrm_discover_tests(${name} ${prefix} "*" "${labels}" "${properties}")
+  endif()
+  foreach(label IN LISTS labels)
+    qrm_test_group(${label} ${name})
+  endforeach()
+endfunction()
+
+# Tells ctest, when it starts, of the tests of a binary that `FILTER` lets through. A binary that is not built is a test
+# that fails, with the same labels.
+function(qrm_discover_tests NAME PREFIX FILTER LABELS PROPERTIES)
+  string(MD5 part "${FILTER}")
+  set(list ${NAME}_${part})
+  # Not after the build: it runs each program that is linked, whether its tests are wanted or not.
+  gtest_discover_tests(${NAME} DISCOVERY_MODE PRE_TEST DISCOVERY_TIMEOUT 60 NO_PRETTY_VALUES TEST_LIST ${list}
+    TEST_PREFIX ${PREFIX} TEST_FILTER ${FILTER} WORKING_DIRECTORY ${PROJECT_SOURCE_DIR} PROPERTIES ${PROPERTIES})
+  # PROPERTIES takes no lists, such as several labels are.
+  file(CONFIGURE OUTPUT ${list}_labels.cmake @ONLY CONTENT [=[
+if(DEFINED @list@)
+  set_tests_properties(${@list@} PROPERTIES LABELS "@LABELS@")
+else()
+  set_tests_properties(@NAME@_NOT_BUILT PROPERTIES LABELS "@LABELS@")
+endif()
+]=])
+  set_property(DIRECTORY APPEND PROPERTY TEST_INCLUDE_FILES ${CMAKE_CURRENT_BINARY_DIR}/${list}_labels.cmake)
+endfunction()
+
+# Builds `PROGRAM` with target <label>_tests, which is all that `ctest -L <label>` runs.
+function(qrm_test_group LABEL PROGRAM)
+  if(NOT TARGET ${LABEL}_tests)
+    add_custom_target(${LABEL}_tests)
+  endif()
+  add_dependencies(${LABEL}_tests ${PROGRAM})
 endfunction()
 
 # qrm_bench(topology_bench.cc DEPS qrm::topology): Google Benchmark binary in build/<preset>/bench, run once by ctest.

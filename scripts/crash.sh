@@ -7,8 +7,8 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 rounds=${1:-1000}
 seed=${2:-1}
-scripts/build.sh release test_crash test_checkpoint_store_test
+scripts/build.sh release test_crash test_checkpoint_unit
 build/release/bin/test_crash --rounds="$rounds" --seed="$seed"
 # 500 power losses at a time.
-build/release/bin/test_checkpoint_store_test --gtest_brief=1 --gtest_filter='*PowerGoes*' \
+build/release/bin/test_checkpoint_unit --gtest_brief=1 --gtest_filter='*PowerGoes*' \
   --gtest_shuffle --gtest_random_seed="$seed" --gtest_repeat=$(((rounds + 499) / 500))

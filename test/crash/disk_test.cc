@@ -160,7 +160,7 @@ TEST_P(DiskTest, FullDiskStopsAdmissionsOnly) {
 TEST_P(DiskTest, ReadOnlyDiskStopsAdmissionsOnly) {
   const std::string flag = dir_ / "read-only";
   ::setenv("QRM_READ_ONLY_WHILE", flag.c_str(), 1);
-  ::setenv("LD_PRELOAD", QRM_READ_ONLY_LIBRARY, 1);
+  ::setenv("LD_PRELOAD", QRM_BIN "/libqrm-read-only.so", 1);
   Start();
   ::unsetenv("LD_PRELOAD");
   if (IsSkipped() || HasFatalFailure()) {

@@ -48,7 +48,7 @@ class PluginProcessTest : public testing::TestWithParam<std::string> {
   std::unique_ptr<ChildProcess> StartPlugin() {
     const bool direct = GetParam() == "--registration-dir";
     return std::make_unique<ChildProcess>(
-        std::vector<std::string>{QRM_COUNTING_PLUGIN, GetParam(),
+        std::vector<std::string>{QRM_BIN "/test_counting_plugin", GetParam(),
                                  dir_ / (direct ? "direct" : "watched"), "--state-dir",
                                  dir_ / "state"},
         dir_ / "plugin.log");

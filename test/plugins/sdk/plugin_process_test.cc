@@ -43,8 +43,8 @@ class PluginProcessTest : public testing::TestWithParam<std::string> {
 
   std::unique_ptr<ChildProcess> Start() {
     return std::make_unique<ChildProcess>(
-        std::vector<std::string>{QRM_COUNTING_PLUGIN, GetParam(), Directory(), "--state-dir",
-                                 dir_ / "state"},
+        std::vector<std::string>{QRM_BIN "/test_counting_plugin", GetParam(), Directory(),
+                                 "--state-dir", dir_ / "state"},
         dir_ / "plugin.log");
   }
 
@@ -123,7 +123,7 @@ class CommandLineTest : public testing::Test {
  protected:
   /// Exit code and output of the plugin with `arguments`.
   std::pair<int, std::string> Run(std::vector<std::string> arguments) {
-    arguments.insert(arguments.begin(), QRM_COUNTING_PLUGIN);
+    arguments.insert(arguments.begin(), QRM_BIN "/test_counting_plugin");
     ChildProcess plugin(arguments, dir_ / "output");
     const int code = plugin.Wait();
     return {code, plugin.Output()};
