@@ -1,4 +1,4 @@
-// Handlers of the control API: read a snapshot and answer, or post and answer from the state loop.
+// Handlers of the control API: read a snapshot and answer, or ask a plugin and answer when it does.
 #include "manager/control/control_server.h"
 
 #include <utility>
@@ -142,10 +142,10 @@ struct ControlServer::Impl final : public v1::Control::CallbackService {
   Reactor* GetPools(Context* context, const v1::GetPoolsRequest* request,
                     v1::GetPoolsResponse* response) override {
     Reactor* reactor = context->DefaultReactor();
-    node.Post([this, reactor, response, resource = PoolResource(request->resource_name())] {
-      const auto pools = plugins.GetPools(resource, DeadlineAfter(options.plugin_timeout));
-      reactor->Finish(DeliverPools(pools, *response));
-    });
+    plugins.GetPools(PoolResource(request->resource_name()), DeadlineAfter(options.plugin_timeout),
+                     [reactor, response](const StatusOr<std::vector<PoolInfo>>& pools) {
+                       reactor->Finish(DeliverPools(pools, *response));
+                     });
     return reactor;
   }
 
@@ -157,10 +157,16 @@ struct ControlServer::Impl final : public v1::Control::CallbackService {
       return Finish(context, ToGrpc(checked));
     }
     Reactor* reactor = context->DefaultReactor();
-    node.Post(
-        [this, reactor, response, cpus_by_pool, resource = PoolResource(request->resource_name())] {
-          reactor->Finish(ChangePools(resource, cpus_by_pool, *response));
-        });
+    const std::string resource = PoolResource(request->resource_name());
+    plugins.SetPools(resource, cpus_by_pool, DeadlineAfter(options.plugin_timeout),
+                     [this, reactor, response, resource,
+                      count = cpus_by_pool.size()](const StatusOr<std::vector<PoolInfo>>& pools) {
+                       if (pools.ok()) {
+                         log::Info("pools changed", {{"resource", resource}, {"pools", count}});
+                         node.ReconcileSoon(resource);
+                       }
+                       reactor->Finish(DeliverPools(pools, *response));
+                     });
     return reactor;
   }
 
@@ -168,19 +174,6 @@ struct ControlServer::Impl final : public v1::Control::CallbackService {
                          v1::NotifyChangedResponse*) override {
     node.ReconcileSoon(request->resource_name());
     return Finish(context, grpc::Status::OK);
-  }
-
-  /// On the state loop.
-  grpc::Status ChangePools(const std::string& resource,
-                           const std::map<std::string, std::string>& cpus_by_pool,
-                           v1::SetPoolsResponse& response) {
-    const auto pools =
-        plugins.SetPools(resource, cpus_by_pool, DeadlineAfter(options.plugin_timeout));
-    if (pools.ok()) {
-      log::Info("pools changed", {{"resource", resource}, {"pools", cpus_by_pool.size()}});
-      node.ReconcileSoon(resource);
-    }
-    return DeliverPools(pools, response);
   }
 
   const Snapshots& snapshots;

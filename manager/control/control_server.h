@@ -22,8 +22,8 @@ struct ControlOptions {
   std::chrono::milliseconds plugin_timeout{2000};  ///< of GetPools and SetPools
 };
 
-/// Serves qrm.v1.Control on a socket of mode 0600. Reading calls answer from the snapshot; calls
-/// for pools run on the state loop, in order with the admissions, and dry runs beside it.
+/// Serves qrm.v1.Control on a socket of mode 0600. Reading calls answer from the snapshot; nothing
+/// that is asked here keeps an admission waiting.
 /// Threads: Start and Stop from one thread.
 class ControlServer {
  public:

@@ -84,7 +84,6 @@ struct Daemon::Impl final : NodeServices {
   void TryPod(std::string pod, const std::function<void(StatusOr<DryRunReport>)>& done) override {
     dry_runs.Ask(std::move(pod), done);
   }
-  void Post(std::function<void()> work) override { state.Post(std::move(work)); }
 
   qrm::Status Start();
   qrm::Status StartEdges();

@@ -251,15 +251,6 @@ void EndpointSet::AskEach(std::vector<EndpointPtr> live, const Question& questio
       });
 }
 
-template <typename T>
-StatusOr<T> EndpointSet::AskAndWait(const std::string& resource, const Question& question,
-                                    Deadline deadline, const PluginCall<T>& call) const {
-  auto answers = FanOut<T>(1, deadline, [&](std::size_t, AnswerCallback<T> answer) {
-    AskOne<T>(resource, question, call, std::move(answer));
-  });
-  return std::move(answers.front());
-}
-
 std::vector<StatusOr<HintList>> EndpointSet::GetTopologyHints(
     const std::vector<ContainerRequest>& requests, Deadline deadline) {
   return FanOut<HintList>(requests.size(), deadline,
@@ -340,23 +331,24 @@ void EndpointSet::GetPlacement(const ContainerKey& key, const std::string& resou
       std::move(done));
 }
 
-StatusOr<std::vector<PoolInfo>> EndpointSet::GetPools(const std::string& resource,
-                                                      Deadline deadline) {
-  return AskAndWait<std::vector<PoolInfo>>(
-      resource, {"GetPools", "get the pools of"}, deadline,
-      [&](PluginClient& plugin, PluginClient::Done<std::vector<PoolInfo>> done) {
-        plugin.GetPools(resource, deadline, std::move(done));
-      });
+void EndpointSet::GetPools(const std::string& resource, Deadline deadline, PoolsCallback done) {
+  AskOne<std::vector<PoolInfo>>(
+      resource, {"GetPools", "get the pools of"},
+      [&](PluginClient& plugin, PluginClient::Done<std::vector<PoolInfo>> answer) {
+        plugin.GetPools(resource, deadline, std::move(answer));
+      },
+      std::move(done));
 }
 
-StatusOr<std::vector<PoolInfo>> EndpointSet::SetPools(
-    const std::string& resource, const std::map<std::string, std::string>& cpus_by_pool,
-    Deadline deadline) {
-  return AskAndWait<std::vector<PoolInfo>>(
-      resource, {"SetPools", "set the pools of"}, deadline,
-      [&](PluginClient& plugin, PluginClient::Done<std::vector<PoolInfo>> done) {
-        plugin.SetPools(resource, cpus_by_pool, deadline, std::move(done));
-      });
+void EndpointSet::SetPools(const std::string& resource,
+                           const std::map<std::string, std::string>& cpus_by_pool,
+                           Deadline deadline, PoolsCallback done) {
+  AskOne<std::vector<PoolInfo>>(
+      resource, {"SetPools", "set the pools of"},
+      [&](PluginClient& plugin, PluginClient::Done<std::vector<PoolInfo>> answer) {
+        plugin.SetPools(resource, cpus_by_pool, deadline, std::move(answer));
+      },
+      std::move(done));
 }
 
 }  // namespace qrm::manager

@@ -98,10 +98,9 @@ class EndpointSet final : public Plugins {
       std::function<void(std::map<std::string, StatusOr<AllocatableByResource>>)> done) override;
   void GetPlacement(const ContainerKey& key, const std::string& resource, Deadline deadline,
                     std::function<void(StatusOr<PlacedByResource>)> done) override;
-  StatusOr<std::vector<PoolInfo>> GetPools(const std::string& resource, Deadline deadline) override;
-  StatusOr<std::vector<PoolInfo>> SetPools(const std::string& resource,
-                                           const std::map<std::string, std::string>& cpus_by_pool,
-                                           Deadline deadline) override;
+  void GetPools(const std::string& resource, Deadline deadline, PoolsCallback done) override;
+  void SetPools(const std::string& resource, const std::map<std::string, std::string>& cpus_by_pool,
+                Deadline deadline, PoolsCallback done) override;
 
  private:
   using EndpointPtr = std::shared_ptr<Endpoint>;
@@ -136,10 +135,6 @@ class EndpointSet final : public Plugins {
   void AskEach(std::vector<EndpointPtr> live, const Question& question,
                const std::function<void(PluginClient&, PluginClient::Done<T>)>& call,
                std::function<void(std::map<std::string, StatusOr<T>>)> done) const;
-  template <typename T>
-  StatusOr<T> AskAndWait(
-      const std::string& resource, const Question& question, Deadline deadline,
-      const std::function<void(PluginClient&, PluginClient::Done<T>)>& call) const;
 
   const EndpointSetOptions options_;
   const std::shared_ptr<CallsInFlight> calls_;

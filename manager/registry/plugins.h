@@ -59,6 +59,8 @@ struct PoolInfo {
   uint64_t containers = 0;
 };
 
+using PoolsCallback = std::function<void(StatusOr<std::vector<PoolInfo>>)>;
+
 /// The plugins' answers to GetResourcesAllocation.
 using AllocationsByPlugin = std::map<std::string, StatusOr<HeldAllocations>>;
 
@@ -115,11 +117,13 @@ class Plugins {
   virtual void GetPlacement(const ContainerKey& key, const std::string& resource, Deadline deadline,
                             std::function<void(StatusOr<PlacedByResource>)> done) = 0;
 
-  virtual StatusOr<std::vector<PoolInfo>> GetPools(const std::string& resource,
-                                                   Deadline deadline) = 0;
-  virtual StatusOr<std::vector<PoolInfo>> SetPools(
-      const std::string& resource, const std::map<std::string, std::string>& cpus_by_pool,
-      Deadline deadline) = 0;
+  /// The pools of the plugin of `resource`, as they are or after the change; `done` as with
+  /// GetPlacement. Beside the admissions: the plugin itself orders its calls, and what a change
+  /// means for containers, the next reconcile brings them.
+  virtual void GetPools(const std::string& resource, Deadline deadline, PoolsCallback done) = 0;
+  virtual void SetPools(const std::string& resource,
+                        const std::map<std::string, std::string>& cpus_by_pool, Deadline deadline,
+                        PoolsCallback done) = 0;
 };
 
 }  // namespace qrm::manager

@@ -161,13 +161,12 @@ class AnsweringPlugins final : public manager::Plugins {
                     std::function<void(StatusOr<manager::PlacedByResource>)> done) override {
     done(manager::PlacedByResource{});
   }
-  StatusOr<std::vector<manager::PoolInfo>> GetPools(const std::string&, Deadline) override {
-    return std::vector<manager::PoolInfo>{};
+  void GetPools(const std::string&, Deadline, manager::PoolsCallback done) override {
+    done(std::vector<manager::PoolInfo>{});
   }
-  StatusOr<std::vector<manager::PoolInfo>> SetPools(const std::string&,
-                                                    const std::map<std::string, std::string>&,
-                                                    Deadline) override {
-    return std::vector<manager::PoolInfo>{};
+  void SetPools(const std::string&, const std::map<std::string, std::string>&, Deadline,
+                manager::PoolsCallback done) override {
+    done(std::vector<manager::PoolInfo>{});
   }
 
  private:

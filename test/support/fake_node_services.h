@@ -14,7 +14,6 @@
 
 namespace qrm::test {
 
-/// Posted work runs at once on the caller's thread.
 class FakeNodeServices final : public manager::NodeServices {
  public:
   // Set before the servers under test start.
@@ -40,7 +39,6 @@ class FakeNodeServices final : public manager::NodeServices {
     const MutexLock lock(mutex_);
     reconciles_.push_back(resource);
   }
-  void Post(std::function<void()> work) override { work(); }
   void TryPod(std::string pod,
               const std::function<void(StatusOr<manager::DryRunReport>)>& done) override {
     tried_pod = std::move(pod);

@@ -121,7 +121,46 @@ class FakePlugins final : public manager::Plugins {
     return placement_calls_;
   }
 
-  StatusOr<Pools> GetPools(const std::string& resource, Deadline) override {
+  /// From now on nobody gets an answer to GetPools and SetPools, until ReleasePools.
+  void HangPools() {
+    const MutexLock lock(mutex_);
+    pools_hang_ = true;
+  }
+  /// Answers those who wait, with `answer`.
+  void ReleasePools(const StatusOr<Pools>& answer) {
+    for (const manager::PoolsCallback& done : TakeWaitingPools()) {
+      done(answer);
+    }
+  }
+  std::size_t waiting_pools() const {
+    const MutexLock lock(mutex_);
+    return waiting_pools_.size();
+  }
+
+  void GetPools(const std::string& resource, Deadline, manager::PoolsCallback done) override {
+    if (!Hangs(done)) {
+      done(PoolsOf(resource));
+    }
+  }
+  void SetPools(const std::string& resource, const std::map<std::string, std::string>& cpus_by_pool,
+                Deadline, manager::PoolsCallback done) override {
+    if (Hangs(done)) {
+      return;
+    }
+    auto current = PoolsOf(resource);
+    if (current.ok()) {
+      for (manager::PoolInfo& pool : *current) {
+        if (const auto found = cpus_by_pool.find(pool.name); found != cpus_by_pool.end()) {
+          pool.cpus = found->second;
+        }
+      }
+      pools.insert_or_assign(resource, current);
+    }
+    done(current);
+  }
+
+ private:
+  StatusOr<Pools> PoolsOf(const std::string& resource) const {
     const auto found = pools.find(resource);
     if (found == pools.end()) {
       return Errorf(StatusCode::kUnavailable,
@@ -129,25 +168,21 @@ class FakePlugins final : public manager::Plugins {
     }
     return found->second;
   }
-
-  StatusOr<Pools> SetPools(const std::string& resource,
-                           const std::map<std::string, std::string>& cpus_by_pool,
-                           Deadline deadline) override {
-    auto current = GetPools(resource, deadline);
-    if (!current.ok()) {
-      return current.status();
+  bool Hangs(const manager::PoolsCallback& done) {
+    const MutexLock lock(mutex_);
+    if (pools_hang_) {
+      waiting_pools_.push_back(done);
     }
-    for (manager::PoolInfo& pool : *current) {
-      if (const auto found = cpus_by_pool.find(pool.name); found != cpus_by_pool.end()) {
-        pool.cpus = found->second;
-      }
-    }
-    pools.insert_or_assign(resource, current);
-    return current;
+    return pools_hang_;
+  }
+  std::vector<manager::PoolsCallback> TakeWaitingPools() {
+    const MutexLock lock(mutex_);
+    return std::exchange(waiting_pools_, {});
   }
 
- private:
   mutable Mutex mutex_;
+  bool pools_hang_ QRM_GUARDED_BY(mutex_) = false;
+  std::vector<manager::PoolsCallback> waiting_pools_ QRM_GUARDED_BY(mutex_);
   Allocatable allocatable_ QRM_GUARDED_BY(mutex_);
   bool hangs_ QRM_GUARDED_BY(mutex_) = false;
   int allocatable_rounds_ QRM_GUARDED_BY(mutex_) = 0;

@@ -1,6 +1,7 @@
 // The control socket, called as plugins and qrmctl call it.
 #include "manager/control/control_server.h"
 
+#include <future>
 #include <memory>
 #include <string>
 
@@ -11,6 +12,7 @@
 #include <gtest/gtest.h>
 
 #include "api/proto/qrm/v1/control.grpc.pb.h"
+#include "test/support/await.h"
 #include "test/support/fake_node_services.h"
 #include "test/support/fake_plugins.h"
 #include "test/support/fake_snapshots.h"
@@ -145,6 +147,23 @@ TEST_F(ControlServerTest, SetPoolsChangesThemAndReconcilesAtOnce) {
   ASSERT_THAT(set_.pools(), SizeIs(2));
   EXPECT_EQ(set_.pools(0).cpus(), "0-1");
   EXPECT_THAT(node_.reconciles(), ElementsAre("cpu"));
+}
+
+TEST_F(ControlServerTest, PoolsOfAPluginThatHangsAreAnsweredWhenItDoes) {
+  plugins_.HangPools();
+  auto asked = std::async(std::launch::async, [this] {
+    v1::GetPoolsResponse response;
+    return Call(&v1::Control::Stub::GetPools, {}, response).error_message();
+  });
+  auto changed = std::async(std::launch::async, [this] { return SetPools({{"online", "0-1"}}); });
+  ASSERT_TRUE(test::Await([this] { return plugins_.waiting_pools() == 2; }));
+  v1::GetStatusResponse status;
+  EXPECT_TRUE(Call(&v1::Control::Stub::GetStatus, {}, status).ok());
+  EXPECT_THAT(node_.reconciles(), IsEmpty());
+  plugins_.ReleasePools(Errorf(StatusCode::kDeadlineExceeded, "plugin cpu is slow"));
+  EXPECT_EQ(asked.get(), "plugin cpu is slow");
+  EXPECT_FALSE(changed.get().ok());
+  EXPECT_THAT(node_.reconciles(), IsEmpty());
 }
 
 TEST_F(ControlServerTest, SetPoolsRefusesMalformedCpusBeforeThePluginSeesThem) {

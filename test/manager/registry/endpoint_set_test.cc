@@ -276,8 +276,9 @@ TEST_F(EndpointSetTest, ReleaseOfPluginWithoutExtensionsIsUnimplemented) {
   EXPECT_EQ(
       set_->ReleaseContainer({"uid-1", "main"}, {"cpu"}, DeadlineAfter(kLong)).at("cpu").code(),
       StatusCode::kUnimplemented);
-  EXPECT_EQ(set_->GetPools("cpu", DeadlineAfter(kLong)).status().code(),
-            StatusCode::kUnimplemented);
+  std::promise<StatusOr<std::vector<PoolInfo>>> pools;
+  set_->GetPools("cpu", DeadlineAfter(kLong), [&](auto answer) { pools.set_value(answer); });
+  EXPECT_EQ(pools.get_future().get().status().code(), StatusCode::kUnimplemented);
 }
 
 TEST_F(EndpointSetTest, ReconcileAsksLivePluginsThatWantIt) {
