@@ -156,9 +156,12 @@ std::string QosClassOf(const RuntimePod& pod, const RuntimeContainer& container)
 CgroupEstimate::CgroupEstimate(PodKeys keys, uint64_t memory_bytes)
     : keys_(std::move(keys)), memory_bytes_(memory_bytes) {}
 
-StatusOr<ContainerDemand> CgroupEstimate::Find(const RuntimePod& pod,
-                                               const RuntimeContainer& container,
-                                               Deadline /*deadline*/) {
+std::string CgroupEstimate::MainContainerOf(const checkpoint::PodMeta& pod) const {
+  return ValueOf(pod.annotations, keys_.main_container_annotation);
+}
+
+StatusOr<ContainerDemand> CgroupEstimate::Estimate(const RuntimePod& pod,
+                                                   const RuntimeContainer& container) const {
   ContainerDemand demand;
   demand.container = ContainerNameOf(container);
   if (pod.uid.empty() || demand.container.empty()) {
@@ -177,7 +180,7 @@ StatusOr<ContainerDemand> CgroupEstimate::Find(const RuntimePod& pod,
                 .qos_class = QosClassOf(pod, container),
                 .labels = pod.labels,
                 .annotations = pod.annotations};
-  const std::string main = ValueOf(pod.annotations, keys_.main_container_annotation);
+  const std::string main = MainContainerOf(demand.pod);
   demand.type =
       main.empty() || main == demand.container ? ContainerType::kMain : ContainerType::kSidecar;
   demand.requests = EstimateRequests(container, demand.pod.qos_class, memory_bytes_);

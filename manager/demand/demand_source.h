@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <string>
 #include <vector>
@@ -38,12 +39,17 @@ struct ContainerDemand {
 /// Tells the demand of a container that the runtime is about to create, or has.
 class DemandSource {
  public:
+  using Found = std::function<void(StatusOr<ContainerDemand>)>;
+
   virtual ~DemandSource() = default;
 
+  /// Tells `found` once what the container asks for: within the call when that is known, else by
+  /// `deadline` on the I/O loop, where it must only post. Answers about containers of one pod come
+  /// in the order of the questions. Never waits.
   /// Errors: kInvalidArgument when the runtime left out whose container it is, else the source's
-  /// own. Threads: the state loop; may wait until `deadline`.
-  virtual StatusOr<ContainerDemand> Find(const RuntimePod& pod, const RuntimeContainer& container,
-                                         Deadline deadline) = 0;
+  /// own. Threads: any.
+  virtual void Find(const RuntimePod& pod, const RuntimeContainer& container, Deadline deadline,
+                    Found found) = 0;
 
   /// Begins to look for the specs of a pod whose containers are about to be created. Threads: any;
   /// never waits.
@@ -74,8 +80,16 @@ class CgroupEstimate final : public DemandSource {
   /// `memory_bytes` is the machine's, as kubelet takes it for the node's capacity; 0 when unknown.
   explicit CgroupEstimate(PodKeys keys = {}, uint64_t memory_bytes = 0);
 
-  StatusOr<ContainerDemand> Find(const RuntimePod& pod, const RuntimeContainer& container,
-                                 Deadline deadline) override;
+  /// Errors: kInvalidArgument as Find.
+  StatusOr<ContainerDemand> Estimate(const RuntimePod& pod,
+                                     const RuntimeContainer& container) const;
+  /// The name of the container that `pod` calls its main one; empty when it names none.
+  std::string MainContainerOf(const checkpoint::PodMeta& pod) const;
+
+  void Find(const RuntimePod& pod, const RuntimeContainer& container, Deadline /*deadline*/,
+            Found found) override {
+    found(Estimate(pod, container));
+  }
 
  private:
   PodKeys keys_;

@@ -2,9 +2,10 @@
 #pragma once
 
 #include <chrono>
-#include <optional>
-#include <string>
+#include <memory>
 #include <vector>
+
+#include <boost/asio/io_context.hpp>
 
 #include "manager/demand/demand_source.h"
 #include "manager/demand/spec_source.h"
@@ -12,30 +13,31 @@
 namespace qrm::manager {
 
 /// Asks the sources in their order; a container that none of them knows is estimated. What is
-/// known is answered at once; for what is not, all sources that can be asked are waited for,
-/// together at most `max_wait`.
+/// known is answered at once; for what is not, all sources that can be asked are given time,
+/// together at most `max_wait`, and the answer comes on the I/O loop.
 ///
 /// A spec of another pod than the sandbox says (by namespace and name) is not used.
 ///
-/// Threads: Find on the state loop, Prefetch any.
+/// Threads: any.
 class ExactSource final : public DemandSource {
  public:
-  /// `sources` outlive the source.
-  ExactSource(std::vector<SpecSource*> sources, CgroupEstimate estimate, PodKeys keys,
-              std::chrono::milliseconds max_wait);
+  /// `io` and `sources` outlive the source.
+  ExactSource(boost::asio::io_context& io, std::vector<SpecSource*> sources,
+              CgroupEstimate estimate, std::chrono::milliseconds max_wait);
+  ~ExactSource() override;
+  ExactSource(const ExactSource&) = delete;
+  ExactSource& operator=(const ExactSource&) = delete;
 
-  StatusOr<ContainerDemand> Find(const RuntimePod& pod, const RuntimeContainer& container,
-                                 Deadline deadline) override;
+  /// Whoever still waits gets no answer. Threads: the I/O loop, or when it has ended.
+  void Stop();
+
+  void Find(const RuntimePod& pod, const RuntimeContainer& container, Deadline deadline,
+            Found found) override;
   void Prefetch(const RuntimePod& pod) override;
 
  private:
-  std::optional<ContainerDemand> BySpec(const ContainerDemand& estimate, const PodSpecPtr& spec,
-                                        const SpecSource& source) const;
-
-  const std::vector<SpecSource*> sources_;
-  CgroupEstimate estimate_;
-  const std::string main_container_annotation_;
-  const std::chrono::milliseconds max_wait_;
+  struct Impl;
+  const std::shared_ptr<Impl> impl_;
 };
 
 }  // namespace qrm::manager

@@ -86,7 +86,7 @@ StatusOr<core::Pod> Parse(const std::string& bytes, const std::string& uid) {
 
 /// The first container as the runtime would tell of it.
 StatusOr<ContainerDemand> FirstDemand(const core::Pod& pod, const PodSpec& spec,
-                                      const PodKeys& keys) {
+                                      const CgroupEstimate& estimate) {
   const core::ObjectMeta& meta = pod.metadata();
   const RuntimePod sandbox{.uid = meta.uid(),
                            .pod_namespace = meta.namespace_(),
@@ -95,12 +95,7 @@ StatusOr<ContainerDemand> FirstDemand(const core::Pod& pod, const PodSpec& spec,
                            .annotations = {meta.annotations().begin(), meta.annotations().end()}};
   RuntimeContainer first;
   first.name = spec.containers.front().name;
-  return CgroupEstimate(keys).Find(sandbox, first, Deadline());
-}
-
-std::string MainContainerOf(const ContainerDemand& demand, const PodKeys& keys) {
-  const auto main = demand.pod.annotations.find(keys.main_container_annotation);
-  return main == demand.pod.annotations.end() ? std::string() : main->second;
+  return estimate.Estimate(sandbox, first);
 }
 
 /// What is known of each container without the pod's spec: its CPUs and memory, and nothing of the
@@ -138,8 +133,9 @@ StatusOr<NewPod> ReadNewPod(const std::string& bytes, const std::string& uid, co
                             SpecsFrom specs) {
   QRM_ASSIGN_OR_RETURN(const core::Pod pod, Parse(bytes, uid));
   QRM_ASSIGN_OR_RETURN(const PodSpec spec, ParsePodMessage(pod.SerializeAsString()));
-  QRM_ASSIGN_OR_RETURN(const ContainerDemand first, FirstDemand(pod, spec, keys));
-  const std::string main = MainContainerOf(first, keys);
+  const CgroupEstimate estimate(keys);
+  QRM_ASSIGN_OR_RETURN(const ContainerDemand first, FirstDemand(pod, spec, estimate));
+  const std::string main = estimate.MainContainerOf(first.pod);
   if (specs == SpecsFrom::kCgroups) {
     return OneByOne(first, spec, main);
   }

@@ -1,6 +1,8 @@
 // A map of specs behind a mutex; the specs themselves never change.
 #include "manager/demand/spec_cache.h"
 
+#include <algorithm>
+#include <iterator>
 #include <utility>
 
 namespace qrm::manager {
@@ -35,7 +37,6 @@ bool SpecCache::Put(PodSpec spec) {
   }
   std::string uid = spec.uid;
   specs_[std::move(uid)] = std::make_shared<const PodSpec>(std::move(spec));
-  changed_.NotifyAll();
   return true;
 }
 
@@ -88,22 +89,52 @@ bool SpecCache::BeginLookup(const std::string& uid) {
 }
 
 void SpecCache::EndLookup(const std::string& uid) {
-  const MutexLock lock(mutex_);
-  looked_for_.erase(uid);
-  changed_.NotifyAll();
+  {
+    const MutexLock lock(mutex_);
+    looked_for_.erase(uid);
+  }
+  RunEnded();
 }
 
 void SpecCache::SetSettled() {
-  const MutexLock lock(mutex_);
-  settled_ = true;
-  changed_.NotifyAll();
+  {
+    const MutexLock lock(mutex_);
+    settled_ = true;
+  }
+  RunEnded();
 }
 
-PodSpecPtr SpecCache::Await(const std::string& uid, Deadline deadline) const {
-  const MutexLock lock(mutex_);
-  changed_.WaitUntil(mutex_, deadline,
-                     [&]() QRM_REQUIRES(mutex_) { return settled_ && !looked_for_.contains(uid); });
-  return FindLocked(uid);
+bool SpecCache::IsLookedFor(const std::string& uid) const {
+  return !settled_ || looked_for_.contains(uid);
+}
+
+void SpecCache::AfterLooking(const std::string& uid, Deadline deadline,
+                             std::function<void()> done) {
+  {
+    const MutexLock lock(mutex_);
+    if (IsLookedFor(uid)) {
+      const Deadline now = DeadlineAfter({});
+      std::erase_if(waiters_, [now](const Waiter& waiter) { return waiter.deadline < now; });
+      waiters_.push_back({uid, deadline, std::move(done)});
+      return;
+    }
+  }
+  done();
+}
+
+void SpecCache::RunEnded() {
+  std::vector<Waiter> ended;
+  {
+    const MutexLock lock(mutex_);
+    const auto first = std::stable_partition(
+        waiters_.begin(), waiters_.end(),
+        [this](const Waiter& waiter) QRM_REQUIRES(mutex_) { return IsLookedFor(waiter.uid); });
+    ended.assign(std::make_move_iterator(first), std::make_move_iterator(waiters_.end()));
+    waiters_.erase(first, waiters_.end());
+  }
+  for (const Waiter& waiter : ended) {
+    waiter.done();
+  }
 }
 
 }  // namespace qrm::manager

@@ -1,6 +1,7 @@
 // The specs that one source has told, and who waits for more.
 #pragma once
 
+#include <functional>
 #include <map>
 #include <set>
 #include <string>
@@ -37,23 +38,30 @@ class SpecCache {
   /// False when it is looked for already.
   bool BeginLookup(const std::string& uid);
   void EndLookup(const std::string& uid);
-  /// Until then, Await takes every pod for one that is looked for.
+  /// Until then, every pod counts as one that is looked for.
   void SetSettled();
 
-  /// The spec, as soon as it is known; null when nobody looks for it, or no longer, or at
-  /// `deadline`.
-  PodSpecPtr Await(const std::string& uid, Deadline deadline) const;
+  /// As SpecSource::AfterLooking: `done` runs on the thread that ends the looking.
+  void AfterLooking(const std::string& uid, Deadline deadline, std::function<void()> done);
 
  private:
   PodSpecPtr FindLocked(const std::string& uid) const QRM_REQUIRES(mutex_);
   void RemoveLocked(const std::string& uid) QRM_REQUIRES(mutex_);
+  bool IsLookedFor(const std::string& uid) const QRM_REQUIRES(mutex_);
+  void RunEnded();
+
+  struct Waiter {
+    std::string uid;
+    Deadline deadline;
+    std::function<void()> done;
+  };
 
   mutable Mutex mutex_;
-  mutable CondVar changed_;
   bool settled_ QRM_GUARDED_BY(mutex_) = false;
   std::map<std::string, PodSpecPtr> specs_ QRM_GUARDED_BY(mutex_);
   std::map<std::string, std::string> uid_by_static_uid_ QRM_GUARDED_BY(mutex_);
   std::set<std::string> looked_for_ QRM_GUARDED_BY(mutex_);
+  std::vector<Waiter> waiters_ QRM_GUARDED_BY(mutex_);
   std::set<std::string> not_told_again_ QRM_GUARDED_BY(mutex_);
 };
 

@@ -1,6 +1,7 @@
 // Somebody who knows the specs of the node's pods.
 #pragma once
 
+#include <functional>
 #include <string>
 
 #include "api/base/clock.h"
@@ -8,20 +9,22 @@
 
 namespace qrm::manager {
 
-/// Threads: any.
+/// Threads: any. None of the functions waits.
 class SpecSource {
  public:
   virtual ~SpecSource() = default;
 
   /// What demands by its specs are marked with: "pods-api", "kubelet".
   virtual std::string name() const = 0;
-  /// What it knows now; null when unknown. Never waits.
+  /// What it knows now; null when unknown.
   virtual PodSpecPtr Find(const std::string& uid) const = 0;
   /// Begins to look for a pod that is not known, or has changed; does nothing when it cannot be
-  /// asked. Never waits.
+  /// asked.
   virtual void Prefetch(const std::string& uid) = 0;
-  /// The spec, once the looking has ended; null when it is still unknown then, or at `deadline`.
-  virtual PodSpecPtr Await(const std::string& uid, Deadline deadline) const = 0;
+  /// Runs `done` once the looking for the pod has ended: at once when nobody looks, else on any
+  /// thread, where it must only post. It may be dropped when that is not before `deadline`.
+  virtual void AfterLooking(const std::string& uid, Deadline deadline,
+                            std::function<void()> done) = 0;
 };
 
 }  // namespace qrm::manager

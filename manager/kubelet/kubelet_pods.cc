@@ -162,8 +162,9 @@ void KubeletPods::Prefetch(const std::string& uid) {
   }
 }
 
-PodSpecPtr KubeletPods::Await(const std::string& uid, Deadline deadline) const {
-  return impl_->cache.Await(uid, deadline);
+void KubeletPods::AfterLooking(const std::string& uid, Deadline deadline,
+                               std::function<void()> done) {
+  impl_->cache.AfterLooking(uid, deadline, std::move(done));
 }
 
 }  // namespace qrm::manager

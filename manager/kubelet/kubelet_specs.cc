@@ -54,9 +54,8 @@ KubeletSpecs::KubeletSpecs(boost::asio::io_context& io, const Config& config,
                            const Machine& machine)
     : pods_api_(MakePodsApi(io, config)),
       kubelet_pods_(MakeKubeletPods(config)),
-      source_(SpecSourcesOf(pods_api_.get(), kubelet_pods_.get()),
-              CgroupEstimate(config.pod_keys, MemoryOf(machine)), config.pod_keys,
-              config.pod_spec_wait) {}
+      source_(io, SpecSourcesOf(pods_api_.get(), kubelet_pods_.get()),
+              CgroupEstimate(config.pod_keys, MemoryOf(machine)), config.pod_spec_wait) {}
 
 SpecsFrom KubeletSpecs::specs_from() const {
   const bool told = (pods_api_ != nullptr && pods_api_->synced()) ||
@@ -71,6 +70,7 @@ void KubeletSpecs::Start() {
 }
 
 void KubeletSpecs::Stop() {
+  source_.Stop();
   if (pods_api_ != nullptr) {
     pods_api_->Stop();
   }

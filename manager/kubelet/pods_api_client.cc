@@ -292,8 +292,9 @@ void PodsApiClient::Prefetch(const std::string& uid) {
   }
 }
 
-PodSpecPtr PodsApiClient::Await(const std::string& uid, Deadline deadline) const {
-  return impl_->cache.Await(uid, deadline);
+void PodsApiClient::AfterLooking(const std::string& uid, Deadline deadline,
+                                 std::function<void()> done) {
+  impl_->cache.AfterLooking(uid, deadline, std::move(done));
 }
 
 }  // namespace qrm::manager

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <chrono>
+#include <functional>
 #include <memory>
 #include <string>
 
@@ -43,7 +44,7 @@ class PodsApiClient final : public SpecSource {
   std::string name() const override { return "pods-api"; }
   PodSpecPtr Find(const std::string& uid) const override;
   void Prefetch(const std::string& uid) override;
-  PodSpecPtr Await(const std::string& uid, Deadline deadline) const override;
+  void AfterLooking(const std::string& uid, Deadline deadline, std::function<void()> done) override;
 
  private:
   struct Impl;

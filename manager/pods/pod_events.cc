@@ -169,18 +169,24 @@ void PodEvents::OnPodRemoved(const RuntimePod& pod) {
 
 void PodEvents::OnCreateContainer(RuntimePod pod, RuntimeContainer container,
                                   AdjustmentReply reply) {
-  const Deadline deadline = DeadlineAfter(admission_deadline_);
-  parts_.live.Add(KeyOf(pod, container),
-                  {.id = container.id, .pod_id = pod.id, .cgroups_path = container.cgroups_path});
-  parts_.state.Post([this, deadline, pod = std::move(pod), container = std::move(container),
-                     reply = std::move(reply)] {
-    StatusOr<ContainerAdjustment> adjustment = Create(pod, container, deadline);
-    if (!adjustment.ok()) {
-      parts_.live.Remove(KeyOf(pod, container), container.id);
-      log::Warning("container refused", {{"error", MessageOf(adjustment.status())}});
-    }
-    reply(std::move(adjustment));
-  });
+  const auto creation = std::make_shared<const Creation>(Creation{
+      std::move(pod), std::move(container), DeadlineAfter(admission_deadline_), std::move(reply)});
+  parts_.live.Add(KeyOf(creation->pod, creation->container),
+                  {.id = creation->container.id,
+                   .pod_id = creation->pod.id,
+                   .cgroups_path = creation->container.cgroups_path});
+  if (parts_.stands_aside()) {
+    parts_.state.Post([this, creation] {
+      unplaced_.Add(creation->pod, creation->container);
+      creation->reply(ContainerAdjustment{});
+    });
+    return;
+  }
+  parts_.source.Find(
+      creation->pod, creation->container, creation->deadline,
+      [this, creation](StatusOr<ContainerDemand> found) {
+        parts_.state.Post([this, creation, found = std::move(found)] { Answer(*creation, found); });
+      });
 }
 
 void PodEvents::OnUpdateContainer(RuntimePod pod, RuntimeContainer container,
@@ -190,8 +196,13 @@ void PodEvents::OnUpdateContainer(RuntimePod pod, RuntimeContainer container,
       parts_.stands_aside() ? nullptr : state->Find(KeyOf(pod, container));
   const LinuxResources ours = record == nullptr ? LinuxResources() : CpusetOf(*record);
   if (record != nullptr && IsResize(requested)) {
-    parts_.state.Post(
-        [this, pod, container = Resized(container, requested)] { PlaceResized(pod, container); });
+    parts_.source.Find(
+        pod, Resized(container, requested), DeadlineAfter(admission_deadline_),
+        [this](StatusOr<ContainerDemand> found) {
+          if (found.ok()) {
+            parts_.state.Post([this, demand = *std::move(found)] { PlaceResized(demand); });
+          }
+        });
   }
   if (SameCpuset(ours, {}) || SameCpuset(ours, requested)) {
     reply(std::vector<ContainerUpdate>{});
@@ -238,20 +249,31 @@ void PodEvents::OnContainerRemoved(const RuntimePod& pod, const RuntimeContainer
   });
 }
 
-StatusOr<ContainerAdjustment> PodEvents::Create(const RuntimePod& pod,
-                                                const RuntimeContainer& container,
-                                                Deadline deadline) {
-  if (parts_.stands_aside()) {
-    unplaced_.Add(pod, container);
-    return ContainerAdjustment{};
+void PodEvents::Answer(const Creation& creation, const StatusOr<ContainerDemand>& found) {
+  StatusOr<ContainerAdjustment> adjustment = Create(creation, found);
+  if (!adjustment.ok()) {
+    const auto& [pod, container, deadline, reply] = creation;
+    parts_.live.Remove(KeyOf(pod, container), container.id);
+    log::Warning("container refused", {{"error", MessageOf(adjustment.status())}});
   }
-  const StatusOr<ContainerDemand> found =
-      FindDemand(parts_.source, parts_.live, pod, container, deadline);
+  creation.reply(std::move(adjustment));
+}
+
+StatusOr<ContainerAdjustment> PodEvents::Create(const Creation& creation,
+                                                const StatusOr<ContainerDemand>& found) {
+  const auto& [pod, container, deadline, reply] = creation;
   if (found.status().code() == StatusCode::kInvalidArgument) {
-    log::Warning("container left alone", {{"cause", MessageOf(found.status())}});
+    log::Warning("container left alone", {{"error", MessageOf(found.status())}});
     return ContainerAdjustment{};
   }
-  QRM_ASSIGN_OR_RETURN(const ContainerDemand demand, found);
+  QRM_RETURN_IF_ERROR(found.status());
+  if (!parts_.live.HasPod(pod.uid)) {  // nobody would ever remove its record
+    return Errorf(StatusCode::kAborted,
+                  "cannot admit container {} of pod {}/{}: the pod was removed while its spec was "
+                  "looked for; create it again",
+                  container.name, pod.pod_namespace, pod.name);
+  }
+  const ContainerDemand demand = WithoutLive(*found, parts_.live);
   QRM_ASSIGN_OR_RETURN(const RunOptions options,
                        parts_.admitter.Admit(demand, Admitter::Moment::kAtCreation, deadline));
   if (parts_.state.Load()->Find(demand.key()) == nullptr) {
@@ -334,16 +356,15 @@ void PodEvents::CommitDistrust(const Change& change) {
 }
 
 // Plugins are asked for what has grown; what they cannot give leaves the container as it is.
-void PodEvents::PlaceResized(const RuntimePod& pod, const RuntimeContainer& container) {
-  const ContainerKey key = KeyOf(pod, container);
+void PodEvents::PlaceResized(const ContainerDemand& demand) {
+  const ContainerKey key = demand.key();
   const auto before = parts_.state.Load();
-  const Deadline deadline = DeadlineAfter(admission_deadline_);
-  const StatusOr<ContainerDemand> demand = parts_.source.Find(pod, container, deadline);
-  if (!demand.ok() || before->Find(key) == nullptr) {
+  if (before->Find(key) == nullptr) {
     return;
   }
+  const Deadline deadline = DeadlineAfter(admission_deadline_);
   const Status placed =
-      parts_.admitter.Admit(*demand, Admitter::Moment::kAfterTheFact, deadline).status();
+      parts_.admitter.Admit(demand, Admitter::Moment::kAfterTheFact, deadline).status();
   if (!placed.ok()) {
     log::Warning("resized container keeps its place", {{"error", MessageOf(placed)}});
   } else if (parts_.state.Load()->Find(key) != before->Find(key)) {

@@ -77,19 +77,27 @@ class PodEvents final : public RuntimeEvents {
 
  private:
   using PodAndContainer = std::pair<RuntimePod, RuntimeContainer>;
+  /// A creation that the runtime waits for.
+  struct Creation {
+    RuntimePod pod;
+    RuntimeContainer container;
+    Deadline deadline;
+    AdjustmentReply reply;
+  };
 
   // On the I/O loop.
   void NoteContradiction(const ContainerKey& key, const LinuxResources& requested,
                          const LinuxResources& ours);
 
   // On the state loop.
-  StatusOr<ContainerAdjustment> Create(const RuntimePod& pod, const RuntimeContainer& container,
-                                       Deadline deadline);
+  void Answer(const Creation& creation, const StatusOr<ContainerDemand>& found);
+  StatusOr<ContainerAdjustment> Create(const Creation& creation,
+                                       const StatusOr<ContainerDemand>& found);
   void ReleaseInitContainers(const std::string& pod_uid);
   void Adopt(const std::vector<PodAndContainer>& containers);
   void AdoptObserved(const std::vector<PodAndContainer>& fresh);
   void CommitDistrust(const checkpoint::Change& change);
-  void PlaceResized(const RuntimePod& pod, const RuntimeContainer& container);
+  void PlaceResized(const ContainerDemand& demand);
   void RemoveGonePods();
   bool OwnsCpusAlone(const ContainerKey& key) const;
 

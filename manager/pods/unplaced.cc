@@ -8,14 +8,9 @@
 
 namespace qrm::manager {
 
-StatusOr<ContainerDemand> FindDemand(DemandSource& source, const LiveContainers& live,
-                                     const RuntimePod& pod, const RuntimeContainer& container,
-                                     Deadline deadline) {
-  StatusOr<ContainerDemand> demand = source.Find(pod, container, deadline);
-  if (demand.ok()) {
-    std::erase_if(demand->others,
-                  [&](const ContainerDemand& other) { return live.Find(other.key()).has_value(); });
-  }
+ContainerDemand WithoutLive(ContainerDemand demand, const LiveContainers& live) {
+  std::erase_if(demand.others,
+                [&](const ContainerDemand& other) { return live.Find(other.key()).has_value(); });
   return demand;
 }
 
@@ -42,14 +37,23 @@ void Unplaced::TryAll() {
 }
 
 void Unplaced::Try(std::vector<ContainerKey> keys) {
+  while (!keys.empty() && Waiting(keys.back()) == nullptr) {
+    keys.pop_back();
+  }
   if (keys.empty()) {
     return;
   }
-  parts_.state.Post([this, keys = std::move(keys)]() mutable {
-    Place(keys.back());
-    keys.pop_back();
-    Try(std::move(keys));
-  });
+  const ContainerKey key = std::move(keys.back());
+  keys.pop_back();
+  const auto& [pod, container] = containers_.at(key);
+  parts_.source.Find(pod, container, DeadlineAfter(admission_deadline_),
+                     [this, key, rest = std::move(keys)](StatusOr<ContainerDemand> demand) mutable {
+                       parts_.state.Post([this, key, demand = std::move(demand),
+                                          rest = std::move(rest)]() mutable {
+                         Place(key, demand);
+                         Try(std::move(rest));
+                       });
+                     });
 }
 
 bool Unplaced::IsLive(const ContainerKey& key, const RuntimeContainer& container) const {
@@ -57,23 +61,28 @@ bool Unplaced::IsLive(const ContainerKey& key, const RuntimeContainer& container
   return live.has_value() && live->id == container.id;
 }
 
-void Unplaced::Place(const ContainerKey& key) {
+const Unplaced::PodAndContainer* Unplaced::Waiting(const ContainerKey& key) {
   const auto found = containers_.find(key);
   if (found == containers_.end() || parts_.stands_aside()) {
-    return;
+    return nullptr;
   }
-  const auto& [pod, container] = found->second;
-  if (!IsLive(key, container)) {
+  if (!IsLive(key, found->second.second)) {
     containers_.erase(found);
-    return;
+    return nullptr;
+  }
+  return &found->second;
+}
+
+void Unplaced::Place(const ContainerKey& key, const StatusOr<ContainerDemand>& demand) {
+  if (Waiting(key) == nullptr) {
+    return;  // its spec took a while
   }
   const Deadline deadline = DeadlineAfter(admission_deadline_);
-  const StatusOr<ContainerDemand> demand =
-      FindDemand(parts_.source, parts_.live, pod, container, deadline);
-  const Status placed =
-      demand.ok()
-          ? parts_.admitter.Admit(*demand, Admitter::Moment::kAfterTheFact, deadline).status()
-          : demand.status();
+  const Status placed = demand.ok() ? parts_.admitter
+                                          .Admit(WithoutLive(*demand, parts_.live),
+                                                 Admitter::Moment::kAfterTheFact, deadline)
+                                          .status()
+                                    : demand.status();
   if (!placed.ok()) {
     log::Warning("running container not placed", {{"error", MessageOf(placed)}});
     return;
@@ -81,7 +90,7 @@ void Unplaced::Place(const ContainerKey& key) {
   if (parts_.state.Load()->Find(key) == nullptr) {
     return;  // no plugin serves it yet: a daemon that lost its state does not know them all
   }
-  containers_.erase(found);
+  containers_.erase(key);
   parts_.reconcile_soon();
 }
 

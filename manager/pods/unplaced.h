@@ -18,12 +18,9 @@
 
 namespace qrm::manager {
 
-/// What `container` asks for. The pod's other containers are with it but for those that exist:
-/// their values must be applied, not only promised, so each is placed for itself.
-/// Errors: those of the source.
-StatusOr<ContainerDemand> FindDemand(DemandSource& source, const LiveContainers& live,
-                                     const RuntimePod& pod, const RuntimeContainer& container,
-                                     Deadline deadline);
+/// `demand` without those of the pod's other containers that exist: their values must be applied,
+/// not only promised, so each is placed for itself.
+ContainerDemand WithoutLive(ContainerDemand demand, const LiveContainers& live);
 
 /// Remembers such containers and tries to admit them after the fact.
 ///
@@ -47,18 +44,23 @@ class Unplaced {
   /// Forgets those that are no longer live, or live under another id.
   void EraseEnded();
 
-  /// Tries each, one behind what was posted meanwhile, so that no creation waits for all of them.
+  /// Tries each, one behind what was posted meanwhile, so that no creation waits for all of them,
+  /// or for the spec of one.
   void TryAll();
   /// The same for those of `keys`, from the last to the first.
   void Try(std::vector<ContainerKey> keys);
 
  private:
+  using PodAndContainer = std::pair<RuntimePod, RuntimeContainer>;
+
   bool IsLive(const ContainerKey& key, const RuntimeContainer& container) const;
-  void Place(const ContainerKey& key);
+  /// The container of `key`, if it is still to be placed.
+  const PodAndContainer* Waiting(const ContainerKey& key);
+  void Place(const ContainerKey& key, const StatusOr<ContainerDemand>& demand);
 
   const Parts parts_;
   const std::chrono::milliseconds admission_deadline_;
-  std::map<ContainerKey, std::pair<RuntimePod, RuntimeContainer>> containers_;
+  std::map<ContainerKey, PodAndContainer> containers_;
 };
 
 }  // namespace qrm::manager

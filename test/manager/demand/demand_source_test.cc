@@ -28,8 +28,8 @@ RuntimeContainer Container() {
 }
 
 ContainerDemand Find(const RuntimePod& pod, const RuntimeContainer& container) {
-  CgroupEstimate source;
-  return *source.Find(pod, container, {});
+  const CgroupEstimate source;
+  return *source.Estimate(pod, container);
 }
 
 TEST(CgroupEstimateTest, GivesBackEveryCpuRequestFromThreeMilliCpusTo256Cpus) {
@@ -91,15 +91,15 @@ TEST(CgroupEstimateTest, EstimatesMemoryOfBurstableContainersOnly) {
   RuntimeContainer container = Container();
   container.oom_score_adj = 500;
   container.resources.memory_limit_bytes = int64_t{12} << 30;
-  EXPECT_EQ(source.Find(pod, container, {})->requests.at("memory"), uint64_t{8} << 30);
+  EXPECT_EQ(source.Estimate(pod, container)->requests.at("memory"), uint64_t{8} << 30);
   container.oom_score_adj = -997;  // a critical pod's
-  EXPECT_EQ(source.Find(pod, container, {})->requests.at("memory"), uint64_t{12} << 30);
+  EXPECT_EQ(source.Estimate(pod, container)->requests.at("memory"), uint64_t{12} << 30);
   container.resources.unified = {{"memory.min", "4096"}};
-  EXPECT_EQ(source.Find(pod, container, {})->requests.at("memory"), 4096);
+  EXPECT_EQ(source.Estimate(pod, container)->requests.at("memory"), 4096);
   container.resources.unified = {};
   container.oom_score_adj = 500;
   pod.cgroup_parent = "/kubepods/pod1";
-  EXPECT_EQ(source.Find(pod, container, {})->requests.at("memory"), uint64_t{12} << 30);
+  EXPECT_EQ(source.Estimate(pod, container)->requests.at("memory"), uint64_t{12} << 30);
 }
 
 TEST(CgroupEstimateTest, TakesTheLeastSharesForNoRequest) {
@@ -144,8 +144,8 @@ TEST(CgroupEstimateTest, FindsTheNameInKubeletsLabelWhenTheRuntimeLeavesItOut) {
 TEST(CgroupEstimateTest, RefusesAContainerOfNoPod) {
   RuntimePod pod = Pod();
   pod.uid.clear();
-  CgroupEstimate source;
-  const Status status = source.Find(pod, Container(), {}).status();
+  const CgroupEstimate source;
+  const Status status = source.Estimate(pod, Container()).status();
   EXPECT_EQ(status.code(), StatusCode::kInvalidArgument);
   EXPECT_THAT(MessageOf(status), HasSubstr("no pod UID"));
 }

@@ -1,7 +1,9 @@
 // Specs without their transports: how they are read, kept and preferred.
 #include "manager/demand/exact_source.h"
 
-#include <thread>
+#include <functional>
+#include <utility>
+#include <vector>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -17,6 +19,7 @@ namespace {
 
 using testing::ElementsAre;
 using testing::HasSubstr;
+using testing::IsEmpty;
 using testing::Pair;
 
 PodSpec Spec(const std::string& uid, const std::string& name = "web", double cpus = 2) {
@@ -163,66 +166,133 @@ TEST(SpecCacheTest, BelievesInABoundedNumberOfPods) {
   EXPECT_TRUE(cache.Put(Spec("0"))) << "a known one may change";
 }
 
-TEST(SpecCacheTest, WaitsForALookupToEnd) {
-  SpecCache cache;
-  cache.SetSettled();
-  EXPECT_EQ(cache.Await("a", DeadlineAfter(std::chrono::hours(1))), nullptr) << "nobody looks";
-  ASSERT_TRUE(cache.BeginLookup("a"));
-  EXPECT_FALSE(cache.BeginLookup("a"));
-  EXPECT_EQ(cache.Await("a", DeadlineAfter(std::chrono::milliseconds(1))), nullptr);
-  std::thread finder([&] {
-    cache.Put(Spec("a"));
-    cache.EndLookup("a");
-  });
-  EXPECT_NE(cache.Await("a", DeadlineAfter(std::chrono::hours(1))), nullptr);
-  finder.join();
+// Counts who was told that the looking has ended.
+class SpecCacheLookupTest : public testing::Test {
+ protected:
+  void AfterLooking(const std::string& uid, std::chrono::hours limit = std::chrono::hours(1)) {
+    cache_.AfterLooking(uid, DeadlineAfter(limit), [this] { ++told_; });
+  }
+
+  SpecCache cache_;
+  int told_ = 0;
+};
+
+TEST_F(SpecCacheLookupTest, TellsAtOnceWhenNobodyLooks) {
+  cache_.SetSettled();
+  AfterLooking("a");
+  EXPECT_EQ(told_, 1);
 }
 
-/// Knows what it was given, at once or when it is asked for.
+TEST_F(SpecCacheLookupTest, TellsOnceWhenTheLookupEnds) {
+  cache_.SetSettled();
+  ASSERT_TRUE(cache_.BeginLookup("a"));
+  EXPECT_FALSE(cache_.BeginLookup("a"));
+  ASSERT_TRUE(cache_.BeginLookup("b"));
+  AfterLooking("a");
+  cache_.EndLookup("b");
+  EXPECT_EQ(told_, 0) << "another pod";
+  cache_.EndLookup("a");
+  cache_.EndLookup("a");
+  EXPECT_EQ(told_, 1);
+}
+
+TEST_F(SpecCacheLookupTest, LooksForEveryPodUntilItIsSettled) {
+  ASSERT_TRUE(cache_.BeginLookup("a"));
+  AfterLooking("a");
+  AfterLooking("b");
+  cache_.SetSettled();
+  EXPECT_EQ(told_, 1) << "a is looked for by itself";
+  cache_.EndLookup("a");
+  EXPECT_EQ(told_, 2);
+}
+
+TEST_F(SpecCacheLookupTest, KeepsNobodyWhoseDeadlineHasPassed) {
+  AfterLooking("a", std::chrono::hours(-1));
+  AfterLooking("a");
+  cache_.SetSettled();
+  EXPECT_EQ(told_, 1) << "those who came before a settling that never comes would fill the memory";
+}
+
+/// Knows what it was given, at once or when it is asked for, and looks as long as it shall.
 class FakeSpecSource final : public SpecSource {
  public:
   explicit FakeSpecSource(std::string name) : name_(std::move(name)) {}
 
   std::string name() const override { return name_; }
-  PodSpecPtr Find(const std::string&) const override { return known; }
-  void Prefetch(const std::string&) override { ++prefetches; }
-  PodSpecPtr Await(const std::string&, Deadline) const override {
-    return known != nullptr ? known : found;
+  PodSpecPtr Find(const std::string& uid) const override {
+    return known != nullptr && known->uid == uid ? known : nullptr;
+  }
+  void Prefetch(const std::string&) override {
+    ++prefetches;
+    known = found != nullptr ? found : known;
+  }
+  void AfterLooking(const std::string&, Deadline, std::function<void()> done) override {
+    if (looks) {
+      waiting_.push_back(std::move(done));
+    } else {
+      done();
+    }
+  }
+  void EndLooking(PodSpecPtr spec = nullptr) {
+    known = std::move(spec);
+    looks = false;
+    for (const auto& done : std::exchange(waiting_, {})) {
+      done();
+    }
   }
 
   PodSpecPtr known;
   PodSpecPtr found;
+  bool looks = false;
   int prefetches = 0;
 
  private:
   const std::string name_;
+  std::vector<std::function<void()>> waiting_;
 };
 
 class ExactSourceTest : public testing::Test {
  protected:
-  ContainerDemand Find(const std::string& container = "main") {
+  /// Asks, and runs the I/O loop for as long as it has something to do now.
+  std::string Find(const std::string& container = "main", const std::string& uid = "uid") {
+    RuntimePod pod = pod_;
+    pod.uid = uid;
     RuntimeContainer created;
     created.name = container;
     created.resources.cpu_shares = 1024;
-    return *source_.Find(pod_, created, DeadlineAfter(std::chrono::seconds(10)));
+    answered_.clear();
+    source_.Find(pod, created, DeadlineAfter(std::chrono::hours(1)), [this](const auto& demand) {
+      answered_.push_back(demand->container + " " + demand->source);
+      latest_ = *demand;
+    });
+    Poll();
+    return answered_.empty() ? "nothing yet" : answered_.front();
   }
-  static PodSpecPtr Known(double cpus) {
-    return std::make_shared<const PodSpec>(Spec("uid", "web", cpus));
+  void Poll() {
+    io_.restart();
+    io_.poll();
   }
+  static PodSpecPtr Known(double cpus, const std::string& uid = "uid") {
+    return std::make_shared<const PodSpec>(Spec(uid, "web", cpus));
+  }
+  void BothLook() { pods_api_.looks = kubelet_.looks = true; }
 
   const RuntimePod pod_{.id = "sandbox", .uid = "uid", .pod_namespace = "default", .name = "web"};
+  boost::asio::io_context io_;
   FakeSpecSource pods_api_{"pods-api"};
   FakeSpecSource kubelet_{"kubelet"};
-  ExactSource source_{{&pods_api_, &kubelet_}, CgroupEstimate(), {}, std::chrono::seconds(1)};
+  std::vector<std::string> answered_;
+  ContainerDemand latest_;
+  ExactSource source_{io_, {&pods_api_, &kubelet_}, CgroupEstimate(), std::chrono::hours(1)};
 };
 
 TEST_F(ExactSourceTest, PrefersThePodsApiThenKubeletsListThenTheEstimate) {
-  EXPECT_EQ(Find().source, "estimate");
+  EXPECT_EQ(Find(), "main estimate");
   kubelet_.found = Known(3);
-  EXPECT_EQ(Find().source, "kubelet");
-  pods_api_.found = Known(2);
-  EXPECT_EQ(Find().source, "pods-api");
-  EXPECT_THAT(Find().requests, ElementsAre(Pair("cpu", 2)));
+  EXPECT_EQ(Find(), "main kubelet");
+  pods_api_.known = Known(2);
+  EXPECT_EQ(Find(), "main pods-api");
+  EXPECT_THAT(latest_.requests, ElementsAre(Pair("cpu", 2)));
 }
 
 TEST_F(ExactSourceTest, AsksNobodyForWhatIsKnown) {
@@ -241,8 +311,69 @@ TEST_F(ExactSourceTest, BeginsToLookBeforeTheContainerIsCreated) {
 
 TEST_F(ExactSourceTest, LooksAgainForAContainerThatTheSpecDoesNotHave) {
   pods_api_.known = Known(2);
-  EXPECT_EQ(Find("debug").source, "estimate");
+  EXPECT_EQ(Find("debug"), "debug estimate");
   EXPECT_EQ(pods_api_.prefetches, 1);
+}
+
+TEST_F(ExactSourceTest, AnswersWhenTheBestSourceThatKnowsHasLooked) {
+  BothLook();
+  EXPECT_EQ(Find(), "nothing yet");
+  kubelet_.EndLooking(Known(3));
+  Poll();
+  EXPECT_THAT(answered_, IsEmpty()) << "the Pods API may tell something better";
+  pods_api_.EndLooking();
+  Poll();
+  EXPECT_THAT(answered_, ElementsAre("main kubelet"));
+}
+
+TEST_F(ExactSourceTest, WaitsForNoOtherWhenTheBestSourceKnows) {
+  BothLook();
+  EXPECT_EQ(Find(), "nothing yet");
+  pods_api_.EndLooking(Known(2));
+  Poll();
+  EXPECT_THAT(answered_, ElementsAre("main pods-api"));
+}
+
+TEST_F(ExactSourceTest, EstimatesWhenNobodyKnowsInTime) {
+  BothLook();
+  ExactSource hasty(io_, {&pods_api_, &kubelet_}, CgroupEstimate(), std::chrono::milliseconds(1));
+  RuntimeContainer created;
+  created.name = "main";
+  std::string from;
+  hasty.Find(pod_, created, DeadlineAfter(std::chrono::hours(1)),
+             [&](const auto& demand) { from = demand->source; });
+  EXPECT_EQ(from, "") << "not on the thread that asks";
+  io_.run();
+  EXPECT_EQ(from, "estimate");
+  pods_api_.EndLooking(Known(2));
+  Poll();
+  EXPECT_EQ(from, "estimate") << "told once";
+}
+
+TEST_F(ExactSourceTest, AnswersAboutOnePodInTheOrderOfTheQuestions) {
+  pods_api_.looks = true;
+  EXPECT_EQ(Find("setup"), "nothing yet");
+  pods_api_.known = Known(2);
+  EXPECT_EQ(Find("main"), "nothing yet") << "known by now, but behind setup";
+  pods_api_.EndLooking(Known(2));
+  Poll();
+  EXPECT_THAT(answered_, ElementsAre("setup estimate", "main pods-api"));
+}
+
+TEST_F(ExactSourceTest, AnswersAboutOtherPodsMeanwhile) {
+  BothLook();
+  EXPECT_EQ(Find(), "nothing yet");
+  pods_api_.known = Known(2, "uid-other");
+  EXPECT_EQ(Find("main", "uid-other"), "main pods-api");
+}
+
+TEST_F(ExactSourceTest, AnswersNobodyAfterItStopped) {
+  pods_api_.looks = true;
+  EXPECT_EQ(Find(), "nothing yet");
+  source_.Stop();
+  pods_api_.EndLooking(Known(2));
+  Poll();
+  EXPECT_THAT(answered_, IsEmpty());
 }
 
 TEST(HttpsUrlTest, TakesAddressesApart) {

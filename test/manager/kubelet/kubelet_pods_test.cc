@@ -7,6 +7,7 @@
 #include <gtest/gtest.h>
 
 #include "test/support/await.h"
+#include "test/support/await_spec.h"
 #include "test/support/temp_dir.h"
 #include "test/support/tls_kubelet.h"
 
@@ -46,7 +47,7 @@ class KubeletPodsTest : public testing::Test {
   }
   static PodSpecPtr Ask(KubeletPods& pods, const std::string& uid) {
     pods.Prefetch(uid);
-    return pods.Await(uid, DeadlineAfter(seconds(20)));
+    return test::AwaitSpec(pods, uid);
   }
 
   const test::TempDir dir_;
@@ -104,7 +105,7 @@ TEST_F(KubeletPodsTest, AsksNotMoreOftenThanItIsAllowedTo) {
   KubeletPods pods(options);
   ASSERT_NE(Ask(pods, "uid"), nullptr);
   pods.Prefetch("other");
-  EXPECT_EQ(pods.Await("other", DeadlineAfter(milliseconds(1))), nullptr);
+  EXPECT_EQ(test::AwaitSpec(pods, "other", milliseconds(1)), nullptr);
   EXPECT_EQ(kubelet_.answered(), 1);
 }
 
@@ -118,7 +119,7 @@ TEST_F(KubeletPodsTest, LetsNobodyWaitForAKubeletThatFailed) {
   EXPECT_EQ(Ask(pods, "uid"), nullptr);
   EXPECT_FALSE(pods.reachable());
   pods.Prefetch("other");
-  EXPECT_EQ(pods.Await("other", DeadlineAfter(hours(1))), nullptr);
+  EXPECT_EQ(test::AwaitSpec(pods, "other", hours(1)), nullptr);
   EXPECT_EQ(kubelet_.answered(), 1);
 }
 
@@ -136,7 +137,7 @@ TEST_F(KubeletPodsTest, GivesUpWaitingForASlowKubeletAndKnowsMoreLater) {
   kubelet_.Hold();
   KubeletPods pods(Options());
   pods.Prefetch("uid");
-  EXPECT_EQ(pods.Await("uid", DeadlineAfter(milliseconds(1))), nullptr);
+  EXPECT_EQ(test::AwaitSpec(pods, "uid", milliseconds(1)), nullptr);
   kubelet_.Release();
   EXPECT_TRUE(Await([&] { return pods.Find("uid") != nullptr; }));
 }

@@ -1,7 +1,9 @@
 // The Pods API over a real socket: with a kubelet that is there, absent, late, restarting, lying.
 #include "manager/kubelet/pods_api_client.h"
 
+#include <future>
 #include <optional>
+#include <utility>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -64,8 +66,13 @@ class PodsApiTest : public testing::Test {
   }
   ContainerDemand DemandOf(const std::string& pod,
                            std::chrono::milliseconds wait = std::chrono::seconds(10)) {
-    ExactSource source({&client_}, CgroupEstimate(), {}, wait);
-    return *source.Find(Pod(pod), Container(), DeadlineAfter(std::chrono::seconds(20)));
+    std::promise<StatusOr<ContainerDemand>> told;
+    ExactSource source(loop_.io(), {&client_}, CgroupEstimate(), wait);
+    source.Find(Pod(pod), Container(), DeadlineAfter(std::chrono::seconds(20)),
+                [&](StatusOr<ContainerDemand> demand) { told.set_value(std::move(demand)); });
+    ContainerDemand demand = *told.get_future().get();
+    loop_.Run([&] { source.Stop(); });
+    return demand;
   }
 
   const test::TempDir dir_;

@@ -1,4 +1,11 @@
 // The runtime's events of pods whose spec is known.
+#include <functional>
+#include <optional>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -11,22 +18,37 @@ namespace {
 using test::Container;
 using test::Pod;
 using testing::Contains;
+using testing::HasSubstr;
 using testing::IsEmpty;
 
 // Every pod has the containers setup (init), main and logger.
 class SpecSource final : public DemandSource {
  public:
-  StatusOr<ContainerDemand> Find(const RuntimePod& pod, const RuntimeContainer& container,
-                                 Deadline deadline) override {
-    QRM_ASSIGN_OR_RETURN(const ContainerDemand estimate, estimate_.Find(pod, container, deadline));
+  void Find(const RuntimePod& pod, const RuntimeContainer& container, Deadline /*deadline*/,
+            Found found) override {
+    const ContainerDemand estimate = *estimate_.Estimate(pod, container);
     PodManifest manifest{.uid = pod.uid, .pod_namespace = pod.pod_namespace, .name = pod.name};
     manifest.init_containers = {{.name = "setup"}};
     manifest.containers = {{.name = "main"}, {.name = "logger"}};
-    return *Refine(estimate, *ReadManifest(manifest), "", "test");
+    ContainerDemand demand = *Refine(estimate, *ReadManifest(manifest), "", "test");
+    if (slow_pods.contains(pod.uid)) {
+      waiting.push_back([found = std::move(found), demand = std::move(demand)] { found(demand); });
+      return;
+    }
+    found(std::move(demand));
   }
   void Prefetch(const RuntimePod& pod) override { prefetched.push_back(pod.uid); }
 
+  /// Answers those that asked for slow pods.
+  void Release() {
+    for (const auto& answer : std::exchange(waiting, {})) {
+      answer();
+    }
+  }
+
   std::vector<std::string> prefetched;
+  std::set<std::string> slow_pods;  ///< UIDs
+  std::vector<std::function<void()>> waiting;
 
  private:
   CgroupEstimate estimate_;
@@ -77,6 +99,53 @@ TEST_F(PodEventsSpecTest, ReleasesInitContainersWhenTheMainOneIsCreated) {
   EXPECT_FALSE(Has("setup"));
   EXPECT_TRUE(Has("main") && Has("logger"));
   EXPECT_THAT(plugins_.calls(), Contains("release cpu uid-web/setup"));
+}
+
+TEST_F(PodEventsSpecTest, AdmitsOtherPodsWhileTheSpecOfOneIsLookedFor) {
+  by_spec_.slow_pods = {"uid-slow"};
+  std::optional<Status> answered;
+  events_by_spec_.OnCreateContainer(Pod("slow"), Container("slow", "id1"),
+                                    [&](const auto& reply) { answered = reply.status(); });
+  ASSERT_TRUE(CreateNamed("main").ok());
+  EXPECT_FALSE(answered.has_value());
+  by_spec_.Release();
+  test::Settle(state_);
+  EXPECT_EQ(answered, OkStatus());
+  EXPECT_TRUE(Known("slow"));
+}
+
+TEST_F(PodEventsSpecTest, AdmitsNoPodThatWasRemovedWhileItsSpecWasLookedFor) {
+  by_spec_.slow_pods = {"uid-web"};
+  std::optional<Status> answered;
+  events_by_spec_.OnCreateContainer(Pod("web"), Named("main"),
+                                    [&](const auto& reply) { answered = reply.status(); });
+  events_by_spec_.OnPodRemoved(Pod("web"));
+  test::Settle(state_);
+  by_spec_.Release();
+  test::Settle(state_);
+  EXPECT_FALSE(Has("main")) << "nobody would ever remove it";
+  ASSERT_TRUE(answered.has_value());
+  EXPECT_THAT(MessageOf(*answered), HasSubstr("default/web: the pod was removed"));
+}
+
+TEST_F(PodEventsSpecTest, AdoptsAContainerWhenItsSpecIsFoundAndAdmitsOthersMeanwhile) {
+  by_spec_.slow_pods = {"uid-slow"};
+  events_by_spec_.OnSynchronize({Pod("slow")}, {Container("slow", "id1")}, [](const auto&) {});
+  ASSERT_TRUE(CreateNamed("main").ok());
+  EXPECT_FALSE(Known("slow"));
+  by_spec_.Release();
+  test::Settle(state_);
+  EXPECT_TRUE(Known("slow"));
+}
+
+TEST_F(PodEventsSpecTest, AdoptsNoContainerThatEndedWhileItsSpecWasLookedFor) {
+  by_spec_.slow_pods = {"uid-slow"};
+  events_by_spec_.OnSynchronize({Pod("slow")}, {Container("slow", "id1")}, [](const auto&) {});
+  test::Settle(state_);
+  events_by_spec_.OnContainerStopped(Pod("slow"), Container("slow", "id1"));
+  by_spec_.Release();
+  test::Settle(state_);
+  EXPECT_FALSE(Known("slow"));
 }
 
 TEST_F(PodEventsSpecTest, LeavesContainersThatRunOutOfANewPlacement) {
