@@ -58,7 +58,13 @@ Status CheckReachable(const std::string& path) {
   }
 }
 
-Status Explain(const grpc::Status& status, const std::string& path) {
+/// Why a call that had to end by `deadline` failed, in qrmd's words if it answered.
+Status Explain(const grpc::Status& status, const std::string& path,
+               std::chrono::system_clock::time_point deadline) {
+  const bool late = std::chrono::system_clock::now() >= deadline;
+  if (status.error_code() == grpc::StatusCode::DEADLINE_EXCEEDED && !late) {
+    return {StatusCode::kDeadlineExceeded, status.error_message()};  // a plugin's
+  }
   switch (status.error_code()) {
     case grpc::StatusCode::UNAVAILABLE:
       return Errorf(StatusCode::kUnavailable,
@@ -92,11 +98,12 @@ struct ControlClient::Impl {
                           const Request& request) {
     QRM_RETURN_IF_ERROR(CheckReachable(path));
     grpc::ClientContext context;
-    context.set_deadline(std::chrono::system_clock::now() + kTimeout);
+    const auto deadline = std::chrono::system_clock::now() + kTimeout;
+    context.set_deadline(deadline);
     Response response;
     const grpc::Status status = ((*stub).*method)(&context, request, &response);
     if (!status.ok()) {
-      return cli::Explain(status, path);
+      return cli::Explain(status, path, deadline);
     }
     return response;
   }
