@@ -2,6 +2,7 @@
 // and CRI sockets.
 #pragma once
 
+#include <atomic>
 #include <chrono>
 #include <map>
 #include <string>
@@ -19,7 +20,7 @@ namespace qrm::test {
 
 /// Tells qrmd of pods as containerd would, and keeps what qrmd makes of their containers.
 ///
-/// Threads: one.
+/// Threads: any; one for each pod.
 class SimulatedRuntime {
  public:
   /// The two sockets are made in `directory`.
@@ -72,7 +73,7 @@ class SimulatedRuntime {
   mutable Mutex mutex_;
   /// By pod: its containers, the first one first.
   std::map<std::string, std::vector<Entry>> entries_ QRM_GUARDED_BY(mutex_);
-  std::chrono::nanoseconds last_creation_{};
+  std::atomic<std::chrono::nanoseconds> last_creation_{};
   ScriptedCri cri_;
   ScriptedRuntime nri_;  // last, for its threads ask the others
 };

@@ -2,6 +2,7 @@
 
 #include <chrono>
 #include <map>
+#include <set>
 #include <vector>
 
 #include <grpcpp/grpcpp.h>
@@ -40,10 +41,15 @@ std::string PodMessage(const std::string& uid, const std::string& name, const st
 }
 
 struct ScriptedKubelet::Impl final : pods::Pods::Service {
-  grpc::Status GetPod(grpc::ServerContext*, const pods::GetPodRequest* request,
+  grpc::Status GetPod(grpc::ServerContext* context, const pods::GetPodRequest* request,
                       pods::GetPodResponse* response) override {
     const MutexLock lock(mutex);
     ++lookups;
+    while (held_lookups.contains(request->poduid()) && !context->IsCancelled()) {
+      changed.WaitUntil(
+          mutex, std::chrono::steady_clock::now() + kCancelPoll,
+          [&]() QRM_REQUIRES(mutex) { return !held_lookups.contains(request->poduid()); });
+    }
     const auto found = pods_by_uid.find(request->poduid());
     if (found == pods_by_uid.end()) {
       return {grpc::StatusCode::NOT_FOUND, "pod not found"};
@@ -103,6 +109,7 @@ struct ScriptedKubelet::Impl final : pods::Pods::Service {
   int drops QRM_GUARDED_BY(mutex) = 0;
   grpc::Status drop_status QRM_GUARDED_BY(mutex);
   int lookups QRM_GUARDED_BY(mutex) = 0;
+  std::set<std::string> held_lookups QRM_GUARDED_BY(mutex);  // by pod UID
   int watches QRM_GUARDED_BY(mutex) = 0;
 };
 
@@ -134,6 +141,17 @@ void ScriptedKubelet::HoldSync() {
 void ScriptedKubelet::Sync() {
   const MutexLock lock(impl_->mutex);
   impl_->held = false;
+  impl_->changed.NotifyAll();
+}
+
+void ScriptedKubelet::HoldLookups(const std::string& uid) {
+  const MutexLock lock(impl_->mutex);
+  impl_->held_lookups.insert(uid);
+}
+
+void ScriptedKubelet::ReleaseLookups() {
+  const MutexLock lock(impl_->mutex);
+  impl_->held_lookups.clear();
   impl_->changed.NotifyAll();
 }
 

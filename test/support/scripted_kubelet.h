@@ -29,6 +29,9 @@ class ScriptedKubelet {
   /// Watchers are not sent INITIAL_SYNC_COMPLETE, nor anything else, until Sync().
   void HoldSync();
   void Sync();
+  /// Questions for the pod of this UID are not answered until ReleaseLookups().
+  void HoldLookups(const std::string& uid);
+  void ReleaseLookups();
   /// Sends an event to all watchers, of any number and bytes.
   void Send(int type, const std::string& pod);
   /// Ends all watches with this.

@@ -8,6 +8,7 @@
 #include "api/base/check.h"
 #include "api/grpc_lifetime.h"
 #include "api/proto/pluginregistration/v1/api.grpc.pb.h"
+#include "api/proto/qrm/v1/control.grpc.pb.h"
 #include "api/proto/resourceplugin/v1alpha1/api.grpc.pb.h"
 #include "api/wire.h"
 
@@ -63,6 +64,19 @@ class PluginService final : public pb::ResourcePlugin::Service {
   const PluginScript& script_;
 };
 
+class ExtensionService final : public v1::PluginExtensions::Service {
+ public:
+  explicit ExtensionService(const PluginScript& script) : script_(script) {}
+
+  grpc::Status GetPools(grpc::ServerContext*, const v1::GetPoolsRequest* request,
+                        v1::GetPoolsResponse* response) override {
+    return Answer(script_.get_pools, *request, *response);
+  }
+
+ private:
+  const PluginScript& script_;
+};
+
 class IdentityService final : public pluginregistration::Registration::Service {
  public:
   explicit IdentityService(const PluginScript& script) : script_(script) {}
@@ -94,10 +108,12 @@ class IdentityService final : public pluginregistration::Registration::Service {
 }  // namespace
 
 struct ScriptedPlugin::Impl {
-  explicit Impl(PluginScript text) : script(std::move(text)), plugin(script), identity(script) {}
+  explicit Impl(PluginScript text)
+      : script(std::move(text)), plugin(script), extensions(script), identity(script) {}
 
   const PluginScript script;
   PluginService plugin;
+  ExtensionService extensions;
   IdentityService identity;
   std::unique_ptr<grpc::Server> server;
 };
@@ -108,6 +124,7 @@ ScriptedPlugin::ScriptedPlugin(const std::string& socket, PluginScript script)
   grpc::ServerBuilder builder;
   builder.AddListeningPort("unix:" + socket, grpc::InsecureServerCredentials());
   builder.RegisterService(&impl_->plugin);
+  builder.RegisterService(&impl_->extensions);
   builder.RegisterService(&impl_->identity);
   impl_->server = builder.BuildAndStart();
   QRM_CHECK(impl_->server != nullptr);

@@ -35,6 +35,7 @@ struct PluginScript {
   Handler<resourceplugin::v1alpha1::GetResourcesAllocationRequest,
           resourceplugin::v1alpha1::GetResourcesAllocationResponse>
       reconcile;
+  Handler<v1::GetPoolsRequest, v1::GetPoolsResponse> get_pools;
   /// Who it says it is in the watched directory; the type is set already.
   pluginregistration::PluginInfo identity;
 };
