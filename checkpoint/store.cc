@@ -136,7 +136,7 @@ class SqliteStore final : public Store {
   Status BeginAnew(const std::string& why) {
     disk_.reset();
     QRM_ASSIGN_OR_RETURN(const std::string aside, MoveAside(path_));
-    log::Warning("checkpoint moved aside", {{"why", why}, {"to", aside}});
+    log::Warning("checkpoint moved aside", {{"error", why}, {"to", aside}});
     ++repairs_;
     return ReturnToDisk();
   }

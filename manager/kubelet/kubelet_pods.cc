@@ -137,7 +137,7 @@ Status KubeletPods::Impl::Read(const StatusOr<std::string>& body) {
   QRM_ASSIGN_OR_RETURN(PodList list, ParsePodList(*body));
   if (!list.unusable.empty() && !std::exchange(complained, true)) {
     log::Warning("kubelet lists pods that are left out",
-                 {{"count", list.unusable.size()}, {"first", MessageOf(list.unusable.front())}});
+                 {{"count", list.unusable.size()}, {"error", MessageOf(list.unusable.front())}});
   }
   cache.Replace(std::move(list.specs));
   return OkStatus();

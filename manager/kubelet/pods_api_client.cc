@@ -184,7 +184,7 @@ void PodsApiClient::Impl::WatchEnded(const grpc::Status& status, bool was_good) 
   cache.SetSettled();
   if (complain) {
     log::Info("kubelet's Pods API is away", {{"socket", options.socket},
-                                             {"cause", status.error_message()},
+                                             {"error", status.error_message()},
                                              {"code", static_cast<int>(status.error_code())}});
   }
   boost::asio::post(io, [self = shared_from_this(), wait] { self->Retry(wait); });

@@ -114,7 +114,7 @@ struct KubeletClient::State : std::enable_shared_from_this<State> {
     errors.Increment();
     if (!failing) {
       log::Warning("kubelet's devices unknown",
-                   {{"socket", options.socket_path}, {"reason", reason}});
+                   {{"socket", options.socket_path}, {"error", reason}});
     }
     failing = true;
     if (std::chrono::steady_clock::now() - good_at > options.max_stale) {

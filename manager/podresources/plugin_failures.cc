@@ -16,7 +16,7 @@ PluginFailures::PluginFailures(std::string untold, prometheus::Family<prometheus
 void PluginFailures::Add(const std::string& resource, const Status& why) {
   errors_.Add({{"resource", resource}}).Increment();
   log::Debug("plugin does not tell",
-             {{"resource", resource}, {"what", untold_}, {"reason", MessageOf(why)}});
+             {{"resource", resource}, {"what", untold_}, {"error", MessageOf(why)}});
   const MutexLock lock(mutex_);
   reasons_[resource] = MessageOf(why);
 }

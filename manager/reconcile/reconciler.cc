@@ -387,7 +387,7 @@ void Reconciler::Impl::NoteUpdates(const Change& applied) {
 void Reconciler::Impl::Report(const std::vector<std::string>& found) {
   for (const std::string& problem : found) {
     if (!reported.contains(problem)) {
-      log::Warning("reconcile found a problem", {{"problem", problem}});
+      log::Warning("reconcile found a problem", {{"error", problem}});
     }
   }
   reported = {found.begin(), found.end()};

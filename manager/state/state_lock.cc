@@ -26,7 +26,7 @@ std::string HolderOf(int fd) {
 void WritePid(int fd) {
   const std::string pid = std::to_string(::getpid());
   if (::ftruncate(fd, 0) != 0 || ::pwrite(fd, pid.data(), pid.size(), 0) < 0) {
-    log::Warning("pid not written to the lock file", {{"cause", std::strerror(errno)}});
+    log::Warning("pid not written to the lock file", {{"error", std::strerror(errno)}});
   }
 }
 
@@ -40,7 +40,7 @@ StatusOr<StateLock> StateLock::Take(const std::string& directory) {
   const std::string path = directory + "/qrmd.lock";
   const int fd = ::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600);
   if (fd < 0) {
-    log::Warning("state directory not locked", {{"path", path}, {"cause", std::strerror(errno)}});
+    log::Warning("state directory not locked", {{"path", path}, {"error", std::strerror(errno)}});
     return StateLock(-1);
   }
   if (::flock(fd, LOCK_EX | LOCK_NB) != 0) {

@@ -112,7 +112,7 @@ void NriPlugin::Impl::OnEnd(const NriSession::End& end) {
     }
   }
   if (news) {  // not at every attempt
-    log::Warning("not attached to runtime", {{"why", MessageOf(end.cause)}});
+    log::Warning("not attached to runtime", {{"error", MessageOf(end.cause)}});
   }
   if (end.was_synchronized) {
     events.OnDisconnected(end.cause);

@@ -198,7 +198,7 @@ void NriSession::Configure(const TtrpcCall& call, const TtrpcReply& reply) {
     reply_timeout_ = std::clamp(limit, milliseconds(1), options_.reply_timeout);
   }
   if (const std::string problem = KnownProblemOf(info_); !problem.empty()) {
-    log::Warning("runtime has a known problem", {{"problem", problem}});
+    log::Warning("runtime has a known problem", {{"error", problem}});
   }
   nri::ConfigureResponse response;
   response.set_events(EventMaskFor(info_, request.nri_version()));
