@@ -1,4 +1,4 @@
-// Which containers of one pod never run at the same time.
+// Tells which containers of a pod never run at the same time.
 #pragma once
 
 #include "api/resource.h"

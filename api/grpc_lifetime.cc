@@ -1,4 +1,4 @@
-// One callback call on a channel that is never released.
+// Starts one call on a channel that is never released, which keeps the threads.
 #include "api/grpc_lifetime.h"
 
 #include <chrono>
@@ -13,7 +13,7 @@
 namespace qrm {
 namespace {
 
-/// What makes the channel a user of the callback queue: a call, though nobody listens.
+/// A call, to an address where nobody listens, makes the channel a user of the callback queue.
 struct PinnedCall {
   std::shared_ptr<grpc::Channel> channel =
       grpc::CreateChannel("unix:/nonexistent", grpc::InsecureChannelCredentials());
@@ -25,7 +25,7 @@ struct PinnedCall {
 };
 
 PinnedCall* Pin() {
-  auto* pinned = new PinnedCall;  // never destroyed: its channel is the point
+  auto* pinned = new PinnedCall;  // never destroyed, so that its channel stays
   pinned->context.set_deadline(std::chrono::system_clock::now());
   pinned->stub.UnaryCall(&pinned->context, "/qrm/Pin", grpc::StubOptions(), &pinned->request,
                          &pinned->response, [](const grpc::Status&) {});

@@ -1,4 +1,4 @@
-// Hints as text.
+// Writes hints as text.
 #include "api/hint.h"
 
 namespace qrm {

@@ -1,4 +1,4 @@
-// Bit arithmetic of IdSet and the kernel's list form.
+// Implements IdSet's bit operations, and reads and writes the kernel's list form.
 #include "api/id_set.h"
 
 #include <algorithm>

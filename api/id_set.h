@@ -1,5 +1,5 @@
-// Sets of small non-negative numbers (CPUs, NUMA nodes) of any size, in the kernel's list form both
-// ways.
+// Sets of small non-negative numbers (CPUs, NUMA nodes) of any size, read from and written in the
+// kernel's list form.
 #pragma once
 
 #include <cstddef>

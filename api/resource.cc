@@ -1,4 +1,4 @@
-// Names and checks of the shared value types.
+// Names of enumerations, and checks of the shared value types.
 #include "api/resource.h"
 
 #include <algorithm>

@@ -1,4 +1,4 @@
-// Conversions of the resource plugin API.
+// Converts messages of the resource plugin API.
 #include "api/wire.h"
 
 #include <cmath>

@@ -1,4 +1,4 @@
-// Between protobuf messages and the value types; everything that comes in is checked here.
+// Converts between protobuf messages and the value types, and checks everything that comes in.
 #pragma once
 
 #include <string>

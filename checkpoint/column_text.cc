@@ -1,4 +1,5 @@
-// JSON for maps and lists, read without a document tree: a start reads tens of thousands of them.
+// Reads and writes maps and lists as JSON columns without a document tree, since a start reads tens
+// of thousands of them.
 #include "checkpoint/column_text.h"
 
 #include <cctype>

@@ -1,4 +1,4 @@
-// How maps and lists stand in one column, and how a row is proven undamaged.
+// Stores maps and lists in one column, and computes the checksums that prove a row undamaged.
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,4 @@
-// The next state is the present one with a few chunks of pointers exchanged.
+// Makes the next state by copying the present one and replacing the chunks that change.
 #include "checkpoint/node_state.h"
 
 #include <algorithm>
@@ -23,7 +23,7 @@ std::string NameKey(const PodMeta& meta) {
   return NameKey(meta.pod_namespace, meta.name);
 }
 
-// The parts of Since.
+// Helpers of Since.
 
 void AddRemovedContainers(const PodRecord& before, const PodRecord& now, Change& change) {
   for (const auto& [container, record] : before.containers) {

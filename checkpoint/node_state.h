@@ -1,4 +1,5 @@
-// All that the node has promised: an immutable value, changed only by making the next one.
+// The node's state: everything it has promised, as an immutable value that changes only by making
+// the next one.
 #pragma once
 
 #include <chrono>

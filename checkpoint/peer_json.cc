@@ -1,5 +1,5 @@
-// The file is JSON whose entries hold JSON texts; the checksum covers the decoded texts, so the
-// outer encoding is free.
+// Reads and writes the peers' file: JSON whose entries hold JSON texts. Its checksum covers the
+// decoded texts, so that the outer encoding may vary.
 #include "checkpoint/peer_json.h"
 
 #include <cmath>

@@ -1,4 +1,5 @@
-// The peers' checkpoint file `kubelet_qrm_checkpoint`, both ways, so that a node can be migrated.
+// Imports and exports the peers' checkpoint file `kubelet_qrm_checkpoint`, so that a node can be
+// migrated in either direction.
 #pragma once
 
 #include <string>

@@ -1,4 +1,4 @@
-// A released step is never edited: later versions append theirs.
+// Defines the schema's versions. A released step is never edited: later versions append their own.
 #include "checkpoint/schema.h"
 
 namespace qrm::checkpoint {

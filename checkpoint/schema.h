@@ -1,4 +1,4 @@
-// The tables of checkpoint.db and their history.
+// The tables of checkpoint.db, and the steps that bring an older schema up to date.
 #pragma once
 
 #include "checkpoint/sqlite/sqlite_db.h"

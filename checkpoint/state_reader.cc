@@ -1,5 +1,5 @@
-// Three cursors in the order of the keys walk side by side: pods, their containers, and those'
-// allocations.
+// Reads pods, their containers and the containers' allocations with three cursors that advance
+// together in the order of the keys.
 #include "checkpoint/state_reader.h"
 
 #include <memory>

@@ -1,4 +1,4 @@
-// The state that checkpoint.db holds.
+// Reads the state that checkpoint.db holds.
 #pragma once
 
 #include "api/base/status.h"

@@ -1,4 +1,4 @@
-// A commit touches only the rows of its containers; their number does not depend on the node's.
+// Writes only the rows of the containers in a change, however many the node has.
 #include "checkpoint/state_writer.h"
 
 #include <cmath>

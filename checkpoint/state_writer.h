@@ -1,4 +1,4 @@
-// Changes as rows of checkpoint.db.
+// Writes changes as rows of checkpoint.db.
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,4 @@
-// The store on its disk, or waiting for one.
+// Implements the store, and keeps the state in memory while the disk cannot be used.
 #include "checkpoint/store.h"
 
 #include <memory>
@@ -26,7 +26,7 @@ class SqliteStore final : public Store {
   SqliteStore(std::string path, SqliteOptions options)
       : path_(std::move(path)), options_(std::move(options)) {}
 
-  /// Takes the disk's state as the node's.
+  /// Starts with the state that the disk holds.
   Status Start(std::vector<std::string>& repairs) {
     QRM_ASSIGN_OR_RETURN(disk_, OpenDisk(state_, repairs));
     on_disk_ = state_;
@@ -34,10 +34,11 @@ class SqliteStore final : public Store {
     return OkStatus();
   }
 
-  /// Works without a disk until there is one: the node's state is `state`.
+  /// Starts without a disk, with `state`, until there is one.
   void StartWithoutDisk(const NodeState& state) { state_ = on_disk_ = state; }
 
-  /// The same when nobody could read what the disk holds: that is the state as soon as it opens.
+  /// Starts with an empty state because the disk cannot be read; its content becomes the state as
+  /// soon as it opens.
   void StartWithUnreadDisk() { unread_ = true; }
 
   Status Commit(const Change& change) override {
@@ -70,7 +71,7 @@ class SqliteStore final : public Store {
   std::size_t repairs() const override { return repairs_; }
 
  private:
-  /// A disk that is the one under its name, or an error.
+  /// The open disk, as long as its file is the one under its name; else an error.
   Status FindDisk() {
     if (disk_ != nullptr && !disk_->db->IsInPlace()) {
       log::Warning("checkpoint was taken away", {{"path", path_}});
@@ -80,7 +81,7 @@ class SqliteStore final : public Store {
     return disk_ == nullptr ? ReturnToDisk() : OkStatus();
   }
 
-  /// Writes what brings the disk from what it holds to `next`, which is the state after `change`.
+  /// Brings the disk to `next`, which is the state after `change`.
   Status Write(const Change& change, const NodeState& next) {
     const auto write = [&] { return disk_->writer.Write(waits_ ? next.Since(on_disk_) : change); };
     Status written = write();
@@ -107,7 +108,7 @@ class SqliteStore final : public Store {
     return std::make_unique<Disk>(Disk{.db = std::move(db), .writer = std::move(writer)});
   }
 
-  /// Opens the disk late: what it holds must be what it is known to hold, or makes room for that.
+  /// Opens the disk later than at the start, and moves aside what is not the content expected.
   Status ReturnToDisk() {
     NodeState found;
     std::vector<std::string> repairs;

@@ -1,5 +1,5 @@
-// Broken invariants of our own code. Input from a socket, a file or a plugin never reaches a check
-// unvalidated.
+// QRM_CHECK ends the process on a broken invariant of our own code. Input from a socket, a file or
+// a plugin never reaches a check unvalidated.
 #pragma once
 
 #include <cstdio>

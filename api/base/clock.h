@@ -1,4 +1,4 @@
-// Time as an argument, so that tests can hold it still.
+// Clocks and deadlines: time is passed in, so that tests can stop it.
 #pragma once
 
 #include <chrono>

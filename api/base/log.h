@@ -27,7 +27,7 @@ using Fields = std::initializer_list<Field>;
 enum class Level { kDebug, kInfo, kWarning, kError };
 
 /// Debug is for single requests, Info for changes, Warning for what was worked around, Error for
-/// what a person must mend. `event` is a literal that occurs once in the tree. Threads: any.
+/// what a person must act on. `event` is a literal that occurs once in the tree. Threads: any.
 void Debug(std::string_view event, Fields fields = {});
 void Info(std::string_view event, Fields fields = {});
 void Warning(std::string_view event, Fields fields = {});

@@ -1,4 +1,4 @@
-// Numbers out of text.
+// Parses numbers from text.
 #pragma once
 
 #include <charconv>

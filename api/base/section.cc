@@ -1,4 +1,4 @@
-// Typed reading of YAML mappings.
+// Reads typed values from YAML mappings.
 #include "api/base/section.h"
 
 #include <algorithm>

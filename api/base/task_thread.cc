@@ -1,4 +1,4 @@
-// A queue and its thread.
+// Queues tasks and runs them on their thread.
 #include "api/base/task_thread.h"
 
 #include <future>

@@ -1,4 +1,4 @@
-// One thread that runs what others post to it, in order.
+// A thread that runs the tasks posted to it, in order.
 #pragma once
 
 #include <deque>

@@ -1,4 +1,5 @@
-// Every name is made durable by syncing the directory that holds it: a file's own fsync does not.
+// Makes every name durable by syncing the directory that holds it, since a file's own fsync does
+// not.
 #include "checkpoint/sqlite/durable_file.h"
 
 #include <cerrno>

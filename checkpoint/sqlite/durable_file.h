@@ -1,4 +1,4 @@
-// Files and names that are still there after a power loss.
+// Creates, renames and removes files so that the result survives a power loss.
 #pragma once
 
 #include <string>

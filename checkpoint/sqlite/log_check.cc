@@ -1,5 +1,5 @@
-// Frames are chained: each checksum continues the one before, so the chain can be picked up behind
-// a bad frame from the checksums as they are stored.
+// Follows the chain of frames: each checksum continues the previous one, so that the chain can be
+// resumed behind a bad frame from the checksums as they are stored.
 #include "checkpoint/sqlite/log_check.h"
 
 #include <array>

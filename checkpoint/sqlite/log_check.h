@@ -1,4 +1,4 @@
-// Whether SQLite's write-ahead log was damaged after it was written.
+// Detects whether SQLite's write-ahead log was damaged after it was written.
 #pragma once
 
 #include <string>

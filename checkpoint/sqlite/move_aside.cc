@@ -1,4 +1,4 @@
-// Makes room for a new database and keeps the old one for whoever wants to look.
+// Moves a database aside, to make room for a new one and to keep the old one for inspection.
 #include <cerrno>
 #include <chrono>
 #include <ctime>
@@ -18,7 +18,7 @@ bool Exists(const std::string& path) {
   return ::lstat(path.c_str(), &file) == 0;
 }
 
-/// A name that nothing has, not even a leftover log.
+/// A name that is free for the database and for its log.
 std::string FreeName(const std::string& path) {
   const std::time_t now = std::chrono::system_clock::to_time_t(std::chrono::system_clock::now());
   const std::string base = fmt::format("{}.aside-{:%Y%m%dT%H%M%SZ}", path, fmt::gmtime(now));

@@ -1,4 +1,4 @@
-// The database and its log are copied together: the log has the latest commits.
+// Copies a database together with its log, which holds the latest commits.
 #include "checkpoint/sqlite/sqlite_copy.h"
 
 #include <cerrno>

@@ -1,4 +1,4 @@
-// Reading a database whose disk does not allow to open it.
+// Reads a database that its disk does not allow to be opened in place.
 #pragma once
 
 #include <functional>

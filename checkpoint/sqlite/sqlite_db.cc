@@ -1,4 +1,4 @@
-// What Open does to a file before it trusts it, and transactions.
+// Checks a database file before it is trusted, and runs transactions.
 #include "checkpoint/sqlite/sqlite_db.h"
 
 #include <array>
@@ -58,7 +58,7 @@ Status ExpectDatabase(const std::string& path) {
              : Damaged(path, "it is not a database");
 }
 
-/// What a look at the directory says before SQLite is asked: true when there is a database to open.
+/// Checks the file before SQLite opens it: true when there is a database to open.
 StatusOr<bool> LookAt(const std::string& path) {
   struct stat file = {};
   if (::stat(path.c_str(), &file) == 0) {
@@ -80,8 +80,8 @@ StatusOr<bool> LookAt(const std::string& path) {
   return false;
 }
 
-/// Finds what SQLite would not: it reads a log up to the first bad frame and drops the rest.
-/// Returns what is odd but can be lived with.
+/// Finds what SQLite would not, which reads a log up to the first bad frame and drops the rest.
+/// Returns what is odd but does no harm.
 StatusOr<std::vector<std::string>> LookAtLog(const std::string& path) {
   QRM_ASSIGN_OR_RETURN(const LogCondition condition, CheckLog(path));
   if (condition == LogCondition::kInterrupted) {
@@ -154,7 +154,7 @@ Status SqliteDb::Create(const std::string& path, const SqliteSchema& schema,
   QRM_RETURN_IF_ERROR(MakeDurableDirectory(DirectoryOf(path)));
   const std::string unfinished = path + ".new";
   for (const char* suffix : {"", "-journal", "-wal", "-shm"}) {
-    QRM_RETURN_IF_ERROR(RemoveFile(unfinished + suffix));  // of a start that did not come this far
+    QRM_RETURN_IF_ERROR(RemoveFile(unfinished + suffix));  // of a start that was interrupted
   }
   QRM_RETURN_IF_ERROR(MakePrivateFile(unfinished));
   {

@@ -67,7 +67,7 @@ class SqliteDb {
   bool IsInPlace() const;
 
   const std::string& path() const { return *path_; }
-  /// What Open found odd but could live with, one sentence each.
+  /// What Open found odd but harmless, one sentence each.
   const std::vector<std::string>& notes() const { return notes_; }
 
  private:

@@ -1,5 +1,5 @@
-// A disk's troubles reach us as SQLite codes, with the kernel's number beside them where there is
-// one: the kernel's says more.
+// Translates SQLite's error codes, and prefers the kernel's error number where there is one, since
+// it says more.
 #include "checkpoint/sqlite/sqlite_error.h"
 
 #include <cerrno>

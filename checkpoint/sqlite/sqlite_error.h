@@ -1,4 +1,4 @@
-// What SQLite's and the kernel's error numbers mean for whoever has to cure them.
+// Turns SQLite's and the kernel's error numbers into sentences that name cause and remedy.
 #pragma once
 
 #include <string>

@@ -1,4 +1,4 @@
-// Values cross the border as views: SQLite copies none that it need not keep.
+// Binds and reads values as views, so that SQLite copies only what it has to keep.
 #include "checkpoint/sqlite/sqlite_statement.h"
 
 #include <sqlite3.h>

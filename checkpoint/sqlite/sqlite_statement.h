@@ -1,4 +1,4 @@
-// Prepared statements on a SQLite database, and the values that go in and come out.
+// Prepared statements on a SQLite database, and the values that they take and return.
 #pragma once
 
 #include <cstddef>
