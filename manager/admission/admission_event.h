@@ -1,4 +1,4 @@
-// What admissions tell of themselves.
+// The event that reports one decided admission, for metrics.
 #pragma once
 
 #include <chrono>

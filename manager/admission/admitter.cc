@@ -98,7 +98,8 @@ StatusOr<RunOptions> Admitter::Admit(const ContainerDemand& demand, Moment momen
   return std::move(asked.explanation.options);
 }
 
-// A container that has its place is not put at risk by the others; nor are they by it.
+// A container that has its place already is planned alone: its repetition must not fail with the
+// others, nor they with it.
 void Admitter::AddDrafts(Call& call) {
   const auto add = [&](const ContainerDemand& demand) {
     const ContainerKey key = demand.key();
@@ -123,8 +124,8 @@ void Admitter::AddDrafts(Call& call) {
   NameTogether(call.drafts);
 }
 
-// Containers that come later, because their pod's spec is not known, join those that have their
-// place.
+// Containers that come later, because their pod's spec is not known, are aligned to those of the
+// pod that have their place.
 Status Admitter::AlignPod(Call& call) const {
   if (options_.scope != TopologyScope::kPod) {
     return OkStatus();
@@ -235,7 +236,7 @@ void Admitter::AddTrace(const Draft& draft, Change& change) const {
   change.traces.push_back(TraceOf(draft, parts_.clock.Now()));
 }
 
-// Nobody waits for the traces of what was not admitted: they follow the answer.
+// Traces of what was not admitted are written after the answer, since nothing depends on them.
 void Admitter::KeepLater(Change traces) {
   parts_.state.Post([&state = parts_.state, traces = std::move(traces)] {
     if (const Status saved = state.Remember(traces); !saved.ok()) {

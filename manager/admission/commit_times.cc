@@ -1,4 +1,4 @@
-// The latest commits, in their order.
+// Keeps the latest commits in their order.
 #include "manager/admission/commit_times.h"
 
 #include <algorithm>

@@ -1,4 +1,5 @@
-// How long the commits of the latest admissions took: known only after the trace is on disk.
+// Remembers how long the commits of the latest admissions took, which is known only once their
+// traces are on disk.
 #pragma once
 
 #include <chrono>

@@ -1,4 +1,4 @@
-// What the drafts of one pod have to do with each other.
+// Relates the drafts of one pod to each other, and turns drafts into traces and rejections.
 #include "manager/admission/draft.h"
 
 namespace qrm::manager {

@@ -16,7 +16,7 @@
 
 namespace qrm::manager {
 
-/// What one container is to get, filled step by step. Threads: one.
+/// The plan for one container, filled step by step. Threads: one.
 struct Draft {
   const ContainerDemand& demand;
   const ContainerKey key;
@@ -33,21 +33,22 @@ struct Draft {
   std::vector<ContainerRequest> requests;  ///< one for each plugin to ask
   std::set<std::string> aligned;           ///< resources of `requests` with topology alignment
   std::vector<std::string> allocated;      ///< plugins that were asked to allocate
-  std::string failed_resource;             ///< of which a step that failed spoke; may be empty
-  bool bad_answer = false;                 ///< of the plugin of `failed_resource`
+  std::string failed_resource;             ///< that a failed step is about; may be empty
+  bool bad_answer = false;                 ///< the plugin of `failed_resource` answered wrongly
   Explanation explanation{};
 };
 
-/// Scope pod: what stands for all containers of a pod together; without a draft, nothing does.
+/// Scope pod: the demand and draft that represent all containers of a pod together; without a
+/// draft, each represents itself.
 struct Whole {
   ContainerDemand demand;
   std::unique_ptr<Draft> draft;
 };
 
-/// Has each draft's explanation name the containers of the others.
+/// Names in each draft's explanation the containers of the others.
 void NameTogether(std::vector<Draft>& drafts);
 
-/// What is kept of the decision about `draft`, made at `time`.
+/// The trace that is kept of the decision about `draft`, made at `time`.
 checkpoint::DecisionTrace TraceOf(const Draft& draft, std::chrono::system_clock::time_point time);
 
 /// `cause` as the sentence that the creation of `asked` fails with, when `failed` is the part that

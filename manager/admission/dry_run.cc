@@ -1,4 +1,4 @@
-// The admitter's order, without what it changes.
+// Takes the admitter's steps up to the merged hints, which change nothing.
 #include "manager/admission/dry_run.h"
 
 #include <algorithm>
@@ -13,7 +13,7 @@ using Result = DryRunReport::Result;
 
 namespace {
 
-/// The pod's result is that of its worst container, and as good as its best when none is rejected.
+/// The pod is rejected when any container is, else admitted when any is, else skipped.
 void Conclude(DryRunReport& report) {
   for (const Result result : {Result::kRejected, Result::kAdmitted, Result::kSkipped}) {
     const auto found =

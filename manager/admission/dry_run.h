@@ -16,7 +16,7 @@
 
 namespace qrm::manager {
 
-/// The walk of an admission up to the merged hints, which is a question to the plugins: nothing is
+/// The steps of an admission up to the merged hints, which only ask the plugins: nothing is
 /// allocated, committed or remembered. A container is asked about as if the pod's others were not
 /// there; with scope pod, all are asked about together first, as they are when they come.
 ///

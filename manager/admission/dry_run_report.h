@@ -1,4 +1,4 @@
-// What would become of a pod if it came now.
+// The result of a dry run: what would become of a pod if it came now.
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,4 @@
-// A short queue before one thread.
+// Queues a few dry runs for one thread.
 #include "manager/admission/dry_runs.h"
 
 #include <random>
@@ -10,7 +10,7 @@
 namespace qrm::manager {
 namespace {
 
-/// More would only wait longer than qrmctl does.
+/// Further ones would wait longer than qrmctl waits for them.
 constexpr std::size_t kMostWaiting = 4;
 
 Status Stopped() {

@@ -1,4 +1,4 @@
-// Answers what would become of pods, beside the admissions and never in their way.
+// Runs dry runs on a thread of their own, so that no admission waits for them.
 #pragma once
 
 #include <chrono>
@@ -16,7 +16,7 @@
 
 namespace qrm::manager {
 
-/// Dry runs, one after another on a thread of its own: the state loop hears nothing of them.
+/// Runs one dry run after another on its own thread; the state loop is not involved.
 /// Threads: any.
 class DryRuns {
  public:
@@ -27,13 +27,13 @@ class DryRuns {
     const Clock& clock;
     /// Why kubelet places containers and qrmd does not, one sentence each; none when it does.
     std::function<std::vector<std::string>()> conflicts;
-    /// Who would tell of a pod that comes now.
+    /// The source that would tell the spec of a pod that comes now.
     std::function<SpecsFrom()> specs_from;
   };
   struct Options {
     AdmissionOptions admission;
     PodKeys pod_keys;
-    std::chrono::milliseconds deadline{0};  ///< of one dry run, once it has its turn
+    std::chrono::milliseconds deadline{0};  ///< of one dry run, from its turn
   };
   using Done = std::function<void(StatusOr<DryRunReport>)>;
 

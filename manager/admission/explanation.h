@@ -14,7 +14,7 @@
 
 namespace qrm::manager {
 
-/// What each step of one admission saw and said, filled as they pass.
+/// What each step of one admission saw and decided, filled as the steps run.
 struct Explanation {
   std::string result;   ///< "admitted", "skipped" or "rejected"
   std::string message;  ///< why, when it was not admitted: one sentence

@@ -19,8 +19,8 @@
 namespace qrm::manager {
 namespace {
 
-/// Stands among the resources' hints for where the pod's other containers are; no plugin can have
-/// this name.
+/// The entry among the resources' hints for the nodes of the pod's other containers; no plugin can
+/// have this name.
 constexpr char kRestOfPod[] = "(the rest of the pod)";
 
 bool Contains(const std::vector<std::string>& names, const std::string& name) {
@@ -241,7 +241,7 @@ Status Planner::Validate(Draft& draft) const {
   const std::vector<ExclusiveCpus> exclusive = FindExclusiveCpus(*draft.state);
   for (const auto& [resource, allocation] : draft.explanation.allocations) {
     if (Contains(draft.explanation.kept, resource)) {
-      continue;  // it was good once, and what changed since is the reconciler's
+      continue;  // checked when it was given; the reconciler checks later changes
     }
     draft.failed_resource = resource;
     const Status good =

@@ -16,7 +16,7 @@ namespace qrm::manager {
 /// The steps between a demand and a plan that only has to be committed. What each step saw and how
 /// long it took stands in the draft's explanation, also of the step that failed.
 ///
-/// Threads: any, with drafts of one's own; waits for plugins.
+/// Threads: any, if no two threads share a draft; waits for plugins.
 class Planner {
  public:
   /// The references outlive the planner.
@@ -25,7 +25,7 @@ class Planner {
 
   /// Fills `draft` from its demand; without requests, there is nothing to commit.
   /// Errors: the cause and the cure, for a caller that names pod and container. What plugins gave
-  /// until then is theirs to take back: `draft.allocated` says whose.
+  /// until then has to be released: `draft.allocated` says by which.
   Status Plan(Draft& draft) const;
 
   /// The part of Plan that changes nothing: asks for hints and merges them. Errors: as Plan's.

@@ -1,4 +1,4 @@
-// Removals, and the memory of those that a plugin has not heard of yet.
+// Tells plugins of removals, and records those that a plugin has yet to hear of.
 #include "manager/admission/releaser.h"
 
 #include <map>
@@ -51,7 +51,7 @@ void Releaser::RollBack(const std::string& pod_uid,
 
 void Releaser::ReleaseContainer(const ContainerKey& key,
                                 const std::vector<std::string>& resources) {
-  // What a plugin keeps in spite of this, the reconciler finds.
+  // The reconciler finds what a plugin keeps in spite of this.
   for (const auto& [resource, released] :
        plugins_.ReleaseContainer(key, resources, CallDeadline())) {
     if (!released.ok() && released.code() != StatusCode::kUnimplemented) {

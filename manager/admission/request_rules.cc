@@ -1,4 +1,4 @@
-// The rules by which containers are skipped, and get more than they request.
+// Implements the rules by which containers are skipped or get more than they request.
 #include "manager/admission/request_rules.h"
 
 #include <algorithm>
@@ -70,7 +70,7 @@ std::map<std::string, double> AllRequests(const ContainerDemand& demand,
 std::map<std::string, double> TotalRequests(const std::vector<const ContainerDemand*>& containers,
                                             const AdmissionOptions& options,
                                             const Plugins& plugins) {
-  std::map<std::string, double> staying;  // of those that have begun and do not end by themselves
+  std::map<std::string, double> staying;  // of containers that have started and keep running
   std::map<std::string, double> most;
   for (const ContainerDemand* container : containers) {
     for (const auto& [name, amount] : AllRequests(*container, options, plugins)) {

@@ -1,4 +1,5 @@
-// Resolve, connect, shake hands, write, read; each step begins the next.
+// Implements the request as a chain of asynchronous steps: resolve, connect, handshake, write,
+// read.
 #include "manager/kubelet/https_get.h"
 
 #include <memory>

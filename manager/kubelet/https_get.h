@@ -1,4 +1,4 @@
-// One GET over TLS.
+// Sends one HTTP GET over TLS.
 #pragma once
 
 #include <chrono>
@@ -14,7 +14,7 @@ namespace qrm::manager {
 
 enum class PeerCheck {
   kCertificate,  ///< the peer's certificate must be for the URL's host, by an authority we know
-  kNone,         ///< anybody who listens there is believed
+  kNone,         ///< any peer is accepted
 };
 
 struct HttpsRequest {

@@ -1,4 +1,4 @@
-// Takes an address apart.
+// Splits an address into its parts.
 #include "manager/kubelet/https_url.h"
 
 namespace qrm::manager {

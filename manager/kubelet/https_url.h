@@ -1,4 +1,4 @@
-// Addresses of TLS servers.
+// Parses the addresses of HTTPS servers.
 #pragma once
 
 #include <string>

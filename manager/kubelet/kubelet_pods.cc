@@ -1,4 +1,4 @@
-// Polls on a thread of its own, one at a time.
+// Polls kubelet on a thread of its own, one request at a time.
 #include "manager/kubelet/kubelet_pods.h"
 
 #include <algorithm>

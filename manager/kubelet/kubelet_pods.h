@@ -1,4 +1,4 @@
-// Asks kubelet for its pods over HTTPS, when one is not known.
+// Asks kubelet for its list of pods over HTTPS when a pod is not known.
 #pragma once
 
 #include <chrono>

@@ -1,4 +1,4 @@
-// Two small JSON files.
+// Reads the state files of kubelet's CPU and memory managers.
 #include "manager/kubelet/kubelet_policy.h"
 
 #include <fstream>

@@ -1,4 +1,4 @@
-// Whether kubelet pins containers, too.
+// Detects whether kubelet pins containers as well.
 #pragma once
 
 #include <cstdint>

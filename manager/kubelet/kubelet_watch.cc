@@ -1,4 +1,4 @@
-// Keeps what the policy file said last.
+// Publishes what the policy files last said.
 #include "manager/kubelet/kubelet_watch.h"
 
 #include <utility>

@@ -1,4 +1,4 @@
-// Stands aside while kubelet pins containers itself.
+// Watches kubelet's policies, so that qrmd stands aside while kubelet pins containers itself.
 #pragma once
 
 #include <atomic>
@@ -11,7 +11,7 @@
 
 namespace qrm::manager {
 
-/// What KubeletPolicy last saw, for all to read; says once when it changes.
+/// Publishes what KubeletPolicy last saw, and logs each change once.
 class KubeletWatch {
  public:
   /// `on_free` is called by Look when kubelet pins no longer. `state_dir` as KubeletPolicy's.

@@ -1,4 +1,4 @@
-// From JSON to manifests; nothing in it is taken to have the expected type.
+// Converts JSON to manifests without assuming that any value has the expected type.
 #include "manager/kubelet/pod_list.h"
 
 #include <utility>

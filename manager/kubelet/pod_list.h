@@ -1,4 +1,4 @@
-// Pods as kubelet's /pods gives them: a v1.PodList in JSON.
+// Reads the pods that kubelet's /pods lists: a v1.PodList in JSON.
 #pragma once
 
 #include <string>

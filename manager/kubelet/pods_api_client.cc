@@ -1,4 +1,4 @@
-// One watch at a time; its events arrive in order on gRPC's threads.
+// Keeps one watch at a time; its events arrive in order on gRPC's threads.
 #include "manager/kubelet/pods_api_client.h"
 
 #include <algorithm>
@@ -24,7 +24,7 @@ namespace pods = ::v1alpha1;
 using std::chrono::milliseconds;
 
 constexpr int kMaxMessageBytes = 16 << 20;
-/// A watch that lived this long was a good one.
+/// A watch that lasted this long counts as working.
 constexpr std::chrono::seconds kGoodLife{1};
 
 std::unique_ptr<pods::Pods::Stub> Connect(const PodsApiOptions& options) {

@@ -19,10 +19,10 @@ struct PodsApiOptions {
   std::chrono::milliseconds most_backoff{5000};
 };
 
-/// A watch that is begun again whenever it ends. The specs stay while kubelet is away; the next
-/// initial sync forgets those that are gone. A pod that the watch has not told of is asked for by
-/// its UID. Messages that are no pods are left out and logged once a watch; one of more than 16 MiB
-/// ends it.
+/// A watch that is started again whenever it ends. The specs stay while kubelet is away; the next
+/// initial sync drops those that are gone. A pod that the watch has not reported is asked for by
+/// its UID. Messages that are no pods are skipped and logged once per watch; one of more than 16
+/// MiB ends it.
 ///
 /// Threads: any.
 /// Source: v1alpha1.Pods of Kubernetes 1.36 and 1.37.

@@ -1,4 +1,4 @@
-// Short answers to GET over HTTP/1.1, one request a connection, on one thread.
+// Serves short answers to GET over HTTP/1.1 on one thread, one request per connection.
 #include "manager/observability/http_server.h"
 
 #include <chrono>
@@ -182,7 +182,7 @@ struct HttpServer::Impl {
     });
   }
 
-  /// The process has run out of descriptors; somebody will close some.
+  /// Pause after the process ran out of descriptors, until others are closed.
   void AcceptLater() {
     pause.expires_after(kPauseAfterError);
     pause.async_wait([this](error_code error) {

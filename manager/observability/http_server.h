@@ -1,4 +1,4 @@
-// /metrics, /healthz and /readyz over HTTP.
+// Serves /metrics, /healthz and /readyz over HTTP.
 #pragma once
 
 #include <memory>

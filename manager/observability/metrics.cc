@@ -1,4 +1,4 @@
-// Names, help texts and labels.
+// Defines the metrics' names, help texts and labels.
 #include "manager/observability/metrics.h"
 
 namespace qrm::manager {
@@ -13,7 +13,8 @@ using prometheus::Registry;
 const Histogram::BucketBoundaries kSeconds = {0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025,
                                               0.05,   0.1,   0.25,   0.5,   1,    2.5};
 
-/// With what must hold for an answer: 20 ms and 100 ms for most, the admission deadline for all.
+/// Has a bucket for each limit that answers must keep: 20 ms and 100 ms for most, the admission
+/// deadline for all.
 const Histogram::BucketBoundaries kAnswerSeconds = {0.0005, 0.001, 0.0025, 0.005, 0.01, 0.02,
                                                     0.05,   0.1,   0.25,   0.5,   1.2,  1.5};
 

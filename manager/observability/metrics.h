@@ -56,11 +56,11 @@ class PluginMetrics {
   prometheus::Family<prometheus::Histogram>& call_seconds_;
   prometheus::Family<prometheus::Counter>& call_errors_;
   Mutex mutex_;
-  /// What the families hold, found without their label maps.
+  /// The families' metrics by resource and method, found without building label maps.
   std::map<std::pair<std::string, std::string>, Call> calls_ QRM_GUARDED_BY(mutex_);
 };
 
-/// What the container runtime waits for: the calls that containers' lives on this node hang on.
+/// The calls of the container runtime that it waits for, which delay every container of the node.
 class NriMetrics {
  public:
   explicit NriMetrics(prometheus::Registry& registry);

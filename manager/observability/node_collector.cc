@@ -1,4 +1,5 @@
-// One function per source: the daemon, the runtime, the reconcile loop, the state, the plugins.
+// Collects metrics with one function per source: the daemon, the runtime, the reconcile loop, the
+// state, the plugins.
 #include "manager/observability/node_collector.h"
 
 #include <chrono>

@@ -1,4 +1,4 @@
-// Joins the plugins' answers; what is in flight when the cache goes is dropped.
+// Joins the plugins' answers, and drops those that arrive when the cache is gone.
 #include "manager/podresources/allocatable_cache.h"
 
 #include <utility>

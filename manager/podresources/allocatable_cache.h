@@ -1,4 +1,5 @@
-// What the node can give out, as the plugins last told: asked for in the background, read at once.
+// Caches what the node can give out, as the plugins last reported it: refreshed in the background,
+// read at once.
 #pragma once
 
 #include <chrono>

@@ -1,4 +1,5 @@
-// One round is a List and a GetAllocatableResources in parallel; whoever waits gets its result.
+// Asks kubelet with a List and a GetAllocatableResources in parallel, and gives the result to all
+// callers that wait.
 #include "manager/podresources/kubelet_client.h"
 
 #include <atomic>

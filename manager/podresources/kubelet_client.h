@@ -1,4 +1,4 @@
-// Asks kubelet's own pod-resources socket, seldom enough for its limits.
+// Asks kubelet's own pod-resources socket, rarely enough for its rate limit.
 #pragma once
 
 #include <chrono>

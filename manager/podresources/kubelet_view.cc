@@ -1,4 +1,4 @@
-// Merging by pod and container name: the API carries no UIDs.
+// Merges kubelet's answers into ours by pod and container name, since the API carries no UIDs.
 #include "manager/podresources/kubelet_view.h"
 
 #include <utility>

@@ -11,7 +11,7 @@ namespace qrm::manager {
 /// One answer of kubelet's own pod-resources socket. Threads: immutable, any.
 class KubeletView {
  public:
-  /// A kubelet that tells nothing.
+  /// An empty answer.
   KubeletView() = default;
   KubeletView(::v1::ListPodResourcesResponse list, ::v1::AllocatableResourcesResponse allocatable);
   KubeletView(const KubeletView&) = delete;

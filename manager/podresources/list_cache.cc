@@ -1,4 +1,5 @@
-// A serialized response is its pods' bytes one after another, so that they can be kept apart.
+// Caches the bytes of each pod by itself: a serialized response is those of its pods, one after
+// another.
 #include "manager/podresources/list_cache.h"
 
 #include <algorithm>
@@ -7,7 +8,7 @@
 namespace qrm::manager {
 namespace {
 
-/// A guess that spares growing the bytes again and again: some labels and three resources.
+/// The expected size of a pod, so that the buffer rarely grows: some labels and three resources.
 constexpr std::size_t kBytesOfContainer = 256;
 
 bool AgreeOn(const checkpoint::PodRecord& pod, const KubeletView& a, const KubeletView& b) {

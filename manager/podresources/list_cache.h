@@ -1,4 +1,4 @@
-// The List answer as bytes, kept until the state changes and then made anew only where it did.
+// Caches the encoded List answer, and encodes only the pods that changed.
 #pragma once
 
 #include <chrono>
@@ -42,8 +42,8 @@ class ListCache {
   std::shared_ptr<const std::string> Answer(const StatePtr& state, const KubeletPtr& kubelet,
                                             ToAsk* to_ask = nullptr);
 
-  /// The next answer shows what a plugin told of a container of `pod`, which the caller keeps
-  /// alive, beside what was told of it earlier; nothing comes of it when the pod has changed since.
+  /// Adds what a plugin reported about a container of `pod`, which the caller keeps alive, to the
+  /// next answer; does nothing when the pod has changed since.
   void Tell(const checkpoint::PodRecord& pod, const std::string& container,
             const PlacedByResource& placed);
 

@@ -1,4 +1,4 @@
-// Queues of questions; each answer makes room for the next one.
+// Queues questions by plugin; each answer lets the next one start.
 #include "manager/podresources/placement_asker.h"
 
 #include <deque>

@@ -1,4 +1,4 @@
-// Asks plugins what containers hold by place, in the background and a few at a time.
+// Asks plugins in the background, a few calls at a time, what containers hold by place.
 #pragma once
 
 #include <chrono>
@@ -15,7 +15,7 @@
 namespace qrm::manager {
 
 /// One queue per plugin, so that one that is slow delays nobody else's answers. Built-in plugins
-/// are not asked: what they would tell stands in our records.
+/// are not asked, since our records have what they would report.
 ///
 /// Threads: any.
 class PlacementAsker {

@@ -1,4 +1,4 @@
-// A reason per plugin, and a counter.
+// Keeps each plugin's latest failure, and counts failures.
 #include "manager/podresources/plugin_failures.h"
 
 #include <utility>

@@ -1,4 +1,4 @@
-// Which plugins do not tell what the pod-resources API answers with.
+// Tracks the plugins whose answers the pod-resources API lacks.
 #pragma once
 
 #include <map>
@@ -25,7 +25,7 @@ class PluginFailures {
   PluginFailures(std::string untold, prometheus::Family<prometheus::Counter>& errors);
 
   void Add(const std::string& resource, const Status& why);
-  /// The plugin answered, or is another one now.
+  /// The plugin answered, or was replaced.
   void Forget(const std::string& resource);
 
   /// One for each plugin that fails, by name: what its containers or the node lack, and why.

@@ -1,4 +1,5 @@
-// Messages from records. What has no NUMA node gets no topology: an empty one means "nowhere".
+// Builds the API's messages from records. What has no NUMA node gets no topology: an empty one
+// means "nowhere".
 #include "manager/podresources/pod_resources_answers.h"
 
 #include <algorithm>
@@ -134,7 +135,7 @@ void ReplaceQuantities(const std::vector<PlacedQuantity>& told, TopologyAwareQua
   return added;
 }
 
-/// What plugins told goes before what our records say.
+/// What plugins reported takes precedence over our records.
 void Overlay(const PlacedByResource& told, ::v1::ContainerResources& container) {
   for (const auto& [name, placed] : told) {
     ::v1::TopologyAwareResource& message = ResourceOf(container, name);

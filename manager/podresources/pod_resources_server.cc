@@ -1,4 +1,4 @@
-// The two services on one socket: count, gate, answer.
+// Serves both versions on one socket: counts calls, limits them, answers them.
 #include "manager/podresources/pod_resources_server.h"
 
 #include <utility>
@@ -25,7 +25,8 @@ constexpr char kAllocatableDisabled[] = "Pod Resources API GetAllocatableResourc
 constexpr char kGetDisabled[] = "PodResources API Get method disabled";
 constexpr char kNotRestored[] =
     "cannot list pods: qrmd has not restored its state yet; try again in a second";
-/// A caller that goes on at this many times its rate is disconnected: refusing it costs too much.
+/// A caller that keeps calling at this many times its rate is disconnected, since refusing its
+/// calls costs too much.
 constexpr int kFloodFactor = 10;
 /// New connections a second of one process; clients keep theirs.
 constexpr int kConnectionsPerSecond = 50;
@@ -83,7 +84,7 @@ struct PodResourcesServer::Impl {
         v1alpha1(*this),
         server({.group = options.group, .connections = {.per_second = kConnectionsPerSecond}}) {}
 
-  /// False when the caller is too fast; counts it, and disconnects one that does not mind.
+  /// False when the caller is too fast; counts the call, and disconnects a caller that goes on.
   bool IsInTime(const std::string& grpc_peer) {
     const PeerCredentials peer = server.FindPeer(grpc_peer).value_or(PeerCredentials{});
     const auto now = std::chrono::steady_clock::now();

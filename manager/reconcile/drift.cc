@@ -1,4 +1,4 @@
-// One slice of the live containers at a time.
+// Checks a slice of the live containers for drift in each run.
 #include "manager/reconcile/drift.h"
 
 #include <optional>

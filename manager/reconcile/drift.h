@@ -36,8 +36,9 @@ class DriftCheck {
   /// The parts outlive the check.
   explicit DriftCheck(Parts parts, std::size_t per_run = 64);
 
-  /// Looks at the next `per_run` containers. The change makes `state` forget what drifted was
-  /// applied, so that the next updates apply it again. A container that cannot be read is skipped.
+  /// Checks the next `per_run` containers. The change removes values that drifted from what `state`
+  /// says was applied, so that the next updates apply them again. A container that cannot be read
+  /// is skipped.
   checkpoint::Change Find(const checkpoint::NodeState& state);
 
   /// What the kernel has in place of `properties`, which the container of `key` was just given: one
@@ -47,7 +48,7 @@ class DriftCheck {
  private:
   const Parts parts_;
   const std::size_t per_run_;
-  ContainerKey last_;  ///< looked at; the next run begins after it
+  ContainerKey last_;  ///< the last one checked; the next run begins after it
 };
 
 }  // namespace qrm::manager

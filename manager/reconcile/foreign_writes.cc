@@ -1,4 +1,4 @@
-// The table of foreign values that were seen.
+// Keeps the foreign values that were seen, so that each is logged once.
 #include "manager/reconcile/foreign_writes.h"
 
 #include "api/base/log.h"
@@ -6,7 +6,7 @@
 namespace qrm::manager {
 namespace {
 
-/// A writer with ever new values fills no more than this; later ones are counted, not logged.
+/// Limits the table when somebody keeps writing new values; further ones are counted, not logged.
 constexpr std::size_t kMaxValuesLogged = 16;
 
 }  // namespace

@@ -1,4 +1,4 @@
-// What others wrote into our containers' cpusets, and that ours replaced it.
+// Records what others wrote into our containers' cpusets and that ours replaced it.
 #pragma once
 
 #include <cstdint>

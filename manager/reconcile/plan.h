@@ -1,4 +1,4 @@
-// What a reconcile has to change: pure functions from what plugins say and runtimes hold.
+// Computes what a reconcile has to change: pure functions of what plugins say and the runtime has.
 #pragma once
 
 #include <map>

@@ -1,4 +1,4 @@
-// How the reconcile loop fares, for those who show it.
+// The status of the reconcile loop.
 #pragma once
 
 #include <chrono>
@@ -8,7 +8,7 @@
 
 namespace qrm::manager {
 
-/// How the reconcile loop fares.
+/// Runs, results and the latest problem.
 struct ReconcileStatus {
   std::chrono::milliseconds period{0};
   std::optional<std::chrono::steady_clock::time_point> last;  ///< end of the latest run

@@ -44,7 +44,7 @@ struct Scope {
   std::set<std::string> resources;  // counts unless all are asked
 };
 
-/// What a run looked at; two that saw the same would do the same.
+/// The input of a run; two runs with the same input would do the same.
 struct Sight {
   std::shared_ptr<const NodeState> state;
   std::map<std::string, std::shared_ptr<const void>> answers;  // their identities, by plugin
@@ -115,7 +115,7 @@ struct Reconciler::Impl : std::enable_shared_from_this<Reconciler::Impl> {
   Scope next;  // of the run after this one; nobody: there is none
 
   // Used on the state loop only.
-  std::optional<Sight> rest;          // what the latest complete run saw, when it had nothing to do
+  std::optional<Sight> rest;          // the input of the latest complete run that had nothing to do
   std::vector<std::string> problems;  // of the current run
   std::set<std::string> reported;     // problems of the run before
   std::set<std::pair<std::string, ContainerKey>> unreleasable;  // the plugin cannot do it
@@ -262,7 +262,7 @@ std::optional<Sight> Reconciler::Impl::See(const Inquiry& inquiry,
   return sight;
 }
 
-// What is forgotten as applied is among the updates that follow.
+// The updates that follow apply again what is no longer recorded as applied.
 Status Reconciler::Impl::RepairDrift() {
   const Change change = parts.drift.Find(*parts.state.Load());
   return change.Empty() ? OkStatus()
@@ -372,7 +372,7 @@ void Reconciler::Impl::CommitApplied(const std::vector<UpdateResult>& results) {
   PostToIo([this] { EndRun(); });
 }
 
-// Only containers that are there: the table is no larger than the state.
+// Drops containers that are gone, so that the table is no larger than the state.
 void Reconciler::Impl::NoteUpdates(const Change& applied) {
   const auto now = std::chrono::system_clock::now();
   const auto state = parts.state.Load();

@@ -1,4 +1,4 @@
-// A batch of updates in flight.
+// Runs a batch of updates with a bounded number in flight.
 #include "manager/reconcile/update_runner.h"
 
 #include <utility>

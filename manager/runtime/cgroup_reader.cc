@@ -1,3 +1,5 @@
+// Finds a container's cgroup by the path that the runtime gives, and reads its cpuset, under cgroup
+// v1 and v2.
 #include "manager/runtime/cgroup_reader.h"
 
 #include <cerrno>

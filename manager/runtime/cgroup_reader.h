@@ -1,4 +1,4 @@
-// What the kernel says a container may use: its cpuset cgroup, read back.
+// Reads back a container's cpuset cgroup: what the kernel says it may use.
 #pragma once
 
 #include <cstdint>

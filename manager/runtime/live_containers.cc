@@ -1,4 +1,4 @@
-// The table of live sandboxes and containers.
+// Keeps the table of live sandboxes and containers.
 #include "manager/runtime/live_containers.h"
 
 #include <algorithm>

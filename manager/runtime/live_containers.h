@@ -1,5 +1,5 @@
-// Which sandboxes and containers the runtime has now: the runtime's ids of what the state names by
-// pod UID and container name.
+// The table of sandboxes and containers that the runtime has now: its ids for what the state names
+// by pod UID and container name.
 #pragma once
 
 #include <cstddef>
@@ -23,7 +23,7 @@ struct LiveContainer {
   /// False from its creation until its first process runs: updates have to wait until then, since
   /// a runtime that is just starting it takes them and applies nothing.
   bool started = false;
-  std::string cgroups_path;  ///< as the runtime gives it; empty when it has not
+  std::string cgroups_path;  ///< as the runtime gives it; empty when it does not
 
   bool operator==(const LiveContainer&) const = default;
 };
@@ -41,7 +41,7 @@ class LiveContainers {
   /// Up to `count` containers that follow `key`, and after the last the first ones: each once.
   std::vector<std::pair<ContainerKey, LiveContainer>> After(const ContainerKey& key,
                                                             std::size_t count) const;
-  /// Another number whenever a container was added, changed or removed.
+  /// A number that changes whenever a container is added, changed or removed.
   uint64_t revision() const;
 
   void AddPod(const std::string& pod_uid, const std::string& pod_id);

@@ -1,4 +1,4 @@
-// Which labels and annotations of a sandbox are the pod's own.
+// Tells which labels and annotations of a sandbox are the pod's own.
 #pragma once
 
 #include <array>

@@ -76,7 +76,7 @@ Status CheckList(std::string_view name, std::string_view value) {
   return OkStatus();
 }
 
-// Joins one allocation after the other and remembers who set what.
+// Joins allocations one by one, and remembers which resource set what.
 class Joiner {
  public:
   void Join(const std::string& resource, const ResourceAllocation& allocation) {

@@ -1,4 +1,4 @@
-// The checks that every allocation passes before it is committed.
+// Implements the checks that every allocation passes before it is committed.
 #include "manager/state/allocation_check.h"
 
 #include <utility>

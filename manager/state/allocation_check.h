@@ -1,5 +1,5 @@
-// What a plugin may not give: unknown knobs, places that do not exist, CPUs that belong to someone
-// else.
+// Refuses what a plugin may not give: unknown knobs, places that do not exist, CPUs that belong to
+// another container.
 #pragma once
 
 #include <string>

@@ -1,4 +1,4 @@
-// Reads and mends it.
+// Repairs the state found at start.
 #include "manager/state/found_state.h"
 
 #include "manager/state/machine_fit.h"

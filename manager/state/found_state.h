@@ -1,4 +1,4 @@
-// What a start finds on disk.
+// Reads and repairs the state that a start finds on disk.
 #pragma once
 
 #include <set>
@@ -14,8 +14,8 @@ namespace qrm::manager {
 /// their plugins.
 std::set<std::string> ResourcesOf(const checkpoint::NodeState& state);
 
-/// Makes what was found fit the machine, in `opened` and on disk; returns all repairs, also those
-/// of the database, a sentence each.
+/// Repairs what was found so that it fits the machine, in `opened` and on disk. Returns all repairs
+/// with those of the database, one sentence each.
 std::vector<std::string> Repair(checkpoint::OpenedStore& opened, const Machine& machine);
 
 }  // namespace qrm::manager

@@ -1,4 +1,4 @@
-// Looks at every allocation as if it were new.
+// Checks every recorded allocation against the machine as if it were new.
 #include "manager/state/machine_fit.h"
 
 #include <map>

@@ -1,4 +1,4 @@
-// What the state promises and the machine no longer has.
+// Finds allocations of CPUs and NUMA nodes that the machine no longer has.
 #pragma once
 
 #include <string>
@@ -9,7 +9,7 @@
 
 namespace qrm::manager {
 
-/// What makes a state fit.
+/// The repair that makes a state fit the machine.
 struct MachineFit {
   checkpoint::Change change;         ///< empty when all fits
   std::vector<std::string> repairs;  ///< one sentence for each allocation that goes

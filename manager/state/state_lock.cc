@@ -1,4 +1,4 @@
-// An flock on a file of the state directory.
+// Locks a file of the state directory with flock(2).
 #include "manager/state/state_lock.h"
 
 #include <array>

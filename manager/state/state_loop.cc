@@ -1,4 +1,4 @@
-// The state loop's queue, thread and published state.
+// Implements the state loop: its queue, its thread and the published state.
 #include "manager/state/state_loop.h"
 
 #include <deque>

@@ -11,7 +11,7 @@
 
 namespace qrm::manager {
 
-/// A cell with the latest published state. Threads: any; neither side waits for the other's work.
+/// The latest published state. Threads: any; readers and the writer do not wait for each other.
 class Snapshots {
  public:
   virtual ~Snapshots() = default;

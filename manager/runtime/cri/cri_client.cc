@@ -1,3 +1,4 @@
+// Calls CRI with gRPC's callback API and converts its messages.
 #include "manager/runtime/cri/cri_client.h"
 
 #include <algorithm>

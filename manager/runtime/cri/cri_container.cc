@@ -1,4 +1,4 @@
-// CRI's status first, then what only the OCI spec has.
+// Reads a container's status: CRI's fields first, then what only the OCI spec has.
 #include "manager/runtime/cri/cri_container.h"
 
 #include <optional>

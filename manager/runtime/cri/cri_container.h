@@ -1,4 +1,4 @@
-// One container's status over CRI, as the observer needs it.
+// Converts a container's CRI status to what the observer needs.
 #pragma once
 
 #include <string>

@@ -1,4 +1,4 @@
-// One server stream: every message rings, its content is not read.
+// Follows one server stream: every message notifies, and its content is not read.
 #include "manager/runtime/cri/cri_event_watch.h"
 
 #include <utility>

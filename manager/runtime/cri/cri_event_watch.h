@@ -1,4 +1,4 @@
-// The runtime's stream of container events, as a bell.
+// Notifies of the runtime's container events, without their content.
 #pragma once
 
 #include <functional>

@@ -1,3 +1,4 @@
+// Encodes and decodes the frames of the mux and of ttrpc.
 #include "manager/runtime/nri/frames.h"
 
 #include <algorithm>

@@ -1,5 +1,5 @@
-// The two framings of an NRI connection, as pure byte work: the mux around everything, ttrpc inside
-// each of its connections.
+// Encodes and decodes the two framings of an NRI connection, without I/O: the mux around
+// everything, ttrpc inside each of its connections.
 #pragma once
 
 #include <array>
@@ -22,7 +22,7 @@ inline constexpr std::size_t kMaxSendBytes = std::size_t{4} << 20;
 /// Old runtimes send longer ones all the same, for nodes with many containers.
 inline constexpr std::size_t kMaxReceiveBytes = std::size_t{64} << 20;
 
-/// Takes the mux apart: connection number and length, big-endian u32 each, then the payload.
+/// Decodes the mux's frames: connection number and length, big-endian u32 each, then the payload.
 /// Source: NRI, package multiplex.
 class MuxDecoder {
  public:
@@ -51,8 +51,8 @@ struct TtrpcFrame {
   uint32_t oversized = 0;
 };
 
-/// Takes one logical connection's byte stream apart into ttrpc messages; types it does not know are
-/// skipped.
+/// Decodes one logical connection's byte stream into ttrpc messages, and skips types that it does
+/// not know.
 class TtrpcDecoder {
  public:
   using Sink = std::function<void(TtrpcFrame frame)>;

@@ -1,3 +1,4 @@
+// Reads and writes the mux's frames on its socket.
 #include "manager/runtime/nri/mux.h"
 
 #include <iterator>

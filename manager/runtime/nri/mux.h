@@ -1,4 +1,4 @@
-// The trunk of an NRI connection: one socket that carries several byte streams.
+// The multiplexer of an NRI connection: one socket that carries several byte streams.
 #pragma once
 
 #include <array>

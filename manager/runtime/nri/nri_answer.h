@@ -1,4 +1,4 @@
-// How long the container runtime waited for us.
+// The event that reports how long the container runtime waited for an answer.
 #pragma once
 
 #include <chrono>

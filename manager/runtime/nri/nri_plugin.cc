@@ -1,3 +1,4 @@
+// Connects to the runtime, and connects again with backoff.
 #include "manager/runtime/nri/nri_plugin.h"
 
 #include <algorithm>

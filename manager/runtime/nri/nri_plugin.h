@@ -35,7 +35,7 @@ struct NriOptions {
   std::function<void(const NriAnswer&)> on_answer = [](const NriAnswer&) {};
 };
 
-/// How the attachment fares.
+/// The state of the attachment.
 struct NriStatus {
   bool connected = false;  ///< registered and synchronized
   RuntimeInfo runtime;     ///< of the latest connection

@@ -1,3 +1,4 @@
+// Handles NRI's calls on one connection.
 #include "manager/runtime/nri/nri_session.h"
 
 #include <algorithm>
@@ -133,7 +134,7 @@ void NriSession::Register() {
 }
 
 void NriSession::Finish(const Status& cause) {
-  // Given up here and not where it says that it is closed: a loop that stops no longer says it.
+  // Closed here and not in the mux's own callback, which a loop that stops no longer runs.
   if (const std::shared_ptr<Mux> mux = std::exchange(mux_, nullptr)) {
     mux->Close(cause);
   }
@@ -308,7 +309,7 @@ void NriSession::Deliver(nri::Event event, const nri::PodSandbox& pod,
     case nri::REMOVE_CONTAINER:
       return events_.OnContainerRemoved(FromWire(pod), FromWire(container));
     default:
-      return;  // nothing that we keep changes with it
+      return;  // changes nothing that we keep
   }
 }
 

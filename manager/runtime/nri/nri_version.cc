@@ -1,3 +1,4 @@
+// Chooses the events to subscribe to, and knows the problems of old runtimes.
 #include "manager/runtime/nri/nri_version.h"
 
 #include <algorithm>

@@ -1,4 +1,4 @@
-// What a runtime's NRI can do, told from the versions it reports.
+// Derives what a runtime's NRI can do from the versions that it reports.
 #pragma once
 
 #include <cstdint>

@@ -1,3 +1,4 @@
+// Converts NRI's messages.
 #include "manager/runtime/nri/nri_wire.h"
 
 #include <cerrno>

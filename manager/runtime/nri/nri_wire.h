@@ -1,4 +1,4 @@
-// NRI messages <-> pods, containers and changes.
+// Converts between NRI messages and pods, containers and changes.
 #pragma once
 
 #include <vector>

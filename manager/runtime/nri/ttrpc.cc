@@ -1,3 +1,4 @@
+// Sends and answers ttrpc requests on one connection of the mux.
 #include "manager/runtime/nri/ttrpc.h"
 
 #include <utility>
