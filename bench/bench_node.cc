@@ -1,4 +1,4 @@
-// Configuration and wiring, as the daemon does it.
+// Configures and wires the parts as the daemon does.
 #include "bench/bench_node.h"
 
 #include <chrono>

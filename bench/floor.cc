@@ -1,4 +1,4 @@
-// Generated stubs and services, raw files.
+// Implements the floor with generated gRPC stubs and services, and plain files.
 #include "bench/floor.h"
 
 #include <chrono>

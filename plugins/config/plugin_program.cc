@@ -1,4 +1,4 @@
-// Flags and file to a running plugin.
+// Turns flags and file into a running plugin.
 #include "plugins/config/plugin_program.h"
 
 #include <cstdlib>

@@ -1,4 +1,5 @@
-// What the nic plugin is told: its resource name, the NICs, and how strictly roles want them near.
+// The nic plugin's configuration: its resource name, the NICs, and how strictly roles want them
+// near.
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,4 @@
-// The nic plugin's decisions.
+// Implements the nic plugin's decisions.
 #include "plugins/nic/policy.h"
 
 #include <algorithm>

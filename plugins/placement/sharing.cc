@@ -1,4 +1,4 @@
-// The rule of who may share a NUMA node.
+// Decides who may share a NUMA node.
 #include "plugins/placement/sharing.h"
 
 #include <algorithm>

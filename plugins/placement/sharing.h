@@ -1,4 +1,4 @@
-// Which containers may stand on the same NUMA node: the anti-affinity between roles.
+// Which containers may be on the same NUMA node: the anti-affinity between roles.
 #pragma once
 
 #include <map>

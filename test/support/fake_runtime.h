@@ -1,4 +1,4 @@
-// A container runtime that takes updates, refuses them, or keeps them waiting, as a test says.
+// A container runtime that takes, refuses or holds back updates, as a test says.
 #pragma once
 
 #include <functional>

@@ -1,3 +1,4 @@
+// Reads frames as the runtime's Go code does.
 #include "test/support/go_reader.h"
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// Serves the CRI calls that qrmd makes, from tables.
 #include "test/support/scripted_cri.h"
 
 #include <deque>

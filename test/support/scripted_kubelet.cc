@@ -1,3 +1,4 @@
+// Serves kubelet's Pods API from what a test puts in.
 #include "test/support/scripted_kubelet.h"
 
 #include <chrono>

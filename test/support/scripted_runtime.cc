@@ -1,3 +1,4 @@
+// Speaks the runtime's side of NRI over a socket.
 #include "test/support/scripted_runtime.h"
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// Serves HTTPS with a certificate made for the test.
 #include "test/support/tls_kubelet.h"
 
 #include <thread>

@@ -1,4 +1,4 @@
-// Words for answers.
+// Writes a plugin's answers in a few words.
 #include "tools/plugin_check/answer_text.h"
 
 #include <fmt/format.h>

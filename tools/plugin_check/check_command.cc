@@ -1,4 +1,4 @@
-// Flags, and the lines that are printed.
+// Reads the flags, runs the checks and prints their lines.
 #include "tools/plugin_check/check_command.h"
 
 #include <algorithm>

@@ -1,4 +1,4 @@
-// Does a resource plugin keep the protocol, as seen from its socket? One verdict per rule.
+// Checks over its socket whether a resource plugin keeps the protocol: one verdict per rule.
 #pragma once
 
 #include <chrono>

@@ -1,4 +1,4 @@
-// qrm-plugin-check: does a resource plugin keep the protocol?
+// qrm-plugin-check: checks whether a resource plugin keeps the protocol.
 #include <iostream>
 
 #include "tools/plugin_check/check_command.h"

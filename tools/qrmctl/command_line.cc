@@ -1,4 +1,4 @@
-// The only file that knows CLI11.
+// Parses options with CLI11, which no other file of qrmctl knows.
 #include "tools/qrmctl/command_line.h"
 
 #include <cstdlib>

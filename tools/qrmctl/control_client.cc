@@ -1,4 +1,4 @@
-// Tries the socket itself first: the kernel's reason is plainer than gRPC's.
+// Connects to the socket before gRPC does, since the kernel's error says more than gRPC's.
 #include "tools/qrmctl/control_client.h"
 
 #include <cerrno>

@@ -1,4 +1,4 @@
-// Walks a message by reflection; YAML is emitted from the same document.
+// Walks a message by reflection, and writes YAML from the same document as JSON.
 #include "tools/qrmctl/document.h"
 
 #include <google/protobuf/descriptor.h>

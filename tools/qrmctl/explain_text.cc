@@ -1,4 +1,4 @@
-// Each part of a decision is one function; none trusts the document to have the expected shape.
+// Prints a decision with one function per part, without assuming the document's shape.
 #include "tools/qrmctl/explain_text.h"
 
 #include <utility>

@@ -1,4 +1,4 @@
-// The document of one decision, for people.
+// Prints the document of one decision for people.
 #pragma once
 
 #include <ostream>

@@ -1,5 +1,4 @@
-// Walks the document by the fields that are wanted; nothing in it is taken to have the expected
-// type.
+// Reads the wanted fields of a document without assuming that any value has the expected type.
 #include "tools/qrmctl/pod_file.h"
 
 #include <algorithm>

@@ -1,4 +1,4 @@
-// The two ways in which pods are printed.
+// Prints pods as a table or as sheets.
 #include "tools/qrmctl/pod_tables.h"
 
 #include <map>

@@ -1,4 +1,4 @@
-// Two passes: measure, then print.
+// Prints a table in two passes: measure, then print.
 #include "tools/qrmctl/table.h"
 
 #include <algorithm>

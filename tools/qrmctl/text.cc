@@ -1,4 +1,4 @@
-// Short forms; exact values are in the json and yaml output.
+// Writes numbers in short forms; the exact ones are in the json and yaml output.
 #include "tools/qrmctl/text.h"
 
 #include <array>
