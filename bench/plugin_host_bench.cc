@@ -40,7 +40,7 @@ class Served {
         "unix:" + (dir_ / "cpu.sock"), grpc::InsecureChannelCredentials(), arguments));
   }
 
-  /// One call through `begin`, waited for.
+  /// Makes one call through `begin` and waits for it.
   template <typename Begin>
   bool Call(Begin begin) {
     grpc::ClientContext context;

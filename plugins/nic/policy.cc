@@ -57,7 +57,7 @@ bool IsUsedByPodOf(const NicState& state, const ContainerKey& key, const NicId& 
   return false;
 }
 
-/// A NIC with room for the request, and how it stands against others.
+/// A NIC with room for the request, and how it compares with others.
 struct Candidate {
   const NicInfo* nic = nullptr;
   bool of_same_pod = false;  ///< containers of a pod share its network

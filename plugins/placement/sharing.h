@@ -42,7 +42,7 @@ bool MayShare(const Tenant& a, const Tenant& b);
 /// The tenants of each NUMA node.
 using TenantsByNode = std::map<int, std::vector<Tenant>>;
 
-/// The nodes where `newcomer` may not stand because of who stands there.
+/// The nodes that `newcomer` may not use because of the containers on them.
 NumaMask BarredNodes(const TenantsByNode& tenants, const Tenant& newcomer);
 
 /// "storage-service" or "a container without role", for messages.

@@ -1,4 +1,4 @@
-// What can happen to a SQLite database and its log while nobody has it open.
+// Damages a SQLite database and its log while nobody has it open.
 #pragma once
 
 #include <random>

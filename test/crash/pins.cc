@@ -1,4 +1,4 @@
-// Three views of one node.
+// Reads the views of the runtime, the checkpoint and the plugins.
 #include "test/crash/pins.h"
 
 #include <utility>

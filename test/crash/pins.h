@@ -1,4 +1,4 @@
-// Who has which CPUs and memory nodes, in the words of the runtime, the checkpoint and the plugins.
+// Who has which CPUs and memory nodes, as the runtime, the checkpoint and the plugins say.
 #pragma once
 
 #include <chrono>

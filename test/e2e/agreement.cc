@@ -1,3 +1,4 @@
+// Compares the answers of the runtime, the kernel and qrmd.
 #include "test/e2e/agreement.h"
 
 #include <map>

@@ -1,3 +1,4 @@
+// Runs the clients on threads of their own.
 #include "test/e2e/churn.h"
 
 #include <chrono>

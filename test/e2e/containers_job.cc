@@ -1,3 +1,4 @@
+// Plays the main job step by step and compares what it sees.
 #include "test/e2e/containers_job.h"
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// Plays the three examples and compares what pods run with.
 #include "test/e2e/examples_job.h"
 
 #include <filesystem>

@@ -1,3 +1,4 @@
+// Makes and removes pods by CRI calls, as kubelet does.
 #include "test/e2e/kubelet.h"
 
 #include <algorithm>
@@ -79,7 +80,7 @@ struct Kubelet::Impl {
         "unix:" + options.socket, grpc::InsecureChannelCredentials(), arguments));
   }
 
-  /// One call, waited for.
+  /// Makes one call and waits for it.
   template <typename Request, typename Response>
   StatusOr<Response> Call(grpc::Status (cri::RuntimeService::Stub::*method)(grpc::ClientContext*,
                                                                             const Request&,

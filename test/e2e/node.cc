@@ -1,3 +1,4 @@
+// Starts the programs of one node and asks their sockets.
 #include "test/e2e/node.h"
 
 #include <algorithm>

@@ -1,3 +1,4 @@
+// Starts and ends child processes.
 #include "test/e2e/process.h"
 
 #include <cerrno>

@@ -1,5 +1,6 @@
-// Every day that a node has, on a real containerd: after each, all containers run with what qrmd
-// reports, and it knows all of them. scripts/containerd.sh starts containerd and this test.
+// Restarts, disconnections and updates on a real containerd: after each, all containers run with
+// what qrmd reports, and it knows all of them. scripts/containerd.sh starts containerd and this
+// test.
 #include <csignal>
 #include <cstdlib>
 #include <filesystem>

@@ -1,3 +1,4 @@
+// Builds the messages of NRI and CRI from the specs of pods.
 #include "test/e2e/runtime_messages.h"
 
 namespace qrm::test {

@@ -1,3 +1,4 @@
+// Plays the life of pods by NRI events, and keeps CRI's tables in step.
 #include "test/e2e/simulated_runtime.h"
 
 #include <utility>

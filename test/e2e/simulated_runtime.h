@@ -31,7 +31,7 @@ class SimulatedRuntime {
 
   /// Sandbox, container, start. Errors: qrmd's refusal.
   Status RunPod(const PodSpec& spec);
-  /// The pod runs without a word to qrmd, as while that is away.
+  /// The pod runs without qrmd hearing of it, as while that is away.
   void RunPodUnseen(const PodSpec& spec);
   /// Starts one more container in a pod that runs. Errors: qrmd's refusal.
   Status AddContainer(const std::string& pod_name, const ContainerSpec& container);
@@ -40,7 +40,7 @@ class SimulatedRuntime {
   Status FinishPod(const std::string& name);
   /// How long qrmd took to answer the latest CreateContainer.
   std::chrono::nanoseconds last_creation() const { return last_creation_; }
-  /// Cuts qrmd off, as a runtime does that restarts or has lost patience.
+  /// Disconnects qrmd, as a runtime does when it restarts or has waited too long.
   void Disconnect() { nri_.Disconnect(); }
 
   /// What the pod's first container runs with now, as the proposal writes it: {"envs": ...,

@@ -1,3 +1,4 @@
+// Reads values from a metrics page.
 #include "test/load/metrics_page.h"
 
 #include <chrono>

@@ -1,3 +1,4 @@
+// Makes pods through CRI or on the simulated runtime.
 #include "test/load/pod_maker.h"
 
 #include <utility>

@@ -1,4 +1,4 @@
-// Whoever makes pods with several containers, on real containers or without any.
+// Makes pods with several containers, real ones or simulated.
 #pragma once
 
 #include <map>

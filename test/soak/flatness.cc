@@ -1,4 +1,4 @@
-// Medians of thirds.
+// Compares the medians of the first and the last third.
 #include "test/soak/flatness.h"
 
 #include <algorithm>

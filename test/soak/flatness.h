@@ -1,4 +1,4 @@
-// Whether a number that was read every minute has stopped growing.
+// Tells whether a number that was read every minute has stopped growing.
 #pragma once
 
 #include <string>

@@ -1,4 +1,4 @@
-// Read off /proc.
+// Reads /proc and sizes of files.
 #include "test/soak/process_use.h"
 
 #include <filesystem>

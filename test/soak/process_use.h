@@ -1,4 +1,4 @@
-// What a running process and a directory take of the machine.
+// Measures what a running process and a directory use.
 #pragma once
 
 #include <string>

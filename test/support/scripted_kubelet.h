@@ -12,8 +12,8 @@ namespace qrm::test {
 /// A pod's message with one container `main`; edit it with its protobuf, or send other bytes.
 std::string PodMessage(const std::string& uid, const std::string& name, const std::string& cpus);
 
-/// Tells watchers what it is told to, lies included. What a new watcher is sent first: all that was
-/// put, then INITIAL_SYNC_COMPLETE.
+/// Sends watchers what a test asks for, wrong messages included. A new watcher first gets all that
+/// was put, then INITIAL_SYNC_COMPLETE.
 ///
 /// Threads: any.
 class ScriptedKubelet {

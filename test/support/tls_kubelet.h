@@ -6,8 +6,8 @@
 
 namespace qrm::test {
 
-/// Answers GET /pods at 127.0.0.1 with a certificate that it made and signed itself. Whoever has
-/// not the token gets 401.
+/// Answers GET /pods at 127.0.0.1 with a certificate that it made and signed itself. Requests
+/// without the token get 401.
 ///
 /// Threads: any; it answers one connection after the other.
 class TlsKubelet {

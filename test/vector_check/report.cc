@@ -1,4 +1,4 @@
-// Rows in, a line per failure out.
+// Runs rows and prints a line for each failure.
 #include "test/vector_check/report.h"
 
 #include <cstddef>

@@ -59,7 +59,7 @@ class Run {
   ContainerRequest RequestFor(const std::string& container, uint64_t index) const;
   Status CheckAgainstMachine(const ContainerKey& key, const AllocationByResource& given) const;
 
-  /// The answer to one call, waited for.
+  /// Makes one call and waits for its answer.
   template <typename T>
   StatusOr<T> Ask(const std::function<void(PluginClient::Done<T>)>& call) const {
     const auto start = [&](std::size_t, const AnswerCallback<T>& answer) {
@@ -348,7 +348,7 @@ void Run::SurvivesNonsense() {
     Broken(rule, "afterwards: " + MessageOf(options.status()));
   } else if (answer.ok()) {
     Broken(rule, "it allocated " + Describe(*answer));
-    RemovePod("").IgnoreError();  // only tidies: the rule is broken already
+    RemovePod("").IgnoreError();  // only cleans up: the rule is broken already
   } else {
     Holds(rule, MessageOf(answer.status()));
   }

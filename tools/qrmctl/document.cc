@@ -113,7 +113,7 @@ void Print(const Document& document, OutputFormat format, std::ostream& out) {
     out << emitter.c_str() << '\n';
     return;
   }
-  // Names come from pods: bytes that are no UTF-8 are replaced, not thrown at.
+  // Names come from pods: bytes that are no UTF-8 are replaced, where the library would throw.
   out << document.dump(2, ' ', false, Document::error_handler_t::replace) << '\n';
 }
 

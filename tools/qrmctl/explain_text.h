@@ -19,8 +19,8 @@ Document InnerDocument(const v1::Decision& decision);
 /// The decisions with their inner documents unpacked.
 Document DecisionsDocument(const google::protobuf::RepeatedPtrField<v1::Decision>& decisions);
 
-/// Prints what a decision saw and said, in the order of its steps; parts that `decision` lacks are
-/// left out, and unknown ones are ignored.
+/// Prints what a decision saw and decided, in the order of its steps; parts that `decision` lacks
+/// are left out, and unknown ones are ignored.
 void PrintDecision(const Document& decision, std::ostream& out);
 
 }  // namespace qrm::manager::cli

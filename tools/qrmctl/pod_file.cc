@@ -18,10 +18,10 @@ namespace {
 namespace core = ::k8s::io::api::core::v1;
 using google::protobuf::RepeatedPtrField;
 
-/// What etcd takes.
+/// The largest object that etcd takes.
 constexpr std::size_t kMaxBytes = 3 << 19;
 
-/// What has a pod, and where.
+/// A kind of object that has a pod, and where in it.
 struct PodHolder {
   std::string_view kind;
   std::string_view owner;  ///< the kind that owns its pods; empty for none
