@@ -1,11 +1,12 @@
 #!/usr/bin/env bash
-# The slow checks, before a change is sent. The clang that they need is Debian's; each check says what it lacks.
-#   scripts/check.sh [CHECK...]     default: all of them
+# The slow checks, before a change is sent; the clang that they need is Debian's, and installed where it is missing.
+#   scripts/check.sh [CHECK...]     default: all but tidy-recent, which is a part of tidy
 #
 #   format         clang-format leaves every file as it is
 #   layering       no include points upward
 #   thread-safety  clang's analysis of what each mutex guards (a part of tidy, and much faster)
 #   tidy           clang-tidy by .clang-tidy; about 15 s a file
+#   tidy-recent    the same for the files that the last thirty commits changed most, at most QRM_TIDY_FILES (40)
 #   asan-ubsan     every test without limits of time and memory under the address and undefined-behaviour sanitizers
 #   tsan           the tests without gRPC under the thread sanitizer
 #   fuzz           each fuzz target for QRM_FUZZ_SECONDS (10)
@@ -13,38 +14,56 @@
 set -euo pipefail
 
 cd "$(dirname "$0")/.."
-
-# need COMMAND PACKAGE...
-need() {
-  command -v "$1" >/dev/null && return
-  echo "cannot check: $1 is missing; run: apt-get install --no-install-recommends ${*:2}" >&2
-  exit 1
-}
+jobs=$(nproc)
 
 sources() { git ls-files -- '*.cc' '*.h'; }
 
-check_format() {
-  need clang-format-19 clang-format-19
-  sources | xargs clang-format-19 --dry-run --Werror
-}
+check_format() { sources | xargs clang-format-19 --dry-run --Werror; }
 
 check_layering() { test/check_layering.sh; }
 
-# tidy [clang-tidy arguments...]: over all of our sources, which need the generated headers only.
+# tidy [clang-tidy arguments...]: over the sources named by standard input, which need the generated headers only.
 tidy() {
-  need clang-tidy-19 clang-tidy-19
-  scripts/build.sh release qrm_messages qrm_services
-  git ls-files -- '*.cc' | xargs -P "$(nproc)" -n 2 clang-tidy-19 -p build/release --quiet "$@"
+  scripts/build.sh release qrm_messages qrm_services </dev/null
+  xargs -r -P "$jobs" -n 2 clang-tidy-19 -p build/release --quiet "$@"
+}
+
+# The .cc files that the last thirty commits changed, or whose header they changed, with the number of changed lines,
+# the most first. A file that only moved, and its includes with it, has not changed. Of a clone that is too shallow to
+# know, every file has.
+recent_sources() {
+  local base
+  base=$(git rev-parse -q --verify HEAD~30) || base=$(git hash-object -t tree /dev/null)
+  git diff -M -l0 -U0 --no-color "$base" HEAD -- '*.cc' '*.h' |
+    awk '/^[+][+][+] / { file = substr($2, 3); sub(/[.]h$/, ".cc", file); next }
+      /^--- / || /^[-+] *(#include .*|[/][/].*)?$/ { next }
+      /^[-+]/ { lines[file]++ }
+      END { for (file in lines) print lines[file], file }' |
+    sort -k1,1nr -k2 | while read -r lines file; do [ ! -e "$file" ] || echo "$lines $file"; done
 }
 
 # clang-tidy wants one check of its own beside the compiler's.
-check_thread_safety() { tidy --checks='-*,clang-diagnostic-thread-safety*,misc-static-assert'; }
+check_thread_safety() {
+  git ls-files -- '*.cc' | tidy --checks='-*,clang-diagnostic-thread-safety*,misc-static-assert'
+}
 
-check_tidy() { tidy; }
+check_tidy() { git ls-files -- '*.cc' | tidy; }
 
+check_tidy_recent() {
+  local files changed=() most=${QRM_TIDY_FILES:-40}
+  files=$(recent_sources)
+  mapfile -t changed < <(sed 's/^[0-9]* //' <<<"$files")
+  if [ ${#changed[@]} -gt "$most" ]; then
+    echo "the last thirty commits changed ${#changed[@]} files: checking the $most that changed most, down to" \
+      "$(sed -n "${most}s/ .*//p" <<<"$files") lines; run scripts/check.sh tidy for all"
+  fi
+  printf '%s\n' "${changed[@]:0:$most}" | tidy
+}
+
+# check_sanitizer PRESET [target...]
 check_sanitizer() {
-  scripts/build.sh "$1"
-  ctest --preset "$1"
+  scripts/build.sh "$@"
+  ctest --preset "$1" -j "$jobs"
 }
 
 check_bench() {
@@ -52,7 +71,7 @@ check_bench() {
   ctest --preset release -L bench
 }
 
-scripts/deps.sh
+scripts/deps.sh --checks
 if [ $# -eq 0 ]; then
   set -- format layering thread-safety tidy asan-ubsan tsan fuzz bench
 fi
@@ -63,11 +82,13 @@ for check in "$@"; do
     layering) check_layering ;;
     thread-safety) check_thread_safety ;;
     tidy) check_tidy ;;
-    asan-ubsan | tsan) check_sanitizer "$check" ;;
+    tidy-recent) check_tidy_recent ;;
+    asan-ubsan) check_sanitizer asan-ubsan ;;
+    tsan) check_sanitizer tsan unit_tests ;;
     fuzz) scripts/fuzz.sh "${QRM_FUZZ_SECONDS:-10}" ;;
     bench) check_bench ;;
     *)
-      echo "unknown check \"$check\"; use format, layering, thread-safety, tidy, asan-ubsan, tsan, fuzz or bench" >&2
+      echo "unknown check \"$check\"; use those that the head of scripts/check.sh names" >&2
       exit 2
       ;;
   esac

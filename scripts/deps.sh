@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
 # Installs what building, testing and running qrm needs, all of it from Debian 12's own packages.
+#   scripts/deps.sh [--checks]      with --checks also the clang that scripts/check.sh and scripts/fuzz.sh need
 set -euo pipefail
 
 packages=(
@@ -9,6 +10,14 @@ packages=(
   nlohmann-json3-dev libpugixml-dev libcli11-dev prometheus-cpp-dev
   libgtest-dev libgmock-dev libbenchmark-dev librapidcheck-dev
 )
+case ${1:-} in
+  "") ;;
+  --checks) packages+=(clang-format-19 clang-tidy-19 clang-19 libclang-rt-19-dev) ;;
+  *)
+    echo "cannot install for \"$1\"; use --checks or nothing" >&2
+    exit 2
+    ;;
+esac
 
 missing=()
 for package in "${packages[@]}"; do
@@ -18,7 +27,7 @@ if [ ${#missing[@]} -eq 0 ]; then
   exit 0
 fi
 if [ "$(id -u)" -ne 0 ]; then
-  echo "cannot install ${missing[*]}: this needs root; run: sudo $0" >&2
+  echo "cannot install ${missing[*]}: this needs root; run: sudo $0 $*" >&2
   exit 1
 fi
 export DEBIAN_FRONTEND=noninteractive

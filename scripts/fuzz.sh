@@ -7,11 +7,7 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 seconds=${1:-60}
 keep=${2:-}
-scripts/deps.sh
-if ! command -v clang++-19 >/dev/null; then
-  echo "cannot fuzz: clang 19 is missing; run: apt-get install clang-19 libclang-rt-19-dev" >&2
-  exit 1
-fi
+scripts/deps.sh --checks
 
 build=build/fuzz
 targets=(cpu_set hint_lists hwloc_xml nri_frames)

@@ -10,4 +10,4 @@ scripts/build.sh release
 if ! PATH=$PATH:/usr/local/go/bin command -v go >/dev/null; then
   echo "test.sh: there is no Go toolchain, so that the interop test is skipped; install Go 1.26 to run it"
 fi
-ctest --preset release "$@"
+ctest --preset release -j "$(nproc)" "$@"
