@@ -93,7 +93,7 @@ class CountingStore final : public checkpoint::Store {
 };
 
 checkpoint::OpenedStore OpenStore(const std::string& directory, std::atomic<std::size_t>& commits) {
-  checkpoint::OpenedStore opened = checkpoint::OpenSqliteStore(directory);
+  checkpoint::OpenedStore opened = *checkpoint::OpenSqliteStore(directory);
   opened.store = std::make_unique<CountingStore>(std::move(opened.store), commits);
   return opened;
 }

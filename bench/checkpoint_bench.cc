@@ -40,7 +40,7 @@ Change PutContainers(std::size_t first, std::size_t count) {
 class GrowingStore {
  public:
   explicit GrowingStore(std::size_t containers)
-      : opened_(OpenSqliteStore(dir_.path())), next_(containers) {
+      : opened_(test::OpenStore(dir_.path())), next_(containers) {
     QRM_CHECK(opened_.store->Commit(PutContainers(0, containers)).ok());
   }
 
@@ -69,7 +69,7 @@ BENCHMARK(BM_Commit)->ArgName("containers")->Arg(10)->Arg(1000)->Arg(10000)->Use
 std::size_t BytesPerCommit() {
   constexpr std::size_t kCommits = 20;
   const bench::BenchDir dir;
-  const OpenedStore opened = OpenSqliteStore(dir.path());
+  const OpenedStore opened = test::OpenStore(dir.path());
   for (std::size_t i = 0; i < kCommits; ++i) {
     QRM_CHECK(opened.store->Commit(PutContainers(i, 1)).ok());
   }
@@ -145,9 +145,9 @@ BENCHMARK(BM_RewriteEverything)
 void BM_Restore(benchmark::State& state) {
   const bench::BenchDir dir;
   const auto containers = static_cast<std::size_t>(state.range(0));
-  QRM_CHECK(OpenSqliteStore(dir.path()).store->Commit(PutContainers(0, containers)).ok());
+  QRM_CHECK(test::OpenStore(dir.path()).store->Commit(PutContainers(0, containers)).ok());
   for (auto _ : state) {
-    auto opened = std::make_unique<OpenedStore>(OpenSqliteStore(dir.path()));
+    auto opened = std::make_unique<OpenedStore>(test::OpenStore(dir.path()));
     QRM_CHECK(opened->state.container_count() == containers);
     state.PauseTiming();
     opened.reset();
@@ -208,12 +208,12 @@ void JudgeCommits() {
 void JudgeRestore() {
   constexpr int kTurns = 11;
   const bench::BenchDir dir;
-  QRM_CHECK(OpenSqliteStore(dir.path()).store->Commit(PutContainers(0, 10000)).ok());
+  QRM_CHECK(test::OpenStore(dir.path()).store->Commit(PutContainers(0, 10000)).ok());
   std::vector<double> restore_ms;
   for (int i = 0; i < kTurns; ++i) {
     std::unique_ptr<OpenedStore> opened;
     restore_ms.push_back(MillisecondsOf(
-        [&] { opened = std::make_unique<OpenedStore>(OpenSqliteStore(dir.path())); }));
+        [&] { opened = std::make_unique<OpenedStore>(test::OpenStore(dir.path())); }));
     QRM_CHECK(opened->state.container_count() == 10000);
   }
   bench::Judge("restore of 10,000 containers", 100, bench::Median(restore_ms), "ms");

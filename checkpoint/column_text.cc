@@ -363,18 +363,36 @@ void RowSum::Add(const SqliteValue& value) {
   }
 }
 
-Status RunSummed(SqliteStatement& statement, SqliteStatement::Values values,
-                 SqliteStatement::Values rest) {
+namespace {
+
+/// Appends `values` and their checksum to `row`.
+void AppendSummed(SqliteStatement::Values values, std::vector<SqliteValue>& row) {
   RowSum sum;
-  std::vector<SqliteValue> all;
-  all.reserve(values.size() + 1 + rest.size());
   for (const SqliteValue& value : values) {
     sum.Add(value);
-    all.push_back(value);
+    row.push_back(value);
   }
-  all.emplace_back(sum.value());
-  all.insert(all.end(), rest.begin(), rest.end());
-  return statement.Run(all);
+  row.emplace_back(sum.value());
+}
+
+}  // namespace
+
+Status RunSummed(SqliteStatement& statement, SqliteStatement::Values values,
+                 SqliteStatement::Values rest) {
+  std::vector<SqliteValue> row;
+  row.reserve(values.size() + 1 + rest.size());
+  AppendSummed(values, row);
+  row.insert(row.end(), rest.begin(), rest.end());
+  return statement.Run(row);
+}
+
+Status RunSummedTwice(SqliteStatement& statement, SqliteStatement::Values values,
+                      SqliteStatement::Values more) {
+  std::vector<SqliteValue> row;
+  row.reserve(values.size() + more.size() + 2);
+  AppendSummed(values, row);
+  AppendSummed(more, row);
+  return statement.Run(row);
 }
 
 }  // namespace qrm::checkpoint

@@ -50,5 +50,9 @@ class RowSum {
 /// Runs `statement` with `values`, their checksum, and then `rest`.
 Status RunSummed(SqliteStatement& statement, SqliteStatement::Values values,
                  SqliteStatement::Values rest = {});
+/// Runs `statement` with `values`, their checksum, `more`, which a later schema added, and the
+/// checksum of these.
+Status RunSummedTwice(SqliteStatement& statement, SqliteStatement::Values values,
+                      SqliteStatement::Values more);
 
 }  // namespace qrm::checkpoint

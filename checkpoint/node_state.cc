@@ -60,6 +60,21 @@ void AddPending(const PendingRemovals& all, const PendingRemovals& without,
   }
 }
 
+/// A value that is gone is put as an empty one.
+void AddPluginValues(const StringMap& before, const StringMap& now, StringMap& puts) {
+  for (const auto& [plugin, value] : now) {
+    const auto known = before.find(plugin);
+    if (known == before.end() || known->second != value) {
+      puts[plugin] = value;
+    }
+  }
+  for (const auto& [plugin, value] : before) {
+    if (!now.contains(plugin)) {
+      puts[plugin] = "";
+    }
+  }
+}
+
 /// Traces are only ever added behind the last one.
 void AddNewTraces(const Traces& before, const Traces& now, Change& change) {
   auto first = now.begin();
@@ -81,6 +96,7 @@ struct NodeState::Rep {
   PersistentMap<std::vector<std::string>> uids_by_name;
   std::size_t containers = 0;
   std::shared_ptr<const PendingRemovals> pending = std::make_shared<PendingRemovals>();
+  std::shared_ptr<const StringMap> plugin_values = std::make_shared<StringMap>();
   std::shared_ptr<const Traces> traces = std::make_shared<Traces>();
 };
 
@@ -147,6 +163,17 @@ class NodeState::Transition {
     rep_->pending = std::move(pending);
   }
 
+  void PutPluginValues(const StringMap& values) {
+    if (values.empty()) {
+      return;
+    }
+    auto next = std::make_shared<StringMap>(*rep_->plugin_values);
+    for (const auto& [plugin, value] : values) {
+      value.empty() ? void(next->erase(plugin)) : void(next->insert_or_assign(plugin, value));
+    }
+    rep_->plugin_values = std::move(next);
+  }
+
   void AddTraces(std::vector<DecisionTrace> added) {
     if (added.empty()) {
       return;
@@ -206,7 +233,13 @@ class NodeState::Transition {
 
 bool Change::Empty() const {
   return put_containers.empty() && remove_pods.empty() && remove_containers.empty() &&
-         add_pending_removals.empty() && done_pending_removals.empty() && traces.empty();
+         add_pending_removals.empty() && done_pending_removals.empty() &&
+         put_plugin_values.empty() && traces.empty();
+}
+
+std::string ContainerRecord::PluginOf(const std::string& resource) const {
+  const auto origin = origins.find(resource);
+  return origin == origins.end() ? resource : origin->second.plugin;
 }
 
 NodeState::NodeState() : rep_(std::make_shared<const Rep>()) {}
@@ -257,6 +290,7 @@ NodeState NodeState::With(Change change) const {
     transition.Put(std::move(put));
   }
   transition.ChangePending(change);
+  transition.PutPluginValues(change.put_plugin_values);
   transition.AddTraces(std::move(change.traces));
 
   NodeState next;
@@ -300,6 +334,10 @@ const PendingRemovals& NodeState::pending_removals() const {
   return *rep_->pending;
 }
 
+const StringMap& NodeState::plugin_values() const {
+  return *rep_->plugin_values;
+}
+
 const Traces& NodeState::traces() const {
   return *rep_->traces;
 }
@@ -321,6 +359,7 @@ Change NodeState::Since(const NodeState& before) const {
   });
   AddPending(before.pending_removals(), pending_removals(), change.done_pending_removals);
   AddPending(pending_removals(), before.pending_removals(), change.add_pending_removals);
+  AddPluginValues(before.plugin_values(), plugin_values(), change.put_plugin_values);
   AddNewTraces(before.traces(), traces(), change);
   return change;
 }

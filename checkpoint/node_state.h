@@ -7,6 +7,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <optional>
 #include <set>
 #include <string>
 #include <vector>
@@ -29,6 +30,24 @@ struct PodMeta {
   bool operator==(const PodMeta&) const = default;
 };
 
+/// What an allocation amounted to.
+struct Amounts {
+  double quantity = 0;
+  std::map<uint64_t, uint64_t> by_node;  ///< NUMA node -> amount
+
+  bool operator==(const Amounts&) const = default;
+};
+
+/// Who gave an allocation.
+struct Origin {
+  std::string plugin;    ///< the resource whose plugin was asked; what accompanies it names it, too
+  std::string endpoint;  ///< that plugin's socket, "built-in", or "import" for a peer's checkpoint
+  /// What it amounted to at the admission, where a reconcile changed that since.
+  std::optional<Amounts> admitted;
+
+  bool operator==(const Origin&) const = default;
+};
+
 /// One admitted container.
 struct ContainerRecord {
   ContainerType type = ContainerType::kMain;
@@ -36,8 +55,15 @@ struct ContainerRecord {
   std::map<std::string, double> requests;  ///< resource name -> amount, as in ContainerRequest
   std::string
       request_source;  ///< where `requests` came from: "pods-api", "kubelet", "estimate", ...
+  std::string runtime_class;
   AllocationByResource allocations;
+  std::map<std::string, Origin> origins;  ///< of the allocations, by resource name
   StringMap applied;  ///< OCI property -> value that the runtime last took from us
+  /// The runtime's id of the container that took `applied`: nothing is applied to another one.
+  std::string applied_to;
+
+  /// The plugin that gave the allocation of `resource`; that of its name when nobody noted it.
+  std::string PluginOf(const std::string& resource) const;
 
   bool operator==(const ContainerRecord&) const = default;
 };
@@ -77,6 +103,7 @@ struct Change {
   /// been.
   std::vector<std::pair<std::string, std::string>> add_pending_removals;   ///< (pod UID, resource)
   std::vector<std::pair<std::string, std::string>> done_pending_removals;  ///< (pod UID, resource)
+  StringMap put_plugin_values;  ///< plugin -> what it keeps beside its allocations; empty: nothing
   std::vector<DecisionTrace> traces;
 
   bool Empty() const;
@@ -111,6 +138,8 @@ class NodeState {
 
   /// Pod UID -> plugins that have not been told yet.
   const std::map<std::string, std::set<std::string>>& pending_removals() const;
+  /// What built-in plugins keep beside their allocations, such as the sizes of pools.
+  const StringMap& plugin_values() const;
   /// The latest decisions, oldest first; the store bounds their number (kMaxTraces).
   const std::vector<std::shared_ptr<const DecisionTrace>>& traces() const;
   static constexpr std::size_t kMaxTraces = 1000;

@@ -1,4 +1,6 @@
-// Defines the schema's versions. A released step is never edited: later versions append their own.
+// Defines the schema's versions. A released step is never edited: later versions append their own,
+// as columns behind the former ones and tables beside them, so that the release before can read what
+// it knows.
 #include "checkpoint/schema.h"
 
 namespace qrm::checkpoint {
@@ -33,10 +35,26 @@ CREATE TABLE trace(
   sum INTEGER NOT NULL);
 )sql";
 
+/// Who gave an allocation, what `applied` belongs to, and what built-in plugins keep of their own.
+/// `more_sum` is the checksum of the columns that this step adds; it is NULL in rows of version 1.
+constexpr const char* kVersion2 = R"sql(
+ALTER TABLE container ADD COLUMN runtime_class TEXT;
+ALTER TABLE container ADD COLUMN applied_to TEXT;
+ALTER TABLE container ADD COLUMN more_sum INTEGER;
+ALTER TABLE allocation ADD COLUMN plugin TEXT;
+ALTER TABLE allocation ADD COLUMN endpoint TEXT;
+ALTER TABLE allocation ADD COLUMN admitted REAL;
+ALTER TABLE allocation ADD COLUMN admitted_by_node TEXT;
+ALTER TABLE allocation ADD COLUMN more_sum INTEGER;
+CREATE TABLE plugin_value(
+  plugin TEXT NOT NULL PRIMARY KEY, value TEXT NOT NULL, sum INTEGER NOT NULL) WITHOUT ROWID;
+)sql";
+
 }  // namespace
 
 const SqliteSchema& CheckpointSchema() {
-  static const SqliteSchema schema = {.application_id = kApplicationId, .steps = {kVersion1}};
+  static const SqliteSchema schema = {.application_id = kApplicationId,
+                                      .steps = {kVersion1, kVersion2}};
   return schema;
 }
 

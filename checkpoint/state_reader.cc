@@ -19,11 +19,12 @@ Status Untrusted(std::string_view table, std::string_view why) {
 /// A walk over one table that stands on a checked row, or is at its end.
 class Cursor {
  public:
-  /// `sql` selects the row's columns and then its sum, at `sum_column`.
+  /// `sql` selects the row's columns and then their sum, at `sum_column`; then, where
+  /// `more_columns` says so, as many that a later schema added, and the sum of these.
   static StatusOr<Cursor> Open(SqliteDb& db, std::string_view table, int sum_column,
-                               std::string_view sql) {
+                               std::string_view sql, int more_columns = 0) {
     QRM_ASSIGN_OR_RETURN(SqliteStatement rows, db.Prepare(sql));
-    Cursor cursor(std::move(rows), table, sum_column);
+    Cursor cursor(std::move(rows), table, sum_column, more_columns);
     QRM_RETURN_IF_ERROR(cursor.Next());
     return cursor;
   }
@@ -35,6 +36,8 @@ class Cursor {
   double Real(std::size_t column) const { return row_[column].real(); }
   /// The column after the sum: what the sum does not cover.
   int64_t Extra() const { return rows_.Integer(sum_column_ + 1); }
+  /// A column that a later schema added, from 0; null in rows of before.
+  SqliteValue More(int column) const { return rows_.Value(sum_column_ + 1 + column); }
 
   Status Next() {
     QRM_ASSIGN_OR_RETURN(const bool more, rows_.Step());
@@ -48,19 +51,35 @@ class Cursor {
       row_.push_back(rows_.Value(column));
       sum.Add(row_.back());
     }
-    return sum.value() == rows_.Integer(sum_column_)
+    return sum.value() == rows_.Integer(sum_column_) && MoreIsSound()
                ? OkStatus()
                : Untrusted(table_, "a row does not match its checksum");
   }
 
  private:
-  Cursor(SqliteStatement rows, std::string_view table, int sum_column)
-      : rows_(std::move(rows)), table_(table), sum_column_(sum_column) {}
+  Cursor(SqliteStatement rows, std::string_view table, int sum_column, int more_columns)
+      : rows_(std::move(rows)),
+        table_(table),
+        sum_column_(sum_column),
+        more_columns_(more_columns) {}
+
+  bool MoreIsSound() const {
+    RowSum sum;
+    bool any = false;
+    for (int column = 0; column < more_columns_; ++column) {
+      sum.Add(More(column));
+      any = any || More(column).kind() != SqliteValue::Kind::kNull;
+    }
+    const SqliteValue kept = More(more_columns_);
+    const bool of_before = kept.kind() == SqliteValue::Kind::kNull && !any;
+    return more_columns_ == 0 || of_before || kept.integer() == sum.value();
+  }
 
   SqliteStatement rows_;
   std::vector<SqliteValue> row_;  // the current one, each column fetched once
   std::string_view table_;
   int sum_column_;
+  int more_columns_;
   bool at_end_ = false;
 };
 
@@ -80,6 +99,16 @@ StatusOr<ResourceAllocation> ReadAllocation(const Cursor& row) {
   return allocation;
 }
 
+StatusOr<Origin> ReadOrigin(const Cursor& row) {
+  Origin origin = {.plugin = std::string(row.More(0).text()),
+                   .endpoint = std::string(row.More(1).text())};
+  if (row.More(2).kind() != SqliteValue::Kind::kNull) {
+    origin.admitted.emplace(Amounts{.quantity = row.More(2).real()});
+    QRM_RETURN_IF_ERROR(FromColumn(row.More(3).text(), origin.admitted->by_node));
+  }
+  return origin;
+}
+
 StatusOr<ContainerRecord> ReadContainer(const Cursor& row) {
   const int64_t type = row.Integer(2);
   if (type < 0 || type > static_cast<int64_t>(ContainerType::kEphemeral)) {
@@ -87,7 +116,9 @@ StatusOr<ContainerRecord> ReadContainer(const Cursor& row) {
   }
   ContainerRecord record = {.type = static_cast<ContainerType>(type),
                             .index = static_cast<uint64_t>(row.Integer(3)),
-                            .request_source = row.Take(5)};
+                            .request_source = row.Take(5),
+                            .runtime_class = std::string(row.More(0).text()),
+                            .applied_to = std::string(row.More(1).text())};
   QRM_RETURN_IF_ERROR(FromColumn(row.Text(4), record.requests));
   QRM_RETURN_IF_ERROR(FromColumn(row.Text(6), record.applied));
   return record;
@@ -115,14 +146,17 @@ class PodReader {
     QRM_ASSIGN_OR_RETURN(
         Cursor containers,
         Cursor::Open(db, "container", 7,
-                     "SELECT pod, name, type, position, requests, request_source, applied, sum "
-                     "FROM container ORDER BY pod, name"));
+                     "SELECT pod, name, type, position, requests, request_source, applied, sum, "
+                     "runtime_class, applied_to, more_sum FROM container ORDER BY pod, name",
+                     2));
     QRM_ASSIGN_OR_RETURN(
         Cursor allocations,
         Cursor::Open(db, "allocation", 15,
                      "SELECT pod, container, resource, oci_property, value, quantity, is_node, "
                      "is_scalar, exclusive, hints, envs, annotations, amount_by_node, mounts, "
-                     "devices, sum FROM allocation ORDER BY pod, container, resource"));
+                     "devices, sum, plugin, endpoint, admitted, admitted_by_node, more_sum "
+                     "FROM allocation ORDER BY pod, container, resource",
+                     4));
     return PodReader(std::move(pods), std::move(containers), std::move(allocations));
   }
 
@@ -151,7 +185,7 @@ class PodReader {
     while (!containers_.at_end() && containers_.Text(0) == pod->meta.uid) {
       QRM_ASSIGN_OR_RETURN(ContainerRecord record, ReadContainer(containers_));
       std::string name = containers_.Take(1);
-      QRM_RETURN_IF_ERROR(ReadAllocations(pod->meta.uid, name, record.allocations));
+      QRM_RETURN_IF_ERROR(ReadAllocations(pod->meta.uid, name, record));
       QRM_RETURN_IF_ERROR(containers_.Next());
       pod->containers.emplace_hint(pod->containers.end(), std::move(name),
                                    std::make_shared<const ContainerRecord>(std::move(record)));
@@ -163,11 +197,17 @@ class PodReader {
   }
 
   Status ReadAllocations(const std::string& uid, const std::string& container,
-                         AllocationByResource& allocations) {
+                         ContainerRecord& record) {
     while (!allocations_.at_end() && allocations_.Text(0) == uid &&
            allocations_.Text(1) == container) {
       QRM_ASSIGN_OR_RETURN(ResourceAllocation allocation, ReadAllocation(allocations_));
-      allocations.emplace_hint(allocations.end(), allocations_.Take(2), std::move(allocation));
+      std::string resource = allocations_.Take(2);
+      if (allocations_.More(0).kind() != SqliteValue::Kind::kNull) {
+        QRM_ASSIGN_OR_RETURN(Origin origin, ReadOrigin(allocations_));
+        record.origins.emplace_hint(record.origins.end(), resource, std::move(origin));
+      }
+      record.allocations.emplace_hint(record.allocations.end(), std::move(resource),
+                                      std::move(allocation));
       QRM_RETURN_IF_ERROR(allocations_.Next());
     }
     return OkStatus();
@@ -184,6 +224,17 @@ Status ReadPendingRemovals(SqliteDb& db, Change& change) {
                                 "SELECT pod, resource, sum FROM pending_removal ORDER BY 1, 2"));
   while (!rows.at_end()) {
     change.add_pending_removals.emplace_back(rows.Take(0), rows.Take(1));
+    QRM_RETURN_IF_ERROR(rows.Next());
+  }
+  return OkStatus();
+}
+
+Status ReadPluginValues(SqliteDb& db, Change& change) {
+  QRM_ASSIGN_OR_RETURN(Cursor rows,
+                       Cursor::Open(db, "plugin_value", 2,
+                                    "SELECT plugin, value, sum FROM plugin_value ORDER BY 1"));
+  while (!rows.at_end()) {
+    change.put_plugin_values.emplace(rows.Take(0), rows.Take(1));
     QRM_RETURN_IF_ERROR(rows.Next());
   }
   return OkStatus();
@@ -216,6 +267,7 @@ StatusOr<NodeState> ReadState(SqliteDb& db) {
   QRM_ASSIGN_OR_RETURN(PodReader reader, PodReader::Open(db));
   QRM_ASSIGN_OR_RETURN(const std::vector<NodeState::Restored> pods, reader.ReadAll());
   QRM_RETURN_IF_ERROR(ReadPendingRemovals(db, change));
+  QRM_RETURN_IF_ERROR(ReadPluginValues(db, change));
   QRM_RETURN_IF_ERROR(ReadTraces(db, change));
   return NodeState::Restore(pods).With(std::move(change));
 }

@@ -31,6 +31,29 @@ Status CheckFinite(double quantity, const std::string& resource) {
                 resource, quantity);
 }
 
+/// An Origin as it stands in its columns; NULL where nobody noted one.
+struct OriginColumns {
+  SqliteValue plugin = nullptr;
+  SqliteValue endpoint = nullptr;
+  SqliteValue admitted = nullptr;
+  std::string admitted_by_node;
+};
+
+StatusOr<OriginColumns> ColumnsOf(const Origin* origin, const std::string& resource) {
+  OriginColumns columns;
+  if (origin == nullptr) {
+    return columns;
+  }
+  columns.plugin = origin->plugin;
+  columns.endpoint = origin->endpoint;
+  if (origin->admitted.has_value()) {
+    QRM_RETURN_IF_ERROR(CheckFinite(origin->admitted->quantity, resource));
+    columns.admitted = origin->admitted->quantity;
+    QRM_ASSIGN_OR_RETURN(columns.admitted_by_node, ToColumn(origin->admitted->by_node));
+  }
+  return columns;
+}
+
 StatusOr<int64_t> Number(SqliteDb& db, std::string_view sql) {
   QRM_ASSIGN_OR_RETURN(SqliteStatement query, db.Prepare(sql));
   QRM_ASSIGN_OR_RETURN(const bool row, query.Step());
@@ -51,11 +74,15 @@ StatusOr<StateWriter> StateWriter::Open(SqliteDb& db) {
 StatusOr<StateWriter::Statements> StateWriter::PrepareAll(SqliteDb& db) {
   QRM_ASSIGN_OR_RETURN(auto put_pod, db.Prepare(kPutPod));
   QRM_ASSIGN_OR_RETURN(auto put_container,
-                       db.Prepare("REPLACE INTO container VALUES(?,?,?,?,?,?,?,?)"));
+                       db.Prepare("REPLACE INTO container VALUES(?,?,?,?,?,?,?,?,?,?,?)"));
   QRM_ASSIGN_OR_RETURN(
       auto put_allocation,
-      db.Prepare("REPLACE INTO allocation VALUES(?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)"));
+      db.Prepare("REPLACE INTO allocation VALUES(?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)"));
   QRM_ASSIGN_OR_RETURN(auto put_pending, db.Prepare("REPLACE INTO pending_removal VALUES(?,?,?)"));
+  QRM_ASSIGN_OR_RETURN(auto put_plugin_value,
+                       db.Prepare("REPLACE INTO plugin_value VALUES(?,?,?)"));
+  QRM_ASSIGN_OR_RETURN(auto drop_plugin_value,
+                       db.Prepare("DELETE FROM plugin_value WHERE plugin=?"));
   QRM_ASSIGN_OR_RETURN(
       auto put_trace,
       db.Prepare("REPLACE INTO trace(seq, pod, container, namespace, name, time_ns, admitted, "
@@ -76,6 +103,7 @@ StatusOr<StateWriter::Statements> StateWriter::PrepareAll(SqliteDb& db) {
                     .put_container = std::move(put_container),
                     .put_allocation = std::move(put_allocation),
                     .put_pending = std::move(put_pending),
+                    .put_plugin_value = std::move(put_plugin_value),
                     .put_trace = std::move(put_trace),
                     .drop_pod = std::move(drop_pod),
                     .drop_containers = std::move(drop_containers),
@@ -83,7 +111,8 @@ StatusOr<StateWriter::Statements> StateWriter::PrepareAll(SqliteDb& db) {
                     .drop_container = std::move(drop_container),
                     .drop_container_allocations = std::move(drop_container_allocations),
                     .drop_pod_if_empty = std::move(drop_pod_if_empty),
-                    .drop_pending = std::move(drop_pending)};
+                    .drop_pending = std::move(drop_pending),
+                    .drop_plugin_value = std::move(drop_plugin_value)};
 }
 
 StatusOr<StateWriter::Sequences> StateWriter::LastSequences(SqliteDb& db) {
@@ -118,6 +147,10 @@ Status StateWriter::WriteRows(const Change& change, Sequences& sequences) {
   for (const auto& [uid, resource] : change.add_pending_removals) {
     QRM_RETURN_IF_ERROR(RunSummed(statements_.put_pending, {uid, resource}));
   }
+  for (const auto& [plugin, value] : change.put_plugin_values) {
+    QRM_RETURN_IF_ERROR(value.empty() ? statements_.drop_plugin_value.Run({plugin})
+                                      : PutPluginValue(plugin, value));
+  }
   for (const DecisionTrace& trace : change.traces) {
     QRM_RETURN_IF_ERROR(PutTrace(trace, sequences));
   }
@@ -148,21 +181,24 @@ Status StateWriter::PutContainer(const Change::PutContainer& put, Sequences& seq
   const ContainerRecord& record = put.record;
   QRM_ASSIGN_OR_RETURN(const std::string requests, ToColumn(record.requests));
   QRM_ASSIGN_OR_RETURN(const std::string applied, ToColumn(record.applied));
-  QRM_RETURN_IF_ERROR(RunSummed(
+  QRM_RETURN_IF_ERROR(RunSummedTwice(
       statements_.put_container,
       {pod.uid, put.container, static_cast<int>(record.type), static_cast<int64_t>(record.index),
-       OrNull(requests), record.request_source, OrNull(applied)}));
+       OrNull(requests), record.request_source, OrNull(applied)},
+      {OrNull(record.runtime_class), OrNull(record.applied_to)}));
 
   const ContainerKey key = {.pod_uid = pod.uid, .container = put.container};
   QRM_RETURN_IF_ERROR(statements_.drop_container_allocations.Run({key.pod_uid, key.container}));
   for (const auto& [resource, allocation] : record.allocations) {
-    QRM_RETURN_IF_ERROR(PutAllocation(key, resource, allocation));
+    const auto origin = record.origins.find(resource);
+    QRM_RETURN_IF_ERROR(PutAllocation(key, resource, allocation,
+                                      origin == record.origins.end() ? nullptr : &origin->second));
   }
   return OkStatus();
 }
 
 Status StateWriter::PutAllocation(const ContainerKey& key, const std::string& resource,
-                                  const ResourceAllocation& allocation) {
+                                  const ResourceAllocation& allocation, const Origin* origin) {
   QRM_RETURN_IF_ERROR(CheckFinite(allocation.quantity, resource));
   const std::string hints = ToColumn(allocation.hints);
   QRM_ASSIGN_OR_RETURN(const std::string envs, ToColumn(allocation.envs));
@@ -170,11 +206,20 @@ Status StateWriter::PutAllocation(const ContainerKey& key, const std::string& re
   QRM_ASSIGN_OR_RETURN(const std::string amounts, ToColumn(allocation.amount_by_node));
   QRM_ASSIGN_OR_RETURN(const std::string mounts, ToColumn(allocation.mounts));
   QRM_ASSIGN_OR_RETURN(const std::string devices, ToColumn(allocation.devices));
-  return RunSummed(statements_.put_allocation,
-                   {key.pod_uid, key.container, resource, allocation.oci_property, allocation.value,
-                    allocation.quantity, allocation.is_node_resource, allocation.is_scalar_resource,
-                    allocation.exclusive, OrNull(hints), OrNull(envs), OrNull(annotations),
-                    OrNull(amounts), OrNull(mounts), OrNull(devices)});
+  QRM_ASSIGN_OR_RETURN(const OriginColumns more, ColumnsOf(origin, resource));
+  return RunSummedTwice(
+      statements_.put_allocation,
+      {key.pod_uid, key.container, resource, allocation.oci_property, allocation.value,
+       allocation.quantity, allocation.is_node_resource, allocation.is_scalar_resource,
+       allocation.exclusive, OrNull(hints), OrNull(envs), OrNull(annotations), OrNull(amounts),
+       OrNull(mounts), OrNull(devices)},
+      {more.plugin, more.endpoint, more.admitted, OrNull(more.admitted_by_node)});
+}
+
+Status StateWriter::PutPluginValue(const std::string& plugin, const std::string& value) {
+  StringMap as_map = {{plugin, value}};  // for its check of the text
+  QRM_RETURN_IF_ERROR(ToColumn(as_map).status());
+  return RunSummed(statements_.put_plugin_value, {plugin, value});
 }
 
 Status StateWriter::PutTrace(const DecisionTrace& trace, Sequences& sequences) {

@@ -21,9 +21,11 @@ class StateWriter {
  private:
   /// Prepared once: a commit costs its disk write, not its parsing.
   struct Statements {
-    SqliteStatement put_pod, put_container, put_allocation, put_pending, put_trace;
+    SqliteStatement put_pod, put_container, put_allocation, put_pending, put_plugin_value,
+        put_trace;
     SqliteStatement drop_pod, drop_containers, drop_allocations;
     SqliteStatement drop_container, drop_container_allocations, drop_pod_if_empty, drop_pending;
+    SqliteStatement drop_plugin_value;
   };
   /// The last numbers given out.
   struct Sequences {
@@ -39,7 +41,8 @@ class StateWriter {
   Status RemoveContainer(const ContainerKey& key);
   Status PutContainer(const Change::PutContainer& put, Sequences& sequences);
   Status PutAllocation(const ContainerKey& key, const std::string& resource,
-                       const ResourceAllocation& allocation);
+                       const ResourceAllocation& allocation, const Origin* origin);
+  Status PutPluginValue(const std::string& plugin, const std::string& value);
   Status PutTrace(const DecisionTrace& trace, Sequences& sequences);
 
   SqliteDb* db_;

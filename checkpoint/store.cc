@@ -154,10 +154,15 @@ class SqliteStore final : public Store {
 
 }  // namespace
 
-OpenedStore OpenSqliteStore(const std::string& directory, const SqliteOptions& options) {
+StatusOr<OpenedStore> OpenSqliteStore(const std::string& directory, const SqliteOptions& options) {
   OpenedStore opened;
   auto store = std::make_unique<SqliteStore>(directory + kFileName, options);
   const Status started = store->Start(opened.repairs);
+  if (started.code() == StatusCode::kUnimplemented) {
+    return Errorf(started.code(),
+                  "{}, or stop qrmd, and go back with: qrmctl checkpoint downgrade --state-dir {}",
+                  MessageOf(started), directory);
+  }
   if (!started.ok()) {
     opened.repairs.push_back(fmt::format(
         "{}: nothing new is admitted until then; each try looks again", MessageOf(started)));
@@ -178,11 +183,36 @@ OpenedStore OpenSqliteStore(const std::string& directory, const SqliteOptions& o
   return opened;
 }
 
-StatusOr<NodeState> InspectSqliteStore(const std::string& directory) {
-  QRM_ASSIGN_OR_RETURN(SqliteDb db,
-                       SqliteDb::OpenToRead(directory + kFileName, CheckpointSchema()));
+namespace {
+
+StatusOr<NodeState> Inspect(const std::string& path, SqliteDb::Newer newer) {
+  QRM_ASSIGN_OR_RETURN(SqliteDb db, SqliteDb::OpenToRead(path, CheckpointSchema(), newer));
   QRM_RETURN_IF_ERROR(db.Execute("BEGIN"));  // one view, whatever qrmd commits meanwhile
   return ReadState(db);
+}
+
+}  // namespace
+
+StatusOr<NodeState> InspectSqliteStore(const std::string& directory) {
+  return Inspect(directory + kFileName, SqliteDb::Newer::kRefuse);
+}
+
+StatusOr<std::string> DowngradeSqliteStore(const std::string& directory) {
+  const std::string path = directory + kFileName;
+  const Status refused = Inspect(path, SqliteDb::Newer::kRefuse).status();
+  if (refused.ok()) {
+    return Errorf(StatusCode::kFailedPrecondition,
+                  "cannot downgrade {}: this program can use it as it is; start qrmd", path);
+  }
+  if (refused.code() != StatusCode::kUnimplemented) {
+    return refused;
+  }
+  QRM_ASSIGN_OR_RETURN(const NodeState state, Inspect(path, SqliteDb::Newer::kRead));
+  QRM_ASSIGN_OR_RETURN(const std::string aside, MoveAside(path));
+  QRM_ASSIGN_OR_RETURN(const OpenedStore opened, OpenSqliteStore(directory));
+  QRM_RETURN_IF_ERROR(Annotate(opened.store->Commit(state.AsChange()),
+                               fmt::format("the newer checkpoint is kept as {}", aside)));
+  return aside;
 }
 
 }  // namespace qrm::checkpoint

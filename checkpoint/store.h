@@ -58,15 +58,23 @@ struct OpenedStore {
   std::vector<std::string> repairs;
 };
 
-/// Opens `<directory>/checkpoint.db`, making both when missing. A damaged, foreign or newer
-/// database is moved aside under a name with the time and a new one is begun: never a refusal to
-/// start. When the disk does not allow to open one (full, read-only), `repairs` says so, the state
-/// is what could be read, Commit fails with the cause, and every Commit tries the disk again.
-/// Source: SQLite, journal_mode=WAL with synchronous=FULL.
-OpenedStore OpenSqliteStore(const std::string& directory, const SqliteOptions& options = {});
+/// Opens `<directory>/checkpoint.db`, making both when missing. A damaged or foreign database is
+/// moved aside under a name with the time and a new one is begun: never a refusal to start. When
+/// the disk does not allow to open one (full, read-only), `repairs` says so, the state is what
+/// could be read, Commit fails with the cause, and every Commit tries the disk again. Errors: only
+/// kUnimplemented, for a sound database of a newer schema, which nobody touches: the sentence says
+/// both versions and both cures. Source: SQLite, journal_mode=WAL with synchronous=FULL.
+StatusOr<OpenedStore> OpenSqliteStore(const std::string& directory,
+                                      const SqliteOptions& options = {});
 
 /// Reads and checks the whole of `<directory>/checkpoint.db`, also while qrmd uses it, and changes
 /// nothing. Errors: kNotFound without one; kDataLoss saying what is damaged; the disk's.
 StatusOr<NodeState> InspectSqliteStore(const std::string& directory);
+
+/// Writes what this program knows of `<directory>/checkpoint.db`, which has a newer schema, into a
+/// new one, and keeps the former under the name that is returned. Nobody else uses the directory.
+/// Errors: kFailedPrecondition when its schema is not newer; kDataLoss when it cannot be read so;
+/// the disk's. The database is as before then.
+StatusOr<std::string> DowngradeSqliteStore(const std::string& directory);
 
 }  // namespace qrm::checkpoint

@@ -103,6 +103,23 @@ bool Exists(const std::string& path) {
   return ::stat(path.c_str(), &file) == 0;
 }
 
+/// Statements that say the schema's version in the header and, for releases that do not know that
+/// version, in a row beside it.
+std::string SetVersion(int64_t version) {
+  return fmt::format(
+      "CREATE TABLE IF NOT EXISTS schema_version(version INTEGER NOT NULL);\n"
+      "DELETE FROM schema_version;\n"
+      "INSERT INTO schema_version VALUES({0});\n"
+      "PRAGMA user_version={0}",
+      version);
+}
+
+StatusOr<int64_t> ReadVersionRow(SqliteDb& db) {
+  QRM_ASSIGN_OR_RETURN(SqliteStatement row, db.Prepare("SELECT max(version) FROM schema_version"));
+  QRM_ASSIGN_OR_RETURN(const bool any, row.Step());
+  return any ? row.Integer(0) : 0;
+}
+
 }  // namespace
 
 void SqliteDb::Close::operator()(sqlite3* db) const {
@@ -122,7 +139,7 @@ StatusOr<SqliteDb> SqliteDb::Open(const std::string& path, const SqliteSchema& s
   QRM_ASSIGN_OR_RETURN(std::vector<std::string> notes, LookAtLog(path));
 
   QRM_ASSIGN_OR_RETURN(SqliteDb db, Connect(path, options));
-  QRM_RETURN_IF_ERROR(db.CheckIdentity(schema));
+  QRM_RETURN_IF_ERROR(db.CheckIdentity(schema, Newer::kRefuse));
   QRM_ASSIGN_OR_RETURN(const bool was_in_use, db.UsesLog());
   if (was_in_use && !has_log) {
     notes.push_back(fmt::format(
@@ -167,14 +184,15 @@ Status SqliteDb::Create(const std::string& path, const SqliteSchema& schema,
   return RenameDurably(unfinished, path);
 }
 
-StatusOr<SqliteDb> SqliteDb::OpenToRead(const std::string& path, const SqliteSchema& schema) {
+StatusOr<SqliteDb> SqliteDb::OpenToRead(const std::string& path, const SqliteSchema& schema,
+                                        Newer newer) {
   QRM_ASSIGN_OR_RETURN(const bool exists, LookAt(path));
   if (!exists) {
     return Errorf(StatusCode::kNotFound, "cannot read {}: there is no such file; correct the path",
                   path);
   }
   QRM_ASSIGN_OR_RETURN(SqliteDb db, ConnectWith(SQLITE_OPEN_READONLY, path, {}));
-  QRM_RETURN_IF_ERROR(db.CheckIdentity(schema));
+  QRM_RETURN_IF_ERROR(db.CheckIdentity(schema, newer));
   QRM_RETURN_IF_ERROR(db.CheckIntegrity(kNoBudget));
   return db;
 }
@@ -231,19 +249,31 @@ Status SqliteDb::StartLog() {
   return OkStatus();
 }
 
-Status SqliteDb::CheckIdentity(const SqliteSchema& schema) {
+Status SqliteDb::CheckIdentity(const SqliteSchema& schema, Newer newer) {
   QRM_ASSIGN_OR_RETURN(const int64_t application_id, Pragma("application_id"));
   if (application_id != schema.application_id) {
     return Damaged(path(), fmt::format("it belongs to another program (application id {}, not {})",
                                        application_id, schema.application_id));
   }
   QRM_ASSIGN_OR_RETURN(const int64_t version, Pragma("user_version"));
-  const auto known = static_cast<int64_t>(schema.steps.size());
-  if (version < 1 || version > known) {
-    return Damaged(path(), fmt::format("its schema is version {}, this program knows 1 to {}",
-                                       version, known));
+  return CheckVersion(version, static_cast<int64_t>(schema.steps.size()), newer);
+}
+
+// A newer database says its version twice: where only the header does, the header is damaged.
+Status SqliteDb::CheckVersion(int64_t version, int64_t known, Newer newer) {
+  if (version >= 1 && version <= known) {
+    return OkStatus();
   }
-  return OkStatus();
+  const std::string what =
+      fmt::format("its schema is version {}, this program knows 1 to {}", version, known);
+  const auto said = ReadVersionRow(*this);
+  if (version < 1 || !said.ok() || *said != version) {
+    return Damaged(path(), what);
+  }
+  return newer == Newer::kRead
+             ? OkStatus()
+             : Errorf(StatusCode::kUnimplemented,
+                      "cannot use {}: {}; install the release that wrote it", path(), what);
 }
 
 Status SqliteDb::CheckIntegrity(std::chrono::milliseconds budget) {
@@ -271,7 +301,7 @@ Status SqliteDb::Migrate(const SqliteSchema& schema) {
   for (int64_t step = version; step < wanted; ++step) {
     sql += schema.steps[static_cast<std::size_t>(step)] + ";\n";
   }
-  sql += fmt::format("PRAGMA user_version={}", wanted);
+  sql += SetVersion(wanted);
   return Transaction([&] { return Execute(sql); });
 }
 

@@ -22,7 +22,7 @@ struct SqliteSchema {
   /// The file header's application id, which tells our files from others; never 0.
   int32_t application_id = 0;
   /// Step i brings schema version i to i + 1; a new database runs them all. A released step is
-  /// never edited.
+  /// never edited, and a later one only adds, so that the release before can read what it knows.
   std::vector<std::string> steps;
 };
 
@@ -39,16 +39,20 @@ class SqliteDb {
  public:
   /// Opens `path`, brings its schema up to date and checks its integrity. A missing database is
   /// made, with its directory (0700): it appears whole under its name or not at all.
-  /// Errors: kDataLoss when the file is damaged, empty, of another program, of a newer schema, or
-  /// no file at all (MoveAside then makes room); kResourceExhausted for a full disk;
+  /// Errors: kDataLoss when the file is damaged, empty, of another program or no file at all
+  /// (MoveAside then makes room); kUnimplemented when it is sound but of a newer schema, and for
+  /// the release that wrote it to open; kResourceExhausted for a full disk;
   /// kFailedPrecondition for a missing permission or a read-only disk; kUnavailable when another
   /// process holds it.
   static StatusOr<SqliteDb> Open(const std::string& path, const SqliteSchema& schema,
                                  const SqliteOptions& options = {});
 
+  /// What a reader does with a newer schema than its own, whose tables may have more columns.
+  enum class Newer { kRefuse, kRead };
   /// Opens an existing database to be read beside its owner: no schema step, no log of ours, and
   /// the integrity check takes the time it needs. Errors: as Open's, and kNotFound.
-  static StatusOr<SqliteDb> OpenToRead(const std::string& path, const SqliteSchema& schema);
+  static StatusOr<SqliteDb> OpenToRead(const std::string& path, const SqliteSchema& schema,
+                                       Newer newer = Newer::kRefuse);
 
   StatusOr<SqliteStatement> Prepare(std::string_view sql);
   /// Runs one or more statements without parameters.
@@ -80,7 +84,8 @@ class SqliteDb {
                                         const SqliteOptions& options);
   StatusOr<bool> UsesLog();
   Status StartLog();
-  Status CheckIdentity(const SqliteSchema& schema);
+  Status CheckIdentity(const SqliteSchema& schema, Newer newer);
+  Status CheckVersion(int64_t version, int64_t known, Newer newer);
   Status CheckIntegrity(std::chrono::milliseconds budget);
   Status Migrate(const SqliteSchema& schema);
   StatusOr<int64_t> Pragma(const std::string& name);

@@ -461,7 +461,8 @@ void Daemon::Impl::Stop() {
 StatusOr<std::unique_ptr<Daemon>> Daemon::Create(Config config, Machine machine,
                                                  std::vector<BuiltinPlugin> builtins) {
   QRM_ASSIGN_OR_RETURN(StateLock lock, StateLock::Take(config.state_dir));
-  checkpoint::OpenedStore opened = checkpoint::OpenSqliteStore(config.state_dir);
+  QRM_ASSIGN_OR_RETURN(checkpoint::OpenedStore opened,
+                       checkpoint::OpenSqliteStore(config.state_dir));
   const bool lost = !opened.repairs.empty();
   const std::vector<std::string> repairs = Repair(opened, machine);
   auto impl = std::make_unique<Impl>(std::move(config), std::move(machine), std::move(lock),

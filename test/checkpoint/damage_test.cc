@@ -53,7 +53,7 @@ struct Original {
     const TempDir dir = TempDir::InMemory();
     RandomChanges random(1);
     for (int session = 0; session < 2; ++session) {
-      const OpenedStore opened = OpenSqliteStore(dir.path());
+      const OpenedStore opened = test::OpenStore(dir.path());
       for (int i = 0; i < 30; ++i) {
         const Change change = random.Next();
         EXPECT_TRUE(opened.store->Commit(change).ok());
@@ -152,7 +152,7 @@ TEST(DamageTest, StartsWithEveryDatabaseAndSaysWhatIsLost) {
     const std::size_t bytes = BytesIn(dir.path());
 
     const auto start = std::chrono::steady_clock::now();
-    const OpenedStore opened = OpenSqliteStore(dir.path());
+    const OpenedStore opened = test::OpenStore(dir.path());
     const auto took = std::chrono::steady_clock::now() - start;
 
     SCOPED_TRACE(testing::Message() << "round " << round << ": " << damage);
@@ -166,7 +166,7 @@ TEST(DamageTest, StartsWithEveryDatabaseAndSaysWhatIsLost) {
     }
     const Change change = PutSample("after");
     ASSERT_TRUE(opened.store->Commit(change).ok());
-    ASSERT_EQ(OpenSqliteStore(dir.path()).state, opened.state.With(change));
+    ASSERT_EQ(test::OpenStore(dir.path()).state, opened.state.With(change));
     ASSERT_FALSE(testing::Test::HasFailure());
   }
   EXPECT_GT(told, static_cast<int>(kRounds / 2));
@@ -179,7 +179,7 @@ TEST(DamageTest, KeepsAForeignDatabaseAndTheLogBesideItAsTheyAre) {
   const TempDir dir = TempDir::InMemory();
   WriteFiles(dir.path(), files);
 
-  const OpenedStore opened = OpenSqliteStore(dir.path());
+  const OpenedStore opened = test::OpenStore(dir.path());
 
   EXPECT_THAT(opened.repairs, testing::SizeIs(1));
   std::map<std::string, std::string> aside;  // suffix -> content

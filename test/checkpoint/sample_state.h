@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "checkpoint/node_state.h"
+#include "checkpoint/store.h"
 
 namespace qrm::test {
 
@@ -53,6 +54,12 @@ inline checkpoint::Change RemoveSample(const std::string& uid) {
   return change;
 }
 
+/// The store in `directory`, which is of no newer schema.
+inline checkpoint::OpenedStore OpenStore(const std::string& directory,
+                                         const checkpoint::SqliteOptions& options = {}) {
+  return *checkpoint::OpenSqliteStore(directory, options);
+}
+
 /// Draws changes over a few pods, so that puts, renames, removals and repetitions meet.
 class RandomChanges {
  public:
@@ -74,6 +81,9 @@ class RandomChanges {
     }
     for (int i = Draw(3); i > 0; --i) {
       change.done_pending_removals.emplace_back(Uid(), Resource());
+    }
+    for (int i = Draw(2); i > 0; --i) {
+      change.put_plugin_values[Resource()] = Text();
     }
     for (int i = Draw(3); i > 0; --i) {
       change.traces.push_back(
@@ -144,6 +154,15 @@ class RandomChanges {
     return allocation;
   }
 
+  checkpoint::Origin Origin() {
+    checkpoint::Origin origin = {.plugin = Resource(), .endpoint = Text()};
+    if (Flip()) {
+      origin.admitted = {.quantity = Draw(1000) / 7.0,
+                         .by_node = {{static_cast<uint64_t>(Draw(8)), UINT64_MAX - engine_()}}};
+    }
+    return origin;
+  }
+
   checkpoint::Change::PutContainer Put() {
     checkpoint::Change::PutContainer put;
     put.pod = {.uid = Uid(),
@@ -158,10 +177,16 @@ class RandomChanges {
     put.record = {.type = static_cast<ContainerType>(Draw(4)),
                   .index = UINT64_MAX - engine_(),
                   .request_source = Text(),
-                  .applied = Map()};
+                  .runtime_class = Text(),
+                  .applied = Map(),
+                  .applied_to = Text()};
     for (int i = Draw(3); i > 0; --i) {
+      const std::string resource = Resource();
       put.record.requests[Resource()] = Draw(1000) / 3.0;
-      put.record.allocations[Resource()] = Allocation();
+      put.record.allocations[resource] = Allocation();
+      if (Flip()) {
+        put.record.origins[resource] = Origin();
+      }
     }
     return put;
   }

@@ -48,7 +48,7 @@ TEST_P(FailingDiskTest, FailsTheCommitKeepsTheStateAndRecovers) {
   const TempDir dir = TempDir::InMemory();
   LossyDisk disk;
   const SqliteOptions options = {.vfs = disk.name()};
-  const OpenedStore opened = OpenSqliteStore(dir.path(), options);
+  const OpenedStore opened = test::OpenStore(dir.path(), options);
   ASSERT_TRUE(opened.store->Commit(PutSample("a")).ok());
 
   (disk.*GetParam().fail)(GetParam().code);
@@ -56,11 +56,11 @@ TEST_P(FailingDiskTest, FailsTheCommitKeepsTheStateAndRecovers) {
   EXPECT_EQ(failed.code(), GetParam().want);
   EXPECT_THAT(MessageOf(failed),
               AllOf(HasSubstr(dir / "checkpoint.db"), HasSubstr(GetParam().says)));
-  EXPECT_EQ(OpenSqliteStore(dir.path()).state, NodeState().With(PutSample("a")));
+  EXPECT_EQ(test::OpenStore(dir.path()).state, NodeState().With(PutSample("a")));
 
   (disk.*GetParam().fail)(SQLITE_OK);
   EXPECT_TRUE(opened.store->Commit(PutSample("c")).ok());
-  EXPECT_EQ(OpenSqliteStore(dir.path()).state,
+  EXPECT_EQ(test::OpenStore(dir.path()).state,
             NodeState().With(PutSample("a")).With(PutSample("c")));
 }
 
@@ -68,7 +68,7 @@ TEST_P(FailingDiskTest, RemembersAChangeAndWritesItWhenTheDiskAllows) {
   const TempDir dir = TempDir::InMemory();
   LossyDisk disk;
   const SqliteOptions options = {.vfs = disk.name()};
-  const OpenedStore opened = OpenSqliteStore(dir.path(), options);
+  const OpenedStore opened = test::OpenStore(dir.path(), options);
   ASSERT_TRUE(opened.store->Commit(PutSample("a")).ok());
   ASSERT_TRUE(opened.store->Commit(PutSample("b")).ok());
 
@@ -80,9 +80,9 @@ TEST_P(FailingDiskTest, RemembersAChangeAndWritesItWhenTheDiskAllows) {
 
   (disk.*GetParam().fail)(SQLITE_OK);
   EXPECT_TRUE(opened.store->Remember({}).ok());
-  EXPECT_EQ(OpenSqliteStore(dir.path()).state, NodeState().With(PutSample("b")));
+  EXPECT_EQ(test::OpenStore(dir.path()).state, NodeState().With(PutSample("b")));
   EXPECT_TRUE(opened.store->Commit(PutSample("c")).ok());
-  EXPECT_EQ(OpenSqliteStore(dir.path()).state, opened.store->state());
+  EXPECT_EQ(test::OpenStore(dir.path()).state, opened.store->state());
 }
 
 const FailureCase kFailures[] = {
@@ -104,7 +104,7 @@ TEST(SmallDiskTest, AdmitsAgainWhenSpaceIsBack) {
   if (!disk.mounted()) {
     GTEST_SKIP() << "mounting a file system needs root";
   }
-  const OpenedStore opened = OpenSqliteStore(dir.path());
+  const OpenedStore opened = test::OpenStore(dir.path());
   NodeState expected;
   disk.Fill();
   int committed = 0;
@@ -123,7 +123,7 @@ TEST(SmallDiskTest, AdmitsAgainWhenSpaceIsBack) {
 
   disk.Clear();
   ASSERT_TRUE(opened.store->Commit(PutSample("last")).ok());
-  EXPECT_EQ(OpenSqliteStore(dir.path()).state, expected.With(PutSample("last")));
+  EXPECT_EQ(test::OpenStore(dir.path()).state, expected.With(PutSample("last")));
 }
 
 TEST(SmallDiskTest, ServesItsStateWhenStartedOnAFullDisk) {
@@ -132,15 +132,15 @@ TEST(SmallDiskTest, ServesItsStateWhenStartedOnAFullDisk) {
   if (!disk.mounted()) {
     GTEST_SKIP() << "mounting a file system needs root";
   }
-  ASSERT_TRUE(OpenSqliteStore(dir.path()).store->Commit(PutSample("a")).ok());
+  ASSERT_TRUE(test::OpenStore(dir.path()).store->Commit(PutSample("a")).ok());
   disk.Fill();
 
-  const OpenedStore opened = OpenSqliteStore(dir.path());
+  const OpenedStore opened = test::OpenStore(dir.path());
   EXPECT_EQ(opened.state, NodeState().With(PutSample("a")));
 
   disk.Clear();
   ASSERT_TRUE(opened.store->Commit(PutSample("b")).ok());
-  EXPECT_EQ(OpenSqliteStore(dir.path()).state,
+  EXPECT_EQ(test::OpenStore(dir.path()).state,
             NodeState().With(PutSample("a")).With(PutSample("b")));
 }
 
@@ -150,10 +150,10 @@ TEST(SmallDiskTest, ServesItsStateWhenStartedOnAReadOnlyDisk) {
   if (!disk.mounted()) {
     GTEST_SKIP() << "mounting a file system needs root";
   }
-  ASSERT_TRUE(OpenSqliteStore(dir.path()).store->Commit(PutSample("a")).ok());
+  ASSERT_TRUE(test::OpenStore(dir.path()).store->Commit(PutSample("a")).ok());
   ASSERT_TRUE(disk.MakeReadOnly());
 
-  const OpenedStore opened = OpenSqliteStore(dir.path());
+  const OpenedStore opened = test::OpenStore(dir.path());
   EXPECT_EQ(opened.state, NodeState().With(PutSample("a")));
   ASSERT_THAT(opened.repairs, SizeIs(1));
   EXPECT_THAT(opened.repairs[0], HasSubstr("make its directory writable"));
@@ -161,14 +161,14 @@ TEST(SmallDiskTest, ServesItsStateWhenStartedOnAReadOnlyDisk) {
 
   ASSERT_TRUE(disk.MakeWritable());
   ASSERT_TRUE(opened.store->Commit(PutSample("b")).ok());
-  EXPECT_EQ(OpenSqliteStore(dir.path()).state,
+  EXPECT_EQ(test::OpenStore(dir.path()).state,
             NodeState().With(PutSample("a")).With(PutSample("b")));
 }
 
 TEST(StoreDiskTest, BeginsInADirectoryThatCannotBeMade) {
   const TempDir dir = TempDir::InMemory();
   std::ofstream(dir / "file") << "in the way";
-  const OpenedStore opened = OpenSqliteStore(dir / "file/state");
+  const OpenedStore opened = test::OpenStore(dir / "file/state");
 
   EXPECT_EQ(opened.state, NodeState());
   EXPECT_THAT(opened.repairs, SizeIs(1));
@@ -176,19 +176,19 @@ TEST(StoreDiskTest, BeginsInADirectoryThatCannotBeMade) {
 
   fs::remove(dir / "file");
   EXPECT_TRUE(opened.store->Commit(PutSample("a")).ok());
-  EXPECT_EQ(OpenSqliteStore(dir / "file/state").state, NodeState().With(PutSample("a")));
+  EXPECT_EQ(test::OpenStore(dir / "file/state").state, NodeState().With(PutSample("a")));
 }
 
 TEST(StoreDiskTest, MovesAsideAnotherStateThanItsOwnWhenTheDiskReturns) {
   const TempDir dir = TempDir::InMemory();
-  ASSERT_TRUE(OpenSqliteStore(dir / "other").store->Commit(PutSample("stranger")).ok());
+  ASSERT_TRUE(test::OpenStore(dir / "other").store->Commit(PutSample("stranger")).ok());
   std::ofstream(dir / "state") << "in the way";
-  const OpenedStore opened = OpenSqliteStore(dir / "state");
+  const OpenedStore opened = test::OpenStore(dir / "state");
   fs::remove(dir / "state");
   fs::rename(dir / "other", dir / "state");
 
   ASSERT_TRUE(opened.store->Commit(PutSample("a")).ok());
-  EXPECT_EQ(OpenSqliteStore(dir / "state").state, NodeState().With(PutSample("a")));
+  EXPECT_EQ(test::OpenStore(dir / "state").state, NodeState().With(PutSample("a")));
 }
 
 struct LossCase {
@@ -200,7 +200,7 @@ class LostStoreTest : public testing::TestWithParam<LossCase> {};
 
 TEST_P(LostStoreTest, IsWrittenAnewWithTheNextCommit) {
   const TempDir dir = TempDir::InMemory();
-  const OpenedStore opened = OpenSqliteStore(dir.path());
+  const OpenedStore opened = test::OpenStore(dir.path());
   ASSERT_TRUE(opened.store->Commit(PutSample("a")).ok());
   ASSERT_TRUE(opened.store->Commit(PutSample("b")).ok());
 
@@ -210,7 +210,7 @@ TEST_P(LostStoreTest, IsWrittenAnewWithTheNextCommit) {
   const NodeState expected =
       NodeState().With(PutSample("a")).With(PutSample("b")).With(PutSample("c"));
   EXPECT_EQ(opened.store->state(), expected);
-  EXPECT_EQ(OpenSqliteStore(dir.path()).state, expected);
+  EXPECT_EQ(test::OpenStore(dir.path()).state, expected);
 }
 
 const LossCase kLosses[] = {
@@ -226,7 +226,7 @@ const LossCase kLosses[] = {
     {"ReplacedByAnother",
      [](const std::string& path) {
        const TempDir other = TempDir::InMemory();
-       (void)OpenSqliteStore(other.path()).store->Commit(PutSample("stranger"));
+       (void)test::OpenStore(other.path()).store->Commit(PutSample("stranger"));
        fs::remove(path);
        fs::copy_file(other / "checkpoint.db", path);
      }},
@@ -238,13 +238,13 @@ TEST(StoreDiskTest, BeginsAnewWhenACommitFindsDamage) {
   const TempDir dir = TempDir::InMemory();
   NodeState expected = NodeState();
   {
-    const OpenedStore filling = OpenSqliteStore(dir.path());
+    const OpenedStore filling = test::OpenStore(dir.path());
     for (int i = 0; i < 200; ++i) {
       ASSERT_TRUE(filling.store->Commit(PutSample(std::to_string(i))).ok());
     }
     expected = filling.store->state();
   }
-  const OpenedStore opened = OpenSqliteStore(dir.path());
+  const OpenedStore opened = test::OpenStore(dir.path());
   const auto size = fs::file_size(dir / "checkpoint.db");
   ASSERT_EQ(opened.state, expected);
   // The cache of a connection does not outlive another's commit: the next one reads these.
@@ -258,13 +258,13 @@ TEST(StoreDiskTest, BeginsAnewWhenACommitFindsDamage) {
   EXPECT_EQ(opened.store->repairs(), 0U);
   ASSERT_TRUE(opened.store->Commit(PutSample("last")).ok());
   EXPECT_EQ(opened.store->repairs(), 1U);
-  EXPECT_EQ(OpenSqliteStore(dir.path()).state, expected.With(PutSample("last")));
+  EXPECT_EQ(test::OpenStore(dir.path()).state, expected.With(PutSample("last")));
 }
 
 TEST(StoreDiskTest, SyncsOncePerCommit) {
   const TempDir dir = TempDir::InMemory();
   LossyDisk disk;
-  const OpenedStore opened = OpenSqliteStore(dir.path(), {.vfs = disk.name()});
+  const OpenedStore opened = test::OpenStore(dir.path(), {.vfs = disk.name()});
   ASSERT_TRUE(opened.store->Commit(PutSample("first")).ok());  // begins the log, one sync more
   const int before = disk.syncs();
   Change change = PutSample("a");
@@ -289,13 +289,13 @@ TEST(StoreDiskTest, LosesNothingAcknowledgedWhenThePowerGoes) {
   const TempDir dir = TempDir::InMemory();
   std::mt19937 random(Seed(5));
   RandomChanges changes(Seed(5));
-  NodeState acknowledged = OpenSqliteStore(dir.path()).state;
+  NodeState acknowledged = test::OpenStore(dir.path()).state;
   int in_doubt_kept = 0;
   for (int round = 0; round < 300; ++round) {
     LossyDisk disk;
     std::optional<NodeState> in_doubt;
     {
-      const OpenedStore opened = OpenSqliteStore(dir.path(), {.vfs = disk.name()});
+      const OpenedStore opened = test::OpenStore(dir.path(), {.vfs = disk.name()});
       ASSERT_THAT(opened.repairs, IsEmpty());
       disk.CutPowerAfter(changes.Draw(60));
       while (!in_doubt.has_value()) {
@@ -308,7 +308,7 @@ TEST(StoreDiskTest, LosesNothingAcknowledgedWhenThePowerGoes) {
       }
     }
     disk.PowerUp(random);
-    const OpenedStore again = OpenSqliteStore(dir.path());
+    const OpenedStore again = test::OpenStore(dir.path());
     ASSERT_THAT(again.repairs, IsEmpty());
     const bool kept = again.state == *in_doubt;
     ASSERT_TRUE(kept || again.state == acknowledged) << "round " << round;
@@ -327,7 +327,7 @@ TEST(StoreDiskTest, LosesNothingWhenThePowerGoesWhileTheLogIsFolded) {
   for (int round = 0; round < 200; ++round) {
     LossyDisk disk;
     {
-      const OpenedStore opened = OpenSqliteStore(dir.path(), {.vfs = disk.name()});
+      const OpenedStore opened = test::OpenStore(dir.path(), {.vfs = disk.name()});
       ASSERT_THAT(opened.repairs, IsEmpty());
       ASSERT_EQ(opened.state, acknowledged) << "round " << round;
       for (int i = changes.Draw(5); i >= 0; --i) {
@@ -349,7 +349,7 @@ int CommitUntilKilled(const std::string& directory, const std::vector<Change>& c
   EXPECT_EQ(::pipe(acknowledgements), 0);
   const pid_t child = ::fork();
   if (child == 0) {
-    const OpenedStore opened = OpenSqliteStore(directory);
+    const OpenedStore opened = test::OpenStore(directory);
     for (const Change& change : changes) {
       const char verdict = opened.store->Commit(change).ok() ? 'a' : 'f';
       if (::write(acknowledgements[1], &verdict, 1) != 1 || verdict == 'f') {
@@ -386,7 +386,7 @@ TEST(StoreDiskTest, LosesNothingAcknowledgedWhenKilled) {
     for (int i = 0; i < count; ++i) {
       state = state.With(changes[static_cast<std::size_t>(i)]);
     }
-    const OpenedStore opened = OpenSqliteStore(dir.path());
+    const OpenedStore opened = test::OpenStore(dir.path());
     ASSERT_THAT(opened.repairs, IsEmpty());
     if (!(opened.state == state)) {
       ASSERT_LT(static_cast<std::size_t>(count), changes.size());

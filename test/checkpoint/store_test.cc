@@ -21,6 +21,7 @@ namespace qrm::checkpoint {
 namespace {
 
 namespace fs = std::filesystem;
+using test::OpenStore;
 using test::PutSample;
 using test::RandomChanges;
 using test::RemoveSample;
@@ -40,7 +41,7 @@ std::vector<std::string> NamesIn(const std::string& directory) {
 
 TEST(StoreTest, StartsEmptyWithItsDirectoryMade) {
   const TempDir dir = TempDir::InMemory();
-  const OpenedStore opened = OpenSqliteStore(dir / "deep/state");
+  const OpenedStore opened = OpenStore(dir / "deep/state");
 
   EXPECT_THAT(opened.repairs, IsEmpty());
   EXPECT_EQ(opened.state, NodeState());
@@ -52,10 +53,10 @@ TEST(StoreTest, StartsEmptyWithItsDirectoryMade) {
 TEST(StoreTest, GivesBackWhatWasCommitted) {
   const TempDir dir = TempDir::InMemory();
   {
-    const OpenedStore opened = OpenSqliteStore(dir.path());
+    const OpenedStore opened = OpenStore(dir.path());
     ASSERT_TRUE(opened.store->Commit(PutSample("a")).ok());
   }
-  const OpenedStore again = OpenSqliteStore(dir.path());
+  const OpenedStore again = OpenStore(dir.path());
 
   EXPECT_THAT(again.repairs, IsEmpty());
   EXPECT_EQ(again.state, NodeState().With(PutSample("a")));
@@ -67,7 +68,7 @@ TEST(StoreTest, HoldsTheStateThatMemoryHolds) {
   RandomChanges random(3);
   NodeState expected;
   for (int restart = 0; restart < 25; ++restart) {
-    const OpenedStore opened = OpenSqliteStore(dir.path());
+    const OpenedStore opened = OpenStore(dir.path());
     ASSERT_THAT(opened.repairs, IsEmpty());
     ASSERT_EQ(opened.state, expected);
     for (int i = 0; i < 20; ++i) {
@@ -82,7 +83,7 @@ TEST(StoreTest, BoundsTheTracesOnDisk) {
   const TempDir dir = TempDir::InMemory();
   NodeState expected;
   {
-    const OpenedStore opened = OpenSqliteStore(dir.path());
+    const OpenedStore opened = OpenStore(dir.path());
     Change change;
     for (std::size_t i = 0; i < NodeState::kMaxTraces + 7; ++i) {
       change.traces.push_back({.json = std::to_string(i)});
@@ -90,12 +91,12 @@ TEST(StoreTest, BoundsTheTracesOnDisk) {
     ASSERT_TRUE(opened.store->Commit(change).ok());
     expected = expected.With(change);
   }
-  EXPECT_EQ(OpenSqliteStore(dir.path()).state, expected);
+  EXPECT_EQ(OpenStore(dir.path()).state, expected);
 }
 
 TEST(StoreTest, RefusesAChangeThatCannotBeStoredAndGoesOn) {
   const TempDir dir = TempDir::InMemory();
-  const OpenedStore opened = OpenSqliteStore(dir.path());
+  const OpenedStore opened = OpenStore(dir.path());
   Change not_text = PutSample("a");
   not_text.put_containers[0].pod.labels["key"] = "\xff\xfe";
   Change not_finite = PutSample("a");
@@ -107,12 +108,12 @@ TEST(StoreTest, RefusesAChangeThatCannotBeStoredAndGoesOn) {
     EXPECT_EQ(opened.store->Commit(change).code(), StatusCode::kInvalidArgument);
   }
   EXPECT_TRUE(opened.store->Commit(PutSample("b")).ok());
-  EXPECT_EQ(OpenSqliteStore(dir.path()).state, NodeState().With(PutSample("b")));
+  EXPECT_EQ(OpenStore(dir.path()).state, NodeState().With(PutSample("b")));
 }
 
 TEST(StoreTest, CommitsAllOfAChangeOrNothing) {
   const TempDir dir = TempDir::InMemory();
-  const OpenedStore opened = OpenSqliteStore(dir.path());
+  const OpenedStore opened = OpenStore(dir.path());
   ASSERT_TRUE(opened.store->Commit(PutSample("a")).ok());
   Change half_bad = PutSample("b");
   half_bad.remove_pods = {"a"};
@@ -120,13 +121,13 @@ TEST(StoreTest, CommitsAllOfAChangeOrNothing) {
   half_bad.put_containers.back().record.applied["\xff"] = "";
 
   EXPECT_FALSE(opened.store->Commit(half_bad).ok());
-  EXPECT_EQ(OpenSqliteStore(dir.path()).state, NodeState().With(PutSample("a")));
+  EXPECT_EQ(OpenStore(dir.path()).state, NodeState().With(PutSample("a")));
 }
 
 TEST(StoreTest, IsInspectedWhileItIsInUse) {
   const TempDir dir = TempDir::InMemory();
   EXPECT_EQ(InspectSqliteStore(dir.path()).status().code(), StatusCode::kNotFound);
-  const OpenedStore opened = OpenSqliteStore(dir.path());
+  const OpenedStore opened = OpenStore(dir.path());
   ASSERT_TRUE(opened.store->Commit(PutSample("a")).ok());
 
   const StatusOr<NodeState> seen = InspectSqliteStore(dir.path());
@@ -140,11 +141,81 @@ void Overwrite(const std::string& path, const std::string& content) {
 }
 
 /// What a person with a sqlite3 shell does to the file.
-void Run(const char* sql, const std::string& path) {
+void RunSql(const std::string& sql, const std::string& path) {
   sqlite3* db = nullptr;
   ASSERT_EQ(sqlite3_open(path.c_str(), &db), SQLITE_OK);
-  EXPECT_EQ(sqlite3_exec(db, sql, nullptr, nullptr, nullptr), SQLITE_OK);
+  EXPECT_EQ(sqlite3_exec(db, sql.c_str(), nullptr, nullptr, nullptr), SQLITE_OK);
   sqlite3_close(db);
+}
+
+std::string ContentOf(const std::string& path) {
+  std::ifstream file(path, std::ios::binary);
+  return {std::istreambuf_iterator<char>(file), {}};
+}
+
+/// What a later release would leave: one more column, and its version in the header and in a row.
+void MakeNewer(const std::string& path) {
+  RunSql("ALTER TABLE allocation ADD COLUMN colour TEXT", path);
+  RunSql("UPDATE schema_version SET version=99", path);
+  RunSql("PRAGMA user_version=99", path);
+}
+
+TEST(StoreTest, RefusesASoundDatabaseOfANewerSchemaAndTouchesNothing) {
+  const TempDir dir = TempDir::InMemory();
+  ASSERT_TRUE(OpenStore(dir.path()).store->Commit(PutSample("a")).ok());
+  MakeNewer(dir / "checkpoint.db");
+  const std::string before = ContentOf(dir / "checkpoint.db");
+
+  const Status refused = OpenSqliteStore(dir.path()).status();
+
+  EXPECT_EQ(refused.code(), StatusCode::kUnimplemented);
+  EXPECT_THAT(MessageOf(refused),
+              AllOf(HasSubstr("its schema is version 99, this program knows 1 to 2"),
+                    HasSubstr("install the release that wrote it"),
+                    HasSubstr("qrmctl checkpoint downgrade --state-dir " + dir.path())));
+  EXPECT_EQ(ContentOf(dir / "checkpoint.db"), before);
+  EXPECT_THAT(NamesIn(dir.path()), testing::Not(testing::Contains(HasSubstr("aside"))));
+}
+
+TEST(StoreTest, DowngradeKeepsWhatThisReleaseKnowsAndTheNewerFile) {
+  const TempDir dir = TempDir::InMemory();
+  ASSERT_TRUE(OpenStore(dir.path()).store->Commit(PutSample("a")).ok());
+  MakeNewer(dir / "checkpoint.db");
+
+  const StatusOr<std::string> kept = DowngradeSqliteStore(dir.path());
+
+  ASSERT_TRUE(kept.ok()) << kept.status();
+  EXPECT_TRUE(fs::exists(*kept));
+  EXPECT_EQ(OpenStore(dir.path()).state, NodeState().With(PutSample("a")));
+}
+
+TEST(StoreTest, DowngradeRefusesWhatNeedsNone) {
+  const TempDir dir = TempDir::InMemory();
+  ASSERT_TRUE(OpenStore(dir.path()).store->Commit(PutSample("a")).ok());
+
+  EXPECT_EQ(DowngradeSqliteStore(dir.path()).status().code(), StatusCode::kFailedPrecondition);
+  EXPECT_EQ(OpenStore(dir.path()).state, NodeState().With(PutSample("a")));
+}
+
+TEST(StoreTest, ReadsADatabaseOfTheFirstSchema) {
+  const TempDir dir = TempDir::InMemory();
+  const std::string path = dir / "checkpoint.db";
+  ASSERT_TRUE(OpenStore(dir.path()).store->Commit(PutSample("a")).ok());
+  for (const char* column :
+       {"container DROP COLUMN runtime_class", "container DROP COLUMN applied_to",
+        "container DROP COLUMN more_sum", "allocation DROP COLUMN plugin",
+        "allocation DROP COLUMN endpoint", "allocation DROP COLUMN admitted",
+        "allocation DROP COLUMN admitted_by_node", "allocation DROP COLUMN more_sum"}) {
+    RunSql("ALTER TABLE " + std::string(column), path);
+  }
+  RunSql("DROP TABLE plugin_value", path);
+  RunSql("DROP TABLE schema_version", path);
+  RunSql("PRAGMA user_version=1", path);
+
+  const OpenedStore opened = OpenStore(dir.path());
+
+  EXPECT_EQ(opened.state, NodeState().With(PutSample("a")));
+  EXPECT_TRUE(opened.store->Commit(PutSample("b")).ok());
 }
 
 struct DamageCase {
@@ -158,10 +229,10 @@ class DamagedStoreTest : public testing::TestWithParam<DamageCase> {};
 TEST_P(DamagedStoreTest, MovesItAsideAndBeginsAnew) {
   const TempDir dir = TempDir::InMemory();
   const std::string path = dir / "checkpoint.db";
-  ASSERT_TRUE(OpenSqliteStore(dir.path()).store->Commit(PutSample("a")).ok());
+  ASSERT_TRUE(OpenStore(dir.path()).store->Commit(PutSample("a")).ok());
   GetParam().damage(path);
 
-  const OpenedStore opened = OpenSqliteStore(dir.path());
+  const OpenedStore opened = OpenStore(dir.path());
 
   EXPECT_EQ(opened.state, NodeState());
   ASSERT_THAT(opened.repairs, SizeIs(1));
@@ -169,7 +240,7 @@ TEST_P(DamagedStoreTest, MovesItAsideAndBeginsAnew) {
   EXPECT_THAT(opened.repairs[0], HasSubstr("moved to " + path + ".aside-20"));
   EXPECT_THAT(NamesIn(dir.path()), testing::Contains(testing::StartsWith("checkpoint.db.aside-")));
   ASSERT_TRUE(opened.store->Commit(PutSample("b")).ok());
-  EXPECT_EQ(OpenSqliteStore(dir.path()).state, NodeState().With(PutSample("b")));
+  EXPECT_EQ(OpenStore(dir.path()).state, NodeState().With(PutSample("b")));
 }
 
 const DamageCase kDamages[] = {
@@ -190,18 +261,21 @@ const DamageCase kDamages[] = {
        Overwrite(path + "-wal", "something");
      },
      "it is gone although its log is there"},
-    {"OtherProgram", [](const std::string& path) { Run("PRAGMA application_id=7", path); },
+    {"OtherProgram", [](const std::string& path) { RunSql("PRAGMA application_id=7", path); },
      "it belongs to another program (application id 7"},
-    {"NewerSchema", [](const std::string& path) { Run("PRAGMA user_version=99", path); },
-     "its schema is version 99, this program knows 1 to 1"},
+    {"NewerSchema", [](const std::string& path) { RunSql("PRAGMA user_version=99", path); },
+     "its schema is version 99, this program knows 1 to 2"},
     {"ChangedValue",
-     [](const std::string& path) { Run("UPDATE allocation SET value='0-7'", path); },
+     [](const std::string& path) { RunSql("UPDATE allocation SET value='0-7'", path); },
      "a row does not match its checksum"},
-    {"LostPod", [](const std::string& path) { Run("DELETE FROM pod", path); },
+    {"ChangedOrigin",
+     [](const std::string& path) { RunSql("UPDATE allocation SET plugin='x'", path); },
+     "a row does not match its checksum"},
+    {"LostPod", [](const std::string& path) { RunSql("DELETE FROM pod", path); },
      "a row belongs to nothing"},
-    {"LostContainer", [](const std::string& path) { Run("DELETE FROM container", path); },
+    {"LostContainer", [](const std::string& path) { RunSql("DELETE FROM container", path); },
      "a row belongs to nothing"},
-    {"LostTable", [](const std::string& path) { Run("DROP TABLE allocation", path); },
+    {"LostTable", [](const std::string& path) { RunSql("DROP TABLE allocation", path); },
      "no such table"},
 };
 INSTANTIATE_TEST_SUITE_P(Damages, DamagedStoreTest, testing::ValuesIn(kDamages),

@@ -1,4 +1,4 @@
-// qrmctl checkpoint verify, dump, export and import: the state on disk, without qrmd.
+// qrmctl checkpoint verify, dump, export, import and downgrade: the state on disk, without qrmd.
 #include <array>
 #include <fstream>
 #include <iterator>
@@ -60,7 +60,8 @@ Status Import(const std::string& directory, const AllocationByContainer& allocat
   if (!lock.ok()) {
     return lock.status();
   }
-  const checkpoint::OpenedStore opened = checkpoint::OpenSqliteStore(directory);
+  QRM_ASSIGN_OR_RETURN(const checkpoint::OpenedStore opened,
+                       checkpoint::OpenSqliteStore(directory));
   for (const std::string& repair : opened.repairs) {
     err << "note: " << repair << '\n';
   }
@@ -185,6 +186,28 @@ int RunImport(const Args& args, std::ostream& out, std::ostream& err) {
   return kDone;
 }
 
+int RunDowngrade(const Args& args, std::ostream& out, std::ostream& err) {
+  std::string directory;
+  CommandLine line(
+      "checkpoint downgrade",
+      "Makes a checkpoint that a newer release wrote usable for this one, as far as this\n"
+      "one can read it; the newer one is kept beside it. qrmd must be stopped.",
+      "qrmctl checkpoint downgrade");
+  AddStateDir(line, directory);
+  if (const auto exit = line.Parse(args, out, err); exit.has_value()) {
+    return *exit;
+  }
+  const auto lock = StateLock::Take(directory);
+  const auto kept = lock.ok() ? checkpoint::DowngradeSqliteStore(directory)
+                              : StatusOr<std::string>(lock.status());
+  if (!kept.ok()) {
+    return line.Fail(kept.status(), err);
+  }
+  out << directory << "/checkpoint.db is readable for this release; the newer one is kept as "
+      << *kept << '\n';
+  return kDone;
+}
+
 struct Verb {
   std::string_view name;
   std::string_view summary;
@@ -196,6 +219,7 @@ constexpr std::array kVerbs = {
     Verb{"dump", "prints what it says", RunDump},
     Verb{"export", "writes it as the peers' file", RunExport},
     Verb{"import", "takes over a peer's file", RunImport},
+    Verb{"downgrade", "goes back to this release's form of it", RunDowngrade},
 };
 
 }  // namespace

@@ -20,8 +20,7 @@ TEST(MeteredStoreTest, CountsWhatWasRepairedAtStartAndSince) {
   std::ofstream(dir / "checkpoint.db") << "another program's";
   Metrics metrics;
 
-  const checkpoint::OpenedStore opened =
-      MeterStore(checkpoint::OpenSqliteStore(dir.path()), metrics.store);
+  const checkpoint::OpenedStore opened = MeterStore(test::OpenStore(dir.path()), metrics.store);
   EXPECT_EQ(metrics.store.repairs_total.Value(), 1);
   ASSERT_TRUE(opened.store->Commit(PutSample("a")).ok());
   EXPECT_EQ(metrics.store.repairs_total.Value(), 1);
@@ -33,8 +32,7 @@ TEST(MeteredStoreTest, CountsWhatWasRepairedAtStartAndSince) {
 
 TEST(MeteredStoreTest, CountsWhatTheDiskRefuses) {
   Metrics metrics;
-  const checkpoint::OpenedStore opened =
-      MeterStore(checkpoint::OpenSqliteStore("/proc/none"), metrics.store);
+  const checkpoint::OpenedStore opened = MeterStore(test::OpenStore("/proc/none"), metrics.store);
   EXPECT_FALSE(opened.store->Commit(PutSample("a")).ok());
   EXPECT_EQ(metrics.store.commit_errors_total.Value(), 1);
 }

@@ -6,6 +6,7 @@
 
 #include "checkpoint/store.h"
 #include "manager/state/state_lock.h"
+#include "test/checkpoint/sample_state.h"
 #include "test/tools/qrmctl/qrmctl_fixture.h"
 
 namespace qrm::manager::cli {
@@ -21,7 +22,7 @@ using testing::StartsWith;
 class QrmctlCheckpointTest : public QrmctlTest {
  protected:
   QrmctlCheckpointTest() {
-    const checkpoint::OpenedStore opened = checkpoint::OpenSqliteStore(state_);
+    const checkpoint::OpenedStore opened = test::OpenStore(state_);
     EXPECT_TRUE(
         opened.store->Commit(Admit(SamplePod("db", "shop"), "main", {{"cpu", OwnCpus("1-2")}}))
             .ok());
