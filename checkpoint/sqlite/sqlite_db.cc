@@ -249,6 +249,10 @@ Status SqliteDb::StartLog() {
   return OkStatus();
 }
 
+void SqliteDb::LeaveLog() {
+  sqlite3_db_config(db_.get(), SQLITE_DBCONFIG_NO_CKPT_ON_CLOSE, 1, nullptr);
+}
+
 Status SqliteDb::CheckIdentity(const SqliteSchema& schema, Newer newer) {
   QRM_ASSIGN_OR_RETURN(const int64_t application_id, Pragma("application_id"));
   if (application_id != schema.application_id) {
@@ -347,7 +351,10 @@ StatusOr<SqliteDb> OpenOrBeginAnew(const std::string& path, const SqliteSchema& 
                                    std::vector<std::string>& repairs) {
   const auto open_and_load = [&]() -> StatusOr<SqliteDb> {
     QRM_ASSIGN_OR_RETURN(SqliteDb db, SqliteDb::Open(path, schema, options));
-    QRM_RETURN_IF_ERROR(load(db));
+    if (const Status loaded = load(db); !loaded.ok()) {
+      db.LeaveLog();
+      return loaded;
+    }
     return db;
   };
   StatusOr<SqliteDb> opened = open_and_load();

@@ -70,6 +70,10 @@ class SqliteDb {
   /// deleted file is lost with the process. Cost: two stat calls.
   bool IsInPlace() const;
 
+  /// The log is not folded into the database when it is closed: for one that turned out damaged, so
+  /// that both are kept as they were found.
+  void LeaveLog();
+
   const std::string& path() const { return *path_; }
   /// What Open found odd but harmless, one sentence each.
   const std::vector<std::string>& notes() const { return notes_; }

@@ -1,6 +1,7 @@
 // Implements the state loop: its queue, its thread and the published state.
 #include "manager/state/state_loop.h"
 
+#include <atomic>
 #include <deque>
 #include <thread>
 #include <utility>
@@ -15,7 +16,8 @@ struct StateLoop::Impl {
   Impl(checkpoint::OpenedStore opened, std::function<void()> given_on_disk_returned)
       : store(std::move(opened.store)),
         on_disk_returned(std::move(given_on_disk_returned)),
-        state(std::make_shared<const checkpoint::NodeState>(std::move(opened.state))) {}
+        known(store->Recall().ok()),
+        state(std::make_shared<const checkpoint::NodeState>(store->state())) {}
 
   void Run();
   void Publish();
@@ -23,6 +25,7 @@ struct StateLoop::Impl {
 
   const std::unique_ptr<checkpoint::Store> store;
   const std::function<void()> on_disk_returned;
+  std::atomic<bool> known;
 
   Mutex state_mutex;
   std::shared_ptr<const checkpoint::NodeState> state QRM_GUARDED_BY(state_mutex);
@@ -34,7 +37,6 @@ struct StateLoop::Impl {
 
   // Used on the loop only:
   bool disk_refuses = false;
-  bool recalled = true;
   std::thread thread;
 };
 
@@ -109,15 +111,20 @@ std::shared_ptr<const checkpoint::NodeState> StateLoop::Load() const {
 
 Status StateLoop::Recall() {
   QRM_CHECK(std::this_thread::get_id() == impl_->thread.get_id());
-  Status known = impl_->store->Recall();
-  const bool was_known = std::exchange(impl_->recalled, known.ok());
-  if (known.ok() && !was_known) {
+  Status recalled = impl_->store->Recall();
+  if (recalled.ok() && !impl_->known) {
     impl_->Publish();
+    impl_->known = true;
+    impl_->NoteDisk(recalled);
+  } else if (!recalled.ok()) {
+    impl_->known = false;
+    impl_->NoteDisk(recalled);
   }
-  if (!known.ok() || !was_known) {
-    impl_->NoteDisk(known);
-  }
-  return known;
+  return recalled;
+}
+
+bool StateLoop::known() const {
+  return impl_->known;
 }
 
 Status StateLoop::Commit(const checkpoint::Change& change) {

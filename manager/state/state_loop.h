@@ -40,6 +40,10 @@ class StateLoop final : public Snapshots {
   /// Threads: on the loop only. Errors: the store's.
   Status Recall();
 
+  /// Whether the latest state is the disk's, so that what it lacks does not exist: nobody releases
+  /// or removes by a state that is not. Threads: any.
+  bool known() const;
+
   /// Makes `change` durable, then visible. Threads: on the loop only. Errors: the store's; nothing
   /// is published then.
   Status Commit(const checkpoint::Change& change);

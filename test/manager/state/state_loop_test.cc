@@ -69,6 +69,20 @@ TEST(StateLoopTest, TellsWhenTheStateCouldBeReadAtLast) {
   EXPECT_EQ(returned, 1);
 }
 
+TEST(StateLoopTest, PublishesWhatTheDiskHoldsBeforeTheFirstDecisionByIt) {
+  test::Journal journal;
+  journal.Hide(Errorf(StatusCode::kFailedPrecondition, "no permission"));
+  StateLoop state(test::OpenMemoryStore(journal));
+  EXPECT_FALSE(state.known());
+  const auto before = state.Load();
+
+  journal.Hide(OkStatus());
+  EXPECT_TRUE(test::RunOn(state, [&] { return state.Recall(); }).ok());
+
+  EXPECT_TRUE(state.known());
+  EXPECT_NE(state.Load(), before) << "it is published";
+}
+
 TEST(StateLoopTest, PublishesNothingThatTheStoreRefused) {
   test::Journal journal;
   journal.Fail(Errorf(StatusCode::kResourceExhausted, "disk full"));
