@@ -10,6 +10,8 @@
 
 #include "api/base/check.h"
 #include "checkpoint/store.h"
+#include "manager/config/read_config.h"
+#include "manager/daemon/start_builtin.h"
 #include "plugins/config/machine_config.h"
 #include "plugins/sdk/running_plugin.h"
 #include "test/support/await.h"
@@ -131,10 +133,10 @@ BenchNode::BenchNode(const std::string& directory, const std::string& bin_dir, P
                  .releaser = releaser_,
                  .machine = machine_,
                  .clock = clock_},
-                {.merge = config_.merge}) {
+                {.merge = config_.admission.merge}) {
   if (plugins_in == PluginsIn::kDaemon) {
     std::vector<std::string> warnings;
-    builtins_ = Must(manager::MakeBuiltinPlugins(config_, machine_));
+    builtins_ = Must(manager::MakeBuiltinPlugins(config_.builtin, machine_));
     for (const manager::BuiltinPlugin& builtin : builtins_) {
       local_plugins_.push_back(Must(
           manager::StartBuiltin(builtin, directory + "/state",

@@ -12,8 +12,8 @@
 
 #include "api/base/clock.h"
 #include "manager/admission/admitter.h"
-#include "manager/config/config.h"
-#include "manager/daemon/builtin_plugins.h"
+#include "manager/daemon/config.h"
+#include "manager/registry/calls/local_plugin.h"
 #include "manager/registry/registry.h"
 #include "manager/state/state_loop.h"
 #include "test/support/child_process.h"

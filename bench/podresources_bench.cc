@@ -189,7 +189,7 @@ class ListOverSocket {
  public:
   explicit ListOverSocket(int pods) {
     snapshots_.Apply(ManyPods(pods));
-    const Status started = server_.Start(path_);
+    const Status started = server_.Start();
     QRM_CHECK(started.ok());
   }
 
@@ -216,12 +216,13 @@ class ListOverSocket {
   test::FakePlugins plugins_;
   const Machine machine_ = test::SampleMachine();
   manager::Metrics metrics_;
-  manager::PodResourcesServer server_{snapshots_,
-                                      plugins_,
-                                      machine_,
-                                      metrics_.pod_resources,
-                                      [] { return true; },
-                                      {.qps = 1'000'000, .burst = 1'000'000}};
+  manager::PodResourcesServer server_{
+      snapshots_,
+      plugins_,
+      machine_,
+      metrics_.pod_resources,
+      [] { return true; },
+      {.socket = path_, .kubelet_socket = "", .qps = 1'000'000, .burst = 1'000'000}};
 };
 
 /// A client that takes the bytes and does not parse them: what is left is the server and the

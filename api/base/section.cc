@@ -130,6 +130,12 @@ std::vector<std::string> Section::Keys() const {
   return keys;
 }
 
+std::string Section::OneLine() const {
+  YAML::Node flow = YAML::Clone(node_);
+  flow.SetStyle(YAML::EmitterStyle::Flow);
+  return YAML::Dump(flow);
+}
+
 Section Section::Without(std::initializer_list<std::string_view> keys) const {
   Section copy = *this;
   copy.read_elsewhere_.insert(copy.read_elsewhere_.end(), keys.begin(), keys.end());

@@ -71,6 +71,9 @@ class Section {
   /// The keys of this mapping, in the order of the file.
   std::vector<std::string> Keys() const;
 
+  /// The mapping on one line: `{a: 1, b: [x, y]}`.
+  std::string OneLine() const;
+
   /// True when `key` holds a plain value, neither mapping nor sequence.
   bool IsScalar(std::string_view key) const;
 

@@ -1,4 +1,4 @@
-// What an admission is told by the configuration.
+// What an admission is told by the configuration: the options, their defaults and their keys.
 #pragma once
 
 #include <chrono>
@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "api/base/config_key.h"
 #include "api/resource.h"
 #include "topology/merge.h"
 
@@ -28,12 +29,85 @@ struct AdmissionOptions {
   /// Resources, by their plugins' names, that every container uses: one that requests none asks for
   /// an amount of 0, so that it is kept off what others own.
   std::vector<std::string> native_resources = {"cpu", "memory"};
-  std::set<std::string> skipped_namespaces;
+  std::vector<std::string> skipped_namespaces = {"kube-system"};
   std::string skip_annotation = "katalyst.kubewharf.io/skip_qrm_admit";
-  std::set<std::string> skipped_priority_classes;
+  std::vector<std::string> skipped_priority_classes = {"system-node-critical",
+                                                       "system-cluster-critical"};
   /// Those of QoS level system_cores are placed all the same.
   bool skip_daemonset_pods = true;
+  std::chrono::milliseconds deadline{1200};  ///< of one container's admission, and of a dry run
   std::chrono::milliseconds plugin_call_deadline{500};
+  std::chrono::milliseconds release_deadline{300};  ///< of a call that takes back
 };
+
+/// The keys that are more than a word; see RequestKeys.
+config::ConfigKey ResourceNamesKey(std::string name, StringMap& place, std::string help);
+config::ConfigKey ImplicitResourcesKey(std::string name, std::vector<ImplicitResource>& place,
+                                       std::string help);
+
+inline std::vector<config::ConfigKey> PlacementKeys(AdmissionOptions& options) {
+  return {
+      config::ChoiceKey<TopologyPolicy>(
+          "topology-policy", options.merge.policy,
+          {"policy",
+           {"none", "best-effort", "restricted", "single-numa-node", "numeric"},
+           ParseTopologyPolicy},
+          "Which NUMA placements are accepted."),
+      config::ChoiceKey<TopologyScope>(
+          "topology-scope", options.scope, {"scope", {"container", "pod"}, ParseTopologyScope},
+          "Whether each container is aligned by itself, or all of a pod to the same nodes."),
+      config::SwitchKey(
+          "prefer-closest-numa-nodes", options.merge.prefer_closest_numa_nodes,
+          "Among placements of equal width, take the nodes that are closest to each other."),
+      config::WordsKey("numeric-align-resources", options.merge.align_resources,
+                       "list of resource names",
+                       "Policy numeric: the resources that are aligned with each other."),
+  };
+}
+
+inline std::vector<config::ConfigKey> RequestKeys(AdmissionOptions& options) {
+  return {
+      ResourceNamesKey("resource-names-map", options.resource_names,
+                       "Resources that pods request under another name than that of the plugin."),
+      ImplicitResourcesKey(
+          "implicit-resources", options.implicit_resources,
+          "Resources, one of each, that pods of a role or with an annotation get without "
+          "requesting them: runtimes do not pass on extended resources."),
+      config::WordsKey("native-resources", options.native_resources, "list of resource names",
+                       "Resources that every container uses: their plugins place also containers "
+                       "that request none, with an amount of 0. The plugins of other resources are "
+                       "not asked then."),
+  };
+}
+
+inline std::vector<config::ConfigKey> SkipKeys(AdmissionOptions& options) {
+  return {
+      config::WordsKey("skip-namespaces", options.skipped_namespaces, "list of namespaces",
+                       "Containers of pods in these namespaces are left alone."),
+      config::TextKey("skip-annotation", options.skip_annotation, "annotation key; empty: not read",
+                      "Containers of pods with this annotation set to true are left alone."),
+      config::WordsKey("skip-priority-classes", options.skipped_priority_classes,
+                       "list of priority classes",
+                       "Containers of pods with these priority classes are left alone: system "
+                       "pods. Where requests are estimated, the class is not known."),
+      config::SwitchKey("skip-daemonset-pods", options.skip_daemonset_pods,
+                        "Whether containers of pods that a DaemonSet owns are left alone, but for "
+                        "those of QoS level system_cores. Where requests are estimated, the owner "
+                        "is not known."),
+  };
+}
+
+inline std::vector<config::ConfigKey> DeadlineKeys(AdmissionOptions& options) {
+  return {
+      config::DurationKey("admission-deadline", options.deadline, {"50ms", "1m"},
+                          "How long one container's admission may take. Runtimes give all NRI "
+                          "plugins together 2s unless they are configured otherwise."),
+      config::DurationKey("plugin-call-deadline", options.plugin_call_deadline, {"10ms", "1m"},
+                          "How long one call to a plugin may take."),
+      config::DurationKey("release-deadline", options.release_deadline, {"10ms", "1m"},
+                          "How long plugins may take to hear that a pod or a failed admission is "
+                          "gone; those that take longer are told again."),
+  };
+}
 
 }  // namespace qrm::manager

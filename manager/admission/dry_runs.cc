@@ -37,10 +37,11 @@ std::string EstimateNote(const std::vector<std::string>& unseen) {
 
 }  // namespace
 
-DryRuns::DryRuns(Parts parts, Options options)
+DryRuns::DryRuns(Parts parts, const AdmissionOptions& options, PodKeys pod_keys)
     : parts_(std::move(parts)),
-      options_(std::move(options)),
-      dry_run_(parts_.plugins, parts_.machine, parts_.clock, options_.admission),
+      deadline_(options.deadline),
+      pod_keys_(std::move(pod_keys)),
+      dry_run_(parts_.plugins, parts_.machine, parts_.clock, options),
       thread_(std::make_unique<TaskThread>()) {}
 
 DryRuns::~DryRuns() {
@@ -76,12 +77,12 @@ bool DryRuns::TakeTurn() {
 
 StatusOr<DryRunReport> DryRuns::Run(const std::string& pod) const {
   const SpecsFrom specs = parts_.specs_from();
-  QRM_ASSIGN_OR_RETURN(const NewPod wanted, ReadNewPod(pod, FreshUid(), options_.pod_keys, specs));
+  QRM_ASSIGN_OR_RETURN(const NewPod wanted, ReadNewPod(pod, FreshUid(), pod_keys_, specs));
   if (const std::vector<std::string> conflicts = parts_.conflicts(); !conflicts.empty()) {
     return DryRunReport{.result = DryRunReport::Result::kSkipped,
                         .message = fmt::format("qrmd stands aside: {}", conflicts.front())};
   }
-  DryRunReport report = dry_run_.Run(wanted.admissions, DeadlineAfter(options_.deadline));
+  DryRunReport report = dry_run_.Run(wanted.admissions, DeadlineAfter(deadline_));
   if (specs == SpecsFrom::kCgroups && report.result != DryRunReport::Result::kSkipped) {
     report.notes.push_back(EstimateNote(wanted.unseen));
   }

@@ -30,14 +30,9 @@ class DryRuns {
     /// The source that would tell the spec of a pod that comes now.
     std::function<SpecsFrom()> specs_from;
   };
-  struct Options {
-    AdmissionOptions admission;
-    PodKeys pod_keys;
-    std::chrono::milliseconds deadline{0};  ///< of one dry run, from its turn
-  };
   using Done = std::function<void(StatusOr<DryRunReport>)>;
 
-  DryRuns(Parts parts, Options options);
+  DryRuns(Parts parts, const AdmissionOptions& options, PodKeys pod_keys);
   ~DryRuns();
   DryRuns(const DryRuns&) = delete;
   DryRuns& operator=(const DryRuns&) = delete;
@@ -58,7 +53,8 @@ class DryRuns {
   StatusOr<DryRunReport> Run(const std::string& pod) const;
 
   const Parts parts_;
-  const Options options_;
+  const std::chrono::milliseconds deadline_;  // of one dry run, once it has its turn
+  const PodKeys pod_keys_;
   const DryRun dry_run_;
 
   Mutex mutex_;

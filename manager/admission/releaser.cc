@@ -15,11 +15,11 @@ struct Releaser::Round {
   std::set<std::string> failed;
 };
 
-Releaser::Releaser(StateLoop& state, Plugins& plugins, ReleaseOptions options)
+Releaser::Releaser(StateLoop& state, Plugins& plugins, AdmissionOptions options)
     : state_(state), plugins_(plugins), options_(std::move(options)) {}
 
 Deadline Releaser::CallDeadline() const {
-  return DeadlineAfter(options_.plugin_call_deadline);
+  return DeadlineAfter(options_.release_deadline);
 }
 
 void Releaser::RollBack(const std::string& pod_uid,

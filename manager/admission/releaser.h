@@ -1,7 +1,6 @@
 // Takes back what plugins gave: to pods that are gone, and to containers whose admission failed.
 #pragma once
 
-#include <chrono>
 #include <map>
 #include <set>
 #include <string>
@@ -9,15 +8,11 @@
 
 #include "api/resource.h"
 #include "checkpoint/node_state.h"
+#include "manager/admission/admission_options.h"
 #include "manager/registry/plugins.h"
 #include "manager/state/state_loop.h"
 
 namespace qrm::manager {
-
-struct ReleaseOptions {
-  std::chrono::milliseconds plugin_call_deadline{300};
-  StringMap resource_names;  ///< the pod's name of a resource -> the plugin's
-};
 
 /// Tells plugins that pods or containers are gone. A plugin that cannot be told is told when it
 /// registers again; until then the checkpoint remembers.
@@ -26,7 +21,7 @@ struct ReleaseOptions {
 class Releaser {
  public:
   /// `state` and `plugins` outlive the releaser.
-  Releaser(StateLoop& state, Plugins& plugins, ReleaseOptions options);
+  Releaser(StateLoop& state, Plugins& plugins, AdmissionOptions options);
 
   /// Undoes an admission that failed: `resources` are those whose plugins were asked to allocate,
   /// by container. The containers are released when their pod has others, else the whole pod is.
@@ -55,7 +50,7 @@ class Releaser {
 
   StateLoop& state_;
   Plugins& plugins_;
-  const ReleaseOptions options_;
+  const AdmissionOptions options_;
 };
 
 }  // namespace qrm::manager

@@ -11,6 +11,10 @@ namespace {
 
 constexpr char kQosLevel[] = "katalyst.kubewharf.io/qos_level";
 
+bool Has(const std::vector<std::string>& words, const std::string& word) {
+  return std::find(words.begin(), words.end(), word) != words.end();
+}
+
 bool IsOn(const StringMap& annotations, const std::string& key) {
   const auto found = annotations.find(key);
   return found != annotations.end() && !found->second.empty() && found->second != "false";
@@ -29,13 +33,13 @@ bool Applies(const ImplicitResource& implicit, const checkpoint::PodMeta& pod) {
 }  // namespace
 
 std::string ReasonToSkip(const ContainerDemand& demand, const AdmissionOptions& options) {
-  if (options.skipped_namespaces.contains(demand.pod.pod_namespace)) {
+  if (Has(options.skipped_namespaces, demand.pod.pod_namespace)) {
     return fmt::format("namespace {} is in skip-namespaces", demand.pod.pod_namespace);
   }
   if (IsOn(demand.pod.annotations, options.skip_annotation)) {
     return fmt::format("annotation {} is set", options.skip_annotation);
   }
-  if (options.skipped_priority_classes.contains(demand.priority_class)) {
+  if (Has(options.skipped_priority_classes, demand.priority_class)) {
     return fmt::format("priority class {} is in skip-priority-classes", demand.priority_class);
   }
   if (options.skip_daemonset_pods && demand.controller_kind == "DaemonSet" &&

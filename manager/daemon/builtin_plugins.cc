@@ -1,75 +1,140 @@
-// Makes and starts the plugins inside qrmd.
+// The table of the plugins inside qrmd.
 #include "manager/daemon/builtin_plugins.h"
 
+#include <algorithm>
 #include <utility>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
+#include "api/base/check.h"
 #include "plugins/cpu/cpu_plugin.h"
 #include "plugins/memory/memory_plugin.h"
 #include "plugins/nic/addresses.h"
 #include "plugins/nic/nic_plugin.h"
-#include "plugins/sdk/plugin_state.h"
-#include "plugins/sdk/running_plugin.h"
 
 namespace qrm::manager {
 namespace {
 
-StatusOr<BuiltinPlugin> MakeCpu(const config::Section& section, const Machine& machine) {
-  QRM_ASSIGN_OR_RETURN(const cpu::CpuPluginConfig config, cpu::ParseCpuConfig(section));
+using config::ConfigKey;
+using config::KeyShape;
+using config::Section;
+
+StatusOr<BuiltinPlugin> MakeCpu(const cpu::CpuPluginConfig& config, const Machine& machine) {
   QRM_ASSIGN_OR_RETURN(auto plugin, cpu::MakeCpuPlugin(config, machine));
   return BuiltinPlugin{cpu::kResource, std::move(plugin)};
 }
 
-StatusOr<BuiltinPlugin> MakeMemory(const config::Section& section, const Machine& machine) {
-  QRM_ASSIGN_OR_RETURN(const memory::MemoryPluginConfig config, memory::ParseMemoryConfig(section));
+StatusOr<BuiltinPlugin> MakeMemory(const memory::MemoryPluginConfig& config,
+                                   const Machine& machine) {
   QRM_ASSIGN_OR_RETURN(auto plugin, memory::MakeMemoryPlugin(config, machine));
   return BuiltinPlugin{memory::kResource, std::move(plugin)};
 }
 
-StatusOr<BuiltinPlugin> MakeNic(const config::Section& section, const Machine& machine) {
-  QRM_ASSIGN_OR_RETURN(const nic::NicPluginConfig config, nic::ParseNicConfig(section));
+StatusOr<BuiltinPlugin> MakeNic(const nic::NicPluginConfig& config, const Machine& machine) {
   QRM_ASSIGN_OR_RETURN(const nic::AddressesByInterface addresses, nic::ReadAddresses());
   QRM_ASSIGN_OR_RETURN(auto plugin, nic::MakeNicPlugin(config, machine, addresses));
   return BuiltinPlugin{config.resource, std::move(plugin)};
 }
 
-StatusOr<BuiltinPlugin> MakeBuiltin(const std::string& name, const config::Section& section,
-                                    const Machine& machine) {
-  if (name == "cpu") {
-    return MakeCpu(section, machine);
+template <auto Read, auto Make>
+StatusOr<BuiltinPlugin> ReadAndMake(const Section& section, const Machine& machine) {
+  QRM_ASSIGN_OR_RETURN(const auto config, Read(section));
+  return Make(config, machine);
+}
+
+struct Builtin {
+  const char* name;
+  StatusOr<BuiltinPlugin> (*make)(const Section&, const Machine&);
+};
+constexpr Builtin kBuiltins[] = {
+    {"cpu", ReadAndMake<cpu::ParseCpuConfig, MakeCpu>},
+    {"memory", ReadAndMake<memory::ParseMemoryConfig, MakeMemory>},
+    {"nic", ReadAndMake<nic::ParseNicConfig, MakeNic>},
+};
+
+const Builtin* FindBuiltin(const std::string& name) {
+  const auto* const found =
+      std::find_if(std::begin(kBuiltins), std::end(kBuiltins),
+                   [&](const Builtin& builtin) { return builtin.name == name; });
+  return found == std::end(kBuiltins) ? nullptr : found;
+}
+
+Status ReadPlugins(const Section& section, const std::string& key, BuiltinOptions& options) {
+  QRM_ASSIGN_OR_RETURN(options.plugins, section.Words(key));
+  for (const std::string& plugin : options.plugins) {
+    if (FindBuiltin(plugin) == nullptr) {
+      return section.Error(key, fmt::format("has '{}', which is not built in", plugin),
+                           "choose from " + config::EnumerateWords(BuiltinNames(), "and"));
+    }
   }
-  return name == "memory" ? MakeMemory(section, machine) : MakeNic(section, machine);
+  return OkStatus();
+}
+
+Status ReadSections(const Section& section, const std::string& key, BuiltinOptions& options) {
+  QRM_ASSIGN_OR_RETURN(const auto children, section.Children(key));
+  options.sections.clear();
+  for (const auto& [plugin, keys] : children) {
+    if (FindBuiltin(plugin) == nullptr) {
+      return section.Error(key, fmt::format("has a section '{}', which is not built in", plugin),
+                           "the sections are " + config::EnumerateWords(BuiltinNames(), "and"));
+    }
+    options.sections.emplace(plugin, keys);
+  }
+  return OkStatus();
+}
+
+std::string ShowSections(const BuiltinOptions& options) {
+  std::vector<std::string> sections;
+  for (const auto& [plugin, keys] : options.sections) {
+    sections.push_back(fmt::format("{}: {}", plugin, keys.OneLine()));
+  }
+  return fmt::format("{{{}}}", fmt::join(sections, ", "));
 }
 
 }  // namespace
 
-StatusOr<std::vector<BuiltinPlugin>> MakeBuiltinPlugins(const Config& config,
-                                                        const Machine& machine) {
-  QRM_ASSIGN_OR_RETURN(const config::Section defaults, config::Section::Parse("", "the defaults"));
-  std::vector<BuiltinPlugin> builtins;
-  for (const std::string& name : config.builtin_plugins) {
-    const auto section = config.plugins.find(name);
-    QRM_ASSIGN_OR_RETURN(
-        BuiltinPlugin builtin,
-        MakeBuiltin(name, section == config.plugins.end() ? defaults : section->second, machine));
-    builtins.push_back(std::move(builtin));
+std::vector<std::string> BuiltinNames() {
+  std::vector<std::string> names;
+  for (const Builtin& builtin : kBuiltins) {
+    names.emplace_back(builtin.name);
   }
-  return builtins;
+  return names;
 }
 
-StatusOr<std::unique_ptr<LocalPlugin>> StartBuiltin(const BuiltinPlugin& builtin,
-                                                    const std::string& state_dir,
-                                                    LocalPlugin::Parts parts,
-                                                    std::vector<std::string>& warnings) {
-  const std::string path = sdk::StatePath({.resource = builtin.resource, .state_dir = state_dir});
-  StatusOr<std::unique_ptr<sdk::PluginState>> state = sdk::OpenPluginState(path);
-  if (!state.ok()) {
-    warnings.push_back(fmt::format("the {} plugin gives nothing new until its disk allows it: {}",
-                                   builtin.resource, MessageOf(state.status())));
-    state = sdk::AwaitPluginState(path);
+std::vector<ConfigKey> BuiltinKeys(BuiltinOptions& options) {
+  const std::string names = fmt::format("{}", fmt::join(BuiltinNames(), ", "));
+  return {
+      {.name = "builtin-plugins",
+       .shape = KeyShape::kList,
+       .range = "list of " + names,
+       .help = "The plugins that run inside qrmd; leave out those that run as processes.",
+       .read = [&options](const Section& section,
+                          const std::string& key) { return ReadPlugins(section, key, options); },
+       .show = [&options] { return config::ListText(options.plugins); }},
+      {.name = "plugins",
+       .shape = KeyShape::kMapping,
+       .range = "sections " + names,
+       .help = "The keys of the built-in plugins; see configuration-plugins.md.",
+       .read = [&options](const Section& section,
+                          const std::string& key) { return ReadSections(section, key, options); },
+       .show = [&options] { return ShowSections(options); }}};
+}
+
+StatusOr<std::vector<BuiltinPlugin>> MakeBuiltinPlugins(const BuiltinOptions& options,
+                                                        const Machine& machine) {
+  QRM_ASSIGN_OR_RETURN(const Section defaults, Section::Parse("", "the defaults"));
+  std::vector<BuiltinPlugin> builtins;
+  for (const std::string& name : options.plugins) {
+    const Builtin* const builtin = FindBuiltin(name);
+    QRM_CHECK(builtin != nullptr);
+    const auto section = options.sections.find(name);
+    QRM_ASSIGN_OR_RETURN(
+        BuiltinPlugin made,
+        builtin->make(section == options.sections.end() ? defaults : section->second, machine));
+    builtins.push_back(std::move(made));
   }
-  return LocalPlugin::Start(*builtin.plugin, builtin.resource, *std::move(state), std::move(parts));
+  return builtins;
 }
 
 }  // namespace qrm::manager

@@ -23,10 +23,10 @@
 #include "manager/admission/dry_runs.h"
 #include "manager/admission/releaser.h"
 #include "manager/control/control_server.h"
-#include "manager/daemon/daemon_options.h"
 #include "manager/daemon/free_memory.h"
 #include "manager/daemon/metered_store.h"
 #include "manager/daemon/realtime.h"
+#include "manager/daemon/start_builtin.h"
 #include "manager/kubelet/kubelet_specs.h"
 #include "manager/kubelet/kubelet_watch.h"
 #include "manager/observability/http_server.h"
@@ -59,6 +59,12 @@ void MakeDirectory(const std::string& path) {
     std::filesystem::permissions(path, perms::owner_all | perms::group_read | perms::group_exec,
                                  error);
   }
+}
+
+ObserverOptions ObserverOptionsOf(const Config& config) {
+  ObserverOptions options = config.pods.observer;
+  options.period = config.reconcile.period;
+  return options;
 }
 
 }  // namespace
@@ -98,6 +104,7 @@ struct Daemon::Impl final : NodeServices {
   void AskVersion();
   void Reattach();
   RegistryOptions RegistryOptionsOf();
+  NriOptions NriOptionsOf();
 
   template <typename Work>
   void RunOnIo(Work work) {
@@ -164,18 +171,16 @@ Daemon::Impl::Impl(Config given_config, Machine given_machine, StateLock given_l
       lock(std::move(given_lock)),
       warnings(machine.parts().warnings),
       state(MeterStore(std::move(opened), metrics.store), [this] { events.OnDiskReturned(); }),
-      kubelet(config.kubelet_state_dir, [this] { OnKubeletFree(); }),
+      kubelet(config.kubelet.state_dir, [this] { OnKubeletFree(); }),
       builtins(std::move(given_builtins)),
       registry(io, RegistryOptionsOf()),
-      cri(io, {.socket = config.cri_socket, .timeout = config.runtime_call_deadline}),
-      sources(io, config, machine),
-      cgroups(config.cgroup_root),
+      cri(io, config.runtime.cri),
+      sources(io, config.kubelet, config.pod_keys, machine),
+      cgroups(config.runtime.cgroup_root),
       drift({.read = [this](const std::string& path) { return cgroups.ReadByPath(path); },
              .live = live,
              .writes = writes}),
-      releaser(state, registry.plugins(),
-               {.plugin_call_deadline = config.release_deadline,
-                .resource_names = config.resource_names_map}),
+      releaser(state, registry.plugins(), config.admission),
       admitter(
           {.state = state,
            .plugins = registry.plugins(),
@@ -183,26 +188,26 @@ Daemon::Impl::Impl(Config given_config, Machine given_machine, StateLock given_l
            .machine = machine,
            .clock = clock,
            .listener = [this](const AdmissionEvent& event) { metrics.admission.Record(event); }},
-          AdmissionOptionsOf(config)),
+          config.admission),
       dry_runs({.plugins = registry.plugins(),
                 .machine = machine,
                 .clock = clock,
                 .conflicts = [this] { return kubelet.conflicts(); },
                 .specs_from = [this] { return sources.specs_from(); }},
-               DryRunOptionsOf(config)),
-      reconciler(
-          {.io = io,
-           .state = state,
-           .plugins = registry.plugins(),
-           .runtime = cri,
-           .live = live,
-           .machine = machine,
-           .drift = drift,
-           .on_answer = [this](const std::string& plugin) { releaser.Replay(plugin); },
-           .stands_aside = [this] { return kubelet.stands_aside(); }},
-          {.period = config.reconcile_period, .plugin_call_deadline = config.plugin_call_deadline}),
+               config.admission, config.pod_keys),
+      reconciler({.io = io,
+                  .state = state,
+                  .plugins = registry.plugins(),
+                  .runtime = cri,
+                  .live = live,
+                  .machine = machine,
+                  .drift = drift,
+                  .on_answer = [this](const std::string& plugin) { releaser.Replay(plugin); },
+                  .stands_aside = [this] { return kubelet.stands_aside(); },
+                  .plugin_call_deadline = config.admission.plugin_call_deadline},
+                 config.reconcile),
       ended({.io = io, .live = live, .on_ended = [this] { events.RemoveEnded(); }},
-            config.pod_ended_after),
+            config.pods.ended_after),
       audit({.io = io,
              .runtime = cri,
              .live = live,
@@ -214,9 +219,7 @@ Daemon::Impl::Impl(Config given_config, Machine given_machine, StateLock given_l
                 .live = live,
                 .read_cpuset = [this](const std::string& path) { return cgroups.ReadByPath(path); },
                 .on_observed = [this](Observation seen) { events.OnObserved(std::move(seen)); }},
-               {.period = config.reconcile_period,
-                .grace = config.observer_grace,
-                .gone_after = config.observer_gone_after}),
+               ObserverOptionsOf(config)),
       events({.state = state,
               .source = sources.source(),
               .admitter = admitter,
@@ -228,24 +231,17 @@ Daemon::Impl::Impl(Config given_config, Machine given_machine, StateLock given_l
               .on_disconnected = [this] { observer.OnNriAway(); },
               .stands_aside = [this] { return kubelet.stands_aside(); },
               .on_pod_stopped = [this](const auto& pod) { ended.OnStopped(pod.uid, pod.id); }},
-             config.admission_deadline),
-      nri(io,
-          {.socket = config.nri_socket,
-           .name = config.nri_plugin_name,
-           .index = config.nri_plugin_index,
-           .reply_timeout = config.admission_deadline * 9 / 10,  // it is out by the deadline
-           .backoff_last = config.nri_retry_max,
-           .on_answer = [this](const NriAnswer& answer) { metrics.nri.Record(answer); }},
-          events),
-      control(state, registry.plugins(), machine, *this, ControlOptionsOf(config)),
+             config.admission.deadline),
+      nri(io, NriOptionsOf(), events),
+      control(state, registry.plugins(), machine, *this, config.control),
       pod_resources(
           state, registry.plugins(), machine, metrics.pod_resources,
-          [this] { return !rebuilding || live.synchronized(); }, PodResourcesOptionsOf(config)),
+          [this] { return !rebuilding || live.synchronized(); }, config.pod_resources),
       http(metrics, state, registry.plugins(), *this) {}
 
 RegistryOptions Daemon::Impl::RegistryOptionsOf() {
-  return {.registration_dir = config.registration_dir,
-          .watcher = {.directory = config.plugins_registry_dir},
+  return {.registration_dir = config.registration.registration_dir,
+          .watcher = {.directory = config.registration.plugins_registry_dir},
           .endpoints = {.machine_nodes = machine.node_mask(),
                         .known = ResourcesOf(*state.Load()),
                         .on_registered =
@@ -259,6 +255,13 @@ RegistryOptions Daemon::Impl::RegistryOptionsOf() {
                             }}};
 }
 
+NriOptions Daemon::Impl::NriOptionsOf() {
+  NriOptions options = config.runtime.nri;
+  options.reply_timeout = config.admission.deadline * 9 / 10;  // it is out by the deadline
+  options.on_answer = [this](const NriAnswer& answer) { metrics.nri.Record(answer); };
+  return options;
+}
+
 NodeStatus Daemon::Impl::Status() const {
   const NriStatus attached = nri.GetStatus();
   NodeStatus status{.version = QRM_VERSION,
@@ -270,8 +273,8 @@ NodeStatus Daemon::Impl::Status() const {
                                 .last_sync = attached.last_sync,
                                 .problem = attached.problem},
                     .reconcile = reconciler.GetStatus(),
-                    .topology_policy = std::string(ToString(config.merge.policy)),
-                    .state_path = config.state_dir,
+                    .topology_policy = std::string(ToString(config.admission.merge.policy)),
+                    .state_path = config.process.state_dir,
                     .warnings = warnings};
   status.reconcile.drift_repairs = writes.repairs();
   {
@@ -353,7 +356,7 @@ void Daemon::Impl::Reattach() {
 
 void Daemon::Impl::StartBuiltins() {
   for (const BuiltinPlugin& builtin : builtins) {
-    auto plugin = StartBuiltin(builtin, config.state_dir,
+    auto plugin = StartBuiltin(builtin, config.process.state_dir,
                                {io, machine.node_mask(), registry.calls()}, warnings);
     qrm::Status added = plugin.status();
     if (plugin.ok()) {
@@ -372,7 +375,7 @@ void Daemon::Impl::StartBuiltins() {
 // The threads that a container's creation passes; those that serve others stay ordinary, so that
 // nobody who asks much gets time before the rest of the node.
 void Daemon::Impl::RunInRealTime() {
-  const int priority = config.realtime_priority;
+  const int priority = config.process.realtime_priority;
   if (priority == 0) {
     return;
   }
@@ -393,8 +396,8 @@ void Daemon::Impl::RunInRealTime() {
 }
 
 qrm::Status Daemon::Impl::Start() {
-  MakeDirectory(config.registration_dir);
-  MakeDirectory(config.plugins_registry_dir);
+  MakeDirectory(config.registration.registration_dir);
+  MakeDirectory(config.registration.plugins_registry_dir);
   StartBuiltins();
   RunInRealTime();
   for (const std::string& warning : warnings) {
@@ -418,14 +421,14 @@ qrm::Status Daemon::Impl::Start() {
 }
 
 qrm::Status Daemon::Impl::StartEdges() {
-  QRM_RETURN_IF_ERROR(control.Start(config.control_socket));
-  QRM_RETURN_IF_ERROR(pod_resources.Start(config.pod_resources_socket));
-  QRM_RETURN_IF_ERROR(http.Start(config.metrics_address));
+  QRM_RETURN_IF_ERROR(control.Start(config.control.socket));
+  QRM_RETURN_IF_ERROR(pod_resources.Start());
+  QRM_RETURN_IF_ERROR(http.Start(config.http.address));
   pod_resources.RefreshAllocatable();
   log::Info("serving", {{"version", QRM_VERSION},
                         {"pods", state.Load()->pod_count()},
                         {"cpus", ToString(machine.cpu_set())},
-                        {"control", config.control_socket},
+                        {"control", config.control.socket},
                         {"metrics_port", http.port()}});
   return OkStatus();
 }
@@ -460,9 +463,9 @@ void Daemon::Impl::Stop() {
 
 StatusOr<std::unique_ptr<Daemon>> Daemon::Create(Config config, Machine machine,
                                                  std::vector<BuiltinPlugin> builtins) {
-  QRM_ASSIGN_OR_RETURN(StateLock lock, StateLock::Take(config.state_dir));
+  QRM_ASSIGN_OR_RETURN(StateLock lock, StateLock::Take(config.process.state_dir));
   QRM_ASSIGN_OR_RETURN(checkpoint::OpenedStore opened,
-                       checkpoint::OpenSqliteStore(config.state_dir));
+                       checkpoint::OpenSqliteStore(config.process.state_dir));
   const bool lost = !opened.repairs.empty();
   const std::vector<std::string> repairs = Repair(opened, machine);
   auto impl = std::make_unique<Impl>(std::move(config), std::move(machine), std::move(lock),

@@ -5,8 +5,8 @@
 #include <vector>
 
 #include "api/base/status.h"
-#include "manager/config/config.h"
 #include "manager/daemon/builtin_plugins.h"
+#include "manager/daemon/config.h"
 #include "topology/machine.h"
 
 namespace qrm::manager {

@@ -11,6 +11,7 @@
 #include "api/base/status.h"
 #include "api/resource.h"
 #include "checkpoint/node_state.h"
+#include "manager/demand/pod_keys.h"
 #include "manager/runtime/container.h"
 
 namespace qrm::manager {
@@ -54,15 +55,6 @@ class DemandSource {
   /// Begins to look for the specs of a pod whose containers are about to be created. Threads: any;
   /// never waits.
   virtual void Prefetch(const RuntimePod& /*pod*/) {}
-};
-
-/// Where a pod says its role and type. A label or annotation that is missing or empty is skipped.
-struct PodKeys {
-  std::string role_label = "katalyst.kubewharf.io/pod_role";
-  std::string role_annotation = "kubernetes.io/pod-role";  ///< read when the label is missing
-  std::string type_annotation = "katalyst.kubewharf.io/pod_type";
-  std::string type_annotation_fallback = "kubernetes.io/resource-type";
-  std::string main_container_annotation = "kubernetes.io/main-container-name";
 };
 
 /// Computes the demand from the cgroup values that kubelet gave the container.

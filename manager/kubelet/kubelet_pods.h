@@ -9,6 +9,7 @@
 #include "api/base/status.h"
 #include "manager/demand/spec_source.h"
 #include "manager/kubelet/https_get.h"
+#include "manager/kubelet/kubelet_options.h"
 
 namespace qrm::manager {
 
@@ -18,7 +19,8 @@ struct KubeletPodsOptions {
   PeerCheck check = PeerCheck::kCertificate;
   std::string ca_file;
   std::chrono::milliseconds timeout{5000};
-  std::chrono::milliseconds least_interval{1000};  ///< between polls; doubles while they fail
+  std::chrono::milliseconds least_interval =
+      KubeletOptions().poll_interval;  ///< between polls; doubles while they fail
   std::chrono::milliseconds most_interval{30'000};
 };
 

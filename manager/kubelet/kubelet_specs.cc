@@ -7,26 +7,26 @@
 namespace qrm::manager {
 namespace {
 
-std::unique_ptr<PodsApiClient> MakePodsApi(boost::asio::io_context& io, const Config& config) {
-  if (config.kubelet_pods_socket.empty()) {
+std::unique_ptr<PodsApiClient> MakePodsApi(boost::asio::io_context& io,
+                                           const KubeletOptions& options) {
+  if (options.pods_socket.empty()) {
     return nullptr;
   }
   return std::make_unique<PodsApiClient>(
-      io,
-      PodsApiOptions{.socket = config.kubelet_pods_socket, .lookup_timeout = config.pod_spec_wait});
+      io, PodsApiOptions{.socket = options.pods_socket, .lookup_timeout = options.pod_spec_wait});
 }
 
-std::unique_ptr<KubeletPods> MakeKubeletPods(const Config& config) {
-  const StatusOr<HttpsUrl> url = ParseHttpsUrl(config.kubelet_url);
+std::unique_ptr<KubeletPods> MakeKubeletPods(const KubeletOptions& options) {
+  const StatusOr<HttpsUrl> url = ParseHttpsUrl(options.url);
   if (!url.ok()) {
     return nullptr;  // empty: other addresses are no configuration
   }
-  return std::make_unique<KubeletPods>(KubeletPodsOptions{
-      .url = *url,
-      .token_file = config.kubelet_token_file,
-      .check = config.kubelet_insecure ? PeerCheck::kNone : PeerCheck::kCertificate,
-      .ca_file = config.kubelet_ca_file,
-      .least_interval = config.kubelet_poll_interval});
+  return std::make_unique<KubeletPods>(
+      KubeletPodsOptions{.url = *url,
+                         .token_file = options.token_file,
+                         .check = options.insecure ? PeerCheck::kNone : PeerCheck::kCertificate,
+                         .ca_file = options.ca_file,
+                         .least_interval = options.poll_interval});
 }
 
 /// The exact first; those that are not asked are null.
@@ -50,12 +50,12 @@ uint64_t MemoryOf(const Machine& machine) {
 
 }  // namespace
 
-KubeletSpecs::KubeletSpecs(boost::asio::io_context& io, const Config& config,
-                           const Machine& machine)
-    : pods_api_(MakePodsApi(io, config)),
-      kubelet_pods_(MakeKubeletPods(config)),
+KubeletSpecs::KubeletSpecs(boost::asio::io_context& io, const KubeletOptions& options,
+                           const PodKeys& pod_keys, const Machine& machine)
+    : pods_api_(MakePodsApi(io, options)),
+      kubelet_pods_(MakeKubeletPods(options)),
       source_(io, SpecSourcesOf(pods_api_.get(), kubelet_pods_.get()),
-              CgroupEstimate(config.pod_keys, MemoryOf(machine)), config.pod_spec_wait) {}
+              CgroupEstimate(pod_keys, MemoryOf(machine)), options.pod_spec_wait) {}
 
 SpecsFrom KubeletSpecs::specs_from() const {
   const bool told = (pods_api_ != nullptr && pods_api_->synced()) ||

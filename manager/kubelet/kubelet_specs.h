@@ -5,9 +5,9 @@
 
 #include <boost/asio/io_context.hpp>
 
-#include "manager/config/config.h"
 #include "manager/demand/exact_source.h"
 #include "manager/demand/new_pod.h"
+#include "manager/kubelet/kubelet_options.h"
 #include "manager/kubelet/kubelet_pods.h"
 #include "manager/kubelet/pods_api_client.h"
 #include "topology/machine.h"
@@ -18,7 +18,8 @@ namespace qrm::manager {
 class KubeletSpecs {
  public:
   /// `io` outlives the sources.
-  KubeletSpecs(boost::asio::io_context& io, const Config& config, const Machine& machine);
+  KubeletSpecs(boost::asio::io_context& io, const KubeletOptions& options, const PodKeys& pod_keys,
+               const Machine& machine);
 
   void Start();
   /// Threads: the I/O loop, or when it has ended.

@@ -9,13 +9,15 @@
 #include <boost/asio/io_context.hpp>
 
 #include "manager/demand/spec_source.h"
+#include "manager/kubelet/kubelet_options.h"
 
 namespace qrm::manager {
 
 struct PodsApiOptions {
-  std::string socket = "/var/lib/kubelet/pods-api/pods-api.sock";
-  std::chrono::milliseconds lookup_timeout{300};  ///< of the question for one pod
-  std::chrono::milliseconds first_backoff{100};   ///< doubles with each failure
+  std::string socket;
+  std::chrono::milliseconds lookup_timeout =
+      KubeletOptions().pod_spec_wait;            ///< of the question for one pod
+  std::chrono::milliseconds first_backoff{100};  ///< doubles with each failure
   std::chrono::milliseconds most_backoff{5000};
 };
 

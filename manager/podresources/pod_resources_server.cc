@@ -61,6 +61,11 @@ grpc::ByteBuffer Refer(std::shared_ptr<const std::string> bytes) {
   return {&slice, 1};
 }
 
+// Whoever takes kubelet's place, at its own socket, has no kubelet to ask.
+std::string KubeletSocketOf(const PodResourcesOptions& options) {
+  return options.kubelet_socket == options.socket ? std::string() : options.kubelet_socket;
+}
+
 }  // namespace
 
 struct PodResourcesServer::Impl {
@@ -76,7 +81,7 @@ struct PodResourcesServer::Impl {
         asker(plugins, server_metrics.placement_errors_total, options.plugin_timeout,
               ToCache(list, options.plugin_retry)),
         allocatable(plugins, server_metrics.allocatable_errors_total),
-        kubelet({.socket_path = options.kubelet_socket, .timeout = options.kubelet_timeout},
+        kubelet({.socket_path = KubeletSocketOf(options), .timeout = options.kubelet_timeout},
                 server_metrics.kubelet_errors_total),
         limiter(options.qps, options.burst),
         rejections(kFloodFactor * options.qps, 2 * kFloodFactor * options.qps),
@@ -263,9 +268,9 @@ PodResourcesServer::PodResourcesServer(const Snapshots& snapshots, Plugins& plug
 
 PodResourcesServer::~PodResourcesServer() = default;
 
-Status PodResourcesServer::Start(const std::string& socket_path) {
+Status PodResourcesServer::Start() {
   RefreshAllocatable();
-  return impl_->server.Start(socket_path, {&impl_->v1, &impl_->v1alpha1});
+  return impl_->server.Start(impl_->options.socket, {&impl_->v1, &impl_->v1alpha1});
 }
 
 void PodResourcesServer::Stop() {

@@ -1,16 +1,13 @@
 // The pod-resources socket: kubelet's API, answered from our snapshot.
 #pragma once
 
-#include <chrono>
 #include <functional>
 #include <memory>
-#include <optional>
 #include <string>
 #include <vector>
 
-#include <sys/types.h>
-
 #include "api/base/status.h"
+#include "manager/podresources/pod_resources_options.h"
 #include "manager/registry/plugins.h"
 #include "manager/state/state_loop.h"
 #include "topology/machine.h"
@@ -18,25 +15,6 @@
 namespace qrm::manager {
 
 struct PodResourcesMetrics;
-
-struct PodResourcesOptions {
-  /// Off: the method answers as a kubelet in which its feature gate is off.
-  bool allocatable_enabled = true;
-  bool get_enabled = true;
-  /// Per process that calls. Source: kubelet's limit for all its clients together.
-  int qps = 100;
-  int burst = 10;
-  std::optional<gid_t> group;                      ///< who besides root may use the socket
-  std::chrono::milliseconds plugin_timeout{1000};  ///< of a call to a plugin
-  /// Before a plugin that did not answer is asked again what its containers hold.
-  std::chrono::milliseconds plugin_retry{10'000};
-  /// A call that finds an older answer of the plugins gets it, and has them asked for the next one.
-  std::chrono::milliseconds allocatable_max_age{5000};
-  /// Kubelet's own socket, whose devices and dynamic resources are added to our answers, and the
-  /// pods that only kubelet knows; empty: none. A call waits for it up to the timeout.
-  std::string kubelet_socket;
-  std::chrono::milliseconds kubelet_timeout{1000};
-};
 
 /// Serves v1 and v1alpha1 PodResourcesLister. No call waits for a plugin, an admission or the disk;
 /// only kubelet, when its socket is named, is asked on the way.
@@ -53,7 +31,7 @@ class PodResourcesServer {
   PodResourcesServer& operator=(const PodResourcesServer&) = delete;
 
   /// Errors: as UnixServer::Start.
-  Status Start(const std::string& socket_path);
+  Status Start();
   void Stop();
 
   /// Asks the plugins anew what the node can give out; the answer replaces the cached one when all

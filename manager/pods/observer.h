@@ -12,6 +12,7 @@
 
 #include <boost/asio/io_context.hpp>
 
+#include "manager/pods/pods_options.h"
 #include "manager/reconcile/drift.h"
 #include "manager/runtime/cri/cri_client.h"
 #include "manager/runtime/live_containers.h"
@@ -36,15 +37,6 @@ struct ObserverStatus {
   bool has_events = false;  ///< the runtime tells of changes; else it is polled
   uint64_t looks = 0;       ///< complete lists
   std::string problem;      ///< why it is not working: one sentence; empty when it is
-};
-
-struct ObserverOptions {
-  std::chrono::milliseconds period{3000};  ///< between two looks without an event
-  std::chrono::milliseconds grace{2000};   ///< for NRI to come back by itself
-  std::chrono::milliseconds min_gap{20};   ///< between two looks, however many events there are
-  std::chrono::milliseconds gone_after{10000};
-  std::chrono::milliseconds watch_retry{1000};
-  std::size_t concurrent_statuses = 8;
 };
 
 /// Lists pods and containers when it begins, on every event of the runtime and every period: an

@@ -180,7 +180,7 @@ void Reconciler::Impl::StartRun() {
   Inquiry inquiry{parts.state.Load(), Unasked(scope), scope.all};
   parts.plugins.GetResourcesAllocation(
       scope.all ? std::set<std::string>() : scope.resources,
-      DeadlineAfter(options.plugin_call_deadline),
+      DeadlineAfter(parts.plugin_call_deadline),
       [self = shared_from_this(),
        inquiry = std::move(inquiry)](AllocationsByPlugin answers) mutable {
         self->PostToState([impl = self.get(), inquiry = std::move(inquiry),
@@ -286,7 +286,7 @@ void Reconciler::Impl::Release(const ReconcilePlan& plan) {
 }
 
 void Reconciler::Impl::ReleaseOrphan(const std::string& resource, const ContainerKey& key) {
-  const Deadline deadline = DeadlineAfter(options.plugin_call_deadline);
+  const Deadline deadline = DeadlineAfter(parts.plugin_call_deadline);
   const bool pod_known =
       parts.state.Load()->FindPod(key.pod_uid) != nullptr || parts.live.HasPod(key.pod_uid);
   const Status released =

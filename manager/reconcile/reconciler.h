@@ -10,7 +10,9 @@
 
 #include <boost/asio/io_context.hpp>
 
+#include "manager/admission/admission_options.h"
 #include "manager/reconcile/drift.h"
+#include "manager/reconcile/reconcile_options.h"
 #include "manager/reconcile/reconcile_status.h"
 #include "manager/registry/plugins.h"
 #include "manager/runtime/cri/cri_client.h"
@@ -19,12 +21,6 @@
 #include "topology/machine.h"
 
 namespace qrm::manager {
-
-struct ReconcileOptions {
-  std::chrono::milliseconds period{3000};
-  std::chrono::milliseconds plugin_call_deadline{500};
-  std::size_t concurrent_updates = 8;
-};
 
 /// Asks the plugins for their allocations, every period and when triggered; commits what changed,
 /// brings it to the containers that have other values, and commits what the runtime took. A node
@@ -50,6 +46,7 @@ class Reconciler {
     std::function<void(const std::string& plugin)> on_answer = [](const std::string&) {};
     /// Somebody else pins this node's containers: they get no update. Threads: any.
     std::function<bool()> stands_aside = [] { return false; };
+    std::chrono::milliseconds plugin_call_deadline = AdmissionOptions().plugin_call_deadline;
   };
   Reconciler(Parts parts, ReconcileOptions options);
   ~Reconciler();

@@ -1,11 +1,36 @@
 // Reads and builds the machine that a plugin's configuration describes.
 #include "plugins/config/machine_config.h"
 
+#include <utility>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
 #include "api/base/number.h"
 #include "api/base/section.h"
 #include "topology/discovery.h"
 
 namespace qrm::config {
+namespace {
+
+StatusOr<std::string> ReadSource(const Section& section, const std::string& fallback) {
+  QRM_ASSIGN_OR_RETURN(std::string source, section.Text("machine", fallback));
+  if (!MachineSource::Parse(source).ok()) {
+    return section.Error("machine", fmt::format("is '{}', no machine", source),
+                         "write live, synthetic:DESCRIPTION, xml:FILE or fsroot:DIR");
+  }
+  return source;
+}
+
+std::string BytesByNodeText(const std::map<int, uint64_t>& bytes_by_node) {
+  std::vector<std::string> entries;
+  for (const auto& [node, bytes] : bytes_by_node) {
+    entries.push_back(fmt::format("{}: {}", node, bytes));
+  }
+  return fmt::format("{{{}}}", fmt::join(entries, ", "));
+}
+
+}  // namespace
 
 StatusOr<std::map<int, uint64_t>> ParseBytesByNode(const Section& section, std::string_view key) {
   std::map<int, uint64_t> bytes_by_node;
@@ -22,13 +47,29 @@ StatusOr<std::map<int, uint64_t>> ParseBytesByNode(const Section& section, std::
 
 StatusOr<MachineConfig> ParseMachineConfig(const Section& section) {
   MachineConfig config;
-  QRM_ASSIGN_OR_RETURN(config.source, section.Text("machine", config.source));
-  if (const Status known = MachineSource::Parse(config.source).status(); !known.ok()) {
-    return section.Error("machine", fmt::format("is '{}', no machine", config.source),
-                         "write live, synthetic:DESCRIPTION, xml:FILE or fsroot:DIR");
-  }
+  QRM_ASSIGN_OR_RETURN(config.source, ReadSource(section, config.source));
   QRM_ASSIGN_OR_RETURN(config.node_memory, ParseBytesByNode(section, "numa-memory"));
   return config;
+}
+
+std::vector<ConfigKey> MachineKeys(MachineConfig& config) {
+  ConfigKey machine =
+      TextKey("machine", config.source, "live, synthetic:DESCRIPTION, xml:FILE, fsroot:DIR",
+              "Where the machine's CPUs and NUMA nodes are read from.");
+  machine.read = [&config](const Section& section, const std::string& /*key*/) -> Status {
+    QRM_ASSIGN_OR_RETURN(config.source, ReadSource(section, config.source));
+    return OkStatus();
+  };
+  return {std::move(machine),
+          {.name = "numa-memory",
+           .shape = KeyShape::kMapping,
+           .range = "NUMA node: size",
+           .help = "Memory of single NUMA nodes in place of what `machine` says.",
+           .read = [&config](const Section& section, const std::string& key) -> Status {
+             QRM_ASSIGN_OR_RETURN(config.node_memory, ParseBytesByNode(section, key));
+             return OkStatus();
+           },
+           .show = [&config] { return BytesByNodeText(config.node_memory); }}};
 }
 
 StatusOr<Machine> LoadMachine(const MachineConfig& config) {

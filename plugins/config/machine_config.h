@@ -6,7 +6,9 @@
 #include <map>
 #include <string>
 #include <string_view>
+#include <vector>
 
+#include "api/base/config_key.h"
 #include "api/base/status.h"
 #include "topology/machine.h"
 
@@ -20,6 +22,9 @@ struct MachineConfig {
   /// NUMA node -> bytes; for synthetic machines, whose nodes are all alike.
   std::map<int, uint64_t> node_memory;
 };
+
+/// The two keys, with their places in `config`.
+std::vector<ConfigKey> MachineKeys(MachineConfig& config);
 
 /// Reads the two keys of `section`; other keys are left to the caller. Errors: kInvalidArgument
 /// with file and line.

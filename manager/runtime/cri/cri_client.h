@@ -11,6 +11,7 @@
 
 #include "api/base/status.h"
 #include "manager/runtime/container.h"
+#include "manager/runtime/runtime_options.h"
 
 namespace qrm::manager {
 
@@ -53,11 +54,6 @@ class ContainerRuntime {
   /// Sets what `update.resources` has and leaves the rest. Hugepage limits are never sent, since
   /// containerd appends them to what it has. An update that would change nothing succeeds at once.
   virtual void UpdateResources(const ContainerUpdate& update, UpdateDone done) = 0;
-};
-
-struct CriOptions {
-  std::string socket = "/run/containerd/containerd.sock";
-  std::chrono::milliseconds timeout{2000};  ///< of each call
 };
 
 /// ContainerRuntime over gRPC on a unix socket; connects when first used and again after a restart

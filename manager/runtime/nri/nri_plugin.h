@@ -13,27 +13,9 @@
 
 #include "manager/runtime/nri/nri_answer.h"
 #include "manager/runtime/runtime_events.h"
+#include "manager/runtime/runtime_options.h"
 
 namespace qrm::manager {
-
-struct NriOptions {
-  std::string socket = "/var/run/nri/nri.sock";
-  std::string name = "qrm";
-  /// Two digits; plugins with a lower one are asked earlier.
-  std::string index = "90";
-  /// From connecting to the last Synchronize. Generous: a runtime takes its plugins on one by one,
-  /// and a silent one holds up the others for 5 s.
-  std::chrono::milliseconds handshake_timeout{15000};
-  /// How long a reply of RuntimeEvents may take before the runtime gets an answer without it. The
-  /// runtime's own limit, minus a margin, when that is less.
-  std::chrono::milliseconds reply_timeout{1800};
-  /// The waits between attempts double from the first to the last value. The first attempt is
-  /// immediate, and so is the first after a connection that lasted longer than the first value.
-  std::chrono::milliseconds backoff_first{200};
-  std::chrono::milliseconds backoff_last{5000};
-  /// Runs on the I/O loop with every such answer; must not block.
-  std::function<void(const NriAnswer&)> on_answer = [](const NriAnswer&) {};
-};
 
 /// The state of the attachment.
 struct NriStatus {

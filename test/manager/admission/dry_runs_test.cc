@@ -44,7 +44,8 @@ class DryRunsTest : public testing::Test {
                                                      .clock = clock_,
                                                      .conflicts = [this] { return conflicts_; },
                                                      .specs_from = [specs] { return specs; }},
-                                      DryRuns::Options{.deadline = std::chrono::seconds(10)});
+                                      AdmissionOptions{.deadline = std::chrono::seconds(10)},
+                                      PodKeys());
   }
   std::future<Answer> Ask(const std::string& pod = PodBytes()) {
     const auto answer = std::make_shared<std::promise<Answer>>();

@@ -33,10 +33,14 @@ using testing::SizeIs;
 class PodResourcesServerTest : public testing::Test {
  protected:
   void Start(PodResourcesOptions options = {}) {
+    options.socket = path_;
+    if (options.kubelet_socket == PodResourcesOptions().kubelet_socket) {
+      options.kubelet_socket.clear();  // a kubelet of this machine is none of the test's
+    }
     server_ = std::make_unique<PodResourcesServer>(
         snapshots_, plugins_, machine_, metrics_.pod_resources, [this] { return restored_.load(); },
         options);
-    const Status started = server_->Start(path_);
+    const Status started = server_->Start();
     ASSERT_TRUE(started.ok()) << started;
     grpc::ChannelArguments arguments;
     arguments.SetMaxReceiveMessageSize(16 << 20);  // as the clients of kubelet have it

@@ -1,12 +1,10 @@
-#include "manager/config/config.h"
+#include "manager/config/read_config.h"
 
 #include <fstream>
-#include <sstream>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "manager/config/config_keys.h"
 #include "test/support/temp_dir.h"
 
 namespace qrm::manager {
@@ -17,7 +15,7 @@ using testing::HasSubstr;
 using testing::IsEmpty;
 using testing::Pair;
 
-class ConfigTest : public testing::Test {
+class ReadConfigTest : public testing::Test {
  protected:
   StatusOr<Config> Read(const std::string& text, const StringMap& flags = {}) {
     std::ofstream(path_) << text;
@@ -31,7 +29,7 @@ class ConfigTest : public testing::Test {
   const std::string path_ = dir_ / "qrmd.yaml";
 };
 
-TEST_F(ConfigTest, ReadsEveryKindOfKey) {
+TEST_F(ReadConfigTest, ReadsEveryKindOfKey) {
   const auto config = Read(
       "state-dir: /s\n"
       "reconcile-period: 500ms\n"
@@ -47,30 +45,30 @@ TEST_F(ConfigTest, ReadsEveryKindOfKey) {
       "realtime-priority: 2\n"
       "pod-role-label: example.com/role\n");
   ASSERT_TRUE(config.ok()) << config.status();
-  EXPECT_EQ(config->state_dir, "/s");
-  EXPECT_EQ(config->reconcile_period, std::chrono::milliseconds(500));
-  EXPECT_THAT(config->builtin_plugins, ElementsAre("cpu"));
-  EXPECT_EQ(config->merge.policy, TopologyPolicy::kSingleNumaNode);
-  EXPECT_EQ(config->topology_scope, TopologyScope::kPod);
-  EXPECT_THAT(config->resource_names_map, ElementsAre(Pair("example.com/batch", "cpu")));
-  ASSERT_EQ(config->implicit_resources.size(), 1u);
-  EXPECT_THAT(config->implicit_resources[0].roles, ElementsAre("a", "b"));
+  EXPECT_EQ(config->process.state_dir, "/s");
+  EXPECT_EQ(config->reconcile.period, std::chrono::milliseconds(500));
+  EXPECT_THAT(config->builtin.plugins, ElementsAre("cpu"));
+  EXPECT_EQ(config->admission.merge.policy, TopologyPolicy::kSingleNumaNode);
+  EXPECT_EQ(config->admission.scope, TopologyScope::kPod);
+  EXPECT_THAT(config->admission.resource_names, ElementsAre(Pair("example.com/batch", "cpu")));
+  ASSERT_EQ(config->admission.implicit_resources.size(), 1u);
+  EXPECT_THAT(config->admission.implicit_resources[0].roles, ElementsAre("a", "b"));
   EXPECT_THAT(config->machine.node_memory, ElementsAre(Pair(0, 1 << 30)));
-  EXPECT_TRUE(config->plugins.at("cpu").Has("reserved-cpus"));
-  EXPECT_THAT(config->control_uids, ElementsAre(1000));
-  EXPECT_EQ(config->nri_plugin_index, "05");
-  EXPECT_EQ(config->realtime_priority, 2);
+  EXPECT_TRUE(config->builtin.sections.at("cpu").Has("reserved-cpus"));
+  EXPECT_THAT(config->control.allowed_uids, ElementsAre(1000));
+  EXPECT_EQ(config->runtime.nri.index, "05");
+  EXPECT_EQ(config->process.realtime_priority, 2);
   EXPECT_EQ(config->pod_keys.role_label, "example.com/role");
 }
 
-TEST_F(ConfigTest, HasItsDefaultsWithoutAFile) {
+TEST_F(ReadConfigTest, HasItsDefaultsWithoutAFile) {
   const auto config = ReadConfig("", {});
   ASSERT_TRUE(config.ok());
-  EXPECT_EQ(config->reconcile_period, std::chrono::seconds(3));
-  EXPECT_THAT(config->builtin_plugins, ElementsAre("cpu", "memory", "nic"));
+  EXPECT_EQ(config->reconcile.period, std::chrono::seconds(3));
+  EXPECT_THAT(config->builtin.plugins, ElementsAre("cpu", "memory", "nic"));
 }
 
-TEST_F(ConfigTest, ReadsWhereKubeletTellsItsPodsAndWhomToSkip) {
+TEST_F(ReadConfigTest, ReadsWhereKubeletTellsItsPodsAndWhomToSkip) {
   const auto config = Read(
       "kubelet-pods-socket: \"\"\n"
       "kubelet-url: https://127.0.0.1:10250/pods\n"
@@ -83,45 +81,45 @@ TEST_F(ConfigTest, ReadsWhereKubeletTellsItsPodsAndWhomToSkip) {
       "skip-priority-classes: []\n"
       "skip-daemonset-pods: false\n");
   ASSERT_TRUE(config.ok()) << config.status();
-  EXPECT_EQ(config->kubelet_pods_socket, "");
-  EXPECT_EQ(config->kubelet_url, "https://127.0.0.1:10250/pods");
-  EXPECT_EQ(config->kubelet_token_file, "/t");
-  EXPECT_EQ(config->kubelet_ca_file, "/c");
-  EXPECT_TRUE(config->kubelet_insecure);
-  EXPECT_EQ(config->kubelet_poll_interval, std::chrono::seconds(2));
-  EXPECT_EQ(config->pod_spec_wait, std::chrono::seconds(0));
-  EXPECT_THAT(config->native_resources, ElementsAre("cpu"));
-  EXPECT_THAT(config->skip_priority_classes, IsEmpty());
-  EXPECT_FALSE(config->skip_daemonset_pods);
+  EXPECT_EQ(config->kubelet.pods_socket, "");
+  EXPECT_EQ(config->kubelet.url, "https://127.0.0.1:10250/pods");
+  EXPECT_EQ(config->kubelet.token_file, "/t");
+  EXPECT_EQ(config->kubelet.ca_file, "/c");
+  EXPECT_TRUE(config->kubelet.insecure);
+  EXPECT_EQ(config->kubelet.poll_interval, std::chrono::seconds(2));
+  EXPECT_EQ(config->kubelet.pod_spec_wait, std::chrono::seconds(0));
+  EXPECT_THAT(config->admission.native_resources, ElementsAre("cpu"));
+  EXPECT_THAT(config->admission.skipped_priority_classes, IsEmpty());
+  EXPECT_FALSE(config->admission.skip_daemonset_pods);
   EXPECT_THAT(Error("kubelet-url: http://127.0.0.1:10255/pods\n"), HasSubstr("no https address"));
 }
 
-TEST_F(ConfigTest, LetsFlagsWinOverTheFile) {
+TEST_F(ReadConfigTest, LetsFlagsWinOverTheFile) {
   const auto config = Read("reconcile-period: 5s\nbuiltin-plugins: [cpu, nic]\n",
                            {{"reconcile-period", "1s"}, {"builtin-plugins", "memory,nic"}});
   ASSERT_TRUE(config.ok()) << config.status();
-  EXPECT_EQ(config->reconcile_period, std::chrono::seconds(1));
-  EXPECT_THAT(config->builtin_plugins, ElementsAre("memory", "nic"));
+  EXPECT_EQ(config->reconcile.period, std::chrono::seconds(1));
+  EXPECT_THAT(config->builtin.plugins, ElementsAre("memory", "nic"));
 }
 
-TEST_F(ConfigTest, TakesAnEmptyListAndAnEmptyTextFromFlags) {
+TEST_F(ReadConfigTest, TakesAnEmptyListAndAnEmptyTextFromFlags) {
   const auto config = Read("", {{"builtin-plugins", ""}, {"metrics-address", ""}});
   ASSERT_TRUE(config.ok()) << config.status();
-  EXPECT_THAT(config->builtin_plugins, IsEmpty());
-  EXPECT_EQ(config->metrics_address, "");
+  EXPECT_THAT(config->builtin.plugins, IsEmpty());
+  EXPECT_EQ(config->http.address, "");
 }
 
-TEST_F(ConfigTest, TakesMappingsAndTextWithColonsFromFlags) {
+TEST_F(ReadConfigTest, TakesMappingsAndTextWithColonsFromFlags) {
   const auto config = Read("", {{"resource-names-map", "{a: cpu}"},
                                 {"machine", "synthetic:package:2 [numa] core:4 pu:2"},
                                 {"metrics-address", ":1234"}});
   ASSERT_TRUE(config.ok()) << config.status();
-  EXPECT_THAT(config->resource_names_map, ElementsAre(Pair("a", "cpu")));
+  EXPECT_THAT(config->admission.resource_names, ElementsAre(Pair("a", "cpu")));
   EXPECT_EQ(config->machine.source, "synthetic:package:2 [numa] core:4 pu:2");
-  EXPECT_EQ(config->metrics_address, ":1234");
+  EXPECT_EQ(config->http.address, ":1234");
 }
 
-TEST_F(ConfigTest, NamesFileLineAndTheNearestKeyOfAnUnknownOne) {
+TEST_F(ReadConfigTest, NamesFileLineAndTheNearestKeyOfAnUnknownOne) {
   const std::string error = Error("state-dir: /s\nreconcile-perod: 3s\n");
   EXPECT_THAT(error, HasSubstr(path_ + ":2"));
   EXPECT_THAT(error, HasSubstr("reconcile-perod is no known key; did you mean reconcile-period"));
@@ -134,9 +132,10 @@ struct BadValue {
   std::string message;
 };
 
-class ConfigBadValueTest : public ConfigTest, public testing::WithParamInterface<BadValue> {};
+class ReadConfigBadValueTest : public ReadConfigTest,
+                               public testing::WithParamInterface<BadValue> {};
 
-TEST_P(ConfigBadValueTest, IsRefusedWithPlaceValueAndForm) {
+TEST_P(ReadConfigBadValueTest, IsRefusedWithPlaceValueAndForm) {
   const std::string error = Error("\n" + GetParam().text + "\n");
   EXPECT_THAT(error, HasSubstr(path_ + ":2"));
   EXPECT_THAT(error, HasSubstr(GetParam().message));
@@ -160,40 +159,22 @@ const BadValue kBadValues[] = {
     {"BadLevel", "log-level: loud", "write debug, info, warning or error"},
     {"NoList", "skip-namespaces: a", "is no list"},
 };
-INSTANTIATE_TEST_SUITE_P(Values, ConfigBadValueTest, testing::ValuesIn(kBadValues),
+INSTANTIATE_TEST_SUITE_P(Values, ReadConfigBadValueTest, testing::ValuesIn(kBadValues),
                          [](const auto& param_info) { return param_info.param.name; });
 
-TEST_F(ConfigTest, RefusesAKeyThatStandsThereTwice) {
+TEST_F(ReadConfigTest, RefusesAKeyThatStandsThereTwice) {
   EXPECT_THAT(Error("skip-namespaces: []\nskip-namespaces: []\n"),
               HasSubstr(":2: skip-namespaces stands there twice"));
 }
 
-TEST_F(ConfigTest, NamesAFlagThatCannotBeRead) {
+TEST_F(ReadConfigTest, NamesAFlagThatCannotBeRead) {
   EXPECT_THAT(Error("", {{"reconcile-period", "soon"}}),
               HasSubstr("the command line:1: reconcile-period is 'soon'"));
   EXPECT_THAT(Error("", {{"plugins", "{"}}), HasSubstr("flag --plugins"));
 }
 
-TEST_F(ConfigTest, SaysThatAFileIsMissing) {
+TEST_F(ReadConfigTest, SaysThatAFileIsMissing) {
   EXPECT_EQ(ReadConfig(dir_ / "none.yaml", {}).status().code(), StatusCode::kNotFound);
-}
-
-TEST_F(ConfigTest, HasADefaultInRangeForEveryKey) {
-  for (const ConfigKey& key : ConfigKeys()) {
-    const std::string shown = key.show(Config());
-    if (key.name == "pod-resources-group") {
-      continue;  // unset is not a value of it
-    }
-    EXPECT_TRUE(Read(key.name + ": " + shown).ok()) << key.name << ": " << shown;
-  }
-}
-
-TEST_F(ConfigTest, DocumentsTheKeysThatThereAre) {
-  std::ifstream file("docs/configuration.md");
-  std::ostringstream page;
-  page << file.rdbuf();
-  EXPECT_EQ(page.str(), ConfigReference())
-      << "run: qrmd --print-config-reference > docs/configuration.md";
 }
 
 }  // namespace

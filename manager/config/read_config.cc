@@ -1,25 +1,29 @@
 // Reads file and flags through the table of keys.
-#include "manager/config/config.h"
+#include "manager/config/read_config.h"
 
 #include <algorithm>
 #include <numeric>
 #include <set>
 #include <sstream>
+#include <vector>
 
 #include <fmt/format.h>
 #include <yaml-cpp/yaml.h>
 
-#include "manager/config/config_keys.h"
+#include "manager/config/config_table.h"
 
 namespace qrm::manager {
 namespace {
 
+using config::ConfigKey;
+using config::KeyShape;
 using config::Section;
+using Keys = std::vector<ConfigKey>;
 
-const ConfigKey* FindKey(const std::string& name) {
-  const auto found = std::find_if(ConfigKeys().begin(), ConfigKeys().end(),
+const ConfigKey* FindKey(const Keys& keys, const std::string& name) {
+  const auto found = std::find_if(keys.begin(), keys.end(),
                                   [&](const ConfigKey& key) { return key.name == name; });
-  return found == ConfigKeys().end() ? nullptr : &*found;
+  return found == keys.end() ? nullptr : &*found;
 }
 
 std::size_t EditDistance(const std::string& a, const std::string& b) {
@@ -37,28 +41,36 @@ std::size_t EditDistance(const std::string& a, const std::string& b) {
   return row.back();
 }
 
-std::string AllKeyNames() {
+std::string NearestOf(const Keys& keys, const std::string& name) {
+  const auto nearest =
+      std::min_element(keys.begin(), keys.end(), [&](const ConfigKey& a, const ConfigKey& b) {
+        return EditDistance(name, a.name) < EditDistance(name, b.name);
+      });
+  return EditDistance(name, nearest->name) <= 2 + name.size() / 4 ? nearest->name : "";
+}
+
+std::string NamesOf(const Keys& keys) {
   std::string names;
-  for (const ConfigKey& key : ConfigKeys()) {
+  for (const ConfigKey& key : keys) {
     names += (names.empty() ? "" : ", ") + key.name;
   }
   return names;
 }
 
-Status ReadSection(const Section& section, Config& config) {
+Status ReadSection(const Section& section, const Keys& keys) {
   std::set<std::string> seen;
   for (const std::string& name : section.Keys()) {
-    const ConfigKey* key = FindKey(name);
+    const ConfigKey* key = FindKey(keys, name);
     if (key == nullptr) {
-      const std::string nearest = NearestConfigKey(name);
+      const std::string nearest = NearestOf(keys, name);
       return section.Error(
           name, "is no known key",
-          nearest.empty() ? "the keys are " + AllKeyNames() : "did you mean " + nearest);
+          nearest.empty() ? "the keys are " + NamesOf(keys) : "did you mean " + nearest);
     }
     if (!seen.insert(name).second) {
       return section.Error(name, "stands there twice", "keep one of them");
     }
-    QRM_RETURN_IF_ERROR(key->read(section, name, config));
+    QRM_RETURN_IF_ERROR(key->read(section, name));
   }
   return OkStatus();
 }
@@ -80,11 +92,11 @@ YAML::Node NodeOf(const ConfigKey& key, const std::string& value) {
   return list;
 }
 
-Status ReadFlag(const std::string& name, const std::string& value, Config& config) {
-  const ConfigKey* key = FindKey(name);
+Status ReadFlag(const std::string& name, const std::string& value, const Keys& keys) {
+  const ConfigKey* key = FindKey(keys, name);
   if (key == nullptr) {
     return Errorf(StatusCode::kInvalidArgument, "cannot read flag --{}: there is no such key; {}",
-                  name, NearestConfigKey(name));
+                  name, NearestOf(keys, name));
   }
   YAML::Node mapping;
   try {
@@ -96,64 +108,32 @@ Status ReadFlag(const std::string& name, const std::string& value, Config& confi
   }
   QRM_ASSIGN_OR_RETURN(const Section section,
                        Section::Parse(YAML::Dump(mapping), "the command line"));
-  return ReadSection(section, config);
+  return ReadSection(section, keys);
 }
 
 }  // namespace
 
 StatusOr<Config> ReadConfig(const std::string& file, const StringMap& flags) {
   Config config;
+  const Keys keys = ConfigKeys(config);
   if (!file.empty()) {
     QRM_ASSIGN_OR_RETURN(const Section section, Section::Load(file));
-    QRM_RETURN_IF_ERROR(ReadSection(section, config));
+    QRM_RETURN_IF_ERROR(ReadSection(section, keys));
   }
   for (const auto& [name, value] : flags) {
-    QRM_RETURN_IF_ERROR(ReadFlag(name, value, config));
+    QRM_RETURN_IF_ERROR(ReadFlag(name, value, keys));
   }
   return config;
 }
 
 bool IsConfigKey(const std::string& name) {
-  return FindKey(name) != nullptr;
+  Config config;
+  return FindKey(ConfigKeys(config), name) != nullptr;
 }
 
 std::string NearestConfigKey(const std::string& name) {
-  const auto nearest = std::min_element(
-      ConfigKeys().begin(), ConfigKeys().end(), [&](const ConfigKey& a, const ConfigKey& b) {
-        return EditDistance(name, a.name) < EditDistance(name, b.name);
-      });
-  return EditDistance(name, nearest->name) <= 2 + name.size() / 4 ? nearest->name : "";
-}
-
-std::string ConfigFlagsHelp() {
-  std::string help;
-  const Config defaults;
-  for (const ConfigKey& key : ConfigKeys()) {
-    help += fmt::format("  --{}=VALUE\n      {}\n      {}; default {}\n", key.name, key.help,
-                        key.range, key.show(defaults));
-  }
-  return help;
-}
-
-std::string ConfigReference() {
-  std::string page =
-      "# Configuration of qrmd\n\n"
-      "`qrmd --config FILE` reads one YAML file; every key is also a flag "
-      "(`--reconcile-period=1s`),\n"
-      "which wins over the file. `qrmd --check-config` reads both, says what is wrong and exits. A "
-      "key\n"
-      "that is not known, or a value out of range, is an error that names file, line and key; qrmd "
-      "then\n"
-      "exits with 2. The sections of the plugins are in "
-      "[configuration-plugins.md](configuration-plugins.md).\n\n"
-      "This page is made by `qrmd --print-config-reference`.\n\n"
-      "| key | default | values | meaning |\n|---|---|---|---|\n";
-  const Config defaults;
-  for (const ConfigKey& key : ConfigKeys()) {
-    page += fmt::format("| `{}` | `{}` | {} | {} |\n", key.name, key.show(defaults), key.range,
-                        key.help);
-  }
-  return page;
+  Config config;
+  return NearestOf(ConfigKeys(config), name);
 }
 
 }  // namespace qrm::manager

@@ -9,7 +9,8 @@
 #include <fmt/format.h>
 
 #include "api/base/log.h"
-#include "manager/config/config.h"
+#include "manager/config/config_table.h"
+#include "manager/config/read_config.h"
 #include "manager/daemon/builtin_plugins.h"
 #include "manager/daemon/daemon.h"
 #include "manager/daemon/free_memory.h"
@@ -100,7 +101,7 @@ qrm::StatusOr<Prepared> Prepare(const Arguments& arguments) {
                        qrm::manager::ReadConfig(arguments.config_file, arguments.flags));
   QRM_ASSIGN_OR_RETURN(prepared.machine, qrm::config::LoadMachine(prepared.config.machine));
   QRM_ASSIGN_OR_RETURN(prepared.builtins,
-                       qrm::manager::MakeBuiltinPlugins(prepared.config, prepared.machine));
+                       qrm::manager::MakeBuiltinPlugins(prepared.config.builtin, prepared.machine));
   return prepared;
 }
 
@@ -112,7 +113,7 @@ int Fail(const qrm::Status& status, int code) {
 int Serve(Prepared prepared) {
   std::signal(SIGPIPE, SIG_IGN);
   qrm::manager::KeepHeapsSmall();
-  qrm::log::SetLevel(prepared.config.log_level);
+  qrm::log::SetLevel(prepared.config.process.log_level);
   const auto daemon = qrm::manager::Daemon::Create(
       std::move(prepared.config), std::move(prepared.machine), std::move(prepared.builtins));
   const qrm::Status end = daemon.ok() ? (*daemon)->Run() : daemon.status();

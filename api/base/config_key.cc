@@ -1,0 +1,176 @@
+// Readers and writers of the usual kinds of value.
+#include "api/base/config_key.h"
+
+#include <algorithm>
+#include <cstdint>
+#include <optional>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "api/base/check.h"
+#include "api/base/number.h"
+#include "api/base/section.h"
+
+namespace qrm::config {
+namespace {
+
+using std::chrono::milliseconds;
+
+std::string Quoted(const std::string& text) {
+  return text.empty() ? "\"\"" : text;
+}
+
+/// "3s", "500ms", "1m"; nothing for any other text.
+std::optional<milliseconds> ParseDuration(std::string_view text) {
+  struct Unit {
+    std::string_view name;
+    int64_t factor;
+  };
+  static constexpr Unit kUnits[] = {{"ms", 1}, {"s", 1000}, {"m", 60'000}};
+  constexpr int64_t kMost = int64_t{1} << 40;
+  for (const Unit& unit : kUnits) {
+    if (!text.ends_with(unit.name)) {
+      continue;
+    }
+    const auto number = ParseNumber<int64_t>(text.substr(0, text.size() - unit.name.size()));
+    if (number.has_value() && *number >= 0 && *number < kMost) {
+      return milliseconds(*number * unit.factor);
+    }
+  }
+  return std::nullopt;
+}
+
+std::string DurationText(milliseconds duration) {
+  const auto count = duration.count();
+  if (count != 0 && count % 60'000 == 0) {
+    return fmt::format("{}m", count / 60'000);
+  }
+  return count % 1000 == 0 ? fmt::format("{}s", count / 1000) : fmt::format("{}ms", count);
+}
+
+}  // namespace
+
+ConfigKey TextKey(std::string name, std::string& place, std::string range, std::string help) {
+  return {.name = std::move(name),
+          .range = std::move(range),
+          .help = std::move(help),
+          .read = [&place](const Section& section, const std::string& key) -> Status {
+            QRM_ASSIGN_OR_RETURN(place, section.Text(key, place));
+            return OkStatus();
+          },
+          .show = [&place] { return Quoted(place); }};
+}
+
+ConfigKey PathKey(std::string name, std::string& place, std::string help) {
+  ConfigKey path = TextKey(std::move(name), place, "absolute path", std::move(help));
+  path.read = [&place, read = path.read](const Section& section, const std::string& key) -> Status {
+    QRM_RETURN_IF_ERROR(read(section, key));
+    if (!place.starts_with('/')) {
+      return section.Error(key, fmt::format("is '{}', which is no absolute path", place),
+                           "write one that starts with /");
+    }
+    return OkStatus();
+  };
+  return path;
+}
+
+ConfigKey SwitchKey(std::string name, bool& place, std::string help) {
+  return {.name = std::move(name),
+          .range = "true, false",
+          .help = std::move(help),
+          .read = [&place](const Section& section, const std::string& key) -> Status {
+            QRM_ASSIGN_OR_RETURN(place, section.Flag(key, place));
+            return OkStatus();
+          },
+          .show = [&place] { return std::string(place ? "true" : "false"); }};
+}
+
+ConfigKey DurationKey(std::string name, milliseconds& place, DurationRange range,
+                      std::string help) {
+  const auto least = ParseDuration(range.least);
+  const auto most = ParseDuration(range.most);
+  QRM_CHECK(least.has_value() && most.has_value());
+  const std::string text = fmt::format("{} to {}", range.least, range.most);
+  return {.name = std::move(name),
+          .range = text,
+          .help = std::move(help),
+          .read = [=, &place](const Section& section, const std::string& key) -> Status {
+            QRM_ASSIGN_OR_RETURN(const std::string value, section.Text(key, ""));
+            const std::optional<milliseconds> duration = ParseDuration(value);
+            if (!duration.has_value() || *duration < *least || *duration > *most) {
+              return section.Error(
+                  key, fmt::format("is '{}', which is no duration from {}", value, text),
+                  "write one such as 500ms, 3s or 1m");
+            }
+            place = *duration;
+            return OkStatus();
+          },
+          .show = [&place] { return DurationText(place); }};
+}
+
+ConfigKey NumberKey(std::string name, int& place, NumberRange range, std::string help) {
+  const std::string text = fmt::format("{} to {}", range.least, range.most);
+  return {.name = std::move(name),
+          .range = text,
+          .help = std::move(help),
+          .read = [=, &place](const Section& section, const std::string& key) -> Status {
+            QRM_ASSIGN_OR_RETURN(const std::string value, section.Text(key, ""));
+            const std::optional<int> number = ParseNumber<int>(value);
+            if (!number.has_value() || *number < range.least || *number > range.most) {
+              return section.Error(key,
+                                   fmt::format("is '{}', which is no number from {}", value, text),
+                                   range.remedy);
+            }
+            place = *number;
+            return OkStatus();
+          },
+          .show = [&place] { return std::to_string(place); }};
+}
+
+ConfigKey WordsKey(std::string name, std::vector<std::string>& place, std::string range,
+                   std::string help) {
+  return {.name = std::move(name),
+          .shape = KeyShape::kList,
+          .range = std::move(range),
+          .help = std::move(help),
+          .read = [&place](const Section& section, const std::string& key) -> Status {
+            QRM_ASSIGN_OR_RETURN(place, section.Words(key));
+            return OkStatus();
+          },
+          .show = [&place] { return ListText(place); }};
+}
+
+ConfigKey WordKey(std::string name, WordChoice choice, std::string help) {
+  return {
+      .name = std::move(name),
+      .range = fmt::format("{}", fmt::join(choice.words, ", ")),
+      .help = std::move(help),
+      .read = [choice](const Section& section, const std::string& key) -> Status {
+        QRM_ASSIGN_OR_RETURN(const std::string word, section.Text(key, ""));
+        return choice.set(word)
+                   ? OkStatus()
+                   : section.Error(key, fmt::format("is '{}', which is no {}", word, choice.what),
+                                   "write " + EnumerateWords(choice.words, "or"));
+      },
+      .show =
+          [choice] {
+            const auto now = std::find_if(choice.words.begin(), choice.words.end(), choice.holds);
+            QRM_CHECK(now != choice.words.end());
+            return *now;
+          }};
+}
+
+std::string ListText(const std::vector<std::string>& words) {
+  return fmt::format("[{}]", fmt::join(words, ", "));
+}
+
+std::string EnumerateWords(const std::vector<std::string>& words, std::string_view conjunction) {
+  if (words.size() < 2) {
+    return words.empty() ? std::string() : words.front();
+  }
+  return fmt::format("{} {} {}", fmt::join(words.begin(), words.end() - 1, ", "), conjunction,
+                     words.back());
+}
+
+}  // namespace qrm::config

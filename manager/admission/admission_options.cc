@@ -1,0 +1,106 @@
+// The keys of admissions whose values are lists and mappings of several words.
+#include "manager/admission/admission_options.h"
+
+#include <utility>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "api/base/section.h"
+
+namespace qrm::manager {
+namespace {
+
+using config::ConfigKey;
+using config::KeyShape;
+using config::Section;
+
+StatusOr<StringMap> ReadResourceNames(const Section& names) {
+  StringMap read;
+  for (const std::string& from : names.Keys()) {
+    QRM_ASSIGN_OR_RETURN(const std::string to, names.Text(from, ""));
+    for (const std::string& name : {from, to}) {
+      if (!CheckResourceName(name).ok()) {
+        return names.Error(
+            from, fmt::format("maps '{}' to '{}', and '{}' is no resource name", from, to, name),
+            "write names such as cpu or example.com/nic");
+      }
+    }
+    read[from] = to;
+  }
+  return read;
+}
+
+StatusOr<ImplicitResource> ReadImplicitResource(const Section& item) {
+  QRM_RETURN_IF_ERROR(item.AllowKeys({"resource", "roles", "annotation"}));
+  ImplicitResource implicit;
+  QRM_ASSIGN_OR_RETURN(implicit.resource, item.Text("resource", ""));
+  QRM_ASSIGN_OR_RETURN(const std::vector<std::string> roles, item.Words("roles"));
+  QRM_ASSIGN_OR_RETURN(implicit.annotation, item.Text("annotation", ""));
+  implicit.roles = {roles.begin(), roles.end()};
+  if (!CheckResourceName(implicit.resource).ok()) {
+    return item.Error("resource",
+                      fmt::format("is '{}', which is no resource name", implicit.resource),
+                      "write one such as NIC or example.com/nic");
+  }
+  if (implicit.roles.empty() && implicit.annotation.empty()) {
+    return item.Error("resource", "is given to nobody", "add roles or an annotation");
+  }
+  return implicit;
+}
+
+std::string Show(const ImplicitResource& implicit) {
+  const std::string annotation =
+      implicit.annotation.empty() ? "" : ", annotation: " + implicit.annotation;
+  return fmt::format("{{resource: {}, roles: [{}]{}}}", implicit.resource,
+                     fmt::join(implicit.roles, ", "), annotation);
+}
+
+}  // namespace
+
+ConfigKey ResourceNamesKey(std::string name, StringMap& place, std::string help) {
+  return {.name = std::move(name),
+          .shape = KeyShape::kMapping,
+          .range = "pod's name: plugin's name",
+          .help = std::move(help),
+          .read = [&place](const Section& section, const std::string& key) -> Status {
+            QRM_ASSIGN_OR_RETURN(const Section names, section.Child(key));
+            QRM_ASSIGN_OR_RETURN(place, ReadResourceNames(names));
+            return OkStatus();
+          },
+          .show =
+              [&place] {
+                std::vector<std::string> names;
+                for (const auto& [from, to] : place) {
+                  names.push_back(fmt::format("{}: {}", from, to));
+                }
+                return fmt::format("{{{}}}", fmt::join(names, ", "));
+              }};
+}
+
+ConfigKey ImplicitResourcesKey(std::string name, std::vector<ImplicitResource>& place,
+                               std::string help) {
+  return {.name = std::move(name),
+          .shape = KeyShape::kList,
+          .range = "list of {resource, roles, annotation}",
+          .help = std::move(help),
+          .read = [&place](const Section& section, const std::string& key) -> Status {
+            QRM_ASSIGN_OR_RETURN(const std::vector<Section> items, section.Items(key));
+            place.clear();
+            for (const Section& item : items) {
+              QRM_ASSIGN_OR_RETURN(ImplicitResource implicit, ReadImplicitResource(item));
+              place.push_back(std::move(implicit));
+            }
+            return OkStatus();
+          },
+          .show =
+              [&place] {
+                std::vector<std::string> items;
+                for (const ImplicitResource& implicit : place) {
+                  items.push_back(Show(implicit));
+                }
+                return config::ListText(items);
+              }};
+}
+
+}  // namespace qrm::manager

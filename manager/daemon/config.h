@@ -1,0 +1,37 @@
+// Everything that can be set about qrmd: the options of its rooms, each with its defaults.
+#pragma once
+
+#include "manager/admission/admission_options.h"
+#include "manager/control/control_options.h"
+#include "manager/daemon/builtin_plugins.h"
+#include "manager/daemon/process_options.h"
+#include "manager/demand/pod_keys.h"
+#include "manager/kubelet/kubelet_options.h"
+#include "manager/observability/http_options.h"
+#include "manager/podresources/pod_resources_options.h"
+#include "manager/pods/pods_options.h"
+#include "manager/reconcile/reconcile_options.h"
+#include "manager/registry/registration_options.h"
+#include "manager/runtime/runtime_options.h"
+#include "plugins/config/machine_config.h"
+
+namespace qrm::manager {
+
+/// The values in force.
+struct Config {
+  ProcessOptions process;
+  config::MachineConfig machine;
+  BuiltinOptions builtin;
+  RegistrationOptions registration;
+  AdmissionOptions admission;
+  PodKeys pod_keys;
+  KubeletOptions kubelet;
+  RuntimeOptions runtime;
+  ReconcileOptions reconcile;
+  PodsOptions pods;
+  PodResourcesOptions pod_resources;
+  ControlOptions control;
+  HttpOptions http;
+};
+
+}  // namespace qrm::manager

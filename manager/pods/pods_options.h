@@ -1,0 +1,42 @@
+// How the runtime is followed: the options, their defaults and their keys.
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <vector>
+
+#include "api/base/config_key.h"
+#include "manager/reconcile/reconcile_options.h"
+
+namespace qrm::manager {
+
+struct ObserverOptions {
+  /// Between two looks without an event; the reconciler's.
+  std::chrono::milliseconds period = ReconcileOptions().period;
+  std::chrono::milliseconds grace{2000};  ///< for NRI to come back by itself
+  std::chrono::milliseconds min_gap{20};  ///< between two looks, however many events there are
+  std::chrono::milliseconds gone_after{10000};
+  std::chrono::milliseconds watch_retry{1000};
+  std::size_t concurrent_statuses = 8;
+};
+
+struct PodsOptions {
+  ObserverOptions observer;
+  std::chrono::milliseconds ended_after{30'000};
+};
+
+inline std::vector<config::ConfigKey> PodsKeys(PodsOptions& options) {
+  return {
+      config::DurationKey("observer-grace", options.observer.grace, {"0s", "5m"},
+                          "How long NRI may be away before the runtime is followed over CRI."),
+      config::DurationKey("observer-gone-after", options.observer.gone_after, {"0s", "10m"},
+                          "How long a pod must be missing from CRI's list, with its cgroups gone, "
+                          "to be taken as removed while NRI is away."),
+      config::DurationKey(
+          "pod-ended-after", options.ended_after, {"0s", "60m"},
+          "How long a pod's sandbox must have stopped, with no other and no container there, "
+          "for the pod to be taken as ended: what it held serves others then."),
+  };
+}
+
+}  // namespace qrm::manager
