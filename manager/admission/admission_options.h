@@ -85,7 +85,8 @@ inline std::vector<config::ConfigKey> SkipKeys(AdmissionOptions& options) {
       config::WordsKey("skip-namespaces", options.skipped_namespaces, "list of namespaces",
                        "Containers of pods in these namespaces are left alone."),
       config::TextKey("skip-annotation", options.skip_annotation, "annotation key; empty: not read",
-                      "Containers of pods with this annotation set to true are left alone."),
+                      "Containers of pods that have this annotation are left alone, whatever its "
+                      "value is but `false` and an empty one."),
       config::WordsKey("skip-priority-classes", options.skipped_priority_classes,
                        "list of priority classes",
                        "Containers of pods with these priority classes are left alone: system "
