@@ -1,4 +1,4 @@
-// Orders of elements and the steps of taking them.
+// Orders the elements of a layout and takes them step by step.
 #include "topology/cpu_accumulator.h"
 
 #include <algorithm>

@@ -1,4 +1,4 @@
-// Renders every part of a Machine twice.
+// Writes every part of a Machine as text and as JSON.
 #include "topology/describe.h"
 
 #include <algorithm>

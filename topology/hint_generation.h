@@ -19,7 +19,7 @@ struct NodeAmounts {
   std::map<int, double> free;
 };
 
-/// Bounds on what GenerateHints offers. Units: nodes, masks. Source: ours.
+/// Bounds on what GenerateHints offers. Units: nodes, masks.
 struct HintGenerationOptions {
   int max_nodes = 0;     ///< widest mask to offer; 0: see GenerateHints
   int max_hints = 4096;  ///< masks of a size are offered closest first up to this many in all
@@ -41,7 +41,6 @@ HintList GenerateHints(const Machine& machine, double amount, const NodeAmounts&
 ///
 /// Threads: one at a time. Units: distances as in the SLIT.
 /// Cost:    construction O(nodes cubed); Visit O(masks x (width + log masks)), masks at most 4,096.
-/// Source:  ours.
 class ClosestMasks {
  public:
   /// Of `candidates`, nodes of `machine`, which need not outlive this.

@@ -1,4 +1,4 @@
-// Copies out what a loaded hwloc topology describes.
+// Copies the objects of a loaded hwloc topology.
 #pragma once
 
 #include "topology/machine_objects.h"

@@ -1,4 +1,4 @@
-// Puts described objects in order and repairs what firmware, or whoever wrote them, got wrong.
+// Sorts described objects and repairs what firmware, or whoever wrote them, got wrong.
 #include "topology/machine_objects.h"
 
 #include <algorithm>

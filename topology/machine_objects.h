@@ -1,4 +1,4 @@
-// What hwloc describes a machine by, from a loaded topology or an XML export alike.
+// The objects that describe a machine, from a loaded hwloc topology or an XML export alike.
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,4 @@
-// The four policies of kubelet, for machines of any number of nodes.
+// Implements kubelet's four policies for machines of any number of nodes.
 #include "topology/merge.h"
 
 #include <algorithm>

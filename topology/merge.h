@@ -31,16 +31,16 @@ struct MergeOptions {
 /// "none", "best-effort", "restricted", "single-numa-node", "numeric". Errors: kInvalidArgument
 /// naming them. Cost: O(length). Source: kubelet's --topology-manager-policy.
 StatusOr<TopologyPolicy> ParseTopologyPolicy(std::string_view text);
-/// The word that ParseTopologyPolicy reads. Cost: O(1). Source: as there.
+/// The word that ParseTopologyPolicy reads. Cost: O(1).
 std::string_view ToString(TopologyPolicy policy);
 
 /// "container", "pod". Errors: kInvalidArgument naming them. Cost: O(length).
 /// Source: kubelet's --topology-manager-scope.
 StatusOr<TopologyScope> ParseTopologyScope(std::string_view text);
-/// The word that ParseTopologyScope reads. Cost: O(1). Source: as there.
+/// The word that ParseTopologyScope reads. Cost: O(1).
 std::string_view ToString(TopologyScope scope);
 
-/// What the merge decided, and why. Units: the kernel's node numbers. Source: MergeHints.
+/// What the merge decided, and why. Units: the kernel's node numbers.
 struct MergeResult {
   bool admit = true;
   /// What all resources share. Policy numeric: the nodes of the aligned resources.

@@ -1,4 +1,4 @@
-// Sentences of bounded length, whatever the number of hints.
+// Writes sentences of bounded length, whatever the number of hints.
 #include "topology/merge_reasons.h"
 
 #include <algorithm>

@@ -17,7 +17,6 @@ namespace qrm {
 ///
 /// Threads: one. Units: nodes by NodeIndex position, widths in nodes.
 /// Cost:    construction O(hints x their width); Split at most 2^(width + 1) x hints / 64.
-/// Source:  ours.
 template <std::size_t Words>
 class HintIndex {
  public:
@@ -94,7 +93,7 @@ class HintIndex {
 /// Threads: one. Units: nodes by NodeIndex position, widths in nodes.
 /// Cost:    passes x lists x reachable masks x hints (less for narrow masks), where each pass keeps
 ///          only masks wide enough to matter; kMaxReachable bounds the masks, and so the time.
-/// Source:  ours; the ranking is Kubernetes 1.36's, HintMerger.compare.
+/// Source:  the ranking is Kubernetes 1.36's, HintMerger.compare.
 template <std::size_t Words>
 class ReachableMasks {
  public:

@@ -14,7 +14,7 @@
 namespace qrm {
 
 /// A mask of up to 64 x `Words` nodes.
-/// Units: nodes by NodeIndex position. Cost: O(Words) each but where O(1). Source: ours.
+/// Units: nodes by NodeIndex position. Cost: O(Words) each but where O(1).
 template <std::size_t Words>
 struct NodeBits {
   std::array<uint64_t, Words> words{};
@@ -72,7 +72,6 @@ struct NodeBits {
 /// Threads: immutable, any.
 /// Units:   node ids are the kernel's, positions count from 0.
 /// Cost:    O(words) where the nodes are numbered without gaps, O(nodes of the mask) elsewhere.
-/// Source:  ours.
 class NodeIndex {
  public:
   explicit NodeIndex(const Machine& machine) : gapless_(true) {

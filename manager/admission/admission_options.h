@@ -1,4 +1,4 @@
-// What an admission is told by the configuration: the options, their defaults and their keys.
+// The configuration of admissions.
 #pragma once
 
 #include <chrono>

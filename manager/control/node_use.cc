@@ -1,4 +1,4 @@
-// Who holds what of each NUMA node.
+// Computes who holds what of each NUMA node.
 #include <algorithm>
 #include <string_view>
 

@@ -1,4 +1,4 @@
-// The table of the plugins inside qrmd.
+// Makes and starts the plugins that run inside qrmd.
 #include "manager/daemon/builtin_plugins.h"
 
 #include <algorithm>

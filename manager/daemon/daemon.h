@@ -13,7 +13,7 @@ namespace qrm::manager {
 
 /// One qrmd.
 ///
-/// Threads: one, main; the daemon starts its own (CONVENTIONS: state loop, I/O loop) and ends them.
+/// Threads: one, main; the daemon starts its own (docs/architecture.md lists them) and ends them.
 class Daemon {
  public:
   /// Opens the state and makes all parts; nothing listens yet. Errors: kFailedPrecondition when

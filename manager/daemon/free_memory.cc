@@ -1,4 +1,4 @@
-// glibc's names for it.
+// Sets glibc's malloc options, and returns free memory to the kernel.
 #include "manager/daemon/free_memory.h"
 
 #include <malloc.h>

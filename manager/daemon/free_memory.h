@@ -1,9 +1,9 @@
-// The allocator's free memory: how much of it the daemon keeps.
+// Limits how much free memory the allocator keeps.
 #pragma once
 
 namespace qrm::manager {
 
-/// Has threads share one heap, so that what one frees serves the others, and keeps large buffers
+/// Makes threads share one heap, so that what one frees serves the others, and keeps large buffers
 /// out of it, so that they leave no holes. To be called before there are threads.
 void KeepHeapsSmall();
 

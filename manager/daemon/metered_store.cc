@@ -1,4 +1,4 @@
-// The store's decorator.
+// Decorates a store with metrics.
 #include "manager/daemon/metered_store.h"
 
 #include <chrono>

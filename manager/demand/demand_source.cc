@@ -1,4 +1,4 @@
-// Kubelet's cgroup formulas, inverted.
+// Estimates requests by inverting kubelet's cgroup formulas.
 #include "manager/demand/demand_source.h"
 
 #include <algorithm>

@@ -1,4 +1,4 @@
-// Where an admission learns what a container asks for.
+// The demand of a container, and where an admission learns it.
 #pragma once
 
 #include <cstdint>

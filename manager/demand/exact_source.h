@@ -1,4 +1,4 @@
-// The demand of a container by the spec of its pod, where anybody knows it.
+// Takes a container's demand from its pod's spec, where a source knows it.
 #pragma once
 
 #include <chrono>

@@ -1,4 +1,4 @@
-// From a manifest to what the runtime and kubelet would say of it.
+// Turns a manifest into what the runtime and kubelet would report about the pod.
 #include "manager/demand/new_pod.h"
 
 #include <optional>

@@ -1,4 +1,4 @@
-// A pod that has not come yet, as the admissions that it would be.
+// Turns a pod that is not on the node yet into the admissions that it would cause.
 #pragma once
 
 #include <string>

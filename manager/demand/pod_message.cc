@@ -1,4 +1,4 @@
-// From messages to manifests.
+// Converts messages to manifests.
 #include "manager/demand/pod_message.h"
 
 #include <utility>

@@ -1,4 +1,4 @@
-// Pods as kubelet's Pods API sends them: Kubernetes' own protobuf.
+// Reads pods as kubelet's Pods API sends them, in Kubernetes' own protobuf.
 #pragma once
 
 #include <string>

@@ -1,4 +1,4 @@
-// Checks specs, and turns them into demands.
+// Checks specs and turns them into demands.
 #include "manager/demand/pod_spec.h"
 
 #include <algorithm>
@@ -14,7 +14,7 @@ using Kind = ContainerSpec::Kind;
 using Amounts = std::map<std::string, double>;
 
 constexpr char kConfigHash[] = "kubernetes.io/config.hash";
-/// kubelet refuses bigger pods long before; a peer that lies must not fill our memory.
+/// kubelet refuses bigger pods long before; a wrong peer must not fill our memory.
 constexpr std::size_t kMaxContainers = 1000;
 
 StatusOr<Amounts> ReadAmounts(const StringMap& texts) {

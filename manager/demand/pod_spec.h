@@ -1,5 +1,5 @@
-// A pod as its spec has it, whichever way the spec came: what its containers request, and in which
-// order they start.
+// A pod as its spec has it, from whatever source: what its containers request, and in which order
+// they start.
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,4 @@
-// A quantity is a decimal number and a suffix; one conversion from text rounds it once.
+// Parses a decimal number and its suffix in one conversion, so that it is rounded once.
 #include "manager/demand/quantity.h"
 
 #include <algorithm>

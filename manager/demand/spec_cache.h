@@ -19,7 +19,7 @@ namespace qrm::manager {
 /// Threads: any.
 class SpecCache {
  public:
-  /// A node has a few hundred pods; whoever tells more than this is not believed.
+  /// A node has a few hundred pods; a source that tells more than this is wrong.
   static constexpr std::size_t kMaxPods = 10'000;
 
   /// Null when unknown.

@@ -1,4 +1,4 @@
-// Somebody who knows the specs of the node's pods.
+// The interface of a source that knows the specs of the node's pods.
 #pragma once
 
 #include <functional>

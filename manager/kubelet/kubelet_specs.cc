@@ -1,4 +1,4 @@
-// Makes the sources that the configuration names.
+// Makes the sources of pod specs that the configuration names.
 #include "manager/kubelet/kubelet_specs.h"
 
 #include <cstdint>

@@ -1,4 +1,4 @@
-// Where the daemon learns what pods request, as its configuration says.
+// Chooses by the configuration where qrmd learns what pods request.
 #pragma once
 
 #include <memory>

@@ -1,4 +1,4 @@
-// Comparisons of cpusets; what does not match is forgotten.
+// Compares cpusets, and drops recorded values that no longer hold.
 #include "manager/pods/applied_values.h"
 
 #include <string>

@@ -1,4 +1,4 @@
-// What a record says was applied to a container, against what the runtime or the kernel shows.
+// Compares what a record says was applied to a container with what the runtime or the kernel shows.
 #pragma once
 
 #include "api/resource.h"

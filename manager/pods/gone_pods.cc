@@ -1,4 +1,4 @@
-// Time and the kernel against a list.
+// Judges by the time since a pod was last listed, and by the cgroups of its containers.
 #include "manager/pods/gone_pods.h"
 
 #include <utility>

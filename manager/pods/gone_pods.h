@@ -1,4 +1,4 @@
-// Decides when a pod that a runtime's list lacks is gone.
+// Decides when an unlisted pod is gone.
 #pragma once
 
 #include <chrono>

@@ -1,4 +1,4 @@
-// NRI first, then the observer.
+// Derives the mode: NRI where it is attached, else the observer.
 #include "manager/pods/runtime_mode.h"
 
 namespace qrm::manager {

@@ -1,4 +1,4 @@
-// Which of the two ways to the runtime works.
+// Tells which of the two ways to the runtime works.
 #pragma once
 
 #include <chrono>

@@ -1,4 +1,4 @@
-// The sockets below a directory, and word when something there changes.
+// Lists the sockets below a directory, and reports when something there changes.
 #pragma once
 
 #include <functional>

@@ -1,4 +1,4 @@
-// Versions and sockets of plugins that register.
+// Checks versions and sockets of plugins that register.
 #include "manager/registry/registration_check.h"
 
 #include <algorithm>

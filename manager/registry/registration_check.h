@@ -1,4 +1,4 @@
-// What a plugin must say of itself before it is registered, on either path.
+// Checks what a plugin says of itself before it is registered, on either path.
 #pragma once
 
 #include <string>

@@ -1,4 +1,4 @@
-// Order of start.
+// Starts the parts of the registry in order.
 #include "manager/registry/registry.h"
 
 #include <utility>

@@ -1,4 +1,4 @@
-// Entering, leaving and stopping.
+// Counts calls in and out, and stops.
 #include "manager/rpc/calls_in_flight.h"
 
 #include <utility>

@@ -1,4 +1,4 @@
-// The calls to plugins that are under way, so that stopping can cancel them and wait for the last.
+// Tracks the calls that are under way, so that a stop can cancel them and wait for the last.
 #pragma once
 
 #include <cstdint>

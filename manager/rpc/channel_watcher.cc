@@ -1,4 +1,4 @@
-// A completion queue, its thread, and one watch per channel that arms itself again.
+// Runs a completion queue on a thread, with one watch per channel that renews itself.
 #include "manager/rpc/channel_watcher.h"
 
 #include <thread>
@@ -12,7 +12,7 @@
 namespace qrm::manager {
 namespace {
 
-/// One watched channel: the tag in the queue. Deletes itself through the queue, see Impl::Run.
+/// One watched channel: the tag in the queue, which owns it; see Impl::Run.
 struct Watched {
   std::weak_ptr<grpc::Channel> channel;
   ChannelWatcher::Changed changed;

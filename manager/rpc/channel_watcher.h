@@ -1,4 +1,4 @@
-// Tells at once when the connection behind a gRPC channel comes or goes.
+// Reports at once when the connection behind a gRPC channel comes or goes.
 #pragma once
 
 #include <functional>

@@ -1,4 +1,4 @@
-// Source: gRPC's status codes, which Abseil's copy.
+// Converts statuses; Abseil's codes copy gRPC's.
 #include "manager/rpc/grpc_status.h"
 
 #include <grpcpp/support/status.h>

@@ -1,4 +1,5 @@
-// Connections by descriptor, told apart from later ones of the same number by their inode.
+// Keeps connections by descriptor, and tells them apart from later ones of the same number by their
+// inode.
 #include "manager/rpc/peer_table.h"
 
 #include <vector>

@@ -1,4 +1,4 @@
-// Which process stands behind each open connection.
+// Tells which process is at the other end of each open connection.
 #pragma once
 
 #include <chrono>
@@ -15,10 +15,9 @@
 
 namespace qrm::manager {
 
-/// The connections that were handed to gRPC, by file descriptor. gRPC closes them without telling,
-/// so an entry whose descriptor is no longer the same socket counts as gone; such entries are
-/// noticed when room is short, within kSweepInterval.
-/// Threads: any.
+/// The connections that were handed to gRPC, by file descriptor. gRPC does not report when it
+/// closes them, so an entry whose descriptor is no longer the same socket counts as gone; such
+/// entries are removed when room is short, within kSweepInterval. Threads: any.
 class PeerTable {
  public:
   using Time = std::chrono::steady_clock::time_point;

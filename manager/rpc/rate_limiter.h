@@ -1,4 +1,4 @@
-// How often each caller may call.
+// Limits how often each caller may call.
 #pragma once
 
 #include <algorithm>

@@ -1,4 +1,4 @@
-// The rules of named pools.
+// Implements the rules of named pools.
 #include "plugins/cpu/pools.h"
 
 #include <vector>

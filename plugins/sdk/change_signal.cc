@@ -1,4 +1,4 @@
-// The listener is called without the lock; taking it away waits for calls in progress.
+// Calls the listener without holding the lock; to take it away waits for calls in progress.
 #include "plugins/sdk/change_signal.h"
 
 #include <utility>

@@ -1,4 +1,4 @@
-// Inotify, reduced to one question.
+// Watches a directory with inotify(7).
 #include "plugins/sdk/directory_watch.h"
 
 #include <algorithm>

@@ -1,4 +1,5 @@
-// State in a SQLite database: one row per grant, and one for what the plugin saved itself.
+// Keeps a plugin's state in a SQLite database: one row for each grant, and one for what the plugin
+// saved itself.
 #include "plugins/sdk/plugin_state.h"
 
 #include <memory>

@@ -1,4 +1,4 @@
-// A loop over one question: is the socket in place, and does this manager know us?
+// Checks again and again whether the socket is in place and the current manager knows the plugin.
 #include "plugins/sdk/registrar.h"
 
 #include <algorithm>

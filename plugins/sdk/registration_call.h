@@ -1,4 +1,4 @@
-// One call of Register, which another thread can end.
+// One call of Register, which another thread can cancel.
 #pragma once
 
 #include <memory>

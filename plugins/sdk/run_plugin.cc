@@ -1,4 +1,4 @@
-// The program around a plugin: its flags and its end.
+// Runs a plugin as a program: its flags, signals and exit code.
 #include <csignal>
 #include <cstdlib>
 #include <iostream>

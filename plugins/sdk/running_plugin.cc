@@ -1,4 +1,4 @@
-// Settings to parts: state, host, socket, registrar.
+// Builds a running plugin from its settings: state, host, socket, registrar.
 #include "plugins/sdk/running_plugin.h"
 
 #include <algorithm>

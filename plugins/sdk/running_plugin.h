@@ -1,5 +1,5 @@
 // A plugin that serves and registers itself in the background: RunPlugin without the signals, for
-// programs and tests of one's own.
+// other programs and for tests.
 #pragma once
 
 #include <memory>

@@ -1,4 +1,4 @@
-// A Unix socket's file: placed in one step, never on top of a living one.
+// A Unix socket's file: put in place in one step, never in place of one that a server listens on.
 #pragma once
 
 #include <cstdint>

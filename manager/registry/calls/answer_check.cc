@@ -1,4 +1,4 @@
-// Checks of answers against the machine.
+// Checks answers against the machine.
 #include "manager/registry/calls/answer_check.h"
 
 #include <algorithm>

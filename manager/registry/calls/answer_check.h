@@ -1,4 +1,4 @@
-// What the protocol's messages cannot say about an answer: does it fit this machine?
+// Checks what the protocol's messages cannot say about an answer: whether it fits this machine.
 #pragma once
 
 #include <string>

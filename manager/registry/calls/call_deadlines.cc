@@ -1,4 +1,4 @@
-// The timer always waits for the earliest deadline, or for one before it.
+// Keeps one timer, which waits for the earliest deadline or for an earlier one that is over.
 #include "manager/registry/calls/call_deadlines.h"
 
 #include <map>

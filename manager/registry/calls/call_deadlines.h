@@ -1,4 +1,4 @@
-// Tells of calls that last longer than they may.
+// Reports calls that last longer than they may.
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,4 @@
-// Calls that run in parallel and are joined: count down, then answer in the order of the calls.
+// Runs calls in parallel and joins them: counts down, then answers in the order of the calls.
 #pragma once
 
 #include <chrono>

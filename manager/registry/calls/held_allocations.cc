@@ -1,4 +1,4 @@
-// Answers are told apart by their bytes, and parsed when they differ.
+// Tells answers apart by their bytes, and parses one only when it differs from the last.
 #include "manager/registry/calls/held_allocations.h"
 
 #include "api/base/check.h"

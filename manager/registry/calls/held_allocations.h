@@ -1,5 +1,5 @@
-// What a plugin says it holds for all containers: read only where somebody looks, because on a node
-// that rests it is the same in every period.
+// What a plugin says it holds for all containers. It is parsed only when somebody looks, because on
+// a node at rest it is the same in every period.
 #pragma once
 
 #include <functional>

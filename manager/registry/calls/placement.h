@@ -1,4 +1,4 @@
-// What a plugin tells of one container by place: values without gRPC in sight.
+// What a plugin tells about one container by place, as values without gRPC.
 #pragma once
 
 #include <cstdint>
