@@ -6,7 +6,7 @@
 #   layering       no include points upward
 #   thread-safety  clang's analysis of what each mutex guards (a part of tidy, and much faster)
 #   tidy           clang-tidy by .clang-tidy; about 15 s a file
-#   tidy-recent    the same for the files that the last thirty commits changed most, at most QRM_TIDY_FILES (40)
+#   tidy-recent    the same for the files that the last thirty commits changed most, at most QRM_TIDY_FILES (25)
 #   asan-ubsan     every test without limits of time and memory under the address and undefined-behaviour sanitizers
 #   tsan           the tests without gRPC under the thread sanitizer
 #   fuzz           each fuzz target for QRM_FUZZ_SECONDS (10)
@@ -50,7 +50,7 @@ check_thread_safety() {
 check_tidy() { git ls-files -- '*.cc' | tidy; }
 
 check_tidy_recent() {
-  local files changed=() most=${QRM_TIDY_FILES:-40}
+  local files changed=() most=${QRM_TIDY_FILES:-25}
   files=$(recent_sources)
   mapfile -t changed < <(sed 's/^[0-9]* //' <<<"$files")
   if [ ${#changed[@]} -gt "$most" ]; then

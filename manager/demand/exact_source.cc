@@ -116,8 +116,8 @@ void ExactSource::Find(const RuntimePod& pod, const RuntimeContainer& container,
       impl_->waits.emplace(pod.uid, begun);
     }
   }
-  if (begun == nullptr) {
-    found(*std::move(exact));
+  if (exact.has_value()) {
+    found(*std::move(exact));  // NOLINT(bugprone-use-after-move): moved where it is not exact
     return;
   }
   boost::asio::dispatch(impl_->io,

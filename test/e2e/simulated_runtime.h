@@ -73,7 +73,7 @@ class SimulatedRuntime {
   mutable Mutex mutex_;
   /// By pod: its containers, the first one first.
   std::map<std::string, std::vector<Entry>> entries_ QRM_GUARDED_BY(mutex_);
-  std::atomic<std::chrono::nanoseconds> last_creation_{};
+  std::atomic<std::chrono::nanoseconds> last_creation_;
   ScriptedCri cri_;
   ScriptedRuntime nri_;  // last, for its threads ask the others
 };

@@ -54,7 +54,7 @@ class StrangersTest : public testing::Test {
     }
     kubelet_.HoldLookups("uid-slow");
   }
-  ~StrangersTest() override { answer_pools_.set_value(); }
+  void TearDown() override { answer_pools_.set_value(); }
 
   void Start() {
     ASSERT_TRUE(IsOk(node_.Start(1)));
