@@ -1,6 +1,6 @@
 // Defines the schema's versions. A released step is never edited: later versions append their own,
-// as columns behind the former ones and tables beside them, so that the release before can read what
-// it knows.
+// as columns behind the former ones and tables beside them, so that the release before can read
+// what it knows.
 #include "checkpoint/schema.h"
 
 namespace qrm::checkpoint {
