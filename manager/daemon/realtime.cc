@@ -6,6 +6,8 @@
 
 #include <sched.h>
 
+#include "api/base/log.h"
+
 namespace qrm::manager {
 
 Status RunInRealTime(int priority) {
@@ -19,6 +21,21 @@ Status RunInRealTime(int priority) {
                 "and if it has that, the kernel has CONFIG_RT_GROUP_SCHED: give qrmd's cgroup a "
                 "cpu.rt_runtime_us (cgroup v1), or set realtime-priority: 0",
                 priority, std::generic_category().message(error));
+}
+
+Status RunInRealTime(int priority, const std::vector<PostToThread>& threads) {
+  if (priority == 0) {
+    return OkStatus();
+  }
+  QRM_RETURN_IF_ERROR(RunInRealTime(priority));
+  for (const PostToThread& post : threads) {
+    post([priority] {
+      if (const Status runs = RunInRealTime(priority); !runs.ok()) {
+        log::Warning("a thread is not in real time", {{"error", MessageOf(runs)}});
+      }
+    });
+  }
+  return OkStatus();
 }
 
 }  // namespace qrm::manager

@@ -1,6 +1,9 @@
 // The daemon's place in the kernel's run queues.
 #pragma once
 
+#include <functional>
+#include <vector>
+
 #include "api/base/status.h"
 
 namespace qrm::manager {
@@ -12,5 +15,10 @@ namespace qrm::manager {
 /// Errors: kPermissionDenied when the kernel does not allow it, with what to do; nothing has
 /// changed then.
 Status RunInRealTime(int priority);
+
+/// The same for the calling thread and for others, each behind a function that has a job run on it.
+/// None at priority 0. Errors: as above; no thread has changed then.
+using PostToThread = std::function<void(std::function<void()>)>;
+Status RunInRealTime(int priority, const std::vector<PostToThread>& threads);
 
 }  // namespace qrm::manager

@@ -1,10 +1,11 @@
-// Opens a plugin's state and runs it.
+// Opens their states, runs them, and adds them to the registry.
 #include "manager/daemon/start_builtin.h"
 
 #include <utility>
 
 #include <fmt/format.h>
 
+#include "api/base/log.h"
 #include "plugins/sdk/plugin_state.h"
 #include "plugins/sdk/running_plugin.h"
 
@@ -22,6 +23,26 @@ StatusOr<std::unique_ptr<LocalPlugin>> StartBuiltin(const BuiltinPlugin& builtin
     state = sdk::AwaitPluginState(path);
   }
   return LocalPlugin::Start(*builtin.plugin, builtin.resource, *std::move(state), std::move(parts));
+}
+
+LocalPlugins StartBuiltins(const std::vector<BuiltinPlugin>& builtins, const std::string& state_dir,
+                           const LocalPlugin::Parts& parts, Registry& registry,
+                           std::vector<std::string>& warnings) {
+  LocalPlugins running;
+  for (const BuiltinPlugin& builtin : builtins) {
+    auto plugin = StartBuiltin(builtin, state_dir, parts, warnings);
+    Status added = plugin.status();
+    if (plugin.ok()) {
+      added = registry.AddBuiltIn(builtin.resource, **plugin);
+      running.emplace(builtin.resource, *std::move(plugin));
+    }
+    if (!added.ok()) {
+      warnings.push_back(MessageOf(Annotate(added, builtin.resource + " is not served")));
+      log::Error("built-in plugin not served",
+                 {{"resource", builtin.resource}, {"error", MessageOf(added)}});
+    }
+  }
+  return running;
 }
 
 }  // namespace qrm::manager

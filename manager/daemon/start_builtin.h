@@ -1,6 +1,7 @@
-// Starts a plugin inside qrmd.
+// Starts the plugins inside qrmd.
 #pragma once
 
+#include <map>
 #include <memory>
 #include <string>
 #include <vector>
@@ -8,6 +9,7 @@
 #include "api/base/status.h"
 #include "manager/daemon/builtin_plugins.h"
 #include "manager/registry/calls/local_plugin.h"
+#include "manager/registry/registry.h"
 
 namespace qrm::manager {
 
@@ -18,5 +20,14 @@ StatusOr<std::unique_ptr<LocalPlugin>> StartBuiltin(const BuiltinPlugin& builtin
                                                     const std::string& state_dir,
                                                     LocalPlugin::Parts parts,
                                                     std::vector<std::string>& warnings);
+
+/// The plugins that run inside qrmd, by their resource.
+using LocalPlugins = std::map<std::string, std::unique_ptr<LocalPlugin>>;
+
+/// Runs `builtins`, which outlive the result, as StartBuiltin does, and adds them to `registry`.
+/// One that cannot serve is logged, and `warnings` says so.
+LocalPlugins StartBuiltins(const std::vector<BuiltinPlugin>& builtins, const std::string& state_dir,
+                           const LocalPlugin::Parts& parts, Registry& registry,
+                           std::vector<std::string>& warnings);
 
 }  // namespace qrm::manager

@@ -2,7 +2,6 @@
 #pragma once
 
 #include <atomic>
-#include <functional>
 #include <string>
 #include <vector>
 
@@ -14,11 +13,14 @@ namespace qrm::manager {
 /// Publishes what KubeletPolicy last saw, and logs each change once.
 class KubeletWatch {
  public:
-  /// `on_free` is called by Look when kubelet pins no longer. `state_dir` as KubeletPolicy's.
-  KubeletWatch(const std::string& state_dir, std::function<void()> on_free);
+  enum class News { kNone, kFree };
 
+  /// `state_dir` as KubeletPolicy's.
+  explicit KubeletWatch(const std::string& state_dir) : policy_(state_dir) {}
+
+  /// kFree when kubelet pins no longer, but did at the latest look.
   /// Threads: one at a time. Cost: as KubeletPolicy::Conflicts.
-  void Look();
+  News Look();
 
   /// Threads: any.
   bool stands_aside() const { return stands_aside_; }
@@ -27,7 +29,6 @@ class KubeletWatch {
 
  private:
   KubeletPolicy policy_;
-  const std::function<void()> on_free_;
   std::atomic<bool> stands_aside_{false};
 
   mutable Mutex mutex_;

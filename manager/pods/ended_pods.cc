@@ -108,7 +108,7 @@ void EndedPods::Impl::Forget() {
   // Those of a pod that lives on are kept: it ends with its next sandbox.
   std::erase_if(ids_by_uid, [this](const auto& entry) { return !parts.live.HasPod(entry.first); });
   if (any) {
-    parts.on_ended();
+    parts.placer.RemoveGone();
   }
 }
 

@@ -2,13 +2,13 @@
 #pragma once
 
 #include <chrono>
-#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
 
 #include <boost/asio/io_context.hpp>
 
+#include "manager/pods/pod_placer.h"
 #include "manager/runtime/container.h"
 #include "manager/runtime/live_containers.h"
 
@@ -24,7 +24,7 @@ class EndedPods {
   struct Parts {
     boost::asio::io_context& io;
     LiveContainers& live;
-    std::function<void()> on_ended;  ///< some pods are no longer in `live`
+    PodPlacer& placer;
   };
   /// All parts outlive this.
   EndedPods(Parts parts, std::chrono::milliseconds delay);

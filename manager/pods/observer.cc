@@ -275,7 +275,7 @@ void Observer::Impl::Finish(Look& look) {
     }
   }
   look.seen.doubtful = gone.Doubtful(KnownPods(), listed, steady_clock::now());
-  parts.on_observed(std::move(look.seen));
+  parts.listener.OnObserved(std::move(look.seen));
   EndLook(OkStatus());
 }
 

@@ -3,7 +3,6 @@
 
 #include <chrono>
 #include <cstdint>
-#include <functional>
 #include <memory>
 #include <optional>
 #include <set>
@@ -28,6 +27,13 @@ struct Observation {
   std::vector<RuntimeContainer> containers;
   /// UIDs of pods that were not listed but may still be there.
   std::set<std::string> doubtful;
+};
+
+/// Hears what the observer sees. Threads: the I/O loop.
+class ObservationListener {
+ public:
+  virtual ~ObservationListener() = default;
+  virtual void OnObserved(Observation seen) = 0;
 };
 
 /// How the observer fares.
@@ -57,7 +63,7 @@ class Observer {
     const Snapshots& state;
     const LiveContainers& live;
     CpusetSource read_cpuset;
-    std::function<void(Observation)> on_observed;
+    ObservationListener& listener;
   };
   Observer(Parts parts, ObserverOptions options);
   ~Observer();

@@ -67,7 +67,7 @@ void SyncAudit::Impl::Arm() {
 void SyncAudit::Impl::ListPods() {
   parts.runtime.ListPods([self = shared_from_this()](StatusOr<std::vector<RuntimePod>> pods) {
     if (pods.ok() && !self->stopped) {
-      self->parts.on_listed(*pods);
+      self->parts.listener.OnListed(*pods);
       self->ListContainers(*pods);
     }
   });
@@ -103,7 +103,7 @@ void SyncAudit::Impl::Compare(const std::map<std::string, RuntimePod>& pod_by_id
     }
   }
   if (left_out) {
-    parts.synchronize_again();
+    parts.listener.OnLeftOut();
   }
 }
 

@@ -2,7 +2,6 @@
 #pragma once
 
 #include <chrono>
-#include <functional>
 #include <memory>
 #include <vector>
 
@@ -12,6 +11,16 @@
 #include "manager/runtime/live_containers.h"
 
 namespace qrm::manager {
+
+/// Hears what an audit finds. Threads: the I/O loop.
+class AuditListener {
+ public:
+  virtual ~AuditListener() = default;
+  /// All sandboxes that are ready, with each list.
+  virtual void OnListed(const std::vector<RuntimePod>& ready) = 0;
+  /// The runtime has to tell everything once more.
+  virtual void OnLeftOut() = 0;
+};
 
 /// After each synchronization, lists the runtime's containers over CRI and asks for another
 /// synchronization when some are unknown: runtimes tell neither in it nor by an event what is
@@ -26,10 +35,7 @@ class SyncAudit {
     boost::asio::io_context& io;
     ContainerRuntime& runtime;
     const LiveContainers& live;
-    std::function<void()> synchronize_again;
-    /// Sees each list of sandboxes that are ready.
-    std::function<void(const std::vector<RuntimePod>&)> on_listed =
-        [](const std::vector<RuntimePod>&) {};
+    AuditListener& listener;
   };
   /// All parts outlive the audit. `delays` are the times after a synchronization, ascending.
   explicit SyncAudit(Parts parts, std::vector<std::chrono::milliseconds> delays = {

@@ -14,9 +14,6 @@ ContainerDemand WithoutLive(ContainerDemand demand, const LiveContainers& live) 
   return demand;
 }
 
-Unplaced::Unplaced(Parts parts, std::chrono::milliseconds admission_deadline)
-    : parts_(std::move(parts)), admission_deadline_(admission_deadline) {}
-
 void Unplaced::Add(const RuntimePod& pod, const RuntimeContainer& container) {
   containers_.insert_or_assign(KeyOf(pod, container), std::pair(pod, container));
 }
@@ -61,7 +58,7 @@ bool Unplaced::IsLive(const ContainerKey& key, const RuntimeContainer& container
   return live.has_value() && live->id == container.id;
 }
 
-const Unplaced::PodAndContainer* Unplaced::Waiting(const ContainerKey& key) {
+const PodAndContainer* Unplaced::Waiting(const ContainerKey& key) {
   const auto found = containers_.find(key);
   if (found == containers_.end() || parts_.stands_aside()) {
     return nullptr;
@@ -91,7 +88,7 @@ void Unplaced::Place(const ContainerKey& key, const StatusOr<ContainerDemand>& d
     return;  // no plugin serves it yet: a daemon that lost its state does not know them all
   }
   containers_.erase(key);
-  parts_.reconcile_soon();
+  parts_.reconciler.Trigger();
 }
 
 }  // namespace qrm::manager

@@ -3,20 +3,18 @@
 #pragma once
 
 #include <chrono>
-#include <functional>
 #include <map>
 #include <utility>
 #include <vector>
 
-#include "api/base/clock.h"
 #include "api/base/status.h"
-#include "manager/admission/admitter.h"
 #include "manager/demand/demand_source.h"
+#include "manager/pods/node_parts.h"
 #include "manager/runtime/container.h"
-#include "manager/runtime/live_containers.h"
-#include "manager/state/state_loop.h"
 
 namespace qrm::manager {
+
+using PodAndContainer = std::pair<RuntimePod, RuntimeContainer>;
 
 /// `demand` without those of the pod's other containers that exist: their values must be applied,
 /// not only promised, so each is placed for itself.
@@ -27,16 +25,9 @@ ContainerDemand WithoutLive(ContainerDemand demand, const LiveContainers& live);
 /// Threads: the state loop only.
 class Unplaced {
  public:
-  /// All outlive the object; `reconcile_soon` is called after each admission.
-  struct Parts {
-    StateLoop& state;
-    DemandSource& source;
-    Admitter& admitter;
-    const LiveContainers& live;
-    std::function<void()> reconcile_soon;
-    std::function<bool()> stands_aside;
-  };
-  Unplaced(Parts parts, std::chrono::milliseconds admission_deadline);
+  /// `parts` outlive the object.
+  Unplaced(const NodeParts& parts, std::chrono::milliseconds admission_deadline)
+      : parts_(parts), admission_deadline_(admission_deadline) {}
 
   void Add(const RuntimePod& pod, const RuntimeContainer& container);
   void Erase(const ContainerKey& key) { containers_.erase(key); }
@@ -51,14 +42,12 @@ class Unplaced {
   void Try(std::vector<ContainerKey> keys);
 
  private:
-  using PodAndContainer = std::pair<RuntimePod, RuntimeContainer>;
-
   bool IsLive(const ContainerKey& key, const RuntimeContainer& container) const;
   /// The container of `key`, if it is still to be placed.
   const PodAndContainer* Waiting(const ContainerKey& key);
   void Place(const ContainerKey& key, const StatusOr<ContainerDemand>& demand);
 
-  const Parts parts_;
+  const NodeParts& parts_;
   const std::chrono::milliseconds admission_deadline_;
   std::map<ContainerKey, PodAndContainer> containers_;
 };

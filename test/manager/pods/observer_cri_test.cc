@@ -46,7 +46,7 @@ cri::Container Container(const std::string& pod, const std::string& id,
   return container;
 }
 
-class ObserverCriTest : public testing::Test {
+class ObserverCriTest : public testing::Test, public ObservationListener {
  protected:
   ~ObserverCriTest() override {
     loop_.Run([this] {
@@ -59,22 +59,21 @@ class ObserverCriTest : public testing::Test {
   void Begin(milliseconds period = hours(1)) {
     loop_.Run([&] {
       client_ = std::make_unique<CriClient>(loop_.io(), CriOptions{.socket = socket_});
-      observer_ = std::make_unique<Observer>(
-          Observer::Parts{.io = loop_.io(),
-                          .runtime = *client_,
-                          .state = state_,
-                          .live = live_,
-                          .read_cpuset = {},
-                          .on_observed = [this](Observation seen) { Take(std::move(seen)); }},
-          ObserverOptions{.period = period,
-                          .grace = milliseconds(0),
-                          .min_gap = milliseconds(1),
-                          .watch_retry = milliseconds(5)});
+      observer_ = std::make_unique<Observer>(Observer::Parts{.io = loop_.io(),
+                                                             .runtime = *client_,
+                                                             .state = state_,
+                                                             .live = live_,
+                                                             .read_cpuset = {},
+                                                             .listener = *this},
+                                             ObserverOptions{.period = period,
+                                                             .grace = milliseconds(0),
+                                                             .min_gap = milliseconds(1),
+                                                             .watch_retry = milliseconds(5)});
       observer_->OnNriAway();
     });
   }
-  // Follows what PodEvents does with an observation.
-  void Take(Observation seen) {
+  // Follows what Inventory does with an observation.
+  void OnObserved(Observation seen) override {
     std::map<std::string, std::set<std::string>> pods;
     std::map<ContainerKey, LiveContainer> containers;
     for (const RuntimePod& pod : seen.pods) {

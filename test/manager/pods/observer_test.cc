@@ -76,8 +76,9 @@ TEST_F(GonePodsTest, EmptyListAloneProvesNothing) {
 }
 
 // An observer of a runtime that tells no events and answers at once.
-class ObserverTest : public testing::Test {
+class ObserverTest : public testing::Test, public ObservationListener {
  protected:
+  void OnObserved(Observation seen) override { seen_.push_back(std::move(seen)); }
   ObserverTest() {
     RuntimePod pod{.id = "sandbox", .uid = "uid", .name = "web"};
     RuntimeContainer container;
@@ -102,16 +103,15 @@ class ObserverTest : public testing::Test {
   test::FakeSnapshots state_;
   LiveContainers live_;
   std::vector<Observation> seen_;
-  Observer observer_{
-      {.io = io_,
-       .runtime = runtime_,
-       .state = state_,
-       .live = live_,
-       .read_cpuset = [](const std::string&) -> StatusOr<CgroupCpuset> {
-         return CgroupCpuset{.cpus = {2}, .mems = {0}};
-       },
-       .on_observed = [this](Observation seen) { seen_.push_back(std::move(seen)); }},
-      {.period = milliseconds(1), .grace = milliseconds(0)}};
+  Observer observer_{{.io = io_,
+                      .runtime = runtime_,
+                      .state = state_,
+                      .live = live_,
+                      .read_cpuset = [](const std::string&) -> StatusOr<CgroupCpuset> {
+                        return CgroupCpuset{.cpus = {2}, .mems = {0}};
+                      },
+                      .listener = *this},
+                     {.period = milliseconds(1), .grace = milliseconds(0)}};
 };
 
 TEST_F(ObserverTest, LooksAgainEveryPeriod) {
@@ -142,7 +142,7 @@ TEST_F(ObserverTest, LooksNeitherWithinTheGraceNorAfterNriIsBack) {
                     .state = state_,
                     .live = live_,
                     .read_cpuset = {},
-                    .on_observed = [this](Observation seen) { seen_.push_back(std::move(seen)); }},
+                    .listener = *this},
                    {.grace = seconds(100)});
   patient.OnNriAway();
   io_.run_for(milliseconds(20));

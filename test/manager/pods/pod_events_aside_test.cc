@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 
 #include "test/manager/pods/pod_events_fixture.h"
+#include "test/support/await.h"
 
 namespace qrm::test {
 namespace {
@@ -17,7 +18,7 @@ using testing::Not;
 class PodEventsAsideTest : public PodEventsFixture {
  protected:
   void Observe(manager::Observation seen) {
-    events_.OnObserved(std::move(seen));
+    inventory_.OnObserved(std::move(seen));
     Settle(state_);
     Settle(state_);
   }
@@ -27,11 +28,11 @@ TEST_F(PodEventsAsideTest, ObservedContainersAreAdmittedOnceAndPinned) {
   Observe({{Pod("web")}, {Container("web", "id1")}, {}});
   ASSERT_TRUE(Known("web"));
   EXPECT_THAT(state_.Load()->Find(Key("web"))->applied, IsEmpty());
-  EXPECT_EQ(reconciles_, 1);
+  EXPECT_EQ(Reconciles(), 1U);
   plugins_.ForgetCalls();
   Observe({{Pod("web")}, {Container("web", "id1")}, {}});
   EXPECT_THAT(plugins_.calls(), IsEmpty());
-  EXPECT_EQ(reconciles_, 1) << "nothing is new";
+  EXPECT_EQ(Reconciles(), 1U) << "nothing is new";
 }
 
 // containerd takes an update of a container that it is just starting, and applies nothing.
@@ -39,10 +40,10 @@ TEST_F(PodEventsAsideTest, ObservedContainerIsPlacedAtItsCreationAndPinnedAtItsS
   Observe({{Pod("web")}, {Container("web", "id1", RuntimeContainerState::kCreated)}, {}});
   EXPECT_TRUE(Known("web"));
   EXPECT_FALSE(live_.Find(Key("web"))->started) << "it gets no update yet";
-  const int before = reconciles_;
+  const std::size_t before = Reconciles();
   Observe({{Pod("web")}, {Container("web", "id1")}, {}});
   EXPECT_TRUE(live_.Find(Key("web"))->started);
-  EXPECT_EQ(reconciles_, before + 1);
+  EXPECT_EQ(Reconciles(), before + 1);
 }
 
 TEST_F(PodEventsAsideTest, OfTwoObservedContainersWithOneNameTheRunningOneCounts) {
@@ -69,7 +70,7 @@ TEST_F(PodEventsAsideTest, RestartedContainerIsPinnedAgain) {
   Observe({{Pod("web")}, {Container("web", "id2")}, {}});
   EXPECT_THAT(state_.Load()->Find(Key("web"))->applied, IsEmpty());
   EXPECT_EQ(live_.Find(Key("web"))->id, "id2");
-  EXPECT_EQ(reconciles_, 1);
+  EXPECT_EQ(Reconciles(), 1U);
 }
 
 TEST_F(PodEventsAsideTest, ContainerThatHasOurCpusInTheKernelIsLeftAlone) {
@@ -79,7 +80,7 @@ TEST_F(PodEventsAsideTest, ContainerThatHasOurCpusInTheKernelIsLeftAlone) {
   pinned.resources.cpuset_cpus = "0-1";
   Observe({{Pod("web")}, {pinned}, {}});
   EXPECT_EQ(journal_.commits(), before);
-  EXPECT_EQ(reconciles_, 0);
+  EXPECT_EQ(Reconciles(), 0U);
 }
 
 TEST_F(PodEventsAsideTest, NoDoubtfulPodIsRemoved) {
@@ -113,9 +114,18 @@ TEST_F(PodEventsAsideTest, ContainerThatDidNotFitIsTriedAgainWhenAPodGoes) {
   EXPECT_TRUE(Known("web"));
 }
 
-TEST_F(PodEventsAsideTest, TellsThatNriIsAway) {
+TEST_F(PodEventsAsideTest, FollowsOverCriFromTheEndOfNriToTheNextSynchronization) {
+  runtime_.SetContainers({Pod("web")}, {Container("web", "id1")});
   events_.OnDisconnected(Errorf(StatusCode::kUnavailable, "cut off"));
-  EXPECT_EQ(disconnects_, 1);
+  ASSERT_TRUE(Await([this] {
+    io_.restart();
+    io_.poll();
+    return observer_.GetStatus().working;
+  }));
+  Settle(state_);
+  EXPECT_TRUE(Known("web"));
+  Synchronize({Pod("web")}, {Container("web", "id1")});
+  EXPECT_FALSE(observer_.GetStatus().active);
 }
 
 TEST_F(PodEventsAsideTest, TouchesNothingWhileSomebodyElsePins) {
@@ -125,7 +135,7 @@ TEST_F(PodEventsAsideTest, TouchesNothingWhileSomebodyElsePins) {
   EXPECT_EQ(*adjustment, ContainerAdjustment());
   EXPECT_THAT(plugins_.calls(), IsEmpty());
   aside_ = false;
-  events_.RetryUnplaced();
+  placer_.RetryUnplaced();
   Settle(state_);
   EXPECT_TRUE(Known("web")) << "placed after the fact";
   aside_ = true;

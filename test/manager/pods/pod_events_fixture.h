@@ -10,6 +10,7 @@
 
 #include "manager/pods/pod_events.h"
 #include "test/support/answering_plugins.h"
+#include "test/support/fake_runtime.h"
 #include "test/support/memory_store.h"
 #include "test/support/sample_node.h"
 
@@ -50,10 +51,25 @@ inline ContainerKey Key(const std::string& pod) {
   return {"uid-" + pod, "main"};
 }
 
-// A node whose cpu plugin gives CPUs 0-1.
+// Counts what an audit finds.
+class CountingAuditListener final : public manager::AuditListener {
+ public:
+  void OnListed(const std::vector<RuntimePod>& /*ready*/) override { ++listed; }
+  void OnLeftOut() override { ++left_out; }
+
+  int listed = 0;
+  int left_out = 0;
+};
+
+// A node whose cpu plugin gives CPUs 0-1, and the room's parts but for its facade.
 class PodEventsFixture : public testing::Test {
  protected:
-  PodEventsFixture() { Serve(true); }
+  PodEventsFixture() : PodEventsFixture(estimate_) {}
+  /// `source`, which outlives the fixture, tells what containers ask for.
+  explicit PodEventsFixture(manager::DemandSource& source) : source_(source) {
+    Serve(true);
+    reconciler_.Stop();  // it only counts who triggers it
+  }
   /// What is still posted uses the parts below it.
   void TearDown() override { Settle(state_); }
 
@@ -85,6 +101,17 @@ class PodEventsFixture : public testing::Test {
     return updates;
   }
   bool Known(const std::string& pod) { return state_.Load()->Find(Key(pod)) != nullptr; }
+  /// How often the reconciler was triggered so far.
+  std::size_t Reconciles() {
+    reconcile_io_.restart();
+    return reconciles_ += reconcile_io_.poll();
+  }
+  /// Lets all timers of the room pass.
+  void RunTimers() {
+    io_.restart();
+    io_.run();
+    Settle(state_);
+  }
 
   Journal journal_;
   AnsweringPlugins plugins_;
@@ -92,17 +119,51 @@ class PodEventsFixture : public testing::Test {
   const SystemClock clock_;
   LiveContainers live_;
   manager::ForeignWrites writes_;
-  CgroupEstimate source_;
-  std::atomic<int> reconciles_{0};
-  int disconnects_ = 0;
+  CgroupEstimate estimate_;
+  manager::DemandSource& source_;
+  FakeRuntime runtime_;
   std::atomic<bool> aside_{false};
+  boost::asio::io_context io_;
+  boost::asio::io_context reconcile_io_;
+  std::size_t reconciles_ = 0;
   StateLoop state_{OpenMemoryStore(journal_)};
   Releaser releaser_{state_, plugins_, {}};
   Admitter admitter_{{state_, plugins_, releaser_, machine_, clock_, {}}, {}};
-  PodEvents events_{
-      {state_, source_, admitter_, releaser_, live_, writes_, [this] { ++reconciles_; }, [] {},
-       [this] { ++disconnects_; }, [this] { return aside_.load(); }},
-      std::chrono::seconds(10)};
+  manager::DriftCheck drift_{{.read = {}, .live = live_, .writes = writes_}};
+  manager::Reconciler reconciler_{{.io = reconcile_io_,
+                                   .state = state_,
+                                   .plugins = plugins_,
+                                   .runtime = runtime_,
+                                   .live = live_,
+                                   .machine = machine_,
+                                   .drift = drift_},
+                                  {}};
+  const manager::NodeParts parts_{.io = io_,
+                                  .state = state_,
+                                  .source = source_,
+                                  .admitter = admitter_,
+                                  .releaser = releaser_,
+                                  .reconciler = reconciler_,
+                                  .runtime = runtime_,
+                                  .live = live_,
+                                  .writes = writes_,
+                                  .read_cpuset = {},
+                                  .stands_aside = [this] { return aside_.load(); }};
+  manager::PodPlacer placer_{parts_, std::chrono::seconds(10)};
+  manager::Inventory inventory_{parts_, placer_};
+  manager::Observer observer_{{.io = io_,
+                               .runtime = runtime_,
+                               .state = state_,
+                               .live = live_,
+                               .read_cpuset = {},
+                               .listener = inventory_},
+                              {.grace = std::chrono::milliseconds(0)}};
+  manager::EndedPods ended_{{.io = io_, .live = live_, .placer = placer_},
+                            std::chrono::milliseconds(1)};
+  CountingAuditListener audited_;
+  manager::SyncAudit audit_{{.io = io_, .runtime = runtime_, .live = live_, .listener = audited_},
+                            {std::chrono::milliseconds(1)}};
+  PodEvents events_{parts_, {placer_, inventory_, observer_, audit_, ended_}};
 };
 
 }  // namespace qrm::test

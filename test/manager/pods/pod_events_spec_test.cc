@@ -54,13 +54,18 @@ class SpecSource final : public DemandSource {
   CgroupEstimate estimate_;
 };
 
-class PodEventsSpecTest : public test::PodEventsFixture {
+struct BySpec {
+  SpecSource by_spec_;
+};
+
+class PodEventsSpecTest : protected BySpec, public test::PodEventsFixture {
  protected:
+  PodEventsSpecTest() : PodEventsFixture(by_spec_) {}
+
   StatusOr<ContainerAdjustment> CreateNamed(const std::string& name) {
     StatusOr<ContainerAdjustment> got = Errorf(StatusCode::kInternal, "no reply");
-    events_by_spec_.OnCreateContainer(
-        Pod("web"), Named(name),
-        [&](StatusOr<ContainerAdjustment> reply) { got = std::move(reply); });
+    events_.OnCreateContainer(Pod("web"), Named(name),
+                              [&](StatusOr<ContainerAdjustment> reply) { got = std::move(reply); });
     test::Settle(state_);
     return got;
   }
@@ -70,15 +75,10 @@ class PodEventsSpecTest : public test::PodEventsFixture {
     return container;
   }
   bool Has(const std::string& name) { return state_.Load()->Find({"uid-web", name}) != nullptr; }
-
-  SpecSource by_spec_;
-  PodEvents events_by_spec_{
-      {state_, by_spec_, admitter_, releaser_, live_, writes_, [this] { ++reconciles_; }},
-      std::chrono::seconds(10)};
 };
 
 TEST_F(PodEventsSpecTest, LooksForTheSpecWhenThePodStarts) {
-  events_by_spec_.OnPodStarted(Pod("web"));
+  events_.OnPodStarted(Pod("web"));
   EXPECT_THAT(by_spec_.prefetched, Contains("uid-web"));
 }
 
@@ -92,7 +92,7 @@ TEST_F(PodEventsSpecTest, PlacesThePodWithItsFirstContainer) {
 
 TEST_F(PodEventsSpecTest, ReleasesInitContainersWhenTheMainOneIsCreated) {
   ASSERT_TRUE(CreateNamed("setup").ok());
-  events_by_spec_.OnContainerStopped(Pod("web"), Named("setup"));
+  events_.OnContainerStopped(Pod("web"), Named("setup"));
   ASSERT_TRUE(CreateNamed("logger").ok());
   EXPECT_TRUE(Has("setup"));
   ASSERT_TRUE(CreateNamed("main").ok());
@@ -104,8 +104,8 @@ TEST_F(PodEventsSpecTest, ReleasesInitContainersWhenTheMainOneIsCreated) {
 TEST_F(PodEventsSpecTest, AdmitsOtherPodsWhileTheSpecOfOneIsLookedFor) {
   by_spec_.slow_pods = {"uid-slow"};
   std::optional<Status> answered;
-  events_by_spec_.OnCreateContainer(Pod("slow"), Container("slow", "id1"),
-                                    [&](const auto& reply) { answered = reply.status(); });
+  events_.OnCreateContainer(Pod("slow"), Container("slow", "id1"),
+                            [&](const auto& reply) { answered = reply.status(); });
   ASSERT_TRUE(CreateNamed("main").ok());
   EXPECT_FALSE(answered.has_value());
   by_spec_.Release();
@@ -117,9 +117,9 @@ TEST_F(PodEventsSpecTest, AdmitsOtherPodsWhileTheSpecOfOneIsLookedFor) {
 TEST_F(PodEventsSpecTest, AdmitsNoPodThatWasRemovedWhileItsSpecWasLookedFor) {
   by_spec_.slow_pods = {"uid-web"};
   std::optional<Status> answered;
-  events_by_spec_.OnCreateContainer(Pod("web"), Named("main"),
-                                    [&](const auto& reply) { answered = reply.status(); });
-  events_by_spec_.OnPodRemoved(Pod("web"));
+  events_.OnCreateContainer(Pod("web"), Named("main"),
+                            [&](const auto& reply) { answered = reply.status(); });
+  events_.OnPodRemoved(Pod("web"));
   test::Settle(state_);
   by_spec_.Release();
   test::Settle(state_);
@@ -130,7 +130,7 @@ TEST_F(PodEventsSpecTest, AdmitsNoPodThatWasRemovedWhileItsSpecWasLookedFor) {
 
 TEST_F(PodEventsSpecTest, AdoptsAContainerWhenItsSpecIsFoundAndAdmitsOthersMeanwhile) {
   by_spec_.slow_pods = {"uid-slow"};
-  events_by_spec_.OnSynchronize({Pod("slow")}, {Container("slow", "id1")}, [](const auto&) {});
+  events_.OnSynchronize({Pod("slow")}, {Container("slow", "id1")}, [](const auto&) {});
   ASSERT_TRUE(CreateNamed("main").ok());
   EXPECT_FALSE(Known("slow"));
   by_spec_.Release();
@@ -140,9 +140,9 @@ TEST_F(PodEventsSpecTest, AdoptsAContainerWhenItsSpecIsFoundAndAdmitsOthersMeanw
 
 TEST_F(PodEventsSpecTest, AdoptsNoContainerThatEndedWhileItsSpecWasLookedFor) {
   by_spec_.slow_pods = {"uid-slow"};
-  events_by_spec_.OnSynchronize({Pod("slow")}, {Container("slow", "id1")}, [](const auto&) {});
+  events_.OnSynchronize({Pod("slow")}, {Container("slow", "id1")}, [](const auto&) {});
   test::Settle(state_);
-  events_by_spec_.OnContainerStopped(Pod("slow"), Container("slow", "id1"));
+  events_.OnContainerStopped(Pod("slow"), Container("slow", "id1"));
   by_spec_.Release();
   test::Settle(state_);
   EXPECT_FALSE(Known("slow"));
@@ -154,21 +154,6 @@ TEST_F(PodEventsSpecTest, LeavesContainersThatRunOutOfANewPlacement) {
   ASSERT_TRUE(CreateNamed("main").ok());
   EXPECT_TRUE(Has("main"));
   EXPECT_FALSE(Has("logger")) << "its values would never be applied";
-}
-
-TEST_F(PodEventsSpecTest, AsksAgainForWhatAResizeInPlaceLetGrow) {
-  ASSERT_TRUE(Create(Pod("web"), Container("web", "id1")).ok());
-  plugins_.ForgetCalls();
-  Update(Pod("web"), Container("web", "id1"), {.cpu_shares = 1024});
-  Update(Pod("web"), Container("web", "id1"), {.cpuset_cpus = "0-1"});
-  test::Settle(state_);
-  EXPECT_THAT(plugins_.calls(), IsEmpty()) << "it shrank, and our own update came back";
-  Update(Pod("web"), Container("web", "id1"), {.cpu_shares = 4096});
-  test::Settle(state_);
-  EXPECT_THAT(plugins_.calls(), Contains("allocate cpu"));
-  EXPECT_EQ(plugins_.allocated("cpu").quantity(), 4);
-  EXPECT_THAT(state_.Load()->Find(test::Key("web"))->applied, IsEmpty()) << "to be applied";
-  EXPECT_GE(reconciles_, 1);
 }
 
 }  // namespace

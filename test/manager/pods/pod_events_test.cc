@@ -51,10 +51,10 @@ TEST_F(PodEventsTest, LeavesContainersOfNoPodAlone) {
 
 TEST_F(PodEventsTest, ReconcilesSoonWhenAContainerGotCpusOfItsOwn) {
   ASSERT_TRUE(Create(Pod("shared"), Container("shared", "id1")).ok());
-  EXPECT_EQ(reconciles_, 0);
+  EXPECT_EQ(Reconciles(), 0U);
   Serve(true, true);
   ASSERT_TRUE(Create(Pod("own"), Container("own", "id2")).ok());
-  EXPECT_EQ(reconciles_, 1);
+  EXPECT_EQ(Reconciles(), 1U);
 }
 
 TEST_F(PodEventsTest, GivesARestartedContainerTheSameUnderItsNewId) {
@@ -101,7 +101,7 @@ TEST_F(PodEventsTest, AdmitsContainersThatStartedWithoutUsAndHasThemPinned) {
   ASSERT_TRUE(Known("web"));
   EXPECT_THAT(state_.Load()->Find(Key("web"))->applied, IsEmpty());
   EXPECT_TRUE(live_.Find(Key("web"))->started);
-  EXPECT_GE(reconciles_, 1);
+  EXPECT_GE(Reconciles(), 1U);
 }
 
 TEST_F(PodEventsTest, IgnoresContainersThatHaveEnded) {
@@ -114,7 +114,7 @@ TEST_F(PodEventsTest, TriesUnplacedContainersAgainWhenAPluginIsBack) {
   Synchronize({Pod("web")}, {Container("web", "id1")});
   EXPECT_FALSE(Known("web"));
   Serve(true);
-  events_.RetryUnplaced();
+  placer_.RetryUnplaced();
   test::Settle(state_);
   EXPECT_TRUE(Known("web"));
 }
@@ -126,7 +126,7 @@ TEST_F(PodEventsTest, PlacesContainersThatNoPluginServedWhenOneIsNew) {
   test::PluginScript memory;
   memory.gives = AllocationByResource{{"memory", test::NodeMemory({{0, 1 << 20}})}};
   plugins_.Set("memory", memory);
-  events_.RetryUnplaced();
+  placer_.RetryUnplaced();
   test::Settle(state_);
   EXPECT_TRUE(Known("web"));
 }
@@ -166,7 +166,7 @@ TEST_F(PodEventsTest, LetsTheEchoOfOurOwnUpdatePass) {
 TEST_F(PodEventsTest, ReconcilesAContainerWhoseValuesChangedBeforeItStarted) {
   ASSERT_TRUE(Create(Pod("web"), Container("web", "id1")).ok());
   events_.OnContainerStarted(Pod("web"), Container("web", "id1"));
-  EXPECT_EQ(reconciles_, 0);
+  EXPECT_EQ(Reconciles(), 0U);
   EXPECT_TRUE(live_.Find(Key("web"))->started);
   test::RunOn(state_, [this] {
     checkpoint::ContainerRecord record = *state_.Load()->Find(Key("web"));
@@ -176,7 +176,7 @@ TEST_F(PodEventsTest, ReconcilesAContainerWhoseValuesChangedBeforeItStarted) {
     ASSERT_TRUE(state_.Commit(change).ok());
   });
   events_.OnContainerStarted(Pod("web"), Container("web", "id1"));
-  EXPECT_EQ(reconciles_, 1);
+  EXPECT_EQ(Reconciles(), 1U);
 }
 
 TEST_F(PodEventsTest, ForgetsTheIdsOfContainersThatEnded) {
@@ -184,6 +184,36 @@ TEST_F(PodEventsTest, ForgetsTheIdsOfContainersThatEnded) {
   events_.OnContainerStopped(Pod("web"), Container("web", "id1"));
   EXPECT_FALSE(live_.Find(Key("web")).has_value());
   EXPECT_TRUE(Known("web")) << "it may be started again";
+}
+
+TEST_F(PodEventsTest, AsksAgainForWhatAResizeInPlaceLetGrow) {
+  ASSERT_TRUE(Create(Pod("web"), Container("web", "id1")).ok());
+  plugins_.ForgetCalls();
+  Update(Pod("web"), Container("web", "id1"), {.cpu_shares = 1024});
+  Update(Pod("web"), Container("web", "id1"), {.cpuset_cpus = "0-1"});
+  test::Settle(state_);
+  EXPECT_THAT(plugins_.calls(), IsEmpty()) << "it shrank, and our own update came back";
+  Update(Pod("web"), Container("web", "id1"), {.cpu_shares = 4096});
+  test::Settle(state_);
+  EXPECT_THAT(plugins_.calls(), Contains("allocate cpu"));
+  EXPECT_EQ(plugins_.allocated("cpu").quantity(), 4);
+  EXPECT_THAT(state_.Load()->Find(Key("web"))->applied, IsEmpty()) << "to be applied";
+  EXPECT_GE(Reconciles(), 1U);
+}
+
+TEST_F(PodEventsTest, AuditsWhatASynchronizationMayHaveLeftOut) {
+  runtime_.SetContainers({Pod("late")}, {Container("late", "id1")});
+  Synchronize({}, {});
+  RunTimers();
+  EXPECT_EQ(audited_.left_out, 1);
+}
+
+TEST_F(PodEventsTest, FreesAPodAWhileAfterItsSandboxStopped) {
+  ASSERT_TRUE(Create(Pod("job"), Container("job", "id1")).ok());
+  events_.OnContainerStopped(Pod("job"), Container("job", "id1"));
+  events_.OnPodStopped(Pod("job"));
+  RunTimers();
+  EXPECT_FALSE(Known("job"));
 }
 
 }  // namespace

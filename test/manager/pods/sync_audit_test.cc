@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-#include "test/support/fake_runtime.h"
+#include "test/manager/pods/pod_events_fixture.h"
 
 namespace qrm::manager {
 namespace {
@@ -29,20 +29,19 @@ class SyncAuditTest : public testing::Test {
   boost::asio::io_context io_;
   test::FakeRuntime runtime_;
   LiveContainers live_;
-  int asked_ = 0;
-  SyncAudit audit_{{io_, runtime_, live_, [this] { ++asked_; }},
-                   {milliseconds(0), milliseconds(1)}};
+  test::CountingAuditListener audited_;
+  SyncAudit audit_{{io_, runtime_, live_, audited_}, {milliseconds(0), milliseconds(1)}};
 };
 
 TEST_F(SyncAuditTest, SynchronizesAgainForAContainerThatWasLeftOut) {
   Audit();
-  EXPECT_EQ(asked_, 1);
+  EXPECT_EQ(audited_.left_out, 1);
 }
 
 TEST_F(SyncAuditTest, IsContentWhenAllAreKnown) {
   live_.Add({"uid", "main"}, {.id = "id", .pod_id = "sandbox"});
   Audit();
-  EXPECT_EQ(asked_, 0);
+  EXPECT_EQ(audited_.left_out, 0);
 }
 
 TEST_F(SyncAuditTest, IgnoresAContainerOfAStaleSandbox) {  // which CRI does not list as ready
@@ -51,26 +50,26 @@ TEST_F(SyncAuditTest, IgnoresAContainerOfAStaleSandbox) {  // which CRI does not
   container.pod_id = "stale";
   runtime_.SetContainers({}, {container});
   Audit();
-  EXPECT_EQ(asked_, 0);
+  EXPECT_EQ(audited_.left_out, 0);
 }
 
 TEST_F(SyncAuditTest, SynchronizesAgainForANewContainerOfAKnownName) {
   live_.Add({"uid", "main"}, {.id = "older", .pod_id = "sandbox"});
   Audit();
-  EXPECT_EQ(asked_, 1);
+  EXPECT_EQ(audited_.left_out, 1);
 }
 
 TEST_F(SyncAuditTest, AsksOnceForAContainerThatIsNeverTold) {
   Audit();
   Audit();
-  EXPECT_EQ(asked_, 1);
+  EXPECT_EQ(audited_.left_out, 1);
 }
 
 TEST_F(SyncAuditTest, AsksNothingAfterItStopped) {
   audit_.OnSynchronized();
   audit_.Stop();
   io_.run();
-  EXPECT_EQ(asked_, 0);
+  EXPECT_EQ(audited_.left_out, 0);
 }
 
 }  // namespace

@@ -1,0 +1,37 @@
+// What the daemon does every few seconds, whatever happens.
+#pragma once
+
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/steady_timer.hpp>
+
+#include "manager/kubelet/kubelet_watch.h"
+#include "manager/pods/runtime_follower.h"
+#include "manager/reconcile/reconciler.h"
+
+namespace qrm::manager {
+
+/// Looks whether kubelet pins containers itself, places them when it does so no longer, and gives
+/// the kernel free memory back.
+///
+/// Threads: the I/O loop, or before it runs.
+class Housekeeping {
+ public:
+  /// All outlive the object.
+  struct Parts {
+    boost::asio::io_context& io;
+    KubeletWatch& kubelet;
+    RuntimeFollower& follower;
+    Reconciler& reconciler;
+  };
+  explicit Housekeeping(Parts parts) : parts_(parts), timer_(parts.io) {}
+
+  /// The first time now.
+  void Start();
+  void Stop() { timer_.cancel(); }
+
+ private:
+  const Parts parts_;
+  boost::asio::steady_timer timer_;
+};
+
+}  // namespace qrm::manager

@@ -1,0 +1,27 @@
+#include "manager/daemon/io_loop.h"
+
+#include <future>
+
+#include <boost/asio/post.hpp>
+
+namespace qrm::manager {
+
+void IoLoop::Start() {
+  thread_ = std::thread([this] { io_.run(); });
+}
+
+void IoLoop::Run(const std::function<void()>& work) {
+  std::promise<void> done;
+  boost::asio::post(io_, [&] {
+    work();
+    done.set_value();
+  });
+  done.get_future().wait();
+}
+
+void IoLoop::Stop() {
+  io_.stop();
+  thread_.join();
+}
+
+}  // namespace qrm::manager

@@ -1,0 +1,48 @@
+// One status of many.
+#include "manager/daemon/node_view.h"
+
+#include <optional>
+
+namespace qrm::manager {
+namespace {
+
+void Append(std::vector<std::string> more, std::vector<std::string>& reasons) {
+  reasons.insert(reasons.end(), std::make_move_iterator(more.begin()),
+                 std::make_move_iterator(more.end()));
+}
+
+}  // namespace
+
+NodeStatus NodeView::Status() const {
+  NodeStatus status{.version = QRM_VERSION,
+                    .started = started_,
+                    .kubelet_conflicts = parts_.kubelet.conflicts(),
+                    .runtime = parts_.follower.GetStatus(),
+                    .reconcile = parts_.reconciler.GetStatus(),
+                    .topology_policy = std::string(ToString(parts_.config.admission.merge.policy)),
+                    .state_path = parts_.config.process.state_dir,
+                    .warnings = parts_.warnings};
+  status.reconcile.drift_repairs = parts_.writes.repairs();
+  Append(status.runtime.not_ready_reasons, status.not_ready_reasons);
+  Append(status.kubelet_conflicts, status.not_ready_reasons);
+  Append(parts_.pod_resources.Problems(), status.degraded_reasons);
+  Append(status.runtime.degraded_reasons, status.degraded_reasons);
+  return status;
+}
+
+std::string NodeView::RuntimeIdOf(const ContainerKey& key) const {
+  const std::optional<LiveContainer> container = parts_.live.Find(key);
+  return container.has_value() ? container->id : std::string();
+}
+
+DecisionTimes NodeView::TimesOf(const ContainerKey& key,
+                                std::chrono::system_clock::time_point decided) const {
+  return {parts_.reconciler.LastUpdateOf(key), parts_.admitter.CommitTimeOf(key, decided)};
+}
+
+void NodeView::ReconcileSoon(const std::string& resource) {
+  parts_.reconciler.Trigger(resource);
+  parts_.pod_resources.OnPluginChanged(resource);
+}
+
+}  // namespace qrm::manager

@@ -1,0 +1,54 @@
+// The daemon as its edges see it.
+#pragma once
+
+#include <chrono>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "manager/admission/admitter.h"
+#include "manager/admission/dry_runs.h"
+#include "manager/daemon/config.h"
+#include "manager/kubelet/kubelet_watch.h"
+#include "manager/observability/node_services.h"
+#include "manager/podresources/pod_resources_server.h"
+#include "manager/pods/runtime_follower.h"
+#include "manager/reconcile/foreign_writes.h"
+#include "manager/reconcile/reconciler.h"
+#include "manager/runtime/live_containers.h"
+
+namespace qrm::manager {
+
+/// Joins what the parts know of themselves. Threads: any.
+class NodeView final : public NodeServices {
+ public:
+  /// All outlive the view; `warnings` change no more once somebody asks.
+  struct Parts {
+    const RuntimeFollower& follower;
+    Reconciler& reconciler;
+    const Admitter& admitter;
+    DryRuns& dry_runs;
+    PodResourcesServer& pod_resources;
+    const LiveContainers& live;
+    const ForeignWrites& writes;
+    const KubeletWatch& kubelet;
+    const std::vector<std::string>& warnings;
+    const Config& config;
+  };
+  explicit NodeView(Parts parts) : parts_(std::move(parts)) {}
+
+  NodeStatus Status() const override;
+  std::string RuntimeIdOf(const ContainerKey& key) const override;
+  DecisionTimes TimesOf(const ContainerKey& key,
+                        std::chrono::system_clock::time_point decided) const override;
+  void ReconcileSoon(const std::string& resource) override;
+  void TryPod(std::string pod, const std::function<void(StatusOr<DryRunReport>)>& done) override {
+    parts_.dry_runs.Ask(std::move(pod), done);
+  }
+
+ private:
+  const Parts parts_;
+  const std::chrono::steady_clock::time_point started_ = std::chrono::steady_clock::now();
+};
+
+}  // namespace qrm::manager

@@ -1,0 +1,37 @@
+// What the room stands on: the daemon's parts that it reads from and calls.
+#pragma once
+
+#include <functional>
+
+#include <boost/asio/io_context.hpp>
+
+#include "manager/admission/admitter.h"
+#include "manager/admission/releaser.h"
+#include "manager/demand/demand_source.h"
+#include "manager/reconcile/foreign_writes.h"
+#include "manager/reconcile/reconciler.h"
+#include "manager/runtime/cgroup_reader.h"
+#include "manager/runtime/cri/cri_client.h"
+#include "manager/runtime/live_containers.h"
+#include "manager/state/state_loop.h"
+
+namespace qrm::manager {
+
+/// All outlive those who are given it.
+struct NodeParts {
+  boost::asio::io_context& io;
+  StateLoop& state;
+  DemandSource& source;
+  Admitter& admitter;
+  Releaser& releaser;
+  Reconciler& reconciler;
+  ContainerRuntime& runtime;
+  LiveContainers& live;
+  ForeignWrites& writes;
+  CpusetSource read_cpuset;  ///< empty: the kernel is not asked
+  /// Somebody else pins this node's containers: they are noted, and nothing is done to them.
+  /// Threads: any.
+  std::function<bool()> stands_aside = [] { return false; };
+};
+
+}  // namespace qrm::manager

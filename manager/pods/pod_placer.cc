@@ -1,0 +1,232 @@
+// What waits, waits before it is posted; what is posted runs on the state loop, one after the
+// other.
+#include "manager/pods/pod_placer.h"
+
+#include <algorithm>
+#include <memory>
+#include <string>
+#include <utility>
+
+#include "api/base/log.h"
+#include "manager/pods/applied_values.h"
+
+namespace qrm::manager {
+
+using checkpoint::Change;
+using checkpoint::ContainerRecord;
+
+PodPlacer::PodPlacer(const NodeParts& parts, std::chrono::milliseconds admission_deadline)
+    : parts_(parts),
+      admission_deadline_(admission_deadline),
+      unplaced_(parts, admission_deadline) {}
+
+void PodPlacer::Create(RuntimePod pod, RuntimeContainer container,
+                       RuntimeEvents::AdjustmentReply reply) {
+  const auto creation = std::make_shared<const Creation>(Creation{
+      std::move(pod), std::move(container), DeadlineAfter(admission_deadline_), std::move(reply)});
+  if (parts_.stands_aside()) {
+    parts_.state.Post([this, creation] {
+      unplaced_.Add(creation->pod, creation->container);
+      creation->reply(ContainerAdjustment{});
+    });
+    return;
+  }
+  parts_.source.Find(
+      creation->pod, creation->container, creation->deadline,
+      [this, creation](StatusOr<ContainerDemand> found) {
+        parts_.state.Post([this, creation, found = std::move(found)] { Answer(*creation, found); });
+      });
+}
+
+void PodPlacer::Resize(const RuntimePod& pod, const RuntimeContainer& container) {
+  parts_.source.Find(
+      pod, container, DeadlineAfter(admission_deadline_), [this](StatusOr<ContainerDemand> found) {
+        if (found.ok()) {
+          parts_.state.Post([this, demand = *std::move(found)] { PlaceResized(demand); });
+        }
+      });
+}
+
+void PodPlacer::Adopt(std::vector<PodAndContainer> containers) {
+  parts_.state.Post([this, containers = std::move(containers)] { PlaceAll(containers); });
+}
+
+void PodPlacer::AdoptObserved(std::vector<PodAndContainer> fresh) {
+  parts_.state.Post([this, fresh = std::move(fresh)] { PlaceFresh(fresh); });
+}
+
+void PodPlacer::Forget(const ContainerKey& key) {
+  parts_.state.Post([this, key] {
+    if (!parts_.live.Find(key).has_value()) {
+      unplaced_.Erase(key);
+    }
+  });
+}
+
+void PodPlacer::RemoveGone() {
+  parts_.state.Post([this] { RemoveGonePods(); });
+}
+
+void PodPlacer::RetryUnplaced() {
+  parts_.state.Post([this] { unplaced_.TryAll(); });
+}
+
+void PodPlacer::OnDiskReturned() {
+  if (parts_.live.synchronized()) {
+    RemoveGonePods();
+    unplaced_.TryAll();
+  }
+}
+
+void PodPlacer::Answer(const Creation& creation, const StatusOr<ContainerDemand>& found) {
+  StatusOr<ContainerAdjustment> adjustment = Decide(creation, found);
+  if (!adjustment.ok()) {
+    const auto& [pod, container, deadline, reply] = creation;
+    parts_.live.Remove(KeyOf(pod, container), container.id);
+    log::Warning("container refused", {{"error", MessageOf(adjustment.status())}});
+  }
+  creation.reply(std::move(adjustment));
+}
+
+StatusOr<ContainerAdjustment> PodPlacer::Decide(const Creation& creation,
+                                                const StatusOr<ContainerDemand>& found) {
+  const auto& [pod, container, deadline, reply] = creation;
+  if (found.status().code() == StatusCode::kInvalidArgument) {
+    log::Warning("container left alone", {{"error", MessageOf(found.status())}});
+    return ContainerAdjustment{};
+  }
+  QRM_RETURN_IF_ERROR(found.status());
+  if (!parts_.live.HasPod(pod.uid)) {  // nobody would ever remove its record
+    return Errorf(StatusCode::kAborted,
+                  "cannot admit container {} of pod {}/{}: the pod was removed while its spec was "
+                  "looked for; create it again",
+                  container.name, pod.pod_namespace, pod.name);
+  }
+  const ContainerDemand demand = WithoutLive(*found, parts_.live);
+  QRM_ASSIGN_OR_RETURN(const RunOptions options,
+                       parts_.admitter.Admit(demand, Admitter::Moment::kAtCreation, deadline));
+  if (parts_.state.Load()->Find(demand.key()) == nullptr) {
+    unplaced_.Add(pod, container);
+  } else if (OwnsCpusAlone(demand.key())) {
+    parts_.reconciler.Trigger();  // others have to leave these CPUs
+  }
+  if (demand.type == ContainerType::kMain) {
+    parts_.state.Post([this, uid = pod.uid] { ReleaseInitContainers(uid); });
+  }
+  return ToAdjustment(options);
+}
+
+// They have ended when the pod's main container is created: what they hold serves others, as
+// kubelet's managers have it. Should they run again, they are placed again.
+void PodPlacer::ReleaseInitContainers(const std::string& pod_uid) {
+  const auto state = parts_.state.Load();
+  const checkpoint::PodRecord* pod = state->FindPod(pod_uid);
+  if (pod == nullptr) {
+    return;
+  }
+  std::vector<ContainerKey> ended;
+  for (const auto& [name, record] : pod->containers) {
+    if (record->type == ContainerType::kInit && !parts_.live.Find({pod_uid, name}).has_value()) {
+      ended.push_back({pod_uid, name});
+    }
+  }
+  if (const Status removed = parts_.releaser.RemoveContainers(ended); !removed.ok()) {
+    log::Warning("init containers not released", {{"error", MessageOf(removed)}});
+  }
+}
+
+void PodPlacer::PlaceAll(const std::vector<PodAndContainer>& containers) {
+  RemoveGonePods();
+  unplaced_.Clear();
+  const auto state = parts_.state.Load();
+  Change change;
+  for (const auto& [pod, container] : containers) {
+    const ContainerKey key = KeyOf(pod, container);
+    if (state->Find(key) == nullptr) {
+      unplaced_.Add(pod, container);
+    } else {
+      ForgetOthersCpuset(*state, key, container.resources, change);
+    }
+  }
+  CommitDistrust(change);
+  unplaced_.TryAll();
+  parts_.reconciler.Trigger();
+}
+
+void PodPlacer::PlaceFresh(const std::vector<PodAndContainer>& fresh) {
+  RemoveGonePods();
+  unplaced_.EraseEnded();
+  const auto state = parts_.state.Load();
+  Change change;
+  std::vector<ContainerKey> to_place;
+  for (const auto& [pod, container] : fresh) {
+    const ContainerKey key = KeyOf(pod, container);
+    if (state->Find(key) == nullptr) {
+      unplaced_.Add(pod, container);
+      to_place.push_back(key);
+    } else {
+      ForgetAllButCpuset(*state, key, container.resources, change);
+    }
+  }
+  CommitDistrust(change);
+  unplaced_.Try(std::move(to_place));
+  if (!change.Empty()) {
+    parts_.reconciler.Trigger();
+  }
+}
+
+void PodPlacer::CommitDistrust(const Change& change) {
+  if (change.Empty()) {
+    return;
+  }
+  if (const Status saved = parts_.state.Remember(change); !saved.ok()) {
+    log::Warning("foreign values not noted", {{"error", MessageOf(saved)}});
+  }
+}
+
+// Plugins are asked for what has grown; what they cannot give leaves the container as it is.
+void PodPlacer::PlaceResized(const ContainerDemand& demand) {
+  const ContainerKey key = demand.key();
+  const auto before = parts_.state.Load();
+  if (before->Find(key) == nullptr) {
+    return;
+  }
+  const Deadline deadline = DeadlineAfter(admission_deadline_);
+  const Status placed =
+      parts_.admitter.Admit(demand, Admitter::Moment::kAfterTheFact, deadline).status();
+  if (!placed.ok()) {
+    log::Warning("resized container keeps its place", {{"error", MessageOf(placed)}});
+  } else if (parts_.state.Load()->Find(key) != before->Find(key)) {
+    parts_.reconciler.Trigger();
+  }
+}
+
+void PodPlacer::RemoveGonePods() {
+  std::vector<std::string> gone;
+  parts_.state.Load()->ForEachPod([&](const checkpoint::PodRecord& pod) {
+    if (!parts_.live.HasPod(pod.meta.uid)) {
+      gone.push_back(pod.meta.uid);
+    }
+  });
+  if (gone.empty()) {
+    return;
+  }
+  if (const Status removed = parts_.releaser.RemovePods(gone); !removed.ok()) {
+    log::Warning("pods not removed: tried again at the next removal or synchronization",
+                 {{"error", MessageOf(removed)}});
+  }
+  unplaced_.TryAll();  // what did not fit may do so now
+  parts_.reconciler.Trigger();
+}
+
+bool PodPlacer::OwnsCpusAlone(const ContainerKey& key) const {
+  const auto state = parts_.state.Load();
+  const ContainerRecord* record = state->Find(key);
+  if (record == nullptr) {
+    return false;
+  }
+  return std::any_of(record->allocations.begin(), record->allocations.end(),
+                     [](const auto& entry) { return entry.second.exclusive; });
+}
+
+}  // namespace qrm::manager

@@ -1,0 +1,70 @@
+// Gives containers their place, and takes it back from pods that are gone.
+#pragma once
+
+#include <chrono>
+#include <vector>
+
+#include "api/base/clock.h"
+#include "api/base/status.h"
+#include "manager/pods/node_parts.h"
+#include "manager/pods/unplaced.h"
+#include "manager/runtime/runtime_events.h"
+
+namespace qrm::manager {
+
+/// Decides on the state loop what becomes of containers that the runtime creates, resizes or runs
+/// without our word, and of pods that `live` no longer has. What a container asks for is found
+/// before, so that nobody waits on the state loop for whoever has to tell it.
+///
+/// Threads: any, but OnDiskReturned. None of them waits.
+class PodPlacer {
+ public:
+  /// `parts` outlive the placer, and what it has begun.
+  PodPlacer(const NodeParts& parts, std::chrono::milliseconds admission_deadline);
+
+  /// Answers a creation, in the order of those of its pod.
+  void Create(RuntimePod pod, RuntimeContainer container, RuntimeEvents::AdjustmentReply reply);
+  /// Asks plugins again for a container that has `container`'s resources from now on.
+  void Resize(const RuntimePod& pod, const RuntimeContainer& container);
+  /// `containers` are all that exist: those that are not known are admitted after the fact, values
+  /// that differ from ours are applied again, pods that are gone are removed.
+  void Adopt(std::vector<PodAndContainer> containers);
+  /// The same for containers that were not there at the latest look.
+  void AdoptObserved(std::vector<PodAndContainer> fresh);
+  /// The container is gone, if it has not been created anew.
+  void Forget(const ContainerKey& key);
+  /// Removes the pods that `live` no longer has.
+  void RemoveGone();
+  /// Tries again to admit the containers that run without an admission, as when a plugin is back or
+  /// new.
+  void RetryUnplaced();
+  /// Does what a disk that refused changes has held up. Threads: the state loop.
+  void OnDiskReturned();
+
+ private:
+  /// A creation that the runtime waits for.
+  struct Creation {
+    RuntimePod pod;
+    RuntimeContainer container;
+    Deadline deadline;
+    RuntimeEvents::AdjustmentReply reply;
+  };
+
+  // On the state loop.
+  void Answer(const Creation& creation, const StatusOr<ContainerDemand>& found);
+  StatusOr<ContainerAdjustment> Decide(const Creation& creation,
+                                       const StatusOr<ContainerDemand>& found);
+  void ReleaseInitContainers(const std::string& pod_uid);
+  void PlaceAll(const std::vector<PodAndContainer>& containers);
+  void PlaceFresh(const std::vector<PodAndContainer>& fresh);
+  void CommitDistrust(const checkpoint::Change& change);
+  void PlaceResized(const ContainerDemand& demand);
+  void RemoveGonePods();
+  bool OwnsCpusAlone(const ContainerKey& key) const;
+
+  const NodeParts& parts_;
+  const std::chrono::milliseconds admission_deadline_;
+  Unplaced unplaced_;  // used on the state loop only
+};
+
+}  // namespace qrm::manager

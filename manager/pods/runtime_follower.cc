@@ -1,0 +1,147 @@
+// Makes the parts of the room, each on those before it, and joins what they know of the runtime.
+#include "manager/pods/runtime_follower.h"
+
+#include <utility>
+
+#include <boost/asio/steady_timer.hpp>
+
+#include "api/base/log.h"
+#include "api/base/mutex.h"
+#include "manager/pods/ended_pods.h"
+#include "manager/pods/inventory.h"
+#include "manager/pods/pod_events.h"
+#include "manager/pods/pod_placer.h"
+#include "manager/pods/sync_audit.h"
+
+namespace qrm::manager {
+
+namespace {
+
+NriOptions NriOptionsOf(const FollowerOptions& options) {
+  NriOptions nri = options.nri;
+  nri.reply_timeout = options.admission_deadline * 9 / 10;
+  nri.on_answer = options.on_nri_answer;
+  return nri;
+}
+
+ObserverOptions ObserverOptionsOf(const FollowerOptions& options) {
+  ObserverOptions observer = options.pods.observer;
+  observer.period = options.period;
+  return observer;
+}
+
+}  // namespace
+
+struct RuntimeFollower::Impl final : AuditListener {
+  Impl(NodeParts given_parts, FollowerOptions options)
+      : parts(std::move(given_parts)),
+        version_period(options.version_period),
+        placer(parts, options.admission_deadline),
+        inventory(parts, placer),
+        observer({.io = parts.io,
+                  .runtime = parts.runtime,
+                  .state = parts.state,
+                  .live = parts.live,
+                  .read_cpuset = parts.read_cpuset,
+                  .listener = inventory},
+                 ObserverOptionsOf(options)),
+        ended({.io = parts.io, .live = parts.live, .placer = placer}, options.pods.ended_after),
+        audit({.io = parts.io, .runtime = parts.runtime, .live = parts.live, .listener = *this},
+              std::move(options.audits)),
+        events(parts, {placer, inventory, observer, audit, ended}),
+        nri(parts.io, NriOptionsOf(options), events),
+        version_timer(parts.io) {}
+
+  void OnListed(const std::vector<RuntimePod>& ready) override { ended.OnListed(ready); }
+  void OnLeftOut() override;
+  void AskVersion();
+
+  const NodeParts parts;
+  const std::chrono::milliseconds version_period;
+  PodPlacer placer;
+  Inventory inventory;
+  Observer observer;
+  EndedPods ended;
+  SyncAudit audit;
+  PodEvents events;
+  NriPlugin nri;
+  boost::asio::steady_timer version_timer;
+
+  mutable Mutex mutex;
+  StatusOr<RuntimeInfo> version QRM_GUARDED_BY(mutex) = Errorf(StatusCode::kUnavailable,
+                                                               "the runtime was not asked yet");
+};
+
+// To attach anew is the only way to have the runtime tell everything once more.
+void RuntimeFollower::Impl::OnLeftOut() {
+  nri.Stop();
+  observer.OnNriAway();
+  if (const Status begun = nri.Start(); !begun.ok()) {
+    log::Error("not attaching to the runtime again", {{"error", MessageOf(begun)}});
+  }
+}
+
+void RuntimeFollower::Impl::AskVersion() {
+  parts.runtime.GetVersion([this](const StatusOr<RuntimeInfo>& answer) {
+    const MutexLock guard(mutex);
+    version = answer;
+  });
+  version_timer.expires_after(version_period);
+  version_timer.async_wait([this](const boost::system::error_code& error) {
+    if (!error) {
+      AskVersion();
+    }
+  });
+}
+
+RuntimeFollower::RuntimeFollower(NodeParts parts, FollowerOptions options)
+    : impl_(std::make_unique<Impl>(std::move(parts), std::move(options))) {}
+
+RuntimeFollower::~RuntimeFollower() = default;
+
+Status RuntimeFollower::Start() {
+  QRM_RETURN_IF_ERROR(impl_->nri.Start());
+  impl_->observer.OnNriAway();
+  impl_->AskVersion();
+  return OkStatus();
+}
+
+void RuntimeFollower::Stop() {
+  impl_->nri.Stop();
+  impl_->observer.Stop();
+  impl_->audit.Stop();
+  impl_->ended.Stop();
+  impl_->version_timer.cancel();
+}
+
+RuntimeStatus RuntimeFollower::GetStatus() const {
+  const NriStatus nri = impl_->nri.GetStatus();
+  RuntimeStatus status{.runtime = nri.runtime,
+                       .nri_connected = nri.connected,
+                       .nri_connects = nri.connects,
+                       .nri_disconnects = nri.disconnects,
+                       .last_sync = nri.last_sync,
+                       .problem = nri.problem};
+  {
+    const MutexLock guard(impl_->mutex);
+    status.cri_reachable = impl_->version.ok();
+    if (impl_->version.ok() && nri.runtime.name.empty()) {
+      status.runtime = *impl_->version;
+    }
+    if (status.problem.empty()) {
+      status.problem = MessageOf(impl_->version.status());
+    }
+  }
+  AddRuntimeMode(nri, impl_->observer.GetStatus(), status);
+  return status;
+}
+
+void RuntimeFollower::RetryUnplaced() {
+  impl_->placer.RetryUnplaced();
+}
+
+void RuntimeFollower::OnDiskReturned() {
+  impl_->placer.OnDiskReturned();
+}
+
+}  // namespace qrm::manager

@@ -1,0 +1,59 @@
+// Follows the container runtime, over NRI or, while that is away, over CRI.
+#pragma once
+
+#include <chrono>
+#include <functional>
+#include <memory>
+#include <vector>
+
+#include "api/base/status.h"
+#include "manager/pods/node_parts.h"
+#include "manager/pods/pods_options.h"
+#include "manager/pods/runtime_mode.h"
+#include "manager/runtime/nri/nri_plugin.h"
+
+namespace qrm::manager {
+
+struct FollowerOptions {
+  NriOptions nri;    ///< but its `reply_timeout`: a reply is out by the admission deadline
+  PodsOptions pods;  ///< but the observer's period
+  std::chrono::milliseconds period{3000};  ///< between two looks over CRI; the reconciler's
+  std::chrono::milliseconds admission_deadline{1200};
+  /// As NriOptions::on_answer.
+  std::function<void(const NriAnswer&)> on_nri_answer = [](const NriAnswer&) {};
+  /// After a synchronization, ascending.
+  std::vector<std::chrono::milliseconds> audits{std::chrono::seconds(2), std::chrono::seconds(10)};
+  std::chrono::milliseconds version_period{5000};  ///< between two questions for CRI's version
+};
+
+/// Admits what the runtime creates before its first instruction, and what runs without our word
+/// after the fact; removes pods that are gone. The observer takes over while NRI is away, audits
+/// find what a synchronization left out, and pods end although their sandboxes stay.
+class RuntimeFollower {
+ public:
+  /// `parts` outlive the follower.
+  RuntimeFollower(NodeParts parts, FollowerOptions options);
+  ~RuntimeFollower();
+  RuntimeFollower(const RuntimeFollower&) = delete;
+  RuntimeFollower& operator=(const RuntimeFollower&) = delete;
+
+  /// Attaches now, and again whenever it is cut off. Errors: as NriPlugin::Start.
+  /// Threads: the I/O loop, or before it runs.
+  Status Start();
+  /// Nothing is asked or begun after it. Threads: the I/O loop.
+  void Stop();
+
+  /// Threads: any.
+  [[nodiscard]] RuntimeStatus GetStatus() const;
+  /// Tries again to admit the containers that run without an admission, as when a plugin is back or
+  /// kubelet pins no longer. Threads: any.
+  void RetryUnplaced();
+  /// Does what a disk that refused changes has held up. Threads: the state loop.
+  void OnDiskReturned();
+
+ private:
+  struct Impl;
+  const std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace qrm::manager
