@@ -197,8 +197,8 @@ void Daemon::Impl::StartPlugins() {
   }
 }
 
-// The threads that a container's creation passes; those that serve others stay ordinary, so that
-// nobody who asks much gets time before the rest of the node.
+// The threads that a container's creation passes. Those that serve clients stay ordinary, so that a
+// busy client gets no time before the rest of the node.
 void Daemon::Impl::RunInRealTime() {
   std::vector<PostToThread> threads = {
       [this](std::function<void()> job) { state.Post(std::move(job)); },

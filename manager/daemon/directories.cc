@@ -1,3 +1,4 @@
+// Creates directories with the modes that their sockets need.
 #include "manager/daemon/directories.h"
 
 #include <filesystem>

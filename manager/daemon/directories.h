@@ -1,4 +1,4 @@
-// The directories that others put their sockets in.
+// Makes the directories where others put their sockets.
 #pragma once
 
 #include <string>

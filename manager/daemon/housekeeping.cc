@@ -1,3 +1,4 @@
+// Repeats the chores with a timer.
 #include "manager/daemon/housekeeping.h"
 
 #include <chrono>

@@ -1,4 +1,4 @@
-// What the daemon does every few seconds, whatever happens.
+// Runs the daemon's periodic chores.
 #pragma once
 
 #include <boost/asio/io_context.hpp>

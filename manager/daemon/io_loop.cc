@@ -1,3 +1,4 @@
+// Runs an io_context on a thread of its own.
 #include "manager/daemon/io_loop.h"
 
 #include <future>

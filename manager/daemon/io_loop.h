@@ -1,4 +1,4 @@
-// The I/O loop: timers, signals, sockets, and what others post.
+// The I/O loop, which runs timers, signals, sockets and what others post.
 #pragma once
 
 #include <functional>

@@ -1,4 +1,4 @@
-// One status of many.
+// Joins the statuses of the parts.
 #include "manager/daemon/node_view.h"
 
 #include <optional>

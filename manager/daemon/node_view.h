@@ -1,4 +1,4 @@
-// The daemon as its edges see it.
+// Implements NodeServices: the daemon as its edges see it.
 #pragma once
 
 #include <chrono>

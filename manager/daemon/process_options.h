@@ -1,4 +1,4 @@
-// What concerns the whole process: the options, their defaults and their keys.
+// The options of the whole process, with their defaults and keys.
 #pragma once
 
 #include <string>

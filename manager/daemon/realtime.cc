@@ -1,4 +1,4 @@
-// The POSIX calls for it.
+// Sets threads' scheduling policy with sched_setscheduler(2).
 #include "manager/daemon/realtime.h"
 
 #include <cerrno>

@@ -1,4 +1,4 @@
-// Opens their states, runs them, and adds them to the registry.
+// Opens the plugins' states, runs them and adds them to the registry.
 #include "manager/daemon/start_builtin.h"
 
 #include <utility>

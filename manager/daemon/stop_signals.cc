@@ -1,3 +1,4 @@
+// Catches the signals on the I/O loop.
 #include "manager/daemon/stop_signals.h"
 
 #include <csignal>

@@ -1,4 +1,4 @@
-// The signals that end the daemon.
+// Waits for the signals that end the daemon.
 #pragma once
 
 #include <future>

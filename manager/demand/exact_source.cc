@@ -1,4 +1,4 @@
-// Known specs first, then a short wait for the unknown, then the estimate.
+// Answers from known specs, else waits a short while for them on the I/O loop, else estimates.
 #include "manager/demand/exact_source.h"
 
 #include <algorithm>
@@ -29,7 +29,7 @@ void WarnOfOtherPod(const PodSpec& spec, const checkpoint::PodMeta& pod, const S
 
 }  // namespace
 
-/// Who asks for a container's demand: what it is at least, and whom to tell.
+/// A question for a container's demand: the estimate, and the callback that gets the answer.
 struct Question {
   ContainerDemand estimate;
   DemandSource::Found found;
@@ -202,7 +202,7 @@ void ExactSource::Impl::LookWith(std::size_t index, const std::string& uid, cons
   });
 }
 
-// Nobody who still looks could tell something better.
+// No source that still looks takes precedence over one that has answered.
 bool ExactSource::Impl::IsEnough(const Wait& wait) {
   ContainerDemand first;
   {

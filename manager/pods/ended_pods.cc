@@ -1,4 +1,4 @@
-// A queue of stopped sandboxes; all wait equally long.
+// Queues stopped sandboxes, which all wait equally long.
 #include "manager/pods/ended_pods.h"
 
 #include <deque>

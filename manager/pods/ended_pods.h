@@ -1,4 +1,4 @@
-// Pods that have ended for good, although the runtime still has their sandboxes.
+// Detects pods that have ended for good although the runtime still has their sandboxes.
 #pragma once
 
 #include <chrono>

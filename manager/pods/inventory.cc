@@ -1,4 +1,4 @@
-// From lists to the table of live containers, and to those that are new in it.
+// Turns lists into the table of live containers, and finds those that are new in it.
 #include "manager/pods/inventory.h"
 
 #include <algorithm>

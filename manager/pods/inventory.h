@@ -1,4 +1,4 @@
-// Takes the runtime's complete lists, whichever way they come.
+// Takes the runtime's complete lists, from NRI or CRI.
 #pragma once
 
 #include <vector>
@@ -9,8 +9,8 @@
 
 namespace qrm::manager {
 
-/// Replaces what is known of live containers by what the runtime lists, and has placed what started
-/// without us.
+/// Replaces what is known of live containers by what the runtime lists, and gives the placer those
+/// that started without us.
 ///
 /// Threads: the I/O loop.
 class Inventory final : public ObservationListener {

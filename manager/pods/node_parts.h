@@ -1,4 +1,4 @@
-// What the room stands on: the daemon's parts that it reads from and calls.
+// The parts of the daemon that this room uses.
 #pragma once
 
 #include <functional>

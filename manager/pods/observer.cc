@@ -1,4 +1,5 @@
-// A look is two lists, then the status of each container that is new, then one observation.
+// Implements a look at the runtime: two lists, then the status of each new container, then one
+// observation.
 #include "manager/pods/observer.h"
 
 #include <map>
@@ -57,7 +58,7 @@ struct Observer::Impl : std::enable_shared_from_this<Observer::Impl> {
   std::set<std::string> KnownPods() const;
   void UseKernelsCpuset(RuntimeContainer& container) const;
 
-  /// `work` with the object, unless NRI came back, or away again, meanwhile.
+  /// Calls `work` with the object, unless NRI has come back or gone away again meanwhile.
   template <typename... Args, typename Work>
   std::function<void(Args...)> While(Work work) {
     // NOLINTNEXTLINE(performance-unnecessary-value-param): work may take what comes by value
@@ -75,7 +76,7 @@ struct Observer::Impl : std::enable_shared_from_this<Observer::Impl> {
   boost::asio::steady_timer watch_timer;
   std::unique_ptr<EventWatch> watch;
   GonePods gone;
-  uint64_t era = 0;  // one more whenever NRI comes or goes
+  uint64_t era = 0;  // incremented whenever NRI comes or goes
   bool stopped = false;
   bool looking = false;
   bool look_again = false;
@@ -152,7 +153,7 @@ void Observer::Impl::OnWatchEnd(const Status& why) {
       }));
 }
 
-// An earlier look takes the place of the one that waits.
+// An earlier look replaces the one that waits.
 void Observer::Impl::LookAfter(std::chrono::milliseconds delay) {
   if (looking) {
     look_again = true;

@@ -29,14 +29,14 @@ struct Observation {
   std::set<std::string> doubtful;
 };
 
-/// Hears what the observer sees. Threads: the I/O loop.
+/// Is told what the observer sees. Threads: the I/O loop.
 class ObservationListener {
  public:
   virtual ~ObservationListener() = default;
   virtual void OnObserved(Observation seen) = 0;
 };
 
-/// How the observer fares.
+/// The observer's state.
 struct ObserverStatus {
   bool active = false;      ///< NRI is away
   bool working = false;     ///< active, and the latest lists were answered

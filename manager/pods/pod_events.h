@@ -13,8 +13,8 @@
 
 namespace qrm::manager {
 
-/// The runtime's events, as the daemon answers them: the placer decides creations; an update of
-/// somebody else keeps our cpusets; a synchronization ends the observer and begins an audit.
+/// Answers the runtime's events: the placer decides creations; an update of somebody else keeps our
+/// cpusets; a synchronization ends the observer and begins an audit.
 ///
 /// Threads: the I/O loop.
 class PodEvents final : public RuntimeEvents {

@@ -1,5 +1,4 @@
-// What waits, waits before it is posted; what is posted runs on the state loop, one after the
-// other.
+// Waits for specs before it posts; what it posts runs on the state loop, one job after another.
 #include "manager/pods/pod_placer.h"
 
 #include <algorithm>
@@ -116,8 +115,8 @@ StatusOr<ContainerAdjustment> PodPlacer::Decide(const Creation& creation,
   return ToAdjustment(options);
 }
 
-// They have ended when the pod's main container is created: what they hold serves others, as
-// kubelet's managers have it. Should they run again, they are placed again.
+// Init containers have ended when the pod's main container is created: what they hold is released,
+// as by kubelet's managers. If they run again, they are placed again.
 void PodPlacer::ReleaseInitContainers(const std::string& pod_uid) {
   const auto state = parts_.state.Load();
   const checkpoint::PodRecord* pod = state->FindPod(pod_uid);

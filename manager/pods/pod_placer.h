@@ -1,4 +1,4 @@
-// Gives containers their place, and takes it back from pods that are gone.
+// Places containers, and releases what pods held that are gone.
 #pragma once
 
 #include <chrono>
@@ -13,8 +13,8 @@
 namespace qrm::manager {
 
 /// Decides on the state loop what becomes of containers that the runtime creates, resizes or runs
-/// without our word, and of pods that `live` no longer has. What a container asks for is found
-/// before, so that nobody waits on the state loop for whoever has to tell it.
+/// without an admission, and of pods that `live` no longer has. What a container asks for is found
+/// before, so that the state loop never waits for a source of specs.
 ///
 /// Threads: any, but OnDiskReturned. None of them waits.
 class PodPlacer {
@@ -38,7 +38,8 @@ class PodPlacer {
   /// Tries again to admit the containers that run without an admission, as when a plugin is back or
   /// new.
   void RetryUnplaced();
-  /// Does what a disk that refused changes has held up. Threads: the state loop.
+  /// Makes up for removals and placements that failed while the disk refused changes. Threads: the
+  /// state loop.
   void OnDiskReturned();
 
  private:

@@ -1,4 +1,4 @@
-// How the runtime is followed: the options, their defaults and their keys.
+// How the runtime is followed: the options, with their defaults and keys.
 #pragma once
 
 #include <chrono>

@@ -1,4 +1,4 @@
-// Makes the parts of the room, each on those before it, and joins what they know of the runtime.
+// Makes the parts of the room and joins their statuses.
 #include "manager/pods/runtime_follower.h"
 
 #include <utility>
@@ -72,7 +72,7 @@ struct RuntimeFollower::Impl final : AuditListener {
                                                                "the runtime was not asked yet");
 };
 
-// To attach anew is the only way to have the runtime tell everything once more.
+// Only a new connection makes the runtime tell everything again.
 void RuntimeFollower::Impl::OnLeftOut() {
   nri.Stop();
   observer.OnNriAway();

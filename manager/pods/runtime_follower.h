@@ -26,7 +26,7 @@ struct FollowerOptions {
   std::chrono::milliseconds version_period{5000};  ///< between two questions for CRI's version
 };
 
-/// Admits what the runtime creates before its first instruction, and what runs without our word
+/// Admits what the runtime creates before its first instruction, and what runs without an admission
 /// after the fact; removes pods that are gone. The observer takes over while NRI is away, audits
 /// find what a synchronization left out, and pods end although their sandboxes stay.
 class RuntimeFollower {
@@ -48,7 +48,8 @@ class RuntimeFollower {
   /// Tries again to admit the containers that run without an admission, as when a plugin is back or
   /// kubelet pins no longer. Threads: any.
   void RetryUnplaced();
-  /// Does what a disk that refused changes has held up. Threads: the state loop.
+  /// Makes up for removals and placements that failed while the disk refused changes. Threads: the
+  /// state loop.
   void OnDiskReturned();
 
  private:

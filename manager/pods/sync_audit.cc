@@ -1,4 +1,4 @@
-// Two CRI lists against the table of live containers.
+// Compares CRI's lists with the table of live containers.
 #include "manager/pods/sync_audit.h"
 
 #include <map>

@@ -1,4 +1,4 @@
-// One attempt is one posting on the state loop.
+// Tries each container in a job of its own on the state loop.
 #include "manager/pods/unplaced.h"
 
 #include <algorithm>

@@ -1,5 +1,5 @@
-// Containers that run, or will, without an admission: they started without us, or nobody served
-// them.
+// Tracks containers that run, or will run, without an admission: they started without us, or nobody
+// served them.
 #pragma once
 
 #include <chrono>
