@@ -45,6 +45,16 @@ std::string_view ToString(ContainerType type) {
   return "EPHEMERAL";
 }
 
+double ContainerRequest::quantity() const {
+  constexpr std::string_view kHugepages = "hugepages-";
+  for (const auto& [name, amount] : requests) {
+    if (name.substr(0, kHugepages.size()) != kHugepages) {
+      return amount;
+    }
+  }
+  return requests.empty() ? 0 : requests.begin()->second;
+}
+
 Status CheckResourceName(std::string_view name) {
   const auto slash = name.find('/');
   const std::string_view part = slash == std::string_view::npos ? name : name.substr(slash + 1);

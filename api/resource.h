@@ -42,7 +42,8 @@ struct ContainerRequest {
   std::string pod_type;
   std::string resource;  ///< the name under which the plugin is registered
   /// Units: CPUs for "cpu", bytes for memory and hugepages, the resource's own elsewhere. One
-  /// entry, keyed by the name the pod used.
+  /// entry, keyed by the name the pod used; those of hugepages are beside the built-in memory
+  /// plugin's.
   std::map<std::string, double> requests;
   StringMap labels;
   StringMap annotations;
@@ -51,8 +52,8 @@ struct ContainerRequest {
   /// Set in Allocate for plugins with topology alignment: the merged hint.
   std::optional<TopologyHint> hint;
 
-  /// The requested amount: the only entry of `requests`, or 0 when there is none.
-  double quantity() const { return requests.empty() ? 0 : requests.begin()->second; }
+  /// The requested amount: the only entry of `requests` but for hugepages, or 0 when there is none.
+  double quantity() const;
 
   bool operator==(const ContainerRequest&) const = default;
 };

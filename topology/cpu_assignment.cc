@@ -75,20 +75,6 @@ Status ValidateCpuAssignmentOptions(const CpuAssignmentOptions& options) {
   return OkStatus();
 }
 
-CpuSet CpusOfKind(const Machine& machine, CoreKindFilter filter) {
-  if (filter == CoreKindFilter::kAny || machine.highest_core_kind() == 0) {
-    return machine.cpu_set();
-  }
-  CpuSet cpus;
-  for (const Cpu& cpu : machine.cpus()) {
-    const bool performance = cpu.core_kind == machine.highest_core_kind();
-    if (performance == (filter == CoreKindFilter::kPerformance)) {
-      cpus.Add(cpu.id);
-    }
-  }
-  return cpus;
-}
-
 StatusOr<CpuSet> TakeCpus(const Machine& machine, const CpuSet& available, int count,
                           const CpuAssignmentOptions& options) {
   return TakeCpusNear(machine, available, count, {}, options);
@@ -114,15 +100,14 @@ StatusOr<CpuSet> TakeCpusNear(const CpuLayout& layout, const CpuSet& available, 
 StatusOr<CpuSet> TakeCpusLikeKubelet(const CpuLayout& layout, const CpuSet& available, int count,
                                      const NumaMask& affinity,
                                      const CpuAssignmentOptions& options) {
-  const CpuSet usable = available & CpusOfKind(layout.machine(), options.core_kind);
   CpuSet taken;
   if (!affinity.Empty()) {
-    const CpuSet near = usable & (options.align_by_socket ? layout.machine().PackagesOf(affinity)
-                                                          : layout.machine().CpusOf(affinity));
+    const CpuSet near = available & (options.align_by_socket ? layout.machine().PackagesOf(affinity)
+                                                             : layout.machine().CpusOf(affinity));
     QRM_ASSIGN_OR_RETURN(taken, Take(layout, near, std::min(count, near.Count()), options));
   }
   if (const int missing = count - taken.Count(); missing > 0) {
-    QRM_ASSIGN_OR_RETURN(const CpuSet rest, Take(layout, usable - taken, missing, options));
+    QRM_ASSIGN_OR_RETURN(const CpuSet rest, Take(layout, available - taken, missing, options));
     taken |= rest;
   }
   return taken;

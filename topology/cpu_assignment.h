@@ -8,31 +8,18 @@
 
 namespace qrm {
 
-/// Which cores of a hybrid machine may be used; all cores of other machines are of both kinds.
-/// Source: hwloc 2.9, "Kinds of CPU cores".
-enum class CoreKindFilter {
-  kAny,
-  kPerformance,  ///< of the highest Cpu::core_kind
-  kEfficiency,   ///< of lower kinds
-};
-
-/// How CPUs are chosen. Source: Kubernetes 1.36, static policy options; `core_kind`: ours.
+/// How CPUs are chosen. Source: Kubernetes 1.36, static policy options.
 struct CpuAssignmentOptions {
   bool full_physical_cpus_only = false;  ///< hand out whole cores only
   bool distribute_across_numa = false;  ///< even split over NUMA nodes when more than one is needed
   bool distribute_across_cores = false;  ///< no sibling packing
   bool prefer_align_by_l3 = false;       ///< try to stay inside one L3
   bool align_by_socket = false;          ///< widen a NUMA hint to its sockets
-  CoreKindFilter core_kind = CoreKindFilter::kAny;
 };
 
 /// OK when `options` go together. Errors: kInvalidArgument naming the two that do not.
 /// Cost: O(1). Source: Kubernetes 1.36, static policy options.
 Status ValidateCpuAssignmentOptions(const CpuAssignmentOptions& options);
-
-/// The CPUs of `machine` that `filter` admits.
-/// Units: the kernel's CPU numbers. Cost: O(CPUs). Source: Cpu::core_kind.
-CpuSet CpusOfKind(const Machine& machine, CoreKindFilter filter);
 
 /// `count` CPUs of `available`, packed NUMA node or socket first, then L3, core, thread, unless
 /// `options` say otherwise. Errors: kResourceExhausted with both numbers when there are too few,

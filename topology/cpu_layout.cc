@@ -54,6 +54,18 @@ CpuLayout::CpuLayout(const Machine& machine, const CpuSizes& sizes, OuterLevel o
   Nest(kL3, kCore);
 }
 
+CpuLayout CpuLayout::LikeKubelet(const Machine& machine) {
+  const int cpus = machine.cpu_set().Count();
+  const auto average = [cpus](std::size_t count) {
+    return count == 0 ? 0 : cpus / static_cast<int>(count);
+  };
+  return CpuLayout(machine,
+                   {.per_core = average(machine.cores().size()),
+                    .per_package = average(machine.packages().size()),
+                    .per_l3 = average(L3s(machine).size())},
+                   OuterOf(machine));
+}
+
 void CpuLayout::AddElements(Level level, const std::vector<CpuGroup>& groups) {
   elements_[level] = groups;
   std::vector<int>& of = element_of_[level];

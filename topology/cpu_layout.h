@@ -37,6 +37,8 @@ class CpuLayout {
   explicit CpuLayout(const Machine& machine);
   /// The same with sizes and order as declared by someone else. Cost: the same.
   CpuLayout(const Machine& machine, const CpuSizes& sizes, OuterLevel outer);
+  /// The same with the sizes that kubelet computes: the average of each level. Cost: the same.
+  static CpuLayout LikeKubelet(const Machine& machine);
 
   /// The elements of a level, by ascending id; their position is their index below.
   const std::vector<CpuGroup>& elements(Level level) const { return elements_[level]; }

@@ -139,7 +139,7 @@ Status Planner::SelectPlugin(Draft& draft, const std::string& name, double amoun
   if (plugin->options.with_topology_alignment) {
     draft.aligned.insert(resource);
   }
-  draft.requests.push_back(MakeRequest(draft.demand, resource, name, amount));
+  draft.requests.push_back(MakeRequest(draft.demand, *plugin, name, amount));
   return OkStatus();
 }
 

@@ -3,12 +3,18 @@
 
 #include <algorithm>
 #include <cmath>
+#include <iterator>
+#include <utility>
 
 #include <fmt/format.h>
+
+#include "topology/pod_request.h"
 
 namespace qrm::manager {
 namespace {
 
+constexpr char kMemory[] = "memory";
+constexpr char kHugepages[] = "hugepages-";
 constexpr char kQosLevel[] = "katalyst.kubewharf.io/qos_level";
 
 bool Has(const std::vector<std::string>& words, const std::string& word) {
@@ -74,18 +80,12 @@ std::map<std::string, double> AllRequests(const ContainerDemand& demand,
 std::map<std::string, double> TotalRequests(const std::vector<const ContainerDemand*>& containers,
                                             const AdmissionOptions& options,
                                             const Plugins& plugins) {
-  std::map<std::string, double> staying;  // of containers that have started and keep running
-  std::map<std::string, double> most;
+  std::vector<ContainerAmounts> amounts;
   for (const ContainerDemand* container : containers) {
-    for (const auto& [name, amount] : AllRequests(*container, options, plugins)) {
-      const double now = staying[name] + amount;
-      if (container->type != ContainerType::kInit) {
-        staying[name] = now;
-      }
-      most[name] = std::max(most[name], now);
-    }
+    amounts.push_back(
+        {.type = container->type, .amounts = AllRequests(*container, options, plugins)});
   }
-  return most;
+  return PodRequest(amounts);
 }
 
 bool Satisfies(const checkpoint::ContainerRecord& record, const std::string& requested,
@@ -103,8 +103,14 @@ bool Satisfies(const checkpoint::ContainerRecord& record, const std::string& req
          std::ceil(given->second.quantity) >= amount;
 }
 
-ContainerRequest MakeRequest(const ContainerDemand& demand, const std::string& resource,
+ContainerRequest MakeRequest(const ContainerDemand& demand, const PluginInfo& plugin,
                              const std::string& requested, double amount) {
+  std::map<std::string, double> requests = {{requested, amount}};
+  if (plugin.resource == kMemory && plugin.registered_by == RegisteredBy::kBuiltIn) {
+    std::copy_if(demand.requests.begin(), demand.requests.end(),
+                 std::inserter(requests, requests.end()),
+                 [](const auto& request) { return request.first.rfind(kHugepages, 0) == 0; });
+  }
   return {.key = demand.key(),
           .pod_namespace = demand.pod.pod_namespace,
           .pod_name = demand.pod.name,
@@ -112,8 +118,8 @@ ContainerRequest MakeRequest(const ContainerDemand& demand, const std::string& r
           .index = demand.index,
           .pod_role = demand.pod.role,
           .pod_type = demand.pod.type,
-          .resource = resource,
-          .requests = {{requested, amount}},
+          .resource = plugin.resource,
+          .requests = std::move(requests),
           .labels = demand.pod.labels,
           .annotations = demand.pod.annotations,
           .native_qos_class = demand.pod.qos_class,

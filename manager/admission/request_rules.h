@@ -34,8 +34,9 @@ std::map<std::string, double> TotalRequests(const std::vector<const ContainerDem
 bool Satisfies(const checkpoint::ContainerRecord& record, const std::string& requested,
                const std::string& resource, double amount);
 
-/// What the plugin of `resource` is asked.
-ContainerRequest MakeRequest(const ContainerDemand& demand, const std::string& resource,
+/// What `plugin` is asked. The built-in memory plugin gets the hugepages too: they are to be on the
+/// NUMA nodes of the memory, and have no plugin of their own. Other plugins read one entry only.
+ContainerRequest MakeRequest(const ContainerDemand& demand, const PluginInfo& plugin,
                              const std::string& requested, double amount);
 
 /// The name of the plugin for what a pod requests as `requested`.

@@ -1,4 +1,4 @@
-// The order in which roles, QoS levels and the static rule decide.
+// The order in which roles, QoS levels and the static policy decide.
 #include "plugins/cpu/classify.h"
 
 #include <algorithm>
@@ -60,12 +60,11 @@ StatusOr<Placement> InQosPool(const CpuPluginConfig& config, const QosRequest& q
   return InPool(qos.cpuset_pool);
 }
 
-bool FitsStaticRule(const CpuPluginConfig& config, const ContainerRequest& request) {
-  const bool runs_beside_others =
-      request.type == ContainerType::kMain || request.type == ContainerType::kSidecar;
+/// Source: Kubernetes 1.36, static policy, guaranteedCPUs.
+bool IsForStaticPolicy(const CpuPluginConfig& config, const ContainerRequest& request) {
   const double cpus = request.quantity();
-  return config.static_rule && runs_beside_others && request.native_qos_class == "Guaranteed" &&
-         cpus >= 1 && std::floor(cpus) == cpus;
+  return config.static_mode && request.type != ContainerType::kEphemeral &&
+         request.native_qos_class == "Guaranteed" && cpus >= 1 && std::floor(cpus) == cpus;
 }
 
 /// Where its role, QoS level or class leads a container that asks for CPUs.
@@ -88,8 +87,9 @@ StatusOr<Placement> ByRules(const CpuPluginConfig& config, const ContainerReques
     case QosLevel::kNone:
       break;
   }
-  if (FitsStaticRule(config, request)) {
-    return Placement{.exclusive = *config.static_rule};
+  if (IsForStaticPolicy(config, request)) {
+    return Placement{.exclusive = ExclusiveRule{.numa = NumaSpan::kAny, .share = {.anyone = true}},
+                     .by_static_policy = true};
   }
   return InPool(config.default_pool);
 }

@@ -13,14 +13,15 @@ namespace qrm::cpu {
 /// A container's place: CPUs of its own by a rule, or a pool.
 struct Placement {
   std::optional<ExclusiveRule> exclusive;
-  std::string role;  ///< as its neighbours see it; empty for those placed without one
-  std::string pool;  ///< when not exclusive
+  bool by_static_policy = false;  ///< the policy chooses the CPUs, not the rule
+  std::string role;               ///< as its neighbours see it; empty for those placed without one
+  std::string pool;               ///< when not exclusive
 };
 
-/// The place of a container by its role, else by its QoS level, else by the static rule, else the
-/// default pool. Only MAIN containers get CPUs of their own (by the static rule SIDECAR ones too);
-/// the others of such a pod, and containers that ask for no CPU, use the default pool. Errors:
-/// kInvalidArgument for unreadable annotations or a pool that does not exist.
+/// The place of a container by its role, else by its QoS level, else by the static policy, else the
+/// default pool. Only MAIN containers get CPUs of their own (by the static policy SIDECAR and INIT
+/// ones too); the others of such a pod, and containers that ask for no CPU, use the default pool.
+/// Errors: kInvalidArgument for unreadable annotations or a pool that does not exist.
 StatusOr<Placement> Classify(const CpuPluginConfig& config, const ContainerRequest& request);
 
 }  // namespace qrm::cpu

@@ -2,6 +2,7 @@
 #include "plugins/cpu/config.h"
 
 #include <set>
+#include <utility>
 
 #include "api/base/section.h"
 #include "plugins/config/role_config.h"
@@ -60,18 +61,52 @@ StatusOr<std::map<std::string, PoolConfig>> ParsePools(const Section& section,
   return pools;
 }
 
-/// `static: true`, or a mapping with the rule of such containers.
-StatusOr<std::optional<ExclusiveRule>> ParseStatic(const Section& section) {
-  ExclusiveRule rule = {.numa = NumaSpan::kAny, .share = {.anyone = true}};
+/// `static: true`, or a mapping with options of kubelet's static policy, by kubelet's names.
+StatusOr<std::optional<StaticConfig>> ParseStatic(const Section& section) {
+  StaticConfig config;
   if (!section.Has("static") || section.IsScalar("static")) {
     QRM_ASSIGN_OR_RETURN(const bool on, section.Flag("static", false));
-    return on ? std::optional(rule) : std::nullopt;
+    return on ? std::optional(config) : std::nullopt;
   }
   QRM_ASSIGN_OR_RETURN(const Section child, section.Child("static"));
-  QRM_RETURN_IF_ERROR(child.AllowKeys({"numa", "whole-cores", "align-l3"}));
-  QRM_ASSIGN_OR_RETURN(rule, ParseRule(child, NumaSpan::kAny));
-  rule.share.anyone = true;
-  return std::optional(rule);
+  QRM_RETURN_IF_ERROR(
+      child.AllowKeys({"full-pcpus-only", "distribute-cpus-across-numa",
+                       "distribute-cpus-across-cores", "prefer-align-cpus-by-uncorecache",
+                       "align-by-socket", "strict-cpu-reservation", "reserved-cpu-count"}));
+  const std::pair<const char*, bool*> flags[] = {
+      {"full-pcpus-only", &config.options.full_physical_cpus_only},
+      {"distribute-cpus-across-numa", &config.options.distribute_across_numa},
+      {"distribute-cpus-across-cores", &config.options.distribute_across_cores},
+      {"prefer-align-cpus-by-uncorecache", &config.options.prefer_align_by_l3},
+      {"align-by-socket", &config.options.align_by_socket},
+      {"strict-cpu-reservation", &config.strict_reservation},
+  };
+  for (const auto& [name, flag] : flags) {
+    QRM_ASSIGN_OR_RETURN(*flag, child.Flag(name, false));
+  }
+  if (const Status together = ValidateCpuAssignmentOptions(config.options); !together.ok()) {
+    return section.Error("static", "does not work: " + MessageOf(together), "drop one of the two");
+  }
+  QRM_ASSIGN_OR_RETURN(const uint64_t count, child.Number("reserved-cpu-count", 0));
+  if (count > CpuSet::kMaxIds) {
+    return child.Error("reserved-cpu-count", fmt::format("is {}, more than any machine has", count),
+                       "write how many CPUs the system needs");
+  }
+  config.reserved_count = static_cast<int>(count);
+  return std::optional(config);
+}
+
+/// OK when a list of reserved CPUs and a number of them agree.
+Status CheckReservedCount(const Section& section, const CpuPluginConfig& config) {
+  const int count = config.static_mode ? config.static_mode->reserved_count : 0;
+  const int listed = config.reserved.Count();
+  if (count == 0 || listed == 0 || listed == count) {
+    return OkStatus();
+  }
+  return section.Error(
+      "reserved-cpus",
+      fmt::format("has {} CPUs, but static.reserved-cpu-count is {}", listed, count),
+      "leave one of the two out, or list as many");
 }
 
 }  // namespace
@@ -88,7 +123,8 @@ StatusOr<CpuPluginConfig> ParseCpuConfig(const Section& section) {
     roles.insert(name);
   }
   QRM_ASSIGN_OR_RETURN(config.pools, ParsePools(section, std::move(roles)));
-  QRM_ASSIGN_OR_RETURN(config.static_rule, ParseStatic(section));
+  QRM_ASSIGN_OR_RETURN(config.static_mode, ParseStatic(section));
+  QRM_RETURN_IF_ERROR(CheckReservedCount(section, config));
   QRM_ASSIGN_OR_RETURN(config.default_pool, section.Text("default-pool", kDefaultPool));
   if (config.default_pool != kDefaultPool && !config.pools.contains(config.default_pool)) {
     return section.Error("default-pool", fmt::format("is '{}', no pool", config.default_pool),

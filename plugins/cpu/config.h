@@ -9,6 +9,7 @@
 #include "api/base/status.h"
 #include "api/id_set.h"
 #include "plugins/placement/sharing.h"
+#include "topology/cpu_assignment.h"
 
 namespace qrm::config {
 class Section;
@@ -36,15 +37,23 @@ struct PoolConfig {
 inline constexpr char kDefaultPool[] = "default";
 inline constexpr char kReservedPool[] = "reserved";
 
+/// Kubelet's static policy for the Guaranteed containers that ask for whole CPUs.
+/// Source: Kubernetes 1.36, static policy options.
+struct StaticConfig {
+  CpuAssignmentOptions options;
+  bool strict_reservation = false;  ///< the default pool is without the reserved CPUs
+  int reserved_count = 0;           ///< CPUs to reserve when none are listed
+};
+
 struct CpuPluginConfig {
   CpuSet reserved;
   std::map<std::string, PoolConfig> pools;
   std::map<std::string, ExclusiveRule> roles;
   /// The pool of containers that no rule places; kDefaultPool for what is left.
   std::string default_pool = kDefaultPool;
-  /// Set: Guaranteed containers that ask for whole CPUs get CPUs of their own by this rule, and the
-  /// reserved CPUs belong to the default pool, as under kubelet's static policy.
-  std::optional<ExclusiveRule> static_rule;
+  /// Set: containers that nothing else places are placed by kubelet's static policy, and the
+  /// reserved CPUs belong to the default pool unless it says otherwise.
+  std::optional<StaticConfig> static_mode;
 };
 
 /// Reads the keys of the cpu plugin. Errors: kInvalidArgument with file, line, key, value and what

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "api/base/log.h"
+#include "plugins/cpu/classify.h"
 #include "plugins/cpu/export_json.h"
 #include "plugins/cpu/policy.h"
 #include "plugins/cpu/pools.h"
@@ -16,7 +17,12 @@ namespace {
 class CpuPlugin final : public sdk::ResourcePlugin {
  public:
   CpuPlugin(CpuPluginConfig config, Machine machine)
-      : config_(std::move(config)), machine_(std::move(machine)), state_(InitialState(config_)) {}
+      : config_(std::move(config)), machine_(std::move(machine)), state_(InitialState(config_)) {
+    if (config_.static_mode) {
+      static_policy_.emplace(CpuLayout::LikeKubelet(machine_), config_.static_mode->options,
+                             config_.reserved);
+    }
+  }
 
   Status LoadState(const std::string& saved) override {
     StatusOr<PoolMap> pools = LoadPools(config_, saved);
@@ -44,6 +50,14 @@ class CpuPlugin final : public sdk::ResourcePlugin {
 
   StatusOr<HintList> Hints(const ContainerRequest& request) override {
     return CpuHints(ViewOf(), request);
+  }
+
+  HintList HeldHints(const sdk::Grant& grant, const ContainerRequest& request) override {
+    const StatusOr<Placement> placement = Classify(config_, request);
+    if (!placement.ok() || !placement->by_static_policy) {
+      return ResourcePlugin::HeldHints(grant, request);
+    }
+    return CpuHints(ViewOf(), request).value_or(HintList::Impossible());
   }
 
   StatusOr<ResourceAllocation> Allocate(const ContainerRequest& request,
@@ -118,10 +132,13 @@ class CpuPlugin final : public sdk::ResourcePlugin {
   }
 
  private:
-  View ViewOf() const { return {machine_, config_, state_}; }
+  View ViewOf() const {
+    return {machine_, config_, state_, static_policy_ ? &*static_policy_ : nullptr};
+  }
 
   const CpuPluginConfig config_;
   const Machine machine_;
+  std::optional<StaticCpuPolicy> static_policy_;  ///< of machine_
   CpuState state_;
 };
 

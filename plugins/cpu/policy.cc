@@ -100,7 +100,7 @@ StatusOr<int> WholeCpus(const ContainerRequest& request) {
 /// OK when the default pool keeps a CPU after `count` have left it.
 Status CheckDefaultPoolStays(const View& view, const ContainerRequest& request, int count) {
   const int left = PoolCpus(view, kDefaultPool).Count();
-  if (view.config.default_pool == kDefaultPool && left <= count) {
+  if (count > 0 && view.config.default_pool == kDefaultPool && left <= count) {
     return Errorf(StatusCode::kResourceExhausted,
                   "cannot place {}: {} CPUs of its own would empty the default pool, which has {}; "
                   "ask for fewer CPUs or remove a pod",
@@ -192,6 +192,13 @@ ResourceAllocation OwnCpus(const Machine& machine, const CpuSet& cpus, bool pref
   return allocation;
 }
 
+Decision Own(const View& view, const ContainerRequest& request, const CpuSet& cpus,
+             const TopologyHint& hint, const Tenant& tenant) {
+  const bool preferred = hint.preferred && view.machine.NodesOf(cpus).IsSubsetOf(hint.nodes);
+  return {.allocation = OwnCpus(view.machine, cpus, preferred),
+          .holding = Holding{.cpus = cpus, .tenant = tenant, .type = request.type}};
+}
+
 Status CheckPoolHasCpus(const View& view, const ContainerRequest& request,
                         const std::string& pool) {
   if (!PoolCpus(view, pool).Empty()) {
@@ -200,6 +207,42 @@ Status CheckPoolHasCpus(const View& view, const ContainerRequest& request,
   return Errorf(StatusCode::kResourceExhausted,
                 "cannot place {}: pool {} has no CPU; give it some with qrmctl pool set",
                 NameOf(request), pool);
+}
+
+/// What the static policy finds for the container.
+StaticCpuRoom StaticRoom(const View& view, const ContainerRequest& request, const Room& room) {
+  return {.free = room.free, .reusable = ReusableCpus(view.state, request.key)};
+}
+
+StatusOr<HintList> StaticHints(const View& view, const ContainerRequest& request,
+                               const Placement& placement) {
+  QRM_ASSIGN_OR_RETURN(const int count, WholeCpus(request));
+  if (const auto held = view.state.exclusive.find(request.key);
+      held != view.state.exclusive.end()) {
+    return view.static_policy->HeldHints(held->second.cpus, count);
+  }
+  const Room room = FindRoom(view, request, placement);
+  const StaticCpuRoom free = StaticRoom(view, request, room);
+  QRM_RETURN_IF_ERROR(CheckDefaultPoolStays(view, request, count - free.reusable.Count()));
+  HintList hints = view.static_policy->Hints(free, count);
+  if (hints.IsImpossible()) {
+    return NoRoom(view, request, room, {});
+  }
+  return hints;
+}
+
+StatusOr<Decision> PlaceByStaticPolicy(const View& view, const ContainerRequest& request,
+                                       const TopologyHint& hint, const Placement& placement) {
+  QRM_ASSIGN_OR_RETURN(const int count, WholeCpus(request));
+  const Room room = FindRoom(view, request, placement);
+  const StatusOr<CpuSet> cpus =
+      view.static_policy->Take(StaticRoom(view, request, room), count, hint.nodes);
+  if (!cpus.ok()) {
+    return Annotate(cpus.status(), fmt::format("cannot place {}", NameOf(request)));
+  }
+  const int leaving = (*cpus & PoolCpus(view, kDefaultPool)).Count();
+  QRM_RETURN_IF_ERROR(CheckDefaultPoolStays(view, request, leaving));
+  return Own(view, request, *cpus, hint, room.tenant);
 }
 
 StatusOr<Decision> PlaceExclusively(const View& view, const ContainerRequest& request,
@@ -214,10 +257,7 @@ StatusOr<Decision> PlaceExclusively(const View& view, const ContainerRequest& re
   if (!picked->ok()) {
     return Annotate(picked->status(), fmt::format("cannot place {}", NameOf(request)));
   }
-  const CpuSet& cpus = **picked;
-  const bool preferred = hint.preferred && view.machine.NodesOf(cpus).IsSubsetOf(hint.nodes);
-  return Decision{.allocation = OwnCpus(view.machine, cpus, preferred),
-                  .holding = Holding{.cpus = cpus, .tenant = room.tenant}};
+  return Own(view, request, **picked, hint, room.tenant);
 }
 
 /// Takes out of the configured `cpus` of `pool` what the machine lacks, unless that is all: then
@@ -233,6 +273,23 @@ void CutDown(const Machine& machine, std::string_view pool, CpuSet& cpus,
   cpus = known;
 }
 
+/// Reserves CPUs as kubelet does when their number is configured.
+Status FitStaticConfig(const Machine& machine, CpuPluginConfig& config) {
+  const StaticConfig& mode = *config.static_mode;
+  const CpuLayout layout = CpuLayout::LikeKubelet(machine);
+  const std::size_t sockets = layout.elements(CpuLayout::kPackage).size();
+  const std::size_t nodes = layout.elements(CpuLayout::kNode).size();
+  if (mode.options.align_by_socket && sockets > nodes) {
+    return Errorf(StatusCode::kInvalidArgument,
+                  "cannot align CPUs by socket: the machine has {} sockets and only {} NUMA nodes; "
+                  "leave static.align-by-socket out",
+                  sockets, nodes);
+  }
+  const int count = config.reserved.Empty() ? mode.reserved_count : config.reserved.Count();
+  QRM_ASSIGN_OR_RETURN(config.reserved, ReservedCpus(layout, count, config.reserved, mode.options));
+  return OkStatus();
+}
+
 }  // namespace
 
 StatusOr<HintList> CpuHints(const View& view, const ContainerRequest& request) {
@@ -240,6 +297,9 @@ StatusOr<HintList> CpuHints(const View& view, const ContainerRequest& request) {
   if (!placement.exclusive) {
     QRM_RETURN_IF_ERROR(CheckPoolHasCpus(view, request, placement.pool));
     return HintList::NoPreference();
+  }
+  if (placement.by_static_policy) {
+    return StaticHints(view, request, placement);
   }
   if (const auto held = view.state.exclusive.find(request.key);
       held != view.state.exclusive.end()) {
@@ -259,7 +319,8 @@ StatusOr<Decision> PlaceContainer(const View& view, const ContainerRequest& requ
                                   const TopologyHint& hint) {
   QRM_ASSIGN_OR_RETURN(const Placement placement, Classify(view.config, request));
   if (placement.exclusive) {
-    return PlaceExclusively(view, request, hint, placement);
+    return placement.by_static_policy ? PlaceByStaticPolicy(view, request, hint, placement)
+                                      : PlaceExclusively(view, request, hint, placement);
   }
   QRM_RETURN_IF_ERROR(CheckPoolHasCpus(view, request, placement.pool));
   return Decision{.allocation = ShareCpus(view.machine, PoolCpus(view, placement.pool)),
@@ -301,6 +362,9 @@ StatusOr<FittingConfig> FitCpuConfig(const Machine& machine, CpuPluginConfig con
     return Errorf(StatusCode::kInvalidArgument,
                   "cannot reserve CPUs {}: the machine has {}; correct reserved-cpus",
                   ToString(config.reserved), ToString(machine.cpu_set()));
+  }
+  if (config.static_mode) {
+    QRM_RETURN_IF_ERROR(FitStaticConfig(machine, config));
   }
   const CpuState initial = InitialState(config);
   QRM_RETURN_IF_ERROR(CheckPools({machine, config, initial}, initial.pools));

@@ -5,6 +5,7 @@
 
 #include <fmt/format.h>
 
+#include "api/container_turns.h"
 #include "plugins/cpu/classify.h"
 
 namespace qrm::cpu {
@@ -49,7 +50,7 @@ class Rebuilder {
       return;
     }
     const CpuSet had = CpuSet::Parse(grant.allocation.value).value_or(CpuSet());
-    const CpuSet cpus = (had & machine_.cpu_set()) - taken_;
+    const CpuSet cpus = (had & machine_.cpu_set()) - TakenFrom(grant.request);
     if (cpus != had) {
       result_.repairs.push_back(fmt::format("{} keeps {} of its CPUs '{}'; the others are gone",
                                             NameOf(grant.request), cpus.Count(),
@@ -65,8 +66,8 @@ class Rebuilder {
                                             ToString(cpus & config_.reserved)));
     }
     taken_ |= cpus;
-    result_.state.exclusive[grant.request.key] = {.cpus = cpus,
-                                                  .tenant = TenantOf(config_, grant.request)};
+    result_.state.exclusive[grant.request.key] = {
+        .cpus = cpus, .tenant = TenantOf(config_, grant.request), .type = grant.request.type};
   }
 
   Rebuilt Finish() && {
@@ -81,6 +82,17 @@ class Rebuilder {
   }
 
  private:
+  /// What others own and the container may not have too.
+  CpuSet TakenFrom(const ContainerRequest& request) const {
+    CpuSet taken;
+    for (const auto& [key, holding] : result_.state.exclusive) {
+      if (key.pod_uid != request.key.pod_uid || !RunInTurn(holding.type, request.type)) {
+        taken |= holding.cpus;
+      }
+    }
+    return taken;
+  }
+
   const Machine& machine_;
   const CpuPluginConfig& config_;
   CpuSet taken_;
@@ -118,12 +130,27 @@ CpuSet LeftCpus(const View& view) {
   return left;
 }
 
+CpuSet ReusableCpus(const CpuState& state, const ContainerKey& key) {
+  CpuSet of_inits;
+  CpuSet of_others;
+  for (auto held = state.exclusive.lower_bound({key.pod_uid, ""});
+       held != state.exclusive.end() && held->first.pod_uid == key.pod_uid; ++held) {
+    if (held->first != key) {
+      (held->second.type == ContainerType::kInit ? of_inits : of_others) |= held->second.cpus;
+    }
+  }
+  return of_inits - of_others;
+}
+
 CpuSet PoolCpus(const View& view, const std::string& pool) {
   if (pool == kReservedPool) {
     return view.config.reserved;
   }
   if (pool == kDefaultPool) {
-    return view.config.static_rule ? LeftCpus(view) | view.config.reserved : LeftCpus(view);
+    const bool with_reserved =
+        view.config.static_mode && !view.config.static_mode->strict_reservation;
+    return with_reserved ? LeftCpus(view) | (view.config.reserved - ExclusiveCpus(view.state))
+                         : LeftCpus(view);
   }
   const auto found = view.state.pools.find(pool);
   return found == view.state.pools.end() ? CpuSet() : found->second;

@@ -11,6 +11,7 @@
 #include "plugins/placement/sharing.h"
 #include "plugins/sdk/plugin.h"
 #include "topology/machine.h"
+#include "topology/static_cpu_policy.h"
 
 namespace qrm::cpu {
 
@@ -21,11 +22,13 @@ using PoolMap = std::map<std::string, CpuSet>;
 struct Holding {
   CpuSet cpus;
   placement::Tenant tenant;
+  ContainerType type = ContainerType::kMain;
 
   bool operator==(const Holding&) const = default;
 };
 
-/// What has been given. Invariant: pools and exclusive CPUs are disjoint and within the machine.
+/// What has been given. Invariant: pools and exclusive CPUs are disjoint and within the machine;
+/// two containers own the same CPU only when they run in turn.
 struct CpuState {
   PoolMap pools;
   std::map<ContainerKey, Holding> exclusive;
@@ -39,6 +42,7 @@ struct View {
   const Machine& machine;
   const CpuPluginConfig& config;
   const CpuState& state;
+  const StaticCpuPolicy* static_policy = nullptr;  ///< set when the configuration asks for it
 };
 
 /// The pools as configured, and nothing given.
@@ -52,6 +56,11 @@ uint64_t ContainersIn(const CpuState& state, const std::string& pool);
 /// The CPUs that are neither reserved, exclusive nor in a named pool: those that may become
 /// exclusive.
 CpuSet LeftCpus(const View& view);
+
+/// The CPUs that init containers of the pod of `key` hold and none of its others but `key` itself:
+/// a container that starts after them may have them too.
+/// Source: Kubernetes 1.36, static policy, updateCPUsToReuse.
+CpuSet ReusableCpus(const CpuState& state, const ContainerKey& key);
 
 /// The CPUs of a named pool, of kDefaultPool or of kReservedPool; empty for an unknown one.
 CpuSet PoolCpus(const View& view, const std::string& pool);

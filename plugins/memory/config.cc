@@ -1,8 +1,8 @@
 // Reads the memory plugin's configuration.
 #include "plugins/memory/config.h"
 
+#include "api/base/number.h"
 #include "api/base/section.h"
-#include "plugins/config/machine_config.h"
 #include "plugins/config/role_config.h"
 
 namespace qrm::memory {
@@ -29,6 +29,30 @@ StatusOr<std::map<std::string, BindingRule>> ParseRoles(const Section& section) 
   return roles;
 }
 
+/// `{0: 1Gi}`, or `{0: {memory: 1Gi, hugepages-2Mi: 64Mi}}`.
+StatusOr<std::map<int, MemoryBytes>> ParseReservation(const Section& section) {
+  std::map<int, MemoryBytes> reserved;
+  QRM_ASSIGN_OR_RETURN(const Section nodes, section.Child("reserved-memory"));
+  for (const std::string& name : nodes.Keys()) {
+    const int node = ParseNumber<int>(name).value_or(-1);
+    if (node < 0 || node >= NumaMask::kMaxIds) {
+      return nodes.Error(name, "is no NUMA node", "write lines such as `0: 1Gi`");
+    }
+    if (nodes.IsScalar(name)) {
+      QRM_ASSIGN_OR_RETURN(reserved[node][kOrdinaryMemory], nodes.Bytes(name, 0));
+      continue;
+    }
+    QRM_ASSIGN_OR_RETURN(const Section types, nodes.Child(name));
+    for (const std::string& type : types.Keys()) {
+      if (type != kOrdinaryMemory && type.rfind("hugepages-", 0) != 0) {
+        return types.Error(type, "is no type of memory", "write memory or hugepages-2Mi");
+      }
+      QRM_ASSIGN_OR_RETURN(reserved[node][type], types.Bytes(type, 0));
+    }
+  }
+  return reserved;
+}
+
 }  // namespace
 
 StatusOr<MemoryPluginConfig> ParseMemoryConfig(const Section& section) {
@@ -37,11 +61,10 @@ StatusOr<MemoryPluginConfig> ParseMemoryConfig(const Section& section) {
   if (!section.Has("reserved-memory") || section.IsScalar("reserved-memory")) {
     QRM_ASSIGN_OR_RETURN(config.reserved_bytes_per_node, section.Bytes("reserved-memory", 0));
   } else {
-    QRM_ASSIGN_OR_RETURN(config.reserved_bytes,
-                         config::ParseBytesByNode(section, "reserved-memory"));
+    QRM_ASSIGN_OR_RETURN(config.reserved_bytes, ParseReservation(section));
   }
   QRM_ASSIGN_OR_RETURN(config.roles, ParseRoles(section));
-  QRM_ASSIGN_OR_RETURN(config.bind_guaranteed, section.Flag("static", false));
+  QRM_ASSIGN_OR_RETURN(config.by_static_policy, section.Flag("static", false));
   return config;
 }
 

@@ -7,6 +7,7 @@
 
 #include "api/base/status.h"
 #include "plugins/placement/sharing.h"
+#include "topology/node_memory.h"
 
 namespace qrm::config {
 class Section;
@@ -24,11 +25,11 @@ struct BindingRule {
 
 struct MemoryPluginConfig {
   uint64_t reserved_bytes_per_node = 0;
-  /// NUMA node -> bytes, in place of `reserved_bytes_per_node`.
-  std::map<int, uint64_t> reserved_bytes;
+  /// NUMA node -> bytes by type, in place of `reserved_bytes_per_node`.
+  std::map<int, MemoryBytes> reserved_bytes;
   std::map<std::string, BindingRule> roles;
-  /// Guaranteed containers are bound to as few nodes as needed, as under kubelet's static policy.
-  bool bind_guaranteed = false;
+  /// Guaranteed containers that nothing else binds are bound by kubelet's static policy.
+  bool by_static_policy = false;
 };
 
 /// Reads the keys of the memory plugin. Errors: kInvalidArgument with file, line, key, value and

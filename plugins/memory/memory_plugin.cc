@@ -16,12 +16,17 @@ class MemoryPlugin final : public sdk::ResourcePlugin {
   MemoryPlugin(MemoryPluginConfig config, Machine machine)
       : config_(std::move(config)), machine_(std::move(machine)) {}
 
+  Status LoadState(const std::string& saved) override {
+    QRM_ASSIGN_OR_RETURN(saved_inits_, LoadInits(saved));
+    return OkStatus();
+  }
+
   Status Restore(const sdk::Grants& grants) override {
-    Rebuilt rebuilt = Rebuild(machine_, config_, grants);
+    Rebuilt rebuilt = Rebuild(machine_, config_, std::exchange(saved_inits_, {}), grants);
     for (const std::string& repair : rebuilt.repairs) {
       log::Warning("memory allocation repaired", {{"repair", repair}});
     }
-    state_ = std::move(rebuilt.state);
+    bindings_ = std::move(rebuilt.bindings);
     return OkStatus();
   }
 
@@ -29,40 +34,56 @@ class MemoryPlugin final : public sdk::ResourcePlugin {
     return MemoryHints(ViewOf(), request);
   }
 
+  HintList HeldHints(const sdk::Grant& grant, const ContainerRequest& request) override {
+    const StatusOr<Placement> placement = Classify(config_, request);
+    if (!placement.ok() || !placement->by_static_policy) {
+      return ResourcePlugin::HeldHints(grant, request);
+    }
+    return Hints(request).value_or(HintList::Impossible());
+  }
+
   StatusOr<ResourceAllocation> Allocate(const ContainerRequest& request,
                                         const TopologyHint& hint) override {
-    auto former = state_.extract(request.key);
+    auto former = bindings_.extract(request.key);
     StatusOr<Decision> decision = PlaceContainer(ViewOf(), request, hint);
     if (!decision.ok()) {
-      state_.insert(std::move(former));
+      bindings_.insert(std::move(former));
       return decision.status();
     }
     if (decision->binding) {
-      state_[request.key] = *std::move(decision->binding);
+      bindings_[request.key] = *std::move(decision->binding);
+    }
+    for (auto& [init, blocks] : decision->inits) {
+      bindings_.at(init).blocks = std::move(blocks);
     }
     return std::move(decision->allocation);
   }
 
   void Remove(const std::vector<ContainerKey>& keys) override {
     for (const ContainerKey& key : keys) {
-      state_.erase(key);
+      bindings_.erase(key);
     }
   }
 
   StatusOr<std::map<ContainerKey, ResourceAllocation>> Reconcile(
       const sdk::Grants& grants) override {
-    return ChangedAllocations(state_, grants);
+    return ChangedAllocations(bindings_, grants);
   }
 
   AllocatableResource Allocatable() const override {
     AllocatableResource resource = {.is_scalar_resource = true};
-    for (const auto& [node, book] : BooksOf(ViewOf())) {
-      resource.allocatable_by_node[node] = static_cast<double>(book.allocatable);
-      resource.capacity_by_node[node] = static_cast<double>(book.total);
-      resource.allocatable += static_cast<double>(book.allocatable);
-      resource.capacity += static_cast<double>(book.total);
+    for (const auto& [id, node] : TableOf(ViewOf())) {
+      const MemoryAmounts& amounts = node.types.at(kOrdinaryMemory);
+      resource.allocatable_by_node[id] = static_cast<double>(amounts.allocatable);
+      resource.capacity_by_node[id] = static_cast<double>(amounts.total);
+      resource.allocatable += static_cast<double>(amounts.allocatable);
+      resource.capacity += static_cast<double>(amounts.total);
     }
     return resource;
+  }
+
+  std::string SaveState() const override {
+    return config_.by_static_policy ? SaveInits(bindings_) : "";
   }
 
   std::string ExportState(const sdk::Grants& grants) const override {
@@ -70,11 +91,12 @@ class MemoryPlugin final : public sdk::ResourcePlugin {
   }
 
  private:
-  View ViewOf() const { return {machine_, config_, state_}; }
+  View ViewOf() const { return {machine_, config_, bindings_}; }
 
   const MemoryPluginConfig config_;
   const Machine machine_;
-  MemoryState state_;
+  SavedInits saved_inits_;  ///< between LoadState and Restore
+  Bindings bindings_;
 };
 
 }  // namespace
@@ -82,17 +104,17 @@ class MemoryPlugin final : public sdk::ResourcePlugin {
 StatusOr<std::unique_ptr<sdk::ResourcePlugin>> MakeMemoryPlugin(const MemoryPluginConfig& config,
                                                                 const Machine& machine) {
   std::size_t missing = 0;
-  for (const auto& [node, bytes] : config.reserved_bytes) {
+  for (const auto& [node, reserved] : config.reserved_bytes) {
     if (machine.FindNode(node) != nullptr) {
       continue;
     }
     if (++missing == config.reserved_bytes.size()) {
       return Errorf(StatusCode::kInvalidArgument,
-                    "cannot reserve {} bytes on NUMA node {}: the machine has nodes {}; correct "
+                    "cannot reserve memory on NUMA node {}: the machine has nodes {}; correct "
                     "reserved-memory",
-                    bytes, node, ToString(machine.node_mask()));
+                    node, ToString(machine.node_mask()));
     }
-    log::Warning("reserved memory left out", {{"missing_node", node}, {"bytes", bytes}});
+    log::Warning("reserved memory left out", {{"missing_node", node}});
   }
   return std::unique_ptr<sdk::ResourcePlugin>(std::make_unique<MemoryPlugin>(config, machine));
 }

@@ -2,14 +2,15 @@
 #include "plugins/memory/policy.h"
 
 #include <algorithm>
-#include <cmath>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <fmt/ranges.h>
 
 #include "plugins/placement/qos_annotations.h"
 #include "topology/hint_generation.h"
+#include "topology/static_memory_policy.h"
 
 namespace qrm::memory {
 namespace {
@@ -19,27 +20,20 @@ using placement::QosLevel;
 using placement::QosRequest;
 using placement::Tenant;
 
-constexpr double kLargestAmount = 9007199254740992.0;  // 2^53: whole bytes in a double up to here
-
 std::string NameOf(const ContainerRequest& request) {
   return fmt::format("container {} of pod {}/{}", request.key.container, request.pod_namespace,
                      request.pod_name);
 }
 
-StatusOr<uint64_t> BytesOf(const ContainerRequest& request) {
-  const double amount = request.quantity();
-  if (!(amount >= 0 && amount <= kLargestAmount)) {
-    return Errorf(StatusCode::kInvalidArgument,
-                  "cannot place {}: {} is no amount of memory; request bytes from 0 to 2^53",
-                  NameOf(request), amount);
-  }
-  return static_cast<uint64_t>(std::ceil(amount));
+uint64_t OrdinaryBytes(const MemoryBytes& bytes) {
+  const auto found = bytes.find(kOrdinaryMemory);
+  return found == bytes.end() ? 0 : found->second;
 }
 
-placement::TenantsByNode TenantsOf(const MemoryState& state) {
+placement::TenantsByNode TenantsOf(const Bindings& bindings) {
   placement::TenantsByNode tenants;
-  for (const auto& [key, binding] : state) {
-    for (const auto& [node, bytes] : binding.bytes_by_node) {
+  for (const auto& [key, binding] : bindings) {
+    for (const int node : NodesOf(binding)) {
       tenants[node].push_back(binding.tenant);
     }
   }
@@ -50,6 +44,7 @@ placement::TenantsByNode TenantsOf(const MemoryState& state) {
 struct Room {
   Tenant tenant;
   NumaMask barred;  ///< nodes whose tenants do not tolerate it, or it them
+  MemoryTable table;
   std::map<int, uint64_t> free;
   NodeAmounts amounts;
 };
@@ -57,35 +52,59 @@ struct Room {
 Room FindRoom(const View& view, const Tenant& tenant) {
   Room room;
   room.tenant = tenant;
-  room.barred = BarredNodes(TenantsOf(view.state), tenant);
-  for (const auto& [node, book] : BooksOf(view)) {
-    room.free[node] = room.barred.Has(node) ? 0 : book.free;
-    room.amounts.total[node] = static_cast<double>(book.allocatable);
-    room.amounts.free[node] = static_cast<double>(room.free[node]);
+  room.barred = BarredNodes(TenantsOf(view.bindings), tenant);
+  room.table = TableOf(view);
+  for (const auto& [id, node] : room.table) {
+    const MemoryAmounts& amounts = node.types.at(kOrdinaryMemory);
+    room.free[id] = room.barred.Has(id) ? 0 : amounts.free;
+    room.amounts.total[id] = static_cast<double>(amounts.allocatable);
+    room.amounts.free[id] = static_cast<double>(room.free[id]);
   }
   return room;
 }
 
+/// "4096" or, where hugepages are asked for too, "4096 of memory and 0 of hugepages-1Gi".
+std::string FreeText(const NodeMemory& node, const MemoryBytes& asked) {
+  std::vector<std::string> parts;
+  for (const auto& [type, bytes] : asked) {
+    const auto amounts = node.types.find(type);
+    parts.push_back(
+        fmt::format("{} of {}", amounts == node.types.end() ? 0 : amounts->second.free, type));
+  }
+  const bool ordinary_only = asked.empty() || asked.rbegin()->first == asked.begin()->first;
+  return ordinary_only ? fmt::to_string(node.types.at(kOrdinaryMemory).free)
+                       : fmt::format("{}", fmt::join(parts, " and "));
+}
+
+std::string AskedText(const MemoryBytes& asked) {
+  std::vector<std::string> parts;
+  for (const auto& [type, bytes] : asked) {
+    parts.push_back(fmt::format("{} bytes of {}", bytes, type));
+  }
+  return parts.empty() ? "0 bytes of memory" : fmt::format("{}", fmt::join(parts, " and "));
+}
+
 Status NoRoom(const View& view, const ContainerRequest& request, const Room& room,
               const NumaMask& within) {
-  const placement::TenantsByNode tenants = TenantsOf(view.state);
+  const MemoryBytes asked = BytesOf(request).value_or(MemoryBytes());
+  const placement::TenantsByNode tenants = TenantsOf(view.bindings);
   std::vector<std::string> parts;
-  for (const auto& [node, free] : room.free) {
-    if (!room.barred.Has(node)) {
-      parts.push_back(fmt::format("node {}: {} free", node, free));
+  for (const auto& [id, node] : room.table) {
+    if (!room.barred.Has(id)) {
+      parts.push_back(fmt::format("node {}: {} free", id, FreeText(node, asked)));
       continue;
     }
-    const auto& standing = tenants.at(node);
+    const auto& standing = tenants.at(id);
     const auto enemy = std::find_if(standing.begin(), standing.end(), [&](const Tenant& tenant) {
       return !MayShare(tenant, room.tenant);
     });
-    parts.push_back(fmt::format("node {}: {} stands there", node, placement::NameOf(*enemy)));
+    parts.push_back(fmt::format("node {}: {} stands there", id, placement::NameOf(*enemy)));
   }
   return Errorf(StatusCode::kResourceExhausted,
-                "cannot place {}: no allowed NUMA nodes{} have {:.0f} bytes of memory for {} ({}); "
+                "cannot place {}: no allowed NUMA nodes{} have {} for {} ({}); "
                 "remove a pod or ask for less",
                 NameOf(request), within.Empty() ? "" : fmt::format(" of {}", ToString(within)),
-                request.quantity(), placement::NameOf(room.tenant), fmt::join(parts, ", "));
+                AskedText(asked), placement::NameOf(room.tenant), fmt::join(parts, ", "));
 }
 
 /// The shares of `bytes` on `nodes`: even ones by the rule, else each node filled in turn. Absent
@@ -165,22 +184,124 @@ std::optional<BindingRule> RuleOfQos(const QosRequest& qos) {
                      .share = {.anyone = !qos.numa_exclusive}};
 }
 
+/// What the static policy is asked for the container.
+StaticMemoryRequest StaticRequest(const View& view, const ContainerRequest& request,
+                                  MemoryBytes bytes) {
+  StaticMemoryRequest asked{.bytes = std::move(bytes)};
+  for (const ContainerKey& init : EndedInits(view.bindings, request)) {
+    const std::vector<MemoryBlock>& blocks = view.bindings.at(init).blocks;
+    asked.leftover.insert(asked.leftover.end(), blocks.begin(), blocks.end());
+  }
+  return asked;
+}
+
+/// The nodes of which the container may have something.
+MemoryTable OpenNodes(const Room& room) {
+  MemoryTable table = room.table;
+  for (const int node : room.barred) {
+    table.erase(node);
+  }
+  return table;
+}
+
+bool HoldsExactly(const Binding& binding, const MemoryBytes& bytes) {
+  return binding.blocks.size() == bytes.size() &&
+         std::all_of(binding.blocks.begin(), binding.blocks.end(), [&](const MemoryBlock& block) {
+           const auto asked = bytes.find(block.type);
+           return asked != bytes.end() && asked->second == block.bytes;
+         });
+}
+
+StatusOr<HintList> StaticHints(const View& view, const ContainerRequest& request,
+                               const MemoryBytes& bytes) {
+  if (const auto bound = view.bindings.find(request.key); bound != view.bindings.end()) {
+    if (!HoldsExactly(bound->second, bytes)) {
+      return HintList::NoPreference();
+    }
+    return HintList({{.nodes = NodesOf(bound->second), .preferred = true}});
+  }
+  const Room room = FindRoom(view, TenantOf(view.config, request));
+  std::vector<TopologyHint> hints =
+      StaticMemoryPolicy(view.machine).Hints(OpenNodes(room), StaticRequest(view, request, bytes));
+  if (hints.empty()) {
+    return NoRoom(view, request, room, {});
+  }
+  return HintList(std::move(hints));
+}
+
+/// Shrinks what the ended init containers hold by what `blocks` use again.
+std::map<ContainerKey, std::vector<MemoryBlock>> ShrinkInits(const View& view,
+                                                             const ContainerRequest& request,
+                                                             std::vector<MemoryBlock> blocks) {
+  std::map<ContainerKey, std::vector<MemoryBlock>> inits;
+  for (const ContainerKey& init : EndedInits(view.bindings, request)) {
+    std::vector<MemoryBlock> left = view.bindings.at(init).blocks;
+    for (MemoryBlock& block : blocks) {
+      block.bytes -= UseAgain(block, left);
+    }
+    inits.emplace(init, std::move(left));
+  }
+  return inits;
+}
+
+/// How much ordinary memory each node gives to the new blocks, once the init containers hold less.
+std::map<int, uint64_t> PartsOf(const View& view, const Decision& decision, MemoryTable table) {
+  if (!decision.inits.empty()) {
+    Bindings others = view.bindings;
+    for (const auto& [init, blocks] : decision.inits) {
+      others.at(init).blocks = blocks;
+    }
+    table = TableOf({view.machine, view.config, others});
+  }
+  std::map<int, uint64_t> parts;
+  for (const MemoryBlock& block : decision.binding->blocks) {
+    const std::map<int, uint64_t> given = Hold(block, table);
+    if (block.type == kOrdinaryMemory) {
+      parts = given;
+    }
+  }
+  return parts;
+}
+
+StatusOr<Decision> PlaceByStaticPolicy(const View& view, const ContainerRequest& request,
+                                       const TopologyHint& hint, const MemoryBytes& bytes) {
+  const Tenant tenant = TenantOf(view.config, request);
+  const Room room = FindRoom(view, tenant);
+  const StatusOr<NumaMask> nodes =
+      StaticMemoryPolicy(view.machine)
+          .Choose(OpenNodes(room), StaticRequest(view, request, bytes), hint);
+  if (!nodes.ok()) {
+    return Annotate(nodes.status(), fmt::format("cannot place {}", NameOf(request)));
+  }
+  Decision decision{.binding =
+                        Binding{.tenant = tenant, .type = request.type, .index = request.index}};
+  for (const auto& [type, amount] : bytes) {
+    decision.binding->blocks.push_back({.nodes = *nodes, .type = type, .bytes = amount});
+  }
+  decision.inits = ShrinkInits(view, request, decision.binding->blocks);
+  decision.binding->bytes_by_node = PartsOf(view, decision, room.table);
+  const bool preferred = hint.preferred && *nodes == hint.nodes;
+  decision.allocation = Bind({.nodes = *nodes, .preferred = preferred}, OrdinaryBytes(bytes),
+                             decision.binding->bytes_by_node);
+  return decision;
+}
+
 }  // namespace
 
-StatusOr<std::optional<BindingRule>> RuleFor(const MemoryPluginConfig& config,
-                                             const ContainerRequest& request) {
-  if (request.type != ContainerType::kMain) {
-    return std::optional<BindingRule>();
+StatusOr<Placement> Classify(const MemoryPluginConfig& config, const ContainerRequest& request) {
+  Placement placement;
+  if (request.type == ContainerType::kMain) {
+    if (const auto role = config.roles.find(request.pod_role); role != config.roles.end()) {
+      placement.rule = role->second;
+      return placement;
+    }
+    QRM_ASSIGN_OR_RETURN(const QosRequest qos, placement::ParseQosAnnotations(request.annotations));
+    placement.rule = RuleOfQos(qos);
   }
-  if (const auto role = config.roles.find(request.pod_role); role != config.roles.end()) {
-    return std::optional(role->second);
-  }
-  QRM_ASSIGN_OR_RETURN(const QosRequest qos, placement::ParseQosAnnotations(request.annotations));
-  std::optional<BindingRule> rule = RuleOfQos(qos);
-  if (!rule && config.bind_guaranteed && request.native_qos_class == "Guaranteed") {
-    rule = BindingRule{.numa = NumaSpan::kFewest, .share = {.anyone = true}};
-  }
-  return rule;
+  placement.by_static_policy = !placement.rule && config.by_static_policy &&
+                               request.type != ContainerType::kEphemeral &&
+                               request.native_qos_class == "Guaranteed";
+  return placement;
 }
 
 Tenant TenantOf(const MemoryPluginConfig& config, const ContainerRequest& request) {
@@ -188,28 +309,28 @@ Tenant TenantOf(const MemoryPluginConfig& config, const ContainerRequest& reques
   if (config.roles.contains(request.pod_role)) {
     tenant.role = request.pod_role;
   }
-  const StatusOr<std::optional<BindingRule>> rule = RuleFor(config, request);
-  if (rule.ok() && *rule) {
-    tenant.share = (*rule)->share;
+  const StatusOr<Placement> placement = Classify(config, request);
+  if (placement.ok() && placement->rule) {
+    tenant.share = placement->rule->share;
   }
   return tenant;
 }
 
 StatusOr<HintList> MemoryHints(const View& view, const ContainerRequest& request) {
-  QRM_ASSIGN_OR_RETURN(const std::optional<BindingRule> rule, RuleFor(view.config, request));
-  if (!rule) {
+  QRM_ASSIGN_OR_RETURN(const Placement placement, Classify(view.config, request));
+  QRM_ASSIGN_OR_RETURN(const MemoryBytes bytes, BytesOf(request));
+  if (placement.by_static_policy && !bytes.empty()) {
+    return StaticHints(view, request, bytes);
+  }
+  if (!placement.rule) {
     return HintList::NoPreference();
   }
-  if (const auto bound = view.state.find(request.key); bound != view.state.end()) {
-    NumaMask nodes;
-    for (const auto& [node, bytes] : bound->second.bytes_by_node) {
-      nodes.Add(node);
-    }
-    return HintList({{.nodes = nodes, .preferred = true}});
+  if (const auto bound = view.bindings.find(request.key); bound != view.bindings.end()) {
+    return HintList({{.nodes = NodesOf(bound->second), .preferred = true}});
   }
-  QRM_ASSIGN_OR_RETURN(const uint64_t bytes, BytesOf(request));
   const Room room = FindRoom(view, TenantOf(view.config, request));
-  std::vector<TopologyHint> fitting = FittingMasks(view, room, rule->numa, bytes);
+  std::vector<TopologyHint> fitting =
+      FittingMasks(view, room, placement.rule->numa, OrdinaryBytes(bytes));
   if (fitting.empty()) {
     return NoRoom(view, request, room, {});
   }
@@ -218,19 +339,23 @@ StatusOr<HintList> MemoryHints(const View& view, const ContainerRequest& request
 
 StatusOr<Decision> PlaceContainer(const View& view, const ContainerRequest& request,
                                   const TopologyHint& hint) {
-  QRM_ASSIGN_OR_RETURN(const std::optional<BindingRule> rule, RuleFor(view.config, request));
-  QRM_ASSIGN_OR_RETURN(const uint64_t bytes, BytesOf(request));
-  if (!rule) {
+  QRM_ASSIGN_OR_RETURN(const Placement placement, Classify(view.config, request));
+  QRM_ASSIGN_OR_RETURN(const MemoryBytes asked, BytesOf(request));
+  if (placement.by_static_policy && !asked.empty()) {
+    return PlaceByStaticPolicy(view, request, hint, asked);
+  }
+  const uint64_t bytes = OrdinaryBytes(asked);
+  if (!placement.rule) {
     return Decision{.allocation = Record(bytes)};
   }
   const Tenant tenant = TenantOf(view.config, request);
   const Room room = FindRoom(view, tenant);
   const std::optional<TopologyHint> nodes =
-      ChooseNodes(FittingMasks(view, room, rule->numa, bytes), hint);
+      ChooseNodes(FittingMasks(view, room, placement.rule->numa, bytes), hint);
   if (!nodes) {
     return NoRoom(view, request, room, hint.nodes);
   }
-  const std::map<int, uint64_t> shares = *Split(room, rule->numa, bytes, nodes->nodes);
+  const std::map<int, uint64_t> shares = *Split(room, placement.rule->numa, bytes, nodes->nodes);
   return Decision{.allocation = Bind(*nodes, bytes, shares),
                   .binding = Binding{.bytes_by_node = shares, .tenant = tenant}};
 }

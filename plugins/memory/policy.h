@@ -2,7 +2,9 @@
 // state and request.
 #pragma once
 
+#include <map>
 #include <optional>
+#include <vector>
 
 #include "api/base/status.h"
 #include "api/hint.h"
@@ -12,11 +14,16 @@
 
 namespace qrm::memory {
 
-/// How a container is bound: by its role, else by its QoS annotations (dedicated_cores with
-/// numa_binding), else as a Guaranteed one where the configuration says so; absent when it is not
-/// bound, as all but MAIN containers are. Errors: kInvalidArgument for unreadable annotations.
-StatusOr<std::optional<BindingRule>> RuleFor(const MemoryPluginConfig& config,
-                                             const ContainerRequest& request);
+/// How a container is bound: by a rule, by kubelet's static policy, or not at all.
+struct Placement {
+  std::optional<BindingRule> rule;
+  bool by_static_policy = false;
+};
+
+/// The place of a MAIN container by its role, else by its QoS annotations (dedicated_cores with
+/// numa_binding); else, where the configuration says so, that of a Guaranteed container by the
+/// static policy. Errors: kInvalidArgument for unreadable annotations.
+StatusOr<Placement> Classify(const MemoryPluginConfig& config, const ContainerRequest& request);
 
 /// Who a bound container is to its neighbours; one that today's configuration would not bind
 /// tolerates everyone and leaves the judgement to them.
@@ -31,6 +38,8 @@ StatusOr<HintList> MemoryHints(const View& view, const ContainerRequest& request
 struct Decision {
   ResourceAllocation allocation;
   std::optional<Binding> binding;  ///< absent: recorded, without a knob
+  /// What ended init containers of the pod hold from now on, since the container uses the rest.
+  std::map<ContainerKey, std::vector<MemoryBlock>> inits;
 };
 
 /// The nodes for `request` within `hint` (empty nodes: anywhere), with its bytes taken from them.

@@ -2,6 +2,8 @@
 #include "plugins/memory/state.h"
 
 #include <algorithm>
+#include <cmath>
+#include <optional>
 #include <utility>
 
 #include <fmt/format.h>
@@ -11,90 +13,184 @@
 namespace qrm::memory {
 namespace {
 
-uint64_t ReservedOn(const MemoryPluginConfig& config, int node) {
-  const auto found = config.reserved_bytes.find(node);
-  return found == config.reserved_bytes.end() ? config.reserved_bytes_per_node : found->second;
-}
+constexpr double kLargestAmount = 9007199254740992.0;  // 2^53: whole bytes in a double up to here
 
 std::string NameOf(const ContainerRequest& request) {
   return fmt::format("container {} of pod {}/{}", request.key.container, request.pod_namespace,
                      request.pod_name);
 }
 
-}  // namespace
-
-std::map<int, NodeBooks> BooksOf(const View& view) {
-  std::map<int, NodeBooks> books;
-  for (const NumaNode& node : view.machine.nodes()) {
-    NodeBooks& book = books[node.id];
-    book.total = node.memory_bytes;
-    book.system_reserved = std::min(ReservedOn(view.config, node.id), node.memory_bytes);
-    book.allocatable = book.total - book.system_reserved;
+/// What is reserved on each node of the machine.
+std::map<int, MemoryBytes> ReservedOf(const Machine& machine, const MemoryPluginConfig& config) {
+  std::map<int, MemoryBytes> reserved;
+  for (const NumaNode& node : machine.nodes()) {
+    const auto found = config.reserved_bytes.find(node.id);
+    reserved[node.id] = found == config.reserved_bytes.end()
+                            ? MemoryBytes{{kOrdinaryMemory, config.reserved_bytes_per_node}}
+                            : found->second;
   }
-  for (const auto& [key, binding] : view.state) {
-    for (const auto& [node, bytes] : binding.bytes_by_node) {
-      if (const auto book = books.find(node); book != books.end()) {
-        book->second.allocated += bytes;
+  return reserved;
+}
+
+/// Collects the repairs of one rebuild.
+class Rebuilder {
+ public:
+  Rebuilder(const Machine& machine, const MemoryPluginConfig& config, const SavedInits& inits)
+      : machine_(machine), config_(config), inits_(inits) {}
+
+  void Add(const sdk::Grant& grant) {
+    Binding binding{.tenant = TenantOf(config_, grant.request),
+                    .type = grant.request.type,
+                    .index = grant.request.index};
+    for (const auto& [node, bytes] : grant.allocation.amount_by_node) {
+      if (machine_.FindNode(static_cast<int>(node)) != nullptr) {
+        binding.bytes_by_node[static_cast<int>(node)] = bytes;
+      } else {
+        result_.repairs.push_back(fmt::format("{} loses {} bytes on NUMA node {}, which is gone",
+                                              NameOf(grant.request), bytes, node));
+      }
+    }
+    const StatusOr<Placement> placement = Classify(config_, grant.request);
+    if (placement.ok() && placement->by_static_policy) {
+      AddBlocks(grant, binding);
+    }
+    if (!NodesOf(binding).Empty()) {
+      result_.bindings.emplace(grant.request.key, std::move(binding));
+    }
+  }
+
+  Rebuilt Finish() && {
+    for (const auto& [id, node] : TableOf({machine_, config_, result_.bindings})) {
+      const MemoryAmounts& amounts = node.types.at(kOrdinaryMemory);
+      if (amounts.reserved > amounts.allocatable) {
+        result_.repairs.push_back(
+            fmt::format("NUMA node {} has given {} bytes and has {} to give now: nothing is free",
+                        id, amounts.reserved, amounts.allocatable));
+      }
+    }
+    return std::move(result_);
+  }
+
+ private:
+  void AddBlocks(const sdk::Grant& grant, Binding& binding) {
+    const NumaMask had = NumaMask::Parse(grant.allocation.value).value_or(NumaMask());
+    const NumaMask nodes = had & machine_.node_mask();
+    if (nodes != had && grant.allocation.amount_by_node.empty()) {
+      result_.repairs.push_back(
+          fmt::format("{} is no longer bound to NUMA nodes {}, which are gone",
+                      NameOf(grant.request), ToString(had - nodes)));
+    }
+    const auto saved = inits_.find(grant.request.key);
+    const MemoryBytes bytes =
+        saved == inits_.end() ? BytesOf(grant.request).value_or(MemoryBytes()) : saved->second;
+    for (const auto& [type, amount] : bytes) {
+      if (!nodes.Empty()) {
+        binding.blocks.push_back({.nodes = nodes, .type = type, .bytes = amount});
       }
     }
   }
-  for (auto& [node, book] : books) {
-    book.free = book.allocatable - std::min(book.allocated, book.allocatable);
+
+  const Machine& machine_;
+  const MemoryPluginConfig& config_;
+  const SavedInits& inits_;
+  Rebuilt result_;
+};
+
+}  // namespace
+
+NumaMask NodesOf(const Binding& binding) {
+  if (!binding.blocks.empty()) {
+    return binding.blocks.front().nodes;
   }
-  return books;
+  NumaMask nodes;
+  for (const auto& [node, bytes] : binding.bytes_by_node) {
+    nodes.Add(node);
+  }
+  return nodes;
 }
 
-Rebuilt Rebuild(const Machine& machine, const MemoryPluginConfig& config,
+MemoryTable TableOf(const View& view) {
+  MemoryTable table = UnusedMemory(view.machine, ReservedOf(view.machine, view.config));
+  for (const auto& [key, binding] : view.bindings) {
+    if (binding.blocks.empty()) {
+      for (const auto& [node, bytes] : binding.bytes_by_node) {
+        HoldOnNode(node, bytes, table);
+      }
+    }
+  }
+  for (const auto& [key, binding] : view.bindings) {
+    for (const MemoryBlock& block : binding.blocks) {
+      Hold(block, table);
+    }
+  }
+  return table;
+}
+
+StatusOr<MemoryBytes> BytesOf(const ContainerRequest& request) {
+  constexpr std::string_view kHugepages = "hugepages-";
+  MemoryBytes bytes;
+  for (const auto& [name, amount] : request.requests) {
+    if (!(amount >= 0 && amount <= kLargestAmount)) {
+      return Errorf(StatusCode::kInvalidArgument,
+                    "cannot place {}: {} is no amount of memory; request bytes from 0 to 2^53",
+                    NameOf(request), amount);
+    }
+    // A pod may call ordinary memory by another name, which the manager maps to ours.
+    const bool ordinary = name.substr(0, kHugepages.size()) != kHugepages;
+    bytes[ordinary ? kOrdinaryMemory : name] = static_cast<uint64_t>(std::ceil(amount));
+  }
+  std::erase_if(bytes, [](const auto& entry) { return entry.second == 0; });
+  return bytes;
+}
+
+std::vector<ContainerKey> EndedInits(const Bindings& bindings, const ContainerRequest& request) {
+  std::vector<std::pair<uint64_t, ContainerKey>> ended;
+  for (auto bound = bindings.lower_bound({request.key.pod_uid, ""});
+       bound != bindings.end() && bound->first.pod_uid == request.key.pod_uid; ++bound) {
+    const Binding& binding = bound->second;
+    const bool before = request.type != ContainerType::kInit || binding.index < request.index;
+    if (bound->first != request.key && binding.type == ContainerType::kInit && before) {
+      ended.emplace_back(binding.index, bound->first);
+    }
+  }
+  std::sort(ended.begin(), ended.end());
+  std::vector<ContainerKey> keys;
+  for (auto& [index, key] : ended) {
+    keys.push_back(std::move(key));
+  }
+  return keys;
+}
+
+Rebuilt Rebuild(const Machine& machine, const MemoryPluginConfig& config, const SavedInits& inits,
                 const sdk::Grants& grants) {
-  Rebuilt rebuilt;
+  Rebuilder rebuilder(machine, config, inits);
+  for (const auto& [key, grant] : grants) {
+    if (grant.allocation.oci_property == kCpusetMems) {
+      rebuilder.Add(grant);
+    }
+  }
+  return std::move(rebuilder).Finish();
+}
+
+std::map<ContainerKey, ResourceAllocation> ChangedAllocations(const Bindings& bindings,
+                                                              const sdk::Grants& grants) {
+  std::map<ContainerKey, ResourceAllocation> changed;
   for (const auto& [key, grant] : grants) {
     if (grant.allocation.oci_property != kCpusetMems) {
       continue;
     }
-    Binding binding{.tenant = TenantOf(config, grant.request)};
-    for (const auto& [node, bytes] : grant.allocation.amount_by_node) {
-      if (machine.FindNode(static_cast<int>(node)) != nullptr) {
-        binding.bytes_by_node[static_cast<int>(node)] = bytes;
-      } else {
-        rebuilt.repairs.push_back(fmt::format("{} loses {} bytes on NUMA node {}, which is gone",
-                                              NameOf(grant.request), bytes, node));
-      }
-    }
-    if (!binding.bytes_by_node.empty()) {
-      rebuilt.state.emplace(key, std::move(binding));
-    }
-  }
-  for (const auto& [node, book] : BooksOf({machine, config, rebuilt.state})) {
-    if (book.allocated > book.allocatable) {
-      rebuilt.repairs.push_back(
-          fmt::format("NUMA node {} has given {} bytes and has {} to give now: nothing is free",
-                      node, book.allocated, book.allocatable));
-    }
-  }
-  return rebuilt;
-}
-
-std::map<ContainerKey, ResourceAllocation> ChangedAllocations(const MemoryState& state,
-                                                              const sdk::Grants& grants) {
-  std::map<ContainerKey, ResourceAllocation> changed;
-  for (const auto& [key, grant] : grants) {
-    const auto binding = state.find(key);
-    NumaMask nodes;
-    std::map<uint64_t, uint64_t> amounts;
-    if (binding != state.end()) {
-      for (const auto& [node, bytes] : binding->second.bytes_by_node) {
-        nodes.Add(node);
-        amounts[static_cast<uint64_t>(node)] = bytes;
-      }
-    }
+    const auto bound = bindings.find(key);
+    const Binding binding = bound == bindings.end() ? Binding() : bound->second;
     ResourceAllocation now = grant.allocation;
-    if (now.oci_property != kCpusetMems || now.amount_by_node == amounts) {
-      continue;
+    now.value = ToString(NodesOf(binding));
+    now.amount_by_node.clear();
+    for (const auto& [node, bytes] : binding.bytes_by_node) {
+      now.amount_by_node[static_cast<uint64_t>(node)] = bytes;
     }
-    now.amount_by_node = std::move(amounts);
-    now.value = ToString(nodes);
-    now.oci_property = nodes.Empty() ? "" : now.oci_property;
-    changed.emplace(key, std::move(now));
+    now.oci_property = now.value.empty() ? "" : now.oci_property;
+    if (now != grant.allocation) {
+      changed.emplace(key, std::move(now));
+    }
   }
   return changed;
 }

@@ -6,62 +6,79 @@
 #include <string>
 #include <vector>
 
+#include "api/base/status.h"
 #include "api/id_set.h"
 #include "api/resource.h"
 #include "plugins/memory/config.h"
 #include "plugins/placement/sharing.h"
 #include "plugins/sdk/plugin.h"
 #include "topology/machine.h"
+#include "topology/node_memory.h"
 
 namespace qrm::memory {
 
 /// The memory of one bound container, and who it is to its neighbours.
 struct Binding {
-  std::map<int, uint64_t> bytes_by_node;
+  std::map<int, uint64_t> bytes_by_node;  ///< of ordinary memory, as it was given
   placement::Tenant tenant;
+  /// What it holds by the static policy, a block of each type; none for one that a rule bound.
+  std::vector<MemoryBlock> blocks;
+  ContainerType type = ContainerType::kMain;
+  uint64_t index = 0;  ///< position among the pod's (init) containers
 
   bool operator==(const Binding&) const = default;
 };
 
 /// The bound containers. Those that are not bound take no part in the accounting.
-using MemoryState = std::map<ContainerKey, Binding>;
+using Bindings = std::map<ContainerKey, Binding>;
 
 /// What a decision is made of; all of it outlives the view.
 struct View {
   const Machine& machine;
   const MemoryPluginConfig& config;
-  const MemoryState& state;
+  const Bindings& bindings;
 };
 
-/// The books of one NUMA node, in bytes. `free` is 0 when a shrunken node has less than was given.
-struct NodeBooks {
-  uint64_t total = 0;
-  uint64_t system_reserved = 0;
-  uint64_t allocatable = 0;
-  uint64_t allocated = 0;
-  uint64_t free = 0;
-};
+/// The NUMA nodes that the container is bound to.
+NumaMask NodesOf(const Binding& binding);
 
-/// The books of every node of the machine.
-std::map<int, NodeBooks> BooksOf(const View& view);
+/// What every node of the machine has, and what is held of it. Nothing is free of a node that has
+/// less than was given.
+MemoryTable TableOf(const View& view);
+
+/// What the container asks for, by type. Errors: kInvalidArgument for an amount that is no number
+/// of bytes.
+StatusOr<MemoryBytes> BytesOf(const ContainerRequest& request);
+
+/// The init containers of the pod of `request` that have ended when it starts, in their order.
+std::vector<ContainerKey> EndedInits(const Bindings& bindings, const ContainerRequest& request);
+
+/// What init containers still hold of the memory that they were given, as text: a grant tells only
+/// what it was. Empty when there are none.
+std::string SaveInits(const Bindings& bindings);
+
+/// What SaveInits saved.
+using SavedInits = std::map<ContainerKey, MemoryBytes>;
+/// Errors: kDataLoss when `text` cannot be read.
+StatusOr<SavedInits> LoadInits(const std::string& text);
 
 /// A rebuilt state, and what had to be repaired, one sentence each.
 struct Rebuilt {
-  MemoryState state;
+  Bindings bindings;
   std::vector<std::string> repairs;
 };
 
 /// The state after a restart: containers keep what they were given, but for NUMA nodes that are
 /// gone. A node that has less than it gave has nothing free.
-Rebuilt Rebuild(const Machine& machine, const MemoryPluginConfig& config,
+Rebuilt Rebuild(const Machine& machine, const MemoryPluginConfig& config, const SavedInits& inits,
                 const sdk::Grants& grants);
 
 /// The allocations that are no longer what `grants` say: those on nodes that are gone.
-std::map<ContainerKey, ResourceAllocation> ChangedAllocations(const MemoryState& state,
+std::map<ContainerKey, ResourceAllocation> ChangedAllocations(const Bindings& bindings,
                                                               const sdk::Grants& grants);
 
-/// The state as JSON, in the form of the QoS Resource Manager proposal: `machineState` by NUMA
-/// node, sizes as text, and `pod_resource_entries`. Indented by four.
+/// The state as JSON, in the form of the QoS Resource Manager proposal: `machineState` by type and
+/// NUMA node, sizes as text, and `pod_resource_entries`. Indented by four.
 std::string ExportJson(const View& view, const sdk::Grants& grants);
 
 }  // namespace qrm::memory

@@ -24,6 +24,16 @@ StatusOr<HintList> ResourcePlugin::Hints(const ContainerRequest& /*request*/) {
   return HintList::NoPreference();
 }
 
+HintList ResourcePlugin::HeldHints(const Grant& grant, const ContainerRequest& /*request*/) {
+  if (grant.allocation.hints.has_value()) {
+    return *grant.allocation.hints;
+  }
+  if (grant.request.hint.has_value() && !grant.request.hint->nodes.Empty()) {
+    return std::vector<TopologyHint>{*grant.request.hint};
+  }
+  return HintList::NoPreference();
+}
+
 void ResourcePlugin::Remove(const std::vector<ContainerKey>& /*keys*/) {}
 
 StatusOr<std::map<ContainerKey, ResourceAllocation>> ResourcePlugin::Reconcile(

@@ -62,9 +62,12 @@ class ResourcePlugin {
   virtual Status Restore(const Grants& grants);
 
   /// The NUMA nodes that could serve `request`; nothing is reserved. The default has no preference.
-  /// Not asked about a container whose grant already serves the request: the SDK answers with the
-  /// nodes of that grant.
+  /// Not asked about a container whose grant already serves the request.
   virtual StatusOr<HintList> Hints(const ContainerRequest& request);
+
+  /// The same for a container whose `grant` already serves the request. The default answers with
+  /// the nodes of the grant.
+  virtual HintList HeldHints(const Grant& grant, const ContainerRequest& request);
 
   /// Reserves the resource for one container, within `hint` (empty nodes: anywhere). `request.hint`
   /// is the same hint, or absent for a plugin without alignment. An allocation without

@@ -46,17 +46,6 @@ bool Serves(const Grant& granted, const ContainerRequest& request) {
   return !nodes.Empty() && nodes.IsSubsetOf(request.hint->nodes);
 }
 
-/// What a container that holds `granted` can be served from: where it is.
-HintList HintsOf(const Grant& granted) {
-  if (granted.allocation.hints.has_value()) {
-    return *granted.allocation.hints;
-  }
-  if (granted.request.hint.has_value() && !granted.request.hint->nodes.Empty()) {
-    return std::vector<TopologyHint>{*granted.request.hint};
-  }
-  return HintList::NoPreference();
-}
-
 std::shared_ptr<const ResourceAllocation> AdmittedOf(const Grant& grant) {
   return grant.admitted != nullptr ? grant.admitted
                                    : std::make_shared<const ResourceAllocation>(grant.allocation);
@@ -103,7 +92,8 @@ Status PluginDriver::LoadSaved(const std::string& saved) {
 StatusOr<HintList> PluginDriver::Hints(const ContainerRequest& request) {
   const auto known = grants_.find(request.key);
   if (known != grants_.end() && Serves(known->second, request)) {
-    return HintsOf(known->second);
+    return Guard(resource_, "HeldHints",
+                 [&]() -> StatusOr<HintList> { return plugin_.HeldHints(known->second, request); });
   }
   return Guard(resource_, "Hints", [&] { return plugin_.Hints(request); });
 }

@@ -1,14 +1,17 @@
 // CPU, hint and memory placement beyond kubelet's own rows.
 #include <map>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "topology/cpu_assignment.h"
 #include "topology/hint_generation.h"
-#include "topology/memory_assignment.h"
+#include "topology/node_memory.h"
 #include "topology/static_cpu_policy.h"
+#include "topology/static_memory_policy.h"
 
 namespace qrm {
 namespace {
@@ -43,20 +46,6 @@ Machine Hybrid() {
 
 std::string Taken(const StatusOr<CpuSet>& cpus) {
   return cpus.ok() ? ToString(*cpus) : MessageOf(cpus.status());
-}
-
-TEST(TakeCpusTest, KeepsToTheKindOfCoreAskedFor) {
-  const Machine machine = Hybrid();
-  EXPECT_EQ(
-      Taken(TakeCpus(machine, machine.cpu_set(), 2, {.core_kind = CoreKindFilter::kPerformance})),
-      "0-1");
-  EXPECT_EQ(
-      Taken(TakeCpus(machine, machine.cpu_set(), 2, {.core_kind = CoreKindFilter::kEfficiency})),
-      "4-5");
-  EXPECT_EQ(TakeCpus(machine, machine.cpu_set(), 5, {.core_kind = CoreKindFilter::kPerformance})
-                .status()
-                .code(),
-            StatusCode::kResourceExhausted);
 }
 
 TEST(TakeCpusTest, TakesWholeCoresOfUnlikeSizes) {
@@ -97,24 +86,24 @@ TEST(TakeDistributedTest, SplitsEvenlyOverManyNodes) {
   EXPECT_EQ(machine.NodesOf(*cpus).Count(), 32);
 }
 
-TEST(StaticCpuPolicyTest, GivesBackWhatNoOtherContainerUses) {
-  const Machine machine = Regular(1, 4, 2);
-  const StaticCpuPolicy policy(CpuLayout(machine), {.reserved = {0}});
-  StaticCpuState state = policy.Start({}).value();
-  state = policy.Allocate(state, {.pod = "p", .container = "c", .count = 2}).value();
-  EXPECT_EQ(ToString(state.assignments["p"]["c"]), "2-3");
-  state = policy.Remove(state, "p", "c");
-  EXPECT_EQ(state.shared, machine.cpu_set());
-  EXPECT_TRUE(state.assignments.empty());
+TEST(StaticCpuPolicyTest, HintsContainTheNodesOfReusableCpus) {
+  const Machine machine = Regular(2, 4, 2);
+  const StaticCpuPolicy policy(CpuLayout::LikeKubelet(machine), {}, {0});
+  const CpuSet free = machine.cpu_set() - CpuSet{0, 2, 3};
+  EXPECT_EQ(policy.Hints({.free = free}, 2).hints().front().nodes, (NumaMask{0}));
+  EXPECT_EQ(policy.Hints({.free = free, .reusable = {8, 9}}, 2).hints().front().nodes,
+            (NumaMask{1}));
+  EXPECT_TRUE(policy.Hints({.free = free, .reusable = {2, 3}}, 16).IsImpossible());
 }
 
-TEST(StaticCpuPolicyTest, KeepsStrictlyReservedCpusOutOfTheSharedPool) {
+TEST(StaticCpuPolicyTest, CountsOnlyCoresWithoutReservedThreadsAsWhole) {
   const Machine machine = Regular(1, 4, 2);
-  const StaticCpuPolicy policy(CpuLayout(machine),
-                               {.strict = StrictReservation::kYes, .reserved = {0, 1}});
-  EXPECT_EQ(ToString(policy.Start({})->shared), "2-7");
-  EXPECT_EQ(policy.Start({.shared = machine.cpu_set()}).status().code(),
-            StatusCode::kFailedPrecondition);
+  const StaticCpuPolicy policy(CpuLayout::LikeKubelet(machine), {.full_physical_cpus_only = true},
+                               {0});
+  const CpuSet free = machine.cpu_set() - CpuSet{0};
+  EXPECT_EQ(Taken(policy.Take({.free = free}, 6, {})), "2-7");
+  EXPECT_EQ(policy.Take({.free = free}, 8, {}).status().code(), StatusCode::kResourceExhausted);
+  EXPECT_EQ(policy.Take({.free = free}, 3, {}).status().code(), StatusCode::kInvalidArgument);
 }
 
 TEST(GenerateHintsTest, PrefersMasksAsNarrowAsTotalsAllow) {
@@ -144,72 +133,38 @@ TEST(GenerateHintsTest, StaysSmallOnManyNodes) {
 
 constexpr uint64_t kGi = uint64_t{1} << 30;
 
-TEST(MemoryAssignmentTest, StaticPolicyKeepsGroupsApartAndPerNodeDoesNot) {
+TEST(StaticMemoryPolicyTest, KeepsGroupsApart) {
   const Machine machine = Regular(2, 1, 1, 4 * kGi);
-  const std::map<int, MemoryBytes> reserved;
-  const MemoryRequest narrow{
-      .pod = "a", .container = "c", .bytes = {{"memory", kGi}}, .hint = {{0}, true}};
-  const MemoryRequest wide{
-      .pod = "b", .container = "c", .bytes = {{"memory", 5 * kGi}}, .hint = {{0, 1}, true}};
-
-  const MemoryAssignment by_kubelet(machine, MemoryPolicy::kStatic, reserved);
-  const MemoryState one = by_kubelet.Allocate(by_kubelet.Start({}).value(), narrow).value();
-  EXPECT_EQ(by_kubelet.Allocate(one, wide).status().code(), StatusCode::kFailedPrecondition);
-
-  const MemoryAssignment per_node(machine, MemoryPolicy::kPerNode, reserved);
-  MemoryState state = per_node.Allocate(per_node.Start({}).value(), narrow).value();
-  state = per_node.Allocate(state, wide).value();
-  EXPECT_EQ(state.nodes[0].types["memory"].free + state.nodes[1].types["memory"].free, 2 * kGi);
-  EXPECT_EQ(per_node.Allocate(state, {.pod = "d", .container = "c", .bytes = {{"memory", 3 * kGi}}})
-                .status()
-                .code(),
-            StatusCode::kResourceExhausted);
-  state = per_node.Remove(per_node.Remove(state, "b", "c"), "a", "c");
-  EXPECT_EQ(state.nodes, per_node.Start({})->nodes);
+  const StaticMemoryPolicy policy(machine);
+  MemoryTable table = UnusedMemory(machine, {});
+  Hold({.nodes = {0}, .type = kOrdinaryMemory, .bytes = kGi}, table);
+  const StaticMemoryRequest wide{.bytes = {{kOrdinaryMemory, 5 * kGi}}};
+  EXPECT_TRUE(policy.Hints(table, wide).empty());
+  EXPECT_EQ(policy.Choose(table, wide, {.nodes = {0, 1}, .preferred = true}).status().code(),
+            StatusCode::kFailedPrecondition);
 }
 
-TEST(MemoryAssignmentTest, PerNodeUsesAgainWhatInitContainersHeld) {
+TEST(StaticMemoryPolicyTest, ServesFromWhatEndedInitContainersLeave) {
   const Machine machine = Regular(1, 1, 1, 4 * kGi);
-  const MemoryAssignment memory(machine, MemoryPolicy::kPerNode, {});
-  MemoryState state = memory.Start({}).value();
-  state = memory
-              .Allocate(state, {.pod = "p",
-                                .container = "init",
-                                .role = ContainerRole::kInit,
-                                .bytes = {{"memory", 3 * kGi}}})
-              .value();
-  state = memory
-              .Allocate(state, {.pod = "p",
-                                .container = "app",
-                                .bytes = {{"memory", 4 * kGi}},
-                                .ended_inits = {"init"}})
-              .value();
-  EXPECT_EQ(state.nodes[0].types["memory"].free, 0u);
-  state = memory.Remove(memory.Remove(state, "p", "init"), "p", "app");
-  EXPECT_EQ(state.nodes[0].types["memory"].free, 4 * kGi);
+  MemoryTable table = UnusedMemory(machine, {});
+  std::vector<MemoryBlock> left = {{.nodes = {0}, .type = kOrdinaryMemory, .bytes = 3 * kGi}};
+  Hold(left.front(), table);
+  const StaticMemoryPolicy policy(machine);
+  EXPECT_TRUE(policy.Choose(table, {{{kOrdinaryMemory, 4 * kGi}}, left}, {}).ok());
+  EXPECT_FALSE(policy.Choose(table, {{{kOrdinaryMemory, 4 * kGi}}, {}}, {}).ok());
+  EXPECT_EQ(UseAgain({.nodes = {0}, .type = kOrdinaryMemory, .bytes = kGi}, left), kGi);
+  EXPECT_EQ(left.front().bytes, 2 * kGi);
 }
 
-TEST(MemoryAssignmentTest, PerNodeStartsOnAMachineThatLostMemory) {
-  const Machine before = Regular(2, 1, 1, 4 * kGi);
-  const MemoryAssignment old(before, MemoryPolicy::kPerNode, {});
-  const MemoryState state =
-      old.Allocate(old.Start({}).value(),
-                   {.pod = "p", .container = "c", .bytes = {{"memory", 4 * kGi}}})
-          .value();
-  const Machine after = before.WithNodeMemory({{0, 3 * kGi}});
-  const StatusOr<MemoryState> started =
-      MemoryAssignment(after, MemoryPolicy::kPerNode, {}).Start(state);
-  ASSERT_TRUE(started.ok());
-  EXPECT_EQ(started->nodes.at(0).types.at("memory").free, 0u);
-  EXPECT_EQ(started->assignments, state.assignments);
-  EXPECT_FALSE(MemoryAssignment(after, MemoryPolicy::kStatic, {}).Start(state).ok());
-}
-
-TEST(PodMemoryRequestTest, LeavesOutTypesThatNoAppContainerRequests) {
-  EXPECT_EQ(PodMemoryRequest({{ContainerRole::kInit, {{"memory", 4}, {"hugepages-1Gi", 1}}},
-                              {ContainerRole::kSidecar, {{"memory", 2}, {"hugepages-2Mi", 1}}},
-                              {ContainerRole::kApp, {{"memory", 1}}}}),
-            (MemoryBytes{{"memory", 4}}));
+TEST(NodeMemoryTest, KeepsHugepagesApartFromOrdinaryMemory) {
+  MachineParts parts;
+  parts.nodes.push_back(
+      {.id = 0, .memory_bytes = 8 * kGi, .hugepages = {{2 << 20, 512}, {1 << 30, 2}}});
+  const MemoryTable table = UnusedMemory(Machine(std::move(parts)),
+                                         {{0, {{kOrdinaryMemory, kGi}, {"hugepages-1Gi", kGi}}}});
+  EXPECT_EQ(table.at(0).types.at(kOrdinaryMemory).allocatable, 4 * kGi);
+  EXPECT_EQ(table.at(0).types.at("hugepages-2Mi").free, kGi);
+  EXPECT_EQ(table.at(0).types.at("hugepages-1Gi").free, kGi);
 }
 
 }  // namespace

@@ -1,4 +1,4 @@
-// Checks the topology engine against files of test vectors.
+// Checks the topology engine, and the plugins that call it, against files of test vectors.
 #include <fstream>
 #include <iostream>
 #include <string>
@@ -9,6 +9,10 @@
 
 namespace {
 
+using qrm::vectors::CheckCpu;
+using qrm::vectors::CheckCpuPlugin;
+using qrm::vectors::CheckMemory;
+using qrm::vectors::CheckMemoryPlugin;
 using qrm::vectors::Json;
 using qrm::vectors::Report;
 
@@ -39,13 +43,16 @@ int main(int argc, char** argv) {
   app.add_option("--topology", topology, "merge rows, as in test/vectors/topology.json");
   app.add_option("--cpu", cpu, "CPU rows, as in test/vectors/cpu_assignment.json");
   app.add_option("--memory", memory, "memory rows, as in test/vectors/memory.json");
-  app.require_option(1, 3);
+  bool through_plugins = false;
+  app.add_flag("--through-plugins", through_plugins,
+               "ask the cpu and memory plugins, as the manager does, instead of the functions");
+  app.require_option(1, 4);
   CLI11_PARSE(app, argc, argv);
 
   Report report(std::cout);
   const bool read = CheckFile(topology, qrm::vectors::CheckTopology, report) &&
-                    CheckFile(cpu, qrm::vectors::CheckCpu, report) &&
-                    CheckFile(memory, qrm::vectors::CheckMemory, report);
+                    CheckFile(cpu, through_plugins ? CheckCpuPlugin : CheckCpu, report) &&
+                    CheckFile(memory, through_plugins ? CheckMemoryPlugin : CheckMemory, report);
   if (!read) {
     return kMisuse;
   }

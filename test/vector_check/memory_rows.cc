@@ -1,64 +1,19 @@
-// Rows about memory assignment by kubelet's rules.
+// Rows about memory assignment by kubelet's rules, by the functions themselves.
 #include <algorithm>
-#include <map>
-#include <set>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include <fmt/format.h>
 
+#include "test/vector_check/memory_row.h"
 #include "test/vector_check/report.h"
-#include "topology/memory_assignment.h"
+#include "topology/static_memory_policy.h"
 
 namespace qrm::vectors {
 namespace {
 
-MemoryBytes BytesOf(const Json& amounts) {
-  MemoryBytes bytes;
-  for (const auto& [type, amount] : amounts.items()) {
-    bytes[type] = amount.get<uint64_t>();
-  }
-  return bytes;
-}
-
-std::map<int, NodeMemory> NodesOf(const Json& state) {
-  std::map<int, NodeMemory> nodes;
-  if (state.is_null()) {
-    return nodes;
-  }
-  for (const auto& [id, node] : state.items()) {
-    NodeMemory& memory = nodes[std::stoi(id)];
-    memory.assignments = node.at("number_of_assignments");
-    memory.cells = MaskOf(node.at("cells"));
-    for (const auto& [type, amounts] : node.at("memory").items()) {
-      memory.types[type] = {.total = amounts.at("total"),
-                            .system_reserved = amounts.at("system_reserved"),
-                            .allocatable = amounts.at("allocatable"),
-                            .reserved = amounts.at("reserved"),
-                            .free = amounts.at("free")};
-    }
-  }
-  return nodes;
-}
-
-MemoryState StateOf(const Json& row) {
-  MemoryState state{.nodes = NodesOf(row.value("machine_state", Json()))};
-  const Json assignments = row.value("assignments", Json::object());
-  for (const auto& [pod, containers] : assignments.items()) {
-    for (const auto& [container, blocks] : containers.items()) {
-      for (const Json& block : blocks) {
-        state.assignments[pod][container].push_back({.nodes = MaskOf(block.at("numa")),
-                                                     .type = block.at("type"),
-                                                     .bytes = block.at("size"),
-                                                     .parts = {}});
-      }
-    }
-  }
-  return state;
-}
-
-Machine MachineOf(const std::map<int, NodeMemory>& nodes) {
+Machine MachineOf(const MemoryTable& nodes) {
   MachineParts parts;
   for (const auto& [id, node] : nodes) {
     parts.nodes.push_back({.id = id});
@@ -66,93 +21,66 @@ Machine MachineOf(const std::map<int, NodeMemory>& nodes) {
   return Machine(std::move(parts));
 }
 
-/// Assignments as text, blocks in any order.
-std::string AssignmentsText(const MemoryState& state) {
-  std::set<std::string> lines;
-  for (const auto& [pod, containers] : state.assignments) {
-    for (const auto& [container, blocks] : containers) {
-      for (const MemoryBlock& block : blocks) {
-        lines.insert(fmt::format("{}/{}: {} of {} on {}", pod, container, block.bytes, block.type,
-                                 ToString(block.nodes)));
-      }
+/// The nodes as they were before anybody held anything.
+MemoryTable Unused(MemoryTable nodes) {
+  for (auto& [id, node] : nodes) {
+    node.assignments = 0;
+    node.cells = NumaMask{id};
+    for (auto& [type, amounts] : node.types) {
+      amounts.reserved = 0;
+      amounts.free = amounts.allocatable;
     }
   }
-  return fmt::format("{}", fmt::join(lines, "; "));
+  return nodes;
 }
 
-std::string NodesText(const std::map<int, NodeMemory>& nodes) {
-  std::string text;
-  for (const auto& [id, node] : nodes) {
-    text += fmt::format("node {} n={} cells={}", id, node.assignments, ToString(node.cells));
-    for (const auto& [type, amounts] : node.types) {
-      text += fmt::format(" {}:{}/{}", type, amounts.reserved, amounts.free);
+StaticMemoryRequest RequestOf(const Json& row, const std::string& name,
+                              const KubeletMemory& state) {
+  StaticMemoryRequest request{.bytes = ContainerOf(row, name).bytes};
+  const auto pod = state.assignments.find(row.at("pod").at("uid").get<std::string>());
+  for (const std::string& init : EndedBefore(row, name)) {
+    if (pod != state.assignments.end() && pod->second.contains(init)) {
+      const std::vector<MemoryBlock>& blocks = pod->second.at(init);
+      request.leftover.insert(request.leftover.end(), blocks.begin(), blocks.end());
     }
-    text += "; ";
-  }
-  return text;
-}
-
-Difference CompareState(const MemoryState& got, const Json& expected) {
-  if (expected.contains("assignments")) {
-    const MemoryState wanted = StateOf(expected);
-    if (Difference wrong = Compare(AssignmentsText(got), AssignmentsText(wanted)); !wrong.empty()) {
-      return wrong;
-    }
-  }
-  if (expected.contains("machine_state") && !expected.at("machine_state").is_null()) {
-    const std::map<int, NodeMemory> wanted = NodesOf(expected.at("machine_state"));
-    if (!SameMemory(got.nodes, wanted)) {
-      return Compare(NodesText(got.nodes), NodesText(wanted) + " ");
-    }
-  }
-  return "";
-}
-
-const Json* FindContainer(const Json& pod, const std::string& name) {
-  for (const char* list : {"init_containers", "containers"}) {
-    for (const Json& container : pod.at(list)) {
-      if (container.at("name") == name) {
-        return &container;
-      }
-    }
-  }
-  return nullptr;
-}
-
-/// The request of container `name`; the role and the ended init containers follow from the pod.
-MemoryRequest RequestOf(const Json& row, const std::string& name) {
-  const Json& pod = row.at("pod");
-  MemoryRequest request{.pod = pod.at("uid"), .container = name};
-  bool reached = false;
-  for (const Json& init : pod.at("init_containers")) {
-    const bool stays = init.value("restartable", false);
-    if (init.at("name") == name) {
-      request.role = stays ? ContainerRole::kSidecar : ContainerRole::kInit;
-      reached = true;
-    } else if (!reached && !stays) {
-      request.ended_inits.push_back(init.at("name"));
-    }
-  }
-  if (const Json* container = FindContainer(pod, name);
-      container != nullptr && row.value("qos_guaranteed", true)) {
-    request.bytes = BytesOf(container->at("requests"));
-  }
-  if (row.contains("affinity_hint") && !row.at("affinity_hint").is_null()) {
-    request.hint = {.nodes = MaskOf(row.at("affinity_hint").at("numa")),
-                    .preferred = row.at("affinity_hint").at("preferred")};
   }
   return request;
 }
 
-Difference CheckAllocate(const Json& row, const MemoryAssignment& memory, MemoryState state) {
+/// `state` with blocks for the container on `nodes`.
+void Give(const Json& row, const std::string& name, const NumaMask& nodes, KubeletMemory& state) {
+  auto& containers = state.assignments[row.at("pod").at("uid")];
+  std::vector<MemoryBlock> blocks;
+  for (const auto& [type, bytes] : ContainerOf(row, name).bytes) {
+    const MemoryBlock block{.nodes = nodes, .type = type, .bytes = bytes};
+    MemoryBlock fresh = block;
+    for (const std::string& init : EndedBefore(row, name)) {
+      if (const auto held = containers.find(init); held != containers.end()) {
+        fresh.bytes -= UseAgain(fresh, held->second);
+      }
+    }
+    Hold(fresh, state.nodes);
+    blocks.push_back(block);
+  }
+  containers[name] = std::move(blocks);
+}
+
+Difference CheckAllocate(const Json& row, const StaticMemoryPolicy& policy, KubeletMemory state) {
   std::string error;
-  for (const Json& name : row.at("allocate_order")) {
-    const StatusOr<MemoryState> next = memory.Allocate(state, RequestOf(row, name));
-    if (!next.ok()) {
-      error = MessageOf(next.status());
+  const std::string pod = row.at("pod").at("uid");
+  for (const Json& entry : row.at("allocate_order")) {
+    const std::string name = entry;
+    const StaticMemoryRequest request = RequestOf(row, name, state);
+    const auto held = state.assignments.find(pod);
+    if (request.bytes.empty() || (held != state.assignments.end() && held->second.contains(name))) {
+      continue;
+    }
+    const StatusOr<NumaMask> nodes = policy.Choose(state.nodes, request, HintOf(row));
+    if (!nodes.ok()) {
+      error = MessageOf(nodes.status());
       break;
     }
-    state = *next;
+    Give(row, name, *nodes, state);
   }
   const Json& expected = row.at("expected");
   const bool expects_error = expected.contains("error") && !expected.at("error").is_null();
@@ -162,111 +90,98 @@ Difference CheckAllocate(const Json& row, const MemoryAssignment& memory, Memory
   return CompareState(state, expected);
 }
 
-std::string HintsText(const HintList& hints) {
-  std::set<std::string> lines;
-  for (const TopologyHint& hint : hints.hints()) {
-    lines.insert(ToString(hint));
+Difference CheckRemove(const Json& row, KubeletMemory state) {
+  auto& containers = state.assignments[row.at("pod_uid")];
+  if (containers.erase(row.at("container").get<std::string>()) == 0) {
+    return CompareState(state, row.at("expected"));
   }
-  return fmt::format("{}", fmt::join(lines, "; "));
+  state.nodes = Unused(std::move(state.nodes));
+  for (const auto& [pod, others] : state.assignments) {
+    for (const auto& [container, blocks] : others) {
+      for (const MemoryBlock& block : blocks) {
+        Hold(block, state.nodes);
+      }
+    }
+  }
+  return CompareState(state, row.at("expected"));
 }
 
-/// Our list stands for all types; none of the row means that there is no preference.
-Difference CheckHints(const Json& row, const MemoryAssignment& memory, const MemoryState& state) {
+Difference CheckHints(const Json& row, const StaticMemoryPolicy& policy,
+                      const KubeletMemory& state) {
   const std::string name = row.at("pod").at("containers")[0].at("name");
-  const HintList got = memory.Hints(state, RequestOf(row, name));
+  const StaticMemoryRequest request = RequestOf(row, name, state);
+  std::vector<TopologyHint> got;
+  const auto pod = state.assignments.find(row.at("pod").at("uid").get<std::string>());
+  if (pod != state.assignments.end() && pod->second.contains(name)) {
+    const std::vector<MemoryBlock>& held = pod->second.at(name);
+    const bool same = held.size() == request.bytes.size() &&
+                      std::all_of(held.begin(), held.end(), [&request](const MemoryBlock& block) {
+                        const auto asked = request.bytes.find(block.type);
+                        return asked != request.bytes.end() && asked->second == block.bytes;
+                      });
+    if (same) {
+      got.push_back({.nodes = held.front().nodes, .preferred = true});
+    }
+  } else if (!request.bytes.empty()) {
+    got = policy.Hints(state.nodes, request);
+  }
+  return CompareHints(row, HintsText(HintList(got)));
+}
+
+}  // namespace
+
+Difference CompareHints(const Json& row, const std::string& got) {
   const Json& expected = row.at("expected").at("hints");
   if (expected.is_null() || expected.empty()) {
-    return Compare(HintsText(got), "");
+    return Compare(got, "");
   }
   for (const auto& [type, list] : expected.items()) {
-    std::vector<TopologyHint> hints;
-    for (const Json& hint : list) {
-      hints.push_back({.nodes = MaskOf(hint.at("numa")), .preferred = hint.at("preferred")});
-    }
-    if (Difference wrong = Compare(HintsText(got), HintsText(HintList(hints))); !wrong.empty()) {
+    if (Difference wrong = Compare(got, HintsText(HintsOf(list))); !wrong.empty()) {
       return type + ": " + wrong;
     }
   }
   return "";
 }
 
-Difference CheckPolicy(const Json& row) {
-  const MemoryState state = StateOf(row);
+Difference CheckPolicyByFunction(const Json& row) {
+  const KubeletMemory state = StateOf(row);
   const Machine machine = MachineOf(state.nodes);
-  const MemoryAssignment memory(machine, MemoryPolicy::kStatic, {});
+  const StaticMemoryPolicy policy(machine);
   const std::string op = row.at("op");
   if (op == "allocate") {
-    return CheckAllocate(row, memory, state);
+    return CheckAllocate(row, policy, state);
   }
   if (op == "remove") {
-    return CompareState(memory.Remove(state, row.at("pod_uid"), row.at("container")),
-                        row.at("expected"));
+    return CheckRemove(row, state);
   }
   if (op == "hints") {
-    return CheckHints(row, memory, state);
+    return CheckHints(row, policy, state);
   }
   return "unknown op " + op;
 }
 
-Difference CheckStart(const Json& row) {
-  MachineParts parts;
-  for (const Json& node : row.at("machine_info")) {
-    NumaNode read{.id = node.at("numa"), .memory_bytes = node.at("memory")};
-    for (const Json& pages : node.at("hugepages")) {
-      read.hugepages[pages.at("page_size_kb").get<uint64_t>() * 1024] = pages.at("num_pages");
-    }
-    parts.nodes.push_back(std::move(read));
-  }
-  std::map<int, MemoryBytes> reserved;
-  for (const auto& [node, amounts] : row.at("system_reserved").items()) {
-    reserved[std::stoi(node)] = BytesOf(amounts);
-  }
-  const Machine machine(std::move(parts));
-  const StatusOr<MemoryState> started =
-      MemoryAssignment(machine, MemoryPolicy::kStatic, reserved).Start(StateOf(row));
-  if (!row.at("expected_error").is_null()) {
-    return started.ok() ? "started, expected an error" : "";
-  }
-  if (!started.ok()) {
-    return MessageOf(started.status());
-  }
-  return CompareState(*started, {{"machine_state", row.at("expected_machine_state")}});
-}
-
-Difference CheckGroupRule(const Json& row) {
-  std::map<int, NodeMemory> nodes;
+Difference CheckGroupRuleByFunction(const Json& row) {
+  constexpr uint64_t kEnough = 1 << 20;
+  MemoryTable nodes;
   for (const auto& [id, cells] : row.at("cells").items()) {
     nodes[std::stoi(id)].cells = MaskOf(cells);
+    nodes[std::stoi(id)].types[kOrdinaryMemory] = {.allocatable = kEnough, .free = kEnough};
   }
   for (const auto& [id, count] : row.at("assignments").items()) {
     nodes[std::stoi(id)].assignments = count;
   }
-  const bool breaks = BreaksGroupRule(nodes, MaskOf(row.at("affinity")));
-  return Compare(breaks ? "violates" : "keeps",
+  const Machine machine = MachineOf(nodes);
+  const StatusOr<NumaMask> chosen =
+      StaticMemoryPolicy(machine).Choose(nodes, {.bytes = {{kOrdinaryMemory, 1}}},
+                                         {.nodes = MaskOf(row.at("affinity")), .preferred = true});
+  return Compare(chosen.ok() ? "keeps" : "violates",
                  row.at("violates").get<bool>() ? "violates" : "keeps");
 }
 
-Difference CheckPodRequest(const Json& row) {
-  std::vector<ContainerMemory> containers;
-  for (const Json& init : row.at("pod").at("init_containers")) {
-    containers.push_back(
-        {.role = init.value("restartable", false) ? ContainerRole::kSidecar : ContainerRole::kInit,
-         .bytes = BytesOf(init.at("requests"))});
-  }
-  for (const Json& app : row.at("pod").at("containers")) {
-    containers.push_back({.bytes = BytesOf(app.at("requests"))});
-  }
-  return Compare(Json(PodMemoryRequest(containers)).dump(),
-                 Json(BytesOf(row.at("expected"))).dump());
-}
-
-}  // namespace
-
 void CheckMemory(const Json& file, Report& report) {
-  report.Section(file, "static_policy", CheckPolicy);
-  report.Section(file, "start_state", CheckStart);
-  report.Section(file, "affinity_violation", CheckGroupRule);
-  report.Section(file, "pod_requested_resources", CheckPodRequest);
+  report.Section(file, "static_policy", CheckPolicyByFunction);
+  report.Section(file, "affinity_violation", CheckGroupRuleByFunction);
+  CheckMemoryState(file, report);
 }
 
 }  // namespace qrm::vectors

@@ -3,8 +3,12 @@
 
 #include <cstddef>
 #include <exception>
+#include <set>
+#include <utility>
+#include <vector>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 namespace qrm::vectors {
 
@@ -13,6 +17,24 @@ void Report::Section(const Json& file, const std::string& section,
   if (file.contains(section)) {
     Rows(file.at(section), section, check);
   }
+}
+
+void Report::PluginSection(const Json& file, const std::string& section,
+                           const std::function<PluginOutcome(const Json&)>& check,
+                           const std::string& title) {
+  if (!file.contains(section)) {
+    return;
+  }
+  const int before = passed_ + failed_;
+  int through = 0;
+  Rows(file.at(section), section, [&](const Json& row) {
+    PluginOutcome outcome = check(row);
+    through += outcome.through_plugin ? 1 : 0;
+    return outcome.difference;
+  });
+  const int rows = passed_ + failed_ - before;
+  out_ << (title.empty() ? section : title) << ": " << through << " rows through the plugin, "
+       << rows - through << " by the functions that it calls\n";
 }
 
 void Report::Rows(const Json& rows, const std::string& section,
@@ -44,6 +66,22 @@ NumaMask MaskOf(const Json& nodes) {
     mask.Add(node.get<int>());
   }
   return mask;
+}
+
+std::string HintsText(const HintList& hints) {
+  std::set<std::string> sorted;
+  for (const TopologyHint& hint : hints.hints()) {
+    sorted.insert(ToString(hint));
+  }
+  return fmt::format("{}", fmt::join(sorted, "; "));
+}
+
+HintList HintsOf(const Json& hints) {
+  std::vector<TopologyHint> list;
+  for (const Json& hint : hints) {
+    list.push_back({.nodes = MaskOf(hint.at("numa")), .preferred = hint.at("preferred")});
+  }
+  return HintList(std::move(list));
 }
 
 Difference Compare(const std::string& got, const std::string& wanted) {

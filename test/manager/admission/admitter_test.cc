@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "manager/admission/request_rules.h"
 #include "test/manager/admission/admitter_fixture.h"
 
 namespace qrm::manager {
@@ -172,6 +173,19 @@ TEST_F(AdmitterTest, SendsAMappedResourceUnderItsOriginalName) {
   EXPECT_THAT(plugins_.allocated("cpu").requests, ElementsAre(Pair("example.com/batch-cpu", 2000)));
   EXPECT_EQ(plugins_.allocated("cpu").resource, "cpu");
   EXPECT_EQ(LastTrace()["requests"]["example.com/batch-cpu"]["as"], "cpu");
+}
+
+TEST_F(AdmitterTest, SendsHugepagesToTheBuiltInMemoryPluginAlone) {
+  ContainerDemand demand = Demand();
+  demand.requests["hugepages-2Mi"] = 1 << 21;
+  ASSERT_TRUE(Admit(demand).ok());
+  EXPECT_THAT(plugins_.allocated("memory").requests,
+              ElementsAre(Pair("hugepages-2Mi", 1 << 21), Pair("memory", 1 << 20)));
+  EXPECT_THAT(plugins_.allocated("cpu").requests, ElementsAre(Pair("cpu", 2)));
+  const manager::PluginInfo process = {.resource = "memory",
+                                       .registered_by = manager::RegisteredBy::kWatcher};
+  EXPECT_THAT(manager::MakeRequest(demand, process, "memory", 1 << 20).requests,
+              ElementsAre(Pair("memory", 1 << 20)));
 }
 
 TEST_F(AdmitterTest, RejectsAResourceRequestedUnderTwoNames) {

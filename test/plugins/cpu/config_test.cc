@@ -27,7 +27,11 @@ pools:
 roles:
   reranker: {numa: even, whole-cores: true, align-l3: true, share-numa-with: [reranker, "*"]}
   plain:
-static: {numa: one, whole-cores: true}
+static:
+  full-pcpus-only: true
+  align-by-socket: true
+  strict-cpu-reservation: true
+  reserved-cpu-count: 2
 )");
   ASSERT_TRUE(config.ok()) << config.status();
   EXPECT_EQ(config->reserved, CpuSet::Range(0, 1));
@@ -40,9 +44,12 @@ static: {numa: one, whole-cores: true}
                            .align_l3 = true,
                            .share = {.anyone = true, .roles = {"reranker"}}}));
   EXPECT_EQ(config->roles.at("plain"), ExclusiveRule{});
-  ASSERT_TRUE(config->static_rule.has_value());
-  EXPECT_EQ(config->static_rule->numa, NumaSpan::kOne);
-  EXPECT_TRUE(config->static_rule->whole_cores);
+  ASSERT_TRUE(config->static_mode.has_value());
+  EXPECT_TRUE(config->static_mode->options.full_physical_cpus_only);
+  EXPECT_TRUE(config->static_mode->options.align_by_socket);
+  EXPECT_FALSE(config->static_mode->options.distribute_across_numa);
+  EXPECT_TRUE(config->static_mode->strict_reservation);
+  EXPECT_EQ(config->static_mode->reserved_count, 2);
 }
 
 TEST(CpuConfigTest, IsAllDefaultPoolWhenEmpty) {
@@ -52,7 +59,7 @@ TEST(CpuConfigTest, IsAllDefaultPoolWhenEmpty) {
   EXPECT_TRUE(config->pools.empty());
   EXPECT_TRUE(config->roles.empty());
   EXPECT_EQ(config->default_pool, kDefaultPool);
-  EXPECT_FALSE(config->static_rule.has_value());
+  EXPECT_FALSE(config->static_mode.has_value());
 }
 
 struct RefusedCase {
@@ -83,6 +90,12 @@ const RefusedCase kRefused[] = {
     {"OneSidedSharing", "roles: {a: {share-numa-with: [b]}, b: {}}",
      "add a to share-numa-with of b"},
     {"BadStatic", "static: maybe", "true or false"},
+    {"UnknownStaticOption", "static: {numa: one}", "static.numa"},
+    {"StaticOptionsThatContradict",
+     "static: {full-pcpus-only: true, distribute-cpus-across-cores: true}",
+     "full-pcpus-only and distribute-cpus-across-cores"},
+    {"ReservedCountOfAnotherList", "reserved-cpus: 0-2\nstatic: {reserved-cpu-count: 2}",
+     "has 3 CPUs, but static.reserved-cpu-count is 2"},
 };
 INSTANTIATE_TEST_SUITE_P(Texts, RefusedCpuConfigTest, testing::ValuesIn(kRefused),
                          [](const auto& param_info) { return param_info.param.name; });

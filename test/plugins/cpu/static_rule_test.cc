@@ -1,6 +1,6 @@
 // With `static`, Guaranteed containers get the CPUs that kubelet's static policy would give them.
+#include <memory>
 #include <string>
-#include <vector>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -8,6 +8,7 @@
 #include "api/base/section.h"
 #include "plugins/cpu/cpu_plugin.h"
 #include "test/plugins/example_machine.h"
+#include "test/plugins/plugin_driver.h"
 
 namespace qrm::cpu {
 namespace {
@@ -69,15 +70,73 @@ const StaticCase kCases[] = {
     {"OneCpu", 4, 1, kOneReserved, "", 1, "4"},
     {"TooMany", 4, 1, kOneReserved, "", 8, "pod default/pod"},
     {"TooManyOnTwoSockets", 6, 2, kOneReserved, "1-3", 10, "pod default/pod"},
-    {"WholeCoresUpToTheLast", 6, 2, "{static: {whole-cores: true}, reserved-cpus: \"0,6\"}", "", 10,
-     "1-5,7-11"},
-    {"WholeCoresOnly", 6, 2, "{static: {whole-cores: true}, reserved-cpus: \"0,6\"}", "", 9,
+    {"WholeCoresUpToTheLast", 6, 2, "{static: {full-pcpus-only: true}, reserved-cpus: \"0,6\"}", "",
+     10, "1-5,7-11"},
+    {"WholeCoresOnly", 6, 2, "{static: {full-pcpus-only: true}, reserved-cpus: \"0,6\"}", "", 9,
      "cannot place"},
     {"ReservedCpusOfTwo", 4, 1, "{static: true, reserved-cpus: 0-1}", "2-3,6-7", 2, "4-5"},
     {"FractionSharesTheRest", 4, 1, kOneReserved, "", 0.977, "0-7"},
 };
 INSTANTIATE_TEST_SUITE_P(Kubelet, StaticRuleTest, testing::ValuesIn(kCases),
                          [](const auto& param_info) { return param_info.param.name; });
+
+ContainerRequest Guaranteed(const std::string& container, ContainerType type, double cpus) {
+  ContainerRequest request = test::Request("pod", "", "cpu", cpus);
+  request.key.container = container;
+  request.type = type;
+  request.native_qos_class = "Guaranteed";
+  return request;
+}
+
+std::unique_ptr<sdk::ResourcePlugin> Make(const std::string& config) {
+  return *MakeCpuPlugin(*ParseCpuConfig(*config::Section::Parse(config, "cpu.yaml")),
+                        HyperThreaded(4, 1));
+}
+
+/// Source: Kubernetes 1.36, TestStaticPolicyReuseCPUs.
+TEST(StaticModeTest, LaterContainersHaveTheCpusOfInitContainersToo) {
+  test::Drive drive(Make("{static: true, reserved-cpus: 3}"));
+  EXPECT_EQ(drive.Admit(Guaranteed("init", ContainerType::kInit, 4))->value, "0-1,4-5");
+  EXPECT_EQ(drive.Admit(Guaranteed("app", ContainerType::kMain, 2))->value, "0,4");
+  EXPECT_EQ(drive.Admit(Guaranteed("beside", ContainerType::kSidecar, 3))->value, "1,5,7");
+  EXPECT_EQ(drive.plugin().Pools().back().cpus, (CpuSet{2, 3, 6}));
+  drive.plugin().Remove({{"pod-uid", "init"}});
+  EXPECT_EQ(drive.plugin().Pools().back().cpus, (CpuSet{2, 3, 6}));
+}
+
+TEST(StaticModeTest, SidecarsKeepTheirCpusToThemselves) {
+  test::Drive drive(Make("{static: true, reserved-cpus: 3}"));
+  EXPECT_EQ(drive.Admit(Guaranteed("beside", ContainerType::kSidecar, 2))->value, "0,4");
+  EXPECT_EQ(drive.Admit(Guaranteed("app", ContainerType::kMain, 2))->value, "1,5");
+}
+
+TEST(StaticModeTest, RestartKeepsCpusThatContainersOwnInTurn) {
+  test::Drive before(Make("{static: true, reserved-cpus: 3}"));
+  ASSERT_TRUE(before.Admit(Guaranteed("init", ContainerType::kInit, 4)).ok());
+  ASSERT_TRUE(before.Admit(Guaranteed("app", ContainerType::kMain, 2)).ok());
+  test::Drive after(Make("{static: true, reserved-cpus: 3}"), before);
+  after.Reconcile();
+  EXPECT_EQ(after.grants().at({"pod-uid", "app"}).allocation.value, "0,4");
+  EXPECT_EQ(after.grants().at({"pod-uid", "init"}).allocation.value, "0-1,4-5");
+  EXPECT_EQ(after.Admit(Guaranteed("beside", ContainerType::kSidecar, 2))->value, "1,5");
+}
+
+TEST(StaticModeTest, ReservesAsManyCpusAsConfigured) {
+  const auto plugin = Make("static: {reserved-cpu-count: 2}");
+  EXPECT_EQ(plugin->Allocatable().allocatable_cpus, (CpuSet{1, 2, 3, 5, 6, 7}));
+  EXPECT_EQ(plugin->Pools().back().cpus, CpuSet::Range(0, 7));
+}
+
+TEST(StaticModeTest, StrictReservationKeepsReservedCpusOutOfTheDefaultPool) {
+  const auto plugin = Make("{reserved-cpus: 0-1, static: {strict-cpu-reservation: true}}");
+  EXPECT_EQ(plugin->Pools().back().cpus, CpuSet::Range(2, 7));
+}
+
+TEST(StaticModeTest, NeverEmptiesTheDefaultPool) {
+  test::Drive drive(Make("{reserved-cpus: 0-1, static: {strict-cpu-reservation: true}}"));
+  EXPECT_THAT(MessageOf(drive.Admit(Guaranteed("app", ContainerType::kMain, 6)).status()),
+              testing::HasSubstr("would empty the default pool"));
+}
 
 }  // namespace
 }  // namespace qrm::cpu

@@ -205,6 +205,63 @@ TEST(MemoryPluginTest, StaticBindsGuaranteedContainers) {
   EXPECT_EQ(drive.Admit(request)->value, "0");
 }
 
+/// Two nodes of 8 GiB, of which hugepages take 2 GiB on node 0.
+Machine WithHugepages() {
+  MachineParts parts;
+  parts.nodes = {{.id = 0, .memory_bytes = uint64_t{8} << 30, .hugepages = {{1 << 30, 2}}},
+                 {.id = 1, .memory_bytes = uint64_t{8} << 30}};
+  return Machine(std::move(parts));
+}
+
+ContainerRequest Guaranteed(const std::string& pod, ContainerType type, double gibibytes) {
+  ContainerRequest request = Request(pod, "", "memory", gibibytes * kGiB);
+  request.key.container = std::string(ToString(type));
+  request.type = type;
+  request.native_qos_class = "Guaranteed";
+  return request;
+}
+
+TEST(MemoryStaticTest, KeepsGroupsOfNodesApart) {
+  Drive drive(Make("static: true", WithHugepages()));
+  EXPECT_EQ(drive.Admit(Guaranteed("wide", ContainerType::kMain, 9))->value, "0-1");
+  EXPECT_EQ(drive.Admit(Guaranteed("other", ContainerType::kMain, 2))->value, "0-1");
+  drive.RemovePod("wide");
+  drive.RemovePod("other");
+  EXPECT_EQ(drive.Admit(Guaranteed("narrow", ContainerType::kMain, 2))->value, "0");
+  EXPECT_THAT(MessageOf(drive.Admit(Guaranteed("wide", ContainerType::kMain, 9)).status()),
+              HasSubstr("no allowed NUMA nodes have 9663676416 bytes of memory"));
+}
+
+TEST(MemoryStaticTest, PlacesHugepagesWithTheMemory) {
+  Drive drive(Make("static: true", WithHugepages()));
+  ContainerRequest request = Guaranteed("pod1", ContainerType::kMain, 1);
+  request.requests["hugepages-1Gi"] = 2 * kGiB;
+  EXPECT_EQ(drive.Admit(request)->value, "0");
+  request = Guaranteed("pod2", ContainerType::kMain, 1);
+  request.requests["hugepages-1Gi"] = kGiB;
+  EXPECT_THAT(MessageOf(drive.Admit(request).status()),
+              HasSubstr("node 0: 0 of hugepages-1Gi and 5368709120 of memory free"));
+}
+
+TEST(MemoryStaticTest, LaterContainersUseTheMemoryOfInitContainersAgain) {
+  Drive before(Make("static: true", WithHugepages()));
+  ASSERT_TRUE(before.Admit(Guaranteed("pod", ContainerType::kInit, 5)).ok());
+  EXPECT_EQ(before.Admit(Guaranteed("pod", ContainerType::kMain, 4))->value, "0");
+  EXPECT_THAT(before.plugin().ExportState({}), HasSubstr(R"("Allocated": "5368709120")"));
+  Drive after(Make("static: true", WithHugepages()), before);
+  EXPECT_EQ(after.plugin().ExportState({}), before.plugin().ExportState({}));
+  EXPECT_EQ(after.Admit(Guaranteed("pod", ContainerType::kSidecar, 1))->value, "0");
+}
+
+TEST(MemoryStaticTest, ReservesHugepages) {
+  Drive drive(Make("{static: true, reserved-memory: {0: {memory: 1Gi, hugepages-1Gi: 1Gi}}}",
+                   WithHugepages()));
+  EXPECT_EQ(drive.plugin().Allocatable().allocatable_by_node.at(0), 5 * kGiB);
+  ContainerRequest request = Guaranteed("pod", ContainerType::kMain, 1);
+  request.requests["hugepages-1Gi"] = 2 * kGiB;
+  EXPECT_FALSE(drive.Admit(request).ok());
+}
+
 TEST(MemoryRestartTest, KeepsItsBooks) {
   Drive before(Make(kThreeRoles));
   ASSERT_TRUE(before.Admit(Request("pod1", "storage-service", "memory", 1e9)).ok());
@@ -232,7 +289,13 @@ TEST(MemoryPluginTest, OffersWhatIsNotReserved) {
 TEST(MemoryConfigTest, ReadsReservationByNode) {
   const StatusOr<MemoryPluginConfig> config = Read("reserved-memory: {0: 1Gi, 1: 2Gi}");
   ASSERT_TRUE(config.ok()) << config.status();
-  EXPECT_EQ(config->reserved_bytes, (std::map<int, uint64_t>{{0, 1073741824}, {1, 2147483648}}));
+  EXPECT_EQ(config->reserved_bytes, (std::map<int, MemoryBytes>{{0, {{"memory", 1073741824}}},
+                                                                {1, {{"memory", 2147483648}}}}));
+}
+
+TEST(MemoryConfigTest, RefusesReservationOfATypeThatIsNoMemory) {
+  EXPECT_THAT(MessageOf(Read("reserved-memory: {0: {cpu: 1}}").status()),
+              HasSubstr("write memory or hugepages-2Mi"));
 }
 
 TEST(MemoryConfigTest, RefusesMistakesWithPlace) {

@@ -1,0 +1,114 @@
+// Arithmetic of bytes per node and type.
+#include "topology/node_memory.h"
+
+#include <algorithm>
+#include <array>
+#include <cstddef>
+#include <string_view>
+
+#include <fmt/format.h>
+
+namespace qrm {
+namespace {
+
+uint64_t At(const MemoryBytes& bytes, const std::string& type) {
+  const auto found = bytes.find(type);
+  return found == bytes.end() ? 0 : found->second;
+}
+
+MemoryAmounts Amounts(uint64_t total, uint64_t reserved, uint64_t taken) {
+  MemoryAmounts amounts{.total = total, .system_reserved = std::min(total, reserved)};
+  amounts.allocatable = total - amounts.system_reserved;
+  amounts.allocatable -= std::min(amounts.allocatable, taken);
+  amounts.free = amounts.allocatable;
+  return amounts;
+}
+
+MemoryAmounts* FindAmounts(MemoryTable& table, int node, const std::string& type) {
+  const auto memory = table.find(node);
+  if (memory == table.end()) {
+    return nullptr;
+  }
+  const auto amounts = memory->second.types.find(type);
+  return amounts == memory->second.types.end() ? nullptr : &amounts->second;
+}
+
+/// "hugepages-2Mi" for 2097152: the largest binary unit that divides it.
+/// Source: Kubernetes, HugePageResourceName and quantity formats.
+std::string HugepagesType(uint64_t page_bytes) {
+  constexpr std::array<std::string_view, 5> kUnits = {"", "Ki", "Mi", "Gi", "Ti"};
+  std::size_t unit = 0;
+  while (page_bytes != 0 && page_bytes % 1024 == 0 && unit + 1 < kUnits.size()) {
+    page_bytes /= 1024;
+    ++unit;
+  }
+  return fmt::format("hugepages-{}{}", page_bytes, kUnits[unit]);
+}
+
+}  // namespace
+
+MemoryTable UnusedMemory(const Machine& machine, const std::map<int, MemoryBytes>& reserved) {
+  MemoryTable table;
+  for (const NumaNode& node : machine.nodes()) {
+    const auto found = reserved.find(node.id);
+    const MemoryBytes kept = found == reserved.end() ? MemoryBytes() : found->second;
+    NodeMemory& memory = table[node.id];
+    memory.cells.Add(node.id);
+    uint64_t in_hugepages = 0;
+    for (const auto& [size, count] : node.hugepages) {
+      const std::string type = HugepagesType(size);
+      memory.types[type] = Amounts(size * count, At(kept, type), 0);
+      in_hugepages += size * count;
+    }
+    memory.types[kOrdinaryMemory] =
+        Amounts(node.memory_bytes, At(kept, kOrdinaryMemory), in_hugepages);
+  }
+  return table;
+}
+
+std::map<int, uint64_t> Hold(const MemoryBlock& block, MemoryTable& table) {
+  std::map<int, uint64_t> taken;
+  uint64_t left = block.bytes;
+  for (const int id : block.nodes) {
+    const auto node = table.find(id);
+    if (node == table.end()) {
+      continue;
+    }
+    ++node->second.assignments;
+    node->second.cells = block.nodes;
+    MemoryAmounts* const amounts = FindAmounts(table, id, block.type);
+    const uint64_t part = amounts == nullptr ? 0 : std::min(left, amounts->free);
+    if (part > 0) {
+      amounts->free -= part;
+      amounts->reserved += part;
+      left -= part;
+      taken[id] = part;
+    }
+  }
+  return taken;
+}
+
+void HoldOnNode(int node, uint64_t bytes, MemoryTable& table) {
+  if (MemoryAmounts* const amounts = FindAmounts(table, node, kOrdinaryMemory);
+      amounts != nullptr) {
+    amounts->reserved += bytes;
+    amounts->free -= std::min(amounts->free, bytes);
+  }
+}
+
+uint64_t Sum(const MemoryTable& table, const NumaMask& mask, const std::string& type,
+             uint64_t MemoryAmounts::* amount) {
+  uint64_t sum = 0;
+  for (const int id : mask) {
+    const auto node = table.find(id);
+    if (node == table.end()) {
+      continue;
+    }
+    if (const auto amounts = node->second.types.find(type); amounts != node->second.types.end()) {
+      sum += amounts->second.*amount;
+    }
+  }
+  return sum;
+}
+
+}  // namespace qrm
