@@ -4,6 +4,7 @@
 #
 #   format         clang-format leaves every file as it is
 #   layering       no include points upward
+#   unused         every function of topology/ is used by a program
 #   thread-safety  clang's analysis of what each mutex guards (a part of tidy, and much faster)
 #   tidy           clang-tidy by .clang-tidy; about 15 s a file
 #   tidy-recent    the same for the files that the last thirty commits changed most, at most QRM_TIDY_FILES (25)
@@ -21,6 +22,11 @@ sources() { git ls-files -- '*.cc' '*.h'; }
 check_format() { sources | xargs clang-format-19 --dry-run --Werror; }
 
 check_layering() { test/check_layering.sh; }
+
+check_unused() {
+  scripts/build.sh release qrmd qrmctl qrm-plugin-{check,cpu,memory,nic}
+  scripts/unused.sh
+}
 
 # tidy [clang-tidy arguments...]: over the sources named by standard input, which need the generated headers only.
 tidy() {
@@ -73,13 +79,14 @@ check_bench() {
 
 scripts/deps.sh --checks
 if [ $# -eq 0 ]; then
-  set -- format layering thread-safety tidy asan-ubsan tsan fuzz bench
+  set -- format layering unused thread-safety tidy asan-ubsan tsan fuzz bench
 fi
 for check in "$@"; do
   echo "== $check"
   case $check in
     format) check_format ;;
     layering) check_layering ;;
+    unused) check_unused ;;
     thread-safety) check_thread_safety ;;
     tidy) check_tidy ;;
     tidy-recent) check_tidy_recent ;;

@@ -149,17 +149,6 @@ StatusOr<MachineParts> LoadFsRoot(const std::string& directory, OutsideCpuset ou
   return parts;
 }
 
-StatusOr<MachineParts> LoadXmlText(std::string_view xml, OutsideCpuset outside_cpuset,
-                                   std::string_view what) {
-  StatusOr<MachineObjects> objects = ReadXml(xml);
-  if (!objects.ok()) {
-    return Errorf(StatusCode::kInvalidArgument,
-                  "cannot read {}: it is no hwloc XML: {}; write one with: lstopo FILE.xml", what,
-                  MessageOf(objects.status()));
-  }
-  return Parts(*std::move(objects), outside_cpuset, what);
-}
-
 StatusOr<MachineParts> LoadXmlFile(const std::string& file, OutsideCpuset outside_cpuset) {
   std::error_code error;
   if (!fs::is_regular_file(file, error) || fs::file_size(file, error) > kMaxXmlBytes) {
@@ -175,7 +164,13 @@ StatusOr<MachineParts> LoadXmlFile(const std::string& file, OutsideCpuset outsid
                   "cannot read machine {}: {}; name an XML file that lstopo wrote", file,
                   std::strerror(errno));
   }
-  return LoadXmlText(xml, outside_cpuset, "machine " + file);
+  StatusOr<MachineObjects> objects = ReadXml(xml);
+  if (!objects.ok()) {
+    return Errorf(StatusCode::kInvalidArgument,
+                  "cannot read machine {}: it is no hwloc XML: {}; write one with: lstopo FILE.xml",
+                  file, MessageOf(objects.status()));
+  }
+  return Parts(*std::move(objects), outside_cpuset, "machine " + file);
 }
 
 StatusOr<MachineParts> LoadSynthetic(const std::string& description, OutsideCpuset outside_cpuset) {
@@ -231,11 +226,6 @@ StatusOr<MachineSource> MachineSource::Parse(std::string_view text) {
 
 StatusOr<Machine> Discover(const MachineSource& source) {
   QRM_ASSIGN_OR_RETURN(MachineParts parts, LoadParts(source));
-  return Machine(std::move(parts));
-}
-
-StatusOr<Machine> MachineFromXml(std::string_view xml, OutsideCpuset outside_cpuset) {
-  QRM_ASSIGN_OR_RETURN(MachineParts parts, LoadXmlText(xml, outside_cpuset, "the machine"));
   return Machine(std::move(parts));
 }
 

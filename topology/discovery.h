@@ -44,9 +44,4 @@ struct MachineSource {
 /// Source:  hwloc 2.9, hwloc_topology_load(3) and "Environment Variables".
 StatusOr<Machine> Discover(const MachineSource& source);
 
-/// The machine that `xml`, an hwloc export of format 1, 2 or 3, describes; otherwise as Discover.
-/// Units: as Discover. Cost: O(size). Source: as ReadXml of topology/hwloc_xml.h.
-StatusOr<Machine> MachineFromXml(std::string_view xml, MachineSource::OutsideCpuset outside_cpuset =
-                                                           MachineSource::OutsideCpuset::kHide);
-
 }  // namespace qrm

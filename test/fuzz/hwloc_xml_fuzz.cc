@@ -6,14 +6,14 @@
 #include <nlohmann/json.hpp>
 
 #include "api/base/check.h"
+#include "test/support/xml_machine.h"
 #include "topology/describe.h"
-#include "topology/discovery.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, std::size_t size) {
   const std::string_view xml(reinterpret_cast<const char*>(data), size);
   const qrm::StatusOr<qrm::Machine> machine =
-      qrm::MachineFromXml(xml, size % 2 == 0 ? qrm::MachineSource::OutsideCpuset::kHide
-                                             : qrm::MachineSource::OutsideCpuset::kKeep);
+      qrm::test::MachineFromXml(xml, size % 2 == 0 ? qrm::MachineSource::OutsideCpuset::kHide
+                                                   : qrm::MachineSource::OutsideCpuset::kKeep);
   if (!machine.ok()) {
     QRM_CHECK(!machine.status().message().empty());
     return 0;

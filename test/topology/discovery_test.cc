@@ -10,11 +10,13 @@
 #include <gtest/gtest.h>
 
 #include "test/support/temp_dir.h"
+#include "test/support/xml_machine.h"
 #include "topology/cpu_assignment.h"
 
 namespace qrm {
 namespace {
 
+using test::MachineFromXml;
 using testing::Contains;
 using testing::HasSubstr;
 
