@@ -96,6 +96,7 @@ ConfigKey ImplicitResourcesKey(std::string name, std::vector<ImplicitResource>& 
           .show =
               [&place] {
                 std::vector<std::string> items;
+                items.reserve(place.size());
                 for (const ImplicitResource& implicit : place) {
                   items.push_back(Show(implicit));
                 }

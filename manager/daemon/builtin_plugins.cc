@@ -86,6 +86,7 @@ Status ReadSections(const Section& section, const std::string& key, BuiltinOptio
 
 std::string ShowSections(const BuiltinOptions& options) {
   std::vector<std::string> sections;
+  sections.reserve(options.sections.size());
   for (const auto& [plugin, keys] : options.sections) {
     sections.push_back(fmt::format("{}: {}", plugin, keys.OneLine()));
   }
