@@ -1,4 +1,4 @@
-// Indexes a machine's CPUs by the things they share.
+// Indexes a machine's CPUs by what they share.
 #include "topology/cpu_layout.h"
 
 #include <algorithm>

@@ -27,8 +27,8 @@ struct MachineSource {
   OutsideCpuset outside_cpuset = OutsideCpuset::kHide;
 
   /// Reads `live`, `fsroot:DIR`, `xml:FILE` or `synthetic:DESCRIPTION`. Cost: O(length).
-  /// Errors: kInvalidArgument naming the forms. Source: ours; DESCRIPTION as in hwloc(7),
-  /// "Synthetic topologies".
+  /// Errors: kInvalidArgument naming the forms. Source: hwloc(7), "Synthetic topologies",
+  /// for DESCRIPTION.
   static StatusOr<MachineSource> Parse(std::string_view text);
 };
 

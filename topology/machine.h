@@ -53,7 +53,7 @@ struct PciDevice {
   std::optional<int> node;
 };
 
-/// What discovery found; the input of Machine. Units: those of its parts. Source: discovery.h.
+/// What discovery found; the input of Machine. Units: those of its parts.
 struct MachineParts {
   std::vector<Cpu> cpus;  ///< online CPUs only
   std::vector<NumaNode>
@@ -71,7 +71,7 @@ struct MachineParts {
 };
 
 /// CPUs that share something: a core, an L3 cache, a package.
-/// Units: the kernel's CPU numbers. Source: Cpu.
+/// Units: the kernel's CPU numbers.
 struct CpuGroup {
   int id = 0;  ///< as in Cpu
   CpuSet cpus;

@@ -17,7 +17,7 @@ enum class HintFilter {
 };
 
 /// One resource's hints, ready for merging. Masks are sorted and unique.
-/// Units: masks by NodeIndex position, widths in nodes. Source: PrepareList.
+/// Units: masks by NodeIndex position, widths in nodes.
 template <std::size_t Words>
 struct MergeList {
   std::vector<NodeBits<Words>> preferred;  ///< of preferred hints

@@ -1,4 +1,4 @@
-// Arithmetic of bytes per node and type.
+// Computes with bytes per node and type.
 #include "topology/node_memory.h"
 
 #include <algorithm>

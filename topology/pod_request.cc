@@ -1,4 +1,4 @@
-// A running sum with its maximum.
+// Keeps a running sum and its maximum.
 #include "topology/pod_request.h"
 
 #include <algorithm>

@@ -1,4 +1,4 @@
-// Kubelet's rules about who may have which of the free CPUs, in front of the assignment.
+// Applies kubelet's rules about who may have which of the free CPUs, before the assignment.
 #include "topology/static_cpu_policy.h"
 
 #include <algorithm>

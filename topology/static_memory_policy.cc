@@ -1,4 +1,4 @@
-// Kubelet's choice of nodes over one table of bytes per node.
+// Makes kubelet's choice of nodes from one table of bytes per node.
 #include "topology/static_memory_policy.h"
 
 #include <algorithm>

@@ -1,4 +1,4 @@
-// The order in which roles, QoS levels and the static policy decide.
+// Decides by role first, then by QoS level, then by the static policy.
 #include "plugins/cpu/classify.h"
 
 #include <algorithm>

@@ -1,4 +1,4 @@
-// What the cpu plugin is told: reserved CPUs, pools, and the roles that get CPUs of their own.
+// The cpu plugin's configuration: reserved CPUs, pools, and the roles that get CPUs of their own.
 #pragma once
 
 #include <map>

@@ -1,4 +1,4 @@
-// The cpu plugin's decisions.
+// Implements the cpu plugin's decisions.
 #include "plugins/cpu/policy.h"
 
 #include <algorithm>
@@ -58,7 +58,7 @@ Room FindRoom(const View& view, const ContainerRequest& request, const Placement
   return room;
 }
 
-/// "node 0: storage-service stands there; node 1: 4 free".
+/// "node 0: storage-service stands there; node 1: 4 free", as error messages say it.
 std::string Describe(const View& view, const Room& room) {
   const placement::TenantsByNode tenants = TenantsOf(view);
   std::vector<std::string> parts;

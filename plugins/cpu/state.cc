@@ -1,4 +1,4 @@
-// The arithmetic of who has which CPUs.
+// Computes who has which CPUs.
 #include "plugins/cpu/state.h"
 
 #include <algorithm>
@@ -16,8 +16,8 @@ std::string NameOf(const ContainerRequest& request) {
                      request.pod_name);
 }
 
-/// Who a container that holds CPUs is to its neighbours; one whose role is configured no more
-/// tolerates everyone and leaves the judgement to them.
+/// What a container that holds CPUs tolerates as its neighbours; one whose role is no longer
+/// configured tolerates everyone, so that only the others' rules count.
 placement::Tenant TenantOf(const CpuPluginConfig& config, const ContainerRequest& request) {
   placement::Tenant tenant = {.pod_uid = request.key.pod_uid, .role = request.pod_role};
   const StatusOr<Placement> placement = Classify(config, request);

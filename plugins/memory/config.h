@@ -1,4 +1,4 @@
-// What the memory plugin is told: reserved memory, and the roles that are bound to NUMA nodes.
+// The memory plugin's configuration: reserved memory, and the roles that are bound to NUMA nodes.
 #pragma once
 
 #include <cstdint>

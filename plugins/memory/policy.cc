@@ -1,4 +1,4 @@
-// The memory plugin's decisions.
+// Implements the memory plugin's decisions.
 #include "plugins/memory/policy.h"
 
 #include <algorithm>

@@ -25,8 +25,8 @@ struct Placement {
 /// static policy. Errors: kInvalidArgument for unreadable annotations.
 StatusOr<Placement> Classify(const MemoryPluginConfig& config, const ContainerRequest& request);
 
-/// Who a bound container is to its neighbours; one that today's configuration would not bind
-/// tolerates everyone and leaves the judgement to them.
+/// What a bound container tolerates as its neighbours; one that today's configuration would not
+/// bind tolerates everyone, so that only the others' rules count.
 placement::Tenant TenantOf(const MemoryPluginConfig& config, const ContainerRequest& request);
 
 /// The NUMA nodes that could serve `request`; no preference for a container that is not bound.

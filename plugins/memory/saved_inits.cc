@@ -1,4 +1,4 @@
-// The text form of what init containers still hold.
+// Writes and reads the text form of what init containers still hold.
 #include <nlohmann/json.hpp>
 
 #include "plugins/memory/state.h"

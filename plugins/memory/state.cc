@@ -1,4 +1,4 @@
-// Keeps the books of the NUMA nodes.
+// Accounts for the memory of each NUMA node.
 #include "plugins/memory/state.h"
 
 #include <algorithm>

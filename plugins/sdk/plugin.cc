@@ -1,4 +1,4 @@
-// What a plugin does when its author says nothing, and the two allocations most plugins give.
+// Implements ResourcePlugin's defaults, and the two allocations that most plugins give.
 #include "plugins/sdk/plugin.h"
 
 #include <fstream>

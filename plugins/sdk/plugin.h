@@ -104,9 +104,9 @@ class ResourcePlugin {
   /// The plugin's whole state as JSON, in the form of the QoS Resource Manager proposal.
   virtual std::string ExportState(const Grants& grants) const;
 
-  /// Has the manager ask Reconcile now instead of at its next period: call it when allocations
-  /// should change and nobody asked for it. Several calls may lead to one question. Threads: any;
-  /// returns at once.
+  /// Makes the manager ask Reconcile now instead of at its next period: call it when allocations
+  /// should change without a call of the manager. Several calls may lead to one question. Threads:
+  /// any; returns at once.
   void NotifyChanged();
 
   /// Who hears of NotifyChanged; the SDK's part.

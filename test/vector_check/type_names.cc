@@ -1,4 +1,4 @@
-// A size for each name.
+// Gives each name a size.
 #include "test/vector_check/type_names.h"
 
 #include <algorithm>
