@@ -1,6 +1,7 @@
 // Admissions beside those who keep qrmd waiting: a plugin that hangs, and a kubelet that does not
 // tell of a pod.
 #include <algorithm>
+#include <atomic>
 #include <chrono>
 #include <filesystem>
 #include <fstream>
@@ -60,7 +61,8 @@ class StrangersTest : public testing::Test {
     ASSERT_TRUE(IsOk(node_.Start(1)));
     PluginScript script;
     script.options = [](const auto&, auto&) { return OkStatus(); };
-    script.get_pools = [answer = answer_pools_.get_future().share()](const auto&, auto&) {
+    script.get_pools = [this, answer = answer_pools_.get_future().share()](const auto&, auto&) {
+      ++asked_;
       answer.wait();
       return OkStatus();
     };
@@ -80,7 +82,10 @@ class StrangersTest : public testing::Test {
     int in_a_row = 0;
     for (int number = 1; number < kPods && in_a_row < kAdmissions && !IsReady(held); ++number) {
       const PodSpec pod = Pod("pod" + std::to_string(number));
-      EXPECT_TRUE(IsOk(runtime_.RunPod(pod)));
+      if (const Status run = runtime_.RunPod(pod); !run.ok()) {
+        ADD_FAILURE() << run;
+        return false;
+      }
       EXPECT_EQ(runtime_.RunOptions(pod.name)["linux_container_resources"]["cpusetCpus"], "0");
       in_a_row = runtime_.last_creation() < kSoon ? in_a_row + 1 : 0;
     }
@@ -92,6 +97,7 @@ class StrangersTest : public testing::Test {
   const TempDir dir_;
   const std::string config_ = dir_ / "qrmd.yaml";
   std::promise<void> answer_pools_;
+  std::atomic<int> asked_ = 0;  ///< for pools
   ScriptedKubelet kubelet_{dir_ / "pods-api.sock"};
   SimulatedRuntime runtime_{dir_.path()};
   Node node_{{.bin_dir = std::filesystem::canonical("/proc/self/exe").parent_path(),
@@ -123,6 +129,15 @@ TEST_F(StrangersTest, AdmissionsGoOnBesideAPluginThatHangsAndARunningPodThatNobo
   EXPECT_TRUE(Await([this] {
     return PlaceOfSlow().find("0.25 (from pods-api)") != std::string::npos;
   })) << PlaceOfSlow();
+}
+
+TEST_F(StrangersTest, AdmissionsGoOnBesideAPluginThatHangs) {
+  Start();
+  auto pools = std::async(std::launch::async,
+                          [this] { return node_.Qrmctl({"pool", "get", kHangingResource}); });
+  ASSERT_TRUE(Await([this] { return asked_ == 1; }));
+  EXPECT_TRUE(AdmitsOthersSoonBeside(pools));
+  EXPECT_FALSE(pools.get().ok());
 }
 
 TEST_F(StrangersTest, CreationsGoOnBesideOneOfAPodThatNobodyKnows) {
