@@ -1,6 +1,7 @@
 // Tells plugins of removals, and records those that a plugin has yet to hear of.
 #include "manager/admission/releaser.h"
 
+#include <algorithm>
 #include <map>
 #include <utility>
 
@@ -97,30 +98,60 @@ Status Releaser::RemovePods(const std::vector<std::string>& uids) {
   return Annotate(state_.Remember(round.change), "cannot forget pods that are gone");
 }
 
-void Releaser::Replay(const std::string& resource) {
-  const auto state = state_.Load();
-  checkpoint::Change change;
-  for (const auto& [uid, resources] : state->pending_removals()) {
-    if (!resources.contains(resource)) {
-      continue;
-    }
-    if (state->FindPod(uid) == nullptr) {  // else the pod was admitted again meanwhile
-      const Status told = plugins_.RemovePod(uid, {resource}, CallDeadline())[resource];
-      if (!told.ok()) {
-        log::Warning("removal not replayed",
-                     {{"resource", resource}, {"pod", uid}, {"error", MessageOf(told)}});
-        break;
-      }
-    }
-    change.done_pending_removals.emplace_back(uid, resource);
-  }
-  if (change.Empty()) {
+void Releaser::Replay(const std::string& resource, std::function<void()> done) {
+  if (!replaying_.insert(resource).second) {
+    done();
     return;
   }
-  if (const Status saved = state_.Remember(change); !saved.ok()) {
-    log::Warning("replayed removals not forgotten",
-                 {{"resource", resource}, {"error", MessageOf(saved)}});
+  std::vector<std::string> uids;
+  for (const auto& [uid, resources] : state_.Load()->pending_removals()) {
+    if (resources.contains(resource)) {
+      uids.push_back(uid);
+    }
   }
+  std::reverse(uids.begin(), uids.end());
+  ReplayNext(resource, std::move(uids), std::move(done));
+}
+
+// What waits on the loop is decided between two removals, however slow the plugin is.
+void Releaser::ReplayNext(const std::string& resource, std::vector<std::string> uids,
+                          std::function<void()> done) {
+  bool goes_on = !uids.empty() && ReplayOne(resource, uids.back());
+  if (goes_on) {
+    uids.pop_back();
+    goes_on = !uids.empty();
+  }
+  if (!goes_on) {
+    replaying_.erase(resource);
+    done();
+    return;
+  }
+  state_.Post([this, resource, uids = std::move(uids), done = std::move(done)]() mutable {
+    ReplayNext(resource, std::move(uids), std::move(done));
+  });
+}
+
+bool Releaser::ReplayOne(const std::string& resource, const std::string& uid) {
+  const auto state = state_.Load();
+  const auto pending = state->pending_removals().find(uid);
+  if (pending == state->pending_removals().end() || !pending->second.contains(resource)) {
+    return true;
+  }
+  if (state->FindPod(uid) == nullptr) {  // else the pod was admitted again meanwhile
+    const Status told = plugins_.RemovePod(uid, {resource}, CallDeadline())[resource];
+    if (!told.ok()) {
+      log::Warning("removal not replayed",
+                   {{"resource", resource}, {"pod", uid}, {"error", MessageOf(told)}});
+      return false;
+    }
+  }
+  checkpoint::Change change;
+  change.done_pending_removals.emplace_back(uid, resource);
+  if (const Status saved = state_.Remember(change); !saved.ok()) {
+    log::Warning("replayed removal not forgotten",
+                 {{"resource", resource}, {"pod", uid}, {"error", MessageOf(saved)}});
+  }
+  return true;
 }
 
 void Releaser::RemoveFromPlugins(const std::string& uid, const std::vector<std::string>& resources,

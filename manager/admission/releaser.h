@@ -1,6 +1,7 @@
 // Takes back what plugins gave: to pods that are gone, and to containers whose admission failed.
 #pragma once
 
+#include <functional>
 #include <map>
 #include <set>
 #include <string>
@@ -20,7 +21,7 @@ namespace qrm::manager {
 /// Threads: the state loop only.
 class Releaser {
  public:
-  /// `state` and `plugins` outlive the releaser.
+  /// `state` and `plugins` outlive the releaser, which outlives what it has posted to `state`.
   Releaser(StateLoop& state, Plugins& plugins, AdmissionOptions options);
 
   /// Undoes an admission that failed: `resources` are those whose plugins were asked to allocate,
@@ -36,8 +37,10 @@ class Releaser {
   /// then, and a repetition is harmless.
   Status RemovePods(const std::vector<std::string>& uids);
 
-  /// Tells a plugin that is back which pods went while it was away.
-  void Replay(const std::string& resource);
+  /// Tells a plugin that is back which pods went while it was away, one behind what was posted
+  /// meanwhile, and runs `done` on the loop when all were told or one could not be. A repetition
+  /// while it does so only runs `done`.
+  void Replay(const std::string& resource, std::function<void()> done = [] {});
 
  private:
   struct Round;
@@ -45,12 +48,16 @@ class Releaser {
   void ReleaseContainer(const ContainerKey& key, const std::vector<std::string>& resources);
   void RemoveFromPlugins(const std::string& uid, const std::vector<std::string>& resources,
                          Round& round);
+  void ReplayNext(const std::string& resource, std::vector<std::string> uids,
+                  std::function<void()> done);
+  bool ReplayOne(const std::string& resource, const std::string& uid);
   std::vector<std::string> PluginsOf(const checkpoint::PodRecord& pod) const;
   Deadline CallDeadline() const;
 
   StateLoop& state_;
   Plugins& plugins_;
   const AdmissionOptions options_;
+  std::set<std::string> replaying_;  ///< resources
 };
 
 }  // namespace qrm::manager

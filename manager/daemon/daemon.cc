@@ -183,8 +183,7 @@ RegistryOptions Daemon::Impl::RegistryOptionsOf() {
 }
 
 void Daemon::Impl::OnPluginRegistered(const std::string& resource) {
-  releaser.Replay(resource);
-  follower.RetryUnplaced();
+  releaser.Replay(resource, [this] { follower.RetryUnplaced(); });
   reconciler.Trigger();
   pod_resources.OnPluginChanged(resource);
 }

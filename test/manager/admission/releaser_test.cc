@@ -29,6 +29,8 @@ class ReleaserTest : public testing::Test {
       ASSERT_TRUE(state_.Commit(change).ok());
     });
   }
+  /// What is still posted uses the releaser.
+  void TearDown() override { test::Settle(state_); }
   void SetAway() {
     test::PluginScript away;
     away.removes = Errorf(StatusCode::kUnavailable, "the cpu plugin is away");
@@ -38,13 +40,15 @@ class ReleaserTest : public testing::Test {
     return test::RunOn(state_, [&] { return releaser_.RemovePods(uids); });
   }
   void Replay() {
-    test::RunOn(state_, [this] { releaser_.Replay("cpu"); });
+    test::RunOn(state_, [this] { releaser_.Replay("cpu", [this] { ++replayed_; }); });
+    test::Settle(state_);
   }
 
   test::Journal journal_;
   test::AnsweringPlugins plugins_;
   StateLoop state_{test::OpenMemoryStore(journal_)};
   Releaser releaser_{state_, plugins_, {}};
+  int replayed_ = 0;
 };
 
 TEST_F(ReleaserTest, TellsThePluginsAndForgetsThePod) {
@@ -84,11 +88,29 @@ TEST_F(ReleaserTest, ReplaysRemovalsWhenThePluginIsBack) {
   EXPECT_THAT(state_.Load()->pending_removals(), IsEmpty());
 }
 
+TEST_F(ReleaserTest, LetsOthersGoBetweenTwoReplayedRemovals) {
+  SetAway();
+  ASSERT_TRUE(RemovePods({"uid-a", "uid-b"}).ok());
+  plugins_.Set("cpu", {});
+  plugins_.ForgetCalls();
+  std::vector<std::string> told;
+  test::RunOn(state_, [&] {
+    state_.Post([&] { told = plugins_.calls(); });
+    releaser_.Replay("cpu", [this] { ++replayed_; });
+    releaser_.Replay("cpu");
+  });
+  test::Settle(state_);
+  EXPECT_THAT(told, ElementsAre("remove cpu uid-a")) << "a creation waits for one removal at most";
+  EXPECT_THAT(plugins_.calls(), ElementsAre("remove cpu uid-a", "remove cpu uid-b"));
+  EXPECT_EQ(replayed_, 1);
+}
+
 TEST_F(ReleaserTest, KeepsRemovalsThatCannotBeReplayedYet) {
   SetAway();
   ASSERT_TRUE(RemovePods({"uid-a", "uid-b"}).ok());
   Replay();
   EXPECT_EQ(state_.Load()->pending_removals().size(), 2u);
+  EXPECT_EQ(replayed_, 1);
 }
 
 TEST_F(ReleaserTest, DoesNotReplayTheRemovalOfAPodThatIsBack) {
