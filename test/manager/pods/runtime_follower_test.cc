@@ -31,6 +31,7 @@ class RuntimeFollowerTest : public PodEventsFixture {
  protected:
   ~RuntimeFollowerTest() override {
     loop_.Run([this] { follower_->Stop(); });
+    state_.Stop();  // what is posted uses the follower
     loop_.Stop();
     follower_.reset();
   }
