@@ -235,6 +235,13 @@ TEST_F(QrmctlTest, PoolGetPrintsATable) {
             "offline   4-5,7   3       0            -\n");
 }
 
+TEST_F(QrmctlTest, PoolGetTellsOfAPluginThatIsSlowInQrmdsWords) {
+  Serve();
+  plugins_.pools.emplace("cpu", Errorf(StatusCode::kDeadlineExceeded, "plugin cpu is slow"));
+  EXPECT_NE(Run({"pool", "get"}), kDone);
+  EXPECT_EQ(err(), "qrmctl pool get: plugin cpu is slow\n");
+}
+
 TEST_F(QrmctlTest, PoolSetChangesPoolsAndPrintsThem) {
   Serve();
   plugins_.pools.emplace("cpu", std::vector<PoolInfo>{{.name = "online", .cpus = "0-3"},
