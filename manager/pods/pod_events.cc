@@ -51,8 +51,6 @@ void PodEvents::OnPodStarted(const RuntimePod& pod) {
   parts_.source.Prefetch(pod);
 }
 
-void PodEvents::OnPodUpdated(const RuntimePod& /*pod*/) {}
-
 void PodEvents::OnPodStopped(const RuntimePod& pod) {
   room_.ended.OnStopped(pod.uid, pod.id);
 }

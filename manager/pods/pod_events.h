@@ -35,7 +35,6 @@ class PodEvents final : public RuntimeEvents {
   void OnSynchronize(std::vector<RuntimePod> pods, std::vector<RuntimeContainer> containers,
                      UpdatesReply reply) override;
   void OnPodStarted(const RuntimePod& pod) override;
-  void OnPodUpdated(const RuntimePod& pod) override;
   void OnPodStopped(const RuntimePod& pod) override;
   void OnPodRemoved(const RuntimePod& pod) override;
   void OnCreateContainer(RuntimePod pod, RuntimeContainer container,

@@ -35,8 +35,6 @@ class RuntimeEvents {
 
   /// A pod is starting; none of its containers exists yet. It cannot be refused here.
   virtual void OnPodStarted(const RuntimePod& pod) = 0;
-  /// The pod's resources were changed in place; `pod.resources` has the new sum.
-  virtual void OnPodUpdated(const RuntimePod& pod) = 0;
   /// All containers of the pod have ended; it may still be listed.
   virtual void OnPodStopped(const RuntimePod& pod) = 0;
   virtual void OnPodRemoved(const RuntimePod& pod) = 0;

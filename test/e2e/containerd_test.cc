@@ -56,7 +56,6 @@ class PinToOne final : public RuntimeEvents {
     reply(std::vector<ContainerUpdate>{});
   }
   void OnPodStarted(const RuntimePod& pod) override { Note("pod started " + pod.uid); }
-  void OnPodUpdated(const RuntimePod&) override {}
   void OnPodStopped(const RuntimePod& pod) override { Note("pod stopped " + pod.uid); }
   void OnPodRemoved(const RuntimePod& pod) override { Note("pod removed " + pod.uid); }
   void OnCreateContainer(RuntimePod pod, RuntimeContainer container,

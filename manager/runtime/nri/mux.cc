@@ -104,12 +104,4 @@ void Mux::Close(const Status& cause) {
   });
 }
 
-int Mux::PeerPid() {
-  ucred peer{};
-  socklen_t size = sizeof(peer);
-  const bool known =
-      ::getsockopt(socket_.native_handle(), SOL_SOCKET, SO_PEERCRED, &peer, &size) == 0;
-  return known ? peer.pid : 0;
-}
-
 }  // namespace qrm::manager

@@ -43,9 +43,6 @@ class Mux : public std::enable_shared_from_this<Mux> {
 
   void Close(const Status& cause);
 
-  /// The peer's process, for logs; 0 when unknown.
-  int PeerPid();
-
  private:
   void Read();
   void Write();

@@ -157,16 +157,11 @@ NriSession::Method NriSession::FindMethod(const std::string& name) {
       {"Shutdown", &NriSession::Shutdown},
       {"CreateContainer", &NriSession::CreateContainer},
       {"UpdateContainer", &NriSession::UpdateContainer},
-      {"UpdatePodSandbox", &NriSession::UpdatePodSandbox},
       {"StateChange", &NriSession::StateChange},
       {"RunPodSandbox", &NriSession::Note<nri::RUN_POD_SANDBOX>},
       {"StopPodSandbox", &NriSession::Note<nri::STOP_POD_SANDBOX>},
       {"RemovePodSandbox", &NriSession::Note<nri::REMOVE_POD_SANDBOX>},
-      {"PostUpdatePodSandbox", &NriSession::Note<nri::POST_UPDATE_POD_SANDBOX>},
-      {"PostCreateContainer", &NriSession::Note<nri::POST_CREATE_CONTAINER>},
-      {"StartContainer", &NriSession::Note<nri::START_CONTAINER>},
       {"PostStartContainer", &NriSession::Note<nri::POST_START_CONTAINER>},
-      {"PostUpdateContainer", &NriSession::Note<nri::POST_UPDATE_CONTAINER>},
       {"StopContainer", &NriSession::Note<nri::STOP_CONTAINER>},
       {"RemoveContainer", &NriSession::Note<nri::REMOVE_CONTAINER>},
   };
@@ -202,7 +197,7 @@ void NriSession::Configure(const TtrpcCall& call, const TtrpcReply& reply) {
     log::Warning("runtime has a known problem", {{"error", problem}});
   }
   nri::ConfigureResponse response;
-  response.set_events(EventMaskFor(info_, request.nri_version()));
+  response.set_events(SubscribedEvents());
   reply(response.SerializeAsString());
 }
 
@@ -264,16 +259,6 @@ void NriSession::UpdateContainer(const TtrpcCall& call, const TtrpcReply& reply)
                             [answer](const StatusOr<std::vector<ContainerUpdate>>& updates) {
                               answer(WithUpdates(updates, nri::UpdateContainerResponse()));
                             });
-}
-
-void NriSession::UpdatePodSandbox(const TtrpcCall& call, const TtrpcReply& reply) {
-  nri::UpdatePodSandboxRequest request;
-  if (Parse(call, reply, request)) {
-    RuntimePod pod = FromWire(request.pod());
-    pod.resources = FromWire(request.linux_resources());
-    events_.OnPodUpdated(pod);
-    reply(std::string());
-  }
 }
 
 void NriSession::StateChange(const TtrpcCall& call, const TtrpcReply& reply) {

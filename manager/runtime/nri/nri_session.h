@@ -54,7 +54,6 @@ class NriSession : public std::enable_shared_from_this<NriSession> {
   void Synchronize(const TtrpcCall& call, const TtrpcReply& reply);
   void CreateContainer(const TtrpcCall& call, const TtrpcReply& reply);
   void UpdateContainer(const TtrpcCall& call, const TtrpcReply& reply);
-  void UpdatePodSandbox(const TtrpcCall& call, const TtrpcReply& reply);
   void StateChange(const TtrpcCall& call, const TtrpcReply& reply);
   void Shutdown(const TtrpcCall& call, const TtrpcReply& reply);
   /// The dedicated RPCs of runtimes with NRI 0.12, and StopContainer.

@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <array>
-#include <cctype>
 #include <cstdlib>
 
 #include <fmt/format.h>
@@ -39,28 +38,14 @@ constexpr int32_t Bit(nri::Event event) {
   return 1 << (event - 1);
 }
 
-/// Pod updates came with NRI 0.10: in containerd 2.2 and CRI-O 1.34.
-bool HasPodUpdates(const RuntimeInfo& runtime, const std::string& nri_version) {
-  if (!nri_version.empty()) {
-    return ParseVersion(nri_version) >= Version{0, 10, 0};
-  }
-  const Version version = ParseVersion(runtime.version);
-  return (runtime.name == "containerd" && version >= Version{2, 2, 0}) ||
-         (runtime.name == "cri-o" && version >= Version{1, 34, 0});
-}
-
 }  // namespace
 
-int32_t EventMaskFor(const RuntimeInfo& runtime, const std::string& nri_version) {
-  // Every event costs the whole node a round trip: only those that change what we know.
-  int32_t mask = Bit(nri::RUN_POD_SANDBOX) | Bit(nri::STOP_POD_SANDBOX) |
-                 Bit(nri::REMOVE_POD_SANDBOX) | Bit(nri::CREATE_CONTAINER) |
-                 Bit(nri::POST_START_CONTAINER) | Bit(nri::UPDATE_CONTAINER) |
-                 Bit(nri::STOP_CONTAINER) | Bit(nri::REMOVE_CONTAINER);
-  if (HasPodUpdates(runtime, nri_version)) {
-    mask |= Bit(nri::UPDATE_POD_SANDBOX);
-  }
-  return mask;
+int32_t SubscribedEvents() {
+  // Every event costs the whole node a round trip: only those that change what we know. Those of
+  // pods that are updated do not: what counts is asked for each of its containers.
+  return Bit(nri::RUN_POD_SANDBOX) | Bit(nri::STOP_POD_SANDBOX) | Bit(nri::REMOVE_POD_SANDBOX) |
+         Bit(nri::CREATE_CONTAINER) | Bit(nri::POST_START_CONTAINER) | Bit(nri::UPDATE_CONTAINER) |
+         Bit(nri::STOP_CONTAINER) | Bit(nri::REMOVE_CONTAINER);
 }
 
 std::string KnownProblemOf(const RuntimeInfo& runtime) {

@@ -78,15 +78,6 @@ TEST_F(NriEventsTest, HearsSameEventsByStateChangeAndByTheirOwnCalls) {
                                   "removed c", "removed c", "pod removed 1", "pod removed 1"));
 }
 
-TEST_F(NriEventsTest, HearsPodUpdatesOfNewRuntimes) {
-  Attach({.version = "v2.2.0", .known_events = 0x3fff});
-  wire::UpdatePodSandboxRequest request;
-  *request.mutable_pod() = NriPod("1");
-  request.mutable_linux_resources()->mutable_cpu()->mutable_shares()->set_value(2048);
-  EXPECT_TRUE(runtime_->Call("UpdatePodSandbox", request.SerializeAsString()).ok());
-  EXPECT_EQ(events_.log().back(), "pod updated 1");
-}
-
 TEST_F(NriEventsTest, FailsNoPodWhateverItsEventSays) {
   Attach();
   for (const char* method : {"RunPodSandbox", "StateChange", "StopPodSandbox"}) {

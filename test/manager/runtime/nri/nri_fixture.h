@@ -62,7 +62,6 @@ class RecordedEvents final : public manager::RuntimeEvents {
     }
   }
   void OnPodStarted(const manager::RuntimePod& pod) override { Note("pod started " + pod.uid); }
-  void OnPodUpdated(const manager::RuntimePod& pod) override { Note("pod updated " + pod.uid); }
   void OnPodStopped(const manager::RuntimePod& pod) override { Note("pod stopped " + pod.uid); }
   void OnPodRemoved(const manager::RuntimePod& pod) override { Note("pod removed " + pod.uid); }
   void OnCreateContainer(manager::RuntimePod, manager::RuntimeContainer container,
