@@ -11,6 +11,7 @@
 
 #include "manager/admission/admitter.h"
 #include "test/support/answering_plugins.h"
+#include "test/support/manual_clock.h"
 #include "test/support/memory_store.h"
 #include "test/support/sample_node.h"
 
@@ -83,7 +84,7 @@ class AdmitterTest : public testing::Test {
   Journal journal_;
   AnsweringPlugins plugins_;
   const Machine machine_ = SampleMachine();
-  const SystemClock clock_;
+  ManualClock clock_;
   StateLoop state_{OpenMemoryStore(journal_)};
   Releaser releaser_{state_, plugins_, {}};
   std::vector<AdmissionEvent> events_;

@@ -347,6 +347,30 @@ TEST_F(AdmitterTest, ExplainsARefusalToAllocateWithEverythingThatWentBefore) {
   EXPECT_THAT(StepsOf(trace), ElementsAre("hints", "merge", "allocate"));
 }
 
+TEST_F(AdmitterTest, TracesWhenItWasDecidedAndHowLongEachStepTook) {
+  plugins_.on_call = [&](const std::string& call) {
+    if (call == "hints cpu") {
+      clock_.Advance(std::chrono::milliseconds(3));
+    }
+  };
+  ASSERT_TRUE(Admit(Demand()).ok());
+  const nlohmann::json steps = LastTrace()["steps"];
+  EXPECT_EQ(steps[0]["microseconds"], 3000);
+  EXPECT_EQ(steps[1]["microseconds"], 0);
+  EXPECT_EQ(state_.Load()->traces().back()->time, clock_.Now());
+  EXPECT_EQ(events_.back().took, std::chrono::milliseconds(3));
+}
+
+TEST_F(AdmitterTest, BeginsNoStepWhenItsTimeIsOver) {
+  plugins_.on_call = [&](const std::string& call) {
+    if (call == "hints memory") {
+      clock_.Advance(std::chrono::seconds(20));
+    }
+  };
+  EXPECT_THAT(Rejection(Demand()), HasSubstr("its time was over before the step \"merge\""));
+  EXPECT_THAT(plugins_.calls(), Not(Contains("allocate cpu")));
+}
+
 TEST_F(AdmitterTest, RemembersWhatTheCommitOfAnAdmissionTook) {
   Admitter admitter = MakeAdmitter();
   (void)test::RunOn(state_, [&] {
