@@ -123,6 +123,9 @@ struct AllocatableResource {
   bool operator==(const AllocatableResource&) const = default;
 };
 
+/// By resource name.
+using AllocatableByResource = std::map<std::string, AllocatableResource>;
+
 /// What a plugin wants of the manager. Source: resourceplugin.v1alpha1 ResourcePluginOptions.
 struct PluginOptions {
   bool pre_start_required = false;

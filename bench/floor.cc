@@ -14,8 +14,8 @@
 #include <grpcpp/grpcpp.h>
 
 #include "api/base/check.h"
-#include "api/grpc_lifetime.h"
 #include "api/proto/resourceplugin/v1alpha1/api.grpc.pb.h"
+#include "api/rpc/grpc_lifetime.h"
 #include "api/wire.h"
 #include "test/support/child_process.h"
 

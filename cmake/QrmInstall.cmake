@@ -5,7 +5,8 @@ include(CMakePackageConfigHelpers)
 set(QRM_INCLUDE_DIR ${CMAKE_INSTALL_INCLUDEDIR}/qrm)
 set(QRM_PACKAGE_DIR ${CMAKE_INSTALL_LIBDIR}/cmake/qrm)
 
-install(TARGETS qrm_base qrm_api qrm_messages qrm_services qrm_wire qrm_sqlite qrm_plugin qrm_plugin_driver qrm_sdk qrm_fake_manager
+install(TARGETS qrm_base qrm_api qrm_messages qrm_rpc qrm_services qrm_wire qrm_sqlite qrm_plugin qrm_plugin_driver
+    qrm_plugin_calls qrm_sdk qrm_fake_manager
   EXPORT qrmTargets
   ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR} COMPONENT sdk
   INCLUDES DESTINATION ${QRM_INCLUDE_DIR})

@@ -155,7 +155,7 @@ Status Planner::CollectHints(Draft& draft) const {
   std::vector<ContainerRequest> asked;
   std::copy_if(draft.requests.begin(), draft.requests.end(), std::back_inserter(asked),
                [&](const ContainerRequest& r) { return draft.aligned.contains(r.resource); });
-  auto answers = plugins_.GetTopologyHints(asked, CallDeadline(draft));
+  auto answers = plugins_.AskForEach<calls::GetTopologyHints>(asked, CallDeadline(draft));
   Status failed;
   for (std::size_t i = 0; i < asked.size(); ++i) {
     const std::string& resource = asked[i].resource;
@@ -213,7 +213,7 @@ Status Planner::Allocate(Draft& draft) const {
   for (const ContainerRequest& request : draft.requests) {
     draft.allocated.push_back(request.resource);
   }
-  auto answers = plugins_.Allocate(draft.requests, CallDeadline(draft));
+  auto answers = plugins_.AskForEach<calls::Allocate>(draft.requests, CallDeadline(draft));
   for (std::size_t i = 0; i < answers.size(); ++i) {
     if (!answers[i].ok()) {
       draft.failed_resource = draft.requests[i].resource;

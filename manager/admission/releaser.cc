@@ -54,7 +54,7 @@ void Releaser::ReleaseContainer(const ContainerKey& key,
                                 const std::vector<std::string>& resources) {
   // The reconciler finds what a plugin keeps in spite of this.
   for (const auto& [resource, released] :
-       plugins_.ReleaseContainer(key, resources, CallDeadline())) {
+       plugins_.Tell<calls::ReleaseContainer>(resources, key, CallDeadline())) {
     if (!released.ok() && released.code() != StatusCode::kUnimplemented) {
       log::Warning("container not released",
                    {{"resource", resource}, {"error", MessageOf(released)}});
@@ -138,7 +138,7 @@ bool Releaser::ReplayOne(const std::string& resource, const std::string& uid) {
     return true;
   }
   if (state->FindPod(uid) == nullptr) {  // else the pod was admitted again meanwhile
-    const Status told = plugins_.RemovePod(uid, {resource}, CallDeadline())[resource];
+    const Status told = plugins_.Tell<calls::RemovePod>({resource}, uid, CallDeadline())[resource];
     if (!told.ok()) {
       log::Warning("removal not replayed",
                    {{"resource", resource}, {"pod", uid}, {"error", MessageOf(told)}});
@@ -164,7 +164,8 @@ void Releaser::RemoveFromPlugins(const std::string& uid, const std::vector<std::
       reachable.push_back(resource);
     }
   }
-  for (const auto& [resource, removed] : plugins_.RemovePod(uid, reachable, CallDeadline())) {
+  for (const auto& [resource, removed] :
+       plugins_.Tell<calls::RemovePod>(reachable, uid, CallDeadline())) {
     if (!removed.ok()) {
       log::Warning("plugin will hear later that a pod is gone",
                    {{"resource", resource}, {"pod", uid}, {"error", MessageOf(removed)}});

@@ -6,6 +6,10 @@
 #include <tuple>
 #include <utility>
 
+#include <nlohmann/json.hpp>
+
+#include "topology/describe.h"
+
 namespace qrm::manager {
 namespace {
 
@@ -241,6 +245,17 @@ StatusOr<v1::ExplainResponse> ExplainAnswer(const NodeState& state, const std::s
   return response;
 }
 
+v1::GetTopologyResponse TopologyAnswer(const NodeState& state, const Machine& machine) {
+  v1::GetTopologyResponse response;
+  response.set_json(
+      MachineToJson(machine).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace));
+  response.set_text(DescribeMachine(machine));
+  for (v1::NodeUse& use : NodeUses(state, machine)) {
+    *response.add_use() = std::move(use);
+  }
+  return response;
+}
+
 v1::DryRunResponse DryRunAnswer(const DryRunReport& report) {
   v1::DryRunResponse response;
   response.set_result(std::string(ToString(report.result)));
@@ -252,10 +267,10 @@ v1::DryRunResponse DryRunAnswer(const DryRunReport& report) {
   return response;
 }
 
-v1::Pool PoolMessage(const PoolInfo& pool) {
+v1::Pool PoolMessage(const sdk::Pool& pool) {
   v1::Pool message;
   message.set_name(pool.name);
-  message.set_cpus(pool.cpus);
+  message.set_cpus(ToString(pool.cpus));
   *message.mutable_roles() = {pool.roles.begin(), pool.roles.end()};
   message.set_containers(pool.containers);
   return message;

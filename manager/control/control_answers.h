@@ -11,7 +11,8 @@
 #include "checkpoint/node_state.h"
 #include "manager/admission/dry_run_report.h"
 #include "manager/observability/node_services.h"
-#include "manager/registry/plugins.h"
+#include "manager/registry/plugin_info.h"
+#include "plugins/sdk/plugin.h"
 #include "topology/machine.h"
 
 namespace qrm::manager {
@@ -46,9 +47,22 @@ StatusOr<v1::ExplainResponse> ExplainAnswer(const checkpoint::NodeState& state,
 
 v1::DryRunResponse DryRunAnswer(const DryRunReport& report);
 
+v1::GetTopologyResponse TopologyAnswer(const checkpoint::NodeState& state, const Machine& machine);
+
 /// Who holds what of each NUMA node, in the order of the nodes and of the containers' names.
 std::vector<v1::NodeUse> NodeUses(const checkpoint::NodeState& state, const Machine& machine);
 
-v1::Pool PoolMessage(const PoolInfo& pool);
+v1::Pool PoolMessage(const sdk::Pool& pool);
+
+/// The answer to GetPools, or SetPools.
+template <typename Response>
+StatusOr<Response> PoolsAnswer(const StatusOr<std::vector<sdk::Pool>>& pools) {
+  QRM_RETURN_IF_ERROR(pools.status());
+  Response response;
+  for (const sdk::Pool& pool : *pools) {
+    *response.add_pools() = PoolMessage(pool);
+  }
+  return response;
+}
 
 }  // namespace qrm::manager

@@ -6,15 +6,13 @@
 #include <unistd.h>
 
 #include <grpcpp/grpcpp.h>
-#include <nlohmann/json.hpp>
 
 #include "api/base/clock.h"
 #include "api/base/log.h"
 #include "api/proto/qrm/v1/control.grpc.pb.h"
+#include "api/rpc/grpc_status.h"
 #include "manager/control/control_answers.h"
-#include "manager/rpc/grpc_status.h"
 #include "manager/rpc/unix_server.h"
-#include "topology/describe.h"
 
 namespace qrm::manager {
 namespace {
@@ -29,25 +27,8 @@ UnixServerOptions ServerOptions(const ControlOptions& options) {
   return server;
 }
 
-/// Moves an answer into `response`, or its error into the status.
-template <typename Response>
-grpc::Status Deliver(StatusOr<Response> answer, Response& response) {
-  if (!answer.ok()) {
-    return ToGrpc(answer.status());
-  }
-  response = *std::move(answer);
-  return grpc::Status::OK;
-}
-
-template <typename Response>
-grpc::Status DeliverPools(const StatusOr<std::vector<PoolInfo>>& pools, Response& response) {
-  if (!pools.ok()) {
-    return ToGrpc(pools.status());
-  }
-  for (const PoolInfo& pool : *pools) {
-    *response.add_pools() = PoolMessage(pool);
-  }
-  return grpc::Status::OK;
+SteadyTime Now() {
+  return std::chrono::steady_clock::now();
 }
 
 std::string PoolResource(const std::string& named) {
@@ -68,12 +49,30 @@ Status CheckPools(const std::map<std::string, std::string>& cpus_by_pool) {
   return OkStatus();
 }
 
+using Context = grpc::CallbackServerContext;
+using Reactor = grpc::ServerUnaryReactor;
+
+/// Answers one call, once: with a value for its response, or an error.
+template <typename Response>
+struct Reply {
+  Reply(Context* context, Response* filled)
+      : reactor(context->DefaultReactor()), response(filled) {}
+
+  Reactor* operator()(StatusOr<Response> answer) const {
+    if (answer.ok()) {
+      *response = *std::move(answer);
+    }
+    reactor->Finish(rpc::ToGrpc(answer.status()));
+    return reactor;
+  }
+
+  Reactor* const reactor;
+  Response* const response;
+};
+
 }  // namespace
 
 struct ControlServer::Impl final : public v1::Control::CallbackService {
-  using Context = grpc::CallbackServerContext;
-  using Reactor = grpc::ServerUnaryReactor;
-
   Impl(const Snapshots& state_snapshots, Plugins& registered, const Machine& node_machine,
        NodeServices& node_services, ControlOptions server_options)
       : snapshots(state_snapshots),
@@ -83,97 +82,80 @@ struct ControlServer::Impl final : public v1::Control::CallbackService {
         options(std::move(server_options)),
         server(ServerOptions(options)) {}
 
-  static Reactor* Finish(Context* context, const grpc::Status& status) {
-    Reactor* reactor = context->DefaultReactor();
-    reactor->Finish(status);
-    return reactor;
-  }
-
   Reactor* GetStatus(Context* context, const v1::GetStatusRequest*,
                      v1::GetStatusResponse* response) override {
-    *response = StatusAnswer(node.Status(), *snapshots.Load(), std::chrono::steady_clock::now());
-    return Finish(context, grpc::Status::OK);
+    return Reply(context, response)(StatusAnswer(node.Status(), *snapshots.Load(), Now()));
   }
 
   Reactor* ListPlugins(Context* context, const v1::ListPluginsRequest*,
                        v1::ListPluginsResponse* response) override {
-    *response = PluginsAnswer(plugins.List(), std::chrono::steady_clock::now());
-    return Finish(context, grpc::Status::OK);
+    return Reply(context, response)(PluginsAnswer(plugins.List(), Now()));
   }
 
   Reactor* ListPods(Context* context, const v1::ListPodsRequest* request,
                     v1::ListPodsResponse* response) override {
-    auto answer = PodsAnswer(*snapshots.Load(), request->pod(),
-                             [this](const ContainerKey& key) { return node.RuntimeIdOf(key); });
-    return Finish(context, Deliver(std::move(answer), *response));
+    return Reply(context, response)(
+        PodsAnswer(*snapshots.Load(), request->pod(),
+                   [this](const ContainerKey& key) { return node.RuntimeIdOf(key); }));
   }
 
   Reactor* GetTopology(Context* context, const v1::GetTopologyRequest*,
                        v1::GetTopologyResponse* response) override {
-    response->set_json(
-        MachineToJson(machine).dump(-1, ' ', false, nlohmann::json::error_handler_t::replace));
-    response->set_text(DescribeMachine(machine));
-    for (v1::NodeUse& use : NodeUses(*snapshots.Load(), machine)) {
-      *response->add_use() = std::move(use);
-    }
-    return Finish(context, grpc::Status::OK);
+    return Reply(context, response)(TopologyAnswer(*snapshots.Load(), machine));
   }
 
   Reactor* Explain(Context* context, const v1::ExplainRequest* request,
                    v1::ExplainResponse* response) override {
-    auto answer = ExplainAnswer(
+    return Reply(context, response)(ExplainAnswer(
         *snapshots.Load(), request->pod(),
-        [this](const ContainerKey& key, auto decided) { return node.TimesOf(key, decided); });
-    return Finish(context, Deliver(std::move(answer), *response));
+        [this](const ContainerKey& key, auto decided) { return node.TimesOf(key, decided); }));
   }
 
   Reactor* DryRun(Context* context, const v1::DryRunRequest* request,
                   v1::DryRunResponse* response) override {
-    Reactor* reactor = context->DefaultReactor();
-    node.TryPod(request->pod(), [reactor, response](const StatusOr<DryRunReport>& report) {
-      if (report.ok()) {
-        *response = DryRunAnswer(*report);
-      }
-      reactor->Finish(ToGrpc(report.status()));
+    const Reply reply(context, response);
+    node.TryPod(request->pod(), [reply](const StatusOr<DryRunReport>& report) {
+      reply(report.ok() ? DryRunAnswer(*report) : StatusOr<v1::DryRunResponse>(report.status()));
     });
-    return reactor;
+    return reply.reactor;
   }
 
   Reactor* GetPools(Context* context, const v1::GetPoolsRequest* request,
                     v1::GetPoolsResponse* response) override {
-    Reactor* reactor = context->DefaultReactor();
-    plugins.GetPools(PoolResource(request->resource_name()), DeadlineAfter(options.plugin_timeout),
-                     [reactor, response](const StatusOr<std::vector<PoolInfo>>& pools) {
-                       reactor->Finish(DeliverPools(pools, *response));
-                     });
-    return reactor;
+    const Reply reply(context, response);
+    const std::string resource = PoolResource(request->resource_name());
+    plugins.Ask<calls::GetPools>(
+        resource, resource, DeadlineAfter(options.plugin_timeout),
+        [reply](const auto& pools) { reply(PoolsAnswer<v1::GetPoolsResponse>(pools)); });
+    return reply.reactor;
   }
 
   Reactor* SetPools(Context* context, const v1::SetPoolsRequest* request,
                     v1::SetPoolsResponse* response) override {
-    const std::map<std::string, std::string> cpus_by_pool(request->cpus_by_pool().begin(),
-                                                          request->cpus_by_pool().end());
-    if (const Status checked = CheckPools(cpus_by_pool); !checked.ok()) {
-      return Finish(context, ToGrpc(checked));
+    const Reply reply(context, response);
+    const calls::SetPools::Request change{
+        .resource = PoolResource(request->resource_name()),
+        .cpus_by_pool = {request->cpus_by_pool().begin(), request->cpus_by_pool().end()}};
+    if (const Status checked = CheckPools(change.cpus_by_pool); !checked.ok()) {
+      return reply(checked);
     }
-    Reactor* reactor = context->DefaultReactor();
-    const std::string resource = PoolResource(request->resource_name());
-    plugins.SetPools(resource, cpus_by_pool, DeadlineAfter(options.plugin_timeout),
-                     [this, reactor, response, resource,
-                      count = cpus_by_pool.size()](const StatusOr<std::vector<PoolInfo>>& pools) {
-                       if (pools.ok()) {
-                         log::Info("pools changed", {{"resource", resource}, {"pools", count}});
-                         node.ReconcileSoon(resource);
-                       }
-                       reactor->Finish(DeliverPools(pools, *response));
-                     });
-    return reactor;
+    plugins.Ask<calls::SetPools>(
+        change.resource, change, DeadlineAfter(options.plugin_timeout),
+        [this, reply, change](const auto& pools) {
+          if (pools.ok()) {
+            log::Info("pools changed",
+                      {{"resource", change.resource}, {"pools", change.cpus_by_pool.size()}});
+            node.ReconcileSoon(change.resource);
+          }
+          reply(PoolsAnswer<v1::SetPoolsResponse>(pools));
+        });
+    return reply.reactor;
   }
 
   Reactor* NotifyChanged(Context* context, const v1::NotifyChangedRequest* request,
-                         v1::NotifyChangedResponse*) override {
+                         v1::NotifyChangedResponse* response) override {
     node.ReconcileSoon(request->resource_name());
-    return Finish(context, grpc::Status::OK);
+    return Reply(context, response)(v1::NotifyChangedResponse());
   }
 
   const Snapshots& snapshots;

@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <optional>
-#include <set>
 #include <utility>
 
 #include <boost/asio/post.hpp>
@@ -12,8 +11,9 @@
 
 #include "api/base/log.h"
 #include "api/base/mutex.h"
-#include "api/grpc_lifetime.h"
 #include "api/proto/pods/v1alpha1/api.grpc.pb.h"
+#include "api/rpc/channel.h"
+#include "api/rpc/unary_call.h"
 #include "manager/demand/pod_message.h"
 #include "manager/demand/spec_cache.h"
 
@@ -23,23 +23,13 @@ namespace {
 namespace pods = ::v1alpha1;
 using std::chrono::milliseconds;
 
-constexpr int kMaxMessageBytes = 16 << 20;
 /// A watch that lasted this long counts as working.
 constexpr std::chrono::seconds kGoodLife{1};
 
 std::unique_ptr<pods::Pods::Stub> Connect(const PodsApiOptions& options) {
-  KeepGrpcCallbackThreads();
-  grpc::ChannelArguments arguments;
-  arguments.SetMaxReceiveMessageSize(kMaxMessageBytes);
-  arguments.SetInt(GRPC_ARG_ENABLE_HTTP_PROXY, 0);
-  arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
-  const int backoff = static_cast<int>(options.first_backoff.count());
-  arguments.SetInt(GRPC_ARG_INITIAL_RECONNECT_BACKOFF_MS, backoff);
-  arguments.SetInt(GRPC_ARG_MIN_RECONNECT_BACKOFF_MS, backoff);
-  arguments.SetInt(GRPC_ARG_MAX_RECONNECT_BACKOFF_MS, backoff);
-  arguments.SetString(GRPC_ARG_DEFAULT_AUTHORITY, "localhost");
-  return pods::Pods::NewStub(grpc::CreateCustomChannel(
-      "unix:" + options.socket, grpc::InsecureChannelCredentials(), arguments));
+  return pods::Pods::NewStub(rpc::UnixChannel(
+      options.socket,
+      {.first_backoff = options.first_backoff, .most_backoff = options.first_backoff}));
 }
 
 }  // namespace
@@ -49,29 +39,24 @@ struct PodsApiClient::Impl : std::enable_shared_from_this<PodsApiClient::Impl> {
       : io(loop), options(std::move(client_options)), stub(Connect(options)) {}
 
   void BeginWatch();
-  void WatchEnded(const grpc::Status& status, bool was_good);
+  void WatchEnded(const Status& status, bool was_good);
   void Retry(milliseconds after);
   void Lookup(const std::string& uid);
   void Close();
-  bool Enter(grpc::ClientContext* context);
-  void Leave(grpc::ClientContext* context);
   void SetSynced(bool now);
-  bool IsOpen();
 
   boost::asio::io_context& io;
   const PodsApiOptions options;
   const std::unique_ptr<pods::Pods::Stub> stub;
+  const std::shared_ptr<rpc::CallsInFlight> in_flight = std::make_shared<rpc::CallsInFlight>();
   std::optional<boost::asio::steady_timer> retry_timer{io};  // on the I/O loop only; until Close
   SpecCache cache;
 
   Mutex mutex;
-  CondVar changed;
-  bool closed QRM_GUARDED_BY(mutex) = false;
   bool watching QRM_GUARDED_BY(mutex) = false;  // the current watch has told something
   bool synced QRM_GUARDED_BY(mutex) = false;
   bool complained QRM_GUARDED_BY(mutex) = false;  // about a kubelet that is away
   milliseconds backoff QRM_GUARDED_BY(mutex){0};
-  std::set<grpc::ClientContext*> in_flight QRM_GUARDED_BY(mutex);
 };
 
 /// One stream; deletes itself when gRPC is done with it.
@@ -80,12 +65,14 @@ class PodsApiClient::Watch final : public grpc::ClientReadReactor<pods::WatchPod
   explicit Watch(std::shared_ptr<Impl> impl) : impl_(std::move(impl)) {}
 
   void Begin() {
-    if (!impl_->Enter(&context_)) {
+    const auto id = impl_->in_flight->Enter([context = context_] { rpc::Cancel(*context); });
+    if (!id.has_value()) {
       delete this;
       return;
     }
+    id_ = *id;
     impl_->cache.BeginSync();
-    impl_->stub->async()->WatchPods(&context_, &request_, this);
+    impl_->stub->async()->WatchPods(context_.get(), &request_, this);
     StartRead(&event_);
     StartCall();
   }
@@ -99,10 +86,11 @@ class PodsApiClient::Watch final : public grpc::ClientReadReactor<pods::WatchPod
 
   void OnDone(const grpc::Status& status) override {
     const bool lived = std::chrono::steady_clock::now() - begun_ >= kGoodLife;
-    const std::shared_ptr<Impl> impl = impl_;
-    impl->WatchEnded(status, synced_ && lived);
-    impl->Leave(&context_);
-    delete this;
+    impl_->WatchEnded(rpc::FromGrpc(status), synced_ && lived);
+    const auto in_flight = impl_->in_flight;
+    const auto id = id_;
+    delete this;  // before it is heard that it ended: who stops may then go too
+    in_flight->Leave(id);
   }
 
  private:
@@ -143,7 +131,8 @@ class PodsApiClient::Watch final : public grpc::ClientReadReactor<pods::WatchPod
 
   const std::shared_ptr<Impl> impl_;
   const std::chrono::steady_clock::time_point begun_ = std::chrono::steady_clock::now();
-  grpc::ClientContext context_;
+  const std::shared_ptr<grpc::ClientContext> context_ = std::make_shared<grpc::ClientContext>();
+  rpc::CallsInFlight::Id id_ = 0;
   const pods::WatchPodsRequest request_;
   pods::WatchPodsEvent event_;
   bool synced_ = false;
@@ -169,14 +158,14 @@ void PodsApiClient::Impl::SetSynced(bool now) {
   }
 }
 
-void PodsApiClient::Impl::WatchEnded(const grpc::Status& status, bool was_good) {
+void PodsApiClient::Impl::WatchEnded(const Status& status, bool was_good) {
   milliseconds wait{0};
   bool complain = false;
   {
     const MutexLock lock(mutex);
     watching = false;
     synced = false;
-    complain = !closed && !std::exchange(complained, true);
+    complain = !in_flight->stopped() && !std::exchange(complained, true);
     backoff = was_good || backoff.count() == 0 ? options.first_backoff
                                                : std::min(2 * backoff, options.most_backoff);
     wait = backoff;
@@ -184,8 +173,8 @@ void PodsApiClient::Impl::WatchEnded(const grpc::Status& status, bool was_good) 
   cache.SetSettled();
   if (complain) {
     log::Info("kubelet's Pods API is away", {{"socket", options.socket},
-                                             {"error", status.error_message()},
-                                             {"code", static_cast<int>(status.error_code())}});
+                                             {"error", MessageOf(status)},
+                                             {"code", static_cast<int>(status.code())}});
   }
   boost::asio::post(io, [self = shared_from_this(), wait] { self->Retry(wait); });
 }
@@ -196,65 +185,36 @@ void PodsApiClient::Impl::Retry(milliseconds after) {
   }
   retry_timer->expires_after(after);
   retry_timer->async_wait([self = shared_from_this()](const boost::system::error_code& error) {
-    if (!error && self->IsOpen()) {
+    if (!error && !self->in_flight->stopped()) {
       self->BeginWatch();
     }
   });
 }
 
 void PodsApiClient::Impl::Lookup(const std::string& uid) {
-  struct Call {
-    grpc::ClientContext context;
-    pods::GetPodRequest request;
-    pods::GetPodResponse response;
-  };
-  auto call = std::make_shared<Call>();
-  call->request.set_poduid(uid);
-  call->context.set_deadline(std::chrono::system_clock::now() + options.lookup_timeout);
-  if (!Enter(&call->context)) {
+  using Async = pods::Pods::StubInterface::async_interface;
+  pods::GetPodRequest request;
+  request.set_poduid(uid);
+  const bool sent = rpc::StartUnary(
+      in_flight, stub->async(), &Async::GetPod, std::move(request),
+      DeadlineAfter(options.lookup_timeout),
+      [self = shared_from_this(), uid](const StatusOr<pods::GetPodResponse>& response) {
+        if (response.ok()) {
+          StatusOr<PodSpec> spec = ParsePodMessage(response->pod());
+          if (spec.ok() && (spec->uid == uid || spec->static_uid == uid)) {
+            self->cache.Put(*std::move(spec));
+          }
+        }
+        self->cache.EndLookup(uid);
+      });
+  if (!sent) {
     cache.EndLookup(uid);
-    return;
   }
-  stub->async()->GetPod(&call->context, &call->request, &call->response,
-                        [self = shared_from_this(), call, uid](const grpc::Status& status) {
-                          if (status.ok()) {
-                            StatusOr<PodSpec> spec = ParsePodMessage(call->response.pod());
-                            if (spec.ok() && (spec->uid == uid || spec->static_uid == uid)) {
-                              self->cache.Put(*std::move(spec));
-                            }
-                          }
-                          self->cache.EndLookup(uid);
-                          self->Leave(&call->context);
-                        });
-}
-
-bool PodsApiClient::Impl::IsOpen() {
-  const MutexLock lock(mutex);
-  return !closed;
-}
-
-bool PodsApiClient::Impl::Enter(grpc::ClientContext* context) {
-  const MutexLock lock(mutex);
-  if (!closed) {
-    in_flight.insert(context);
-  }
-  return !closed;
-}
-
-void PodsApiClient::Impl::Leave(grpc::ClientContext* context) {
-  const MutexLock lock(mutex);
-  in_flight.erase(context);
-  changed.NotifyAll();
 }
 
 void PodsApiClient::Impl::Close() {
   retry_timer.reset();  // the last owner may be a thread of gRPC, when the loop is gone
-  const MutexLock lock(mutex);
-  closed = true;
-  for (grpc::ClientContext* context : in_flight) {
-    context->TryCancel();
-  }
-  changed.Wait(mutex, [this]() QRM_REQUIRES(mutex) { return in_flight.empty(); });
+  in_flight->StopAndWait();
 }
 
 PodsApiClient::PodsApiClient(boost::asio::io_context& io, PodsApiOptions options)

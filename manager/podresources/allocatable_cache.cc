@@ -30,9 +30,9 @@ void AllocatableCache::Refresh(std::chrono::steady_clock::duration timeout) {
     round = ++state_->begun;
     state_->begun_at = std::chrono::steady_clock::now();
   }
-  plugins_.GetAllocatable(
-      DeadlineAfter(timeout),
-      [state = state_, round](std::map<std::string, StatusOr<AllocatableByResource>> answers) {
+  plugins_.AskAll<calls::GetAllocatable>(
+      plugins_.Live([](const PluginInfo& /*plugin*/) { return true; }), {}, DeadlineAfter(timeout),
+      [state = state_, round](ByPlugin<AllocatableByResource> answers) {
         auto joined = std::make_shared<AllocatableByResource>();
         for (auto& [plugin, answer] : answers) {
           if (!answer.ok()) {

@@ -12,10 +12,13 @@
 #include <grpcpp/grpcpp.h>
 #include <prometheus/counter.h>
 
+#include "api/base/check.h"
+#include "api/base/clock.h"
 #include "api/base/log.h"
 #include "api/base/mutex.h"
-#include "api/grpc_lifetime.h"
 #include "api/proto/podresources/v1/api.grpc.pb.h"
+#include "api/rpc/channel.h"
+#include "api/rpc/unary_call.h"
 
 namespace qrm::manager {
 namespace {
@@ -23,31 +26,19 @@ namespace {
 using SteadyTime = std::chrono::steady_clock::time_point;
 using Stub = ::v1::PodResourcesLister::Stub;
 
-constexpr int kMaxMessageBytes = 16 << 20;
-constexpr int kReconnectMs = 1000;
-
-std::unique_ptr<Stub> Connect(const std::string& path) {
-  KeepGrpcCallbackThreads();
-  grpc::ChannelArguments arguments;
-  arguments.SetMaxReceiveMessageSize(kMaxMessageBytes);
-  arguments.SetInt(GRPC_ARG_ENABLE_HTTP_PROXY, 0);
-  arguments.SetInt(GRPC_ARG_INITIAL_RECONNECT_BACKOFF_MS, kReconnectMs);
-  arguments.SetInt(GRPC_ARG_MAX_RECONNECT_BACKOFF_MS, kReconnectMs);
-  return ::v1::PodResourcesLister::NewStub(
-      grpc::CreateCustomChannel("unix:" + path, grpc::InsecureChannelCredentials(), arguments));
-}
+constexpr std::chrono::milliseconds kReconnect{1000};
 
 /// Both calls of a round; the later one ends it.
 struct Round {
-  grpc::ClientContext list_context;
-  grpc::ClientContext allocatable_context;
-  const ::v1::ListPodResourcesRequest list_request;
-  const ::v1::AllocatableResourcesRequest allocatable_request;
-  ::v1::ListPodResourcesResponse list;
+  StatusOr<::v1::ListPodResourcesResponse> list;
   ::v1::AllocatableResourcesResponse allocatable;
-  grpc::Status list_status;
   std::atomic<int> left = 2;
 };
+
+std::unique_ptr<Stub> Connect(const std::string& path) {
+  return ::v1::PodResourcesLister::NewStub(
+      rpc::UnixChannel(path, {.first_backoff = kReconnect, .most_backoff = kReconnect}));
+}
 
 }  // namespace
 
@@ -60,24 +51,29 @@ struct KubeletClient::State : std::enable_shared_from_this<State> {
   bool IsThere() const { return stub != nullptr && access(options.socket_path.c_str(), F_OK) == 0; }
 
   void Ask() {
+    using Async = ::v1::PodResourcesLister::StubInterface::async_interface;
     auto round = std::make_shared<Round>();
-    const auto deadline = std::chrono::system_clock::now() + options.timeout;
-    round->list_context.set_deadline(deadline);
-    round->allocatable_context.set_deadline(deadline);
+    const Deadline deadline = DeadlineAfter(options.timeout);
     const auto end = [self = shared_from_this(), round] {
       if (--round->left == 0) {
         self->Finish(*round);
       }
     };
-    stub->async()->List(&round->list_context, &round->list_request, &round->list,
-                        [round, end](grpc::Status status) {
-                          round->list_status = std::move(status);
+    const bool sent =
+        rpc::StartUnary(calls, stub->async(), &Async::List, {}, deadline,
+                        [round, end](StatusOr<::v1::ListPodResourcesResponse> answer) {
+                          round->list = std::move(answer);
+                          end();
+                        }) &&
+        // Older kubelets do not have it; then there is nothing to add.
+        rpc::StartUnary(calls, stub->async(), &Async::GetAllocatableResources, {}, deadline,
+                        [round, end](StatusOr<::v1::AllocatableResourcesResponse> answer) {
+                          if (answer.ok()) {
+                            round->allocatable = *std::move(answer);
+                          }
                           end();
                         });
-    // Older kubelets do not have it; then there is nothing to add.
-    stub->async()->GetAllocatableResources(&round->allocatable_context, &round->allocatable_request,
-                                           &round->allocatable,
-                                           [end](const grpc::Status&) { end(); });
+    QRM_CHECK(sent);  // they are never stopped: each ends by its deadline
   }
 
   void Finish(Round& round) {
@@ -85,10 +81,10 @@ struct KubeletClient::State : std::enable_shared_from_this<State> {
     ViewPtr result;
     {
       const MutexLock lock(mutex);
-      if (round.list_status.ok()) {
+      if (round.list.ok()) {
         Accept(round);
       } else {
-        Miss(round.list_status.error_message());
+        Miss(MessageOf(round.list.status()));
       }
       asked_at = std::chrono::steady_clock::now();
       asking = false;
@@ -101,11 +97,11 @@ struct KubeletClient::State : std::enable_shared_from_this<State> {
   }
 
   void Accept(Round& round) QRM_REQUIRES(mutex) {
-    std::string bytes = round.list.SerializeAsString() + round.allocatable.SerializeAsString();
+    std::string bytes = round.list->SerializeAsString() + round.allocatable.SerializeAsString();
     if (bytes != view_bytes) {
       view_bytes = std::move(bytes);
       view =
-          std::make_shared<const KubeletView>(std::move(round.list), std::move(round.allocatable));
+          std::make_shared<const KubeletView>(*std::move(round.list), std::move(round.allocatable));
     }
     good_at = std::chrono::steady_clock::now();
     failing = false;
@@ -133,6 +129,7 @@ struct KubeletClient::State : std::enable_shared_from_this<State> {
   const KubeletClientOptions options;
   prometheus::Counter& errors;
   const std::unique_ptr<Stub> stub;
+  const std::shared_ptr<rpc::CallsInFlight> calls = std::make_shared<rpc::CallsInFlight>();
   Mutex mutex;
   ViewPtr view QRM_GUARDED_BY(mutex) = std::make_shared<const KubeletView>();
   std::string view_bytes QRM_GUARDED_BY(mutex);

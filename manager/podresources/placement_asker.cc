@@ -64,12 +64,13 @@ struct PlacementAsker::State : std::enable_shared_from_this<State> {
     }
     for (auto question = Next(resource); question.has_value(); question = Next(resource)) {
       const ContainerKey key{.pod_uid = question->pod->meta.uid, .container = question->container};
-      plugins.GetPlacement(key, resource, DeadlineAfter(timeout),
-                           [self = shared_from_this(), resource, question = *std::move(question)](
-                               const StatusOr<PlacedByResource>& answer) {
-                             self->Take(resource, question, answer);
-                             self->Pump(resource);
-                           });
+      plugins.Ask<calls::GetPlacement>(
+          resource, key, DeadlineAfter(timeout),
+          [self = shared_from_this(), resource,
+           question = *std::move(question)](const StatusOr<ContainerPlacement>& answer) {
+            self->Take(resource, question, answer);
+            self->Pump(resource);
+          });
     }
   }
 
@@ -87,12 +88,12 @@ struct PlacementAsker::State : std::enable_shared_from_this<State> {
   }
 
   void Take(const std::string& resource, const PlacementQuestion& question,
-            const StatusOr<PlacedByResource>& answer) {
+            const StatusOr<ContainerPlacement>& answer) {
     const bool away = IsAway(answer.status());
     const bool cannot_tell = answer.status().code() == StatusCode::kUnimplemented;
     if (answer.ok()) {
       failures.Forget(resource);
-      listener.on_told(question.state, *question.pod, question.container, *answer);
+      listener.on_told(question.state, *question.pod, question.container, answer->resources);
     } else if (!cannot_tell) {
       failures.Add(resource, answer.status());
     }

@@ -6,18 +6,15 @@
 #include <vector>
 
 #include "api/base/status.h"
+#include "api/placement.h"
 #include "api/proto/podresources/v1/api.pb.h"
 #include "api/proto/podresources/v1alpha1/api.pb.h"
 #include "api/resource.h"
 #include "checkpoint/node_state.h"
 #include "manager/podresources/kubelet_view.h"
-#include "manager/registry/calls/placement.h"
 #include "topology/machine.h"
 
 namespace qrm::manager {
-
-/// What the node can give out, by resource name.
-using AllocatableByResource = std::map<std::string, AllocatableResource>;
 
 /// What plugins told of a pod's containers by place, by container name.
 using PodPlacements = std::map<std::string, PlacedByResource>;

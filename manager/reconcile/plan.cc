@@ -36,7 +36,7 @@ class ReconcilePlanner {
         plan_.problems.push_back(MessageOf(answer.status()));
         continue;
       }
-      const HeldAllocations::Reading held = answer->Read();
+      const calls::HeldAllocations::Reading held = answer->Read();
       for (const auto& [key, allocations] : *held) {
         TakeContainer(plugin, key, allocations);
       }

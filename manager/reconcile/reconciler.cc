@@ -178,9 +178,11 @@ void Reconciler::Impl::StartRun() {
   running = true;
   const Scope scope = std::exchange(next, {});
   Inquiry inquiry{parts.state.Load(), Unasked(scope), scope.all};
-  parts.plugins.GetResourcesAllocation(
-      scope.all ? std::set<std::string>() : scope.resources,
-      DeadlineAfter(parts.plugin_call_deadline),
+  const auto is_meant = [&scope](const PluginInfo& plugin) {
+    return scope.all ? plugin.options.need_reconcile : scope.resources.contains(plugin.resource);
+  };
+  parts.plugins.AskAll<calls::GetResourcesAllocation>(
+      parts.plugins.Live(is_meant), {}, DeadlineAfter(parts.plugin_call_deadline),
       [self = shared_from_this(),
        inquiry = std::move(inquiry)](AllocationsByPlugin answers) mutable {
         self->PostToState([impl = self.get(), inquiry = std::move(inquiry),
@@ -290,8 +292,8 @@ void Reconciler::Impl::ReleaseOrphan(const std::string& resource, const Containe
   const bool pod_known =
       parts.state.Load()->FindPod(key.pod_uid) != nullptr || parts.live.HasPod(key.pod_uid);
   const Status released =
-      pod_known ? parts.plugins.ReleaseContainer(key, {resource}, deadline)[resource]
-                : parts.plugins.RemovePod(key.pod_uid, {resource}, deadline)[resource];
+      pod_known ? parts.plugins.Tell<calls::ReleaseContainer>({resource}, key, deadline)[resource]
+                : parts.plugins.Tell<calls::RemovePod>({resource}, key.pod_uid, deadline)[resource];
   if (released.ok()) {
     log::Info("released what a plugin held for an unknown container",
               {{"resource", resource}, {"pod", key.pod_uid}, {"container", key.container}});

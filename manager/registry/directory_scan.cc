@@ -123,7 +123,7 @@ Status DirectoryScan::Start() {
   if (fd < 0) {
     log::Warning(
         "no inotify for plugins; looking every period",
-        {{"directory", impl_->directory}, {"cause", std::generic_category().message(errno)}});
+        {{"directory", impl_->directory}, {"error", std::generic_category().message(errno)}});
   } else {
     impl_->events.assign(fd);
     impl_->ReadEvents();

@@ -4,7 +4,7 @@
 #include <grpcpp/alarm.h>
 
 #include "api/base/log.h"
-#include "manager/registry/calls/answer_check.h"
+#include "plugins/sdk/calls/answer_check.h"
 
 namespace qrm::manager {
 
@@ -49,6 +49,25 @@ Status Endpoint::Away(std::string_view action) const {
                 info_.problem);
 }
 
+void Endpoint::Start(const std::shared_ptr<calls::Call>& call, Deadline deadline,
+                     std::function<void(const Status&)> ended) {
+  const char* const action = call->method().action;
+  const std::shared_ptr<PluginClient> client = LiveClient();
+  if (client == nullptr) {
+    const Status away = Away(action);
+    ended(away);
+    call->Fail(away, calls::Blame::kConnection);
+    return;
+  }
+  call->set_judge([self = shared_from_this(), action, ended = std::move(ended)](
+                      const Status& status, calls::Blame blame) {
+    Status judged = self->Judge(action, status, blame);
+    ended(judged);
+    return judged;
+  });
+  client->Start(call, deadline);
+}
+
 void Endpoint::Probe(std::function<void(Status)> done) {
   std::shared_ptr<PluginClient> client;
   {
@@ -59,14 +78,14 @@ void Endpoint::Probe(std::function<void(Status)> done) {
     done(Away("probe"));
     return;
   }
-  client->GetOptions(DeadlineAfter(settings_.deadline),
-                     [self = shared_from_this(), done = std::move(done)](const auto& result) {
-                       self->ProbeEnded(result, done);
-                     });
+  client->Ask<calls::GetOptions>(
+      {}, DeadlineAfter(settings_.deadline),
+      [self = shared_from_this(), done = std::move(done)](const OptionsResult& result) {
+        self->ProbeEnded(result, done);
+      });
 }
 
-void Endpoint::ProbeEnded(const CallResult<PluginOptions>& result,
-                          const std::function<void(Status)>& done) {
+void Endpoint::ProbeEnded(const OptionsResult& result, const std::function<void(Status)>& done) {
   const bool answered =
       result.value.ok() || result.value.status().code() == StatusCode::kUnimplemented;
   if (answered) {
@@ -74,13 +93,13 @@ void Endpoint::ProbeEnded(const CallResult<PluginOptions>& result,
     done(OkStatus());
     return;
   }
-  if (result.blame != Blame::kStopping) {
+  if (result.blame != calls::Blame::kStopping) {
     TakeFailure(result.value.status());
   }
   done(result.value.status());
 }
 
-void Endpoint::TakeAnswer(const CallResult<PluginOptions>& result) {
+void Endpoint::TakeAnswer(const OptionsResult& result) {
   OnBack on_back;
   {
     const MutexLock lock(mutex_);
@@ -120,7 +139,7 @@ void Endpoint::TakeFailure(const Status& cause) {
   }
   if (was_live) {
     log::Warning("plugin is away",
-                 {{"resource", resource_}, {"endpoint", address_}, {"cause", problem}});
+                 {{"resource", resource_}, {"endpoint", address_}, {"error", problem}});
   }
   if (followed) {
     RetryLater();
@@ -180,22 +199,23 @@ void Endpoint::Close(const std::string& why) {
 void Endpoint::MarkSuspect(const std::string& problem) {
   const MutexLock lock(mutex_);
   if (info_.live) {
-    info_.problem = "suspect: " + OneLine(problem);
+    info_.problem = "suspect: " + calls::OneLine(problem);
   }
 }
 
-Status Endpoint::Judge(std::string_view action, const Status& status, Blame blame) {
-  if (blame == Blame::kConnection) {
+Status Endpoint::Judge(std::string_view action, const Status& status, calls::Blame blame) {
+  if (blame == calls::Blame::kConnection) {
     Doubt();
   }
-  const Status sentence = Annotate(status, fmt::format("cannot {} {}", action, Name()));
+  const Status sentence =
+      status.ok() ? status : Annotate(status, fmt::format("cannot {} {}", action, Name()));
   const MutexLock lock(mutex_);
   if (!info_.live) {
     return sentence;
   }
-  if (blame == Blame::kProtocol || blame == Blame::kTimeout) {
+  if (blame == calls::Blame::kProtocol || blame == calls::Blame::kTimeout) {
     info_.problem = "suspect: " + MessageOf(sentence);
-  } else if (blame == Blame::kNobody) {
+  } else if (blame == calls::Blame::kNobody) {
     info_.problem.clear();
   }
   return sentence;

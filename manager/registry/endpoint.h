@@ -11,10 +11,10 @@
 
 #include "api/base/mutex.h"
 #include "api/base/status.h"
-#include "manager/registry/calls/fan_out.h"
 #include "manager/registry/calls/plugin_client.h"
-#include "manager/registry/plugins.h"
+#include "manager/registry/plugin_info.h"
 #include "manager/rpc/channel_watcher.h"
+#include "plugins/sdk/calls/plugin_calls.h"
 
 namespace qrm::manager {
 
@@ -64,36 +64,25 @@ class Endpoint : public std::enable_shared_from_this<Endpoint> {
   /// Shows `problem` until the next good answer, unless the plugin is away.
   void MarkSuspect(const std::string& problem);
 
-  /// Runs `call` on the plugin, unless it is away, and judges how it went: `action` completes the
-  /// sentence "cannot <action> plugin cpu at ...".
+  /// Starts `call` on the plugin, unless it is away, and judges how it went: the call's action
+  /// completes the sentence "cannot <action> plugin cpu at ...". `ended` learns it before the
+  /// caller does, on the same thread.
   /// Errors: kUnavailable at once when the plugin is away; else those of PluginClient.
-  template <typename T>
-  void Ask(std::string_view action,
-           const std::function<void(PluginClient&, PluginClient::Done<T>)>& call,
-           AnswerCallback<T> done) {
-    const std::shared_ptr<PluginClient> client = LiveClient();
-    if (client == nullptr) {
-      done(Away(action));
-      return;
-    }
-    call(*client, [self = shared_from_this(), action = std::string(action),
-                   done = std::move(done)](CallResult<T> result) {
-      const Status judged = self->Judge(action, result.value.status(), result.blame);
-      judged.ok() ? done(std::move(result.value)) : done(judged);
-    });
-  }
+  void Start(const std::shared_ptr<calls::Call>& call, Deadline deadline,
+             std::function<void(const Status&)> ended);
 
  private:
   struct RetryTimer;
+  using OptionsResult = calls::CallTo<calls::GetOptions>::Result;
 
   std::shared_ptr<PluginClient> LiveClient() const;
   Status Away(std::string_view action) const;
   /// Updates the plugin's standing after a call; returns `status` as a sentence.
-  Status Judge(std::string_view action, const Status& status, Blame blame);
+  Status Judge(std::string_view action, const Status& status, calls::Blame blame);
   /// Something is wrong with the connection, or may be right again: ask, unless that is under way.
   void Doubt();
-  void ProbeEnded(const CallResult<PluginOptions>& result, const std::function<void(Status)>& done);
-  void TakeAnswer(const CallResult<PluginOptions>& result);
+  void ProbeEnded(const OptionsResult& result, const std::function<void(Status)>& done);
+  void TakeAnswer(const OptionsResult& result);
   void TakeFailure(const Status& cause);
   void RetryLater();
   std::string Name() const;

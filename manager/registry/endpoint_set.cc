@@ -10,10 +10,6 @@ namespace {
 
 constexpr char kBuiltInAddress[] = "built-in";
 
-/// `call` on one plugin; its arguments are bound by then.
-template <typename T>
-using PluginCall = std::function<void(PluginClient&, PluginClient::Done<T>)>;
-
 Status NoPlugin(const std::string& resource, const char* action) {
   return Errorf(StatusCode::kNotFound,
                 "cannot {} the plugin of {}: no plugin of that resource has registered; start it",
@@ -32,7 +28,7 @@ Status Taken(const PluginInfo& holder, const std::string& by) {
 }  // namespace
 
 EndpointSet::EndpointSet(EndpointSetOptions options)
-    : options_(std::move(options)), calls_(std::make_shared<CallsInFlight>()) {
+    : options_(std::move(options)), in_flight_(std::make_shared<rpc::CallsInFlight>()) {
   for (const std::string& resource : options_.known) {
     PluginInfo info{.resource = resource,
                     .registered_by = RegisteredBy::kCheckpoint,
@@ -43,7 +39,7 @@ EndpointSet::EndpointSet(EndpointSetOptions options)
 }
 
 EndpointSet::~EndpointSet() {
-  calls_->StopAndWait();
+  in_flight_->StopAndWait();
   const MutexLock lock(mutex_);
   for (const auto& [resource, endpoint] : endpoints_) {
     endpoint->Close("qrmd is stopping; start qrmd");
@@ -57,7 +53,7 @@ EndpointSet::EndpointPtr EndpointSet::Lookup(const std::string& resource) const 
 }
 
 std::shared_ptr<GrpcPluginClient> EndpointSet::Connect(const std::string& socket) const {
-  return std::make_shared<GrpcPluginClient>(socket, options_.machine_nodes, calls_);
+  return std::make_shared<GrpcPluginClient>(socket, options_.machine_nodes, in_flight_);
 }
 
 // --- registration
@@ -81,12 +77,12 @@ Status EndpointSet::AddBuiltIn(const std::string& resource, PluginClient& plugin
   const auto endpoint =
       std::make_shared<Endpoint>(std::move(info), OptionsFrom::kProbe, not_owned, options_.probe);
   const auto probed =
-      FanOut<Acknowledged>(1, DeadlineAfter(options_.probe.deadline),
-                           [&](std::size_t, AnswerCallback<Acknowledged> answer) {
-                             endpoint->Probe([answer = std::move(answer)](const Status& live) {
-                               live.ok() ? answer(Acknowledged{}) : answer(live);
+      FanOut<calls::Nothing>(1, DeadlineAfter(options_.probe.deadline),
+                             [&](std::size_t, AnswerCallback<calls::Nothing> answer) {
+                               endpoint->Probe([answer = std::move(answer)](const Status& live) {
+                                 live.ok() ? answer(calls::Nothing{}) : answer(live);
+                               });
                              });
-                           });
   QRM_RETURN_IF_ERROR(
       Annotate(probed.front().status(), "cannot add the built-in plugin of " + resource));
   return Install(endpoint);
@@ -144,7 +140,7 @@ void EndpointSet::Withdraw(const std::string& resource, const std::string& socke
     return;
   }
   endpoint->Close(why);
-  log::Warning("plugin withdrawn", {{"resource", resource}, {"endpoint", socket}, {"why", why}});
+  log::Warning("plugin withdrawn", {{"resource", resource}, {"endpoint", socket}, {"error", why}});
 }
 
 // --- what is known
@@ -170,185 +166,23 @@ void EndpointSet::MarkSuspect(const std::string& resource, const std::string& pr
   }
 }
 
-std::vector<EndpointSet::EndpointPtr> EndpointSet::Live(Interest interest) const {
-  const MutexLock lock(mutex_);
-  std::vector<EndpointPtr> live;
-  for (const auto& [resource, endpoint] : endpoints_) {
-    const PluginInfo info = endpoint->Info();
-    if (info.live && (interest == Interest::kAnyLive || info.options.need_reconcile)) {
-      live.push_back(endpoint);
-    }
-  }
-  return live;
-}
-
-std::vector<EndpointSet::EndpointPtr> EndpointSet::Live(
-    const std::set<std::string>& resources) const {
-  std::vector<EndpointPtr> live = Live(Interest::kAnyLive);
-  std::erase_if(live, [&](const EndpointPtr& endpoint) {
-    return !resources.contains(endpoint->Info().resource);
-  });
-  return live;
-}
-
 // --- calls
 
-template <typename T>
-AnswerCallback<T> EndpointSet::Observed(const std::string& resource, const Question& question,
-                                        AnswerCallback<T> done) const {
-  return [this, resource, method = question.method, begun = std::chrono::steady_clock::now(),
-          done = std::move(done)](StatusOr<T> answer) {
-    options_.on_call({.resource = resource,
-                      .method = method,
-                      .took = std::chrono::steady_clock::now() - begun,
-                      .ok = answer.ok()});
-    done(std::move(answer));
-  };
-}
-
-template <typename T>
-void EndpointSet::AskOne(const std::string& resource, const Question& question,
-                         const PluginCall<T>& call, AnswerCallback<T> done) const {
+void EndpointSet::Start(const std::string& resource, std::shared_ptr<calls::Call> call,
+                        Deadline deadline) {
   const EndpointPtr endpoint = Lookup(resource);
   if (endpoint == nullptr) {
-    done(NoPlugin(resource, question.action));
+    call->Fail(NoPlugin(resource, call->method().action), calls::Blame::kConnection);
     return;
   }
-  endpoint->Ask<T>(question.action, call, Observed<T>(resource, question, std::move(done)));
-}
-
-template <typename T>
-std::map<std::string, Status> EndpointSet::TellEach(const std::vector<std::string>& resources,
-                                                    const Question& question, Deadline deadline,
-                                                    const PluginCall<T>& call) const {
-  const auto answers =
-      FanOut<T>(resources.size(), deadline, [&](std::size_t index, AnswerCallback<T> answer) {
-        AskOne<T>(resources[index], question, call, std::move(answer));
-      });
-  std::map<std::string, Status> results;
-  for (std::size_t index = 0; index < resources.size(); ++index) {
-    results.emplace(resources[index], answers[index].status());
-  }
-  return results;
-}
-
-template <typename T>
-void EndpointSet::AskEach(std::vector<EndpointPtr> live, const Question& question,
-                          const PluginCall<T>& call,
-                          std::function<void(std::map<std::string, StatusOr<T>>)> done) const {
-  FanOutThen<T>(
-      live.size(),
-      [&](std::size_t index, AnswerCallback<T> answer) {
-        live[index]->Ask<T>(question.action, call,
-                            Observed<T>(live[index]->Info().resource, question, std::move(answer)));
-      },
-      [live, done = std::move(done)](std::vector<StatusOr<T>> answers) {
-        std::map<std::string, StatusOr<T>> by_plugin;
-        for (std::size_t index = 0; index < live.size(); ++index) {
-          by_plugin.emplace(live[index]->Info().resource, std::move(answers[index]));
-        }
-        done(std::move(by_plugin));
-      });
-}
-
-std::vector<StatusOr<HintList>> EndpointSet::GetTopologyHints(
-    const std::vector<ContainerRequest>& requests, Deadline deadline) {
-  return FanOut<HintList>(requests.size(), deadline,
-                          [&](std::size_t index, AnswerCallback<HintList> answer) {
-                            const ContainerRequest& request = requests[index];
-                            AskOne<HintList>(
-                                request.resource, {"GetTopologyHints", "get hints from"},
-                                [&](PluginClient& plugin, PluginClient::Done<HintList> done) {
-                                  plugin.GetTopologyHints(request, deadline, std::move(done));
-                                },
-                                std::move(answer));
-                          });
-}
-
-std::vector<StatusOr<AllocationByResource>> EndpointSet::Allocate(
-    const std::vector<ContainerRequest>& requests, Deadline deadline) {
-  return FanOut<AllocationByResource>(
-      requests.size(), deadline,
-      [&](std::size_t index, AnswerCallback<AllocationByResource> answer) {
-        const ContainerRequest& request = requests[index];
-        AskOne<AllocationByResource>(
-            request.resource, {"Allocate", "allocate with"},
-            [&](PluginClient& plugin, PluginClient::Done<AllocationByResource> done) {
-              plugin.Allocate(request, deadline, std::move(done));
-            },
-            std::move(answer));
-      });
-}
-
-std::map<std::string, Status> EndpointSet::RemovePod(const std::string& pod_uid,
-                                                     const std::vector<std::string>& resources,
-                                                     Deadline deadline) {
-  return TellEach<Acknowledged>(resources, {"RemovePod", "remove a pod from"}, deadline,
-                                [&](PluginClient& plugin, PluginClient::Done<Acknowledged> done) {
-                                  plugin.RemovePod(pod_uid, deadline, std::move(done));
-                                });
-}
-
-std::map<std::string, Status> EndpointSet::ReleaseContainer(
-    const ContainerKey& key, const std::vector<std::string>& resources, Deadline deadline) {
-  return TellEach<Acknowledged>(resources, {"ReleaseContainer", "release a container of"}, deadline,
-                                [&](PluginClient& plugin, PluginClient::Done<Acknowledged> done) {
-                                  plugin.ReleaseContainer(key, deadline, std::move(done));
-                                });
-}
-
-void EndpointSet::GetResourcesAllocation(const std::set<std::string>& resources, Deadline deadline,
-                                         std::function<void(AllocationsByPlugin)> done) {
-  AskEach<HeldAllocations>(
-      resources.empty() ? Live(Interest::kNeedsReconcile) : Live(resources),
-      {"GetResourcesAllocation", "get the allocations of"},
-      [&](PluginClient& plugin, PluginClient::Done<HeldAllocations> answer) {
-        plugin.GetResourcesAllocation(deadline, std::move(answer));
-      },
-      std::move(done));
-}
-
-void EndpointSet::GetAllocatable(
-    Deadline deadline,
-    std::function<void(std::map<std::string, StatusOr<AllocatableByResource>>)> done) {
-  AskEach<AllocatableByResource>(
-      Live(Interest::kAnyLive),
-      {"GetTopologyAwareAllocatableResources", "get the allocatable resources of"},
-      [&](PluginClient& plugin, PluginClient::Done<AllocatableByResource> answer) {
-        plugin.GetAllocatable(deadline, std::move(answer));
-      },
-      std::move(done));
-}
-
-void EndpointSet::GetPlacement(const ContainerKey& key, const std::string& resource,
-                               Deadline deadline,
-                               std::function<void(StatusOr<PlacedByResource>)> done) {
-  AskOne<PlacedByResource>(
-      resource, {"GetTopologyAwareResources", "get a container's placement from"},
-      [&](PluginClient& plugin, PluginClient::Done<PlacedByResource> answer) {
-        plugin.GetPlacement(key, deadline, std::move(answer));
-      },
-      std::move(done));
-}
-
-void EndpointSet::GetPools(const std::string& resource, Deadline deadline, PoolsCallback done) {
-  AskOne<std::vector<PoolInfo>>(
-      resource, {"GetPools", "get the pools of"},
-      [&](PluginClient& plugin, PluginClient::Done<std::vector<PoolInfo>> answer) {
-        plugin.GetPools(resource, deadline, std::move(answer));
-      },
-      std::move(done));
-}
-
-void EndpointSet::SetPools(const std::string& resource,
-                           const std::map<std::string, std::string>& cpus_by_pool,
-                           Deadline deadline, PoolsCallback done) {
-  AskOne<std::vector<PoolInfo>>(
-      resource, {"SetPools", "set the pools of"},
-      [&](PluginClient& plugin, PluginClient::Done<std::vector<PoolInfo>> answer) {
-        plugin.SetPools(resource, cpus_by_pool, deadline, std::move(answer));
-      },
-      std::move(done));
+  endpoint->Start(call, deadline,
+                  [this, resource, method = call->method().name(),
+                   begun = std::chrono::steady_clock::now()](const Status& status) {
+                    options_.on_call({.resource = resource,
+                                      .method = method,
+                                      .took = std::chrono::steady_clock::now() - begun,
+                                      .ok = status.ok()});
+                  });
 }
 
 }  // namespace qrm::manager

@@ -12,10 +12,10 @@
 
 #include "api/base/mutex.h"
 #include "api/base/status.h"
+#include "api/rpc/calls_in_flight.h"
 #include "manager/registry/calls/grpc_plugin_client.h"
 #include "manager/registry/endpoint.h"
 #include "manager/registry/plugins.h"
-#include "manager/rpc/calls_in_flight.h"
 #include "manager/rpc/channel_watcher.h"
 
 namespace qrm::manager {
@@ -58,7 +58,8 @@ class EndpointSet final : public Plugins {
   EndpointSet(const EndpointSet&) = delete;
   EndpointSet& operator=(const EndpointSet&) = delete;
 
-  /// Adds a plugin inside this process, which outlives the set and counts its calls in `calls()`.
+  /// Adds a plugin inside this process, which outlives the set and counts its calls among those
+  /// `in_flight`.
   /// Threads: blocks for its options. Errors: kAlreadyExists for a resource that has a live plugin;
   /// what the plugin answers.
   Status AddBuiltIn(const std::string& resource, PluginClient& plugin);
@@ -76,68 +77,25 @@ class EndpointSet final : public Plugins {
   std::shared_ptr<GrpcPluginClient> Connect(const std::string& socket) const;
 
   /// The calls that end with the set.
-  const std::shared_ptr<CallsInFlight>& calls() const { return calls_; }
+  const std::shared_ptr<rpc::CallsInFlight>& in_flight() const { return in_flight_; }
 
   std::vector<PluginInfo> List() const override;
   std::optional<PluginInfo> Find(const std::string& resource) const override;
   void MarkSuspect(const std::string& resource, const std::string& problem) override;
-  std::vector<StatusOr<HintList>> GetTopologyHints(const std::vector<ContainerRequest>& requests,
-                                                   Deadline deadline) override;
-  std::vector<StatusOr<AllocationByResource>> Allocate(
-      const std::vector<ContainerRequest>& requests, Deadline deadline) override;
-  std::map<std::string, Status> RemovePod(const std::string& pod_uid,
-                                          const std::vector<std::string>& resources,
-                                          Deadline deadline) override;
-  std::map<std::string, Status> ReleaseContainer(const ContainerKey& key,
-                                                 const std::vector<std::string>& resources,
-                                                 Deadline deadline) override;
-  void GetResourcesAllocation(const std::set<std::string>& resources, Deadline deadline,
-                              std::function<void(AllocationsByPlugin)> done) override;
-  void GetAllocatable(
-      Deadline deadline,
-      std::function<void(std::map<std::string, StatusOr<AllocatableByResource>>)> done) override;
-  void GetPlacement(const ContainerKey& key, const std::string& resource, Deadline deadline,
-                    std::function<void(StatusOr<PlacedByResource>)> done) override;
-  void GetPools(const std::string& resource, Deadline deadline, PoolsCallback done) override;
-  void SetPools(const std::string& resource, const std::map<std::string, std::string>& cpus_by_pool,
-                Deadline deadline, PoolsCallback done) override;
 
  private:
   using EndpointPtr = std::shared_ptr<Endpoint>;
-  enum class Interest { kAnyLive, kNeedsReconcile };
-  /// What is asked of a plugin.
-  struct Question {
-    const char* method;  ///< as in the API
-    const char* action;  ///< as in "cannot <action> plugin cpu"
-  };
+
+  void Start(const std::string& resource, std::shared_ptr<calls::Call> call,
+             Deadline deadline) override;
 
   EndpointPtr Lookup(const std::string& resource) const;
-  std::vector<EndpointPtr> Live(Interest interest) const;
-  std::vector<EndpointPtr> Live(const std::set<std::string>& resources) const;
   EndpointPtr NewEndpoint(const Registration& registration) const;
   void Enroll(const Registration& registration, std::function<void(Status)> done);
   Status Install(const EndpointPtr& endpoint);
 
-  /// `done`, after the call was told to on_call.
-  template <typename T>
-  AnswerCallback<T> Observed(const std::string& resource, const Question& question,
-                             AnswerCallback<T> done) const;
-  /// Asks the plugin of `resource`, or answers kNotFound.
-  template <typename T>
-  void AskOne(const std::string& resource, const Question& question,
-              const std::function<void(PluginClient&, PluginClient::Done<T>)>& call,
-              AnswerCallback<T> done) const;
-  template <typename T>
-  std::map<std::string, Status> TellEach(
-      const std::vector<std::string>& resources, const Question& question, Deadline deadline,
-      const std::function<void(PluginClient&, PluginClient::Done<T>)>& call) const;
-  template <typename T>
-  void AskEach(std::vector<EndpointPtr> live, const Question& question,
-               const std::function<void(PluginClient&, PluginClient::Done<T>)>& call,
-               std::function<void(std::map<std::string, StatusOr<T>>)> done) const;
-
   const EndpointSetOptions options_;
-  const std::shared_ptr<CallsInFlight> calls_;
+  const std::shared_ptr<rpc::CallsInFlight> in_flight_;
   mutable Mutex mutex_;
   std::map<std::string, EndpointPtr> endpoints_ QRM_GUARDED_BY(mutex_);
   ChannelWatcher watcher_;

@@ -2,69 +2,34 @@
 // without gRPC in sight.
 #pragma once
 
-#include <chrono>
+#include <cstddef>
 #include <functional>
 #include <map>
 #include <memory>
 #include <optional>
-#include <set>
 #include <string>
-#include <string_view>
+#include <utility>
 #include <vector>
 
 #include "api/base/clock.h"
 #include "api/base/status.h"
-#include "api/resource.h"
-#include "manager/registry/calls/held_allocations.h"
-#include "manager/registry/calls/placement.h"
+#include "manager/registry/calls/fan_out.h"
+#include "manager/registry/plugin_info.h"
+#include "plugins/sdk/calls/call.h"
+#include "plugins/sdk/calls/extension_calls.h"
+#include "plugins/sdk/calls/plugin_calls.h"
 
 namespace qrm::manager {
 
-/// How a plugin came to be known.
-enum class RegisteredBy { kBuiltIn, kRegister, kWatcher, kCheckpoint };
-
-/// "built-in", "register", "watcher", "checkpoint".
-constexpr std::string_view ToString(RegisteredBy by) {
-  switch (by) {
-    case RegisteredBy::kBuiltIn:
-      return "built-in";
-    case RegisteredBy::kRegister:
-      return "register";
-    case RegisteredBy::kWatcher:
-      return "watcher";
-    case RegisteredBy::kCheckpoint:
-      break;
-  }
-  return "checkpoint";
-}
-
-/// One plugin as it is known now.
-struct PluginInfo {
-  std::string resource;
-  std::string endpoint;  ///< socket path, or "built-in"
-  RegisteredBy registered_by = RegisteredBy::kBuiltIn;
-  PluginOptions options;
-  bool live = false;
-  /// Why it is not live, or why it is suspect: one sentence with its remedy; empty when all is
-  /// well.
-  std::string problem;
-  std::chrono::steady_clock::time_point registered_at;
-};
-
-/// A pool as a plugin reports it; `cpus` in the kernel's list form.
-struct PoolInfo {
-  std::string name;
-  std::string cpus;
-  std::vector<std::string> roles;
-  uint64_t containers = 0;
-};
-
-using PoolsCallback = std::function<void(StatusOr<std::vector<PoolInfo>>)>;
+/// What of each plugin came of a call to several.
+template <typename T>
+using ByPlugin = std::map<std::string, StatusOr<T>>;
 
 /// The plugins' answers to GetResourcesAllocation.
-using AllocationsByPlugin = std::map<std::string, StatusOr<HeldAllocations>>;
+using AllocationsByPlugin = ByPlugin<calls::HeldAllocations>;
 
-/// Calls to plugins. A call to a plugin that is away fails at once with kUnavailable and a sentence
+/// Calls to plugins, named by the resource they serve. `C` is the description of a call, such as
+/// calls::Allocate. A call to a plugin that is away fails at once with kUnavailable and a sentence
 /// that names the plugin and its socket; a late answer is dropped at the deadline with
 /// kDeadlineExceeded. An answer that breaks the protocol is kInvalidArgument and marks the plugin
 /// suspect until its next good answer.
@@ -81,49 +46,79 @@ class Plugins {
   /// for answers that are well-formed but cannot be, such as CPUs that another container owns.
   virtual void MarkSuspect(const std::string& resource, const std::string& problem) = 0;
 
-  /// Each request goes to the plugin of its resource, all in parallel; the answers stand in the
-  /// order of the requests.
-  virtual std::vector<StatusOr<HintList>> GetTopologyHints(
-      const std::vector<ContainerRequest>& requests, Deadline deadline) = 0;
-  virtual std::vector<StatusOr<AllocationByResource>> Allocate(
-      const std::vector<ContainerRequest>& requests, Deadline deadline) = 0;
+  /// `done` runs once, on the thread that brings the answer or at once: it must only post.
+  template <typename C>
+  void Ask(const std::string& resource, typename C::Request request, Deadline deadline,
+           AnswerCallback<typename C::Answer> done) {
+    auto call = std::make_shared<calls::CallTo<C>>(
+        std::move(request), [done = std::move(done)](typename calls::CallTo<C>::Result result) {
+          done(std::move(result.value));
+        });
+    Start(resource, std::move(call), deadline);
+  }
 
-  /// Tells `resources`' plugins, in parallel, that the pod is gone.
-  virtual std::map<std::string, Status> RemovePod(const std::string& pod_uid,
-                                                  const std::vector<std::string>& resources,
-                                                  Deadline deadline) = 0;
-  /// Undoes the allocations of one container of a pod that lives on. kUnimplemented for plugins
-  /// without our extension: they return the same allocation when it is asked for again, and drop it
-  /// with the pod.
-  virtual std::map<std::string, Status> ReleaseContainer(const ContainerKey& key,
-                                                         const std::vector<std::string>& resources,
-                                                         Deadline deadline) = 0;
+  /// Each request goes to the plugin of its resource, all in parallel; waits for the answers, which
+  /// stand in the order of the requests.
+  template <typename C>
+  std::vector<StatusOr<typename C::Answer>> AskForEach(
+      const std::vector<typename C::Request>& requests, Deadline deadline) {
+    return FanOut<typename C::Answer>(
+        requests.size(), deadline,
+        [&](std::size_t index, AnswerCallback<typename C::Answer> answer) {
+          Ask<C>(requests[index].resource, requests[index], deadline, std::move(answer));
+        });
+  }
 
-  /// Asks the live plugins of `resources`, or when that is empty all with need_reconcile, in
-  /// parallel; `done` runs once, on a thread of gRPC: it must only post.
-  virtual void GetResourcesAllocation(const std::set<std::string>& resources, Deadline deadline,
-                                      std::function<void(AllocationsByPlugin)> done) = 0;
+  /// Tells `resources`' plugins the same, in parallel, and waits until all know it.
+  template <typename C>
+  std::map<std::string, Status> Tell(const std::vector<std::string>& resources,
+                                     const typename C::Request& request, Deadline deadline) {
+    const auto answers = FanOut<typename C::Answer>(
+        resources.size(), deadline,
+        [&](std::size_t index, AnswerCallback<typename C::Answer> answer) {
+          Ask<C>(resources[index], request, deadline, std::move(answer));
+        });
+    std::map<std::string, Status> results;
+    for (std::size_t index = 0; index < resources.size(); ++index) {
+      results.emplace(resources[index], answers[index].status());
+    }
+    return results;
+  }
 
-  /// What each live plugin offers; a plugin that fails is left out and its problem recorded.
-  virtual void GetAllocatable(
-      Deadline deadline,
-      std::function<
-          void(std::map<std::string, StatusOr<std::map<std::string, AllocatableResource>>>)>
-          done) = 0;
+  /// Asks all of `resources`' plugins the same, in parallel; `done` as for Ask, with all answers.
+  template <typename C>
+  void AskAll(const std::vector<std::string>& resources, const typename C::Request& request,
+              Deadline deadline, std::function<void(ByPlugin<typename C::Answer>)> done) {
+    FanOutThen<typename C::Answer>(
+        resources.size(),
+        [&](std::size_t index, AnswerCallback<typename C::Answer> answer) {
+          Ask<C>(resources[index], request, deadline, std::move(answer));
+        },
+        [resources, done = std::move(done)](std::vector<StatusOr<typename C::Answer>> answers) {
+          ByPlugin<typename C::Answer> by_plugin;
+          for (std::size_t index = 0; index < resources.size(); ++index) {
+            by_plugin.emplace(resources[index], std::move(answers[index]));
+          }
+          done(std::move(by_plugin));
+        });
+  }
 
-  /// What the plugin of `resource` tells of one container by place, for all resources that it gave;
-  /// `done` runs once, on a thread of gRPC or at once: it must only post. kUnimplemented for
-  /// plugins that do not tell.
-  virtual void GetPlacement(const ContainerKey& key, const std::string& resource, Deadline deadline,
-                            std::function<void(StatusOr<PlacedByResource>)> done) = 0;
+  /// The resources whose plugins are live and `wanted`, a predicate of PluginInfo.
+  template <typename Wanted>
+  std::vector<std::string> Live(Wanted wanted) const {
+    std::vector<std::string> live;
+    for (const PluginInfo& info : List()) {
+      if (info.live && wanted(info)) {
+        live.push_back(info.resource);
+      }
+    }
+    return live;
+  }
 
-  /// The pools of the plugin of `resource`, as they are or after the change; `done` as with
-  /// GetPlacement. Beside the admissions: the plugin itself orders its calls, and what a change
-  /// means for containers, the next reconcile brings them.
-  virtual void GetPools(const std::string& resource, Deadline deadline, PoolsCallback done) = 0;
-  virtual void SetPools(const std::string& resource,
-                        const std::map<std::string, std::string>& cpus_by_pool, Deadline deadline,
-                        PoolsCallback done) = 0;
+ protected:
+  /// Starts `call` to the plugin of `resource`, or ends it at once.
+  virtual void Start(const std::string& resource, std::shared_ptr<calls::Call> call,
+                     Deadline deadline) = 0;
 };
 
 }  // namespace qrm::manager

@@ -8,11 +8,11 @@
 #include <grpcpp/support/server_callback.h>
 
 #include "api/base/log.h"
+#include "api/base/unix_socket.h"
 #include "api/proto/resourceplugin/v1alpha1/api.grpc.pb.h"
+#include "api/rpc/grpc_status.h"
 #include "api/wire.h"
 #include "manager/registry/registration_check.h"
-#include "manager/rpc/grpc_status.h"
-#include "manager/rpc/unix_listener.h"
 #include "manager/rpc/unix_server.h"
 
 namespace qrm::manager {
@@ -60,9 +60,9 @@ class Service final : public pb::Registration::CallbackService {
     if (!result.ok()) {
       log::Warning("registration refused", {{"resource", request.resource_name()},
                                             {"endpoint", request.endpoint()},
-                                            {"cause", MessageOf(result)}});
+                                            {"error", MessageOf(result)}});
     }
-    reactor->Finish(ToGrpc(result));
+    reactor->Finish(rpc::ToGrpc(result));
   }
 
   const std::string directory_;
@@ -105,7 +105,7 @@ RegistrationService::~RegistrationService() = default;
 
 Status RegistrationService::Start() {
   const std::string socket = impl_->directory + "/" + kRegistrationSocket;
-  if (std::filesystem::exists(impl_->directory) && !IsLiveSocket(socket)) {
+  if (std::filesystem::exists(impl_->directory) && ProbeSocket(socket) != 0) {
     QRM_RETURN_IF_ERROR(RemoveSockets(impl_->directory));
   }
   return impl_->server.Start(socket, {&impl_->service});

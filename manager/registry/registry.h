@@ -34,7 +34,7 @@ class Registry {
     return endpoints_.AddBuiltIn(resource, plugin);
   }
   /// For plugins inside this process: the calls that end with the registry.
-  const std::shared_ptr<CallsInFlight>& calls() const { return endpoints_.calls(); }
+  const std::shared_ptr<rpc::CallsInFlight>& in_flight() const { return endpoints_.in_flight(); }
 
   /// Begins to take registrations. Errors: those of RegistrationService::Start and
   /// SocketWatcher::Start.

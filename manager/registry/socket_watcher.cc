@@ -13,12 +13,14 @@
 #include "api/wire.h"
 #include "manager/registry/directory_scan.h"
 #include "manager/registry/registration_check.h"
+#include "plugins/sdk/calls/registration_calls.h"
 
 namespace qrm::manager {
 namespace {
 
 /// Who `identity` registers as. Errors: kInvalidArgument for what a resource plugin must not say.
-StatusOr<Registration> ReadIdentity(const PluginIdentity& identity, const std::string& socket) {
+StatusOr<Registration> ReadIdentity(const calls::PluginIdentity& identity,
+                                    const std::string& socket) {
   QRM_RETURN_IF_ERROR(CheckVersions(identity.supported_versions));
   QRM_RETURN_IF_ERROR(CheckResourceName(identity.name));
   Registration registration{.resource = identity.name, .registered_by = RegisteredBy::kWatcher};
@@ -61,7 +63,7 @@ struct SocketWatcher::Impl : std::enable_shared_from_this<SocketWatcher::Impl> {
   void Vanished(const std::string& path, const Candidate& candidate);
   void AskIdentity(const std::string& path, const CandidatePtr& candidate);
   void TakeIdentity(const std::string& path, const CandidatePtr& candidate,
-                    const StatusOr<PluginIdentity>& identity);
+                    const StatusOr<calls::PluginIdentity>& identity);
   void TakeOutcome(const std::string& path, const CandidatePtr& candidate,
                    const Registration& registration, const Status& outcome);
   /// The socket went while its plugin was being registered: undoes that.
@@ -115,11 +117,11 @@ void SocketWatcher::Impl::Vanished(const std::string& path, const Candidate& can
 
 void SocketWatcher::Impl::AskIdentity(const std::string& path, const CandidatePtr& candidate) {
   candidate->client = endpoints.Connect(path);
-  candidate->client->GetIdentity(
-      DeadlineAfter(options.info_deadline),
-      [weak = weak_from_this(), path, candidate](CallResult<PluginIdentity> result) {
+  candidate->client->Ask<calls::GetInfo>(
+      {}, DeadlineAfter(options.info_deadline),
+      [weak = weak_from_this(), path, candidate](calls::CallResult<calls::PluginIdentity> result) {
         const auto self = weak.lock();
-        if (self == nullptr || result.blame == Blame::kStopping) {
+        if (self == nullptr || result.blame == calls::Blame::kStopping) {
           return;
         }
         self->PostFor(path, candidate, [self, path, candidate, identity = std::move(result.value)] {
@@ -129,10 +131,10 @@ void SocketWatcher::Impl::AskIdentity(const std::string& path, const CandidatePt
 }
 
 void SocketWatcher::Impl::TakeIdentity(const std::string& path, const CandidatePtr& candidate,
-                                       const StatusOr<PluginIdentity>& identity) {
+                                       const StatusOr<calls::PluginIdentity>& identity) {
   if (!identity.ok()) {
     log::Debug("socket does not say who it is",
-               {{"socket", path}, {"cause", MessageOf(identity.status())}});
+               {{"socket", path}, {"error", MessageOf(identity.status())}});
     TryAgainLater(path, candidate);
     return;
   }
@@ -189,7 +191,7 @@ void SocketWatcher::Impl::TakeBack(const std::string& path, const Registration& 
 
 void SocketWatcher::Impl::Refuse(const std::string& path, const CandidatePtr& candidate,
                                  const Status& cause) {
-  log::Warning("plugin socket refused", {{"socket", path}, {"cause", MessageOf(cause)}});
+  log::Warning("plugin socket refused", {{"socket", path}, {"error", MessageOf(cause)}});
   Notify(path, *candidate, MessageOf(cause));
   TryAgainLater(path, candidate);
 }
@@ -197,14 +199,14 @@ void SocketWatcher::Impl::Refuse(const std::string& path, const CandidatePtr& ca
 void SocketWatcher::Impl::Notify(const std::string& path, Candidate& candidate,
                                  const std::string& error) {
   // A plugin that serves calls but does not take the news stays registered: it answered the probe.
-  candidate.client->Notify(error, DeadlineAfter(options.notify_deadline),
-                           [path, client = candidate.client](const CallResult<Acknowledged>& told) {
-                             if (!told.value.ok() && told.blame != Blame::kStopping) {
-                               log::Warning(
-                                   "plugin does not take its registration status",
-                                   {{"socket", path}, {"cause", MessageOf(told.value.status())}});
-                             }
-                           });
+  candidate.client->Ask<calls::NotifyRegistrationStatus>(
+      error, DeadlineAfter(options.notify_deadline),
+      [path, client = candidate.client](const calls::CallResult<calls::Nothing>& told) {
+        if (!told.value.ok() && told.blame != calls::Blame::kStopping) {
+          log::Warning("plugin does not take its registration status",
+                       {{"socket", path}, {"error", MessageOf(told.value.status())}});
+        }
+      });
   candidate.client.reset();
 }
 

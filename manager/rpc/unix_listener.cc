@@ -2,15 +2,15 @@
 #include "manager/rpc/unix_listener.h"
 
 #include <cerrno>
-#include <cstring>
 #include <filesystem>
 #include <system_error>
 
 #include <poll.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
-#include <sys/un.h>
 #include <unistd.h>
+
+#include "api/base/unix_socket.h"
 
 namespace qrm::manager {
 namespace {
@@ -32,35 +32,16 @@ Status SystemError(const std::string& path, std::string_view what, int error,
 }
 
 StatusOr<sockaddr_un> AddressOf(const std::string& path) {
-  sockaddr_un address{};
-  address.sun_family = AF_UNIX;
-  if (path.empty() || path.size() >= sizeof(address.sun_path)) {
+  const std::optional<sockaddr_un> address = SocketAddress(path);
+  if (!address.has_value()) {
     return Errorf(StatusCode::kInvalidArgument,
                   "cannot listen on \"{}\": socket paths have 1 to {} letters; choose another path",
-                  path, sizeof(address.sun_path) - 1);
+                  path, kMaxSocketPath);
   }
-  std::memcpy(address.sun_path, path.data(), path.size());
-  return address;
-}
-
-/// Someone accepts connections at `address`.
-bool IsLive(const sockaddr_un& address) {
-  const int probe = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-  if (probe < 0) {
-    return false;
-  }
-  const int result = connect(probe, reinterpret_cast<const sockaddr*>(&address), sizeof(address));
-  const bool live = result == 0 || errno == EAGAIN;  // EAGAIN: alive, with a full queue
-  close(probe);
-  return live;
+  return *address;
 }
 
 }  // namespace
-
-bool IsLiveSocket(const std::string& path) {
-  const StatusOr<sockaddr_un> address = AddressOf(path);
-  return address.ok() && IsLive(*address);
-}
 
 UnixListener::~UnixListener() {
   if (fd_ < 0) {
@@ -75,9 +56,9 @@ UnixListener::~UnixListener() {
 
 Status UnixListener::Open(const std::string& path, const UnixServerOptions& options) {
   path_ = path;
-  QRM_ASSIGN_OR_RETURN(const sockaddr_un address, AddressOf(path));
+  QRM_RETURN_IF_ERROR(AddressOf(path).status());
   QRM_RETURN_IF_ERROR(MakeDirectory(options));
-  if (IsLive(address)) {
+  if (ProbeSocket(path) == 0) {
     return Errorf(StatusCode::kFailedPrecondition,
                   "cannot listen on {}: a live server listens there; stop the other qrmd or choose "
                   "another path",

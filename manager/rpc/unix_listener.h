@@ -37,9 +37,6 @@ class UnixListener {
   unsigned long inode_ = 0;
 };
 
-/// Someone accepts connections on the socket at `path`.
-bool IsLiveSocket(const std::string& path);
-
 /// Who is connected to `fd`. Source: unix(7), SO_PEERCRED.
 StatusOr<PeerCredentials> PeerOf(int fd);
 

@@ -14,7 +14,7 @@
 
 #include "api/base/log.h"
 #include "api/base/number.h"
-#include "api/grpc_lifetime.h"
+#include "api/rpc/grpc_lifetime.h"
 #include "manager/rpc/peer_table.h"
 #include "manager/rpc/unix_listener.h"
 
@@ -72,7 +72,7 @@ struct UnixServer::Impl {
   void AcceptUntilShutdown() {
     for (int connection = listener->Accept(); connection >= 0; connection = listener->Accept()) {
       if (const Status admitted = Admit(connection); !admitted.ok()) {
-        log::Debug("connection refused", {{"socket", path}, {"reason", MessageOf(admitted)}});
+        log::Debug("connection refused", {{"socket", path}, {"error", MessageOf(admitted)}});
         close(connection);
         continue;
       }

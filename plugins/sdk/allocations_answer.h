@@ -6,7 +6,7 @@
 #include <optional>
 #include <string>
 
-#include "plugins/sdk/plugin_driver.h"
+#include "plugins/sdk/plugin.h"
 
 namespace qrm::sdk {
 
@@ -18,9 +18,10 @@ class AllocationsAnswer {
  public:
   using Bytes = std::shared_ptr<const std::string>;
 
-  /// A serialized resourceplugin.v1alpha1.GetResourcesAllocationResponse; the same one as before
-  /// while `driver`, always the same one, grants the same.
-  const Bytes& For(const PluginDriver& driver);
+  /// `grants`, given for `resource`, as a serialized
+  /// resourceplugin.v1alpha1.GetResourcesAllocationResponse; the same one as before while
+  /// `revision` is the same.
+  const Bytes& For(const Grants& grants, const std::string& resource, uint64_t revision);
 
  private:
   std::optional<uint64_t> revision_;

@@ -6,33 +6,19 @@
 
 #include <grpcpp/grpcpp.h>
 
+#include "api/base/clock.h"
 #include "api/base/log.h"
 #include "api/base/mutex.h"
 #include "api/base/status.h"
-#include "api/grpc_lifetime.h"
 #include "api/proto/qrm/v1/control.grpc.pb.h"
+#include "api/rpc/channel.h"
+#include "api/rpc/unary_call.h"
 
 namespace qrm::sdk {
 namespace {
 
 /// The manager answers before it does anything.
 constexpr std::chrono::seconds kCallTimeout{2};
-
-/// A channel without a past: gRPC would otherwise wait out the backoff of a former attempt.
-std::shared_ptr<grpc::Channel> NewChannel(const std::string& socket) {
-  grpc::ChannelArguments arguments;
-  arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
-  return grpc::CreateCustomChannel("unix:" + socket, grpc::InsecureChannelCredentials(), arguments);
-}
-
-struct Call {
-  explicit Call(const std::string& socket) : stub(v1::Control::NewStub(NewChannel(socket))) {}
-
-  std::unique_ptr<v1::Control::Stub> stub;
-  grpc::ClientContext context;
-  v1::NotifyChangedRequest request;
-  v1::NotifyChangedResponse response;
-};
 
 }  // namespace
 
@@ -41,86 +27,67 @@ struct ChangeNotifier::Impl : std::enable_shared_from_this<ChangeNotifier::Impl>
       : socket(std::move(control_socket)), resource(std::move(resource_name)) {}
 
   void Notify();
-  void Send(const std::shared_ptr<Call>& next);
-  void OnAnswer(const grpc::Status& answer);
-  void Close();
-  std::shared_ptr<Call> NewCall() const;
+  void Send();
+  void OnAnswer(const Status& answer);
 
   const std::string socket;
   const std::string resource;
+  const std::shared_ptr<rpc::CallsInFlight> calls = std::make_shared<rpc::CallsInFlight>();
   Mutex mutex;
-  CondVar idle;
-  std::shared_ptr<Call> call QRM_GUARDED_BY(mutex);  // in flight
+  bool sending QRM_GUARDED_BY(mutex) = false;
   bool again QRM_GUARDED_BY(mutex) = false;
-  bool closed QRM_GUARDED_BY(mutex) = false;
   bool said QRM_GUARDED_BY(mutex) = false;  // that the manager is not told
 };
 
-std::shared_ptr<Call> ChangeNotifier::Impl::NewCall() const {
-  KeepGrpcCallbackThreads();
-  auto next = std::make_shared<Call>(socket);
-  next->request.set_resource_name(resource);
-  next->context.set_deadline(std::chrono::system_clock::now() + kCallTimeout);
-  return next;
-}
-
 void ChangeNotifier::Impl::Notify() {
-  std::shared_ptr<Call> next;
   {
     const MutexLock lock(mutex);
-    if (closed) {
-      return;
-    }
-    if (call != nullptr) {
+    if (std::exchange(sending, true)) {
       again = true;
       return;
     }
-    next = call = NewCall();
   }
-  Send(next);
+  Send();
 }
 
-void ChangeNotifier::Impl::Send(const std::shared_ptr<Call>& next) {
-  next->stub->async()->NotifyChanged(
-      &next->context, &next->request, &next->response,
-      [self = shared_from_this(), next](const grpc::Status& answer) { self->OnAnswer(answer); });
+/// Each call has a channel of its own: it must not wait out the backoff of a former attempt.
+void ChangeNotifier::Impl::Send() {
+  using Async = v1::Control::StubInterface::async_interface;
+  const std::shared_ptr<v1::Control::Stub> stub = v1::Control::NewStub(rpc::UnixChannel(socket));
+  v1::NotifyChangedRequest request;
+  request.set_resource_name(resource);
+  const bool sent = rpc::StartUnary(
+      calls, stub->async(), &Async::NotifyChanged, std::move(request), DeadlineAfter(kCallTimeout),
+      [self = shared_from_this(), stub](const auto& answer) { self->OnAnswer(answer.status()); });
+  if (!sent) {  // stopped
+    const MutexLock lock(mutex);
+    sending = false;
+  }
 }
 
-void ChangeNotifier::Impl::OnAnswer(const grpc::Status& answer) {
+void ChangeNotifier::Impl::OnAnswer(const Status& answer) {
   bool say = false;
-  std::shared_ptr<Call> next;
+  bool send = false;
   {
     const MutexLock lock(mutex);
-    say = !answer.ok() && !std::exchange(said, !answer.ok()) && !closed;
-    call = again && !closed ? NewCall() : nullptr;
-    again = false;
-    next = call;
+    say = !answer.ok() && !std::exchange(said, !answer.ok()) && !calls->stopped();
+    send = std::exchange(again, false);
+    sending = send;
   }
   if (say) {
     log::Info("manager not told of a change: it sees it at its next reconcile",
-              {{"resource", resource}, {"socket", socket}, {"why", answer.error_message()}});
+              {{"resource", resource}, {"socket", socket}, {"error", MessageOf(answer)}});
   }
-  if (next != nullptr) {
-    Send(next);
-  } else {
-    idle.NotifyAll();
+  if (send) {
+    Send();
   }
-}
-
-void ChangeNotifier::Impl::Close() {
-  const MutexLock lock(mutex);
-  closed = true;
-  if (call != nullptr) {
-    call->context.TryCancel();
-  }
-  idle.Wait(mutex, [this]() QRM_REQUIRES(mutex) { return call == nullptr; });
 }
 
 ChangeNotifier::ChangeNotifier(std::string control_socket, std::string resource)
     : impl_(std::make_shared<Impl>(std::move(control_socket), std::move(resource))) {}
 
 ChangeNotifier::~ChangeNotifier() {
-  impl_->Close();
+  impl_->calls->StopAndWait();
 }
 
 void ChangeNotifier::Notify() {

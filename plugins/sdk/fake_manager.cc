@@ -10,10 +10,13 @@
 #include <grpcpp/grpcpp.h>
 
 #include "api/base/mutex.h"
-#include "api/grpc_lifetime.h"
 #include "api/proto/qrm/v1/control.grpc.pb.h"
 #include "api/proto/resourceplugin/v1alpha1/api.grpc.pb.h"
+#include "api/rpc/grpc_lifetime.h"
 #include "api/wire.h"
+#include "plugins/sdk/calls/extension_calls.h"
+#include "plugins/sdk/calls/plugin_calls.h"
+#include "plugins/sdk/calls/registration_calls.h"
 #include "plugins/sdk/plugin_client.h"
 #include "plugins/sdk/socket_file.h"
 
@@ -174,18 +177,18 @@ class Watcher {
       return;
     }
     PluginClient plugin(path);
-    const StatusOr<PluginIdentity> identity = plugin.GetInfo();
+    const StatusOr<calls::PluginIdentity> identity = plugin.Ask<calls::GetInfo>({});
     if (!identity.ok()) {
       return;
     }
     known_[path] = *id;
-    const StatusOr<PluginOptions> options = plugin.Options();
+    const StatusOr<PluginOptions> options = plugin.Ask<calls::GetOptions>({});
     const bool ours = identity->type == wire::kResourcePluginType && options.ok() &&
-                      std::ranges::count(identity->versions, wire::kPluginApiVersion) > 0;
-    const Status told = plugin.NotifyRegistrationStatus(
+                      std::ranges::count(identity->supported_versions, wire::kPluginApiVersion) > 0;
+    const auto told = plugin.Ask<calls::NotifyRegistrationStatus>(
         ours ? "" : "no resource plugin of version " + std::string(wire::kPluginApiVersion));
     if (ours && told.ok()) {
-      table_.Add(identity->resource, path, *options);
+      table_.Add(identity->name, path, *options);
     }
   }
 
@@ -237,13 +240,15 @@ struct FakeManager::Impl {
     return listening;
   }
 
-  StatusOr<std::unique_ptr<PluginClient>> Client(const std::string& resource) {
+  /// Asks the plugin of `resource`.
+  template <typename C>
+  StatusOr<typename C::Answer> Ask(const std::string& resource, typename C::Request request) {
     const std::optional<RegisteredPlugin> plugin = table.Find(resource);
     if (!plugin.has_value()) {
       return Errorf(StatusCode::kNotFound,
                     "cannot call the plugin of {}: none registered; wait for it", resource);
     }
-    return std::make_unique<PluginClient>(plugin->socket);
+    return PluginClient(plugin->socket).Ask<C>(std::move(request));
   }
 
   const std::string registration_dir;
@@ -319,50 +324,57 @@ StatusOr<ResourceAllocation> FakeManager::Admit(ContainerRequest request) {
 }
 
 StatusOr<HintList> FakeManager::Hints(const ContainerRequest& request) {
-  QRM_ASSIGN_OR_RETURN(const auto client, impl_->Client(request.resource));
-  return client->Hints(request);
+  return impl_->Ask<calls::GetTopologyHints>(request.resource, request);
 }
 
 StatusOr<ResourceAllocation> FakeManager::Allocate(const ContainerRequest& request) {
-  QRM_ASSIGN_OR_RETURN(const auto client, impl_->Client(request.resource));
-  return client->Allocate(request);
+  QRM_ASSIGN_OR_RETURN(AllocationByResource allocations,
+                       impl_->Ask<calls::Allocate>(request.resource, request));
+  return std::move(allocations[request.resource]);
 }
 
 Status FakeManager::RemovePod(const std::string& resource, const std::string& pod_uid) {
-  QRM_ASSIGN_OR_RETURN(const auto client, impl_->Client(resource));
-  return client->RemovePod(pod_uid);
+  return impl_->Ask<calls::RemovePod>(resource, pod_uid).status();
 }
 
 Status FakeManager::ReleaseContainer(const std::string& resource, const ContainerKey& key) {
-  QRM_ASSIGN_OR_RETURN(const auto client, impl_->Client(resource));
-  return client->ReleaseContainer(key);
+  return impl_->Ask<calls::ReleaseContainer>(resource, key).status();
 }
 
 StatusOr<std::map<ContainerKey, ResourceAllocation>> FakeManager::Reconcile(
     const std::string& resource) {
-  QRM_ASSIGN_OR_RETURN(const auto client, impl_->Client(resource));
-  return client->Reconcile(resource);
+  QRM_ASSIGN_OR_RETURN(const calls::HeldAllocations held,
+                       impl_->Ask<calls::GetResourcesAllocation>(resource, {}));
+  std::map<ContainerKey, ResourceAllocation> allocations;
+  for (const auto& [key, by_resource] : *held.Read()) {
+    if (const auto own = by_resource.find(resource); own != by_resource.end()) {
+      allocations.emplace(key, own->second);
+    }
+  }
+  return allocations;
 }
 
 StatusOr<AllocatableResource> FakeManager::Allocatable(const std::string& resource) {
-  QRM_ASSIGN_OR_RETURN(const auto client, impl_->Client(resource));
-  return client->Allocatable(resource);
+  QRM_ASSIGN_OR_RETURN(AllocatableByResource resources,
+                       impl_->Ask<calls::GetAllocatable>(resource, {}));
+  return std::move(resources[resource]);
 }
 
 StatusOr<std::vector<Pool>> FakeManager::Pools(const std::string& resource) {
-  QRM_ASSIGN_OR_RETURN(const auto client, impl_->Client(resource));
-  return client->Pools();
+  return impl_->Ask<calls::GetPools>(resource, resource);
 }
 
 StatusOr<std::vector<Pool>> FakeManager::SetPools(
     const std::string& resource, const std::map<std::string, CpuSet>& cpus_by_pool) {
-  QRM_ASSIGN_OR_RETURN(const auto client, impl_->Client(resource));
-  return client->SetPools(cpus_by_pool);
+  calls::SetPools::Request request{.resource = resource};
+  for (const auto& [name, cpus] : cpus_by_pool) {
+    request.cpus_by_pool.emplace(name, ToString(cpus));
+  }
+  return impl_->Ask<calls::SetPools>(resource, std::move(request));
 }
 
 StatusOr<std::string> FakeManager::ExportState(const std::string& resource) {
-  QRM_ASSIGN_OR_RETURN(const auto client, impl_->Client(resource));
-  return client->ExportState();
+  return impl_->Ask<calls::ExportState>(resource, {});
 }
 
 }  // namespace qrm::sdk

@@ -12,7 +12,7 @@
 #include <grpcpp/impl/service_type.h>
 
 #include "api/base/task_thread.h"
-#include "api/grpc_lifetime.h"
+#include "api/rpc/grpc_lifetime.h"
 #include "plugins/sdk/change_signal.h"
 #include "plugins/sdk/plugin_driver.h"
 #include "plugins/sdk/services.h"
@@ -38,9 +38,7 @@ struct PluginHost::Impl {
   Impl(ResourcePlugin& served, const std::string& resource, std::unique_ptr<PluginState> state)
       : plugin(served),
         driver(served, resource, std::move(state)),
-        plugin_service(MakeResourcePluginService(thread, driver)),
-        extensions_service(MakeExtensionsService(thread, driver)),
-        registration_service(MakeRegistrationService(resource)) {}
+        service(MakePluginService(thread, driver)) {}
 
   ~Impl() {
     if (socket_id.has_value() && FindFile(socket_path) == socket_id) {
@@ -50,23 +48,19 @@ struct PluginHost::Impl {
     plugin.changes().Connect({});
   }
 
-  /// A server of all services on the socket at `path`; null when none can be made there.
+  /// A server of all calls on the socket at `path`; null when none can be made there.
   std::unique_ptr<grpc::Server> StartServer(const std::string& path) {
     KeepGrpcCallbackThreads();
     grpc::ServerBuilder builder;
     builder.AddListeningPort("unix:" + path, grpc::InsecureServerCredentials());
-    builder.RegisterService(plugin_service.get());
-    builder.RegisterService(extensions_service.get());
-    builder.RegisterService(registration_service.get());
+    builder.RegisterService(service.get());
     return builder.BuildAndStart();
   }
 
   ResourcePlugin& plugin;
   PluginDriver driver;
   TaskThread thread;
-  std::unique_ptr<grpc::Service> plugin_service;
-  std::unique_ptr<grpc::Service> extensions_service;
-  std::unique_ptr<grpc::Service> registration_service;
+  std::unique_ptr<grpc::Service> service;
   std::string socket_path;
   std::optional<FileId> socket_id;
   std::unique_ptr<grpc::Server> server;

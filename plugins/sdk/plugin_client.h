@@ -1,23 +1,15 @@
 // Calls a plugin by its socket, for the fake manager.
 #pragma once
 
-#include <map>
+#include <future>
 #include <memory>
 #include <string>
-#include <vector>
+#include <utility>
 
 #include "api/base/status.h"
-#include "api/resource.h"
-#include "plugins/sdk/plugin.h"
+#include "plugins/sdk/calls/call.h"
 
 namespace qrm::sdk {
-
-/// What a watched plugin says of itself.
-struct PluginIdentity {
-  std::string type;
-  std::string resource;
-  std::vector<std::string> versions;
-};
 
 /// The plugin that listens on one socket. Every call waits for its answer, ten seconds at most.
 ///
@@ -28,23 +20,22 @@ class PluginClient {
   explicit PluginClient(const std::string& socket);
   ~PluginClient();
 
-  StatusOr<PluginIdentity> GetInfo();
-  /// Tells the plugin whether it is registered: an empty `refusal` says so.
-  Status NotifyRegistrationStatus(const std::string& refusal);
-
-  StatusOr<PluginOptions> Options();
-  StatusOr<HintList> Hints(const ContainerRequest& request);
-  StatusOr<ResourceAllocation> Allocate(const ContainerRequest& request);
-  Status RemovePod(const std::string& pod_uid);
-  Status ReleaseContainer(const ContainerKey& key);
-  StatusOr<std::map<ContainerKey, ResourceAllocation>> Reconcile(const std::string& resource);
-  StatusOr<AllocatableResource> Allocatable(const std::string& resource);
-  StatusOr<std::vector<Pool>> Pools();
-  StatusOr<std::vector<Pool>> SetPools(const std::map<std::string, CpuSet>& cpus_by_pool);
-  StatusOr<std::string> ExportState();
+  /// What the plugin answers to the call that `C` describes.
+  template <typename C>
+  StatusOr<typename C::Answer> Ask(typename C::Request request) {
+    using Call = calls::CallTo<C>;
+    const auto answer = std::make_shared<std::promise<typename Call::Result>>();
+    Send(std::make_shared<Call>(std::move(request), [answer](typename Call::Result result) {
+      answer->set_value(std::move(result));
+    }));
+    return answer->get_future().get().value;
+  }
 
  private:
   struct Impl;
+
+  void Send(std::shared_ptr<calls::Call> call);
+
   std::unique_ptr<Impl> impl_;
 };
 

@@ -1,7 +1,6 @@
 // Each call: what the grants already answer, then the plugin, then the disk, then the answer.
 #include "plugins/sdk/plugin_driver.h"
 
-#include <exception>
 #include <memory>
 #include <utility>
 
@@ -10,25 +9,6 @@
 
 namespace qrm::sdk {
 namespace {
-
-Status Threw(const std::string& resource, const char* function, std::string_view what) {
-  return Errorf(StatusCode::kInternal,
-                "cannot finish {} of the plugin of {}: it threw \"{}\"; report it to the plugin's "
-                "author",
-                function, resource, what);
-}
-
-/// The result of `call`, which is the author's code; an exception becomes kInternal.
-template <typename Call>
-auto Guard(const std::string& resource, const char* function, Call call) -> decltype(call()) {
-  try {
-    return call();
-  } catch (const std::exception& error) {
-    return Threw(resource, function, error.what());
-  } catch (...) {
-    return Threw(resource, function, "no exception class of C++");
-  }
-}
 
 /// True when `granted` covers every amount of `request` within its hint.
 bool Serves(const Grant& granted, const ContainerRequest& request) {
@@ -63,6 +43,13 @@ PluginDriver::PluginDriver(ResourcePlugin& plugin, std::string resource,
                            std::unique_ptr<PluginState> state)
     : plugin_(plugin), resource_(std::move(resource)), state_(std::move(state)) {}
 
+Status PluginDriver::Threw(const char* function, std::string_view what) const {
+  return Errorf(StatusCode::kInternal,
+                "cannot finish {} of the plugin of {}: it threw \"{}\"; report it to the plugin's "
+                "author",
+                function, resource_, what);
+}
+
 Status PluginDriver::Start() {
   QRM_ASSIGN_OR_RETURN(StoredState stored, state_->Load());
   if (stored.saved.has_value()) {
@@ -73,9 +60,11 @@ Status PluginDriver::Start() {
   }
   saved_ = std::move(stored.saved);
   grants_ = std::move(stored.grants);
-  QRM_RETURN_IF_ERROR(Guard(resource_, "Restore", [&] { return plugin_.Restore(grants_); }));
-  QRM_ASSIGN_OR_RETURN(options_, Guard(resource_, "Options", [&]() -> StatusOr<PluginOptions> {
-                         return plugin_.Options();
+  QRM_RETURN_IF_ERROR(
+      Ask("Restore", [&](ResourcePlugin& plugin) { return plugin.Restore(grants_); }));
+  QRM_ASSIGN_OR_RETURN(options_,
+                       Ask("Options", [&](ResourcePlugin& plugin) -> StatusOr<PluginOptions> {
+                         return plugin.Options();
                        }));
   // What Restore repaired must not be answered from the grants as they were.
   if (const Status reconciled = Reconcile(); !reconciled.ok()) {
@@ -86,16 +75,17 @@ Status PluginDriver::Start() {
 }
 
 Status PluginDriver::LoadSaved(const std::string& saved) {
-  return Guard(resource_, "LoadState", [&] { return plugin_.LoadState(saved); });
+  return Ask("LoadState", [&](ResourcePlugin& plugin) { return plugin.LoadState(saved); });
 }
 
 StatusOr<HintList> PluginDriver::Hints(const ContainerRequest& request) {
   const auto known = grants_.find(request.key);
   if (known != grants_.end() && Serves(known->second, request)) {
-    return Guard(resource_, "HeldHints",
-                 [&]() -> StatusOr<HintList> { return plugin_.HeldHints(known->second, request); });
+    return Ask("HeldHints", [&](ResourcePlugin& plugin) -> StatusOr<HintList> {
+      return plugin.HeldHints(known->second, request);
+    });
   }
-  return Guard(resource_, "Hints", [&] { return plugin_.Hints(request); });
+  return Ask("Hints", [&](ResourcePlugin& plugin) { return plugin.Hints(request); });
 }
 
 StatusOr<ResourceAllocation> PluginDriver::Allocate(const ContainerRequest& request) {
@@ -105,7 +95,7 @@ StatusOr<ResourceAllocation> PluginDriver::Allocate(const ContainerRequest& requ
   }
   const TopologyHint hint = request.hint.value_or(TopologyHint());
   StatusOr<ResourceAllocation> allocation =
-      Guard(resource_, "Allocate", [&] { return plugin_.Allocate(request, hint); });
+      Ask("Allocate", [&](ResourcePlugin& plugin) { return plugin.Allocate(request, hint); });
   if (!allocation.ok()) {
     return allocation;
   }
@@ -137,8 +127,8 @@ void PluginDriver::Erase(const ContainerKey& key) {
 
 void PluginDriver::ForgetAllocation(const ContainerKey& key) {
   Erase(key);
-  const Status told = Guard(resource_, "Remove", [&] {
-    plugin_.Remove({key});
+  const Status told = Ask("Remove", [&](ResourcePlugin& plugin) {
+    plugin.Remove({key});
     return OkStatus();
   });
   if (!told.ok()) {
@@ -169,8 +159,8 @@ Status PluginDriver::ReleaseContainer(const ContainerKey& key) {
 Status PluginDriver::Remove(const std::vector<ContainerKey>& keys, StateChange change) {
   Status told;
   if (!keys.empty()) {
-    told = Guard(resource_, "Remove", [&] {
-      plugin_.Remove(keys);
+    told = Ask("Remove", [&](ResourcePlugin& plugin) {
+      plugin.Remove(keys);
       return OkStatus();
     });
   }
@@ -206,8 +196,9 @@ void PluginDriver::TakeOver(Grants changed) {
 
 StatusOr<Grants> PluginDriver::ChangedGrants() {
   using Allocations = std::map<ContainerKey, ResourceAllocation>;
-  QRM_ASSIGN_OR_RETURN(const Allocations wanted,
-                       Guard(resource_, "Reconcile", [&] { return plugin_.Reconcile(grants_); }));
+  QRM_ASSIGN_OR_RETURN(const Allocations wanted, Ask("Reconcile", [&](ResourcePlugin& plugin) {
+                         return plugin.Reconcile(grants_);
+                       }));
   Grants changed;
   for (const auto& [key, allocation] : wanted) {
     const auto known = grants_.find(key);
@@ -228,19 +219,32 @@ StatusOr<Grants> PluginDriver::ChangedGrants() {
   return changed;
 }
 
+const AllocationsAnswer::Bytes& PluginDriver::SerializedAllocations() {
+  return allocations_.For(grants_, resource_, revision_);
+}
+
 StatusOr<AllocatableResource> PluginDriver::Allocatable() const {
-  return Guard(resource_, "Allocatable",
-               [&]() -> StatusOr<AllocatableResource> { return plugin_.Allocatable(); });
+  return Ask("Allocatable", [](const ResourcePlugin& plugin) -> StatusOr<AllocatableResource> {
+    return plugin.Allocatable();
+  });
 }
 
 StatusOr<std::vector<Pool>> PluginDriver::Pools() const {
-  return Guard(resource_, "Pools",
-               [&]() -> StatusOr<std::vector<Pool>> { return plugin_.Pools(); });
+  return Ask("Pools", [](const ResourcePlugin& plugin) -> StatusOr<std::vector<Pool>> {
+    return plugin.Pools();
+  });
+}
+
+StatusOr<std::string> PluginDriver::ExportState() const {
+  return Ask("ExportState", [this](const ResourcePlugin& plugin) -> StatusOr<std::string> {
+    return plugin.ExportState(grants_);
+  });
 }
 
 Status PluginDriver::SetPools(const std::map<std::string, CpuSet>& cpus_by_pool) {
   QRM_ASSIGN_OR_RETURN(const std::vector<Pool> before, Pools());
-  QRM_RETURN_IF_ERROR(Guard(resource_, "SetPools", [&] { return plugin_.SetPools(cpus_by_pool); }));
+  QRM_RETURN_IF_ERROR(
+      Ask("SetPools", [&](ResourcePlugin& plugin) { return plugin.SetPools(cpus_by_pool); }));
   StatusOr<Grants> changed = ChangedGrants();
   Status kept = changed.ok() ? Commit({.granted = *changed}) : changed.status();
   if (!kept.ok()) {
@@ -258,23 +262,19 @@ void PluginDriver::RestorePools(const std::vector<Pool>& pools) {
     cpus_by_pool.emplace(pool.name, pool.cpus);
   }
   const Status restored =
-      Guard(resource_, "SetPools", [&] { return plugin_.SetPools(cpus_by_pool); });
+      Ask("SetPools", [&](ResourcePlugin& plugin) { return plugin.SetPools(cpus_by_pool); });
   if (!restored.ok()) {
     log::Error("pools are not what is on disk",
                {{"resource", resource_}, {"error", MessageOf(restored)}});
   }
 }
 
-StatusOr<std::string> PluginDriver::ExportState() const {
-  return Guard(resource_, "ExportState",
-               [&]() -> StatusOr<std::string> { return plugin_.ExportState(grants_); });
-}
-
 /// Adds the plugin's own state when it changed; a change of nothing does not touch the disk.
 Status PluginDriver::Commit(StateChange change) {
   QRM_ASSIGN_OR_RETURN(std::string saved,
-                       Guard(resource_, "SaveState",
-                             [&]() -> StatusOr<std::string> { return plugin_.SaveState(); }));
+                       Ask("SaveState", [&](ResourcePlugin& plugin) -> StatusOr<std::string> {
+                         return plugin.SaveState();
+                       }));
   if (saved != saved_.value_or("")) {
     change.saved = saved;
   }

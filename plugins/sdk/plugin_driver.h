@@ -3,14 +3,18 @@
 #pragma once
 
 #include <cstdint>
+#include <exception>
 #include <map>
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
+#include <utility>
 #include <vector>
 
 #include "api/base/status.h"
 #include "api/resource.h"
+#include "plugins/sdk/allocations_answer.h"
 #include "plugins/sdk/plugin.h"
 #include "plugins/sdk/plugin_state.h"
 
@@ -31,8 +35,8 @@ class PluginDriver {
   const PluginOptions& options() const { return options_; }
   const std::string& resource() const { return resource_; }
   const Grants& grants() const { return grants_; }
-  /// Another number whenever grants() changed.
-  uint64_t revision() const { return revision_; }
+  /// All allocations as the answer to GetResourcesAllocation; the same one while grants() is.
+  const AllocationsAnswer::Bytes& SerializedAllocations();
 
   StatusOr<HintList> Hints(const ContainerRequest& request);
   /// Errors: the plugin's; kUnavailable when the grant could not be kept, and the plugin has been
@@ -48,11 +52,26 @@ class PluginDriver {
 
   StatusOr<AllocatableResource> Allocatable() const;
   StatusOr<std::vector<Pool>> Pools() const;
+  StatusOr<std::string> ExportState() const;
   /// Errors: the plugin's; kUnavailable when it could not be kept, and the pools are as before.
   Status SetPools(const std::map<std::string, CpuSet>& cpus_by_pool);
-  StatusOr<std::string> ExportState() const;
+
+  /// What `question` gets from the plugin, a Status or StatusOr; for what changes no allocation.
+  /// `function`, a literal, names it in the error for an exception.
+  template <typename Question>
+  auto Ask(const char* function, const Question& question) const
+      -> decltype(question(std::declval<ResourcePlugin&>())) {
+    try {
+      return question(plugin_);
+    } catch (const std::exception& error) {
+      return Threw(function, error.what());
+    } catch (...) {
+      return Threw(function, "no exception class of C++");
+    }
+  }
 
  private:
+  Status Threw(const char* function, std::string_view what) const;
   Status LoadSaved(const std::string& saved);
   Status Remove(const std::vector<ContainerKey>& keys, StateChange change);
   StatusOr<Grants> ChangedGrants();
@@ -69,8 +88,9 @@ class PluginDriver {
   std::unique_ptr<PluginState> state_;
   PluginOptions options_;
   Grants grants_;
-  Grants unsaved_;  ///< those of grants_ that the disk has refused
-  uint64_t revision_ = 0;
+  Grants unsaved_;         ///< those of grants_ that the disk has refused
+  uint64_t revision_ = 0;  ///< of grants_
+  AllocationsAnswer allocations_;
   std::optional<std::string> saved_;  ///< the plugin's own state as it is on disk
 };
 

@@ -6,8 +6,10 @@
 
 #include <grpcpp/grpcpp.h>
 
-#include "api/grpc_lifetime.h"
+#include "api/base/check.h"
 #include "api/proto/resourceplugin/v1alpha1/api.grpc.pb.h"
+#include "api/rpc/channel.h"
+#include "api/rpc/unary_call.h"
 #include "api/wire.h"
 
 namespace qrm::sdk {
@@ -16,41 +18,32 @@ namespace {
 /// The manager dials the plugin before it answers.
 constexpr std::chrono::seconds kRegisterTimeout{5};
 
-/// A channel without a past: gRPC would otherwise wait out the backoff of a former attempt.
-std::shared_ptr<grpc::Channel> NewChannel(const std::string& socket) {
-  KeepGrpcCallbackThreads();
-  grpc::ChannelArguments arguments;
-  arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
-  return grpc::CreateCustomChannel("unix:" + socket, grpc::InsecureChannelCredentials(), arguments);
-}
-
 }  // namespace
 
 struct RegistrationCall::InFlight {
   explicit InFlight(const std::string& socket)
-      : stub(wire::pb::Registration::NewStub(NewChannel(socket))) {}
+      : stub(wire::pb::Registration::NewStub(rpc::UnixChannel(socket))) {}
 
   std::unique_ptr<wire::pb::Registration::Stub> stub;
-  grpc::ClientContext context;
-  wire::pb::RegisterRequest request;
-  wire::pb::Empty response;
+  const std::shared_ptr<rpc::CallsInFlight> calls = std::make_shared<rpc::CallsInFlight>();
   std::promise<Status> answer;
 };
 
 RegistrationCall::RegistrationCall(const std::string& manager_socket,
                                    const Announcement& announcement)
     : in_flight_(std::make_shared<InFlight>(manager_socket)) {
-  in_flight_->request.set_version(wire::kPluginApiVersion);
-  in_flight_->request.set_endpoint(announcement.endpoint);
-  in_flight_->request.set_resource_name(announcement.resource);
-  *in_flight_->request.mutable_options() = wire::ToWire(announcement.options);
-  in_flight_->context.set_deadline(std::chrono::system_clock::now() + kRegisterTimeout);
-  in_flight_->stub->async()->Register(
-      &in_flight_->context, &in_flight_->request, &in_flight_->response,
-      [call = in_flight_](const grpc::Status& status) {
-        call->answer.set_value(
-            Status(static_cast<StatusCode>(status.error_code()), status.error_message()));
-      });
+  using Async = wire::pb::Registration::StubInterface::async_interface;
+  wire::pb::RegisterRequest request;
+  request.set_version(wire::kPluginApiVersion);
+  request.set_endpoint(announcement.endpoint);
+  request.set_resource_name(announcement.resource);
+  *request.mutable_options() = wire::ToWire(announcement.options);
+  const bool sent = rpc::StartUnary(in_flight_->calls, in_flight_->stub->async(), &Async::Register,
+                                    std::move(request), DeadlineAfter(kRegisterTimeout),
+                                    [call = in_flight_](const StatusOr<wire::pb::Empty>& answer) {
+                                      call->answer.set_value(answer.status());
+                                    });
+  QRM_CHECK(sent);  // only Cancel stops
 }
 
 Status RegistrationCall::Wait() {
@@ -58,7 +51,7 @@ Status RegistrationCall::Wait() {
 }
 
 void RegistrationCall::Cancel() {
-  in_flight_->context.TryCancel();
+  in_flight_->calls->StopAndWait();
 }
 
 }  // namespace qrm::sdk

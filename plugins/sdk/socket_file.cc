@@ -1,4 +1,4 @@
-// renameat2(2) with RENAME_NOREPLACE is the claim; connect(2) tells the living from the dead.
+// renameat2(2) with RENAME_NOREPLACE is the claim; a probe tells the living from the dead.
 #include "plugins/sdk/socket_file.h"
 
 #include <cerrno>
@@ -8,16 +8,15 @@
 #include <random>
 
 #include <fcntl.h>
-#include <sys/socket.h>
 #include <sys/stat.h>
-#include <sys/un.h>
 #include <unistd.h>
+
+#include "api/base/unix_socket.h"
 
 namespace qrm::sdk {
 namespace {
 
 constexpr int kPlaceAttempts = 3;
-constexpr std::size_t kMaxSocketPath = sizeof(sockaddr_un::sun_path) - 1;
 
 Status CheckLength(const std::string& path) {
   if (path.size() > kMaxSocketPath) {
@@ -27,35 +26,6 @@ Status CheckLength(const std::string& path) {
                   path, path.size(), kMaxSocketPath);
   }
   return OkStatus();
-}
-
-enum class Listener { kNone, kAlive, kDead };
-
-/// Who answers at `path`; a listener with a full queue is alive.
-StatusOr<Listener> Probe(const std::string& path) {
-  const int fd = ::socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
-  if (fd < 0) {
-    return Errorf(StatusCode::kResourceExhausted, "cannot probe socket {}: {}", path,
-                  std::strerror(errno));
-  }
-  sockaddr_un address{};
-  address.sun_family = AF_UNIX;
-  path.copy(address.sun_path, kMaxSocketPath);
-  const bool connected =
-      ::connect(fd, reinterpret_cast<const sockaddr*>(&address), sizeof address) == 0;
-  const int error = errno;
-  ::close(fd);
-  if (connected || error == EAGAIN || error == EINPROGRESS) {
-    return Listener::kAlive;
-  }
-  if (error == ECONNREFUSED) {
-    return Listener::kDead;
-  }
-  if (error == ENOENT) {
-    return Listener::kNone;
-  }
-  return Errorf(StatusCode::kFailedPrecondition, "cannot probe socket {}: {}; remove the file",
-                path, std::strerror(error));
 }
 
 /// Makes room at `path` when what is there is a socket without a process behind it.
@@ -68,12 +38,16 @@ Status ClearDeadSocket(const std::string& path) {
     return Errorf(StatusCode::kFailedPrecondition,
                   "cannot make socket {}: a file of another kind is there; remove it", path);
   }
-  QRM_ASSIGN_OR_RETURN(const Listener listener, Probe(path));
-  if (listener == Listener::kAlive) {
+  const int error = ProbeSocket(path);
+  if (error == 0) {
     return Errorf(StatusCode::kAlreadyExists,
                   "cannot make socket {}: another process listens there; stop it or set "
                   "--socket-name",
                   path);
+  }
+  if (error != ECONNREFUSED && error != ENOENT) {
+    return Errorf(StatusCode::kFailedPrecondition, "cannot probe socket {}: {}; remove the file",
+                  path, std::strerror(error));
   }
   ::unlink(path.c_str());
   return OkStatus();

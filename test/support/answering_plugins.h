@@ -4,15 +4,15 @@
 
 #include <functional>
 #include <map>
+#include <memory>
 #include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
-#include <fmt/ranges.h>
-
 #include "api/base/mutex.h"
 #include "manager/registry/plugins.h"
+#include "test/support/answer_if.h"
 
 namespace qrm::test {
 
@@ -26,7 +26,7 @@ struct PluginScript {
   Status removes;
   Status releases;
   StatusOr<AllocationByContainer> holds = AllocationByContainer{};
-  std::optional<manager::HeldAllocations> repeats;  ///< said again and again in place of `holds`
+  std::optional<calls::HeldAllocations> repeats;  ///< said again and again in place of `holds`
 };
 
 /// Threads: any. Every call is answered at once, on the caller's thread.
@@ -44,8 +44,7 @@ class AnsweringPlugins final : public manager::Plugins {
     const MutexLock lock(mutex_);
     scripts_.erase(resource);
   }
-  /// "hints cpu", "allocate cpu", "remove cpu uid", "release cpu uid/name", "holdings" of
-  /// all, "holdings cpu".
+  /// "hints cpu", "allocate cpu", "remove cpu uid", "release cpu uid/name", "holdings cpu".
   std::vector<std::string> calls() const {
     const MutexLock lock(mutex_);
     return calls_;
@@ -91,85 +90,53 @@ class AnsweringPlugins final : public manager::Plugins {
     return found == suspicions_.end() ? std::string() : found->second;
   }
 
-  std::vector<StatusOr<HintList>> GetTopologyHints(const std::vector<ContainerRequest>& requests,
-                                                   Deadline) override {
-    std::vector<StatusOr<HintList>> answers;
-    for (const ContainerRequest& request : requests) {
-      answers.push_back(Note("hints " + request.resource, request.resource).hints);
-      const MutexLock lock(mutex_);
-      hinted_[request.resource] = request;
-    }
-    return answers;
-  }
-  std::vector<StatusOr<AllocationByResource>> Allocate(
-      const std::vector<ContainerRequest>& requests, Deadline) override {
-    std::vector<StatusOr<AllocationByResource>> answers;
-    for (const ContainerRequest& request : requests) {
-      answers.push_back(Note("allocate " + request.resource, request.resource).gives);
-      const MutexLock lock(mutex_);
-      allocated_[request.resource] = request;
-    }
-    return answers;
-  }
-  std::map<std::string, Status> RemovePod(const std::string& pod_uid,
-                                          const std::vector<std::string>& resources,
-                                          Deadline) override {
-    std::map<std::string, Status> answers;
-    for (const std::string& resource : resources) {
-      answers[resource] = Note(fmt::format("remove {} {}", resource, pod_uid), resource).removes;
-    }
-    return answers;
-  }
-  std::map<std::string, Status> ReleaseContainer(const ContainerKey& key,
-                                                 const std::vector<std::string>& resources,
-                                                 Deadline) override {
-    std::map<std::string, Status> answers;
-    for (const std::string& resource : resources) {
-      answers[resource] =
-          Note("release " + resource + " " + key.pod_uid + "/" + key.container, resource).releases;
-    }
-    return answers;
-  }
-  void GetResourcesAllocation(const std::set<std::string>& resources, Deadline,
-                              std::function<void(manager::AllocationsByPlugin)> done) override {
-    on_call("holdings");
-    manager::AllocationsByPlugin answers;
-    {
-      const MutexLock lock(mutex_);
-      calls_.push_back(
-          fmt::format("holdings{}{}", resources.empty() ? "" : " ", fmt::join(resources, " ")));
-      for (const auto& [resource, script] : scripts_) {
-        const bool asked =
-            resources.empty() ? script.options.need_reconcile : resources.contains(resource);
-        if (script.live && asked) {
-          answers.emplace(resource, script.repeats.has_value()
-                                        ? StatusOr<manager::HeldAllocations>(*script.repeats)
-                                        : script.holds);
-        }
-      }
-    }
-    done(std::move(answers));
-  }
-
-  void GetAllocatable(
-      Deadline, std::function<void(
-                    std::map<std::string, StatusOr<std::map<std::string, AllocatableResource>>>)>
-                    done) override {
-    done({});
-  }
-  void GetPlacement(const ContainerKey&, const std::string&, Deadline,
-                    std::function<void(StatusOr<manager::PlacedByResource>)> done) override {
-    done(manager::PlacedByResource{});
-  }
-  void GetPools(const std::string&, Deadline, manager::PoolsCallback done) override {
-    done(std::vector<manager::PoolInfo>{});
-  }
-  void SetPools(const std::string&, const std::map<std::string, std::string>&, Deadline,
-                manager::PoolsCallback done) override {
-    done(std::vector<manager::PoolInfo>{});
-  }
-
  private:
+  void Start(const std::string& resource, std::shared_ptr<calls::Call> call, Deadline) override {
+    const bool answered =
+        AnswerIf<calls::GetTopologyHints>(call, [&](const auto& r) { return Hints(r); }) ||
+        AnswerIf<calls::Allocate>(call, [&](const auto& r) { return Gives(r); }) ||
+        AnswerIf<calls::RemovePod>(
+            call,
+            [&](const std::string& uid) {
+              return Done(Note(fmt::format("remove {} {}", resource, uid), resource).removes);
+            }) ||
+        AnswerIf<calls::ReleaseContainer>(call,
+                                          [&](const ContainerKey& key) {
+                                            const std::string entry =
+                                                fmt::format("release {} {}/{}", resource,
+                                                            key.pod_uid, key.container);
+                                            return Done(Note(entry, resource).releases);
+                                          }) ||
+        AnswerIf<calls::GetResourcesAllocation>(call, [&](const auto&) { return Held(resource); });
+    if (!answered) {
+      call->Fail(Errorf(StatusCode::kUnimplemented, "not in the script"), calls::Blame::kRefusal);
+    }
+  }
+
+  static StatusOr<calls::Nothing> Done(const Status& status) {
+    return status.ok() ? StatusOr<calls::Nothing>(calls::Nothing{}) : status;
+  }
+  StatusOr<HintList> Hints(const ContainerRequest& request) {
+    const PluginScript script = Note("hints " + request.resource, request.resource);
+    const MutexLock lock(mutex_);
+    hinted_[request.resource] = request;
+    return script.hints;
+  }
+  StatusOr<AllocationByResource> Gives(const ContainerRequest& request) {
+    const PluginScript script = Note("allocate " + request.resource, request.resource);
+    const MutexLock lock(mutex_);
+    allocated_[request.resource] = request;
+    return script.gives;
+  }
+  StatusOr<calls::HeldAllocations> Held(const std::string& resource) {
+    const PluginScript script = Note("holdings " + resource, resource);
+    if (script.repeats.has_value()) {
+      return *script.repeats;
+    }
+    QRM_ASSIGN_OR_RETURN(AllocationByContainer holds, script.holds);
+    return calls::HeldAllocations(std::move(holds));
+  }
+
   static manager::PluginInfo Info(const std::string& resource, const PluginScript& script) {
     return {.resource = resource,
             .endpoint = "/run/" + resource + ".sock",

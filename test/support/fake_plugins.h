@@ -3,6 +3,7 @@
 
 #include <functional>
 #include <map>
+#include <memory>
 #include <optional>
 #include <set>
 #include <string>
@@ -11,18 +12,20 @@
 
 #include "api/base/mutex.h"
 #include "manager/registry/plugins.h"
+#include "test/support/answer_if.h"
 
 namespace qrm::test {
 
 /// Answers from its fields; set them before the servers under test start, or use the setters.
 class FakePlugins final : public manager::Plugins {
  public:
-  using Allocatable = std::map<std::string, StatusOr<std::map<std::string, AllocatableResource>>>;
-  using Pools = std::vector<manager::PoolInfo>;
+  using Allocatable = manager::ByPlugin<AllocatableByResource>;
+  using Pools = std::vector<sdk::Pool>;
 
   std::vector<manager::PluginInfo> infos;
   std::map<std::string, StatusOr<Pools>> pools;
 
+  /// What the plugins named there answer to GetAllocatable; others offer nothing.
   void SetAllocatable(Allocatable allocatable) {
     const MutexLock lock(mutex_);
     allocatable_ = std::move(allocatable);
@@ -32,9 +35,42 @@ class FakePlugins final : public manager::Plugins {
     const MutexLock lock(mutex_);
     hangs_ = true;
   }
-  int allocatable_rounds() const {
+  /// How many plugins were asked GetAllocatable so far.
+  int allocatable_calls() const {
     const MutexLock lock(mutex_);
-    return allocatable_rounds_;
+    return allocatable_calls_;
+  }
+
+  /// From now on the plugin of `resource` answers GetPlacement with `placed`.
+  void SetPlacement(const std::string& resource, StatusOr<PlacedByResource> placed) {
+    const MutexLock lock(mutex_);
+    placements_.insert_or_assign(resource, std::move(placed));
+  }
+  /// From now on it does not answer GetPlacement.
+  void HangPlacement(const std::string& resource) {
+    const MutexLock lock(mutex_);
+    hanging_placements_.insert(resource);
+  }
+  /// From now on nobody gets an answer to GetPools and SetPools, until ReleasePools.
+  void HangPools() {
+    const MutexLock lock(mutex_);
+    pools_hang_ = true;
+  }
+  /// Answers those who wait, with `answer`.
+  void ReleasePools(const StatusOr<Pools>& answer) {
+    for (const std::shared_ptr<calls::Call>& call : TakeWaitingPools()) {
+      const auto answer_it = [&answer](const auto&) { return answer; };
+      AnswerIf<calls::GetPools>(call, answer_it) || AnswerIf<calls::SetPools>(call, answer_it);
+    }
+  }
+  std::size_t waiting_pools() const {
+    const MutexLock lock(mutex_);
+    return waiting_pools_.size();
+  }
+  /// "container resource" of each GetPlacement so far.
+  std::vector<std::string> placement_calls() const {
+    const MutexLock lock(mutex_);
+    return placement_calls_;
   }
 
   std::vector<manager::PluginInfo> List() const override { return infos; }
@@ -50,116 +86,63 @@ class FakePlugins final : public manager::Plugins {
 
   void MarkSuspect(const std::string&, const std::string&) override {}
 
-  std::vector<StatusOr<HintList>> GetTopologyHints(const std::vector<ContainerRequest>& requests,
-                                                   Deadline) override {
-    return std::vector<StatusOr<HintList>>(requests.size(), HintList::NoPreference());
-  }
-  std::vector<StatusOr<AllocationByResource>> Allocate(
-      const std::vector<ContainerRequest>& requests, Deadline) override {
-    return std::vector<StatusOr<AllocationByResource>>(requests.size(), AllocationByResource{});
-  }
-  std::map<std::string, Status> RemovePod(const std::string&, const std::vector<std::string>&,
-                                          Deadline) override {
-    return {};
-  }
-  std::map<std::string, Status> ReleaseContainer(const ContainerKey&,
-                                                 const std::vector<std::string>&,
-                                                 Deadline) override {
-    return {};
-  }
-  void GetResourcesAllocation(const std::set<std::string>&, Deadline,
-                              std::function<void(manager::AllocationsByPlugin)> done) override {
-    done({});
-  }
+ private:
+  using CallPtr = std::shared_ptr<calls::Call>;
 
-  void GetAllocatable(Deadline, std::function<void(Allocatable)> done) override {
-    Allocatable answer;
-    {
-      const MutexLock lock(mutex_);
-      ++allocatable_rounds_;
-      if (hangs_) {
-        waiting_.push_back(std::move(done));
-        return;
-      }
-      answer = allocatable_;
-    }
-    done(std::move(answer));
-  }
-
-  using Placed = StatusOr<manager::PlacedByResource>;
-
-  /// From now on the plugin of `resource` answers GetPlacement with `placed`.
-  void SetPlacement(const std::string& resource, Placed placed) {
-    const MutexLock lock(mutex_);
-    placements_.insert_or_assign(resource, std::move(placed));
-  }
-  /// From now on it does not answer GetPlacement.
-  void HangPlacement(const std::string& resource) {
-    const MutexLock lock(mutex_);
-    hanging_placements_.insert(resource);
-  }
-
-  void GetPlacement(const ContainerKey& key, const std::string& resource, Deadline,
-                    std::function<void(Placed)> done) override {
-    Placed answer = Errorf(StatusCode::kUnimplemented, "plugin {} does not tell", resource);
-    {
-      const MutexLock lock(mutex_);
-      placement_calls_.push_back(key.container + " " + resource);
-      if (hanging_placements_.contains(resource)) {
-        waiting_placements_.push_back(std::move(done));
-        return;
-      }
-      if (const auto found = placements_.find(resource); found != placements_.end()) {
-        answer = found->second;
-      }
-    }
-    done(std::move(answer));
-  }
-  /// "container resource" of each GetPlacement so far.
-  std::vector<std::string> placement_calls() const {
-    const MutexLock lock(mutex_);
-    return placement_calls_;
-  }
-
-  /// From now on nobody gets an answer to GetPools and SetPools, until ReleasePools.
-  void HangPools() {
-    const MutexLock lock(mutex_);
-    pools_hang_ = true;
-  }
-  /// Answers those who wait, with `answer`.
-  void ReleasePools(const StatusOr<Pools>& answer) {
-    for (const manager::PoolsCallback& done : TakeWaitingPools()) {
-      done(answer);
-    }
-  }
-  std::size_t waiting_pools() const {
-    const MutexLock lock(mutex_);
-    return waiting_pools_.size();
-  }
-
-  void GetPools(const std::string& resource, Deadline, manager::PoolsCallback done) override {
-    if (!Hangs(done)) {
-      done(PoolsOf(resource));
-    }
-  }
-  void SetPools(const std::string& resource, const std::map<std::string, std::string>& cpus_by_pool,
-                Deadline, manager::PoolsCallback done) override {
-    if (Hangs(done)) {
+  void Start(const std::string& resource, CallPtr call, Deadline) override {
+    if (Hangs(resource, call)) {
       return;
     }
-    auto current = PoolsOf(resource);
-    if (current.ok()) {
-      for (manager::PoolInfo& pool : *current) {
-        if (const auto found = cpus_by_pool.find(pool.name); found != cpus_by_pool.end()) {
-          pool.cpus = found->second;
-        }
-      }
-      pools.insert_or_assign(resource, current);
+    const bool answered =
+        AnswerIf<calls::GetAllocatable>(call, [&](const auto&) { return Offered(resource); }) ||
+        AnswerIf<calls::GetPlacement>(call, [&](const auto&) { return Placement(resource); }) ||
+        AnswerIf<calls::GetPools>(call, [&](const auto&) { return PoolsOf(resource); }) ||
+        AnswerIf<calls::SetPools>(
+            call, [&](const auto& request) { return Change(resource, request.cpus_by_pool); });
+    if (!answered) {
+      call->Fail(Errorf(StatusCode::kUnimplemented, "not in the script"), calls::Blame::kRefusal);
     }
-    done(current);
   }
 
- private:
+  /// Notes the call, and keeps it when its plugin hangs.
+  bool Hangs(const std::string& resource, const CallPtr& call) {
+    const MutexLock lock(mutex_);
+    if (As<calls::GetAllocatable>(call) != nullptr) {
+      ++allocatable_calls_;
+      return Keep(call, hangs_, waiting_);
+    }
+    if (const auto placement = As<calls::GetPlacement>(call); placement != nullptr) {
+      placement_calls_.push_back(placement->request().container + " " + resource);
+      return Keep(call, hanging_placements_.contains(resource), waiting_);
+    }
+    return Keep(call, pools_hang_, waiting_pools_);
+  }
+  static bool Keep(const CallPtr& call, bool hangs, std::vector<CallPtr>& waiting) {
+    if (hangs) {
+      waiting.push_back(call);
+    }
+    return hangs;
+  }
+  std::vector<CallPtr> TakeWaitingPools() {
+    const MutexLock lock(mutex_);
+    pools_hang_ = false;
+    return std::exchange(waiting_pools_, {});
+  }
+
+  StatusOr<AllocatableByResource> Offered(const std::string& resource) {
+    const MutexLock lock(mutex_);
+    const auto found = allocatable_.find(resource);
+    return found == allocatable_.end() ? AllocatableByResource() : found->second;
+  }
+  StatusOr<ContainerPlacement> Placement(const std::string& resource) {
+    const MutexLock lock(mutex_);
+    const auto found = placements_.find(resource);
+    if (found == placements_.end()) {
+      return Errorf(StatusCode::kUnimplemented, "plugin {} does not tell", resource);
+    }
+    QRM_ASSIGN_OR_RETURN(PlacedByResource placed, found->second);
+    return ContainerPlacement{.resources = std::move(placed)};
+  }
   StatusOr<Pools> PoolsOf(const std::string& resource) const {
     const auto found = pools.find(resource);
     if (found == pools.end()) {
@@ -168,29 +151,27 @@ class FakePlugins final : public manager::Plugins {
     }
     return found->second;
   }
-  bool Hangs(const manager::PoolsCallback& done) {
-    const MutexLock lock(mutex_);
-    if (pools_hang_) {
-      waiting_pools_.push_back(done);
+  StatusOr<Pools> Change(const std::string& resource, const StringMap& cpus_by_pool) {
+    QRM_ASSIGN_OR_RETURN(Pools current, PoolsOf(resource));
+    for (sdk::Pool& pool : current) {
+      if (const auto found = cpus_by_pool.find(pool.name); found != cpus_by_pool.end()) {
+        QRM_ASSIGN_OR_RETURN(pool.cpus, CpuSet::Parse(found->second));
+      }
     }
-    return pools_hang_;
-  }
-  std::vector<manager::PoolsCallback> TakeWaitingPools() {
-    const MutexLock lock(mutex_);
-    return std::exchange(waiting_pools_, {});
+    pools.insert_or_assign(resource, current);
+    return current;
   }
 
   mutable Mutex mutex_;
-  bool pools_hang_ QRM_GUARDED_BY(mutex_) = false;
-  std::vector<manager::PoolsCallback> waiting_pools_ QRM_GUARDED_BY(mutex_);
   Allocatable allocatable_ QRM_GUARDED_BY(mutex_);
   bool hangs_ QRM_GUARDED_BY(mutex_) = false;
-  int allocatable_rounds_ QRM_GUARDED_BY(mutex_) = 0;
+  int allocatable_calls_ QRM_GUARDED_BY(mutex_) = 0;
   std::vector<std::string> placement_calls_ QRM_GUARDED_BY(mutex_);
-  std::map<std::string, Placed> placements_ QRM_GUARDED_BY(mutex_);
+  std::map<std::string, StatusOr<PlacedByResource>> placements_ QRM_GUARDED_BY(mutex_);
   std::set<std::string> hanging_placements_ QRM_GUARDED_BY(mutex_);
-  std::vector<std::function<void(Placed)>> waiting_placements_ QRM_GUARDED_BY(mutex_);
-  std::vector<std::function<void(Allocatable)>> waiting_ QRM_GUARDED_BY(mutex_);
+  bool pools_hang_ QRM_GUARDED_BY(mutex_) = false;
+  std::vector<CallPtr> waiting_pools_ QRM_GUARDED_BY(mutex_);
+  std::vector<CallPtr> waiting_ QRM_GUARDED_BY(mutex_);
 };
 
 }  // namespace qrm::test

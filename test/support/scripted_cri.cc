@@ -10,8 +10,8 @@
 
 #include "api/base/check.h"
 #include "api/base/mutex.h"
-#include "api/grpc_lifetime.h"
 #include "api/proto/runtime/v1/api.grpc.pb.h"
+#include "api/rpc/grpc_lifetime.h"
 
 namespace qrm::test {
 

@@ -10,9 +10,9 @@
 
 #include "api/base/check.h"
 #include "api/base/mutex.h"
-#include "api/grpc_lifetime.h"
 #include "api/proto/core/v1/pod.pb.h"
 #include "api/proto/pods/v1alpha1/api.grpc.pb.h"
+#include "api/rpc/grpc_lifetime.h"
 
 namespace qrm::test {
 namespace {

@@ -6,10 +6,11 @@
 #include <grpcpp/grpcpp.h>
 
 #include "api/base/check.h"
-#include "api/grpc_lifetime.h"
 #include "api/proto/pluginregistration/v1/api.grpc.pb.h"
 #include "api/proto/qrm/v1/control.grpc.pb.h"
 #include "api/proto/resourceplugin/v1alpha1/api.grpc.pb.h"
+#include "api/rpc/grpc_lifetime.h"
+#include "api/rpc/grpc_status.h"
 #include "api/wire.h"
 
 namespace qrm::test {
@@ -17,16 +18,12 @@ namespace {
 
 namespace pb = ::resourceplugin::v1alpha1;
 
-grpc::Status ToGrpc(const Status& status) {
-  return {static_cast<grpc::StatusCode>(status.code()), MessageOf(status)};
-}
-
 template <typename Handler, typename Request, typename Response>
 grpc::Status Answer(const Handler& handler, const Request& request, Response& response) {
   if (!handler) {
     return {grpc::StatusCode::UNIMPLEMENTED, "not in the script"};
   }
-  return ToGrpc(handler(request, response));
+  return rpc::ToGrpc(handler(request, response));
 }
 
 class PluginService final : public pb::ResourcePlugin::Service {

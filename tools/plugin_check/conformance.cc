@@ -1,16 +1,18 @@
-// Checks the rules in the order of a container's life.
+// The rules, in the order of a container's life.
 #include "tools/plugin_check/conformance.h"
 
 #include <memory>
 #include <optional>
 #include <utility>
 
+#include "api/rpc/calls_in_flight.h"
 #include "api/wire.h"
 #include "manager/registry/calls/fan_out.h"
 #include "manager/registry/calls/grpc_plugin_client.h"
 #include "manager/registry/registration_check.h"
-#include "manager/rpc/calls_in_flight.h"
 #include "manager/state/allocation_check.h"
+#include "plugins/sdk/calls/plugin_calls.h"
+#include "plugins/sdk/calls/registration_calls.h"
 #include "tools/plugin_check/answer_text.h"
 
 namespace qrm::manager {
@@ -27,9 +29,10 @@ class Run {
         machine_(machine),
         report_(report),
         resource_(settings.resource),
-        calls_(std::make_shared<CallsInFlight>()),
-        plugin_(std::make_unique<GrpcPluginClient>(settings.socket, machine.node_mask(), calls_)) {}
-  ~Run() { calls_->StopAndWait(); }
+        in_flight_(std::make_shared<rpc::CallsInFlight>()),
+        plugin_(
+            std::make_unique<GrpcPluginClient>(settings.socket, machine.node_mask(), in_flight_)) {}
+  ~Run() { in_flight_->StopAndWait(); }
   Run(const Run&) = delete;
   Run& operator=(const Run&) = delete;
 
@@ -59,17 +62,18 @@ class Run {
   ContainerRequest RequestFor(const std::string& container, uint64_t index) const;
   Status CheckAgainstMachine(const ContainerKey& key, const AllocationByResource& given) const;
 
-  /// Makes one call and waits for its answer.
-  template <typename T>
-  StatusOr<T> Ask(const std::function<void(PluginClient::Done<T>)>& call) const {
-    const auto start = [&](std::size_t, const AnswerCallback<T>& answer) {
-      call([answer](CallResult<T> result) { answer(std::move(result.value)); });
+  /// Makes the call that `C` describes and waits for its answer.
+  template <typename C>
+  StatusOr<typename C::Answer> Ask(const typename C::Request& request) const {
+    using Answer = typename C::Answer;
+    const auto start = [&](std::size_t, const AnswerCallback<Answer>& answer) {
+      plugin_->Ask<C>(request, deadline(), [answer](calls::CallResult<Answer> result) {
+        answer(std::move(result.value));
+      });
     };
-    return std::move(FanOut<T>(1, deadline(), start).front());
+    return std::move(FanOut<Answer>(1, deadline(), start).front());
   }
-  StatusOr<AllocationByResource> Allocate(const ContainerRequest& request) const;
   StatusOr<AllocationByContainer> Reconcile() const;
-  Status RemovePod(const std::string& pod_uid) const;
 
   Deadline deadline() const { return DeadlineAfter(settings_.timeout); }
 
@@ -97,7 +101,7 @@ class Run {
   PluginOptions options_;
   std::optional<TopologyHint> hint_;
   bool broken_ = false;
-  const std::shared_ptr<CallsInFlight> calls_;
+  const std::shared_ptr<rpc::CallsInFlight> in_flight_;
   const std::unique_ptr<GrpcPluginClient> plugin_;
 };
 
@@ -129,22 +133,9 @@ CpuSet ExclusiveCpusOf(const AllocationByResource& given) {
 
 // --- calls
 
-StatusOr<AllocationByResource> Run::Allocate(const ContainerRequest& request) const {
-  return Ask<AllocationByResource>(
-      [&](auto done) { plugin_->Allocate(request, deadline(), std::move(done)); });
-}
-
 StatusOr<AllocationByContainer> Run::Reconcile() const {
-  QRM_ASSIGN_OR_RETURN(const HeldAllocations held, Ask<HeldAllocations>([&](auto done) {
-                         plugin_->GetResourcesAllocation(deadline(), std::move(done));
-                       }));
+  QRM_ASSIGN_OR_RETURN(const calls::HeldAllocations held, Ask<calls::GetResourcesAllocation>({}));
   return *held.Read();
-}
-
-Status Run::RemovePod(const std::string& pod_uid) const {
-  return Ask<Acknowledged>(
-             [&](auto done) { plugin_->RemovePod(pod_uid, deadline(), std::move(done)); })
-      .status();
 }
 
 ContainerRequest Run::RequestFor(const std::string& container, uint64_t index) const {
@@ -178,8 +169,7 @@ Status Run::CheckAgainstMachine(const ContainerKey& key, const AllocationByResou
 
 bool Run::Options() {
   const std::string rule = "answers GetResourcePluginOptions";
-  const auto options =
-      Ask<PluginOptions>([&](auto done) { plugin_->GetOptions(deadline(), std::move(done)); });
+  const auto options = Ask<calls::GetOptions>({});
   if (absl::IsUnimplemented(options.status())) {
     return Skipped(rule, "the plugin leaves it out: all options count as false");
   }
@@ -192,8 +182,7 @@ bool Run::Options() {
 
 bool Run::Identity() {
   const std::string rule = "announces itself to the watched directory's manager";
-  const auto identity =
-      Ask<PluginIdentity>([&](auto done) { plugin_->GetIdentity(deadline(), std::move(done)); });
+  const auto identity = Ask<calls::GetInfo>({});
   if (absl::IsUnimplemented(identity.status())) {
     Skipped(rule, "no pluginregistration service: it must call Register itself");
   } else if (!identity.ok()) {
@@ -219,11 +208,7 @@ bool Run::Hints() {
   if (!options_.with_topology_alignment) {
     return Skipped(rule, "the plugin does not align with topology");
   }
-  const auto ask = [&] {
-    return Ask<HintList>([&](auto done) {
-      plugin_->GetTopologyHints(RequestFor("main", 0), deadline(), std::move(done));
-    });
-  };
+  const auto ask = [&] { return Ask<calls::GetTopologyHints>(RequestFor("main", 0)); };
   const StatusOr<HintList> hints = ask();
   if (!hints.ok()) {
     return Broken(rule, MessageOf(hints.status()));
@@ -263,7 +248,7 @@ void Run::Lifetime() {
 
 bool Run::Allocates(const ContainerRequest& request, AllocationByResource& given) {
   const std::string rule = "allocates for container " + request.key.container;
-  StatusOr<AllocationByResource> answer = Allocate(request);
+  StatusOr<AllocationByResource> answer = Ask<calls::Allocate>(request);
   if (!answer.ok()) {
     return Broken(rule, MessageOf(answer.status()));
   }
@@ -273,7 +258,7 @@ bool Run::Allocates(const ContainerRequest& request, AllocationByResource& given
 
 void Run::GivesTheSameAgain(const ContainerRequest& request, const AllocationByResource& given) {
   const std::string rule = "gives the same allocation when it is asked again";
-  const StatusOr<AllocationByResource> again = Allocate(request);
+  const StatusOr<AllocationByResource> again = Ask<calls::Allocate>(request);
   if (!again.ok()) {
     Broken(rule, MessageOf(again.status()));
   } else if (*again != given) {
@@ -327,8 +312,7 @@ void Run::Reconciles(const AllocationByResource& first, const AllocationByResour
 
 void Run::Offers() {
   const std::string rule = "says what the node has to offer";
-  const auto offered = Ask<AllocatableByResource>(
-      [&](auto done) { plugin_->GetAllocatable(deadline(), std::move(done)); });
+  const auto offered = Ask<calls::GetAllocatable>({});
   if (absl::IsUnimplemented(offered.status())) {
     Skipped(rule, "the plugin leaves it out: the pod-resources API will not show it");
     return;
@@ -341,24 +325,23 @@ void Run::SurvivesNonsense() {
   ContainerRequest nonsense = RequestFor("", 0);
   nonsense.key = {};
   nonsense.requests = {{resource_, -1}};
-  const StatusOr<AllocationByResource> answer = Allocate(nonsense);
-  const auto options =
-      Ask<PluginOptions>([&](auto done) { plugin_->GetOptions(deadline(), std::move(done)); });
+  const StatusOr<AllocationByResource> answer = Ask<calls::Allocate>(nonsense);
+  const auto options = Ask<calls::GetOptions>({});
   if (!options.ok() && !absl::IsUnimplemented(options.status())) {
     Broken(rule, "afterwards: " + MessageOf(options.status()));
   } else if (answer.ok()) {
     Broken(rule, "it allocated " + Describe(*answer));
-    RemovePod("").IgnoreError();  // only cleans up: the rule is broken already
+    Ask<calls::RemovePod>("").status().IgnoreError();  // only cleans up: the rule is broken already
   } else {
     Holds(rule, MessageOf(answer.status()));
   }
 }
 
 void Run::Removes() {
-  if (!HoldsIf(RemovePod(kPodUid), "removes a pod")) {
+  if (!HoldsIf(Ask<calls::RemovePod>(kPodUid).status(), "removes a pod")) {
     return;
   }
-  HoldsIf(RemovePod(kPodUid), "removes a pod that is gone already");
+  HoldsIf(Ask<calls::RemovePod>(kPodUid).status(), "removes a pod that is gone already");
   ForgetsThePod();
 }
 

@@ -10,7 +10,6 @@
 #include <vector>
 
 #include "api/base/status.h"
-#include "manager/registry/calls/plugin_client.h"
 #include "topology/machine.h"
 
 namespace qrm::manager {

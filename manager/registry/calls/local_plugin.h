@@ -4,13 +4,12 @@
 #include <functional>
 #include <memory>
 #include <string>
-#include <vector>
 
 #include <boost/asio/io_context.hpp>
 
 #include "api/base/status.h"
+#include "api/rpc/calls_in_flight.h"
 #include "manager/registry/calls/plugin_client.h"
-#include "manager/rpc/calls_in_flight.h"
 #include "plugins/sdk/plugin.h"
 #include "plugins/sdk/plugin_state.h"
 
@@ -23,8 +22,8 @@ class LocalPlugin final : public PluginClient {
  public:
   struct Parts {
     boost::asio::io_context& io;
-    NumaMask machine_nodes;                ///< answers that name other nodes break the protocol
-    std::shared_ptr<CallsInFlight> calls;  ///< of the registry that it is added to
+    NumaMask machine_nodes;                         ///< answers that name others break the protocol
+    std::shared_ptr<rpc::CallsInFlight> in_flight;  ///< of the registry that it is added to
   };
 
   /// Runs `plugin`, which outlives the result, for `resource`; it has its former grants back when
@@ -46,22 +45,7 @@ class LocalPlugin final : public PluginClient {
   void Post(std::function<void()> task);
 
   std::shared_ptr<grpc::Channel> channel() const override { return nullptr; }
-  void GetOptions(Deadline deadline, Done<PluginOptions> done) override;
-  void GetTopologyHints(const ContainerRequest& request, Deadline deadline,
-                        Done<HintList> done) override;
-  void Allocate(const ContainerRequest& request, Deadline deadline,
-                Done<AllocationByResource> done) override;
-  void RemovePod(const std::string& pod_uid, Deadline deadline, Done<Acknowledged> done) override;
-  void GetResourcesAllocation(Deadline deadline, Done<HeldAllocations> done) override;
-  void GetAllocatable(Deadline deadline, Done<AllocatableByResource> done) override;
-  void GetPlacement(const ContainerKey& key, Deadline deadline,
-                    Done<PlacedByResource> done) override;
-  void ReleaseContainer(const ContainerKey& key, Deadline deadline,
-                        Done<Acknowledged> done) override;
-  void GetPools(const std::string& resource, Deadline deadline,
-                Done<std::vector<PoolInfo>> done) override;
-  void SetPools(const std::string& resource, const StringMap& cpus_by_pool, Deadline deadline,
-                Done<std::vector<PoolInfo>> done) override;
+  void Start(const std::shared_ptr<calls::Call>& call, Deadline deadline) override;
 
  private:
   struct Impl;

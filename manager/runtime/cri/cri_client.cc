@@ -1,16 +1,16 @@
 // Calls CRI with gRPC's callback API and converts its messages.
 #include "manager/runtime/cri/cri_client.h"
 
-#include <algorithm>
-#include <set>
+#include <tuple>
 #include <utility>
 
 #include <boost/asio/post.hpp>
 #include <grpcpp/grpcpp.h>
 
-#include "api/base/mutex.h"
-#include "api/grpc_lifetime.h"
+#include "api/base/clock.h"
 #include "api/proto/runtime/v1/api.grpc.pb.h"
+#include "api/rpc/channel.h"
+#include "api/rpc/unary_call.h"
 #include "manager/runtime/cri/cri_container.h"
 #include "manager/runtime/cri/cri_event_watch.h"
 #include "manager/runtime/pod_labels.h"
@@ -19,23 +19,6 @@ namespace qrm::manager {
 namespace {
 
 namespace cri = ::runtime::v1;
-
-/// kubelet's own limit: lists of nodes with many containers exceed gRPC's default of 4 MiB.
-constexpr int kMaxMessageBytes = 16 << 20;
-constexpr int kMaxReconnectMillis = 2000;
-
-std::shared_ptr<grpc::Channel> MakeChannel(const std::string& socket) {
-  KeepGrpcCallbackThreads();
-  grpc::ChannelArguments arguments;
-  arguments.SetMaxReceiveMessageSize(kMaxMessageBytes);
-  arguments.SetMaxSendMessageSize(kMaxMessageBytes);
-  arguments.SetInt(GRPC_ARG_INITIAL_RECONNECT_BACKOFF_MS, 100);
-  arguments.SetInt(GRPC_ARG_MIN_RECONNECT_BACKOFF_MS, 100);
-  arguments.SetInt(GRPC_ARG_MAX_RECONNECT_BACKOFF_MS, kMaxReconnectMillis);
-  arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
-  arguments.SetString(GRPC_ARG_DEFAULT_AUTHORITY, "localhost");
-  return grpc::CreateCustomChannel("unix:" + socket, grpc::InsecureChannelCredentials(), arguments);
-}
 
 StringMap ToStringMap(const google::protobuf::Map<std::string, std::string>& map) {
   return {map.begin(), map.end()};
@@ -85,13 +68,6 @@ bool ChangesNothing(const cri::LinuxContainerResources& wire) {
 }  // namespace
 
 struct CriClient::Impl : std::enable_shared_from_this<CriClient::Impl> {
-  /// A call in flight: owns all that gRPC works on.
-  template <typename Request, typename Response>
-  struct Call {
-    grpc::ClientContext context;
-    Request request;
-    Response response;
-  };
   template <typename Request, typename Response>
   using Method = void (cri::RuntimeService::StubInterface::async_interface::*)(
       grpc::ClientContext*, const Request*, Response*, std::function<void(grpc::Status)>);
@@ -99,91 +75,54 @@ struct CriClient::Impl : std::enable_shared_from_this<CriClient::Impl> {
   using Finish = std::function<void(StatusOr<Response>)>;
 
   Impl(boost::asio::io_context& loop, const CriOptions& opts)
-      : io(loop), options(opts), stub(cri::RuntimeService::NewStub(MakeChannel(opts.socket))) {}
+      : io(loop),
+        options(opts),
+        stub(cri::RuntimeService::NewStub(rpc::UnixChannel(opts.socket))) {}
 
   /// Calls `method`; `finish` runs on the I/O loop with the response, or an error that begins with
   /// `what`.
   template <typename Request, typename Response>
   void Start(Method<Request, Response> method, Request request, std::string what,
              Finish<Response> finish);
-  Status ToStatus(const grpc::Status& status, const std::string& what) const;
-  bool Enter(grpc::ClientContext* context);
-  void Leave(grpc::ClientContext* context);
-  void Close();
+  /// `status` as a sentence; an OK status stays OK.
+  Status Explain(const Status& status, const std::string& what) const;
 
   boost::asio::io_context& io;
   const CriOptions options;
   const std::unique_ptr<cri::RuntimeService::Stub> stub;
-
-  Mutex mutex;
-  CondVar changed;
-  bool closed QRM_GUARDED_BY(mutex) = false;
-  std::set<grpc::ClientContext*> in_flight QRM_GUARDED_BY(mutex);
+  const std::shared_ptr<rpc::CallsInFlight> in_flight = std::make_shared<rpc::CallsInFlight>();
 };
 
-Status CriClient::Impl::ToStatus(const grpc::Status& status, const std::string& what) const {
-  return Errorf(static_cast<StatusCode>(status.error_code()), "cannot {}: {} (runtime at {})", what,
-                status.error_message(), options.socket);
-}
-
-bool CriClient::Impl::Enter(grpc::ClientContext* context) {
-  const MutexLock lock(mutex);
-  if (!closed) {
-    in_flight.insert(context);
-  }
-  return !closed;
-}
-
-void CriClient::Impl::Leave(grpc::ClientContext* context) {
-  const MutexLock lock(mutex);
-  in_flight.erase(context);
-  changed.NotifyAll();
-}
-
-void CriClient::Impl::Close() {
-  const MutexLock lock(mutex);
-  closed = true;
-  for (grpc::ClientContext* context : in_flight) {
-    context->TryCancel();
-  }
-  // Cancelled calls end at once; until they have, they may still post to the loop.
-  changed.Wait(mutex, [this]() QRM_REQUIRES(mutex) { return in_flight.empty(); });
+Status CriClient::Impl::Explain(const Status& status, const std::string& what) const {
+  return status.ok() ? status
+                     : Errorf(status.code(), "cannot {}: {} (runtime at {})", what,
+                              MessageOf(status), options.socket);
 }
 
 template <typename Request, typename Response>
 void CriClient::Impl::Start(Method<Request, Response> method, Request request, std::string what,
                             Finish<Response> finish) {
-  auto call = std::make_shared<Call<Request, Response>>();
-  call->request = std::move(request);
-  call->context.set_deadline(std::chrono::system_clock::now() + options.timeout);
-  if (!Enter(&call->context)) {
-    return;
-  }
-  (stub->async()->*method)(
-      &call->context, &call->request, &call->response,
-      [self = shared_from_this(), call, what = std::move(what),
-       finish = std::move(finish)](const grpc::Status& status) {
-        StatusOr<Response> result = status.ok() ? StatusOr<Response>(std::move(call->response))
-                                                : StatusOr<Response>(self->ToStatus(status, what));
-        boost::asio::post(self->io, [self, finish, result = std::move(result)]() mutable {
-          bool wanted = false;
-          {
-            const MutexLock lock(self->mutex);
-            wanted = !self->closed;
-          }
-          if (wanted) {
-            finish(std::move(result));
-          }
-        });
-        self->Leave(&call->context);
-      });
+  // Until a cancelled call has ended it may still post to the loop; `finish` is not wanted then.
+  const auto take = [self = shared_from_this(), what = std::move(what),
+                     finish = std::move(finish)](StatusOr<Response> response) {
+    if (!response.ok()) {
+      response = self->Explain(response.status(), what);
+    }
+    boost::asio::post(self->io, [self, finish, response = std::move(response)]() mutable {
+      if (!self->in_flight->stopped()) {
+        finish(std::move(response));
+      }
+    });
+  };
+  std::ignore = rpc::StartUnary(in_flight, stub->async(), method, std::move(request),
+                                DeadlineAfter(options.timeout), take);
 }
 
 CriClient::CriClient(boost::asio::io_context& io, const CriOptions& options)
     : impl_(std::make_shared<Impl>(io, options)) {}
 
 CriClient::~CriClient() {
-  impl_->Close();
+  impl_->in_flight->StopAndWait();
 }
 
 void CriClient::GetVersion(VersionDone done) {
@@ -252,8 +191,8 @@ void CriClient::GetContainer(const RuntimeContainer& listed, ContainerDone done)
 std::unique_ptr<EventWatch> CriClient::WatchEvents(std::function<void()> on_event,
                                                    UpdateDone on_end) {
   return StartEventWatch(impl_->io, *impl_->stub, std::move(on_event), std::move(on_end),
-                         [impl = impl_](const grpc::Status& status) {
-                           return impl->ToStatus(status, "follow the runtime's events");
+                         [impl = impl_](const Status& status) {
+                           return impl->Explain(status, "follow the runtime's events");
                          });
 }
 

@@ -7,6 +7,7 @@
 #include <grpcpp/grpcpp.h>
 
 #include "api/base/mutex.h"
+#include "api/rpc/grpc_status.h"
 
 namespace qrm::manager {
 namespace {
@@ -18,7 +19,7 @@ class Stream final : public grpc::ClientReadReactor<cri::ContainerEventResponse>
                      public std::enable_shared_from_this<Stream> {
  public:
   Stream(boost::asio::io_context& io, std::function<void()> on_event,
-         std::function<void(grpc::Status)> on_end)
+         std::function<void(Status)> on_end)
       : io_(io), on_event_(std::move(on_event)), on_end_(std::move(on_end)) {}
 
   void Begin(cri::RuntimeService::Stub& stub) {
@@ -50,7 +51,7 @@ class Stream final : public grpc::ClientReadReactor<cri::ContainerEventResponse>
 
   void OnDone(const grpc::Status& status) override {
     const std::shared_ptr<Stream> self = std::move(self_);
-    boost::asio::post(io_, [self, status] {
+    boost::asio::post(io_, [self, status = rpc::FromGrpc(status)] {
       if (!self->closed_) {
         self->on_end_(status);
       }
@@ -63,7 +64,7 @@ class Stream final : public grpc::ClientReadReactor<cri::ContainerEventResponse>
  private:
   boost::asio::io_context& io_;
   const std::function<void()> on_event_;
-  const std::function<void(grpc::Status)> on_end_;
+  const std::function<void(Status)> on_end_;
   bool closed_ = false;  // used on the I/O loop only
   grpc::ClientContext context_;
   cri::GetEventsRequest request_;
@@ -91,11 +92,11 @@ std::unique_ptr<EventWatch> StartEventWatch(boost::asio::io_context& io,
                                             cri::RuntimeService::Stub& stub,
                                             std::function<void()> on_event,
                                             std::function<void(Status)> on_end,
-                                            std::function<Status(const grpc::Status&)> to_status) {
+                                            std::function<Status(const Status&)> to_status) {
   auto stream =
       std::make_shared<Stream>(io, std::move(on_event),
                                [on_end = std::move(on_end), to_status = std::move(to_status)](
-                                   const grpc::Status& status) { on_end(to_status(status)); });
+                                   const Status& status) { on_end(to_status(status)); });
   stream->Begin(stub);
   return std::make_unique<Watch>(std::move(stream));
 }

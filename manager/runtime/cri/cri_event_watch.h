@@ -19,6 +19,6 @@ std::unique_ptr<EventWatch> StartEventWatch(boost::asio::io_context& io,
                                             ::runtime::v1::RuntimeService::Stub& stub,
                                             std::function<void()> on_event,
                                             std::function<void(Status)> on_end,
-                                            std::function<Status(const grpc::Status&)> to_status);
+                                            std::function<Status(const Status&)> to_status);
 
 }  // namespace qrm::manager

@@ -5,12 +5,11 @@
 #include <cctype>
 #include <utility>
 
-#include <sys/un.h>
-
 #include <boost/asio/steady_timer.hpp>
 
 #include "api/base/log.h"
 #include "api/base/mutex.h"
+#include "api/base/unix_socket.h"
 #include "manager/runtime/nri/nri_session.h"
 
 namespace qrm::manager {
@@ -26,10 +25,10 @@ bool IsNameLetter(char c) {
 }
 
 Status CheckOptions(const NriOptions& options) {
-  if (options.socket.empty() || options.socket.size() >= sizeof(sockaddr_un::sun_path)) {
+  if (options.socket.empty() || options.socket.size() > kMaxSocketPath) {
     return Errorf(StatusCode::kInvalidArgument,
                   "cannot attach to NRI socket \"{}\": its path must have 1 to {} bytes; move it",
-                  options.socket, sizeof(sockaddr_un::sun_path) - 1);
+                  options.socket, kMaxSocketPath);
   }
   if (options.index.size() != 2 ||
       !std::all_of(options.index.begin(), options.index.end(), IsDigit)) {

@@ -31,8 +31,8 @@ class ControlServerTest : public testing::Test {
  protected:
   ControlServerTest() {
     plugins_.pools.emplace(
-        "cpu", std::vector<PoolInfo>{{.name = "online", .cpus = "0-3", .roles = {"web"}},
-                                     {.name = "offline", .cpus = "4-7"}});
+        "cpu", std::vector<sdk::Pool>{{.name = "online", .cpus = {0, 1, 2, 3}, .roles = {"web"}},
+                                      {.name = "offline", .cpus = {4, 5, 6, 7}}});
     const Status started = server_.Start(path_);
     EXPECT_TRUE(started.ok()) << started;
     stub_ = v1::Control::NewStub(

@@ -32,6 +32,8 @@ using testing::SizeIs;
 
 class PodResourcesServerTest : public testing::Test {
  protected:
+  PodResourcesServerTest() { plugins_.infos = {{.resource = "cpu", .live = true}}; }
+
   void Start(PodResourcesOptions options = {}) {
     options.socket = path_;
     if (options.kubelet_socket == PodResourcesOptions().kubelet_socket) {
@@ -160,20 +162,21 @@ TEST_F(PodResourcesServerTest, AllocatableComesFromThePluginsLatestRound) {
 TEST_F(PodResourcesServerTest, AnOldAllocatableAnswerIsRenewedWithoutWaiting) {
   Start({.allocatable_max_age = std::chrono::milliseconds(0)});
   plugins_.Hang();
-  const int rounds = plugins_.allocatable_rounds();
+  const int calls = plugins_.allocatable_calls();
   EXPECT_TRUE(GetAllocatable().ok());
-  EXPECT_EQ(plugins_.allocatable_rounds(), rounds + 1);
+  EXPECT_EQ(plugins_.allocatable_calls(), calls + 1);
 }
 
 TEST_F(PodResourcesServerTest, CallsAskNoPluginWhileTheAnswersAreFresh) {
   Start();
-  const int rounds = plugins_.allocatable_rounds();
+  const int calls = plugins_.allocatable_calls();
   ASSERT_TRUE(GetAllocatable().ok());
   ASSERT_TRUE(List().ok());
-  EXPECT_EQ(plugins_.allocatable_rounds(), rounds);
+  EXPECT_EQ(plugins_.allocatable_calls(), calls);
 }
 
 TEST_F(PodResourcesServerTest, OneFailingPluginCostsItsOwnResourcesOnly) {
+  plugins_.infos.push_back({.resource = "nic", .live = true});
   plugins_.SetAllocatable({{"cpu", std::map<std::string, AllocatableResource>{{"cpu", {}}}},
                            {"nic", Errorf(StatusCode::kUnavailable, "away")}});
   Start();

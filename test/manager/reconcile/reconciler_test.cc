@@ -61,7 +61,7 @@ class ReconcilerTest : public testing::Test {
     const auto said = std::make_shared<const AllocationByContainer>(
         AllocationByContainer{{kKey, {{"cpu", Pool(cpus)}}}});
     test::PluginScript script;
-    script.repeats = HeldAllocations(said, [this, said] {
+    script.repeats = calls::HeldAllocations(said, [this, said] {
       ++readings_;
       return said;
     });
@@ -287,12 +287,13 @@ TEST_F(ReconcilerTest, JoinsTriggersOfSeveralPluginsInTheNextRun) {
   CpuHolds("0-1");
   reconciler_.Trigger("cpu");
   ASSERT_TRUE(test::Await([&] { return runtime_.waiting() == 1; }));
+  plugins_.Set("nic", {});
   reconciler_.Trigger("nic");
   reconciler_.Trigger("cpu");
   reconciler_.Trigger("nic");
   loop_.Run([this] { runtime_.Answer(); });
   ASSERT_TRUE(test::Await([&] { return reconciler_.GetStatus().runs == 2; }));
-  EXPECT_THAT(plugins_.calls(), ElementsAre("holdings cpu", "holdings cpu nic"));
+  EXPECT_THAT(plugins_.calls(), ElementsAre("holdings cpu", "holdings cpu", "holdings nic"));
 }
 
 TEST_F(ReconcilerTest, TakesNothingOfAPluginThatWasNotAsked) {

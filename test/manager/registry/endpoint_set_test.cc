@@ -50,13 +50,24 @@ class EndpointSetTest : public testing::Test {
     return plugin;
   }
 
+  /// Asks the plugins that reconcile what they hold.
+  void AskHoldings(std::function<void(AllocationsByPlugin)> done) {
+    set_->AskAll<calls::GetResourcesAllocation>(
+        set_->Live([](const PluginInfo& plugin) { return plugin.options.need_reconcile; }), {},
+        DeadlineAfter(kLong), std::move(done));
+  }
+
   std::string SocketOf(const std::string& resource) const { return dir_ / (resource + ".sock"); }
 
   Status Hints(const std::string& resource) {
-    return set_->GetTopologyHints({RequestOf(resource)}, DeadlineAfter(kLong)).front().status();
+    return set_->AskForEach<calls::GetTopologyHints>({RequestOf(resource)}, DeadlineAfter(kLong))
+        .front()
+        .status();
   }
   Status Allocate(const std::string& resource) {
-    return set_->Allocate({RequestOf(resource)}, DeadlineAfter(kLong)).front().status();
+    return set_->AskForEach<calls::Allocate>({RequestOf(resource)}, DeadlineAfter(kLong))
+        .front()
+        .status();
   }
 
   test::TempDir dir_;
@@ -77,8 +88,8 @@ PluginScript HintsOn(int node) {
 TEST_F(EndpointSetTest, AnswersStandInTheOrderOfTheRequests) {
   const auto cpu = Add("cpu", HintsOn(0));
   const auto memory = Add("memory", HintsOn(1));
-  const auto answers =
-      set_->GetTopologyHints({RequestOf("memory"), RequestOf("cpu")}, DeadlineAfter(kLong));
+  const auto answers = set_->AskForEach<calls::GetTopologyHints>(
+      {RequestOf("memory"), RequestOf("cpu")}, DeadlineAfter(kLong));
   ASSERT_TRUE(answers[0].ok() && answers[1].ok());
   EXPECT_EQ(answers[0]->hints().front().nodes, NumaMask{1});
   EXPECT_EQ(answers[1]->hints().front().nodes, NumaMask{0});
@@ -111,8 +122,8 @@ TEST_F(EndpointSetTest, CallsRunInParallel) {
   };
   const auto cpu = Add("cpu", script);
   const auto memory = Add("memory", script);
-  for (const auto& answer :
-       set_->GetTopologyHints({RequestOf("cpu"), RequestOf("memory")}, DeadlineAfter(kLong))) {
+  for (const auto& answer : set_->AskForEach<calls::GetTopologyHints>(
+           {RequestOf("cpu"), RequestOf("memory")}, DeadlineAfter(kLong))) {
     EXPECT_TRUE(answer.ok()) << answer.status();
   }
 }
@@ -126,8 +137,8 @@ TEST_F(EndpointSetTest, PluginThatHangsCostsItsOwnDeadlineOnly) {
   };
   const auto cpu = Add("cpu", hanging);
   const auto memory = Add("memory", HintsOn(1));
-  const auto answers =
-      set_->GetTopologyHints({RequestOf("cpu"), RequestOf("memory")}, DeadlineAfter(kShort));
+  const auto answers = set_->AskForEach<calls::GetTopologyHints>(
+      {RequestOf("cpu"), RequestOf("memory")}, DeadlineAfter(kShort));
   release.set_value();
   EXPECT_EQ(answers[0].status().code(), StatusCode::kDeadlineExceeded);
   EXPECT_THAT(MessageOf(answers[0].status()),
@@ -264,7 +275,8 @@ TEST_F(EndpointSetTest, RemovePodTellsEachPluginAndReportsEach) {
   auto memory = Add("memory", script);
   memory.reset();
   ASSERT_TRUE(Await([&] { return !set_->Find("memory")->live; }));
-  const auto told = set_->RemovePod("uid-1", {"cpu", "memory", "nobody"}, DeadlineAfter(kLong));
+  const auto told =
+      set_->Tell<calls::RemovePod>({"cpu", "memory", "nobody"}, "uid-1", DeadlineAfter(kLong));
   EXPECT_TRUE(told.at("cpu").ok());
   EXPECT_EQ(told.at("memory").code(), StatusCode::kUnavailable);
   EXPECT_EQ(told.at("nobody").code(), StatusCode::kNotFound);
@@ -273,12 +285,12 @@ TEST_F(EndpointSetTest, RemovePodTellsEachPluginAndReportsEach) {
 
 TEST_F(EndpointSetTest, ReleaseOfPluginWithoutExtensionsIsUnimplemented) {
   const auto cpu = Add("cpu", {});
-  EXPECT_EQ(
-      set_->ReleaseContainer({"uid-1", "main"}, {"cpu"}, DeadlineAfter(kLong)).at("cpu").code(),
-      StatusCode::kUnimplemented);
-  std::promise<StatusOr<std::vector<PoolInfo>>> pools;
-  set_->GetPools("cpu", DeadlineAfter(kLong), [&](auto answer) { pools.set_value(answer); });
-  EXPECT_EQ(pools.get_future().get().status().code(), StatusCode::kUnimplemented);
+  EXPECT_EQ(set_->Tell<calls::ReleaseContainer>({"cpu"}, {"uid-1", "main"}, DeadlineAfter(kLong))
+                .at("cpu")
+                .code(),
+            StatusCode::kUnimplemented);
+  EXPECT_EQ(set_->Tell<calls::GetPools>({"cpu"}, "cpu", DeadlineAfter(kLong)).at("cpu").code(),
+            StatusCode::kUnimplemented);
 }
 
 TEST_F(EndpointSetTest, ReconcileAsksLivePluginsThatWantIt) {
@@ -292,9 +304,7 @@ TEST_F(EndpointSetTest, ReconcileAsksLivePluginsThatWantIt) {
   const auto cpu = Add("cpu", script);
   const auto nic = Add("nic", unwilling);
   std::promise<AllocationsByPlugin> answered;
-  set_->GetResourcesAllocation({}, DeadlineAfter(kLong), [&](AllocationsByPlugin answers) {
-    answered.set_value(std::move(answers));
-  });
+  AskHoldings([&](AllocationsByPlugin answers) { answered.set_value(std::move(answers)); });
   const AllocationsByPlugin answers = answered.get_future().get();
   EXPECT_EQ(answers.size(), 1U);
   EXPECT_TRUE(answers.at("cpu").ok());
@@ -312,14 +322,12 @@ TEST_F(EndpointSetTest, AnswerOfAPluginThatRepeatsItselfIsTheSame) {
   const auto cpu = Add("cpu", script);
   const auto ask = [this] {
     std::promise<AllocationsByPlugin> answered;
-    set_->GetResourcesAllocation({}, DeadlineAfter(kLong), [&](AllocationsByPlugin answers) {
-      answered.set_value(std::move(answers));
-    });
+    AskHoldings([&](AllocationsByPlugin answers) { answered.set_value(std::move(answers)); });
     return *answered.get_future().get().at("cpu");
   };
-  const HeldAllocations first = ask();
-  const HeldAllocations again = ask();
-  const HeldAllocations changed = ask();
+  const calls::HeldAllocations first = ask();
+  const calls::HeldAllocations again = ask();
+  const calls::HeldAllocations changed = ask();
   EXPECT_EQ(again.identity(), first.identity());
   EXPECT_EQ(*again.Read(), *first.Read());
   EXPECT_NE(changed.identity(), first.identity());
@@ -330,8 +338,8 @@ TEST_F(EndpointSetTest, ReconcileOfOneAsksNoOther) {
   const auto cpu = Add("cpu", {});
   const auto memory = Add("memory", {});
   std::promise<AllocationsByPlugin> answered;
-  set_->GetResourcesAllocation(
-      {"memory", "unknown"}, DeadlineAfter(kLong),
+  set_->AskAll<calls::GetResourcesAllocation>(
+      {"memory"}, {}, DeadlineAfter(kLong),
       [&](AllocationsByPlugin answers) { answered.set_value(std::move(answers)); });
   const AllocationsByPlugin answers = answered.get_future().get();
   ASSERT_EQ(answers.size(), 1U);
@@ -367,8 +375,7 @@ TEST_F(EndpointSetTest, EndsWithCallsInFlight) {
   };
   const auto cpu = Add("cpu", script);
   std::atomic<bool> called = false;
-  set_->GetResourcesAllocation({}, DeadlineAfter(kLong),
-                               [&](const AllocationsByPlugin&) { called = true; });
+  AskHoldings([&](const AllocationsByPlugin&) { called = true; });
   set_.reset();
   EXPECT_TRUE(called) << "a call that ends early still answers, before the set is gone";
   release.set_value();

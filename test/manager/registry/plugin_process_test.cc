@@ -65,7 +65,9 @@ class PluginProcessTest : public testing::TestWithParam<std::string> {
     request.resource = "cpu";
     request.requests = {{"cpu", 2}};
     request.hint = TopologyHint{};
-    return registry_->plugins().Allocate({request}, DeadlineAfter(budget)).front();
+    return registry_->plugins()
+        .AskForEach<calls::Allocate>({request}, DeadlineAfter(budget))
+        .front();
   }
 
   test::TempDir dir_;

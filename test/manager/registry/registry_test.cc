@@ -369,7 +369,8 @@ TEST_F(RegistryTest, IsGoneWhileAPluginHangs) {
     request.key = {"uid", "c"};
     request.resource = "cpu";
     EXPECT_FALSE(registry_->plugins()
-                     .GetTopologyHints({request}, DeadlineAfter(std::chrono::milliseconds(100)))[0]
+                     .AskForEach<calls::GetTopologyHints>(
+                         {request}, DeadlineAfter(std::chrono::milliseconds(100)))[0]
                      .ok());
   });
   caller.join();

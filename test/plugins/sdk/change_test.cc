@@ -9,6 +9,7 @@
 #include <gmock/gmock.h>
 
 #include "api/base/log.h"
+#include "plugins/sdk/calls/extension_calls.h"
 #include "plugins/sdk/change_notifier.h"
 #include "plugins/sdk/change_signal.h"
 #include "plugins/sdk/fake_manager.h"
@@ -73,9 +74,9 @@ TEST_F(ChangeTest, PluginTellsOfPoolsThatSomebodyElseSets) {
   const auto known = manager->WaitForPlugin("cpu");
   ASSERT_TRUE(known.ok()) << known.status();
   PluginClient somebody(known->socket);
-  ASSERT_TRUE(somebody.SetPools({{"online", CpuSet{1}}}).ok());
+  ASSERT_TRUE(somebody.Ask<calls::SetPools>({"cpu", {{"online", "1"}}}).ok());
   EXPECT_TRUE(Await([&] { return manager->notifications("cpu") == 1; }));
-  EXPECT_FALSE(somebody.SetPools({{"unknown", CpuSet{1}}}).ok());
+  EXPECT_FALSE(somebody.Ask<calls::SetPools>({"cpu", {{"unknown", "1"}}}).ok());
   EXPECT_EQ(manager->notifications("cpu"), 1) << "nothing changed";
 }
 

@@ -16,6 +16,7 @@
 #include "api/proto/qrm/v1/control.grpc.pb.h"
 #include "api/proto/resourceplugin/v1alpha1/api.grpc.pb.h"
 #include "api/wire.h"
+#include "plugins/sdk/calls/plugin_calls.h"
 #include "plugins/sdk/plugin_client.h"
 #include "test/plugins/sdk/counting_plugin.h"
 #include "test/support/temp_dir.h"
@@ -332,7 +333,8 @@ TEST_F(HostTest, ServesOnASocketAndRemovesItAtTheEnd) {
   const std::string path = dir / "cpu.sock";
   ASSERT_TRUE(host_->Listen(path).ok());
   EXPECT_TRUE(host_->SocketInPlace());
-  EXPECT_EQ(PluginClient(path).Allocate(CpuRequest("a", "main", 1))->value, "0");
+  EXPECT_EQ(PluginClient(path).Ask<calls::Allocate>(CpuRequest("a", "main", 1))->at("cpu").value,
+            "0");
   EXPECT_EQ(std::filesystem::status(path).permissions(),
             std::filesystem::perms::owner_read | std::filesystem::perms::owner_write);
   host_.reset();
@@ -346,7 +348,7 @@ TEST_F(HostTest, ServesOnANewSocketWhenTheFormerWasRemoved) {
   std::filesystem::remove(path);
   EXPECT_FALSE(host_->SocketInPlace());
   ASSERT_TRUE(host_->Listen(path).ok());
-  EXPECT_TRUE(PluginClient(path).Options().ok());
+  EXPECT_TRUE(PluginClient(path).Ask<calls::GetOptions>({}).ok());
 }
 
 TEST_F(HostTest, SecondHostIsRefusedAtALivingSocket) {
@@ -358,7 +360,7 @@ TEST_F(HostTest, SecondHostIsRefusedAtALivingSocket) {
   const Status refused = (*other)->Listen(path);
   EXPECT_EQ(refused.code(), StatusCode::kAlreadyExists);
   EXPECT_THAT(MessageOf(refused), HasSubstr("another process listens there"));
-  EXPECT_TRUE(PluginClient(path).Options().ok());
+  EXPECT_TRUE(PluginClient(path).Ask<calls::GetOptions>({}).ok());
   EXPECT_EQ(std::distance(std::filesystem::directory_iterator(dir.path()), {}), 1);
 }
 

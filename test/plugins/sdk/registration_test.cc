@@ -10,6 +10,8 @@
 #include <gmock/gmock.h>
 
 #include "api/base/log.h"
+#include "plugins/sdk/calls/plugin_calls.h"
+#include "plugins/sdk/calls/registration_calls.h"
 #include "plugins/sdk/fake_manager.h"
 #include "plugins/sdk/host.h"
 #include "plugins/sdk/plugin_client.h"
@@ -179,9 +181,9 @@ TEST(WatchedRegistrationTest, RefusalIsLoggedAndThePluginStays) {
   const auto host = PluginHost::Create(plugin, "cpu", MakeMemoryState());
   ASSERT_TRUE((*host)->Listen(dir / "cpu.sock").ok());
   PluginClient client(dir / "cpu.sock");
-  EXPECT_TRUE(client.NotifyRegistrationStatus("no handler for ResourcePlugin").ok());
+  EXPECT_TRUE(client.Ask<calls::NotifyRegistrationStatus>("no handler for ResourcePlugin").ok());
   EXPECT_TRUE(log.Has("no handler for ResourcePlugin"));
-  EXPECT_TRUE(client.Options().ok());
+  EXPECT_TRUE(client.Ask<calls::GetOptions>({}).ok());
 }
 
 TEST(RunningPluginTest, MissingDirectoryIsWaitedForAndNamedOnce) {
@@ -194,8 +196,9 @@ TEST(RunningPluginTest, MissingDirectoryIsWaitedForAndNamedOnce) {
   ASSERT_TRUE(running.ok());
   EXPECT_TRUE(Await([&] { return log.Has("there is no directory"); }));
   std::filesystem::create_directory(dir / "plugins_registry");
-  EXPECT_TRUE(
-      Await([&] { return PluginClient(dir / "plugins_registry/cpu.sock").Options().ok(); }));
+  EXPECT_TRUE(Await([&] {
+    return PluginClient(dir / "plugins_registry/cpu.sock").Ask<calls::GetOptions>({}).ok();
+  }));
 }
 
 TEST(RunningPluginTest, RefusesSettingsThatMeanNothing) {

@@ -193,7 +193,7 @@ TEST_F(QrmctlTest, PodsFailsForAPodThatIsNotThere) {
 TEST_F(QrmctlTest, JsonHasNumbersAndEveryKey) {
   Serve();
   EXPECT_EQ(Run({"pool", "get", "-o", "json"}), kFailed);
-  plugins_.pools.emplace("cpu", std::vector<PoolInfo>{{.name = "online", .cpus = "0-3"}});
+  plugins_.pools.emplace("cpu", std::vector<sdk::Pool>{{.name = "online", .cpus = {0, 1, 2, 3}}});
   EXPECT_EQ(Run({"pool", "get", "-o", "json"}), kDone) << err();
   EXPECT_EQ(out(), R"({
   "pools": [
@@ -211,7 +211,7 @@ TEST_F(QrmctlTest, JsonHasNumbersAndEveryKey) {
 TEST_F(QrmctlTest, YamlQuotesWhatWouldReadAsAnotherType) {
   Serve();
   plugins_.pools.emplace("cpu",
-                         std::vector<PoolInfo>{{.name = "online", .cpus = "3", .roles = {"web"}}});
+                         std::vector<sdk::Pool>{{.name = "online", .cpus = {3}, .roles = {"web"}}});
   EXPECT_EQ(Run({"pool", "get", "-o", "yaml"}), kDone) << err();
   EXPECT_EQ(out(), R"(pools:
   - name: online
@@ -225,9 +225,9 @@ TEST_F(QrmctlTest, YamlQuotesWhatWouldReadAsAnotherType) {
 TEST_F(QrmctlTest, PoolGetPrintsATable) {
   Serve();
   plugins_.pools.emplace(
-      "cpu", std::vector<PoolInfo>{
-                 {.name = "online", .cpus = "0-3", .roles = {"web", "api"}, .containers = 2},
-                 {.name = "offline", .cpus = "4-5,7"}});
+      "cpu", std::vector<sdk::Pool>{
+                 {.name = "online", .cpus = {0, 1, 2, 3}, .roles = {"web", "api"}, .containers = 2},
+                 {.name = "offline", .cpus = {4, 5, 7}}});
   EXPECT_EQ(Run({"pool", "get"}), kDone) << err();
   EXPECT_EQ(out(),
             "POOL      CPUS    COUNT   CONTAINERS   ROLES\n"
@@ -244,8 +244,8 @@ TEST_F(QrmctlTest, PoolGetTellsOfAPluginThatIsSlowInQrmdsWords) {
 
 TEST_F(QrmctlTest, PoolSetChangesPoolsAndPrintsThem) {
   Serve();
-  plugins_.pools.emplace("cpu", std::vector<PoolInfo>{{.name = "online", .cpus = "0-3"},
-                                                      {.name = "offline", .cpus = "4-7"}});
+  plugins_.pools.emplace("cpu", std::vector<sdk::Pool>{{.name = "online", .cpus = {0, 1, 2, 3}},
+                                                       {.name = "offline", .cpus = {4, 5, 6, 7}}});
   EXPECT_EQ(Run({"pool", "set", "online=0-1", "offline=2-7"}), kDone) << err();
   EXPECT_EQ(out(),
             "POOL      CPUS   COUNT   CONTAINERS   ROLES\n"

@@ -9,6 +9,9 @@
 
 #include "manager/registry/calls/grpc_plugin_client.h"
 #include "manager/registry/endpoint_set.h"
+#include "plugins/sdk/calls/extension_calls.h"
+#include "plugins/sdk/calls/plugin_calls.h"
+#include "plugins/sdk/calls/registration_calls.h"
 #include "plugins/sdk/host.h"
 #include "test/plugins/sdk/counting_plugin.h"
 #include "test/support/loop_thread.h"
@@ -17,6 +20,8 @@
 namespace qrm::manager {
 namespace {
 
+using calls::Blame;
+using calls::CallResult;
 using test::CountingPlugin;
 using test::CpuRequest;
 using testing::HasSubstr;
@@ -24,36 +29,33 @@ using testing::HasSubstr;
 constexpr std::chrono::milliseconds kShort{20};
 constexpr std::chrono::seconds kLong{10};
 
-/// The result of `call`, which is given what takes it.
-template <typename T, typename Call>
-CallResult<T> ResultOf(Call call) {
-  const auto result = std::make_shared<std::promise<CallResult<T>>>();
-  call([result](CallResult<T> answer) { result->set_value(std::move(answer)); });
+/// How the call that `C` describes went.
+template <typename C>
+CallResult<typename C::Answer> ResultOf(PluginClient& plugin, const typename C::Request& request,
+                                        Deadline deadline = DeadlineAfter(kLong)) {
+  using Result = CallResult<typename C::Answer>;
+  const auto result = std::make_shared<std::promise<Result>>();
+  plugin.Ask<C>(request, deadline,
+                [result](Result answer) { result->set_value(std::move(answer)); });
   return result->get_future().get();
-}
-
-template <typename T, typename Call>
-StatusOr<T> Ask(Call call) {
-  return ResultOf<T>(call).value;
 }
 
 class LocalPluginTest : public testing::Test {
  protected:
   LocalPluginTest() {
     auto started = LocalPlugin::Start(plugin_, "cpu", sdk::MakeMemoryState(),
-                                      {loop_.io(), NumaMask{0, 1}, calls_});
+                                      {loop_.io(), NumaMask{0, 1}, in_flight_});
     EXPECT_TRUE(started.ok()) << started.status();
     local_ = *std::move(started);
   }
 
   CallResult<AllocationByResource> Allocate(const std::string& uid, Deadline deadline) {
-    return ResultOf<AllocationByResource>(
-        [&](auto done) { local_->Allocate(CpuRequest(uid, "main", 1), deadline, done); });
+    return ResultOf<calls::Allocate>(*local_, CpuRequest(uid, "main", 1), deadline);
   }
 
   CountingPlugin plugin_;
   test::LoopThread loop_;
-  const std::shared_ptr<CallsInFlight> calls_ = std::make_shared<CallsInFlight>();
+  const std::shared_ptr<rpc::CallsInFlight> in_flight_ = std::make_shared<rpc::CallsInFlight>();
   std::unique_ptr<LocalPlugin> local_;
 };
 
@@ -100,12 +102,12 @@ TEST_F(LocalPluginTest, StoppingAnswersWhatWaitsAndTakesNothingNew) {
   Blockade blockade(plugin_);
   std::promise<CallResult<AllocationByResource>> first;
   std::promise<CallResult<AllocationByResource>> waiting;
-  local_->Allocate(CpuRequest("a", "main", 1), DeadlineAfter(kLong),
-                   [&](auto result) { first.set_value(std::move(result)); });
-  local_->Allocate(CpuRequest("b", "main", 1), DeadlineAfter(kLong),
-                   [&](auto result) { waiting.set_value(std::move(result)); });
+  local_->Ask<calls::Allocate>(CpuRequest("a", "main", 1), DeadlineAfter(kLong),
+                               [&](auto result) { first.set_value(std::move(result)); });
+  local_->Ask<calls::Allocate>(CpuRequest("b", "main", 1), DeadlineAfter(kLong),
+                               [&](auto result) { waiting.set_value(std::move(result)); });
   blockade.AwaitBegin();
-  std::thread stop([&] { calls_->StopAndWait(); });
+  std::thread stop([&] { in_flight_->StopAndWait(); });
   EXPECT_EQ(first.get_future().get().blame, Blame::kStopping);
   EXPECT_EQ(waiting.get_future().get().blame, Blame::kStopping);
   blockade.End();
@@ -128,20 +130,15 @@ TEST_F(LocalPluginTest, HintsForANodeThatTheMachineLacksBreakTheProtocol) {
   plugin_.hints = [](const auto&) -> StatusOr<HintList> {
     return std::vector<TopologyHint>{{.nodes = {7}, .preferred = true}};
   };
-  const auto hints = ResultOf<HintList>([&](auto done) {
-    local_->GetTopologyHints(CpuRequest("a", "main", 1), DeadlineAfter(kLong), done);
-  });
+  const auto hints = ResultOf<calls::GetTopologyHints>(*local_, CpuRequest("a", "main", 1));
   EXPECT_EQ(hints.blame, Blame::kProtocol);
   EXPECT_THAT(MessageOf(hints.value.status()), HasSubstr("7"));
 }
 
 TEST_F(LocalPluginTest, SaysTheSameWhileItHoldsTheSame) {
-  const auto held = [&] {
-    return *Ask<HeldAllocations>(
-        [&](auto done) { local_->GetResourcesAllocation(DeadlineAfter(kLong), done); });
-  };
+  const auto held = [&] { return *ResultOf<calls::GetResourcesAllocation>(*local_, {}).value; };
   ASSERT_TRUE(Allocate("a", DeadlineAfter(kLong)).value.ok());
-  const HeldAllocations one = held();
+  const calls::HeldAllocations one = held();
   EXPECT_EQ(one.identity(), held().identity());
   ASSERT_TRUE(Allocate("b", DeadlineAfter(kLong)).value.ok());
   EXPECT_NE(one.identity(), held().identity());
@@ -161,10 +158,10 @@ TEST(LocalPluginInRegistryTest, PluginThatHangsIsNamedAndSuspectUntilItAnswers) 
   std::unique_ptr<LocalPlugin> local;
   EndpointSet set({.machine_nodes = {0, 1}});  // goes before the plugin
   local = *LocalPlugin::Start(plugin, "cpu", sdk::MakeMemoryState(),
-                              {loop.io(), NumaMask{0, 1}, set.calls()});
+                              {loop.io(), NumaMask{0, 1}, set.in_flight()});
   ASSERT_EQ(set.AddBuiltIn("cpu", *local), OkStatus());
   const auto allocate = [&](Deadline deadline) {
-    return set.Allocate({CpuRequest("a", "main", 1)}, deadline).front().status();
+    return set.AskForEach<calls::Allocate>({CpuRequest("a", "main", 1)}, deadline).front().status();
   };
   Blockade blockade(plugin);
   EXPECT_EQ(MessageOf(allocate(DeadlineAfter(kShort))),
@@ -181,15 +178,15 @@ class LocalAndRemoteTest : public LocalPluginTest {
   LocalAndRemoteTest() {
     host_ = *sdk::PluginHost::Create(remote_plugin_, "cpu", sdk::MakeMemoryState());
     EXPECT_TRUE(host_->Listen(dir_ / "cpu.sock").ok());
-    remote_.emplace(dir_ / "cpu.sock", NumaMask{0, 1}, calls_);
+    remote_.emplace(dir_ / "cpu.sock", NumaMask{0, 1}, in_flight_);
   }
-  ~LocalAndRemoteTest() override { calls_->StopAndWait(); }
+  ~LocalAndRemoteTest() override { in_flight_->StopAndWait(); }
 
-  /// The one answer that both give to `call`.
-  template <typename T, typename Call>
-  StatusOr<T> Both(Call call) {
-    const CallResult<T> local = ResultOf<T>([&](auto done) { call(*local_, done); });
-    const CallResult<T> remote = ResultOf<T>([&](auto done) { call(*remote_, done); });
+  /// The one answer that both give to the call that `C` describes.
+  template <typename C>
+  StatusOr<typename C::Answer> Both(const typename C::Request& request) {
+    const auto local = ResultOf<C>(*local_, request);
+    const auto remote = ResultOf<C>(*remote_, request);
     EXPECT_EQ(local.blame, remote.blame);
     EXPECT_EQ(local.value.status().code(), remote.value.status().code());
     EXPECT_EQ(MessageOf(local.value.status()), MessageOf(remote.value.status()));
@@ -206,19 +203,13 @@ class LocalAndRemoteTest : public LocalPluginTest {
   }
 
   StatusOr<AllocationByResource> AllocateBoth(const std::string& uid, double cpus) {
-    return Both<AllocationByResource>([&](PluginClient& plugin, auto done) {
-      plugin.Allocate(CpuRequest(uid, "main", cpus), DeadlineAfter(kLong), done);
-    });
+    return Both<calls::Allocate>(CpuRequest(uid, "main", cpus));
   }
-  StatusOr<HeldAllocations> ReconcileBoth() {
-    return Both<HeldAllocations>([](PluginClient& plugin, auto done) {
-      plugin.GetResourcesAllocation(DeadlineAfter(kLong), done);
-    });
+  StatusOr<calls::HeldAllocations> ReconcileBoth() {
+    return Both<calls::GetResourcesAllocation>({});
   }
-  StatusOr<std::vector<PoolInfo>> SetPoolsOfBoth(const StringMap& cpus_by_pool) {
-    return Both<std::vector<PoolInfo>>([&](PluginClient& plugin, auto done) {
-      plugin.SetPools("cpu", cpus_by_pool, DeadlineAfter(kLong), done);
-    });
+  StatusOr<std::vector<sdk::Pool>> SetPoolsOfBoth(const StringMap& cpus_by_pool) {
+    return Both<calls::SetPools>({"cpu", cpus_by_pool});
   }
 
   const test::TempDir dir_;
@@ -231,11 +222,13 @@ class LocalAndRemoteTest : public LocalPluginTest {
   static void ExpectSame(const T& local, const T& remote) {
     EXPECT_TRUE(local == remote);
   }
-  static void ExpectSame(const Acknowledged&, const Acknowledged&) {}
-  static void ExpectSame(const HeldAllocations& local, const HeldAllocations& remote) {
+  static void ExpectSame(const calls::Nothing&, const calls::Nothing&) {}
+  static void ExpectSame(const calls::HeldAllocations& local,
+                         const calls::HeldAllocations& remote) {
     EXPECT_EQ(*local.Read(), *remote.Read());
   }
-  static void ExpectSame(const std::vector<PoolInfo>& local, const std::vector<PoolInfo>& remote) {
+  static void ExpectSame(const std::vector<sdk::Pool>& local,
+                         const std::vector<sdk::Pool>& remote) {
     ASSERT_EQ(local.size(), remote.size());
     for (std::size_t i = 0; i < local.size(); ++i) {
       EXPECT_EQ(local[i].name, remote[i].name);
@@ -247,17 +240,16 @@ class LocalAndRemoteTest : public LocalPluginTest {
 };
 
 TEST_F(LocalAndRemoteTest, GiveTheSameOptions) {
-  EXPECT_TRUE(Both<PluginOptions>([](PluginClient& plugin, auto done) {
-                plugin.GetOptions(DeadlineAfter(kLong), done);
-              })->with_topology_alignment);
+  EXPECT_TRUE(Both<calls::GetOptions>({})->with_topology_alignment);
+}
+
+TEST_F(LocalAndRemoteTest, AnnounceTheSame) {
+  EXPECT_EQ(Both<calls::GetInfo>({})->name, "cpu");
+  EXPECT_TRUE(Both<calls::NotifyRegistrationStatus>("").ok());
 }
 
 TEST_F(LocalAndRemoteTest, GiveTheSameHintsOfEachKind) {
-  const auto hints = [&] {
-    return Both<HintList>([](PluginClient& plugin, auto done) {
-      plugin.GetTopologyHints(CpuRequest("a", "main", 1), DeadlineAfter(kLong), done);
-    });
-  };
+  const auto hints = [&] { return Both<calls::GetTopologyHints>(CpuRequest("a", "main", 1)); };
   EXPECT_EQ(hints()->hints().size(), 2U);
   const std::vector<StatusOr<HintList>> answers = {
       HintList::NoPreference(), HintList::Impossible(),
@@ -268,6 +260,15 @@ TEST_F(LocalAndRemoteTest, GiveTheSameHintsOfEachKind) {
     EXPECT_EQ(got.status(), answer.status());
     EXPECT_TRUE(!got.ok() || *got == *answer);
   }
+}
+
+TEST_F(LocalAndRemoteTest, RefuseTheSameRequests) {
+  ContainerRequest other = CpuRequest("a", "main", 1);
+  other.resource = "memory";
+  EXPECT_EQ(Both<calls::Allocate>(other).status().code(), StatusCode::kInvalidArgument);
+  EXPECT_EQ(Both<calls::GetTopologyHints>(other).status().code(), StatusCode::kInvalidArgument);
+  EXPECT_EQ(Both<calls::RemovePod>("").status().code(), StatusCode::kInvalidArgument);
+  EXPECT_EQ(Both<calls::ReleaseContainer>({"a", ""}).status().code(), StatusCode::kInvalidArgument);
 }
 
 TEST_F(LocalAndRemoteTest, AllocateTheSame) {
@@ -281,9 +282,7 @@ TEST_F(LocalAndRemoteTest, PassTheHintOnAsItIs) {
         std::optional(TopologyHint{.nodes = {1}, .preferred = true})}) {
     ContainerRequest request = CpuRequest(hint.has_value() ? ToString(*hint) : "none", "main", 1);
     request.hint = hint;
-    EXPECT_TRUE(Both<AllocationByResource>([&](PluginClient& plugin, auto done) {
-                  plugin.Allocate(request, DeadlineAfter(kLong), done);
-                }).ok());
+    EXPECT_TRUE(Both<calls::Allocate>(request).ok());
     EXPECT_EQ(plugin_.last_hint, remote_plugin_.last_hint);
     EXPECT_EQ(plugin_.last_hint, hint.value_or(TopologyHint()));
   }
@@ -293,46 +292,34 @@ TEST_F(LocalAndRemoteTest, TellTheSameOfAContainersPlace) {
   ASSERT_TRUE(AllocateBoth("a", 6).ok());
   plugin_.reconciled[{"a", "main"}] = remote_plugin_.reconciled[{"a", "main"}] = sdk::PinCpus({1});
   ASSERT_TRUE(ReconcileBoth().ok());
-  const auto placement = [&](const ContainerKey& key) {
-    return Both<PlacedByResource>([&](PluginClient& plugin, auto done) {
-      plugin.GetPlacement(key, DeadlineAfter(kLong), done);
-    });
-  };
-  EXPECT_EQ(placement({"a", "main"})->at("cpu").admitted_amount, 6);
-  EXPECT_TRUE(placement({"ghost", "main"})->empty());
+  const auto placed = Both<calls::GetPlacement>({"a", "main"});
+  EXPECT_EQ(placed->resources.at("cpu").admitted_amount, 6);
+  EXPECT_EQ(placed->pod_name, CpuRequest("a", "main", 6).pod_name);
+  EXPECT_TRUE(Both<calls::GetPlacement>({"ghost", "main"})->resources.empty());
 }
 
 TEST_F(LocalAndRemoteTest, OfferTheSame) {
-  EXPECT_EQ(Both<AllocatableByResource>([](PluginClient& plugin, auto done) {
-              plugin.GetAllocatable(DeadlineAfter(kLong), done);
-            })
-                ->at("cpu")
-                .allocatable,
-            7);
+  EXPECT_EQ(Both<calls::GetAllocatable>({})->at("cpu").allocatable, 7);
 }
 
 TEST_F(LocalAndRemoteTest, ForgetTheSame) {
   ASSERT_TRUE(AllocateBoth("a", 1).ok() && AllocateBoth("b", 1).ok());
-  EXPECT_TRUE(Both<Acknowledged>([](PluginClient& plugin, auto done) {
-                plugin.RemovePod("a", DeadlineAfter(kLong), done);
-              }).ok());
+  EXPECT_TRUE(Both<calls::RemovePod>("a").ok());
   EXPECT_EQ(ReconcileBoth()->Read()->size(), 1U);
-  EXPECT_TRUE(Both<Acknowledged>([](PluginClient& plugin, auto done) {
-                plugin.ReleaseContainer({"b", "main"}, DeadlineAfter(kLong), done);
-              }).ok());
+  EXPECT_TRUE(Both<calls::ReleaseContainer>({"b", "main"}).ok());
   EXPECT_TRUE(ReconcileBoth()->Read()->empty());
 }
 
 TEST_F(LocalAndRemoteTest, SetTheSamePoolsAndRefuseTheSame) {
-  EXPECT_EQ(SetPoolsOfBoth({{"online", "6-7"}})->front().cpus, "6-7");
+  EXPECT_EQ(ToString(SetPoolsOfBoth({{"online", "6-7"}})->front().cpus), "6-7");
   EXPECT_EQ(SetPoolsOfBoth({{"online", "3-"}}).status().code(), StatusCode::kInvalidArgument);
   EXPECT_EQ(SetPoolsOfBoth({{"offline", "3"}}).status().code(), StatusCode::kInvalidArgument);
-  EXPECT_EQ(Both<std::vector<PoolInfo>>([](PluginClient& plugin, auto done) {
-              plugin.GetPools("cpu", DeadlineAfter(kLong), done);
-            })
-                ->front()
-                .cpus,
-            "6-7");
+  EXPECT_EQ(ToString(Both<calls::GetPools>("cpu")->front().cpus), "6-7");
+}
+
+TEST_F(LocalAndRemoteTest, ExportTheSame) {
+  ASSERT_TRUE(AllocateBoth("a", 1).ok());
+  EXPECT_TRUE(Both<calls::ExportState>({}).ok());
 }
 
 }  // namespace

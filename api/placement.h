@@ -8,7 +8,7 @@
 
 #include "api/resource.h"
 
-namespace qrm::manager {
+namespace qrm {
 
 /// A part of what a container holds. Source: resourceplugin.v1alpha1 TopologyAwareQuantity.
 struct PlacedQuantity {
@@ -39,4 +39,13 @@ struct PlacedResource {
 /// By resource name.
 using PlacedByResource = std::map<std::string, PlacedResource>;
 
-}  // namespace qrm::manager
+/// What one container holds; nothing of one that the plugin does not know.
+struct ContainerPlacement {
+  std::string pod_namespace;
+  std::string pod_name;
+  PlacedByResource resources;
+
+  bool operator==(const ContainerPlacement&) const = default;
+};
+
+}  // namespace qrm

@@ -9,15 +9,16 @@
 #include "api/hint.h"
 #include "api/resource.h"
 
-namespace qrm::manager {
+namespace qrm::calls {
 
 /// One answer may hold this many hints: all masks of 16 NUMA nodes, more than any machine needs.
-inline constexpr int kMaxHints = 1 << 16;
+inline constexpr std::size_t kMaxHints = 1 << 16;
 
 /// Errors: kInvalidArgument above kMaxHints.
-Status CheckHintCount(int count);
+Status CheckHintCount(std::size_t count);
 
-/// OK when every hint stays within `machine_nodes`. Errors: kInvalidArgument naming both.
+/// OK when there are no more hints than that and each stays within `machine_nodes`. Errors:
+/// kInvalidArgument naming what is too much.
 Status CheckHints(const std::vector<TopologyHint>& hints, const NumaMask& machine_nodes);
 
 /// OK when hints, amounts by node and CpusetMems stay within `machine_nodes`.
@@ -28,4 +29,4 @@ Status CheckAllocations(const AllocationByResource& allocations, const NumaMask&
 /// bytes.
 std::string OneLine(std::string_view text);
 
-}  // namespace qrm::manager
+}  // namespace qrm::calls

@@ -8,7 +8,7 @@
 
 #include "api/base/mutex.h"
 
-namespace qrm::manager {
+namespace qrm::rpc {
 
 /// Counts calls in and out. Threads: any.
 class CallsInFlight {
@@ -21,16 +21,19 @@ class CallsInFlight {
   /// The call is over: its callback has returned and let go of all that it held.
   void Leave(Id id);
 
+  /// No call is let in any more.
+  bool stopped() const;
+
   /// Cancels every call, lets no new one in and returns when the last has left. Threads: not on one
   /// that runs a call's callback.
   void StopAndWait();
 
  private:
-  Mutex mutex_;
+  mutable Mutex mutex_;
   CondVar empty_;
   bool stopped_ QRM_GUARDED_BY(mutex_) = false;
   Id next_id_ QRM_GUARDED_BY(mutex_) = 1;
   std::map<Id, std::function<void()>> cancels_ QRM_GUARDED_BY(mutex_);
 };
 
-}  // namespace qrm::manager
+}  // namespace qrm::rpc

@@ -1,13 +1,13 @@
 // Tells answers apart by their bytes, and parses one only when it differs from the last.
-#include "manager/registry/calls/held_allocations.h"
+#include "plugins/sdk/calls/held_allocations.h"
 
 #include "api/base/check.h"
 #include "api/wire.h"
 
-namespace qrm::manager {
+namespace qrm::calls {
 namespace {
 
-bool Equal(const std::vector<std::string_view>& pieces, std::string_view bytes) {
+bool Equal(const Pieces& pieces, std::string_view bytes) {
   for (const std::string_view piece : pieces) {
     if (!bytes.starts_with(piece)) {
       return false;
@@ -15,14 +15,6 @@ bool Equal(const std::vector<std::string_view>& pieces, std::string_view bytes) 
     bytes.remove_prefix(piece.size());
   }
   return bytes.empty();
-}
-
-std::string Join(const std::vector<std::string_view>& pieces) {
-  std::string bytes;
-  for (const std::string_view piece : pieces) {
-    bytes += piece;
-  }
-  return bytes;
 }
 
 StatusOr<AllocationByContainer> Parse(const std::string& bytes) {
@@ -57,11 +49,11 @@ StatusOr<HeldAllocations> HeldAllocationsReader::ReadNew(Bytes bytes) {
   return HeldAllocations(std::move(bytes), [reading] { return reading; });
 }
 
-StatusOr<HeldAllocations> HeldAllocationsReader::Read(const std::vector<std::string_view>& pieces) {
+StatusOr<HeldAllocations> HeldAllocationsReader::Read(const Pieces& pieces) {
   if (const Bytes last = Last(); last != nullptr && Equal(pieces, *last)) {
     return Repeat(last);
   }
-  return ReadNew(std::make_shared<const std::string>(Join(pieces)));
+  return ReadNew(std::make_shared<const std::string>(Joined(pieces)));
 }
 
 StatusOr<HeldAllocations> HeldAllocationsReader::ReadShared(
@@ -69,4 +61,4 @@ StatusOr<HeldAllocations> HeldAllocationsReader::ReadShared(
   return bytes == Last() ? Repeat(bytes) : ReadNew(std::move(bytes));
 }
 
-}  // namespace qrm::manager
+}  // namespace qrm::calls

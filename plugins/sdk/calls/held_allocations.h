@@ -6,15 +6,14 @@
 #include <map>
 #include <memory>
 #include <string>
-#include <string_view>
 #include <utility>
-#include <vector>
 
 #include "api/base/mutex.h"
+#include "api/base/pieces.h"
 #include "api/base/status.h"
 #include "api/resource.h"
 
-namespace qrm::manager {
+namespace qrm::calls {
 
 /// One answer to GetResourcesAllocation; copies share it. Threads: any, const.
 class HeldAllocations {
@@ -47,7 +46,7 @@ class HeldAllocationsReader {
  public:
   /// The answer whose bytes are `pieces` one after the other. Errors: kInvalidArgument with what
   /// breaks the protocol. Cost: a comparison when the answer is the last one's repetition.
-  StatusOr<HeldAllocations> Read(const std::vector<std::string_view>& pieces);
+  StatusOr<HeldAllocations> Read(const Pieces& pieces);
 
   /// The same for an answer of a plugin inside this process, which gives the same `bytes` as long
   /// as it says the same.
@@ -64,4 +63,4 @@ class HeldAllocationsReader {
   Bytes last_ QRM_GUARDED_BY(mutex_);  ///< of the last answer that could be read
 };
 
-}  // namespace qrm::manager
+}  // namespace qrm::calls

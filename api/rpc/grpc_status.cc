@@ -1,12 +1,16 @@
 // Converts statuses; Abseil's codes copy gRPC's.
-#include "manager/rpc/grpc_status.h"
+#include "api/rpc/grpc_status.h"
 
 #include <grpcpp/support/status.h>
 
-namespace qrm::manager {
+namespace qrm::rpc {
 
 grpc::Status ToGrpc(const Status& status) {
   return {static_cast<grpc::StatusCode>(status.code()), MessageOf(status)};
 }
 
-}  // namespace qrm::manager
+Status FromGrpc(const grpc::Status& status) {
+  return {static_cast<StatusCode>(status.error_code()), status.error_message()};
+}
+
+}  // namespace qrm::rpc

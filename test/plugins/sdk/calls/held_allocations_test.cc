@@ -1,11 +1,11 @@
-#include "manager/registry/calls/held_allocations.h"
+#include "plugins/sdk/calls/held_allocations.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "api/wire.h"
 
-namespace qrm::manager {
+namespace qrm::calls {
 namespace {
 
 std::string AnswerOf(const std::string& cpus) {
@@ -47,4 +47,4 @@ TEST(HeldAllocationsTest, UnreadableAnswerIsRefusedAndNotRemembered) {
 }
 
 }  // namespace
-}  // namespace qrm::manager
+}  // namespace qrm::calls

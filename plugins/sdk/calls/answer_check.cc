@@ -1,9 +1,9 @@
 // Checks answers against the machine.
-#include "manager/registry/calls/answer_check.h"
+#include "plugins/sdk/calls/answer_check.h"
 
 #include <algorithm>
 
-namespace qrm::manager {
+namespace qrm::calls {
 namespace {
 
 constexpr std::size_t kMaxText = 400;
@@ -44,7 +44,7 @@ Status CheckAllocation(const ResourceAllocation& allocation, const NumaMask& mac
 
 }  // namespace
 
-Status CheckHintCount(int count) {
+Status CheckHintCount(std::size_t count) {
   if (count > kMaxHints) {
     return Errorf(StatusCode::kInvalidArgument, "it has {} hints; {} are the most that are taken",
                   count, kMaxHints);
@@ -53,6 +53,7 @@ Status CheckHintCount(int count) {
 }
 
 Status CheckHints(const std::vector<TopologyHint>& hints, const NumaMask& machine_nodes) {
+  QRM_RETURN_IF_ERROR(CheckHintCount(hints.size()));
   for (const TopologyHint& hint : hints) {
     if (!hint.nodes.IsSubsetOf(machine_nodes)) {
       return NotOnMachine("a hint", ToString(hint.nodes - machine_nodes), machine_nodes);
@@ -82,4 +83,4 @@ std::string OneLine(std::string_view text) {
   return length < text.size() ? line + "..." : line;
 }
 
-}  // namespace qrm::manager
+}  // namespace qrm::calls

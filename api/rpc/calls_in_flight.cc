@@ -1,10 +1,10 @@
 // Counts calls in and out, and stops.
-#include "manager/rpc/calls_in_flight.h"
+#include "api/rpc/calls_in_flight.h"
 
 #include <utility>
 #include <vector>
 
-namespace qrm::manager {
+namespace qrm::rpc {
 
 std::optional<CallsInFlight::Id> CallsInFlight::Enter(std::function<void()> cancel) {
   const MutexLock lock(mutex_);
@@ -27,6 +27,11 @@ void CallsInFlight::Leave(Id id) {
   }
 }
 
+bool CallsInFlight::stopped() const {
+  const MutexLock lock(mutex_);
+  return stopped_;
+}
+
 void CallsInFlight::StopAndWait() {
   std::vector<std::function<void()>> cancels;
   {
@@ -43,4 +48,4 @@ void CallsInFlight::StopAndWait() {
   empty_.Wait(mutex_, [this]() QRM_REQUIRES(mutex_) { return cancels_.empty(); });
 }
 
-}  // namespace qrm::manager
+}  // namespace qrm::rpc

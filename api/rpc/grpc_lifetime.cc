@@ -1,5 +1,5 @@
 // Starts one call on a channel that is never released, which keeps the threads.
-#include "api/grpc_lifetime.h"
+#include "api/rpc/grpc_lifetime.h"
 
 #include <chrono>
 #include <memory>

@@ -1,0 +1,21 @@
+// Bytes that came in pieces, as a connection delivers a message.
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace qrm {
+
+/// One after the other they are the whole.
+using Pieces = std::vector<std::string_view>;
+
+inline std::string Joined(const Pieces& pieces) {
+  std::string bytes;
+  for (const std::string_view piece : pieces) {
+    bytes += piece;
+  }
+  return bytes;
+}
+
+}  // namespace qrm

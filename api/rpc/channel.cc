@@ -1,0 +1,41 @@
+// Opens channels with the settings that all our peers need.
+#include "api/rpc/channel.h"
+
+#include <climits>
+
+#include <grpcpp/channel.h>
+#include <grpcpp/create_channel.h>
+#include <grpcpp/security/credentials.h>
+#include <grpcpp/support/channel_arguments.h>
+
+#include "api/rpc/grpc_lifetime.h"
+
+namespace qrm::rpc {
+namespace {
+
+/// How long a peer that listens has to greet us; a refused connection fails at once.
+constexpr int kGreetingMs = 1000;
+
+}  // namespace
+
+std::shared_ptr<grpc::Channel> UnixChannel(const std::string& path, const ChannelOptions& options) {
+  KeepGrpcCallbackThreads();
+  grpc::ChannelArguments arguments;
+  arguments.SetInt(GRPC_ARG_INITIAL_RECONNECT_BACKOFF_MS,
+                   static_cast<int>(options.first_backoff.count()));
+  arguments.SetInt(GRPC_ARG_MAX_RECONNECT_BACKOFF_MS,
+                   static_cast<int>(options.most_backoff.count()));
+  arguments.SetInt(GRPC_ARG_MIN_RECONNECT_BACKOFF_MS, kGreetingMs);  // so it is, despite its name
+  // Another channel's connection would bring its backoff along.
+  arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);
+  // Without traffic the connection stays: it is how we notice that the peer died.
+  arguments.SetInt(GRPC_ARG_CLIENT_IDLE_TIMEOUT_MS, INT_MAX);
+  arguments.SetInt(GRPC_ARG_ENABLE_RETRIES, 0);
+  // Proxy settings of the environment concern no unix socket.
+  arguments.SetInt(GRPC_ARG_ENABLE_HTTP_PROXY, 0);
+  arguments.SetString(GRPC_ARG_DEFAULT_AUTHORITY, "localhost");  // servers in Go refuse a path
+  arguments.SetMaxReceiveMessageSize(options.max_message_bytes);
+  return grpc::CreateCustomChannel("unix:" + path, grpc::InsecureChannelCredentials(), arguments);
+}
+
+}  // namespace qrm::rpc

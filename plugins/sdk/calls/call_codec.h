@@ -1,0 +1,127 @@
+// What all calls have in common, on both sides of the wire; for the files that describe calls.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include "api/base/pieces.h"
+#include "api/base/status.h"
+#include "plugins/sdk/calls/call.h"
+
+namespace qrm::calls {
+
+/// How the call `C` is spelled, served and checked. Each specialization has
+///   Message, Response                                  its protobuf messages
+///   Message ToWire(request)                            the caller writes
+///   StatusOr<Request> FromWire(message)                the plugin's side reads
+///   StatusOr<Answer> Serve(driver, request)            the plugin answers
+///   Response AnswerToWire(request, answer)             the plugin's side writes
+///   StatusOr<Answer> AnswerFromWire(response, request) the caller reads
+///   Status Check(answer, machine_nodes)                the caller checks, also without a wire
+/// all static. FromWire tells what is no such message, Serve what the plugin must not be asked,
+/// Check what does not fit the machine.
+template <typename C>
+struct Codec;
+
+/// For calls whose answer has nothing to check.
+struct Unchecked {
+  template <typename Answer>
+  static Status Check(const Answer& /*answer*/, const NumaMask& /*machine_nodes*/) {
+    return OkStatus();
+  }
+};
+
+/// For calls without arguments.
+template <typename M>
+struct WithoutArguments {
+  using Message = M;
+  static Message ToWire(const Nothing& /*request*/) { return {}; }
+  static StatusOr<Nothing> FromWire(const Message& /*message*/) { return Nothing{}; }
+};
+
+/// For calls whose answer says only that it worked.
+template <typename R>
+struct WithoutAnswer : Unchecked {
+  using Response = R;
+  template <typename Request>
+  static Response AnswerToWire(const Request& /*request*/, const Nothing& /*answer*/) {
+    return {};
+  }
+  template <typename Request>
+  static StatusOr<Nothing> AnswerFromWire(const Response& /*response*/,
+                                          const Request& /*request*/) {
+    return Nothing{};
+  }
+};
+
+inline Status Unreadable(std::string_view what) {
+  return Errorf(StatusCode::kInvalidArgument, "{} cannot be read (not the message of this call)",
+                what);
+}
+
+template <typename Message>
+bool Parse(const Pieces& pieces, Message& message) {
+  if (pieces.size() != 1) {  // a large one, or one without fields
+    return message.ParseFromString(Joined(pieces));
+  }
+  return message.ParseFromArray(pieces[0].data(), static_cast<int>(pieces[0].size()));
+}
+
+/// How the call ends with `answer`: good, or not to be used.
+template <typename Answer>
+CallResult<Answer> ResultOf(StatusOr<Answer> answer, Blame blame_for_error) {
+  const Blame blame = answer.ok() ? Blame::kNobody : blame_for_error;
+  return {std::move(answer), blame};
+}
+
+template <typename C>
+CallResult<typename C::Answer> Checked(StatusOr<typename C::Answer> answer, const Reading& reading,
+                                       Blame blame_for_error) {
+  if (answer.ok()) {
+    if (Status fits = Codec<C>::Check(*answer, reading.machine_nodes); !fits.ok()) {
+      return {std::move(fits), Blame::kProtocol};
+    }
+  }
+  return ResultOf(std::move(answer), blame_for_error);
+}
+
+template <typename C>
+std::string CallTo<C>::Request() const {
+  return Codec<C>::ToWire(request_).SerializeAsString();
+}
+
+template <typename C>
+void CallTo<C>::Take(const Pieces& pieces, Reading& reading) {
+  typename Codec<C>::Response response;
+  if (!Parse(pieces, response)) {
+    Fail(Unreadable("its answer"), Blame::kProtocol);
+    return;
+  }
+  End(Checked<C>(Codec<C>::AnswerFromWire(response, request_), reading, Blame::kProtocol));
+}
+
+template <typename C>
+void CallTo<C>::Serve(sdk::PluginDriver& driver, Reading& reading) {
+  End(Checked<C>(Codec<C>::Serve(driver, request_), reading, Blame::kRefusal));
+}
+
+template <typename C>
+StatusOr<SharedBytes> AnswerTo(sdk::PluginDriver& driver, std::string_view request) {
+  typename Codec<C>::Message message;
+  if (!message.ParseFromArray(request.data(), static_cast<int>(request.size()))) {
+    return Unreadable("the request");
+  }
+  QRM_ASSIGN_OR_RETURN(const auto read, Codec<C>::FromWire(message));
+  QRM_ASSIGN_OR_RETURN(const auto answer, Codec<C>::Serve(driver, read));
+  return std::make_shared<const std::string>(
+      Codec<C>::AnswerToWire(read, answer).SerializeAsString());
+}
+
+template <typename C>
+ServedCall Served() {
+  return {C::kMethod, &AnswerTo<C>};
+}
+
+}  // namespace qrm::calls

@@ -1,0 +1,156 @@
+// Our extensions, each whole: its messages, its service and its checks.
+#include "plugins/sdk/calls/extension_calls.h"
+
+#include <map>
+
+#include "api/proto/qrm/v1/control.pb.h"
+#include "plugins/sdk/calls/call_codec.h"
+#include "plugins/sdk/plugin_driver.h"
+
+namespace qrm::calls {
+namespace {
+
+using sdk::PluginDriver;
+using sdk::Pool;
+
+StatusOr<std::map<std::string, CpuSet>> ParsePools(const StringMap& cpus_by_pool) {
+  std::map<std::string, CpuSet> parsed;
+  for (const auto& [name, text] : cpus_by_pool) {
+    StatusOr<CpuSet> cpus = CpuSet::Parse(text);
+    if (!cpus.ok()) {
+      return Annotate(cpus.status(), "cannot set pool " + name);
+    }
+    parsed.emplace(name, *std::move(cpus));
+  }
+  return parsed;
+}
+
+/// Answers with all pools of a plugin, as `R` has them.
+template <typename R>
+struct WithPools : Unchecked {
+  using Response = R;
+
+  template <typename Request>
+  static Response AnswerToWire(const Request& /*request*/, const std::vector<Pool>& pools) {
+    Response response;
+    for (const Pool& pool : pools) {
+      v1::Pool& message = *response.add_pools();
+      message.set_name(pool.name);
+      message.set_cpus(ToString(pool.cpus));
+      message.mutable_roles()->Add(pool.roles.begin(), pool.roles.end());
+      message.set_containers(pool.containers);
+    }
+    return response;
+  }
+  template <typename Request>
+  static StatusOr<std::vector<Pool>> AnswerFromWire(const Response& response,
+                                                    const Request& /*request*/) {
+    std::vector<Pool> pools;
+    for (const v1::Pool& message : response.pools()) {
+      StatusOr<CpuSet> cpus = CpuSet::Parse(message.cpus());
+      if (!cpus.ok()) {
+        return Annotate(cpus.status(), "pool " + message.name());
+      }
+      pools.push_back({.name = message.name(),
+                       .cpus = *std::move(cpus),
+                       .roles = {message.roles().begin(), message.roles().end()},
+                       .containers = message.containers()});
+    }
+    return pools;
+  }
+};
+
+}  // namespace
+
+template <>
+struct Codec<ReleaseContainer> : WithoutAnswer<v1::ReleaseContainerResponse> {
+  using Message = v1::ReleaseContainerRequest;
+
+  static Message ToWire(const ContainerKey& key) {
+    Message message;
+    message.set_pod_uid(key.pod_uid);
+    message.set_container_name(key.container);
+    return message;
+  }
+  static StatusOr<ContainerKey> FromWire(const Message& message) {
+    return ContainerKey{message.pod_uid(), message.container_name()};
+  }
+  static StatusOr<Nothing> Serve(PluginDriver& driver, const ContainerKey& key) {
+    if (key.pod_uid.empty() || key.container.empty()) {
+      return Errorf(StatusCode::kInvalidArgument,
+                    "cannot release a container: pod_uid \"{}\" and container_name \"{}\" must "
+                    "both be set",
+                    key.pod_uid, key.container);
+    }
+    QRM_RETURN_IF_ERROR(driver.ReleaseContainer(key));
+    return Nothing{};
+  }
+};
+template class CallTo<ReleaseContainer>;
+
+template <>
+struct Codec<GetPools> : WithPools<v1::GetPoolsResponse> {
+  using Message = v1::GetPoolsRequest;
+
+  static Message ToWire(const std::string& resource) {
+    Message message;
+    message.set_resource_name(resource);
+    return message;
+  }
+  static StatusOr<std::string> FromWire(const Message& message) { return message.resource_name(); }
+  static StatusOr<std::vector<Pool>> Serve(const PluginDriver& driver,
+                                           const std::string& /*resource*/) {
+    return driver.Pools();
+  }
+};
+template class CallTo<GetPools>;
+
+template <>
+struct Codec<SetPools> : WithPools<v1::SetPoolsResponse> {
+  using Message = v1::SetPoolsRequest;
+
+  static Message ToWire(const SetPools::Request& request) {
+    Message message;
+    message.set_resource_name(request.resource);
+    message.mutable_cpus_by_pool()->insert(request.cpus_by_pool.begin(),
+                                           request.cpus_by_pool.end());
+    return message;
+  }
+  static StatusOr<SetPools::Request> FromWire(const Message& message) {
+    return SetPools::Request{
+        .resource = message.resource_name(),
+        .cpus_by_pool = {message.cpus_by_pool().begin(), message.cpus_by_pool().end()}};
+  }
+  static StatusOr<std::vector<Pool>> Serve(PluginDriver& driver, const SetPools::Request& request) {
+    QRM_ASSIGN_OR_RETURN(const auto pools, ParsePools(request.cpus_by_pool));
+    QRM_RETURN_IF_ERROR(driver.SetPools(pools));
+    return driver.Pools();
+  }
+};
+template class CallTo<SetPools>;
+
+template <>
+struct Codec<ExportState> : WithoutArguments<v1::ExportStateRequest>, Unchecked {
+  using Response = v1::ExportStateResponse;
+
+  static StatusOr<std::string> Serve(const PluginDriver& driver, const Nothing& /*request*/) {
+    return driver.ExportState();
+  }
+  static Response AnswerToWire(const Nothing& /*request*/, const std::string& json) {
+    Response response;
+    response.set_json(json);
+    return response;
+  }
+  static StatusOr<std::string> AnswerFromWire(const Response& response,
+                                              const Nothing& /*request*/) {
+    return response.json();
+  }
+};
+template class CallTo<ExportState>;
+
+std::vector<ServedCall> ExtensionCalls() {
+  return {Served<ReleaseContainer>(), Served<GetPools>(), Served<SetPools>(),
+          Served<ExportState>()};
+}
+
+}  // namespace qrm::calls

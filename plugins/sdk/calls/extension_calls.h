@@ -1,0 +1,45 @@
+// Our own extensions: qrm.v1.PluginExtensions. Plugins without the SDK answer kUnimplemented.
+#pragma once
+
+#include "api/resource.h"
+#include "plugins/sdk/calls/call.h"
+#include "plugins/sdk/plugin.h"
+
+namespace qrm::calls {
+
+/// Undoes the allocations of one container of a pod that lives on. Plugins without it return the
+/// same allocation when it is asked for again, and drop it with the pod.
+struct ReleaseContainer {
+  static constexpr Method kMethod{"/qrm.v1.PluginExtensions/ReleaseContainer",
+                                  "release a container of"};
+  using Request = ContainerKey;
+  using Answer = Nothing;
+};
+
+struct GetPools {
+  static constexpr Method kMethod{"/qrm.v1.PluginExtensions/GetPools", "get the pools of"};
+  using Request = std::string;  ///< the resource
+  using Answer = std::vector<sdk::Pool>;
+};
+
+/// Replaces pools in one step, all or none; the answer has all pools of the plugin.
+struct SetPools {
+  static constexpr Method kMethod{"/qrm.v1.PluginExtensions/SetPools", "set the pools of"};
+  struct Request {
+    std::string resource;
+    StringMap cpus_by_pool;  ///< in the kernel's list form
+  };
+  using Answer = std::vector<sdk::Pool>;
+};
+
+/// The plugin's state as JSON.
+struct ExportState {
+  static constexpr Method kMethod{"/qrm.v1.PluginExtensions/ExportState", "export the state of"};
+  using Request = Nothing;
+  using Answer = std::string;
+};
+
+/// All of them, as a plugin serves them.
+std::vector<ServedCall> ExtensionCalls();
+
+}  // namespace qrm::calls

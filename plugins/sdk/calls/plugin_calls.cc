@@ -1,0 +1,339 @@
+// The calls of the resource plugin API, each whole: its messages, its service and its checks.
+#include "plugins/sdk/calls/plugin_calls.h"
+
+#include <cmath>
+
+#include "api/proto/resourceplugin/v1alpha1/api.pb.h"
+#include "api/wire.h"
+#include "plugins/sdk/calls/answer_check.h"
+#include "plugins/sdk/calls/call_codec.h"
+#include "plugins/sdk/plugin_driver.h"
+
+namespace qrm::calls {
+namespace {
+
+namespace pb = ::resourceplugin::v1alpha1;
+using sdk::PluginDriver;
+
+Status CheckServes(const PluginDriver& driver, const ContainerRequest& request) {
+  if (request.resource != driver.resource()) {
+    return Errorf(StatusCode::kInvalidArgument,
+                  "cannot serve a request for {}: this plugin serves {}; ask the plugin that is "
+                  "registered for {}",
+                  request.resource, driver.resource(), request.resource);
+  }
+  return OkStatus();
+}
+
+std::size_t CountHints(const pb::ResourceHintsResponse& response) {
+  std::size_t count = 0;
+  for (const pb::HintsEntry& entry : response.resource_hints()) {
+    count += static_cast<std::size_t>(entry.value().hints_size());
+  }
+  return count;
+}
+
+// --- what a container has by place
+
+using Quantities = google::protobuf::RepeatedPtrField<pb::TopologyAwareQuantity>;
+
+std::vector<PlacedQuantity> QuantitiesOf(const ResourceAllocation& allocation) {
+  std::vector<PlacedQuantity> quantities;
+  quantities.reserve(allocation.amount_by_node.size());
+  for (const auto& [node, amount] : allocation.amount_by_node) {
+    quantities.push_back({.amount = static_cast<double>(amount), .node = node});
+  }
+  return quantities;
+}
+
+/// What the container holds now, and what it held when it was admitted.
+PlacedResource PlacementOf(const sdk::Grant& grant) {
+  const ResourceAllocation& now = grant.allocation;
+  const ResourceAllocation& admitted = grant.admitted != nullptr ? *grant.admitted : now;
+  return {.is_node_resource = now.is_node_resource,
+          .is_scalar_resource = now.is_scalar_resource,
+          .amount = now.quantity,
+          .admitted_amount = admitted.quantity,
+          .by_place = QuantitiesOf(now),
+          .admitted_by_place = QuantitiesOf(admitted)};
+}
+
+void FillQuantities(const std::vector<PlacedQuantity>& quantities, Quantities& messages) {
+  for (const PlacedQuantity& quantity : quantities) {
+    pb::TopologyAwareQuantity& message = *messages.Add();
+    message.set_resource_value(quantity.amount);
+    message.set_node(quantity.node);
+    message.set_topology_level(quantity.level == PlacedQuantity::Level::kSocket ? pb::SOCKET
+                                                                                : pb::NUMA);
+    message.set_name(quantity.name);
+    message.set_type(quantity.type);
+    message.mutable_annotations()->insert(quantity.annotations.begin(), quantity.annotations.end());
+  }
+}
+
+StatusOr<std::vector<PlacedQuantity>> QuantitiesFrom(const Quantities& messages) {
+  std::vector<PlacedQuantity> quantities;
+  for (const pb::TopologyAwareQuantity& message : messages) {
+    if (!std::isfinite(message.resource_value()) || message.resource_value() < 0) {
+      return Errorf(StatusCode::kInvalidArgument, "a quantity on node {} is {}", message.node(),
+                    message.resource_value());
+    }
+    quantities.push_back(
+        {.amount = message.resource_value(),
+         .node = message.node(),
+         .level = message.topology_level() == pb::SOCKET ? PlacedQuantity::Level::kSocket
+                                                         : PlacedQuantity::Level::kNuma,
+         .name = message.name(),
+         .type = message.type(),
+         .annotations = {message.annotations().begin(), message.annotations().end()}});
+  }
+  return quantities;
+}
+
+void FillPlaced(const PlacedResource& resource, pb::TopologyAwareResource& message) {
+  message.set_is_node_resource(resource.is_node_resource);
+  message.set_is_scalar_resource(resource.is_scalar_resource);
+  message.set_aggregated_quantity(resource.amount);
+  message.set_original_aggregated_quantity(resource.admitted_amount);
+  FillQuantities(resource.by_place, *message.mutable_topology_aware_quantity_list());
+  FillQuantities(resource.admitted_by_place,
+                 *message.mutable_original_topology_aware_quantity_list());
+}
+
+StatusOr<PlacedResource> PlacedFrom(const pb::TopologyAwareResource& message) {
+  PlacedResource resource{.is_node_resource = message.is_node_resource(),
+                          .is_scalar_resource = message.is_scalar_resource(),
+                          .amount = message.aggregated_quantity(),
+                          .admitted_amount = message.original_aggregated_quantity()};
+  QRM_ASSIGN_OR_RETURN(resource.by_place, QuantitiesFrom(message.topology_aware_quantity_list()));
+  QRM_ASSIGN_OR_RETURN(resource.admitted_by_place,
+                       QuantitiesFrom(message.original_topology_aware_quantity_list()));
+  return resource;
+}
+
+}  // namespace
+
+template <>
+struct Codec<GetOptions> : WithoutArguments<pb::Empty>, Unchecked {
+  using Response = pb::ResourcePluginOptions;
+
+  static StatusOr<PluginOptions> Serve(const PluginDriver& driver, const Nothing& /*request*/) {
+    return driver.options();
+  }
+  static Response AnswerToWire(const Nothing& /*request*/, const PluginOptions& options) {
+    return wire::ToWire(options);
+  }
+  static StatusOr<PluginOptions> AnswerFromWire(const Response& response,
+                                                const Nothing& /*request*/) {
+    return wire::FromWire(response);
+  }
+};
+template class CallTo<GetOptions>;
+
+template <>
+struct Codec<GetTopologyHints> {
+  using Message = pb::ResourceRequest;
+  using Response = pb::ResourceHintsResponse;
+
+  static Message ToWire(const ContainerRequest& request) { return wire::ToWire(request); }
+  static StatusOr<ContainerRequest> FromWire(const Message& message) {
+    return wire::FromWire(message);
+  }
+  static StatusOr<HintList> Serve(PluginDriver& driver, const ContainerRequest& request) {
+    QRM_RETURN_IF_ERROR(CheckServes(driver, request));
+    return driver.Hints(request);
+  }
+  static Response AnswerToWire(const ContainerRequest& request, const HintList& hints) {
+    return wire::HintsResponse(request, hints);
+  }
+  static StatusOr<HintList> AnswerFromWire(const Response& response,
+                                           const ContainerRequest& request) {
+    QRM_RETURN_IF_ERROR(CheckHintCount(CountHints(response)));
+    return wire::HintsFrom(response, request);
+  }
+  static Status Check(const HintList& hints, const NumaMask& machine_nodes) {
+    return CheckHints(hints.hints(), machine_nodes);
+  }
+};
+template class CallTo<GetTopologyHints>;
+
+template <>
+struct Codec<Allocate> {
+  using Message = pb::ResourceRequest;
+  using Response = pb::ResourceAllocationResponse;
+
+  static Message ToWire(const ContainerRequest& request) { return wire::ToWire(request); }
+  static StatusOr<ContainerRequest> FromWire(const Message& message) {
+    return wire::FromWire(message);
+  }
+  static StatusOr<AllocationByResource> Serve(PluginDriver& driver,
+                                              const ContainerRequest& request) {
+    QRM_RETURN_IF_ERROR(CheckServes(driver, request));
+    QRM_ASSIGN_OR_RETURN(ResourceAllocation allocation, driver.Allocate(request));
+    AllocationByResource allocations;
+    allocations.emplace(request.resource, std::move(allocation));
+    return allocations;
+  }
+  static Response AnswerToWire(const ContainerRequest& request,
+                               const AllocationByResource& allocations) {
+    return wire::AllocationResponse(request, allocations);
+  }
+  static StatusOr<AllocationByResource> AnswerFromWire(const Response& response,
+                                                       const ContainerRequest& request) {
+    return wire::AllocationsFrom(response, request);
+  }
+  static Status Check(const AllocationByResource& allocations, const NumaMask& machine_nodes) {
+    return CheckAllocations(allocations, machine_nodes);
+  }
+};
+template class CallTo<Allocate>;
+
+template <>
+struct Codec<RemovePod> : WithoutAnswer<pb::RemovePodResponse> {
+  using Message = pb::RemovePodRequest;
+
+  static Message ToWire(const std::string& pod_uid) {
+    Message message;
+    message.set_pod_uid(pod_uid);
+    return message;
+  }
+  static StatusOr<std::string> FromWire(const Message& message) { return message.pod_uid(); }
+  static StatusOr<Nothing> Serve(PluginDriver& driver, const std::string& pod_uid) {
+    if (pod_uid.empty()) {
+      return Errorf(StatusCode::kInvalidArgument, "cannot remove a pod: pod_uid is empty; set it");
+    }
+    QRM_RETURN_IF_ERROR(driver.RemovePod(pod_uid));
+    return Nothing{};
+  }
+};
+template class CallTo<RemovePod>;
+
+template <>
+struct Codec<GetResourcesAllocation> : WithoutArguments<pb::GetResourcesAllocationRequest> {
+  static StatusOr<SharedBytes> Serve(PluginDriver& driver) {
+    QRM_RETURN_IF_ERROR(driver.Reconcile());
+    return driver.SerializedAllocations();
+  }
+  static StatusOr<SharedBytes> AnswerTo(PluginDriver& driver, std::string_view /*request*/) {
+    return Serve(driver);
+  }
+};
+template <>
+void CallTo<GetResourcesAllocation>::Take(const Pieces& pieces, Reading& reading) {
+  End(ResultOf(reading.held.Read(pieces), Blame::kProtocol));
+}
+template <>
+void CallTo<GetResourcesAllocation>::Serve(PluginDriver& driver, Reading& reading) {
+  StatusOr<SharedBytes> bytes = Codec<GetResourcesAllocation>::Serve(driver);
+  if (!bytes.ok()) {
+    Fail(bytes.status(), Blame::kRefusal);
+    return;
+  }
+  End(ResultOf(reading.held.ReadShared(*std::move(bytes)), Blame::kProtocol));
+}
+template class CallTo<GetResourcesAllocation>;
+
+template <>
+struct Codec<GetAllocatable> : WithoutArguments<pb::GetTopologyAwareAllocatableResourcesRequest>,
+                               Unchecked {
+  using Response = pb::GetTopologyAwareAllocatableResourcesResponse;
+
+  static StatusOr<AllocatableByResource> Serve(const PluginDriver& driver,
+                                               const Nothing& /*request*/) {
+    QRM_ASSIGN_OR_RETURN(AllocatableResource allocatable, driver.Allocatable());
+    return AllocatableByResource{{driver.resource(), std::move(allocatable)}};
+  }
+  static Response AnswerToWire(const Nothing& /*request*/, const AllocatableByResource& resources) {
+    Response response;
+    for (const auto& [name, resource] : resources) {
+      (*response.mutable_allocatable_resources())[name] = wire::ToWire(resource);
+    }
+    return response;
+  }
+  static StatusOr<AllocatableByResource> AnswerFromWire(const Response& response,
+                                                        const Nothing& /*request*/) {
+    AllocatableByResource resources;
+    for (const auto& [name, message] : response.allocatable_resources()) {
+      StatusOr<AllocatableResource> resource = wire::FromWire(message);
+      if (!resource.ok()) {
+        return Annotate(resource.status(), "resource " + name);
+      }
+      resources.emplace(name, *std::move(resource));
+    }
+    return resources;
+  }
+};
+template class CallTo<GetAllocatable>;
+
+template <>
+struct Codec<GetPlacement> : Unchecked {
+  using Message = pb::GetTopologyAwareResourcesRequest;
+  using Response = pb::GetTopologyAwareResourcesResponse;
+
+  static Message ToWire(const ContainerKey& key) {
+    Message message;
+    message.set_pod_uid(key.pod_uid);
+    message.set_container_name(key.container);
+    return message;
+  }
+  static StatusOr<ContainerKey> FromWire(const Message& message) {
+    return ContainerKey{message.pod_uid(), message.container_name()};
+  }
+  static StatusOr<ContainerPlacement> Serve(const PluginDriver& driver, const ContainerKey& key) {
+    const auto known = driver.grants().find(key);
+    if (known == driver.grants().end()) {
+      return ContainerPlacement{};
+    }
+    const ContainerRequest& request = known->second.request;
+    return ContainerPlacement{.pod_namespace = request.pod_namespace,
+                              .pod_name = request.pod_name,
+                              .resources = {{driver.resource(), PlacementOf(known->second)}}};
+  }
+  static Response AnswerToWire(const ContainerKey& key, const ContainerPlacement& placement) {
+    Response response;
+    response.set_pod_uid(key.pod_uid);
+    response.set_pod_namespace(placement.pod_namespace);
+    response.set_pod_name(placement.pod_name);
+    pb::ContainerTopologyAwareResources& container =
+        *response.mutable_container_topology_aware_resources();
+    container.set_container_name(key.container);
+    for (const auto& [name, resource] : placement.resources) {
+      FillPlaced(resource, (*container.mutable_allocated_resources())[name]);
+    }
+    return response;
+  }
+  static StatusOr<ContainerPlacement> AnswerFromWire(const Response& response,
+                                                     const ContainerKey& /*key*/) {
+    ContainerPlacement placement{.pod_namespace = response.pod_namespace(),
+                                 .pod_name = response.pod_name()};
+    for (const auto& [name, message] :
+         response.container_topology_aware_resources().allocated_resources()) {
+      QRM_ASSIGN_OR_RETURN(PlacedResource resource, PlacedFrom(message));
+      placement.resources.emplace(name, std::move(resource));
+    }
+    return placement;
+  }
+};
+template class CallTo<GetPlacement>;
+
+template <>
+struct Codec<PreStartContainer> : WithoutArguments<pb::PreStartContainerRequest>,
+                                  WithoutAnswer<pb::PreStartContainerResponse> {
+  static StatusOr<Nothing> Serve(const PluginDriver& /*driver*/, const Nothing& /*request*/) {
+    return Nothing{};
+  }
+};
+template class CallTo<PreStartContainer>;
+
+std::vector<ServedCall> PluginCalls() {
+  return {Served<GetOptions>(),
+          Served<GetTopologyHints>(),
+          Served<Allocate>(),
+          Served<RemovePod>(),
+          {GetResourcesAllocation::kMethod, &Codec<GetResourcesAllocation>::AnswerTo},
+          Served<GetAllocatable>(),
+          Served<GetPlacement>(),
+          Served<PreStartContainer>()};
+}
+
+}  // namespace qrm::calls

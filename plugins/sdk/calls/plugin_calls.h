@@ -1,0 +1,81 @@
+// What a manager asks of a resource plugin: resourceplugin.v1alpha1.ResourcePlugin.
+#pragma once
+
+#include "api/placement.h"
+#include "api/resource.h"
+#include "plugins/sdk/calls/call.h"
+
+namespace qrm::calls {
+
+struct GetOptions {
+  static constexpr Method kMethod{
+      "/resourceplugin.v1alpha1.ResourcePlugin/GetResourcePluginOptions", "get the options of",
+      AnsweredBy::kAnyThread};
+  using Request = Nothing;
+  using Answer = PluginOptions;
+};
+
+struct GetTopologyHints {
+  static constexpr Method kMethod{"/resourceplugin.v1alpha1.ResourcePlugin/GetTopologyHints",
+                                  "get hints from"};
+  using Request = ContainerRequest;
+  using Answer = HintList;
+};
+
+struct Allocate {
+  static constexpr Method kMethod{"/resourceplugin.v1alpha1.ResourcePlugin/Allocate",
+                                  "allocate with"};
+  using Request = ContainerRequest;
+  using Answer = AllocationByResource;
+};
+
+struct RemovePod {
+  static constexpr Method kMethod{"/resourceplugin.v1alpha1.ResourcePlugin/RemovePod",
+                                  "remove a pod from"};
+  using Request = std::string;  ///< its UID
+  using Answer = Nothing;
+};
+
+/// The plugin reconciles first. Its answer grows with the node and is mostly the same.
+struct GetResourcesAllocation {
+  static constexpr Method kMethod{"/resourceplugin.v1alpha1.ResourcePlugin/GetResourcesAllocation",
+                                  "get the allocations of"};
+  using Request = Nothing;
+  using Answer = HeldAllocations;
+};
+// Its answers are told apart by their bytes.
+template <>
+void CallTo<GetResourcesAllocation>::Take(const Pieces& pieces, Reading& reading);
+template <>
+void CallTo<GetResourcesAllocation>::Serve(sdk::PluginDriver& driver, Reading& reading);
+
+/// What the plugin offers, by resource.
+struct GetAllocatable {
+  static constexpr Method kMethod{
+      "/resourceplugin.v1alpha1.ResourcePlugin/GetTopologyAwareAllocatableResources",
+      "get the allocatable resources of"};
+  using Request = Nothing;
+  using Answer = AllocatableByResource;
+};
+
+/// What one container has by place, of all resources that the plugin gave it.
+struct GetPlacement {
+  static constexpr Method kMethod{
+      "/resourceplugin.v1alpha1.ResourcePlugin/GetTopologyAwareResources",
+      "get a container's placement from"};
+  using Request = ContainerKey;
+  using Answer = ContainerPlacement;
+};
+
+/// Part of the API that no manager of ours asks for; ours have nothing to do then.
+struct PreStartContainer {
+  static constexpr Method kMethod{"/resourceplugin.v1alpha1.ResourcePlugin/PreStartContainer",
+                                  "prepare a container with", AnsweredBy::kAnyThread};
+  using Request = Nothing;
+  using Answer = Nothing;
+};
+
+/// All of them, as a plugin serves them.
+std::vector<ServedCall> PluginCalls();
+
+}  // namespace qrm::calls
