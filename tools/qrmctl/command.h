@@ -1,8 +1,10 @@
-// What every command of qrmctl is: a function from arguments to two streams and an exit code.
+// Every command of qrmctl: a function from arguments to two streams and an exit code.
 #pragma once
 
+#include <array>
 #include <ostream>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace qrm::manager::cli {
@@ -26,6 +28,24 @@ int RunAdmit(const Args& args, std::ostream& out, std::ostream& err);
 int RunPool(const Args& args, std::ostream& out, std::ostream& err);
 /// `verify`, `dump`, `export` and `import`: the state on disk, without qrmd.
 int RunCheckpoint(const Args& args, std::ostream& out, std::ostream& err);
+
+struct Command {
+  std::string_view name;
+  std::string_view summary;  ///< its line in the help on all of them
+  int (*run)(const Args& args, std::ostream& out, std::ostream& err);
+};
+
+/// In the order of the help.
+inline constexpr std::array kCommands = {
+    Command{"status", "whether qrmd is ready, and what it does", RunStatus},
+    Command{"plugins", "the resource plugins and how they fare", RunPlugins},
+    Command{"pods", "admitted pods and what their containers hold", RunPods},
+    Command{"topology", "the NUMA map and who uses what", RunTopology},
+    Command{"explain", "why a pod was placed as it was, or rejected", RunExplain},
+    Command{"admit", "what would become of a pod if it came now", RunAdmit},
+    Command{"pool", "show and resize pools of CPUs", RunPool},
+    Command{"checkpoint", "check, show, export and import the state on disk", RunCheckpoint},
+};
 
 /// qrmctl itself: runs the command that `args` begin with.
 int RunQrmctl(const Args& args, std::ostream& out, std::ostream& err);

@@ -1,9 +1,8 @@
 // The control API as qrmctl calls it, with errors that say what to do.
 #pragma once
 
-#include <map>
-#include <memory>
 #include <string>
+#include <utility>
 
 #include "api/base/status.h"
 #include "api/proto/qrm/v1/control.pb.h"
@@ -14,25 +13,21 @@ namespace qrm::manager::cli {
 /// when it does not run, with kPermissionDenied when it does not serve this user.
 class ControlClient {
  public:
-  explicit ControlClient(const std::string& socket_path);
-  ~ControlClient();
-  ControlClient(const ControlClient&) = delete;
-  ControlClient& operator=(const ControlClient&) = delete;
+  explicit ControlClient(std::string socket_path) : path_(std::move(socket_path)) {}
 
-  StatusOr<v1::GetStatusResponse> GetStatus();
-  StatusOr<v1::ListPluginsResponse> ListPlugins();
-  StatusOr<v1::ListPodsResponse> ListPods(const std::string& pod);
-  StatusOr<v1::GetTopologyResponse> GetTopology();
-  StatusOr<v1::ExplainResponse> Explain(const std::string& pod);
-  /// `pod` is a serialized k8s.io.api.core.v1.Pod.
-  StatusOr<v1::DryRunResponse> DryRun(const std::string& pod);
-  StatusOr<v1::GetPoolsResponse> GetPools(const std::string& resource);
-  StatusOr<v1::SetPoolsResponse> SetPools(const std::string& resource,
-                                          const std::map<std::string, std::string>& cpus_by_pool);
+  /// What qrmd answers to `request`, which tells the call: `Response` is the answer's message of
+  /// the one call of qrm.v1.Control that takes such a request.
+  template <typename Response>
+  StatusOr<Response> Ask(const google::protobuf::Message& request) const {
+    Response response;
+    QRM_RETURN_IF_ERROR(Call(request, response));
+    return response;
+  }
 
  private:
-  struct Impl;
-  std::unique_ptr<Impl> impl_;
+  Status Call(const google::protobuf::Message& request, google::protobuf::Message& response) const;
+
+  const std::string path_;
 };
 
 }  // namespace qrm::manager::cli

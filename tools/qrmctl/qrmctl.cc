@@ -1,8 +1,5 @@
-// The table of commands, and help on all of them.
+// Finds the command that was typed, and helps with all of them.
 #include <algorithm>
-#include <array>
-#include <cstdlib>
-#include <string_view>
 
 #include <fmt/format.h>
 
@@ -10,23 +7,6 @@
 
 namespace qrm::manager::cli {
 namespace {
-
-struct Command {
-  std::string_view name;
-  std::string_view summary;
-  int (*run)(const Args& args, std::ostream& out, std::ostream& err);
-};
-
-constexpr std::array kCommands = {
-    Command{"status", "whether qrmd is ready, and what it does", RunStatus},
-    Command{"plugins", "the resource plugins and how they fare", RunPlugins},
-    Command{"pods", "admitted pods and what their containers hold", RunPods},
-    Command{"topology", "the NUMA map and who uses what", RunTopology},
-    Command{"explain", "why a pod was placed as it was, or rejected", RunExplain},
-    Command{"admit", "what would become of a pod if it came now", RunAdmit},
-    Command{"pool", "show and resize pools of CPUs", RunPool},
-    Command{"checkpoint", "check, show, export and import the state on disk", RunCheckpoint},
-};
 
 void PrintHelp(std::ostream& out) {
   out << "Shows and steers the QoS resource manager of this node.\n\n"

@@ -70,7 +70,9 @@ int RunExplain(const Args& args, std::ostream& out, std::ostream& err) {
   if (const auto exit = line.Parse(args, out, err); exit.has_value()) {
     return *exit;
   }
-  const auto decisions = ControlClient(socket).Explain(pod);
+  v1::ExplainRequest request;
+  request.set_pod(pod);
+  const auto decisions = ControlClient(socket).Ask<v1::ExplainResponse>(request);
   if (!decisions.ok()) {
     return line.Fail(decisions.status(), err);
   }

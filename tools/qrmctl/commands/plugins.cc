@@ -41,7 +41,7 @@ int RunPlugins(const Args& args, std::ostream& out, std::ostream& err) {
   if (const auto exit = line.Parse(args, out, err); exit.has_value()) {
     return *exit;
   }
-  const auto plugins = ControlClient(socket).ListPlugins();
+  const auto plugins = ControlClient(socket).Ask<v1::ListPluginsResponse>(v1::ListPluginsRequest());
   if (!plugins.ok()) {
     return line.Fail(plugins.status(), err);
   }

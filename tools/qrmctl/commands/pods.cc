@@ -18,7 +18,9 @@ int RunPods(const Args& args, std::ostream& out, std::ostream& err) {
   if (const auto exit = line.Parse(args, out, err); exit.has_value()) {
     return *exit;
   }
-  const auto pods = ControlClient(socket).ListPods(pod);
+  v1::ListPodsRequest request;
+  request.set_pod(pod);
+  const auto pods = ControlClient(socket).Ask<v1::ListPodsResponse>(request);
   if (!pods.ok()) {
     return line.Fail(pods.status(), err);
   }

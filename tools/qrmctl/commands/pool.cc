@@ -75,7 +75,9 @@ int RunPoolGet(const Args& args, std::ostream& out, std::ostream& err) {
   if (const auto exit = line.Parse(args, out, err); exit.has_value()) {
     return *exit;
   }
-  const auto pools = ControlClient(socket).GetPools(resource);
+  v1::GetPoolsRequest request;
+  request.set_resource_name(resource);
+  const auto pools = ControlClient(socket).Ask<v1::GetPoolsResponse>(request);
   if (!pools.ok()) {
     return line.Fail(pools.status(), err);
   }
@@ -103,7 +105,10 @@ int RunPoolSet(const Args& args, std::ostream& out, std::ostream& err) {
   if (!cpus_by_pool.ok()) {
     return line.Misuse(MessageOf(cpus_by_pool.status()), err);
   }
-  const auto pools = ControlClient(socket).SetPools(resource, *cpus_by_pool);
+  v1::SetPoolsRequest request;
+  request.set_resource_name(resource);
+  request.mutable_cpus_by_pool()->insert(cpus_by_pool->begin(), cpus_by_pool->end());
+  const auto pools = ControlClient(socket).Ask<v1::SetPoolsResponse>(request);
   if (!pools.ok()) {
     return line.Fail(pools.status(), err);
   }

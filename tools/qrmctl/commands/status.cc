@@ -107,7 +107,7 @@ int RunStatus(const Args& args, std::ostream& out, std::ostream& err) {
   if (const auto exit = line.Parse(args, out, err); exit.has_value()) {
     return *exit;
   }
-  const auto status = ControlClient(socket).GetStatus();
+  const auto status = ControlClient(socket).Ask<v1::GetStatusResponse>(v1::GetStatusRequest());
   if (!status.ok()) {
     return line.Fail(status.status(), err);
   }

@@ -87,7 +87,8 @@ std::vector<MachineSource> NamedSources(bool local, const std::string& fsroot,
 
 int ShowLive(const CommandLine& line, const std::string& socket, OutputFormat format,
              std::ostream& out, std::ostream& err) {
-  const auto topology = ControlClient(socket).GetTopology();
+  const auto topology =
+      ControlClient(socket).Ask<v1::GetTopologyResponse>(v1::GetTopologyRequest());
   if (!topology.ok()) {
     return line.Fail(topology.status(), err);
   }

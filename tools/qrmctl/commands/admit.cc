@@ -103,7 +103,9 @@ int RunAdmit(const Args& args, std::ostream& out, std::ostream& err) {
   if (!pod.ok()) {
     return Refuse(line, pod.status(), err);
   }
-  const auto answer = ControlClient(socket).DryRun(pod->SerializeAsString());
+  v1::DryRunRequest request;
+  request.set_pod(pod->SerializeAsString());
+  const auto answer = ControlClient(socket).Ask<v1::DryRunResponse>(request);
   if (!answer.ok()) {
     return Refuse(line, answer.status(), err);
   }
