@@ -1,4 +1,4 @@
-// Bytes that came in pieces, as a connection delivers a message.
+// Bytes that arrive in pieces, as a connection delivers a message.
 #pragma once
 
 #include <string>

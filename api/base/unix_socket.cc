@@ -1,4 +1,4 @@
-// Asks the kernel, which tells a socket that nobody serves from one that is busy.
+// Probes sockets with connect(2), which tells one that nobody serves from one that is busy.
 #include "api/base/unix_socket.h"
 
 #include <cerrno>

@@ -1,4 +1,4 @@
-// Unix sockets by their paths.
+// Probes unix sockets by their paths.
 #pragma once
 
 #include <cstddef>

@@ -1,4 +1,4 @@
-// Connections of clients to unix sockets.
+// Opens clients' connections to unix sockets.
 #pragma once
 
 #include <chrono>

@@ -1,4 +1,4 @@
-// Our errors as gRPC's, and back: the codes are the same numbers.
+// Converts our errors to gRPC's and back: the codes are the same numbers.
 #pragma once
 
 #include "api/base/status.h"

@@ -1,4 +1,4 @@
-// Messages of the control API from the state and the daemon's status.
+// Builds the control API's messages from the state and the daemon's status.
 #include "manager/control/control_answers.h"
 
 #include <algorithm>

@@ -1,4 +1,5 @@
-// Handlers of the control API: read a snapshot and answer, or ask a plugin and answer when it does.
+// Implements the control API's handlers: they answer from a snapshot, or when a plugin or a dry run
+// has answered.
 #include "manager/control/control_server.h"
 
 #include <utility>

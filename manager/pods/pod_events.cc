@@ -1,4 +1,4 @@
-// One event after the other: what changes is noted at once, what has to be decided is passed on.
+// Handles the runtime's events: notes what changes at once, and passes on what has to be decided.
 #include "manager/pods/pod_events.h"
 
 #include <string_view>

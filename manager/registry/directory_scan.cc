@@ -1,4 +1,4 @@
-// A walk of the tree, and inotify with a timer beside it to know when to walk again.
+// Walks the directory tree, and learns by inotify and a timer when to walk again.
 #include "manager/registry/directory_scan.h"
 
 #include <array>

@@ -1,4 +1,4 @@
-// Liveness: probes, doubts and verdicts.
+// Tracks liveness by probes and by the outcomes of calls.
 #include "manager/registry/endpoint.h"
 
 #include <grpcpp/alarm.h>

@@ -1,5 +1,5 @@
-// One registered plugin: is it there, what was wrong with it last, and calls that fail at once when
-// it is away.
+// One registered plugin: whether it is there, what was wrong with it last, and calls that fail at
+// once when it is away.
 #pragma once
 
 #include <chrono>

@@ -1,4 +1,4 @@
-// Registration of plugins, and the calls to several of them at once.
+// Registers plugins, and starts calls to them.
 #include "manager/registry/endpoint_set.h"
 
 #include <utility>

@@ -1,5 +1,5 @@
-// The registered plugins as the rest of the manager calls them: in parallel, with deadlines,
-// without gRPC in sight.
+// The interface by which the rest of the manager calls the registered plugins: in parallel, with
+// deadlines, without gRPC.
 #pragma once
 
 #include <cstddef>

@@ -1,4 +1,4 @@
-// One call, answered when the plugin has been probed.
+// Serves Register, and answers when the plugin has been probed.
 #include "manager/registry/registration_service.h"
 
 #include <filesystem>

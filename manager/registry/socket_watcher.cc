@@ -1,4 +1,4 @@
-// From a socket's appearance to its plugin's registration.
+// Follows each socket from its appearance to its plugin's registration.
 #include "manager/registry/socket_watcher.h"
 
 #include <algorithm>

@@ -1,4 +1,4 @@
-// One thread accepts, checks the peer and gives the connection to a gRPC server without ports.
+// Accepts connections on one thread, checks the peer and hands them to a gRPC server without ports.
 #include "manager/rpc/unix_server.h"
 
 #include <algorithm>
@@ -24,7 +24,7 @@ namespace {
 constexpr std::chrono::seconds kStopGrace{1};
 constexpr int kMaxStreamsPerConnection = 16;
 constexpr int kIdleConnectionMs = 10 * 60 * 1000;
-/// How gRPC names the peer of a connection that it was given as a descriptor.
+/// The prefix of gRPC's name for the peer of a connection that was handed to it as a descriptor.
 constexpr std::string_view kPeerPrefix = "fd:";
 
 std::unique_ptr<grpc::Server> BuildServer(const UnixServerOptions& options,

@@ -1,4 +1,4 @@
-// Grants by pod, container and resource.
+// Writes grants by pod, container and resource.
 #include "plugins/sdk/allocations_answer.h"
 
 #include "api/proto/resourceplugin/v1alpha1/api.pb.h"

@@ -1,4 +1,4 @@
-// The answer to GetResourcesAllocation.
+// Builds the answer to GetResourcesAllocation.
 #pragma once
 
 #include <cstdint>

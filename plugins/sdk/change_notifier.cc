@@ -1,4 +1,4 @@
-// One call in flight, and a note that another is wanted.
+// Keeps one call in flight, and remembers whether another is wanted.
 #include "plugins/sdk/change_notifier.h"
 
 #include <chrono>

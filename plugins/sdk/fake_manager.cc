@@ -1,4 +1,4 @@
-// The manager's side of both registration paths, and a table of who registered.
+// Serves the manager's side of both registration paths, and keeps a table of who registered.
 #include "plugins/sdk/fake_manager.h"
 
 #include <algorithm>
@@ -134,7 +134,7 @@ class ControlService final : public v1::Control::CallbackService {
   std::map<std::string, int> notifications_ QRM_GUARDED_BY(mutex_);
 };
 
-/// Looks at a directory again and again, and registers each socket that is new in it.
+/// Polls a directory, and registers each socket that is new in it.
 class Watcher {
  public:
   Watcher(std::string directory, Table& table)

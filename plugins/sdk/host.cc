@@ -1,4 +1,4 @@
-// One gRPC server per listening: a server cannot get a new socket once it runs.
+// Runs one gRPC server for each socket, since a server cannot get a new one once it runs.
 #include "plugins/sdk/host.h"
 
 #include <chrono>

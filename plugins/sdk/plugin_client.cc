@@ -1,4 +1,4 @@
-// The callback API, waited for.
+// Makes blocking calls with gRPC's callback API.
 #include "plugins/sdk/plugin_client.h"
 
 #include <chrono>

@@ -1,4 +1,5 @@
-// Each call: what the grants already answer, then the plugin, then the disk, then the answer.
+// Answers each call from the grants where they suffice, else by the plugin, and always writes to
+// disk before it answers.
 #include "plugins/sdk/plugin_driver.h"
 
 #include <memory>

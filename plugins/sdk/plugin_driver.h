@@ -1,5 +1,5 @@
-// Between the wire and the author's class: grants first, the plugin second, the disk before every
-// answer.
+// Drives a ResourcePlugin: answers from its grants first, then by the plugin, with every change on
+// disk before the answer.
 #pragma once
 
 #include <cstdint>

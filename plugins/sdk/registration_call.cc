@@ -1,4 +1,4 @@
-// The gRPC side of registering.
+// Calls Register over gRPC.
 #include "plugins/sdk/registration_call.h"
 
 #include <chrono>

@@ -1,5 +1,5 @@
-// The methods come from the tables of calls, and their messages as bytes: what a generated service
-// would do for each call stands here once. A call whose caller has gone is not begun.
+// Serves the tables of calls: what a generated service would do for each call stands here once. A
+// call whose caller has gone is not begun.
 #include "plugins/sdk/services.h"
 
 #include <string>

@@ -1,4 +1,5 @@
-// renameat2(2) with RENAME_NOREPLACE is the claim; a probe tells the living from the dead.
+// Claims a socket's name with renameat2(2) and RENAME_NOREPLACE, and replaces one that nobody
+// serves.
 #include "plugins/sdk/socket_file.h"
 
 #include <cerrno>

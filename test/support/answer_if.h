@@ -1,4 +1,4 @@
-// What doubles of manager::Plugins answer calls with.
+// Helps doubles of manager::Plugins to answer calls.
 #pragma once
 
 #include <memory>

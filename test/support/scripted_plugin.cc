@@ -1,4 +1,5 @@
-// Synchronous services: a handler that hangs holds one of gRPC's threads, not the others.
+// Serves plugins with synchronous services, so that a handler that hangs holds one of gRPC's
+// threads only.
 #include "test/support/scripted_plugin.h"
 
 #include <utility>

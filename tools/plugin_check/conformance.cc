@@ -1,4 +1,4 @@
-// The rules, in the order of a container's life.
+// Checks the rules in the order of a container's life.
 #include "tools/plugin_check/conformance.h"
 
 #include <memory>

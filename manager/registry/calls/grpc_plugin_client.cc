@@ -1,4 +1,4 @@
-// Calls as bytes on a channel, and who is to blame when they fail.
+// Sends calls as bytes on a channel, and tells who is to blame when they fail.
 #include "manager/registry/calls/grpc_plugin_client.h"
 
 #include <utility>

@@ -1,4 +1,4 @@
-// The calls to a plugin over its socket.
+// Carries calls to a plugin over its socket.
 #pragma once
 
 #include <memory>

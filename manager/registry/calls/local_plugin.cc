@@ -1,4 +1,4 @@
-// Every call goes to the plugin's thread, where the driver answers it.
+// Runs every call on the plugin's thread, where the driver answers it.
 #include "manager/registry/calls/local_plugin.h"
 
 #include <utility>

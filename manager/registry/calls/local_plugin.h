@@ -1,4 +1,4 @@
-// A plugin inside this process: the registry's calls to it, without gRPC between.
+// Carries calls to a plugin inside this process, without gRPC between.
 #pragma once
 
 #include <functional>

@@ -1,4 +1,4 @@
-// One plugin, wherever it runs: who takes calls to it.
+// The interface of what carries calls to one plugin, wherever it runs.
 #pragma once
 
 #include <memory>

@@ -1,4 +1,4 @@
-// What all calls have in common, on both sides of the wire; for the files that describe calls.
+// Shared by the files that describe calls: what all calls have in common on both sides of the wire.
 #pragma once
 
 #include <memory>

@@ -1,4 +1,4 @@
-// Our extensions, each whole: its messages, its service and its checks.
+// Describes our extensions, each whole: its messages, its service and its checks.
 #include "plugins/sdk/calls/extension_calls.h"
 
 #include <map>

@@ -1,4 +1,5 @@
-// The calls of the resource plugin API, each whole: its messages, its service and its checks.
+// Describes the calls of the resource plugin API, each whole: its messages, its service and its
+// checks.
 #include "plugins/sdk/calls/plugin_calls.h"
 
 #include <cmath>

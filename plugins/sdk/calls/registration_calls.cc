@@ -1,4 +1,4 @@
-// The calls of the watched directory, each whole: its messages and its service.
+// Describes the calls of the watched directory, each whole: its messages and its service.
 #include "plugins/sdk/calls/registration_calls.h"
 
 #include "api/base/log.h"
