@@ -34,6 +34,12 @@ placement::TenantsByNode TenantsOf(const View& view) {
   return tenants;
 }
 
+/// How a container gets CPUs of its own, and as whom.
+struct OwnRule {
+  const ExclusiveRule& rule;
+  const std::string& role;
+};
+
 /// What the machine has for one container that wants CPUs of its own.
 struct Room {
   Tenant tenant;
@@ -42,13 +48,12 @@ struct Room {
   NodeAmounts amounts;
 };
 
-Room FindRoom(const View& view, const ContainerRequest& request, const Placement& placement) {
+Room FindRoom(const View& view, const ContainerRequest& request, const OwnRule& own) {
   Room room;
-  room.tenant = {
-      .pod_uid = request.key.pod_uid, .role = placement.role, .share = placement.exclusive->share};
+  room.tenant = {.pod_uid = request.key.pod_uid, .role = own.role, .share = own.rule.share};
   room.barred = BarredNodes(TenantsOf(view), room.tenant);
   room.free = LeftCpus(view) - view.machine.CpusOf(room.barred);
-  if (placement.exclusive->whole_cores) {
+  if (own.rule.whole_cores) {
     room.free -= view.machine.CoresOf(view.machine.cpu_set() - room.free);
   }
   for (const NumaNode& node : view.machine.nodes()) {
@@ -111,8 +116,9 @@ Status CheckDefaultPoolStays(const View& view, const ContainerRequest& request, 
 
 /// Whether each of `nodes` can give its even share of `count`.
 bool CanSplitEvenly(const Room& room, const NumaMask& nodes, int count) {
+  const int share = count / nodes.Count();
   return std::all_of(nodes.begin(), nodes.end(),
-                     [&](int node) { return room.amounts.free.at(node) >= count / nodes.Count(); });
+                     [&](int node) { return room.amounts.free.at(node) >= share; });
 }
 
 /// The masks that could give `count` CPUs of `room`, the best first; none when nothing fits.
@@ -215,13 +221,13 @@ StaticCpuRoom StaticRoom(const View& view, const ContainerRequest& request, cons
 }
 
 StatusOr<HintList> StaticHints(const View& view, const ContainerRequest& request,
-                               const Placement& placement) {
+                               const OwnRule& own) {
   QRM_ASSIGN_OR_RETURN(const int count, WholeCpus(request));
   if (const auto held = view.state.exclusive.find(request.key);
       held != view.state.exclusive.end()) {
     return view.static_policy->HeldHints(held->second.cpus, count);
   }
-  const Room room = FindRoom(view, request, placement);
+  const Room room = FindRoom(view, request, own);
   const StaticCpuRoom free = StaticRoom(view, request, room);
   QRM_RETURN_IF_ERROR(CheckDefaultPoolStays(view, request, count - free.reusable.Count()));
   HintList hints = view.static_policy->Hints(free, count);
@@ -232,9 +238,9 @@ StatusOr<HintList> StaticHints(const View& view, const ContainerRequest& request
 }
 
 StatusOr<Decision> PlaceByStaticPolicy(const View& view, const ContainerRequest& request,
-                                       const TopologyHint& hint, const Placement& placement) {
+                                       const TopologyHint& hint, const OwnRule& own) {
   QRM_ASSIGN_OR_RETURN(const int count, WholeCpus(request));
-  const Room room = FindRoom(view, request, placement);
+  const Room room = FindRoom(view, request, own);
   const StatusOr<CpuSet> cpus =
       view.static_policy->Take(StaticRoom(view, request, room), count, hint.nodes);
   if (!cpus.ok()) {
@@ -246,11 +252,11 @@ StatusOr<Decision> PlaceByStaticPolicy(const View& view, const ContainerRequest&
 }
 
 StatusOr<Decision> PlaceExclusively(const View& view, const ContainerRequest& request,
-                                    const TopologyHint& hint, const Placement& placement) {
+                                    const TopologyHint& hint, const OwnRule& own) {
   QRM_ASSIGN_OR_RETURN(const int count, WholeCpus(request));
   QRM_RETURN_IF_ERROR(CheckDefaultPoolStays(view, request, count));
-  const Room room = FindRoom(view, request, placement);
-  const auto picked = PickCpus(view, room, *placement.exclusive, count, hint.nodes);
+  const Room room = FindRoom(view, request, own);
+  const auto picked = PickCpus(view, room, own.rule, count, hint.nodes);
   if (!picked) {
     return NoRoom(view, request, room, hint.nodes);
   }
@@ -274,8 +280,7 @@ void CutDown(const Machine& machine, std::string_view pool, CpuSet& cpus,
 }
 
 /// Reserves CPUs as kubelet does when their number is configured.
-Status FitStaticConfig(const Machine& machine, CpuPluginConfig& config) {
-  const StaticConfig& mode = *config.static_mode;
+Status FitStaticConfig(const Machine& machine, const StaticConfig& mode, CpuSet& reserved) {
   const CpuLayout layout = CpuLayout::LikeKubelet(machine);
   const std::size_t sockets = layout.elements(CpuLayout::kPackage).size();
   const std::size_t nodes = layout.elements(CpuLayout::kNode).size();
@@ -285,8 +290,8 @@ Status FitStaticConfig(const Machine& machine, CpuPluginConfig& config) {
                   "leave static.align-by-socket out",
                   sockets, nodes);
   }
-  const int count = config.reserved.Empty() ? mode.reserved_count : config.reserved.Count();
-  QRM_ASSIGN_OR_RETURN(config.reserved, ReservedCpus(layout, count, config.reserved, mode.options));
+  const int count = reserved.Empty() ? mode.reserved_count : reserved.Count();
+  QRM_ASSIGN_OR_RETURN(reserved, ReservedCpus(layout, count, reserved, mode.options));
   return OkStatus();
 }
 
@@ -298,8 +303,9 @@ StatusOr<HintList> CpuHints(const View& view, const ContainerRequest& request) {
     QRM_RETURN_IF_ERROR(CheckPoolHasCpus(view, request, placement.pool));
     return HintList::NoPreference();
   }
+  const OwnRule own = {*placement.exclusive, placement.role};
   if (placement.by_static_policy) {
-    return StaticHints(view, request, placement);
+    return StaticHints(view, request, own);
   }
   if (const auto held = view.state.exclusive.find(request.key);
       held != view.state.exclusive.end()) {
@@ -307,8 +313,8 @@ StatusOr<HintList> CpuHints(const View& view, const ContainerRequest& request) {
   }
   QRM_ASSIGN_OR_RETURN(const int count, WholeCpus(request));
   QRM_RETURN_IF_ERROR(CheckDefaultPoolStays(view, request, count));
-  const Room room = FindRoom(view, request, placement);
-  std::vector<TopologyHint> fitting = FittingMasks(view, room, *placement.exclusive, count);
+  const Room room = FindRoom(view, request, own);
+  std::vector<TopologyHint> fitting = FittingMasks(view, room, own.rule, count);
   if (fitting.empty()) {
     return NoRoom(view, request, room, {});
   }
@@ -319,8 +325,9 @@ StatusOr<Decision> PlaceContainer(const View& view, const ContainerRequest& requ
                                   const TopologyHint& hint) {
   QRM_ASSIGN_OR_RETURN(const Placement placement, Classify(view.config, request));
   if (placement.exclusive) {
-    return placement.by_static_policy ? PlaceByStaticPolicy(view, request, hint, placement)
-                                      : PlaceExclusively(view, request, hint, placement);
+    const OwnRule own = {*placement.exclusive, placement.role};
+    return placement.by_static_policy ? PlaceByStaticPolicy(view, request, hint, own)
+                                      : PlaceExclusively(view, request, hint, own);
   }
   QRM_RETURN_IF_ERROR(CheckPoolHasCpus(view, request, placement.pool));
   return Decision{.allocation = ShareCpus(view.machine, PoolCpus(view, placement.pool)),
@@ -364,7 +371,7 @@ StatusOr<FittingConfig> FitCpuConfig(const Machine& machine, CpuPluginConfig con
                   ToString(config.reserved), ToString(machine.cpu_set()));
   }
   if (config.static_mode) {
-    QRM_RETURN_IF_ERROR(FitStaticConfig(machine, config));
+    QRM_RETURN_IF_ERROR(FitStaticConfig(machine, *config.static_mode, config.reserved));
   }
   const CpuState initial = InitialState(config);
   QRM_RETURN_IF_ERROR(CheckPools({machine, config, initial}, initial.pools));

@@ -2,6 +2,7 @@
 #include "plugins/cpu/state.h"
 
 #include <algorithm>
+#include <optional>
 
 #include <fmt/format.h>
 
@@ -21,9 +22,10 @@ std::string NameOf(const ContainerRequest& request) {
 placement::Tenant TenantOf(const CpuPluginConfig& config, const ContainerRequest& request) {
   placement::Tenant tenant = {.pod_uid = request.key.pod_uid, .role = request.pod_role};
   const StatusOr<Placement> placement = Classify(config, request);
-  if (placement.ok() && placement->exclusive) {
+  const std::optional<ExclusiveRule> rule = placement.ok() ? placement->exclusive : std::nullopt;
+  if (rule.has_value()) {
     tenant.role = placement->role;
-    tenant.share = placement->exclusive->share;
+    tenant.share = rule->share;
   } else {
     tenant.share.anyone = true;
   }

@@ -2,6 +2,7 @@
 #include "plugins/memory/memory_plugin.h"
 
 #include <cstddef>
+#include <optional>
 #include <utility>
 
 #include "api/base/log.h"
@@ -50,8 +51,8 @@ class MemoryPlugin final : public sdk::ResourcePlugin {
       bindings_.insert(std::move(former));
       return decision.status();
     }
-    if (decision->binding) {
-      bindings_[request.key] = *std::move(decision->binding);
+    if (std::optional<Binding>& binding = decision->binding; binding.has_value()) {
+      bindings_[request.key] = *std::move(binding);
     }
     for (auto& [init, blocks] : decision->inits) {
       bindings_.at(init).blocks = std::move(blocks);

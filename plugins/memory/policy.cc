@@ -245,16 +245,18 @@ std::map<ContainerKey, std::vector<MemoryBlock>> ShrinkInits(const View& view,
 }
 
 /// How much ordinary memory each node gives to the new blocks, once the init containers hold less.
-std::map<int, uint64_t> PartsOf(const View& view, const Decision& decision, MemoryTable table) {
-  if (!decision.inits.empty()) {
+std::map<int, uint64_t> PartsOf(const View& view, const std::vector<MemoryBlock>& added,
+                                const std::map<ContainerKey, std::vector<MemoryBlock>>& inits,
+                                MemoryTable table) {
+  if (!inits.empty()) {
     Bindings others = view.bindings;
-    for (const auto& [init, blocks] : decision.inits) {
+    for (const auto& [init, blocks] : inits) {
       others.at(init).blocks = blocks;
     }
     table = TableOf({view.machine, view.config, others});
   }
   std::map<int, uint64_t> parts;
-  for (const MemoryBlock& block : decision.binding->blocks) {
+  for (const MemoryBlock& block : added) {
     const std::map<int, uint64_t> given = Hold(block, table);
     if (block.type == kOrdinaryMemory) {
       parts = given;
@@ -273,17 +275,17 @@ StatusOr<Decision> PlaceByStaticPolicy(const View& view, const ContainerRequest&
   if (!nodes.ok()) {
     return Annotate(nodes.status(), fmt::format("cannot place {}", NameOf(request)));
   }
-  Decision decision{.binding =
-                        Binding{.tenant = tenant, .type = request.type, .index = request.index}};
+  Binding binding{.tenant = tenant, .type = request.type, .index = request.index};
   for (const auto& [type, amount] : bytes) {
-    decision.binding->blocks.push_back({.nodes = *nodes, .type = type, .bytes = amount});
+    binding.blocks.push_back({.nodes = *nodes, .type = type, .bytes = amount});
   }
-  decision.inits = ShrinkInits(view, request, decision.binding->blocks);
-  decision.binding->bytes_by_node = PartsOf(view, decision, room.table);
+  auto inits = ShrinkInits(view, request, binding.blocks);
+  binding.bytes_by_node = PartsOf(view, binding.blocks, inits, room.table);
   const bool preferred = hint.preferred && *nodes == hint.nodes;
-  decision.allocation = Bind({.nodes = *nodes, .preferred = preferred}, OrdinaryBytes(bytes),
-                             decision.binding->bytes_by_node);
-  return decision;
+  return Decision{.allocation = Bind({.nodes = *nodes, .preferred = preferred},
+                                     OrdinaryBytes(bytes), binding.bytes_by_node),
+                  .binding = std::move(binding),
+                  .inits = std::move(inits)};
 }
 
 }  // namespace
@@ -310,8 +312,9 @@ Tenant TenantOf(const MemoryPluginConfig& config, const ContainerRequest& reques
     tenant.role = request.pod_role;
   }
   const StatusOr<Placement> placement = Classify(config, request);
-  if (placement.ok() && placement->rule) {
-    tenant.share = placement->rule->share;
+  const std::optional<BindingRule> rule = placement.ok() ? placement->rule : std::nullopt;
+  if (rule.has_value()) {
+    tenant.share = rule->share;
   }
   return tenant;
 }
@@ -352,12 +355,12 @@ StatusOr<Decision> PlaceContainer(const View& view, const ContainerRequest& requ
   const Room room = FindRoom(view, tenant);
   const std::optional<TopologyHint> nodes =
       ChooseNodes(FittingMasks(view, room, placement.rule->numa, bytes), hint);
-  if (!nodes) {
+  const auto shares = nodes ? Split(room, placement.rule->numa, bytes, nodes->nodes) : std::nullopt;
+  if (!shares) {
     return NoRoom(view, request, room, hint.nodes);
   }
-  const std::map<int, uint64_t> shares = *Split(room, placement.rule->numa, bytes, nodes->nodes);
-  return Decision{.allocation = Bind(*nodes, bytes, shares),
-                  .binding = Binding{.bytes_by_node = shares, .tenant = tenant}};
+  return Decision{.allocation = Bind(*nodes, bytes, *shares),
+                  .binding = Binding{.bytes_by_node = *shares, .tenant = tenant}};
 }
 
 }  // namespace qrm::memory

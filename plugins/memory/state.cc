@@ -155,6 +155,7 @@ std::vector<ContainerKey> EndedInits(const Bindings& bindings, const ContainerRe
   }
   std::sort(ended.begin(), ended.end());
   std::vector<ContainerKey> keys;
+  keys.reserve(ended.size());
   for (auto& [index, key] : ended) {
     keys.push_back(std::move(key));
   }

@@ -284,7 +284,7 @@ PluginOutcome CpuPluginRows::Reuse(const Json& row) {
     }
     if (step.contains("expect")) {
       if (Difference wrong = CompareCpus(got, step.at("expect")); !wrong.empty()) {
-        return {op + ": " + wrong};
+        return {fmt::format("{}: {}", op, wrong)};
       }
     }
   }

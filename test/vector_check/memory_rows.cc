@@ -137,7 +137,7 @@ Difference CompareHints(const Json& row, const std::string& got) {
   }
   for (const auto& [type, list] : expected.items()) {
     if (Difference wrong = Compare(got, HintsText(HintsOf(list))); !wrong.empty()) {
-      return type + ": " + wrong;
+      return fmt::format("{}: {}", type, wrong);
     }
   }
   return "";
