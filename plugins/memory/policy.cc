@@ -33,6 +33,12 @@ uint64_t OrdinaryBytes(const MemoryBytes& bytes) {
 placement::TenantsByNode TenantsOf(const Bindings& bindings) {
   placement::TenantsByNode tenants;
   for (const auto& [key, binding] : bindings) {
+    if (binding.blocks.empty()) {
+      for (const auto& [node, bytes] : binding.bytes_by_node) {
+        tenants[node].push_back(binding.tenant);
+      }
+      continue;
+    }
     for (const int node : NodesOf(binding)) {
       tenants[node].push_back(binding.tenant);
     }

@@ -111,12 +111,16 @@ NumaMask NodesOf(const Binding& binding) {
 
 MemoryTable TableOf(const View& view) {
   MemoryTable table = UnusedMemory(view.machine, ReservedOf(view.machine, view.config));
+  std::map<int, uint64_t> by_rules;
   for (const auto& [key, binding] : view.bindings) {
     if (binding.blocks.empty()) {
       for (const auto& [node, bytes] : binding.bytes_by_node) {
-        HoldOnNode(node, bytes, table);
+        by_rules[node] += bytes;
       }
     }
+  }
+  for (const auto& [node, bytes] : by_rules) {
+    HoldOnNode(node, bytes, table);
   }
   for (const auto& [key, binding] : view.bindings) {
     for (const MemoryBlock& block : binding.blocks) {
