@@ -69,21 +69,19 @@ TEST_F(KubeletPolicyTest, WhatIsNoStateIsNoConflict) {
 }
 
 TEST_F(KubeletPolicyTest, WatchStandsAsideUntilKubeletPinsNoLonger) {
-  int freed = 0;
-  KubeletWatch watch(dir_.path(), [&] { ++freed; });
-  watch.Look();
+  using News = KubeletWatch::News;
+  KubeletWatch watch(dir_.path());
+  EXPECT_EQ(watch.Look(), News::kNone);
   EXPECT_FALSE(watch.stands_aside());
   Write("cpu_manager_state", R"({"policyName":"static"})");
-  watch.Look();
+  EXPECT_EQ(watch.Look(), News::kNone);
   EXPECT_TRUE(watch.stands_aside());
   EXPECT_THAT(watch.conflicts(), ElementsAre(HasSubstr("cpuManagerPolicy: none")));
-  EXPECT_EQ(freed, 0);
   std::filesystem::remove(dir_ / "cpu_manager_state");
-  watch.Look();
-  watch.Look();
+  EXPECT_EQ(watch.Look(), News::kFree);
+  EXPECT_EQ(watch.Look(), News::kNone) << "told once, when it changed";
   EXPECT_FALSE(watch.stands_aside());
   EXPECT_THAT(watch.conflicts(), IsEmpty());
-  EXPECT_EQ(freed, 1) << "once, when it changed";
 }
 
 }  // namespace
