@@ -189,8 +189,9 @@ void Daemon::Impl::OnPluginRegistered(const std::string& resource) {
 }
 
 void Daemon::Impl::StartPlugins() {
-  local_plugins = StartBuiltins(builtins, config.process.state_dir,
-                                {io, machine.node_mask(), registry.in_flight()}, registry, warnings);
+  local_plugins =
+      StartBuiltins(builtins, config.process.state_dir,
+                    {io, machine.node_mask(), registry.in_flight()}, registry, warnings);
   for (const auto& [resource, plugin] : local_plugins) {
     plugin->OnChanged([this, &resource = resource] { node.ReconcileSoon(resource); });
   }
