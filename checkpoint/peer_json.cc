@@ -2,6 +2,7 @@
 // decoded texts, so that the outer encoding may vary.
 #include "checkpoint/peer_json.h"
 
+#include <algorithm>
 #include <cmath>
 #include <cstdint>
 #include <optional>
@@ -336,9 +337,58 @@ AllocationByContainer AllocationsOf(const NodeState& state) {
   return allocations;
 }
 
+namespace {
+
+/// The CPUs of a container that has as many as it was given; empty for others.
+CpuSet CountedCpus(const AllocationByResource& allocations) {
+  for (const auto& [resource, allocation] : allocations) {
+    const StatusOr<CpuSet> cpus =
+        allocation.oci_property == kCpusetCpus ? CpuSet::Parse(allocation.value) : CpuSet();
+    if (cpus.ok() && !cpus->Empty()) {
+      return static_cast<double>(cpus->Count()) == allocation.quantity ? *cpus : CpuSet();
+    }
+  }
+  return {};
+}
+
+/// Peers do not write who owns CPUs: it is whoever has as many as it was given, and shares none of
+/// them. The only user of a pool looks the same, and keeps it to itself until it goes.
+AllocationByContainer WithOwners(AllocationByContainer allocations) {
+  CpuSet seen;
+  CpuSet shared;
+  for (const auto& [key, by_resource] : allocations) {
+    for (const auto& [resource, allocation] : by_resource) {
+      if (allocation.oci_property == kCpusetCpus) {
+        const CpuSet cpus = CpuSet::Parse(allocation.value).value_or(CpuSet());
+        shared |= seen & cpus;
+        seen |= cpus;
+      }
+    }
+  }
+  for (auto& [key, by_resource] : allocations) {
+    const CpuSet cpus = CountedCpus(by_resource);
+    for (auto& [resource, allocation] : by_resource) {
+      allocation.exclusive =
+          allocation.oci_property == kCpusetCpus && !cpus.Empty() && !cpus.Intersects(shared);
+    }
+  }
+  return allocations;
+}
+
+bool SaysOwners(const AllocationByContainer& allocations) {
+  return std::any_of(allocations.begin(), allocations.end(), [](const auto& container) {
+    return std::any_of(container.second.begin(), container.second.end(),
+                       [](const auto& entry) { return entry.second.exclusive; });
+  });
+}
+
+}  // namespace
+
 Change ImportChange(const NodeState& state, const AllocationByContainer& allocations) {
   Change change;
-  for (const auto& [key, by_resource] : allocations) {
+  const AllocationByContainer owned =
+      SaysOwners(allocations) ? allocations : WithOwners(allocations);
+  for (const auto& [key, by_resource] : owned) {
     const PodRecord* pod = state.FindPod(key.pod_uid);
     const ContainerRecord* known = state.Find(key);
     Change::PutContainer put = {.pod = pod != nullptr ? pod->meta : PodMeta{.uid = key.pod_uid},
@@ -348,6 +398,10 @@ Change ImportChange(const NodeState& state, const AllocationByContainer& allocat
       put.record.request_source = "import";
     }
     put.record.allocations = by_resource;
+    put.record.origins.clear();
+    for (const auto& [resource, allocation] : by_resource) {
+      put.record.origins[resource] = {.plugin = resource, .endpoint = "import"};
+    }
     change.put_containers.push_back(std::move(put));
   }
   return change;

@@ -18,10 +18,10 @@ struct PeerCheckpoint {
   std::vector<std::string> skipped;  ///< entries that say nothing usable, one sentence each
 };
 
-/// Reads a peer's file after verifying its checksum. Errors: kInvalidArgument when `text` is not
-/// such a file; kDataLoss with both sums when its checksum is not that of its content.
-/// Source: katalyst-core, pkg/agent/orm/checkpoint: FNV-1a, 32 bits, over Go's "%#v" dump of the
-/// entries as spew writes it.
+/// Reads a peer's file after verifying its checksum. Errors:
+/// kInvalidArgument when `text` is not such a file; kDataLoss with both sums when its checksum is
+/// not that of its content. Source: katalyst-core, pkg/agent/orm/checkpoint: FNV-1a, 32 bits, over
+/// Go's "%#v" dump of the entries as spew writes it.
 StatusOr<PeerCheckpoint> ParsePeerCheckpoint(std::string_view text);
 
 /// `allocations` as a peer's file: the same bytes for the same allocations, since entries are
@@ -33,7 +33,9 @@ StatusOr<std::string> ToPeerCheckpoint(const AllocationByContainer& allocations)
 AllocationByContainer AllocationsOf(const NodeState& state);
 
 /// The change that brings imported `allocations` into `state`: they replace those of containers
-/// that it knows; others begin with nothing but their UID, and the runtime tells the rest.
+/// that it knows; others begin with nothing but their UID, and the runtime tells the rest. Where no
+/// allocation says that its CPUs are exclusive, as in no peer's file, those are that only one
+/// container has, as many as it was given.
 Change ImportChange(const NodeState& state, const AllocationByContainer& allocations);
 
 }  // namespace qrm::checkpoint

@@ -52,6 +52,29 @@ TEST(PeerJsonTest, WritesThePublishedVectorByteForByte) {
   EXPECT_EQ(*ToPeerCheckpoint(ParsePeerCheckpoint(kPublished)->allocations), kPublished);
 }
 
+TEST(PeerJsonTest, ImportsCpusThatOneContainerHasForItselfAsItsOwn) {
+  const Change change = ImportChange(NodeState(), ParsePeerCheckpoint(kPublished)->allocations);
+  const NodeState state = NodeState().With(change);
+  ASSERT_NE(state.Find(kPublishedKey), nullptr);
+  EXPECT_TRUE(state.Find(kPublishedKey)->allocations.at("cpu").exclusive);
+  EXPECT_FALSE(state.Find(kPublishedKey)->allocations.at("memory").exclusive);
+  EXPECT_EQ(state.Find(kPublishedKey)->origins.at("cpu"),
+            (Origin{.plugin = "cpu", .endpoint = "import"}));
+}
+
+TEST(PeerJsonTest, ImportsCpusOfAPoolAsShared) {
+  const ResourceAllocation pool = {
+      .oci_property = std::string(kCpusetCpus), .value = "4-7", .quantity = 4};
+  ResourceAllocation fewer = pool;
+  fewer.quantity = 1;
+  const NodeState state = NodeState().With(ImportChange(
+      NodeState(), {{{"a", "main"}, {{"cpu", pool}}}, {{"b", "main"}, {{"cpu", pool}}}}));
+  EXPECT_FALSE(state.Find({"a", "main"})->allocations.at("cpu").exclusive);
+  const NodeState alone =
+      NodeState().With(ImportChange(NodeState(), {{{"c", "main"}, {{"cpu", fewer}}}}));
+  EXPECT_FALSE(alone.Find({"c", "main"})->allocations.at("cpu").exclusive);
+}
+
 TEST(PeerJsonTest, RefusesAWrongChecksumWithBothSums) {
   std::string damaged = kPublished;
   damaged.replace(damaged.find("0-1"), 3, "0-7");
