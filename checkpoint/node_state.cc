@@ -237,6 +237,11 @@ bool Change::Empty() const {
          put_plugin_values.empty() && traces.empty();
 }
 
+const StringMap& ContainerRecord::AppliedTo(const std::string& id) const {
+  static const StringMap none;
+  return applied_to == id ? applied : none;
+}
+
 std::string ContainerRecord::PluginOf(const std::string& resource) const {
   const auto origin = origins.find(resource);
   return origin == origins.end() ? resource : origin->second.plugin;

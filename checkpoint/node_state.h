@@ -62,6 +62,8 @@ struct ContainerRecord {
   /// The runtime's id of the container that took `applied`: nothing is applied to another one.
   std::string applied_to;
 
+  /// What the container that the runtime calls `id` has taken.
+  const StringMap& AppliedTo(const std::string& id) const;
   /// The plugin that gave the allocation of `resource`; that of its name when nobody noted it.
   std::string PluginOf(const std::string& resource) const;
 

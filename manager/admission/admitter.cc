@@ -146,9 +146,15 @@ void Admitter::Note(Call& call, Draft& draft) {
                          .index = draft.demand.index,
                          .requests = explanation.requests,
                          .request_source = draft.demand.source,
+                         .runtime_class = draft.demand.runtime_class,
                          .allocations = explanation.allocations};
   if (call.moment == Moment::kAtCreation) {
-    record.applied = explanation.applied = explanation.options.properties;
+    explanation.applied = explanation.options.properties;
+  }
+  // Those that are placed with it take theirs when they are created.
+  if (call.moment == Moment::kAtCreation && &draft == &call.asked_draft()) {
+    record.applied = explanation.options.properties;
+    record.applied_to = draft.demand.runtime_id;
   }
   Change::PutContainer put{draft.demand.pod, draft.demand.container, std::move(record)};
   if (call.drafts.size() > 1) {
@@ -180,7 +186,30 @@ Status Admitter::Commit(Call& call) {
 
 RunOptions Admitter::Repeat(const Call& call, const Draft& draft) const {
   Tell(call, draft, AdmissionEvent::Result::kRepeated);
-  return MakeRunOptions(draft.known->allocations);
+  RunOptions options = MakeRunOptions(draft.known->allocations);
+  if (call.moment == Moment::kAtCreation) {
+    NoteApplied(draft, options.properties);
+  }
+  return options;
+}
+
+// It follows the answer: should a crash take it back, the values are applied once more.
+void Admitter::NoteApplied(const Draft& draft, const StringMap& properties) const {
+  parts_.state.Post(
+      [&state = parts_.state, key = draft.key, id = draft.demand.runtime_id, properties] {
+        const auto now = state.Load();
+        const ContainerRecord* record = now->Find(key);
+        if (record == nullptr || record->AppliedTo(id) == properties) {
+          return;
+        }
+        Change change;
+        change.put_containers.push_back({now->FindPod(key.pod_uid)->meta, key.container, *record});
+        change.put_containers.back().record.applied = properties;
+        change.put_containers.back().record.applied_to = id;
+        if (const Status saved = state.Remember(change); !saved.ok()) {
+          log::Warning("values of a repeated creation not noted", {{"error", MessageOf(saved)}});
+        }
+      });
 }
 
 RunOptions Admitter::Skip(const Call& call, Draft& draft, const std::string& reason) {

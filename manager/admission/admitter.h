@@ -73,6 +73,7 @@ class Admitter {
   Status Commit(Call& call);
 
   RunOptions Repeat(const Call& call, const Draft& draft) const;
+  void NoteApplied(const Draft& draft, const StringMap& properties) const;
   RunOptions Skip(const Call& call, Draft& draft, const std::string& reason);
   Status Reject(Call& call, Draft& failed, const Status& cause);
   void RollBack(const Call& call);

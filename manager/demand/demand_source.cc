@@ -163,6 +163,7 @@ std::string CgroupEstimate::MainContainerOf(const checkpoint::PodMeta& pod) cons
 StatusOr<ContainerDemand> CgroupEstimate::Estimate(const RuntimePod& pod,
                                                    const RuntimeContainer& container) const {
   ContainerDemand demand;
+  demand.runtime_id = container.id;
   demand.container = ContainerNameOf(container);
   if (pod.uid.empty() || demand.container.empty()) {
     return Errorf(StatusCode::kInvalidArgument,

@@ -25,6 +25,7 @@ struct ContainerDemand {
   /// By the names the pod uses. Units: as in ContainerRequest::requests; amounts are above zero.
   std::map<std::string, double> requests;
   std::string source;  ///< where `requests` came from: "pods-api", "kubelet" or "estimate"
+  std::string runtime_id;  ///< the runtime's of this container; empty for one that is yet to come
   std::string runtime_class;
   std::string controller_kind;  ///< such as "DaemonSet"; empty when unknown or without
   std::string priority_class;   ///< empty when unknown or without

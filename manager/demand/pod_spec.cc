@@ -208,6 +208,7 @@ std::optional<ContainerDemand> Refine(const ContainerDemand& estimate, const Pod
       place = others.size();
       refined = std::move(demand);
     } else if (container.kind != Kind::kEphemeral) {
+      demand.runtime_id.clear();
       others.push_back(std::move(demand));
     }
   }

@@ -4,6 +4,7 @@
 #include <string>
 
 #include "api/id_set.h"
+#include "manager/reconcile/plan.h"
 #include "manager/runtime/run_options.h"
 
 namespace qrm::manager {
@@ -36,30 +37,28 @@ bool SameCpuset(const LinuxResources& a, const LinuxResources& b) {
   return a.cpuset_cpus == b.cpuset_cpus && a.cpuset_mems == b.cpuset_mems;
 }
 
-void ForgetOthersCpuset(const NodeState& state, const ContainerKey& key,
-                        const LinuxResources& actual, Change& change) {
-  const ContainerRecord& record = *state.Find(key);
-  if (record.applied.empty() || SameCpuset(ToLinuxResources(record.applied), actual)) {
-    return;
-  }
-  Change::PutContainer put{state.FindPod(key.pod_uid)->meta, key.container, record};
-  put.record.applied.erase(std::string(kCpusetCpus));
-  put.record.applied.erase(std::string(kCpusetMems));
-  change.put_containers.push_back(std::move(put));
-}
-
-void ForgetAllButCpuset(const NodeState& state, const ContainerKey& key,
-                        const LinuxResources& actual, Change& change) {
-  const ContainerRecord& record = *state.Find(key);
-  Change::PutContainer put{state.FindPod(key.pod_uid)->meta, key.container, record};
-  std::erase_if(put.record.applied, [&](const auto& entry) {
+bool NoteFoundValues(const NodeState& state, const ContainerKey& key,
+                     const RuntimeContainer& container, Change& change) {
+  const ContainerRecord& before = *state.Find(key);
+  const LinuxResources& actual = container.resources;
+  ContainerRecord now = before;
+  now.applied_to = container.id;
+  std::erase_if(now.applied, [&](const auto& entry) {
     const auto& [property, value] = entry;
-    return !(property == kCpusetCpus && IsSameList<CpuSet>(value, actual.cpuset_cpus)) &&
-           !(property == kCpusetMems && IsSameList<NumaMask>(value, actual.cpuset_mems));
+    if (property == kCpusetCpus) {
+      return !IsSameList<CpuSet>(value, actual.cpuset_cpus);
+    }
+    if (property == kCpusetMems) {
+      return !IsSameList<NumaMask>(value, actual.cpuset_mems);
+    }
+    return before.applied_to != container.id;
   });
-  if (put.record.applied.size() != record.applied.size()) {
-    change.put_containers.push_back(std::move(put));
+  const bool incomplete = !PropertiesToApply(now, container.id).empty();
+  if (now != before) {
+    change.put_containers.push_back(
+        {state.FindPod(key.pod_uid)->meta, key.container, std::move(now)});
   }
+  return incomplete;
 }
 
 }  // namespace qrm::manager

@@ -13,16 +13,12 @@ LinuxResources CpusetOf(const checkpoint::ContainerRecord& record);
 /// True when both have the same cpuset, as text.
 bool SameCpuset(const LinuxResources& a, const LinuxResources& b);
 
-/// Both add to `change` that the container of `key`, which `state` has, lost what was applied to
-/// it, so that the next reconcile applies it again; nothing when it has it all.
-///
-/// For a container that was created with us: `actual` is the runtime's word, and another cpuset
-/// there is somebody else's, or of a new container of the same name.
-void ForgetOthersCpuset(const checkpoint::NodeState& state, const ContainerKey& key,
-                        const LinuxResources& actual, checkpoint::Change& change);
-/// For a container that was created without us: of our values it has only the cpuset that the
-/// kernel shows, `actual`.
-void ForgetAllButCpuset(const checkpoint::NodeState& state, const ContainerKey& key,
-                        const LinuxResources& actual, checkpoint::Change& change);
+/// Adds to `change` what `container`, whose record under `key` `state` has and which was not
+/// followed until now, has of our values; nothing when the record says so already. It has the
+/// cpuset if `container.resources`, the word of the runtime or the kernel, shows ours; the other
+/// values only if it took them itself and not a container before it. True when a reconcile has to
+/// apply the rest.
+bool NoteFoundValues(const checkpoint::NodeState& state, const ContainerKey& key,
+                     const RuntimeContainer& container, checkpoint::Change& change);
 
 }  // namespace qrm::manager

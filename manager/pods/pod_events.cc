@@ -103,7 +103,7 @@ void PodEvents::OnContainerStarted(const RuntimePod& pod, const RuntimeContainer
   parts_.live.MarkStarted(key, container.id);
   const auto state = parts_.state.Load();
   const ContainerRecord* record = state->Find(key);
-  if (record != nullptr && !PropertiesToApply(*record).empty()) {
+  if (record != nullptr && !PropertiesToApply(*record, container.id).empty()) {
     parts_.reconciler.Trigger();  // its values changed between its creation and its start
   }
 }

@@ -144,7 +144,7 @@ void PodPlacer::PlaceAll(const std::vector<PodAndContainer>& containers) {
     if (state->Find(key) == nullptr) {
       unplaced_.Add(pod, container);
     } else {
-      ForgetOthersCpuset(*state, key, container.resources, change);
+      NoteFoundValues(*state, key, container, change);
     }
   }
   CommitDistrust(change);
@@ -158,18 +158,19 @@ void PodPlacer::PlaceFresh(const std::vector<PodAndContainer>& fresh) {
   const auto state = parts_.state.Load();
   Change change;
   std::vector<ContainerKey> to_place;
+  bool incomplete = false;
   for (const auto& [pod, container] : fresh) {
     const ContainerKey key = KeyOf(pod, container);
     if (state->Find(key) == nullptr) {
       unplaced_.Add(pod, container);
       to_place.push_back(key);
     } else {
-      ForgetAllButCpuset(*state, key, container.resources, change);
+      incomplete = NoteFoundValues(*state, key, container, change) || incomplete;
     }
   }
   CommitDistrust(change);
   unplaced_.Try(std::move(to_place));
-  if (!change.Empty()) {
+  if (incomplete) {
     parts_.reconciler.Trigger();
   }
 }

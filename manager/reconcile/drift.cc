@@ -49,7 +49,8 @@ Change DriftCheck::Find(const NodeState& state) {
     const ContainerRecord* record = container.started ? state.Find(key) : nullptr;
     if (record != nullptr && !container.cgroups_path.empty()) {
       const StatusOr<CgroupCpuset> actual = parts_.read(container.cgroups_path);
-      const StringMap drift = actual.ok() ? DriftOf(record->applied, *actual) : StringMap();
+      const StringMap drift =
+          actual.ok() ? DriftOf(record->AppliedTo(container.id), *actual) : StringMap();
       if (!drift.empty()) {
         Change::PutContainer put{state.FindPod(key.pod_uid)->meta, key.container, *record};
         for (const auto& [property, theirs] : drift) {

@@ -127,10 +127,10 @@ class ReconcilePlanner {
   ReconcilePlan plan_;
 };
 
-bool GainsCpus(const ContainerRecord& record, const StringMap& properties) {
+bool GainsCpus(const StringMap& taken, const StringMap& properties) {
   const auto wanted = properties.find(std::string(kCpusetCpus));
-  const auto applied = record.applied.find(std::string(kCpusetCpus));
-  if (wanted == properties.end() || applied == record.applied.end()) {
+  const auto applied = taken.find(std::string(kCpusetCpus));
+  if (wanted == properties.end() || applied == taken.end()) {
     return false;  // a container that was never pinned gives CPUs up
   }
   const auto now = CpuSet::Parse(applied->second);
@@ -165,7 +165,8 @@ ReconcilePlan PlanReconcile(const NodeState& asked, const NodeState& now,
   return ReconcilePlanner(asked, now, answers, unasked).Plan(machine);
 }
 
-StringMap PropertiesToApply(const ContainerRecord& record) {
+StringMap PropertiesToApply(const ContainerRecord& record, const std::string& id) {
+  const StringMap& taken = record.AppliedTo(id);
   StringMap properties;
   std::set<std::string_view> seen;  // of two resources with the same property, the first counts
   for (const auto& [resource, allocation] : record.allocations) {
@@ -173,8 +174,8 @@ StringMap PropertiesToApply(const ContainerRecord& record) {
     if (property.empty() || property == kOomScoreAdj || !seen.insert(property).second) {
       continue;
     }
-    const auto applied = record.applied.find(property);
-    if (applied == record.applied.end() || applied->second != allocation.value) {
+    const auto applied = taken.find(property);
+    if (applied == taken.end() || applied->second != allocation.value) {
       properties[property] = allocation.value;
     }
   }
@@ -189,9 +190,9 @@ std::vector<PlannedUpdate> PlanUpdates(const NodeState& state,
     if (record == nullptr) {
       continue;
     }
-    StringMap properties = PropertiesToApply(*record);
+    StringMap properties = PropertiesToApply(*record, container.id);
     if (!properties.empty()) {
-      const bool grows = GainsCpus(*record, properties);
+      const bool grows = GainsCpus(record->AppliedTo(container.id), properties);
       updates.push_back({key, container.id, std::move(properties), grows});
     }
   }

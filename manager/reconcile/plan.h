@@ -47,9 +47,9 @@ struct PlannedUpdate {
   bool operator==(const PlannedUpdate&) const = default;
 };
 
-/// The properties of `record` that the runtime has not taken yet. OomScoreAdj, which no runtime
-/// changes in a live container, is not among them. Cost: no allocation when there are none.
-StringMap PropertiesToApply(const checkpoint::ContainerRecord& record);
+/// The properties of `record` that its container `id` has not taken yet. OomScoreAdj, which no
+/// runtime changes in a live container, is not among them. Cost: no allocation when there are none.
+StringMap PropertiesToApply(const checkpoint::ContainerRecord& record, const std::string& id);
 
 /// The updates that `live` containers need, those that give CPUs up before those that gain any.
 std::vector<PlannedUpdate> PlanUpdates(const checkpoint::NodeState& state,

@@ -83,9 +83,12 @@ struct Reconciler::Impl : std::enable_shared_from_this<Reconciler::Impl> {
   Status RepairDrift();
   void Release(const ReconcilePlan& plan);
   void ReleaseOrphan(const std::string& resource, const ContainerKey& key);
-  void NoteResult(const UpdateResult& result, const NodeState& state, Change& change);
+  enum class Taken { kYes, kUnknown };
+  bool NoteResult(const UpdateResult& result, const NodeState& state, Change& change);
+  static void NoteApplied(const PlannedUpdate& update, Taken taken, const ContainerRecord& record,
+                          const checkpoint::PodMeta& pod, Change& change);
   void CommitApplied(const std::vector<UpdateResult>& results);
-  void NoteUpdates(const Change& applied);
+  void NoteUpdates(const std::vector<ContainerKey>& updated);
   void Report(const std::vector<std::string>& found);
 
   template <typename Work>
@@ -273,9 +276,10 @@ Status Reconciler::Impl::RepairDrift() {
 }
 
 // Before the runtime has told what exists, a container without record may be one whose record was
-// lost: it is admitted again, and gets what its plugins hold for it.
+// lost: it is admitted again, and gets what its plugins hold for it. Before the checkpoint could be
+// read, nobody knows what it records.
 void Reconciler::Impl::Release(const ReconcilePlan& plan) {
-  if (!parts.live.synchronized()) {
+  if (!parts.live.synchronized() || !parts.state.known()) {
     return;
   }
   for (const auto& [resource, keys] : plan.orphans) {
@@ -317,44 +321,66 @@ void Reconciler::Impl::SendUpdates(std::vector<PlannedUpdate> updates) {
              });
 }
 
-// A container that ended, or was removed, meanwhile is no problem.
-void Reconciler::Impl::NoteResult(const UpdateResult& result, const NodeState& state,
+// True when the container has its new values. One that ended, or was removed, meanwhile is no
+// problem.
+bool Reconciler::Impl::NoteResult(const UpdateResult& result, const NodeState& state,
                                   Change& change) {
   const auto& [update, taken] = result;
-  if (taken.code() == StatusCode::kNotFound) {
-    return;
-  }
-  if (!taken.ok()) {
-    problems.push_back(MessageOf(taken));
-    return;
-  }
-  if (std::string other = parts.drift.ReadBack(update.key, update.properties); !other.empty()) {
-    problems.push_back(std::move(other));
-    return;
-  }
   const ContainerRecord* record = state.Find(update.key);
+  if (taken.code() == StatusCode::kNotFound) {
+    return false;
+  }
+  std::string problem =
+      taken.ok() ? parts.drift.ReadBack(update.key, update.properties) : MessageOf(taken);
+  if (record != nullptr) {
+    NoteApplied(update, problem.empty() ? Taken::kYes : Taken::kUnknown, *record,
+                state.FindPod(update.key.pod_uid)->meta, change);
+  }
+  if (!problem.empty()) {
+    problems.push_back(std::move(problem));
+    return false;
+  }
   if (record == nullptr) {
-    return;
+    return false;
   }
-  Change::PutContainer put{state.FindPod(update.key.pod_uid)->meta, update.key.container, *record};
-  for (const auto& [property, value] : update.properties) {
-    put.record.applied[property] = value;
-  }
-  change.put_containers.push_back(std::move(put));
   log::Info("container updated",
             {{"pod", update.key.pod_uid},
              {"container", update.key.container},
              {"values", fmt::format("{}", fmt::join(update.properties, " "))}});
+  return true;
+}
+
+// An update that failed may have been applied all the same, or be so late: what it touched is known
+// no more, and is sent again until it is.
+void Reconciler::Impl::NoteApplied(const PlannedUpdate& update, Taken taken,
+                                   const ContainerRecord& record, const checkpoint::PodMeta& pod,
+                                   Change& change) {
+  ContainerRecord now = record;
+  now.applied = record.AppliedTo(update.container_id);
+  now.applied_to = update.container_id;
+  for (const auto& [property, value] : update.properties) {
+    if (taken == Taken::kYes) {
+      now.applied[property] = value;
+    } else {
+      now.applied.erase(property);
+    }
+  }
+  if (now != record) {
+    change.put_containers.push_back({pod, update.key.container, std::move(now)});
+  }
 }
 
 void Reconciler::Impl::CommitApplied(const std::vector<UpdateResult>& results) {
   const auto state = parts.state.Load();
   Change change;
+  std::vector<ContainerKey> updated;
   for (const UpdateResult& result : results) {
-    NoteResult(result, *state, change);
+    if (NoteResult(result, *state, change)) {
+      updated.push_back(result.update.key);
+    }
   }
-  if (!change.Empty()) {
-    NoteUpdates(change);
+  if (!updated.empty()) {
+    NoteUpdates(updated);
   }
   // Without a change it writes what the disk has refused until now.
   if (const Status saved = parts.state.Remember(change); !saved.ok()) {
@@ -375,13 +401,13 @@ void Reconciler::Impl::CommitApplied(const std::vector<UpdateResult>& results) {
 }
 
 // Drops containers that are gone, so that the table is no larger than the state.
-void Reconciler::Impl::NoteUpdates(const Change& applied) {
+void Reconciler::Impl::NoteUpdates(const std::vector<ContainerKey>& updated) {
   const auto now = std::chrono::system_clock::now();
   const auto state = parts.state.Load();
   const MutexLock lock(mutex);
   std::erase_if(updated_at, [&](const auto& entry) { return state->Find(entry.first) == nullptr; });
-  for (const Change::PutContainer& put : applied.put_containers) {
-    updated_at[{put.pod.uid, put.container}] = now;
+  for (const ContainerKey& key : updated) {
+    updated_at[key] = now;
   }
 }
 

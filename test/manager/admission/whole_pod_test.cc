@@ -80,8 +80,21 @@ TEST_F(WholePodTest, AnswersLaterContainersWithTheirReservedPlace) {
   ASSERT_TRUE(later.ok());
   EXPECT_EQ(later->properties.at("CpusetCpus"), "0-1");
   EXPECT_THAT(plugins_.calls(), IsEmpty());
-  EXPECT_EQ(journal_.commits(), 1u);
-  EXPECT_THAT(Record(Demand("web", "logger"))->applied, Contains(Pair("CpusetCpus", "0-1")))
+}
+
+TEST_F(WholePodTest, NotesAppliedValuesOfEachContainerWhenItIsCreated) {
+  ContainerDemand setup = WholePod("setup");
+  setup.runtime_id = "id-setup";
+  ASSERT_TRUE(Admit(setup).ok());
+  EXPECT_THAT(Record(Demand("web", "setup"))->AppliedTo("id-setup"),
+              Contains(Pair("CpusetCpus", "0-1")));
+  EXPECT_THAT(Record(Demand("web", "logger"))->applied, IsEmpty()) << "it does not exist yet";
+
+  ContainerDemand logger = WholePod("logger");
+  logger.runtime_id = "id-logger";
+  ASSERT_TRUE(Admit(logger).ok());
+  EXPECT_THAT(Record(Demand("web", "logger"))->AppliedTo("id-logger"),
+              Contains(Pair("CpusetCpus", "0-1")))
       << "it starts with these values: there is nothing to reconcile";
 }
 

@@ -75,12 +75,25 @@ TEST_F(PodEventsAsideTest, RestartedContainerIsPinnedAgain) {
 
 TEST_F(PodEventsAsideTest, ContainerThatHasOurCpusInTheKernelIsLeftAlone) {
   ASSERT_TRUE(Create(Pod("web"), Container("web", "id1")).ok());
-  const std::size_t before = journal_.commits();
   RuntimeContainer pinned = Container("web", "id2");
   pinned.resources.cpuset_cpus = "0-1";
   Observe({{Pod("web")}, {pinned}, {}});
-  EXPECT_EQ(journal_.commits(), before);
   EXPECT_EQ(Reconciles(), 0U);
+}
+
+TEST_F(PodEventsAsideTest, ContainerThatTookThePlaceOfAnotherHasNoneOfItsOtherValues) {
+  test::RunOn(state_, [this] {
+    checkpoint::ContainerRecord record{
+        .allocations = {{"quota", {.oci_property = "CpuQuota", .value = "50000"}}},
+        .applied = {{"CpuQuota", "50000"}},
+        .applied_to = "id1"};
+    checkpoint::Change change;
+    change.put_containers.push_back({test::SamplePod("web"), "main", std::move(record)});
+    ASSERT_TRUE(state_.Commit(change).ok());
+  });
+  Observe({{Pod("web")}, {Container("web", "id2")}, {}});
+  EXPECT_THAT(state_.Load()->Find(Key("web"))->applied, IsEmpty());
+  EXPECT_EQ(Reconciles(), 1U);
 }
 
 TEST_F(PodEventsAsideTest, NoDoubtfulPodIsRemoved) {

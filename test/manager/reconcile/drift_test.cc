@@ -46,7 +46,8 @@ class DriftCheckTest : public testing::Test {
       change.put_containers.push_back({test::SamplePod(pod),
                                        "main",
                                        {.allocations = {{"cpu", test::SharedCpus("0-3", 4)}},
-                                        .applied = {{"CpusetCpus", "0-3"}}}});
+                                        .applied = {{"CpusetCpus", "0-3"}},
+                                        .applied_to = "id-" + pod}});
       pods["uid-" + pod] = {"sandbox-" + pod};
       containers[Key(i)] = {"id-" + pod, "sandbox-" + pod, true, "/kubepods/" + pod};
     }

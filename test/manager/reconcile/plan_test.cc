@@ -37,10 +37,11 @@ ResourceAllocation Own(const std::string& cpus) {
 NodeState StateOf(const std::map<std::string, ResourceAllocation>& cpu_by_pod) {
   Change change;
   for (const auto& [pod, allocation] : cpu_by_pod) {
-    change.put_containers.push_back(
-        {test::SamplePod(pod),
-         "main",
-         {.allocations = {{"cpu", allocation}}, .applied = {{"CpusetCpus", allocation.value}}}});
+    change.put_containers.push_back({test::SamplePod(pod),
+                                     "main",
+                                     {.allocations = {{"cpu", allocation}},
+                                      .applied = {{"CpusetCpus", allocation.value}},
+                                      .applied_to = "id-" + pod}});
   }
   return NodeState().With(change);
 }
@@ -195,6 +196,20 @@ TEST(PlanUpdatesTest, LeavesOutContainersThatDoNotRunAndThoseItDoesNotKnow) {
   EXPECT_THAT(PlanUpdates(state, created), IsEmpty());
 }
 
+TEST(PlanUpdatesTest, AppliesEveryValueToAContainerThatTookThePlaceOfAnother) {
+  ResourceAllocation quota = {.oci_property = "CpuQuota", .value = "50000"};
+  Change change;
+  change.put_containers.push_back({test::SamplePod("a"),
+                                   "main",
+                                   {.allocations = {{"cpu", Pool("0-3")}, {"quota", quota}},
+                                    .applied = {{"CpusetCpus", "0-3"}, {"CpuQuota", "50000"}},
+                                    .applied_to = "the former one"}});
+  const auto updates = PlanUpdates(NodeState().With(change), Live({"a"}));
+  ASSERT_EQ(updates.size(), 1u);
+  EXPECT_THAT(updates[0].properties,
+              ElementsAre(Pair("CpuQuota", "50000"), Pair("CpusetCpus", "0-3")));
+}
+
 TEST(PlanUpdatesTest, PutsThoseThatGiveCpusUpBeforeThoseThatGain) {
   const NodeState state = Changed(StateOf({{"a", Pool("0-1")}, {"b", Pool("2-7")}}),
                                   {{"a", Pool("0-4")}, {"b", Pool("5-7")}});
@@ -210,7 +225,7 @@ TEST(PlanUpdatesTest, LetsTheFirstResourceByNameWinAndLeavesOutOomScores) {
       .allocations = {{"a", {.oci_property = "CpusetCpus", .value = "0"}},
                       {"b", {.oci_property = "CpusetCpus", .value = "1"}},
                       {"c", {.oci_property = "OomScoreAdj", .value = "5"}}}};
-  EXPECT_THAT(PropertiesToApply(record), ElementsAre(Pair("CpusetCpus", "0")));
+  EXPECT_THAT(PropertiesToApply(record, "id"), ElementsAre(Pair("CpusetCpus", "0")));
 }
 
 std::vector<PlannedUpdate> Updates(int shrinking, int growing) {
