@@ -24,7 +24,7 @@ struct ContainerDemand {
   uint64_t index = 0;
   /// By the names the pod uses. Units: as in ContainerRequest::requests; amounts are above zero.
   std::map<std::string, double> requests;
-  std::string source;  ///< where `requests` came from: "pods-api", "kubelet" or "estimate"
+  std::string source;      ///< where `requests` came from: "pods-api", "kubelet" or "estimate"
   std::string runtime_id;  ///< the runtime's of this container; empty for one that is yet to come
   std::string runtime_class;
   std::string controller_kind;  ///< such as "DaemonSet"; empty when unknown or without

@@ -46,7 +46,9 @@ TEST_F(ProbeSocketTest, FindsAListenerAlsoWhenItsQueueIsFull) {
 
 TEST_F(ProbeSocketTest, TellsAnAbsentSocketFromADeadOne) {
   EXPECT_EQ(ProbeSocket(path_), ENOENT);
-  { const BoundSocket killed(path_); }
+  {
+    const BoundSocket killed(path_);
+  }
   EXPECT_EQ(ProbeSocket(path_), ECONNREFUSED);
 }
 
