@@ -60,10 +60,11 @@ struct Reply {
       : reactor(context->DefaultReactor()), response(filled) {}
 
   Reactor* operator()(StatusOr<Response> answer) const {
-    if (answer.ok()) {
+    const Status status = answer.status();
+    if (status.ok()) {
       *response = *std::move(answer);
     }
-    reactor->Finish(rpc::ToGrpc(answer.status()));
+    reactor->Finish(rpc::ToGrpc(status));
     return reactor;
   }
 

@@ -5,6 +5,7 @@
 #include <functional>
 #include <string>
 #include <vector>
+#include <utility>
 
 #include "manager/admission/admitter.h"
 #include "manager/admission/dry_runs.h"
@@ -35,7 +36,7 @@ class NodeView final : public NodeServices {
     const std::vector<std::string>& warnings;
     const Config& config;
   };
-  explicit NodeView(Parts parts) : parts_(std::move(parts)) {}
+  explicit NodeView(const Parts& parts) : parts_(parts) {}
 
   NodeStatus Status() const override;
   std::string RuntimeIdOf(const ContainerKey& key) const override;

@@ -31,7 +31,7 @@ PluginClient::~PluginClient() {
   impl_->in_flight->StopAndWait();
 }
 
-void PluginClient::Send(std::shared_ptr<calls::Call> call) {
+void PluginClient::Send(const std::shared_ptr<calls::Call>& call) {
   const rpc::RawCall raw{.method = call->method().path,
                          .request = call->Request(),
                          .deadline = DeadlineAfter(kCallTimeout)};

@@ -19,6 +19,8 @@ class PluginClient {
  public:
   explicit PluginClient(const std::string& socket);
   ~PluginClient();
+  PluginClient(const PluginClient&) = delete;
+  PluginClient& operator=(const PluginClient&) = delete;
 
   /// What the plugin answers to the call that `C` describes.
   template <typename C>
@@ -34,7 +36,7 @@ class PluginClient {
  private:
   struct Impl;
 
-  void Send(std::shared_ptr<calls::Call> call);
+  void Send(const std::shared_ptr<calls::Call>& call);
 
   std::unique_ptr<Impl> impl_;
 };

@@ -2,6 +2,7 @@
 #include "manager/registry/calls/local_plugin.h"
 
 #include <future>
+#include <memory>
 #include <optional>
 #include <thread>
 
@@ -166,10 +167,10 @@ TEST(LocalPluginInRegistryTest, PluginThatHangsIsNamedAndSuspectUntilItAnswers) 
   Blockade blockade(plugin);
   EXPECT_EQ(MessageOf(allocate(DeadlineAfter(kShort))),
             "cannot allocate with plugin cpu at built-in: no answer before the deadline");
-  EXPECT_THAT(set.Find("cpu")->problem, HasSubstr("suspect"));
+  EXPECT_THAT(set.Find("cpu").value_or(PluginInfo()).problem, HasSubstr("suspect"));
   blockade.End();
   EXPECT_EQ(allocate(DeadlineAfter(kLong)), OkStatus());
-  EXPECT_EQ(set.Find("cpu")->problem, "");
+  EXPECT_EQ(set.Find("cpu").value_or(PluginInfo{.problem = "unknown"}).problem, "");
 }
 
 /// The same plugin twice: inside this process, and behind a socket.
@@ -178,9 +179,9 @@ class LocalAndRemoteTest : public LocalPluginTest {
   LocalAndRemoteTest() {
     host_ = *sdk::PluginHost::Create(remote_plugin_, "cpu", sdk::MakeMemoryState());
     EXPECT_TRUE(host_->Listen(dir_ / "cpu.sock").ok());
-    remote_.emplace(dir_ / "cpu.sock", NumaMask{0, 1}, in_flight_);
+    remote_ = std::make_unique<GrpcPluginClient>(dir_ / "cpu.sock", NumaMask{0, 1}, in_flight_);
   }
-  ~LocalAndRemoteTest() override { in_flight_->StopAndWait(); }
+  void TearDown() override { in_flight_->StopAndWait(); }
 
   /// The one answer that both give to the call that `C` describes.
   template <typename C>
@@ -215,7 +216,7 @@ class LocalAndRemoteTest : public LocalPluginTest {
   const test::TempDir dir_;
   CountingPlugin remote_plugin_;
   std::unique_ptr<sdk::PluginHost> host_;
-  std::optional<GrpcPluginClient> remote_;
+  std::unique_ptr<GrpcPluginClient> remote_;
 
  private:
   template <typename T>
