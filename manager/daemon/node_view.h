@@ -4,8 +4,8 @@
 #include <chrono>
 #include <functional>
 #include <string>
-#include <vector>
 #include <utility>
+#include <vector>
 
 #include "manager/admission/admitter.h"
 #include "manager/admission/dry_runs.h"
