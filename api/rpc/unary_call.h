@@ -33,10 +33,6 @@ struct UnaryCall {
   Response response;
 };
 
-/// Takes the answer of a call, once, on a thread of gRPC; must not block.
-template <typename Response>
-using Answered = std::function<void(StatusOr<Response>)>;
-
 /// Has `send` send `call`, as one of `calls`; `done` gets the answer. False, and nothing else
 /// happens, when `calls` has stopped.
 template <typename Request, typename Response, typename Send, typename Done>
@@ -61,28 +57,32 @@ template <typename Request, typename Response, typename Send, typename Done>
   return true;
 }
 
-/// Calls `method` of the generated `stub`. (The stubs overload each with a reactor.)
-// NOLINTBEGIN(readability-function-size): all of them make a call, and each caller has them apart
-template <typename Stub, typename Async, typename Request, typename Response>
-[[nodiscard]] bool StartUnary(const std::shared_ptr<CallsInFlight>& calls, Stub* stub,
+/// A call ends at `deadline` at the latest, and earlier when `calls` stops.
+struct CallEnd {
+  const std::shared_ptr<CallsInFlight>& calls;
+  Deadline deadline;
+};
+
+/// Calls `method` of the generated `stub`, as StartBy does; `done` takes a StatusOr<Response> once,
+/// on a thread of gRPC, and must not block. (The stubs overload each method with a reactor.)
+template <typename Stub, typename Async, typename Request, typename Response, typename Done>
+[[nodiscard]] bool StartUnary(const CallEnd& end, Stub* stub,
                               void (Async::*method)(grpc::ClientContext*, const Request*, Response*,
                                                     std::function<void(grpc::Status)>),
-                              std::type_identity_t<Request> request, Deadline deadline,
-                              Answered<std::type_identity_t<Response>> done) {
+                              std::type_identity_t<Request> request, Done done) {
   auto call = std::make_shared<UnaryCall<Request, Response>>();
-  call->context = NewContext(deadline);
+  call->context = NewContext(end.deadline);
   call->request = std::move(request);
   return StartBy(
       [&](UnaryCall<Request, Response>& started, auto ended) {
         (stub->*method)(started.context.get(), &started.request, &started.response,
                         std::move(ended));
       },
-      calls, std::move(call),
+      end.calls, std::move(call),
       [done = std::move(done)](const Status& status, Response& response) {
-        status.ok() ? done(std::move(response)) : done(status);
+        done(status.ok() ? StatusOr<Response>(std::move(response)) : StatusOr<Response>(status));
       });
 }
-// NOLINTEND(readability-function-size)
 
 /// Whether a call may wait for a peer that does not listen yet, or fails at once.
 enum class Peer { kListens, kIsAwaited };

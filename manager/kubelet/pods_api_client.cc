@@ -196,8 +196,8 @@ void PodsApiClient::Impl::Lookup(const std::string& uid) {
   pods::GetPodRequest request;
   request.set_poduid(uid);
   const bool sent = rpc::StartUnary(
-      in_flight, stub->async(), &Async::GetPod, std::move(request),
-      DeadlineAfter(options.lookup_timeout),
+      {in_flight, DeadlineAfter(options.lookup_timeout)}, stub->async(), &Async::GetPod,
+      std::move(request),
       [self = shared_from_this(), uid](const StatusOr<pods::GetPodResponse>& response) {
         if (response.ok()) {
           StatusOr<PodSpec> spec = ParsePodMessage(response->pod());

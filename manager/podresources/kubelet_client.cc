@@ -53,20 +53,20 @@ struct KubeletClient::State : std::enable_shared_from_this<State> {
   void Ask() {
     using Async = ::v1::PodResourcesLister::StubInterface::async_interface;
     auto round = std::make_shared<Round>();
-    const Deadline deadline = DeadlineAfter(options.timeout);
+    const rpc::CallEnd limit{calls, DeadlineAfter(options.timeout)};
     const auto end = [self = shared_from_this(), round] {
       if (--round->left == 0) {
         self->Finish(*round);
       }
     };
     const bool sent =
-        rpc::StartUnary(calls, stub->async(), &Async::List, {}, deadline,
+        rpc::StartUnary(limit, stub->async(), &Async::List, {},
                         [round, end](StatusOr<::v1::ListPodResourcesResponse> answer) {
                           round->list = std::move(answer);
                           end();
                         }) &&
         // Older kubelets do not have it; then there is nothing to add.
-        rpc::StartUnary(calls, stub->async(), &Async::GetAllocatableResources, {}, deadline,
+        rpc::StartUnary(limit, stub->async(), &Async::GetAllocatableResources, {},
                         [round, end](StatusOr<::v1::AllocatableResourcesResponse> answer) {
                           if (answer.ok()) {
                             round->allocatable = *std::move(answer);

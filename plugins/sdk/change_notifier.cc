@@ -57,7 +57,8 @@ void ChangeNotifier::Impl::Send() {
   v1::NotifyChangedRequest request;
   request.set_resource_name(resource);
   const bool sent = rpc::StartUnary(
-      calls, stub->async(), &Async::NotifyChanged, std::move(request), DeadlineAfter(kCallTimeout),
+      {calls, DeadlineAfter(kCallTimeout)}, stub->async(), &Async::NotifyChanged,
+      std::move(request),
       [self = shared_from_this(), stub](const auto& answer) { self->OnAnswer(answer.status()); });
   if (!sent) {  // stopped
     const MutexLock lock(mutex);

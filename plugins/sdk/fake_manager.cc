@@ -209,6 +209,8 @@ struct FakeManager::Impl {
         plugins_dir(root + "/plugins_registry"),
         control_socket(root + "/control.sock"),
         service(registration_dir, table) {}
+  Impl(const Impl&) = delete;
+  Impl& operator=(const Impl&) = delete;
   ~Impl() {
     for (grpc::Server* running : {server.get(), control_server.get()}) {
       if (running != nullptr) {
@@ -297,13 +299,15 @@ int FakeManager::notifications(const std::string& resource) const {
 StatusOr<RegisteredPlugin> FakeManager::WaitForPlugin(const std::string& resource,
                                                       int registrations,
                                                       std::chrono::milliseconds limit) {
-  if (!impl_->table.WaitFor(resource, registrations, limit)) {
+  const bool is_there = impl_->table.WaitFor(resource, registrations, limit);
+  std::optional<RegisteredPlugin> plugin = is_there ? impl_->table.Find(resource) : std::nullopt;
+  if (!plugin.has_value()) {
     return Errorf(StatusCode::kDeadlineExceeded,
                   "cannot find the plugin of {}: it did not register {} times within {} ms; look "
                   "at its log",
                   resource, registrations, limit.count());
   }
-  return *impl_->table.Find(resource);
+  return *std::move(plugin);
 }
 
 StatusOr<ResourceAllocation> FakeManager::Admit(ContainerRequest request) {

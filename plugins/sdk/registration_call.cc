@@ -38,8 +38,8 @@ RegistrationCall::RegistrationCall(const std::string& manager_socket,
   request.set_endpoint(announcement.endpoint);
   request.set_resource_name(announcement.resource);
   *request.mutable_options() = wire::ToWire(announcement.options);
-  const bool sent = rpc::StartUnary(in_flight_->calls, in_flight_->stub->async(), &Async::Register,
-                                    std::move(request), DeadlineAfter(kRegisterTimeout),
+  const bool sent = rpc::StartUnary({in_flight_->calls, DeadlineAfter(kRegisterTimeout)},
+                                    in_flight_->stub->async(), &Async::Register, std::move(request),
                                     [call = in_flight_](const StatusOr<wire::pb::Empty>& answer) {
                                       call->answer.set_value(answer.status());
                                     });

@@ -114,8 +114,8 @@ void CriClient::Impl::Start(Method<Request, Response> method, Request request, s
       }
     });
   };
-  std::ignore = rpc::StartUnary(in_flight, stub->async(), method, std::move(request),
-                                DeadlineAfter(options.timeout), take);
+  std::ignore = rpc::StartUnary({in_flight, DeadlineAfter(options.timeout)}, stub->async(), method,
+                                std::move(request), take);
 }
 
 CriClient::CriClient(boost::asio::io_context& io, const CriOptions& options)
