@@ -29,6 +29,10 @@ struct AdmissionOptions {
   /// Resources, by their plugins' names, that every container uses: one that requests none asks for
   /// an amount of 0, so that it is kept off what others own.
   std::vector<std::string> native_resources = {"cpu", "memory"};
+  /// Plugins, by their resources, without which no container is placed.
+  std::vector<std::string> required_plugins;
+  /// Namespaces whose containers run without plugins that are away: those of the plugins' own pods.
+  std::vector<std::string> plugin_namespaces = {"kube-system"};
   std::vector<std::string> skipped_namespaces = {"kube-system"};
   std::string skip_annotation = "katalyst.kubewharf.io/skip_qrm_admit";
   std::vector<std::string> skipped_priority_classes = {"system-node-critical",
@@ -77,6 +81,16 @@ inline std::vector<config::ConfigKey> RequestKeys(AdmissionOptions& options) {
                        "Resources that every container uses: their plugins place also containers "
                        "that request none, with an amount of 0. The plugins of other resources are "
                        "not asked then."),
+  };
+}
+
+inline std::vector<config::ConfigKey> AwayKeys(AdmissionOptions& options) {
+  return {
+      config::WordsKey(
+          "plugin-namespaces", options.plugin_namespaces, "list of namespaces",
+          "Namespaces of plugins' own pods: containers there start without the plugins "
+          "that are away, and are placed when these come. Elsewhere, containers that "
+          "need them are refused."),
   };
 }
 

@@ -91,8 +91,7 @@ StatusOr<RunOptions> Admitter::Admit(const ContainerDemand& demand, Moment momen
     return Reject(call, asked, saved);
   }
   if (asked.requests.empty()) {
-    return asked.known != nullptr ? Repeat(call, asked)
-                                  : Skip(call, asked, "no plugin serves what it requests");
+    return asked.known != nullptr ? Repeat(call, asked) : Skip(call, asked, ReasonUnserved(asked));
   }
   Tell(call, asked, AdmissionEvent::Result::kAdmitted);
   return std::move(asked.explanation.options);

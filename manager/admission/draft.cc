@@ -13,6 +13,12 @@ void NameTogether(std::vector<Draft>& drafts) {
   }
 }
 
+std::string ReasonUnserved(const Draft& draft) {
+  return draft.explanation.awaited.empty()
+             ? "no plugin serves what it requests"
+             : "the plugins of what it requests are away: it is placed when they come";
+}
+
 checkpoint::DecisionTrace TraceOf(const Draft& draft, std::chrono::system_clock::time_point time) {
   return {.key = draft.key,
           .pod_namespace = draft.demand.pod.pod_namespace,

@@ -48,6 +48,9 @@ struct Whole {
 /// Names in each draft's explanation the containers of the others.
 void NameTogether(std::vector<Draft>& drafts);
 
+/// Why a container is left alone for which no plugin is asked.
+std::string ReasonUnserved(const Draft& draft);
+
 /// The trace that is kept of the decision about `draft`, made at `time`.
 checkpoint::DecisionTrace TraceOf(const Draft& draft, std::chrono::system_clock::time_point time);
 

@@ -92,9 +92,8 @@ void DryRun::RunOne(const ContainerDemand& asked, Deadline deadline, DryRunRepor
     }
   }
   for (Draft& draft : call.drafts) {
-    draft.requests.empty()
-        ? Decide(call, draft, Result::kSkipped, "no plugin serves what it requests")
-        : Decide(call, draft, Result::kAdmitted, "");
+    draft.requests.empty() ? Decide(call, draft, Result::kSkipped, ReasonUnserved(draft))
+                           : Decide(call, draft, Result::kAdmitted, "");
   }
 }
 

@@ -131,6 +131,7 @@ std::string ToJson(const Explanation& explanation, const ContainerDemand& demand
   AddUnlessEmpty(json, "together_with", explanation.together);
   AddUnlessEmpty(json, "requests", RequestsJson(explanation, demand));
   AddUnlessEmpty(json, "requests_without_plugin", explanation.unserved);
+  AddUnlessEmpty(json, "requests_awaiting_plugin", explanation.awaited);
   AddUnlessEmpty(json, "answered_from_record", explanation.kept);
   json["policy"] = explanation.policy;
   AddUnlessEmpty(json, "scope", explanation.for_pod ? Json("pod") : Json());

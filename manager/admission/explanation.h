@@ -24,6 +24,7 @@ struct Explanation {
   std::map<std::string, double> requests;  ///< of the pod and of the configuration
   StringMap mapped;  ///< by the name the pod uses: that of the plugin, where it is another
   std::vector<std::string> unserved;  ///< requested resources that have no plugin
+  std::vector<std::string> awaited;   ///< requested resources whose plugins are away
   std::vector<std::string> kept;      ///< resources answered from the record
   HintsByResource hints;
   StringMap refusals;  ///< resource -> why its plugin gave no hints

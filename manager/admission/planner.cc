@@ -106,13 +106,25 @@ Status Planner::SelectPlugins(Draft& draft) const {
   for (const auto& [name, amount] : draft.explanation.requests) {
     QRM_RETURN_IF_ERROR(SelectPlugin(draft, name, amount));
   }
+  return draft.known == nullptr ? CheckRequired(draft) : OkStatus();
+}
+
+// A container that has its place keeps it, whatever became required since.
+Status Planner::CheckRequired(Draft& draft) const {
+  for (const std::string& resource : options_.required_plugins) {
+    const std::optional<PluginInfo> plugin = plugins_.Find(resource);
+    const bool live = plugin.has_value() && plugin->live;
+    if (!live && !RunsWithoutPlugins(draft.demand, options_)) {
+      draft.failed_resource = resource;
+      return PluginAway(resource, draft.demand, options_, plugins_);
+    }
+  }
   return OkStatus();
 }
 
 Status Planner::SelectPlugin(Draft& draft, const std::string& name, double amount) const {
   const std::string& resource = PluginNameOf(name, options_);
-  const std::optional<PluginInfo> plugin = plugins_.Find(resource);
-  if (!plugin.has_value()) {
+  if (!NeedsPlugin(resource, options_, plugins_)) {
     draft.explanation.unserved.push_back(name);
     return OkStatus();
   }
@@ -130,11 +142,12 @@ Status Planner::SelectPlugin(Draft& draft, const std::string& name, double amoun
     draft.explanation.kept.push_back(resource);
     return OkStatus();
   }
-  if (!plugin->live) {
-    return Errorf(StatusCode::kUnavailable,
-                  "the {} plugin at {} is away: {}, and the container is admitted when it is tried "
-                  "again",
-                  resource, plugin->endpoint, plugin->problem);
+  const std::optional<PluginInfo> plugin = plugins_.Find(resource);
+  if (!plugin.has_value() || !plugin->live) {
+    draft.explanation.awaited.push_back(name);
+    return RunsWithoutPlugins(draft.demand, options_)
+               ? OkStatus()
+               : PluginAway(resource, draft.demand, options_, plugins_);
   }
   if (plugin->options.with_topology_alignment) {
     draft.aligned.insert(resource);

@@ -43,6 +43,7 @@ class Planner {
   Status Take(Draft& draft, const char* name, Step step) const;
   Status SelectPlugins(Draft& draft) const;
   Status SelectPlugin(Draft& draft, const std::string& name, double amount) const;
+  Status CheckRequired(Draft& draft) const;
   Status CollectHints(Draft& draft) const;
   Status ChooseHint(Draft& draft) const;
   Status Allocate(Draft& draft) const;

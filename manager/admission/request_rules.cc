@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 #include <iterator>
+#include <optional>
 #include <utility>
 
 #include <fmt/format.h>
@@ -58,6 +59,42 @@ std::string ReasonToSkip(const ContainerDemand& demand, const AdmissionOptions& 
   return {};
 }
 
+bool NeedsPlugin(const std::string& resource, const AdmissionOptions& options,
+                 const Plugins& plugins) {
+  if (Has(options.required_plugins, resource)) {
+    return true;
+  }
+  const std::optional<PluginInfo> plugin = plugins.Find(resource);
+  return plugin.has_value() && (plugin->registered_by != RegisteredBy::kCheckpoint ||
+                                !Has(options.native_resources, resource));
+}
+
+bool RunsWithoutPlugins(const ContainerDemand& demand, const AdmissionOptions& options) {
+  return Has(options.plugin_namespaces, demand.pod.pod_namespace);
+}
+
+Status PluginAway(const std::string& resource, const ContainerDemand& demand,
+                  const AdmissionOptions& options, const Plugins& plugins) {
+  const std::optional<PluginInfo> plugin = plugins.Find(resource);
+  const std::string own_pod =
+      fmt::format("if this pod is the plugin's own, list its namespace {} in plugin-namespaces",
+                  demand.pod.pod_namespace);
+  if (plugin.has_value() && plugin->registered_by != RegisteredBy::kCheckpoint) {
+    return Errorf(StatusCode::kUnavailable,
+                  "the {} plugin at {} is away: {}, and the container is admitted when it is tried "
+                  "again; {}",
+                  resource, plugin->endpoint, plugin->problem, own_pod);
+  }
+  return Errorf(StatusCode::kUnavailable,
+                "no plugin of {} has registered since qrmd started; start it and try again; if it "
+                "is gone for good, {}; {}",
+                resource,
+                Has(options.required_plugins, resource)
+                    ? fmt::format("take {} out of required-plugins", resource)
+                    : fmt::format("drop what it gave with: qrmctl plugins forget {}", resource),
+                own_pod);
+}
+
 std::map<std::string, double> AllRequests(const ContainerDemand& demand,
                                           const AdmissionOptions& options, const Plugins& plugins) {
   std::map<std::string, double> requests = demand.requests;
@@ -70,7 +107,7 @@ std::map<std::string, double> AllRequests(const ContainerDemand& demand,
     const bool requested = std::any_of(requests.begin(), requests.end(), [&](const auto& request) {
       return PluginNameOf(request.first, options) == resource;
     });
-    if (!requested && plugins.Find(resource).has_value()) {
+    if (!requested && NeedsPlugin(resource, options, plugins)) {
       requests.emplace(resource, 0);
     }
   }

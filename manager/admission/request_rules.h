@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "api/base/status.h"
 #include "manager/admission/admission_options.h"
 #include "manager/demand/demand_source.h"
 #include "manager/registry/plugins.h"
@@ -17,8 +18,21 @@ namespace qrm::manager {
 /// Source: the skips of kubelet's QoS resource manager and of Katalyst.
 std::string ReasonToSkip(const ContainerDemand& demand, const AdmissionOptions& options);
 
-/// What the container requests, implicitly too, and 0 of each native resource that has a plugin and
-/// that it does not request under any name.
+/// True when a container that requests `resource` is not placed without its plugin: a required one,
+/// one that has registered since qrmd started, or one that only the checkpoint knows. What every
+/// container uses is not asked of the last: the plugin may have been switched off for good.
+bool NeedsPlugin(const std::string& resource, const AdmissionOptions& options,
+                 const Plugins& plugins);
+
+/// True when the container starts without the plugins that are away, since it may be one of them.
+bool RunsWithoutPlugins(const ContainerDemand& demand, const AdmissionOptions& options);
+
+/// Why `demand` is not placed without the plugin of `resource`, which is not live, with the cures.
+Status PluginAway(const std::string& resource, const ContainerDemand& demand,
+                  const AdmissionOptions& options, const Plugins& plugins);
+
+/// What the container requests, implicitly too, and 0 of each native resource that needs its plugin
+/// and that it does not request under any name.
 std::map<std::string, double> AllRequests(const ContainerDemand& demand,
                                           const AdmissionOptions& options, const Plugins& plugins);
 

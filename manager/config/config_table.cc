@@ -34,7 +34,8 @@ std::vector<KeyGroup> GroupedConfigKeys(Config& config) {
   return {
       {"Process", Join(ProcessKeys(config.process), HttpKeys(config.http))},
       {"Machine", config::MachineKeys(config.machine)},
-      {"Plugins", Join(BuiltinKeys(config.builtin), RegistrationKeys(config.registration))},
+      {"Plugins", Join(Join(BuiltinKeys(config.builtin), AwayKeys(config.admission)),
+                       RegistrationKeys(config.registration))},
       {"Placement", PlacementKeys(config.admission)},
       {"Requests", RequestKeys(config.admission)},
       {"Roles and types of pods", RoleAndTypeKeys(config.pod_keys)},

@@ -84,6 +84,17 @@ Status ReadSections(const Section& section, const std::string& key, BuiltinOptio
   return OkStatus();
 }
 
+Status ReadRequired(const Section& section, const std::string& key, BuiltinOptions& options) {
+  QRM_ASSIGN_OR_RETURN(options.required, section.Words(key));
+  for (const std::string& resource : options.required) {
+    if (!CheckResourceName(resource).ok()) {
+      return section.Error(key, fmt::format("has '{}', which is no resource name", resource),
+                           "write names such as cpu or example.com/nic");
+    }
+  }
+  return OkStatus();
+}
+
 std::string ShowSections(const BuiltinOptions& options) {
   std::vector<std::string> sections;
   sections.reserve(options.sections.size());
@@ -113,6 +124,15 @@ std::vector<ConfigKey> BuiltinKeys(BuiltinOptions& options) {
        .read = [&options](const Section& section,
                           const std::string& key) { return ReadPlugins(section, key, options); },
        .show = [&options] { return config::ListText(options.plugins); }},
+      {.name = "required-plugins",
+       .shape = KeyShape::kList,
+       .range = "list of resource names",
+       .help = "Plugins, as `qrmctl plugins` names them, without which no container is placed: "
+               "while one is away, new containers are refused, but for those in "
+               "`plugin-namespaces`. `builtin` stands for all of `builtin-plugins`.",
+       .read = [&options](const Section& section,
+                          const std::string& key) { return ReadRequired(section, key, options); },
+       .show = [&options] { return config::ListText(options.required); }},
       {.name = "plugins",
        .shape = KeyShape::kMapping,
        .range = "sections " + names,
@@ -136,6 +156,21 @@ StatusOr<std::vector<BuiltinPlugin>> MakeBuiltinPlugins(const BuiltinOptions& op
     builtins.push_back(std::move(made));
   }
   return builtins;
+}
+
+std::vector<std::string> RequiredResources(const BuiltinOptions& options,
+                                           const std::vector<BuiltinPlugin>& builtins) {
+  std::vector<std::string> required;
+  for (const std::string& resource : options.required) {
+    if (resource != kAllBuiltin) {
+      required.push_back(resource);
+      continue;
+    }
+    for (const BuiltinPlugin& builtin : builtins) {
+      required.push_back(builtin.resource);
+    }
+  }
+  return required;
 }
 
 }  // namespace qrm::manager

@@ -17,8 +17,13 @@ namespace qrm::manager {
 /// The names of all plugins that can run inside.
 std::vector<std::string> BuiltinNames();
 
+/// The word that stands for them among the plugins that are required.
+inline constexpr char kAllBuiltin[] = "builtin";
+
 struct BuiltinOptions {
   std::vector<std::string> plugins = BuiltinNames();  ///< those that do
+  /// The resources of plugins without which no container is placed; kAllBuiltin: of all `plugins`.
+  std::vector<std::string> required = {kAllBuiltin};
   /// Plugin -> its keys, as that plugin reads them.
   std::map<std::string, config::Section> sections;
 };
@@ -35,5 +40,9 @@ struct BuiltinPlugin {
 /// key when a plugin's section is wrong or does not fit the machine.
 StatusOr<std::vector<BuiltinPlugin>> MakeBuiltinPlugins(const BuiltinOptions& options,
                                                         const Machine& machine);
+
+/// The resources of the plugins that `options` require; `builtins` are made from them.
+std::vector<std::string> RequiredResources(const BuiltinOptions& options,
+                                           const std::vector<BuiltinPlugin>& builtins);
 
 }  // namespace qrm::manager

@@ -275,6 +275,7 @@ StatusOr<std::unique_ptr<Daemon>> Daemon::Create(Config config, Machine machine,
                        checkpoint::OpenSqliteStore(config.process.state_dir));
   const bool lost = !opened.repairs.empty();
   const std::vector<std::string> repairs = Repair(opened, machine);
+  config.admission.required_plugins = RequiredResources(config.builtin, builtins);
   auto impl = std::make_unique<Impl>(std::move(config), std::move(machine), std::move(lock),
                                      std::move(opened), std::move(builtins));
   impl->rebuilding = lost;

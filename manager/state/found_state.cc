@@ -10,7 +10,7 @@ std::set<std::string> ResourcesOf(const checkpoint::NodeState& state) {
   state.ForEachPod([&](const checkpoint::PodRecord& pod) {
     for (const auto& [name, record] : pod.containers) {
       for (const auto& [resource, allocation] : record->allocations) {
-        resources.insert(resource);
+        resources.insert(record->PluginOf(resource));
       }
     }
   });

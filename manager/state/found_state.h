@@ -10,8 +10,8 @@
 
 namespace qrm::manager {
 
-/// The resources that `state` knows: those of its allocations, and of removals that still wait for
-/// their plugins.
+/// The plugins that `state` knows, by their resources: those that gave its allocations, and those
+/// that have yet to hear of removals.
 std::set<std::string> ResourcesOf(const checkpoint::NodeState& state);
 
 /// Repairs what was found so that it fits the machine, in `opened` and on disk. Returns all repairs

@@ -19,6 +19,7 @@ namespace qrm::test {
 /// How one plugin behaves; the default gives what `gives` says, on any node, and lets it go.
 struct PluginScript {
   PluginOptions options{.with_topology_alignment = true, .need_reconcile = true};
+  manager::RegisteredBy registered_by = manager::RegisteredBy::kBuiltIn;
   bool live = true;
   std::string problem;
   StatusOr<HintList> hints = HintList::NoPreference();
@@ -140,6 +141,7 @@ class AnsweringPlugins final : public manager::Plugins {
   static manager::PluginInfo Info(const std::string& resource, const PluginScript& script) {
     return {.resource = resource,
             .endpoint = "/run/" + resource + ".sock",
+            .registered_by = script.registered_by,
             .options = script.options,
             .live = script.live,
             .problem = script.problem};

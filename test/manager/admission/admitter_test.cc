@@ -218,7 +218,8 @@ TEST_F(AdmitterTest, FailsBeforeAnyAllocationWhenAPluginIsAway) {
   EXPECT_EQ(Rejection(Demand()),
             "cannot admit container main of pod default/web: resource memory: the memory plugin at "
             "/run/memory.sock is away: its socket is closed; start it again, and the container is "
-            "admitted when it is tried again");
+            "admitted when it is tried again; if this pod is the plugin's own, list its namespace "
+            "default in plugin-namespaces");
   EXPECT_THAT(plugins_.calls(), IsEmpty());
   EXPECT_EQ(Record(Demand()), nullptr);
 }

@@ -147,6 +147,7 @@ const BadValue kBadValues[] = {
     {"ShortDuration", "reconcile-period: 1ms", "no duration from 100ms"},
     {"HugeDuration", "reconcile-period: 9999999999999999999s", "no duration"},
     {"UnknownPlugin", "builtin-plugins: [gpu]", "has 'gpu', which is not built in"},
+    {"NoResource", "required-plugins: [\"a b\"]", "has 'a b', which is no resource name"},
     {"UnknownSection", "plugins: {gpu: {}}", "a section 'gpu'"},
     {"UnknownPolicy", "topology-policy: tight", "write none, best-effort"},
     {"UnknownScope", "topology-scope: node", "write container or pod"},
