@@ -52,6 +52,7 @@ struct Origin {
 struct ContainerRecord {
   ContainerType type = ContainerType::kMain;
   uint64_t index = 0;
+  bool restartable_init = false;  ///< a sidecar whose `index` is among the pod's init containers
   std::map<std::string, double> requests;  ///< resource name -> amount, as in ContainerRequest
   std::string
       request_source;  ///< where `requests` came from: "pods-api", "kubelet", "estimate", ...

@@ -35,11 +35,13 @@ CREATE TABLE trace(
   sum INTEGER NOT NULL);
 )sql";
 
-/// Who gave an allocation, what `applied` belongs to, and what built-in plugins keep of their own.
-/// `more_sum` is the checksum of the columns that this step adds; it is NULL in rows of version 1.
+/// Who gave an allocation, what `applied` belongs to, which sidecars are init containers, and what
+/// built-in plugins keep of their own. `more_sum` is the checksum of the columns that this step
+/// adds; it is NULL in rows of version 1.
 constexpr const char* kVersion2 = R"sql(
 ALTER TABLE container ADD COLUMN runtime_class TEXT;
 ALTER TABLE container ADD COLUMN applied_to TEXT;
+ALTER TABLE container ADD COLUMN restartable_init INTEGER;
 ALTER TABLE container ADD COLUMN more_sum INTEGER;
 ALTER TABLE allocation ADD COLUMN plugin TEXT;
 ALTER TABLE allocation ADD COLUMN endpoint TEXT;

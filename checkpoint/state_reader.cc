@@ -116,6 +116,7 @@ StatusOr<ContainerRecord> ReadContainer(const Cursor& row) {
   }
   ContainerRecord record = {.type = static_cast<ContainerType>(type),
                             .index = static_cast<uint64_t>(row.Integer(3)),
+                            .restartable_init = row.More(2).integer() != 0,
                             .request_source = row.Take(5),
                             .runtime_class = std::string(row.More(0).text()),
                             .applied_to = std::string(row.More(1).text())};
@@ -147,8 +148,9 @@ class PodReader {
         Cursor containers,
         Cursor::Open(db, "container", 7,
                      "SELECT pod, name, type, position, requests, request_source, applied, sum, "
-                     "runtime_class, applied_to, more_sum FROM container ORDER BY pod, name",
-                     2));
+                     "runtime_class, applied_to, restartable_init, more_sum FROM container "
+                     "ORDER BY pod, name",
+                     3));
     QRM_ASSIGN_OR_RETURN(
         Cursor allocations,
         Cursor::Open(db, "allocation", 15,

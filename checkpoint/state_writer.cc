@@ -74,7 +74,7 @@ StatusOr<StateWriter> StateWriter::Open(SqliteDb& db) {
 StatusOr<StateWriter::Statements> StateWriter::PrepareAll(SqliteDb& db) {
   QRM_ASSIGN_OR_RETURN(auto put_pod, db.Prepare(kPutPod));
   QRM_ASSIGN_OR_RETURN(auto put_container,
-                       db.Prepare("REPLACE INTO container VALUES(?,?,?,?,?,?,?,?,?,?,?)"));
+                       db.Prepare("REPLACE INTO container VALUES(?,?,?,?,?,?,?,?,?,?,?,?)"));
   QRM_ASSIGN_OR_RETURN(
       auto put_allocation,
       db.Prepare("REPLACE INTO allocation VALUES(?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?,?)"));
@@ -185,7 +185,7 @@ Status StateWriter::PutContainer(const Change::PutContainer& put, Sequences& seq
       statements_.put_container,
       {pod.uid, put.container, static_cast<int>(record.type), static_cast<int64_t>(record.index),
        OrNull(requests), record.request_source, OrNull(applied)},
-      {OrNull(record.runtime_class), OrNull(record.applied_to)}));
+      {OrNull(record.runtime_class), OrNull(record.applied_to), record.restartable_init}));
 
   const ContainerKey key = {.pod_uid = pod.uid, .container = put.container};
   QRM_RETURN_IF_ERROR(statements_.drop_container_allocations.Run({key.pod_uid, key.container}));

@@ -117,11 +117,21 @@ void WarnOfDroppedNodes(const fs::path& root, MachineParts& parts) {
   }
 }
 
+/// 0 when it cannot be read.
+uint64_t MemTotalOf(const fs::path& root) {
+  constexpr std::string_view kName = "MemTotal:";
+  std::ifstream meminfo(root / "proc/meminfo");
+  std::string name;
+  uint64_t kibibytes = 0;
+  return meminfo >> name >> kibibytes && name == kName ? kibibytes * 1024 : 0;
+}
+
 StatusOr<MachineParts> LoadLive(OutsideCpuset outside_cpuset) {
   QRM_ASSIGN_OR_RETURN(const Topology topology, NewTopology());
   QRM_ASSIGN_OR_RETURN(MachineParts parts,
                        Load(topology, outside_cpuset, "this machine", "mount /proc and /sys"));
   WarnOfDroppedNodes("/", parts);
+  parts.memory_bytes = MemTotalOf("/");
   return parts;
 }
 
@@ -146,6 +156,7 @@ StatusOr<MachineParts> LoadFsRoot(const std::string& directory, OutsideCpuset ou
       Load(topology, outside_cpuset, "machine " + directory,
            "name the folder that a copy of a machine's /sys and /proc was unpacked into"));
   WarnOfDroppedNodes(directory, parts);
+  parts.memory_bytes = MemTotalOf(directory);
   return parts;
 }
 

@@ -178,6 +178,15 @@ uint64_t Machine::Distance(int from, int to) const {
   return parts_.distances[static_cast<std::size_t>(row)][static_cast<std::size_t>(column)];
 }
 
+uint64_t Machine::memory_bytes() const {
+  if (parts_.memory_bytes > 0) {
+    return parts_.memory_bytes;
+  }
+  return std::accumulate(
+      parts_.nodes.begin(), parts_.nodes.end(), uint64_t{0},
+      [](uint64_t sum, const NumaNode& node) { return sum + node.memory_bytes; });
+}
+
 Machine Machine::WithNodeMemory(const std::map<int, uint64_t>& bytes_by_node) const {
   Machine changed = *this;
   for (const auto& [id, bytes] : bytes_by_node) {

@@ -66,6 +66,9 @@ struct MachineParts {
   CpuSet disallowed;         ///< online, but outside this process's cpuset
   std::vector<Nic> nics;
   std::vector<PciDevice> pci_devices;
+  /// What the kernel manages in all; 0 when unknown. Hot-plugged memory is not in all kernels'
+  /// sums by node. Source: /proc/meminfo, MemTotal.
+  uint64_t memory_bytes = 0;
   std::vector<std::string>
       warnings;  ///< what was wrong or missing and how it was worked around, one sentence each
 };
@@ -93,6 +96,10 @@ class Machine {
   const std::vector<Cpu>& cpus() const { return parts_.cpus; }
   const std::vector<NumaNode>& nodes() const { return parts_.nodes; }
   const MachineParts& parts() const { return parts_; }
+
+  /// The kernel's total, which kubelet takes for the node's capacity; where it is unknown, the sum
+  /// of the nodes'.
+  uint64_t memory_bytes() const;
 
   /// All online CPUs; all NUMA nodes.
   const CpuSet& cpu_set() const { return cpu_set_; }

@@ -143,6 +143,7 @@ void Admitter::Note(Call& call, Draft& draft) {
   explanation.result = "admitted";
   ContainerRecord record{.type = draft.demand.type,
                          .index = draft.demand.index,
+                         .restartable_init = draft.demand.restartable_init,
                          .requests = explanation.requests,
                          .request_source = draft.demand.source,
                          .runtime_class = draft.demand.runtime_class,

@@ -2,6 +2,7 @@
 #include "manager/control/control_answers.h"
 
 #include <algorithm>
+#include <map>
 #include <set>
 #include <tuple>
 #include <utility>
@@ -85,13 +86,12 @@ void FillContainer(const std::string& name, const ContainerRecord& record, v1::C
   }
 }
 
-/// Init containers first, then sidecars, then the others, each in the order of the spec.
+/// Init containers first, then app containers, then ephemeral ones, each in the order of the spec.
 std::vector<std::string> ContainerNames(const PodRecord& pod) {
   const auto key = [&pod](const std::string& name) {
     const ContainerRecord& record = *pod.containers.at(name);
-    const bool runs_before = record.type == ContainerType::kInit;
-    const bool is_sidecar = record.type == ContainerType::kSidecar;
-    return std::make_tuple(!runs_before, !is_sidecar, record.index);
+    const bool is_init = record.type == ContainerType::kInit || record.restartable_init;
+    return std::make_tuple(!is_init, record.type == ContainerType::kEphemeral, record.index);
   };
   std::vector<std::string> names;
   names.reserve(pod.containers.size());
@@ -139,6 +139,24 @@ void FillDecision(const checkpoint::DecisionTrace& trace, v1::Decision& message)
   message.set_unix_millis(UnixMillis(trace.time));
   message.set_admitted(trace.admitted);
   message.set_json(trace.json);
+}
+
+/// The decisions about the pods that `selector` means: those about the pod that came last, then
+/// those about the one before it; of each pod the oldest first.
+std::vector<const checkpoint::DecisionTrace*> DecisionsAbout(const NodeState& state,
+                                                             const std::string& selector) {
+  std::vector<const checkpoint::DecisionTrace*> traces;
+  std::map<std::string, std::size_t> arrivals;  // by UID
+  for (const auto& trace : state.traces()) {
+    if (IsMeant(selector, trace->key.pod_uid, trace->pod_namespace, trace->pod_name)) {
+      traces.push_back(trace.get());
+      arrivals.emplace(trace->key.pod_uid, arrivals.size());
+    }
+  }
+  std::stable_sort(traces.begin(), traces.end(), [&](const auto* a, const auto* b) {
+    return arrivals.at(a->key.pod_uid) > arrivals.at(b->key.pod_uid);
+  });
+  return traces;
 }
 
 /// Adds to the latest decision about each container what it has now; only that one tells of
@@ -227,10 +245,7 @@ StatusOr<v1::ListPodsResponse> PodsAnswer(const NodeState& state, const std::str
 StatusOr<v1::ExplainResponse> ExplainAnswer(const NodeState& state, const std::string& selector,
                                             const DecisionTimesSource& times_of) {
   v1::ExplainResponse response;
-  for (const auto& trace : state.traces()) {
-    if (!IsMeant(selector, trace->key.pod_uid, trace->pod_namespace, trace->pod_name)) {
-      continue;
-    }
+  for (const checkpoint::DecisionTrace* trace : DecisionsAbout(state, selector)) {
     v1::Decision& message = *response.add_decisions();
     FillDecision(*trace, message);
     FillTimes(times_of(trace->key, trace->time), message);

@@ -38,9 +38,9 @@ StatusOr<v1::ListPodsResponse> PodsAnswer(const checkpoint::NodeState& state,
 using DecisionTimesSource =
     std::function<DecisionTimes(const ContainerKey&, std::chrono::system_clock::time_point)>;
 
-/// The decisions about the pods that `selector` means, also about pods that are gone; oldest first.
-/// The latest one about each container also tells what the container has now. Errors: kNotFound
-/// when none is remembered.
+/// The decisions about the pods that `selector` means, also about pods that are gone: the pod that
+/// came last first, and of each pod the oldest decision. The latest one about each container also
+/// tells what the container has now. Errors: kNotFound when none is remembered.
 StatusOr<v1::ExplainResponse> ExplainAnswer(const checkpoint::NodeState& state,
                                             const std::string& selector,
                                             const DecisionTimesSource& times_of);

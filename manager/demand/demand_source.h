@@ -22,6 +22,7 @@ struct ContainerDemand {
   std::string container;
   ContainerType type = ContainerType::kMain;
   uint64_t index = 0;
+  bool restartable_init = false;  ///< a sidecar among the pod's init containers
   /// By the names the pod uses. Units: as in ContainerRequest::requests; amounts are above zero.
   std::map<std::string, double> requests;
   std::string source;      ///< where `requests` came from: "pods-api", "kubelet" or "estimate"

@@ -197,6 +197,7 @@ std::optional<ContainerDemand> Refine(const ContainerDemand& estimate, const Pod
     demand.pod.qos_class = spec.qos_class;
     demand.type = TypeOf(container, spec, main_container);
     demand.index = container.index;
+    demand.restartable_init = container.kind == Kind::kRestartableInit;
     demand.requests = container.requests;
     demand.source = source;
     demand.controller_kind = spec.controller_kind;

@@ -1,7 +1,6 @@
 // Makes the sources of pod specs that the configuration names.
 #include "manager/kubelet/kubelet_specs.h"
 
-#include <cstdint>
 #include <vector>
 
 namespace qrm::manager {
@@ -40,14 +39,6 @@ std::vector<SpecSource*> SpecSourcesOf(SpecSource* pods_api, SpecSource* kubelet
   return sources;
 }
 
-uint64_t MemoryOf(const Machine& machine) {
-  uint64_t bytes = 0;
-  for (const NumaNode& node : machine.nodes()) {
-    bytes += node.memory_bytes;
-  }
-  return bytes;
-}
-
 }  // namespace
 
 KubeletSpecs::KubeletSpecs(boost::asio::io_context& io, const KubeletOptions& options,
@@ -55,7 +46,7 @@ KubeletSpecs::KubeletSpecs(boost::asio::io_context& io, const KubeletOptions& op
     : pods_api_(MakePodsApi(io, options)),
       kubelet_pods_(MakeKubeletPods(options)),
       source_(io, SpecSourcesOf(pods_api_.get(), kubelet_pods_.get()),
-              CgroupEstimate(pod_keys, MemoryOf(machine)), options.pod_spec_wait) {}
+              CgroupEstimate(pod_keys, machine.memory_bytes()), options.pod_spec_wait) {}
 
 SpecsFrom KubeletSpecs::specs_from() const {
   const bool told = (pods_api_ != nullptr && pods_api_->synced()) ||

@@ -171,6 +171,8 @@ struct ListedContainer {
   const ContainerRecord* record;
 };
 
+/// As kubelet lists them: sidecars that are init containers, then app containers, in the order of
+/// the spec. Source: Kubernetes 1.36, podresources server v1.
 std::vector<ListedContainer> ListedContainers(const PodRecord& pod) {
   std::vector<ListedContainer> listed;
   for (const auto& [name, record] : pod.containers) {
@@ -180,8 +182,7 @@ std::vector<ListedContainer> ListedContainers(const PodRecord& pod) {
   }
   std::stable_sort(listed.begin(), listed.end(), [](const auto& a, const auto& b) {
     const auto key = [](const ListedContainer& container) {
-      return std::make_tuple(container.record->type != ContainerType::kSidecar,
-                             container.record->index);
+      return std::make_tuple(!container.record->restartable_init, container.record->index);
     };
     return key(a) < key(b);
   });

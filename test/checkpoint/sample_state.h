@@ -176,6 +176,7 @@ class RandomChanges {
     put.container = Container();
     put.record = {.type = static_cast<ContainerType>(Draw(4)),
                   .index = UINT64_MAX - engine_(),
+                  .restartable_init = Flip(),
                   .request_source = Text(),
                   .runtime_class = Text(),
                   .applied = Map(),

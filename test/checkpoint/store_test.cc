@@ -201,9 +201,10 @@ TEST(StoreTest, ReadsADatabaseOfTheFirstSchema) {
   ASSERT_TRUE(OpenStore(dir.path()).store->Commit(PutSample("a")).ok());
   for (const char* column :
        {"container DROP COLUMN runtime_class", "container DROP COLUMN applied_to",
-        "container DROP COLUMN more_sum", "allocation DROP COLUMN plugin",
-        "allocation DROP COLUMN endpoint", "allocation DROP COLUMN admitted",
-        "allocation DROP COLUMN admitted_by_node", "allocation DROP COLUMN more_sum"}) {
+        "container DROP COLUMN restartable_init", "container DROP COLUMN more_sum",
+        "allocation DROP COLUMN plugin", "allocation DROP COLUMN endpoint",
+        "allocation DROP COLUMN admitted", "allocation DROP COLUMN admitted_by_node",
+        "allocation DROP COLUMN more_sum"}) {
     RunSql("ALTER TABLE " + std::string(column), path);
   }
   RunSql("DROP TABLE plugin_value", path);

@@ -72,4 +72,12 @@ inline checkpoint::Change Admit(const checkpoint::PodMeta& pod, const std::strin
   return change;
 }
 
+/// Admits a sidecar of `pod` that stands at `index` among its init containers.
+inline checkpoint::Change AdmitRestartableInit(const checkpoint::PodMeta& pod,
+                                               const std::string& container, uint64_t index) {
+  checkpoint::Change change = Admit(pod, container, {}, ContainerType::kSidecar, index);
+  change.put_containers[0].record.restartable_init = true;
+  return change;
+}
+
 }  // namespace qrm::test

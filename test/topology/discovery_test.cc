@@ -175,5 +175,13 @@ TEST(DiscoveryTest, ReadsThisMachine) {
   EXPECT_GT(machine->nodes().size(), 0u);
 }
 
+TEST(DiscoveryTest, TakesTheKernelsTotalForTheMemoryOfThisMachine) {
+  std::ifstream meminfo("/proc/meminfo");
+  std::string name;
+  uint64_t kibibytes = 0;
+  meminfo >> name >> kibibytes;
+  EXPECT_EQ(Discover({})->memory_bytes(), kibibytes * 1024);
+}
+
 }  // namespace
 }  // namespace qrm

@@ -12,6 +12,7 @@ namespace {
 using checkpoint::NodeState;
 using std::chrono::seconds;
 using test::Admit;
+using test::AdmitRestartableInit;
 using test::kGiB;
 using test::NodeMemory;
 using test::OwnCpus;
@@ -21,6 +22,7 @@ using test::SharedCpus;
 using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
+using testing::Pair;
 using testing::SizeIs;
 
 const SteadyTime kNow{seconds(1000)};
@@ -117,15 +119,19 @@ TEST(ControlAnswersTest, ContainersShowWhatTheyHoldInStartOrder) {
   const NodeState state =
       NodeState()
           .With(Admit(pod, "main", {{"cpu", OwnCpus("1-2")}, {"memory", NodeMemory({{0, kGiB}})}}))
-          .With(Admit(pod, "proxy", {}, ContainerType::kSidecar))
-          .With(Admit(pod, "setup", {}, ContainerType::kInit));
+          .With(AdmitRestartableInit(pod, "proxy", 1))
+          .With(Admit(pod, "helper", {}, ContainerType::kSidecar, 1))
+          .With(Admit(pod, "setup", {}, ContainerType::kInit, 0))
+          .With(Admit(pod, "debug", {}, ContainerType::kEphemeral, 0));
   const auto answer =
       PodsAnswer(state, "", [](const ContainerKey& key) { return "id-of-" + key.container; });
   const v1::Pod& listed = answer->pods(0);
-  ASSERT_THAT(listed.containers(), SizeIs(3));
+  ASSERT_THAT(listed.containers(), SizeIs(5));
   EXPECT_EQ(listed.containers(0).name(), "setup");
   EXPECT_EQ(listed.containers(1).name(), "proxy");
   const v1::Container& main = listed.containers(2);
+  EXPECT_EQ(listed.containers(3).name(), "helper");
+  EXPECT_EQ(listed.containers(4).name(), "debug");
   EXPECT_EQ(main.type(), "MAIN");
   EXPECT_EQ(main.runtime_id(), "id-of-main");
   ASSERT_THAT(main.allocations(), SizeIs(2));
@@ -186,6 +192,26 @@ TEST(ControlAnswersTest, ExplainTellsDecisionsAboutOnePodOldestFirst) {
   EXPECT_FALSE(answer->decisions(0).admitted());
   EXPECT_TRUE(answer->decisions(1).admitted());
   EXPECT_EQ(answer->decisions(0).unix_millis(), 7000);
+}
+
+TEST(ControlAnswersTest, ExplainTellsThePodOfANameFirstThatCameLast) {
+  checkpoint::Change change;
+  int second = 0;
+  for (const char* uid : {"uid-1", "uid-2", "uid-2", "uid-1"}) {
+    change.traces.push_back({.key = {uid, "main"},
+                             .pod_namespace = "shop",
+                             .pod_name = "web",
+                             .time = std::chrono::system_clock::from_time_t(++second),
+                             .json = "{}"});
+  }
+  const auto answer = ExplainAnswer(NodeState().With(change), "web", NoTimes);
+  ASSERT_TRUE(answer.ok());
+  std::vector<std::pair<std::string, int64_t>> told;
+  for (const v1::Decision& decision : answer->decisions()) {
+    told.emplace_back(decision.pod_uid(), decision.unix_millis() / 1000);
+  }
+  EXPECT_THAT(told,
+              ElementsAre(Pair("uid-2", 2), Pair("uid-2", 3), Pair("uid-1", 1), Pair("uid-1", 4)));
 }
 
 TEST(ControlAnswersTest, ExplainOfAPodWithoutDecisionsIsNotFound) {

@@ -199,6 +199,8 @@ TEST(RefineTest, PutsTheSpecIntoTheDemandAndAddsTheOtherContainers) {
   EXPECT_EQ(demand->others[0].type, ContainerType::kInit);
   EXPECT_EQ(demand->others[1].type, ContainerType::kSidecar);
   EXPECT_EQ(demand->others[2].type, ContainerType::kSidecar) << "the first one is the main one";
+  EXPECT_TRUE(demand->others[1].restartable_init);
+  EXPECT_FALSE(demand->others[2].restartable_init);
 }
 
 TEST(RefineTest, FollowsTheNamedMainContainerWhereThereIsOne) {

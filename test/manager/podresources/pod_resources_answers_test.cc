@@ -17,6 +17,7 @@ namespace {
 
 using checkpoint::NodeState;
 using test::Admit;
+using test::AdmitRestartableInit;
 using test::kGiB;
 using test::NodeMemory;
 using test::OwnCpus;
@@ -82,14 +83,15 @@ TEST(PodResourcesAnswersTest, SharedCpusAreNotListedAsIds) {
   EXPECT_THAT(container.cpu_ids(), IsEmpty());
 }
 
-TEST(PodResourcesAnswersTest, SidecarsComeBeforeAppContainersInSpecOrder) {
+TEST(PodResourcesAnswersTest, RestartableInitsComeBeforeAppContainersInSpecOrder) {
   const auto pod = SamplePod("web");
-  const NodeState state = StateWith({Admit(pod, "app-b", {}, ContainerType::kMain, 1),
-                                     Admit(pod, "app-z", {}, ContainerType::kMain, 0),
-                                     Admit(pod, "proxy", {}, ContainerType::kSidecar, 3),
-                                     Admit(pod, "log", {}, ContainerType::kSidecar, 1)});
+  const NodeState state =
+      StateWith({Admit(pod, "app-b", {}, ContainerType::kMain, 1),
+                 Admit(pod, "app-z", {}, ContainerType::kSidecar, 0),
+                 Admit(pod, "app-a", {}, ContainerType::kSidecar, 2),
+                 AdmitRestartableInit(pod, "proxy", 3), AdmitRestartableInit(pod, "log", 1)});
   EXPECT_THAT(ListedNames(ListAnswer(state, SampleMachine(), {}).pod_resources(0)),
-              ElementsAre("log", "proxy", "app-z", "app-b"));
+              ElementsAre("log", "proxy", "app-z", "app-b", "app-a"));
 }
 
 TEST(PodResourcesAnswersTest, PlainInitAndEphemeralContainersAreNotListed) {

@@ -42,11 +42,24 @@ void PrintApplied(const v1::Decision& decision, const Document& document, std::o
   out << ", " << HowText(decision, document.value("applied", Document::object())) << '\n';
 }
 
+bool SamePod(const v1::Decision& a, const v1::Decision& b) {
+  return a.pod_uid() == b.pod_uid();
+}
+
+/// The pod that came last is what was most probably asked about; others of its name follow.
+void PrintEarlierPod(const v1::Decision& decision, std::ostream& out) {
+  out << fmt::format("An earlier pod {}/{}, UID {}:\n", decision.pod_namespace(),
+                     decision.pod_name(), decision.pod_uid());
+}
+
 void PrintDecisions(const v1::ExplainResponse& response, std::ostream& out) {
   for (int i = 0; i < response.decisions_size(); ++i) {
     const v1::Decision& decision = response.decisions(i);
-    out << (i == 0 ? "" : "\n")
-        << fmt::format("{}/{} container {}: {} at {}\n", decision.pod_namespace(),
+    out << (i == 0 ? "" : "\n");
+    if (i > 0 && !SamePod(decision, response.decisions(i - 1))) {
+      PrintEarlierPod(decision, out);
+    }
+    out << fmt::format("{}/{} container {}: {} at {}\n", decision.pod_namespace(),
                        decision.pod_name(), decision.container(),
                        decision.admitted() ? "admitted" : "not admitted",
                        TimeText(decision.unix_millis()));

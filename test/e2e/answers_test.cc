@@ -1,0 +1,151 @@
+// What qrmd tells of pods, on a simulated runtime: the order of explain and of List, and memory as
+// kubelet counts it.
+#include <cstdint>
+#include <filesystem>
+#include <fstream>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include <fmt/format.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
+
+#include "api/proto/core/v1/pod.pb.h"
+#include "test/e2e/node.h"
+#include "test/e2e/simulated_runtime.h"
+#include "test/support/await.h"
+#include "test/support/is_ok.h"
+#include "test/support/scripted_kubelet.h"
+#include "test/support/temp_dir.h"
+
+namespace qrm::test {
+namespace {
+
+using ::testing::ElementsAre;
+
+constexpr char kSmallMachine[] = "synthetic:package:1 [numa] core:4 pu:1";
+
+PodSpec Pod(const std::string& name, const std::string& uid, const ContainerSpec& container) {
+  return {.name = name, .uid = uid, .container = container};
+}
+
+class AnswersTest : public testing::Test {
+ protected:
+  void Start(const std::string& machine, std::vector<std::string> flags = {}) {
+    std::ofstream(dir_ / "qrmd.yaml") << "machine: \"" << machine << "\"\n";
+    node_ = std::make_unique<Node>(
+        Node::Options{.bin_dir = std::filesystem::canonical("/proc/self/exe").parent_path(),
+                      .work_dir = dir_ / "node",
+                      .config = dir_ / "qrmd.yaml",
+                      .nri_socket = runtime_.nri_socket(),
+                      .cri_socket = runtime_.cri_socket(),
+                      .builtin_plugins = "cpu,memory",
+                      .flags = std::move(flags)});
+    ASSERT_TRUE(IsOk(node_->Start(2)));
+  }
+  nlohmann::json Explain(const std::string& pod) {
+    const StatusOr<std::string> told = node_->Qrmctl({"explain", pod, "-o", "json"});
+    EXPECT_TRUE(told.ok()) << told.status();
+    return nlohmann::json::parse(told.value_or("{}"));
+  }
+
+  const TempDir dir_;
+  SimulatedRuntime runtime_{dir_.path()};
+  std::unique_ptr<Node> node_;
+};
+
+TEST_F(AnswersTest, ExplainTellsOfTheLatestPodOfANameFirst) {
+  Start(kSmallMachine);
+  ASSERT_TRUE(IsOk(runtime_.RunPod(Pod("web", "uid-1", {.milli_cpus = 100}))));
+  ASSERT_TRUE(IsOk(runtime_.RemovePod("web")));
+  ASSERT_TRUE(IsOk(runtime_.RunPod(Pod("web", "uid-2", {.milli_cpus = 200}))));
+  const nlohmann::json told = Explain("web");
+  std::vector<std::string> uids;
+  for (const nlohmann::json& decision : told["decisions"]) {
+    uids.push_back(decision["pod_uid"]);
+  }
+  EXPECT_THAT(uids, ElementsAre("uid-2", "uid-1"));
+}
+
+/// A pod as kubelet tells of it: an init container, one that goes on running, and three app
+/// containers, of which the second is the main one.
+std::string PodOfMany(const std::string& uid) {
+  ::k8s::io::api::core::v1::Pod pod;
+  pod.ParseFromString(PodMessage(uid, "many", "0"));
+  (*pod.mutable_metadata()->mutable_annotations())["kubernetes.io/main-container-name"] = "main";
+  pod.mutable_spec()->clear_containers();
+  const auto request = [](auto& container, const std::string& name) {
+    container.set_name(name);
+    (*container.mutable_resources()->mutable_requests())["cpu"].set_string("100m");
+  };
+  request(*pod.mutable_spec()->add_init_containers(), "setup");
+  auto& proxy = *pod.mutable_spec()->add_init_containers();
+  request(proxy, "proxy");
+  proxy.set_restart_policy("Always");
+  for (const char* name : {"before", "main", "after"}) {
+    request(*pod.mutable_spec()->add_containers(), name);
+  }
+  return pod.SerializeAsString();
+}
+
+TEST_F(AnswersTest, ListHasContainersInKubeletsOrder) {
+  const std::string socket = dir_ / "pods-api.sock";
+  ScriptedKubelet kubelet(socket);
+  kubelet.Put("uid-many", PodOfMany("uid-many"));
+  Start(kSmallMachine, {"--kubelet-pods-socket=" + socket});
+  ASSERT_TRUE(Await([&] { return kubelet.watches() > 0; }));
+  PodSpec pod = Pod("many", "uid-many", {.name = "setup", .milli_cpus = 100});
+  pod.annotations = {{"kubernetes.io/main-container-name", "main"}};
+  ASSERT_TRUE(IsOk(runtime_.RunPod(pod)));
+  const auto list = node_->ListPodResources();
+  ASSERT_TRUE(list.ok() && list->pod_resources_size() == 1);
+  std::vector<std::string> names;
+  for (const auto& container : list->pod_resources(0).containers()) {
+    names.push_back(container.name());
+  }
+  EXPECT_THAT(names, ElementsAre("proxy", "before", "main", "after"));
+}
+
+/// A machine of two CPUs and this machine's memory, of which its NUMA node has the half: the rest
+/// was plugged in later.
+void WriteMachine(const std::filesystem::path& root) {
+  const std::filesystem::path system = root / "sys/devices/system";
+  const auto write = [](const std::filesystem::path& file, const std::string& text) {
+    std::filesystem::create_directories(file.parent_path());
+    std::ofstream(file) << text << '\n';
+  };
+  for (const char* file : {"online", "possible", "present"}) {
+    write(system / "cpu" / file, "0-1");
+  }
+  for (int cpu = 0; cpu < 2; ++cpu) {
+    const std::filesystem::path topology = system / fmt::format("cpu/cpu{}/topology", cpu);
+    write(topology / "core_id", std::to_string(cpu));
+    write(topology / "physical_package_id", "0");
+    write(topology / "thread_siblings", std::to_string(1 << cpu));
+    write(topology / "core_siblings", "3");
+  }
+  std::ifstream meminfo("/proc/meminfo");
+  std::string name;
+  uint64_t kibibytes = 0;
+  meminfo >> name >> kibibytes;
+  write(root / "proc/meminfo", fmt::format("MemTotal: {} kB", kibibytes));
+  write(system / "node/online", "0");
+  write(system / "node/node0/cpumap", "3");
+  write(system / "node/node0/meminfo", fmt::format("Node 0 MemTotal: {} kB", kibibytes / 2));
+}
+
+TEST_F(AnswersTest, MemoryOfABurstablePodIsEstimatedAsKubeletCountsIt) {
+  constexpr int64_t kRequest = 300 << 20;
+  WriteMachine(dir_ / "machine");
+  Start("fsroot:" + (dir_ / "machine"));
+  ASSERT_TRUE(IsOk(
+      runtime_.RunPod(Pod("burstable", "uid", {.milli_cpus = 100, .memory_bytes = kRequest}))));
+  const nlohmann::json decision = Explain("burstable")["decisions"][0]["decision"];
+  EXPECT_EQ(decision["qos_class"], "Burstable");
+  EXPECT_EQ(decision["requests"]["memory"]["amount"], kRequest);
+}
+
+}  // namespace
+}  // namespace qrm::test
