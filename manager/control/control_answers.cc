@@ -218,6 +218,21 @@ v1::ListPluginsResponse PluginsAnswer(std::vector<PluginInfo> plugins, SteadyTim
   return response;
 }
 
+v1::ForgetPluginResponse ForgetAnswer(const checkpoint::PluginRecords& records) {
+  v1::ForgetPluginResponse response;
+  for (const checkpoint::PluginRecords::Given& given : records.allocations) {
+    v1::RecordedAllocation& message = *response.add_allocations();
+    message.set_pod_uid(given.key.pod_uid);
+    message.set_pod_namespace(given.pod_namespace);
+    message.set_pod_name(given.pod_name);
+    message.set_container(given.key.container);
+    FillAllocation(given.resource, given.allocation, *message.mutable_allocation());
+  }
+  *response.mutable_pending_removals() = {records.pending_removals.begin(),
+                                          records.pending_removals.end()};
+  return response;
+}
+
 StatusOr<v1::ListPodsResponse> PodsAnswer(const NodeState& state, const std::string& selector,
                                           const RuntimeIdSource& runtime_id_of) {
   std::vector<const PodRecord*> pods;

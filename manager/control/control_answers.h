@@ -9,6 +9,7 @@
 #include "api/base/status.h"
 #include "api/proto/qrm/v1/control.pb.h"
 #include "checkpoint/node_state.h"
+#include "checkpoint/plugin_records.h"
 #include "manager/admission/dry_run_report.h"
 #include "manager/observability/node_services.h"
 #include "manager/registry/plugin_info.h"
@@ -24,6 +25,8 @@ v1::GetStatusResponse StatusAnswer(const NodeStatus& status, const checkpoint::N
 
 /// In the order of the resources' names.
 v1::ListPluginsResponse PluginsAnswer(std::vector<PluginInfo> plugins, SteadyTime now);
+
+v1::ForgetPluginResponse ForgetAnswer(const checkpoint::PluginRecords& records);
 
 /// The runtime's id of a container, or empty.
 using RuntimeIdSource = std::function<std::string(const ContainerKey&)>;

@@ -94,6 +94,17 @@ struct ControlServer::Impl final : public v1::Control::CallbackService {
     return Reply(context, response)(PluginsAnswer(plugins.List(), Now()));
   }
 
+  Reactor* ForgetPlugin(Context* context, const v1::ForgetPluginRequest* request,
+                        v1::ForgetPluginResponse* response) override {
+    const Reply reply(context, response);
+    const Forget how = request->apply() ? Forget::kApply : Forget::kOnlyTell;
+    node.ForgetPlugin(request->resource_name(), how, [reply](const auto& records) {
+      reply(records.ok() ? ForgetAnswer(*records)
+                         : StatusOr<v1::ForgetPluginResponse>(records.status()));
+    });
+    return reply.reactor;
+  }
+
   Reactor* ListPods(Context* context, const v1::ListPodsRequest* request,
                     v1::ListPodsResponse* response) override {
     return Reply(context, response)(

@@ -156,7 +156,9 @@ Daemon::Impl::Impl(Config given_config, Machine given_machine, StateLock given_l
       pod_resources(
           state, registry.plugins(), machine, metrics.pod_resources,
           [this] { return !rebuilding || live.synchronized(); }, config.pod_resources),
-      node({.follower = follower,
+      node({.state = state,
+            .plugins = registry.plugins(),
+            .follower = follower,
             .reconciler = reconciler,
             .admitter = admitter,
             .dry_runs = dry_runs,

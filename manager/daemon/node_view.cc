@@ -2,6 +2,9 @@
 #include "manager/daemon/node_view.h"
 
 #include <optional>
+#include <utility>
+
+#include "manager/admission/forget_plugin.h"
 
 namespace qrm::manager {
 namespace {
@@ -43,6 +46,23 @@ DecisionTimes NodeView::TimesOf(const ContainerKey& key,
 void NodeView::ReconcileSoon(const std::string& resource) {
   parts_.reconciler.Trigger(resource);
   parts_.pod_resources.OnPluginChanged(resource);
+}
+
+// What it gave is free now for others.
+void NodeView::ForgetPlugin(const std::string& resource, Forget how, ForgetDone done) {
+  parts_.state.Post([this, resource, how, done = std::move(done)] {
+    if (how == Forget::kOnlyTell) {
+      done(RecordsToForget(resource, *parts_.state.Load(), parts_.plugins));
+      return;
+    }
+    const auto forgotten = manager::ForgetPlugin(resource, parts_.state, parts_.plugins);
+    if (forgotten.ok()) {
+      parts_.follower.RetryUnplaced();
+      parts_.reconciler.Trigger();
+      parts_.pod_resources.OnPluginChanged(resource);
+    }
+    done(forgotten);
+  });
 }
 
 }  // namespace qrm::manager

@@ -16,7 +16,9 @@
 #include "manager/pods/runtime_follower.h"
 #include "manager/reconcile/foreign_writes.h"
 #include "manager/reconcile/reconciler.h"
+#include "manager/registry/plugins.h"
 #include "manager/runtime/live_containers.h"
+#include "manager/state/state_loop.h"
 
 namespace qrm::manager {
 
@@ -25,7 +27,9 @@ class NodeView final : public NodeServices {
  public:
   /// All outlive the view; `warnings` change no more once somebody asks.
   struct Parts {
-    const RuntimeFollower& follower;
+    StateLoop& state;
+    Plugins& plugins;
+    RuntimeFollower& follower;
     Reconciler& reconciler;
     const Admitter& admitter;
     DryRuns& dry_runs;
@@ -43,6 +47,7 @@ class NodeView final : public NodeServices {
   DecisionTimes TimesOf(const ContainerKey& key,
                         std::chrono::system_clock::time_point decided) const override;
   void ReconcileSoon(const std::string& resource) override;
+  void ForgetPlugin(const std::string& resource, Forget how, ForgetDone done) override;
   void TryPod(std::string pod, const std::function<void(StatusOr<DryRunReport>)>& done) override {
     parts_.dry_runs.Ask(std::move(pod), done);
   }

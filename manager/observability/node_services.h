@@ -9,6 +9,7 @@
 
 #include "api/base/status.h"
 #include "api/resource.h"
+#include "checkpoint/plugin_records.h"
 #include "manager/admission/dry_run_report.h"
 #include "manager/observability/node_status.h"
 
@@ -21,6 +22,10 @@ struct DecisionTimes {
   /// What writing it to disk took, when something waited for that.
   std::optional<std::chrono::nanoseconds> commit;
 };
+
+/// Whether a plugin's records are dropped.
+enum class Forget { kOnlyTell, kApply };
+using ForgetDone = std::function<void(const StatusOr<checkpoint::PluginRecords>&)>;
 
 /// The daemon as the edges see it. Threads: any.
 class NodeServices {
@@ -40,6 +45,11 @@ class NodeServices {
   /// Starts a reconcile as soon as none is running; returns at once. `resource` is the plugin that
   /// asked, or empty.
   virtual void ReconcileSoon(const std::string& resource) = 0;
+
+  /// Drops what is on record of the plugin of `resource`, which is gone for good, or only tells
+  /// what that is. `done` runs once with it, on a thread that must not wait. Errors: those of
+  /// manager/admission/forget_plugin.h.
+  virtual void ForgetPlugin(const std::string& resource, Forget how, ForgetDone done) = 0;
 
   /// What would become of the pod in the serialized k8s.io.api.core.v1.Pod `pod` if it came now;
   /// nothing changes. `done` runs once, on a thread that may wait, or at once.

@@ -166,6 +166,18 @@ void EndpointSet::MarkSuspect(const std::string& resource, const std::string& pr
   }
 }
 
+void EndpointSet::Forget(const std::string& resource) {
+  EndpointPtr forgotten;
+  const MutexLock lock(mutex_);
+  const auto found = endpoints_.find(resource);
+  if (found == endpoints_.end() || found->second->live()) {
+    return;
+  }
+  forgotten = std::move(found->second);
+  endpoints_.erase(found);
+  forgotten->Close("it was forgotten; start it");
+}
+
 // --- calls
 
 void EndpointSet::Start(const std::string& resource, std::shared_ptr<calls::Call> call,

@@ -82,6 +82,7 @@ class EndpointSet final : public Plugins {
   std::vector<PluginInfo> List() const override;
   std::optional<PluginInfo> Find(const std::string& resource) const override;
   void MarkSuspect(const std::string& resource, const std::string& problem) override;
+  void Forget(const std::string& resource) override;
 
  private:
   using EndpointPtr = std::shared_ptr<Endpoint>;

@@ -46,6 +46,9 @@ class Plugins {
   /// for answers that are well-formed but cannot be, such as CPUs that another container owns.
   virtual void MarkSuspect(const std::string& resource, const std::string& problem) = 0;
 
+  /// A plugin that is not live has no place any more: it is unknown until it registers again.
+  virtual void Forget(const std::string& resource) = 0;
+
   /// `done` runs once, on the thread that brings the answer or at once: it must only post.
   template <typename C>
   void Ask(const std::string& resource, typename C::Request request, Deadline deadline,

@@ -26,6 +26,7 @@ using ::testing::Not;
 
 constexpr char kRoleLabel[] = "katalyst.kubewharf.io/pod_role";
 constexpr char kWidget[] = "example.com/widget";
+constexpr char kHolds[] = "\"resource_name\": \"example.com/widget\"";
 constexpr char kExtra[] = "example.com/extra";
 
 // Eight CPUs on two nodes; role "owner" gets CPUs of its own, "widget" and "extra" a resource that
@@ -153,6 +154,40 @@ TEST_F(AbsentPluginsTest, NobodyIsPlacedBeforeARequiredCpuPluginRegisters) {
   EXPECT_THAT(MessageOf(runtime_.RunPod(Pod("one"))), HasSubstr("resource cpu"));
   ASSERT_TRUE(IsOk(StartCpu()));
   EXPECT_TRUE(IsOk(runtime_.RunPod(Pod("one"))));
+}
+
+TEST_F(AbsentPluginsTest, APluginThatIsForgottenLeavesNoTraceAndRefusesNobody) {
+  Start("cpu,memory", 2);
+  auto widget = StartWidget();
+  ASSERT_TRUE(IsOk(runtime_.RunPod(Pod("before", "widget"))));
+  EXPECT_THAT(MessageOf(node_->Qrmctl({"plugins", "forget", kWidget, "--yes"}).status()),
+              HasSubstr("cannot forget plugin example.com/widget: it is live at"));
+  widget.reset();
+  ASSERT_TRUE(Await([&] { return !IsLive(kWidget); }));
+  ASSERT_TRUE(IsOk(runtime_.RunPod(Pod("ordinary"))));
+
+  EXPECT_THAT(*node_->Qrmctl({"plugins", "forget", kWidget}),
+              AllOf(HasSubstr("before"), HasSubstr("Nothing has changed")));
+  EXPECT_THAT(MessageOf(runtime_.RunPod(Pod("asking", "widget"))), HasSubstr("is away"));
+  EXPECT_THAT(*node_->Qrmctl({"plugins", "forget", kWidget, "--yes"}), HasSubstr("Forgot"));
+  EXPECT_THAT(*node_->Qrmctl({"plugins"}), Not(HasSubstr(kWidget)));
+  EXPECT_THAT(*node_->Qrmctl({"pods", "before", "-o", "json"}), Not(HasSubstr(kHolds)));
+  EXPECT_TRUE(IsOk(runtime_.RunPod(Pod("asking", "widget"))));
+  ASSERT_TRUE(IsOk(node_->Stop()));
+
+  Start("cpu,memory", 2);
+  EXPECT_THAT(*node_->Qrmctl({"plugins"}), Not(HasSubstr(kWidget))) << "nor after a restart";
+}
+
+TEST_F(AbsentPluginsTest, RemovalsThatAForgottenPluginWasToHearOfAreForgotten) {
+  Start("memory", 1);
+  ASSERT_TRUE(IsOk(StartCpu()));
+  ASSERT_TRUE(IsOk(runtime_.RunPod(Pod("gone"))));
+  node_->KillPlugin("cpu");
+  ASSERT_TRUE(IsOk(runtime_.RemovePod("gone")));
+  ASSERT_TRUE(Await([&] { return node_->GetStatus()->pending_removals() == 1; }));
+  EXPECT_THAT(*node_->Qrmctl({"plugins", "forget", "cpu", "--yes"}), HasSubstr("uid-gone"));
+  EXPECT_EQ(node_->GetStatus()->pending_removals(), 0U);
 }
 
 TEST_F(AbsentPluginsTest, APluginThatRunsAsAPodComesBackAfterItWasReplaced) {

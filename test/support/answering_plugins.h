@@ -85,6 +85,7 @@ class AnsweringPlugins final : public manager::Plugins {
     calls_.push_back("suspect " + resource);
     suspicions_[resource] = problem;
   }
+  void Forget(const std::string& resource) override { Drop(resource); }
   std::string suspicion(const std::string& resource) const {
     const MutexLock lock(mutex_);
     const auto found = suspicions_.find(resource);

@@ -20,6 +20,9 @@ class FakeNodeServices final : public manager::NodeServices {
   std::map<ContainerKey, std::string> runtime_ids;
   std::map<ContainerKey, manager::DecisionTimes> times;
   StatusOr<manager::DryRunReport> dry_run = manager::DryRunReport();
+  StatusOr<checkpoint::PluginRecords> records = checkpoint::PluginRecords();  ///< to forget
+  /// What was asked to be forgotten; read it when the answer is there.
+  std::vector<std::pair<std::string, manager::Forget>> forgotten;
   std::string tried_pod;  ///< the latest, serialized; read it when its answer is there
 
   manager::NodeStatus Status() const override {
@@ -38,6 +41,11 @@ class FakeNodeServices final : public manager::NodeServices {
   void ReconcileSoon(const std::string& resource) override {
     const MutexLock lock(mutex_);
     reconciles_.push_back(resource);
+  }
+  void ForgetPlugin(const std::string& resource, manager::Forget how,
+                    manager::ForgetDone done) override {
+    forgotten.emplace_back(resource, how);
+    done(records);
   }
   void TryPod(std::string pod,
               const std::function<void(StatusOr<manager::DryRunReport>)>& done) override {

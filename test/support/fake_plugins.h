@@ -85,6 +85,7 @@ class FakePlugins final : public manager::Plugins {
   }
 
   void MarkSuspect(const std::string&, const std::string&) override {}
+  void Forget(const std::string&) override {}
 
  private:
   using CallPtr = std::shared_ptr<calls::Call>;

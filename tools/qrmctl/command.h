@@ -18,6 +18,7 @@ inline constexpr int kFailed = 1;
 inline constexpr int kMisuse = 2;
 
 int RunStatus(const Args& args, std::ostream& out, std::ostream& err);
+/// Also `forget`.
 int RunPlugins(const Args& args, std::ostream& out, std::ostream& err);
 int RunPods(const Args& args, std::ostream& out, std::ostream& err);
 int RunTopology(const Args& args, std::ostream& out, std::ostream& err);

@@ -25,6 +25,7 @@ namespace {
 using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
+using testing::Pair;
 using testing::SizeIs;
 
 class ControlServerTest : public testing::Test {
@@ -94,6 +95,28 @@ TEST_F(ControlServerTest, TopologyShowsTheUseOfEachNode) {
   v1::GetTopologyResponse response;
   ASSERT_TRUE(Call(&v1::Control::Stub::GetTopology, {}, response).ok());
   EXPECT_THAT(response.use(), SizeIs(2));
+}
+
+TEST_F(ControlServerTest, ForgettingAPluginIsOnlyToldUnlessItIsAskedFor) {
+  node_.records = checkpoint::PluginRecords{.plugin = "cpu",
+                                            .allocations = {{.key = {"uid-web", "main"},
+                                                             .pod_namespace = "shop",
+                                                             .pod_name = "web",
+                                                             .resource = "cpu",
+                                                             .allocation = test::OwnCpus("1-2")}},
+                                            .pending_removals = {"uid-gone"}};
+  v1::ForgetPluginRequest request;
+  request.set_resource_name("cpu");
+  v1::ForgetPluginResponse response;
+  ASSERT_TRUE(Call(&v1::Control::Stub::ForgetPlugin, request, response).ok());
+  request.set_apply(true);
+  ASSERT_TRUE(Call(&v1::Control::Stub::ForgetPlugin, request, response).ok());
+  EXPECT_THAT(node_.forgotten,
+              ElementsAre(Pair("cpu", Forget::kOnlyTell), Pair("cpu", Forget::kApply)));
+  ASSERT_THAT(response.allocations(), SizeIs(1));
+  EXPECT_EQ(response.allocations(0).pod_name(), "web");
+  EXPECT_EQ(response.allocations(0).allocation().value(), "1-2");
+  EXPECT_THAT(response.pending_removals(), ElementsAre("uid-gone"));
 }
 
 TEST_F(ControlServerTest, DryRunCarriesThePodAndItsReport) {

@@ -354,6 +354,16 @@ TEST_F(RegistryTest, ResourcesOfTheCheckpointAreAwayUntilTheyRegister) {
   EXPECT_TRUE(Await([&] { return IsLive("cpu"); }));
 }
 
+TEST_F(RegistryTest, ForgottenPluginIsUnknownUntilItRegisters) {
+  Start({"cpu"});
+  registry_->plugins().Forget("cpu");
+  EXPECT_FALSE(registry_->plugins().Find("cpu").has_value());
+  const ScriptedPlugin plugin(Watched("cpu.sock"), ScriptFor("cpu"));
+  ASSERT_TRUE(Await([&] { return IsLive("cpu"); }));
+  registry_->plugins().Forget("cpu");
+  EXPECT_TRUE(IsLive("cpu")) << "what is live is not forgotten";
+}
+
 TEST_F(RegistryTest, IsGoneWhileAPluginHangs) {
   Start();
   PluginScript script = ScriptFor("cpu");

@@ -11,7 +11,9 @@ namespace {
 using std::chrono::seconds;
 using test::Admit;
 using test::SamplePod;
+using testing::ElementsAre;
 using testing::HasSubstr;
+using testing::Pair;
 using testing::StartsWith;
 
 TEST_F(QrmctlTest, SaysWhatToTypeWithoutACommand) {
@@ -127,6 +129,37 @@ TEST_F(QrmctlTest, PluginsPrintsATableOfLiveSuspectAndAwayOnes) {
       "cpu        live      built-in        1m30s   built-in           -\n"
       "memory     suspect   register        5s      /run/memory.sock   hint names node 9\n"
       "nic        away      checkpoint      never   /run/nic.sock      has not registered yet\n");
+}
+
+TEST_F(QrmctlTest, PluginsForgetTellsWhatItWouldDropAndDropsItWithYes) {
+  Serve();
+  node_.records = checkpoint::PluginRecords{.plugin = "cpu",
+                                            .allocations = {{.key = {"uid-web", "main"},
+                                                             .pod_namespace = "shop",
+                                                             .pod_name = "web",
+                                                             .resource = "cpu",
+                                                             .allocation = test::OwnCpus("1-2")}},
+                                            .pending_removals = {"uid-a", "uid-b"}};
+  const std::string records =
+      "NAMESPACE   POD   CONTAINER   RESOURCE   HOLDS\n"
+      "shop        web   main        cpu        CpusetCpus=1-2\n"
+      "It has yet to hear that these pods are gone: uid-a, uid-b\n";
+  EXPECT_EQ(Run({"plugins", "forget", "cpu"}), kDone) << err();
+  EXPECT_EQ(out(), records +
+                       "Nothing has changed. To drop 1 allocation and 2 pending removals: qrmctl "
+                       "plugins forget cpu --yes\n");
+  EXPECT_EQ(Run({"plugins", "forget", "cpu", "--yes"}), kDone) << err();
+  EXPECT_EQ(out(), records + "Forgot cpu: 1 allocation and 2 pending removals dropped.\n");
+  EXPECT_THAT(node_.forgotten,
+              ElementsAre(Pair("cpu", Forget::kOnlyTell), Pair("cpu", Forget::kApply)));
+}
+
+TEST_F(QrmctlTest, PluginsForgetFailsWithTheReasonAndNeedsAName) {
+  Serve();
+  node_.records = Errorf(StatusCode::kFailedPrecondition, "cannot forget plugin cpu: it is live");
+  EXPECT_EQ(Run({"plugins", "forget", "cpu"}), kFailed);
+  EXPECT_EQ(err(), "qrmctl plugins forget: cannot forget plugin cpu: it is live\n");
+  EXPECT_EQ(Run({"plugins", "forget"}), kMisuse);
 }
 
 TEST_F(QrmctlTest, PodsPrintsARowPerContainer) {

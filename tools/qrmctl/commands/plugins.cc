@@ -1,4 +1,8 @@
-// qrmctl plugins
+// qrmctl plugins, qrmctl plugins forget
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "api/resource.h"
 #include "tools/qrmctl/command.h"
 #include "tools/qrmctl/command_line.h"
 #include "tools/qrmctl/control_client.h"
@@ -29,14 +33,79 @@ void PrintPlugins(const v1::ListPluginsResponse& response, std::ostream& out) {
   table.Print(out);
 }
 
-}  // namespace
+/// "CpusetCpus=1-2", or the amount.
+std::string GivenText(const v1::Allocation& allocation) {
+  if (!allocation.oci_property().empty()) {
+    return allocation.oci_property() + "=" + allocation.value();
+  }
+  return allocation.quantity() == 0 ? ""
+                                    : AmountOf(allocation.resource_name(), allocation.quantity());
+}
 
-int RunPlugins(const Args& args, std::ostream& out, std::ostream& err) {
+void PrintRecords(const v1::ForgetPluginResponse& records, std::ostream& out) {
+  Table table({"NAMESPACE", "POD", "CONTAINER", "RESOURCE", "HOLDS"});
+  for (const v1::RecordedAllocation& given : records.allocations()) {
+    table.Add({given.pod_namespace(), given.pod_name(), given.container(),
+               given.allocation().resource_name(), GivenText(given.allocation())});
+  }
+  if (!table.empty()) {
+    table.Print(out);
+  }
+  if (!records.pending_removals().empty()) {
+    out << fmt::format("It has yet to hear that these pods are gone: {}\n",
+                       fmt::join(records.pending_removals(), ", "));
+  }
+}
+
+std::string CountsText(const v1::ForgetPluginResponse& records) {
+  return fmt::format(
+      "{} and {}", CountText(static_cast<uint64_t>(records.allocations_size()), "allocation"),
+      CountText(static_cast<uint64_t>(records.pending_removals_size()), "pending removal"));
+}
+
+int RunForget(const Args& args, std::ostream& out, std::ostream& err) {
   OutputFormat format = OutputFormat::kTable;
   std::string socket;
-  CommandLine line("plugins",
-                   "Lists the resource plugins: live, suspect (live, with a problem) or away.",
-                   "qrmctl plugins");
+  std::string plugin;
+  bool yes = false;
+  CommandLine line(
+      "plugins forget",
+      "Shows what is on record of a plugin that is gone for good, and with --yes drops\n"
+      "it. Its containers run on with what they have, which is free for others then.",
+      "qrmctl plugins forget example.com/nic");
+  line.Output(format)
+      .ControlSocket(socket)
+      .Flag("--yes", yes, "drop it")
+      .Required("NAME", plugin, "the plugin's resource, as qrmctl plugins lists it");
+  if (const auto exit = line.Parse(args, out, err); exit.has_value()) {
+    return *exit;
+  }
+  v1::ForgetPluginRequest request;
+  request.set_resource_name(plugin);
+  request.set_apply(yes);
+  const auto records = ControlClient(socket).Ask<v1::ForgetPluginResponse>(request);
+  if (!records.ok()) {
+    return line.Fail(records.status(), err);
+  }
+  if (format != OutputFormat::kTable) {
+    Print(ToDocument(*records), format, out);
+    return kDone;
+  }
+  PrintRecords(*records, out);
+  out << (yes ? fmt::format("Forgot {}: {} dropped.\n", plugin, CountsText(*records))
+              : fmt::format("Nothing has changed. To drop {}: qrmctl plugins forget {} --yes\n",
+                            CountsText(*records), plugin));
+  return kDone;
+}
+
+int RunList(const Args& args, std::ostream& out, std::ostream& err) {
+  OutputFormat format = OutputFormat::kTable;
+  std::string socket;
+  CommandLine line(
+      "plugins",
+      "Lists the resource plugins: live, suspect (live, with a problem) or away.\n"
+      "qrmctl plugins forget NAME drops what is on record of one that is gone for good.",
+      "qrmctl plugins");
   line.Output(format).ControlSocket(socket);
   if (const auto exit = line.Parse(args, out, err); exit.has_value()) {
     return *exit;
@@ -51,6 +120,15 @@ int RunPlugins(const Args& args, std::ostream& out, std::ostream& err) {
     Print(ToDocument(*plugins), format, out);
   }
   return kDone;
+}
+
+}  // namespace
+
+int RunPlugins(const Args& args, std::ostream& out, std::ostream& err) {
+  if (!args.empty() && args[0] == "forget") {
+    return RunForget({args.begin() + 1, args.end()}, out, err);
+  }
+  return RunList(args, out, err);
 }
 
 }  // namespace qrm::manager::cli
