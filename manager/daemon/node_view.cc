@@ -4,6 +4,8 @@
 #include <optional>
 #include <utility>
 
+#include <fmt/format.h>
+
 #include "manager/admission/forget_plugin.h"
 
 namespace qrm::manager {
@@ -12,6 +14,22 @@ namespace {
 void Append(std::vector<std::string> more, std::vector<std::string>& reasons) {
   reasons.insert(reasons.end(), std::make_move_iterator(more.begin()),
                  std::make_move_iterator(more.end()));
+}
+
+/// Why no new container is placed: the plugins of `required` that are away.
+std::vector<std::string> MissingPlugins(const Plugins& plugins,
+                                        const std::vector<std::string>& required) {
+  std::vector<std::string> reasons;
+  for (const std::string& resource : required) {
+    const std::optional<PluginInfo> plugin = plugins.Find(resource);
+    if (!plugin.has_value() || !plugin->live) {
+      reasons.push_back(fmt::format(
+          "new containers are refused while the plugin of {} is away, which is in "
+          "required-plugins: {}",
+          resource, plugin.has_value() ? plugin->problem : "it has never registered; start it"));
+    }
+  }
+  return reasons;
 }
 
 }  // namespace
@@ -28,6 +46,8 @@ NodeStatus NodeView::Status() const {
   status.reconcile.drift_repairs = parts_.writes.repairs();
   Append(status.runtime.not_ready_reasons, status.not_ready_reasons);
   Append(status.kubelet_conflicts, status.not_ready_reasons);
+  Append(MissingPlugins(parts_.plugins, parts_.config.admission.required_plugins),
+         status.not_ready_reasons);
   Append(parts_.pod_resources.Problems(), status.degraded_reasons);
   Append(status.runtime.degraded_reasons, status.degraded_reasons);
   return status;

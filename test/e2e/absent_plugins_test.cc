@@ -152,8 +152,11 @@ TEST_F(AbsentPluginsTest, NoOrdinaryContainerIsPlacedWithoutARequiredPlugin) {
 TEST_F(AbsentPluginsTest, NobodyIsPlacedBeforeARequiredCpuPluginRegisters) {
   Start("", 0, {"--required-plugins=cpu"});
   EXPECT_THAT(MessageOf(runtime_.RunPod(Pod("one"))), HasSubstr("resource cpu"));
+  EXPECT_THAT(*node_->Qrmctl({"status"}),
+              HasSubstr("new containers are refused while the plugin of cpu is away"));
   ASSERT_TRUE(IsOk(StartCpu()));
   EXPECT_TRUE(IsOk(runtime_.RunPod(Pod("one"))));
+  EXPECT_THAT(*node_->Qrmctl({"status"}), Not(HasSubstr("new containers are refused")));
 }
 
 TEST_F(AbsentPluginsTest, APluginThatIsForgottenLeavesNoTraceAndRefusesNobody) {
