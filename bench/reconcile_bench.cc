@@ -46,11 +46,11 @@ class IdleNode {
     std::map<ContainerKey, manager::LiveContainer> live;
     node_.Run([&] {
       for (std::size_t i = 0; i < containers; ++i) {
-        const manager::ContainerDemand demand = BenchNode::DemandOf(i, Kind::kPooled);
+        manager::ContainerDemand demand = BenchNode::DemandOf(i, Kind::kPooled);
+        demand.runtime_id = "container-" + demand.pod.uid;
         node_.Admit(demand);
         pods[demand.pod.uid] = {"sandbox-" + demand.pod.uid};
-        live[demand.key()] = {"container-" + demand.pod.uid, "sandbox-" + demand.pod.uid, true,
-                              kCgroup};
+        live[demand.key()] = {demand.runtime_id, "sandbox-" + demand.pod.uid, true, kCgroup};
       }
     });
     live_.Reset(std::move(pods), std::move(live));
