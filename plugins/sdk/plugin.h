@@ -57,8 +57,10 @@ class ResourcePlugin {
     return {.with_topology_alignment = true, .need_reconcile = true};
   }
 
-  /// Called once, before any other call but LoadState, with what was allocated before a restart.
-  /// An error ends the plugin.
+  /// What is held is `grants` and nothing else, whatever the plugin had in mind before. Called
+  /// before any other call but LoadState, with what was allocated before a restart, where an error
+  /// ends the plugin; and again when an allocation could not be kept on disk, or when the manager
+  /// knows of allocations that the plugin lost, where an error means that all stays as it was.
   virtual Status Restore(const Grants& grants);
 
   /// The NUMA nodes that could serve `request`; nothing is reserved. The default has no preference.
@@ -97,7 +99,7 @@ class ResourcePlugin {
   /// State of the plugin's own beside its allocations (pool sizes, ...), kept on disk by the SDK
   /// whenever Allocate, Remove, Reconcile or SetPools changed it.
   virtual std::string SaveState() const;
-  /// Gives back what SaveState returned last, before Restore; not called when there is nothing.
+  /// Gives back what SaveState returned, before Restore; not called when there is nothing.
   /// An error is logged and the plugin starts without.
   virtual Status LoadState(const std::string& state);
 

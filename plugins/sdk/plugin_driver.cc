@@ -53,30 +53,70 @@ Status PluginDriver::Threw(const char* function, std::string_view what) const {
 
 Status PluginDriver::Start() {
   QRM_ASSIGN_OR_RETURN(StoredState stored, state_->Load());
-  if (stored.saved.has_value()) {
-    if (const Status loaded = LoadSaved(*stored.saved); !loaded.ok()) {
-      log::Warning("plugin starts without its saved state",
-                   {{"resource", resource_}, {"error", MessageOf(loaded)}});
-    }
-  }
   saved_ = std::move(stored.saved);
   grants_ = std::move(stored.grants);
-  QRM_RETURN_IF_ERROR(
-      Ask("Restore", [&](ResourcePlugin& plugin) { return plugin.Restore(grants_); }));
+  QRM_RETURN_IF_ERROR(GiveBack(grants_, saved_));
   QRM_ASSIGN_OR_RETURN(options_,
                        Ask("Options", [&](ResourcePlugin& plugin) -> StatusOr<PluginOptions> {
                          return plugin.Options();
                        }));
-  // What Restore repaired must not be answered from the grants as they were.
-  if (const Status reconciled = Reconcile(); !reconciled.ok()) {
-    log::Warning("plugin starts with its allocations as they were",
-                 {{"resource", resource_}, {"error", MessageOf(reconciled)}});
-  }
+  TakeUpRepairs();
   return OkStatus();
 }
 
-Status PluginDriver::LoadSaved(const std::string& saved) {
-  return Ask("LoadState", [&](ResourcePlugin& plugin) { return plugin.LoadState(saved); });
+// What Restore repaired must not be answered from the grants as they were.
+void PluginDriver::TakeUpRepairs() {
+  if (const Status reconciled = Reconcile(); !reconciled.ok()) {
+    log::Warning("plugin goes on with its allocations as they were",
+                 {{"resource", resource_}, {"error", MessageOf(reconciled)}});
+  }
+}
+
+Status PluginDriver::GiveBack(const Grants& grants, const std::optional<std::string>& saved) {
+  if (saved.has_value()) {
+    LoadSaved(*saved);
+  }
+  return Ask("Restore", [&](ResourcePlugin& plugin) { return plugin.Restore(grants); });
+}
+
+void PluginDriver::LoadSaved(const std::string& saved) {
+  const Status loaded =
+      Ask("LoadState", [&](ResourcePlugin& plugin) { return plugin.LoadState(saved); });
+  if (!loaded.ok()) {
+    log::Warning("plugin goes on without its saved state",
+                 {{"resource", resource_}, {"error", MessageOf(loaded)}});
+  }
+}
+
+/// To the grants as they are, from what the plugin has made of a change that did not come about.
+void PluginDriver::GoBack() {
+  if (const Status back = GiveBack(grants_, saved_); !back.ok()) {
+    log::Error("plugin did not go back to what it had given",
+               {{"resource", resource_}, {"error", MessageOf(back)}});
+  }
+}
+
+Status PluginDriver::Restore(const Grants& held, const std::optional<std::string>& saved) {
+  Grants all = grants_;
+  for (const auto& [key, grant] : held) {
+    if (grant.request.resource != resource_) {
+      return Errorf(StatusCode::kInvalidArgument,
+                    "cannot take over an allocation of {}: this plugin serves {}",
+                    grant.request.resource, resource_);
+    }
+    all.insert_or_assign(key, grant);
+  }
+  Status taken = GiveBack(all, saved.has_value() ? saved : saved_);
+  if (taken.ok()) {
+    taken = Commit({.granted = held});
+  }
+  if (!taken.ok()) {
+    GoBack();
+    return taken;
+  }
+  TakeOver(held);
+  TakeUpRepairs();
+  return OkStatus();
 }
 
 StatusOr<HintList> PluginDriver::Hints(const ContainerRequest& request) {
@@ -108,7 +148,7 @@ StatusOr<ResourceAllocation> PluginDriver::Allocate(const ContainerRequest& requ
     kept = Commit(std::move(change));
   }
   if (!kept.ok()) {
-    ForgetAllocation(request.key);
+    GoBack();
     return kept;
   }
   Put(request.key, std::move(grant));
@@ -124,18 +164,6 @@ void PluginDriver::Erase(const ContainerKey& key) {
   grants_.erase(key);
   unsaved_.erase(key);
   ++revision_;
-}
-
-void PluginDriver::ForgetAllocation(const ContainerKey& key) {
-  Erase(key);
-  const Status told = Ask("Remove", [&](ResourcePlugin& plugin) {
-    plugin.Remove({key});
-    return OkStatus();
-  });
-  if (!told.ok()) {
-    log::Error("plugin did not take back an allocation",
-               {{"resource", resource_}, {"error", MessageOf(told)}});
-  }
 }
 
 Status PluginDriver::RemovePod(const std::string& pod_uid) {

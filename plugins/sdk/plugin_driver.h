@@ -45,6 +45,11 @@ class PluginDriver {
   /// Both are idempotent. Errors: kUnavailable when the removal could not be kept; repeat it.
   Status RemovePod(const std::string& pod_uid);
   Status ReleaseContainer(const ContainerKey& key);
+  /// Makes `held` the grants of its containers, as the manager records them, and `saved`, if any,
+  /// what the plugin kept; those of other containers stay. Errors: the plugin's from Restore;
+  /// kInvalidArgument for a grant of another resource; kUnavailable when it could not be kept. All
+  /// is as before then.
+  Status Restore(const Grants& held, const std::optional<std::string>& saved = {});
   /// Brings grants() up to date with what the plugin wants applied now. What the disk refuses is
   /// applied all the same, since the plugin would want it again after a restart, and written with
   /// the next change that the disk takes. Errors: the plugin's.
@@ -72,7 +77,10 @@ class PluginDriver {
 
  private:
   Status Threw(const char* function, std::string_view what) const;
-  Status LoadSaved(const std::string& saved);
+  void LoadSaved(const std::string& saved);
+  Status GiveBack(const Grants& grants, const std::optional<std::string>& saved);
+  void GoBack();
+  void TakeUpRepairs();
   Status Remove(const std::vector<ContainerKey>& keys, StateChange change);
   StatusOr<Grants> ChangedGrants();
   Status Commit(StateChange change);
@@ -80,7 +88,6 @@ class PluginDriver {
   void TakeOver(Grants changed);
   void Put(const ContainerKey& key, Grant grant);
   void Erase(const ContainerKey& key);
-  void ForgetAllocation(const ContainerKey& key);
   void RestorePools(const std::vector<Pool>& pools);
 
   ResourcePlugin& plugin_;

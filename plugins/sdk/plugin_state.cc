@@ -2,12 +2,12 @@
 // saved itself.
 #include "plugins/sdk/plugin_state.h"
 
+#include <functional>
 #include <memory>
 #include <utility>
 
 #include "api/base/log.h"
 #include "api/wire.h"
-#include "checkpoint/sqlite/sqlite_copy.h"
 #include "checkpoint/sqlite/sqlite_db.h"
 
 namespace qrm::sdk {
@@ -124,14 +124,6 @@ class Database {
     return db_.Transaction([&] { return WriteAll(change); });
   }
 
-  /// In place of all grants there are.
-  Status Overwrite(const StateChange& everything) {
-    return db_.Transaction([&]() -> Status {
-      QRM_RETURN_IF_ERROR(db_.Execute("DELETE FROM grants"));
-      return WriteAll(everything);
-    });
-  }
-
  private:
   Database(SqliteDb db, SqliteStatement put, SqliteStatement remove, SqliteStatement remove_pod,
            SqliteStatement save)
@@ -180,15 +172,6 @@ class SqliteState final : public PluginState {
     return OkStatus();
   }
 
-  void ReadCopy() {
-    const Status read = checkpoint::ReadCopy(path_, Schema(),
-                                             [this](SqliteDb& db) { return LoadAll(db, stored_); });
-    was_read_ = read.ok();
-    if (!was_read_) {
-      stored_ = {};
-    }
-  }
-
   StatusOr<StoredState> Load() override { return std::exchange(stored_, {}); }
 
   Status Commit(const StateChange& change) override {
@@ -201,10 +184,6 @@ class SqliteState final : public PluginState {
   Status BeginAnew(const StateChange& everything) override {
     database_.reset();
     QRM_RETURN_IF_ERROR(Open());
-    if (std::exchange(was_read_, false)) {
-      log::Info("plugin state is on disk again", {{"path", path_}});
-      return database_->Overwrite(everything);
-    }
     if (!stored_.grants.empty() || stored_.saved.has_value()) {
       database_.reset();
       QRM_ASSIGN_OR_RETURN(const std::string aside, checkpoint::MoveAside(path_));
@@ -218,16 +197,27 @@ class SqliteState final : public PluginState {
  private:
   const std::string path_;
   std::optional<Database> database_;  ///< none after a failed BeginAnew
-  bool was_read_ = false;             ///< without a disk: what it holds is known
   StoredState stored_;
 };
 
 /// The host holds the grants anyway; there is nothing to keep beside them.
 class MemoryState final : public PluginState {
  public:
-  StatusOr<StoredState> Load() override { return StoredState{}; }
-  Status Commit(const StateChange& /*change*/) override { return OkStatus(); }
-  Status BeginAnew(const StateChange& /*everything*/) override { return OkStatus(); }
+  MemoryState(StoredState begin, std::function<void(const std::string& saved)> on_save)
+      : begin_(std::move(begin)), on_save_(std::move(on_save)) {}
+
+  StatusOr<StoredState> Load() override { return std::exchange(begin_, {}); }
+  Status Commit(const StateChange& change) override {
+    if (change.saved.has_value() && on_save_) {
+      on_save_(*change.saved);
+    }
+    return OkStatus();
+  }
+  Status BeginAnew(const StateChange& everything) override { return Commit(everything); }
+
+ private:
+  StoredState begin_;
+  const std::function<void(const std::string& saved)> on_save_;
 };
 
 }  // namespace
@@ -238,14 +228,9 @@ StatusOr<std::unique_ptr<PluginState>> OpenPluginState(const std::string& path) 
   return state;
 }
 
-std::unique_ptr<PluginState> AwaitPluginState(const std::string& path) {
-  auto state = std::make_unique<SqliteState>(path);
-  state->ReadCopy();
-  return state;
-}
-
-std::unique_ptr<PluginState> MakeMemoryState() {
-  return std::make_unique<MemoryState>();
+std::unique_ptr<PluginState> MakeMemoryState(
+    StoredState begin, std::function<void(const std::string& saved)> on_save) {
+  return std::make_unique<MemoryState>(std::move(begin), std::move(on_save));
 }
 
 }  // namespace qrm::sdk

@@ -1,6 +1,7 @@
 // What a plugin must find again after a restart: its grants and its own saved state.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -51,11 +52,10 @@ class PluginState {
 /// Cost: one fdatasync per Commit.
 StatusOr<std::unique_ptr<PluginState>> OpenPluginState(const std::string& path);
 
-/// The same while the disk does not allow to open it (full, read-only): what it holds is read, and
-/// each Commit tries the disk again and fails until that allows it.
-std::unique_ptr<PluginState> AwaitPluginState(const std::string& path);
-
-/// State that lives as long as the process; for tests, and for plugins that are to forget.
-std::unique_ptr<PluginState> MakeMemoryState();
+/// State that lives as long as the process: for a plugin whose grants somebody else keeps, and for
+/// tests. It begins as `begin`; `on_save` hears each SaveState that changed, on the plugin's
+/// thread.
+std::unique_ptr<PluginState> MakeMemoryState(
+    StoredState begin = {}, std::function<void(const std::string& saved)> on_save = {});
 
 }  // namespace qrm::sdk

@@ -26,6 +26,7 @@ struct PluginScript {
   StatusOr<AllocationByResource> gives = AllocationByResource{};
   Status removes;
   Status releases;
+  Status restores;
   StatusOr<AllocationByContainer> holds = AllocationByContainer{};
   std::optional<calls::HeldAllocations> repeats;  ///< said again and again in place of `holds`
 };
@@ -45,7 +46,8 @@ class AnsweringPlugins final : public manager::Plugins {
     const MutexLock lock(mutex_);
     scripts_.erase(resource);
   }
-  /// "hints cpu", "allocate cpu", "remove cpu uid", "release cpu uid/name", "holdings cpu".
+  /// "hints cpu", "allocate cpu", "remove cpu uid", "release cpu uid/name", "holdings cpu",
+  /// "restore cpu uid/name=value" for each grant.
   std::vector<std::string> calls() const {
     const MutexLock lock(mutex_);
     return calls_;
@@ -109,6 +111,8 @@ class AnsweringPlugins final : public manager::Plugins {
                                                             key.pod_uid, key.container);
                                             return Done(Note(entry, resource).releases);
                                           }) ||
+        AnswerIf<calls::Restore>(call,
+                                 [&](const auto& r) { return Restored(resource, r.grants); }) ||
         AnswerIf<calls::GetResourcesAllocation>(call, [&](const auto&) { return Held(resource); });
     if (!answered) {
       call->Fail(Errorf(StatusCode::kUnimplemented, "not in the script"), calls::Blame::kRefusal);
@@ -129,6 +133,15 @@ class AnsweringPlugins final : public manager::Plugins {
     const MutexLock lock(mutex_);
     allocated_[request.resource] = request;
     return script.gives;
+  }
+  StatusOr<calls::Nothing> Restored(const std::string& resource, const sdk::Grants& grants) {
+    for (const auto& [key, grant] : grants) {
+      Note(fmt::format("restore {} {}/{}={}", resource, key.pod_uid, key.container,
+                       grant.allocation.value),
+           resource);
+    }
+    const MutexLock lock(mutex_);
+    return Done(scripts_.at(resource).restores);
   }
   StatusOr<calls::HeldAllocations> Held(const std::string& resource) {
     const PluginScript script = Note("holdings " + resource, resource);

@@ -2,8 +2,10 @@
 #include "plugins/sdk/calls/extension_calls.h"
 
 #include <map>
+#include <memory>
 
 #include "api/proto/qrm/v1/control.pb.h"
+#include "api/wire.h"
 #include "plugins/sdk/calls/call_codec.h"
 #include "plugins/sdk/plugin_driver.h"
 
@@ -23,6 +25,33 @@ StatusOr<std::map<std::string, CpuSet>> ParsePools(const StringMap& cpus_by_pool
     parsed.emplace(name, *std::move(cpus));
   }
   return parsed;
+}
+
+template <typename Message>
+StatusOr<Message> ParseMessage(const std::string& bytes) {
+  Message message;
+  if (!message.ParseFromString(bytes)) {
+    return Unreadable(message.GetTypeName());
+  }
+  return message;
+}
+
+StatusOr<ResourceAllocation> ParseAllocation(const std::string& bytes) {
+  QRM_ASSIGN_OR_RETURN(const auto message, ParseMessage<wire::pb::ResourceAllocationInfo>(bytes));
+  return wire::FromWire(message);
+}
+
+StatusOr<sdk::Grant> ParseHolding(const v1::Holding& message) {
+  sdk::Grant grant;
+  QRM_ASSIGN_OR_RETURN(const auto request,
+                       ParseMessage<wire::pb::ResourceRequest>(message.request()));
+  QRM_ASSIGN_OR_RETURN(grant.request, wire::FromWire(request));
+  QRM_ASSIGN_OR_RETURN(grant.allocation, ParseAllocation(message.allocation()));
+  if (!message.admitted().empty()) {
+    QRM_ASSIGN_OR_RETURN(ResourceAllocation admitted, ParseAllocation(message.admitted()));
+    grant.admitted = std::make_shared<const ResourceAllocation>(std::move(admitted));
+  }
+  return grant;
 }
 
 /// Answers with all pools of a plugin, as `R` has them.
@@ -148,9 +177,47 @@ struct Codec<ExportState> : WithoutArguments<v1::ExportStateRequest>, Unchecked 
 };
 template class CallTo<ExportState>;
 
+template <>
+struct Codec<Restore> : WithoutAnswer<v1::RestoreResponse> {
+  using Message = v1::RestoreRequest;
+
+  static Message ToWire(const Restore::Request& request) {
+    Message message;
+    for (const auto& [key, grant] : request.grants) {
+      v1::Holding& holding = *message.add_holdings();
+      wire::ToWire(grant.request).SerializeToString(holding.mutable_request());
+      wire::ToWire(grant.allocation).SerializeToString(holding.mutable_allocation());
+      if (grant.admitted != nullptr) {
+        wire::ToWire(*grant.admitted).SerializeToString(holding.mutable_admitted());
+      }
+    }
+    if (request.saved.has_value()) {
+      message.set_saved(*request.saved);
+    }
+    return message;
+  }
+  static StatusOr<Restore::Request> FromWire(const Message& message) {
+    Restore::Request request;
+    for (const v1::Holding& holding : message.holdings()) {
+      QRM_ASSIGN_OR_RETURN(sdk::Grant grant, ParseHolding(holding));
+      const ContainerKey key = grant.request.key;
+      request.grants.insert_or_assign(key, std::move(grant));
+    }
+    if (message.has_saved()) {
+      request.saved = message.saved();
+    }
+    return request;
+  }
+  static StatusOr<Nothing> Serve(PluginDriver& driver, const Restore::Request& request) {
+    QRM_RETURN_IF_ERROR(driver.Restore(request.grants, request.saved));
+    return Nothing{};
+  }
+};
+template class CallTo<Restore>;
+
 std::vector<ServedCall> ExtensionCalls() {
-  return {Served<ReleaseContainer>(), Served<GetPools>(), Served<SetPools>(),
-          Served<ExportState>()};
+  return {Served<ReleaseContainer>(), Served<GetPools>(), Served<SetPools>(), Served<ExportState>(),
+          Served<Restore>()};
 }
 
 }  // namespace qrm::calls

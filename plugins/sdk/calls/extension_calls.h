@@ -1,6 +1,10 @@
 // Our own extensions: qrm.v1.PluginExtensions. Plugins without the SDK answer kUnimplemented.
 #pragma once
 
+#include <optional>
+#include <string>
+#include <vector>
+
 #include "api/resource.h"
 #include "plugins/sdk/calls/call.h"
 #include "plugins/sdk/plugin.h"
@@ -37,6 +41,17 @@ struct ExportState {
   static constexpr Method kMethod{"/qrm.v1.PluginExtensions/ExportState", "export the state of"};
   using Request = Nothing;
   using Answer = std::string;
+};
+
+/// Teaches the plugin what it gave, by the manager's records; all of it, or nothing. Containers
+/// that are not named keep what they have.
+struct Restore {
+  static constexpr Method kMethod{"/qrm.v1.PluginExtensions/Restore", "teach its allocations to"};
+  struct Request {
+    sdk::Grants grants;
+    std::optional<std::string> saved;  ///< what SaveState returned; absent: the plugin knows
+  };
+  using Answer = Nothing;
 };
 
 /// All of them, as a plugin serves them.

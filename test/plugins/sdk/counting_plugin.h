@@ -17,6 +17,7 @@ class CountingPlugin final : public sdk::ResourcePlugin {
   explicit CountingPlugin(int cpus = 8) : all_(CpuSet::Range(0, cpus - 1)) {}
 
   Status Restore(const sdk::Grants& grants) override {
+    held.clear();
     for (const auto& [key, grant] : grants) {
       held[key] = CpuSet::Parse(grant.allocation.value).value_or(CpuSet());
     }

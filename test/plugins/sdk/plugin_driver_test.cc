@@ -114,7 +114,50 @@ TEST_F(PluginDriverTest, GrantThatCannotBeKeptIsTakenBack) {
   const StatusOr<ResourceAllocation> allocation = driver_.Allocate(CpuRequest("a", "main", 2));
   EXPECT_EQ(allocation.status().code(), StatusCode::kUnavailable);
   EXPECT_THAT(MessageOf(allocation.status()), HasSubstr("the disk is full"));
-  EXPECT_THAT(plugin_.removed, ElementsAre(ContainerKey{"a", "main"}));
+  EXPECT_THAT(plugin_.held, IsEmpty());
+  EXPECT_THAT(driver_.grants(), IsEmpty());
+}
+
+TEST_F(PluginDriverTest, LargerGrantThatCannotBeKeptLeavesTheFormerOne) {
+  CpusOf(CpuRequest("a", "main", 2));
+  disk_.failure = {StatusCode::kResourceExhausted, "full"};
+  EXPECT_FALSE(driver_.Allocate(CpuRequest("a", "main", 3)).ok());
+  EXPECT_EQ(driver_.grants().at({"a", "main"}).allocation.value, "0-1");
+  EXPECT_EQ(plugin_.held.at({"a", "main"}), (CpuSet{0, 1}));
+
+  disk_.failure = OkStatus();
+  EXPECT_EQ(CpusOf(CpuRequest("b", "main", 1)), "2");
+}
+
+TEST_F(PluginDriverTest, IsTaughtWhatItLostBesideWhatItHas) {
+  CpusOf(CpuRequest("a", "main", 1));
+  const Grant lost{.request = CpuRequest("b", "main", 2), .allocation = PinCpus({4, 5})};
+  ASSERT_TRUE(driver_.Restore({{lost.request.key, lost}}).ok());
+  EXPECT_EQ(driver_.grants().at({"b", "main"}), lost);
+  EXPECT_EQ(disk_.changes.back().granted.at({"b", "main"}), lost);
+  EXPECT_THAT(plugin_.held, testing::SizeIs(2));
+  EXPECT_EQ(CpusOf(CpuRequest("b", "main", 2)), "4-5");
+}
+
+TEST_F(PluginDriverTest, IsTaughtWhatThePluginKeptBesideItsGrants) {
+  ASSERT_TRUE(driver_.Restore({}, "6-7").ok());
+  EXPECT_EQ(plugin_.online, (CpuSet{6, 7}));
+  EXPECT_EQ(disk_.changes.back().saved, "6-7");
+}
+
+TEST_F(PluginDriverTest, TeachingThatCannotBeKeptChangesNothing) {
+  CpusOf(CpuRequest("a", "main", 1));
+  disk_.failure = {StatusCode::kResourceExhausted, "full"};
+  const Grant lost{.request = CpuRequest("b", "main", 2), .allocation = PinCpus({4, 5})};
+  EXPECT_EQ(driver_.Restore({{lost.request.key, lost}}).code(), StatusCode::kUnavailable);
+  EXPECT_FALSE(driver_.grants().contains({"b", "main"}));
+  EXPECT_FALSE(plugin_.held.contains({"b", "main"}));
+}
+
+TEST_F(PluginDriverTest, IsNotTaughtWhatAnotherPluginGave) {
+  Grant other{.request = CpuRequest("b", "main", 2), .allocation = PinCpus({4, 5})};
+  other.request.resource = "memory";
+  EXPECT_EQ(driver_.Restore({{other.request.key, other}}).code(), StatusCode::kInvalidArgument);
   EXPECT_THAT(driver_.grants(), IsEmpty());
 }
 

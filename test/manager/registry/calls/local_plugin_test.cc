@@ -311,6 +311,18 @@ TEST_F(LocalAndRemoteTest, ForgetTheSame) {
   EXPECT_TRUE(ReconcileBoth()->Read()->empty());
 }
 
+TEST_F(LocalAndRemoteTest, AreTaughtTheSame) {
+  sdk::Grant lost{.request = CpuRequest("a", "main", 2), .allocation = sdk::PinCpus({4, 5})};
+  lost.request.hint = TopologyHint{.nodes = {1}, .preferred = true};
+  lost.allocation.exclusive = true;
+  lost.admitted = std::make_shared<const ResourceAllocation>(sdk::PinCpus({4}));
+  ASSERT_TRUE(Both<calls::Restore>({.grants = {{lost.request.key, lost}}, .saved = "6-7"}).ok());
+  EXPECT_EQ(plugin_.restored.at({"a", "main"}), lost);
+  EXPECT_EQ(remote_plugin_.restored.at({"a", "main"}), lost);
+  EXPECT_EQ(remote_plugin_.online, (CpuSet{6, 7}));
+  EXPECT_EQ(AllocateBoth("b", 4)->at("cpu").value, "0-3");
+}
+
 TEST_F(LocalAndRemoteTest, SetTheSamePoolsAndRefuseTheSame) {
   EXPECT_EQ(ToString(SetPoolsOfBoth({{"online", "6-7"}})->front().cpus), "6-7");
   EXPECT_EQ(SetPoolsOfBoth({{"online", "3-"}}).status().code(), StatusCode::kInvalidArgument);
