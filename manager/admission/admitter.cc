@@ -147,7 +147,8 @@ void Admitter::Note(Call& call, Draft& draft) {
                          .requests = explanation.requests,
                          .request_source = draft.demand.source,
                          .runtime_class = draft.demand.runtime_class,
-                         .allocations = explanation.allocations};
+                         .allocations = explanation.allocations,
+                         .origins = draft.origins};
   if (call.moment == Moment::kAtCreation) {
     explanation.applied = explanation.options.properties;
   }
@@ -224,23 +225,26 @@ RunOptions Admitter::Skip(const Call& call, Draft& draft, const std::string& rea
   return {};
 }
 
-void Admitter::RollBack(const Call& call) {
-  std::map<std::string, std::vector<std::string>> to_release;
+// A container that runs keeps what its plugins gave it until it is tried again: others would get
+// what it uses. Only what it cannot have goes.
+void Admitter::RollBack(const Call& call, const Draft& failed) {
+  std::map<std::string, std::vector<std::string>> allocated;
   for (const Draft& draft : call.drafts) {
     for (const std::string& resource : draft.allocated) {
-      if (draft.known == nullptr || !draft.known->allocations.contains(resource)) {
-        to_release[draft.demand.container].push_back(resource);
+      const bool is_bad = &draft == &failed && failed.bad_answer && resource == failed.Blamed();
+      if (call.moment == Moment::kAtCreation || is_bad) {
+        allocated[draft.demand.container].push_back(resource);
       }
     }
   }
-  parts_.releaser.RollBack(call.asked.pod.uid, to_release);
+  parts_.releaser.RollBack(call.asked.pod.uid, allocated);
 }
 
 Status Admitter::Reject(Call& call, Draft& failed, const Status& cause) {
-  RollBack(call);
+  RollBack(call, failed);
   const Status rejected = Rejection(cause, call.asked, failed, call.whole);
   if (failed.bad_answer) {
-    parts_.plugins.MarkSuspect(failed.failed_resource, MessageOf(rejected));
+    parts_.plugins.MarkSuspect(failed.Blamed(), MessageOf(rejected));
   }
   Change traces;  // of those that were to be placed together, as far as they got
   const auto add_trace = [&](Draft& draft) {

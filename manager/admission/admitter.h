@@ -76,7 +76,7 @@ class Admitter {
   void NoteApplied(const Draft& draft, const StringMap& properties) const;
   RunOptions Skip(const Call& call, Draft& draft, const std::string& reason);
   Status Reject(Call& call, Draft& failed, const Status& cause);
-  void RollBack(const Call& call);
+  void RollBack(const Call& call, const Draft& failed);
   void AddTrace(const Draft& draft, checkpoint::Change& change) const;
   void KeepLater(checkpoint::Change traces);
   void Tell(const Call& call, const Draft& draft, AdmissionEvent::Result result) const;

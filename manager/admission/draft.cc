@@ -3,6 +3,11 @@
 
 namespace qrm::manager {
 
+const std::string& Draft::Blamed() const {
+  const auto origin = origins.find(failed_resource);
+  return origin == origins.end() ? failed_resource : origin->second.plugin;
+}
+
 void NameTogether(std::vector<Draft>& drafts) {
   for (Draft& draft : drafts) {
     for (const Draft& other : drafts) {

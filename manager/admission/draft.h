@@ -2,6 +2,7 @@
 #pragma once
 
 #include <chrono>
+#include <map>
 #include <memory>
 #include <set>
 #include <string>
@@ -33,9 +34,14 @@ struct Draft {
   std::vector<ContainerRequest> requests;  ///< one for each plugin to ask
   std::set<std::string> aligned;           ///< resources of `requests` with topology alignment
   std::vector<std::string> allocated;      ///< plugins that were asked to allocate
-  std::string failed_resource;             ///< that a failed step is about; may be empty
-  bool bad_answer = false;                 ///< the plugin of `failed_resource` answered wrongly
+  std::map<std::string, checkpoint::Origin> origins;  ///< of the explanation's allocations
+  std::string failed_resource;                        ///< that a failed step is about; may be empty
+  bool bad_answer = false;  ///< the plugin of `failed_resource` answered wrongly
   Explanation explanation{};
+
+  /// The plugin that answered wrongly, when one did: it may have given `failed_resource` with its
+  /// own.
+  const std::string& Blamed() const;
 };
 
 /// Scope pod: the demand and draft that represent all containers of a pod together; without a

@@ -235,6 +235,7 @@ Status Planner::Allocate(Draft& draft) const {
   }
   if (draft.known != nullptr) {
     draft.explanation.allocations = draft.known->allocations;
+    draft.origins = draft.known->origins;
   }
   // A plugin's own resource first: what accompanies another never replaces it.
   for (std::size_t i = 0; i < answers.size(); ++i) {
@@ -242,23 +243,37 @@ Status Planner::Allocate(Draft& draft) const {
     draft.explanation.allocations.erase(resource);
     if (auto own = answers[i]->extract(resource); !own.empty()) {
       draft.explanation.allocations.insert(std::move(own));
+      draft.origins[resource] = OriginOf(resource);
     }
   }
-  for (auto& answer : answers) {
-    draft.explanation.allocations.merge(*answer);
+  for (std::size_t i = 0; i < answers.size(); ++i) {
+    const checkpoint::Origin origin = OriginOf(draft.requests[i].resource);
+    for (auto& [resource, allocation] : *answers[i]) {
+      if (draft.explanation.allocations.emplace(resource, std::move(allocation)).second) {
+        draft.origins[resource] = origin;
+      }
+    }
   }
   return OkStatus();
 }
 
+checkpoint::Origin Planner::OriginOf(const std::string& plugin) const {
+  const std::optional<PluginInfo> info = plugins_.Find(plugin);
+  return {.plugin = plugin, .endpoint = info.has_value() ? info->endpoint : std::string()};
+}
+
 Status Planner::Validate(Draft& draft) const {
   const std::vector<ExclusiveCpus> exclusive = FindExclusiveCpus(*draft.state);
+  const std::vector<BoundMemory> bound = FindBoundMemory(*draft.state);
   for (const auto& [resource, allocation] : draft.explanation.allocations) {
     if (Contains(draft.explanation.kept, resource)) {
       continue;  // checked when it was given; the reconciler checks later changes
     }
     draft.failed_resource = resource;
-    const Status good =
-        CheckAllocation(draft.key, draft.demand.type, allocation, machine_, exclusive);
+    Status good = CheckAllocation(draft.key, draft.demand.type, allocation, machine_, exclusive);
+    if (good.ok()) {
+      good = CheckBoundMemory(draft.key, draft.demand.type, allocation, machine_, bound);
+    }
     draft.bad_answer = !good.ok();
     QRM_RETURN_IF_ERROR(good);
   }

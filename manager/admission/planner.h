@@ -47,6 +47,7 @@ class Planner {
   Status CollectHints(Draft& draft) const;
   Status ChooseHint(Draft& draft) const;
   Status Allocate(Draft& draft) const;
+  checkpoint::Origin OriginOf(const std::string& plugin) const;
   Status Validate(Draft& draft) const;
   Deadline CallDeadline(const Draft& draft) const;
 

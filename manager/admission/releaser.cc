@@ -3,10 +3,13 @@
 
 #include <algorithm>
 #include <map>
+#include <optional>
 #include <utility>
 
 #include "api/base/clock.h"
 #include "api/base/log.h"
+#include "manager/admission/recorded_grants.h"
+#include "manager/admission/request_rules.h"
 
 namespace qrm::manager {
 
@@ -28,15 +31,16 @@ void Releaser::RollBack(const std::string& pod_uid,
   if (resources.empty()) {
     return;
   }
-  const bool lives_on = state_.Load()->FindPod(pod_uid) != nullptr;
+  const auto state = state_.Load();
+  const checkpoint::PodRecord* pod = state->FindPod(pod_uid);
   std::set<std::string> of_pod;
   for (const auto& [container, allocated] : resources) {
     of_pod.insert(allocated.begin(), allocated.end());
-    if (lives_on) {
-      ReleaseContainer({pod_uid, container}, allocated);
+    if (pod != nullptr) {
+      RollBackContainer(*pod, container, allocated);
     }
   }
-  if (lives_on) {
+  if (pod != nullptr) {
     return;
   }
   Round round;
@@ -47,6 +51,38 @@ void Releaser::RollBack(const std::string& pod_uid,
   if (const Status saved = state_.Remember(round.change); !saved.ok()) {
     log::Warning("removal not remembered after a failed admission",
                  {{"pod", pod_uid}, {"error", MessageOf(saved)}});
+  }
+}
+
+void Releaser::RollBackContainer(const checkpoint::PodRecord& pod, const std::string& container,
+                                 const std::vector<std::string>& allocated) {
+  const auto record = pod.containers.find(container);
+  std::vector<std::string> to_release;
+  for (const std::string& resource : allocated) {
+    if (record != pod.containers.end() && Holds(*record->second, resource)) {
+      Reteach(pod, container, resource);
+    } else {
+      to_release.push_back(resource);
+    }
+  }
+  ReleaseContainer({pod.meta.uid, container}, to_release);
+}
+
+// A plugin that cannot be taught keeps the larger allocation, which the next reconcile takes up.
+void Releaser::Reteach(const checkpoint::PodRecord& pod, const std::string& container,
+                       const std::string& resource) {
+  const std::optional<PluginInfo> plugin = plugins_.Find(resource);
+  if (!plugin.has_value()) {
+    return;
+  }
+  calls::Restore::Request taught;
+  taught.grants.emplace(
+      ContainerKey{pod.meta.uid, container},
+      RecordedGrant(pod.meta, container, *pod.containers.at(container), *plugin, options_));
+  const Status done = plugins_.Tell<calls::Restore>({resource}, taught, CallDeadline())[resource];
+  if (!done.ok() && done.code() != StatusCode::kUnimplemented) {
+    log::Warning("allocation before a failed admission not restored",
+                 {{"resource", resource}, {"error", MessageOf(done)}});
   }
 }
 
@@ -70,13 +106,7 @@ Status Releaser::RemoveContainers(const std::vector<ContainerKey>& keys) {
     if (record == nullptr) {
       continue;
     }
-    std::vector<std::string> resources;
-    for (const auto& [resource, allocation] : record->allocations) {
-      if (plugins_.Find(resource).has_value()) {
-        resources.push_back(resource);
-      }
-    }
-    ReleaseContainer(key, resources);
+    ReleaseContainer(key, ServedOf(PluginsOf(*record)));
     change.remove_containers.push_back(key);
   }
   return change.Empty() ? OkStatus()
@@ -88,7 +118,11 @@ Status Releaser::RemovePods(const std::vector<std::string>& uids) {
   Round round;
   for (const std::string& uid : uids) {
     if (const checkpoint::PodRecord* pod = state->FindPod(uid); pod != nullptr) {
-      RemoveFromPlugins(uid, PluginsOf(*pod), round);
+      std::set<std::string> names;
+      for (const auto& [container, record] : pod->containers) {
+        names.merge(PluginsOf(*record));
+      }
+      RemoveFromPlugins(uid, ServedOf(names), round);
       round.change.remove_pods.push_back(uid);
     }
   }
@@ -175,17 +209,18 @@ void Releaser::RemoveFromPlugins(const std::string& uid, const std::vector<std::
   }
 }
 
-std::vector<std::string> Releaser::PluginsOf(const checkpoint::PodRecord& pod) const {
+std::set<std::string> Releaser::PluginsOf(const checkpoint::ContainerRecord& record) const {
   std::set<std::string> names;
-  for (const auto& [container, record] : pod.containers) {
-    for (const auto& [resource, allocation] : record->allocations) {
-      names.insert(resource);
-    }
-    for (const auto& [requested, amount] : record->requests) {
-      const auto mapped = options_.resource_names.find(requested);
-      names.insert(mapped == options_.resource_names.end() ? requested : mapped->second);
-    }
+  for (const auto& [resource, allocation] : record.allocations) {
+    names.insert(record.PluginOf(resource));
   }
+  for (const auto& [requested, amount] : record.requests) {
+    names.insert(PluginNameOf(requested, options_));
+  }
+  return names;
+}
+
+std::vector<std::string> Releaser::ServedOf(const std::set<std::string>& names) const {
   std::vector<std::string> served;
   for (const std::string& name : names) {
     if (plugins_.Find(name).has_value()) {

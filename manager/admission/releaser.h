@@ -25,7 +25,8 @@ class Releaser {
   Releaser(StateLoop& state, Plugins& plugins, AdmissionOptions options);
 
   /// Undoes an admission that failed: `resources` are those whose plugins were asked to allocate,
-  /// by container. The containers are released when their pod has others, else the whole pod is.
+  /// by container. What a container had before is taught to its plugin again. The rest is released:
+  /// container by container when their pod has others, else the whole pod is.
   void RollBack(const std::string& pod_uid,
                 const std::map<std::string, std::vector<std::string>>& resources);
 
@@ -45,13 +46,18 @@ class Releaser {
  private:
   struct Round;
 
+  void RollBackContainer(const checkpoint::PodRecord& pod, const std::string& container,
+                         const std::vector<std::string>& allocated);
   void ReleaseContainer(const ContainerKey& key, const std::vector<std::string>& resources);
+  void Reteach(const checkpoint::PodRecord& pod, const std::string& container,
+               const std::string& resource);
   void RemoveFromPlugins(const std::string& uid, const std::vector<std::string>& resources,
                          Round& round);
   void ReplayNext(const std::string& resource, std::vector<std::string> uids,
                   std::function<void()> done);
   bool ReplayOne(const std::string& resource, const std::string& uid);
-  std::vector<std::string> PluginsOf(const checkpoint::PodRecord& pod) const;
+  std::set<std::string> PluginsOf(const checkpoint::ContainerRecord& record) const;
+  std::vector<std::string> ServedOf(const std::set<std::string>& names) const;
   Deadline CallDeadline() const;
 
   StateLoop& state_;

@@ -1,6 +1,7 @@
 // Implements the checks that every allocation passes before it is committed.
 #include "manager/state/allocation_check.h"
 
+#include <algorithm>
 #include <utility>
 
 #include <fmt/format.h>
@@ -26,10 +27,11 @@ Status CheckCpus(const ContainerKey& key, ContainerType type, const CpuSet& cpus
   }
   for (const ExclusiveCpus& other : exclusive) {
     if (IsOther(other, key, type) && cpus.Intersects(other.cpus)) {
-      return Errorf(StatusCode::kInvalidArgument,
-                    "it gave CPUs {} of which {} belong to {} alone; restart the plugin so that it "
-                    "reads its state again",
-                    ToString(cpus), ToString(cpus & other.cpus), other.owner);
+      return Errorf(
+          StatusCode::kInvalidArgument,
+          "it gave CPUs {} of which {} belong to {} alone; each reconcile teaches the plugin "
+          "what is recorded: try again then",
+          ToString(cpus), ToString(cpus & other.cpus), other.owner);
     }
   }
   return OkStatus();
@@ -44,6 +46,25 @@ Status CheckNodes(const NumaMask& nodes, const Machine& machine) {
                   ToString(machine.node_mask()));
   }
   return OkStatus();
+}
+
+/// What one pod holds of one NUMA node.
+struct PodBytes {
+  uint64_t largest_init = 0;
+  uint64_t others = 0;
+
+  void Add(ContainerType type, uint64_t bytes) {
+    if (type == ContainerType::kInit) {
+      largest_init = std::max(largest_init, bytes);
+    } else {
+      others += bytes;
+    }
+  }
+  uint64_t AtOnce() const { return std::max(largest_init, others); }
+};
+
+bool IsBound(const ResourceAllocation& allocation) {
+  return allocation.oci_property == kCpusetMems && !allocation.amount_by_node.empty();
 }
 
 bool IsExclusiveCpuset(const ResourceAllocation& allocation) {
@@ -70,6 +91,52 @@ std::vector<ExclusiveCpus> FindExclusiveCpus(const checkpoint::NodeState& state)
     }
   });
   return exclusive;
+}
+
+std::vector<BoundMemory> FindBoundMemory(const checkpoint::NodeState& state) {
+  std::vector<BoundMemory> bound;
+  state.ForEachPod([&bound](const checkpoint::PodRecord& pod) {
+    for (const auto& [name, record] : pod.containers) {
+      for (const auto& [resource, allocation] : record->allocations) {
+        if (IsBound(allocation)) {
+          bound.push_back({{pod.meta.uid, name}, record->type, allocation.amount_by_node});
+        }
+      }
+    }
+  });
+  return bound;
+}
+
+Status CheckBoundMemory(const ContainerKey& key, ContainerType type,
+                        const ResourceAllocation& allocation, const Machine& machine,
+                        const std::vector<BoundMemory>& bound) {
+  if (!IsBound(allocation)) {
+    return OkStatus();
+  }
+  for (const auto& [node, bytes] : allocation.amount_by_node) {
+    std::map<std::string, PodBytes> by_pod;
+    by_pod[key.pod_uid].Add(type, bytes);
+    for (const BoundMemory& other : bound) {
+      const auto held = other.bytes_by_node.find(node);
+      if (other.key != key && held != other.bytes_by_node.end()) {
+        by_pod[other.key.pod_uid].Add(other.type, held->second);
+      }
+    }
+    uint64_t at_once = 0;
+    for (const auto& [uid, of_pod] : by_pod) {
+      at_once += of_pod.AtOnce();
+    }
+    const NumaNode* const found = machine.FindNode(static_cast<int>(node));
+    const uint64_t has = found == nullptr ? 0 : found->memory_bytes;
+    if (at_once > has) {
+      return Errorf(StatusCode::kResourceExhausted,
+                    "it bound {} bytes to NUMA node {}, which has {}, and with them {} would be "
+                    "bound there; remove a pod that is bound there, or wait until the plugin has "
+                    "learnt what the others hold",
+                    bytes, node, has, at_once);
+    }
+  }
+  return OkStatus();
 }
 
 Status CheckAllocation(const ContainerKey& key, ContainerType type,

@@ -1,0 +1,83 @@
+// Turns records back into the requests and grants that they came from.
+#include "manager/admission/recorded_grants.h"
+
+#include <algorithm>
+#include <memory>
+#include <utility>
+
+#include "manager/admission/request_rules.h"
+
+namespace qrm::manager {
+
+using checkpoint::ContainerRecord;
+using checkpoint::PodMeta;
+using checkpoint::PodRecord;
+
+namespace {
+
+/// What the pod calls the resource, and how much of it was requested.
+std::pair<std::string, double> RequestedAs(const ContainerRecord& record,
+                                           const std::string& resource,
+                                           const AdmissionOptions& options) {
+  const auto found = std::find_if(
+      record.requests.begin(), record.requests.end(),
+      [&](const auto& request) { return PluginNameOf(request.first, options) == resource; });
+  if (found != record.requests.end()) {
+    return *found;
+  }
+  return {resource, record.allocations.at(resource).quantity};
+}
+
+/// What was given at the admission, where a reconcile changed the amounts since.
+std::shared_ptr<const ResourceAllocation> AdmittedOf(const ContainerRecord& record,
+                                                     const std::string& resource) {
+  const auto origin = record.origins.find(resource);
+  if (origin == record.origins.end() || !origin->second.admitted.has_value()) {
+    return nullptr;
+  }
+  ResourceAllocation admitted = record.allocations.at(resource);
+  admitted.quantity = origin->second.admitted->quantity;
+  admitted.amount_by_node = origin->second.admitted->by_node;
+  return std::make_shared<const ResourceAllocation>(std::move(admitted));
+}
+
+}  // namespace
+
+sdk::Grant RecordedGrant(const PodMeta& pod, const std::string& name, const ContainerRecord& record,
+                         const PluginInfo& plugin, const AdmissionOptions& options) {
+  const ContainerDemand demand{.pod = pod,
+                               .container = name,
+                               .type = record.type,
+                               .index = record.index,
+                               .requests = record.requests,
+                               .runtime_class = record.runtime_class};
+  const auto [requested, amount] = RequestedAs(record, plugin.resource, options);
+  const ResourceAllocation& given = record.allocations.at(plugin.resource);
+  sdk::Grant grant{.request = MakeRequest(demand, plugin, requested, amount),
+                   .allocation = given,
+                   .admitted = AdmittedOf(record, plugin.resource)};
+  if (given.hints.has_value() && !given.hints->empty()) {
+    grant.request.hint = given.hints->front();
+  }
+  return grant;
+}
+
+sdk::Grants RecordedGrants(const checkpoint::NodeState& state, const PluginInfo& plugin,
+                           const AdmissionOptions& options) {
+  sdk::Grants grants;
+  state.ForEachPod([&](const PodRecord& pod) {
+    for (const auto& [name, record] : pod.containers) {
+      if (Holds(*record, plugin.resource)) {
+        grants.emplace_hint(grants.end(), ContainerKey{pod.meta.uid, name},
+                            RecordedGrant(pod.meta, name, *record, plugin, options));
+      }
+    }
+  });
+  return grants;
+}
+
+bool Holds(const ContainerRecord& record, const std::string& resource) {
+  return record.allocations.contains(resource) && record.PluginOf(resource) == resource;
+}
+
+}  // namespace qrm::manager
