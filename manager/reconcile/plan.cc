@@ -7,6 +7,7 @@
 
 #include <fmt/format.h>
 
+#include "manager/admission/recorded_grants.h"
 #include "manager/state/allocation_check.h"
 
 namespace qrm::manager {
@@ -15,6 +16,7 @@ namespace {
 using checkpoint::Change;
 using checkpoint::ContainerRecord;
 using checkpoint::NodeState;
+using checkpoint::Origin;
 using checkpoint::PodRecord;
 
 constexpr std::string_view kOomScoreAdj = "OomScoreAdj";
@@ -65,19 +67,35 @@ class ReconcilePlanner {
     for (const auto& [resource, allocation] : allocations) {
       // What accompanies another plugin's resource never replaces that plugin's own answer.
       if (resource == plugin || (!answers_.contains(resource) && !unasked_.contains(resource))) {
-        TakeAllocation(key, *known, resource, allocation);
+        TakeAllocation(plugin, key, resource, allocation);
       }
     }
   }
 
-  void TakeAllocation(const ContainerKey& key, const ContainerRecord& known,
+  void TakeAllocation(const std::string& plugin, const ContainerKey& key,
                       const std::string& resource, const ResourceAllocation& fresh) {
+    const ContainerRecord& known = *now_.Find(key);
     const auto before = known.allocations.find(resource);
     ResourceAllocation merged =
         before == known.allocations.end() ? fresh : MergeAllocation(before->second, fresh);
-    if (before == known.allocations.end() || !(merged == before->second)) {
-      ContainerRecord& record = changed_.emplace(key, known).first->second;
-      record.allocations[resource] = std::move(merged);
+    if (before != known.allocations.end() && merged == before->second) {
+      return;
+    }
+    ContainerRecord& record = changed_.emplace(key, known).first->second;
+    const auto origin = record.origins.try_emplace(resource, Origin{.plugin = plugin}).first;
+    if (before != known.allocations.end()) {
+      NoteAdmitted(before->second, merged, origin->second);
+    }
+    record.allocations[resource] = std::move(merged);
+  }
+
+  // What a container was admitted with is told beside what it has now.
+  static void NoteAdmitted(const ResourceAllocation& before, const ResourceAllocation& now,
+                           Origin& origin) {
+    const bool same =
+        before.quantity == now.quantity && before.amount_by_node == now.amount_by_node;
+    if (!same && !origin.admitted.has_value()) {
+      origin.admitted = {.quantity = before.quantity, .by_node = before.amount_by_node};
     }
   }
 
@@ -85,13 +103,8 @@ class ReconcilePlanner {
     now_.ForEachPod([&](const PodRecord& pod) {
       for (const auto& [name, record] : pod.containers) {
         const ContainerKey key{pod.meta.uid, name};
-        if (record->allocations.contains(plugin) && !answer.contains(key) &&
-            asked_.Find(key) == record.get()) {
-          plan_.problems.push_back(
-              fmt::format("the {} plugin no longer knows {}: it keeps what it has; recreate the "
-                          "pod to place it "
-                          "again",
-                          plugin, NameOf(pod, name)));
+        if (Holds(*record, plugin) && !answer.contains(key) && asked_.Find(key) == record.get()) {
+          plan_.missing[plugin].insert(key);
         }
       }
     });
@@ -102,11 +115,20 @@ class ReconcilePlanner {
     if (puts.empty()) {
       return;
     }
-    const std::vector<ExclusiveCpus> exclusive = FindExclusiveCpus(now_.With(plan_.change));
+    const NodeState next = now_.With(plan_.change);
+    const std::vector<ExclusiveCpus> exclusive = FindExclusiveCpus(next);
+    const std::vector<BoundMemory> bound = FindBoundMemory(next);
     const auto refused = [&](Change::PutContainer& put) {
       const ContainerKey key{put.pod.uid, put.container};
+      const AllocationByResource& before = now_.Find(key)->allocations;
       for (const auto& [resource, allocation] : put.record.allocations) {
-        const Status good = CheckAllocation(key, put.record.type, allocation, machine, exclusive);
+        Status good = CheckAllocation(key, put.record.type, allocation, machine, exclusive);
+        // A node that shrank below what is bound to it changes nothing for who was there before.
+        const auto held = before.find(resource);
+        if (good.ok() &&
+            (held == before.end() || held->second.amount_by_node != allocation.amount_by_node)) {
+          good = CheckBoundMemory(key, put.record.type, allocation, machine, bound);
+        }
         if (!good.ok()) {
           plan_.problems.push_back(fmt::format("cannot change {} as the {} plugin wants: {}",
                                                NameOf(*now_.FindPod(key.pod_uid), put.container),

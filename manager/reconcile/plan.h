@@ -23,6 +23,9 @@ struct ReconcilePlan {
   checkpoint::Change change;  ///< containers whose allocations changed; empty on an idle node
   /// What plugins hold for containers that nobody knows, by resource.
   std::map<std::string, std::set<ContainerKey>> orphans;
+  /// Containers whose records say that a plugin gave them something that it no longer knows, by
+  /// resource.
+  std::map<std::string, std::set<ContainerKey>> missing;
   std::vector<std::string> problems;  ///< one sentence each
   /// Containers were admitted or removed while the plugins answered: these were left alone and
   /// another run has to look at them.
@@ -31,7 +34,7 @@ struct ReconcilePlan {
 
 /// Compares `answers` with `now`. Only what is the same in `asked`, the state when the plugins were
 /// asked, is judged: the rest changed meanwhile. A known container that a plugin no longer names
-/// keeps its record; an allocation that an admission would refuse is not taken. Both are problems.
+/// keeps its record. An allocation that an admission would refuse is not taken: that is a problem.
 /// `unasked` are the plugins that would speak for their own resources but were not asked this time.
 ReconcilePlan PlanReconcile(const checkpoint::NodeState& asked, const checkpoint::NodeState& now,
                             const AllocationsByPlugin& answers, const Machine& machine,

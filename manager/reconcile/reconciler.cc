@@ -22,6 +22,7 @@
 #include "api/base/log.h"
 #include "api/base/mutex.h"
 #include "manager/reconcile/plan.h"
+#include "manager/reconcile/settler.h"
 #include "manager/reconcile/update_runner.h"
 
 namespace qrm::manager {
@@ -81,8 +82,7 @@ struct Reconciler::Impl : std::enable_shared_from_this<Reconciler::Impl> {
   std::optional<Sight> See(const Inquiry& inquiry, const AllocationsByPlugin& answers) const;
   void TellOfAnswers(const AllocationsByPlugin& answers) const;
   Status RepairDrift();
-  void Release(const ReconcilePlan& plan);
-  void ReleaseOrphan(const std::string& resource, const ContainerKey& key);
+  Settler::Parts SettlerParts();
   enum class Taken { kYes, kUnknown };
   bool NoteResult(const UpdateResult& result, const NodeState& state, Change& change);
   static void NoteApplied(const PlannedUpdate& update, Taken taken, const ContainerRecord& record,
@@ -121,7 +121,7 @@ struct Reconciler::Impl : std::enable_shared_from_this<Reconciler::Impl> {
   std::optional<Sight> rest;          // the input of the latest complete run that had nothing to do
   std::vector<std::string> problems;  // of the current run
   std::set<std::string> reported;     // problems of the run before
-  std::set<std::pair<std::string, ContainerKey>> unreleasable;  // the plugin cannot do it
+  std::shared_ptr<Settler> settler;   // made with the object
 
   mutable Mutex mutex;
   ReconcileStatus status QRM_GUARDED_BY(mutex);
@@ -129,10 +129,26 @@ struct Reconciler::Impl : std::enable_shared_from_this<Reconciler::Impl> {
 };
 
 Reconciler::Reconciler(Parts parts, ReconcileOptions options)
-    : impl_(std::make_shared<Impl>(std::move(parts), options)) {}
+    : impl_(std::make_shared<Impl>(std::move(parts), options)) {
+  impl_->settler = std::make_shared<Settler>(impl_->SettlerParts());
+}
 
 Reconciler::~Reconciler() {
   impl_->stopped = true;
+  impl_->settler->Stop();
+}
+
+Settler::Parts Reconciler::Impl::SettlerParts() {
+  return {.state = parts.state,
+          .plugins = parts.plugins,
+          .live = parts.live,
+          .machine = parts.machine,
+          .admission = parts.admission,
+          .on_taught = [weak = weak_from_this()](const std::string& resource) {
+            if (const auto self = weak.lock(); self != nullptr) {
+              self->PostToIo([impl = self.get(), resource] { impl->Want(resource); });
+            }
+          }};
 }
 
 void Reconciler::Start() {
@@ -141,6 +157,7 @@ void Reconciler::Start() {
 
 void Reconciler::Stop() {
   impl_->stopped = true;
+  impl_->settler->Stop();
   impl_->timer.cancel();
 }
 
@@ -182,10 +199,11 @@ void Reconciler::Impl::StartRun() {
   const Scope scope = std::exchange(next, {});
   Inquiry inquiry{parts.state.Load(), Unasked(scope), scope.all};
   const auto is_meant = [&scope](const PluginInfo& plugin) {
-    return scope.all ? plugin.options.need_reconcile : scope.resources.contains(plugin.resource);
+    return (scope.all && plugin.options.need_reconcile) ||
+           scope.resources.contains(plugin.resource);
   };
   parts.plugins.AskAll<calls::GetResourcesAllocation>(
-      parts.plugins.Live(is_meant), {}, DeadlineAfter(parts.plugin_call_deadline),
+      parts.plugins.Live(is_meant), {}, DeadlineAfter(parts.admission.plugin_call_deadline),
       [self = shared_from_this(),
        inquiry = std::move(inquiry)](AllocationsByPlugin answers) mutable {
         self->PostToState([impl = self.get(), inquiry = std::move(inquiry),
@@ -217,7 +235,8 @@ void Reconciler::Impl::Apply(const Inquiry& inquiry, const AllocationsByPlugin& 
   }
   ReconcilePlan plan =
       PlanReconcile(*inquiry.state, *parts.state.Load(), answers, parts.machine, inquiry.unasked);
-  problems = std::move(plan.problems);
+  problems = settler->TakeProblems();
+  problems.insert(problems.end(), plan.problems.begin(), plan.problems.end());
   if (!repaired.ok()) {
     problems.push_back(MessageOf(repaired));
   }
@@ -226,12 +245,12 @@ void Reconciler::Impl::Apply(const Inquiry& inquiry, const AllocationsByPlugin& 
       problems.push_back(MessageOf(Annotate(saved, "cannot keep changed allocations")));
     }
   }
-  Release(plan);
+  settler->Settle(plan);
   TellOfAnswers(answers);
   std::vector<PlannedUpdate> updates =
       aside ? std::vector<PlannedUpdate>() : PlanUpdates(*parts.state.Load(), parts.live.All());
-  const bool idle = plan.change.Empty() && plan.orphans.empty() && problems.empty() &&
-                    !plan.stale && updates.empty() && !aside;
+  const bool idle = plan.change.Empty() && plan.orphans.empty() && plan.missing.empty() &&
+                    problems.empty() && !plan.stale && updates.empty() && !aside;
   if (!idle || sight.has_value()) {
     rest = idle ? sight : std::nullopt;
   }
@@ -273,39 +292,6 @@ Status Reconciler::Impl::RepairDrift() {
   return change.Empty() ? OkStatus()
                         : Annotate(parts.state.Commit(change),
                                    "cannot repair cpusets that somebody else changed");
-}
-
-// Before the runtime has told what exists, a container without record may be one whose record was
-// lost: it is admitted again, and gets what its plugins hold for it. Before the checkpoint could be
-// read, nobody knows what it records.
-void Reconciler::Impl::Release(const ReconcilePlan& plan) {
-  if (!parts.live.synchronized() || !parts.state.known()) {
-    return;
-  }
-  for (const auto& [resource, keys] : plan.orphans) {
-    for (const ContainerKey& key : keys) {
-      if (!parts.live.Find(key).has_value() && !unreleasable.contains({resource, key})) {
-        ReleaseOrphan(resource, key);
-      }
-    }
-  }
-}
-
-void Reconciler::Impl::ReleaseOrphan(const std::string& resource, const ContainerKey& key) {
-  const Deadline deadline = DeadlineAfter(parts.plugin_call_deadline);
-  const bool pod_known =
-      parts.state.Load()->FindPod(key.pod_uid) != nullptr || parts.live.HasPod(key.pod_uid);
-  const Status released =
-      pod_known ? parts.plugins.Tell<calls::ReleaseContainer>({resource}, key, deadline)[resource]
-                : parts.plugins.Tell<calls::RemovePod>({resource}, key.pod_uid, deadline)[resource];
-  if (released.ok()) {
-    log::Info("released what a plugin held for an unknown container",
-              {{"resource", resource}, {"pod", key.pod_uid}, {"container", key.container}});
-  } else if (released.code() == StatusCode::kUnimplemented) {
-    unreleasable.insert({resource, key});
-  } else {
-    problems.push_back(MessageOf(released));
-  }
 }
 
 void Reconciler::Impl::SendUpdates(std::vector<PlannedUpdate> updates) {

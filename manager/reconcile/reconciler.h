@@ -26,7 +26,8 @@ namespace qrm::manager {
 /// brings it to the containers that have other values, and commits what the runtime took. A node
 /// where nothing changes sees no write and no update. Every period it also looks whether the next
 /// few containers still have what the runtime took, and after each update whether it arrived. An
-/// update that fails is tried again in the next run; each new problem is logged once.
+/// update that fails is tried again in the next run; each new problem is logged once. What plugins
+/// lost is taught to them again, and what they hold for nobody is taken back, beside the runs.
 ///
 /// Threads: Start and Stop on the I/O loop or before it runs; the others any. One run at a
 /// time: triggers during a run lead to one more.
@@ -46,7 +47,7 @@ class Reconciler {
     std::function<void(const std::string& plugin)> on_answer = [](const std::string&) {};
     /// Somebody else pins this node's containers: they get no update. Threads: any.
     std::function<bool()> stands_aside = [] { return false; };
-    std::chrono::milliseconds plugin_call_deadline = AdmissionOptions().plugin_call_deadline;
+    AdmissionOptions admission = {};  ///< how plugins are asked
   };
   Reconciler(Parts parts, ReconcileOptions options);
   ~Reconciler();

@@ -99,11 +99,38 @@ TEST(PlanReconcileTest, TakesHintsThatThePluginRepeats) {
   EXPECT_THAT(*MergeAllocation(before, fresh).hints, IsEmpty());
 }
 
-TEST(PlanReconcileTest, KeepsARecordThatThePluginForgotAndReportsIt) {
+TEST(PlanReconcileTest, KeepsARecordThatThePluginForgotAndFindsIt) {
   const ReconcilePlan plan = Plan(StateOf({{"a", Pool("0-3")}}), CpuHolds({}));
   EXPECT_TRUE(plan.change.Empty());
-  EXPECT_THAT(plan.problems,
-              ElementsAre(HasSubstr("the cpu plugin no longer knows container main of pod")));
+  EXPECT_THAT(plan.missing, ElementsAre(Pair("cpu", ElementsAre(Key("a")))));
+}
+
+TEST(PlanReconcileTest, DoesNotMissWhatAnotherPluginGaveUnderThatName) {
+  Change change = StateOf({{"a", Pool("0-3")}}).AsChange();
+  change.put_containers[0].record.origins["cpu"] = {.plugin = "other"};
+  EXPECT_THAT(Plan(NodeState().With(change), CpuHolds({})).missing, IsEmpty());
+}
+
+TEST(PlanReconcileTest, NotesWhatTheContainerWasAdmittedWith) {
+  ResourceAllocation more = Pool("0-5");
+  more.quantity = 6;
+  ReconcilePlan plan = Plan(StateOf({{"a", Pool("0-3")}}), CpuHolds({{"a", more}}));
+  ASSERT_FALSE(plan.change.put_containers.empty());
+  const auto& origin = plan.change.put_containers[0].record.origins.at("cpu");
+  EXPECT_EQ(origin.plugin, "cpu");
+  ASSERT_TRUE(origin.admitted.has_value());
+  EXPECT_EQ(origin.admitted->quantity, Pool("0-3").quantity);
+}
+
+TEST(PlanReconcileTest, RefusesMoreBoundMemoryThanANodeHas) {
+  const Machine machine = test::SampleMachine();
+  ResourceAllocation all{.oci_property = std::string(kCpusetMems), .value = "0"};
+  all.amount_by_node = {{0, machine.FindNode(0)->memory_bytes}};
+  ResourceAllocation more = all;
+  more.amount_by_node[0] = 1;
+  const ReconcilePlan plan =
+      Plan(StateOf({{"a", Pool("0-3")}, {"b", all}}), CpuHolds({{"a", more}, {"b", all}}));
+  EXPECT_THAT(plan.problems, ElementsAre(HasSubstr("to NUMA node 0, which has")));
 }
 
 TEST(PlanReconcileTest, FindsWhatAPluginHoldsForUnknownContainers) {
