@@ -135,12 +135,11 @@ BenchNode::BenchNode(const std::string& directory, const std::string& bin_dir, P
                  .clock = clock_},
                 {.merge = config_.admission.merge}) {
   if (plugins_in == PluginsIn::kDaemon) {
-    std::vector<std::string> warnings;
     builtins_ = Must(manager::MakeBuiltinPlugins(config_.builtin, machine_));
     for (const manager::BuiltinPlugin& builtin : builtins_) {
       local_plugins_.push_back(Must(manager::StartBuiltin(
-          builtin, directory + "/state", {io_.io(), machine_.node_mask(), registry_->in_flight()},
-          warnings)));
+          builtin, {*state_.Load(), state_, config_.admission, directory + "/state"},
+          {io_.io(), machine_.node_mask(), registry_->in_flight()})));
       QRM_CHECK(registry_->AddBuiltIn(builtin.resource, *local_plugins_.back()).ok());
     }
   }

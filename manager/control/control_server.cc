@@ -13,6 +13,7 @@
 #include "api/proto/qrm/v1/control.grpc.pb.h"
 #include "api/rpc/grpc_status.h"
 #include "manager/control/control_answers.h"
+#include "manager/control/pool_change.h"
 #include "manager/rpc/unix_server.h"
 
 namespace qrm::manager {
@@ -152,16 +153,15 @@ struct ControlServer::Impl final : public v1::Control::CallbackService {
     if (const Status checked = CheckPools(change.cpus_by_pool); !checked.ok()) {
       return reply(checked);
     }
-    plugins.Ask<calls::SetPools>(
-        change.resource, change, DeadlineAfter(options.plugin_timeout),
-        [this, reply, change](const auto& pools) {
-          if (pools.ok()) {
-            log::Info("pools changed",
-                      {{"resource", change.resource}, {"pools", change.cpus_by_pool.size()}});
-            node.ReconcileSoon(change.resource);
-          }
-          reply(PoolsAnswer<v1::SetPoolsResponse>(pools));
-        });
+    ChangePools(plugins, node, change, DeadlineAfter(options.plugin_timeout),
+                [this, reply, change](const auto& pools) {
+                  if (pools.ok()) {
+                    log::Info("pools changed", {{"resource", change.resource},
+                                                {"pools", change.cpus_by_pool.size()}});
+                    node.ReconcileSoon(change.resource);
+                  }
+                  reply(PoolsAnswer<v1::SetPoolsResponse>(pools));
+                });
     return reply.reactor;
   }
 

@@ -56,11 +56,13 @@ struct Daemon::Impl {
 
   void OnPluginRegistered(const std::string& resource);
   RegistryOptions RegistryOptionsOf();
+  StateListeners ListenersOfState();
 
   const Config config;
   const Machine machine;
   const SystemClock clock;
   const StateLock lock;
+  checkpoint::NodeState found;        // until the built-in plugins have it
   std::vector<std::string> warnings;  // written before the threads start
   bool rebuilding = false;            // the state was lost; written before the threads start
 
@@ -100,7 +102,7 @@ Daemon::Impl::Impl(Config given_config, Machine given_machine, StateLock given_l
       machine(std::move(given_machine)),
       lock(std::move(given_lock)),
       warnings(machine.parts().warnings),
-      state(MeterStore(std::move(opened), metrics.store), [this] { follower.OnDiskReturned(); }),
+      state(MeterStore(std::move(opened), metrics.store), ListenersOfState()),
       kubelet(config.kubelet.state_dir),
       builtins(std::move(given_builtins)),
       registry(io, RegistryOptionsOf()),
@@ -134,7 +136,7 @@ Daemon::Impl::Impl(Config given_config, Machine given_machine, StateLock given_l
                   .drift = drift,
                   .on_answer = [this](const std::string& plugin) { releaser.Replay(plugin); },
                   .stands_aside = [this] { return kubelet.stands_aside(); },
-                  .plugin_call_deadline = config.admission.plugin_call_deadline},
+                  .admission = config.admission},
                  config.reconcile),
       follower({.io = io,
                 .state = state,
@@ -171,6 +173,14 @@ Daemon::Impl::Impl(Config given_config, Machine given_machine, StateLock given_l
       control(state, registry.plugins(), machine, node, config.control),
       http(metrics, state, registry.plugins(), node) {}
 
+StateListeners Daemon::Impl::ListenersOfState() {
+  return {.on_disk_returned = [this] { follower.OnDiskReturned(); },
+          .on_recalled =
+              [this](const checkpoint::NodeState& known) {
+                TeachBuiltins(registry.plugins(), known, config.admission);
+              }};
+}
+
 RegistryOptions Daemon::Impl::RegistryOptionsOf() {
   RegistryOptions options{.registration_dir = config.registration.registration_dir,
                           .watcher = {.directory = config.registration.plugins_registry_dir}};
@@ -186,14 +196,15 @@ RegistryOptions Daemon::Impl::RegistryOptionsOf() {
 
 void Daemon::Impl::OnPluginRegistered(const std::string& resource) {
   releaser.Replay(resource, [this] { follower.RetryUnplaced(); });
+  reconciler.Trigger(resource);  // whatever its options say: it may have lost what it gave
   reconciler.Trigger();
   pod_resources.OnPluginChanged(resource);
 }
 
 void Daemon::Impl::StartPlugins() {
-  local_plugins =
-      StartBuiltins(builtins, config.process.state_dir,
-                    {io, machine.node_mask(), registry.in_flight()}, registry, warnings);
+  local_plugins = StartBuiltins(
+      builtins, {std::exchange(found, {}), state, config.admission, config.process.state_dir},
+      {io, machine.node_mask(), registry.in_flight()}, registry, warnings);
   for (const auto& [resource, plugin] : local_plugins) {
     plugin->OnChanged([this, &resource = resource] { node.ReconcileSoon(resource); });
   }
@@ -275,11 +286,13 @@ StatusOr<std::unique_ptr<Daemon>> Daemon::Create(Config config, Machine machine,
   QRM_ASSIGN_OR_RETURN(StateLock lock, StateLock::Take(config.process.state_dir));
   QRM_ASSIGN_OR_RETURN(checkpoint::OpenedStore opened,
                        checkpoint::OpenSqliteStore(config.process.state_dir));
+  const checkpoint::NodeState found = opened.state;
   const bool lost = !opened.repairs.empty();
   const std::vector<std::string> repairs = Repair(opened, machine);
   config.admission.required_plugins = RequiredResources(config.builtin, builtins);
   auto impl = std::make_unique<Impl>(std::move(config), std::move(machine), std::move(lock),
                                      std::move(opened), std::move(builtins));
+  impl->found = found;
   impl->rebuilding = lost;
   impl->warnings.insert(impl->warnings.end(), repairs.begin(), repairs.end());
   return std::unique_ptr<Daemon>(new Daemon(std::move(impl)));

@@ -48,6 +48,9 @@ class NodeView final : public NodeServices {
                         std::chrono::system_clock::time_point decided) const override;
   void ReconcileSoon(const std::string& resource) override;
   void ForgetPlugin(const std::string& resource, Forget how, ForgetDone done) override;
+  void KeepPluginValues(std::function<void(const qrm::Status& kept)> done) override {
+    parts_.state.Post([&state = parts_.state, done = std::move(done)] { done(state.Commit({})); });
+  }
   void TryPod(std::string pod, const std::function<void(StatusOr<DryRunReport>)>& done) override {
     parts_.dry_runs.Ask(std::move(pod), done);
   }

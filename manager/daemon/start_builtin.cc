@@ -1,36 +1,88 @@
-// Opens the plugins' states, runs them and adds them to the registry.
+// Gives the plugins their grants back, runs them and adds them to the registry.
 #include "manager/daemon/start_builtin.h"
 
+#include <chrono>
+#include <filesystem>
+#include <optional>
+#include <system_error>
 #include <utility>
 
-#include <fmt/format.h>
-
+#include "api/base/clock.h"
 #include "api/base/log.h"
+#include "checkpoint/sqlite/sqlite_db.h"
+#include "manager/admission/recorded_grants.h"
 #include "plugins/sdk/plugin_state.h"
 #include "plugins/sdk/running_plugin.h"
 
 namespace qrm::manager {
+namespace {
 
-StatusOr<std::unique_ptr<LocalPlugin>> StartBuiltin(const BuiltinPlugin& builtin,
-                                                    const std::string& state_dir,
-                                                    LocalPlugin::Parts parts,
-                                                    std::vector<std::string>& warnings) {
-  const std::string path = sdk::StatePath({.resource = builtin.resource, .state_dir = state_dir});
-  StatusOr<std::unique_ptr<sdk::PluginState>> state = sdk::OpenPluginState(path);
-  if (!state.ok()) {
-    warnings.push_back(fmt::format("the {} plugin gives nothing new until its disk allows it: {}",
-                                   builtin.resource, MessageOf(state.status())));
-    state = sdk::AwaitPluginState(path);
-  }
-  return LocalPlugin::Start(*builtin.plugin, builtin.resource, *std::move(state), std::move(parts));
+/// Ample: it may be all of a large node, and nobody waits for it.
+constexpr std::chrono::seconds kTeachingDeadline{10};
+
+PluginInfo InfoOf(const std::string& resource) {
+  return {.resource = resource, .registered_by = RegisteredBy::kBuiltIn};
 }
 
-LocalPlugins StartBuiltins(const std::vector<BuiltinPlugin>& builtins, const std::string& state_dir,
-                           const LocalPlugin::Parts& parts, Registry& registry,
-                           std::vector<std::string>& warnings) {
+std::optional<std::string> RecordedValue(const checkpoint::NodeState& state,
+                                         const std::string& resource) {
+  const auto found = state.plugin_values().find(resource);
+  return found == state.plugin_values().end() ? std::nullopt : std::optional(found->second);
+}
+
+/// What a plugin process kept beside its grants in the database at `path`, which is moved aside.
+std::optional<std::string> TakeOver(const std::string& path) {
+  std::error_code error;
+  if (!std::filesystem::exists(path, error)) {
+    return std::nullopt;
+  }
+  std::optional<std::string> saved;
+  if (auto former = sdk::OpenPluginState(path); former.ok()) {
+    if (StatusOr<sdk::StoredState> stored = (*former)->Load(); stored.ok()) {
+      saved = std::move(stored->saved);
+    }
+  }
+  const StatusOr<std::string> aside = checkpoint::MoveAside(path);
+  if (aside.ok()) {
+    log::Info("a plugin process's state was moved aside: the plugin is built in now",
+              {{"path", path}, {"to", *aside}});
+  } else {
+    log::Warning("a plugin process's state was not moved aside",
+                 {{"path", path}, {"error", MessageOf(aside.status())}});
+  }
+  return saved;
+}
+
+}  // namespace
+
+StatusOr<std::unique_ptr<LocalPlugin>> StartBuiltin(const BuiltinPlugin& builtin,
+                                                    const BuiltinRecords& records,
+                                                    LocalPlugin::Parts parts) {
+  const std::string& resource = builtin.resource;
+  sdk::StoredState begin{
+      .grants = RecordedGrants(records.found, InfoOf(resource), records.admission),
+      .saved = RecordedValue(records.found, resource)};
+  std::optional<std::string> former =
+      TakeOver(sdk::StatePath({.resource = resource, .state_dir = records.state_dir}));
+  if (former.has_value() && !begin.saved.has_value()) {
+    records.state.KeepValue(resource, *former);
+    begin.saved = std::move(former);
+  }
+  return LocalPlugin::Start(
+      *builtin.plugin, resource,
+      sdk::MakeMemoryState(std::move(begin),
+                           [&state = records.state, resource](const std::string& saved) {
+                             state.KeepValue(resource, saved);
+                           }),
+      std::move(parts));
+}
+
+LocalPlugins StartBuiltins(const std::vector<BuiltinPlugin>& builtins,
+                           const BuiltinRecords& records, const LocalPlugin::Parts& parts,
+                           Registry& registry, std::vector<std::string>& warnings) {
   LocalPlugins running;
   for (const BuiltinPlugin& builtin : builtins) {
-    auto plugin = StartBuiltin(builtin, state_dir, parts, warnings);
+    auto plugin = StartBuiltin(builtin, records, parts);
     Status added = plugin.status();
     if (plugin.ok()) {
       added = registry.AddBuiltIn(builtin.resource, **plugin);
@@ -43,6 +95,25 @@ LocalPlugins StartBuiltins(const std::vector<BuiltinPlugin>& builtins, const std
     }
   }
   return running;
+}
+
+void TeachBuiltins(Plugins& plugins, const checkpoint::NodeState& state,
+                   const AdmissionOptions& admission) {
+  for (const PluginInfo& plugin : plugins.List()) {
+    if (plugin.registered_by != RegisteredBy::kBuiltIn) {
+      continue;
+    }
+    calls::Restore::Request request{.grants = RecordedGrants(state, plugin, admission),
+                                    .saved = RecordedValue(state, plugin.resource)};
+    plugins.Ask<calls::Restore>(
+        plugin.resource, std::move(request), DeadlineAfter(kTeachingDeadline),
+        [resource = plugin.resource](const StatusOr<calls::Nothing>& taught) {
+          if (!taught.ok()) {
+            log::Error("built-in plugin does not know what it gave",
+                       {{"resource", resource}, {"error", MessageOf(taught.status())}});
+          }
+        });
+  }
 }
 
 }  // namespace qrm::manager

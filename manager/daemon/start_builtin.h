@@ -1,4 +1,4 @@
-// Starts the plugins inside qrmd.
+// Starts the plugins inside qrmd with what the checkpoint records of them.
 #pragma once
 
 #include <map>
@@ -7,27 +7,46 @@
 #include <vector>
 
 #include "api/base/status.h"
+#include "checkpoint/node_state.h"
+#include "manager/admission/admission_options.h"
 #include "manager/daemon/builtin_plugins.h"
 #include "manager/registry/calls/local_plugin.h"
+#include "manager/registry/plugins.h"
 #include "manager/registry/registry.h"
+#include "manager/state/state_loop.h"
 
 namespace qrm::manager {
 
-/// Runs `builtin`, which outlives the result, with its state in `state_dir`. A state that cannot be
-/// opened is no reason to stop: the plugin then gives nothing new until the disk allows it, and
-/// `warnings` says so. Errors: what the plugin answers when it is given its grants back.
+/// What built-in plugins begin with, and where goes what they keep.
+struct BuiltinRecords {
+  /// As the checkpoint has it, before it was made to fit the machine: plugins make theirs fit.
+  const checkpoint::NodeState& found;
+  StateLoop& state;  ///< outlives the plugins
+  const AdmissionOptions& admission;
+  std::string state_dir;
+};
+
+/// Runs `builtin`, which outlives the result. It keeps nothing on disk: its grants are the records
+/// of `records`. The database of a plugin process that served the resource before is moved aside,
+/// since it would be out of date when that process comes back; what it kept beside its grants is
+/// taken over where the checkpoint has nothing. Errors: what the plugin answers when it is given
+/// its grants back.
 StatusOr<std::unique_ptr<LocalPlugin>> StartBuiltin(const BuiltinPlugin& builtin,
-                                                    const std::string& state_dir,
-                                                    LocalPlugin::Parts parts,
-                                                    std::vector<std::string>& warnings);
+                                                    const BuiltinRecords& records,
+                                                    LocalPlugin::Parts parts);
 
 /// The plugins that run inside qrmd, by their resource.
 using LocalPlugins = std::map<std::string, std::unique_ptr<LocalPlugin>>;
 
 /// Runs `builtins`, which outlive the result, as StartBuiltin does, and adds them to `registry`.
 /// One that cannot serve is logged, and `warnings` says so.
-LocalPlugins StartBuiltins(const std::vector<BuiltinPlugin>& builtins, const std::string& state_dir,
-                           const LocalPlugin::Parts& parts, Registry& registry,
-                           std::vector<std::string>& warnings);
+LocalPlugins StartBuiltins(const std::vector<BuiltinPlugin>& builtins,
+                           const BuiltinRecords& records, const LocalPlugin::Parts& parts,
+                           Registry& registry, std::vector<std::string>& warnings);
+
+/// Teaches the built-in ones of `plugins` all that `state` records of them, for a checkpoint that
+/// could be read only after their start. Calls that begin later find them taught.
+void TeachBuiltins(Plugins& plugins, const checkpoint::NodeState& state,
+                   const AdmissionOptions& admission);
 
 }  // namespace qrm::manager

@@ -51,6 +51,10 @@ class NodeServices {
   /// manager/admission/forget_plugin.h.
   virtual void ForgetPlugin(const std::string& resource, Forget how, ForgetDone done) = 0;
 
+  /// Makes durable what built-in plugins keep beside their allocations; `done` runs once, on a
+  /// thread that must not wait. Errors: the disk's.
+  virtual void KeepPluginValues(std::function<void(const qrm::Status& kept)> done) = 0;
+
   /// What would become of the pod in the serialized k8s.io.api.core.v1.Pod `pod` if it came now;
   /// nothing changes. `done` runs once, on a thread that may wait, or at once.
   virtual void TryPod(std::string pod, const std::function<void(StatusOr<DryRunReport>)>& done) = 0;

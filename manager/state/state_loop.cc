@@ -13,22 +13,28 @@
 namespace qrm::manager {
 
 struct StateLoop::Impl {
-  Impl(checkpoint::OpenedStore opened, std::function<void()> given_on_disk_returned)
+  Impl(checkpoint::OpenedStore opened, StateListeners given_listeners)
       : store(std::move(opened.store)),
-        on_disk_returned(std::move(given_on_disk_returned)),
+        listeners(std::move(given_listeners)),
         known(store->Recall().ok()),
         state(std::make_shared<const checkpoint::NodeState>(store->state())) {}
 
   void Run();
   void Publish();
+  StringMap UnrecordedValues();
+  Status Write(const checkpoint::Change& change,
+               Status (checkpoint::Store::*write)(const checkpoint::Change&));
   void NoteDisk(const Status& written);
 
   const std::unique_ptr<checkpoint::Store> store;
-  const std::function<void()> on_disk_returned;
+  const StateListeners listeners;
   std::atomic<bool> known;
 
   Mutex state_mutex;
   std::shared_ptr<const checkpoint::NodeState> state QRM_GUARDED_BY(state_mutex);
+
+  Mutex values_mutex;
+  StringMap values QRM_GUARDED_BY(values_mutex);  // of plugins, as they are now
 
   Mutex queue_mutex;
   CondVar queue_changed;
@@ -63,18 +69,43 @@ void StateLoop::Impl::Publish() {
   state.swap(next);
 }
 
+StringMap StateLoop::Impl::UnrecordedValues() {
+  const StringMap& recorded = store->state().plugin_values();
+  StringMap unrecorded;
+  const MutexLock lock(values_mutex);
+  for (const auto& [plugin, value] : values) {
+    const auto found = recorded.find(plugin);
+    if ((found == recorded.end() ? std::string() : found->second) != value) {
+      unrecorded.emplace(plugin, value);
+    }
+  }
+  return unrecorded;
+}
+
+// What plugins keep goes with it, so that none waits for a write of its own.
+Status StateLoop::Impl::Write(const checkpoint::Change& change,
+                              Status (checkpoint::Store::*write)(const checkpoint::Change&)) {
+  StringMap unrecorded = UnrecordedValues();
+  if (unrecorded.empty()) {
+    return (*store.*write)(change);
+  }
+  checkpoint::Change with = change;
+  with.put_plugin_values = std::move(unrecorded);
+  return (*store.*write)(with);
+}
+
 void StateLoop::Impl::NoteDisk(const Status& written) {
   const bool refused = std::exchange(disk_refuses, !written.ok());
   if (disk_refuses && !refused) {
     log::Warning("the disk refuses changes", {{"error", MessageOf(written)}});
   } else if (refused && !disk_refuses) {
     log::Info("the disk takes changes again", {});
-    on_disk_returned();
+    listeners.on_disk_returned();
   }
 }
 
-StateLoop::StateLoop(checkpoint::OpenedStore opened, std::function<void()> on_disk_returned)
-    : impl_(std::make_unique<Impl>(std::move(opened), std::move(on_disk_returned))) {
+StateLoop::StateLoop(checkpoint::OpenedStore opened, StateListeners listeners)
+    : impl_(std::make_unique<Impl>(std::move(opened), std::move(listeners))) {
   impl_->thread = std::thread([impl = impl_.get()] { impl->Run(); });
 }
 
@@ -113,8 +144,13 @@ Status StateLoop::Recall() {
   QRM_CHECK(std::this_thread::get_id() == impl_->thread.get_id());
   Status recalled = impl_->store->Recall();
   if (recalled.ok() && !impl_->known) {
+    {
+      const MutexLock lock(impl_->values_mutex);
+      impl_->values.clear();  // those of plugins that did not know what is recorded
+    }
     impl_->Publish();
     impl_->known = true;
+    impl_->listeners.on_recalled(impl_->store->state());
     impl_->NoteDisk(recalled);
   } else if (!recalled.ok()) {
     impl_->known = false;
@@ -127,9 +163,14 @@ bool StateLoop::known() const {
   return impl_->known;
 }
 
+void StateLoop::KeepValue(const std::string& plugin, std::string value) {
+  const MutexLock lock(impl_->values_mutex);
+  impl_->values.insert_or_assign(plugin, std::move(value));
+}
+
 Status StateLoop::Commit(const checkpoint::Change& change) {
   QRM_CHECK(std::this_thread::get_id() == impl_->thread.get_id());
-  Status written = impl_->store->Commit(change);
+  Status written = impl_->Write(change, &checkpoint::Store::Commit);
   if (written.ok()) {
     impl_->Publish();
   }
@@ -141,10 +182,10 @@ Status StateLoop::Commit(const checkpoint::Change& change) {
 
 Status StateLoop::Remember(const checkpoint::Change& change) {
   QRM_CHECK(std::this_thread::get_id() == impl_->thread.get_id());
-  if (change.Empty() && !impl_->disk_refuses) {
+  if (change.Empty() && !impl_->disk_refuses && impl_->UnrecordedValues().empty()) {
     return OkStatus();
   }
-  Status written = impl_->store->Remember(change);
+  Status written = impl_->Write(change, &checkpoint::Store::Remember);
   if (written.code() == StatusCode::kInvalidArgument) {
     return written;
   }

@@ -4,6 +4,7 @@
 
 #include <functional>
 #include <memory>
+#include <string>
 
 #include "api/base/status.h"
 #include "checkpoint/node_state.h"
@@ -18,13 +19,20 @@ class Snapshots {
   virtual std::shared_ptr<const checkpoint::NodeState> Load() const = 0;
 };
 
+/// Who hears of the disk, on the loop.
+struct StateListeners {
+  /// It takes changes that it has refused.
+  std::function<void()> on_disk_returned = [] {};
+  /// The state that the start could not read is known now; nothing was decided without it.
+  std::function<void(const checkpoint::NodeState& state)> on_recalled =
+      [](const checkpoint::NodeState&) {};
+};
+
 /// Runs posted work in order on its own thread and owns the store and the latest state.
 /// Order of every change: commit, publish, answer.
 class StateLoop final : public Snapshots {
  public:
-  /// `on_disk_returned` is called on the loop when the disk takes changes that it has refused.
-  explicit StateLoop(
-      checkpoint::OpenedStore opened, std::function<void()> on_disk_returned = [] {});
+  explicit StateLoop(checkpoint::OpenedStore opened, StateListeners listeners = {});
   ~StateLoop() override;
   StateLoop(const StateLoop&) = delete;
   StateLoop& operator=(const StateLoop&) = delete;
@@ -43,6 +51,10 @@ class StateLoop final : public Snapshots {
   /// Whether the latest state is the disk's, so that what it lacks does not exist: nobody releases
   /// or removes by a state that is not. Threads: any.
   bool known() const;
+
+  /// `plugin`, which is built in, keeps `value` beside its allocations: it goes with the next
+  /// change to the checkpoint, an empty one too. Threads: any.
+  void KeepValue(const std::string& plugin, std::string value);
 
   /// Makes `change` durable, then visible. Threads: on the loop only. Errors: the store's; nothing
   /// is published then.

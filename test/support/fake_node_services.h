@@ -23,6 +23,7 @@ class FakeNodeServices final : public manager::NodeServices {
   StatusOr<checkpoint::PluginRecords> records = checkpoint::PluginRecords();  ///< to forget
   /// What was asked to be forgotten; read it when the answer is there.
   std::vector<std::pair<std::string, manager::Forget>> forgotten;
+  qrm::Status kept;       ///< what comes of keeping plugins' values
   std::string tried_pod;  ///< the latest, serialized; read it when its answer is there
 
   manager::NodeStatus Status() const override {
@@ -47,6 +48,7 @@ class FakeNodeServices final : public manager::NodeServices {
     forgotten.emplace_back(resource, how);
     done(records);
   }
+  void KeepPluginValues(std::function<void(const qrm::Status& kept)> done) override { done(kept); }
   void TryPod(std::string pod,
               const std::function<void(StatusOr<manager::DryRunReport>)>& done) override {
     tried_pod = std::move(pod);

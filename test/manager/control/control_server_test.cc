@@ -172,6 +172,19 @@ TEST_F(ControlServerTest, SetPoolsChangesThemAndReconcilesAtOnce) {
   EXPECT_THAT(node_.reconciles(), ElementsAre("cpu"));
 }
 
+TEST_F(ControlServerTest, PoolsOfABuiltInPluginThatTheDiskRefusesAreSetBack) {
+  plugins_.infos = {{.resource = "cpu", .registered_by = RegisteredBy::kBuiltIn, .live = true}};
+  node_.kept = Errorf(StatusCode::kResourceExhausted, "the disk is full");
+  const grpc::Status status = SetPools({{"online", "0-1"}});
+  EXPECT_THAT(status.error_message(), HasSubstr("the disk is full"));
+  EXPECT_EQ(ToString(plugins_.pools.at("cpu")->front().cpus), "0-3");
+  EXPECT_THAT(node_.reconciles(), IsEmpty());
+
+  node_.kept = OkStatus();
+  EXPECT_TRUE(SetPools({{"online", "0-1"}}).ok());
+  EXPECT_EQ(ToString(plugins_.pools.at("cpu")->front().cpus), "0-1");
+}
+
 TEST_F(ControlServerTest, PoolsOfAPluginThatHangsAreAnsweredWhenItDoes) {
   plugins_.HangPools();
   auto asked = std::async(std::launch::async, [this] {

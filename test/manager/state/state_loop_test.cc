@@ -56,7 +56,8 @@ TEST(StateLoopTest, PublishesWhatItCommitted) {
 TEST(StateLoopTest, TellsWhenTheStateCouldBeReadAtLast) {
   test::Journal journal;
   int returned = 0;
-  StateLoop state(test::OpenMemoryStore(journal), [&returned] { ++returned; });
+  StateLoop state(test::OpenMemoryStore(journal),
+                  {.on_disk_returned = [&returned] { ++returned; }});
   const auto recall = [&] { return test::RunOn(state, [&] { return state.Recall().code(); }); };
   EXPECT_EQ(recall(), StatusCode::kOk);
   EXPECT_EQ(returned, 0);
@@ -83,6 +84,48 @@ TEST(StateLoopTest, PublishesWhatTheDiskHoldsBeforeTheFirstDecisionByIt) {
   EXPECT_NE(state.Load(), before) << "it is published";
 }
 
+TEST(StateLoopTest, TellsOfTheStateThatTheStartCouldNotRead) {
+  test::Journal journal;
+  journal.Hide(Errorf(StatusCode::kFailedPrecondition, "no permission"));
+  int recalled = 0;
+  StateLoop state(test::OpenMemoryStore(journal),
+                  {.on_recalled = [&recalled](const checkpoint::NodeState&) { ++recalled; }});
+  state.KeepValue("cpu", "of a plugin that knew nothing");
+  journal.Hide(OkStatus());
+  EXPECT_TRUE(test::RunOn(state, [&] { return state.Recall(); }).ok());
+  EXPECT_TRUE(test::RunOn(state, [&] { return state.Remember({}); }).ok());
+  EXPECT_EQ(recalled, 1);
+  EXPECT_TRUE(state.Load()->plugin_values().empty());
+}
+
+TEST(StateLoopTest, WritesWhatAPluginKeepsWithTheNextChangeOnce) {
+  test::Journal journal;
+  StateLoop state(test::OpenMemoryStore(journal));
+  state.KeepValue("cpu", "pools");
+  EXPECT_EQ(journal.commits(), 0u);
+  const auto commit = [&](const std::string& pod) {
+    return test::RunOn(state,
+                       [&] { return state.Commit(test::Admit(test::SamplePod(pod), "main", {})); });
+  };
+  ASSERT_TRUE(commit("web").ok());
+  ASSERT_TRUE(commit("db").ok());
+  const std::vector<checkpoint::Change> changes = journal.changes();
+  ASSERT_EQ(changes.size(), 2u);
+  EXPECT_EQ(changes[0].put_plugin_values, (StringMap{{"cpu", "pools"}}));
+  EXPECT_TRUE(changes[1].put_plugin_values.empty());
+  EXPECT_EQ(state.Load()->plugin_values().at("cpu"), "pools");
+}
+
+TEST(StateLoopTest, WritesWhatAPluginKeepsWithAnEmptyChange) {
+  test::Journal journal;
+  StateLoop state(test::OpenMemoryStore(journal));
+  state.KeepValue("cpu", "pools");
+  EXPECT_TRUE(test::RunOn(state, [&] { return state.Remember({}); }).ok());
+  EXPECT_EQ(state.Load()->plugin_values().at("cpu"), "pools");
+  EXPECT_TRUE(test::RunOn(state, [&] { return state.Remember({}); }).ok());
+  EXPECT_EQ(journal.commits(), 1u);
+}
+
 TEST(StateLoopTest, PublishesNothingThatTheStoreRefused) {
   test::Journal journal;
   journal.Fail(Errorf(StatusCode::kResourceExhausted, "disk full"));
@@ -96,7 +139,8 @@ TEST(StateLoopTest, PublishesNothingThatTheStoreRefused) {
 TEST(StateLoopTest, PublishesWhatItRemembersAndSaysWhenTheDiskTakesIt) {
   test::Journal journal;
   int returned = 0;
-  StateLoop state(test::OpenMemoryStore(journal), [&returned] { ++returned; });
+  StateLoop state(test::OpenMemoryStore(journal),
+                  {.on_disk_returned = [&returned] { ++returned; }});
   const auto remember = [&](const checkpoint::Change& change) {
     return test::RunOn(state, [&] { return state.Remember(change); });
   };

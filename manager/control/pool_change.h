@@ -1,0 +1,23 @@
+// Changes the pools of a plugin so that they are kept, or not at all.
+#pragma once
+
+#include <functional>
+#include <vector>
+
+#include "api/base/clock.h"
+#include "api/base/status.h"
+#include "manager/observability/node_services.h"
+#include "manager/registry/plugins.h"
+#include "plugins/sdk/plugin.h"
+
+namespace qrm::manager {
+
+using PoolsDone = std::function<void(const StatusOr<std::vector<sdk::Pool>>& pools)>;
+
+/// Makes `change`; `done` runs once, and learns all pools when they are on disk: with the plugin,
+/// or for a built-in one in the checkpoint. Errors: the plugin's; the disk's, when the pools are as
+/// before again. `plugins` and `node` outlive the calls; threads: any, and `done` must not block.
+void ChangePools(Plugins& plugins, NodeServices& node, const calls::SetPools::Request& change,
+                 Deadline deadline, const PoolsDone& done);
+
+}  // namespace qrm::manager
