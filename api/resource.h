@@ -51,6 +51,10 @@ struct ContainerRequest {
   std::string runtime_class;
   /// Set in Allocate for plugins with topology alignment: the merged hint.
   std::optional<TopologyHint> hint;
+  /// What a container that runs without a record has now, as far as the runtime tells: to be left
+  /// to it where that serves the request. For plugins in the manager's process; not on the wire.
+  CpuSet runs_on;
+  NumaMask runs_near;  ///< its memory nodes
 
   /// The requested amount: the only entry of `requests` but for hugepages, or 0 when there is none.
   double quantity() const;

@@ -153,6 +153,10 @@ Status Planner::SelectPlugin(Draft& draft, const std::string& name, double amoun
     draft.aligned.insert(resource);
   }
   draft.requests.push_back(MakeRequest(draft.demand, *plugin, name, amount));
+  if (draft.explanation.after_the_fact) {
+    draft.requests.back().runs_on = draft.demand.cpus;
+    draft.requests.back().runs_near = draft.demand.mems;
+  }
   return OkStatus();
 }
 

@@ -187,6 +187,8 @@ StatusOr<ContainerDemand> CgroupEstimate::Estimate(const RuntimePod& pod,
   demand.requests = EstimateRequests(container, demand.pod.qos_class, memory_bytes_);
   demand.source = "estimate";
   demand.runtime_class = pod.runtime_handler;
+  demand.cpus = CpuSet::Parse(container.resources.cpuset_cpus).value_or(CpuSet());
+  demand.mems = NumaMask::Parse(container.resources.cpuset_mems).value_or(NumaMask());
   return demand;
 }
 

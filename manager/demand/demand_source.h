@@ -28,6 +28,9 @@ struct ContainerDemand {
   std::string source;      ///< where `requests` came from: "pods-api", "kubelet" or "estimate"
   std::string runtime_id;  ///< the runtime's of this container; empty for one that is yet to come
   std::string runtime_class;
+  /// The CPUs and memory nodes that the runtime confines it to, as far as it says.
+  CpuSet cpus;
+  NumaMask mems;
   std::string controller_kind;  ///< such as "DaemonSet"; empty when unknown or without
   std::string priority_class;   ///< empty when unknown or without
 

@@ -205,6 +205,15 @@ Decision Own(const View& view, const ContainerRequest& request, const CpuSet& cp
           .holding = Holding{.cpus = cpus, .tenant = tenant, .type = request.type}};
 }
 
+/// A container that runs without a record keeps the CPUs that it has, where they are as many as it
+/// asks for and nobody else's, within `hint` (empty nodes: anywhere).
+bool KeepsItsCpus(const View& view, const ContainerRequest& request, const CpuSet& free,
+                  const NumaMask& hint) {
+  return request.runs_on.Count() == static_cast<int>(request.quantity()) &&
+         request.runs_on.IsSubsetOf(free) &&
+         (hint.Empty() || view.machine.NodesOf(request.runs_on).IsSubsetOf(hint));
+}
+
 Status CheckPoolHasCpus(const View& view, const ContainerRequest& request,
                         const std::string& pool) {
   if (!PoolCpus(view, pool).Empty()) {
@@ -230,6 +239,9 @@ StatusOr<HintList> StaticHints(const View& view, const ContainerRequest& request
   const Room room = FindRoom(view, request, own);
   const StaticCpuRoom free = StaticRoom(view, request, room);
   QRM_RETURN_IF_ERROR(CheckDefaultPoolStays(view, request, count - free.reusable.Count()));
+  if (KeepsItsCpus(view, request, room.free, {})) {
+    return HintList({{.nodes = view.machine.NodesOf(request.runs_on), .preferred = true}});
+  }
   HintList hints = view.static_policy->Hints(free, count);
   if (hints.IsImpossible()) {
     return NoRoom(view, request, room, {});
@@ -242,7 +254,9 @@ StatusOr<Decision> PlaceByStaticPolicy(const View& view, const ContainerRequest&
   QRM_ASSIGN_OR_RETURN(const int count, WholeCpus(request));
   const Room room = FindRoom(view, request, own);
   const StatusOr<CpuSet> cpus =
-      view.static_policy->Take(StaticRoom(view, request, room), count, hint.nodes);
+      KeepsItsCpus(view, request, room.free, hint.nodes)
+          ? request.runs_on
+          : view.static_policy->Take(StaticRoom(view, request, room), count, hint.nodes);
   if (!cpus.ok()) {
     return Annotate(cpus.status(), fmt::format("cannot place {}", NameOf(request)));
   }
@@ -256,6 +270,9 @@ StatusOr<Decision> PlaceExclusively(const View& view, const ContainerRequest& re
   QRM_ASSIGN_OR_RETURN(const int count, WholeCpus(request));
   QRM_RETURN_IF_ERROR(CheckDefaultPoolStays(view, request, count));
   const Room room = FindRoom(view, request, own);
+  if (KeepsItsCpus(view, request, room.free, hint.nodes)) {
+    return Own(view, request, request.runs_on, hint, room.tenant);
+  }
   const auto picked = PickCpus(view, room, own.rule, count, hint.nodes);
   if (!picked) {
     return NoRoom(view, request, room, hint.nodes);
@@ -317,6 +334,10 @@ StatusOr<HintList> CpuHints(const View& view, const ContainerRequest& request) {
   std::vector<TopologyHint> fitting = FittingMasks(view, room, own.rule, count);
   if (fitting.empty()) {
     return NoRoom(view, request, room, {});
+  }
+  if (KeepsItsCpus(view, request, room.free, {})) {
+    return HintList(
+        placement::KeptOrAll(std::move(fitting), view.machine.NodesOf(request.runs_on)));
   }
   return HintList(std::move(fitting));
 }

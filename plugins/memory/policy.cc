@@ -232,7 +232,7 @@ StatusOr<HintList> StaticHints(const View& view, const ContainerRequest& request
   if (hints.empty()) {
     return NoRoom(view, request, room, {});
   }
-  return HintList(std::move(hints));
+  return HintList(placement::KeptOrAll(std::move(hints), request.runs_near));
 }
 
 /// Shrinks what the ended init containers hold by what `blocks` use again.
@@ -343,7 +343,7 @@ StatusOr<HintList> MemoryHints(const View& view, const ContainerRequest& request
   if (fitting.empty()) {
     return NoRoom(view, request, room, {});
   }
-  return HintList(std::move(fitting));
+  return HintList(placement::KeptOrAll(std::move(fitting), request.runs_near));
 }
 
 StatusOr<Decision> PlaceContainer(const View& view, const ContainerRequest& request,

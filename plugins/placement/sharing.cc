@@ -29,6 +29,16 @@ NumaMask BarredNodes(const TenantsByNode& tenants, const Tenant& newcomer) {
   return barred;
 }
 
+std::vector<TopologyHint> KeptOrAll(std::vector<TopologyHint> fitting, const NumaMask& nodes) {
+  const bool kept =
+      !nodes.Empty() && std::any_of(fitting.begin(), fitting.end(),
+                                    [&](const TopologyHint& hint) { return hint.nodes == nodes; });
+  if (kept) {
+    return {{.nodes = nodes, .preferred = true}};
+  }
+  return fitting;
+}
+
 std::string NameOf(const Tenant& tenant) {
   return tenant.role.empty() ? "a container without role" : tenant.role;
 }

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "api/hint.h"
 #include "api/id_set.h"
 
 namespace qrm::placement {
@@ -44,6 +45,10 @@ using TenantsByNode = std::map<int, std::vector<Tenant>>;
 
 /// The nodes that `newcomer` may not use because of the containers on them.
 NumaMask BarredNodes(const TenantsByNode& tenants, const Tenant& newcomer);
+
+/// The one of `fitting` that is on `nodes`, to which a container that runs is confined already,
+/// preferred; all of them when none is.
+std::vector<TopologyHint> KeptOrAll(std::vector<TopologyHint> fitting, const NumaMask& nodes);
 
 /// "storage-service" or "a container without role", for messages.
 std::string NameOf(const Tenant& tenant);

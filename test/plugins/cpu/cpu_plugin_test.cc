@@ -331,6 +331,30 @@ TEST(CpuPluginTest, ReportsPoolsWithRolesAndContainers) {
   EXPECT_TRUE(pools[2].cpus.Empty());
 }
 
+TEST(CpuAdoptionTest, LeavesARunningContainerTheCpusThatItHas) {
+  Drive drive(Make(kThreeRoles));
+  ContainerRequest request = Request("pod1", "reranker", "cpu", 3);
+  request.runs_on = {24, 25, 64};
+  const auto kept = drive.Admit(request);
+  ASSERT_TRUE(kept.ok()) << kept.status();
+  EXPECT_EQ(kept->value, "24-25,64");
+}
+
+TEST(CpuAdoptionTest, PlacesARunningContainerAnewWhereItsCpusAreNotItsOwnOrNotEnough) {
+  Drive drive(Make(kThreeRoles));
+  ASSERT_TRUE(drive.Admit(Request("pod1", "numa-enhancement", "cpu", 2)).ok());
+  const CpuSet taken = *CpuSet::Parse(drive.Value("pod1"));
+  ContainerRequest request = Request("pod2", "numa-enhancement", "cpu", 2);
+  request.runs_on = taken;
+  const auto other = drive.Admit(request);
+  ASSERT_TRUE(other.ok()) << other.status();
+  EXPECT_FALSE(CpuSet::Parse(other->value)->Intersects(taken));
+
+  request = Request("pod3", "numa-enhancement", "cpu", 2);
+  request.runs_on = {30};
+  EXPECT_EQ(CpuSet::Parse(drive.Admit(request)->value)->Count(), 2);
+}
+
 TEST(CpuRestartTest, KeepsPoolsAndExclusiveCpus) {
   Drive before(Make(kThreeRoles + std::string("pools: {web: {cpus: \"60-69\", roles: [web]}}")));
   ASSERT_TRUE(before.plugin().SetPools({{"web", CpuSet::Range(70, 79)}}).ok());
