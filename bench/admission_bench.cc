@@ -83,7 +83,7 @@ class Comparison {
       Floor floor({.directory = dir_.path(),
                    .record_bytes = bytes_,
                    .request = SampleRequest(),
-                   .program = plugins_in_ == PluginsIn::kProcesses ? program_.path : ""});
+                   .program = program_.path});
       admissions_ = {};
       for (std::size_t i = 0; i < program_.admissions; ++i) {
         AskFloor(floor);
@@ -117,10 +117,12 @@ class Comparison {
       const auto now = Clock::now();
       floors_.steps[step].push_back(Microseconds(now - std::exchange(last, now)));
     };
-    floor.CollectHints();
-    timed("hints");
-    floor.Allocate();
-    timed("allocate");
+    if (plugins_in_ == PluginsIn::kProcesses) {
+      floor.CollectHints();
+      timed("hints");
+      floor.Allocate();
+      timed("allocate");
+    }
     floor.Commit();
     timed("commit");
     floors_.total.push_back(Microseconds(Clock::now() - begin));

@@ -220,8 +220,10 @@ void BenchNode::Run(const std::function<void()>& work) {
 std::vector<std::string> BenchNode::Logs() const {
   const std::string state_dir = directory_ + "/state";
   std::vector<std::string> logs = {state_dir + "/checkpoint.db-wal"};
-  for (const auto& [name, resource] : kResources) {
-    logs.push_back(sdk::StatePath({.resource = resource, .state_dir = state_dir}) + "-wal");
+  if (!processes_.empty()) {  // built-in plugins keep nothing
+    for (const auto& [name, resource] : kResources) {
+      logs.push_back(sdk::StatePath({.resource = resource, .state_dir = state_dir}) + "-wal");
+    }
   }
   return logs;
 }

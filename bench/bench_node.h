@@ -58,8 +58,8 @@ class BenchNode {
 
   /// Commits of qrmd's own state.
   std::size_t commits() const { return commits_; }
-  /// The sizes of the logs of qrmd's state and of the plugins' states, ours first, and when they
-  /// were written.
+  /// The sizes of the logs of qrmd's state and of plugin processes' states, ours first, and when
+  /// they were written.
   std::vector<std::size_t> LogBytes() const;
   std::vector<std::filesystem::file_time_type> LogTimes() const;
 

@@ -99,9 +99,7 @@ class FloorPlugin final : public pb::ResourcePlugin::CallbackService {
 std::unique_ptr<grpc::Server> Serve(grpc::Service& service, const std::string& socket) {
   KeepGrpcCallbackThreads();
   grpc::ServerBuilder builder;
-  if (!socket.empty()) {
-    builder.AddListeningPort("unix:" + socket, grpc::InsecureServerCredentials());
-  }
+  builder.AddListeningPort("unix:" + socket, grpc::InsecureServerCredentials());
   builder.RegisterService(&service);
   return builder.BuildAndStart();
 }
@@ -161,18 +159,10 @@ struct Floor::Impl {
     for (std::size_t i = 1; i < options.record_bytes.size(); ++i) {
       const std::string path = fmt::format("{}/floor-{}", options.directory, i);
       const std::size_t bytes = options.record_bytes[i];
-      std::shared_ptr<grpc::Channel> channel;
-      if (options.program.empty()) {
-        services.push_back(std::make_unique<FloorPlugin>(path + ".log", bytes));
-        servers.push_back(Serve(*services.back(), ""));
-        channel = servers.back()->InProcessChannel(grpc::ChannelArguments());
-      } else {
-        const std::vector<std::string> command = {options.program, kFloorPluginFlag, path + ".sock",
-                                                  path + ".log", std::to_string(bytes)};
-        processes.push_back(std::make_unique<test::ChildProcess>(command, path + ".out"));
-        channel = Connect(path + ".sock");
-      }
-      stubs.push_back(pb::ResourcePlugin::NewStub(channel));
+      const std::vector<std::string> command = {options.program, kFloorPluginFlag, path + ".sock",
+                                                path + ".log", std::to_string(bytes)};
+      processes.push_back(std::make_unique<test::ChildProcess>(command, path + ".out"));
+      stubs.push_back(pb::ResourcePlugin::NewStub(Connect(path + ".sock")));
     }
   }
 
@@ -192,8 +182,6 @@ struct Floor::Impl {
 
   const pb::ResourceRequest request;
   SyncedLog log;
-  std::vector<std::unique_ptr<FloorPlugin>> services;
-  std::vector<std::unique_ptr<grpc::Server>> servers;
   std::vector<std::unique_ptr<test::ChildProcess>> processes;
   std::vector<std::unique_ptr<pb::ResourcePlugin::Stub>> stubs;
 };

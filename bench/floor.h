@@ -33,7 +33,7 @@ class SyncedLog {
 [[noreturn]] void ServeFloorPlugin(const std::string& socket, const std::string& log_path,
                                    std::size_t record_bytes);
 
-/// Three such plugins and a caller that asks them for hints, for allocations, and syncs its own
+/// Such plugins, if any, and a caller that asks them for hints, for allocations, and syncs its own
 /// log: each round in parallel over gRPC's callback API.
 ///
 /// Threads: one.
@@ -44,9 +44,7 @@ class Floor {
     /// What an admission writes to each log: ours first, then the plugins'.
     std::vector<std::size_t> record_bytes;
     ContainerRequest request;  ///< its bytes go over the wire
-    /// Empty: the plugins are in this process. Else the program to run with the words of
-    /// kFloorPluginFlag.
-    std::string program;
+    std::string program;       ///< runs a plugin, with the words of kFloorPluginFlag
   };
   explicit Floor(const Options& options);
   ~Floor();
