@@ -1,6 +1,5 @@
-// qrmd started again and again on a damaged database, its own or that of a plugin inside it: it is
-// ready within two seconds, every file is still there, the containers keep what they have, and new
-// ones are admitted.
+// qrmd started again and again on a damaged database: it is ready within two seconds, every file is
+// still there, the containers keep what they have, and new ones are admitted.
 //   test_damage [--rounds=N] [--seed=N]
 #include <algorithm>
 #include <chrono>
@@ -48,15 +47,12 @@ class DamageTest {
     return FillUp();
   }
 
-  /// Every third round damages a plugin's database.
   Status Round(int round) {
-    const bool plugin = round % 3 == 0;
     QRM_RETURN_IF_ERROR(ReplacePod());  // so that the log holds the latest commits
     node_.KillDaemon();
-    const std::string database = state_dir_ + (plugin ? "/cpu_plugin.db" : "/checkpoint.db");
+    const std::string database = state_dir_ + "/checkpoint.db";
     QRM_ASSIGN_OR_RETURN(const DamageReport done, damage_.Apply(database, round));
-    const Status held = plugin ? ExpectPluginSurvives() : ExpectCheckpointSurvives(done);
-    if (!held.ok()) {
+    if (const Status held = ExpectCheckpointSurvives(done); !held.ok()) {
       return Annotate(held, fmt::format("{} of {}", done.what, database));
     }
     ++rounds_[done.what];
@@ -166,19 +162,6 @@ class DamageTest {
         [this] { return Running(); },
         {{"checkpoint has", [this] { return CheckpointedPins(state_dir_); }}}, kReconcilePeriod));
     return ExpectOneOwner(Running());
-  }
-
-  /// A plugin that lost its memory knows nothing of the containers; the checkpoint does, and keeps
-  /// others off their CPUs.
-  Status ExpectPluginSurvives() {
-    QRM_RETURN_IF_ERROR(StartOnDamage());
-    QRM_RETURN_IF_ERROR(damage_.Undo());
-    (void)AddPod();
-    QRM_RETURN_IF_ERROR(ExpectOneOwner(Running()));
-    while (!pods_.empty()) {
-      QRM_RETURN_IF_ERROR(RemovePod());
-    }
-    return FillUp();
   }
 
   /// What was moved aside would fill the disk in two thousand rounds.

@@ -172,6 +172,23 @@ TEST_P(DiskTest, ReadOnlyDiskStopsAdmissionsOnly) {
   ExpectAllIsWellAgain();
 }
 
+/// More than it had, as after an in-place resize, is asked for when the container is made again.
+TEST_P(DiskTest, ContainerKeepsWhatItHasWhenTheDiskRefusesMore) {
+  Start();
+  if (IsSkipped() || HasFatalFailure()) {
+    return;
+  }
+  const Pins before = Running();
+  disk_->Fill();
+  FirstRefusal();
+  EXPECT_FALSE(
+      runtime_->AddContainer("alone", {.milli_cpus = 4000, .memory_bytes = int64_t{1} << 30}).ok());
+  disk_->Clear();
+  EXPECT_TRUE(IsOk(RunPod("after", "database")));
+  EXPECT_TRUE(Await([&] { return ExpectOneOwner(Running()).ok() && Agree(); }));
+  EXPECT_EQ(Running().at("uid-alone").cpus, before.at("uid-alone").cpus);
+}
+
 /// Only qrmd's own disk: plugin processes go on and hold files open to write.
 TEST_P(DiskTest, StartsOnAReadOnlyDisk) {
   Start("state/qrmd");

@@ -1,0 +1,312 @@
+// Who holds what is written once: whatever else is lost, nothing has two owners, and nobody is
+// refused for it.
+#include <atomic>
+#include <chrono>
+#include <filesystem>
+#include <fstream>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include <sys/stat.h>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "api/id_set.h"
+#include "checkpoint/peer_json.h"
+#include "test/e2e/node.h"
+#include "test/e2e/simulated_runtime.h"
+#include "test/support/await.h"
+#include "test/support/child_process.h"
+#include "test/support/is_ok.h"
+#include "test/support/scripted_plugin.h"
+#include "test/support/temp_dir.h"
+
+namespace qrm::test {
+namespace {
+
+namespace fs = std::filesystem;
+namespace pb = ::resourceplugin::v1alpha1;
+using std::chrono::milliseconds;
+using ::testing::HasSubstr;
+
+constexpr char kMachine[] =
+    "machine: \"synthetic:package:2 [numa] core:4 pu:1\"\n"
+    "numa-memory: {0: 4294967296, 1: 4294967296}\n";
+constexpr char kRoles[] = "roles: {database: {numa: one, share-numa-with: [database]}}\n";
+constexpr char kNics[] =
+    "nics: [{interface: eth0, numa-node: 0, speed-mbps: 2}]\n"
+    "request: mbps\n";
+
+PodSpec Pod(const std::string& name, int cpus, int64_t gib = 1,
+            const std::string& role = "database") {
+  return {.name = name,
+          .uid = "uid-" + name,
+          .labels = {{"katalyst.kubewharf.io/pod_role", role}},
+          .container = {.name = "main", .milli_cpus = cpus * 1000, .memory_bytes = gib << 30}};
+}
+
+class OneTruthTest : public testing::Test {
+ protected:
+  /// qrmd with its own cpu and memory plugins, unless `keys` says otherwise.
+  void Start(const std::string& builtin, const std::string& keys = "") {
+    std::ofstream(config_) << kMachine << "plugins:\n  cpu: {roles: {database: {numa: one, "
+                           << "share-numa-with: [database]}}}\n  memory: {roles: {database: "
+                           << "{numa: one, share-numa-with: [database]}}}\n"
+                           << keys;
+    node_ = std::make_unique<Node>(
+        Node::Options{.bin_dir = fs::canonical("/proc/self/exe").parent_path(),
+                      .work_dir = dir_ / "node",
+                      .config = config_,
+                      .nri_socket = runtime_.nri_socket(),
+                      .cri_socket = runtime_.cri_socket(),
+                      .builtin_plugins = builtin,
+                      .reconcile_period = "300ms"});
+    ASSERT_TRUE(IsOk(node_->Start(0)));
+  }
+  Status StartPlugin(const std::string& name) {
+    const std::string file = dir_ / (name + ".yaml");
+    std::ofstream(file) << kMachine << (name == "nic" ? kNics : kRoles);
+    return node_->StartPlugin(name, name == "nic" ? "NIC" : name, file);
+  }
+  /// As after a lost disk: the plugin begins with nothing.
+  void LoseStateOf(const std::string& plugin) {
+    node_->KillPlugin(plugin);
+    for (const auto& entry : fs::directory_iterator(dir_ / "node/state")) {
+      if (entry.path().filename().string().rfind(plugin + "_plugin.db", 0) == 0) {
+        fs::remove(entry.path());
+      }
+    }
+    ASSERT_TRUE(IsOk(StartPlugin(plugin)));
+  }
+  bool Knows(const std::string& plugin, const std::string& pod) const {
+    const auto state = node_->ExportState(plugin);
+    return state.ok() && state->find("uid-" + pod) != std::string::npos;
+  }
+  CpuSet CpusOf(const std::string& pod) const {
+    return CpuSet::Parse(
+               runtime_.RunOptions(pod)["linux_container_resources"].value("cpusetCpus", ""))
+        .value_or(CpuSet());
+  }
+
+  const TempDir dir_;
+  const std::string config_ = dir_ / "qrmd.yaml";
+  const std::string qrmd_state_ = dir_ / "node/state/qrmd";
+  SimulatedRuntime runtime_{dir_.path()};
+  std::unique_ptr<Node> node_;
+};
+
+TEST_F(OneTruthTest, CpusOfImportedContainersBelongToThem) {
+  AllocationByContainer allocations;
+  allocations[{"uid-imported", "main"}]["cpu"] = {
+      .oci_property = "CpusetCpus", .value = "0-2", .is_scalar_resource = true, .quantity = 3};
+  std::ofstream(dir_ / "peer.json") << *checkpoint::ToPeerCheckpoint(allocations);
+  runtime_.RunPodUnseen(Pod("imported", 3));
+  fs::create_directories(qrmd_state_);
+  const std::string qrmctl = fs::canonical("/proc/self/exe").parent_path() / "qrmctl";
+  ASSERT_EQ(std::system((qrmctl + " checkpoint import --state-dir " + qrmd_state_ + " " +
+                         (dir_ / "peer.json") + " >/dev/null")
+                            .c_str()),
+            0);
+  Start("cpu,memory");
+  ASSERT_TRUE(IsOk(runtime_.RunPod(Pod("first", 3))));
+  EXPECT_FALSE(CpusOf("first").Intersects(CpuSet{0, 1, 2})) << ToString(CpusOf("first"));
+}
+
+TEST_F(OneTruthTest, PluginThatLostItsStateIsTaughtExactlyWhatItGave) {
+  Start("");
+  ASSERT_TRUE(IsOk(StartPlugin("cpu")));
+  ASSERT_TRUE(IsOk(StartPlugin("memory")));
+  ASSERT_TRUE(IsOk(runtime_.RunPod(Pod("a", 1))));
+  ASSERT_TRUE(IsOk(runtime_.RunPod(Pod("b", 2, 2))));
+  ASSERT_TRUE(IsOk(runtime_.RemovePod("a")));
+  const CpuSet before = CpusOf("b");
+  const std::string cpu_state = *node_->ExportState("cpu");
+  LoseStateOf("cpu");
+  LoseStateOf("memory");
+  ASSERT_TRUE(Await([&] { return Knows("cpu", "b") && Knows("memory", "b"); }));
+  EXPECT_EQ(*node_->ExportState("cpu"), cpu_state);
+  for (int number = 0; number < 5; ++number) {
+    const std::string pod = "c" + std::to_string(number);
+    ASSERT_TRUE(IsOk(runtime_.RunPod(Pod(pod, 1, 1))));
+    EXPECT_FALSE(CpusOf(pod).Intersects(before));
+  }
+  EXPECT_EQ(CpusOf("b"), before);
+  EXPECT_FALSE(runtime_.RunPod(Pod("more", 1, 1)).ok()) << "one CPU is left, for the default pool";
+}
+
+TEST_F(OneTruthTest, BandwidthThatALostStateForgotIsNotGivenTwice) {
+  Start("", "implicit-resources: [{resource: NIC, roles: [database]}]\n");
+  ASSERT_TRUE(IsOk(StartPlugin("nic")));
+  ASSERT_TRUE(IsOk(runtime_.RunPod(Pod("a", 1))));
+  ASSERT_TRUE(IsOk(runtime_.RunPod(Pod("b", 1))));
+  LoseStateOf("nic");
+  EXPECT_TRUE(Await([&] { return Knows("NIC", "a") && Knows("NIC", "b"); }));
+  EXPECT_FALSE(runtime_.RunPod(Pod("c", 1)).ok()) << "both Mbit/s are given";
+}
+
+TEST_F(OneTruthTest, BuiltInPluginsKnowWhatTheyGaveAfterKill9) {
+  Start("cpu,memory");
+  ASSERT_TRUE(IsOk(runtime_.RunPod(Pod("a", 3, 3))));
+  node_->KillDaemon();
+  ASSERT_TRUE(IsOk(node_->Start(2)));
+  ASSERT_TRUE(IsOk(runtime_.RunPod(Pod("b", 3, 3))));
+  EXPECT_FALSE(CpusOf("b").Intersects(CpusOf("a")));
+  for (const auto& entry : fs::directory_iterator(qrmd_state_)) {
+    EXPECT_EQ(entry.path().string().find("_plugin.db"), std::string::npos) << entry.path();
+  }
+}
+
+TEST_F(OneTruthTest, PoolsOfABuiltInPluginSurviveKill9OnceTheyAreAnswered) {
+  std::ofstream(config_) << kMachine
+                         << "plugins: {cpu: {pools: {online: {cpus: \"0-3\", roles: [web]}}}}\n";
+  node_ =
+      std::make_unique<Node>(Node::Options{.bin_dir = fs::canonical("/proc/self/exe").parent_path(),
+                                           .work_dir = dir_ / "node",
+                                           .config = config_,
+                                           .nri_socket = runtime_.nri_socket(),
+                                           .cri_socket = runtime_.cri_socket(),
+                                           .builtin_plugins = "cpu"});
+  ASSERT_TRUE(IsOk(node_->Start(1)));
+  ASSERT_TRUE(IsOk(node_->Qrmctl({"pool", "set", "online=0-1"}).status()));
+  node_->KillDaemon();
+  ASSERT_TRUE(IsOk(node_->Start(1)));
+  ASSERT_TRUE(IsOk(runtime_.RunPod(Pod("a", 1, 0, "web"))));
+  EXPECT_EQ(CpusOf("a"), (CpuSet{0, 1}));
+}
+
+// Its record is lost, and a second plugin does not take it at first.
+TEST_F(OneTruthTest, CpusOfARunningContainerWaitForItWhileItsAdoptionFails) {
+  std::atomic<bool> refuses = false;
+  std::atomic<int> refused = 0;
+  PluginScript script;
+  script.options = [](const auto&, auto&) { return OkStatus(); };
+  script.allocate = [&](const pb::ResourceRequest& request,
+                        pb::ResourceAllocationResponse& response) {
+    if (refuses) {
+      ++refused;
+      return Errorf(StatusCode::kResourceExhausted, "not today");
+    }
+    response = pb::ResourceAllocationResponse();
+    response.set_pod_uid(request.pod_uid());
+    response.set_container_name(request.container_name());
+    response.set_resource_name(request.resource_name());
+    return OkStatus();
+  };
+  script.identity = IdentityFor("example.com/flaky");
+  Start("",
+        "implicit-resources: [{resource: example.com/flaky, annotation: flaky}]\n"
+        "required-plugins: [cpu, example.com/flaky]\n");
+  ASSERT_TRUE(IsOk(StartPlugin("cpu")));
+  const ScriptedPlugin flaky(dir_ / "node/plugins/flaky.sock", script);
+  ASSERT_TRUE(Await([this] { return node_->ListPlugins()->size() == 2; }));
+  PodSpec pod = Pod("a", 3);
+  pod.annotations["flaky"] = "yes";
+  ASSERT_TRUE(IsOk(runtime_.RunPod(pod)));
+
+  refuses = true;
+  node_->KillDaemon();
+  fs::remove_all(qrmd_state_);
+  ASSERT_TRUE(IsOk(node_->Start(2)));
+  ASSERT_TRUE(Await([&] { return refused > 0; }));
+  ASSERT_TRUE(IsOk(runtime_.RunPod(Pod("b", 3))));
+  EXPECT_FALSE(CpusOf("b").Intersects(CpusOf("a")));
+}
+
+// The state on disk is lost with its built-in plugins' grants.
+TEST_F(OneTruthTest, RunningContainersKeepTheirCpusWhenTheCheckpointIsLost) {
+  Start("cpu,memory");
+  ASSERT_TRUE(IsOk(runtime_.RunPod(Pod("first", 1))));
+  ASSERT_TRUE(IsOk(runtime_.RunPod(Pod("a", 2))));
+  ASSERT_TRUE(IsOk(runtime_.RunPod(Pod("b", 3))));
+  ASSERT_TRUE(IsOk(runtime_.RemovePod("first")));
+  const CpuSet a = CpusOf("a");
+  const CpuSet b = CpusOf("b");
+  node_->KillDaemon();
+  fs::remove_all(qrmd_state_);
+  ASSERT_TRUE(IsOk(node_->Start(2)));
+  ASSERT_TRUE(Await([this] {
+    const auto pods = node_->ListPods();
+    return pods.ok() && pods->pods_size() == 2;
+  }));
+  ASSERT_TRUE(IsOk(runtime_.RunPod(Pod("c", 1))));
+  EXPECT_EQ(CpusOf("a"), a);
+  EXPECT_EQ(CpusOf("b"), b);
+  EXPECT_FALSE(CpusOf("c").Intersects(a | b));
+}
+
+// Of the whole process, counted by the kernel's tracer.
+TEST_F(OneTruthTest, AdmissionWithBuiltInPluginsCostsOneSync) {
+  constexpr char kStrace[] = "/usr/bin/strace";
+  if (!fs::exists(kStrace)) {
+    GTEST_SKIP() << "strace is missing: scripts/deps.sh installs it";
+  }
+  Start("cpu,memory,nic");
+  const std::string trace = dir_ / "trace";
+  const auto syncs = [&trace] {
+    std::ifstream lines(trace);
+    std::string line;
+    int count = 0;
+    while (std::getline(lines, line)) {
+      count += line.find("sync(") != std::string::npos ? 1 : 0;
+    }
+    return count;
+  };
+  const ChildProcess tracer({kStrace, "-f", "-e", "trace=fsync,fdatasync,sync_file_range", "-o",
+                             trace, "-p", std::to_string(node_->daemon_pid())},
+                            dir_ / "strace.out");
+  const auto run_and_remove = [this](const std::string& pod) {
+    EXPECT_TRUE(IsOk(runtime_.RunPod(Pod(pod, 1))));
+    EXPECT_TRUE(IsOk(runtime_.RemovePod(pod)));
+    return Await([this] { return node_->ListPods()->pods_size() == 0; });
+  };
+  int warm = 0;
+  ASSERT_TRUE(Await([&] {
+    EXPECT_TRUE(run_and_remove("warm" + std::to_string(warm++)));
+    return syncs() > 0;
+  })) << tracer.Output();
+  ASSERT_TRUE(run_and_remove("last"));  // the tracer has all threads by now
+  const int before = syncs();
+  constexpr int kPods = 6;
+  for (int number = 0; number < kPods; ++number) {
+    ASSERT_TRUE(IsOk(runtime_.RunPod(Pod("pod" + std::to_string(number), 1))));
+  }
+  EXPECT_EQ(syncs() - before, kPods);
+}
+
+// A plugin without the SDK that says it holds something for sixty pods that nobody knows, and takes
+// its time to let each go.
+TEST_F(OneTruthTest, AdmissionsGoOnWhileASlowPluginIsRelievedOfManyOrphans) {
+  Start("cpu");
+  std::atomic<int> removed = 0;
+  PluginScript script;
+  script.reconcile = [&](const auto&, pb::GetResourcesAllocationResponse& response) {
+    for (int number = removed; number < 60; ++number) {
+      pb::ContainerResources& pod =
+          (*response.mutable_pod_resources())["uid-orphan" + std::to_string(number)];
+      pb::ResourceAllocation& main = (*pod.mutable_container_resources())["main"];
+      pb::ResourceAllocationInfo& slow = (*main.mutable_resource_allocation())["example.com/slow"];
+      slow.set_is_scalar_resource(true);
+      slow.set_allocated_quantity(1);
+    }
+    return OkStatus();
+  };
+  script.remove_pod = [&](const auto&, auto&) {
+    // NOLINTNEXTLINE(concurrency-mt-unsafe): a plugin that is slow is what this is about.
+    usleep(200'000);
+    ++removed;
+    return OkStatus();
+  };
+  script.identity = IdentityFor("example.com/slow");
+  const ScriptedPlugin plugin(dir_ / "node/plugins/slow.sock", script);
+  ASSERT_TRUE(Await([&] { return removed > 0; }));
+  for (int number = 0; number < 10; ++number) {
+    ASSERT_TRUE(IsOk(runtime_.RunPod(Pod("pod" + std::to_string(number), 0, 0, ""))));
+    EXPECT_LT(runtime_.last_creation(), milliseconds(150));
+  }
+  EXPECT_LT(removed, 60) << "the plugin was quicker than the test";
+}
+
+}  // namespace
+}  // namespace qrm::test
