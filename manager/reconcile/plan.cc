@@ -204,6 +204,21 @@ StringMap PropertiesToApply(const ContainerRecord& record, const std::string& id
   return properties;
 }
 
+ContainerRecord AfterUpdate(const ContainerRecord& record, const PlannedUpdate& update,
+                            Taken taken) {
+  ContainerRecord now = record;
+  now.applied = record.AppliedTo(update.container_id);
+  now.applied_to = update.container_id;
+  for (const auto& [property, value] : update.properties) {
+    if (taken == Taken::kYes) {
+      now.applied[property] = value;
+    } else {
+      now.applied.erase(property);
+    }
+  }
+  return now;
+}
+
 std::vector<PlannedUpdate> PlanUpdates(const NodeState& state,
                                        const std::map<ContainerKey, LiveContainer>& live) {
   std::vector<PlannedUpdate> updates;

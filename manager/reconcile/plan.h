@@ -54,6 +54,15 @@ struct PlannedUpdate {
 /// runtime changes in a live container, is not among them. Cost: no allocation when there are none.
 StringMap PropertiesToApply(const checkpoint::ContainerRecord& record, const std::string& id);
 
+/// What came of an update: the runtime took it, or nobody knows, since one that failed may have
+/// been applied all the same, or be so late.
+enum class Taken { kYes, kUnknown };
+
+/// `record` after `update`. What an update touched of which nobody knows is applied no more, so
+/// that it is sent again.
+checkpoint::ContainerRecord AfterUpdate(const checkpoint::ContainerRecord& record,
+                                        const PlannedUpdate& update, Taken taken);
+
 /// The updates that `live` containers need, those that give CPUs up before those that gain any.
 std::vector<PlannedUpdate> PlanUpdates(const checkpoint::NodeState& state,
                                        const std::map<ContainerKey, LiveContainer>& live);

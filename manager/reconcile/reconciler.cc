@@ -83,10 +83,7 @@ struct Reconciler::Impl : std::enable_shared_from_this<Reconciler::Impl> {
   void TellOfAnswers(const AllocationsByPlugin& answers) const;
   Status RepairDrift();
   Settler::Parts SettlerParts();
-  enum class Taken { kYes, kUnknown };
   bool NoteResult(const UpdateResult& result, const NodeState& state, Change& change);
-  static void NoteApplied(const PlannedUpdate& update, Taken taken, const ContainerRecord& record,
-                          const checkpoint::PodMeta& pod, Change& change);
   void CommitApplied(const std::vector<UpdateResult>& results);
   void NoteUpdates(const std::vector<ContainerKey>& updated);
   void Report(const std::vector<std::string>& found);
@@ -319,8 +316,11 @@ bool Reconciler::Impl::NoteResult(const UpdateResult& result, const NodeState& s
   std::string problem =
       taken.ok() ? parts.drift.ReadBack(update.key, update.properties) : MessageOf(taken);
   if (record != nullptr) {
-    NoteApplied(update, problem.empty() ? Taken::kYes : Taken::kUnknown, *record,
-                state.FindPod(update.key.pod_uid)->meta, change);
+    const Taken how = problem.empty() ? Taken::kYes : Taken::kUnknown;
+    if (ContainerRecord now = AfterUpdate(*record, update, how); now != *record) {
+      change.put_containers.push_back(
+          {state.FindPod(update.key.pod_uid)->meta, update.key.container, std::move(now)});
+    }
   }
   if (!problem.empty()) {
     problems.push_back(std::move(problem));
@@ -334,26 +334,6 @@ bool Reconciler::Impl::NoteResult(const UpdateResult& result, const NodeState& s
              {"container", update.key.container},
              {"values", fmt::format("{}", fmt::join(update.properties, " "))}});
   return true;
-}
-
-// An update that failed may have been applied all the same, or be so late: what it touched is known
-// no more, and is sent again until it is.
-void Reconciler::Impl::NoteApplied(const PlannedUpdate& update, Taken taken,
-                                   const ContainerRecord& record, const checkpoint::PodMeta& pod,
-                                   Change& change) {
-  ContainerRecord now = record;
-  now.applied = record.AppliedTo(update.container_id);
-  now.applied_to = update.container_id;
-  for (const auto& [property, value] : update.properties) {
-    if (taken == Taken::kYes) {
-      now.applied[property] = value;
-    } else {
-      now.applied.erase(property);
-    }
-  }
-  if (now != record) {
-    change.put_containers.push_back({pod, update.key.container, std::move(now)});
-  }
 }
 
 void Reconciler::Impl::CommitApplied(const std::vector<UpdateResult>& results) {

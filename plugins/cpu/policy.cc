@@ -205,15 +205,6 @@ Decision Own(const View& view, const ContainerRequest& request, const CpuSet& cp
           .holding = Holding{.cpus = cpus, .tenant = tenant, .type = request.type}};
 }
 
-/// A container that runs without a record keeps the CPUs that it has, where they are as many as it
-/// asks for and nobody else's, within `hint` (empty nodes: anywhere).
-bool KeepsItsCpus(const View& view, const ContainerRequest& request, const CpuSet& free,
-                  const NumaMask& hint) {
-  return request.runs_on.Count() == static_cast<int>(request.quantity()) &&
-         request.runs_on.IsSubsetOf(free) &&
-         (hint.Empty() || view.machine.NodesOf(request.runs_on).IsSubsetOf(hint));
-}
-
 Status CheckPoolHasCpus(const View& view, const ContainerRequest& request,
                         const std::string& pool) {
   if (!PoolCpus(view, pool).Empty()) {

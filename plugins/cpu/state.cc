@@ -144,6 +144,13 @@ CpuSet ReusableCpus(const CpuState& state, const ContainerKey& key) {
   return of_inits - of_others;
 }
 
+bool KeepsItsCpus(const View& view, const ContainerRequest& request, const CpuSet& free,
+                  const NumaMask& hint) {
+  return request.runs_on.Count() == static_cast<int>(request.quantity()) &&
+         request.runs_on.IsSubsetOf(free) &&
+         (hint.Empty() || view.machine.NodesOf(request.runs_on).IsSubsetOf(hint));
+}
+
 CpuSet PoolCpus(const View& view, const std::string& pool) {
   if (pool == kReservedPool) {
     return view.config.reserved;

@@ -62,6 +62,11 @@ CpuSet LeftCpus(const View& view);
 /// Source: Kubernetes 1.36, static policy, updateCPUsToReuse.
 CpuSet ReusableCpus(const CpuState& state, const ContainerKey& key);
 
+/// Whether a container that runs without a record keeps the CPUs that it has: as many as it asks
+/// for, of `free`, and within `hint` (empty nodes: anywhere).
+bool KeepsItsCpus(const View& view, const ContainerRequest& request, const CpuSet& free,
+                  const NumaMask& hint);
+
 /// The CPUs of a named pool, of kDefaultPool or of kReservedPool; empty for an unknown one.
 CpuSet PoolCpus(const View& view, const std::string& pool);
 

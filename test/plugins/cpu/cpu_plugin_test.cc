@@ -334,10 +334,10 @@ TEST(CpuPluginTest, ReportsPoolsWithRolesAndContainers) {
 TEST(CpuAdoptionTest, LeavesARunningContainerTheCpusThatItHas) {
   Drive drive(Make(kThreeRoles));
   ContainerRequest request = Request("pod1", "reranker", "cpu", 3);
-  request.runs_on = {24, 25, 64};
+  request.runs_on = {44, 45, 64};
   const auto kept = drive.Admit(request);
   ASSERT_TRUE(kept.ok()) << kept.status();
-  EXPECT_EQ(kept->value, "24-25,64");
+  EXPECT_EQ(kept->value, "44-45,64");
 }
 
 TEST(CpuAdoptionTest, PlacesARunningContainerAnewWhereItsCpusAreNotItsOwnOrNotEnough) {
