@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <memory>
+#include <optional>
 #include <utility>
 
 #include "manager/admission/request_rules.h"
@@ -32,12 +33,14 @@ std::pair<std::string, double> RequestedAs(const ContainerRecord& record,
 std::shared_ptr<const ResourceAllocation> AdmittedOf(const ContainerRecord& record,
                                                      const std::string& resource) {
   const auto origin = record.origins.find(resource);
-  if (origin == record.origins.end() || !origin->second.admitted.has_value()) {
+  const std::optional<checkpoint::Amounts> amounts =
+      origin == record.origins.end() ? std::nullopt : origin->second.admitted;
+  if (!amounts.has_value()) {
     return nullptr;
   }
   ResourceAllocation admitted = record.allocations.at(resource);
-  admitted.quantity = origin->second.admitted->quantity;
-  admitted.amount_by_node = origin->second.admitted->by_node;
+  admitted.quantity = amounts->quantity;
+  admitted.amount_by_node = amounts->by_node;
   return std::make_shared<const ResourceAllocation>(std::move(admitted));
 }
 

@@ -164,11 +164,10 @@ void Settler::Teach(const std::string& resource, const std::vector<ContainerKey>
 void Settler::TeachByAllocate(const std::string& resource, const ContainerKey& key,
                               const Done& done) {
   const std::optional<PluginInfo> plugin = parts_.plugins.Find(resource);
-  sdk::Grants grants;
-  if (plugin.has_value()) {
-    grants = GrantsOf(*parts_.state.Load(), {key}, *plugin, parts_.admission);
-  }
-  if (grants.empty()) {
+  sdk::Grants grants = plugin.has_value()
+                           ? GrantsOf(*parts_.state.Load(), {key}, *plugin, parts_.admission)
+                           : sdk::Grants();
+  if (!plugin.has_value() || grants.empty()) {
     done(OkStatus());
     return;
   }

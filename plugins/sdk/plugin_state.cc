@@ -191,7 +191,7 @@ class SqliteState final : public PluginState {
       QRM_RETURN_IF_ERROR(Open());
     }
     log::Warning("plugin state written anew", {{"path", path_}});
-    return database_->Write(everything);
+    return Commit(everything);
   }
 
  private:

@@ -29,7 +29,6 @@ namespace {
 namespace fs = std::filesystem;
 namespace pb = ::resourceplugin::v1alpha1;
 using std::chrono::milliseconds;
-using ::testing::HasSubstr;
 
 constexpr char kMachine[] =
     "machine: \"synthetic:package:2 [numa] core:4 pu:1\"\n"
@@ -41,10 +40,11 @@ constexpr char kNics[] =
 
 PodSpec Pod(const std::string& name, int cpus, int64_t gib = 1,
             const std::string& role = "database") {
-  return {.name = name,
-          .uid = "uid-" + name,
-          .labels = {{"katalyst.kubewharf.io/pod_role", role}},
-          .container = {.name = "main", .milli_cpus = cpus * 1000, .memory_bytes = gib << 30}};
+  return {
+      .name = name,
+      .uid = "uid-" + name,
+      .labels = {{"katalyst.kubewharf.io/pod_role", role}},
+      .container = {.name = "main", .milli_cpus = int64_t{cpus} * 1000, .memory_bytes = gib << 30}};
 }
 
 class OneTruthTest : public testing::Test {

@@ -49,7 +49,7 @@ TEST(RecordedGrantsTest, HaveTheRequestAsThePodMadeIt) {
   EXPECT_EQ(request.requests, (std::map<std::string, double>{{"example.com/gpu", 1}}));
   EXPECT_EQ(request.index, 2u);
   EXPECT_EQ(request.runtime_class, "kata");
-  EXPECT_EQ(request.hint->nodes, (NumaMask{1}));
+  EXPECT_EQ(request.hint, (TopologyHint{.nodes = {1}, .preferred = true}));
   EXPECT_EQ(grants.begin()->second.allocation, Gpu());
 }
 

@@ -26,7 +26,6 @@ class StartBuiltinTest : public testing::Test {
     plugin_ = plugin.get();
     builtin_ = {.resource = "cpu", .plugin = std::move(plugin)};
   }
-  ~StartBuiltinTest() override { running_.reset(); }
 
   void Start(const checkpoint::Change& recorded) {
     const auto found = checkpoint::NodeState().With(recorded);

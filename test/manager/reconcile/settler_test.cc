@@ -31,7 +31,7 @@ class SettlerTest : public testing::Test {
           .origins = {{"cpu", {.plugin = "cpu", .endpoint = "/run/cpu.sock"}}}}});
     Commit(change);
   }
-  ~SettlerTest() override { state_.Stop(); }
+  void TearDown() override { state_.Stop(); }
 
   void Commit(const checkpoint::Change& change) {
     EXPECT_TRUE(test::RunOn(state_, [&] { return state_.Commit(change); }).ok());
@@ -77,8 +77,8 @@ TEST_F(SettlerTest, AsksAPluginThatCannotBeTaughtToAllocateOnTheRecordedNodes) {
   const ContainerRequest asked = plugins_.allocated("cpu");
   EXPECT_EQ(asked.key, (ContainerKey{"uid-web", "main"}));
   EXPECT_EQ(asked.requests.at("cpu"), 2);
-  ASSERT_TRUE(asked.hint.has_value());
-  EXPECT_EQ(asked.hint->nodes, machine_.node_mask()) << "any, since none is recorded";
+  EXPECT_EQ(asked.hint, (TopologyHint{.nodes = machine_.node_mask(), .preferred = true}))
+      << "any node, since none is recorded";
 }
 
 TEST_F(SettlerTest, TellsOfAPluginThatLearnsNothingAndDoesNotTeachItWithoutEnd) {
