@@ -1,12 +1,25 @@
 // Builds the messages of NRI and CRI from the specs of pods.
 #include "test/e2e/runtime_messages.h"
 
+#include <string>
+
 namespace qrm::test {
 namespace {
 
 template <typename Map>
 void Copy(const StringMap& from, Map& to) {
   to.insert(from.begin(), from.end());
+}
+
+cri::ContainerState StateOf(const nri::Container& container) {
+  switch (container.state()) {
+    case nri::CONTAINER_CREATED:
+      return cri::CONTAINER_CREATED;
+    case nri::CONTAINER_STOPPED:
+      return cri::CONTAINER_EXITED;
+    default:
+      return cri::CONTAINER_RUNNING;
+  }
 }
 
 }  // namespace
@@ -24,13 +37,16 @@ nri::PodSandbox MakePod(const PodSpec& spec) {
   return pod;
 }
 
-nri::Container MakeContainer(const PodSpec& spec) {
+nri::Container MakeContainer(const PodSpec& spec, uint32_t attempt) {
   const CgroupValues values = ValuesFor(spec.container);
   nri::Container container;
-  container.set_id("container-" + spec.uid + "-" + spec.container.name);
+  container.set_id("container-" + spec.uid + "-" + spec.container.name +
+                   (attempt == 0 ? "" : "-" + std::to_string(attempt)));
   container.set_pod_sandbox_id("sandbox-" + spec.uid);
   container.set_name(spec.container.name);
   Copy(ContainerLabels(spec), *container.mutable_labels());
+  (*container.mutable_annotations())["io.kubernetes.container.restartCount"] =
+      std::to_string(attempt);
   nri::LinuxResources& resources = *container.mutable_linux()->mutable_resources();
   resources.mutable_cpu()->mutable_shares()->set_value(static_cast<uint64_t>(values.cpu_shares));
   resources.mutable_cpu()->mutable_quota()->set_value(values.cpu_quota_us);
@@ -40,7 +56,7 @@ nri::Container MakeContainer(const PodSpec& spec) {
   return container;
 }
 
-cri::PodSandbox CriPod(const nri::PodSandbox& from) {
+cri::PodSandbox CriPod(const nri::PodSandbox& from, cri::PodSandboxState state) {
   cri::PodSandbox pod;
   pod.set_id(from.id());
   pod.mutable_metadata()->set_name(from.name());
@@ -48,15 +64,17 @@ cri::PodSandbox CriPod(const nri::PodSandbox& from) {
   pod.mutable_metadata()->set_namespace_(from.namespace_());
   *pod.mutable_labels() = from.labels();
   *pod.mutable_annotations() = from.annotations();
+  pod.set_state(state);
   return pod;
 }
 
-cri::Container CriContainer(const nri::Container& from) {
+cri::Container CriContainer(const nri::Container& from, uint32_t attempt) {
   cri::Container container;
   container.set_id(from.id());
   container.set_pod_sandbox_id(from.pod_sandbox_id());
   container.mutable_metadata()->set_name(from.name());
-  container.set_state(cri::CONTAINER_RUNNING);
+  container.mutable_metadata()->set_attempt(attempt);
+  container.set_state(StateOf(from));
   *container.mutable_labels() = from.labels();
   return container;
 }

@@ -1,6 +1,8 @@
 // Pods and containers as a runtime describes them, over NRI and over CRI.
 #pragma once
 
+#include <cstdint>
+
 #include "api/proto/nri/v1alpha1/nri.pb.h"
 #include "api/proto/runtime/v1/api.pb.h"
 #include "test/e2e/kubelet.h"
@@ -11,9 +13,10 @@ namespace cri = ::runtime::v1;
 namespace nri = ::nri::pkg::api::v1alpha1;
 
 nri::PodSandbox MakePod(const PodSpec& spec);
-nri::Container MakeContainer(const PodSpec& spec);
-cri::PodSandbox CriPod(const nri::PodSandbox& from);
-/// One that runs.
-cri::Container CriContainer(const nri::Container& from);
+/// `attempt` counts how often the container was made before.
+nri::Container MakeContainer(const PodSpec& spec, uint32_t attempt = 0);
+cri::PodSandbox CriPod(const nri::PodSandbox& from, cri::PodSandboxState state);
+/// In the same state.
+cri::Container CriContainer(const nri::Container& from, uint32_t attempt = 0);
 
 }  // namespace qrm::test

@@ -1,6 +1,7 @@
 // Plays the life of pods by NRI events, and keeps CRI's tables in step.
 #include "test/e2e/simulated_runtime.h"
 
+#include <algorithm>
 #include <utility>
 
 #include "test/e2e/runtime_messages.h"
@@ -15,61 +16,130 @@ SimulatedRuntime::SimulatedRuntime(const std::string& directory)
   nri_.SetInventory([this] { return TakeInventory(); });
 }
 
+SimulatedRuntime::Entry SimulatedRuntime::MakeEntry(const PodSpec& spec, uint32_t attempt) {
+  return {.attempt = attempt, .container = MakeContainer(spec, attempt), .adjustment = {}};
+}
+
 Status SimulatedRuntime::RunPod(const PodSpec& spec) {
-  Entry entry{.spec = spec, .pod = MakePod(spec), .container = MakeContainer(spec)};
-  QRM_RETURN_IF_ERROR(nri_.StateChange(nri::RUN_POD_SANDBOX, entry.pod));
-  const Status started = CreateAndStart(entry);
+  const Sandbox sandbox{.spec = spec, .pod = MakePod(spec)};
+  QRM_RETURN_IF_ERROR(nri_.StateChange(nri::RUN_POD_SANDBOX, sandbox.pod));
+  Keep(sandbox);
+  const Status started = CreateAndStart(spec.uid, sandbox.pod, MakeEntry(spec, 0));
   if (!started.ok()) {
     // As kubelet and the runtime take a pod away whose container was refused.
-    for (const nri::Event event : {nri::STOP_CONTAINER, nri::REMOVE_CONTAINER,
-                                   nri::STOP_POD_SANDBOX, nri::REMOVE_POD_SANDBOX}) {
-      (void)nri_.StateChange(event, entry.pod, entry.container);
-    }
-    return started;
+    Forget(sandbox);
+    QRM_RETURN_IF_ERROR(Tell(nri::STOP_POD_SANDBOX, sandbox.pod));
+    QRM_RETURN_IF_ERROR(Tell(nri::REMOVE_POD_SANDBOX, sandbox.pod));
   }
-  Keep(std::move(entry));
+  return started;
+}
+
+void SimulatedRuntime::CreatePodUnseen(const PodSpec& spec) {
+  Keep({.spec = spec, .pod = MakePod(spec)});
+  Entry entry = MakeEntry(spec, 0);
+  entry.container.set_state(nri::CONTAINER_CREATED);
+  KeepEntry(spec.uid, entry);
+}
+
+Status SimulatedRuntime::StartUnseen(const std::string& pod_name) {
+  QRM_ASSIGN_OR_RETURN(const Sandbox sandbox, Find(pod_name));
+  Entry entry = sandbox.entries.front();
+  entry.container.set_state(nri::CONTAINER_RUNNING);
+  KeepEntry(sandbox.spec.uid, entry);
   return OkStatus();
 }
 
 void SimulatedRuntime::RunPodUnseen(const PodSpec& spec) {
-  Entry entry{.spec = spec, .pod = MakePod(spec), .container = MakeContainer(spec)};
-  entry.container.set_state(nri::CONTAINER_RUNNING);
-  Keep(std::move(entry));
+  CreatePodUnseen(spec);
+  (void)StartUnseen(spec.name);
 }
 
-void SimulatedRuntime::Keep(Entry entry) {
-  cri_.AddPod(CriPod(entry.pod));
-  cri_.PutContainer(CriContainer(entry.container));
+void SimulatedRuntime::Keep(const Sandbox& sandbox) {
+  cri_.PutPod(CriPod(sandbox.pod, cri::SANDBOX_READY));
   const MutexLock lock(mutex_);
-  const std::string name = entry.spec.name;
-  entries_[name] = {std::move(entry)};
+  uid_by_name_[sandbox.spec.name] = sandbox.spec.uid;
+  sandboxes_[sandbox.spec.uid] = sandbox;
+}
+
+void SimulatedRuntime::KeepEntry(const std::string& uid, const Entry& entry) {
+  cri_.PutContainer(CriContainer(entry.container, entry.attempt));
+  const MutexLock lock(mutex_);
+  std::vector<Entry>& entries = sandboxes_.at(uid).entries;
+  const auto same = std::find_if(entries.begin(), entries.end(), [&](const Entry& other) {
+    return other.container.id() == entry.container.id();
+  });
+  if (same == entries.end()) {
+    entries.push_back(entry);
+  } else {
+    *same = entry;
+  }
+}
+
+void SimulatedRuntime::Forget(const Sandbox& sandbox) {
+  for (const Entry& entry : sandbox.entries) {
+    cri_.RemoveContainer(entry.container.id());
+  }
+  cri_.RemovePod(sandbox.pod.id());
+  const MutexLock lock(mutex_);
+  sandboxes_.erase(sandbox.spec.uid);
+  const auto named = uid_by_name_.find(sandbox.spec.name);
+  if (named != uid_by_name_.end() && named->second == sandbox.spec.uid) {
+    uid_by_name_.erase(named);
+  }
+}
+
+StatusOr<SimulatedRuntime::Sandbox> SimulatedRuntime::Find(const std::string& pod_name) const {
+  const MutexLock lock(mutex_);
+  const auto uid = uid_by_name_.find(pod_name);
+  if (uid == uid_by_name_.end()) {
+    return Errorf(StatusCode::kNotFound, "cannot find pod {}: it is not there", pod_name);
+  }
+  return sandboxes_.at(uid->second);
 }
 
 Status SimulatedRuntime::AddContainer(const std::string& pod_name, const ContainerSpec& container) {
-  PodSpec spec;
-  {
-    const MutexLock lock(mutex_);
-    const auto found = entries_.find(pod_name);
-    if (found == entries_.end()) {
-      return Errorf(StatusCode::kNotFound, "cannot add to pod {}: it does not run", pod_name);
-    }
-    spec = found->second.front().spec;
-  }
+  QRM_ASSIGN_OR_RETURN(const Sandbox sandbox, Find(pod_name));
+  PodSpec spec = sandbox.spec;
   spec.container = container;
-  Entry entry{.spec = spec, .pod = MakePod(spec), .container = MakeContainer(spec)};
-  QRM_RETURN_IF_ERROR(CreateAndStart(entry));
-  cri_.PutContainer(CriContainer(entry.container));
-  const MutexLock lock(mutex_);
-  entries_.at(pod_name).push_back(std::move(entry));
-  return OkStatus();
+  const auto attempt = static_cast<uint32_t>(
+      std::count_if(sandbox.entries.begin(), sandbox.entries.end(),
+                    [&](const Entry& other) { return other.container.name() == container.name; }));
+  return CreateAndStart(spec.uid, sandbox.pod, MakeEntry(spec, attempt));
+}
+
+// What fails is undone, as by the runtime.
+Status SimulatedRuntime::CreateAndStart(const std::string& uid, const nri::PodSandbox& pod,
+                                        Entry entry) {
+  const auto begin = std::chrono::steady_clock::now();
+  const StatusOr<nri::CreateContainerResponse> response =
+      nri_.CreateContainer(pod, entry.container);
+  last_creation_ = std::chrono::steady_clock::now() - begin;
+  Status done = response.status();
+  if (done.ok()) {
+    entry.adjustment = response->adjust();
+    entry.container.set_state(nri::CONTAINER_CREATED);
+    KeepEntry(uid, entry);
+    entry.container.set_state(nri::CONTAINER_RUNNING);
+    KeepEntry(uid, entry);
+    done = nri_.StateChange(nri::POST_START_CONTAINER, pod, entry.container);
+  }
+  if (!done.ok()) {
+    QRM_RETURN_IF_ERROR(Tell(nri::STOP_CONTAINER, pod, entry.container));
+    QRM_RETURN_IF_ERROR(Tell(nri::REMOVE_CONTAINER, pod, entry.container));
+    cri_.RemoveContainer(entry.container.id());
+  }
+  return done;
 }
 
 ScriptedRuntime::Inventory SimulatedRuntime::TakeInventory() const {
   const MutexLock lock(mutex_);
   ScriptedRuntime::Inventory inventory;
-  for (const auto& [name, entries] : entries_) {
-    inventory.pods.push_back(entries.front().pod);
-    for (const Entry& entry : entries) {
+  for (const auto& [uid, sandbox] : sandboxes_) {
+    inventory.pods.push_back(sandbox.pod);
+    for (const Entry& entry : sandbox.entries) {
+      if (entry.container.state() == nri::CONTAINER_STOPPED) {
+        continue;
+      }
       inventory.containers.push_back(entry.container);
       inventory.containers.back().mutable_linux()->mutable_resources()->mutable_cpu()->MergeFrom(
           CpusetsOf(entry));
@@ -96,65 +166,91 @@ nri::LinuxCPU SimulatedRuntime::CpusetsOf(const Entry& entry) const {
   return cpusets;
 }
 
-Status SimulatedRuntime::CreateAndStart(Entry& entry) {
-  const auto begin = std::chrono::steady_clock::now();
-  QRM_ASSIGN_OR_RETURN(const nri::CreateContainerResponse response,
-                       nri_.CreateContainer(entry.pod, entry.container));
-  last_creation_ = std::chrono::steady_clock::now() - begin;
-  entry.adjustment = response.adjust();
-  QRM_RETURN_IF_ERROR(nri_.StateChange(nri::POST_START_CONTAINER, entry.pod, entry.container));
-  entry.container.set_state(nri::CONTAINER_RUNNING);
+// A runtime only logs what becomes of these.
+Status SimulatedRuntime::Tell(nri::Event event, const nri::PodSandbox& pod,
+                              const nri::Container& container) {
+  const Status told = nri_.StateChange(event, pod, container);
+  return told.code() == StatusCode::kUnavailable ? OkStatus() : told;
+}
+
+Status SimulatedRuntime::EndEntry(const Sandbox& sandbox, Entry entry) {
+  if (entry.container.state() == nri::CONTAINER_STOPPED) {
+    return OkStatus();
+  }
+  entry.container.set_state(nri::CONTAINER_STOPPED);
+  KeepEntry(sandbox.spec.uid, entry);
+  return Tell(nri::STOP_CONTAINER, sandbox.pod, entry.container);
+}
+
+Status SimulatedRuntime::EndContainer(const std::string& pod_name, const std::string& container) {
+  QRM_ASSIGN_OR_RETURN(const Sandbox sandbox, Find(pod_name));
+  for (const Entry& entry : sandbox.entries) {
+    if (entry.container.name() == container) {
+      QRM_RETURN_IF_ERROR(EndEntry(sandbox, entry));
+    }
+  }
   return OkStatus();
 }
 
-StatusOr<std::vector<SimulatedRuntime::Entry>> SimulatedRuntime::TakeOut(
-    const std::string& pod_name) {
-  const MutexLock lock(mutex_);
-  const auto found = entries_.find(pod_name);
-  if (found == entries_.end()) {
-    return Errorf(StatusCode::kNotFound, "cannot find pod {}: it does not run", pod_name);
+Status SimulatedRuntime::Stop(const Sandbox& sandbox) {
+  for (const Entry& entry : sandbox.entries) {
+    QRM_RETURN_IF_ERROR(EndEntry(sandbox, entry));
   }
-  std::vector<Entry> entries = std::move(found->second);
-  entries_.erase(found);
-  return entries;
-}
-
-Status SimulatedRuntime::Stop(const std::vector<Entry>& entries) {
-  const Entry& first = entries.front();
-  for (const Entry& entry : entries) {
-    cri_.RemoveContainer(entry.container.id());
+  if (!sandbox.ready) {
+    return OkStatus();
   }
-  cri_.RemovePod(first.pod.id());
-  for (const Entry& entry : entries) {
-    QRM_RETURN_IF_ERROR(nri_.StateChange(nri::STOP_CONTAINER, entry.pod, entry.container));
+  cri_.PutPod(CriPod(sandbox.pod, cri::SANDBOX_NOTREADY));
+  {
+    const MutexLock lock(mutex_);
+    sandboxes_.at(sandbox.spec.uid).ready = false;
   }
-  return nri_.StateChange(nri::STOP_POD_SANDBOX, first.pod, first.container);
+  return sandbox.restored ? OkStatus() : Tell(nri::STOP_POD_SANDBOX, sandbox.pod);
 }
 
 Status SimulatedRuntime::FinishPod(const std::string& name) {
-  QRM_ASSIGN_OR_RETURN(const std::vector<Entry> entries, TakeOut(name));
-  return Stop(entries);
+  QRM_ASSIGN_OR_RETURN(const Sandbox sandbox, Find(name));
+  return Stop(sandbox);
 }
 
 Status SimulatedRuntime::RemovePod(const std::string& name) {
-  QRM_ASSIGN_OR_RETURN(const std::vector<Entry> entries, TakeOut(name));
-  const Entry& first = entries.front();
-  QRM_RETURN_IF_ERROR(Stop(entries));
-  for (const Entry& entry : entries) {
-    QRM_RETURN_IF_ERROR(nri_.StateChange(nri::REMOVE_CONTAINER, entry.pod, entry.container));
+  QRM_ASSIGN_OR_RETURN(const Sandbox sandbox, Find(name));
+  const Status stopped = Stop(sandbox);
+  Forget(sandbox);  // also when qrmd has died meanwhile
+  QRM_RETURN_IF_ERROR(stopped);
+  for (const Entry& entry : sandbox.entries) {
+    QRM_RETURN_IF_ERROR(Tell(nri::REMOVE_CONTAINER, sandbox.pod, entry.container));
   }
-  return nri_.StateChange(nri::REMOVE_POD_SANDBOX, first.pod, first.container);
+  return sandbox.restored ? OkStatus() : Tell(nri::REMOVE_POD_SANDBOX, sandbox.pod);
+}
+
+Status SimulatedRuntime::RefuseSandbox(const PodSpec& spec) {
+  nri::PodSandbox pod = MakePod(spec);
+  pod.set_id(pod.id() + "-refused");
+  return nri_.StateChange(nri::RUN_POD_SANDBOX, pod);
+}
+
+void SimulatedRuntime::Restart() {
+  {
+    const MutexLock lock(mutex_);
+    for (auto& [uid, sandbox] : sandboxes_) {
+      sandbox.restored = true;
+    }
+  }
+  nri_.Disconnect();
 }
 
 nlohmann::ordered_json SimulatedRuntime::RunOptions(const std::string& pod_name) const {
-  const MutexLock lock(mutex_);
-  const Entry& entry = entries_.at(pod_name).front();
-  const nri::LinuxCPU cpusets = CpusetsOf(entry);
+  const Sandbox sandbox = Find(pod_name).value();
+  const std::string& first = sandbox.entries.front().container.name();
+  const auto latest =
+      std::find_if(sandbox.entries.rbegin(), sandbox.entries.rend(),
+                   [&](const Entry& entry) { return entry.container.name() == first; });
+  const nri::LinuxCPU cpusets = CpusetsOf(*latest);
   auto options = nlohmann::ordered_json::object();
-  for (const nri::KeyValue& env : entry.adjustment.env()) {
+  for (const nri::KeyValue& env : latest->adjustment.env()) {
     options["envs"][env.key()] = env.value();
   }
-  for (const auto& [key, value] : entry.adjustment.annotations()) {
+  for (const auto& [key, value] : latest->adjustment.annotations()) {
     options["annotations"][key] = value;
   }
   if (!cpusets.cpus().empty()) {

@@ -4,6 +4,7 @@
 
 #include <atomic>
 #include <chrono>
+#include <cstdint>
 #include <map>
 #include <string>
 #include <vector>
@@ -18,7 +19,11 @@
 
 namespace qrm::test {
 
-/// Tells qrmd of pods as containerd would, and keeps what qrmd makes of their containers.
+/// Tells qrmd of pods as containerd would, and keeps what qrmd makes of their containers. A stopped
+/// sandbox and an ended container stay, in CRI's lists and the sandbox in synchronizations too,
+/// until the pod is removed. What nobody is attached to hear happens all the same.
+///
+/// A pod is named by its name: the latest one of several.
 ///
 /// Threads: any; one for each pod.
 class SimulatedRuntime {
@@ -29,19 +34,32 @@ class SimulatedRuntime {
   const std::string& nri_socket() const { return nri_socket_; }
   const std::string& cri_socket() const { return cri_socket_; }
 
-  /// Sandbox, container, start. Errors: qrmd's refusal.
+  /// Sandbox, container, start. Errors: qrmd's refusal; the pod is taken away again.
   Status RunPod(const PodSpec& spec);
   /// The pod runs without qrmd hearing of it, as while that is away.
   void RunPodUnseen(const PodSpec& spec);
-  /// Starts one more container in a pod that runs. Errors: qrmd's refusal.
+  /// The same, but the pod's container has not started yet.
+  void CreatePodUnseen(const PodSpec& spec);
+  /// Starts that container; no event tells of it.
+  Status StartUnseen(const std::string& pod_name);
+  /// Starts one more container in a pod that runs, or a new one in place of the one of that name,
+  /// which has ended. Errors: qrmd's refusal.
   Status AddContainer(const std::string& pod_name, const ContainerSpec& container);
-  Status RemovePod(const std::string& name);
+  /// The container runs to its end; the pod lives on.
+  Status EndContainer(const std::string& pod_name, const std::string& container);
   /// The pod's containers end for good, as those of a job; its stopped sandbox stays.
   Status FinishPod(const std::string& name);
+  Status RemovePod(const std::string& name);
+  /// The runtime tells of a sandbox for `spec`, which another plugin then refuses: no more is heard
+  /// of it.
+  Status RefuseSandbox(const PodSpec& spec);
   /// How long qrmd took to answer the latest CreateContainer.
   std::chrono::nanoseconds last_creation() const { return last_creation_; }
-  /// Disconnects qrmd, as a runtime does when it restarts or has waited too long.
+  /// Disconnects qrmd, as a runtime does that has waited too long.
   void Disconnect() { nri_.Disconnect(); }
+  /// The runtime starts anew: it tells no more that a sandbox stops or is removed which is older.
+  /// Source: containerd's restored NRI state, which knows containers only.
+  void Restart();
 
   /// What the pod's first container runs with now, as the proposal writes it: {"envs": ...,
   /// "annotations": ..., "linux_container_resources": {"cpusetCpus": ...}}, without what is empty.
@@ -50,20 +68,33 @@ class SimulatedRuntime {
   std::vector<std::string> unsolicited() const { return nri_.unsolicited(); }
   /// UpdateContainerResources calls so far.
   std::size_t updates() const { return cri_.updates().size(); }
+  /// ListContainers calls so far.
+  int lists() const { return cri_.lists(); }
 
  private:
   struct Entry {
-    PodSpec spec;  ///< of the pod, with this container
-    nri::PodSandbox pod;
+    uint32_t attempt = 0;
     nri::Container container;
     nri::ContainerAdjustment adjustment;
   };
+  struct Sandbox {
+    PodSpec spec;
+    nri::PodSandbox pod;
+    bool ready = true;
+    bool restored = false;         ///< older than the runtime's latest start
+    std::vector<Entry> entries{};  ///< its containers, also those that have ended, by age
+  };
 
-  Status CreateAndStart(Entry& entry);
-  Status Stop(const std::vector<Entry>& entries);
-  void Keep(Entry entry);
-  /// The pod's containers, the first one first. Errors: kNotFound.
-  StatusOr<std::vector<Entry>> TakeOut(const std::string& pod_name);
+  static Entry MakeEntry(const PodSpec& spec, uint32_t attempt);
+  Status CreateAndStart(const std::string& uid, const nri::PodSandbox& pod, Entry entry);
+  void Keep(const Sandbox& sandbox);
+  void KeepEntry(const std::string& uid, const Entry& entry);
+  void Forget(const Sandbox& sandbox);
+  /// Of the pod's latest sandbox. Errors: kNotFound.
+  StatusOr<Sandbox> Find(const std::string& pod_name) const;
+  Status Stop(const Sandbox& sandbox);
+  Status EndEntry(const Sandbox& sandbox, Entry entry);
+  Status Tell(nri::Event event, const nri::PodSandbox& pod, const nri::Container& container = {});
   /// The cpusets that the container has now, by its adjustment and the updates since.
   nri::LinuxCPU CpusetsOf(const Entry& entry) const;
   ScriptedRuntime::Inventory TakeInventory() const;
@@ -71,8 +102,8 @@ class SimulatedRuntime {
   const std::string nri_socket_;
   const std::string cri_socket_;
   mutable Mutex mutex_;
-  /// By pod: its containers, the first one first.
-  std::map<std::string, std::vector<Entry>> entries_ QRM_GUARDED_BY(mutex_);
+  std::map<std::string, Sandbox> sandboxes_ QRM_GUARDED_BY(mutex_);  // by the pod's UID
+  StringMap uid_by_name_ QRM_GUARDED_BY(mutex_);
   std::atomic<std::chrono::nanoseconds> last_creation_;
   ScriptedCri cri_;
   ScriptedRuntime nri_;  // last, for its threads ask the others

@@ -28,7 +28,7 @@ Status ScriptedPodMaker::Make(const PodSpec& spec, const std::vector<ContainerSp
     const MutexLock lock(mutex_);
     inventory_.pods.push_back(pod);
   }
-  cri_.AddPod(CriPod(pod));
+  cri_.PutPod(CriPod(pod, cri::SANDBOX_READY));
   for (const ContainerSpec& container : containers) {
     QRM_RETURN_IF_ERROR(MakeContainer(pod, spec, container));
   }

@@ -82,7 +82,7 @@ struct ScriptedCri::Impl final : cri::RuntimeService::CallbackService {
     grpc::Status result;
     {
       const MutexLock lock(mutex);
-      for (const cri::PodSandbox& pod : pods) {
+      for (const auto& [id, pod] : pods) {
         *response->add_items() = pod;
       }
       result = list_result;
@@ -155,7 +155,7 @@ struct ScriptedCri::Impl final : cri::RuntimeService::CallbackService {
 
   std::unique_ptr<grpc::Server> server;
   Mutex mutex;
-  std::vector<cri::PodSandbox> pods QRM_GUARDED_BY(mutex);
+  std::map<std::string, cri::PodSandbox> pods QRM_GUARDED_BY(mutex);
   std::map<std::string, cri::Container> containers QRM_GUARDED_BY(mutex);
   std::vector<Update> updates QRM_GUARDED_BY(mutex);
   Status update_result QRM_GUARDED_BY(mutex);
@@ -257,14 +257,14 @@ int ScriptedCri::lists() const {
   return impl_->lists;
 }
 
-void ScriptedCri::AddPod(const cri::PodSandbox& pod) {
+void ScriptedCri::PutPod(const cri::PodSandbox& pod) {
   const MutexLock lock(impl_->mutex);
-  impl_->pods.push_back(pod);
+  impl_->pods[pod.id()] = pod;
 }
 
 void ScriptedCri::RemovePod(const std::string& id) {
   const MutexLock lock(impl_->mutex);
-  std::erase_if(impl_->pods, [&](const cri::PodSandbox& pod) { return pod.id() == id; });
+  impl_->pods.erase(id);
 }
 
 void ScriptedCri::PutContainer(const cri::Container& container) {

@@ -24,9 +24,9 @@ class ScriptedCri {
   ScriptedCri(const ScriptedCri&) = delete;
   ScriptedCri& operator=(const ScriptedCri&) = delete;
 
-  void AddPod(const ::runtime::v1::PodSandbox& pod);
+  /// Replaces the one with the same id, as does PutContainer.
+  void PutPod(const ::runtime::v1::PodSandbox& pod);
   void RemovePod(const std::string& id);
-  /// Replaces the one with the same id.
   void PutContainer(const ::runtime::v1::Container& container);
   void RemoveContainer(const std::string& id);
   /// What ContainerStatus tells of the container beside what the list does: JSON under "info".

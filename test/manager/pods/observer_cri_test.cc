@@ -121,7 +121,7 @@ class ObserverCriTest : public testing::Test, public ObservationListener {
 TEST_F(ObserverCriTest, EventMakesItLookAtOnce) {
   Begin();
   ASSERT_TRUE(Await([&] { return looks() == 1 && runtime_->event_streams() == 1; }));
-  runtime_->AddPod(Pod("web"));
+  runtime_->PutPod(Pod("web"));
   runtime_->PutContainer(Container("web", "id", cri::CONTAINER_CREATED));
   runtime_->SetInfo("id", R"({"pid":42,"runtimeSpec":{"process":{"oomScoreAdj":-997},
       "linux":{"cgroupsPath":"/kubepods/poduid/id"}}})");
@@ -142,7 +142,7 @@ TEST_F(ObserverCriTest, EventMakesItLookAtOnce) {
 TEST_F(ObserverCriTest, RepeatedAndReorderedEventsShowWhatIsThere) {
   Begin();
   ASSERT_TRUE(Await([&] { return looks() == 1 && runtime_->event_streams() == 1; }));
-  runtime_->AddPod(Pod("web"));
+  runtime_->PutPod(Pod("web"));
   runtime_->PutContainer(Container("web", "id"));
   // The container was started; the events say the contrary, many times.
   for (int times = 0; times < 50; ++times) {
@@ -161,7 +161,7 @@ TEST_F(ObserverCriTest, RepeatedAndReorderedEventsShowWhatIsThere) {
 TEST_F(ObserverCriTest, EventsAndStatesThatItDoesNotKnowAreHarmless) {
   Begin();
   ASSERT_TRUE(Await([&] { return looks() == 1 && runtime_->event_streams() == 1; }));
-  runtime_->AddPod(Pod("web"));
+  runtime_->PutPod(Pod("web"));
   runtime_->PutContainer(Container("web", "id"));
   runtime_->PutContainer(Container("web", "odd", static_cast<cri::ContainerState>(77)));
   runtime_->SendEvent(static_cast<cri::ContainerEventType>(77), "id");
@@ -172,7 +172,7 @@ TEST_F(ObserverCriTest, RuntimeWithoutEventsIsAskedEveryPeriod) {
   runtime_->WithoutEvents();
   Begin(milliseconds(5));
   ASSERT_TRUE(Await([&] { return looks() >= 1; }));
-  runtime_->AddPod(Pod("web"));
+  runtime_->PutPod(Pod("web"));
   runtime_->PutContainer(Container("web", "id"));
   EXPECT_TRUE(Await([&] { return Ids() == std::vector<std::string>{"id"}; }));
   EXPECT_FALSE(observer_->GetStatus().has_events);
@@ -183,7 +183,7 @@ TEST_F(ObserverCriTest, StreamThatBreaksIsFollowedByALookAndAnother) {
   ASSERT_TRUE(Await([&] { return looks() == 1 && runtime_->event_streams() == 1; }));
   runtime_->SendEvent(cri::CONTAINER_CREATED_EVENT, "x");
   ASSERT_TRUE(Await([&] { return looks() == 2; }));
-  runtime_->AddPod(Pod("web"));
+  runtime_->PutPod(Pod("web"));
   runtime_->PutContainer(Container("web", "id"));
   runtime_->BreakEvents();  // the event of this container is lost
   EXPECT_TRUE(Await([&] { return Ids() == std::vector<std::string>{"id"}; }));
@@ -196,7 +196,7 @@ TEST_F(ObserverCriTest, StreamThatBreaksIsFollowedByALookAndAnother) {
 }
 
 TEST_F(ObserverCriTest, ErrorChangesNothingAndIsTold) {
-  runtime_->AddPod(Pod("web"));
+  runtime_->PutPod(Pod("web"));
   runtime_->PutContainer(Container("web", "id"));
   Begin(milliseconds(5));
   ASSERT_TRUE(Await([&] { return looks() >= 1; }));
@@ -209,7 +209,7 @@ TEST_F(ObserverCriTest, ErrorChangesNothingAndIsTold) {
 }
 
 TEST_F(ObserverCriTest, EmptyAnswerOfARestartedRuntimeRemovesNoPod) {
-  runtime_->AddPod(Pod("web"));
+  runtime_->PutPod(Pod("web"));
   runtime_->PutContainer(Container("web", "id"));
   state_.Apply(test::Admit(test::SamplePod("web"), "main", {}));
   Begin(milliseconds(5));
@@ -224,7 +224,7 @@ TEST_F(ObserverCriTest, EmptyAnswerOfARestartedRuntimeRemovesNoPod) {
 }
 
 TEST_F(ObserverCriTest, ContainerThatEndsMeanwhileIsLeftOut) {
-  runtime_->AddPod(Pod("web"));
+  runtime_->PutPod(Pod("web"));
   runtime_->PutContainer(Container("web", "stays"));
   cri::Container other = Container("web", "orphan");
   other.set_pod_sandbox_id("sandbox-unknown");
@@ -235,7 +235,7 @@ TEST_F(ObserverCriTest, ContainerThatEndsMeanwhileIsLeftOut) {
 }
 
 TEST_F(ObserverCriTest, TextThatIsNoStatusAddsNothing) {
-  runtime_->AddPod(Pod("web"));
+  runtime_->PutPod(Pod("web"));
   runtime_->PutContainer(Container("web", "id"));
   runtime_->SetInfo("id", R"({"pid":"x","runtimeSpec":[1,{"linux":3}]})");
   Begin();

@@ -121,7 +121,7 @@ TEST_F(CriClientTest, ListsPods) {
   pod.mutable_metadata()->set_uid("uid");
   pod.mutable_metadata()->set_namespace_("default");
   (*pod.mutable_labels())["role"] = "web";
-  runtime_->AddPod(pod);
+  runtime_->PutPod(pod);
   const auto pods = ListPods();
   ASSERT_TRUE(pods.ok()) << pods.status();
   EXPECT_THAT(
