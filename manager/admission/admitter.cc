@@ -97,6 +97,16 @@ StatusOr<RunOptions> Admitter::Admit(const ContainerDemand& demand, Moment momen
   return std::move(asked.explanation.options);
 }
 
+bool Admitter::Lacks(const ContainerRecord& record, const std::string& resource) const {
+  const std::vector<std::string>& natives = options_.native_resources;
+  const auto is_meant = [&](const auto& request) {
+    return request.second > 0 && PluginNameOf(request.first, options_) == resource;
+  };
+  return !record.allocations.contains(resource) &&
+         (std::find(natives.begin(), natives.end(), resource) != natives.end() ||
+          std::any_of(record.requests.begin(), record.requests.end(), is_meant));
+}
+
 // A container that has its place already is planned alone: its repetition must not fail with the
 // others, nor they with it.
 void Admitter::AddDrafts(Call& call) {

@@ -57,6 +57,11 @@ class Admitter {
   /// gave for this call is released, and the checkpoint is as before but for the trace.
   StatusOr<RunOptions> Admit(const ContainerDemand& demand, Moment moment, Deadline deadline);
 
+  /// True when a container with this record has nothing of `resource`, and a repeated admission
+  /// would ask the plugin of that name.
+  [[nodiscard]] bool Lacks(const checkpoint::ContainerRecord& record,
+                           const std::string& resource) const;
+
   /// How long the commit of an admission took whose trace has this key and time; absent when it was
   /// not admitted by this object, or too long ago. Threads: any.
   [[nodiscard]] std::optional<std::chrono::nanoseconds> CommitTimeOf(

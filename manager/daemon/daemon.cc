@@ -107,7 +107,10 @@ Daemon::Impl::Impl(Config given_config, Machine given_machine, StateLock given_l
       builtins(std::move(given_builtins)),
       registry(io, RegistryOptionsOf()),
       cri(io, config.runtime.cri),
-      sources(io, config.kubelet, config.pod_keys, machine),
+      sources({.io = io,
+               .machine = machine,
+               .on_pod_gone = [this](const std::string& uid) { follower.OnPodGone(uid); }},
+              config.kubelet, config.pod_keys),
       cgroups(config.runtime.cgroup_root),
       drift({.read = [this](const std::string& path) { return cgroups.ReadByPath(path); },
              .live = live,
@@ -147,6 +150,7 @@ Daemon::Impl::Impl(Config given_config, Machine given_machine, StateLock given_l
                 .runtime = cri,
                 .live = live,
                 .writes = writes,
+                .machine = machine,
                 .read_cpuset = [this](const std::string& path) { return cgroups.ReadByPath(path); },
                 .stands_aside = [this] { return kubelet.stands_aside(); }},
                {.nri = config.runtime.nri,
@@ -195,7 +199,7 @@ RegistryOptions Daemon::Impl::RegistryOptionsOf() {
 }
 
 void Daemon::Impl::OnPluginRegistered(const std::string& resource) {
-  releaser.Replay(resource, [this] { follower.RetryUnplaced(); });
+  releaser.Replay(resource, [this, resource] { follower.OnPluginRegistered(resource); });
   reconciler.Trigger(resource);  // whatever its options say: it may have lost what it gave
   reconciler.Trigger();
   pod_resources.OnPluginChanged(resource);

@@ -185,7 +185,7 @@ StatusOr<ContainerDemand> CgroupEstimate::Estimate(const RuntimePod& pod,
   demand.type =
       main.empty() || main == demand.container ? ContainerType::kMain : ContainerType::kSidecar;
   demand.requests = EstimateRequests(container, demand.pod.qos_class, memory_bytes_);
-  demand.source = "estimate";
+  demand.source = kEstimate;
   demand.runtime_class = pod.runtime_handler;
   demand.cpus = CpuSet::Parse(container.resources.cpuset_cpus).value_or(CpuSet());
   demand.mems = NumaMask::Parse(container.resources.cpuset_mems).value_or(NumaMask());

@@ -41,8 +41,11 @@ bool SpecCache::Put(PodSpec spec) {
 }
 
 void SpecCache::Remove(const std::string& uid) {
-  const MutexLock lock(mutex_);
-  RemoveLocked(uid);
+  {
+    const MutexLock lock(mutex_);
+    RemoveLocked(uid);
+  }
+  on_gone_(uid);
 }
 
 void SpecCache::RemoveLocked(const std::string& uid) {
@@ -76,11 +79,15 @@ void SpecCache::BeginSync() {
 }
 
 void SpecCache::EndSync() {
-  const MutexLock lock(mutex_);
-  const std::set<std::string> gone = std::exchange(not_told_again_, {});
-  for (const std::string& uid : gone) {
-    RemoveLocked(uid);
+  std::set<std::string> gone;
+  {
+    const MutexLock lock(mutex_);
+    gone.swap(not_told_again_);
+    for (const std::string& uid : gone) {
+      RemoveLocked(uid);
+    }
   }
+  std::for_each(gone.begin(), gone.end(), on_gone_);
 }
 
 bool SpecCache::BeginLookup(const std::string& uid) {

@@ -5,6 +5,7 @@
 #include <map>
 #include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "api/base/clock.h"
@@ -21,6 +22,11 @@ class SpecCache {
  public:
   /// A node has a few hundred pods; a source that tells more than this is wrong.
   static constexpr std::size_t kMaxPods = 10'000;
+
+  using Gone = std::function<void(const std::string& uid)>;
+
+  /// `on_gone` hears of each pod that the source has no more, on the thread that brings it.
+  explicit SpecCache(Gone on_gone = [](const std::string&) {}) : on_gone_(std::move(on_gone)) {}
 
   /// Null when unknown.
   PodSpecPtr Find(const std::string& uid) const;
@@ -56,6 +62,7 @@ class SpecCache {
     std::function<void()> done;
   };
 
+  const Gone on_gone_;
   mutable Mutex mutex_;
   bool settled_ QRM_GUARDED_BY(mutex_) = false;
   std::map<std::string, PodSpecPtr> specs_ QRM_GUARDED_BY(mutex_);

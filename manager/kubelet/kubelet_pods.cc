@@ -14,7 +14,6 @@
 #include <boost/asio/steady_timer.hpp>
 
 #include "api/base/log.h"
-#include "manager/demand/spec_cache.h"
 #include "manager/kubelet/pod_list.h"
 
 namespace qrm::manager {
@@ -63,7 +62,7 @@ struct KubeletPods::Impl {
   void Release(std::set<std::string>& uids);
 
   const KubeletPodsOptions options;
-  SpecCache cache;
+  SpecCache cache{options.on_gone};
   std::atomic<bool> failing{false};  // set on the thread
   boost::asio::io_context io{1};
   boost::asio::executor_work_guard<boost::asio::io_context::executor_type> guard{

@@ -7,6 +7,7 @@
 #include <string>
 
 #include "api/base/status.h"
+#include "manager/demand/spec_cache.h"
 #include "manager/demand/spec_source.h"
 #include "manager/kubelet/https_get.h"
 #include "manager/kubelet/kubelet_options.h"
@@ -22,6 +23,7 @@ struct KubeletPodsOptions {
   std::chrono::milliseconds least_interval =
       KubeletOptions().poll_interval;  ///< between polls; doubles while they fail
   std::chrono::milliseconds most_interval{30'000};
+  SpecCache::Gone on_gone = [](const std::string&) {};
 };
 
 /// The pods of GET /pods. It is asked only for pods that are not known, and not more often than the

@@ -3,19 +3,31 @@
 
 #include <vector>
 
+#include <boost/asio/post.hpp>
+
 namespace qrm::manager {
 namespace {
 
-std::unique_ptr<PodsApiClient> MakePodsApi(boost::asio::io_context& io,
+// The sources tell it on threads of their own.
+SpecCache::Gone OnLoop(const KubeletSpecs::Parts& parts) {
+  return [&io = parts.io, gone = parts.on_pod_gone](const std::string& uid) {
+    boost::asio::post(io, [gone, uid] { gone(uid); });
+  };
+}
+
+std::unique_ptr<PodsApiClient> MakePodsApi(const KubeletSpecs::Parts& parts,
                                            const KubeletOptions& options) {
   if (options.pods_socket.empty()) {
     return nullptr;
   }
-  return std::make_unique<PodsApiClient>(
-      io, PodsApiOptions{.socket = options.pods_socket, .lookup_timeout = options.pod_spec_wait});
+  return std::make_unique<PodsApiClient>(parts.io,
+                                         PodsApiOptions{.socket = options.pods_socket,
+                                                        .lookup_timeout = options.pod_spec_wait,
+                                                        .on_gone = OnLoop(parts)});
 }
 
-std::unique_ptr<KubeletPods> MakeKubeletPods(const KubeletOptions& options) {
+std::unique_ptr<KubeletPods> MakeKubeletPods(const KubeletSpecs::Parts& parts,
+                                             const KubeletOptions& options) {
   const StatusOr<HttpsUrl> url = ParseHttpsUrl(options.url);
   if (!url.ok()) {
     return nullptr;  // empty: other addresses are no configuration
@@ -25,7 +37,8 @@ std::unique_ptr<KubeletPods> MakeKubeletPods(const KubeletOptions& options) {
                          .token_file = options.token_file,
                          .check = options.insecure ? PeerCheck::kNone : PeerCheck::kCertificate,
                          .ca_file = options.ca_file,
-                         .least_interval = options.poll_interval});
+                         .least_interval = options.poll_interval,
+                         .on_gone = OnLoop(parts)});
 }
 
 /// The exact first; those that are not asked are null.
@@ -41,12 +54,12 @@ std::vector<SpecSource*> SpecSourcesOf(SpecSource* pods_api, SpecSource* kubelet
 
 }  // namespace
 
-KubeletSpecs::KubeletSpecs(boost::asio::io_context& io, const KubeletOptions& options,
-                           const PodKeys& pod_keys, const Machine& machine)
-    : pods_api_(MakePodsApi(io, options)),
-      kubelet_pods_(MakeKubeletPods(options)),
-      source_(io, SpecSourcesOf(pods_api_.get(), kubelet_pods_.get()),
-              CgroupEstimate(pod_keys, machine.memory_bytes()), options.pod_spec_wait) {}
+KubeletSpecs::KubeletSpecs(const Parts& parts, const KubeletOptions& options,
+                           const PodKeys& pod_keys)
+    : pods_api_(MakePodsApi(parts, options)),
+      kubelet_pods_(MakeKubeletPods(parts, options)),
+      source_(parts.io, SpecSourcesOf(pods_api_.get(), kubelet_pods_.get()),
+              CgroupEstimate(pod_keys, parts.machine.memory_bytes()), options.pod_spec_wait) {}
 
 SpecsFrom KubeletSpecs::specs_from() const {
   const bool told = (pods_api_ != nullptr && pods_api_->synced()) ||

@@ -1,7 +1,9 @@
 // Chooses by the configuration where qrmd learns what pods request.
 #pragma once
 
+#include <functional>
 #include <memory>
+#include <string>
 
 #include <boost/asio/io_context.hpp>
 
@@ -17,9 +19,14 @@ namespace qrm::manager {
 /// Kubelet's Pods API, then its list over HTTPS, then the estimate.
 class KubeletSpecs {
  public:
-  /// `io` outlives the sources.
-  KubeletSpecs(boost::asio::io_context& io, const KubeletOptions& options, const PodKeys& pod_keys,
-               const Machine& machine);
+  struct Parts {
+    boost::asio::io_context& io;
+    const Machine& machine;
+    /// Kubelet has this pod, by its UID, no more. Threads: the I/O loop.
+    std::function<void(const std::string&)> on_pod_gone = [](const std::string&) {};
+  };
+  /// `parts` outlive the sources.
+  KubeletSpecs(const Parts& parts, const KubeletOptions& options, const PodKeys& pod_keys);
 
   void Start();
   /// Threads: the I/O loop, or when it has ended.

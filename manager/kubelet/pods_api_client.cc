@@ -15,7 +15,6 @@
 #include "api/rpc/channel.h"
 #include "api/rpc/unary_call.h"
 #include "manager/demand/pod_message.h"
-#include "manager/demand/spec_cache.h"
 
 namespace qrm::manager {
 namespace {
@@ -50,7 +49,7 @@ struct PodsApiClient::Impl : std::enable_shared_from_this<PodsApiClient::Impl> {
   const std::unique_ptr<pods::Pods::Stub> stub;
   const std::shared_ptr<rpc::CallsInFlight> in_flight = std::make_shared<rpc::CallsInFlight>();
   std::optional<boost::asio::steady_timer> retry_timer{io};  // on the I/O loop only; until Close
-  SpecCache cache;
+  SpecCache cache{options.on_gone};
 
   Mutex mutex;
   bool watching QRM_GUARDED_BY(mutex) = false;  // the current watch has told something

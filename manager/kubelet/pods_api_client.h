@@ -8,6 +8,7 @@
 
 #include <boost/asio/io_context.hpp>
 
+#include "manager/demand/spec_cache.h"
 #include "manager/demand/spec_source.h"
 #include "manager/kubelet/kubelet_options.h"
 
@@ -19,6 +20,7 @@ struct PodsApiOptions {
       KubeletOptions().pod_spec_wait;            ///< of the question for one pod
   std::chrono::milliseconds first_backoff{100};  ///< doubles with each failure
   std::chrono::milliseconds most_backoff{5000};
+  SpecCache::Gone on_gone = [](const std::string&) {};
 };
 
 /// A watch that is started again whenever it ends. The specs stay while kubelet is away; the next

@@ -1,8 +1,7 @@
-// Queues stopped sandboxes, which all wait equally long.
+// Queues pods whose sandboxes have stopped, which all wait equally long.
 #include "manager/pods/ended_pods.h"
 
 #include <deque>
-#include <map>
 #include <set>
 #include <utility>
 
@@ -18,9 +17,9 @@ struct EndedPods::Impl : std::enable_shared_from_this<EndedPods::Impl> {
   Impl(Parts given, std::chrono::milliseconds given_delay)
       : parts(std::move(given)), delay(given_delay), timer(parts.io) {}
 
-  void Add(const std::string& pod_uid, const std::string& pod_id);
   void Arm();
-  void Forget();
+  void ForgetDue();
+  bool Forget(const std::string& pod_uid);
 
   struct Waiting {
     std::string pod_uid;
@@ -30,9 +29,9 @@ struct EndedPods::Impl : std::enable_shared_from_this<EndedPods::Impl> {
   const Parts parts;
   const std::chrono::milliseconds delay;
   boost::asio::steady_timer timer;
-  std::map<std::string, std::set<std::string>> ids_by_uid;  // that have stopped
   std::deque<Waiting> queue;
-  std::set<std::string> missing;  // ids of the latest list
+  std::set<std::string> unwanted;  // UIDs of pods that do not come back
+  std::set<std::string> missing;   // ids of sandboxes, in the latest list
   bool stopped = false;
 };
 
@@ -44,25 +43,62 @@ EndedPods::~EndedPods() {
 }
 
 void EndedPods::OnStopped(const std::string& pod_uid, const std::string& pod_id) {
-  impl_->Add(pod_uid, pod_id);
+  if (!impl_->parts.live.MarkStopped(pod_uid, pod_id)) {
+    return;
+  }
+  if (impl_->unwanted.contains(pod_uid)) {
+    ReleaseEnded(pod_uid);
+    return;
+  }
+  impl_->queue.push_back({pod_uid, steady_clock::now() + impl_->delay});
+  if (impl_->queue.size() == 1) {
+    impl_->Arm();
+  }
 }
 
-void EndedPods::OnListed(const std::vector<RuntimePod>& ready) {
-  std::set<std::string> ready_ids;
-  for (const RuntimePod& pod : ready) {
-    ready_ids.insert(pod.id);
+void EndedPods::OnListed(const std::vector<RuntimePod>& pods) {
+  for (const RuntimePod& pod : pods) {
+    if (pod.ready) {
+      impl_->parts.live.MarkReady(pod.uid, pod.id);
+    } else {
+      OnStopped(pod.uid, pod.id);
+    }
+  }
+}
+
+bool EndedPods::FindRemoved(const std::vector<RuntimePod>& pods) {
+  std::set<std::string> ids;
+  for (const RuntimePod& pod : pods) {
+    ids.insert(pod.id);
   }
   const std::set<std::string> missing_before = std::exchange(impl_->missing, {});
-  for (const auto& [uid, ids] : impl_->parts.live.Pods()) {
-    for (const std::string& id : ids) {
-      if (ready_ids.contains(id)) {
+  bool any_is_gone = false;
+  for (const auto& [uid, known] : impl_->parts.live.Pods()) {
+    for (const std::string& id : known) {
+      if (ids.contains(id)) {
         continue;
       }
-      impl_->missing.insert(id);
-      if (missing_before.contains(id)) {
-        impl_->Add(uid, id);
+      if (!missing_before.contains(id)) {
+        impl_->missing.insert(id);
+      } else if (!impl_->parts.live.RemovePod(uid, id)) {
+        log::Info("pod was removed unheard", {{"uid", uid}});
+        any_is_gone = true;
       }
     }
+  }
+  if (any_is_gone) {
+    impl_->parts.placer.RemoveGone();
+  }
+  return impl_->missing.empty();
+}
+
+void EndedPods::ReleaseEnded(const std::string& pod_uid) {
+  LiveContainers& live = impl_->parts.live;
+  std::erase_if(impl_->unwanted, [&](const std::string& uid) { return !live.HasPod(uid); });
+  if (impl_->Forget(pod_uid)) {
+    impl_->parts.placer.RemoveGone();
+  } else if (live.HasPod(pod_uid)) {
+    impl_->unwanted.insert(pod_uid);
   }
 }
 
@@ -71,14 +107,12 @@ void EndedPods::Stop() {
   impl_->timer.cancel();
 }
 
-void EndedPods::Impl::Add(const std::string& pod_uid, const std::string& pod_id) {
-  if (!ids_by_uid[pod_uid].insert(pod_id).second) {
-    return;
+bool EndedPods::Impl::Forget(const std::string& pod_uid) {
+  if (stopped || !parts.live.RemoveEnded(pod_uid)) {
+    return false;
   }
-  queue.push_back({pod_uid, steady_clock::now() + delay});
-  if (queue.size() == 1) {
-    Arm();
-  }
+  log::Info("pod has ended", {{"uid", pod_uid}});
+  return true;
 }
 
 void EndedPods::Impl::Arm() {
@@ -88,25 +122,23 @@ void EndedPods::Impl::Arm() {
   timer.expires_at(queue.front().until);
   timer.async_wait([self = shared_from_this()](const boost::system::error_code& error) {
     if (!error && !self->stopped) {
-      self->Forget();
+      self->ForgetDue();
       self->Arm();
     }
   });
 }
 
-void EndedPods::Impl::Forget() {
+void EndedPods::Impl::ForgetDue() {
   bool any = false;
   while (!queue.empty() && queue.front().until <= steady_clock::now()) {
     const std::string uid = std::move(queue.front().pod_uid);
     queue.pop_front();
-    const auto ids = ids_by_uid.find(uid);
-    if (ids != ids_by_uid.end() && parts.live.RemoveEnded(uid, ids->second)) {
-      log::Info("pod has ended", {{"uid", uid}});
+    if (Forget(uid)) {
       any = true;
+    } else if (parts.live.HasStopped(uid)) {  // and a container outlives its sandbox
+      queue.push_back({uid, steady_clock::now() + delay});
     }
   }
-  // Those of a pod that lives on are kept: it ends with its next sandbox.
-  std::erase_if(ids_by_uid, [this](const auto& entry) { return !parts.live.HasPod(entry.first); });
   if (any) {
     parts.placer.RemoveGone();
   }

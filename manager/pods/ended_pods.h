@@ -14,9 +14,10 @@
 
 namespace qrm::manager {
 
-/// Forgets a pod's sandboxes a while after they have stopped, when it has no other and no container
-/// lives: kubelet keeps the sandbox of a finished job for as long as the job's pod is listed by the
-/// API server, which may be days. A pod whose sandbox is only replaced has a new one by then.
+/// Forgets a pod a while after its sandboxes have stopped and its containers have ended, at once
+/// when it does not come back: kubelet keeps the sandbox of a finished job for as long as the job's
+/// pod is listed by the API server, which may be days. A pod whose sandbox is only replaced has a
+/// new one by then. An admission that lacks room does not wait for it (PodPlacer).
 ///
 /// Threads: the I/O loop, or before it runs.
 class EndedPods {
@@ -33,9 +34,13 @@ class EndedPods {
   EndedPods& operator=(const EndedPods&) = delete;
 
   void OnStopped(const std::string& pod_uid, const std::string& pod_id);
-  /// `ready` are all sandboxes that have not stopped. One that is known and missing here twice in a
-  /// row has stopped unheard; once proves nothing, since it may be newer than the list.
-  void OnListed(const std::vector<RuntimePod>& ready);
+  /// Takes over which of the listed sandboxes are ready: one that is not has stopped.
+  void OnListed(const std::vector<RuntimePod>& pods);
+  /// `pods` are all that there are. A sandbox that is known and missing here twice in a row was
+  /// removed unheard; once proves nothing, since it may be newer than the list: false then.
+  bool FindRemoved(const std::vector<RuntimePod>& pods);
+  /// The pod does not come back: it is forgotten as soon as it has ended.
+  void ReleaseEnded(const std::string& pod_uid);
   /// Nothing is forgotten after it.
   void Stop();
 

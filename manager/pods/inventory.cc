@@ -11,15 +11,6 @@
 namespace qrm::manager {
 namespace {
 
-bool Runs(const RuntimeContainer& container) {
-  return container.state == RuntimeContainerState::kRunning ||
-         container.state == RuntimeContainerState::kPaused;
-}
-
-bool IsLive(const RuntimeContainer& container) {
-  return Runs(container) || container.state == RuntimeContainerState::kCreated;
-}
-
 std::map<std::string, std::set<std::string>> SandboxesByUid(const std::vector<RuntimePod>& pods) {
   std::map<std::string, std::set<std::string>> ids;
   for (const RuntimePod& pod : pods) {
@@ -50,7 +41,8 @@ void Inventory::OnSynchronized(const std::vector<RuntimePod>& pods,
     }
     LiveContainer& latest = live[KeyOf(*pod->second, container)];
     if (!latest.started || Runs(container)) {  // of two with one name, the one that runs
-      latest = {container.id, container.pod_id, Runs(container), container.cgroups_path};
+      latest = {container.id, container.pod_id, Runs(container), container.cgroups_path,
+                container.attempt};
     }
     known.emplace_back(*pod->second, std::move(container));
   }
@@ -75,7 +67,8 @@ void Inventory::OnObserved(Observation seen) {
     const bool is_known = known.has_value() && known->id == container.id;
     const std::string& path = is_known ? known->cgroups_path : container.cgroups_path;
     const bool runs = Runs(container);
-    if (!live.emplace(key, LiveContainer{container.id, container.pod_id, runs, path}).second) {
+    const LiveContainer now{container.id, container.pod_id, runs, path, container.attempt};
+    if (!live.emplace(key, now).second) {
       continue;
     }
     if (!is_known) {
@@ -84,10 +77,71 @@ void Inventory::OnObserved(Observation seen) {
       any_has_started = true;
     }
   }
+  // A stopped sandbox of a pod that is forgotten would only be forgotten once more.
+  const auto state = parts_.state.Load();
+  std::erase_if(seen.pods, [&](const RuntimePod& pod) {
+    const auto first = live.lower_bound({pod.uid, ""});
+    const bool has_container = first != live.end() && first->first.pod_uid == pod.uid;
+    return !pod.ready && !has_container && state->FindPod(pod.uid) == nullptr;
+  });
   parts_.live.Reset(SandboxesByUid(seen.pods), std::move(live), seen.doubtful);
+  ended_.OnListed(seen.pods);
   placer_.AdoptObserved(std::move(fresh));
   if (any_has_started) {
     parts_.reconciler.Trigger();  // what was decided since their creation can be applied now
+  }
+}
+
+bool Inventory::OnListed(const RuntimeList& list) {
+  const std::map<std::string, const RuntimePod*> pod_by_id = ById(list.pods);
+  bool any_has_started = false;
+  for (const RuntimeContainer& container : list.containers) {
+    const auto pod = pod_by_id.find(container.pod_id);
+    if (pod == pod_by_id.end()) {
+      continue;
+    }
+    const ContainerKey key = KeyOf(*pod->second, container);
+    if (Runs(container)) {
+      any_has_started = parts_.live.MarkStarted(key, container.id) || any_has_started;
+    } else if (container.state == RuntimeContainerState::kStopped) {
+      Forget(key, container.id);
+      parts_.live.NoteEnded(key, container.attempt);
+    }
+  }
+  const bool all_are_listed = FindRemovedContainers(list.containers);
+  ended_.OnListed(list.pods);
+  if (any_has_started) {
+    parts_.reconciler.Trigger();
+  }
+  return ended_.FindRemoved(list.pods) && all_are_listed;
+}
+
+// As for sandboxes: one that is missing once may be newer than the list.
+bool Inventory::FindRemovedContainers(const std::vector<RuntimeContainer>& containers) {
+  std::set<std::string> ids;
+  for (const RuntimeContainer& container : containers) {
+    ids.insert(container.id);
+  }
+  const std::set<std::string> missing_before = std::exchange(missing_, {});
+  for (const auto& [key, known] : parts_.live.All()) {
+    if (ids.contains(known.id)) {
+      continue;
+    }
+    if (missing_before.contains(known.id)) {
+      Forget(key, known.id);
+    } else {
+      missing_.insert(known.id);
+    }
+  }
+  return missing_.empty();
+}
+
+void Inventory::Forget(const ContainerKey& key, const std::string& id) {
+  const std::optional<LiveContainer> known = parts_.live.Find(key);
+  if (known.has_value() && known->id == id) {
+    parts_.live.Remove(key, id);
+    parts_.writes.Forget(key);
+    placer_.Forget(key);
   }
 }
 

@@ -14,6 +14,7 @@
 #include "manager/runtime/cri/cri_client.h"
 #include "manager/runtime/live_containers.h"
 #include "manager/state/state_loop.h"
+#include "topology/machine.h"
 
 namespace qrm::manager {
 
@@ -28,6 +29,7 @@ struct NodeParts {
   ContainerRuntime& runtime;
   LiveContainers& live;
   ForeignWrites& writes;
+  const Machine& machine;
   CpusetSource read_cpuset;  ///< empty: the kernel is not asked
   /// Somebody else pins this node's containers: they are noted, and nothing is done to them.
   /// Threads: any.

@@ -203,8 +203,8 @@ void Observer::Impl::OnContainers(std::vector<RuntimePod> pods,
   }
   for (RuntimeContainer& container : *containers) {
     const auto pod = pod_by_id.find(container.pod_id);
-    if (pod == pod_by_id.end()) {
-      continue;  // its pod is younger than the list of pods: the next look finds both
+    if (pod == pod_by_id.end() || !IsLive(container)) {
+      continue;  // a pod that is younger than the list of pods is found by the next look
     }
     const auto known = parts.live.Find(KeyOf(*pod->second, container));
     const bool is_known = known.has_value() && known->id == container.id;

@@ -35,6 +35,7 @@ PodEvents::PodEvents(const NodeParts& parts, Room room) : parts_(parts), room_(r
 void PodEvents::OnConnected(const RuntimeInfo& /*runtime*/) {}
 
 void PodEvents::OnDisconnected(const Status& /*cause*/) {
+  room_.audit.OnDisconnected();
   room_.observer.OnNriAway();
 }
 
@@ -49,6 +50,12 @@ void PodEvents::OnSynchronize(std::vector<RuntimePod> pods,
 void PodEvents::OnPodStarted(const RuntimePod& pod) {
   parts_.live.AddPod(pod.uid, pod.id);
   parts_.source.Prefetch(pod);
+  parts_.state.Load()->ForEachPod([&](const checkpoint::PodRecord& other) {
+    if (other.meta.uid != pod.uid && other.meta.name == pod.name &&
+        other.meta.pod_namespace == pod.pod_namespace) {
+      room_.ended.ReleaseEnded(other.meta.uid);  // this one takes its place
+    }
+  });
 }
 
 void PodEvents::OnPodStopped(const RuntimePod& pod) {
@@ -56,16 +63,21 @@ void PodEvents::OnPodStopped(const RuntimePod& pod) {
 }
 
 void PodEvents::OnPodRemoved(const RuntimePod& pod) {
-  // Kubelet replaces a broken sandbox: the pod lives on while it has another one.
-  if (!parts_.live.RemovePod(pod.uid, pod.id)) {
+  // Kubelet replaces a broken sandbox: the pod lives on while it has another one. That may be one
+  // which another plugin refused after it was told to us, of which no more is heard.
+  if (parts_.live.RemovePod(pod.uid, pod.id)) {
+    room_.audit.LookSoon();
+  } else {
     room_.placer.RemoveGone();
   }
 }
 
 void PodEvents::OnCreateContainer(RuntimePod pod, RuntimeContainer container,
                                   AdjustmentReply reply) {
-  parts_.live.Add(KeyOf(pod, container),
-                  {.id = container.id, .pod_id = pod.id, .cgroups_path = container.cgroups_path});
+  parts_.live.Add(KeyOf(pod, container), {.id = container.id,
+                                          .pod_id = pod.id,
+                                          .cgroups_path = container.cgroups_path,
+                                          .attempt = container.attempt});
   room_.placer.Create(std::move(pod), std::move(container), std::move(reply));
 }
 
@@ -100,7 +112,7 @@ void PodEvents::NoteContradiction(const ContainerKey& key, const LinuxResources&
 
 void PodEvents::OnContainerStarted(const RuntimePod& pod, const RuntimeContainer& container) {
   const ContainerKey key = KeyOf(pod, container);
-  parts_.live.MarkStarted(key, container.id);
+  (void)parts_.live.MarkStarted(key, container.id);
   const auto state = parts_.state.Load();
   const ContainerRecord* record = state->Find(key);
   if (record != nullptr && !PropertiesToApply(*record, container.id).empty()) {
@@ -111,6 +123,9 @@ void PodEvents::OnContainerStarted(const RuntimePod& pod, const RuntimeContainer
 void PodEvents::OnContainerStopped(const RuntimePod& pod, const RuntimeContainer& container) {
   parts_.live.Remove(KeyOf(pod, container), container.id);
   parts_.writes.Forget(KeyOf(pod, container));
+  if (!parts_.live.HasContainerOf(pod.uid)) {
+    room_.audit.LookSoon();  // whether its sandbox goes is not told of each
+  }
 }
 
 void PodEvents::OnContainerRemoved(const RuntimePod& pod, const RuntimeContainer& container) {

@@ -14,10 +14,35 @@ namespace qrm::manager {
 using checkpoint::Change;
 using checkpoint::ContainerRecord;
 
+namespace {
+
+/// False for refusals that no room would have spared: plugins of others may call a lack of it
+/// anything else.
+bool MayLackRoom(const Status& refusal) {
+  switch (refusal.code()) {
+    case StatusCode::kResourceExhausted:
+    case StatusCode::kFailedPrecondition:
+    case StatusCode::kOutOfRange:
+    case StatusCode::kUnknown:
+    case StatusCode::kInternal:
+      return true;
+    default:
+      return false;
+  }
+}
+
+}  // namespace
+
 PodPlacer::PodPlacer(const NodeParts& parts, std::chrono::milliseconds admission_deadline)
     : parts_(parts),
       admission_deadline_(admission_deadline),
-      unplaced_(parts, admission_deadline) {}
+      unplaced_(
+          parts,
+          [this, admission_deadline](const ContainerDemand& demand) {
+            return Admit(demand, Admitter::Moment::kAfterTheFact, DeadlineAfter(admission_deadline))
+                .status();
+          },
+          admission_deadline) {}
 
 void PodPlacer::Create(RuntimePod pod, RuntimeContainer container,
                        RuntimeEvents::AdjustmentReply reply) {
@@ -70,6 +95,10 @@ void PodPlacer::RetryUnplaced() {
   parts_.state.Post([this] { unplaced_.TryAll(); });
 }
 
+void PodPlacer::OnPluginRegistered(const std::string& resource) {
+  parts_.state.Post([this, resource] { unplaced_.OnRegistered(resource); });
+}
+
 void PodPlacer::OnDiskReturned() {
   if (parts_.live.synchronized()) {
     RemoveGonePods();
@@ -101,18 +130,49 @@ StatusOr<ContainerAdjustment> PodPlacer::Decide(const Creation& creation,
                   "looked for; create it again",
                   container.name, pod.pod_namespace, pod.name);
   }
-  const ContainerDemand demand = WithoutLive(*found, parts_.live);
+  const ContainerDemand demand = WithoutPlaced(*found, parts_.live);
+  ReleaseEarlierContainers(demand);
   QRM_ASSIGN_OR_RETURN(const RunOptions options,
-                       parts_.admitter.Admit(demand, Admitter::Moment::kAtCreation, deadline));
+                       Admit(demand, Admitter::Moment::kAtCreation, deadline));
   if (parts_.state.Load()->Find(demand.key()) == nullptr) {
     unplaced_.Add(pod, container);
   } else if (OwnsCpusAlone(demand.key())) {
     parts_.reconciler.Trigger();  // others have to leave these CPUs
+    unplaced_.LeaveOwnedCpus();
   }
   if (demand.type == ContainerType::kMain) {
     parts_.state.Post([this, uid = pod.uid] { ReleaseInitContainers(uid); });
   }
   return ToAdjustment(options);
+}
+
+StatusOr<RunOptions> PodPlacer::Admit(const ContainerDemand& demand, Admitter::Moment moment,
+                                      Deadline deadline) {
+  StatusOr<RunOptions> options = parts_.admitter.Admit(demand, moment, deadline);
+  if (options.ok() || !MayLackRoom(options.status()) || !parts_.live.RemoveAllEnded()) {
+    return options;
+  }
+  log::Info("pods that have ended give way", {{"to", demand.pod.name}});
+  RemoveGonePods();
+  return parts_.admitter.Admit(demand, moment, deadline);
+}
+
+// Without its spec, a pod's init containers are known by their end: when the next container is made
+// for the first time, those before it have run to their end and were not made again. They are
+// released, and not only called INIT, because their plugins know them as what they were.
+void PodPlacer::ReleaseEarlierContainers(const ContainerDemand& demand) {
+  const auto state = parts_.state.Load();
+  if (demand.source != kEstimate || state->Find(demand.key()) != nullptr) {
+    return;
+  }
+  std::vector<ContainerKey> ended;
+  for (const std::string& name : parts_.live.EndedOnce(demand.pod.uid)) {
+    const ContainerRecord* record = state->Find({demand.pod.uid, name});
+    if (record != nullptr && record->request_source == kEstimate) {
+      ended.push_back({demand.pod.uid, name});
+    }
+  }
+  Release(ended);
 }
 
 // Init containers have ended when the pod's main container is created: what they hold is released,
@@ -129,6 +189,10 @@ void PodPlacer::ReleaseInitContainers(const std::string& pod_uid) {
       ended.push_back({pod_uid, name});
     }
   }
+  Release(ended);
+}
+
+void PodPlacer::Release(const std::vector<ContainerKey>& ended) {
   if (const Status removed = parts_.releaser.RemoveContainers(ended); !removed.ok()) {
     log::Warning("init containers not released", {{"error", MessageOf(removed)}});
   }
@@ -192,8 +256,7 @@ void PodPlacer::PlaceResized(const ContainerDemand& demand) {
     return;
   }
   const Deadline deadline = DeadlineAfter(admission_deadline_);
-  const Status placed =
-      parts_.admitter.Admit(demand, Admitter::Moment::kAfterTheFact, deadline).status();
+  const Status placed = Admit(demand, Admitter::Moment::kAfterTheFact, deadline).status();
   if (!placed.ok()) {
     log::Warning("resized container keeps its place", {{"error", MessageOf(placed)}});
   } else if (parts_.state.Load()->Find(key) != before->Find(key)) {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <chrono>
+#include <string>
 #include <vector>
 
 #include "api/base/clock.h"
@@ -14,7 +15,8 @@ namespace qrm::manager {
 
 /// Decides on the state loop what becomes of containers that the runtime creates, resizes or runs
 /// without an admission, and of pods that `live` no longer has. What a container asks for is found
-/// before, so that the state loop never waits for a source of specs.
+/// before, so that the state loop never waits for a source of specs. An admission that lacks room
+/// gets that of the pods that have ended, which was kept for their return.
 ///
 /// Threads: any, but OnDiskReturned. None of them waits.
 class PodPlacer {
@@ -35,9 +37,10 @@ class PodPlacer {
   void Forget(const ContainerKey& key);
   /// Removes the pods that `live` no longer has.
   void RemoveGone();
-  /// Tries again to admit the containers that run without an admission, as when a plugin is back or
-  /// new.
+  /// Tries again to admit the containers that run without an admission.
   void RetryUnplaced();
+  /// The same, and those of which the plugin of `resource` was not asked because it was not there.
+  void OnPluginRegistered(const std::string& resource);
   /// Makes up for removals and placements that failed while the disk refused changes. Threads: the
   /// state loop.
   void OnDiskReturned();
@@ -55,7 +58,11 @@ class PodPlacer {
   void Answer(const Creation& creation, const StatusOr<ContainerDemand>& found);
   StatusOr<ContainerAdjustment> Decide(const Creation& creation,
                                        const StatusOr<ContainerDemand>& found);
+  StatusOr<RunOptions> Admit(const ContainerDemand& demand, Admitter::Moment moment,
+                             Deadline deadline);
+  void ReleaseEarlierContainers(const ContainerDemand& demand);
   void ReleaseInitContainers(const std::string& pod_uid);
+  void Release(const std::vector<ContainerKey>& ended);
   void PlaceAll(const std::vector<PodAndContainer>& containers);
   void PlaceFresh(const std::vector<PodAndContainer>& fresh);
   void CommitDistrust(const checkpoint::Change& change);

@@ -34,8 +34,8 @@ inline std::vector<config::ConfigKey> PodsKeys(PodsOptions& options) {
                           "to be taken as removed while NRI is away."),
       config::DurationKey(
           "pod-ended-after", options.ended_after, {"0s", "60m"},
-          "How long a pod's sandbox must have stopped, with no other and no container there, "
-          "for the pod to be taken as ended: what it held serves others then."),
+          "How long the place of a pod that has ended (its sandboxes have stopped, and no "
+          "container is there) is kept for its return while nobody else lacks it."),
   };
 }
 

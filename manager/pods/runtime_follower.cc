@@ -37,7 +37,8 @@ struct RuntimeFollower::Impl final : AuditListener {
       : parts(std::move(given_parts)),
         version_period(options.version_period),
         placer(parts, options.admission_deadline),
-        inventory(parts, placer),
+        ended({.io = parts.io, .live = parts.live, .placer = placer}, options.pods.ended_after),
+        inventory(parts, placer, ended),
         observer({.io = parts.io,
                   .runtime = parts.runtime,
                   .state = parts.state,
@@ -45,23 +46,26 @@ struct RuntimeFollower::Impl final : AuditListener {
                   .read_cpuset = parts.read_cpuset,
                   .listener = inventory},
                  ObserverOptionsOf(options)),
-        ended({.io = parts.io, .live = parts.live, .placer = placer}, options.pods.ended_after),
-        audit({.io = parts.io, .runtime = parts.runtime, .live = parts.live, .listener = *this},
+        audit({.io = parts.io,
+               .runtime = parts.runtime,
+               .state = parts.state,
+               .live = parts.live,
+               .listener = *this},
               std::move(options.audits)),
         events(parts, {placer, inventory, observer, audit, ended}),
         nri(parts.io, NriOptionsOf(options), events),
         version_timer(parts.io) {}
 
-  void OnListed(const std::vector<RuntimePod>& ready) override { ended.OnListed(ready); }
+  bool OnListed(const RuntimeList& list) override { return inventory.OnListed(list); }
   void OnLeftOut() override;
   void AskVersion();
 
   const NodeParts parts;
   const std::chrono::milliseconds version_period;
   PodPlacer placer;
+  EndedPods ended;
   Inventory inventory;
   Observer observer;
-  EndedPods ended;
   SyncAudit audit;
   PodEvents events;
   NriPlugin nri;
@@ -138,6 +142,17 @@ RuntimeStatus RuntimeFollower::GetStatus() const {
 
 void RuntimeFollower::RetryUnplaced() {
   impl_->placer.RetryUnplaced();
+}
+
+void RuntimeFollower::OnPluginRegistered(const std::string& resource) {
+  impl_->placer.OnPluginRegistered(resource);
+}
+
+void RuntimeFollower::OnPodGone(const std::string& pod_uid) {
+  impl_->ended.ReleaseEnded(pod_uid);
+  if (impl_->parts.live.HasPod(pod_uid)) {
+    impl_->audit.LookSoon();
+  }
 }
 
 void RuntimeFollower::OnDiskReturned() {

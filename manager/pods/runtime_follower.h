@@ -4,12 +4,13 @@
 #include <chrono>
 #include <functional>
 #include <memory>
-#include <vector>
+#include <string>
 
 #include "api/base/status.h"
 #include "manager/pods/node_parts.h"
 #include "manager/pods/pods_options.h"
 #include "manager/pods/runtime_mode.h"
+#include "manager/pods/sync_audit.h"
 #include "manager/runtime/nri/nri_plugin.h"
 
 namespace qrm::manager {
@@ -21,14 +22,14 @@ struct FollowerOptions {
   std::chrono::milliseconds admission_deadline{1200};
   /// As NriOptions::on_answer.
   std::function<void(const NriAnswer&)> on_nri_answer = [](const NriAnswer&) {};
-  /// After a synchronization, ascending.
-  std::vector<std::chrono::milliseconds> audits{std::chrono::seconds(2), std::chrono::seconds(10)};
+  AuditOptions audits;
   std::chrono::milliseconds version_period{5000};  ///< between two questions for CRI's version
 };
 
 /// Admits what the runtime creates before its first instruction, and what runs without an admission
 /// after the fact; removes pods that are gone. The observer takes over while NRI is away, audits
-/// find what a synchronization left out, and pods end although their sandboxes stay.
+/// find what neither a synchronization nor an event told, and pods end although their sandboxes
+/// stay.
 class RuntimeFollower {
  public:
   /// `parts` outlive the follower.
@@ -45,9 +46,14 @@ class RuntimeFollower {
 
   /// Threads: any.
   [[nodiscard]] RuntimeStatus GetStatus() const;
-  /// Tries again to admit the containers that run without an admission, as when a plugin is back or
-  /// kubelet pins no longer. Threads: any.
+  /// Tries again to admit the containers that run without an admission, as when kubelet pins no
+  /// longer. Threads: any.
   void RetryUnplaced();
+  /// The same when a plugin is back or new, which may be asked of them for the first time.
+  void OnPluginRegistered(const std::string& resource);
+  /// Kubelet says that the pod is gone: its place is free as soon as it has ended. Threads: the
+  /// I/O loop.
+  void OnPodGone(const std::string& pod_uid);
   /// Makes up for removals and placements that failed while the disk refused changes. Threads: the
   /// state loop.
   void OnDiskReturned();

@@ -1,6 +1,7 @@
 // Compares CRI's lists with the table of live containers.
 #include "manager/pods/sync_audit.h"
 
+#include <algorithm>
 #include <map>
 #include <optional>
 #include <set>
@@ -14,36 +15,56 @@
 
 namespace qrm::manager {
 
-struct SyncAudit::Impl : std::enable_shared_from_this<SyncAudit::Impl> {
-  Impl(Parts given, std::vector<std::chrono::milliseconds> given_delays)
-      : parts(std::move(given)), delays(std::move(given_delays)), timer(parts.io) {}
+using std::chrono::steady_clock;
 
-  void Arm();
+struct SyncAudit::Impl : std::enable_shared_from_this<SyncAudit::Impl> {
+  Impl(Parts given, AuditOptions given_options)
+      : parts(std::move(given)), options(std::move(given_options)), timer(parts.io) {}
+
+  void LookAt(steady_clock::time_point when);
   void ListPods();
-  void ListContainers(const std::vector<RuntimePod>& pods);
-  void Compare(const std::map<std::string, RuntimePod>& pod_by_id,
-               const std::vector<RuntimeContainer>& containers);
+  void ListContainers(std::vector<RuntimePod> pods);
+  void Compare(const RuntimeList& list);
+  void End(bool is_certain);
+  bool AnyListedIsOnRecord() const;
 
   const Parts parts;
-  const std::vector<std::chrono::milliseconds> delays;
+  const AuditOptions options;
   boost::asio::steady_timer timer;
-  std::chrono::steady_clock::time_point synchronized_at;
-  std::size_t next = 0;             // of `delays`
+  std::optional<steady_clock::time_point> synchronized_at;  // absent while disconnected
+  std::size_t next = 0;                                     // of the delays
+  std::optional<steady_clock::time_point> due;              // when the timer ends
+  bool looking = false;
+  bool look_again = false;
   std::set<std::string> asked_for;  // ids
   bool stopped = false;
 };
 
-SyncAudit::SyncAudit(Parts parts, std::vector<std::chrono::milliseconds> delays)
-    : impl_(std::make_shared<Impl>(std::move(parts), std::move(delays))) {}
+SyncAudit::SyncAudit(Parts parts, AuditOptions options)
+    : impl_(std::make_shared<Impl>(std::move(parts), std::move(options))) {}
 
 SyncAudit::~SyncAudit() {
   Stop();
 }
 
 void SyncAudit::OnSynchronized() {
-  impl_->synchronized_at = std::chrono::steady_clock::now();
+  impl_->synchronized_at = steady_clock::now();
   impl_->next = 0;
-  impl_->Arm();
+  impl_->End(/*is_certain=*/true);
+}
+
+void SyncAudit::OnDisconnected() {
+  impl_->synchronized_at.reset();
+  impl_->due.reset();
+  impl_->timer.cancel();
+}
+
+void SyncAudit::LookSoon() {
+  if (impl_->looking) {
+    impl_->look_again = true;
+  } else {
+    impl_->LookAt(steady_clock::now() + impl_->options.soon);
+  }
 }
 
 void SyncAudit::Stop() {
@@ -51,60 +72,90 @@ void SyncAudit::Stop() {
   impl_->timer.cancel();
 }
 
-void SyncAudit::Impl::Arm() {
-  if (next == delays.size()) {
+// An earlier look replaces the one that waits.
+void SyncAudit::Impl::LookAt(steady_clock::time_point when) {
+  if (stopped || !synchronized_at.has_value() || (due.has_value() && *due <= when)) {
     return;
   }
-  timer.expires_at(synchronized_at + delays[next++]);
+  due = when;
+  timer.expires_at(when);
   timer.async_wait([self = shared_from_this()](const boost::system::error_code& error) {
-    if (!error && !self->stopped) {
+    if (!error && !self->stopped && self->due.has_value()) {
+      self->due.reset();
       self->ListPods();
-      self->Arm();
     }
   });
 }
 
 void SyncAudit::Impl::ListPods() {
+  looking = true;
   parts.runtime.ListPods([self = shared_from_this()](StatusOr<std::vector<RuntimePod>> pods) {
     if (pods.ok() && !self->stopped) {
-      self->parts.listener.OnListed(*pods);
-      self->ListContainers(*pods);
+      self->ListContainers(*std::move(pods));
+    } else {
+      self->End(/*is_certain=*/true);
     }
   });
 }
 
-void SyncAudit::Impl::ListContainers(const std::vector<RuntimePod>& pods) {
-  std::map<std::string, RuntimePod> pod_by_id;
-  for (const RuntimePod& pod : pods) {
-    pod_by_id[pod.id] = pod;
-  }
-  parts.runtime.ListContainers([self = shared_from_this(), pod_by_id = std::move(pod_by_id)](
+void SyncAudit::Impl::ListContainers(std::vector<RuntimePod> pods) {
+  parts.runtime.ListContainers([self = shared_from_this(), pods = std::move(pods)](
                                    StatusOr<std::vector<RuntimeContainer>> containers) {
-    if (containers.ok() && !self->stopped) {
-      self->Compare(pod_by_id, *containers);
+    if (!containers.ok() || self->stopped || !self->synchronized_at.has_value()) {
+      self->End(/*is_certain=*/true);
+      return;
     }
+    const RuntimeList list{pods, *std::move(containers)};
+    const bool is_certain = self->parts.listener.OnListed(list);
+    self->Compare(list);
+    self->End(is_certain);
   });
 }
 
-void SyncAudit::Impl::Compare(const std::map<std::string, RuntimePod>& pod_by_id,
-                              const std::vector<RuntimeContainer>& containers) {
+void SyncAudit::Impl::Compare(const RuntimeList& list) {
+  std::map<std::string, const RuntimePod*> pod_by_id;
+  for (const RuntimePod& pod : list.pods) {
+    pod_by_id[pod.id] = &pod;
+  }
   bool left_out = false;
-  for (const RuntimeContainer& container : containers) {
+  for (const RuntimeContainer& container : list.containers) {
     const auto pod = pod_by_id.find(container.pod_id);
-    if (pod == pod_by_id.end()) {
+    if (pod == pod_by_id.end() || !IsLive(container)) {
       continue;
     }
-    const std::optional<LiveContainer> known = parts.live.Find(KeyOf(pod->second, container));
+    const std::optional<LiveContainer> known = parts.live.Find(KeyOf(*pod->second, container));
     const bool unknown = !known.has_value() || known->id != container.id;
     if (unknown && asked_for.insert(container.id).second) {
       log::Warning("the runtime left out a container: synchronizing again",
-                   {{"pod", pod->second.name}, {"container", container.name}});
+                   {{"pod", pod->second->name}, {"container", container.name}});
       left_out = true;
     }
   }
   if (left_out) {
     parts.listener.OnLeftOut();
   }
+}
+
+// Arms the next look, when there is a reason for one.
+void SyncAudit::Impl::End(bool is_certain) {
+  looking = false;
+  if (!synchronized_at.has_value()) {
+    return;
+  }
+  if (std::exchange(look_again, false) || !is_certain) {
+    LookAt(steady_clock::now() + options.soon);
+  } else if (next < options.delays.size()) {
+    LookAt(*synchronized_at + options.delays[next++]);
+  } else if (AnyListedIsOnRecord()) {
+    LookAt(steady_clock::now() + options.period);
+  }
+}
+
+bool SyncAudit::Impl::AnyListedIsOnRecord() const {
+  const std::set<std::string> listed = parts.live.Listed();
+  const auto now = parts.state.Load();
+  return std::any_of(listed.begin(), listed.end(),
+                     [&](const std::string& uid) { return now->FindPod(uid) != nullptr; });
 }
 
 }  // namespace qrm::manager

@@ -1,4 +1,4 @@
-// Finds containers that a synchronization left out.
+// Lists what the runtime has where its events do not tell all.
 #pragma once
 
 #include <chrono>
@@ -9,6 +9,7 @@
 
 #include "manager/runtime/cri/cri_client.h"
 #include "manager/runtime/live_containers.h"
+#include "manager/state/state_loop.h"
 
 namespace qrm::manager {
 
@@ -16,35 +17,52 @@ namespace qrm::manager {
 class AuditListener {
  public:
   virtual ~AuditListener() = default;
-  /// All sandboxes that are ready, with each list.
-  virtual void OnListed(const std::vector<RuntimePod>& ready) = 0;
+  /// What the runtime listed. False: another list has to confirm it soon.
+  virtual bool OnListed(const RuntimeList& list) = 0;
   /// The runtime has to tell everything once more.
   virtual void OnLeftOut() = 0;
 };
 
-/// After each synchronization, lists the runtime's containers over CRI and asks for another
-/// synchronization when some are unknown: runtimes tell neither in it nor by an event what is
-/// created while it runs. Asks once for each container, so that one which is never told cannot keep
-/// us synchronizing.
+/// When to list.
+struct AuditOptions {
+  /// After a synchronization, ascending.
+  std::vector<std::chrono::milliseconds> delays{std::chrono::seconds(2), std::chrono::seconds(10)};
+  /// While pods are on record that no event of this connection has mentioned.
+  std::chrono::milliseconds period{5000};
+  /// After LookSoon, and after a list that has to be confirmed: what stops is then mostly told.
+  std::chrono::milliseconds soon{1000};
+};
+
+/// Lists the runtime's pods and containers over CRI after each synchronization, and for as long as
+/// pods are on record that came by one: runtimes tell neither in it nor by an event what is created
+/// while it runs, and one that was started anew does not tell the end of sandboxes that are older.
+/// Asks for another synchronization when containers are unknown, once for each, so that one which
+/// is never told cannot keep us synchronizing.
 ///
+/// Cost: nothing while all that is on record was told by events.
 /// Threads: the I/O loop, or before it runs.
-/// Source: containerd issues 11329 and 13698, cri-o issue 10090.
+/// Source: containerd issues 11329 and 13698, cri-o issue 10090; containerd's restored NRI state,
+/// which knows containers only.
 class SyncAudit {
  public:
   struct Parts {
     boost::asio::io_context& io;
     ContainerRuntime& runtime;
+    const Snapshots& state;
     const LiveContainers& live;
     AuditListener& listener;
   };
-  /// All parts outlive the audit. `delays` are the times after a synchronization, ascending.
-  explicit SyncAudit(Parts parts, std::vector<std::chrono::milliseconds> delays = {
-                                      std::chrono::seconds(2), std::chrono::seconds(10)});
+  /// All parts outlive the audit.
+  explicit SyncAudit(Parts parts, AuditOptions options = {});
   ~SyncAudit();
   SyncAudit(const SyncAudit&) = delete;
   SyncAudit& operator=(const SyncAudit&) = delete;
 
   void OnSynchronized();
+  /// Nothing is listed until the next synchronization.
+  void OnDisconnected();
+  /// Something may have ended unheard.
+  void LookSoon();
   /// Nothing is asked after it.
   void Stop();
 

@@ -5,12 +5,57 @@
 #include <optional>
 
 #include "api/base/log.h"
+#include "manager/state/allocation_check.h"
 
 namespace qrm::manager {
 
-ContainerDemand WithoutLive(ContainerDemand demand, const LiveContainers& live) {
-  std::erase_if(demand.others,
-                [&](const ContainerDemand& other) { return live.Find(other.key()).has_value(); });
+using checkpoint::ContainerRecord;
+using checkpoint::NodeState;
+
+namespace {
+
+/// What the container that `state` has on record asked for.
+ContainerDemand DemandOf(const NodeState& state, const ContainerKey& key, const std::string& id) {
+  const ContainerRecord& record = *state.Find(key);
+  ContainerDemand demand{.pod = state.FindPod(key.pod_uid)->meta,
+                         .container = key.container,
+                         .type = record.type,
+                         .index = record.index,
+                         .requests = record.requests,
+                         .source = record.request_source,
+                         .runtime_id = id,
+                         .runtime_class = record.runtime_class,
+                         .controller_kind = {},
+                         .priority_class = {},
+                         .others = {}};
+  std::erase_if(demand.requests, [](const auto& request) { return request.second <= 0; });
+  return demand;
+}
+
+CpuSet OwnedCpus(const NodeState& state) {
+  CpuSet owned;
+  for (const ExclusiveCpus& exclusive : FindExclusiveCpus(state)) {
+    owned |= exclusive.cpus;
+  }
+  return owned;
+}
+
+}  // namespace
+
+ContainerDemand WithoutPlaced(ContainerDemand demand, const LiveContainers& live) {
+  std::vector<ContainerDemand> others;
+  std::size_t place = 0;
+  for (std::size_t i = 0; i < demand.others.size(); ++i) {
+    ContainerDemand& other = demand.others[i];
+    const bool is_before = i < demand.place;
+    const bool has_ended = is_before && other.type == ContainerType::kInit;
+    if (!has_ended && !live.Find(other.key()).has_value()) {
+      place += is_before ? 1 : 0;
+      others.push_back(std::move(other));
+    }
+  }
+  demand.others = std::move(others);
+  demand.place = place;
   return demand;
 }
 
@@ -18,14 +63,38 @@ void Unplaced::Add(const RuntimePod& pod, const RuntimeContainer& container) {
   containers_.insert_or_assign(KeyOf(pod, container), std::pair(pod, container));
 }
 
+void Unplaced::Erase(const ContainerKey& key) {
+  containers_.erase(key);
+  incomplete_.erase(key);
+  refused_.erase(key);
+}
+
+void Unplaced::Clear() {
+  containers_.clear();
+  incomplete_.clear();
+  refused_.clear();
+}
+
 void Unplaced::EraseEnded() {
   std::erase_if(containers_,
                 [this](const auto& entry) { return !IsLive(entry.first, entry.second.second); });
 }
 
+void Unplaced::OnRegistered(const std::string& resource) {
+  const auto state = parts_.state.Load();
+  state->ForEachPod([&](const checkpoint::PodRecord& pod) {
+    for (const auto& [name, record] : pod.containers) {
+      const ContainerKey key{pod.meta.uid, name};
+      if (parts_.admitter.Lacks(*record, resource) && parts_.live.Find(key).has_value()) {
+        incomplete_.insert(key);
+      }
+    }
+  });
+  TryAll();
+}
+
 void Unplaced::TryAll() {
-  std::vector<ContainerKey> keys;
-  keys.reserve(containers_.size());
+  std::vector<ContainerKey> keys(incomplete_.begin(), incomplete_.end());
   for (const auto& [key, entry] : containers_) {
     keys.push_back(key);
   }
@@ -34,23 +103,31 @@ void Unplaced::TryAll() {
 }
 
 void Unplaced::Try(std::vector<ContainerKey> keys) {
-  while (!keys.empty() && Waiting(keys.back()) == nullptr) {
+  while (!keys.empty() && !IsWaiting(keys.back())) {
     keys.pop_back();
   }
   if (keys.empty()) {
+    LeaveOwnedCpus();
     return;
   }
   const ContainerKey key = std::move(keys.back());
   keys.pop_back();
-  const auto& [pod, container] = containers_.at(key);
-  parts_.source.Find(pod, container, DeadlineAfter(admission_deadline_),
-                     [this, key, rest = std::move(keys)](StatusOr<ContainerDemand> demand) mutable {
-                       parts_.state.Post([this, key, demand = std::move(demand),
-                                          rest = std::move(rest)]() mutable {
-                         Place(key, demand);
-                         Try(std::move(rest));
-                       });
-                     });
+  FindDemand(key, [this, key, rest = std::move(keys)](StatusOr<ContainerDemand> demand) mutable {
+    parts_.state.Post([this, key, demand = std::move(demand), rest = std::move(rest)]() mutable {
+      Place(key, demand);
+      Try(std::move(rest));
+    });
+  });
+}
+
+void Unplaced::FindDemand(const ContainerKey& key, DemandSource::Found found) {
+  const auto entry = containers_.find(key);
+  if (entry != containers_.end()) {
+    const auto& [pod, container] = entry->second;
+    parts_.source.Find(pod, container, DeadlineAfter(spec_deadline_), std::move(found));
+    return;
+  }
+  found(DemandOf(*parts_.state.Load(), key, parts_.live.Find(key)->id));
 }
 
 bool Unplaced::IsLive(const ContainerKey& key, const RuntimeContainer& container) const {
@@ -58,37 +135,76 @@ bool Unplaced::IsLive(const ContainerKey& key, const RuntimeContainer& container
   return live.has_value() && live->id == container.id;
 }
 
-const PodAndContainer* Unplaced::Waiting(const ContainerKey& key) {
+// Those that are gone are forgotten.
+bool Unplaced::IsWaiting(const ContainerKey& key) {
+  if (parts_.stands_aside()) {
+    return false;
+  }
   const auto found = containers_.find(key);
-  if (found == containers_.end() || parts_.stands_aside()) {
-    return nullptr;
+  const bool is_live = found != containers_.end()
+                           ? IsLive(key, found->second.second)
+                           : incomplete_.contains(key) && parts_.live.Find(key).has_value() &&
+                                 parts_.state.Load()->Find(key) != nullptr;
+  if (!is_live) {
+    Erase(key);
   }
-  if (!IsLive(key, found->second.second)) {
-    containers_.erase(found);
-    return nullptr;
-  }
-  return &found->second;
+  return is_live;
 }
 
 void Unplaced::Place(const ContainerKey& key, const StatusOr<ContainerDemand>& demand) {
-  if (Waiting(key) == nullptr) {
+  if (!IsWaiting(key)) {
     return;  // its spec took a while
   }
-  const Deadline deadline = DeadlineAfter(admission_deadline_);
-  const Status placed = demand.ok() ? parts_.admitter
-                                          .Admit(WithoutLive(*demand, parts_.live),
-                                                 Admitter::Moment::kAfterTheFact, deadline)
-                                          .status()
-                                    : demand.status();
+  const auto before = parts_.state.Load();
+  const Status placed = demand.ok() ? admit_(WithoutPlaced(*demand, parts_.live)) : demand.status();
   if (!placed.ok()) {
     log::Warning("running container not placed", {{"error", MessageOf(placed)}});
+    refused_.try_emplace(key);
     return;
   }
-  if (parts_.state.Load()->Find(key) == nullptr) {
+  const ContainerRecord* const record = parts_.state.Load()->Find(key);
+  if (record == nullptr) {
     return;  // no plugin serves it yet: a daemon that lost its state does not know them all
   }
-  containers_.erase(key);
-  parts_.reconciler.Trigger();
+  const bool is_news = record != before->Find(key);
+  Erase(key);
+  if (is_news) {
+    parts_.reconciler.Trigger();
+  }
+}
+
+void Unplaced::LeaveOwnedCpus() {
+  if (refused_.empty() || parts_.stands_aside()) {
+    return;
+  }
+  const CpuSet owned = OwnedCpus(*parts_.state.Load());
+  const CpuSet free = parts_.machine.cpu_set() - owned;
+  if (owned.Empty() || free.Empty()) {
+    return;
+  }
+  const std::map<ContainerKey, std::string> refused = refused_;
+  for (const auto& [key, cpus] : refused) {
+    if (cpus != ToString(free)) {
+      MoveOff(key, ToString(free));
+    }
+  }
+}
+
+// It runs on what its runtime gave it, which are all CPUs.
+void Unplaced::MoveOff(const ContainerKey& key, const std::string& cpus) {
+  const std::optional<LiveContainer> live = parts_.live.Find(key);
+  if (!live.has_value() || !live->started) {
+    return;
+  }
+  refused_[key] = cpus;
+  LinuxResources resources;
+  resources.cpuset_cpus = cpus;
+  parts_.runtime.UpdateResources({live->id, resources}, [](const Status& moved) {
+    if (!moved.ok()) {
+      log::Warning("container that has no place may use CPUs of others",
+                   {{"error", MessageOf(moved)}});
+    }
+  });
 }
 
 }  // namespace qrm::manager

@@ -3,7 +3,10 @@
 #pragma once
 
 #include <chrono>
+#include <functional>
 #include <map>
+#include <set>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -16,40 +19,54 @@ namespace qrm::manager {
 
 using PodAndContainer = std::pair<RuntimePod, RuntimeContainer>;
 
-/// `demand` without those of the pod's other containers that exist: their values must be applied,
-/// not only promised, so each is placed for itself.
-ContainerDemand WithoutLive(ContainerDemand demand, const LiveContainers& live);
+/// `demand` without those of the pod's other containers that are not to be placed with it: those
+/// that exist, since their values must be applied and not only promised, so that each is placed for
+/// itself; and init containers before it, which have ended.
+ContainerDemand WithoutPlaced(ContainerDemand demand, const LiveContainers& live);
 
-/// Remembers such containers and tries to admit them after the fact.
+/// Remembers such containers and tries to admit them after the fact; so it does with those on
+/// record of which a plugin was not asked because it was not there yet. One that cannot be placed
+/// is kept off the CPUs that others own.
 ///
 /// Threads: the state loop only.
 class Unplaced {
  public:
-  /// `parts` outlive the object.
-  Unplaced(const NodeParts& parts, std::chrono::milliseconds admission_deadline)
-      : parts_(parts), admission_deadline_(admission_deadline) {}
+  using Admit = std::function<Status(const ContainerDemand&)>;
+
+  /// `parts` outlive the object. `admit` admits a container that runs.
+  Unplaced(const NodeParts& parts, Admit admit, std::chrono::milliseconds spec_deadline)
+      : parts_(parts), admit_(std::move(admit)), spec_deadline_(spec_deadline) {}
 
   void Add(const RuntimePod& pod, const RuntimeContainer& container);
-  void Erase(const ContainerKey& key) { containers_.erase(key); }
-  void Clear() { containers_.clear(); }
+  void Erase(const ContainerKey& key);
+  void Clear();
   /// Forgets those that are no longer live, or live under another id.
   void EraseEnded();
 
+  /// A plugin is there, perhaps for the first time: those on record that it would have been asked
+  /// for are tried, too.
+  void OnRegistered(const std::string& resource);
   /// Tries each, one behind what was posted meanwhile, so that no creation waits for all of them,
   /// or for the spec of one.
   void TryAll();
   /// The same for those of `keys`, from the last to the first.
   void Try(std::vector<ContainerKey> keys);
+  /// Moves those that could not be placed off the CPUs that others own now.
+  void LeaveOwnedCpus();
 
  private:
   bool IsLive(const ContainerKey& key, const RuntimeContainer& container) const;
-  /// The container of `key`, if it is still to be placed.
-  const PodAndContainer* Waiting(const ContainerKey& key);
+  bool IsWaiting(const ContainerKey& key);
   void Place(const ContainerKey& key, const StatusOr<ContainerDemand>& demand);
+  void FindDemand(const ContainerKey& key, DemandSource::Found found);
+  void MoveOff(const ContainerKey& key, const std::string& cpus);
 
   const NodeParts& parts_;
-  const std::chrono::milliseconds admission_deadline_;
-  std::map<ContainerKey, PodAndContainer> containers_;
+  const Admit admit_;
+  const std::chrono::milliseconds spec_deadline_;
+  std::map<ContainerKey, PodAndContainer> containers_;  // not on record
+  std::set<ContainerKey> incomplete_;                   // on record
+  std::map<ContainerKey, std::string> refused_;         // and the CPUs that they were moved to
 };
 
 }  // namespace qrm::manager

@@ -41,6 +41,7 @@ struct RuntimePod {
   /// The sum over the containers that kubelet gave with the sandbox.
   LinuxResources resources;
   uint32_t pid = 0;
+  bool ready = true;  ///< false: it has stopped; only CRI's lists tell
 
   bool operator==(const RuntimePod&) const = default;
 };
@@ -53,6 +54,7 @@ struct RuntimeContainer {
   std::string pod_id;  ///< RuntimePod::id
   std::string name;
   RuntimeContainerState state = RuntimeContainerState::kUnknown;
+  uint32_t attempt = 0;  ///< how often kubelet has made it before in this pod
   StringMap labels;
   StringMap annotations;
   std::vector<std::string> env;  ///< "KEY=value"
@@ -62,6 +64,23 @@ struct RuntimeContainer {
   uint32_t pid = 0;  ///< 0 until it has started
 
   bool operator==(const RuntimeContainer&) const = default;
+};
+
+/// True for a container whose first process has begun and not ended.
+inline bool Runs(const RuntimeContainer& container) {
+  return container.state == RuntimeContainerState::kRunning ||
+         container.state == RuntimeContainerState::kPaused;
+}
+
+/// True for one that runs or will.
+inline bool IsLive(const RuntimeContainer& container) {
+  return Runs(container) || container.state == RuntimeContainerState::kCreated;
+}
+
+/// All that CRI lists at one time.
+struct RuntimeList {
+  std::vector<RuntimePod> pods;
+  std::vector<RuntimeContainer> containers;
 };
 
 /// What changes in a container that is being created.

@@ -32,7 +32,48 @@ std::map<ContainerKey, LiveContainer> LiveContainers::All() const {
 
 std::map<std::string, std::set<std::string>> LiveContainers::Pods() const {
   const MutexLock lock(mutex_);
-  return pods_;
+  std::map<std::string, std::set<std::string>> ids_by_uid;
+  for (const auto& [uid, sandboxes] : pods_) {
+    for (const auto& [id, sandbox] : sandboxes) {
+      ids_by_uid[uid].insert(id);
+    }
+  }
+  return ids_by_uid;
+}
+
+bool LiveContainers::HasContainerOf(const std::string& pod_uid) const {
+  const MutexLock lock(mutex_);
+  return HasContainerLocked(pod_uid);
+}
+
+bool LiveContainers::HasContainerLocked(const std::string& pod_uid) const {
+  const auto first = containers_.lower_bound({pod_uid, ""});
+  return first != containers_.end() && first->first.pod_uid == pod_uid;
+}
+
+std::set<std::string> LiveContainers::Listed() const {
+  const MutexLock lock(mutex_);
+  std::set<std::string> uids;
+  for (const auto& [uid, sandboxes] : pods_) {
+    for (const auto& [id, sandbox] : sandboxes) {
+      if (sandbox.listed && !sandbox.stopped) {
+        uids.insert(uid);
+      }
+    }
+  }
+  return uids;
+}
+
+std::set<std::string> LiveContainers::EndedOnce(const std::string& pod_uid) const {
+  const MutexLock lock(mutex_);
+  std::set<std::string> names;
+  for (auto next = ended_.lower_bound({pod_uid, ""});
+       next != ended_.end() && next->first.pod_uid == pod_uid; ++next) {
+    if (next->second == 0) {
+      names.insert(next->first.container);
+    }
+  }
+  return names;
 }
 
 uint64_t LiveContainers::revision() const {
@@ -56,7 +97,7 @@ std::vector<std::pair<ContainerKey, LiveContainer>> LiveContainers::After(const 
 
 void LiveContainers::AddPod(const std::string& pod_uid, const std::string& pod_id) {
   const MutexLock lock(mutex_);
-  pods_[pod_uid].insert(pod_id);
+  pods_[pod_uid][pod_id] = {};
 }
 
 bool LiveContainers::RemovePod(const std::string& pod_uid, const std::string& pod_id) {
@@ -69,45 +110,111 @@ bool LiveContainers::RemovePod(const std::string& pod_uid, const std::string& po
   if (!found->second.empty()) {
     return true;
   }
-  pods_.erase(found);
+  Forget(pod_uid);
   return false;
 }
 
-bool LiveContainers::RemoveEnded(const std::string& pod_uid, const std::set<std::string>& pod_ids) {
+void LiveContainers::Forget(const std::string& pod_uid) {
+  pods_.erase(pod_uid);
+  std::erase_if(ended_, [&](const auto& entry) { return entry.first.pod_uid == pod_uid; });
+}
+
+bool LiveContainers::MarkStopped(const std::string& pod_uid, const std::string& pod_id) {
   const MutexLock lock(mutex_);
   const auto pod = pods_.find(pod_uid);
-  const auto container = containers_.lower_bound({pod_uid, ""});
-  if (pod == pods_.end() ||
-      (container != containers_.end() && container->first.pod_uid == pod_uid) ||
-      !std::includes(pod_ids.begin(), pod_ids.end(), pod->second.begin(), pod->second.end())) {
+  if (pod == pods_.end() || !pod->second.contains(pod_id)) {
     return false;
   }
-  pods_.erase(pod);
+  return !std::exchange(pod->second.at(pod_id).stopped, true);
+}
+
+void LiveContainers::MarkReady(const std::string& pod_uid, const std::string& pod_id) {
+  const MutexLock lock(mutex_);
+  const auto pod = pods_.find(pod_uid);
+  if (pod != pods_.end() && pod->second.contains(pod_id)) {
+    pod->second.at(pod_id).stopped = false;
+  }
+}
+
+bool LiveContainers::AllStopped(const Sandboxes& sandboxes) {
+  return !sandboxes.empty() && std::all_of(sandboxes.begin(), sandboxes.end(),
+                                           [](const auto& entry) { return entry.second.stopped; });
+}
+
+bool LiveContainers::HasStopped(const std::string& pod_uid) const {
+  const MutexLock lock(mutex_);
+  const auto pod = pods_.find(pod_uid);
+  return pod != pods_.end() && AllStopped(pod->second);
+}
+
+bool LiveContainers::RemoveEnded(const std::string& pod_uid) {
+  const MutexLock lock(mutex_);
+  const auto pod = pods_.find(pod_uid);
+  if (pod == pods_.end() || !AllStopped(pod->second) || HasContainerLocked(pod_uid)) {
+    return false;
+  }
+  Forget(pod_uid);
   return true;
 }
 
-void LiveContainers::Add(const ContainerKey& key, const LiveContainer& container) {
+bool LiveContainers::RemoveAllEnded() {
   const MutexLock lock(mutex_);
-  pods_[key.pod_uid].insert(container.pod_id);
-  containers_[key] = container;
+  std::vector<std::string> ended;
+  for (const auto& [uid, sandboxes] : pods_) {
+    if (AllStopped(sandboxes) && !HasContainerLocked(uid)) {
+      ended.push_back(uid);
+    }
+  }
+  for (const std::string& uid : ended) {
+    Forget(uid);
+  }
+  return !ended.empty();
+}
+
+void LiveContainers::Add(const ContainerKey& key, LiveContainer container) {
+  const MutexLock lock(mutex_);
+  pods_[key.pod_uid].try_emplace(container.pod_id);
+  const auto same = containers_.find(key);
+  if (same != containers_.end() && same->second.id != container.id) {
+    container.attempt = std::max(container.attempt, same->second.attempt + 1);
+  }
+  if (const auto ended = ended_.find(key); ended != ended_.end()) {
+    container.attempt = std::max(container.attempt, ended->second + 1);
+    ended_.erase(ended);
+  }
+  containers_[key] = std::move(container);
   ++revision_;
 }
 
-void LiveContainers::MarkStarted(const ContainerKey& key, const std::string& id) {
+bool LiveContainers::MarkStarted(const ContainerKey& key, const std::string& id) {
   const MutexLock lock(mutex_);
   const auto found = containers_.find(key);
-  if (found != containers_.end() && found->second.id == id) {
-    found->second.started = true;
-    ++revision_;
+  if (found == containers_.end() || found->second.id != id || found->second.started) {
+    return false;
   }
+  found->second.started = true;
+  ++revision_;
+  return true;
 }
 
 void LiveContainers::Remove(const ContainerKey& key, const std::string& id) {
   const MutexLock lock(mutex_);
   const auto found = containers_.find(key);
-  if (found != containers_.end() && found->second.id == id) {
-    containers_.erase(found);
-    ++revision_;
+  if (found == containers_.end() || found->second.id != id) {
+    return;
+  }
+  if (found->second.started) {
+    ended_[key] = found->second.attempt;
+  }
+  containers_.erase(found);
+  ++revision_;
+}
+
+void LiveContainers::NoteEnded(const ContainerKey& key, uint32_t attempt) {
+  const MutexLock lock(mutex_);
+  if (!containers_.contains(key) && pods_.contains(key.pod_uid)) {
+    uint32_t& latest = ended_.try_emplace(key, attempt).first->second;
+    latest = std::max(latest, attempt);
   }
 }
 
@@ -115,15 +222,28 @@ void LiveContainers::Reset(std::map<std::string, std::set<std::string>> pod_ids_
                            std::map<ContainerKey, LiveContainer> containers,
                            const std::set<std::string>& kept) {
   const MutexLock lock(mutex_);
+  std::map<std::string, Sandboxes> pods;
   for (const std::string& uid : kept) {
-    pod_ids_by_uid[uid].merge(pods_[uid]);
+    pods[uid] = pods_[uid];
+  }
+  for (const auto& [uid, ids] : pod_ids_by_uid) {
+    for (const std::string& id : ids) {
+      const auto before = pods_.find(uid);
+      const bool known = before != pods_.end() && before->second.contains(id);
+      pods[uid][id] = {.stopped = known && before->second.at(id).stopped, .listed = true};
+    }
   }
   for (const auto& [key, container] : containers_) {
     if (kept.contains(key.pod_uid)) {
       containers.emplace(key, container);
+    } else if (container.started) {
+      ended_[key] = container.attempt;  // unless it is listed
     }
   }
-  pods_ = std::move(pod_ids_by_uid);
+  std::erase_if(ended_, [&](const auto& entry) {
+    return containers.contains(entry.first) || !pods.contains(entry.first.pod_uid);
+  });
+  pods_ = std::move(pods);
   containers_ = std::move(containers);
   synchronized_ = true;
   ++revision_;

@@ -24,10 +24,13 @@ struct LiveContainer {
   /// a runtime that is just starting it takes them and applies nothing.
   bool started = false;
   std::string cgroups_path;  ///< as the runtime gives it; empty when it does not
+  uint32_t attempt = 0;      ///< how often it was made before, as far as that is known
 
   bool operator==(const LiveContainer&) const = default;
 };
 
+/// A pod has ended when all its sandboxes have stopped and no container of it is left.
+///
 /// Threads: any. Cost: look-ups are O(log n).
 class LiveContainers {
  public:
@@ -38,6 +41,15 @@ class LiveContainers {
   std::map<ContainerKey, LiveContainer> All() const;
   /// The sandboxes of each pod, by its UID.
   std::map<std::string, std::set<std::string>> Pods() const;
+  bool HasContainerOf(const std::string& pod_uid) const;
+  /// True when the pod is known and all its sandboxes have stopped.
+  bool HasStopped(const std::string& pod_uid) const;
+  /// The pods with a sandbox that has not stopped and came by a list, by their UIDs: the runtime
+  /// may have told of it before it was started anew, and tells no more when it stops.
+  std::set<std::string> Listed() const;
+  /// The names of the pod's containers that ran to their end when they were made for the first
+  /// time, and have not been made again.
+  std::set<std::string> EndedOnce(const std::string& pod_uid) const;
   /// Up to `count` containers that follow `key`, and after the last the first ones: each once.
   std::vector<std::pair<ContainerKey, LiveContainer>> After(const ContainerKey& key,
                                                             std::size_t count) const;
@@ -47,26 +59,46 @@ class LiveContainers {
   void AddPod(const std::string& pod_uid, const std::string& pod_id);
   /// False when the pod has no other sandbox left.
   bool RemovePod(const std::string& pod_uid, const std::string& pod_id);
-  /// Removes the pod when it has no sandbox but those of `pod_ids` and no container; true then.
-  bool RemoveEnded(const std::string& pod_uid, const std::set<std::string>& pod_ids);
+  /// True when the sandbox is known and had not stopped.
+  bool MarkStopped(const std::string& pod_uid, const std::string& pod_id);
+  /// Takes the former back: runtimes that restart may tell it too early.
+  void MarkReady(const std::string& pod_uid, const std::string& pod_id);
+  /// Removes the pod if it has ended; true then.
+  bool RemoveEnded(const std::string& pod_uid);
+  /// The same for all pods; true when there was one.
+  bool RemoveAllEnded();
 
   /// The container's latest id; an older one of the same name is forgotten.
-  void Add(const ContainerKey& key, const LiveContainer& container);
-  /// Does nothing for an id that is no longer the container's latest.
-  void MarkStarted(const ContainerKey& key, const std::string& id);
+  void Add(const ContainerKey& key, LiveContainer container);
+  /// True when that is news, about the container's latest id.
+  bool MarkStarted(const ContainerKey& key, const std::string& id);
+  /// The container of that id has ended, or its creation was undone.
   void Remove(const ContainerKey& key, const std::string& id);
+  /// A container that is not there any more, by a list, which was made `attempt` times before.
+  void NoteEnded(const ContainerKey& key, uint32_t attempt);
 
-  /// Replaces everything with what a synchronization told, but for the pods of the UIDs in `kept`:
-  /// they stay, also when none of their sandboxes is known.
+  /// Replaces everything with what a list told, but for the pods of the UIDs in `kept`: they stay,
+  /// also when none of their sandboxes is known.
   void Reset(std::map<std::string, std::set<std::string>> pod_ids_by_uid,
              std::map<ContainerKey, LiveContainer> containers,
              const std::set<std::string>& kept = {});
 
  private:
+  struct Sandbox {
+    bool stopped = false;
+    bool listed = false;  // came by a list, not by an event
+  };
+  using Sandboxes = std::map<std::string, Sandbox>;  // by the runtime's id
+
+  static bool AllStopped(const Sandboxes& sandboxes);
+  bool HasContainerLocked(const std::string& pod_uid) const QRM_REQUIRES(mutex_);
+  void Forget(const std::string& pod_uid) QRM_REQUIRES(mutex_);
+
   mutable Mutex mutex_;
   bool synchronized_ QRM_GUARDED_BY(mutex_) = false;
-  std::map<std::string, std::set<std::string>> pods_ QRM_GUARDED_BY(mutex_);
+  std::map<std::string, Sandboxes> pods_ QRM_GUARDED_BY(mutex_);
   std::map<ContainerKey, LiveContainer> containers_ QRM_GUARDED_BY(mutex_);
+  std::map<ContainerKey, uint32_t> ended_ QRM_GUARDED_BY(mutex_);  // their latest attempts
   uint64_t revision_ QRM_GUARDED_BY(mutex_) = 0;
 };
 

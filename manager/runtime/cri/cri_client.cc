@@ -31,21 +31,31 @@ RuntimePod FromWire(const cri::PodSandbox& wire) {
           .name = wire.metadata().name(),
           .labels = PodsOwn(wire.labels()),
           .annotations = PodsOwn(wire.annotations()),
-          .runtime_handler = wire.runtime_handler()};
+          .runtime_handler = wire.runtime_handler(),
+          .ready = wire.state() == cri::SANDBOX_READY};
+}
+
+RuntimeContainerState StateOf(const cri::Container& wire) {
+  switch (wire.state()) {
+    case cri::CONTAINER_CREATED:
+      return RuntimeContainerState::kCreated;
+    case cri::CONTAINER_RUNNING:
+      return RuntimeContainerState::kRunning;
+    case cri::CONTAINER_EXITED:
+      return RuntimeContainerState::kStopped;
+    default:
+      return RuntimeContainerState::kUnknown;
+  }
 }
 
 RuntimeContainer FromWire(const cri::Container& wire) {
   return {.id = wire.id(),
           .pod_id = wire.pod_sandbox_id(),
           .name = wire.metadata().name(),
-          .state = wire.state() == cri::CONTAINER_RUNNING ? RuntimeContainerState::kRunning
-                                                          : RuntimeContainerState::kCreated,
+          .state = StateOf(wire),
+          .attempt = wire.metadata().attempt(),
           .labels = ToStringMap(wire.labels()),
           .annotations = ToStringMap(wire.annotations())};
-}
-
-bool IsLive(const cri::Container& container) {
-  return container.state() == cri::CONTAINER_CREATED || container.state() == cri::CONTAINER_RUNNING;
 }
 
 cri::LinuxContainerResources ToWire(const LinuxResources& resources) {
@@ -163,9 +173,7 @@ void CriClient::ListContainers(ContainersDone done) {
         }
         std::vector<RuntimeContainer> containers;
         for (const cri::Container& container : response->containers()) {
-          if (IsLive(container)) {
-            containers.push_back(FromWire(container));
-          }
+          containers.push_back(FromWire(container));
         }
         done(std::move(containers));
       });

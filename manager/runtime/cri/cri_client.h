@@ -40,7 +40,8 @@ class ContainerRuntime {
   /// All pods, also those that have ended and wait to be removed, as far as CRI shows them: without
   /// pid, cgroup parent and resources.
   virtual void ListPods(PodsDone done) = 0;
-  /// Containers that are created or running, without env, resources and pid.
+  /// All containers, also those that have ended and wait to be removed, without env, resources and
+  /// pid.
   virtual void ListContainers(ContainersDone done) = 0;
   /// `listed`, a container of such a list, with resources, cgroup path, OOM score and pid, as far
   /// as the runtime shows them. Errors: kNotFound when it is gone.

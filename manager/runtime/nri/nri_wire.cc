@@ -2,6 +2,7 @@
 #include "manager/runtime/nri/nri_wire.h"
 
 #include <cerrno>
+#include <charconv>
 #include <string>
 #include <system_error>
 #include <utility>
@@ -15,6 +16,8 @@ namespace qrm::manager {
 namespace {
 
 constexpr const char* kContainerNameLabel = "io.kubernetes.container.name";
+/// Kubelet's, on each container that it makes.
+constexpr const char* kRestartCount = "io.kubernetes.container.restartCount";
 
 /// The value of a wrapper message, unless it is absent or zero.
 template <typename T, typename Wrapper>
@@ -24,6 +27,17 @@ std::optional<T> NonZero(bool present, const Wrapper& wrapper) {
 
 StringMap ToStringMap(const google::protobuf::Map<std::string, std::string>& map) {
   return {map.begin(), map.end()};
+}
+
+/// 0 where it does not say so: NRI itself has no word for it.
+uint32_t AttemptOf(const StringMap& annotations) {
+  const auto count = annotations.find(kRestartCount);
+  uint32_t attempt = 0;
+  if (count != annotations.end()) {
+    const std::string& text = count->second;
+    std::from_chars(text.data(), text.data() + text.size(), attempt);
+  }
+  return attempt;
 }
 
 RuntimeContainerState FromWire(nri::ContainerState state) {
@@ -133,6 +147,7 @@ RuntimeContainer FromWire(const nri::Container& wire) {
                              .resources = FromWire(wire.linux().resources()),
                              .cgroups_path = wire.linux().cgroups_path(),
                              .pid = wire.pid()};
+  container.attempt = AttemptOf(container.annotations);
   if (wire.linux().has_oom_score_adj()) {
     container.oom_score_adj = wire.linux().oom_score_adj().value();
   }

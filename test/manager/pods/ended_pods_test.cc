@@ -51,20 +51,74 @@ TEST_F(EndedPodsTest, PodThatStillHasAContainerIsKept) {
   EXPECT_TRUE(Known("job"));
 }
 
-TEST_F(EndedPodsTest, SandboxThatStoppedUnheardIsFoundByTwoLists) {
-  ended_.OnListed({});
-  RunTimers();
-  EXPECT_TRUE(Known("job")) << "it may be newer than the list";
-  ended_.OnListed({});
+TEST_F(EndedPodsTest, PodWhoseContainerOutlivesItsSandboxIsFreedLater) {
+  ASSERT_TRUE(Create(Pod("job"), Container("job", "id2")).ok());
+  ended_.OnStopped("uid-job", "sandbox-job");
+  io_.run_for(std::chrono::milliseconds(10));
+  events_.OnContainerStopped(Pod("job"), Container("job", "id2"));
   RunTimers();
   EXPECT_FALSE(Known("job"));
 }
 
-TEST_F(EndedPodsTest, SandboxThatIsListedAsReadyIsKept) {
-  ended_.OnListed({});
-  ended_.OnListed({Pod("job")});
-  ended_.OnListed({});
+TEST_F(EndedPodsTest, SandboxThatIsListedAsStoppedHasStopped) {
+  RuntimePod stopped = Pod("job");
+  stopped.ready = false;
+  ended_.OnListed({stopped});
   RunTimers();
+  EXPECT_FALSE(Known("job"));
+}
+
+TEST_F(EndedPodsTest, SandboxThatIsListedAsReadyAgainHasNotStopped) {
+  RuntimePod stopped = Pod("job");
+  stopped.ready = false;
+  ended_.OnListed({stopped});
+  ended_.OnListed({Pod("job")});
+  RunTimers();
+  EXPECT_TRUE(Known("job"));
+}
+
+TEST_F(EndedPodsTest, SandboxThatWasRemovedUnheardIsFoundByTwoLists) {
+  EXPECT_FALSE(ended_.FindRemoved({}));
+  RunTimers();
+  EXPECT_TRUE(Known("job")) << "it may be newer than the list";
+  EXPECT_TRUE(ended_.FindRemoved({}));
+  RunTimers();
+  EXPECT_FALSE(Known("job"));
+}
+
+TEST_F(EndedPodsTest, SandboxThatIsListedBetweenTwoListsIsThere) {
+  EXPECT_FALSE(ended_.FindRemoved({}));
+  EXPECT_TRUE(ended_.FindRemoved({Pod("job")}));
+  EXPECT_FALSE(ended_.FindRemoved({}));
+  RunTimers();
+  EXPECT_TRUE(Known("job"));
+}
+
+TEST_F(EndedPodsTest, PodThatDoesNotComeBackIsFreedAsSoonAsItHasEnded) {
+  ended_.ReleaseEnded("uid-job");
+  test::Settle(state_);
+  EXPECT_TRUE(Known("job")) << "its sandbox runs";
+  ended_.OnStopped("uid-job", "sandbox-job");
+  test::Settle(state_);
+  EXPECT_FALSE(Known("job")) << "without a timer";
+}
+
+TEST_F(EndedPodsTest, PodIsFreedWhenAnotherOfItsNameStarts) {
+  ended_.OnStopped("uid-job", "sandbox-job");
+  RuntimePod next = Pod("next");
+  next.name = "job";
+  events_.OnPodStarted(next);
+  test::Settle(state_);
+  EXPECT_FALSE(Known("job"));
+}
+
+TEST_F(EndedPodsTest, PodOfAnotherNamespaceFreesNoOneOfItsName) {
+  ended_.OnStopped("uid-job", "sandbox-job");
+  RuntimePod next = Pod("next");
+  next.name = "job";
+  next.pod_namespace = "other";
+  events_.OnPodStarted(next);
+  test::Settle(state_);
   EXPECT_TRUE(Known("job"));
 }
 

@@ -85,6 +85,7 @@ class ObserverTest : public testing::Test, public ObservationListener {
     container.id = "id";
     container.pod_id = "sandbox";
     container.name = "main";
+    container.state = RuntimeContainerState::kRunning;
     container.cgroups_path = "/kubepods/burstable/poduid/id";
     runtime_.SetContainers({pod}, {container});
   }

@@ -46,13 +46,14 @@ class RuntimeFollowerTest : public PodEventsFixture {
                           .runtime = runtime_,
                           .live = live_,
                           .writes = writes_,
+                          .machine = machine_,
                           .read_cpuset = {}};
     loop_.Run([&] {
       follower_ = std::make_unique<RuntimeFollower>(
           parts, FollowerOptions{.nri = {.socket = socket_, .backoff_last = milliseconds(20)},
                                  .pods = {.observer = {.grace = milliseconds(0)}},
                                  .period = milliseconds(5),
-                                 .audits = {milliseconds(1)}});
+                                 .audits = {.delays = {milliseconds(1)}}});
       ASSERT_EQ(follower_->Start(), OkStatus());
     });
   }

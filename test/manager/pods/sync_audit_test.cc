@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include "test/manager/pods/pod_events_fixture.h"
+#include "test/support/fake_snapshots.h"
 
 namespace qrm::manager {
 namespace {
@@ -18,7 +19,19 @@ class SyncAuditTest : public testing::Test {
     container.id = "id";
     container.pod_id = "sandbox";
     container.name = "main";
+    container.state = RuntimeContainerState::kRunning;
     runtime_.SetContainers({pod}, {container});
+  }
+  void PutOnRecord(const std::string& uid) {
+    checkpoint::Change change;
+    change.put_containers.push_back({{.uid = uid}, "main", {}});
+    state_.Apply(change);
+  }
+  /// Lists within a time that is long for the periods of this test, and short for a test.
+  int ListsSoFar() {
+    io_.restart();
+    io_.run_for(milliseconds(50));
+    return audited_.listed;
   }
   void Audit() {
     audit_.OnSynchronized();
@@ -29,8 +42,12 @@ class SyncAuditTest : public testing::Test {
   boost::asio::io_context io_;
   test::FakeRuntime runtime_;
   LiveContainers live_;
+  test::FakeSnapshots state_;
   test::CountingAuditListener audited_;
-  SyncAudit audit_{{io_, runtime_, live_, audited_}, {milliseconds(0), milliseconds(1)}};
+  SyncAudit audit_{{io_, runtime_, state_, live_, audited_},
+                   {.delays = {milliseconds(0), milliseconds(1)},
+                    .period = milliseconds(5),
+                    .soon = milliseconds(1)}};
 };
 
 TEST_F(SyncAuditTest, SynchronizesAgainForAContainerThatWasLeftOut) {
@@ -48,6 +65,7 @@ TEST_F(SyncAuditTest, IgnoresAContainerOfAStaleSandbox) {  // which CRI does not
   RuntimeContainer container;
   container.id = "id";
   container.pod_id = "stale";
+  container.state = RuntimeContainerState::kRunning;
   runtime_.SetContainers({}, {container});
   Audit();
   EXPECT_EQ(audited_.left_out, 0);
@@ -63,6 +81,61 @@ TEST_F(SyncAuditTest, AsksOnceForAContainerThatIsNeverTold) {
   Audit();
   Audit();
   EXPECT_EQ(audited_.left_out, 1);
+}
+
+TEST_F(SyncAuditTest, IgnoresAContainerThatHasEnded) {
+  RuntimeContainer ended;
+  ended.id = "id";
+  ended.pod_id = "sandbox";
+  ended.state = RuntimeContainerState::kStopped;
+  runtime_.SetContainers({{.id = "sandbox", .uid = "uid"}}, {ended});
+  Audit();
+  EXPECT_EQ(audited_.left_out, 0);
+}
+
+TEST_F(SyncAuditTest, ListsNoMoreWhenAllOnRecordWasToldByEvents) {
+  live_.Reset({}, {});
+  live_.AddPod("uid", "sandbox");
+  PutOnRecord("uid");
+  Audit();
+  EXPECT_EQ(audited_.listed, 2) << "nothing is left to do";
+}
+
+TEST_F(SyncAuditTest, ListsNoMoreForPodsThatAreNotOnRecord) {
+  live_.Reset({{"uid", {"sandbox"}}}, {});
+  Audit();
+  EXPECT_EQ(audited_.listed, 2);
+}
+
+TEST_F(SyncAuditTest, ListsEveryPeriodWhilePodsAreOnRecordThatNoEventMentioned) {
+  live_.Reset({{"uid", {"sandbox"}}}, {});
+  PutOnRecord("uid");
+  audit_.OnSynchronized();
+  EXPECT_GT(ListsSoFar(), 2);
+  live_.MarkStopped("uid", "sandbox");
+  ListsSoFar();
+  const int listed = audited_.listed;
+  EXPECT_EQ(ListsSoFar(), listed) << "it is known to have ended";
+}
+
+TEST_F(SyncAuditTest, ListsOnceMoreWhenSomethingMayHaveEnded) {
+  Audit();
+  audit_.LookSoon();
+  EXPECT_EQ(ListsSoFar(), 3);
+}
+
+TEST_F(SyncAuditTest, ListsAgainUntilWhatIsMissingIsConfirmed) {
+  Audit();
+  audited_.is_certain = false;
+  audit_.LookSoon();
+  EXPECT_GT(ListsSoFar(), 4);
+}
+
+TEST_F(SyncAuditTest, ListsNothingWhileItIsDisconnected) {
+  Audit();
+  audit_.OnDisconnected();
+  audit_.LookSoon();
+  EXPECT_EQ(ListsSoFar(), 2);
 }
 
 TEST_F(SyncAuditTest, AsksNothingAfterItStopped) {

@@ -41,5 +41,52 @@ TEST(LiveContainersTest, KeepsPodsThatMayStillBeThere) {
   EXPECT_FALSE(live.HasPod("never-seen"));
 }
 
+TEST(LiveContainersTest, PodHasEndedWithItsSandboxesAndContainers) {
+  LiveContainers live;
+  live.Add({"uid", "main"}, {.id = "id", .pod_id = "one"});
+  live.AddPod("uid", "two");
+  EXPECT_TRUE(live.MarkStopped("uid", "one"));
+  EXPECT_FALSE(live.MarkStopped("uid", "one")) << "no news";
+  live.Remove({"uid", "main"}, "id");
+  EXPECT_FALSE(live.RemoveAllEnded()) << "the other sandbox runs";
+  EXPECT_TRUE(live.MarkStopped("uid", "two"));
+  EXPECT_TRUE(live.RemoveAllEnded());
+  EXPECT_FALSE(live.HasPod("uid"));
+}
+
+TEST(LiveContainersTest, TellsWhoEndedInItsFirstAttempt) {
+  LiveContainers live;
+  const ContainerKey key{"uid", "init"};
+  live.Add(key, {.id = "first", .pod_id = "sandbox"});
+  live.Remove(key, "first");
+  EXPECT_THAT(live.EndedOnce("uid"), IsEmpty()) << "its creation was undone";
+  live.Add(key, {.id = "second", .pod_id = "sandbox"});
+  EXPECT_TRUE(live.MarkStarted(key, "second"));
+  EXPECT_FALSE(live.MarkStarted(key, "second")) << "no news";
+  live.Remove(key, "second");
+  EXPECT_THAT(live.EndedOnce("uid"), ElementsAre("init"));
+  live.Add(key, {.id = "third", .pod_id = "sandbox"});
+  EXPECT_TRUE(live.MarkStarted(key, "third"));
+  live.Remove(key, "third");
+  EXPECT_THAT(live.EndedOnce("uid"), IsEmpty()) << "it was made again";
+}
+
+TEST(LiveContainersTest, TellsWhoEndedByLists) {
+  LiveContainers live;
+  live.Reset({{"uid", {"sandbox"}}}, {});
+  live.NoteEnded({"uid", "init"}, 0);
+  live.NoteEnded({"uid", "crashed"}, 0);
+  live.NoteEnded({"uid", "crashed"}, 2);
+  EXPECT_THAT(live.EndedOnce("uid"), ElementsAre("init"));
+}
+
+TEST(LiveContainersTest, PodIsOneOfAListUntilAnEventTellsOfItsSandbox) {
+  LiveContainers live;
+  live.Reset({{"uid", {"sandbox"}}}, {});
+  EXPECT_THAT(live.Listed(), ElementsAre("uid"));
+  live.AddPod("uid", "sandbox");
+  EXPECT_THAT(live.Listed(), IsEmpty());
+}
+
 }  // namespace
 }  // namespace qrm::manager

@@ -1,0 +1,82 @@
+#include "manager/pods/inventory.h"
+
+#include <gtest/gtest.h>
+
+#include "test/manager/pods/pod_events_fixture.h"
+
+namespace qrm::manager {
+namespace {
+
+using test::Container;
+using test::Key;
+using test::Pod;
+
+RuntimePod Stopped(const std::string& name) {
+  RuntimePod pod = Pod(name);
+  pod.ready = false;
+  return pod;
+}
+
+// A node with a pod whose container was created and is not known to have started.
+class InventoryTest : public test::PodEventsFixture {
+ protected:
+  void SetUp() override {
+    events_.OnPodStarted(Pod("web"));
+    ASSERT_TRUE(Create(Pod("web"), Container("web", "id1")).ok());
+    Reconciles();
+  }
+  bool IsLive() const { return live_.Find(Key("web")).has_value(); }
+};
+
+TEST_F(InventoryTest, FindsAContainerThatStartedUnheard) {
+  const RuntimeList created{{Pod("web")},
+                            {Container("web", "id1", RuntimeContainerState::kCreated)}};
+  EXPECT_TRUE(inventory_.OnListed(created));
+  EXPECT_FALSE(live_.Find(Key("web"))->started);
+  const std::size_t before = Reconciles();
+  const RuntimeList runs{{Pod("web")}, {Container("web", "id1")}};
+  EXPECT_TRUE(inventory_.OnListed(runs));
+  EXPECT_TRUE(live_.Find(Key("web"))->started);
+  EXPECT_EQ(Reconciles(), before + 1) << "what was decided since its creation can be applied";
+  EXPECT_TRUE(inventory_.OnListed(runs));
+  EXPECT_EQ(Reconciles(), before + 1) << "no news";
+}
+
+TEST_F(InventoryTest, FindsAContainerThatEndedUnheard) {
+  EXPECT_TRUE(inventory_.OnListed(
+      {{Pod("web")}, {Container("web", "id1", RuntimeContainerState::kStopped)}}));
+  EXPECT_FALSE(IsLive());
+  EXPECT_TRUE(Known("web")) << "it may be started again";
+}
+
+TEST_F(InventoryTest, KeepsAContainerWhosePredecessorHasEnded) {
+  EXPECT_TRUE(inventory_.OnListed(
+      {{Pod("web")},
+       {Container("web", "id0", RuntimeContainerState::kStopped), Container("web", "id1")}}));
+  EXPECT_TRUE(IsLive());
+}
+
+TEST_F(InventoryTest, FindsAContainerThatWasRemovedUnheardByTwoLists) {
+  EXPECT_FALSE(inventory_.OnListed({{Pod("web")}, {}}));
+  EXPECT_TRUE(IsLive()) << "it may be newer than the list";
+  EXPECT_TRUE(inventory_.OnListed({{Pod("web")}, {}}));
+  EXPECT_FALSE(IsLive());
+}
+
+TEST_F(InventoryTest, FindsAPodThatEndedUnheard) {
+  inventory_.OnListed(
+      {{Stopped("web")}, {Container("web", "id1", RuntimeContainerState::kStopped)}});
+  RunTimers();
+  EXPECT_FALSE(Known("web"));
+}
+
+TEST_F(InventoryTest, FindsAPodThatEndedWhileNriIsAway) {
+  inventory_.OnObserved({.pods = {Stopped("web")}, .containers = {}, .doubtful = {}});
+  RunTimers();
+  EXPECT_FALSE(Known("web"));
+  inventory_.OnObserved({.pods = {Stopped("web")}, .containers = {}, .doubtful = {}});
+  EXPECT_FALSE(live_.HasPod("uid-web")) << "it is not forgotten once more";
+}
+
+}  // namespace
+}  // namespace qrm::manager
