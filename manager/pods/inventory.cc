@@ -116,7 +116,8 @@ bool Inventory::OnListed(const RuntimeList& list) {
   return ended_.FindRemoved(list.pods) && all_are_listed;
 }
 
-// As for sandboxes: one that is missing once may be newer than the list.
+// As for sandboxes: one that is missing once may be newer than the list. One that has not started
+// may be missing for as long as the runtime takes to make it.
 bool Inventory::FindRemovedContainers(const std::vector<RuntimeContainer>& containers) {
   std::set<std::string> ids;
   for (const RuntimeContainer& container : containers) {
@@ -124,7 +125,7 @@ bool Inventory::FindRemovedContainers(const std::vector<RuntimeContainer>& conta
   }
   const std::set<std::string> missing_before = std::exchange(missing_, {});
   for (const auto& [key, known] : parts_.live.All()) {
-    if (ids.contains(known.id)) {
+    if (!known.started || ids.contains(known.id)) {
       continue;
     }
     if (missing_before.contains(known.id)) {

@@ -22,9 +22,7 @@ bool MayLackRoom(const Status& refusal) {
   switch (refusal.code()) {
     case StatusCode::kResourceExhausted:
     case StatusCode::kFailedPrecondition:
-    case StatusCode::kOutOfRange:
     case StatusCode::kUnknown:
-    case StatusCode::kInternal:
       return true;
     default:
       return false;

@@ -57,10 +57,17 @@ TEST_F(InventoryTest, KeepsAContainerWhosePredecessorHasEnded) {
 }
 
 TEST_F(InventoryTest, FindsAContainerThatWasRemovedUnheardByTwoLists) {
+  events_.OnContainerStarted(Pod("web"), Container("web", "id1"));
   EXPECT_FALSE(inventory_.OnListed({{Pod("web")}, {}}));
   EXPECT_TRUE(IsLive()) << "it may be newer than the list";
   EXPECT_TRUE(inventory_.OnListed({{Pod("web")}, {}}));
   EXPECT_FALSE(IsLive());
+}
+
+TEST_F(InventoryTest, KeepsAContainerThatTheRuntimeTakesLongToMake) {
+  EXPECT_TRUE(inventory_.OnListed({{Pod("web")}, {}}));
+  EXPECT_TRUE(inventory_.OnListed({{Pod("web")}, {}}));
+  EXPECT_TRUE(IsLive());
 }
 
 TEST_F(InventoryTest, FindsAPodThatEndedUnheard) {

@@ -179,6 +179,11 @@ TEST_F(PodEventsTest, ReconcilesAContainerWhoseValuesChangedBeforeItStarted) {
   EXPECT_EQ(Reconciles(), 1U);
 }
 
+TEST_F(PodEventsTest, KnowsAContainerFromItsStartOn) {
+  events_.OnContainerStarted(Pod("web"), Container("web", "id1"));
+  EXPECT_TRUE(live_.Find(Key("web"))->started);
+}
+
 TEST_F(PodEventsTest, ForgetsTheIdsOfContainersThatEnded) {
   ASSERT_TRUE(Create(Pod("web"), Container("web", "id1")).ok());
   events_.OnContainerStopped(Pod("web"), Container("web", "id1"));
