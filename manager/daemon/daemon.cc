@@ -143,6 +143,7 @@ Daemon::Impl::Impl(Config given_config, Machine given_machine, StateLock given_l
                  config.reconcile),
       follower({.io = io,
                 .state = state,
+                .plugins = registry.plugins(),
                 .source = sources.source(),
                 .admitter = admitter,
                 .releaser = releaser,

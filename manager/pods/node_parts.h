@@ -22,6 +22,7 @@ namespace qrm::manager {
 struct NodeParts {
   boost::asio::io_context& io;
   StateLoop& state;
+  Plugins& plugins;
   DemandSource& source;
   Admitter& admitter;
   Releaser& releaser;

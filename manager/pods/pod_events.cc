@@ -110,9 +110,25 @@ void PodEvents::NoteContradiction(const ContainerKey& key, const LinuxResources&
   note(kCpusetMems, requested.cpuset_mems, ours.cpuset_mems);
 }
 
+void PodEvents::OnStartContainer(const RuntimePod& pod, const RuntimeContainer& container,
+                                 StartReply reply) {
+  if (parts_.stands_aside()) {
+    reply(OkStatus());
+  } else {
+    room_.pre_start.Prepare(KeyOf(pod, container), std::move(reply));
+  }
+}
+
 void PodEvents::OnContainerStarted(const RuntimePod& pod, const RuntimeContainer& container) {
   const ContainerKey key = KeyOf(pod, container);
-  (void)parts_.live.MarkStarted(key, container.id);
+  if (!parts_.live.MarkStarted(key, container.id) && !parts_.live.Find(key).has_value()) {
+    // A list that was slower than its creation may have made us forget it.
+    parts_.live.Add(key, {.id = container.id,
+                          .pod_id = pod.id,
+                          .started = true,
+                          .cgroups_path = container.cgroups_path,
+                          .attempt = container.attempt});
+  }
   const auto state = parts_.state.Load();
   const ContainerRecord* record = state->Find(key);
   if (record != nullptr && !PropertiesToApply(*record, container.id).empty()) {

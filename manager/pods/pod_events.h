@@ -8,6 +8,7 @@
 #include "manager/pods/node_parts.h"
 #include "manager/pods/observer.h"
 #include "manager/pods/pod_placer.h"
+#include "manager/pods/pre_start.h"
 #include "manager/pods/sync_audit.h"
 #include "manager/runtime/runtime_events.h"
 
@@ -26,6 +27,7 @@ class PodEvents final : public RuntimeEvents {
     Observer& observer;
     SyncAudit& audit;
     EndedPods& ended;
+    PreStart& pre_start;
   };
   /// All outlive the events.
   PodEvents(const NodeParts& parts, Room room);
@@ -41,6 +43,8 @@ class PodEvents final : public RuntimeEvents {
                          AdjustmentReply reply) override;
   void OnUpdateContainer(RuntimePod pod, RuntimeContainer container, LinuxResources requested,
                          UpdatesReply reply) override;
+  void OnStartContainer(const RuntimePod& pod, const RuntimeContainer& container,
+                        StartReply reply) override;
   void OnContainerStarted(const RuntimePod& pod, const RuntimeContainer& container) override;
   void OnContainerStopped(const RuntimePod& pod, const RuntimeContainer& container) override;
   void OnContainerRemoved(const RuntimePod& pod, const RuntimeContainer& container) override;

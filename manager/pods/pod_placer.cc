@@ -94,7 +94,10 @@ void PodPlacer::RetryUnplaced() {
 }
 
 void PodPlacer::OnPluginRegistered(const std::string& resource) {
-  parts_.state.Post([this, resource] { unplaced_.OnRegistered(resource); });
+  parts_.state.Post([this, resource] {
+    unplaced_.AddIncomplete(resource);
+    unplaced_.TryAll();
+  });
 }
 
 void PodPlacer::OnDiskReturned() {
@@ -210,6 +213,11 @@ void PodPlacer::PlaceAll(const std::vector<PodAndContainer>& containers) {
     }
   }
   CommitDistrust(change);
+  for (const PluginInfo& plugin : parts_.plugins.List()) {
+    if (plugin.live) {
+      unplaced_.AddIncomplete(plugin.resource);  // it may have come before the runtime did
+    }
+  }
   unplaced_.TryAll();
   parts_.reconciler.Trigger();
 }

@@ -23,6 +23,7 @@ struct ObserverOptions {
 struct PodsOptions {
   ObserverOptions observer;
   std::chrono::milliseconds ended_after{30'000};
+  std::chrono::milliseconds pre_start_deadline{1000};
 };
 
 inline std::vector<config::ConfigKey> PodsKeys(PodsOptions& options) {
@@ -36,6 +37,10 @@ inline std::vector<config::ConfigKey> PodsKeys(PodsOptions& options) {
           "pod-ended-after", options.ended_after, {"0s", "60m"},
           "How long the place of a pod that has ended (its sandboxes have stopped, and no "
           "container is there) is kept for its return while nobody else lacks it."),
+      config::DurationKey("pre-start-deadline", options.pre_start_deadline, {"10ms", "10s"},
+                          "How long plugins that want to prepare containers may take before one "
+                          "starts; no other of the node is made meanwhile. More than nine tenths "
+                          "of admission-deadline counts as that."),
   };
 }
 

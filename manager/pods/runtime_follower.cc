@@ -11,6 +11,7 @@
 #include "manager/pods/inventory.h"
 #include "manager/pods/pod_events.h"
 #include "manager/pods/pod_placer.h"
+#include "manager/pods/pre_start.h"
 #include "manager/pods/sync_audit.h"
 
 namespace qrm::manager {
@@ -52,7 +53,9 @@ struct RuntimeFollower::Impl final : AuditListener {
                .live = parts.live,
                .listener = *this},
               std::move(options.audits)),
-        events(parts, {placer, inventory, observer, audit, ended}),
+        pre_start({.state = parts.state, .plugins = parts.plugins},
+                  options.pods.pre_start_deadline),
+        events(parts, {placer, inventory, observer, audit, ended, pre_start}),
         nri(parts.io, NriOptionsOf(options), events),
         version_timer(parts.io) {}
 
@@ -67,6 +70,7 @@ struct RuntimeFollower::Impl final : AuditListener {
   Inventory inventory;
   Observer observer;
   SyncAudit audit;
+  PreStart pre_start;
   PodEvents events;
   NriPlugin nri;
   boost::asio::steady_timer version_timer;
@@ -78,11 +82,8 @@ struct RuntimeFollower::Impl final : AuditListener {
 
 // Only a new connection makes the runtime tell everything again.
 void RuntimeFollower::Impl::OnLeftOut() {
-  nri.Stop();
-  observer.OnNriAway();
-  if (const Status begun = nri.Start(); !begun.ok()) {
-    log::Error("not attaching to the runtime again", {{"error", MessageOf(begun)}});
-  }
+  nri.Reconnect(
+      Errorf(StatusCode::kAborted, "the runtime left out a container: it has to tell all again"));
 }
 
 void RuntimeFollower::Impl::AskVersion() {

@@ -80,7 +80,7 @@ void Unplaced::EraseEnded() {
                 [this](const auto& entry) { return !IsLive(entry.first, entry.second.second); });
 }
 
-void Unplaced::OnRegistered(const std::string& resource) {
+void Unplaced::AddIncomplete(const std::string& resource) {
   const auto state = parts_.state.Load();
   state->ForEachPod([&](const checkpoint::PodRecord& pod) {
     for (const auto& [name, record] : pod.containers) {
@@ -90,7 +90,6 @@ void Unplaced::OnRegistered(const std::string& resource) {
       }
     }
   });
-  TryAll();
 }
 
 void Unplaced::TryAll() {

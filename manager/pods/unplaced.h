@@ -43,9 +43,9 @@ class Unplaced {
   /// Forgets those that are no longer live, or live under another id.
   void EraseEnded();
 
-  /// A plugin is there, perhaps for the first time: those on record that it would have been asked
-  /// for are tried, too.
-  void OnRegistered(const std::string& resource);
+  /// Adds those on record that would have been asked for of the plugin of `resource`, had it been
+  /// there.
+  void AddIncomplete(const std::string& resource);
   /// Tries each, one behind what was posted meanwhile, so that no creation waits for all of them,
   /// or for the spec of one.
   void TryAll();

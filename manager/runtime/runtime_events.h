@@ -19,6 +19,7 @@ namespace qrm::manager {
 class RuntimeEvents {
  public:
   using AdjustmentReply = std::function<void(StatusOr<ContainerAdjustment>)>;
+  using StartReply = std::function<void(const Status&)>;
   using UpdatesReply = std::function<void(StatusOr<std::vector<ContainerUpdate>>)>;
 
   virtual ~RuntimeEvents() = default;
@@ -48,6 +49,10 @@ class RuntimeEvents {
   virtual void OnUpdateContainer(RuntimePod pod, RuntimeContainer container,
                                  LinuxResources requested, UpdatesReply reply) = 0;
 
+  /// The container is about to start, and the runtime waits: an error fails the start with that
+  /// message.
+  virtual void OnStartContainer(const RuntimePod& pod, const RuntimeContainer& container,
+                                StartReply reply) = 0;
   /// The container's first process runs.
   virtual void OnContainerStarted(const RuntimePod& pod, const RuntimeContainer& container) = 0;
   /// The container has ended, or its creation was undone.

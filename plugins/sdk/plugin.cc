@@ -36,6 +36,10 @@ HintList ResourcePlugin::HeldHints(const Grant& grant, const ContainerRequest& /
 
 void ResourcePlugin::Remove(const std::vector<ContainerKey>& /*keys*/) {}
 
+Status ResourcePlugin::PreStart(const ContainerKey& /*container*/) {
+  return OkStatus();
+}
+
 StatusOr<std::map<ContainerKey, ResourceAllocation>> ResourcePlugin::Reconcile(
     const Grants& /*grants*/) {
   return std::map<ContainerKey, ResourceAllocation>{};

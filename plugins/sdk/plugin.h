@@ -82,6 +82,12 @@ class ResourcePlugin {
   /// The containers in `keys` are gone: their pod was removed, or their admission failed elsewhere.
   virtual void Remove(const std::vector<ContainerKey>& keys);
 
+  /// The container is about to start: its process exists and has run no instruction, and the
+  /// runtime waits. Asked only of plugins with `pre_start_required`, about containers that they
+  /// gave something. The default has nothing to do. Errors: the container does not start, with the
+  /// message, and is tried again.
+  virtual Status PreStart(const ContainerKey& container);
+
   /// The allocations that should change now; `grants` is what was given so far, and a container
   /// that is left out keeps what it has. The default changes nothing. Changes are kept on disk and
   /// reach the containers in the same reconcile.

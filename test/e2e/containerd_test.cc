@@ -74,6 +74,9 @@ class PinToOne final : public RuntimeEvents {
     Note("update " + container.name + " to " + requested.cpuset_cpus);
     reply(std::vector<ContainerUpdate>{});
   }
+  void OnStartContainer(const RuntimePod&, const RuntimeContainer&, StartReply reply) override {
+    reply(OkStatus());
+  }
   void OnContainerStarted(const RuntimePod&, const RuntimeContainer& container) override {
     Note("started " + container.name);
   }

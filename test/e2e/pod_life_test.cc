@@ -1,5 +1,6 @@
 // When the place of a pod or container is free again, and who gets it, on a simulated runtime.
 #include <algorithm>
+#include <atomic>
 #include <chrono>
 #include <filesystem>
 #include <fstream>
@@ -13,19 +14,22 @@
 
 #include "api/id_set.h"
 #include "api/proto/core/v1/pod.pb.h"
+#include "api/wire.h"
 #include "test/e2e/node.h"
 #include "test/e2e/simulated_runtime.h"
 #include "test/support/await.h"
 #include "test/support/is_ok.h"
 #include "test/support/scripted_kubelet.h"
+#include "test/support/scripted_plugin.h"
 #include "test/support/temp_dir.h"
 
 namespace qrm::test {
 namespace {
 
 using std::chrono::seconds;
+using ::testing::AllOf;
 using ::testing::ElementsAre;
-using ::testing::IsEmpty;
+using ::testing::HasSubstr;
 
 constexpr char kMachine[] =
     "machine: \"synthetic:package:1 [numa] core:5 pu:1\"\nnuma-memory: {0: 16Gi}\n";
@@ -215,6 +219,37 @@ TEST_F(PodLifeTest, InitContainersThatEndedLongAgoAreNotAdoptedWithTheirPod) {
   Start("10m");
   EXPECT_TRUE(Await([&] { return OnRecord().contains("uid-web/main"); }));
   EXPECT_THAT(OnRecord(), ElementsAre("uid-web/main"));
+}
+
+TEST_F(PodLifeTest, ContainerStartsOnlyWhenAPluginThatWantsToHasPreparedIt) {
+  Start("10m", "");
+  std::atomic<bool> broken = true;
+  PluginScript script;
+  script.identity = IdentityFor("cpu");
+  script.options = [](const auto&, resourceplugin::v1alpha1::ResourcePluginOptions& options) {
+    options.set_pre_start_required(true);
+    return OkStatus();
+  };
+  script.allocate = [](const resourceplugin::v1alpha1::ResourceRequest& message,
+                       resourceplugin::v1alpha1::ResourceAllocationResponse& response) {
+    response = wire::AllocationResponse(*wire::FromWire(message), {{"cpu", {.quantity = 1}}});
+    return OkStatus();
+  };
+  script.remove_pod = [](const auto&, auto&) { return OkStatus(); };
+  script.pre_start = [&](const resourceplugin::v1alpha1::PreStartContainerRequest& request, auto&) {
+    EXPECT_EQ(request.pod_uid() + request.container_name(), "uid-webmain");
+    return broken ? Errorf(StatusCode::kUnavailable, "lane 3 is broken") : OkStatus();
+  };
+  const ScriptedPlugin plugin(dir_ / "node/plugins/cpu.sock", script);
+  ASSERT_TRUE(Await([&] {
+    const auto plugins = node_->ListPlugins();
+    return plugins.ok() && !plugins->empty() && plugins->front().live();
+  }));
+  EXPECT_THAT(MessageOf(runtime_.RunPod(Pod("web", 1))),
+              AllOf(HasSubstr("cannot start container main of pod default/web"),
+                    HasSubstr("lane 3 is broken")));
+  broken = false;
+  EXPECT_TRUE(IsOk(runtime_.RunPod(Pod("web", 1))));
 }
 
 TEST_F(PodLifeTest, ContainerThatRanBeforeAPluginsFirstRegistrationIsPlacedWhenItComes) {

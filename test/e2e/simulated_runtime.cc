@@ -119,6 +119,9 @@ Status SimulatedRuntime::CreateAndStart(const std::string& uid, const nri::PodSa
     entry.adjustment = response->adjust();
     entry.container.set_state(nri::CONTAINER_CREATED);
     KeepEntry(uid, entry);
+    done = nri_.StateChange(nri::START_CONTAINER, pod, entry.container);
+  }
+  if (done.ok()) {
     entry.container.set_state(nri::CONTAINER_RUNNING);
     KeepEntry(uid, entry);
     done = nri_.StateChange(nri::POST_START_CONTAINER, pod, entry.container);

@@ -27,6 +27,7 @@ struct PluginScript {
   Status removes;
   Status releases;
   Status restores;
+  Status prepares;
   StatusOr<AllocationByContainer> holds = AllocationByContainer{};
   std::optional<calls::HeldAllocations> repeats;  ///< said again and again in place of `holds`
 };
@@ -46,8 +47,8 @@ class AnsweringPlugins final : public manager::Plugins {
     const MutexLock lock(mutex_);
     scripts_.erase(resource);
   }
-  /// "hints cpu", "allocate cpu", "remove cpu uid", "release cpu uid/name", "holdings cpu",
-  /// "restore cpu uid/name=value" for each grant.
+  /// "hints cpu", "allocate cpu", "remove cpu uid", "release cpu uid/name", "prepare cpu
+  /// uid/name", "holdings cpu", "restore cpu uid/name=value" for each grant.
   std::vector<std::string> calls() const {
     const MutexLock lock(mutex_);
     return calls_;
@@ -113,6 +114,13 @@ class AnsweringPlugins final : public manager::Plugins {
                                           }) ||
         AnswerIf<calls::Restore>(call,
                                  [&](const auto& r) { return Restored(resource, r.grants); }) ||
+        AnswerIf<calls::PreStartContainer>(call,
+                                           [&](const calls::PreStartContainer::Request& request) {
+                                             const std::string entry = fmt::format(
+                                                 "prepare {} {}/{}", resource, request.key.pod_uid,
+                                                 request.key.container);
+                                             return Done(Note(entry, resource).prepares);
+                                           }) ||
         AnswerIf<calls::GetResourcesAllocation>(call, [&](const auto&) { return Held(resource); });
     if (!answered) {
       call->Fail(Errorf(StatusCode::kUnimplemented, "not in the script"), calls::Blame::kRefusal);

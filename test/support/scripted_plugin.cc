@@ -48,6 +48,10 @@ class PluginService final : public pb::ResourcePlugin::Service {
                         pb::ResourceAllocationResponse* response) override {
     return Answer(script_.allocate, *request, *response);
   }
+  grpc::Status PreStartContainer(grpc::ServerContext*, const pb::PreStartContainerRequest* request,
+                                 pb::PreStartContainerResponse* response) override {
+    return Answer(script_.pre_start, *request, *response);
+  }
   grpc::Status RemovePod(grpc::ServerContext*, const pb::RemovePodRequest* request,
                          pb::RemovePodResponse* response) override {
     return Answer(script_.remove_pod, *request, *response);

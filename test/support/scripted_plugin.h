@@ -30,6 +30,9 @@ struct PluginScript {
   Handler<resourceplugin::v1alpha1::ResourceRequest,
           resourceplugin::v1alpha1::ResourceAllocationResponse>
       allocate;
+  Handler<resourceplugin::v1alpha1::PreStartContainerRequest,
+          resourceplugin::v1alpha1::PreStartContainerResponse>
+      pre_start;
   Handler<resourceplugin::v1alpha1::RemovePodRequest, resourceplugin::v1alpha1::RemovePodResponse>
       remove_pod;
   Handler<resourceplugin::v1alpha1::GetResourcesAllocationRequest,

@@ -49,6 +49,7 @@ class Run {
   bool Hints();
   void Lifetime();
   bool Allocates(const ContainerRequest& request, AllocationByResource& given);
+  void Prepares(const ContainerKey& key);
   void GivesTheSameAgain(const ContainerRequest& request, const AllocationByResource& given);
   void KeepsCpusApart(const AllocationByResource& first, const AllocationByResource& second);
   void Reconciles(const AllocationByResource& first, const AllocationByResource& second);
@@ -236,6 +237,7 @@ void Run::Lifetime() {
   AllocationByResource second;
   if (Allocates(first_request, first)) {
     GivesTheSameAgain(first_request, first);
+    Prepares(first_request.key);
     if (Allocates(second_request, second)) {
       KeepsCpusApart(first, second);
       Reconciles(first, second);
@@ -266,6 +268,18 @@ void Run::GivesTheSameAgain(const ContainerRequest& request, const AllocationByR
   } else {
     Holds(rule);
   }
+}
+
+void Run::Prepares(const ContainerKey& key) {
+  const std::string rule = "prepares a container that is about to start";
+  if (!options_.pre_start_required) {
+    Skipped(rule, "the plugin does not want to: pre_start_required is false");
+    return;
+  }
+  HoldsIf(Ask<calls::PreStartContainer>(
+              {.key = key, .pod_namespace = "default", .pod_name = "qrm-plugin-check"})
+              .status(),
+          rule);
 }
 
 void Run::KeepsCpusApart(const AllocationByResource& first, const AllocationByResource& second) {

@@ -153,6 +153,12 @@ void NriPlugin::Stop() {
   }
 }
 
+void NriPlugin::Reconnect(Status cause) {
+  if (const std::shared_ptr<NriSession> session = impl_->session; session != nullptr) {
+    session->EndWhenAnswered(std::move(cause));
+  }
+}
+
 NriStatus NriPlugin::GetStatus() const {
   const MutexLock lock(impl_->mutex);
   return impl_->status;

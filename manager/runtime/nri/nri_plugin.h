@@ -48,6 +48,10 @@ class NriPlugin {
   /// index or socket path.
   Status Start();
   void Stop();
+  /// Ends the connection because of `cause` and connects again, so that the runtime tells
+  /// everything once more. An answer that is due gets out before: without it, a container would run
+  /// without its devices and environment. Threads: the I/O loop.
+  void Reconnect(Status cause);
 
   [[nodiscard]] NriStatus GetStatus() const;
 

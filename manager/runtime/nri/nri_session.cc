@@ -145,6 +145,17 @@ void NriSession::Finish(const Status& cause) {
   }
 }
 
+void NriSession::EndWhenAnswered(Status cause) {
+  ending_ = std::move(cause);
+  EndIfAnswered();
+}
+
+void NriSession::EndIfAnswered() {
+  if (ending_.has_value() && answers_due_ == 0) {
+    Finish(*ending_);
+  }
+}
+
 void NriSession::Abandon() {
   ended_ = nullptr;
   Finish(Errorf(StatusCode::kCancelled, "the plugin stopped"));
@@ -157,6 +168,7 @@ NriSession::Method NriSession::FindMethod(const std::string& name) {
       {"Shutdown", &NriSession::Shutdown},
       {"CreateContainer", &NriSession::CreateContainer},
       {"UpdateContainer", &NriSession::UpdateContainer},
+      {"StartContainer", &NriSession::StartContainer},
       {"StateChange", &NriSession::StateChange},
       {"RunPodSandbox", &NriSession::Note<nri::RUN_POD_SANDBOX>},
       {"StopPodSandbox", &NriSession::Note<nri::STOP_POD_SANDBOX>},
@@ -263,10 +275,35 @@ void NriSession::UpdateContainer(const TtrpcCall& call, const TtrpcReply& reply)
 
 void NriSession::StateChange(const TtrpcCall& call, const TtrpcReply& reply) {
   nri::StateChangeEvent event;
-  if (ParseEvent(call, event)) {
+  const bool parsed = ParseEvent(call, event);
+  if (parsed && event.event() == nri::START_CONTAINER) {
+    const TtrpcCall start{call.service, "StartContainer", {}, call.timeout};
+    PrepareStart(start, reply, event.pod(), event.container());
+    return;
+  }
+  if (parsed) {
     Deliver(event.event(), event.pod(), event.container());
   }
   reply(std::string());
+}
+
+void NriSession::StartContainer(const TtrpcCall& call, const TtrpcReply& reply) {
+  nri::ContainerEventRequest request;
+  if (Parse(call, reply, request)) {
+    PrepareStart(call, reply, request.pod(), request.container());
+  }
+}
+
+void NriSession::PrepareStart(const TtrpcCall& call, const TtrpcReply& reply,
+                              const nri::PodSandbox& pod, const nri::Container& container) {
+  Status late = Errorf(StatusCode::kDeadlineExceeded,
+                       "cannot start container {} of pod {}/{}: it was not prepared in time; it is "
+                       "tried again",
+                       container.name(), pod.namespace_(), pod.name());
+  const AnyThreadReply answer = Awaited(call, reply, std::move(late));
+  events_.OnStartContainer(FromWire(pod), FromWire(container), [answer](const Status& prepared) {
+    answer(prepared.ok() ? StatusOr<std::string>(std::string()) : prepared);
+  });
 }
 
 template <nri::Event kEvent>
@@ -325,6 +362,7 @@ NriSession::AnyThreadReply NriSession::Awaited(const TtrpcCall& call, const Ttrp
     send(std::move(answer));
     const auto took = std::chrono::steady_clock::now() - pending->begin;
     self->options_.on_answer({.call = method, .took = took, .decided = decided});
+    self->EndIfAnswered();
   };
   pending->timer.expires_after(TimeFor(call));
   pending->timer.async_wait([finish, late = std::move(late), method = call.method,

@@ -4,6 +4,7 @@
 #include <chrono>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -36,6 +37,8 @@ class NriSession : public std::enable_shared_from_this<NriSession> {
 
   /// Connects; then `synchronized` runs once at most, and `ended` once at the end.
   void Start(Synchronized synchronized, Ended ended);
+  /// Ends the connection because of `cause` as soon as no answer is due.
+  void EndWhenAnswered(Status cause);
   /// Ends the connection; neither callback nor event comes any more.
   void Abandon();
 
@@ -47,6 +50,7 @@ class NriSession : public std::enable_shared_from_this<NriSession> {
 
   void OnConnect(Mux::Socket socket);
   void Register();
+  void EndIfAnswered();
   void Finish(const Status& cause);
 
   void Handle(const TtrpcCall& call, const TtrpcReply& reply);
@@ -54,6 +58,9 @@ class NriSession : public std::enable_shared_from_this<NriSession> {
   void Synchronize(const TtrpcCall& call, const TtrpcReply& reply);
   void CreateContainer(const TtrpcCall& call, const TtrpcReply& reply);
   void UpdateContainer(const TtrpcCall& call, const TtrpcReply& reply);
+  void StartContainer(const TtrpcCall& call, const TtrpcReply& reply);
+  void PrepareStart(const TtrpcCall& call, const TtrpcReply& reply, const nri::PodSandbox& pod,
+                    const nri::Container& container);
   void StateChange(const TtrpcCall& call, const TtrpcReply& reply);
   void Shutdown(const TtrpcCall& call, const TtrpcReply& reply);
   /// The dedicated RPCs of runtimes with NRI 0.12, and StopContainer.
@@ -81,6 +88,7 @@ class NriSession : public std::enable_shared_from_this<NriSession> {
   std::vector<RuntimeContainer> containers_;  // likewise
   bool is_synchronized_ = false;
   int answers_due_ = 0;
+  std::optional<Status> ending_;
 };
 
 }  // namespace qrm::manager

@@ -44,8 +44,8 @@ int32_t SubscribedEvents() {
   // Every event costs the whole node a round trip: only those that change what we know. Those of
   // pods that are updated do not: what counts is asked for each of its containers.
   return Bit(nri::RUN_POD_SANDBOX) | Bit(nri::STOP_POD_SANDBOX) | Bit(nri::REMOVE_POD_SANDBOX) |
-         Bit(nri::CREATE_CONTAINER) | Bit(nri::POST_START_CONTAINER) | Bit(nri::UPDATE_CONTAINER) |
-         Bit(nri::STOP_CONTAINER) | Bit(nri::REMOVE_CONTAINER);
+         Bit(nri::CREATE_CONTAINER) | Bit(nri::START_CONTAINER) | Bit(nri::POST_START_CONTAINER) |
+         Bit(nri::UPDATE_CONTAINER) | Bit(nri::STOP_CONTAINER) | Bit(nri::REMOVE_CONTAINER);
 }
 
 std::string KnownProblemOf(const RuntimeInfo& runtime) {

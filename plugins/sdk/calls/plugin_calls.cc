@@ -318,9 +318,26 @@ struct Codec<GetPlacement> : Unchecked {
 template class CallTo<GetPlacement>;
 
 template <>
-struct Codec<PreStartContainer> : WithoutArguments<pb::PreStartContainerRequest>,
-                                  WithoutAnswer<pb::PreStartContainerResponse> {
-  static StatusOr<Nothing> Serve(const PluginDriver& /*driver*/, const Nothing& /*request*/) {
+struct Codec<PreStartContainer> : WithoutAnswer<pb::PreStartContainerResponse> {
+  using Message = pb::PreStartContainerRequest;
+
+  static Message ToWire(const PreStartContainer::Request& request) {
+    Message message;
+    message.set_pod_uid(request.key.pod_uid);
+    message.set_pod_namespace(request.pod_namespace);
+    message.set_pod_name(request.pod_name);
+    message.set_container_name(request.key.container);
+    return message;
+  }
+  static StatusOr<PreStartContainer::Request> FromWire(const Message& message) {
+    return PreStartContainer::Request{.key = {message.pod_uid(), message.container_name()},
+                                      .pod_namespace = message.pod_namespace(),
+                                      .pod_name = message.pod_name()};
+  }
+  static StatusOr<Nothing> Serve(const PluginDriver& driver,
+                                 const PreStartContainer::Request& request) {
+    QRM_RETURN_IF_ERROR(driver.Ask(
+        "PreStart", [&](sdk::ResourcePlugin& plugin) { return plugin.PreStart(request.key); }));
     return Nothing{};
   }
 };

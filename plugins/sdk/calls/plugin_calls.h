@@ -67,11 +67,15 @@ struct GetPlacement {
   using Answer = ContainerPlacement;
 };
 
-/// Part of the API that no manager of ours asks for; ours have nothing to do then.
+/// Asked between a container's creation and its start, of plugins whose options want it.
 struct PreStartContainer {
   static constexpr Method kMethod{"/resourceplugin.v1alpha1.ResourcePlugin/PreStartContainer",
-                                  "prepare a container with", AnsweredBy::kAnyThread};
-  using Request = Nothing;
+                                  "prepare a container with"};
+  struct Request {
+    ContainerKey key;
+    std::string pod_namespace;
+    std::string pod_name;
+  };
   using Answer = Nothing;
 };
 

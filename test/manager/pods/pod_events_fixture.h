@@ -147,6 +147,7 @@ class PodEventsFixture : public testing::Test {
                                   {}};
   const manager::NodeParts parts_{.io = io_,
                                   .state = state_,
+                                  .plugins = plugins_,
                                   .source = source_,
                                   .admitter = admitter_,
                                   .releaser = releaser_,
@@ -174,7 +175,8 @@ class PodEventsFixture : public testing::Test {
       {.delays = {std::chrono::milliseconds(1)},
        .period = std::chrono::hours(1),
        .soon = std::chrono::milliseconds(1)}};
-  PodEvents events_{parts_, {placer_, inventory_, observer_, audit_, ended_}};
+  manager::PreStart pre_start_{{.state = state_, .plugins = plugins_}, std::chrono::seconds(10)};
+  PodEvents events_{parts_, {placer_, inventory_, observer_, audit_, ended_, pre_start_}};
 };
 
 }  // namespace qrm::test

@@ -115,6 +115,16 @@ TEST_F(PodPlacerTest, ContainerOnRecordIsTriedWhenAPluginComesThatWasNotThere) {
   EXPECT_TRUE(state_.Load()->Find(Key("web"))->allocations.contains("memory"));
 }
 
+TEST_F(PodPlacerTest, ContainerOnRecordIsTriedWhenTheRuntimeComesAfterAPluginThatWasNotThere) {
+  test::PluginScript memory;
+  memory.gives = AllocationByResource{{"memory", test::NodeMemory({{0, 1 << 20}})}};
+  ASSERT_TRUE(Create(Pod("web"), Container("web", "id2")).ok());
+  plugins_.Set("memory", memory);
+  Synchronize({Pod("job"), Pod("web")}, {Container("web", "id2")});
+  test::Settle(state_);
+  EXPECT_TRUE(state_.Load()->Find(Key("web"))->allocations.contains("memory"));
+}
+
 TEST_F(PodPlacerTest, ContainerWithoutAPlaceLeavesCpusThatOthersOwn) {
   Refuse(StatusCode::kResourceExhausted);
   Synchronize({Pod("job"), Pod("web")}, {Container("web", "id2")});

@@ -39,6 +39,7 @@ class RuntimeFollowerTest : public PodEventsFixture {
   void Start() {
     const NodeParts parts{.io = loop_.io(),
                           .state = state_,
+                          .plugins = plugins_,
                           .source = source_,
                           .admitter = admitter_,
                           .releaser = releaser_,

@@ -25,6 +25,11 @@ class CountingPlugin final : public sdk::ResourcePlugin {
     return OkStatus();
   }
 
+  Status PreStart(const ContainerKey& container) override {
+    prepared.push_back(container);
+    return prepares;
+  }
+
   StatusOr<HintList> Hints(const ContainerRequest& request) override {
     ++hint_calls;
     return hints(request);
@@ -117,6 +122,8 @@ class CountingPlugin final : public sdk::ResourcePlugin {
   int hint_calls = 0;
   int allocate_calls = 0;
   /// Runs in Allocate; may throw.
+  std::vector<ContainerKey> prepared;
+  Status prepares;
   std::function<void()> failure;
   std::function<StatusOr<HintList>(const ContainerRequest&)> hints =
       [](const ContainerRequest&) -> StatusOr<HintList> {

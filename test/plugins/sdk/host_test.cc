@@ -271,11 +271,16 @@ TEST_F(HostTest, CallsOfWholePodsAreUnimplemented) {
             grpc::StatusCode::UNIMPLEMENTED);
 }
 
-TEST_F(HostTest, PreStartContainerIsFine) {
+TEST_F(HostTest, PreStartContainerIsThePluginsToRefuse) {
+  pb::PreStartContainerRequest request;
+  request.set_pod_uid("uid");
+  request.set_container_name("main");
   pb::PreStartContainerResponse response;
-  EXPECT_TRUE(
-      Call(stub_->async(), &Async::PreStartContainer, pb::PreStartContainerRequest(), &response)
-          .ok());
+  EXPECT_TRUE(Call(stub_->async(), &Async::PreStartContainer, request, &response).ok());
+  plugin_.prepares = Errorf(StatusCode::kFailedPrecondition, "lane 3 is broken");
+  EXPECT_EQ(Call(stub_->async(), &Async::PreStartContainer, request, &response).error_message(),
+            "lane 3 is broken");
+  EXPECT_EQ(plugin_.prepared, std::vector<ContainerKey>(2, {"uid", "main"}));
 }
 
 TEST_F(HostTest, GetInfoNamesTypeResourceAndVersion) {

@@ -112,6 +112,20 @@ TEST_F(ConformanceTest, WhatIsNotImplementedIsSkippedWithItsConsequence) {
               HasSubstr("skipped says what the node has to offer: the plugin leaves it out"));
 }
 
+TEST_F(ConformanceTest, PluginThatWantsToPrepareContainersIsAskedTo) {
+  PluginScript script = good_.Script();
+  script.options = [](const auto&, pb::ResourcePluginOptions& options) {
+    options.set_with_topology_alignment(true);
+    options.set_pre_start_required(true);
+    return OkStatus();
+  };
+  EXPECT_EQ(Check(script), 1);
+  EXPECT_THAT(out_.str(), HasSubstr("BROKEN  prepares a container that is about to start: "));
+  script.pre_start = [](const auto&, auto&) { return OkStatus(); };
+  EXPECT_EQ(Check(script), 0) << out_.str();
+  EXPECT_THAT(out_.str(), HasSubstr("ok      prepares a container that is about to start\n"));
+}
+
 TEST_F(ConformanceTest, DeadSocketBreaksTheFirstRule) {
   EXPECT_EQ(CheckSocket(), 1);
   EXPECT_THAT(out_.str(), HasSubstr("BROKEN  answers GetResourcePluginOptions: nobody answers"));

@@ -51,6 +51,24 @@ TEST_F(NriEventsTest, TakesPresentButZeroForUnset) {
   EXPECT_TRUE(response.update(0).ignore_failure()) << "the container may be gone";
 }
 
+TEST_F(NriEventsTest, AsksBeforeAContainerStartsByStateChangeAndByItsOwnCall) {
+  Attach();
+  wire::ContainerEventRequest request;
+  *request.mutable_pod() = NriPod("1");
+  *request.mutable_container() = NriContainer("c");
+  const auto start_twice = [&] {
+    const Status by_call = runtime_->Call("StartContainer", request.SerializeAsString()).status();
+    EXPECT_EQ(runtime_->StateChange(wire::START_CONTAINER, NriPod("1"), NriContainer("c")),
+              by_call);
+    return by_call;
+  };
+  EXPECT_EQ(start_twice(), OkStatus());
+  events_.on_start = [](const RuntimeContainer&, const StartReply& reply) {
+    reply(Errorf(StatusCode::kFailedPrecondition, "lane 3 is broken"));
+  };
+  EXPECT_EQ(MessageOf(start_twice()), "lane 3 is broken");
+}
+
 TEST_F(NriEventsTest, HearsSameEventsByStateChangeAndByTheirOwnCalls) {
   Attach();
   const std::vector<std::string> before = events_.log();

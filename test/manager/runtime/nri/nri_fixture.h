@@ -28,6 +28,8 @@ class RecordedEvents final : public manager::RuntimeEvents {
       [](const manager::LinuxResources&, const UpdatesReply& reply) {
         reply(std::vector<manager::ContainerUpdate>{});
       };
+  std::function<void(const manager::RuntimeContainer&, const StartReply&)> on_start =
+      [](const manager::RuntimeContainer&, const StartReply& reply) { reply(OkStatus()); };
   std::vector<manager::ContainerUpdate> sync_updates;
   bool replies_to_synchronize = true;
 
@@ -73,6 +75,11 @@ class RecordedEvents final : public manager::RuntimeEvents {
                          manager::LinuxResources requested, UpdatesReply reply) override {
     Note("update " + container.name);
     on_update(requested, std::move(reply));
+  }
+  void OnStartContainer(const manager::RuntimePod&, const manager::RuntimeContainer& container,
+                        StartReply reply) override {
+    Note("start " + container.name);
+    on_start(container, reply);
   }
   void OnContainerStarted(const manager::RuntimePod&,
                           const manager::RuntimeContainer& container) override {
@@ -120,6 +127,7 @@ class NriFixture : public testing::Test {
  protected:
   using AdjustmentReply = manager::RuntimeEvents::AdjustmentReply;
   using UpdatesReply = manager::RuntimeEvents::UpdatesReply;
+  using StartReply = manager::RuntimeEvents::StartReply;
 
   void TearDown() override {
     if (runtime_ != nullptr) {

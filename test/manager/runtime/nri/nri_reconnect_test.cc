@@ -24,6 +24,8 @@ using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::SizeIs;
 
+namespace wire = ::nri::pkg::api::v1alpha1;
+
 class NriReconnectTest : public test::NriFixture {};
 
 TEST_F(NriReconnectTest, AttachesAgainAfterItWasCutOff) {
@@ -93,6 +95,25 @@ TEST_F(NriReconnectTest, LeavesNothingInMemoryWhenTheLoopStopsWithIt) {
   loop_.reset();
   options_.on_answer = nothing;
   EXPECT_EQ(held.use_count(), 1);
+}
+
+TEST_F(NriReconnectTest, ReconnectsWhenTheAnswerThatIsDueIsOut) {
+  std::promise<AdjustmentReply> asked;
+  events_.on_create = [&](const RuntimeContainer&, const AdjustmentReply& reply) {
+    asked.set_value(reply);
+  };
+  Attach();
+  std::promise<StatusOr<wire::CreateContainerResponse>> created;
+  std::thread caller([&] { created.set_value(Create()); });
+  const AdjustmentReply reply = asked.get_future().get();
+  loop_->Run([this] { plugin_->Reconnect(Errorf(StatusCode::kAborted, "the test wants it")); });
+  EXPECT_EQ(runtime_->connections(), 1);
+  reply(ContainerAdjustment{.envs = {{"LANE", "3"}}});
+  const auto answer = created.get_future().get();
+  caller.join();
+  ASSERT_TRUE(answer.ok()) << answer.status();
+  EXPECT_EQ(answer->adjust().env(0).value(), "3");
+  EXPECT_TRUE(runtime_->WaitForSynchronizations(2));
 }
 
 TEST_F(NriReconnectTest, WaitsLongerEachTimeTheRuntimeCutsItOffAtOnce) {
