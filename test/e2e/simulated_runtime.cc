@@ -97,14 +97,28 @@ StatusOr<SimulatedRuntime::Sandbox> SimulatedRuntime::Find(const std::string& po
   return sandboxes_.at(uid->second);
 }
 
-Status SimulatedRuntime::AddContainer(const std::string& pod_name, const ContainerSpec& container) {
-  QRM_ASSIGN_OR_RETURN(const Sandbox sandbox, Find(pod_name));
+SimulatedRuntime::Entry SimulatedRuntime::NextEntry(const Sandbox& sandbox,
+                                                    const ContainerSpec& container) {
   PodSpec spec = sandbox.spec;
   spec.container = container;
-  const auto attempt = static_cast<uint32_t>(
+  const auto attempt =
       std::count_if(sandbox.entries.begin(), sandbox.entries.end(),
-                    [&](const Entry& other) { return other.container.name() == container.name; }));
-  return CreateAndStart(spec.uid, sandbox.pod, MakeEntry(spec, attempt));
+                    [&](const Entry& other) { return other.container.name() == container.name; });
+  return MakeEntry(spec, static_cast<uint32_t>(attempt));
+}
+
+Status SimulatedRuntime::AddContainer(const std::string& pod_name, const ContainerSpec& container) {
+  QRM_ASSIGN_OR_RETURN(const Sandbox sandbox, Find(pod_name));
+  return CreateAndStart(sandbox.spec.uid, sandbox.pod, NextEntry(sandbox, container));
+}
+
+Status SimulatedRuntime::AddContainerUnseen(const std::string& pod_name,
+                                            const ContainerSpec& container) {
+  QRM_ASSIGN_OR_RETURN(const Sandbox sandbox, Find(pod_name));
+  Entry entry = NextEntry(sandbox, container);
+  entry.container.set_state(nri::CONTAINER_RUNNING);
+  KeepEntry(sandbox.spec.uid, entry);
+  return OkStatus();
 }
 
 // What fails is undone, as by the runtime.
@@ -263,6 +277,21 @@ nlohmann::ordered_json SimulatedRuntime::RunOptions(const std::string& pod_name)
     options["linux_container_resources"]["cpusetMems"] = cpusets.mems();
   }
   return options;
+}
+
+cri::LinuxContainerResources SimulatedRuntime::Updated(const std::string& pod_name,
+                                                       const std::string& container) const {
+  const Sandbox sandbox = Find(pod_name).value();
+  const auto latest =
+      std::find_if(sandbox.entries.rbegin(), sandbox.entries.rend(),
+                   [&](const Entry& entry) { return entry.container.name() == container; });
+  cri::LinuxContainerResources values;
+  for (const ScriptedCri::Update& update : cri_.updates()) {
+    if (latest != sandbox.entries.rend() && update.container_id() == latest->container.id()) {
+      values.MergeFrom(update.linux());
+    }
+  }
+  return values;
 }
 
 }  // namespace qrm::test

@@ -13,6 +13,7 @@
 
 #include "api/base/mutex.h"
 #include "api/base/status.h"
+#include "api/proto/runtime/v1/api.pb.h"
 #include "test/e2e/kubelet.h"
 #include "test/support/scripted_cri.h"
 #include "test/support/scripted_runtime.h"
@@ -45,6 +46,8 @@ class SimulatedRuntime {
   /// Starts one more container in a pod that runs, or a new one in place of the one of that name,
   /// which has ended. Errors: qrmd's refusal.
   Status AddContainer(const std::string& pod_name, const ContainerSpec& container);
+  /// The same without qrmd hearing of it, as while that is away.
+  Status AddContainerUnseen(const std::string& pod_name, const ContainerSpec& container);
   /// The container runs to its end; the pod lives on.
   Status EndContainer(const std::string& pod_name, const std::string& container);
   /// The pod's containers end for good, as those of a job; its stopped sandbox stays.
@@ -68,6 +71,11 @@ class SimulatedRuntime {
   std::vector<std::string> unsolicited() const { return nri_.unsolicited(); }
   /// UpdateContainerResources calls so far.
   std::size_t updates() const { return cri_.updates().size(); }
+  /// The values that updates set on the pod's latest container of that name.
+  ::runtime::v1::LinuxContainerResources Updated(const std::string& pod_name,
+                                                 const std::string& container) const;
+  /// CRI calls are carried out at once, and answered that late from now on.
+  void DelayAnswers(std::chrono::milliseconds delay) { cri_.SetDelay(delay); }
   /// ListContainers calls so far.
   int lists() const { return cri_.lists(); }
 
@@ -86,6 +94,8 @@ class SimulatedRuntime {
   };
 
   static Entry MakeEntry(const PodSpec& spec, uint32_t attempt);
+  /// One more container of the pod's sandbox.
+  static Entry NextEntry(const Sandbox& sandbox, const ContainerSpec& container);
   Status CreateAndStart(const std::string& uid, const nri::PodSandbox& pod, Entry entry);
   void Keep(const Sandbox& sandbox);
   void KeepEntry(const std::string& uid, const Entry& entry);
