@@ -118,6 +118,7 @@ std::map<std::string, double> TotalRequests(const std::vector<const ContainerDem
                                             const AdmissionOptions& options,
                                             const Plugins& plugins) {
   std::vector<ContainerAmounts> amounts;
+  amounts.reserve(containers.size());
   for (const ContainerDemand* container : containers) {
     amounts.push_back(
         {.type = container->type, .amounts = AllRequests(*container, options, plugins)});
