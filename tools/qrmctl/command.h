@@ -27,7 +27,7 @@ int RunExplain(const Args& args, std::ostream& out, std::ostream& err);
 int RunAdmit(const Args& args, std::ostream& out, std::ostream& err);
 /// `get` and `set`.
 int RunPool(const Args& args, std::ostream& out, std::ostream& err);
-/// `verify`, `dump`, `export` and `import`: the state on disk, without qrmd.
+/// `verify`, `dump`, `export`, `import` and `downgrade`: the state on disk, without qrmd.
 int RunCheckpoint(const Args& args, std::ostream& out, std::ostream& err);
 
 struct Command {
