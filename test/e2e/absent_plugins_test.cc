@@ -205,7 +205,7 @@ TEST_F(AbsentPluginsTest, APluginThatRunsAsAPodComesBackAfterItWasReplaced) {
   ASSERT_TRUE(IsOk(runtime_.RunPod(plugin)));
   EXPECT_EQ(Cpus("cpu-plugin"), "");
   ASSERT_TRUE(IsOk(StartCpu()));
-  EXPECT_TRUE(Await([&] { return Cpus("cpu-plugin") != ""; })) << "it is placed as others are";
+  EXPECT_TRUE(Await([&] { return !Cpus("cpu-plugin").empty(); })) << "it is placed as others are";
 }
 
 }  // namespace

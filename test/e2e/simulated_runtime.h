@@ -89,8 +89,8 @@ class SimulatedRuntime {
     PodSpec spec;
     nri::PodSandbox pod;
     bool ready = true;
-    bool restored = false;         ///< older than the runtime's latest start
-    std::vector<Entry> entries{};  ///< its containers, also those that have ended, by age
+    bool restored = false;       ///< older than the runtime's latest start
+    std::vector<Entry> entries;  ///< its containers, also those that have ended, by age
   };
 
   static Entry MakeEntry(const PodSpec& spec, uint32_t attempt);
