@@ -135,6 +135,18 @@ TEST_F(AbsentPluginsTest, OnlyWhoRequestsAnAbsentPluginIsRefusedWithItsNameAndTh
   EXPECT_TRUE(IsOk(runtime_.RunPod(Pod("asking", "widget"))));
 }
 
+TEST_F(AbsentPluginsTest, WhatAccompaniesAnAllocationNeedsNoPluginOfItsName) {
+  Start("cpu,memory", 2);
+  auto widget = StartWidget();
+  ASSERT_TRUE(IsOk(runtime_.RunPod(Pod("before", "widget"))));
+  ASSERT_EQ(runtime_.RunOptions("before")["envs"]["EXTRA"], "1");
+  ASSERT_TRUE(IsOk(node_->Stop()));
+
+  Start("cpu,memory", 3);
+  EXPECT_THAT(*node_->Qrmctl({"plugins"}), Not(HasSubstr(kExtra)));
+  EXPECT_TRUE(IsOk(runtime_.RunPod(Pod("asking", "extra"))));
+}
+
 TEST_F(AbsentPluginsTest, NoOrdinaryContainerIsPlacedWithoutARequiredPlugin) {
   Start("cpu,memory", 2, {"--required-plugins=cpu,example.com/widget"});
   EXPECT_THAT(MessageOf(runtime_.RunPod(Pod("ordinary"))),
