@@ -271,15 +271,12 @@ void Run::GivesTheSameAgain(const ContainerRequest& request, const AllocationByR
 }
 
 void Run::Prepares(const ContainerKey& key) {
-  const std::string rule = "prepares a container that is about to start";
-  if (!options_.pre_start_required) {
-    Skipped(rule, "the plugin does not want to: pre_start_required is false");
-    return;
+  if (options_.pre_start_required) {
+    HoldsIf(Ask<calls::PreStartContainer>(
+                {.key = key, .pod_namespace = "default", .pod_name = "qrm-plugin-check"})
+                .status(),
+            "prepares a container that is about to start");
   }
-  HoldsIf(Ask<calls::PreStartContainer>(
-              {.key = key, .pod_namespace = "default", .pod_name = "qrm-plugin-check"})
-              .status(),
-          rule);
 }
 
 void Run::KeepsCpusApart(const AllocationByResource& first, const AllocationByResource& second) {

@@ -21,6 +21,8 @@ constexpr const char* kRuntimeService = "nri.pkg.api.v1alpha1.Runtime";
 constexpr const char* kPluginService = "nri.pkg.api.v1alpha1.Plugin";
 /// What our answer needs to reach the runtime before its own clock runs out.
 constexpr milliseconds kAnswerMargin{200};
+/// A runtime in Go that finds an answer and the end of the connection at one time may take either.
+constexpr milliseconds kAnswerTravels{100};
 
 /// Reads a request, or answers that it cannot be read.
 template <typename Message>
@@ -78,6 +80,7 @@ NriSession::NriSession(boost::asio::io_context& io, const NriOptions& options,
       options_(options),
       events_(events),
       handshake_timer_(io),
+      ending_timer_(io),
       reply_timeout_(options.reply_timeout) {}
 
 void NriSession::Start(Synchronized synchronized, Ended ended) {
@@ -139,6 +142,7 @@ void NriSession::Finish(const Status& cause) {
     mux->Close(cause);
   }
   handshake_timer_.cancel();
+  ending_timer_.cancel();
   if (const Ended ended = std::exchange(ended_, nullptr)) {
     ended(
         {.cause = cause, .was_synchronized = is_synchronized_, .answer_was_due = answers_due_ > 0});
@@ -151,9 +155,16 @@ void NriSession::EndWhenAnswered(Status cause) {
 }
 
 void NriSession::EndIfAnswered() {
-  if (ending_.has_value() && answers_due_ == 0) {
-    Finish(*ending_);
+  if (!ending_.has_value() || answers_due_ > 0) {
+    return;
   }
+  ending_timer_.expires_after(kAnswerTravels);
+  ending_timer_.async_wait([weak = weak_from_this()](const boost::system::error_code& error) {
+    const std::shared_ptr<NriSession> self = weak.lock();
+    if (!error && self != nullptr && self->answers_due_ == 0) {
+      self->Finish(*self->ending_);
+    }
+  });
 }
 
 void NriSession::Abandon() {

@@ -37,7 +37,7 @@ class NriSession : public std::enable_shared_from_this<NriSession> {
 
   /// Connects; then `synchronized` runs once at most, and `ended` once at the end.
   void Start(Synchronized synchronized, Ended ended);
-  /// Ends the connection because of `cause` as soon as no answer is due.
+  /// Ends the connection because of `cause` when no answer is due and the last one is out a while.
   void EndWhenAnswered(Status cause);
   /// Ends the connection; neither callback nor event comes any more.
   void Abandon();
@@ -80,6 +80,7 @@ class NriSession : public std::enable_shared_from_this<NriSession> {
   Synchronized synchronized_;
   Ended ended_;
   boost::asio::steady_timer handshake_timer_;
+  boost::asio::steady_timer ending_timer_;
   std::shared_ptr<Mux> mux_;
   std::unique_ptr<TtrpcClient> runtime_;
   RuntimeInfo info_;

@@ -2,6 +2,7 @@
 #include "manager/demand/exact_source.h"
 
 #include <functional>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -155,6 +156,16 @@ TEST(SpecCacheTest, ForgetsWhatASyncDoesNotTellAgain) {
   cache.EndSync();
   EXPECT_EQ(cache.Find("a"), nullptr);
   EXPECT_NE(cache.Find("b"), nullptr);
+}
+
+TEST(SpecCacheTest, TellsWhichPodsAreGone) {
+  std::vector<std::string> gone;
+  SpecCache cache([&](const std::string& uid) { gone.push_back(uid); });
+  cache.Replace({Spec("a"), Spec("b"), Spec("c")});
+  ASSERT_TRUE(cache.Put(Spec("a"))) << "it has changed";
+  cache.Remove("b");
+  cache.Replace({Spec("a")});
+  EXPECT_THAT(gone, testing::ElementsAre("b", "c"));
 }
 
 TEST(SpecCacheTest, BelievesInABoundedNumberOfPods) {

@@ -101,17 +101,23 @@ TEST_F(CriClientTest, SendsNoUpdateThatWouldChangeNothing) {
   EXPECT_THAT(runtime_->updates(), SizeIs(0));
 }
 
-TEST_F(CriClientTest, ListsContainersThatLive) {
+TEST_F(CriClientTest, ListsContainersWithTheirStates) {
   StartRuntime();
   runtime_->PutContainer(Container("a", cri::CONTAINER_CREATED));
   runtime_->PutContainer(Container("b", cri::CONTAINER_RUNNING));
-  runtime_->PutContainer(Container("c", cri::CONTAINER_EXITED));
+  cri::Container ended = Container("c", cri::CONTAINER_EXITED);
+  ended.mutable_metadata()->set_attempt(2);
+  runtime_->PutContainer(ended);
   runtime_->PutContainer(Container("d", cri::CONTAINER_UNKNOWN));
   const auto containers = ListContainers();
   ASSERT_TRUE(containers.ok()) << containers.status();
-  ASSERT_THAT(*containers, SizeIs(2));
+  ASSERT_THAT(*containers, SizeIs(4));
   EXPECT_EQ((*containers)[0].state, RuntimeContainerState::kCreated);
+  EXPECT_EQ((*containers)[1].state, RuntimeContainerState::kRunning);
   EXPECT_EQ((*containers)[1].name, "name-b");
+  EXPECT_EQ((*containers)[2].state, RuntimeContainerState::kStopped);
+  EXPECT_EQ((*containers)[2].attempt, 2U);
+  EXPECT_EQ((*containers)[3].state, RuntimeContainerState::kUnknown);
 }
 
 TEST_F(CriClientTest, ListsPods) {
@@ -128,6 +134,17 @@ TEST_F(CriClientTest, ListsPods) {
       *pods,
       ElementsAre(RuntimePod{
           .id = "sandbox", .uid = "uid", .pod_namespace = "default", .labels = {{"role", "web"}}}));
+}
+
+TEST_F(CriClientTest, TellsPodsThatHaveStopped) {
+  StartRuntime();
+  cri::PodSandbox pod;
+  pod.set_id("sandbox");
+  pod.set_state(cri::SANDBOX_NOTREADY);
+  runtime_->PutPod(pod);
+  const auto pods = ListPods();
+  ASSERT_TRUE(pods.ok()) << pods.status();
+  EXPECT_THAT(*pods, ElementsAre(RuntimePod{.id = "sandbox", .ready = false}));
 }
 
 TEST_F(CriClientTest, TakesListsBeyondGrpcsDefaultLimit) {
