@@ -169,6 +169,14 @@ TEST_F(ResyncTest, RecreatedSandboxKeepsThePodsPlace) {
   ExpectAgreement();
 }
 
+TEST_F(ResyncTest, PodThatIsOlderThanContainerdIsForgottenWhenItIsRemoved) {
+  const RunningPod pod = Run(Database("d"));
+  ASSERT_NO_FATAL_FAILURE(RestartContainerd(SIGTERM));
+  EXPECT_FALSE(List().empty());
+  ASSERT_TRUE(IsOk(kubelet_.RemovePod(pod)));  // of which containerd tells nothing
+  EXPECT_TRUE(Await([&] { return List().empty(); }));
+}
+
 TEST_F(ResyncTest, NothingIsLostWhenContainerdIsRestartedUnderLoad) {
   Run(Database("d"));
   const auto churn = StartChurn();
