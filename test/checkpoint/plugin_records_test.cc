@@ -34,6 +34,7 @@ NodeState Sample() {
 TEST(PluginRecordsTest, AreWhatThePluginGaveAndWhatItHasYetToHear) {
   const PluginRecords records = RecordsOf(Sample(), "cpu");
   std::vector<std::string> given;
+  given.reserve(records.allocations.size());
   for (const PluginRecords::Given& allocation : records.allocations) {
     given.push_back(allocation.pod_name + " " + allocation.key.container + " " +
                     allocation.resource);

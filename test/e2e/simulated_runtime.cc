@@ -24,7 +24,7 @@ Status SimulatedRuntime::RunPod(const PodSpec& spec) {
   const Sandbox sandbox{.spec = spec, .pod = MakePod(spec)};
   QRM_RETURN_IF_ERROR(nri_.StateChange(nri::RUN_POD_SANDBOX, sandbox.pod));
   Keep(sandbox);
-  const Status started = CreateAndStart(spec.uid, sandbox.pod, MakeEntry(spec, 0));
+  Status started = CreateAndStart(spec.uid, sandbox.pod, MakeEntry(spec, 0));
   if (!started.ok()) {
     // As kubelet and the runtime take a pod away whose container was refused.
     Forget(sandbox);
