@@ -68,13 +68,16 @@ class OneTruthTest : public testing::Test {
   Status StartPlugin(const std::string& name) {
     const std::string file = dir_ / (name + ".yaml");
     std::ofstream(file) << kMachine << (name == "nic" ? kNics : kRoles);
-    return node_->StartPlugin(name, name == "nic" ? "NIC" : name, file);
+    return node_->StartPlugin(name, ResourceOf(name), file);
+  }
+  static std::string ResourceOf(const std::string& plugin) {
+    return plugin == "nic" ? "NIC" : plugin;
   }
   /// As after a lost disk: the plugin begins with nothing.
   void LoseStateOf(const std::string& plugin) {
     node_->KillPlugin(plugin);
     for (const auto& entry : fs::directory_iterator(dir_ / "node/state")) {
-      if (entry.path().filename().string().rfind(plugin + "_plugin.db", 0) == 0) {
+      if (entry.path().filename().string().rfind(ResourceOf(plugin) + "_plugin.db", 0) == 0) {
         fs::remove(entry.path());
       }
     }
