@@ -13,6 +13,7 @@
 #include "manager/admission/admitter.h"
 #include "manager/admission/dry_runs.h"
 #include "manager/admission/releaser.h"
+#include "manager/admission/teach_plugin.h"
 #include "manager/control/control_server.h"
 #include "manager/daemon/directories.h"
 #include "manager/daemon/housekeeping.h"
@@ -190,6 +191,10 @@ RegistryOptions Daemon::Impl::RegistryOptionsOf() {
   RegistryOptions options{.registration_dir = config.registration.registration_dir,
                           .watcher = {.directory = config.registration.plugins_registry_dir}};
   options.endpoints = {.machine_nodes = machine.node_mask(), .known = ResourcesOf(*state.Load())};
+  options.endpoints.probe.prepare = [this](const PluginInfo& plugin, const auto& client,
+                                           std::function<void()> ready) {
+    TeachPlugin(plugin, client, state.Load(), config.admission, std::move(ready));
+  };
   options.endpoints.on_registered = [this](const std::string& resource) {
     state.Post([this, resource] { OnPluginRegistered(resource); });
   };

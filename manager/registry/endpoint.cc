@@ -89,14 +89,32 @@ void Endpoint::ProbeEnded(const OptionsResult& result, const std::function<void(
   const bool answered =
       result.value.ok() || result.value.status().code() == StatusCode::kUnimplemented;
   if (answered) {
-    TakeAnswer(result);
-    done(OkStatus());
+    Prepare(result, done);
     return;
   }
   if (result.blame != calls::Blame::kStopping) {
     TakeFailure(result.value.status());
   }
   done(result.value.status());
+}
+
+void Endpoint::Prepare(const OptionsResult& result, const std::function<void(Status)>& done) {
+  PluginInfo info;
+  std::shared_ptr<PluginClient> client;
+  {
+    const MutexLock lock(mutex_);
+    info = info_;
+    client = client_;
+  }
+  auto ready = [self = shared_from_this(), result, done] {
+    self->TakeAnswer(result);
+    done(OkStatus());
+  };
+  if (info.live || client == nullptr) {
+    ready();
+  } else {
+    settings_.prepare(info, client, std::move(ready));
+  }
 }
 
 void Endpoint::TakeAnswer(const OptionsResult& result) {

@@ -22,6 +22,15 @@ namespace qrm::manager {
 struct ProbeSettings {
   std::chrono::milliseconds deadline{1000};  ///< for the answer to GetResourcePluginOptions
   std::chrono::milliseconds interval{500};   ///< between two tries while the plugin is away
+
+  /// Runs on a gRPC thread when a plugin that was away has answered, before it is live: somebody
+  /// may let it learn what it lost. It calls `ready` once, must not block, and is called again when
+  /// the plugin went away meanwhile.
+  using Prepare =
+      std::function<void(const PluginInfo& plugin, const std::shared_ptr<PluginClient>& client,
+                         std::function<void()> ready)>;
+  Prepare prepare = [](const PluginInfo&, const std::shared_ptr<PluginClient>&,
+                       const std::function<void()>& ready) { ready(); };
 };
 
 /// Whose word counts for a plugin's options: its registration's, or its answer to the probe.
@@ -82,6 +91,7 @@ class Endpoint : public std::enable_shared_from_this<Endpoint> {
   /// Something is wrong with the connection, or may be right again: ask, unless that is under way.
   void Doubt();
   void ProbeEnded(const OptionsResult& result, const std::function<void(Status)>& done);
+  void Prepare(const OptionsResult& result, const std::function<void(Status)>& done);
   void TakeAnswer(const OptionsResult& result);
   void TakeFailure(const Status& cause);
   void RetryLater();

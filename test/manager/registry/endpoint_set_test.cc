@@ -85,6 +85,24 @@ PluginScript HintsOn(int node) {
   return script;
 }
 
+TEST_F(EndpointSetTest, PluginIsLiveOnlyWhenItIsPrepared) {
+  std::promise<std::function<void()>> asked;
+  EndpointSetOptions options{.machine_nodes = {0, 1}};
+  options.probe.prepare = [&asked](const PluginInfo&, const auto&, std::function<void()> ready) {
+    asked.set_value(std::move(ready));
+  };
+  set_ = std::make_unique<EndpointSet>(std::move(options));
+  const ScriptedPlugin plugin(SocketOf("cpu"), {});
+  std::promise<Status> registered;
+  set_->Register({.resource = "cpu", .socket = SocketOf("cpu")},
+                 [&](const Status& status) { registered.set_value(status); });
+  const std::function<void()> ready = asked.get_future().get();
+  EXPECT_FALSE(set_->Find("cpu").has_value());
+  ready();
+  EXPECT_TRUE(registered.get_future().get().ok());
+  EXPECT_TRUE(set_->Find("cpu")->live);
+}
+
 TEST_F(EndpointSetTest, AnswersStandInTheOrderOfTheRequests) {
   const auto cpu = Add("cpu", HintsOn(0));
   const auto memory = Add("memory", HintsOn(1));

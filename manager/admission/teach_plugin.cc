@@ -1,0 +1,84 @@
+// Asks, compares, and teaches batch by batch.
+#include "manager/admission/teach_plugin.h"
+
+#include <cstddef>
+#include <utility>
+
+#include "api/base/clock.h"
+#include "api/base/log.h"
+#include "manager/admission/recorded_grants.h"
+#include "plugins/sdk/calls/extension_calls.h"
+#include "plugins/sdk/calls/plugin_calls.h"
+
+namespace qrm::manager {
+namespace {
+
+/// Grants that are taught with one call.
+constexpr std::size_t kBatch = 50;
+
+class Lesson : public std::enable_shared_from_this<Lesson> {
+ public:
+  Lesson(PluginInfo plugin, std::shared_ptr<PluginClient> client, const AdmissionOptions& options,
+         std::function<void()> ready)
+      : plugin_(std::move(plugin)),
+        client_(std::move(client)),
+        options_(options),
+        ready_(std::move(ready)) {}
+
+  void Begin(const std::shared_ptr<const checkpoint::NodeState>& state) {
+    using Held = calls::CallResult<calls::HeldAllocations>;
+    client_->Ask<calls::GetResourcesAllocation>(
+        {}, Deadline(), [self = shared_from_this(), state](const Held& held) {
+          if (!held.value.ok()) {
+            self->ready_();
+            return;
+          }
+          self->missing_ = RecordedGrants(*state, self->plugin_, self->options_);
+          for (const auto& [key, allocations] : *held.value->Read()) {
+            self->missing_.erase(key);
+          }
+          self->TeachNext();
+        });
+  }
+
+ private:
+  qrm::Deadline Deadline() const { return DeadlineAfter(options_.plugin_call_deadline); }
+
+  void TeachNext() {
+    if (missing_.empty()) {
+      ready_();
+      return;
+    }
+    calls::Restore::Request request;
+    while (!missing_.empty() && request.grants.size() < kBatch) {
+      request.grants.insert(missing_.extract(missing_.begin()));
+    }
+    log::Info("teaching a plugin what it lost",
+              {{"resource", plugin_.resource}, {"containers", request.grants.size()}});
+    client_->Ask<calls::Restore>(
+        std::move(request), Deadline(),
+        [self = shared_from_this()](const calls::CallResult<calls::Nothing>& taught) {
+          taught.value.ok() ? self->TeachNext() : self->ready_();
+        });
+  }
+
+  const PluginInfo plugin_;
+  const std::shared_ptr<PluginClient> client_;
+  const AdmissionOptions options_;
+  const std::function<void()> ready_;
+  sdk::Grants missing_;
+};
+
+}  // namespace
+
+void TeachPlugin(const PluginInfo& plugin, const std::shared_ptr<PluginClient>& client,
+                 std::shared_ptr<const checkpoint::NodeState> state,
+                 const AdmissionOptions& options, std::function<void()> ready) {
+  if (plugin.registered_by == RegisteredBy::kBuiltIn) {
+    ready();  // it began with the records
+    return;
+  }
+  std::make_shared<Lesson>(plugin, client, options, std::move(ready))->Begin(state);
+}
+
+}  // namespace qrm::manager
