@@ -1,0 +1,128 @@
+// Hands each part what it needs of the others.
+#include "manager/daemon/daemon_parts.h"
+
+#include <utility>
+
+#include "manager/admission/teach_plugin.h"
+#include "manager/daemon/metered_store.h"
+#include "manager/state/found_state.h"
+
+namespace qrm::manager {
+
+DaemonParts::DaemonParts(Config given_config, Machine given_machine, StateLock given_lock,
+                         checkpoint::OpenedStore opened, checkpoint::NodeState given_found,
+                         std::vector<BuiltinPlugin> given_builtins)
+    : config(std::move(given_config)),
+      machine(std::move(given_machine)),
+      lock(std::move(given_lock)),
+      found(std::move(given_found)),
+      warnings(machine.parts().warnings),
+      state(MeterStore(std::move(opened), metrics.store), ListenersOfState()),
+      kubelet(config.kubelet.state_dir),
+      builtins(std::move(given_builtins)),
+      registry(io, RegistryOptionsOf()),
+      cri(io, config.runtime.cri),
+      sources({.io = io,
+               .machine = machine,
+               .on_pod_gone = [this](const std::string& uid) { follower.OnPodGone(uid); }},
+              config.kubelet, config.pod_keys),
+      cgroups(config.runtime.cgroup_root),
+      drift({.read = [this](const std::string& path) { return cgroups.ReadByPath(path); },
+             .live = live,
+             .writes = writes}),
+      releaser(state, registry.plugins(), config.admission),
+      admitter(
+          {.state = state,
+           .plugins = registry.plugins(),
+           .releaser = releaser,
+           .machine = machine,
+           .clock = clock,
+           .listener = [this](const AdmissionEvent& event) { metrics.admission.Record(event); }},
+          config.admission),
+      dry_runs({.plugins = registry.plugins(),
+                .machine = machine,
+                .clock = clock,
+                .conflicts = [this] { return kubelet.conflicts(); },
+                .specs_from = [this] { return sources.specs_from(); }},
+               config.admission, config.pod_keys),
+      reconciler({.io = io,
+                  .state = state,
+                  .plugins = registry.plugins(),
+                  .runtime = cri,
+                  .live = live,
+                  .machine = machine,
+                  .drift = drift,
+                  .on_answer = [this](const std::string& plugin) { releaser.Replay(plugin); },
+                  .stands_aside = [this] { return kubelet.stands_aside(); },
+                  .admission = config.admission},
+                 config.reconcile),
+      follower({.io = io,
+                .state = state,
+                .plugins = registry.plugins(),
+                .source = sources.source(),
+                .admitter = admitter,
+                .releaser = releaser,
+                .reconciler = reconciler,
+                .runtime = cri,
+                .live = live,
+                .writes = writes,
+                .machine = machine,
+                .read_cpuset = [this](const std::string& path) { return cgroups.ReadByPath(path); },
+                .stands_aside = [this] { return kubelet.stands_aside(); }},
+               {.nri = config.runtime.nri,
+                .pods = config.pods,
+                .period = config.reconcile.period,
+                .admission_deadline = config.admission.deadline,
+                .on_nri_answer = [this](const NriAnswer& answer) { metrics.nri.Record(answer); }}),
+      housekeeping({io, kubelet, follower, reconciler}),
+      pod_resources(
+          state, registry.plugins(), machine, metrics.pod_resources,
+          [this] { return !rebuilding || live.synchronized(); }, config.pod_resources),
+      node({.state = state,
+            .plugins = registry.plugins(),
+            .follower = follower,
+            .reconciler = reconciler,
+            .admitter = admitter,
+            .dry_runs = dry_runs,
+            .pod_resources = pod_resources,
+            .live = live,
+            .writes = writes,
+            .kubelet = kubelet,
+            .warnings = warnings,
+            .config = config}),
+      control(state, registry.plugins(), machine, node, config.control),
+      http(metrics, state, registry.plugins(), node) {}
+
+StateListeners DaemonParts::ListenersOfState() {
+  return {.on_disk_returned = [this] { follower.OnDiskReturned(); },
+          .on_recalled =
+              [this](const checkpoint::NodeState& known) {
+                TeachBuiltins(registry.plugins(), known, config.admission);
+              }};
+}
+
+RegistryOptions DaemonParts::RegistryOptionsOf() {
+  RegistryOptions options{.registration_dir = config.registration.registration_dir,
+                          .watcher = {.directory = config.registration.plugins_registry_dir}};
+  options.endpoints = {.machine_nodes = machine.node_mask(), .known = ResourcesOf(*state.Load())};
+  options.endpoints.probe.prepare = [this](const PluginInfo& plugin, const auto& client,
+                                           std::function<void()> ready) {
+    TeachPlugin(plugin, client, state.Load(), config.admission, std::move(ready));
+  };
+  options.endpoints.on_registered = [this](const std::string& resource) {
+    state.Post([this, resource] { OnPluginRegistered(resource); });
+  };
+  options.endpoints.on_call = [this](const PluginCallEvent& call) {
+    metrics.plugins.Record(call.resource, call.method, call.took, call.ok);
+  };
+  return options;
+}
+
+void DaemonParts::OnPluginRegistered(const std::string& resource) {
+  releaser.Replay(resource, [this, resource] { follower.OnPluginRegistered(resource); });
+  reconciler.Trigger(resource);  // whatever its options say: it may have lost what it gave
+  reconciler.Trigger();
+  pod_resources.OnPluginChanged(resource);
+}
+
+}  // namespace qrm::manager

@@ -1,0 +1,90 @@
+// The daemon's parts and how they are wired: none of them knows more of the others than its
+// constructor takes.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include <boost/asio/io_context.hpp>
+
+#include "api/base/clock.h"
+#include "checkpoint/store.h"
+#include "manager/admission/admitter.h"
+#include "manager/admission/dry_runs.h"
+#include "manager/admission/releaser.h"
+#include "manager/control/control_server.h"
+#include "manager/daemon/config.h"
+#include "manager/daemon/housekeeping.h"
+#include "manager/daemon/io_loop.h"
+#include "manager/daemon/node_view.h"
+#include "manager/daemon/start_builtin.h"
+#include "manager/daemon/stop_signals.h"
+#include "manager/kubelet/kubelet_specs.h"
+#include "manager/kubelet/kubelet_watch.h"
+#include "manager/observability/http_server.h"
+#include "manager/observability/metrics.h"
+#include "manager/podresources/pod_resources_server.h"
+#include "manager/pods/runtime_follower.h"
+#include "manager/reconcile/reconciler.h"
+#include "manager/registry/registry.h"
+#include "manager/runtime/cgroup_reader.h"
+#include "manager/runtime/cri/cri_client.h"
+#include "manager/runtime/live_containers.h"
+#include "manager/state/state_lock.h"
+#include "manager/state/state_loop.h"
+
+namespace qrm::manager {
+
+/// All parts, made and wired; who has them starts and stops them. They stand in the order in which
+/// they are made: each uses what stands before it.
+struct DaemonParts {
+  /// `found` is the state as it was read, before it was made to fit `machine`.
+  DaemonParts(Config given_config, Machine given_machine, StateLock given_lock,
+              checkpoint::OpenedStore opened, checkpoint::NodeState given_found,
+              std::vector<BuiltinPlugin> given_builtins);
+  DaemonParts(const DaemonParts&) = delete;
+  DaemonParts& operator=(const DaemonParts&) = delete;
+
+  const Config config;
+  const Machine machine;
+  const SystemClock clock;
+  const StateLock lock;
+  checkpoint::NodeState found;        // until the built-in plugins have it
+  std::vector<std::string> warnings;  // written before the threads start
+  bool rebuilding = false;            // the state was lost; written before the threads start
+
+  IoLoop loop;
+  boost::asio::io_context& io = loop.io();
+  StopSignals stop_signals{io};
+
+  Metrics metrics;
+  StateLoop state;
+  LiveContainers live;
+  KubeletWatch kubelet;
+  const std::vector<BuiltinPlugin> builtins;
+  LocalPlugins local_plugins;  // outlive every call of the registry
+  Registry registry;
+  CriClient cri;
+  KubeletSpecs sources;
+  const CgroupReader cgroups;
+  ForeignWrites writes;
+  DriftCheck drift;
+  Releaser releaser;
+  Admitter admitter;
+  DryRuns dry_runs;
+  Reconciler reconciler;
+  RuntimeFollower follower;
+  Housekeeping housekeeping;
+  PodResourcesServer pod_resources;
+  NodeView node;
+  ControlServer control;
+  HttpServer http;
+
+ private:
+  void OnPluginRegistered(const std::string& resource);
+  RegistryOptions RegistryOptionsOf();
+  StateListeners ListenersOfState();
+};
+
+}  // namespace qrm::manager
