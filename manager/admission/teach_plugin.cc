@@ -72,7 +72,7 @@ class Lesson : public std::enable_shared_from_this<Lesson> {
 }  // namespace
 
 void TeachPlugin(const PluginInfo& plugin, const std::shared_ptr<PluginClient>& client,
-                 std::shared_ptr<const checkpoint::NodeState> state,
+                 const std::shared_ptr<const checkpoint::NodeState>& state,
                  const AdmissionOptions& options, std::function<void()> ready) {
   if (plugin.registered_by == RegisteredBy::kBuiltIn) {
     ready();  // it began with the records

@@ -15,7 +15,7 @@ namespace qrm::manager {
 /// Calls `ready` once, whatever came of it: what it could not learn, as one that knows no more than
 /// the plugin API, the reconciler sees to. Threads: any; never waits.
 void TeachPlugin(const PluginInfo& plugin, const std::shared_ptr<PluginClient>& client,
-                 std::shared_ptr<const checkpoint::NodeState> state,
+                 const std::shared_ptr<const checkpoint::NodeState>& state,
                  const AdmissionOptions& options, std::function<void()> ready);
 
 }  // namespace qrm::manager

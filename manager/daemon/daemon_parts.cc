@@ -9,13 +9,14 @@
 
 namespace qrm::manager {
 
+// NOLINTNEXTLINE(readability-function-size): one entry for each part.
 DaemonParts::DaemonParts(Config given_config, Machine given_machine, StateLock given_lock,
-                         checkpoint::OpenedStore opened, checkpoint::NodeState given_found,
+                         checkpoint::OpenedStore opened, const checkpoint::NodeState& given_found,
                          std::vector<BuiltinPlugin> given_builtins)
     : config(std::move(given_config)),
       machine(std::move(given_machine)),
       lock(std::move(given_lock)),
-      found(std::move(given_found)),
+      found(given_found),
       warnings(machine.parts().warnings),
       state(MeterStore(std::move(opened), metrics.store), ListenersOfState()),
       kubelet(config.kubelet.state_dir),

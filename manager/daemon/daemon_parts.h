@@ -41,8 +41,9 @@ namespace qrm::manager {
 struct DaemonParts {
   /// `found` is the state as it was read, before it was made to fit `machine`.
   DaemonParts(Config given_config, Machine given_machine, StateLock given_lock,
-              checkpoint::OpenedStore opened, checkpoint::NodeState given_found,
+              checkpoint::OpenedStore opened, const checkpoint::NodeState& given_found,
               std::vector<BuiltinPlugin> given_builtins);
+  ~DaemonParts() = default;
   DaemonParts(const DaemonParts&) = delete;
   DaemonParts& operator=(const DaemonParts&) = delete;
 

@@ -17,7 +17,7 @@ Endpoint::Endpoint(PluginInfo info, OptionsFrom options_from, std::shared_ptr<Pl
     : resource_(info.resource),
       address_(info.endpoint),
       options_from_(options_from),
-      settings_(settings),
+      settings_(std::move(settings)),
       info_(std::move(info)),
       client_(std::move(client)),
       retry_(std::make_unique<RetryTimer>()) {}
