@@ -32,6 +32,14 @@ ContainerDemand DemandOf(const NodeState& state, const ContainerKey& key, const 
   return demand;
 }
 
+/// Whether the reconciler sees to the CPUs of the container, whatever it was refused besides.
+bool HasCpus(const NodeState& state, const ContainerKey& key) {
+  const ContainerRecord* const record = state.Find(key);
+  return record != nullptr &&
+         std::any_of(record->allocations.begin(), record->allocations.end(),
+                     [](const auto& entry) { return entry.second.oci_property == kCpusetCpus; });
+}
+
 CpuSet OwnedCpus(const NodeState& state) {
   CpuSet owned;
   for (const ExclusiveCpus& exclusive : FindExclusiveCpus(state)) {
@@ -176,14 +184,15 @@ void Unplaced::LeaveOwnedCpus() {
   if (refused_.empty() || parts_.stands_aside()) {
     return;
   }
-  const CpuSet owned = OwnedCpus(*parts_.state.Load());
+  const auto state = parts_.state.Load();
+  const CpuSet owned = OwnedCpus(*state);
   const CpuSet free = parts_.machine.cpu_set() - owned;
   if (owned.Empty() || free.Empty()) {
     return;
   }
   const std::map<ContainerKey, std::string> refused = refused_;
   for (const auto& [key, cpus] : refused) {
-    if (cpus != ToString(free)) {
+    if (cpus != ToString(free) && !HasCpus(*state, key)) {
       MoveOff(key, ToString(free));
     }
   }

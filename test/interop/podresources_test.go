@@ -75,7 +75,7 @@ func TestPodResources(t *testing.T) {
 		if database.GetNamespace() != "shop" {
 			t.Errorf("namespace is %q", database.GetNamespace())
 		}
-		main := database.GetContainers()[1]
+		main := database.GetContainers()[0]
 		if got := main.GetCpuIds(); !slices.Equal(got, upTo(2, 21)) {
 			t.Errorf("cpu_ids are %v", got)
 		}
@@ -90,12 +90,12 @@ func TestPodResources(t *testing.T) {
 			t.Errorf("shared CPUs are listed: %v", got)
 		}
 	})
-	t.Run("SidecarsComeBeforeAppContainers", func(t *testing.T) {
+	t.Run("AppContainersStandInTheirOrder", func(t *testing.T) {
 		var names []string
 		for _, container := range listedPod(t, n, "database").GetContainers() {
 			names = append(names, container.GetName())
 		}
-		if !slices.Equal(names, []string{"proxy", "main"}) {
+		if !slices.Equal(names, []string{"main", "proxy"}) {
 			t.Errorf("containers are %v", names)
 		}
 	})
