@@ -134,7 +134,8 @@ void Unplaced::FindDemand(const ContainerKey& key, DemandSource::Found found) {
     parts_.source.Find(pod, container, DeadlineAfter(spec_deadline_), std::move(found));
     return;
   }
-  found(DemandOf(*parts_.state.Load(), key, parts_.live.Find(key)->id));
+  const std::string id = parts_.live.Find(key).value_or(LiveContainer()).id;
+  found(DemandOf(*parts_.state.Load(), key, id));
 }
 
 bool Unplaced::IsLive(const ContainerKey& key, const RuntimeContainer& container) const {

@@ -218,7 +218,7 @@ void LiveContainers::NoteEnded(const ContainerKey& key, uint32_t attempt) {
   }
 }
 
-void LiveContainers::Reset(std::map<std::string, std::set<std::string>> pod_ids_by_uid,
+void LiveContainers::Reset(const std::map<std::string, std::set<std::string>>& pod_ids_by_uid,
                            std::map<ContainerKey, LiveContainer> containers,
                            const std::set<std::string>& kept) {
   const MutexLock lock(mutex_);

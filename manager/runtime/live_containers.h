@@ -79,7 +79,7 @@ class LiveContainers {
 
   /// Replaces everything with what a list told, but for the pods of the UIDs in `kept`: they stay,
   /// also when none of their sandboxes is known.
-  void Reset(std::map<std::string, std::set<std::string>> pod_ids_by_uid,
+  void Reset(const std::map<std::string, std::set<std::string>>& pod_ids_by_uid,
              std::map<ContainerKey, LiveContainer> containers,
              const std::set<std::string>& kept = {});
 
