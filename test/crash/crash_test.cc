@@ -5,17 +5,13 @@
 //   own timing adds.
 #include <algorithm>
 #include <chrono>
-#include <condition_variable>
-#include <csignal>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <iostream>
 #include <iterator>
-#include <mutex>
 #include <random>
 #include <string>
-#include <thread>
 #include <utility>
 
 #include <CLI/CLI.hpp>
@@ -24,6 +20,7 @@
 #include "test/crash/pins.h"
 #include "test/e2e/node.h"
 #include "test/e2e/simulated_runtime.h"
+#include "test/support/killer.h"
 #include "test/support/temp_dir.h"
 
 namespace qrm::test {
@@ -36,34 +33,6 @@ constexpr int kMoreThanANodeHas = 40;  // CPUs
 /// for one whose admission was cut short and that still holds its own: then a pod that runs without
 /// CPUs is an error, not a lack of room.
 constexpr int kMostCpusTaken = 60;
-
-/// Kills a process after a while, unless it is called off.
-class Killer {
- public:
-  Killer(pid_t pid, std::chrono::microseconds after)
-      : thread_([this, pid, after] {
-          std::unique_lock lock(mutex_);
-          if (!changed_.wait_for(lock, after, [this] { return called_off_; })) {
-            ::kill(pid, SIGKILL);
-          }
-        }) {}
-  ~Killer() {
-    {
-      const std::lock_guard lock(mutex_);
-      called_off_ = true;
-    }
-    changed_.notify_one();
-    thread_.join();
-  }
-  Killer(const Killer&) = delete;
-  Killer& operator=(const Killer&) = delete;
-
- private:
-  std::mutex mutex_;
-  std::condition_variable changed_;
-  bool called_off_ = false;
-  std::thread thread_;
-};
 
 class CrashTest {
  public:

@@ -284,11 +284,14 @@ StatusOr<std::vector<ListedContainer>> Kubelet::ListContainers() {
   return listed;
 }
 
-Status Kubelet::RemoveAllPods() {
+Status Kubelet::RemovePodsBut(const std::set<std::string>& uids) {
   QRM_ASSIGN_OR_RETURN(const cri::ListPodSandboxResponse response,
                        impl_->Call(&cri::RuntimeService::Stub::ListPodSandbox, {}, "list pods"));
   Status last;
   for (const cri::PodSandbox& sandbox : response.items()) {
+    if (uids.contains(sandbox.metadata().uid())) {
+      continue;
+    }
     if (const Status removed = impl_->RemoveSandbox(sandbox.id()); !removed.ok()) {
       last = removed;
     }

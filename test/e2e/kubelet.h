@@ -5,6 +5,7 @@
 #include <chrono>
 #include <cstdint>
 #include <memory>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -101,7 +102,9 @@ class Kubelet {
                 const std::string& cpus = "");
   StatusOr<std::vector<ListedContainer>> ListContainers();
   /// Takes away every pod that the runtime has. Errors: the last one.
-  Status RemoveAllPods();
+  Status RemoveAllPods() { return RemovePodsBut({}); }
+  /// But those of these UIDs.
+  Status RemovePodsBut(const std::set<std::string>& uids);
   /// The runtime's verbose status of the container: "pid", "runtimeSpec" and more.
   StatusOr<nlohmann::json> Inspect(const std::string& container_id);
   /// The lines that the container has printed.

@@ -84,9 +84,9 @@ Status Node::WaitForPlugins(std::size_t count) {
     for (const v1::Plugin& plugin : known.value_or(std::vector<v1::Plugin>{})) {
       live += plugin.live() ? 1 : 0;
     }
-    return live >= count;
+    return live >= count || !daemon_->Running();
   });
-  if (!all) {
+  if (!all || live < count) {
     return Errorf(StatusCode::kUnavailable, "qrmd has {} plugins of {}: {}", live, count,
                   daemon_->LastOutput());
   }
@@ -155,6 +155,29 @@ Status Node::Stop() {
     daemon_.reset();
   }
   return first;
+}
+
+// Two runs end after it was asked for: one may have begun before, and triggers during a run are
+// served by the next.
+Status Node::Reconcile() const {
+  QRM_ASSIGN_OR_RETURN(const v1::GetStatusResponse before, GetStatus());
+  for (uint64_t ended = 1; ended <= 2; ++ended) {
+    QRM_RETURN_IF_ERROR(Call<v1::Control>(Path("control.sock"), &v1::Control::Stub::NotifyChanged,
+                                          v1::NotifyChangedRequest())
+                            .status());
+    Status problem;
+    const bool over = Await([&] {
+      const StatusOr<v1::GetStatusResponse> now = GetStatus();
+      problem = now.status();
+      return !now.ok() || now->reconcile().runs() >= before.reconcile().runs() + ended;
+    });
+    if (!over || !problem.ok()) {
+      return over ? problem
+                  : Errorf(StatusCode::kDeadlineExceeded,
+                           "no reconcile ended within 10 s; see qrmd's log for what it waits for");
+    }
+  }
+  return OkStatus();
 }
 
 StatusOr<v1::GetStatusResponse> Node::GetStatus() const {

@@ -54,11 +54,16 @@ class Node {
   Status StartPlugin(const std::string& name, const std::string& resource,
                      const std::string& config, RegisterBy by = RegisterBy::kDirectory);
   void KillPlugin(const std::string& name);
+  bool PluginRuns(const std::string& name) { return plugins_.at(name)->Running(); }
+  /// Until so many are live. Errors: kUnavailable.
+  Status WaitForPlugins(std::size_t count);
   /// Where the daemon serves metrics now, as its log says; 0 when it does not.
   int metrics_port() const;
   /// Ends everything by SIGTERM. Errors: the first program that does not end well.
   Status Stop();
 
+  /// Asks for a reconcile of all plugins, and waits until one that began after that has ended.
+  Status Reconcile() const;
   StatusOr<v1::GetStatusResponse> GetStatus() const;
   StatusOr<std::vector<v1::Plugin>> ListPlugins() const;
   StatusOr<v1::ListPodsResponse> ListPods() const;
@@ -72,7 +77,6 @@ class Node {
 
  private:
   std::string Path(const std::string& name) const { return options_.work_dir + "/" + name; }
-  Status WaitForPlugins(std::size_t count);
   /// Not the process before it, whose death qrmd may not have noticed.
   bool IsLiveSince(const std::string& resource, std::chrono::steady_clock::time_point begin) const;
 

@@ -134,6 +134,11 @@ void ScriptedKubelet::Put(const std::string& uid, const std::string& pod) {
   impl_->pods_by_uid[uid] = pod;
 }
 
+void ScriptedKubelet::Forget(const std::string& uid) {
+  const MutexLock lock(impl_->mutex);
+  impl_->pods_by_uid.erase(uid);
+}
+
 void ScriptedKubelet::HoldSync() {
   const MutexLock lock(impl_->mutex);
   impl_->held = true;

@@ -26,6 +26,8 @@ class ScriptedKubelet {
 
   /// What new watchers and GetPod are told; no event.
   void Put(const std::string& uid, const std::string& pod);
+  /// Neither new watchers nor GetPod are told of it any more; no event.
+  void Forget(const std::string& uid);
   /// Watchers are not sent INITIAL_SYNC_COMPLETE, nor anything else, until Sync().
   void HoldSync();
   void Sync();
