@@ -108,6 +108,10 @@ RegistryOptions DaemonParts::RegistryOptionsOf() {
   options.endpoints = {.machine_nodes = machine.node_mask(), .known = ResourcesOf(*state.Load())};
   options.endpoints.probe.prepare = [this](const PluginInfo& plugin, const auto& client,
                                            std::function<void()> ready) {
+    if (!live.synchronized()) {  // a record may be of a pod that is gone: Settler teaches later
+      ready();
+      return;
+    }
     TeachPlugin(plugin, client, state.Load(), config.admission, std::move(ready));
   };
   options.endpoints.on_registered = [this](const std::string& resource) {

@@ -50,6 +50,8 @@ void WarnOfDifference(const sdk::Grant& recorded, const AllocationByResource& an
 
 }  // namespace
 
+// Before the runtime has told what exists, a record may be of a pod that is gone, and its CPUs of
+// one that its plugin has given them to since.
 void Settler::Settle(const ReconcilePlan& plan) {
   std::erase_if(taught_, [&](const auto& entry) { return !plan.missing.contains(entry.first); });
   std::set<std::string> resources;
@@ -65,8 +67,8 @@ void Settler::Settle(const ReconcilePlan& plan) {
     }
     Steps steps;
     const auto missing = plan.missing.find(resource);
-    const bool teaches_anew =
-        missing != plan.missing.end() && AddTeaching(resource, missing->second, steps);
+    const bool teaches_anew = parts_.live.synchronized() && missing != plan.missing.end() &&
+                              AddTeaching(resource, missing->second, steps);
     const auto orphans = plan.orphans.find(resource);
     if (orphans != plan.orphans.end()) {
       AddReleases(resource, orphans->second, steps);
