@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# Starts qrmd on two thousand damaged databases, and checks that it is ready within two seconds and deletes nothing.
+# Starts qrmd and plugins on two thousand damaged databases, and checks that they are ready within two seconds and delete
+# nothing, that nobody loses CPUs to another, and that pods are admitted.
 #   scripts/damage.sh [rounds [seed]]
 set -euo pipefail
 

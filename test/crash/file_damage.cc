@@ -60,7 +60,7 @@ const FileDamage::Kind FileDamage::kKinds[] = {
     {"database a directory", "", &FileDamage::BecomeDirectory},
     {"log a directory", "-wal", &FileDamage::BecomeDirectory},
     {"database another program's", "", &FileDamage::BecomeForeign},
-    {"database of a newer schema", "", &FileDamage::BecomeNewer},
+    {"header of a newer schema", "", &FileDamage::BecomeNewer},
     {"no permission for the database", "", &FileDamage::Forbid, true},
 };
 
