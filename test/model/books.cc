@@ -1,0 +1,353 @@
+// Adds up CPUs, memory and bandwidth.
+#include "test/model/books.h"
+
+#include <algorithm>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "test/model/model_machine.h"
+
+namespace qrm::test {
+namespace {
+
+constexpr std::chrono::seconds kMayBeRemembered{15};
+
+template <typename... Args>
+Status Broken(fmt::format_string<Args...> format, Args&&... args) {
+  return Errorf(StatusCode::kInternal, format, std::forward<Args>(args)...);
+}
+
+CpuSet CpusOf(const std::string& text) {
+  return CpuSet::Parse(text).value_or(CpuSet());
+}
+
+bool Lives(const Box& box) {
+  return box.state != Box::State::kExited;
+}
+
+const v1::Allocation* FindProperty(const v1::Container& record, const std::string& property) {
+  for (const v1::Allocation& allocation : record.allocations()) {
+    if (allocation.oci_property() == property) {
+      return &allocation;
+    }
+  }
+  return nullptr;
+}
+
+std::map<ContainerKey, const v1::Container*> ByKey(const v1::ListPodsResponse& records) {
+  std::map<ContainerKey, const v1::Container*> by_key;
+  for (const v1::Pod& pod : records.pods()) {
+    for (const v1::Container& container : pod.containers()) {
+      by_key[{pod.uid(), container.name()}] = &container;
+    }
+  }
+  return by_key;
+}
+
+/// The CPUs of each node, and how much memory, that nobody holds.
+struct Free {
+  CpuSet cpus;
+  std::map<int, int64_t> bytes_by_node;
+  std::map<std::string, int> mbps_by_nic;
+};
+
+Free Everything(const CpuSet& online) {
+  Free free{.cpus = online - ReservedCpus()};
+  for (int node = 0; node < kModelNodes; ++node) {
+    free.bytes_by_node[node] = kBytesPerNode;
+    free.mbps_by_nic[NicAddress(node)] = kNicMbps;
+  }
+  return free;
+}
+
+void Take(const PlannedContainer& plan, const Box& box, Free& free) {
+  if (!plan.own_cpus.empty()) {
+    free.cpus = free.cpus - CpusOf(box.cpus);
+  }
+  const NumaMask nodes = NumaMask::Parse(box.mems).value_or(NumaMask());
+  if (plan.bound_bytes > 0 && nodes.Count() == 1) {
+    free.bytes_by_node[nodes.First()] -= plan.bound_bytes;
+  }
+  if (!box.nic_address.empty()) {
+    free.mbps_by_nic[box.nic_address] -= plan.nic_mbps;
+  }
+}
+
+}  // namespace
+
+const PlannedContainer* Books::FindPlan(const ContainerKey& key) const {
+  const auto pod = pods_.find(key.pod_uid);
+  if (pod == pods_.end()) {
+    return nullptr;
+  }
+  for (const PlannedContainer& container : pod->second.plan.containers) {
+    if (container.spec.name == key.container) {
+      return &container;
+    }
+  }
+  return nullptr;
+}
+
+bool Books::IsInit(const ContainerKey& key) const {
+  const PlannedContainer* plan = FindPlan(key);
+  return plan != nullptr && plan->kind == PlannedContainer::Kind::kInit;
+}
+
+std::string Books::NameOf(const ContainerKey& key) const {
+  const auto pod = pods_.find(key.pod_uid);
+  return fmt::format("{}/{}", pod == pods_.end() ? key.pod_uid : pod->second.plan.name,
+                     key.container);
+}
+
+Status Books::NoteAnswer(const ModelPod& pod, const PlannedContainer& container, const Box& box,
+                         Which which) {
+  const int count = CpusOf(box.cpus).Count();
+  if (container.own_cpus.empty()) {
+    if (count == 0) {
+      return Broken("{}/{} was created without a CPU set", pod.plan.name, container.spec.name);
+    }
+    return OkStatus();
+  }
+  if (which == Which::kFirst && !container.own_cpus.contains(count)) {
+    return Broken("{}/{} was to have {} CPUs of its own and was created with {}", pod.plan.name,
+                  container.spec.name, *container.own_cpus.rbegin(), box.cpus);
+  }
+  if (container.own_cpus.contains(count)) {
+    owners_.insert(box.key);
+  }
+  return OkStatus();
+}
+
+Status Books::CheckBoxes(const std::vector<Box>& boxes) const {
+  QRM_RETURN_IF_ERROR(CheckOwners(boxes));
+  return CheckAmounts(boxes);
+}
+
+// Containers of a pod may use its init containers' CPUs again.
+Status Books::CheckOwners(const std::vector<Box>& boxes) const {
+  std::map<int, ContainerKey> owner_of;
+  for (const Box& box : boxes) {
+    if (!Lives(box) || !owners_.contains(box.key)) {
+      continue;
+    }
+    for (const int cpu : CpusOf(box.cpus)) {
+      const auto [owner, fresh] = owner_of.emplace(cpu, box.key);
+      const bool lent =
+          owner->second.pod_uid == box.key.pod_uid && (IsInit(owner->second) || IsInit(box.key));
+      if (!fresh && owner->second != box.key && !lent) {
+        return Broken("CPU {} has two owners: {} and {}", cpu, NameOf(owner->second),
+                      NameOf(box.key));
+      }
+    }
+  }
+  return OkStatus();
+}
+
+Status Books::CheckAmounts(const std::vector<Box>& boxes) const {
+  Free free = Everything(online_);
+  for (const Box& box : boxes) {
+    const PlannedContainer* plan = FindPlan(box.key);
+    if (plan != nullptr && Lives(box) &&
+        pods_.at(box.key.pod_uid).boxes.contains(box.key.container) &&
+        pods_.at(box.key.pod_uid).boxes.at(box.key.container) == box.id) {
+      Take(*plan, box, free);
+    }
+  }
+  for (const auto& [node, bytes] : free.bytes_by_node) {
+    if (bytes < 0) {
+      return Broken("NUMA node {} has promised {} bytes more than its {}", node, -bytes,
+                    kBytesPerNode);
+    }
+  }
+  for (const auto& [nic, mbps] : free.mbps_by_nic) {
+    if (mbps < 0) {
+      return Broken("NIC {} has promised {} Mbit/s more than its {}", nic, -mbps, kNicMbps);
+    }
+  }
+  return OkStatus();
+}
+
+std::string Books::RoomFor(const PodPlan& plan, const std::vector<Box>& boxes) const {
+  if (std::any_of(ended_.begin(), ended_.end(),
+                  [](const auto& entry) { return entry.second.heard == Heard::kNo; })) {
+    return "";
+  }
+  Free free = Everything(online_);
+  for (const Box& box : boxes) {
+    const PlannedContainer* known = FindPlan(box.key);
+    if (known == nullptr || pods_.at(box.key.pod_uid).finished) {
+      continue;
+    }
+    const bool waits = !known->own_cpus.empty() && Lives(box) && !owners_.contains(box.key);
+    const bool unknown_nic = known->nic_mbps > 0 && box.nic_address.empty();
+    if (waits || unknown_nic) {
+      return "";
+    }
+    Take(*known, box, free);
+  }
+  const auto fits_node = [&](const auto& entry) {
+    return entry.second >= plan.bound_bytes() &&
+           (free.cpus & CpusOfNode(entry.first)).Count() >= plan.own_cpus();
+  };
+  const bool cpus_fit = plan.bound_bytes() == 0 ? free.cpus.Count() >= plan.own_cpus()
+                                                : std::any_of(free.bytes_by_node.begin(),
+                                                              free.bytes_by_node.end(), fits_node);
+  const bool fits =
+      cpus_fit && std::any_of(free.mbps_by_nic.begin(), free.mbps_by_nic.end(),
+                              [&](const auto& entry) { return entry.second >= plan.nic_mbps(); });
+  return fits ? fmt::format("CPUs {} are free, {} and {} bytes, and {} and {} Mbit/s",
+                            ToString(free.cpus), free.bytes_by_node[0], free.bytes_by_node[1],
+                            free.mbps_by_nic[NicAddress(0)], free.mbps_by_nic[NicAddress(1)])
+              : "";
+}
+
+// A runtime that is listed says that a sandbox is there, not that it has stopped.
+void Books::NoteRestart(Time now) {
+  for (auto& [uid, end] : ended_) {
+    end = {.at = now, .heard = Heard::kNo};
+  }
+}
+
+Status Books::CheckRecords(const Look& look) {
+  QRM_RETURN_IF_ERROR(CheckKnown(look));
+  QRM_RETURN_IF_ERROR(CheckRecordedOwners(look));
+  QRM_RETURN_IF_ERROR(CheckRecordedAmounts(look));
+  QRM_RETURN_IF_ERROR(CheckValues(look));
+  if (look.all_plugins_live) {
+    QRM_RETURN_IF_ERROR(CheckSharers(look));
+  }
+  may_lose_ = false;
+  return OkStatus();
+}
+
+// Records are those of the pods that live, and each container that runs has one.
+Status Books::CheckKnown(const Look& look) {
+  const auto records = ByKey(look.records);
+  for (auto& [uid, end] : ended_) {
+    const auto record = records.lower_bound({uid, ""});
+    if (record == records.end() || record->first.pod_uid != uid) {
+      end = {.at = end.at, .heard = Heard::kYes, .forgotten = true};
+    }
+  }
+  std::erase_if(ended_, [&](const auto& entry) {
+    return entry.second.forgotten && !pods_.contains(entry.first);
+  });
+  for (const auto& [key, record] : records) {
+    const auto pod = pods_.find(key.pod_uid);
+    const auto ended = ended_.find(key.pod_uid);
+    if (ended == ended_.end() && pod == pods_.end()) {
+      return Broken("{} is on record and was never made", NameOf(key));
+    }
+    if (ended != ended_.end() && look.now - ended->second.at > kMayBeRemembered) {
+      return Broken(
+          "{} has ended {} s ago and is still on record", NameOf(key),
+          std::chrono::duration_cast<std::chrono::seconds>(look.now - ended->second.at).count());
+    }
+  }
+  for (const Box& box : look.boxes) {
+    if (box.state == Box::State::kRunning && !records.contains(box.key) &&
+        FindPlan(box.key) != nullptr && pods_.at(box.key.pod_uid).plan.asks_nothing_special() &&
+        look.all_plugins_live) {
+      return Broken("{} runs, asks nothing special, and is not on record", NameOf(box.key));
+    }
+  }
+  return OkStatus();
+}
+
+Status Books::CheckRecordedOwners(const Look& look) {
+  std::map<int, std::string> owner_of;  // pods: within one, init containers lend theirs
+  owned_on_record_ = CpuSet();
+  const std::set<ContainerKey> before = std::exchange(owners_, {});
+  for (const v1::Pod& pod : look.records.pods()) {
+    for (const v1::Container& container : pod.containers()) {
+      const v1::Allocation* cpus = FindProperty(container, std::string(kCpusetCpus));
+      const ContainerKey key{pod.uid(), container.name()};
+      if (cpus == nullptr || !cpus->exclusive()) {
+        if (before.contains(key) && !may_lose_) {
+          return Broken("{} had CPUs of its own and shares {} on record", NameOf(key),
+                        cpus == nullptr ? "nothing" : cpus->value());
+        }
+        continue;
+      }
+      owners_.insert(key);
+      owned_on_record_ |= CpusOf(cpus->value());
+      for (const int cpu : CpusOf(cpus->value())) {
+        const auto [owner, fresh] = owner_of.emplace(cpu, pod.uid());
+        if (!fresh && owner->second != pod.uid()) {
+          return Broken("CPU {} has two owners on record: {} and {}", cpu, owner->second,
+                        pod.uid());
+        }
+      }
+    }
+  }
+  return CheckBoxes(look.boxes);
+}
+
+Status Books::CheckRecordedAmounts(const Look& look) const {
+  std::map<uint64_t, uint64_t> bytes;
+  std::map<std::string, double> mbps;
+  for (const auto& [key, record] : ByKey(look.records)) {
+    if (record->type() == "INIT") {
+      continue;  // lends what it holds to those that start after it
+    }
+    for (const v1::Allocation& allocation : record->allocations()) {
+      if (allocation.oci_property() == kCpusetMems) {
+        for (const auto& [node, amount] : allocation.amount_by_node()) {
+          bytes[node] += amount;
+        }
+      } else if (allocation.resource_name() == "NIC") {
+        mbps[allocation.value()] += allocation.quantity();
+      }
+    }
+  }
+  for (const auto& [node, amount] : bytes) {
+    if (amount > static_cast<uint64_t>(kBytesPerNode)) {
+      return Broken("NUMA node {} has {} bytes on record, of {}", node, amount, kBytesPerNode);
+    }
+  }
+  for (const auto& [nic, amount] : mbps) {
+    if (amount > kNicMbps) {
+      return Broken("NIC {} has {} Mbit/s on record, of {}", nic, amount, kNicMbps);
+    }
+  }
+  return OkStatus();
+}
+
+Status Books::CheckValues(const Look& look) const {
+  const auto records = ByKey(look.records);
+  for (const Box& box : look.boxes) {
+    const auto record = records.find(box.key);
+    if (box.state != Box::State::kRunning || record == records.end()) {
+      continue;
+    }
+    for (const auto& [property, value] :
+         {std::pair(kCpusetCpus, box.cpus), std::pair(kCpusetMems, box.mems)}) {
+      const v1::Allocation* recorded = FindProperty(*record->second, std::string(property));
+      if (recorded != nullptr && recorded->value() != value) {
+        return Broken("{} ({}) runs with {} \"{}\" where its record says \"{}\"", NameOf(box.key),
+                      box.id, property, value, recorded->value());
+      }
+    }
+  }
+  return OkStatus();
+}
+
+// Nobody who shares runs on a CPU that has an owner, and nothing is lost to both.
+Status Books::CheckSharers(const Look& look) const {
+  const CpuSet left = online_ - owned_on_record_;
+  const auto records = ByKey(look.records);
+  for (const Box& box : look.boxes) {
+    if (box.state != Box::State::kRunning || owners_.contains(box.key) ||
+        !records.contains(box.key)) {
+      continue;
+    }
+    if (const CpuSet cpus = CpusOf(box.cpus); cpus != left) {
+      return Broken("{} shares CPUs {} where {} have no owner", NameOf(box.key), ToString(cpus),
+                    ToString(left));
+    }
+  }
+  return OkStatus();
+}
+
+}  // namespace qrm::test

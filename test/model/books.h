@@ -1,0 +1,97 @@
+// The model: who holds what by the answers that the runtime got, and what must hold of it.
+#pragma once
+
+#include <chrono>
+#include <map>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "api/base/status.h"
+#include "api/id_set.h"
+#include "api/proto/qrm/v1/control.pb.h"
+#include "api/resource.h"
+#include "test/model/model_runtime.h"
+#include "test/model/pod_plan.h"
+
+namespace qrm::test {
+
+/// A pod that kubelet has not removed yet.
+struct ModelPod {
+  PodPlan plan;
+  std::string sandbox;
+  StringMap boxes;        ///< container -> the id of its latest incarnation
+  bool finished = false;  ///< its containers have ended for good
+};
+
+/// Keeps its own account, from what the runtime was told alone, and compares.
+///
+/// Threads: one.
+class Books {
+ public:
+  using Time = std::chrono::steady_clock::time_point;
+
+  std::map<std::string, ModelPod>& pods() { return pods_; }  // by UID
+  const std::map<std::string, ModelPod>& pods() const { return pods_; }
+  /// Containers may lose CPUs of their own with it.
+  void SetOnline(const CpuSet& cpus) {
+    online_ = cpus;
+    may_lose_ = true;
+  }
+
+  /// The pod has ended: soon nothing is recorded for it any more.
+  enum class Heard { kYes, kNo };
+  void NoteEnd(const std::string& uid, Time now, Heard heard) {
+    ended_.emplace(uid, End{.at = now, .heard = heard});
+  }
+  /// qrmd was started, or connected again: it may have to find out anew who has ended.
+  void NoteRestart(Time now);
+  /// qrmd answered the creation of the container. Errors: it did not get what it must.
+  enum class Which { kFirst, kLater };
+  Status NoteAnswer(const ModelPod& pod, const PlannedContainer& container, const Box& box,
+                    Which which);
+
+  /// What holds at every moment: no CPU has two owners, no node and no NIC is over its size.
+  Status CheckBoxes(const std::vector<Box>& boxes) const;
+
+  /// What holds once qrmd had time: records and runtime agree, what is gone is free, and shared
+  /// containers have all that nobody owns. Learns which containers own their CPUs.
+  struct Look {
+    const v1::ListPodsResponse& records;
+    const std::vector<Box>& boxes;
+    Time now;
+    bool all_plugins_live = true;
+  };
+  Status CheckRecords(const Look& look);
+
+  /// Whether the pod must be admitted: there is room, and nobody else waits for it or holds it
+  /// without qrmd having heard of the end. A sentence that says what is free; empty: it may be
+  /// refused.
+  std::string RoomFor(const PodPlan& plan, const std::vector<Box>& boxes) const;
+
+ private:
+  const PlannedContainer* FindPlan(const ContainerKey& key) const;
+  bool IsInit(const ContainerKey& key) const;
+  std::string NameOf(const ContainerKey& key) const;
+  Status CheckOwners(const std::vector<Box>& boxes) const;
+  Status CheckAmounts(const std::vector<Box>& boxes) const;
+  Status CheckKnown(const Look& look);
+  Status CheckValues(const Look& look) const;
+  Status CheckRecordedOwners(const Look& look);
+  Status CheckRecordedAmounts(const Look& look) const;
+  Status CheckSharers(const Look& look) const;
+
+  std::map<std::string, ModelPod> pods_;
+  struct End {
+    Time at;
+    Heard heard = Heard::kYes;
+    bool forgotten = false;  ///< nothing is on record for it
+  };
+  std::map<std::string, End> ended_;  // by UID, while on record; some are still in pods_
+  std::set<ContainerKey> owners_;     // of CPUs
+  CpuSet owned_on_record_;
+  CpuSet online_;
+  bool may_lose_ = false;
+};
+
+}  // namespace qrm::test

@@ -1,0 +1,178 @@
+// What goes wrong on the node.
+#include <algorithm>
+#include <chrono>
+#include <utility>
+#include <vector>
+
+#include <fmt/format.h>
+
+#include "test/model/model_machine.h"
+#include "test/model/player.h"
+
+namespace qrm::test {
+namespace {
+
+int DrawBelow(std::mt19937& random, uint32_t below) {
+  return static_cast<int>(random() % below);
+}
+
+}  // namespace
+
+std::string Player::DrawResource(Random& random, const std::vector<std::string>& among) {
+  std::string resource =
+      among[static_cast<std::size_t>(DrawBelow(random, static_cast<uint32_t>(among.size())))];
+  Note(resource);
+  return resource;
+}
+
+Status Player::RuntimeRestarted(Random&) {
+  if (away_for_ > 0 || dying_) {
+    runtime_.Restart();
+    return OkStatus();
+  }
+  const int before = runtime_.synchronizations();
+  runtime_.Restart();
+  settled_ = false;
+  books_.NoteRestart(std::chrono::steady_clock::now());
+  return runtime_.WaitForConnection(before)
+             ? OkStatus()
+             : Errorf(StatusCode::kInternal, "qrmd did not connect again within 10 s");
+}
+
+Status Player::Kill(Random& random) {
+  node_.Kill();
+  killer_.reset();
+  dying_ = false;
+  away_for_ = 1 + DrawBelow(random, 12);
+  return OkStatus();
+}
+
+Status Player::KillSoon(Random& random) {
+  QRM_RETURN_IF_ERROR(BringBack());
+  dying_ = true;
+  killer_ =
+      std::make_unique<Killer>(node_.pid(), std::chrono::microseconds(DrawBelow(random, 20000)));
+  return OkStatus();
+}
+
+Status Player::DieAtWrite(Random& random) {
+  QRM_RETURN_IF_ERROR(BringBack());
+  node_.Kill();
+  dying_ = true;
+  settled_ = false;
+  const Status started = node_.Start(DrawBelow(random, 100));
+  if (started.ok() || !node_.Runs()) {
+    Note(started.ok() ? "later" : "while it starts");
+    return OkStatus();
+  }
+  return started;
+}
+
+Status Player::ReadOnly(Random& random) {
+  read_only_for_ = 1 + DrawBelow(random, 15);
+  node_.SetReadOnly(true);
+  settled_ = false;
+  return OkStatus();
+}
+
+Status Player::UpdatesFail(Random& random) {
+  updates_fail_for_ = 1 + DrawBelow(random, 15);
+  settled_ = false;
+  runtime_.SetUpdates(random() % 2 == 0 ? ModelRuntime::Updates::kFail
+                                        : ModelRuntime::Updates::kFailLate);
+  return OkStatus();
+}
+
+Status Player::PluginLost(Random& random) {
+  std::vector<std::string> processes;
+  for (const char* resource : {"cpu", "memory", "NIC"}) {
+    if (node_.home(resource) == Home::kProcess && node_.PluginRuns(resource)) {
+      processes.emplace_back(resource);
+    }
+  }
+  if (processes.empty()) {
+    return OkStatus();
+  }
+  const std::string resource = DrawResource(random, processes);
+  node_.KillPlugin(resource);
+  lost_[resource] = 1 + DrawBelow(random, 20);
+  settled_ = false;
+  return OkStatus();
+}
+
+Status Player::PluginEmptied(Random& random) {
+  QRM_RETURN_IF_ERROR(BringBack());
+  const std::string resource = DrawResource(random, {"cpu", "memory", "NIC"});
+  if (node_.home(resource) == Home::kProcess) {
+    node_.KillPlugin(resource);
+    node_.EraseStateOf(resource);
+    return StartPlugin(resource);
+  }
+  node_.Kill();
+  node_.EraseStateOf(resource);
+  return RestartDaemon();
+}
+
+Status Player::PluginReplaced(Random& random) {
+  QRM_RETURN_IF_ERROR(BringBack());
+  const std::string resource = DrawResource(random, {"cpu", "memory", "NIC"});
+  if (node_.home(resource) != Home::kProcess) {
+    return OkStatus();
+  }
+  node_.KillPlugin(resource);
+  return StartPlugin(resource, ModelNode::Socket::kOther);
+}
+
+// From qrmd into a process, with its old database or none, and back.
+Status Player::PluginMoved(Random& random) {
+  QRM_RETURN_IF_ERROR(BringBack());
+  const std::string resource = DrawResource(random, {"cpu", "memory", "NIC"});
+  if (node_.home(resource) == Home::kOff) {
+    return OkStatus();
+  }
+  const Home home = node_.home(resource) == Home::kInside ? Home::kProcess : Home::kInside;
+  Note(home == Home::kInside ? "inside" : "outside");
+  node_.Kill();
+  lost_.erase(resource);
+  node_.SetHome(resource, home);
+  return RestartDaemon();
+}
+
+Status Player::PluginOff(Random& random) {
+  QRM_RETURN_IF_ERROR(BringBack());
+  const std::string resource = DrawResource(random, {"memory", "NIC"});
+  if (node_.home(resource) == Home::kOff) {
+    return OkStatus();
+  }
+  off_[resource] = {.steps = 5 + DrawBelow(random, 40), .home = node_.home(resource)};
+  node_.Kill();
+  lost_.erase(resource);
+  node_.SetHome(resource, Home::kOff);
+  return RestartDaemon();
+}
+
+Status Player::Import(Random&) {
+  QRM_RETURN_IF_ERROR(BringBack());
+  node_.Kill();
+  QRM_RETURN_IF_ERROR(node_.ExportAndImport());
+  return RestartDaemon();
+}
+
+// A core goes offline, or all are online again.
+Status Player::Cpus(Random& random) {
+  QRM_RETURN_IF_ERROR(BringBack());
+  CpuSet offline;
+  if (node_.offline().Empty()) {
+    const int first = DrawBelow(random, kModelNodes) * kCpusPerNode +
+                      2 * (1 + DrawBelow(random, kCpusPerNode / 2 - 1));
+    offline = {first, first + 1};
+  }
+  Note("offline: " + ToString(offline));
+  node_.Kill();
+  lost_.clear();
+  node_.SetOffline(offline);
+  books_.SetOnline(AllCpus() - offline);
+  return RestartDaemon();
+}
+
+}  // namespace qrm::test

@@ -1,0 +1,332 @@
+// Plays the life of pods and containers, and keeps the values that qrmd gives them.
+#include "test/model/model_runtime.h"
+
+#include <chrono>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "test/model/model_cri.h"
+#include "test/model/model_machine.h"
+#include "test/support/await.h"
+
+namespace qrm::test {
+namespace {
+
+constexpr char kRestartCount[] = "io.kubernetes.container.restartCount";
+
+/// qrmd is not there, or went away while it was asked: it did not answer that.
+bool IsAway(const Status& status) {
+  return status.code() == StatusCode::kUnavailable &&
+         (MessageOf(status).starts_with("no answer to") ||
+          MessageOf(status).starts_with("no plugin is connected"));
+}
+
+void Merge(const nri::LinuxCPU& from, Box& box) {
+  if (!from.cpus().empty()) {
+    box.cpus = from.cpus();
+  }
+  if (!from.mems().empty()) {
+    box.mems = from.mems();
+  }
+}
+
+std::string NicAddressIn(const nri::ContainerAdjustment& adjustment) {
+  for (const nri::KeyValue& env : adjustment.env()) {
+    if (env.key() == kNicEnv) {
+      return env.value();
+    }
+  }
+  return "";
+}
+
+nri::ContainerState StateOf(const Box& box) {
+  switch (box.state) {
+    case Box::State::kCreated:
+      return nri::CONTAINER_CREATED;
+    case Box::State::kRunning:
+      return nri::CONTAINER_RUNNING;
+    case Box::State::kExited:
+      break;
+  }
+  return nri::CONTAINER_STOPPED;
+}
+
+}  // namespace
+
+ModelRuntime::ModelRuntime(const std::string& directory)
+    : nri_socket_(directory + "/nri.sock"), cri_socket_(directory + "/cri.sock") {
+  cri_ = std::make_unique<ModelCri>(cri_socket_, *this);
+  nri_ = std::make_unique<ScriptedRuntime>(nri_socket_);
+  nri_->SetInventory([this] { return TakeInventory(); });
+}
+
+ModelRuntime::~ModelRuntime() = default;
+
+ScriptedRuntime::Inventory ModelRuntime::TakeInventory() {
+  const MutexLock lock(mutex_);
+  ScriptedRuntime::Inventory inventory;
+  for (const auto& [id, sandbox] : sandboxes_) {
+    inventory.pods.push_back(sandbox.message);
+  }
+  for (const auto& [id, box] : boxes_) {
+    nri::Container& container = inventory.containers.emplace_back(box.message);
+    container.set_state(StateOf(box));
+    nri::LinuxCPU& cpu = *container.mutable_linux()->mutable_resources()->mutable_cpu();
+    cpu.set_cpus(box.cpus);
+    cpu.set_mems(box.mems);
+  }
+  return inventory;
+}
+
+int ModelRuntime::synchronizations() const {
+  return static_cast<int>(nri_->synchronize_responses().size());
+}
+
+bool ModelRuntime::WaitForConnection(int before) {
+  return nri_->WaitForSynchronizations(before + 1);
+}
+
+nri::PodSandbox ModelRuntime::MessageOfSandbox(const std::string& id) const {
+  const MutexLock lock(mutex_);
+  const auto found = sandboxes_.find(id);
+  return found == sandboxes_.end() ? nri::PodSandbox() : found->second.message;
+}
+
+Status ModelRuntime::Tell(nri::Event event, const std::string& sandbox_id, const Box& box) {
+  const nri::PodSandbox pod = MessageOfSandbox(sandbox_id);
+  nri::Container container = box.message;
+  container.set_state(StateOf(box));
+  const std::lock_guard hook(hook_);
+  return nri_->StateChange(event, pod, container);
+}
+
+std::string ModelRuntime::RunSandbox(const PodSpec& spec) {
+  Sandbox sandbox{.message = MakePod(spec)};
+  {
+    const MutexLock lock(mutex_);
+    sandbox.id = fmt::format("sandbox-{}", ++serial_);
+    sandbox.era = era_;
+    sandbox.message.set_id(sandbox.id);
+    sandboxes_[sandbox.id] = sandbox;
+  }
+  (void)Tell(nri::RUN_POD_SANDBOX, sandbox.id);
+  return sandbox.id;
+}
+
+StatusOr<std::string> ModelRuntime::RunContainer(const std::string& sandbox_id, const PodSpec& spec,
+                                                 uint32_t attempt) {
+  Box box{.sandbox_id = sandbox_id,
+          .key = {spec.uid, spec.container.name},
+          .message = MakeContainer(spec)};
+  {
+    const MutexLock lock(mutex_);
+    box.id = fmt::format("container-{}", ++serial_);
+  }
+  box.message.set_id(box.id);
+  box.message.set_pod_sandbox_id(sandbox_id);
+  (*box.message.mutable_annotations())[kRestartCount] = std::to_string(attempt);
+  const nri::PodSandbox pod = MessageOfSandbox(sandbox_id);
+  StatusOr<nri::CreateContainerResponse> answer =
+      Errorf(StatusCode::kUnavailable, "no answer to what was not asked");
+  {
+    const std::lock_guard hook(hook_);
+    answer = nri_->CreateContainer(pod, box.message);
+  }
+  if (!answer.ok() && !IsAway(answer.status())) {
+    for (const nri::Event event : {nri::STOP_CONTAINER, nri::REMOVE_CONTAINER}) {
+      (void)Tell(event, sandbox_id, box);
+    }
+    return answer.status();
+  }
+  if (answer.ok()) {
+    box.adjusted = true;
+    Merge(answer->adjust().linux().resources().cpu(), box);
+    box.nic_address = NicAddressIn(answer->adjust());
+  }
+  {
+    const MutexLock lock(mutex_);
+    boxes_[box.id] = box;
+  }
+  (void)Tell(nri::POST_START_CONTAINER, sandbox_id, box);
+  const MutexLock lock(mutex_);
+  boxes_.at(box.id).state = Box::State::kRunning;
+  return box.id;
+}
+
+void ModelRuntime::StopContainer(const std::string& id) {
+  Box stopped;
+  {
+    const MutexLock lock(mutex_);
+    Box& box = boxes_.at(id);
+    if (box.state == Box::State::kExited) {
+      return;
+    }
+    box.state = Box::State::kExited;
+    stopped = box;
+  }
+  (void)Tell(nri::STOP_CONTAINER, stopped.sandbox_id, stopped);
+}
+
+void ModelRuntime::RemoveContainer(const std::string& id) {
+  StopContainer(id);
+  Box removed;
+  {
+    const MutexLock lock(mutex_);
+    removed = boxes_.at(id);
+    boxes_.erase(id);
+  }
+  (void)Tell(nri::REMOVE_CONTAINER, removed.sandbox_id, removed);
+}
+
+void ModelRuntime::StopSandbox(const std::string& id) {
+  for (const Box& box : Boxes()) {
+    if (box.sandbox_id == id) {
+      StopContainer(box.id);
+    }
+  }
+  bool told = false;
+  {
+    const MutexLock lock(mutex_);
+    Sandbox& sandbox = sandboxes_.at(id);
+    told = sandbox.ready && sandbox.era == era_;
+    sandbox.ready = false;
+  }
+  if (told) {
+    (void)Tell(nri::STOP_POD_SANDBOX, id);
+  }
+}
+
+void ModelRuntime::RemoveSandbox(const std::string& id) {
+  StopSandbox(id);
+  for (const Box& box : Boxes()) {
+    if (box.sandbox_id == id) {
+      RemoveContainer(box.id);
+    }
+  }
+  Sandbox removed;
+  bool told = false;
+  {
+    const MutexLock lock(mutex_);
+    removed = sandboxes_.at(id);
+    sandboxes_.erase(id);
+    told = removed.era == era_;
+  }
+  if (told) {
+    const std::lock_guard hook(hook_);
+    (void)nri_->StateChange(nri::REMOVE_POD_SANDBOX, removed.message);
+  }
+}
+
+bool ModelRuntime::TellsOf(const std::string& sandbox_id) const {
+  const MutexLock lock(mutex_);
+  return sandboxes_.at(sandbox_id).era == era_;
+}
+
+void ModelRuntime::Restart() {
+  {
+    const MutexLock lock(mutex_);
+    ++era_;
+  }
+  nri_->Disconnect();
+}
+
+Status ModelRuntime::Resize(const std::string& id, const ContainerSpec& spec) {
+  const CgroupValues values = ValuesFor(spec);
+  cri::LinuxContainerResources resources;
+  resources.set_cpu_shares(values.cpu_shares);
+  resources.set_cpu_quota(values.cpu_quota_us);
+  resources.set_cpu_period(100000);
+  resources.set_memory_limit_in_bytes(values.memory_limit_bytes);
+  return Update(id, resources);
+}
+
+Status ModelRuntime::UpdateOverCri(const std::string& id,
+                                   const cri::LinuxContainerResources& values) {
+  const Updates updates = updates_;
+  const Status applied = updates == Updates::kFail ? OkStatus() : Update(id, values);
+  return updates == Updates::kWork
+             ? applied
+             : Errorf(StatusCode::kUnavailable, "the script lets this update fail");
+}
+
+Status ModelRuntime::Update(const std::string& id, const cri::LinuxContainerResources& values) {
+  QRM_ASSIGN_OR_RETURN(const Box box, FindBox(id));
+  nri::UpdateContainerRequest request;
+  *request.mutable_pod() = MessageOfSandbox(box.sandbox_id);
+  *request.mutable_container() = box.message;
+  nri::LinuxResources& resources = *request.mutable_linux_resources();
+  resources.mutable_cpu()->set_cpus(values.cpuset_cpus());
+  resources.mutable_cpu()->set_mems(values.cpuset_mems());
+  if (values.cpu_shares() != 0) {
+    resources.mutable_cpu()->mutable_shares()->set_value(
+        static_cast<uint64_t>(values.cpu_shares()));
+    resources.mutable_cpu()->mutable_quota()->set_value(values.cpu_quota());
+    resources.mutable_cpu()->mutable_period()->set_value(
+        static_cast<uint64_t>(values.cpu_period()));
+  }
+  if (values.memory_limit_in_bytes() != 0) {
+    resources.mutable_memory()->mutable_limit()->set_value(values.memory_limit_in_bytes());
+  }
+  const std::lock_guard hook(hook_);  // until it is applied: updates do not overtake each other
+  const StatusOr<std::string> answer = nri_->Call("UpdateContainer", request.SerializeAsString());
+  nri::UpdateContainerResponse response;
+  if (answer.ok() && !response.ParseFromString(*answer)) {
+    return Errorf(StatusCode::kInternal, "qrmd's answer is no UpdateContainerResponse");
+  }
+  if (!answer.ok() && !IsAway(answer.status())) {
+    return answer.status();
+  }
+  {
+    const MutexLock lock(mutex_);
+    const auto found = boxes_.find(id);
+    if (found != boxes_.end()) {
+      Merge(resources.cpu(), found->second);
+      if (values.cpu_shares() != 0) {
+        found->second.message.mutable_linux()->mutable_resources()->MergeFrom(resources);
+      }
+    }
+  }
+  Apply(response);
+  return OkStatus();
+}
+
+void ModelRuntime::Apply(const nri::UpdateContainerResponse& response) {
+  const MutexLock lock(mutex_);
+  for (const nri::ContainerUpdate& update : response.update()) {
+    const auto found = boxes_.find(update.container_id());
+    if (found != boxes_.end()) {
+      Merge(update.linux().resources().cpu(), found->second);
+    }
+  }
+}
+
+std::vector<Box> ModelRuntime::Boxes() const {
+  const MutexLock lock(mutex_);
+  std::vector<Box> all;
+  all.reserve(boxes_.size());
+  for (const auto& [id, box] : boxes_) {
+    all.push_back(box);
+  }
+  return all;
+}
+
+std::vector<Sandbox> ModelRuntime::Sandboxes() const {
+  const MutexLock lock(mutex_);
+  std::vector<Sandbox> all;
+  for (const auto& [id, sandbox] : sandboxes_) {
+    all.push_back(sandbox);
+  }
+  return all;
+}
+
+StatusOr<Box> ModelRuntime::FindBox(const std::string& id) const {
+  const MutexLock lock(mutex_);
+  const auto found = boxes_.find(id);
+  if (found == boxes_.end()) {
+    return Errorf(StatusCode::kNotFound, "no container {}", id);
+  }
+  return found->second;
+}
+
+}  // namespace qrm::test

@@ -1,0 +1,116 @@
+// A container runtime without containers, which forgets nothing: stopped sandboxes stay in its
+// lists, and after a restart it no longer tells of the sandboxes from before, as containerd does.
+#pragma once
+
+#include <atomic>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "api/base/mutex.h"
+#include "api/base/status.h"
+#include "api/id_set.h"
+#include "api/resource.h"
+#include "test/e2e/runtime_messages.h"
+#include "test/model/pod_plan.h"
+#include "test/support/scripted_runtime.h"
+
+namespace qrm::test {
+
+class ModelCri;
+
+/// A container as the runtime has it.
+struct Box {
+  enum class State { kCreated, kRunning, kExited };
+
+  std::string id;
+  std::string sandbox_id;
+  ContainerKey key;
+  State state = State::kCreated;
+  nri::Container message;
+  std::string cpus;  ///< by its adjustment and the updates since; empty: never set
+  std::string mems;
+  std::string nic_address;  ///< from its environment
+  bool adjusted = false;    ///< qrmd answered its creation
+};
+
+struct Sandbox {
+  std::string id;
+  nri::PodSandbox message;
+  bool ready = true;
+  int era = 0;  ///< the runtime's, when it was made
+};
+
+/// What of a node's runtime qrmd can see and change, over real NRI and CRI sockets. Without qrmd
+/// containers come and go all the same, as they do on a node.
+///
+/// Threads: one makes changes; qrmd's calls come on others.
+class ModelRuntime {
+ public:
+  /// The two sockets are made in `directory`.
+  explicit ModelRuntime(const std::string& directory);
+  ~ModelRuntime();
+
+  const std::string& nri_socket() const { return nri_socket_; }
+  const std::string& cri_socket() const { return cri_socket_; }
+
+  /// Returns the sandbox's id.
+  std::string RunSandbox(const PodSpec& spec);
+  /// Creates and starts a container; returns its id. Errors: qrmd's refusal, kDeadlineExceeded when
+  /// it answers too late.
+  StatusOr<std::string> RunContainer(const std::string& sandbox_id, const PodSpec& spec,
+                                     uint32_t attempt);
+  void StopContainer(const std::string& id);
+  void RemoveContainer(const std::string& id);
+  /// Its containers, too.
+  void StopSandbox(const std::string& id);
+  /// Stops it where it is not stopped.
+  void RemoveSandbox(const std::string& id);
+  /// False for those from before its latest restart, whose end it keeps to itself.
+  bool TellsOf(const std::string& sandbox_id) const;
+  /// Kubelet resizes the container in place to `spec`. Errors: qrmd's.
+  Status Resize(const std::string& id, const ContainerSpec& spec);
+  /// The runtime restarts: its containers go on.
+  void Restart();
+
+  /// Connections of qrmd's so far that were told of everything.
+  int synchronizations() const;
+  /// Waits until there was one more than `before`.
+  bool WaitForConnection(int before);
+
+  std::vector<Box> Boxes() const;
+  std::vector<Sandbox> Sandboxes() const;
+  StatusOr<Box> FindBox(const std::string& id) const;
+
+  /// What becomes of updates from now on: they fail, or are applied and said to have failed.
+  enum class Updates { kWork, kFail, kFailLate };
+  void SetUpdates(Updates updates) { updates_ = updates; }
+  /// As CRI's UpdateContainerResources. Threads: any.
+  Status UpdateOverCri(const std::string& id, const cri::LinuxContainerResources& values);
+
+ private:
+  /// Asks qrmd as containerd does, and applies.
+  Status Update(const std::string& id, const cri::LinuxContainerResources& values);
+  Status Tell(nri::Event event, const std::string& sandbox_id, const Box& box = {});
+  ScriptedRuntime::Inventory TakeInventory();
+  nri::PodSandbox MessageOfSandbox(const std::string& id) const;
+  void Apply(const nri::UpdateContainerResponse& response);
+
+  const std::string nri_socket_;
+  const std::string cri_socket_;
+  std::atomic<Updates> updates_ = Updates::kWork;
+  std::mutex hook_;  // containerd holds one around every hook
+  mutable Mutex mutex_;
+  int64_t serial_ QRM_GUARDED_BY(mutex_) = 0;
+  int era_ QRM_GUARDED_BY(mutex_) = 0;
+  std::map<std::string, Sandbox> sandboxes_ QRM_GUARDED_BY(mutex_);
+  std::map<std::string, Box> boxes_ QRM_GUARDED_BY(mutex_);
+  std::unique_ptr<ModelCri> cri_;
+  std::unique_ptr<ScriptedRuntime> nri_;  // last, for its threads ask the others
+};
+
+}  // namespace qrm::test

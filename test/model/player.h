@@ -1,0 +1,121 @@
+// Plays the steps of a run on a node of its own, and checks after each what must hold.
+#pragma once
+
+#include <deque>
+#include <map>
+#include <memory>
+#include <optional>
+#include <random>
+#include <string>
+
+#include "api/base/status.h"
+#include "test/model/books.h"
+#include "test/model/model_node.h"
+#include "test/model/model_runtime.h"
+#include "test/model/step.h"
+#include "test/support/killer.h"
+#include "test/support/scripted_kubelet.h"
+#include "test/support/temp_dir.h"
+
+namespace qrm::test {
+
+/// Threads: one, which must live as long.
+class Player {
+ public:
+  Player();
+
+  Status Start();
+  /// Errors: what does not hold, in one sentence.
+  Status Play(const Step& step);
+  /// Ends all faults, and checks once more.
+  Status Finish();
+
+  /// The latest steps and what became of them.
+  std::string Trace() const;
+  /// How often each kind came, and what it made.
+  std::string Summary() const;
+  std::string LogEnd() const { return node_.LogEnd(); }
+
+ private:
+  using Random = std::mt19937;
+
+  // What kubelet and the runtime do: pod_steps.cc
+  Status Admit(Random& random);
+  Status AdmitPod(const PodPlan& plan);
+  Status RunContainers(ModelPod& pod, Books::Which which);
+  Status RunOne(ModelPod& pod, const PlannedContainer& container, Books::Which which);
+  Status Remove(Random& random);
+  void RemovePod(const std::string& uid);
+  void NoteEnd(const ModelPod& pod);
+  Status FinishPod(Random& random);
+  Status Restart(Random& random);
+  Status Recreate(Random& random);
+  Status Resize(Random& random);
+  Status Drain(Random& random);
+  void RemoveAll();
+  Status AwaitNothingOnRecord();
+  Status FillUp();
+  Status JudgeRefusal(const PodPlan& plan, const Status& refusal, const std::string& room);
+  void Tell(const PodPlan& plan, int event);
+  ModelPod* DrawPod(Random& random);
+  std::string FreshName(Random& random) const;
+
+  // What goes wrong: fault_steps.cc
+  Status RuntimeRestarted(Random& random);
+  Status Kill(Random& random);
+  Status KillSoon(Random& random);
+  Status DieAtWrite(Random& random);
+  Status ReadOnly(Random& random);
+  Status UpdatesFail(Random& random);
+  Status PluginLost(Random& random);
+  Status PluginEmptied(Random& random);
+  Status PluginReplaced(Random& random);
+  Status PluginMoved(Random& random);
+  Status PluginOff(Random& random);
+  Status Import(Random& random);
+  Status Cpus(Random& random);
+  Status RestartDaemon();
+  /// And lets qrmd teach it what it lacks.
+  Status StartPlugin(const std::string& resource,
+                     ModelNode::Socket socket = ModelNode::Socket::kSame);
+  std::string DrawResource(Random& random, const std::vector<std::string>& among);
+
+  // player.cc
+  Status Perform(const Step& step);
+  Status AfterStep();
+  Status EndFaults();
+  Status BringBack();
+  Status Settle();
+  Status LookOnce();
+  void Note(const std::string& what) { trace_.back() += " " + what; }
+  bool CanSettle() const {
+    return away_for_ == 0 && read_only_for_ == 0 && updates_fail_for_ == 0 && !dying_;
+  }
+  bool AllPluginsLive() const { return lost_.empty() && off_.empty(); }
+
+  const TempDir dir_ = TempDir::InMemory();
+  ScriptedKubelet kubelet_;
+  ModelRuntime runtime_;
+  ModelNode node_;
+  Books books_;
+
+  int steps_ = 0;
+  int next_serial_ = 0;
+  int away_for_ = 0;                 ///< steps until qrmd, which does not run, is started
+  int read_only_for_ = 0;            ///< steps until its disk can be written to again
+  int updates_fail_for_ = 0;         ///< steps until the runtime takes updates again
+  std::map<std::string, int> lost_;  ///< plugins' processes that were killed, and for how long yet
+  struct Off {
+    int steps = 0;
+    Home home = Home::kInside;
+  };
+  std::map<std::string, Off> off_;  ///< plugins that are switched off
+  std::unique_ptr<Killer> killer_;
+  bool dying_ = false;   ///< qrmd may end at any moment
+  bool settled_ = true;  ///< records were compared since the last fault
+
+  std::deque<std::string> trace_;
+  std::map<std::string, int> counts_;
+};
+
+}  // namespace qrm::test

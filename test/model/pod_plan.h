@@ -1,0 +1,69 @@
+// The pods that the model test makes, and what each of their containers may expect.
+#pragma once
+
+#include <cstdint>
+#include <random>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "test/e2e/kubelet.h"
+
+namespace qrm::test {
+
+/// A container of a pod, with what it must be given when it is admitted.
+struct PlannedContainer {
+  enum class Kind { kInit, kSidecar, kApp };
+
+  ContainerSpec spec;
+  Kind kind = Kind::kApp;
+  int nic_mbps = 0;
+  /// How many CPUs of its own it is to have: two numbers while it is resized; none: it shares.
+  std::set<int> own_cpus;
+  int64_t bound_bytes = 0;  ///< of one NUMA node
+  uint32_t attempt = 0;     ///< restarts so far
+};
+
+/// A pod's containers in the order in which they start.
+struct PodPlan {
+  std::string name;
+  std::string uid;
+  StringMap labels;
+  bool told = false;  ///< kubelet tells qrmd its spec; else qrmd estimates
+  std::vector<PlannedContainer> containers;
+
+  /// Nothing that could be scarce: neither CPUs of its own, nor bound memory, nor a NIC.
+  bool asks_nothing_special() const;
+  int own_cpus() const;         ///< of all its containers together
+  int64_t bound_bytes() const;  ///< likewise
+  int nic_mbps() const;
+  /// The pod with `container` in place of all, as the makers of messages take it.
+  PodSpec SpecFor(const PlannedContainer& container) const;
+  /// As kubelet's Pods API tells it.
+  std::string Message() const;
+};
+
+/// What a drawn pod is to be; kAny draws it.
+enum class PodKind {
+  kBestEffort,
+  kBurstable,
+  kFraction,  ///< Guaranteed, with a share of the default pool
+  kStatic,    ///< Guaranteed, with CPUs of its own
+  kDatabase,  ///< CPUs of its own and memory of one NUMA node
+  kNic,
+  kInit,     ///< an init container before one of kStatic
+  kSidecar,  ///< a sidecar before one of kDatabase
+  kTwins,    ///< two containers with CPUs of their own
+};
+inline constexpr int kPodKinds = 9;
+
+PodPlan MakePlan(PodKind kind, const std::string& name, int serial, std::mt19937& random);
+
+/// One that takes as much: for filling the node up.
+PodPlan MakeDatabase(const std::string& name, int serial, int cpus, int64_t bytes);
+PodPlan MakeNicUser(const std::string& name, int serial, int mbps);
+
+/// Its request for CPUs is from now on `cpus`, which it may have or not.
+void ResizeCpus(PlannedContainer& container, int cpus);
+
+}  // namespace qrm::test
