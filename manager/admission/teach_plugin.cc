@@ -33,16 +33,24 @@ class Lesson : public std::enable_shared_from_this<Lesson> {
             self->ready_();
             return;
           }
-          self->missing_ = RecordedGrants(*state, self->plugin_, self->options_);
-          for (const auto& [key, allocations] : *held.value->Read()) {
-            self->missing_.erase(key);
-          }
+          self->Compare(*state, *held.value->Read());
           self->TeachNext();
         });
   }
 
  private:
   qrm::Deadline Deadline() const { return DeadlineAfter(options_.plugin_call_deadline); }
+
+  void Compare(const checkpoint::NodeState& state, const AllocationByContainer& held) {
+    missing_ = RecordedGrants(state, plugin_, options_);
+    for (const auto& [key, allocations] : held) {
+      if (state.Find(key) == nullptr) {  // it may be on what others have by their records
+        missing_.clear();
+        return;
+      }
+      missing_.erase(key);
+    }
+  }
 
   void TeachNext() {
     if (missing_.empty()) {

@@ -12,8 +12,9 @@
 namespace qrm::manager {
 
 /// Asks `plugin` through `client` what it holds, and teaches it what `state` records beside that.
-/// Calls `ready` once, whatever came of it: what it could not learn, as one that knows no more than
-/// the plugin API, the reconciler sees to. Threads: any; never waits.
+/// Calls `ready` once, whatever came of it. The reconciler sees to what it could not learn, as one
+/// that knows no more than the plugin API, or that has to let go first what it holds for nobody.
+/// Threads: any; never waits.
 void TeachPlugin(const PluginInfo& plugin, const std::shared_ptr<PluginClient>& client,
                  const std::shared_ptr<const checkpoint::NodeState>& state,
                  const AdmissionOptions& options, std::function<void()> ready);

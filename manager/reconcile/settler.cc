@@ -65,14 +65,15 @@ void Settler::Settle(const ReconcilePlan& plan) {
     if (under_way_.contains(resource)) {
       continue;
     }
-    Steps steps;
-    const auto missing = plan.missing.find(resource);
-    const bool teaches_anew = parts_.live.synchronized() && missing != plan.missing.end() &&
-                              AddTeaching(resource, missing->second, steps);
+    Steps steps;  // what it holds for nobody may be what it lacks for others
     const auto orphans = plan.orphans.find(resource);
     if (orphans != plan.orphans.end()) {
       AddReleases(resource, orphans->second, steps);
     }
+    const auto missing = plan.missing.find(resource);
+    const bool teaches_anew = steps.size() < kCallsPerRun && parts_.live.synchronized() &&
+                              missing != plan.missing.end() &&
+                              AddTeaching(resource, missing->second, steps);
     steps.resize(std::min(steps.size(), kCallsPerRun));
     if (!steps.empty()) {
       under_way_.emplace(resource, std::move(steps));

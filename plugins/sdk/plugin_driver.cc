@@ -96,6 +96,25 @@ void PluginDriver::GoBack() {
   }
 }
 
+/// What a container has for itself must not be lost to what the plugin still holds for others.
+Status PluginDriver::CheckKept(const Grants& all, const Grants& held) {
+  using Allocations = std::map<ContainerKey, ResourceAllocation>;
+  QRM_ASSIGN_OR_RETURN(const Allocations wanted, Ask("Reconcile", [&](ResourcePlugin& plugin) {
+                         return plugin.Reconcile(all);
+                       }));
+  for (const auto& [key, grant] : held) {
+    const auto now = wanted.find(key);
+    if (grant.allocation.exclusive && now != wanted.end() &&
+        now->second.value != grant.allocation.value) {
+      return Errorf(StatusCode::kFailedPrecondition,
+                    "cannot take over {} of container {} of pod {}: the plugin of {} holds some of "
+                    "it for others; release those first",
+                    grant.allocation.value, key.container, key.pod_uid, resource_);
+    }
+  }
+  return OkStatus();
+}
+
 Status PluginDriver::Restore(const Grants& held, const std::optional<std::string>& saved) {
   Grants all = grants_;
   for (const auto& [key, grant] : held) {
@@ -107,6 +126,9 @@ Status PluginDriver::Restore(const Grants& held, const std::optional<std::string
     all.insert_or_assign(key, grant);
   }
   Status taken = GiveBack(all, saved.has_value() ? saved : saved_);
+  if (taken.ok() && !grants_.empty()) {
+    taken = CheckKept(all, held);
+  }
   if (taken.ok()) {
     taken = Commit({.granted = held});
   }

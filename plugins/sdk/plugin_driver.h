@@ -47,7 +47,8 @@ class PluginDriver {
   Status ReleaseContainer(const ContainerKey& key);
   /// Makes `held` the grants of its containers, as the manager records them, and `saved`, if any,
   /// what the plugin kept; those of other containers stay. Errors: the plugin's from Restore;
-  /// kInvalidArgument for a grant of another resource; kUnavailable when it could not be kept. All
+  /// kInvalidArgument for a grant of another resource, kFailedPrecondition for CPUs of its own that
+  /// the plugin holds for others; kUnavailable when it could not be kept. All
   /// is as before then.
   Status Restore(const Grants& held, const std::optional<std::string>& saved = {});
   /// Brings grants() up to date with what the plugin wants applied now. What the disk refuses is
@@ -79,6 +80,7 @@ class PluginDriver {
   Status Threw(const char* function, std::string_view what) const;
   void LoadSaved(const std::string& saved);
   Status GiveBack(const Grants& grants, const std::optional<std::string>& saved);
+  Status CheckKept(const Grants& all, const Grants& held);
   void GoBack();
   void TakeUpRepairs();
   Status Remove(const std::vector<ContainerKey>& keys, StateChange change);

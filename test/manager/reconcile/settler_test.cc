@@ -99,6 +99,11 @@ TEST_F(SettlerTest, ReleasesAPodWithOneCall) {
   EXPECT_THAT(plugins_.calls(), ElementsAre("remove cpu uid-gone", "release cpu uid-web/old"));
 }
 
+TEST_F(SettlerTest, ReleasesWhatNobodyHasBeforeItTeaches) {
+  Settle({.orphans = {{"cpu", {{"uid-gone", "main"}}}}, .missing = lost_.missing});
+  EXPECT_THAT(plugins_.calls(), ElementsAre("remove cpu uid-gone", "restore cpu uid-web/main=0-1"));
+}
+
 TEST_F(SettlerTest, StopsAtTheFirstFailureUntilTheNextRun) {
   test::PluginScript script;
   script.removes = Errorf(StatusCode::kDeadlineExceeded, "no answer");

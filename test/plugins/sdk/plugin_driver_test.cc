@@ -154,6 +154,16 @@ TEST_F(PluginDriverTest, TeachingThatCannotBeKeptChangesNothing) {
   EXPECT_FALSE(plugin_.held.contains({"b", "main"}));
 }
 
+TEST_F(PluginDriverTest, IsNotTaughtWhatItHoldsForOthers) {
+  CpusOf(CpuRequest("stale", "main", 1));
+  Grant recorded{.request = CpuRequest("b", "main", 2), .allocation = PinCpus({0, 1})};
+  recorded.allocation.exclusive = true;
+  plugin_.reconciled[{"b", "main"}] = PinCpus({1});
+  EXPECT_EQ(driver_.Restore({{recorded.request.key, recorded}}).code(),
+            StatusCode::kFailedPrecondition);
+  EXPECT_FALSE(driver_.grants().contains({"b", "main"}));
+}
+
 TEST_F(PluginDriverTest, IsNotTaughtWhatAnotherPluginGave) {
   Grant other{.request = CpuRequest("b", "main", 2), .allocation = PinCpus({4, 5})};
   other.request.resource = "memory";
