@@ -1,7 +1,8 @@
-// Asks, compares, and teaches batch by batch.
+// Asks, compares, has go what nobody has on record, and teaches batch by batch.
 #include "manager/admission/teach_plugin.h"
 
 #include <cstddef>
+#include <set>
 #include <utility>
 
 #include "api/base/clock.h"
@@ -25,31 +26,46 @@ class Lesson : public std::enable_shared_from_this<Lesson> {
         options_(options),
         ready_(std::move(ready)) {}
 
-  void Begin(const std::shared_ptr<const checkpoint::NodeState>& state) {
+  void Begin(const TeachingParts& parts) {
     using Held = calls::CallResult<calls::HeldAllocations>;
-    client_->Ask<calls::GetResourcesAllocation>(
-        {}, Deadline(), [self = shared_from_this(), state](const Held& held) {
-          if (!held.value.ok()) {
-            self->ready_();
-            return;
-          }
-          self->Compare(*state, *held.value->Read());
-          self->TeachNext();
-        });
+    client_->Ask<calls::GetResourcesAllocation>({}, Deadline(),
+                                                [self = shared_from_this(), state = parts.state,
+                                                 is_live = parts.is_live](const Held& held) {
+                                                  if (!held.value.ok()) {
+                                                    self->ready_();
+                                                    return;
+                                                  }
+                                                  self->Compare(*state, *held.value->Read(),
+                                                                is_live);
+                                                  self->ReleaseNext();
+                                                });
   }
 
  private:
   qrm::Deadline Deadline() const { return DeadlineAfter(options_.plugin_call_deadline); }
 
-  void Compare(const checkpoint::NodeState& state, const AllocationByContainer& held) {
+  void Compare(const checkpoint::NodeState& state, const AllocationByContainer& held,
+               const std::function<bool(const ContainerKey& key)>& is_live) {
     missing_ = RecordedGrants(state, plugin_, options_);
     for (const auto& [key, allocations] : held) {
-      if (state.Find(key) == nullptr) {  // it may be on what others have by their records
-        missing_.clear();
-        return;
-      }
       missing_.erase(key);
+      if (state.FindPod(key.pod_uid) == nullptr && !is_live(key)) {
+        gone_.insert(key.pod_uid);
+      }
     }
+  }
+
+  // It may hold for nobody what others have by their records.
+  void ReleaseNext() {
+    if (gone_.empty()) {
+      TeachNext();
+      return;
+    }
+    client_->Ask<calls::RemovePod>(
+        gone_.extract(gone_.begin()).value(), Deadline(),
+        [self = shared_from_this()](const calls::CallResult<calls::Nothing>& removed) {
+          removed.value.ok() ? self->ReleaseNext() : self->ready_();
+        });
   }
 
   void TeachNext() {
@@ -74,19 +90,19 @@ class Lesson : public std::enable_shared_from_this<Lesson> {
   const std::shared_ptr<PluginClient> client_;
   const AdmissionOptions options_;
   const std::function<void()> ready_;
+  std::set<std::string> gone_;  ///< UIDs
   sdk::Grants missing_;
 };
 
 }  // namespace
 
 void TeachPlugin(const PluginInfo& plugin, const std::shared_ptr<PluginClient>& client,
-                 const std::shared_ptr<const checkpoint::NodeState>& state,
-                 const AdmissionOptions& options, std::function<void()> ready) {
+                 const TeachingParts& parts, std::function<void()> ready) {
   if (plugin.registered_by == RegisteredBy::kBuiltIn) {
     ready();  // it began with the records
     return;
   }
-  std::make_shared<Lesson>(plugin, client, options, std::move(ready))->Begin(state);
+  std::make_shared<Lesson>(plugin, client, parts.options, std::move(ready))->Begin(parts);
 }
 
 }  // namespace qrm::manager

@@ -3,6 +3,7 @@
 
 #include <functional>
 #include <memory>
+#include <string>
 
 #include "checkpoint/node_state.h"
 #include "manager/admission/admission_options.h"
@@ -11,12 +12,19 @@
 
 namespace qrm::manager {
 
-/// Asks `plugin` through `client` what it holds, and teaches it what `state` records beside that.
-/// Calls `ready` once, whatever came of it. The reconciler sees to what it could not learn, as one
-/// that knows no more than the plugin API, or that has to let go first what it holds for nobody.
-/// Threads: any; never waits.
+/// What a plugin is brought to.
+struct TeachingParts {
+  std::shared_ptr<const checkpoint::NodeState> state;
+  /// The container runs, or its pod does: what it has without a record is not taken from it.
+  std::function<bool(const ContainerKey& key)> is_live;
+  const AdmissionOptions& options;
+};
+
+/// Asks `plugin` through `client` what it holds, has it let go what it holds for nobody, and
+/// teaches it what is recorded beside the rest. Calls `ready` once, whatever came of it: what it
+/// could not learn, as one that knows no more than the plugin API, the reconciler sees to. Threads:
+/// any; never waits.
 void TeachPlugin(const PluginInfo& plugin, const std::shared_ptr<PluginClient>& client,
-                 const std::shared_ptr<const checkpoint::NodeState>& state,
-                 const AdmissionOptions& options, std::function<void()> ready);
+                 const TeachingParts& parts, std::function<void()> ready);
 
 }  // namespace qrm::manager

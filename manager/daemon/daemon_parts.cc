@@ -112,7 +112,8 @@ RegistryOptions DaemonParts::RegistryOptionsOf() {
       ready();
       return;
     }
-    TeachPlugin(plugin, client, state.Load(), config.admission, std::move(ready));
+    const auto is_live = [this](const ContainerKey& key) { return live.HasPod(key.pod_uid); };
+    TeachPlugin(plugin, client, {state.Load(), is_live, config.admission}, std::move(ready));
   };
   options.endpoints.on_registered = [this](const std::string& resource) {
     state.Post([this, resource] { OnPluginRegistered(resource); });

@@ -62,6 +62,7 @@ void GiveUpOverridingPermissions() {
 }  // namespace
 }  // namespace qrm::test
 
+// NOLINTNEXTLINE(bugprone-exception-escape): what fails here shall end the program.
 int main(int argc, char** argv) {
   CLI::App app("Damages databases and checks that qrmd starts all the same.");
   qrm::test::Options options;

@@ -92,7 +92,7 @@ StatusOr<std::string> DamagedNode::DamagePlugin(int round) {
   node_.KillPlugin(plugin);
   QRM_ASSIGN_OR_RETURN(const DamageReport done,
                        damage_.Apply(dir_ / ("node/state/" + plugin + "_plugin.db"), round));
-  const std::string what = fmt::format("{} of the {} plugin", done.what, plugin);
+  std::string what = fmt::format("{} of the {} plugin", done.what, plugin);
   const auto held = [&]() -> Status {
     const Inodes files = FilesOfState();
     QRM_RETURN_IF_ERROR(damage_.Undo());  // who may not read its database does not start
@@ -123,9 +123,10 @@ Status DamagedNode::ExpectUnmoved(const Pins& before) const {
 
 Status DamagedNode::AddPod(const std::string& role) {
   const std::string name = "pod" + std::to_string(next_pod_++);
-  PodSpec pod = {.name = name,
-                 .uid = "uid-" + name,
-                 .container = {.milli_cpus = kOwnCpus * 1000, .memory_bytes = int64_t{1} << 30}};
+  PodSpec pod = {
+      .name = name,
+      .uid = "uid-" + name,
+      .container = {.milli_cpus = int64_t{kOwnCpus} * 1000, .memory_bytes = int64_t{1} << 30}};
   if (!role.empty()) {
     pod.labels["katalyst.kubewharf.io/pod_role"] = role;
   }

@@ -366,6 +366,7 @@ Status Run(int seconds, uint32_t seed) {
 }  // namespace
 }  // namespace qrm::test
 
+// NOLINTNEXTLINE(bugprone-exception-escape): what fails here shall end the program.
 int main(int argc, char** argv) {
   CLI::App app("Kills qrmd, containerd and a plugin at random while pods come and go.");
   int seconds = 30;

@@ -40,7 +40,7 @@ constexpr int kMost = 3;
 
 ContainerSpec Container(const std::string& name, int cpus) {
   return {.name = name,
-          .milli_cpus = cpus * 1000,
+          .milli_cpus = int64_t{cpus} * 1000,
           .memory_bytes = int64_t{64} << 20,
           .cpu_limit = true};
 }

@@ -60,7 +60,7 @@ Status Player::DieAtWrite(Random& random) {
   node_.Kill();
   dying_ = true;
   settled_ = false;
-  const Status started = node_.Start(DrawBelow(random, 100));
+  Status started = node_.Start(DrawBelow(random, 100));
   if (started.ok() || !node_.Runs()) {
     Note(started.ok() ? "later" : "while it starts");
     return OkStatus();

@@ -44,6 +44,7 @@ std::vector<std::string> KeysOf(const std::string& resource) {
     return {role};
   }
   std::vector<std::string> nics;
+  nics.reserve(kModelNodes);
   for (int node = 0; node < kModelNodes; ++node) {
     nics.push_back(
         fmt::format("{{interface: eth{0}, numa-node: {0}, ipv4: \"{1}\", speed-mbps: {2}}}", node,

@@ -314,6 +314,7 @@ std::vector<Box> ModelRuntime::Boxes() const {
 std::vector<Sandbox> ModelRuntime::Sandboxes() const {
   const MutexLock lock(mutex_);
   std::vector<Sandbox> all;
+  all.reserve(sandboxes_.size());
   for (const auto& [id, sandbox] : sandboxes_) {
     all.push_back(sandbox);
   }

@@ -35,6 +35,7 @@ struct Options {
 std::vector<Step> DrawSteps(const Options& options, const std::set<StepKind>& without) {
   std::mt19937 random(options.seed);
   std::vector<Step> steps;
+  steps.reserve(static_cast<std::size_t>(options.steps));
   for (int i = 0; i < options.steps; ++i) {
     steps.push_back(DrawStep(random, without));
   }
@@ -43,6 +44,7 @@ std::vector<Step> DrawSteps(const Options& options, const std::set<StepKind>& wi
 
 std::string Listed(const std::vector<Step>& steps) {
   std::vector<std::string> words;
+  words.reserve(steps.size());
   for (const Step& step : steps) {
     words.push_back(ToString(step));
   }
@@ -107,6 +109,7 @@ Status Run(const Options& options) {
 }  // namespace
 }  // namespace qrm::test
 
+// NOLINTNEXTLINE(bugprone-exception-escape): what fails here shall end the program.
 int main(int argc, char** argv) {
   CLI::App app("Plays random steps on a node and checks them against a model.");
   qrm::test::Options options;

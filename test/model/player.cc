@@ -17,6 +17,15 @@ constexpr int kStepsPerLook = 25;
 constexpr int kReconcilesToAgree = 2;
 constexpr std::size_t kTraced = 200;
 
+/// One step less of what lasts `steps` more; true after the last.
+bool RunsOut(int& steps) {
+  if (steps == 0) {
+    return false;
+  }
+  --steps;
+  return steps == 0;
+}
+
 }  // namespace
 
 Player::Player()
@@ -82,13 +91,13 @@ Status Player::EndFaults() {
     Note("(qrmd died)");
     away_for_ = 1;
   }
-  if (away_for_ > 0 && --away_for_ == 0) {
+  if (RunsOut(away_for_)) {
     QRM_RETURN_IF_ERROR(RestartDaemon());
   }
-  if (read_only_for_ > 0 && --read_only_for_ == 0) {
+  if (RunsOut(read_only_for_)) {
     node_.SetReadOnly(false);
   }
-  if (updates_fail_for_ > 0 && --updates_fail_for_ == 0) {
+  if (RunsOut(updates_fail_for_)) {
     runtime_.SetUpdates(ModelRuntime::Updates::kWork);
   }
   std::vector<std::string> due;

@@ -23,7 +23,7 @@ int DrawFrom(std::mt19937& random, int least, int most) {
 
 PlannedContainer Guaranteed(const std::string& name, int cpus) {
   return {.spec = {.name = name,
-                   .milli_cpus = cpus * 1000,
+                   .milli_cpus = int64_t{cpus} * 1000,
                    .memory_bytes = 64 * kMiB,
                    .cpu_limit = true},
           .own_cpus = {cpus}};
@@ -125,8 +125,8 @@ PodPlan MakeNicUser(const std::string& name, int serial, int mbps) {
 
 PodPlan MakePlan(PodKind kind, const std::string& name, int serial, std::mt19937& random) {
   if (kind == PodKind::kDatabase || kind == PodKind::kSidecar) {
-    PodPlan plan =
-        MakeDatabase(name, serial, DrawFrom(random, 1, 4), DrawFrom(random, 1, 12) * 128 * kMiB);
+    PodPlan plan = MakeDatabase(name, serial, DrawFrom(random, 1, 4),
+                                int64_t{DrawFrom(random, 1, 12)} * 128 * kMiB);
     if (kind == PodKind::kSidecar) {
       PlannedContainer sidecar = Guaranteed("sidecar", 1);
       sidecar.kind = Kind::kSidecar;
@@ -163,7 +163,7 @@ PodPlan MakePlan(PodKind kind, const std::string& name, int serial, std::mt19937
 }
 
 void ResizeCpus(PlannedContainer& container, int cpus) {
-  container.spec.milli_cpus = cpus * 1000;
+  container.spec.milli_cpus = int64_t{cpus} * 1000;
   if (!container.own_cpus.empty()) {
     container.own_cpus.insert(cpus);
   } else if (container.spec.cpu_limit) {

@@ -95,7 +95,7 @@ Status Player::AdmitPod(const PodPlan& plan) {
   ModelPod& pod = books_.pods()[plan.uid];
   pod.plan = plan;
   pod.sandbox = runtime_.RunSandbox(plan.SpecFor(plan.containers.front()));
-  const Status run = RunContainers(pod, Books::Which::kFirst);
+  Status run = RunContainers(pod, Books::Which::kFirst);
   if (run.ok() || run.code() == StatusCode::kInternal) {
     return run;
   }
@@ -224,7 +224,7 @@ Status Player::Restart(Random& random) {
     runtime_.StopContainer(old_id);
   }
   ++container.attempt;
-  const Status run = RunOne(*pod, container, Books::Which::kLater);
+  Status run = RunOne(*pod, container, Books::Which::kLater);
   runtime_.RemoveContainer(old_id);
   if (run.ok() || run.code() == StatusCode::kInternal) {
     return run;
@@ -252,7 +252,7 @@ Status Player::Recreate(Random& random) {
   for (PlannedContainer& container : pod->plan.containers) {
     ++container.attempt;
   }
-  const Status run = RunContainers(*pod, Books::Which::kLater);
+  Status run = RunContainers(*pod, Books::Which::kLater);
   runtime_.RemoveSandbox(old);
   if (run.ok() || run.code() == StatusCode::kInternal) {
     return run;
