@@ -264,10 +264,14 @@ TEST_F(OneTruthTest, AdmissionWithBuiltInPluginsCostsOneSync) {
     return Await([this] { return node_->ListPods()->pods_size() == 0; });
   };
   int warm = 0;
-  ASSERT_TRUE(Await([&] {
+  const bool traced = Await([&] {
     EXPECT_TRUE(run_and_remove("warm" + std::to_string(warm++)));
     return syncs() > 0;
-  })) << tracer.Output();
+  });
+  if (!traced && tracer.Output().find("ptrace") != std::string::npos) {
+    GTEST_SKIP() << "nobody may trace here: " << tracer.Output();
+  }
+  ASSERT_TRUE(traced) << tracer.Output();
   ASSERT_TRUE(run_and_remove("last"));  // the tracer has all threads by now
   const int before = syncs();
   constexpr int kPods = 6;
