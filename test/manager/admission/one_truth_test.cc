@@ -1,0 +1,70 @@
+// What the records say is right: of who gave it, of what a node has, and after a failure.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "manager/admission/admitter.h"
+#include "test/manager/admission/admitter_fixture.h"
+
+namespace qrm::manager {
+namespace {
+
+using test::AdmitterTest;
+using test::Demand;
+using test::Gives;
+using test::Pin;
+using test::PluginScript;
+using testing::Contains;
+using testing::HasSubstr;
+using testing::Not;
+
+TEST_F(AdmitterTest, TeachesPluginsTheFormerAllocationWhenTheDiskRefusesALargerOne) {
+  ASSERT_TRUE(Admit(Demand()).ok());
+  ContainerDemand more = Demand();
+  more.requests["cpu"] = 4;
+  plugins_.Set("cpu", Gives("cpu", Pin(kCpusetCpus, "0-3")));
+  plugins_.ForgetCalls();
+  journal_.Fail(Errorf(StatusCode::kResourceExhausted, "disk full"));
+  EXPECT_FALSE(Admit(more).ok());
+  EXPECT_THAT(plugins_.calls(), Contains("restore cpu uid-web/main=0-1"));
+  EXPECT_THAT(plugins_.calls(), Not(Contains(HasSubstr("release"))));
+  EXPECT_THAT(plugins_.calls(), Not(Contains(HasSubstr("remove"))));
+}
+
+TEST_F(AdmitterTest, LeavesARunningContainerWhatItHasWhenAnotherPluginFails) {
+  PluginScript full;
+  full.gives = Errorf(StatusCode::kResourceExhausted, "no memory");
+  plugins_.Set("memory", full);
+  EXPECT_FALSE(Admit(Demand(), {}, Admitter::Moment::kAfterTheFact).ok());
+  EXPECT_THAT(plugins_.calls(), Not(Contains(HasSubstr("remove"))));
+}
+
+TEST_F(AdmitterTest, TakesFromARunningContainerWhatItCannotHave) {
+  plugins_.Set("cpu", Gives("cpu", Pin(kCpusetCpus, "0-99")));
+  EXPECT_FALSE(Admit(Demand(), {}, Admitter::Moment::kAfterTheFact).ok());
+  EXPECT_THAT(plugins_.calls(), Contains("remove cpu uid-web"));
+  EXPECT_THAT(plugins_.calls(), Not(Contains("remove memory uid-web")));
+}
+
+TEST_F(AdmitterTest, RecordsWhoGaveWhat) {
+  PluginScript cpu;
+  cpu.gives = AllocationByResource{{"cpu", Pin(kCpusetCpus, "0-1")},
+                                   {"cache", {.envs = {{"CACHE", "l3"}}}}};
+  plugins_.Set("cpu", cpu);
+  ASSERT_TRUE(Admit(Demand()).ok());
+  const auto& origins = Record(Demand())->origins;
+  EXPECT_EQ(origins.at("cpu").plugin, "cpu");
+  EXPECT_EQ(origins.at("cpu").endpoint, "/run/cpu.sock");
+  EXPECT_EQ(origins.at("cache").plugin, "cpu");
+  EXPECT_EQ(origins.at("memory").plugin, "memory");
+}
+
+TEST_F(AdmitterTest, RefusesMoreBoundMemoryThanANodeHasWhateverThePluginSays) {
+  ResourceAllocation bound = Pin(kCpusetMems, "0");
+  bound.amount_by_node = {{0, machine_.FindNode(0)->memory_bytes / 2 + 1}};
+  plugins_.Set("memory", Gives("memory", bound));
+  ASSERT_TRUE(Admit(Demand("web")).ok());
+  EXPECT_THAT(Rejection(Demand("db")), HasSubstr("to NUMA node 0, which has"));
+}
+
+}  // namespace
+}  // namespace qrm::manager
