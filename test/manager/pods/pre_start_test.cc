@@ -9,7 +9,6 @@
 namespace qrm::manager {
 namespace {
 
-using test::PluginScript;
 using testing::AllOf;
 using testing::ElementsAre;
 using testing::HasSubstr;
