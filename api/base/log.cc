@@ -8,6 +8,7 @@
 #include <spdlog/sinks/stdout_sinks.h>
 #include <spdlog/spdlog.h>
 
+#include "api/base/foreign_text.h"
 #include "api/base/mutex.h"
 
 namespace qrm::log {
@@ -49,37 +50,35 @@ spdlog::level::level_enum ToSpdlog(Level level) {
   return spdlog::level::err;
 }
 
-bool NeedsQuotes(std::string_view value) {
-  return value.empty() || value.find_first_of(" \t\n\"=") != std::string_view::npos;
-}
+/// More of a value is no message but somebody's data, and would fill the disk.
+constexpr std::size_t kMostValueBytes = 4096;
 
-void AppendQuoted(std::string& line, std::string_view value) {
-  line += '"';
+std::string InQuotes(std::string_view value) {
+  std::string quoted;
+  quoted.reserve(value.size());
   for (const char c : value) {
     if (c == '"' || c == '\\') {
-      line += '\\';
+      quoted += '\\';
     }
-    if (c == '\n') {
-      line += "\\n";
-    } else {
-      line += c;
-    }
+    quoted += c;
   }
-  line += '"';
+  return '"' + Escaped(quoted) + '"';
+}
+
+std::string ValueText(std::string_view value) {
+  const std::string cut = Cut(value, kMostValueBytes);
+  const bool plain =
+      !cut.empty() && cut.find_first_of(" \"=\\") == std::string::npos && Escaped(cut) == cut;
+  return plain ? cut : InQuotes(cut);
 }
 
 std::string Format(std::string_view event, Fields fields) {
-  std::string line;
-  AppendQuoted(line, event);
+  std::string line = InQuotes(event);
   for (const Field& field : fields) {
     line += ' ';
     line += field.key;
     line += '=';
-    if (NeedsQuotes(field.value)) {
-      AppendQuoted(line, field.value);
-    } else {
-      line += field.value;
-    }
+    line += ValueText(field.value);
   }
   return line;
 }

@@ -1,7 +1,7 @@
 // Checks answers against the machine.
 #include "plugins/sdk/calls/answer_check.h"
 
-#include <algorithm>
+#include "api/base/foreign_text.h"
 
 namespace qrm::calls {
 namespace {
@@ -72,15 +72,7 @@ Status CheckAllocations(const AllocationByResource& allocations, const NumaMask&
 }
 
 std::string OneLine(std::string_view text) {
-  std::size_t length = std::min(text.size(), kMaxText);
-  while (length < text.size() && length > 0 && (text[length] & 0xc0) == 0x80) {
-    --length;  // do not cut a character of several bytes
-  }
-  std::string line(text.substr(0, length));
-  std::replace_if(
-      line.begin(), line.end(),
-      [](char c) { return static_cast<unsigned char>(c) < 0x20 || c == 0x7f; }, ' ');
-  return length < text.size() ? line + "..." : line;
+  return Escaped(Cut(text, kMaxText));
 }
 
 }  // namespace qrm::calls

@@ -11,6 +11,7 @@ namespace qrm::log {
 namespace {
 
 using ::testing::ElementsAre;
+using ::testing::EndsWith;
 
 TEST(LogTest, QuotesOnlyValuesThatNeedIt) {
   std::vector<std::string> lines;
@@ -20,6 +21,23 @@ TEST(LogTest, QuotesOnlyValuesThatNeedIt) {
   SetSink(nullptr);
   EXPECT_THAT(lines,
               ElementsAre(R"("plugin registered" resource=cpu why="a \"b\"\nc" count=3 none="")"));
+}
+
+TEST(LogTest, LetsNoValueMoveTheCursorOrEndTheLine) {
+  std::vector<std::string> lines;
+  SetSink([&](Level, const std::string& line) { lines.push_back(line); });
+  Info("seen", {{"escape", "\x1b[2J"}, {"c1", "a\xc2\x9b"}, {"lone", "\x9b"}, {"umlaut", "ä"}});
+  SetSink(nullptr);
+  EXPECT_THAT(lines, ElementsAre(R"("seen" escape="\x1b[2J" c1="a\xc2\x9b" lone="\x9b" umlaut=ä)"));
+}
+
+TEST(LogTest, CutsValuesAndTellsTheirLength) {
+  std::vector<std::string> lines;
+  SetSink([&](Level, const std::string& line) { lines.push_back(line); });
+  Info("long", {{"text", std::string(100'000, 'x')}});
+  SetSink(nullptr);
+  EXPECT_THAT(lines, ElementsAre(EndsWith("... (100000 bytes)\"")));
+  EXPECT_LT(lines.front().size(), 5000);
 }
 
 TEST(LogTest, DropsLinesBelowTheLevel) {

@@ -1,0 +1,25 @@
+// Makes text of others fit for messages, logs and terminals: bounded, and without control
+// characters.
+#pragma once
+
+#include <cstddef>
+#include <string>
+#include <string_view>
+
+namespace qrm {
+
+/// As much of somebody else's text stands in a message at most.
+inline constexpr std::size_t kMostForeignBytes = 200;
+
+/// `text` with control characters as `\n`, `\t`, `\r` or `\xNN`, and so every byte that is no
+/// UTF-8: nothing in it ends a line or moves a terminal's cursor.
+std::string Escaped(std::string_view text);
+
+/// The longest beginning of `text` that has up to `most` bytes and ends with a whole character,
+/// with the length of what was cut: "abc... (250000 bytes)". Shorter text stays as it is.
+std::string Cut(std::string_view text, std::size_t most);
+
+/// `text` of somebody else as a message quotes it: cut to kMostForeignBytes, then escaped.
+std::string Quoted(std::string_view text);
+
+}  // namespace qrm

@@ -1,0 +1,34 @@
+// Text of others: what is escaped, and where it is cut.
+#include "api/base/foreign_text.h"
+
+#include <gtest/gtest.h>
+
+namespace qrm {
+namespace {
+
+TEST(ForeignTextTest, EscapesControlCharactersAndWhatIsNoUtf8) {
+  EXPECT_EQ(Escaped("a\nb\tc\rd"), "a\\nb\\tc\\rd");
+  EXPECT_EQ(Escaped(std::string_view("\0\x1b\x7f", 3)), "\\x00\\x1b\\x7f");
+  EXPECT_EQ(Escaped("\xc2\x9b"), "\\xc2\\x9b") << "C1, which some terminals obey";
+  EXPECT_EQ(Escaped("\x9b \xc3 \xe2\x82 \xff"), "\\x9b \\xc3 \\xe2\\x82 \\xff");
+}
+
+TEST(ForeignTextTest, LeavesOtherCharactersAsTheyAre) {
+  EXPECT_EQ(Escaped("plain, ä, €, 😀"), "plain, ä, €, 😀");
+}
+
+TEST(ForeignTextTest, CutsAtAWholeCharacterAndTellsTheLength) {
+  EXPECT_EQ(Cut("abc", 3), "abc");
+  EXPECT_EQ(Cut("abcd", 3), "abc... (4 bytes)");
+  EXPECT_EQ(Cut("ab€", 4), "ab... (5 bytes)");
+  EXPECT_EQ(Cut("\x80\x80\x80\x80\x80\x80\x80\x80", 6).size(), 2 + sizeof("... (8 bytes)") - 1)
+      << "continuations without a beginning are no character";
+}
+
+TEST(ForeignTextTest, QuotesTwoHundredBytes) {
+  EXPECT_EQ(Quoted(std::string(200, 'x')), std::string(200, 'x'));
+  EXPECT_EQ(Quoted(std::string(250'000, 'x')), std::string(200, 'x') + "... (250000 bytes)");
+}
+
+}  // namespace
+}  // namespace qrm
