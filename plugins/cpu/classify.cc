@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "api/base/foreign_text.h"
 #include "plugins/placement/qos_annotations.h"
 
 namespace qrm::cpu {
@@ -55,7 +56,7 @@ StatusOr<Placement> InQosPool(const CpuPluginConfig& config, const QosRequest& q
     return Errorf(StatusCode::kInvalidArgument,
                   "cannot use pool '{}' of annotation cpu_enhancement: there is no such pool; name "
                   "one of the cpu plugin's pools",
-                  qos.cpuset_pool);
+                  Quoted(qos.cpuset_pool));
   }
   return InPool(qos.cpuset_pool);
 }

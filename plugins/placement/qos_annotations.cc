@@ -1,7 +1,8 @@
 // Reads Katalyst's QoS annotations.
 #include "plugins/placement/qos_annotations.h"
 
-#include <nlohmann/json.hpp>
+#include "api/base/foreign_text.h"
+#include "plugins/placement/flat_json.h"
 
 namespace qrm::placement {
 namespace {
@@ -26,25 +27,19 @@ StatusOr<QosLevel> ParseLevel(const std::string& text) {
   return Errorf(StatusCode::kInvalidArgument,
                 "cannot read annotation {}: '{}' is no QoS level; write dedicated_cores, "
                 "shared_cores, reclaimed_cores or system_cores",
-                kQosLevelKey, text);
+                kQosLevelKey, Quoted(text));
 }
 
-/// The flat form of an enhancement annotation; empty when it is absent.
+/// The values of an enhancement annotation; none when it is absent.
 StatusOr<StringMap> ParseEnhancement(const StringMap& annotations, const char* key) {
   const auto found = annotations.find(key);
   if (found == annotations.end()) {
     return StringMap();
   }
-  const nlohmann::json object = nlohmann::json::parse(found->second, nullptr, false);
-  if (!object.is_object()) {
-    return Errorf(StatusCode::kInvalidArgument,
-                  "cannot read annotation {}: '{}' is no JSON object; write one such as "
-                  R"({{"numa_binding": "true"}})",
-                  key, found->second);
-  }
-  StringMap values;
-  for (const auto& [name, value] : object.items()) {
-    values[name] = value.is_string() ? value.get<std::string>() : value.dump();
+  StatusOr<StringMap> values = ParseFlatJson(found->second);
+  if (!values.ok()) {
+    return Errorf(StatusCode::kInvalidArgument, "cannot read annotation {}: '{}' {}", key,
+                  Quoted(found->second), MessageOf(values.status()));
   }
   return values;
 }

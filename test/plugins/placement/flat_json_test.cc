@@ -1,0 +1,58 @@
+// The small JSON objects of annotations, and what is too much for them.
+#include "plugins/placement/flat_json.h"
+
+#include <string>
+
+#include <fmt/format.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace qrm::placement {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
+using testing::Pair;
+
+TEST(FlatJsonTest, TakesStringsAndBooleansOfTheOutermostObject) {
+  const auto values = ParseFlatJson(
+      R"({"a": "1", "b": true, "c": false, "d": 2, "e": null, "f": {"a": "2"}, "g": ["3"], "a": "4"})");
+  ASSERT_TRUE(values.ok()) << values.status();
+  EXPECT_THAT(*values, ElementsAre(Pair("a", "4"), Pair("b", "true"), Pair("c", "false")));
+  EXPECT_THAT(*ParseFlatJson("{}"), IsEmpty());
+}
+
+TEST(FlatJsonTest, RefusesWhatIsNoObject) {
+  for (const char* text : {"", "{", "[]", "\"text\"", "1", "true", "null", "{} x", "{'a': 1}"}) {
+    EXPECT_EQ(MessageOf(ParseFlatJson(text).status()),
+              R"(is no JSON object; write one such as {"numa_binding": "true"})")
+        << text;
+  }
+}
+
+TEST(FlatJsonTest, RefusesDeeperNesting) {
+  EXPECT_TRUE(ParseFlatJson(R"({"a": [[[1]]]})").ok());
+  EXPECT_THAT(MessageOf(ParseFlatJson(R"({"a": [[[[1]]]]})").status()),
+              HasSubstr("nested more than 4 deep"));
+  const std::string deep = "{\"a\":" + std::string(4000, '[');
+  EXPECT_THAT(MessageOf(ParseFlatJson(deep).status()), HasSubstr("nested more than 4 deep"));
+}
+
+TEST(FlatJsonTest, RefusesMoreKeys) {
+  std::string keys;
+  for (int i = 0; i < 64; ++i) {
+    keys += fmt::format("\"k{}\": {{}},", i);
+  }
+  EXPECT_TRUE(ParseFlatJson("{" + keys.substr(0, keys.size() - 1) + "}").ok());
+  EXPECT_THAT(MessageOf(ParseFlatJson("{" + keys + "\"more\": 1}").status()),
+              HasSubstr("more than 64 keys"));
+}
+
+TEST(FlatJsonTest, RefusesMoreBytesUnread) {
+  EXPECT_EQ(MessageOf(ParseFlatJson(std::string(4097, ' ')).status()),
+            "has 4097 bytes, more than 4096; write less");
+}
+
+}  // namespace
+}  // namespace qrm::placement
