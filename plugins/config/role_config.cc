@@ -2,6 +2,7 @@
 #include "plugins/config/role_config.h"
 
 #include "api/base/section.h"
+#include "plugins/placement/exclusive_nodes.h"
 
 namespace qrm::config {
 
@@ -26,6 +27,17 @@ StatusOr<ShareRule> ParseShareRule(const Section& section) {
     }
   }
   return rule;
+}
+
+StatusOr<uint64_t> ParseExclusiveNodePercent(const Section& section) {
+  constexpr char kKey[] = "exclusive-node-percent";
+  QRM_ASSIGN_OR_RETURN(const uint64_t percent,
+                       section.Number(kKey, placement::kUsualExclusiveNodePercent));
+  if (percent > 100) {
+    return section.Error(kKey, fmt::format("is {}, more than all", percent),
+                         "write 0 to 100; 0 asks for nothing");
+  }
+  return percent;
 }
 
 Status CheckShareRules(const Section& roles, const std::map<std::string, ShareRule>& rules) {

@@ -1,6 +1,7 @@
 // The keys that the roles of several plugins have in common.
 #pragma once
 
+#include <cstdint>
 #include <map>
 #include <string>
 
@@ -16,6 +17,10 @@ StatusOr<placement::NumaSpan> ParseNumaSpan(const Section& section, placement::N
 
 /// `share-numa-with: [ROLE, ...]`, `*` for everyone.
 StatusOr<placement::ShareRule> ParseShareRule(const Section& section);
+
+/// `exclusive-node-percent: 50`: how much of a NUMA node a container must request to have it
+/// exclusively because its annotation says so. Errors: kInvalidArgument for more than 100.
+StatusOr<uint64_t> ParseExclusiveNodePercent(const Section& section);
 
 /// OK when every role that is named in another's rule exists and tolerates that one too: a rule on
 /// one side only would never let them meet. `roles` is the section with a mapping per role. Errors:

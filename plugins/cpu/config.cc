@@ -112,8 +112,8 @@ Status CheckReservedCount(const Section& section, const CpuPluginConfig& config)
 }  // namespace
 
 StatusOr<CpuPluginConfig> ParseCpuConfig(const Section& section) {
-  QRM_RETURN_IF_ERROR(
-      section.AllowKeys({"reserved-cpus", "pools", "default-pool", "roles", "static"}));
+  QRM_RETURN_IF_ERROR(section.AllowKeys(
+      {"reserved-cpus", "pools", "default-pool", "roles", "static", "exclusive-node-percent"}));
   CpuPluginConfig config;
   QRM_ASSIGN_OR_RETURN(config.reserved,
                        section.Parsed<CpuSet>("reserved-cpus", "CPU list", "0-3,8"));
@@ -123,6 +123,7 @@ StatusOr<CpuPluginConfig> ParseCpuConfig(const Section& section) {
     roles.insert(name);
   }
   QRM_ASSIGN_OR_RETURN(config.pools, ParsePools(section, std::move(roles)));
+  QRM_ASSIGN_OR_RETURN(config.exclusive_node_percent, config::ParseExclusiveNodePercent(section));
   QRM_ASSIGN_OR_RETURN(config.static_mode, ParseStatic(section));
   QRM_RETURN_IF_ERROR(CheckReservedCount(section, config));
   QRM_ASSIGN_OR_RETURN(config.default_pool, section.Text("default-pool", kDefaultPool));

@@ -1,6 +1,7 @@
 // The cpu plugin's configuration: reserved CPUs, pools, and the roles that get CPUs of their own.
 #pragma once
 
+#include <cstdint>
 #include <map>
 #include <optional>
 #include <string>
@@ -8,6 +9,7 @@
 
 #include "api/base/status.h"
 #include "api/id_set.h"
+#include "plugins/placement/exclusive_nodes.h"
 #include "plugins/placement/sharing.h"
 #include "topology/cpu_assignment.h"
 
@@ -49,6 +51,8 @@ struct CpuPluginConfig {
   CpuSet reserved;
   std::map<std::string, PoolConfig> pools;
   std::map<std::string, ExclusiveRule> roles;
+  /// How much of its NUMA nodes a container must request to have them exclusively by annotation.
+  uint64_t exclusive_node_percent = placement::kUsualExclusiveNodePercent;
   /// The pool of containers that no rule places; kDefaultPool for what is left.
   std::string default_pool = kDefaultPool;
   /// Set: containers that nothing else places are placed by kubelet's static policy, and the

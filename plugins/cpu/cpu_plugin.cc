@@ -7,6 +7,7 @@
 #include "api/base/log.h"
 #include "plugins/cpu/classify.h"
 #include "plugins/cpu/export_json.h"
+#include "plugins/cpu/fit_config.h"
 #include "plugins/cpu/policy.h"
 #include "plugins/cpu/pools.h"
 #include "plugins/cpu/state.h"

@@ -3,13 +3,13 @@
 
 #include <algorithm>
 #include <cmath>
-#include <string_view>
 #include <vector>
 
 #include <fmt/ranges.h>
 
 #include "plugins/cpu/classify.h"
 #include "plugins/cpu/pools.h"
+#include "plugins/placement/exclusive_nodes.h"
 #include "topology/cpu_assignment.h"
 #include "topology/hint_generation.h"
 
@@ -72,11 +72,8 @@ std::string Describe(const View& view, const Room& room) {
       parts.push_back(fmt::format("node {}: {:.0f} free", node, free));
       continue;
     }
-    const auto& standing = tenants.at(node);
-    const auto enemy = std::find_if(standing.begin(), standing.end(), [&](const Tenant& tenant) {
-      return !MayShare(tenant, room.tenant);
-    });
-    parts.push_back(fmt::format("node {}: {} stands there", node, placement::NameOf(*enemy)));
+    parts.push_back(fmt::format("node {}: {} stands there", node,
+                                placement::NameOfEnemy(tenants.at(node), room.tenant)));
   }
   return fmt::format("{}", fmt::join(parts, ", "));
 }
@@ -89,6 +86,17 @@ Status NoRoom(const View& view, const ContainerRequest& request, const Room& roo
       "ask for fewer CPUs",
       NameOf(request), within.Empty() ? "" : fmt::format(" of {}", ToString(within)),
       request.quantity(), placement::NameOf(room.tenant), Describe(view, room));
+}
+
+/// OK when the request fills the nodes that the pod itself wants others kept off.
+Status CheckFilled(const View& view, const ContainerRequest& request, const Tenant& tenant,
+                   const NumaMask& nodes) {
+  const int total = (view.machine.CpusOf(nodes) - view.config.reserved).Count();
+  return placement::CheckFill(request, tenant, nodes,
+                              {.asked = request.quantity(),
+                               .total = static_cast<double>(total),
+                               .least_percent = view.config.exclusive_node_percent,
+                               .what = "CPUs"});
 }
 
 StatusOr<int> WholeCpus(const ContainerRequest& request) {
@@ -262,6 +270,8 @@ StatusOr<Decision> PlaceExclusively(const View& view, const ContainerRequest& re
   QRM_RETURN_IF_ERROR(CheckDefaultPoolStays(view, request, count));
   const Room room = FindRoom(view, request, own);
   if (KeepsItsCpus(view, request, room.free, hint.nodes)) {
+    QRM_RETURN_IF_ERROR(
+        CheckFilled(view, request, room.tenant, view.machine.NodesOf(request.runs_on)));
     return Own(view, request, request.runs_on, hint, room.tenant);
   }
   const auto picked = PickCpus(view, room, own.rule, count, hint.nodes);
@@ -271,36 +281,9 @@ StatusOr<Decision> PlaceExclusively(const View& view, const ContainerRequest& re
   if (!picked->ok()) {
     return Annotate(picked->status(), fmt::format("cannot place {}", NameOf(request)));
   }
+  const NumaMask nodes = view.machine.NodesOf(**picked);
+  QRM_RETURN_IF_ERROR(CheckFilled(view, request, room.tenant, nodes));
   return Own(view, request, **picked, hint, room.tenant);
-}
-
-/// Takes out of the configured `cpus` of `pool` what the machine lacks, unless that is all: then
-/// they are a mistake.
-void CutDown(const Machine& machine, std::string_view pool, CpuSet& cpus,
-             std::vector<std::string>& repairs) {
-  const CpuSet known = cpus & machine.cpu_set();
-  if (known.Empty() || known == cpus) {
-    return;
-  }
-  repairs.push_back(fmt::format("pool {} is without CPUs {}: the machine has {}", pool,
-                                ToString(cpus - known), ToString(machine.cpu_set())));
-  cpus = known;
-}
-
-/// Reserves CPUs as kubelet does when their number is configured.
-Status FitStaticConfig(const Machine& machine, const StaticConfig& mode, CpuSet& reserved) {
-  const CpuLayout layout = CpuLayout::LikeKubelet(machine);
-  const std::size_t sockets = layout.elements(CpuLayout::kPackage).size();
-  const std::size_t nodes = layout.elements(CpuLayout::kNode).size();
-  if (mode.options.align_by_socket && sockets > nodes) {
-    return Errorf(StatusCode::kInvalidArgument,
-                  "cannot align CPUs by socket: the machine has {} sockets and only {} NUMA nodes; "
-                  "leave static.align-by-socket out",
-                  sockets, nodes);
-  }
-  const int count = reserved.Empty() ? mode.reserved_count : reserved.Count();
-  QRM_ASSIGN_OR_RETURN(reserved, ReservedCpus(layout, count, reserved, mode.options));
-  return OkStatus();
 }
 
 }  // namespace
@@ -322,7 +305,11 @@ StatusOr<HintList> CpuHints(const View& view, const ContainerRequest& request) {
   QRM_ASSIGN_OR_RETURN(const int count, WholeCpus(request));
   QRM_RETURN_IF_ERROR(CheckDefaultPoolStays(view, request, count));
   const Room room = FindRoom(view, request, own);
-  std::vector<TopologyHint> fitting = FittingMasks(view, room, own.rule, count);
+  QRM_ASSIGN_OR_RETURN(
+      std::vector<TopologyHint> fitting,
+      placement::OnlyFilled(FittingMasks(view, room, own.rule, count), [&](const NumaMask& nodes) {
+        return CheckFilled(view, request, room.tenant, nodes);
+      }));
   if (fitting.empty()) {
     return NoRoom(view, request, room, {});
   }
@@ -369,25 +356,6 @@ std::map<ContainerKey, ResourceAllocation> ChangedAllocations(const View& view,
     }
   }
   return changed;
-}
-
-StatusOr<FittingConfig> FitCpuConfig(const Machine& machine, CpuPluginConfig config) {
-  std::vector<std::string> repairs;
-  CutDown(machine, kReservedPool, config.reserved, repairs);
-  for (auto& [name, pool] : config.pools) {
-    CutDown(machine, name, pool.cpus, repairs);
-  }
-  if (!config.reserved.IsSubsetOf(machine.cpu_set())) {
-    return Errorf(StatusCode::kInvalidArgument,
-                  "cannot reserve CPUs {}: the machine has {}; correct reserved-cpus",
-                  ToString(config.reserved), ToString(machine.cpu_set()));
-  }
-  if (config.static_mode) {
-    QRM_RETURN_IF_ERROR(FitStaticConfig(machine, *config.static_mode, config.reserved));
-  }
-  const CpuState initial = InitialState(config);
-  QRM_RETURN_IF_ERROR(CheckPools({machine, config, initial}, initial.pools));
-  return FittingConfig{std::move(config), std::move(repairs)};
 }
 
 }  // namespace qrm::cpu

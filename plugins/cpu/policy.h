@@ -10,7 +10,6 @@
 #include "api/base/status.h"
 #include "api/hint.h"
 #include "api/resource.h"
-#include "plugins/cpu/config.h"
 #include "plugins/cpu/state.h"
 
 namespace qrm::cpu {
@@ -35,16 +34,5 @@ StatusOr<Decision> PlaceContainer(const View& view, const ContainerRequest& requ
 /// Cost: O(containers), besides one allocation per pool.
 std::map<ContainerKey, ResourceAllocation> ChangedAllocations(const View& view,
                                                               const sdk::Grants& grants);
-
-/// A configuration that a machine can serve.
-struct FittingConfig {
-  CpuPluginConfig config;
-  std::vector<std::string> repairs;  ///< one sentence for each set of CPUs that was cut down
-};
-
-/// `config` on `machine`: CPUs that are not there, as after a loss of hardware, leave their sets.
-/// Errors: kInvalidArgument naming pool and CPUs when none of a set is there, sets overlap, or the
-/// default pool is empty.
-StatusOr<FittingConfig> FitCpuConfig(const Machine& machine, CpuPluginConfig config);
 
 }  // namespace qrm::cpu

@@ -56,7 +56,8 @@ StatusOr<std::map<int, MemoryBytes>> ParseReservation(const Section& section) {
 }  // namespace
 
 StatusOr<MemoryPluginConfig> ParseMemoryConfig(const Section& section) {
-  QRM_RETURN_IF_ERROR(section.AllowKeys({"reserved-memory", "roles", "static"}));
+  QRM_RETURN_IF_ERROR(
+      section.AllowKeys({"reserved-memory", "roles", "static", "exclusive-node-percent"}));
   MemoryPluginConfig config;
   if (!section.Has("reserved-memory") || section.IsScalar("reserved-memory")) {
     QRM_ASSIGN_OR_RETURN(config.reserved_bytes_per_node, section.Bytes("reserved-memory", 0));
@@ -64,6 +65,7 @@ StatusOr<MemoryPluginConfig> ParseMemoryConfig(const Section& section) {
     QRM_ASSIGN_OR_RETURN(config.reserved_bytes, ParseReservation(section));
   }
   QRM_ASSIGN_OR_RETURN(config.roles, ParseRoles(section));
+  QRM_ASSIGN_OR_RETURN(config.exclusive_node_percent, config::ParseExclusiveNodePercent(section));
   QRM_ASSIGN_OR_RETURN(config.by_static_policy, section.Flag("static", false));
   return config;
 }

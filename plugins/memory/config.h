@@ -6,6 +6,7 @@
 #include <string>
 
 #include "api/base/status.h"
+#include "plugins/placement/exclusive_nodes.h"
 #include "plugins/placement/sharing.h"
 #include "topology/node_memory.h"
 
@@ -28,6 +29,8 @@ struct MemoryPluginConfig {
   /// NUMA node -> bytes by type, in place of `reserved_bytes_per_node`.
   std::map<int, MemoryBytes> reserved_bytes;
   std::map<std::string, BindingRule> roles;
+  /// How much of its NUMA nodes a container must request to have them exclusively by annotation.
+  uint64_t exclusive_node_percent = placement::kUsualExclusiveNodePercent;
   /// Guaranteed containers that nothing else binds are bound by kubelet's static policy.
   bool by_static_policy = false;
 };

@@ -8,6 +8,7 @@
 
 #include <fmt/ranges.h>
 
+#include "plugins/placement/exclusive_nodes.h"
 #include "plugins/placement/qos_annotations.h"
 #include "topology/hint_generation.h"
 #include "topology/static_memory_policy.h"
@@ -100,11 +101,8 @@ Status NoRoom(const View& view, const ContainerRequest& request, const Room& roo
       parts.push_back(fmt::format("node {}: {} free", id, FreeText(node, asked)));
       continue;
     }
-    const auto& standing = tenants.at(id);
-    const auto enemy = std::find_if(standing.begin(), standing.end(), [&](const Tenant& tenant) {
-      return !MayShare(tenant, room.tenant);
-    });
-    parts.push_back(fmt::format("node {}: {} stands there", id, placement::NameOf(*enemy)));
+    parts.push_back(fmt::format("node {}: {} stands there", id,
+                                placement::NameOfEnemy(tenants.at(id), room.tenant)));
   }
   return Errorf(StatusCode::kResourceExhausted,
                 "cannot place {}: no allowed NUMA nodes{} have {} for {} ({}); "
@@ -138,7 +136,7 @@ std::optional<std::map<int, uint64_t>> Split(const Room& room, NumaSpan span, ui
 std::vector<TopologyHint> FittingMasks(const View& view, const Room& room, NumaSpan span,
                                        uint64_t bytes) {
   const HintGenerationOptions options = {.max_nodes = span == NumaSpan::kOne ? 1 : 0};
-  // Nothing needs no node, but the container is bound all the same.
+  // Hugepages alone need no ordinary memory, but the container is bound with them.
   const double amount = std::max(static_cast<double>(bytes), 1.0);
   const HintList generated = GenerateHints(view.machine, amount, room.amounts, options);
   std::vector<TopologyHint> fitting;
@@ -164,6 +162,18 @@ std::optional<TopologyHint> ChooseNodes(const std::vector<TopologyHint>& fitting
     }
   }
   return std::nullopt;
+}
+
+/// OK when the request fills the nodes that the pod itself wants others kept off.
+Status CheckFilled(const View& view, const ContainerRequest& request, const Room& room,
+                   const NumaMask& nodes) {
+  placement::Fill fill{.asked = request.quantity(),
+                       .least_percent = view.config.exclusive_node_percent,
+                       .what = "bytes of memory"};
+  for (const int node : nodes) {
+    fill.total += room.amounts.total.at(node);
+  }
+  return placement::CheckFill(request, room.tenant, nodes, fill);
 }
 
 ResourceAllocation Bind(const TopologyHint& hint, uint64_t bytes,
@@ -331,15 +341,18 @@ StatusOr<HintList> MemoryHints(const View& view, const ContainerRequest& request
   if (placement.by_static_policy && !bytes.empty()) {
     return StaticHints(view, request, bytes);
   }
-  if (!placement.rule) {
+  if (!placement.rule || bytes.empty()) {
     return HintList::NoPreference();
   }
   if (const auto bound = view.bindings.find(request.key); bound != view.bindings.end()) {
     return HintList({{.nodes = NodesOf(bound->second), .preferred = true}});
   }
   const Room room = FindRoom(view, TenantOf(view.config, request));
-  std::vector<TopologyHint> fitting =
-      FittingMasks(view, room, placement.rule->numa, OrdinaryBytes(bytes));
+  QRM_ASSIGN_OR_RETURN(
+      std::vector<TopologyHint> fitting,
+      placement::OnlyFilled(
+          FittingMasks(view, room, placement.rule->numa, OrdinaryBytes(bytes)),
+          [&](const NumaMask& nodes) { return CheckFilled(view, request, room, nodes); }));
   if (fitting.empty()) {
     return NoRoom(view, request, room, {});
   }
@@ -354,7 +367,7 @@ StatusOr<Decision> PlaceContainer(const View& view, const ContainerRequest& requ
     return PlaceByStaticPolicy(view, request, hint, asked);
   }
   const uint64_t bytes = OrdinaryBytes(asked);
-  if (!placement.rule) {
+  if (!placement.rule || asked.empty()) {  // nobody bars others from a node for nothing
     return Decision{.allocation = Record(bytes)};
   }
   const Tenant tenant = TenantOf(view.config, request);
@@ -365,6 +378,7 @@ StatusOr<Decision> PlaceContainer(const View& view, const ContainerRequest& requ
   if (!shares) {
     return NoRoom(view, request, room, hint.nodes);
   }
+  QRM_RETURN_IF_ERROR(CheckFilled(view, request, room, nodes->nodes));
   return Decision{.allocation = Bind(*nodes, bytes, *shares),
                   .binding = Binding{.bytes_by_node = *shares, .tenant = tenant}};
 }

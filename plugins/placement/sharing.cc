@@ -39,6 +39,13 @@ std::vector<TopologyHint> KeptOrAll(std::vector<TopologyHint> fitting, const Num
   return fitting;
 }
 
+std::string NameOfEnemy(const std::vector<Tenant>& standing, const Tenant& newcomer) {
+  const auto enemy = std::find_if(standing.begin(), standing.end(), [&](const Tenant& tenant) {
+    return !MayShare(tenant, newcomer);
+  });
+  return NameOf(*enemy);
+}
+
 std::string NameOf(const Tenant& tenant) {
   return tenant.role.empty() ? "a container without role" : tenant.role;
 }

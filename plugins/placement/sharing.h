@@ -50,6 +50,9 @@ NumaMask BarredNodes(const TenantsByNode& tenants, const Tenant& newcomer);
 /// preferred; all of them when none is.
 std::vector<TopologyHint> KeptOrAll(std::vector<TopologyHint> fitting, const NumaMask& nodes);
 
+/// The name of the first of `standing` that `newcomer` may not share a node with; there is one.
+std::string NameOfEnemy(const std::vector<Tenant>& standing, const Tenant& newcomer);
+
 /// "storage-service" or "a container without role", for messages.
 std::string NameOf(const Tenant& tenant);
 

@@ -267,6 +267,38 @@ TEST(CpuPluginTest, QosAnnotationsPlaceByLevel) {
   EXPECT_THAT(value({{cpu, "{"}}), HasSubstr("no JSON object"));
 }
 
+TEST(CpuPluginTest, GivesANodeExclusivelyOnlyToARequestThatFillsItsShare) {
+  Drive drive(Make("reserved-cpus: 0-1"));
+  ContainerRequest request = Request("pod", "", "cpu", 18);
+  request.annotations = {
+      {"katalyst.kubewharf.io/qos_level", "dedicated_cores"},
+      {"katalyst.kubewharf.io/memory_enhancement", R"({"numa_exclusive": "true"})"}};
+  EXPECT_EQ(MessageOf(drive.plugin().Hints(request).status()),
+            "cannot place container c0 of pod default/pod: numa_exclusive of annotation "
+            "memory_enhancement keeps others off NUMA nodes 0 with 38 CPUs, for 18 of which it "
+            "asks; request at least 50% of them (exclusive-node-percent), or leave "
+            "numa_exclusive out");
+  EXPECT_EQ(drive.plugin().Allocate(request, {}).status().code(), StatusCode::kPermissionDenied);
+  request.requests["cpu"] = 19;
+  EXPECT_TRUE(drive.Admit(request).ok());
+}
+
+TEST(CpuPluginTest, QuotesTheEndOfNoAnnotation) {
+  Drive drive(Make(""));
+  ContainerRequest request = Request("pod", "", "cpu", 1);
+  const auto refusal = [&](const std::string& key, const std::string& value) {
+    request.annotations = {{"katalyst.kubewharf.io/" + key, value}};
+    return MessageOf(drive.plugin().Hints(request).status());
+  };
+  const std::string much(250'000, 'x');
+  EXPECT_THAT(refusal("qos_level", much), HasSubstr("xx... (250000 bytes)' is no QoS level"));
+  EXPECT_LT(refusal("qos_level", much).size(), 500);
+  EXPECT_THAT(refusal("cpu_enhancement", much),
+              HasSubstr("xx... (250000 bytes)' has 250000 bytes, more than 4096; write less"));
+  EXPECT_THAT(refusal("cpu_enhancement", R"({"a\n": "\u001b[2J)"), HasSubstr("is no JSON object"));
+  EXPECT_THAT(refusal("qos_level", "a\x1b[2J"), HasSubstr("'a\\x1b[2J' is no QoS level"));
+}
+
 struct PoolCase {
   std::string name;
   std::map<std::string, std::string> pools;

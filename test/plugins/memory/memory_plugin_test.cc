@@ -123,10 +123,12 @@ TEST(MemoryPluginTest, BindsMainContainersOnly) {
   }
 }
 
-TEST(MemoryPluginTest, BindsContainerThatAsksForNothing) {
+TEST(MemoryPluginTest, BindsNobodyForARequestOfNothing) {
   Drive drive(Make(kThreeRoles));
-  EXPECT_EQ(drive.Admit(Request("pod1", "reranker", "memory", 0))->value, "0");
-  EXPECT_EQ(drive.Admit(Request("pod2", "storage-service", "memory", 0))->value, "1");
+  EXPECT_TRUE(drive.plugin().Hints(Request("pod1", "reranker", "memory", 0))->IsNoPreference());
+  EXPECT_EQ(drive.Admit(Request("pod1", "reranker", "memory", 0))->value, "");
+  EXPECT_EQ(drive.Admit(Request("pod2", "storage-service", "memory", 1e9))->value, "0")
+      << "nobody stands there";
 }
 
 TEST(MemoryPluginTest, RefusesWithFreeBytesAndOpponentsByName) {
@@ -183,14 +185,44 @@ TEST(MemoryPluginTest, TakesTheWiderHintThatTheManagerChose) {
   EXPECT_EQ(pod->value, "0-1");
 }
 
-TEST(MemoryPluginTest, QosAnnotationsBindDedicatedPods) {
-  Drive drive(Make(""));
-  ContainerRequest request = Request("pod1", "", "memory", 1e9);
+ContainerRequest Exclusive(double bytes) {
+  ContainerRequest request = Request("pod1", "", "memory", bytes);
   request.annotations = {
       {"katalyst.kubewharf.io/qos_level", "dedicated_cores"},
       {"katalyst.kubewharf.io/memory_enhancement",
        R"({"numa_binding": "true", "numa_exclusive": "true"})"},
   };
+  return request;
+}
+
+TEST(MemoryPluginTest, GivesANodeExclusivelyOnlyToARequestThatFillsItsShare) {
+  Drive drive(Make(""));
+  const Status refused = drive.plugin().Hints(Exclusive(118e9)).status();
+  EXPECT_EQ(refused.code(), StatusCode::kPermissionDenied);
+  EXPECT_EQ(MessageOf(refused),
+            "cannot place container c0 of pod default/pod1: numa_exclusive of annotation "
+            "memory_enhancement keeps others off NUMA nodes 0 with 237706936320 bytes of memory, "
+            "for 118000000000 of which it asks; request at least 50% of them "
+            "(exclusive-node-percent), or leave numa_exclusive out");
+  EXPECT_EQ(drive.plugin().Allocate(Exclusive(118e9), {.nodes = {0}}).status().code(),
+            StatusCode::kPermissionDenied);
+  EXPECT_TRUE(drive.Admit(Exclusive(119e9)).ok());
+}
+
+TEST(MemoryPluginTest, GivesNoSecondNodeExclusivelyForALittleMore) {
+  Drive drive(Make("exclusive-node-percent: 80"));
+  EXPECT_THAT(MessageOf(drive.Admit(Exclusive(250e9)).status()), HasSubstr("NUMA nodes 0-1"));
+  EXPECT_EQ(drive.Admit(Exclusive(400e9))->value, "0-1");
+}
+
+TEST(MemoryPluginTest, AsksForNoShareWhereTheConfigurationSaysSo) {
+  Drive drive(Make("exclusive-node-percent: 0"));
+  EXPECT_EQ(drive.Admit(Exclusive(1))->value, "0");
+}
+
+TEST(MemoryPluginTest, QosAnnotationsBindDedicatedPods) {
+  Drive drive(Make(""));
+  ContainerRequest request = Exclusive(120e9);
   EXPECT_EQ(drive.Admit(request)->value, "0");
   request.key.pod_uid = "other";
   request.pod_name = "other";
@@ -299,9 +331,9 @@ TEST(MemoryConfigTest, RefusesReservationOfATypeThatIsNoMemory) {
 }
 
 TEST(MemoryConfigTest, RefusesMistakesWithPlace) {
-  for (const char* text :
-       {"reserved: 1", "reserved-memory: much", "reserved-memory: {a: 1}",
-        "roles: {a: {whole-cores: true}}", "static: 3", "roles: {a: {share-numa-with: [b]}}"}) {
+  for (const char* text : {"reserved: 1", "reserved-memory: much", "reserved-memory: {a: 1}",
+                           "roles: {a: {whole-cores: true}}", "static: 3",
+                           "roles: {a: {share-numa-with: [b]}}", "exclusive-node-percent: 101"}) {
     const Status status = Read(text).status();
     EXPECT_EQ(status.code(), StatusCode::kInvalidArgument) << text;
     EXPECT_THAT(MessageOf(status), HasSubstr("cannot read memory.yaml:1"));

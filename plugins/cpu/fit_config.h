@@ -1,0 +1,24 @@
+// Cuts the cpu plugin's configuration down to the machine that it runs on.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "api/base/status.h"
+#include "plugins/cpu/config.h"
+#include "topology/machine.h"
+
+namespace qrm::cpu {
+
+/// A configuration that a machine can serve.
+struct FittingConfig {
+  CpuPluginConfig config;
+  std::vector<std::string> repairs;  ///< one sentence for each set of CPUs that was cut down
+};
+
+/// `config` on `machine`: CPUs that are not there, as after a loss of hardware, leave their sets.
+/// Errors: kInvalidArgument naming pool and CPUs when none of a set is there, sets overlap, or the
+/// default pool is empty.
+StatusOr<FittingConfig> FitCpuConfig(const Machine& machine, CpuPluginConfig config);
+
+}  // namespace qrm::cpu

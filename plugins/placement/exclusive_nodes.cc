@@ -1,0 +1,40 @@
+// Compares requests with whole nodes.
+#include "plugins/placement/exclusive_nodes.h"
+
+#include <utility>
+
+namespace qrm::placement {
+
+Status CheckFill(const ContainerRequest& request, const Tenant& tenant, const NumaMask& nodes,
+                 const Fill& fill) {
+  const bool by_annotation = tenant.role.empty() && !tenant.share.anyone;
+  if (!by_annotation || fill.asked * 100 >= fill.total * static_cast<double>(fill.least_percent)) {
+    return OkStatus();
+  }
+  return Errorf(StatusCode::kPermissionDenied,
+                "cannot place container {} of pod {}/{}: numa_exclusive of annotation "
+                "memory_enhancement keeps others off NUMA nodes {} with {:.0f} {}, for {:.0f} of "
+                "which it asks; request at least {}% of them (exclusive-node-percent), or leave "
+                "numa_exclusive out",
+                request.key.container, request.pod_namespace, request.pod_name, ToString(nodes),
+                fill.total, fill.what, fill.asked, fill.least_percent);
+}
+
+StatusOr<std::vector<TopologyHint>> OnlyFilled(
+    std::vector<TopologyHint> fitting, const std::function<Status(const NumaMask& nodes)>& check) {
+  std::vector<TopologyHint> filled;
+  Status first;
+  for (TopologyHint& hint : fitting) {
+    if (const Status checked = check(hint.nodes); checked.ok()) {
+      filled.push_back(std::move(hint));
+    } else {
+      first.Update(checked);
+    }
+  }
+  if (filled.empty() && !first.ok()) {
+    return first;
+  }
+  return filled;
+}
+
+}  // namespace qrm::placement
