@@ -2,7 +2,9 @@
 #include "manager/daemon/housekeeping.h"
 
 #include <chrono>
+#include <csignal>
 
+#include "api/base/log.h"
 #include "manager/daemon/free_memory.h"
 
 namespace qrm::manager {
@@ -13,9 +15,19 @@ constexpr std::chrono::seconds kPeriod{5};
 }  // namespace
 
 void Housekeeping::Start() {
-  if (parts_.kubelet.Look() == KubeletWatch::News::kFree) {
-    parts_.follower.RetryUnplaced();
-    parts_.reconciler.Trigger();
+  switch (parts_.kubelet.Look()) {
+    case KubeletWatch::News::kNone:
+      break;
+    case KubeletWatch::News::kFree:
+      parts_.follower.RetryUnplaced();
+      parts_.reconciler.Trigger();
+      break;
+    case KubeletWatch::News::kOutdated:
+      // Whoever started this container starts it again, with the files mounted anew.
+      log::Warning(
+          "ending: kubelet's state files were replaced and their mounts show the old ones");
+      std::raise(SIGTERM);
+      return;
   }
   GiveBackFreeMemory();  // a list of all containers takes megabytes, for an instant
   timer_.expires_after(kPeriod);

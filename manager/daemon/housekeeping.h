@@ -10,8 +10,8 @@
 
 namespace qrm::manager {
 
-/// Looks whether kubelet pins containers itself, places them when it does so no longer, and gives
-/// the kernel free memory back.
+/// Looks whether kubelet pins containers itself, places them when it does so no longer, ends the
+/// process when that can no longer be told, and gives the kernel free memory back.
 ///
 /// Threads: the I/O loop, or before it runs.
 class Housekeeping {

@@ -39,11 +39,12 @@ KubeletPolicy::KubeletPolicy(const std::string& state_dir) {
 
 void KubeletPolicy::Refresh(Manager& manager) {
   struct stat found{};
-  if (::stat(manager.file.c_str(), &found) != 0) {
+  if (::stat(manager.file.c_str(), &found) != 0 || !S_ISREG(found.st_mode)) {
     manager.policy.clear();
     manager.inode = 0;
     return;
   }
+  outdated_ = outdated_ || found.st_nlink == 0;
   const int64_t modified =
       static_cast<int64_t>(found.st_mtim.tv_sec) * 1'000'000'000 + found.st_mtim.tv_nsec;
   if (manager.inode != found.st_ino || manager.modified_nanos != modified) {
@@ -55,6 +56,7 @@ void KubeletPolicy::Refresh(Manager& manager) {
 
 std::vector<std::string> KubeletPolicy::Conflicts() {
   std::vector<std::string> conflicts;
+  outdated_ = false;
   for (Manager& manager : managers_) {
     Refresh(manager);
     if (manager.policy == manager.word) {

@@ -20,6 +20,10 @@ class KubeletPolicy {
   /// One sentence with the remedy for each manager that is static; none when there is no kubelet.
   std::vector<std::string> Conflicts();
 
+  /// Whether a file was no longer the node's when Conflicts last looked: one that is mounted by
+  /// itself stays what it was when kubelet puts a new one in its place.
+  bool outdated() const { return outdated_; }
+
  private:
   struct Manager {
     std::string file;
@@ -30,9 +34,10 @@ class KubeletPolicy {
     uint64_t inode = 0;
     std::string policy;
   };
-  static void Refresh(Manager& manager);
+  void Refresh(Manager& manager);
 
   std::vector<Manager> managers_;
+  bool outdated_ = false;
 };
 
 }  // namespace qrm::manager

@@ -4,13 +4,19 @@
 #include "api/base/log.h"
 
 namespace qrm::manager {
+namespace {
+
+constexpr int kPatientLooks =
+    60;  // 5 minutes of housekeeping, as long as kubelet's longest back-off
+
+}  // namespace
 
 KubeletWatch::News KubeletWatch::Look() {
   const std::vector<std::string> seen = policy_.Conflicts();
   {
     const MutexLock lock(mutex_);
     if (seen == conflicts_) {
-      return News::kNone;
+      return TellsOutdated() ? News::kOutdated : News::kNone;
     }
     conflicts_ = seen;
   }
@@ -22,6 +28,15 @@ KubeletWatch::News KubeletWatch::Look() {
   }
   log::Info("kubelet no longer pins containers");
   return News::kFree;
+}
+
+bool KubeletWatch::TellsOutdated() {
+  if (!policy_.outdated()) {
+    outdated_looks_ = 0;
+    return false;
+  }
+  ++outdated_looks_;
+  return !stands_aside_ || outdated_looks_ >= kPatientLooks;
 }
 
 std::vector<std::string> KubeletWatch::conflicts() const {

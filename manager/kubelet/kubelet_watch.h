@@ -13,12 +13,13 @@ namespace qrm::manager {
 /// Publishes what KubeletPolicy last saw, and logs each change once.
 class KubeletWatch {
  public:
-  enum class News { kNone, kFree };
+  enum class News { kNone, kFree, kOutdated };
 
   /// `state_dir` as KubeletPolicy's.
   explicit KubeletWatch(const std::string& state_dir) : policy_(state_dir) {}
 
-  /// kFree when kubelet pins no longer, but did at the latest look.
+  /// kFree when kubelet pins no longer, but did at the latest look; kOutdated when only a new mount
+  /// of its files tells. While it pins, it replaces them often: then one look in many says so.
   /// Threads: one at a time. Cost: as KubeletPolicy::Conflicts.
   News Look();
 
@@ -28,7 +29,10 @@ class KubeletWatch {
   std::vector<std::string> conflicts() const;
 
  private:
+  bool TellsOutdated();
+
   KubeletPolicy policy_;
+  int outdated_looks_ = 0;
   std::atomic<bool> stands_aside_{false};
 
   mutable Mutex mutex_;

@@ -14,10 +14,16 @@ app.kubernetes.io/managed-by: {{ .Release.Service }}
 helm.sh/chart: {{ .Chart.Name }}-{{ .Chart.Version }}
 {{- end }}
 
+{{- /* qrmd's configuration as a mapping. */ -}}
+{{- define "qrm.config" -}}
+{{- $config := fromYaml .Values.config }}
+{{- with $config.Error }}{{ fail (printf "cannot read config: %s; run qrmd --check-config on it" .) }}{{ end }}
+{{- toYaml $config }}
+{{- end }}
+
 {{- /* The value of a key of qrmd's configuration, by (list $ KEY DEFAULT). */ -}}
 {{- define "qrm.key" -}}
-{{- $config := fromYaml (index . 0).Values.config }}
-{{- with $config.Error }}{{ fail (printf "cannot read config: %s; run qrmd --check-config on it" .) }}{{ end }}
+{{- $config := include "qrm.config" (index . 0) | fromYaml }}
 {{- if hasKey $config (index . 1) }}{{ get $config (index . 1) | default "" }}{{ else }}{{ index . 2 }}{{ end }}
 {{- end }}
 
@@ -28,39 +34,51 @@ helm.sh/chart: {{ .Chart.Name }}-{{ .Chart.Version }}
 {{- define "qrm.kubeletUrl" }}{{ include "qrm.key" (list . "kubelet-url" "") }}{{ end }}
 
 {{- /*
-The node's directories that qrmd needs, as a mapping from path to the hostPath's type and the mount's options. They are
-directories, not sockets: a server that is restarted makes a new socket. Host mounts that come and go below those of
-the runtime and of kubelet come and go here too (HostToContainer): else qrmd would keep volumes of pods from being
-unmounted. Of qrmd's own, the parents are mounted: it makes the directories itself, with their modes.
+What qrmd needs of the node, as a mapping from path to the hostPath's type and the mount's options. For a socket it is
+its directory: a server that is restarted makes a new one. Of kubelet's directory, which holds the secrets of all pods,
+it is two files and the directories of two sockets; the files must exist, for what stands there in their place keeps
+kubelet from starting. Host mounts that come and go below the runtime's directory come and go here too
+(HostToContainer): else qrmd would keep root file systems from being unmounted. Cgroup v1 is a mount for each
+controller, which are to be read-only, too. Of qrmd's own, the parents are mounted:
+it makes the directories itself, with their modes.
 */ -}}
-{{- define "qrm.directories" -}}
-{{- $directories := dict }}
-{{- $following := dict "type" "Directory" "mount" (dict "mountPropagation" "HostToContainer") }}
-{{- $reading := dict "type" "Directory" "mount" (dict "mountPropagation" "HostToContainer" "readOnly" true) }}
-{{- $made := dict "type" "DirectoryOrCreate" "mount" dict }}
-{{- $kubelet := include "qrm.key" (list . "kubelet-state-dir" "/var/lib/kubelet") }}
-{{- with $kubelet }}{{ $_ := set $directories . $reading }}{{ end }}
+{{- define "qrm.mounts" -}}
+{{- $mounts := dict }}
+{{- $file := dict "type" "File" "mount" (dict "readOnly" true) }}
+{{- $following := dict "type" "Directory" "mount" (dict "mountPropagation" "HostToContainer" "readOnly" true) }}
+{{- $all := dict "type" "Directory" "mount" (semverCompare ">=1.33-0" .Capabilities.KubeVersion.Version
+      | ternary (dict "readOnly" true "recursiveReadOnly" "IfPossible") (dict "readOnly" true)) }}
+{{- $reading := dict "type" "DirectoryOrCreate" "mount" (dict "readOnly" true) }}
+{{- $writing := dict "type" "DirectoryOrCreate" "mount" dict }}
+{{- with include "qrm.key" (list . "kubelet-state-dir" "/var/lib/kubelet") }}
+  {{- $_ := set $mounts (printf "%s/cpu_manager_state" .) $file }}
+  {{- $_ := set $mounts (printf "%s/memory_manager_state" .) $file }}
+{{- end }}
 {{- range list
       (include "qrm.key" (list . "kubelet-pods-socket" "/var/lib/kubelet/pods-api/pods-api.sock"))
-      (include "qrm.key" (list . "kubelet-pod-resources-socket" "/var/lib/kubelet/pod-resources/kubelet.sock")) }}
-  {{- if and . (not (and $kubelet (hasPrefix (printf "%s/" $kubelet) .))) }}{{ $_ := set $directories (dir .) $reading }}{{ end }}
+      (include "qrm.key" (list . "kubelet-pod-resources-socket" "/var/lib/kubelet/pod-resources/kubelet.sock"))
+      (include "qrm.key" (list . "nri-socket" "/var/run/nri/nri.sock")) }}
+  {{- if . }}{{ $_ := set $mounts (dir .) $reading }}{{ end }}
 {{- end }}
-{{- $_ := set $directories (include "qrm.key" (list . "cgroup-root" "/sys/fs/cgroup")) $reading }}
+{{- $_ := set $mounts (include "qrm.key" (list . "cgroup-root" "/sys/fs/cgroup")) $all }}
+{{- $_ := set $mounts (include "qrm.key" (list . "cri-socket" "/run/containerd/containerd.sock") | dir) $following }}
 {{- range list
-      (include "qrm.key" (list . "nri-socket" "/var/run/nri/nri.sock"))
       (include "qrm.key" (list . "control-socket" "/run/qrm/control.sock"))
       (include "qrm.key" (list . "state-dir" "/var/lib/qrm/state"))
       (include "qrm.key" (list . "registration-dir" "/var/lib/qrm/resource-plugins"))
       (include "qrm.key" (list . "plugins-registry-dir" "/var/lib/qrm/plugins_registry"))
       (include "qrm.key" (list . "pod-resources-socket" "/var/lib/qrm/pod-resources/kubelet.sock") | dir) }}
-  {{- $_ := set $directories (dir .) $made }}
+  {{- $_ := set $mounts (dir .) $writing }}
 {{- end }}
-{{- $_ := set $directories (include "qrm.key" (list . "cri-socket" "/run/containerd/containerd.sock") | dir) $following }}
-{{- toYaml $directories }}
+{{- toYaml $mounts }}
 {{- end }}
 
-{{- /* The name of a directory's volume. */ -}}
-{{- define "qrm.volume" }}{{ regexReplaceAll "[^a-z0-9]+" (lower .) "-" | trimAll "-" | trunc 63 | trimSuffix "-" }}{{ end }}
+{{- /* The name of a path's volume; that of a long path ends in its hash, for others may begin like it. */ -}}
+{{- define "qrm.volume" }}
+{{- $name := regexReplaceAll "[^a-z0-9]+" (lower .) "-" | trimAll "-" }}
+{{- if gt (len $name) 63 }}{{ $name = printf "%s-%s" (trunc 54 $name | trimSuffix "-") (sha256sum . | trunc 8) }}{{ end }}
+{{- $name }}
+{{- end }}
 
 {{- define "qrm.probe" -}}
 {{- $address := include "qrm.metricsAddress" (index . 0) }}
@@ -71,4 +89,49 @@ httpGet:
   {{- with trimSuffix (printf ":%s" $port) $address | trimAll "[]" }}
   host: {{ . | quote }}
   {{- end }}
+{{- end }}
+
+{{- /* What it may do of what root may: set its threads' priority, and give a group the pod-resources socket. */ -}}
+{{- define "qrm.capabilities" -}}
+{{- $needed := list "SYS_NICE" }}
+{{- if include "qrm.key" (list . "pod-resources-group" "") }}{{ $needed = append $needed "CHOWN" }}{{ end }}
+{{- concat $needed .Values.capabilities.add | uniq | toYaml }}
+{{- end }}
+
+{{- /* Kubernetes before 1.30 has AppArmor's profile in an annotation. */ -}}
+{{- define "qrm.appArmorField" }}{{ semverCompare ">=1.30-0" .Capabilities.KubeVersion.Version | ternary "yes" "" }}{{ end }}
+
+{{- define "qrm.appArmorAnnotation" -}}
+{{- with .Values.appArmorProfile }}
+{{- get (dict "RuntimeDefault" "runtime/default" "Unconfined" "unconfined") .type | default (printf "localhost/%s" .localhostProfile) }}
+{{- end }}
+{{- end }}
+
+{{- define "qrm.seLinuxOptions" -}}
+{{- .Values.seLinuxOptions | default (.Values.openshift.securityContextConstraints | ternary (dict "type" "spc_t") dict) | toYaml }}
+{{- end }}
+
+{{- define "qrm.securityContext" -}}
+readOnlyRootFilesystem: true
+# The runtime's sockets are root's.
+runAsUser: 0
+runAsGroup: 0
+{{- if .Values.privileged }}
+privileged: true
+{{- else }}
+privileged: false
+allowPrivilegeEscalation: false
+capabilities:
+  drop: [ALL]
+  add: {{- include "qrm.capabilities" . | nindent 4 }}
+{{- with .Values.seccompProfile }}
+seccompProfile: {{- toYaml . | nindent 2 }}
+{{- end }}
+{{- if and .Values.appArmorProfile (include "qrm.appArmorField" .) }}
+appArmorProfile: {{- toYaml .Values.appArmorProfile | nindent 2 }}
+{{- end }}
+{{- end }}
+{{- with include "qrm.seLinuxOptions" . | fromYaml }}
+seLinuxOptions: {{- toYaml . | nindent 2 }}
+{{- end }}
 {{- end }}

@@ -1,10 +1,12 @@
 package chart
 
 import (
+	"maps"
 	"os"
 	"path/filepath"
 	"reflect"
 	"regexp"
+	"runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -23,12 +25,13 @@ func TestLintHasNothingToSay(t *testing.T) {
 	}
 }
 
-// leaves are the paths of all values but mappings, such as image.tag; an empty mapping is one, too.
-func leaves(prefix string, of values) []string {
+// leaves are the paths of all values but mappings, such as image.tag; an empty mapping is one, too, and one of whole.
+func leaves(prefix string, of, whole values) []string {
 	var found []string
 	for key, value := range of {
-		if inner, is := value.(values); is && len(inner) > 0 {
-			found = append(found, leaves(prefix+key+".", inner)...)
+		_, isWhole := whole[prefix+key]
+		if inner, is := value.(values); is && len(inner) > 0 && !isWhole {
+			found = append(found, leaves(prefix+key+".", inner, whole)...)
 		} else {
 			found = append(found, prefix+key)
 		}
@@ -37,44 +40,79 @@ func leaves(prefix string, of values) []string {
 }
 
 // at is a value at a path such as image.tag.
-func at(path string, value any) values {
-	for _, key := range slices.Backward(strings.Split(path, ".")) {
-		value = values{key: value}
+func at(path string, value any) values { return with(nil, path, value) }
+
+// with is a copy of the values with one more at a path.
+func with(base values, path string, value any) values {
+	copied := maps.Clone(base)
+	if copied == nil {
+		copied = values{}
 	}
-	return value.(values)
+	key, rest, nested := strings.Cut(path, ".")
+	if nested {
+		inner, _ := copied[key].(values)
+		value = with(inner, rest, value)
+	}
+	copied[key] = value
+	return copied
 }
+
+// ownNetwork is needed for what makes no sense on the node's.
+var ownNetwork = values{"hostNetwork": false, "config": "builtin-plugins: [cpu, memory]"}
 
 func TestEveryValueIsUsed(t *testing.T) {
 	others := values{
-		"config":                 "log-level: debug\n",
-		"image.repository":       "registry.example/qrm",
-		"image.tag":              "1.2.3",
-		"image.pullPolicy":       "Always",
-		"imagePullSecrets":       []any{values{"name": "registry"}},
-		"resources.requests.cpu": "100m", "resources.requests.memory": "1Gi",
-		"nodeSelector":        values{"qrm": "true"},
-		"tolerations":         []any{values{"key": "qrm", "operator": "Exists"}},
-		"maxUnavailable":      "10%",
-		"podMonitor.enabled":  true,
-		"podMonitor.interval": "1m",
-		"podMonitor.labels":   values{"team": "node"},
+		"config":                               "log-level: debug\n",
+		"image.repository":                     "registry.example/qrm",
+		"image.tag":                            "1.2.3",
+		"image.pullPolicy":                     "Always",
+		"imagePullSecrets":                     []any{values{"name": "registry"}},
+		"privileged":                           true,
+		"capabilities.add":                     []any{"DAC_OVERRIDE"},
+		"seccompProfile.type":                  "Unconfined",
+		"appArmorProfile":                      values{"type": "Localhost", "localhostProfile": "qrm"},
+		"seLinuxOptions":                       values{"type": "spc_t"},
+		"openshift.securityContextConstraints": true,
+		"hostNetwork":                          false,
+		"resources.requests.cpu":               "100m",
+		"resources.requests.memory":            "1Gi",
+		"resources.limits.memory":              "2Gi",
+		"priorityClassName":                    "system-cluster-critical",
+		"nodeSelector":                         values{"qrm": "true"},
+		"affinity":                             values{"nodeAffinity": values{}},
+		"tolerations":                          []any{values{"key": "qrm", "operator": "Exists"}},
+		"maxUnavailable":                       "10%",
+		"podDisruptionBudget.minAvailable":     3,
+		"extraArgs":                            []any{"--log-level=debug"},
+		"extraEnv":                             []any{values{"name": "TZ", "value": "UTC"}},
+		"extraVolumes":                         []any{values{"name": "more", "emptyDir": values{}}},
+		"extraVolumeMounts":                    []any{values{"name": "more", "mountPath": "/more"}},
+		"podAnnotations":                       values{"example.com/a": "b"},
+		"podLabels":                            values{"example.com/c": "d"},
+		"networkPolicy.enabled":                true,
+		"networkPolicy.from":                   []any{values{"podSelector": values{}}},
+		"podMonitor.enabled":                   true,
+		"podMonitor.interval":                  "1m",
+		"podMonitor.labels":                    values{"team": "node"},
+	}
+	needed := map[string]values{
+		"hostNetwork":           at("config", ownNetwork["config"]),
+		"networkPolicy.enabled": ownNetwork,
+		"networkPolicy.from":    with(ownNetwork, "networkPolicy.enabled", true),
+		"podMonitor.interval":   at("podMonitor.enabled", true),
+		"podMonitor.labels":     at("podMonitor.enabled", true),
 	}
 	defaults, err := chartutil.ReadValuesFile(filepath.Join(directory, "values.yaml"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, path := range leaves("", defaults) {
+	for _, path := range leaves("", defaults, others) {
 		other, known := others[path]
 		if !known {
 			t.Errorf("%s is not tested", path)
 			continue
 		}
-		before, after := values{}, at(path, other)
-		if strings.HasPrefix(path, "podMonitor.") && path != "podMonitor.enabled" {
-			before = at("podMonitor.enabled", true)
-			after["podMonitor"].(values)["enabled"] = true
-		}
-		if reflect.DeepEqual(render(t, before), render(t, after)) {
+		if reflect.DeepEqual(render(t, needed[path]), render(t, with(needed[path], path, other))) {
 			t.Errorf("%s changes nothing", path)
 		}
 	}
@@ -85,12 +123,19 @@ func TestWrongValuesAreErrors(t *testing.T) {
 		values values
 		says   string
 	}{
-		"Typo":            {at("image.repo", "x"), "additional properties 'repo' not allowed"},
-		"UnknownKey":      {at("replicas", 3), "additional properties 'replicas' not allowed"},
-		"ConfigAsMapping": {at("config", values{"log-level": "debug"}), "got object, want string"},
-		"ConfigIsNoYaml":  {at("config", "[1"), "cannot read config: error converting YAML"},
-		"NoneAtOnce":      {at("maxUnavailable", 0), "maxUnavailable"},
-		"PullPolicy":      {at("image.pullPolicy", "Sometimes"), "must be one of"},
+		"Typo":                {at("image.repo", "x"), "additional properties 'repo' not allowed"},
+		"UnknownKey":          {at("replicas", 3), "additional properties 'replicas' not allowed"},
+		"ConfigAsMapping":     {at("config", values{"log-level": "debug"}), "got object, want string"},
+		"ConfigIsNoYaml":      {at("config", "[1"), "cannot read config: error converting YAML"},
+		"NoneAtOnce":          {at("maxUnavailable", 0), "maxUnavailable"},
+		"PullPolicy":          {at("image.pullPolicy", "Sometimes"), "must be one of"},
+		"RootlessCapability":  {at("capabilities.add", []any{"cap_sys_admin"}), "does not match pattern"},
+		"NamelessProfile":     {at("appArmorProfile", values{"type": "Localhost"}), "missing property 'localhostProfile'"},
+		"ArgumentIsNoFlag":    {at("extraArgs", []any{"debug"}), "does not match pattern"},
+		"PolicyOnHostNetwork": {at("networkPolicy.enabled", true), "set hostNetwork to false"},
+		"NicsOfNoNode":        {at("hostNetwork", false), "take nic out of builtin-plugins"},
+		"KubeletOfNoNode": {with(ownNetwork, "config", "{builtin-plugins: [cpu], kubelet-url: 'https://127.0.0.1:10250/pods'}"),
+			"take kubelet-url out of config"},
 		"MonitorOfNothing": {values{"config": `metrics-address: ""`, "podMonitor": values{"enabled": true}},
 			"metrics-address in config is empty"},
 	} {
@@ -150,7 +195,7 @@ func mounted(t *testing.T, made *release, path string) *corev1.VolumeMount {
 }
 
 func TestEveryPathOfQrmdIsMounted(t *testing.T) {
-	readOnly := []string{"kubelet-pod-resources-socket", "kubelet-pods-socket", "kubelet-state-dir", "cgroup-root"}
+	written := []string{"state-dir", "registration-dir", "plugins-registry-dir", "pod-resources-socket", "control-socket"}
 	made := render(t, nil)
 	rows := regexp.MustCompile("(?m)^\\| `([a-z-]+)` \\| `(/[^`]+)` \\| absolute path").
 		FindAllStringSubmatch(qrmd(t, "--print-config-reference"), -1)
@@ -159,8 +204,11 @@ func TestEveryPathOfQrmdIsMounted(t *testing.T) {
 	}
 	for _, row := range rows {
 		key, path := row[1], row[2]
+		if key == "kubelet-state-dir" {
+			continue
+		}
 		mount := mounted(t, made, path)
-		if mount == nil || strings.HasSuffix(mount.MountPath, ".sock") || mount.ReadOnly != slices.Contains(readOnly, key) {
+		if mount == nil || strings.HasSuffix(mount.MountPath, ".sock") || mount.ReadOnly == slices.Contains(written, key) {
 			t.Errorf("%s at %s is mounted as %v", key, path, mount)
 		}
 	}
@@ -175,6 +223,7 @@ func TestPathsOfTheConfigAreMounted(t *testing.T) {
 		"/data/kubelet/pods-api/pods-api.sock":  "/data/kubelet/pods-api",
 		"/data/qrm/state":                       "/data/qrm",
 		"/var/lib/kubelet/pod-resources":        "",
+		"/var/lib/kubelet/cpu_manager_state":    "",
 		"/run/containerd/containerd.sock":       "",
 		"/var/lib/qrm/pod-resources/kubelet.sk": "/var/lib/qrm",
 	} {
@@ -188,11 +237,132 @@ func TestPathsOfTheConfigAreMounted(t *testing.T) {
 	}
 }
 
-func TestOnlyDirectoriesAreMountedFromTheNode(t *testing.T) {
-	for _, volume := range render(t, nil).pod().Volumes[1:] {
+func TestOfKubeletsDirectoryOnlyStateAndSocketsAreMounted(t *testing.T) {
+	for _, made := range []*release{render(t, nil), render(t, at("privileged", true))} {
+		got := map[string]corev1.HostPathType{}
+		for _, volume := range made.pod().Volumes[1:] {
+			if strings.HasPrefix("/var/lib/kubelet/", volume.HostPath.Path) || strings.HasPrefix(volume.HostPath.Path, "/var/lib/kubelet") {
+				got[volume.HostPath.Path] = *volume.HostPath.Type
+			}
+		}
+		want := map[string]corev1.HostPathType{
+			"/var/lib/kubelet/cpu_manager_state":    corev1.HostPathFile,
+			"/var/lib/kubelet/memory_manager_state": corev1.HostPathFile,
+			"/var/lib/kubelet/pod-resources":        corev1.HostPathDirectoryOrCreate,
+			"/var/lib/kubelet/pods-api":             corev1.HostPathDirectoryOrCreate,
+		}
+		if !maps.Equal(got, want) {
+			t.Errorf("of kubelet's directory, %v are mounted", got)
+		}
+	}
+}
+
+func TestVolumesOfLongPathsHaveNamesOfTheirOwn(t *testing.T) {
+	names := map[string]bool{}
+	volumes := render(t, at("config", "kubelet-state-dir: /"+strings.Repeat("data/", 30)+"kubelet")).pod().Volumes
+	for _, volume := range volumes {
+		names[volume.Name] = true
+		if len(volume.Name) > 63 {
+			t.Errorf("%s is too long", volume.Name)
+		}
+	}
+	if len(names) != len(volumes) {
+		t.Errorf("%d volumes have the names %v", len(volumes), names)
+	}
+}
+
+func TestOtherMountsAreDirectories(t *testing.T) {
+	for _, volume := range render(t, at("config", `kubelet-state-dir: ""`)).pod().Volumes[1:] {
 		if kind := *volume.HostPath.Type; kind != corev1.HostPathDirectory && kind != corev1.HostPathDirectoryOrCreate {
 			t.Errorf("%s is a %s", volume.HostPath.Path, kind)
 		}
+	}
+}
+
+func TestContainerHasFewCapabilitiesByDefault(t *testing.T) {
+	for config, want := range map[string][]corev1.Capability{
+		"":                              {"SYS_NICE", "DAC_OVERRIDE"},
+		"pod-resources-group: \"1000\"": {"SYS_NICE", "CHOWN", "DAC_OVERRIDE"},
+	} {
+		security := render(t, with(at("config", config), "capabilities.add", []any{"DAC_OVERRIDE", "SYS_NICE"})).container().SecurityContext
+		if *security.Privileged || *security.AllowPrivilegeEscalation || !*security.ReadOnlyRootFilesystem ||
+			!slices.Equal(security.Capabilities.Drop, []corev1.Capability{"ALL"}) || !slices.Equal(security.Capabilities.Add, want) ||
+			security.SeccompProfile.Type != corev1.SeccompProfileTypeRuntimeDefault {
+			t.Errorf("with %q, it may %v", config, security)
+		}
+	}
+}
+
+func TestContainerIsPrivilegedByOneValue(t *testing.T) {
+	security := render(t, at("privileged", true)).container().SecurityContext
+	if !*security.Privileged || !*security.ReadOnlyRootFilesystem || security.AllowPrivilegeEscalation != nil ||
+		security.Capabilities != nil || security.SeccompProfile != nil {
+		t.Errorf("it may %v", security)
+	}
+}
+
+func TestAppArmorIsAskedForAsTheClusterReadsIt(t *testing.T) {
+	const annotation = "container.apparmor.security.beta.kubernetes.io/qrmd"
+	local := values{"type": "Localhost", "localhostProfile": "qrm"}
+	if profile := render(t, at("appArmorProfile", local)).container().SecurityContext.AppArmorProfile; *profile.LocalhostProfile != "qrm" {
+		t.Errorf("the profile is %v", profile)
+	}
+	for want, profile := range map[string]values{
+		"runtime/default": {"type": "RuntimeDefault"}, "unconfined": {"type": "Unconfined"}, "localhost/qrm": local} {
+		made, err := tryRender(at("appArmorProfile", profile), 29)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := made.daemonSet.Spec.Template.Annotations[annotation]; got != want || made.container().SecurityContext.AppArmorProfile != nil {
+			t.Errorf("in 1.29 the profile is %q instead of %q", got, want)
+		}
+	}
+}
+
+func TestOpenShiftAllowsWhatThePodAsksFor(t *testing.T) {
+	base := values{"openshift": values{"securityContextConstraints": true}, "config": `pod-resources-group: "1000"`}
+	made := render(t, base)
+	if got := made.openshift; got.AllowPrivilegedContainer || !got.AllowHostNetwork || !got.AllowHostPID || !got.AllowHostDirVolumePlugin ||
+		!slices.Equal(got.AllowedCapabilities, []string{"SYS_NICE", "CHOWN"}) ||
+		!slices.Equal(got.Users, []string{"system:serviceaccount:" + namespace + ":" + made.account.Name}) {
+		t.Errorf("it allows %v", got)
+	}
+	if label := made.container().SecurityContext.SELinuxOptions; label.Type != "spc_t" {
+		t.Errorf("SELinux keeps it from the node's sockets: %v", label)
+	}
+	if got := render(t, with(base, "privileged", true)).openshift; !got.AllowPrivilegedContainer || !slices.Equal(got.AllowedCapabilities, []string{"*"}) {
+		t.Errorf("it allows %v", got)
+	}
+}
+
+func TestNetworkPolicyGuardsTheMetrics(t *testing.T) {
+	closed := render(t, with(ownNetwork, "networkPolicy.enabled", true))
+	if made := closed.network.Spec; len(made.Ingress) != 0 || len(made.PolicyTypes) != 2 {
+		t.Errorf("it lets through %v", made)
+	}
+	from := []any{values{"podSelector": values{"matchLabels": values{"app": "prometheus"}}}}
+	made := render(t, with(with(ownNetwork, "networkPolicy.enabled", true), "networkPolicy.from", from))
+	rule := made.network.Spec.Ingress[0]
+	if rule.From[0].PodSelector.MatchLabels["app"] != "prometheus" || rule.Ports[0].Port.StrVal != made.container().Ports[0].Name ||
+		!maps.Equal(made.network.Spec.PodSelector.MatchLabels, made.daemonSet.Spec.Selector.MatchLabels) {
+		t.Errorf("it lets %v through", rule)
+	}
+}
+
+func TestDisruptionBudgetCountsThePods(t *testing.T) {
+	if render(t, nil).budget != nil {
+		t.Error("there is a budget that nobody asked for")
+	}
+	made := render(t, at("podDisruptionBudget.minAvailable", 3))
+	if spec := made.budget.Spec; spec.MinAvailable.IntValue() != 3 || !maps.Equal(spec.Selector.MatchLabels, made.daemonSet.Spec.Selector.MatchLabels) {
+		t.Errorf("the budget is %v", spec)
+	}
+}
+
+func TestPodRunsOnLinuxOfItsImagesArchitecture(t *testing.T) {
+	want := map[string]string{"kubernetes.io/os": "linux", "kubernetes.io/arch": runtime.GOARCH}
+	if got := render(t, nil).pod().NodeSelector; !maps.Equal(got, want) {
+		t.Errorf("it runs on nodes with %v", got)
 	}
 }
 
@@ -212,20 +382,23 @@ func TestProbesFollowTheMetricsAddress(t *testing.T) {
 	}{":9753": {"", 9753}, "127.0.0.1:80": {"127.0.0.1", 80}, "[::1]:80": {"::1", 80}} {
 		made := render(t, at("config", `metrics-address: "`+address+`"`)).container()
 		live, ready := made.LivenessProbe.HTTPGet, made.ReadinessProbe.HTTPGet
+		if started := made.StartupProbe.HTTPGet; !reflect.DeepEqual(started, live) {
+			t.Errorf("%s is probed at %v when it starts", address, started)
+		}
 		if live.Host != want.host || live.Path != "/healthz" || live.Port.StrVal != made.Ports[0].Name ||
 			ready.Host != want.host || ready.Path != "/readyz" || ready.Port.StrVal != made.Ports[0].Name ||
 			made.Ports[0].ContainerPort != want.port {
 			t.Errorf("%s is probed at %v, %v of %v", address, live, ready, made.Ports)
 		}
 	}
-	if made := render(t, at("config", `metrics-address: ""`)).container(); made.LivenessProbe != nil || made.ReadinessProbe != nil {
+	if made := render(t, at("config", `metrics-address: ""`)).container(); made.LivenessProbe != nil || made.ReadinessProbe != nil || made.StartupProbe != nil {
 		t.Error("it is probed though nothing listens")
 	}
 }
 
 func TestKubeletIsAskedWithAnAccountThatMayReadPodsOnly(t *testing.T) {
-	if made := render(t, nil); made.account != nil || made.role != nil || *made.pod().AutomountServiceAccountToken {
-		t.Error("there is an account that nothing needs")
+	if made := render(t, nil); made.role != nil || *made.pod().AutomountServiceAccountToken || *made.account.AutomountServiceAccountToken {
+		t.Error("there is a role or token that nothing needs")
 	}
 	for minor, want := range map[int]string{32: "nodes/proxy", 33: "nodes/pods"} {
 		made, err := tryRender(at("config", "kubelet-url: https://127.0.0.1:10250/pods"), minor)

@@ -23,6 +23,8 @@ type kubelet struct {
 	t       *testing.T
 	runtime cri.RuntimeServiceClient
 	parent  string // cgroup
+	logs    string // directory
+	made    int
 }
 
 type runningPod struct {
@@ -34,8 +36,17 @@ func newKubelet(t *testing.T, socket, parent string) *kubelet {
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { connection.Close() })
-	return &kubelet{t, cri.NewRuntimeServiceClient(connection), parent}
+	logs := t.TempDir()
+	t.Cleanup(func() {
+		connection.Close()
+		files, _ := filepath.Glob(filepath.Join(logs, "*"))
+		for _, file := range files {
+			if text, _ := os.ReadFile(file); t.Failed() {
+				t.Logf("%s:\n%s", filepath.Base(file), text)
+			}
+		}
+	})
+	return &kubelet{t: t, runtime: cri.NewRuntimeServiceClient(connection), parent: parent, logs: logs}
 }
 
 func deadline(t *testing.T) context.Context {
@@ -47,11 +58,14 @@ func deadline(t *testing.T) context.Context {
 // run makes and starts a pod of one container. Its namespaces and privileges are also those of its sandbox.
 func (k *kubelet) run(name, podNamespace string, labels, annotations map[string]string, container *cri.ContainerConfig) runningPod {
 	k.t.Helper()
+	k.made++
+	container.LogPath = fmt.Sprintf("%d-%s.log", k.made, name)
 	security := container.Linux.SecurityContext
 	sandbox := &cri.PodSandboxConfig{
-		Metadata:    &cri.PodSandboxMetadata{Name: name, Uid: "uid-" + name, Namespace: podNamespace},
-		Labels:      map[string]string{},
-		Annotations: annotations,
+		LogDirectory: k.logs,
+		Metadata:     &cri.PodSandboxMetadata{Name: name, Uid: "uid-" + name, Namespace: podNamespace},
+		Labels:       map[string]string{},
+		Annotations:  annotations,
 		Linux: &cri.LinuxPodSandboxConfig{CgroupParent: k.parent + "/kubepods/burstable/pod-" + name,
 			SecurityContext: &cri.LinuxSandboxSecurityContext{NamespaceOptions: security.NamespaceOptions, Privileged: security.Privileged}},
 	}
@@ -110,25 +124,68 @@ func (k *kubelet) exec(pod runningPod, command ...string) (string, error) {
 	return string(answer.GetStdout()), err
 }
 
-// allowed are the CPUs that the kernel lets the container's first process use.
-func (k *kubelet) allowed(pod runningPod) string {
+// process is the id of the container's first process.
+func (k *kubelet) process(pod runningPod) string {
 	k.t.Helper()
 	var info struct{ Pid int }
 	if err := json.Unmarshal([]byte(k.status(pod).Info["info"]), &info); err != nil {
 		k.t.Fatal(err)
 	}
-	return allowedCpus(k.t, fmt.Sprint(info.Pid))
+	return fmt.Sprint(info.Pid)
+}
+
+// allowed are the CPUs that the kernel lets the container's first process use.
+func (k *kubelet) allowed(pod runningPod) string {
+	k.t.Helper()
+	return allowedCpus(k.t, k.process(pod))
 }
 
 func allowedCpus(t *testing.T, process string) string {
+	t.Helper()
+	return processStatus(t, process, "Cpus_allowed_list")
+}
+
+// processStatus is a value of /proc/PROCESS/status.
+func processStatus(t *testing.T, process, key string) string {
 	t.Helper()
 	text, err := os.ReadFile(filepath.Join("/proc", process, "status"))
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, rest, _ := strings.Cut(string(text), "Cpus_allowed_list:\t")
-	list, _, _ := strings.Cut(rest, "\n")
-	return list
+	_, rest, _ := strings.Cut(string(text), "\n"+key+":\t")
+	value, _, _ := strings.Cut(rest, "\n")
+	return value
+}
+
+// securityOf is what kubelet makes of a container's security context.
+func securityOf(context *corev1.SecurityContext) *cri.LinuxContainerSecurityContext {
+	security := &cri.LinuxContainerSecurityContext{
+		Privileged:       *context.Privileged,
+		ReadonlyRootfs:   *context.ReadOnlyRootFilesystem,
+		RunAsUser:        &cri.Int64Value{Value: *context.RunAsUser},
+		RunAsGroup:       &cri.Int64Value{Value: *context.RunAsGroup},
+		Seccomp:          &cri.SecurityProfile{ProfileType: cri.SecurityProfile_Unconfined},
+		NamespaceOptions: &cri.NamespaceOption{},
+	}
+	if security.Privileged {
+		return security
+	}
+	security.NoNewPrivs = !*context.AllowPrivilegeEscalation
+	if context.SeccompProfile.Type == corev1.SeccompProfileTypeRuntimeDefault {
+		security.Seccomp.ProfileType = cri.SecurityProfile_RuntimeDefault
+	}
+	security.Capabilities = &cri.Capability{}
+	for _, capability := range context.Capabilities.Add {
+		security.Capabilities.AddCapabilities = append(security.Capabilities.AddCapabilities, string(capability))
+	}
+	for _, capability := range context.Capabilities.Drop {
+		security.Capabilities.DropCapabilities = append(security.Capabilities.DropCapabilities, string(capability))
+	}
+	// Kubelet's, for procMount Default.
+	security.MaskedPaths = []string{"/proc/asound", "/proc/acpi", "/proc/interrupts", "/proc/kcore", "/proc/keys", "/proc/latency_stats",
+		"/proc/timer_list", "/proc/timer_stats", "/proc/sched_debug", "/proc/scsi", "/sys/firmware", "/sys/devices/virtual/powercap"}
+	security.ReadonlyPaths = []string{"/proc/bus", "/proc/fs", "/proc/irq", "/proc/sys", "/proc/sysrq-trigger"}
+	return security
 }
 
 // containerOf is what kubelet makes of the chart's container; configuration lies in files below directory.
@@ -140,12 +197,9 @@ func containerOf(t *testing.T, made *release, directory string) *cri.ContainerCo
 		Image:    &cri.ImageSpec{Image: container.Image},
 		Args:     container.Args,
 		Linux: &cri.LinuxContainerConfig{
-			Resources: &cri.LinuxContainerResources{CpuShares: container.Resources.Requests.Cpu().MilliValue() * 1024 / 1000},
-			SecurityContext: &cri.LinuxContainerSecurityContext{
-				Privileged:       *container.SecurityContext.Privileged,
-				ReadonlyRootfs:   *container.SecurityContext.ReadOnlyRootFilesystem,
-				NamespaceOptions: &cri.NamespaceOption{},
-			}},
+			Resources: &cri.LinuxContainerResources{CpuShares: container.Resources.Requests.Cpu().MilliValue() * 1024 / 1000,
+				MemoryLimitInBytes: container.Resources.Limits.Memory().Value()},
+			SecurityContext: securityOf(container.SecurityContext)},
 	}
 	namespaces := config.Linux.SecurityContext.NamespaceOptions
 	if pod.HostNetwork {
@@ -189,13 +243,14 @@ func hostPath(t *testing.T, made *release, volume corev1.Volume, directory strin
 		}
 		return path
 	}
-	if *volume.HostPath.Type == corev1.HostPathDirectoryOrCreate {
+	kind := *volume.HostPath.Type
+	if kind == corev1.HostPathDirectoryOrCreate {
 		if err := os.MkdirAll(volume.HostPath.Path, 0o755); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if status, err := os.Stat(volume.HostPath.Path); err != nil || !status.IsDir() {
-		t.Fatalf("%s is no directory: %v", volume.HostPath.Path, err)
+	if status, err := os.Stat(volume.HostPath.Path); err != nil || status.IsDir() == (kind == corev1.HostPathFile) {
+		t.Fatalf("%s is no %s: %v", volume.HostPath.Path, kind, err)
 	}
 	return volume.HostPath.Path
 }

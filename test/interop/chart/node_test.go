@@ -21,10 +21,12 @@ const roleLabel = "katalyst.kubewharf.io/pod_role"
 // node is a real containerd with the chart's pod on it.
 type node struct {
 	*kubelet
-	release *release
-	dir     string
-	cpus    [2]string // of the pools web and etl
-	qrmd    runningPod
+	release    *release
+	dir        string
+	kubeletDir string // where the runtime's directory does not show it
+	podsApi    net.Listener
+	cpus       [2]string // of the pools web and etl
+	qrmd       runningPod
 }
 
 func await(t *testing.T, what string, condition func() bool) {
@@ -52,33 +54,53 @@ func freePort(t *testing.T) int {
 }
 
 // startNode renders the chart for directories of the test's own. Its namespace is none that qrmd leaves alone.
-func startNode(t *testing.T) *node {
+func startNode(t *testing.T, name string, overrides values) *node {
 	t.Helper()
 	n := &node{kubelet: newKubelet(t, os.Getenv("QRM_CRI_SOCKET"), os.Getenv("QRM_CGROUP_PARENT")),
-		dir: filepath.Join(os.Getenv("QRM_WORK_DIR"), "node"), cpus: twoCpus(t)}
-	n.release = render(t, at("config", fmt.Sprintf(`
-nri-socket: %s
-cri-socket: %s
-kubelet-state-dir: %[3]s/kubelet
-kubelet-pods-socket: %[3]s/kubelet/pods-api/pods-api.sock
-kubelet-pod-resources-socket: %[3]s/kubelet/pod-resources/kubelet.sock
+		dir: filepath.Join(os.Getenv("QRM_WORK_DIR"), name), kubeletDir: t.TempDir(), cpus: twoCpus(t)}
+	n.release = render(t, with(overrides, "config", fmt.Sprintf(`
+nri-socket: %[1]s
+cri-socket: %[2]s
+kubelet-state-dir: %[4]s
+kubelet-pods-socket: %[4]s/pods-api/pods-api.sock
+kubelet-pod-resources-socket: %[4]s/pod-resources/kubelet.sock
 state-dir: %[3]s/lib/state
 registration-dir: %[3]s/lib/resource-plugins
 plugins-registry-dir: %[3]s/lib/plugins_registry
 pod-resources-socket: %[3]s/lib/pod-resources/kubelet.sock
+pod-resources-group: "65534"
 control-socket: %[3]s/run/control.sock
-metrics-address: 127.0.0.1:%d
+metrics-address: 127.0.0.1:%[5]d
 plugins:
   cpu:
     pools:
-      online: {cpus: "%s", roles: [web]}
-      offline: {cpus: "%s", roles: [etl]}
+      online: {cpus: "%[6]s", roles: [web]}
+      offline: {cpus: "%[7]s", roles: [etl]}
     default-pool: offline
-`, os.Getenv("QRM_NRI_SOCKET"), os.Getenv("QRM_CRI_SOCKET"), n.dir, freePort(t), n.cpus[0], n.cpus[1])))
-	if err := os.MkdirAll(filepath.Join(n.dir, "kubelet", "pods-api"), 0o755); err != nil {
+`, os.Getenv("QRM_NRI_SOCKET"), os.Getenv("QRM_CRI_SOCKET"), n.dir, n.kubeletDir, freePort(t), n.cpus[0], n.cpus[1])))
+	err := os.MkdirAll(filepath.Join(n.kubeletDir, "pods-api"), 0o755)
+	if err == nil {
+		n.podsApi, err = net.Listen("unix", filepath.Join(n.kubeletDir, "pods-api/pods-api.sock"))
+	}
+	if err != nil {
 		t.Fatal(err)
 	}
+	n.writeState("cpu_manager_state", "none")
+	n.writeState("memory_manager_state", "None")
 	return n
+}
+
+// writeState replaces a state file as kubelet does.
+func (n *node) writeState(name, policy string) {
+	n.t.Helper()
+	file := filepath.Join(n.kubeletDir, name)
+	err := os.WriteFile(file+".new", []byte(`{"policyName":"`+policy+`"}`), 0o600)
+	if err == nil {
+		err = os.Rename(file+".new", file)
+	}
+	if err != nil {
+		n.t.Fatal(err)
+	}
 }
 
 // startQrmd runs the chart's pod and waits for its readiness probe.
@@ -86,6 +108,7 @@ func (n *node) startQrmd() {
 	n.t.Helper()
 	template := n.release.daemonSet.Spec.Template
 	n.qrmd = n.run("qrmd", namespace, template.Labels, template.Annotations, containerOf(n.t, n.release, n.dir))
+	await(n.t, "the startup probe", func() bool { return n.probe(n.release.container().StartupProbe) })
 	await(n.t, "the readiness probe", func() bool { return n.probe(n.release.container().ReadinessProbe) })
 }
 
@@ -132,55 +155,103 @@ func (n *node) runRole(role string) runningPod {
 	})
 }
 
-// TestPodOnNode is run by test/e2e/daemonset.sh.
-func TestPodOnNode(t *testing.T) {
-	if os.Getenv("QRM_CRI_SOCKET") == "" {
-		t.Skip("runs within scripts/containerd.sh")
-	}
-	n := startNode(t)
-	podsApi, err := net.Listen("unix", filepath.Join(n.dir, "kubelet/pods-api/pods-api.sock"))
+// awaitPodsApi waits until qrmd calls what stands for kubelet's Pods API, and hangs up.
+func (n *node) awaitPodsApi() {
+	n.t.Helper()
+	n.podsApi.(*net.UnixListener).SetDeadline(time.Now().Add(patience))
+	connection, err := n.podsApi.Accept()
 	if err != nil {
-		t.Fatal(err)
+		n.t.Errorf("kubelet's sockets are not reached through the read-only mount: %v", err)
+		return
 	}
-	called := make(chan struct{})
-	go func() {
-		if connection, err := podsApi.Accept(); err == nil {
-			connection.Close()
-			close(called)
-		}
-		podsApi.Close()
-	}()
-	n.startQrmd()
+	connection.Close()
+	n.podsApi.Close()
+}
 
+// playMainJob runs containers of two pools, before and after qrmd's pod was replaced.
+func (n *node) playMainJob() {
+	n.t.Helper()
 	if status := n.qrmctl("status"); status["ready"] != true || status["runtime"].(map[string]any)["nri_connected"] != true {
-		t.Errorf("status is %v", status)
+		n.t.Errorf("status is %v", status)
 	}
 	if !n.probe(n.release.container().LivenessProbe) {
-		t.Error("the liveness probe fails")
-	}
-	select {
-	case <-called:
-	case <-time.After(patience):
-		t.Error("kubelet's sockets are not reached through the read-only mount")
+		n.t.Error("the liveness probe fails")
 	}
 	web, etl := n.runRole("web"), n.runRole("etl")
 	expect := func(when string) {
-		t.Helper()
-		for name, want := range map[runningPod]string{web: n.cpus[0], etl: n.cpus[1], n.qrmd: allowedCpus(t, "self")} {
+		n.t.Helper()
+		for name, want := range map[runningPod]string{web: n.cpus[0], etl: n.cpus[1], n.qrmd: allowedCpus(n.t, "self")} {
 			if got := n.allowed(name); got != want {
-				t.Errorf("%s, the kernel gives CPUs %s instead of %s", when, got, want)
+				n.t.Errorf("%s, the kernel gives CPUs %s instead of %s", when, got, want)
 			}
 		}
 		if pods := n.qrmctl("pods")["pods"].([]any); len(pods) != 2 {
-			t.Errorf("%s, qrmd knows of %v", when, pods)
+			n.t.Errorf("%s, qrmd knows of %v", when, pods)
 		}
 	}
 	expect("after their creation")
-
 	n.stopQrmd()
 	n.startQrmd()
 	expect("after qrmd's pod was replaced")
 	n.stop(web, 0)
 	n.stop(etl, 0)
+}
+
+// expectRights compares with what the kernel tells of qrmd's process.
+func (n *node) expectRights(want map[string]string) {
+	n.t.Helper()
+	for key, value := range want {
+		if got := processStatus(n.t, n.process(n.qrmd), key); got != value {
+			n.t.Errorf("%s is %s instead of %s", key, got, value)
+		}
+	}
+}
+
+// skipWithoutRuntime is for the tests that test/e2e/daemonset.sh runs.
+func skipWithoutRuntime(t *testing.T) {
+	if os.Getenv("QRM_CRI_SOCKET") == "" {
+		t.Skip("runs within scripts/containerd.sh")
+	}
+}
+
+func TestPodOnNodeNeedsFewRights(t *testing.T) {
+	skipWithoutRuntime(t)
+	n := startNode(t, "least", nil)
+	n.startQrmd()
+	n.awaitPodsApi()
+	const chownAndSysNice = "0000000000800001"
+	n.expectRights(map[string]string{"CapPrm": chownAndSysNice, "CapEff": chownAndSysNice, "CapBnd": chownAndSysNice,
+		"CapAmb": "0000000000000000", "NoNewPrivs": "1", "Seccomp": "2"})
+	n.playMainJob()
+	n.stopQrmd()
+}
+
+func TestPodOnNodeMayBePrivileged(t *testing.T) {
+	skipWithoutRuntime(t)
+	n := startNode(t, "privileged", at("privileged", true))
+	n.startQrmd()
+	n.awaitPodsApi()
+	n.expectRights(map[string]string{"CapEff": processStatus(t, "self", "CapEff"), "NoNewPrivs": "0", "Seccomp": "0"})
+	n.playMainJob()
+	n.stopQrmd()
+}
+
+func TestPodOnNodeStartsAgainToSeeKubeletsNewPolicy(t *testing.T) {
+	skipWithoutRuntime(t)
+	n := startNode(t, "policy", nil)
+	n.startQrmd()
+	n.awaitPodsApi()
+	n.writeState("cpu_manager_state", "static")
+	await(t, "qrmd to end", func() bool { return n.status(n.qrmd).Status.State == cri.ContainerState_CONTAINER_EXITED })
+	if code := n.stop(n.qrmd, 0); code != 0 {
+		t.Errorf("it ended with %d", code)
+	}
+
+	template := n.release.daemonSet.Spec.Template
+	n.qrmd = n.run("qrmd", namespace, template.Labels, template.Annotations, containerOf(t, n.release, n.dir))
+	await(t, "the startup probe", func() bool { return n.probe(n.release.container().StartupProbe) })
+	if problems := fmt.Sprint(n.qrmctl("status")); !strings.Contains(problems, "cpuManagerPolicy: none") {
+		t.Errorf("it does not stand aside for kubelet: %s", problems)
+	}
 	n.stopQrmd()
 }

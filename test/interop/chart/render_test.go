@@ -15,6 +15,8 @@ import (
 	"helm.sh/helm/v3/pkg/engine"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
+	networkingv1 "k8s.io/api/networking/v1"
+	policyv1 "k8s.io/api/policy/v1"
 	rbacv1 "k8s.io/api/rbac/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/yaml"
@@ -40,14 +42,44 @@ type podMonitor struct {
 	} `json:"spec"`
 }
 
+type anyUser struct {
+	Type string `json:"type"`
+}
+
+// securityContextConstraints has the fields that the chart sets of what OpenShift defines.
+type securityContextConstraints struct {
+	metav1.TypeMeta          `json:",inline"`
+	metav1.ObjectMeta        `json:"metadata"`
+	AllowHostDirVolumePlugin bool     `json:"allowHostDirVolumePlugin"`
+	AllowHostIPC             bool     `json:"allowHostIPC"`
+	AllowHostNetwork         bool     `json:"allowHostNetwork"`
+	AllowHostPID             bool     `json:"allowHostPID"`
+	AllowHostPorts           bool     `json:"allowHostPorts"`
+	AllowPrivilegedContainer bool     `json:"allowPrivilegedContainer"`
+	AllowPrivilegeEscalation bool     `json:"allowPrivilegeEscalation"`
+	AllowedCapabilities      []string `json:"allowedCapabilities"`
+	RequiredDropCapabilities []string `json:"requiredDropCapabilities"`
+	ReadOnlyRootFilesystem   bool     `json:"readOnlyRootFilesystem"`
+	RunAsUser                anyUser  `json:"runAsUser"`
+	SeLinuxContext           anyUser  `json:"seLinuxContext"`
+	FSGroup                  anyUser  `json:"fsGroup"`
+	SupplementalGroups       anyUser  `json:"supplementalGroups"`
+	SeccompProfiles          []string `json:"seccompProfiles"`
+	Volumes                  []string `json:"volumes"`
+	Users                    []string `json:"users"`
+}
+
 // release is what the chart makes; what it makes on demand only is nil otherwise.
 type release struct {
 	config    corev1.ConfigMap
 	daemonSet appsv1.DaemonSet
-	account   *corev1.ServiceAccount
+	account   corev1.ServiceAccount
 	role      *rbacv1.ClusterRole
 	binding   *rbacv1.ClusterRoleBinding
 	monitor   *podMonitor
+	network   *networkingv1.NetworkPolicy
+	budget    *policyv1.PodDisruptionBudget
+	openshift *securityContextConstraints
 }
 
 func (r *release) pod() corev1.PodSpec         { return r.daemonSet.Spec.Template.Spec }
@@ -97,8 +129,7 @@ func (r *release) decode(document string) error {
 	case "apps/v1 DaemonSet":
 		object = &r.daemonSet
 	case "v1 ServiceAccount":
-		r.account = &corev1.ServiceAccount{}
-		object = r.account
+		object = &r.account
 	case "rbac.authorization.k8s.io/v1 ClusterRole":
 		r.role = &rbacv1.ClusterRole{}
 		object = r.role
@@ -108,6 +139,15 @@ func (r *release) decode(document string) error {
 	case "monitoring.coreos.com/v1 PodMonitor":
 		r.monitor = &podMonitor{}
 		object = r.monitor
+	case "networking.k8s.io/v1 NetworkPolicy":
+		r.network = &networkingv1.NetworkPolicy{}
+		object = r.network
+	case "policy/v1 PodDisruptionBudget":
+		r.budget = &policyv1.PodDisruptionBudget{}
+		object = r.budget
+	case "security.openshift.io/v1 SecurityContextConstraints":
+		r.openshift = &securityContextConstraints{}
+		object = r.openshift
 	default:
 		return fmt.Errorf("unexpected %s %s", kind.APIVersion, kind.Kind)
 	}

@@ -1,9 +1,12 @@
 #include "manager/kubelet/kubelet_policy.h"
 
+#include <cstdio>
 #include <filesystem>
 #include <fstream>
+#include <memory>
 #include <string>
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -15,8 +18,10 @@ namespace {
 
 using testing::AllOf;
 using testing::ElementsAre;
+using testing::Gt;
 using testing::HasSubstr;
 using testing::IsEmpty;
+using testing::Lt;
 using testing::SizeIs;
 
 class KubeletPolicyTest : public testing::Test {
@@ -66,6 +71,8 @@ TEST_F(KubeletPolicyTest, WhatIsNoStateIsNoConflict) {
     Write("cpu_manager_state", text);
     EXPECT_THAT(policy_.Conflicts(), IsEmpty()) << text;
   }
+  std::filesystem::create_directory(dir_ / "memory_manager_state");
+  EXPECT_THAT(policy_.Conflicts(), IsEmpty());
 }
 
 TEST_F(KubeletPolicyTest, WatchStandsAsideUntilKubeletPinsNoLonger) {
@@ -82,6 +89,41 @@ TEST_F(KubeletPolicyTest, WatchStandsAsideUntilKubeletPinsNoLonger) {
   EXPECT_EQ(watch.Look(), News::kNone) << "told once, when it changed";
   EXPECT_FALSE(watch.stands_aside());
   EXPECT_THAT(watch.conflicts(), IsEmpty());
+}
+
+/// A file that is gone from its directory and still seen, as through a mount of it alone.
+class ReplacedFile {
+ public:
+  ReplacedFile(const std::string& seen_as, const std::string& text)
+      : file_(std::tmpfile(), &std::fclose) {
+    std::fputs(text.c_str(), file_.get());
+    std::fflush(file_.get());
+    std::filesystem::create_symlink(fmt::format("/proc/self/fd/{}", fileno(file_.get())), seen_as);
+  }
+
+ private:
+  const std::unique_ptr<std::FILE, int (*)(std::FILE*)> file_;
+};
+
+TEST_F(KubeletPolicyTest, FileReplacedBehindItsMountIsTold) {
+  const ReplacedFile file(dir_ / "cpu_manager_state", R"({"policyName":"none"})");
+  Write("memory_manager_state", R"({"policyName":"None"})");
+  KubeletWatch watch(dir_.path());
+  EXPECT_EQ(watch.Look(), KubeletWatch::News::kOutdated);
+  Write("cpu_manager_state", R"({"policyName":"none"})");
+  EXPECT_EQ(watch.Look(), KubeletWatch::News::kNone);
+}
+
+TEST_F(KubeletPolicyTest, FilesThatAPinningKubeletReplacesAreToldRarely) {
+  const ReplacedFile file(dir_ / "cpu_manager_state", R"({"policyName":"static"})");
+  KubeletWatch watch(dir_.path());
+  int told = 0;
+  int looks = 0;
+  while (told == 0 && looks < 1000) {
+    ++looks;
+    told += watch.Look() == KubeletWatch::News::kOutdated ? 1 : 0;
+  }
+  EXPECT_THAT(looks, AllOf(Gt(10), Lt(1000)));
 }
 
 }  // namespace
