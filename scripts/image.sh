@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # Packs the built programs, and the libraries that they load, as container image localhost/qrm:VERSION.
 #   scripts/image.sh [ARCHIVE [BUILD DIRECTORY]]     default: build/qrm-image.tar build/release
+# What is in it stands in ARCHIVE's neighbour of the ending .spdx.json, and in the image.
 #
 # It needs no container engine: the libraries are those of this machine's Debian packages, whose licences and versions go
 # with them, where scanners of images look for them. There is no shell in the image, and nothing else.
@@ -59,5 +60,14 @@ for library in $needed; do
   add_library "$library"
 done
 version=$("$rootfs/usr/local/sbin/qrmd" --version)
-scripts/oci.sh "$rootfs" "localhost/qrm:${version#qrmd }" /usr/local/sbin/qrmd "$archive"
-echo "localhost/qrm:${version#qrmd } is in $archive ($(du -h "$archive" | cut -f1))"
+version=${version#qrmd }
+mkdir -p "$rootfs/usr/share/doc/qrm"
+install -m 0644 LICENSE "$rootfs/usr/share/doc/qrm/copyright"
+scripts/sbom.sh "$rootfs" "$version" | tee "${archive%.tar}.spdx.json" >"$rootfs/usr/share/doc/qrm/qrm.spdx.json"
+scripts/oci.sh "$rootfs" "localhost/qrm:$version" /usr/local/sbin/qrmd "$archive" \
+  org.opencontainers.image.title=qrm \
+  "org.opencontainers.image.description=Gives containers of a Kubernetes node their CPUs, memory nodes and NICs" \
+  "org.opencontainers.image.version=$version" \
+  "org.opencontainers.image.revision=$(git rev-parse HEAD 2>/dev/null || echo unknown)" \
+  org.opencontainers.image.licenses=Apache-2.0
+echo "localhost/qrm:$version is in $archive ($(du -h "$archive" | cut -f1)), its contents in ${archive%.tar}.spdx.json"
