@@ -123,6 +123,7 @@ StatusOr<Config> ReadConfig(const std::string& file, const StringMap& flags) {
   for (const auto& [name, value] : flags) {
     QRM_RETURN_IF_ERROR(ReadFlag(name, value, keys));
   }
+  QRM_RETURN_IF_ERROR(CheckHttp(config.http));
   return config;
 }
 

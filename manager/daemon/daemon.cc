@@ -77,13 +77,14 @@ Status Daemon::Impl::Start() {
 Status Daemon::Impl::StartEdges() {
   QRM_RETURN_IF_ERROR(control.Start(config.control.socket));
   QRM_RETURN_IF_ERROR(pod_resources.Start());
-  QRM_RETURN_IF_ERROR(http.Start(config.http.address));
+  QRM_RETURN_IF_ERROR(http.Start(config.http));
   pod_resources.RefreshAllocatable();
   log::Info("serving", {{"version", QRM_VERSION},
                         {"pods", state.Load()->pod_count()},
                         {"cpus", ToString(machine.cpu_set())},
                         {"control", config.control.socket},
-                        {"metrics_port", http.port()}});
+                        {"metrics_port", http.metrics_port()},
+                        {"probe_port", http.probe_port()}});
   return OkStatus();
 }
 

@@ -79,7 +79,8 @@ DaemonParts::DaemonParts(Config given_config, Machine given_machine, StateLock g
       pod_resources(
           state, registry.plugins(), machine, metrics.pod_resources,
           [this] { return !rebuilding || live.synchronized(); }, config.pod_resources),
-      node({.state = state,
+      node({.io = io,
+            .state = state,
             .plugins = registry.plugins(),
             .follower = follower,
             .reconciler = reconciler,

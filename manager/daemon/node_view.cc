@@ -4,6 +4,7 @@
 #include <optional>
 #include <utility>
 
+#include <boost/asio/post.hpp>
 #include <fmt/format.h>
 
 #include "manager/admission/forget_plugin.h"
@@ -33,6 +34,17 @@ std::vector<std::string> MissingPlugins(const Plugins& plugins,
 }
 
 }  // namespace
+
+NodeView::NodeView(const Parts& parts)
+    : parts_(parts),
+      loops_({{.name = "state loop",
+               .post = [&state = parts.state](auto job) { state.Post(std::move(job)); }},
+              {.name = "I/O loop",
+               .post = [&io = parts.io](auto job) { boost::asio::post(io, std::move(job)); }}}) {}
+
+std::vector<std::string> NodeView::StalledLoops() {
+  return loops_.Look(std::chrono::steady_clock::now());
+}
 
 NodeStatus NodeView::Status() const {
   NodeStatus status{.version = QRM_VERSION,

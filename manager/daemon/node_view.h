@@ -7,9 +7,12 @@
 #include <utility>
 #include <vector>
 
+#include <boost/asio/io_context.hpp>
+
 #include "manager/admission/admitter.h"
 #include "manager/admission/dry_runs.h"
 #include "manager/daemon/config.h"
+#include "manager/daemon/loop_watch.h"
 #include "manager/kubelet/kubelet_watch.h"
 #include "manager/observability/node_services.h"
 #include "manager/podresources/pod_resources_server.h"
@@ -27,6 +30,7 @@ class NodeView final : public NodeServices {
  public:
   /// All outlive the view; `warnings` change no more once somebody asks.
   struct Parts {
+    boost::asio::io_context& io;
     StateLoop& state;
     Plugins& plugins;
     RuntimeFollower& follower;
@@ -40,9 +44,10 @@ class NodeView final : public NodeServices {
     const std::vector<std::string>& warnings;
     const Config& config;
   };
-  explicit NodeView(const Parts& parts) : parts_(parts) {}
+  explicit NodeView(const Parts& parts);
 
   NodeStatus Status() const override;
+  std::vector<std::string> StalledLoops() override;
   std::string RuntimeIdOf(const ContainerKey& key) const override;
   DecisionTimes TimesOf(const ContainerKey& key,
                         std::chrono::system_clock::time_point decided) const override;
@@ -57,6 +62,7 @@ class NodeView final : public NodeServices {
 
  private:
   const Parts parts_;
+  LoopWatch loops_;
   const std::chrono::steady_clock::time_point started_ = std::chrono::steady_clock::now();
 };
 

@@ -6,6 +6,7 @@
 #include <functional>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "api/base/status.h"
 #include "api/resource.h"
@@ -34,6 +35,10 @@ class NodeServices {
 
   /// As it is now; never waits for an admission.
   virtual NodeStatus Status() const = 0;
+
+  /// A sentence on each loop that has not turned for longer than any work of it may take, as far as
+  /// that is known from earlier calls: each call asks the loops to turn.
+  virtual std::vector<std::string> StalledLoops() = 0;
 
   /// The runtime's id of a container; empty when it has none now.
   virtual std::string RuntimeIdOf(const ContainerKey& key) const = 0;

@@ -62,7 +62,8 @@ Status Node::Start(std::size_t plugins) {
                                       "--cri-socket=" + options_.cri_socket,
                                       "--builtin-plugins=" + options_.builtin_plugins,
                                       "--reconcile-period=" + options_.reconcile_period,
-                                      "--metrics-address=" + options_.metrics_address};
+                                      "--metrics-address=" + options_.metrics_address,
+                                      "--probe-address=" + options_.probe_address};
   command.insert(command.end(), options_.flags.begin(), options_.flags.end());
   QRM_ASSIGN_OR_RETURN(daemon_, Process::Start(command, Path("logs/qrmd.log")));
   const bool attached = Await([this] {
@@ -93,13 +94,12 @@ Status Node::WaitForPlugins(std::size_t count) {
   return OkStatus();
 }
 
-int Node::metrics_port() const {
-  constexpr std::string_view kField = "metrics_port=";
+int Node::PortOf(std::string_view field) const {
   std::ifstream log(Path("logs/qrmd.log"));
   int port = 0;
   for (std::string line; std::getline(log, line);) {
-    if (const std::size_t at = line.find(kField); at != std::string::npos) {
-      port = std::atoi(line.c_str() + at + kField.size());
+    if (const std::size_t at = line.find(field); at != std::string::npos) {
+      port = std::atoi(line.c_str() + at + field.size());
     }
   }
   return port;

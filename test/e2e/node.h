@@ -6,6 +6,7 @@
 #include <map>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "api/base/status.h"
@@ -33,6 +34,7 @@ class Node {
     std::string builtin_plugins;  ///< "cpu,memory,nic", or empty for none
     std::string reconcile_period = "3s";
     std::string metrics_address;     ///< empty: none; port 0: see metrics_port()
+    std::string probe_address;       ///< empty: none; port 0: see probe_port()
     std::string mode = "nri";        ///< how it comes to know of containers, or "observer"
     std::vector<std::string> flags;  ///< more of qrmd's, such as "--observer-grace=1s"
   };
@@ -58,7 +60,8 @@ class Node {
   /// Until so many are live. Errors: kUnavailable.
   Status WaitForPlugins(std::size_t count);
   /// Where the daemon serves metrics now, as its log says; 0 when it does not.
-  int metrics_port() const;
+  int metrics_port() const { return PortOf("metrics_port="); }
+  int probe_port() const { return PortOf("probe_port="); }
   /// Ends everything by SIGTERM. Errors: the first program that does not end well.
   Status Stop();
 
@@ -76,6 +79,8 @@ class Node {
   StatusOr<std::string> Qrmctl(std::vector<std::string> arguments) const;
 
  private:
+  /// The number behind `field` in the daemon's latest word of what it serves.
+  int PortOf(std::string_view field) const;
   std::string Path(const std::string& name) const { return options_.work_dir + "/" + name; }
   /// Not the process before it, whose death qrmd may not have noticed.
   bool IsLiveSince(const std::string& resource, std::chrono::steady_clock::time_point begin) const;

@@ -23,13 +23,15 @@ class FakeNodeServices final : public manager::NodeServices {
   StatusOr<checkpoint::PluginRecords> records = checkpoint::PluginRecords();  ///< to forget
   /// What was asked to be forgotten; read it when the answer is there.
   std::vector<std::pair<std::string, manager::Forget>> forgotten;
-  qrm::Status kept;       ///< what comes of keeping plugins' values
+  qrm::Status kept;  ///< what comes of keeping plugins' values
+  std::vector<std::string> stalled_loops;
   std::string tried_pod;  ///< the latest, serialized; read it when its answer is there
 
   manager::NodeStatus Status() const override {
     const MutexLock lock(mutex_);
     return status_;
   }
+  std::vector<std::string> StalledLoops() override { return stalled_loops; }
   std::string RuntimeIdOf(const ContainerKey& key) const override {
     const auto found = runtime_ids.find(key);
     return found == runtime_ids.end() ? "" : found->second;

@@ -31,6 +31,8 @@ helm.sh/chart: {{ .Chart.Name }}-{{ .Chart.Version }}
 
 {{- define "qrm.metricsPort" }}{{ include "qrm.metricsAddress" . | splitList ":" | last }}{{ end }}
 
+{{- define "qrm.probeAddress" }}{{ include "qrm.key" (list . "probe-address" "127.0.0.1:9754") }}{{ end }}
+
 {{- define "qrm.kubeletUrl" }}{{ include "qrm.key" (list . "kubelet-url" "") }}{{ end }}
 
 {{- /*
@@ -81,11 +83,11 @@ it makes the directories itself, with their modes.
 {{- end }}
 
 {{- define "qrm.probe" -}}
-{{- $address := include "qrm.metricsAddress" (index . 0) }}
-{{- $port := include "qrm.metricsPort" (index . 0) -}}
+{{- $address := include "qrm.probeAddress" (index . 0) }}
+{{- $port := $address | splitList ":" | last -}}
 httpGet:
   path: {{ index . 1 }}
-  port: metrics
+  port: {{ $port }}
   {{- with trimSuffix (printf ":%s" $port) $address | trimAll "[]" }}
   host: {{ . | quote }}
   {{- end }}

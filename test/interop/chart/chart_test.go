@@ -375,23 +375,22 @@ func TestQrmdLeavesItsOwnPodAlone(t *testing.T) {
 	}
 }
 
-func TestProbesFollowTheMetricsAddress(t *testing.T) {
+func TestProbesFollowTheProbeAddress(t *testing.T) {
 	for address, want := range map[string]struct {
 		host string
 		port int32
-	}{":9753": {"", 9753}, "127.0.0.1:80": {"127.0.0.1", 80}, "[::1]:80": {"::1", 80}} {
-		made := render(t, at("config", `metrics-address: "`+address+`"`)).container()
+	}{":80": {"", 80}, "127.0.0.1:9754": {"127.0.0.1", 9754}, "[::1]:80": {"::1", 80}} {
+		made := render(t, at("config", `probe-address: "`+address+`"`)).container()
 		live, ready := made.LivenessProbe.HTTPGet, made.ReadinessProbe.HTTPGet
 		if started := made.StartupProbe.HTTPGet; !reflect.DeepEqual(started, live) {
 			t.Errorf("%s is probed at %v when it starts", address, started)
 		}
-		if live.Host != want.host || live.Path != "/healthz" || live.Port.StrVal != made.Ports[0].Name ||
-			ready.Host != want.host || ready.Path != "/readyz" || ready.Port.StrVal != made.Ports[0].Name ||
-			made.Ports[0].ContainerPort != want.port {
-			t.Errorf("%s is probed at %v, %v of %v", address, live, ready, made.Ports)
+		if live.Host != want.host || live.Path != "/healthz" || live.Port.IntVal != want.port ||
+			ready.Host != want.host || ready.Path != "/readyz" || ready.Port.IntVal != want.port {
+			t.Errorf("%s is probed at %v, %v", address, live, ready)
 		}
 	}
-	if made := render(t, at("config", `metrics-address: ""`)).container(); made.LivenessProbe != nil || made.ReadinessProbe != nil || made.StartupProbe != nil {
+	if made := render(t, at("config", `probe-address: ""`)).container(); made.LivenessProbe != nil || made.ReadinessProbe != nil || made.StartupProbe != nil {
 		t.Error("it is probed though nothing listens")
 	}
 }

@@ -7,7 +7,6 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
-	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -71,13 +70,14 @@ pod-resources-socket: %[3]s/lib/pod-resources/kubelet.sock
 pod-resources-group: "65534"
 control-socket: %[3]s/run/control.sock
 metrics-address: 127.0.0.1:%[5]d
+probe-address: 127.0.0.1:%[8]d
 plugins:
   cpu:
     pools:
       online: {cpus: "%[6]s", roles: [web]}
       offline: {cpus: "%[7]s", roles: [etl]}
     default-pool: offline
-`, os.Getenv("QRM_NRI_SOCKET"), os.Getenv("QRM_CRI_SOCKET"), n.dir, n.kubeletDir, freePort(t), n.cpus[0], n.cpus[1])))
+`, os.Getenv("QRM_NRI_SOCKET"), os.Getenv("QRM_CRI_SOCKET"), n.dir, n.kubeletDir, freePort(t), n.cpus[0], n.cpus[1], freePort(t))))
 	err := os.MkdirAll(filepath.Join(n.kubeletDir, "pods-api"), 0o755)
 	if err == nil {
 		n.podsApi, err = net.Listen("unix", filepath.Join(n.kubeletDir, "pods-api/pods-api.sock"))
@@ -121,8 +121,7 @@ func (n *node) stopQrmd() {
 }
 
 func (n *node) probe(probe *corev1.Probe) bool {
-	port := n.release.container().Ports[0].ContainerPort
-	answer, err := http.Get(fmt.Sprintf("http://%s%s", net.JoinHostPort(probe.HTTPGet.Host, strconv.Itoa(int(port))), probe.HTTPGet.Path))
+	answer, err := http.Get(fmt.Sprintf("http://%s%s", net.JoinHostPort(probe.HTTPGet.Host, probe.HTTPGet.Port.String()), probe.HTTPGet.Path))
 	if err != nil {
 		return false
 	}

@@ -28,6 +28,7 @@ numa-memory: {0: 237706936320, 1: 237806551040}
 topology-policy: single-numa-node
 reconcile-period: 200ms
 metrics-address: ""
+probe-address: ""
 `
 
 // Container is a container as its pod's manifest has it; its limits are its requests.

@@ -45,6 +45,7 @@ const char* const kValues[] = {
     "debug",
     "synthetic:numa:2",
     "https://nowhere:1/pods",
+    ":7",
     "[cpu]",
     "[7, 8]",
     "[{resource: NIC, roles: [a, b], annotation: x/y}]",

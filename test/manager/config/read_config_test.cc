@@ -106,7 +106,7 @@ TEST_F(ReadConfigTest, TakesAnEmptyListAndAnEmptyTextFromFlags) {
   const auto config = Read("", {{"builtin-plugins", ""}, {"metrics-address", ""}});
   ASSERT_TRUE(config.ok()) << config.status();
   EXPECT_THAT(config->builtin.plugins, IsEmpty());
-  EXPECT_EQ(config->http.address, "");
+  EXPECT_EQ(config->http.metrics_address, "");
 }
 
 TEST_F(ReadConfigTest, TakesMappingsAndTextWithColonsFromFlags) {
@@ -116,7 +116,17 @@ TEST_F(ReadConfigTest, TakesMappingsAndTextWithColonsFromFlags) {
   ASSERT_TRUE(config.ok()) << config.status();
   EXPECT_THAT(config->admission.resource_names, ElementsAre(Pair("a", "cpu")));
   EXPECT_EQ(config->machine.source, "synthetic:package:2 [numa] core:4 pu:2");
-  EXPECT_EQ(config->http.address, ":1234");
+  EXPECT_EQ(config->http.metrics_address, ":1234");
+}
+
+TEST_F(ReadConfigTest, RefusesWhatNobodyCanListenAt) {
+  EXPECT_THAT(Error("metrics-address: 9753\n"),
+              HasSubstr("metrics-address is '9753', which is no address to listen at"));
+  EXPECT_THAT(Error("probe-address: localhost:9754\n"), HasSubstr("127.0.0.1:9753"));
+}
+
+TEST_F(ReadConfigTest, RefusesMetricsAndProbesOnOnePort) {
+  EXPECT_THAT(Error("metrics-address: :9754\n"), HasSubstr("it is one port"));
 }
 
 TEST_F(ReadConfigTest, NamesFileLineAndTheNearestKeyOfAnUnknownOne) {

@@ -7,10 +7,12 @@
 #include <string>
 #include <vector>
 
+#include <boost/asio/io_context.hpp>
 #include <boost/asio/ip/tcp.hpp>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "manager/observability/http_connections.h"
 #include "test/support/fake_node_services.h"
 #include "test/support/fake_plugins.h"
 #include "test/support/fake_snapshots.h"
@@ -23,21 +25,27 @@ using boost::asio::ip::tcp;
 using testing::HasSubstr;
 using testing::Not;
 
-struct HttpAnswer {
+struct Answer {
   int code = 0;
   std::string body;
 };
 
+const HttpOptions kAnyPorts = {.metrics_address = "127.0.0.1:0", .probe_address = "127.0.0.1:0"};
+
 class HttpServerTest : public testing::Test {
  protected:
-  HttpAnswer Get(const std::string& path) { return Exchange("GET " + path + " HTTP/1.1"); }
+  Answer Get(const std::string& path) { return Exchange(PortOf(path), "GET " + path); }
 
-  /// Sends `request_line` and reads until the server closes.
-  HttpAnswer Exchange(const std::string& request_line) {
-    tcp::iostream stream("127.0.0.1", std::to_string(server_.port()));
-    stream << request_line << "\r\nHost: localhost\r\n\r\n" << std::flush;
+  int PortOf(const std::string& path) const {
+    return path.starts_with("/metrics") ? server_.metrics_port() : server_.probe_port();
+  }
+
+  /// Sends `request` and reads until the server closes.
+  static Answer Exchange(int port, const std::string& request) {
+    tcp::iostream stream("127.0.0.1", std::to_string(port));
+    stream << request << " HTTP/1.1\r\nHost: localhost\r\n\r\n" << std::flush;
     std::string version;
-    HttpAnswer answer;
+    Answer answer;
     stream >> version >> answer.code;
     const std::string rest{std::istreambuf_iterator<char>(stream), {}};
     const auto head_end = rest.find("\r\n\r\n");
@@ -45,8 +53,8 @@ class HttpServerTest : public testing::Test {
     return answer;
   }
 
-  void Start() {
-    const Status started = server_.Start("127.0.0.1:0");
+  void Start(const HttpOptions& options = kAnyPorts) {
+    const Status started = server_.Start(options);
     ASSERT_TRUE(started.ok()) << started;
   }
 
@@ -58,25 +66,53 @@ class HttpServerTest : public testing::Test {
 };
 
 TEST_F(HttpServerTest, NothingListensWithoutAnAddress) {
-  ASSERT_TRUE(server_.Start("").ok());
-  EXPECT_EQ(server_.port(), 0);
+  Start({.metrics_address = "", .probe_address = ""});
+  EXPECT_EQ(server_.metrics_port(), 0);
+  EXPECT_EQ(server_.probe_port(), 0);
 }
 
 TEST_F(HttpServerTest, AddressesOfAnotherFormAreRefused) {
-  for (const char* address : {"9753", "localhost", ":", ":http", ":99999", "127.0.0.1:"}) {
-    const Status started = server_.Start(address);
-    EXPECT_EQ(started.code(), StatusCode::kInvalidArgument) << address;
-  }
+  EXPECT_EQ(server_.Start({.metrics_address = "localhost"}).code(), StatusCode::kInvalidArgument);
 }
 
 TEST_F(HttpServerTest, ATakenAddressIsUnavailable) {
   Start();
   HttpServer second(metrics_, snapshots_, plugins_, node_);
-  const Status started = second.Start("127.0.0.1:" + std::to_string(server_.port()));
+  const std::string taken = "127.0.0.1:" + std::to_string(server_.probe_port());
+  const Status started = second.Start({.metrics_address = "", .probe_address = taken});
   EXPECT_EQ(started.code(), StatusCode::kUnavailable);
+  EXPECT_THAT(MessageOf(started), HasSubstr("set probe-address"));
 }
 
-TEST_F(HttpServerTest, HealthIsOkWhileTheProcessLives) {
+TEST_F(HttpServerTest, WithoutAHostIpv4AndIpv6AreServed) {
+  Start({.metrics_address = ":0", .probe_address = ""});
+  boost::asio::io_context io;
+  for (const char* host : {"127.0.0.1", "::1"}) {
+    tcp::socket socket(io);
+    boost::system::error_code error;
+    socket.connect(
+        {boost::asio::ip::make_address(host), static_cast<uint16_t>(server_.metrics_port())},
+        error);
+    const bool no_v6 = error == boost::system::errc::address_not_available ||
+                       error == boost::system::errc::address_family_not_supported;
+    EXPECT_TRUE(!error || no_v6) << host << ": " << error.message();
+  }
+}
+
+TEST_F(HttpServerTest, AnIpv6AddressIsServed) {
+  const Status started = server_.Start({.metrics_address = "", .probe_address = "[::1]:0"});
+  if (started.code() == StatusCode::kUnavailable) {
+    GTEST_SKIP() << MessageOf(started);
+  }
+  tcp::iostream stream("::1", std::to_string(server_.probe_port()));
+  stream << "GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n" << std::flush;
+  std::string version;
+  int code = 0;
+  stream >> version >> code;
+  EXPECT_EQ(code, 200);
+}
+
+TEST_F(HttpServerTest, HealthIsOkWhileTheLoopsTurn) {
   NodeStatus status;
   status.not_ready_reasons = {"the runtime is away"};
   node_.SetStatus(status);
@@ -84,12 +120,27 @@ TEST_F(HttpServerTest, HealthIsOkWhileTheProcessLives) {
   EXPECT_EQ(Get("/healthz").code, 200);
 }
 
+TEST_F(HttpServerTest, HealthNamesTheLoopThatDoesNotTurn) {
+  node_.stalled_loops = {"the state loop has not turned for 12 s"};
+  Start();
+  const Answer answer = Get("/healthz");
+  EXPECT_EQ(answer.code, 503);
+  EXPECT_EQ(answer.body, "the state loop has not turned for 12 s\n");
+}
+
+TEST_F(HttpServerTest, ProbesAndMetricsAreNotServedOnEachOthersPort) {
+  Start();
+  EXPECT_EQ(Exchange(server_.metrics_port(), "GET /readyz").code, 404);
+  EXPECT_EQ(Exchange(server_.metrics_port(), "GET /healthz").code, 404);
+  EXPECT_EQ(Exchange(server_.probe_port(), "GET /metrics").code, 404);
+}
+
 TEST_F(HttpServerTest, ReadyTellsItsReasonsUntilThereAreNone) {
   NodeStatus status;
   status.not_ready_reasons = {"the runtime is away", "plugin cpu is away"};
   node_.SetStatus(status);
   Start();
-  HttpAnswer answer = Get("/readyz");
+  Answer answer = Get("/readyz");
   EXPECT_EQ(answer.code, 503);
   EXPECT_EQ(answer.body, "the runtime is away\nplugin cpu is away\n");
   node_.SetStatus({});
@@ -103,7 +154,7 @@ TEST_F(HttpServerTest, ReadyzOfADegradedNodeIsReadyAndSaysWhatIsWorse) {
   status.degraded_reasons = {"containers are pinned late"};
   node_.SetStatus(status);
   Start();
-  const HttpAnswer answer = Get("/readyz");
+  const Answer answer = Get("/readyz");
   EXPECT_EQ(answer.code, 200);
   EXPECT_EQ(answer.body, "ok\ndegraded: containers are pinned late\n");
 }
@@ -130,7 +181,7 @@ TEST_F(HttpServerTest, MetricsShowKeptAndReadValues) {
   node_.SetStatus(status);
   metrics_.admission.Record({.result = AdmissionEvent::Result::kRejected, .resource = "nic"});
   Start();
-  const HttpAnswer answer = Get("/metrics");
+  const Answer answer = Get("/metrics");
   EXPECT_EQ(answer.code, 200);
   for (const char* line :
        {"qrm_build_info{version=\"1.2.3\"} 1", "qrm_ready 1", "qrm_pods 1", "qrm_containers 1",
@@ -189,33 +240,34 @@ TEST_F(HttpServerTest, MetricsNameNoPod) {
 
 TEST_F(HttpServerTest, OtherMethodsAreNotAllowed) {
   Start();
-  EXPECT_EQ(Exchange("DELETE /metrics HTTP/1.1").code, 405);
+  EXPECT_EQ(Exchange(server_.metrics_port(), "DELETE /metrics").code, 405);
 }
 
 TEST_F(HttpServerTest, GarbageAndSilenceKeepNobodyElseWaiting) {
   Start();
   std::vector<tcp::iostream> silent;
-  for (int i = 0; i < 20; ++i) {
-    silent.emplace_back("127.0.0.1", std::to_string(server_.port()));
+  for (int i = 0; i < 200; ++i) {
+    silent.emplace_back("127.0.0.1", std::to_string(server_.probe_port()));
   }
-  tcp::iostream garbage("127.0.0.1", std::to_string(server_.port()));
+  tcp::iostream garbage("127.0.0.1", std::to_string(server_.probe_port()));
   garbage << std::string(100000, '\xff') << std::flush;
   EXPECT_EQ(Get("/healthz").code, 200);
 }
 
-TEST_F(HttpServerTest, MoreConnectionsThanItTakesWaitForOthersToEnd) {
+TEST_F(HttpServerTest, TheSilentOnesAreClosedForThoseThatCome) {
   Start();
-  std::vector<tcp::iostream> silent;
-  for (int i = 0; i < 40; ++i) {
-    silent.emplace_back("127.0.0.1", std::to_string(server_.port()));
+  tcp::iostream silent("127.0.0.1", std::to_string(server_.probe_port()));
+  std::vector<tcp::iostream> others;
+  for (std::size_t i = 0; i < HttpConnections::Limits().per_peer; ++i) {
+    others.emplace_back("127.0.0.1", std::to_string(server_.probe_port()));
   }
-  silent.clear();
-  EXPECT_EQ(Get("/healthz").code, 200);
+  EXPECT_EQ(silent.get(), tcp::iostream::traits_type::eof());
 }
 
 TEST_F(HttpServerTest, OtherPathsAreNotFound) {
   Start();
   EXPECT_EQ(Get("/").code, 404);
+  EXPECT_EQ(Get("/readyz/more").code, 404);
   EXPECT_EQ(Get("/metrics/more").code, 404);
 }
 

@@ -1,0 +1,43 @@
+// Keeps one job in each loop.
+#include "manager/daemon/loop_watch.h"
+
+#include <utility>
+
+#include <fmt/format.h>
+
+namespace qrm::manager {
+
+LoopWatch::LoopWatch(std::vector<Loop> loops) {
+  for (Loop& loop : loops) {
+    watched_.push_back({.loop = std::move(loop)});
+  }
+}
+
+std::vector<std::string> LoopWatch::Look(Time now) {
+  std::vector<std::string> stalled;
+  std::vector<std::function<void()>> posts;
+  {
+    const MutexLock lock(mutex_);
+    for (Watched& watched : watched_) {
+      if (watched.posted_at.has_value() && !*watched.ran) {
+        const auto waits =
+            std::chrono::duration_cast<std::chrono::seconds>(now - *watched.posted_at);
+        if (waits >= kLimit) {
+          stalled.push_back(fmt::format("the {} has not turned for {} s; start qrmd again",
+                                        watched.loop.name, waits.count()));
+        }
+        continue;
+      }
+      watched.posted_at = now;
+      watched.ran = std::make_shared<std::atomic<bool>>(false);
+      posts.emplace_back(
+          [post = watched.loop.post, ran = watched.ran] { post([ran] { *ran = true; }); });
+    }
+  }
+  for (const std::function<void()>& post : posts) {  // a loop may have locks of its own
+    post();
+  }
+  return stalled;
+}
+
+}  // namespace qrm::manager

@@ -1,0 +1,48 @@
+// Serves short answers to GET over HTTP/1.1 on one port, one request per connection.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <string_view>
+
+#include <boost/asio/io_context.hpp>
+
+#include "api/base/status.h"
+#include "manager/observability/http_options.h"
+
+namespace qrm::manager {
+
+struct HttpAnswer {
+  int status = 200;
+  std::string body;
+  std::string type = "text/plain; charset=utf-8";
+};
+/// What is answered to GET of a path.
+using HttpHandler = std::function<HttpAnswer(std::string_view path)>;
+
+/// A port that silent, slow and wordy peers do not block: HttpConnections tells who goes.
+///
+/// Threads: that of `io`; Listen before it runs, Close and the destructor after.
+class HttpListener {
+ public:
+  /// `io` outlives the listener.
+  HttpListener(boost::asio::io_context& io, HttpHandler handler);
+  ~HttpListener();
+  HttpListener(const HttpListener&) = delete;
+  HttpListener& operator=(const HttpListener&) = delete;
+
+  /// Without a host: on IPv6 and IPv4, or on IPv4 alone where the kernel has no other. `key` is
+  /// where the address comes from. Errors: kUnavailable when the address is taken or not ours.
+  Status Listen(const HttpAddress& address, const std::string& key);
+  void Close();
+
+  /// Where it listens; 0 when it does not.
+  int port() const;
+
+ private:
+  struct Impl;
+  const std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace qrm::manager

@@ -1,0 +1,71 @@
+#include "manager/observability/http_connections.h"
+
+#include <string>
+#include <vector>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace qrm::manager {
+namespace {
+
+using testing::ElementsAre;
+using testing::IsEmpty;
+
+class HttpConnectionsTest : public testing::Test {
+ protected:
+  HttpConnections::Id Add(const std::string& peer, const std::string& name) {
+    return connections_.Add(peer, [this, name] { dropped_.push_back(name); });
+  }
+
+  std::vector<std::string> dropped_;
+  HttpConnections connections_{{.total = 4, .per_peer = 2}};
+};
+
+TEST_F(HttpConnectionsTest, NobodyGoesWhileThereIsRoom) {
+  Add("a", "a1");
+  Add("b", "b1");
+  EXPECT_THAT(dropped_, IsEmpty());
+}
+
+TEST_F(HttpConnectionsTest, TheOldestOfAPeerWithItsShareGoes) {
+  Add("b", "b1");
+  Add("a", "a1");
+  Add("a", "a2");
+  Add("a", "a3");
+  EXPECT_THAT(dropped_, ElementsAre("a1"));
+  EXPECT_EQ(connections_.size(), 3U);
+}
+
+TEST_F(HttpConnectionsTest, OneThatIsAnsweredOutlivesASilentOne) {
+  connections_.BeginAnswer(Add("a", "a1"));
+  Add("a", "a2");
+  Add("a", "a3");
+  EXPECT_THAT(dropped_, ElementsAre("a2"));
+}
+
+TEST_F(HttpConnectionsTest, OneThatIsAnsweredGoesWhenAllAre) {
+  connections_.BeginAnswer(Add("a", "a1"));
+  connections_.BeginAnswer(Add("a", "a2"));
+  Add("a", "a3");
+  EXPECT_THAT(dropped_, ElementsAre("a1"));
+}
+
+TEST_F(HttpConnectionsTest, WithoutRoomThePeerWithMostMakesIt) {
+  Add("b", "b1");
+  Add("a", "a1");
+  Add("a", "a2");
+  Add("c", "c1");
+  Add("d", "d1");
+  EXPECT_THAT(dropped_, ElementsAre("a1"));
+}
+
+TEST_F(HttpConnectionsTest, OneThatEndedLeavesRoom) {
+  connections_.Remove(Add("a", "a1"));
+  Add("a", "a2");
+  Add("a", "a3");
+  EXPECT_THAT(dropped_, IsEmpty());
+}
+
+}  // namespace
+}  // namespace qrm::manager
