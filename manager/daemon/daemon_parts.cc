@@ -25,6 +25,7 @@ DaemonParts::DaemonParts(Config given_config, Machine given_machine, StateLock g
       cri(io, config.runtime.cri),
       sources({.io = io,
                .machine = machine,
+               .pin_file = config.process.state_dir + "/kubelet-certificate.sha256",
                .on_pod_gone = [this](const std::string& uid) { follower.OnPodGone(uid); }},
               config.kubelet, config.pod_keys),
       cgroups(config.runtime.cgroup_root),

@@ -2,6 +2,7 @@
 // read.
 #include "manager/kubelet/https_get.h"
 
+#include <array>
 #include <memory>
 #include <utility>
 
@@ -12,6 +13,10 @@
 #include <boost/beast/core.hpp>
 #include <boost/beast/http.hpp>
 #include <boost/beast/ssl.hpp>
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <openssl/evp.h>
+#include <openssl/x509.h>
 
 namespace qrm::manager {
 namespace {
@@ -57,7 +62,7 @@ class Session final : public std::enable_shared_from_this<Session> {
 
   Status Prepare() {
     error_code error;
-    if (request_.check == PeerCheck::kCertificate) {
+    if (!request_.trusts) {
       if (request_.ca_file.empty()) {
         context_.set_default_verify_paths(error);
       } else {
@@ -107,8 +112,20 @@ class Session final : public std::enable_shared_from_this<Session> {
   void Shake() {
     stream_->async_handshake(ssl::stream_base::client,
                              [self = shared_from_this()](error_code error) {
-                               self->Continue(error, "trust", [&] { self->Write(); });
+                               self->Continue(error, "trust", [&] { self->Judge(); });
                              });
+  }
+
+  void Judge() {
+    const X509* const certificate =
+        request_.trusts ? SSL_get0_peer_certificate(stream_->native_handle()) : nullptr;
+    const Status trusted =
+        certificate == nullptr ? OkStatus() : request_.trusts(FingerprintOf(certificate));
+    if (!trusted.ok()) {
+      done_(trusted);
+      return;
+    }
+    Write();
   }
 
   void Write() {
@@ -143,8 +160,10 @@ class Session final : public std::enable_shared_from_this<Session> {
     }
     const bool unknown = answer.result() == http::status::unauthorized;
     const bool forbidden = answer.result() == http::status::forbidden;
+    const bool missing = answer.result() == http::status::not_found;
     done_(Errorf(unknown     ? StatusCode::kUnauthenticated
                  : forbidden ? StatusCode::kPermissionDenied
+                 : missing   ? StatusCode::kNotFound
                              : StatusCode::kUnavailable,
                  "cannot read https://{}:{}{}: it answers {}; {}", request_.url.host,
                  request_.url.port, request_.url.target, answer.result_int(),
@@ -164,6 +183,13 @@ class Session final : public std::enable_shared_from_this<Session> {
 };
 
 }  // namespace
+
+std::string FingerprintOf(const X509* certificate) {
+  std::array<unsigned char, EVP_MAX_MD_SIZE> digest{};
+  unsigned int size = 0;
+  X509_digest(certificate, EVP_sha256(), digest.data(), &size);
+  return fmt::format("{:02x}", fmt::join(digest.begin(), digest.begin() + size, ""));
+}
 
 void HttpsGet(asio::io_context& io, const HttpsRequest& request,
               std::function<void(StatusOr<std::string>)> done) {

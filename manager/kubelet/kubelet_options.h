@@ -15,7 +15,9 @@ struct KubeletOptions {
   std::string url;                                                      ///< empty: not asked
   std::string token_file = "/var/run/secrets/kubernetes.io/serviceaccount/token";
   std::string ca_file;
-  bool insecure = false;
+  std::string certificate_file;
+  bool pin_first_use = false;
+  bool allow_nodes_proxy = false;
   std::chrono::milliseconds poll_interval{1000};
   std::chrono::milliseconds pod_spec_wait{300};
 };
@@ -39,9 +41,18 @@ inline std::vector<config::ConfigKey> KubeletKeys(KubeletOptions& options) {
                       "Read again each time."),
       config::TextKey("kubelet-ca-file", options.ca_file, "path; empty: the system's authorities",
                       "The authority, in PEM, of the certificate at kubelet-url."),
-      config::SwitchKey("kubelet-insecure", options.insecure,
-                        "Whether any certificate at kubelet-url is believed; for kubelets whose "
-                        "own is self-signed, asked at 127.0.0.1."),
+      config::TextKey("kubelet-certificate-file", options.certificate_file,
+                      "path; empty: an authority's word counts",
+                      "The certificate, in PEM, that kubelet itself serves at kubelet-url, for one "
+                      "that is self-signed: no other is believed. Read again each time."),
+      config::SwitchKey("kubelet-pin-first-use", options.pin_first_use,
+                        "Without kubelet-certificate-file: whether the first certificate that is "
+                        "met at kubelet-url is believed from then on, and no other. Its "
+                        "fingerprint is kept in state-dir."),
+      config::SwitchKey("kubelet-allow-nodes-proxy", options.allow_nodes_proxy,
+                        "Whether kubelet is asked with a token that may nodes/proxy, with which "
+                        "who steals it runs commands in every container. Kubelets before 1.33 take "
+                        "no lesser one."),
       config::DurationKey("kubelet-poll-interval", options.poll_interval, {"100ms", "1m"},
                           "How long after one question to kubelet-url the next may follow."),
       config::DurationKey("pod-spec-wait", options.pod_spec_wait, {"0s", "10s"},

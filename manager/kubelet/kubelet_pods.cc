@@ -14,6 +14,7 @@
 #include <boost/asio/steady_timer.hpp>
 
 #include "api/base/log.h"
+#include "manager/kubelet/https_get.h"
 #include "manager/kubelet/pod_list.h"
 
 namespace qrm::manager {
@@ -34,6 +35,27 @@ StatusOr<std::string> ReadToken(const std::string& file) {
                   "cannot ask kubelet for pods: {} has no token; set kubelet-token-file", file);
   }
   return text.substr(begin, text.find_last_not_of(kSpaces) - begin + 1);
+}
+
+/// A path that kubelet does not have: it is forbidden to who may read pods only, and not found for
+/// who may nodes/proxy, as which kubelet takes every path that it does not know.
+/// Source: kubelet's authorization by subresources.
+constexpr char kNoSuchPath[] = "/qrm/may-nodes-proxy";
+
+/// `answer` is what came of asking for kNoSuchPath.
+Status CheckPower(const StatusOr<std::string>& answer) {
+  switch (answer.status().code()) {
+    case StatusCode::kPermissionDenied:
+      return OkStatus();
+    case StatusCode::kOk:
+    case StatusCode::kNotFound:
+      return Errorf(StatusCode::kFailedPrecondition,
+                    "cannot ask kubelet for pods: the token may nodes/proxy, so that who steals it "
+                    "runs commands in every container; allow its owner to get nodes/pods only "
+                    "(kubelet 1.33 or newer), or set kubelet-allow-nodes-proxy: true");
+    default:
+      return answer.status();
+  }
 }
 
 }  // namespace
@@ -57,11 +79,15 @@ struct KubeletPods::Impl {
   }
   void PollSoon();
   void Poll();
+  void CheckPowerOf(const std::string& token);
+  void AskForPods(const std::string& token);
+  HttpsRequest RequestWith(const std::string& token) const;
   void Take(const StatusOr<std::string>& body);
   Status Read(const StatusOr<std::string>& body);
   void Release(std::set<std::string>& uids);
 
   const KubeletPodsOptions options;
+  const CertificatePin pin{options.pin};
   SpecCache cache{options.on_gone};
   std::atomic<bool> failing{false};  // set on the thread
   boost::asio::io_context io{1};
@@ -72,6 +98,7 @@ struct KubeletPods::Impl {
   boost::asio::steady_timer timer{io};
   std::set<std::string> waiting;  // for the next poll
   std::set<std::string> asked;    // in the poll under way
+  std::string lesser_token;       // the latest that may not nodes/proxy
   bool busy = false;              // a poll is under way or the timer runs
   bool complained = false;        // about pods that cannot be used
   std::chrono::milliseconds interval = options.least_interval;
@@ -107,13 +134,42 @@ void KubeletPods::Impl::Poll() {
     Take(token.status());
     return;
   }
-  HttpsGet(io,
-           {.url = options.url,
-            .bearer_token = *token,
-            .check = options.check,
-            .ca_file = options.ca_file,
-            .timeout = options.timeout},
-           [this](const StatusOr<std::string>& body) { Take(body); });
+  const bool trusted =
+      options.token_power == TokenPower::kAny || token->empty() || *token == lesser_token;
+  if (trusted) {
+    AskForPods(*token);
+  } else {
+    CheckPowerOf(*token);
+  }
+}
+
+void KubeletPods::Impl::CheckPowerOf(const std::string& token) {
+  HttpsRequest request = RequestWith(token);
+  request.url.target = kNoSuchPath;
+  HttpsGet(io, request, [this, token](const StatusOr<std::string>& answer) {
+    const Status lesser = CheckPower(answer);
+    if (!lesser.ok()) {
+      Take(lesser);
+      return;
+    }
+    lesser_token = token;
+    AskForPods(token);
+  });
+}
+
+void KubeletPods::Impl::AskForPods(const std::string& token) {
+  HttpsGet(io, RequestWith(token), [this](const StatusOr<std::string>& body) { Take(body); });
+}
+
+HttpsRequest KubeletPods::Impl::RequestWith(const std::string& token) const {
+  HttpsRequest request{.url = options.url,
+                       .bearer_token = token,
+                       .ca_file = options.ca_file,
+                       .timeout = options.timeout};
+  if (pin.is_set()) {
+    request.trusts = [this](const std::string& fingerprint) { return pin.Check(fingerprint); };
+  }
+  return request;
 }
 
 void KubeletPods::Impl::Take(const StatusOr<std::string>& body) {

@@ -9,16 +9,22 @@
 #include "api/base/status.h"
 #include "manager/demand/spec_cache.h"
 #include "manager/demand/spec_source.h"
-#include "manager/kubelet/https_get.h"
+#include "manager/kubelet/certificate_pin.h"
+#include "manager/kubelet/https_url.h"
 #include "manager/kubelet/kubelet_options.h"
 
 namespace qrm::manager {
 
+/// What the token may do at kubelet: read pods, or anything (nodes/proxy), which is refused unless
+/// it is wanted.
+enum class TokenPower { kNodesPods, kAny };
+
 struct KubeletPodsOptions {
   HttpsUrl url;
   std::string token_file;  ///< read again for each poll, since tokens rotate; empty: none
-  PeerCheck check = PeerCheck::kCertificate;
   std::string ca_file;
+  PinOptions pin;  ///< in place of `ca_file`
+  TokenPower token_power = TokenPower::kNodesPods;
   std::chrono::milliseconds timeout{5000};
   std::chrono::milliseconds least_interval =
       KubeletOptions().poll_interval;  ///< between polls; doubles while they fail

@@ -32,13 +32,15 @@ std::unique_ptr<KubeletPods> MakeKubeletPods(const KubeletSpecs::Parts& parts,
   if (!url.ok()) {
     return nullptr;  // empty: other addresses are no configuration
   }
-  return std::make_unique<KubeletPods>(
-      KubeletPodsOptions{.url = *url,
-                         .token_file = options.token_file,
-                         .check = options.insecure ? PeerCheck::kNone : PeerCheck::kCertificate,
-                         .ca_file = options.ca_file,
-                         .least_interval = options.poll_interval,
-                         .on_gone = OnLoop(parts)});
+  return std::make_unique<KubeletPods>(KubeletPodsOptions{
+      .url = *url,
+      .token_file = options.token_file,
+      .ca_file = options.ca_file,
+      .pin = {.given_file = options.certificate_file,
+              .kept_file = options.pin_first_use ? parts.pin_file : ""},
+      .token_power = options.allow_nodes_proxy ? TokenPower::kAny : TokenPower::kNodesPods,
+      .least_interval = options.poll_interval,
+      .on_gone = OnLoop(parts)});
 }
 
 /// The exact first; those that are not asked are null.

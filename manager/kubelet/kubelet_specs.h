@@ -22,6 +22,7 @@ class KubeletSpecs {
   struct Parts {
     boost::asio::io_context& io;
     const Machine& machine;
+    std::string pin_file;  ///< where the fingerprint of kubelet's certificate is kept
     /// Kubelet has this pod, by its UID, no more. Threads: the I/O loop.
     std::function<void(const std::string&)> on_pod_gone = [](const std::string&) {};
   };

@@ -7,7 +7,7 @@
 namespace qrm::test {
 
 /// Answers GET /pods at 127.0.0.1 with a certificate that it made and signed itself. Requests
-/// without the token get 401.
+/// without the token get 401, those for other paths 403.
 ///
 /// Threads: any; it answers one connection after the other.
 class TlsKubelet {
@@ -22,6 +22,8 @@ class TlsKubelet {
   const std::string& certificate() const;
 
   void SetToken(const std::string& token);
+  /// The token may everything from now on: other paths get 404.
+  void AllowAll();
   void SetAnswer(int status, const std::string& body);
   /// Answers wait until Release.
   void Hold();

@@ -74,7 +74,7 @@ TEST_F(ReadConfigTest, ReadsWhereKubeletTellsItsPodsAndWhomToSkip) {
       "kubelet-url: https://127.0.0.1:10250/pods\n"
       "kubelet-token-file: /t\n"
       "kubelet-ca-file: /c\n"
-      "kubelet-insecure: true\n"
+      "kubelet-pin-first-use: true\n"
       "kubelet-poll-interval: 2s\n"
       "pod-spec-wait: 0s\n"
       "native-resources: [cpu]\n"
@@ -85,7 +85,7 @@ TEST_F(ReadConfigTest, ReadsWhereKubeletTellsItsPodsAndWhomToSkip) {
   EXPECT_EQ(config->kubelet.url, "https://127.0.0.1:10250/pods");
   EXPECT_EQ(config->kubelet.token_file, "/t");
   EXPECT_EQ(config->kubelet.ca_file, "/c");
-  EXPECT_TRUE(config->kubelet.insecure);
+  EXPECT_TRUE(config->kubelet.pin_first_use);
   EXPECT_EQ(config->kubelet.poll_interval, std::chrono::seconds(2));
   EXPECT_EQ(config->kubelet.pod_spec_wait, std::chrono::seconds(0));
   EXPECT_THAT(config->admission.native_resources, ElementsAre("cpu"));

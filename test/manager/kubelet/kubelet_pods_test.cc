@@ -41,6 +41,7 @@ class KubeletPodsTest : public testing::Test {
     return {.url = *ParseHttpsUrl("https://127.0.0.1:" + std::to_string(kubelet_.port()) + "/pods"),
             .token_file = dir_ / "token",
             .ca_file = dir_ / "ca.pem",
+            .token_power = TokenPower::kAny,
             .timeout = seconds(10),
             .least_interval = milliseconds(1),
             .most_interval = milliseconds(20)};
@@ -86,9 +87,64 @@ TEST_F(KubeletPodsTest, DoesNotTalkToAPeerWithAnUnknownCertificate) {
   KubeletPods careful(options);
   EXPECT_EQ(Ask(careful, "uid"), nullptr);
   EXPECT_EQ(kubelet_.answered(), 0) << "the token stays with us";
-  options.check = PeerCheck::kNone;
-  KubeletPods trusting(options);
-  EXPECT_NE(Ask(trusting, "uid"), nullptr);
+}
+
+TEST_F(KubeletPodsTest, BelievesTheCertificateThatIsGivenAndNoOther) {
+  KubeletPodsOptions options = Options();
+  options.ca_file.clear();
+  options.pin.given_file = dir_ / "ca.pem";
+  KubeletPods pods(options);
+  EXPECT_NE(Ask(pods, "uid"), nullptr);
+  const int answered = kubelet_.answered();
+  Write("ca.pem", test::TlsKubelet().certificate());
+  EXPECT_EQ(Ask(pods, "other"), nullptr);
+  EXPECT_FALSE(pods.reachable());
+  EXPECT_EQ(kubelet_.answered(), answered) << "the token stays with us";
+}
+
+TEST_F(KubeletPodsTest, BelievesNobodyWhenTheGivenCertificateIsNone) {
+  KubeletPodsOptions options = Options();
+  options.pin.given_file = dir_ / "token";
+  KubeletPods pods(options);
+  EXPECT_EQ(Ask(pods, "uid"), nullptr);
+  EXPECT_EQ(kubelet_.answered(), 0);
+}
+
+TEST_F(KubeletPodsTest, BelievesTheFirstCertificateThatItMeetsAndNoLaterOne) {
+  KubeletPodsOptions options = Options();
+  options.ca_file.clear();
+  options.pin.kept_file = dir_ / "pinned";
+  {
+    KubeletPods first(options);
+    EXPECT_NE(Ask(first, "uid"), nullptr);
+  }
+  {
+    KubeletPods restarted(options);
+    EXPECT_NE(Ask(restarted, "uid"), nullptr);
+  }
+  test::TlsKubelet impostor;
+  options.url.port = std::to_string(impostor.port());
+  KubeletPods deceived(options);
+  EXPECT_EQ(Ask(deceived, "uid"), nullptr);
+  EXPECT_EQ(impostor.answered(), 0) << "the token stays with us";
+}
+
+TEST_F(KubeletPodsTest, AsksWithATokenThatMayReadPodsOnly) {
+  KubeletPodsOptions options = Options();
+  options.token_power = TokenPower::kNodesPods;
+  KubeletPods pods(options);
+  EXPECT_NE(Ask(pods, "uid"), nullptr);
+  Ask(pods, "other");
+  EXPECT_EQ(kubelet_.answered(), 3) << "one of them to learn what the token may";
+}
+
+TEST_F(KubeletPodsTest, DoesNotAskWithATokenThatMayAnything) {
+  KubeletPodsOptions options = Options();
+  options.token_power = TokenPower::kNodesPods;
+  kubelet_.AllowAll();
+  KubeletPods pods(options);
+  EXPECT_EQ(Ask(pods, "uid"), nullptr);
+  EXPECT_FALSE(pods.reachable());
 }
 
 TEST_F(KubeletPodsTest, DoesNotTalkToAPeerUnderAnotherName) {
