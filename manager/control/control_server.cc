@@ -2,6 +2,8 @@
 // has answered.
 #include "manager/control/control_server.h"
 
+#include <filesystem>
+#include <system_error>
 #include <utility>
 
 #include <unistd.h>
@@ -20,10 +22,18 @@ namespace qrm::manager {
 namespace {
 
 constexpr char kDefaultPoolResource[] = "cpu";
-constexpr mode_t kSocketMode = 0600;
+constexpr mode_t kOwnersSocket = 0600;
+/// Users of control-uids have to be let through to the kernel's word of who they are, which
+/// decides.
+constexpr mode_t kUsersSocket = 0666;
+constexpr mode_t kUsersDirectory = 0711;
 
 UnixServerOptions ServerOptions(const ControlOptions& options) {
-  UnixServerOptions server{.socket_mode = kSocketMode, .allowed_uids = options.allowed_uids};
+  UnixServerOptions server{.socket_mode = kOwnersSocket, .allowed_uids = options.allowed_uids};
+  if (!options.allowed_uids.empty()) {
+    server.socket_mode = kUsersSocket;
+    server.directory_mode = kUsersDirectory;
+  }
   server.allowed_uids.push_back(0);
   server.allowed_uids.push_back(geteuid());
   return server;
@@ -35,6 +45,20 @@ SteadyTime Now() {
 
 std::string PoolResource(const std::string& named) {
   return named.empty() ? kDefaultPoolResource : named;
+}
+
+/// Tells of a directory above `socket` that keeps other users out; qrmd opens none that it did not
+/// make.
+void WarnOfClosedDirectory(const std::string& socket) {
+  namespace fs = std::filesystem;
+  for (fs::path at = fs::path(socket).parent_path(); at != at.root_path(); at = at.parent_path()) {
+    std::error_code error;
+    const fs::perms perms = fs::status(at, error).permissions();
+    if (!error && (perms & fs::perms::others_exec) == fs::perms::none) {
+      log::Warning("users of control-uids cannot reach the control socket; run chmod o+x",
+                   {{"directory", at.string()}, {"socket", socket}});
+    }
+  }
 }
 
 /// What can be told without the plugin. Errors: kInvalidArgument.
@@ -186,7 +210,11 @@ ControlServer::ControlServer(const Snapshots& snapshots, Plugins& plugins, const
 ControlServer::~ControlServer() = default;
 
 Status ControlServer::Start(const std::string& socket_path) {
-  return impl_->server.Start(socket_path, {impl_.get()});
+  QRM_RETURN_IF_ERROR(impl_->server.Start(socket_path, {impl_.get()}));
+  if (!impl_->options.allowed_uids.empty()) {
+    WarnOfClosedDirectory(socket_path);
+  }
+  return OkStatus();
 }
 
 void ControlServer::Stop() {

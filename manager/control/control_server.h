@@ -13,9 +13,9 @@
 
 namespace qrm::manager {
 
-/// Serves qrm.v1.Control on a socket of mode 0600. Reading calls answer from the snapshot; nothing
-/// that is asked here keeps an admission waiting.
-/// Threads: Start and Stop from one thread.
+/// Serves qrm.v1.Control on a socket of mode 0600, or 0666 with ControlOptions::allowed_uids:
+/// others are disconnected before their first byte is read. Reading calls answer from the snapshot;
+/// nothing that is asked here keeps an admission waiting. Threads: Start and Stop from one thread.
 class ControlServer {
  public:
   /// The references outlive the server.

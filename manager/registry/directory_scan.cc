@@ -15,6 +15,7 @@
 #include <boost/asio/steady_timer.hpp>
 
 #include "api/base/log.h"
+#include "manager/registry/registration_check.h"
 
 namespace qrm::manager {
 namespace {
@@ -91,7 +92,9 @@ void DirectoryScan::Impl::Walk(const std::string& path, int depth, Sockets& foun
       continue;
     }
     if (S_ISDIR(info.st_mode) && depth < kMaxDepth) {
-      Walk(name, depth + 1, found);
+      if (CheckPluginDirectory(name).ok()) {
+        Walk(name, depth + 1, found);
+      }
     } else if (S_ISSOCK(info.st_mode) && found.size() < kMaxSockets) {
       found.emplace(name, IdentityOf(info));
     }

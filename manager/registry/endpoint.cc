@@ -86,16 +86,21 @@ void Endpoint::Probe(std::function<void(Status)> done) {
 }
 
 void Endpoint::ProbeEnded(const OptionsResult& result, const std::function<void(Status)>& done) {
-  const bool answered =
-      result.value.ok() || result.value.status().code() == StatusCode::kUnimplemented;
-  if (answered) {
+  if (result.value.ok()) {
     Prepare(result, done);
     return;
   }
-  if (result.blame != calls::Blame::kStopping) {
-    TakeFailure(result.value.status());
+  Status cause = result.value.status();
+  if (cause.code() == StatusCode::kUnimplemented) {
+    cause = Errorf(StatusCode::kFailedPrecondition,
+                   "{} is no resource plugin: it does not have GetResourcePluginOptions, the first "
+                   "call of the protocol; register the socket of one that does",
+                   Name());
   }
-  done(result.value.status());
+  if (result.blame != calls::Blame::kStopping) {
+    TakeFailure(cause);
+  }
+  done(cause);
 }
 
 void Endpoint::Prepare(const OptionsResult& result, const std::function<void(Status)>& done) {

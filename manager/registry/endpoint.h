@@ -58,8 +58,8 @@ class Endpoint : public std::enable_shared_from_this<Endpoint> {
   bool live() const;
 
   /// Asks the plugin for its options; `done` learns whether it is live now.
-  /// Errors: kUnavailable or kDeadlineExceeded with the cause. kUnimplemented counts as an answer:
-  /// the options stay as registered, or all false.
+  /// Errors: kUnavailable or kDeadlineExceeded with the cause; kFailedPrecondition for a server
+  /// that does not have the call, the first of the protocol: it is no plugin.
   void Probe(std::function<void(Status)> done);
 
   /// Notices from now on when the connection breaks, and when the plugin is back. Once, after the

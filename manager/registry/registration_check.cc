@@ -2,8 +2,12 @@
 #include "manager/registry/registration_check.h"
 
 #include <algorithm>
+#include <cerrno>
+#include <filesystem>
+#include <system_error>
 
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include <fmt/ranges.h>
 
@@ -12,12 +16,35 @@
 namespace qrm::manager {
 namespace {
 
+/// False for a link to one: where it leads, others may decide.
 bool IsSocket(const std::string& path) {
   struct stat info{};
-  return ::stat(path.c_str(), &info) == 0 && S_ISSOCK(info.st_mode);
+  return ::lstat(path.c_str(), &info) == 0 && S_ISSOCK(info.st_mode);
 }
 
 }  // namespace
+
+Status CheckPluginDirectory(const std::string& directory) {
+  struct stat info{};
+  if (::stat(directory.c_str(), &info) != 0) {
+    return Errorf(StatusCode::kFailedPrecondition,
+                  "cannot take plugins from {}: {}; make it a directory of root", directory,
+                  std::generic_category().message(errno));
+  }
+  if (info.st_uid != 0 && info.st_uid != ::geteuid()) {
+    return Errorf(StatusCode::kFailedPrecondition,
+                  "cannot take plugins from {}: it belongs to user {}, who could pose as any of "
+                  "them; run chown root",
+                  directory, info.st_uid);
+  }
+  if ((info.st_mode & S_IWOTH) != 0) {
+    return Errorf(StatusCode::kFailedPrecondition,
+                  "cannot take plugins from {}: every user may write there (mode {:o}) and could "
+                  "pose as any of them; run chmod o-w",
+                  directory, info.st_mode & 07777U);
+  }
+  return OkStatus();
+}
 
 Status CheckVersions(const std::vector<std::string>& versions) {
   if (std::find(versions.begin(), versions.end(), wire::kPluginApiVersion) != versions.end()) {
@@ -47,7 +74,8 @@ StatusOr<std::string> SocketNamed(const std::string& endpoint, const std::string
   if (!IsSocket(socket)) {
     return Errorf(
         StatusCode::kInvalidArgument,
-        "cannot register endpoint \"{}\": {} is no socket; listen there before registering",
+        "cannot register endpoint \"{}\": {} is no socket (links are not followed); listen "
+        "there before registering",
         endpoint, socket);
   }
   return socket;
@@ -59,11 +87,13 @@ StatusOr<std::string> SocketAnnounced(const std::string& endpoint,
     return registration_socket;
   }
   if (endpoint.front() != '/' || !IsSocket(endpoint)) {
-    return Errorf(StatusCode::kInvalidArgument,
-                  "cannot register endpoint \"{}\": it is no absolute path of a socket; send one, "
-                  "or none to use {}",
-                  endpoint, registration_socket);
+    return Errorf(
+        StatusCode::kInvalidArgument,
+        "cannot register endpoint \"{}\": it is no absolute path of a socket (links are not "
+        "followed); send one, or none to use {}",
+        endpoint, registration_socket);
   }
+  QRM_RETURN_IF_ERROR(CheckPluginDirectory(std::filesystem::path(endpoint).parent_path()));
   return endpoint;
 }
 

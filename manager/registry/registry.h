@@ -36,13 +36,14 @@ class Registry {
   /// For plugins inside this process: the calls that end with the registry.
   const std::shared_ptr<rpc::CallsInFlight>& in_flight() const { return endpoints_.in_flight(); }
 
-  /// Begins to take registrations. Errors: those of RegistrationService::Start and
-  /// SocketWatcher::Start.
+  /// Begins to take registrations. Errors: those of CheckPluginDirectory, of
+  /// RegistrationService::Start and of SocketWatcher::Start.
   Status Start();
 
   Plugins& plugins() { return endpoints_; }
 
  private:
+  const std::vector<std::string> directories_;  // where plugins put their sockets
   // Destroyed in reverse: no registration arrives at an endpoint set that is gone.
   EndpointSet endpoints_;
   RegistrationService registration_;

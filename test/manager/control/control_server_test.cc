@@ -3,14 +3,20 @@
 
 #include <future>
 #include <memory>
+#include <optional>
 #include <string>
+#include <thread>
 
+#include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 #include <gmock/gmock.h>
 #include <grpcpp/grpcpp.h>
 #include <gtest/gtest.h>
 
+#include "api/base/unix_socket.h"
 #include "api/proto/qrm/v1/control.grpc.pb.h"
 #include "test/support/await.h"
 #include "test/support/fake_node_services.h"
@@ -70,6 +76,38 @@ TEST_F(ControlServerTest, SocketIsForItsOwnerOnly) {
   struct stat info{};
   ASSERT_EQ(stat(path_.c_str(), &info), 0);
   EXPECT_EQ(info.st_mode & 0777, 0600u);
+}
+
+/// Whether user `uid` gets an answer from the socket at `path`, and not the end of the connection.
+bool IsServed(const std::string& path, uid_t uid) {
+  bool served = false;
+  std::thread([&] {
+    // The system call takes the rights of this thread alone; the library's function those of all.
+    if (syscall(SYS_setresuid, uid, uid, uid) != 0) {
+      return;
+    }
+    const std::optional<sockaddr_un> address = SocketAddress(path);
+    const int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    char byte = 0;
+    served = address.has_value() &&
+             connect(fd, reinterpret_cast<const sockaddr*>(&*address), sizeof(*address)) == 0 &&
+             read(fd, &byte, 1) == 1;  // HTTP/2 servers greet
+    close(fd);
+  }).join();
+  return served;
+}
+
+TEST_F(ControlServerTest, UsersOfControlUidsAreServedAndNoOthers) {
+  if (geteuid() != 0) {
+    GTEST_SKIP() << "only root can become somebody else";
+  }
+  ASSERT_EQ(chmod(dir_.path().c_str(), 0755), 0);
+  constexpr uid_t kListed = 12345;
+  ControlServer server(snapshots_, plugins_, machine_, node_, {.allowed_uids = {kListed}});
+  const std::string path = dir_ / "made/control.sock";
+  ASSERT_TRUE(server.Start(path).ok());
+  EXPECT_TRUE(IsServed(path, kListed));
+  EXPECT_FALSE(IsServed(path, kListed + 1));
 }
 
 TEST_F(ControlServerTest, StatusJoinsTheDaemonAndTheState) {

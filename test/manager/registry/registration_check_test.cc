@@ -1,9 +1,11 @@
 // What a plugin may say of itself at registration.
 #include "manager/registry/registration_check.h"
 
+#include <filesystem>
 #include <string>
 
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/un.h>
 #include <unistd.h>
 
@@ -59,6 +61,37 @@ TEST(RegistrationCheckTest, EndpointWithNulIsRefused) {
   MakeSocketFile(dir / "cpu.sock");
   EXPECT_EQ(SocketNamed(std::string("cpu.sock\0x", 10), dir.path()).status().code(),
             StatusCode::kInvalidArgument);
+}
+
+TEST(RegistrationCheckTest, ALinkToASocketIsNone) {
+  const test::TempDir dir;
+  MakeSocketFile(dir / "cpu.sock");
+  std::filesystem::create_symlink(dir / "cpu.sock", dir / "link.sock");
+  const Status named = SocketNamed("link.sock", dir.path()).status();
+  EXPECT_EQ(named.code(), StatusCode::kInvalidArgument);
+  EXPECT_THAT(MessageOf(named), HasSubstr("links are not followed"));
+  EXPECT_EQ(SocketAnnounced(dir / "link.sock", dir / "cpu.sock").status().code(),
+            StatusCode::kInvalidArgument);
+}
+
+TEST(RegistrationCheckTest, ADirectoryThatEverybodyMayWriteIsRefused) {
+  const test::TempDir dir;
+  EXPECT_TRUE(CheckPluginDirectory(dir.path()).ok());
+  ASSERT_EQ(::chmod(dir.path().c_str(), 0777), 0);
+  EXPECT_THAT(MessageOf(CheckPluginDirectory(dir.path())), HasSubstr("run chmod o-w"));
+  MakeSocketFile(dir / "service.sock");
+  EXPECT_EQ(SocketAnnounced(dir / "service.sock", dir / "cpu.sock").status().code(),
+            StatusCode::kFailedPrecondition);
+}
+
+TEST(RegistrationCheckTest, ADirectoryOfAnotherUserThanRootIsRefused) {
+  const test::TempDir dir;
+  constexpr uid_t kOther = 12345;
+  if (::chown(dir.path().c_str(), kOther, static_cast<gid_t>(-1)) != 0) {
+    GTEST_SKIP() << "only root can give a directory away";
+  }
+  EXPECT_THAT(MessageOf(CheckPluginDirectory(dir.path())),
+              HasSubstr("belongs to user 12345, who could pose as any of them; run chown root"));
 }
 
 TEST(RegistrationCheckTest, AnnouncedEndpointIsTheRegistrationSocketUnlessItIsNamed) {

@@ -130,13 +130,35 @@ TEST_F(RegistryTest, OptionsThatAreSentCount) {
   EXPECT_EQ(registry_->plugins().Find("cpu")->options, PluginOptions{.pre_start_required = true});
 }
 
-TEST_F(RegistryTest, PluginWithoutOptionsCallHasNone) {
+TEST_F(RegistryTest, DoesNotStartOnADirectoryThatEverybodyMayWrite) {
+  ASSERT_EQ(::chmod((dir_ / "direct").c_str(), 0777), 0);
+  RegistryOptions options;
+  options.registration_dir = dir_ / "direct";
+  options.watcher.directory = dir_ / "watched";
+  Registry registry(loop_.io(), std::move(options));
+  EXPECT_EQ(registry.Start().code(), StatusCode::kFailedPrecondition);
+}
+
+TEST_F(RegistryTest, PassesOverSocketsInADirectoryOfAnotherUser) {
+  const std::string others = dir_ / "watched/others";
+  std::filesystem::create_directories(others);
+  ASSERT_EQ(::chmod(others.c_str(), 0777), 0);
+  const ScriptedPlugin stranger(others + "/nic.sock", {.identity = IdentityFor("nic")});
+  const ScriptedPlugin plugin(dir_ / "watched/zz.sock", {.identity = IdentityFor("cpu")});
+  Start();
+  EXPECT_TRUE(Await([this] { return registry_->plugins().Find("cpu").has_value(); }));
+  EXPECT_FALSE(registry_->plugins().Find("nic").has_value());
+}
+
+TEST_F(RegistryTest, AServerWithoutTheFirstCallOfTheProtocolIsNoPlugin) {
   Start();
   PluginScript script;
   script.options = [](const auto&, auto&) { return Status(StatusCode::kUnimplemented, "old"); };
   const ScriptedPlugin plugin(Direct("cpu.sock"), script);
-  ASSERT_TRUE(Register(RequestFor("cpu", "cpu.sock")).ok());
-  EXPECT_EQ(registry_->plugins().Find("cpu")->options, PluginOptions{});
+  const grpc::Status refused = Register(RequestFor("cpu", "cpu.sock"));
+  EXPECT_EQ(refused.error_code(), grpc::StatusCode::FAILED_PRECONDITION);
+  EXPECT_THAT(refused.error_message(), HasSubstr("is no resource plugin"));
+  EXPECT_FALSE(registry_->plugins().Find("cpu").has_value());
 }
 
 struct BadRegistration {
@@ -172,7 +194,7 @@ const BadRegistration kBadRegistrations[] = {
     {"EndpointOutside", "v1alpha1", "cpu", "../cpu.sock",
      "endpoint \"../cpu.sock\": it is no file name"},
     {"EndpointParent", "v1alpha1", "cpu", "..", "endpoint \"..\": it is no file name"},
-    {"NoSocket", "v1alpha1", "cpu", "none.sock", "is no socket; listen there before registering"},
+    {"NoSocket", "v1alpha1", "cpu", "none.sock", "is no socket (links are not followed); listen there before registering"},
 };
 INSTANTIATE_TEST_SUITE_P(Requests, RegistryRefusalTest, testing::ValuesIn(kBadRegistrations),
                          [](const auto& param_info) { return param_info.param.name; });
