@@ -15,6 +15,7 @@
 #include "api/base/log.h"
 #include "api/base/number.h"
 #include "api/rpc/grpc_lifetime.h"
+#include "manager/rpc/guarded_reads.h"
 #include "manager/rpc/peer_table.h"
 #include "manager/rpc/unix_listener.h"
 
@@ -76,6 +77,7 @@ struct UnixServer::Impl {
         close(connection);
         continue;
       }
+      GuardReads(connection);
       grpc::AddInsecureChannelFromFd(server.get(), connection);
     }
   }

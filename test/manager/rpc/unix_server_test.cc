@@ -1,6 +1,9 @@
 // Placing the socket, telling peers apart and limiting them.
 #include "manager/rpc/unix_server.h"
 
+#include <array>
+#include <cerrno>
+#include <chrono>
 #include <cstring>
 #include <fstream>
 #include <mutex>
@@ -76,6 +79,40 @@ bool IsHungUp(int fd) {
   return read(fd, &byte, 1) <= 0;
 }
 
+/// An HTTP/2 frame of stream 1.
+std::string Frame(uint8_t type, uint8_t flags, const std::string& payload) {
+  const auto size = static_cast<uint32_t>(payload.size());
+  std::string frame = {static_cast<char>(size >> 16),
+                       static_cast<char>(size >> 8),
+                       static_cast<char>(size),
+                       static_cast<char>(type),
+                       static_cast<char>(flags),
+                       0,
+                       0,
+                       0,
+                       1};
+  return frame + payload;
+}
+
+constexpr char kPreface[] = "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
+constexpr uint8_t kHeadersFrame = 1;
+constexpr uint8_t kContinuationFrame = 9;
+
+/// What a client says that has begun a call whose headers are to be continued.
+std::string BegunHeaders() {
+  const std::string settings(9, '\0');
+  std::string begun = kPreface + settings + Frame(kHeadersFrame, 0, {"\0\1a\1b", 5});
+  begun[sizeof(kPreface) - 1 + 3] = 4;  // SETTINGS
+  return begun;
+}
+
+/// Reads until the server ends the connection.
+void AwaitEnd(int fd) {
+  std::array<char, 4096> bytes{};
+  while (read(fd, bytes.data(), bytes.size()) > 0) {
+  }
+}
+
 class UnixServerTest : public testing::Test {
  protected:
   test::TempDir dir_;
@@ -111,6 +148,55 @@ TEST_F(UnixServerTest, UsersThatAreNotAllowedAreDisconnected) {
   EXPECT_TRUE(IsHungUp(fd));
   close(fd);
   EXPECT_EQ(Notify(path_).error_code(), grpc::StatusCode::UNAVAILABLE);
+}
+
+TEST_F(UnixServerTest, HeadersWithoutAnEndEndTheConnectionAndNoOther) {
+  UnixServer server({});
+  ASSERT_TRUE(server.Start(path_, {&service_}).ok());
+  const int fd = ConnectRaw(path_);
+  const std::string begun = BegunHeaders();
+  ASSERT_EQ(send(fd, begun.data(), begun.size(), MSG_NOSIGNAL), static_cast<ssize_t>(begun.size()));
+  const std::string more = Frame(kContinuationFrame, 0, std::string(16'000, 'a'));
+  std::size_t sent = 0;
+  while (send(fd, more.data(), more.size(), MSG_NOSIGNAL) > 0) {
+    sent += more.size();
+    ASSERT_LT(sent, std::size_t{64} << 20) << "the flood goes on";
+  }
+  close(fd);
+  EXPECT_TRUE(Notify(path_).ok());
+}
+
+TEST_F(UnixServerTest, HeadersThatStopHalfwayEndTheConnection) {
+  UnixServer server({});
+  ASSERT_TRUE(server.Start(path_, {&service_}).ok());
+  const int fd = ConnectRaw(path_);
+  const auto begin = std::chrono::steady_clock::now();
+  const std::string begun = BegunHeaders();
+  ASSERT_EQ(send(fd, begun.data(), begun.size(), MSG_NOSIGNAL), static_cast<ssize_t>(begun.size()));
+  AwaitEnd(fd);
+  const auto took = std::chrono::steady_clock::now() - begin;
+  EXPECT_GE(took, std::chrono::milliseconds(900));
+  EXPECT_LT(took, std::chrono::seconds(30));  // gRPC alone waits for ten minutes
+  close(fd);
+}
+
+TEST_F(UnixServerTest, ASilentConnectionStays) {
+  UnixServer server({});
+  ASSERT_TRUE(server.Start(path_, {&service_}).ok());
+  const int silent = ConnectRaw(path_);
+  const int halfway = ConnectRaw(path_);
+  const std::string begun = BegunHeaders();
+  ASSERT_EQ(send(halfway, begun.data(), begun.size(), MSG_NOSIGNAL),
+            static_cast<ssize_t>(begun.size()));
+  AwaitEnd(halfway);  // those who wait for headers were looked at
+  char byte = 0;
+  EXPECT_EQ(recv(silent, &byte, 1, MSG_DONTWAIT), 1) << "the server's greeting";
+  std::array<char, 4096> rest{};
+  while (recv(silent, rest.data(), rest.size(), MSG_DONTWAIT) > 0) {
+  }
+  EXPECT_EQ(errno, EAGAIN);
+  close(silent);
+  close(halfway);
 }
 
 TEST_F(UnixServerTest, ConnectionsOfOneProcessAreBoundedAndFreedWhenClosed) {

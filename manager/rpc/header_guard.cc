@@ -1,0 +1,67 @@
+// Reads the heads of frames and passes over what is in them.
+#include "manager/rpc/header_guard.h"
+
+#include <algorithm>
+
+namespace qrm::manager {
+namespace {
+
+constexpr std::size_t kTypeAt = 3;
+constexpr std::size_t kFlagsAt = 4;
+constexpr uint8_t kHeaders = 1;
+constexpr uint8_t kContinuation = 9;
+constexpr uint8_t kEndHeaders = 4;
+
+}  // namespace
+
+bool HeaderGuard::Take(std::string_view bytes, Time now) {
+  if (since_.has_value() && now - *since_ >= kMaxTime) {
+    return false;
+  }
+  while (!bytes.empty()) {
+    if (std::size_t& left = preface_left_ > 0 ? preface_left_ : payload_left_; left > 0) {
+      const std::size_t passed = std::min(left, bytes.size());
+      left -= passed;
+      bytes.remove_prefix(passed);
+      if (payload_left_ == 0 && head_size_ == head_.size()) {
+        EndFrame();
+      }
+      continue;
+    }
+    head_[head_size_++] = static_cast<uint8_t>(bytes.front());
+    bytes.remove_prefix(1);
+    if (head_size_ == head_.size() && !BeginFrame(now)) {
+      return false;
+    }
+  }
+  return true;
+}
+
+bool HeaderGuard::BeginFrame(Time now) {
+  payload_left_ = std::size_t{head_[0]} << 16 | std::size_t{head_[1]} << 8 | head_[2];
+  if (head_[kTypeAt] == kHeaders) {
+    since_ = now;
+    block_bytes_ = payload_left_;
+    block_frames_ = 1;
+  } else if (head_[kTypeAt] == kContinuation) {
+    block_bytes_ += payload_left_;
+    ++block_frames_;
+  }
+  if (since_.has_value() && (block_bytes_ > kMaxBytes || block_frames_ > kMaxFrames)) {
+    return false;
+  }
+  if (payload_left_ == 0) {
+    EndFrame();
+  }
+  return true;
+}
+
+void HeaderGuard::EndFrame() {
+  head_size_ = 0;
+  const bool of_headers = head_[kTypeAt] == kHeaders || head_[kTypeAt] == kContinuation;
+  if (of_headers && (head_[kFlagsAt] & kEndHeaders) != 0) {
+    since_.reset();
+  }
+}
+
+}  // namespace qrm::manager

@@ -1,0 +1,48 @@
+// Follows what a client sends over HTTP/2 and tells when its headers do not come to an end.
+#pragma once
+
+#include <array>
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <optional>
+#include <string_view>
+
+namespace qrm::manager {
+
+/// The client's side of one connection. gRPC 1.51 copies all that it has of an unfinished header
+/// again with each frame that continues it, and keeps finished ones without a bound: one connection
+/// costs it a CPU and hundreds of megabytes, for as long as it likes.
+///
+/// Threads: one at a time.
+/// Source: RFC 9113, 3.4 (preface), 4.1 (frames), 6.2 (HEADERS), 6.10 (CONTINUATION).
+class HeaderGuard {
+ public:
+  using Time = std::chrono::steady_clock::time_point;
+
+  /// Twice what gRPC takes of a call's headers by default.
+  static constexpr std::size_t kMaxBytes = std::size_t{16} << 10;
+  static constexpr int kMaxFrames = 16;
+  static constexpr std::chrono::seconds kMaxTime{1};
+
+  /// Reads the next bytes of the connection. False when it must end: its headers are too long, in
+  /// too many frames, or have not been complete for too long. Cost: O(frames).
+  bool Take(std::string_view bytes, Time now);
+
+  /// Since when headers have been incomplete.
+  std::optional<Time> incomplete_since() const { return since_; }
+
+ private:
+  bool BeginFrame(Time now);
+  void EndFrame();
+
+  std::size_t preface_left_ = 24;
+  std::size_t payload_left_ = 0;
+  std::array<uint8_t, 9> head_{};  ///< of the latest frame: length, type, flags, stream
+  std::size_t head_size_ = 0;
+  std::optional<Time> since_;
+  std::size_t block_bytes_ = 0;
+  int block_frames_ = 0;
+};
+
+}  // namespace qrm::manager

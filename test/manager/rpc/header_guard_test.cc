@@ -1,0 +1,99 @@
+#include "manager/rpc/header_guard.h"
+
+#include <string>
+
+#include <gtest/gtest.h>
+
+namespace qrm::manager {
+namespace {
+
+constexpr uint8_t kData = 0;
+constexpr uint8_t kHeaders = 1;
+constexpr uint8_t kContinuation = 9;
+constexpr uint8_t kEndHeaders = 4;
+constexpr char kPreface[] = "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
+
+struct Kind {
+  uint8_t type = 0;
+  uint8_t flags = 0;
+};
+
+std::string Frame(Kind kind, std::size_t size) {
+  std::string frame = {static_cast<char>(size >> 16),
+                       static_cast<char>(size >> 8),
+                       static_cast<char>(size),
+                       static_cast<char>(kind.type),
+                       static_cast<char>(kind.flags),
+                       0,
+                       0,
+                       0,
+                       1};
+  return frame + std::string(size, '\x09');
+}
+
+class HeaderGuardTest : public testing::Test {
+ protected:
+  bool Take(const std::string& bytes) { return guard_.Take(bytes, now_); }
+  bool IsIncomplete() const { return guard_.incomplete_since().has_value(); }
+
+  HeaderGuard guard_;
+  HeaderGuard::Time now_{std::chrono::hours(1)};
+};
+
+TEST_F(HeaderGuardTest, ACallPassesHoweverItsBytesAreCut) {
+  const std::string call = kPreface + Frame({kHeaders, 0}, 5000) +
+                           Frame({kContinuation, kEndHeaders}, 5000) + Frame({kData, 1}, 100'000) +
+                           Frame({kHeaders, kEndHeaders}, 0);
+  for (std::size_t piece = 1; piece < call.size(); piece = 7 * piece + 1) {
+    HeaderGuard guard;
+    for (std::size_t at = 0; at < call.size(); at += piece) {
+      ASSERT_TRUE(guard.Take(std::string_view(call).substr(at, piece), now_)) << piece;
+    }
+    EXPECT_FALSE(guard.incomplete_since().has_value()) << piece;
+  }
+}
+
+TEST_F(HeaderGuardTest, HeadersAreIncompleteUntilTheirLastByte) {
+  const std::string headers = kPreface + Frame({kHeaders, kEndHeaders}, 10);
+  EXPECT_TRUE(Take(headers.substr(0, headers.size() - 1)));
+  EXPECT_TRUE(IsIncomplete());
+  EXPECT_TRUE(Take(headers.substr(headers.size() - 1)));
+  EXPECT_FALSE(IsIncomplete());
+}
+
+TEST_F(HeaderGuardTest, LongHeadersOfOneFrameEndTheConnection) {
+  EXPECT_TRUE(Take(kPreface + Frame({kHeaders, kEndHeaders}, HeaderGuard::kMaxBytes)));
+  EXPECT_FALSE(Take(Frame({kHeaders, kEndHeaders}, HeaderGuard::kMaxBytes + 1)));
+}
+
+TEST_F(HeaderGuardTest, LongHeadersOfSeveralFramesEndTheConnectionAtTheHeadOfTheOneThatIsTooMuch) {
+  EXPECT_TRUE(Take(kPreface + Frame({kHeaders, 0}, HeaderGuard::kMaxBytes)));
+  EXPECT_FALSE(Take(Frame({kContinuation, 0}, 1).substr(0, 9)));
+}
+
+TEST_F(HeaderGuardTest, HeadersOfManyEmptyFramesEndTheConnection) {
+  EXPECT_TRUE(Take(kPreface + Frame({kHeaders, 0}, 0)));
+  for (int frame = 1; frame < HeaderGuard::kMaxFrames; ++frame) {
+    EXPECT_TRUE(Take(Frame({kContinuation, 0}, 0)));
+  }
+  EXPECT_FALSE(Take(Frame({kContinuation, 0}, 0)));
+}
+
+TEST_F(HeaderGuardTest, HeadersThatAreIncompleteForTooLongEndTheConnection) {
+  EXPECT_TRUE(Take(kPreface + Frame({kHeaders, 0}, 10)));
+  now_ += HeaderGuard::kMaxTime - std::chrono::milliseconds(1);
+  EXPECT_TRUE(Take(Frame({kContinuation, 0}, 1)));
+  now_ += std::chrono::milliseconds(1);
+  EXPECT_FALSE(Take(Frame({kContinuation, kEndHeaders}, 1)));
+}
+
+TEST_F(HeaderGuardTest, CallsDoNotAddUp) {
+  EXPECT_TRUE(Take(kPreface));
+  for (int call = 0; call < 100; ++call) {
+    EXPECT_TRUE(Take(Frame({kHeaders, kEndHeaders}, 1000) + Frame({kData, 1}, 10)));
+    now_ += HeaderGuard::kMaxTime;
+  }
+}
+
+}  // namespace
+}  // namespace qrm::manager
