@@ -14,6 +14,7 @@
 #include "manager/daemon/builtin_plugins.h"
 #include "manager/daemon/daemon.h"
 #include "manager/daemon/free_memory.h"
+#include "manager/daemon/priority.h"
 #include "plugins/config/machine_config.h"
 
 namespace {
@@ -102,6 +103,10 @@ qrm::StatusOr<Prepared> Prepare(const Arguments& arguments) {
   QRM_ASSIGN_OR_RETURN(prepared.machine, qrm::config::LoadMachine(prepared.config.machine));
   QRM_ASSIGN_OR_RETURN(prepared.builtins,
                        qrm::manager::MakeBuiltinPlugins(prepared.config.builtin, prepared.machine));
+  QRM_ASSIGN_OR_RETURN(
+      const qrm::CpuSet reserved,
+      qrm::manager::ReservedCpus(prepared.config.builtin, prepared.config.machine));
+  QRM_RETURN_IF_ERROR(qrm::manager::CheckPriority(prepared.config.process, reserved));
   return prepared;
 }
 

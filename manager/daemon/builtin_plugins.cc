@@ -158,6 +158,18 @@ StatusOr<std::vector<BuiltinPlugin>> MakeBuiltinPlugins(const BuiltinOptions& op
   return builtins;
 }
 
+StatusOr<CpuSet> ReservedCpus(const BuiltinOptions& options, const config::MachineConfig& machine) {
+  const bool live = machine.source == config::MachineConfig().source;
+  const auto section = options.sections.find(cpu::kResource);
+  const bool built_in = std::find(options.plugins.begin(), options.plugins.end(), cpu::kResource) !=
+                        options.plugins.end();
+  if (!live || !built_in || section == options.sections.end()) {
+    return CpuSet();
+  }
+  QRM_ASSIGN_OR_RETURN(const cpu::CpuPluginConfig config, cpu::ParseCpuConfig(section->second));
+  return config.reserved;
+}
+
 std::vector<std::string> RequiredResources(const BuiltinOptions& options,
                                            const std::vector<BuiltinPlugin>& builtins) {
   std::vector<std::string> required;

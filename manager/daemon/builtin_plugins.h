@@ -9,6 +9,8 @@
 #include "api/base/config_key.h"
 #include "api/base/section.h"
 #include "api/base/status.h"
+#include "api/id_set.h"
+#include "plugins/config/machine_config.h"
 #include "plugins/sdk/plugin.h"
 #include "topology/machine.h"
 
@@ -40,6 +42,11 @@ struct BuiltinPlugin {
 /// key when a plugin's section is wrong or does not fit the machine.
 StatusOr<std::vector<BuiltinPlugin>> MakeBuiltinPlugins(const BuiltinOptions& options,
                                                         const Machine& machine);
+
+/// The CPUs of this machine that the built-in cpu plugin keeps for the system; none when it is not
+/// built in or lists none, or when `machine` is not the one that qrmd runs on. Errors:
+/// kInvalidArgument when its section is wrong.
+StatusOr<CpuSet> ReservedCpus(const BuiltinOptions& options, const config::MachineConfig& machine);
 
 /// The resources of the plugins that `options` require; `builtins` are made from them.
 std::vector<std::string> RequiredResources(const BuiltinOptions& options,

@@ -10,7 +10,7 @@
 #include "checkpoint/store.h"
 #include "manager/daemon/daemon_parts.h"
 #include "manager/daemon/directories.h"
-#include "manager/daemon/realtime.h"
+#include "manager/daemon/priority.h"
 #include "manager/state/found_state.h"
 
 namespace qrm::manager {
@@ -25,10 +25,11 @@ struct Daemon::Impl : DaemonParts {
   Status Start();
   Status StartEdges();
   void StartPlugins();
-  void RunInRealTime();
+  void RaisePriority();
   void Stop();
 
   bool running = false;
+  bool has_own_cpus = false;  // written before the threads start
 };
 
 void Daemon::Impl::StartPlugins() {
@@ -42,7 +43,7 @@ void Daemon::Impl::StartPlugins() {
 
 // The threads that a container's creation passes. Those that serve clients stay ordinary, so that a
 // busy client gets no time before the rest of the node.
-void Daemon::Impl::RunInRealTime() {
+void Daemon::Impl::RaisePriority() {
   std::vector<PostToThread> threads = {
       [this](std::function<void()> job) { state.Post(std::move(job)); },
       [this](std::function<void()> job) { boost::asio::post(io, std::move(job)); }};
@@ -50,7 +51,8 @@ void Daemon::Impl::RunInRealTime() {
     threads.emplace_back(
         [&plugin = *plugin](std::function<void()> job) { plugin.Post(std::move(job)); });
   }
-  if (const Status may = manager::RunInRealTime(config.process.realtime_priority, threads);
+  const int realtime = has_own_cpus ? config.process.realtime_priority : 0;
+  if (const Status may = RunWith({.nice = config.process.nice, .realtime = realtime}, threads);
       !may.ok()) {
     warnings.push_back(MessageOf(may));
   }
@@ -60,7 +62,7 @@ Status Daemon::Impl::Start() {
   MakeDirectory(config.registration.registration_dir);
   MakeDirectory(config.registration.plugins_registry_dir);
   StartPlugins();
-  RunInRealTime();
+  RaisePriority();
   for (const std::string& warning : warnings) {
     log::Warning("started with a warning", {{"warning", warning}});
   }
@@ -112,6 +114,16 @@ void Daemon::Impl::Stop() {
   loop.Stop();
 }
 
+namespace {
+
+/// Puts the process on the CPUs that are reserved for it and its like, before it has threads.
+Status StayOnReserved(const Config& config) {
+  QRM_ASSIGN_OR_RETURN(const CpuSet reserved, ReservedCpus(config.builtin, config.machine));
+  return reserved.Empty() ? OkStatus() : StayOn(reserved);
+}
+
+}  // namespace
+
 StatusOr<std::unique_ptr<Daemon>> Daemon::Create(Config config, Machine machine,
                                                  std::vector<BuiltinPlugin> builtins) {
   QRM_ASSIGN_OR_RETURN(StateLock lock, StateLock::Take(config.process.state_dir));
@@ -120,10 +132,15 @@ StatusOr<std::unique_ptr<Daemon>> Daemon::Create(Config config, Machine machine,
   const checkpoint::NodeState found = opened.state;
   const bool lost = !opened.repairs.empty();
   const std::vector<std::string> repairs = Repair(opened, machine);
+  const Status stays = StayOnReserved(config);
   config.admission.required_plugins = RequiredResources(config.builtin, builtins);
   auto impl = std::make_unique<Impl>(std::move(config), std::move(machine), std::move(lock),
                                      std::move(opened), found, std::move(builtins));
   impl->rebuilding = lost;
+  impl->has_own_cpus = stays.ok();
+  if (!stays.ok()) {
+    impl->warnings.push_back(MessageOf(stays));
+  }
   impl->warnings.insert(impl->warnings.end(), repairs.begin(), repairs.end());
   return std::unique_ptr<Daemon>(new Daemon(std::move(impl)));
 }

@@ -8,6 +8,7 @@
 #include <fmt/format.h>
 
 #include "manager/admission/forget_plugin.h"
+#include "manager/daemon/priority.h"
 
 namespace qrm::manager {
 namespace {
@@ -62,6 +63,12 @@ NodeStatus NodeView::Status() const {
          status.not_ready_reasons);
   Append(parts_.pod_resources.Problems(), status.degraded_reasons);
   Append(status.runtime.degraded_reasons, status.degraded_reasons);
+  if (Demotions() > 0) {
+    status.degraded_reasons.push_back(
+        fmt::format("{} of the threads that ran in real time computed for too long and goes on "
+                    "without it; report why, and start qrmd again",
+                    Demotions()));
+  }
   return status;
 }
 

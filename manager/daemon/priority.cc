@@ -1,41 +1,127 @@
-// Sets threads' scheduling policy with sched_setscheduler(2).
-#include "manager/daemon/realtime.h"
+// Sets the kernel's scheduling of threads with sched_setscheduler(2), setpriority(2) and
+// sched_setaffinity(2).
+#include "manager/daemon/priority.h"
 
+#include <atomic>
 #include <cerrno>
+#include <csignal>
+#include <memory>
 #include <system_error>
 
 #include <sched.h>
+#include <sys/resource.h>
 
 #include "api/base/log.h"
 
 namespace qrm::manager {
+namespace {
+
+/// Hundred times what an admission takes.
+constexpr rlim_t kRealTimeLimitMicros = 200'000;
+
+std::atomic<int> demotions{0};
+
+/// The kernel sends SIGXCPU to the thread that used up its time.
+void DemoteThread(int /*signal*/) {
+  const int error = errno;
+  const sched_param none = {.sched_priority = 0};
+  const int policy = ::sched_getscheduler(0) & ~SCHED_RESET_ON_FORK;
+  if (policy == SCHED_RR &&
+      ::sched_setscheduler(0, SCHED_OTHER | SCHED_RESET_ON_FORK, &none) == 0) {
+    demotions.fetch_add(1, std::memory_order_relaxed);
+  }
+  errno = error;
+}
+
+void LimitRealTime() {
+  struct sigaction action{};
+  action.sa_handler = DemoteThread;
+  action.sa_flags = SA_RESTART;
+  ::sigaction(SIGXCPU, &action, nullptr);
+  rlimit limit{};
+  ::getrlimit(RLIMIT_RTTIME, &limit);
+  limit.rlim_cur = kRealTimeLimitMicros;
+  ::setrlimit(RLIMIT_RTTIME, &limit);
+}
+
+Status RunNicely(int nice) {
+  const sched_param none = {.sched_priority = 0};
+  if (::sched_setscheduler(0, SCHED_OTHER | SCHED_RESET_ON_FORK, &none) == 0 &&
+      ::setpriority(PRIO_PROCESS, 0, nice) == 0) {
+    return OkStatus();
+  }
+  return Errorf(StatusCode::kPermissionDenied,
+                "cannot run at nice {}: {}; run qrmd as root or with CAP_SYS_NICE, or set nice: 0",
+                nice, std::generic_category().message(errno));
+}
 
 Status RunInRealTime(int priority) {
+  LimitRealTime();
   const sched_param param = {.sched_priority = priority};
   if (::sched_setscheduler(0, SCHED_RR | SCHED_RESET_ON_FORK, &param) == 0) {
     return OkStatus();
   }
-  const int error = errno;
   return Errorf(StatusCode::kPermissionDenied,
                 "cannot run at real-time priority {}: {}; run qrmd as root or with CAP_SYS_NICE, "
                 "and if it has that, the kernel has CONFIG_RT_GROUP_SCHED: give qrmd's cgroup a "
                 "cpu.rt_runtime_us (cgroup v1), or set realtime-priority: 0",
-                priority, std::generic_category().message(error));
+                priority, std::generic_category().message(errno));
 }
 
-Status RunInRealTime(int priority, const std::vector<PostToThread>& threads) {
-  if (priority == 0) {
-    return OkStatus();
+}  // namespace
+
+Status RunWith(const Priority& priority) {
+  if (priority.nice != 0) {
+    QRM_RETURN_IF_ERROR(RunNicely(priority.nice));
   }
-  QRM_RETURN_IF_ERROR(RunInRealTime(priority));
+  return priority.realtime > 0 ? RunInRealTime(priority.realtime) : OkStatus();
+}
+
+Status RunWith(const Priority& priority, const std::vector<PostToThread>& threads) {
+  QRM_RETURN_IF_ERROR(RunWith(priority));
   for (const PostToThread& post : threads) {
     post([priority] {
-      if (const Status runs = RunInRealTime(priority); !runs.ok()) {
-        log::Warning("a thread is not in real time", {{"error", MessageOf(runs)}});
+      if (const Status runs = RunWith(priority); !runs.ok()) {
+        log::Warning("a thread does not have its priority", {{"error", MessageOf(runs)}});
       }
     });
   }
   return OkStatus();
+}
+
+int Demotions() {
+  return demotions.load(std::memory_order_relaxed);
+}
+
+Status StayOn(const CpuSet& cpus) {
+  int last = 0;
+  for (const int cpu : cpus) {
+    last = cpu;
+  }
+  const auto count = static_cast<std::size_t>(last) + 1;
+  const std::unique_ptr<cpu_set_t, void (*)(cpu_set_t*)> set(
+      CPU_ALLOC(count), [](cpu_set_t* allocated) { CPU_FREE(allocated); });
+  CPU_ZERO_S(CPU_ALLOC_SIZE(count), set.get());
+  for (const int cpu : cpus) {
+    CPU_SET_S(static_cast<std::size_t>(cpu), CPU_ALLOC_SIZE(count), set.get());
+  }
+  if (::sched_setaffinity(0, CPU_ALLOC_SIZE(count), set.get()) == 0) {
+    return OkStatus();
+  }
+  return Errorf(StatusCode::kFailedPrecondition,
+                "cannot stay on the reserved CPUs {}: {}; let the cgroup that qrmd runs in have "
+                "them",
+                ToString(cpus), std::generic_category().message(errno));
+}
+
+Status CheckPriority(const ProcessOptions& options, const CpuSet& reserved) {
+  return options.realtime_priority == 0 || !reserved.Empty()
+             ? OkStatus()
+             : Errorf(StatusCode::kInvalidArgument,
+                      "cannot run at real-time priority {}: no CPUs of this machine are reserved, "
+                      "so that it would take those of others; list some as reserved-cpus in "
+                      "plugins.cpu, or set realtime-priority: 0",
+                      options.realtime_priority);
 }
 
 }  // namespace qrm::manager

@@ -11,20 +11,28 @@ namespace qrm::manager {
 
 struct ProcessOptions {
   std::string state_dir = "/var/lib/qrm/state";
-  int realtime_priority = 1;  ///< 0: as every other process
+  int nice = -20;             ///< of the threads that a container's creation passes
+  int realtime_priority = 0;  ///< of the same; 0: not in real time
   log::Level log_level = log::Level::kInfo;
 };
 
 inline std::vector<config::ConfigKey> ProcessKeys(ProcessOptions& options) {
   constexpr int kHighestPriority = 99;  // sched(7)
+  constexpr int kMostFavoured = -20;    // setpriority(2)
   return {
       config::PathKey("state-dir", options.state_dir,
                       "Where qrmd and its built-in plugins keep their state; one qrmd at a time."),
+      config::NumberKey("nice", options.nice,
+                        {kMostFavoured, 0, "write -20 for the most, or 0 for none"},
+                        "The niceness of the threads that a container's creation passes: below 0, "
+                        "pods start sooner on a node whose CPUs are all busy. Needs CAP_SYS_NICE; "
+                        "without it, a warning says so."),
       config::NumberKey("realtime-priority", options.realtime_priority,
                         {0, kHighestPriority, "write 1 for real-time, or 0 for none"},
-                        "Above 0: the threads that a container's creation passes run in real time "
-                        "(SCHED_RR), so that pods start as soon on a node whose CPUs are all busy "
-                        "as on an idle one. Needs CAP_SYS_NICE; without it, a warning says so."),
+                        "Above 0: the same threads run in real time (SCHED_RR), before all that "
+                        "are not. Needs reserved-cpus in plugins.cpu, on which qrmd stays, and "
+                        "CAP_SYS_NICE; without that, a warning says so. A thread that computes "
+                        "for 200 ms without a pause goes on without real time."),
       config::ChoiceKey<log::Level>(
           "log-level", options.log_level,
           {"level", {"debug", "info", "warning", "error"}, log::ParseLevel},

@@ -1,77 +1,135 @@
 // How the kernel schedules the daemon's threads.
 #include <cstdlib>
 #include <filesystem>
+#include <fstream>
+#include <functional>
 #include <map>
+#include <memory>
 #include <string>
 #include <thread>
 #include <vector>
 
 #include <sched.h>
+#include <sys/resource.h>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "manager/daemon/realtime.h"
+#include "manager/daemon/priority.h"
 #include "test/e2e/node.h"
 #include "test/e2e/simulated_runtime.h"
+#include "test/e2e/usable_cpus.h"
+#include "test/support/await.h"
 #include "test/support/is_ok.h"
 #include "test/support/temp_dir.h"
 
 namespace qrm::test {
 namespace {
 
-bool MayRunInRealTime() {
-  bool may = false;
-  std::thread([&] { may = manager::RunInRealTime(1).ok(); }).join();
-  return may;
-}
-
-/// How many threads of a daemon with one built-in plugin have which priority.
-std::map<int, int> PrioritiesWith(const std::vector<std::string>& flags) {
-  const TempDir dir;
-  const SimulatedRuntime runtime(dir.path());
-  Node node({.bin_dir = std::filesystem::canonical("/proc/self/exe").parent_path(),
-             .work_dir = dir / "node",
-             .config = "docs/samples/example2/qrmd.yaml",
-             .nri_socket = runtime.nri_socket(),
-             .cri_socket = runtime.cri_socket(),
-             .builtin_plugins = "cpu",
-             .flags = flags});
-  EXPECT_TRUE(IsOk(node.Start(1)));
-  std::map<int, int> threads;
-  const std::string tasks = "/proc/" + std::to_string(node.daemon_pid()) + "/task";
-  for (const auto& task : std::filesystem::directory_iterator(tasks)) {
-    sched_param param = {};
-    if (::sched_getparam(std::atoi(task.path().filename().c_str()), &param) == 0) {
-      ++threads[param.sched_priority];
-    }
-  }
-  return threads;
-}
-
-class RealtimePriorityTest : public testing::Test {
- protected:
-  void SetUp() override {
-    if (!MayRunInRealTime()) {
-      GTEST_SKIP() << "needs CAP_SYS_NICE";
-    }
-  }
-};
+using testing::Each;
+using testing::Pair;
 
 constexpr int kOnTheWay = 4;  // main, the I/O loop, the state loop and the plugin's thread
 
-TEST_F(RealtimePriorityTest, ThreadsOnAContainersWayHaveItAndTheOthersDoNot) {
-  const std::map<int, int> threads = PrioritiesWith({});
-  EXPECT_EQ(threads.at(1), kOnTheWay);
-  EXPECT_GT(threads.at(0), kOnTheWay);
+bool MayRaisePriority() {
+  bool may = false;
+  std::thread([&] { may = manager::RunWith({.nice = -20, .realtime = 1}).ok(); }).join();
+  return may;
 }
 
-TEST_F(RealtimePriorityTest, IsWhatTheFlagSays) {
-  EXPECT_EQ(PrioritiesWith({"--realtime-priority=2"}).at(2), kOnTheWay);
+int RealTimePriorityOf(pid_t thread) {
+  sched_param param = {};
+  return ::sched_getparam(thread, &param) == 0 ? param.sched_priority : -1;
 }
 
-TEST_F(RealtimePriorityTest, NoneLeavesAllThreadsOrdinary) {
-  EXPECT_THAT(PrioritiesWith({"--realtime-priority=0"}), testing::ElementsAre(testing::Key(0)));
+int NicenessOf(pid_t thread) {
+  return ::getpriority(PRIO_PROCESS, static_cast<id_t>(thread));
+}
+
+/// The CPU that the thread stays on; -1 when it may run on several.
+int CpuOf(pid_t thread) {
+  cpu_set_t set;
+  if (::sched_getaffinity(thread, sizeof(set), &set) != 0 || CPU_COUNT(&set) != 1) {
+    return -1;
+  }
+  int cpu = 0;
+  while (!CPU_ISSET(cpu, &set)) {
+    ++cpu;
+  }
+  return cpu;
+}
+
+/// A daemon with one built-in plugin, which has reserved the first CPU of this machine.
+class SchedulingTest : public testing::Test {
+ protected:
+  void SetUp() override {
+    if (!MayRaisePriority()) {
+      GTEST_SKIP() << "needs CAP_SYS_NICE";
+    }
+    std::ofstream(dir_ / "qrmd.yaml")
+        << "plugins: {cpu: {reserved-cpus: \"" << reserved_ << "\"}}\n";
+  }
+
+  void Start(const std::vector<std::string>& flags) {
+    node_ = std::make_unique<Node>(
+        Node::Options{.bin_dir = std::filesystem::canonical("/proc/self/exe").parent_path(),
+                      .work_dir = dir_ / "node",
+                      .config = dir_ / "qrmd.yaml",
+                      .nri_socket = runtime_.nri_socket(),
+                      .cri_socket = runtime_.cri_socket(),
+                      .builtin_plugins = "cpu",
+                      .flags = flags});
+    ASSERT_TRUE(IsOk(node_->Start(1)));
+  }
+
+  /// How many of the daemon's threads `value_of` tells which value of.
+  std::map<int, int> Threads(const std::function<int(pid_t)>& value_of) const {
+    std::map<int, int> threads;
+    const std::string tasks = "/proc/" + std::to_string(node_->daemon_pid()) + "/task";
+    for (const auto& task : std::filesystem::directory_iterator(tasks)) {
+      ++threads[value_of(std::atoi(task.path().filename().c_str()))];
+    }
+    return threads;
+  }
+
+  /// Threads take their priority when they run for the first time, which is not yet when qrmd
+  /// serves.
+  bool ComeToHave(const std::function<int(pid_t)>& value_of, int value) const {
+    return Await([&] { return Threads(value_of)[value] == kOnTheWay; });
+  }
+
+  const TempDir dir_;
+  const int reserved_ = *UsableCpus().begin();
+  const SimulatedRuntime runtime_{dir_.path()};
+  std::unique_ptr<Node> node_;
+};
+
+TEST_F(SchedulingTest, ThreadsOnAContainersWayAreNiceAndTheOthersAreNot) {
+  Start({});
+  EXPECT_TRUE(ComeToHave(NicenessOf, -20));
+  EXPECT_GT(Threads(NicenessOf)[0], kOnTheWay);
+  EXPECT_THAT(Threads(RealTimePriorityOf), Each(Pair(0, testing::_)));
+}
+
+TEST_F(SchedulingTest, NicenessIsWhatTheFlagSays) {
+  Start({"--nice=-7"});
+  EXPECT_TRUE(ComeToHave(NicenessOf, -7));
+}
+
+TEST_F(SchedulingTest, NicenessOfNoneLeavesAllThreadsOrdinary) {
+  Start({"--nice=0"});
+  EXPECT_THAT(Threads(NicenessOf), Each(Pair(0, testing::_)));
+}
+
+TEST_F(SchedulingTest, ThreadsOnAContainersWayRunInRealTimeWhenThatIsAskedFor) {
+  Start({"--realtime-priority=2"});
+  EXPECT_TRUE(ComeToHave(RealTimePriorityOf, 2));
+  EXPECT_GT(Threads(RealTimePriorityOf)[0], kOnTheWay);
+}
+
+TEST_F(SchedulingTest, AllThreadsStayOnTheReservedCpus) {
+  Start({});
+  EXPECT_THAT(Threads(CpuOf), Each(Pair(reserved_, testing::_)));
 }
 
 }  // namespace

@@ -107,7 +107,7 @@ LoadTest::LoadTest(const Options& options) : options_(options) {
     maker_ = std::make_unique<ContainerdPodMaker>(KubeletOptions());
   }
   if (options.undisturbed) {  // all of its threads run so, as they inherit it
-    node.flags = {"--realtime-priority=0"};
+    node.flags = {"--nice=0"};
   }
   node.work_dir = work_dir_ + "/node";
   node.config = Config("qrmd");

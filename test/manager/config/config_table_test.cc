@@ -46,6 +46,7 @@ const char* const kValues[] = {
     "synthetic:numa:2",
     "https://nowhere:1/pods",
     ":7",
+    "-7",
     "[cpu]",
     "[7, 8]",
     "[{resource: NIC, roles: [a, b], annotation: x/y}]",

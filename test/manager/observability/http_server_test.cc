@@ -245,8 +245,10 @@ TEST_F(HttpServerTest, OtherMethodsAreNotAllowed) {
 
 TEST_F(HttpServerTest, GarbageAndSilenceKeepNobodyElseWaiting) {
   Start();
+  constexpr std::size_t kSilent = 200;
   std::vector<tcp::iostream> silent;
-  for (int i = 0; i < 200; ++i) {
+  silent.reserve(kSilent);
+  for (std::size_t i = 0; i < kSilent; ++i) {
     silent.emplace_back("127.0.0.1", std::to_string(server_.probe_port()));
   }
   tcp::iostream garbage("127.0.0.1", std::to_string(server_.probe_port()));
@@ -258,6 +260,7 @@ TEST_F(HttpServerTest, TheSilentOnesAreClosedForThoseThatCome) {
   Start();
   tcp::iostream silent("127.0.0.1", std::to_string(server_.probe_port()));
   std::vector<tcp::iostream> others;
+  others.reserve(HttpConnections::Limits().per_peer);
   for (std::size_t i = 0; i < HttpConnections::Limits().per_peer; ++i) {
     others.emplace_back("127.0.0.1", std::to_string(server_.probe_port()));
   }
