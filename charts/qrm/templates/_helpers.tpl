@@ -31,7 +31,8 @@ helm.sh/chart: {{ .Chart.Name }}-{{ .Chart.Version }}
 
 {{- define "qrm.metricsPort" }}{{ include "qrm.metricsAddress" . | splitList ":" | last }}{{ end }}
 
-{{- define "qrm.probeAddress" }}{{ include "qrm.key" (list . "probe-address" "127.0.0.1:9754") }}{{ end }}
+{{- /* Kubelet asks from the node's network. */ -}}
+{{- define "qrm.probeAddress" }}{{ include "qrm.key" (list . "probe-address" (ternary "127.0.0.1:9754" ":9754" .Values.hostNetwork)) }}{{ end }}
 
 {{- define "qrm.kubeletUrl" }}{{ include "qrm.key" (list . "kubelet-url" "") }}{{ end }}
 
