@@ -7,6 +7,7 @@ import (
 	"math/rand/v2"
 	"net"
 	"os"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -18,6 +19,8 @@ import (
 
 const (
 	attackRole       = "QRM_INTEROP_ATTACK"
+	attackPorts      = "QRM_INTEROP_PORTS" // of HTTP, with commas
+	idleConns        = 400                 // to each of them
 	preface          = "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
 	hostileConns     = 10_000
 	hostileBurst     = 100_000
@@ -31,8 +34,11 @@ func TestAttack(t *testing.T) {
 	if socket == "" {
 		t.Skip("runs within TestHostileClientHarmsNobodyElse")
 	}
-	for _, attack := range []func(string){holdConnections, openHalfStreams, sendGarbage} {
+	for _, attack := range []func(string){holdConnections, openHalfStreams, sendGarbage, floodContinuations} {
 		go attack(socket)
+	}
+	for _, port := range strings.Split(os.Getenv(attackPorts), ",") {
+		go holdPort(port)
 	}
 	go func() {
 		for {
@@ -115,6 +121,40 @@ func sendGarbage(socket string) {
 		}
 		connection.Write(frame(1<<24-1, byte(rand.Uint32()), byte(rand.Uint32()), rand.Uint32()>>1, noise))
 		connection.Close()
+	}
+}
+
+// floodContinuations begins headers and continues them as long as the server reads on.
+func floodContinuations(socket string) {
+	more := frame(16_000, 9, 0, 1, bytes.Repeat([]byte{'a'}, 16_000))
+	for {
+		connection, err := net.Dial("unix", socket)
+		if err != nil {
+			continue
+		}
+		connection.SetDeadline(time.Now().Add(time.Minute))
+		var message bytes.Buffer
+		message.WriteString(preface)
+		message.Write(frame(0, 4, 0, 0, nil))
+		// A literal header whose value is to have 2^28 bytes.
+		begun := []byte{0, 1, 'a', 0x7f, 0x81, 0xff, 0xff, 0x7f}
+		message.Write(frame(uint32(len(begun)), 1, 0, 1, begun))
+		for _, err = connection.Write(message.Bytes()); err == nil; {
+			_, err = connection.Write(more)
+		}
+		connection.Close()
+	}
+}
+
+// holdPort keeps connections to a port open and says nothing on them.
+func holdPort(port string) {
+	held := make([]net.Conn, idleConns)
+	for ; ; time.Sleep(time.Second) {
+		for i := range held {
+			if held[i] == nil || isClosed(held[i]) {
+				held[i], _ = net.Dial("tcp", net.JoinHostPort("127.0.0.1", port))
+			}
+		}
 	}
 }
 

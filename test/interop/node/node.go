@@ -22,12 +22,15 @@ import (
 // Patience is how long a test waits for what should come at once.
 const Patience = 10 * time.Second
 
-// Machine is the proposal's node: 80 CPUs on two NUMA nodes.
-const Machine = `machine: "synthetic:package:2 [numa] core:20 pu:2"
+// MachineWithPorts is the proposal's node: 80 CPUs on two NUMA nodes.
+const MachineWithPorts = `machine: "synthetic:package:2 [numa] core:20 pu:2"
 numa-memory: {0: 237706936320, 1: 237806551040}
 topology-policy: single-numa-node
 reconcile-period: 200ms
-metrics-address: ""
+`
+
+// Machine is the same, where nothing is served over HTTP.
+const Machine = MachineWithPorts + `metrics-address: ""
 probe-address: ""
 `
 
@@ -173,6 +176,16 @@ func (n *Node) stop(daemon *exec.Cmd) {
 			n.t.Errorf("qrmd ended badly: %v", err)
 		}
 	}
+}
+
+// Log is what qrmd has written so far.
+func (n *Node) Log() string {
+	n.t.Helper()
+	log, err := os.ReadFile(n.Path("qrmd.log"))
+	if err != nil {
+		n.t.Fatal(err)
+	}
+	return string(log)
 }
 
 // Qrmctl is what qrmctl prints.
