@@ -80,9 +80,13 @@ class ExplainWholePodTest : public testing::Test {
     ASSERT_TRUE(Await([&] { return kubelet_.watches() > 0; }));
   }
 
+  /// A refusal is remembered after it has been told.
   std::string Explain(const std::string& pod) {
-    const StatusOr<std::string> text = node_->Qrmctl({"explain", pod});
-    EXPECT_TRUE(text.ok()) << text.status();
+    StatusOr<std::string> text = std::string();
+    EXPECT_TRUE(Await([&] {
+      text = node_->Qrmctl({"explain", pod});
+      return text.ok();
+    })) << text.status();
     std::cout << text.value_or("");
     return text.value_or("");
   }

@@ -125,6 +125,7 @@ TEST_F(OneTruthTest, PluginThatLostItsStateIsTaughtExactlyWhatItGave) {
   ASSERT_TRUE(IsOk(runtime_.RunPod(Pod("a", 1))));
   ASSERT_TRUE(IsOk(runtime_.RunPod(Pod("b", 2, 2))));
   ASSERT_TRUE(IsOk(runtime_.RemovePod("a")));
+  ASSERT_TRUE(Await([this] { return !Knows("cpu", "a"); }));
   const CpuSet before = CpusOf("b");
   const std::string cpu_state = *node_->ExportState("cpu");
   LoseStateOf("cpu");
