@@ -1,4 +1,4 @@
-// Queues tasks and runs them on their thread.
+// Queues tasks, and lets one thread at a time run them.
 #include "api/base/task_thread.h"
 
 #include <future>
@@ -26,6 +26,29 @@ void TaskThread::Post(std::function<void()> task) {
   changed_.NotifyAll();
 }
 
+void TaskThread::Dispatch(std::function<void()> task) {
+  {
+    const MutexLock lock(mutex_);
+    if (busy_ || !tasks_.empty()) {
+      tasks_.push_back(std::move(task));
+      changed_.NotifyAll();
+      return;
+    }
+    busy_ = true;
+  }
+  task();
+  Finish();
+}
+
+// Wakes the thread only if there is something to do for it.
+void TaskThread::Finish() {
+  const MutexLock lock(mutex_);
+  busy_ = false;
+  if (!tasks_.empty() || stopping_) {
+    changed_.NotifyAll();
+  }
+}
+
 void TaskThread::Run(const std::function<void()>& task) {
   const auto done = std::make_shared<std::promise<void>>();  // outlives the call on both threads
   Post([&task, done] {
@@ -40,15 +63,19 @@ void TaskThread::Loop() {
     std::deque<std::function<void()>> ready;
     {
       const MutexLock lock(mutex_);
-      changed_.Wait(mutex_, [this]() QRM_REQUIRES(mutex_) { return stopping_ || !tasks_.empty(); });
+      changed_.Wait(mutex_, [this]() QRM_REQUIRES(mutex_) {
+        return !busy_ && (stopping_ || !tasks_.empty());
+      });
       if (tasks_.empty()) {
         return;
       }
       ready.swap(tasks_);
+      busy_ = true;
     }
     for (const std::function<void()>& task : ready) {
       task();
     }
+    Finish();
   }
 }
 

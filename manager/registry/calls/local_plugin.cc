@@ -1,4 +1,4 @@
-// Runs every call on the plugin's thread, where the driver answers it.
+// Runs one call at a time, on the caller's thread where that can be, for the driver to answer.
 #include "manager/registry/calls/local_plugin.h"
 
 #include <utility>
@@ -30,7 +30,7 @@ struct LocalPlugin::Impl {
   sdk::ResourcePlugin& plugin;
   const std::shared_ptr<rpc::CallsInFlight> in_flight;
   CallDeadlines deadlines;
-  sdk::PluginDriver driver;  // on the thread only, but for what does not change once it runs
+  sdk::PluginDriver driver;  // in tasks only, but for what does not change once it runs
   calls::Reading reading;
   TaskThread thread;
 };
@@ -75,7 +75,7 @@ void LocalPlugin::Start(const std::shared_ptr<Call>& call, Deadline deadline) {
     call->Fail(Status(StatusCode::kDeadlineExceeded, "no answer before the deadline"),
                Blame::kTimeout);
   });
-  impl_->thread.Post([impl = impl_.get(), call, id = *id, watch] {
+  impl_->thread.Dispatch([impl = impl_.get(), call, id = *id, watch] {
     if (!call->ended()) {
       call->Serve(impl->driver, impl->reading);
     }

@@ -16,8 +16,10 @@
 namespace qrm::manager {
 
 /// A plugin, its thread, its grants and their state: what sdk::PluginHost serves on a socket, for
-/// callers in the same process. Results arrive on the plugin's thread, or at their deadline on
-/// `io`'s. A call whose caller has gone is not begun.
+/// callers in the same process. One thread at a time calls the plugin: the caller's when the plugin
+/// is idle, else its own. Results arrive before Start returns, on the plugin's thread, or at their
+/// deadline on `io`'s. A call whose caller has gone is not begun. What may hang is posted, and
+/// never part of a call.
 class LocalPlugin final : public PluginClient {
  public:
   struct Parts {
@@ -41,7 +43,7 @@ class LocalPlugin final : public PluginClient {
   /// block. The former one is not called any more when this returns; an empty one hears nothing.
   void OnChanged(std::function<void()> listener);
 
-  /// Runs `task` on the plugin's thread. It must not throw.
+  /// Runs `task` on the plugin's thread, between calls. It must not throw.
   void Post(std::function<void()> task);
 
   std::shared_ptr<grpc::Channel> channel() const override { return nullptr; }

@@ -1,7 +1,8 @@
-// Tasks run in order, on one thread, all of them.
+// Tasks run in order, one at a time, all of them.
 #include "api/base/task_thread.h"
 
 #include <algorithm>
+#include <future>
 #include <set>
 #include <thread>
 #include <vector>
@@ -43,6 +44,45 @@ TEST(TaskThreadTest, TasksOfManyPostersRunOnOneThread) {
   thread.Run([] {});
   EXPECT_EQ(count, 400);
   EXPECT_EQ(ids.size(), 1U);
+}
+
+TEST(TaskThreadTest, RunsWhatIsDispatchedAtOnceWhereTheCallerIsWhileItIsIdle) {
+  std::thread::id ran;
+  TaskThread thread;
+  thread.Dispatch([&] { ran = std::this_thread::get_id(); });
+  EXPECT_EQ(ran, std::this_thread::get_id());
+}
+
+TEST(TaskThreadTest, RunsWhatIsDispatchedAfterWhatIsUnderWay) {
+  std::vector<int> ran;
+  std::promise<void> go;
+  TaskThread thread;
+  thread.Post([&] {
+    go.get_future().wait();
+    ran.push_back(1);
+  });
+  thread.Dispatch([&] { ran.push_back(2); });
+  go.set_value();
+  thread.Run([] {});
+  EXPECT_EQ(ran, (std::vector<int>{1, 2}));
+}
+
+TEST(TaskThreadTest, RunsOneTaskAtATimeWhoeverDispatchesThem) {
+  int unguarded = 0;  // a sanitizer tells of two at once
+  TaskThread thread;
+  std::vector<std::thread> dispatchers;
+  for (int i = 0; i < 4; ++i) {
+    dispatchers.emplace_back([&] {
+      for (int j = 0; j < 1000; ++j) {
+        thread.Dispatch([&] { ++unguarded; });
+      }
+    });
+  }
+  for (std::thread& dispatcher : dispatchers) {
+    dispatcher.join();
+  }
+  thread.Run([] {});
+  EXPECT_EQ(unguarded, 4000);
 }
 
 TEST(TaskThreadTest, EndRunsWhatWasPosted) {

@@ -60,29 +60,25 @@ class LocalPluginTest : public testing::Test {
   std::unique_ptr<LocalPlugin> local_;
 };
 
-/// Keeps the plugin's thread busy from the first Allocate until it is let go.
+/// Keeps the plugin's thread busy until it is let go.
 class Blockade {
  public:
-  explicit Blockade(CountingPlugin& plugin) {
-    plugin.failure = [this] {
-      if (!blocked_) {
-        blocked_ = true;
-        begun_.set_value();
-        end_.get_future().wait();
-      }
-    };
+  explicit Blockade(LocalPlugin& local) {
+    local.Post([this] {
+      begun_.set_value();
+      end_.get_future().wait();
+    });
+    begun_.get_future().wait();
   }
-  void AwaitBegin() { begun_.get_future().wait(); }
   void End() { end_.set_value(); }
 
  private:
-  bool blocked_ = false;  // on the plugin's thread
   std::promise<void> begun_;
   std::promise<void> end_;
 };
 
-TEST_F(LocalPluginTest, CallThatLastsTooLongIsAnsweredAtItsDeadline) {
-  Blockade blockade(plugin_);
+TEST_F(LocalPluginTest, CallAtAPluginThatHangsIsAnsweredAtItsDeadline) {
+  Blockade blockade(*local_);
   const auto late = Allocate("a", DeadlineAfter(kShort));
   EXPECT_EQ(late.value.status().code(), StatusCode::kDeadlineExceeded);
   EXPECT_EQ(late.blame, Blame::kTimeout);
@@ -91,7 +87,7 @@ TEST_F(LocalPluginTest, CallThatLastsTooLongIsAnsweredAtItsDeadline) {
 }
 
 TEST_F(LocalPluginTest, CallWhoseDeadlinePassedInTheQueueIsNotBegun) {
-  Blockade blockade(plugin_);
+  Blockade blockade(*local_);
   EXPECT_FALSE(Allocate("a", DeadlineAfter(kShort)).value.ok());
   EXPECT_FALSE(Allocate("b", DeadlineAfter(kShort)).value.ok());
   blockade.End();
@@ -100,14 +96,13 @@ TEST_F(LocalPluginTest, CallWhoseDeadlinePassedInTheQueueIsNotBegun) {
 }
 
 TEST_F(LocalPluginTest, StoppingAnswersWhatWaitsAndTakesNothingNew) {
-  Blockade blockade(plugin_);
+  Blockade blockade(*local_);
   std::promise<CallResult<AllocationByResource>> first;
   std::promise<CallResult<AllocationByResource>> waiting;
   local_->Ask<calls::Allocate>(CpuRequest("a", "main", 1), DeadlineAfter(kLong),
                                [&](auto result) { first.set_value(std::move(result)); });
   local_->Ask<calls::Allocate>(CpuRequest("b", "main", 1), DeadlineAfter(kLong),
                                [&](auto result) { waiting.set_value(std::move(result)); });
-  blockade.AwaitBegin();
   std::thread stop([&] { in_flight_->StopAndWait(); });
   EXPECT_EQ(first.get_future().get().blame, Blame::kStopping);
   EXPECT_EQ(waiting.get_future().get().blame, Blame::kStopping);
@@ -117,12 +112,24 @@ TEST_F(LocalPluginTest, StoppingAnswersWhatWaitsAndTakesNothingNew) {
   EXPECT_EQ(plugin_.held.count({"b", "main"}), 0U);
 }
 
-TEST_F(LocalPluginTest, ThePluginIsCalledOnTheThreadThatTasksRunOn) {
+TEST_F(LocalPluginTest, CallAtAnIdlePluginIsServedWithoutAChangeOfThreads) {
   std::thread::id called;
   plugin_.failure = [&] { called = std::this_thread::get_id(); };
   EXPECT_TRUE(Allocate("a", DeadlineAfter(kLong)).value.ok());
+  EXPECT_EQ(called, std::this_thread::get_id());
+}
+
+TEST_F(LocalPluginTest, CallAtABusyPluginIsServedOnItsThread) {
+  std::thread::id called;
+  plugin_.failure = [&] { called = std::this_thread::get_id(); };
   std::promise<std::thread::id> posted;
+  Blockade blockade(*local_);
+  std::promise<void> answered;
+  local_->Ask<calls::Allocate>(CpuRequest("a", "main", 1), DeadlineAfter(kLong),
+                               [&](const auto&) { answered.set_value(); });
   local_->Post([&] { posted.set_value(std::this_thread::get_id()); });
+  blockade.End();
+  answered.get_future().wait();
   EXPECT_EQ(posted.get_future().get(), called);
   EXPECT_NE(called, std::this_thread::get_id());
 }
@@ -164,7 +171,7 @@ TEST(LocalPluginInRegistryTest, PluginThatHangsIsNamedAndSuspectUntilItAnswers) 
   const auto allocate = [&](Deadline deadline) {
     return set.AskForEach<calls::Allocate>({CpuRequest("a", "main", 1)}, deadline).front().status();
   };
-  Blockade blockade(plugin);
+  Blockade blockade(*local);
   EXPECT_EQ(MessageOf(allocate(DeadlineAfter(kShort))),
             "cannot allocate with plugin cpu at built-in: no answer before the deadline");
   EXPECT_THAT(set.Find("cpu").value_or(PluginInfo()).problem, HasSubstr("suspect"));
