@@ -20,6 +20,7 @@
 #include "topology/hwloc_reader.h"
 #include "topology/hwloc_xml.h"
 #include "topology/machine_objects.h"
+#include "topology/online_list.h"
 
 namespace qrm {
 namespace {
@@ -132,6 +133,7 @@ StatusOr<MachineParts> LoadLive(OutsideCpuset outside_cpuset) {
                        Load(topology, outside_cpuset, "this machine", "mount /proc and /sys"));
   WarnOfDroppedNodes("/", parts);
   parts.memory_bytes = MemTotalOf("/");
+  parts.online = OnlineList::Open("");
   return parts;
 }
 
@@ -157,6 +159,7 @@ StatusOr<MachineParts> LoadFsRoot(const std::string& directory, OutsideCpuset ou
            "name the folder that a copy of a machine's /sys and /proc was unpacked into"));
   WarnOfDroppedNodes(directory, parts);
   parts.memory_bytes = MemTotalOf(directory);
+  parts.online = OnlineList::Open(directory);
   return parts;
 }
 

@@ -59,6 +59,12 @@ Machine::Machine(MachineParts parts) : parts_(std::move(parts)) {
   IndexCpus();
 }
 
+CpuSet Machine::OfflineNow() const {
+  const std::optional<CpuSet> online =
+      parts_.online == nullptr ? std::nullopt : parts_.online->Read();
+  return online.has_value() ? cpu_set_ - *online : CpuSet();
+}
+
 void Machine::SortNodes() {
   const std::vector<NumaNode> nodes = std::move(parts_.nodes);
   const std::vector<std::vector<uint64_t>> distances = std::move(parts_.distances);

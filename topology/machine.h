@@ -3,11 +3,13 @@
 
 #include <cstdint>
 #include <map>
+#include <memory>
 #include <optional>
 #include <string>
 #include <vector>
 
 #include "api/id_set.h"
+#include "topology/online_list.h"
 
 namespace qrm {
 
@@ -69,6 +71,7 @@ struct MachineParts {
   /// What the kernel manages in all; 0 when unknown. Hot-plugged memory is not in all kernels'
   /// sums by node. Source: /proc/meminfo, MemTotal.
   uint64_t memory_bytes = 0;
+  std::shared_ptr<const OnlineList> online;  ///< as long as the machine is this one; else null
   std::vector<std::string>
       warnings;  ///< what was wrong or missing and how it was worked around, one sentence each
 };
@@ -101,9 +104,13 @@ class Machine {
   /// of the nodes'.
   uint64_t memory_bytes() const;
 
-  /// All online CPUs; all NUMA nodes.
+  /// All CPUs that were online when the machine was read; all NUMA nodes.
   const CpuSet& cpu_set() const { return cpu_set_; }
   const NumaMask& node_mask() const { return node_mask_; }
+
+  /// Those of cpu_set() that went offline since. Empty for a machine that is only described, and
+  /// when the kernel cannot be asked. Cost: one read of a few bytes.
+  CpuSet OfflineNow() const;
 
   /// Null when there is no such online CPU or node.
   const Cpu* FindCpu(int id) const;

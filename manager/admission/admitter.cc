@@ -9,6 +9,7 @@
 #include "api/base/log.h"
 #include "manager/admission/explanation.h"
 #include "manager/admission/request_rules.h"
+#include "manager/state/allocation_check.h"
 
 namespace qrm::manager {
 
@@ -195,9 +196,15 @@ Status Admitter::Commit(Call& call) {
   return OkStatus();
 }
 
-RunOptions Admitter::Repeat(const Call& call, const Draft& draft) const {
+StatusOr<RunOptions> Admitter::Repeat(Call& call, Draft& draft) {
+  const CpuSet offline = parts_.machine.OfflineNow();
+  for (const auto& [resource, allocation] : draft.known->allocations) {
+    if (const Status online = CheckOnline(allocation, OnlineCpus::kSome, offline); !online.ok()) {
+      return Reject(call, draft, online);
+    }
+  }
   Tell(call, draft, AdmissionEvent::Result::kRepeated);
-  RunOptions options = MakeRunOptions(draft.known->allocations);
+  RunOptions options = MakeRunOptions(draft.known->allocations, offline);
   if (call.moment == Moment::kAtCreation) {
     NoteApplied(draft, options.properties);
   }

@@ -77,7 +77,7 @@ class Admitter {
   static void Note(Call& call, Draft& draft);
   Status Commit(Call& call);
 
-  RunOptions Repeat(const Call& call, const Draft& draft) const;
+  StatusOr<RunOptions> Repeat(Call& call, Draft& draft);
   void NoteApplied(const Draft& draft, const StringMap& properties) const;
   RunOptions Skip(const Call& call, Draft& draft, const std::string& reason);
   Status Reject(Call& call, Draft& failed, const Status& cause);

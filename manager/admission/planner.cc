@@ -269,6 +269,7 @@ checkpoint::Origin Planner::OriginOf(const std::string& plugin) const {
 Status Planner::Validate(Draft& draft) const {
   const std::vector<ExclusiveCpus> exclusive = FindExclusiveCpus(*draft.state);
   const std::vector<BoundMemory> bound = FindBoundMemory(*draft.state);
+  const CpuSet offline = machine_.OfflineNow();
   for (const auto& [resource, allocation] : draft.explanation.allocations) {
     if (Contains(draft.explanation.kept, resource)) {
       continue;  // checked when it was given; the reconciler checks later changes
@@ -280,9 +281,11 @@ Status Planner::Validate(Draft& draft) const {
     }
     draft.bad_answer = !good.ok();
     QRM_RETURN_IF_ERROR(good);
+    // Not every plugin watches which CPUs are online: no bad answer.
+    QRM_RETURN_IF_ERROR(CheckOnline(allocation, OnlineCpus::kAllOwned, offline));
   }
   draft.failed_resource.clear();
-  draft.explanation.options = MakeRunOptions(draft.explanation.allocations);
+  draft.explanation.options = MakeRunOptions(draft.explanation.allocations, offline);
   for (const std::string& conflict : draft.explanation.options.conflicts) {
     log::Warning("plugins set the same thing differently",
                  {{"container", NameOf(draft.demand)}, {"conflict", conflict}});

@@ -15,18 +15,19 @@ using checkpoint::NodeState;
 
 namespace {
 
-/// True when both name the same ids, however they are written.
+/// True when both name the same ids but for `ignored`, however they are written.
 template <typename Set>
-bool IsSameList(const std::string& a, const std::string& b) {
+bool IsSameList(const std::string& a, const std::string& b, const Set& ignored = {}) {
   const StatusOr<Set> first = Set::Parse(a);
   const StatusOr<Set> second = Set::Parse(b);
-  return first.ok() && second.ok() && !first->Empty() && *first == *second;
+  return first.ok() && second.ok() && !first->Empty() && *first - ignored == *second - ignored;
 }
 
 }  // namespace
 
-LinuxResources CpusetOf(const ContainerRecord& record) {
-  const LinuxResources wanted = ToLinuxResources(MakeRunOptions(record.allocations).properties);
+LinuxResources CpusetOf(const ContainerRecord& record, const CpuSet& offline) {
+  const LinuxResources wanted =
+      ToLinuxResources(MakeRunOptions(record.allocations, offline).properties);
   LinuxResources cpuset;
   cpuset.cpuset_cpus = wanted.cpuset_cpus;
   cpuset.cpuset_mems = wanted.cpuset_mems;
@@ -38,7 +39,7 @@ bool SameCpuset(const LinuxResources& a, const LinuxResources& b) {
 }
 
 bool NoteFoundValues(const NodeState& state, const ContainerKey& key,
-                     const RuntimeContainer& container, Change& change) {
+                     const RuntimeContainer& container, const CpuSet& offline, Change& change) {
   const ContainerRecord& before = *state.Find(key);
   const LinuxResources& actual = container.resources;
   ContainerRecord now = before;
@@ -46,14 +47,14 @@ bool NoteFoundValues(const NodeState& state, const ContainerKey& key,
   std::erase_if(now.applied, [&](const auto& entry) {
     const auto& [property, value] = entry;
     if (property == kCpusetCpus) {
-      return !IsSameList<CpuSet>(value, actual.cpuset_cpus);
+      return !IsSameList<CpuSet>(value, actual.cpuset_cpus, offline);
     }
     if (property == kCpusetMems) {
       return !IsSameList<NumaMask>(value, actual.cpuset_mems);
     }
     return before.applied_to != container.id;
   });
-  const bool incomplete = !PropertiesToApply(now, container.id).empty();
+  const bool incomplete = !PropertiesToApply(now, container.id, offline).empty();
   if (now != before) {
     change.put_containers.push_back(
         {state.FindPod(key.pod_uid)->meta, key.container, std::move(now)});

@@ -86,7 +86,8 @@ void PodEvents::OnUpdateContainer(RuntimePod pod, RuntimeContainer container,
   const auto state = parts_.state.Load();
   const ContainerRecord* record =
       parts_.stands_aside() ? nullptr : state->Find(KeyOf(pod, container));
-  const LinuxResources ours = record == nullptr ? LinuxResources() : CpusetOf(*record);
+  const LinuxResources ours =
+      record == nullptr ? LinuxResources() : CpusetOf(*record, parts_.machine.OfflineNow());
   if (record != nullptr && IsResize(requested)) {
     room_.placer.Resize(pod, Resized(container, requested));
   }
@@ -131,7 +132,8 @@ void PodEvents::OnContainerStarted(const RuntimePod& pod, const RuntimeContainer
   }
   const auto state = parts_.state.Load();
   const ContainerRecord* record = state->Find(key);
-  if (record != nullptr && !PropertiesToApply(*record, container.id).empty()) {
+  if (record != nullptr &&
+      !PropertiesToApply(*record, container.id, parts_.machine.OfflineNow()).empty()) {
     parts_.reconciler.Trigger();  // its values changed between its creation and its start
   }
 }

@@ -203,13 +203,14 @@ void PodPlacer::PlaceAll(const std::vector<PodAndContainer>& containers) {
   RemoveGonePods();
   unplaced_.Clear();
   const auto state = parts_.state.Load();
+  const CpuSet offline = parts_.machine.OfflineNow();
   Change change;
   for (const auto& [pod, container] : containers) {
     const ContainerKey key = KeyOf(pod, container);
     if (state->Find(key) == nullptr) {
       unplaced_.Add(pod, container);
     } else {
-      NoteFoundValues(*state, key, container, change);
+      NoteFoundValues(*state, key, container, offline, change);
     }
   }
   CommitDistrust(change);
@@ -226,6 +227,7 @@ void PodPlacer::PlaceFresh(const std::vector<PodAndContainer>& fresh) {
   RemoveGonePods();
   unplaced_.EraseEnded();
   const auto state = parts_.state.Load();
+  const CpuSet offline = parts_.machine.OfflineNow();
   Change change;
   std::vector<ContainerKey> to_place;
   bool incomplete = false;
@@ -235,7 +237,7 @@ void PodPlacer::PlaceFresh(const std::vector<PodAndContainer>& fresh) {
       unplaced_.Add(pod, container);
       to_place.push_back(key);
     } else {
-      incomplete = NoteFoundValues(*state, key, container, change) || incomplete;
+      incomplete = NoteFoundValues(*state, key, container, offline, change) || incomplete;
     }
   }
   CommitDistrust(change);

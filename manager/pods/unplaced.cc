@@ -187,7 +187,7 @@ void Unplaced::LeaveOwnedCpus() {
   }
   const auto state = parts_.state.Load();
   const CpuSet owned = OwnedCpus(*state);
-  const CpuSet free = parts_.machine.cpu_set() - owned;
+  const CpuSet free = parts_.machine.cpu_set() - owned - parts_.machine.OfflineNow();
   if (owned.Empty() || free.Empty()) {
     return;
   }

@@ -14,25 +14,26 @@ using checkpoint::Change;
 using checkpoint::ContainerRecord;
 using checkpoint::NodeState;
 
-/// The text of `actual` when `applied` has a list under `property` that differs from it.
+/// The text of `actual` when `applied` has a list under `property` that differs from it in more
+/// than `ignored`.
 template <typename Set>
 void AddIfDifferent(const StringMap& applied, std::string_view property, const Set& actual,
-                    StringMap& drift) {
+                    StringMap& drift, const Set& ignored = {}) {
   const auto ours = applied.find(std::string(property));
   if (ours == applied.end()) {
     return;
   }
   const StatusOr<Set> wanted = Set::Parse(ours->second);
-  if (wanted.ok() && *wanted != actual) {
+  if (wanted.ok() && *wanted - ignored != actual - ignored) {
     drift.emplace(property, ToString(actual));
   }
 }
 
 }  // namespace
 
-StringMap DriftOf(const StringMap& applied, const CgroupCpuset& actual) {
+StringMap DriftOf(const StringMap& applied, const CgroupCpuset& actual, const CpuSet& offline) {
   StringMap drift;
-  AddIfDifferent(applied, kCpusetCpus, actual.cpus, drift);
+  AddIfDifferent(applied, kCpusetCpus, actual.cpus, drift, offline);
   AddIfDifferent(applied, kCpusetMems, actual.mems, drift);
   return drift;
 }
@@ -40,7 +41,7 @@ StringMap DriftOf(const StringMap& applied, const CgroupCpuset& actual) {
 DriftCheck::DriftCheck(Parts parts, std::size_t per_run)
     : parts_(std::move(parts)), per_run_(per_run) {}
 
-Change DriftCheck::Find(const NodeState& state) {
+Change DriftCheck::Find(const NodeState& state, const CpuSet& offline) {
   Change change;
   if (parts_.read == nullptr) {
     return change;
@@ -50,7 +51,7 @@ Change DriftCheck::Find(const NodeState& state) {
     if (record != nullptr && !container.cgroups_path.empty()) {
       const StatusOr<CgroupCpuset> actual = parts_.read(container.cgroups_path);
       const StringMap drift =
-          actual.ok() ? DriftOf(record->AppliedTo(container.id), *actual) : StringMap();
+          actual.ok() ? DriftOf(record->AppliedTo(container.id), *actual, offline) : StringMap();
       if (!drift.empty()) {
         Change::PutContainer put{state.FindPod(key.pod_uid)->meta, key.container, *record};
         for (const auto& [property, theirs] : drift) {
@@ -65,13 +66,14 @@ Change DriftCheck::Find(const NodeState& state) {
   return change;
 }
 
-std::string DriftCheck::ReadBack(const ContainerKey& key, const StringMap& properties) const {
+std::string DriftCheck::ReadBack(const ContainerKey& key, const StringMap& properties,
+                                 const CpuSet& offline) const {
   const std::optional<LiveContainer> container = parts_.live.Find(key);
   if (parts_.read == nullptr || !container.has_value() || container->cgroups_path.empty()) {
     return {};
   }
   const StatusOr<CgroupCpuset> actual = parts_.read(container->cgroups_path);
-  const StringMap drift = actual.ok() ? DriftOf(properties, *actual) : StringMap();
+  const StringMap drift = actual.ok() ? DriftOf(properties, *actual, offline) : StringMap();
   if (drift.empty()) {
     return {};
   }

@@ -19,8 +19,9 @@ namespace qrm::manager {
 using CpusetSource = std::function<StatusOr<CgroupCpuset>(const std::string& cgroups_path)>;
 
 /// Where `actual` differs from `applied`: CpusetCpus and CpusetMems, each with the kernel's value.
-/// A property that is not in `applied`, or has a value that is no list, does not count.
-StringMap DriftOf(const StringMap& applied, const CgroupCpuset& actual);
+/// A property that is not in `applied`, or has a value that is no list, does not count, and neither
+/// do CPUs that are `offline`, which the kernel takes out of the cpusets of cgroup v1.
+StringMap DriftOf(const StringMap& applied, const CgroupCpuset& actual, const CpuSet& offline = {});
 
 /// Finds containers whose cpuset somebody else changed behind the runtime's back: a few in each
 /// run, one after the other, so that a run's cost does not grow with the node.
@@ -39,11 +40,12 @@ class DriftCheck {
   /// Checks the next `per_run` containers. The change removes values that drifted from what `state`
   /// says was applied, so that the next updates apply them again. A container that cannot be read
   /// is skipped.
-  checkpoint::Change Find(const checkpoint::NodeState& state);
+  checkpoint::Change Find(const checkpoint::NodeState& state, const CpuSet& offline = {});
 
   /// What the kernel has in place of `properties`, which the container of `key` was just given: one
   /// sentence, or empty when it has them, or cannot be read.
-  std::string ReadBack(const ContainerKey& key, const StringMap& properties) const;
+  std::string ReadBack(const ContainerKey& key, const StringMap& properties,
+                       const CpuSet& offline = {}) const;
 
  private:
   const Parts parts_;

@@ -8,6 +8,7 @@
 #include <fmt/format.h>
 
 #include "manager/admission/recorded_grants.h"
+#include "manager/runtime/run_options.h"
 #include "manager/state/allocation_check.h"
 
 namespace qrm::manager {
@@ -187,7 +188,8 @@ ReconcilePlan PlanReconcile(const NodeState& asked, const NodeState& now,
   return ReconcilePlanner(asked, now, answers, unasked).Plan(machine);
 }
 
-StringMap PropertiesToApply(const ContainerRecord& record, const std::string& id) {
+StringMap PropertiesToApply(const ContainerRecord& record, const std::string& id,
+                            const CpuSet& offline) {
   const StringMap& taken = record.AppliedTo(id);
   StringMap properties;
   std::set<std::string_view> seen;  // of two resources with the same property, the first counts
@@ -196,9 +198,12 @@ StringMap PropertiesToApply(const ContainerRecord& record, const std::string& id
     if (property.empty() || property == kOomScoreAdj || !seen.insert(property).second) {
       continue;
     }
+    const bool reduced = property == kCpusetCpus && !offline.Empty();
+    const std::string online = reduced ? WithoutOffline(allocation.value, offline) : std::string();
+    const std::string& value = reduced ? online : allocation.value;
     const auto applied = taken.find(property);
-    if (applied == taken.end() || applied->second != allocation.value) {
-      properties[property] = allocation.value;
+    if (!value.empty() && (applied == taken.end() || applied->second != value)) {
+      properties[property] = value;
     }
   }
   return properties;
@@ -220,14 +225,15 @@ ContainerRecord AfterUpdate(const ContainerRecord& record, const PlannedUpdate& 
 }
 
 std::vector<PlannedUpdate> PlanUpdates(const NodeState& state,
-                                       const std::map<ContainerKey, LiveContainer>& live) {
+                                       const std::map<ContainerKey, LiveContainer>& live,
+                                       const CpuSet& offline) {
   std::vector<PlannedUpdate> updates;
   for (const auto& [key, container] : live) {
     const ContainerRecord* record = container.started ? state.Find(key) : nullptr;
     if (record == nullptr) {
       continue;
     }
-    StringMap properties = PropertiesToApply(*record, container.id);
+    StringMap properties = PropertiesToApply(*record, container.id, offline);
     if (!properties.empty()) {
       const bool grows = GainsCpus(record->AppliedTo(container.id), properties);
       updates.push_back({key, container.id, std::move(properties), grows});
@@ -236,6 +242,22 @@ std::vector<PlannedUpdate> PlanUpdates(const NodeState& state,
   std::stable_partition(updates.begin(), updates.end(),
                         [](const PlannedUpdate& update) { return !update.grows; });
   return updates;
+}
+
+void TellOfOffline(const NodeState& state, const std::map<ContainerKey, LiveContainer>& live,
+                   const CpuSet& offline, std::vector<std::string>& problems) {
+  if (offline.Empty()) {
+    return;
+  }
+  for (const auto& [key, container] : live) {
+    const ContainerRecord* record = state.Find(key);
+    const CpuSet lost = record == nullptr ? CpuSet() : OwnedCpus(record->allocations) & offline;
+    if (!lost.Empty()) {
+      problems.push_back(fmt::format(
+          "{} is without its CPUs {}, which are offline; bring them online, or delete the pod",
+          NameOf(*state.FindPod(key.pod_uid), key.container), ToString(lost)));
+    }
+  }
 }
 
 }  // namespace qrm::manager

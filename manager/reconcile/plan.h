@@ -50,9 +50,11 @@ struct PlannedUpdate {
   bool operator==(const PlannedUpdate&) const = default;
 };
 
-/// The properties of `record` that its container `id` has not taken yet. OomScoreAdj, which no
-/// runtime changes in a live container, is not among them. Cost: no allocation when there are none.
-StringMap PropertiesToApply(const checkpoint::ContainerRecord& record, const std::string& id);
+/// The properties of `record` that its container `id` has not taken yet, but for CPUs that are
+/// `offline`. OomScoreAdj, which no runtime changes in a live container, is not among them. Cost:
+/// no allocation when there are none.
+StringMap PropertiesToApply(const checkpoint::ContainerRecord& record, const std::string& id,
+                            const CpuSet& offline = {});
 
 /// What came of an update: the runtime took it, or nobody knows, since one that failed may have
 /// been applied all the same, or be so late.
@@ -65,6 +67,13 @@ checkpoint::ContainerRecord AfterUpdate(const checkpoint::ContainerRecord& recor
 
 /// The updates that `live` containers need, those that give CPUs up before those that gain any.
 std::vector<PlannedUpdate> PlanUpdates(const checkpoint::NodeState& state,
-                                       const std::map<ContainerKey, LiveContainer>& live);
+                                       const std::map<ContainerKey, LiveContainer>& live,
+                                       const CpuSet& offline = {});
+
+/// Adds one sentence to `problems` for each of the `live` containers that owns CPUs which are
+/// `offline`.
+void TellOfOffline(const checkpoint::NodeState& state,
+                   const std::map<ContainerKey, LiveContainer>& live, const CpuSet& offline,
+                   std::vector<std::string>& problems);
 
 }  // namespace qrm::manager

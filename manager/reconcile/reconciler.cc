@@ -50,6 +50,7 @@ struct Sight {
   std::shared_ptr<const NodeState> state;
   std::map<std::string, std::shared_ptr<const void>> answers;  // their identities, by plugin
   uint64_t live = 0;                                           // revision of the live containers
+  CpuSet offline;
 
   bool operator==(const Sight&) const = default;
 };
@@ -117,6 +118,7 @@ struct Reconciler::Impl : std::enable_shared_from_this<Reconciler::Impl> {
   // Used on the state loop only.
   std::optional<Sight> rest;          // the input of the latest complete run that had nothing to do
   std::vector<std::string> problems;  // of the current run
+  CpuSet offline;                     // in the current run
   std::set<std::string> reported;     // problems of the run before
   std::shared_ptr<Settler> settler;   // made with the object
 
@@ -223,6 +225,7 @@ std::set<std::string> Reconciler::Impl::Unasked(const Scope& scope) const {
 
 void Reconciler::Impl::Apply(const Inquiry& inquiry, const AllocationsByPlugin& answers) {
   const bool aside = parts.stands_aside();
+  offline = parts.machine.OfflineNow();
   const Status repaired = inquiry.whole && !aside ? RepairDrift() : OkStatus();
   const std::optional<Sight> sight = See(inquiry, answers);
   if (sight.has_value() && sight == rest) {
@@ -232,6 +235,7 @@ void Reconciler::Impl::Apply(const Inquiry& inquiry, const AllocationsByPlugin& 
   }
   ReconcilePlan plan =
       PlanReconcile(*inquiry.state, *parts.state.Load(), answers, parts.machine, inquiry.unasked);
+  TellOfOffline(*parts.state.Load(), parts.live.All(), offline, plan.problems);
   problems = settler->TakeProblems();
   problems.insert(problems.end(), plan.problems.begin(), plan.problems.end());
   if (!repaired.ok()) {
@@ -245,7 +249,8 @@ void Reconciler::Impl::Apply(const Inquiry& inquiry, const AllocationsByPlugin& 
   settler->Settle(plan);
   TellOfAnswers(answers);
   std::vector<PlannedUpdate> updates =
-      aside ? std::vector<PlannedUpdate>() : PlanUpdates(*parts.state.Load(), parts.live.All());
+      aside ? std::vector<PlannedUpdate>()
+            : PlanUpdates(*parts.state.Load(), parts.live.All(), offline);
   const bool idle = plan.change.Empty() && plan.orphans.empty() && plan.missing.empty() &&
                     problems.empty() && !plan.stale && updates.empty() && !aside;
   if (!idle || sight.has_value()) {
@@ -270,7 +275,7 @@ void Reconciler::Impl::TellOfAnswers(const AllocationsByPlugin& answers) const {
 // Nothing for a run of some plugins only, or when something changed or failed meanwhile.
 std::optional<Sight> Reconciler::Impl::See(const Inquiry& inquiry,
                                            const AllocationsByPlugin& answers) const {
-  Sight sight{.state = parts.state.Load(), .live = parts.live.revision()};
+  Sight sight{.state = parts.state.Load(), .live = parts.live.revision(), .offline = offline};
   if (!inquiry.unasked.empty() || sight.state != inquiry.state) {
     return std::nullopt;
   }
@@ -285,7 +290,7 @@ std::optional<Sight> Reconciler::Impl::See(const Inquiry& inquiry,
 
 // The updates that follow apply again what is no longer recorded as applied.
 Status Reconciler::Impl::RepairDrift() {
-  const Change change = parts.drift.Find(*parts.state.Load());
+  const Change change = parts.drift.Find(*parts.state.Load(), offline);
   return change.Empty() ? OkStatus()
                         : Annotate(parts.state.Commit(change),
                                    "cannot repair cpusets that somebody else changed");
@@ -314,7 +319,7 @@ bool Reconciler::Impl::NoteResult(const UpdateResult& result, const NodeState& s
     return false;
   }
   std::string problem =
-      taken.ok() ? parts.drift.ReadBack(update.key, update.properties) : MessageOf(taken);
+      taken.ok() ? parts.drift.ReadBack(update.key, update.properties, offline) : MessageOf(taken);
   if (record != nullptr) {
     const Taken how = problem.empty() ? Taken::kYes : Taken::kUnknown;
     if (ContainerRecord now = AfterUpdate(*record, update, how); now != *record) {

@@ -148,12 +148,25 @@ nlohmann::ordered_json ResourcesJson(const StringMap& properties) {
 
 }  // namespace
 
-RunOptions MakeRunOptions(const AllocationByResource& allocations) {
+RunOptions MakeRunOptions(const AllocationByResource& allocations, const CpuSet& offline) {
   Joiner joiner;
   for (const auto& [resource, allocation] : allocations) {
     joiner.Join(resource, allocation);
   }
-  return std::move(joiner).Take();
+  RunOptions options = std::move(joiner).Take();
+  const auto cpus = options.properties.find(std::string(kCpusetCpus));
+  if (!offline.Empty() && cpus != options.properties.end()) {
+    cpus->second = WithoutOffline(cpus->second, offline);
+    if (cpus->second.empty()) {
+      options.properties.erase(cpus);
+    }
+  }
+  return options;
+}
+
+std::string WithoutOffline(const std::string& value, const CpuSet& offline) {
+  const StatusOr<CpuSet> cpus = CpuSet::Parse(value);
+  return cpus.ok() && cpus->Intersects(offline) ? ToString(*cpus - offline) : value;
 }
 
 Status CheckOciProperty(std::string_view name, std::string_view value) {

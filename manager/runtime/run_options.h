@@ -24,8 +24,13 @@ struct RunOptions {
 };
 
 /// Puts `allocations` together in the order of their resources' names: of two that set the same
-/// property, variable, annotation, mount or device, the first wins.
-RunOptions MakeRunOptions(const AllocationByResource& allocations);
+/// property, variable, annotation, mount or device, the first wins. CpusetCpus has no CPU that is
+/// `offline`, and is missing when that leaves none.
+RunOptions MakeRunOptions(const AllocationByResource& allocations, const CpuSet& offline = {});
+
+/// `value`, a CpusetCpus, without the CPUs that are `offline`: nothing runs on them, and a kernel
+/// with cgroup v1 refuses a cpuset that names one. The same text when it names none.
+std::string WithoutOffline(const std::string& value, const CpuSet& offline);
 
 /// OK when `name` is a knob that an allocation may set (CpusetCpus, CpusetMems, CpuPeriod,
 /// CpuQuota, CpuShares, MemoryLimitInBytes, MemorySwapLimitInBytes, OomScoreAdj) and `value` is one

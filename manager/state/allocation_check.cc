@@ -73,6 +73,16 @@ bool IsExclusiveCpuset(const ResourceAllocation& allocation) {
 
 }  // namespace
 
+CpuSet OwnedCpus(const AllocationByResource& allocations) {
+  CpuSet owned;
+  for (const auto& [resource, allocation] : allocations) {
+    if (IsExclusiveCpuset(allocation)) {
+      owned |= CpuSet::Parse(allocation.value).value_or(CpuSet());
+    }
+  }
+  return owned;
+}
+
 std::vector<ExclusiveCpus> FindExclusiveCpus(const checkpoint::NodeState& state) {
   std::vector<ExclusiveCpus> exclusive;
   state.ForEachPod([&exclusive](const checkpoint::PodRecord& pod) {
@@ -137,6 +147,22 @@ Status CheckBoundMemory(const ContainerKey& key, ContainerType type,
     }
   }
   return OkStatus();
+}
+
+Status CheckOnline(const ResourceAllocation& allocation, OnlineCpus needed, const CpuSet& offline) {
+  if (offline.Empty() || allocation.oci_property != kCpusetCpus) {
+    return OkStatus();
+  }
+  QRM_ASSIGN_OR_RETURN(const CpuSet cpus, CpuSet::Parse(allocation.value));
+  const CpuSet missing = cpus & offline;
+  const bool all = needed == OnlineCpus::kAllOwned && allocation.exclusive;
+  if (missing.Empty() || (!all && missing != cpus)) {
+    return OkStatus();
+  }
+  return Errorf(StatusCode::kResourceExhausted,
+                "its CPUs are {}, of which {} are offline; bring them online (write 1 to "
+                "/sys/devices/system/cpu/cpu{}/online), or remove its pod",
+                allocation.value, ToString(missing), *missing.begin());
 }
 
 Status CheckAllocation(const ContainerKey& key, ContainerType type,

@@ -23,6 +23,9 @@ struct ExclusiveCpus {
   CpuSet cpus;
 };
 
+/// The CPUs that a container with `allocations` has for itself.
+CpuSet OwnedCpus(const AllocationByResource& allocations);
+
 /// All exclusive CPUs of `state`. Cost: O(containers).
 std::vector<ExclusiveCpus> FindExclusiveCpus(const checkpoint::NodeState& state);
 
@@ -42,6 +45,13 @@ std::vector<BoundMemory> FindBoundMemory(const checkpoint::NodeState& state);
 Status CheckBoundMemory(const ContainerKey& key, ContainerType type,
                         const ResourceAllocation& allocation, const Machine& machine,
                         const std::vector<BoundMemory>& bound);
+
+/// Which of its CPUs a container needs: all that it is given for itself, and some to start again.
+enum class OnlineCpus { kAllOwned, kSome };
+
+/// OK when those CPUs of `allocation` are not `offline`. Errors: kResourceExhausted, naming the
+/// CPUs.
+Status CheckOnline(const ResourceAllocation& allocation, OnlineCpus needed, const CpuSet& offline);
 
 /// OK when `allocation` may be given to the container `key` of `type` on `machine` where others own
 /// `exclusive`; those of its pod that run before or after it are no others. Errors:

@@ -134,7 +134,8 @@ class CpuPlugin final : public sdk::ResourcePlugin {
 
  private:
   View ViewOf() const {
-    return {machine_, config_, state_, static_policy_ ? &*static_policy_ : nullptr};
+    return {machine_, config_, state_, static_policy_ ? &*static_policy_ : nullptr,
+            machine_.OfflineNow()};
   }
 
   const CpuPluginConfig config_;

@@ -52,7 +52,7 @@ Room FindRoom(const View& view, const ContainerRequest& request, const OwnRule& 
   Room room;
   room.tenant = {.pod_uid = request.key.pod_uid, .role = own.role, .share = own.rule.share};
   room.barred = BarredNodes(TenantsOf(view), room.tenant);
-  room.free = LeftCpus(view) - view.machine.CpusOf(room.barred);
+  room.free = LeftCpus(view) - view.offline - view.machine.CpusOf(room.barred);
   if (own.rule.whole_cores) {
     room.free -= view.machine.CoresOf(view.machine.cpu_set() - room.free);
   }
@@ -112,7 +112,7 @@ StatusOr<int> WholeCpus(const ContainerRequest& request) {
 
 /// OK when the default pool keeps a CPU after `count` have left it.
 Status CheckDefaultPoolStays(const View& view, const ContainerRequest& request, int count) {
-  const int left = PoolCpus(view, kDefaultPool).Count();
+  const int left = (PoolCpus(view, kDefaultPool) - view.offline).Count();
   if (count > 0 && view.config.default_pool == kDefaultPool && left <= count) {
     return Errorf(StatusCode::kResourceExhausted,
                   "cannot place {}: {} CPUs of its own would empty the default pool, which has {}; "
@@ -215,17 +215,18 @@ Decision Own(const View& view, const ContainerRequest& request, const CpuSet& cp
 
 Status CheckPoolHasCpus(const View& view, const ContainerRequest& request,
                         const std::string& pool) {
-  if (!PoolCpus(view, pool).Empty()) {
+  if (!(PoolCpus(view, pool) - view.offline).Empty()) {
     return OkStatus();
   }
-  return Errorf(StatusCode::kResourceExhausted,
-                "cannot place {}: pool {} has no CPU; give it some with qrmctl pool set",
-                NameOf(request), pool);
+  return Errorf(
+      StatusCode::kResourceExhausted,
+      "cannot place {}: pool {} has no CPU that is online; give it some with qrmctl pool set",
+      NameOf(request), pool);
 }
 
 /// What the static policy finds for the container.
 StaticCpuRoom StaticRoom(const View& view, const ContainerRequest& request, const Room& room) {
-  return {.free = room.free, .reusable = ReusableCpus(view.state, request.key)};
+  return {.free = room.free, .reusable = ReusableCpus(view.state, request.key) - view.offline};
 }
 
 StatusOr<HintList> StaticHints(const View& view, const ContainerRequest& request,

@@ -18,6 +18,7 @@
 #include "test/support/await.h"
 #include "test/support/is_ok.h"
 #include "test/support/scripted_kubelet.h"
+#include "test/support/sysfs_machine.h"
 #include "test/support/temp_dir.h"
 
 namespace qrm::test {
@@ -108,37 +109,18 @@ TEST_F(AnswersTest, ListHasContainersInKubeletsOrder) {
   EXPECT_THAT(names, ElementsAre("proxy", "before", "main", "after"));
 }
 
-/// A machine of two CPUs and this machine's memory, of which its NUMA node has the half: the rest
-/// was plugged in later.
-void WriteMachine(const std::filesystem::path& root) {
-  const std::filesystem::path system = root / "sys/devices/system";
-  const auto write = [](const std::filesystem::path& file, const std::string& text) {
-    std::filesystem::create_directories(file.parent_path());
-    std::ofstream(file) << text << '\n';
-  };
-  for (const char* file : {"online", "possible", "present"}) {
-    write(system / "cpu" / file, "0-1");
-  }
-  for (int cpu = 0; cpu < 2; ++cpu) {
-    const std::filesystem::path topology = system / fmt::format("cpu/cpu{}/topology", cpu);
-    write(topology / "core_id", std::to_string(cpu));
-    write(topology / "physical_package_id", "0");
-    write(topology / "thread_siblings", std::to_string(1 << cpu));
-    write(topology / "core_siblings", "3");
-  }
+/// This machine's memory; as its NUMA node has the half, the rest was plugged in later.
+SysfsMachine WithPluggedMemory() {
   std::ifstream meminfo("/proc/meminfo");
   std::string name;
   uint64_t kibibytes = 0;
   meminfo >> name >> kibibytes;
-  write(root / "proc/meminfo", fmt::format("MemTotal: {} kB", kibibytes));
-  write(system / "node/online", "0");
-  write(system / "node/node0/cpumap", "3");
-  write(system / "node/node0/meminfo", fmt::format("Node 0 MemTotal: {} kB", kibibytes / 2));
+  return {.kibibytes = kibibytes, .node_kibibytes = kibibytes / 2};
 }
 
 TEST_F(AnswersTest, MemoryOfABurstablePodIsEstimatedAsKubeletCountsIt) {
   constexpr int64_t kRequest = 300 << 20;
-  WriteMachine(dir_ / "machine");
+  WriteSysfsMachine(dir_ / "machine", WithPluggedMemory());
   Start("fsroot:" + (dir_ / "machine"));
   ASSERT_TRUE(IsOk(
       runtime_.RunPod(Pod("burstable", "uid", {.milli_cpus = 100, .memory_bytes = kRequest}))));

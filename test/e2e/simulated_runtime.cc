@@ -130,6 +130,9 @@ Status SimulatedRuntime::CreateAndStart(const std::string& uid, const nri::PodSa
   last_creation_ = std::chrono::steady_clock::now() - begin;
   Status done = response.status();
   if (done.ok()) {
+    done = CheckOnline(response->adjust().linux().resources().cpu().cpus());
+  }
+  if (done.ok()) {
     entry.adjustment = response->adjust();
     entry.container.set_state(nri::CONTAINER_CREATED);
     KeepEntry(uid, entry);
@@ -165,14 +168,37 @@ ScriptedRuntime::Inventory SimulatedRuntime::TakeInventory() const {
   return inventory;
 }
 
+void SimulatedRuntime::SetOffline(const CpuSet& cpus) {
+  cri_.SetOffline(cpus);
+  const std::size_t updates = cri_.updates().size();
+  const MutexLock lock(offline_mutex_);
+  offline_.push_back({.updates = updates, .cpus = cpus});
+}
+
+Status SimulatedRuntime::CheckOnline(const std::string& cpus) const {
+  QRM_ASSIGN_OR_RETURN(const CpuSet wanted, CpuSet::Parse(cpus));
+  const MutexLock lock(offline_mutex_);
+  return offline_.empty() || !wanted.Intersects(offline_.back().cpus)
+             ? OkStatus()
+             : Errorf(StatusCode::kUnknown, "write {} to cpuset.cpus: invalid argument", cpus);
+}
+
 nri::LinuxCPU SimulatedRuntime::CpusetsOf(const Entry& entry) const {
   nri::LinuxCPU cpusets;
   cpusets.set_cpus(entry.adjustment.linux().resources().cpu().cpus());
   cpusets.set_mems(entry.adjustment.linux().resources().cpu().mems());
-  for (const ScriptedCri::Update& update : cri_.updates()) {
-    if (update.container_id() != entry.container.id()) {
+  const std::vector<ScriptedCri::Update> updates = cri_.updates();
+  const MutexLock lock(offline_mutex_);
+  for (std::size_t i = 0; i <= updates.size(); ++i) {
+    for (const Offline& offline : offline_) {
+      if (offline.updates == i) {
+        cpusets.set_cpus(ToString(CpuSet::Parse(cpusets.cpus()).value() - offline.cpus));
+      }
+    }
+    if (i == updates.size() || updates[i].container_id() != entry.container.id()) {
       continue;
     }
+    const ScriptedCri::Update& update = updates[i];
     if (!update.linux().cpuset_cpus().empty()) {
       cpusets.set_cpus(update.linux().cpuset_cpus());
     }

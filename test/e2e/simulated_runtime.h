@@ -13,6 +13,7 @@
 
 #include "api/base/mutex.h"
 #include "api/base/status.h"
+#include "api/id_set.h"
 #include "api/proto/runtime/v1/api.pb.h"
 #include "test/e2e/kubelet.h"
 #include "test/support/scripted_cri.h"
@@ -64,6 +65,10 @@ class SimulatedRuntime {
   /// Source: containerd's restored NRI state, which knows containers only.
   void Restart();
 
+  /// Takes `cpus` offline and all others online, as a kernel with cgroup v1 does: they leave the
+  /// cpusets of containers, do not return to them by themselves, and none can be set that has one.
+  void SetOffline(const CpuSet& cpus);
+
   /// What the pod's first container runs with now, as the proposal writes it: {"envs": ...,
   /// "annotations": ..., "linux_container_resources": {"cpusetCpus": ...}}, without what is empty.
   nlohmann::ordered_json RunOptions(const std::string& pod_name) const;
@@ -84,6 +89,11 @@ class SimulatedRuntime {
     uint32_t attempt = 0;
     nri::Container container;
     nri::ContainerAdjustment adjustment;
+  };
+  /// CPUs went offline.
+  struct Offline {
+    std::size_t updates = 0;  ///< that came before
+    CpuSet cpus;
   };
   struct Sandbox {
     PodSpec spec;
@@ -108,10 +118,13 @@ class SimulatedRuntime {
   /// The cpusets that the container has now, by its adjustment and the updates since.
   nri::LinuxCPU CpusetsOf(const Entry& entry) const;
   ScriptedRuntime::Inventory TakeInventory() const;
+  Status CheckOnline(const std::string& cpus) const;
 
   const std::string nri_socket_;
   const std::string cri_socket_;
   mutable Mutex mutex_;
+  mutable Mutex offline_mutex_;
+  std::vector<Offline> offline_ QRM_GUARDED_BY(offline_mutex_);      // by age; the last one is now
   std::map<std::string, Sandbox> sandboxes_ QRM_GUARDED_BY(mutex_);  // by the pod's UID
   StringMap uid_by_name_ QRM_GUARDED_BY(mutex_);
   std::atomic<std::chrono::nanoseconds> last_creation_;

@@ -146,11 +146,21 @@ struct ScriptedCri::Impl final : cri::RuntimeService::CallbackService {
     Status result;
     {
       const MutexLock lock(mutex);
-      updates.push_back(*request);
-      result = update_result;
+      result = CheckOnline(request->linux().cpuset_cpus());
+      if (result.ok()) {
+        updates.push_back(*request);
+        result = update_result;
+      }
     }
     return Finish(context,
                   grpc::Status(static_cast<grpc::StatusCode>(result.code()), MessageOf(result)));
+  }
+
+  Status CheckOnline(const std::string& cpus) const QRM_REQUIRES(mutex) {
+    QRM_ASSIGN_OR_RETURN(const CpuSet wanted, CpuSet::Parse(cpus));
+    return wanted.Intersects(offline)
+               ? Errorf(StatusCode::kUnknown, "write {} to cpuset.cpus: invalid argument", cpus)
+               : OkStatus();
   }
 
   std::unique_ptr<grpc::Server> server;
@@ -159,6 +169,7 @@ struct ScriptedCri::Impl final : cri::RuntimeService::CallbackService {
   std::map<std::string, cri::Container> containers QRM_GUARDED_BY(mutex);
   std::vector<Update> updates QRM_GUARDED_BY(mutex);
   Status update_result QRM_GUARDED_BY(mutex);
+  CpuSet offline QRM_GUARDED_BY(mutex);
   grpc::Status list_result QRM_GUARDED_BY(mutex);
   std::map<std::string, std::string> infos QRM_GUARDED_BY(mutex);
   std::map<std::string, cri::LinuxContainerResources> resources QRM_GUARDED_BY(mutex);
@@ -285,6 +296,11 @@ std::vector<ScriptedCri::Update> ScriptedCri::updates() const {
 void ScriptedCri::FailUpdates(const Status& status) {
   const MutexLock lock(impl_->mutex);
   impl_->update_result = status;
+}
+
+void ScriptedCri::SetOffline(const CpuSet& cpus) {
+  const MutexLock lock(impl_->mutex);
+  impl_->offline = cpus;
 }
 
 void ScriptedCri::SetDelay(std::chrono::milliseconds delay) {

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "api/base/status.h"
+#include "api/id_set.h"
 #include "api/proto/runtime/v1/api.pb.h"
 
 namespace qrm::test {
@@ -48,6 +49,9 @@ class ScriptedCri {
   std::vector<Update> updates() const;
   /// The next updates fail with this; an OK status ends that.
   void FailUpdates(const Status& status);
+  /// Updates to a cpuset that names one of `cpus` fail from now on, as the kernel's cgroup v1 has
+  /// it.
+  void SetOffline(const CpuSet& cpus);
   /// Calls are answered late from now on.
   void SetDelay(std::chrono::milliseconds delay);
 

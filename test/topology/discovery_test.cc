@@ -9,6 +9,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "test/support/sysfs_machine.h"
 #include "test/support/temp_dir.h"
 #include "test/support/xml_machine.h"
 #include "topology/cpu_assignment.h"
@@ -173,6 +174,19 @@ TEST(DiscoveryTest, ReadsThisMachine) {
   ASSERT_TRUE(machine.ok()) << MessageOf(machine.status());
   EXPECT_GT(machine->cpu_set().Count(), 0);
   EXPECT_GT(machine->nodes().size(), 0u);
+}
+
+TEST(DiscoveryTest, TellsWhichCpusWentOfflineSinceTheMachineWasRead) {
+  const test::TempDir dir;
+  test::WriteSysfsMachine(dir.path(), {.cpus = 4});
+  const auto machine =
+      Discover({.kind = MachineSource::Kind::kFsRoot, .argument = std::string(dir.path())});
+  ASSERT_TRUE(machine.ok()) << machine.status();
+  EXPECT_EQ(machine->OfflineNow(), CpuSet());
+  test::SetOnline(dir.path(), {0, 2});
+  EXPECT_EQ(machine->OfflineNow(), (CpuSet{1, 3}));
+  test::WriteSysfsFile(std::filesystem::path(dir.path()) / "sys/devices/system/cpu/online", "?");
+  EXPECT_EQ(machine->OfflineNow(), CpuSet()) << "nobody knows";
 }
 
 TEST(DiscoveryTest, TakesTheKernelsTotalForTheMemoryOfThisMachine) {

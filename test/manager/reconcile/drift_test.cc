@@ -34,6 +34,12 @@ TEST(DriftOfTest, NamesWhatTheKernelHasInPlaceOfOurs) {
   EXPECT_THAT(DriftOf({{"CpusetCpus", "x"}}, kernel), IsEmpty());
 }
 
+TEST(DriftOfTest, BlamesNobodyForCpusThatAreOffline) {
+  EXPECT_THAT(DriftOf({{"CpusetCpus", "0-3"}}, {.cpus = {0, 1}}, {2, 3}), IsEmpty());
+  EXPECT_THAT(DriftOf({{"CpusetCpus", "0-3"}}, {.cpus = {0}}, {2, 3}),
+              ElementsAre(Pair("CpusetCpus", "0")));
+}
+
 // Containers 0 to 9 of ten pods, each pinned to CPUs 0-3, and a kernel that a test changes.
 class DriftCheckTest : public testing::Test {
  protected:

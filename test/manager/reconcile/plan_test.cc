@@ -255,6 +255,16 @@ TEST(PlanUpdatesTest, LetsTheFirstResourceByNameWinAndLeavesOutOomScores) {
   EXPECT_THAT(PropertiesToApply(record, "id"), ElementsAre(Pair("CpusetCpus", "0")));
 }
 
+TEST(PlanUpdatesTest, LeavesOutCpusThatAreOfflineAndSaysNothingWithoutAny) {
+  const ContainerRecord record{
+      .allocations = {{"cpu", {.oci_property = "CpusetCpus", .value = "0-3"}}},
+      .applied = {{"CpusetCpus", "0-3"}},
+      .applied_to = "id"};
+  EXPECT_THAT(PropertiesToApply(record, "id", {3}), ElementsAre(Pair("CpusetCpus", "0-2")));
+  EXPECT_THAT(PropertiesToApply(record, "id", {7}), IsEmpty());
+  EXPECT_THAT(PropertiesToApply(record, "id", {0, 1, 2, 3}), IsEmpty());
+}
+
 std::vector<PlannedUpdate> Updates(int shrinking, int growing) {
   std::vector<PlannedUpdate> updates;
   for (int i = 0; i < shrinking + growing; ++i) {
