@@ -54,7 +54,11 @@ DaemonParts::DaemonParts(Config given_config, Machine given_machine, StateLock g
                   .live = live,
                   .machine = machine,
                   .drift = drift,
-                  .on_answer = [this](const std::string& plugin) { releaser.Replay(plugin); },
+                  .on_answer =
+                      [this](const std::string& plugin) {
+                        releaser.Replay(plugin);
+                        follower.OnReconciled();
+                      },
                   .stands_aside = [this] { return kubelet.stands_aside(); },
                   .admission = config.admission},
                  config.reconcile),

@@ -100,6 +100,10 @@ void PodPlacer::OnPluginRegistered(const std::string& resource) {
   });
 }
 
+void PodPlacer::OnReconciled() {
+  unplaced_.LeaveOwnedCpus();
+}
+
 void PodPlacer::OnDiskReturned() {
   if (parts_.live.synchronized()) {
     RemoveGonePods();

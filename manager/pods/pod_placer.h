@@ -18,7 +18,7 @@ namespace qrm::manager {
 /// before, so that the state loop never waits for a source of specs. An admission that lacks room
 /// gets that of the pods that have ended, which was kept for their return.
 ///
-/// Threads: any, but OnDiskReturned. None of them waits.
+/// Threads: any, but OnReconciled and OnDiskReturned. None of them waits.
 class PodPlacer {
  public:
   /// `parts` outlive the placer, and what it has begun.
@@ -41,6 +41,9 @@ class PodPlacer {
   void RetryUnplaced();
   /// The same, and those of which the plugin of `resource` was not asked because it was not there.
   void OnPluginRegistered(const std::string& resource);
+  /// Plugins were asked what containers have now: those that run without an admission leave the
+  /// CPUs that others own. Threads: the state loop.
+  void OnReconciled();
   /// Makes up for removals and placements that failed while the disk refused changes. Threads: the
   /// state loop.
   void OnDiskReturned();

@@ -156,6 +156,10 @@ void RuntimeFollower::OnPodGone(const std::string& pod_uid) {
   }
 }
 
+void RuntimeFollower::OnReconciled() {
+  impl_->placer.OnReconciled();
+}
+
 void RuntimeFollower::OnDiskReturned() {
   impl_->placer.OnDiskReturned();
 }

@@ -54,6 +54,9 @@ class RuntimeFollower {
   /// Kubelet says that the pod is gone: its place is free as soon as it has ended. Threads: the
   /// I/O loop.
   void OnPodGone(const std::string& pod_uid);
+  /// Plugins were asked what containers have now: those that run without an admission leave the
+  /// CPUs that others own. Threads: the state loop.
+  void OnReconciled();
   /// Makes up for removals and placements that failed while the disk refused changes. Threads: the
   /// state loop.
   void OnDiskReturned();

@@ -138,5 +138,21 @@ TEST_F(PodPlacerTest, ContainerWithoutAPlaceLeavesCpusThatOthersOwn) {
   EXPECT_TRUE(moved.IsSubsetOf(machine_.cpu_set()));
 }
 
+TEST_F(PodPlacerTest, ContainerWithoutAPlaceLeavesCpusThatAnotherGotByAReconcile) {
+  Refuse(StatusCode::kResourceExhausted);
+  Synchronize({Pod("job"), Pod("web")}, {Container("web", "id2")});
+  checkpoint::Change change;
+  change.put_containers.push_back({{.uid = "uid-job", .pod_namespace = "default", .name = "job"},
+                                   "main",
+                                   {.allocations = {{"cpu", test::OwnCpus("0-1")}}}});
+  state_.Post([&] {
+    EXPECT_EQ(state_.Remember(change), OkStatus());
+    placer_.OnReconciled();
+  });
+  test::Settle(state_);
+  ASSERT_EQ(runtime_.updates().size(), 1U);
+  EXPECT_EQ(runtime_.updates()[0].container_id, "id2");
+}
+
 }  // namespace
 }  // namespace qrm::manager
