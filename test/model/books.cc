@@ -102,6 +102,7 @@ std::string Books::NameOf(const ContainerKey& key) const {
 
 Status Books::NoteAnswer(const ModelPod& pod, const PlannedContainer& container, const Box& box,
                          Which which) {
+  placed_.insert(box.key);
   const int count = CpusOf(box.cpus).Count();
   if (container.own_cpus.empty()) {
     if (count == 0) {
@@ -146,12 +147,14 @@ Status Books::CheckOwners(const std::vector<Box>& boxes) const {
 
 Status Books::CheckAmounts(const std::vector<Box>& boxes) const {
   Free free = Everything(online_);
+  std::map<std::string, std::string> users;  // of NICs
   for (const Box& box : boxes) {
     const PlannedContainer* plan = FindPlan(box.key);
     if (plan != nullptr && Lives(box) &&
         pods_.at(box.key.pod_uid).boxes.contains(box.key.container) &&
         pods_.at(box.key.pod_uid).boxes.at(box.key.container) == box.id) {
       Take(*plan, box, free);
+      users[box.nic_address] += fmt::format(" {} {}", NameOf(box.key), plan->nic_mbps);
     }
   }
   for (const auto& [node, bytes] : free.bytes_by_node) {
@@ -162,7 +165,8 @@ Status Books::CheckAmounts(const std::vector<Box>& boxes) const {
   }
   for (const auto& [nic, mbps] : free.mbps_by_nic) {
     if (mbps < 0) {
-      return Broken("NIC {} has promised {} Mbit/s more than its {}", nic, -mbps, kNicMbps);
+      return Broken("NIC {} has promised {} Mbit/s more than its {}, to{}", nic, -mbps, kNicMbps,
+                    users[nic]);
     }
   }
   return OkStatus();
@@ -202,6 +206,16 @@ std::string Books::RoomFor(const PodPlan& plan, const std::vector<Box>& boxes) c
               : "";
 }
 
+bool Books::HoldsAll(const PodPlan& plan) const {
+  return std::all_of(plan.containers.begin(), plan.containers.end(),
+                     [&](const PlannedContainer& container) {
+                       const ContainerKey key{plan.uid, container.spec.name};
+                       return container.kind != PlannedContainer::Kind::kInit &&
+                              placed_.contains(key) && container.own_cpus.size() <= 1 &&
+                              (container.own_cpus.empty() || owners_.contains(key));
+                     });
+}
+
 // A runtime that is listed says that a sandbox is there, not that it has stopped.
 void Books::NoteRestart(Time now) {
   for (auto& [uid, end] : ended_) {
@@ -224,6 +238,10 @@ Status Books::CheckRecords(const Look& look) {
 // Records are those of the pods that live, and each container that runs has one.
 Status Books::CheckKnown(const Look& look) {
   const auto records = ByKey(look.records);
+  placed_.clear();
+  for (const auto& [key, record] : records) {
+    placed_.insert(key);
+  }
   for (auto& [uid, end] : ended_) {
     const auto record = records.lower_bound({uid, ""});
     if (record == records.end() || record->first.pod_uid != uid) {

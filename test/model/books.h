@@ -68,6 +68,9 @@ class Books {
   /// without qrmd having heard of the end. A sentence that says what is free; empty: it may be
   /// refused.
   std::string RoomFor(const PodPlan& plan, const std::vector<Box>& boxes) const;
+  /// Whether the pod has all that it asks for, so that it must be admitted again. It has not where
+  /// a container has grown since, or was never placed, or is an init container, which has ended.
+  bool HoldsAll(const PodPlan& plan) const;
 
  private:
   const PlannedContainer* FindPlan(const ContainerKey& key) const;
@@ -89,6 +92,7 @@ class Books {
   };
   std::map<std::string, End> ended_;  // by UID, while on record; some are still in pods_
   std::set<ContainerKey> owners_;     // of CPUs
+  std::set<ContainerKey> placed_;     // answered, or on record at the latest look
   CpuSet owned_on_record_;
   CpuSet online_;
   bool may_lose_ = false;

@@ -28,15 +28,6 @@ std::string Describe(const Box& box) {
                      box.nic_address.empty() ? "" : "/" + box.nic_address);
 }
 
-/// What it asks for; else it has grown since, or its init containers have ended and run again, and
-/// there may be no room for them.
-bool HoldsAll(const PodPlan& plan) {
-  return std::all_of(
-      plan.containers.begin(), plan.containers.end(), [](const PlannedContainer& container) {
-        return container.own_cpus.size() <= 1 && container.kind != PlannedContainer::Kind::kInit;
-      });
-}
-
 bool HasEnv(const PlannedContainer& container) {
   return container.nic_mbps > 0;
 }
@@ -232,7 +223,7 @@ Status Player::Restart(Random& random) {
   pod->boxes.erase(container.spec.name);
   Note(fmt::format("refused: {}", MessageOf(run)));
   const Status judged =
-      JudgeRefusal(pod->plan, run, HoldsAll(pod->plan) ? "it holds what it asks for" : "");
+      JudgeRefusal(pod->plan, run, books_.HoldsAll(pod->plan) ? "it holds what it asks for" : "");
   RemovePod(pod->plan.uid);
   return judged;
 }
@@ -259,7 +250,7 @@ Status Player::Recreate(Random& random) {
   }
   Note(fmt::format("refused: {}", MessageOf(run)));
   const Status judged =
-      JudgeRefusal(pod->plan, run, HoldsAll(pod->plan) ? "it holds what it asks for" : "");
+      JudgeRefusal(pod->plan, run, books_.HoldsAll(pod->plan) ? "it holds what it asks for" : "");
   RemovePod(pod->plan.uid);
   return judged;
 }
