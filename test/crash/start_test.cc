@@ -90,6 +90,7 @@ void MakeNewer(const std::string& path) {
   sqlite3* database = nullptr;
   ASSERT_EQ(sqlite3_open(path.c_str(), &database), SQLITE_OK);
   for (const char* change : {"ALTER TABLE container ADD COLUMN colour TEXT",
+                             "CREATE TABLE IF NOT EXISTS schema_version(version INTEGER NOT NULL)",
                              "UPDATE schema_version SET version=99", "PRAGMA user_version=99"}) {
     ASSERT_EQ(sqlite3_exec(database, change, nullptr, nullptr, nullptr), SQLITE_OK) << change;
   }

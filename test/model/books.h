@@ -46,6 +46,9 @@ class Books {
   }
   /// qrmd was started, or connected again: it may have to find out anew who has ended.
   void NoteRestart(Time now);
+  /// The container asks for other CPUs: whose those are that it runs on is not known until the next
+  /// look.
+  void NoteResize(const ContainerKey& key) { owners_.erase(key); }
   /// qrmd answered the creation of the container. Errors: it did not get what it must.
   enum class Which { kFirst, kLater };
   Status NoteAnswer(const ModelPod& pod, const PlannedContainer& container, const Box& box,

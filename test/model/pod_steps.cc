@@ -273,6 +273,7 @@ Status Player::Resize(Random& random) {
   Tell(pod->plan, ::v1alpha1::EVENT_TYPE_MODIFIED);
   QRM_RETURN_IF_ERROR(runtime_.Resize(box->second, container.spec));
   // Other CPUs follow by an update; until then it runs on those that it no longer owns.
+  books_.NoteResize({pod->plan.uid, container.spec.name});
   return away_for_ > 0 || dying_ ? OkStatus() : node_.daemon().Reconcile();
 }
 
