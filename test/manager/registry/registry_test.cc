@@ -194,7 +194,8 @@ const BadRegistration kBadRegistrations[] = {
     {"EndpointOutside", "v1alpha1", "cpu", "../cpu.sock",
      "endpoint \"../cpu.sock\": it is no file name"},
     {"EndpointParent", "v1alpha1", "cpu", "..", "endpoint \"..\": it is no file name"},
-    {"NoSocket", "v1alpha1", "cpu", "none.sock", "is no socket (links are not followed); listen there before registering"},
+    {"NoSocket", "v1alpha1", "cpu", "none.sock",
+     "is no socket (links are not followed); listen there before registering"},
 };
 INSTANTIATE_TEST_SUITE_P(Requests, RegistryRefusalTest, testing::ValuesIn(kBadRegistrations),
                          [](const auto& param_info) { return param_info.param.name; });
