@@ -35,6 +35,20 @@ NumaMask NodesOfOthers(const PodRecord& pod, const std::string& container) {
   return nodes;
 }
 
+/// The amounts that the container was served with: of what could not change, the former ones.
+std::map<std::string, double> ServedRequests(const Draft& draft) {
+  std::map<std::string, double> requests = draft.explanation.requests;
+  for (const std::string& name : draft.fixed) {
+    const auto former = draft.known->requests.find(name);
+    if (former == draft.known->requests.end()) {
+      requests.erase(name);
+    } else {
+      requests[name] = former->second;
+    }
+  }
+  return requests;
+}
+
 }  // namespace
 
 // One admission under way: of the container that is asked for, and of those that are placed with
@@ -155,7 +169,7 @@ void Admitter::Note(Call& call, Draft& draft) {
   ContainerRecord record{.type = draft.demand.type,
                          .index = draft.demand.index,
                          .restartable_init = draft.demand.restartable_init,
-                         .requests = explanation.requests,
+                         .requests = ServedRequests(draft),
                          .request_source = draft.demand.source,
                          .runtime_class = draft.demand.runtime_class,
                          .allocations = explanation.allocations,

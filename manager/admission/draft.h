@@ -34,6 +34,7 @@ struct Draft {
   std::vector<ContainerRequest> requests;  ///< one for each plugin to ask
   std::set<std::string> aligned;           ///< resources of `requests` with topology alignment
   std::vector<std::string> allocated;      ///< plugins that were asked to allocate
+  std::vector<std::string> fixed;          ///< requests of which a running container has the former
   std::map<std::string, checkpoint::Origin> origins;  ///< of the explanation's allocations
   std::string failed_resource;                        ///< that a failed step is about; may be empty
   bool bad_answer = false;  ///< the plugin of `failed_resource` answered wrongly

@@ -27,6 +27,14 @@ bool Contains(const std::vector<std::string>& names, const std::string& name) {
   return std::find(names.begin(), names.end(), name) != names.end();
 }
 
+/// Whether the container runs with `resource` and could not take another: what is no knob of its
+/// cgroup is set when it is made.
+bool IsFixed(const Draft& draft, const std::string& resource) {
+  const auto given = draft.known->allocations.find(resource);
+  return draft.explanation.after_the_fact && given != draft.known->allocations.end() &&
+         given->second.oci_property.empty();
+}
+
 bool IsAskedFor(const Draft& draft, const std::string& resource) {
   return Contains(draft.explanation.kept, resource) ||
          std::any_of(draft.requests.begin(), draft.requests.end(),
@@ -138,9 +146,15 @@ Status Planner::SelectPlugin(Draft& draft, const std::string& name, double amoun
                   "the same; request one of them",
                   resource, name);
   }
-  if (draft.known != nullptr && Satisfies(*draft.known, name, resource, amount)) {
-    draft.explanation.kept.push_back(resource);
-    return OkStatus();
+  if (draft.known != nullptr) {
+    const bool satisfied = Satisfies(*draft.known, name, resource, amount);
+    if (satisfied || IsFixed(draft, resource)) {
+      draft.explanation.kept.push_back(resource);
+      if (!satisfied) {
+        draft.fixed.push_back(name);
+      }
+      return OkStatus();
+    }
   }
   const std::optional<PluginInfo> plugin = plugins_.Find(resource);
   if (!plugin.has_value() || !plugin->live) {

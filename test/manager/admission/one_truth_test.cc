@@ -38,6 +38,20 @@ TEST_F(AdmitterTest, LeavesARunningContainerWhatItHasWhenAnotherPluginFails) {
   EXPECT_THAT(plugins_.calls(), Not(Contains(HasSubstr("remove"))));
 }
 
+TEST_F(AdmitterTest, AsksNobodyForWhatARunningContainerCouldNotChange) {
+  plugins_.Set("nic", Gives("nic", {.envs = {{"NIC", "eth0"}}}));
+  ContainerDemand with_nic = Demand();
+  with_nic.requests["nic"] = 100;
+  ASSERT_TRUE(Admit(with_nic).ok());
+  plugins_.ForgetCalls();
+  with_nic.requests = {{"cpu", 4}, {"nic", 200}};
+  ASSERT_TRUE(Admit(with_nic, {}, Admitter::Moment::kAfterTheFact).ok());
+  EXPECT_THAT(plugins_.calls(), Contains("allocate cpu"));
+  EXPECT_THAT(plugins_.calls(), Not(Contains(HasSubstr("nic"))));
+  ASSERT_TRUE(Admit(with_nic).ok());
+  EXPECT_THAT(plugins_.calls(), Contains("allocate nic")) << "when it is made anew";
+}
+
 TEST_F(AdmitterTest, TakesFromARunningContainerWhatItCannotHave) {
   plugins_.Set("cpu", Gives("cpu", Pin(kCpusetCpus, "0-99")));
   EXPECT_FALSE(Admit(Demand(), {}, Admitter::Moment::kAfterTheFact).ok());
