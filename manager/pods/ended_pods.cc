@@ -57,10 +57,10 @@ void EndedPods::OnStopped(const std::string& pod_uid, const std::string& pod_id)
   }
 }
 
-void EndedPods::OnListed(const std::vector<RuntimePod>& pods) {
+void EndedPods::OnListed(const std::vector<RuntimePod>& pods, steady_clock::time_point asked_at) {
   for (const RuntimePod& pod : pods) {
     if (pod.ready) {
-      impl_->parts.live.MarkReady(pod.uid, pod.id);
+      impl_->parts.live.MarkReady(pod.uid, pod.id, asked_at);
     } else {
       OnStopped(pod.uid, pod.id);
     }

@@ -35,7 +35,9 @@ class EndedPods {
 
   void OnStopped(const std::string& pod_uid, const std::string& pod_id);
   /// Takes over which of the listed sandboxes are ready: one that is not has stopped.
-  void OnListed(const std::vector<RuntimePod>& pods);
+  void OnListed(const std::vector<RuntimePod>& pods,
+                std::chrono::steady_clock::time_point asked_at =
+                    std::chrono::steady_clock::time_point::max());
   /// `pods` are all that there are. A sandbox that is known and missing here twice in a row was
   /// removed unheard; once proves nothing, since it may be newer than the list: false then.
   bool FindRemoved(const std::vector<RuntimePod>& pods);

@@ -109,7 +109,7 @@ bool Inventory::OnListed(const RuntimeList& list) {
     }
   }
   const bool all_are_listed = FindRemovedContainers(list.containers);
-  ended_.OnListed(list.pods);
+  ended_.OnListed(list.pods, list.asked_at);
   if (any_has_started) {
     parts_.reconciler.Trigger();
   }

@@ -35,6 +35,7 @@ struct SyncAudit::Impl : std::enable_shared_from_this<SyncAudit::Impl> {
   std::size_t next = 0;                                     // of the delays
   std::optional<steady_clock::time_point> due;              // when the timer ends
   bool looking = false;
+  steady_clock::time_point asked_at;  // for the list that is looked at
   bool look_again = false;
   std::set<std::string> asked_for;  // ids
   bool stopped = false;
@@ -90,6 +91,7 @@ void SyncAudit::Impl::LookAt(steady_clock::time_point when) {
 
 void SyncAudit::Impl::ListPods() {
   looking = true;
+  asked_at = steady_clock::now();
   parts.runtime.ListPods([self = shared_from_this()](StatusOr<std::vector<RuntimePod>> pods) {
     if (pods.ok() && !self->stopped) {
       self->ListContainers(*std::move(pods));
@@ -106,7 +108,7 @@ void SyncAudit::Impl::ListContainers(std::vector<RuntimePod> pods) {
       self->End(/*is_certain=*/true);
       return;
     }
-    const RuntimeList list{pods, *std::move(containers)};
+    const RuntimeList list{pods, *std::move(containers), self->asked_at};
     const bool is_certain = self->parts.listener.OnListed(list);
     self->Compare(list);
     self->End(is_certain);

@@ -1,6 +1,7 @@
 // Pods and containers as a container runtime describes them, free of its protocols.
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <map>
 #include <optional>
@@ -81,6 +82,8 @@ inline bool IsLive(const RuntimeContainer& container) {
 struct RuntimeList {
   std::vector<RuntimePod> pods;
   std::vector<RuntimeContainer> containers;
+  /// When it was asked for: what happened since may not be in it.
+  std::chrono::steady_clock::time_point asked_at = std::chrono::steady_clock::time_point::max();
 };
 
 /// What changes in a container that is being created.

@@ -6,6 +6,8 @@
 
 namespace qrm::manager {
 
+using std::chrono::steady_clock;
+
 std::optional<LiveContainer> LiveContainers::Find(const ContainerKey& key) const {
   const MutexLock lock(mutex_);
   const auto found = containers_.find(key);
@@ -56,7 +58,7 @@ std::set<std::string> LiveContainers::Listed() const {
   std::set<std::string> uids;
   for (const auto& [uid, sandboxes] : pods_) {
     for (const auto& [id, sandbox] : sandboxes) {
-      if (sandbox.listed && !sandbox.stopped) {
+      if (sandbox.listed && !sandbox.stopped_at.has_value()) {
         uids.insert(uid);
       }
     }
@@ -125,20 +127,29 @@ bool LiveContainers::MarkStopped(const std::string& pod_uid, const std::string& 
   if (pod == pods_.end() || !pod->second.contains(pod_id)) {
     return false;
   }
-  return !std::exchange(pod->second.at(pod_id).stopped, true);
+  std::optional<steady_clock::time_point>& stopped_at = pod->second.at(pod_id).stopped_at;
+  const bool is_news = !stopped_at.has_value();
+  stopped_at = steady_clock::now();
+  return is_news;
 }
 
-void LiveContainers::MarkReady(const std::string& pod_uid, const std::string& pod_id) {
+void LiveContainers::MarkReady(const std::string& pod_uid, const std::string& pod_id,
+                               steady_clock::time_point asked_at) {
   const MutexLock lock(mutex_);
   const auto pod = pods_.find(pod_uid);
-  if (pod != pods_.end() && pod->second.contains(pod_id)) {
-    pod->second.at(pod_id).stopped = false;
+  if (pod == pods_.end() || !pod->second.contains(pod_id)) {
+    return;
+  }
+  std::optional<steady_clock::time_point>& stopped_at = pod->second.at(pod_id).stopped_at;
+  if (stopped_at < asked_at) {
+    stopped_at.reset();
   }
 }
 
 bool LiveContainers::AllStopped(const Sandboxes& sandboxes) {
-  return !sandboxes.empty() && std::all_of(sandboxes.begin(), sandboxes.end(),
-                                           [](const auto& entry) { return entry.second.stopped; });
+  return !sandboxes.empty() &&
+         std::all_of(sandboxes.begin(), sandboxes.end(),
+                     [](const auto& entry) { return entry.second.stopped_at.has_value(); });
 }
 
 bool LiveContainers::HasStopped(const std::string& pod_uid) const {
@@ -230,7 +241,10 @@ void LiveContainers::Reset(const std::map<std::string, std::set<std::string>>& p
     for (const std::string& id : ids) {
       const auto before = pods_.find(uid);
       const bool known = before != pods_.end() && before->second.contains(id);
-      pods[uid][id] = {.stopped = known && before->second.at(id).stopped, .listed = true};
+      pods[uid][id] = {.listed = true};
+      if (known) {
+        pods[uid][id].stopped_at = before->second.at(id).stopped_at;
+      }
     }
   }
   for (const auto& [key, container] : containers_) {

@@ -2,6 +2,7 @@
 // by pod UID and container name.
 #pragma once
 
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <map>
@@ -61,8 +62,10 @@ class LiveContainers {
   bool RemovePod(const std::string& pod_uid, const std::string& pod_id);
   /// True when the sandbox is known and had not stopped.
   bool MarkStopped(const std::string& pod_uid, const std::string& pod_id);
-  /// Takes the former back: runtimes that restart may tell it too early.
-  void MarkReady(const std::string& pod_uid, const std::string& pod_id);
+  /// Takes the former back, unless it was told after `asked_at`: runtimes that restart may tell it
+  /// too early.
+  void MarkReady(const std::string& pod_uid, const std::string& pod_id,
+                 std::chrono::steady_clock::time_point asked_at);
   /// Removes the pod if it has ended; true then.
   bool RemoveEnded(const std::string& pod_uid);
   /// The same for all pods; true when there was one.
@@ -85,7 +88,7 @@ class LiveContainers {
 
  private:
   struct Sandbox {
-    bool stopped = false;
+    std::optional<std::chrono::steady_clock::time_point> stopped_at;
     bool listed = false;  // came by a list, not by an event
   };
   using Sandboxes = std::map<std::string, Sandbox>;  // by the runtime's id

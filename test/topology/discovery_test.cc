@@ -92,15 +92,15 @@ TEST(DiscoveryTest, TellsBadInputInASentence) {
   const test::TempDir directory;
   std::ofstream(directory / "bad.xml") << "<topology version=\"2.0\"><object type=\"Machine\"";
   const struct {
-    MachineSource::Kind kind;
     std::string argument;
+    MachineSource::Kind kind;
     StatusCode code;
   } cases[] = {
-      {MachineSource::Kind::kSynthetic, "core:many", StatusCode::kInvalidArgument},
-      {MachineSource::Kind::kXml, directory / "absent.xml", StatusCode::kNotFound},
-      {MachineSource::Kind::kXml, directory.path(), StatusCode::kNotFound},
-      {MachineSource::Kind::kXml, directory / "bad.xml", StatusCode::kInvalidArgument},
-      {MachineSource::Kind::kFsRoot, directory.path(), StatusCode::kNotFound},
+      {"core:many", MachineSource::Kind::kSynthetic, StatusCode::kInvalidArgument},
+      {directory / "absent.xml", MachineSource::Kind::kXml, StatusCode::kNotFound},
+      {directory.path(), MachineSource::Kind::kXml, StatusCode::kNotFound},
+      {directory / "bad.xml", MachineSource::Kind::kXml, StatusCode::kInvalidArgument},
+      {directory.path(), MachineSource::Kind::kFsRoot, StatusCode::kNotFound},
   };
   for (const auto& bad : cases) {
     const StatusOr<Machine> machine = Discover({.kind = bad.kind, .argument = bad.argument});

@@ -28,6 +28,7 @@ TEST(TaskThreadTest, TasksOfManyPostersRunOnOneThread) {
   int count = 0;
   TaskThread thread;
   std::vector<std::thread> posters;
+  posters.reserve(4);
   for (int i = 0; i < 4; ++i) {
     posters.emplace_back([&] {
       for (int j = 0; j < 100; ++j) {
@@ -71,6 +72,7 @@ TEST(TaskThreadTest, RunsOneTaskAtATimeWhoeverDispatchesThem) {
   int unguarded = 0;  // a sanitizer tells of two at once
   TaskThread thread;
   std::vector<std::thread> dispatchers;
+  dispatchers.reserve(4);
   for (int i = 0; i < 4; ++i) {
     dispatchers.emplace_back([&] {
       for (int j = 0; j < 1000; ++j) {

@@ -54,6 +54,17 @@ TEST(LiveContainersTest, PodHasEndedWithItsSandboxesAndContainers) {
   EXPECT_FALSE(live.HasPod("uid"));
 }
 
+TEST(LiveContainersTest, ListThatIsOlderThanASandboxsEndDoesNotTakeItBack) {
+  LiveContainers live;
+  live.AddPod("uid", "sandbox");
+  const auto before = std::chrono::steady_clock::now();
+  EXPECT_TRUE(live.MarkStopped("uid", "sandbox"));
+  live.MarkReady("uid", "sandbox", before);
+  EXPECT_TRUE(live.HasStopped("uid"));
+  live.MarkReady("uid", "sandbox", std::chrono::steady_clock::time_point::max());
+  EXPECT_FALSE(live.HasStopped("uid")) << "the runtime told it too early";
+}
+
 TEST(LiveContainersTest, TellsWhoEndedInItsFirstAttempt) {
   LiveContainers live;
   const ContainerKey key{"uid", "init"};
