@@ -17,6 +17,20 @@ if(QRM_SANITIZE)
   endif()
 endif()
 
+# What test/check_hardening.sh looks for. Sanitizers have checks of their own in the same places, and _FORTIFY_SOURCE needs
+# the optimiser.
+set(QRM_HARDENING "")
+if(QRM_HARDENED)
+  if(QRM_SANITIZE OR NOT CMAKE_BUILD_TYPE MATCHES "^Rel")
+    message(FATAL_ERROR "cannot harden this build: it is not optimised or has sanitizers; set QRM_HARDENED=OFF")
+  endif()
+  set(QRM_HARDENING -U_FORTIFY_SOURCE -D_FORTIFY_SOURCE=2 -D_GLIBCXX_ASSERTIONS -fstack-protector-strong)
+  if(CMAKE_SYSTEM_PROCESSOR MATCHES "^(x86_64|i[3-6]86)$")
+    list(APPEND QRM_HARDENING -fcf-protection)
+  endif()
+  add_link_options(-Wl,-z,relro,-z,now)
+endif()
+
 # For what is large by what it includes and runs rarely: all code of a daemon is resident.
 set(QRM_SMALL_CODE $<$<CONFIG:Release>:-Os>)
 
@@ -48,6 +62,7 @@ function(qrm_binary)
   qrm_tool(${ARGN})
   target_link_options(${ARG_NAME} PRIVATE -Wl,-z,pack-relative-relocs)  # half a megabyte less to load
   install(TARGETS ${ARG_NAME} RUNTIME DESTINATION ${CMAKE_INSTALL_SBINDIR} COMPONENT programs)
+  set_property(GLOBAL APPEND PROPERTY QRM_BINARIES ${ARG_NAME})
 endfunction()
 
 # qrm_test(ROOM pods LABEL unit SRCS pod_events_test.cc DEPS qrm::manager_pods): in test/manager, makes the binary
