@@ -96,7 +96,8 @@ httpGet:
 
 {{- /* What it may do of what root may: set its threads' priority, and give a group the pod-resources socket. */ -}}
 {{- define "qrm.capabilities" -}}
-{{- $needed := list "SYS_NICE" }}
+{{- $needed := list }}
+{{- if or (include "qrm.key" (list . "nice" "-20")) (include "qrm.key" (list . "realtime-priority" "")) }}{{ $needed = append $needed "SYS_NICE" }}{{ end }}
 {{- if include "qrm.key" (list . "pod-resources-group" "") }}{{ $needed = append $needed "CHOWN" }}{{ end }}
 {{- concat $needed .Values.capabilities.add | uniq | toYaml }}
 {{- end }}

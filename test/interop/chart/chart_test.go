@@ -1,6 +1,7 @@
 package chart
 
 import (
+	"fmt"
 	"maps"
 	"os"
 	"path/filepath"
@@ -281,10 +282,12 @@ func TestOtherMountsAreDirectories(t *testing.T) {
 
 func TestContainerHasFewCapabilitiesByDefault(t *testing.T) {
 	for config, want := range map[string][]corev1.Capability{
-		"":                              {"SYS_NICE", "DAC_OVERRIDE"},
-		"pod-resources-group: \"1000\"": {"SYS_NICE", "CHOWN", "DAC_OVERRIDE"},
+		"":                                {"SYS_NICE", "DAC_OVERRIDE"},
+		"nice: 0":                         {"DAC_OVERRIDE"},
+		"{nice: 0, realtime-priority: 1}": {"SYS_NICE", "DAC_OVERRIDE"},
+		"pod-resources-group: \"1000\"":   {"SYS_NICE", "CHOWN", "DAC_OVERRIDE"},
 	} {
-		security := render(t, with(at("config", config), "capabilities.add", []any{"DAC_OVERRIDE", "SYS_NICE"})).container().SecurityContext
+		security := render(t, with(at("config", config), "capabilities.add", []any{"DAC_OVERRIDE"})).container().SecurityContext
 		if *security.Privileged || *security.AllowPrivilegeEscalation || !*security.ReadOnlyRootFilesystem ||
 			!slices.Equal(security.Capabilities.Drop, []corev1.Capability{"ALL"}) || !slices.Equal(security.Capabilities.Add, want) ||
 			security.SeccompProfile.Type != corev1.SeccompProfileTypeRuntimeDefault {
@@ -408,7 +411,8 @@ func TestKubeletIsAskedWithAnAccountThatMayReadPodsOnly(t *testing.T) {
 		t.Error("there is a role or token that nothing needs")
 	}
 	for minor, want := range map[int]string{32: "nodes/proxy", 33: "nodes/pods"} {
-		made, err := tryRender(at("config", "kubelet-url: https://127.0.0.1:10250/pods"), minor)
+		config := "{kubelet-url: 'https://127.0.0.1:10250/pods', kubelet-allow-nodes-proxy: " + fmt.Sprint(minor < 33) + "}"
+		made, err := tryRender(at("config", config), minor)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -420,6 +424,13 @@ func TestKubeletIsAskedWithAnAccountThatMayReadPodsOnly(t *testing.T) {
 			made.binding.RoleRef.Name != made.role.Name || made.pod().ServiceAccountName != made.account.Name {
 			t.Errorf("the role is not the pod's: %v", made.binding)
 		}
+	}
+}
+
+func TestTokenThatMayRunCommandsIsNotGivenUnasked(t *testing.T) {
+	_, err := tryRender(at("config", "kubelet-url: https://127.0.0.1:10250/pods"), 32)
+	if err == nil || !strings.Contains(err.Error(), "set kubelet-allow-nodes-proxy") {
+		t.Errorf("it is given: %v", err)
 	}
 }
 
