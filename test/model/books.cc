@@ -114,7 +114,7 @@ Status Books::NoteAnswer(const ModelPod& pod, const PlannedContainer& container,
     return Broken("{}/{} was to have {} CPUs of its own and was created with {}", pod.plan.name,
                   container.spec.name, *container.own_cpus.rbegin(), box.cpus);
   }
-  if (container.own_cpus.contains(count)) {
+  if (which == Which::kFirst) {  // later one that lost its CPUs may share as many
     owners_.insert(box.key);
   }
   return OkStatus();
