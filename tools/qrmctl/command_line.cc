@@ -7,6 +7,8 @@
 
 #include <CLI/CLI.hpp>
 
+#include "api/base/foreign_text.h"
+
 namespace qrm::manager::cli {
 namespace {
 
@@ -109,7 +111,7 @@ std::optional<int> CommandLine::Parse(const Args& args, std::ostream& out, std::
 }
 
 int CommandLine::Fail(const Status& status, std::ostream& err) const {
-  err << "qrmctl " << impl_->command << ": " << MessageOf(status) << '\n';
+  err << "qrmctl " << impl_->command << ": " << Escaped(MessageOf(status)) << '\n';
   return kFailed;
 }
 

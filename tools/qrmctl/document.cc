@@ -1,9 +1,12 @@
 // Walks a message by reflection, and writes YAML from the same document as JSON.
 #include "tools/qrmctl/document.h"
 
+#include <fmt/format.h>
 #include <google/protobuf/descriptor.h>
 #include <google/protobuf/message.h>
 #include <yaml-cpp/yaml.h>
+
+#include "api/base/foreign_text.h"
 
 namespace qrm::manager::cli {
 namespace {
@@ -59,6 +62,26 @@ Document MapOf(const Message& message, const FieldDescriptor& field) {
   return object;
 }
 
+/// JSON with DEL and the C1 characters as escapes, as the library writes those below them. They
+/// stand in strings only, and some terminals obey them.
+std::string WithoutControls(const std::string& json) {
+  std::string safe;
+  safe.reserve(json.size());
+  for (std::size_t i = 0; i < json.size(); ++i) {
+    const auto byte = static_cast<unsigned char>(json[i]);
+    const auto next = static_cast<unsigned char>(i + 1 < json.size() ? json[i + 1] : 0);
+    if (byte == 0x7f) {
+      safe += "\\u007f";
+    } else if (byte == 0xc2 && next >= 0x80 && next < 0xa0) {
+      safe += fmt::format("\\u{:04x}", next);
+      ++i;
+    } else {
+      safe += json[i];
+    }
+  }
+  return safe;
+}
+
 void Emit(const Document& document, YAML::Emitter& emitter) {
   if (document.is_object()) {
     emitter << YAML::BeginMap;
@@ -76,7 +99,8 @@ void Emit(const Document& document, YAML::Emitter& emitter) {
   } else if (document.is_string()) {
     // A string that would read as another type is quoted.
     const auto text = document.get<std::string>();
-    const bool ambiguous = text.empty() || Document::accept(text) || text == "~" ||
+    const bool ambiguous = text.empty() || Escaped(text) != text || Document::accept(text) ||
+                           text == "~" ||
                            text.find_first_not_of("0123456789.-+eExX_:") == std::string::npos;
     emitter << (ambiguous ? YAML::DoubleQuoted : YAML::Auto) << text;
   } else {
@@ -114,7 +138,7 @@ void Print(const Document& document, OutputFormat format, std::ostream& out) {
     return;
   }
   // Names come from pods: bytes that are no UTF-8 are replaced, where the library would throw.
-  out << document.dump(2, ' ', false, Document::error_handler_t::replace) << '\n';
+  out << WithoutControls(document.dump(2, ' ', false, Document::error_handler_t::replace)) << '\n';
 }
 
 }  // namespace qrm::manager::cli

@@ -5,6 +5,7 @@
 
 #include <fmt/format.h>
 
+#include "api/base/foreign_text.h"
 #include "tools/qrmctl/table.h"
 #include "tools/qrmctl/text.h"
 
@@ -20,8 +21,11 @@ const Document& PartOf(const Document& document, const char* name) {
   return document.is_object() && found != document.end() ? *found : nothing;
 }
 
+/// Text of pods and plugins, which must not reach the terminal as it is.
 std::string TextOf(const Document& value) {
-  return value.is_string() ? value.get<std::string>() : value.dump();
+  return value.is_string()
+             ? Escaped(value.get<std::string>())
+             : value.dump(-1, ' ', /*ensure_ascii=*/true, Document::error_handler_t::replace);
 }
 
 double NumberOf(const Document& value) {
@@ -173,6 +177,7 @@ void PrintDecision(const Document& decision, std::ostream& out) {
   PrintLines("Reasons", PartOf(decision, "merge_reasons"), out);
   PrintByName("Given", PartOf(decision, "allocations"), out, AllocationText);
   PrintLines("Conflicts", PartOf(decision, "conflicts"), out);
+  PrintLines("Too long to keep", PartOf(decision, "left_out"), out);
   if (const Document& steps = PartOf(decision, "steps"); steps.is_array() && !steps.empty()) {
     out << "  Took\n    " << StepsText(steps) << '\n';
   }

@@ -7,6 +7,7 @@
 
 #include <fmt/format.h>
 
+#include "api/base/foreign_text.h"
 #include "api/resource.h"
 #include "tools/qrmctl/document.h"
 #include "tools/qrmctl/table.h"
@@ -95,7 +96,7 @@ void AddIfAny(const std::string& name, const std::string& value, Sheet& sheet) {
 }
 
 void PrintAllocation(const v1::Allocation& allocation, std::ostream& out) {
-  out << "    " << allocation.resource_name() << '\n';
+  out << "    " << Escaped(allocation.resource_name()) << '\n';
   Sheet sheet;
   if (allocation.quantity() != 0) {
     sheet.Add("Amount", AmountOf(allocation.resource_name(), allocation.quantity()));
@@ -121,7 +122,7 @@ void PrintPod(const v1::Pod& pod, std::ostream& out) {
   sheet.Print(out);
   out << "Containers:\n";
   for (const v1::Container& container : pod.containers()) {
-    out << "  " << container.name() << '\n';
+    out << "  " << Escaped(container.name()) << '\n';
     Sheet about;
     about.Add("Type", container.type());
     AddIfAny("Runtime id", container.runtime_id(), about);

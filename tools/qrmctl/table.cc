@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "api/base/check.h"
+#include "api/base/foreign_text.h"
 
 namespace qrm::manager::cli {
 namespace {
@@ -24,9 +25,7 @@ Table::Table(std::vector<std::string> headers) {
 void Table::Add(std::vector<std::string> cells) {
   QRM_CHECK(cells.size() == rows_.front().size());
   for (std::string& cell : cells) {
-    if (cell.empty()) {
-      cell.push_back('-');
-    }
+    cell = cell.empty() ? "-" : Escaped(cell);  // names come from pods
   }
   rows_.push_back(std::move(cells));
 }
@@ -47,8 +46,8 @@ void Table::Print(std::ostream& out, std::size_t indent) const {
   }
 }
 
-void Sheet::Add(std::string name, std::string value) {
-  lines_.emplace_back(std::move(name), std::move(value));
+void Sheet::Add(const std::string& name, const std::string& value) {
+  lines_.emplace_back(Escaped(name), Escaped(value));
 }
 
 void Sheet::Print(std::ostream& out, std::size_t indent) const {

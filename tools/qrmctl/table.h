@@ -11,7 +11,7 @@ class Table {
  public:
   explicit Table(std::vector<std::string> headers);
 
-  /// As many cells as headers. An empty cell prints as "-".
+  /// As many cells as headers. An empty cell prints as "-", control characters as escapes.
   void Add(std::vector<std::string> cells);
 
   bool empty() const { return rows_.size() == 1; }
@@ -27,7 +27,7 @@ class Table {
 /// `Name:   value` lines with aligned values, as `kubectl describe` prints them.
 class Sheet {
  public:
-  void Add(std::string name, std::string value);
+  void Add(const std::string& name, const std::string& value);
   /// `indent` spaces before each line.
   void Print(std::ostream& out, std::size_t indent = 0) const;
 

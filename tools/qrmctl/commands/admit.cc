@@ -4,6 +4,7 @@
 
 #include <fmt/format.h>
 
+#include "api/base/foreign_text.h"
 #include "tools/qrmctl/command.h"
 #include "tools/qrmctl/command_line.h"
 #include "tools/qrmctl/control_client.h"
@@ -29,7 +30,7 @@ StatusOr<Pod> ReadPodFrom(const std::string& path) {
 }
 
 std::string NameOf(const Pod& pod) {
-  return pod.metadata().namespace_() + "/" + pod.metadata().name();
+  return Escaped(pod.metadata().namespace_() + "/" + pod.metadata().name());
 }
 
 std::string ResultText(const std::string& result) {
@@ -42,18 +43,18 @@ std::string ResultText(const std::string& result) {
 void PrintTable(const Pod& pod, const v1::DryRunResponse& answer, std::ostream& out) {
   out << NameOf(pod) << ' ' << ResultText(answer.result());
   if (answer.decisions().empty() && !answer.message().empty()) {
-    out << ": " << answer.message();
+    out << ": " << Escaped(answer.message());
   }
   out << '\n';
   for (const v1::Decision& decision : answer.decisions()) {
     const Document document = InnerDocument(decision);
-    out << fmt::format("\ncontainer {}: {}\n", decision.container(),
+    out << fmt::format("\ncontainer {}: {}\n", Escaped(decision.container()),
                        ResultText(document.value("result", std::string())));
     PrintDecision(document, out);
   }
   out << (answer.notes().empty() ? "" : "\n");
   for (const std::string& note : answer.notes()) {
-    out << "note: " << note << '\n';
+    out << "note: " << Escaped(note) << '\n';
   }
 }
 

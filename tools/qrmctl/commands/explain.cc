@@ -5,6 +5,7 @@
 #include <fmt/chrono.h>
 #include <fmt/format.h>
 
+#include "api/base/foreign_text.h"
 #include "api/resource.h"
 #include "tools/qrmctl/command.h"
 #include "tools/qrmctl/command_line.h"
@@ -48,8 +49,8 @@ bool SamePod(const v1::Decision& a, const v1::Decision& b) {
 
 /// The pod that came last is what was most probably asked about; others of its name follow.
 void PrintEarlierPod(const v1::Decision& decision, std::ostream& out) {
-  out << fmt::format("An earlier pod {}/{}, UID {}:\n", decision.pod_namespace(),
-                     decision.pod_name(), decision.pod_uid());
+  out << fmt::format("An earlier pod {}/{}, UID {}:\n", Escaped(decision.pod_namespace()),
+                     Escaped(decision.pod_name()), Escaped(decision.pod_uid()));
 }
 
 void PrintDecisions(const v1::ExplainResponse& response, std::ostream& out) {
@@ -59,8 +60,8 @@ void PrintDecisions(const v1::ExplainResponse& response, std::ostream& out) {
     if (i > 0 && !SamePod(decision, response.decisions(i - 1))) {
       PrintEarlierPod(decision, out);
     }
-    out << fmt::format("{}/{} container {}: {} at {}\n", decision.pod_namespace(),
-                       decision.pod_name(), decision.container(),
+    out << fmt::format("{}/{} container {}: {} at {}\n", Escaped(decision.pod_namespace()),
+                       Escaped(decision.pod_name()), Escaped(decision.container()),
                        decision.admitted() ? "admitted" : "not admitted",
                        TimeText(decision.unix_millis()));
     const Document document = InnerDocument(decision);

@@ -1,6 +1,7 @@
 // qrmctl status
 #include <fmt/format.h>
 
+#include "api/base/foreign_text.h"
 #include "tools/qrmctl/command.h"
 #include "tools/qrmctl/command_line.h"
 #include "tools/qrmctl/control_client.h"
@@ -72,7 +73,7 @@ void PrintList(const std::string& title,
   }
   out << title << ":\n";
   for (const std::string& line : lines) {
-    out << "  " << line << '\n';
+    out << "  " << Escaped(line) << '\n';
   }
 }
 
