@@ -8,6 +8,7 @@
 
 #include "api/base/config_key.h"
 #include "api/resource.h"
+#include "manager/admission/permissions.h"
 #include "topology/merge.h"
 
 namespace qrm::manager {
@@ -39,6 +40,7 @@ struct AdmissionOptions {
                                                        "system-cluster-critical"};
   /// Those of QoS level system_cores are placed all the same.
   bool skip_daemonset_pods = true;
+  Permissions permissions{};
   std::chrono::milliseconds deadline{1200};  ///< of one container's admission, and of a dry run
   std::chrono::milliseconds plugin_call_deadline{500};
   std::chrono::milliseconds release_deadline{300};  ///< of a call that takes back
@@ -96,19 +98,33 @@ inline std::vector<config::ConfigKey> AwayKeys(AdmissionOptions& options) {
 
 inline std::vector<config::ConfigKey> SkipKeys(AdmissionOptions& options) {
   return {
-      config::WordsKey("skip-namespaces", options.skipped_namespaces, "list of namespaces",
-                       "Containers of pods in these namespaces are left alone."),
+      config::WordsKey(
+          "skip-namespaces", options.skipped_namespaces, "list of namespaces",
+          "Containers of pods in these namespaces are left alone, but for those of QoS level "
+          "system_cores."),
       config::TextKey("skip-annotation", options.skip_annotation, "annotation key; empty: not read",
-                      "Containers of pods that have this annotation are left alone, whatever its "
-                      "value is but `false` and an empty one."),
+                      "Containers of pods that have this annotation are left alone where "
+                      "`permissions` allow opt-out, and refused elsewhere; whatever its value is "
+                      "but `false` and an empty one."),
       config::WordsKey("skip-priority-classes", options.skipped_priority_classes,
                        "list of priority classes",
-                       "Containers of pods with these priority classes are left alone: system "
-                       "pods. Where requests are estimated, the class is not known."),
+                       "Containers of pods with these priority classes are left alone where "
+                       "`permissions` allow opt-out, and placed as others elsewhere: anybody may "
+                       "name a class. Where requests are estimated, the class is not known."),
       config::SwitchKey("skip-daemonset-pods", options.skip_daemonset_pods,
-                        "Whether containers of pods that a DaemonSet owns are left alone, but for "
-                        "those of QoS level system_cores. Where requests are estimated, the owner "
-                        "is not known."),
+                        "Whether containers of pods that a DaemonSet owns are left alone where "
+                        "`permissions` allow opt-out, but for those of QoS level system_cores. "
+                        "Where requests are estimated, the owner is not known."),
+  };
+}
+
+inline std::vector<config::ConfigKey> RuleKeys(AdmissionOptions& options) {
+  return {
+      PermissionsKey(
+          "permissions", options.permissions,
+          "What pods of which namespaces may ask for; the first rule that names a namespace "
+          "decides. Behind these rules, one allows kube-system everything, and one all others what "
+          "their requests pay: neither opt-out nor reserved-cpus. See permissions.md."),
   };
 }
 

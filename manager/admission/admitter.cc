@@ -4,7 +4,10 @@
 #include <algorithm>
 #include <map>
 #include <memory>
+#include <optional>
 #include <utility>
+
+#include <fmt/format.h>
 
 #include "api/base/log.h"
 #include "manager/admission/explanation.h"
@@ -65,8 +68,10 @@ struct Admitter::Call {
   std::vector<Draft> drafts;  // in the order in which their containers start
   std::size_t asked_at = 0;
   Whole whole{};
+  Draft* failed = nullptr;  // the part that could not be placed; null: all of them
 
   Draft& asked_draft() { return drafts[asked_at]; }
+  Draft& failed_draft() { return failed != nullptr ? *failed : asked_draft(); }
 };
 
 Admitter::Admitter(Parts parts, AdmissionOptions options)
@@ -77,39 +82,67 @@ Admitter::Admitter(Parts parts, AdmissionOptions options)
 StatusOr<RunOptions> Admitter::Admit(const ContainerDemand& demand, Moment moment,
                                      Deadline deadline) {
   const Status known = parts_.state.Recall();
-  Call call{.asked = demand,
+  const auto before = parts_.state.Load();
+  const std::string reason = ReasonToSkip(demand, options_);
+  std::optional<ContainerDemand> nothing;
+  if (!reason.empty()) {
+    nothing = AskingForNothing(demand, before->FindPod(demand.pod.uid));
+  }
+  Call call{.asked = nothing.has_value() ? *nothing : demand,
             .moment = moment,
             .deadline = deadline,
             .begin = parts_.clock.Steady(),
-            .before = parts_.state.Load()};
+            .before = before};
   AddDrafts(call);
-  Draft& asked = call.asked_draft();
-  if (const std::string reason = ReasonToSkip(demand, options_); !reason.empty()) {
-    return Skip(call, asked, reason);
+  if (!reason.empty()) {
+    return LeaveAlone(call, known, reason);
   }
-  if (!known.ok()) {  // before plugins are asked, who would have to release what may be in use
-    return Reject(call, asked, known);
+  // Before plugins are asked, who would have to release what may be in use.
+  if (const Status placed = known.ok() ? Place(call) : known; !placed.ok()) {
+    return Reject(call, call.failed_draft(), placed);
   }
+  return Answer(call, call.asked_draft());
+}
+
+Status Admitter::Place(Call& call) {
   if (const Status aligned = AlignPod(call); !aligned.ok()) {
-    return Reject(call, *call.whole.draft, aligned);
+    call.failed = call.whole.draft.get();
+    return aligned;
   }
   for (Draft& draft : call.drafts) {
     draft.state = call.planned;
     if (const Status planned = planner_.Plan(draft); !planned.ok()) {
-      return Reject(call, draft, planned);
+      call.failed = &draft;
+      return planned;
     }
     if (!draft.requests.empty()) {
       Note(call, draft);
     }
   }
-  if (const Status saved = Commit(call); !saved.ok()) {
-    return Reject(call, asked, saved);
-  }
+  return Commit(call);
+}
+
+StatusOr<RunOptions> Admitter::Answer(Call& call, Draft& asked) {
   if (asked.requests.empty()) {
     return asked.known != nullptr ? Repeat(call, asked) : Skip(call, asked, ReasonUnserved(asked));
   }
   Tell(call, asked, AdmissionEvent::Result::kAdmitted);
   return std::move(asked.explanation.options);
+}
+
+// Nothing that is to be left alone fails to start because of us.
+RunOptions Admitter::LeaveAlone(Call& call, const Status& known, const std::string& reason) {
+  Draft& asked = call.asked_draft();
+  asked.explanation.message = reason + ": it only stays off what is reserved or owned by others";
+  if (const Status placed = known.ok() ? Place(call) : known; !placed.ok()) {
+    const Status why = RollBack(call, call.failed_draft(), placed);
+    return Skip(
+        call, asked,
+        fmt::format("{}, and nothing keeps it off what others own: {}", reason, MessageOf(why)));
+  }
+  return asked.requests.empty() && asked.known == nullptr
+             ? Skip(call, asked, reason)
+             : Answer(call, asked).value_or(RunOptions());
 }
 
 bool Admitter::Lacks(const ContainerRecord& record, const std::string& resource) const {
@@ -258,7 +291,7 @@ RunOptions Admitter::Skip(const Call& call, Draft& draft, const std::string& rea
 
 // A container that runs keeps what its plugins gave it until it is tried again: others would get
 // what it uses. Only what it cannot have goes.
-void Admitter::RollBack(const Call& call, const Draft& failed) {
+Status Admitter::RollBack(const Call& call, const Draft& failed, const Status& cause) {
   std::map<std::string, std::vector<std::string>> allocated;
   for (const Draft& draft : call.drafts) {
     for (const std::string& resource : draft.allocated) {
@@ -269,14 +302,15 @@ void Admitter::RollBack(const Call& call, const Draft& failed) {
     }
   }
   parts_.releaser.RollBack(call.asked.pod.uid, allocated);
-}
-
-Status Admitter::Reject(Call& call, Draft& failed, const Status& cause) {
-  RollBack(call, failed);
   const Status rejected = Rejection(cause, call.asked, failed, call.whole);
   if (failed.bad_answer) {
     parts_.plugins.MarkSuspect(failed.Blamed(), MessageOf(rejected));
   }
+  return rejected;
+}
+
+Status Admitter::Reject(Call& call, Draft& failed, const Status& cause) {
+  const Status rejected = RollBack(call, failed, cause);
   Change traces;  // of those that were to be placed together, as far as they got
   const auto add_trace = [&](Draft& draft) {
     draft.explanation.result = "rejected";

@@ -52,7 +52,8 @@ class Admitter {
 
   /// What to run the container with; it is durable and published then. A repeated request is
   /// answered from the state, and plugins are asked again only for what grew; a container that no
-  /// plugin serves, or that is to be skipped, gets nothing and is not recorded.
+  /// plugin serves gets nothing and is not recorded. One that is to be left alone asks for nothing,
+  /// which keeps it off what others own; it starts also where plugins refuse even that.
   /// Errors: one sentence that names pod, container, resource, cause and cure. All that plugins
   /// gave for this call is released, and the checkpoint is as before but for the trace.
   StatusOr<RunOptions> Admit(const ContainerDemand& demand, Moment moment, Deadline deadline);
@@ -73,15 +74,18 @@ class Admitter {
   struct Call;
 
   static void AddDrafts(Call& call);
+  Status Place(Call& call);
+  RunOptions LeaveAlone(Call& call, const Status& known, const std::string& reason);
   Status AlignPod(Call& call) const;
   static void Note(Call& call, Draft& draft);
   Status Commit(Call& call);
 
+  StatusOr<RunOptions> Answer(Call& call, Draft& asked);
   StatusOr<RunOptions> Repeat(Call& call, Draft& draft);
   void NoteApplied(const Draft& draft, const StringMap& properties) const;
   RunOptions Skip(const Call& call, Draft& draft, const std::string& reason);
   Status Reject(Call& call, Draft& failed, const Status& cause);
-  void RollBack(const Call& call, const Draft& failed);
+  Status RollBack(const Call& call, const Draft& failed, const Status& cause);
   void AddTrace(const Draft& draft, checkpoint::Change& change) const;
   void KeepLater(checkpoint::Change traces);
   void Tell(const Call& call, const Draft& draft, AdmissionEvent::Result result) const;

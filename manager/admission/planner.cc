@@ -14,6 +14,7 @@
 
 #include "api/base/log.h"
 #include "manager/admission/request_rules.h"
+#include "manager/admission/wishes.h"
 #include "manager/state/allocation_check.h"
 
 namespace qrm::manager {
@@ -111,6 +112,9 @@ Status Planner::CheckTime(Deadline deadline, const std::string& step) const {
 Status Planner::SelectPlugins(Draft& draft) const {
   draft.explanation.policy = ToString(options_.merge.policy);
   draft.explanation.requests = AllRequests(draft.demand, options_, plugins_);
+  if (draft.known == nullptr) {  // what a container has, it keeps
+    QRM_RETURN_IF_ERROR(CheckWishes(draft.demand, draft.explanation.requests, options_));
+  }
   for (const auto& [name, amount] : draft.explanation.requests) {
     QRM_RETURN_IF_ERROR(SelectPlugin(draft, name, amount));
   }
@@ -299,6 +303,9 @@ Status Planner::Validate(Draft& draft) const {
     QRM_RETURN_IF_ERROR(CheckOnline(allocation, OnlineCpus::kAllOwned, offline));
   }
   draft.failed_resource.clear();
+  if (draft.known == nullptr) {
+    QRM_RETURN_IF_ERROR(CheckGiven(draft.demand, draft.explanation.allocations, options_));
+  }
   draft.explanation.options = MakeRunOptions(draft.explanation.allocations, offline);
   for (const std::string& conflict : draft.explanation.options.conflicts) {
     log::Warning("plugins set the same thing differently",

@@ -9,6 +9,7 @@
 
 #include <fmt/format.h>
 
+#include "manager/admission/wishes.h"
 #include "topology/pod_request.h"
 
 namespace qrm::manager {
@@ -40,16 +41,18 @@ bool Applies(const ImplicitResource& implicit, const checkpoint::PodMeta& pod) {
 }  // namespace
 
 std::string ReasonToSkip(const ContainerDemand& demand, const AdmissionOptions& options) {
-  if (Has(options.skipped_namespaces, demand.pod.pod_namespace)) {
-    return fmt::format("namespace {} is in skip-namespaces", demand.pod.pod_namespace);
-  }
-  if (IsOn(demand.pod.annotations, options.skip_annotation)) {
+  const std::string& pod_namespace = demand.pod.pod_namespace;
+  const bool may_opt_out = options.permissions.Allows(pod_namespace, {Feature::kOptOut, "", ""});
+  if (may_opt_out && WishesToOptOut(demand, options)) {
     return fmt::format("annotation {} is set", options.skip_annotation);
   }
-  if (Has(options.skipped_priority_classes, demand.priority_class)) {
+  if (Has(options.skipped_namespaces, pod_namespace) && !IsSystemCores(demand.pod)) {
+    return fmt::format("namespace {} is in skip-namespaces", pod_namespace);
+  }
+  if (may_opt_out && Has(options.skipped_priority_classes, demand.priority_class)) {
     return fmt::format("priority class {} is in skip-priority-classes", demand.priority_class);
   }
-  if (options.skip_daemonset_pods && demand.controller_kind == "DaemonSet" &&
+  if (may_opt_out && options.skip_daemonset_pods && demand.controller_kind == "DaemonSet" &&
       !IsSystemCores(demand.pod)) {
     return fmt::format(
         "a DaemonSet owns the pod and skip-daemonset-pods is on; annotate it with {}=system_cores "
@@ -57,6 +60,21 @@ std::string ReasonToSkip(const ContainerDemand& demand, const AdmissionOptions& 
         kQosLevel);
   }
   return {};
+}
+
+ContainerDemand AskingForNothing(ContainerDemand demand, const checkpoint::PodRecord* placed) {
+  demand.requests.clear();
+  demand.others.clear();
+  demand.place = 0;
+  if (placed != nullptr) {
+    demand.pod = placed->meta;
+    return demand;
+  }
+  demand.pod.role.clear();
+  demand.pod.type.clear();
+  demand.pod.labels.clear();
+  demand.pod.annotations.clear();
+  return demand;
 }
 
 bool NeedsPlugin(const std::string& resource, const AdmissionOptions& options,

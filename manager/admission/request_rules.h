@@ -13,10 +13,16 @@
 namespace qrm::manager {
 
 /// Why the container is left alone, naming the configuration key or the pod's own wish; empty when
-/// it is not. Priority classes and controllers are those of the pod's spec: where only the estimate
-/// is known, no pod is skipped for them.
+/// it is not. What the pod says of itself (annotation, priority class, controller) counts where its
+/// namespace may opt out. Priority classes and controllers are those of the pod's spec: where only
+/// the estimate is known, no pod is skipped for them.
 /// Source: the skips of kubelet's QoS resource manager and of Katalyst.
 std::string ReasonToSkip(const ContainerDemand& demand, const AdmissionOptions& options);
+
+/// `demand` of a container that is left alone: nothing, and as nobody in particular, so that
+/// plugins only keep it off what is reserved or somebody's own. `placed` is its pod, where others
+/// of it have a place; or null.
+ContainerDemand AskingForNothing(ContainerDemand demand, const checkpoint::PodRecord* placed);
 
 /// True when a container that requests `resource` is not placed without its plugin: a required one,
 /// one that has registered since qrmd started, or one that only the checkpoint knows. What every

@@ -39,6 +39,7 @@ std::vector<KeyGroup> GroupedConfigKeys(Config& config) {
       {"Placement", PlacementKeys(config.admission)},
       {"Requests", RequestKeys(config.admission)},
       {"Roles and types of pods", RoleAndTypeKeys(config.pod_keys)},
+      {"Permissions", RuleKeys(config.admission)},
       {"Containers that are left alone", SkipKeys(config.admission)},
       {"Deadlines", DeadlineKeys(config.admission)},
       {"Container runtime", RuntimeKeys(config.runtime)},

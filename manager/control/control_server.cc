@@ -13,8 +13,10 @@
 #include "api/base/clock.h"
 #include "api/base/log.h"
 #include "api/proto/qrm/v1/control.grpc.pb.h"
+#include "api/proto/qrm/v1/permissions.grpc.pb.h"
 #include "api/rpc/grpc_status.h"
 #include "manager/control/control_answers.h"
+#include "manager/control/permissions_answer.h"
 #include "manager/control/pool_change.h"
 #include "manager/rpc/unix_server.h"
 
@@ -97,6 +99,20 @@ struct Reply {
   Response* const response;
 };
 
+class PermissionsService final : public v1::Permissions::CallbackService {
+ public:
+  /// `permissions` outlive it.
+  explicit PermissionsService(const Permissions& permissions) : permissions_(permissions) {}
+
+  Reactor* GetPermissions(Context* context, const v1::GetPermissionsRequest* request,
+                          v1::GetPermissionsResponse* response) override {
+    return Reply(context, response)(PermissionsAnswer(permissions_, request->namespace_()));
+  }
+
+ private:
+  const Permissions& permissions_;
+};
+
 }  // namespace
 
 struct ControlServer::Impl final : public v1::Control::CallbackService {
@@ -106,6 +122,7 @@ struct ControlServer::Impl final : public v1::Control::CallbackService {
         plugins(registered),
         machine(node_machine),
         node(node_services),
+        permissions(node.GetPermissions()),
         options(std::move(server_options)),
         server(ServerOptions(options)) {}
 
@@ -199,6 +216,7 @@ struct ControlServer::Impl final : public v1::Control::CallbackService {
   Plugins& plugins;
   const Machine& machine;
   NodeServices& node;
+  PermissionsService permissions;
   const ControlOptions options;
   UnixServer server;
 };
@@ -210,7 +228,7 @@ ControlServer::ControlServer(const Snapshots& snapshots, Plugins& plugins, const
 ControlServer::~ControlServer() = default;
 
 Status ControlServer::Start(const std::string& socket_path) {
-  QRM_RETURN_IF_ERROR(impl_->server.Start(socket_path, {impl_.get()}));
+  QRM_RETURN_IF_ERROR(impl_->server.Start(socket_path, {impl_.get(), &impl_->permissions}));
   if (!impl_->options.allowed_uids.empty()) {
     WarnOfClosedDirectory(socket_path);
   }

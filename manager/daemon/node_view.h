@@ -56,6 +56,7 @@ class NodeView final : public NodeServices {
   void KeepPluginValues(std::function<void(const qrm::Status& kept)> done) override {
     parts_.state.Post([&state = parts_.state, done = std::move(done)] { done(state.Commit({})); });
   }
+  const Permissions& GetPermissions() const override { return parts_.config.admission.permissions; }
   void TryPod(std::string pod, const std::function<void(StatusOr<DryRunReport>)>& done) override {
     parts_.dry_runs.Ask(std::move(pod), done);
   }

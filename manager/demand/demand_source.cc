@@ -181,6 +181,9 @@ StatusOr<ContainerDemand> CgroupEstimate::Estimate(const RuntimePod& pod,
                 .qos_class = QosClassOf(pod, container),
                 .labels = pod.labels,
                 .annotations = pod.annotations};
+  demand.role_key = !ValueOf(pod.labels, keys_.role_label).empty()
+                        ? "label " + keys_.role_label
+                        : "annotation " + keys_.role_annotation;
   const std::string main = MainContainerOf(demand.pod);
   demand.type =
       main.empty() || main == demand.container ? ContainerType::kMain : ContainerType::kSidecar;

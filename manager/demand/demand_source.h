@@ -36,6 +36,7 @@ struct ContainerDemand {
   NumaMask mems;
   std::string controller_kind;  ///< such as "DaemonSet"; empty when unknown or without
   std::string priority_class;   ///< empty when unknown or without
+  std::string role_key;         ///< what names the pod's role: "label KEY"; empty: nobody said
 
   /// The pod's other containers, in the order in which they start; empty when the pod's spec is not
   /// known. Theirs are empty.

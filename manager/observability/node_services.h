@@ -12,6 +12,7 @@
 #include "api/resource.h"
 #include "checkpoint/plugin_records.h"
 #include "manager/admission/dry_run_report.h"
+#include "manager/admission/permissions.h"
 #include "manager/observability/node_status.h"
 
 namespace qrm::manager {
@@ -59,6 +60,9 @@ class NodeServices {
   /// Makes durable what built-in plugins keep beside their allocations; `done` runs once, on a
   /// thread that must not wait. Errors: the disk's.
   virtual void KeepPluginValues(std::function<void(const qrm::Status& kept)> done) = 0;
+
+  /// Who may ask for what; as long as this object.
+  virtual const Permissions& GetPermissions() const = 0;
 
   /// What would become of the pod in the serialized k8s.io.api.core.v1.Pod `pod` if it came now;
   /// nothing changes. `done` runs once, on a thread that may wait, or at once.

@@ -25,6 +25,7 @@ class FakeNodeServices final : public manager::NodeServices {
   std::vector<std::pair<std::string, manager::Forget>> forgotten;
   qrm::Status kept;  ///< what comes of keeping plugins' values
   std::vector<std::string> stalled_loops;
+  manager::Permissions permissions;
   std::string tried_pod;  ///< the latest, serialized; read it when its answer is there
 
   manager::NodeStatus Status() const override {
@@ -51,6 +52,7 @@ class FakeNodeServices final : public manager::NodeServices {
     done(records);
   }
   void KeepPluginValues(std::function<void(const qrm::Status& kept)> done) override { done(kept); }
+  const manager::Permissions& GetPermissions() const override { return permissions; }
   void TryPod(std::string pod,
               const std::function<void(StatusOr<manager::DryRunReport>)>& done) override {
     tried_pod = std::move(pod);

@@ -27,6 +27,7 @@ int RunExplain(const Args& args, std::ostream& out, std::ostream& err);
 int RunAdmit(const Args& args, std::ostream& out, std::ostream& err);
 /// `get` and `set`.
 int RunPool(const Args& args, std::ostream& out, std::ostream& err);
+int RunPermissions(const Args& args, std::ostream& out, std::ostream& err);
 /// `verify`, `dump`, `export`, `import` and `downgrade`: the state on disk, without qrmd.
 int RunCheckpoint(const Args& args, std::ostream& out, std::ostream& err);
 
@@ -45,6 +46,7 @@ inline constexpr std::array kCommands = {
     Command{"explain", "why a pod was placed as it was, or rejected", RunExplain},
     Command{"admit", "what would become of a pod if it came now", RunAdmit},
     Command{"pool", "show and resize pools of CPUs", RunPool},
+    Command{"permissions", "which pods may ask for what", RunPermissions},
     Command{"checkpoint", "check, show, export and import the state on disk", RunCheckpoint},
 };
 

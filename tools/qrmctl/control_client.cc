@@ -63,8 +63,8 @@ Status Explain(const Status& status, const std::string& path, Deadline deadline)
 /// The path of the call that takes `request` and answers `response`, as the proto has it.
 std::string MethodOf(const google::protobuf::Message& request,
                      const google::protobuf::Message& response) {
-  const google::protobuf::ServiceDescriptor& control =
-      *v1::GetStatusRequest::descriptor()->file()->FindServiceByName("Control");
+  // What qrmctl calls is the first service of its file.
+  const google::protobuf::ServiceDescriptor& control = *request.GetDescriptor()->file()->service(0);
   for (int i = 0; i < control.method_count(); ++i) {
     const google::protobuf::MethodDescriptor& method = *control.method(i);
     if (method.input_type() == request.GetDescriptor()) {

@@ -16,7 +16,7 @@ class ControlClient {
   explicit ControlClient(std::string socket_path) : path_(std::move(socket_path)) {}
 
   /// What qrmd answers to `request`, which tells the call: `Response` is the answer's message of
-  /// the one call of qrm.v1.Control that takes such a request.
+  /// the one call that takes such a request.
   template <typename Response>
   StatusOr<Response> Ask(const google::protobuf::Message& request) const {
     Response response;

@@ -135,39 +135,6 @@ TEST_F(AdmitterTest, AsksForNativeResourcesOnceWhenTheyAreMapped) {
   EXPECT_THAT(plugins_.allocated("cpu").requests, ElementsAre(Pair("example.com/batch-cpu", 2000)));
 }
 
-TEST_F(AdmitterTest, SkipsNamespacesAndAnnotatedPodsAndSaysSo) {
-  ContainerDemand annotated = Demand();
-  annotated.pod.annotations["katalyst.kubewharf.io/skip_qrm_admit"] = "true";
-  ASSERT_TRUE(Admit(annotated).ok());
-  EXPECT_THAT(LastTrace()["message"], "annotation katalyst.kubewharf.io/skip_qrm_admit is set");
-  ASSERT_TRUE(Admit(Demand(), {.skipped_namespaces = {"default"}}).ok());
-  EXPECT_EQ(LastTrace()["message"], "namespace default is in skip-namespaces");
-  EXPECT_THAT(plugins_.calls(), IsEmpty());
-}
-
-TEST_F(AdmitterTest, SkipsSystemPodsAndDaemonSetsByTheirSpecAndSaysSo) {
-  ContainerDemand critical = Demand();
-  critical.priority_class = "system-node-critical";
-  ASSERT_TRUE(Admit(critical, {.skipped_priority_classes = {"system-node-critical"}}).ok());
-  EXPECT_EQ(LastTrace()["message"],
-            "priority class system-node-critical is in skip-priority-classes");
-  ContainerDemand daemon = Demand();
-  daemon.controller_kind = "DaemonSet";
-  ASSERT_TRUE(Admit(daemon).ok());
-  EXPECT_THAT(LastTrace()["message"].get<std::string>(), HasSubstr("skip-daemonset-pods is on"));
-  EXPECT_THAT(plugins_.calls(), IsEmpty());
-}
-
-TEST_F(AdmitterTest, PlacesDaemonSetsThatAreSystemCoresOrNotToBeSkipped) {
-  ContainerDemand daemon = Demand();
-  daemon.controller_kind = "DaemonSet";
-  EXPECT_FALSE(Admit(daemon, {.skip_daemonset_pods = false})->properties.empty());
-  daemon = Demand("other");
-  daemon.controller_kind = "DaemonSet";
-  daemon.pod.annotations["katalyst.kubewharf.io/qos_level"] = "system_cores";
-  EXPECT_FALSE(Admit(daemon)->properties.empty());
-}
-
 TEST_F(AdmitterTest, SendsAMappedResourceUnderItsOriginalName) {
   ContainerDemand demand = Demand();
   demand.requests = {{"example.com/batch-cpu", 2000}};

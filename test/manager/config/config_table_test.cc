@@ -50,6 +50,7 @@ const char* const kValues[] = {
     "[cpu]",
     "[7, 8]",
     "[{resource: NIC, roles: [a, b], annotation: x/y}]",
+    "[{namespaces: [a], allow: [opt-out], pools: [b], roles: [c], resources: [NIC]}]",
     "{0: 1024}",
     "{a: cpu}",
     "{cpu: {a: 1, b: [x, y]}}",

@@ -1,0 +1,246 @@
+// Matches namespaces and names, and reads the rules.
+#include "manager/admission/permissions.h"
+
+#include <algorithm>
+#include <array>
+#include <iterator>
+#include <optional>
+#include <utility>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "api/base/check.h"
+#include "api/base/foreign_text.h"
+#include "api/base/section.h"
+
+namespace qrm::manager {
+namespace {
+
+using config::ConfigKey;
+using config::KeyShape;
+using config::Section;
+
+constexpr char kEverything[] = "everything";
+constexpr char kAny[] = "*";
+
+struct FeatureWord {
+  Feature feature;
+  std::string_view word;
+};
+constexpr std::array kFeatureWords = {
+    FeatureWord{Feature::kOptOut, "opt-out"},
+    FeatureWord{Feature::kReservedCpus, "reserved-cpus"},
+    FeatureWord{Feature::kOwnCpus, "own-cpus"},
+    FeatureWord{Feature::kNumaNodes, "numa-nodes"},
+    FeatureWord{Feature::kNetworkNamespaces, "network-namespaces"},
+};
+
+/// "reserved-cpus", "pool batch", as refusals say it.
+std::string TextOf(const Wish& wish) {
+  switch (wish.feature) {
+    case Feature::kPool:
+      return "pool " + Quoted(wish.name);
+    case Feature::kRole:
+      return "role " + Quoted(wish.name);
+    case Feature::kResource:
+      return "resource " + Quoted(wish.name);
+    default:
+      break;
+  }
+  const auto* const found =
+      std::find_if(kFeatureWords.begin(), kFeatureWords.end(),
+                   [&](const FeatureWord& word) { return word.feature == wish.feature; });
+  QRM_CHECK(found != kFeatureWords.end());
+  return std::string(found->word);
+}
+
+/// Whether `text` is what `glob` describes; a star stands for any text, also for none.
+bool Matches(std::string_view glob, std::string_view text) {
+  const std::size_t star = glob.find('*');
+  if (star == std::string_view::npos) {
+    return glob == text;
+  }
+  if (!text.starts_with(glob.substr(0, star))) {
+    return false;
+  }
+  text.remove_prefix(star);
+  glob.remove_prefix(star + 1);
+  // Each further piece is taken where it first stands: what is left for later ones is longest then.
+  for (std::size_t next = glob.find('*'); next != std::string_view::npos; next = glob.find('*')) {
+    const std::size_t at = text.find(glob.substr(0, next));
+    if (at == std::string_view::npos) {
+      return false;
+    }
+    text.remove_prefix(at + next);
+    glob.remove_prefix(next + 1);
+  }
+  return text.ends_with(glob);
+}
+
+bool MatchesAny(const std::vector<std::string>& globs, std::string_view text) {
+  return std::any_of(globs.begin(), globs.end(),
+                     [&](const std::string& glob) { return Matches(glob, text); });
+}
+
+bool IsAllowed(const PermissionRule& rule, const Wish& wish) {
+  switch (wish.feature) {
+    case Feature::kPool:
+      return MatchesAny(rule.pools, wish.name);
+    case Feature::kRole:
+      return MatchesAny(rule.roles, wish.name);
+    case Feature::kResource:
+      return MatchesAny(rule.resources, wish.name);
+    default:
+      return rule.allowed.contains(wish.feature);
+  }
+}
+
+std::set<Feature> AllFeatures() {
+  std::set<Feature> features;
+  for (const FeatureWord& word : kFeatureWords) {
+    features.insert(word.feature);
+  }
+  return features;
+}
+
+PermissionRule DefaultOfTheSystem() {
+  return {.title = "the default rule of permissions for kube-system",
+          .namespaces = {"kube-system"},
+          .allowed = AllFeatures(),
+          .pools = {kAny},
+          .roles = {kAny},
+          .resources = {kAny}};
+}
+
+PermissionRule DefaultOfOthers() {
+  return {.title = "the default rule of permissions",
+          .namespaces = {kAny},
+          .allowed = {Feature::kOwnCpus, Feature::kNumaNodes, Feature::kNetworkNamespaces},
+          .pools = {kAny},
+          .roles = {kAny},
+          .resources = {kAny}};
+}
+
+std::vector<std::string> Words() {
+  std::vector<std::string> words = {kEverything};
+  for (const FeatureWord& word : kFeatureWords) {
+    words.emplace_back(word.word);
+  }
+  return words;
+}
+
+std::optional<std::set<Feature>> ParseWord(const std::string& word) {
+  if (word == kEverything) {
+    return AllFeatures();
+  }
+  const auto* const found =
+      std::find_if(kFeatureWords.begin(), kFeatureWords.end(),
+                   [&](const FeatureWord& known) { return known.word == word; });
+  return found == kFeatureWords.end() ? std::nullopt : std::optional(std::set{found->feature});
+}
+
+StatusOr<PermissionRule> ReadRule(const Section& item, std::size_t number) {
+  QRM_RETURN_IF_ERROR(item.AllowKeys({"namespaces", "allow", "pools", "roles", "resources"}));
+  PermissionRule rule;
+  QRM_ASSIGN_OR_RETURN(rule.namespaces, item.Words("namespaces"));
+  if (rule.namespaces.empty()) {
+    return item.Error("namespaces", "is missing, so that the rule is for nobody",
+                      "list namespaces, such as [batch, team-*], or [\"*\"] for all");
+  }
+  rule.title = fmt::format("rule {} of permissions (namespaces {})", number,
+                           fmt::join(rule.namespaces, ", "));
+  QRM_ASSIGN_OR_RETURN(const std::vector<std::string> words, item.Words("allow"));
+  for (const std::string& word : words) {
+    const std::optional<std::set<Feature>> features = ParseWord(word);
+    if (!features.has_value()) {
+      return item.Error("allow", fmt::format("has '{}', which is nothing to allow", word),
+                        "choose from " + config::EnumerateWords(Words(), "and"));
+    }
+    rule.allowed.insert(features->begin(), features->end());
+  }
+  const bool everything = std::find(words.begin(), words.end(), kEverything) != words.end();
+  for (const auto& [key, names] : {std::pair("pools", &rule.pools), std::pair("roles", &rule.roles),
+                                   std::pair("resources", &rule.resources)}) {
+    QRM_ASSIGN_OR_RETURN(*names, item.Words(key));
+    if (everything && !item.Has(key)) {
+      *names = {kAny};
+    }
+  }
+  return rule;
+}
+
+std::string Show(const PermissionRule& rule) {
+  return fmt::format("{{namespaces: {}, allow: {}, pools: {}, roles: {}, resources: {}}}",
+                     config::ListText(rule.namespaces), config::ListText(AllowedWords(rule)),
+                     config::ListText(rule.pools), config::ListText(rule.roles),
+                     config::ListText(rule.resources));
+}
+
+}  // namespace
+
+Permissions::Permissions(std::vector<PermissionRule> configured) : rules_(std::move(configured)) {
+  rules_.push_back(DefaultOfTheSystem());
+  rules_.push_back(DefaultOfOthers());
+}
+
+const PermissionRule& Permissions::RuleFor(std::string_view pod_namespace) const {
+  const auto found = std::find_if(rules_.begin(), rules_.end(), [&](const PermissionRule& rule) {
+    return MatchesAny(rule.namespaces, pod_namespace);
+  });
+  QRM_CHECK(found != rules_.end());  // the last one names all
+  return *found;
+}
+
+bool Permissions::Allows(std::string_view pod_namespace, const Wish& wish) const {
+  return IsAllowed(RuleFor(pod_namespace), wish);
+}
+
+Status Permissions::Check(std::string_view pod_namespace, const Wish& wish) const {
+  const PermissionRule& rule = RuleFor(pod_namespace);
+  if (IsAllowed(rule, wish)) {
+    return OkStatus();
+  }
+  return Errorf(StatusCode::kPermissionDenied,
+                "{} does not allow {} to namespace {}, which {} asks for; leave it out of the pod, "
+                "or allow it in a rule of permissions",
+                rule.title, TextOf(wish), Quoted(pod_namespace), wish.key);
+}
+
+std::vector<std::string> AllowedWords(const PermissionRule& rule) {
+  std::vector<std::string> words;
+  for (const FeatureWord& word : kFeatureWords) {
+    if (rule.allowed.contains(word.feature)) {
+      words.emplace_back(word.word);
+    }
+  }
+  return words;
+}
+
+ConfigKey PermissionsKey(std::string name, Permissions& place, std::string help) {
+  return {.name = std::move(name),
+          .shape = KeyShape::kList,
+          .range = "list of {namespaces, allow, pools, roles, resources}",
+          .help = std::move(help),
+          .read = [&place](const Section& section, const std::string& key) -> Status {
+            QRM_ASSIGN_OR_RETURN(const std::vector<Section> items, section.Items(key));
+            std::vector<PermissionRule> rules;
+            for (const Section& item : items) {
+              QRM_ASSIGN_OR_RETURN(PermissionRule rule, ReadRule(item, rules.size() + 1));
+              rules.push_back(std::move(rule));
+            }
+            place = Permissions(std::move(rules));
+            return OkStatus();
+          },
+          .show =
+              [&place] {
+                std::vector<std::string> rules;
+                constexpr std::size_t kDefaults = 2;
+                for (std::size_t i = 0; i + kDefaults < place.rules().size(); ++i) {
+                  rules.push_back(Show(place.rules()[i]));
+                }
+                return config::ListText(rules);
+              }};
+}
+
+}  // namespace qrm::manager

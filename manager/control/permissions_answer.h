@@ -1,0 +1,15 @@
+// What the control API answers about permissions.
+#pragma once
+
+#include <string>
+
+#include "api/proto/qrm/v1/permissions.pb.h"
+#include "manager/admission/permissions.h"
+
+namespace qrm::manager {
+
+/// All rules in their order, or the one that decides for `pod_namespace` when that is not empty.
+v1::GetPermissionsResponse PermissionsAnswer(const Permissions& permissions,
+                                             const std::string& pod_namespace);
+
+}  // namespace qrm::manager

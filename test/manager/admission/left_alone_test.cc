@@ -1,0 +1,134 @@
+// Containers that are left alone: who they are, and what they get all the same.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "test/manager/admission/admitter_fixture.h"
+
+namespace qrm::test {
+namespace {
+
+using manager::Feature;
+using manager::PermissionRule;
+using manager::Permissions;
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
+using testing::Pair;
+using testing::StartsWith;
+
+constexpr char kSkip[] = "katalyst.kubewharf.io/skip_qrm_admit";
+constexpr char kQosLevel[] = "katalyst.kubewharf.io/qos_level";
+
+class LeftAloneTest : public AdmitterTest {
+ protected:
+  /// Options by which pods in namespace default may opt out.
+  static AdmissionOptions MayOptOut() {
+    return {.permissions = Permissions({{.title = "a rule",
+                                         .namespaces = {"default"},
+                                         .allowed = {Feature::kOptOut, Feature::kReservedCpus}}})};
+  }
+  std::string MessageFor(const ContainerDemand& demand, AdmissionOptions options) {
+    const auto admitted = Admit(demand, std::move(options));
+    EXPECT_TRUE(admitted.ok()) << admitted.status();
+    return LastTrace().value("message", "");
+  }
+  bool AskedForNothing() const {
+    return plugins_.allocated("cpu").requests == std::map<std::string, double>{{"cpu", 0}};
+  }
+};
+
+TEST_F(LeftAloneTest, SaysWhyForNamespacesAnnotationsClassesAndDaemonSets) {
+  EXPECT_THAT(MessageFor(Demand(), {.skipped_namespaces = {"default"}}),
+              StartsWith("namespace default is in skip-namespaces"));
+  EXPECT_TRUE(AskedForNothing());
+  ContainerDemand annotated = Demand("annotated");
+  annotated.pod.annotations[kSkip] = "true";
+  EXPECT_THAT(MessageFor(annotated, MayOptOut()),
+              StartsWith("annotation katalyst.kubewharf.io/skip_qrm_admit is set"));
+  EXPECT_TRUE(AskedForNothing());
+  ContainerDemand critical = Demand("critical");
+  critical.priority_class = "system-node-critical";
+  EXPECT_THAT(MessageFor(critical, MayOptOut()),
+              StartsWith("priority class system-node-critical is in skip-priority-classes"));
+  ContainerDemand daemon = Demand("daemon");
+  daemon.controller_kind = "DaemonSet";
+  EXPECT_THAT(MessageFor(daemon, MayOptOut()), HasSubstr("skip-daemonset-pods is on"));
+  EXPECT_TRUE(AskedForNothing());
+}
+
+TEST_F(LeftAloneTest, NobodyIsByAForgedOwnerOrPriorityClass) {
+  ContainerDemand forged = Demand();
+  forged.controller_kind = "DaemonSet";
+  forged.priority_class = "system-node-critical";
+  EXPECT_EQ(MessageFor(forged, {}), "");
+  EXPECT_FALSE(AskedForNothing());
+}
+
+TEST_F(LeftAloneTest, AnAnnotationThatIsNotAllowedIsRefused) {
+  ContainerDemand annotated = Demand();
+  annotated.pod.annotations[kSkip] = "true";
+  EXPECT_EQ(Rejection(annotated),
+            "cannot admit container main of pod default/web: the default rule of permissions does "
+            "not allow opt-out to namespace default, which annotation "
+            "katalyst.kubewharf.io/skip_qrm_admit asks for; leave it out of the pod, or allow it "
+            "in a rule of permissions");
+  EXPECT_THAT(plugins_.calls(), IsEmpty());
+}
+
+TEST_F(LeftAloneTest, StaysOffWhatOthersOwnAsNobodyInParticular) {
+  ContainerDemand demand = Demand();
+  demand.pod.role = "database";
+  demand.pod.annotations = {{kSkip, "true"}, {kQosLevel, "dedicated_cores"}};
+  demand.pod.labels = {{"a", "b"}};
+  const auto admitted = Admit(demand, MayOptOut());
+  ASSERT_TRUE(admitted.ok()) << admitted.status();
+  EXPECT_EQ(admitted->properties.at("CpusetCpus"), "0-1") << "what the plugin gives for nothing";
+  const ContainerRequest& asked = plugins_.allocated("cpu");
+  EXPECT_EQ(asked.pod_role, "");
+  EXPECT_THAT(asked.annotations, IsEmpty());
+  EXPECT_THAT(asked.labels, IsEmpty());
+  EXPECT_THAT(asked.requests, ElementsAre(Pair("cpu", 0)));
+  EXPECT_THAT(LastTrace()["message"].get<std::string>(),
+              HasSubstr("it only stays off what is reserved or owned by others"));
+  EXPECT_NE(Record(demand), nullptr) << "it follows the pool when that shrinks";
+}
+
+TEST_F(LeftAloneTest, StartsWhereAPluginRefusesEvenThat) {
+  PluginScript refuses;
+  refuses.hints = Status(StatusCode::kInternal, "broken");
+  plugins_.Set("cpu", refuses);
+  const auto admitted = Admit(Demand(), {.skipped_namespaces = {"default"}});
+  ASSERT_TRUE(admitted.ok()) << admitted.status();
+  EXPECT_THAT(admitted->properties, IsEmpty());
+  EXPECT_EQ(LastTrace()["result"], "skipped");
+  EXPECT_THAT(LastTrace()["message"].get<std::string>(), HasSubstr("broken"));
+  EXPECT_EQ(Record(Demand()), nullptr);
+}
+
+TEST_F(LeftAloneTest, PlacesSystemCoresAndDaemonSetsThatAreNotToBeSkipped) {
+  ContainerDemand daemon = Demand();
+  daemon.controller_kind = "DaemonSet";
+  AdmissionOptions options = MayOptOut();
+  options.skip_daemonset_pods = false;
+  EXPECT_EQ(MessageFor(daemon, options), "");
+  daemon = Demand("system");
+  daemon.controller_kind = "DaemonSet";
+  daemon.pod.annotations[kQosLevel] = "system_cores";
+  options = MayOptOut();
+  options.skipped_namespaces = {"default"};
+  EXPECT_EQ(MessageFor(daemon, options), "");
+}
+
+TEST_F(LeftAloneTest, KeepsThePlaceOfAPodThatWasPlacedBefore) {
+  ContainerDemand first = Demand("web", "first");
+  ASSERT_TRUE(Admit(first).ok());
+  ContainerDemand second = Demand("web", "second");
+  second.controller_kind = "DaemonSet";
+  ASSERT_TRUE(Admit(second, MayOptOut()).ok());
+  EXPECT_EQ(snapshot_ = state_.Load(), snapshot_);
+  EXPECT_EQ(snapshot_->FindPod(first.pod.uid)->meta, first.pod)
+      << "its plugins know it as what it was";
+}
+
+}  // namespace
+}  // namespace qrm::test

@@ -1,0 +1,54 @@
+// qrmctl permissions
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "api/proto/qrm/v1/permissions.pb.h"
+#include "tools/qrmctl/command.h"
+#include "tools/qrmctl/command_line.h"
+#include "tools/qrmctl/control_client.h"
+#include "tools/qrmctl/document.h"
+#include "tools/qrmctl/table.h"
+
+namespace qrm::manager::cli {
+namespace {
+
+void PrintRules(const v1::GetPermissionsResponse& permissions, std::ostream& out) {
+  Table table({"NAMESPACES", "ALLOWED", "POOLS", "ROLES", "RESOURCES"});
+  const auto list = [](const auto& words) { return fmt::format("{}", fmt::join(words, ",")); };
+  for (const v1::PermissionRule& rule : permissions.rules()) {
+    table.Add({list(rule.namespaces()), list(rule.allow()), list(rule.pools()), list(rule.roles()),
+               list(rule.resources())});
+  }
+  table.Print(out);
+}
+
+}  // namespace
+
+int RunPermissions(const Args& args, std::ostream& out, std::ostream& err) {
+  OutputFormat format = OutputFormat::kTable;
+  std::string socket;
+  std::string pod_namespace;
+  CommandLine line("permissions",
+                   "Lists the rules by which pods may ask for what; the first one that names a\n"
+                   "pod's namespace decides. The last two are the default ones.",
+                   "qrmctl permissions --namespace team-a");
+  line.Output(format).ControlSocket(socket).Option(
+      "--namespace", pod_namespace, "only the rule that decides for it", "NAMESPACE");
+  if (const auto exit = line.Parse(args, out, err); exit.has_value()) {
+    return *exit;
+  }
+  v1::GetPermissionsRequest request;
+  request.set_namespace_(pod_namespace);
+  const auto permissions = ControlClient(socket).Ask<v1::GetPermissionsResponse>(request);
+  if (!permissions.ok()) {
+    return line.Fail(permissions.status(), err);
+  }
+  if (format == OutputFormat::kTable) {
+    PrintRules(*permissions, out);
+  } else {
+    Print(ToDocument(*permissions), format, out);
+  }
+  return kDone;
+}
+
+}  // namespace qrm::manager::cli
