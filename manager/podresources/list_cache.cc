@@ -19,18 +19,23 @@ bool AgreeOn(const checkpoint::PodRecord& pod, const KubeletView& a, const Kubel
 
 /// Appends pods to an answer.
 struct ListCache::Encoder {
+  explicit Encoder(const std::set<std::string>& told) : annotations(told) {}
+
   void Append(const checkpoint::PodRecord& pod, const Machine& machine, const KubeletView& kubelet,
               const PodPlacements* placements) {
     one.Clear();
     FillPod(pod, machine, kubelet, placements, *one.add_pod_resources());
+    KeepAnnotations(annotations, *one.mutable_pod_resources(0));
     one.AppendToString(bytes.get());
   }
   void Append(const ::v1::PodResources& pod) {
     one.Clear();
     *one.add_pod_resources() = pod;
+    KeepAnnotations(annotations, *one.mutable_pod_resources(0));
     one.AppendToString(bytes.get());
   }
 
+  const std::set<std::string>& annotations;
   std::shared_ptr<std::string> bytes = std::make_shared<std::string>();
   ::v1::ListPodResourcesResponse one;  // used again and again: it keeps its memory
 };
@@ -46,7 +51,7 @@ std::shared_ptr<const std::string> ListCache::Answer(const StatePtr& state,
   if (state == state_ && kubelet == kubelet_ && !told_ && ask.resources.empty()) {
     return bytes_;
   }
-  Encoder encoder;
+  Encoder encoder(annotations_);
   const std::size_t old_size = bytes_ == nullptr ? 0 : bytes_->size();
   encoder.bytes->reserve(std::max(old_size, state->container_count() * kBytesOfContainer));
   KeptByPod kept = Encode(*state, kubelet, encoder, ask);

@@ -8,6 +8,7 @@
 #include <set>
 #include <string>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "api/base/mutex.h"
@@ -33,10 +34,12 @@ class ListCache {
     std::set<std::string> resources;
   };
 
-  /// `machine` outlives the cache.
-  explicit ListCache(const Machine& machine) : machine_(machine) {}
+  /// `machine` outlives the cache. Of pods' annotations, only `annotations` are told.
+  explicit ListCache(const Machine& machine, std::set<std::string> annotations = {})
+      : machine_(machine), annotations_(std::move(annotations)) {}
 
-  /// ListAnswer(*state, machine, *kubelet) with what plugins told, serialized; whoever passes
+  /// ListAnswer(*state, machine, *kubelet) with what plugins told, serialized, and with those
+  /// annotations only; whoever passes
   /// `to_ask` asks. Cost: nothing for the state and the view of the last call; else a copy of the
   /// bytes of pods that are the same in both, and an encoding of the others.
   std::shared_ptr<const std::string> Answer(const StatePtr& state, const KubeletPtr& kubelet,
@@ -72,6 +75,7 @@ class ListCache {
                    ToAsk& to_ask) const QRM_REQUIRES(mutex_);
 
   const Machine& machine_;
+  const std::set<std::string> annotations_;
   mutable Mutex mutex_;
   StatePtr state_ QRM_GUARDED_BY(mutex_);
   KubeletPtr kubelet_ QRM_GUARDED_BY(mutex_);

@@ -229,6 +229,14 @@ void FillPod(const PodRecord& pod, const Machine& machine, const KubeletView& ku
   }
 }
 
+void KeepAnnotations(const std::set<std::string>& told, ::v1::PodResources& pod) {
+  auto& annotations = *pod.mutable_annotations();
+  for (auto annotation = annotations.begin(); annotation != annotations.end();) {
+    annotation =
+        told.contains(annotation->first) ? std::next(annotation) : annotations.erase(annotation);
+  }
+}
+
 std::vector<const ::v1::PodResources*> KubeletsOwnPods(const NodeState& state,
                                                        const KubeletView& kubelet) {
   std::vector<const ::v1::PodResources*> pods;

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <map>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -29,6 +30,10 @@ using PodPlacements = std::map<std::string, PlacedByResource>;
 /// before what the records say; null where they were not asked.
 void FillPod(const checkpoint::PodRecord& pod, const Machine& machine, const KubeletView& kubelet,
              const PodPlacements* placements, ::v1::PodResources& message);
+
+/// Takes the annotations out of `pod` that `told` does not name: they are its tenant's, whoever
+/// reads the answer.
+void KeepAnnotations(const std::set<std::string>& told, ::v1::PodResources& pod);
 
 /// The pods of `kubelet` that `state` does not know.
 std::vector<const ::v1::PodResources*> KubeletsOwnPods(const checkpoint::NodeState& state,

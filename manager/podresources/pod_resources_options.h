@@ -22,6 +22,14 @@ struct PodResourcesOptions {
   /// Off: the method answers as a kubelet in which its feature gate is off.
   bool allocatable_enabled = true;
   bool get_enabled = true;
+  /// The annotations of pods that answers carry: those that say where a pod belongs.
+  std::vector<std::string> annotations = {"katalyst.kubewharf.io/qos_level",
+                                          "katalyst.kubewharf.io/cpu_enhancement",
+                                          "katalyst.kubewharf.io/memory_enhancement",
+                                          "katalyst.kubewharf.io/network_enhancement",
+                                          "katalyst.kubewharf.io/pod_type",
+                                          "kubernetes.io/pod-role",
+                                          "kubernetes.io/resource-type"};
   /// Per process that calls. Source: kubelet's limit for all its clients together.
   int qps = 100;
   int burst = 10;
@@ -48,6 +56,9 @@ inline std::vector<config::ConfigKey> PodResourcesKeys(PodResourcesOptions& opti
       config::SwitchKey("pod-resources-allocatable", options.allocatable_enabled,
                         "Whether GetAllocatableResources answers; off, it fails as in a kubelet "
                         "without it."),
+      config::WordsKey("pod-resources-annotations", options.annotations, "list of annotation keys",
+                       "The annotations of pods that answers carry; others may hold anything that "
+                       "a tenant wrote."),
       GroupKey("pod-resources-group", options.group,
                "Who besides root may use pod-resources-socket; by default qrmd's own group."),
   };

@@ -77,7 +77,8 @@ struct PodResourcesServer::Impl {
         metrics(server_metrics),
         restored(std::move(is_restored)),
         options(std::move(server_options)),
-        list(std::make_shared<ListCache>(node_machine)),
+        annotations(options.annotations.begin(), options.annotations.end()),
+        list(std::make_shared<ListCache>(node_machine, annotations)),
         asker(plugins, server_metrics.placement_errors_total, options.plugin_timeout,
               ToCache(list, options.plugin_retry)),
         allocatable(plugins, server_metrics.allocatable_errors_total),
@@ -151,6 +152,7 @@ struct PodResourcesServer::Impl {
       return {grpc::StatusCode::UNKNOWN, MessageOf(answer.status())};
     }
     response = *std::move(answer);
+    KeepAnnotations(annotations, *response.mutable_pod_resources());
     return grpc::Status::OK;
   }
 
@@ -249,7 +251,8 @@ struct PodResourcesServer::Impl {
   PodResourcesMetrics& metrics;
   const std::function<bool()> restored;
   const PodResourcesOptions options;
-  const std::shared_ptr<ListCache> list;  // outlives the questions that are under way
+  const std::set<std::string> annotations;  // that answers carry
+  const std::shared_ptr<ListCache> list;    // outlives the questions that are under way
   PlacementAsker asker;
   AllocatableCache allocatable;
   KubeletClient kubelet;

@@ -100,6 +100,19 @@ TEST_F(PodResourcesServerTest, ListShowsTheLatestSnapshot) {
   EXPECT_THAT(list_.pod_resources(0).containers(0).cpu_ids(), ElementsAre(1, 2));
 }
 
+TEST_F(PodResourcesServerTest, TellsOnlyTheAnnotationsOfTheList) {
+  checkpoint::PodMeta pod = SamplePod("web");
+  pod.annotations = {{"katalyst.kubewharf.io/qos_level", "shared_cores"}, {"token", "secret"}};
+  snapshots_.Apply(Admit(pod, "main", {}));
+  Start();
+  ASSERT_TRUE(List().ok());
+  ASSERT_TRUE(Get(pod.pod_namespace, pod.name).ok());
+  for (const ::v1::PodResources& told : {list_.pod_resources(0), get_.pod_resources()}) {
+    EXPECT_EQ(told.annotations().size(), 1);
+    EXPECT_EQ(told.annotations().at("katalyst.kubewharf.io/qos_level"), "shared_cores");
+  }
+}
+
 TEST_F(PodResourcesServerTest, ListBeyondGrpcsUsualFourMebibytesIsSent) {
   constexpr int kPods = 100;
   for (int i = 0; i < kPods; ++i) {
@@ -107,7 +120,7 @@ TEST_F(PodResourcesServerTest, ListBeyondGrpcsUsualFourMebibytesIsSent) {
     pod.annotations["note"] = std::string(100'000, 'x');
     snapshots_.Apply(Admit(pod, "main", {}));
   }
-  Start();
+  Start({.annotations = {"note"}});
   ASSERT_TRUE(List().ok());
   EXPECT_GT(list_.ByteSizeLong(), std::size_t{8} << 20);
   EXPECT_THAT(list_.pod_resources(), SizeIs(kPods));
