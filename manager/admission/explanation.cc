@@ -1,15 +1,24 @@
 // Writes an Explanation as JSON.
 #include "manager/admission/explanation.h"
 
+#include <algorithm>
+#include <cstddef>
 #include <cstdint>
+#include <utility>
 
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
+
+#include "api/base/foreign_text.h"
 
 namespace qrm::manager {
 namespace {
 
 using Json = nlohmann::ordered_json;
+
+/// Of one decision's document: a thousand of them are kept in memory and on disk.
+constexpr std::size_t kMostTraceBytes = 32 << 10;
+constexpr std::size_t kMostMessageBytes = 4096;
 
 Json ToJson(const TopologyHint& hint) {
   Json nodes = Json::array();
@@ -103,6 +112,25 @@ Json StepsJson(const Explanation& explanation) {
   return json;
 }
 
+/// `json` as text of up to `most` bytes: the largest parts are left out, and named, until it fits.
+std::string Within(std::size_t most, Json json) {
+  // Text of pods and plugins need not be UTF-8.
+  const auto text = [](const Json& part) {
+    return part.dump(-1, ' ', false, Json::error_handler_t::replace);
+  };
+  std::string all = text(json);
+  while (all.size() > most) {
+    const auto largest = std::max_element(
+        json.begin(), json.end(),
+        [&](const Json& a, const Json& b) { return text(a).size() < text(b).size(); });
+    const std::string name = largest.key();
+    json["left_out"].push_back(fmt::format("{} ({} bytes)", name, text(*largest).size()));
+    json.erase(name);
+    all = text(json);
+  }
+  return all;
+}
+
 const char* MomentOf(const Explanation& explanation) {
   if (explanation.dry_run) {
     return "dry run";
@@ -113,21 +141,23 @@ const char* MomentOf(const Explanation& explanation) {
 }  // namespace
 
 std::string NameOf(const ContainerDemand& demand) {
-  return fmt::format("container {} of pod {}/{}", demand.container, demand.pod.pod_namespace,
-                     demand.pod.name);
+  return fmt::format("container {} of pod {}/{}", Quoted(demand.container),
+                     Quoted(demand.pod.pod_namespace), Quoted(demand.pod.name));
 }
 
 std::string ToJson(const Explanation& explanation, const ContainerDemand& demand) {
-  Json json = {{"pod", demand.pod.pod_namespace + "/" + demand.pod.name},
-               {"pod_uid", demand.pod.uid},
-               {"container", demand.container},
+  Json json = {{"pod", Quoted(demand.pod.pod_namespace) + "/" + Quoted(demand.pod.name)},
+               {"pod_uid", Quoted(demand.pod.uid)},
+               {"container", Quoted(demand.container)},
                {"container_type", std::string(ToString(demand.type))},
                {"qos_class", demand.pod.qos_class},
                {"result", explanation.result},
                {"moment", MomentOf(explanation)}};
-  AddUnlessEmpty(json, "role", demand.pod.role.empty() ? Json() : Json(demand.pod.role));
-  AddUnlessEmpty(json, "type", demand.pod.type.empty() ? Json() : Json(demand.pod.type));
-  AddUnlessEmpty(json, "message", explanation.message.empty() ? Json() : Json(explanation.message));
+  AddUnlessEmpty(json, "role", demand.pod.role.empty() ? Json() : Json(Quoted(demand.pod.role)));
+  AddUnlessEmpty(json, "type", demand.pod.type.empty() ? Json() : Json(Quoted(demand.pod.type)));
+  AddUnlessEmpty(
+      json, "message",
+      explanation.message.empty() ? Json() : Json(Cut(explanation.message, kMostMessageBytes)));
   AddUnlessEmpty(json, "together_with", explanation.together);
   AddUnlessEmpty(json, "requests", RequestsJson(explanation, demand));
   AddUnlessEmpty(json, "requests_without_plugin", explanation.unserved);
@@ -146,8 +176,7 @@ std::string ToJson(const Explanation& explanation, const ContainerDemand& demand
   if (explanation.dry_run && explanation.result == "admitted") {
     json["steps_not_done"] = {"allocate", "check", "commit"};
   }
-  // Text of pods and plugins need not be UTF-8.
-  return json.dump(-1, ' ', false, Json::error_handler_t::replace);
+  return Within(kMostTraceBytes, std::move(json));
 }
 
 }  // namespace qrm::manager

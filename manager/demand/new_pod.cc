@@ -9,6 +9,7 @@
 #include "api/proto/core/v1/pod.pb.h"
 #include "manager/demand/pod_message.h"
 #include "manager/demand/pod_spec.h"
+#include "manager/runtime/pod_labels.h"
 
 namespace qrm::manager {
 namespace {
@@ -91,8 +92,8 @@ StatusOr<ContainerDemand> FirstDemand(const core::Pod& pod, const PodSpec& spec,
   const RuntimePod sandbox{.uid = meta.uid(),
                            .pod_namespace = meta.namespace_(),
                            .name = meta.name(),
-                           .labels = {meta.labels().begin(), meta.labels().end()},
-                           .annotations = {meta.annotations().begin(), meta.annotations().end()}};
+                           .labels = Bounded(meta.labels()),
+                           .annotations = Bounded(meta.annotations())};
   RuntimeContainer first;
   first.name = spec.containers.front().name;
   return estimate.Estimate(sandbox, first);

@@ -116,7 +116,11 @@ void PodPlacer::Answer(const Creation& creation, const StatusOr<ContainerDemand>
   if (!adjustment.ok()) {
     const auto& [pod, container, deadline, reply] = creation;
     parts_.live.Remove(KeyOf(pod, container), container.id);
-    log::Warning("container refused", {{"error", MessageOf(adjustment.status())}});
+    const std::string why = MessageOf(adjustment.status());
+    if (const auto before = refusals_.Take(why, std::chrono::steady_clock::now());
+        before.has_value()) {
+      log::Warning("container refused", {{"error", why}, {"equal_ones_before", *before}});
+    }
   }
   creation.reply(std::move(adjustment));
 }

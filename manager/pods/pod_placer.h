@@ -8,6 +8,7 @@
 #include "api/base/clock.h"
 #include "api/base/status.h"
 #include "manager/pods/node_parts.h"
+#include "manager/pods/repeated_lines.h"
 #include "manager/pods/unplaced.h"
 #include "manager/runtime/runtime_events.h"
 
@@ -75,7 +76,8 @@ class PodPlacer {
 
   const NodeParts& parts_;
   const std::chrono::milliseconds admission_deadline_;
-  Unplaced unplaced_;  // used on the state loop only
+  RepeatedLines refusals_;  // used on the state loop only, as the next one
+  Unplaced unplaced_;
 };
 
 }  // namespace qrm::manager

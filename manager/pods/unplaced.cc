@@ -166,7 +166,11 @@ void Unplaced::Place(const ContainerKey& key, const StatusOr<ContainerDemand>& d
   const auto before = parts_.state.Load();
   const Status placed = demand.ok() ? admit_(WithoutPlaced(*demand, parts_.live)) : demand.status();
   if (!placed.ok()) {
-    log::Warning("running container not placed", {{"error", MessageOf(placed)}});
+    const std::string why = MessageOf(placed);
+    if (const auto times = refused_lines_.Take(why, std::chrono::steady_clock::now());
+        times.has_value()) {
+      log::Warning("running container not placed", {{"error", why}, {"equal_ones_before", *times}});
+    }
     refused_.try_emplace(key);
     return;
   }

@@ -13,6 +13,7 @@
 #include "api/base/status.h"
 #include "manager/demand/demand_source.h"
 #include "manager/pods/node_parts.h"
+#include "manager/pods/repeated_lines.h"
 #include "manager/runtime/container.h"
 
 namespace qrm::manager {
@@ -66,7 +67,8 @@ class Unplaced {
   const std::chrono::milliseconds spec_deadline_;
   std::map<ContainerKey, PodAndContainer> containers_;  // not on record
   std::set<ContainerKey> incomplete_;                   // on record
-  std::map<ContainerKey, std::string> refused_;         // and the CPUs that they were moved to
+  RepeatedLines refused_lines_;
+  std::map<ContainerKey, std::string> refused_;  // and the CPUs that they were moved to
 };
 
 }  // namespace qrm::manager

@@ -1,23 +1,55 @@
-// Tells which labels and annotations of a sandbox are the pod's own.
+// Tells which labels and annotations of a sandbox are the pod's own, and how much of them is kept.
 #pragma once
 
 #include <array>
+#include <cstddef>
+#include <map>
 #include <string>
 #include <string_view>
 
+#include "api/base/foreign_text.h"
 #include "api/resource.h"
 
 namespace qrm::manager {
 
-/// `all` without what kubelet and the runtime add to every sandbox for their own bookkeeping: it
-/// repeats the sandbox's fields, and is in no pod's manifest.
+/// Of one label or annotation, and of all labels or all annotations of a pod. Kubernetes takes
+/// 256 KiB of annotations; nothing that concerns us is longer than a few hundred bytes.
+inline constexpr std::size_t kMostValueBytes = 4096;
+inline constexpr std::size_t kMostTextBytes = 16 << 10;
+/// What is kept of a longer value: with its length, it is quoted in messages as it stands.
+inline constexpr std::size_t kKeptOfLongValue = 160;
+
+/// `all` within bounds: a longer value is cut, so that whoever reads it as something sees that it
+/// is none, and what is beyond all that is kept, in the order of the keys, is left out.
+template <typename Map>
+StringMap Bounded(const Map& all) {
+  std::map<std::string_view, std::string_view> sorted;
+  for (const auto& [key, value] : all) {
+    sorted.emplace(key, value);
+  }
+  StringMap kept;
+  std::size_t bytes = 0;
+  for (const auto& [key, value] : sorted) {
+    std::string text =
+        value.size() > kMostValueBytes ? Cut(value, kKeptOfLongValue) : std::string(value);
+    bytes += key.size() + text.size();
+    if (bytes > kMostTextBytes) {
+      break;
+    }
+    kept.emplace_hint(kept.end(), key, std::move(text));
+  }
+  return kept;
+}
+
+/// `all` within bounds and without what kubelet and the runtime add to every sandbox for their own
+/// bookkeeping: it repeats the sandbox's fields, and is in no pod's manifest.
 /// Source: kubelet's labels.go; containerd's pkg/cri/annotations; CRI-O's pkg/annotations.
 template <typename Map>
 StringMap PodsOwn(const Map& all) {
   constexpr std::array<std::string_view, 6> kAdded = {
       "io.kubernetes.cri.",    "io.kubernetes.cri-o.",        "io.cri-containerd.",
       "io.kubernetes.pod.uid", "io.kubernetes.pod.namespace", "io.kubernetes.pod.name"};
-  StringMap own;
+  std::map<std::string_view, std::string_view> own;
   for (const auto& [key, value] : all) {
     bool is_own = true;
     for (const std::string_view prefix : kAdded) {
@@ -27,7 +59,7 @@ StringMap PodsOwn(const Map& all) {
       own.emplace(key, value);
     }
   }
-  return own;
+  return Bounded(own);
 }
 
 }  // namespace qrm::manager

@@ -20,10 +20,6 @@ namespace {
 
 namespace cri = ::runtime::v1;
 
-StringMap ToStringMap(const google::protobuf::Map<std::string, std::string>& map) {
-  return {map.begin(), map.end()};
-}
-
 RuntimePod FromWire(const cri::PodSandbox& wire) {
   return {.id = wire.id(),
           .uid = wire.metadata().uid(),
@@ -54,8 +50,8 @@ RuntimeContainer FromWire(const cri::Container& wire) {
           .name = wire.metadata().name(),
           .state = StateOf(wire),
           .attempt = wire.metadata().attempt(),
-          .labels = ToStringMap(wire.labels()),
-          .annotations = ToStringMap(wire.annotations())};
+          .labels = Bounded(wire.labels()),
+          .annotations = Bounded(wire.annotations())};
 }
 
 cri::LinuxContainerResources ToWire(const LinuxResources& resources) {

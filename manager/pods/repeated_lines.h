@@ -1,0 +1,37 @@
+// Keeps what happens again and again from filling the log.
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string_view>
+
+namespace qrm::manager {
+
+/// Tells which of equal lines are to be written: the first one, and one a minute while they go on.
+/// Knows the lines of the last minute, a limited number of them.
+///
+/// Threads: one at a time.
+class RepeatedLines {
+ public:
+  static constexpr std::chrono::minutes kPeriod{1};
+  /// Beyond so many different ones in a minute, nobody reads them: the rest is not written at all.
+  static constexpr std::size_t kMostLines = 1000;
+
+  /// How many equal ones were held back before this one, which is to be written; absent: it is not.
+  std::optional<uint64_t> Take(std::string_view line, std::chrono::steady_clock::time_point now);
+
+ private:
+  struct Line {
+    std::chrono::steady_clock::time_point written;
+    uint64_t held_back = 0;
+  };
+
+  void ForgetOld(std::chrono::steady_clock::time_point now);
+
+  std::map<std::size_t, Line> lines_;  // by hash
+};
+
+}  // namespace qrm::manager

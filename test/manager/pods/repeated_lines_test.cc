@@ -1,0 +1,38 @@
+// Which of many lines are written.
+#include "manager/pods/repeated_lines.h"
+
+#include <string>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace qrm::manager {
+namespace {
+
+using std::chrono::seconds;
+using testing::Optional;
+
+constexpr std::chrono::steady_clock::time_point kStart{seconds(1000)};
+
+TEST(RepeatedLinesTest, WritesEqualOnesOnceAMinuteWithTheirNumber) {
+  RepeatedLines lines;
+  EXPECT_THAT(lines.Take("refused", kStart), Optional(0));
+  EXPECT_EQ(lines.Take("refused", kStart), std::nullopt);
+  EXPECT_EQ(lines.Take("refused", kStart + seconds(59)), std::nullopt);
+  EXPECT_THAT(lines.Take("another", kStart + seconds(59)), Optional(0));
+  EXPECT_THAT(lines.Take("refused", kStart + seconds(60)), Optional(2));
+  EXPECT_EQ(lines.Take("refused", kStart + seconds(61)), std::nullopt);
+  EXPECT_THAT(lines.Take("refused", kStart + seconds(180)), Optional(1));
+}
+
+TEST(RepeatedLinesTest, WritesALimitedNumberOfDifferentOnesAMinute) {
+  RepeatedLines lines;
+  for (std::size_t i = 0; i < RepeatedLines::kMostLines; ++i) {
+    EXPECT_THAT(lines.Take(std::to_string(i), kStart), Optional(0));
+  }
+  EXPECT_EQ(lines.Take("more", kStart + seconds(59)), std::nullopt);
+  EXPECT_THAT(lines.Take("more", kStart + seconds(60)), Optional(0));
+}
+
+}  // namespace
+}  // namespace qrm::manager

@@ -1,0 +1,38 @@
+// How much of a pod's labels and annotations is kept.
+#include "manager/runtime/pod_labels.h"
+
+#include <fmt/format.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace qrm::manager {
+namespace {
+
+using testing::ElementsAre;
+using testing::Pair;
+
+TEST(PodLabelsTest, CutsLongValuesSoThatNobodyTakesThemForTheWhole) {
+  const StringMap all = {{"long", std::string(4097, 'x')}, {"short", std::string(4096, 'y')}};
+  EXPECT_THAT(Bounded(all), ElementsAre(Pair("long", std::string(160, 'x') + "... (4097 bytes)"),
+                                        Pair("short", std::string(4096, 'y'))));
+}
+
+TEST(PodLabelsTest, KeepsALimitedAmountInTheOrderOfTheKeys) {
+  StringMap all;
+  for (int i = 0; i < 100'000; ++i) {
+    all.emplace(fmt::format("key-{:06}", i), "0123456789");
+  }
+  const StringMap kept = Bounded(all);
+  EXPECT_EQ(kept.size(), (16 << 10) / 20);
+  EXPECT_TRUE(kept.contains("key-000000"));
+  EXPECT_EQ(Bounded(kept), kept);
+}
+
+TEST(PodLabelsTest, LeavesOutWhatTheRuntimeAdds) {
+  const StringMap all = {
+      {"io.kubernetes.cri.sandbox-id", "x"}, {"io.kubernetes.pod.uid", "x"}, {"team", "a"}};
+  EXPECT_THAT(PodsOwn(all), ElementsAre(Pair("team", "a")));
+}
+
+}  // namespace
+}  // namespace qrm::manager
