@@ -90,6 +90,8 @@ func TestEveryValueIsUsed(t *testing.T) {
 		"extraVolumeMounts":                    []any{values{"name": "more", "mountPath": "/more"}},
 		"podAnnotations":                       values{"example.com/a": "b"},
 		"podLabels":                            values{"example.com/c": "d"},
+		"admissionPolicy.enabled":              false,
+		"admissionPolicy.validationActions":    []any{"Audit", "Warn"},
 		"networkPolicy.enabled":                true,
 		"networkPolicy.from":                   []any{values{"podSelector": values{}}},
 		"podMonitor.enabled":                   true,
@@ -130,6 +132,7 @@ func TestWrongValuesAreErrors(t *testing.T) {
 		"ConfigIsNoYaml":      {at("config", "[1"), "cannot read config: error converting YAML"},
 		"NoneAtOnce":          {at("maxUnavailable", 0), "maxUnavailable"},
 		"PullPolicy":          {at("image.pullPolicy", "Sometimes"), "must be one of"},
+		"PolicyWithoutAction": {at("admissionPolicy.validationActions", []any{}), "minItems"},
 		"RootlessCapability":  {at("capabilities.add", []any{"cap_sys_admin"}), "does not match pattern"},
 		"NamelessProfile":     {at("appArmorProfile", values{"type": "Localhost"}), "missing property 'localhostProfile'"},
 		"ArgumentIsNoFlag":    {at("extraArgs", []any{"debug"}), "does not match pattern"},
@@ -369,20 +372,32 @@ func TestPodRunsOnLinuxOfItsImagesArchitecture(t *testing.T) {
 	}
 }
 
-func TestQrmdLeavesItsOwnPodAlone(t *testing.T) {
+func TestQrmdKnowsItsOwnPod(t *testing.T) {
 	key := regexp.MustCompile("`skip-annotation` \\| `([^`]+)`").FindStringSubmatch(qrmd(t, "--print-config-reference"))[1]
-	for config, want := range map[string]string{"": key, "skip-annotation: example.com/skip": "example.com/skip"} {
-		if got := render(t, at("config", config)).daemonSet.Spec.Template.Annotations[want]; got != "true" {
-			t.Errorf("with %q, annotation %s is %q", config, want, got)
+	const reserved = "plugins: {cpu: {reserved-cpus: '0'}}\n"
+	for name, test := range map[string]struct{ namespace, config, key, value string }{
+		"System":         {namespace, "", key, "true"},
+		"OtherKey":       {namespace, "skip-annotation: example.com/skip", "example.com/skip", "true"},
+		"NoKey":          {namespace, `skip-annotation: ""`, key, ""},
+		"ByRule":         {otherNamespace, ownRule, key, "true"},
+		"ByGlob":         {otherNamespace, `permissions: [{namespaces: [a, "qrm-*"], allow: [everything]}]`, key, "true"},
+		"BySkipping":     {otherNamespace, "skip-namespaces: [qrm-system]", key, ""},
+		"FirstRuleWins":  {otherNamespace, "skip-namespaces: [qrm-system]\npermissions: [{namespaces: ['*']}, {namespaces: [qrm-system], allow: [opt-out]}]", key, ""},
+		"Reserved":       {namespace, reserved, levelKey, "system_cores"},
+		"ReservedOnly":   {namespace, reserved, key, ""},
+		"ReservedCount":  {namespace, "plugins: {cpu: {static: {reserved-cpu-count: 1}}}", levelKey, "system_cores"},
+		"StaticOnly":     {namespace, "plugins: {cpu: {static: true}}", levelKey, ""},
+		"ReservedByRule": {otherNamespace, reserved + "permissions: [{namespaces: [qrm-system], allow: [reserved-cpus]}]", levelKey, "system_cores"},
+	} {
+		if got := renderIn(t, test.namespace, at("config", test.config)).daemonSet.Spec.Template.Annotations[test.key]; got != test.value {
+			t.Errorf("%s: annotation %s is %q", name, test.key, got)
 		}
 	}
-}
-
-func TestProbesReachAPodOfItsOwnNetwork(t *testing.T) {
-	made := render(t, ownNetwork).container()
-	live := made.LivenessProbe.HTTPGet
-	if !slices.Contains(made.Args, "--probe-address=:9754") || live.Host != "" || live.Port.IntVal != 9754 {
-		t.Errorf("%v is probed at %v", made.Args, live)
+	for _, config := range []string{"", "permissions: [{namespaces: [qrm-systems], allow: [everything]}]", ownRule + `skip-annotation: ""`,
+		reserved + ownRule, reserved + "skip-namespaces: [qrm-system]"} {
+		if _, err := tryRenderIn(otherNamespace, at("config", config), 36); err == nil || !strings.Contains(err.Error(), "allow: [opt-out, reserved-cpus]") {
+			t.Errorf("with %q, it is not told that the pod's namespace needs a rule: %v", config, err)
+		}
 	}
 }
 

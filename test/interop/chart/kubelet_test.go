@@ -16,7 +16,7 @@ import (
 	cri "k8s.io/cri-api/pkg/apis/runtime/v1"
 )
 
-const patience = 20 * time.Second
+const patience = time.Minute // on a machine that others fill
 
 // kubelet makes pods over CRI, in what scripts/containerd.sh gives.
 type kubelet struct {

@@ -57,7 +57,7 @@ func startNode(t *testing.T, name string, overrides values) *node {
 	t.Helper()
 	n := &node{kubelet: newKubelet(t, os.Getenv("QRM_CRI_SOCKET"), os.Getenv("QRM_CGROUP_PARENT")),
 		dir: filepath.Join(os.Getenv("QRM_WORK_DIR"), name), kubeletDir: t.TempDir(), cpus: twoCpus(t)}
-	n.release = render(t, with(overrides, "config", fmt.Sprintf(`
+	n.release = renderIn(t, otherNamespace, with(overrides, "config", ownRule+fmt.Sprintf(`
 nri-socket: %[1]s
 cri-socket: %[2]s
 kubelet-state-dir: %[4]s
@@ -107,7 +107,7 @@ func (n *node) writeState(name, policy string) {
 func (n *node) startQrmd() {
 	n.t.Helper()
 	template := n.release.daemonSet.Spec.Template
-	n.qrmd = n.run("qrmd", namespace, template.Labels, template.Annotations, containerOf(n.t, n.release, n.dir))
+	n.qrmd = n.run("qrmd", otherNamespace, template.Labels, template.Annotations, containerOf(n.t, n.release, n.dir))
 	await(n.t, "the startup probe", func() bool { return n.probe(n.release.container().StartupProbe) })
 	await(n.t, "the readiness probe", func() bool { return n.probe(n.release.container().ReadinessProbe) })
 }
@@ -179,13 +179,15 @@ func (n *node) playMainJob() {
 	web, etl := n.runRole("web"), n.runRole("etl")
 	expect := func(when string) {
 		n.t.Helper()
-		for name, want := range map[runningPod]string{web: n.cpus[0], etl: n.cpus[1], n.qrmd: allowedCpus(n.t, "self")} {
+		// Its own pod asks for nothing, and stays on the default pool.
+		await(n.t, "qrmd to place its own pod", func() bool { return n.allowed(n.qrmd) == n.cpus[1] })
+		for name, want := range map[runningPod]string{web: n.cpus[0], etl: n.cpus[1]} {
 			if got := n.allowed(name); got != want {
 				n.t.Errorf("%s, the kernel gives CPUs %s instead of %s", when, got, want)
 			}
 		}
-		if pods := n.qrmctl("pods")["pods"].([]any); len(pods) != 2 {
-			n.t.Errorf("%s, qrmd knows of %v", when, pods)
+		if pods := n.qrmctl("pods")["pods"].([]any); len(pods) != 3 {
+			n.t.Errorf("%s, qrmd knows of %v instead of these and its own", when, pods)
 		}
 	}
 	expect("after their creation")
@@ -247,7 +249,7 @@ func TestPodOnNodeStartsAgainToSeeKubeletsNewPolicy(t *testing.T) {
 	}
 
 	template := n.release.daemonSet.Spec.Template
-	n.qrmd = n.run("qrmd", namespace, template.Labels, template.Annotations, containerOf(t, n.release, n.dir))
+	n.qrmd = n.run("qrmd", otherNamespace, template.Labels, template.Annotations, containerOf(t, n.release, n.dir))
 	await(t, "the startup probe", func() bool { return n.probe(n.release.container().StartupProbe) })
 	if problems := fmt.Sprint(n.qrmctl("status")); !strings.Contains(problems, "cpuManagerPolicy: none") {
 		t.Errorf("it does not stand aside for kubelet: %s", problems)

@@ -13,6 +13,7 @@ import (
 	"helm.sh/helm/v3/pkg/chart/loader"
 	"helm.sh/helm/v3/pkg/chartutil"
 	"helm.sh/helm/v3/pkg/engine"
+	admissionv1 "k8s.io/api/admissionregistration/v1"
 	appsv1 "k8s.io/api/apps/v1"
 	corev1 "k8s.io/api/core/v1"
 	networkingv1 "k8s.io/api/networking/v1"
@@ -24,7 +25,10 @@ import (
 
 const (
 	directory = "../../../charts/qrm"
-	namespace = "qrm-system" // none that qrmd leaves alone by default
+	namespace = "kube-system"
+	// None that qrmd leaves alone by default; ownRule lets its pods opt out.
+	otherNamespace = "qrm-system"
+	ownRule        = "permissions: [{namespaces: [qrm-system], allow: [opt-out]}]\n"
 )
 
 type values = map[string]any
@@ -80,13 +84,19 @@ type release struct {
 	network   *networkingv1.NetworkPolicy
 	budget    *policyv1.PodDisruptionBudget
 	openshift *securityContextConstraints
+	policies  []admissionv1.ValidatingAdmissionPolicy
+	bindings  []admissionv1.ValidatingAdmissionPolicyBinding
 }
 
 func (r *release) pod() corev1.PodSpec         { return r.daemonSet.Spec.Template.Spec }
 func (r *release) container() corev1.Container { return r.pod().Containers[0] }
 
-// tryRender is `helm template qrm charts/qrm -n qrm-system --kube-version 1.MINOR` with the values in place of the default ones.
+// tryRender is `helm template qrm charts/qrm -n kube-system --kube-version 1.MINOR` with the values in place of the default ones.
 func tryRender(overrides values, minor int) (*release, error) {
+	return tryRenderIn(namespace, overrides, minor)
+}
+
+func tryRenderIn(namespace string, overrides values, minor int) (*release, error) {
 	chart, err := loader.Load(directory)
 	if err != nil {
 		return nil, err
@@ -148,6 +158,12 @@ func (r *release) decode(document string) error {
 	case "security.openshift.io/v1 SecurityContextConstraints":
 		r.openshift = &securityContextConstraints{}
 		object = r.openshift
+	case "admissionregistration.k8s.io/v1 ValidatingAdmissionPolicy":
+		r.policies = append(r.policies, admissionv1.ValidatingAdmissionPolicy{})
+		object = &r.policies[len(r.policies)-1]
+	case "admissionregistration.k8s.io/v1 ValidatingAdmissionPolicyBinding":
+		r.bindings = append(r.bindings, admissionv1.ValidatingAdmissionPolicyBinding{})
+		object = &r.bindings[len(r.bindings)-1]
 	default:
 		return fmt.Errorf("unexpected %s %s", kind.APIVersion, kind.Kind)
 	}
@@ -156,7 +172,12 @@ func (r *release) decode(document string) error {
 
 func render(t *testing.T, overrides values) *release {
 	t.Helper()
-	made, err := tryRender(overrides, 36)
+	return renderIn(t, namespace, overrides)
+}
+
+func renderIn(t *testing.T, namespace string, overrides values) *release {
+	t.Helper()
+	made, err := tryRenderIn(namespace, overrides, 36)
 	if err != nil {
 		t.Fatal(err)
 	}

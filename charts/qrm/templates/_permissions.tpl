@@ -1,0 +1,96 @@
+{{- /* The labels and annotations of pods that qrmd reads, as a list. */ -}}
+{{- define "qrm.podKeys" -}}
+{{- $keys := list "katalyst.kubewharf.io/qos_level" "katalyst.kubewharf.io/cpu_enhancement" "katalyst.kubewharf.io/memory_enhancement" }}
+{{- range list
+      (include "qrm.key" (list . "skip-annotation" "katalyst.kubewharf.io/skip_qrm_admit"))
+      (include "qrm.key" (list . "pod-role-label" "katalyst.kubewharf.io/pod_role"))
+      (include "qrm.key" (list . "pod-role-annotation" "kubernetes.io/pod-role"))
+      (include "qrm.key" (list . "pod-type-annotation" "katalyst.kubewharf.io/pod_type"))
+      (include "qrm.key" (list . "pod-type-annotation-fallback" "kubernetes.io/resource-type"))
+      (include "qrm.key" (list . "main-container-annotation" "kubernetes.io/main-container-name")) }}
+  {{- if . }}{{ $keys = append $keys . }}{{ end }}
+{{- end }}
+{{- range (include "qrm.config" . | fromYaml) | dig "implicit-resources" list }}
+  {{- with .annotation }}{{ $keys = append $keys . }}{{ end }}
+{{- end }}
+{{- uniq $keys | toYaml }}
+{{- end }}
+
+{{- /* The rules of permissions, with those that stand behind them in qrmd; names of `everything` are filled in. */ -}}
+{{- define "qrm.permissions" -}}
+{{- $rules := (include "qrm.config" . | fromYaml) | dig "permissions" list }}
+{{- $rules = append $rules (dict "namespaces" (list "kube-system") "allow" (list "everything")) }}
+{{- $rules = append $rules (dict "namespaces" (list "*") "allow" (list "own-cpus" "numa-nodes" "network-namespaces") "pools" (list "*") "roles" (list "*")) }}
+{{- $filled := list }}
+{{- range $rules }}
+  {{- $names := has "everything" (.allow | default list) | ternary (list "*") list }}
+  {{- $filled = append $filled (merge (dict) . (dict "allow" list "pools" $names "roles" $names)) }}
+{{- end }}
+{{- toYaml $filled }}
+{{- end }}
+
+{{- /*
+A regular expression for what any of the globs describes: a star stands for any text, but a quote, where pools stand in
+JSON; empty for all names whatever.
+*/ -}}
+{{- define "qrm.pattern" -}}
+{{- $parts := list }}
+{{- range . }}{{ $parts = append $parts (regexQuoteMeta (toString .) | replace "\\*" "[^\"]*") }}{{ end }}
+{{- if has "*" . | not }}{{ printf "(%s)" (join "|" $parts) }}{{ end }}
+{{- end }}
+
+{{- /* Whether the pods of the release's namespace may have what WORD says, by (list $ WORD). */ -}}
+{{- define "qrm.mayHave" -}}
+{{- $root := index . 0 }}
+{{- $word := index . 1 }}
+{{- $decided := false }}
+{{- range include "qrm.permissions" $root | fromYamlArray }}
+  {{- if and (not $decided) (regexMatch (printf "^%s$" (include "qrm.pattern" .namespaces | default ".*")) $root.Release.Namespace) }}
+    {{- $decided = true }}
+    {{- if or (has $word .allow) (has "everything" .allow) }}yes{{ end }}
+  {{- end }}
+{{- end }}
+{{- end }}
+
+{{- /*
+The annotation by which qrmd knows what its own pod is: one for the reserved CPUs, where there are some, else one that
+asks for nothing; none in a namespace that is left alone anyhow.
+*/ -}}
+{{- define "qrm.ownAnnotation" -}}
+{{- $config := include "qrm.config" . | fromYaml }}
+{{- $cpu := (($config.plugins | default dict).cpu) | default dict }}
+{{- $static := kindIs "map" $cpu.static | ternary $cpu.static dict }}
+{{- $reserved := or (get $cpu "reserved-cpus") (get $static "reserved-cpu-count") | empty | not }}
+{{- $key := include "qrm.key" (list . "skip-annotation" "katalyst.kubewharf.io/skip_qrm_admit") }}
+{{- if and $reserved (include "qrm.mayHave" (list . "reserved-cpus")) }}
+katalyst.kubewharf.io/qos_level: system_cores
+{{- else if and $key (not $reserved) (include "qrm.mayHave" (list . "opt-out")) }}
+{{ $key }}: "true"
+{{- else if or $reserved (not (has .Release.Namespace ($config | dig "skip-namespaces" (list "kube-system")))) }}
+{{- fail (printf "cannot keep qrmd's own pod on the system's CPUs: permissions in config do not allow it to namespace %s; add {namespaces: [%s], allow: [opt-out, reserved-cpus]} to them, or install into kube-system" .Release.Namespace .Release.Namespace) }}
+{{- end }}
+{{- end }}
+
+{{- /* CEL for the number of the first of the rules that names the request's namespace. The last one names all. */ -}}
+{{- define "qrm.ruleExpression" -}}
+{{- range $number, $rule := initial . }}request.namespace.matches({{ printf "^%s$" (include "qrm.pattern" $rule.namespaces | default ".*") | toJson }}) ? {{ $number }} : {{ end }}
+{{- len (initial .) }}
+{{- end }}
+
+{{- /* CEL for the numbers of the rules, by (list RULES WORD), that allow what the word says. */ -}}
+{{- define "qrm.allowing" -}}
+{{- $word := index . 1 }}
+{{- $numbers := list }}
+{{- range $number, $rule := index . 0 }}
+  {{- if or (has $word $rule.allow) (has "everything" $rule.allow) }}{{ $numbers = append $numbers $number }}{{ end }}
+{{- end }}
+{{- toJson $numbers }}
+{{- end }}
+
+{{- /* CEL for a list of patterns, one for each of the rules' lists of names, by (list RULES KEY). */ -}}
+{{- define "qrm.patterns" -}}
+{{- $key := index . 1 }}
+{{- $patterns := list }}
+{{- range index . 0 }}{{ $patterns = append $patterns (include "qrm.pattern" (get . $key)) }}{{ end }}
+{{- toJson $patterns }}
+{{- end }}

@@ -1,0 +1,135 @@
+package chart
+
+import (
+	"bytes"
+	"crypto/rand"
+	"crypto/rsa"
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/json"
+	"encoding/pem"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"testing"
+	"time"
+)
+
+// apiServer is an unmodified kube-apiserver, with an etcd of its own.
+type apiServer struct {
+	t      *testing.T
+	url    string
+	client *http.Client
+}
+
+const apiServerPatience = time.Minute
+
+type object = map[string]any
+
+// startApiServer runs the programs of the directory until the test ends.
+func startApiServer(t *testing.T, programs string) *apiServer {
+	t.Helper()
+	dir := t.TempDir()
+	etcd, peers, port := freePort(t), freePort(t), freePort(t)
+	key, err := rsa.GenerateKey(rand.Reader, 2048)
+	if err != nil {
+		t.Fatal(err)
+	}
+	keys, tokens := filepath.Join(dir, "sa.key"), filepath.Join(dir, "tokens.csv")
+	pemKey := pem.EncodeToMemory(&pem.Block{Type: "RSA PRIVATE KEY", Bytes: x509.MarshalPKCS1PrivateKey(key)})
+	for file, text := range map[string]string{keys: string(pemKey), tokens: "admin,admin,admin,system:masters\n"} {
+		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	local := "http://127.0.0.1:%d"
+	run(t, filepath.Join(dir, "etcd.log"), filepath.Join(programs, "server"), "--data-dir="+filepath.Join(dir, "etcd"), "--unsafe-no-fsync",
+		fmt.Sprintf("--listen-client-urls="+local, etcd), fmt.Sprintf("--advertise-client-urls="+local, etcd),
+		fmt.Sprintf("--listen-peer-urls="+local, peers))
+	run(t, filepath.Join(dir, "apiserver.log"), filepath.Join(programs, "kube-apiserver"), fmt.Sprintf("--etcd-servers="+local, etcd),
+		fmt.Sprint("--secure-port=", port), "--bind-address=127.0.0.1", "--cert-dir="+filepath.Join(dir, "pki"), "--token-auth-file="+tokens,
+		"--authorization-mode=RBAC", "--service-account-key-file="+keys, "--service-account-signing-key-file="+keys,
+		"--service-account-issuer=https://kubernetes.default.svc", "--service-cluster-ip-range=10.96.0.0/24",
+		// Nothing makes the accounts that this plugin wants to find.
+		"--disable-admission-plugins=ServiceAccount")
+	server := &apiServer{t, fmt.Sprintf("https://127.0.0.1:%d", port),
+		&http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}}, Timeout: apiServerPatience}}
+	server.await("the API server", func() bool {
+		code, _ := server.call(http.MethodGet, "/readyz", "", nil)
+		return code == http.StatusOK
+	})
+	return server
+}
+
+// run starts a program that ends with the test; what it wrote is shown when the test failed.
+func run(t *testing.T, log, program string, arguments ...string) {
+	t.Helper()
+	file, err := os.Create(log)
+	if err != nil {
+		t.Fatal(err)
+	}
+	command := exec.Command(program, arguments...)
+	command.Stdout, command.Stderr = file, file
+	if err := command.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		command.Process.Kill()
+		command.Wait()
+		file.Close()
+		if text, _ := os.ReadFile(log); t.Failed() {
+			t.Logf("%s ended with:\n%s", filepath.Base(program), text[max(0, len(text)-4000):])
+		}
+	})
+}
+
+func (s *apiServer) await(what string, condition func() bool) {
+	s.t.Helper()
+	for end := time.Now().Add(apiServerPatience); !condition(); time.Sleep(100 * time.Millisecond) {
+		if time.Now().After(end) {
+			s.t.Fatalf("waited in vain for %s", what)
+		}
+	}
+}
+
+// call returns the code and the message of the answer; a body of another content type than JSON is a patch.
+func (s *apiServer) call(method, path, content string, body any) (int, string) {
+	text, err := json.Marshal(body)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	request, err := http.NewRequest(method, s.url+path, bytes.NewReader(text))
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	request.Header.Set("Authorization", "Bearer admin")
+	request.Header.Set("Content-Type", content)
+	answer, err := s.client.Do(request)
+	if err != nil {
+		return 0, err.Error()
+	}
+	defer answer.Body.Close()
+	read, _ := io.ReadAll(answer.Body)
+	var status struct{ Message string }
+	json.Unmarshal(read, &status)
+	return answer.StatusCode, status.Message
+}
+
+func (s *apiServer) create(path string, body any) (int, string) {
+	return s.call(http.MethodPost, path, "application/json", body)
+}
+
+func (s *apiServer) patch(path string, body any) (int, string) {
+	return s.call(http.MethodPatch, path, "application/merge-patch+json", body)
+}
+
+// mustCreate is create of what nothing may refuse.
+func (s *apiServer) mustCreate(path string, body any) {
+	s.t.Helper()
+	if code, message := s.create(path, body); code != http.StatusCreated {
+		s.t.Fatalf("%s: %d %s", path, code, message)
+	}
+}

@@ -1,0 +1,192 @@
+package chart
+
+import (
+	"fmt"
+	"net/http"
+	"os"
+	"strings"
+	"testing"
+)
+
+const (
+	skipKey   = "katalyst.kubewharf.io/skip_qrm_admit"
+	levelKey  = "katalyst.kubewharf.io/qos_level"
+	cpuKey    = "katalyst.kubewharf.io/cpu_enhancement"
+	memoryKey = "katalyst.kubewharf.io/memory_enhancement"
+	nicKey    = "example.com/nic"
+	// The default rules stand behind these.
+	permissionRules = `
+permissions:
+  - {namespaces: [infra, "team-*"], allow: [opt-out, reserved-cpus], pools: [batch, "b.*"], roles: [web]}
+  - {namespaces: [all, qrm-system], allow: [everything]}
+  - {namespaces: ["plain*"]}
+implicit-resources: [{resource: NIC, annotation: example.com/nic}]
+`
+)
+
+// podWith is a pod of one container.
+func podWith(name string, labels, annotations map[string]string) object {
+	return object{"apiVersion": "v1", "kind": "Pod", "metadata": object{"name": name, "labels": labels, "annotations": annotations},
+		"spec": object{"containers": []object{{"name": "main", "image": "localhost/none"}}}}
+}
+
+// bindingOf puts a pod on a node.
+func bindingOf(pod string, annotations map[string]string) object {
+	return object{"apiVersion": "v1", "kind": "Binding", "metadata": object{"name": pod, "annotations": annotations},
+		"target": object{"kind": "Node", "name": "node1"}}
+}
+
+func annotate(key string, value any) object {
+	return object{"metadata": object{"annotations": object{key: value}}}
+}
+
+func podsOf(namespace string) string { return "/api/v1/namespaces/" + namespace + "/pods" }
+
+// startGuardedServer has the chart's policies in force.
+func startGuardedServer(t *testing.T) *apiServer {
+	t.Helper()
+	programs := os.Getenv("QRM_APISERVER_DIR")
+	if programs == "" {
+		t.Skip("runs within test/e2e/admission_policy.sh")
+	}
+	server := startApiServer(t, programs)
+	for _, name := range []string{"infra", "team-a", "all", "plain-1", "tenant", otherNamespace} {
+		server.mustCreate("/api/v1/namespaces", object{"apiVersion": "v1", "kind": "Namespace", "metadata": object{"name": name}})
+	}
+	made := render(t, at("config", permissionRules))
+	const group = "/apis/admissionregistration.k8s.io/v1/"
+	for _, policy := range made.policies {
+		server.mustCreate(group+"validatingadmissionpolicies", policy)
+	}
+	for _, binding := range made.bindings {
+		server.mustCreate(group+"validatingadmissionpolicybindings", binding)
+	}
+	server.await("the policies to be in force", func() bool {
+		code, _ := server.create(podsOf("tenant")+"?dryRun=All", podWith("probe", nil, map[string]string{skipKey: "true"}))
+		return code == http.StatusForbidden
+	})
+	server.mustCreate(podsOf("tenant"), podWith("early", nil, nil))
+	server.await("changes to be refused", func() bool {
+		code, _ := server.patch(podsOf("tenant")+"/early?dryRun=All", annotate(levelKey, "shared_cores"))
+		return code == http.StatusForbidden
+	})
+	return server
+}
+
+func TestApiServerRefusesWhatPermissionsDoNotAllow(t *testing.T) {
+	server := startGuardedServer(t)
+	for name, test := range map[string]struct {
+		labels, annotations map[string]string
+		allowed             string // namespaces
+	}{
+		"Nothing":         {nil, nil, "kube-system infra team-a all plain-1 tenant"},
+		"OtherKeys":       {map[string]string{"app": "web"}, map[string]string{"example.com/note": "pool"}, "kube-system infra team-a all plain-1 tenant"},
+		"OptOut":          {nil, map[string]string{skipKey: "true"}, "kube-system infra team-a all"},
+		"NoOptOut":        {nil, map[string]string{skipKey: "false"}, "kube-system infra team-a all plain-1 tenant"},
+		"ReservedCpus":    {nil, map[string]string{levelKey: "system_cores"}, "kube-system infra team-a all"},
+		"OwnCpus":         {nil, map[string]string{levelKey: "dedicated_cores"}, "kube-system all tenant"},
+		"SharedCpus":      {nil, map[string]string{levelKey: "shared_cores"}, "kube-system infra team-a all plain-1 tenant"},
+		"NumaNodes":       {nil, map[string]string{memoryKey: `{"numa_exclusive": "true"}`}, "kube-system all tenant"},
+		"EscapedNuma":     {nil, map[string]string{memoryKey: `{"numa_exclusiv\u0065": "true"}`}, "kube-system all tenant"},
+		"NumaBinding":     {nil, map[string]string{memoryKey: `{"numa_binding": "true"}`}, "kube-system infra team-a all plain-1 tenant"},
+		"ListedPool":      {nil, map[string]string{cpuKey: `{"cpuset_pool": "batch"}`}, "kube-system infra team-a all tenant"},
+		"PoolByGlob":      {nil, map[string]string{cpuKey: `{"cpuset_pool":"b.1"}`}, "kube-system infra team-a all tenant"},
+		"OtherPool":       {nil, map[string]string{cpuKey: `{"cpuset_pool": "bx1"}`}, "kube-system all tenant"},
+		"PoolBehindOther": {nil, map[string]string{cpuKey: `{"cpuset_pool": "batch", "cpuset_pool": "online"}`}, "kube-system all tenant"},
+		"EscapedPool":     {nil, map[string]string{cpuKey: `{"a": "\"cpuset_pool\": \"batch\"", "cpuset\u005fpool": "online"}`}, "kube-system all tenant"},
+		"FullCores":       {nil, map[string]string{cpuKey: `{"full_pcpus_pairing": "true"}`}, "kube-system infra team-a all plain-1 tenant"},
+		"ListedRole":      {map[string]string{roleLabel: "web"}, nil, "kube-system infra team-a all tenant"},
+		"OtherRole":       {map[string]string{roleLabel: "etl"}, nil, "kube-system all tenant"},
+		"RoleAnnotation":  {nil, map[string]string{"kubernetes.io/pod-role": "etl"}, "kube-system all tenant"},
+	} {
+		for _, namespace := range []string{"kube-system", "infra", "team-a", "all", "plain-1", "tenant"} {
+			want := http.StatusForbidden
+			if strings.Contains(" "+test.allowed+" ", " "+namespace+" ") {
+				want = http.StatusCreated
+			}
+			code, message := server.create(podsOf(namespace)+"?dryRun=All", podWith("one", test.labels, test.annotations))
+			if code != want || (want == http.StatusForbidden && !strings.Contains(message, "namespace "+namespace+" may not ")) {
+				t.Errorf("%s in %s: %d %s", name, namespace, code, message)
+			}
+		}
+	}
+}
+
+func TestApiServerTakesTheChartsOwnPod(t *testing.T) {
+	server := startGuardedServer(t)
+	template := renderIn(t, otherNamespace, at("config", permissionRules)).daemonSet.Spec.Template
+	pod := object{"apiVersion": "v1", "kind": "Pod", "spec": template.Spec,
+		"metadata": object{"name": "qrm", "labels": template.Labels, "annotations": template.Annotations}}
+	server.mustCreate(podsOf(otherNamespace), pod)
+}
+
+func TestApiServerRefusesChangesOfKeysOnExistingPods(t *testing.T) {
+	server := startGuardedServer(t)
+	server.mustCreate(podsOf("tenant"), podWith("has", map[string]string{roleLabel: "web"}, map[string]string{levelKey: "shared_cores"}))
+	server.mustCreate(podsOf("tenant"), podWith("lacks", nil, nil))
+	server.mustCreate(podsOf("kube-system"), podWith("system", nil, nil))
+	refused := func(what, key string, code int, message string) {
+		t.Helper()
+		if code != http.StatusForbidden || !strings.Contains(message, "after the pod was created: "+key) {
+			t.Errorf("%s: %d %s", what, code, message)
+		}
+	}
+	for _, key := range []string{skipKey, levelKey, cpuKey, memoryKey, nicKey, "kubernetes.io/pod-role", "katalyst.kubewharf.io/pod_type",
+		"kubernetes.io/resource-type", "kubernetes.io/main-container-name"} {
+		for _, part := range []string{"", "/status"} {
+			code, message := server.patch(podsOf("tenant")+"/lacks"+part, annotate(key, "false"))
+			refused("adding at pods"+part, key, code, message)
+		}
+		code, message := server.create(podsOf("tenant")+"/lacks/binding", bindingOf("lacks", map[string]string{key: "false"}))
+		refused("adding at pods/binding", key, code, message)
+		code, message = server.create("/api/v1/namespaces/tenant/bindings", bindingOf("lacks", map[string]string{key: "false"}))
+		refused("adding at bindings", key, code, message)
+	}
+	for what, change := range map[string]object{"changing": annotate(levelKey, "dedicated_cores"), "removing": annotate(levelKey, nil)} {
+		for _, part := range []string{"", "/status"} {
+			code, message := server.patch(podsOf("tenant")+"/has"+part, change)
+			refused(what+" at pods"+part, levelKey, code, message)
+		}
+	}
+	code, message := server.patch(podsOf("tenant")+"/has", object{"metadata": object{"labels": object{roleLabel: "etl"}}})
+	refused("changing a label", roleLabel, code, message)
+	code, message = server.patch(podsOf("kube-system")+"/system", annotate(skipKey, "true"))
+	refused("changing in kube-system", skipKey, code, message)
+}
+
+func TestApiServerLetsOrdinaryPodsLive(t *testing.T) {
+	server := startGuardedServer(t)
+	const pod = "/ordinary"
+	server.mustCreate(podsOf("tenant"), podWith("ordinary", map[string]string{roleLabel: "web"}, map[string]string{levelKey: "dedicated_cores"}))
+	for what, step := range map[string]func() (int, string){
+		"a label": func() (int, string) {
+			return server.patch(podsOf("tenant")+pod, object{"metadata": object{"labels": object{"a": "b"}}})
+		},
+		"a note":   func() (int, string) { return server.patch(podsOf("tenant")+pod, annotate("example.com/note", "x")) },
+		"the same": func() (int, string) { return server.patch(podsOf("tenant")+pod, annotate(levelKey, "dedicated_cores")) },
+		"a status": func() (int, string) {
+			return server.patch(podsOf("tenant")+pod+"/status", object{"status": object{"phase": "Running"}, "metadata": object{"annotations": object{"example.com/s": "t"}}})
+		},
+	} {
+		if code, message := step(); code != http.StatusOK {
+			t.Errorf("%s: %d %s", what, code, message)
+		}
+	}
+	server.mustCreate(podsOf("tenant")+pod+"/binding", bindingOf("ordinary", map[string]string{"example.com/by": "me"}))
+	if code, message := server.call(http.MethodDelete, podsOf("tenant")+pod+"?gracePeriodSeconds=0", "application/json", object{}); code != http.StatusOK {
+		t.Errorf("the end: %d %s", code, message)
+	}
+}
+
+func TestPoliciesNeedAServerThatKnowsThem(t *testing.T) {
+	made, err := tryRender(nil, 29)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(made.policies) != 0 || len(made.bindings) != 0 {
+		t.Errorf("in 1.29, %d policies are made", len(made.policies))
+	}
+	if names := fmt.Sprint(len(render(t, nil).policies), len(render(t, nil).bindings)); names != "2 2" {
+		t.Errorf("there are %s policies and bindings", names)
+	}
+}
