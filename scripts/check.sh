@@ -12,6 +12,7 @@
 #   tsan           the tests without gRPC under the thread sanitizer
 #   fuzz           each fuzz target for QRM_FUZZ_SECONDS (10)
 #   bench          each benchmark once
+#   cluster        what is tested with an API server, which is built of Go modules
 set -euo pipefail
 
 cd "$(dirname "$0")/.."
@@ -77,9 +78,14 @@ check_bench() {
   ctest --preset release -L bench
 }
 
+check_cluster() {
+  scripts/build.sh release qrmd qrmctl
+  ctest --preset release -L cluster
+}
+
 scripts/deps.sh --checks
 if [ $# -eq 0 ]; then
-  set -- format layering unused thread-safety tidy asan-ubsan tsan fuzz bench
+  set -- format layering unused thread-safety tidy asan-ubsan tsan fuzz bench cluster
 fi
 for check in "$@"; do
   echo "== $check"
@@ -94,6 +100,7 @@ for check in "$@"; do
     tsan) check_sanitizer tsan unit_tests ;;
     fuzz) scripts/fuzz.sh "${QRM_FUZZ_SECONDS:-10}" ;;
     bench) check_bench ;;
+    cluster) check_cluster ;;
     *)
       echo "unknown check \"$check\"; use those that the head of scripts/check.sh names" >&2
       exit 2

@@ -401,6 +401,14 @@ func TestQrmdKnowsItsOwnPod(t *testing.T) {
 	}
 }
 
+func TestProbesReachAPodOfItsOwnNetwork(t *testing.T) {
+	made := render(t, ownNetwork).container()
+	live := made.LivenessProbe.HTTPGet
+	if !slices.Contains(made.Args, "--probe-address=:9754") || live.Host != "" || live.Port.IntVal != 9754 {
+		t.Errorf("%v is probed at %v", made.Args, live)
+	}
+}
+
 func TestProbesFollowTheProbeAddress(t *testing.T) {
 	for address, want := range map[string]struct {
 		host string
