@@ -8,7 +8,6 @@ namespace qrm::test {
 namespace {
 
 using manager::Feature;
-using manager::PermissionRule;
 using manager::Permissions;
 using testing::ElementsAre;
 using testing::HasSubstr;
