@@ -40,7 +40,7 @@ struct AdmissionOptions {
                                                        "system-cluster-critical"};
   /// Those of QoS level system_cores are placed all the same.
   bool skip_daemonset_pods = true;
-  Permissions permissions = Permissions();
+  Permissions permissions;
   std::chrono::milliseconds deadline{1200};  ///< of one container's admission, and of a dry run
   std::chrono::milliseconds plugin_call_deadline{500};
   std::chrono::milliseconds release_deadline{300};  ///< of a call that takes back

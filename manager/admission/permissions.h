@@ -47,7 +47,8 @@ class Permissions {
   /// `configured`, then the default ones: kube-system may ask for everything; all others for what
   /// the configuration gives by name and for what their requests pay, but may neither opt out nor
   /// use reserved CPUs.
-  explicit Permissions(std::vector<PermissionRule> configured = {});
+  Permissions() : Permissions(std::vector<PermissionRule>()) {}
+  explicit Permissions(std::vector<PermissionRule> configured);
 
   const std::vector<PermissionRule>& rules() const { return rules_; }
   /// There is one for every namespace.

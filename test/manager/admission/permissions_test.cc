@@ -45,8 +45,8 @@ struct FeatureCase {
   std::string key;   ///< what asks for it
   bool usual;        ///< whether everybody may have it without a rule
   ContainerDemand demand;
-  std::map<std::string, double> requests = {};
-  AllocationByResource given = {};
+  std::map<std::string, double> requests;
+  AllocationByResource given;
 };
 
 ContainerDemand Annotated(StringMap annotations) {
