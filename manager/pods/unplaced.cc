@@ -197,10 +197,21 @@ void Unplaced::LeaveOwnedCpus() {
   }
   const std::map<ContainerKey, std::string> refused = refused_;
   for (const auto& [key, cpus] : refused) {
-    if (cpus != ToString(free) && !HasCpus(*state, key)) {
+    const bool is_moved = !cpus.empty();
+    if (cpus != ToString(free) && !HasCpus(*state, key) && (is_moved || MayUse(key, owned))) {
       MoveOff(key, ToString(free));
     }
   }
+}
+
+// One that runs on CPUs of its own, by an admission that was forgotten, is left there.
+bool Unplaced::MayUse(const ContainerKey& key, const CpuSet& owned) const {
+  const auto entry = containers_.find(key);
+  const CpuSet own =
+      entry == containers_.end()
+          ? CpuSet()
+          : CpuSet::Parse(entry->second.second.resources.cpuset_cpus).value_or(CpuSet());
+  return own.Empty() || own.Intersects(owned);
 }
 
 // It runs on what its runtime gave it, which are all CPUs.

@@ -60,6 +60,7 @@ class Unplaced {
   bool IsWaiting(const ContainerKey& key);
   void Place(const ContainerKey& key, const StatusOr<ContainerDemand>& demand);
   void FindDemand(const ContainerKey& key, DemandSource::Found found);
+  bool MayUse(const ContainerKey& key, const CpuSet& owned) const;
   void MoveOff(const ContainerKey& key, const std::string& cpus);
 
   const NodeParts& parts_;

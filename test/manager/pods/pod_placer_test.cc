@@ -154,5 +154,15 @@ TEST_F(PodPlacerTest, ContainerWithoutAPlaceLeavesCpusThatAnotherGotByAReconcile
   EXPECT_EQ(runtime_.updates()[0].container_id, "id2");
 }
 
+TEST_F(PodPlacerTest, ContainerWithoutAPlaceStaysOnCpusThatNobodyElseOwns) {
+  Refuse(StatusCode::kResourceExhausted);
+  RuntimeContainer pinned = Container("web", "id2");
+  pinned.resources.cpuset_cpus = "2-3";
+  Synchronize({Pod("job"), Pod("web")}, {pinned});
+  Serve(true, true);
+  ASSERT_TRUE(Create(Pod("own"), Container("own", "id3")).ok());
+  EXPECT_THAT(runtime_.updates(), IsEmpty());
+}
+
 }  // namespace
 }  // namespace qrm::manager
