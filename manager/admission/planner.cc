@@ -28,12 +28,16 @@ bool Contains(const std::vector<std::string>& names, const std::string& name) {
   return std::find(names.begin(), names.end(), name) != names.end();
 }
 
-/// Whether the container runs with `resource` and could not take another: what is no knob of its
-/// cgroup is set when it is made.
+/// Whether the container runs with `resource` and could not take another: variables, mounts and
+/// devices are set when it is made.
 bool IsFixed(const Draft& draft, const std::string& resource) {
   const auto given = draft.known->allocations.find(resource);
-  return draft.explanation.after_the_fact && given != draft.known->allocations.end() &&
-         given->second.oci_property.empty();
+  if (!draft.explanation.after_the_fact || given == draft.known->allocations.end()) {
+    return false;
+  }
+  const ResourceAllocation& allocation = given->second;
+  return !allocation.envs.empty() || !allocation.annotations.empty() ||
+         !allocation.mounts.empty() || !allocation.devices.empty();
 }
 
 bool IsAskedFor(const Draft& draft, const std::string& resource) {
