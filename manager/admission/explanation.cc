@@ -123,9 +123,8 @@ std::string Within(std::size_t most, Json json) {
     const auto largest = std::max_element(
         json.begin(), json.end(),
         [&](const Json& a, const Json& b) { return text(a).size() < text(b).size(); });
-    const std::string name = largest.key();
-    json["left_out"].push_back(fmt::format("{} ({} bytes)", name, text(*largest).size()));
-    json.erase(name);
+    json["left_out"].push_back(fmt::format("{} ({} bytes)", largest.key(), text(*largest).size()));
+    json.erase(largest);
     all = text(json);
   }
   return all;

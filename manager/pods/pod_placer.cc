@@ -31,7 +31,8 @@ bool MayLackRoom(const Status& refusal) {
 
 }  // namespace
 
-PodPlacer::PodPlacer(const NodeParts& parts, std::chrono::milliseconds admission_deadline)
+PodPlacer::PodPlacer(const NodeParts& parts, std::chrono::milliseconds admission_deadline,
+                     std::chrono::milliseconds adoption_grace)
     : parts_(parts),
       admission_deadline_(admission_deadline),
       unplaced_(
@@ -40,7 +41,7 @@ PodPlacer::PodPlacer(const NodeParts& parts, std::chrono::milliseconds admission
             return Admit(demand, Admitter::Moment::kAfterTheFact, DeadlineAfter(admission_deadline))
                 .status();
           },
-          admission_deadline) {}
+          admission_deadline, adoption_grace) {}
 
 void PodPlacer::Create(RuntimePod pod, RuntimeContainer container,
                        RuntimeEvents::AdjustmentReply reply) {

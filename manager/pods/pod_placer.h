@@ -22,8 +22,10 @@ namespace qrm::manager {
 /// Threads: any, but OnReconciled and OnDiskReturned. None of them waits.
 class PodPlacer {
  public:
-  /// `parts` outlive the placer, and what it has begun.
-  PodPlacer(const NodeParts& parts, std::chrono::milliseconds admission_deadline);
+  /// `parts` outlive the placer, and what it has begun. `adoption_grace` begins now; RetryUnplaced
+  /// is for its caller to call when it is over.
+  PodPlacer(const NodeParts& parts, std::chrono::milliseconds admission_deadline,
+            std::chrono::milliseconds adoption_grace = {});
 
   /// Answers a creation, in the order of those of its pod.
   void Create(RuntimePod pod, RuntimeContainer container, RuntimeEvents::AdjustmentReply reply);

@@ -24,6 +24,7 @@ struct PodsOptions {
   ObserverOptions observer;
   std::chrono::milliseconds ended_after{30'000};
   std::chrono::milliseconds pre_start_deadline{1000};
+  std::chrono::milliseconds adoption_grace{10'000};
 };
 
 inline std::vector<config::ConfigKey> PodsKeys(PodsOptions& options) {
@@ -41,6 +42,9 @@ inline std::vector<config::ConfigKey> PodsKeys(PodsOptions& options) {
                           "How long plugins that want to prepare containers may take before one "
                           "starts; no other of the node is made meanwhile. More than nine tenths "
                           "of admission-deadline counts as that."),
+      config::DurationKey("adoption-grace", options.adoption_grace, {"0s", "10m"},
+                          "How long after a start containers that run without a place wait for "
+                          "plugins that were there before, so that all they get is aligned."),
   };
 }
 

@@ -37,7 +37,8 @@ struct RuntimeFollower::Impl final : AuditListener {
   Impl(NodeParts given_parts, FollowerOptions options)
       : parts(std::move(given_parts)),
         version_period(options.version_period),
-        placer(parts, options.admission_deadline),
+        adoption_grace(options.pods.adoption_grace),
+        placer(parts, options.admission_deadline, adoption_grace),
         ended({.io = parts.io, .live = parts.live, .placer = placer}, options.pods.ended_after),
         inventory(parts, placer, ended),
         observer({.io = parts.io,
@@ -57,14 +58,17 @@ struct RuntimeFollower::Impl final : AuditListener {
                   options.pods.pre_start_deadline),
         events(parts, {placer, inventory, observer, audit, ended, pre_start}),
         nri(parts.io, NriOptionsOf(options), events),
-        version_timer(parts.io) {}
+        version_timer(parts.io),
+        grace_timer(parts.io) {}
 
   bool OnListed(const RuntimeList& list) override { return inventory.OnListed(list); }
   void OnLeftOut() override;
   void AskVersion();
+  void AwaitGrace();
 
   const NodeParts parts;
   const std::chrono::milliseconds version_period;
+  const std::chrono::milliseconds adoption_grace;
   PodPlacer placer;
   EndedPods ended;
   Inventory inventory;
@@ -74,6 +78,7 @@ struct RuntimeFollower::Impl final : AuditListener {
   PodEvents events;
   NriPlugin nri;
   boost::asio::steady_timer version_timer;
+  boost::asio::steady_timer grace_timer;
 
   mutable Mutex mutex;
   StatusOr<RuntimeInfo> version QRM_GUARDED_BY(mutex) = Errorf(StatusCode::kUnavailable,
@@ -99,6 +104,15 @@ void RuntimeFollower::Impl::AskVersion() {
   });
 }
 
+void RuntimeFollower::Impl::AwaitGrace() {
+  grace_timer.expires_after(adoption_grace);
+  grace_timer.async_wait([this](const boost::system::error_code& error) {
+    if (!error) {
+      placer.RetryUnplaced();
+    }
+  });
+}
+
 RuntimeFollower::RuntimeFollower(NodeParts parts, FollowerOptions options)
     : impl_(std::make_unique<Impl>(std::move(parts), std::move(options))) {}
 
@@ -108,6 +122,7 @@ Status RuntimeFollower::Start() {
   QRM_RETURN_IF_ERROR(impl_->nri.Start());
   impl_->observer.OnNriAway();
   impl_->AskVersion();
+  impl_->AwaitGrace();
   return OkStatus();
 }
 
@@ -117,6 +132,7 @@ void RuntimeFollower::Stop() {
   impl_->audit.Stop();
   impl_->ended.Stop();
   impl_->version_timer.cancel();
+  impl_->grace_timer.cancel();
 }
 
 RuntimeStatus RuntimeFollower::GetStatus() const {

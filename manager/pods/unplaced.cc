@@ -110,6 +110,9 @@ void Unplaced::TryAll() {
 }
 
 void Unplaced::Try(std::vector<ContainerKey> keys) {
+  if (AwaitsPlugins()) {
+    return;  // all are tried when the last one registers, or the grace ends
+  }
   while (!keys.empty() && !IsWaiting(keys.back())) {
     keys.pop_back();
   }
@@ -124,6 +127,16 @@ void Unplaced::Try(std::vector<ContainerKey> keys) {
       Place(key, demand);
       Try(std::move(rest));
     });
+  });
+}
+
+bool Unplaced::AwaitsPlugins() const {
+  if (std::chrono::steady_clock::now() >= grace_end_) {
+    return false;
+  }
+  const std::vector<PluginInfo> plugins = parts_.plugins.List();
+  return std::any_of(plugins.begin(), plugins.end(), [](const PluginInfo& plugin) {
+    return plugin.registered_by == RegisteredBy::kCheckpoint;
   });
 }
 

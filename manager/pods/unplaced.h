@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "api/base/clock.h"
 #include "api/base/status.h"
 #include "manager/demand/demand_source.h"
 #include "manager/pods/node_parts.h"
@@ -29,14 +30,21 @@ ContainerDemand WithoutPlaced(ContainerDemand demand, const LiveContainers& live
 /// record of which a plugin was not asked because it was not there yet. One that cannot be placed
 /// is kept off the CPUs that others own.
 ///
+/// After a start none is tried before the plugins that were there before have registered, or the
+/// grace for them is over: what the first one gave would bind the others to its nodes.
+///
 /// Threads: the state loop only.
 class Unplaced {
  public:
   using Admit = std::function<Status(const ContainerDemand&)>;
 
-  /// `parts` outlive the object. `admit` admits a container that runs.
-  Unplaced(const NodeParts& parts, Admit admit, std::chrono::milliseconds spec_deadline)
-      : parts_(parts), admit_(std::move(admit)), spec_deadline_(spec_deadline) {}
+  /// `parts` outlive the object. `admit` admits a container that runs. The grace begins now.
+  Unplaced(const NodeParts& parts, Admit admit, std::chrono::milliseconds spec_deadline,
+           std::chrono::milliseconds grace)
+      : parts_(parts),
+        admit_(std::move(admit)),
+        spec_deadline_(spec_deadline),
+        grace_end_(DeadlineAfter(grace)) {}
 
   void Add(const RuntimePod& pod, const RuntimeContainer& container);
   void Erase(const ContainerKey& key);
@@ -56,6 +64,7 @@ class Unplaced {
   void LeaveOwnedCpus();
 
  private:
+  bool AwaitsPlugins() const;
   bool IsLive(const ContainerKey& key, const RuntimeContainer& container) const;
   bool IsWaiting(const ContainerKey& key);
   void Place(const ContainerKey& key, const StatusOr<ContainerDemand>& demand);
@@ -66,6 +75,7 @@ class Unplaced {
   const NodeParts& parts_;
   const Admit admit_;
   const std::chrono::milliseconds spec_deadline_;
+  const Deadline grace_end_;
   std::map<ContainerKey, PodAndContainer> containers_;  // not on record
   std::set<ContainerKey> incomplete_;                   // on record
   RepeatedLines refused_lines_;

@@ -115,6 +115,37 @@ TEST_F(PodPlacerTest, ContainerOnRecordIsTriedWhenAPluginComesThatWasNotThere) {
   EXPECT_TRUE(state_.Load()->Find(Key("web"))->allocations.contains("memory"));
 }
 
+TEST_F(PodPlacerTest, ContainersThatRunWaitForThePluginsOfBeforeTheStart) {
+  test::PluginScript memory;
+  memory.gives = AllocationByResource{{"memory", test::NodeMemory({{0, 1 << 20}})}};
+  memory.registered_by = RegisteredBy::kCheckpoint;
+  memory.live = false;
+  plugins_.Set("memory", memory);
+  live_.Add(Key("web"), {.id = "id2", .pod_id = "sandbox-web", .started = true});
+  PodPlacer patient(parts_, std::chrono::seconds(10), std::chrono::hours(1));
+  patient.Adopt({{Pod("web"), Container("web", "id2")}});
+  test::Settle(state_);
+  EXPECT_FALSE(Known("web")) << "what cpu gives now would bind memory to its nodes";
+
+  memory.registered_by = RegisteredBy::kWatcher;
+  memory.live = true;
+  plugins_.Set("memory", memory);
+  patient.OnPluginRegistered("memory");
+  test::Settle(state_);
+  ASSERT_TRUE(Known("web"));
+  EXPECT_EQ(state_.Load()->Find(Key("web"))->allocations.size(), 2U);
+}
+
+TEST_F(PodPlacerTest, ContainersThatRunDoNotWaitForLongerThanTheGrace) {
+  test::PluginScript gone{.registered_by = RegisteredBy::kCheckpoint, .live = false};
+  plugins_.Set("memory", gone);
+  live_.Add(Key("web"), {.id = "id2", .pod_id = "sandbox-web", .started = true});
+  PodPlacer hasty(parts_, std::chrono::seconds(10), std::chrono::seconds(0));
+  hasty.Adopt({{Pod("web"), Container("web", "id2")}});
+  test::Settle(state_);
+  EXPECT_TRUE(Known("web"));
+}
+
 TEST_F(PodPlacerTest, ContainerOnRecordIsTriedWhenTheRuntimeComesAfterAPluginThatWasNotThere) {
   test::PluginScript memory;
   memory.gives = AllocationByResource{{"memory", test::NodeMemory({{0, 1 << 20}})}};
