@@ -8,17 +8,11 @@
 #include <string_view>
 #include <system_error>
 #include <utility>
-#include <vector>
 
-#include <sys/stat.h>
+#include "api/base/cgroup.h"
 
 namespace qrm::manager {
 namespace {
-
-bool Exists(const std::string& path) {
-  struct stat ignored{};
-  return ::stat(path.c_str(), &ignored) == 0;
-}
 
 /// The whole file; the files here have one line, or one line per controller.
 StatusOr<std::string> ReadFile(const std::string& path) {
@@ -43,49 +37,6 @@ bool IsBlank(std::string_view text) {
 StatusOr<std::string> ReadCpusetFile(const std::string& directory, const std::string& name) {
   QRM_ASSIGN_OR_RETURN(std::string text, ReadFile(directory + "/" + name));
   return IsBlank(text) ? ReadFile(directory + "/" + name + ".effective") : std::move(text);
-}
-
-/// systemd's place for a slice: "a-b.slice" lies in "a.slice".
-std::string ExpandSlice(std::string_view slice) {
-  constexpr std::string_view kSuffix = ".slice";
-  if (!slice.ends_with(kSuffix)) {
-    return fmt::format("/{}", slice);
-  }
-  const std::string stem(slice.substr(0, slice.size() - kSuffix.size()));
-  std::string path;
-  for (std::size_t dash = stem.find('-'); dash != std::string::npos;
-       dash = stem.find('-', dash + 1)) {
-    path += fmt::format("/{}{}", stem.substr(0, dash), kSuffix);
-  }
-  return fmt::format("{}/{}", path, slice);
-}
-
-/// "slice:prefix:name" is where the runtime asks systemd for "prefix-name.scope" in that slice;
-/// everything else is a path already.
-std::string ToPath(const std::string& cgroups_path) {
-  const std::size_t first = cgroups_path.find(':');
-  const std::size_t second = cgroups_path.find(':', first + 1);
-  if (first == std::string::npos || second == std::string::npos) {
-    return cgroups_path.starts_with('/') ? cgroups_path : fmt::format("/{}", cgroups_path);
-  }
-  const std::string prefix = cgroups_path.substr(first + 1, second - first - 1);
-  return ExpandSlice(std::string_view(cgroups_path).substr(0, first)) + "/" + prefix + "-" +
-         cgroups_path.substr(second + 1) + ".scope";
-}
-
-/// Where cpusets are managed: the v1 hierarchy when there is one, else v2.
-StatusOr<std::string> CpusetRoot(const std::string& cgroup_root) {
-  if (Exists(cgroup_root + "/cpuset/cpuset.cpus")) {
-    return cgroup_root + "/cpuset";
-  }
-  std::ifstream controllers(cgroup_root + "/cgroup.controllers");
-  for (std::string controller; controllers >> controller;) {
-    if (controller == "cpuset") {
-      return cgroup_root;
-    }
-  }
-  return Errorf(StatusCode::kFailedPrecondition,
-                "cannot read cpusets: no cgroup cpuset controller below {}; mount it", cgroup_root);
 }
 
 /// The path in a line of /proc/PID/cgroup, `id:controllers:path`, when the line is that of cpusets.
@@ -116,18 +67,20 @@ StatusOr<CgroupCpuset> CgroupReader::ReadDirectory(const std::string& directory)
 }
 
 StatusOr<CgroupCpuset> CgroupReader::ReadByPath(const std::string& cgroups_path) const {
-  QRM_ASSIGN_OR_RETURN(const std::string root, CpusetRoot(cgroup_root_));
-  return ReadDirectory(root + ToPath(cgroups_path));
+  QRM_ASSIGN_OR_RETURN(const CgroupHierarchy hierarchy,
+                       FindCgroupHierarchy(cgroup_root_, "cpuset", "cpuset"));
+  return ReadDirectory(hierarchy.root + CgroupPath(cgroups_path));
 }
 
 StatusOr<CgroupCpuset> CgroupReader::ReadByPid(uint32_t pid) const {
-  QRM_ASSIGN_OR_RETURN(const std::string root, CpusetRoot(cgroup_root_));
+  QRM_ASSIGN_OR_RETURN(const CgroupHierarchy hierarchy,
+                       FindCgroupHierarchy(cgroup_root_, "cpuset", "cpuset"));
   const std::string file = proc_root_ + "/" + std::to_string(pid) + "/cgroup";
   QRM_ASSIGN_OR_RETURN(const std::string text, ReadFile(file));
   std::istringstream lines(text);
   for (std::string line; std::getline(lines, line);) {
-    if (const std::string path = CpusetPathIn(line, root != cgroup_root_); !path.empty()) {
-      return ReadDirectory(root + path);
+    if (const std::string path = CpusetPathIn(line, hierarchy.is_v1); !path.empty()) {
+      return ReadDirectory(hierarchy.root + path);
     }
   }
   return Errorf(StatusCode::kNotFound,
