@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -96,9 +97,13 @@ class ClassProvider {
   /// Errors: kNotFound without such a class, kFailedPrecondition with its problem.
   [[nodiscard]] virtual StatusOr<ClassOptions> Resolve(const std::string& class_name) const = 0;
 
-  /// Looks at the machine anew: makes what all classes share, follows devices that come and go, and
-  /// puts back what others have changed. Called first of all, and once for every reconcile.
-  virtual Status Refresh() { return OkStatus(); }
+  /// Looks at the machine and at the type's configuration anew: makes what all classes share,
+  /// follows devices that come and go, and puts back what others have changed. Called first of all,
+  /// and once for every reconcile. `in_use` are the classes that somebody has: a configuration
+  /// without one of them is refused whole, and the former stays in force. What changed in a
+  /// definition is brought to its users by the caller, where ReadBack finds the difference. Errors:
+  /// what could not be done; the rest was.
+  virtual Status Refresh(const std::set<std::string>& in_use) = 0;
 
   /// Gives `target` the class `to`; an empty name: none. `from` is what it had before, by Apply or
   /// by Resolve; empty where it had none. Also called for a container that was made with what
