@@ -39,16 +39,6 @@ StatusOr<CpuSet> Whole(const Machine& machine, const CpuSet& taken, int count) {
   return taken;
 }
 
-Status CheckWholeCoreCount(const CpuLayout& layout, int count) {
-  const int threads = ThreadsPerCore(layout);
-  if (count % threads == 0) {
-    return OkStatus();
-  }
-  return Errorf(StatusCode::kInvalidArgument,
-                "cannot take {} CPUs as whole cores: a core has {} CPUs; ask for a multiple of {}",
-                count, threads, threads);
-}
-
 }  // namespace
 
 Status ValidateCpuAssignmentOptions(const CpuAssignmentOptions& options) {
@@ -111,6 +101,16 @@ StatusOr<CpuSet> TakeCpusLikeKubelet(const CpuLayout& layout, const CpuSet& avai
     taken |= rest;
   }
   return taken;
+}
+
+Status CheckWholeCoreCount(const CpuLayout& layout, int count) {
+  const int threads = ThreadsPerCore(layout);
+  if (count % threads == 0) {
+    return OkStatus();
+  }
+  return Errorf(StatusCode::kInvalidArgument,
+                "cannot take {} CPUs as whole cores: a core has {} CPUs; ask for a multiple of {}",
+                count, threads, threads);
 }
 
 int ThreadsPerCore(const CpuLayout& layout) {

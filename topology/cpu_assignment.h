@@ -50,4 +50,7 @@ StatusOr<CpuSet> TakeCpusLikeKubelet(const CpuLayout& layout, const CpuSet& avai
 /// what `layout` declares. Units: CPUs. Cost: O(cores). Source: Kubernetes 1.36, CPUsPerCore.
 int ThreadsPerCore(const CpuLayout& layout);
 
+/// OK when `count` CPUs can be whole cores of `layout`. Errors: kInvalidArgument.
+Status CheckWholeCoreCount(const CpuLayout& layout, int count);
+
 }  // namespace qrm

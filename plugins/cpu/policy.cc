@@ -110,6 +110,18 @@ StatusOr<int> WholeCpus(const ContainerRequest& request) {
   return static_cast<int>(amount);
 }
 
+/// How many CPUs of its own a container gets by `rule`, known before any is picked, so that hints
+/// promise no more than is given.
+StatusOr<int> CountByRule(const View& view, const ContainerRequest& request,
+                          const ExclusiveRule& rule) {
+  QRM_ASSIGN_OR_RETURN(const int count, WholeCpus(request));
+  if (rule.whole_cores) {
+    QRM_RETURN_IF_ERROR(Annotate(CheckWholeCoreCount(CpuLayout(view.machine), count),
+                                 fmt::format("cannot place {}", NameOf(request))));
+  }
+  return count;
+}
+
 /// OK when the default pool keeps a CPU after `count` have left it.
 Status CheckDefaultPoolStays(const View& view, const ContainerRequest& request, int count) {
   const int left = (PoolCpus(view, kDefaultPool) - view.offline).Count();
@@ -267,7 +279,7 @@ StatusOr<Decision> PlaceByStaticPolicy(const View& view, const ContainerRequest&
 
 StatusOr<Decision> PlaceExclusively(const View& view, const ContainerRequest& request,
                                     const TopologyHint& hint, const OwnRule& own) {
-  QRM_ASSIGN_OR_RETURN(const int count, WholeCpus(request));
+  QRM_ASSIGN_OR_RETURN(const int count, CountByRule(view, request, own.rule));
   QRM_RETURN_IF_ERROR(CheckDefaultPoolStays(view, request, count));
   const Room room = FindRoom(view, request, own);
   if (KeepsItsCpus(view, request, room.free, hint.nodes)) {
@@ -303,7 +315,7 @@ StatusOr<HintList> CpuHints(const View& view, const ContainerRequest& request) {
       held != view.state.exclusive.end()) {
     return HintList({{.nodes = view.machine.NodesOf(held->second.cpus), .preferred = true}});
   }
-  QRM_ASSIGN_OR_RETURN(const int count, WholeCpus(request));
+  QRM_ASSIGN_OR_RETURN(const int count, CountByRule(view, request, own.rule));
   QRM_RETURN_IF_ERROR(CheckDefaultPoolStays(view, request, count));
   const Room room = FindRoom(view, request, own);
   QRM_ASSIGN_OR_RETURN(

@@ -204,6 +204,15 @@ TEST(CpuPluginTest, WholeCoreRoleLeavesPartialCoresAlone) {
   EXPECT_EQ(odd.code(), StatusCode::kInvalidArgument) << odd;
 }
 
+TEST(CpuPluginTest, WholeCoreRoleHintsAtNoPlaceForAPartOfACore) {
+  const auto plugin =
+      Make("reserved-cpus: \"0\"\nroles: {r: {whole-cores: true}}", ExampleMachine(2));
+  const auto hints = plugin->Hints(Request("pod1", "r", "cpu", 3));
+  EXPECT_EQ(hints.status().code(), StatusCode::kInvalidArgument);
+  EXPECT_THAT(MessageOf(hints.status()),
+              HasSubstr("3 CPUs as whole cores: a core has 2 CPUs; ask for a multiple of 2"));
+}
+
 TEST(CpuPluginTest, EvenRoleTakesSameShareOfEachNode) {
   Drive drive(Make("roles: {r: {numa: even}}"));
   const auto pod = drive.Admit(Request("pod1", "r", "cpu", 60));
