@@ -1,6 +1,7 @@
 // Joins the statuses of the parts.
 #include "manager/daemon/node_view.h"
 
+#include <algorithm>
 #include <optional>
 #include <utility>
 
@@ -34,6 +35,24 @@ std::vector<std::string> MissingPlugins(const Plugins& plugins,
   return reasons;
 }
 
+/// What those that request from plugins which are away, or answer wrongly, have to expect.
+std::vector<std::string> PluginProblems(const Plugins& plugins,
+                                        const std::vector<std::string>& required) {
+  std::vector<std::string> reasons;
+  for (const PluginInfo& plugin : plugins.List()) {
+    const bool is_required =
+        std::find(required.begin(), required.end(), plugin.resource) != required.end();
+    if (!plugin.live && !is_required) {
+      reasons.push_back(
+          fmt::format("the plugin of {} is away: {}", plugin.resource, plugin.problem));
+    } else if (plugin.live && !plugin.problem.empty()) {
+      reasons.push_back(
+          fmt::format("the plugin of {} answers wrongly: {}", plugin.resource, plugin.problem));
+    }
+  }
+  return reasons;
+}
+
 }  // namespace
 
 NodeView::NodeView(const Parts& parts)
@@ -61,6 +80,20 @@ NodeStatus NodeView::Status() const {
   Append(status.kubelet_conflicts, status.not_ready_reasons);
   Append(MissingPlugins(parts_.plugins, parts_.config.admission.required_plugins),
          status.not_ready_reasons);
+  if (const std::string disk = parts_.state.disk_problem(); !disk.empty()) {
+    status.not_ready_reasons.push_back(
+        fmt::format("new containers are refused while the disk refuses changes: {}", disk));
+  }
+  Append(PluginProblems(parts_.plugins, parts_.config.admission.required_plugins),
+         status.degraded_reasons);
+  const UnplacedStatus unplaced = parts_.follower.unplaced();
+  status.unplaced_containers = unplaced.containers;
+  if (unplaced.containers > 0) {
+    status.degraded_reasons.push_back(
+        fmt::format("running containers without a place: {}, one "
+                    "since {}",
+                    unplaced.containers, unplaced.why));
+  }
   Append(parts_.pod_resources.Problems(), status.degraded_reasons);
   Append(status.runtime.degraded_reasons, status.degraded_reasons);
   if (Demotions() > 0) {

@@ -63,6 +63,12 @@ void AddNode(const NodeStatus& status, Families& families) {
            static_cast<double>(status.kubelet_conflicts.size()));
 }
 
+void AddUnplaced(const NodeStatus& status, Families& families) {
+  AddGauge(families, "qrm_unplaced_containers",
+           "Containers that run although they were refused a place.",
+           static_cast<double>(status.unplaced_containers));
+}
+
 void AddMode(RuntimeMode mode, Families& families) {
   MetricFamily family{"qrm_runtime_mode",
                       "1 for how we come to know of containers: nri, or observer, which pins them "
@@ -139,6 +145,7 @@ std::vector<MetricFamily> NodeCollector::Collect() const {
   Families families;
   const NodeStatus status = node_.Status();
   AddNode(status, families);
+  AddUnplaced(status, families);
   AddRuntime(status.runtime, families);
   AddReconcile(status.reconcile, families);
   AddState(*snapshots_.Load(), families);

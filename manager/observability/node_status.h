@@ -2,6 +2,7 @@
 #pragma once
 
 #include <chrono>
+#include <cstddef>
 #include <cstdint>
 #include <functional>
 #include <string>
@@ -23,7 +24,8 @@ struct NodeStatus {
   ReconcileStatus reconcile;
   std::string topology_policy;
   std::string state_path;
-  std::vector<std::string> warnings;  ///< what was repaired or worked around since start
+  std::vector<std::string> warnings;    ///< what was repaired or worked around since start
+  std::size_t unplaced_containers = 0;  ///< that run although they were refused a place
 
   bool ready() const { return not_ready_reasons.empty(); }
 };

@@ -50,6 +50,7 @@ class PodPlacer {
   /// Makes up for removals and placements that failed while the disk refused changes. Threads: the
   /// state loop.
   void OnDiskReturned();
+  UnplacedStatus unplaced() const { return unplaced_.GetStatus(); }
 
  private:
   /// A creation that the runtime waits for.

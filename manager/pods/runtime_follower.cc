@@ -157,6 +157,10 @@ RuntimeStatus RuntimeFollower::GetStatus() const {
   return status;
 }
 
+UnplacedStatus RuntimeFollower::unplaced() const {
+  return impl_->placer.unplaced();
+}
+
 void RuntimeFollower::RetryUnplaced() {
   impl_->placer.RetryUnplaced();
 }

@@ -11,6 +11,7 @@
 #include "manager/pods/pods_options.h"
 #include "manager/pods/runtime_mode.h"
 #include "manager/pods/sync_audit.h"
+#include "manager/pods/unplaced.h"
 #include "manager/runtime/nri/nri_plugin.h"
 
 namespace qrm::manager {
@@ -46,6 +47,7 @@ class RuntimeFollower {
 
   /// Threads: any.
   [[nodiscard]] RuntimeStatus GetStatus() const;
+  [[nodiscard]] UnplacedStatus unplaced() const;
   /// Tries again to admit the containers that run without an admission, as when kubelet pins no
   /// longer. Threads: any.
   void RetryUnplaced();

@@ -75,12 +75,25 @@ void Unplaced::Erase(const ContainerKey& key) {
   containers_.erase(key);
   incomplete_.erase(key);
   refused_.erase(key);
+  NoteRefusals();
 }
 
 void Unplaced::Clear() {
   containers_.clear();
   incomplete_.clear();
   refused_.clear();
+  NoteRefusals();
+}
+
+void Unplaced::NoteRefusals() {
+  const MutexLock lock(mutex_);
+  status_.containers = refused_.size();
+  status_.why = refused_.empty() ? std::string() : refused_.begin()->second.why;
+}
+
+UnplacedStatus Unplaced::GetStatus() const {
+  const MutexLock lock(mutex_);
+  return status_;
 }
 
 void Unplaced::EraseEnded() {
@@ -184,7 +197,8 @@ void Unplaced::Place(const ContainerKey& key, const StatusOr<ContainerDemand>& d
         times.has_value()) {
       log::Warning("running container not placed", {{"error", why}, {"equal_ones_before", *times}});
     }
-    refused_.try_emplace(key);
+    refused_[key].why = why;
+    NoteRefusals();
     return;
   }
   const ContainerRecord* const record = parts_.state.Load()->Find(key);
@@ -208,10 +222,11 @@ void Unplaced::LeaveOwnedCpus() {
   if (owned.Empty() || free.Empty()) {
     return;
   }
-  const std::map<ContainerKey, std::string> refused = refused_;
-  for (const auto& [key, cpus] : refused) {
-    const bool is_moved = !cpus.empty();
-    if (cpus != ToString(free) && !HasCpus(*state, key) && (is_moved || MayUse(key, owned))) {
+  const std::map<ContainerKey, Refusal> refused = refused_;
+  for (const auto& [key, refusal] : refused) {
+    const bool is_moved = !refusal.moved_to.empty();
+    if (refusal.moved_to != ToString(free) && !HasCpus(*state, key) &&
+        (is_moved || MayUse(key, owned))) {
       MoveOff(key, ToString(free));
     }
   }
@@ -233,7 +248,7 @@ void Unplaced::MoveOff(const ContainerKey& key, const std::string& cpus) {
   if (!live.has_value() || !live->started) {
     return;
   }
-  refused_[key] = cpus;
+  refused_[key].moved_to = cpus;
   LinuxResources resources;
   resources.cpuset_cpus = cpus;
   parts_.runtime.UpdateResources({live->id, resources}, [](const Status& moved) {

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <chrono>
+#include <cstddef>
 #include <functional>
 #include <map>
 #include <set>
@@ -11,6 +12,7 @@
 #include <vector>
 
 #include "api/base/clock.h"
+#include "api/base/mutex.h"
 #include "api/base/status.h"
 #include "manager/demand/demand_source.h"
 #include "manager/pods/node_parts.h"
@@ -20,6 +22,12 @@
 namespace qrm::manager {
 
 using PodAndContainer = std::pair<RuntimePod, RuntimeContainer>;
+
+/// The containers that run although they were refused a place.
+struct UnplacedStatus {
+  std::size_t containers = 0;
+  std::string why;  ///< of one of them; empty when there is none
+};
 
 /// `demand` without those of the pod's other containers that are not to be placed with it: those
 /// that exist, since their values must be applied and not only promised, so that each is placed for
@@ -33,7 +41,7 @@ ContainerDemand WithoutPlaced(ContainerDemand demand, const LiveContainers& live
 /// After a start none is tried before the plugins that were there before have registered, or the
 /// grace for them is over: what the first one gave would bind the others to its nodes.
 ///
-/// Threads: the state loop only.
+/// Threads: the state loop only, but for GetStatus.
 class Unplaced {
  public:
   using Admit = std::function<Status(const ContainerDemand&)>;
@@ -63,11 +71,21 @@ class Unplaced {
   /// Moves those that could not be placed off the CPUs that others own now.
   void LeaveOwnedCpus();
 
+  /// Threads: any.
+  UnplacedStatus GetStatus() const;
+
  private:
+  /// Why it was refused, and the CPUs that it was moved to.
+  struct Refusal {
+    std::string why;
+    std::string moved_to;
+  };
+
   bool AwaitsPlugins() const;
   bool IsLive(const ContainerKey& key, const RuntimeContainer& container) const;
   bool IsWaiting(const ContainerKey& key);
   void Place(const ContainerKey& key, const StatusOr<ContainerDemand>& demand);
+  void NoteRefusals();
   void FindDemand(const ContainerKey& key, DemandSource::Found found);
   bool MayUse(const ContainerKey& key, const CpuSet& owned) const;
   void MoveOff(const ContainerKey& key, const std::string& cpus);
@@ -79,7 +97,10 @@ class Unplaced {
   std::map<ContainerKey, PodAndContainer> containers_;  // not on record
   std::set<ContainerKey> incomplete_;                   // on record
   RepeatedLines refused_lines_;
-  std::map<ContainerKey, std::string> refused_;  // and the CPUs that they were moved to
+  std::map<ContainerKey, Refusal> refused_;
+
+  mutable Mutex mutex_;
+  UnplacedStatus status_ QRM_GUARDED_BY(mutex_);
 };
 
 }  // namespace qrm::manager

@@ -17,7 +17,11 @@ struct StateLoop::Impl {
       : store(std::move(opened.store)),
         listeners(std::move(given_listeners)),
         known(store->Recall().ok()),
-        state(std::make_shared<const checkpoint::NodeState>(store->state())) {}
+        state(std::make_shared<const checkpoint::NodeState>(store->state())) {
+    if (known) {
+      NoteDisk(store->Remember({}));  // it may be full or read-only from the start
+    }
+  }
 
   void Run();
   void Publish();
@@ -25,6 +29,10 @@ struct StateLoop::Impl {
   Status Write(const checkpoint::Change& change,
                Status (checkpoint::Store::*write)(const checkpoint::Change&));
   void NoteDisk(const Status& written);
+  bool disk_refuses() const {
+    const MutexLock lock(disk_mutex);
+    return !disk_problem.empty();
+  }
 
   const std::unique_ptr<checkpoint::Store> store;
   const StateListeners listeners;
@@ -41,8 +49,9 @@ struct StateLoop::Impl {
   std::deque<std::function<void()>> queue QRM_GUARDED_BY(queue_mutex);
   bool stopping QRM_GUARDED_BY(queue_mutex) = false;
 
-  // Used on the loop only:
-  bool disk_refuses = false;
+  mutable Mutex disk_mutex;
+  std::string disk_problem QRM_GUARDED_BY(disk_mutex);  // written on the loop only
+
   std::thread thread;
 };
 
@@ -95,10 +104,15 @@ Status StateLoop::Impl::Write(const checkpoint::Change& change,
 }
 
 void StateLoop::Impl::NoteDisk(const Status& written) {
-  const bool refused = std::exchange(disk_refuses, !written.ok());
-  if (disk_refuses && !refused) {
-    log::Warning("the disk refuses changes", {{"error", MessageOf(written)}});
-  } else if (refused && !disk_refuses) {
+  const std::string problem = MessageOf(written);
+  bool refused = false;
+  {
+    const MutexLock lock(disk_mutex);
+    refused = !std::exchange(disk_problem, problem).empty();
+  }
+  if (!written.ok() && !refused) {
+    log::Warning("the disk refuses changes", {{"error", problem}});
+  } else if (refused && written.ok()) {
     log::Info("the disk takes changes again", {});
     listeners.on_disk_returned();
   }
@@ -163,6 +177,11 @@ bool StateLoop::known() const {
   return impl_->known;
 }
 
+std::string StateLoop::disk_problem() const {
+  const MutexLock lock(impl_->disk_mutex);
+  return impl_->disk_problem;
+}
+
 void StateLoop::KeepValue(const std::string& plugin, std::string value) {
   const MutexLock lock(impl_->values_mutex);
   impl_->values.insert_or_assign(plugin, std::move(value));
@@ -182,7 +201,7 @@ Status StateLoop::Commit(const checkpoint::Change& change) {
 
 Status StateLoop::Remember(const checkpoint::Change& change) {
   QRM_CHECK(std::this_thread::get_id() == impl_->thread.get_id());
-  if (change.Empty() && !impl_->disk_refuses && impl_->UnrecordedValues().empty()) {
+  if (change.Empty() && !impl_->disk_refuses() && impl_->UnrecordedValues().empty()) {
     return OkStatus();
   }
   Status written = impl_->Write(change, &checkpoint::Store::Remember);

@@ -52,6 +52,9 @@ class StateLoop final : public Snapshots {
   /// or removes by a state that is not. Threads: any.
   bool known() const;
 
+  /// Why the disk refuses changes; empty while it takes them. Threads: any.
+  std::string disk_problem() const;
+
   /// `plugin`, which is built in, keeps `value` beside its allocations: it goes with the next
   /// change to the checkpoint, an empty one too. Threads: any.
   void KeepValue(const std::string& plugin, std::string value);

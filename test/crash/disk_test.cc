@@ -108,6 +108,10 @@ class DiskTest : public testing::TestWithParam<PluginsRun> {
     const std::string refusal = FirstRefusal();
     EXPECT_THAT(refusal, AllOf(HasSubstr("cannot admit container container0 of pod default/new"),
                                HasSubstr(cause), Not(HasSubstr("\n"))));
+    EXPECT_THAT(node_->Qrmctl({"status"}).value(),
+                AllOf(HasSubstr("Not ready because"),
+                      HasSubstr("new containers are refused while the disk refuses changes"),
+                      HasSubstr(cause)));
     EXPECT_GE(Listed(), listed);
     EXPECT_EQ(Listed(), static_cast<int>(pods_.size()));
 
@@ -126,6 +130,7 @@ class DiskTest : public testing::TestWithParam<PluginsRun> {
       return ExpectOneOwner(Running()).ok() && Agree() && PendingRemovals() == 0;
     })) << "the containers on what is left made room, and all is written at last";
     EXPECT_EQ(Listed(), static_cast<int>(pods_.size()));
+    EXPECT_TRUE(node_->GetStatus()->ready());
 
     const Pins running = Running();
     node_->KillDaemon();

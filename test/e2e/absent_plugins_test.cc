@@ -116,6 +116,8 @@ TEST_F(AbsentPluginsTest, NobodyIsRefusedForABuiltInPluginThatWasSwitchedOff) {
   EXPECT_EQ(Cpus("after"), "") << "nobody places CPUs";
   EXPECT_EQ(Cpus("before"), cpus) << "it keeps what it has";
   EXPECT_THAT(*node_->Qrmctl({"plugins"}), HasSubstr("away")) << "what it gave is on record";
+  EXPECT_THAT(*node_->Qrmctl({"status"}),
+              AllOf(HasSubstr("yes, degraded"), HasSubstr("the plugin of cpu is away: ")));
 }
 
 TEST_F(AbsentPluginsTest, OnlyWhoRequestsAnAbsentPluginIsRefusedWithItsNameAndTheCures) {

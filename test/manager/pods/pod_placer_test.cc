@@ -13,6 +13,7 @@ using test::Key;
 using test::Pod;
 using testing::Contains;
 using testing::ElementsAre;
+using testing::HasSubstr;
 using testing::IsEmpty;
 using testing::Not;
 
@@ -113,6 +114,18 @@ TEST_F(PodPlacerTest, ContainerOnRecordIsTriedWhenAPluginComesThatWasNotThere) {
   EXPECT_THAT(plugins_.calls(), Contains("allocate memory"));
   EXPECT_THAT(plugins_.calls(), Not(Contains("allocate cpu")));
   EXPECT_TRUE(state_.Load()->Find(Key("web"))->allocations.contains("memory"));
+}
+
+TEST_F(PodPlacerTest, ContainersThatRunWithoutAPlaceAreCountedUntilTheyHaveOne) {
+  Refuse(StatusCode::kResourceExhausted);
+  Synchronize({Pod("job"), Pod("web")}, {Container("web", "id2")});
+  EXPECT_EQ(placer_.unplaced().containers, 1U);
+  EXPECT_THAT(placer_.unplaced().why, HasSubstr("cannot admit container main of pod default/web"));
+  Serve(true);
+  placer_.RetryUnplaced();
+  test::Settle(state_);
+  EXPECT_EQ(placer_.unplaced().containers, 0U);
+  EXPECT_EQ(placer_.unplaced().why, "");
 }
 
 TEST_F(PodPlacerTest, ContainersThatRunWaitForThePluginsOfBeforeTheStart) {

@@ -33,7 +33,11 @@ std::string ReconcileText(const v1::ReconcileStatus& reconcile) {
   return fmt::format("every {}s, last {}, {}, {}, {}", AmountText(reconcile.period_seconds()),
                      AgoText(reconcile.seconds_since_last()), CountText(reconcile.runs(), "run"),
                      CountText(reconcile.updates(), "update"),
-                     CountText(reconcile.failures(), "failure"));
+                     CountText(reconcile.failures(), "failure")) +
+         (reconcile.drift_repairs() == 0
+              ? ""
+              : fmt::format(", {} of somebody else's cpusets",
+                            CountText(reconcile.drift_repairs(), "repair")));
 }
 
 std::string PodsText(const v1::GetStatusResponse& status) {
