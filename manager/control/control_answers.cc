@@ -66,6 +66,18 @@ void FillAllocation(const std::string& resource, const ResourceAllocation& alloc
                                         allocation.annotations.end());
   message.mutable_amount_by_node()->insert(allocation.amount_by_node.begin(),
                                            allocation.amount_by_node.end());
+  for (const Mount& mount : allocation.mounts) {
+    v1::Mount& mount_message = *message.add_mounts();
+    mount_message.set_container_path(mount.container_path);
+    mount_message.set_host_path(mount.host_path);
+    mount_message.set_read_only(mount.read_only);
+  }
+  for (const DeviceSpec& device : allocation.devices) {
+    v1::Device& device_message = *message.add_devices();
+    device_message.set_container_path(device.container_path);
+    device_message.set_host_path(device.host_path);
+    device_message.set_permissions(device.permissions);
+  }
   for (const TopologyHint& hint : allocation.hints.value_or(std::vector<TopologyHint>{})) {
     v1::Hint& hint_message = *message.add_hints();
     hint_message.set_preferred(hint.preferred);

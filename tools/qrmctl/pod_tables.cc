@@ -89,6 +89,25 @@ std::string ByNodeText(const v1::Allocation& allocation) {
   return text;
 }
 
+/// "/dev/fpga0 (of /dev/fpga0, rw)": where the container finds each, and what it is.
+std::string DevicesText(const v1::Allocation& allocation) {
+  std::string text;
+  for (const v1::Device& device : allocation.devices()) {
+    text += fmt::format("{}{} (of {}, {})", text.empty() ? "" : ", ", device.container_path(),
+                        device.host_path(), device.permissions());
+  }
+  return text;
+}
+
+std::string MountsText(const v1::Allocation& allocation) {
+  std::string text;
+  for (const v1::Mount& mount : allocation.mounts()) {
+    text += fmt::format("{}{} (of {}, {})", text.empty() ? "" : ", ", mount.container_path(),
+                        mount.host_path(), mount.read_only() ? "read-only" : "writable");
+  }
+  return text;
+}
+
 void AddIfAny(const std::string& name, const std::string& value, Sheet& sheet) {
   if (!value.empty()) {
     sheet.Add(name, value);
@@ -107,6 +126,8 @@ void PrintAllocation(const v1::Allocation& allocation, std::ostream& out) {
   }
   AddIfAny("By node", ByNodeText(allocation), sheet);
   AddIfAny("Env", JoinMap(allocation.envs()), sheet);
+  AddIfAny("Devices", DevicesText(allocation), sheet);
+  AddIfAny("Mounts", MountsText(allocation), sheet);
   AddIfAny("Annotations", JoinMap(allocation.annotations()), sheet);
   sheet.Print(out, 6);
 }

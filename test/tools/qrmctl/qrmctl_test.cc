@@ -211,8 +211,10 @@ TEST_F(QrmctlTest, PodsPrintsAllAboutOnePod) {
             "      CpusetMems:   0\n"
             "      By node:      node 0: 2Gi\n"
             "    nic\n"
-            "      Amount:   10\n"
-            "      Env:      AFFINITY_NIC_ADDR_IPV4=10.0.0.1\n");
+            "      Amount:    10\n"
+            "      Env:       AFFINITY_NIC_ADDR_IPV4=10.0.0.1\n"
+            "      Devices:   /dev/vf0 (of /dev/vfio/7, rw)\n"
+            "      Mounts:    /etc/nic (of /run/nic/eth0, read-only)\n");
 }
 
 TEST_F(QrmctlTest, PodsFailsForAPodThatIsNotThere) {
