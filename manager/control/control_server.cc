@@ -77,6 +77,11 @@ Status CheckPools(const std::map<std::string, std::string>& cpus_by_pool) {
   return OkStatus();
 }
 
+std::string WhoIs(const std::optional<PeerCredentials>& peer) {
+  return peer.has_value() ? fmt::format("uid {}, pid {}", peer->uid, peer->pid)
+                          : "a client that is gone";
+}
+
 using Context = grpc::CallbackServerContext;
 using Reactor = grpc::ServerUnaryReactor;
 
@@ -194,12 +199,13 @@ struct ControlServer::Impl final : public v1::Control::CallbackService {
     if (const Status checked = CheckPools(change.cpus_by_pool); !checked.ok()) {
       return reply(checked);
     }
-    ChangePools(plugins, node, change, DeadlineAfter(options.plugin_timeout),
-                [this, reply, change](const auto& pools) {
+    const PoolChange from_client{.to = change,
+                                 .deadline = DeadlineAfter(options.plugin_timeout),
+                                 .by = WhoIs(server.FindPeer(context->peer()))};
+    ChangePools(plugins, node, from_client,
+                [this, reply, resource = change.resource](const auto& pools) {
                   if (pools.ok()) {
-                    log::Info("pools changed", {{"resource", change.resource},
-                                                {"pools", change.cpus_by_pool.size()}});
-                    node.ReconcileSoon(change.resource);
+                    node.ReconcileSoon(resource);
                   }
                   reply(PoolsAnswer<v1::SetPoolsResponse>(pools));
                 });

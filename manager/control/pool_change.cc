@@ -3,6 +3,8 @@
 
 #include <optional>
 
+#include <fmt/format.h>
+
 #include "api/base/log.h"
 
 namespace qrm::manager {
@@ -39,32 +41,47 @@ bool IsBuiltIn(const Plugins& plugins, const std::string& resource) {
   return plugin.has_value() && plugin->registered_by == RegisteredBy::kBuiltIn;
 }
 
+void LogChange(const PoolChange& change, const Set::Request& before) {
+  std::string pools;
+  for (const auto& [name, cpus] : change.to.cpus_by_pool) {
+    const auto former = before.cpus_by_pool.find(name);
+    pools += fmt::format("{}{}: {} -> {}", pools.empty() ? "" : "; ", name,
+                         former == before.cpus_by_pool.end() ? "none" : former->second,
+                         cpus.empty() ? "none" : cpus);
+  }
+  log::Info("pools changed",
+            {{"resource", change.to.resource}, {"pools", pools}, {"by", change.by}});
+}
+
 }  // namespace
 
-void ChangePools(Plugins& plugins, NodeServices& node, const Set::Request& change,
-                 Deadline deadline, const PoolsDone& done) {
-  if (!IsBuiltIn(plugins, change.resource)) {
-    plugins.Ask<Set>(change.resource, change, deadline, done);
-    return;
-  }
-  const auto keep = [&plugins, &node, done](const Set::Request& inverse, const Pools& pools) {
+void ChangePools(Plugins& plugins, NodeServices& node, const PoolChange& change,
+                 const PoolsDone& done) {
+  const auto keep = [&plugins, &node, change, done](const Set::Request& inverse,
+                                                    const Pools& pools) {
+    const auto end = [change, inverse, done, pools] {
+      LogChange(change, inverse);
+      done(pools);
+    };
     if (!pools.ok()) {
       done(pools);
-      return;
+    } else if (!IsBuiltIn(plugins, change.to.resource)) {
+      end();
+    } else {
+      node.KeepPluginValues([&plugins, done, inverse, end](const Status& kept) {
+        kept.ok() ? end() : SetBack(plugins, inverse, kept, done);
+      });
     }
-    node.KeepPluginValues([&plugins, done, inverse, pools](const Status& kept) {
-      kept.ok() ? done(pools) : SetBack(plugins, inverse, kept, done);
-    });
   };
   plugins.Ask<calls::GetPools>(
-      change.resource, change.resource, deadline,
-      [&plugins, change, deadline, done, keep](const Pools& before) {
+      change.to.resource, change.to.resource, change.deadline,
+      [&plugins, change, done, keep](const Pools& before) {
         if (!before.ok()) {
           done(before);
           return;
         }
-        plugins.Ask<Set>(change.resource, change, deadline,
-                         [keep, inverse = Inverse(change, *before)](const Pools& pools) {
+        plugins.Ask<Set>(change.to.resource, change.to, change.deadline,
+                         [keep, inverse = Inverse(change.to, *before)](const Pools& pools) {
                            keep(inverse, pools);
                          });
       });

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <functional>
+#include <string>
 #include <vector>
 
 #include "api/base/clock.h"
@@ -12,12 +13,19 @@
 
 namespace qrm::manager {
 
+struct PoolChange {
+  calls::SetPools::Request to;
+  Deadline deadline;
+  std::string by;  ///< who asked, for the log: "uid 0, pid 4711"
+};
+
 using PoolsDone = std::function<void(const StatusOr<std::vector<sdk::Pool>>& pools)>;
 
 /// Makes `change`; `done` runs once, and learns all pools when they are on disk: with the plugin,
-/// or for a built-in one in the checkpoint. Errors: the plugin's; the disk's, when the pools are as
-/// before again. `plugins` and `node` outlive the calls; threads: any, and `done` must not block.
-void ChangePools(Plugins& plugins, NodeServices& node, const calls::SetPools::Request& change,
-                 Deadline deadline, const PoolsDone& done);
+/// or for a built-in one in the checkpoint. The log then tells who changed what into what. Errors:
+/// the plugin's; the disk's, when the pools are as before again. `plugins` and `node` outlive the
+/// calls; threads: any, and `done` must not block.
+void ChangePools(Plugins& plugins, NodeServices& node, const PoolChange& change,
+                 const PoolsDone& done);
 
 }  // namespace qrm::manager

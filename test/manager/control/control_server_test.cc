@@ -16,6 +16,7 @@
 #include <grpcpp/grpcpp.h>
 #include <gtest/gtest.h>
 
+#include "api/base/log.h"
 #include "api/base/unix_socket.h"
 #include "api/proto/qrm/v1/control.grpc.pb.h"
 #include "test/support/await.h"
@@ -208,6 +209,17 @@ TEST_F(ControlServerTest, SetPoolsChangesThemAndReconcilesAtOnce) {
   ASSERT_THAT(set_.pools(), SizeIs(2));
   EXPECT_EQ(set_.pools(0).cpus(), "0-1");
   EXPECT_THAT(node_.reconciles(), ElementsAre("cpu"));
+}
+
+TEST_F(ControlServerTest, LogTellsWhoChangedWhichPoolIntoWhat) {
+  std::string logged;
+  log::SetSink([&](log::Level, const std::string& line) { logged += line + "\n"; });
+  const bool set = SetPools({{"online", "0-1"}}).ok();
+  log::SetSink(nullptr);
+  ASSERT_TRUE(set);
+  EXPECT_THAT(logged, HasSubstr(fmt::format("\"pools changed\" resource=cpu pools=\"online: 0-3 -> "
+                                            "0-1\" by=\"uid {}, pid {}\"",
+                                            ::getuid(), ::getpid())));
 }
 
 TEST_F(ControlServerTest, PoolsOfABuiltInPluginThatTheDiskRefusesAreSetBack) {
