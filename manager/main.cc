@@ -11,6 +11,7 @@
 #include "api/base/log.h"
 #include "manager/config/config_table.h"
 #include "manager/config/read_config.h"
+#include "manager/config/reload.h"
 #include "manager/daemon/builtin_plugins.h"
 #include "manager/daemon/daemon.h"
 #include "manager/daemon/free_memory.h"
@@ -115,12 +116,17 @@ int Fail(const qrm::Status& status, int code) {
   return code;
 }
 
-int Serve(Prepared prepared) {
+int Serve(const Arguments& arguments, Prepared prepared) {
   std::signal(SIGPIPE, SIG_IGN);
+  std::signal(SIGHUP, SIG_IGN);  // until the daemon reads the configuration again at it
   qrm::manager::KeepHeapsSmall();
   qrm::log::SetLevel(prepared.config.process.log_level);
-  const auto daemon = qrm::manager::Daemon::Create(
-      std::move(prepared.config), std::move(prepared.machine), std::move(prepared.builtins));
+  qrm::manager::Reload reload(prepared.config, [&arguments] {
+    return qrm::manager::ReadConfig(arguments.config_file, arguments.flags);
+  });
+  const auto daemon =
+      qrm::manager::Daemon::Create(std::move(prepared.config), std::move(prepared.machine),
+                                   std::move(prepared.builtins), [&reload] { reload.ReadAgain(); });
   const qrm::Status end = daemon.ok() ? (*daemon)->Run() : daemon.status();
   return end.ok() ? EXIT_SUCCESS : Fail(end, EXIT_FAILURE);
 }
@@ -154,5 +160,5 @@ int main(int argc, char** argv) {
     std::cout << "the configuration is good\n";
     return EXIT_SUCCESS;
   }
-  return Serve(*std::move(prepared));
+  return Serve(*arguments, *std::move(prepared));
 }

@@ -125,7 +125,8 @@ Status StayOnReserved(const Config& config) {
 }  // namespace
 
 StatusOr<std::unique_ptr<Daemon>> Daemon::Create(Config config, Machine machine,
-                                                 std::vector<BuiltinPlugin> builtins) {
+                                                 std::vector<BuiltinPlugin> builtins,
+                                                 std::function<void()> on_hangup) {
   QRM_ASSIGN_OR_RETURN(StateLock lock, StateLock::Take(config.process.state_dir));
   QRM_ASSIGN_OR_RETURN(checkpoint::OpenedStore opened,
                        checkpoint::OpenSqliteStore(config.process.state_dir));
@@ -137,6 +138,7 @@ StatusOr<std::unique_ptr<Daemon>> Daemon::Create(Config config, Machine machine,
   auto impl = std::make_unique<Impl>(std::move(config), std::move(machine), std::move(lock),
                                      std::move(opened), found, std::move(builtins));
   impl->rebuilding = lost;
+  impl->stop_signals.OnHangup(std::move(on_hangup));
   impl->has_own_cpus = stays.ok();
   if (!stays.ok()) {
     impl->warnings.push_back(MessageOf(stays));

@@ -1,6 +1,7 @@
 // The daemon: its parts, the order in which they start, and the order in which they stop.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <vector>
 
@@ -18,8 +19,10 @@ class Daemon {
  public:
   /// Opens the state and makes all parts; nothing listens yet. Errors: kFailedPrecondition when
   /// another qrmd uses the state directory. A damaged state is repaired and never an error.
+  /// `on_hangup` runs on the I/O loop at each SIGHUP.
   static StatusOr<std::unique_ptr<Daemon>> Create(Config config, Machine machine,
-                                                  std::vector<BuiltinPlugin> builtins);
+                                                  std::vector<BuiltinPlugin> builtins,
+                                                  std::function<void()> on_hangup);
   ~Daemon();
   Daemon(const Daemon&) = delete;
   Daemon& operator=(const Daemon&) = delete;

@@ -1,6 +1,7 @@
-// Waits for the signals that end the daemon.
+// Waits for the signals that end the daemon, and passes on the one that does not.
 #pragma once
 
+#include <functional>
 #include <future>
 
 #include <boost/asio/io_context.hpp>
@@ -8,18 +9,25 @@
 
 namespace qrm::manager {
 
-/// SIGTERM and SIGINT, from its construction on.
+/// SIGTERM and SIGINT, from its construction on; SIGHUP, from OnHangup on.
 ///
 /// Threads: one, but for the I/O loop, which catches them.
 class StopSignals {
  public:
   explicit StopSignals(boost::asio::io_context& io);
 
-  /// Returns when the first of them has come. Once.
+  /// Runs `on_hangup` on the I/O loop at each SIGHUP. Once.
+  void OnHangup(std::function<void()> on_hangup);
+
+  /// Returns when the first of those that end the daemon has come. Once.
   void Wait() { caught_.get_future().wait(); }
 
  private:
+  void AwaitHangup();
+
   boost::asio::signal_set signals_;
+  boost::asio::signal_set hangups_;
+  std::function<void()> on_hangup_;
   std::promise<void> caught_;
 };
 

@@ -20,23 +20,30 @@ constexpr char kDefaultStateDir[] = "/var/lib/qrm/state";
 constexpr char kDefaultControlSocket[] = "/run/qrm/control.sock";
 constexpr int kExitMisused = 2;
 
-/// SIGTERM and SIGINT wait for us instead of ending the process; every thread made meanwhile
-/// inherits it.
+/// SIGTERM, SIGINT and SIGHUP wait for us instead of ending the process; every thread made
+/// meanwhile inherits it.
 class HeldSignals {
  public:
   HeldSignals() {
     sigemptyset(&signals_);
     sigaddset(&signals_, SIGTERM);
     sigaddset(&signals_, SIGINT);
+    sigaddset(&signals_, SIGHUP);
     pthread_sigmask(SIG_BLOCK, &signals_, &before_);
   }
   ~HeldSignals() { pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
   HeldSignals(const HeldSignals&) = delete;
   HeldSignals& operator=(const HeldSignals&) = delete;
 
-  int Wait() const {
-    int signal = 0;
-    sigwait(&signals_, &signal);
+  /// Returns the signal that is to end the program.
+  int WaitForEnd() const {
+    int signal = SIGHUP;
+    while (signal == SIGHUP) {
+      sigwait(&signals_, &signal);
+      if (signal == SIGHUP) {
+        log::Warning("nothing is read again at SIGHUP: start the plugin again for that");
+      }
+    }
     return signal;
   }
 
@@ -99,7 +106,7 @@ Status RunPlugin(const PluginSettings& settings, ResourcePlugin& plugin) {
   const HeldSignals signals;
   QRM_ASSIGN_OR_RETURN(const std::unique_ptr<RunningPlugin> running,
                        RunningPlugin::Start(settings, plugin));
-  const int signal = signals.Wait();
+  const int signal = signals.WaitForEnd();
   log::Info("plugin stops", {{"resource", settings.resource}, {"signal", signal}});
   return OkStatus();
 }

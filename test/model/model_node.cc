@@ -81,6 +81,7 @@ Status ModelNode::WriteConfig() const {
          << "topology-policy: best-effort\n"
             "realtime-priority: 0\n"
             "pod-ended-after: 1s\n"
+            "adoption-grace: 1s\n"          // plugins are moved inside and out, and switched off
             "admission-deadline: 1800ms\n"  // of a machine that others use too
             "plugin-call-deadline: 1500ms\n"
             "kubelet-state-dir: \"\"\n"

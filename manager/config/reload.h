@@ -1,0 +1,40 @@
+// Reads the configuration again while qrmd runs.
+#pragma once
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "api/base/status.h"
+#include "manager/daemon/config.h"
+
+namespace qrm::manager {
+
+/// Reads file and flags as at the start.
+using ConfigReader = std::function<StatusOr<Config>()>;
+
+/// A key whose value differs between two configurations.
+struct ChangedKey {
+  std::string key;
+  std::string from;
+  std::string to;
+};
+std::vector<ChangedKey> ChangedKeys(Config from, Config to);
+
+/// Puts into force what can change while qrmd runs, which is log-level. The log names every other
+/// key that differs, which counts from the next start on. A configuration that cannot be read
+/// changes nothing.
+///
+/// Threads: one at a time.
+class Reload {
+ public:
+  Reload(const Config& in_force, ConfigReader read);
+
+  void ReadAgain();
+
+ private:
+  Config in_force_;
+  const ConfigReader read_;
+};
+
+}  // namespace qrm::manager

@@ -1,0 +1,90 @@
+// SIGHUP, which operators send to daemons that have read their configuration.
+#include <csignal>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <memory>
+#include <string>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "test/e2e/node.h"
+#include "test/e2e/simulated_runtime.h"
+#include "test/support/await.h"
+#include "test/support/is_ok.h"
+#include "test/support/temp_dir.h"
+
+namespace qrm::test {
+namespace {
+
+using ::testing::HasSubstr;
+
+constexpr char kMachine[] = "machine: \"synthetic:package:1 [numa] core:4 pu:1\"\n";
+
+class ReloadTest : public testing::Test {
+ protected:
+  void SetUp() override {
+    Write("");
+    node_ = std::make_unique<Node>(
+        Node::Options{.bin_dir = std::filesystem::canonical("/proc/self/exe").parent_path(),
+                      .work_dir = dir_ / "node",
+                      .config = dir_ / "qrmd.yaml",
+                      .nri_socket = runtime_.nri_socket(),
+                      .cri_socket = runtime_.cri_socket(),
+                      .builtin_plugins = "memory"});
+    ASSERT_TRUE(IsOk(node_->Start(1)));
+  }
+  void Write(const std::string& keys) { std::ofstream(dir_ / "qrmd.yaml") << kMachine << keys; }
+  std::string Log(const std::string& program) const {
+    std::ifstream file(dir_ / ("node/logs/" + program + ".log"));
+    return {std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
+  }
+  /// Until the program has logged `line`.
+  ::testing::AssertionResult Logs(const std::string& line, const std::string& program = "qrmd") {
+    if (Await([&] { return Log(program).find(line) != std::string::npos; })) {
+      return ::testing::AssertionSuccess();
+    }
+    return ::testing::AssertionFailure() << Log(program);
+  }
+
+  TempDir dir_;
+  SimulatedRuntime runtime_{dir_.path()};
+  std::unique_ptr<Node> node_;
+};
+
+TEST_F(ReloadTest, LogLevelFollowsTheFile) {
+  Write("log-level: debug\n");
+  ::kill(node_->daemon_pid(), SIGHUP);
+  EXPECT_TRUE(Logs("\"configuration changed\" key=log-level from=info to=debug"));
+  Write("log-level: error\n");
+  ::kill(node_->daemon_pid(), SIGHUP);
+  EXPECT_TRUE(Logs("\"configuration changed\" key=log-level from=debug to=error"));
+}
+
+TEST_F(ReloadTest, KeysThatNeedAStartAreNamed) {
+  Write("topology-policy: restricted\n");
+  ::kill(node_->daemon_pid(), SIGHUP);
+  EXPECT_TRUE(Logs("key=topology-policy"));
+  EXPECT_THAT(Log("qrmd"), HasSubstr("start qrmd again to change it"));
+  EXPECT_EQ(node_->GetStatus()->topology_policy(), "best-effort");
+}
+
+TEST_F(ReloadTest, FileThatCannotBeReadChangesNothing) {
+  Write("log-level: loud\n");
+  ::kill(node_->daemon_pid(), SIGHUP);
+  EXPECT_TRUE(Logs("the former one stays in force"));
+  EXPECT_THAT(Log("qrmd"), HasSubstr("loud"));
+  EXPECT_TRUE(IsOk(node_->GetStatus().status()));
+}
+
+TEST_F(ReloadTest, PluginProcessOutlivesTheSignal) {
+  std::ofstream(dir_ / "cpu.yaml") << kMachine;
+  ASSERT_TRUE(IsOk(node_->StartPlugin("cpu", "cpu", dir_ / "cpu.yaml")));
+  ::kill(node_->plugin_pid("cpu"), SIGHUP);
+  EXPECT_TRUE(Logs("nothing is read again at SIGHUP", "cpu"));
+  EXPECT_TRUE(node_->PluginRuns("cpu"));
+}
+
+}  // namespace
+}  // namespace qrm::test
