@@ -165,6 +165,11 @@ StatusOr<MachineParts> LoadFsRoot(const std::string& directory, OutsideCpuset ou
 
 StatusOr<MachineParts> LoadXmlFile(const std::string& file, OutsideCpuset outside_cpuset) {
   std::error_code error;
+  if (!fs::exists(file, error)) {
+    return Errorf(
+        StatusCode::kNotFound,
+        "cannot read machine {}: there is no such file; name an XML file that lstopo wrote", file);
+  }
   if (!fs::is_regular_file(file, error) || fs::file_size(file, error) > kMaxXmlBytes) {
     return Errorf(StatusCode::kNotFound,
                   "cannot read machine {}: it is no regular file of up to {} bytes; name an XML "

@@ -21,24 +21,30 @@ std::string Quoted(const std::string& text) {
   return text.empty() ? "\"\"" : text;
 }
 
-/// "3s", "500ms", "1m"; nothing for any other text.
+/// "3s", "500ms", "1m", and several of them as Go writes them, "1h0m0s"; nothing for any other
+/// text.
 std::optional<milliseconds> ParseDuration(std::string_view text) {
   struct Unit {
     std::string_view name;
     int64_t factor;
   };
-  static constexpr Unit kUnits[] = {{"ms", 1}, {"s", 1000}, {"m", 60'000}};
-  constexpr int64_t kMost = int64_t{1} << 40;
-  for (const Unit& unit : kUnits) {
-    if (!text.ends_with(unit.name)) {
-      continue;
+  static constexpr Unit kUnits[] = {{"ms", 1}, {"s", 1000}, {"m", 60'000}, {"h", 3'600'000}};
+  constexpr int64_t kMost = int64_t{1} << 30;
+  milliseconds duration{0};
+  while (!text.empty()) {
+    const std::size_t digits = std::min(text.find_first_not_of("0123456789"), text.size());
+    const auto number = ParseNumber<int64_t>(text.substr(0, digits));
+    text.remove_prefix(digits);
+    const std::string_view name = text.substr(0, text.find_first_of("0123456789"));
+    const auto* const unit = std::find_if(std::begin(kUnits), std::end(kUnits),
+                                          [&](const Unit& each) { return each.name == name; });
+    if (!number.has_value() || *number >= kMost || unit == std::end(kUnits)) {
+      return std::nullopt;
     }
-    const auto number = ParseNumber<int64_t>(text.substr(0, text.size() - unit.name.size()));
-    if (number.has_value() && *number >= 0 && *number < kMost) {
-      return milliseconds(*number * unit.factor);
-    }
+    text.remove_prefix(name.size());
+    duration += milliseconds(*number * unit->factor);
   }
-  return std::nullopt;
+  return duration;
 }
 
 std::string DurationText(milliseconds duration) {
@@ -98,7 +104,7 @@ ConfigKey DurationKey(std::string name, milliseconds& place, DurationRange range
           .read = [=, &place](const Section& section, const std::string& key) -> Status {
             QRM_ASSIGN_OR_RETURN(const std::string value, section.Text(key, ""));
             const std::optional<milliseconds> duration = ParseDuration(value);
-            if (!duration.has_value() || *duration < *least || *duration > *most) {
+            if (value.empty() || !duration.has_value() || *duration < *least || *duration > *most) {
               return section.Error(
                   key, fmt::format("is '{}', which is no duration from {}", value, text),
                   "write one such as 500ms, 3s or 1m");

@@ -33,6 +33,36 @@ std::string Is(std::string_view value, std::string_view wrong) {
   return fmt::format("is '{}', {}", value, wrong);
 }
 
+/// The number of the first line that a tab indents; 0 for none. YAML calls it many things.
+int FirstIndentedByTab(const std::string& text) {
+  std::istringstream lines(text);
+  int number = 1;
+  for (std::string line; std::getline(lines, line); ++number) {
+    if (const auto begin = line.find_first_not_of(' ');
+        begin != std::string::npos && line[begin] == '\t') {
+      return number;
+    }
+  }
+  return 0;
+}
+
+/// OK when no mapping has a key twice, of which YAML takes one without a word.
+Status CheckKeysDiffer(const YAML::Node& node, const std::string& file) {
+  std::set<std::string> seen;
+  for (const auto& entry : node) {
+    const YAML::Node& value = node.IsMap() ? entry.second : entry;
+    if (node.IsMap() && entry.first.IsScalar() && !seen.insert(entry.first.Scalar()).second) {
+      return Errorf(StatusCode::kInvalidArgument,
+                    "cannot read {}:{}: {} stands there twice; keep one of them", file,
+                    entry.first.Mark().line + 1, entry.first.Scalar());
+    }
+    if (value.IsMap() || value.IsSequence()) {
+      QRM_RETURN_IF_ERROR(CheckKeysDiffer(value, file));
+    }
+  }
+  return OkStatus();
+}
+
 }  // namespace
 
 StatusOr<uint64_t> ParseBytes(std::string_view text) {
@@ -70,8 +100,15 @@ StatusOr<Section> Section::Load(const std::string& path) {
 
 StatusOr<Section> Section::Parse(const std::string& text, const std::string& file) {
   try {
-    return FromNode(YAML::Load(text), file, "");
+    const YAML::Node root = YAML::Load(text);
+    QRM_RETURN_IF_ERROR(CheckKeysDiffer(root, file));
+    return FromNode(root, file, "");
   } catch (const YAML::Exception& error) {
+    if (const int line = FirstIndentedByTab(text); line > 0) {
+      return Errorf(StatusCode::kInvalidArgument,
+                    "cannot read {}:{}: the line is indented by a tab; indent by spaces", file,
+                    line);
+    }
     return Errorf(StatusCode::kInvalidArgument, "cannot read {}:{}: {}; write valid YAML", file,
                   error.mark.line + 1, error.msg);
   }
@@ -145,16 +182,12 @@ Section Section::Without(std::initializer_list<std::string_view> keys) const {
 Status Section::AllowKeys(std::initializer_list<std::string_view> known) const {
   std::vector<std::string_view> allowed(known);
   allowed.insert(allowed.end(), read_elsewhere_.begin(), read_elsewhere_.end());
-  std::set<std::string> seen;
   for (const auto& entry : node_) {
     const std::string key = entry.first.IsScalar() ? entry.first.Scalar() : "";
     if (std::find(allowed.begin(), allowed.end(), key) == allowed.end()) {
       const std::string value = entry.second.IsScalar() ? entry.second.Scalar() : "...";
       return Error(key, fmt::format("(with value '{}') is no known key", value),
                    fmt::format("the keys here are {}", fmt::join(allowed, ", ")));
-    }
-    if (!seen.insert(key).second) {
-      return Error(key, "stands there twice", "keep one of them");
     }
   }
   return OkStatus();
@@ -217,7 +250,7 @@ StatusOr<uint64_t> Section::Bytes(std::string_view key, uint64_t fallback) const
   }
   const StatusOr<uint64_t> bytes = ParseBytes(*text);
   if (!bytes.ok()) {
-    return Error(key, Is(*text, "which is no size"), "write bytes, or a size such as 512Mi");
+    return Error(key, Is(*text, "which is no size"), "write bytes, or a size such as 512Mi or 1G");
   }
   return *bytes;
 }

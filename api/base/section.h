@@ -38,7 +38,7 @@ class Section {
   /// A copy in which AllowKeys accepts `keys` as well: somebody else reads them.
   Section Without(std::initializer_list<std::string_view> keys) const;
 
-  /// OK when the mapping has no keys but `known`, and none twice.
+  /// OK when the mapping has no keys but `known`.
   Status AllowKeys(std::initializer_list<std::string_view> known) const;
 
   StatusOr<std::string> Text(std::string_view key, std::string fallback) const;

@@ -19,7 +19,7 @@ struct Diagnosis {
 constexpr Diagnosis kFullDisk = {StatusCode::kResourceExhausted, "the disk is full",
                                  "free space on its file system"};
 constexpr Diagnosis kReadOnly = {StatusCode::kFailedPrecondition, "",
-                                 "make its directory writable for this user"};
+                                 "make its directory writable for this user, or try as root"};
 constexpr Diagnosis kNoPlace = {StatusCode::kFailedPrecondition, "",
                                 "correct the path or make its directory"};
 constexpr Diagnosis kDamaged = {StatusCode::kDataLoss, "",

@@ -2,14 +2,13 @@
 #include "manager/config/read_config.h"
 
 #include <algorithm>
-#include <numeric>
-#include <set>
 #include <sstream>
 #include <vector>
 
 #include <fmt/format.h>
 #include <yaml-cpp/yaml.h>
 
+#include "api/base/nearest_word.h"
 #include "manager/config/config_table.h"
 
 namespace qrm::manager {
@@ -26,49 +25,26 @@ const ConfigKey* FindKey(const Keys& keys, const std::string& name) {
   return found == keys.end() ? nullptr : &*found;
 }
 
-std::size_t EditDistance(const std::string& a, const std::string& b) {
-  std::vector<std::size_t> row(b.size() + 1);
-  std::iota(row.begin(), row.end(), 0);
-  for (std::size_t i = 0; i < a.size(); ++i) {
-    std::size_t diagonal = row[0];
-    row[0] = i + 1;
-    for (std::size_t j = 0; j < b.size(); ++j) {
-      const std::size_t substituted = diagonal + (a[i] == b[j] ? 0 : 1);
-      diagonal = row[j + 1];
-      row[j + 1] = std::min({row[j + 1] + 1, row[j] + 1, substituted});
-    }
-  }
-  return row.back();
-}
-
-std::string NearestOf(const Keys& keys, const std::string& name) {
-  const auto nearest =
-      std::min_element(keys.begin(), keys.end(), [&](const ConfigKey& a, const ConfigKey& b) {
-        return EditDistance(name, a.name) < EditDistance(name, b.name);
-      });
-  return EditDistance(name, nearest->name) <= 2 + name.size() / 4 ? nearest->name : "";
-}
-
-std::string NamesOf(const Keys& keys) {
-  std::string names;
+std::vector<std::string> NamesOf(const Keys& keys) {
+  std::vector<std::string> names;
+  names.reserve(keys.size());
   for (const ConfigKey& key : keys) {
-    names += (names.empty() ? "" : ", ") + key.name;
+    names.push_back(key.name);
   }
   return names;
 }
 
+/// What to do about a key that is none.
+std::string RemedyFor(const std::string& name, const Keys& keys) {
+  const std::string nearest = NearestWord(name, NamesOf(keys));
+  return nearest.empty() ? "qrmd --help lists all keys" : "did you mean " + nearest;
+}
+
 Status ReadSection(const Section& section, const Keys& keys) {
-  std::set<std::string> seen;
   for (const std::string& name : section.Keys()) {
     const ConfigKey* key = FindKey(keys, name);
     if (key == nullptr) {
-      const std::string nearest = NearestOf(keys, name);
-      return section.Error(
-          name, "is no known key",
-          nearest.empty() ? "the keys are " + NamesOf(keys) : "did you mean " + nearest);
-    }
-    if (!seen.insert(name).second) {
-      return section.Error(name, "stands there twice", "keep one of them");
+      return section.Error(name, "is no known key", RemedyFor(name, keys));
     }
     QRM_RETURN_IF_ERROR(key->read(section, name));
   }
@@ -96,7 +72,7 @@ Status ReadFlag(const std::string& name, const std::string& value, const Keys& k
   const ConfigKey* key = FindKey(keys, name);
   if (key == nullptr) {
     return Errorf(StatusCode::kInvalidArgument, "cannot read flag --{}: there is no such key; {}",
-                  name, NearestOf(keys, name));
+                  name, RemedyFor(name, keys));
   }
   YAML::Node mapping;
   try {
@@ -134,7 +110,7 @@ bool IsConfigKey(const std::string& name) {
 
 std::string NearestConfigKey(const std::string& name) {
   Config config;
-  return NearestOf(ConfigKeys(config), name);
+  return NearestWord(name, NamesOf(ConfigKeys(config)));
 }
 
 }  // namespace qrm::manager

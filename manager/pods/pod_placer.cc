@@ -222,6 +222,10 @@ void PodPlacer::PlaceAll(const std::vector<PodAndContainer>& containers) {
       NoteFoundValues(*state, key, container, offline, change);
     }
   }
+  if (state->container_count() == 0 && !containers.empty()) {
+    log::Warning("containers run, and nothing is on record: they are placed by what they run on",
+                 {{"containers", containers.size()}});
+  }
   CommitDistrust(change);
   for (const PluginInfo& plugin : parts_.plugins.List()) {
     if (plugin.live) {

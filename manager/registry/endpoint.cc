@@ -25,7 +25,8 @@ Endpoint::Endpoint(PluginInfo info, OptionsFrom options_from, std::shared_ptr<Pl
 Endpoint::~Endpoint() = default;
 
 std::string Endpoint::Name() const {
-  return fmt::format("plugin {} at {}", resource_, address_);
+  return address_.empty() ? fmt::format("plugin {}", resource_)  // it has never registered
+                          : fmt::format("plugin {} at {}", resource_, address_);
 }
 
 PluginInfo Endpoint::Info() const {

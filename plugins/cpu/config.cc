@@ -49,6 +49,13 @@ StatusOr<std::map<std::string, PoolConfig>> ParsePools(const Section& section,
     QRM_RETURN_IF_ERROR(child.AllowKeys({"cpus", "roles"}));
     PoolConfig pool;
     QRM_ASSIGN_OR_RETURN(pool.cpus, child.Parsed<CpuSet>("cpus", "CPU list", "0-3,8"));
+    for (const auto& [other, earlier] : pools) {
+      if (const CpuSet both = pool.cpus & earlier.cpus; !both.Empty()) {
+        return child.Error("cpus",
+                           fmt::format("has {}, which pool {} has, too", ToString(both), other),
+                           "give each CPU to one pool");
+      }
+    }
     QRM_ASSIGN_OR_RETURN(pool.roles, child.Words("roles"));
     for (const std::string& role : pool.roles) {
       if (!taken_roles.insert(role).second) {

@@ -42,7 +42,14 @@ std::string Report() {
 
 }  // namespace
 
-int main(int, char**, char** environment) {
+int main(int count, char** words, char** environment) {
+  if (count > 1) {
+    std::fprintf(
+        stderr,
+        "usage: %s\nSays what it may use, and again whenever that changes, until SIGTERM.\n",
+        words[0]);
+    return std::strcmp(words[1], "--help") == 0 ? 0 : 2;
+  }
   std::signal(SIGTERM, [](int) { stop = 1; });
   for (char** variable = environment; *variable != nullptr; ++variable) {
     std::printf("env %s\n", *variable);

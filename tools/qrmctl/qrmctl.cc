@@ -1,8 +1,11 @@
 // Finds the command that was typed, and helps with all of them.
 #include <algorithm>
+#include <string>
+#include <vector>
 
 #include <fmt/format.h>
 
+#include "api/base/nearest_word.h"
 #include "tools/qrmctl/command.h"
 
 namespace qrm::manager::cli {
@@ -16,6 +19,14 @@ void PrintHelp(std::ostream& out) {
   }
   out << "\nqrmctl COMMAND --help tells more about each. Exit codes: 0 done, 1 failed, 2 "
          "misused.\n";
+}
+
+std::vector<std::string> CommandNames() {
+  std::vector<std::string> names;
+  for (const Command& command : kCommands) {
+    names.emplace_back(command.name);
+  }
+  return names;
 }
 
 }  // namespace
@@ -36,7 +47,9 @@ int RunQrmctl(const Args& args, std::ostream& out, std::ostream& err) {
   const auto* found = std::find_if(kCommands.begin(), kCommands.end(),
                                    [&](const Command& command) { return command.name == args[0]; });
   if (found == kCommands.end()) {
-    err << "qrmctl: there is no command \"" << args[0] << "\"; try: qrmctl --help\n";
+    const std::string nearest = NearestWord(args[0], CommandNames());
+    err << fmt::format("qrmctl: there is no command \"{}\"; {}\n", args[0],
+                       nearest.empty() ? "try: qrmctl --help" : "did you mean " + nearest + "?");
     return kMisuse;
   }
   return found->run({args.begin() + 1, args.end()}, out, err);

@@ -64,7 +64,15 @@ TEST(SectionTest, AcceptsKeysThatAreReadElsewhere) {
 }
 
 TEST(SectionTest, RefusesKeyGivenTwice) {
-  EXPECT_THAT(MessageOf(Read("a: 1\na: 2\n").AllowKeys({"a"})), HasSubstr("twice"));
+  EXPECT_THAT(MessageOf(Section::Parse("a: 1\na: 2\n", "cpu.yaml").status()),
+              HasSubstr("cpu.yaml:2: a stands there twice; keep one of them"));
+  EXPECT_THAT(MessageOf(Section::Parse("a: [{b: 1,\n b: 2}]\n", "cpu.yaml").status()),
+              HasSubstr("cpu.yaml:2: b stands there twice"));
+}
+
+TEST(SectionTest, NamesTheLineThatATabIndents) {
+  EXPECT_EQ(MessageOf(Section::Parse("a:\n  b: 1\n\tc: 2\n", "cpu.yaml").status()),
+            "cannot read cpu.yaml:3: the line is indented by a tab; indent by spaces");
 }
 
 TEST(SectionTest, NamesThePathOfNestedKey) {

@@ -129,11 +129,20 @@ TEST_F(ReadConfigTest, RefusesMetricsAndProbesOnOnePort) {
   EXPECT_THAT(Error("metrics-address: :9754\n"), HasSubstr("it is one port"));
 }
 
+TEST_F(ReadConfigTest, ReadsDurationsOfSeveralUnits) {
+  const auto read = [this](const std::string& period) {
+    return Read("reconcile-period: " + period + "\n")->reconcile.period;
+  };
+  EXPECT_EQ(read("10m0s"), std::chrono::minutes(10));
+  EXPECT_EQ(read("1m30s500ms"), std::chrono::milliseconds(90'500));
+  EXPECT_EQ(read("0h1m"), std::chrono::minutes(1));
+}
+
 TEST_F(ReadConfigTest, NamesFileLineAndTheNearestKeyOfAnUnknownOne) {
   const std::string error = Error("state-dir: /s\nreconcile-perod: 3s\n");
   EXPECT_THAT(error, HasSubstr(path_ + ":2"));
   EXPECT_THAT(error, HasSubstr("reconcile-perod is no known key; did you mean reconcile-period"));
-  EXPECT_THAT(Error("colour: red\n"), HasSubstr("the keys are state-dir,"));
+  EXPECT_THAT(Error("colour: red\n"), HasSubstr("is no known key; qrmd --help lists all keys"));
 }
 
 struct BadValue {
@@ -155,6 +164,8 @@ const BadValue kBadValues[] = {
     {"RelativePath", "state-dir: state", "'state', which is no absolute path"},
     {"NoDuration", "reconcile-period: 3", "'3', which is no duration from 100ms to 10m"},
     {"ShortDuration", "reconcile-period: 1ms", "no duration from 100ms"},
+    {"DurationWithoutANumber", "reconcile-period: 1mms", "no duration"},
+    {"NegativeDuration", "reconcile-period: -3s", "no duration"},
     {"HugeDuration", "reconcile-period: 9999999999999999999s", "no duration"},
     {"UnknownPlugin", "builtin-plugins: [gpu]", "has 'gpu', which is not built in"},
     {"NoResource", "required-plugins: [\"a b\"]", "has 'a b', which is no resource name"},

@@ -85,6 +85,8 @@ const RefusedCase kRefused[] = {
     {"PoolNamedDefault", "pools: {default: {cpus: 1}}", "always exists"},
     {"RoleTwice", "pools: {a: {cpus: 1, roles: [x]}}\nroles: {x: {}}", "placed elsewhere"},
     {"RoleInTwoPools", "pools: {a: {roles: [x]}, b: {roles: [x]}}", "placed elsewhere"},
+    {"CpuInTwoPools", "pools:\n  a: {cpus: 0-2}\n  b: {cpus: 2-3}",
+     ":3: pools.b.cpus has 2, which pool a has, too"},
     {"UnknownDefaultPool", "default-pool: a", "no pool"},
     {"UnknownPartner", "roles: {a: {share-numa-with: [b]}}", "which is no role"},
     {"OneSidedSharing", "roles: {a: {share-numa-with: [b]}, b: {}}",

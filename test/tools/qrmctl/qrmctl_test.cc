@@ -24,7 +24,9 @@ TEST_F(QrmctlTest, SaysWhatToTypeWithoutACommand) {
 
 TEST_F(QrmctlTest, NamesACommandThatItDoesNotHave) {
   EXPECT_EQ(RunAsTyped({"statsu"}), kMisuse);
-  EXPECT_EQ(err(), "qrmctl: there is no command \"statsu\"; try: qrmctl --help\n");
+  EXPECT_EQ(err(), "qrmctl: there is no command \"statsu\"; did you mean status?\n");
+  EXPECT_EQ(RunAsTyped({"xylophone"}), kMisuse);
+  EXPECT_EQ(err(), "qrmctl: there is no command \"xylophone\"; try: qrmctl --help\n");
 }
 
 TEST_F(QrmctlTest, HelpListsEachCommandAndEachCommandHasHelp) {
@@ -286,6 +288,13 @@ TEST_F(QrmctlTest, PoolSetChangesPoolsAndPrintsThem) {
             "POOL      CPUS   COUNT   CONTAINERS   ROLES\n"
             "online    0-1    2       0            -\n"
             "offline   2-7    6       0            -\n");
+}
+
+TEST_F(QrmctlTest, PoolSetWarnsOfAPoolThatItEmptied) {
+  Serve();
+  plugins_.pools.emplace("cpu", std::vector<sdk::Pool>{{.name = "online", .cpus = {0, 1, 2, 3}}});
+  EXPECT_EQ(Run({"pool", "set", "online="}), kDone);
+  EXPECT_EQ(err(), "pool online has no CPUs now: containers of its roles are refused\n");
 }
 
 TEST_F(QrmctlTest, PoolSetSaysWhichWordIsWrong) {

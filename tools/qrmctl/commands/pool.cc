@@ -113,6 +113,11 @@ int RunPoolSet(const Args& args, std::ostream& out, std::ostream& err) {
     return line.Fail(pools.status(), err);
   }
   PrintPools(*pools, format, out);
+  for (const auto& [name, cpus] : *cpus_by_pool) {
+    if (cpus.empty()) {
+      err << fmt::format("pool {} has no CPUs now: containers of its roles are refused\n", name);
+    }
+  }
   return kDone;
 }
 
