@@ -311,10 +311,23 @@ Status Admitter::RollBack(const Call& call, const Draft& failed, const Status& c
 
 Status Admitter::Reject(Call& call, Draft& failed, const Status& cause) {
   const Status rejected = RollBack(call, failed, cause);
+  // Kubelet tries again and again: that must not drive out of the history why others run.
+  if (const auto equal_ones = rejections_.Take(
+          fmt::format("{} {}", call.asked.pod.uid, MessageOf(rejected)), parts_.clock.Steady());
+      equal_ones.has_value()) {
+    KeepRejection(call, failed, MessageOf(rejected), *equal_ones);
+  }
+  Tell(call, failed, AdmissionEvent::Result::kRejected);
+  return rejected;
+}
+
+void Admitter::KeepRejection(Call& call, Draft& failed, const std::string& message,
+                             uint64_t equal_ones_before) {
   Change traces;  // of those that were to be placed together, as far as they got
   const auto add_trace = [&](Draft& draft) {
     draft.explanation.result = "rejected";
-    draft.explanation.message = MessageOf(rejected);
+    draft.explanation.message = message;
+    draft.explanation.equal_ones_before = equal_ones_before;
     AddTrace(draft, traces);
   };
   if (&failed == call.whole.draft.get()) {
@@ -326,8 +339,6 @@ Status Admitter::Reject(Call& call, Draft& failed, const Status& cause) {
     }
   }
   KeepLater(std::move(traces));
-  Tell(call, failed, AdmissionEvent::Result::kRejected);
-  return rejected;
 }
 
 void Admitter::AddTrace(const Draft& draft, Change& change) const {

@@ -7,6 +7,7 @@
 #include <string>
 
 #include "api/base/clock.h"
+#include "api/base/repeated_lines.h"
 #include "api/base/status.h"
 #include "manager/admission/admission_event.h"
 #include "manager/admission/admission_options.h"
@@ -85,6 +86,8 @@ class Admitter {
   void NoteApplied(const Draft& draft, const StringMap& properties) const;
   RunOptions Skip(const Call& call, Draft& draft, const std::string& reason);
   Status Reject(Call& call, Draft& failed, const Status& cause);
+  void KeepRejection(Call& call, Draft& failed, const std::string& message,
+                     uint64_t equal_ones_before);
   Status RollBack(const Call& call, const Draft& failed, const Status& cause);
   void AddTrace(const Draft& draft, checkpoint::Change& change) const;
   void KeepLater(checkpoint::Change traces);
@@ -94,6 +97,7 @@ class Admitter {
   const AdmissionOptions options_;
   const Planner planner_;
   CommitTimes commit_times_{checkpoint::NodeState::kMaxTraces};
+  RepeatedLines rejections_;  // with the pod's UID
 };
 
 }  // namespace qrm::manager

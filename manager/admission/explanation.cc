@@ -157,6 +157,8 @@ std::string ToJson(const Explanation& explanation, const ContainerDemand& demand
   AddUnlessEmpty(
       json, "message",
       explanation.message.empty() ? Json() : Json(Cut(explanation.message, kMostMessageBytes)));
+  AddUnlessEmpty(json, "equal_ones_before",
+                 explanation.equal_ones_before == 0 ? Json() : Json(explanation.equal_ones_before));
   AddUnlessEmpty(json, "together_with", explanation.together);
   AddUnlessEmpty(json, "requests", RequestsJson(explanation, demand));
   AddUnlessEmpty(json, "requests_without_plugin", explanation.unserved);

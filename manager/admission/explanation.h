@@ -3,6 +3,7 @@
 #pragma once
 
 #include <chrono>
+#include <cstdint>
 #include <map>
 #include <string>
 #include <vector>
@@ -16,8 +17,9 @@ namespace qrm::manager {
 
 /// What each step of one admission saw and decided, filled as the steps run.
 struct Explanation {
-  std::string result;   ///< "admitted", "skipped" or "rejected"
-  std::string message;  ///< why, when it was not admitted: one sentence
+  std::string result;              ///< "admitted", "skipped" or "rejected"
+  std::string message;             ///< why, when it was not admitted: one sentence
+  uint64_t equal_ones_before = 0;  ///< of which no more is kept than of this one
   std::string policy;
   bool for_pod = false;               ///< the hints are for all of the pod's containers together
   std::vector<std::string> together;  ///< the pod's containers that were placed in the same step

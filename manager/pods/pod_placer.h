@@ -6,9 +6,9 @@
 #include <vector>
 
 #include "api/base/clock.h"
+#include "api/base/repeated_lines.h"
 #include "api/base/status.h"
 #include "manager/pods/node_parts.h"
-#include "manager/pods/repeated_lines.h"
 #include "manager/pods/unplaced.h"
 #include "manager/runtime/runtime_events.h"
 

@@ -13,10 +13,10 @@
 
 #include "api/base/clock.h"
 #include "api/base/mutex.h"
+#include "api/base/repeated_lines.h"
 #include "api/base/status.h"
 #include "manager/demand/demand_source.h"
 #include "manager/pods/node_parts.h"
-#include "manager/pods/repeated_lines.h"
 #include "manager/runtime/container.h"
 
 namespace qrm::manager {

@@ -203,6 +203,17 @@ Status ModelNode::ExportAndImport() {
   return RunCommand({qrmctl, "checkpoint", "import", file, state}).status();
 }
 
+std::string ModelNode::Holdings() const {
+  const auto text = [](const StatusOr<std::string>& answer) {
+    return answer.ok() ? *answer : MessageOf(answer.status());
+  };
+  std::string all = "on record:\n" + text(daemon_->Qrmctl({"pods"}));
+  for (const std::string& resource : running_) {
+    all += fmt::format("the {} plugin: {}\n", resource, text(daemon_->ExportState(resource)));
+  }
+  return all;
+}
+
 std::string ModelNode::LogEnd() const {
   constexpr std::size_t kEnd = 60000;
   std::ifstream file(Path("logs/qrmd.log"));

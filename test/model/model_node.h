@@ -55,6 +55,8 @@ class ModelNode {
   /// qrmd's checkpoint as a peer's file, imported into an empty directory; qrmd must be stopped.
   Status ExportAndImport();
 
+  /// What is on record, and what each plugin process says that it gave, to explain a failure.
+  std::string Holdings() const;
   std::string LogEnd() const;
 
  private:

@@ -94,7 +94,8 @@ Status Run(const Options& options) {
     held = PlayAll(player, steps, played);
     std::cout << player.Summary() << std::flush;
     if (!held.ok()) {
-      std::cerr << player.LogEnd() << player.Trace();
+      const std::string holdings = player.Holdings();
+      std::cerr << player.LogEnd() << player.Trace() << holdings;
     }
   }
   if (!held.ok()) {

@@ -34,6 +34,7 @@ class Player {
   std::string Trace() const;
   /// How often each kind came, and what it made.
   std::string Summary() const;
+  std::string Holdings() const { return node_.Holdings(); }
   std::string LogEnd() const { return node_.LogEnd(); }
 
  private:

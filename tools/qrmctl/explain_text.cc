@@ -1,6 +1,7 @@
 // Prints a decision with one function per part, without assuming the document's shape.
 #include "tools/qrmctl/explain_text.h"
 
+#include <cstdint>
 #include <utility>
 
 #include <fmt/format.h>
@@ -158,6 +159,9 @@ void PrintDecision(const Document& decision, std::ostream& out) {
     if (const Document& text = PartOf(decision, name); text.is_string()) {
       out << "  " << TextOf(text) << '\n';
     }
+  }
+  if (const Document& before = PartOf(decision, "equal_ones_before"); before.is_number()) {
+    out << "  After " << CountText(before.get<uint64_t>(), "equal one") << '\n';
   }
   if (const Document& moment = PartOf(decision, "moment"); moment == "after the fact") {
     out << "  Decided after the container was there\n";

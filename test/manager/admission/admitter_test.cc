@@ -289,6 +289,30 @@ TEST_F(AdmitterTest, LeavesATraceOfARejection) {
   EXPECT_FALSE(state_.Load()->traces().back()->admitted);
 }
 
+TEST_F(AdmitterTest, KeepsOneOfEqualRejectionsAMinuteWithTheNumberOfTheOthers) {
+  PluginScript full;
+  full.gives = Errorf(StatusCode::kResourceExhausted, "no memory");
+  ASSERT_TRUE(Admit(Demand("early")).ok());
+  plugins_.Set("memory", full);
+  Admitter admitter = MakeAdmitter();
+  const auto reject = [&](const std::string& pod) {
+    EXPECT_FALSE(test::RunOn(state_, [&] {
+                   return admitter.Admit(Demand(pod), Admitter::Moment::kAtCreation,
+                                         DeadlineAfter(std::chrono::minutes(10)));
+                 }).ok());
+    test::Settle(state_);
+  };
+  for (int i = 0; i < 1100; ++i) {
+    reject("web");
+  }
+  EXPECT_EQ(state_.Load()->traces().size(), 2U) << "why the early one runs is still known";
+  reject("other");
+  EXPECT_EQ(state_.Load()->traces().size(), 3U);
+  clock_.Advance(std::chrono::minutes(1));
+  reject("web");
+  EXPECT_EQ(LastTrace()["equal_ones_before"], 1099);
+}
+
 TEST_F(AdmitterTest, ExplainsARejectionByTheMergeWithItsReasons) {
   PluginScript here = Gives("cpu", Pin(kCpusetCpus, "0-1"));
   here.hints = HintList({{.nodes = {0}, .preferred = true}});

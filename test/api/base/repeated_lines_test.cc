@@ -1,12 +1,12 @@
 // Which of many lines are written.
-#include "manager/pods/repeated_lines.h"
+#include "api/base/repeated_lines.h"
 
 #include <string>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-namespace qrm::manager {
+namespace qrm {
 namespace {
 
 using std::chrono::seconds;
@@ -35,4 +35,4 @@ TEST(RepeatedLinesTest, WritesALimitedNumberOfDifferentOnesAMinute) {
 }
 
 }  // namespace
-}  // namespace qrm::manager
+}  // namespace qrm

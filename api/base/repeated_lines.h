@@ -8,7 +8,7 @@
 #include <optional>
 #include <string_view>
 
-namespace qrm::manager {
+namespace qrm {
 
 /// Tells which of equal lines are to be written: the first one, and one a minute while they go on.
 /// Knows the lines of the last minute, a limited number of them.
@@ -34,4 +34,4 @@ class RepeatedLines {
   std::map<std::size_t, Line> lines_;  // by hash
 };
 
-}  // namespace qrm::manager
+}  // namespace qrm

@@ -1,10 +1,10 @@
 // Compares lines by their hashes: a line that is held back by mistake comes a minute later.
-#include "manager/pods/repeated_lines.h"
+#include "api/base/repeated_lines.h"
 
 #include <functional>
 #include <utility>
 
-namespace qrm::manager {
+namespace qrm {
 
 std::optional<uint64_t> RepeatedLines::Take(std::string_view line,
                                             std::chrono::steady_clock::time_point now) {
@@ -32,4 +32,4 @@ void RepeatedLines::ForgetOld(std::chrono::steady_clock::time_point now) {
   std::erase_if(lines_, [now](const auto& entry) { return now - entry.second.written >= kPeriod; });
 }
 
-}  // namespace qrm::manager
+}  // namespace qrm
