@@ -10,6 +10,7 @@ install(TARGETS qrm_base qrm_api qrm_messages qrm_rpc qrm_services qrm_wire qrm_
   EXPORT qrmTargets
   ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR} COMPONENT sdk
   INCLUDES DESTINATION ${QRM_INCLUDE_DIR})
+install(TARGETS qrm-plugin-check RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR} COMPONENT sdk)
 install(EXPORT qrmTargets NAMESPACE qrm:: DESTINATION ${QRM_PACKAGE_DIR} COMPONENT sdk)
 
 install(FILES api/hint.h api/id_set.h api/resource.h DESTINATION ${QRM_INCLUDE_DIR}/api COMPONENT sdk)

@@ -209,7 +209,7 @@ std::string ModelNode::Holdings() const {
   };
   std::string all = "on record:\n" + text(daemon_->Qrmctl({"pods"}));
   for (const std::string& resource : running_) {
-    all += fmt::format("the {} plugin: {}\n", resource, text(daemon_->ExportState(resource)));
+    all += fmt::format("the {} plugin: {}\n", resource, text(plugins_.ExportState(resource)));
   }
   return all;
 }

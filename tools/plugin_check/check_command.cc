@@ -16,6 +16,7 @@ namespace {
 
 constexpr int kBroken = 1;
 constexpr int kMisuse = 2;
+constexpr int kRefused = 3;
 
 /// The command line before it is understood.
 struct Flags {
@@ -45,7 +46,12 @@ void Declare(CLI::App& app, Flags& flags) {
   app.add_option("--timeout-ms", flags.timeout_ms, "for each answer")
       ->check(CLI::Range(1, 60000))
       ->capture_default_str();
-  app.footer("Example:\n  qrm-plugin-check /var/lib/qrm/plugins_registry/cpu.sock --amount 2");
+  app.add_option("--command", flags.settings.command,
+                 "how a shell starts the plugin: it is started, killed and started again");
+  app.footer(
+      "Exit codes: 0 all rules hold, 1 one is broken, 2 misused, 3 the plugin refused the\n"
+      "request, so that what needs an allocation was not checked.\nExample:\n  qrm-plugin-check "
+      "/var/lib/qrm/plugins_registry/cpu.sock --amount 2");
 }
 
 StatusOr<std::map<std::string, std::string>> ParsePairs(const std::vector<std::string>& texts) {
@@ -99,12 +105,15 @@ int RunPluginCheck(std::vector<std::string> arguments, std::ostream& out, std::o
   if (!machine.ok()) {
     return Misuse(MessageOf(machine.status()), err);
   }
-  const bool conforms = CheckPlugin(flags.settings, *machine, [&](const RuleResult& result) {
+  const Verdict verdict = CheckPlugin(flags.settings, *machine, [&](const RuleResult& result) {
     out << fmt::format("{:<8}{}{}{}\n", ToString(result.verdict), result.rule,
                        result.detail.empty() ? "" : ": ", result.detail)
         << std::flush;
   });
-  return conforms ? EXIT_SUCCESS : kBroken;
+  if (verdict == Verdict::kRefused) {
+    return kRefused;
+  }
+  return verdict == Verdict::kHolds ? EXIT_SUCCESS : kBroken;
 }
 
 }  // namespace qrm::manager

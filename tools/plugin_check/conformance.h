@@ -25,11 +25,14 @@ struct CheckSettings {
   std::map<std::string, std::string> labels;
   std::map<std::string, std::string> annotations;
   std::chrono::milliseconds timeout{2000};  ///< for each answer
+  /// Starts the plugin, and again after kill -9; empty: it runs already, and is not killed.
+  std::string command;
 };
 
-enum class Verdict { kHolds, kBroken, kSkipped };
+/// kRefused: the plugin may say no to the request, but what needs an allocation is not checked.
+enum class Verdict { kHolds, kBroken, kSkipped, kRefused };
 
-/// "ok", "BROKEN", "skipped".
+/// "ok", "BROKEN", "skipped", "refused".
 std::string_view ToString(Verdict verdict);
 
 struct RuleResult {
@@ -38,13 +41,14 @@ struct RuleResult {
   std::string detail;  ///< what was seen; why it is broken or was skipped
 };
 
-/// Checks every rule in order and hands each result to `report` as it is known. After a broken rule
-/// that the next ones need, those are left out; what was allocated is removed all the same.
-/// Returns true when no rule is broken.
+/// Checks every rule in order and hands each result to `report` as it is known. A broken rule does
+/// not end the check: only those are left out that cannot be checked without it. What was allocated
+/// is removed all the same. Returns kBroken when a rule is, else kRefused when an allocation was
+/// refused that others need, else kHolds.
 ///
 /// Threads: blocks; one at a time for a plugin that is not in service.
-/// Cost: some fifteen calls, each up to the timeout.
-bool CheckPlugin(const CheckSettings& settings, const Machine& machine,
-                 const std::function<void(const RuleResult&)>& report);
+/// Cost: up to a hundred calls, each up to the timeout.
+Verdict CheckPlugin(const CheckSettings& settings, const Machine& machine,
+                    const std::function<void(const RuleResult&)>& report);
 
 }  // namespace qrm::manager

@@ -23,6 +23,7 @@ using testing::HasSubstr;
 using testing::Not;
 namespace pb = ::resourceplugin::v1alpha1;
 
+constexpr std::size_t kCpus = 4;
 constexpr char kMachine[] = "synthetic:package:1 [numa] core:4 pu:1";
 
 /// A plugin that does everything right: CPU n for the n-th container.
@@ -62,6 +63,9 @@ class GoodPlugin {
   Status Allocate(const pb::ResourceRequest& message, pb::ResourceAllocationResponse& response) {
     QRM_ASSIGN_OR_RETURN(const ContainerRequest request, wire::FromWire(message));
     const MutexLock lock(mutex_);
+    if (!given_.contains(request.key) && given_.size() == kCpus) {
+      return Errorf(StatusCode::kResourceExhausted, "no CPU is free; remove a pod");
+    }
     auto& given = given_[request.key];
     if (given.empty()) {
       given["cpu"] = {.oci_property = std::string(kCpusetCpus),
@@ -102,7 +106,10 @@ TEST_F(ConformanceTest, GoodPluginKeepsEveryRule) {
   EXPECT_THAT(out_.str(), HasSubstr("ok      answers GetResourcePluginOptions: "));
   EXPECT_THAT(out_.str(), HasSubstr("ok      allocates for container main: cpu: CpusetCpus=0\n"));
   EXPECT_THAT(out_.str(), HasSubstr("ok      lists its allocations in GetResourcesAllocation: 2"));
+  EXPECT_THAT(out_.str(), HasSubstr("ok      refuses in a sentence what it has no more of: 4 "
+                                    "containers have theirs; no CPU is free; remove a pod\n"));
   EXPECT_THAT(out_.str(), HasSubstr("ok      forgets what a removed pod had\n"));
+  EXPECT_THAT(out_.str(), HasSubstr("ok      gives again what a removed pod had\n"));
   EXPECT_THAT(out_.str(), Not(HasSubstr("BROKEN")));
 }
 
@@ -110,6 +117,46 @@ TEST_F(ConformanceTest, WhatIsNotImplementedIsSkippedWithItsConsequence) {
   EXPECT_EQ(Check(good_.Script()), 0);
   EXPECT_THAT(out_.str(),
               HasSubstr("skipped says what the node has to offer: the plugin leaves it out"));
+}
+
+TEST_F(ConformanceTest, RefusalIsNoBrokenRule) {
+  PluginScript script = good_.Script();
+  script.allocate = [](const auto&, auto&) {
+    return Errorf(StatusCode::kResourceExhausted, "no lane is free; remove a pod");
+  };
+  EXPECT_EQ(Check(script), 3);
+  EXPECT_THAT(out_.str(),
+              HasSubstr("refused allocates for container main: no lane is free; remove a pod; ask "
+                        "for what it has with --amount, --role or --label\n"));
+  EXPECT_THAT(out_.str(), HasSubstr("ok      removes a pod\n"));
+}
+
+TEST_F(ConformanceTest, GoesOnAfterABrokenRule) {
+  PluginScript script = good_.Script();
+  script.identity.set_type("DevicePlugin");
+  script.reconcile = [](const auto&, auto&) { return OkStatus(); };
+  EXPECT_EQ(Check(script), 1);
+  EXPECT_THAT(out_.str(), HasSubstr("BROKEN  announces itself"));
+  EXPECT_THAT(out_.str(), HasSubstr("ok      allocates for container main"));
+  EXPECT_THAT(out_.str(), HasSubstr("BROKEN  lists its allocations"));
+}
+
+TEST_F(ConformanceTest, ShowsAllThatAContainerGot) {
+  PluginScript script = good_.Script();
+  script.allocate = [](const pb::ResourceRequest& message,
+                       pb::ResourceAllocationResponse& response) {
+    QRM_ASSIGN_OR_RETURN(const ContainerRequest request, wire::FromWire(message));
+    ResourceAllocation lane{.quantity = 1};
+    lane.envs = {{"LANE", "2"}};
+    lane.annotations = {{"example.com/lane", "2"}};
+    lane.devices = {{"/dev/lane2", "/dev/lane2", "rw"}};
+    lane.mounts = {{"/etc/lane", "/run/lanes/2", true}};
+    response = wire::AllocationResponse(request, {{"cpu", lane}});
+    return OkStatus();
+  };
+  Check(script);
+  EXPECT_THAT(out_.str(), HasSubstr("cpu: no knob= LANE=2 annotation example.com/lane=2 device "
+                                    "/dev/lane2 (rw) mount /etc/lane of /run/lanes/2 (read-only)"));
 }
 
 TEST_F(ConformanceTest, PluginThatWantsToPrepareContainersIsAskedTo) {
@@ -129,6 +176,14 @@ TEST_F(ConformanceTest, PluginThatWantsToPrepareContainersIsAskedTo) {
 TEST_F(ConformanceTest, DeadSocketBreaksTheFirstRule) {
   EXPECT_EQ(CheckSocket(), 1);
   EXPECT_THAT(out_.str(), HasSubstr("BROKEN  answers GetResourcePluginOptions: nobody answers"));
+}
+
+TEST_F(ConformanceTest, CommandThatServesNothingIsTold) {
+  EXPECT_EQ(RunPluginCheck({dir_ / "cpu.sock", "--machine", kMachine, "--timeout-ms", "50",
+                            "--command", "exit 1"},
+                           out_, err_),
+            1);
+  EXPECT_THAT(out_.str(), HasSubstr("BROKEN  serves its socket when it is started: "));
 }
 
 struct BrokenPlugin {
@@ -192,6 +247,21 @@ const BrokenPlugin kBrokenPlugins[] = {
        };
      },
      "gives the same allocation when it is asked again: first cpu: CpusetCpus=0, then"},
+    {"GivesAnOwnedCpuToTheThird",
+     [](PluginScript& script) {
+       script.allocate = [allocate = script.allocate](const auto& message, auto& response) {
+         QRM_ASSIGN_OR_RETURN(const ContainerRequest request, wire::FromWire(message));
+         if (request.key.container != "more2") {
+           return allocate(message, response);
+         }
+         response = wire::AllocationResponse(
+             request,
+             {{"cpu",
+               {.oci_property = "CpusetCpus", .value = "0", .quantity = 1, .exclusive = true}}});
+         return OkStatus();
+       };
+     },
+     "refuses in a sentence what it has no more of: container more2 got CPUs 0, which others own"},
     {"ReconcileForgets",
      [](PluginScript& script) { script.reconcile = [](const auto&, auto&) { return OkStatus(); }; },
      "lists its allocations in GetResourcesAllocation: container main is missing"},

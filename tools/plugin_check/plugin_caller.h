@@ -1,0 +1,65 @@
+// Calls the plugin that is checked, and runs it where the check is to start it.
+#pragma once
+
+#include <chrono>
+#include <memory>
+#include <string>
+#include <utility>
+
+#include "api/base/clock.h"
+#include "api/base/status.h"
+#include "api/id_set.h"
+#include "api/rpc/calls_in_flight.h"
+#include "manager/registry/calls/fan_out.h"
+#include "manager/registry/calls/grpc_plugin_client.h"
+#include "plugins/sdk/calls/call.h"
+#include "tools/plugin_check/plugin_process.h"
+
+namespace qrm::manager {
+
+/// One plugin on its socket. Threads: one; each call blocks.
+class PluginCaller {
+ public:
+  struct Options {
+    std::string socket;
+    std::string command;  ///< starts the plugin; empty: it runs
+    std::chrono::milliseconds timeout;
+    NumaMask machine_nodes;
+  };
+  explicit PluginCaller(Options options);
+  ~PluginCaller();
+  PluginCaller(const PluginCaller&) = delete;
+  PluginCaller& operator=(const PluginCaller&) = delete;
+
+  /// Kills the plugin, if it runs by the command, starts it and waits until it answers. Errors: its
+  /// latest answer, after five timeouts.
+  Status RunAnew();
+
+  /// Makes the call that `C` describes and waits for its answer.
+  template <typename C>
+  StatusOr<typename C::Answer> Ask(const typename C::Request& request) {
+    using Answer = typename C::Answer;
+    using Result = calls::CallResult<Answer>;
+    const Deadline deadline = DeadlineAfter(options_.timeout);
+    const auto start = [&](std::size_t, const AnswerCallback<Result>& answer) {
+      client_->Ask<C>(request, deadline, [answer](Result result) { answer(std::move(result)); });
+    };
+    StatusOr<Result> result = std::move(FanOut<Result>(1, deadline, start).front());
+    refused_ = result.ok() && result->blame == calls::Blame::kRefusal;
+    return result.ok() ? std::move(result->value) : StatusOr<Answer>(result.status());
+  }
+
+  /// Whether the latest call was answered with an error, which is the plugin's right.
+  bool refused() const { return refused_; }
+
+ private:
+  std::unique_ptr<GrpcPluginClient> Connect() const;
+
+  const Options options_;
+  PluginProcess process_;
+  const std::shared_ptr<rpc::CallsInFlight> in_flight_;
+  std::unique_ptr<GrpcPluginClient> client_;
+  bool refused_ = false;
+};
+
+}  // namespace qrm::manager
