@@ -21,8 +21,16 @@ std::string Quoted(const std::string& text) {
   return text.empty() ? "\"\"" : text;
 }
 
-/// "3s", "500ms", "1m", and several of them as Go writes them, "1h0m0s"; nothing for any other
-/// text.
+std::string DurationText(milliseconds duration) {
+  const auto count = duration.count();
+  if (count != 0 && count % 60'000 == 0) {
+    return fmt::format("{}m", count / 60'000);
+  }
+  return count % 1000 == 0 ? fmt::format("{}s", count / 1000) : fmt::format("{}ms", count);
+}
+
+}  // namespace
+
 std::optional<milliseconds> ParseDuration(std::string_view text) {
   struct Unit {
     std::string_view name;
@@ -30,6 +38,9 @@ std::optional<milliseconds> ParseDuration(std::string_view text) {
   };
   static constexpr Unit kUnits[] = {{"ms", 1}, {"s", 1000}, {"m", 60'000}, {"h", 3'600'000}};
   constexpr int64_t kMost = int64_t{1} << 30;
+  if (text.empty()) {
+    return std::nullopt;
+  }
   milliseconds duration{0};
   while (!text.empty()) {
     const std::size_t digits = std::min(text.find_first_not_of("0123456789"), text.size());
@@ -46,16 +57,6 @@ std::optional<milliseconds> ParseDuration(std::string_view text) {
   }
   return duration;
 }
-
-std::string DurationText(milliseconds duration) {
-  const auto count = duration.count();
-  if (count != 0 && count % 60'000 == 0) {
-    return fmt::format("{}m", count / 60'000);
-  }
-  return count % 1000 == 0 ? fmt::format("{}s", count / 1000) : fmt::format("{}ms", count);
-}
-
-}  // namespace
 
 ConfigKey TextKey(std::string name, std::string& place, std::string range, std::string help) {
   return {.name = std::move(name),
@@ -104,7 +105,7 @@ ConfigKey DurationKey(std::string name, milliseconds& place, DurationRange range
           .read = [=, &place](const Section& section, const std::string& key) -> Status {
             QRM_ASSIGN_OR_RETURN(const std::string value, section.Text(key, ""));
             const std::optional<milliseconds> duration = ParseDuration(value);
-            if (value.empty() || !duration.has_value() || *duration < *least || *duration > *most) {
+            if (!duration.has_value() || *duration < *least || *duration > *most) {
               return section.Error(
                   key, fmt::format("is '{}', which is no duration from {}", value, text),
                   "write one such as 500ms, 3s or 1m");

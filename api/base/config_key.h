@@ -3,6 +3,7 @@
 
 #include <chrono>
 #include <functional>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -94,6 +95,10 @@ ConfigKey ChoiceKey(std::string name, Enum& place, Choice<Enum> choice, std::str
                       }},
                  std::move(help));
 }
+
+/// "3s", "500ms", "1m", and several of them as Go writes them, "1h0m0s"; nothing for any other
+/// text.
+std::optional<std::chrono::milliseconds> ParseDuration(std::string_view text);
 
 /// "[a, b]", as a list is written on one line.
 std::string ListText(const std::vector<std::string>& words);

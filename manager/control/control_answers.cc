@@ -2,6 +2,7 @@
 #include "manager/control/control_answers.h"
 
 #include <algorithm>
+#include <iterator>
 #include <map>
 #include <set>
 #include <tuple>
@@ -284,6 +285,42 @@ StatusOr<v1::ExplainResponse> ExplainAnswer(const NodeState& state, const std::s
                   selector.empty() ? "anything" : selector);
   }
   FillApplied(state, response);
+  return response;
+}
+
+v1::ListRefusalsResponse RefusalsAnswer(const NodeState& state,
+                                        std::chrono::system_clock::time_point since) {
+  std::map<std::pair<ContainerKey, std::string>, v1::Refusal> by_cause;
+  for (const auto& trace : state.traces()) {
+    const auto document = nlohmann::json::parse(trace->json, nullptr, /*allow_exceptions=*/false);
+    if (!document.is_object() || document.value("result", "") != "rejected") {
+      continue;
+    }
+    const std::string message = document.value("message", "");
+    v1::Refusal& refusal = by_cause[{trace->key, message}];
+    if (refusal.times() == 0) {
+      refusal.set_pod_uid(trace->key.pod_uid);
+      refusal.set_pod_namespace(trace->pod_namespace);
+      refusal.set_pod_name(trace->pod_name);
+      refusal.set_container(trace->key.container);
+      refusal.set_first_unix_millis(UnixMillis(trace->time));
+      refusal.set_message(message);
+    }
+    refusal.set_last_unix_millis(UnixMillis(trace->time));
+    refusal.set_times(refusal.times() + 1 + document.value("equal_ones_before", uint64_t{0}));
+  }
+  std::vector<v1::Refusal> refusals;
+  for (auto& [cause, refusal] : by_cause) {
+    if (refusal.last_unix_millis() >= UnixMillis(since)) {
+      refusals.push_back(std::move(refusal));
+    }
+  }
+  std::stable_sort(refusals.begin(), refusals.end(), [](const auto& a, const auto& b) {
+    return a.last_unix_millis() > b.last_unix_millis();
+  });
+  v1::ListRefusalsResponse response;
+  *response.mutable_refusals() = {std::make_move_iterator(refusals.begin()),
+                                  std::make_move_iterator(refusals.end())};
   return response;
 }
 

@@ -48,6 +48,10 @@ StatusOr<v1::ExplainResponse> ExplainAnswer(const checkpoint::NodeState& state,
                                             const std::string& selector,
                                             const DecisionTimesSource& times_of);
 
+/// The refusals whose latest was at `since` or later, the latest first.
+v1::ListRefusalsResponse RefusalsAnswer(const checkpoint::NodeState& state,
+                                        std::chrono::system_clock::time_point since);
+
 v1::DryRunResponse DryRunAnswer(const DryRunReport& report);
 
 v1::GetTopologyResponse TopologyAnswer(const checkpoint::NodeState& state, const Machine& machine);

@@ -171,6 +171,13 @@ struct ControlServer::Impl final : public v1::Control::CallbackService {
         [this](const ContainerKey& key, auto decided) { return node.TimesOf(key, decided); }));
   }
 
+  Reactor* ListRefusals(Context* context, const v1::ListRefusalsRequest* request,
+                        v1::ListRefusalsResponse* response) override {
+    const std::chrono::system_clock::time_point since(
+        std::chrono::milliseconds(request->since_unix_millis()));
+    return Reply(context, response)(RefusalsAnswer(*snapshots.Load(), since));
+  }
+
   Reactor* DryRun(Context* context, const v1::DryRunRequest* request,
                   v1::DryRunResponse* response) override {
     const Reply reply(context, response);

@@ -120,6 +120,16 @@ Status Books::NoteAnswer(const ModelPod& pod, const PlannedContainer& container,
   return OkStatus();
 }
 
+void Books::SetOnline(const CpuSet& cpus, const std::vector<Box>& boxes) {
+  online_ = cpus;
+  may_lose_ = true;
+  for (const Box& box : boxes) {
+    if (!CpusOf(box.cpus).IsSubsetOf(cpus)) {
+      owners_.erase(box.key);
+    }
+  }
+}
+
 Status Books::CheckBoxes(const std::vector<Box>& boxes) const {
   QRM_RETURN_IF_ERROR(CheckOwners(boxes));
   return CheckAmounts(boxes);

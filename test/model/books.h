@@ -33,11 +33,9 @@ class Books {
 
   std::map<std::string, ModelPod>& pods() { return pods_; }  // by UID
   const std::map<std::string, ModelPod>& pods() const { return pods_; }
-  /// Containers may lose CPUs of their own with it.
-  void SetOnline(const CpuSet& cpus) {
-    online_ = cpus;
-    may_lose_ = true;
-  }
+  /// Containers may lose CPUs of their own with it, and then share others: whose those are that
+  /// they run on is not known until the next look.
+  void SetOnline(const CpuSet& cpus, const std::vector<Box>& boxes);
 
   /// The pod has ended: soon nothing is recorded for it any more.
   enum class Heard { kYes, kNo };

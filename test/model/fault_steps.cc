@@ -171,7 +171,7 @@ Status Player::Cpus(Random& random) {
   node_.Kill();
   lost_.clear();
   node_.SetOffline(offline);
-  books_.SetOnline(AllCpus() - offline);
+  books_.SetOnline(AllCpus() - offline, runtime_.Boxes());
   return RestartDaemon();
 }
 

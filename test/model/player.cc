@@ -34,7 +34,7 @@ Player::Player()
     : kubelet_(dir_ / "pods.sock"),
       runtime_(dir_.path()),
       node_(dir_ / "node", runtime_, dir_ / "pods.sock") {
-  books_.SetOnline(AllCpus());
+  books_.SetOnline(AllCpus(), {});
 }
 
 Status Player::Start() {
@@ -146,6 +146,9 @@ Status Player::RestartDaemon() {
   settled_ = false;
   QRM_RETURN_IF_ERROR(node_.Start());
   books_.NoteRestart(std::chrono::steady_clock::now());
+  // The first finds what plugins hold of an admission that was cut short, the second that they
+  // have released it.
+  QRM_RETURN_IF_ERROR(node_.daemon().Reconcile());
   return node_.daemon().Reconcile();
 }
 

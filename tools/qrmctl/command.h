@@ -23,6 +23,7 @@ int RunPlugins(const Args& args, std::ostream& out, std::ostream& err);
 int RunPods(const Args& args, std::ostream& out, std::ostream& err);
 int RunTopology(const Args& args, std::ostream& out, std::ostream& err);
 int RunExplain(const Args& args, std::ostream& out, std::ostream& err);
+int RunRefusals(const Args& args, std::ostream& out, std::ostream& err);
 /// `--dry-run` only. kFailed also for a pod that would be rejected.
 int RunAdmit(const Args& args, std::ostream& out, std::ostream& err);
 /// `get` and `set`.
@@ -44,6 +45,7 @@ inline constexpr std::array kCommands = {
     Command{"pods", "admitted pods and what their containers hold", RunPods},
     Command{"topology", "the NUMA map and who uses what", RunTopology},
     Command{"explain", "why a pod was placed as it was, or rejected", RunExplain},
+    Command{"refusals", "who was refused a place lately, and why", RunRefusals},
     Command{"admit", "what would become of a pod if it came now", RunAdmit},
     Command{"pool", "show and resize pools of CPUs", RunPool},
     Command{"permissions", "which pods may ask for what", RunPermissions},

@@ -3,6 +3,7 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
 
 #include "test/support/sample_node.h"
 
@@ -218,6 +219,41 @@ TEST(ControlAnswersTest, ExplainOfAPodWithoutDecisionsIsNotFound) {
   const auto answer = ExplainAnswer(NodeState(), "web", NoTimes);
   EXPECT_EQ(answer.status().code(), StatusCode::kNotFound);
   EXPECT_THAT(MessageOf(answer.status()), HasSubstr("no decision about it is remembered"));
+}
+
+checkpoint::DecisionTrace Rejected(const std::string& pod, int second, const std::string& why,
+                                   int equal_ones_before = 0) {
+  const nlohmann::json json = {
+      {"result", "rejected"}, {"message", why}, {"equal_ones_before", equal_ones_before}};
+  return {.key = {"uid-" + pod, "main"},
+          .pod_namespace = "shop",
+          .pod_name = pod,
+          .time = std::chrono::system_clock::from_time_t(second),
+          .json = json.dump()};
+}
+
+TEST(ControlAnswersTest, RefusalsFoldEqualOnesAndTellTheLatestFirst) {
+  checkpoint::Change change;
+  change.traces = {Rejected("web", 1, "no CPU"), Rejected("db", 2, "no memory"),
+                   Rejected("web", 61, "no CPU", 40), Rejected("web", 62, "no NIC")};
+  change.traces.push_back(Rejected("left-alone", 63, ""));
+  change.traces.back().json = R"({"result": "skipped"})";
+  change.traces.push_back(Rejected("cut", 64, ""));
+  change.traces.back().json = "{";
+  const NodeState state = NodeState().With(change);
+  const auto told = [](const v1::ListRefusalsResponse& answer) {
+    std::vector<std::string> lines;
+    for (const v1::Refusal& refusal : answer.refusals()) {
+      lines.push_back(fmt::format("{} {} {} {}-{}", refusal.pod_name(), refusal.message(),
+                                  refusal.times(), refusal.first_unix_millis(),
+                                  refusal.last_unix_millis()));
+    }
+    return lines;
+  };
+  EXPECT_THAT(told(RefusalsAnswer(state, {})),
+              ElementsAre("web no NIC 1 62000-62000", "web no CPU 42 1000-61000",
+                          "db no memory 1 2000-2000"));
+  EXPECT_THAT(told(RefusalsAnswer(state, std::chrono::system_clock::from_time_t(61))), SizeIs(2));
 }
 
 TEST(NodeUseTest, CpusOfANodeAreExclusiveSharedOrFree) {

@@ -188,6 +188,28 @@ TEST_F(QrmctlTest, ExplainOfARejectedPodSaysWhyStepByStep) {
             "    hints 412 us\n");
 }
 
+TEST_F(QrmctlTest, RefusalsListsWhoWasRefusedAndWhy) {
+  Serve();
+  EXPECT_EQ(Run({"refusals"}), kDone);
+  EXPECT_EQ(out(), "No refusal is remembered.\n");
+  checkpoint::Change change;
+  change.traces.push_back(
+      {.key = {"uid-web", "main"},
+       .pod_namespace = "shop",
+       .pod_name = "web",
+       .time = std::chrono::system_clock::from_time_t(7),
+       .json = R"({"result": "rejected", "message": "no CPU", "equal_ones_before": 40})"});
+  snapshots_.Apply(change);
+  EXPECT_EQ(Run({"refusals"}), kDone) << err();
+  EXPECT_EQ(out(),
+            "LAST                   TIMES   NAMESPACE   POD   CONTAINER   WHY\n"
+            "1970-01-01T00:00:07Z   41      shop        web   main        no CPU\n");
+  EXPECT_EQ(Run({"refusals", "--since", "1h30m"}), kDone);
+  EXPECT_EQ(out(), "Nobody was refused in the last 1h30m.\n");
+  EXPECT_EQ(Run({"refusals", "--since", "yesterday"}), kMisuse);
+  EXPECT_THAT(err(), HasSubstr("\"yesterday\" is no duration; write one such as 10m or 2h"));
+}
+
 TEST_F(QrmctlTest, ExplainShowsADecisionItCannotReadAsItIs) {
   Serve();
   checkpoint::Change change;
