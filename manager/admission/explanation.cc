@@ -171,7 +171,6 @@ std::string ToJson(const Explanation& explanation, const ContainerDemand& demand
   AddUnlessEmpty(json, "merge_reasons", explanation.merge_reasons);
   AddUnlessEmpty(json, "allocations", ToJsonByName(explanation.allocations));
   AddUnlessEmpty(json, "conflicts", explanation.options.conflicts);
-  AddUnlessEmpty(json, "run_options", Json::parse(ToJson(explanation.options)));
   AddUnlessEmpty(json, "applied", explanation.applied);
   AddUnlessEmpty(json, "steps", StepsJson(explanation));
   if (explanation.dry_run && explanation.result == "admitted") {

@@ -79,7 +79,8 @@ DaemonParts::DaemonParts(Config given_config, Machine given_machine, StateLock g
                 .pods = config.pods,
                 .period = config.reconcile.period,
                 .admission_deadline = config.admission.deadline,
-                .on_nri_answer = [this](const NriAnswer& answer) { metrics.nri.Record(answer); }}),
+                .on_nri_answer = [this](const NriAnswer& answer) { metrics.nri.Record(answer); },
+                .after_list = [this] { housekeeping.GiveBackSoon(); }}),
       housekeeping({io, kubelet, follower, reconciler}),
       pod_resources(
           state, registry.plugins(), machine, metrics.pod_resources,

@@ -11,6 +11,7 @@ namespace qrm::manager {
 namespace {
 
 constexpr std::chrono::seconds kPeriod{5};
+constexpr std::chrono::milliseconds kSoon{100};
 
 }  // namespace
 
@@ -34,6 +35,20 @@ void Housekeeping::Start() {
   timer_.async_wait([this](const boost::system::error_code& error) {
     if (!error) {
       Start();
+    }
+  });
+}
+
+void Housekeeping::Stop() {
+  timer_.cancel();
+  memory_timer_.cancel();
+}
+
+void Housekeeping::GiveBackSoon() {
+  memory_timer_.expires_after(kSoon);
+  memory_timer_.async_wait([](const boost::system::error_code& error) {
+    if (!error) {
+      GiveBackFreeMemory();
     }
   });
 }

@@ -23,15 +23,18 @@ class Housekeeping {
     RuntimeFollower& follower;
     Reconciler& reconciler;
   };
-  explicit Housekeeping(Parts parts) : parts_(parts), timer_(parts.io) {}
+  explicit Housekeeping(Parts parts) : parts_(parts), timer_(parts.io), memory_timer_(parts.io) {}
 
   /// The first time now.
   void Start();
-  void Stop() { timer_.cancel(); }
+  void Stop();
+  /// Gives free memory back when what took it is destroyed.
+  void GiveBackSoon();
 
  private:
   const Parts parts_;
   boost::asio::steady_timer timer_;
+  boost::asio::steady_timer memory_timer_;
 };
 
 }  // namespace qrm::manager

@@ -24,6 +24,8 @@ struct FollowerOptions {
   /// As NriOptions::on_answer.
   std::function<void(const NriAnswer&)> on_nri_answer = [](const NriAnswer&) {};
   AuditOptions audits;
+  /// As SyncAudit::Parts::after_list.
+  std::function<void()> after_list = [] {};
   std::chrono::milliseconds version_period{5000};  ///< between two questions for CRI's version
 };
 

@@ -8,6 +8,7 @@
 #include <string>
 #include <utility>
 
+#include <boost/asio/post.hpp>
 #include <boost/asio/steady_timer.hpp>
 
 #include "api/base/log.h"
@@ -111,6 +112,7 @@ void SyncAudit::Impl::ListContainers(std::vector<RuntimePod> pods) {
     const RuntimeList list{pods, *std::move(containers), self->asked_at};
     const bool is_certain = self->parts.listener.OnListed(list);
     self->Compare(list);
+    boost::asio::post(self->parts.io, self->parts.after_list);
     self->End(is_certain);
   });
 }

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <chrono>
+#include <functional>
 #include <memory>
 #include <vector>
 
@@ -51,6 +52,8 @@ class SyncAudit {
     const Snapshots& state;
     const LiveContainers& live;
     AuditListener& listener;
+    /// What a list took, which is megabytes, is free again. Threads: the I/O loop.
+    std::function<void()> after_list = [] {};
   };
   /// All parts outlive the audit.
   explicit SyncAudit(Parts parts, AuditOptions options = {});
