@@ -2,7 +2,6 @@
 #include "manager/demand/spec_cache.h"
 
 #include <algorithm>
-#include <iterator>
 #include <utility>
 
 namespace qrm::manager {
@@ -133,11 +132,11 @@ void SpecCache::RunEnded() {
   std::vector<Waiter> ended;
   {
     const MutexLock lock(mutex_);
-    const auto first = std::stable_partition(
-        waiters_.begin(), waiters_.end(),
-        [this](const Waiter& waiter) QRM_REQUIRES(mutex_) { return IsLookedFor(waiter.uid); });
-    ended.assign(std::make_move_iterator(first), std::make_move_iterator(waiters_.end()));
-    waiters_.erase(first, waiters_.end());
+    std::vector<Waiter> waiting;
+    for (Waiter& waiter : waiters_) {
+      (IsLookedFor(waiter.uid) ? waiting : ended).push_back(std::move(waiter));
+    }
+    waiters_ = std::move(waiting);
   }
   for (const Waiter& waiter : ended) {
     waiter.done();
