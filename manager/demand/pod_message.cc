@@ -74,7 +74,9 @@ StatusOr<PodSpec> ParsePodMessage(const std::string& bytes) {
 
 std::string UidOfPodMessage(const std::string& bytes) {
   core::Pod pod;
-  return pod.ParseFromString(bytes) ? pod.metadata().uid() : std::string();
+  // What its tenant writes may be no text; the UID comes before it.
+  (void)pod.ParseFromString(bytes);
+  return pod.metadata().uid();
 }
 
 }  // namespace qrm::manager

@@ -12,7 +12,8 @@ namespace qrm::manager {
 /// pod, else as ReadManifest.
 StatusOr<PodSpec> ParsePodMessage(const std::string& bytes);
 
-/// The UID in it, which is all that the message of a deleted pod has; empty when there is none.
+/// The UID in it, which is all that the message of a deleted pod has, also when what follows it is
+/// no pod; empty when there is none.
 std::string UidOfPodMessage(const std::string& bytes);
 
 }  // namespace qrm::manager

@@ -127,6 +127,16 @@ TEST(PodMessageTest, SkipsTheFieldsOfAPodThatItDoesNotRead) {
               HasSubstr("default/web (u1): container main: cannot read quantity"));
 }
 
+// Kubernetes takes any bytes for an annotation's value from who speaks protobuf.
+TEST(PodMessageTest, APodWhoseAnnotationIsNoTextIsRefusedButHasItsUid) {
+  const std::string bytes =
+      "\x0a\x0f"
+      "\x2a\x02u1"
+      "\x62\x09\x0a\x04note\x12\x01\xff";
+  EXPECT_EQ(ParsePodMessage(bytes).status().code(), StatusCode::kInvalidArgument);
+  EXPECT_EQ(UidOfPodMessage(bytes), "u1");
+}
+
 TEST(PodMessageTest, RefusesBytesThatAreNoPod) {
   EXPECT_EQ(ParsePodMessage("\xff\xff").status().code(), StatusCode::kInvalidArgument);
   EXPECT_EQ(ParsePodMessage("").status().code(), StatusCode::kInvalidArgument);
