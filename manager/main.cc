@@ -7,6 +7,7 @@
 #include <vector>
 
 #include <fmt/format.h>
+#include <google/protobuf/stubs/logging.h>
 
 #include "api/base/log.h"
 #include "manager/config/config_table.h"
@@ -121,6 +122,8 @@ int Serve(const Arguments& arguments, Prepared prepared) {
   std::signal(SIGHUP, SIG_IGN);  // until the daemon reads the configuration again at it
   qrm::manager::KeepHeapsSmall();
   qrm::log::SetLevel(prepared.config.process.log_level);
+  // It writes a line to stderr for each text of others that is not UTF-8, however many come.
+  google::protobuf::SetLogHandler(nullptr);
   qrm::manager::Reload reload(prepared.config, [&arguments] {
     return qrm::manager::ReadConfig(arguments.config_file, arguments.flags);
   });
