@@ -20,7 +20,7 @@ using std::chrono::steady_clock;
 
 struct SyncAudit::Impl : std::enable_shared_from_this<SyncAudit::Impl> {
   Impl(Parts given, AuditOptions given_options)
-      : parts(given), options(std::move(given_options)), timer(parts.io) {}
+      : parts(std::move(given)), options(std::move(given_options)), timer(parts.io) {}
 
   void LookAt(steady_clock::time_point when);
   void ListPods();
@@ -43,7 +43,7 @@ struct SyncAudit::Impl : std::enable_shared_from_this<SyncAudit::Impl> {
 };
 
 SyncAudit::SyncAudit(Parts parts, AuditOptions options)
-    : impl_(std::make_shared<Impl>(parts, std::move(options))) {}
+    : impl_(std::make_shared<Impl>(std::move(parts), std::move(options))) {}
 
 // NOLINTNEXTLINE(bugprone-exception-escape): cancelling a timer throws nothing on Linux.
 SyncAudit::~SyncAudit() {
