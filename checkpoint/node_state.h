@@ -59,6 +59,9 @@ struct ContainerRecord {
   std::string runtime_class;
   AllocationByResource allocations;
   std::map<std::string, Origin> origins;  ///< of the allocations, by resource name
+  /// Type of QoS-class resources -> the class that the container has of it; of types that pods have
+  /// as a whole, the pod's, equal in all its containers.
+  StringMap classes;
   StringMap applied;  ///< OCI property -> value that the runtime last took from us
   /// The runtime's id of the container that took `applied`: nothing is applied to another one.
   std::string applied_to;

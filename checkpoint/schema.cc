@@ -52,11 +52,18 @@ CREATE TABLE plugin_value(
   plugin TEXT NOT NULL PRIMARY KEY, value TEXT NOT NULL, sum INTEGER NOT NULL) WITHOUT ROWID;
 )sql";
 
+/// Which class of a type of QoS-class resources a container has.
+constexpr const char* kVersion3 = R"sql(
+CREATE TABLE class_assignment(
+  pod TEXT NOT NULL, container TEXT NOT NULL, type TEXT NOT NULL, class TEXT NOT NULL,
+  sum INTEGER NOT NULL, PRIMARY KEY(pod, container, type)) WITHOUT ROWID;
+)sql";
+
 }  // namespace
 
 const SqliteSchema& CheckpointSchema() {
   static const SqliteSchema schema = {.application_id = kApplicationId,
-                                      .steps = {kVersion1, kVersion2}};
+                                      .steps = {kVersion1, kVersion2, kVersion3}};
   return schema;
 }
 

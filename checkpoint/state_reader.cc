@@ -1,5 +1,5 @@
-// Reads pods, their containers and the containers' allocations with three cursors that advance
-// together in the order of the keys.
+// Reads pods, their containers and the containers' allocations and classes with four cursors that
+// advance together in the order of the keys.
 #include "checkpoint/state_reader.h"
 
 #include <memory>
@@ -30,6 +30,7 @@ class Cursor {
   }
 
   bool at_end() const { return at_end_; }
+  std::string_view table() const { return table_; }
   std::string_view Text(std::size_t column) const { return row_[column].text(); }
   std::string Take(std::size_t column) const { return std::string(row_[column].text()); }
   int64_t Integer(std::size_t column) const { return row_[column].integer(); }
@@ -159,7 +160,12 @@ class PodReader {
                      "devices, sum, plugin, endpoint, admitted, admitted_by_node, more_sum "
                      "FROM allocation ORDER BY pod, container, resource",
                      4));
-    return PodReader(std::move(pods), std::move(containers), std::move(allocations));
+    QRM_ASSIGN_OR_RETURN(Cursor classes,
+                         Cursor::Open(db, "class_assignment", 4,
+                                      "SELECT pod, container, type, class, sum FROM "
+                                      "class_assignment ORDER BY pod, container, type"));
+    return PodReader(std::move(pods), std::move(containers), std::move(allocations),
+                     std::move(classes));
   }
 
   StatusOr<std::vector<NodeState::Restored>> ReadAll() {
@@ -168,18 +174,20 @@ class PodReader {
       QRM_RETURN_IF_ERROR(ReadOne(pods));
       QRM_RETURN_IF_ERROR(pods_.Next());
     }
-    if (!containers_.at_end() || !allocations_.at_end()) {
-      return Untrusted(containers_.at_end() ? "allocation" : "container",
-                       "a row belongs to nothing");
+    for (const Cursor* rest : {&containers_, &allocations_, &classes_}) {
+      if (!rest->at_end()) {
+        return Untrusted(rest->table(), "a row belongs to nothing");
+      }
     }
     return pods;
   }
 
  private:
-  PodReader(Cursor pods, Cursor containers, Cursor allocations)
+  PodReader(Cursor pods, Cursor containers, Cursor allocations, Cursor classes)
       : pods_(std::move(pods)),
         containers_(std::move(containers)),
-        allocations_(std::move(allocations)) {}
+        allocations_(std::move(allocations)),
+        classes_(std::move(classes)) {}
 
   Status ReadOne(std::vector<NodeState::Restored>& pods) {
     auto pod = std::make_shared<PodRecord>();
@@ -188,6 +196,7 @@ class PodReader {
       QRM_ASSIGN_OR_RETURN(ContainerRecord record, ReadContainer(containers_));
       std::string name = containers_.Take(1);
       QRM_RETURN_IF_ERROR(ReadAllocations(pod->meta.uid, name, record));
+      QRM_RETURN_IF_ERROR(ReadClasses(pod->meta.uid, name, record));
       QRM_RETURN_IF_ERROR(containers_.Next());
       pod->containers.emplace_hint(pod->containers.end(), std::move(name),
                                    std::make_shared<const ContainerRecord>(std::move(record)));
@@ -215,9 +224,19 @@ class PodReader {
     return OkStatus();
   }
 
+  Status ReadClasses(const std::string& uid, const std::string& container,
+                     ContainerRecord& record) {
+    while (!classes_.at_end() && classes_.Text(0) == uid && classes_.Text(1) == container) {
+      record.classes.emplace(classes_.Take(2), classes_.Take(3));
+      QRM_RETURN_IF_ERROR(classes_.Next());
+    }
+    return OkStatus();
+  }
+
   Cursor pods_;
   Cursor containers_;
   Cursor allocations_;
+  Cursor classes_;
 };
 
 Status ReadPendingRemovals(SqliteDb& db, Change& change) {

@@ -99,6 +99,12 @@ StatusOr<StateWriter::Statements> StateWriter::PrepareAll(SqliteDb& db) {
                                   "container WHERE pod=?1)"));
   QRM_ASSIGN_OR_RETURN(auto drop_pending,
                        db.Prepare("DELETE FROM pending_removal WHERE pod=? AND resource=?"));
+  QRM_ASSIGN_OR_RETURN(auto put_class,
+                       db.Prepare("REPLACE INTO class_assignment VALUES(?,?,?,?,?)"));
+  QRM_ASSIGN_OR_RETURN(auto drop_pod_classes,
+                       db.Prepare("DELETE FROM class_assignment WHERE pod=?"));
+  QRM_ASSIGN_OR_RETURN(auto drop_container_classes,
+                       db.Prepare("DELETE FROM class_assignment WHERE pod=? AND container=?"));
   return Statements{.put_pod = std::move(put_pod),
                     .put_container = std::move(put_container),
                     .put_allocation = std::move(put_allocation),
@@ -112,13 +118,18 @@ StatusOr<StateWriter::Statements> StateWriter::PrepareAll(SqliteDb& db) {
                     .drop_container_allocations = std::move(drop_container_allocations),
                     .drop_pod_if_empty = std::move(drop_pod_if_empty),
                     .drop_pending = std::move(drop_pending),
-                    .drop_plugin_value = std::move(drop_plugin_value)};
+                    .drop_plugin_value = std::move(drop_plugin_value),
+                    .put_class = std::move(put_class),
+                    .drop_pod_classes = std::move(drop_pod_classes),
+                    .drop_container_classes = std::move(drop_container_classes)};
 }
 
 StatusOr<StateWriter::Sequences> StateWriter::LastSequences(SqliteDb& db) {
   QRM_ASSIGN_OR_RETURN(const int64_t pod, Number(db, "SELECT max(seq) FROM pod"));
   QRM_ASSIGN_OR_RETURN(const int64_t trace, Number(db, "SELECT max(seq) FROM trace"));
-  return Sequences{.pod = pod, .trace = trace};
+  QRM_ASSIGN_OR_RETURN(const int64_t classes,
+                       Number(db, "SELECT EXISTS(SELECT 1 FROM class_assignment)"));
+  return Sequences{.pod = pod, .trace = trace, .any_classes = classes != 0};
 }
 
 Status StateWriter::Write(const Change& change) {
@@ -133,10 +144,10 @@ Status StateWriter::Write(const Change& change) {
 
 Status StateWriter::WriteRows(const Change& change, Sequences& sequences) {
   for (const std::string& uid : change.remove_pods) {
-    QRM_RETURN_IF_ERROR(RemovePod(uid));
+    QRM_RETURN_IF_ERROR(RemovePod(uid, sequences));
   }
   for (const ContainerKey& key : change.remove_containers) {
-    QRM_RETURN_IF_ERROR(RemoveContainer(key));
+    QRM_RETURN_IF_ERROR(RemoveContainer(key, sequences));
   }
   for (const Change::PutContainer& put : change.put_containers) {
     QRM_RETURN_IF_ERROR(PutContainer(put, sequences));
@@ -157,13 +168,19 @@ Status StateWriter::WriteRows(const Change& change, Sequences& sequences) {
   return OkStatus();
 }
 
-Status StateWriter::RemovePod(const std::string& uid) {
+Status StateWriter::RemovePod(const std::string& uid, const Sequences& sequences) {
+  if (sequences.any_classes) {
+    QRM_RETURN_IF_ERROR(statements_.drop_pod_classes.Run({uid}));
+  }
   QRM_RETURN_IF_ERROR(statements_.drop_allocations.Run({uid}));
   QRM_RETURN_IF_ERROR(statements_.drop_containers.Run({uid}));
   return statements_.drop_pod.Run({uid});
 }
 
-Status StateWriter::RemoveContainer(const ContainerKey& key) {
+Status StateWriter::RemoveContainer(const ContainerKey& key, const Sequences& sequences) {
+  if (sequences.any_classes) {
+    QRM_RETURN_IF_ERROR(statements_.drop_container_classes.Run({key.pod_uid, key.container}));
+  }
   QRM_RETURN_IF_ERROR(statements_.drop_container_allocations.Run({key.pod_uid, key.container}));
   QRM_RETURN_IF_ERROR(statements_.drop_container.Run({key.pod_uid, key.container}));
   return statements_.drop_pod_if_empty.Run({key.pod_uid});
@@ -193,6 +210,18 @@ Status StateWriter::PutContainer(const Change::PutContainer& put, Sequences& seq
     const auto origin = record.origins.find(resource);
     QRM_RETURN_IF_ERROR(PutAllocation(key, resource, allocation,
                                       origin == record.origins.end() ? nullptr : &origin->second));
+  }
+  return PutClasses(key, record.classes, sequences);
+}
+
+Status StateWriter::PutClasses(const ContainerKey& key, const StringMap& classes,
+                               Sequences& sequences) {
+  if (sequences.any_classes) {
+    QRM_RETURN_IF_ERROR(statements_.drop_container_classes.Run({key.pod_uid, key.container}));
+  }
+  for (const auto& [type, name] : classes) {
+    QRM_RETURN_IF_ERROR(RunSummed(statements_.put_class, {key.pod_uid, key.container, type, name}));
+    sequences.any_classes = true;
   }
   return OkStatus();
 }

@@ -26,22 +26,25 @@ class StateWriter {
     SqliteStatement drop_pod, drop_containers, drop_allocations;
     SqliteStatement drop_container, drop_container_allocations, drop_pod_if_empty, drop_pending;
     SqliteStatement drop_plugin_value;
+    SqliteStatement put_class, drop_pod_classes, drop_container_classes;
   };
-  /// The last numbers given out.
+  /// The last numbers given out, and what else follows from the rows.
   struct Sequences {
     int64_t pod = 0;
     int64_t trace = 0;
+    bool any_classes = false;  ///< there may be rows of classes: without them, nothing is dropped
   };
 
   StateWriter(SqliteDb& db, Statements statements, Sequences sequences);
   static StatusOr<Statements> PrepareAll(SqliteDb& db);
   static StatusOr<Sequences> LastSequences(SqliteDb& db);
   Status WriteRows(const Change& change, Sequences& sequences);
-  Status RemovePod(const std::string& uid);
-  Status RemoveContainer(const ContainerKey& key);
+  Status RemovePod(const std::string& uid, const Sequences& sequences);
+  Status RemoveContainer(const ContainerKey& key, const Sequences& sequences);
   Status PutContainer(const Change::PutContainer& put, Sequences& sequences);
   Status PutAllocation(const ContainerKey& key, const std::string& resource,
                        const ResourceAllocation& allocation, const Origin* origin);
+  Status PutClasses(const ContainerKey& key, const StringMap& classes, Sequences& sequences);
   Status PutPluginValue(const std::string& plugin, const std::string& value);
   Status PutTrace(const DecisionTrace& trace, Sequences& sequences);
 

@@ -29,7 +29,7 @@ struct ClassInfo {
 
 /// One type at one time.
 struct ClassType {
-  std::string name;  ///< "blockio"; of someone else's "example.com/NAME"; no two have the same
+  std::string name;  ///< "blockio"; of someone else's "lanes.example.com"; no two are equal
   ClassLevel level = ClassLevel::kContainer;
   bool is_mutable = true;  ///< a running container can get another class
   std::vector<ClassInfo> classes;
@@ -113,8 +113,9 @@ class ClassProvider {
   virtual Status Apply(const ClassTarget& target, const std::string& from,
                        const std::string& to) = 0;
 
-  /// What the kernel says: empty when `target` has all that `class_name` promises, else one
-  /// sentence with what it has instead. Errors: kNotFound; kUnavailable when it cannot be read.
+  /// What the kernel says: empty when `target` has all that `class_name` promises, which is nothing
+  /// for an empty one, else one sentence with what it has instead. Errors: kNotFound; kUnavailable
+  /// when it cannot be read.
   [[nodiscard]] virtual StatusOr<std::string> ReadBack(const ClassTarget& target,
                                                        const std::string& class_name) = 0;
 

@@ -189,6 +189,9 @@ class RandomChanges {
         put.record.origins[resource] = Origin();
       }
     }
+    if (Draw(3) == 0) {
+      put.record.classes = Map();
+    }
     return put;
   }
 

@@ -168,7 +168,7 @@ TEST(StoreTest, RefusesASoundDatabaseOfANewerSchemaAndTouchesNothing) {
 
   EXPECT_EQ(refused.code(), StatusCode::kUnimplemented);
   EXPECT_THAT(MessageOf(refused),
-              AllOf(HasSubstr("its schema is version 99, this program knows 1 to 2"),
+              AllOf(HasSubstr("its schema is version 99, this program knows 1 to 3"),
                     HasSubstr("install the release that wrote it"),
                     HasSubstr("qrmctl checkpoint downgrade --state-dir " + dir.path())));
   EXPECT_EQ(ContentOf(dir / "checkpoint.db"), before);
@@ -208,6 +208,7 @@ TEST(StoreTest, ReadsADatabaseOfTheFirstSchema) {
     RunSql("ALTER TABLE " + std::string(column), path);
   }
   RunSql("DROP TABLE plugin_value", path);
+  RunSql("DROP TABLE class_assignment", path);
   RunSql("DROP TABLE schema_version", path);
   RunSql("PRAGMA user_version=1", path);
 
@@ -263,7 +264,7 @@ const DamageCase kDamages[] = {
     {"OtherProgram", [](const std::string& path) { RunSql("PRAGMA application_id=7", path); },
      "it belongs to another program (application id 7"},
     {"NewerSchema", [](const std::string& path) { RunSql("PRAGMA user_version=99", path); },
-     "its schema is version 99, this program knows 1 to 2"},
+     "its schema is version 99, this program knows 1 to 3"},
     {"ChangedValue",
      [](const std::string& path) { RunSql("UPDATE allocation SET value='0-7'", path); },
      "a row does not match its checksum"},
