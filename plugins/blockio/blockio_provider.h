@@ -1,0 +1,35 @@
+// The type blockio: rates and weights of block devices by class.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "api/base/status.h"
+#include "plugins/blockio/devices.h"
+#include "plugins/blockio/limits.h"
+#include "plugins/sdk/class_provider.h"
+
+namespace qrm::blockio {
+
+inline constexpr char kType[] = "blockio";
+
+struct ProviderOptions {
+  std::string config_file;  ///< in goresctrl's syntax; read again when it changes
+  std::string blkio_root;   ///< of the hierarchy that has the controller
+  CgroupVersion version = CgroupVersion::kV1;
+};
+
+/// Classes of `options.config_file`, as the devices are. At creation, cgroup v2 takes them from the
+/// runtime; v1 has no word for them there, so that Apply writes them before the first instruction.
+/// On running containers, Apply writes the cgroup's files. A class that cannot be given (see
+/// TableOf) has a problem; the others are as before.
+/// Errors: kInvalidArgument for a file that cannot be read or has an error.
+StatusOr<std::unique_ptr<sdk::ClassProvider>> MakeBlockioProvider(ProviderOptions options,
+                                                                  std::unique_ptr<Devices> devices);
+
+/// The same for this machine, whose cgroups are below `cgroup_root`. Errors: also
+/// kFailedPrecondition without the controller.
+StatusOr<std::unique_ptr<sdk::ClassProvider>> MakeSystemBlockio(const std::string& config_file,
+                                                                const std::string& cgroup_root);
+
+}  // namespace qrm::blockio

@@ -1,0 +1,75 @@
+// Looks at device nodes and at sysfs.
+#include "plugins/blockio/devices.h"
+
+#include <cerrno>
+#include <fstream>
+#include <sstream>
+#include <system_error>
+
+#include <glob.h>
+#include <sys/stat.h>
+#include <sys/sysmacros.h>
+
+#include <fmt/format.h>
+
+namespace qrm::blockio {
+namespace {
+
+std::string ContentOf(const std::string& path) {
+  std::ifstream file(path);
+  std::ostringstream text;
+  text << file.rdbuf();
+  return text.str();
+}
+
+bool Exists(const std::string& path) {
+  struct stat found{};
+  return ::stat(path.c_str(), &found) == 0;
+}
+
+/// Whether a line of io.cost.qos, "8:0 enable=1 ctrl=...", enables it.
+bool CostIsEnabled(const std::string& text, const DeviceId& id) {
+  std::istringstream lines(text);
+  for (std::string line; std::getline(lines, line);) {
+    if (line.starts_with(ToString(id) + " ")) {
+      return line.find(" enable=1") != std::string::npos;
+    }
+  }
+  return false;
+}
+
+}  // namespace
+
+std::string ToString(const DeviceId& id) {
+  return fmt::format("{}:{}", id.major, id.minor);
+}
+
+std::vector<std::string> SystemDevices::Match(const std::string& pattern) const {
+  glob_t found{};
+  std::vector<std::string> paths;
+  if (::glob(pattern.c_str(), 0, nullptr, &found) == 0) {
+    paths.assign(found.gl_pathv, found.gl_pathv + found.gl_pathc);
+  }
+  ::globfree(&found);
+  return paths;
+}
+
+StatusOr<Device> SystemDevices::Look(const std::string& path) const {
+  struct stat node{};
+  if (::stat(path.c_str(), &node) != 0) {
+    return Errorf(StatusCode::kNotFound, "cannot look at {}: {}", path,
+                  std::generic_category().message(errno));
+  }
+  if (!S_ISBLK(node.st_mode)) {
+    return Errorf(StatusCode::kInvalidArgument,
+                  "{} is no block device; write a glob that only block devices match", path);
+  }
+  Device device{.id = {gnu_dev_major(node.st_rdev), gnu_dev_minor(node.st_rdev)}};
+  const std::string entry = fmt::format("{}/dev/block/{}", sys_root_, ToString(device.id));
+  device.is_partition = Exists(entry + "/partition");
+  device.has_bfq = ContentOf(entry + "/queue/scheduler").find("[bfq]") != std::string::npos;
+  device.has_io_cost = CostIsEnabled(ContentOf(cost_file_), device.id);
+  return device;
+}
+
+}  // namespace qrm::blockio

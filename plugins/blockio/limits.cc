@@ -1,0 +1,180 @@
+// Joins the entries of a class per device, and writes them in the kernel's words.
+#include "plugins/blockio/limits.h"
+
+#include <utility>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+namespace qrm::blockio {
+namespace {
+
+using cgroup::CgroupFile;
+using cgroup::CgroupTable;
+using cgroup::LineForm;
+
+constexpr char kReadBps[] = "blkio.throttle.read_bps_device";
+constexpr char kWriteBps[] = "blkio.throttle.write_bps_device";
+constexpr char kReadIops[] = "blkio.throttle.read_iops_device";
+constexpr char kWriteIops[] = "blkio.throttle.write_iops_device";
+constexpr char kBfqWeightDevice[] = "blkio.bfq.weight_device";
+constexpr char kIoMax[] = "io.max";
+constexpr char kIoWeight[] = "io.weight";
+constexpr char kIoBfqWeight[] = "io.bfq.weight";
+constexpr char kDefaultKey[] = "default";
+constexpr char kDefaultWeight[] = "100";
+constexpr char kUnlimited[] = "rbps=max wbps=max riops=max wiops=max";
+
+/// A class by devices.
+struct Resolved {
+  std::map<DeviceId, std::pair<Device, Parameters>> by_device;
+  std::optional<uint64_t> weight;  // of all others
+};
+
+Status Refused(const std::string& path, const std::string& why, const std::string& cure) {
+  return Errorf(StatusCode::kFailedPrecondition, "{} {}; {}", path, why, cure);
+}
+
+Status AddDevice(const std::string& path, const Parameters& parameters, const Devices& devices,
+                 Resolved& resolved) {
+  const StatusOr<Device> device = devices.Look(path);
+  if (device.status().code() == StatusCode::kNotFound) {
+    return OkStatus();  // gone since it matched
+  }
+  if (!device.ok()) {
+    return Errorf(StatusCode::kFailedPrecondition, "{}", MessageOf(device.status()));
+  }
+  if (device->is_partition) {
+    return Refused(path, "is a partition, which the kernel does not limit",
+                   "write a glob that only whole disks match");
+  }
+  if (parameters.weight.has_value() && !device->has_bfq && !device->has_io_cost) {
+    return Refused(path, "weighs nobody: its scheduler is not bfq, and iocost is not enabled",
+                   "choose bfq in its queue/scheduler, enable it in io.cost.qos, or leave Weight "
+                   "out");
+  }
+  auto& entry = resolved.by_device[device->id];
+  entry.first = *device;
+  entry.second.Override(parameters);
+  return OkStatus();
+}
+
+StatusOr<Resolved> Resolve(const ClassConfig& config, const Devices& devices) {
+  Resolved resolved;
+  for (const Entry& entry : config.entries) {
+    if (entry.devices.empty()) {
+      resolved.weight = entry.parameters.weight;
+    }
+    for (const std::string& glob : entry.devices) {
+      for (const std::string& path : devices.Match(glob)) {
+        QRM_RETURN_IF_ERROR(AddDevice(path, entry.parameters, devices, resolved));
+      }
+    }
+  }
+  return resolved;
+}
+
+void SetIf(CgroupTable& table, const char* file, const std::string& key,
+           const std::optional<uint64_t>& number) {
+  if (number.has_value()) {
+    table[file][key] = std::to_string(*number);
+  }
+}
+
+CgroupTable TableOfV1(const Resolved& resolved) {
+  CgroupTable table;
+  for (const auto& [id, entry] : resolved.by_device) {
+    const std::string key = ToString(id);
+    const Parameters& parameters = entry.second;
+    SetIf(table, kReadBps, key, parameters.read_bps);
+    SetIf(table, kWriteBps, key, parameters.write_bps);
+    SetIf(table, kReadIops, key, parameters.read_iops);
+    SetIf(table, kWriteIops, key, parameters.write_iops);
+    SetIf(table, kBfqWeightDevice, key, parameters.weight);
+  }
+  SetIf(table, kBfqWeightDevice, kDefaultKey, resolved.weight);
+  return table;
+}
+
+std::string MaxOf(const Parameters& parameters) {
+  const auto text = [](const std::optional<uint64_t>& number) {
+    return number.has_value() ? std::to_string(*number) : "max";
+  };
+  return fmt::format("rbps={} wbps={} riops={} wiops={}", text(parameters.read_bps),
+                     text(parameters.write_bps), text(parameters.read_iops),
+                     text(parameters.write_iops));
+}
+
+/// A weight of 10 to 1000 as io.weight has it, 1 to 10000. Source: runc.
+uint64_t IoWeight(uint64_t weight) {
+  return 1 + (weight - 10) * 9999 / 990;
+}
+
+CgroupTable TableOfV2(const Resolved& resolved) {
+  CgroupTable table;
+  for (const auto& [id, entry] : resolved.by_device) {
+    const auto& [device, parameters] = entry;
+    if (const std::string max = MaxOf(parameters); max != kUnlimited) {
+      table[kIoMax][ToString(id)] = max;
+    }
+    if (parameters.weight.has_value()) {
+      SetIf(table, device.has_bfq ? kIoBfqWeight : kIoWeight, ToString(id),
+            device.has_bfq ? *parameters.weight : IoWeight(*parameters.weight));
+    }
+  }
+  if (resolved.weight.has_value()) {
+    SetIf(table, kIoWeight, kDefaultKey, IoWeight(*resolved.weight));
+  }
+  return table;
+}
+
+/// What the kernel shows of it: a weight that is the default one is not told from none.
+CgroupTable WithoutNeutral(CgroupTable table, CgroupVersion version) {
+  for (const CgroupFile& file : FilesOf(version)) {
+    const auto lines = table.find(file.name);
+    if (lines != table.end()) {
+      std::erase_if(lines->second, [&](const auto& line) { return line.second == file.neutral; });
+    }
+  }
+  std::erase_if(table, [](const auto& file) { return file.second.empty(); });
+  return table;
+}
+
+}  // namespace
+
+const std::vector<CgroupFile>& FilesOf(CgroupVersion version) {
+  static const std::vector<CgroupFile> v1 = {
+      {kReadBps, LineForm::kKeyed, "0", "0"},
+      {kWriteBps, LineForm::kKeyed, "0", "0"},
+      {kReadIops, LineForm::kKeyed, "0", "0"},
+      {kWriteIops, LineForm::kKeyed, "0", "0"},
+      {kBfqWeightDevice, LineForm::kKeyed, kDefaultWeight, kDefaultWeight},
+  };
+  static const std::vector<CgroupFile> v2 = {
+      {kIoMax, LineForm::kKeyed, kUnlimited, kUnlimited},
+      {kIoWeight, LineForm::kKeyed, kDefaultWeight, kDefaultWeight},
+      {kIoBfqWeight, LineForm::kKeyed, kDefaultWeight, kDefaultWeight},
+  };
+  return version == CgroupVersion::kV1 ? v1 : v2;
+}
+
+StatusOr<CgroupTable> TableOf(const ClassConfig& config, const Devices& devices,
+                              CgroupVersion version) {
+  QRM_ASSIGN_OR_RETURN(const Resolved resolved, Resolve(config, devices));
+  return WithoutNeutral(version == CgroupVersion::kV1 ? TableOfV1(resolved) : TableOfV2(resolved),
+                        version);
+}
+
+StringMap UnifiedOf(const CgroupTable& table) {
+  StringMap unified;
+  for (const auto& [file, lines] : table) {
+    std::vector<std::string> texts;
+    for (const auto& [key, value] : lines) {
+      texts.push_back(key.empty() ? value : fmt::format("{} {}", key, value));
+    }
+    unified[file] = fmt::format("{}", fmt::join(texts, "\n"));
+  }
+  return unified;
+}
+
+}  // namespace qrm::blockio

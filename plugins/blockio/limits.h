@@ -1,0 +1,34 @@
+// What a class means for cgroup files: pure computation.
+#pragma once
+
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "api/base/status.h"
+#include "api/resource.h"
+#include "plugins/blockio/config.h"
+#include "plugins/blockio/devices.h"
+#include "plugins/cgroup/cgroup_table.h"
+
+namespace qrm::blockio {
+
+enum class CgroupVersion { kV1, kV2 };
+
+/// The files that this type sets and reads. Source: Linux, Documentation/admin-guide/cgroup-v1/
+/// blkio-controller.rst, block/bfq-iosched.rst and cgroup-v2.rst.
+const std::vector<cgroup::CgroupFile>& FilesOf(CgroupVersion version);
+
+/// What `config` says for the devices that are there now, as the kernel shows it. A glob without a
+/// device says nothing.
+/// Errors: kFailedPrecondition for a partition, for what is no block device, and for the weight of
+/// a device that nothing weighs.
+StatusOr<cgroup::CgroupTable> TableOf(const ClassConfig& config, const Devices& devices,
+                                      CgroupVersion version);
+
+/// The same as runtimes take it at creation: file -> lines. Source: OCI runtime specification,
+/// "unified".
+StringMap UnifiedOf(const cgroup::CgroupTable& table);
+
+}  // namespace qrm::blockio

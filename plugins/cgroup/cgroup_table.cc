@@ -1,0 +1,251 @@
+// Reads and writes cgroup files one line at a time: the kernel takes the first line of a write
+// only.
+#include "plugins/cgroup/cgroup_table.h"
+
+#include <cerrno>
+#include <sstream>
+#include <system_error>
+#include <utility>
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+namespace qrm::cgroup {
+namespace {
+
+/// Closes what was opened.
+class Descriptor {
+ public:
+  Descriptor(const std::string& path, int flags) : fd_(::open(path.c_str(), flags | O_CLOEXEC)) {}
+  ~Descriptor() {
+    if (fd_ >= 0) {
+      ::close(fd_);
+    }
+  }
+  Descriptor(const Descriptor&) = delete;
+  Descriptor& operator=(const Descriptor&) = delete;
+
+  int get() const { return fd_; }
+
+ private:
+  const int fd_;
+};
+
+StatusCode CodeOf(int error) {
+  switch (error) {
+    case ENOENT:
+      return StatusCode::kNotFound;
+    case ENODEV:
+      return StatusCode::kAborted;
+    case EINVAL:
+    case ERANGE:
+    case EOPNOTSUPP:
+      return StatusCode::kInvalidArgument;
+    default:
+      return StatusCode::kUnavailable;
+  }
+}
+
+Status FromErrno(const std::string& what, int error) {
+  return Errorf(CodeOf(error), "cannot {}: {}", what, std::generic_category().message(error));
+}
+
+std::string LineOf(const std::string& key, const std::string& value) {
+  return key.empty() ? value : fmt::format("{} {}", key, value);
+}
+
+std::string_view Trimmed(std::string_view text) {
+  const std::size_t first = text.find_first_not_of(" \t\n");
+  const std::size_t last = text.find_last_not_of(" \t\n");
+  return first == std::string_view::npos ? std::string_view()
+                                         : text.substr(first, last - first + 1);
+}
+
+/// One line that was written, and what it said before.
+struct Undo {
+  const CgroupFile& file;
+  std::string key;
+  std::string before;
+};
+
+// One change of a cgroup's files.
+class Change {
+ public:
+  Change(CgroupFiles& cgroup, const CgroupTable& now) : cgroup_(cgroup), now_(now) {}
+
+  Status Set(const CgroupFile& file, const std::map<std::string, std::string>& wanted) {
+    for (const auto& [key, value] : wanted) {
+      const std::string* before = Before(file, key);
+      if (before == nullptr || *before != value) {
+        QRM_RETURN_IF_ERROR(Write(file, key, value, before == nullptr ? file.reset : *before));
+      }
+    }
+    return OkStatus();
+  }
+
+  Status Reset(const CgroupFile& file, const std::map<std::string, std::string>& wanted) {
+    const auto lines = now_.find(file.name);
+    if (lines == now_.end()) {
+      return OkStatus();
+    }
+    for (const auto& [key, value] : lines->second) {
+      if (!wanted.contains(key)) {
+        QRM_RETURN_IF_ERROR(Write(file, key, file.reset, value));
+      }
+    }
+    return OkStatus();
+  }
+
+  void TakeBack() {
+    for (auto undo = done_.rbegin(); undo != done_.rend(); ++undo) {
+      cgroup_.Write(undo->file.name, LineOf(undo->key, undo->before)).IgnoreError();
+    }
+  }
+
+ private:
+  const std::string* Before(const CgroupFile& file, const std::string& key) const {
+    const auto lines = now_.find(file.name);
+    if (lines == now_.end()) {
+      return nullptr;
+    }
+    const auto line = lines->second.find(key);
+    return line == lines->second.end() ? nullptr : &line->second;
+  }
+
+  Status Write(const CgroupFile& file, const std::string& key, const std::string& value,
+               std::string before) {
+    Status written = cgroup_.Write(file.name, LineOf(key, value));
+    if (written.code() == StatusCode::kAborted) {
+      return OkStatus();  // a disk that went away: the next look at the machine leaves it out
+    }
+    if (written.code() == StatusCode::kNotFound && cgroup_.Exists()) {
+      return Errorf(StatusCode::kFailedPrecondition,
+                    "the cgroup has no {}; enable its controller for the container's parents, or "
+                    "leave it out of the class",
+                    file.name);
+    }
+    if (written.ok()) {
+      done_.push_back({file, key, std::move(before)});
+    }
+    return written;
+  }
+
+  CgroupFiles& cgroup_;
+  const CgroupTable& now_;
+  std::vector<Undo> done_;
+};
+
+const std::map<std::string, std::string>& LinesOf(const CgroupTable& table,
+                                                  const CgroupFile& file) {
+  static const std::map<std::string, std::string> none;
+  const auto lines = table.find(file.name);
+  return lines == table.end() ? none : lines->second;
+}
+
+}  // namespace
+
+StatusOr<std::string> CgroupDirectory::Read(const std::string& file) const {
+  const std::string path = path_ + "/" + file;
+  const Descriptor opened(path, O_RDONLY);
+  std::string text;
+  char buffer[4096];
+  ssize_t count = opened.get() < 0 ? -1 : ::read(opened.get(), buffer, sizeof(buffer));
+  for (; count > 0; count = ::read(opened.get(), buffer, sizeof(buffer))) {
+    text.append(buffer, static_cast<std::size_t>(count));
+  }
+  if (count < 0) {
+    const int cause = errno;
+    return FromErrno("read " + path, cause);
+  }
+  return text;
+}
+
+Status CgroupDirectory::Write(const std::string& file, const std::string& line) {
+  const std::string path = path_ + "/" + file;
+  const Descriptor opened(path, O_WRONLY);
+  if (opened.get() < 0 ||
+      ::write(opened.get(), line.data(), line.size()) != static_cast<ssize_t>(line.size())) {
+    const int cause = errno;
+    return FromErrno(fmt::format("write \"{}\" to {}", line, path), cause);
+  }
+  return OkStatus();
+}
+
+bool CgroupDirectory::Exists() const {
+  struct stat found{};
+  return ::stat(path_.c_str(), &found) == 0;
+}
+
+std::map<std::string, std::string> ParseLines(const CgroupFile& file, std::string_view text) {
+  std::map<std::string, std::string> lines;
+  if (file.form == LineForm::kWhole) {
+    if (const std::string value(Trimmed(text)); value != file.neutral) {
+      lines[kNoKey] = value;
+    }
+    return lines;
+  }
+  std::istringstream input{std::string(text)};
+  for (std::string line; std::getline(input, line);) {
+    const std::string_view trimmed = Trimmed(line);
+    const std::size_t space = trimmed.find(' ');
+    if (space == std::string_view::npos) {
+      continue;
+    }
+    const std::string value(Trimmed(trimmed.substr(space)));
+    if (value != file.neutral) {
+      lines[std::string(trimmed.substr(0, space))] = value;
+    }
+  }
+  return lines;
+}
+
+StatusOr<CgroupTable> ReadTable(const CgroupFiles& cgroup, const std::vector<CgroupFile>& files) {
+  CgroupTable table;
+  for (const CgroupFile& file : files) {
+    const StatusOr<std::string> text = cgroup.Read(file.name);
+    if (text.status().code() == StatusCode::kNotFound) {
+      if (!cgroup.Exists()) {
+        return text.status();
+      }
+      continue;
+    }
+    QRM_RETURN_IF_ERROR(text.status());
+    if (auto lines = ParseLines(file, *text); !lines.empty()) {
+      table.emplace(file.name, std::move(lines));
+    }
+  }
+  return table;
+}
+
+Status WriteTable(CgroupFiles& cgroup, const std::vector<CgroupFile>& files,
+                  const CgroupTable& wanted) {
+  QRM_ASSIGN_OR_RETURN(const CgroupTable now, ReadTable(cgroup, files));
+  Change change(cgroup, now);
+  Status done;
+  for (const CgroupFile& file : files) {
+    done.Update(done.ok() ? change.Set(file, LinesOf(wanted, file)) : done);
+  }
+  for (const CgroupFile& file : files) {
+    done.Update(done.ok() ? change.Reset(file, LinesOf(wanted, file)) : done);
+  }
+  if (!done.ok()) {
+    change.TakeBack();
+  }
+  return done;
+}
+
+std::string ToString(const CgroupTable& table) {
+  std::vector<std::string> lines;
+  for (const auto& [file, values] : table) {
+    for (const auto& [key, value] : values) {
+      lines.push_back(fmt::format("{} {}", file, LineOf(key, value)));
+    }
+  }
+  return lines.empty() ? "nothing set" : fmt::format("{}", fmt::join(lines, "; "));
+}
+
+}  // namespace qrm::cgroup
