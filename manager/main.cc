@@ -14,6 +14,7 @@
 #include "manager/config/read_config.h"
 #include "manager/config/reload.h"
 #include "manager/daemon/builtin_plugins.h"
+#include "manager/daemon/class_providers.h"
 #include "manager/daemon/daemon.h"
 #include "manager/daemon/free_memory.h"
 #include "manager/daemon/priority.h"
@@ -96,6 +97,7 @@ struct Prepared {
   qrm::manager::Config config;
   qrm::Machine machine;
   std::vector<qrm::manager::BuiltinPlugin> builtins;
+  qrm::manager::ClassBook::Providers class_providers;
 };
 
 qrm::StatusOr<Prepared> Prepare(const Arguments& arguments) {
@@ -105,6 +107,9 @@ qrm::StatusOr<Prepared> Prepare(const Arguments& arguments) {
   QRM_ASSIGN_OR_RETURN(prepared.machine, qrm::config::LoadMachine(prepared.config.machine));
   QRM_ASSIGN_OR_RETURN(prepared.builtins,
                        qrm::manager::MakeBuiltinPlugins(prepared.config.builtin, prepared.machine));
+  QRM_ASSIGN_OR_RETURN(prepared.class_providers,
+                       qrm::manager::MakeClassProviders(prepared.config.classes,
+                                                        prepared.config.runtime.cgroup_root));
   QRM_ASSIGN_OR_RETURN(
       const qrm::CpuSet reserved,
       qrm::manager::ReservedCpus(prepared.config.builtin, prepared.config.machine));
@@ -127,9 +132,9 @@ int Serve(const Arguments& arguments, Prepared prepared) {
   qrm::manager::Reload reload(prepared.config, [&arguments] {
     return qrm::manager::ReadConfig(arguments.config_file, arguments.flags);
   });
-  const auto daemon =
-      qrm::manager::Daemon::Create(std::move(prepared.config), std::move(prepared.machine),
-                                   std::move(prepared.builtins), [&reload] { reload.ReadAgain(); });
+  const auto daemon = qrm::manager::Daemon::Create(
+      std::move(prepared.config), std::move(prepared.machine), std::move(prepared.builtins),
+      std::move(prepared.class_providers), [&reload] { reload.ReadAgain(); });
   const qrm::Status end = daemon.ok() ? (*daemon)->Run() : daemon.status();
   return end.ok() ? EXIT_SUCCESS : Fail(end, EXIT_FAILURE);
 }

@@ -69,6 +69,7 @@ struct Admitter::Call {
   std::size_t asked_at = 0;
   Whole whole{};
   Draft* failed = nullptr;  // the part that could not be placed; null: all of them
+  bool left_alone = false;
 
   Draft& asked_draft() { return drafts[asked_at]; }
   Draft& failed_draft() { return failed != nullptr ? *failed : asked_draft(); }
@@ -77,7 +78,8 @@ struct Admitter::Call {
 Admitter::Admitter(Parts parts, AdmissionOptions options)
     : parts_(std::move(parts)),
       options_(std::move(options)),
-      planner_(parts_.plugins, parts_.machine, parts_.clock, options_) {}
+      planner_(parts_.plugins, parts_.machine, parts_.clock, options_),
+      classes_(parts_.classes, options_) {}
 
 StatusOr<RunOptions> Admitter::Admit(const ContainerDemand& demand, Moment moment,
                                      Deadline deadline) {
@@ -93,6 +95,7 @@ StatusOr<RunOptions> Admitter::Admit(const ContainerDemand& demand, Moment momen
             .deadline = deadline,
             .begin = parts_.clock.Steady(),
             .before = before};
+  call.left_alone = !reason.empty();
   AddDrafts(call);
   if (!reason.empty()) {
     return LeaveAlone(call, known, reason);
@@ -111,19 +114,31 @@ Status Admitter::Place(Call& call) {
   }
   for (Draft& draft : call.drafts) {
     draft.state = call.planned;
-    if (const Status planned = planner_.Plan(draft); !planned.ok()) {
+    if (const Status planned = PlanDraft(call, draft); !planned.ok()) {
       call.failed = &draft;
       return planned;
     }
-    if (!draft.requests.empty()) {
+    if (draft.GetsSomething()) {
       Note(call, draft);
     }
   }
   return Commit(call);
 }
 
+// Classes first: they ask nobody, so that a refusal takes nothing back.
+Status Admitter::PlanDraft(const Call& call, Draft& draft) const {
+  if (!call.left_alone) {
+    QRM_RETURN_IF_ERROR(classes_.Choose(draft));
+  }
+  QRM_RETURN_IF_ERROR(planner_.Plan(draft));
+  if (!draft.explanation.classes.empty()) {
+    classes_.AddTo(draft.explanation.options, ToRecord(draft.explanation.classes));
+  }
+  return OkStatus();
+}
+
 StatusOr<RunOptions> Admitter::Answer(Call& call, Draft& asked) {
-  if (asked.requests.empty()) {
+  if (!asked.GetsSomething()) {
     return asked.known != nullptr ? Repeat(call, asked) : Skip(call, asked, ReasonUnserved(asked));
   }
   Tell(call, asked, AdmissionEvent::Result::kAdmitted);
@@ -140,7 +155,7 @@ RunOptions Admitter::LeaveAlone(Call& call, const Status& known, const std::stri
         call, asked,
         fmt::format("{}, and nothing keeps it off what others own: {}", reason, MessageOf(why)));
   }
-  return asked.requests.empty() && asked.known == nullptr
+  return !asked.GetsSomething() && asked.known == nullptr
              ? Skip(call, asked, reason)
              : Answer(call, asked).value_or(RunOptions());
 }
@@ -199,14 +214,16 @@ Status Admitter::AlignPod(Call& call) const {
 void Admitter::Note(Call& call, Draft& draft) {
   Explanation& explanation = draft.explanation;
   explanation.result = "admitted";
-  ContainerRecord record{.type = draft.demand.type,
-                         .index = draft.demand.index,
-                         .restartable_init = draft.demand.restartable_init,
-                         .requests = ServedRequests(draft),
-                         .request_source = draft.demand.source,
-                         .runtime_class = draft.demand.runtime_class,
-                         .allocations = explanation.allocations,
-                         .origins = draft.origins};
+  ContainerRecord record{
+      .type = draft.demand.type,
+      .index = draft.demand.index,
+      .restartable_init = draft.demand.restartable_init,
+      .requests = ServedRequests(draft),
+      .request_source = draft.demand.source,
+      .runtime_class = draft.demand.runtime_class,
+      .allocations = explanation.allocations,
+      .origins = draft.origins,
+      .classes = draft.known == nullptr ? ToRecord(explanation.classes) : draft.known->classes};
   if (call.moment == Moment::kAtCreation) {
     explanation.applied = explanation.options.properties;
   }
@@ -230,7 +247,7 @@ Status Admitter::Commit(Call& call) {
   }
   QRM_RETURN_IF_ERROR(planner_.CheckTime(call.deadline, "commit"));
   for (const Draft& draft : call.drafts) {
-    if (!draft.requests.empty()) {
+    if (draft.GetsSomething()) {
       AddTrace(draft, call.change);
     }
   }
@@ -252,6 +269,7 @@ StatusOr<RunOptions> Admitter::Repeat(Call& call, Draft& draft) {
   }
   Tell(call, draft, AdmissionEvent::Result::kRepeated);
   RunOptions options = MakeRunOptions(draft.known->allocations, offline);
+  classes_.AddTo(options, draft.known->classes);
   if (call.moment == Moment::kAtCreation) {
     NoteApplied(draft, options.properties);
   }

@@ -11,6 +11,7 @@
 #include "api/base/status.h"
 #include "manager/admission/admission_event.h"
 #include "manager/admission/admission_options.h"
+#include "manager/admission/class_step.h"
 #include "manager/admission/commit_times.h"
 #include "manager/admission/draft.h"
 #include "manager/admission/planner.h"
@@ -39,8 +40,8 @@ class Admitter {
     kAfterTheFact,  ///< it runs already: the reconciler applies them
   };
 
-  /// `state`, `plugins`, `releaser`, `machine` and `clock` outlive the admitter; `listener` may be
-  /// empty.
+  /// `state`, `plugins`, `releaser`, `machine`, `clock` and `classes` outlive the admitter;
+  /// `listener` may be empty.
   struct Parts {
     StateLoop& state;
     Plugins& plugins;
@@ -48,6 +49,7 @@ class Admitter {
     const Machine& machine;
     const Clock& clock;
     AdmissionListener listener;
+    const ClassBook* classes = nullptr;  ///< null: nobody gets a class
   };
   Admitter(Parts parts, AdmissionOptions options);
 
@@ -78,6 +80,7 @@ class Admitter {
   Status Place(Call& call);
   RunOptions LeaveAlone(Call& call, const Status& known, const std::string& reason);
   Status AlignPod(Call& call) const;
+  Status PlanDraft(const Call& call, Draft& draft) const;
   static void Note(Call& call, Draft& draft);
   Status Commit(Call& call);
 
@@ -96,6 +99,7 @@ class Admitter {
   Parts parts_;
   const AdmissionOptions options_;
   const Planner planner_;
+  const ClassStep classes_;
   CommitTimes commit_times_{checkpoint::NodeState::kMaxTraces};
   RepeatedLines rejections_;  // with the pod's UID
 };

@@ -40,6 +40,10 @@ struct Draft {
   bool bad_answer = false;  ///< the plugin of `failed_resource` answered wrongly
   Explanation explanation{};
 
+  /// Whether there is anything to commit for it.
+  bool GetsSomething() const {
+    return !requests.empty() || (known == nullptr && !explanation.classes.empty());
+  }
   /// The plugin that answered wrongly, when one did: it may have given `failed_resource` with its
   /// own.
   const std::string& Blamed() const;

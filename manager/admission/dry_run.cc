@@ -55,9 +55,12 @@ struct DryRun::Call {
   Whole whole{};
 };
 
-DryRun::DryRun(Plugins& plugins, const Machine& machine, const Clock& clock,
-               AdmissionOptions options)
-    : clock_(clock), options_(std::move(options)), planner_(plugins, machine, clock, options_) {}
+DryRun::DryRun(const Parts& parts, AdmissionOptions options)
+    : clock_(parts.clock),
+      options_(std::move(options)),
+      planner_(parts.plugins, parts.machine, parts.clock, options_),
+      classes_(parts.state == nullptr ? nullptr : parts.classes, options_),
+      state_(parts.state) {}
 
 DryRunReport DryRun::Run(const std::vector<ContainerDemand>& admissions, Deadline deadline) const {
   DryRunReport report;
@@ -86,18 +89,23 @@ void DryRun::RunOne(const ContainerDemand& asked, Deadline deadline, DryRunRepor
     }
   }
   for (Draft& draft : call.drafts) {
-    if (const Status aligned = planner_.Align(draft); !aligned.ok()) {
+    Status aligned = classes_.Choose(draft);
+    if (aligned.ok()) {
+      aligned = planner_.Align(draft);
+    }
+    if (!aligned.ok()) {
       Reject(call, draft, aligned);
       return;
     }
   }
   for (Draft& draft : call.drafts) {
-    draft.requests.empty() ? Decide(call, draft, Result::kSkipped, ReasonUnserved(draft))
+    !draft.GetsSomething() ? Decide(call, draft, Result::kSkipped, ReasonUnserved(draft))
                            : Decide(call, draft, Result::kAdmitted, "");
   }
 }
 
-void DryRun::AddDrafts(Call& call) {
+void DryRun::AddDrafts(Call& call) const {
+  const auto state = state_ == nullptr ? nullptr : state_->Load();
   const std::vector<ContainerDemand>& others = call.asked.others;
   for (std::size_t i = 0; i <= others.size(); ++i) {
     const auto add = [&](const ContainerDemand& demand) {
@@ -105,7 +113,7 @@ void DryRun::AddDrafts(Call& call) {
                              .key = demand.key(),
                              .known = nullptr,
                              .deadline = call.deadline,
-                             .state = nullptr});
+                             .state = state});
       call.drafts.back().explanation.dry_run = true;
     };
     if (i == std::min(call.asked.place, others.size())) {

@@ -7,11 +7,13 @@
 #include "api/base/clock.h"
 #include "api/base/status.h"
 #include "manager/admission/admission_options.h"
+#include "manager/admission/class_step.h"
 #include "manager/admission/draft.h"
 #include "manager/admission/dry_run_report.h"
 #include "manager/admission/planner.h"
 #include "manager/demand/demand_source.h"
 #include "manager/registry/plugins.h"
+#include "manager/state/state_loop.h"
 #include "topology/machine.h"
 
 namespace qrm::manager {
@@ -23,8 +25,15 @@ namespace qrm::manager {
 /// Threads: any, also while pods are admitted; waits for plugins.
 class DryRun {
  public:
-  /// `plugins`, `machine` and `clock` outlive it.
-  DryRun(Plugins& plugins, const Machine& machine, const Clock& clock, AdmissionOptions options);
+  struct Parts {
+    Plugins& plugins;
+    const Machine& machine;
+    const Clock& clock;
+    const Snapshots* state = nullptr;    ///< who has which class; null: nobody gets one
+    const ClassBook* classes = nullptr;  ///< null: nobody gets a class
+  };
+  /// All parts outlive it.
+  DryRun(const Parts& parts, AdmissionOptions options);
   ~DryRun() = default;
   DryRun(const DryRun&) = delete;
   DryRun& operator=(const DryRun&) = delete;
@@ -37,7 +46,7 @@ class DryRun {
   struct Call;
 
   void RunOne(const ContainerDemand& asked, Deadline deadline, DryRunReport& report) const;
-  static void AddDrafts(Call& call);
+  void AddDrafts(Call& call) const;
   void Decide(Call& call, Draft& draft, DryRunReport::Result result,
               const std::string& message) const;
   void Reject(Call& call, Draft& failed, const Status& cause) const;
@@ -45,6 +54,8 @@ class DryRun {
   const Clock& clock_;
   const AdmissionOptions options_;
   const Planner planner_;
+  const ClassStep classes_;
+  const Snapshots* const state_;
 };
 
 }  // namespace qrm::manager

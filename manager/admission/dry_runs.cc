@@ -41,7 +41,12 @@ DryRuns::DryRuns(Parts parts, const AdmissionOptions& options, PodKeys pod_keys)
     : parts_(std::move(parts)),
       deadline_(options.deadline),
       pod_keys_(std::move(pod_keys)),
-      dry_run_(parts_.plugins, parts_.machine, parts_.clock, options),
+      dry_run_({.plugins = parts_.plugins,
+                .machine = parts_.machine,
+                .clock = parts_.clock,
+                .state = parts_.state,
+                .classes = parts_.classes},
+               options),
       thread_(std::make_unique<TaskThread>()) {}
 
 DryRuns::~DryRuns() {

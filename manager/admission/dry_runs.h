@@ -20,7 +20,7 @@ namespace qrm::manager {
 /// Threads: any.
 class DryRuns {
  public:
-  /// `plugins`, `machine` and `clock` outlive it.
+  /// All outlive it.
   struct Parts {
     Plugins& plugins;
     const Machine& machine;
@@ -29,6 +29,8 @@ class DryRuns {
     std::function<std::vector<std::string>()> conflicts;
     /// The source that would tell the spec of a pod that comes now.
     std::function<SpecsFrom()> specs_from;
+    const Snapshots* state = nullptr;    ///< as DryRun's
+    const ClassBook* classes = nullptr;  ///< as DryRun's
   };
   using Done = std::function<void(StatusOr<DryRunReport>)>;
 

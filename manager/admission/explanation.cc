@@ -130,6 +130,14 @@ std::string Within(std::size_t most, Json json) {
   return all;
 }
 
+Json ClassesJson(const ChosenClasses& classes) {
+  Json json = Json::object();
+  for (const auto& [type, chosen] : classes) {
+    json[type] = {{"class", chosen.name}, {"by", chosen.by}};
+  }
+  return json;
+}
+
 const char* MomentOf(const Explanation& explanation) {
   if (explanation.dry_run) {
     return "dry run";
@@ -170,6 +178,7 @@ std::string ToJson(const Explanation& explanation, const ContainerDemand& demand
   AddUnlessEmpty(json, "merged", ToJsonByName(explanation.merged));
   AddUnlessEmpty(json, "merge_reasons", explanation.merge_reasons);
   AddUnlessEmpty(json, "allocations", ToJsonByName(explanation.allocations));
+  AddUnlessEmpty(json, "classes", ClassesJson(explanation.classes));
   AddUnlessEmpty(json, "conflicts", explanation.options.conflicts);
   AddUnlessEmpty(json, "applied", explanation.applied);
   AddUnlessEmpty(json, "steps", StepsJson(explanation));

@@ -10,6 +10,7 @@
 
 #include "api/hint.h"
 #include "api/resource.h"
+#include "manager/classes/class_choice.h"
 #include "manager/demand/demand_source.h"
 #include "manager/runtime/run_options.h"
 
@@ -33,6 +34,7 @@ struct Explanation {
   std::map<std::string, TopologyHint> merged;
   std::vector<std::string> merge_reasons;
   AllocationByResource allocations;
+  ChosenClasses classes;
   RunOptions options;
   bool after_the_fact = false;  ///< the container was there already
   bool dry_run = false;         ///< it is not there at all: nothing was allocated or committed

@@ -12,6 +12,7 @@
 
 #include "api/base/check.h"
 #include "api/base/foreign_text.h"
+#include "api/base/glob.h"
 #include "api/base/section.h"
 
 namespace qrm::manager {
@@ -45,6 +46,8 @@ std::string TextOf(const Wish& wish) {
       return "role " + Quoted(wish.name);
     case Feature::kResource:
       return "resource " + Quoted(wish.name);
+    case Feature::kClass:
+      return "class " + Quoted(wish.name);
     default:
       break;
   }
@@ -55,42 +58,16 @@ std::string TextOf(const Wish& wish) {
   return std::string(found->word);
 }
 
-/// Whether `text` is what `glob` describes; a star stands for any text, also for none.
-bool Matches(std::string_view glob, std::string_view text) {
-  const std::size_t star = glob.find('*');
-  if (star == std::string_view::npos) {
-    return glob == text;
-  }
-  if (!text.starts_with(glob.substr(0, star))) {
-    return false;
-  }
-  text.remove_prefix(star);
-  glob.remove_prefix(star + 1);
-  // Each further piece is taken where it first stands: what is left for later ones is longest then.
-  for (std::size_t next = glob.find('*'); next != std::string_view::npos; next = glob.find('*')) {
-    const std::size_t at = text.find(glob.substr(0, next));
-    if (at == std::string_view::npos) {
-      return false;
-    }
-    text.remove_prefix(at + next);
-    glob.remove_prefix(next + 1);
-  }
-  return text.ends_with(glob);
-}
-
-bool MatchesAny(const std::vector<std::string>& globs, std::string_view text) {
-  return std::any_of(globs.begin(), globs.end(),
-                     [&](const std::string& glob) { return Matches(glob, text); });
-}
-
 bool IsAllowed(const PermissionRule& rule, const Wish& wish) {
   switch (wish.feature) {
     case Feature::kPool:
-      return MatchesAny(rule.pools, wish.name);
+      return MatchesAnyGlob(rule.pools, wish.name);
     case Feature::kRole:
-      return MatchesAny(rule.roles, wish.name);
+      return MatchesAnyGlob(rule.roles, wish.name);
     case Feature::kResource:
-      return MatchesAny(rule.resources, wish.name);
+      return MatchesAnyGlob(rule.resources, wish.name);
+    case Feature::kClass:
+      return MatchesAnyGlob(rule.classes, wish.name);
     default:
       return rule.allowed.contains(wish.feature);
   }
@@ -110,7 +87,8 @@ PermissionRule DefaultOfTheSystem() {
           .allowed = AllFeatures(),
           .pools = {kAny},
           .roles = {kAny},
-          .resources = {kAny}};
+          .resources = {kAny},
+          .classes = {kAny}};
 }
 
 PermissionRule DefaultOfOthers() {
@@ -141,7 +119,8 @@ std::optional<std::set<Feature>> ParseWord(const std::string& word) {
 }
 
 StatusOr<PermissionRule> ReadRule(const Section& item, std::size_t number) {
-  QRM_RETURN_IF_ERROR(item.AllowKeys({"namespaces", "allow", "pools", "roles", "resources"}));
+  QRM_RETURN_IF_ERROR(
+      item.AllowKeys({"namespaces", "allow", "pools", "roles", "resources", "classes"}));
   PermissionRule rule;
   QRM_ASSIGN_OR_RETURN(rule.namespaces, item.Words("namespaces"));
   if (rule.namespaces.empty()) {
@@ -160,8 +139,9 @@ StatusOr<PermissionRule> ReadRule(const Section& item, std::size_t number) {
     rule.allowed.insert(features->begin(), features->end());
   }
   const bool everything = std::find(words.begin(), words.end(), kEverything) != words.end();
-  for (const auto& [key, names] : {std::pair("pools", &rule.pools), std::pair("roles", &rule.roles),
-                                   std::pair("resources", &rule.resources)}) {
+  for (const auto& [key, names] :
+       {std::pair("pools", &rule.pools), std::pair("roles", &rule.roles),
+        std::pair("resources", &rule.resources), std::pair("classes", &rule.classes)}) {
     QRM_ASSIGN_OR_RETURN(*names, item.Words(key));
     if (everything && !item.Has(key)) {
       *names = {kAny};
@@ -171,10 +151,11 @@ StatusOr<PermissionRule> ReadRule(const Section& item, std::size_t number) {
 }
 
 std::string Show(const PermissionRule& rule) {
-  return fmt::format("{{namespaces: {}, allow: {}, pools: {}, roles: {}, resources: {}}}",
-                     config::ListText(rule.namespaces), config::ListText(AllowedWords(rule)),
-                     config::ListText(rule.pools), config::ListText(rule.roles),
-                     config::ListText(rule.resources));
+  return fmt::format(
+      "{{namespaces: {}, allow: {}, pools: {}, roles: {}, resources: {}, classes: {}}}",
+      config::ListText(rule.namespaces), config::ListText(AllowedWords(rule)),
+      config::ListText(rule.pools), config::ListText(rule.roles), config::ListText(rule.resources),
+      config::ListText(rule.classes));
 }
 
 }  // namespace
@@ -186,7 +167,7 @@ Permissions::Permissions(std::vector<PermissionRule> configured) : rules_(std::m
 
 const PermissionRule& Permissions::RuleFor(std::string_view pod_namespace) const {
   const auto found = std::find_if(rules_.begin(), rules_.end(), [&](const PermissionRule& rule) {
-    return MatchesAny(rule.namespaces, pod_namespace);
+    return MatchesAnyGlob(rule.namespaces, pod_namespace);
   });
   QRM_CHECK(found != rules_.end());  // the last one names all
   return *found;
@@ -220,7 +201,7 @@ std::vector<std::string> AllowedWords(const PermissionRule& rule) {
 ConfigKey PermissionsKey(std::string name, Permissions& place, std::string help) {
   return {.name = std::move(name),
           .shape = KeyShape::kList,
-          .range = "list of {namespaces, allow, pools, roles, resources}",
+          .range = "list of {namespaces, allow, pools, roles, resources, classes}",
           .help = std::move(help),
           .read = [&place](const Section& section, const std::string& key) -> Status {
             QRM_ASSIGN_OR_RETURN(const std::vector<Section> items, section.Items(key));

@@ -21,12 +21,13 @@ enum class Feature {
   kPool,               ///< one that it names
   kRole,
   kResource,  ///< of a plugin that is not one of native-resources, such as a NIC
+  kClass,     ///< of QoS-class resources, "TYPE/CLASS", that it asks for
 };
 
 /// One thing that a pod asks for.
 struct Wish {
   Feature feature = Feature::kOptOut;
-  std::string name;  ///< of the pool, role or resource; empty for other features
+  std::string name;  ///< of the pool, role, resource or class; empty for other features
   std::string key;   ///< what asks for it: "annotation KEY=VALUE"
 };
 
@@ -39,6 +40,7 @@ struct PermissionRule {
   std::vector<std::string> pools;
   std::vector<std::string> roles;
   std::vector<std::string> resources;
+  std::vector<std::string> classes;  ///< beside those whose own rule names the namespace
 };
 
 /// The rules in their order: the first one that names a namespace decides.
@@ -46,7 +48,7 @@ class Permissions {
  public:
   /// `configured`, then the default ones: kube-system may ask for everything; all others for what
   /// the configuration gives by name and for what their requests pay, but may neither opt out nor
-  /// use reserved CPUs.
+  /// use reserved CPUs nor ask for classes.
   Permissions() : Permissions(std::vector<PermissionRule>()) {}
   explicit Permissions(std::vector<PermissionRule> configured);
 

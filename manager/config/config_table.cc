@@ -6,6 +6,8 @@
 
 #include <fmt/format.h>
 
+#include "manager/daemon/class_providers.h"
+
 namespace qrm::manager {
 namespace {
 
@@ -43,6 +45,7 @@ std::vector<KeyGroup> GroupedConfigKeys(Config& config) {
       {"Requests", RequestKeys(config.admission)},
       {"Roles and types of pods", RoleAndTypeKeys(config.pod_keys)},
       {"Permissions", RuleKeys(config.admission)},
+      {"QoS-class resources", ClassKeys(config.classes, ClassTypeNames())},
       {"Containers that are left alone", SkipKeys(config.admission)},
       {"Deadlines", DeadlineKeys(config.admission)},
       {"Container runtime", RuntimeKeys(config.runtime)},

@@ -93,6 +93,7 @@ void FillContainer(const std::string& name, const ContainerRecord& record, v1::C
   message.set_type(std::string(ToString(record.type)));
   message.mutable_requests()->insert(record.requests.begin(), record.requests.end());
   message.set_request_source(record.request_source);
+  message.mutable_classes()->insert(record.classes.begin(), record.classes.end());
   message.mutable_applied()->insert(record.applied.begin(), record.applied.end());
   for (const auto& [resource, allocation] : record.allocations) {
     FillAllocation(resource, allocation, *message.add_allocations());

@@ -12,9 +12,11 @@
 
 #include "api/base/clock.h"
 #include "api/base/log.h"
+#include "api/proto/qrm/v1/classes.grpc.pb.h"
 #include "api/proto/qrm/v1/control.grpc.pb.h"
 #include "api/proto/qrm/v1/permissions.grpc.pb.h"
 #include "api/rpc/grpc_status.h"
+#include "manager/control/classes_answer.h"
 #include "manager/control/control_answers.h"
 #include "manager/control/permissions_answer.h"
 #include "manager/control/pool_change.h"
@@ -118,6 +120,36 @@ class PermissionsService final : public v1::Permissions::CallbackService {
   const Permissions& permissions_;
 };
 
+class ClassesService final : public v1::Classes::CallbackService {
+ public:
+  /// `node` outlives it.
+  explicit ClassesService(NodeServices& node) : node_(node) {}
+
+  Reactor* ListClasses(Context* context, const v1::ListClassesRequest*,
+                       v1::ListClassesResponse* response) override {
+    return Reply(context, response)(ClassesAnswer(node_.Classes()));
+  }
+
+  Reactor* SetClass(Context* context, const v1::SetClassRequest* request,
+                    v1::SetClassResponse* response) override {
+    const Reply reply(context, response);
+    node_.SetClass(
+        {.pod = request->pod(),
+         .container = request->container(),
+         .type = request->type(),
+         .name = request->class_()},
+        [reply](const StatusOr<std::string>& former) {
+          v1::SetClassResponse answer;
+          answer.set_former_class(former.value_or(""));
+          reply(former.ok() ? StatusOr<v1::SetClassResponse>(std::move(answer)) : former.status());
+        });
+    return reply.reactor;
+  }
+
+ private:
+  NodeServices& node_;
+};
+
 }  // namespace
 
 struct ControlServer::Impl final : public v1::Control::CallbackService {
@@ -128,6 +160,7 @@ struct ControlServer::Impl final : public v1::Control::CallbackService {
         machine(node_machine),
         node(node_services),
         permissions(node.GetPermissions()),
+        classes(node),
         options(std::move(server_options)),
         server(ServerOptions(options)) {}
 
@@ -230,6 +263,7 @@ struct ControlServer::Impl final : public v1::Control::CallbackService {
   const Machine& machine;
   NodeServices& node;
   PermissionsService permissions;
+  ClassesService classes;
   const ControlOptions options;
   UnixServer server;
 };
@@ -241,7 +275,8 @@ ControlServer::ControlServer(const Snapshots& snapshots, Plugins& plugins, const
 ControlServer::~ControlServer() = default;
 
 Status ControlServer::Start(const std::string& socket_path) {
-  QRM_RETURN_IF_ERROR(impl_->server.Start(socket_path, {impl_.get(), &impl_->permissions}));
+  QRM_RETURN_IF_ERROR(
+      impl_->server.Start(socket_path, {impl_.get(), &impl_->permissions, &impl_->classes}));
   if (!impl_->options.allowed_uids.empty()) {
     WarnOfClosedDirectory(socket_path);
   }

@@ -15,6 +15,7 @@ v1::PermissionRule MessageOf(const PermissionRule& rule) {
   *message.mutable_pools() = {rule.pools.begin(), rule.pools.end()};
   *message.mutable_roles() = {rule.roles.begin(), rule.roles.end()};
   *message.mutable_resources() = {rule.resources.begin(), rule.resources.end()};
+  *message.mutable_classes() = {rule.classes.begin(), rule.classes.end()};
   return message;
 }
 

@@ -2,6 +2,7 @@
 #pragma once
 
 #include "manager/admission/admission_options.h"
+#include "manager/classes/class_options.h"
 #include "manager/control/control_options.h"
 #include "manager/daemon/builtin_plugins.h"
 #include "manager/daemon/process_options.h"
@@ -25,6 +26,7 @@ struct Config {
   RegistrationOptions registration;
   AdmissionOptions admission;
   PodKeys pod_keys;
+  ClassesOptions classes;
   KubeletOptions kubelet;
   RuntimeOptions runtime;
   ReconcileOptions reconcile;

@@ -70,6 +70,7 @@ Status Daemon::Impl::Start() {
   sources.Start();
   QRM_RETURN_IF_ERROR(follower.Start());
   reconciler.Start();
+  class_keeper.Start();
   housekeeping.Start();
   running = true;
   loop.Start();
@@ -108,6 +109,7 @@ void Daemon::Impl::Stop() {
     follower.Stop();
     sources.Stop();
     reconciler.Stop();
+    class_keeper.Stop();
     housekeeping.Stop();
   });
   state.Stop();
@@ -126,6 +128,7 @@ Status StayOnReserved(const Config& config) {
 
 StatusOr<std::unique_ptr<Daemon>> Daemon::Create(Config config, Machine machine,
                                                  std::vector<BuiltinPlugin> builtins,
+                                                 ClassBook::Providers class_providers,
                                                  std::function<void()> on_hangup) {
   QRM_ASSIGN_OR_RETURN(StateLock lock, StateLock::Take(config.process.state_dir));
   QRM_ASSIGN_OR_RETURN(checkpoint::OpenedStore opened,
@@ -136,7 +139,8 @@ StatusOr<std::unique_ptr<Daemon>> Daemon::Create(Config config, Machine machine,
   const Status stays = StayOnReserved(config);
   config.admission.required_plugins = RequiredResources(config.builtin, builtins);
   auto impl = std::make_unique<Impl>(std::move(config), std::move(machine), std::move(lock),
-                                     std::move(opened), found, std::move(builtins));
+                                     std::move(opened), found, std::move(builtins),
+                                     std::move(class_providers));
   impl->rebuilding = lost;
   impl->stop_signals.OnHangup(std::move(on_hangup));
   impl->has_own_cpus = stays.ok();

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "api/base/status.h"
+#include "manager/classes/class_book.h"
 #include "manager/daemon/builtin_plugins.h"
 #include "manager/daemon/config.h"
 #include "topology/machine.h"
@@ -22,6 +23,7 @@ class Daemon {
   /// `on_hangup` runs on the I/O loop at each SIGHUP.
   static StatusOr<std::unique_ptr<Daemon>> Create(Config config, Machine machine,
                                                   std::vector<BuiltinPlugin> builtins,
+                                                  ClassBook::Providers class_providers,
                                                   std::function<void()> on_hangup);
   ~Daemon();
   Daemon(const Daemon&) = delete;

@@ -13,6 +13,8 @@
 #include "manager/admission/admitter.h"
 #include "manager/admission/dry_runs.h"
 #include "manager/admission/releaser.h"
+#include "manager/classes/class_book.h"
+#include "manager/classes/class_keeper.h"
 #include "manager/control/control_server.h"
 #include "manager/daemon/config.h"
 #include "manager/daemon/housekeeping.h"
@@ -42,7 +44,7 @@ struct DaemonParts {
   /// `found` is the state as it was read, before it was made to fit `machine`.
   DaemonParts(Config given_config, Machine given_machine, StateLock given_lock,
               checkpoint::OpenedStore opened, const checkpoint::NodeState& given_found,
-              std::vector<BuiltinPlugin> given_builtins);
+              std::vector<BuiltinPlugin> given_builtins, ClassBook::Providers class_providers);
   ~DaemonParts() = default;
   DaemonParts(const DaemonParts&) = delete;
   DaemonParts& operator=(const DaemonParts&) = delete;
@@ -71,6 +73,8 @@ struct DaemonParts {
   const CgroupReader cgroups;
   ForeignWrites writes;
   DriftCheck drift;
+  ClassBook class_book;
+  ClassKeeper class_keeper;
   Releaser releaser;
   Admitter admitter;
   DryRuns dry_runs;

@@ -11,6 +11,7 @@
 
 #include "manager/admission/admitter.h"
 #include "manager/admission/dry_runs.h"
+#include "manager/classes/class_keeper.h"
 #include "manager/daemon/config.h"
 #include "manager/daemon/loop_watch.h"
 #include "manager/kubelet/kubelet_watch.h"
@@ -40,6 +41,7 @@ class NodeView final : public NodeServices {
     PodResourcesServer& pod_resources;
     const LiveContainers& live;
     const ForeignWrites& writes;
+    ClassKeeper& classes;
     const KubeletWatch& kubelet;
     const std::vector<std::string>& warnings;
     const Config& config;
@@ -57,6 +59,10 @@ class NodeView final : public NodeServices {
     parts_.state.Post([&state = parts_.state, done = std::move(done)] { done(state.Commit({})); });
   }
   const Permissions& GetPermissions() const override { return parts_.config.admission.permissions; }
+  std::vector<ClassTypeStatus> Classes() const override { return parts_.classes.GetStatus(); }
+  void SetClass(const ClassChange& change, ClassDone done) override {
+    parts_.classes.Set(change, std::move(done));
+  }
   void TryPod(std::string pod, const std::function<void(StatusOr<DryRunReport>)>& done) override {
     parts_.dry_runs.Ask(std::move(pod), done);
   }

@@ -139,6 +139,50 @@ void AddPlugins(const std::vector<PluginInfo>& plugins, Families& families) {
   families.push_back(std::move(suspect));
 }
 
+void AddClasses(const std::vector<ClassTypeStatus>& types, Families& families) {
+  const auto gauge = [](const char* name, const char* help) {
+    return MetricFamily{name, help, MetricType::Gauge, {}};
+  };
+  MetricFamily users = gauge("qrm_class_users", "Containers, or pods, that have the class.");
+  MetricFamily capacity =
+      gauge("qrm_class_capacity", "How many may have the class at a time; missing: any number.");
+  MetricFamily unmet =
+      gauge("qrm_class_unmet", "Containers, or pods, that have not what their class promises.");
+  MetricFamily readings = gauge(
+      "qrm_class_reading", "What the kernel measures of a class; the label says in what unit.");
+  MetricFamily repairs{"qrm_class_repairs_total",
+                       "Classes that others had changed and that were put back.",
+                       MetricType::Counter,
+                       {}};
+  for (const ClassTypeStatus& status : types) {
+    const std::string& type = status.offered.type.name;
+    for (const sdk::ClassInfo& info : status.offered.type.classes) {
+      const Labels labels = {{"type", type}, {"class", info.name}};
+      const auto found = status.users.find(info.name);
+      const uint64_t count = found == status.users.end() ? 0 : found->second;
+      users.metric.push_back(MetricOf(MetricType::Gauge, static_cast<double>(count), labels));
+      if (const uint64_t most = status.offered.CapacityOf(info); most != 0) {
+        capacity.metric.push_back(MetricOf(MetricType::Gauge, static_cast<double>(most), labels));
+      }
+    }
+    for (const sdk::ClassReading& reading : status.work.readings) {
+      readings.metric.push_back(MetricOf(
+          MetricType::Gauge, reading.value,
+          {{"type", type}, {"class", reading.class_name}, {"quantity", reading.quantity}}));
+    }
+    unmet.metric.push_back(MetricOf(
+        MetricType::Gauge, static_cast<double>(status.work.problems.size()), {{"type", type}}));
+    repairs.metric.push_back(MetricOf(
+        MetricType::Counter, static_cast<double>(status.work.repairs + status.offered.type.repairs),
+        {{"type", type}}));
+  }
+  for (MetricFamily* family : {&users, &capacity, &unmet, &readings, &repairs}) {
+    if (!family->metric.empty()) {
+      families.push_back(std::move(*family));
+    }
+  }
+}
+
 }  // namespace
 
 std::vector<MetricFamily> NodeCollector::Collect() const {
@@ -150,6 +194,7 @@ std::vector<MetricFamily> NodeCollector::Collect() const {
   AddReconcile(status.reconcile, families);
   AddState(*snapshots_.Load(), families);
   AddPlugins(plugins_.List(), families);
+  AddClasses(node_.Classes(), families);
   return families;
 }
 

@@ -13,6 +13,7 @@
 #include "checkpoint/plugin_records.h"
 #include "manager/admission/dry_run_report.h"
 #include "manager/admission/permissions.h"
+#include "manager/classes/class_status.h"
 #include "manager/observability/node_status.h"
 
 namespace qrm::manager {
@@ -28,6 +29,9 @@ struct DecisionTimes {
 /// Whether a plugin's records are dropped.
 enum class Forget { kOnlyTell, kApply };
 using ForgetDone = std::function<void(const StatusOr<checkpoint::PluginRecords>&)>;
+
+/// Called with the former class.
+using ClassDone = std::function<void(const StatusOr<std::string>&)>;
 
 /// The daemon as the edges see it. Threads: any.
 class NodeServices {
@@ -63,6 +67,13 @@ class NodeServices {
 
   /// Who may ask for what; as long as this object.
   virtual const Permissions& GetPermissions() const = 0;
+
+  /// The types of QoS-class resources, by name.
+  virtual std::vector<ClassTypeStatus> Classes() const = 0;
+
+  /// Gives a container or pod another class; `done` runs once, on a thread that must not wait.
+  /// Errors: those of ClassKeeper::Set.
+  virtual void SetClass(const ClassChange& change, ClassDone done) = 0;
 
   /// What would become of the pod in the serialized k8s.io.api.core.v1.Pod `pod` if it came now;
   /// nothing changes. `done` runs once, on a thread that may wait, or at once.

@@ -7,6 +7,7 @@
 
 #include "manager/admission/admitter.h"
 #include "manager/admission/releaser.h"
+#include "manager/classes/class_keeper.h"
 #include "manager/demand/demand_source.h"
 #include "manager/reconcile/foreign_writes.h"
 #include "manager/reconcile/reconciler.h"
@@ -35,6 +36,7 @@ struct NodeParts {
   /// Somebody else pins this node's containers: they are noted, and nothing is done to them.
   /// Threads: any.
   std::function<bool()> stands_aside = [] { return false; };
+  ClassKeeper* classes = nullptr;  ///< null: nobody has a class
 };
 
 }  // namespace qrm::manager

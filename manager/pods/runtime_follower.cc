@@ -55,7 +55,7 @@ struct RuntimeFollower::Impl final : AuditListener {
                .listener = *this,
                .after_list = options.after_list},
               std::move(options.audits)),
-        pre_start({.state = parts.state, .plugins = parts.plugins},
+        pre_start({.state = parts.state, .plugins = parts.plugins, .classes = parts.classes},
                   options.pods.pre_start_deadline),
         events(parts, {placer, inventory, observer, audit, ended, pre_start}),
         nri(parts.io, NriOptionsOf(options), events),

@@ -90,6 +90,7 @@ struct RuntimeList {
 struct ContainerAdjustment {
   LinuxResources resources;
   std::optional<int64_t> oom_score_adj;
+  std::string rdt_class;  ///< a resctrl group that exists; empty: not set
   StringMap envs;
   StringMap annotations;
   std::vector<Mount> mounts;

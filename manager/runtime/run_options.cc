@@ -201,8 +201,12 @@ LinuxResources ToLinuxResources(const StringMap& properties) {
 }
 
 ContainerAdjustment ToAdjustment(const RunOptions& options) {
-  return {.resources = ToLinuxResources(options.properties),
-          .oom_score_adj = NumberIn(options.properties, "OomScoreAdj"),
+  LinuxResources resources = ToLinuxResources(options.properties);
+  resources.unified = options.classes.unified;
+  const std::optional<int64_t> score = NumberIn(options.properties, "OomScoreAdj");
+  return {.resources = std::move(resources),
+          .oom_score_adj = score.has_value() ? score : options.classes.oom_score_adj,
+          .rdt_class = options.classes.rdt_class,
           .envs = options.envs,
           .annotations = options.annotations,
           .mounts = options.mounts,
@@ -226,6 +230,15 @@ std::string ToJson(const RunOptions& options) {
     json["devices"].push_back({{"container_path", device.container_path},
                                {"host_path", device.host_path},
                                {"permissions", device.permissions}});
+  }
+  if (!options.classes.rdt_class.empty()) {
+    json["rdt_class"] = options.classes.rdt_class;
+  }
+  if (!options.classes.unified.empty()) {
+    json["unified"] = options.classes.unified;
+  }
+  if (options.classes.oom_score_adj.has_value()) {
+    json["class_oom_score_adj"] = *options.classes.oom_score_adj;
   }
   if (!options.properties.empty()) {
     json["linux_container_resources"] = ResourcesJson(options.properties);

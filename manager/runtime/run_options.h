@@ -9,6 +9,7 @@
 #include "api/base/status.h"
 #include "api/resource.h"
 #include "manager/runtime/container.h"
+#include "plugins/sdk/class_provider.h"
 
 namespace qrm::manager {
 
@@ -21,6 +22,7 @@ struct RunOptions {
   std::vector<DeviceSpec> devices;
   /// What two resources set differently, and who won: one sentence each.
   std::vector<std::string> conflicts;
+  sdk::ClassOptions classes;  ///< what its classes are made of; a property wins over it
 };
 
 /// Puts `allocations` together in the order of their resources' names: of two that set the same

@@ -26,6 +26,9 @@ class FakeNodeServices final : public manager::NodeServices {
   qrm::Status kept;  ///< what comes of keeping plugins' values
   std::vector<std::string> stalled_loops;
   manager::Permissions permissions;
+  std::vector<manager::ClassTypeStatus> classes;
+  std::vector<manager::ClassChange> class_changes;      ///< read it when the answer is there
+  StatusOr<std::string> class_changed = std::string();  ///< what comes of a change
   std::string tried_pod;  ///< the latest, serialized; read it when its answer is there
 
   manager::NodeStatus Status() const override {
@@ -53,6 +56,11 @@ class FakeNodeServices final : public manager::NodeServices {
   }
   void KeepPluginValues(std::function<void(const qrm::Status& kept)> done) override { done(kept); }
   const manager::Permissions& GetPermissions() const override { return permissions; }
+  std::vector<manager::ClassTypeStatus> Classes() const override { return classes; }
+  void SetClass(const manager::ClassChange& change, manager::ClassDone done) override {
+    class_changes.push_back(change);
+    done(class_changed);
+  }
   void TryPod(std::string pod,
               const std::function<void(StatusOr<manager::DryRunReport>)>& done) override {
     tried_pod = std::move(pod);

@@ -28,6 +28,9 @@ int RunRefusals(const Args& args, std::ostream& out, std::ostream& err);
 int RunAdmit(const Args& args, std::ostream& out, std::ostream& err);
 /// `get` and `set`.
 int RunPool(const Args& args, std::ostream& out, std::ostream& err);
+int RunClasses(const Args& args, std::ostream& out, std::ostream& err);
+/// `set`.
+int RunClass(const Args& args, std::ostream& out, std::ostream& err);
 int RunPermissions(const Args& args, std::ostream& out, std::ostream& err);
 /// `verify`, `dump`, `export`, `import` and `downgrade`: the state on disk, without qrmd.
 int RunCheckpoint(const Args& args, std::ostream& out, std::ostream& err);
@@ -48,6 +51,8 @@ inline constexpr std::array kCommands = {
     Command{"refusals", "who was refused a place lately, and why", RunRefusals},
     Command{"admit", "what would become of a pod if it came now", RunAdmit},
     Command{"pool", "show and resize pools of CPUs", RunPool},
+    Command{"classes", "QoS-class resources and who has how many", RunClasses},
+    Command{"class", "give a running container another class", RunClass},
     Command{"permissions", "which pods may ask for what", RunPermissions},
     Command{"checkpoint", "check, show, export and import the state on disk", RunCheckpoint},
 };

@@ -28,7 +28,8 @@ std::string ValueOf(const v1::Container& container, std::string_view property) {
   return "";
 }
 
-/// "memory=2Gi,nic": what is held besides CPUs, with its amount where there is one.
+/// "memory=2Gi,nic": what is held besides CPUs, with its amount where there is one,
+/// and classes: "blockio:slow".
 std::string OthersText(const v1::Container& container) {
   std::string text;
   for (const v1::Allocation& allocation : container.allocations()) {
@@ -39,6 +40,11 @@ std::string OthersText(const v1::Container& container) {
     if (allocation.quantity() != 0) {
       text += "=" + AmountOf(allocation.resource_name(), allocation.quantity());
     }
+  }
+  const std::map<std::string, std::string> classes(container.classes().begin(),
+                                                   container.classes().end());
+  for (const auto& [type, name] : classes) {
+    text += fmt::format("{}{}:{}", text.empty() ? "" : ",", type, name.empty() ? "none" : name);
   }
   return text;
 }
@@ -148,6 +154,7 @@ void PrintPod(const v1::Pod& pod, std::ostream& out) {
     about.Add("Type", container.type());
     AddIfAny("Runtime id", container.runtime_id(), about);
     about.Add("Requests", RequestsText(container));
+    AddIfAny("Classes", JoinMap(container.classes()), about);
     AddIfAny("Applied", JoinMap(container.applied()), about);
     about.Print(out, 4);
     for (const v1::Allocation& allocation : container.allocations()) {

@@ -198,6 +198,9 @@ StatusOr<nri::ContainerAdjustment> ToWire(const ContainerAdjustment& adjustment)
   if (adjustment.oom_score_adj) {
     wire.mutable_linux()->mutable_oom_score_adj()->set_value(*adjustment.oom_score_adj);
   }
+  if (!adjustment.rdt_class.empty()) {
+    wire.mutable_linux()->mutable_resources()->mutable_rdt_class()->set_value(adjustment.rdt_class);
+  }
   for (const auto& [key, value] : adjustment.envs) {
     QRM_RETURN_IF_ERROR(CheckKey("variable", key));
     nri::KeyValue* added = wire.add_env();

@@ -51,7 +51,7 @@ AdmissionOptions PodScope() {
 class DryRunTest : public AdmitterTest {
  protected:
   DryRunReport Run(const std::vector<ContainerDemand>& admissions, AdmissionOptions options = {}) {
-    return DryRun(plugins_, machine_, clock_, std::move(options))
+    return DryRun({.plugins = plugins_, .machine = machine_, .clock = clock_}, std::move(options))
         .Run(admissions, DeadlineAfter(std::chrono::seconds(10)));
   }
   static nlohmann::json TraceOf(const DryRunReport& report) {
@@ -179,7 +179,8 @@ TEST_F(DryRunTest, GoesOnWithContainersThatArePlacedWithoutTheRest) {
 
 TEST_F(DryRunTest, StopsAtItsDeadline) {
   const DryRunReport report =
-      DryRun(plugins_, machine_, clock_, {}).Run({Demand()}, clock_.Steady());
+      DryRun({.plugins = plugins_, .machine = machine_, .clock = clock_}, {})
+          .Run({Demand()}, clock_.Steady());
   EXPECT_EQ(report.result, Result::kRejected);
   EXPECT_THAT(report.message, HasSubstr("its time was over before the step \"hints\""));
   EXPECT_THAT(plugins_.calls(), IsEmpty());

@@ -50,10 +50,13 @@ const char* const kValues[] = {
     "[cpu]",
     "[7, 8]",
     "[{resource: NIC, roles: [a, b], annotation: x/y}]",
-    "[{namespaces: [a], allow: [opt-out], pools: [b], roles: [c], resources: [NIC]}]",
+    "[{namespaces: [a], allow: [opt-out], pools: [b], roles: [c], resources: [NIC], classes: "
+    "[d/e]}]",
     "{0: 1024}",
     "{a: cpu}",
     "{cpu: {a: 1, b: [x, y]}}",
+    "{blockio: {config-file: /b, default: \"x\", namespace-defaults: {a: x}, qos-defaults: "
+    "{Burstable: y}, classes: {x: {capacity: 2, namespaces: [a]}}}}",
 };
 
 /// Some value that the key takes and that is not its default; empty when there is none.

@@ -1,0 +1,56 @@
+// Asks manager/classes on behalf of one draft.
+#include "manager/admission/class_step.h"
+
+#include <utility>
+
+#include "api/base/log.h"
+
+namespace qrm::manager {
+
+Status ClassStep::Choose(Draft& draft) const {
+  if (book_ == nullptr || book_->empty()) {
+    return OkStatus();
+  }
+  Explanation& explanation = draft.explanation;
+  if (draft.known != nullptr) {
+    for (const auto& [type, name] : draft.known->classes) {
+      explanation.classes[type] = {name, "its record"};
+    }
+    return OkStatus();
+  }
+  const ContainerDemand& demand = draft.demand;
+  const ClassAsker asker{.pod = demand.pod,
+                         .container = demand.container,
+                         .type = demand.type,
+                         .restartable_init = demand.restartable_init,
+                         .runs = explanation.after_the_fact};
+  const auto may_ask = [&](const std::string& name) {
+    return options_.permissions.Allows(demand.pod.pod_namespace,
+                                       {.feature = Feature::kClass, .name = name});
+  };
+  QRM_ASSIGN_OR_RETURN(explanation.classes,
+                       ChooseClasses(*book_->Types(), asker, *draft.state, may_ask));
+  return book_->Resolve(ToRecord(explanation.classes)).status();
+}
+
+void ClassStep::AddTo(RunOptions& options, const StringMap& classes) const {
+  if (book_ == nullptr || classes.empty()) {
+    return;
+  }
+  StatusOr<sdk::ClassOptions> resolved = book_->Resolve(classes);
+  if (resolved.ok()) {
+    options.classes = *std::move(resolved);
+  } else {
+    log::Warning("class not given at creation", {{"error", MessageOf(resolved.status())}});
+  }
+}
+
+StringMap ToRecord(const ChosenClasses& classes) {
+  StringMap record;
+  for (const auto& [type, chosen] : classes) {
+    record.emplace(type, chosen.name);
+  }
+  return record;
+}
+
+}  // namespace qrm::manager

@@ -1,0 +1,85 @@
+// Joins what providers list with what the operator set.
+#include "manager/classes/class_book.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace qrm::manager {
+namespace {
+
+const ClassTypeRules& RulesOf(const ClassesOptions& options, const std::string& type) {
+  static const ClassTypeRules none;
+  const auto found = options.types.find(type);
+  return found == options.types.end() ? none : found->second;
+}
+
+std::vector<std::string> NamesOf(const ClassBook::Providers& providers) {
+  std::vector<std::string> names;
+  names.reserve(providers.size());
+  for (const auto& provider : providers) {
+    names.push_back(provider->List().name);
+  }
+  return names;
+}
+
+/// Errors: kAlreadyExists when two types set the same thing.
+Status Join(const std::string& type, sdk::ClassOptions more, sdk::ClassOptions& all) {
+  const bool twice = (!more.rdt_class.empty() && !all.rdt_class.empty()) ||
+                     (more.oom_score_adj.has_value() && all.oom_score_adj.has_value());
+  const bool same_file =
+      std::any_of(more.unified.begin(), more.unified.end(),
+                  [&](const auto& file) { return all.unified.contains(file.first); });
+  if (twice || same_file) {
+    return Errorf(StatusCode::kAlreadyExists,
+                  "cannot give class of {}: another type's class sets the same; ask for one of "
+                  "them only",
+                  type);
+  }
+  all.rdt_class = more.rdt_class.empty() ? all.rdt_class : std::move(more.rdt_class);
+  all.oom_score_adj = more.oom_score_adj.has_value() ? more.oom_score_adj : all.oom_score_adj;
+  all.unified.merge(more.unified);
+  return OkStatus();
+}
+
+}  // namespace
+
+ClassBook::ClassBook(ClassesOptions options, Providers providers)
+    : options_(std::move(options)), providers_(std::move(providers)), names_(NamesOf(providers_)) {
+  Update();
+}
+
+std::shared_ptr<const OfferedTypes> ClassBook::Types() const {
+  const MutexLock guard(mutex_);
+  return types_;
+}
+
+void ClassBook::Update() {
+  auto types = std::make_shared<OfferedTypes>();
+  for (const auto& provider : providers_) {
+    OfferedType offered{.type = provider->List()};
+    offered.rules = &RulesOf(options_, offered.type.name);
+    types->push_back(std::move(offered));
+  }
+  std::sort(types->begin(), types->end(),
+            [](const OfferedType& a, const OfferedType& b) { return a.type.name < b.type.name; });
+  const MutexLock guard(mutex_);
+  types_ = std::move(types);
+}
+
+sdk::ClassProvider* ClassBook::Find(const std::string& type) const {
+  const auto at = std::find(names_.begin(), names_.end(), type);
+  return at == names_.end() ? nullptr : providers_[at - names_.begin()].get();
+}
+
+StatusOr<sdk::ClassOptions> ClassBook::Resolve(const StringMap& classes) const {
+  sdk::ClassOptions all;
+  for (const auto& [type, name] : classes) {
+    if (const sdk::ClassProvider* provider = Find(type); provider != nullptr && !name.empty()) {
+      QRM_ASSIGN_OR_RETURN(sdk::ClassOptions more, provider->Resolve(name));
+      QRM_RETURN_IF_ERROR(Join(type, std::move(more), all));
+    }
+  }
+  return all;
+}
+
+}  // namespace qrm::manager

@@ -1,0 +1,174 @@
+// Finds who is meant, and checks what he may get.
+#include "manager/classes/class_change.h"
+
+#include <algorithm>
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include "api/base/cgroup.h"
+#include "api/base/config_key.h"
+
+namespace qrm::manager {
+
+using checkpoint::ContainerRecord;
+using checkpoint::NodeState;
+using checkpoint::PodRecord;
+using sdk::ClassLevel;
+using sdk::ClassTarget;
+
+namespace {
+
+bool IsMeant(const PodRecord& pod, const std::string& text) {
+  const auto& meta = pod.meta;
+  return text == meta.name || text == meta.uid || text == meta.pod_namespace + "/" + meta.name;
+}
+
+StatusOr<const PodRecord*> FindMeantPod(const NodeState& state, const std::string& text) {
+  std::vector<const PodRecord*> meant;
+  state.ForEachPod([&](const PodRecord& pod) {
+    if (IsMeant(pod, text)) {
+      meant.push_back(&pod);
+    }
+  });
+  if (meant.empty()) {
+    return Errorf(StatusCode::kNotFound, "no pod {} is admitted; qrmctl pods lists all", text);
+  }
+  if (meant.size() > 1) {
+    return Errorf(StatusCode::kInvalidArgument,
+                  "{} pods are called {}; write NAMESPACE/NAME or the UID", meant.size(), text);
+  }
+  return meant.front();
+}
+
+StatusOr<const OfferedType*> FindType(const OfferedTypes& types, const ClassChange& change) {
+  std::vector<std::string> names;
+  for (const OfferedType& type : types) {
+    names.push_back(type.type.name);
+    if (type.type.name != change.type) {
+      continue;
+    }
+    if (!type.type.is_mutable) {
+      return Errorf(StatusCode::kFailedPrecondition,
+                    "{} cannot change while a container runs; set the class in the pod's "
+                    "annotation and create the pod anew",
+                    change.type);
+    }
+    if ((type.type.level == ClassLevel::kPod) != change.container.empty()) {
+      return Errorf(StatusCode::kInvalidArgument, "{} {}", change.type,
+                    change.container.empty() ? "is given to containers; name one"
+                                             : "is given to pods as a whole; name no container");
+    }
+    return &type;
+  }
+  return Errorf(StatusCode::kNotFound, "this node has no type {}; it has {}", change.type,
+                names.empty() ? "none: set qos-classes and class-types"
+                              : config::EnumerateWords(names, "and"));
+}
+
+Status CheckClass(const NodeState& state, const OfferedType& type, const std::string& name,
+                  const ClassAsker& asker) {
+  Status may = CheckRoom(state, type, name, asker);
+  if (may.ok()) {
+    return may;
+  }
+  std::vector<std::string> names;
+  names.reserve(type.type.classes.size());
+  for (const sdk::ClassInfo& info : type.type.classes) {
+    names.push_back(info.name);
+  }
+  return Errorf(may.code(), "{} class {}: {}; its classes are {}", type.type.name, name,
+                MessageOf(may), config::EnumerateWords(names, "and"));
+}
+
+std::string ClassOf(const ContainerRecord& record, const std::string& type) {
+  const auto found = record.classes.find(type);
+  return found == record.classes.end() ? std::string() : found->second;
+}
+
+}  // namespace
+
+StatusOr<PlannedClassChange> PlanClassChange(const NodeState& state, const OfferedTypes& types,
+                                             const ClassChange& change) {
+  QRM_ASSIGN_OR_RETURN(const PodRecord* pod, FindMeantPod(state, change.pod));
+  QRM_ASSIGN_OR_RETURN(const OfferedType* type, FindType(types, change));
+  PlannedClassChange planned{.key = {pod->meta.uid, change.container}};
+  for (const auto& [name, record] : pod->containers) {
+    if (!change.container.empty() && name != change.container) {
+      continue;
+    }
+    planned.former = ClassOf(*record, change.type);
+    planned.change.put_containers.push_back(
+        {.pod = pod->meta, .container = name, .record = *record});
+    planned.change.put_containers.back().record.classes[change.type] = change.name;
+  }
+  if (planned.change.put_containers.empty()) {
+    return Errorf(StatusCode::kNotFound, "pod {} has no container {}; qrmctl pods {} lists them",
+                  change.pod, change.container, change.pod);
+  }
+  if (!change.name.empty() && change.name != planned.former) {
+    const ContainerRecord& record = planned.change.put_containers.front().record;
+    const ClassAsker asker{.pod = pod->meta,
+                           .container = change.container,
+                           .type = record.type,
+                           .restartable_init = record.restartable_init};
+    QRM_RETURN_IF_ERROR(CheckClass(state, *type, change.name, asker));
+  }
+  return planned;
+}
+
+StatusOr<ClassTarget> FindClassTarget(const ContainerKey& key, const LiveContainers& live) {
+  const auto none = [&] {
+    return Errorf(StatusCode::kNotFound, "the runtime has no container {} of pod {}", key.container,
+                  key.pod_uid);
+  };
+  if (!key.container.empty()) {
+    const auto found = live.Find(key);
+    return found.has_value() && !found->cgroups_path.empty()
+               ? StatusOr<ClassTarget>(ClassTarget{key, found->id, found->cgroups_path})
+               : none();
+  }
+  const auto next = live.After(key, 1);
+  if (next.empty() || next.front().first.pod_uid != key.pod_uid ||
+      next.front().second.cgroups_path.empty()) {
+    return none();
+  }
+  const LiveContainer& container = next.front().second;
+  const std::string path = CgroupPath(container.cgroups_path);
+  return ClassTarget{key, container.pod_id, path.substr(0, path.rfind('/'))};
+}
+
+WantedClasses WantedOf(const OfferedType& type, const NodeState& state,
+                       const LiveContainers& live) {
+  WantedClasses wanted;
+  state.ForEachPod([&](const PodRecord& pod) {
+    for (const auto& [container, record] : pod.containers) {
+      const auto found = record->classes.find(type.type.name);
+      const auto running =
+          found == record->classes.end() ? std::nullopt : live.Find({pod.meta.uid, container});
+      if (!running.has_value()) {
+        continue;
+      }
+      const bool of_pod = type.type.level == ClassLevel::kPod;
+      const ContainerKey key{pod.meta.uid, of_pod ? std::string() : container};
+      if (auto target = FindClassTarget(key, live); target.ok()) {
+        wanted[key] = {.target = *std::move(target), .name = found->second};
+      }
+    }
+  });
+  return wanted;
+}
+
+std::set<std::string> ClassesInUse(const std::string& type, const NodeState& state) {
+  std::set<std::string> classes;
+  state.ForEachPod([&](const PodRecord& pod) {
+    for (const auto& [container, record] : pod.containers) {
+      if (std::string name = ClassOf(*record, type); !name.empty()) {
+        classes.insert(std::move(name));
+      }
+    }
+  });
+  return classes;
+}
+
+}  // namespace qrm::manager

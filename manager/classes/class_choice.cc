@@ -1,0 +1,221 @@
+// Looks up, permits and counts.
+#include "manager/classes/class_choice.h"
+
+#include <algorithm>
+#include <optional>
+#include <utility>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "api/base/foreign_text.h"
+#include "api/base/glob.h"
+#include "manager/classes/class_request.h"
+
+namespace qrm::manager {
+
+using checkpoint::ContainerRecord;
+using checkpoint::NodeState;
+using checkpoint::PodRecord;
+using sdk::ClassInfo;
+using sdk::ClassLevel;
+
+namespace {
+
+/// The containers of one pod that have a class.
+struct PodUse {
+  uint64_t lasting = 0;  // main containers and sidecars
+  bool initializing = false;
+
+  void Add(ContainerType type, bool restartable_init) {
+    if (type == ContainerType::kInit && !restartable_init) {
+      initializing = true;
+    } else {
+      ++lasting;
+    }
+  }
+  uint64_t AtOnce(ClassLevel level) const {
+    const uint64_t containers = lasting == 0 && initializing ? 1 : lasting;
+    return level == ClassLevel::kPod ? std::min<uint64_t>(containers, 1) : containers;
+  }
+};
+
+bool Has(const ContainerRecord& record, const std::string& type, const std::string& name) {
+  const auto found = record.classes.find(type);
+  return found != record.classes.end() && found->second == name;
+}
+
+PodUse UseOf(const PodRecord& pod, const OfferedType& type, const std::string& name,
+             const std::string& without = {}) {
+  PodUse use;
+  for (const auto& [container, record] : pod.containers) {
+    if (container != without && Has(*record, type.type.name, name)) {
+      use.Add(record->type, record->restartable_init);
+    }
+  }
+  return use;
+}
+
+/// How many would have the class if the asker had it, too.
+uint64_t CountWith(const NodeState& state, const OfferedType& type, const std::string& name,
+                   const ClassAsker& asker) {
+  const PodRecord* pod = state.FindPod(asker.pod.uid);
+  PodUse with = pod == nullptr ? PodUse() : UseOf(*pod, type, name, asker.container);
+  const uint64_t before = pod == nullptr ? 0 : UseOf(*pod, type, name).AtOnce(type.type.level);
+  with.Add(asker.type, asker.restartable_init);
+  return CountUsers(state, type, name) - before + with.AtOnce(type.type.level);
+}
+
+/// The class that the pod has as a whole, as its containers with a place say.
+std::optional<std::string> ClassOfPod(const NodeState& state, const ClassAsker& asker,
+                                      const OfferedType& type) {
+  const PodRecord* pod = state.FindPod(asker.pod.uid);
+  if (pod == nullptr || type.type.level != ClassLevel::kPod || pod->containers.empty()) {
+    return std::nullopt;
+  }
+  const auto& classes = pod->containers.begin()->second->classes;
+  const auto found = classes.find(type.type.name);
+  return found == classes.end() ? std::nullopt : std::optional(found->second);
+}
+
+/// One type of one admission.
+class Chooser {
+ public:
+  Chooser(const OfferedType& type, const ClassAsker& asker, const NodeState& state,
+          const ClassPermission& may_ask)
+      : type_(type), asker_(asker), state_(state), may_ask_(may_ask) {}
+
+  /// Nothing when the type has nothing for the asker.
+  StatusOr<std::optional<ChosenClass>> Choose() const {
+    if (const auto of_pod = ClassOfPod(state_, asker_, type_); of_pod.has_value()) {
+      return std::optional(ChosenClass{*of_pod, "the pod's other containers"});
+    }
+    QRM_ASSIGN_OR_RETURN(const std::optional<ClassRequest> request,
+                         FindClassRequest(asker_.pod.annotations,
+                                          {type_.type.name, type_.type.level}, asker_.container));
+    const bool too_late = asker_.runs && !type_.type.is_mutable;
+    if (!request.has_value() || too_late) {
+      return too_late ? std::nullopt : Default();
+    }
+    if (!request->name.empty()) {
+      QRM_RETURN_IF_ERROR(CheckRequest(*request));
+    }
+    return std::optional(ChosenClass{request->name, request->key});
+  }
+
+ private:
+  std::optional<ChosenClass> Default() const {
+    const ClassTypeRules& rules = *type_.rules;
+    ChosenClass chosen{rules.default_class, "the default of " + type_.type.name};
+    const std::string& pod_namespace = asker_.pod.pod_namespace;
+    if (const auto of = rules.namespace_defaults.find(pod_namespace);
+        of != rules.namespace_defaults.end()) {
+      chosen = {of->second, "the default of namespace " + pod_namespace};
+    } else if (const auto qos = rules.qos_defaults.find(asker_.pod.qos_class);
+               qos != rules.qos_defaults.end()) {
+      chosen = {qos->second, "the default of " + asker_.pod.qos_class + " pods"};
+    }
+    const bool has = !chosen.name.empty() && CheckRoom(state_, type_, chosen.name, asker_).ok();
+    return has ? std::optional(std::move(chosen)) : std::nullopt;
+  }
+
+  Status CheckRequest(const ClassRequest& request) const {
+    Status may = CheckRoom(state_, type_, request.name, asker_);
+    if (may.ok() && !MayAsk(request.name)) {
+      may = Errorf(StatusCode::kPermissionDenied, "namespace {} may not ask for it",
+                   Quoted(asker_.pod.pod_namespace));
+    }
+    if (may.ok()) {
+      return may;
+    }
+    return Errorf(may.code(), "{} asks for {} class {}, and {}; {}", request.key, type_.type.name,
+                  request.name, MessageOf(may), Cure());
+  }
+
+  bool MayAsk(const std::string& name) const {
+    return type_.IsOpenTo(name, asker_.pod.pod_namespace) || may_ask_(type_.type.name + "/" + name);
+  }
+
+  /// Which classes the asker could have instead.
+  std::string Cure() const {
+    std::vector<std::string> usable;
+    for (const ClassInfo& info : type_.type.classes) {
+      if (MayAsk(info.name) && CheckRoom(state_, type_, info.name, asker_).ok()) {
+        usable.push_back(info.name);
+      }
+    }
+    return usable.empty() ? "it may use no class of this type now: leave the annotation out"
+                          : fmt::format("it may use {}", fmt::join(usable, ", "));
+  }
+
+  const OfferedType& type_;
+  const ClassAsker& asker_;
+  const NodeState& state_;
+  const ClassPermission& may_ask_;
+};
+
+}  // namespace
+
+const ClassInfo* OfferedType::Find(const std::string& name) const {
+  const auto found = std::find_if(type.classes.begin(), type.classes.end(),
+                                  [&](const ClassInfo& info) { return info.name == name; });
+  return found == type.classes.end() ? nullptr : &*found;
+}
+
+uint64_t OfferedType::CapacityOf(const ClassInfo& info) const {
+  const auto rule = rules->classes.find(info.name);
+  const uint64_t set = rule == rules->classes.end() ? 0 : rule->second.capacity;
+  return set == 0 || info.capacity == 0 ? std::max(set, info.capacity)
+                                        : std::min(set, info.capacity);
+}
+
+bool OfferedType::IsOpenTo(const std::string& name, const std::string& pod_namespace) const {
+  const auto rule = rules->classes.find(name);
+  return rule != rules->classes.end() && MatchesAnyGlob(rule->second.namespaces, pod_namespace);
+}
+
+uint64_t CountUsers(const NodeState& state, const OfferedType& type, const std::string& name) {
+  uint64_t users = 0;
+  state.ForEachPod(
+      [&](const PodRecord& pod) { users += UseOf(pod, type, name).AtOnce(type.type.level); });
+  return users;
+}
+
+Status CheckRoom(const NodeState& state, const OfferedType& type, const std::string& name,
+                 const ClassAsker& asker) {
+  const ClassInfo* info = type.Find(name);
+  if (info == nullptr) {
+    return Errorf(StatusCode::kNotFound, "{}",
+                  type.type.problem.empty() ? "the node has no such class" : type.type.problem);
+  }
+  if (const std::string& problem = type.type.problem.empty() ? info->problem : type.type.problem;
+      !problem.empty()) {
+    return Errorf(StatusCode::kFailedPrecondition, "{}", problem);
+  }
+  const uint64_t capacity = type.CapacityOf(*info);
+  if (capacity != 0 && CountWith(state, type, name, asker) > capacity) {
+    return Errorf(StatusCode::kResourceExhausted, "all {} places of it are taken", capacity);
+  }
+  return OkStatus();
+}
+
+StatusOr<ChosenClasses> ChooseClasses(const OfferedTypes& types, const ClassAsker& asker,
+                                      const NodeState& state, const ClassPermission& may_ask) {
+  ChosenClasses chosen;
+  std::vector<std::string> names;
+  names.reserve(types.size());
+  for (const OfferedType& type : types) {
+    names.push_back(type.type.name);
+  }
+  QRM_RETURN_IF_ERROR(CheckClassTypes(asker.pod.annotations, names));
+  for (const OfferedType& type : types) {
+    QRM_ASSIGN_OR_RETURN(std::optional<ChosenClass> one,
+                         Chooser(type, asker, state, may_ask).Choose());
+    if (one.has_value()) {
+      chosen.emplace(type.type.name, *std::move(one));
+    }
+  }
+  return chosen;
+}
+
+}  // namespace qrm::manager

@@ -1,0 +1,257 @@
+// Runs each type's worker on that type's thread.
+#include "manager/classes/class_keeper.h"
+
+#include <algorithm>
+#include <atomic>
+#include <utility>
+
+#include <boost/asio/steady_timer.hpp>
+#include <fmt/format.h>
+
+#include "api/base/log.h"
+#include "api/base/mutex.h"
+#include "api/base/task_thread.h"
+#include "manager/classes/class_change.h"
+#include "manager/classes/class_worker.h"
+
+namespace qrm::manager {
+
+using checkpoint::ContainerRecord;
+
+namespace {
+
+using Prepared = std::function<void(const Status&)>;
+using Changed = std::function<void(const StatusOr<std::string>&)>;
+
+/// Joins the answers of several types; the first error is theirs together.
+class Join {
+ public:
+  Join(std::size_t count, Prepared done) : left_(count), done_(std::move(done)) {}
+
+  void Add(const Status& status) {
+    bool last = false;
+    {
+      const MutexLock guard(mutex_);
+      all_.Update(status);
+      last = --left_ == 0;
+    }
+    if (last) {
+      done_(all_);
+    }
+  }
+
+ private:
+  Mutex mutex_;
+  std::size_t left_ QRM_GUARDED_BY(mutex_);
+  Status all_;  // written under the mutex until nobody is left
+  const Prepared done_;
+};
+
+const OfferedType* FindIn(const OfferedTypes& types, const std::string& name) {
+  const auto found = std::find_if(types.begin(), types.end(),
+                                  [&](const auto& type) { return type.type.name == name; });
+  return found == types.end() ? nullptr : &*found;
+}
+
+}  // namespace
+
+struct ClassKeeper::Impl {
+  struct Type {
+    explicit Type(sdk::ClassProvider& given)
+        : provider(given), name(given.List().name), level(given.List().level), worker(given) {}
+
+    sdk::ClassProvider& provider;
+    const std::string name;
+    const sdk::ClassLevel level;
+    ClassWorker worker;
+    std::atomic<bool> in_round{false};
+    TaskThread thread;  // last: its tasks use the others
+  };
+
+  Impl(Parts given_parts, std::chrono::milliseconds given_period)
+      : parts(std::move(given_parts)), period(given_period), timer(parts.io) {
+    for (const auto& provider : parts.book.providers()) {
+      types.push_back(std::make_unique<Type>(*provider));
+    }
+  }
+
+  void Await();
+  void BeginRounds();
+  void Round(Type& type);
+  void Commit(const ClassChange& change, const Changed& done);
+  void Give(const ClassChange& change, const PlannedClassChange& planned, const Changed& done);
+  void TakeBack(const ClassChange& change, const std::string& former);
+  Type* Find(const std::string& name);
+
+  const Parts parts;
+  const std::chrono::milliseconds period;
+  boost::asio::steady_timer timer;
+  bool stopped = false;  // on the I/O loop
+  std::vector<std::unique_ptr<Type>> types;
+};
+
+ClassKeeper::Impl::Type* ClassKeeper::Impl::Find(const std::string& name) {
+  const auto found = std::find_if(types.begin(), types.end(),
+                                  [&](const auto& type) { return type->name == name; });
+  return found == types.end() ? nullptr : found->get();
+}
+
+void ClassKeeper::Impl::Await() {
+  timer.expires_after(period);
+  timer.async_wait([this](const boost::system::error_code& error) {
+    if (!error && !stopped) {
+      BeginRounds();
+      Await();
+    }
+  });
+}
+
+void ClassKeeper::Impl::BeginRounds() {
+  if (parts.stands_aside() || !parts.live.synchronized()) {
+    return;
+  }
+  for (const auto& type : types) {
+    if (!type->in_round.exchange(true)) {
+      type->thread.Post([this, &type = *type] {
+        Round(type);
+        type.in_round = false;
+      });
+    }
+  }
+}
+
+void ClassKeeper::Impl::Round(Type& type) {
+  const auto state = parts.state.Load();
+  type.worker.Refresh(ClassesInUse(type.name, *state));
+  parts.book.Update();
+  const auto offered = parts.book.Types();
+  if (const OfferedType* listed = FindIn(*offered, type.name); listed != nullptr) {
+    type.worker.Round(WantedOf(*listed, *state, parts.live));
+  }
+}
+
+// On the state loop.
+void ClassKeeper::Impl::Commit(const ClassChange& change, const Changed& done) {
+  const auto types_now = parts.book.Types();
+  const auto planned = PlanClassChange(*parts.state.Load(), *types_now, change);
+  Status saved = planned.status();
+  if (saved.ok()) {
+    saved = parts.state.Commit(planned->change);
+  }
+  if (!saved.ok()) {
+    done(Annotate(saved, "cannot set the class"));
+    return;
+  }
+  log::Info("class changed", {{"pod", change.pod},
+                              {"container", change.container},
+                              {"type", change.type},
+                              {"from", planned->former},
+                              {"to", change.name}});
+  Type* type = Find(change.type);
+  type->thread.Post([this, change, planned = *planned, done] { Give(change, planned, done); });
+}
+
+// On the type's thread. A container that is not there takes its class when it is.
+void ClassKeeper::Impl::Give(const ClassChange& change, const PlannedClassChange& planned,
+                             const Changed& done) {
+  const auto target = FindClassTarget(planned.key, parts.live);
+  const Status given =
+      target.ok() ? Find(change.type)->worker.Give({*target, change.name}) : OkStatus();
+  if (!given.ok()) {
+    parts.state.Post([this, change, former = planned.former] { TakeBack(change, former); });
+    done(Annotate(given, "cannot set the class"));
+    return;
+  }
+  done(planned.former);
+}
+
+// On the state loop. Somebody may have changed it once more.
+void ClassKeeper::Impl::TakeBack(const ClassChange& change, const std::string& former) {
+  ClassChange back = change;
+  back.name = former;
+  const auto types_now = parts.book.Types();
+  const auto planned = PlanClassChange(*parts.state.Load(), *types_now, back);
+  Status saved = planned.status();
+  if (saved.ok() && planned->former == change.name) {
+    saved = parts.state.Remember(planned->change);
+  }
+  if (!saved.ok()) {
+    log::Warning("former class not noted", {{"pod", change.pod}, {"error", MessageOf(saved)}});
+  }
+}
+
+ClassKeeper::ClassKeeper(Parts parts, std::chrono::milliseconds period)
+    : impl_(std::make_unique<Impl>(std::move(parts), period)) {}
+
+ClassKeeper::~ClassKeeper() = default;
+
+void ClassKeeper::Start() {
+  if (impl_->types.empty()) {
+    return;
+  }
+  const auto state = impl_->parts.state.Load();
+  for (const auto& type : impl_->types) {
+    type->thread.Run([&] { type->worker.Refresh(ClassesInUse(type->name, *state)); });
+  }
+  impl_->parts.book.Update();
+  impl_->Await();
+}
+
+void ClassKeeper::Stop() {
+  impl_->stopped = true;
+  impl_->timer.cancel();
+}
+
+void ClassKeeper::Prepare(const ContainerKey& key, Prepared done) {
+  const auto state = impl_->parts.state.Load();
+  const ContainerRecord* record = impl_->types.empty() ? nullptr : state->Find(key);
+  std::vector<std::pair<Impl::Type*, WantedClass>> wanted;
+  for (const auto& [type_name, name] : record == nullptr ? StringMap() : record->classes) {
+    Impl::Type* type = impl_->Find(type_name);
+    if (type == nullptr || name.empty()) {
+      continue;
+    }
+    const bool of_pod = type->level == sdk::ClassLevel::kPod;
+    auto target = FindClassTarget(of_pod ? ContainerKey{key.pod_uid, ""} : key, impl_->parts.live);
+    if (!target.ok()) {
+      done(Annotate(target.status(), fmt::format("cannot give {} class {}", type_name, name)));
+      return;
+    }
+    wanted.emplace_back(type, WantedClass{*std::move(target), name});
+  }
+  if (wanted.empty()) {
+    done(OkStatus());
+    return;
+  }
+  const auto join = std::make_shared<Join>(wanted.size(), std::move(done));
+  for (auto& [type, one] : wanted) {
+    type->thread.Post([&type = *type, one = std::move(one), join] {
+      const Status given = type.worker.Give(one);
+      join->Add(given.ok()
+                    ? given
+                    : Annotate(given, fmt::format("cannot give {} class {}", type.name, one.name)));
+    });
+  }
+}
+
+void ClassKeeper::Set(const ClassChange& change, Changed done) {
+  impl_->parts.state.Post(
+      [impl = impl_.get(), change, done = std::move(done)] { impl->Commit(change, done); });
+}
+
+std::vector<ClassTypeStatus> ClassKeeper::GetStatus() const {
+  const auto state = impl_->parts.state.Load();
+  const auto types = impl_->parts.book.Types();
+  std::vector<ClassTypeStatus> statuses;
+  for (const OfferedType& type : *types) {
+    ClassTypeStatus status{.offered = type};
+    status.work = impl_->Find(type.type.name)->worker.GetWork();
+    for (const sdk::ClassInfo& info : type.type.classes) {
+      status.users[info.name] = CountUsers(*state, type, info.name);
+    }
+    statuses.push_back(std::move(status));
+  }
+  return statuses;
+}
+
+}  // namespace qrm::manager

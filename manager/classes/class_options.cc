@@ -1,0 +1,135 @@
+// Reads the keys of QoS-class resources.
+#include "manager/classes/class_options.h"
+
+#include <algorithm>
+#include <utility>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "api/base/section.h"
+#include "plugins/sdk/class_name.h"
+
+namespace qrm::manager {
+namespace {
+
+using config::ConfigKey;
+using config::KeyShape;
+using config::Section;
+
+StatusOr<std::string> ReadName(const Section& section, const std::string& key) {
+  QRM_ASSIGN_OR_RETURN(std::string name, section.Text(key, ""));
+  if (!name.empty() && !sdk::IsClassName(name)) {
+    return section.Error(key, fmt::format("is '{}', which is no class name", name),
+                         sdk::kClassNameForm);
+  }
+  return name;
+}
+
+StatusOr<StringMap> ReadDefaults(const Section& type, const std::string& key) {
+  QRM_ASSIGN_OR_RETURN(const Section section, type.Child(key));
+  StringMap defaults;
+  for (const std::string& of : section.Keys()) {
+    QRM_ASSIGN_OR_RETURN(defaults[of], ReadName(section, of));
+  }
+  return defaults;
+}
+
+StatusOr<StringMap> ReadQosDefaults(const Section& type, const std::string& key) {
+  QRM_ASSIGN_OR_RETURN(const Section section, type.Child(key));
+  QRM_RETURN_IF_ERROR(section.AllowKeys({"Guaranteed", "Burstable", "BestEffort"}));
+  return ReadDefaults(type, key);
+}
+
+StatusOr<ClassTypeRules> ReadType(const Section& section) {
+  QRM_RETURN_IF_ERROR(section.AllowKeys(
+      {"config-file", "default", "namespace-defaults", "qos-defaults", "classes"}));
+  ClassTypeRules rules;
+  QRM_ASSIGN_OR_RETURN(rules.config_file, section.Text("config-file", ""));
+  if (!rules.config_file.empty() && !rules.config_file.starts_with('/')) {
+    return section.Error("config-file", fmt::format("is '{}'", rules.config_file),
+                         "write a path that begins with a slash");
+  }
+  QRM_ASSIGN_OR_RETURN(rules.default_class, ReadName(section, "default"));
+  QRM_ASSIGN_OR_RETURN(rules.namespace_defaults, ReadDefaults(section, "namespace-defaults"));
+  QRM_ASSIGN_OR_RETURN(rules.qos_defaults, ReadQosDefaults(section, "qos-defaults"));
+  QRM_ASSIGN_OR_RETURN(const auto classes, section.Children("classes"));
+  for (const auto& [name, keys] : classes) {
+    if (!sdk::IsClassName(name)) {
+      return section.Error("classes", fmt::format("has '{}', which is no class name", name),
+                           sdk::kClassNameForm);
+    }
+    QRM_RETURN_IF_ERROR(keys.AllowKeys({"capacity", "namespaces"}));
+    ClassRule& rule = rules.classes[name];
+    QRM_ASSIGN_OR_RETURN(rule.capacity, keys.Number("capacity", 0));
+    QRM_ASSIGN_OR_RETURN(rule.namespaces, keys.Words("namespaces"));
+  }
+  return rules;
+}
+
+Status ReadTypes(const Section& section, const std::string& key,
+                 const std::vector<std::string>& known, ClassesOptions& options) {
+  QRM_ASSIGN_OR_RETURN(const auto children, section.Children(key));
+  options.types.clear();
+  for (const auto& [type, keys] : children) {
+    if (std::find(known.begin(), known.end(), type) == known.end()) {
+      return section.Error(key, fmt::format("has '{}', which is no type", type),
+                           "choose from " + config::EnumerateWords(known, "and"));
+    }
+    QRM_ASSIGN_OR_RETURN(options.types[type], ReadType(keys));
+  }
+  return OkStatus();
+}
+
+std::string Show(const StringMap& defaults) {
+  std::vector<std::string> entries;
+  entries.reserve(defaults.size());
+  for (const auto& [of, name] : defaults) {
+    entries.push_back(fmt::format("{}: {}", of, name));
+  }
+  return fmt::format("{{{}}}", fmt::join(entries, ", "));
+}
+
+std::string Show(const ClassTypeRules& rules) {
+  std::vector<std::string> classes;
+  classes.reserve(rules.classes.size());
+  for (const auto& [name, rule] : rules.classes) {
+    classes.push_back(fmt::format("{}: {{capacity: {}, namespaces: {}}}", name, rule.capacity,
+                                  config::ListText(rule.namespaces)));
+  }
+  return fmt::format(
+      "{{config-file: {}, default: \"{}\", namespace-defaults: {}, qos-defaults: {}, classes: "
+      "{{{}}}}}",
+      rules.config_file, rules.default_class, Show(rules.namespace_defaults),
+      Show(rules.qos_defaults), fmt::join(classes, ", "));
+}
+
+std::string ShowTypes(const ClassesOptions& options) {
+  std::vector<std::string> types;
+  types.reserve(options.types.size());
+  for (const auto& [type, rules] : options.types) {
+    types.push_back(fmt::format("{}: {}", type, Show(rules)));
+  }
+  return fmt::format("{{{}}}", fmt::join(types, ", "));
+}
+
+}  // namespace
+
+std::vector<ConfigKey> ClassKeys(ClassesOptions& options, std::vector<std::string> known) {
+  const std::string names = fmt::format("{}", fmt::join(known, ", "));
+  return {
+      config::SwitchKey("qos-classes", options.enabled,
+                        "Whether pods get QoS-class resources. While it is off, nothing about "
+                        "classes is read or written."),
+      {.name = "class-types",
+       .shape = KeyShape::kMapping,
+       .range = "sections " + names,
+       .help = "The types of QoS-class resources that this node offers, what their classes are, "
+               "and who gets them; see classes.md.",
+       .read = [&options, known = std::move(known)](
+                   const Section& section,
+                   const std::string& key) { return ReadTypes(section, key, known, options); },
+       .show = [&options] { return ShowTypes(options); }}};
+}
+
+}  // namespace qrm::manager

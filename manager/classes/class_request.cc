@@ -1,0 +1,106 @@
+// Finds the keys of one type, the container's before the pod's.
+#include "manager/classes/class_request.h"
+
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include "api/base/config_key.h"
+#include "api/base/foreign_text.h"
+#include "plugins/sdk/class_name.h"
+
+namespace qrm::manager {
+namespace {
+
+constexpr std::string_view kAlpha = ".resources.alpha.kubernetes.io/";
+constexpr std::string_view kBeta = ".resources.beta.kubernetes.io/";
+constexpr std::string_view kLast = ".resources.kubernetes.io/";
+constexpr std::string_view kOwn = ".resources.qrm.io/";
+
+std::string Shown(const StringMap::value_type& annotation) {
+  return fmt::format("annotation {}={}", Quoted(annotation.first), Quoted(annotation.second));
+}
+
+/// What those of `keys` that are there say, which is the same.
+StatusOr<std::optional<ClassRequest>> FindAmong(const StringMap& annotations,
+                                                const std::vector<std::string>& keys) {
+  std::optional<ClassRequest> request;
+  for (const std::string& key : keys) {
+    const auto found = annotations.find(key);
+    if (found == annotations.end()) {
+      continue;
+    }
+    if (!found->second.empty() && !sdk::IsClassName(found->second)) {
+      return Errorf(StatusCode::kInvalidArgument, "{} names no class: {}", Shown(*found),
+                    sdk::kClassNameForm);
+    }
+    if (request.has_value() && request->name != found->second) {
+      return Errorf(StatusCode::kInvalidArgument,
+                    "{} and {} contradict each other; leave one of them out of the pod",
+                    request->key, Shown(*found));
+    }
+    request = request.value_or(ClassRequest{.name = found->second, .key = Shown(*found)});
+  }
+  return request;
+}
+
+/// Errors: kInvalidArgument for the first of `keys` that is there.
+Status RefuseAny(const StringMap& annotations, const std::vector<std::string>& keys,
+                 std::string_view why) {
+  for (const std::string& key : keys) {
+    if (const auto found = annotations.find(key); found != annotations.end()) {
+      return Errorf(StatusCode::kInvalidArgument, "{}: {}", Shown(*found), why);
+    }
+  }
+  return OkStatus();
+}
+
+}  // namespace
+
+StatusOr<std::optional<ClassRequest>> FindClassRequest(const StringMap& annotations,
+                                                       const ClassTypeName& type,
+                                                       const std::string& container) {
+  const auto key = [&](std::string_view domain, std::string_view rest) {
+    return fmt::format("{}{}{}", type.name, domain, rest);
+  };
+  const std::string of_container = "container." + container;
+  const std::vector<std::string> own = {key(kBeta, of_container), key(kAlpha, of_container),
+                                        key(kLast, of_container)};
+  const std::vector<std::string> defaults = {key(kBeta, "pod"), key(kAlpha, "default"),
+                                             key(kLast, "default")};
+  const std::vector<std::string> pods = {key(kOwn, "pod")};
+  if (type.level == sdk::ClassLevel::kPod) {
+    const std::string why =
+        fmt::format("pods have {} as a whole; write {}", type.name, pods.front());
+    QRM_RETURN_IF_ERROR(RefuseAny(annotations, own, why));
+    QRM_RETURN_IF_ERROR(RefuseAny(annotations, defaults, why));
+    return FindAmong(annotations, pods);
+  }
+  QRM_RETURN_IF_ERROR(RefuseAny(
+      annotations, pods,
+      fmt::format("containers have {}, and no pod as a whole; write {}", type.name, defaults[1])));
+  QRM_ASSIGN_OR_RETURN(std::optional<ClassRequest> request, FindAmong(annotations, own));
+  return request.has_value() ? StatusOr<std::optional<ClassRequest>>(std::move(request))
+                             : FindAmong(annotations, defaults);
+}
+
+Status CheckClassTypes(const StringMap& annotations, const std::vector<std::string>& types) {
+  for (const auto& annotation : annotations) {
+    for (const std::string_view domain : {kAlpha, kOwn}) {
+      const std::size_t at = annotation.first.find(domain);
+      if (at == std::string::npos) {
+        continue;
+      }
+      const std::string type = annotation.first.substr(0, at);
+      if (std::find(types.begin(), types.end(), type) == types.end()) {
+        return Errorf(StatusCode::kInvalidArgument,
+                      "{} is of a type of classes that this node does not have; leave it out of "
+                      "the pod, or use one of {}",
+                      Shown(annotation), config::EnumerateWords(types, "and"));
+      }
+    }
+  }
+  return OkStatus();
+}
+
+}  // namespace qrm::manager

@@ -1,0 +1,46 @@
+// What a pod's annotations say about classes.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "api/base/status.h"
+#include "api/resource.h"
+#include "plugins/sdk/class_provider.h"
+
+namespace qrm::manager {
+
+/// What somebody asks for of one type.
+struct ClassRequest {
+  std::string name;  ///< empty: for no class, also where there is a default
+  std::string key;   ///< what asks: "annotation KEY=VALUE"
+
+  bool operator==(const ClassRequest&) const = default;
+};
+
+/// A type, as annotations name it.
+struct ClassTypeName {
+  std::string name;
+  sdk::ClassLevel level = sdk::ClassLevel::kContainer;
+};
+
+/// What `annotations` ask for of `type`, for `container` or its pod; nothing when no key does.
+///
+/// Of a container-level type, the container's own key wins over the pod's, which is a default:
+///   TYPE.resources.beta.kubernetes.io/container.NAME and /pod, which runtimes read too;
+///   TYPE.resources.alpha.kubernetes.io/container.NAME and /default, the proposal's;
+///   TYPE.resources.kubernetes.io/container.NAME and /default, the same in its last version.
+/// Of a pod-level type: TYPE.resources.qrm.io/pod.
+/// Errors: kInvalidArgument when keys that stand for the same differ, when a value is no class
+/// name, or when a key is one of the other level.
+StatusOr<std::optional<ClassRequest>> FindClassRequest(const StringMap& annotations,
+                                                       const ClassTypeName& type,
+                                                       const std::string& container);
+
+/// OK when no key that only this node manager reads (alpha, and TYPE.resources.qrm.io) names a type
+/// that is not in `types`. Errors: kInvalidArgument listing them.
+Status CheckClassTypes(const StringMap& annotations, const std::vector<std::string>& types);
+
+}  // namespace qrm::manager

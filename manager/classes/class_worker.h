@@ -1,0 +1,64 @@
+// Keeps those who have a class of one type at what the class promises.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "api/base/mutex.h"
+#include "api/base/status.h"
+#include "api/resource.h"
+#include "manager/classes/class_status.h"
+#include "plugins/sdk/class_provider.h"
+
+namespace qrm::manager {
+
+/// A container (or pod) and the class that it is to have; an empty name: none.
+struct WantedClass {
+  sdk::ClassTarget target;
+  std::string name;
+
+  bool operator==(const WantedClass&) const = default;
+};
+using WantedClasses = std::map<ContainerKey, WantedClass>;
+
+/// Calls one provider, and remembers what it gave to whom.
+///
+/// Threads: one at a time, which may wait for the kernel; GetWork any.
+class ClassWorker {
+ public:
+  /// `provider` outlives the worker.
+  explicit ClassWorker(sdk::ClassProvider& provider) : provider_(provider) {}
+
+  /// Has the provider look at the machine; see ClassProvider::Refresh. What fails is logged when it
+  /// begins to.
+  void Refresh(const std::set<std::string>& in_use);
+
+  /// Gives `wanted` its class, from what it has. Errors: the provider's; OK for what is gone.
+  Status Give(const WantedClass& wanted);
+
+  /// Looks at everyone in `all`: gives what they lack, puts back what others changed, and releases
+  /// who is not in it any more. What fails is tried again in the next round, and logged when it
+  /// begins to.
+  void Round(const WantedClasses& all);
+
+  ClassWork GetWork() const;
+
+ private:
+  Status Keep(const ContainerKey& key, const WantedClass& wanted);
+  void ReleaseGone(const WantedClasses& all);
+  void Note(const ContainerKey& key, const std::string& problem);
+  StatusOr<std::string> ReadBack(const WantedClass& wanted);
+
+  sdk::ClassProvider& provider_;
+  const std::string type_ = provider_.List().name;
+  std::map<ContainerKey, WantedClass> held_;  // what was given
+  mutable Mutex mutex_;
+  uint64_t repairs_ QRM_GUARDED_BY(mutex_) = 0;
+  std::map<ContainerKey, std::string> problems_ QRM_GUARDED_BY(mutex_);  // no key: of the type
+  std::vector<sdk::ClassReading> readings_ QRM_GUARDED_BY(mutex_);
+};
+
+}  // namespace qrm::manager

@@ -1,0 +1,14 @@
+// What the control API answers about classes.
+#pragma once
+
+#include <vector>
+
+#include "api/proto/qrm/v1/classes.pb.h"
+#include "manager/classes/class_status.h"
+
+namespace qrm::manager {
+
+/// The types in their order, each with its classes by name.
+v1::ListClassesResponse ClassesAnswer(const std::vector<ClassTypeStatus>& types);
+
+}  // namespace qrm::manager

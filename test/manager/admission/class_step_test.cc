@@ -1,0 +1,153 @@
+#include "manager/admission/class_step.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "manager/admission/dry_run.h"
+#include "test/manager/admission/admitter_fixture.h"
+#include "test/support/fake_class_provider.h"
+#include "test/support/is_ok.h"
+
+namespace qrm::manager {
+namespace {
+
+using test::AdmitterTest;
+using test::Demand;
+using test::FakeClassProvider;
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
+using testing::Pair;
+
+constexpr char kKey[] = "blockio.resources.beta.kubernetes.io/pod";
+
+ContainerDemand Asking(const std::string& name, const std::string& pod = "web") {
+  ContainerDemand demand = Demand(pod);
+  demand.pod.annotations[kKey] = name;
+  return demand;
+}
+
+// The node of AdmitterTest with the type blockio: slow for all, fast for two.
+class ClassStepTest : public AdmitterTest {
+ protected:
+  ClassStepTest() {
+    ClassesOptions options;
+    ClassTypeRules& rules = options.types["blockio"];
+    rules.classes["slow"] = {.namespaces = {"*"}};
+    rules.classes["fast"] = {.capacity = 2, .namespaces = {"*"}};
+    ClassBook::Providers providers;
+    providers.push_back(std::make_unique<FakeClassProvider>(
+        sdk::ClassType{.name = "blockio", .classes = {{.name = "fast"}, {.name = "slow"}}}));
+    book_ = std::make_unique<ClassBook>(std::move(options), std::move(providers));
+  }
+
+  StatusOr<RunOptions> AdmitWithClasses(const ContainerDemand& demand,
+                                        AdmissionOptions options = {},
+                                        Admitter::Moment moment = Admitter::Moment::kAtCreation) {
+    Admitter admitter({.state = state_,
+                       .plugins = plugins_,
+                       .releaser = releaser_,
+                       .machine = machine_,
+                       .clock = clock_,
+                       .classes = book_.get()},
+                      std::move(options));
+    auto admitted = test::RunOn(state_, [&] {
+      return admitter.Admit(demand, moment, DeadlineAfter(std::chrono::seconds(10)));
+    });
+    test::Settle(state_);
+    return admitted;
+  }
+
+  std::unique_ptr<ClassBook> book_;
+};
+
+TEST_F(ClassStepTest, OneCommitHasTheClassBesideTheAllocations) {
+  const auto admitted = AdmitWithClasses(Asking("slow"));
+  ASSERT_TRUE(admitted.ok()) << admitted.status();
+  EXPECT_THAT(admitted->classes.unified, ElementsAre(Pair("blockio.class", "slow")));
+  EXPECT_EQ(journal_.commits(), 1u);
+  EXPECT_THAT(Record(Demand())->classes, ElementsAre(Pair("blockio", "slow")));
+  EXPECT_FALSE(Record(Demand())->allocations.empty());
+}
+
+TEST_F(ClassStepTest, ExplainTellsTheClassAndWhoAskedForIt) {
+  ASSERT_TRUE(AdmitWithClasses(Asking("slow")).ok());
+  EXPECT_EQ(LastTrace()["classes"]["blockio"]["class"], "slow");
+  EXPECT_EQ(LastTrace()["classes"]["blockio"]["by"], "annotation " + std::string(kKey) + "=slow");
+}
+
+TEST_F(ClassStepTest, ARefusedClassAsksNoPluginAndLeavesNothing) {
+  const auto refused = AdmitWithClasses(Asking("gold"));
+  EXPECT_THAT(MessageOf(refused.status()), HasSubstr("it may use fast, slow"));
+  EXPECT_THAT(plugins_.calls(), IsEmpty());
+  EXPECT_EQ(Record(Demand()), nullptr);
+}
+
+TEST_F(ClassStepTest, AFullClassRefusesAndOneThatIsFreedAdmitsOneMore) {
+  ASSERT_TRUE(AdmitWithClasses(Asking("fast", "a")).ok());
+  ASSERT_TRUE(AdmitWithClasses(Asking("fast", "b")).ok());
+  EXPECT_EQ(AdmitWithClasses(Asking("fast", "c")).status().code(), StatusCode::kResourceExhausted);
+  ASSERT_TRUE(test::IsOk(
+      test::RunOn(state_, [&] { return state_.Commit({.remove_pods = {Demand("a").pod.uid}}); })));
+  EXPECT_TRUE(AdmitWithClasses(Asking("fast", "c")).ok());
+  EXPECT_EQ(AdmitWithClasses(Asking("fast", "d")).status().code(), StatusCode::kResourceExhausted);
+}
+
+TEST_F(ClassStepTest, ContainersOfOneAdmissionCountEachOther) {
+  ContainerDemand pod = Asking("fast", "a");
+  for (const char* name : {"second", "third"}) {
+    ContainerDemand other = Asking("fast", "a");
+    other.container = name;
+    pod.others.push_back(other);
+  }
+  EXPECT_EQ(AdmitWithClasses(pod).status().code(), StatusCode::kResourceExhausted);
+  EXPECT_EQ(Record(Demand("a")), nullptr);
+}
+
+TEST_F(ClassStepTest, ARestartedContainerKeepsTheClassOfItsRecord) {
+  ASSERT_TRUE(AdmitWithClasses(Asking("slow")).ok());
+  const auto repeated = AdmitWithClasses(Asking("fast"));
+  ASSERT_TRUE(repeated.ok()) << repeated.status();
+  EXPECT_THAT(repeated->classes.unified, ElementsAre(Pair("blockio.class", "slow")));
+  EXPECT_THAT(Record(Demand())->classes, ElementsAre(Pair("blockio", "slow")));
+}
+
+TEST_F(ClassStepTest, AContainerThatNoPluginServesGetsItsClass) {
+  ContainerDemand demand = Asking("slow");
+  demand.requests.clear();
+  const auto admitted = AdmitWithClasses(demand, {.native_resources = {}});
+  ASSERT_TRUE(admitted.ok()) << admitted.status();
+  ASSERT_NE(Record(demand), nullptr);
+  EXPECT_THAT(Record(demand)->classes, ElementsAre(Pair("blockio", "slow")));
+}
+
+TEST_F(ClassStepTest, WhoIsLeftAloneGetsNoClass) {
+  ASSERT_TRUE(AdmitWithClasses(Asking("gold"), {.skipped_namespaces = {"default"}}).ok());
+  const auto* record = Record(Demand());
+  EXPECT_TRUE(record == nullptr || record->classes.empty());
+}
+
+TEST_F(ClassStepTest, WhileClassesAreOffNoAnnotationIsRead) {
+  const auto admitted = Admit(Asking("../gold"));
+  ASSERT_TRUE(admitted.ok()) << admitted.status();
+  EXPECT_EQ(admitted->classes, sdk::ClassOptions());
+  EXPECT_THAT(Record(Demand())->classes, IsEmpty());
+}
+
+TEST_F(ClassStepTest, ADryRunTellsTheClassOrItsRefusal) {
+  const DryRun dry_run({.plugins = plugins_,
+                        .machine = machine_,
+                        .clock = clock_,
+                        .state = &state_,
+                        .classes = book_.get()},
+                       {});
+  const Deadline deadline = DeadlineAfter(std::chrono::seconds(10));
+  const DryRunReport admitted = dry_run.Run({Asking("slow")}, deadline);
+  EXPECT_THAT(admitted.decisions.at(0).trace.json, HasSubstr(R"("class":"slow")"));
+  const DryRunReport refused = dry_run.Run({Asking("gold")}, deadline);
+  EXPECT_EQ(refused.result, DryRunReport::Result::kRejected);
+  EXPECT_THAT(refused.message, HasSubstr("the node has no such class"));
+}
+
+}  // namespace
+}  // namespace qrm::manager

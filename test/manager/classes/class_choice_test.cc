@@ -1,0 +1,177 @@
+#include "manager/classes/class_choice.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace qrm::manager {
+namespace {
+
+using checkpoint::NodeState;
+using testing::AllOf;
+using testing::HasSubstr;
+using testing::IsEmpty;
+
+constexpr char kKey[] = "blockio.resources.beta.kubernetes.io/pod";
+
+// A node with the type blockio: fast for two in namespaces db and db-*, slow for all, gone for
+// none.
+class ClassChoiceTest : public testing::Test {
+ protected:
+  ClassChoiceTest() {
+    rules_.classes["fast"] = {.capacity = 2, .namespaces = {"db", "db-*"}};
+    rules_.classes["slow"] = {.namespaces = {"*"}};
+    rules_.classes["gone"] = {.namespaces = {"*"}};
+    blockio_.type.name = "blockio";
+    blockio_.type.classes = {{.name = "fast"},
+                             {.name = "gone", .problem = "/dev/sdx1 is a partition"},
+                             {.name = "slow"},
+                             {.name = "secret"}};
+    blockio_.rules = &rules_;
+  }
+
+  static checkpoint::PodMeta Pod(const std::string& name, const std::string& asks) {
+    checkpoint::PodMeta pod{
+        .uid = "uid-" + name, .pod_namespace = "db", .name = name, .qos_class = "Burstable"};
+    if (!asks.empty()) {
+      pod.annotations[kKey] = asks;
+    }
+    return pod;
+  }
+
+  StatusOr<ChosenClasses> Choose(const checkpoint::PodMeta& pod,
+                                 const std::string& container = "main",
+                                 ContainerType type = ContainerType::kMain) {
+    return ChooseClasses({blockio_}, {.pod = pod, .container = container, .type = type}, state_,
+                         [this](const std::string& name) { return name == permitted_; });
+  }
+  std::string ClassOf(const checkpoint::PodMeta& pod) {
+    const auto chosen = Choose(pod);
+    return chosen.ok() && chosen->contains("blockio") ? chosen->at("blockio").name
+                                                      : MessageOf(chosen.status());
+  }
+  void Give(const checkpoint::PodMeta& pod, const std::string& container, const std::string& name,
+            ContainerType type = ContainerType::kMain) {
+    checkpoint::Change change;
+    change.put_containers.push_back(
+        {pod, container, {.type = type, .classes = {{"blockio", name}}}});
+    state_ = state_.With(std::move(change));
+  }
+
+  ClassTypeRules rules_;
+  OfferedType blockio_;
+  NodeState state_;
+  std::string permitted_;
+};
+
+TEST_F(ClassChoiceTest, GivesWhatIsAskedForAndTold) {
+  const auto chosen = Choose(Pod("a", "slow"));
+  ASSERT_TRUE(chosen.ok()) << chosen.status();
+  EXPECT_EQ(chosen->at("blockio"),
+            (ChosenClass{"slow", "annotation " + std::string(kKey) + "=slow"}));
+}
+
+TEST_F(ClassChoiceTest, RefusesAnUnknownClassAndListsThoseThatMayBeUsed) {
+  const auto chosen = Choose(Pod("a", "gold"));
+  EXPECT_EQ(chosen.status().code(), StatusCode::kNotFound);
+  EXPECT_THAT(MessageOf(chosen.status()),
+              AllOf(HasSubstr("asks for blockio class gold, and the node has no such class"),
+                    HasSubstr("it may use fast, slow")));
+}
+
+TEST_F(ClassChoiceTest, RefusesAClassWithItsProblem) {
+  const auto chosen = Choose(Pod("a", "gone"));
+  EXPECT_EQ(chosen.status().code(), StatusCode::kFailedPrecondition);
+  EXPECT_THAT(MessageOf(chosen.status()), HasSubstr("/dev/sdx1 is a partition"));
+}
+
+TEST_F(ClassChoiceTest, RefusesAClassThatTheNamespaceMayNotAskFor) {
+  checkpoint::PodMeta pod = Pod("a", "fast");
+  pod.pod_namespace = "web";
+  const auto chosen = Choose(pod);
+  EXPECT_EQ(chosen.status().code(), StatusCode::kPermissionDenied);
+  EXPECT_THAT(MessageOf(chosen.status()),
+              AllOf(HasSubstr("namespace web may not ask for it"), HasSubstr("it may use slow")));
+}
+
+TEST_F(ClassChoiceTest, PermissionsOpenAClassWithoutANamespaceOfItsOwn) {
+  EXPECT_THAT(ClassOf(Pod("a", "secret")), HasSubstr("may not ask for it"));
+  permitted_ = "blockio/secret";
+  EXPECT_EQ(ClassOf(Pod("a", "secret")), "secret");
+}
+
+TEST_F(ClassChoiceTest, RefusesOneMoreThanTheCapacity) {
+  Give(Pod("a", "fast"), "main", "fast");
+  EXPECT_EQ(ClassOf(Pod("b", "fast")), "fast");
+  Give(Pod("b", "fast"), "main", "fast");
+  const auto chosen = Choose(Pod("c", "fast"));
+  EXPECT_EQ(chosen.status().code(), StatusCode::kResourceExhausted);
+  EXPECT_THAT(MessageOf(chosen.status()),
+              AllOf(HasSubstr("all 2 places of it are taken"), HasSubstr("it may use slow")));
+}
+
+TEST_F(ClassChoiceTest, CountsInitContainersOfAPodAsOneAndOnlyWhileNoOtherHasTheClass) {
+  const auto pod = Pod("a", "fast");
+  Give(pod, "init1", "fast", ContainerType::kInit);
+  Give(pod, "init2", "fast", ContainerType::kInit);
+  EXPECT_EQ(CountUsers(state_, blockio_, "fast"), 1u);
+  Give(pod, "main", "fast");
+  EXPECT_EQ(CountUsers(state_, blockio_, "fast"), 1u);
+  Give(pod, "other", "fast");
+  EXPECT_EQ(CountUsers(state_, blockio_, "fast"), 2u);
+}
+
+TEST_F(ClassChoiceTest, TheContainerItselfIsNotCountedTwice) {
+  Give(Pod("a", "fast"), "main", "fast");
+  Give(Pod("b", "fast"), "main", "fast");
+  EXPECT_EQ(ClassOf(Pod("b", "fast")), "fast");
+}
+
+TEST_F(ClassChoiceTest, TheNarrowestDefaultIsGivenToWhoAsksForNothing) {
+  EXPECT_THAT(*Choose(Pod("a", "")), IsEmpty());
+  rules_.default_class = "slow";
+  EXPECT_EQ(ClassOf(Pod("a", "")), "slow");
+  rules_.qos_defaults["Burstable"] = "secret";
+  EXPECT_EQ(ClassOf(Pod("a", "")), "secret");
+  rules_.namespace_defaults["db"] = "fast";
+  EXPECT_EQ(ClassOf(Pod("a", "")), "fast");
+}
+
+TEST_F(ClassChoiceTest, ADefaultThatCannotBeGivenRefusesNobody) {
+  rules_.default_class = "gone";
+  const auto chosen = Choose(Pod("a", ""));
+  ASSERT_TRUE(chosen.ok()) << chosen.status();
+  EXPECT_THAT(*chosen, IsEmpty());
+}
+
+TEST_F(ClassChoiceTest, AnEmptyValueAsksForNoClassAlsoWhereThereIsADefault) {
+  rules_.default_class = "slow";
+  checkpoint::PodMeta pod = Pod("a", "");
+  pod.annotations[kKey] = "";
+  const auto chosen = Choose(pod);
+  ASSERT_TRUE(chosen.ok()) << chosen.status();
+  EXPECT_EQ(chosen->at("blockio").name, "");
+}
+
+TEST_F(ClassChoiceTest, APodLevelClassCountsPodsAndIsOneForAllItsContainers) {
+  blockio_.type.level = sdk::ClassLevel::kPod;
+  rules_.default_class = "fast";
+  Give(Pod("a", ""), "main", "fast");
+  Give(Pod("a", ""), "side", "fast");
+  EXPECT_EQ(CountUsers(state_, blockio_, "fast"), 1u);
+  rules_.default_class = "slow";
+  const auto chosen = Choose(Pod("a", ""), "third");
+  ASSERT_TRUE(chosen.ok()) << chosen.status();
+  EXPECT_EQ(chosen->at("blockio").name, "fast");
+}
+
+TEST_F(ClassChoiceTest, WhoRunsAlreadyGetsNothingOfATypeThatCannotChange) {
+  blockio_.type.is_mutable = false;
+  const auto pod = Pod("a", "slow");
+  const auto chosen = ChooseClasses({blockio_}, {.pod = pod, .container = "main", .runs = true},
+                                    state_, [](const std::string&) { return false; });
+  ASSERT_TRUE(chosen.ok()) << chosen.status();
+  EXPECT_THAT(*chosen, IsEmpty());
+}
+
+}  // namespace
+}  // namespace qrm::manager

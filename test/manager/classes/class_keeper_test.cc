@@ -1,0 +1,208 @@
+#include "manager/classes/class_keeper.h"
+
+#include <future>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "manager/classes/class_worker.h"
+#include "test/support/fake_class_provider.h"
+#include "test/support/is_ok.h"
+#include "test/support/memory_store.h"
+
+namespace qrm::manager {
+namespace {
+
+using test::FakeClassProvider;
+using test::IsOk;
+using testing::AllOf;
+using testing::Contains;
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
+
+sdk::ClassType Blockio() {
+  return {.name = "blockio", .classes = {{.name = "fast", .capacity = 1}, {.name = "slow"}}};
+}
+
+WantedClass Wanted(const std::string& container, const std::string& id, const std::string& name) {
+  return {{.key = {"pod1", container}, .runtime_id = id, .cgroups_path = "/pod1/" + id}, name};
+}
+
+WantedClasses All(const std::vector<WantedClass>& each) {
+  WantedClasses all;
+  for (const WantedClass& one : each) {
+    all[one.target.key] = one;
+  }
+  return all;
+}
+
+class ClassWorkerTest : public testing::Test {
+ protected:
+  FakeClassProvider provider_{Blockio()};
+  ClassWorker worker_{provider_};
+};
+
+TEST_F(ClassWorkerTest, GivesWhatIsMissingAndThenLeavesItAlone) {
+  worker_.Round(All({Wanted("main", "1", "slow")}));
+  worker_.Round(All({Wanted("main", "1", "slow")}));
+  EXPECT_THAT(provider_.calls(), ElementsAre("apply main/1 ->slow"));
+  EXPECT_EQ(worker_.GetWork().repairs, 0u);
+}
+
+TEST_F(ClassWorkerTest, PutsBackWhatOthersChangedAndCountsIt) {
+  worker_.Round(All({Wanted("main", "1", "slow")}));
+  provider_.Meddle("1", "");
+  worker_.Round(All({Wanted("main", "1", "slow")}));
+  EXPECT_EQ(provider_.ClassOf("1"), "slow");
+  EXPECT_EQ(worker_.GetWork().repairs, 1u);
+}
+
+TEST_F(ClassWorkerTest, ChangesFromTheClassThatItGave) {
+  ASSERT_TRUE(IsOk(worker_.Give(Wanted("main", "1", "slow"))));
+  ASSERT_TRUE(IsOk(worker_.Give(Wanted("main", "1", "fast"))));
+  EXPECT_THAT(provider_.calls(), ElementsAre("apply main/1 ->slow", "apply main/1 slow->fast"));
+}
+
+TEST_F(ClassWorkerTest, ReleasesWhoIsGoneOrWasMadeAnew) {
+  worker_.Round(All({Wanted("main", "1", "slow"), Wanted("side", "2", "slow")}));
+  worker_.Round(All({Wanted("main", "3", "slow")}));
+  EXPECT_THAT(provider_.calls(),
+              ElementsAre("apply main/1 ->slow", "apply side/2 ->slow", "release main/1",
+                          "release side/2", "apply main/3 ->slow"));
+}
+
+TEST_F(ClassWorkerTest, TellsWhoHasNotWhatTheClassPromisesUntilHeHas) {
+  provider_.on_apply = [](const auto&, const auto&) {
+    return Errorf(StatusCode::kUnavailable, "the disk is busy");
+  };
+  worker_.Round(All({Wanted("main", "1", "slow")}));
+  EXPECT_THAT(worker_.GetWork().problems,
+              ElementsAre(AllOf(HasSubstr("container main"), HasSubstr("the disk is busy"))));
+  provider_.on_apply = [](const auto&, const auto&) { return OkStatus(); };
+  worker_.Round(All({Wanted("main", "1", "slow")}));
+  EXPECT_THAT(worker_.GetWork().problems, IsEmpty());
+}
+
+TEST_F(ClassWorkerTest, TakesAContainerThatEndedMeanwhileForDone) {
+  provider_.on_apply = [](const auto&, const auto&) {
+    return Errorf(StatusCode::kNotFound, "no such cgroup");
+  };
+  EXPECT_TRUE(IsOk(worker_.Give(Wanted("main", "1", "slow"))));
+}
+
+TEST_F(ClassWorkerTest, AnExceptionOfATypeIsAnErrorOfThatCall) {
+  provider_.on_apply = [](const auto&, const auto&) -> Status { throw std::runtime_error("oops"); };
+  EXPECT_EQ(worker_.Give(Wanted("main", "1", "slow")).code(), StatusCode::kInternal);
+}
+
+// A node with one pod of one container, which has class slow.
+class ClassKeeperTest : public testing::Test {
+ protected:
+  ClassKeeperTest() {
+    ClassBook::Providers providers;
+    auto provider = std::make_unique<FakeClassProvider>(Blockio());
+    provider_ = provider.get();
+    providers.push_back(std::move(provider));
+    book_ = std::make_unique<ClassBook>(ClassesOptions(), std::move(providers));
+    keeper_ = std::make_unique<ClassKeeper>(
+        ClassKeeper::Parts{.io = io_, .state = state_, .live = live_, .book = *book_},
+        std::chrono::hours(1));
+    Put("web", "slow");
+    live_.Add({"uid-web", "main"}, {.id = "1", .pod_id = "p", .cgroups_path = "/kubepods/p/1"});
+    keeper_->Start();
+  }
+  void TearDown() override { state_.Stop(); }
+
+  void Put(const std::string& pod, const std::string& name) {
+    checkpoint::Change change;
+    change.put_containers.push_back({{.uid = "uid-" + pod, .pod_namespace = "default", .name = pod},
+                                     "main",
+                                     {.classes = {{"blockio", name}}}});
+    ASSERT_TRUE(IsOk(test::RunOn(state_, [&] { return state_.Commit(change); })));
+  }
+  StatusOr<std::string> Set(const ClassChange& change) {
+    std::promise<StatusOr<std::string>> done;
+    keeper_->Set(change, [&](const StatusOr<std::string>& former) { done.set_value(former); });
+    auto former = done.get_future().get();
+    test::Settle(state_);
+    return former;
+  }
+  std::string RecordedClass() {
+    return state_.Load()->Find({"uid-web", "main"})->classes.at("blockio");
+  }
+
+  boost::asio::io_context io_;
+  test::Journal journal_;
+  LiveContainers live_;
+  FakeClassProvider* provider_ = nullptr;
+  StateLoop state_{test::OpenMemoryStore(journal_)};
+  std::unique_ptr<ClassBook> book_;
+  std::unique_ptr<ClassKeeper> keeper_;
+};
+
+TEST_F(ClassKeeperTest, GivesAContainerItsClassBeforeItStarts) {
+  std::promise<Status> done;
+  keeper_->Prepare({"uid-web", "main"}, [&](const Status& given) { done.set_value(given); });
+  EXPECT_TRUE(IsOk(done.get_future().get()));
+  EXPECT_EQ(provider_->ClassOf("1"), "slow");
+}
+
+TEST_F(ClassKeeperTest, FailsTheStartOfAContainerWhoseClassCannotBeGiven) {
+  provider_->on_apply = [](const auto&, const auto&) {
+    return Errorf(StatusCode::kUnavailable, "the disk is busy");
+  };
+  std::promise<Status> done;
+  keeper_->Prepare({"uid-web", "main"}, [&](const Status& given) { done.set_value(given); });
+  EXPECT_EQ(MessageOf(done.get_future().get()), "cannot give blockio class slow: the disk is busy");
+}
+
+TEST_F(ClassKeeperTest, AChangeIsOnRecordBeforeTheKernelHasIt) {
+  std::string at_apply;
+  provider_->on_apply = [&](const auto&, const auto&) {
+    at_apply = RecordedClass();
+    return OkStatus();
+  };
+  EXPECT_EQ(Set({"web", "main", "blockio", "fast"}).value_or("?"), "slow");
+  EXPECT_EQ(at_apply, "fast");
+  EXPECT_EQ(provider_->ClassOf("1"), "fast");
+}
+
+TEST_F(ClassKeeperTest, AChangeThatTheKernelRefusesIsTakenBack) {
+  provider_->on_apply = [](const auto&, const auto&) {
+    return Errorf(StatusCode::kUnavailable, "the disk is busy");
+  };
+  EXPECT_THAT(MessageOf(Set({"web", "main", "blockio", "fast"}).status()),
+              HasSubstr("the disk is busy"));
+  EXPECT_EQ(RecordedClass(), "slow");
+}
+
+TEST_F(ClassKeeperTest, AChangeToAFullClassIsRefusedAndChangesNothing) {
+  Put("other", "fast");
+  const auto changed = Set({"web", "main", "blockio", "fast"});
+  EXPECT_EQ(changed.status().code(), StatusCode::kResourceExhausted);
+  EXPECT_THAT(MessageOf(changed.status()), HasSubstr("its classes are fast and slow"));
+  EXPECT_EQ(RecordedClass(), "slow");
+  EXPECT_THAT(provider_->calls(), testing::Not(Contains(HasSubstr("apply"))));
+}
+
+TEST_F(ClassKeeperTest, TellsWhatIsWrongWithAChange) {
+  EXPECT_THAT(MessageOf(Set({"nobody", "main", "blockio", "fast"}).status()),
+              HasSubstr("no pod nobody is admitted"));
+  EXPECT_THAT(MessageOf(Set({"web", "none", "blockio", "fast"}).status()),
+              HasSubstr("has no container none"));
+  EXPECT_THAT(MessageOf(Set({"web", "main", "rdt", "fast"}).status()),
+              HasSubstr("this node has no type rdt; it has blockio"));
+  EXPECT_THAT(MessageOf(Set({"web", "", "blockio", "fast"}).status()), HasSubstr("name one"));
+}
+
+TEST_F(ClassKeeperTest, CountsWhoHasAClass) {
+  Put("other", "fast");
+  const auto types = keeper_->GetStatus();
+  ASSERT_EQ(types.size(), 1u);
+  EXPECT_EQ(types[0].users.at("slow"), 1u);
+  EXPECT_EQ(types[0].users.at("fast"), 1u);
+}
+
+}  // namespace
+}  // namespace qrm::manager

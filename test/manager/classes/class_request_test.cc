@@ -1,0 +1,101 @@
+#include "manager/classes/class_request.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "plugins/sdk/class_name.h"
+#include "test/support/is_ok.h"
+
+namespace qrm::manager {
+namespace {
+
+using sdk::ClassLevel;
+using test::IsOk;
+using testing::HasSubstr;
+
+constexpr char kBetaOwn[] = "blockio.resources.beta.kubernetes.io/container.main";
+constexpr char kBetaPod[] = "blockio.resources.beta.kubernetes.io/pod";
+constexpr char kAlphaOwn[] = "blockio.resources.alpha.kubernetes.io/container.main";
+constexpr char kAlphaPod[] = "blockio.resources.alpha.kubernetes.io/default";
+constexpr char kLastOwn[] = "blockio.resources.kubernetes.io/container.main";
+constexpr char kLastPod[] = "blockio.resources.kubernetes.io/default";
+constexpr char kPodLevel[] = "blockio.resources.qrm.io/pod";
+
+struct RequestCase {
+  std::string name;  // CamelCase: part of the test's name
+  StringMap annotations;
+  std::string want;  // "CLASS by KEY", "none", or a part of the refusal
+  ClassLevel level = ClassLevel::kContainer;
+};
+
+std::string TextOf(const StatusOr<std::optional<ClassRequest>>& found) {
+  if (!found.ok()) {
+    return MessageOf(found.status());
+  }
+  return found->has_value() ? (*found)->name + " by " + (*found)->key : "none";
+}
+
+class ClassRequestTest : public testing::TestWithParam<RequestCase> {};
+
+TEST_P(ClassRequestTest, FollowsThePrecedence) {
+  const RequestCase& one = GetParam();
+  EXPECT_THAT(TextOf(FindClassRequest(one.annotations, {"blockio", one.level}, "main")),
+              HasSubstr(one.want));
+}
+
+const RequestCase kCases[] = {
+    {"Nothing", {{"team", "a"}}, "none"},
+    {"BetaOwn", {{kBetaOwn, "slow"}}, "slow by annotation " + std::string(kBetaOwn) + "=slow"},
+    {"BetaPod", {{kBetaPod, "slow"}}, "slow by"},
+    {"AlphaOwn", {{kAlphaOwn, "slow"}}, "slow by"},
+    {"AlphaDefault", {{kAlphaPod, "slow"}}, "slow by"},
+    {"LastOwn", {{kLastOwn, "slow"}}, "slow by"},
+    {"LastDefault", {{kLastPod, "slow"}}, "slow by"},
+    {"OwnWinsOverPodOfBeta", {{kBetaOwn, "fast"}, {kBetaPod, "slow"}}, "fast by"},
+    {"AlphaOwnWinsOverBetaPod", {{kAlphaOwn, "fast"}, {kBetaPod, "slow"}}, "fast by"},
+    {"LastOwnWinsOverAlphaDefault", {{kLastOwn, "fast"}, {kAlphaPod, "slow"}}, "fast by"},
+    {"EmptyOwnWinsOverPod", {{kBetaOwn, ""}, {kBetaPod, "slow"}}, " by annotation"},
+    {"EqualOnesAgree", {{kBetaOwn, "fast"}, {kAlphaOwn, "fast"}, {kLastOwn, "fast"}}, "fast by"},
+    {"OwnOnesThatDiffer", {{kBetaOwn, "fast"}, {kAlphaOwn, "slow"}}, "contradict each other"},
+    {"DefaultsThatDiffer", {{kBetaPod, "fast"}, {kLastPod, "slow"}}, "contradict each other"},
+    {"DefaultsThatDifferBehindAnOwnOne",
+     {{kBetaOwn, "fast"}, {kBetaPod, "fast"}, {kLastPod, "slow"}},
+     "fast by"},
+    {"AnotherContainersKey",
+     {{"blockio.resources.beta.kubernetes.io/container.other", "slow"}},
+     "none"},
+    {"AnotherType", {{"rdt.resources.beta.kubernetes.io/pod", "gold"}}, "none"},
+    {"NoClassName", {{kBetaOwn, "../gold"}}, "names no class"},
+    {"PodKeyOfAContainerLevelType", {{kPodLevel, "slow"}}, "no pod as a whole"},
+    {"PodLevel", {{kPodLevel, "slow"}}, "slow by", ClassLevel::kPod},
+    {"ContainerKeyOfAPodLevelType", {{kBetaOwn, "slow"}}, "as a whole; write", ClassLevel::kPod},
+    {"DefaultKeyOfAPodLevelType", {{kAlphaPod, "slow"}}, "as a whole; write", ClassLevel::kPod},
+};
+INSTANTIATE_TEST_SUITE_P(Sources, ClassRequestTest, testing::ValuesIn(kCases),
+                         [](const auto& param_info) { return param_info.param.name; });
+
+TEST(ClassRequestTest, RefusesATypeThatOnlyThisManagerCouldServeAndDoesNot) {
+  const Status refused =
+      CheckClassTypes({{"rdt.resources.alpha.kubernetes.io/default", "gold"}}, {"blockio", "oom"});
+  EXPECT_EQ(refused.code(), StatusCode::kInvalidArgument);
+  EXPECT_THAT(MessageOf(refused), HasSubstr("use one of blockio and oom"));
+}
+
+TEST(ClassRequestTest, LeavesToTheRuntimeATypeThatItMayServe) {
+  EXPECT_TRUE(
+      IsOk(CheckClassTypes({{"rdt.resources.beta.kubernetes.io/pod", "gold"}}, {"blockio"})));
+}
+
+TEST(ClassNameTest, BeginsAndEndsWithALetterOrDigit) {
+  EXPECT_TRUE(sdk::IsClassName("a"));
+  EXPECT_TRUE(sdk::IsClassName("Fast.disk_1-x"));
+  EXPECT_TRUE(sdk::IsClassName(std::string(63, 'a')));
+  EXPECT_FALSE(sdk::IsClassName(""));
+  EXPECT_FALSE(sdk::IsClassName("-a"));
+  EXPECT_FALSE(sdk::IsClassName("a."));
+  EXPECT_FALSE(sdk::IsClassName("a/b"));
+  EXPECT_FALSE(sdk::IsClassName(std::string(64, 'a')));
+}
+
+}  // namespace
+}  // namespace qrm::manager

@@ -1,0 +1,124 @@
+// qrmctl classes, qrmctl class set
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "api/proto/qrm/v1/classes.pb.h"
+#include "tools/qrmctl/command.h"
+#include "tools/qrmctl/command_line.h"
+#include "tools/qrmctl/control_client.h"
+#include "tools/qrmctl/document.h"
+#include "tools/qrmctl/table.h"
+
+namespace qrm::manager::cli {
+namespace {
+
+std::string TextOf(const v1::ClassType& type, const v1::Class& one) {
+  if (!type.problem().empty() || !one.problem().empty()) {
+    return "cannot be given: " + (one.problem().empty() ? type.problem() : one.problem());
+  }
+  return one.definition();
+}
+
+void PrintClasses(const v1::ListClassesResponse& response, std::ostream& out) {
+  if (response.types().empty()) {
+    out << "This node has no QoS-class resources: qos-classes is off, or class-types is empty.\n";
+    return;
+  }
+  Table table(
+      {"TYPE", "LEVEL", "MUTABLE", "CLASS", "USED", "CAPACITY", "NAMESPACES", "DEFINITION"});
+  for (const v1::ClassType& type : response.types()) {
+    for (const v1::Class& one : type.classes()) {
+      const bool is_default = one.name() == type.default_class();
+      table.Add({type.name(), type.level(), type.mutable_() ? "yes" : "no",
+                 one.name() + (is_default ? " (default)" : ""), std::to_string(one.used()),
+                 one.capacity() == 0 ? "any" : std::to_string(one.capacity()),
+                 fmt::format("{}", fmt::join(one.namespaces(), ",")), TextOf(type, one)});
+    }
+  }
+  table.Print(out);
+  for (const v1::ClassType& type : response.types()) {
+    for (const std::string& problem : type.problems()) {
+      out << "Not as promised: " << problem << '\n';
+    }
+  }
+}
+
+int RunSet(const Args& args, std::ostream& out, std::ostream& err) {
+  std::string socket;
+  std::string pod;
+  std::vector<std::string> words;
+  CommandLine line("class set",
+                   "Gives a container that runs, or a pod, another class of a type; no class when\n"
+                   "CLASS is empty. It is done when the kernel has it, and kept over restarts.",
+                   "qrmctl class set web nginx blockio=slow");
+  line.ControlSocket(socket)
+      .Required("POD", pod, "name, NAMESPACE/NAME or UID")
+      .Several("[CONTAINER] TYPE=CLASS", words,
+               "the container, unless pods have the type as a whole; and its class");
+  if (const auto exit = line.Parse(args, out, err); exit.has_value()) {
+    return *exit;
+  }
+  const auto equals = words.back().find('=');
+  if (words.size() > 2 || equals == 0 || equals == std::string::npos) {
+    return line.Misuse(
+        fmt::format("\"{}\" is not of the form TYPE=CLASS, or not the last word", words.back()),
+        err);
+  }
+  v1::SetClassRequest request;
+  request.set_pod(pod);
+  request.set_container(words.size() == 2 ? words[0] : "");
+  request.set_type(words.back().substr(0, equals));
+  request.set_class_(words.back().substr(equals + 1));
+  const auto changed = ControlClient(socket).Ask<v1::SetClassResponse>(request);
+  if (!changed.ok()) {
+    return line.Fail(changed.status(), err);
+  }
+  const auto shown = [](const std::string& name) { return name.empty() ? "none" : name; };
+  out << fmt::format("{} class: {} -> {}\n", request.type(), shown(changed->former_class()),
+                     shown(request.class_()));
+  return kDone;
+}
+
+}  // namespace
+
+int RunClasses(const Args& args, std::ostream& out, std::ostream& err) {
+  OutputFormat format = OutputFormat::kTable;
+  std::string socket;
+  CommandLine line("classes",
+                   "Lists the types of QoS-class resources of this node, their classes, and how\n"
+                   "many have them.",
+                   "qrmctl classes");
+  line.Output(format).ControlSocket(socket);
+  if (const auto exit = line.Parse(args, out, err); exit.has_value()) {
+    return *exit;
+  }
+  const auto classes = ControlClient(socket).Ask<v1::ListClassesResponse>(v1::ListClassesRequest());
+  if (!classes.ok()) {
+    return line.Fail(classes.status(), err);
+  }
+  if (format == OutputFormat::kTable) {
+    PrintClasses(*classes, out);
+  } else {
+    Print(ToDocument(*classes), format, out);
+  }
+  return kDone;
+}
+
+int RunClass(const Args& args, std::ostream& out, std::ostream& err) {
+  const std::string verb = args.empty() ? "" : args[0];
+  if (verb == "set") {
+    return RunSet({args.begin() + 1, args.end()}, out, err);
+  }
+  if (verb == "--help" || verb == "-h") {
+    out << "Changes the QoS class of a container.\n\n"
+           "Usage: qrmctl class set POD CONTAINER TYPE=CLASS\n"
+           "       qrmctl class set POD TYPE=CLASS\n\n"
+           "qrmctl class set --help tells more; qrmctl classes lists what there is.\n";
+    return kDone;
+  }
+  err << "qrmctl class: " << (verb.empty() ? "no verb given" : "there is no verb \"" + verb + "\"")
+      << "; try: qrmctl class set POD CONTAINER blockio=slow\n";
+  return kMisuse;
+}
+
+}  // namespace qrm::manager::cli
