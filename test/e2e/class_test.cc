@@ -1,0 +1,201 @@
+// Classes of block devices from a pod's annotation to the speed of its writes, beside a real
+// containerd; scripts/containerd.sh starts it and this test.
+#include <algorithm>
+#include <chrono>
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <iostream>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "api/base/cgroup.h"
+#include "test/e2e/kubelet.h"
+#include "test/e2e/loop_disk.h"
+#include "test/e2e/node.h"
+#include "test/support/await.h"
+#include "test/support/is_ok.h"
+
+namespace qrm::test {
+namespace {
+
+using std::chrono::nanoseconds;
+using std::chrono::seconds;
+using testing::AllOf;
+using testing::HasSubstr;
+
+constexpr char kBlkio[] = "/sys/fs/cgroup/blkio";
+constexpr char kWriteBps[] = "blkio.throttle.write_bps_device";
+
+std::string FromEnvironment(const char* name) {
+  const char* value = std::getenv(name);
+  return value == nullptr ? "" : value;
+}
+
+double Seconds(nanoseconds time) {
+  return std::chrono::duration<double>(time).count();
+}
+
+/// The most mebibytes that were written in any second.
+double MostInOneSecond(const std::vector<nanoseconds>& writes) {
+  std::size_t most = 0;
+  for (auto first = writes.begin(); first != writes.end(); ++first) {
+    const auto last = std::upper_bound(first, writes.end(), *first + seconds(1));
+    most = std::max(most, static_cast<std::size_t>(last - first) - 1);
+  }
+  return static_cast<double>(most * DiskWriter::kWriteBytes) / (1 << 20);
+}
+
+// qrmd with classes slow (4 MiB/s), fast (8 MiB/s) and parts, whose glob matches a partition if the
+// machine has one.
+class ClassTest : public testing::Test {
+ protected:
+  void SetUp() override {
+    ASSERT_NE(work_dir_, "") << "run by scripts/containerd.sh";
+    if (!std::filesystem::exists(std::string(kBlkio) + "/" + kWriteBps)) {
+      GTEST_SKIP() << "cgroup v1 does not have blkio here";
+    }
+    auto disk = LoopDisk::Make(work_dir_ + "/disk", 64);
+    ASSERT_TRUE(IsOk(disk.status()));
+    disk_ = *std::move(disk);
+    std::ofstream(work_dir_ + "/blockio.yaml")
+        << "Classes:\n  slow: [{Devices: [" << disk_->path() << "], ThrottleWriteBps: 4Mi}]\n"
+        << "  fast: [{Devices: [" << disk_->path() << "], ThrottleWriteBps: 8Mi}]\n";
+    std::ofstream(work_dir_ + "/class-qrmd.yaml")
+        << "qos-classes: true\nclass-types:\n  blockio:\n    config-file: " << work_dir_
+        << "/blockio.yaml\n    classes: {slow: {namespaces: [\"*\"]}, fast: {capacity: 2}}\n";
+    ASSERT_TRUE(IsOk(node_.Start(0)));
+    started_ = true;
+  }
+  void TearDown() override {
+    if (started_) {
+      EXPECT_TRUE(IsOk(kubelet_.RemoveAllPods()));
+      EXPECT_TRUE(IsOk(node_.Stop()));
+    }
+  }
+
+  StatusOr<RunningPod> Run(const std::string& name, const std::string& asks) {
+    PodSpec spec{.name = name, .uid = "uid-" + name, .container = {.name = "main"}};
+    if (!asks.empty()) {
+      spec.annotations["blockio.resources.alpha.kubernetes.io/default"] = asks;
+    }
+    return kubelet_.RunPod(spec);
+  }
+  std::string DirectoryOf(const RunningPod& pod) {
+    const auto info = kubelet_.Inspect(pod.container_id);
+    return info.ok()
+               ? kBlkio +
+                     CgroupPath((*info)["runtimeSpec"]["linux"]["cgroupsPath"].get<std::string>())
+               : MessageOf(info.status());
+  }
+  std::string LimitOf(const RunningPod& pod) {
+    std::ifstream file(DirectoryOf(pod) + "/" + kWriteBps);
+    std::string line;
+    std::getline(file, line);
+    return line;
+  }
+  std::vector<nanoseconds> Write(const RunningPod& pod, std::size_t mebibytes) {
+    return DiskWriter(DirectoryOf(pod), disk_->path(), mebibytes).Finish();
+  }
+
+  const std::string work_dir_ = FromEnvironment("QRM_WORK_DIR");
+  std::unique_ptr<LoopDisk> disk_;
+  bool started_ = false;
+  Node node_{{.bin_dir = std::filesystem::canonical("/proc/self/exe").parent_path(),
+              .work_dir = work_dir_ + "/class",
+              .config = work_dir_ + "/class-qrmd.yaml",
+              .nri_socket = FromEnvironment("QRM_NRI_SOCKET"),
+              .cri_socket = FromEnvironment("QRM_CRI_SOCKET"),
+              .reconcile_period = "500ms"}};
+  Kubelet kubelet_{{.socket = FromEnvironment("QRM_CRI_SOCKET"),
+                    .image = FromEnvironment("QRM_IMAGE"),
+                    .cgroup_parent = FromEnvironment("QRM_CGROUP_PARENT"),
+                    .log_directory = work_dir_ + "/logs"}};
+};
+
+TEST_F(ClassTest, AContainerWritesAsFastAsItsClassAllows) {
+  const auto slow = Run("slow", "slow");
+  ASSERT_TRUE(IsOk(slow.status()));
+  const auto free = Run("free", "");
+  ASSERT_TRUE(IsOk(free.status()));
+  EXPECT_EQ(LimitOf(*slow), disk_->id() + " 4194304");
+
+  const auto throttled = Write(*slow, 16);
+  const auto unbounded = Write(*free, 16);
+
+  ASSERT_EQ(throttled.size(), 64u);
+  ASSERT_EQ(unbounded.size(), 64u);
+  std::cout << "16 MiB: " << Seconds(throttled.back()) << " s in class slow, "
+            << Seconds(unbounded.back()) << " s without\n";
+  EXPECT_NEAR(Seconds(throttled.back()), 4.0, 0.4);
+  EXPECT_LT(Seconds(unbounded.back()) * 10, Seconds(throttled.back()));
+}
+
+TEST_F(ClassTest, AChangeOfClassReachesAWriterUnderWay) {
+  const auto pod = Run("web", "slow");
+  ASSERT_TRUE(IsOk(pod.status()));
+  DiskWriter writer(DirectoryOf(*pod), disk_->path(), 24);
+  std::this_thread::sleep_for(seconds(2));  // the time in the slow class is what is measured
+
+  const auto changed = node_.Qrmctl({"class", "set", "web", "main", "blockio=fast"});
+
+  ASSERT_TRUE(IsOk(changed.status()));
+  EXPECT_EQ(*changed, "blockio class: slow -> fast\n");
+  EXPECT_EQ(LimitOf(*pod), disk_->id() + " 8388608");
+  const auto writes = writer.Finish();
+  ASSERT_EQ(writes.size(), 96u);
+  std::cout << "24 MiB: " << Seconds(writes.back()) << " s with a change after 2 s; at most "
+            << MostInOneSecond(writes) << " MiB in a second\n";
+  EXPECT_NEAR(Seconds(writes.back()), 4.0, 0.5);
+  EXPECT_LE(MostInOneSecond(writes), 8.0 * 1.1);
+}
+
+TEST_F(ClassTest, ALimitThatWasClearedWhileQrmdWasDeadIsBackAfterItsStart) {
+  const auto pod = Run("web", "slow");
+  ASSERT_TRUE(IsOk(pod.status()));
+  node_.KillDaemon();
+  std::ofstream(DirectoryOf(*pod) + "/" + kWriteBps) << disk_->id() << " 0";
+  ASSERT_EQ(LimitOf(*pod), "");
+
+  ASSERT_TRUE(IsOk(node_.Start(0)));
+
+  ASSERT_TRUE(Await([&] { return LimitOf(*pod) == disk_->id() + " 4194304"; }));
+  const auto writes = Write(*pod, 8);
+  ASSERT_EQ(writes.size(), 32u);
+  EXPECT_NEAR(Seconds(writes.back()), 2.0, 0.3);
+}
+
+TEST_F(ClassTest, ALimitThatSomebodyClearsIsPutBackAndCounted) {
+  const auto pod = Run("web", "slow");
+  ASSERT_TRUE(IsOk(pod.status()));
+  std::ofstream(DirectoryOf(*pod) + "/" + kWriteBps) << disk_->id() << " 0";
+  ASSERT_TRUE(Await([&] { return LimitOf(*pod) == disk_->id() + " 4194304"; }));
+  const auto classes = node_.Qrmctl({"classes", "-o", "json"});
+  ASSERT_TRUE(IsOk(classes.status()));
+  EXPECT_THAT(*classes, HasSubstr("\"repairs\": 1"));
+}
+
+TEST_F(ClassTest, RefusesAClassWithTheOnesThatTheNamespaceMayUse) {
+  const Status refused = Run("web", "gold").status();
+  EXPECT_THAT(MessageOf(refused),
+              AllOf(HasSubstr("asks for blockio class gold"), HasSubstr("it may use slow")));
+  const Status foreign = Run("other", "fast").status();
+  EXPECT_THAT(MessageOf(foreign), HasSubstr("namespace default may not ask for it"));
+}
+
+TEST_F(ClassTest, AClassIsShownWithItsUsers) {
+  ASSERT_TRUE(IsOk(Run("web", "slow").status()));
+  const auto classes = node_.Qrmctl({"classes"});
+  ASSERT_TRUE(IsOk(classes.status()));
+  EXPECT_THAT(*classes, HasSubstr(std::string(kWriteBps) + " " + disk_->id() + " 4194304"));
+  const auto pods = node_.Qrmctl({"pods"});
+  ASSERT_TRUE(IsOk(pods.status()));
+  EXPECT_THAT(*pods, HasSubstr("blockio:slow"));
+}
+
+}  // namespace
+}  // namespace qrm::test

@@ -1,0 +1,58 @@
+// A block device of the test's own, and a writer whose speed can be measured.
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include <sys/types.h>
+
+#include "api/base/status.h"
+
+namespace qrm::test {
+
+/// A loop device over a file that is removed with it.
+class LoopDisk {
+ public:
+  /// Errors: kFailedPrecondition where the machine gives none.
+  static StatusOr<std::unique_ptr<LoopDisk>> Make(const std::string& file, std::size_t mebibytes);
+  ~LoopDisk();
+  LoopDisk(const LoopDisk&) = delete;
+  LoopDisk& operator=(const LoopDisk&) = delete;
+
+  const std::string& path() const { return path_; }
+  /// "7:3".
+  const std::string& id() const { return id_; }
+
+ private:
+  LoopDisk(std::string file, int disk, std::string path, std::string id);
+
+  const std::string file_;
+  const int disk_;  // open: it is detached when the last one closes
+  const std::string path_;
+  const std::string id_;
+};
+
+/// A process in a cgroup of its own choice that writes to a disk past the page cache.
+class DiskWriter {
+ public:
+  /// Begins to write so much from within the cgroup at `directory`.
+  DiskWriter(const std::string& directory, const std::string& disk, std::size_t mebibytes);
+  ~DiskWriter();
+  DiskWriter(const DiskWriter&) = delete;
+  DiskWriter& operator=(const DiskWriter&) = delete;
+
+  /// When each of its writes (kWriteBytes) was done, from its begin; waits for the last. Fewer than
+  /// asked for when one failed.
+  std::vector<std::chrono::nanoseconds> Finish();
+
+  static constexpr std::size_t kWriteBytes = 256 << 10;
+
+ private:
+  int done_ = -1;  // a pipe: one time for each write
+  pid_t pid_ = -1;
+};
+
+}  // namespace qrm::test
