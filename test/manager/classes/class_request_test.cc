@@ -32,7 +32,8 @@ std::string TextOf(const StatusOr<std::optional<ClassRequest>>& found) {
   if (!found.ok()) {
     return MessageOf(found.status());
   }
-  return found->has_value() ? (*found)->name + " by " + (*found)->key : "none";
+  const std::optional<ClassRequest>& request = *found;
+  return request.has_value() ? request->name + " by " + request->key : "none";
 }
 
 class ClassRequestTest : public testing::TestWithParam<RequestCase> {};
