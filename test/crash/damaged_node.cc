@@ -185,6 +185,14 @@ Status DamagedNode::ExpectFiles(const Inodes& before) const {
   return OkStatus();
 }
 
+// Where the disk is at fault nobody is admitted, which ExpectNothingAdmitted looks at.
+bool DamagedNode::IsReadyButForTheDisk(const v1::GetStatusResponse& status) {
+  return std::all_of(status.not_ready_reasons().begin(), status.not_ready_reasons().end(),
+                     [](const std::string& reason) {
+                       return reason.find("while the disk refuses changes") != std::string::npos;
+                     });
+}
+
 Status DamagedNode::StartOnDamage() {
   const Inodes before = FilesOfState();
   const auto begin = std::chrono::steady_clock::now();
@@ -193,7 +201,7 @@ Status DamagedNode::StartOnDamage() {
   const auto took = std::chrono::duration_cast<std::chrono::milliseconds>(
       std::chrono::steady_clock::now() - begin);
   slowest_ = std::max(slowest_, took);
-  if (!status.ready() || took > kReadyWithin) {
+  if (!IsReadyButForTheDisk(status) || took > kReadyWithin) {
     return Errorf(StatusCode::kInternal, "not ready after {} ms: {}", took.count(),
                   status.ShortDebugString());
   }

@@ -46,6 +46,7 @@ class DamagedNode {
   Pins Running() const;
   Inodes FilesOfState() const;
   Status ExpectFiles(const Inodes& before) const;
+  static bool IsReadyButForTheDisk(const v1::GetStatusResponse& status);
   Status StartOnDamage();
   Status ExpectNothingAdmitted();
   Status ExpectOwners() const;
