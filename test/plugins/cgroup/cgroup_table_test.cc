@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <limits>
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -31,7 +32,7 @@ class FakeCgroup final : public CgroupFiles {
     }
     std::string text;
     for (const auto& [key, value] : found->second) {
-      text += key.empty() ? value + "\n" : key + " " + value + "\n";
+      text += fmt::format("{}{}{}\n", key, key.empty() ? "" : " ", value);
     }
     return text;
   }
