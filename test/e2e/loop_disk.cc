@@ -118,13 +118,25 @@ DiskWriter::~DiskWriter() {
   }
 }
 
-std::vector<std::chrono::nanoseconds> DiskWriter::Finish() {
-  std::vector<std::chrono::nanoseconds> times;
+bool DiskWriter::ReadOne() {
   std::chrono::nanoseconds took{};
-  while (::read(done_, &took, sizeof(took)) == sizeof(took)) {
-    times.push_back(took);
+  if (::read(done_, &took, sizeof(took)) != sizeof(took)) {
+    return false;
   }
-  return times;
+  times_.push_back(took);
+  return true;
+}
+
+bool DiskWriter::AwaitWrites(std::size_t count) {
+  while (times_.size() < count && ReadOne()) {
+  }
+  return times_.size() >= count;
+}
+
+std::vector<std::chrono::nanoseconds> DiskWriter::Finish() {
+  while (ReadOne()) {
+  }
+  return times_;
 }
 
 }  // namespace qrm::test

@@ -44,6 +44,9 @@ class DiskWriter {
   DiskWriter(const DiskWriter&) = delete;
   DiskWriter& operator=(const DiskWriter&) = delete;
 
+  /// Waits until it has done so many of its writes. False when one failed before.
+  bool AwaitWrites(std::size_t count);
+
   /// When each of its writes (kWriteBytes) was done, from its begin; waits for the last. Fewer than
   /// asked for when one failed.
   std::vector<std::chrono::nanoseconds> Finish();
@@ -51,7 +54,10 @@ class DiskWriter {
   static constexpr std::size_t kWriteBytes = 256 << 10;
 
  private:
+  bool ReadOne();
+
   int done_ = -1;  // a pipe: one time for each write
+  std::vector<std::chrono::nanoseconds> times_;
   pid_t pid_ = -1;
 };
 
