@@ -2,8 +2,10 @@
 #include "tools/qrmctl/text.h"
 
 #include <array>
+#include <ctime>
 #include <string_view>
 
+#include <fmt/chrono.h>
 #include <fmt/format.h>
 
 namespace qrm::manager::cli {
@@ -73,6 +75,11 @@ std::string AmountOf(const std::string& resource, double amount) {
 
 std::string CountText(uint64_t count, const std::string& noun) {
   return fmt::format("{} {}{}", count, noun, count == 1 ? "" : "s");
+}
+
+std::string TimeText(int64_t unix_millis) {
+  return fmt::format("{:%Y-%m-%dT%H:%M:%SZ}",
+                     fmt::gmtime(static_cast<std::time_t>(unix_millis / 1000)));
 }
 
 }  // namespace qrm::manager::cli

@@ -18,6 +18,9 @@ std::string AmountText(double amount);
 /// An amount of `resource`: bytes for memory and hugepages, else a plain number.
 std::string AmountOf(const std::string& resource, double amount);
 
+/// "2026-11-21T02:00:00Z", of milliseconds since 1970.
+std::string TimeText(int64_t unix_millis);
+
 /// "1 pod", "2 pods".
 std::string CountText(uint64_t count, const std::string& noun);
 

@@ -1,8 +1,4 @@
 // qrmctl explain POD
-#include <chrono>
-#include <ctime>
-
-#include <fmt/chrono.h>
 #include <fmt/format.h>
 
 #include "api/base/foreign_text.h"
@@ -12,14 +8,10 @@
 #include "tools/qrmctl/control_client.h"
 #include "tools/qrmctl/document.h"
 #include "tools/qrmctl/explain_text.h"
+#include "tools/qrmctl/text.h"
 
 namespace qrm::manager::cli {
 namespace {
-
-std::string TimeText(int64_t unix_millis) {
-  return fmt::format("{:%Y-%m-%dT%H:%M:%SZ}",
-                     fmt::gmtime(static_cast<std::time_t>(unix_millis / 1000)));
-}
 
 /// How the container came to what it has now; `at_creation` is what it got then.
 std::string HowText(const v1::Decision& decision, const Document& at_creation) {

@@ -1,9 +1,7 @@
 // qrmctl refusals
 #include <chrono>
-#include <ctime>
 #include <optional>
 
-#include <fmt/chrono.h>
 #include <fmt/format.h>
 
 #include "api/base/config_key.h"
@@ -12,16 +10,12 @@
 #include "tools/qrmctl/control_client.h"
 #include "tools/qrmctl/document.h"
 #include "tools/qrmctl/table.h"
+#include "tools/qrmctl/text.h"
 
 namespace qrm::manager::cli {
 namespace {
 
 constexpr char kEver[] = "ever";
-
-std::string TimeText(int64_t unix_millis) {
-  return fmt::format("{:%Y-%m-%dT%H:%M:%SZ}",
-                     fmt::gmtime(static_cast<std::time_t>(unix_millis / 1000)));
-}
 
 /// Milliseconds since 1970; absent for a text that is no duration.
 std::optional<int64_t> SinceOf(const std::string& ago) {
