@@ -25,7 +25,7 @@ struct SyncAudit::Impl : std::enable_shared_from_this<SyncAudit::Impl> {
   void LookAt(steady_clock::time_point when);
   void ListPods();
   void ListContainers(std::vector<RuntimePod> pods);
-  void Compare(const RuntimeList& list);
+  bool Compare(const RuntimeList& list);
   void End(bool is_certain);
   bool AnyListedIsOnRecord() const;
 
@@ -38,6 +38,7 @@ struct SyncAudit::Impl : std::enable_shared_from_this<SyncAudit::Impl> {
   bool looking = false;
   steady_clock::time_point asked_at;  // for the list that is looked at
   bool look_again = false;
+  std::set<std::string> unknown;    // ids, in the latest list
   std::set<std::string> asked_for;  // ids
   bool stopped = false;
 };
@@ -53,6 +54,7 @@ SyncAudit::~SyncAudit() {
 void SyncAudit::OnSynchronized() {
   impl_->synchronized_at = steady_clock::now();
   impl_->next = 0;
+  impl_->unknown.clear();
   impl_->End(/*is_certain=*/true);
 }
 
@@ -110,35 +112,44 @@ void SyncAudit::Impl::ListContainers(std::vector<RuntimePod> pods) {
       return;
     }
     const RuntimeList list{pods, *std::move(containers), self->asked_at};
-    const bool is_certain = self->parts.listener.OnListed(list);
-    self->Compare(list);
+    const bool ends_are_certain = self->parts.listener.OnListed(list);
+    const bool all_are_known = self->Compare(list);
     boost::asio::post(self->parts.io, self->parts.after_list);
-    self->End(is_certain);
+    self->End(ends_are_certain && all_are_known);
   });
 }
 
-void SyncAudit::Impl::Compare(const RuntimeList& list) {
+// False when a container is unknown that may only have ended since the list was made: another list
+// has to confirm it, for the runtime is asked to begin anew, and serves pods without us meanwhile.
+bool SyncAudit::Impl::Compare(const RuntimeList& list) {
   std::map<std::string, const RuntimePod*> pod_by_id;
   for (const RuntimePod& pod : list.pods) {
     pod_by_id[pod.id] = &pod;
   }
+  const std::set<std::string> unknown_before = std::exchange(unknown, {});
   bool left_out = false;
   for (const RuntimeContainer& container : list.containers) {
     const auto pod = pod_by_id.find(container.pod_id);
-    if (pod == pod_by_id.end() || !IsLive(container)) {
+    if (pod == pod_by_id.end() || !IsLive(container) || asked_for.contains(container.id)) {
       continue;
     }
     const std::optional<LiveContainer> known = parts.live.Find(KeyOf(*pod->second, container));
-    const bool unknown = !known.has_value() || known->id != container.id;
-    if (unknown && asked_for.insert(container.id).second) {
-      log::Warning("the runtime left out a container: synchronizing again",
-                   {{"pod", pod->second->name}, {"container", container.name}});
-      left_out = true;
+    if (known.has_value() && known->id == container.id) {
+      continue;
     }
+    if (!unknown_before.contains(container.id)) {
+      unknown.insert(container.id);
+      continue;
+    }
+    log::Warning("the runtime left out a container: synchronizing again",
+                 {{"pod", pod->second->name}, {"container", container.name}});
+    asked_for.insert(container.id);
+    left_out = true;
   }
   if (left_out) {
     parts.listener.OnLeftOut();
   }
+  return unknown.empty();
 }
 
 // Arms the next look, when there is a reason for one.

@@ -37,8 +37,9 @@ struct AuditOptions {
 /// Lists the runtime's pods and containers over CRI after each synchronization, and for as long as
 /// pods are on record that came by one: runtimes tell neither in it nor by an event what is created
 /// while it runs, and one that was started anew does not tell the end of sandboxes that are older.
-/// Asks for another synchronization when containers are unknown, once for each, so that one which
-/// is never told cannot keep us synchronizing.
+/// Asks for another synchronization when two lists in a row have a container that is unknown (one
+/// may be older than its end), once for each, so that one which is never told cannot keep us
+/// synchronizing.
 ///
 /// Cost: nothing while all that is on record was told by events.
 /// Threads: the I/O loop, or before it runs.

@@ -22,6 +22,7 @@ class SyncAuditTest : public testing::Test {
     container.state = RuntimeContainerState::kRunning;
     runtime_.SetContainers({pod}, {container});
   }
+  void LetItBeKnown() { live_.Add(key_, known_); }
   void PutOnRecord(const std::string& uid) {
     checkpoint::Change change;
     change.put_containers.push_back({{.uid = uid}, "main", {}});
@@ -33,12 +34,22 @@ class SyncAuditTest : public testing::Test {
     io_.run_for(milliseconds(50));
     return audited_.listed;
   }
+  /// The next list, and no more.
+  void AuditOnce() {
+    const int before = audited_.listed;
+    io_.restart();
+    while (audited_.listed == before) {
+      io_.run_one();
+    }
+  }
   void Audit() {
     audit_.OnSynchronized();
     io_.restart();
     io_.run();
   }
 
+  const ContainerKey key_{"uid", "main"};
+  const LiveContainer known_{.id = "id", .pod_id = "sandbox"};
   boost::asio::io_context io_;
   test::FakeRuntime runtime_;
   LiveContainers live_;
@@ -55,8 +66,16 @@ TEST_F(SyncAuditTest, SynchronizesAgainForAContainerThatWasLeftOut) {
   EXPECT_EQ(audited_.left_out, 1);
 }
 
+TEST_F(SyncAuditTest, KeepsTheConnectionForAContainerThatEndsWhileItIsListed) {
+  audit_.OnSynchronized();
+  AuditOnce();
+  runtime_.SetContainers({}, {});
+  ListsSoFar();
+  EXPECT_EQ(audited_.left_out, 0);
+}
+
 TEST_F(SyncAuditTest, IsContentWhenAllAreKnown) {
-  live_.Add({"uid", "main"}, {.id = "id", .pod_id = "sandbox"});
+  LetItBeKnown();
   Audit();
   EXPECT_EQ(audited_.left_out, 0);
 }
@@ -94,7 +113,7 @@ TEST_F(SyncAuditTest, IgnoresAContainerThatHasEnded) {
 }
 
 TEST_F(SyncAuditTest, ListsNoMoreWhenAllOnRecordWasToldByEvents) {
-  live_.Reset({}, {});
+  LetItBeKnown();
   live_.AddPod("uid", "sandbox");
   PutOnRecord("uid");
   Audit();
@@ -102,7 +121,7 @@ TEST_F(SyncAuditTest, ListsNoMoreWhenAllOnRecordWasToldByEvents) {
 }
 
 TEST_F(SyncAuditTest, ListsNoMoreForPodsThatAreNotOnRecord) {
-  live_.Reset({{"uid", {"sandbox"}}}, {});
+  live_.Reset({{"uid", {"sandbox"}}}, {{key_, known_}});
   Audit();
   EXPECT_EQ(audited_.listed, 2);
 }
@@ -119,6 +138,7 @@ TEST_F(SyncAuditTest, ListsEveryPeriodWhilePodsAreOnRecordThatNoEventMentioned) 
 }
 
 TEST_F(SyncAuditTest, ListsOnceMoreWhenSomethingMayHaveEnded) {
+  LetItBeKnown();
   Audit();
   audit_.LookSoon();
   EXPECT_EQ(ListsSoFar(), 3);
@@ -132,6 +152,7 @@ TEST_F(SyncAuditTest, ListsAgainUntilWhatIsMissingIsConfirmed) {
 }
 
 TEST_F(SyncAuditTest, ListsNothingWhileItIsDisconnected) {
+  LetItBeKnown();
   Audit();
   audit_.OnDisconnected();
   audit_.LookSoon();
