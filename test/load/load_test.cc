@@ -10,12 +10,11 @@
 #include <fstream>
 #include <iostream>
 #include <memory>
+#include <optional>
 #include <string>
 #include <thread>
 #include <utility>
 #include <vector>
-
-#include <sched.h>
 
 #include <CLI/CLI.hpp>
 
@@ -25,6 +24,7 @@
 #include "test/load/metrics_page.h"
 #include "test/load/pod_maker.h"
 #include "test/support/await.h"
+#include "test/support/before_others.h"
 #include "test/support/temp_dir.h"
 
 namespace qrm::test {
@@ -284,15 +284,6 @@ Status LoadTest::Run() {
   return node_->Stop();
 }
 
-/// Real-time priority, also for qrmd and the plugins: what else the machine does is not measured.
-void GoBeforeOthers() {
-  const sched_param priority{.sched_priority = 1};
-  if (::sched_setscheduler(0, SCHED_RR, &priority) != 0) {
-    std::cout << "no real-time priority (it needs root): other work on this machine is measured, "
-                 "too\n";
-  }
-}
-
 }  // namespace
 }  // namespace qrm::test
 
@@ -318,8 +309,9 @@ int main(int argc, char** argv) {
     std::cerr << "test_load: --hang needs --plugins=processes\n";
     return 2;
   }
+  std::optional<qrm::test::BeforeOthers> undisturbed;  // also qrmd and the plugins
   if (options.undisturbed) {
-    qrm::test::GoBeforeOthers();
+    undisturbed.emplace();
   }
   if (const qrm::Status status = qrm::test::LoadTest(options).Run(); !status.ok()) {
     std::cout << std::flush;
