@@ -1,23 +1,39 @@
-// Pods whose labels and annotations attack the node: they are refused, and it goes on placing
-// others.
+// Pods whose labels and annotations attack the node: it goes on placing others, and does not grow.
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <deque>
 #include <filesystem>
 #include <fstream>
+#include <future>
+#include <iostream>
+#include <iterator>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "api/base/mutex.h"
+#include "api/id_set.h"
+#include "api/proto/core/v1/pod.pb.h"
 #include "test/e2e/node.h"
 #include "test/e2e/simulated_runtime.h"
+#include "test/soak/process_use.h"
+#include "test/support/before_others.h"
 #include "test/support/is_ok.h"
+#include "test/support/scripted_kubelet.h"
 #include "test/support/temp_dir.h"
 
 namespace qrm::test {
 namespace {
 
+using std::chrono::milliseconds;
+using ::testing::Ge;
 using ::testing::HasSubstr;
 using ::testing::Not;
+using ::testing::SizeIs;
 
 constexpr char kLevel[] = "katalyst.kubewharf.io/qos_level";
 constexpr char kCpu[] = "katalyst.kubewharf.io/cpu_enhancement";
@@ -26,6 +42,7 @@ constexpr char kSkip[] = "katalyst.kubewharf.io/skip_qrm_admit";
 constexpr char kExclusive[] = R"({"numa_binding": "true", "numa_exclusive": "true"})";
 /// As much as Kubernetes takes in annotations.
 constexpr std::size_t kMuch = 250'000;
+constexpr milliseconds kSoon{100};
 
 // Two NUMA nodes of four CPUs and 8 GiB, of which CPU 0 is reserved. Pods in `trusted` may do
 // anything.
@@ -40,7 +57,18 @@ plugins:
 
 class HostilePodsTest : public testing::Test {
  protected:
-  HostilePodsTest() { std::ofstream(dir_ / "qrmd.yaml") << kConfig; }
+  /// `nice`: how qrmd's own threads are scheduled.
+  explicit HostilePodsTest(const std::string& nice = "-20")
+      : node_({.bin_dir = std::filesystem::canonical("/proc/self/exe").parent_path(),
+               .work_dir = dir_ / "node",
+               .config = dir_ / "qrmd.yaml",
+               .nri_socket = runtime_.nri_socket(),
+               .cri_socket = runtime_.cri_socket(),
+               .builtin_plugins = "cpu,memory",
+               .flags = {"--admission-deadline=1m", "--plugin-call-deadline=10s",
+                         "--nice=" + nice}}) {
+    std::ofstream(dir_ / "qrmd.yaml") << kConfig;
+  }
 
   void SetUp() override {
     ASSERT_TRUE(IsOk(node_.Start(2)));
@@ -66,20 +94,31 @@ class HostilePodsTest : public testing::Test {
   /// A pod of somebody else comes, is placed and goes.
   Status RunHonest() {
     const PodSpec pod = Pod("honest" + std::to_string(honest_++), {}, {.milli_cpus = 500});
+    const auto begin = std::chrono::steady_clock::now();
     QRM_RETURN_IF_ERROR(runtime_.RunPod(pod));
+    const auto took = std::chrono::steady_clock::now() - begin;
+    {
+      const MutexLock lock(mutex_);
+      took_.push_back(std::chrono::ceil<milliseconds>(took));
+    }
     EXPECT_NE(CpusOf(pod.name), "");
     return runtime_.RemovePod(pod.name);
   }
+  /// How long each honest pod has waited until it ran.
+  std::vector<milliseconds> TakeTimes() {
+    const MutexLock lock(mutex_);
+    return std::exchange(took_, {});
+  }
 
-  const TempDir dir_;
-  SimulatedRuntime runtime_{dir_.path()};
-  Node node_{{.bin_dir = std::filesystem::canonical("/proc/self/exe").parent_path(),
-              .work_dir = dir_ / "node",
-              .config = dir_ / "qrmd.yaml",
-              .nri_socket = runtime_.nri_socket(),
-              .cri_socket = runtime_.cri_socket(),
-              .builtin_plugins = "cpu,memory"}};
-  int honest_ = 0;
+  const TempDir dir_ = TempDir::InMemory();  // how long others sync their disks is not measured
+  // All are more patient than by default: how long pods wait is measured, also on a busy machine.
+  SimulatedRuntime runtime_{dir_.path(), std::chrono::seconds(60)};
+  Node node_;
+  std::atomic<int> honest_ = 0;
+
+ private:
+  Mutex mutex_;
+  std::vector<milliseconds> took_ QRM_GUARDED_BY(mutex_);
 };
 
 TEST_F(HostilePodsTest, AnAnnotationThatIsNestedDeeplyIsRefused) {
@@ -143,6 +182,189 @@ TEST_F(HostilePodsTest, WhoOptedOutStaysOffTheCpusOfOthersAndTheReservedOnes) {
     EXPECT_FALSE(cpus.Has(0)) << pod << " is on the reserved CPU";
     EXPECT_EQ(cpus.Count(), 5) << pod;
   }
+}
+
+/// Whether a terminal would do nothing but print `text`.
+bool IsPlain(const std::string& text) {
+  return std::all_of(text.begin(), text.end(), [](char c) {
+    return c == '\n' || (static_cast<unsigned char>(c) >= ' ' && c != '\x7f');
+  });
+}
+
+TEST_F(HostilePodsTest, ControlCharactersReachNoLogTableOrJson) {
+  constexpr char kForged[] = "\x1b[2J\r\n2026-01-01T00:00:00.000Z E \"all is lost\"\x07";
+  EXPECT_NE(Refusal(Pod("forger", {{kLevel, kForged}})), "");
+  ASSERT_TRUE(IsOk(runtime_.RunPod(Pod("quiet", {{"note", kForged}, {kForged, "note"}}))));
+  std::ifstream log(dir_ / "node/logs/qrmd.log");
+  const std::string logged{std::istreambuf_iterator<char>(log), {}};
+  EXPECT_THAT(logged, HasSubstr("forger"));
+  EXPECT_TRUE(IsPlain(logged)) << logged;
+  EXPECT_THAT(logged, Not(HasSubstr("\n2026-01-01")));
+  for (const char* command : {"refusals", "pods"}) {
+    for (const char* output : {"table", "json", "yaml"}) {
+      const std::string shown =
+          node_.Qrmctl({command, std::string("--output=") + output}).value_or("\x1b");
+      EXPECT_TRUE(IsPlain(shown)) << command << " as " << output << ": " << shown;
+    }
+  }
+}
+
+TEST_F(HostilePodsTest, AnnotationsThatNoListNamesReachNoClientOfPodResources) {
+  ASSERT_TRUE(IsOk(runtime_.RunPod(Pod("secretive", {{"note", "a secret"}}, {.milli_cpus = 100}))));
+  const auto listed = node_.ListPodResources();
+  ASSERT_TRUE(IsOk(listed.status()));
+  ASSERT_EQ(listed->pod_resources_size(), 1);
+  EXPECT_THAT(listed->DebugString(), Not(HasSubstr("secret\"")));
+}
+
+/// A node whose kubelet tells of owners and priority classes.
+class ForgedOwnerTest : public testing::Test {
+ protected:
+  ForgedOwnerTest() { std::ofstream(dir_ / "qrmd.yaml") << kConfig; }
+
+  /// A pod that says it is a DaemonSet's and critical, and asks for CPUs of its own.
+  CpuSet CpusOfCritical(const std::string& pod_namespace) {
+    const std::string name = "agent-of-" + pod_namespace;
+    const PodSpec spec{.name = name,
+                       .uid = "uid-" + name,
+                       .pod_namespace = pod_namespace,
+                       .annotations = {{kLevel, "dedicated_cores"}},
+                       .container = {.name = "main", .milli_cpus = 2000}};
+    ::k8s::io::api::core::v1::Pod pod;
+    pod.ParseFromString(PodMessage(spec.uid, name, "2"));
+    pod.mutable_metadata()->set_namespace_(pod_namespace);
+    (*pod.mutable_metadata()->mutable_annotations())[kLevel] = "dedicated_cores";
+    pod.mutable_spec()->set_priority_class_name("system-node-critical");
+    auto& owner = *pod.mutable_metadata()->add_owner_references();
+    owner.set_kind("DaemonSet");
+    owner.set_controller(true);
+    kubelet_.Put(spec.uid, pod.SerializeAsString());
+    EXPECT_TRUE(IsOk(runtime_.RunPod(spec)));
+    const auto options = runtime_.RunOptions(name);
+    return CpuSet::Parse(options["linux_container_resources"].value("cpusetCpus", ""))
+        .value_or(CpuSet());
+  }
+
+  const TempDir dir_;
+  ScriptedKubelet kubelet_{dir_ / "pods-api.sock"};
+  SimulatedRuntime runtime_{dir_.path()};
+  Node node_{{.bin_dir = std::filesystem::canonical("/proc/self/exe").parent_path(),
+              .work_dir = dir_ / "node",
+              .config = dir_ / "qrmd.yaml",
+              .nri_socket = runtime_.nri_socket(),
+              .cri_socket = runtime_.cri_socket(),
+              .builtin_plugins = "cpu,memory",
+              .flags = {"--kubelet-pods-socket=" + (dir_ / "pods-api.sock")}}};
+};
+
+TEST_F(ForgedOwnerTest, OptsOutOnlyWhereANamespaceMay) {
+  ASSERT_TRUE(IsOk(node_.Start(2)));
+  const CpuSet forged = CpusOfCritical("default");
+  EXPECT_EQ(forged.Count(), 2) << "it is placed as others are";
+  const CpuSet left_alone = CpusOfCritical("kube-system");
+  EXPECT_EQ(left_alone.Count(), 5);
+  EXPECT_FALSE(left_alone.Intersects(forged));
+}
+
+/// The `number`th of many hostile pods, each of some kind.
+PodSpec Hostile(int number) {
+  const std::string much(kMuch, 'x');
+  PodSpec pod{.name = "hostile" + std::to_string(number),
+              .uid = "uid-hostile" + std::to_string(number),
+              .container = {.milli_cpus = 100}};
+  if (number % 50 == 0) {
+    for (int i = 0; i < 8000; ++i) {
+      pod.annotations["key" + std::to_string(i)] = "0123456789012345678";
+    }
+    return pod;
+  }
+  switch (number % 5) {
+    case 0:
+      pod.annotations = {{kLevel, much}};
+      break;
+    case 1:
+      pod.annotations = {{kCpu, much}};
+      break;
+    case 2:
+      pod.annotations = {{kLevel, "shared_cores"}, {kCpu, R"({"cpuset_pool": ")" + much + "\"}"}};
+      break;
+    case 3:
+      pod.annotations = {{kSkip, much}};
+      break;
+    default:
+      pod.annotations = {{"kubernetes.io/pod-role", much}, {"note", "\x1b[2J"}};
+  }
+  return pod;
+}
+
+/// What may grow, in MiB.
+struct Use {
+  double memory = 0;
+  double checkpoint = 0;
+  double log = 0;
+};
+
+class ManyHostilePodsTest : private BeforeOthers, public HostilePodsTest {
+ protected:
+  static constexpr int kPods = 5000;
+  static constexpr int kAttackers = 4;
+  static constexpr std::size_t kAtOnce = 5;  // of each attacker's pods
+  static constexpr int kHonestEvery = 10;
+
+  // In real time as those who attack it: what else the machine does is not measured.
+  ManyHostilePodsTest() : HostilePodsTest("0") {}
+
+  /// Runs every fourth hostile pod from `first` on, as far as it is admitted, and beside the other
+  /// attackers now and then a pod of somebody else.
+  void Attack(int first) {
+    std::deque<std::string> running;
+    int made = 0;
+    for (int number = first; number < kPods; number += kAttackers) {
+      const PodSpec pod = Hostile(number);
+      if (runtime_.RunPod(pod).ok()) {
+        running.push_back(pod.name);
+      }
+      if (running.size() > kAtOnce) {
+        EXPECT_TRUE(IsOk(runtime_.RemovePod(running.front())));
+        running.pop_front();
+      }
+      if (++made % kHonestEvery == 0) {
+        EXPECT_TRUE(IsOk(RunHonest()));
+      }
+    }
+  }
+  Use Measure() const {
+    const DiskUse disk = ReadDiskUse(dir_ / "node/state");
+    const auto log = std::filesystem::file_size(dir_ / "node/logs/qrmd.log");
+    return {.memory = ReadProcessUse(node_.daemon_pid())->resident_mib,
+            .checkpoint = disk.databases_mib + disk.logs_mib,
+            .log = static_cast<double>(log) / (1 << 20)};
+  }
+};
+
+TEST_F(ManyHostilePodsTest, KeepNobodyWaitingAndFillNothing) {
+  const Use before = Measure();
+  {
+    std::vector<std::future<void>> attackers;
+    attackers.reserve(kAttackers);
+    for (int first = 0; first < kAttackers; ++first) {
+      attackers.push_back(std::async(std::launch::async, [this, first] { Attack(first); }));
+    }
+  }
+  std::vector<milliseconds> took = TakeTimes();
+  ASSERT_THAT(took, SizeIs(Ge(kPods / kHonestEvery)));
+  std::sort(took.begin(), took.end());
+  const auto within = [&](std::size_t percent) { return took[(took.size() - 1) * percent / 100]; };
+  EXPECT_LE(took.back().count(), kSoon.count()) << "ms";
+  const Use after = Measure();
+  EXPECT_LT(after.memory - before.memory, 64) << "MiB";
+  EXPECT_LT(after.checkpoint - before.checkpoint, 64) << "MiB";
+  EXPECT_LT(after.log - before.log, 32) << "MiB";
+  std::cout << took.size() << " honest pods: " << within(50).count() << " ms in the middle, "
+            << within(99).count() << " ms for 99 of 100, " << within(100).count()
+            << " ms at most; grown by " << after.memory - before.memory << " MiB of memory, "
+            << after.checkpoint - before.checkpoint << " of checkpoint, " << after.log - before.log
+            << " of log\n";
 }
 
 }  // namespace

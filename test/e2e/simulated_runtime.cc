@@ -8,9 +8,10 @@
 
 namespace qrm::test {
 
-SimulatedRuntime::SimulatedRuntime(const std::string& directory)
+SimulatedRuntime::SimulatedRuntime(const std::string& directory, std::chrono::milliseconds patience)
     : nri_socket_(directory + "/nri.sock"),
       cri_socket_(directory + "/cri.sock"),
+      patience_(patience),
       cri_(cri_socket_),
       nri_(nri_socket_) {
   nri_.SetInventory([this] { return TakeInventory(); });
@@ -22,7 +23,7 @@ SimulatedRuntime::Entry SimulatedRuntime::MakeEntry(const PodSpec& spec, uint32_
 
 Status SimulatedRuntime::RunPod(const PodSpec& spec) {
   const Sandbox sandbox{.spec = spec, .pod = MakePod(spec)};
-  QRM_RETURN_IF_ERROR(nri_.StateChange(nri::RUN_POD_SANDBOX, sandbox.pod));
+  QRM_RETURN_IF_ERROR(nri_.StateChange(nri::RUN_POD_SANDBOX, sandbox.pod, {}, patience_));
   Keep(sandbox);
   Status started = CreateAndStart(spec.uid, sandbox.pod, MakeEntry(spec, 0));
   if (!started.ok()) {
@@ -126,7 +127,7 @@ Status SimulatedRuntime::CreateAndStart(const std::string& uid, const nri::PodSa
                                         Entry entry) {
   const auto begin = std::chrono::steady_clock::now();
   const StatusOr<nri::CreateContainerResponse> response =
-      nri_.CreateContainer(pod, entry.container);
+      nri_.CreateContainer(pod, entry.container, patience_);
   last_creation_ = std::chrono::steady_clock::now() - begin;
   Status done = response.status();
   if (done.ok()) {
@@ -136,12 +137,12 @@ Status SimulatedRuntime::CreateAndStart(const std::string& uid, const nri::PodSa
     entry.adjustment = response->adjust();
     entry.container.set_state(nri::CONTAINER_CREATED);
     KeepEntry(uid, entry);
-    done = nri_.StateChange(nri::START_CONTAINER, pod, entry.container);
+    done = nri_.StateChange(nri::START_CONTAINER, pod, entry.container, patience_);
   }
   if (done.ok()) {
     entry.container.set_state(nri::CONTAINER_RUNNING);
     KeepEntry(uid, entry);
-    done = nri_.StateChange(nri::POST_START_CONTAINER, pod, entry.container);
+    done = nri_.StateChange(nri::POST_START_CONTAINER, pod, entry.container, patience_);
   }
   if (!done.ok()) {
     QRM_RETURN_IF_ERROR(Tell(nri::STOP_CONTAINER, pod, entry.container));
@@ -212,7 +213,7 @@ nri::LinuxCPU SimulatedRuntime::CpusetsOf(const Entry& entry) const {
 // A runtime only logs what becomes of these.
 Status SimulatedRuntime::Tell(nri::Event event, const nri::PodSandbox& pod,
                               const nri::Container& container) {
-  const Status told = nri_.StateChange(event, pod, container);
+  const Status told = nri_.StateChange(event, pod, container, patience_);
   return told.code() == StatusCode::kUnavailable ? OkStatus() : told;
 }
 
@@ -269,7 +270,7 @@ Status SimulatedRuntime::RemovePod(const std::string& name) {
 Status SimulatedRuntime::RefuseSandbox(const PodSpec& spec) {
   nri::PodSandbox pod = MakePod(spec);
   pod.set_id(pod.id() + "-refused");
-  return nri_.StateChange(nri::RUN_POD_SANDBOX, pod);
+  return nri_.StateChange(nri::RUN_POD_SANDBOX, pod, {}, patience_);
 }
 
 void SimulatedRuntime::Restart() {

@@ -30,8 +30,10 @@ namespace qrm::test {
 /// Threads: any; one for each pod.
 class SimulatedRuntime {
  public:
-  /// The two sockets are made in `directory`.
-  explicit SimulatedRuntime(const std::string& directory);
+  /// The two sockets are made in `directory`. Cuts qrmd off that has not answered within
+  /// `patience`, by default that of containerd.
+  explicit SimulatedRuntime(const std::string& directory,
+                            std::chrono::milliseconds patience = std::chrono::seconds(2));
 
   const std::string& nri_socket() const { return nri_socket_; }
   const std::string& cri_socket() const { return cri_socket_; }
@@ -122,6 +124,7 @@ class SimulatedRuntime {
 
   const std::string nri_socket_;
   const std::string cri_socket_;
+  const std::chrono::milliseconds patience_;
   mutable Mutex mutex_;
   mutable Mutex offline_mutex_;
   std::vector<Offline> offline_ QRM_GUARDED_BY(offline_mutex_);      // by age; the last one is now

@@ -37,6 +37,7 @@ int Listen(const std::string& path) {
   QRM_CHECK(path.size() < sizeof(address.sun_path));
   std::strncpy(address.sun_path, path.c_str(), sizeof(address.sun_path) - 1);
   const int fd = ::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+  QRM_CHECK(fd >= 0);
   QRM_CHECK(::bind(fd, reinterpret_cast<const sockaddr*>(&address), sizeof(address)) == 0);
   QRM_CHECK(::listen(fd, 8) == 0);
   return fd;
@@ -331,12 +332,13 @@ StatusOr<nri::CreateContainerResponse> ScriptedRuntime::CreateContainer(
 }
 
 Status ScriptedRuntime::StateChange(nri::Event event, const nri::PodSandbox& pod,
-                                    const nri::Container& container) {
+                                    const nri::Container& container,
+                                    std::chrono::milliseconds timeout) {
   nri::StateChangeEvent change;
   change.set_event(event);
   *change.mutable_pod() = pod;
   *change.mutable_container() = container;
-  return Call("StateChange", change.SerializeAsString()).status();
+  return Call("StateChange", change.SerializeAsString(), timeout).status();
 }
 
 void ScriptedRuntime::SetInventory(std::function<Inventory()> take) {

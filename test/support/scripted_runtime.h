@@ -81,7 +81,8 @@ class ScriptedRuntime {
       std::chrono::milliseconds timeout = std::chrono::seconds(2));
   /// Sends an event as runtimes before NRI 0.12 do.
   Status StateChange(nri::Event event, const nri::PodSandbox& pod,
-                     const nri::Container& container = {});
+                     const nri::Container& container = {},
+                     std::chrono::milliseconds timeout = std::chrono::seconds(2));
   /// What exists, as synchronizations tell it.
   struct Inventory {
     std::vector<nri::PodSandbox> pods;
