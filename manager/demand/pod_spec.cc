@@ -5,7 +5,7 @@
 #include <set>
 #include <utility>
 
-#include "manager/demand/quantity.h"
+#include "api/quantity.h"
 
 namespace qrm::manager {
 namespace {

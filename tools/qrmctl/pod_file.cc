@@ -10,7 +10,7 @@
 #include <nlohmann/json.hpp>
 #include <yaml-cpp/yaml.h>
 
-#include "manager/demand/quantity.h"
+#include "api/quantity.h"
 
 namespace qrm::manager::cli {
 namespace {

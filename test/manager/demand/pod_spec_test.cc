@@ -5,7 +5,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "manager/demand/quantity.h"
+#include "api/quantity.h"
 
 namespace qrm::manager {
 namespace {

@@ -1,5 +1,5 @@
 // Parses a decimal number and its suffix in one conversion, so that it is rounded once.
-#include "manager/demand/quantity.h"
+#include "api/quantity.h"
 
 #include <algorithm>
 #include <array>
@@ -9,7 +9,7 @@
 #include <string>
 #include <system_error>
 
-namespace qrm::manager {
+namespace qrm {
 namespace {
 
 constexpr double kMost = 9223372036854775807.0;
@@ -108,4 +108,4 @@ StatusOr<double> ParseQuantity(std::string_view text) {
   return *value > 0 ? std::clamp(*value, kLeast, kMost) : 0.0;
 }
 
-}  // namespace qrm::manager
+}  // namespace qrm

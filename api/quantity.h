@@ -5,7 +5,7 @@
 
 #include "api/base/status.h"
 
-namespace qrm::manager {
+namespace qrm {
 
 /// The amount as the double nearest to what is written. As in Kubernetes, less than a billionth
 /// counts as a billionth, and more than 2^63-1 as 2^63-1.
@@ -13,4 +13,4 @@ namespace qrm::manager {
 /// Source: Kubernetes API reference, "Quantity".
 StatusOr<double> ParseQuantity(std::string_view text);
 
-}  // namespace qrm::manager
+}  // namespace qrm
