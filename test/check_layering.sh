@@ -6,8 +6,9 @@ set -euo pipefail
 cd "${1:-$(dirname "$0")/..}"
 
 # From the lowest to the highest: each includes itself and what stands before it. Only tools, test and bench see all.
-folders=(api topology checkpoint plugins manager tools)
+folders=(api topology checkpoint plugins manager scheduler tools)
 rooms=(rpc runtime state registry demand kubelet classes admission reconcile pods observability podresources control daemon config)
+scheduler_rooms=(cache examples)
 failed=0
 
 # forbid FOLDERS PATTERN WHY
@@ -34,13 +35,15 @@ climbs() {
 
 climbs "" "${folders[@]}" test bench
 climbs manager/ "${rooms[@]}"
+climbs scheduler/ "${scheduler_rooms[@]}"
+forbid "scheduler" '#include "manager/' "scheduler/ includes the daemon of a node"
 forbid "api/base" '#include "api/(base/)?(hint|id_set|resource|wire|proto)' "api/base/ includes values or wire formats"
 forbid "checkpoint/sqlite" '#include "checkpoint/[a-z_]*\.h' "checkpoint/sqlite/ includes the checkpoint"
 forbid "topology checkpoint" '#include <(grpc|grpcpp)/' "topology/ and checkpoint/ compile gRPC"
 forbid "topology" '(std::thread|std::jthread|std::async)' "topology/ starts a thread"
 
-for room in manager/*/; do
-  case " ${rooms[*]} " in
+for room in manager/*/ scheduler/*/; do
+  case " ${rooms[*]} ${scheduler_rooms[*]} " in
     *" $(basename "$room") "*) ;;
     *) echo "${room} is no room that this check knows: give it its place in the order"; failed=1 ;;
   esac
@@ -48,8 +51,8 @@ done
 while IFS= read -r room; do
   pairs=$(find "$room" -maxdepth 1 \( -name '*.h' -o -name '*.cc' \) | sed 's/\.[a-z]*$//' | sort -u | wc -l)
   [ "$pairs" -le 20 ] || { echo "$room has $pairs source pairs: divide it, 20 are the most"; failed=1; }
-done < <(find manager -type d)
+done < <(find manager scheduler -type d)
 while IFS= read -r header; do
   forbid "$header" '#include <(grpcpp/|grpc/|hwloc)' "a header drags gRPC or hwloc in"
-done < <(find api topology checkpoint plugins manager tools -name '*.h')
+done < <(find api topology checkpoint plugins manager scheduler tools -name '*.h')
 exit $failed

@@ -1,0 +1,193 @@
+// Turns events into stays of pods and capacities of nodes.
+#include "scheduler/cache/cluster_cache.h"
+
+#include <utility>
+
+#include <nlohmann/json.hpp>
+
+#include "scheduler/cache/filter.h"
+
+namespace qrm::scheduler {
+
+StatusOr<std::unique_ptr<ClusterCache>> ClusterCache::Make(const HandleRegistry& handles) {
+  std::unique_ptr<ClusterCache> cache(new ClusterCache(handles));
+  for (const auto& [type, handle] : handles.handles()) {
+    auto& view = cache->caches_[type];
+    view = std::make_unique<ExtendedCache>(cache->nodes_, type);
+    QRM_RETURN_IF_ERROR(
+        Annotate(handle->Run(*view, cache->feed_), "cannot run the handle of " + type));
+  }
+  for (const std::string& resource : cache->feed_.resources()) {
+    cache->unlisted_.insert(resource);
+  }
+  return cache;
+}
+
+void ClusterCache::SetPod(Pod pod) {
+  if (!TakeVersion(kPods, pod.resource_version)) {
+    return;
+  }
+  if (const auto change = pods_.Set(std::make_shared<const Pod>(std::move(pod)))) {
+    Move(*change);
+  }
+}
+
+void ClusterCache::DeletePod(const std::string& uid, const std::string& version) {
+  if (!TakeVersion(kPods, version)) {
+    return;
+  }
+  if (const auto change = pods_.Delete(uid)) {
+    Move(*change);
+  }
+}
+
+void ClusterCache::ReplacePods(PodList list) {
+  std::vector<PodPtr> pods;
+  pods.reserve(list.pods.size());
+  for (Pod& pod : list.pods) {
+    pods.push_back(std::make_shared<const Pod>(std::move(pod)));
+  }
+  for (const StayChange& change : pods_.Replace(std::move(pods), list.begun)) {
+    Move(change);
+  }
+  Listed(kPods, list.version);
+}
+
+void ClusterCache::SetNode(Node node) {
+  if (!TakeVersion(kNodes, node.resource_version)) {
+    return;
+  }
+  const auto shared = std::make_shared<const Node>(std::move(node));
+  nodes_.SetNode(shared);
+  feed_.TellNode(shared->name, shared.get());
+}
+
+void ClusterCache::DeleteNode(const std::string& name, const std::string& version) {
+  if (!TakeVersion(kNodes, version)) {
+    return;
+  }
+  nodes_.RemoveNode(name);
+  feed_.TellNode(name, nullptr);
+}
+
+void ClusterCache::ReplaceNodes(std::vector<Node> nodes, const std::string& version) {
+  std::set<std::string> gone = nodes_.node_names();
+  for (Node& node : nodes) {
+    gone.erase(node.name);
+    const auto shared = std::make_shared<const Node>(std::move(node));
+    nodes_.SetNode(shared);
+    feed_.TellNode(shared->name, shared.get());
+  }
+  for (const std::string& name : gone) {
+    nodes_.RemoveNode(name);
+    feed_.TellNode(name, nullptr);
+  }
+  Listed(kNodes, version);
+}
+
+void ClusterCache::SetObject(const std::string& resource, Object object) {
+  if (TakeVersion(resource, object.resource_version)) {
+    feed_.Set(resource, std::move(object));
+  }
+}
+
+void ClusterCache::DeleteObject(const std::string& resource, const std::string& name,
+                                const std::string& version) {
+  if (TakeVersion(resource, version)) {
+    feed_.Delete(resource, name);
+  }
+}
+
+void ClusterCache::ReplaceObjects(const std::string& resource, std::vector<Object> objects,
+                                  const std::string& version) {
+  feed_.Replace(resource, std::move(objects));
+  Listed(resource, version);
+}
+
+StatusOr<StringMap> ClusterCache::Assume(const std::string& uid, const std::string& node) {
+  if (pods_.AssumedOn(uid) == node && !node.empty()) {
+    return decisions_.at(uid);
+  }
+  QRM_RETURN_IF_ERROR(CheckAssumable(uid, node));
+  const SnapshotPtr now = Publish();
+  QRM_RETURN_IF_ERROR(CheckSynced(*now));
+  const PodPtr pod = pods_.Find(uid);
+  if (const std::string refusal = RefusalOf(*now, handles_, *pod, node); !refusal.empty()) {
+    return Errorf(StatusCode::kResourceExhausted,
+                  "cannot bind pod {}/{} to node {}: {}; it is tried again on what fits then",
+                  pod->pod_namespace, pod->name, node, refusal);
+  }
+  QRM_ASSIGN_OR_RETURN(const StringMap decision, DecisionOf(*now, *pod, node));
+  decisions_[uid] = decision;
+  Move(pods_.Assume(uid, node, decision));
+  return decision;
+}
+
+void ClusterCache::Release(const std::string& uid, const std::string& node) {
+  if (const auto change = pods_.Release(uid, node)) {
+    Move(*change);
+  }
+}
+
+SnapshotPtr ClusterCache::Publish() {
+  auto snapshot = std::make_shared<Snapshot>();
+  snapshot->number = ++published_;
+  snapshot->missing = unlisted_.empty() ? std::string() : *unlisted_.begin();
+  snapshot->versions = versions_;
+  snapshot->buckets = nodes_.Publish();
+  return snapshot;
+}
+
+std::string ClusterCache::Dump() const {
+  const nlohmann::json dump = {{"assumed", pods_.assumed()}, {"nodes", nodes_.Dump()}};
+  return dump.dump(2, ' ', false, nlohmann::json::error_handler_t::replace);
+}
+
+bool ClusterCache::TakeVersion(const std::string& kind, const std::string& version) {
+  std::string& reached = versions_[kind];
+  if (!version.empty() && CompareVersions(version, reached) <= 0) {
+    return false;
+  }
+  reached = version.empty() ? reached : version;
+  return true;
+}
+
+void ClusterCache::Listed(const std::string& kind, const std::string& version) {
+  versions_[kind] = version;
+  unlisted_.erase(kind);
+}
+
+void ClusterCache::Move(const StayChange& change) {
+  const std::string& uid = (change.before.has_value() ? change.before : change.after)->pod->uid;
+  if (pods_.AssumedOn(uid).empty()) {
+    decisions_.erase(uid);
+  }
+  if (change.before.has_value()) {
+    nodes_.RemovePod(change.before->node, uid);
+  }
+  if (change.after.has_value()) {
+    nodes_.AddPod(change.after->node, change.after->pod);
+  }
+}
+
+Status ClusterCache::CheckAssumable(const std::string& uid, const std::string& node) const {
+  const PodPtr pod = pods_.Find(uid);
+  if (pod == nullptr) {
+    return Errorf(StatusCode::kUnavailable,
+                  "cannot bind pod {} to node {}: the pod has not been seen yet, or is gone; try "
+                  "again in a moment",
+                  uid, node);
+  }
+  const Stay* const stay = pods_.FindStay(uid);
+  if (stay != nullptr || pod->finished) {
+    return Errorf(StatusCode::kFailedPrecondition,
+                  "cannot bind pod {}/{} to node {}: it {}; look at the pod", pod->pod_namespace,
+                  pod->name, node,
+                  stay == nullptr                ? "has finished"
+                  : pods_.AssumedOn(uid).empty() ? "is on node " + stay->node
+                                                 : "is being bound to node " + stay->node);
+  }
+  return OkStatus();
+}
+
+}  // namespace qrm::scheduler

@@ -1,0 +1,95 @@
+// The cache itself: applies what the API server tells and what we bind, one step after another.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "api/base/status.h"
+#include "scheduler/cache/extended_cache.h"
+#include "scheduler/cache/feed.h"
+#include "scheduler/cache/handle.h"
+#include "scheduler/cache/node_table.h"
+#include "scheduler/cache/pod_book.h"
+#include "scheduler/cache/snapshot.h"
+
+namespace qrm::scheduler {
+
+/// The kinds that are no custom resources, in VersionByKind and Snapshot::missing.
+inline constexpr char kPods[] = "pods";
+inline constexpr char kNodes[] = "nodes";
+
+/// A consistent list of pods: the API server's most recent state.
+struct PodList {
+  std::vector<Pod> pods;
+  std::string version;
+  uint64_t begun = 0;  ///< what BeginList returned before the list was asked for
+};
+
+/// Nodes, pods and extended resources. A change whose version is not newer than what its kind has
+/// reached was told before, and is left out; one without a version is taken as new.
+///
+/// Threads: one, the writer; see SchedulerCache.
+class ClusterCache {
+ public:
+  /// Runs every handle of `handles`, which outlives the cache. Errors: theirs.
+  static StatusOr<std::unique_ptr<ClusterCache>> Make(const HandleRegistry& handles);
+
+  void SetPod(Pod pod);
+  void DeletePod(const std::string& uid, const std::string& version);
+  void ReplacePods(PodList list);
+  uint64_t BeginList() const { return pods_.BeginList(); }
+
+  void SetNode(Node node);
+  void DeleteNode(const std::string& name, const std::string& version);
+  void ReplaceNodes(std::vector<Node> nodes, const std::string& version);
+
+  void SetObject(const std::string& resource, Object object);
+  void DeleteObject(const std::string& resource, const std::string& name,
+                    const std::string& version);
+  void ReplaceObjects(const std::string& resource, std::vector<Object> objects,
+                      const std::string& version);
+
+  /// The custom resources that handles subscribed to.
+  std::vector<std::string> resources() const { return feed_.resources(); }
+
+  /// Decides that the pod goes to `node`, by the newest state, and counts it there. The result is
+  /// to be written on the pod with its binding; the same again for a pod that is assumed there.
+  /// Errors: kUnavailable when lists or the pod have not come; kFailedPrecondition when it has its
+  /// place, or another binding of it is under way; kResourceExhausted when it does not fit any
+  /// more. Nothing has changed then.
+  StatusOr<StringMap> Assume(const std::string& uid, const std::string& node);
+  /// The API server has accepted the binding, or refused it for good. An answer that was lost is
+  /// neither: repeat the binding until there is one.
+  void Accept(const std::string& uid) { pods_.Accept(uid); }
+  void Release(const std::string& uid, const std::string& node);
+
+  /// The state as it is now.
+  SnapshotPtr Publish();
+
+  /// All of the state but versions as JSON, the same text for the same state: that of a cache that
+  /// lived on and of one that was made anew from the same lists.
+  std::string Dump() const;
+
+ private:
+  explicit ClusterCache(const HandleRegistry& handles) : handles_(handles) {}
+  bool TakeVersion(const std::string& kind, const std::string& version);
+  void Listed(const std::string& kind, const std::string& version);
+  void Move(const StayChange& change);
+  Status CheckAssumable(const std::string& uid, const std::string& node) const;
+
+  const HandleRegistry& handles_;
+  NodeTable nodes_;
+  PodBook pods_;
+  Feed feed_;
+  std::map<std::string, std::unique_ptr<ExtendedCache>> caches_;  // by type
+  std::set<std::string> unlisted_{kPods, kNodes};
+  VersionByKind versions_;
+  std::map<std::string, StringMap> decisions_;  // by UID, of assumed pods
+  uint64_t published_ = 0;
+};
+
+}  // namespace qrm::scheduler

@@ -1,0 +1,72 @@
+// The one feed of nodes and custom resources that all handles share.
+#pragma once
+
+#include <functional>
+#include <map>
+#include <memory>
+#include <set>
+#include <string>
+#include <vector>
+
+#include <nlohmann/json_fwd.hpp>
+
+#include "scheduler/cache/objects.h"
+
+namespace qrm::scheduler {
+
+/// A custom resource, as the API server has it.
+struct Object {
+  std::string name;  ///< with its namespace and '/' where it has one
+  std::string resource_version;
+  std::shared_ptr<const nlohmann::json> body;
+};
+
+/// Says which nodes custom resources are about, and tells subscribers of each node's one. Where
+/// several are about a node, the first by name counts. Repeated events tell nothing.
+///
+/// Threads: the cache's writer.
+class Feed {
+ public:
+  /// The node that a custom resource is about; empty for none.
+  using NodeOf = std::function<std::string(const nlohmann::json& body)>;
+  /// What counts for `node` from now on; null: nothing.
+  using OnObject = std::function<void(const std::string& node, const nlohmann::json* body)>;
+  /// `node` as it is now; null: it is gone.
+  using OnNode = std::function<void(const std::string& name, const Node* node)>;
+
+  /// `resource` is the plural name, such as "noderesourcetopologies". Several may subscribe to one;
+  /// they agree about `node_of`, and the first one's is used.
+  void Subscribe(const std::string& resource, const NodeOf& node_of, OnObject on_object);
+  void SubscribeNodes(OnNode on_node);
+
+  /// The resources that somebody subscribed to.
+  std::vector<std::string> resources() const;
+
+  /// What the API server told. Objects of a resource without subscribers are dropped.
+  void Set(const std::string& resource, Object object);
+  void Delete(const std::string& resource, const std::string& name);
+  /// All that there are: others are gone.
+  void Replace(const std::string& resource, std::vector<Object> objects);
+  void TellNode(const std::string& name, const Node* node) const;
+
+ private:
+  struct Known {
+    std::string node;
+    std::shared_ptr<const nlohmann::json> body;
+  };
+  struct Kind {
+    NodeOf node_of;
+    std::vector<OnObject> subscribers;
+    std::map<std::string, Known> objects;                    // by name
+    std::map<std::string, std::set<std::string>> names_for;  // node -> names of those about it
+    std::map<std::string, std::shared_ptr<const nlohmann::json>> told;  // node -> what counts
+  };
+  static void Put(Kind& kind, Object object);
+  static void Drop(Kind& kind, const std::string& name);
+  static void Tell(Kind& kind, const std::string& node);
+
+  std::map<std::string, Kind> kinds_;
+  std::vector<OnNode> node_subscribers_;
+};
+
+}  // namespace qrm::scheduler

@@ -1,0 +1,148 @@
+// Copies a resource before it changes when a snapshot has it.
+#include "scheduler/cache/node_table.h"
+
+#include <utility>
+
+#include <nlohmann/json.hpp>
+
+#include "api/base/check.h"
+
+namespace qrm::scheduler {
+
+void NodeTable::SetNode(NodePtr node) {
+  Touch(node->name).node = node;
+}
+
+void NodeTable::RemoveNode(const std::string& name) {
+  Touch(name).node = nullptr;
+  DropIfEmpty(name);
+}
+
+std::set<std::string> NodeTable::node_names() const {
+  std::set<std::string> names;
+  for (const auto& [name, entry] : entries_) {
+    if (entry.node != nullptr) {
+      names.insert(name);
+    }
+  }
+  return names;
+}
+
+NodePtr NodeTable::FindNode(const std::string& name) const {
+  const auto found = entries_.find(name);
+  return found == entries_.end() ? nullptr : found->second.node;
+}
+
+void NodeTable::AddPod(const std::string& node, PodPtr pod) {
+  Entry& entry = Touch(node);
+  for (auto& [type, slot] : entry.resources) {
+    ToChange(slot).AddPod(*pod);
+  }
+  const std::string& uid = pod->uid;
+  QRM_CHECK(entry.pods.emplace(uid, std::move(pod)).second);
+}
+
+void NodeTable::RemovePod(const std::string& node, const std::string& uid) {
+  Entry& entry = Touch(node);
+  const auto pod = entry.pods.find(uid);
+  QRM_CHECK(pod != entry.pods.end());
+  for (auto& [type, slot] : entry.resources) {
+    ToChange(slot).RemovePod(*pod->second);
+  }
+  entry.pods.erase(pod);
+  DropIfEmpty(node);
+}
+
+const ExtendedResource* NodeTable::FindResource(const std::string& node,
+                                                const std::string& type) const {
+  const auto entry = entries_.find(node);
+  if (entry == entries_.end()) {
+    return nullptr;
+  }
+  const auto slot = entry->second.resources.find(type);
+  return slot == entry->second.resources.end() ? nullptr : slot->second.resource.get();
+}
+
+void NodeTable::SetResource(const std::string& node, const std::string& type,
+                            std::shared_ptr<ExtendedResource> resource) {
+  Entry& entry = Touch(node);
+  if (resource == nullptr) {
+    entry.resources.erase(type);
+    DropIfEmpty(node);
+    return;
+  }
+  for (const auto& [uid, pod] : entry.pods) {
+    resource->AddPod(*pod);
+  }
+  entry.resources[type] = {.resource = std::move(resource)};
+}
+
+const NodeBuckets& NodeTable::Publish() {
+  std::map<std::size_t, std::shared_ptr<NodeBucket>> copies;
+  for (const std::string& name : changed_) {
+    const std::size_t index = BucketOf(name);
+    auto& copy = copies[index];
+    if (copy == nullptr) {
+      copy = published_[index] == nullptr ? std::make_shared<NodeBucket>()
+                                          : std::make_shared<NodeBucket>(*published_[index]);
+    }
+    const auto found = entries_.find(name);
+    if (found == entries_.end()) {
+      copy->erase(name);
+      continue;
+    }
+    auto view = std::make_shared<NodeView>();
+    view->node = found->second.node;
+    view->pods = found->second.pods.size();
+    for (auto& [type, slot] : found->second.resources) {
+      slot.published = true;
+      view->resources.emplace(type, slot.resource);
+    }
+    (*copy)[name] = std::move(view);
+  }
+  for (auto& [index, copy] : copies) {
+    published_[index] = std::move(copy);
+  }
+  changed_.clear();
+  return published_;
+}
+
+nlohmann::json NodeTable::Dump() const {
+  nlohmann::json nodes = nlohmann::json::object();
+  for (const auto& [name, entry] : entries_) {
+    nlohmann::json& node = nodes[name];
+    node["known"] = entry.node != nullptr;
+    node["pods"] = nlohmann::json::object();
+    node["resources"] = nlohmann::json::object();
+    for (const auto& [uid, pod] : entry.pods) {
+      node["pods"][uid] = pod->pod_namespace + "/" + pod->name;
+    }
+    for (const auto& [type, slot] : entry.resources) {
+      node["resources"][type] = slot.resource->Dump();
+    }
+  }
+  return nodes;
+}
+
+ExtendedResource& NodeTable::ToChange(Slot& slot) {
+  if (slot.published) {
+    slot.resource = slot.resource->Clone();
+    slot.published = false;
+  }
+  return *slot.resource;
+}
+
+NodeTable::Entry& NodeTable::Touch(const std::string& node) {
+  changed_.insert(node);
+  return entries_[node];
+}
+
+void NodeTable::DropIfEmpty(const std::string& node) {
+  const auto found = entries_.find(node);
+  if (found->second.node == nullptr && found->second.pods.empty() &&
+      found->second.resources.empty()) {
+    entries_.erase(found);
+  }
+}
+
+}  // namespace qrm::scheduler

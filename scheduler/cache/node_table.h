@@ -1,0 +1,66 @@
+// The nodes with their pods and extended resources, and the immutable views of them.
+#pragma once
+
+#include <cstddef>
+#include <map>
+#include <memory>
+#include <set>
+#include <string>
+
+#include <nlohmann/json_fwd.hpp>
+
+#include "scheduler/cache/extended_resource.h"
+#include "scheduler/cache/objects.h"
+#include "scheduler/cache/snapshot.h"
+
+namespace qrm::scheduler {
+
+/// What there is by node. Pods and resources may come before their node and stay after it: they
+/// count again when it returns.
+///
+/// Threads: the cache's writer.
+class NodeTable {
+ public:
+  void SetNode(NodePtr node);
+  void RemoveNode(const std::string& name);
+  std::set<std::string> node_names() const;
+  /// Null when there is no such node.
+  NodePtr FindNode(const std::string& name) const;
+
+  /// The pod uses the node from now on, or does not any more. AddPod of a pod that is there, or
+  /// RemovePod of one that is not, is a mistake of the caller's.
+  void AddPod(const std::string& node, PodPtr pod);
+  void RemovePod(const std::string& node, const std::string& uid);
+
+  const ExtendedResource* FindResource(const std::string& node, const std::string& type) const;
+  void SetResource(const std::string& node, const std::string& type,
+                   std::shared_ptr<ExtendedResource> resource);
+
+  /// The nodes as they are now. Cost: that of the nodes that changed since the last call, and of
+  /// those in the same buckets.
+  const NodeBuckets& Publish();
+
+  /// By name: whether the node is known, its pods, and what its resources dump.
+  nlohmann::json Dump() const;
+
+ private:
+  struct Slot {
+    std::shared_ptr<ExtendedResource> resource;
+    bool published = false;  ///< a snapshot has it: it is copied before it changes
+  };
+  struct Entry {
+    NodePtr node;
+    std::map<std::string, PodPtr> pods;     // by UID
+    std::map<std::string, Slot> resources;  // by type
+  };
+
+  static ExtendedResource& ToChange(Slot& slot);
+  Entry& Touch(const std::string& node);
+  void DropIfEmpty(const std::string& node);
+
+  std::map<std::string, Entry> entries_;
+  std::set<std::string> changed_;
+  NodeBuckets published_;
+};
+
+}  // namespace qrm::scheduler

@@ -1,0 +1,21 @@
+// Compares pods and versions.
+#include "scheduler/cache/objects.h"
+
+namespace qrm::scheduler {
+
+bool SameButVersion(const Pod& a, const Pod& b) {
+  return a.uid == b.uid && a.pod_namespace == b.pod_namespace && a.name == b.name &&
+         a.node == b.node && a.finished == b.finished && a.qos_class == b.qos_class &&
+         a.labels == b.labels && a.annotations == b.annotations && a.containers == b.containers &&
+         a.overhead == b.overhead;
+}
+
+// Decimal numbers without leading zeros, of any length.
+int CompareVersions(const std::string& a, const std::string& b) {
+  if (a.size() != b.size()) {
+    return a.size() < b.size() ? -1 : 1;
+  }
+  return a.compare(b);
+}
+
+}  // namespace qrm::scheduler

@@ -1,0 +1,67 @@
+// Pods and nodes as the scheduler's cache keeps them: what decides about a place, and no more.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "api/resource.h"
+
+namespace qrm::scheduler {
+
+/// Amounts by resource name. Units: CPUs for "cpu", bytes for memory, the resource's own elsewhere.
+using Amounts = std::map<std::string, double>;
+
+/// One container of a pod.
+struct PodContainer {
+  enum class Kind { kInit, kSidecar, kApp };  ///< kSidecar: an init container that keeps running
+
+  std::string name;
+  Kind kind = Kind::kApp;
+  Amounts requests;  ///< above zero; where there is only a limit, it is the request
+
+  bool operator==(const PodContainer&) const = default;
+};
+
+/// A pod. Source: Kubernetes, core/v1 Pod.
+struct Pod {
+  std::string uid;
+  std::string pod_namespace;
+  std::string name;
+  std::string resource_version;
+  std::string node;       ///< spec.nodeName; empty: waits for a place
+  bool finished = false;  ///< phase Succeeded or Failed: it uses nothing any more
+  std::string qos_class;  ///< "Guaranteed", "Burstable" or "BestEffort"
+  StringMap labels;
+  StringMap annotations;
+  std::vector<PodContainer> containers;  ///< init containers and sidecars in their order, then apps
+  Amounts overhead;
+
+  bool operator==(const Pod&) const = default;
+};
+
+using PodPtr = std::shared_ptr<const Pod>;
+
+/// True when `a` and `b` differ in nothing but their resource version: resources need not hear of
+/// such a change.
+bool SameButVersion(const Pod& a, const Pod& b);
+
+/// A node. Source: Kubernetes, core/v1 Node.
+struct Node {
+  std::string name;
+  std::string resource_version;
+  Amounts allocatable;
+  StringMap annotations;
+
+  bool operator==(const Node&) const = default;
+};
+
+using NodePtr = std::shared_ptr<const Node>;
+
+/// Negative when version `a` is older than `b`, 0 when equal, positive when newer; the empty one is
+/// the oldest. Only for versions of one kind of object.
+/// Source: KEP-5504, comparable resource versions.
+int CompareVersions(const std::string& a, const std::string& b);
+
+}  // namespace qrm::scheduler

@@ -1,0 +1,219 @@
+// Reads only the fields that decide about a place, whatever else the object has.
+#include "scheduler/cache/read_objects.h"
+
+#include <string_view>
+#include <utility>
+
+#include <nlohmann/json.hpp>
+
+#include "api/quantity.h"
+
+namespace qrm::scheduler {
+namespace {
+
+using nlohmann::json;
+
+/// What a QoS class is decided by.
+struct Resources {
+  Amounts requests;
+  Amounts limits;
+};
+
+/// The child `key`, or null JSON. Errors: kInvalidArgument when `object` is neither null nor a
+/// mapping.
+StatusOr<json> Child(const json& object, const char* key) {
+  if (!object.is_object() && !object.is_null()) {
+    return Errorf(StatusCode::kInvalidArgument, "{} is asked of {}, which is no mapping", key,
+                  object.dump().substr(0, 60));
+  }
+  const auto found = object.is_null() ? object.end() : object.find(key);
+  return found == object.end() ? json() : *found;
+}
+
+StatusOr<StringMap> ReadTexts(const json& object, const char* key) {
+  QRM_ASSIGN_OR_RETURN(const json texts, Child(object, key));
+  StringMap read;
+  for (const auto& [name, text] : texts.items()) {
+    if (!text.is_string()) {
+      return Errorf(StatusCode::kInvalidArgument, "{} {} is {}, which is no text; quote it", key,
+                    name, text.dump().substr(0, 60));
+    }
+    read.emplace(name, text.get<std::string>());
+  }
+  return read;
+}
+
+StatusOr<Resources> ReadResources(const json& owner) {
+  QRM_ASSIGN_OR_RETURN(const json resources, Child(owner, "resources"));
+  QRM_ASSIGN_OR_RETURN(const json requests, Child(resources, "requests"));
+  QRM_ASSIGN_OR_RETURN(const json limits, Child(resources, "limits"));
+  Resources read;
+  QRM_ASSIGN_OR_RETURN(read.requests, ReadAmounts(requests));
+  QRM_ASSIGN_OR_RETURN(read.limits, ReadAmounts(limits));
+  for (const auto& [name, limit] : read.limits) {
+    if (!requests.contains(name)) {
+      read.requests[name] = limit;
+    }
+  }
+  return read;
+}
+
+/// Sums up what decides the QoS class. Source: Kubernetes, "Pod Quality of Service Classes".
+class QosSum {
+ public:
+  void Add(const Resources& resources) {
+    for (const char* name : {"cpu", "memory"}) {
+      const auto request = resources.requests.find(name);
+      const auto limit = resources.limits.find(name);
+      const double requested = request == resources.requests.end() ? 0 : request->second;
+      const double limited = limit == resources.limits.end() ? 0 : limit->second;
+      any_ = any_ || requested > 0 || limited > 0;
+      equal_ = equal_ && limited > 0 && requested == limited;
+    }
+  }
+  std::string Class() const { return !any_ ? "BestEffort" : equal_ ? "Guaranteed" : "Burstable"; }
+
+ private:
+  bool any_ = false;
+  bool equal_ = true;
+};
+
+StatusOr<PodContainer::Kind> KindOf(const json& container, const char* list) {
+  if (std::string_view(list) == "containers") {
+    return PodContainer::Kind::kApp;
+  }
+  QRM_ASSIGN_OR_RETURN(const std::string policy, ReadText(container, "restartPolicy"));
+  return policy == "Always" ? PodContainer::Kind::kSidecar : PodContainer::Kind::kInit;
+}
+
+Status ReadContainers(const json& spec, const char* list, Pod& pod, QosSum& qos) {
+  QRM_ASSIGN_OR_RETURN(const json containers, Child(spec, list));
+  for (const json& container : containers) {
+    PodContainer read;
+    QRM_ASSIGN_OR_RETURN(read.name, ReadText(container, "name"));
+    QRM_ASSIGN_OR_RETURN(read.kind, KindOf(container, list));
+    StatusOr<Resources> resources = ReadResources(container);
+    QRM_RETURN_IF_ERROR(Annotate(resources.status(), "container " + read.name));
+    qos.Add(*resources);
+    read.requests = std::move(resources->requests);
+    std::erase_if(read.requests, [](const auto& request) { return request.second == 0; });
+    pod.containers.push_back(std::move(read));
+  }
+  return OkStatus();
+}
+
+Status ReadSpec(const json& object, Pod& pod) {
+  QRM_ASSIGN_OR_RETURN(const json spec, Child(object, "spec"));
+  QosSum qos;
+  QRM_ASSIGN_OR_RETURN(pod.node, ReadText(spec, "nodeName"));
+  QRM_RETURN_IF_ERROR(ReadContainers(spec, "initContainers", pod, qos));
+  QRM_RETURN_IF_ERROR(ReadContainers(spec, "containers", pod, qos));
+  QRM_ASSIGN_OR_RETURN(const json overhead, Child(spec, "overhead"));
+  QRM_ASSIGN_OR_RETURN(pod.overhead, ReadAmounts(overhead));
+  QRM_ASSIGN_OR_RETURN(const Resources whole, ReadResources(spec));
+  if (!whole.requests.empty()) {  // of the pod as a whole: decides the class, divided among nobody
+    qos = QosSum();
+    qos.Add(whole);
+  }
+  pod.qos_class = qos.Class();
+  return OkStatus();
+}
+
+Status ReadStatus(const json& object, Pod& pod) {
+  QRM_ASSIGN_OR_RETURN(const json status, Child(object, "status"));
+  QRM_ASSIGN_OR_RETURN(const std::string phase, ReadText(status, "phase"));
+  pod.finished = phase == "Succeeded" || phase == "Failed";
+  return OkStatus();
+}
+
+Status ReadPodParts(const json& object, Pod& pod) {
+  QRM_ASSIGN_OR_RETURN(const json meta, Child(object, "metadata"));
+  QRM_ASSIGN_OR_RETURN(pod.uid, ReadText(meta, "uid"));
+  QRM_ASSIGN_OR_RETURN(pod.pod_namespace, ReadText(meta, "namespace"));
+  QRM_ASSIGN_OR_RETURN(pod.name, ReadText(meta, "name"));
+  QRM_ASSIGN_OR_RETURN(pod.resource_version, ReadText(meta, "resourceVersion"));
+  QRM_ASSIGN_OR_RETURN(pod.labels, ReadTexts(meta, "labels"));
+  QRM_ASSIGN_OR_RETURN(pod.annotations, ReadTexts(meta, "annotations"));
+  if (pod.uid.empty() || pod.name.empty()) {
+    return Errorf(StatusCode::kInvalidArgument, "metadata.{} is missing; add it",
+                  pod.uid.empty() ? "uid" : "name");
+  }
+  QRM_RETURN_IF_ERROR(ReadSpec(object, pod));
+  return ReadStatus(object, pod);
+}
+
+Status ReadNodeParts(const json& object, Node& node) {
+  QRM_ASSIGN_OR_RETURN(const json meta, Child(object, "metadata"));
+  QRM_ASSIGN_OR_RETURN(node.name, ReadText(meta, "name"));
+  QRM_ASSIGN_OR_RETURN(node.resource_version, ReadText(meta, "resourceVersion"));
+  QRM_ASSIGN_OR_RETURN(node.annotations, ReadTexts(meta, "annotations"));
+  if (node.name.empty()) {
+    return Errorf(StatusCode::kInvalidArgument, "metadata.name is missing; add it");
+  }
+  QRM_ASSIGN_OR_RETURN(const json status, Child(object, "status"));
+  QRM_ASSIGN_OR_RETURN(const json allocatable, Child(status, "allocatable"));
+  QRM_ASSIGN_OR_RETURN(node.allocatable, ReadAmounts(allocatable));
+  return OkStatus();
+}
+
+const json* FindAt(const json& body, const std::string& pointer) {
+  const json::json_pointer path(pointer);
+  return body.contains(path) ? &body.at(path) : nullptr;
+}
+
+}  // namespace
+
+StatusOr<std::string> ReadText(const json& object, const char* key) {
+  QRM_ASSIGN_OR_RETURN(const json text, Child(object, key));
+  if (!text.is_string() && !text.is_null()) {
+    return Errorf(StatusCode::kInvalidArgument, "{} is {}, which is no text; quote it", key,
+                  text.dump().substr(0, 60));
+  }
+  return text.is_null() ? std::string() : text.get<std::string>();
+}
+
+StatusOr<Amounts> ReadAmounts(const json& list) {
+  Amounts amounts;
+  for (const auto& [name, value] : list.items()) {
+    StatusOr<double> amount =
+        ParseQuantity(value.is_string() ? value.get<std::string>() : value.dump());
+    QRM_RETURN_IF_ERROR(Annotate(amount.status(), name));
+    amounts[name] = *amount;
+  }
+  return amounts;
+}
+
+StatusOr<Pod> ReadPod(const json& object) {
+  Pod pod;
+  const Status read = ReadPodParts(object, pod);
+  if (!read.ok()) {
+    return Annotate(read, fmt::format("cannot read pod {}/{}", pod.pod_namespace, pod.name));
+  }
+  return pod;
+}
+
+StatusOr<Node> ReadNode(const json& object) {
+  Node node;
+  const Status read = ReadNodeParts(object, node);
+  if (!read.ok()) {
+    return Annotate(read, fmt::format("cannot read node {}", node.name));
+  }
+  return node;
+}
+
+std::string TextAt(const json& body, const std::string& pointer) {
+  const json* const text = FindAt(body, pointer);
+  return text != nullptr && text->is_string() ? text->get<std::string>() : std::string();
+}
+
+std::optional<double> AmountAt(const json& body, const std::string& pointer) {
+  const json* const value = FindAt(body, pointer);
+  if (value == nullptr) {
+    return std::nullopt;
+  }
+  const StatusOr<double> amount =
+      ParseQuantity(value->is_string() ? value->get<std::string>() : value->dump());
+  return amount.ok() ? std::optional(*amount) : std::nullopt;
+}
+
+}  // namespace qrm::scheduler

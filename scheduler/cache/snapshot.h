@@ -1,0 +1,59 @@
+// The cache at one moment, for readers.
+#pragma once
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+#include <tuple>
+
+#include "scheduler/cache/extended_resource.h"
+#include "scheduler/cache/objects.h"
+
+namespace qrm::scheduler {
+
+/// A node at that moment.
+struct NodeView {
+  NodePtr node;  ///< null for one that is gone, or not known yet, and has pods or resources
+  std::size_t pods = 0;
+  std::map<std::string, std::shared_ptr<const ExtendedResource>> resources;  ///< by type
+};
+
+/// The nodes in parts, so that the next snapshot shares those that did not change.
+using NodeBucket = std::map<std::string, std::shared_ptr<const NodeView>>;
+using NodeBuckets = std::array<std::shared_ptr<const NodeBucket>, 64>;
+
+inline std::size_t BucketOf(const std::string& node) {
+  return std::hash<std::string>()(node) % std::tuple_size_v<NodeBuckets>;
+}
+
+/// The versions up to which the snapshot contains what the API server told, by kind: "pods",
+/// "nodes" and custom resources. Versions of different kinds are not comparable.
+using VersionByKind = std::map<std::string, std::string>;
+
+/// All that filters read. One of them answers one question from beginning to end.
+///
+/// Threads: immutable, any.
+struct Snapshot {
+  uint64_t number = 0;  ///< grows with each one
+  std::string missing;  ///< a kind whose first list has not come; empty: all have
+  VersionByKind versions;
+  NodeBuckets buckets;
+
+  /// Null when nothing of the node is known.
+  const NodeView* Find(const std::string& node) const {
+    const auto& bucket = buckets[BucketOf(node)];
+    if (bucket == nullptr) {
+      return nullptr;
+    }
+    const auto found = bucket->find(node);
+    return found == bucket->end() ? nullptr : found->second.get();
+  }
+};
+
+using SnapshotPtr = std::shared_ptr<const Snapshot>;
+
+}  // namespace qrm::scheduler

@@ -1,0 +1,105 @@
+#include "scheduler/cache/read_objects.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
+
+namespace qrm::scheduler {
+namespace {
+
+using nlohmann::json;
+using testing::HasSubstr;
+
+Pod Read(const std::string& text) {
+  StatusOr<Pod> pod = ReadPod(json::parse(text));
+  EXPECT_TRUE(pod.ok()) << pod.status();
+  return pod.value_or(Pod());
+}
+
+std::string ReadError(const std::string& text) {
+  return MessageOf(ReadPod(json::parse(text)).status());
+}
+
+TEST(ReadPodTest, ReadsContainersInTheOrderInWhichTheyStart) {
+  const Pod pod = Read(R"({"metadata": {"uid": "u", "name": "web", "namespace": "ns"},
+    "spec": {"nodeName": "n1",
+             "initContainers": [{"name": "i", "resources": {"requests": {"cpu": "500m"}}},
+                                {"name": "s", "restartPolicy": "Always"}],
+             "containers": [{"name": "c", "resources": {"limits": {"memory": "1Gi", "cpu": 2}}}]},
+    "status": {"phase": "Running"}})");
+  EXPECT_EQ(pod.node, "n1");
+  EXPECT_EQ(pod.containers,
+            (std::vector<PodContainer>{
+                {.name = "i", .kind = PodContainer::Kind::kInit, .requests = {{"cpu", 0.5}}},
+                {.name = "s", .kind = PodContainer::Kind::kSidecar, .requests = {}},
+                {.name = "c", .requests = {{"cpu", 2}, {"memory", 1 << 30}}}}));
+  EXPECT_FALSE(pod.finished);
+}
+
+struct QosCase {
+  std::string name;
+  std::string containers;
+  std::string want;
+};
+
+class QosClassTest : public testing::TestWithParam<QosCase> {};
+
+TEST_P(QosClassTest, FollowsRequestsAndLimits) {
+  const Pod pod = Read(R"({"metadata": {"uid": "u", "name": "p"}, "spec": {"containers": )" +
+                       GetParam().containers + "}}");
+  EXPECT_EQ(pod.qos_class, GetParam().want);
+}
+
+const QosCase kQosCases[] = {
+    {"NothingAsked", R"([{"name": "c"}])", "BestEffort"},
+    {"OnlyOthersAsked", R"([{"name": "c", "resources": {"limits": {"x/nic": 1}}}])", "BestEffort"},
+    {"LimitsOnly", R"([{"name": "c", "resources": {"limits": {"cpu": 1, "memory": 1}}}])",
+     "Guaranteed"},
+    {"RequestBelowLimit",
+     R"([{"name": "c", "resources": {"requests": {"cpu": 1}, "limits": {"cpu": 2, "memory": 1}}}])",
+     "Burstable"},
+    {"OneWithoutLimits",
+     R"([{"name": "c", "resources": {"limits": {"cpu": 1, "memory": 1}}}, {"name": "d"}])",
+     "Burstable"},
+};
+INSTANTIATE_TEST_SUITE_P(Containers, QosClassTest, testing::ValuesIn(kQosCases),
+                         [](const auto& param_info) { return param_info.param.name; });
+
+TEST(ReadPodTest, APodThatSucceededHasFinished) {
+  EXPECT_TRUE(Read(R"({"metadata": {"uid": "u", "name": "p"}, "status": {"phase": "Succeeded"}})")
+                  .finished);
+}
+
+TEST(ReadPodTest, NamesThePodAndTheValueThatIsWrong) {
+  EXPECT_THAT(ReadError(R"({"metadata": {"uid": "u", "name": "p", "namespace": "ns"},
+      "spec": {"containers": [{"name": "c", "resources": {"requests": {"cpu": "many"}}}]}})"),
+              HasSubstr("cannot read pod ns/p: container c: cpu: cannot read quantity 'many'"));
+  EXPECT_THAT(ReadError(R"({"metadata": {"name": "p"}})"), HasSubstr("metadata.uid is missing"));
+  EXPECT_THAT(ReadError(R"({"metadata": {"uid": 7}})"), HasSubstr("uid is 7, which is no text"));
+  EXPECT_THAT(ReadError(R"([])"), HasSubstr("no mapping"));
+}
+
+TEST(ReadPodTest, RefusesContainersThatAreNoList) {
+  EXPECT_THAT(
+      ReadError(R"({"metadata": {"uid": "u", "name": "p"}, "spec": {"containers": {"a": 1}}})"),
+      HasSubstr("no mapping"));
+}
+
+TEST(ReadNodeTest, ReadsNumbersAndTextsAsAmounts) {
+  const StatusOr<Node> node = ReadNode(json::parse(
+      R"({"metadata": {"name": "n1", "annotations": {"a": "b"}},
+          "status": {"allocatable": {"cpu": "3900m", "pods": 110}}})"));
+  ASSERT_TRUE(node.ok()) << node.status();
+  EXPECT_EQ(node->allocatable, (Amounts{{"cpu", 3.9}, {"pods", 110}}));
+  EXPECT_EQ(node->annotations, (StringMap{{"a", "b"}}));
+}
+
+TEST(CompareVersionsTest, LongerNumbersAreNewer) {
+  EXPECT_LT(CompareVersions("9", "10"), 0);
+  EXPECT_GT(CompareVersions("100", "99"), 0);
+  EXPECT_EQ(CompareVersions("42", "42"), 0);
+  EXPECT_LT(CompareVersions("", "1"), 0);
+}
+
+}  // namespace
+}  // namespace qrm::scheduler

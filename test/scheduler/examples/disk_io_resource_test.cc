@@ -1,0 +1,72 @@
+#include "scheduler/examples/disk_io_resource.h"
+
+#include <memory>
+#include <string>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
+
+#include "scheduler/cache/cluster_cache.h"
+#include "scheduler/cache/filter.h"
+
+namespace qrm::scheduler {
+namespace {
+
+Pod Asking(const std::string& name, const std::string& io_class, const std::string& read,
+           const std::string& write, const std::string& node = "") {
+  return {.uid = name,
+          .pod_namespace = "ns",
+          .name = name,
+          .node = node,
+          .annotations = {{kDiskIoClass, io_class}, {kDiskIoRead, read}, {kDiskIoWrite, write}}};
+}
+
+// Node n1 with 100 MB/s for each direction of class gold, and 10 MB/s of class bulk.
+class DiskIoTest : public testing::Test {
+ protected:
+  DiskIoTest() {
+    handles_.Register(kDiskIo, MakeDiskIoHandle);
+    cache_ = *ClusterCache::Make(handles_);
+    cache_->ReplaceNodes({{.name = "n1"}}, "1");
+    cache_->ReplacePods({.version = "1"});
+    const auto body = std::make_shared<const nlohmann::json>(nlohmann::json::parse(R"({
+        "spec": {"nodeName": "n1", "classes": {"gold": {"read": "100M", "write": "100M"},
+                                               "bulk": {"read": "10M", "write": 10000000}}}})"));
+    cache_->ReplaceObjects(kDiskIoStatuses, {{.name = "n1", .body = body}}, "1");
+  }
+  std::string Refusal(const Pod& pod) { return RefusalOf(*cache_->Publish(), handles_, pod, "n1"); }
+
+  HandleRegistry handles_;
+  std::unique_ptr<ClusterCache> cache_;
+};
+
+TEST_F(DiskIoTest, CountsReadingAndWritingOfEachClassByThemselves) {
+  cache_->SetPod(Asking("a", "gold", "80M", "10M", "n1"));
+  EXPECT_EQ(Refusal(Asking("b", "gold", "20M", "90M")), "");
+  EXPECT_EQ(Refusal(Asking("b", "gold", "21M", "1M")), "not enough disk-io");
+  EXPECT_EQ(Refusal(Asking("b", "gold", "1M", "91M")), "not enough disk-io");
+  EXPECT_EQ(Refusal(Asking("b", "bulk", "10M", "10M")), "");
+}
+
+TEST_F(DiskIoTest, GivesBackWhatADeletedPodHad) {
+  cache_->SetPod(Asking("a", "gold", "80M", "10M", "n1"));
+  cache_->DeletePod("a", "");
+  EXPECT_EQ(Refusal(Asking("b", "gold", "100M", "100M")), "");
+}
+
+TEST_F(DiskIoTest, RefusesAClassThatTheNodeDoesNotHave) {
+  EXPECT_EQ(Refusal(Asking("a", "silver", "1M", "1M")), "the node has no such class of disk-io");
+}
+
+TEST_F(DiskIoTest, RefusesAnnotationsThatAreNoQuantities) {
+  EXPECT_THAT(Refusal(Asking("a", "gold", "fast", "1M")), testing::HasSubstr("no quantities"));
+}
+
+TEST_F(DiskIoTest, PrefersTheNodeThatIsFilledUp) {
+  EXPECT_EQ(ScoreOf(*cache_->Publish(), Asking("a", "gold", "1M", "50M"), "n1"), 50);
+  EXPECT_EQ(ScoreOf(*cache_->Publish(), Asking("a", "bulk", "1M", "10M"), "n1"), 100);
+}
+
+}  // namespace
+}  // namespace qrm::scheduler
