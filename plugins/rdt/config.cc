@@ -1,0 +1,299 @@
+// Reads the rdt section.
+#include "plugins/rdt/config.h"
+
+#include <bit>
+#include <set>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include "api/base/number.h"
+#include "api/base/section.h"
+#include "api/id_set.h"
+
+namespace qrm::rdt {
+namespace {
+
+using config::Section;
+
+struct CacheKind {
+  static constexpr std::string_view kName = "list of cache ids";
+};
+struct BitKind {
+  static constexpr std::string_view kName = "list of bits";
+};
+
+constexpr int kMaskBits = 64;
+constexpr uint64_t kUnlimitedMbps = 4294967295;  // what the kernel shows for no limit
+constexpr char kAll[] = "all";
+
+/// Where a share stands: a partition has no ranges.
+enum class Level { kPartition, kClass };
+
+std::optional<uint64_t> ParsePercent(std::string_view text) {
+  const auto percent = ParseNumber<uint64_t>(text);
+  return percent.has_value() && *percent <= 100 ? percent : std::nullopt;
+}
+
+std::optional<CacheShare> ParsePercents(std::string_view text) {
+  const std::size_t dash = text.find('-');
+  if (dash == std::string_view::npos) {
+    const auto percent = ParsePercent(text);
+    return percent.has_value() ? std::optional(CacheShare{.high = *percent}) : std::nullopt;
+  }
+  const auto low = ParsePercent(text.substr(0, dash));
+  const auto high = ParsePercent(text.substr(dash + 1));
+  if (!low.has_value() || !high.has_value() || *low > *high) {
+    return std::nullopt;
+  }
+  return CacheShare{.form = CacheShare::Form::kRange, .low = *low, .high = *high};
+}
+
+std::optional<uint64_t> ParseMask(std::string_view text) {
+  if (text.starts_with("0x")) {
+    return ParseNumber<uint64_t>(text.substr(2), 16);
+  }
+  const auto bits = TypedIdSet<BitKind>::Parse(text);
+  if (!bits.ok() || bits->Empty() || bits->Last() >= kMaskBits) {
+    return std::nullopt;
+  }
+  return bits->words().front();
+}
+
+bool IsOneBlock(uint64_t mask) {
+  const int shift = std::countr_zero(mask);
+  return mask != 0 && std::popcount(mask) == std::countr_one(mask >> shift);
+}
+
+StatusOr<CacheShare> ParseShare(const Section& section, const std::string& key, Level level) {
+  QRM_ASSIGN_OR_RETURN(const std::string text, section.Text(key, ""));
+  const std::string_view view = text;
+  if (view.ends_with('%')) {
+    const auto share = ParsePercents(view.substr(0, view.size() - 1));
+    if (!share.has_value()) {
+      return section.Error(key, fmt::format("is '{}', no percentage", text),
+                           "write one from 0% to 100%, or for a class a range such as 1-50%");
+    }
+    if (share->form == CacheShare::Form::kRange && level == Level::kPartition) {
+      return section.Error(key,
+                           fmt::format("is '{}', a range, which a partition cannot have", text),
+                           "write one percentage, and ranges for the classes inside");
+    }
+    if (share->high == 0 && level == Level::kClass) {
+      return section.Error(key, fmt::format("is '{}', no part of the cache", text),
+                           "write at least 1%");
+    }
+    return *share;
+  }
+  const auto mask = ParseMask(view);
+  if (!mask.has_value()) {
+    return section.Error(key, fmt::format("is '{}', no part of a cache", text),
+                         "write one such as 60%, 0-5 or 0xff0");
+  }
+  if (!IsOneBlock(*mask)) {
+    return section.Error(key, fmt::format("is '{}', not one block of ones", text),
+                         "write neighbouring bits, at least one");
+  }
+  return CacheShare{.form = CacheShare::Form::kMask, .mask = *mask};
+}
+
+StatusOr<CacheRequest> ParseCacheRequest(const Section& section, const std::string& key,
+                                         Level level) {
+  CacheRequest request;
+  if (section.IsScalar(key)) {
+    QRM_ASSIGN_OR_RETURN(request.unified, ParseShare(section, key, level));
+    return request;
+  }
+  QRM_ASSIGN_OR_RETURN(const Section uses, section.Child(key));
+  QRM_RETURN_IF_ERROR(uses.AllowKeys({"unified", "code", "data"}));
+  if (!uses.Has("unified")) {
+    return section.Error(key, "has no 'unified'", "add it: it counts where code and data share");
+  }
+  if (uses.Has("code") != uses.Has("data")) {
+    return section.Error(key, "has only one of 'code' and 'data'", "write both or none");
+  }
+  QRM_ASSIGN_OR_RETURN(request.unified, ParseShare(uses, "unified", level));
+  if (uses.Has("code")) {
+    QRM_ASSIGN_OR_RETURN(request.code, ParseShare(uses, "code", level));
+    QRM_ASSIGN_OR_RETURN(request.data, ParseShare(uses, "data", level));
+  }
+  return request;
+}
+
+StatusOr<BandwidthRequest> ParseBandwidthRequest(const Section& section, const std::string& key,
+                                                 Level /*level*/) {
+  QRM_ASSIGN_OR_RETURN(const std::vector<std::string> words, section.Words(key));
+  BandwidthRequest request;
+  for (const std::string& word : words) {
+    const std::string_view view = word;
+    const bool percent = view.ends_with('%');
+    const auto number = percent ? ParsePercent(view.substr(0, view.size() - 1))
+                        : view.ends_with("MBps")
+                            ? ParseNumber<uint64_t>(view.substr(0, view.size() - 4))
+                            : std::nullopt;
+    std::optional<uint64_t>& place = percent ? request.percent : request.mbps;
+    if (!number.has_value() || *number > kUnlimitedMbps) {
+      return section.Error(key, fmt::format("has '{}', no bandwidth", word),
+                           "write one such as 50% or 1000MBps");
+    }
+    if (place.has_value()) {
+      return section.Error(key, fmt::format("has '{}' beside another of its unit", word),
+                           "keep one");
+    }
+    place = number;
+  }
+  if (words.empty()) {
+    return section.Error(key, "is empty", "write a list such as [50%, 1000MBps]");
+  }
+  return request;
+}
+
+/// `{all: ..., 0,2-3: ...}`; `read` reads the value of one key.
+template <typename Request, typename Read>
+StatusOr<ByCacheId<Request>> ParseIds(const Section& section, Request fallback, Read read) {
+  ByCacheId<Request> requests{.all = fallback};
+  std::set<std::string> seen;
+  for (const std::string& key : section.Keys()) {
+    QRM_ASSIGN_OR_RETURN(const Request request, read(section, key));
+    if (!seen.insert(key).second) {
+      return section.Error(key, "stands there twice", "keep one of them");
+    }
+    if (key == kAll) {
+      requests.all = request;
+      continue;
+    }
+    const auto ids = TypedIdSet<CacheKind>::Parse(key);
+    constexpr int kLargestId = 127;
+    if (!ids.ok() || ids->Empty() || ids->Last() > kLargestId) {
+      return section.Error(key, "is no list of cache ids",
+                           "write `all`, or ids up to 127 such as 0,2,4-7");
+    }
+    for (const int id : *ids) {
+      if (!requests.by_id.emplace(id, request).second) {
+        return section.Error(key, fmt::format("names cache id {} a second time", id),
+                             "name each id once");
+      }
+    }
+  }
+  return requests;
+}
+
+StatusOr<std::optional<ByCacheId<CacheRequest>>> ParseCache(const Section& section,
+                                                            const std::string& key, Level level) {
+  std::optional<ByCacheId<CacheRequest>> requests;
+  if (section.IsScalar(key)) {
+    QRM_ASSIGN_OR_RETURN(const CacheRequest request, ParseCacheRequest(section, key, level));
+    requests.emplace(ByCacheId<CacheRequest>{.all = request});
+  } else if (section.Has(key)) {
+    QRM_ASSIGN_OR_RETURN(const Section ids, section.Child(key));
+    QRM_ASSIGN_OR_RETURN(
+        requests, ParseIds(ids, CacheRequest(), [&](const Section& at, const std::string& id) {
+          return ParseCacheRequest(at, id, level);
+        }));
+  }
+  return requests;
+}
+
+StatusOr<std::optional<ByCacheId<BandwidthRequest>>> ParseBandwidth(const Section& section,
+                                                                    Level level) {
+  constexpr char kKey[] = "mbAllocation";
+  std::optional<ByCacheId<BandwidthRequest>> requests;
+  if (!section.Has(kKey)) {
+    return requests;
+  }
+  const StatusOr<Section> ids = section.Child(kKey);
+  if (!ids.ok()) {  // no mapping: the short form
+    QRM_ASSIGN_OR_RETURN(const BandwidthRequest request,
+                         ParseBandwidthRequest(section, kKey, level));
+    requests.emplace(ByCacheId<BandwidthRequest>{.all = request});
+    return requests;
+  }
+  const BandwidthRequest unlimited{.percent = 100, .mbps = kUnlimitedMbps};
+  QRM_ASSIGN_OR_RETURN(requests,
+                       ParseIds(*ids, unlimited, [&](const Section& at, const std::string& id) {
+                         return ParseBandwidthRequest(at, id, level);
+                       }));
+  return requests;
+}
+
+StatusOr<Allocations> ParseAllocations(const Section& section, Level level) {
+  Allocations allocations;
+  QRM_ASSIGN_OR_RETURN(allocations.l2, ParseCache(section, "l2Allocation", level));
+  QRM_ASSIGN_OR_RETURN(allocations.l3, ParseCache(section, "l3Allocation", level));
+  QRM_ASSIGN_OR_RETURN(allocations.mb, ParseBandwidth(section, level));
+  return allocations;
+}
+
+/// The syntax of class names in annotations, all of which can be directories.
+bool IsClassName(std::string_view name) {
+  constexpr std::size_t kLongest = 63;
+  const auto alphanumeric = [](char c) {
+    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9');
+  };
+  if (name.empty() || name.size() > kLongest || !alphanumeric(name.front()) ||
+      !alphanumeric(name.back())) {
+    return false;
+  }
+  for (const char c : name) {
+    if (!alphanumeric(c) && c != '-' && c != '_' && c != '.') {
+      return false;
+    }
+  }
+  return true;
+}
+
+StatusOr<PartitionConfig> ParsePartition(const Section& section, std::set<std::string>& names) {
+  QRM_RETURN_IF_ERROR(
+      section.AllowKeys({"l2Allocation", "l3Allocation", "mbAllocation", "classes"}));
+  PartitionConfig partition;
+  QRM_ASSIGN_OR_RETURN(partition.allocations, ParseAllocations(section, Level::kPartition));
+  QRM_ASSIGN_OR_RETURN(const Section classes, section.Child("classes"));
+  for (const std::string& name : classes.Keys()) {
+    if (name != kRootClass && !IsClassName(name)) {
+      return classes.Error(name, "is no class name",
+                           "write up to 63 letters, digits and, inside, '-', '_' or '.'");
+    }
+    if (!names.insert(name).second) {
+      return classes.Error(name, "is the name of two classes", "give each a name of its own");
+    }
+    QRM_ASSIGN_OR_RETURN(const Section keys, classes.Child(name));
+    if (keys.Has("kubernetes")) {
+      return keys.Error("kubernetes", "is not read here",
+                        "say who may use the class in `permissions`");
+    }
+    QRM_RETURN_IF_ERROR(keys.AllowKeys({"l2Allocation", "l3Allocation", "mbAllocation"}));
+    QRM_ASSIGN_OR_RETURN(partition.classes[name], ParseAllocations(keys, Level::kClass));
+  }
+  return partition;
+}
+
+StatusOr<bool> ParseOptional(const Section& options, const std::string& resource) {
+  QRM_ASSIGN_OR_RETURN(const Section section, options.Child(resource));
+  QRM_RETURN_IF_ERROR(section.AllowKeys({"optional"}));
+  return section.Flag("optional", false);
+}
+
+}  // namespace
+
+StatusOr<RdtConfig> ParseRdtConfig(const Section& section) {
+  QRM_RETURN_IF_ERROR(section.AllowKeys({"options", "partitions"}));
+  RdtConfig config;
+  QRM_ASSIGN_OR_RETURN(const Section options, section.Child("options"));
+  QRM_RETURN_IF_ERROR(options.AllowKeys({"l2", "l3", "mb"}));
+  QRM_ASSIGN_OR_RETURN(config.l2_optional, ParseOptional(options, "l2"));
+  QRM_ASSIGN_OR_RETURN(config.l3_optional, ParseOptional(options, "l3"));
+  QRM_ASSIGN_OR_RETURN(config.mb_optional, ParseOptional(options, "mb"));
+
+  std::set<std::string> classes;
+  QRM_ASSIGN_OR_RETURN(const Section partitions, section.Child("partitions"));
+  for (const std::string& name : partitions.Keys()) {
+    QRM_ASSIGN_OR_RETURN(const Section keys, partitions.Child(name));
+    QRM_ASSIGN_OR_RETURN(PartitionConfig partition, ParsePartition(keys, classes));
+    if (!config.partitions.emplace(name, std::move(partition)).second) {
+      return partitions.Error(name, "stands there twice", "keep one of them");
+    }
+  }
+  return config;
+}
+
+}  // namespace qrm::rdt

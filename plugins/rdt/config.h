@@ -1,0 +1,86 @@
+// The rdt section as an operator writes it: partitions of caches and memory bandwidth, and classes
+// inside them, in goresctrl's words.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+
+#include "api/base/status.h"
+
+namespace qrm::config {
+class Section;
+}  // namespace qrm::config
+
+namespace qrm::rdt {
+
+/// The class that stands for the root group, where all tasks are that nobody classed.
+inline constexpr char kRootClass[] = "system/default";
+
+/// What serves a cache's lines; code and data are apart on a resctrl mounted with cdp or cdpl2.
+enum class CacheUse { kUnified, kCode, kData };
+
+/// A part of a cache: `60%`, `50-60%`, `0-5` or `0xff0`.
+struct CacheShare {
+  enum class Form { kPercent, kRange, kMask };
+  Form form = Form::kPercent;
+  uint64_t low = 1;     ///< kRange: percent
+  uint64_t high = 100;  ///< kRange and kPercent: percent
+  uint64_t mask = 0;    ///< kMask: one block of ones
+
+  bool operator==(const CacheShare&) const = default;
+};
+
+struct CacheRequest {
+  CacheShare unified;
+  /// Both or none.
+  std::optional<CacheShare> code;
+  std::optional<CacheShare> data;
+};
+
+/// `100%`, `4294967295MBps`: which of them counts is up to how resctrl is mounted.
+struct BandwidthRequest {
+  std::optional<uint64_t> percent;
+  std::optional<uint64_t> mbps;
+};
+
+/// What is asked for each cache id.
+template <typename Request>
+struct ByCacheId {
+  Request all;  ///< for ids that are not in `by_id`
+  std::map<int, Request> by_id;
+
+  const Request& For(int id) const {
+    const auto found = by_id.find(id);
+    return found == by_id.end() ? all : found->second;
+  }
+};
+
+/// What a partition or a class asks of each resource.
+struct Allocations {
+  std::optional<ByCacheId<CacheRequest>> l2;
+  std::optional<ByCacheId<CacheRequest>> l3;
+  std::optional<ByCacheId<BandwidthRequest>> mb;
+};
+
+struct PartitionConfig {
+  Allocations allocations;
+  std::map<std::string, Allocations> classes;  ///< within what the partition has
+};
+
+struct RdtConfig {
+  /// The resource may be missing on this machine: what is asked of it is then left out.
+  bool l2_optional = false;
+  bool l3_optional = false;
+  bool mb_optional = false;
+  std::map<std::string, PartitionConfig> partitions;
+};
+
+/// Reads `options` and `partitions`. Errors: kInvalidArgument with file, line, key, value and what
+/// is allowed.
+/// Source: goresctrl's configuration of RDT; unlike there, unknown keys and units and cache ids
+/// that are named twice are errors.
+StatusOr<RdtConfig> ParseRdtConfig(const config::Section& section);
+
+}  // namespace qrm::rdt

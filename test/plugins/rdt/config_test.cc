@@ -1,0 +1,103 @@
+// The rdt section: what is read, and what is refused with its line.
+#include "plugins/rdt/config.h"
+
+#include <string>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "api/base/section.h"
+
+namespace qrm::rdt {
+namespace {
+
+using testing::AllOf;
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::Key;
+using testing::Optional;
+
+StatusOr<RdtConfig> Parse(const std::string& text) {
+  const StatusOr<config::Section> section = config::Section::Parse(text, "rdt.yaml");
+  EXPECT_TRUE(section.ok()) << MessageOf(section.status());
+  return ParseRdtConfig(*section);
+}
+
+TEST(RdtConfigTest, ReadsShortAndLongForms) {
+  const StatusOr<RdtConfig> config = Parse(R"(
+options: {l3: {optional: true}}
+partitions:
+  p:
+    l3Allocation: {all: 60%, "0,2-3": {unified: 0xf0, code: 0-1, data: "2,3"}}
+    mbAllocation: [100%, 5000MBps]
+    classes:
+      gold: {l3Allocation: 10-50%, mbAllocation: {all: [50%], 1: [1MBps]}}
+      system/default: {}
+)");
+  ASSERT_TRUE(config.ok()) << MessageOf(config.status());
+  EXPECT_TRUE(config->l3_optional);
+  const PartitionConfig& partition = config->partitions.at("p");
+  ASSERT_TRUE(partition.allocations.l3.has_value());
+  const auto& l3 = partition.allocations.l3.value();
+  EXPECT_EQ(l3.For(1).unified, (CacheShare{.high = 60}));
+  EXPECT_EQ(l3.For(2).unified, (CacheShare{.form = CacheShare::Form::kMask, .mask = 0xf0}));
+  EXPECT_THAT(l3.For(3).data, Optional(CacheShare{.form = CacheShare::Form::kMask, .mask = 0xc}));
+  EXPECT_THAT(partition.classes, ElementsAre(Key("gold"), Key("system/default")));
+  const Allocations& gold = partition.classes.at("gold");
+  ASSERT_TRUE(gold.l3.has_value() && gold.mb.has_value());
+  EXPECT_EQ(gold.l3->all.unified,
+            (CacheShare{.form = CacheShare::Form::kRange, .low = 10, .high = 50}));
+  EXPECT_THAT(gold.mb->For(0).percent, Optional(50));
+  EXPECT_THAT(gold.mb->For(1).mbps, Optional(1));
+}
+
+TEST(RdtConfigTest, CacheIdsThatAreNotNamedAreWhole) {
+  const StatusOr<RdtConfig> config = Parse("partitions: {p: {l3Allocation: {1: 10%}}}");
+  ASSERT_TRUE(config.ok()) << MessageOf(config.status());
+  const auto& l3 = config->partitions.at("p").allocations.l3;
+  ASSERT_TRUE(l3.has_value());
+  EXPECT_EQ(l3->For(0).unified, CacheShare());
+}
+
+struct RefusedCase {
+  std::string name;
+  std::string text;  ///< in a partition
+  std::string message;
+};
+class RdtConfigRefusesTest : public testing::TestWithParam<RefusedCase> {};
+
+TEST_P(RdtConfigRefusesTest, NamesLineAndValue) {
+  const StatusOr<RdtConfig> config = Parse("partitions:\n  p:\n    " + GetParam().text);
+  ASSERT_FALSE(config.ok());
+  EXPECT_THAT(MessageOf(config.status()),
+              AllOf(HasSubstr("rdt.yaml:3: partitions.p."), HasSubstr(GetParam().message)));
+}
+const RefusedCase kRefused[] = {
+    {"UnknownKey", "l4Allocation: 5%", "is no known key"},
+    {"PercentAboveAll", "l3Allocation: 101%", "is '101%', no percentage"},
+    {"RangeInPartition", "l3Allocation: 1-50%", "a range, which a partition cannot have"},
+    {"BackwardRange", "classes: {c: {l3Allocation: 50-10%}}", "is '50-10%', no percentage"},
+    {"NothingOfACache", "classes: {c: {l3Allocation: 0%}}", "no part of the cache"},
+    {"Holes", "l3Allocation: 0x5", "is '0x5', not one block of ones"},
+    {"EmptyMask", "l3Allocation: 0x0", "not one block of ones"},
+    {"TooManyBits", "l3Allocation: 0-64", "no part of a cache"},
+    {"Word", "l3Allocation: much", "is 'much', no part of a cache"},
+    {"NoUnified", "l3Allocation: {all: {code: 5%, data: 5%}}", "has no 'unified'"},
+    {"CodeWithoutData", "l3Allocation: {all: {unified: 5%, code: 5%}}",
+     "only one of 'code' and 'data'"},
+    {"NoCacheId", "l3Allocation: {x: 5%}", "is no list of cache ids"},
+    {"LargeCacheId", "l3Allocation: {128: 5%}", "is no list of cache ids"},
+    {"CacheIdTwice", "l3Allocation: {0-1: 5%, 1: 6%}", "names cache id 1 a second time"},
+    {"UnknownUnit", "mbAllocation: [5GBps]", "has '5GBps', no bandwidth"},
+    {"UnitTwice", "mbAllocation: [5%, 6%]", "has '6%' beside another of its unit"},
+    {"NoBandwidth", "mbAllocation: []", "is empty"},
+    {"NoClassName", "classes: {-x: {}}", "is no class name"},
+    {"ClassTwice", "classes: {c: {}, c: {}}", "is the name of two classes"},
+    {"RuntimesOwnKeys", "classes: {c: {kubernetes: {denyPodAnnotation: true}}}",
+     "say who may use the class in `permissions`"},
+};
+INSTANTIATE_TEST_SUITE_P(Vectors, RdtConfigRefusesTest, testing::ValuesIn(kRefused),
+                         [](const auto& param_info) { return param_info.param.name; });
+
+}  // namespace
+}  // namespace qrm::rdt

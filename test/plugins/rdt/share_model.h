@@ -1,0 +1,34 @@
+// A second account of goresctrl's rules, to compare with: sets of bits instead of arithmetic on
+// masks.
+#pragma once
+
+#include <map>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+namespace qrm::test {
+
+/// `percent` from `low` to `high`, else the bits from `low` to `high`.
+struct ModelShare {
+  bool percent = true;
+  int low = 1;
+  int high = 100;
+};
+
+/// What one partition asks of one cache, and its classes; nothing: it asks for none.
+struct ModelPartition {
+  std::string name;
+  std::optional<ModelShare> share;
+  std::map<std::string, std::optional<ModelShare>> classes;
+};
+
+using BitSet = std::set<int>;
+
+/// Class -> its bits of a cache with `bits` bits, of which a group has at least `least`; nothing
+/// where the rules refuse it.
+std::optional<std::map<std::string, BitSet>> ModelBits(
+    const std::vector<ModelPartition>& partitions, int bits, int least);
+
+}  // namespace qrm::test
