@@ -1,0 +1,139 @@
+// Lists and freezes cgroups of both versions.
+#include "plugins/rdt/container_threads.h"
+
+#include <cerrno>
+#include <chrono>
+#include <cstring>
+#include <filesystem>
+#include <optional>
+#include <sstream>
+#include <system_error>
+#include <thread>
+#include <utility>
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include "plugins/rdt/small_file.h"
+
+namespace qrm::rdt {
+namespace {
+
+namespace fs = std::filesystem;
+
+/// Adds the threads of `directory` itself. Errors: kNotFound when it is gone, kFailedPrecondition
+/// for threads without a number here.
+Status AddThreads(const std::string& directory, std::vector<pid_t>& threads) {
+  for (const char* const name : {"/cgroup.threads", "/tasks"}) {
+    SmallFile file(directory + name, O_RDONLY);
+    const std::string text = file.error() == 0 ? file.Read() : "";
+    if (file.error() != 0) {
+      continue;
+    }
+    std::istringstream words(text);
+    for (pid_t thread = 0; words >> thread;) {
+      if (thread == 0) {
+        return Errorf(StatusCode::kFailedPrecondition,
+                      "cannot list the threads of {}: they have no numbers in the PID namespace of "
+                      "qrmd; give its pod hostPID: true",
+                      directory);
+      }
+      threads.push_back(thread);
+    }
+    return OkStatus();
+  }
+  return Errorf(StatusCode::kNotFound, "cannot list the threads of {}: the cgroup is gone",
+                directory);
+}
+
+/// The two versions of the freezer.
+struct Freezer {
+  std::string file;
+  std::string freeze;
+  std::string thaw;
+  std::string state_file;
+  std::string frozen;  ///< a line of it
+};
+
+std::optional<Freezer> FreezerOf(const std::string& directory) {
+  if (::access((directory + "/cgroup.freeze").c_str(), F_OK) == 0) {
+    return Freezer{.file = directory + "/cgroup.freeze",
+                   .freeze = "1",
+                   .thaw = "0",
+                   .state_file = directory + "/cgroup.events",
+                   .frozen = "frozen 1"};
+  }
+  const std::string state = directory + "/freezer.state";
+  if (::access(state.c_str(), F_OK) == 0) {
+    return Freezer{.file = state,
+                   .freeze = "FROZEN",
+                   .thaw = "THAWED",
+                   .state_file = state,
+                   .frozen = "FROZEN"};
+  }
+  return std::nullopt;
+}
+
+int WriteTo(const std::string& path, const std::string& text) {
+  SmallFile file(path, O_WRONLY);
+  if (file.error() == 0) {
+    file.Write(text);
+  }
+  return file.error();
+}
+
+}  // namespace
+
+StatusOr<std::vector<pid_t>> ThreadsBelow(const std::string& directory) {
+  std::vector<pid_t> threads;
+  QRM_RETURN_IF_ERROR(AddThreads(directory, threads));
+  std::error_code error;
+  for (fs::recursive_directory_iterator at(directory, error), end; !error && at != end;
+       at.increment(error)) {
+    std::error_code ignored;
+    if (!at->is_directory(ignored)) {
+      continue;
+    }
+    const Status added = AddThreads(at->path(), threads);
+    if (!added.ok() && added.code() != StatusCode::kNotFound) {
+      return added;
+    }
+  }
+  return threads;
+}
+
+StatusOr<Frozen> Frozen::Freeze(const std::string& directory) {
+  constexpr auto kPatience = std::chrono::milliseconds(200);  // a probe of the container waits
+  constexpr auto kPause = std::chrono::milliseconds(1);
+  const std::optional<Freezer> freezer = FreezerOf(directory);
+  if (!freezer.has_value()) {
+    return Errorf(StatusCode::kFailedPrecondition, "cannot freeze {}: it has no freezer",
+                  directory);
+  }
+  if (const int error = WriteTo(freezer->file, freezer->freeze); error != 0) {
+    return Errorf(StatusCode::kFailedPrecondition, "cannot freeze {}: {}", directory,
+                  std::strerror(error));
+  }
+  Frozen frozen(freezer->file, freezer->thaw);
+  const auto deadline = std::chrono::steady_clock::now() + kPatience;
+  while (ReadLine(freezer->state_file).find(freezer->frozen) == std::string::npos) {
+    if (std::chrono::steady_clock::now() > deadline) {
+      return Errorf(StatusCode::kUnavailable, "cannot freeze {}: it does not stand still",
+                    directory);
+    }
+    WriteTo(freezer->file, freezer->freeze);  // v1 tries again only when it is told
+    std::this_thread::sleep_for(kPause);
+  }
+  return frozen;
+}
+
+Frozen::Frozen(Frozen&& other) noexcept
+    : file_(std::exchange(other.file_, "")), thawed_(std::move(other.thawed_)) {}
+
+Frozen::~Frozen() {
+  if (!file_.empty()) {
+    WriteTo(file_, thawed_);
+  }
+}
+
+}  // namespace qrm::rdt

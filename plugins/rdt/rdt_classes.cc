@@ -1,0 +1,260 @@
+// Serves the classes of resctrl.
+#include "plugins/rdt/rdt_classes.h"
+
+#include <algorithm>
+#include <utility>
+
+#include <fmt/ranges.h>
+
+#include "api/base/cgroup.h"
+#include "api/base/log.h"
+#include "api/base/section.h"
+#include "plugins/rdt/resolve.h"
+#include "plugins/rdt/runtime_setting.h"
+#include "plugins/rdt/thread_mover.h"
+
+namespace qrm::rdt {
+namespace {
+
+std::set<std::string> NamesOf(const RdtConfig& config) {
+  std::set<std::string> names;
+  for (const auto& [name, partition] : config.partitions) {
+    for (const auto& [class_name, asked] : partition.classes) {
+      names.insert(class_name);
+    }
+  }
+  names.erase(kRootClass);
+  return names;
+}
+
+const sdk::ClassInfo* FindClass(const sdk::ClassType& type, const std::string& name) {
+  const auto found = std::find_if(type.classes.begin(), type.classes.end(),
+                                  [&](const sdk::ClassInfo& info) { return info.name == name; });
+  return found == type.classes.end() ? nullptr : &*found;
+}
+
+std::string QuantityOf(const std::string& event) {
+  return event.ends_with("_bytes") ? event : event + "_bytes";
+}
+
+}  // namespace
+
+RdtClasses::RdtClasses(RdtSettings settings)
+    : settings_(std::move(settings)), resctrl_(settings_.paths), keeper_(resctrl_) {
+  type_.name = kTypeName;
+  type_.is_mutable = !IsRuntimes();
+  type_.problem = "cannot tell yet: resctrl was not looked at; try again";
+}
+
+sdk::ClassType RdtClasses::List() const {
+  const MutexLock lock(mutex_);
+  return type_;
+}
+
+StatusOr<std::string> RdtClasses::GroupOfClass(const std::string& class_name) const {
+  if (class_name.empty()) {
+    return std::string();
+  }
+  const MutexLock lock(mutex_);
+  if (FindClass(type_, class_name) == nullptr) {
+    return Errorf(StatusCode::kNotFound, "rdt has no class {}{}{}; see `qrmctl classes`",
+                  class_name, type_.problem.empty() ? "" : ": ", type_.problem);
+  }
+  if (!type_.problem.empty()) {
+    return Errorf(StatusCode::kFailedPrecondition, "{}", type_.problem);
+  }
+  return IsRuntimes() ? class_name : kGroupPrefix + class_name;
+}
+
+StatusOr<sdk::ClassOptions> RdtClasses::Resolve(const std::string& class_name) const {
+  sdk::ClassOptions options;
+  QRM_ASSIGN_OR_RETURN(options.rdt_class, GroupOfClass(class_name));
+  return options;
+}
+
+StatusOr<RdtConfig> RdtClasses::LoadConfig(const std::set<std::string>& in_use) {
+  QRM_ASSIGN_OR_RETURN(const config::Section section, config::Section::Load(settings_.config_file));
+  QRM_ASSIGN_OR_RETURN(RdtConfig config, ParseRdtConfig(section));
+  const std::set<std::string> names = NamesOf(config);
+  std::vector<std::string> dropped;
+  std::set_difference(in_use.begin(), in_use.end(), names.begin(), names.end(),
+                      std::back_inserter(dropped));
+  if (!dropped.empty()) {
+    return Errorf(
+        StatusCode::kFailedPrecondition,
+        "cannot take the classes of {}: it lacks {}, which containers have; add it again, "
+        "or give them another class first",
+        settings_.config_file, fmt::join(dropped, ", "));
+  }
+  return config;
+}
+
+Status RdtClasses::FindResctrl() {
+  StatusOr<RdtInfo> info = resctrl_.ReadInfo();
+  if (!info.ok() && was_mounted_) {
+    is_away_ = true;
+    QRM_RETURN_IF_ERROR(resctrl_.Mount(mount_options_));
+    info = resctrl_.ReadInfo();
+  }
+  QRM_RETURN_IF_ERROR(info.status());
+  if (is_away_) {
+    ++mounts_;
+    log::Warning("resctrl had been unmounted and is back", {{"path", settings_.paths.mount}});
+  }
+  is_away_ = false;
+  was_mounted_ = true;
+  mount_options_ = resctrl_.MountOptions();
+  info_ = *std::move(info);
+  return OkStatus();
+}
+
+Status RdtClasses::Take(const RdtConfig& config) {
+  QRM_ASSIGN_OR_RETURN(const auto schemata, rdt::Resolve(config, info_));
+  std::map<std::string, Schemata> wanted;
+  std::map<std::string, std::string> definitions;
+  for (const auto& [name, lines] : schemata) {
+    wanted[name == kRootClass ? "" : kGroupPrefix + name] = lines;
+    definitions[name] = OneLine(AsShown(lines, info_));
+  }
+  QRM_RETURN_IF_ERROR(keeper_.Keep(wanted, info_));
+  definitions.erase(kRootClass);
+  definitions_ = std::move(definitions);
+  config_ = config;
+  in_force_ = true;
+  return OkStatus();
+}
+
+Status RdtClasses::FollowConfig(const std::set<std::string>& in_use) {
+  in_force_ = false;
+  if (const std::string file = FindRuntimeSetting(RuntimeConfigFiles(settings_.etc));
+      !file.empty()) {
+    return Errorf(
+        StatusCode::kFailedPrecondition,
+        "cannot make groups of resctrl: {} sets rdt_config_file, and that runtime removes "
+        "the groups of others; take it out there, or leave the type's config-file empty "
+        "to use the runtime's classes",
+        file);
+  }
+  const StatusOr<RdtConfig> next = LoadConfig(in_use);
+  if (!config_.has_value()) {
+    definitions_.clear();
+    for (const std::string& name : next.ok() ? NamesOf(*next) : std::set<std::string>()) {
+      definitions_[name];
+    }
+  }
+  QRM_RETURN_IF_ERROR(FindResctrl());
+  const Status taken = next.ok() ? Take(*next) : next.status();
+  if (taken.ok() || !config_.has_value()) {
+    return taken;
+  }
+  if (const Status kept = Take(RdtConfig(*config_)); !kept.ok()) {
+    return kept;
+  }
+  return Annotate(taken, "the former classes stay in force");
+}
+
+Status RdtClasses::FollowRuntime() {
+  in_force_ = false;
+  QRM_RETURN_IF_ERROR(FindResctrl());
+  QRM_ASSIGN_OR_RETURN(const std::set<std::string> groups, resctrl_.Groups());
+  definitions_.clear();
+  for (const std::string& group : groups) {
+    const StatusOr<std::string> text = resctrl_.ReadSchemata(group);
+    if (text.ok() && !group.starts_with(kGroupPrefix)) {  // not gone meanwhile
+      definitions_[group] = OneLine(ParseSchemata(*text));
+    }
+  }
+  in_force_ = true;
+  return OkStatus();
+}
+
+Status RdtClasses::Refresh(const std::set<std::string>& in_use) {
+  const Status followed = IsRuntimes() ? FollowRuntime() : FollowConfig(in_use);
+  const MutexLock lock(mutex_);
+  type_.problem = in_force_ ? "" : MessageOf(followed);
+  type_.repairs = keeper_.repairs() + mounts_;
+  type_.classes.clear();
+  for (const auto& [name, definition] : definitions_) {
+    type_.classes.push_back({.name = name, .definition = definition});
+  }
+  return followed;
+}
+
+StatusOr<std::string> RdtClasses::DirectoryOf(const sdk::ClassTarget& target) const {
+  // Of cgroup v1, the hierarchy where a container can be frozen.
+  QRM_ASSIGN_OR_RETURN(const CgroupHierarchy hierarchy,
+                       FindCgroupHierarchy(settings_.cgroup_root, "freezer", "memory"));
+  return hierarchy.root + CgroupPath(target.cgroups_path);
+}
+
+Status RdtClasses::MoveTo(const std::string& directory, const std::string& class_name) {
+  QRM_ASSIGN_OR_RETURN(const std::string group, GroupOfClass(class_name));
+  const Status moved = MoveAll(resctrl_, directory, group);
+  if (moved.code() != StatusCode::kUnavailable || !config_.has_value()) {
+    return moved;
+  }
+  // Somebody may have removed the group in the middle.
+  QRM_RETURN_IF_ERROR(FindResctrl());
+  QRM_RETURN_IF_ERROR(Take(RdtConfig(*config_)));
+  return MoveAll(resctrl_, directory, group);
+}
+
+Status RdtClasses::Apply(const sdk::ClassTarget& target, const std::string& from,
+                         const std::string& to) {
+  if (IsRuntimes()) {
+    QRM_ASSIGN_OR_RETURN(const std::string elsewhere, ReadBack(target, to));
+    return elsewhere.empty()
+               ? OkStatus()
+               : Errorf(StatusCode::kFailedPrecondition,
+                        "cannot move to class {}: {}; its groups are the runtime's, make the "
+                        "container anew",
+                        to, elsewhere);
+  }
+  QRM_ASSIGN_OR_RETURN(const std::string directory, DirectoryOf(target));
+  const Status moved = MoveTo(directory, to);
+  if (!moved.ok() && moved.code() != StatusCode::kNotFound && from != to) {
+    const StatusOr<std::string> group = GroupOfClass(from);
+    if (group.ok()) {
+      MoveAll(resctrl_, directory, *group).IgnoreError();  // what went wrong first is what counts
+    }
+  }
+  return moved;
+}
+
+StatusOr<std::string> RdtClasses::ReadBack(const sdk::ClassTarget& target,
+                                           const std::string& class_name) {
+  if (class_name.empty()) {
+    return std::string();
+  }
+  QRM_ASSIGN_OR_RETURN(const std::string group, GroupOfClass(class_name));
+  QRM_ASSIGN_OR_RETURN(const std::string directory, DirectoryOf(target));
+  return FindElsewhere(resctrl_, directory, group);
+}
+
+std::vector<sdk::ClassReading> RdtClasses::Readings() {
+  std::vector<sdk::ClassReading> readings;
+  for (const auto& [name, definition] : definitions_) {
+    const std::string group = IsRuntimes() ? name : kGroupPrefix + name;
+    for (const auto& [event, count] : resctrl_.Counters(group, info_)) {
+      readings.push_back(
+          {.class_name = name, .quantity = QuantityOf(event), .value = static_cast<double>(count)});
+    }
+  }
+  return readings;
+}
+
+StatusOr<std::unique_ptr<sdk::ClassProvider>> MakeSystemRdt(const std::string& config_file,
+                                                            const std::string& cgroup_root) {
+  if (!config_file.empty()) {
+    StatusOr<config::Section> section = config::Section::Load(config_file);
+    if (section.status().code() == StatusCode::kNotFound) {
+      return Status(StatusCode::kInvalidArgument, section.status().message());
+    }
+    QRM_RETURN_IF_ERROR(section.status());
+    QRM_RETURN_IF_ERROR(ParseRdtConfig(*section).status());
+  }
+  return std::make_unique<RdtClasses>(
+      RdtSettings{.config_file = config_file, .cgroup_root = cgroup_root});
+}
+
+}  // namespace qrm::rdt

@@ -1,0 +1,81 @@
+// The type "rdt" of QoS-class resources: parts of caches and of memory bandwidth, through resctrl.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "api/base/mutex.h"
+#include "api/base/status.h"
+#include "plugins/rdt/config.h"
+#include "plugins/rdt/group_keeper.h"
+#include "plugins/rdt/info.h"
+#include "plugins/rdt/resctrl.h"
+#include "plugins/sdk/class_provider.h"
+
+namespace qrm::rdt {
+
+inline constexpr char kTypeName[] = "rdt";
+
+struct RdtSettings {
+  /// Partitions and classes, in goresctrl's words; read anew at each Refresh. Empty: the classes
+  /// are the groups that there are, which the runtime makes and which are never changed.
+  std::string config_file;
+  ResctrlPaths paths;
+  std::string cgroup_root = "/sys/fs/cgroup";
+  std::string etc = "/etc";  ///< where the runtimes' configuration lies
+};
+
+/// A group of resctrl for each class, made at the first Refresh and kept; containers are made in it
+/// by the runtime, or moved into it, thread by thread.
+class RdtClasses final : public sdk::ClassProvider {
+ public:
+  explicit RdtClasses(RdtSettings settings);
+
+  [[nodiscard]] sdk::ClassType List() const override;
+  [[nodiscard]] StatusOr<sdk::ClassOptions> Resolve(const std::string& class_name) const override;
+  Status Refresh(const std::set<std::string>& in_use) override;
+  Status Apply(const sdk::ClassTarget& target, const std::string& from,
+               const std::string& to) override;
+  [[nodiscard]] StatusOr<std::string> ReadBack(const sdk::ClassTarget& target,
+                                               const std::string& class_name) override;
+  [[nodiscard]] std::vector<sdk::ClassReading> Readings() override;
+
+ private:
+  [[nodiscard]] bool IsRuntimes() const { return settings_.config_file.empty(); }
+  StatusOr<RdtConfig> LoadConfig(const std::set<std::string>& in_use);
+  Status FindResctrl();
+  Status FollowConfig(const std::set<std::string>& in_use);
+  Status FollowRuntime();
+  Status Take(const RdtConfig& config);
+  StatusOr<std::string> GroupOfClass(const std::string& class_name) const;
+  StatusOr<std::string> DirectoryOf(const sdk::ClassTarget& target) const;
+  Status MoveTo(const std::string& directory, const std::string& class_name);
+
+  const RdtSettings settings_;
+  const Resctrl resctrl_;
+  GroupKeeper keeper_;
+  RdtInfo info_;
+  std::optional<RdtConfig> config_;  ///< in force, or the last that was
+  bool in_force_ = false;            ///< all groups are as they should be
+  bool was_mounted_ = false;
+  bool is_away_ = false;  ///< it was mounted, and is not
+  std::string mount_options_;
+  uint64_t mounts_ = 0;                             ///< how often it came back
+  std::map<std::string, std::string> definitions_;  ///< class -> what the kernel has for it
+
+  mutable Mutex mutex_;
+  sdk::ClassType type_ QRM_GUARDED_BY(mutex_);
+};
+
+/// The type on this machine, whose cgroups are below `cgroup_root`; a machine without resctrl has a
+/// type without classes. Errors: kInvalidArgument for a `config_file` that cannot be read or has an
+/// error.
+StatusOr<std::unique_ptr<sdk::ClassProvider>> MakeSystemRdt(const std::string& config_file,
+                                                            const std::string& cgroup_root);
+
+}  // namespace qrm::rdt

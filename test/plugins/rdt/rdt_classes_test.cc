@@ -1,0 +1,391 @@
+// The type rdt on a file system that answers as the kernel's, with real processes.
+#include "plugins/rdt/rdt_classes.h"
+
+#include <filesystem>
+#include <fstream>
+#include <memory>
+#include <set>
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "plugins/rdt/thread_mover.h"
+#include "test/support/is_ok.h"
+#include "test/support/resctrl/container_cgroup.h"
+#include "test/support/resctrl/resctrl_double.h"
+#include "test/support/temp_dir.h"
+
+namespace qrm::rdt {
+namespace {
+
+using test::ContainerCgroup;
+using test::IsOk;
+using test::ResctrlDouble;
+using testing::AllOf;
+using testing::Contains;
+using testing::ElementsAre;
+using testing::Field;
+using testing::HasSubstr;
+using testing::IsEmpty;
+
+constexpr char kConfig[] = R"(
+partitions:
+  exclusive: {l3Allocation: 60%, classes: {gold: {}}}
+  shared:
+    l3Allocation: 40%
+    mbAllocation: [50%]
+    classes: {silver: {}, bronze: {l3Allocation: 50%, mbAllocation: [30%]}}
+)";
+constexpr char kGold[] = "L3:0=fff;1=fff;8=fff MB:0=100;1=100;8=100";
+
+/// A machine, a configuration, and the provider on them.
+class RdtClassesTest : public testing::Test {
+ protected:
+  void SetUp() override { Start({}); }
+
+  void Start(const test::ResctrlMachine& machine) {
+    resctrl_.reset();
+    StatusOr<std::unique_ptr<ResctrlDouble>> made = ResctrlDouble::Create(machine);
+    if (!made.ok()) {
+      GTEST_SKIP() << MessageOf(made.status());
+    }
+    resctrl_ = *std::move(made);
+    WriteConfig(kConfig);
+    MakeProvider(dir_ / "rdt.yaml");
+  }
+  void MakeProvider(const std::string& config_file) {
+    provider_ = std::make_unique<RdtClasses>(
+        RdtSettings{.config_file = config_file, .paths = resctrl_->paths(), .etc = dir_.path()});
+  }
+  void WriteConfig(const std::string& text) { std::ofstream(dir_ / "rdt.yaml") << text; }
+
+  std::unique_ptr<ContainerCgroup> MakeContainer() {
+    StatusOr<std::unique_ptr<ContainerCgroup>> made = ContainerCgroup::Create();
+    EXPECT_TRUE(made.ok()) << MessageOf(made.status());
+    resctrl_->model().threads().Watch((*made)->directory());
+    return *std::move(made);
+  }
+
+  std::string PathOf(const std::string& name) const { return resctrl_->paths().mount + "/" + name; }
+  std::string ReadFile(const std::string& name) const {
+    std::ostringstream text;
+    text << std::ifstream(PathOf(name)).rdbuf();
+    return text.str();
+  }
+  void WriteFile(const std::string& name, const std::string& text) const {
+    const int file = ::open(PathOf(name).c_str(), O_WRONLY);
+    EXPECT_EQ(::write(file, text.data(), text.size()), static_cast<ssize_t>(text.size())) << name;
+    ::close(file);
+  }
+  /// Each file of the file system with what it holds.
+  std::string Tree() const {
+    std::set<std::string> files;
+    for (const auto& entry : std::filesystem::recursive_directory_iterator(PathOf(""))) {
+      const std::string name = std::filesystem::relative(entry.path(), PathOf(""));
+      if (name != "info/last_cmd_status" && !name.ends_with("tasks")) {
+        files.insert(name + (entry.is_directory() ? "/" : "=" + ReadFile(name)) + "\n");
+      }
+    }
+    std::string all;
+    for (const std::string& file : files) {
+      all += file;
+    }
+    return all;
+  }
+  std::set<std::string> GroupsOf(const ContainerCgroup& container) const {
+    std::set<std::string> groups;
+    for (const pid_t thread : container.Threads()) {
+      test::ThreadGroup group;
+      if (resctrl_->model().threads().Find(thread, group)) {
+        groups.insert(group.control);
+      }
+    }
+    return groups;
+  }
+
+  test::TempDir dir_;
+  std::unique_ptr<ResctrlDouble> resctrl_;
+  std::unique_ptr<RdtClasses> provider_;
+};
+
+TEST_F(RdtClassesTest, RefreshMakesAGroupForEachClass) {
+  ASSERT_TRUE(IsOk(provider_->Refresh({})));
+  EXPECT_THAT(ReadFile("qrm-bronze/schemata"), HasSubstr("L3:0=f000;1=f000;8=f000\n"));
+  EXPECT_THAT(ReadFile("qrm-bronze/schemata"), HasSubstr("MB:0=  20;1=  20;8=  20\n"));
+  const sdk::ClassType type = provider_->List();
+  EXPECT_EQ(type.problem, "");
+  EXPECT_THAT(type.classes, Contains(AllOf(Field(&sdk::ClassInfo::name, "gold"),
+                                           Field(&sdk::ClassInfo::definition, kGold))));
+  const StatusOr<sdk::ClassOptions> options = provider_->Resolve("gold");
+  ASSERT_TRUE(options.ok());
+  EXPECT_EQ(options->rdt_class, "qrm-gold");
+}
+
+TEST_F(RdtClassesTest, GroupsOfOthersAreLeftAlone) {
+  std::filesystem::create_directory(PathOf("pqos1"));
+  std::filesystem::create_directory(PathOf("qrm-old"));
+  WriteFile("pqos1/schemata", "L3:0=f\n");
+  const std::string before = ReadFile("pqos1/schemata");
+  ASSERT_TRUE(IsOk(provider_->Refresh({})));
+  EXPECT_EQ(ReadFile("pqos1/schemata"), before);
+  EXPECT_FALSE(std::filesystem::exists(PathOf("qrm-old"))) << "a class of a former configuration";
+}
+
+TEST_F(RdtClassesTest, TooManyClassesLeaveTheTreeAsItIs) {
+  Start({.closids = 4});
+  std::filesystem::create_directory(PathOf("pqos1"));
+  std::filesystem::create_directory(PathOf("qrm-old"));
+  const std::string before = Tree() + ReadFile("info/last_cmd_status");
+  EXPECT_EQ(
+      MessageOf(provider_->Refresh({})),
+      "cannot make the groups of 3 classes: resctrl keeps 4 apart on this machine, one is the "
+      "root group, and 1 are of others (pqos1); configure at most 2 classes");
+  EXPECT_EQ(Tree() + ReadFile("info/last_cmd_status"), before);
+}
+
+TEST_F(RdtClassesTest, RefusalOfTheKernelInTheMiddleIsTakenBack) {
+  std::filesystem::create_directory(PathOf("other"));
+  WriteFile("schemata", "L3:0=ffff0;1=ffff0;8=ffff0\n");
+  WriteFile("other/schemata", "L3:0=f;1=f;8=f\n");
+  WriteFile("other/mode", "exclusive\n");
+  std::filesystem::create_directory(PathOf("qrm-old"));
+  WriteFile("qrm-old/schemata", "L3:0=f0000\n");
+  const std::string before = Tree();
+  EXPECT_THAT(MessageOf(provider_->Refresh({})),
+              HasSubstr("the kernel says: Overlaps with exclusive group"));
+  EXPECT_EQ(Tree(), before);
+  EXPECT_THAT(provider_->List().problem, HasSubstr("Overlaps with exclusive group"));
+}
+
+TEST_F(RdtClassesTest, IdsThatRunOutInTheMiddleAreTakenBack) {
+  Start({.rmids = 3});
+  const std::string before = Tree();
+  EXPECT_EQ(provider_->Refresh({}).code(), StatusCode::kResourceExhausted);
+  EXPECT_EQ(Tree(), before);
+}
+
+TEST_F(RdtClassesTest, EveryThreadOfAForkStormIsMoved) {
+  ASSERT_TRUE(IsOk(provider_->Refresh({})));
+  const std::unique_ptr<ContainerCgroup> container = MakeContainer();
+  container->Run([] { test::ForkStorm(4); });
+  for (const char* const name : {"gold", "bronze", "silver", "gold"}) {
+    ASSERT_TRUE(IsOk(provider_->Apply(container->Target(), "", name)));
+    EXPECT_THAT(GroupsOf(*container), ElementsAre(std::string("qrm-") + name));
+  }
+}
+
+TEST_F(RdtClassesTest, ContainerThatIsNeverCleanStandsStillForTheRest) {
+  ASSERT_TRUE(IsOk(provider_->Refresh({})));
+  const std::unique_ptr<ContainerCgroup> container = MakeContainer();
+  const pid_t pid = container->Run(test::Idle);
+  container->Run(test::Idle);
+  const auto is_frozen = [&] {
+    std::string state;
+    std::ifstream(container->directory() + "/freezer.state") >> state;
+    std::ostringstream events;
+    events << std::ifstream(container->directory() + "/cgroup.events").rdbuf();
+    return state == "FROZEN" || events.str().find("frozen 1") != std::string::npos;
+  };
+  int put_back = 0;
+  resctrl_->model().SetBefore([&](const std::string& path) {
+    if (path == "qrm-gold/tasks" && !is_frozen()) {
+      resctrl_->model().threads().Move(pid, {});  // as a child that copied its parent's group
+      ++put_back;
+    }
+  });
+  // The process that is asked for last is put back before its turn, and missing in each pass.
+  const Status moved = provider_->Apply(container->Target(), "", "gold");
+  resctrl_->model().SetBefore(nullptr);
+  EXPECT_TRUE(IsOk(moved));
+  EXPECT_GT(put_back, 0);
+  EXPECT_THAT(GroupsOf(*container), ElementsAre("qrm-gold"));
+  EXPECT_FALSE(is_frozen());
+}
+
+TEST_F(RdtClassesTest, ExecIntoTheFormerGroupIsFoundAndMoved) {
+  ASSERT_TRUE(IsOk(provider_->Refresh({})));
+  const std::unique_ptr<ContainerCgroup> container = MakeContainer();
+  container->Run(test::Idle);
+  ASSERT_TRUE(IsOk(provider_->Apply(container->Target(), "silver", "gold")));
+  EXPECT_EQ(provider_->ReadBack(container->Target(), "gold").value_or("unread"), "");
+
+  const pid_t exec = container->Run(test::Idle);
+  resctrl_->model().threads().Move(exec, {"qrm-silver", ""});
+  EXPECT_EQ(provider_->ReadBack(container->Target(), "gold").value_or("unread"),
+            "2 threads, not all in group qrm-gold: 1 in group qrm-silver");
+  ASSERT_TRUE(IsOk(provider_->Apply(container->Target(), "gold", "gold")));
+  EXPECT_EQ(provider_->ReadBack(container->Target(), "gold").value_or("unread"), "");
+}
+
+TEST_F(RdtClassesTest, ClassIsTakenAwayByTheRootGroup) {
+  ASSERT_TRUE(IsOk(provider_->Refresh({})));
+  const std::unique_ptr<ContainerCgroup> container = MakeContainer();
+  container->Run(test::Idle);
+  ASSERT_TRUE(IsOk(provider_->Apply(container->Target(), "", "gold")));
+  ASSERT_TRUE(IsOk(provider_->Apply(container->Target(), "gold", "")));
+  EXPECT_THAT(GroupsOf(*container), ElementsAre(""));
+}
+
+TEST_F(RdtClassesTest, GoneContainerIsNotFound) {
+  ASSERT_TRUE(IsOk(provider_->Refresh({})));
+  const sdk::ClassTarget target{.key = {"pod", "c"}, .cgroups_path = "/qrm-no-such-cgroup"};
+  EXPECT_EQ(provider_->Apply(target, "", "gold").code(), StatusCode::kNotFound);
+  EXPECT_EQ(provider_->ReadBack(target, "gold").status().code(), StatusCode::kNotFound);
+}
+
+TEST_F(RdtClassesTest, SchemataThatOthersRewroteArePutBackAndCounted) {
+  ASSERT_TRUE(IsOk(provider_->Refresh({})));
+  ASSERT_TRUE(IsOk(provider_->Refresh({})));
+  EXPECT_EQ(provider_->List().repairs, 0U);
+  WriteFile("qrm-gold/schemata", "L3:1=3\n");
+  ASSERT_TRUE(IsOk(provider_->Refresh({})));
+  EXPECT_EQ(provider_->List().repairs, 1U);
+  EXPECT_THAT(ReadFile("qrm-gold/schemata"), HasSubstr("L3:0=fff;1=fff;8=fff\n"));
+}
+
+TEST_F(RdtClassesTest, GroupThatOthersRemovedIsMadeAgainAndItsThreadsAreFound) {
+  ASSERT_TRUE(IsOk(provider_->Refresh({})));
+  const std::unique_ptr<ContainerCgroup> container = MakeContainer();
+  container->Run(test::Idle);
+  ASSERT_TRUE(IsOk(provider_->Apply(container->Target(), "", "gold")));
+  std::filesystem::remove(PathOf("qrm-gold"));
+  ASSERT_TRUE(IsOk(provider_->Refresh({"gold"})));
+  EXPECT_EQ(provider_->List().repairs, 1U);
+  EXPECT_EQ(provider_->ReadBack(container->Target(), "gold").value_or("unread"),
+            "1 threads, not all in group qrm-gold: 1 in the root group");
+}
+
+TEST_F(RdtClassesTest, GroupThatVanishesInTheMiddleOfAMoveIsMadeAgain) {
+  ASSERT_TRUE(IsOk(provider_->Refresh({})));
+  const std::unique_ptr<ContainerCgroup> container = MakeContainer();
+  container->Run(test::Idle);
+  container->Run(test::Idle);
+  bool removed = false;
+  resctrl_->model().SetBefore([&](const std::string& path) {
+    if (path == "qrm-gold/tasks" && !removed) {
+      removed = true;
+      resctrl_->model().RemoveDirectory("qrm-gold");
+    }
+  });
+  const Status moved = provider_->Apply(container->Target(), "", "gold");
+  resctrl_->model().SetBefore(nullptr);
+  ASSERT_TRUE(IsOk(moved));
+  EXPECT_THAT(GroupsOf(*container), ElementsAre("qrm-gold"));
+  ASSERT_TRUE(IsOk(provider_->Refresh({"gold"})));
+  EXPECT_EQ(provider_->List().repairs, 1U);
+  EXPECT_THAT(ReadFile("qrm-gold/schemata"), HasSubstr("L3:0=fff;1=fff;8=fff\n"));
+}
+
+TEST_F(RdtClassesTest, UnmountIsAProblemUntilItIsBackAndThenCounted) {
+  ASSERT_TRUE(IsOk(provider_->Refresh({})));
+  resctrl_->Unmount();
+  EXPECT_THAT(MessageOf(provider_->Refresh({})), HasSubstr("resctrl was unmounted"));
+  EXPECT_EQ(provider_->Resolve("gold").status().code(), StatusCode::kFailedPrecondition);
+  resctrl_->Mount();
+  ASSERT_TRUE(IsOk(provider_->Refresh({})));
+  EXPECT_TRUE(IsOk(provider_->Resolve("gold").status()));
+  EXPECT_EQ(provider_->List().repairs, 4U) << "the mount and three groups";
+  EXPECT_THAT(ReadFile("qrm-gold/schemata"), HasSubstr("L3:0=fff;1=fff;8=fff\n"));
+}
+
+TEST_F(RdtClassesTest, MachineWithoutResctrlSaysSo) {
+  resctrl_->Unmount();
+  EXPECT_THAT(MessageOf(provider_->Refresh({})), HasSubstr("run: mount -t resctrl resctrl"));
+  EXPECT_THAT(provider_->List().problem, HasSubstr("resctrl is not mounted"));
+  EXPECT_EQ(provider_->List().classes.size(), 3U);
+}
+
+TEST_F(RdtClassesTest, ConfigurationWithoutAClassInUseIsRefused) {
+  ASSERT_TRUE(IsOk(provider_->Refresh({})));
+  const std::string before = Tree();
+  WriteConfig("partitions: {p: {classes: {silver: {}, bronze: {}, iron: {}}}}");
+  EXPECT_THAT(MessageOf(provider_->Refresh({"gold", "silver"})),
+              AllOf(HasSubstr("the former classes stay in force"), HasSubstr("it lacks gold")));
+  EXPECT_EQ(Tree(), before);
+  EXPECT_EQ(provider_->List().problem, "");
+  ASSERT_TRUE(IsOk(provider_->Refresh({"silver"})));
+  EXPECT_FALSE(std::filesystem::exists(PathOf("qrm-gold")));
+  EXPECT_TRUE(std::filesystem::exists(PathOf("qrm-iron")));
+}
+
+TEST_F(RdtClassesTest, WrongConfigurationLeavesTheFormerInForce) {
+  ASSERT_TRUE(IsOk(provider_->Refresh({})));
+  WriteConfig("partitions: {p: {l3Allocation: much}}");
+  WriteFile("qrm-gold/schemata", "L3:1=3\n");
+  EXPECT_FALSE(provider_->Refresh({}).ok());
+  EXPECT_EQ(provider_->List().repairs, 1U) << "the former is kept up";
+  EXPECT_TRUE(IsOk(provider_->Resolve("gold").status()));
+}
+
+TEST_F(RdtClassesTest, RootClassDividesTheRootGroupAndIsNotOffered) {
+  WriteConfig(
+      "partitions: {p: {l3Allocation: 100%, classes: {system/default: {l3Allocation: 50%}, c: "
+      "{}}}}");
+  ASSERT_TRUE(IsOk(provider_->Refresh({})));
+  EXPECT_THAT(ReadFile("schemata"), HasSubstr("L3:0=3ff;1=3ff;8=3ff\n"));
+  EXPECT_THAT(provider_->List().classes, ElementsAre(Field(&sdk::ClassInfo::name, "c")));
+}
+
+TEST_F(RdtClassesTest, MountOptionsDecideWhatIsWritten) {
+  Start({.code_and_data = true, .bandwidth_in_mbps = true});
+  WriteConfig(
+      "partitions: {p: {l3Allocation: 100%, classes: {c: {l3Allocation: {all: {unified: 100%, "
+      "code: 50%, data: 51-100%}}, mbAllocation: [10%, 700MBps]}}}}");
+  ASSERT_TRUE(IsOk(provider_->Refresh({})));
+  EXPECT_THAT(provider_->List().classes,
+              ElementsAre(Field(&sdk::ClassInfo::definition,
+                                "L3CODE:0=3ff;1=3ff;8=3ff L3DATA:0=ffc00;1=ffc00;8=ffc00 "
+                                "MB:0=700;1=700;8=700")));
+}
+
+TEST_F(RdtClassesTest, RuntimeThatManagesResctrlIsNotDisturbed) {
+  std::filesystem::create_directory(dir_ / "containerd");
+  std::ofstream(dir_ / "containerd/config.toml") << "  rdt_config_file = \"/etc/rdt.yaml\"\n";
+  const std::string before = Tree();
+  EXPECT_THAT(MessageOf(provider_->Refresh({})), HasSubstr("config.toml sets rdt_config_file"));
+  EXPECT_EQ(Tree(), before);
+}
+
+TEST_F(RdtClassesTest, RuntimesGroupsAreOfferedAndNeverChanged) {
+  MakeProvider("");
+  std::filesystem::create_directory(PathOf("theirs"));
+  const std::string before = Tree();
+  ASSERT_TRUE(IsOk(provider_->Refresh({})));
+  EXPECT_THAT(provider_->List().classes, ElementsAre(Field(&sdk::ClassInfo::name, "theirs")));
+  EXPECT_FALSE(provider_->List().is_mutable);
+  EXPECT_EQ(provider_->Resolve("theirs").value_or(sdk::ClassOptions()).rdt_class, "theirs");
+
+  const std::unique_ptr<ContainerCgroup> container = MakeContainer();
+  const pid_t pid = container->Run(test::Idle);
+  EXPECT_EQ(provider_->Apply(container->Target(), "", "theirs").code(),
+            StatusCode::kFailedPrecondition);
+  resctrl_->model().threads().Move(pid, {"theirs", ""});
+  EXPECT_TRUE(IsOk(provider_->Apply(container->Target(), "theirs", "theirs")));
+  EXPECT_EQ(Tree(), before);
+}
+
+TEST_F(RdtClassesTest, CountersAreSummedOverCachesAndMissingOnesLeftOut) {
+  WriteConfig("partitions: {p: {classes: {c: {}}}}");
+  ASSERT_TRUE(IsOk(provider_->Refresh({})));
+  resctrl_->model().SetCounter("qrm-c", "llc_occupancy", "1000");
+  resctrl_->model().SetCounter("qrm-c", "mbm_total_bytes", "Unavailable");
+  resctrl_->model().SetCounter("qrm-c", "mbm_local_bytes", "7");
+  EXPECT_THAT(provider_->Readings(),
+              ElementsAre(sdk::ClassReading{"c", "llc_occupancy_bytes", 3000},
+                          sdk::ClassReading{"c", "mbm_local_bytes", 21}));
+}
+
+TEST_F(RdtClassesTest, UnknownClassIsNotFound) {
+  ASSERT_TRUE(IsOk(provider_->Refresh({})));
+  EXPECT_EQ(provider_->Resolve("iron").status().code(), StatusCode::kNotFound);
+  EXPECT_EQ(provider_->Apply({}, "", "iron").code(), StatusCode::kNotFound);
+}
+
+}  // namespace
+}  // namespace qrm::rdt

@@ -1,0 +1,34 @@
+// Makes a tree of files a file system, which real system calls reach.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "api/base/status.h"
+#include "test/support/resctrl/resctrl_model.h"
+
+namespace qrm::test {
+
+/// Whether the kernel may remember which names there are; what a file holds is always asked.
+enum class Names { kAskedEachTime, kRemembered };
+
+/// `tree`, mounted as long as this lives. A file that is made again at the same path is another
+/// one: who has the former open gets ENODEV. Needs root and /dev/fuse.
+class FuseMount {
+ public:
+  /// Mounts it on the directory `point`. Errors: kFailedPrecondition where the machine has no FUSE.
+  /// `tree` outlives the mount.
+  static StatusOr<std::unique_ptr<FuseMount>> Create(FileTree& tree, const std::string& point,
+                                                     Names names);
+  ~FuseMount();
+  FuseMount(const FuseMount&) = delete;
+  FuseMount& operator=(const FuseMount&) = delete;
+
+ private:
+  struct Impl;
+  explicit FuseMount(std::unique_ptr<Impl> impl);
+
+  std::unique_ptr<Impl> impl_;
+};
+
+}  // namespace qrm::test

@@ -1,0 +1,61 @@
+// Which resctrl group each thread of this machine is in, for a kernel that does not know.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <set>
+#include <string>
+#include <vector>
+
+#include <sys/types.h>
+
+#include "api/base/mutex.h"
+
+namespace qrm::test {
+
+/// A control group and a monitoring group in it, empty for the root group and for none.
+struct ThreadGroup {
+  std::string control;
+  std::string monitor;
+
+  bool operator==(const ThreadGroup&) const = default;
+};
+
+/// Real threads, each in one group. A thread that nobody moved is where its creator was when it was
+/// made, as /proc tells; one that began within the kernel's clock tick of its creator's move counts
+/// as begun before, as a fork that was under way does. One whose creator is gone is in the root
+/// group.
+///
+/// Threads: any.
+class ThreadGroups {
+ public:
+  /// Looks for new threads below this cgroup before each change, so that they inherit what their
+  /// creators have now.
+  void Watch(std::string cgroup_directory);
+
+  /// Moves one thread. False when there is no such thread.
+  bool Move(pid_t thread, ThreadGroup group);
+  /// False when there is no such thread.
+  bool Find(pid_t thread, ThreadGroup& group);
+  /// The threads of `group` that live.
+  std::vector<pid_t> In(const ThreadGroup& group);
+  /// All threads of `from` go to `to`, as when `from` is removed.
+  void MoveAll(const ThreadGroup& from, const ThreadGroup& to);
+  void Reset();
+
+ private:
+  struct Entry {
+    ThreadGroup group;
+    ThreadGroup before;  ///< where it was before its last move
+    uint64_t moved = 0;  ///< clock ticks since boot
+  };
+
+  void FindNew() QRM_REQUIRES(mutex_);
+  Entry* Adopt(pid_t thread) QRM_REQUIRES(mutex_);
+
+  Mutex mutex_;
+  std::set<std::string> watched_ QRM_GUARDED_BY(mutex_);
+  std::map<pid_t, Entry> entries_ QRM_GUARDED_BY(mutex_);
+};
+
+}  // namespace qrm::test
