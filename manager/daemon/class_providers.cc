@@ -8,6 +8,7 @@
 
 #include "api/base/check.h"
 #include "plugins/blockio/blockio_provider.h"
+#include "plugins/rdt/rdt_classes.h"
 
 namespace qrm::manager {
 namespace {
@@ -20,6 +21,7 @@ struct KnownType {
 };
 constexpr KnownType kKnownTypes[] = {
     {blockio::kType, blockio::MakeSystemBlockio},
+    {rdt::kTypeName, rdt::MakeSystemRdt},
 };
 
 }  // namespace

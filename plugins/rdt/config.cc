@@ -4,12 +4,12 @@
 #include <bit>
 #include <set>
 #include <string_view>
-#include <utility>
 #include <vector>
 
 #include "api/base/number.h"
 #include "api/base/section.h"
 #include "api/id_set.h"
+#include "plugins/sdk/class_name.h"
 
 namespace qrm::rdt {
 namespace {
@@ -152,12 +152,8 @@ StatusOr<BandwidthRequest> ParseBandwidthRequest(const Section& section, const s
 template <typename Request, typename Read>
 StatusOr<ByCacheId<Request>> ParseIds(const Section& section, Request fallback, Read read) {
   ByCacheId<Request> requests{.all = fallback};
-  std::set<std::string> seen;
   for (const std::string& key : section.Keys()) {
     QRM_ASSIGN_OR_RETURN(const Request request, read(section, key));
-    if (!seen.insert(key).second) {
-      return section.Error(key, "stands there twice", "keep one of them");
-    }
     if (key == kAll) {
       requests.all = request;
       continue;
@@ -224,24 +220,6 @@ StatusOr<Allocations> ParseAllocations(const Section& section, Level level) {
   return allocations;
 }
 
-/// The syntax of class names in annotations, all of which can be directories.
-bool IsClassName(std::string_view name) {
-  constexpr std::size_t kLongest = 63;
-  const auto alphanumeric = [](char c) {
-    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9');
-  };
-  if (name.empty() || name.size() > kLongest || !alphanumeric(name.front()) ||
-      !alphanumeric(name.back())) {
-    return false;
-  }
-  for (const char c : name) {
-    if (!alphanumeric(c) && c != '-' && c != '_' && c != '.') {
-      return false;
-    }
-  }
-  return true;
-}
-
 StatusOr<PartitionConfig> ParsePartition(const Section& section, std::set<std::string>& names) {
   QRM_RETURN_IF_ERROR(
       section.AllowKeys({"l2Allocation", "l3Allocation", "mbAllocation", "classes"}));
@@ -249,9 +227,8 @@ StatusOr<PartitionConfig> ParsePartition(const Section& section, std::set<std::s
   QRM_ASSIGN_OR_RETURN(partition.allocations, ParseAllocations(section, Level::kPartition));
   QRM_ASSIGN_OR_RETURN(const Section classes, section.Child("classes"));
   for (const std::string& name : classes.Keys()) {
-    if (name != kRootClass && !IsClassName(name)) {
-      return classes.Error(name, "is no class name",
-                           "write up to 63 letters, digits and, inside, '-', '_' or '.'");
+    if (name != kRootClass && !sdk::IsClassName(name)) {
+      return classes.Error(name, "is no class name", sdk::kClassNameForm);
     }
     if (!names.insert(name).second) {
       return classes.Error(name, "is the name of two classes", "give each a name of its own");
@@ -288,10 +265,7 @@ StatusOr<RdtConfig> ParseRdtConfig(const Section& section) {
   QRM_ASSIGN_OR_RETURN(const Section partitions, section.Child("partitions"));
   for (const std::string& name : partitions.Keys()) {
     QRM_ASSIGN_OR_RETURN(const Section keys, partitions.Child(name));
-    QRM_ASSIGN_OR_RETURN(PartitionConfig partition, ParsePartition(keys, classes));
-    if (!config.partitions.emplace(name, std::move(partition)).second) {
-      return partitions.Error(name, "stands there twice", "keep one of them");
-    }
+    QRM_ASSIGN_OR_RETURN(config.partitions[name], ParsePartition(keys, classes));
   }
   return config;
 }

@@ -12,6 +12,7 @@
 #include "plugins/rdt/resolve.h"
 #include "plugins/rdt/runtime_setting.h"
 #include "plugins/rdt/thread_mover.h"
+#include "plugins/sdk/class_name.h"
 
 namespace qrm::rdt {
 namespace {
@@ -160,7 +161,8 @@ Status RdtClasses::FollowRuntime() {
   definitions_.clear();
   for (const std::string& group : groups) {
     const StatusOr<std::string> text = resctrl_.ReadSchemata(group);
-    if (text.ok() && !group.starts_with(kGroupPrefix)) {  // not gone meanwhile
+    // One that is not gone meanwhile, and that a pod can ask for.
+    if (text.ok() && !group.starts_with(kGroupPrefix) && sdk::IsClassName(group)) {
       definitions_[group] = OneLine(ParseSchemata(*text));
     }
   }

@@ -59,6 +59,15 @@ TEST(RdtConfigTest, CacheIdsThatAreNotNamedAreWhole) {
   EXPECT_EQ(l3->For(0).unified, CacheShare());
 }
 
+TEST(RdtConfigTest, ClassOfTwoPartitionsIsRefused) {
+  const StatusOr<RdtConfig> config =
+      Parse("partitions:\n  p: {classes: {c: }}\n  q: {classes: {c: }}");
+  EXPECT_EQ(
+      MessageOf(config.status()),
+      "cannot read rdt.yaml:3: partitions.q.classes.c is the name of two classes; give each a "
+      "name of its own");
+}
+
 struct RefusedCase {
   std::string name;
   std::string text;  ///< in a partition
@@ -92,7 +101,6 @@ const RefusedCase kRefused[] = {
     {"UnitTwice", "mbAllocation: [5%, 6%]", "has '6%' beside another of its unit"},
     {"NoBandwidth", "mbAllocation: []", "is empty"},
     {"NoClassName", "classes: {-x: {}}", "is no class name"},
-    {"ClassTwice", "classes: {c: {}, c: {}}", "is the name of two classes"},
     {"RuntimesOwnKeys", "classes: {c: {kubernetes: {denyPodAnnotation: true}}}",
      "say who may use the class in `permissions`"},
 };
