@@ -25,6 +25,8 @@ class Frozen {
   /// Source: cgroup-v2.rst, "cgroup.freeze"; cgroup-v1/freezer-subsystem.rst.
   static StatusOr<Frozen> Freeze(const std::string& directory);
   Frozen(Frozen&& other) noexcept;
+  Frozen(const Frozen&) = delete;
+  Frozen& operator=(const Frozen&) = delete;
   Frozen& operator=(Frozen&&) = delete;
   ~Frozen();
 

@@ -28,6 +28,8 @@ class ResctrlLock {
  public:
   explicit ResctrlLock(int file) : file_(file) {}
   ResctrlLock(ResctrlLock&& other) noexcept;
+  ResctrlLock(const ResctrlLock&) = delete;
+  ResctrlLock& operator=(const ResctrlLock&) = delete;
   ResctrlLock& operator=(ResctrlLock&&) = delete;
   ~ResctrlLock();
 

@@ -11,6 +11,8 @@
 
 #include <fmt/ranges.h>
 
+#include "api/base/check.h"
+
 namespace qrm::rdt {
 namespace {
 
@@ -187,6 +189,7 @@ StatusOr<Masks> Divide(const RdtConfig& config, const Place& place, const CacheI
 /// The bits from `low` to `high` percent of `base`, rounded outwards, and widened to `least` bits
 /// at the low end first.
 uint64_t PartOf(uint64_t base, const CacheShare& share, uint64_t least) {
+  QRM_CHECK(base != 0);
   const auto bits = static_cast<uint64_t>(std::popcount(base));
   const uint64_t from = share.form == Form::kRange ? std::max<uint64_t>(share.low, 1) : 1;
   const uint64_t to = std::max(share.high, from);

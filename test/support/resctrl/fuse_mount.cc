@@ -1,8 +1,6 @@
 // Serves a FileTree to the kernel through libfuse's low-level interface.
 #include "test/support/resctrl/fuse_mount.h"
 
-#define FUSE_USE_VERSION 31
-
 #include <array>
 #include <cerrno>
 #include <cstring>
@@ -152,6 +150,7 @@ void Read(fuse_req_t request, fuse_ino_t number, size_t size, off_t offset,
   ReplyPart(request, result.text, size, offset);
 }
 
+// NOLINTNEXTLINE(readability-function-size): libfuse's signature.
 void Write(fuse_req_t request, fuse_ino_t number, const char* bytes, size_t size, off_t /*offset*/,
            fuse_file_info* /*file*/) {
   const std::string* const path = PathOrFail(request, number);
