@@ -94,7 +94,7 @@ StatusOr<std::vector<pid_t>> ThreadsBelow(const std::string& directory) {
     if (!at->is_directory(ignored)) {
       continue;
     }
-    const Status added = AddThreads(at->path(), threads);
+    Status added = AddThreads(at->path(), threads);
     if (!added.ok() && added.code() != StatusCode::kNotFound) {
       return added;
     }

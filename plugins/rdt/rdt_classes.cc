@@ -144,7 +144,7 @@ Status RdtClasses::FollowConfig(const std::set<std::string>& in_use) {
     }
   }
   QRM_RETURN_IF_ERROR(FindResctrl());
-  const Status taken = next.ok() ? Take(*next) : next.status();
+  Status taken = next.ok() ? Take(*next) : next.status();
   if (taken.ok() || !config_.has_value()) {
     return taken;
   }
@@ -191,7 +191,7 @@ StatusOr<std::string> RdtClasses::DirectoryOf(const sdk::ClassTarget& target) co
 
 Status RdtClasses::MoveTo(const std::string& directory, const std::string& class_name) {
   QRM_ASSIGN_OR_RETURN(const std::string group, GroupOfClass(class_name));
-  const Status moved = MoveAll(resctrl_, directory, group);
+  Status moved = MoveAll(resctrl_, directory, group);
   if (moved.code() != StatusCode::kUnavailable || !config_.has_value()) {
     return moved;
   }

@@ -51,7 +51,7 @@ Node::Node(Options options) : options_(std::move(options)) {
 Node::~Node() = default;
 
 Status Node::Start(std::size_t plugins) {
-  std::vector<std::string> command = {options_.bin_dir + "/qrmd",
+  std::vector<std::string> command = {options_.bin_dir + "/" + options_.daemon,
                                       "--config=" + options_.config,
                                       "--state-dir=" + Path("state/qrmd"),
                                       "--registration-dir=" + Path("registration"),

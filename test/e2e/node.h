@@ -27,8 +27,9 @@ class Node {
  public:
   struct Options {
     std::string bin_dir;
-    std::string work_dir;  ///< made if needed; short, since sockets go below it
-    std::string config;    ///< qrmd's configuration file
+    std::string daemon = "qrmd";  ///< or a program made of the same code on doubles of a machine
+    std::string work_dir;         ///< made if needed; short, since sockets go below it
+    std::string config;           ///< qrmd's configuration file
     std::string nri_socket;
     std::string cri_socket;
     std::string builtin_plugins;  ///< "cpu,memory,nic", or empty for none

@@ -303,6 +303,10 @@ nlohmann::ordered_json SimulatedRuntime::RunOptions(const std::string& pod_name)
   if (!cpusets.mems().empty()) {
     options["linux_container_resources"]["cpusetMems"] = cpusets.mems();
   }
+  const auto& linux_part = latest->adjustment.linux();
+  if (linux_part.resources().has_rdt_class()) {
+    options["rdt_class"] = linux_part.resources().rdt_class().value();
+  }
   return options;
 }
 

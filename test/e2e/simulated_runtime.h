@@ -72,7 +72,8 @@ class SimulatedRuntime {
   void SetOffline(const CpuSet& cpus);
 
   /// What the pod's first container runs with now, as the proposal writes it: {"envs": ...,
-  /// "annotations": ..., "linux_container_resources": {"cpusetCpus": ...}}, without what is empty.
+  /// "annotations": ..., "linux_container_resources": {"cpusetCpus": ...}, "rdt_class": ...},
+  /// without what is empty.
   nlohmann::ordered_json RunOptions(const std::string& pod_name) const;
   /// What qrmd called over NRI of its own accord: nothing, or old runtimes deadlock.
   std::vector<std::string> unsolicited() const { return nri_.unsolicited(); }

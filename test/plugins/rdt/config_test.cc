@@ -37,18 +37,17 @@ partitions:
   ASSERT_TRUE(config.ok()) << MessageOf(config.status());
   EXPECT_TRUE(config->l3_optional);
   const PartitionConfig& partition = config->partitions.at("p");
-  ASSERT_TRUE(partition.allocations.l3.has_value());
-  const auto& l3 = partition.allocations.l3.value();
+  const auto l3 = partition.allocations.l3.value_or(ByCacheId<CacheRequest>());
   EXPECT_EQ(l3.For(1).unified, (CacheShare{.high = 60}));
   EXPECT_EQ(l3.For(2).unified, (CacheShare{.form = CacheShare::Form::kMask, .mask = 0xf0}));
   EXPECT_THAT(l3.For(3).data, Optional(CacheShare{.form = CacheShare::Form::kMask, .mask = 0xc}));
   EXPECT_THAT(partition.classes, ElementsAre(Key("gold"), Key("system/default")));
   const Allocations& gold = partition.classes.at("gold");
-  ASSERT_TRUE(gold.l3.has_value() && gold.mb.has_value());
-  EXPECT_EQ(gold.l3->all.unified,
+  EXPECT_EQ(gold.l3.value_or(ByCacheId<CacheRequest>()).all.unified,
             (CacheShare{.form = CacheShare::Form::kRange, .low = 10, .high = 50}));
-  EXPECT_THAT(gold.mb->For(0).percent, Optional(50));
-  EXPECT_THAT(gold.mb->For(1).mbps, Optional(1));
+  const auto mb = gold.mb.value_or(ByCacheId<BandwidthRequest>());
+  EXPECT_THAT(mb.For(0).percent, Optional(50));
+  EXPECT_THAT(mb.For(1).mbps, Optional(1));
 }
 
 TEST(RdtConfigTest, CacheIdsThatAreNotNamedAreWhole) {
@@ -56,7 +55,7 @@ TEST(RdtConfigTest, CacheIdsThatAreNotNamedAreWhole) {
   ASSERT_TRUE(config.ok()) << MessageOf(config.status());
   const auto& l3 = config->partitions.at("p").allocations.l3;
   ASSERT_TRUE(l3.has_value());
-  EXPECT_EQ(l3->For(0).unified, CacheShare());
+  EXPECT_EQ(l3.value_or(ByCacheId<CacheRequest>()).For(0).unified, CacheShare());
 }
 
 TEST(RdtConfigTest, ClassOfTwoPartitionsIsRefused) {

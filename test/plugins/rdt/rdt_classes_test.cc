@@ -4,6 +4,7 @@
 #include <filesystem>
 #include <fstream>
 #include <memory>
+#include <optional>
 #include <set>
 #include <sstream>
 #include <string>
@@ -32,7 +33,6 @@ using testing::Contains;
 using testing::ElementsAre;
 using testing::Field;
 using testing::HasSubstr;
-using testing::IsEmpty;
 
 constexpr char kConfig[] = R"(
 partitions:
@@ -49,9 +49,9 @@ class RdtClassesTest : public testing::Test {
  protected:
   void SetUp() override { Start({}); }
 
-  void Start(const test::ResctrlMachine& machine) {
+  void Start(const test::ResctrlMachine& machine, const ResctrlDouble::Before& before = {}) {
     resctrl_.reset();
-    StatusOr<std::unique_ptr<ResctrlDouble>> made = ResctrlDouble::Create(machine);
+    StatusOr<std::unique_ptr<ResctrlDouble>> made = ResctrlDouble::Create(machine, before);
     if (!made.ok()) {
       GTEST_SKIP() << MessageOf(made.status());
     }
@@ -68,8 +68,12 @@ class RdtClassesTest : public testing::Test {
   std::unique_ptr<ContainerCgroup> MakeContainer() {
     StatusOr<std::unique_ptr<ContainerCgroup>> made = ContainerCgroup::Create();
     EXPECT_TRUE(made.ok()) << MessageOf(made.status());
-    resctrl_->model().threads().Watch((*made)->directory());
+    resctrl_->Watch((*made)->directory());
     return *std::move(made);
+  }
+  /// As whoever else writes the files of groups.
+  void Move(pid_t thread, const std::string& group) {
+    EXPECT_TRUE(IsOk(Resctrl(resctrl_->paths()).Move({thread}, group)));
   }
 
   std::string PathOf(const std::string& name) const { return resctrl_->paths().mount + "/" + name; }
@@ -101,9 +105,10 @@ class RdtClassesTest : public testing::Test {
   std::set<std::string> GroupsOf(const ContainerCgroup& container) const {
     std::set<std::string> groups;
     for (const pid_t thread : container.Threads()) {
-      test::ThreadGroup group;
-      if (resctrl_->model().threads().Find(thread, group)) {
-        groups.insert(group.control);
+      const auto group =
+          Resctrl(resctrl_->paths()).GroupOf(thread).value_or(std::optional("unknown"));
+      if (group.has_value()) {
+        groups.insert(*group);
       }
     }
     return groups;
@@ -180,32 +185,31 @@ TEST_F(RdtClassesTest, EveryThreadOfAForkStormIsMoved) {
   }
 }
 
+bool IsFrozen(const std::string& cgroup) {
+  std::string state;
+  std::ifstream(cgroup + "/freezer.state") >> state;
+  std::ostringstream events;
+  events << std::ifstream(cgroup + "/cgroup.events").rdbuf();
+  return state == "FROZEN" || events.str().find("frozen 1") != std::string::npos;
+}
+
 TEST_F(RdtClassesTest, ContainerThatIsNeverCleanStandsStillForTheRest) {
-  ASSERT_TRUE(IsOk(provider_->Refresh({})));
   const std::unique_ptr<ContainerCgroup> container = MakeContainer();
   const pid_t pid = container->Run(test::Idle);
   container->Run(test::Idle);
-  const auto is_frozen = [&] {
-    std::string state;
-    std::ifstream(container->directory() + "/freezer.state") >> state;
-    std::ostringstream events;
-    events << std::ifstream(container->directory() + "/cgroup.events").rdbuf();
-    return state == "FROZEN" || events.str().find("frozen 1") != std::string::npos;
-  };
-  int put_back = 0;
-  resctrl_->model().SetBefore([&](const std::string& path) {
-    if (path == "qrm-gold/tasks" && !is_frozen()) {
-      resctrl_->model().threads().Move(pid, {});  // as a child that copied its parent's group
-      ++put_back;
+  // The process that is asked for last is put back before its turn, and missing in each pass.
+  Start({}, [this, pid, &container](test::ResctrlModel& model, const std::string& path) {
+    if (path == "qrm-gold/tasks" && !IsFrozen(container->directory())) {
+      model.threads().Move(pid, {});  // as a child that copied its parent's group
+      std::ofstream(dir_ / "put-back");
     }
   });
-  // The process that is asked for last is put back before its turn, and missing in each pass.
-  const Status moved = provider_->Apply(container->Target(), "", "gold");
-  resctrl_->model().SetBefore(nullptr);
-  EXPECT_TRUE(IsOk(moved));
-  EXPECT_GT(put_back, 0);
+  resctrl_->Watch(container->directory());
+  ASSERT_TRUE(IsOk(provider_->Refresh({})));
+  EXPECT_TRUE(IsOk(provider_->Apply(container->Target(), "", "gold")));
+  EXPECT_TRUE(std::filesystem::exists(dir_ / "put-back"));
   EXPECT_THAT(GroupsOf(*container), ElementsAre("qrm-gold"));
-  EXPECT_FALSE(is_frozen());
+  EXPECT_FALSE(IsFrozen(container->directory()));
 }
 
 TEST_F(RdtClassesTest, ExecIntoTheFormerGroupIsFoundAndMoved) {
@@ -216,7 +220,7 @@ TEST_F(RdtClassesTest, ExecIntoTheFormerGroupIsFoundAndMoved) {
   EXPECT_EQ(provider_->ReadBack(container->Target(), "gold").value_or("unread"), "");
 
   const pid_t exec = container->Run(test::Idle);
-  resctrl_->model().threads().Move(exec, {"qrm-silver", ""});
+  Move(exec, "qrm-silver");
   EXPECT_EQ(provider_->ReadBack(container->Target(), "gold").value_or("unread"),
             "2 threads, not all in group qrm-gold: 1 in group qrm-silver");
   ASSERT_TRUE(IsOk(provider_->Apply(container->Target(), "gold", "gold")));
@@ -262,20 +266,18 @@ TEST_F(RdtClassesTest, GroupThatOthersRemovedIsMadeAgainAndItsThreadsAreFound) {
 }
 
 TEST_F(RdtClassesTest, GroupThatVanishesInTheMiddleOfAMoveIsMadeAgain) {
+  Start({}, [removed = std::make_shared<bool>(false)](test::ResctrlModel& model,
+                                                      const std::string& path) {
+    if (path == "qrm-gold/tasks" && !*removed) {
+      *removed = true;
+      model.RemoveDirectory("qrm-gold");
+    }
+  });
   ASSERT_TRUE(IsOk(provider_->Refresh({})));
   const std::unique_ptr<ContainerCgroup> container = MakeContainer();
   container->Run(test::Idle);
   container->Run(test::Idle);
-  bool removed = false;
-  resctrl_->model().SetBefore([&](const std::string& path) {
-    if (path == "qrm-gold/tasks" && !removed) {
-      removed = true;
-      resctrl_->model().RemoveDirectory("qrm-gold");
-    }
-  });
-  const Status moved = provider_->Apply(container->Target(), "", "gold");
-  resctrl_->model().SetBefore(nullptr);
-  ASSERT_TRUE(IsOk(moved));
+  ASSERT_TRUE(IsOk(provider_->Apply(container->Target(), "", "gold")));
   EXPECT_THAT(GroupsOf(*container), ElementsAre("qrm-gold"));
   ASSERT_TRUE(IsOk(provider_->Refresh({"gold"})));
   EXPECT_EQ(provider_->List().repairs, 1U);
@@ -365,7 +367,7 @@ TEST_F(RdtClassesTest, RuntimesGroupsAreOfferedAndNeverChanged) {
   const pid_t pid = container->Run(test::Idle);
   EXPECT_EQ(provider_->Apply(container->Target(), "", "theirs").code(),
             StatusCode::kFailedPrecondition);
-  resctrl_->model().threads().Move(pid, {"theirs", ""});
+  Move(pid, "theirs");
   EXPECT_TRUE(IsOk(provider_->Apply(container->Target(), "theirs", "theirs")));
   EXPECT_EQ(Tree(), before);
 }
@@ -373,9 +375,9 @@ TEST_F(RdtClassesTest, RuntimesGroupsAreOfferedAndNeverChanged) {
 TEST_F(RdtClassesTest, CountersAreSummedOverCachesAndMissingOnesLeftOut) {
   WriteConfig("partitions: {p: {classes: {c: {}}}}");
   ASSERT_TRUE(IsOk(provider_->Refresh({})));
-  resctrl_->model().SetCounter("qrm-c", "llc_occupancy", "1000");
-  resctrl_->model().SetCounter("qrm-c", "mbm_total_bytes", "Unavailable");
-  resctrl_->model().SetCounter("qrm-c", "mbm_local_bytes", "7");
+  resctrl_->SetCounter("qrm-c", "llc_occupancy", "1000");
+  resctrl_->SetCounter("qrm-c", "mbm_total_bytes", "Unavailable");
+  resctrl_->SetCounter("qrm-c", "mbm_local_bytes", "7");
   EXPECT_THAT(provider_->Readings(),
               ElementsAre(sdk::ClassReading{"c", "llc_occupancy_bytes", 3000},
                           sdk::ClassReading{"c", "mbm_local_bytes", 21}));

@@ -150,7 +150,7 @@ TEST_F(ResctrlDoubleTest, ChildIsWhereItsCreatorWasWhenItBegan) {
   EXPECT_EQ(Make("a"), 0);
   StatusOr<std::unique_ptr<ContainerCgroup>> container = ContainerCgroup::Create();
   ASSERT_TRUE(container.ok()) << MessageOf(container.status());
-  resctrl_->model().threads().Watch((*container)->directory());
+  resctrl_->Watch((*container)->directory());
   const pid_t before = (*container)->Run(Idle);
   EXPECT_EQ(Write("a/tasks", std::to_string(::getpid())), 0);
   EXPECT_THAT(GroupsOf(before), StartsWith("res:/\n"));

@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "api/base/section.h"
@@ -210,7 +211,7 @@ TEST(ResolvePropertyTest, MasksOf200ConfigurationsAreThoseOfTheModel) {
   int refused = 0;
   for (unsigned seed = 1; resolved < 200; ++seed) {
     const RdtInfo info = RandomMachine(seed);
-    const CacheInfo& cache = info.l3.value();
+    const CacheInfo cache = info.l3.value_or(CacheInfo());
     const RandomConfig random(seed, cache.code_and_data);
     SCOPED_TRACE(fmt::format("seed {}, cache {:x}, least {} bits, {}", seed, cache.mask,
                              cache.least_bits, random.text()));
@@ -225,7 +226,7 @@ TEST(ResolvePropertyTest, MasksOf200ConfigurationsAreThoseOfTheModel) {
       continue;
     }
     ++resolved;
-    ASSERT_EQ(*schemata, *model);
+    ASSERT_THAT(model, testing::Optional(*schemata));
   }
   EXPECT_GT(refused, 20) << "and so are those that both refuse";
 }

@@ -75,7 +75,9 @@ partitions:
 
 TEST(ResolveTest, ClassIsWidenedToTheLeastBitsFromBelow) {
   RdtInfo info = Machine();
-  info.l3->least_bits = 2;
+  CacheInfo cache = info.l3.value_or(CacheInfo());
+  cache.least_bits = 2;
+  info.l3 = cache;
   const std::string text =
       "partitions: {p: {l3Allocation: 100%, classes: {low: {l3Allocation: 1%}, high: "
       "{l3Allocation: "
@@ -93,7 +95,9 @@ partitions:
     classes: {c: {l3Allocation: {all: {unified: 100%, code: 50%, data: 51-100%}, 8: 25%}}}
 )";
   EXPECT_EQ(LinesOf(text, info, "c"), "L3:0=ff;8=3\n");
-  info.l3->code_and_data = true;
+  CacheInfo cache = info.l3.value_or(CacheInfo());
+  cache.code_and_data = true;
+  info.l3 = cache;
   EXPECT_EQ(LinesOf(text, info, "c"), "L3CODE:0=f;8=3\nL3DATA:0=f0;8=3\n");
 }
 

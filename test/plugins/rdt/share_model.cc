@@ -48,12 +48,13 @@ std::optional<std::map<std::string, BitSet>> PartitionBits(
   int total = 0;
   BitSet taken;
   for (const ModelPartition& partition : partitions) {
-    if (partition.share->percent) {
-      asked.emplace(partition.share->high, partition.name);
-      total += partition.share->high;
+    const ModelShare share = partition.share.value_or(ModelShare());
+    if (share.percent) {
+      asked.emplace(share.high, partition.name);
+      total += share.high;
       continue;
     }
-    const BitSet own = From(partition.share->low, partition.share->high - partition.share->low + 1);
+    const BitSet own = From(share.low, share.high - share.low + 1);
     for (const int bit : own) {
       if (bit >= bits || !taken.insert(bit).second) {
         return std::nullopt;

@@ -4,12 +4,12 @@
 #include <atomic>
 #include <cerrno>
 #include <csignal>
-#include <cstring>
-#include <fstream>
+#include <filesystem>
+#include <system_error>
 #include <utility>
 
 #include <fcntl.h>
-#include <sys/stat.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -19,16 +19,20 @@
 
 namespace qrm::test {
 
-StatusOr<std::unique_ptr<ContainerCgroup>> ContainerCgroup::Create() {
+std::string ContainerCgroup::NextPath() {
   static std::atomic<int> number = 0;
+  return fmt::format("/qrm-test-{}-{}", ::getpid(), ++number);
+}
+
+StatusOr<std::unique_ptr<ContainerCgroup>> ContainerCgroup::Create(const std::string& path) {
   QRM_ASSIGN_OR_RETURN(const CgroupHierarchy hierarchy,
                        FindCgroupHierarchy("/sys/fs/cgroup", "freezer", "memory"));
-  const std::string path = fmt::format("/qrm-test-{}-{}", ::getpid(), ++number);
   const std::string directory = hierarchy.root + path;
-  constexpr mode_t kMode = 0755;
-  if (::mkdir(directory.c_str(), kMode) != 0) {
+  std::error_code error;
+  std::filesystem::create_directories(directory, error);
+  if (error) {
     return Errorf(StatusCode::kFailedPrecondition, "cannot make cgroup {}: {}; run as root",
-                  directory, std::strerror(errno));
+                  directory, error.message());
   }
   return std::unique_ptr<ContainerCgroup>(new ContainerCgroup(directory, path));
 }
@@ -42,10 +46,14 @@ ContainerCgroup::~ContainerCgroup() {
     for (const pid_t thread : left) {
       ::kill(thread, SIGKILL);
     }
-    while (::waitpid(-1, nullptr, WNOHANG) > 0) {
+    for (const pid_t child : children_) {
+      ::waitpid(child, nullptr, WNOHANG);
     }
   }
   while (::rmdir(directory_.c_str()) != 0 && errno == EBUSY) {
+  }
+  if (path_.rfind('/') != 0) {
+    ::rmdir(directory_.substr(0, directory_.rfind('/')).c_str());  // where nobody else uses it
   }
 }
 
@@ -53,9 +61,15 @@ pid_t ContainerCgroup::Run(const std::function<void()>& work) {
   const std::string procs = directory_ + "/cgroup.procs";
   int inside[2];
   QRM_CHECK(::pipe(inside) == 0);
+  const pid_t parent = ::getpid();
   const pid_t child = ::fork();
   QRM_CHECK(child >= 0);
+  children_.push_back(child);
   if (child == 0) {
+    ::prctl(PR_SET_PDEATHSIG, SIGKILL);  // no test leaves one behind that is killed itself
+    if (::getppid() != parent) {
+      ::_exit(0);
+    }
     const int file = ::open(procs.c_str(), O_WRONLY);
     const bool joined = ::write(file, "0", 1) == 1;
     static_cast<void>(!::write(inside[1], joined ? "y" : "n", 1));
@@ -83,6 +97,7 @@ void ForkStorm(int breeders) {
     if (::fork() != 0) {
       continue;
     }
+    ::prctl(PR_SET_PDEATHSIG, SIGKILL);
     for (;;) {
       if (::fork() == 0) {
         ::usleep(kLife);

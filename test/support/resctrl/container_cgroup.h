@@ -16,8 +16,8 @@ namespace qrm::test {
 /// A cgroup of its own where containers can be frozen; its processes end with it. Needs root.
 class ContainerCgroup {
  public:
-  /// Errors: kFailedPrecondition where no cgroup can be made.
-  static StatusOr<std::unique_ptr<ContainerCgroup>> Create();
+  /// At `path`, or at one of its own. Errors: kFailedPrecondition where no cgroup can be made.
+  static StatusOr<std::unique_ptr<ContainerCgroup>> Create(const std::string& path = NextPath());
   ~ContainerCgroup();
   ContainerCgroup(const ContainerCgroup&) = delete;
   ContainerCgroup& operator=(const ContainerCgroup&) = delete;
@@ -34,11 +34,13 @@ class ContainerCgroup {
   std::vector<pid_t> Threads() const;
 
  private:
+  static std::string NextPath();
   ContainerCgroup(std::string directory, std::string path)
       : directory_(std::move(directory)), path_(std::move(path)) {}
 
   std::string directory_;
   std::string path_;
+  std::vector<pid_t> children_;
 };
 
 /// For ContainerCgroup::Run: waits until it is killed.

@@ -1,71 +1,69 @@
 // A machine with resctrl for tests and benchmarks: the two file systems that a manager of it sees.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <string>
-#include <vector>
 
 #include <linux/magic.h>
+#include <sys/types.h>
 
-#include "api/base/check.h"
 #include "api/base/status.h"
 #include "plugins/rdt/resctrl.h"
-#include "test/support/resctrl/fuse_mount.h"
 #include "test/support/resctrl/resctrl_model.h"
 #include "test/support/temp_dir.h"
 
 namespace qrm::test {
 
-/// /proc as far as resctrl reaches: THREAD/cpu_resctrl_groups of threads that live, and `mounts`.
-class ThreadFiles final : public FileTree {
- public:
-  ThreadFiles(ThreadGroups& threads, std::string mounts)
-      : threads_(threads), mounts_(std::move(mounts)) {}
-
-  Kind Find(const std::string& path) override;
-  std::vector<std::string> List(const std::string& directory) override;
-  FileResult Read(const std::string& path) override;
-  int Write(const std::string& path, std::string_view text) override;
-  int MakeDirectory(const std::string& path) override;
-  int RemoveDirectory(const std::string& path) override;
-
- private:
-  ThreadGroups& threads_;
-  std::string mounts_;
-};
-
 /// A real file system that keeps what resctrl keeps (see ResctrlModel) over the real threads of
 /// this machine, and the other file in which a thread shows its group. What it does not have is the
 /// effect: no cache and no bandwidth is divided.
 ///
-/// Threads: any.
+/// A process of its own serves it, which ends with this object or with the test: a process that
+/// serves a file system to itself cannot be killed while it waits for it.
+///
+/// Threads: any; Create while there are no others.
 class ResctrlDouble {
  public:
+  /// Called before each command that changes something, with its path: here others can come between
+  /// two calls. It runs in the serving process, on what that was made with.
+  using Before = std::function<void(ResctrlModel& model, const std::string& path)>;
+
   /// Errors: kFailedPrecondition where the machine has no FUSE, or this is not root.
-  static StatusOr<std::unique_ptr<ResctrlDouble>> Create(ResctrlMachine machine = {});
+  static StatusOr<std::unique_ptr<ResctrlDouble>> Create(const ResctrlMachine& machine = {},
+                                                         const Before& before = {});
+  ~ResctrlDouble();
+  ResctrlDouble(const ResctrlDouble&) = delete;
+  ResctrlDouble& operator=(const ResctrlDouble&) = delete;
 
   /// What a manager is given instead of /sys/fs/resctrl and /proc.
-  rdt::ResctrlPaths paths() const {
-    return {.mount = directory_ / "resctrl",
-            .proc = directory_ / "proc",
+  rdt::ResctrlPaths paths() const { return PathsBelow(directory_.path()); }
+  /// The same for another process, which knows `directory()` of the double.
+  static rdt::ResctrlPaths PathsBelow(const std::string& directory) {
+    return {.mount = directory + "/resctrl",
+            .proc = directory + "/proc",
             .filesystem_type = FUSE_SUPER_MAGIC};
   }
-  ResctrlModel& model() { return model_; }
+  const std::string& directory() const { return directory_.path(); }
 
-  /// As `umount /sys/fs/resctrl` does: all groups are gone.
-  void Unmount();
-  void Mount() {
-    mount_ = *FuseMount::Create(model_, directory_ / "resctrl", Names::kAskedEachTime);
+  /// See ThreadGroups::Watch.
+  void Watch(const std::string& cgroup_directory) { Tell("watch", cgroup_directory); }
+  /// What the counters of control group `group` show from now on, for each L3.
+  void SetCounter(const std::string& group, const std::string& event, const std::string& text) {
+    Tell("counter", group, event, text);
   }
+  /// As `umount /sys/fs/resctrl` does: all groups are gone.
+  void Unmount() { Tell("unmount"); }
+  void Mount() { Tell("mount"); }
 
  private:
-  explicit ResctrlDouble(ResctrlMachine machine);
+  ResctrlDouble() = default;
+  void Tell(const std::string& command, const std::string& first = "",
+            const std::string& second = "", const std::string& third = "") const;
 
   TempDir directory_;
-  ResctrlModel model_;
-  ThreadFiles thread_files_;
-  std::unique_ptr<FuseMount> proc_;
-  std::unique_ptr<FuseMount> mount_;
+  int channel_ = -1;
+  pid_t server_ = -1;
 };
 
 }  // namespace qrm::test
