@@ -42,7 +42,9 @@ its directory: a server that is restarted makes a new one. Of kubelet's director
 it is two files and the directories of two sockets; the files must exist, for what stands there in their place keeps
 kubelet from starting. Host mounts that come and go below the runtime's directory come and go here too
 (HostToContainer): else qrmd would keep root file systems from being unmounted. Cgroup v1 is a mount for each
-controller, which are to be read-only, too. Of qrmd's own, the parents are mounted:
+controller, which are to be read-only, too, unless there are classes, which are written there. Devices are told by the
+node's /dev; resctrl comes below /sys/fs, which every node has. A file of classes is one of the ConfigMap's below
+/etc/qrm, elsewhere one of the node. Of qrmd's own, the parents are mounted:
 it makes the directories itself, with their modes.
 */ -}}
 {{- define "qrm.mounts" -}}
@@ -63,7 +65,21 @@ it makes the directories itself, with their modes.
       (include "qrm.key" (list . "nri-socket" "/var/run/nri/nri.sock")) }}
   {{- if . }}{{ $_ := set $mounts (dir .) $reading }}{{ end }}
 {{- end }}
-{{- $_ := set $mounts (include "qrm.key" (list . "cgroup-root" "/sys/fs/cgroup")) $all }}
+{{- $types := include "qrm.classTypes" . | fromYaml }}
+{{- $_ := set $mounts (include "qrm.key" (list . "cgroup-root" "/sys/fs/cgroup")) (empty $types | ternary $all (dict "type" "Directory" "mount" dict)) }}
+{{- if hasKey $types "blockio" }}{{ $_ := set $mounts "/dev" $following }}{{ end }}
+{{- if hasKey $types "rdt" }}
+  {{- $_ := set $mounts "/sys/fs" (dict "type" "Directory" "mount" (dict "mountPropagation" "HostToContainer")) }}
+{{- end }}
+{{- range $type, $rules := $types }}
+  {{- with get $rules "config-file" }}
+    {{- if ne (dir .) "/etc/qrm" }}
+      {{- $_ := set $mounts . $file }}
+    {{- else if not (hasKey $.Values.configFiles (base .)) }}
+      {{- fail (printf "cannot give qrmd %s, which class-types.%s.config-file in config names: add --set-file 'configFiles.%s=FILE', or name a file of the node" . $type (base . | replace "." "\\.")) }}
+    {{- end }}
+  {{- end }}
+{{- end }}
 {{- $_ := set $mounts (include "qrm.key" (list . "cri-socket" "/run/containerd/containerd.sock") | dir) $following }}
 {{- range list
       (include "qrm.key" (list . "control-socket" "/run/qrm/control.sock"))

@@ -24,7 +24,7 @@
 {{- $filled := list }}
 {{- range $rules }}
   {{- $names := has "everything" (.allow | default list) | ternary (list "*") list }}
-  {{- $filled = append $filled (merge (dict) . (dict "allow" list "pools" $names "roles" $names)) }}
+  {{- $filled = append $filled (merge (dict) . (dict "allow" list "pools" $names "roles" $names "classes" $names)) }}
 {{- end }}
 {{- toYaml $filled }}
 {{- end }}
@@ -37,6 +37,26 @@ JSON; empty for all names whatever.
 {{- $parts := list }}
 {{- range . }}{{ $parts = append $parts (regexQuoteMeta (toString .) | replace "\\*" "[^\"]*") }}{{ end }}
 {{- if has "*" . | not }}{{ printf "(%s)" (join "|" $parts) }}{{ end }}
+{{- end }}
+
+{{- /* The types of classes that the configuration has, as a mapping to their rules; none while they are switched off. */ -}}
+{{- define "qrm.classTypes" -}}
+{{- $config := include "qrm.config" . | fromYaml }}
+{{- $types := dict }}
+{{- if eq (toString (get $config "qos-classes")) "true" }}
+  {{- range $type, $rules := $config | dig "class-types" dict }}{{ $_ := set $types $type ($rules | default dict) }}{{ end }}
+{{- end }}
+{{- toYaml $types }}
+{{- end }}
+
+{{- /* CEL for the classes, as TYPE/CLASS, that are open to the request's namespace by their own rules, by the types. */ -}}
+{{- define "qrm.openClasses" -}}
+[]
+{{- range $type, $rules := . }}
+  {{- range $class, $rule := $rules | dig "classes" dict }}
+    {{- with ($rule | default dict) | dig "namespaces" list }} + (request.namespace.matches({{ printf "^%s$" (include "qrm.pattern" . | default ".*") | toJson }}) ? [{{ printf "%s/%s" $type $class | toJson }}] : []){{ end }}
+  {{- end }}
+{{- end }}
 {{- end }}
 
 {{- /* Whether the pods of the release's namespace may have what WORD says, by (list $ WORD). */ -}}

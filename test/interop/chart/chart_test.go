@@ -64,6 +64,7 @@ var ownNetwork = values{"hostNetwork": false, "config": "builtin-plugins: [cpu, 
 func TestEveryValueIsUsed(t *testing.T) {
 	others := values{
 		"config":                               "log-level: debug\n",
+		"configFiles":                          values{"blockio.yaml": "Classes: {}\n"},
 		"image.repository":                     "registry.example/qrm",
 		"image.tag":                            "1.2.3",
 		"image.pullPolicy":                     "Always",
@@ -126,9 +127,12 @@ func TestWrongValuesAreErrors(t *testing.T) {
 		values values
 		says   string
 	}{
-		"Typo":                {at("image.repo", "x"), "additional properties 'repo' not allowed"},
-		"UnknownKey":          {at("replicas", 3), "additional properties 'replicas' not allowed"},
-		"ConfigAsMapping":     {at("config", values{"log-level": "debug"}), "got object, want string"},
+		"Typo":              {at("image.repo", "x"), "additional properties 'repo' not allowed"},
+		"UnknownKey":        {at("replicas", 3), "additional properties 'replicas' not allowed"},
+		"ConfigAsMapping":   {at("config", values{"log-level": "debug"}), "got object, want string"},
+		"ConfigAsOtherFile": {at("configFiles", values{"config.yaml": "x"}), "config.yaml"},
+		"FileThatIsNotGiven": {at("config", "{qos-classes: true, class-types: {blockio: {config-file: /etc/qrm/blockio.yaml}}}"),
+			"add --set-file 'configFiles.blockio\\.yaml=FILE'"},
 		"ConfigIsNoYaml":      {at("config", "[1"), "cannot read config: error converting YAML"},
 		"NoneAtOnce":          {at("maxUnavailable", 0), "maxUnavailable"},
 		"PullPolicy":          {at("image.pullPolicy", "Sometimes"), "must be one of"},
@@ -186,16 +190,18 @@ func TestDefaultImageIsThatOfTheBuiltPrograms(t *testing.T) {
 // mounted is the path's mount from the node; nil if there is none.
 func mounted(t *testing.T, made *release, path string) *corev1.VolumeMount {
 	t.Helper()
+	var nearest *corev1.VolumeMount
 	for _, mount := range made.container().VolumeMounts {
-		if strings.HasPrefix(path, mount.MountPath+"/") || path == mount.MountPath {
+		if (strings.HasPrefix(path, mount.MountPath+"/") || path == mount.MountPath) &&
+			(nearest == nil || len(mount.MountPath) > len(nearest.MountPath)) {
 			index := slices.IndexFunc(made.pod().Volumes, func(v corev1.Volume) bool { return v.Name == mount.Name })
 			if index < 0 || made.pod().Volumes[index].HostPath == nil || made.pod().Volumes[index].HostPath.Path != mount.MountPath {
 				t.Errorf("%s is not mounted from the same path of the node", mount.MountPath)
 			}
-			return &mount
+			nearest = &mount
 		}
 	}
-	return nil
+	return nearest
 }
 
 func TestEveryPathOfQrmdIsMounted(t *testing.T) {
@@ -257,6 +263,26 @@ func TestOfKubeletsDirectoryOnlyStateAndSocketsAreMounted(t *testing.T) {
 		}
 		if !maps.Equal(got, want) {
 			t.Errorf("of kubelet's directory, %v are mounted", got)
+		}
+	}
+}
+
+func TestClassesGetWhatTheirTypesWriteAndRead(t *testing.T) {
+	const config = `{qos-classes: %s, class-types: {blockio: {config-file: /etc/qrm/blockio.yaml}, rdt: {config-file: /srv/rdt.yaml}}}`
+	given := at("configFiles", values{"blockio.yaml": "Classes: {}\n"})
+	on := render(t, with(given, "config", fmt.Sprintf(config, "true")))
+	off := render(t, with(given, "config", fmt.Sprintf(config, "false")))
+	if on.config.Data["blockio.yaml"] != "Classes: {}\n" {
+		t.Errorf("beside the configuration are %v", on.config.Data)
+	}
+	for path, want := range map[string]string{"/dev/sda": "/dev read-only", "/sys/fs/resctrl/tasks": "/sys/fs writable",
+		"/sys/fs/cgroup/blkio": "/sys/fs/cgroup writable", "/srv/rdt.yaml": "/srv/rdt.yaml read-only"} {
+		mount := mounted(t, on, path)
+		if mount == nil || mount.MountPath+map[bool]string{true: " read-only", false: " writable"}[mount.ReadOnly] != want {
+			t.Errorf("%s is mounted as %v instead of %s", path, mount, want)
+		}
+		if mount := mounted(t, off, path); mount != nil && !mount.ReadOnly {
+			t.Errorf("without classes, %s is mounted as %v", path, mount)
 		}
 	}
 }

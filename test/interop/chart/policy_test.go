@@ -14,13 +14,21 @@ const (
 	cpuKey    = "katalyst.kubewharf.io/cpu_enhancement"
 	memoryKey = "katalyst.kubewharf.io/memory_enhancement"
 	nicKey    = "example.com/nic"
+	// Of the types of classes in permissionRules.
+	blockioKey = "blockio.resources.alpha.kubernetes.io/default"
+	rdtKey     = "rdt.resources.beta.kubernetes.io/container.main"
 	// The default rules stand behind these.
 	permissionRules = `
 permissions:
-  - {namespaces: [infra, "team-*"], allow: [opt-out, reserved-cpus], pools: [batch, "b.*"], roles: [web]}
+  - {namespaces: [infra, "team-*"], allow: [opt-out, reserved-cpus], pools: [batch, "b.*"], roles: [web],
+     classes: ["rdt/*", blockio/fast]}
   - {namespaces: [all, qrm-system], allow: [everything]}
   - {namespaces: ["plain*"]}
 implicit-resources: [{resource: NIC, annotation: example.com/nic}]
+qos-classes: true
+class-types:
+  blockio: {config-file: /srv/blockio.yaml, classes: {slow: {namespaces: ["*"]}, batch: {namespaces: ["team-*", plain-1]}, fast: {capacity: 2}}}
+  rdt: {config-file: /srv/rdt.yaml}
 `
 )
 
@@ -97,6 +105,13 @@ func TestApiServerRefusesWhatPermissionsDoNotAllow(t *testing.T) {
 		"FullCores":       {nil, map[string]string{cpuKey: `{"full_pcpus_pairing": "true"}`}, "kube-system infra team-a all plain-1 tenant"},
 		"ListedRole":      {map[string]string{roleLabel: "web"}, nil, "kube-system infra team-a all tenant"},
 		"OtherRole":       {map[string]string{roleLabel: "etl"}, nil, "kube-system all tenant"},
+		"OpenClass":       {nil, map[string]string{blockioKey: "slow"}, "kube-system infra team-a all plain-1 tenant"},
+		"ClassByItsRule":  {nil, map[string]string{blockioKey: "batch"}, "kube-system team-a all plain-1"},
+		"ListedClass":     {nil, map[string]string{blockioKey: "fast"}, "kube-system infra team-a all"},
+		"ClassByGlob":     {nil, map[string]string{rdtKey: "gold"}, "kube-system infra team-a all"},
+		"ForeignAndOpen":  {nil, map[string]string{blockioKey: "slow", rdtKey: "gold"}, "kube-system infra team-a all"},
+		"NoClass":         {nil, map[string]string{blockioKey: ""}, "kube-system infra team-a all plain-1 tenant"},
+		"RuntimesType":    {nil, map[string]string{"other.resources.beta.kubernetes.io/pod": "x"}, "kube-system infra team-a all plain-1 tenant"},
 		"RoleAnnotation":  {nil, map[string]string{"kubernetes.io/pod-role": "etl"}, "kube-system all tenant"},
 	} {
 		for _, namespace := range []string{"kube-system", "infra", "team-a", "all", "plain-1", "tenant"} {
@@ -112,6 +127,27 @@ func TestApiServerRefusesWhatPermissionsDoNotAllow(t *testing.T) {
 	}
 }
 
+func TestApiServerRefusesClassesThatNobodyCanHave(t *testing.T) {
+	server := startGuardedServer(t)
+	for name, test := range map[string]struct{ key, value, says string }{
+		"Path":            {blockioKey, "../gold", "a class has 1 to 63 letters"},
+		"LongName":        {blockioKey, strings.Repeat("a", 64), "a class has 1 to 63 letters"},
+		"UnknownKey":      {"blockio.resources.alpha.kubernetes.io/pod", "slow", "an annotation for classes ends in"},
+		"AbsentContainer": {"blockio.resources.alpha.kubernetes.io/container.side", "slow", "a container that the pod does not have"},
+		"UnknownType":     {"lanes.resources.qrm.io/pod", "slow", "the nodes have no such type of classes, but blockio and rdt"},
+	} {
+		code, message := server.create(podsOf("all")+"?dryRun=All", podWith("one", nil, map[string]string{test.key: test.value}))
+		if code != http.StatusUnprocessableEntity || !strings.Contains(message, test.says) {
+			t.Errorf("%s: %d %s", name, code, message)
+		}
+	}
+	for _, value := range []string{strings.Repeat("a", 63), "A.b_c-1"} {
+		if code, message := server.create(podsOf("all")+"?dryRun=All", podWith("one", nil, map[string]string{rdtKey: value})); code != http.StatusCreated {
+			t.Errorf("%s: %d %s", value, code, message)
+		}
+	}
+}
+
 func TestApiServerTakesTheChartsOwnPod(t *testing.T) {
 	server := startGuardedServer(t)
 	template := renderIn(t, otherNamespace, at("config", permissionRules)).daemonSet.Spec.Template
@@ -122,7 +158,7 @@ func TestApiServerTakesTheChartsOwnPod(t *testing.T) {
 
 func TestApiServerRefusesChangesOfKeysOnExistingPods(t *testing.T) {
 	server := startGuardedServer(t)
-	server.mustCreate(podsOf("tenant"), podWith("has", map[string]string{roleLabel: "web"}, map[string]string{levelKey: "shared_cores"}))
+	server.mustCreate(podsOf("tenant"), podWith("has", map[string]string{roleLabel: "web"}, map[string]string{levelKey: "shared_cores", blockioKey: "slow"}))
 	server.mustCreate(podsOf("tenant"), podWith("lacks", nil, nil))
 	server.mustCreate(podsOf("kube-system"), podWith("system", nil, nil))
 	refused := func(what, key string, code int, message string) {
@@ -132,7 +168,7 @@ func TestApiServerRefusesChangesOfKeysOnExistingPods(t *testing.T) {
 		}
 	}
 	for _, key := range []string{skipKey, levelKey, cpuKey, memoryKey, nicKey, "kubernetes.io/pod-role", "katalyst.kubewharf.io/pod_type",
-		"kubernetes.io/resource-type", "kubernetes.io/main-container-name"} {
+		"kubernetes.io/resource-type", "kubernetes.io/main-container-name", blockioKey, rdtKey, "rdt.resources.kubernetes.io/default", "lanes.resources.qrm.io/pod"} {
 		for _, part := range []string{"", "/status"} {
 			code, message := server.patch(podsOf("tenant")+"/lacks"+part, annotate(key, "false"))
 			refused("adding at pods"+part, key, code, message)
@@ -148,6 +184,12 @@ func TestApiServerRefusesChangesOfKeysOnExistingPods(t *testing.T) {
 			refused(what+" at pods"+part, levelKey, code, message)
 		}
 	}
+	for what, change := range map[string]object{"changing": annotate(blockioKey, "batch"), "removing": annotate(blockioKey, nil)} {
+		for _, part := range []string{"", "/status"} {
+			code, message := server.patch(podsOf("tenant")+"/has"+part, change)
+			refused(what+" at pods"+part, blockioKey, code, message)
+		}
+	}
 	code, message := server.patch(podsOf("tenant")+"/has", object{"metadata": object{"labels": object{roleLabel: "etl"}}})
 	refused("changing a label", roleLabel, code, message)
 	code, message = server.patch(podsOf("kube-system")+"/system", annotate(skipKey, "true"))
@@ -157,7 +199,7 @@ func TestApiServerRefusesChangesOfKeysOnExistingPods(t *testing.T) {
 func TestApiServerLetsOrdinaryPodsLive(t *testing.T) {
 	server := startGuardedServer(t)
 	const pod = "/ordinary"
-	server.mustCreate(podsOf("tenant"), podWith("ordinary", map[string]string{roleLabel: "web"}, map[string]string{levelKey: "dedicated_cores"}))
+	server.mustCreate(podsOf("tenant"), podWith("ordinary", map[string]string{roleLabel: "web"}, map[string]string{levelKey: "dedicated_cores", blockioKey: "slow"}))
 	for what, step := range map[string]func() (int, string){
 		"a label": func() (int, string) {
 			return server.patch(podsOf("tenant")+pod, object{"metadata": object{"labels": object{"a": "b"}}})
