@@ -85,6 +85,12 @@ std::string AllocationText(const std::string& resource, const Document& allocati
   return text.empty() ? "nothing" : text.substr(1);
 }
 
+/// A class and what asked for it.
+std::string ClassText(const std::string& /*type*/, const Document& chosen) {
+  const Document& name = PartOf(chosen, "class");
+  return fmt::format("{}, by {}", name == "" ? "none" : TextOf(name), TextOf(PartOf(chosen, "by")));
+}
+
 std::string StepsText(const Document& steps) {
   std::string text;
   for (const Document& step : steps) {
@@ -180,6 +186,7 @@ void PrintDecision(const Document& decision, std::ostream& out) {
               [](const std::string&, const Document& hint) { return HintText(hint); });
   PrintLines("Reasons", PartOf(decision, "merge_reasons"), out);
   PrintByName("Given", PartOf(decision, "allocations"), out, AllocationText);
+  PrintByName("Classes", PartOf(decision, "classes"), out, ClassText);
   PrintLines("Conflicts", PartOf(decision, "conflicts"), out);
   PrintLines("Too long to keep", PartOf(decision, "left_out"), out);
   if (const Document& steps = PartOf(decision, "steps"); steps.is_array() && !steps.empty()) {

@@ -76,6 +76,22 @@ TEST_F(QrmctlAdmitTest, PrintsTheDecisionAndWhatWasNotDone) {
   EXPECT_EQ(sent.spec().containers(0).resources().requests().at("memory").string(), "2Gi");
 }
 
+TEST_F(QrmctlAdmitTest, PrintsWhichClassesThePodWouldGetAndByWhat) {
+  Serve();
+  node_.dry_run = Report(
+      Result::kAdmitted, "",
+      R"({"result":"admitted","classes":{"blockio":{"class":"fast","by":"the default of blockio"},)"
+      R"("rdt":{"class":"","by":"annotation rdt.resources.beta.kubernetes.io/pod="}}})");
+  EXPECT_EQ(Run({"admit", "--dry-run", "-f", Write(kPod)}), kDone) << err();
+  EXPECT_EQ(out(),
+            "shop/db would be admitted\n"
+            "\n"
+            "container main: would be admitted\n"
+            "  Classes\n"
+            "    blockio:   fast, by the default of blockio\n"
+            "    rdt:       none, by annotation rdt.resources.beta.kubernetes.io/pod=\n");
+}
+
 TEST_F(QrmctlAdmitTest, FailsWithTheReasonForAPodThatWouldBeRejected) {
   Serve();
   node_.dry_run =
