@@ -50,8 +50,21 @@ StatusCode CodeOf(int error) {
   }
 }
 
+const char* CureOf(StatusCode code) {
+  switch (code) {
+    case StatusCode::kNotFound:
+      return "look at the container, which may have ended";
+    case StatusCode::kInvalidArgument:
+      return "give the class a value that this kernel takes there";
+    default:
+      return "it is tried again; where it stays so, see dmesg and who else writes the cgroup";
+  }
+}
+
 Status FromErrno(const std::string& what, int error) {
-  return Errorf(CodeOf(error), "cannot {}: {}", what, std::generic_category().message(error));
+  const StatusCode code = CodeOf(error);
+  return Errorf(code, "cannot {}: {}; {}", what, std::generic_category().message(error),
+                CureOf(code));
 }
 
 std::string LineOf(const std::string& key, const std::string& value) {
