@@ -87,8 +87,8 @@ std::string AllocationText(const std::string& resource, const Document& allocati
 
 /// A class and what asked for it.
 std::string ClassText(const std::string& /*type*/, const Document& chosen) {
-  const Document& name = PartOf(chosen, "class");
-  return fmt::format("{}, by {}", name == "" ? "none" : TextOf(name), TextOf(PartOf(chosen, "by")));
+  const std::string name = TextOf(PartOf(chosen, "class"));
+  return fmt::format("{}, by {}", name.empty() ? "none" : name, TextOf(PartOf(chosen, "by")));
 }
 
 std::string StepsText(const Document& steps) {
