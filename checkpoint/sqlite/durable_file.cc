@@ -9,6 +9,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "api/base/file_descriptor.h"
 #include "checkpoint/sqlite/sqlite_error.h"
 
 namespace qrm::checkpoint {
@@ -17,24 +18,8 @@ namespace {
 constexpr mode_t kOwnerOnlyDirectory = 0700;
 constexpr mode_t kOwnerOnlyFile = 0600;
 
-class Descriptor {
- public:
-  explicit Descriptor(int fd) : fd_(fd) {}
-  ~Descriptor() {
-    if (fd_ >= 0) {
-      ::close(fd_);
-    }
-  }
-  Descriptor(const Descriptor&) = delete;
-  Descriptor& operator=(const Descriptor&) = delete;
-  int get() const { return fd_; }
-
- private:
-  int fd_;
-};
-
 Status SyncDirectory(const std::string& directory) {
-  const Descriptor fd(::open(directory.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  const FileDescriptor fd(::open(directory.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   if (fd.get() < 0 || ::fsync(fd.get()) != 0) {
     return SystemError(errno, "sync", directory);
   }
@@ -80,7 +65,8 @@ Status MakeDurableDirectory(const std::string& directory) {
 }
 
 Status MakePrivateFile(const std::string& path) {
-  const Descriptor fd(::open(path.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, kOwnerOnlyFile));
+  const FileDescriptor fd(
+      ::open(path.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, kOwnerOnlyFile));
   return fd.get() >= 0 ? OkStatus() : SystemError(errno, "make", path);
 }
 
@@ -101,7 +87,7 @@ Status RenameDurably(const std::string& from, const std::string& to) {
 Status WriteFileDurably(const std::string& path, const std::string& content) {
   const std::string unfinished = path + ".new";
   {
-    const Descriptor fd(
+    const FileDescriptor fd(
         ::open(unfinished.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, kOwnerOnlyFile));
     if (fd.get() < 0) {
       return SystemError(errno, "make", unfinished);

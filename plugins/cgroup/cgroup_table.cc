@@ -14,26 +14,10 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "api/base/file_descriptor.h"
+
 namespace qrm::cgroup {
 namespace {
-
-/// Closes what was opened.
-class Descriptor {
- public:
-  Descriptor(const std::string& path, int flags) : fd_(::open(path.c_str(), flags | O_CLOEXEC)) {}
-  ~Descriptor() {
-    if (fd_ >= 0) {
-      ::close(fd_);
-    }
-  }
-  Descriptor(const Descriptor&) = delete;
-  Descriptor& operator=(const Descriptor&) = delete;
-
-  int get() const { return fd_; }
-
- private:
-  const int fd_;
-};
 
 StatusCode CodeOf(int error) {
   switch (error) {
@@ -163,7 +147,7 @@ const std::map<std::string, std::string>& LinesOf(const CgroupTable& table,
 
 StatusOr<std::string> CgroupDirectory::Read(const std::string& file) const {
   const std::string path = path_ + "/" + file;
-  const Descriptor opened(path, O_RDONLY);
+  const FileDescriptor opened(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
   std::string text;
   char buffer[4096];
   ssize_t count = opened.get() < 0 ? -1 : ::read(opened.get(), buffer, sizeof(buffer));
@@ -179,7 +163,7 @@ StatusOr<std::string> CgroupDirectory::Read(const std::string& file) const {
 
 Status CgroupDirectory::Write(const std::string& file, const std::string& line) {
   const std::string path = path_ + "/" + file;
-  const Descriptor opened(path, O_WRONLY);
+  const FileDescriptor opened(::open(path.c_str(), O_WRONLY | O_CLOEXEC));
   if (opened.get() < 0 ||
       ::write(opened.get(), line.data(), line.size()) != static_cast<ssize_t>(line.size())) {
     const int cause = errno;

@@ -11,21 +11,13 @@
 namespace qrm::rdt {
 
 SmallFile::SmallFile(const std::string& path, int flags)
-    : file_(::open(path.c_str(), flags | O_CLOEXEC)) {
-  error_ = file_ < 0 ? errno : 0;
-}
-
-SmallFile::~SmallFile() {
-  if (file_ >= 0) {
-    ::close(file_);
-  }
-}
+    : file_(::open(path.c_str(), flags | O_CLOEXEC)), error_(file_.get() < 0 ? errno : 0) {}
 
 std::string SmallFile::Read() {
   std::string text;
   std::array<char, 4096> part;
   for (;;) {
-    const ssize_t size = ::read(file_, part.data(), part.size());
+    const ssize_t size = ::read(file_.get(), part.data(), part.size());
     if (size <= 0) {
       error_ = size < 0 ? errno : 0;
       return text;
@@ -36,13 +28,13 @@ std::string SmallFile::Read() {
 
 std::string SmallFile::ReadShort() {
   std::array<char, 1024> text;
-  const ssize_t size = ::read(file_, text.data(), text.size());
+  const ssize_t size = ::read(file_.get(), text.data(), text.size());
   error_ = size < 0 ? errno : 0;
   return {text.data(), static_cast<std::size_t>(std::max<ssize_t>(size, 0))};
 }
 
 void SmallFile::Write(std::string_view text) {
-  error_ = ::write(file_, text.data(), text.size()) < 0 ? errno : 0;
+  error_ = ::write(file_.get(), text.data(), text.size()) < 0 ? errno : 0;
 }
 
 std::string ReadLine(const std::string& path) {

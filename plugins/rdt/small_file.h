@@ -4,6 +4,8 @@
 #include <string>
 #include <string_view>
 
+#include "api/base/file_descriptor.h"
+
 namespace qrm::rdt {
 
 /// An open file, closed at the end.
@@ -11,9 +13,6 @@ class SmallFile {
  public:
   /// `flags` as open(2) has them.
   SmallFile(const std::string& path, int flags);
-  ~SmallFile();
-  SmallFile(const SmallFile&) = delete;
-  SmallFile& operator=(const SmallFile&) = delete;
 
   /// 0, or why the last call failed.
   [[nodiscard]] int error() const { return error_; }
@@ -26,8 +25,8 @@ class SmallFile {
   void Write(std::string_view text);
 
  private:
-  int file_;
-  int error_ = 0;
+  FileDescriptor file_;
+  int error_;
 };
 
 /// What the file holds, without the newline at its end; empty where it cannot be read.
