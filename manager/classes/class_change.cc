@@ -1,13 +1,13 @@
 // Finds who is meant, and checks what he may get.
 #include "manager/classes/class_change.h"
 
-#include <algorithm>
 #include <memory>
 #include <utility>
 #include <vector>
 
 #include "api/base/cgroup.h"
 #include "api/base/config_key.h"
+#include "manager/state/pod_selector.h"
 
 namespace qrm::manager {
 
@@ -18,28 +18,6 @@ using sdk::ClassLevel;
 using sdk::ClassTarget;
 
 namespace {
-
-bool IsMeant(const PodRecord& pod, const std::string& text) {
-  const auto& meta = pod.meta;
-  return text == meta.name || text == meta.uid || text == meta.pod_namespace + "/" + meta.name;
-}
-
-StatusOr<const PodRecord*> FindMeantPod(const NodeState& state, const std::string& text) {
-  std::vector<const PodRecord*> meant;
-  state.ForEachPod([&](const PodRecord& pod) {
-    if (IsMeant(pod, text)) {
-      meant.push_back(&pod);
-    }
-  });
-  if (meant.empty()) {
-    return Errorf(StatusCode::kNotFound, "no pod {} is admitted; qrmctl pods lists all", text);
-  }
-  if (meant.size() > 1) {
-    return Errorf(StatusCode::kInvalidArgument,
-                  "{} pods are called {}; write NAMESPACE/NAME or the UID", meant.size(), text);
-  }
-  return meant.front();
-}
 
 StatusOr<const OfferedType*> FindType(const OfferedTypes& types, const ClassChange& change) {
   std::vector<std::string> names;

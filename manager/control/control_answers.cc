@@ -10,6 +10,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "manager/state/pod_selector.h"
 #include "topology/describe.h"
 
 namespace qrm::manager {
@@ -23,10 +24,10 @@ double SecondsSince(std::optional<SteadyTime> then, SteadyTime now) {
   return then.has_value() ? std::chrono::duration<double>(now - *then).count() : -1;
 }
 
+/// An empty selector means all pods.
 bool IsMeant(const std::string& selector, const std::string& uid, const std::string& pod_namespace,
              const std::string& name) {
-  return selector.empty() || selector == name || selector == uid ||
-         selector == pod_namespace + "/" + name;
+  return selector.empty() || manager::IsMeant(selector, {uid, pod_namespace, name});
 }
 
 v1::RuntimeStatus RuntimeMessage(const RuntimeStatus& runtime, SteadyTime now) {
