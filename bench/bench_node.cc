@@ -120,7 +120,8 @@ std::string WriteDaemonConfig(const std::string& directory) {
   return WriteFile(directory + "/qrmd.yaml", DaemonKeys());
 }
 
-BenchNode::BenchNode(const std::string& directory, const std::string& bin_dir, PluginsIn plugins_in)
+BenchNode::BenchNode(const std::string& directory, const std::string& bin_dir, PluginsIn plugins_in,
+                     NodeClasses classes)
     : directory_(directory),
       config_(ReadConfig(directory)),
       machine_(Must(config::LoadMachine(config_.machine))),
@@ -128,11 +129,13 @@ BenchNode::BenchNode(const std::string& directory, const std::string& bin_dir, P
       registry_(
           std::make_unique<manager::Registry>(io_.io(), RegistryOptionsIn(directory, machine_))),
       releaser_(state_, registry_->plugins(), {}),
+      classes_(std::move(classes.options), std::move(classes.providers)),
       admitter_({.state = state_,
                  .plugins = registry_->plugins(),
                  .releaser = releaser_,
                  .machine = machine_,
-                 .clock = clock_},
+                 .clock = clock_,
+                 .classes = &classes_},
                 {.merge = config_.admission.merge}) {
   if (plugins_in == PluginsIn::kDaemon) {
     builtins_ = Must(manager::MakeBuiltinPlugins(config_.builtin, machine_));

@@ -12,6 +12,7 @@
 
 #include "api/base/clock.h"
 #include "manager/admission/admitter.h"
+#include "manager/classes/class_book.h"
 #include "manager/daemon/config.h"
 #include "manager/registry/calls/local_plugin.h"
 #include "manager/registry/registry.h"
@@ -32,11 +33,18 @@ enum class Kind { kPinned, kPooled };
 /// are built in.
 std::string WriteDaemonConfig(const std::string& directory);
 
+/// The types of QoS-class resources of a node.
+struct NodeClasses {
+  manager::ClassesOptions options;
+  manager::ClassBook::Providers providers;
+};
+
 /// A node of 80 CPUs. Threads: one, which may also be the state loop's.
 class BenchNode {
  public:
   /// Keeps everything in `directory`; plugin programs come from `bin_dir`.
-  BenchNode(const std::string& directory, const std::string& bin_dir, PluginsIn plugins_in);
+  BenchNode(const std::string& directory, const std::string& bin_dir, PluginsIn plugins_in,
+            NodeClasses classes = {});
   ~BenchNode();
   BenchNode(const BenchNode&) = delete;
   BenchNode& operator=(const BenchNode&) = delete;
@@ -80,6 +88,7 @@ class BenchNode {
   std::vector<std::unique_ptr<manager::LocalPlugin>> local_plugins_;
   std::unique_ptr<manager::Registry> registry_;
   manager::Releaser releaser_;
+  const manager::ClassBook classes_;
   manager::Admitter admitter_;
 };
 

@@ -1,0 +1,125 @@
+// One container through its whole admission on a node with two types of classes, which asks for a
+// class of each, beside the same on a node without, turn by turn in one run.
+//   class_bench [--smoke]
+#include <chrono>
+#include <cstddef>
+#include <cstdlib>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <utility>
+#include <vector>
+
+#include <fmt/format.h>
+
+#include "api/base/log.h"
+#include "bench/bench_dir.h"
+#include "bench/bench_node.h"
+#include "bench/target.h"
+#include "test/support/fake_class_provider.h"
+
+namespace qrm::bench {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+constexpr double kTarget = 1.1;
+constexpr std::size_t kResidents = 100;
+/// Until the logs have their full length.
+constexpr std::size_t kWarmUp = 300;
+constexpr std::size_t kAdmissions = 500;
+constexpr const char* kTypes[] = {"cache", "disk"};
+
+/// Two types of two classes each, one of them for any number and one for so many that it is
+/// counted.
+manager::ClassBook::Providers TwoTypes() {
+  manager::ClassBook::Providers providers;
+  for (const char* const type : kTypes) {
+    providers.push_back(std::make_unique<test::FakeClassProvider>(sdk::ClassType{
+        .name = type, .classes = {{.name = "any"}, {.name = "counted", .capacity = 1000}}}));
+  }
+  return providers;
+}
+
+manager::ClassesOptions RulesOfTwoTypes() {
+  manager::ClassesOptions options{.enabled = true};
+  for (const char* const type : kTypes) {
+    options.types[type].classes["counted"].namespaces = {"*"};
+  }
+  return options;
+}
+
+/// A node whose pods ask for classes where it has any.
+class Side {
+ public:
+  explicit Side(NodeClasses classes)
+      : asks_(!classes.providers.empty()),
+        node_(dir_.path(), /*bin_dir=*/"", PluginsIn::kDaemon, std::move(classes)) {
+    node_.Run([&] {
+      for (std::size_t i = 0; i < kResidents; ++i) {
+        node_.Admit(NextDemand(Kind::kPooled));
+      }
+    });
+  }
+
+  /// How long one more took. Units: microseconds.
+  double AdmitOne() {
+    double took = 0;
+    node_.Run([&] {
+      const manager::ContainerDemand demand = NextDemand(Kind::kPinned);
+      const Clock::time_point begin = Clock::now();
+      node_.Admit(demand);
+      took = std::chrono::duration<double, std::micro>(Clock::now() - begin).count();
+      node_.Remove(demand.pod.uid);
+    });
+    return took;
+  }
+
+ private:
+  manager::ContainerDemand NextDemand(Kind kind) {
+    manager::ContainerDemand demand = BenchNode::DemandOf(next_++, kind);
+    for (const char* const type : kTypes) {
+      if (asks_) {
+        demand.pod.annotations[fmt::format("{}.resources.alpha.kubernetes.io/default", type)] =
+            "counted";
+      }
+    }
+    return demand;
+  }
+
+  const BenchDir dir_;
+  const bool asks_;
+  std::size_t next_ = 0;
+  BenchNode node_;
+};
+
+bool Measure(std::size_t warm_up, std::size_t admissions) {
+  Side without({});
+  Side with({.options = RulesOfTwoTypes(), .providers = TwoTypes()});
+  std::vector<double> without_times;
+  std::vector<double> with_times;
+  for (std::size_t i = 0; i < warm_up + admissions; ++i) {
+    const double took_without = without.AdmitOne();
+    const double took_with = with.AdmitOne();
+    if (i >= warm_up) {
+      without_times.push_back(took_without);
+      with_times.push_back(took_with);
+    }
+  }
+  fmt::print(
+      "admission on {} containers, p50: {:.0f} us without classes, {:.0f} us with two types\n",
+      kResidents, Median(without_times), Median(with_times));
+  return Judge("admission of one container with two class types, p50", kTarget,
+               Median(with_times) / Median(without_times), "x without");
+}
+
+}  // namespace
+}  // namespace qrm::bench
+
+int main(int argc, char** argv) {
+  const bool smoke = argc == 2 && std::string_view(argv[1]) == "--smoke";
+  qrm::log::SetLevel(qrm::log::Level::kError);
+  const bool reached = smoke ? qrm::bench::Measure(2, 5)
+                             : qrm::bench::Measure(qrm::bench::kWarmUp, qrm::bench::kAdmissions);
+  return smoke || reached ? EXIT_SUCCESS : EXIT_FAILURE;
+}
