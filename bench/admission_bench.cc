@@ -1,6 +1,7 @@
 // One container through hints, merge, allocate and durable commit, beside the least that its round
 // trips and syncs cost, turn by turn in one run.
 //   admission_bench [--admissions N] [--smoke]
+#include <algorithm>
 #include <chrono>
 #include <cstdlib>
 #include <filesystem>
@@ -90,6 +91,7 @@ class Comparison {
         AdmitOne();
       }
     });
+    ReadSteps();
     return Report();
   }
 
@@ -98,17 +100,21 @@ class Comparison {
     const manager::ContainerDemand demand = BenchNode::DemandOf(next_++, Kind::kPinned);
     const auto begin = Clock::now();
     node_.Admit(demand);
-    double took = Microseconds(Clock::now() - begin);
-    admissions_.total.push_back(took);
-    // The steps before the commit stand in the trace that it keeps; the commit is what is left.
-    const auto trace = nlohmann::json::parse(node_.state().Load()->traces().back()->json);
-    for (const auto& step : trace.at("steps")) {
-      const double step_took = step.at("microseconds");
-      admissions_.steps[step.at("step")].push_back(step_took);
-      took -= step_took;
-    }
-    admissions_.steps["commit"].push_back(took);
+    admissions_.total.push_back(Microseconds(Clock::now() - begin));
     node_.Remove(demand.pod.uid);
+  }
+
+  /// The steps stand in the decisions that were kept.
+  void ReadSteps() {
+    const std::vector<checkpoint::DecisionTrace> decisions = node_.Decisions();
+    const std::size_t measured = std::min(program_.admissions, decisions.size());
+    for (std::size_t i = decisions.size() - measured; i < decisions.size(); ++i) {
+      const auto document = nlohmann::json::parse(decisions[i].json);
+      for (const auto& step : document.at("steps")) {
+        admissions_.steps[step.at("step")].push_back(step.at("microseconds"));
+      }
+      admissions_.steps["commit"].push_back(Microseconds(*decisions[i].commit));
+    }
   }
 
   void AskFloor(Floor& floor) {

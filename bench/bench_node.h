@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "api/base/clock.h"
+#include "checkpoint/decision_log.h"
 #include "manager/admission/admitter.h"
 #include "manager/classes/class_book.h"
 #include "manager/daemon/config.h"
@@ -50,6 +51,8 @@ class BenchNode {
   BenchNode& operator=(const BenchNode&) = delete;
 
   manager::StateLoop& state() { return state_; }
+  /// Reads them from the disk.
+  std::vector<checkpoint::DecisionTrace> Decisions() { return decisions_.Read(); }
   manager::Plugins& plugins() { return registry_->plugins(); }
   const Machine& machine() const { return machine_; }
   boost::asio::io_context& io() { return io_.io(); }
@@ -89,6 +92,7 @@ class BenchNode {
   std::unique_ptr<manager::Registry> registry_;
   manager::Releaser releaser_;
   const manager::ClassBook classes_;
+  checkpoint::DecisionLog decisions_;
   manager::Admitter admitter_;
 };
 

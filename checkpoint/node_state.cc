@@ -12,7 +12,6 @@ namespace qrm::checkpoint {
 namespace {
 
 using PendingRemovals = std::map<std::string, std::set<std::string>>;
-using Traces = std::vector<std::shared_ptr<const DecisionTrace>>;
 
 /// Namespaces cannot contain '/'. Source: Kubernetes, "Object Names and IDs" (RFC 1123 label).
 std::string NameKey(const std::string& pod_namespace, const std::string& name) {
@@ -75,18 +74,6 @@ void AddPluginValues(const StringMap& before, const StringMap& now, StringMap& p
   }
 }
 
-/// Traces are only ever added behind the last one.
-void AddNewTraces(const Traces& before, const Traces& now, Change& change) {
-  auto first = now.begin();
-  if (!before.empty()) {
-    const auto last_known = std::find(now.begin(), now.end(), before.back());
-    first = last_known == now.end() ? now.begin() : last_known + 1;
-  }
-  for (; first != now.end(); ++first) {
-    change.traces.push_back(**first);
-  }
-}
-
 }  // namespace
 
 struct NodeState::Rep {
@@ -95,9 +82,9 @@ struct NodeState::Rep {
   /// that is not yet gone.
   PersistentMap<std::vector<std::string>> uids_by_name;
   std::size_t containers = 0;
+  int64_t last_order = 0;
   std::shared_ptr<const PendingRemovals> pending = std::make_shared<PendingRemovals>();
   std::shared_ptr<const StringMap> plugin_values = std::make_shared<StringMap>();
-  std::shared_ptr<const Traces> traces = std::make_shared<Traces>();
 };
 
 /// Applies one change to a copy of a Rep. Removals come first, as on disk.
@@ -133,13 +120,15 @@ class NodeState::Transition {
   void Put(Change::PutContainer put) {
     const std::string uid = put.pod.uid;
     const PodPtr* known = rep_->pods.Find(uid);
-    if (known == nullptr) {
-      AddName(put.pod);
-    } else if (NameKey((*known)->meta) != NameKey(put.pod)) {
+    const bool renamed = known != nullptr && NameKey((*known)->meta) != NameKey(put.pod);
+    if (renamed) {
       DropName((*known)->meta);
-      AddName(put.pod);
     }
     PodRecord& pod = Edit(uid, known == nullptr ? nullptr : known->get());
+    if (known == nullptr || renamed) {
+      AddName(put.pod);
+      pod.order = ++rep_->last_order;
+    }
     pod.meta = std::move(put.pod);
     auto record = std::make_shared<const ContainerRecord>(std::move(put.record));
     rep_->containers +=
@@ -172,20 +161,6 @@ class NodeState::Transition {
       value.empty() ? void(next->erase(plugin)) : void(next->insert_or_assign(plugin, value));
     }
     rep_->plugin_values = std::move(next);
-  }
-
-  void AddTraces(std::vector<DecisionTrace> added) {
-    if (added.empty()) {
-      return;
-    }
-    auto traces = std::make_shared<Traces>(*rep_->traces);
-    for (DecisionTrace& trace : added) {
-      traces->push_back(std::make_shared<const DecisionTrace>(std::move(trace)));
-    }
-    if (traces->size() > kMaxTraces) {
-      traces->erase(traces->begin(), traces->end() - static_cast<std::ptrdiff_t>(kMaxTraces));
-    }
-    rep_->traces = std::move(traces);
   }
 
   std::shared_ptr<const Rep> Finish() && { return std::move(rep_); }
@@ -233,8 +208,7 @@ class NodeState::Transition {
 
 bool Change::Empty() const {
   return put_containers.empty() && remove_pods.empty() && remove_containers.empty() &&
-         add_pending_removals.empty() && done_pending_removals.empty() &&
-         put_plugin_values.empty() && traces.empty();
+         add_pending_removals.empty() && done_pending_removals.empty() && put_plugin_values.empty();
 }
 
 const StringMap& ContainerRecord::AppliedTo(const std::string& id) const {
@@ -252,16 +226,17 @@ NodeState::~NodeState() = default;
 NodeState::NodeState(const NodeState&) = default;
 NodeState& NodeState::operator=(const NodeState&) = default;
 
-NodeState NodeState::Restore(const std::vector<Restored>& pods) {
+NodeState NodeState::Restore(const std::vector<PodPtr>& pods) {
   auto rep = std::make_shared<Rep>();
   std::vector<std::pair<std::string, PodPtr>> by_uid;
-  std::vector<std::pair<std::string, const Restored*>> named;
+  std::vector<std::pair<std::string, const PodRecord*>> named;
   by_uid.reserve(pods.size());
   named.reserve(pods.size());
-  for (const Restored& restored : pods) {
-    by_uid.emplace_back(restored.pod->meta.uid, restored.pod);
-    named.emplace_back(NameKey(restored.pod->meta), &restored);
-    rep->containers += restored.pod->containers.size();
+  for (const PodPtr& pod : pods) {
+    by_uid.emplace_back(pod->meta.uid, pod);
+    named.emplace_back(NameKey(pod->meta), pod.get());
+    rep->containers += pod->containers.size();
+    rep->last_order = std::max(rep->last_order, pod->order);
   }
   rep->pods = PersistentMap<PodPtr>(std::move(by_uid));
 
@@ -270,11 +245,11 @@ NodeState NodeState::Restore(const std::vector<Restored>& pods) {
   });
   std::vector<std::pair<std::string, std::vector<std::string>>> uids_by_name;
   uids_by_name.reserve(named.size());
-  for (auto& [name, restored] : named) {
+  for (auto& [name, pod] : named) {
     if (uids_by_name.empty() || uids_by_name.back().first != name) {
       uids_by_name.emplace_back(std::move(name), std::vector<std::string>());
     }
-    uids_by_name.back().second.push_back(restored->pod->meta.uid);
+    uids_by_name.back().second.push_back(pod->meta.uid);
   }
   rep->uids_by_name = PersistentMap<std::vector<std::string>>(std::move(uids_by_name));
 
@@ -296,7 +271,6 @@ NodeState NodeState::With(Change change) const {
   }
   transition.ChangePending(change);
   transition.PutPluginValues(change.put_plugin_values);
-  transition.AddTraces(std::move(change.traces));
 
   NodeState next;
   next.rep_ = std::move(transition).Finish();
@@ -343,10 +317,6 @@ const StringMap& NodeState::plugin_values() const {
   return *rep_->plugin_values;
 }
 
-const Traces& NodeState::traces() const {
-  return *rep_->traces;
-}
-
 Change NodeState::Since(const NodeState& before) const {
   Change change;
   before.ForEachPod([&](const PodRecord& pod) {
@@ -365,7 +335,6 @@ Change NodeState::Since(const NodeState& before) const {
   AddPending(before.pending_removals(), pending_removals(), change.done_pending_removals);
   AddPending(pending_removals(), before.pending_removals(), change.add_pending_removals);
   AddPluginValues(before.plugin_values(), plugin_values(), change.put_plugin_values);
-  AddNewTraces(before.traces(), traces(), change);
   return change;
 }
 

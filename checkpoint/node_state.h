@@ -2,7 +2,6 @@
 // the next one.
 #pragma once
 
-#include <chrono>
 #include <cstdint>
 #include <functional>
 #include <map>
@@ -77,19 +76,9 @@ struct ContainerRecord {
 /// One admitted pod.
 struct PodRecord {
   PodMeta meta;
+  /// Among the pods of one name, the order of their admission; the state gives it.
+  int64_t order = 0;
   std::map<std::string, std::shared_ptr<const ContainerRecord>> containers;
-};
-
-/// Why a container was admitted or rejected; `json` is the document behind `qrmctl explain`.
-struct DecisionTrace {
-  ContainerKey key;
-  std::string pod_namespace;
-  std::string pod_name;
-  std::chrono::system_clock::time_point time;
-  bool admitted = false;
-  std::string json;
-
-  bool operator==(const DecisionTrace&) const = default;
 };
 
 /// One transaction: everything in it becomes durable and visible at once, or nothing. Removals are
@@ -110,26 +99,20 @@ struct Change {
   std::vector<std::pair<std::string, std::string>> add_pending_removals;   ///< (pod UID, resource)
   std::vector<std::pair<std::string, std::string>> done_pending_removals;  ///< (pod UID, resource)
   StringMap put_plugin_values;  ///< plugin -> what it keeps beside its allocations; empty: nothing
-  std::vector<DecisionTrace> traces;
 
   bool Empty() const;
   bool operator==(const Change&) const = default;
 };
 
-/// Every pod with its containers, what plugins must still be told, and the latest decisions.
+/// Every pod with its containers, and what plugins must still be told.
 /// Threads: immutable, any.
 class NodeState {
  public:
   using PodPtr = std::shared_ptr<const PodRecord>;
 
-  /// A pod and its place in the order of admission.
-  struct Restored {
-    PodPtr pod;
-    int64_t order = 0;
-  };
   /// The state with `pods`, which stand in the strict order of their UIDs. Cost: much less than
   /// putting one after the other.
-  static NodeState Restore(const std::vector<Restored>& pods);
+  static NodeState Restore(const std::vector<PodPtr>& pods);
 
   /// Null when unknown; valid as long as this state.
   const PodRecord* FindPod(const std::string& uid) const;
@@ -146,9 +129,6 @@ class NodeState {
   const std::map<std::string, std::set<std::string>>& pending_removals() const;
   /// What built-in plugins keep beside their allocations, such as the sizes of pools.
   const StringMap& plugin_values() const;
-  /// The latest decisions, oldest first; the store bounds their number (kMaxTraces).
-  const std::vector<std::shared_ptr<const DecisionTrace>>& traces() const;
-  static constexpr std::size_t kMaxTraces = 1000;
 
   /// The state after `change`. Cost: the records that `change` touches, and a pointer per 64 pods;
   /// the other records are shared.

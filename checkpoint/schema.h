@@ -5,9 +5,9 @@
 
 namespace qrm::checkpoint {
 
-/// Rows are columns of plain values, and JSON only for maps, so that `sqlite3 checkpoint.db` shows
-/// what a container has; protobuf would hide it, and one document per pod would have to be parsed
-/// whole at start. Tables are clustered by their keys: what a commit touches lies together.
+/// One row holds all that is known of a container, its pod included, and rows stand in the order in
+/// which they came: an admission changes one page, whatever the node holds. `qrmctl checkpoint`
+/// shows what rows say.
 const SqliteSchema& CheckpointSchema();
 
 }  // namespace qrm::checkpoint

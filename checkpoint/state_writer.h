@@ -2,12 +2,21 @@
 #pragma once
 
 #include <cstdint>
+#include <map>
+#include <string>
 
 #include "api/base/status.h"
 #include "checkpoint/node_state.h"
 #include "checkpoint/sqlite/sqlite_db.h"
 
 namespace qrm::checkpoint {
+
+/// A change, and the states that it leads from and to.
+struct Step {
+  const Change& change;
+  const NodeState& before;
+  const NodeState& after;
+};
 
 /// Writes changes into an open database; it must outlive the writer. Threads: one at a time.
 class StateWriter {
@@ -16,41 +25,35 @@ class StateWriter {
 
   /// One transaction. Errors: kInvalidArgument for a value that cannot be stored (text that is not
   /// UTF-8, a number that is not finite); else as SqliteDb::Transaction. The database is as before.
-  Status Write(const Change& change);
+  Status Write(const Step& step);
 
  private:
   /// Prepared once: a commit costs its disk write, not its parsing.
   struct Statements {
-    SqliteStatement put_pod, put_container, put_allocation, put_pending, put_plugin_value,
-        put_trace;
-    SqliteStatement drop_pod, drop_containers, drop_allocations;
-    SqliteStatement drop_container, drop_container_allocations, drop_pod_if_empty, drop_pending;
-    SqliteStatement drop_plugin_value;
-    SqliteStatement put_class, drop_pod_classes, drop_container_classes;
+    SqliteStatement put_container, drop_container;
+    SqliteStatement put_pending, drop_pending;
+    SqliteStatement put_plugin_value, drop_plugin_value;
   };
-  /// The last numbers given out, and what else follows from the rows.
-  struct Sequences {
-    int64_t pod = 0;
-    int64_t trace = 0;
-    bool any_classes = false;  ///< there may be rows of classes: without them, nothing is dropped
+  /// The rows of containers: the writer knows where each is, so that no index has to.
+  struct Rows {
+    std::map<ContainerKey, int64_t> ids;
+    int64_t last = 0;
   };
+  /// What a transaction makes of the rows: 0 for one that goes.
+  using NewIds = std::map<ContainerKey, int64_t>;
 
-  StateWriter(SqliteDb& db, Statements statements, Sequences sequences);
+  StateWriter(SqliteDb& db, Statements statements, Rows rows);
   static StatusOr<Statements> PrepareAll(SqliteDb& db);
-  static StatusOr<Sequences> LastSequences(SqliteDb& db);
-  Status WriteRows(const Change& change, Sequences& sequences);
-  Status RemovePod(const std::string& uid, const Sequences& sequences);
-  Status RemoveContainer(const ContainerKey& key, const Sequences& sequences);
-  Status PutContainer(const Change::PutContainer& put, Sequences& sequences);
-  Status PutAllocation(const ContainerKey& key, const std::string& resource,
-                       const ResourceAllocation& allocation, const Origin* origin);
-  Status PutClasses(const ContainerKey& key, const StringMap& classes, Sequences& sequences);
+  static StatusOr<Rows> FindRows(SqliteDb& db);
+  Status WriteRows(const Step& step, NewIds& new_ids);
+  Status DropContainers(const Step& step, NewIds& new_ids);
+  Status PutContainers(const Step& step, NewIds& new_ids);
+  Status PutContainer(const PodRecord& pod, const std::string& name, NewIds& new_ids);
   Status PutPluginValue(const std::string& plugin, const std::string& value);
-  Status PutTrace(const DecisionTrace& trace, Sequences& sequences);
 
   SqliteDb* db_;
   Statements statements_;
-  Sequences sequences_;
+  Rows rows_;
 };
 
 }  // namespace qrm::checkpoint

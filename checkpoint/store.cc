@@ -83,17 +83,24 @@ class SqliteStore final : public Store {
 
   /// Brings the disk to `next`, which is the state after `change`.
   Status Write(const Change& change, const NodeState& next) {
-    const auto write = [&] { return disk_->writer.Write(waits_ ? next.Since(on_disk_) : change); };
-    Status written = write();
+    Status written = WriteStep(change, next);
     if (written.code() == StatusCode::kDataLoss) {
       QRM_RETURN_IF_ERROR(BeginAnew(MessageOf(written)));
-      written = write();
+      written = WriteStep(change, next);
     }
     if (written.ok()) {
       state_ = on_disk_ = next;
       waits_ = false;
     }
     return written;
+  }
+
+  Status WriteStep(const Change& change, const NodeState& next) {
+    if (!waits_) {
+      return disk_->writer.Write({.change = change, .before = on_disk_, .after = next});
+    }
+    const Change all = next.Since(on_disk_);
+    return disk_->writer.Write({.change = all, .before = on_disk_, .after = next});
   }
 
   StatusOr<std::unique_ptr<Disk>> OpenDisk(NodeState& found, std::vector<std::string>& repairs) {
@@ -121,7 +128,8 @@ class SqliteStore final : public Store {
       state_ = on_disk_ = found;
       unread_ = waits_ = false;
     } else if (found == NodeState()) {
-      QRM_RETURN_IF_ERROR(disk->writer.Write(state_.AsChange()));
+      const Change all = state_.AsChange();
+      QRM_RETURN_IF_ERROR(disk->writer.Write({.change = all, .before = found, .after = state_}));
       on_disk_ = state_;
       waits_ = false;
     } else if (!(found == on_disk_)) {

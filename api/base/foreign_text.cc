@@ -13,8 +13,25 @@ bool Continues(char c) {
   return (static_cast<unsigned char>(c) & 0xc0) == 0x80;
 }
 
+/// Whether a character may begin with these two bytes: it has no shorter form, is no surrogate and
+/// stands within Unicode. Source: RFC 3629, section 4.
+bool MayFollow(unsigned char first, unsigned char second) {
+  switch (first) {
+    case 0xe0:
+      return second >= 0xa0;
+    case 0xed:
+      return second < 0xa0;
+    case 0xf0:
+      return second >= 0x90;
+    case 0xf4:
+      return second < 0x90;
+    default:
+      return true;
+  }
+}
+
 /// The bytes of the character that `text` begins with; 0 when it begins with none.
-/// Source: RFC 3629, without its rules on surrogates, which print as nothing worse than a mark.
+/// Source: RFC 3629.
 std::size_t CharacterLength(std::string_view text) {
   const auto first = static_cast<unsigned char>(text.front());
   const std::size_t length = first < 0x80                    ? 1
@@ -22,7 +39,8 @@ std::size_t CharacterLength(std::string_view text) {
                              : first >= 0xe0 && first < 0xf0 ? 3
                              : first >= 0xf0 && first < 0xf5 ? 4
                                                              : 0;
-  if (length > text.size()) {
+  if (length > text.size() ||
+      (length > 1 && !MayFollow(first, static_cast<unsigned char>(text[1])))) {
     return 0;
   }
   return std::all_of(text.begin() + 1,
@@ -58,6 +76,17 @@ void AppendEscaped(std::string_view bytes, std::string& escaped) {
 }
 
 }  // namespace
+
+bool IsUtf8(std::string_view text) {
+  while (!text.empty()) {
+    const std::size_t length = CharacterLength(text);
+    if (length == 0) {
+      return false;
+    }
+    text.remove_prefix(length);
+  }
+  return true;
+}
 
 std::string Escaped(std::string_view text) {
   std::string escaped;

@@ -15,6 +15,9 @@ inline constexpr std::size_t kMostForeignBytes = 200;
 /// UTF-8: nothing in it ends a line or moves a terminal's cursor.
 std::string Escaped(std::string_view text);
 
+/// Whether `text` is UTF-8. Source: RFC 3629.
+bool IsUtf8(std::string_view text);
+
 /// The longest beginning of `text` that has up to `most` bytes and ends with a whole character,
 /// with the length of what was cut: "abc... (250000 bytes)". Shorter text stays as it is.
 std::string Cut(std::string_view text, std::size_t most);

@@ -334,10 +334,15 @@ Status SqliteDb::Execute(const std::string& sql) {
 }
 
 Status SqliteDb::Transaction(const std::function<Status()>& body) {
-  QRM_RETURN_IF_ERROR(Execute("BEGIN IMMEDIATE"));
+  if (!frame_.has_value()) {
+    QRM_ASSIGN_OR_RETURN(SqliteStatement begin, Prepare("BEGIN IMMEDIATE"));
+    QRM_ASSIGN_OR_RETURN(SqliteStatement commit, Prepare("COMMIT"));
+    frame_.emplace(Frame{.begin = std::move(begin), .commit = std::move(commit)});
+  }
+  QRM_RETURN_IF_ERROR(frame_->begin.Run());
   Status done = body();
   if (done.ok()) {
-    done = Execute("COMMIT");
+    done = frame_->commit.Run();
   }
   if (!done.ok() && sqlite3_get_autocommit(db_.get()) == 0) {
     sqlite3_exec(db_.get(), "ROLLBACK", nullptr, nullptr, nullptr);  // cannot fail in WAL mode

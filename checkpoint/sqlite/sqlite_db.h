@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -106,6 +107,11 @@ class SqliteDb {
 
   std::unique_ptr<std::string> path_;  // statements refer to it, also after a move
   std::unique_ptr<sqlite3, Close> db_;
+  /// What is around a transaction, prepared by the first one.
+  struct Frame {
+    SqliteStatement begin, commit;
+  };
+  std::optional<Frame> frame_;  // ends before the database
   std::vector<std::string> notes_;
   FileId database_id_;
   FileId log_id_;

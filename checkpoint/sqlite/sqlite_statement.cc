@@ -58,7 +58,7 @@ StatusOr<bool> SqliteStatement::Step() {
     sqlite3_reset(statement_.get());
     return false;
   }
-  const bool reads = sqlite3_stmt_readonly(statement_.get()) != 0;
+  const bool reads = sqlite3_column_count(statement_.get()) > 0;
   Status error = SqliteError(db_, code, reads ? "read" : "write", *path_);
   sqlite3_reset(statement_.get());
   return error;

@@ -38,6 +38,20 @@ NumaMask NodesOfOthers(const PodRecord& pod, const std::string& container) {
   return nodes;
 }
 
+/// What a decision's document says of the container.
+ContainerDemand SubjectOf(const ContainerDemand& demand) {
+  return {.pod = {.uid = demand.pod.uid,
+                  .pod_namespace = demand.pod.pod_namespace,
+                  .name = demand.pod.name,
+                  .role = demand.pod.role,
+                  .type = demand.pod.type,
+                  .qos_class = demand.pod.qos_class},
+          .container = demand.container,
+          .type = demand.type,
+          .requests = demand.requests,
+          .source = demand.source};
+}
+
 /// The amounts that the container was served with: of what could not change, the former ones.
 std::map<std::string, double> ServedRequests(const Draft& draft) {
   std::map<std::string, double> requests = draft.explanation.requests;
@@ -61,7 +75,9 @@ struct Admitter::Call {
   const Moment moment;
   const Deadline deadline;
   const std::chrono::steady_clock::time_point begin;
+  const Status known;  // whether the state is the disk's
   const std::shared_ptr<const NodeState> before;
+  const std::string reason;  // to leave the container alone; empty: there is none
 
   std::shared_ptr<const NodeState> planned = before;  // with what the drafts so far get
   Change change{};
@@ -69,7 +85,7 @@ struct Admitter::Call {
   std::size_t asked_at = 0;
   Whole whole{};
   Draft* failed = nullptr;  // the part that could not be placed; null: all of them
-  bool left_alone = false;
+  std::optional<std::chrono::nanoseconds> commit{};  // how long it took, when there was one
 
   Draft& asked_draft() { return drafts[asked_at]; }
   Draft& failed_draft() { return failed != nullptr ? *failed : asked_draft(); }
@@ -94,20 +110,34 @@ StatusOr<RunOptions> Admitter::Admit(const ContainerDemand& demand, Moment momen
             .moment = moment,
             .deadline = deadline,
             .begin = parts_.clock.Steady(),
-            .before = before};
-  call.left_alone = !reason.empty();
+            .known = known,
+            .before = before,
+            .reason = reason};
   AddDrafts(call);
-  if (!reason.empty()) {
-    return LeaveAlone(call, known, reason);
+  StatusOr<RunOptions> answer = Decide(call);
+  if (call.commit.has_value()) {
+    for (Draft& draft : call.drafts) {
+      if (draft.GetsSomething()) {
+        Keep(draft, call.commit);
+      }
+    }
   }
-  // Before plugins are asked, who would have to release what may be in use.
-  if (const Status placed = known.ok() ? Place(call) : known; !placed.ok()) {
+  return answer;
+}
+
+StatusOr<RunOptions> Admitter::Decide(Call& call) {
+  if (!call.reason.empty()) {
+    return LeaveAlone(call);
+  }
+  if (const Status placed = Place(call); !placed.ok()) {
     return Reject(call, call.failed_draft(), placed);
   }
   return Answer(call, call.asked_draft());
 }
 
 Status Admitter::Place(Call& call) {
+  // Before plugins are asked, who would have to release what may be in use.
+  QRM_RETURN_IF_ERROR(call.known);
   if (const Status aligned = AlignPod(call); !aligned.ok()) {
     call.failed = call.whole.draft.get();
     return aligned;
@@ -127,7 +157,7 @@ Status Admitter::Place(Call& call) {
 
 // Classes first: they ask nobody, so that a refusal takes nothing back.
 Status Admitter::PlanDraft(const Call& call, Draft& draft) const {
-  if (!call.left_alone) {
+  if (call.reason.empty()) {
     QRM_RETURN_IF_ERROR(classes_.Choose(draft));
   }
   QRM_RETURN_IF_ERROR(planner_.Plan(draft));
@@ -142,14 +172,15 @@ StatusOr<RunOptions> Admitter::Answer(Call& call, Draft& asked) {
     return asked.known != nullptr ? Repeat(call, asked) : Skip(call, asked, ReasonUnserved(asked));
   }
   Tell(call, asked, AdmissionEvent::Result::kAdmitted);
-  return std::move(asked.explanation.options);
+  return asked.explanation.options;
 }
 
 // Nothing that is to be left alone fails to start because of us.
-RunOptions Admitter::LeaveAlone(Call& call, const Status& known, const std::string& reason) {
+RunOptions Admitter::LeaveAlone(Call& call) {
+  const std::string& reason = call.reason;
   Draft& asked = call.asked_draft();
   asked.explanation.message = reason + ": it only stays off what is reserved or owned by others";
-  if (const Status placed = known.ok() ? Place(call) : known; !placed.ok()) {
+  if (const Status placed = Place(call); !placed.ok()) {
     const Status why = RollBack(call, call.failed_draft(), placed);
     return Skip(
         call, asked,
@@ -246,17 +277,9 @@ Status Admitter::Commit(Call& call) {
     return OkStatus();
   }
   QRM_RETURN_IF_ERROR(planner_.CheckTime(call.deadline, "commit"));
-  for (const Draft& draft : call.drafts) {
-    if (draft.GetsSomething()) {
-      AddTrace(draft, call.change);
-    }
-  }
   const auto begin = parts_.clock.Steady();
   QRM_RETURN_IF_ERROR(parts_.state.Commit(call.change));
-  const auto took = parts_.clock.Steady() - begin;
-  for (const checkpoint::DecisionTrace& trace : call.change.traces) {
-    commit_times_.Note(trace.key, trace.time, took);
-  }
+  call.commit = parts_.clock.Steady() - begin;
   return OkStatus();
 }
 
@@ -299,9 +322,7 @@ RunOptions Admitter::Skip(const Call& call, Draft& draft, const std::string& rea
   draft.explanation.result = "skipped";
   draft.explanation.message = reason;
   if (call.moment == Moment::kAtCreation) {  // what runs already is tried again and again
-    Change trace;
-    AddTrace(draft, trace);
-    KeepLater(std::move(trace));
+    Keep(draft, std::nullopt);
   }
   Tell(call, draft, AdmissionEvent::Result::kSkipped);
   return {};
@@ -341,35 +362,30 @@ Status Admitter::Reject(Call& call, Draft& failed, const Status& cause) {
 
 void Admitter::KeepRejection(Call& call, Draft& failed, const std::string& message,
                              uint64_t equal_ones_before) {
-  Change traces;  // of those that were to be placed together, as far as they got
-  const auto add_trace = [&](Draft& draft) {
+  const auto keep = [&](Draft& draft) {
     draft.explanation.result = "rejected";
     draft.explanation.message = message;
     draft.explanation.equal_ones_before = equal_ones_before;
-    AddTrace(draft, traces);
+    Keep(draft, std::nullopt);
   };
   if (&failed == call.whole.draft.get()) {
-    add_trace(failed);
+    keep(failed);
   }
-  for (Draft& draft : call.drafts) {
+  for (Draft& draft : call.drafts) {  // that were to be placed together, as far as they got
     if (&draft == &failed || !draft.explanation.steps.empty()) {
-      add_trace(draft);
+      keep(draft);
     }
   }
-  KeepLater(std::move(traces));
 }
 
-void Admitter::AddTrace(const Draft& draft, Change& change) const {
-  change.traces.push_back(TraceOf(draft, parts_.clock.Now()));
-}
-
-// Traces of what was not admitted are written after the answer, since nothing depends on them.
-void Admitter::KeepLater(Change traces) {
-  parts_.state.Post([&state = parts_.state, traces = std::move(traces)] {
-    if (const Status saved = state.Remember(traces); !saved.ok()) {
-      log::Warning("decision not kept for explain", {{"error", MessageOf(saved)}});
-    }
-  });
+// The last use of the draft's explanation. Its document is composed after the answer.
+void Admitter::Keep(Draft& draft, std::optional<std::chrono::nanoseconds> commit) {
+  checkpoint::DecisionTrace trace = TraceOf(draft, parts_.clock.Now());
+  trace.commit = commit;
+  const auto subject = std::make_shared<const ContainerDemand>(SubjectOf(draft.demand));
+  const auto explanation = std::make_shared<const Explanation>(std::move(draft.explanation));
+  parts_.decisions.Add(std::move(trace),
+                       [subject, explanation] { return ToJson(*explanation, *subject); });
 }
 
 void Admitter::Tell(const Call& call, const Draft& draft, AdmissionEvent::Result result) const {

@@ -9,10 +9,10 @@
 #include "api/base/clock.h"
 #include "api/base/repeated_lines.h"
 #include "api/base/status.h"
+#include "checkpoint/decision_log.h"
 #include "manager/admission/admission_event.h"
 #include "manager/admission/admission_options.h"
 #include "manager/admission/class_step.h"
-#include "manager/admission/commit_times.h"
 #include "manager/admission/draft.h"
 #include "manager/admission/planner.h"
 #include "manager/admission/releaser.h"
@@ -40,10 +40,10 @@ class Admitter {
     kAfterTheFact,  ///< it runs already: the reconciler applies them
   };
 
-  /// `state`, `plugins`, `releaser`, `machine`, `clock` and `classes` outlive the admitter;
-  /// `listener` may be empty.
+  /// What is referred to outlives the admitter; `listener` may be empty.
   struct Parts {
     StateLoop& state;
+    checkpoint::DecisionLog& decisions;
     Plugins& plugins;
     Releaser& releaser;
     const Machine& machine;
@@ -58,7 +58,7 @@ class Admitter {
   /// plugin serves gets nothing and is not recorded. One that is to be left alone asks for nothing,
   /// which keeps it off what others own; it starts also where plugins refuse even that.
   /// Errors: one sentence that names pod, container, resource, cause and cure. All that plugins
-  /// gave for this call is released, and the checkpoint is as before but for the trace.
+  /// gave for this call is released, and the checkpoint is as before.
   StatusOr<RunOptions> Admit(const ContainerDemand& demand, Moment moment, Deadline deadline);
 
   /// True when a container with this record has nothing of `resource`, and a repeated admission
@@ -66,19 +66,13 @@ class Admitter {
   [[nodiscard]] bool Lacks(const checkpoint::ContainerRecord& record,
                            const std::string& resource) const;
 
-  /// How long the commit of an admission took whose trace has this key and time; absent when it was
-  /// not admitted by this object, or too long ago. Threads: any.
-  [[nodiscard]] std::optional<std::chrono::nanoseconds> CommitTimeOf(
-      const ContainerKey& key, std::chrono::system_clock::time_point decided) const {
-    return commit_times_.Find(key, decided);
-  }
-
  private:
   struct Call;
 
   static void AddDrafts(Call& call);
   Status Place(Call& call);
-  RunOptions LeaveAlone(Call& call, const Status& known, const std::string& reason);
+  StatusOr<RunOptions> Decide(Call& call);
+  RunOptions LeaveAlone(Call& call);
   Status AlignPod(Call& call) const;
   Status PlanDraft(const Call& call, Draft& draft) const;
   static void Note(Call& call, Draft& draft);
@@ -92,15 +86,13 @@ class Admitter {
   void KeepRejection(Call& call, Draft& failed, const std::string& message,
                      uint64_t equal_ones_before);
   Status RollBack(const Call& call, const Draft& failed, const Status& cause);
-  void AddTrace(const Draft& draft, checkpoint::Change& change) const;
-  void KeepLater(checkpoint::Change traces);
+  void Keep(Draft& draft, std::optional<std::chrono::nanoseconds> commit);
   void Tell(const Call& call, const Draft& draft, AdmissionEvent::Result result) const;
 
   Parts parts_;
   const AdmissionOptions options_;
   const Planner planner_;
   const ClassStep classes_;
-  CommitTimes commit_times_{checkpoint::NodeState::kMaxTraces};
   RepeatedLines rejections_;  // with the pod's UID
 };
 

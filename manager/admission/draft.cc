@@ -29,8 +29,7 @@ checkpoint::DecisionTrace TraceOf(const Draft& draft, std::chrono::system_clock:
           .pod_namespace = draft.demand.pod.pod_namespace,
           .pod_name = draft.demand.pod.name,
           .time = time,
-          .admitted = draft.explanation.result == "admitted",
-          .json = ToJson(draft.explanation, draft.demand)};
+          .admitted = draft.explanation.result == "admitted"};
 }
 
 Status Rejection(const Status& cause, const ContainerDemand& asked, const Draft& failed,

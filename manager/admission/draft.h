@@ -11,6 +11,7 @@
 #include "api/base/clock.h"
 #include "api/base/status.h"
 #include "api/resource.h"
+#include "checkpoint/decision_log.h"
 #include "checkpoint/node_state.h"
 #include "manager/admission/explanation.h"
 #include "manager/demand/demand_source.h"
@@ -62,7 +63,7 @@ void NameTogether(std::vector<Draft>& drafts);
 /// Why a container is left alone for which no plugin is asked.
 std::string ReasonUnserved(const Draft& draft);
 
-/// The trace that is kept of the decision about `draft`, made at `time`.
+/// The trace of the decision about `draft`, made at `time`, but for its document.
 checkpoint::DecisionTrace TraceOf(const Draft& draft, std::chrono::system_clock::time_point time);
 
 /// `cause` as the sentence that the creation of `asked` fails with, when `failed` is the part that

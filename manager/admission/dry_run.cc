@@ -129,8 +129,10 @@ void DryRun::AddDrafts(Call& call) const {
 void DryRun::Decide(Call& call, Draft& draft, Result result, const std::string& message) const {
   draft.explanation.result = ToString(result);
   draft.explanation.message = message;
+  checkpoint::DecisionTrace trace = TraceOf(draft, clock_.Now());
+  trace.json = ToJson(draft.explanation, draft.demand);
   call.report.decisions.push_back(
-      {.trace = TraceOf(draft, clock_.Now()), .result = result, .message = message});
+      {.trace = std::move(trace), .result = result, .message = message});
 }
 
 // A pod is admitted whole or not at all: those that had their hints are rejected with it.

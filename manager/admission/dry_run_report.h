@@ -6,7 +6,7 @@
 #include <string_view>
 #include <vector>
 
-#include "checkpoint/node_state.h"
+#include "checkpoint/decision_log.h"
 
 namespace qrm::manager {
 

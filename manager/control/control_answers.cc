@@ -136,16 +136,6 @@ int64_t UnixMillis(std::chrono::system_clock::time_point time) {
   return std::chrono::duration_cast<std::chrono::milliseconds>(time.time_since_epoch()).count();
 }
 
-void FillTimes(const DecisionTimes& times, v1::Decision& message) {
-  if (times.updated.has_value()) {
-    message.set_updated_unix_millis(UnixMillis(*times.updated));
-  }
-  if (times.commit.has_value()) {
-    message.set_commit_micros(
-        std::chrono::duration_cast<std::chrono::microseconds>(*times.commit).count());
-  }
-}
-
 void FillDecision(const checkpoint::DecisionTrace& trace, v1::Decision& message) {
   message.set_pod_uid(trace.key.pod_uid);
   message.set_pod_namespace(trace.pod_namespace);
@@ -153,19 +143,23 @@ void FillDecision(const checkpoint::DecisionTrace& trace, v1::Decision& message)
   message.set_container(trace.key.container);
   message.set_unix_millis(UnixMillis(trace.time));
   message.set_admitted(trace.admitted);
+  if (trace.commit.has_value()) {
+    message.set_commit_micros(
+        std::chrono::duration_cast<std::chrono::microseconds>(*trace.commit).count());
+  }
   message.set_json(trace.json);
 }
 
 /// The decisions about the pods that `selector` means: those about the pod that came last, then
 /// those about the one before it; of each pod the oldest first.
-std::vector<const checkpoint::DecisionTrace*> DecisionsAbout(const NodeState& state,
+std::vector<const checkpoint::DecisionTrace*> DecisionsAbout(const Decisions& decisions,
                                                              const std::string& selector) {
   std::vector<const checkpoint::DecisionTrace*> traces;
   std::map<std::string, std::size_t> arrivals;  // by UID
-  for (const auto& trace : state.traces()) {
-    if (IsMeant(selector, trace->key.pod_uid, trace->pod_namespace, trace->pod_name)) {
-      traces.push_back(trace.get());
-      arrivals.emplace(trace->key.pod_uid, arrivals.size());
+  for (const checkpoint::DecisionTrace& trace : decisions) {
+    if (IsMeant(selector, trace.key.pod_uid, trace.pod_namespace, trace.pod_name)) {
+      traces.push_back(&trace);
+      arrivals.emplace(trace.key.pod_uid, arrivals.size());
     }
   }
   std::stable_sort(traces.begin(), traces.end(), [&](const auto* a, const auto* b) {
@@ -176,17 +170,20 @@ std::vector<const checkpoint::DecisionTrace*> DecisionsAbout(const NodeState& st
 
 /// Adds to the latest decision about each container what it has now; only that one tells of
 /// updates.
-void FillApplied(const NodeState& state, v1::ExplainResponse& response) {
+void FillApplied(const NodeState& state, const UpdateTimeSource& updated_at,
+                 v1::ExplainResponse& response) {
   std::set<ContainerKey> seen;
   for (int i = response.decisions_size() - 1; i >= 0; --i) {
     v1::Decision& decision = *response.mutable_decisions(i);
     const ContainerKey key{decision.pod_uid(), decision.container()};
     const ContainerRecord* record = seen.insert(key).second ? state.Find(key) : nullptr;
     if (record == nullptr) {
-      decision.clear_updated_unix_millis();
       continue;
     }
     decision.mutable_applied()->insert(record->applied.begin(), record->applied.end());
+    if (const auto updated = updated_at(key); updated.has_value()) {
+      decision.set_updated_unix_millis(UnixMillis(*updated));
+    }
   }
 }
 
@@ -272,13 +269,12 @@ StatusOr<v1::ListPodsResponse> PodsAnswer(const NodeState& state, const std::str
   return response;
 }
 
-StatusOr<v1::ExplainResponse> ExplainAnswer(const NodeState& state, const std::string& selector,
-                                            const DecisionTimesSource& times_of) {
+StatusOr<v1::ExplainResponse> ExplainAnswer(const NodeState& state, const Decisions& decisions,
+                                            const std::string& selector,
+                                            const UpdateTimeSource& updated_at) {
   v1::ExplainResponse response;
-  for (const checkpoint::DecisionTrace* trace : DecisionsAbout(state, selector)) {
-    v1::Decision& message = *response.add_decisions();
-    FillDecision(*trace, message);
-    FillTimes(times_of(trace->key, trace->time), message);
+  for (const checkpoint::DecisionTrace* trace : DecisionsAbout(decisions, selector)) {
+    FillDecision(*trace, *response.add_decisions());
   }
   if (response.decisions().empty()) {
     return Errorf(StatusCode::kNotFound,
@@ -286,29 +282,29 @@ StatusOr<v1::ExplainResponse> ExplainAnswer(const NodeState& state, const std::s
                   "admitted pods",
                   selector.empty() ? "anything" : selector);
   }
-  FillApplied(state, response);
+  FillApplied(state, updated_at, response);
   return response;
 }
 
-v1::ListRefusalsResponse RefusalsAnswer(const NodeState& state,
+v1::ListRefusalsResponse RefusalsAnswer(const Decisions& decisions,
                                         std::chrono::system_clock::time_point since) {
   std::map<std::pair<ContainerKey, std::string>, v1::Refusal> by_cause;
-  for (const auto& trace : state.traces()) {
-    const auto document = nlohmann::json::parse(trace->json, nullptr, /*allow_exceptions=*/false);
+  for (const checkpoint::DecisionTrace& trace : decisions) {
+    const auto document = nlohmann::json::parse(trace.json, nullptr, /*allow_exceptions=*/false);
     if (!document.is_object() || document.value("result", "") != "rejected") {
       continue;
     }
     const std::string message = document.value("message", "");
-    v1::Refusal& refusal = by_cause[{trace->key, message}];
+    v1::Refusal& refusal = by_cause[{trace.key, message}];
     if (refusal.times() == 0) {
-      refusal.set_pod_uid(trace->key.pod_uid);
-      refusal.set_pod_namespace(trace->pod_namespace);
-      refusal.set_pod_name(trace->pod_name);
-      refusal.set_container(trace->key.container);
-      refusal.set_first_unix_millis(UnixMillis(trace->time));
+      refusal.set_pod_uid(trace.key.pod_uid);
+      refusal.set_pod_namespace(trace.pod_namespace);
+      refusal.set_pod_name(trace.pod_name);
+      refusal.set_container(trace.key.container);
+      refusal.set_first_unix_millis(UnixMillis(trace.time));
       refusal.set_message(message);
     }
-    refusal.set_last_unix_millis(UnixMillis(trace->time));
+    refusal.set_last_unix_millis(UnixMillis(trace.time));
     refusal.set_times(refusal.times() + 1 + document.value("equal_ones_before", uint64_t{0}));
   }
   std::vector<v1::Refusal> refusals;

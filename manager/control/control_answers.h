@@ -3,11 +3,13 @@
 
 #include <chrono>
 #include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "api/base/status.h"
 #include "api/proto/qrm/v1/control.pb.h"
+#include "checkpoint/decision_log.h"
 #include "checkpoint/node_state.h"
 #include "checkpoint/plugin_records.h"
 #include "manager/admission/dry_run_report.h"
@@ -37,19 +39,22 @@ StatusOr<v1::ListPodsResponse> PodsAnswer(const checkpoint::NodeState& state,
                                           const std::string& selector,
                                           const RuntimeIdSource& runtime_id_of);
 
-/// What is known of the decision about a container that was made at a time.
-using DecisionTimesSource =
-    std::function<DecisionTimes(const ContainerKey&, std::chrono::system_clock::time_point)>;
+/// Oldest first.
+using Decisions = std::vector<checkpoint::DecisionTrace>;
+
+/// When a container last took an update, as far as somebody remembers.
+using UpdateTimeSource =
+    std::function<std::optional<std::chrono::system_clock::time_point>(const ContainerKey&)>;
 
 /// The decisions about the pods that `selector` means, also about pods that are gone: the pod that
 /// came last first, and of each pod the oldest decision. The latest one about each container also
-/// tells what the container has now. Errors: kNotFound when none is remembered.
+/// tells what the container has now, and since when. Errors: kNotFound when none is remembered.
 StatusOr<v1::ExplainResponse> ExplainAnswer(const checkpoint::NodeState& state,
-                                            const std::string& selector,
-                                            const DecisionTimesSource& times_of);
+                                            const Decisions& decisions, const std::string& selector,
+                                            const UpdateTimeSource& updated_at);
 
 /// The refusals whose latest was at `since` or later, the latest first.
-v1::ListRefusalsResponse RefusalsAnswer(const checkpoint::NodeState& state,
+v1::ListRefusalsResponse RefusalsAnswer(const Decisions& decisions,
                                         std::chrono::system_clock::time_point since);
 
 v1::DryRunResponse DryRunAnswer(const DryRunReport& report);

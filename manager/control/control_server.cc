@@ -199,16 +199,16 @@ struct ControlServer::Impl final : public v1::Control::CallbackService {
 
   Reactor* Explain(Context* context, const v1::ExplainRequest* request,
                    v1::ExplainResponse* response) override {
-    return Reply(context, response)(ExplainAnswer(
-        *snapshots.Load(), request->pod(),
-        [this](const ContainerKey& key, auto decided) { return node.TimesOf(key, decided); }));
+    return Reply(context, response)(
+        ExplainAnswer(*snapshots.Load(), node.Decisions(), request->pod(),
+                      [this](const ContainerKey& key) { return node.LastUpdateOf(key); }));
   }
 
   Reactor* ListRefusals(Context* context, const v1::ListRefusalsRequest* request,
                         v1::ListRefusalsResponse* response) override {
     const std::chrono::system_clock::time_point since(
         std::chrono::milliseconds(request->since_unix_millis()));
-    return Reply(context, response)(RefusalsAnswer(*snapshots.Load(), since));
+    return Reply(context, response)(RefusalsAnswer(node.Decisions(), since));
   }
 
   Reactor* DryRun(Context* context, const v1::DryRunRequest* request,

@@ -9,6 +9,7 @@
 #include <boost/asio/io_context.hpp>
 
 #include "api/base/clock.h"
+#include "checkpoint/decision_log.h"
 #include "checkpoint/store.h"
 #include "manager/admission/admitter.h"
 #include "manager/admission/dry_runs.h"
@@ -62,6 +63,7 @@ struct DaemonParts {
   StopSignals stop_signals{io};
 
   Metrics metrics;
+  checkpoint::DecisionLog decisions;
   StateLoop state;
   LiveContainers live;
   KubeletWatch kubelet;

@@ -96,6 +96,10 @@ NodeStatus NodeView::Status() const {
   }
   Append(parts_.pod_resources.Problems(), status.degraded_reasons);
   Append(status.runtime.degraded_reasons, status.degraded_reasons);
+  if (const std::string problem = parts_.decisions.problem(); !problem.empty()) {
+    status.degraded_reasons.push_back(
+        fmt::format("explain forgets with this process why containers were placed: {}", problem));
+  }
   if (Demotions() > 0) {
     status.degraded_reasons.push_back(
         fmt::format("{} of the threads that ran in real time computed for too long and goes on "
@@ -110,9 +114,9 @@ std::string NodeView::RuntimeIdOf(const ContainerKey& key) const {
   return container.has_value() ? container->id : std::string();
 }
 
-DecisionTimes NodeView::TimesOf(const ContainerKey& key,
-                                std::chrono::system_clock::time_point decided) const {
-  return {parts_.reconciler.LastUpdateOf(key), parts_.admitter.CommitTimeOf(key, decided)};
+std::optional<std::chrono::system_clock::time_point> NodeView::LastUpdateOf(
+    const ContainerKey& key) const {
+  return parts_.reconciler.LastUpdateOf(key);
 }
 
 void NodeView::ReconcileSoon(const std::string& resource) {

@@ -3,13 +3,14 @@
 
 #include <chrono>
 #include <functional>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
 
 #include <boost/asio/io_context.hpp>
 
-#include "manager/admission/admitter.h"
+#include "checkpoint/decision_log.h"
 #include "manager/admission/dry_runs.h"
 #include "manager/classes/class_keeper.h"
 #include "manager/daemon/config.h"
@@ -36,7 +37,7 @@ class NodeView final : public NodeServices {
     Plugins& plugins;
     RuntimeFollower& follower;
     Reconciler& reconciler;
-    const Admitter& admitter;
+    checkpoint::DecisionLog& decisions;
     DryRuns& dry_runs;
     PodResourcesServer& pod_resources;
     const LiveContainers& live;
@@ -51,8 +52,11 @@ class NodeView final : public NodeServices {
   NodeStatus Status() const override;
   std::vector<std::string> StalledLoops() override;
   std::string RuntimeIdOf(const ContainerKey& key) const override;
-  DecisionTimes TimesOf(const ContainerKey& key,
-                        std::chrono::system_clock::time_point decided) const override;
+  std::optional<std::chrono::system_clock::time_point> LastUpdateOf(
+      const ContainerKey& key) const override;
+  std::vector<checkpoint::DecisionTrace> Decisions() const override {
+    return parts_.decisions.Read();
+  }
   void ReconcileSoon(const std::string& resource) override;
   void ForgetPlugin(const std::string& resource, Forget how, ForgetDone done) override;
   void KeepPluginValues(std::function<void(const qrm::Status& kept)> done) override {

@@ -18,14 +18,6 @@
 
 namespace qrm::manager {
 
-/// What this process remembers of one decision.
-struct DecisionTimes {
-  /// When the runtime last took an update of its container.
-  std::optional<std::chrono::system_clock::time_point> updated;
-  /// What writing it to disk took, when something waited for that.
-  std::optional<std::chrono::nanoseconds> commit;
-};
-
 /// Whether a plugin's records are dropped.
 enum class Forget { kOnlyTell, kApply };
 using ForgetDone = std::function<void(const StatusOr<checkpoint::PluginRecords>&)>;
@@ -48,9 +40,12 @@ class NodeServices {
   /// The runtime's id of a container; empty when it has none now.
   virtual std::string RuntimeIdOf(const ContainerKey& key) const = 0;
 
-  /// Of the decision about a container that was made at `decided`.
-  virtual DecisionTimes TimesOf(const ContainerKey& key,
-                                std::chrono::system_clock::time_point decided) const = 0;
+  /// When the runtime last took an update of a container, as far as this process remembers.
+  virtual std::optional<std::chrono::system_clock::time_point> LastUpdateOf(
+      const ContainerKey& key) const = 0;
+
+  /// The latest decisions, oldest first. Cost: reads them from the disk.
+  virtual std::vector<checkpoint::DecisionTrace> Decisions() const = 0;
 
   /// Starts a reconcile as soon as none is running; returns at once. `resource` is the plugin that
   /// asked, or empty.

@@ -115,19 +115,6 @@ TEST(NodeStateTest, KeepsPendingRemovalsUntilDone) {
   EXPECT_TRUE(pending.With(done).pending_removals().empty());
 }
 
-TEST(NodeStateTest, KeepsTheLatestTracesOldestFirst) {
-  NodeState state;
-  for (std::size_t i = 0; i < NodeState::kMaxTraces + 5; ++i) {
-    Change change;
-    change.traces.push_back({.json = std::to_string(i)});
-    state = state.With(change);
-  }
-
-  ASSERT_EQ(state.traces().size(), NodeState::kMaxTraces);
-  EXPECT_EQ(state.traces().front()->json, "5");
-  EXPECT_EQ(state.traces().back()->json, std::to_string(NodeState::kMaxTraces + 4));
-}
-
 TEST(NodeStateTest, CountsAndOrdersThousandsOfPods) {
   NodeState state;
   std::map<std::string, int> expected;
@@ -164,7 +151,7 @@ TEST(NodeStateTest, IsMadeAgainByItsOwnChange) {
   }
 }
 
-/// Every pod, what plugins must be told, and the decisions; not which of two pods of one name was
+/// Every pod and what plugins must be told; not which of two pods of one name was
 /// admitted first.
 void ExpectSameContent(const NodeState& a, const NodeState& b) {
   ASSERT_EQ(Uids(a), Uids(b));
@@ -177,7 +164,6 @@ void ExpectSameContent(const NodeState& a, const NodeState& b) {
     }
   });
   EXPECT_EQ(a.pending_removals(), b.pending_removals());
-  EXPECT_EQ(a.AsChange().traces, b.AsChange().traces);
 }
 
 TEST(NodeStateTest, IsMadeOutOfAnEarlierOneByWhatHappenedSince) {
@@ -202,7 +188,6 @@ TEST(ChangeTest, IsEmptyOnlyWithoutAnyPart) {
   EXPECT_FALSE((Change{.remove_containers = {{"a", "b"}}}.Empty()));
   EXPECT_FALSE((Change{.add_pending_removals = {{"a", "cpu"}}}.Empty()));
   EXPECT_FALSE((Change{.done_pending_removals = {{"a", "cpu"}}}.Empty()));
-  EXPECT_FALSE(Change{.traces = {DecisionTrace()}}.Empty());
 }
 
 }  // namespace

@@ -85,15 +85,6 @@ class RandomChanges {
     for (int i = Draw(2); i > 0; --i) {
       change.put_plugin_values[Resource()] = Text();
     }
-    for (int i = Draw(3); i > 0; --i) {
-      change.traces.push_back(
-          {.key = {Uid(), Container()},
-           .pod_namespace = "default",
-           .pod_name = Text(),
-           .time = std::chrono::system_clock::time_point(std::chrono::microseconds(engine_())),
-           .admitted = Flip(),
-           .json = Text()});
-    }
     return change;
   }
 

@@ -77,19 +77,32 @@ TEST(StoreTest, HoldsTheStateThatMemoryHolds) {
   }
 }
 
-TEST(StoreTest, BoundsTheTracesOnDisk) {
+/// Where it changes, all of its containers' rows say so.
+TEST(StoreTest, KeepsOneTruthOfAPodThatHasManyContainers) {
   const TempDir dir = TempDir::InMemory();
-  NodeState expected;
+  const OpenedStore opened = OpenStore(dir.path());
+  ASSERT_TRUE(opened.store->Commit(PutSample("a", "first")).ok());
+  Change renamed = PutSample("a", "second");
+  renamed.put_containers[0].pod.name = "other";
+  ASSERT_TRUE(opened.store->Commit(renamed).ok());
+
+  EXPECT_EQ(OpenStore(dir.path()).state, opened.store->state());
+}
+
+TEST(StoreTest, KnowsWhichOfTwoPodsOfOneNameCameLastWhateverIsWrittenLater) {
+  const TempDir dir = TempDir::InMemory();
+  const auto of_one_name = [](const std::string& uid) {
+    Change change = PutSample(uid);
+    change.put_containers[0].pod.name = "web";
+    return change;
+  };
   {
     const OpenedStore opened = OpenStore(dir.path());
-    Change change;
-    for (std::size_t i = 0; i < NodeState::kMaxTraces + 7; ++i) {
-      change.traces.push_back({.json = std::to_string(i)});
+    for (const char* uid : {"old", "new", "old"}) {
+      ASSERT_TRUE(opened.store->Commit(of_one_name(uid)).ok());
     }
-    ASSERT_TRUE(opened.store->Commit(change).ok());
-    expected = expected.With(change);
   }
-  EXPECT_EQ(OpenStore(dir.path()).state, expected);
+  EXPECT_EQ(OpenStore(dir.path()).state.FindPodByName("default", "web")->meta.uid, "new");
 }
 
 TEST(StoreTest, RefusesAChangeThatCannotBeStoredAndGoesOn) {
@@ -153,7 +166,7 @@ std::string ContentOf(const std::string& path) {
 
 /// What a later release would leave: one more column, and its version in the header and in a row.
 void MakeNewer(const std::string& path) {
-  RunSql("ALTER TABLE allocation ADD COLUMN colour TEXT", path);
+  RunSql("ALTER TABLE container ADD COLUMN colour TEXT", path);
   RunSql("UPDATE schema_version SET version=99", path);
   RunSql("PRAGMA user_version=99", path);
 }
@@ -168,7 +181,7 @@ TEST(StoreTest, RefusesASoundDatabaseOfANewerSchemaAndTouchesNothing) {
 
   EXPECT_EQ(refused.code(), StatusCode::kUnimplemented);
   EXPECT_THAT(MessageOf(refused),
-              AllOf(HasSubstr("its schema is version 99, this program knows 1 to 3"),
+              AllOf(HasSubstr("its schema is version 99, this program knows 1 to 1"),
                     HasSubstr("install the release that wrote it"),
                     HasSubstr("qrmctl checkpoint downgrade --state-dir " + dir.path())));
   EXPECT_EQ(ContentOf(dir / "checkpoint.db"), before);
@@ -193,29 +206,6 @@ TEST(StoreTest, DowngradeRefusesWhatNeedsNone) {
 
   EXPECT_EQ(DowngradeSqliteStore(dir.path()).status().code(), StatusCode::kFailedPrecondition);
   EXPECT_EQ(OpenStore(dir.path()).state, NodeState().With(PutSample("a")));
-}
-
-TEST(StoreTest, ReadsADatabaseOfTheFirstSchema) {
-  const TempDir dir = TempDir::InMemory();
-  const std::string path = dir / "checkpoint.db";
-  ASSERT_TRUE(OpenStore(dir.path()).store->Commit(PutSample("a")).ok());
-  for (const char* column :
-       {"container DROP COLUMN runtime_class", "container DROP COLUMN applied_to",
-        "container DROP COLUMN restartable_init", "container DROP COLUMN more_sum",
-        "allocation DROP COLUMN plugin", "allocation DROP COLUMN endpoint",
-        "allocation DROP COLUMN admitted", "allocation DROP COLUMN admitted_by_node",
-        "allocation DROP COLUMN more_sum"}) {
-    RunSql("ALTER TABLE " + std::string(column), path);
-  }
-  RunSql("DROP TABLE plugin_value", path);
-  RunSql("DROP TABLE class_assignment", path);
-  RunSql("DROP TABLE schema_version", path);
-  RunSql("PRAGMA user_version=1", path);
-
-  const OpenedStore opened = OpenStore(dir.path());
-
-  EXPECT_EQ(opened.state, NodeState().With(PutSample("a")));
-  EXPECT_TRUE(opened.store->Commit(PutSample("b")).ok());
 }
 
 struct DamageCase {
@@ -264,18 +254,18 @@ const DamageCase kDamages[] = {
     {"OtherProgram", [](const std::string& path) { RunSql("PRAGMA application_id=7", path); },
      "it belongs to another program (application id 7"},
     {"NewerSchema", [](const std::string& path) { RunSql("PRAGMA user_version=99", path); },
-     "its schema is version 99, this program knows 1 to 3"},
-    {"ChangedValue",
-     [](const std::string& path) { RunSql("UPDATE allocation SET value='0-7'", path); },
+     "its schema is version 99, this program knows 1 to 1"},
+    {"ChangedRecord",
+     [](const std::string& path) { RunSql("UPDATE container SET record=x'00'", path); },
      "a row does not match its checksum"},
-    {"ChangedOrigin",
-     [](const std::string& path) { RunSql("UPDATE allocation SET plugin='x'", path); },
+    {"ChangedPod", [](const std::string& path) { RunSql("UPDATE container SET pod='b'", path); },
      "a row does not match its checksum"},
-    {"LostPod", [](const std::string& path) { RunSql("DELETE FROM pod", path); },
-     "a row belongs to nothing"},
-    {"LostContainer", [](const std::string& path) { RunSql("DELETE FROM container", path); },
-     "a row belongs to nothing"},
-    {"LostTable", [](const std::string& path) { RunSql("DROP TABLE allocation", path); },
+    {"OneContainerTwice",
+     [](const std::string& path) {
+       RunSql("INSERT INTO container SELECT 99, pod, name, record, sum FROM container", path);
+     },
+     "container main of pod a is there twice"},
+    {"LostTable", [](const std::string& path) { RunSql("DROP TABLE container", path); },
      "no such table"},
 };
 INSTANTIATE_TEST_SUITE_P(Damages, DamagedStoreTest, testing::ValuesIn(kDamages),

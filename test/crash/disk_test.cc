@@ -107,10 +107,6 @@ class DiskTest : public testing::TestWithParam<PluginsRun> {
     const std::string refusal = FirstRefusal();
     EXPECT_THAT(refusal, AllOf(HasSubstr("cannot admit container container0 of pod default/new"),
                                HasSubstr(cause), Not(HasSubstr("\n"))));
-    EXPECT_THAT(node_->Qrmctl({"status"}).value(),
-                AllOf(HasSubstr("Not ready because"),
-                      HasSubstr("new containers are refused while the disk refuses changes"),
-                      HasSubstr(cause)));
     EXPECT_GE(Listed(), listed);
     EXPECT_EQ(Listed(), static_cast<int>(pods_.size()));
 
@@ -119,6 +115,10 @@ class DiskTest : public testing::TestWithParam<PluginsRun> {
     EXPECT_TRUE(Await([&] {
       return Listed() == static_cast<int>(pods_.size()) && Running()["uid-shared"].cpus != before;
     })) << "the containers on what is left get the CPUs of one that is gone";
+    EXPECT_THAT(node_->Qrmctl({"status"}).value(),
+                AllOf(HasSubstr("Not ready because"),
+                      HasSubstr("new containers are refused while the disk refuses changes"),
+                      HasSubstr(cause)));
     EXPECT_FALSE(Agree());
   }
 

@@ -31,6 +31,7 @@
 #include "test/support/answer_if.h"
 #include "test/support/memory_store.h"
 #include "test/support/sample_node.h"
+#include "test/support/temp_decisions.h"
 
 namespace {
 
@@ -232,7 +233,9 @@ struct Node {
   SystemClock clock;
   manager::StateLoop state{{.store = std::make_unique<Memory>()}, {}};
   manager::Releaser releaser{state, plugins, Options()};
+  test::TempDecisions decisions;
   manager::Admitter admitter{{.state = state,
+                              .decisions = decisions.log,
                               .plugins = plugins,
                               .releaser = releaser,
                               .machine = machine,
@@ -259,9 +262,9 @@ void AdmitAll(Node& node, const std::vector<ContainerDemand>& demands) {
 }
 
 /// What is kept of the decisions fits, and is a document.
-void CheckTraces(const checkpoint::NodeState& state) {
-  if (!state.traces().empty()) {
-    const std::string& json = state.traces().back()->json;
+void CheckDecisions(const std::vector<checkpoint::DecisionTrace>& decisions) {
+  for (const checkpoint::DecisionTrace& decision : decisions) {
+    const std::string& json = decision.json;
     QRM_CHECK(json.size() <= (32 << 10) && nlohmann::json::accept(json));
   }
 }
@@ -284,7 +287,7 @@ extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, std::size_t size) {
   }
   test::RunOn(node->state, [&] { AdmitAll(*node, pod->admissions); });
   test::Settle(node->state);  // traces of refusals are kept after the answer
-  CheckTraces(*node->state.Load());
+  CheckDecisions(node->decisions.log.Read());
   test::RunOn(node->state, [&] { RemovePod(*node); });
   QRM_CHECK(node->plugins.Books() == node->books);
   return 0;

@@ -18,7 +18,8 @@ class FakeNodeServices final : public manager::NodeServices {
  public:
   // Set before the servers under test start.
   std::map<ContainerKey, std::string> runtime_ids;
-  std::map<ContainerKey, manager::DecisionTimes> times;
+  std::map<ContainerKey, std::chrono::system_clock::time_point> updated;
+  std::vector<checkpoint::DecisionTrace> decisions;
   StatusOr<manager::DryRunReport> dry_run = manager::DryRunReport();
   StatusOr<checkpoint::PluginRecords> records = checkpoint::PluginRecords();  ///< to forget
   /// What was asked to be forgotten; read it when the answer is there.
@@ -40,11 +41,12 @@ class FakeNodeServices final : public manager::NodeServices {
     const auto found = runtime_ids.find(key);
     return found == runtime_ids.end() ? "" : found->second;
   }
-  manager::DecisionTimes TimesOf(const ContainerKey& key,
-                                 std::chrono::system_clock::time_point /*decided*/) const override {
-    const auto found = times.find(key);
-    return found == times.end() ? manager::DecisionTimes() : found->second;
+  std::optional<std::chrono::system_clock::time_point> LastUpdateOf(
+      const ContainerKey& key) const override {
+    const auto found = updated.find(key);
+    return found == updated.end() ? std::nullopt : std::optional(found->second);
   }
+  std::vector<checkpoint::DecisionTrace> Decisions() const override { return decisions; }
   void ReconcileSoon(const std::string& resource) override {
     const MutexLock lock(mutex_);
     reconciles_.push_back(resource);

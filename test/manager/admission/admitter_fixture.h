@@ -14,6 +14,7 @@
 #include "test/support/manual_clock.h"
 #include "test/support/memory_store.h"
 #include "test/support/sample_node.h"
+#include "test/support/temp_decisions.h"
 
 namespace qrm::test {
 
@@ -56,6 +57,7 @@ class AdmitterTest : public testing::Test {
 
   Admitter MakeAdmitter(AdmissionOptions options = {}) {
     return Admitter({.state = state_,
+                     .decisions = decisions_.log,
                      .plugins = plugins_,
                      .releaser = releaser_,
                      .machine = machine_,
@@ -79,12 +81,13 @@ class AdmitterTest : public testing::Test {
     snapshot_ = state_.Load();
     return snapshot_->Find(demand.key());
   }
-  nlohmann::json LastTrace() { return nlohmann::json::parse(state_.Load()->traces().back()->json); }
+  nlohmann::json LastTrace() { return nlohmann::json::parse(decisions_.log.Read().back().json); }
 
   Journal journal_;
   AnsweringPlugins plugins_;
   const Machine machine_ = SampleMachine();
   ManualClock clock_;
+  TempDecisions decisions_;
   StateLoop state_{OpenMemoryStore(journal_)};
   Releaser releaser_{state_, plugins_, {}};
   std::vector<AdmissionEvent> events_;

@@ -41,13 +41,14 @@ TEST_F(AdmitterTest, AsksHintsOfAllPluginsBeforeItAllocates) {
               ElementsAre(Pair("CpusetCpus", "0-1"), Pair("CpusetMems", "0")));
 }
 
-TEST_F(AdmitterTest, MakesOneCommitThatHoldsRecordAndTrace) {
+TEST_F(AdmitterTest, MakesOneCommitAndKeepsTheDecisionWithWhatItTook) {
   ASSERT_TRUE(Admit(Demand()).ok());
   ASSERT_EQ(journal_.commits(), 1u);
-  const Change change = journal_.changes().front();
-  EXPECT_EQ(change.put_containers.size(), 1u);
-  EXPECT_EQ(change.traces.size(), 1u);
-  EXPECT_TRUE(change.traces.front().admitted);
+  EXPECT_EQ(journal_.changes().front().put_containers.size(), 1u);
+  const auto decisions = decisions_.log.Read();
+  ASSERT_EQ(decisions.size(), 1u);
+  EXPECT_TRUE(decisions.front().admitted);
+  EXPECT_TRUE(decisions.front().commit.has_value());
 }
 
 TEST_F(AdmitterTest, CommitsBeforeItPublishesAndPublishesBeforeItAnswers) {
@@ -286,7 +287,9 @@ TEST_F(AdmitterTest, LeavesATraceOfARejection) {
   const nlohmann::json trace = LastTrace();
   EXPECT_EQ(trace["result"], "rejected");
   EXPECT_EQ(trace["message"], message);
-  EXPECT_FALSE(state_.Load()->traces().back()->admitted);
+  EXPECT_FALSE(decisions_.log.Read().back().admitted);
+  EXPECT_FALSE(decisions_.log.Read().back().commit.has_value());
+  EXPECT_EQ(journal_.commits(), 0u) << "a refusal costs the disk no transaction";
 }
 
 TEST_F(AdmitterTest, KeepsOneOfEqualRejectionsAMinuteWithTheNumberOfTheOthers) {
@@ -305,9 +308,9 @@ TEST_F(AdmitterTest, KeepsOneOfEqualRejectionsAMinuteWithTheNumberOfTheOthers) {
   for (int i = 0; i < 1100; ++i) {
     reject("web");
   }
-  EXPECT_EQ(state_.Load()->traces().size(), 2U) << "why the early one runs is still known";
+  EXPECT_EQ(decisions_.log.Read().size(), 2U) << "why the early one runs is still known";
   reject("other");
-  EXPECT_EQ(state_.Load()->traces().size(), 3U);
+  EXPECT_EQ(decisions_.log.Read().size(), 3U);
   clock_.Advance(std::chrono::minutes(1));
   reject("web");
   EXPECT_EQ(LastTrace()["equal_ones_before"], 1099);
@@ -351,7 +354,7 @@ TEST_F(AdmitterTest, TracesWhenItWasDecidedAndHowLongEachStepTook) {
   const nlohmann::json steps = LastTrace()["steps"];
   EXPECT_EQ(steps[0]["microseconds"], 3000);
   EXPECT_EQ(steps[1]["microseconds"], 0);
-  EXPECT_EQ(state_.Load()->traces().back()->time, clock_.Now());
+  EXPECT_EQ(decisions_.log.Read().back().time, clock_.Now());
   EXPECT_EQ(events_.back().took, std::chrono::milliseconds(3));
 }
 
@@ -363,29 +366,6 @@ TEST_F(AdmitterTest, BeginsNoStepWhenItsTimeIsOver) {
   };
   EXPECT_THAT(Rejection(Demand()), HasSubstr("its time was over before the step \"merge\""));
   EXPECT_THAT(plugins_.calls(), Not(Contains("allocate cpu")));
-}
-
-TEST_F(AdmitterTest, RemembersWhatTheCommitOfAnAdmissionTook) {
-  Admitter admitter = MakeAdmitter();
-  (void)test::RunOn(state_, [&] {
-    return admitter.Admit(Demand(), Admitter::Moment::kAtCreation,
-                          DeadlineAfter(std::chrono::seconds(10)));
-  });
-  const auto decided = state_.Load()->traces().back()->time;
-  EXPECT_TRUE(admitter.CommitTimeOf(Demand().key(), decided).has_value());
-  EXPECT_FALSE(admitter.CommitTimeOf(Demand().key(), {}).has_value());
-  EXPECT_FALSE(admitter.CommitTimeOf(Demand("db").key(), decided).has_value());
-}
-
-TEST(CommitTimesTest, KeepsTheLatestOnly) {
-  CommitTimes times(2);
-  const auto at = [](int second) { return std::chrono::system_clock::from_time_t(second); };
-  for (const int second : {1, 2, 3}) {
-    times.Note({"uid", "main"}, at(second), std::chrono::seconds(second));
-  }
-  EXPECT_FALSE(times.Find({"uid", "main"}, at(1)).has_value());
-  EXPECT_EQ(times.Find({"uid", "main"}, at(2)), std::chrono::seconds(2));
-  EXPECT_EQ(times.Find({"uid", "main"}, at(3)), std::chrono::seconds(3));
 }
 
 TEST_F(AdmitterTest, ExplainsRequestsHintsMergeAndAllocations) {

@@ -45,6 +45,7 @@ class ClassStepTest : public AdmitterTest {
                                         AdmissionOptions options = {},
                                         Admitter::Moment moment = Admitter::Moment::kAtCreation) {
     Admitter admitter({.state = state_,
+                       .decisions = decisions_.log,
                        .plugins = plugins_,
                        .releaser = releaser_,
                        .machine = machine_,

@@ -66,7 +66,7 @@ TEST_F(DryRunTest, AsksForHintsOnlyAndLeavesNoTrace) {
   EXPECT_THAT(plugins_.calls(), ElementsAre("hints cpu", "hints memory"));
   EXPECT_EQ(journal_.commits(), 0u);
   EXPECT_EQ(state_.Load()->pod_count(), 0u);
-  EXPECT_THAT(state_.Load()->traces(), IsEmpty());
+  EXPECT_THAT(decisions_.log.Read(), IsEmpty());
   EXPECT_THAT(events_, IsEmpty());
 }
 

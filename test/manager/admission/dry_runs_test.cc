@@ -14,6 +14,7 @@
 #include "test/support/answering_plugins.h"
 #include "test/support/memory_store.h"
 #include "test/support/sample_node.h"
+#include "test/support/temp_decisions.h"
 
 namespace qrm::manager {
 namespace {
@@ -120,7 +121,9 @@ TEST_F(DryRunsTest, HoldsUpNoAdmissionWhileAPluginKeepsItWaiting) {
   test::Journal journal;
   StateLoop state(test::OpenMemoryStore(journal));
   Releaser releaser(state, plugins_, {});
+  test::TempDecisions decisions;
   Admitter admitter({.state = state,
+                     .decisions = decisions.log,
                      .plugins = plugins_,
                      .releaser = releaser,
                      .machine = machine_,

@@ -61,7 +61,7 @@ TEST_F(WholePodTest, PlacesAllContainersWithTheFirstInOneCommit) {
   ASSERT_TRUE(Admit(WholePod("setup")).ok());
   EXPECT_THAT(Placed(), ElementsAre("logger", "main", "setup"));
   EXPECT_EQ(journal_.commits(), 1u);
-  EXPECT_EQ(journal_.changes().front().traces.size(), 3u);
+  EXPECT_EQ(decisions_.log.Read().size(), 3u);
 }
 
 TEST_F(WholePodTest, AsksInTheOrderInWhichTheContainersStart) {
@@ -123,15 +123,15 @@ TEST_F(WholePodTest, LeavesATraceOfEachContainerThatGotItsPlaceBeforeOneDidNot) 
   own.exclusive = true;
   plugins_.Set("cpu", Gives("cpu", own));
   const std::string message = Rejection(WholePod("setup"));
-  const auto state = state_.Load();
-  ASSERT_EQ(state->traces().size(), 3u);
-  for (const auto& trace : state->traces()) {
-    EXPECT_FALSE(trace->admitted);
-    EXPECT_EQ(nlohmann::json::parse(trace->json)["message"], message);
+  const auto decisions = decisions_.log.Read();
+  ASSERT_EQ(decisions.size(), 3u);
+  for (const auto& decision : decisions) {
+    EXPECT_FALSE(decision.admitted);
+    EXPECT_EQ(nlohmann::json::parse(decision.json)["message"], message);
   }
-  EXPECT_EQ(state->traces()[0]->key.container, "setup");
-  EXPECT_EQ(state->traces()[1]->key.container, "main");
-  EXPECT_EQ(state->traces()[2]->key.container, "logger");
+  EXPECT_EQ(decisions[0].key.container, "setup");
+  EXPECT_EQ(decisions[1].key.container, "main");
+  EXPECT_EQ(decisions[2].key.container, "logger");
 }
 
 TEST_F(WholePodTest, ReleasesOnlyWhatItGotWhenThePodHasOtherContainers) {

@@ -141,31 +141,28 @@ TEST(ControlAnswersTest, ContainersShowWhatTheyHoldInStartOrder) {
   EXPECT_EQ(main.allocations(1).amount_by_node().at(0), kGiB);
 }
 
-DecisionTimes NoTimes(const ContainerKey& /*key*/,
-                      std::chrono::system_clock::time_point /*decided*/) {
-  return {};
+std::optional<std::chrono::system_clock::time_point> NoUpdate(const ContainerKey& /*key*/) {
+  return std::nullopt;
+}
+
+checkpoint::DecisionTrace Decided(const std::string& uid, int second) {
+  return {.key = {uid, "main"},
+          .pod_namespace = "shop",
+          .pod_name = "web",
+          .time = std::chrono::system_clock::from_time_t(second),
+          .json = "{}"};
 }
 
 TEST(ControlAnswersTest, ExplainTellsWhatTheContainerHasNowWithTheLatestDecision) {
   checkpoint::Change change = Admit(SamplePod("web", "shop"), "main", {{"cpu", OwnCpus("1")}});
   change.put_containers[0].record.applied = {{"CpusetCpus", "1"}};
-  for (const int second : {7, 8}) {
-    change.traces.push_back({.key = {"uid-web", "main"},
-                             .pod_namespace = "shop",
-                             .pod_name = "web",
-                             .time = std::chrono::system_clock::from_time_t(second),
-                             .json = "{}"});
-  }
+  Decisions decisions = {Decided("uid-web", 7), Decided("uid-web", 8)};
+  decisions[0].commit = std::chrono::microseconds(90);
   const auto answer =
-      ExplainAnswer(NodeState().With(change), "web",
-                    [](const ContainerKey& key, std::chrono::system_clock::time_point decided) {
-                      EXPECT_EQ(key, (ContainerKey{"uid-web", "main"}));
-                      DecisionTimes times{.updated = std::chrono::system_clock::from_time_t(9)};
-                      if (decided == std::chrono::system_clock::from_time_t(7)) {
-                        times.commit = std::chrono::microseconds(90);
-                      }
-                      return times;
-                    });
+      ExplainAnswer(NodeState().With(change), decisions, "web", [](const ContainerKey& key) {
+        EXPECT_EQ(key, (ContainerKey{"uid-web", "main"}));
+        return std::optional(std::chrono::system_clock::from_time_t(9));
+      });
   ASSERT_TRUE(answer.ok());
   EXPECT_TRUE(answer->decisions(0).applied().empty());
   EXPECT_EQ(answer->decisions(0).updated_unix_millis(), 0);
@@ -176,18 +173,10 @@ TEST(ControlAnswersTest, ExplainTellsWhatTheContainerHasNowWithTheLatestDecision
 }
 
 TEST(ControlAnswersTest, ExplainTellsDecisionsAboutOnePodOldestFirst) {
-  checkpoint::Change change;
-  const auto trace = [](const std::string& pod, const std::string& container, bool admitted) {
-    return checkpoint::DecisionTrace{.key = {"uid-" + pod, container},
-                                     .pod_namespace = "shop",
-                                     .pod_name = pod,
-                                     .time = std::chrono::system_clock::from_time_t(7),
-                                     .admitted = admitted,
-                                     .json = "{}"};
-  };
-  change.traces = {trace("web", "main", false), trace("db", "main", true),
-                   trace("web", "main", true)};
-  const auto answer = ExplainAnswer(NodeState().With(change), "shop/web", NoTimes);
+  Decisions decisions = {Decided("uid-web", 7), Decided("uid-db", 7), Decided("uid-web", 7)};
+  decisions[1].pod_name = "db";
+  decisions[2].admitted = true;
+  const auto answer = ExplainAnswer(NodeState(), decisions, "shop/web", NoUpdate);
   ASSERT_TRUE(answer.ok());
   ASSERT_THAT(answer->decisions(), SizeIs(2));
   EXPECT_FALSE(answer->decisions(0).admitted());
@@ -196,16 +185,10 @@ TEST(ControlAnswersTest, ExplainTellsDecisionsAboutOnePodOldestFirst) {
 }
 
 TEST(ControlAnswersTest, ExplainTellsThePodOfANameFirstThatCameLast) {
-  checkpoint::Change change;
-  int second = 0;
-  for (const char* uid : {"uid-1", "uid-2", "uid-2", "uid-1"}) {
-    change.traces.push_back({.key = {uid, "main"},
-                             .pod_namespace = "shop",
-                             .pod_name = "web",
-                             .time = std::chrono::system_clock::from_time_t(++second),
-                             .json = "{}"});
-  }
-  const auto answer = ExplainAnswer(NodeState().With(change), "web", NoTimes);
+  const auto answer = ExplainAnswer(
+      NodeState(),
+      {Decided("uid-1", 1), Decided("uid-2", 2), Decided("uid-2", 3), Decided("uid-1", 4)}, "web",
+      NoUpdate);
   ASSERT_TRUE(answer.ok());
   std::vector<std::pair<std::string, int64_t>> told;
   for (const v1::Decision& decision : answer->decisions()) {
@@ -216,7 +199,7 @@ TEST(ControlAnswersTest, ExplainTellsThePodOfANameFirstThatCameLast) {
 }
 
 TEST(ControlAnswersTest, ExplainOfAPodWithoutDecisionsIsNotFound) {
-  const auto answer = ExplainAnswer(NodeState(), "web", NoTimes);
+  const auto answer = ExplainAnswer(NodeState(), {}, "web", NoUpdate);
   EXPECT_EQ(answer.status().code(), StatusCode::kNotFound);
   EXPECT_THAT(MessageOf(answer.status()), HasSubstr("no decision about it is remembered"));
 }
@@ -233,14 +216,12 @@ checkpoint::DecisionTrace Rejected(const std::string& pod, int second, const std
 }
 
 TEST(ControlAnswersTest, RefusalsFoldEqualOnesAndTellTheLatestFirst) {
-  checkpoint::Change change;
-  change.traces = {Rejected("web", 1, "no CPU"), Rejected("db", 2, "no memory"),
-                   Rejected("web", 61, "no CPU", 40), Rejected("web", 62, "no NIC")};
-  change.traces.push_back(Rejected("left-alone", 63, ""));
-  change.traces.back().json = R"({"result": "skipped"})";
-  change.traces.push_back(Rejected("cut", 64, ""));
-  change.traces.back().json = "{";
-  const NodeState state = NodeState().With(change);
+  Decisions decisions = {Rejected("web", 1, "no CPU"), Rejected("db", 2, "no memory"),
+                         Rejected("web", 61, "no CPU", 40), Rejected("web", 62, "no NIC")};
+  decisions.push_back(Rejected("left-alone", 63, ""));
+  decisions.back().json = R"({"result": "skipped"})";
+  decisions.push_back(Rejected("cut", 64, ""));
+  decisions.back().json = "{";
   const auto told = [](const v1::ListRefusalsResponse& answer) {
     std::vector<std::string> lines;
     for (const v1::Refusal& refusal : answer.refusals()) {
@@ -250,10 +231,11 @@ TEST(ControlAnswersTest, RefusalsFoldEqualOnesAndTellTheLatestFirst) {
     }
     return lines;
   };
-  EXPECT_THAT(told(RefusalsAnswer(state, {})),
+  EXPECT_THAT(told(RefusalsAnswer(decisions, {})),
               ElementsAre("web no NIC 1 62000-62000", "web no CPU 42 1000-61000",
                           "db no memory 1 2000-2000"));
-  EXPECT_THAT(told(RefusalsAnswer(state, std::chrono::system_clock::from_time_t(61))), SizeIs(2));
+  EXPECT_THAT(told(RefusalsAnswer(decisions, std::chrono::system_clock::from_time_t(61))),
+              SizeIs(2));
 }
 
 TEST(NodeUseTest, CpusOfANodeAreExclusiveSharedOrFree) {

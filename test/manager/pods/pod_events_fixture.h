@@ -13,6 +13,7 @@
 #include "test/support/fake_runtime.h"
 #include "test/support/memory_store.h"
 #include "test/support/sample_node.h"
+#include "test/support/temp_decisions.h"
 
 namespace qrm::test {
 
@@ -135,7 +136,8 @@ class PodEventsFixture : public testing::Test {
   std::size_t reconciles_ = 0;
   StateLoop state_{OpenMemoryStore(journal_)};
   Releaser releaser_{state_, plugins_, {}};
-  Admitter admitter_{{state_, plugins_, releaser_, machine_, clock_, {}}, {}};
+  TempDecisions decisions_;
+  Admitter admitter_{{state_, decisions_.log, plugins_, releaser_, machine_, clock_, {}}, {}};
   manager::DriftCheck drift_{{.read = {}, .live = live_, .writes = writes_}};
   manager::Reconciler reconciler_{{.io = reconcile_io_,
                                    .state = state_,

@@ -64,14 +64,12 @@ TEST_F(QrmctlTest, TopologyFailsForAMachineItCannotRead) {
 }
 
 TEST_F(QrmctlTest, ExplainPrintsTheDecisionStepByStep) {
-  Serve();
-  checkpoint::Change change;
-  change.traces.push_back({.key = {"uid-db", "main"},
-                           .pod_namespace = "shop",
-                           .pod_name = "db",
-                           .time = std::chrono::system_clock::from_time_t(1763690400),
-                           .admitted = true,
-                           .json = R"({"pod":"shop/db","result":"admitted",
+  node_.decisions.push_back({.key = {"uid-db", "main"},
+                             .pod_namespace = "shop",
+                             .pod_name = "db",
+                             .time = std::chrono::system_clock::from_time_t(1763690400),
+                             .admitted = true,
+                             .json = R"({"pod":"shop/db","result":"admitted",
                    "requests":{"cpu":{"amount":2,"source":"estimate"},
                                "memory":{"amount":2147483648,"source":"pods-api"}},
                    "policy":"best-effort",
@@ -83,7 +81,7 @@ TEST_F(QrmctlTest, ExplainPrintsTheDecisionStepByStep) {
                                          "exclusive":true}},
                    "steps":[{"step":"hints","microseconds":412},
                             {"step":"commit","microseconds":90}]})"});
-  snapshots_.Apply(change);
+  Serve();
   EXPECT_EQ(Run({"explain", "db"}), kDone) << err();
   EXPECT_EQ(out(),
             "shop/db container main: admitted at 2025-11-21T02:00:00Z\n"
@@ -103,48 +101,56 @@ TEST_F(QrmctlTest, ExplainPrintsTheDecisionStepByStep) {
             "    hints 412 us, commit 90 us\n");
 }
 
-// One decision about a container that was given CPUs 1-2 at its creation and has `now`.
-checkpoint::Change DecisionAndValues(const std::string& now, const std::string& json) {
+// A decision about a container.
+checkpoint::DecisionTrace Decision(const std::string& json) {
+  return {.key = {"uid-db", "main"},
+          .pod_namespace = "shop",
+          .pod_name = "db",
+          .time = std::chrono::system_clock::from_time_t(1763690400),
+          .admitted = true,
+          .json = json};
+}
+
+// It has `now`.
+checkpoint::Change Values(const std::string& now) {
   checkpoint::Change change = test::Admit(test::SamplePod("db", "shop"), "main", {});
   change.put_containers[0].record.applied = {{"CpusetCpus", now}};
-  change.traces.push_back({.key = {"uid-db", "main"},
-                           .pod_namespace = "shop",
-                           .pod_name = "db",
-                           .time = std::chrono::system_clock::from_time_t(1763690400),
-                           .admitted = true,
-                           .json = json});
   return change;
 }
 
 TEST_F(QrmctlTest, ExplainTellsWhatWasAppliedAtTheCreation) {
+  node_.decisions = {Decision(R"({"applied":{"CpusetCpus":"1-2"}})")};
   Serve();
-  snapshots_.Apply(DecisionAndValues("1-2", R"({"applied":{"CpusetCpus":"1-2"}})"));
+  snapshots_.Apply(Values("1-2"));
   EXPECT_EQ(Run({"explain", "db"}), kDone) << err();
   EXPECT_THAT(out(), HasSubstr("  Applied last\n    CpusetCpus=1-2, at its creation, "
                                "2025-11-21T02:00:00Z\n"));
 }
 
 TEST_F(QrmctlTest, ExplainTellsWhenAnUpdateWasApplied) {
-  node_.times[{"uid-db", "main"}].updated = std::chrono::system_clock::from_time_t(1763690460);
+  node_.updated[{"uid-db", "main"}] = std::chrono::system_clock::from_time_t(1763690460);
+  node_.decisions = {Decision(R"({"moment":"after the fact"})")};
   Serve();
-  snapshots_.Apply(DecisionAndValues("3", R"({"moment":"after the fact"})"));
+  snapshots_.Apply(Values("3"));
   EXPECT_EQ(Run({"explain", "db"}), kDone) << err();
   EXPECT_THAT(out(), HasSubstr("  Decided after the container was there\n"));
   EXPECT_THAT(out(), HasSubstr("    CpusetCpus=3, by an update at 2025-11-21T02:01:00Z\n"));
 }
 
 TEST_F(QrmctlTest, ExplainTellsThatAPodWasAlignedAsAWhole) {
+  node_.decisions = {Decision(R"({"policy":"restricted","scope":"pod",
+                                             "merged":{"cpu":{"nodes":[0],"preferred":true}}})")};
   Serve();
-  snapshots_.Apply(DecisionAndValues("3", R"({"policy":"restricted","scope":"pod",
-                                             "merged":{"cpu":{"nodes":[0],"preferred":true}}})"));
+  snapshots_.Apply(Values("3"));
   EXPECT_EQ(Run({"explain", "db"}), kDone) << err();
   EXPECT_THAT(out(), HasSubstr("  Merged by policy restricted for the whole pod\n"));
 }
 
 TEST_F(QrmctlTest, ExplainTellsWhatTheCommitTookAsTheLastStep) {
-  node_.times[{"uid-db", "main"}].commit = std::chrono::microseconds(90);
+  node_.decisions = {Decision(R"({"steps":[{"step":"hints","microseconds":412}]})")};
+  node_.decisions[0].commit = std::chrono::microseconds(90);
   Serve();
-  snapshots_.Apply(DecisionAndValues("3", R"({"steps":[{"step":"hints","microseconds":412}]})"));
+  snapshots_.Apply(Values("3"));
   EXPECT_EQ(Run({"explain", "db"}), kDone) << err();
   EXPECT_THAT(out(), HasSubstr("  Took\n    hints 412 us, commit 90 us\n"));
   EXPECT_EQ(Run({"explain", "db", "-o", "json"}), kDone) << err();
@@ -152,27 +158,26 @@ TEST_F(QrmctlTest, ExplainTellsWhatTheCommitTookAsTheLastStep) {
 }
 
 TEST_F(QrmctlTest, ExplainTellsOfUpdatesThatAnEarlierDaemonMade) {
+  node_.decisions = {Decision(R"({"applied":{"CpusetCpus":"1-2"}})")};
   Serve();
-  snapshots_.Apply(DecisionAndValues("3", R"({"applied":{"CpusetCpus":"1-2"}})"));
+  snapshots_.Apply(Values("3"));
   EXPECT_EQ(Run({"explain", "db"}), kDone) << err();
   EXPECT_THAT(out(), HasSubstr("    CpusetCpus=3, by an update before qrmd started\n"));
 }
 
 TEST_F(QrmctlTest, ExplainOfARejectedPodSaysWhyStepByStep) {
-  Serve();
-  checkpoint::Change change;
-  change.traces.push_back({.key = {"uid-db", "main"},
-                           .pod_namespace = "shop",
-                           .pod_name = "db",
-                           .time = std::chrono::system_clock::from_time_t(1763690400),
-                           .json = R"({"result":"rejected",
+  node_.decisions.push_back({.key = {"uid-db", "main"},
+                             .pod_namespace = "shop",
+                             .pod_name = "db",
+                             .time = std::chrono::system_clock::from_time_t(1763690400),
+                             .json = R"({"result":"rejected",
                    "message":"cannot admit container main: no NUMA node fits",
                    "requests":{"nic":{"amount":9,"source":"pods-api","as":"net"}},
                    "policy":"single-numa-node",
                    "hints":{"cpu":[{"nodes":[0,1],"preferred":true}],"memory":"impossible"},
                    "merge_reasons":["cpu: node 0,1 is wider than one node"],
                    "steps":[{"step":"hints","microseconds":412}]})"});
-  snapshots_.Apply(change);
+  Serve();
   EXPECT_EQ(Run({"explain", "db"}), kDone) << err();
   EXPECT_EQ(out(),
             "shop/db container main: not admitted at 2025-11-21T02:00:00Z\n"
@@ -192,14 +197,12 @@ TEST_F(QrmctlTest, RefusalsListsWhoWasRefusedAndWhy) {
   Serve();
   EXPECT_EQ(Run({"refusals"}), kDone);
   EXPECT_EQ(out(), "No refusal is remembered.\n");
-  checkpoint::Change change;
-  change.traces.push_back(
+  node_.decisions.push_back(
       {.key = {"uid-web", "main"},
        .pod_namespace = "shop",
        .pod_name = "web",
        .time = std::chrono::system_clock::from_time_t(7),
        .json = R"({"result": "rejected", "message": "no CPU", "equal_ones_before": 40})"});
-  snapshots_.Apply(change);
   EXPECT_EQ(Run({"refusals"}), kDone) << err();
   EXPECT_EQ(out(),
             "LAST                   TIMES   NAMESPACE   POD   CONTAINER   WHY\n"
@@ -211,13 +214,11 @@ TEST_F(QrmctlTest, RefusalsListsWhoWasRefusedAndWhy) {
 }
 
 TEST_F(QrmctlTest, ExplainShowsADecisionItCannotReadAsItIs) {
+  node_.decisions.push_back({.key = {"uid-db", "main"},
+                             .pod_namespace = "shop",
+                             .pod_name = "db",
+                             .json = "no json at all"});
   Serve();
-  checkpoint::Change change;
-  change.traces.push_back({.key = {"uid-db", "main"},
-                           .pod_namespace = "shop",
-                           .pod_name = "db",
-                           .json = "no json at all"});
-  snapshots_.Apply(change);
   EXPECT_EQ(Run({"explain", "db"}), kDone);
   EXPECT_THAT(out(), HasSubstr("not admitted"));
   EXPECT_THAT(out(), HasSubstr("  no json at all\n"));
