@@ -6,6 +6,7 @@
 #include <unordered_map>
 #include <utility>
 
+#include "checkpoint/holdings.h"
 #include "checkpoint/persistent_map.h"
 
 namespace qrm::checkpoint {
@@ -74,6 +75,16 @@ void AddPluginValues(const StringMap& before, const StringMap& now, StringMap& p
   }
 }
 
+/// What `before` binds counts no more, what `now` binds counts; either may be null.
+void Recount(const PodRecord* before, const PodRecord* now, std::map<uint64_t, uint64_t>& bound) {
+  if (before != nullptr) {
+    PodMemory(*before).ForEachNode([&](uint64_t node, uint64_t bytes) { bound[node] -= bytes; });
+  }
+  if (now != nullptr) {
+    PodMemory(*now).ForEachNode([&](uint64_t node, uint64_t bytes) { bound[node] += bytes; });
+  }
+}
+
 }  // namespace
 
 struct NodeState::Rep {
@@ -81,6 +92,9 @@ struct NodeState::Rep {
   /// The UIDs under one name, in the order of their admission: a new pod may take the name of one
   /// that is not yet gone.
   PersistentMap<std::vector<std::string>> uids_by_name;
+  /// What follows from the pods, so that no admission has to walk them.
+  PersistentMap<PodPtr> cpu_owners;
+  std::map<uint64_t, uint64_t> bound_memory;
   std::size_t containers = 0;
   int64_t last_order = 0;
   std::shared_ptr<const PendingRemovals> pending = std::make_shared<PendingRemovals>();
@@ -91,7 +105,10 @@ struct NodeState::Rep {
 class NodeState::Transition {
  public:
   explicit Transition(const Rep& before)
-      : rep_(std::make_shared<Rep>(before)), pods_(rep_->pods), names_(rep_->uids_by_name) {}
+      : before_(before),
+        rep_(std::make_shared<Rep>(before)),
+        pods_(rep_->pods),
+        names_(rep_->uids_by_name) {}
 
   void RemovePod(const std::string& uid) {
     const PodPtr* pod = rep_->pods.Find(uid);
@@ -102,6 +119,7 @@ class NodeState::Transition {
     DropName((*pod)->meta);
     pods_.Erase(uid);
     mine_.erase(uid);
+    touched_.insert(uid);
   }
 
   void RemoveContainer(const ContainerKey& key) {
@@ -163,7 +181,21 @@ class NodeState::Transition {
     rep_->plugin_values = std::move(next);
   }
 
-  std::shared_ptr<const Rep> Finish() && { return std::move(rep_); }
+  std::shared_ptr<const Rep> Finish() && {
+    PersistentMap<PodPtr>::Editor owners(rep_->cpu_owners);
+    for (const std::string& uid : touched_) {
+      const PodPtr* const before = before_.pods.Find(uid);
+      const PodPtr* const now = rep_->pods.Find(uid);
+      Recount(before == nullptr ? nullptr : before->get(), now == nullptr ? nullptr : now->get(),
+              rep_->bound_memory);
+      if (now != nullptr && OwnsCpus(**now)) {
+        owners.Put(uid, *now);
+      } else {
+        owners.Erase(uid);
+      }
+    }
+    return std::move(rep_);
+  }
 
  private:
   /// The record of `uid` that this transition may change: a copy of `present`, once; a new one when
@@ -178,6 +210,7 @@ class NodeState::Transition {
     PodRecord& record = *copy;
     pods_.Put(uid, std::move(copy));
     mine_.emplace(uid, &record);
+    touched_.insert(uid);
     return record;
   }
 
@@ -200,10 +233,12 @@ class NodeState::Transition {
     }
   }
 
+  const Rep& before_;
   std::shared_ptr<Rep> rep_;
   PersistentMap<PodPtr>::Editor pods_;
   PersistentMap<std::vector<std::string>>::Editor names_;
   std::unordered_map<std::string, PodRecord*> mine_;  // records made by this transition
+  std::set<std::string> touched_;                     // UIDs
 };
 
 bool Change::Empty() const {
@@ -229,6 +264,7 @@ NodeState& NodeState::operator=(const NodeState&) = default;
 NodeState NodeState::Restore(const std::vector<PodPtr>& pods) {
   auto rep = std::make_shared<Rep>();
   std::vector<std::pair<std::string, PodPtr>> by_uid;
+  std::vector<std::pair<std::string, PodPtr>> owners;
   std::vector<std::pair<std::string, const PodRecord*>> named;
   by_uid.reserve(pods.size());
   named.reserve(pods.size());
@@ -237,8 +273,13 @@ NodeState NodeState::Restore(const std::vector<PodPtr>& pods) {
     named.emplace_back(NameKey(pod->meta), pod.get());
     rep->containers += pod->containers.size();
     rep->last_order = std::max(rep->last_order, pod->order);
+    Recount(nullptr, pod.get(), rep->bound_memory);
+    if (OwnsCpus(*pod)) {
+      owners.emplace_back(pod->meta.uid, pod);
+    }
   }
   rep->pods = PersistentMap<PodPtr>(std::move(by_uid));
+  rep->cpu_owners = PersistentMap<PodPtr>(std::move(owners));
 
   std::sort(named.begin(), named.end(), [](const auto& a, const auto& b) {
     return std::tie(a.first, a.second->order) < std::tie(b.first, b.second->order);
@@ -299,6 +340,14 @@ const PodRecord* NodeState::FindPodByName(const std::string& pod_namespace,
 
 void NodeState::ForEachPod(const std::function<void(const PodRecord&)>& visit) const {
   rep_->pods.ForEach([&](const std::string&, const PodPtr& pod) { visit(*pod); });
+}
+
+void NodeState::ForEachCpuOwner(const std::function<void(const PodRecord&)>& visit) const {
+  rep_->cpu_owners.ForEach([&](const std::string&, const PodPtr& pod) { visit(*pod); });
+}
+
+const std::map<uint64_t, uint64_t>& NodeState::bound_memory() const {
+  return rep_->bound_memory;
 }
 
 std::size_t NodeState::pod_count() const {

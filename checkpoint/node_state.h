@@ -122,6 +122,10 @@ class NodeState {
 
   /// Calls `visit` for every pod, in the order of their UIDs.
   void ForEachPod(const std::function<void(const PodRecord&)>& visit) const;
+  /// Calls `visit` for every pod that has CPUs for itself alone, in that order. Cost: these pods.
+  void ForEachCpuOwner(const std::function<void(const PodRecord&)>& visit) const;
+  /// What all pods bind of each NUMA node at once; a node that is not there: nothing. Units: bytes.
+  const std::map<uint64_t, uint64_t>& bound_memory() const;
   std::size_t pod_count() const;
   std::size_t container_count() const;
 

@@ -70,9 +70,10 @@ endfunction()
 # Without ROOM, the room is the folder of the list itself. Each room has one binary for each label:
 #   unit         no gRPC, clean under the thread sanitizer     integration  real sockets, nothing but this process and PROGRAMS
 #   e2e          qrmd as it runs, some of them as root         quick        unit and integration, but for the tests that SLOW names
-# PROGRAMS are built before it and lie in QRM_BIN; PROPERTIES are those of each of its tests.
+# HOT: its tests compute much themselves. PROGRAMS are built before it and lie in QRM_BIN; PROPERTIES are those of each
+# of its tests.
 function(qrm_test)
-  cmake_parse_arguments(ARG "" "ROOM;LABEL;TIMEOUT;SLOW" "SRCS;DEPS;PROGRAMS;PROPERTIES" ${ARGN})
+  cmake_parse_arguments(ARG "HOT" "ROOM;LABEL;TIMEOUT;SLOW" "SRCS;DEPS;PROGRAMS;PROPERTIES" ${ARGN})
   cmake_path(RELATIVE_PATH CMAKE_CURRENT_SOURCE_DIR BASE_DIRECTORY ${PROJECT_SOURCE_DIR}/test OUTPUT_VARIABLE room)
   if(ARG_ROOM)
     cmake_path(APPEND room ${ARG_ROOM})
@@ -80,6 +81,10 @@ function(qrm_test)
   endif()
   string(REPLACE "/" "_" name test_${room}_${ARG_LABEL})
   qrm_tool(NAME ${name} SRCS ${ARG_SRCS} DEPS ${ARG_DEPS} GTest::gmock_main)
+  if(NOT ARG_HOT)
+    # Most of a test's time is the tested code's: what the optimiser takes is a third of a build.
+    target_compile_options(${name} PRIVATE $<$<CONFIG:Release>:-O0>)
+  endif()
   if(ARG_PROGRAMS)
     add_dependencies(${name} ${ARG_PROGRAMS})
     target_compile_definitions(${name} PRIVATE QRM_BIN="${CMAKE_RUNTIME_OUTPUT_DIRECTORY}")

@@ -378,14 +378,18 @@ void Admitter::KeepRejection(Call& call, Draft& failed, const std::string& messa
   }
 }
 
-// The last use of the draft's explanation. Its document is composed after the answer.
+// The last use of the draft's explanation. Nobody waits for it, not even for the wake-up of the
+// thread that writes it: it goes there after the answer.
 void Admitter::Keep(Draft& draft, std::optional<std::chrono::nanoseconds> commit) {
   checkpoint::DecisionTrace trace = TraceOf(draft, parts_.clock.Now());
   trace.commit = commit;
   const auto subject = std::make_shared<const ContainerDemand>(SubjectOf(draft.demand));
   const auto explanation = std::make_shared<const Explanation>(std::move(draft.explanation));
-  parts_.decisions.Add(std::move(trace),
-                       [subject, explanation] { return ToJson(*explanation, *subject); });
+  parts_.state.Post(
+      [&decisions = parts_.decisions, trace = std::move(trace), subject, explanation]() mutable {
+        decisions.Add(std::move(trace),
+                      [subject, explanation] { return ToJson(*explanation, *subject); });
+      });
 }
 
 void Admitter::Tell(const Call& call, const Draft& draft, AdmissionEvent::Result result) const {

@@ -290,7 +290,6 @@ checkpoint::Origin Planner::OriginOf(const std::string& plugin) const {
 
 Status Planner::Validate(Draft& draft) const {
   const std::vector<ExclusiveCpus> exclusive = FindExclusiveCpus(*draft.state);
-  const std::vector<BoundMemory> bound = FindBoundMemory(*draft.state);
   const CpuSet offline = machine_.OfflineNow();
   for (const auto& [resource, allocation] : draft.explanation.allocations) {
     if (Contains(draft.explanation.kept, resource)) {
@@ -299,7 +298,7 @@ Status Planner::Validate(Draft& draft) const {
     draft.failed_resource = resource;
     Status good = CheckAllocation(draft.key, draft.demand.type, allocation, machine_, exclusive);
     if (good.ok()) {
-      good = CheckBoundMemory(draft.key, draft.demand.type, allocation, machine_, bound);
+      good = CheckBoundMemory(draft.key, draft.demand.type, allocation, machine_, *draft.state);
     }
     draft.bad_answer = !good.ok();
     QRM_RETURN_IF_ERROR(good);

@@ -118,7 +118,6 @@ class ReconcilePlanner {
     }
     const NodeState next = now_.With(plan_.change);
     const std::vector<ExclusiveCpus> exclusive = FindExclusiveCpus(next);
-    const std::vector<BoundMemory> bound = FindBoundMemory(next);
     const auto refused = [&](Change::PutContainer& put) {
       const ContainerKey key{put.pod.uid, put.container};
       const AllocationByResource& before = now_.Find(key)->allocations;
@@ -128,7 +127,7 @@ class ReconcilePlanner {
         const auto held = before.find(resource);
         if (good.ok() &&
             (held == before.end() || held->second.amount_by_node != allocation.amount_by_node)) {
-          good = CheckBoundMemory(key, put.record.type, allocation, machine, bound);
+          good = CheckBoundMemory(key, put.record.type, allocation, machine, next);
         }
         if (!good.ok()) {
           plan_.problems.push_back(fmt::format("cannot change {} as the {} plugin wants: {}",

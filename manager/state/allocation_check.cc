@@ -7,14 +7,15 @@
 #include <fmt/format.h>
 
 #include "api/container_turns.h"
+#include "checkpoint/holdings.h"
 #include "manager/runtime/run_options.h"
 
 namespace qrm::manager {
 namespace {
 
 bool IsOther(const ExclusiveCpus& owner, const ContainerKey& key, ContainerType type) {
-  const bool in_turn = owner.key.pod_uid == key.pod_uid && RunInTurn(owner.type, type);
-  return owner.key != key && !in_turn;
+  const bool same_pod = owner.pod.uid == key.pod_uid;
+  return !same_pod || (owner.container != key.container && !RunInTurn(owner.type, type));
 }
 
 Status CheckCpus(const ContainerKey& key, ContainerType type, const CpuSet& cpus,
@@ -29,9 +30,10 @@ Status CheckCpus(const ContainerKey& key, ContainerType type, const CpuSet& cpus
     if (IsOther(other, key, type) && cpus.Intersects(other.cpus)) {
       return Errorf(
           StatusCode::kInvalidArgument,
-          "it gave CPUs {} of which {} belong to {} alone; each reconcile teaches the plugin "
-          "what is recorded: try again then",
-          ToString(cpus), ToString(cpus & other.cpus), other.owner);
+          "it gave CPUs {} of which {} belong to container {} of pod {}/{} alone; each reconcile "
+          "teaches the plugin what is recorded: try again then",
+          ToString(cpus), ToString(cpus & other.cpus), other.container, other.pod.pod_namespace,
+          other.pod.name);
     }
   }
   return OkStatus();
@@ -48,35 +50,12 @@ Status CheckNodes(const NumaMask& nodes, const Machine& machine) {
   return OkStatus();
 }
 
-/// What one pod holds of one NUMA node.
-struct PodBytes {
-  uint64_t largest_init = 0;
-  uint64_t others = 0;
-
-  void Add(ContainerType type, uint64_t bytes) {
-    if (type == ContainerType::kInit) {
-      largest_init = std::max(largest_init, bytes);
-    } else {
-      others += bytes;
-    }
-  }
-  uint64_t AtOnce() const { return std::max(largest_init, others); }
-};
-
-bool IsBound(const ResourceAllocation& allocation) {
-  return allocation.oci_property == kCpusetMems && !allocation.amount_by_node.empty();
-}
-
-bool IsExclusiveCpuset(const ResourceAllocation& allocation) {
-  return allocation.exclusive && allocation.oci_property == kCpusetCpus;
-}
-
 }  // namespace
 
 CpuSet OwnedCpus(const AllocationByResource& allocations) {
   CpuSet owned;
   for (const auto& [resource, allocation] : allocations) {
-    if (IsExclusiveCpuset(allocation)) {
+    if (checkpoint::IsExclusiveCpuset(allocation)) {
       owned |= CpuSet::Parse(allocation.value).value_or(CpuSet());
     }
   }
@@ -85,57 +64,31 @@ CpuSet OwnedCpus(const AllocationByResource& allocations) {
 
 std::vector<ExclusiveCpus> FindExclusiveCpus(const checkpoint::NodeState& state) {
   std::vector<ExclusiveCpus> exclusive;
-  state.ForEachPod([&exclusive](const checkpoint::PodRecord& pod) {
+  state.ForEachCpuOwner([&exclusive](const checkpoint::PodRecord& pod) {
     for (const auto& [name, record] : pod.containers) {
-      for (const auto& [resource, allocation] : record->allocations) {
-        StatusOr<CpuSet> cpus =
-            IsExclusiveCpuset(allocation) ? CpuSet::Parse(allocation.value) : CpuSet();
-        if (cpus.ok() && !cpus->Empty()) {
-          exclusive.push_back({{pod.meta.uid, name},
-                               record->type,
-                               fmt::format("container {} of pod {}/{}", name,
-                                           pod.meta.pod_namespace, pod.meta.name),
-                               *std::move(cpus)});
-        }
+      if (CpuSet cpus = OwnedCpus(record->allocations); !cpus.Empty()) {
+        exclusive.push_back({pod.meta, name, record->type, std::move(cpus)});
       }
     }
   });
   return exclusive;
 }
 
-std::vector<BoundMemory> FindBoundMemory(const checkpoint::NodeState& state) {
-  std::vector<BoundMemory> bound;
-  state.ForEachPod([&bound](const checkpoint::PodRecord& pod) {
-    for (const auto& [name, record] : pod.containers) {
-      for (const auto& [resource, allocation] : record->allocations) {
-        if (IsBound(allocation)) {
-          bound.push_back({{pod.meta.uid, name}, record->type, allocation.amount_by_node});
-        }
-      }
-    }
-  });
-  return bound;
-}
-
 Status CheckBoundMemory(const ContainerKey& key, ContainerType type,
                         const ResourceAllocation& allocation, const Machine& machine,
-                        const std::vector<BoundMemory>& bound) {
-  if (!IsBound(allocation)) {
+                        const checkpoint::NodeState& state) {
+  if (!checkpoint::IsBoundMemory(allocation)) {
     return OkStatus();
   }
+  using checkpoint::PodMemory;
+  const checkpoint::PodRecord* const pod = state.FindPod(key.pod_uid);
+  const PodMemory before = pod == nullptr ? PodMemory() : PodMemory(*pod);
+  PodMemory with = pod == nullptr ? PodMemory() : PodMemory(*pod, key.container);
+  with.Add(type, allocation.amount_by_node);
   for (const auto& [node, bytes] : allocation.amount_by_node) {
-    std::map<std::string, PodBytes> by_pod;
-    by_pod[key.pod_uid].Add(type, bytes);
-    for (const BoundMemory& other : bound) {
-      const auto held = other.bytes_by_node.find(node);
-      if (other.key != key && held != other.bytes_by_node.end()) {
-        by_pod[other.key.pod_uid].Add(other.type, held->second);
-      }
-    }
-    uint64_t at_once = 0;
-    for (const auto& [uid, of_pod] : by_pod) {
-      at_once += of_pod.AtOnce();
-    }
+    const auto bound = state.bound_memory().find(node);
+    const uint64_t by_all = bound == state.bound_memory().end() ? 0 : bound->second;
+    const uint64_t at_once = by_all - before.AtOnce(node) + with.AtOnce(node);
     const NumaNode* const found = machine.FindNode(static_cast<int>(node));
     const uint64_t has = found == nullptr ? 0 : found->memory_bytes;
     if (at_once > has) {

@@ -2,8 +2,6 @@
 // another container, more memory than a NUMA node has.
 #pragma once
 
-#include <cstdint>
-#include <map>
 #include <string>
 #include <vector>
 
@@ -15,36 +13,26 @@
 
 namespace qrm::manager {
 
-/// CPUs that one container has for itself.
+/// CPUs that one container has for itself; valid as long as the state that it is of.
 struct ExclusiveCpus {
-  ContainerKey key;
-  ContainerType type = ContainerType::kMain;
-  std::string owner;  ///< "namespace/pod, container name": for messages
+  const checkpoint::PodMeta& pod;
+  const std::string& container;
+  ContainerType type;
   CpuSet cpus;
 };
 
 /// The CPUs that a container with `allocations` has for itself.
 CpuSet OwnedCpus(const AllocationByResource& allocations);
 
-/// All exclusive CPUs of `state`. Cost: O(containers).
+/// All exclusive CPUs of `state`. Cost: O(pods that have some).
 std::vector<ExclusiveCpus> FindExclusiveCpus(const checkpoint::NodeState& state);
 
-/// The memory that one container is bound to. Units: bytes by NUMA node.
-struct BoundMemory {
-  ContainerKey key;
-  ContainerType type = ContainerType::kMain;
-  std::map<uint64_t, uint64_t> bytes_by_node;
-};
-
-/// All bound memory of `state`. Cost: O(containers).
-std::vector<BoundMemory> FindBoundMemory(const checkpoint::NodeState& state);
-
-/// OK when what `allocation` binds of each NUMA node of `machine` fits beside `bound`. Of a pod's
-/// init containers the largest counts, as they run in turn, and only where the others need less.
-/// Errors: kResourceExhausted, naming the node and the amounts.
+/// OK when what `allocation` binds of each NUMA node of `machine` fits beside what the other
+/// containers of `state` bind (checkpoint/holdings.h). Errors: kResourceExhausted, naming the node
+/// and the amounts. Cost: O(containers of the pod).
 Status CheckBoundMemory(const ContainerKey& key, ContainerType type,
                         const ResourceAllocation& allocation, const Machine& machine,
-                        const std::vector<BoundMemory>& bound);
+                        const checkpoint::NodeState& state);
 
 /// Which of its CPUs a container needs: all that it is given for itself, and some to start again.
 enum class OnlineCpus { kAllOwned, kSome };

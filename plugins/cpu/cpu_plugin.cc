@@ -18,7 +18,8 @@ namespace {
 class CpuPlugin final : public sdk::ResourcePlugin {
  public:
   CpuPlugin(CpuPluginConfig config, Machine machine)
-      : config_(std::move(config)), machine_(std::move(machine)), state_(InitialState(config_)) {
+      : config_(std::move(config)), machine_(std::move(machine)), layout_(machine_) {
+    SetPoolSizes(InitialState(config_).pools);
     if (config_.static_mode) {
       static_policy_.emplace(CpuLayout::LikeKubelet(machine_), config_.static_mode->options,
                              config_.reserved);
@@ -36,7 +37,7 @@ class CpuPlugin final : public sdk::ResourcePlugin {
                    {{"error", MessageOf(usable)}});
       return OkStatus();
     }
-    state_.pools = *std::move(pools);
+    SetPoolSizes(*std::move(pools));
     return OkStatus();
   }
 
@@ -46,6 +47,7 @@ class CpuPlugin final : public sdk::ResourcePlugin {
       log::Warning("cpu allocation repaired", {{"repair", repair}});
     }
     state_ = std::move(rebuilt.state);
+    SetPoolSizes(state_.pools);
     return OkStatus();
   }
 
@@ -122,11 +124,12 @@ class CpuPlugin final : public sdk::ResourcePlugin {
   }
 
   Status SetPools(const std::map<std::string, CpuSet>& cpus_by_pool) override {
-    QRM_ASSIGN_OR_RETURN(state_.pools, ResizePools(ViewOf(), cpus_by_pool));
+    QRM_ASSIGN_OR_RETURN(PoolMap pools, ResizePools(ViewOf(), cpus_by_pool));
+    SetPoolSizes(std::move(pools));
     return OkStatus();
   }
 
-  std::string SaveState() const override { return SavePools(config_, state_.pools); }
+  std::string SaveState() const override { return saved_pools_; }
 
   std::string ExportState(const sdk::Grants& grants) const override {
     return ExportJson(ViewOf(), grants);
@@ -134,14 +137,25 @@ class CpuPlugin final : public sdk::ResourcePlugin {
 
  private:
   View ViewOf() const {
-    return {machine_, config_, state_, static_policy_ ? &*static_policy_ : nullptr,
-            machine_.OfflineNow()};
+    return {machine_,
+            config_,
+            state_,
+            static_policy_ ? &*static_policy_ : nullptr,
+            machine_.OfflineNow(),
+            &layout_};
+  }
+
+  void SetPoolSizes(PoolMap pools) {
+    state_.pools = std::move(pools);
+    saved_pools_ = SavePools(config_, state_.pools);
   }
 
   const CpuPluginConfig config_;
   const Machine machine_;
+  const CpuLayout layout_;                        ///< of machine_
   std::optional<StaticCpuPolicy> static_policy_;  ///< of machine_
   CpuState state_;
+  std::string saved_pools_;  ///< asked for at every commit
 };
 
 }  // namespace

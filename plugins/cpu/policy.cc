@@ -172,6 +172,12 @@ std::optional<NumaMask> ChooseNodes(const std::vector<TopologyHint>& fitting,
   return std::nullopt;
 }
 
+StatusOr<CpuSet> TakeNear(const View& view, const CpuSet& available, int count,
+                          const NumaMask& affinity, const CpuAssignmentOptions& options) {
+  return view.layout != nullptr ? TakeCpusNear(*view.layout, available, count, affinity, options)
+                                : TakeCpusNear(view.machine, available, count, affinity, options);
+}
+
 /// `count` CPUs of `room` by `rule`, within `hint` as far as the rule demands. Absent when the rule
 /// does not allow the nodes.
 std::optional<StatusOr<CpuSet>> PickCpus(const View& view, const Room& room,
@@ -187,12 +193,12 @@ std::optional<StatusOr<CpuSet>> PickCpus(const View& view, const Room& room,
   // The manager may admit on a hint that is too narrow: then what it has, and the nearest rest.
   const bool beyond_hint = rule.numa == NumaSpan::kFewest && !nodes && !fitting.empty();
   if (rule.numa == NumaSpan::kAny || beyond_hint) {
-    return TakeCpusNear(view.machine, room.free, count, hint, options);
+    return TakeNear(view, room.free, count, hint, options);
   }
   if (!nodes) {
     return std::nullopt;
   }
-  return TakeCpus(view.machine, room.free & view.machine.CpusOf(*nodes), count, options);
+  return TakeNear(view, room.free & view.machine.CpusOf(*nodes), count, {}, options);
 }
 
 std::map<uint64_t, uint64_t> AmountByNode(const Machine& machine, const CpuSet& cpus) {

@@ -43,7 +43,8 @@ struct View {
   const CpuPluginConfig& config;
   const CpuState& state;
   const StaticCpuPolicy* static_policy = nullptr;  ///< set when the configuration asks for it
-  CpuSet offline;  ///< CPUs of the machine that nothing can run on now
+  CpuSet offline;                     ///< CPUs of the machine that nothing can run on now
+  const CpuLayout* layout = nullptr;  ///< of the machine; null: it is made for each request
 };
 
 /// The pools as configured, and nothing given.

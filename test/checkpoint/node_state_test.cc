@@ -8,6 +8,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "checkpoint/holdings.h"
 #include "test/checkpoint/sample_state.h"
 
 namespace qrm::checkpoint {
@@ -164,6 +165,48 @@ void ExpectSameContent(const NodeState& a, const NodeState& b) {
     }
   });
   EXPECT_EQ(a.pending_removals(), b.pending_removals());
+}
+
+std::vector<std::string> CpuOwners(const NodeState& state) {
+  std::vector<std::string> uids;
+  state.ForEachCpuOwner([&](const PodRecord& pod) {
+    EXPECT_EQ(&pod, state.FindPod(pod.meta.uid)) << "its latest record";
+    uids.push_back(pod.meta.uid);
+  });
+  return uids;
+}
+
+TEST(NodeStateTest, KnowsWithoutAWalkWhoOwnsCpusAndHowMuchMemoryIsBound) {
+  RandomChanges random(17);
+  NodeState state;
+  for (int i = 0; i < 300; ++i) {
+    state = state.With(random.Next());
+    std::vector<std::string> owners;
+    std::map<uint64_t, uint64_t> bound;
+    state.ForEachPod([&](const PodRecord& pod) {
+      if (OwnsCpus(pod)) {
+        owners.push_back(pod.meta.uid);
+      }
+      PodMemory(pod).ForEachNode([&](uint64_t node, uint64_t bytes) { bound[node] += bytes; });
+    });
+    ASSERT_EQ(CpuOwners(state), owners);
+    auto known = state.bound_memory();
+    std::erase_if(known, [](const auto& entry) { return entry.second == 0; });
+    ASSERT_EQ(known, bound);
+  }
+  EXPECT_FALSE(CpuOwners(state).empty());
+  EXPECT_FALSE(state.bound_memory().empty());
+}
+
+TEST(PodMemoryTest, CountsTheLargestInitContainerOnlyWhereTheOthersNeedLess) {
+  PodMemory memory;
+  memory.Add(ContainerType::kInit, {{0, 5}, {1, 2}});
+  memory.Add(ContainerType::kInit, {{0, 4}});
+  memory.Add(ContainerType::kMain, {{0, 3}, {1, 2}});
+  memory.Add(ContainerType::kSidecar, {{1, 2}});
+  EXPECT_EQ(memory.AtOnce(0), 5u);
+  EXPECT_EQ(memory.AtOnce(1), 4u);
+  EXPECT_EQ(memory.AtOnce(2), 0u);
 }
 
 TEST(NodeStateTest, IsMadeOutOfAnEarlierOneByWhatHappenedSince) {

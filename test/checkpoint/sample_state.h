@@ -109,6 +109,11 @@ class RandomChanges {
     return texts[static_cast<std::size_t>(Draw(static_cast<int>(texts.size())))];
   }
 
+  std::string Property() {
+    return std::vector<std::string>{"CpusetCpus", "CpusetMems",
+                                    Text()}[static_cast<std::size_t>(Draw(3))];
+  }
+
   StringMap Map() {
     StringMap map;
     for (int i = Draw(3); i > 0; --i) {
@@ -118,7 +123,7 @@ class RandomChanges {
   }
 
   ResourceAllocation Allocation() {
-    ResourceAllocation allocation = {.oci_property = Text(),
+    ResourceAllocation allocation = {.oci_property = Property(),
                                      .value = Text(),
                                      .is_node_resource = Flip(),
                                      .is_scalar_resource = Flip(),
@@ -126,6 +131,9 @@ class RandomChanges {
                                      .envs = Map(),
                                      .annotations = Map(),
                                      .exclusive = Flip()};
+    if (allocation.oci_property.starts_with("Cpuset")) {
+      allocation.value = "0,2-3";
+    }
     if (Flip()) {
       allocation.hints.emplace();
       for (int i = Draw(3); i > 0; --i) {
