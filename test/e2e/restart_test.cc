@@ -124,7 +124,8 @@ TEST_P(RestartTest, ExplainTellsOfAnAdmittedAndOfARefusedPodAlsoAfterARestart) {
   Start(2);
   ASSERT_TRUE(IsOk(runtime_->RunPod(Pod("pod1", "storage-service", 20, 40))));
   ASSERT_FALSE(runtime_->RunPod(Pod("pod2", "storage-service", 200, 40)).ok());
-  for (const bool restarted : {false, true}) {
+  for (const char* when : {"before a restart", "after it"}) {
+    SCOPED_TRACE(when);
     const StatusOr<std::string> admitted = node_->Qrmctl({"explain", "pod1"});
     ASSERT_TRUE(admitted.ok()) << admitted.status();
     EXPECT_THAT(*admitted, AllOf(HasSubstr("container0: admitted at"),
