@@ -113,7 +113,8 @@ class Comparison {
       for (const auto& step : document.at("steps")) {
         admissions_.steps[step.at("step")].push_back(step.at("microseconds"));
       }
-      admissions_.steps["commit"].push_back(Microseconds(*decisions[i].commit));
+      const auto commit = decisions[i].commit.value_or(Clock::duration::zero());
+      admissions_.steps["commit"].push_back(Microseconds(commit));
     }
   }
 
@@ -210,6 +211,7 @@ int Main(const std::vector<std::string>& words) {
 }  // namespace
 }  // namespace qrm::bench
 
+// NOLINTNEXTLINE(bugprone-exception-escape): what fails here shall end the program.
 int main(int argc, char** argv) {
   return qrm::bench::Main({argv, argv + argc});
 }

@@ -24,8 +24,8 @@ namespace {
 
 namespace pb = ::resourceplugin::v1alpha1;
 
-/// As SQLite's wal_autocheckpoint: 1,000 pages.
-constexpr std::size_t kLogBytes = std::size_t{1000} * 4096;
+/// As the checkpoint's log: 256 pages.
+constexpr std::size_t kLogBytes = std::size_t{256} * 4096;
 
 constexpr std::chrono::seconds kTimeout{10};
 

@@ -57,6 +57,7 @@ class Writer {
                             "pod sends",
                             Quoted(text)));
     }
+    // NOLINTNEXTLINE(bugprone-return-const-ref-from-parameter): records outlive their writing.
     return text;
   }
 

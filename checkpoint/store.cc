@@ -207,7 +207,7 @@ StatusOr<NodeState> InspectSqliteStore(const std::string& directory) {
 
 StatusOr<std::string> DowngradeSqliteStore(const std::string& directory) {
   const std::string path = directory + kFileName;
-  const Status refused = Inspect(path, SqliteDb::Newer::kRefuse).status();
+  Status refused = Inspect(path, SqliteDb::Newer::kRefuse).status();
   if (refused.ok()) {
     return Errorf(StatusCode::kFailedPrecondition,
                   "cannot downgrade {}: this program can use it as it is; start qrmd", path);
@@ -216,7 +216,7 @@ StatusOr<std::string> DowngradeSqliteStore(const std::string& directory) {
     return refused;
   }
   QRM_ASSIGN_OR_RETURN(const NodeState state, Inspect(path, SqliteDb::Newer::kRead));
-  QRM_ASSIGN_OR_RETURN(const std::string aside, MoveAside(path));
+  QRM_ASSIGN_OR_RETURN(std::string aside, MoveAside(path));
   QRM_ASSIGN_OR_RETURN(const OpenedStore opened, OpenSqliteStore(directory));
   QRM_RETURN_IF_ERROR(Annotate(opened.store->Commit(state.AsChange()),
                                fmt::format("the newer checkpoint is kept as {}", aside)));

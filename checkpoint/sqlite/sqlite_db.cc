@@ -9,6 +9,7 @@
 #include <sqlite3.h>
 #include <sys/stat.h>
 
+#include "api/base/foreign_text.h"
 #include "checkpoint/sqlite/durable_file.h"
 #include "checkpoint/sqlite/log_check.h"
 #include "checkpoint/sqlite/sqlite_error.h"
@@ -16,8 +17,11 @@
 namespace qrm::checkpoint {
 namespace {
 
+/// The log is folded into the database when it has so many: what is lost with a log stays little.
+constexpr int kLogPages = 256;
+
 /// The log is cut back to this size when a reader made it grow; normally it stays below.
-constexpr int kLogLimitBytes = 16 << 20;
+constexpr int kLogLimitBytes = 4 << 20;
 
 /// What a connection keeps of the database in memory; a commit touches a few pages, the kernel has
 /// the rest.
@@ -36,8 +40,10 @@ int PastDeadline(void* deadline) {
              : 0;
 }
 
+/// SQLite quotes what it found, whatever that is.
 Status Damaged(const std::string& path, std::string_view what) {
-  return Errorf(StatusCode::kDataLoss, "cannot use {}: {}; move it aside and restart", path, what);
+  return Errorf(StatusCode::kDataLoss, "cannot use {}: {}; move it aside and restart", path,
+                Escaped(what));
 }
 
 /// How each of SQLite's databases begins. Source: sqlite.org/fileformat.html, "Magic Header
@@ -233,8 +239,10 @@ StatusOr<bool> SqliteDb::UsesLog() {
 }
 
 Status SqliteDb::StartLog() {
-  QRM_RETURN_IF_ERROR(Execute(
-      fmt::format("PRAGMA journal_mode=WAL; PRAGMA journal_size_limit={}", kLogLimitBytes)));
+  QRM_RETURN_IF_ERROR(
+      Execute(fmt::format("PRAGMA journal_mode=WAL; PRAGMA wal_autocheckpoint={}; "
+                          "PRAGMA journal_size_limit={}",
+                          kLogPages, kLogLimitBytes)));
   QRM_ASSIGN_OR_RETURN(const bool uses_log, UsesLog());
   if (!uses_log) {
     return Errorf(StatusCode::kFailedPrecondition,
@@ -356,7 +364,7 @@ StatusOr<SqliteDb> OpenOrBeginAnew(const std::string& path, const SqliteSchema& 
                                    std::vector<std::string>& repairs) {
   const auto open_and_load = [&]() -> StatusOr<SqliteDb> {
     QRM_ASSIGN_OR_RETURN(SqliteDb db, SqliteDb::Open(path, schema, options));
-    if (const Status loaded = load(db); !loaded.ok()) {
+    if (Status loaded = load(db); !loaded.ok()) {
       db.LeaveLog();
       return loaded;
     }

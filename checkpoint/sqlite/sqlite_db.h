@@ -64,7 +64,7 @@ class SqliteDb {
   /// Errors: `body`'s; kResourceExhausted for a full disk, kFailedPrecondition for a read-only
   /// one, kDataLoss for a damaged file, kUnavailable when another process holds the database or
   /// the device failed.
-  /// Cost: one fdatasync; every 1,000 pages the log is folded into the database (two more).
+  /// Cost: one fdatasync; every 256 pages the log is folded into the database (two more).
   Status Transaction(const std::function<Status()>& body);
 
   /// Whether the database and its log still are the files under their names: what is written to a

@@ -7,6 +7,8 @@
 
 #include <sqlite3.h>
 
+#include "api/base/foreign_text.h"
+
 namespace qrm::checkpoint {
 namespace {
 
@@ -77,7 +79,8 @@ const Diagnosis& FromSqlite(int code, int error_number) {
 Status Sentence(const Diagnosis& diagnosis, std::string_view verb, const std::string& path,
                 std::string_view words) {
   return Errorf(diagnosis.code, "cannot {} {}: {}; {}", verb, path,
-                diagnosis.cause.empty() ? words : diagnosis.cause, diagnosis.remedy);
+                diagnosis.cause.empty() ? Quoted(words) : std::string(diagnosis.cause),
+                diagnosis.remedy);
 }
 
 }  // namespace

@@ -85,7 +85,7 @@ struct Admitter::Call {
   std::size_t asked_at = 0;
   Whole whole{};
   Draft* failed = nullptr;  // the part that could not be placed; null: all of them
-  std::optional<std::chrono::nanoseconds> commit{};  // how long it took, when there was one
+  std::optional<std::chrono::nanoseconds> commit;  // how long it took, when there was one
 
   Draft& asked_draft() { return drafts[asked_at]; }
   Draft& failed_draft() { return failed != nullptr ? *failed : asked_draft(); }

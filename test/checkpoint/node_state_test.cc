@@ -132,6 +132,7 @@ TEST(NodeStateTest, CountsAndOrdersThousandsOfPods) {
   }
 
   std::vector<std::string> uids;
+  uids.reserve(expected.size());
   for (const auto& [uid, one] : expected) {
     uids.push_back(uid);
   }

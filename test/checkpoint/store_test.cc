@@ -208,6 +208,18 @@ TEST(StoreTest, DowngradeRefusesWhatNeedsNone) {
   EXPECT_EQ(OpenStore(dir.path()).state, NodeState().With(PutSample("a")));
 }
 
+TEST(StoreTest, TellsOfDamagedNamesInTextThatEveryAnswerCanCarry) {
+  const TempDir dir = TempDir::InMemory();
+  ASSERT_TRUE(OpenStore(dir.path()).store->Commit(PutSample("a")).ok());
+  RunSql("PRAGMA writable_schema=ON; UPDATE sqlite_schema SET name=CAST(x'70E7' AS TEXT), sql='no'",
+         dir / "checkpoint.db");
+
+  const OpenedStore opened = OpenStore(dir.path());
+
+  ASSERT_THAT(opened.repairs, SizeIs(1));
+  EXPECT_THAT(opened.repairs[0], HasSubstr("(p\\xe7)"));
+}
+
 struct DamageCase {
   std::string name;
   std::function<void(const std::string& path)> damage;

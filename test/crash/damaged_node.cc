@@ -168,7 +168,8 @@ DamagedNode::Inodes DamagedNode::FilesOfState() const {
   for (const auto& entry : std::filesystem::recursive_directory_iterator(dir_ / "node/state")) {
     struct stat file = {};
     const std::string name = entry.path().string();
-    if (!name.ends_with("-shm") && ::lstat(name.c_str(), &file) == 0) {
+    const bool lasts = !name.ends_with("-shm") && name.find("/decisions.") == std::string::npos;
+    if (lasts && ::lstat(name.c_str(), &file) == 0) {
       inodes[file.st_ino] = name;
     }
   }

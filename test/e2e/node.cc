@@ -66,13 +66,15 @@ Status Node::Start(std::size_t plugins) {
                                       "--probe-address=" + options_.probe_address};
   command.insert(command.end(), options_.flags.begin(), options_.flags.end());
   QRM_ASSIGN_OR_RETURN(daemon_, Process::Start(command, Path("logs/qrmd.log")));
-  const bool attached = Await([this] {
-    const StatusOr<v1::GetStatusResponse> status = GetStatus();
+  StatusOr<v1::GetStatusResponse> status;
+  const bool attached = Await([&] {
+    status = GetStatus();
     return !daemon_->Running() || (status.ok() && status->runtime().mode() == options_.mode);
   });
   if (!attached || !daemon_->Running()) {
-    return Errorf(StatusCode::kUnavailable, "qrmd did not attach to the runtime: {}",
-                  daemon_->LastOutput());
+    return Errorf(StatusCode::kUnavailable, "qrmd did not attach to the runtime: {}; it {}: {}",
+                  status.ok() ? status->ShortDebugString() : MessageOf(status.status()),
+                  daemon_->Running() ? "runs" : "has ended", daemon_->LastOutput());
   }
   return WaitForPlugins(plugins);
 }

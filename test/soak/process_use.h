@@ -21,7 +21,7 @@ StatusOr<ProcessUse> ReadProcessUse(pid_t pid);
 /// The sizes of all files below a directory, in MiB.
 struct DiskUse {
   double databases_mib = 0;  ///< all but the logs
-  double logs_mib = 0;       ///< write-ahead logs: they keep their greatest size, 4 MiB as a rule
+  double logs_mib = 0;       ///< write-ahead logs: they keep their greatest size, 1 MiB as a rule
 };
 DiskUse ReadDiskUse(const std::string& directory);
 
