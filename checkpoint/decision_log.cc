@@ -17,6 +17,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "api/base/file_descriptor.h"
 #include "api/base/log.h"
 #include "api/base/status.h"
 #include "checkpoint/sqlite/sqlite_error.h"
@@ -183,7 +184,8 @@ bool DecisionLog::Append(const std::string& line) {
 }
 
 Status DecisionLog::BeginNext() {
-  if (::rename(current_.path.c_str(), older_path_.c_str()) != 0) {
+  const bool renamed = ::rename(current_.path.c_str(), older_path_.c_str()) == 0;
+  if (!renamed && errno != ENOENT) {
     return SystemError(errno, "rename", current_.path);
   }
   current_.lines = current_.bytes = 0;
@@ -191,14 +193,13 @@ Status DecisionLog::BeginNext() {
 }
 
 Status DecisionLog::TryAppend(const std::string& line) {
-  const int file =
-      ::open(current_.path.c_str(), O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
-  if (file < 0) {
+  const FileDescriptor file(
+      ::open(current_.path.c_str(), O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600));
+  if (file.get() < 0) {
     return SystemError(errno, "write", current_.path);
   }
-  const ssize_t written = ::write(file, line.data(), line.size());
+  const ssize_t written = ::write(file.get(), line.data(), line.size());
   const int error = written < 0 ? errno : ENOSPC;
-  ::close(file);
   if (written != static_cast<ssize_t>(line.size())) {
     DropHalfLine(current_.path, static_cast<std::size_t>(std::max<ssize_t>(written, 0)));
     return SystemError(error, "write", current_.path);
