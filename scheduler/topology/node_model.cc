@@ -1,0 +1,79 @@
+// Reads the keys that decide about a place, by the readers of the plugins themselves.
+#include "scheduler/topology/node_model.h"
+
+#include <utility>
+
+#include "api/base/section.h"
+#include "plugins/config/machine_config.h"
+#include "plugins/cpu/fit_config.h"
+
+namespace qrm::scheduler {
+namespace {
+
+using config::Section;
+
+// A node's own files are not the scheduler's.
+Status ReadMachine(const Section& section, NodeModel& model) {
+  QRM_ASSIGN_OR_RETURN(const config::MachineConfig machine, config::ParseMachineConfig(section));
+  if (machine.source.rfind("synthetic:", 0) != 0) {
+    return section.Error("machine", "is '" + machine.source + "', which only the node can read",
+                         "write synthetic:DESCRIPTION");
+  }
+  QRM_ASSIGN_OR_RETURN(model.machine, config::LoadMachine(machine));
+  return OkStatus();
+}
+
+Status ReadMerge(const Section& section, NodeModel& model) {
+  QRM_ASSIGN_OR_RETURN(const std::string policy,
+                       section.Text("topology-policy", std::string(ToString(model.merge.policy))));
+  QRM_ASSIGN_OR_RETURN(model.merge.policy, ParseTopologyPolicy(policy));
+  QRM_ASSIGN_OR_RETURN(const std::string scope,
+                       section.Text("topology-scope", std::string(ToString(model.scope))));
+  QRM_ASSIGN_OR_RETURN(model.scope, ParseTopologyScope(scope));
+  QRM_ASSIGN_OR_RETURN(
+      model.merge.prefer_closest_numa_nodes,
+      section.Flag("prefer-closest-numa-nodes", model.merge.prefer_closest_numa_nodes));
+  if (section.Has("numeric-align-resources")) {
+    QRM_ASSIGN_OR_RETURN(model.merge.align_resources, section.Words("numeric-align-resources"));
+  }
+  if (section.Has("skip-namespaces")) {
+    QRM_ASSIGN_OR_RETURN(model.skipped_namespaces, section.Words("skip-namespaces"));
+  }
+  return OkStatus();
+}
+
+Status ReadPlugins(const Section& plugins, NodeModel& model) {
+  QRM_RETURN_IF_ERROR(plugins.AllowKeys({"cpu", "memory", "nic"}));
+  QRM_ASSIGN_OR_RETURN(const Section cpu_section, plugins.Child("cpu"));
+  QRM_ASSIGN_OR_RETURN(cpu::CpuPluginConfig cpu_config, cpu::ParseCpuConfig(cpu_section));
+  QRM_ASSIGN_OR_RETURN(cpu::FittingConfig fitting,
+                       cpu::FitCpuConfig(model.machine, std::move(cpu_config)));
+  model.cpu = std::move(fitting.config);
+  if (model.cpu.static_mode.has_value()) {
+    model.static_cpu.emplace(CpuLayout::LikeKubelet(model.machine), model.cpu.static_mode->options,
+                             model.cpu.reserved);
+  }
+  QRM_ASSIGN_OR_RETURN(const Section memory_section, plugins.Child("memory"));
+  QRM_ASSIGN_OR_RETURN(model.memory, memory::ParseMemoryConfig(memory_section));
+  QRM_ASSIGN_OR_RETURN(const Section nic_section, plugins.Child("nic"));
+  QRM_ASSIGN_OR_RETURN(model.nic, nic::ParseNicConfig(nic_section));
+  QRM_ASSIGN_OR_RETURN(model.nics, nic::FindNics(model.nic, model.machine, {}));
+  return OkStatus();
+}
+
+}  // namespace
+
+StatusOr<NodeModelPtr> ReadNodeModel(const std::string& text, const std::string& name) {
+  QRM_ASSIGN_OR_RETURN(const Section section, Section::Parse(text, name));
+  QRM_RETURN_IF_ERROR(section.AllowKeys({"machine", "numa-memory", "topology-policy",
+                                         "topology-scope", "prefer-closest-numa-nodes",
+                                         "numeric-align-resources", "skip-namespaces", "plugins"}));
+  auto model = std::make_shared<NodeModel>();
+  QRM_RETURN_IF_ERROR(ReadMachine(section, *model));
+  QRM_RETURN_IF_ERROR(Annotate(ReadMerge(section, *model), "cannot read " + name));
+  QRM_ASSIGN_OR_RETURN(const Section plugins, section.Child("plugins"));
+  QRM_RETURN_IF_ERROR(ReadPlugins(plugins, *model));
+  return NodeModelPtr(std::move(model));
+}
+
+}  // namespace qrm::scheduler

@@ -1,0 +1,273 @@
+// The walk of an admission without its daemon: nothing is committed, nobody is asked over a wire.
+#include "scheduler/topology/numa_plan.h"
+
+#include <algorithm>
+#include <utility>
+#include <vector>
+
+#include "plugins/cpu/cpu_plugin.h"
+#include "plugins/cpu/policy.h"
+#include "plugins/memory/memory_plugin.h"
+#include "plugins/memory/policy.h"
+#include "plugins/nic/policy.h"
+#include "topology/pod_request.h"
+
+namespace qrm::scheduler {
+namespace {
+
+// Source: qrmd's defaults, manager/demand/pod_keys.h.
+constexpr char kRoleLabel[] = "katalyst.kubewharf.io/pod_role";
+constexpr char kRoleAnnotation[] = "kubernetes.io/pod-role";
+constexpr char kTypeAnnotation[] = "katalyst.kubewharf.io/pod_type";
+constexpr char kTypeFallback[] = "kubernetes.io/resource-type";
+constexpr char kMainContainer[] = "kubernetes.io/main-container-name";
+constexpr char kQosLevel[] = "katalyst.kubewharf.io/qos_level";
+constexpr char kHugepages[] = "hugepages-";
+
+using Requests = std::vector<ContainerRequest>;
+using HintByResource = std::map<std::string, TopologyHint>;
+
+std::string TextOf(const StringMap& texts, const char* key) {
+  const auto found = texts.find(key);
+  return found == texts.end() ? std::string() : found->second;
+}
+
+std::string FirstOf(const std::string& first, const std::string& second) {
+  return first.empty() ? second : first;
+}
+
+/// Containers in the order in which they start, each with its type and place in its list.
+std::vector<ContainerRequest> Frames(const Pod& pod) {
+  const std::string main = TextOf(pod.annotations, kMainContainer);
+  const bool named = std::any_of(
+      pod.containers.begin(), pod.containers.end(),
+      [&](const PodContainer& c) { return c.kind == PodContainer::Kind::kApp && c.name == main; });
+  std::vector<ContainerRequest> frames;
+  uint64_t apps = 0;
+  uint64_t inits = 0;
+  for (const PodContainer& container : pod.containers) {
+    ContainerRequest frame{.key = {pod.uid, container.name},
+                           .pod_namespace = pod.pod_namespace,
+                           .pod_name = pod.name,
+                           .pod_role = FirstOf(TextOf(pod.labels, kRoleLabel),
+                                               TextOf(pod.annotations, kRoleAnnotation)),
+                           .pod_type = FirstOf(TextOf(pod.annotations, kTypeAnnotation),
+                                               TextOf(pod.annotations, kTypeFallback)),
+                           .labels = pod.labels,
+                           .annotations = pod.annotations,
+                           .native_qos_class = pod.qos_class};
+    if (container.kind == PodContainer::Kind::kApp) {
+      const bool is_main = named ? container.name == main : apps == 0;
+      frame.type = is_main ? ContainerType::kMain : ContainerType::kSidecar;
+      frame.index = apps++;
+    } else {
+      frame.type = container.kind == PodContainer::Kind::kInit ? ContainerType::kInit
+                                                               : ContainerType::kSidecar;
+      frame.index = inits++;
+    }
+    frames.push_back(std::move(frame));
+  }
+  return frames;
+}
+
+/// What the container asks for, and nothing of what every container uses.
+Amounts AllRequests(const Amounts& asked) {
+  Amounts all = asked;
+  all.emplace(cpu::kResource, 0);
+  all.emplace(memory::kResource, 0);
+  return all;
+}
+
+/// A request to each plugin, by the plugins' names.
+Requests Split(const NodeModel& model, const ContainerRequest& frame, const Amounts& amounts) {
+  Requests requests;
+  for (const auto& [name, amount] : amounts) {
+    if (name != cpu::kResource && name != memory::kResource && name != model.nic.resource) {
+      continue;
+    }
+    ContainerRequest request = frame;
+    request.resource = name;
+    request.requests = {{name, amount}};
+    if (name == memory::kResource) {
+      std::copy_if(amounts.begin(), amounts.end(),
+                   std::inserter(request.requests, request.requests.end()),
+                   [](const auto& other) { return other.first.rfind(kHugepages, 0) == 0; });
+    }
+    requests.push_back(std::move(request));
+  }
+  return requests;
+}
+
+bool IsSkipped(const NodeModel& model, const Pod& pod) {
+  const auto& skipped = model.skipped_namespaces;
+  return std::find(skipped.begin(), skipped.end(), pod.pod_namespace) != skipped.end() &&
+         TextOf(pod.annotations, kQosLevel) != "system_cores";
+}
+
+/// Scope pod: what the containers need together, asked as the main one of them.
+Requests Together(const NodeModel& model, const Pod& pod) {
+  std::vector<ContainerAmounts> amounts;
+  std::vector<ContainerRequest> frames = Frames(pod);
+  ContainerRequest main = frames.front();
+  for (std::size_t i = 0; i < frames.size(); ++i) {
+    amounts.push_back({.type = frames[i].type, .amounts = AllRequests(pod.containers[i].requests)});
+    main = frames[i].type == ContainerType::kMain ? frames[i] : main;
+  }
+  return Split(model, main, PodRequest(amounts));
+}
+
+/// One pod being placed.
+class Walk {
+ public:
+  Walk(const NodeModel& model, NodeHoldings& holdings) : model_(model), holdings_(holdings) {}
+
+  StatusOr<HintByResource> Align(const Requests& requests) const {
+    HintByResource merged;
+    HintsByResource hints;
+    if (model_.merge.policy == TopologyPolicy::kNone) {
+      for (const ContainerRequest& request : requests) {
+        merged[request.resource] = {.nodes = model_.machine.node_mask(), .preferred = true};
+      }
+      return merged;
+    }
+    for (const ContainerRequest& request : requests) {
+      StatusOr<HintList> answer = Ask(request);
+      if (!answer.ok()) {
+        return Refusal(answer.status(), request);
+      }
+      hints[request.resource] = *std::move(answer);
+    }
+    MergeResult result = MergeHints(model_.machine, hints, model_.merge);
+    if (!result.admit) {
+      return Errorf(StatusCode::kResourceExhausted,
+                    "no NUMA placement fits under topology-policy {}",
+                    ToString(model_.merge.policy));
+    }
+    return std::move(result.hints);
+  }
+
+  Status Take(Requests requests, const HintByResource& hints, PodPlacement& placement) {
+    for (ContainerRequest& request : requests) {
+      const auto merged = hints.find(request.resource);
+      const TopologyHint hint = merged == hints.end() ? TopologyHint() : merged->second;
+      request.hint = hint;
+      StatusOr<ResourceAllocation> given = Allocate(request, hint);
+      if (!given.ok()) {
+        return Refusal(given.status(), request);
+      }
+      placement.grants[request.resource][request.key] = {request, *std::move(given)};
+    }
+    return OkStatus();
+  }
+
+ private:
+  cpu::View CpuView() const {
+    return {model_.machine,
+            model_.cpu,
+            holdings_.cpu,
+            model_.static_cpu.has_value() ? &*model_.static_cpu : nullptr,
+            {}};
+  }
+  memory::View MemoryView() const { return {model_.machine, model_.memory, holdings_.memory}; }
+  nic::View NicView() const { return {model_.machine, model_.nic, model_.nics, holdings_.nic}; }
+
+  StatusOr<HintList> Ask(const ContainerRequest& request) const {
+    if (request.resource == cpu::kResource) {
+      return cpu::CpuHints(CpuView(), request);
+    }
+    return request.resource == memory::kResource ? memory::MemoryHints(MemoryView(), request)
+                                                 : nic::NicHints(NicView(), request);
+  }
+
+  // As the plugins themselves keep their decisions.
+  StatusOr<ResourceAllocation> Allocate(const ContainerRequest& request, const TopologyHint& hint) {
+    if (request.resource == cpu::kResource) {
+      QRM_ASSIGN_OR_RETURN(cpu::Decision decision, cpu::PlaceContainer(CpuView(), request, hint));
+      if (decision.holding.has_value()) {
+        holdings_.cpu.exclusive[request.key] = *std::move(decision.holding);
+      } else {
+        holdings_.cpu.shared[request.key] = std::move(decision.pool);
+      }
+      return std::move(decision.allocation);
+    }
+    if (request.resource == memory::kResource) {
+      QRM_ASSIGN_OR_RETURN(memory::Decision decision,
+                           memory::PlaceContainer(MemoryView(), request, hint));
+      if (decision.binding.has_value()) {
+        holdings_.memory[request.key] = *std::move(decision.binding);
+      }
+      for (auto& [init, blocks] : decision.inits) {
+        holdings_.memory.at(init).blocks = std::move(blocks);
+      }
+      return std::move(decision.allocation);
+    }
+    QRM_ASSIGN_OR_RETURN(nic::Decision decision, nic::PlaceContainer(NicView(), request, hint));
+    holdings_.nic[request.key] = std::move(decision.use);
+    return std::move(decision.allocation);
+  }
+
+  static Status Refusal(const Status& cause, const ContainerRequest& request) {
+    return cause.code() == StatusCode::kInvalidArgument
+               ? Errorf(cause.code(), "the node cannot serve what it asks of {}", request.resource)
+               : Errorf(cause.code(), "the node has too little {} left where it is needed",
+                        request.resource);
+  }
+
+  const NodeModel& model_;
+  NodeHoldings& holdings_;
+};
+
+/// What the pod's ended init containers still hold of memory.
+memory::SavedInits InitsOf(const Pod& pod, const memory::Bindings& bindings) {
+  memory::SavedInits inits;
+  for (auto binding = bindings.lower_bound({.pod_uid = pod.uid});
+       binding != bindings.end() && binding->first.pod_uid == pod.uid; ++binding) {
+    if (binding->second.type == ContainerType::kInit) {
+      MemoryBytes& bytes = inits[binding->first];
+      for (const MemoryBlock& block : binding->second.blocks) {
+        bytes[block.type] += block.bytes;
+      }
+    }
+  }
+  return inits;
+}
+
+}  // namespace
+
+NodeHoldings NothingHeld(const NodeModel& model) {
+  return {.cpu = cpu::InitialState(model.cpu)};
+}
+
+std::vector<std::vector<ContainerRequest>> RequestsOf(const NodeModel& model, const Pod& pod) {
+  std::vector<Requests> all;
+  if (!IsSkipped(model, pod)) {
+    std::vector<ContainerRequest> frames = Frames(pod);
+    for (std::size_t i = 0; i < frames.size(); ++i) {
+      all.push_back(Split(model, frames[i], AllRequests(pod.containers[i].requests)));
+    }
+  }
+  return all;
+}
+
+StatusOr<PodPlacement> PlacePod(const NodeModel& model, const Pod& pod, NodeHoldings& holdings) {
+  NodeHoldings after = holdings;
+  Walk walk(model, after);
+  PodPlacement placement;
+  const std::vector<Requests> containers = RequestsOf(model, pod);
+  const bool together = model.scope == TopologyScope::kPod && containers.size() > 1;
+  HintByResource hints;
+  if (together) {
+    QRM_ASSIGN_OR_RETURN(hints, walk.Align(Together(model, pod)));
+  }
+  for (const Requests& requests : containers) {
+    if (!together) {
+      QRM_ASSIGN_OR_RETURN(hints, walk.Align(requests));
+    }
+    QRM_RETURN_IF_ERROR(walk.Take(requests, hints, placement));
+  }
+  placement.inits = InitsOf(pod, after.memory);
+  holdings = std::move(after);
+  return placement;
+}
+
+}  // namespace qrm::scheduler

@@ -1,0 +1,113 @@
+// Writes no more than the plugins rebuild their state from; the requests are the pod's.
+#include "scheduler/topology/placement_note.h"
+
+#include <utility>
+
+#include <nlohmann/json.hpp>
+
+#include "plugins/cpu/cpu_plugin.h"
+#include "plugins/memory/memory_plugin.h"
+#include "plugins/nic/policy.h"
+
+namespace qrm::scheduler {
+namespace {
+
+using nlohmann::json;
+
+/// Null for what others use as well and nobody has to remember.
+json ToNote(const std::string& resource, const ResourceAllocation& allocation) {
+  if (resource == cpu::kResource) {
+    return allocation.exclusive ? json(allocation.value) : json();
+  }
+  if (resource == memory::kResource) {
+    if (allocation.oci_property != kCpusetMems) {
+      return {};
+    }
+    json bytes = json::object();
+    for (const auto& [node, amount] : allocation.amount_by_node) {
+      bytes[std::to_string(node)] = amount;
+    }
+    return {{"nodes", allocation.value}, {"bytes", bytes}};
+  }
+  const auto netns = allocation.annotations.find(nic::kNetnsAnnotation);
+  return {{"interface", allocation.value},
+          {"netns", netns == allocation.annotations.end() ? "" : netns->second}};
+}
+
+ResourceAllocation FromNote(const std::string& resource, const json& note) {
+  ResourceAllocation allocation;
+  if (note.is_null()) {
+    return allocation;
+  }
+  if (resource == cpu::kResource) {
+    allocation.value = note.get<std::string>();
+    allocation.exclusive = true;
+    return allocation;
+  }
+  if (resource == memory::kResource) {
+    allocation.oci_property = kCpusetMems;
+    allocation.value = note.at("nodes").get<std::string>();
+    for (const auto& [node, amount] : note.at("bytes").items()) {
+      allocation.amount_by_node[std::stoull(node)] = amount.get<uint64_t>();
+    }
+    return allocation;
+  }
+  allocation.value = note.at("interface").get<std::string>();
+  if (const auto netns = note.at("netns").get<std::string>(); !netns.empty()) {
+    allocation.annotations[nic::kNetnsAnnotation] = netns;
+  }
+  return allocation;
+}
+
+/// Throws what json throws.
+PodPlacement FromNotes(const NodeModel& model, const Pod& pod, const json& notes) {
+  PodPlacement placement;
+  const json& containers = notes.at("containers");
+  for (const auto& requests : RequestsOf(model, pod)) {
+    for (const ContainerRequest& request : requests) {
+      const json container = containers.value(request.key.container, json::object());
+      placement.grants[request.resource][request.key] = {
+          request, FromNote(request.resource, container.value(request.resource, json()))};
+    }
+  }
+  const json inits = notes.value("inits", json::object());
+  for (const auto& [container, bytes] : inits.items()) {
+    placement.inits[{pod.uid, container}] = bytes.get<MemoryBytes>();
+  }
+  return placement;
+}
+
+}  // namespace
+
+std::string WritePlacement(const PodPlacement& placement) {
+  json containers = json::object();
+  for (const auto& [resource, grants] : placement.grants) {
+    for (const auto& [key, grant] : grants) {
+      if (json note = ToNote(resource, grant.allocation); !note.is_null()) {
+        containers[key.container][resource] = std::move(note);
+      }
+    }
+  }
+  if (containers.empty()) {
+    return {};
+  }
+  json notes = {{"containers", std::move(containers)}};
+  for (const auto& [key, bytes] : placement.inits) {
+    notes["inits"][key.container] = bytes;
+  }
+  return notes.dump();
+}
+
+std::optional<PodPlacement> ReadPlacement(const NodeModel& model, const Pod& pod) {
+  const auto text = pod.annotations.find(kPlacement);
+  if (text == pod.annotations.end()) {
+    return std::nullopt;
+  }
+  try {
+    return FromNotes(model, pod, json::parse(text->second));
+  } catch (const std::exception&) {  // json's, and that of a node that is no number
+    return std::nullopt;
+  }
+}
+
+}  // namespace qrm::scheduler

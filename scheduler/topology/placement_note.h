@@ -1,0 +1,23 @@
+// The decision about a pod as text: what rides on its binding, so that a restart finds it again.
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "scheduler/cache/objects.h"
+#include "scheduler/topology/node_model.h"
+#include "scheduler/topology/numa_plan.h"
+
+namespace qrm::scheduler {
+
+/// The annotation.
+inline constexpr char kPlacement[] = "qrm.io/placement";
+
+/// What `placement` gives containers of their own: CPUs, memory nodes, NICs. JSON, the same for the
+/// same placement; empty when there is nothing.
+std::string WritePlacement(const PodPlacement& placement);
+
+/// The placement of `pod` as its annotation says; absent without one, and when it cannot be read.
+std::optional<PodPlacement> ReadPlacement(const NodeModel& model, const Pod& pod);
+
+}  // namespace qrm::scheduler

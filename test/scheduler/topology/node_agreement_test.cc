@@ -1,0 +1,183 @@
+// What the filter places, the node admits; what it refuses, the node refuses.
+#include <cstdlib>
+#include <map>
+#include <memory>
+#include <random>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include "scheduler/cache/cluster_cache.h"
+#include "scheduler/cache/filter.h"
+#include "scheduler/topology/numa_resource.h"
+#include "scheduler/topology/placement_note.h"
+#include "test/scheduler/topology/node_core.h"
+
+namespace qrm::scheduler {
+namespace {
+
+using test::NodeCore;
+
+/// Nodes of different sizes and policies.
+const char* const kConfigs[] = {
+    R"({machine: "synthetic:package:2 [numa(memory=16GiB)] core:4 pu:2",
+        topology-policy: single-numa-node, plugins: {cpu: {reserved-cpus: "0,8", static: true},
+        memory: {static: true}}})",
+    R"({machine: "synthetic:package:1 numa:4(memory=8GiB) core:4 pu:1",
+        topology-policy: restricted, topology-scope: pod,
+        plugins: {cpu: {reserved-cpus: "0", static: true}, memory: {static: true}}})",
+    R"({machine: "synthetic:package:2 numa:4(memory=4GiB) core:2 pu:2",
+        topology-policy: best-effort,
+        plugins: {cpu: {reserved-cpus: "0", roles: {db: {numa: one, whole-cores: true}}},
+                  memory: {roles: {db: {numa: one}}},
+                  nic: {request: mbps, nics: [{interface: eth0, numa-node: 0, egress-mbps: 1000, ingress-mbps: 1000},
+                              {interface: eth1, numa-node: 5, egress-mbps: 1000, ingress-mbps: 1000}]}}})",
+};
+
+/// Pods of all kinds, and who is where.
+class Agreement {
+ public:
+  Agreement(uint32_t seed, int nodes) : random_(seed) {
+    handles_.Register(kNuma, MakeNumaHandle);
+    cache_ = *ClusterCache::Make(handles_);
+    std::vector<Node> list;
+    for (int i = 0; i < nodes; ++i) {
+      const std::string config = kConfigs[static_cast<std::size_t>(i) % std::size(kConfigs)];
+      const std::string name = "n" + std::to_string(i);
+      list.push_back({.name = name, .annotations = {{kNodeConfig, config}}});
+      const auto model = ReadNodeModel(config, name);
+      EXPECT_TRUE(model.ok()) << model.status();
+      models_[name] = *model;
+      cores_[name] = std::make_unique<NodeCore>(**model);
+    }
+    cache_->ReplaceNodes(std::move(list), "1");
+    cache_->ReplacePods({.version = "1"});
+  }
+
+  /// One more pod is offered to a node, and now and then one ends.
+  void Step() {
+    if (Pick(4) == 0 && !where_.empty()) {
+      End();
+    }
+    Pod pod = MakePod();
+    const std::string node = "n" + std::to_string(Pick(static_cast<int>(cores_.size())));
+    const std::string refusal = RefusalOf(*cache_->Publish(), handles_, pod, node);
+    const Status admitted = cores_.at(node)->Admit(pod);
+    ASSERT_EQ(refusal.empty(), admitted.ok())
+        << node << " " << pod.uid << ": " << refusal << " / " << admitted;
+    if (!admitted.ok()) {
+      ++refused;
+      return cores_.at(node)->Remove(pod.uid);
+    }
+    ++placed;
+    cache_->SetPod(pod);
+    const auto decision = cache_->Assume(pod.uid, node);
+    ASSERT_TRUE(decision.ok()) << decision.status();
+    CheckSameCpus(pod, node, *decision);
+    pod.node = node;
+    pod.annotations.insert(decision->begin(), decision->end());
+    cache_->SetPod(pod);
+    where_[pod.uid] = node;
+    pods_[pod.uid] = std::move(pod);
+  }
+
+  void CheckRebuildIsEqual() {
+    HandleRegistry handles;
+    handles.Register(kNuma, MakeNumaHandle);
+    const auto anew = *ClusterCache::Make(handles);
+    std::vector<Node> nodes;
+    for (const auto& [name, core] : cores_) {
+      nodes.push_back(*cache_->Publish()->Find(name)->node);
+    }
+    std::vector<Pod> pods;
+    for (const auto& [uid, pod] : pods_) {
+      pods.push_back(pod);
+    }
+    anew->ReplacePods({.pods = std::move(pods), .version = "1"});
+    anew->ReplaceNodes(std::move(nodes), "1");
+    EXPECT_EQ(anew->Dump(), cache_->Dump());
+  }
+
+  int placed = 0;
+  int refused = 0;
+
+ private:
+  int Pick(int count) { return static_cast<int>(random_() % static_cast<unsigned>(count)); }
+
+  void End() {
+    const auto gone = std::next(where_.begin(), Pick(static_cast<int>(where_.size())));
+    cores_.at(gone->second)->Remove(gone->first);
+    cache_->DeletePod(gone->first, "");
+    pods_.erase(gone->first);
+    where_.erase(gone);
+  }
+
+  PodContainer Container(const std::string& name, PodContainer::Kind kind) {
+    PodContainer container{.name = name, .kind = kind};
+    container.requests["cpu"] = Pick(4) == 0 ? 0.5 : 1 + Pick(4);
+    container.requests["memory"] = static_cast<double>(int64_t{1} << (26 + Pick(6)));
+    if (Pick(5) == 0) {
+      container.requests["NIC"] = 100 * (1 + Pick(5));
+    }
+    return container;
+  }
+  Pod MakePod() {
+    const std::string uid = "u" + std::to_string(++made_);
+    Pod pod{.uid = uid,
+            .pod_namespace = Pick(20) == 0 ? "kube-system" : "ns",
+            .name = "p" + uid,
+            .qos_class = Pick(4) == 0 ? "Burstable" : "Guaranteed"};
+    if (Pick(2) == 0) {
+      pod.labels["katalyst.kubewharf.io/pod_role"] = "db";
+    }
+    if (Pick(4) == 0) {
+      pod.containers.push_back(Container(
+          "init", Pick(2) == 0 ? PodContainer::Kind::kInit : PodContainer::Kind::kSidecar));
+    }
+    for (int apps = 1 + Pick(2); apps > 0; --apps) {
+      pod.containers.push_back(Container("app" + std::to_string(apps), PodContainer::Kind::kApp));
+    }
+    return pod;
+  }
+
+  void CheckSameCpus(const Pod& pod, const std::string& node, const StringMap& decision) const {
+    Pod decided = pod;
+    decided.annotations.insert(decision.begin(), decision.end());
+    const auto placement = ReadPlacement(*models_.at(node), decided);
+    CpuSet cpus;
+    if (placement.has_value()) {
+      for (const auto& [key, grant] : placement->grants.at(cpu::kResource)) {
+        cpus |= grant.allocation.exclusive ? *CpuSet::Parse(grant.allocation.value) : CpuSet();
+      }
+    }
+    EXPECT_EQ(ToString(cpus), ToString(cores_.at(node)->OwnCpus(pod.uid)))
+        << pod.uid << " " << testing::PrintToString(decision);
+  }
+
+  std::mt19937 random_;
+  HandleRegistry handles_;
+  std::unique_ptr<ClusterCache> cache_;
+  std::map<std::string, NodeModelPtr> models_;
+  std::map<std::string, std::unique_ptr<NodeCore>> cores_;
+  std::map<std::string, std::string> where_;  // UID -> node
+  std::map<std::string, Pod> pods_;
+  int made_ = 0;
+};
+
+// QRM_AGREEMENT_PODS=10000 plays the full size, on 200 nodes.
+TEST(NodeAgreementTest, TheFilterDecidesAsTheNode) {
+  const char* const wanted = std::getenv("QRM_AGREEMENT_PODS");
+  const int pods = wanted == nullptr ? 400 : std::atoi(wanted);
+  Agreement agreement(1, std::max(3, pods / 50));
+  for (int i = 0; i < pods; ++i) {
+    ASSERT_NO_FATAL_FAILURE(agreement.Step()) << "pod " << i;
+  }
+  agreement.CheckRebuildIsEqual();
+  EXPECT_GT(agreement.placed, pods / 5);
+  EXPECT_GT(agreement.refused, pods / 20);
+}
+
+}  // namespace
+}  // namespace qrm::scheduler

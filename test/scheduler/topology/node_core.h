@@ -1,0 +1,182 @@
+// The part of qrmd that admits, on one node: plugins, admitter and state, without sockets and disk.
+#pragma once
+
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "manager/admission/admitter.h"
+#include "manager/demand/pod_spec.h"
+#include "plugins/cpu/cpu_plugin.h"
+#include "plugins/memory/memory_plugin.h"
+#include "plugins/nic/nic_plugin.h"
+#include "plugins/sdk/plugin_driver.h"
+#include "scheduler/cache/objects.h"
+#include "scheduler/topology/node_model.h"
+#include "test/support/memory_store.h"
+
+namespace qrm::scheduler::test {
+
+/// The built-in plugins, called on the caller's thread.
+class CorePlugins final : public manager::Plugins {
+ public:
+  /// `nodes` are those of the machine.
+  void Add(const std::string& resource, StatusOr<std::unique_ptr<sdk::ResourcePlugin>> plugin,
+           const NumaMask& nodes) {
+    Served& served = served_[resource];
+    served.reading.machine_nodes = nodes;
+    served.plugin = *std::move(plugin);
+    served.driver =
+        std::make_unique<sdk::PluginDriver>(*served.plugin, resource, sdk::MakeMemoryState());
+    (void)served.driver->Start();
+  }
+
+  std::vector<manager::PluginInfo> List() const override {
+    std::vector<manager::PluginInfo> infos;
+    for (const auto& [resource, served] : served_) {
+      infos.push_back(Info(resource, served));
+    }
+    return infos;
+  }
+  std::optional<manager::PluginInfo> Find(const std::string& resource) const override {
+    const auto found = served_.find(resource);
+    return found == served_.end() ? std::nullopt : std::optional(Info(resource, found->second));
+  }
+  void MarkSuspect(const std::string& resource, const std::string& problem) override {
+    ADD_FAILURE() << resource << ": " << problem;
+  }
+  void Forget(const std::string& /*resource*/) override {}
+
+ private:
+  struct Served {
+    std::unique_ptr<sdk::ResourcePlugin> plugin;
+    std::unique_ptr<sdk::PluginDriver> driver;
+    calls::Reading reading;
+  };
+  static manager::PluginInfo Info(const std::string& resource, const Served& served) {
+    return {.resource = resource,
+            .registered_by = manager::RegisteredBy::kBuiltIn,
+            .options = served.driver->options(),
+            .live = true};
+  }
+  void Start(const std::string& resource, std::shared_ptr<calls::Call> call, Deadline) override {
+    Served& served = served_.at(resource);
+    call->Serve(*served.driver, served.reading);
+  }
+
+  std::map<std::string, Served> served_;
+};
+
+/// One node.
+class NodeCore {
+ public:
+  explicit NodeCore(const NodeModel& model) : model_(model) {
+    plugins_.Add(cpu::kResource, cpu::MakeCpuPlugin(model.cpu, model.machine),
+                 model.machine.node_mask());
+    plugins_.Add(memory::kResource, memory::MakeMemoryPlugin(model.memory, model.machine),
+                 model.machine.node_mask());
+    plugins_.Add(model.nic.resource, nic::MakeNicPlugin(model.nic, model.machine, {}),
+                 model.machine.node_mask());
+  }
+
+  /// Errors: the refusal.
+  Status Admit(const Pod& pod) {
+    const manager::PodSpec spec = *manager::ReadManifest(ManifestOf(pod));
+    manager::ContainerDemand estimate;
+    estimate.pod = {.uid = pod.uid,
+                    .pod_namespace = pod.pod_namespace,
+                    .name = pod.name,
+                    .role = TextAt(pod.labels, "katalyst.kubewharf.io/pod_role"),
+                    .qos_class = pod.qos_class,
+                    .labels = pod.labels,
+                    .annotations = pod.annotations};
+    estimate.container = pod.containers.front().name;
+    const std::optional<manager::ContainerDemand> demand =
+        manager::Refine(estimate, spec, "", "test");
+    if (!demand.has_value()) {
+      return {StatusCode::kInternal, "the spec lacks its own container"};
+    }
+    return qrm::test::RunOn(state_, [&] {
+      return admitter_
+          .Admit(*demand, manager::Admitter::Moment::kAtCreation,
+                 DeadlineAfter(std::chrono::minutes(1)))
+          .status();
+    });
+  }
+
+  void Remove(const std::string& uid) {
+    (void)qrm::test::RunOn(state_, [&] { return releaser_.RemovePods({uid}); });
+  }
+
+  /// The CPUs that the pod's containers own.
+  CpuSet OwnCpus(const std::string& uid) const {
+    CpuSet cpus;
+    const auto state = state_.Load();
+    const checkpoint::PodRecord* const pod = state->FindPod(uid);
+    if (pod == nullptr) {
+      return cpus;
+    }
+    for (const auto& [name, record] : pod->containers) {
+      for (const auto& [resource, allocation] : record->allocations) {
+        cpus |=
+            allocation.exclusive ? CpuSet::Parse(allocation.value).value_or(CpuSet()) : CpuSet();
+      }
+    }
+    return cpus;
+  }
+
+ private:
+  static std::string TextAt(const StringMap& texts, const std::string& key) {
+    const auto found = texts.find(key);
+    return found == texts.end() ? std::string() : found->second;
+  }
+  static manager::PodManifest ManifestOf(const Pod& pod) {
+    manager::PodManifest manifest{.uid = pod.uid,
+                                  .pod_namespace = pod.pod_namespace,
+                                  .name = pod.name,
+                                  .annotations = pod.annotations};
+    for (const PodContainer& container : pod.containers) {
+      manager::PodManifest::Container read{.name = container.name};
+      for (const auto& [name, amount] : container.requests) {
+        read.resources.requests[name] = fmt::format("{}", amount);
+        if (pod.qos_class == "Guaranteed") {
+          read.resources.limits[name] = read.resources.requests[name];
+        }
+      }
+      if (container.kind == PodContainer::Kind::kApp) {
+        manifest.containers.push_back(std::move(read));
+        continue;
+      }
+      read.restart_policy = container.kind == PodContainer::Kind::kSidecar ? "Always" : "";
+      manifest.init_containers.push_back(std::move(read));
+    }
+    return manifest;
+  }
+  static manager::AdmissionOptions OptionsOf(const NodeModel& model) {
+    manager::AdmissionOptions options;
+    options.merge = model.merge;
+    options.scope = model.scope;
+    options.skipped_namespaces = model.skipped_namespaces;
+    return options;
+  }
+
+  const NodeModel& model_;
+  const manager::AdmissionOptions options_ = OptionsOf(model_);
+  qrm::test::Journal journal_;
+  CorePlugins plugins_;
+  const SystemClock clock_;
+  manager::StateLoop state_{qrm::test::OpenMemoryStore(journal_)};
+  manager::Releaser releaser_{state_, plugins_, options_};
+  manager::Admitter admitter_{{.state = state_,
+                               .plugins = plugins_,
+                               .releaser = releaser_,
+                               .machine = model_.machine,
+                               .clock = clock_,
+                               .listener = {}},
+                              options_};
+};
+
+}  // namespace qrm::scheduler::test
