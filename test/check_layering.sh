@@ -8,7 +8,7 @@ cd "${1:-$(dirname "$0")/..}"
 # From the lowest to the highest: each includes itself and what stands before it. Only tools, test and bench see all.
 folders=(api topology checkpoint plugins manager scheduler tools)
 rooms=(rpc runtime state registry demand kubelet classes admission reconcile pods observability podresources control daemon config)
-scheduler_rooms=(cache examples topology)
+scheduler_rooms=(cache examples topology simulate)
 failed=0
 
 # forbid FOLDERS PATTERN WHY
