@@ -163,6 +163,7 @@ PodSpec LoadTest::Pod(int number) const {
 std::vector<ContainerSpec> LoadTest::Containers(int number) const {
   const bool database = options_.scripted() && number % 20 == 0;
   std::vector<ContainerSpec> containers;
+  containers.reserve(static_cast<std::size_t>(options_.containers));
   for (int i = 0; i < options_.containers; ++i) {
     containers.push_back({.name = fmt::format("c{}", i),
                           .milli_cpus = database ? 1000 : 10,
@@ -176,6 +177,7 @@ Status LoadTest::MakeAll() {
   std::atomic<int> next = 0;
   std::vector<Status> failures(static_cast<std::size_t>(options_.clients));
   std::vector<std::thread> clients;
+  clients.reserve(failures.size());
   const auto begin = std::chrono::steady_clock::now();
   for (Status& failure : failures) {
     clients.emplace_back([&] {
@@ -214,7 +216,8 @@ Status LoadTest::ExpectAllKnown() {
                    : 0;
     }
   }
-  const auto made = static_cast<std::size_t>(options_.pods * options_.containers);
+  const auto made =
+      static_cast<std::size_t>(options_.pods) * static_cast<std::size_t>(options_.containers);
   if (given.size() != made || known != made) {
     return Errorf(StatusCode::kInternal, "{} containers were made, {} of {} are known as they run",
                   given.size(), known, made);
@@ -248,8 +251,10 @@ Status LoadTest::ExpectAnswersInTime() const {
 Status LoadTest::ExpectAnswersInTimeFromAHungPlugin() {
   const int first = options_.pods;
   ::kill(node_->plugin_pid("nic"), SIGSTOP);
+  constexpr int kRefusals = 5;
   std::vector<Status> refusals;
-  for (int i = 0; i < 5; ++i) {
+  refusals.reserve(kRefusals);
+  for (int i = 0; i < kRefusals; ++i) {
     refusals.push_back(maker_->Make(Pod(first + i), Containers(first + i)));
   }
   ::kill(node_->plugin_pid("nic"), SIGCONT);
@@ -287,6 +292,7 @@ Status LoadTest::Run() {
 }  // namespace
 }  // namespace qrm::test
 
+// NOLINTNEXTLINE(bugprone-exception-escape): what fails here shall end the program.
 int main(int argc, char** argv) {
   CLI::App app("Makes many pods at once and checks that none is lost and no answer is late");
   qrm::test::Options options;
