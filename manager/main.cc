@@ -125,7 +125,9 @@ int Fail(const qrm::Status& status, int code) {
 int Serve(const Arguments& arguments, Prepared prepared) {
   std::signal(SIGPIPE, SIG_IGN);
   std::signal(SIGHUP, SIG_IGN);  // until the daemon reads the configuration again at it
-  qrm::manager::KeepHeapsSmall();
+  const bool realtime = prepared.config.process.realtime_priority > 0;
+  qrm::manager::UseHeaps(realtime ? qrm::manager::Heaps::kOneForEachThread
+                                  : qrm::manager::Heaps::kOneForAll);
   qrm::log::SetLevel(prepared.config.process.log_level);
   // It writes a line to stderr for each text of others that is not UTF-8, however many come.
   google::protobuf::SetLogHandler(nullptr);

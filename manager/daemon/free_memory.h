@@ -1,11 +1,16 @@
-// Limits how much free memory the allocator keeps.
+// Says which threads share a heap, and limits how much free memory the allocator keeps.
 #pragma once
 
 namespace qrm::manager {
 
-/// Makes threads share one heap, so that what one frees serves the others, and keeps large buffers
-/// out of it, so that they leave no holes. To be called before there are threads.
-void KeepHeapsSmall();
+/// One for all: what one thread frees serves the others, but each waits for whoever holds its lock,
+/// also a thread in real time for an ordinary one that has no CPU. Or one for each thread, whose
+/// lock others take only to free what came from it.
+enum class Heaps { kOneForAll, kOneForEachThread };
+
+/// Takes what threads need from `heaps`, and keeps large buffers out of them, so that they leave no
+/// holes. To be called before there are threads.
+void UseHeaps(Heaps heaps);
 
 /// Gives the kernel back what lies free in the heaps, after work that took much more than it left.
 /// Threads: any. Cost: a walk over what is free, well under a millisecond with 1,000 containers.

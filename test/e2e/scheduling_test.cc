@@ -29,6 +29,12 @@ namespace {
 using testing::Each;
 using testing::Pair;
 
+#if defined(__SANITIZE_ADDRESS__)
+constexpr bool kSanitized = true;
+#else
+constexpr bool kSanitized = false;
+#endif
+
 constexpr int kOnTheWay = 4;  // main, the I/O loop, the state loop and the plugin's thread
 
 bool MayRaisePriority() {
@@ -106,6 +112,19 @@ class SchedulingTest : public testing::Test {
     return Await([&] { return Threads(value_of)[value] == kOnTheWay; });
   }
 
+  /// How many heaps the daemon has beside its first: glibc begins each where an address is
+  /// divisible by its size.
+  int MoreHeaps() const {
+    constexpr unsigned long kHeapSize = 64UL << 20;
+    std::ifstream maps("/proc/" + std::to_string(node_->daemon_pid()) + "/maps");
+    int heaps = 0;
+    for (std::string line; std::getline(maps, line);) {
+      const bool writable = line.find(" rw-p ") != std::string::npos;
+      heaps += writable && std::stoul(line, nullptr, 16) % kHeapSize == 0 ? 1 : 0;
+    }
+    return heaps;
+  }
+
   const TempDir dir_;
   const int reserved_ = *UsableCpus().begin();
   const SimulatedRuntime runtime_{dir_.path()};
@@ -134,6 +153,19 @@ TEST_F(SchedulingTest, ThreadsOnAContainersWayRunInRealTimeWhenThatIsAskedFor) {
   Start({"--realtime-priority=2"});
   EXPECT_TRUE(ComeToHave(RealTimePriorityOf, 2));
   EXPECT_GT(Threads(RealTimePriorityOf)[0], kOnTheWay);
+}
+
+TEST_F(SchedulingTest, ThreadsInRealTimeShareNoHeapWithOthers) {
+  if (kSanitized) {
+    GTEST_SKIP() << "sanitizers have heaps of their own";
+  }
+  Start({"--realtime-priority=2"});
+  EXPECT_GT(MoreHeaps(), kOnTheWay);
+}
+
+TEST_F(SchedulingTest, OrdinaryThreadsShareOneHeap) {
+  Start({});
+  EXPECT_EQ(MoreHeaps(), 0);
 }
 
 TEST_F(SchedulingTest, AllThreadsStayOnTheReservedCpus) {
