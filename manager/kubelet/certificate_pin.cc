@@ -13,7 +13,7 @@
 #include <openssl/pem.h>
 
 #include "api/base/log.h"
-#include "manager/kubelet/https_get.h"
+#include "manager/kubelet/https_call.h"
 
 namespace qrm::manager {
 namespace {

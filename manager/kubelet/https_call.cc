@@ -1,8 +1,10 @@
 // Implements the request as a chain of asynchronous steps: resolve, connect, handshake, write,
 // read.
-#include "manager/kubelet/https_get.h"
+#include "manager/kubelet/https_call.h"
 
 #include <array>
+#include <fstream>
+#include <iterator>
 #include <memory>
 #include <utility>
 
@@ -69,9 +71,8 @@ class Session final : public std::enable_shared_from_this<Session> {
         context_.load_verify_file(request_.ca_file, error);
       }
       if (error) {
-        return Errorf(StatusCode::kFailedPrecondition,
-                      "cannot read authorities from {}: {}; set kubelet-ca-file", request_.ca_file,
-                      error.message());
+        return Errorf(StatusCode::kFailedPrecondition, "cannot read authorities from {}: {}; {}",
+                      request_.ca_file, error.message(), request_.remedies.no_authorities);
       }
       stream_ = std::make_unique<beast::ssl_stream<beast::tcp_stream>>(resolver_.get_executor(),
                                                                        context_);
@@ -129,14 +130,19 @@ class Session final : public std::enable_shared_from_this<Session> {
   }
 
   void Write() {
-    message_.method(http::verb::get);
+    message_.method(request_.json.empty() ? http::verb::get : http::verb::post);
     message_.target(request_.url.target);
     message_.set(http::field::host, request_.url.host);
     message_.set(http::field::accept, "application/json");
     if (!request_.bearer_token.empty()) {
       message_.set(http::field::authorization, "Bearer " + request_.bearer_token);
     }
+    if (!request_.json.empty()) {
+      message_.set(http::field::content_type, "application/json");
+      message_.body() = request_.json;
+    }
     message_.keep_alive(false);
+    message_.prepare_payload();
     http::async_write(*stream_, message_,
                       [self = shared_from_this()](error_code error, std::size_t) {
                         self->Continue(error, "ask", [&] { self->Read(); });
@@ -154,7 +160,7 @@ class Session final : public std::enable_shared_from_this<Session> {
     error_code ignored;
     Lowest().socket().shutdown(tcp::socket::shutdown_both, ignored);
     http::response<http::string_body>& answer = parser_.get();
-    if (answer.result() == http::status::ok) {
+    if (answer.result() == http::status::ok || answer.result() == http::status::created) {
       done_(std::move(answer.body()));
       return;
     }
@@ -167,9 +173,9 @@ class Session final : public std::enable_shared_from_this<Session> {
                              : StatusCode::kUnavailable,
                  "cannot read https://{}:{}{}: it answers {}; {}", request_.url.host,
                  request_.url.port, request_.url.target, answer.result_int(),
-                 unknown     ? "set kubelet-token-file to a token that it takes"
-                 : forbidden ? "allow the token's owner to get nodes/pods"
-                             : "set kubelet-url to a kubelet's address"));
+                 unknown     ? request_.remedies.token_is_unknown
+                 : forbidden ? request_.remedies.token_may_not
+                             : request_.remedies.wrong_address));
   }
 
   const HttpsRequest request_;
@@ -178,11 +184,26 @@ class Session final : public std::enable_shared_from_this<Session> {
   tcp::resolver resolver_;
   std::unique_ptr<beast::ssl_stream<beast::tcp_stream>> stream_;
   beast::flat_buffer buffer_;
-  http::request<http::empty_body> message_;
+  http::request<http::string_body> message_;
   http::response_parser<http::string_body> parser_;
 };
 
 }  // namespace
+
+StatusOr<std::string> ReadToken(const std::string& file, const std::string& key) {
+  if (file.empty()) {
+    return std::string();
+  }
+  constexpr char kSpaces[] = " \t\r\n";
+  std::ifstream stream(file);
+  const std::string text((std::istreambuf_iterator<char>(stream)),
+                         std::istreambuf_iterator<char>());
+  const auto begin = text.find_first_not_of(kSpaces);
+  if (begin == std::string::npos) {
+    return Errorf(StatusCode::kFailedPrecondition, "{} has no token; set {}", file, key);
+  }
+  return text.substr(begin, text.find_last_not_of(kSpaces) - begin + 1);
+}
 
 std::string FingerprintOf(const X509* certificate) {
   std::array<unsigned char, EVP_MAX_MD_SIZE> digest{};
@@ -191,8 +212,8 @@ std::string FingerprintOf(const X509* certificate) {
   return fmt::format("{:02x}", fmt::join(digest.begin(), digest.begin() + size, ""));
 }
 
-void HttpsGet(asio::io_context& io, const HttpsRequest& request,
-              std::function<void(StatusOr<std::string>)> done) {
+void HttpsCall(asio::io_context& io, const HttpsRequest& request,
+               std::function<void(StatusOr<std::string>)> done) {
   std::make_shared<Session>(io, request, std::move(done))->Run();
 }
 

@@ -1,4 +1,4 @@
-// Sends one HTTP GET over TLS.
+// Sends one HTTP request over TLS.
 #pragma once
 
 #include <chrono>
@@ -20,17 +20,29 @@ struct HttpsRequest {
   HttpsUrl url;
   std::string bearer_token;  ///< empty: none
   std::string ca_file;       ///< authorities in PEM; empty: the system's
+  std::string json;          ///< what is sent by POST; empty: GET
   /// Judges the peer by its certificate's fingerprint, before anything is sent. Empty: an authority
   /// that we know must have signed the certificate for the URL's host.
   std::function<Status(const std::string& fingerprint)> trusts;
   std::chrono::milliseconds timeout{5000};
+  /// What to do about it, as messages say.
+  struct Remedies {
+    std::string token_is_unknown;
+    std::string token_may_not;
+    std::string wrong_address;
+    std::string no_authorities;  ///< in `ca_file`
+  } remedies;
 };
 
-/// Calls `done` once on `io` with the body of the answer 200, of at most 64 MiB.
+/// What the file holds beside spaces; nothing when it has no name. Errors: kFailedPrecondition for
+/// a file without a token, which `key` of the configuration names.
+StatusOr<std::string> ReadToken(const std::string& file, const std::string& key);
+
+/// Calls `done` once on `io` with the body of the answer 200 or 201, of at most 64 MiB.
 /// Errors: kUnauthenticated, kPermissionDenied and kNotFound for 401, 403 and 404, kUnavailable for
 /// every other answer and for nobody there, kDeadlineExceeded, kFailedPrecondition for an
 /// unreadable `ca_file` and for a peer whose certificate does not hold, the error of `trusts`.
-void HttpsGet(boost::asio::io_context& io, const HttpsRequest& request,
-              std::function<void(StatusOr<std::string>)> done);
+void HttpsCall(boost::asio::io_context& io, const HttpsRequest& request,
+               std::function<void(StatusOr<std::string>)> done);
 
 }  // namespace qrm::manager

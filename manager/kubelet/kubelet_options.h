@@ -22,8 +22,9 @@ struct KubeletOptions {
   std::chrono::milliseconds pod_spec_wait{300};
 };
 
-/// A text that is empty or an https address.
-config::ConfigKey HttpsUrlKey(std::string name, std::string& place, std::string help);
+/// A text that is empty or an https address such as `example`.
+config::ConfigKey HttpsUrlKey(std::string name, std::string& place, const char* example,
+                              std::string help);
 
 inline std::vector<config::ConfigKey> KubeletKeys(KubeletOptions& options) {
   return {
@@ -33,9 +34,9 @@ inline std::vector<config::ConfigKey> KubeletKeys(KubeletOptions& options) {
       config::TextKey("kubelet-pods-socket", options.pods_socket, "absolute path; empty: not asked",
                       "Kubelet's Pods API, which tells what pods request exactly. Without it and "
                       "kubelet-url, requests are estimated from cgroup values."),
-      HttpsUrlKey("kubelet-url", options.url,
+      HttpsUrlKey("kubelet-url", options.url, "https://127.0.0.1:10250/pods",
                   "Where kubelet lists its pods, asked only for pods that the Pods API does not "
-                  "tell. 127.0.0.1:10250 is usual."),
+                  "tell."),
       config::TextKey("kubelet-token-file", options.token_file, "path; empty: no token",
                       "The token for kubelet-url; its owner must be allowed to get nodes/pods. "
                       "Read again each time."),

@@ -3,8 +3,6 @@
 
 #include <algorithm>
 #include <atomic>
-#include <fstream>
-#include <iterator>
 #include <set>
 #include <thread>
 #include <utility>
@@ -14,28 +12,11 @@
 #include <boost/asio/steady_timer.hpp>
 
 #include "api/base/log.h"
-#include "manager/kubelet/https_get.h"
+#include "manager/kubelet/https_call.h"
 #include "manager/kubelet/pod_list.h"
 
 namespace qrm::manager {
 namespace {
-
-constexpr char kSpaces[] = " \t\r\n";
-
-StatusOr<std::string> ReadToken(const std::string& file) {
-  if (file.empty()) {
-    return std::string();
-  }
-  std::ifstream stream(file);
-  const std::string text((std::istreambuf_iterator<char>(stream)),
-                         std::istreambuf_iterator<char>());
-  const auto begin = text.find_first_not_of(kSpaces);
-  if (begin == std::string::npos) {
-    return Errorf(StatusCode::kFailedPrecondition,
-                  "cannot ask kubelet for pods: {} has no token; set kubelet-token-file", file);
-  }
-  return text.substr(begin, text.find_last_not_of(kSpaces) - begin + 1);
-}
 
 /// A path that kubelet does not have: it is forbidden to who may read pods only, and not found for
 /// who may nodes/proxy, as which kubelet takes every path that it does not know.
@@ -129,9 +110,9 @@ void KubeletPods::Impl::PollSoon() {
 
 void KubeletPods::Impl::Poll() {
   asked = std::exchange(waiting, {});
-  const StatusOr<std::string> token = ReadToken(options.token_file);
+  const StatusOr<std::string> token = ReadToken(options.token_file, "kubelet-token-file");
   if (!token.ok()) {
-    Take(token.status());
+    Take(Annotate(token.status(), "cannot ask kubelet for pods"));
     return;
   }
   const bool trusted =
@@ -146,7 +127,7 @@ void KubeletPods::Impl::Poll() {
 void KubeletPods::Impl::CheckPowerOf(const std::string& token) {
   HttpsRequest request = RequestWith(token);
   request.url.target = kNoSuchPath;
-  HttpsGet(io, request, [this, token](const StatusOr<std::string>& answer) {
+  HttpsCall(io, request, [this, token](const StatusOr<std::string>& answer) {
     const Status lesser = CheckPower(answer);
     if (!lesser.ok()) {
       Take(lesser);
@@ -158,14 +139,19 @@ void KubeletPods::Impl::CheckPowerOf(const std::string& token) {
 }
 
 void KubeletPods::Impl::AskForPods(const std::string& token) {
-  HttpsGet(io, RequestWith(token), [this](const StatusOr<std::string>& body) { Take(body); });
+  HttpsCall(io, RequestWith(token), [this](const StatusOr<std::string>& body) { Take(body); });
 }
 
 HttpsRequest KubeletPods::Impl::RequestWith(const std::string& token) const {
-  HttpsRequest request{.url = options.url,
-                       .bearer_token = token,
-                       .ca_file = options.ca_file,
-                       .timeout = options.timeout};
+  HttpsRequest request{
+      .url = options.url,
+      .bearer_token = token,
+      .ca_file = options.ca_file,
+      .timeout = options.timeout,
+      .remedies = {.token_is_unknown = "set kubelet-token-file to a token that it takes",
+                   .token_may_not = "allow the token's owner to get nodes/pods",
+                   .wrong_address = "set kubelet-url to a kubelet's address",
+                   .no_authorities = "set kubelet-ca-file"}};
   if (pin.is_set()) {
     request.trusts = [this](const std::string& fingerprint) { return pin.Check(fingerprint); };
   }

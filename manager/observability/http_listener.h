@@ -1,25 +1,16 @@
 // Serves short answers to GET over HTTP/1.1 on one port, one request per connection.
 #pragma once
 
-#include <functional>
 #include <memory>
 #include <string>
-#include <string_view>
 
 #include <boost/asio/io_context.hpp>
 
 #include "api/base/status.h"
 #include "manager/observability/http_options.h"
+#include "manager/observability/http_session.h"
 
 namespace qrm::manager {
-
-struct HttpAnswer {
-  int status = 200;
-  std::string body;
-  std::string type = "text/plain; charset=utf-8";
-};
-/// What is answered to GET of a path.
-using HttpHandler = std::function<HttpAnswer(std::string_view path)>;
 
 /// A port that silent, slow and wordy peers do not block: HttpConnections tells who goes.
 ///
@@ -34,7 +25,7 @@ class HttpListener {
 
   /// Without a host: on IPv6 and IPv4, or on IPv4 alone where the kernel has no other. `key` is
   /// where the address comes from. Errors: kUnavailable when the address is taken or not ours.
-  Status Listen(const HttpAddress& address, const std::string& key);
+  Status Listen(const HttpAddress& address, const std::string& key, HttpSecurity security = {});
   void Close();
 
   /// Where it listens; 0 when it does not.

@@ -9,6 +9,7 @@
 
 #include "api/base/number.h"
 #include "api/base/section.h"
+#include "manager/kubelet/kubelet_options.h"
 
 namespace qrm::manager {
 namespace {
@@ -49,7 +50,42 @@ StatusOr<HttpAddress> ParseHttpAddress(const std::string& text) {
                 text);
 }
 
+std::vector<config::ConfigKey> HttpKeys(HttpOptions& options) {
+  return {
+      HttpAddressKey("metrics-address", options.metrics_address,
+                     "Where /metrics is served, to whoever reaches it."),
+      config::TextKey("metrics-certificate-file", options.certificate_file,
+                      "path; empty: without TLS",
+                      "The certificate chain, in PEM, that metrics are served with over TLS (1.2 "
+                      "or newer). Read again when it changes."),
+      config::TextKey("metrics-key-file", options.key_file, "path", "Its private key, in PEM."),
+      HttpsUrlKey("metrics-review-url", options.review_url, "https://10.96.0.1:443",
+                  "The API server as this node reaches it: metrics are told only to bearers of "
+                  "tokens that it knows and whose owners may get the "
+                  "path /metrics. Empty: to whoever reaches them."),
+      config::TextKey("metrics-review-token-file", options.review_token_file, "path",
+                      "The token for metrics-review-url; its owner must have the ClusterRole "
+                      "system:auth-delegator. Read again each time."),
+      config::TextKey("metrics-review-ca-file", options.review_ca_file,
+                      "path; empty: the system's authorities",
+                      "The authority, in PEM, of the certificate at metrics-review-url."),
+      HttpAddressKey("probe-address", options.probe_address,
+                     "Where /healthz and /readyz are served, for kubelet's probes on the same "
+                     "node."),
+  };
+}
+
 Status CheckHttp(const HttpOptions& options) {
+  if (options.certificate_file.empty() != options.key_file.empty()) {
+    return Errorf(StatusCode::kInvalidArgument,
+                  "cannot serve metrics over TLS with one file of two; set both "
+                  "metrics-certificate-file and metrics-key-file, or none");
+  }
+  if (!options.review_url.empty() && options.certificate_file.empty()) {
+    return Errorf(StatusCode::kInvalidArgument,
+                  "cannot ask for tokens without TLS: whoever listens would have them; set "
+                  "metrics-certificate-file and metrics-key-file beside metrics-review-url");
+  }
   const StatusOr<HttpAddress> metrics = ParseHttpAddress(options.metrics_address);
   const StatusOr<HttpAddress> probes = ParseHttpAddress(options.probe_address);
   if (!metrics.ok() || !probes.ok() || metrics->port != probes->port || metrics->port == 0) {

@@ -13,6 +13,11 @@ namespace qrm::manager {
 struct HttpOptions {
   std::string metrics_address = ":9753";         ///< empty: not served
   std::string probe_address = "127.0.0.1:9754";  ///< empty: not served
+  std::string certificate_file;                  ///< of metrics; empty: without TLS
+  std::string key_file;
+  std::string review_url;  ///< of the API server; empty: whoever reaches metrics may read them
+  std::string review_token_file = "/var/run/secrets/kubernetes.io/serviceaccount/token";
+  std::string review_ca_file = "/var/run/secrets/kubernetes.io/serviceaccount/ca.crt";
 };
 
 /// A place to listen at.
@@ -24,19 +29,14 @@ struct HttpAddress {
 /// Reads `:9753`, `127.0.0.1:9753` or `[::1]:9753`. Errors: kInvalidArgument with the form.
 StatusOr<HttpAddress> ParseHttpAddress(const std::string& text);
 
-/// Whether each of them can be had beside the other. Errors: kInvalidArgument when both name one
-/// port of one address.
+/// Whether all of it can be had together. Errors: kInvalidArgument when both addresses name one
+/// port, for a certificate without its key or the other way round, and for tokens that would be
+/// sent without TLS.
 Status CheckHttp(const HttpOptions& options);
 
 /// A text that is empty or an HttpAddress.
 config::ConfigKey HttpAddressKey(std::string name, std::string& place, std::string help);
 
-inline std::vector<config::ConfigKey> HttpKeys(HttpOptions& options) {
-  return {HttpAddressKey("metrics-address", options.metrics_address,
-                         "Where /metrics is served, to whoever reaches it."),
-          HttpAddressKey("probe-address", options.probe_address,
-                         "Where /healthz and /readyz are served, for kubelet's probes on the same "
-                         "node.")};
-}
+std::vector<config::ConfigKey> HttpKeys(HttpOptions& options);
 
 }  // namespace qrm::manager

@@ -6,6 +6,8 @@
 
 namespace qrm::test {
 
+class TlsServer;
+
 /// Answers GET /pods at 127.0.0.1 with a certificate that it made and signed itself. Requests
 /// without the token get 401, those for other paths 403.
 ///
@@ -35,6 +37,7 @@ class TlsKubelet {
  private:
   struct Impl;
   const std::unique_ptr<Impl> impl_;
+  const std::unique_ptr<TlsServer> server_;  // last, for its thread asks the other
 };
 
 }  // namespace qrm::test

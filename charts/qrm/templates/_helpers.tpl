@@ -36,6 +36,8 @@ helm.sh/chart: {{ .Chart.Name }}-{{ .Chart.Version }}
 
 {{- define "qrm.kubeletUrl" }}{{ include "qrm.key" (list . "kubelet-url" "") }}{{ end }}
 
+{{- define "qrm.reviewUrl" }}{{ include "qrm.key" (list . "metrics-review-url" "") }}{{ end }}
+
 {{- /*
 What qrmd needs of the node, as a mapping from path to the hostPath's type and the mount's options. For a socket it is
 its directory: a server that is restarted makes a new one. Of kubelet's directory, which holds the secrets of all pods,

@@ -98,6 +98,7 @@ func TestEveryValueIsUsed(t *testing.T) {
 		"podMonitor.enabled":                   true,
 		"podMonitor.interval":                  "1m",
 		"podMonitor.labels":                    values{"team": "node"},
+		"podMonitor.endpoint":                  values{"tlsConfig": values{"serverName": "qrm"}},
 	}
 	needed := map[string]values{
 		"hostNetwork":           at("config", ownNetwork["config"]),
@@ -105,6 +106,7 @@ func TestEveryValueIsUsed(t *testing.T) {
 		"networkPolicy.from":    with(ownNetwork, "networkPolicy.enabled", true),
 		"podMonitor.interval":   at("podMonitor.enabled", true),
 		"podMonitor.labels":     at("podMonitor.enabled", true),
+		"podMonitor.endpoint":   at("podMonitor.enabled", true),
 	}
 	defaults, err := chartutil.ReadValuesFile(filepath.Join(directory, "values.yaml"))
 	if err != nil {
@@ -476,6 +478,26 @@ func TestKubeletIsAskedWithAnAccountThatMayReadPodsOnly(t *testing.T) {
 	}
 }
 
+const reviewed = "{builtin-plugins: [cpu], metrics-certificate-file: /tls/tls.crt, metrics-key-file: /tls/tls.key, metrics-review-url: 'https://10.96.0.1'}"
+
+func TestMetricsAreReviewedByAnAccountThatMayReviewOnly(t *testing.T) {
+	made := render(t, at("config", reviewed))
+	if !*made.pod().AutomountServiceAccountToken || made.binding.RoleRef.Name != made.role.Name {
+		t.Error("it has no token to ask with")
+	}
+	var may []string
+	for _, rule := range made.role.Rules {
+		may = append(may, rule.Verbs[0]+" "+rule.Resources[0])
+	}
+	if want := []string{"create tokenreviews", "create subjectaccessreviews"}; !slices.Equal(may, want) {
+		t.Errorf("it may %v", may)
+	}
+	closed := render(t, with(with(ownNetwork, "config", reviewed), "networkPolicy.enabled", true))
+	if len(closed.network.Spec.Egress) != 1 {
+		t.Error("its policy keeps it from the API server")
+	}
+}
+
 func TestTokenThatMayRunCommandsIsNotGivenUnasked(t *testing.T) {
 	_, err := tryRender(at("config", "kubelet-url: https://127.0.0.1:10250/pods"), 32)
 	if err == nil || !strings.Contains(err.Error(), "set kubelet-allow-nodes-proxy") {
@@ -492,5 +514,9 @@ func TestMonitorSelectsThePods(t *testing.T) {
 	}
 	if made.monitor.Spec.PodMetricsEndpoints[0].Port != made.container().Ports[0].Name {
 		t.Errorf("it reads port %v", made.monitor.Spec.PodMetricsEndpoints)
+	}
+	overTls := render(t, with(at("config", reviewed), "podMonitor.enabled", true))
+	if made.monitor.Spec.PodMetricsEndpoints[0].Scheme != "" || overTls.monitor.Spec.PodMetricsEndpoints[0].Scheme != "https" {
+		t.Errorf("it reads over %v", overTls.monitor.Spec.PodMetricsEndpoints)
 	}
 }

@@ -42,6 +42,9 @@ type podMonitor struct {
 		PodMetricsEndpoints []struct {
 			Port     string `json:"port"`
 			Interval string `json:"interval"`
+			Scheme   string `json:"scheme"`
+			// As the operator has it.
+			TLSConfig map[string]any `json:"tlsConfig"`
 		} `json:"podMetricsEndpoints"`
 	} `json:"spec"`
 }

@@ -41,6 +41,20 @@ TEST(HttpOptionsTest, TwoServersOfOnePortAreRefused) {
   }
 }
 
+TEST(HttpOptionsTest, ACertificateNeedsItsKey) {
+  EXPECT_THAT(MessageOf(CheckHttp({.certificate_file = "/tls.crt"})),
+              testing::HasSubstr("set both metrics-certificate-file and metrics-key-file"));
+  EXPECT_FALSE(CheckHttp({.key_file = "/tls.key"}).ok());
+}
+
+TEST(HttpOptionsTest, TokensAreNotAskedForWithoutTls) {
+  HttpOptions options{.review_url = "https://10.96.0.1:443"};
+  EXPECT_THAT(MessageOf(CheckHttp(options)), testing::HasSubstr("whoever listens would have them"));
+  options.certificate_file = "/tls.crt";
+  options.key_file = "/tls.key";
+  EXPECT_TRUE(test::IsOk(CheckHttp(options)));
+}
+
 TEST(HttpOptionsTest, OnePortOfTwoAddressesIsGood) {
   EXPECT_TRUE(test::IsOk(CheckHttp({.metrics_address = "10.0.0.1:9754"})));
   EXPECT_TRUE(test::IsOk(CheckHttp({.metrics_address = ":0", .probe_address = ":0"})));

@@ -1,0 +1,168 @@
+// Runs a connection with or without TLS.
+#include "manager/observability/http_session.h"
+
+#include <chrono>
+#include <type_traits>
+#include <utility>
+
+#include <boost/asio/ssl.hpp>
+#include <boost/beast/core.hpp>
+#include <boost/beast/http.hpp>
+#include <boost/beast/ssl.hpp>
+
+namespace qrm::manager {
+namespace {
+
+namespace asio = boost::asio;
+namespace beast = boost::beast;
+namespace http = boost::beast::http;
+namespace ssl = boost::asio::ssl;
+using asio::ip::tcp;
+using boost::system::error_code;
+
+using PlainStream = beast::tcp_stream;
+using TlsStream = beast::ssl_stream<beast::tcp_stream>;
+
+constexpr std::chrono::seconds kRequestTimeout{5};
+/// Twice what the API server may take, for it is asked two questions.
+constexpr std::chrono::seconds kGateTimeout{10};
+constexpr std::size_t kMaxRequestBytes = std::size_t{16} * 1024;
+constexpr char kBearer[] = "Bearer ";
+
+/// Who connects: an IPv4 address, however it is written, or the network that an IPv6 host has for
+/// itself and may take any number of addresses from. Source: RFC 4291, 2.5.4.
+std::string PeerOf(const tcp::socket& socket) {
+  error_code error;
+  const asio::ip::address address = socket.remote_endpoint(error).address();
+  if (error || address.is_v4()) {
+    return error ? std::string() : address.to_string();
+  }
+  const asio::ip::address_v6 v6 = address.to_v6();
+  if (v6.is_v4_mapped()) {
+    return asio::ip::make_address_v4(asio::ip::v4_mapped, v6).to_string();
+  }
+  constexpr std::size_t kNetworkBytes = 8;
+  const auto bytes = v6.to_bytes();
+  return {bytes.begin(), bytes.begin() + kNetworkBytes};
+}
+
+int StatusFor(const Status& may) {
+  constexpr int kUnauthorized = 401;
+  constexpr int kForbidden = 403;
+  constexpr int kUnavailable = 503;
+  return may.code() == StatusCode::kUnauthenticated    ? kUnauthorized
+         : may.code() == StatusCode::kPermissionDenied ? kForbidden
+                                                       : kUnavailable;
+}
+
+/// Owned by what is in flight.
+template <typename Stream>
+class Session final : public std::enable_shared_from_this<Session<Stream>> {
+ public:
+  static constexpr bool kTls = std::is_same_v<Stream, TlsStream>;
+
+  template <typename... More>
+  Session(std::shared_ptr<HttpSite> site, std::shared_ptr<ssl::context> context, tcp::socket socket,
+          More&... more)
+      : site_(std::move(site)), context_(std::move(context)), stream_(std::move(socket), more...) {}
+  ~Session() { site_->connections.Remove(id_); }
+  Session(const Session&) = delete;
+  Session& operator=(const Session&) = delete;
+
+  void Run() {
+    id_ = site_->connections.Add(PeerOf(Lowest().socket()), [weak = this->weak_from_this()] {
+      if (const auto self = weak.lock()) {
+        self->Lowest().close();
+      }
+    });
+    Lowest().expires_after(kRequestTimeout);
+    if constexpr (kTls) {
+      stream_.async_handshake(ssl::stream_base::server,
+                              [self = this->shared_from_this()](error_code error) {
+                                if (!error) {
+                                  self->Read();
+                                }
+                              });
+    } else {
+      Read();
+    }
+  }
+
+ private:
+  beast::tcp_stream& Lowest() { return beast::get_lowest_layer(stream_); }
+
+  void Read() {
+    http::async_read(stream_, buffer_, request_,
+                     [self = this->shared_from_this()](error_code error, std::size_t) {
+                       if (!error) {
+                         self->Judge();
+                       }
+                     });
+  }
+
+  void Judge() {
+    site_->connections.BeginAnswer(id_);
+    if (!site_->security.gate) {
+      Answer();
+      return;
+    }
+    Lowest().expires_after(kGateTimeout);
+    const auto field = request_[http::field::authorization];
+    const std::string text(field.data(), field.size());
+    const std::string token = text.starts_with(kBearer) ? text.substr(sizeof(kBearer) - 1) : "";
+    site_->security.gate(token, [self = this->shared_from_this()](const Status& may) {
+      if (may.ok()) {
+        self->Answer();
+      } else {
+        self->response_.set(http::field::www_authenticate, "Bearer");
+        self->Write({StatusFor(may), MessageOf(may) + "\n"});
+      }
+    });
+  }
+
+  void Answer() {
+    const auto target = request_.target();
+    Write(request_.method() == http::verb::get ? site_->handler({target.data(), target.size()})
+                                               : HttpAnswer{405, "only GET is served here\n"});
+  }
+
+  void Write(HttpAnswer answer) {
+    response_.result(static_cast<unsigned>(answer.status));
+    response_.set(http::field::content_type, answer.type);
+    response_.keep_alive(false);
+    response_.body() = std::move(answer.body);
+    response_.prepare_payload();
+    http::async_write(
+        stream_, response_,
+        [self = this->shared_from_this()](error_code, std::size_t) { self->Close(); });
+  }
+
+  void Close() {
+    if constexpr (kTls) {
+      stream_.async_shutdown([self = this->shared_from_this()](error_code) {});
+    } else {
+      error_code ignored;
+      Lowest().socket().shutdown(tcp::socket::shutdown_send, ignored);
+    }
+  }
+
+  const std::shared_ptr<HttpSite> site_;
+  const std::shared_ptr<ssl::context> context_;  // null without TLS
+  Stream stream_;
+  HttpConnections::Id id_ = 0;
+  beast::flat_buffer buffer_{kMaxRequestBytes};
+  http::request<http::empty_body> request_;
+  http::response<http::string_body> response_{http::status::ok, 11};
+};
+
+}  // namespace
+
+void ServeHttp(tcp::socket socket, const std::shared_ptr<HttpSite>& site) {
+  if (site->security.tls == nullptr) {
+    std::make_shared<Session<PlainStream>>(site, nullptr, std::move(socket))->Run();
+  } else if (std::shared_ptr<ssl::context> context = site->security.tls->Load()) {
+    std::make_shared<Session<TlsStream>>(site, context, std::move(socket), *context)->Run();
+  }  // else it is closed: there is no certificate yet
+}
+
+}  // namespace qrm::manager

@@ -1,0 +1,176 @@
+// Metrics over TLS, told to those whom an API server knows.
+#include <atomic>
+#include <cstdint>
+#include <filesystem>
+#include <fstream>
+#include <string>
+#include <utility>
+
+#include <boost/asio/buffer.hpp>
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/ip/tcp.hpp>
+#include <boost/asio/read.hpp>
+#include <boost/asio/write.hpp>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "manager/kubelet/https_call.h"
+#include "manager/observability/http_server.h"
+#include "test/support/fake_node_services.h"
+#include "test/support/fake_plugins.h"
+#include "test/support/fake_snapshots.h"
+#include "test/support/is_ok.h"
+#include "test/support/temp_dir.h"
+#include "test/support/tls_server.h"
+
+namespace qrm::manager {
+namespace {
+
+using std::string_literals::operator""s;
+using testing::HasSubstr;
+
+/// Knows "prometheus", which may, "stranger", which may not, and no other.
+class ApiServer {
+ public:
+  const test::TlsServer& tls() const { return server_; }
+  int asked() const { return asked_; }
+  void SetAway() { away_ = true; }
+
+ private:
+  test::TlsServer::Answer Answer(const test::TlsServer::Request& request) {
+    ++asked_;
+    if (away_ || request.authorization != "Bearer qrmds-own") {
+      return {.status = away_ ? 500U : 401U, .body = ""};
+    }
+    const auto names = [&](const char* name) {
+      return request.body.find(name) != std::string::npos;
+    };
+    if (request.path.find("/tokenreviews") != std::string::npos) {
+      const std::string user = names("prometheus") ? "prometheus" : "stranger";
+      const bool known = names(user.c_str());
+      return {.status = 201,
+              .body = known ? R"({"status":{"authenticated":true,"user":{"username":")" + user +
+                                  R"(","groups":["all"]}}})"
+                            : R"({"status":{"authenticated":false}})"};
+    }
+    const bool asks_for_metrics = names("\"/metrics\"") && names("\"get\"") && names("\"all\"");
+    return {.status = 201,
+            .body = names("prometheus") && asks_for_metrics ? R"({"status":{"allowed":true}})"
+                                                            : R"({"status":{"allowed":false}})"};
+  }
+
+  std::atomic<int> asked_ = 0;
+  std::atomic<bool> away_ = false;
+  test::TlsServer server_{
+      [this](const test::TlsServer::Request& request) { return Answer(request); }};
+};
+
+class MetricsGuardTest : public testing::Test {
+ protected:
+  MetricsGuardTest() {
+    Write("tls.crt", api_.tls().certificate());
+    Write("tls.key", api_.tls().key());
+    Write("token", "qrmds-own\n");
+  }
+  void Write(const std::string& name, const std::string& text) const {
+    std::ofstream(dir_ / name) << text;
+  }
+  HttpOptions OverTls() const {
+    return {.metrics_address = "127.0.0.1:0",
+            .probe_address = "",
+            .certificate_file = dir_ / "tls.crt",
+            .key_file = dir_ / "tls.key"};
+  }
+  HttpOptions Reviewed() const {
+    HttpOptions options = OverTls();
+    options.review_url = "https://127.0.0.1:" + std::to_string(api_.tls().port());
+    options.review_token_file = dir_ / "token";
+    options.review_ca_file = dir_ / "tls.crt";
+    return options;
+  }
+  /// What one reads who believes the certificate in the file `trusted`.
+  StatusOr<std::string> Read(const std::string& token, const std::string& trusted = "tls.crt") {
+    boost::asio::io_context io;
+    StatusOr<std::string> answer;
+    HttpsCall(io,
+              {.url = *ParseHttpsUrl("https://127.0.0.1:" + std::to_string(server_.metrics_port()) +
+                                     "/metrics"),
+               .bearer_token = token,
+               .ca_file = dir_ / trusted},
+              [&](StatusOr<std::string> got) { answer = std::move(got); });
+    io.run();
+    return answer;
+  }
+
+  const test::TempDir dir_;
+  ApiServer api_;
+  Metrics metrics_;
+  test::FakeSnapshots snapshots_;
+  test::FakePlugins plugins_;
+  test::FakeNodeServices node_;
+  HttpServer server_{metrics_, snapshots_, plugins_, node_};
+};
+
+TEST_F(MetricsGuardTest, MetricsAreToldOverTls) {
+  ASSERT_TRUE(server_.Start(OverTls()).ok());
+  EXPECT_THAT(Read("").value_or(""), HasSubstr("qrm_ready"));
+}
+
+TEST_F(MetricsGuardTest, WhoSpeaksPlainTextLearnsNothing) {
+  ASSERT_TRUE(server_.Start(OverTls()).ok());
+  boost::asio::io_context io;
+  boost::asio::ip::tcp::socket stream(io);
+  const auto port = static_cast<uint16_t>(server_.metrics_port());
+  boost::system::error_code error;
+  stream.connect({boost::asio::ip::address_v4::loopback(), port}, error);
+  boost::asio::write(
+      stream, boost::asio::buffer("GET /metrics HTTP/1.1\r\nHost: localhost\r\n\r\n"s), error);
+  std::string got;
+  boost::asio::read(stream, boost::asio::dynamic_buffer(got), error);  // to its end
+  EXPECT_EQ(got.find("qrm_"), std::string::npos);
+}
+
+TEST_F(MetricsGuardTest, ARenewedCertificateIsServed) {
+  ASSERT_TRUE(server_.Start(OverTls()).ok());
+  const test::TlsServer renewed([](const auto&) { return test::TlsServer::Answer(); });
+  Write("tls.key", renewed.key());
+  EXPECT_TRUE(test::IsOk(Read("").status())) << "half of it does not count";
+  Write("new.crt", renewed.certificate());
+  std::filesystem::rename(dir_ / "new.crt", dir_ / "tls.crt");
+  EXPECT_TRUE(Read("", "tls.crt").ok());
+  Write("old.crt", api_.tls().certificate());
+  EXPECT_FALSE(Read("", "old.crt").ok());
+}
+
+TEST_F(MetricsGuardTest, WithoutACertificateNobodyIsServedUntilThereIsOne) {
+  std::filesystem::rename(dir_ / "tls.key", dir_ / "away");
+  ASSERT_TRUE(server_.Start(OverTls()).ok());
+  EXPECT_FALSE(Read("").ok());
+  std::filesystem::rename(dir_ / "away", dir_ / "tls.key");
+  EXPECT_TRUE(Read("").ok());
+}
+
+TEST_F(MetricsGuardTest, OnlyBearersWhomTheApiServerAllowsAreTold) {
+  ASSERT_TRUE(server_.Start(Reviewed()).ok());
+  EXPECT_THAT(Read("prometheus").value_or(""), HasSubstr("qrm_ready"));
+  EXPECT_EQ(Read("stranger").status().code(), StatusCode::kPermissionDenied);
+  EXPECT_EQ(Read("invented").status().code(), StatusCode::kUnauthenticated);
+  EXPECT_EQ(Read("").status().code(), StatusCode::kUnauthenticated);
+}
+
+TEST_F(MetricsGuardTest, TheApiServerIsAskedOnceForAToken) {
+  ASSERT_TRUE(server_.Start(Reviewed()).ok());
+  for (const char* token : {"prometheus", "invented", "prometheus", "invented"}) {
+    (void)Read(token);
+  }
+  EXPECT_EQ(api_.asked(), 2 + 1);
+}
+
+TEST_F(MetricsGuardTest, NobodyIsToldWhileTheApiServerDoesNotTell) {
+  api_.SetAway();
+  ASSERT_TRUE(server_.Start(Reviewed()).ok());
+  EXPECT_EQ(Read("prometheus").status().code(), StatusCode::kUnavailable);
+}
+
+}  // namespace
+}  // namespace qrm::manager
