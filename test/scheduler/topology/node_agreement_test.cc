@@ -88,10 +88,12 @@ class Agreement {
     handles.Register(kNuma, MakeNumaHandle);
     const auto anew = *ClusterCache::Make(handles);
     std::vector<Node> nodes;
+    nodes.reserve(cores_.size());
     for (const auto& [name, core] : cores_) {
       nodes.push_back(*cache_->Publish()->Find(name)->node);
     }
     std::vector<Pod> pods;
+    pods.reserve(pods_.size());
     for (const auto& [uid, pod] : pods_) {
       pods.push_back(pod);
     }

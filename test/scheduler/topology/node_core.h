@@ -17,6 +17,7 @@
 #include "scheduler/cache/objects.h"
 #include "scheduler/topology/node_model.h"
 #include "test/support/memory_store.h"
+#include "test/support/temp_decisions.h"
 
 namespace qrm::scheduler::test {
 
@@ -36,6 +37,7 @@ class CorePlugins final : public manager::Plugins {
 
   std::vector<manager::PluginInfo> List() const override {
     std::vector<manager::PluginInfo> infos;
+    infos.reserve(served_.size());
     for (const auto& [resource, served] : served_) {
       infos.push_back(Info(resource, served));
     }
@@ -167,10 +169,12 @@ class NodeCore {
   const manager::AdmissionOptions options_ = OptionsOf(model_);
   qrm::test::Journal journal_;
   CorePlugins plugins_;
+  qrm::test::TempDecisions decisions_;
   const SystemClock clock_;
   manager::StateLoop state_{qrm::test::OpenMemoryStore(journal_)};
   manager::Releaser releaser_{state_, plugins_, options_};
   manager::Admitter admitter_{{.state = state_,
+                               .decisions = decisions_.log,
                                .plugins = plugins_,
                                .releaser = releaser_,
                                .machine = model_.machine,
