@@ -28,11 +28,6 @@ std::set<std::string> NodeTable::node_names() const {
   return names;
 }
 
-NodePtr NodeTable::FindNode(const std::string& name) const {
-  const auto found = entries_.find(name);
-  return found == entries_.end() ? nullptr : found->second.node;
-}
-
 void NodeTable::AddPod(const std::string& node, PodPtr pod) {
   Entry& entry = Touch(node);
   for (auto& [type, slot] : entry.resources) {

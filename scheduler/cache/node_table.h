@@ -24,8 +24,6 @@ class NodeTable {
   void SetNode(NodePtr node);
   void RemoveNode(const std::string& name);
   std::set<std::string> node_names() const;
-  /// Null when there is no such node.
-  NodePtr FindNode(const std::string& name) const;
 
   /// The pod uses the node from now on, or does not any more. AddPod of a pod that is there, or
   /// RemovePod of one that is not, is a mistake of the caller's.
