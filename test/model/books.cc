@@ -182,9 +182,22 @@ Status Books::CheckAmounts(const std::vector<Box>& boxes) const {
   return OkStatus();
 }
 
+bool Books::SomebodyWaits(const std::vector<Box>& boxes) const {
+  return std::any_of(boxes.begin(), boxes.end(), [this](const Box& box) {
+    const PlannedContainer* known = FindPlan(box.key);
+    if (known == nullptr || pods_.at(box.key.pod_uid).finished) {
+      return false;
+    }
+    const bool waits = !known->own_cpus.empty() && Lives(box) && !owners_.contains(box.key);
+    return waits || (known->nic_mbps > 0 && box.nic_address.empty());
+  });
+}
+
 std::string Books::RoomFor(const PodPlan& plan, const std::vector<Box>& boxes) const {
-  if (std::any_of(ended_.begin(), ended_.end(),
-                  [](const auto& entry) { return entry.second.heard == Heard::kNo; })) {
+  const bool unheard = std::any_of(ended_.begin(), ended_.end(), [](const auto& entry) {
+    return entry.second.heard == Heard::kNo;
+  });
+  if (unheard || SomebodyWaits(boxes)) {
     return "";
   }
   Free free = Everything(online_);
@@ -192,11 +205,6 @@ std::string Books::RoomFor(const PodPlan& plan, const std::vector<Box>& boxes) c
     const PlannedContainer* known = FindPlan(box.key);
     if (known == nullptr || pods_.at(box.key.pod_uid).finished) {
       continue;
-    }
-    const bool waits = !known->own_cpus.empty() && Lives(box) && !owners_.contains(box.key);
-    const bool unknown_nic = known->nic_mbps > 0 && box.nic_address.empty();
-    if (waits || unknown_nic) {
-      return "";
     }
     Take(*known, box, free);
   }

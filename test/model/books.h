@@ -65,6 +65,9 @@ class Books {
   };
   Status CheckRecords(const Look& look);
 
+  /// Whether a container runs that is not known to have all that it asks for: it is tried again
+  /// and again, and may take the place of a pod that has ended, at any moment.
+  bool SomebodyWaits(const std::vector<Box>& boxes) const;
   /// Whether the pod must be admitted: there is room, and nobody else waits for it or holds it
   /// without qrmd having heard of the end. A sentence that says what is free; empty: it may be
   /// refused.

@@ -236,6 +236,7 @@ Status Player::Recreate(Random& random) {
   Note(pod->plan.name);
   const std::string old = pod->sandbox;
   const bool first_stop = random() % 2 == 0;
+  const bool may_lose_place = first_stop && books_.SomebodyWaits(runtime_.Boxes());
   if (first_stop) {
     runtime_.StopSandbox(old);
   }
@@ -249,8 +250,8 @@ Status Player::Recreate(Random& random) {
     return run;
   }
   Note(fmt::format("refused: {}", MessageOf(run)));
-  const Status judged =
-      JudgeRefusal(pod->plan, run, books_.HoldsAll(pod->plan) ? "it holds what it asks for" : "");
+  const bool holds_all = !may_lose_place && books_.HoldsAll(pod->plan);
+  const Status judged = JudgeRefusal(pod->plan, run, holds_all ? "it holds what it asks for" : "");
   RemovePod(pod->plan.uid);
   return judged;
 }
