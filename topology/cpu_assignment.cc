@@ -65,11 +65,6 @@ Status ValidateCpuAssignmentOptions(const CpuAssignmentOptions& options) {
   return OkStatus();
 }
 
-StatusOr<CpuSet> TakeCpus(const Machine& machine, const CpuSet& available, int count,
-                          const CpuAssignmentOptions& options) {
-  return TakeCpusNear(machine, available, count, {}, options);
-}
-
 StatusOr<CpuSet> TakeCpusNear(const Machine& machine, const CpuSet& available, int count,
                               const NumaMask& affinity, const CpuAssignmentOptions& options) {
   return TakeCpusNear(CpuLayout(machine), available, count, affinity, options);

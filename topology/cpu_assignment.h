@@ -21,17 +21,13 @@ struct CpuAssignmentOptions {
 /// Cost: O(1). Source: Kubernetes 1.36, static policy options.
 Status ValidateCpuAssignmentOptions(const CpuAssignmentOptions& options);
 
-/// `count` CPUs of `available`, packed NUMA node or socket first, then L3, core, thread, unless
+/// `count` CPUs of `available`, those within `affinity` first and the rest from elsewhere; empty
+/// `affinity`: no preference. Packed NUMA node or socket first, then L3, core, thread, unless
 /// `options` say otherwise. Errors: kResourceExhausted with both numbers when there are too few,
 /// kInvalidArgument when whole cores were asked for and `count` is no multiple of the threads per
 /// core. Units: CPUs, by the kernel's numbers. Cost: O(n log n) in CPUs for the packed orders;
-/// TakeDistributed's when distributed. Source: Kubernetes 1.36 takeByTopology.
-StatusOr<CpuSet> TakeCpus(const Machine& machine, const CpuSet& available, int count,
-                          const CpuAssignmentOptions& options = {});
-
-/// `count` CPUs of `available`, those within `affinity` first and the rest from elsewhere. Empty
-/// `affinity`: no preference. Errors, units, cost: as TakeCpus.
-/// Source: Kubernetes 1.36, static policy, allocateCPUs.
+/// TakeDistributed's when distributed. Source: Kubernetes 1.36 takeByTopology, and the static
+/// policy's allocateCPUs.
 StatusOr<CpuSet> TakeCpusNear(const Machine& machine, const CpuSet& available, int count,
                               const NumaMask& affinity, const CpuAssignmentOptions& options = {});
 
@@ -42,7 +38,7 @@ StatusOr<CpuSet> TakeCpusNear(const CpuLayout& layout, const CpuSet& available, 
 
 /// The same without the promise of whole cores: with `full_physical_cpus_only` a core whose sibling
 /// is not available may be split, and the count is not checked, as in kubelet's allocateCPUs.
-/// Errors, units, cost: as TakeCpus. Source: Kubernetes 1.36, static policy, allocateCPUs.
+/// Errors, units, cost: as TakeCpusNearNear. Source: Kubernetes 1.36, static policy, allocateCPUs.
 StatusOr<CpuSet> TakeCpusLikeKubelet(const CpuLayout& layout, const CpuSet& available, int count,
                                      const NumaMask& affinity, const CpuAssignmentOptions& options);
 

@@ -19,7 +19,8 @@ struct StaticCpuRoom {
 
 /// The CPUs to reserve: `listed` when it is not empty, else `count` taken from the whole machine.
 /// Errors: kInvalidArgument when `listed` has not `count` CPUs or CPUs the machine does not have.
-/// Units:  the kernel's CPU numbers. Cost: TakeCpus'. Source: Kubernetes 1.36, NewStaticPolicy.
+/// Units:  the kernel's CPU numbers. Cost: TakeCpusNear's. Source: Kubernetes 1.36,
+/// NewStaticPolicy.
 StatusOr<CpuSet> ReservedCpus(const CpuLayout& layout, int count, const CpuSet& listed,
                               const CpuAssignmentOptions& options);
 
@@ -34,7 +35,7 @@ class StaticCpuPolicy {
 
   /// `count` CPUs of `room`, those within `affinity` first; no nodes: anywhere.
   /// Errors: kInvalidArgument for a count that no whole cores give, kResourceExhausted for too few
-  ///         free CPUs. Cost: TakeCpus'.
+  ///         free CPUs. Cost: TakeCpusNear's.
   StatusOr<CpuSet> Take(const StaticCpuRoom& room, int count, const NumaMask& affinity) const;
 
   /// The NUMA masks with enough of `room` for `count` CPUs; preferred are those as narrow as the

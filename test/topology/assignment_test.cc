@@ -44,6 +44,11 @@ Machine Hybrid() {
   return Machine(std::move(parts));
 }
 
+StatusOr<CpuSet> TakeCpus(const Machine& machine, const CpuSet& available, int count,
+                          const CpuAssignmentOptions& options) {
+  return TakeCpusNear(machine, available, count, {}, options);
+}
+
 std::string Taken(const StatusOr<CpuSet>& cpus) {
   return cpus.ok() ? ToString(*cpus) : MessageOf(cpus.status());
 }
