@@ -9,7 +9,7 @@
 
 namespace qrm::scheduler {
 
-void NodeTable::SetNode(NodePtr node) {
+void NodeTable::SetNode(const NodePtr& node) {
   Touch(node->name).node = node;
 }
 

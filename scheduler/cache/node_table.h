@@ -21,7 +21,7 @@ namespace qrm::scheduler {
 /// Threads: the cache's writer.
 class NodeTable {
  public:
-  void SetNode(NodePtr node);
+  void SetNode(const NodePtr& node);
   void RemoveNode(const std::string& name);
   std::set<std::string> node_names() const;
 
