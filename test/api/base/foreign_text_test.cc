@@ -17,6 +17,17 @@ TEST(ForeignTextTest, LeavesOtherCharactersAsTheyAre) {
   EXPECT_EQ(Escaped("plain, ä, €, 😀"), "plain, ä, €, 😀");
 }
 
+TEST(ForeignTextTest, KnowsWhatIsUtf8) {
+  for (const char* text : {"", "plain", "ä€😀", "\xed\x9f\xbf", "\xf4\x8f\xbf\xbf"}) {
+    EXPECT_TRUE(IsUtf8(text)) << Escaped(text);
+  }
+  for (const char* text :
+       {"a\xff", "\x80", "\xc3", "\xc0\xaf" /* a longer form */, "\xe0\x9f\xbf", "\xf0\x8f\xbf\xbf",
+        "\xed\xa0\x80" /* a surrogate */, "\xf4\x90\x80\x80" /* beyond Unicode */}) {
+    EXPECT_FALSE(IsUtf8(text)) << Escaped(text);
+  }
+}
+
 TEST(ForeignTextTest, CutsAtAWholeCharacterAndTellsTheLength) {
   EXPECT_EQ(Cut("abc", 3), "abc");
   EXPECT_EQ(Cut("abcd", 3), "abc... (4 bytes)");
