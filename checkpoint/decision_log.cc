@@ -102,7 +102,10 @@ void ReadFile(const std::string& path, std::vector<DecisionTrace>& traces) {
     }
   }
   if (unreadable > 0) {
-    log::Warning("decisions cannot be read", {{"path", path}, {"lines", unreadable}});
+    log::Warning("decisions left out",
+                 {{"error", fmt::format("cannot read {} lines of {}: they are damaged; the others "
+                                        "are told, move the file away to hear of it no more",
+                                        unreadable, path)}});
   }
 }
 
