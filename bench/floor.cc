@@ -36,7 +36,7 @@ const std::vector<TopologyHint> kHints = {{.nodes = {0}, .preferred = true},
 class FloorPlugin final : public pb::ResourcePlugin::CallbackService {
  public:
   FloorPlugin(const std::string& log_path, std::size_t record_bytes)
-      : log_(log_path, record_bytes), thread_([this] { Work(); }) {}
+      : log_(log_path, record_bytes, SyncedLog::Length::kStays), thread_([this] { Work(); }) {}
   ~FloorPlugin() override {
     work_.release();
     thread_.join();
@@ -121,11 +121,15 @@ struct Call {
 
 }  // namespace
 
-SyncedLog::SyncedLog(const std::string& path, std::size_t record_bytes)
-    : fd_(::open(path.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0600)), record_(record_bytes, 'x') {
+SyncedLog::SyncedLog(const std::string& path, std::size_t record_bytes, Length length)
+    : fd_(::open(path.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0600)),
+      record_(record_bytes, 'x'),
+      length_(length) {
   QRM_CHECK(fd_ >= 0);
-  const std::string blank(kLogBytes + record_bytes, '\0');
-  QRM_CHECK(::write(fd_, blank.data(), blank.size()) == static_cast<ssize_t>(blank.size()));
+  if (length_ == Length::kStays) {
+    const std::string blank(kLogBytes + record_bytes, '\0');
+    QRM_CHECK(::write(fd_, blank.data(), blank.size()) == static_cast<ssize_t>(blank.size()));
+  }
   QRM_CHECK(::fsync(fd_) == 0);
 }
 
@@ -134,13 +138,13 @@ SyncedLog::~SyncedLog() {
 }
 
 void SyncedLog::Append() {
-  if (length_ >= kLogBytes) {
-    length_ = 0;
+  if (length_ == Length::kStays && end_ >= kLogBytes) {
+    end_ = 0;
   }
   const auto size = static_cast<ssize_t>(record_.size());
-  QRM_CHECK(::pwrite(fd_, record_.data(), record_.size(), static_cast<off_t>(length_)) == size);
+  QRM_CHECK(::pwrite(fd_, record_.data(), record_.size(), static_cast<off_t>(end_)) == size);
   QRM_CHECK(::fdatasync(fd_) == 0);
-  length_ += record_.size();
+  end_ += record_.size();
 }
 
 void ServeFloorPlugin(const std::string& socket, const std::string& log_path,
@@ -155,7 +159,7 @@ void ServeFloorPlugin(const std::string& socket, const std::string& log_path,
 struct Floor::Impl {
   explicit Impl(const Options& options)
       : request(wire::ToWire(options.request)),
-        log(options.directory + "/floor.log", options.record_bytes[0]) {
+        log(options.directory + "/floor.log", options.record_bytes[0], SyncedLog::Length::kStays) {
     for (std::size_t i = 1; i < options.record_bytes.size(); ++i) {
       const std::string path = fmt::format("{}/floor-{}", options.directory, i);
       const std::size_t bytes = options.record_bytes[i];

@@ -10,11 +10,16 @@
 
 namespace qrm::bench {
 
-/// A log of fixed-size records, as a database writes one, but nothing else. It has its full length
-/// from the beginning and is written round and round, so that a sync has no new size to keep.
+/// A log of fixed-size records, as a database writes one, but nothing else.
 class SyncedLog {
  public:
-  SyncedLog(const std::string& path, std::size_t record_bytes);
+  enum class Length {
+    kGrows,  ///< with each record, and a sync keeps the new size too
+    /// It has its full length from the beginning and is written round and round, as a database's
+    /// log is after its first round: the least that any sync can cost.
+    kStays,
+  };
+  SyncedLog(const std::string& path, std::size_t record_bytes, Length length);
   ~SyncedLog();
   SyncedLog(const SyncedLog&) = delete;
   SyncedLog& operator=(const SyncedLog&) = delete;
@@ -25,7 +30,8 @@ class SyncedLog {
  private:
   int fd_;
   std::string record_;
-  std::size_t length_ = 0;
+  Length length_;
+  std::size_t end_ = 0;
 };
 
 /// Serves a plugin that knows its answers beforehand, and syncs `record_bytes` at `log_path` for
