@@ -12,14 +12,14 @@ namespace qrm::manager {
 
 /// How a thread is scheduled.
 struct Priority {
-  int nice = 0;
+  int nice = 0;      ///< other than 0: with short slices too, so that it runs soon
   int realtime = 0;  ///< 1 to 99: in real time (SCHED_RR); 0: not
 };
 
 /// Runs the calling thread, but none that it starts, with `priority`: an admission passes from
 /// thread to thread, and on a node whose CPUs are all busy each of them else waits for its turn.
 /// A thread that computes in real time for 200 ms without a pause goes on without real time, and
-/// counts in Demotions. Source: sched(7), setpriority(2), RLIMIT_RTTIME in getrlimit(2).
+/// counts in Demotions. Source: sched(7), sched_setattr(2), RLIMIT_RTTIME in getrlimit(2).
 /// Errors: kPermissionDenied when the kernel does not allow it, with what to do; nothing has
 /// changed then.
 Status RunWith(const Priority& priority);

@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -74,6 +75,24 @@ type Node struct {
 // Start runs both until the test ends; config is qrmd's configuration but for sockets and directories.
 func Start(t *testing.T, config string) *Node {
 	t.Helper()
+	return start(t, config, nil)
+}
+
+// StartMeasured is Start with a runtime in real time, where the test may: what it measures is qrmd, and not how long it waits
+// for a CPU itself.
+func StartMeasured(t *testing.T, config string) *Node {
+	t.Helper()
+	realTime := []string{"chrt", "--rr", "1"}
+	if err := exec.Command(realTime[0], append(realTime[1:], "true")...).Run(); err != nil {
+		t.Logf("the runtime is not in real time, and its own waits are measured too: chrt: %v", err)
+		realTime = nil
+	}
+	return start(t, config, realTime)
+}
+
+// start runs the runtime with the words of a command before its own.
+func start(t *testing.T, config string, before []string) *Node {
+	t.Helper()
 	bin := os.Getenv("QRM_BIN_DIR")
 	if bin == "" {
 		t.Fatal("QRM_BIN_DIR names no directory; run scripts/interop.sh")
@@ -88,7 +107,7 @@ func Start(t *testing.T, config string) *Node {
 		t.Fatal(err)
 	}
 	node := &Node{t: t, dir: dir, bin: bin}
-	node.startRuntime()
+	node.startRuntime(before)
 	node.StartDaemon()
 	return node
 }
@@ -106,9 +125,10 @@ func (n *Node) PluginsDir() string      { return n.Path("plugins") }
 // Pid is qrmd's.
 func (n *Node) Pid() int { return n.daemon.Process.Pid }
 
-func (n *Node) startRuntime() {
+func (n *Node) startRuntime(before []string) {
 	n.t.Helper()
-	runtime := exec.Command(filepath.Join(n.bin, "interop_runtime"), n.dir)
+	words := append(slices.Clone(before), filepath.Join(n.bin, "interop_runtime"), n.dir)
+	runtime := exec.Command(words[0], words[1:]...)
 	runtime.Stderr = os.Stderr
 	input, err := runtime.StdinPipe()
 	if err != nil {

@@ -47,6 +47,33 @@ TEST(PriorityTest, ThreadIsNiceAndThoseThatItStartsAreNot) {
   }).join();
 }
 
+/// Units: nanoseconds; 0 where the kernel does not tell (before Linux 6.12).
+uint64_t SliceOfThread() {
+  struct {
+    uint32_t size, policy;
+    uint64_t flags;
+    int32_t nice;
+    uint32_t priority;
+    uint64_t runtime, deadline, period;
+  } attributes = {};
+  EXPECT_EQ(::syscall(SYS_sched_getattr, 0, &attributes, sizeof(attributes), 0), 0);
+  return attributes.runtime;
+}
+
+TEST(PriorityTest, NiceThreadHasShorterSlicesThanThoseThatItStarts) {
+  if (SliceOfThread() == 0) {
+    GTEST_SKIP() << "this kernel has no slices that a thread can choose";
+  }
+  std::thread([] {
+    const Status status = RunWith({.nice = -7});
+    if (!status.ok()) {
+      GTEST_SKIP() << MessageOf(status);
+    }
+    const uint64_t own = SliceOfThread();
+    std::thread([own] { EXPECT_LT(own, SliceOfThread()); }).join();
+  }).join();
+}
+
 TEST(PriorityTest, ThreadThatComputesWithoutAPauseLosesRealTimeAndKeepsItsNiceness) {
   std::thread([] {
     const Status status = RunWith({.nice = -7, .realtime = 1});
