@@ -17,6 +17,7 @@ import (
 	"testing"
 	"time"
 
+	"golang.org/x/sys/unix"
 	podresources "k8s.io/kubelet/pkg/apis/podresources/v1"
 
 	"qrm.local/test/interop/node"
@@ -27,7 +28,6 @@ const (
 	politeInterval    = 100 * time.Millisecond
 	admissionInterval = 20 * time.Millisecond
 	memoryAllowance   = 50 << 20
-	latencyAllowance  = 2.0
 	hostileUser       = 12345
 	politeUser        = 65534
 	rounds            = 3 // of peace and attack, so that what else the machine does falls on both
@@ -60,13 +60,31 @@ type mode struct {
 	name   string
 	config string
 	cpus   int64 // of the pod that is admitted
-	judged bool  // whether admissions under attack have a bound
+	bound  bound // of admissions under attack
+}
+
+// bound says how long an admission may take under attack, by how long it takes in peace; nil: as long as it does.
+type bound func(peace time.Duration) time.Duration
+
+func twice(peace time.Duration) time.Duration { return 2 * peace }
+
+// twiceOrOneTick is for threads that are not in real time: however favoured, one that the scheduler owes nothing when it wakes waits
+// for the end of somebody's slice, which the kernel notices at its next tick.
+func twiceOrOneTick(peace time.Duration) time.Duration { return max(twice(peace), peace+tick()) }
+
+// tick is that of the kernel, with which its coarse clocks go: 4 ms at 250 Hz.
+func tick() time.Duration {
+	var resolution unix.Timespec
+	if err := unix.ClockGetres(unix.CLOCK_MONOTONIC_COARSE, &resolution); err != nil {
+		return 0
+	}
+	return time.Duration(resolution.Nano())
 }
 
 var modes = []mode{
-	{"plain", ordinary + "nice: 0\n", 4, false},
-	{"nice", ordinary, 4, true},
-	{"real time", realTime, 1, true},
+	{"plain", ordinary + "nice: 0\n", 4, nil},
+	{"nice", ordinary, 4, twiceOrOneTick},
+	{"real time", realTime, 1, twice},
 }
 
 // attackTime is short by default; QRM_HOSTILE_SECONDS=60 for the whole attack.
@@ -254,14 +272,14 @@ func watch(t *testing.T, n *node.Node, of mode, length time.Duration, attacked b
 	return created, peak
 }
 
-func expectRatio(t *testing.T, what string, of float64, peace, attack []time.Duration, judged bool) {
+func expectRatio(t *testing.T, what string, of float64, peace, attack []time.Duration, within bound) {
 	t.Helper()
 	before := percentile(slices.Sorted(slices.Values(peace)), of)
 	during := percentile(slices.Sorted(slices.Values(attack)), of)
 	ratio := float64(during) / float64(before)
 	t.Logf("admission %s: %v in peace, %v under attack, ratio %.2f", what, before, during, ratio)
-	if judged && ratio > latencyAllowance {
-		t.Errorf("admission %s grew %.2f times", what, ratio)
+	if within != nil && during > within(before) {
+		t.Errorf("admission %s grew %.2f times, and over %v", what, ratio, within(before))
 	}
 }
 
@@ -303,8 +321,8 @@ func attackNode(t *testing.T, of mode) {
 	t.Logf("admissions in peace: %s", describe(peace))
 	t.Logf("admissions under attack: %s", describe(attack))
 	if len(attack) >= meaningfulSamples {
-		expectRatio(t, "p50", 0.5, peace, attack, of.judged)
-		expectRatio(t, "p99", 0.99, peace, attack, of.judged)
+		expectRatio(t, "p50", 0.5, peace, attack, of.bound)
+		expectRatio(t, "p99", 0.99, peace, attack, of.bound)
 	}
 	t.Logf("memory grew by %d KiB", (peak-before)>>10)
 	if grown := peak - before; grown > memoryAllowance {
