@@ -75,7 +75,8 @@ class PodPlacer {
   void CommitDistrust(const checkpoint::Change& change);
   void PlaceResized(const ContainerDemand& demand);
   void RemoveGonePods();
-  bool OwnsCpusAlone(const ContainerKey& key) const;
+  CpuSet CpusOwnedBy(const ContainerKey& key) const;
+  Status GiveBackCpusInUse(const ContainerDemand& demand);
 
   const NodeParts& parts_;
   const std::chrono::milliseconds admission_deadline_;
