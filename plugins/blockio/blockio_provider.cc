@@ -1,65 +1,30 @@
 // Keeps each class's table in step with the file and the devices, and writes it into cgroups.
 #include "plugins/blockio/blockio_provider.h"
 
-#include <algorithm>
 #include <map>
 #include <utility>
 #include <vector>
-
-#include <sys/stat.h>
 
 #include <fmt/format.h>
 
 #include "api/base/cgroup.h"
 #include "api/base/mutex.h"
 #include "plugins/cgroup/cgroup_table.h"
+#include "plugins/cgroup/class_file.h"
 
 namespace qrm::blockio {
 namespace {
 
 using cgroup::CgroupDirectory;
 using cgroup::CgroupTable;
+using cgroup::ClassFile;
 using sdk::ClassOptions;
 using sdk::ClassTarget;
 using sdk::ClassType;
 
-/// By which a file is known to have changed.
-struct FileMark {
-  ino_t inode = 0;
-  off_t size = 0;
-  int64_t changed_ns = 0;
-
-  bool operator==(const FileMark&) const = default;
-};
-
-FileMark MarkOf(const std::string& path) {
-  struct stat found{};
-  if (::stat(path.c_str(), &found) != 0) {
-    return {};
-  }
-  constexpr int64_t kNanosPerSecond = 1'000'000'000;
-  return {found.st_ino, found.st_size,
-          found.st_mtim.tv_sec * kNanosPerSecond + found.st_mtim.tv_nsec};
-}
-
-StatusOr<std::vector<ClassConfig>> LoadConfig(const std::string& path) {
-  QRM_ASSIGN_OR_RETURN(const config::Section section, config::Section::Load(path));
+StatusOr<std::vector<ClassConfig>> LoadConfig(ClassFile& file) {
+  QRM_ASSIGN_OR_RETURN(const config::Section section, file.Load());
   return ParseConfig(section);
-}
-
-/// Errors: kFailedPrecondition naming the first class that somebody has and `classes` lack.
-Status CheckInUse(const std::vector<ClassConfig>& classes, const std::string& path,
-                  const std::set<std::string>& in_use) {
-  for (const std::string& name : in_use) {
-    if (std::none_of(classes.begin(), classes.end(),
-                     [&](const ClassConfig& config) { return config.name == name; })) {
-      return Errorf(StatusCode::kFailedPrecondition,
-                    "cannot take over {}: class {} is in use and not in it; give its users another "
-                    "class with qrmctl class set first",
-                    path, name);
-    }
-  }
-  return OkStatus();
 }
 
 /// What a class is now.
@@ -70,12 +35,13 @@ struct Resolved {
 
 class Provider final : public sdk::ClassProvider {
  public:
-  Provider(ProviderOptions options, std::unique_ptr<Devices> devices, FileMark mark,
+  Provider(ProviderOptions options, std::unique_ptr<Devices> devices, ClassFile file,
            std::vector<ClassConfig> classes)
       : options_(std::move(options)),
         devices_(std::move(devices)),
-        mark_(mark),
+        file_(std::move(file)),
         classes_(std::move(classes)) {
+    file_.TakeOver();
     LookAtDevices();
   }
 
@@ -147,14 +113,17 @@ class Provider final : public sdk::ClassProvider {
   }
 
   Status ReadAgain(const std::set<std::string>& in_use) {
-    const FileMark mark = MarkOf(options_.config_file);
-    if (mark == mark_) {
+    if (!file_.HasChanged()) {
       return OkStatus();
     }
-    QRM_ASSIGN_OR_RETURN(std::vector<ClassConfig> classes, LoadConfig(options_.config_file));
-    QRM_RETURN_IF_ERROR(CheckInUse(classes, options_.config_file, in_use));
+    QRM_ASSIGN_OR_RETURN(std::vector<ClassConfig> classes, LoadConfig(file_));
+    std::set<std::string> names;
+    for (const ClassConfig& config : classes) {
+      names.insert(config.name);
+    }
+    QRM_RETURN_IF_ERROR(file_.CheckInUse(names, in_use));
     classes_ = std::move(classes);
-    mark_ = mark;
+    file_.TakeOver();
     return OkStatus();
   }
 
@@ -175,7 +144,7 @@ class Provider final : public sdk::ClassProvider {
 
   const ProviderOptions options_;
   const std::unique_ptr<Devices> devices_;
-  FileMark mark_;                     // as the next one, on the provider's thread
+  ClassFile file_;                    // as the next one, on the provider's thread
   std::vector<ClassConfig> classes_;  // as the file had them when it was last good
   mutable Mutex mutex_;
   std::map<std::string, Resolved> resolved_ QRM_GUARDED_BY(mutex_);
@@ -185,10 +154,10 @@ class Provider final : public sdk::ClassProvider {
 
 StatusOr<std::unique_ptr<sdk::ClassProvider>> MakeBlockioProvider(
     ProviderOptions options, std::unique_ptr<Devices> devices) {
-  const FileMark mark = MarkOf(options.config_file);
-  QRM_ASSIGN_OR_RETURN(std::vector<ClassConfig> classes, LoadConfig(options.config_file));
-  return std::unique_ptr<sdk::ClassProvider>(
-      std::make_unique<Provider>(std::move(options), std::move(devices), mark, std::move(classes)));
+  ClassFile file(options.config_file);
+  QRM_ASSIGN_OR_RETURN(std::vector<ClassConfig> classes, LoadConfig(file));
+  return std::unique_ptr<sdk::ClassProvider>(std::make_unique<Provider>(
+      std::move(options), std::move(devices), std::move(file), std::move(classes)));
 }
 
 StatusOr<std::unique_ptr<sdk::ClassProvider>> MakeSystemBlockio(const std::string& config_file,

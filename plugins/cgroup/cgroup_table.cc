@@ -163,7 +163,7 @@ StatusOr<std::string> CgroupDirectory::Read(const std::string& file) const {
 
 Status CgroupDirectory::Write(const std::string& file, const std::string& line) {
   const std::string path = path_ + "/" + file;
-  const FileDescriptor opened(::open(path.c_str(), O_WRONLY | O_CLOEXEC));
+  const FileDescriptor opened(::open(path.c_str(), O_WRONLY | O_TRUNC | O_CLOEXEC));
   if (opened.get() < 0 ||
       ::write(opened.get(), line.data(), line.size()) != static_cast<ssize_t>(line.size())) {
     const int cause = errno;

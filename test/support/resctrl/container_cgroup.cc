@@ -15,7 +15,7 @@
 
 #include "api/base/cgroup.h"
 #include "api/base/check.h"
-#include "plugins/rdt/container_threads.h"
+#include "plugins/cgroup/container_threads.h"
 
 namespace qrm::test {
 
@@ -38,7 +38,7 @@ StatusOr<std::unique_ptr<ContainerCgroup>> ContainerCgroup::Create(const std::st
 }
 
 std::vector<pid_t> ContainerCgroup::Threads() const {
-  return rdt::ThreadsBelow(directory_).value_or(std::vector<pid_t>());
+  return cgroup::ThreadsBelow(directory_).value_or(std::vector<pid_t>());
 }
 
 ContainerCgroup::~ContainerCgroup() {

@@ -6,7 +6,7 @@
 
 #include "api/base/file_descriptor.h"
 
-namespace qrm::rdt {
+namespace qrm::cgroup {
 
 /// An open file, closed at the end.
 class SmallFile {
@@ -32,4 +32,4 @@ class SmallFile {
 /// What the file holds, without the newline at its end; empty where it cannot be read.
 std::string ReadLine(const std::string& path);
 
-}  // namespace qrm::rdt
+}  // namespace qrm::cgroup

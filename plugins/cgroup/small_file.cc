@@ -1,5 +1,5 @@
 // Reads and writes the kernel's small files.
-#include "plugins/rdt/small_file.h"
+#include "plugins/cgroup/small_file.h"
 
 #include <algorithm>
 #include <array>
@@ -8,7 +8,7 @@
 #include <fcntl.h>
 #include <unistd.h>
 
-namespace qrm::rdt {
+namespace qrm::cgroup {
 
 SmallFile::SmallFile(const std::string& path, int flags)
     : file_(::open(path.c_str(), flags | O_CLOEXEC)), error_(file_.get() < 0 ? errno : 0) {}
@@ -46,4 +46,4 @@ std::string ReadLine(const std::string& path) {
   return text;
 }
 
-}  // namespace qrm::rdt
+}  // namespace qrm::cgroup

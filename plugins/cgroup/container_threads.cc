@@ -1,6 +1,7 @@
 // Lists and freezes cgroups of both versions.
-#include "plugins/rdt/container_threads.h"
+#include "plugins/cgroup/container_threads.h"
 
+#include <algorithm>
 #include <cerrno>
 #include <chrono>
 #include <cstring>
@@ -14,9 +15,9 @@
 #include <fcntl.h>
 #include <unistd.h>
 
-#include "plugins/rdt/small_file.h"
+#include "plugins/cgroup/small_file.h"
 
-namespace qrm::rdt {
+namespace qrm::cgroup {
 namespace {
 
 namespace fs = std::filesystem;
@@ -72,6 +73,30 @@ std::optional<Freezer> FreezerOf(const std::string& directory) {
                    .frozen = "FROZEN"};
   }
   return std::nullopt;
+}
+
+constexpr int kPasses = 10;  // until it is frozen, and as many then
+constexpr int kCleanPasses = 2;
+constexpr auto kPassPause = std::chrono::milliseconds(2);  // longer than a fork takes
+
+/// Passes until the last of them was the second clean one in a row; otherwise how many threads the
+/// last one that was not clean found.
+StatusOr<std::size_t> RunPasses(const std::string& directory, const ThreadPass& pass) {
+  std::size_t last = 0;
+  int clean = 0;
+  for (int count = 0; count < kPasses; ++count) {
+    QRM_ASSIGN_OR_RETURN(const std::vector<pid_t> threads, ThreadsBelow(directory));
+    QRM_ASSIGN_OR_RETURN(last, pass(threads, clean));
+    if (last != 0) {
+      clean = 0;
+      continue;
+    }
+    if (++clean == kCleanPasses) {
+      return 0;
+    }
+    std::this_thread::sleep_for(kPassPause);
+  }
+  return std::max<std::size_t>(last, 1);
 }
 
 int WriteTo(const std::string& path, const std::string& text) {
@@ -136,4 +161,23 @@ Frozen::~Frozen() {
   }
 }
 
-}  // namespace qrm::rdt
+Status RepairAllThreads(const std::string& directory, const std::string& action,
+                        const ThreadPass& pass) {
+  QRM_ASSIGN_OR_RETURN(std::size_t missed, RunPasses(directory, pass));
+  if (missed == 0) {
+    return OkStatus();
+  }
+  const StatusOr<Frozen> frozen = Frozen::Freeze(directory);
+  if (frozen.ok()) {
+    QRM_ASSIGN_OR_RETURN(missed, RunPasses(directory, pass));
+  }
+  if (missed == 0) {
+    return OkStatus();
+  }
+  return Errorf(StatusCode::kUnavailable,
+                "cannot {}: {} were missed in {} passes{}{}; it is tried again", action, missed,
+                kPasses,
+                frozen.ok() ? "" : ", and: ", frozen.ok() ? "" : MessageOf(frozen.status()));
+}
+
+}  // namespace qrm::cgroup

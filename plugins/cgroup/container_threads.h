@@ -1,6 +1,8 @@
-// The threads of a container, and stopping them all for a moment.
+// The threads of a container: listing them, changing them all, and stopping them for a moment.
 #pragma once
 
+#include <cstddef>
+#include <functional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -9,7 +11,7 @@
 
 #include "api/base/status.h"
 
-namespace qrm::rdt {
+namespace qrm::cgroup {
 
 /// The threads in the cgroup `directory` and all below it, of cgroup v1 or v2. Errors: kNotFound
 /// when the cgroup is gone, kFailedPrecondition when its threads are in a PID namespace that this
@@ -38,4 +40,17 @@ class Frozen {
   std::string thawed_;  ///< what to write to it at the end
 };
 
-}  // namespace qrm::rdt
+/// Looks at `threads`, repairs those that are not as they should be, and returns how many those
+/// were. `clean` passes before it found none.
+using ThreadPass =
+    std::function<StatusOr<std::size_t>(const std::vector<pid_t>& threads, int clean)>;
+
+/// Has `pass` go over all threads of the cgroup `directory` until it finds nothing to repair twice
+/// in a row: a fork copies what its parent has before the child shows up. A container that forks
+/// faster than that stands still for the rest.
+/// Errors: kUnavailable when some are still missing, as `cannot <action>: <number> were missed`;
+/// kNotFound when the cgroup is gone; those of `pass`.
+Status RepairAllThreads(const std::string& directory, const std::string& action,
+                        const ThreadPass& pass);
+
+}  // namespace qrm::cgroup
