@@ -2,12 +2,14 @@
 #include "manager/daemon/class_providers.h"
 
 #include <algorithm>
-#include <iterator>
+#include <functional>
 #include <memory>
 #include <utility>
 
 #include "api/base/check.h"
 #include "plugins/blockio/blockio_provider.h"
+#include "plugins/knobs/knob.h"
+#include "plugins/knobs/knob_provider.h"
 #include "plugins/rdt/rdt_classes.h"
 
 namespace qrm::manager {
@@ -16,20 +18,27 @@ namespace {
 using Made = StatusOr<std::unique_ptr<sdk::ClassProvider>>;
 
 struct KnownType {
-  const char* name;
-  Made (*make)(const std::string& config_file, const std::string& cgroup_root);
+  std::string name;
+  std::function<Made(const std::string& config_file, const std::string& cgroup_root)> make;
 };
-constexpr KnownType kKnownTypes[] = {
-    {blockio::kType, blockio::MakeSystemBlockio},
-    {rdt::kTypeName, rdt::MakeSystemRdt},
-};
+
+std::vector<KnownType> KnownTypes() {
+  std::vector<KnownType> types = {{blockio::kType, blockio::MakeSystemBlockio},
+                                  {rdt::kTypeName, rdt::MakeSystemRdt}};
+  for (const knobs::KnobType& type : knobs::KnobTypes()) {
+    types.push_back({type.name, [&type](const auto& config_file, const auto& cgroup_root) {
+                       return knobs::MakeSystemKnobs(type, config_file, cgroup_root);
+                     }});
+  }
+  return types;
+}
 
 }  // namespace
 
 std::vector<std::string> ClassTypeNames() {
   std::vector<std::string> names;
-  for (const KnownType& type : kKnownTypes) {
-    names.emplace_back(type.name);
+  for (const KnownType& type : KnownTypes()) {
+    names.push_back(type.name);
   }
   return names;
 }
@@ -40,11 +49,12 @@ StatusOr<ClassBook::Providers> MakeClassProviders(const ClassesOptions& options,
   if (!options.enabled) {
     return providers;
   }
+  const std::vector<KnownType> types = KnownTypes();
   for (const auto& [name, rules] : options.types) {
-    const auto* const known =
-        std::find_if(std::begin(kKnownTypes), std::end(kKnownTypes),
+    const auto known =
+        std::find_if(types.begin(), types.end(),
                      [&, &wanted = name](const KnownType& type) { return type.name == wanted; });
-    QRM_CHECK(known != std::end(kKnownTypes));  // the configuration was read with their names
+    QRM_CHECK(known != types.end());  // the configuration was read with their names
     Made made = known->make(rules.config_file, cgroup_root);
     if (!made.ok()) {
       return Annotate(made.status(), "class-types: " + name);

@@ -1,14 +1,19 @@
-// Classes of block devices from a pod's annotation to the speed of its writes, beside a real
-// containerd; scripts/containerd.sh starts it and this test.
+// Classes from a pod's annotation to the speed of its writes, its threads and its cgroup's files,
+// beside a real containerd; scripts/containerd.sh starts it and this test.
 #include <algorithm>
 #include <chrono>
 #include <cstdlib>
+#include <cstring>
 #include <filesystem>
 #include <fstream>
 #include <iostream>
 #include <string>
 #include <vector>
 
+#include <sched.h>
+#include <sys/resource.h>
+
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -67,9 +72,17 @@ class ClassTest : public testing::Test {
     std::ofstream(work_dir_ + "/blockio.yaml")
         << "Classes:\n  slow: [{Devices: [" << disk_->path() << "], ThrottleWriteBps: 4Mi}]\n"
         << "  fast: [{Devices: [" << disk_->path() << "], ThrottleWriteBps: 8Mi}]\n";
+    std::ofstream(work_dir_ + "/memory.yaml")
+        << "classes: {low: {memory.soft_limit_in_bytes: 1Mi}, next: {memory.high: 1Mi}}\n";
+    std::ofstream(work_dir_ + "/cpu.yaml") << "classes: {low: {nice: 7, policy: batch}}\n";
+    std::ofstream(work_dir_ + "/oom.yaml") << "classes: {first: {oom_score_adj: 999}}\n";
     std::ofstream(work_dir_ + "/class-qrmd.yaml")
         << "qos-classes: true\nclass-types:\n  blockio:\n    config-file: " << work_dir_
-        << "/blockio.yaml\n    classes: {slow: {namespaces: [\"*\"]}, fast: {capacity: 2}}\n";
+        << "/blockio.yaml\n    classes: {slow: {namespaces: [\"*\"]}, fast: {capacity: 2}}\n"
+        << "  memory: {config-file: " << work_dir_ << "/memory.yaml, classes: {low: {namespaces: "
+        << "[\"*\"]}, next: {namespaces: [\"*\"]}}}\n  cpu-scheduling: {config-file: " << work_dir_
+        << "/cpu.yaml, classes: {low: {namespaces: [\"*\"]}}}\n  oom: {config-file: " << work_dir_
+        << "/oom.yaml, classes: {first: {namespaces: [\"*\"]}}}\n";
     ASSERT_TRUE(IsOk(node_.Start(0)));
     started_ = true;
   }
@@ -81,11 +94,18 @@ class ClassTest : public testing::Test {
   }
 
   StatusOr<RunningPod> Run(const std::string& name, const std::string& asks) {
+    return RunWith(name, asks.empty() ? StringMap() : StringMap{{"blockio", asks}});
+  }
+  StatusOr<RunningPod> RunWith(const std::string& name, const StringMap& classes) {
     PodSpec spec{.name = name, .uid = "uid-" + name, .container = {.name = "main"}};
-    if (!asks.empty()) {
-      spec.annotations["blockio.resources.alpha.kubernetes.io/default"] = asks;
+    for (const auto& [type, asks] : classes) {
+      spec.annotations[type + ".resources.alpha.kubernetes.io/default"] = asks;
     }
     return kubelet_.RunPod(spec);
+  }
+  pid_t PidOf(const RunningPod& pod) {
+    const auto info = kubelet_.Inspect(pod.container_id);
+    return info.ok() ? (*info)["pid"].get<pid_t>() : 0;
   }
   std::string DirectoryOf(const RunningPod& pod) {
     const auto info = kubelet_.Inspect(pod.container_id);
@@ -188,6 +208,39 @@ TEST_F(ClassTest, RefusesAClassWithTheOnesThatTheNamespaceMayUse) {
               AllOf(HasSubstr("asks for blockio class gold"), HasSubstr("it may use slow")));
   const Status foreign = Run("other", "fast").status();
   EXPECT_THAT(MessageOf(foreign), HasSubstr("namespace default may not ask for it"));
+}
+
+TEST_F(ClassTest, TypesThatAreTablesHoldFromTheStartAndArePutBack) {
+  const auto pod = RunWith("web", {{"memory", "low"}, {"cpu-scheduling", "low"}, {"oom", "first"}});
+  ASSERT_TRUE(IsOk(pod.status()));
+  const pid_t pid = PidOf(*pod);
+  ASSERT_NE(pid, 0);
+  const auto read = [](const std::string& path) {
+    std::ifstream file(path);
+    std::string line;
+    std::getline(file, line);
+    return line;
+  };
+  const std::string path = DirectoryOf(*pod).substr(std::strlen(kBlkio));
+  EXPECT_EQ(read("/sys/fs/cgroup/memory" + path + "/memory.soft_limit_in_bytes"), "1048576");
+  EXPECT_EQ(read(fmt::format("/proc/{}/oom_score_adj", pid)), "999");
+  EXPECT_EQ(::getpriority(PRIO_PROCESS, static_cast<id_t>(pid)), 7);
+  EXPECT_EQ(::sched_getscheduler(pid), SCHED_BATCH);
+
+  ASSERT_EQ(::setpriority(PRIO_PROCESS, static_cast<id_t>(pid), 0), 0);
+  EXPECT_TRUE(Await([&] { return ::getpriority(PRIO_PROCESS, static_cast<id_t>(pid)) == 7; }));
+}
+
+TEST_F(ClassTest, AKnobOfTheOtherCgroupVersionRefusesWhoAsksForIt) {
+  EXPECT_THAT(MessageOf(RunWith("web", {{"memory", "next"}}).status()),
+              AllOf(HasSubstr("asks for memory class next"), HasSubstr("no memory.high"),
+                    HasSubstr("it may use low")));
+}
+
+TEST_F(ClassTest, ATypeThatCannotChangeRefusesAChange) {
+  ASSERT_TRUE(IsOk(RunWith("web", {{"oom", "first"}}).status()));
+  EXPECT_THAT(MessageOf(node_.Qrmctl({"class", "set", "web", "main", "oom="}).status()),
+              HasSubstr("oom cannot change while a container runs"));
 }
 
 TEST_F(ClassTest, AClassIsShownWithItsUsers) {

@@ -112,11 +112,14 @@ httpGet:
   {{- end }}
 {{- end }}
 
-{{- /* What it may do of what root may: set its threads' priority, and give a group the pod-resources socket. */ -}}
+{{- /* What it may do of what root may: set its threads' priority and that of containers, give a group the pod-resources
+socket, and set the OOM score of processes of other users. */ -}}
 {{- define "qrm.capabilities" -}}
 {{- $needed := list }}
-{{- if or (include "qrm.key" (list . "nice" "-20")) (include "qrm.key" (list . "realtime-priority" "")) }}{{ $needed = append $needed "SYS_NICE" }}{{ end }}
+{{- $types := include "qrm.classTypes" . | fromYaml }}
+{{- if or (include "qrm.key" (list . "nice" "-20")) (include "qrm.key" (list . "realtime-priority" "")) (hasKey $types "cpu-scheduling") }}{{ $needed = append $needed "SYS_NICE" }}{{ end }}
 {{- if include "qrm.key" (list . "pod-resources-group" "") }}{{ $needed = append $needed "CHOWN" }}{{ end }}
+{{- if hasKey $types "oom" }}{{ $needed = concat $needed (list "DAC_OVERRIDE" "SYS_RESOURCE") }}{{ end }}
 {{- concat $needed .Values.capabilities.add | uniq | toYaml }}
 {{- end }}
 

@@ -317,6 +317,9 @@ func TestContainerHasFewCapabilitiesByDefault(t *testing.T) {
 		"nice: 0":                         {"DAC_OVERRIDE"},
 		"{nice: 0, realtime-priority: 1}": {"SYS_NICE", "DAC_OVERRIDE"},
 		"pod-resources-group: \"1000\"":   {"SYS_NICE", "CHOWN", "DAC_OVERRIDE"},
+		"{nice: 0, qos-classes: true, class-types: {cpu-scheduling: {config-file: /srv/cpu.yaml}}}": {"SYS_NICE", "DAC_OVERRIDE"},
+		"{nice: 0, qos-classes: true, class-types: {oom: {config-file: /srv/oom.yaml}}}":            {"DAC_OVERRIDE", "SYS_RESOURCE"},
+		"{nice: 0, qos-classes: false, class-types: {oom: {config-file: /srv/oom.yaml}}}":           {"DAC_OVERRIDE"},
 	} {
 		security := render(t, with(at("config", config), "capabilities.add", []any{"DAC_OVERRIDE"})).container().SecurityContext
 		if *security.Privileged || *security.AllowPrivilegeEscalation || !*security.ReadOnlyRootFilesystem ||
