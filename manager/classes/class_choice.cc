@@ -90,9 +90,14 @@ class Chooser {
     if (const auto of_pod = ClassOfPod(state_, asker_, type_); of_pod.has_value()) {
       return std::optional(ChosenClass{*of_pod, "the pod's other containers"});
     }
-    QRM_ASSIGN_OR_RETURN(const std::optional<ClassRequest> request,
-                         FindClassRequest(asker_.pod.annotations,
-                                          {type_.type.name, type_.type.level}, asker_.container));
+    const StatusOr<std::optional<ClassRequest>> found = FindClassRequest(
+        asker_.pod.annotations, {type_.type.name, type_.type.level}, asker_.container);
+    if (!found.ok() && type_.type.classes.empty() && !type_.type.problem.empty()) {
+      // A plugin that has not come may have another level than is taken for granted.
+      return Errorf(StatusCode::kFailedPrecondition, "cannot tell who gets {}: {}", type_.type.name,
+                    type_.type.problem);
+    }
+    QRM_ASSIGN_OR_RETURN(const std::optional<ClassRequest> request, found);
     const bool too_late = asker_.runs && !type_.type.is_mutable;
     if (!request.has_value() || too_late) {
       return too_late ? std::nullopt : Default();

@@ -58,11 +58,10 @@ const OfferedType* FindIn(const OfferedTypes& types, const std::string& name) {
 struct ClassKeeper::Impl {
   struct Type {
     explicit Type(sdk::ClassProvider& given)
-        : provider(given), name(given.List().name), level(given.List().level), worker(given) {}
+        : provider(given), name(given.List().name), worker(given) {}
 
     sdk::ClassProvider& provider;
     const std::string name;
-    const sdk::ClassLevel level;
     ClassWorker worker;
     std::atomic<bool> in_round{false};
     TaskThread thread;  // last: its tasks use the others
@@ -77,6 +76,7 @@ struct ClassKeeper::Impl {
 
   void Await();
   void BeginRounds();
+  void BeginRound(Type& type);
   void Round(Type& type);
   void Commit(const ClassChange& change, const Changed& done);
   void Give(const ClassChange& change, const PlannedClassChange& planned, const Changed& done);
@@ -111,12 +111,16 @@ void ClassKeeper::Impl::BeginRounds() {
     return;
   }
   for (const auto& type : types) {
-    if (!type->in_round.exchange(true)) {
-      type->thread.Post([this, &type = *type] {
-        Round(type);
-        type.in_round = false;
-      });
-    }
+    BeginRound(*type);
+  }
+}
+
+void ClassKeeper::Impl::BeginRound(Type& type) {
+  if (!type.in_round.exchange(true)) {
+    type.thread.Post([this, &type] {
+      Round(type);
+      type.in_round = false;
+    });
   }
 }
 
@@ -125,7 +129,8 @@ void ClassKeeper::Impl::Round(Type& type) {
   type.worker.Refresh(ClassesInUse(type.name, *state));
   parts.book.Update();
   const auto offered = parts.book.Types();
-  if (const OfferedType* listed = FindIn(*offered, type.name); listed != nullptr) {
+  const OfferedType* listed = FindIn(*offered, type.name);
+  if (listed != nullptr && parts.live.synchronized() && !parts.stands_aside()) {
     type.worker.Round(WantedOf(*listed, *state, parts.live));
   }
 }
@@ -202,16 +207,24 @@ void ClassKeeper::Stop() {
   impl_->timer.cancel();
 }
 
+void ClassKeeper::Refresh(const std::string& type) {
+  if (Impl::Type* found = impl_->Find(type); found != nullptr) {
+    impl_->BeginRound(*found);
+  }
+}
+
 void ClassKeeper::Prepare(const ContainerKey& key, Prepared done) {
   const auto state = impl_->parts.state.Load();
   const ContainerRecord* record = impl_->types.empty() ? nullptr : state->Find(key);
+  const auto offered = impl_->parts.book.Types();
   std::vector<std::pair<Impl::Type*, WantedClass>> wanted;
   for (const auto& [type_name, name] : record == nullptr ? StringMap() : record->classes) {
     Impl::Type* type = impl_->Find(type_name);
     if (type == nullptr || name.empty()) {
       continue;
     }
-    const bool of_pod = type->level == sdk::ClassLevel::kPod;
+    const OfferedType* listed = FindIn(*offered, type_name);
+    const bool of_pod = listed != nullptr && listed->type.level == sdk::ClassLevel::kPod;
     auto target = FindClassTarget(of_pod ? ContainerKey{key.pod_uid, ""} : key, impl_->parts.live);
     if (!target.ok()) {
       done(Annotate(target.status(), fmt::format("cannot give {} class {}", type_name, name)));

@@ -72,11 +72,19 @@ Status ReadTypes(const Section& section, const std::string& key,
   QRM_ASSIGN_OR_RETURN(const auto children, section.Children(key));
   options.types.clear();
   for (const auto& [type, keys] : children) {
-    if (std::find(known.begin(), known.end(), type) == known.end()) {
+    const bool of_plugin =
+        IsPluginType(type) && CheckResourceName(type).ok() && type.find('/') == std::string::npos;
+    if (!of_plugin && std::find(known.begin(), known.end(), type) == known.end()) {
       return section.Error(key, fmt::format("has '{}', which is no type", type),
-                           "choose from " + config::EnumerateWords(known, "and"));
+                           fmt::format("choose from {}, or write a plugin's, such as "
+                                       "lanes.example.com",
+                                       config::EnumerateWords(known, "and")));
     }
     QRM_ASSIGN_OR_RETURN(options.types[type], ReadType(keys));
+    if (of_plugin && !options.types[type].config_file.empty()) {
+      return keys.Error("config-file", "is for types that qrmd has itself",
+                        "leave it out, and tell the plugin");
+    }
   }
   return OkStatus();
 }
@@ -115,6 +123,10 @@ std::string ShowTypes(const ClassesOptions& options) {
 
 }  // namespace
 
+bool IsPluginType(const std::string& name) {
+  return name.find('.') != std::string::npos;
+}
+
 std::vector<ConfigKey> ClassKeys(ClassesOptions& options, std::vector<std::string> known) {
   const std::string names = fmt::format("{}", fmt::join(known, ", "));
   return {
@@ -123,7 +135,7 @@ std::vector<ConfigKey> ClassKeys(ClassesOptions& options, std::vector<std::strin
                         "classes is read or written."),
       {.name = "class-types",
        .shape = KeyShape::kMapping,
-       .range = "sections " + names,
+       .range = fmt::format("sections {}, and plugins' such as lanes.example.com", names),
        .help = "The types of QoS-class resources that this node offers, what their classes are, "
                "and who gets them; see classes.md.",
        .read = [&options, known = std::move(known)](

@@ -31,7 +31,10 @@ struct ClassesOptions {
   std::map<std::string, ClassTypeRules> types;
 };
 
-/// `known` are the types that there is code for.
+/// Whether a type of that name is a plugin's: it has a dot.
+bool IsPluginType(const std::string& name);
+
+/// `known` are the types that there is code for; any other is a plugin's.
 std::vector<config::ConfigKey> ClassKeys(ClassesOptions& options, std::vector<std::string> known);
 
 }  // namespace qrm::manager

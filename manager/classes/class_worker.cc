@@ -57,6 +57,9 @@ void ClassWorker::Round(const WantedClasses& all) {
     Note(key, kept.ok() ? ""
                         : fmt::format("{} has not all of {} class {}: {}", NameOf(key), type_,
                                       wanted.name, MessageOf(kept)));
+    if (kept.code() == StatusCode::kDeadlineExceeded) {
+      break;  // whoever is slow now would be for all others, and those who start wait meanwhile
+    }
   }
   using Readings = std::vector<sdk::ClassReading>;
   auto readings = Guarded([&] { return StatusOr<Readings>(provider_.Readings()); });

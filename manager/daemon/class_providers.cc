@@ -51,6 +51,9 @@ StatusOr<ClassBook::Providers> MakeClassProviders(const ClassesOptions& options,
   }
   const std::vector<KnownType> types = KnownTypes();
   for (const auto& [name, rules] : options.types) {
+    if (IsPluginType(name)) {
+      continue;
+    }
     const auto known =
         std::find_if(types.begin(), types.end(),
                      [&, &wanted = name](const KnownType& type) { return type.name == wanted; });

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "manager/admission/teach_plugin.h"
+#include "manager/classes/plugin_classes.h"
 #include "manager/daemon/metered_store.h"
 #include "manager/state/found_state.h"
 
@@ -34,7 +35,7 @@ DaemonParts::DaemonParts(Config given_config, Machine given_machine, StateLock g
       drift({.read = [this](const std::string& path) { return cgroups.ReadByPath(path); },
              .live = live,
              .writes = writes}),
-      class_book(config.classes, std::move(class_providers)),
+      class_book(config.classes, WithPluginTypes(std::move(class_providers))),
       class_keeper({.io = io,
                     .state = state,
                     .live = live,
@@ -116,6 +117,16 @@ DaemonParts::DaemonParts(Config given_config, Machine given_machine, StateLock g
       control(state, registry.plugins(), machine, node, config.control),
       http(metrics, state, registry.plugins(), node) {}
 
+ClassBook::Providers DaemonParts::WithPluginTypes(ClassBook::Providers providers) {
+  for (const auto& [type, rules] : config.classes.types) {
+    if (config.classes.enabled && IsPluginType(type)) {
+      providers.push_back(std::make_unique<PluginClasses>(type, registry.plugins(),
+                                                          config.admission.plugin_call_deadline));
+    }
+  }
+  return providers;
+}
+
 StateListeners DaemonParts::ListenersOfState() {
   return {.on_disk_returned = [this] { follower.OnDiskReturned(); },
           .on_recalled =
@@ -151,6 +162,7 @@ void DaemonParts::OnPluginRegistered(const std::string& resource) {
   reconciler.Trigger(resource);  // whatever its options say: it may have lost what it gave
   reconciler.Trigger();
   pod_resources.OnPluginChanged(resource);
+  class_keeper.Refresh(resource);
 }
 
 }  // namespace qrm::manager

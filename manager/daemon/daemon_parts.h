@@ -89,6 +89,7 @@ struct DaemonParts {
   HttpServer http;
 
  private:
+  ClassBook::Providers WithPluginTypes(ClassBook::Providers providers);
   void OnPluginRegistered(const std::string& resource);
   RegistryOptions RegistryOptionsOf();
   StateListeners ListenersOfState();

@@ -11,6 +11,7 @@
 #include <grpcpp/impl/service_type.h>
 
 #include "api/rpc/grpc_status.h"
+#include "plugins/sdk/calls/class_calls.h"
 #include "plugins/sdk/calls/extension_calls.h"
 #include "plugins/sdk/calls/plugin_calls.h"
 #include "plugins/sdk/calls/registration_calls.h"
@@ -39,8 +40,8 @@ std::string_view BytesOf(const grpc::Slice& slice) {
 class PluginService final : public grpc::Service {
  public:
   PluginService(TaskThread& thread, PluginDriver& driver) : thread_(thread), driver_(driver) {
-    for (const auto& served :
-         {calls::PluginCalls(), calls::ExtensionCalls(), calls::RegistrationCalls()}) {
+    for (const auto& served : {calls::PluginCalls(), calls::ExtensionCalls(), calls::ClassCalls(),
+                               calls::RegistrationCalls()}) {
       for (const ServedCall& call : served) {
         Add(call);
       }

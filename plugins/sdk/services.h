@@ -12,9 +12,9 @@ class Service;
 
 namespace qrm::sdk {
 
-/// Every call that plugins serve (resourceplugin.v1alpha1.ResourcePlugin, qrm.v1.PluginExtensions
-/// and pluginregistration.Registration), over `driver`, which is called on `thread` only; both
-/// outlive the service.
+/// Every call that plugins serve (resourceplugin.v1alpha1.ResourcePlugin, qrm.v1.PluginExtensions,
+/// qrm.v1.ClassPlugin and pluginregistration.Registration), over `driver`, which is called on
+/// `thread` only; both outlive the service.
 std::unique_ptr<grpc::Service> MakePluginService(TaskThread& thread, PluginDriver& driver);
 
 }  // namespace qrm::sdk

@@ -70,6 +70,15 @@ TEST_F(ClassChoiceTest, GivesWhatIsAskedForAndTold) {
             (ChosenClass{"slow", "annotation " + std::string(kKey) + "=slow"}));
 }
 
+TEST_F(ClassChoiceTest, ATypeThatHasNotToldOfItselfRefusesKeysOfEitherLevel) {
+  blockio_.type.classes.clear();
+  blockio_.type.problem = "no plugin has registered";
+  checkpoint::PodMeta pod = Pod("a", "");
+  EXPECT_TRUE(Choose(pod).ok());
+  pod.annotations["blockio.resources.qrm.io/pod"] = "fast";
+  EXPECT_THAT(MessageOf(Choose(pod).status()), HasSubstr("no plugin has registered"));
+}
+
 TEST_F(ClassChoiceTest, RefusesAnUnknownClassAndListsThoseThatMayBeUsed) {
   const auto chosen = Choose(Pod("a", "gold"));
   EXPECT_EQ(chosen.status().code(), StatusCode::kNotFound);

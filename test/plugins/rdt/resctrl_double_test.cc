@@ -50,7 +50,7 @@ class ResctrlDoubleTest : public testing::Test {
   }
   std::string GroupsOf(pid_t thread) const {
     return cgroup::ReadLine(resctrl_->paths().proc + "/" + std::to_string(thread) +
-                         "/cpu_resctrl_groups");
+                            "/cpu_resctrl_groups");
   }
 
   std::unique_ptr<ResctrlDouble> resctrl_;

@@ -23,6 +23,13 @@ diff <(block cmake) "$work/lanes/CMakeLists.txt"
 lines=$(wc -l <"$work/lanes/lane_plugin.cc")
 [ "$lines" -lt 50 ] || { echo "the example has $lines lines; keep it below 50"; exit 1; }
 
+# The example of a type of classes, too.
+cp "$source_dir/plugins/examples/open_files/open_files_plugin.cc" "$work/lanes"
+cat >>"$work/lanes/CMakeLists.txt" <<'CMAKE'
+add_executable(open_files_plugin open_files_plugin.cc)
+target_link_libraries(open_files_plugin PRIVATE qrm::sdk)
+CMAKE
+
 # Every header that is installed compiles by itself.
 mkdir "$work/lanes/headers"
 (cd "$work/prefix/include/qrm" && find . -name '*.h' -printf '%P\n') | while IFS= read -r header; do

@@ -27,6 +27,10 @@ void PrintClasses(const v1::ListClassesResponse& response, std::ostream& out) {
   Table table(
       {"TYPE", "LEVEL", "MUTABLE", "CLASS", "USED", "CAPACITY", "NAMESPACES", "DEFINITION"});
   for (const v1::ClassType& type : response.types()) {
+    if (type.classes().empty()) {
+      table.Add({type.name(), type.level(), type.mutable_() ? "yes" : "no", "-", "-", "-", "-",
+                 type.problem()});
+    }
     for (const v1::Class& one : type.classes()) {
       const bool is_default = one.name() == type.default_class();
       table.Add({type.name(), type.level(), type.mutable_() ? "yes" : "no",
@@ -86,7 +90,8 @@ int RunClasses(const Args& args, std::ostream& out, std::ostream& err) {
   std::string socket;
   CommandLine line("classes",
                    "Lists the types of QoS-class resources of this node, their classes, and how\n"
-                   "many have them.",
+                   "many have them. Nothing else tells of them outside the node but metrics: its\n"
+                   "Node object has no annotation or resource for classes.",
                    "qrmctl classes");
   line.Output(format).ControlSocket(socket);
   if (const auto exit = line.Parse(args, out, err); exit.has_value()) {
