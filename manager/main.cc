@@ -136,7 +136,8 @@ int Serve(const Arguments& arguments, Prepared prepared) {
   });
   const auto daemon = qrm::manager::Daemon::Create(
       std::move(prepared.config), std::move(prepared.machine), std::move(prepared.builtins),
-      std::move(prepared.class_providers), [&reload] { reload.ReadAgain(); });
+      std::move(prepared.class_providers),
+      [&reload](const auto& take_classes) { reload.ReadAgain(take_classes); });
   const qrm::Status end = daemon.ok() ? (*daemon)->Run() : daemon.status();
   return end.ok() ? EXIT_SUCCESS : Fail(end, EXIT_FAILURE);
 }

@@ -4,13 +4,32 @@
 #include <algorithm>
 #include <utility>
 
+#include <fmt/format.h>
+
 namespace qrm::manager {
 namespace {
 
-const ClassTypeRules& RulesOf(const ClassesOptions& options, const std::string& type) {
+/// They live as long as `options`.
+std::shared_ptr<const ClassTypeRules> RulesOf(const std::shared_ptr<const ClassesOptions>& options,
+                                              const std::string& type) {
   static const ClassTypeRules none;
-  const auto found = options.types.find(type);
-  return found == options.types.end() ? none : found->second;
+  const auto found = options->types.find(type);
+  return {options, found == options->types.end() ? &none : &found->second};
+}
+
+/// Errors: kFailedPrecondition for a type of `some` that `others` lack or have otherwise.
+Status CheckTypes(const ClassesOptions& some, const ClassesOptions& others) {
+  for (const auto& [type, rules] : some.types) {
+    const auto other = others.types.find(type);
+    if (other == others.types.end() || other->second.config_file != rules.config_file) {
+      return Errorf(StatusCode::kFailedPrecondition,
+                    "cannot take over class-types: {} while qrmd runs; start qrmd again",
+                    other == others.types.end()
+                        ? fmt::format("type {} cannot come or go", type)
+                        : fmt::format("config-file of {} cannot be another", type));
+    }
+  }
+  return OkStatus();
 }
 
 std::vector<std::string> NamesOf(const ClassBook::Providers& providers) {
@@ -44,7 +63,9 @@ Status Join(const std::string& type, sdk::ClassOptions more, sdk::ClassOptions& 
 }  // namespace
 
 ClassBook::ClassBook(ClassesOptions options, Providers providers)
-    : options_(std::move(options)), providers_(std::move(providers)), names_(NamesOf(providers_)) {
+    : providers_(std::move(providers)),
+      names_(NamesOf(providers_)),
+      options_(std::make_shared<const ClassesOptions>(std::move(options))) {
   Update();
 }
 
@@ -53,11 +74,28 @@ std::shared_ptr<const OfferedTypes> ClassBook::Types() const {
   return types_;
 }
 
+Status ClassBook::TakeRules(ClassesOptions options) {
+  {
+    const MutexLock guard(mutex_);
+    QRM_RETURN_IF_ERROR(CheckTypes(*options_, options));
+    QRM_RETURN_IF_ERROR(CheckTypes(options, *options_));
+    options_ = std::make_shared<const ClassesOptions>(std::move(options));
+  }
+  Update();
+  return OkStatus();
+}
+
 void ClassBook::Update() {
+  const MutexLock update(update_mutex_);
+  std::shared_ptr<const ClassesOptions> options;
+  {
+    const MutexLock guard(mutex_);
+    options = options_;
+  }
   auto types = std::make_shared<OfferedTypes>();
   for (const auto& provider : providers_) {
     OfferedType offered{.type = provider->List()};
-    offered.rules = &RulesOf(options_, offered.type.name);
+    offered.rules = RulesOf(options, offered.type.name);
     types->push_back(std::move(offered));
   }
   std::sort(types->begin(), types->end(),

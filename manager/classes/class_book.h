@@ -30,6 +30,10 @@ class ClassBook {
   /// Lists the types anew.
   void Update();
 
+  /// Takes over who may have what, by default or at all, and how many. Errors: kFailedPrecondition
+  /// when types come or go by `options`, or the file of one is another: nothing changes then.
+  Status TakeRules(ClassesOptions options);
+
   /// What a container is made with to have `classes` (type -> class). Errors: the provider's, and
   /// kAlreadyExists when two types set the same thing differently.
   StatusOr<sdk::ClassOptions> Resolve(const StringMap& classes) const;
@@ -37,10 +41,11 @@ class ClassBook {
  private:
   sdk::ClassProvider* Find(const std::string& type) const;
 
-  const ClassesOptions options_;
   const Providers providers_;
   const std::vector<std::string> names_;  // of the providers' types
+  Mutex update_mutex_;                    // of two Updates, the later one is the newer
   mutable Mutex mutex_;
+  std::shared_ptr<const ClassesOptions> options_ QRM_GUARDED_BY(mutex_);
   std::shared_ptr<const OfferedTypes> types_ QRM_GUARDED_BY(mutex_);
 };
 

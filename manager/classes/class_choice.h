@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <functional>
 #include <map>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -16,10 +17,10 @@
 
 namespace qrm::manager {
 
-/// A type as its provider lists it and the operator bounds it; `rules` outlive it.
+/// A type as its provider lists it and the operator bounds it.
 struct OfferedType {
   sdk::ClassType type;
-  const ClassTypeRules* rules = nullptr;
+  std::shared_ptr<const ClassTypeRules> rules;
 
   const sdk::ClassInfo* Find(const std::string& name) const;
   /// How many may have the class at a time: the lesser of what kernel and operator say; 0: any.

@@ -213,6 +213,12 @@ void ClassKeeper::Refresh(const std::string& type) {
   }
 }
 
+void ClassKeeper::RefreshAll() {
+  for (const auto& type : impl_->types) {
+    impl_->BeginRound(*type);
+  }
+}
+
 void ClassKeeper::Prepare(const ContainerKey& key, Prepared done) {
   const auto state = impl_->parts.state.Load();
   const ContainerRecord* record = impl_->types.empty() ? nullptr : state->Find(key);

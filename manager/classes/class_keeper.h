@@ -45,9 +45,10 @@ class ClassKeeper {
   /// No round begins after it, and none is under way. Threads: the I/O loop.
   void Stop();
 
-  /// The type's provider is new or back: has it look at the machine now, so that admissions know
-  /// its classes, and goes over all who have one.
+  /// The type's provider is new or back, or of all types the configuration may have changed: has it
+  /// look at the machine now, so that admissions know its classes, and goes over all who have one.
   void Refresh(const std::string& type);
+  void RefreshAll();
 
   /// Gives a container its classes that has been made and not been started; `done` runs once, at
   /// once where it has none. Errors: the first that a type could not give.

@@ -24,7 +24,7 @@ std::vector<ChangedKey> ChangedKeys(Config from, Config to) {
 Reload::Reload(const Config& in_force, ConfigReader read)
     : in_force_(in_force), read_(std::move(read)) {}
 
-void Reload::ReadAgain() {
+void Reload::ReadAgain(const Daemon::TakeClasses& take_classes) {
   const StatusOr<Config> next = read_();
   if (!next.ok()) {
     log::Error("configuration not read again: the former one stays in force",
@@ -35,16 +35,31 @@ void Reload::ReadAgain() {
   const log::Level level = next->process.log_level;
   log::SetLevel(std::min(level, in_force_.process.log_level));  // so that one of them shows this
   log::Info("configuration read again", {{"changed_keys", changed.size()}});
-  for (const auto& [key, from, to] : changed) {
-    if (key == "log-level") {
-      log::Info("configuration changed", {{"key", key}, {"from", from}, {"to", to}});
-    } else {
-      log::Warning("configuration differs from what is in force: start qrmd again to change it",
-                   {{"key", key}, {"in_force", from}, {"read", to}});
-    }
+  for (const ChangedKey& key : changed) {
+    Follow(key, *next, take_classes);
   }
   in_force_.process.log_level = level;
   log::SetLevel(level);
+}
+
+void Reload::Follow(const ChangedKey& changed, const Config& next,
+                    const Daemon::TakeClasses& take_classes) {
+  Status taken = Errorf(StatusCode::kFailedPrecondition, "start qrmd again to change it");
+  if (changed.key == "log-level") {
+    taken = OkStatus();
+  } else if (changed.key == "class-types" && in_force_.classes.enabled) {
+    taken = take_classes(next.classes);
+    in_force_.classes.types = taken.ok() ? next.classes.types : in_force_.classes.types;
+  }
+  if (taken.ok()) {
+    log::Info("configuration changed",
+              {{"key", changed.key}, {"from", changed.from}, {"to", changed.to}});
+  } else {
+    log::Warning("configuration differs from what is in force", {{"key", changed.key},
+                                                                 {"in_force", changed.from},
+                                                                 {"read", changed.to},
+                                                                 {"error", MessageOf(taken)}});
+  }
 }
 
 }  // namespace qrm::manager

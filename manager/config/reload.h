@@ -7,6 +7,7 @@
 
 #include "api/base/status.h"
 #include "manager/daemon/config.h"
+#include "manager/daemon/daemon.h"
 
 namespace qrm::manager {
 
@@ -21,18 +22,21 @@ struct ChangedKey {
 };
 std::vector<ChangedKey> ChangedKeys(Config from, Config to);
 
-/// Puts into force what can change while qrmd runs, which is log-level. The log names every other
-/// key that differs, which counts from the next start on. A configuration that cannot be read
-/// changes nothing.
+/// Puts into force what can change while qrmd runs, which is log-level and who may have which
+/// classes. The log names every other key that differs, which counts from the next start on. A
+/// configuration that cannot be read changes nothing.
 ///
 /// Threads: one at a time.
 class Reload {
  public:
   Reload(const Config& in_force, ConfigReader read);
 
-  void ReadAgain();
+  void ReadAgain(const Daemon::TakeClasses& take_classes);
 
  private:
+  void Follow(const ChangedKey& changed, const Config& next,
+              const Daemon::TakeClasses& take_classes);
+
   Config in_force_;
   const ConfigReader read_;
 };

@@ -129,7 +129,7 @@ Status StayOnReserved(const Config& config) {
 StatusOr<std::unique_ptr<Daemon>> Daemon::Create(Config config, Machine machine,
                                                  std::vector<BuiltinPlugin> builtins,
                                                  ClassBook::Providers class_providers,
-                                                 std::function<void()> on_hangup) {
+                                                 OnHangup on_hangup) {
   QRM_ASSIGN_OR_RETURN(StateLock lock, StateLock::Take(config.process.state_dir));
   QRM_ASSIGN_OR_RETURN(checkpoint::OpenedStore opened,
                        checkpoint::OpenSqliteStore(config.process.state_dir));
@@ -142,7 +142,11 @@ StatusOr<std::unique_ptr<Daemon>> Daemon::Create(Config config, Machine machine,
                                      std::move(opened), found, std::move(builtins),
                                      std::move(class_providers));
   impl->rebuilding = lost;
-  impl->stop_signals.OnHangup(std::move(on_hangup));
+  impl->stop_signals.OnHangup([impl = impl.get(), on_hangup = std::move(on_hangup)] {
+    on_hangup(
+        [impl](const ClassesOptions& options) { return impl->class_book.TakeRules(options); });
+    impl->class_keeper.RefreshAll();
+  });
   impl->has_own_cpus = stays.ok();
   if (!stays.ok()) {
     impl->warnings.push_back(MessageOf(stays));

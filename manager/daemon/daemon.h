@@ -18,13 +18,17 @@ namespace qrm::manager {
 /// Threads: one, main; the daemon starts its own (docs/architecture.md lists them) and ends them.
 class Daemon {
  public:
+  /// Puts the keys about classes into force. Errors: why they cannot be now; nothing changed.
+  using TakeClasses = std::function<Status(const ClassesOptions& options)>;
+  using OnHangup = std::function<void(const TakeClasses& take_classes)>;
+
   /// Opens the state and makes all parts; nothing listens yet. Errors: kFailedPrecondition when
   /// another qrmd uses the state directory. A damaged state is repaired and never an error.
-  /// `on_hangup` runs on the I/O loop at each SIGHUP.
+  /// `on_hangup` runs on the I/O loop at each SIGHUP, with what takes over keys about classes.
   static StatusOr<std::unique_ptr<Daemon>> Create(Config config, Machine machine,
                                                   std::vector<BuiltinPlugin> builtins,
                                                   ClassBook::Providers class_providers,
-                                                  std::function<void()> on_hangup);
+                                                  OnHangup on_hangup);
   ~Daemon();
   Daemon(const Daemon&) = delete;
   Daemon& operator=(const Daemon&) = delete;

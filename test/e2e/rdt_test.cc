@@ -1,5 +1,6 @@
 // Classes of caches from a pod's annotation to each thread's group: qrmd on a file system that
 // answers as resctrl does, with real processes as containers.
+#include <csignal>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
@@ -49,7 +50,7 @@ class RdtTest : public testing::Test {
     }
   }
 
-  void Start(const ResctrlMachine& machine) {
+  void Start(const ResctrlMachine& machine, const std::string& reconcile_period = "500ms") {
     node_.reset();
     runtime_.reset();
     resctrl_.reset();
@@ -72,7 +73,7 @@ class RdtTest : public testing::Test {
                       .config = dir_ / "qrmd.yaml",
                       .nri_socket = runtime_->nri_socket(),
                       .cri_socket = runtime_->cri_socket(),
-                      .reconcile_period = "500ms"});
+                      .reconcile_period = reconcile_period});
     ASSERT_TRUE(IsOk(node_->Start(0)));
   }
 
@@ -127,13 +128,15 @@ TEST_F(RdtTest, AForkStormHasItsNewClassWhollyWhenTheChangeIsAnswered) {
   EXPECT_EQ(changed.value_or(MessageOf(changed.status())), "rdt class: silver -> gold\n");
 }
 
-TEST_F(RdtTest, AnExecIntoTheFormerGroupIsMovedByTheNextReconcile) {
+TEST_F(RdtTest, AnExecIntoTheFormerGroupIsMovedByOneReconcile) {
+  Start({}, "60s");
   MakeCgroup();
   ASSERT_TRUE(IsOk(runtime_->RunPod(Pod("silver"))));
   container_->Run(Idle);
   ASSERT_TRUE(IsOk(node_->Qrmctl({"class", "set", "web", "main", "rdt=gold"}).status()));
   const pid_t exec = container_->Run(Idle);
   ASSERT_TRUE(IsOk(rdt::Resctrl(resctrl_->paths()).Move({exec}, "qrm-silver")));
+  ::kill(node_->daemon_pid(), SIGHUP);  // one look at all who have a class, as each period has
   EXPECT_TRUE(Await([&] { return Groups() == std::set<std::string>{"qrm-gold"}; }));
 }
 

@@ -18,21 +18,25 @@
 namespace qrm::test {
 namespace {
 
+using ::testing::AllOf;
 using ::testing::HasSubstr;
+using ::testing::Not;
 
 constexpr char kMachine[] = "machine: \"synthetic:package:1 [numa] core:4 pu:1\"\n";
 
 class ReloadTest : public testing::Test {
  protected:
-  void SetUp() override {
-    Write("");
+  void SetUp() override { Start(""); }
+  void Start(const std::string& keys) {
+    Write(keys);
     node_ = std::make_unique<Node>(
         Node::Options{.bin_dir = std::filesystem::canonical("/proc/self/exe").parent_path(),
                       .work_dir = dir_ / "node",
                       .config = dir_ / "qrmd.yaml",
                       .nri_socket = runtime_.nri_socket(),
                       .cri_socket = runtime_.cri_socket(),
-                      .builtin_plugins = "memory"});
+                      .builtin_plugins = "memory",
+                      .reconcile_period = "60s"});
     ASSERT_TRUE(IsOk(node_->Start(1)));
   }
   void Write(const std::string& keys) { std::ofstream(dir_ / "qrmd.yaml") << kMachine << keys; }
@@ -53,6 +57,29 @@ class ReloadTest : public testing::Test {
   std::unique_ptr<Node> node_;
 };
 
+/// With the type oom, of which everybody may have class first.
+class ReloadClassesTest : public ReloadTest {
+ protected:
+  void SetUp() override {
+    Define("{first: {oom_score_adj: 999}}");
+    Start(Types("{namespaces: [\"*\"]}"));
+  }
+  void Define(const std::string& classes) {
+    std::ofstream(dir_ / "fresh.yaml") << "classes: " << classes << '\n';
+    std::filesystem::rename(dir_ / "fresh.yaml", dir_ / "oom.yaml");
+  }
+  std::string Types(const std::string& rule) const {
+    return "qos-classes: true\nclass-types: {oom: {config-file: " + (dir_ / "oom.yaml") +
+           ", classes: {first: " + rule + "}}}\n";
+  }
+  static PodSpec Pod(const std::string& name, const std::string& asks) {
+    PodSpec pod{.name = name, .uid = "uid-" + name, .container = {.name = "main"}};
+    pod.annotations["oom.resources.alpha.kubernetes.io/default"] = asks;
+    return pod;
+  }
+  std::string Classes() const { return node_->Qrmctl({"classes"}).value_or(""); }
+};
+
 TEST_F(ReloadTest, LogLevelFollowsTheFile) {
   Write("log-level: debug\n");
   ::kill(node_->daemon_pid(), SIGHUP);
@@ -60,6 +87,33 @@ TEST_F(ReloadTest, LogLevelFollowsTheFile) {
   Write("log-level: error\n");
   ::kill(node_->daemon_pid(), SIGHUP);
   EXPECT_TRUE(Logs("\"configuration changed\" key=log-level from=debug to=error"));
+}
+
+TEST_F(ReloadClassesTest, WhoMayHaveAClassFollowsTheFile) {
+  EXPECT_TRUE(IsOk(runtime_.RunPod(Pod("web", "first"))));
+  Write(Types("{capacity: 1, namespaces: [\"*\"]}"));
+  ::kill(node_->daemon_pid(), SIGHUP);
+  EXPECT_TRUE(Logs("\"configuration changed\" key=class-types"));
+  EXPECT_THAT(MessageOf(runtime_.RunPod(Pod("db", "first"))),
+              HasSubstr("all 1 places of it are taken"));
+}
+
+TEST_F(ReloadClassesTest, TypesThatComeOrGoWaitForAStartAndNothingChanges) {
+  Write("qos-classes: true\nclass-types: {lanes.example.com: {}}\n");
+  ::kill(node_->daemon_pid(), SIGHUP);
+  EXPECT_TRUE(Logs("type oom cannot come or go while qrmd runs; start qrmd again"));
+  EXPECT_TRUE(IsOk(runtime_.RunPod(Pod("web", "first"))));
+}
+
+TEST_F(ReloadClassesTest, DefinitionsAreReadAtOnceButForALackOfAClassInUse) {
+  EXPECT_TRUE(IsOk(runtime_.RunPod(Pod("web", "first"))));
+  Define("{first: {oom_score_adj: 777}, next: {}}");
+  ::kill(node_->daemon_pid(), SIGHUP);
+  EXPECT_TRUE(Await([&] { return Classes().find("oom_score_adj 777") != std::string::npos; }));
+  Define("{next: {oom_score_adj: 888}}");
+  ::kill(node_->daemon_pid(), SIGHUP);
+  EXPECT_TRUE(Logs("class first is in use and not in it"));
+  EXPECT_THAT(Classes(), AllOf(HasSubstr("oom_score_adj 777"), Not(HasSubstr("888"))));
 }
 
 TEST_F(ReloadTest, KeysThatNeedAStartAreNamed) {

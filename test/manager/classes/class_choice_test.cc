@@ -26,7 +26,7 @@ class ClassChoiceTest : public testing::Test {
                              {.name = "gone", .problem = "/dev/sdx1 is a partition"},
                              {.name = "slow"},
                              {.name = "secret"}};
-    blockio_.rules = &rules_;
+    blockio_.rules = {std::shared_ptr<void>(), &rules_};
   }
 
   static checkpoint::PodMeta Pod(const std::string& name, const std::string& asks) {
