@@ -4,7 +4,6 @@
 #include <utility>
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 namespace qrm::blockio {
 namespace {
@@ -168,11 +167,10 @@ StatusOr<CgroupTable> TableOf(const ClassConfig& config, const Devices& devices,
 StringMap UnifiedOf(const CgroupTable& table) {
   StringMap unified;
   for (const auto& [file, lines] : table) {
-    std::vector<std::string> texts;
-    for (const auto& [key, value] : lines) {
-      texts.push_back(key.empty() ? value : fmt::format("{} {}", key, value));
+    if (lines.size() == 1) {
+      const auto& [key, value] = *lines.begin();
+      unified[file] = key.empty() ? value : fmt::format("{} {}", key, value);
     }
-    unified[file] = fmt::format("{}", fmt::join(texts, "\n"));
   }
   return unified;
 }

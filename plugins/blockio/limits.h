@@ -27,8 +27,9 @@ const std::vector<cgroup::CgroupFile>& FilesOf(CgroupVersion version);
 StatusOr<cgroup::CgroupTable> TableOf(const ClassConfig& config, const Devices& devices,
                                       CgroupVersion version);
 
-/// The same as runtimes take it at creation: file -> lines. Source: OCI runtime specification,
-/// "unified".
+/// Of these, what every runtime can write at creation: file -> its line. Files of several lines are
+/// left out, since runc 1.1 writes them at once and the kernel takes one device at a time.
+/// Source: OCI runtime specification, "unified"; runc 1.1.5, setUnified.
 StringMap UnifiedOf(const cgroup::CgroupTable& table);
 
 }  // namespace qrm::blockio

@@ -134,10 +134,8 @@ TEST_F(BlockioTest, V2HasAllRatesOfADeviceInOneLine) {
                                    {"8:16", "rbps=max wbps=max riops=max wiops=7"}}},
                                  {"io.weight", {{"default", "10000"}, {"8:0", "1"}}},
                                  {"io.bfq.weight", {{"8:16", "300"}}}}));
-  EXPECT_THAT(UnifiedOf(*table),
-              testing::Contains(Pair("io.max",
-                                     "8:0 rbps=5 wbps=max riops=max wiops=max\n"
-                                     "8:16 rbps=max wbps=max riops=max wiops=7")));
+  EXPECT_THAT(UnifiedOf(*table), ElementsAre(Pair("io.bfq.weight", "8:16 300")))
+      << "runc 1.1 writes all lines of a file at once, which the kernel refuses";
 }
 
 TEST_F(BlockioTest, ALaterEntryWinsPerDeviceAndParameter) {
