@@ -3,7 +3,8 @@
 #
 #   scripts/containerd.sh fetch  [--cache DIR]                 get the packages, print where they are
 #   scripts/containerd.sh check                                 say what this machine lacks, exit 77
-#   scripts/containerd.sh run    [--cache DIR] [--keep-alive] [--image ARCHIVE] --probe FILE -- COMMAND [ARG...]
+#   scripts/containerd.sh run    [OPTION...] --probe FILE -- COMMAND [ARG...]
+#   options: [--cache DIR] [--keep-alive] [--image ARCHIVE] [--dir DIR] [--systemd]
 #
 # `run` starts containerd in its own process and mount namespaces, so that the end of the first
 # process there is the end of every shim, container and mount, whatever happened in between. The
@@ -11,7 +12,9 @@
 #   QRM_WORK_DIR  QRM_CRI_SOCKET  QRM_NRI_SOCKET  QRM_IMAGE  QRM_CGROUP_PARENT
 # With --keep-alive, the command may end containerd, whose process id is in $QRM_WORK_DIR/containerd.pid:
 # it is started again. Without it, the end of containerd is an error. With --image, containers can
-# also be made of the image in that archive.
+# also be made of the image in that archive. With --dir, containerd's files are in DIR and stay there, so that the
+# next run with it finds containers as a restart of the machine leaves them. With --systemd, containerd has the systemd
+# cgroup driver and, as systemd must know its processes, no namespaces of its own: for machines that are thrown away.
 #
 # containerd is Debian 13's, the first Debian one with a usable NRI; it runs on Debian 12's libc.
 # Debian 13's runc does not, so runc comes from this machine's own release. Both are downloaded
@@ -24,6 +27,7 @@ readonly image=localhost/qrm-probe:1
 root="$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)"
 readonly root
 readonly self="$root/scripts/containerd.sh"
+. "$root/scripts/debian.sh"
 
 fail() {
   echo "containerd.sh: $*" >&2
@@ -47,6 +51,7 @@ cpuset_root() {
   fi
 }
 
+# `$1`: the cache, which has all that is needed but for the first time.
 check() {
   local cpusets
   [[ $EUID -eq 0 ]] || lacks "cannot start containers: needs root; run with sudo"
@@ -61,46 +66,17 @@ check() {
     lacks "cannot create namespaces: the kernel or a container engine forbids it; run on the host" \
       "or with CAP_SYS_ADMIN"
   [[ $(nproc) -ge 2 ]] || lacks "cannot show two CPU pools: one CPU only; give the machine two"
-  command -v apt-get dpkg >/dev/null ||
+  [[ -x $1/containerd-$suite/usr/bin/containerd ]] || command -v apt-get dpkg >/dev/null ||
     lacks "cannot get containerd: no apt-get or dpkg; use a Debian or Ubuntu machine"
 }
 
 # --- the packages -------------------------------------------------------------------------------
 
-# The URI of this machine's Debian archive: whatever mirror its administrator chose.
-archive_uri() {
-  apt-get indextargets --format '$(IDENTIFIER)|$(COMPONENT)|$(RELEASE)|$(CODENAME)|$(REPO_URI)' |
-    awk -F'|' -v own="$1" '$1 == "Packages" && $2 == "main" && ($3 == own || $4 == own) {
-      print $5; exit }'
-}
-
-# apt-get with lists, cache, status and sources of its own below `$1`.
-private_apt() {
-  local dir=$1
-  shift
-  apt-get -qq -o "Dir::Etc::sourcelist=$dir/sources.list" -o Dir::Etc::sourceparts=/dev/null \
-    -o Dir::Etc::preferences=/dev/null -o Dir::Etc::preferencesparts=/dev/null \
-    -o "Dir::State=$dir" -o "Dir::State::lists=$dir/lists" -o "Dir::State::status=$dir/status" \
-    -o "Dir::Cache=$dir/cache" -o "Dir::Log=$dir/log" -o APT::Sandbox::User=root \
-    -o Acquire::Languages=none -o Acquire::Retries=3 -o Acquire::IndexTargets::deb::DEP-11::DefaultEnabled=false \
-    "$@"
-}
-
 download() {
-  local apt=$1 own uri option=
+  local apt=$1 own uri
   own=$(. /etc/os-release && echo "${VERSION_CODENAME:-}")
-  uri=$(archive_uri "$own")
-  [[ -n $uri ]] || fail "cannot find a Debian archive: no '$own main' in this machine's apt sources;" \
-    "add one to /etc/apt/sources.list.d and run apt-get update"
-  [[ ! -e /usr/share/keyrings/debian-archive-keyring.gpg ]] ||
-    option='[signed-by=/usr/share/keyrings/debian-archive-keyring.gpg]'
-  mkdir -p "$apt/lists/partial" "$apt/cache/archives/partial" "$apt/log"
-  : >"$apt/status"
-  printf 'deb %s %s %s main\n' "$option" "$uri" "$suite" "$option" "$uri" "$own" |
-    sort -u >"$apt/sources.list"
-  private_apt "$apt" update || fail "cannot read the lists of Debian $suite from $uri: see above;" \
-    "check the network or the mirror"
-  (cd "$apt" && private_apt "$apt" download "containerd/$suite" "runc/$own") ||
+  uri=$(make_apt "$apt" "$suite" "$own")
+  (cd "$apt" && private_apt "$apt" get download "containerd/$suite" "runc/$own") ||
     fail "cannot download containerd and runc from $uri: see above; check the network or the mirror"
 }
 
@@ -175,7 +151,7 @@ disabled_plugins = ["io.containerd.snapshotter.v1.aufs", "io.containerd.snapshot
 [plugins."io.containerd.grpc.v1.cri".containerd.runtimes.runc.options]
   BinaryName = "$packages/usr/sbin/runc"
   Root = "$dir/runc"
-  SystemdCgroup = false
+  SystemdCgroup = ${QRM_SYSTEMD:-false}
 TOML
 }
 
@@ -209,10 +185,12 @@ inside() {
   local dir=$1 packages=$2 status=0
   shift 2
   trap 'exit 130' INT TERM
-  # The runtime's shims insist on /run/containerd: give them one that nobody else sees.
-  mount -t tmpfs -o mode=0755 qrm-run /run
-  # As on a node: pods may ask for mounts that follow the host's.
-  mount --make-rshared /
+  if [[ -z ${QRM_SYSTEMD:-} ]]; then
+    # The runtime's shims insist on /run/containerd: give them one that nobody else sees.
+    mount -t tmpfs -o mode=0755 qrm-run /run
+    # As on a node: pods may ask for mounts that follow the host's.
+    mount --make-rshared /
+  fi
   keep_containerd "$dir" "$packages" &
   keeper_pid=$!
   wait_until_ready "$dir" "$packages/usr/bin/ctr"
@@ -254,7 +232,7 @@ remove_cgroups() {
 }
 
 # Kills what is left, removes cgroups and the private directory, and reports what would not go.
-# `dir`, `cgroup` and `namespace_pid` are run's.
+# `dir`, `kept`, `cgroup` and `namespace_pid` are run's.
 clean_up() {
   local status=$? left
   trap - EXIT
@@ -264,6 +242,7 @@ clean_up() {
     namespace_pid=
   fi
   remove_cgroups "$cgroup"
+  [[ -z $kept ]] || exit "$status"
   rm -rf --one-file-system "$dir"
   left="$(our_processes "$dir")$(grep -F "$dir" /proc/self/mounts || true)$(our_cgroups "$cgroup")"
   [[ -z $left ]] || fail "cannot clean up: left behind: $left; remove it by hand"
@@ -275,21 +254,32 @@ clean_up() {
 run() {
   local cache=$1 probe=$2 packages status=0
   shift 2
-  check
+  check "$cache"
   [[ -x $probe ]] || fail "cannot build the image: no binary at '$probe'; run scripts/build.sh"
   packages=$(fetch "$cache")
-  dir=$(mktemp -d /tmp/qrm.XXXXXX)
-  cgroup="qrm-${dir##*.}"
+  kept=${QRM_KEPT_DIR:-}
+  if [[ -n $kept ]]; then
+    dir=$kept
+    # What is in /run on a node, and so gone after a restart.
+    rm -rf --one-file-system "$dir"/{state,runc,image,image.tar,cri.sock,nri.sock}
+    mkdir -p "$dir"
+  else
+    dir=$(mktemp -d /tmp/qrm.XXXXXX)
+  fi
+  cgroup="qrm-${dir##*[./]}"
   namespace_pid=
   trap clean_up EXIT
   trap 'exit 130' INT
   trap 'exit 143' TERM HUP
   build_image "$probe" "$dir/image.tar" "$dir/image"
   write_config "$dir" "$packages"
+  local apart=(unshare --mount --pid --fork --kill-child --mount-proc --) parent=/$cgroup driver=cgroupfs
+  if [[ -n ${QRM_SYSTEMD:-} ]]; then
+    apart=() parent= driver=systemd
+  fi
   QRM_WORK_DIR=$dir QRM_CRI_SOCKET=$dir/cri.sock QRM_NRI_SOCKET=$dir/nri.sock QRM_IMAGE=$image \
-    QRM_CGROUP_PARENT=/$cgroup \
-    unshare --mount --pid --fork --kill-child --mount-proc -- \
-    "$self" inside "$dir" "$packages" "$@" &
+    QRM_CGROUP_PARENT=$parent QRM_CGROUP_DRIVER=$driver \
+    "${apart[@]}" "$self" inside "$dir" "$packages" "$@" &
   namespace_pid=$!
   wait "$namespace_pid" || status=$?
   namespace_pid=
@@ -297,7 +287,7 @@ run() {
 }
 
 usage() {
-  sed -n '3,6s/^# \{0,1\}//p' "$self" >&2
+  sed -n '3,7s/^# \{0,1\}//p' "$self" >&2
   exit 2
 }
 
@@ -311,6 +301,8 @@ main() {
     case $1 in
       --cache) cache=$(realpath -m "${2:?}") && shift 2 ;;
       --probe) probe=${2:?} && shift 2 ;;
+      --dir) QRM_KEPT_DIR=${2:?} && shift 2 ;;
+      --systemd) export QRM_SYSTEMD=true && shift ;;
       --keep-alive) export QRM_KEEP_ALIVE=1 && shift ;;
       --image) QRM_IMAGE_ARCHIVE=$(realpath "${2:?}") && export QRM_IMAGE_ARCHIVE && shift 2 ;;
       --) shift && break ;;
@@ -319,7 +311,7 @@ main() {
   done
   case $command in
     fetch) fetch "$cache" ;;
-    check) check ;;
+    check) check "$cache" ;;
     run) (($#)) || usage; run "$cache" "$probe" "$@" ;;
     *) usage ;;
   esac
