@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # Installs what building, testing and running qrm needs, all of it from Debian 12's own packages.
-#   scripts/deps.sh [--checks]      with --checks also the clang that scripts/check.sh and scripts/fuzz.sh need
+#   scripts/deps.sh [--checks | --vm]      with --checks also the clang that scripts/check.sh and scripts/fuzz.sh need,
+#                                          with --vm also the emulator of scripts/vm.sh and what makes its disks
 set -euo pipefail
 
 packages=(
@@ -13,8 +14,9 @@ packages=(
 case ${1:-} in
   "") ;;
   --checks) packages+=(clang-format-19 clang-tidy-19 clang-19 libclang-rt-19-dev) ;;
+  --vm) packages+=(qemu-system-x86 e2fsprogs cpio kmod xz-utils fakeroot procps) ;;
   *)
-    echo "cannot install for \"$1\"; use --checks or nothing" >&2
+    echo "cannot install for \"$1\"; use --checks, --vm or nothing" >&2
     exit 2
     ;;
 esac
