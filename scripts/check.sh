@@ -13,6 +13,7 @@
 #   fuzz           each fuzz target for QRM_FUZZ_SECONDS (10)
 #   bench          each benchmark once
 #   cluster        what is tested with an API server, which is built of Go modules
+#   vm             what is tested in the emulated machine of scripts/vm.sh, and by starting it anew; about 20 minutes
 set -euo pipefail
 
 cd "$(dirname "$0")/.."
@@ -83,9 +84,17 @@ check_cluster() {
   ctest --preset release -L cluster
 }
 
+# What needs the machine's power switch first: its tests run here, those of the machine are skipped.
+check_vm() {
+  scripts/deps.sh --vm
+  scripts/build.sh release vm_tests
+  ctest --preset release -L vm
+  scripts/vm.sh --machine 4n -- ctest -L vm --output-on-failure
+}
+
 scripts/deps.sh --checks
 if [ $# -eq 0 ]; then
-  set -- format layering unused thread-safety tidy asan-ubsan tsan fuzz bench cluster
+  set -- format layering unused thread-safety tidy asan-ubsan tsan fuzz bench cluster vm
 fi
 for check in "$@"; do
   echo "== $check"
@@ -101,6 +110,7 @@ for check in "$@"; do
     fuzz) scripts/fuzz.sh "${QRM_FUZZ_SECONDS:-10}" ;;
     bench) check_bench ;;
     cluster) check_cluster ;;
+    vm) check_vm ;;
     *)
       echo "unknown check \"$check\"; use those that the head of scripts/check.sh names" >&2
       exit 2

@@ -24,6 +24,13 @@ std::string LogName(const PodSpec& pod, const ContainerSpec& container, uint32_t
   return fmt::format("{}-{}-{}.log", pod.uid, container.name, attempt);
 }
 
+/// What kubelet calls a pod's cgroup where systemd makes it: "kubepods-burstable-poduid_1.slice".
+std::string SliceOf(std::string path) {
+  std::replace(path.begin(), path.end(), '-', '_');
+  std::replace(path.begin(), path.end(), '/', '-');
+  return path.substr(1) + ".slice";
+}
+
 /// The node's memory, of which a Burstable container's OOM score is a share.
 int64_t NodeMemoryBytes() {
   std::ifstream meminfo("/proc/meminfo");
@@ -122,8 +129,10 @@ cri::PodSandboxConfig Kubelet::Impl::SandboxConfig(const PodSpec& spec, uint32_t
   config.mutable_labels()->insert(labels.begin(), labels.end());
   config.mutable_annotations()->insert(spec.annotations.begin(), spec.annotations.end());
   cri::LinuxPodSandboxConfig& linux_config = *config.mutable_linux();
-  linux_config.set_cgroup_parent(options.cgroup_parent + "/kubepods" + values.qos_path + "/pod" +
-                                 spec.uid);
+  const std::string path = "/kubepods" + values.qos_path + "/pod" + spec.uid;
+  linux_config.set_cgroup_parent(options.cgroup_driver == CgroupDriver::kSystemd
+                                     ? SliceOf(path)
+                                     : options.cgroup_parent + path);
   linux_config.mutable_resources()->set_cpu_shares(values.cpu_shares);
   linux_config.mutable_resources()->set_cpu_quota(values.cpu_quota_us);
   linux_config.mutable_resources()->set_cpu_period(kPeriodUs);

@@ -69,13 +69,17 @@ StringMap ContainerLabels(const PodSpec& pod);
 /// The pod's own labels and those that kubelet adds.
 StringMap SandboxLabels(const PodSpec& pod);
 
+/// Who makes the cgroups of containers: kubelet's and the runtime's must be the same.
+enum class CgroupDriver { kCgroupfs, kSystemd };
+
 /// Calls the runtime, and waits. Errors: the runtime's.
 class Kubelet {
  public:
   struct Options {
     std::string socket;
     std::string image;
-    std::string cgroup_parent;  ///< everything goes below it
+    std::string cgroup_parent;  ///< everything goes below it; with systemd, empty
+    CgroupDriver cgroup_driver = CgroupDriver::kCgroupfs;
     std::string log_directory;
     std::chrono::seconds timeout{20};
   };

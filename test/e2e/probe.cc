@@ -1,5 +1,6 @@
 // The first process of the main job's containers and of their sandboxes: says what it may use, at
-// once and whenever that changes. Statically linked: it is all that the image has.
+// once and whenever that changes, and fills memory at each SIGUSR1. Statically linked: it is all
+// that the image has.
 #include <csignal>
 #include <cstdio>
 #include <cstring>
@@ -7,11 +8,15 @@
 #include <fstream>
 #include <string>
 
+#include <sys/mman.h>
 #include <unistd.h>
 
 namespace {
 
+constexpr std::size_t kFillBytes = 16 << 20;
+
 volatile std::sig_atomic_t stop = 0;
+volatile std::sig_atomic_t fills_asked = 0;
 
 /// The value of `key` in /proc/self/status.
 std::string StatusField(const std::string& key) {
@@ -40,22 +45,40 @@ std::string Report() {
          " cgroup " + CgroupFile("cpuset.cpus");
 }
 
+/// Writes to memory that nobody has touched, and keeps it.
+bool Fill() {
+  void* fresh =
+      ::mmap(nullptr, kFillBytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+  if (fresh == MAP_FAILED) {
+    return false;
+  }
+  std::memset(fresh, 1, kFillBytes);
+  return true;
+}
+
 }  // namespace
 
 int main(int count, char** words, char** environment) {
   if (count > 1) {
     std::fprintf(
         stderr,
-        "usage: %s\nSays what it may use, and again whenever that changes, until SIGTERM.\n",
+        "usage: %s\nSays what it may use, and again whenever that changes, until SIGTERM; fills\n"
+        "16 MiB of memory at each SIGUSR1.\n",
         words[0]);
     return std::strcmp(words[1], "--help") == 0 ? 0 : 2;
   }
   std::signal(SIGTERM, [](int) { stop = 1; });
+  std::signal(SIGUSR1, [](int) { fills_asked = fills_asked + 1; });
   for (char** variable = environment; *variable != nullptr; ++variable) {
     std::printf("env %s\n", *variable);
   }
   std::string last;
-  while (stop == 0) {
+  for (int fills = 0; stop == 0;) {
+    if (fills < fills_asked) {
+      ++fills;
+      std::printf(Fill() ? "filled\n" : "cannot map memory\n");
+      std::fflush(stdout);
+    }
     if (const std::string report = Report(); report != last) {
       std::printf("%s\n", report.c_str());
       std::fflush(stdout);
