@@ -41,8 +41,15 @@ struct Candidate {
   const SocketIdentity identity;
   std::chrono::milliseconds backoff;
   boost::asio::steady_timer retry;
-  std::shared_ptr<GrpcPluginClient> client;
   std::optional<Registration> registered;
+};
+
+/// A candidate that was asked who it is. It may be asked again before the first answer has led to
+/// something: each asking has a client of its own.
+struct Asked {
+  std::string path;
+  std::shared_ptr<Candidate> candidate;
+  std::shared_ptr<GrpcPluginClient> client;
 };
 
 }  // namespace
@@ -62,14 +69,12 @@ struct SocketWatcher::Impl : std::enable_shared_from_this<SocketWatcher::Impl> {
   void Appeared(const std::string& path, const SocketIdentity& identity);
   void Vanished(const std::string& path, const Candidate& candidate);
   void AskIdentity(const std::string& path, const CandidatePtr& candidate);
-  void TakeIdentity(const std::string& path, const CandidatePtr& candidate,
-                    const StatusOr<calls::PluginIdentity>& identity);
-  void TakeOutcome(const std::string& path, const CandidatePtr& candidate,
-                   const Registration& registration, const Status& outcome);
+  void TakeIdentity(const Asked& asked, const StatusOr<calls::PluginIdentity>& identity);
+  void TakeOutcome(const Asked& asked, const Registration& registration, const Status& outcome);
   /// The socket went while its plugin was being registered: undoes that.
   void TakeBack(const std::string& path, const Registration& registration, const Status& outcome);
-  void Refuse(const std::string& path, const CandidatePtr& candidate, const Status& cause);
-  void Notify(const std::string& path, Candidate& candidate, const std::string& error);
+  void Refuse(const Asked& asked, const Status& cause);
+  void Notify(const Asked& asked, const std::string& error) const;
   void TryAgainLater(const std::string& path, const CandidatePtr& candidate);
 
   bool IsCurrent(const std::string& path, const CandidatePtr& candidate) const;
@@ -116,65 +121,65 @@ void SocketWatcher::Impl::Vanished(const std::string& path, const Candidate& can
 }
 
 void SocketWatcher::Impl::AskIdentity(const std::string& path, const CandidatePtr& candidate) {
-  candidate->client = endpoints.Connect(path);
-  candidate->client->Ask<calls::GetInfo>(
+  const Asked asked{path, candidate, endpoints.Connect(path)};
+  asked.client->Ask<calls::GetInfo>(
       {}, DeadlineAfter(options.info_deadline),
-      [weak = weak_from_this(), path, candidate](calls::CallResult<calls::PluginIdentity> result) {
+      [weak = weak_from_this(), asked](calls::CallResult<calls::PluginIdentity> result) {
         const auto self = weak.lock();
         if (self == nullptr || result.blame == calls::Blame::kStopping) {
           return;
         }
-        self->PostFor(path, candidate, [self, path, candidate, identity = std::move(result.value)] {
-          self->TakeIdentity(path, candidate, identity);
-        });
+        self->PostFor(asked.path, asked.candidate,
+                      [self, asked, identity = std::move(result.value)] {
+                        self->TakeIdentity(asked, identity);
+                      });
       });
 }
 
-void SocketWatcher::Impl::TakeIdentity(const std::string& path, const CandidatePtr& candidate,
+void SocketWatcher::Impl::TakeIdentity(const Asked& asked,
                                        const StatusOr<calls::PluginIdentity>& identity) {
   if (!identity.ok()) {
     log::Debug("socket does not say who it is",
-               {{"socket", path}, {"error", MessageOf(identity.status())}});
-    TryAgainLater(path, candidate);
+               {{"socket", asked.path}, {"error", MessageOf(identity.status())}});
+    TryAgainLater(asked.path, asked.candidate);
     return;
   }
   if (identity->type != wire::kResourcePluginType) {
-    log::Debug("socket is another manager's", {{"socket", path}, {"type", identity->type}});
-    candidate->client.reset();
+    log::Debug("socket is another manager's", {{"socket", asked.path}, {"type", identity->type}});
     return;
   }
-  const StatusOr<Registration> registration = ReadIdentity(*identity, path);
+  const StatusOr<Registration> registration = ReadIdentity(*identity, asked.path);
   if (!registration.ok()) {
-    Refuse(path, candidate, registration.status());
+    Refuse(asked, registration.status());
     return;
   }
-  endpoints.Register(*registration, [weak = weak_from_this(), path, candidate,
+  endpoints.Register(*registration, [weak = weak_from_this(), asked,
                                      registration = *registration](const Status& outcome) {
     const auto self = weak.lock();
     if (self == nullptr) {
       return;
     }
-    boost::asio::post(self->io, [weak, path, candidate, registration, outcome] {
+    boost::asio::post(self->io, [weak, asked, registration, outcome] {
       if (const auto again = weak.lock()) {
-        again->TakeOutcome(path, candidate, registration, outcome);
+        again->TakeOutcome(asked, registration, outcome);
       }
     });
   });
 }
 
-void SocketWatcher::Impl::TakeOutcome(const std::string& path, const CandidatePtr& candidate,
-                                      const Registration& registration, const Status& outcome) {
-  if (!IsCurrent(path, candidate)) {
-    TakeBack(path, registration, outcome);
+void SocketWatcher::Impl::TakeOutcome(const Asked& asked, const Registration& registration,
+                                      const Status& outcome) {
+  if (!IsCurrent(asked.path, asked.candidate)) {
+    TakeBack(asked.path, registration, outcome);
     return;
   }
   if (!outcome.ok()) {
-    Refuse(path, candidate, outcome);
+    Refuse(asked, outcome);
     return;
   }
-  candidate->registered = registration;
-  candidate->backoff = options.backoff_first;
-  Notify(path, *candidate, "");
+  asked.candidate->registered = registration;
+  asked.candidate->backoff = options.backoff_first;
+  Notify(asked, "");
 }
 
 void SocketWatcher::Impl::TakeBack(const std::string& path, const Registration& registration,
@@ -189,25 +194,22 @@ void SocketWatcher::Impl::TakeBack(const std::string& path, const Registration& 
   }
 }
 
-void SocketWatcher::Impl::Refuse(const std::string& path, const CandidatePtr& candidate,
-                                 const Status& cause) {
-  log::Warning("plugin socket refused", {{"socket", path}, {"error", MessageOf(cause)}});
-  Notify(path, *candidate, MessageOf(cause));
-  TryAgainLater(path, candidate);
+void SocketWatcher::Impl::Refuse(const Asked& asked, const Status& cause) {
+  log::Warning("plugin socket refused", {{"socket", asked.path}, {"error", MessageOf(cause)}});
+  Notify(asked, MessageOf(cause));
+  TryAgainLater(asked.path, asked.candidate);
 }
 
-void SocketWatcher::Impl::Notify(const std::string& path, Candidate& candidate,
-                                 const std::string& error) {
+void SocketWatcher::Impl::Notify(const Asked& asked, const std::string& error) const {
   // A plugin that serves calls but does not take the news stays registered: it answered the probe.
-  candidate.client->Ask<calls::NotifyRegistrationStatus>(
+  asked.client->Ask<calls::NotifyRegistrationStatus>(
       error, DeadlineAfter(options.notify_deadline),
-      [path, client = candidate.client](const calls::CallResult<calls::Nothing>& told) {
+      [asked](const calls::CallResult<calls::Nothing>& told) {
         if (!told.value.ok() && told.blame != calls::Blame::kStopping) {
           log::Warning("plugin does not take its registration status",
-                       {{"socket", path}, {"error", MessageOf(told.value.status())}});
+                       {{"socket", asked.path}, {"error", MessageOf(told.value.status())}});
         }
       });
-  candidate.client.reset();
 }
 
 void SocketWatcher::Impl::TryAgainLater(const std::string& path, const CandidatePtr& candidate) {

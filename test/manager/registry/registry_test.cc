@@ -1,6 +1,7 @@
 // Registration by both paths, over real sockets.
 #include "manager/registry/registry.h"
 
+#include <atomic>
 #include <filesystem>
 #include <fstream>
 #include <future>
@@ -310,6 +311,39 @@ TEST_F(RegistryTest, SocketThatIsRemovedDuringRegistrationLeavesNoLivePlugin) {
   ASSERT_TRUE(Await([&] { return registry_->plugins().Find("cpu").has_value(); }));
   EXPECT_TRUE(Await([&] { return !IsLive("cpu"); }));
   EXPECT_THAT(registry_->plugins().Find("cpu")->problem, HasSubstr("was removed"));
+}
+
+TEST_F(RegistryTest, SocketThatIsReplacedDuringRegistrationIsRegisteredWhoeverWasAskedFirst) {
+  Start();
+  std::promise<void> asked;
+  std::promise<void> release_former;
+  PluginScript former = ScriptFor("cpu");
+  former.options = [&, once = std::make_shared<std::once_flag>(),
+                    released = release_former.get_future().share()](const auto&, auto&) {
+    std::call_once(*once, [&] { asked.set_value(); });
+    released.wait();
+    return OkStatus();
+  };
+  const ScriptedPlugin before(Watched("cpu.sock"), former);
+  asked.get_future().wait();
+  std::filesystem::remove(Watched("cpu.sock"));
+
+  std::atomic<int> times_asked{0};
+  std::promise<void> release;
+  PluginScript script = ScriptFor("cpu");
+  script.options = [&, released = release.get_future().share()](const auto&, auto&) {
+    ++times_asked;
+    released.wait();
+    return OkStatus();
+  };
+  const ScriptedPlugin plugin(Watched("cpu.sock"), script);
+  ASSERT_TRUE(Await([&] { return times_asked == 1; }));
+  release_former.set_value();  // it is taken back, and the one that is there is asked once more
+  ASSERT_TRUE(Await([&] { return times_asked == 2; }));
+  release.set_value();
+  EXPECT_TRUE(Await([&] { return plugin.statuses().size() == 2; }));
+  EXPECT_THAT(plugin.statuses(), ElementsAre("", ""));
+  EXPECT_TRUE(IsLive("cpu"));
 }
 
 TEST_F(RegistryTest, PluginThatIsKilledAndStartedAgainIsRegisteredWithinTwoSeconds) {
