@@ -49,8 +49,8 @@ StatusOr<sdk::ClassOptions> PluginClasses::Resolve(const std::string& class_name
 // On the type's own thread, which may wait.
 template <typename Call>
 StatusOr<typename Call::Answer> PluginClasses::Ask(typename Call::Request request) {
-  if (std::string absence = Absence(); !absence.empty()) {
-    return Status(StatusCode::kUnavailable, std::move(absence));
+  if (const std::string absence = Absence(); !absence.empty()) {
+    return Status(StatusCode::kUnavailable, absence);
   }
   request.resource = type_;
   return std::move(

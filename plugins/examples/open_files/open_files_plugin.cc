@@ -57,7 +57,7 @@ class OpenFiles final : public qrm::sdk::ClassPlugin {
     if (!file) return qrm::Errorf(qrm::StatusCode::kNotFound, "its cgroup is gone");
     std::vector<pid_t> processes;
     rlimit now;
-    for (pid_t process; file >> process;) {
+    for (pid_t process = 0; file >> process;) {
       if (prlimit(process, RLIMIT_NOFILE, nullptr, &now) == 0 &&
           now.rlim_cur != std::min(limit, now.rlim_max)) {
         processes.push_back(process);

@@ -18,8 +18,6 @@ using std::chrono::milliseconds;
 using test::IsOk;
 using testing::ElementsAre;
 using testing::HasSubstr;
-using testing::Optional;
-using testing::Pair;
 
 constexpr char kType[] = "lanes.example.com";
 
@@ -79,11 +77,12 @@ class OnePlugin final : public Plugins {
   explicit OnePlugin(sdk::ResourcePlugin& plugin)
       : driver_(plugin, kType, sdk::MakeMemoryState()) {}
 
-  std::optional<PluginInfo> info = PluginInfo{.resource = kType, .live = true};
+  bool registered = true;
+  PluginInfo info = {.resource = kType, .live = true};
 
   [[nodiscard]] std::vector<PluginInfo> List() const override { return {}; }
   [[nodiscard]] std::optional<PluginInfo> Find(const std::string& /*resource*/) const override {
-    return info;
+    return registered ? std::optional(info) : std::nullopt;
   }
   void MarkSuspect(const std::string& /*resource*/, const std::string& /*problem*/) override {}
   void Forget(const std::string& /*resource*/) override {}
@@ -147,8 +146,8 @@ TEST_F(PluginClassesTest, WhatARefreshCouldNotDoIsToldBesideTheClasses) {
 
 TEST_F(PluginClassesTest, WhileThePluginIsAwayNobodyIsGivenAClassAndTheListSaysWhy) {
   ASSERT_TRUE(IsOk(classes_.Refresh({})));
-  plugins_.info->live = false;
-  plugins_.info->problem = "nobody answers; start it again";
+  plugins_.info.live = false;
+  plugins_.info.problem = "nobody answers; start it again";
   EXPECT_THAT(classes_.List().problem, HasSubstr("is away: nobody answers; start it again"));
   EXPECT_EQ(classes_.List().classes.size(), 2u);
   EXPECT_EQ(classes_.Apply(target_, "", "fast").code(), StatusCode::kUnavailable);
@@ -156,7 +155,7 @@ TEST_F(PluginClassesTest, WhileThePluginIsAwayNobodyIsGivenAClassAndTheListSaysW
 }
 
 TEST_F(PluginClassesTest, ATypeWhosePluginHasNotComeIsThereWithoutClasses) {
-  plugins_.info.reset();
+  plugins_.registered = false;
   EXPECT_EQ(classes_.List().problem, "no plugin has registered as lanes.example.com; start it");
   EXPECT_EQ(classes_.Refresh({}).code(), StatusCode::kUnavailable);
   EXPECT_EQ(classes_.Resolve("fast").status().code(), StatusCode::kNotFound);
