@@ -33,7 +33,6 @@ using test::Await;
 using test::IdentityFor;
 using test::PluginScript;
 using test::ScriptedPlugin;
-using ::testing::Contains;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 namespace pb = ::resourceplugin::v1alpha1;
@@ -41,7 +40,7 @@ namespace pb = ::resourceplugin::v1alpha1;
 class RegistryTest : public testing::Test {
  protected:
   RegistryTest() { std::filesystem::create_directory(dir_ / "direct"); }
-  ~RegistryTest() override {
+  void TearDown() override {
     loop_.Run([this] { registry_.reset(); });
   }
 
@@ -84,10 +83,11 @@ class RegistryTest : public testing::Test {
     return request;
   }
 
-  bool IsLive(const std::string& resource) {
-    const auto info = registry_->plugins().Find(resource);
-    return info.has_value() && info->live;
+  /// Of one that is not known, nothing.
+  PluginInfo InfoOf(const std::string& resource) {
+    return registry_->plugins().Find(resource).value_or(PluginInfo());
   }
+  bool IsLive(const std::string& resource) { return InfoOf(resource).live; }
 
   std::vector<std::string> registered() const {
     const MutexLock lock(mutex_);
@@ -108,6 +108,16 @@ PluginScript ScriptFor(const std::string& resource) {
   return script;
 }
 
+/// A socket file that nobody listens behind.
+void BindAndLeave(const std::string& path) {
+  const int fd = ::socket(AF_UNIX, SOCK_STREAM, 0);
+  ASSERT_GE(fd, 0);
+  sockaddr_un address{.sun_family = AF_UNIX, .sun_path = {}};
+  path.copy(address.sun_path, sizeof(address.sun_path) - 1);
+  EXPECT_EQ(::bind(fd, reinterpret_cast<sockaddr*>(&address), sizeof(address)), 0);
+  ::close(fd);
+}
+
 // --- the direct path
 
 TEST_F(RegistryTest, RegisterMakesThePluginLive) {
@@ -115,7 +125,7 @@ TEST_F(RegistryTest, RegisterMakesThePluginLive) {
   const ScriptedPlugin plugin(Direct("cpu.sock"), {});
   EXPECT_TRUE(Register(RequestFor("cpu", "cpu.sock")).ok());
   ASSERT_TRUE(IsLive("cpu"));
-  const PluginInfo info = *registry_->plugins().Find("cpu");
+  const PluginInfo info = InfoOf("cpu");
   EXPECT_EQ(info.registered_by, RegisteredBy::kRegister);
   EXPECT_EQ(info.endpoint, Direct("cpu.sock"));
   EXPECT_TRUE(info.options.with_topology_alignment) << "options that were not sent are asked for";
@@ -128,7 +138,7 @@ TEST_F(RegistryTest, OptionsThatAreSentCount) {
   pb::RegisterRequest request = RequestFor("cpu", "cpu.sock");
   request.mutable_options()->set_pre_start_required(true);
   ASSERT_TRUE(Register(request).ok());
-  EXPECT_EQ(registry_->plugins().Find("cpu")->options, PluginOptions{.pre_start_required = true});
+  EXPECT_EQ(InfoOf("cpu").options, PluginOptions{.pre_start_required = true});
 }
 
 TEST_F(RegistryTest, DoesNotStartOnADirectoryThatEverybodyMayWrite) {
@@ -210,7 +220,7 @@ TEST_F(RegistryTest, NameOfLivePluginCannotBeTakenByAnother) {
   EXPECT_EQ(refused.error_code(), grpc::StatusCode::ALREADY_EXISTS);
   EXPECT_THAT(refused.error_message(), HasSubstr("resource cpu"));
   EXPECT_THAT(refused.error_message(), HasSubstr(Direct("a.sock")));
-  EXPECT_EQ(registry_->plugins().Find("cpu")->endpoint, Direct("a.sock"));
+  EXPECT_EQ(InfoOf("cpu").endpoint, Direct("a.sock"));
 }
 
 TEST_F(RegistryTest, NameOfDeadPluginCanBeTaken) {
@@ -220,7 +230,7 @@ TEST_F(RegistryTest, NameOfDeadPluginCanBeTaken) {
   first.reset();
   const ScriptedPlugin second(Direct("b.sock"), {});
   EXPECT_TRUE(Register(RequestFor("cpu", "b.sock")).ok());
-  EXPECT_EQ(registry_->plugins().Find("cpu")->endpoint, Direct("b.sock"));
+  EXPECT_EQ(InfoOf("cpu").endpoint, Direct("b.sock"));
 }
 
 TEST_F(RegistryTest, StartRemovesOldSocketsAndNothingElse) {
@@ -229,11 +239,7 @@ TEST_F(RegistryTest, StartRemovesOldSocketsAndNothingElse) {
   }
   std::ofstream(Direct("kubelet_qrm_checkpoint")) << "{}";
   // gRPC removes the file of a server that ends well; a killed one leaves it.
-  const int fd = ::socket(AF_UNIX, SOCK_STREAM, 0);
-  sockaddr_un address{.sun_family = AF_UNIX, .sun_path = {}};
-  Direct("old.sock").copy(address.sun_path, sizeof(address.sun_path) - 1);
-  ASSERT_EQ(::bind(fd, reinterpret_cast<sockaddr*>(&address), sizeof(address)), 0);
-  ::close(fd);
+  BindAndLeave(Direct("old.sock"));
   Start();
   EXPECT_FALSE(std::filesystem::exists(Direct("old.sock")));
   EXPECT_TRUE(std::filesystem::exists(Direct("kubelet_qrm_checkpoint")));
@@ -256,7 +262,7 @@ TEST_F(RegistryTest, SocketThatAppearsIsRegisteredAndTold) {
   Start();
   const ScriptedPlugin plugin(Watched("cpu.sock"), ScriptFor("cpu"));
   EXPECT_TRUE(Await([&] { return IsLive("cpu"); }));
-  EXPECT_EQ(registry_->plugins().Find("cpu")->registered_by, RegisteredBy::kWatcher);
+  EXPECT_EQ(InfoOf("cpu").registered_by, RegisteredBy::kWatcher);
   EXPECT_TRUE(Await([&] { return plugin.statuses() == std::vector<std::string>{""}; }));
 }
 
@@ -287,7 +293,7 @@ TEST_F(RegistryTest, SocketThatIsRemovedTakesItsPluginAway) {
   ASSERT_TRUE(Await([&] { return IsLive("cpu"); }));
   std::filesystem::remove(Watched("cpu.sock"));
   EXPECT_TRUE(Await([&] { return !IsLive("cpu"); }));
-  EXPECT_THAT(registry_->plugins().Find("cpu")->problem, HasSubstr("was removed"));
+  EXPECT_THAT(InfoOf("cpu").problem, HasSubstr("was removed"));
 }
 
 TEST_F(RegistryTest, SocketThatIsRemovedDuringRegistrationLeavesNoLivePlugin) {
@@ -310,7 +316,7 @@ TEST_F(RegistryTest, SocketThatIsRemovedDuringRegistrationLeavesNoLivePlugin) {
   release.set_value();
   ASSERT_TRUE(Await([&] { return registry_->plugins().Find("cpu").has_value(); }));
   EXPECT_TRUE(Await([&] { return !IsLive("cpu"); }));
-  EXPECT_THAT(registry_->plugins().Find("cpu")->problem, HasSubstr("was removed"));
+  EXPECT_THAT(InfoOf("cpu").problem, HasSubstr("was removed"));
 }
 
 TEST_F(RegistryTest, SocketThatIsReplacedDuringRegistrationIsRegisteredWhoeverWasAskedFirst) {
@@ -389,11 +395,7 @@ TEST_F(RegistryTest, SocketThatIsBoundBeforeItListensIsRegistered) {
   Start();
   // A plugin's socket file exists from bind on; this one never listens and is then replaced by one
   // that does.
-  const int fd = ::socket(AF_UNIX, SOCK_STREAM, 0);
-  sockaddr_un address{.sun_family = AF_UNIX, .sun_path = {}};
-  Watched("cpu.sock").copy(address.sun_path, sizeof(address.sun_path) - 1);
-  ASSERT_EQ(::bind(fd, reinterpret_cast<sockaddr*>(&address), sizeof(address)), 0);
-  ::close(fd);
+  BindAndLeave(Watched("cpu.sock"));
   const ScriptedPlugin plugin(dir_ / "ready.sock", ScriptFor("cpu"));
   std::filesystem::rename(dir_ / "ready.sock", Watched("cpu.sock"));
   EXPECT_TRUE(Await([&] { return IsLive("cpu"); }, std::chrono::seconds(2)));
@@ -403,7 +405,7 @@ TEST_F(RegistryTest, SocketThatIsBoundBeforeItListensIsRegistered) {
 
 TEST_F(RegistryTest, ResourcesOfTheCheckpointAreAwayUntilTheyRegister) {
   Start({"cpu"});
-  const PluginInfo before = *registry_->plugins().Find("cpu");
+  const PluginInfo before = InfoOf("cpu");
   EXPECT_FALSE(before.live);
   EXPECT_EQ(before.registered_by, RegisteredBy::kCheckpoint);
   EXPECT_THAT(before.problem, HasSubstr("start it"));
