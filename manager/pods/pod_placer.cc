@@ -8,7 +8,6 @@
 
 #include "api/base/log.h"
 #include "manager/pods/applied_values.h"
-#include "manager/state/allocation_check.h"
 
 namespace qrm::manager {
 
@@ -143,15 +142,11 @@ StatusOr<ContainerAdjustment> PodPlacer::Decide(const Creation& creation,
   }
   const ContainerDemand demand = WithoutPlaced(*found, parts_.live);
   ReleaseEarlierContainers(demand);
-  const bool is_new = parts_.state.Load()->Find(demand.key()) == nullptr;
   QRM_ASSIGN_OR_RETURN(const RunOptions options,
                        Admit(demand, Admitter::Moment::kAtCreation, deadline));
-  if (is_new) {
-    QRM_RETURN_IF_ERROR(GiveBackCpusInUse(demand));
-  }
   if (parts_.state.Load()->Find(demand.key()) == nullptr) {
     unplaced_.Add(pod, container);
-  } else if (!CpusOwnedBy(demand.key()).Empty()) {
+  } else if (OwnsCpusAlone(demand.key())) {
     parts_.reconciler.Trigger();  // others have to leave these CPUs
     unplaced_.LeaveOwnedCpus();
   }
@@ -209,7 +204,7 @@ void PodPlacer::ReleaseInitContainers(const std::string& pod_uid) {
 
 void PodPlacer::Release(const std::vector<ContainerKey>& ended) {
   if (const Status removed = parts_.releaser.RemoveContainers(ended); !removed.ok()) {
-    log::Warning("containers not released", {{"error", MessageOf(removed)}});
+    log::Warning("init containers not released", {{"error", MessageOf(removed)}});
   }
 }
 
@@ -308,26 +303,14 @@ void PodPlacer::RemoveGonePods() {
   parts_.reconciler.Trigger();
 }
 
-CpuSet PodPlacer::CpusOwnedBy(const ContainerKey& key) const {
+bool PodPlacer::OwnsCpusAlone(const ContainerKey& key) const {
   const auto state = parts_.state.Load();
   const ContainerRecord* record = state->Find(key);
-  return record == nullptr ? CpuSet() : OwnedCpus(record->allocations);
-}
-
-// After a start without records, what containers run on looks free until the plugins have been
-// asked for them, one by one.
-Status PodPlacer::GiveBackCpusInUse(const ContainerDemand& demand) {
-  const CpuSet in_use = CpusOwnedBy(demand.key()) & unplaced_.UntriedCpus();
-  if (in_use.Empty()) {
-    return OkStatus();
+  if (record == nullptr) {
+    return false;
   }
-  Release({demand.key()});
-  return Errorf(
-      StatusCode::kAborted,
-      "cannot admit container {} of pod {}/{}: a container runs on CPUs {}, which it would "
-      "own, and is on no record yet; create it again when that one has its place, within "
-      "seconds",
-      demand.container, demand.pod.pod_namespace, demand.pod.name, ToString(in_use));
+  return std::any_of(record->allocations.begin(), record->allocations.end(),
+                     [](const auto& entry) { return entry.second.exclusive; });
 }
 
 }  // namespace qrm::manager

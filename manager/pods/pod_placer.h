@@ -75,8 +75,7 @@ class PodPlacer {
   void CommitDistrust(const checkpoint::Change& change);
   void PlaceResized(const ContainerDemand& demand);
   void RemoveGonePods();
-  CpuSet CpusOwnedBy(const ContainerKey& key) const;
-  Status GiveBackCpusInUse(const ContainerDemand& demand);
+  bool OwnsCpusAlone(const ContainerKey& key) const;
 
   const NodeParts& parts_;
   const std::chrono::milliseconds admission_deadline_;

@@ -68,15 +68,12 @@ ContainerDemand WithoutPlaced(ContainerDemand demand, const LiveContainers& live
 }
 
 void Unplaced::Add(const RuntimePod& pod, const RuntimeContainer& container) {
-  const ContainerKey key = KeyOf(pod, container);
-  containers_.insert_or_assign(key, std::pair(pod, container));
-  tried_.erase(key);
+  containers_.insert_or_assign(KeyOf(pod, container), std::pair(pod, container));
 }
 
 void Unplaced::Erase(const ContainerKey& key) {
   containers_.erase(key);
   incomplete_.erase(key);
-  tried_.erase(key);
   refused_.erase(key);
   NoteRefusals();
 }
@@ -84,7 +81,6 @@ void Unplaced::Erase(const ContainerKey& key) {
 void Unplaced::Clear() {
   containers_.clear();
   incomplete_.clear();
-  tried_.clear();
   refused_.clear();
   NoteRefusals();
 }
@@ -193,7 +189,6 @@ void Unplaced::Place(const ContainerKey& key, const StatusOr<ContainerDemand>& d
   if (!IsWaiting(key)) {
     return;  // its spec took a while
   }
-  tried_.insert(key);
   const auto before = parts_.state.Load();
   const Status placed = demand.ok() ? admit_(WithoutPlaced(*demand, parts_.live)) : demand.status();
   if (!placed.ok()) {
@@ -215,17 +210,6 @@ void Unplaced::Place(const ContainerKey& key, const StatusOr<ContainerDemand>& d
   if (is_news) {
     parts_.reconciler.Trigger();
   }
-}
-
-CpuSet Unplaced::UntriedCpus() const {
-  CpuSet untried;
-  for (const auto& [key, entry] : containers_) {
-    const CpuSet cpus = CpuSet::Parse(entry.second.resources.cpuset_cpus).value_or(CpuSet());
-    if (!tried_.contains(key) && cpus != parts_.machine.cpu_set()) {
-      untried |= cpus;
-    }
-  }
-  return untried;
 }
 
 void Unplaced::LeaveOwnedCpus() {

@@ -68,9 +68,6 @@ class Unplaced {
   void TryAll();
   /// The same for those of `keys`, from the last to the first.
   void Try(std::vector<ContainerKey> keys);
-  /// What those run on that the plugins have not been asked for yet: CPUs that they may own, by an
-  /// admission that was lost, and that look free. Those that may use all CPUs own none.
-  CpuSet UntriedCpus() const;
   /// Moves those that could not be placed off the CPUs that others own now.
   void LeaveOwnedCpus();
 
@@ -99,7 +96,6 @@ class Unplaced {
   const Deadline grace_end_;
   std::map<ContainerKey, PodAndContainer> containers_;  // not on record
   std::set<ContainerKey> incomplete_;                   // on record
-  std::set<ContainerKey> tried_;                        // of containers_
   RepeatedLines refused_lines_;
   std::map<ContainerKey, Refusal> refused_;
 

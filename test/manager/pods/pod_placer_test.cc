@@ -169,38 +169,6 @@ TEST_F(PodPlacerTest, ContainerOnRecordIsTriedWhenTheRuntimeComesAfterAPluginTha
   EXPECT_TRUE(state_.Load()->Find(Key("web"))->allocations.contains("memory"));
 }
 
-TEST_F(PodPlacerTest, NewContainerDoesNotGetTheCpusOfOneThatRunsAndIsNotPlacedYet) {
-  plugins_.Set("memory", {.registered_by = RegisteredBy::kCheckpoint, .live = false});
-  for (const char* pod : {"old", "new"}) {
-    live_.Add(Key(pod), {.id = std::string("id-") + pod, .pod_id = std::string("sandbox-") + pod});
-  }
-  PodPlacer patient(parts_, std::chrono::seconds(10), std::chrono::hours(1));
-  RuntimeContainer old = Container("old", "id-old");
-  old.resources.cpuset_cpus = "1";
-  patient.Adopt({{Pod("old"), old}});
-  test::Settle(state_);
-  Serve(true, true);
-  StatusOr<ContainerAdjustment> got = ContainerAdjustment{};
-  const auto create = [&] {
-    patient.Create(Pod("new"), Container("new", "id-new"),
-                   [&](StatusOr<ContainerAdjustment> reply) { got = std::move(reply); });
-    test::Settle(state_);
-  };
-  create();
-  EXPECT_THAT(MessageOf(got.status()), HasSubstr("a container runs on CPUs 1, which it would own"));
-  EXPECT_FALSE(Known("new"));
-  EXPECT_THAT(plugins_.calls(), Contains("release cpu uid-new/main"));
-
-  Serve(false);
-  plugins_.Set("memory", {});
-  patient.OnPluginRegistered("memory");
-  test::Settle(state_);
-  live_.Add(Key("new"), {.id = "id-new", .pod_id = "sandbox-new"});
-  Serve(true, true);
-  create();
-  EXPECT_TRUE(got.ok()) << "the other one was asked for, and got no CPUs of its own";
-}
-
 TEST_F(PodPlacerTest, ContainerWithoutAPlaceLeavesCpusThatOthersOwn) {
   Refuse(StatusCode::kResourceExhausted);
   Synchronize({Pod("job"), Pod("web")}, {Container("web", "id2")});
