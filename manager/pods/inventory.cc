@@ -2,6 +2,7 @@
 #include "manager/pods/inventory.h"
 
 #include <algorithm>
+#include <cstdint>
 #include <map>
 #include <optional>
 #include <set>
@@ -34,9 +35,14 @@ void Inventory::OnSynchronized(const std::vector<RuntimePod>& pods,
   const std::map<std::string, const RuntimePod*> pod_by_id = ById(pods);
   std::map<ContainerKey, LiveContainer> live;
   std::vector<PodAndContainer> known;
+  std::vector<std::pair<ContainerKey, uint32_t>> ended;  // and their attempts
   for (RuntimeContainer& container : containers) {
     const auto pod = pod_by_id.find(container.pod_id);
-    if (pod == pod_by_id.end() || !IsLive(container)) {
+    if (pod == pod_by_id.end()) {
+      continue;
+    }
+    if (!IsLive(container)) {
+      ended.emplace_back(KeyOf(*pod->second, container), container.attempt);
       continue;
     }
     LiveContainer& latest = live[KeyOf(*pod->second, container)];
@@ -47,6 +53,9 @@ void Inventory::OnSynchronized(const std::vector<RuntimePod>& pods,
     known.emplace_back(*pod->second, std::move(container));
   }
   parts_.live.Reset(SandboxesByUid(pods), std::move(live));
+  for (const auto& [key, attempt] : ended) {
+    parts_.live.NoteEnded(key, attempt);
+  }
   placer_.Adopt(std::move(known));
 }
 

@@ -38,6 +38,7 @@ PodPlacer::PodPlacer(const NodeParts& parts, std::chrono::milliseconds admission
       unplaced_(
           parts,
           [this, admission_deadline](const ContainerDemand& demand) {
+            ReleaseEarlierContainers(demand);
             return Admit(demand, Admitter::Moment::kAfterTheFact, DeadlineAfter(admission_deadline))
                 .status();
           },
@@ -168,8 +169,8 @@ StatusOr<RunOptions> PodPlacer::Admit(const ContainerDemand& demand, Admitter::M
 }
 
 // Without its spec, a pod's init containers are known by their end: when the next container is made
-// for the first time, those before it have run to their end and were not made again. They are
-// released, and not only called INIT, because their plugins know them as what they were.
+// for the first time, or found, those before it have run to their end and were not made again. They
+// are released, and not only called INIT, because their plugins know them as what they were.
 void PodPlacer::ReleaseEarlierContainers(const ContainerDemand& demand) {
   const auto state = parts_.state.Load();
   if (demand.source != kEstimate || state->Find(demand.key()) != nullptr) {

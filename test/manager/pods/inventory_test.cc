@@ -1,5 +1,6 @@
 #include "manager/pods/inventory.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "test/manager/pods/pod_events_fixture.h"
@@ -10,6 +11,8 @@ namespace {
 using test::Container;
 using test::Key;
 using test::Pod;
+using testing::ElementsAre;
+using testing::IsEmpty;
 
 RuntimePod Stopped(const std::string& name) {
   RuntimePod pod = Pod(name);
@@ -47,6 +50,15 @@ TEST_F(InventoryTest, FindsAContainerThatEndedUnheard) {
       {{Pod("web")}, {Container("web", "id1", RuntimeContainerState::kStopped)}}));
   EXPECT_FALSE(IsLive());
   EXPECT_TRUE(Known("web")) << "it may be started again";
+}
+
+TEST_F(InventoryTest, KnowsWhatEndedBeforeASynchronization) {
+  RuntimeContainer again = Container("again", "id3", RuntimeContainerState::kStopped);
+  again.attempt = 1;
+  Synchronize({Pod("job"), Pod("again")},
+              {Container("job", "id2", RuntimeContainerState::kStopped), again});
+  EXPECT_THAT(live_.EndedOnce("uid-job"), ElementsAre("main"));
+  EXPECT_THAT(live_.EndedOnce("uid-again"), IsEmpty());
 }
 
 TEST_F(InventoryTest, KeepsAContainerWhosePredecessorHasEnded) {

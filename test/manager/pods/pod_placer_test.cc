@@ -81,6 +81,16 @@ TEST_F(PodPlacerTest, ContainerThatEndedBeforeTheNextOfItsPodIsReleasedFirst) {
   EXPECT_FALSE(Known("job"));
 }
 
+TEST_F(PodPlacerTest, ContainerThatEndedBeforeTheNextOfItsPodIsReleasedWhenThatIsFound) {
+  plugins_.ForgetCalls();
+  Synchronize({Pod("job")},
+              {Container("job", "id1", RuntimeContainerState::kStopped), Named("next", "id2")});
+  test::Settle(state_);
+  EXPECT_THAT(plugins_.calls(),
+              ElementsAre("release cpu uid-job/main", "hints cpu", "allocate cpu"));
+  EXPECT_FALSE(Known("job"));
+}
+
 TEST_F(PodPlacerTest, ContainerThatIsMadeAgainReleasesNoOther) {
   ASSERT_TRUE(Create(Pod("job"), Named("next", "id2")).ok());
   events_.OnContainerStarted(Pod("job"), Named("next", "id2"));
