@@ -13,7 +13,7 @@
 #include <openssl/pem.h>
 
 #include "api/base/log.h"
-#include "manager/kubelet/https_call.h"
+#include "api/http/https_connection.h"
 
 namespace qrm::manager {
 namespace {

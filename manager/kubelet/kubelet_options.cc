@@ -6,7 +6,7 @@
 #include <fmt/format.h>
 
 #include "api/base/section.h"
-#include "manager/kubelet/https_url.h"
+#include "api/http/https_url.h"
 
 namespace qrm::manager {
 

@@ -12,7 +12,7 @@
 #include <boost/asio/steady_timer.hpp>
 
 #include "api/base/log.h"
-#include "manager/kubelet/https_call.h"
+#include "api/http/https_call.h"
 #include "manager/kubelet/pod_list.h"
 
 namespace qrm::manager {

@@ -7,10 +7,10 @@
 #include <string>
 
 #include "api/base/status.h"
+#include "api/http/https_url.h"
 #include "manager/demand/spec_cache.h"
 #include "manager/demand/spec_source.h"
 #include "manager/kubelet/certificate_pin.h"
-#include "manager/kubelet/https_url.h"
 #include "manager/kubelet/kubelet_options.h"
 
 namespace qrm::manager {

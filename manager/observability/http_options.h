@@ -1,7 +1,6 @@
 // Where metrics and probes are served: the options, their defaults and their keys.
 #pragma once
 
-#include <cstdint>
 #include <string>
 #include <vector>
 
@@ -20,22 +19,10 @@ struct HttpOptions {
   std::string review_ca_file = "/var/run/secrets/kubernetes.io/serviceaccount/ca.crt";
 };
 
-/// A place to listen at.
-struct HttpAddress {
-  std::string host;  ///< an IPv4 or IPv6 address without brackets; empty: all of both kinds
-  uint16_t port = 0;
-};
-
-/// Reads `:9753`, `127.0.0.1:9753` or `[::1]:9753`. Errors: kInvalidArgument with the form.
-StatusOr<HttpAddress> ParseHttpAddress(const std::string& text);
-
 /// Whether all of it can be had together. Errors: kInvalidArgument when both addresses name one
 /// port, for a certificate without its key or the other way round, and for tokens that would be
 /// sent without TLS.
 Status CheckHttp(const HttpOptions& options);
-
-/// A text that is empty or an HttpAddress.
-config::ConfigKey HttpAddressKey(std::string name, std::string& place, std::string help);
 
 std::vector<config::ConfigKey> HttpKeys(HttpOptions& options);
 

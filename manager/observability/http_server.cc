@@ -13,7 +13,8 @@
 #include <boost/asio/steady_timer.hpp>
 #include <prometheus/text_serializer.h>
 
-#include "manager/observability/http_listener.h"
+#include "api/http/http_address.h"
+#include "api/http/http_listener.h"
 #include "manager/observability/node_collector.h"
 #include "manager/observability/token_review.h"
 
@@ -108,8 +109,10 @@ struct HttpServer::Impl {
   boost::asio::io_context io;
   boost::asio::steady_timer look{io};
   std::unique_ptr<TokenReview> review;  // null: whoever connects may read
-  HttpListener metrics_listener{io, [this](std::string_view path) { return AnswerMetrics(path); }};
-  HttpListener probe_listener{io, [this](std::string_view path) { return AnswerProbe(path); }};
+  HttpListener metrics_listener{
+      io, AnswerGet([this](std::string_view path) { return AnswerMetrics(path); })};
+  HttpListener probe_listener{
+      io, AnswerGet([this](std::string_view path) { return AnswerProbe(path); })};
   std::thread thread;
 };
 

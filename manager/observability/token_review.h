@@ -9,7 +9,7 @@
 #include <boost/asio/io_context.hpp>
 
 #include "api/base/status.h"
-#include "manager/kubelet/https_call.h"
+#include "api/http/https_call.h"
 
 namespace qrm::manager {
 

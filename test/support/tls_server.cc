@@ -10,11 +10,8 @@
 #include <boost/asio/ssl.hpp>
 #include <boost/beast/core.hpp>
 #include <boost/beast/http.hpp>
-#include <openssl/evp.h>
-#include <openssl/pem.h>
-#include <openssl/x509v3.h>
 
-#include "api/base/check.h"
+#include "test/support/tls_identity.h"
 
 namespace qrm::test {
 namespace {
@@ -23,55 +20,6 @@ namespace asio = boost::asio;
 namespace http = boost::beast::http;
 using asio::ip::tcp;
 using boost::system::error_code;
-
-struct Identity {
-  std::string certificate;
-  std::string key;
-};
-
-std::string TextOf(BIO* memory) {
-  char* data = nullptr;
-  const long size = BIO_get_mem_data(memory, &data);
-  std::string text(data, static_cast<std::size_t>(size));
-  BIO_free(memory);
-  return text;
-}
-
-void AddExtension(X509* certificate, int id, const char* value) {
-  X509V3_CTX context;
-  X509V3_set_ctx(&context, certificate, certificate, nullptr, nullptr, 0);
-  X509_EXTENSION* extension = X509V3_EXT_conf_nid(nullptr, &context, id, value);
-  QRM_CHECK(extension != nullptr);
-  X509_add_ext(certificate, extension, -1);
-  X509_EXTENSION_free(extension);
-}
-
-Identity MakeIdentity() {
-  constexpr long kDay = 86'400;
-  EVP_PKEY* key = EVP_EC_gen("P-256");
-  X509* certificate = X509_new();
-  QRM_CHECK(key != nullptr && certificate != nullptr);
-  X509_set_version(certificate, 2);
-  ASN1_INTEGER_set(X509_get_serialNumber(certificate), 1);
-  X509_gmtime_adj(X509_getm_notBefore(certificate), -kDay);
-  X509_gmtime_adj(X509_getm_notAfter(certificate), kDay);
-  X509_set_pubkey(certificate, key);
-  X509_NAME* name = X509_get_subject_name(certificate);
-  const auto* common_name = reinterpret_cast<const unsigned char*>("kubelet");
-  X509_NAME_add_entry_by_txt(name, "CN", MBSTRING_ASC, common_name, -1, -1, 0);
-  X509_set_issuer_name(certificate, name);
-  AddExtension(certificate, NID_basic_constraints, "critical,CA:TRUE");
-  AddExtension(certificate, NID_subject_alt_name, "IP:127.0.0.1");
-  QRM_CHECK(X509_sign(certificate, key, EVP_sha256()) > 0);
-
-  BIO* certificate_text = BIO_new(BIO_s_mem());
-  BIO* key_text = BIO_new(BIO_s_mem());
-  PEM_write_bio_X509(certificate_text, certificate);
-  PEM_write_bio_PrivateKey(key_text, key, nullptr, nullptr, 0, nullptr, nullptr);
-  X509_free(certificate);
-  EVP_PKEY_free(key);
-  return {.certificate = TextOf(certificate_text), .key = TextOf(key_text)};
-}
 
 std::string TextOf(boost::beast::string_view view) {
   return {view.data(), view.size()};
@@ -130,7 +78,7 @@ struct TlsServer::Impl {
   }
 
   const Handler handler;
-  const Identity identity = MakeIdentity();
+  const TlsIdentity identity = MakeTlsIdentity();
   asio::io_context io;
   asio::ssl::context context{asio::ssl::context::tls_server};
   tcp::acceptor acceptor{io, tcp::endpoint(asio::ip::address_v4::loopback(), 0)};

@@ -9,10 +9,10 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "api/http/https_url.h"
 #include "api/proto/core/v1/pod.pb.h"
 #include "manager/demand/pod_message.h"
 #include "manager/demand/spec_cache.h"
-#include "manager/kubelet/https_url.h"
 #include "manager/kubelet/pod_list.h"
 
 namespace qrm::manager {

@@ -8,31 +8,6 @@
 namespace qrm::manager {
 namespace {
 
-struct AddressCase {
-  const char* text;
-  const char* host;
-  int port;
-};
-
-TEST(HttpOptionsTest, AddressesAreIpv4Ipv6OrAll) {
-  for (const AddressCase& row : {AddressCase{":9753", "", 9753},
-                                 {"127.0.0.1:80", "127.0.0.1", 80},
-                                 {"[::1]:80", "::1", 80},
-                                 {"[::]:0", "::", 0}}) {
-    const auto address = ParseHttpAddress(row.text);
-    ASSERT_TRUE(test::IsOk(address.status())) << row.text;
-    EXPECT_EQ(address->host, row.host);
-    EXPECT_EQ(address->port, row.port);
-  }
-}
-
-TEST(HttpOptionsTest, OtherFormsAreRefused) {
-  for (const char* text : {"9753", "localhost:80", ":", ":http", ":99999", "127.0.0.1:", "::1:80",
-                           "[127.0.0.1]:80", "[::1]", "[]:80", "1.2.3.4.5:80", ": 80"}) {
-    EXPECT_EQ(ParseHttpAddress(text).status().code(), StatusCode::kInvalidArgument) << text;
-  }
-}
-
 TEST(HttpOptionsTest, TwoServersOfOnePortAreRefused) {
   for (const char* metrics : {":9754", "0.0.0.0:9754", "[::]:9754", "127.0.0.1:9754"}) {
     EXPECT_THAT(MessageOf(CheckHttp({.metrics_address = metrics})),

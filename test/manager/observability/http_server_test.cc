@@ -12,7 +12,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "manager/observability/http_connections.h"
+#include "api/http/http_connections.h"
 #include "test/support/fake_node_services.h"
 #include "test/support/fake_plugins.h"
 #include "test/support/fake_snapshots.h"

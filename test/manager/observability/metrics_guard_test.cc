@@ -14,7 +14,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "manager/kubelet/https_call.h"
+#include "api/http/https_call.h"
 #include "manager/observability/http_server.h"
 #include "test/support/fake_node_services.h"
 #include "test/support/fake_plugins.h"

@@ -1,32 +1,18 @@
 // Makes TLS contexts of PEM files.
-#include "manager/observability/tls_files.h"
+#include "api/http/tls_files.h"
 
-#include <sys/stat.h>
-
-#include <fmt/format.h>
 #include <openssl/ssl.h>
 
+#include "api/base/file_version.h"
 #include "api/base/log.h"
 
-namespace qrm::manager {
-namespace {
+namespace qrm {
 
 namespace ssl = boost::asio::ssl;
 
-/// Differs when the file does. A secret that is mounted is replaced by another file.
-std::string VersionOf(const std::string& file) {
-  struct stat now{};
-  if (::stat(file.c_str(), &now) != 0) {
-    return "none";
-  }
-  return fmt::format("{}:{}:{}.{}", now.st_ino, now.st_size, now.st_mtim.tv_sec,
-                     now.st_mtim.tv_nsec);
-}
-
-}  // namespace
-
 std::shared_ptr<ssl::context> TlsFiles::Load() {
-  std::string version = VersionOf(certificate_file_) + " " + VersionOf(key_file_);
+  std::string version = FileVersion(certificate_file_) + " " + FileVersion(key_file_) + " " +
+                        FileVersion(client_ca_file_);
   if (version == version_) {
     return context_;
   }
@@ -48,6 +34,16 @@ StatusOr<std::shared_ptr<ssl::context>> TlsFiles::Read() const {
   if (!error) {
     context->use_private_key_file(key_file_, ssl::context::pem, error);
   }
+  if (!error && !client_ca_file_.empty()) {
+    context->set_verify_mode(ssl::verify_peer | ssl::verify_fail_if_no_peer_cert, error);
+    context->load_verify_file(client_ca_file_, error);
+    if (error) {
+      return Errorf(StatusCode::kFailedPrecondition,
+                    "cannot serve TLS: {} has no authorities of clients: {}; put their "
+                    "certificates there, in PEM",
+                    client_ca_file_, error.message());
+    }
+  }
   if (!error) {
     return context;
   }
@@ -56,4 +52,4 @@ StatusOr<std::shared_ptr<ssl::context>> TlsFiles::Read() const {
                 certificate_file_, key_file_, error.message());
 }
 
-}  // namespace qrm::manager
+}  // namespace qrm

@@ -1,4 +1,4 @@
-#include "manager/observability/http_connections.h"
+#include "api/http/http_connections.h"
 
 #include <string>
 #include <vector>
@@ -6,7 +6,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-namespace qrm::manager {
+namespace qrm {
 namespace {
 
 using testing::ElementsAre;
@@ -60,6 +60,15 @@ TEST_F(HttpConnectionsTest, WithoutRoomThePeerWithMostMakesIt) {
   EXPECT_THAT(dropped_, ElementsAre("a1"));
 }
 
+TEST_F(HttpConnectionsTest, OneThatHasItsAnswerIsSilentAgain) {
+  const HttpConnections::Id first = Add("a", "a1");
+  connections_.BeginAnswer(first);
+  connections_.BeginAnswer(Add("a", "a2"));
+  connections_.EndAnswer(first);
+  Add("a", "a3");
+  EXPECT_THAT(dropped_, ElementsAre("a1"));
+}
+
 TEST_F(HttpConnectionsTest, OneThatEndedLeavesRoom) {
   connections_.Remove(Add("a", "a1"));
   Add("a", "a2");
@@ -68,4 +77,4 @@ TEST_F(HttpConnectionsTest, OneThatEndedLeavesRoom) {
 }
 
 }  // namespace
-}  // namespace qrm::manager
+}  // namespace qrm

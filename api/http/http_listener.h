@@ -1,4 +1,4 @@
-// Serves short answers to GET over HTTP/1.1 on one port, one request per connection.
+// Serves HTTP/1.1 on one port.
 #pragma once
 
 #include <memory>
@@ -7,10 +7,10 @@
 #include <boost/asio/io_context.hpp>
 
 #include "api/base/status.h"
-#include "manager/observability/http_options.h"
-#include "manager/observability/http_session.h"
+#include "api/http/http_address.h"
+#include "api/http/http_session.h"
 
-namespace qrm::manager {
+namespace qrm {
 
 /// A port that silent, slow and wordy peers do not block: HttpConnections tells who goes.
 ///
@@ -18,7 +18,7 @@ namespace qrm::manager {
 class HttpListener {
  public:
   /// `io` outlives the listener.
-  HttpListener(boost::asio::io_context& io, HttpHandler handler);
+  HttpListener(boost::asio::io_context& io, HttpHandler handler, const HttpRules& rules = {});
   ~HttpListener();
   HttpListener(const HttpListener&) = delete;
   HttpListener& operator=(const HttpListener&) = delete;
@@ -36,4 +36,4 @@ class HttpListener {
   const std::unique_ptr<Impl> impl_;
 };
 
-}  // namespace qrm::manager
+}  // namespace qrm

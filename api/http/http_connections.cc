@@ -1,10 +1,10 @@
 // Looks at each connection: they are few.
-#include "manager/observability/http_connections.h"
+#include "api/http/http_connections.h"
 
 #include <algorithm>
 #include <utility>
 
-namespace qrm::manager {
+namespace qrm {
 
 HttpConnections::Id HttpConnections::Add(const std::string& peer, std::function<void()> drop) {
   if (CountOf(peer) >= limits_.per_peer) {
@@ -20,6 +20,12 @@ HttpConnections::Id HttpConnections::Add(const std::string& peer, std::function<
 void HttpConnections::BeginAnswer(Id id) {
   if (const auto found = connections_.find(id); found != connections_.end()) {
     found->second.answering = true;
+  }
+}
+
+void HttpConnections::EndAnswer(Id id) {
+  if (const auto found = connections_.find(id); found != connections_.end()) {
+    found->second.answering = false;
   }
 }
 
@@ -56,4 +62,4 @@ void HttpConnections::DropOneOf(const std::string& peer) {
   drop();
 }
 
-}  // namespace qrm::manager
+}  // namespace qrm

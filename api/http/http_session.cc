@@ -1,16 +1,18 @@
 // Runs a connection with or without TLS.
-#include "manager/observability/http_session.h"
+#include "api/http/http_session.h"
 
 #include <chrono>
+#include <memory>
 #include <type_traits>
 #include <utility>
 
+#include <boost/asio/dispatch.hpp>
 #include <boost/asio/ssl.hpp>
 #include <boost/beast/core.hpp>
 #include <boost/beast/http.hpp>
 #include <boost/beast/ssl.hpp>
 
-namespace qrm::manager {
+namespace qrm {
 namespace {
 
 namespace asio = boost::asio;
@@ -26,8 +28,9 @@ using TlsStream = beast::ssl_stream<beast::tcp_stream>;
 constexpr std::chrono::seconds kRequestTimeout{5};
 /// Twice what the API server may take, for it is asked two questions.
 constexpr std::chrono::seconds kGateTimeout{10};
-constexpr std::size_t kMaxRequestBytes = std::size_t{16} * 1024;
+constexpr std::size_t kMaxHeaderBytes = std::size_t{16} * 1024;
 constexpr char kBearer[] = "Bearer ";
+constexpr unsigned kHttp11 = 11;
 
 /// Who connects: an IPv4 address, however it is written, or the network that an IPv6 host has for
 /// itself and may take any number of addresses from. Source: RFC 4291, 2.5.4.
@@ -92,7 +95,10 @@ class Session final : public std::enable_shared_from_this<Session<Stream>> {
   beast::tcp_stream& Lowest() { return beast::get_lowest_layer(stream_); }
 
   void Read() {
-    http::async_read(stream_, buffer_, request_,
+    parser_ = std::make_unique<http::request_parser<http::string_body>>();
+    parser_->header_limit(kMaxHeaderBytes);
+    parser_->body_limit(site_->rules.most_body_bytes);
+    http::async_read(stream_, buffer_, *parser_,
                      [self = this->shared_from_this()](error_code error, std::size_t) {
                        if (!error) {
                          self->Judge();
@@ -107,7 +113,7 @@ class Session final : public std::enable_shared_from_this<Session<Stream>> {
       return;
     }
     Lowest().expires_after(kGateTimeout);
-    const auto field = request_[http::field::authorization];
+    const auto field = parser_->get()[http::field::authorization];
     const std::string text(field.data(), field.size());
     const std::string token = text.starts_with(kBearer) ? text.substr(sizeof(kBearer) - 1) : "";
     site_->security.gate(token, [self = this->shared_from_this()](const Status& may) {
@@ -121,20 +127,44 @@ class Session final : public std::enable_shared_from_this<Session<Stream>> {
   }
 
   void Answer() {
-    const auto target = request_.target();
-    Write(request_.method() == http::verb::get ? site_->handler({target.data(), target.size()})
-                                               : HttpAnswer{405, "only GET is served here\n"});
+    auto& request = parser_->get();
+    const auto method = request.method_string();
+    const auto target = request.target();
+    site_->handler({.method = {method.data(), method.size()},
+                    .target = {target.data(), target.size()},
+                    .body = std::move(request.body())},
+                   [self = this->shared_from_this()](HttpAnswer answer) {
+                     asio::dispatch(self->stream_.get_executor(),
+                                    [self, answer = std::move(answer)]() mutable {
+                                      self->Write(std::move(answer));
+                                    });
+                   });
   }
 
   void Write(HttpAnswer answer) {
+    const bool stays = site_->rules.after_answer == HttpRules::AfterAnswer::kKeepOpen &&
+                       parser_->get().keep_alive();
     response_.result(static_cast<unsigned>(answer.status));
     response_.set(http::field::content_type, answer.type);
-    response_.keep_alive(false);
+    response_.keep_alive(stays);
     response_.body() = std::move(answer.body);
     response_.prepare_payload();
-    http::async_write(
-        stream_, response_,
-        [self = this->shared_from_this()](error_code, std::size_t) { self->Close(); });
+    Lowest().expires_after(kRequestTimeout);
+    http::async_write(stream_, response_,
+                      [self = this->shared_from_this(), stays](error_code error, std::size_t) {
+                        if (stays && !error) {
+                          self->AwaitNext();
+                        } else {
+                          self->Close();
+                        }
+                      });
+  }
+
+  void AwaitNext() {
+    site_->connections.EndAnswer(id_);
+    response_ = http::response<http::string_body>(http::status::ok, kHttp11);
+    Lowest().expires_after(site_->rules.idle);
+    Read();
   }
 
   void Close() {
@@ -150,12 +180,20 @@ class Session final : public std::enable_shared_from_this<Session<Stream>> {
   const std::shared_ptr<ssl::context> context_;  // null without TLS
   Stream stream_;
   HttpConnections::Id id_ = 0;
-  beast::flat_buffer buffer_{kMaxRequestBytes};
-  http::request<http::empty_body> request_;
-  http::response<http::string_body> response_{http::status::ok, 11};
+  beast::flat_buffer buffer_;
+  std::unique_ptr<http::request_parser<http::string_body>> parser_;
+  http::response<http::string_body> response_{http::status::ok, kHttp11};
 };
 
 }  // namespace
+
+HttpHandler AnswerGet(std::function<HttpAnswer(std::string_view path)> answer) {
+  return [answer = std::move(answer)](const HttpQuestion& question, const HttpReply& reply) {
+    constexpr int kNotAllowed = 405;
+    reply(question.method == "GET" ? answer(question.target)
+                                   : HttpAnswer{kNotAllowed, "only GET is served here\n"});
+  };
+}
 
 void ServeHttp(tcp::socket socket, const std::shared_ptr<HttpSite>& site) {
   if (site->security.tls == nullptr) {
@@ -165,4 +203,4 @@ void ServeHttp(tcp::socket socket, const std::shared_ptr<HttpSite>& site) {
   }  // else it is closed: there is no certificate yet
 }
 
-}  // namespace qrm::manager
+}  // namespace qrm

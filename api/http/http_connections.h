@@ -7,7 +7,7 @@
 #include <map>
 #include <string>
 
-namespace qrm::manager {
+namespace qrm {
 
 /// The open connections of one port. Whoever connects is let in: where there is no room, the one
 /// that has been silent for the longest goes, of the same peer if that has its share and else of
@@ -31,6 +31,8 @@ class HttpConnections {
   /// Its request has come: it is silent no more, and goes only when all others are being answered,
   /// too.
   void BeginAnswer(Id id);
+  /// It has its answer, and waits for its next request: it is as silent as one that came now.
+  void EndAnswer(Id id);
   /// It has ended. A dropped one is gone already.
   void Remove(Id id) { connections_.erase(id); }
 
@@ -51,4 +53,4 @@ class HttpConnections {
   std::map<Id, Connection> connections_;  // in the order in which they came
 };
 
-}  // namespace qrm::manager
+}  // namespace qrm

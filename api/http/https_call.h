@@ -6,15 +6,11 @@
 #include <string>
 
 #include <boost/asio/io_context.hpp>
-#include <openssl/types.h>
 
 #include "api/base/status.h"
-#include "manager/kubelet/https_url.h"
+#include "api/http/https_url.h"
 
-namespace qrm::manager {
-
-/// The SHA-256 of a certificate (DER), in hex.
-std::string FingerprintOf(const X509* certificate);
+namespace qrm {
 
 struct HttpsRequest {
   HttpsUrl url;
@@ -45,4 +41,4 @@ StatusOr<std::string> ReadToken(const std::string& file, const std::string& key)
 void HttpsCall(boost::asio::io_context& io, const HttpsRequest& request,
                std::function<void(StatusOr<std::string>)> done);
 
-}  // namespace qrm::manager
+}  // namespace qrm

@@ -1,5 +1,5 @@
 // Accepts whoever comes and lets HttpConnections decide who stays.
-#include "manager/observability/http_listener.h"
+#include "api/http/http_listener.h"
 
 #include <chrono>
 #include <utility>
@@ -8,7 +8,7 @@
 #include <boost/asio/ip/v6_only.hpp>
 #include <boost/asio/steady_timer.hpp>
 
-namespace qrm::manager {
+namespace qrm {
 namespace {
 
 namespace asio = boost::asio;
@@ -20,9 +20,8 @@ constexpr std::chrono::milliseconds kPauseAfterError{100};
 }  // namespace
 
 struct HttpListener::Impl {
-  Impl(asio::io_context& io, HttpHandler answer) : acceptor(io), pause(io) {
-    site->handler = std::move(answer);
-  }
+  Impl(asio::io_context& io, HttpHandler answer, const HttpRules& rules)
+      : site(std::make_shared<HttpSite>(std::move(answer), rules)), acceptor(io), pause(io) {}
 
   error_code Bind(const tcp::endpoint& endpoint) {
     error_code error;
@@ -80,13 +79,13 @@ struct HttpListener::Impl {
   }
 
   /// Shared with the connections, some of which end with `io`, after the listener.
-  const std::shared_ptr<HttpSite> site = std::make_shared<HttpSite>();
+  const std::shared_ptr<HttpSite> site;
   tcp::acceptor acceptor;
   asio::steady_timer pause;
 };
 
-HttpListener::HttpListener(asio::io_context& io, HttpHandler handler)
-    : impl_(std::make_unique<Impl>(io, std::move(handler))) {}
+HttpListener::HttpListener(asio::io_context& io, HttpHandler handler, const HttpRules& rules)
+    : impl_(std::make_unique<Impl>(io, std::move(handler), rules)) {}
 
 HttpListener::~HttpListener() = default;
 
@@ -117,4 +116,4 @@ int HttpListener::port() const {
   return ignored ? 0 : endpoint.port();
 }
 
-}  // namespace qrm::manager
+}  // namespace qrm

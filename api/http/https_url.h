@@ -5,7 +5,7 @@
 
 #include "api/base/status.h"
 
-namespace qrm::manager {
+namespace qrm {
 
 /// "https://HOST[:PORT][/PATH]" in parts.
 struct HttpsUrl {
@@ -17,4 +17,4 @@ struct HttpsUrl {
 /// Errors: kInvalidArgument with the form.
 StatusOr<HttpsUrl> ParseHttpsUrl(const std::string& text);
 
-}  // namespace qrm::manager
+}  // namespace qrm

@@ -1,7 +1,7 @@
 // Splits an address into its parts.
-#include "manager/kubelet/https_url.h"
+#include "api/http/https_url.h"
 
-namespace qrm::manager {
+namespace qrm {
 namespace {
 
 constexpr char kScheme[] = "https://";
@@ -38,4 +38,4 @@ StatusOr<HttpsUrl> ParseHttpsUrl(const std::string& text) {
   return url;
 }
 
-}  // namespace qrm::manager
+}  // namespace qrm
