@@ -6,9 +6,9 @@ set -euo pipefail
 cd "${1:-$(dirname "$0")/..}"
 
 # From the lowest to the highest: each includes itself and what stands before it. Only tools, test and bench see all.
-folders=(api topology checkpoint plugins manager scheduler tools)
+folders=(api topology checkpoint plugins cluster manager scheduler tools)
 rooms=(rpc runtime state registry demand kubelet classes admission reconcile pods observability podresources control daemon config)
-scheduler_rooms=(cache examples topology simulate)
+scheduler_rooms=(cache examples topology registry simulate extender)
 failed=0
 
 # forbid FOLDERS PATTERN WHY
@@ -38,6 +38,7 @@ climbs manager/ "${rooms[@]}"
 climbs scheduler/ "${scheduler_rooms[@]}"
 forbid "scheduler" '#include "manager/' "scheduler/ includes the daemon of a node"
 forbid "api/base" '#include "api/(base/)?(hint|id_set|resource|wire|proto)' "api/base/ includes values or wire formats"
+forbid "cluster" '#include "(topology|checkpoint|plugins)/' "cluster/ includes more than api/"
 forbid "checkpoint/sqlite" '#include "checkpoint/[a-z_]*\.h' "checkpoint/sqlite/ includes the checkpoint"
 forbid "topology checkpoint" '#include <(grpc|grpcpp)/' "topology/ and checkpoint/ compile gRPC"
 forbid "topology" '(std::thread|std::jthread|std::async)' "topology/ starts a thread"
@@ -51,8 +52,8 @@ done
 while IFS= read -r room; do
   pairs=$(find "$room" -maxdepth 1 \( -name '*.h' -o -name '*.cc' \) | sed 's/\.[a-z]*$//' | sort -u | wc -l)
   [ "$pairs" -le 20 ] || { echo "$room has $pairs source pairs: divide it, 20 are the most"; failed=1; }
-done < <(find manager scheduler -type d)
+done < <(find cluster manager scheduler -type d)
 while IFS= read -r header; do
   forbid "$header" '#include <(grpcpp/|grpc/|hwloc)' "a header drags gRPC or hwloc in"
-done < <(find api topology checkpoint plugins manager scheduler tools -name '*.h')
+done < <(find api topology checkpoint plugins cluster manager scheduler tools -name '*.h')
 exit $failed

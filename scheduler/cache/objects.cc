@@ -1,4 +1,4 @@
-// Compares pods and versions.
+// Compares pods.
 #include "scheduler/cache/objects.h"
 
 namespace qrm::scheduler {
@@ -8,14 +8,6 @@ bool SameButVersion(const Pod& a, const Pod& b) {
          a.node == b.node && a.finished == b.finished && a.qos_class == b.qos_class &&
          a.labels == b.labels && a.annotations == b.annotations && a.containers == b.containers &&
          a.overhead == b.overhead;
-}
-
-// Decimal numbers without leading zeros, of any length.
-int CompareVersions(const std::string& a, const std::string& b) {
-  if (a.size() != b.size()) {
-    return a.size() < b.size() ? -1 : 1;
-  }
-  return a.compare(b);
 }
 
 }  // namespace qrm::scheduler

@@ -59,9 +59,4 @@ struct Node {
 
 using NodePtr = std::shared_ptr<const Node>;
 
-/// Negative when version `a` is older than `b`, 0 when equal, positive when newer; the empty one is
-/// the oldest. Only for versions of one kind of object.
-/// Source: KEP-5504, comparable resource versions.
-int CompareVersions(const std::string& a, const std::string& b);
-
 }  // namespace qrm::scheduler

@@ -94,12 +94,5 @@ TEST(ReadNodeTest, ReadsNumbersAndTextsAsAmounts) {
   EXPECT_EQ(node->annotations, (StringMap{{"a", "b"}}));
 }
 
-TEST(CompareVersionsTest, LongerNumbersAreNewer) {
-  EXPECT_LT(CompareVersions("9", "10"), 0);
-  EXPECT_GT(CompareVersions("100", "99"), 0);
-  EXPECT_EQ(CompareVersions("42", "42"), 0);
-  EXPECT_LT(CompareVersions("", "1"), 0);
-}
-
 }  // namespace
 }  // namespace qrm::scheduler

@@ -1,0 +1,92 @@
+// Calls the API server: single requests, and answers that go on for as long as it has something to
+// tell.
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include <boost/asio/io_context.hpp>
+
+#include "api/base/status.h"
+#include "cluster/access.h"
+
+namespace qrm::cluster {
+
+struct ApiRequest {
+  std::string method = "GET";
+  std::string path;
+  std::string content_type = "application/json";
+  std::string body;
+  std::chrono::milliseconds timeout{10'000};
+};
+
+/// How a stream ended: OK at the time that was asked for.
+struct StreamEnd {
+  Status status;
+  std::optional<std::chrono::seconds> retry_after;
+};
+
+/// Hears of a stream. Any of them may destroy it.
+struct StreamListener {
+  std::function<void()> on_open = [] {};  ///< the server has begun to answer
+  std::function<void(std::string_view line)> on_line;
+  std::function<void(const StreamEnd&)> on_end;
+};
+
+/// A stream of lines; destroying it ends it, and nothing is told any more.
+class ApiStream {
+ public:
+  struct Options {
+    std::string path;
+    std::chrono::milliseconds timeout{10'000};   ///< for the answer's beginning
+    std::chrono::milliseconds silence{180'000};  ///< without a byte: kDeadlineExceeded
+  };
+  virtual ~ApiStream() = default;
+};
+
+/// Sends up to `Options::connections` requests at once over connections that it keeps; others wait.
+///
+/// Errors: kInvalidArgument for 400 and 422, kUnauthenticated, kPermissionDenied, kNotFound,
+/// kAborted for 409, kOutOfRange for 410, kUnavailable for all other answers and for none,
+/// kDeadlineExceeded. 429 is asked again after the time that it names, and 401 once with a token
+/// that is read again. A request that got no answer may have been carried out: only those that may
+/// be carried out twice, all but POST, are sent again by themselves.
+///
+/// Threads: that of `io`.
+class ApiClient {
+ public:
+  struct Options {
+    std::string user_agent = "qrm";
+    std::size_t connections = 8;
+  };
+  using Done = std::function<void(StatusOr<std::string> body)>;
+
+  /// `io` outlives it.
+  ApiClient(boost::asio::io_context& io, ClusterAccess access, Options options);
+  /// Nothing is told any more.
+  ~ApiClient();
+  ApiClient(const ApiClient&) = delete;
+  ApiClient& operator=(const ApiClient&) = delete;
+
+  const ClusterAccess& access() const;
+
+  /// `done` runs once, later, with the body of the answer.
+  void Call(ApiRequest request, Done done);
+
+  /// GET whose answer is told line by line, then its end, on a connection of its own.
+  std::unique_ptr<ApiStream> Stream(ApiStream::Options options, StreamListener listener);
+
+ private:
+  struct Impl;
+  const std::shared_ptr<Impl> impl_;
+};
+
+/// The error that an answer with this status is, by the message of its v1 Status body.
+Status ErrorOf(const std::string& what, unsigned status, const std::string& body);
+
+}  // namespace qrm::cluster

@@ -1,0 +1,104 @@
+// Writes the bodies as JSON.
+#include "cluster/requests.h"
+
+#include <string_view>
+
+#include <fmt/chrono.h>
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include "api/base/foreign_text.h"
+
+namespace qrm::cluster {
+namespace {
+
+using nlohmann::json;
+
+std::string Written(const json& body) {
+  return body.dump(-1, ' ', false, json::error_handler_t::replace);
+}
+
+}  // namespace
+
+std::string PercentEncoded(const std::string& text) {
+  constexpr std::string_view kPlain =
+      "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-._~";
+  std::string encoded;
+  for (const char c : text) {
+    if (kPlain.find(c) != std::string_view::npos) {
+      encoded += c;
+    } else {
+      encoded += fmt::format("%{:02X}", static_cast<unsigned char>(c));
+    }
+  }
+  return encoded;
+}
+
+ApiRequest BindRequest(const Binding& binding) {
+  const json body = {
+      {"apiVersion", "v1"},
+      {"kind", "Binding"},
+      {"metadata",
+       {{"name", binding.pod}, {"uid", binding.uid}, {"annotations", binding.annotations}}},
+      {"target", {{"apiVersion", "v1"}, {"kind", "Node"}, {"name", binding.node}}}};
+  return {.method = "POST",
+          .path = fmt::format("/api/v1/namespaces/{}/pods/{}/binding",
+                              PercentEncoded(binding.pod_namespace), PercentEncoded(binding.pod)),
+          .body = Written(body)};
+}
+
+ApiRequest MergePatchRequest(const std::string& path, const json& patch) {
+  return {.method = "PATCH",
+          .path = path,
+          .content_type = "application/merge-patch+json",
+          .body = Written(patch)};
+}
+
+// JSON is YAML, and the only content type that servers before 1.33 take for it says YAML.
+ApiRequest ApplyRequest(const std::string& path, const json& object, const std::string& manager) {
+  return {.method = "PATCH",
+          .path = path + "?force=true&fieldManager=" + PercentEncoded(manager),
+          .content_type = "application/apply-patch+yaml",
+          .body = Written(object)};
+}
+
+ApiRequest WarningRequest(const ObjectEvent& event, std::chrono::system_clock::time_point now) {
+  constexpr std::size_t kMostMessageBytes = 1024;  // more is refused
+  constexpr std::size_t kMostMarkBytes = 40;       // of what is put behind it
+  const auto seconds = std::chrono::floor<std::chrono::seconds>(now);
+  const std::string time = fmt::format("{:%Y-%m-%dT%H:%M:%S}Z",
+                                       fmt::gmtime(std::chrono::system_clock::to_time_t(seconds)));
+  const std::string space =
+      event.object_namespace.empty() ? std::string("default") : event.object_namespace;
+  const json body = {
+      {"apiVersion", "v1"},
+      {"kind", "Event"},
+      {"metadata",
+       {{"name", fmt::format("{}.{:x}", event.object_name, now.time_since_epoch().count())},
+        {"namespace", space}}},
+      {"involvedObject",
+       {{"apiVersion", "v1"},
+        {"kind", event.object_kind},
+        {"namespace", event.object_namespace},
+        {"name", event.object_name},
+        {"uid", event.object_uid}}},
+      {"reason", event.reason},
+      {"message", Cut(event.message, kMostMessageBytes - kMostMarkBytes)},
+      {"source", {{"component", event.component}, {"host", event.host}}},
+      {"type", "Warning"},
+      {"count", 1},
+      {"firstTimestamp", time},
+      {"lastTimestamp", time}};
+  return {.method = "POST",
+          .path = fmt::format("/api/v1/namespaces/{}/events", PercentEncoded(space)),
+          .body = Written(body)};
+}
+
+std::string MicroTime(std::chrono::system_clock::time_point time) {
+  const auto seconds = std::chrono::floor<std::chrono::seconds>(time);
+  const auto micros = std::chrono::floor<std::chrono::microseconds>(time - seconds).count();
+  return fmt::format("{:%Y-%m-%dT%H:%M:%S}.{:06}Z",
+                     fmt::gmtime(std::chrono::system_clock::to_time_t(seconds)), micros);
+}
+
+}  // namespace qrm::cluster

@@ -1,0 +1,16 @@
+#include "api/resource_version.h"
+
+#include <gtest/gtest.h>
+
+namespace qrm {
+namespace {
+
+TEST(CompareVersionsTest, LongerNumbersAreNewer) {
+  EXPECT_LT(CompareVersions("9", "10"), 0);
+  EXPECT_GT(CompareVersions("100", "99"), 0);
+  EXPECT_EQ(CompareVersions("42", "42"), 0);
+  EXPECT_LT(CompareVersions("", "1"), 0);
+}
+
+}  // namespace
+}  // namespace qrm

@@ -1,0 +1,110 @@
+#include "cluster/lease_election.h"
+
+#include <atomic>
+#include <chrono>
+#include <memory>
+#include <string>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
+
+#include "test/cluster/client_fixture.h"
+#include "test/support/await.h"
+
+namespace qrm::cluster {
+namespace {
+
+using std::chrono::milliseconds;
+using test::Await;
+
+constexpr char kLeases[] = "/apis/coordination.k8s.io/v1/leases";
+constexpr char kLease[] = "qrm/scheduler";
+
+class LeaseElectionTest : public ClientFixture {
+ protected:
+  void TearDown() override {
+    loop_.Run([&] {
+      first_.reset();
+      second_.reset();
+    });
+  }
+  std::unique_ptr<LeaseElection> Run(const std::string& identity) {
+    std::unique_ptr<LeaseElection> election;
+    loop_.Run([&] {
+      election = std::make_unique<LeaseElection>(
+          loop_.io(), *client_,
+          LeaseElection::Options{.lease_namespace = "qrm",
+                                 .name = "scheduler",
+                                 .identity = identity,
+                                 .duration = milliseconds(1000),
+                                 .renew_deadline = milliseconds(700),
+                                 .retry = milliseconds(20)},
+          [this] {
+            ++begun_;
+            told_before_ = told_before_ || latest_->Leads();
+          });
+      latest_ = election.get();
+      election->Start();
+    });
+    return election;
+  }
+  nlohmann::json Spec() const { return server_.Find(kLeases, kLease)["spec"]; }
+
+  std::atomic<int> begun_ = 0;
+  LeaseElection* latest_ = nullptr;  // on the loop
+  std::atomic<bool> told_before_ = false;
+  std::unique_ptr<LeaseElection> first_;
+  std::unique_ptr<LeaseElection> second_;
+};
+
+TEST_F(LeaseElectionTest, TheFirstOneMakesTheLeaseAndLeads) {
+  first_ = Run("first");
+  ASSERT_TRUE(Await([&] { return first_->Leads(); }));
+  EXPECT_EQ(Spec()["holderIdentity"], "first");
+  EXPECT_EQ(Spec()["leaseDurationSeconds"], 1);
+  EXPECT_EQ(Spec()["leaseTransitions"], 0);
+  EXPECT_EQ(begun_, 1);
+  EXPECT_FALSE(told_before_) << "what has to be done first is done first";
+}
+
+TEST_F(LeaseElectionTest, AnotherWaitsWhileItIsRenewed) {
+  first_ = Run("first");
+  ASSERT_TRUE(Await([&] { return first_->Leads(); }));
+  second_ = Run("second");
+  const std::string renewed = Spec()["renewTime"];
+  ASSERT_TRUE(Await([&] { return Spec()["renewTime"] != renewed; }));
+  EXPECT_TRUE(first_->Leads());
+  EXPECT_FALSE(second_->Leads());
+}
+
+TEST_F(LeaseElectionTest, ALeaseThatIsNotRenewedRunsOut) {
+  first_ = Run("first");
+  ASSERT_TRUE(Await([&] { return first_->Leads(); }));
+  loop_.Run([&] { first_.reset(); });
+  second_ = Run("second");
+  EXPECT_TRUE(Await([&] { return second_->Leads(); }));
+  EXPECT_EQ(Spec()["leaseTransitions"], 1);
+}
+
+TEST_F(LeaseElectionTest, AReleasedLeaseIsTakenAtOnce) {
+  first_ = Run("first");
+  ASSERT_TRUE(Await([&] { return first_->Leads(); }));
+  std::atomic<bool> released = false;
+  loop_.Run([&] { first_->Release([&] { released = true; }); });
+  ASSERT_TRUE(Await([&] { return released.load(); }));
+  EXPECT_FALSE(first_->Leads());
+  EXPECT_EQ(Spec()["holderIdentity"], "");
+  second_ = Run("second");
+  EXPECT_TRUE(Await([&] { return second_->Leads(); }));
+}
+
+TEST_F(LeaseElectionTest, WhoCannotRenewStopsLeading) {
+  first_ = Run("first");
+  ASSERT_TRUE(Await([&] { return first_->Leads(); }));
+  server_.Refuse(1'000'000, 503);
+  EXPECT_TRUE(Await([&] { return !first_->Leads(); }));
+}
+
+}  // namespace
+}  // namespace qrm::cluster
