@@ -3,6 +3,7 @@
 #include <string>
 #include <vector>
 
+#include "scheduler/extender/serve_command.h"
 #include "scheduler/simulate/simulate_command.h"
 
 namespace {
@@ -10,12 +11,16 @@ namespace {
 constexpr char kUsage[] =
     "usage: qrm-scheduler COMMAND [ARGUMENT...]\n\n"
     "commands:\n"
+    "  serve            answers kube-scheduler as its extender\n"
     "  simulate TRACE   plays nodes and pods through the cache and filters, without an API "
     "server\n\n"
     "qrm-scheduler COMMAND --help tells more; qrm-scheduler --version prints the version.\n";
 
 int Run(const std::vector<std::string>& args) {
   const std::string command = args.empty() ? "" : args.front();
+  if (command == "serve") {
+    return qrm::scheduler::RunServe({args.begin() + 1, args.end()}, std::cout, std::cerr);
+  }
   if (command == "simulate") {
     return qrm::scheduler::RunSimulate({args.begin() + 1, args.end()}, std::cout, std::cerr);
   }

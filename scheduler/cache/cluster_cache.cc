@@ -105,6 +105,26 @@ void ClusterCache::ReplaceObjects(const std::string& resource, std::vector<Objec
   Listed(resource, version);
 }
 
+bool ClusterCache::FitsWithout(const Pod& pod, const std::string& node,
+                               const std::vector<std::string>& uids) const {
+  for (const auto& [type, cache] : caches_) {
+    const ExtendedResource* const resource = cache->GetExtendedResource(node);
+    if (resource == nullptr) {
+      continue;
+    }
+    const std::unique_ptr<ExtendedResource> left = resource->Clone();
+    for (const std::string& uid : uids) {
+      if (const Stay* const stay = pods_.FindStay(uid); stay != nullptr && stay->node == node) {
+        left->RemovePod(*stay->pod);
+      }
+    }
+    if (!left->AdmitPod(pod).Fits()) {
+      return false;
+    }
+  }
+  return true;
+}
+
 StatusOr<StringMap> ClusterCache::Assume(const std::string& uid, const std::string& node) {
   if (pods_.AssumedOn(uid) == node && !node.empty()) {
     return decisions_.at(uid);

@@ -53,8 +53,15 @@ class ClusterCache {
   void ReplaceObjects(const std::string& resource, std::vector<Object> objects,
                       const std::string& version);
 
+  /// Nothing else of `kind` has changed up to `version`.
+  void Reach(const std::string& kind, const std::string& version) { TakeVersion(kind, version); }
+
   /// The custom resources that handles subscribed to.
   std::vector<std::string> resources() const { return feed_.resources(); }
+
+  /// Whether `pod` would fit `node` if the pods of these UIDs were gone.
+  bool FitsWithout(const Pod& pod, const std::string& node,
+                   const std::vector<std::string>& uids) const;
 
   /// Decides that the pod goes to `node`, by the newest state, and counts it there. The result is
   /// to be written on the pod with its binding; the same again for a pod that is assumed there.

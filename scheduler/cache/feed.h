@@ -34,8 +34,8 @@ class Feed {
   /// `node` as it is now; null: it is gone.
   using OnNode = std::function<void(const std::string& name, const Node* node)>;
 
-  /// `resource` is the plural name, such as "noderesourcetopologies". Several may subscribe to one;
-  /// they agree about `node_of`, and the first one's is used.
+  /// `resource` is PLURAL.VERSION.GROUP, as kubectl takes it: "things.v1.test.io". Several may
+  /// subscribe to one; they agree about `node_of`, and the first one's is used.
   void Subscribe(const std::string& resource, const NodeOf& node_of, OnObject on_object);
   void SubscribeNodes(OnNode on_node);
 

@@ -134,6 +134,7 @@ Status ReadPodParts(const json& object, Pod& pod) {
   QRM_ASSIGN_OR_RETURN(pod.resource_version, ReadText(meta, "resourceVersion"));
   QRM_ASSIGN_OR_RETURN(pod.labels, ReadTexts(meta, "labels"));
   QRM_ASSIGN_OR_RETURN(pod.annotations, ReadTexts(meta, "annotations"));
+  pod.annotations.erase("kubectl.kubernetes.io/last-applied-configuration");  // all of it again
   if (pod.uid.empty() || pod.name.empty()) {
     return Errorf(StatusCode::kInvalidArgument, "metadata.{} is missing; add it",
                   pod.uid.empty() ? "uid" : "name");

@@ -3,6 +3,8 @@
 
 #include <utility>
 
+#include "api/resource_version.h"
+
 namespace qrm::scheduler {
 namespace {
 
@@ -42,6 +44,15 @@ SnapshotPtr SchedulerCache::Load() const {
   return snapshot_;
 }
 
+bool SchedulerCache::AwaitVersion(const std::string& kind, const std::string& version,
+                                  std::chrono::steady_clock::time_point deadline) {
+  const MutexLock lock(mutex_);
+  return published_.WaitUntil(mutex_, deadline, [&]() QRM_REQUIRES(mutex_) {
+    const auto reached = snapshot_->versions.find(kind);
+    return reached != snapshot_->versions.end() && CompareVersions(reached->second, version) >= 0;
+  });
+}
+
 StatusOr<StringMap> SchedulerCache::Assume(const std::string& uid, const std::string& node) {
   StatusOr<StringMap> decision = StringMap();
   Run([&](ClusterCache& cache) { decision = cache.Assume(uid, node); });
@@ -59,6 +70,7 @@ void SchedulerCache::Publish() {
   SnapshotPtr snapshot = cache_->Publish();
   const MutexLock lock(mutex_);
   snapshot_ = std::move(snapshot);
+  published_.NotifyAll();
 }
 
 }  // namespace qrm::scheduler

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <atomic>
+#include <chrono>
 #include <cstdint>
 #include <functional>
 #include <memory>
@@ -35,6 +36,10 @@ class SchedulerCache {
   /// The state as it was a moment ago; never waits for the writer.
   SnapshotPtr Load() const;
 
+  /// Whether the snapshot has `kind` up to `version`; waits for it until `deadline`.
+  bool AwaitVersion(const std::string& kind, const std::string& version,
+                    std::chrono::steady_clock::time_point deadline);
+
   /// As ClusterCache::Assume; visible before it returns.
   StatusOr<StringMap> Assume(const std::string& uid, const std::string& node);
   std::string Dump();
@@ -50,6 +55,7 @@ class SchedulerCache {
   uint64_t unpublished_ = 0;             // the writer's
   std::atomic<uint64_t> waiting_{0};
   mutable Mutex mutex_;
+  CondVar published_;
   SnapshotPtr snapshot_ QRM_GUARDED_BY(mutex_);
   TaskThread writer_;
 };

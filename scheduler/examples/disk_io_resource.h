@@ -11,7 +11,7 @@ namespace qrm::scheduler {
 /// `read` and `write` of node spec.nodeName; and the annotations of a pod that asks for a class and
 /// for bandwidth in it. Units: bytes per second.
 inline constexpr char kDiskIo[] = "disk-io";
-inline constexpr char kDiskIoStatuses[] = "nodediskiostatuses";
+inline constexpr char kDiskIoStatuses[] = "nodediskiostatuses.v1.disk-io.qrm.io";
 inline constexpr char kDiskIoClass[] = "disk-io.qrm.io/class";
 inline constexpr char kDiskIoRead[] = "disk-io.qrm.io/read";
 inline constexpr char kDiskIoWrite[] = "disk-io.qrm.io/write";

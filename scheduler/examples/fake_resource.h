@@ -11,7 +11,7 @@ namespace qrm::scheduler {
 /// spec.fakeResource is the capacity of node spec.nodeName; and the annotation with a pod's
 /// request, a quantity.
 inline constexpr char kFakeResource[] = "fake";
-inline constexpr char kFakeStatuses[] = "nodefakeresourcestatuses";
+inline constexpr char kFakeStatuses[] = "nodefakeresourcestatuses.v1.fake.qrm.io";
 inline constexpr char kFakeRequest[] = "fake.qrm.io/request";
 
 /// Source: KEP-4187, "An Example of a Scheduler Plugin using the Cache Extension".

@@ -10,6 +10,7 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include "scheduler/registry/resource_types.h"
 #include "scheduler/simulate/simulation.h"
 #include "scheduler/simulate/trace.h"
 
@@ -30,7 +31,7 @@ void Declare(CLI::App& app, Flags& flags) {
   app.add_option("--without", flags.without,
                  "leave an extended resource out, as a scheduler that knows nothing of it; may be "
                  "repeated")
-      ->check(CLI::IsMember({"disk-io", "fake", "numa", "numa-match"}))
+      ->check(CLI::IsMember(ResourceTypes()))
       ->allow_extra_args(false);
   app.add_option("-o,--output", flags.output, "how to print the report")
       ->check(CLI::IsMember({"text", "json"}))

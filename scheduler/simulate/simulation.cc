@@ -9,24 +9,15 @@
 
 #include "scheduler/cache/filter.h"
 #include "scheduler/cache/scheduler_cache.h"
-#include "scheduler/examples/disk_io_resource.h"
-#include "scheduler/examples/fake_resource.h"
+#include "scheduler/registry/resource_types.h"
 #include "scheduler/simulate/node_judge.h"
-#include "scheduler/topology/match_resource.h"
-#include "scheduler/topology/numa_resource.h"
 
 namespace qrm::scheduler {
 namespace {
 
 HandleRegistry RegisterAllBut(const std::set<std::string>& without) {
   HandleRegistry handles;
-  const std::map<std::string, HandleRegistry::Factory> factories = {
-      {kDiskIo, MakeDiskIoHandle},
-      {kFakeResource, MakeFakeHandle},
-      {kNuma, MakeNumaHandle},
-      {kNumaMatch, MakeMatchHandle},
-  };
-  for (const auto& [type, factory] : factories) {
+  for (const auto& [type, factory] : ResourceFactories()) {
     if (!without.contains(type)) {
       handles.Register(type, factory);
     }

@@ -45,6 +45,23 @@ TEST_F(ClusterCacheTest, CountsBoundPodsUntilTheyFinish) {
   EXPECT_EQ(Available(), 10);
 }
 
+TEST_F(ClusterCacheTest, TellsWhetherAPodWouldFitWithoutOthers) {
+  cache_->SetPod(MakePod("a", 4, "n1"));
+  cache_->SetPod(MakePod("b", 5, "n1"));
+  EXPECT_FALSE(cache_->FitsWithout(MakePod("c", 6), "n1", {"a"}));
+  EXPECT_TRUE(cache_->FitsWithout(MakePod("c", 6), "n1", {"b"}));
+  EXPECT_EQ(Available(), 1) << "they are still there";
+}
+
+TEST_F(ClusterCacheTest, AVersionThatIsReachedMakesOlderChangesOld) {
+  cache_->Reach(kPods, "9");
+  EXPECT_EQ(cache_->Publish()->versions.at(kPods), "9");
+  Pod pod = MakePod("a", 4, "n1");
+  pod.resource_version = "8";
+  cache_->SetPod(pod);
+  EXPECT_EQ(Available(), 10);
+}
+
 TEST_F(ClusterCacheTest, CountsAPodOnceHoweverOftenItIsTold) {
   cache_->SetPod(MakePod("a", 4, "n1"));
   cache_->SetPod(MakePod("a", 4, "n1"));

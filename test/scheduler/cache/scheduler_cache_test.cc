@@ -1,6 +1,7 @@
 #include "scheduler/cache/scheduler_cache.h"
 
 #include <atomic>
+#include <chrono>
 #include <string>
 #include <thread>
 #include <vector>
@@ -50,6 +51,16 @@ TEST(SchedulerCacheTest, BindsExactlyAsManyAsThereIsRoomFor) {
   }
   EXPECT_EQ(bound, kRoom);
   EXPECT_EQ(test::AvailableIn(cache->Dump(), "n1"), 0);
+}
+
+TEST(SchedulerCacheTest, AVersionIsWaitedForUntilTheDeadline) {
+  using Clock = std::chrono::steady_clock;
+  const HandleRegistry handles = CountedHandles();
+  const auto cache = *SchedulerCache::Make(handles);
+  EXPECT_FALSE(cache->AwaitVersion(kPods, "5", Clock::now()));
+  cache->Post([](ClusterCache& writer) { writer.Reach(kPods, "5"); });
+  EXPECT_TRUE(cache->AwaitVersion(kPods, "5", Clock::now() + std::chrono::seconds(10)));
+  EXPECT_FALSE(cache->AwaitVersion(kPods, "6", Clock::now()));
 }
 
 TEST(SchedulerCacheTest, ASnapshotHasAllOfAChangeOrNothingOfIt) {

@@ -103,7 +103,7 @@ TEST(SimulationTest, PlaysTheProposalsResource) {
   const SimulationReport report = Play(R"(
 nodes: [{node: {metadata: {name: n1}, status: {allocatable: {cpu: 9}}}}]
 objects:
-  nodefakeresourcestatuses: [{metadata: {name: x}, spec: {nodeName: n1, fakeResource: 10}}]
+  nodefakeresourcestatuses.v1.fake.qrm.io: [{metadata: {name: x}, spec: {nodeName: n1, fakeResource: 10}}]
 pods:
 - replicas: 3
   pod:

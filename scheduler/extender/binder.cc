@@ -1,0 +1,241 @@
+// Each binding is a flight on the I/O loop, which several callers may wait for.
+#include "scheduler/extender/binder.h"
+
+#include <algorithm>
+#include <atomic>
+#include <map>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <boost/asio/post.hpp>
+#include <boost/asio/steady_timer.hpp>
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include "api/base/log.h"
+#include "cluster/requests.h"
+#include "scheduler/cache/read_objects.h"
+
+namespace qrm::scheduler {
+namespace {
+
+namespace asio = boost::asio;
+using std::chrono::milliseconds;
+
+constexpr std::chrono::seconds kRequestTimeout{5};
+
+/// Somebody who waits for the outcome, or has stopped to.
+struct Waiter {
+  Binder::Done done;
+  std::unique_ptr<asio::steady_timer> timer;
+};
+
+struct Flight {
+  BindQuestion question;
+  StringMap decision;
+  std::vector<std::shared_ptr<Waiter>> waiters;
+  milliseconds wait{0};
+  bool lost = false;  ///< one of its requests got no answer: it may be carried out yet
+};
+using FlightPtr = std::shared_ptr<Flight>;
+
+void Tell(Waiter& waiter, const Status& outcome) {
+  waiter.timer->cancel();
+  if (const Binder::Done done = std::exchange(waiter.done, nullptr)) {
+    done(outcome);
+  }
+}
+
+/// The server will say the same to the same binding, whenever it is asked.
+bool IsRefusal(const Status& status, bool lost) {
+  switch (status.code()) {
+    case StatusCode::kNotFound:
+      return true;
+    case StatusCode::kInvalidArgument:
+    case StatusCode::kPermissionDenied:
+    case StatusCode::kUnauthenticated:
+    case StatusCode::kFailedPrecondition:
+      return !lost;
+    default:
+      return false;
+  }
+}
+
+}  // namespace
+
+struct Binder::Impl final : std::enable_shared_from_this<Impl> {
+  Impl(const Peers& peers, MayBind may, const Options& binder_options)
+      : io(peers.io),
+        client(peers.client),
+        cache(peers.cache),
+        may_bind(std::move(may)),
+        options(binder_options) {}
+
+  void Begin(const BindQuestion& question, const StringMap& decision, Done done) {
+    FlightPtr& flight = flights[question.uid];
+    const bool first = flight == nullptr;
+    if (first) {
+      ++in_flight;
+      flight = std::make_shared<Flight>(Flight{.question = question, .decision = decision});
+    }
+    const auto waiter = std::make_shared<Waiter>(
+        Waiter{std::move(done), std::make_unique<asio::steady_timer>(io, options.answer_within)});
+    flight->waiters.push_back(waiter);
+    waiter->timer->async_wait([waiter, question](const boost::system::error_code& error) {
+      if (!error) {
+        Tell(*waiter, Errorf(StatusCode::kDeadlineExceeded,
+                             "cannot tell yet whether pod {}/{} is bound to node {}: the API "
+                             "server has not answered; it is asked again until it does",
+                             question.pod_namespace, question.pod, question.node));
+      }
+    });
+    if (first) {
+      Post(FlightPtr(flight));  // the map's own may go meanwhile
+    }
+  }
+
+  template <typename Next>
+  void Call(cluster::ApiRequest request, const Next& next) {
+    request.timeout = kRequestTimeout;
+    client.Call(std::move(request),
+                [weak = weak_from_this(), next](const StatusOr<std::string>& body) {
+                  const auto self = weak.lock();
+                  if (self != nullptr && !self->stopped) {
+                    next(*self, body);
+                  }
+                });
+  }
+
+  void Post(const FlightPtr& flight) {
+    if (const Status may = may_bind(); !may.ok()) {
+      Hold(flight, may);
+      return;
+    }
+    const BindQuestion& question = flight->question;
+    Call(cluster::BindRequest({.pod_namespace = question.pod_namespace,
+                               .pod = question.pod,
+                               .uid = question.uid,
+                               .node = question.node,
+                               .annotations = flight->decision}),
+         [flight](Impl& self, const StatusOr<std::string>& body) {
+           self.Take(flight, body.status());
+         });
+  }
+
+  void Take(const FlightPtr& flight, const Status& status) {
+    if (status.ok()) {
+      Accept(flight);
+    } else if (status.code() == StatusCode::kAborted) {
+      Look(flight, status);
+    } else if (IsRefusal(status, flight->lost)) {
+      Release(flight, status);
+    } else {
+      flight->lost = true;
+      Repeat(flight);
+    }
+  }
+
+  /// 409: the pod is bound, perhaps by a request of ours whose answer was lost; or it never will
+  /// be.
+  void Look(const FlightPtr& flight, const Status& refusal) {
+    const BindQuestion& question = flight->question;
+    Call({.path = fmt::format("/api/v1/namespaces/{}/pods/{}",
+                              cluster::PercentEncoded(question.pod_namespace),
+                              cluster::PercentEncoded(question.pod))},
+         [flight, refusal](Impl& self, const StatusOr<std::string>& body) {
+           if (!body.ok() && body.status().code() != StatusCode::kNotFound) {
+             self.Repeat(flight);
+             return;
+           }
+           const auto pod = nlohmann::json::parse(body.value_or(""), nullptr, false);
+           const bool ours = pod.is_object() &&
+                             TextAt(pod, "/metadata/uid") == flight->question.uid &&
+                             TextAt(pod, "/spec/nodeName") == flight->question.node;
+           if (ours) {
+             self.Accept(flight);
+           } else {
+             self.Release(flight, refusal);
+           }
+         });
+  }
+
+  /// Nothing that was not sent can arrive; what was sent can, and the pod stays counted.
+  void Hold(const FlightPtr& flight, const Status& why) {
+    if (flight->lost) {
+      End(flight, why);
+    } else {
+      Release(flight, why);
+    }
+  }
+
+  void Accept(const FlightPtr& flight) {
+    cache.Post([uid = flight->question.uid](ClusterCache& now) { now.Accept(uid); });
+    End(flight, OkStatus());
+  }
+
+  void Release(const FlightPtr& flight, const Status& why) {
+    const BindQuestion& question = flight->question;
+    cache.Post(
+        [uid = question.uid, node = question.node](ClusterCache& now) { now.Release(uid, node); });
+    log::Warning("binding refused", {{"pod", question.pod_namespace + "/" + question.pod},
+                                     {"node", question.node},
+                                     {"error", MessageOf(why)}});
+    End(flight, why);
+  }
+
+  void Repeat(const FlightPtr& flight) {
+    flight->wait = flight->wait == milliseconds(0)
+                       ? options.first_repeat
+                       : std::min(2 * flight->wait, options.most_repeat);
+    const auto timer = std::make_shared<asio::steady_timer>(io, flight->wait);
+    timer->async_wait([weak = weak_from_this(), flight, timer](const boost::system::error_code&) {
+      const auto self = weak.lock();
+      if (self != nullptr && !self->stopped) {
+        self->Post(flight);
+      }
+    });
+  }
+
+  void End(const FlightPtr& flight, const Status& outcome) {
+    flights.erase(flight->question.uid);
+    --in_flight;
+    for (const std::shared_ptr<Waiter>& waiter : flight->waiters) {
+      Tell(*waiter, outcome);
+    }
+  }
+
+  asio::io_context& io;
+  cluster::ApiClient& client;
+  SchedulerCache& cache;
+  const MayBind may_bind;
+  const Options options;
+  std::map<std::string, FlightPtr> flights;  // by UID
+  std::atomic<int> in_flight{0};
+  bool stopped = false;
+};
+
+Binder::Binder(const Peers& peers, MayBind may_bind, const Options& options)
+    : impl_(std::make_shared<Impl>(peers, std::move(may_bind), options)) {}
+
+Binder::~Binder() {
+  impl_->stopped = true;
+}
+
+int Binder::in_flight() const {
+  return impl_->in_flight;
+}
+
+void Binder::Bind(const BindQuestion& question, Done done) {
+  const StatusOr<StringMap> decision = impl_->cache.Assume(question.uid, question.node);
+  if (!decision.ok()) {
+    done(decision.status());
+    return;
+  }
+  asio::post(impl_->io,
+             [impl = impl_, question, decision = *decision, done = std::move(done)]() mutable {
+               impl->Begin(question, decision, std::move(done));
+             });
+}
+
+}  // namespace qrm::scheduler

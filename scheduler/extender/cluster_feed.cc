@@ -1,0 +1,275 @@
+// One listener for each kind: pods, nodes, custom resources.
+#include "scheduler/extender/cluster_feed.h"
+
+#include <cstdint>
+#include <utility>
+#include <vector>
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include "api/base/log.h"
+#include "api/base/mutex.h"
+#include "scheduler/cache/read_objects.h"
+
+namespace qrm::scheduler {
+namespace {
+
+using nlohmann::json;
+
+/// One that left the selector is told as deleted: a finished pod uses nothing.
+constexpr char kUnfinished[] = "status.phase!=Succeeded,status.phase!=Failed";
+
+void NoteUnreadable(const Status& why) {
+  log::Warning("object of the cluster left out", {{"error", MessageOf(why)}});
+}
+
+class PodListener final : public cluster::ObjectListener {
+ public:
+  explicit PodListener(SchedulerCache& cache) : cache_(cache) {}
+
+  void OnListBegin() override {
+    list_ = {};
+    // Waits for the writer, so that what was accepted so far counts as accepted before the list.
+    cache_.Run([this](const ClusterCache& cache) { list_.begun = cache.BeginList(); });
+  }
+  void OnItem(const json& object) override {
+    Read(object, [this](Pod pod) { list_.pods.push_back(std::move(pod)); });
+  }
+  void OnListEnd(const std::string& version) override {
+    list_.version = version;
+    // Steps are copied.
+    cache_.Post([list = std::make_shared<PodList>(std::exchange(list_, {}))](ClusterCache& cache) {
+      cache.ReplacePods(std::move(*list));
+    });
+  }
+  void OnSet(const json& object) override {
+    Read(object, [this](Pod pod) {
+      cache_.Post([pod = std::move(pod)](ClusterCache& cache) { cache.SetPod(pod); });
+    });
+  }
+  void OnDelete(const json& object) override {
+    Read(object, [this](const Pod& pod) {
+      cache_.Post([uid = pod.uid, version = pod.resource_version](ClusterCache& cache) {
+        cache.DeletePod(uid, version);
+      });
+    });
+  }
+  void OnVersion(const std::string& version) override {
+    cache_.Post([version](ClusterCache& cache) { cache.Reach(kPods, version); });
+  }
+
+ private:
+  template <typename Use>
+  static void Read(const json& object, Use use) {
+    StatusOr<Pod> pod = ReadPod(object);
+    if (pod.ok()) {
+      use(*std::move(pod));
+    } else {
+      NoteUnreadable(pod.status());
+    }
+  }
+
+  SchedulerCache& cache_;
+  PodList list_;
+};
+
+class NodeListener final : public cluster::ObjectListener {
+ public:
+  explicit NodeListener(SchedulerCache& cache) : cache_(cache) {}
+
+  void OnListBegin() override { nodes_.clear(); }
+  void OnItem(const json& object) override {
+    Read(object, [this](Node node) { nodes_.push_back(std::move(node)); });
+  }
+  void OnListEnd(const std::string& version) override {
+    cache_.Post([nodes = std::exchange(nodes_, {}), version](ClusterCache& cache) {
+      cache.ReplaceNodes(nodes, version);
+    });
+  }
+  void OnSet(const json& object) override {
+    Read(object, [this](Node node) {
+      cache_.Post([node = std::move(node)](ClusterCache& cache) { cache.SetNode(node); });
+    });
+  }
+  void OnDelete(const json& object) override {
+    Read(object, [this](const Node& node) {
+      cache_.Post([name = node.name, version = node.resource_version](ClusterCache& cache) {
+        cache.DeleteNode(name, version);
+      });
+    });
+  }
+  void OnVersion(const std::string& version) override {
+    cache_.Post([version](ClusterCache& cache) { cache.Reach(kNodes, version); });
+  }
+
+ private:
+  template <typename Use>
+  static void Read(const json& object, Use use) {
+    StatusOr<Node> node = ReadNode(object);
+    if (node.ok()) {
+      use(*std::move(node));
+    } else {
+      NoteUnreadable(node.status());
+    }
+  }
+
+  SchedulerCache& cache_;
+  std::vector<Node> nodes_;
+};
+
+class CustomListener final : public cluster::ObjectListener {
+ public:
+  CustomListener(SchedulerCache& cache, std::string resource)
+      : cache_(cache), resource_(std::move(resource)) {}
+
+  void OnListBegin() override { objects_.clear(); }
+  void OnItem(const json& object) override { objects_.push_back(Read(object)); }
+  void OnListEnd(const std::string& version) override {
+    cache_.Post([resource = resource_, objects = std::exchange(objects_, {}), version](
+                    ClusterCache& cache) { cache.ReplaceObjects(resource, objects, version); });
+  }
+  void OnSet(const json& object) override {
+    cache_.Post([resource = resource_, read = Read(object)](ClusterCache& cache) {
+      cache.SetObject(resource, read);
+    });
+  }
+  void OnDelete(const json& object) override {
+    cache_.Post([resource = resource_, read = Read(object)](ClusterCache& cache) {
+      cache.DeleteObject(resource, read.name, read.resource_version);
+    });
+  }
+  void OnVersion(const std::string& version) override {
+    cache_.Post(
+        [resource = resource_, version](ClusterCache& cache) { cache.Reach(resource, version); });
+  }
+
+ private:
+  /// Without who wrote which field: half of an object, of no use here.
+  static Object Read(const json& object) {
+    json body = object;
+    if (body.contains("metadata")) {
+      body["metadata"].erase("managedFields");
+    }
+    const std::string space = TextAt(body, "/metadata/namespace");
+    const std::string name = TextAt(body, "/metadata/name");
+    return {.name = space.empty() ? name : space + "/" + name,
+            .resource_version = TextAt(body, "/metadata/resourceVersion"),
+            .body = std::make_shared<const json>(std::move(body))};
+  }
+
+  SchedulerCache& cache_;
+  const std::string resource_;
+  std::vector<Object> objects_;
+};
+
+}  // namespace
+
+StatusOr<std::string> CollectionPath(const std::string& resource) {
+  const auto first = resource.find('.');
+  const auto second = first == std::string::npos ? first : resource.find('.', first + 1);
+  if (second == std::string::npos || second + 1 == resource.size() || second == first + 1) {
+    return Errorf(StatusCode::kInvalidArgument,
+                  "cannot follow {}: it is no resource with its version and group; write it like "
+                  "noderesourcetopologies.v1alpha2.topology.node.k8s.io",
+                  resource);
+  }
+  return fmt::format("/apis/{}/{}/{}", resource.substr(second + 1),
+                     resource.substr(first + 1, second - first - 1), resource.substr(0, first));
+}
+
+/// What is followed, and how; the listener outlives the watch.
+struct ClusterFeed::Kind {
+  Kind(boost::asio::io_context& loop, cluster::ApiClient& api,
+       cluster::ListWatchOptions watch_options, std::unique_ptr<cluster::ObjectListener> who)
+      : io(loop), client(api), options(std::move(watch_options)), listener(std::move(who)) {}
+
+  /// Begins with a list, whatever was followed before.
+  void Begin() {
+    auto next = std::make_shared<cluster::ListWatch>(io, client, options, *listener);
+    {
+      const MutexLock lock(mutex);
+      std::swap(watch, next);
+    }
+    next.reset();  // nobody tells the listener while it begins anew
+    watch->Start();
+  }
+
+  cluster::ListWatchStatus status() const {
+    const MutexLock lock(mutex);
+    return watch == nullptr ? cluster::ListWatchStatus() : watch->status();
+  }
+
+  boost::asio::io_context& io;
+  cluster::ApiClient& client;
+  const cluster::ListWatchOptions options;
+  const std::unique_ptr<cluster::ObjectListener> listener;
+  mutable Mutex mutex;
+  std::shared_ptr<cluster::ListWatch> watch;  // changed on the loop, with the mutex
+};
+
+StatusOr<std::unique_ptr<ClusterFeed>> ClusterFeed::Make(boost::asio::io_context& io,
+                                                         cluster::ApiClient& client,
+                                                         SchedulerCache& cache) {
+  std::map<std::string, std::unique_ptr<Kind>> kinds;
+  kinds[kPods] = std::make_unique<Kind>(
+      io, client, cluster::ListWatchOptions{.path = "/api/v1/pods", .field_selector = kUnfinished},
+      std::make_unique<PodListener>(cache));
+  kinds[kNodes] =
+      std::make_unique<Kind>(io, client, cluster::ListWatchOptions{.path = "/api/v1/nodes"},
+                             std::make_unique<NodeListener>(cache));
+  std::vector<std::string> resources;
+  cache.Run([&](const ClusterCache& now) { resources = now.resources(); });
+  for (const std::string& resource : resources) {
+    QRM_ASSIGN_OR_RETURN(std::string path, CollectionPath(resource));
+    kinds[resource] =
+        std::make_unique<Kind>(io, client, cluster::ListWatchOptions{.path = std::move(path)},
+                               std::make_unique<CustomListener>(cache, resource));
+  }
+  return std::unique_ptr<ClusterFeed>(new ClusterFeed(std::move(kinds)));
+}
+
+ClusterFeed::ClusterFeed(std::map<std::string, std::unique_ptr<Kind>> kinds)
+    : kinds_(std::move(kinds)) {}
+
+ClusterFeed::~ClusterFeed() = default;
+
+void ClusterFeed::Start() {
+  for (const auto& [name, kind] : kinds_) {
+    kind->Begin();
+  }
+}
+
+void ClusterFeed::ListPodsAnew() {
+  kinds_.at(kPods)->Begin();
+}
+
+Status ClusterFeed::CheckPodsListed() const {
+  return kinds_.at(kPods)->status().listed
+             ? OkStatus()
+             : Errorf(StatusCode::kUnavailable,
+                      "cannot bind: the list of pods since we began to lead has not come yet; try "
+                      "again in a moment");
+}
+
+std::map<std::string, cluster::ListWatchStatus> ClusterFeed::statuses() const {
+  std::map<std::string, cluster::ListWatchStatus> statuses;
+  for (const auto& [name, kind] : kinds_) {
+    statuses[name] = kind->status();
+  }
+  return statuses;
+}
+
+Status ClusterFeed::CheckFresh(std::chrono::milliseconds longest) const {
+  const auto now = std::chrono::steady_clock::now();
+  for (const auto& [name, status] : statuses()) {
+    if (!status.trouble.ok() && now - status.trouble_since > longest) {
+      return Errorf(StatusCode::kUnavailable,
+                    "cannot judge nodes: the {} are not followed: {}; it is tried again and again",
+                    name, MessageOf(status.trouble));
+    }
+  }
+  return OkStatus();
+}
+
+}  // namespace qrm::scheduler

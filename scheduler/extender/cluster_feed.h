@@ -1,0 +1,55 @@
+// Brings what the API server tells into the scheduler's cache.
+#pragma once
+
+#include <chrono>
+#include <map>
+#include <memory>
+#include <string>
+
+#include <boost/asio/io_context.hpp>
+
+#include "api/base/status.h"
+#include "cluster/api_client.h"
+#include "cluster/list_watch.h"
+#include "scheduler/cache/scheduler_cache.h"
+
+namespace qrm::scheduler {
+
+/// The path of a custom resource: "things.v1.test.io" is "/apis/test.io/v1/things". Errors:
+/// kInvalidArgument with the form.
+StatusOr<std::string> CollectionPath(const std::string& resource);
+
+/// Follows pods that have not finished, nodes, and the custom resources that the cache's handles
+/// subscribed to: each change becomes a step of the cache's writer, in the order of its kind.
+///
+/// Threads: made, started and destroyed on that of `io`; the others any.
+class ClusterFeed {
+ public:
+  /// The references outlive it. Errors: those of CollectionPath.
+  static StatusOr<std::unique_ptr<ClusterFeed>> Make(boost::asio::io_context& io,
+                                                     cluster::ApiClient& client,
+                                                     SchedulerCache& cache);
+  ~ClusterFeed();
+  ClusterFeed(const ClusterFeed&) = delete;
+  ClusterFeed& operator=(const ClusterFeed&) = delete;
+
+  void Start();
+  /// Lists all pods anew; CheckPodsListed fails until that list has come.
+  void ListPodsAnew();
+  Status CheckPodsListed() const;
+
+  /// By kind, as in VersionByKind.
+  std::map<std::string, cluster::ListWatchStatus> statuses() const;
+
+  /// OK while nothing has been in trouble for `longest`. Errors: kUnavailable naming the kind and
+  /// the trouble.
+  Status CheckFresh(std::chrono::milliseconds longest) const;
+
+ private:
+  struct Kind;
+  explicit ClusterFeed(std::map<std::string, std::unique_ptr<Kind>> kinds);
+
+  const std::map<std::string, std::unique_ptr<Kind>> kinds_;
+};
+
+}  // namespace qrm::scheduler

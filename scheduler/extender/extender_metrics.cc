@@ -1,0 +1,27 @@
+// Names and helps of the extender's metrics.
+#include "scheduler/extender/extender_metrics.h"
+
+#include <prometheus/labels.h>
+
+namespace qrm::scheduler {
+
+ExtenderMetrics::ExtenderMetrics(prometheus::Registry& registry)
+    : calls_(prometheus::BuildCounter()
+                 .Name("qrm_scheduler_calls_total")
+                 .Help("Calls of kube-scheduler, by verb and result: ok, refused (no node fits, or "
+                       "not any more), failed (it tries again).")
+                 .Register(registry)),
+      seconds_(prometheus::BuildHistogram()
+                   .Name("qrm_scheduler_call_duration_seconds")
+                   .Help("Time from a call that was read to its answer, by verb.")
+                   .Register(registry)) {}
+
+void ExtenderMetrics::Count(const std::string& call, const std::string& result,
+                            std::chrono::nanoseconds took) {
+  static const prometheus::Histogram::BucketBoundaries kBounds = {
+      0.0002, 0.0005, 0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.5, 1, 5};
+  calls_.Add({{"call", call}, {"result", result}}).Increment();
+  seconds_.Add({{"call", call}}, kBounds).Observe(std::chrono::duration<double>(took).count());
+}
+
+}  // namespace qrm::scheduler

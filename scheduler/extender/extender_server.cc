@@ -1,0 +1,342 @@
+// Wires the parts, and starts and stops their threads.
+#include "scheduler/extender/extender_server.h"
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <chrono>
+#include <future>
+#include <random>
+#include <string>
+#include <string_view>
+#include <thread>
+#include <utility>
+#include <vector>
+
+#include <unistd.h>
+
+#include <boost/asio/executor_work_guard.hpp>
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/post.hpp>
+#include <boost/asio/steady_timer.hpp>
+#include <boost/asio/thread_pool.hpp>
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+#include <prometheus/text_serializer.h>
+
+#include "api/base/log.h"
+#include "api/http/http_address.h"
+#include "api/http/http_listener.h"
+#include "cluster/lease_election.h"
+#include "scheduler/cache/filter.h"
+#include "scheduler/extender/cluster_feed.h"
+#include "scheduler/extender/extender.h"
+#include "scheduler/registry/resource_types.h"
+
+namespace qrm::scheduler {
+namespace {
+
+namespace asio = boost::asio;
+using std::chrono::seconds;
+using std::chrono::steady_clock;
+
+constexpr int kNotFound = 404;
+constexpr int kNotAllowed = 405;
+constexpr int kUnavailable = 503;
+constexpr char kJson[] = "application/json";
+constexpr seconds kBeat{1};
+constexpr seconds kDead{30};
+
+/// A pod may have 1.5 MB, and 15,000 names come with it.
+constexpr HttpRules kCallRules{.most_body_bytes = std::size_t{8} << 20,
+                               .after_answer = HttpRules::AfterAnswer::kKeepOpen,
+                               .connections = {.total = 512, .per_peer = 256}};
+
+/// Of this process and no other.
+std::string MakeIdentity() {
+  std::array<char, 256> host{};
+  ::gethostname(host.data(), host.size() - 1);
+  std::random_device random;
+  return fmt::format("{}_{:08x}{:08x}", host.data(), random(), random());
+}
+
+prometheus::MetricFamily Counts(const char* name, const char* help,
+                                const std::map<std::string, cluster::ListWatchStatus>& statuses,
+                                uint64_t cluster::ListWatchStatus::* count) {
+  prometheus::MetricFamily family{name, help, prometheus::MetricType::Counter, {}};
+  for (const auto& [kind, status] : statuses) {
+    prometheus::ClientMetric metric;
+    metric.label = {{"kind", kind}};
+    metric.counter.value = static_cast<double>(status.*count);
+    family.metric.push_back(std::move(metric));
+  }
+  return family;
+}
+
+}  // namespace
+
+struct ExtenderServer::Impl {
+  Impl(ServeOptions server_options, cluster::ClusterAccess access)
+      : options(std::move(server_options)),
+        handles(RegisterResources(options.resources)),
+        client(cluster_io, std::move(access), {.user_agent = "qrm-scheduler", .connections = 16}) {}
+  // NOLINTNEXTLINE(bugprone-exception-escape): what fails here shall end the program.
+  ~Impl() { Stop(); }
+  Impl(const Impl&) = delete;
+  Impl& operator=(const Impl&) = delete;
+
+  Status Start() {
+    QRM_ASSIGN_OR_RETURN(cache, SchedulerCache::Make(handles));
+    QRM_ASSIGN_OR_RETURN(feed, ClusterFeed::Make(cluster_io, client, *cache));
+    binder = std::make_unique<Binder>(
+        Binder::Peers{cluster_io, client, *cache}, [this] { return MayBind(); },
+        Binder::Options{.answer_within = options.bind_timeout});
+    extender = std::make_unique<Extender>(
+        Extender::Peers{*cache, *binder, metrics},
+        [this] { return feed->CheckFresh(options.stale_after); },
+        Extender::Options{.call_timeout = options.call_timeout});
+    QRM_RETURN_IF_ERROR(Listen());
+    MakeElection();
+    asio::post(cluster_io, [this] {
+      feed->Start();
+      if (election != nullptr) {
+        election->Start();
+      }
+      Beat();
+    });
+    cluster_thread = std::thread([this] { cluster_io.run(); });
+    http_thread = std::thread([this] { http_io.run(); });
+    return OkStatus();
+  }
+
+  Status Listen() {
+    HttpSecurity security;
+    if (!options.certificate_file.empty()) {
+      security.tls = std::make_shared<TlsFiles>(options.certificate_file, options.key_file,
+                                                options.client_ca_file);
+      security.tls->Load();  // what is wrong with them is logged now
+    }
+    QRM_ASSIGN_OR_RETURN(const HttpAddress address, ParseHttpAddress(options.address));
+    QRM_RETURN_IF_ERROR(calls.Listen(address, "address", std::move(security)));
+    if (options.monitor_address.empty()) {
+      return OkStatus();
+    }
+    QRM_ASSIGN_OR_RETURN(const HttpAddress monitors, ParseHttpAddress(options.monitor_address));
+    return monitor.Listen(monitors, "monitor-address");
+  }
+
+  void MakeElection() {
+    if (options.lease_name.empty()) {
+      return;
+    }
+    const std::string& space = options.lease_namespace;
+    election = std::make_unique<cluster::LeaseElection>(
+        cluster_io, client,
+        cluster::LeaseElection::Options{
+            .lease_namespace = space.empty() ? client.access().default_namespace : space,
+            .name = options.lease_name,
+            .identity = MakeIdentity()},
+        // Who led before us may have bound pods until now.
+        [this] { feed->ListPodsAnew(); });
+  }
+
+  Status MayBind() const {
+    if (election != nullptr && !election->Leads()) {
+      return Errorf(StatusCode::kUnavailable,
+                    "cannot bind: another qrm-scheduler holds lease {}; try again in a moment",
+                    options.lease_name);
+    }
+    return feed->CheckPodsListed();
+  }
+
+  /// On the pool.
+  void Ask(const HttpQuestion& question, const HttpReply& reply) {
+    const std::string& target = question.target;
+    const bool dumps = target == "/dump" || target == "/dump?compare";
+    const bool known = dumps || target == "/filter" || target == "/prioritize" ||
+                       target == "/bind" || target == "/preempt";
+    if (!known) {
+      reply({kNotFound, "try /filter, /prioritize, /bind, /preempt or /dump\n"});
+    } else if (question.method != (dumps ? "GET" : "POST")) {
+      reply({kNotAllowed, dumps ? "only GET is served here\n" : "only POST is served here\n"});
+    } else if (target == "/filter") {
+      reply({.body = extender->Filter(question.body), .type = kJson});
+    } else if (target == "/prioritize") {
+      reply({.body = extender->Prioritize(question.body), .type = kJson});
+    } else if (target == "/preempt") {
+      reply({.body = extender->Preempt(question.body), .type = kJson});
+    } else if (target == "/bind") {
+      Bind(question.body, reply);
+    } else {
+      reply({.body = target == "/dump" ? cache->Dump() : Compare(), .type = kJson});
+    }
+  }
+
+  void Bind(const std::string& body, const HttpReply& reply) {
+    if (const Status may = MayBind(); !may.ok()) {
+      reply({.body = WriteBind(may), .type = kJson});
+      return;
+    }
+    extender->Bind(body,
+                   [reply](std::string json) { reply({.body = std::move(json), .type = kJson}); });
+  }
+
+  /// Makes the cache anew from fresh lists, and waits until both say the same.
+  std::string Compare() {
+    const HandleRegistry fresh = RegisterResources(options.resources);
+    const auto rebuilt = SchedulerCache::Make(fresh);
+    if (!rebuilt.ok()) {
+      return nlohmann::json{{"error", MessageOf(rebuilt.status())}}.dump(2) + "\n";
+    }
+    std::unique_ptr<ClusterFeed> other;
+    OnClusterLoop([&] {
+      StatusOr<std::unique_ptr<ClusterFeed>> made =
+          ClusterFeed::Make(cluster_io, client, **rebuilt);
+      other = made.ok() ? *std::move(made) : nullptr;
+      if (other != nullptr) {
+        other->Start();
+      }
+    });
+    std::string now;
+    std::string anew;
+    constexpr seconds kPatience{30};
+    const auto end = steady_clock::now() + kPatience;
+    do {
+      std::this_thread::sleep_for(kBeat / 20);
+      now = cache->Dump();
+      anew = (*rebuilt)->Dump();
+    } while ((now != anew || !CheckSynced(*(*rebuilt)->Load()).ok()) && steady_clock::now() < end);
+    OnClusterLoop([&] { other.reset(); });
+    const bool equal = now == anew;
+    nlohmann::json answer = {{"equal", equal}};
+    if (!equal) {
+      answer["cache"] = nlohmann::json::parse(now, nullptr, false);
+      answer["rebuilt"] = nlohmann::json::parse(anew, nullptr, false);
+    }
+    return answer.dump(2) + "\n";
+  }
+
+  template <typename Work>
+  void OnClusterLoop(Work work) {
+    std::promise<void> done;
+    asio::post(cluster_io, [&] {
+      work();
+      done.set_value();
+    });
+    done.get_future().wait();
+  }
+
+  HttpAnswer Tell(std::string_view path) {
+    if (path == "/metrics") {
+      return {.body = Metrics(), .type = "text/plain; version=0.0.4; charset=utf-8"};
+    }
+    if (path == "/healthz") {
+      const bool alive = steady_clock::now().time_since_epoch() - beat.load() < kDead;
+      return alive ? HttpAnswer{.body = "ok\n"}
+                   : HttpAnswer{kUnavailable, "the thread for the API server stands still\n"};
+    }
+    if (path == "/readyz") {
+      Status ready = CheckSynced(*cache->Load());
+      ready = ready.ok() ? feed->CheckFresh(options.stale_after) : ready;
+      ready = ready.ok() ? MayBind() : ready;
+      return ready.ok() ? HttpAnswer{.body = "ok\n"}
+                        : HttpAnswer{kUnavailable, MessageOf(ready) + "\n"};
+    }
+    return {kNotFound, "try /metrics, /healthz or /readyz\n"};
+  }
+
+  std::string Metrics() const {
+    std::vector<prometheus::MetricFamily> families = registry.Collect();
+    const auto statuses = feed->statuses();
+    families.push_back(Counts("qrm_scheduler_lists_total",
+                              "Lists of all objects that were begun, by kind.", statuses,
+                              &cluster::ListWatchStatus::lists));
+    families.push_back(Counts("qrm_scheduler_watches_total", "Watches that were opened, by kind.",
+                              statuses, &cluster::ListWatchStatus::watches));
+    return prometheus::TextSerializer().Serialize(families);
+  }
+
+  void Beat() {
+    beat = steady_clock::now().time_since_epoch();
+    beat_timer.expires_after(kBeat);
+    beat_timer.async_wait([this](const boost::system::error_code& error) {
+      if (!error) {
+        Beat();
+      }
+    });
+  }
+
+  void Stop() {
+    if (!http_thread.joinable()) {
+      return;
+    }
+    http_io.stop();
+    http_thread.join();
+    pool.join();
+    const auto end = steady_clock::now() + options.bind_timeout;
+    while (binder->in_flight() > 0 && steady_clock::now() < end) {
+      std::this_thread::sleep_for(kBeat / 20);
+    }
+    if (election != nullptr && binder->in_flight() == 0) {
+      std::promise<void> released;
+      asio::post(cluster_io, [&] { election->Release([&] { released.set_value(); }); });
+      released.get_future().wait();
+    }
+    OnClusterLoop([this] {
+      election.reset();
+      binder.reset();
+      feed.reset();
+    });
+    cluster_io.stop();
+    cluster_thread.join();
+  }
+
+  const ServeOptions options;
+  const HandleRegistry handles;
+  std::unique_ptr<SchedulerCache> cache;
+  prometheus::Registry registry;
+  ExtenderMetrics metrics{registry};
+  std::atomic<steady_clock::duration> beat{steady_clock::now().time_since_epoch()};
+
+  asio::io_context cluster_io{1};
+  asio::executor_work_guard<asio::io_context::executor_type> cluster_work{
+      asio::make_work_guard(cluster_io)};
+  asio::steady_timer beat_timer{cluster_io};
+  cluster::ApiClient client;
+  std::unique_ptr<ClusterFeed> feed;
+  std::unique_ptr<cluster::LeaseElection> election;  // null: no lease
+  std::unique_ptr<Binder> binder;
+  std::unique_ptr<Extender> extender;
+
+  asio::thread_pool pool{2};
+  asio::io_context http_io{1};
+  HttpListener calls{http_io,
+                     [this](HttpQuestion question, HttpReply reply) {
+                       asio::post(pool, [this, question = std::move(question),
+                                         reply = std::move(reply)] { Ask(question, reply); });
+                     },
+                     kCallRules};
+  HttpListener monitor{http_io, AnswerGet([this](std::string_view path) { return Tell(path); })};
+  std::thread cluster_thread;
+  std::thread http_thread;
+};
+
+StatusOr<std::unique_ptr<ExtenderServer>> ExtenderServer::Start(const ServeOptions& options,
+                                                                cluster::ClusterAccess access) {
+  auto impl = std::make_unique<Impl>(options, std::move(access));
+  QRM_RETURN_IF_ERROR(impl->Start());
+  return std::unique_ptr<ExtenderServer>(new ExtenderServer(std::move(impl)));
+}
+
+ExtenderServer::ExtenderServer(std::unique_ptr<Impl> impl) : impl_(std::move(impl)) {}
+ExtenderServer::~ExtenderServer() = default;
+
+int ExtenderServer::port() const {
+  return impl_->calls.port();
+}
+
+int ExtenderServer::monitor_port() const {
+  return impl_->monitor.port();
+}
+
+}  // namespace qrm::scheduler

@@ -1,0 +1,14 @@
+// The command `qrm-scheduler serve`.
+#pragma once
+
+#include <ostream>
+#include <string>
+#include <vector>
+
+namespace qrm::scheduler {
+
+/// Serves until SIGTERM or SIGINT. Returns the exit code: 0 done, 1 when it cannot serve, with one
+/// sentence on `err`, 2 for a configuration that is wrong.
+int RunServe(const std::vector<std::string>& args, std::ostream& out, std::ostream& err);
+
+}  // namespace qrm::scheduler

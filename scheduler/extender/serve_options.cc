@@ -1,0 +1,111 @@
+// Lists the keys.
+#include "scheduler/extender/serve_options.h"
+
+#include <algorithm>
+#include <iterator>
+#include <utility>
+
+#include "api/http/http_address.h"
+#include "scheduler/registry/resource_types.h"
+
+namespace qrm::scheduler {
+namespace {
+
+using config::ConfigKey;
+
+std::vector<ConfigKey> AddressKeys(ServeOptions& options) {
+  return {
+      HttpAddressKey("address", options.address,
+                     "Where kube-scheduler asks: its extender's urlPrefix. Whoever reaches it has "
+                     "pods bound: with another address than a loopback one, client-ca-file is "
+                     "needed. /dump is served here, too."),
+      config::TextKey("certificate-file", options.certificate_file, "path; empty: without TLS",
+                      "The certificate chain, in PEM, that is served there. Read again when it "
+                      "changes."),
+      config::TextKey("key-file", options.key_file, "path", "Its private key, in PEM."),
+      config::TextKey("client-ca-file", options.client_ca_file, "path; empty: nobody is asked",
+                      "The authority, in PEM, that signed the certificate of kube-scheduler's "
+                      "extender configuration (tlsConfig)."),
+      HttpAddressKey("monitor-address", options.monitor_address,
+                     "Where /metrics, /healthz and /readyz are served."),
+  };
+}
+
+std::vector<ConfigKey> ClusterKeys(ServeOptions& options) {
+  return {
+      config::TextKey("kubeconfig", options.kubeconfig, "path; empty: the pod's service account",
+                      "How the API server is reached."),
+      config::TextKey("context", options.context, "name; empty: the current one",
+                      "Which of the kubeconfig's contexts."),
+      config::WordsKey("resources", options.resources,
+                       config::EnumerateWords(ResourceTypes(), "or"),
+                       "The extended resources that pods are judged by. Each but numa needs its "
+                       "custom resource to exist."),
+      config::TextKey("lease-name", options.lease_name, "name; empty: no lease",
+                      "The Lease whose holder alone binds. Empty: only where no other process "
+                      "ever runs, also not while one is replaced."),
+      config::TextKey("lease-namespace", options.lease_namespace,
+                      "name; empty: that of the account", "Where the Lease is."),
+  };
+}
+
+std::vector<ConfigKey> TimeKeys(ServeOptions& options) {
+  return {
+      config::DurationKey("call-timeout", options.call_timeout, {"10ms", "60s"},
+                          "How long a filter, prioritize or preempt call may take; then it is an "
+                          "error, and kube-scheduler tries again. Less than the extender's "
+                          "httpTimeout."),
+      config::DurationKey("bind-timeout", options.bind_timeout, {"100ms", "60s"},
+                          "How long a bind call waits for the API server. Less than the "
+                          "extender's httpTimeout."),
+      config::DurationKey("stale-after", options.stale_after, {"1s", "10m"},
+                          "How long pods, nodes or custom resources may not be followed before "
+                          "calls are answered with an error."),
+      config::ChoiceKey<log::Level>("log-level", options.log_level,
+                                    {.what = "level",
+                                     .words = {"debug", "info", "warning", "error"},
+                                     .parse = log::ParseLevel},
+                                    "What is logged."),
+  };
+}
+
+}  // namespace
+
+std::vector<ConfigKey> ServeKeys(ServeOptions& options) {
+  std::vector<ConfigKey> keys = AddressKeys(options);
+  for (auto more : {ClusterKeys(options), TimeKeys(options)}) {
+    std::move(more.begin(), more.end(), std::back_inserter(keys));
+  }
+  return keys;
+}
+
+Status CheckServe(const ServeOptions& options) {
+  if (options.certificate_file.empty() != options.key_file.empty()) {
+    return Errorf(StatusCode::kInvalidArgument,
+                  "cannot serve TLS with one file of two; set both certificate-file and key-file, "
+                  "or none");
+  }
+  if (!options.client_ca_file.empty() && options.certificate_file.empty()) {
+    return Errorf(StatusCode::kInvalidArgument,
+                  "cannot ask for certificates without TLS; set certificate-file and key-file "
+                  "beside client-ca-file");
+  }
+  QRM_ASSIGN_OR_RETURN(const HttpAddress address, ParseHttpAddress(options.address));
+  if (!IsLoopback(address) && options.client_ca_file.empty()) {
+    return Errorf(StatusCode::kInvalidArgument,
+                  "cannot serve on {}: whoever reaches it could bind pods; set client-ca-file, or "
+                  "an address such as 127.0.0.1:9755",
+                  options.address);
+  }
+  const std::vector<std::string> known = ResourceTypes();
+  for (const std::string& resource : options.resources) {
+    if (std::find(known.begin(), known.end(), resource) == known.end()) {
+      return Errorf(StatusCode::kInvalidArgument,
+                    "cannot judge by resource '{}': it is not known; write {}", resource,
+                    config::EnumerateWords(known, "or"));
+    }
+  }
+  return OkStatus();
+}
+
+}  // namespace qrm::scheduler

@@ -1,0 +1,38 @@
+// The configuration of `qrm-scheduler serve`: options, their defaults and their keys.
+#pragma once
+
+#include <chrono>
+#include <string>
+#include <vector>
+
+#include "api/base/config_key.h"
+#include "api/base/log.h"
+#include "api/base/status.h"
+
+namespace qrm::scheduler {
+
+struct ServeOptions {
+  std::string address = "127.0.0.1:9755";
+  std::string certificate_file;
+  std::string key_file;
+  std::string client_ca_file;
+  std::string monitor_address = ":9756";
+  std::string kubeconfig;  ///< empty: the pod's service account
+  std::string context;     ///< empty: its current one
+  std::vector<std::string> resources{"numa"};
+  std::string lease_name = "qrm-scheduler";  ///< empty: nobody else runs
+  std::string lease_namespace;               ///< empty: that of the account
+  std::chrono::milliseconds call_timeout{500};
+  std::chrono::milliseconds bind_timeout{4'000};
+  std::chrono::milliseconds stale_after{10'000};
+  log::Level log_level = log::Level::kInfo;
+};
+
+/// The keys with their places in `options`, which outlives them.
+std::vector<config::ConfigKey> ServeKeys(ServeOptions& options);
+
+/// Whether all of it can be had together. Errors: kInvalidArgument for an address that others than
+/// this machine reach without proof of who they are, and for half of a certificate.
+Status CheckServe(const ServeOptions& options);
+
+}  // namespace qrm::scheduler

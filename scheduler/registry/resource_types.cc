@@ -1,0 +1,37 @@
+// The table of extended resources.
+#include "scheduler/registry/resource_types.h"
+
+#include "scheduler/examples/disk_io_resource.h"
+#include "scheduler/examples/fake_resource.h"
+#include "scheduler/topology/match_resource.h"
+#include "scheduler/topology/numa_resource.h"
+
+namespace qrm::scheduler {
+
+const std::map<std::string, HandleRegistry::Factory>& ResourceFactories() {
+  static const std::map<std::string, HandleRegistry::Factory> factories = {
+      {kDiskIo, MakeDiskIoHandle},
+      {kFakeResource, MakeFakeHandle},
+      {kNuma, MakeNumaHandle},
+      {kNumaMatch, MakeMatchHandle},
+  };
+  return factories;
+}
+
+std::vector<std::string> ResourceTypes() {
+  std::vector<std::string> types;
+  for (const auto& [type, factory] : ResourceFactories()) {
+    types.push_back(type);
+  }
+  return types;
+}
+
+HandleRegistry RegisterResources(const std::vector<std::string>& types) {
+  HandleRegistry handles;
+  for (const std::string& type : types) {
+    handles.Register(type, ResourceFactories().at(type));
+  }
+  return handles;
+}
+
+}  // namespace qrm::scheduler
