@@ -20,6 +20,7 @@ Status ReadMachine(const Section& section, NodeModel& model) {
                          "write synthetic:DESCRIPTION");
   }
   QRM_ASSIGN_OR_RETURN(model.machine, config::LoadMachine(machine));
+  model.layout.emplace(model.machine);
   return OkStatus();
 }
 

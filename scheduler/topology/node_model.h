@@ -12,6 +12,7 @@
 #include "plugins/memory/config.h"
 #include "plugins/nic/config.h"
 #include "plugins/nic/state.h"
+#include "topology/cpu_layout.h"
 #include "topology/machine.h"
 #include "topology/merge.h"
 #include "topology/static_cpu_policy.h"
@@ -28,6 +29,7 @@ struct NodeModel {
   NodeModel& operator=(const NodeModel&) = delete;
 
   Machine machine;
+  std::optional<CpuLayout> layout;  ///< of the machine
   MergeOptions merge;
   TopologyScope scope = TopologyScope::kContainer;
   std::vector<std::string> skipped_namespaces = {"kube-system"};

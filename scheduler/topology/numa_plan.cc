@@ -166,7 +166,8 @@ class Walk {
             model_.cpu,
             holdings_.cpu,
             model_.static_cpu.has_value() ? &*model_.static_cpu : nullptr,
-            {}};
+            {},
+            &*model_.layout};
   }
   memory::View MemoryView() const { return {model_.machine, model_.memory, holdings_.memory}; }
   nic::View NicView() const { return {model_.machine, model_.nic, model_.nics, holdings_.nic}; }
