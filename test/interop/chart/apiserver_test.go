@@ -20,9 +20,10 @@ import (
 
 // apiServer is an unmodified kube-apiserver, with an etcd of its own.
 type apiServer struct {
-	t      *testing.T
-	url    string
-	client *http.Client
+	t         *testing.T
+	url       string
+	authority string // the file of its certificate and of who signed it
+	client    *http.Client
 }
 
 const apiServerPatience = time.Minute
@@ -55,7 +56,7 @@ func startApiServer(t *testing.T, programs string) *apiServer {
 		"--service-account-issuer=https://kubernetes.default.svc", "--service-cluster-ip-range=10.96.0.0/24",
 		// Nothing makes the accounts that this plugin wants to find.
 		"--disable-admission-plugins=ServiceAccount")
-	server := &apiServer{t, fmt.Sprintf("https://127.0.0.1:%d", port),
+	server := &apiServer{t, fmt.Sprintf("https://127.0.0.1:%d", port), filepath.Join(dir, "pki", "apiserver.crt"),
 		&http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}}, Timeout: apiServerPatience}}
 	server.await("the API server", func() bool {
 		code, _ := server.call(http.MethodGet, "/readyz", "", nil)
