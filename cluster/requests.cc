@@ -7,8 +7,6 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
-#include "api/base/foreign_text.h"
-
 namespace qrm::cluster {
 namespace {
 
@@ -52,46 +50,6 @@ ApiRequest MergePatchRequest(const std::string& path, const json& patch) {
           .path = path,
           .content_type = "application/merge-patch+json",
           .body = Written(patch)};
-}
-
-// JSON is YAML, and the only content type that servers before 1.33 take for it says YAML.
-ApiRequest ApplyRequest(const std::string& path, const json& object, const std::string& manager) {
-  return {.method = "PATCH",
-          .path = path + "?force=true&fieldManager=" + PercentEncoded(manager),
-          .content_type = "application/apply-patch+yaml",
-          .body = Written(object)};
-}
-
-ApiRequest WarningRequest(const ObjectEvent& event, std::chrono::system_clock::time_point now) {
-  constexpr std::size_t kMostMessageBytes = 1024;  // more is refused
-  constexpr std::size_t kMostMarkBytes = 40;       // of what is put behind it
-  const auto seconds = std::chrono::floor<std::chrono::seconds>(now);
-  const std::string time = fmt::format("{:%Y-%m-%dT%H:%M:%S}Z",
-                                       fmt::gmtime(std::chrono::system_clock::to_time_t(seconds)));
-  const std::string space =
-      event.object_namespace.empty() ? std::string("default") : event.object_namespace;
-  const json body = {
-      {"apiVersion", "v1"},
-      {"kind", "Event"},
-      {"metadata",
-       {{"name", fmt::format("{}.{:x}", event.object_name, now.time_since_epoch().count())},
-        {"namespace", space}}},
-      {"involvedObject",
-       {{"apiVersion", "v1"},
-        {"kind", event.object_kind},
-        {"namespace", event.object_namespace},
-        {"name", event.object_name},
-        {"uid", event.object_uid}}},
-      {"reason", event.reason},
-      {"message", Cut(event.message, kMostMessageBytes - kMostMarkBytes)},
-      {"source", {{"component", event.component}, {"host", event.host}}},
-      {"type", "Warning"},
-      {"count", 1},
-      {"firstTimestamp", time},
-      {"lastTimestamp", time}};
-  return {.method = "POST",
-          .path = fmt::format("/api/v1/namespaces/{}/events", PercentEncoded(space)),
-          .body = Written(body)};
 }
 
 std::string MicroTime(std::chrono::system_clock::time_point time) {

@@ -29,25 +29,6 @@ ApiRequest BindRequest(const Binding& binding);
 /// Merges `patch` into the object at `path`. Source: RFC 7386.
 ApiRequest MergePatchRequest(const std::string& path, const nlohmann::json& patch);
 
-/// Makes the object at `path` have what `object` says, and takes away what `manager` applied
-/// before; takes fields that others manage. Source: Kubernetes, "Server-Side Apply".
-ApiRequest ApplyRequest(const std::string& path, const nlohmann::json& object,
-                        const std::string& manager);
-
-struct ObjectEvent {
-  std::string object_namespace;
-  std::string object_kind;  ///< "Pod"
-  std::string object_name;
-  std::string object_uid;
-  std::string reason;  ///< one word in CamelCase
-  std::string message;
-  std::string component;  ///< who tells
-  std::string host;
-};
-/// Tells a warning about a v1 object, for `kubectl describe`. The same event at the same time is
-/// told once.
-ApiRequest WarningRequest(const ObjectEvent& event, std::chrono::system_clock::time_point now);
-
 /// "2026-01-31T12:00:00.000000Z", as MicroTime is written. Source: apimachinery meta/v1.
 std::string MicroTime(std::chrono::system_clock::time_point time);
 

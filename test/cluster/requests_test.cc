@@ -27,34 +27,8 @@ TEST(RequestsTest, ABindingNamesThePodByItsUidAndWritesAnnotations) {
       "target":{"apiVersion":"v1","kind":"Node","name":"n1"}})"));
 }
 
-TEST(RequestsTest, AnApplyTakesFieldsForItsManager) {
-  const ApiRequest request = ApplyRequest("/apis/g/v1/things/n1", {{"kind", "Thing"}}, "qrmd");
-  EXPECT_EQ(request.method, "PATCH");
-  EXPECT_EQ(request.path, "/apis/g/v1/things/n1?force=true&fieldManager=qrmd");
-  EXPECT_EQ(request.content_type, "application/apply-patch+yaml");
-}
-
 TEST(RequestsTest, AMergePatchSaysSo) {
   EXPECT_EQ(MergePatchRequest("/x", json::object()).content_type, "application/merge-patch+json");
-}
-
-TEST(RequestsTest, AWarningIsAboutItsObjectAndNotTooLong) {
-  const ApiRequest request = WarningRequest({.object_namespace = "d",
-                                             .object_kind = "Pod",
-                                             .object_name = "p",
-                                             .object_uid = "u",
-                                             .reason = "Refused",
-                                             .message = std::string(5000, 'x'),
-                                             .component = "qrmd",
-                                             .host = "n1"},
-                                            system_clock::time_point());
-  EXPECT_EQ(request.path, "/api/v1/namespaces/d/events");
-  const json body = json::parse(request.body);
-  EXPECT_EQ(body["type"], "Warning");
-  EXPECT_EQ(body["metadata"]["name"], "p.0");
-  EXPECT_EQ(body["involvedObject"]["uid"], "u");
-  EXPECT_EQ(body["firstTimestamp"], "1970-01-01T00:00:00Z");
-  EXPECT_LE(body["message"].get<std::string>().size(), 1024U);
 }
 
 TEST(RequestsTest, MicroTimeHasSixDecimals) {
