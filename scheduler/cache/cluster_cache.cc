@@ -138,7 +138,7 @@ StatusOr<StringMap> ClusterCache::Assume(const std::string& uid, const std::stri
                   "cannot bind pod {}/{} to node {}: {}; it is tried again on what fits then",
                   pod->pod_namespace, pod->name, node, refusal);
   }
-  QRM_ASSIGN_OR_RETURN(const StringMap decision, DecisionOf(*now, *pod, node));
+  QRM_ASSIGN_OR_RETURN(StringMap decision, DecisionOf(*now, *pod, node));
   decisions_[uid] = decision;
   Move(pods_.Assume(uid, node, decision));
   return decision;
@@ -179,7 +179,11 @@ void ClusterCache::Listed(const std::string& kind, const std::string& version) {
 }
 
 void ClusterCache::Move(const StayChange& change) {
-  const std::string& uid = (change.before.has_value() ? change.before : change.after)->pod->uid;
+  const auto& stay = change.before.has_value() ? change.before : change.after;
+  if (!stay.has_value()) {
+    return;
+  }
+  const std::string& uid = stay->pod->uid;
   if (pods_.AssumedOn(uid).empty()) {
     decisions_.erase(uid);
   }

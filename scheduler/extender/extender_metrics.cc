@@ -18,10 +18,10 @@ ExtenderMetrics::ExtenderMetrics(prometheus::Registry& registry)
 
 void ExtenderMetrics::Count(const std::string& call, const std::string& result,
                             std::chrono::nanoseconds took) {
-  static const prometheus::Histogram::BucketBoundaries kBounds = {
+  static const prometheus::Histogram::BucketBoundaries bounds = {
       0.0002, 0.0005, 0.001, 0.002, 0.005, 0.01, 0.02, 0.05, 0.1, 0.5, 1, 5};
   calls_.Add({{"call", call}, {"result", result}}).Increment();
-  seconds_.Add({{"call", call}}, kBounds).Observe(std::chrono::duration<double>(took).count());
+  seconds_.Add({{"call", call}}, bounds).Observe(std::chrono::duration<double>(took).count());
 }
 
 }  // namespace qrm::scheduler

@@ -167,7 +167,7 @@ class Walk {
             holdings_.cpu,
             model_.static_cpu.has_value() ? &*model_.static_cpu : nullptr,
             {},
-            &*model_.layout};
+            model_.layout.has_value() ? &*model_.layout : nullptr};
   }
   memory::View MemoryView() const { return {model_.machine, model_.memory, holdings_.memory}; }
   nic::View NicView() const { return {model_.machine, model_.nic, model_.nics, holdings_.nic}; }

@@ -68,16 +68,15 @@ struct FakeApiServer::Impl {
       if (!error && !stopped) {
         ++accepted;
         sockets.insert(socket.native_handle());
-        threads.emplace_back(
-            [this, moved = std::make_shared<tcp::socket>(std::move(socket))] { Serve(*moved); });
+        threads.emplace_back(&Impl::Serve, this, std::make_shared<tcp::socket>(std::move(socket)));
       }
     }
   }
 
-  void Serve(tcp::socket& socket) {
-    const int fd = socket.native_handle();
+  void Serve(const std::shared_ptr<tcp::socket>& socket) {
+    const int fd = socket->native_handle();
     {
-      Stream stream(std::move(socket), context);
+      Stream stream(std::move(*socket), context);
       error_code error;
       stream.handshake(asio::ssl::stream_base::server, error);
       boost::beast::flat_buffer buffer;

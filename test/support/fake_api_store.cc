@@ -78,8 +78,9 @@ ApiAnswer FakeApiStore::Carry(const std::string& method, const ApiTarget& target
     return Bind(target, found->second, sent);
   }
   if (method == "PUT") {
-    const bool newest = sent.value(json::json_pointer("/metadata/resourceVersion"),
-                                   std::string()) == found->second["metadata"]["resourceVersion"];
+    const bool newest =
+        sent.value(json::json_pointer("/metadata/resourceVersion"), std::string()) ==
+        found->second["metadata"]["resourceVersion"].get<std::string>();
     return newest ? Store(target.collection, sent, "MODIFIED")
                   : FailedAnswer(409, "object was modified");
   }

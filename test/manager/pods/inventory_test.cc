@@ -29,17 +29,18 @@ class InventoryTest : public test::PodEventsFixture {
     Reconciles();
   }
   bool IsLive() const { return live_.Find(Key("web")).has_value(); }
+  bool HasStarted() const { return live_.Find(Key("web")).value_or(LiveContainer()).started; }
 };
 
 TEST_F(InventoryTest, FindsAContainerThatStartedUnheard) {
   const RuntimeList created{{Pod("web")},
                             {Container("web", "id1", RuntimeContainerState::kCreated)}};
   EXPECT_TRUE(inventory_.OnListed(created));
-  EXPECT_FALSE(live_.Find(Key("web"))->started);
+  EXPECT_FALSE(HasStarted());
   const std::size_t before = Reconciles();
   const RuntimeList runs{{Pod("web")}, {Container("web", "id1")}};
   EXPECT_TRUE(inventory_.OnListed(runs));
-  EXPECT_TRUE(live_.Find(Key("web"))->started);
+  EXPECT_TRUE(HasStarted());
   EXPECT_EQ(Reconciles(), before + 1) << "what was decided since its creation can be applied";
   EXPECT_TRUE(inventory_.OnListed(runs));
   EXPECT_EQ(Reconciles(), before + 1) << "no news";

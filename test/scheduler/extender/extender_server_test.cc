@@ -180,6 +180,7 @@ TEST_F(ExtenderServerTest, OfManyAtOnceExactlyAsManyAsFitAreBound) {
   }
   StartReady();
   std::vector<std::thread> callers;
+  callers.reserve(kMany);
   std::atomic<int> done = 0;
   for (int i = 0; i < kMany; ++i) {
     callers.emplace_back([&, i] { done += Bind("p" + std::to_string(i), "n1").empty() ? 1 : 0; });
