@@ -152,9 +152,10 @@ TEST_F(ClassKeeperTest, FailsTheStartOfAContainerWhoseClassCannotBeGiven) {
   provider_->on_apply = [](const auto&, const auto&) {
     return Errorf(StatusCode::kUnavailable, "the disk is busy");
   };
-  std::promise<Status> done;
-  keeper_->Prepare({"uid-web", "main"}, [&](const Status& given) { done.set_value(given); });
-  EXPECT_EQ(MessageOf(done.get_future().get()), "cannot give blockio class slow: the disk is busy");
+  std::promise<std::string> done;
+  keeper_->Prepare({"uid-web", "main"},
+                   [&](const Status& given) { done.set_value(MessageOf(given)); });
+  EXPECT_EQ(done.get_future().get(), "cannot give blockio class slow: the disk is busy");
 }
 
 TEST_F(ClassKeeperTest, AChangeIsOnRecordBeforeTheKernelHasIt) {
