@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include <gmock/gmock.h>
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include "test/e2e/loop_disk.h"
@@ -20,7 +20,6 @@ namespace qrm::test {
 namespace {
 
 using std::chrono::nanoseconds;
-using testing::UnorderedElementsAre;
 
 constexpr std::chrono::seconds kPatience{60};
 
@@ -67,7 +66,7 @@ class BlockioTest : public MachineTest {
   std::set<std::string> BothAt(const std::string& rate) const {
     std::set<std::string> lines;
     for (const std::string& id : ids_) {
-      lines.insert(id + " rbps=max wbps=" + rate + " riops=max wiops=max");
+      lines.insert(fmt::format("{} rbps=max wbps={} riops=max wiops=max", id, rate));
     }
     return lines;
   }
