@@ -17,7 +17,6 @@ import (
 	"testing"
 	"time"
 
-	"golang.org/x/sys/unix"
 	podresources "k8s.io/kubelet/pkg/apis/podresources/v1"
 
 	"qrm.local/test/interop/node"
@@ -68,22 +67,9 @@ type bound func(peace time.Duration) time.Duration
 
 func twice(peace time.Duration) time.Duration { return 2 * peace }
 
-// twiceOrOneTick is for threads that are not in real time: however favoured, one that the scheduler owes nothing when it wakes waits
-// for the end of somebody's slice, which the kernel notices at its next tick.
-func twiceOrOneTick(peace time.Duration) time.Duration { return max(twice(peace), peace+tick()) }
-
-// tick is that of the kernel, with which its coarse clocks go: 4 ms at 250 Hz.
-func tick() time.Duration {
-	var resolution unix.Timespec
-	if err := unix.ClockGetres(unix.CLOCK_MONOTONIC_COARSE, &resolution); err != nil {
-		return 0
-	}
-	return time.Duration(resolution.Nano())
-}
-
 var modes = []mode{
 	{"plain", ordinary + "nice: 0\n", 4, nil},
-	{"nice", ordinary, 4, twiceOrOneTick},
+	{"nice", ordinary, 4, twice},
 	{"real time", realTime, 1, twice},
 }
 
