@@ -7,10 +7,17 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include "api/base/foreign_text.h"
+
 namespace qrm::cluster {
 namespace {
 
 using nlohmann::json;
+
+std::string SecondTime(std::chrono::system_clock::time_point time) {
+  return fmt::format("{:%Y-%m-%dT%H:%M:%S}Z",
+                     fmt::gmtime(std::chrono::system_clock::to_time_t(time)));
+}
 
 std::string Written(const json& body) {
   return body.dump(-1, ' ', false, json::error_handler_t::replace);
@@ -50,6 +57,39 @@ ApiRequest MergePatchRequest(const std::string& path, const json& patch) {
           .path = path,
           .content_type = "application/merge-patch+json",
           .body = Written(patch)};
+}
+
+// JSON is YAML, and the only content type that servers before 1.33 take for it says YAML.
+ApiRequest ApplyRequest(const std::string& path, const json& object, const std::string& manager) {
+  return {.method = "PATCH",
+          .path = path + "?force=true&fieldManager=" + PercentEncoded(manager),
+          .content_type = "application/apply-patch+yaml",
+          .body = Written(object)};
+}
+
+ApiRequest WarningRequest(const PodWarning& warning) {
+  constexpr std::size_t kMostMessageBytes = 1024;  // more is refused
+  constexpr std::size_t kMostMarkBytes = 40;       // of what is put behind it
+  const json body = {{"apiVersion", "v1"},
+                     {"kind", "Event"},
+                     {"metadata", {{"name", warning.name}, {"namespace", warning.pod_namespace}}},
+                     {"involvedObject",
+                      {{"apiVersion", "v1"},
+                       {"kind", "Pod"},
+                       {"namespace", warning.pod_namespace},
+                       {"name", warning.pod_name},
+                       {"uid", warning.pod_uid}}},
+                     {"reason", warning.reason},
+                     {"message", Cut(warning.message, kMostMessageBytes - kMostMarkBytes)},
+                     {"source", {{"component", warning.component}, {"host", warning.host}}},
+                     {"type", "Warning"},
+                     {"count", warning.count},
+                     {"firstTimestamp", SecondTime(warning.first)},
+                     {"lastTimestamp", SecondTime(warning.last)}};
+  return ApplyRequest(
+      fmt::format("/api/v1/namespaces/{}/events/{}", PercentEncoded(warning.pod_namespace),
+                  PercentEncoded(warning.name)),
+      body, warning.component);
 }
 
 std::string MicroTime(std::chrono::system_clock::time_point time) {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <chrono>
+#include <cstdint>
 #include <string>
 
 #include <nlohmann/json_fwd.hpp>
@@ -28,6 +29,28 @@ ApiRequest BindRequest(const Binding& binding);
 
 /// Merges `patch` into the object at `path`. Source: RFC 7386.
 ApiRequest MergePatchRequest(const std::string& path, const nlohmann::json& patch);
+
+/// Makes the object at `path` have what `object` says, and takes away what `manager` applied
+/// before; takes fields that others manage. Source: Kubernetes, "Server-Side Apply".
+ApiRequest ApplyRequest(const std::string& path, const nlohmann::json& object,
+                        const std::string& manager);
+
+/// A warning about a pod, for `kubectl describe pod`.
+struct PodWarning {
+  std::string name;  ///< of the event: one of the same name is changed
+  std::string pod_namespace;
+  std::string pod_name;
+  std::string pod_uid;
+  std::string reason;  ///< one word in CamelCase
+  std::string message;
+  std::string component;  ///< who tells
+  std::string host;
+  uint64_t count = 1;
+  std::chrono::system_clock::time_point first;
+  std::chrono::system_clock::time_point last;
+};
+/// Source: Kubernetes, core/v1 Event.
+ApiRequest WarningRequest(const PodWarning& warning);
 
 /// "2026-01-31T12:00:00.000000Z", as MicroTime is written. Source: apimachinery meta/v1.
 std::string MicroTime(std::chrono::system_clock::time_point time);

@@ -3,6 +3,7 @@
 
 #include <chrono>
 #include <functional>
+#include <optional>
 #include <string>
 
 namespace qrm::manager {
@@ -13,6 +14,15 @@ struct AdmissionEvent {
   Result result = Result::kAdmitted;
   std::string resource;  ///< whose plugin refused or failed; empty for none in particular
   std::chrono::nanoseconds took{0};
+
+  /// Who was rejected, and the sentence that says why.
+  struct Rejected {
+    std::string pod_namespace;
+    std::string pod_name;
+    std::string pod_uid;
+    std::string message;
+  };
+  std::optional<Rejected> rejected;  ///< set when that is the result
 };
 
 /// Told of every decision, on the state loop; must not wait.

@@ -356,7 +356,15 @@ Status Admitter::Reject(Call& call, Draft& failed, const Status& cause) {
       equal_ones.has_value()) {
     KeepRejection(call, failed, MessageOf(rejected), *equal_ones);
   }
-  Tell(call, failed, AdmissionEvent::Result::kRejected);
+  if (parts_.listener) {
+    AdmissionEvent event = EventOf(call, failed, AdmissionEvent::Result::kRejected);
+    const checkpoint::PodMeta& pod = call.asked.pod;
+    event.rejected = {.pod_namespace = pod.pod_namespace,
+                      .pod_name = pod.name,
+                      .pod_uid = pod.uid,
+                      .message = MessageOf(rejected)};
+    parts_.listener(event);
+  }
   return rejected;
 }
 
@@ -392,11 +400,16 @@ void Admitter::Keep(Draft& draft, std::optional<std::chrono::nanoseconds> commit
       });
 }
 
+AdmissionEvent Admitter::EventOf(const Call& call, const Draft& draft,
+                                 AdmissionEvent::Result result) const {
+  return {.result = result,
+          .resource = draft.failed_resource,
+          .took = parts_.clock.Steady() - call.begin};
+}
+
 void Admitter::Tell(const Call& call, const Draft& draft, AdmissionEvent::Result result) const {
   if (parts_.listener) {
-    parts_.listener({.result = result,
-                     .resource = draft.failed_resource,
-                     .took = parts_.clock.Steady() - call.begin});
+    parts_.listener(EventOf(call, draft, result));
   }
 }
 

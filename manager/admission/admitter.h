@@ -87,6 +87,7 @@ class Admitter {
                      uint64_t equal_ones_before);
   Status RollBack(const Call& call, const Draft& failed, const Status& cause);
   void Keep(Draft& draft, std::optional<std::chrono::nanoseconds> commit);
+  AdmissionEvent EventOf(const Call& call, const Draft& draft, AdmissionEvent::Result result) const;
   void Tell(const Call& call, const Draft& draft, AdmissionEvent::Result result) const;
 
   Parts parts_;

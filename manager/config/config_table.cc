@@ -53,6 +53,7 @@ std::vector<KeyGroup> GroupedConfigKeys(Config& config) {
       {"Running containers", Join(ReconcileKeys(config.reconcile), PodsKeys(config.pods))},
       {"Kubelet", KubeletKeys(config.kubelet)},
       {"Pod-resources socket", PodResourcesKeys(config.pod_resources)},
+      {"API server", PublishKeys(config.publish)},
       {"Control socket", ControlKeys(config.control)},
   };
 }

@@ -9,6 +9,7 @@ StatusOr<Config> ReadConfig(const std::string& file, const StringMap& flags) {
   Config config;
   QRM_RETURN_IF_ERROR(config::ReadKeys({.file = file, .flags = flags}, ConfigKeys(config), "qrmd"));
   QRM_RETURN_IF_ERROR(CheckHttp(config.http));
+  QRM_RETURN_IF_ERROR(CheckPublish(config.publish));
   return config;
 }
 

@@ -11,6 +11,7 @@
 #include "manager/observability/http_options.h"
 #include "manager/podresources/pod_resources_options.h"
 #include "manager/pods/pods_options.h"
+#include "manager/publish/publish_options.h"
 #include "manager/reconcile/reconcile_options.h"
 #include "manager/registry/registration_options.h"
 #include "manager/runtime/runtime_options.h"
@@ -32,6 +33,7 @@ struct Config {
   ReconcileOptions reconcile;
   PodsOptions pods;
   PodResourcesOptions pod_resources;
+  PublishOptions publish;
   ControlOptions control;
   HttpOptions http;
 };

@@ -82,6 +82,7 @@ Status Daemon::Impl::StartEdges() {
   QRM_RETURN_IF_ERROR(pod_resources.Start());
   QRM_RETURN_IF_ERROR(http.Start(config.http));
   pod_resources.RefreshAllocatable();
+  publisher.Start();
   log::Info("serving", {{"version", QRM_VERSION},
                         {"pods", state.Load()->pod_count()},
                         {"cpus", ToString(machine.cpu_set())},
@@ -102,6 +103,7 @@ void Daemon::Impl::Stop() {
     plugin->OnChanged({});
   }
   http.Stop();
+  publisher.Stop();
   pod_resources.Stop();
   dry_runs.Stop();  // before control, which waits for its answers
   control.Stop();

@@ -43,16 +43,15 @@ DaemonParts::DaemonParts(Config given_config, Machine given_machine, StateLock g
                     .stands_aside = [this] { return kubelet.stands_aside(); }},
                    config.reconcile.period),
       releaser(state, registry.plugins(), config.admission),
-      admitter(
-          {.state = state,
-           .decisions = decisions,
-           .plugins = registry.plugins(),
-           .releaser = releaser,
-           .machine = machine,
-           .clock = clock,
-           .listener = [this](const AdmissionEvent& event) { metrics.admission.Record(event); },
-           .classes = &class_book},
-          config.admission),
+      admitter({.state = state,
+                .decisions = decisions,
+                .plugins = registry.plugins(),
+                .releaser = releaser,
+                .machine = machine,
+                .clock = clock,
+                .listener = [this](const AdmissionEvent& event) { OnAdmission(event); },
+                .classes = &class_book},
+               config.admission),
       dry_runs({.plugins = registry.plugins(),
                 .machine = machine,
                 .clock = clock,
@@ -100,6 +99,15 @@ DaemonParts::DaemonParts(Config given_config, Machine given_machine, StateLock g
       pod_resources(
           state, registry.plugins(), machine, metrics.pod_resources,
           [this] { return !rebuilding || live.synchronized(); }, config.pod_resources),
+      publisher({.snapshots = state,
+                 .machine = machine,
+                 .allocatable = [this] { return pod_resources.Allocatable(); },
+                 .types = [this] { return class_book.Types(); },
+                 .restored = [this] { return !rebuilding || live.synchronized(); },
+                 .policy = config.admission.merge.policy,
+                 .scope = config.admission.scope,
+                 .access = [this] { return PublisherAccess(config.publish); }},
+                config.publish),
       node({.io = io,
             .state = state,
             .plugins = registry.plugins(),
@@ -108,6 +116,7 @@ DaemonParts::DaemonParts(Config given_config, Machine given_machine, StateLock g
             .decisions = decisions,
             .dry_runs = dry_runs,
             .pod_resources = pod_resources,
+            .publisher = publisher,
             .live = live,
             .writes = writes,
             .classes = class_keeper,
@@ -155,6 +164,16 @@ RegistryOptions DaemonParts::RegistryOptionsOf() {
     metrics.plugins.Record(call.resource, call.method, call.took, call.ok);
   };
   return options;
+}
+
+void DaemonParts::OnAdmission(const AdmissionEvent& event) {
+  metrics.admission.Record(event);
+  if (event.rejected.has_value()) {
+    publisher.OnRefused({.pod_namespace = event.rejected->pod_namespace,
+                         .pod_name = event.rejected->pod_name,
+                         .pod_uid = event.rejected->pod_uid,
+                         .message = event.rejected->message});
+  }
 }
 
 void DaemonParts::OnPluginRegistered(const std::string& resource) {

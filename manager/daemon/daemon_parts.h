@@ -29,6 +29,7 @@
 #include "manager/observability/metrics.h"
 #include "manager/podresources/pod_resources_server.h"
 #include "manager/pods/runtime_follower.h"
+#include "manager/publish/publisher.h"
 #include "manager/reconcile/reconciler.h"
 #include "manager/registry/registry.h"
 #include "manager/runtime/cgroup_reader.h"
@@ -84,6 +85,7 @@ struct DaemonParts {
   RuntimeFollower follower;
   Housekeeping housekeeping;
   PodResourcesServer pod_resources;
+  Publisher publisher;
   NodeView node;
   ControlServer control;
   HttpServer http;
@@ -91,6 +93,7 @@ struct DaemonParts {
  private:
   ClassBook::Providers WithPluginTypes(ClassBook::Providers providers);
   void OnPluginRegistered(const std::string& resource);
+  void OnAdmission(const AdmissionEvent& event);
   RegistryOptions RegistryOptionsOf();
   StateListeners ListenersOfState();
 };

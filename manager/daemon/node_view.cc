@@ -72,6 +72,7 @@ NodeStatus NodeView::Status() const {
                     .kubelet_conflicts = parts_.kubelet.conflicts(),
                     .runtime = parts_.follower.GetStatus(),
                     .reconcile = parts_.reconciler.GetStatus(),
+                    .publish = parts_.publisher.GetStatus(),
                     .topology_policy = std::string(ToString(parts_.config.admission.merge.policy)),
                     .state_path = parts_.config.process.state_dir,
                     .warnings = parts_.warnings};
@@ -99,6 +100,10 @@ NodeStatus NodeView::Status() const {
   if (const std::string problem = parts_.decisions.problem(); !problem.empty()) {
     status.degraded_reasons.push_back(
         fmt::format("explain forgets with this process why containers were placed: {}", problem));
+  }
+  if (!status.publish.problem.empty()) {
+    status.degraded_reasons.push_back(fmt::format(
+        "the API server may not know the latest of this node: {}", status.publish.problem));
   }
   if (Demotions() > 0) {
     status.degraded_reasons.push_back(

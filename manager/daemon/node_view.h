@@ -19,6 +19,7 @@
 #include "manager/observability/node_services.h"
 #include "manager/podresources/pod_resources_server.h"
 #include "manager/pods/runtime_follower.h"
+#include "manager/publish/publisher.h"
 #include "manager/reconcile/foreign_writes.h"
 #include "manager/reconcile/reconciler.h"
 #include "manager/registry/plugins.h"
@@ -40,6 +41,7 @@ class NodeView final : public NodeServices {
     checkpoint::DecisionLog& decisions;
     DryRuns& dry_runs;
     PodResourcesServer& pod_resources;
+    const Publisher& publisher;
     const LiveContainers& live;
     const ForeignWrites& writes;
     ClassKeeper& classes;

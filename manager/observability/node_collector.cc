@@ -114,6 +114,18 @@ void AddReconcile(const ReconcileStatus& reconcile, Families& families) {
   }
 }
 
+void AddPublish(const PublishStatus& publish, Families& families) {
+  if (!publish.enabled) {
+    return;
+  }
+  AddCounter(families, "qrm_publish_writes_total",
+             "Writes of objects about this node that the API server took.", publish.writes);
+  AddCounter(families, "qrm_publish_events_total",
+             "Events of refused pods that the API server took.", publish.events);
+  AddCounter(families, "qrm_publish_failures_total",
+             "Writes and events that the API server did not take.", publish.failures);
+}
+
 void AddState(const checkpoint::NodeState& state, Families& families) {
   AddGauge(families, "qrm_pods", "Admitted pods.", static_cast<double>(state.pod_count()));
   AddGauge(families, "qrm_containers", "Admitted containers.",
@@ -192,6 +204,7 @@ std::vector<MetricFamily> NodeCollector::Collect() const {
   AddUnplaced(status, families);
   AddRuntime(status.runtime, families);
   AddReconcile(status.reconcile, families);
+  AddPublish(status.publish, families);
   AddState(*snapshots_.Load(), families);
   AddPlugins(plugins_.List(), families);
   AddClasses(node_.Classes(), families);

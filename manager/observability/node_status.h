@@ -13,6 +13,15 @@
 
 namespace qrm::manager {
 
+/// What this node tells the API server.
+struct PublishStatus {
+  bool enabled = false;
+  uint64_t writes = 0;    ///< of objects about the node
+  uint64_t failures = 0;  ///< writes and events that were not taken
+  uint64_t events = 0;
+  std::string problem;  ///< why the API server may not know the latest; empty: it does
+};
+
 /// The daemon as a whole.
 struct NodeStatus {
   std::string version;
@@ -22,6 +31,7 @@ struct NodeStatus {
   std::vector<std::string> kubelet_conflicts;  ///< among the reasons: kubelet pins containers, too
   RuntimeStatus runtime;
   ReconcileStatus reconcile;
+  PublishStatus publish;
   std::string topology_policy;
   std::string state_path;
   std::vector<std::string> warnings;    ///< what was repaired or worked around since start

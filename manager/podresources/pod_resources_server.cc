@@ -167,13 +167,17 @@ struct PodResourcesServer::Impl {
     return bytes;
   }
 
+  std::shared_ptr<const AllocatableByResource> KnownAllocatable() {
+    allocatable.RefreshIfOlder(options.allocatable_max_age, options.plugin_timeout);
+    return allocatable.Load();
+  }
+
   grpc::Status GetAllocatable(const KubeletView& view,
                               ::v1::AllocatableResourcesResponse& response) {
     if (!options.allocatable_enabled) {
       return {grpc::StatusCode::UNKNOWN, kAllocatableDisabled};
     }
-    allocatable.RefreshIfOlder(options.allocatable_max_age, options.plugin_timeout);
-    const auto known = allocatable.Load();
+    const auto known = KnownAllocatable();
     if (known == nullptr) {
       return FailedPrecondition(kNotAsked);
     }
@@ -278,6 +282,10 @@ Status PodResourcesServer::Start() {
 
 void PodResourcesServer::Stop() {
   impl_->server.Stop();
+}
+
+std::shared_ptr<const AllocatableByResource> PodResourcesServer::Allocatable() {
+  return impl_->KnownAllocatable();
 }
 
 void PodResourcesServer::OnPluginChanged(const std::string& resource) {

@@ -38,6 +38,10 @@ class PodResourcesServer {
   /// have answered or the timeout is over. Returns at once.
   void RefreshAllocatable();
 
+  /// What the plugins last told that the node can give out, and asks them again when that is old.
+  /// Null until they have told.
+  std::shared_ptr<const AllocatableByResource> Allocatable();
+
   /// The plugin of `resource` registered, is back, or says that its allocations changed: does so,
   /// and has it asked at the next List what its containers hold. Returns at once.
   void OnPluginChanged(const std::string& resource);

@@ -31,6 +31,26 @@ TEST(RequestsTest, AMergePatchSaysSo) {
   EXPECT_EQ(MergePatchRequest("/x", json::object()).content_type, "application/merge-patch+json");
 }
 
+TEST(RequestsTest, AnApplyTakesWhatOthersManage) {
+  const ApiRequest request = ApplyRequest("/x", {{"a", 1}}, "qrmd");
+  EXPECT_EQ(request.method, "PATCH");
+  EXPECT_EQ(request.path, "/x?force=true&fieldManager=qrmd");
+  EXPECT_EQ(request.content_type, "application/apply-patch+yaml");
+}
+
+TEST(RequestsTest, AWarningIsOneEventOfItsName) {
+  const ApiRequest request = WarningRequest({.name = "p.1",
+                                             .pod_namespace = "d",
+                                             .pod_name = "p",
+                                             .message = std::string(2000, 'x'),
+                                             .component = "qrmd",
+                                             .count = 3});
+  EXPECT_EQ(request.path, "/api/v1/namespaces/d/events/p.1?force=true&fieldManager=qrmd");
+  const json event = json::parse(request.body);
+  EXPECT_EQ(event["count"], 3);
+  EXPECT_LE(event["message"].get<std::string>().size(), 1024U);
+}
+
 TEST(RequestsTest, MicroTimeHasSixDecimals) {
   EXPECT_EQ(MicroTime(system_clock::time_point(microseconds(1'000'042))),
             "1970-01-01T00:00:01.000042Z");

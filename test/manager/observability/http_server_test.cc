@@ -204,6 +204,7 @@ TEST_F(HttpServerTest, EachMetricIsDocumented) {
   metrics_.pod_resources.allocatable_errors_total.Add({{"resource", "cpu"}});
   NodeStatus status;
   status.runtime.last_sync = status.reconcile.last = std::chrono::steady_clock::now();
+  status.publish.enabled = true;
   node_.SetStatus(status);
   Start();
   std::istringstream lines(Get("/metrics").body);

@@ -1,0 +1,154 @@
+// Compares a Node with what it shall say.
+#include "manager/publish/node_patch.h"
+
+#include <cmath>
+#include <sstream>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "api/quantity.h"
+
+namespace qrm::manager {
+namespace {
+
+using nlohmann::json;
+
+/// Names below these are Kubernetes' own, and cannot be requested as extended resources.
+bool IsKubernetes(const std::string& domain) {
+  return domain == "kubernetes.io" || domain.ends_with(".kubernetes.io");
+}
+
+bool IsExtendedResource(const std::string& name) {
+  const auto slash = name.find('/');
+  return slash != std::string::npos && CheckResourceName(name).ok() &&
+         !IsKubernetes(name.substr(0, slash)) && !name.starts_with("requests.");
+}
+
+std::string TextAt(const json& object, const json::json_pointer& path) {
+  return object.contains(path) && object[path].is_string() ? object[path].get<std::string>()
+                                                           : std::string();
+}
+
+std::string AmountIn(const json& node, const char* list, const std::string& name) {
+  return TextAt(node, json::json_pointer("/status") / list / name);
+}
+
+/// Amounts, for the API server writes 1000 as 1k.
+bool Says(const json& node, const char* list, const std::string& name, const std::string& amount) {
+  const StatusOr<double> said = ParseQuantity(AmountIn(node, list, name));
+  const StatusOr<double> wished = ParseQuantity(amount);
+  return said.ok() && wished.ok() && *said == *wished;
+}
+
+std::string AnnotationOf(const json& node, const char* key) {
+  return TextAt(node, json::json_pointer("/metadata/annotations") / key);
+}
+
+std::string OwnedText(const StringMap& resources) {
+  std::string text;
+  for (const auto& [name, amount] : resources) {
+    text += (text.empty() ? "" : ",") + name;
+  }
+  return text;
+}
+
+/// Of one annotation; an empty `value` takes it away.
+void PatchAnnotation(const json& node, const char* key, const std::string& value, json& patch) {
+  if (AnnotationOf(node, key) != value) {
+    patch["metadata"]["annotations"][key] = value.empty() ? json() : json(value);
+  }
+}
+
+json ClassEntry(const OfferedType& offered) {
+  json classes = json::array();
+  json capacities = json::object();
+  for (const sdk::ClassInfo& info : offered.type.classes) {
+    if (!info.problem.empty()) {
+      continue;
+    }
+    classes.push_back(info.name);
+    if (const uint64_t capacity = offered.CapacityOf(info); capacity != 0) {
+      capacities[info.name] = capacity;
+    }
+  }
+  json entry = {{"name", offered.type.name},
+                {"classes", std::move(classes)},
+                {"immutable", !offered.type.is_mutable}};
+  if (!capacities.empty()) {
+    entry["capacity"] = std::move(capacities);
+  }
+  return entry;
+}
+
+}  // namespace
+
+StringMap ExtendedResourcesOf(const AllocatableByResource& allocatable) {
+  StringMap resources;
+  for (const auto& [name, resource] : allocatable) {
+    if (resource.is_node_resource && resource.is_scalar_resource && IsExtendedResource(name)) {
+      resources[name] = fmt::format("{}", std::llround(std::floor(resource.allocatable)));
+    }
+  }
+  return resources;
+}
+
+StringMap ClassResourcesOf(const OfferedTypes& types) {
+  StringMap resources;
+  for (const OfferedType& offered : types) {
+    const std::string domain =
+        offered.type.name + (IsPluginType(offered.type.name) ? "" : ".qrm.io");
+    for (const sdk::ClassInfo& info : offered.type.classes) {
+      const std::string name = domain + "/" + info.name;
+      const uint64_t capacity = offered.CapacityOf(info);
+      if (capacity != 0 && info.problem.empty() && IsExtendedResource(name)) {
+        resources[name] = fmt::format("{}", capacity);
+      }
+    }
+  }
+  return resources;
+}
+
+std::string ClassesText(const OfferedTypes& types) {
+  json of_pods = json::array();
+  json of_containers = json::array();
+  for (const OfferedType& offered : types) {
+    (offered.type.level == sdk::ClassLevel::kPod ? of_pods : of_containers)
+        .push_back(ClassEntry(offered));
+  }
+  const json lists = {{"podClassResources", std::move(of_pods)},
+                      {"containerClassResources", std::move(of_containers)}};
+  return lists.dump(-1, ' ', false, json::error_handler_t::replace);
+}
+
+StringMap OwnedResources(const json& node) {
+  StringMap owned;
+  std::istringstream names(AnnotationOf(node, kOwnedAnnotation));
+  for (std::string name; std::getline(names, name, ',');) {
+    if (IsExtendedResource(name)) {
+      owned[name] = AmountIn(node, "capacity", name);
+    }
+  }
+  return owned;
+}
+
+std::optional<json> NodePatch(const json& node, const NodeWishes& wishes) {
+  json patch = json::object();
+  for (const char* list : {"capacity", "allocatable"}) {
+    for (const auto& [name, amount] : wishes.extended_resources) {
+      if (!Says(node, list, name, amount)) {
+        patch["status"][list][name] = amount;
+      }
+    }
+    for (const auto& [name, amount] : OwnedResources(node)) {
+      if (!wishes.extended_resources.contains(name) && !AmountIn(node, list, name).empty()) {
+        patch["status"][list][name] = nullptr;
+      }
+    }
+  }
+  PatchAnnotation(node, kOwnedAnnotation, OwnedText(wishes.extended_resources), patch);
+  PatchAnnotation(node, kClassesAnnotation, wishes.classes.value_or(std::string()), patch);
+  return patch.empty() ? std::nullopt : std::optional(std::move(patch));
+}
+
+}  // namespace qrm::manager

@@ -1,0 +1,41 @@
+// Compares versions, for a watch may tell a write later than its answer did.
+#include "manager/publish/object_mirror.h"
+
+#include "api/resource_version.h"
+
+namespace qrm::manager {
+namespace {
+
+std::string VersionOf(const nlohmann::json& object) {
+  const nlohmann::json::json_pointer path("/metadata/resourceVersion");
+  return object.contains(path) && object[path].is_string() ? object[path].get<std::string>()
+                                                           : std::string();
+}
+
+}  // namespace
+
+void ObjectMirror::Take(const nlohmann::json& object) {
+  if (CompareVersions(VersionOf(object), VersionOf(object_)) > 0) {
+    object_ = object;
+  }
+}
+
+void ObjectMirror::OnListEnd(const std::string& /*version*/) {
+  known_ = true;
+  object_ = std::exchange(listed_, nullptr);
+  on_change_();
+}
+
+void ObjectMirror::OnSet(const nlohmann::json& object) {
+  Take(object);
+  on_change_();
+}
+
+void ObjectMirror::OnDelete(const nlohmann::json& last_state) {
+  if (CompareVersions(VersionOf(last_state), VersionOf(object_)) >= 0) {
+    object_ = nullptr;
+  }
+  on_change_();
+}
+
+}  // namespace qrm::manager

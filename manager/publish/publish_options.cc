@@ -1,0 +1,57 @@
+// The keys, with what their words mean.
+#include "manager/publish/publish_options.h"
+
+#include <algorithm>
+
+namespace qrm::manager {
+namespace {
+
+const std::vector<std::string>& Words() {
+  static const std::vector<std::string> words = {
+      kPublishTopology, kPublishResources, kPublishClasses, kPublishClassResources, kPublishEvents};
+  return words;
+}
+
+bool Contains(const std::vector<std::string>& words, const std::string& word) {
+  return std::find(words.begin(), words.end(), word) != words.end();
+}
+
+}  // namespace
+
+bool PublishOptions::Has(const char* word) const {
+  return Contains(what, word);
+}
+
+Status CheckPublish(const PublishOptions& options) {
+  for (const std::string& word : options.what) {
+    if (!Contains(Words(), word)) {
+      return Errorf(StatusCode::kInvalidArgument,
+                    "cannot publish '{}': there is no such thing; write {} in publish", word,
+                    config::EnumerateWords(Words(), "or"));
+    }
+  }
+  return OkStatus();
+}
+
+std::vector<config::ConfigKey> PublishKeys(PublishOptions& options) {
+  return {
+      config::WordsKey("publish", options.what, "list of " + config::EnumerateWords(Words(), "and"),
+                       "What the API server is told: a NodeResourceTopology (topology), resources "
+                       "of plugins that ask for it in Node status (extended-resources), types of "
+                       "classes as an annotation of the Node (classes), classes of limited number "
+                       "in Node status (class-resources), and a warning on each pod that is "
+                       "refused (events). Empty: nothing."),
+      config::TextKey("node-name", options.node_name, "name; empty: the host's name",
+                      "The name of this node's Node object."),
+      config::TextKey("kubeconfig", options.kubeconfig,
+                      "path; empty: the service account of the pod",
+                      "How the API server is reached, for publish."),
+      config::DurationKey("publish-interval", options.interval, {"100ms", "1m"},
+                          "How often the state is compared with what was published; two writes of "
+                          "an object are as far apart at least."),
+      config::DurationKey("publish-grace", options.grace, {"0s", "24h"},
+                          "How long the resources of a plugin that is gone stay published."),
+  };
+}
+
+}  // namespace qrm::manager

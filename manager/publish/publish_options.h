@@ -1,0 +1,35 @@
+// What this node tells the API server about itself: the options, their defaults and keys.
+#pragma once
+
+#include <chrono>
+#include <string>
+#include <vector>
+
+#include "api/base/config_key.h"
+#include "api/base/status.h"
+
+namespace qrm::manager {
+
+/// The words of the key `publish`.
+inline constexpr char kPublishTopology[] = "topology";
+inline constexpr char kPublishResources[] = "extended-resources";
+inline constexpr char kPublishClasses[] = "classes";
+inline constexpr char kPublishClassResources[] = "class-resources";
+inline constexpr char kPublishEvents[] = "events";
+
+struct PublishOptions {
+  std::vector<std::string> what;  ///< empty: the API server is not called
+  std::string node_name;          ///< empty: the host's
+  std::string kubeconfig;         ///< empty: the service account of the pod
+  std::chrono::milliseconds interval{1000};
+  std::chrono::milliseconds grace{300'000};
+
+  bool Has(const char* word) const;
+};
+
+/// Errors: kInvalidArgument for a word that is none.
+Status CheckPublish(const PublishOptions& options);
+
+std::vector<config::ConfigKey> PublishKeys(PublishOptions& options);
+
+}  // namespace qrm::manager

@@ -1,0 +1,365 @@
+// A tick compares; watches do so at once.
+#include "manager/publish/publisher.h"
+
+#include <array>
+#include <chrono>
+#include <cstdlib>
+#include <optional>
+#include <thread>
+#include <utility>
+
+#include <unistd.h>
+
+#include <boost/asio/executor_work_guard.hpp>
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/post.hpp>
+#include <boost/asio/steady_timer.hpp>
+#include <nlohmann/json.hpp>
+
+#include "api/base/log.h"
+#include "api/base/mutex.h"
+#include "cluster/list_watch.h"
+#include "cluster/requests.h"
+#include "manager/publish/known_resources.h"
+#include "manager/publish/node_patch.h"
+#include "manager/publish/node_topology.h"
+#include "manager/publish/object_mirror.h"
+#include "manager/publish/object_writer.h"
+
+namespace qrm::manager {
+namespace {
+
+using nlohmann::json;
+using std::chrono::steady_clock;
+
+constexpr char kNodesPath[] = "/api/v1/nodes";
+constexpr char kServiceAccount[] = "/var/run/secrets/kubernetes.io/serviceaccount";
+constexpr char kManager[] = "qrmd";
+
+std::string HostName() {
+  constexpr std::size_t kMostBytes = 256;
+  std::array<char, kMostBytes> name = {};
+  return ::gethostname(name.data(), name.size() - 1) == 0 ? name.data() : "";
+}
+
+cluster::ListWatchOptions OnlyOne(const char* path, const std::string& name) {
+  return {.path = path, .field_selector = "metadata.name=" + name};
+}
+
+/// What the API server's client needs while it runs; destroyed and made anew as one.
+struct Connection {
+  Connection(boost::asio::io_context& io, cluster::ClusterAccess access)
+      : client(io, std::move(access), {.user_agent = kManager}) {}
+
+  cluster::ApiClient client;
+  std::optional<cluster::ListWatch> node_watch;
+  std::optional<cluster::ListWatch> topology_watch;
+};
+
+}  // namespace
+
+struct Publisher::Impl {
+  Impl(Parts publisher_parts, PublishOptions publish_options)
+      : parts(std::move(publisher_parts)),
+        options(std::move(publish_options)),
+        name(options.node_name.empty() ? HostName() : options.node_name),
+        known(options.grace),
+        events(name),
+        node_writer("Node", options.interval),
+        topology_writer("NodeResourceTopology", options.interval) {}
+
+  bool IsOn() const { return !options.what.empty(); }
+  bool WritesNode() const {
+    return options.Has(kPublishResources) || options.Has(kPublishClasses) ||
+           options.Has(kPublishClassResources);
+  }
+
+  // All below on the thread.
+  void Tick();
+  void Connect();
+  void Refresh(steady_clock::time_point now);
+  NodeWishes WishesOf(const AllocatableByResource& offered, const OfferedTypes& types) const;
+  void Settle();
+  void SettleLater(const ObjectWriter& writer);
+  void SettleNode(steady_clock::time_point now);
+  void SettleTopology(steady_clock::time_point now);
+  void Tell(const Refusal& refusal);
+  void NoteStatus();
+
+  const Parts parts;
+  const PublishOptions options;
+  const std::string name;  // of the node
+
+  KnownResources known;
+  RefusalEvents events;
+  ObjectMirror node{[this] { Settle(); }};
+  ObjectMirror topology{[this] { Settle(); }};
+  ObjectWriter node_writer;
+  ObjectWriter topology_writer;
+  Status access_problem;
+  Status event_problem;
+  uint64_t events_told = 0;
+  uint64_t event_failures = 0;
+  bool recalled = false;  // what the Node said is ours before this process
+  bool in_grace = false;  // something that is published is not told any more
+
+  // What Refresh last read, and made of it.
+  std::shared_ptr<const checkpoint::NodeState> state;
+  std::shared_ptr<const AllocatableByResource> allocatable;
+  std::shared_ptr<const OfferedTypes> types;
+  std::optional<NodeWishes> wishes;
+  std::optional<json> wanted_topology;
+
+  mutable Mutex mutex;
+  PublishStatus status QRM_GUARDED_BY(mutex);
+
+  boost::asio::io_context io{1};
+  std::optional<boost::asio::executor_work_guard<boost::asio::io_context::executor_type>> guard;
+  boost::asio::steady_timer timer{io};
+  boost::asio::steady_timer settle_timer{io};
+  std::optional<Connection> connection;
+  std::thread thread;
+};
+
+void Publisher::Impl::Tick() {
+  Connect();
+  Refresh(steady_clock::now());
+  Settle();
+  NoteStatus();
+  timer.expires_after(options.interval);
+  timer.async_wait([this](const boost::system::error_code& error) {
+    if (!error) {
+      Tick();
+    }
+  });
+}
+
+void Publisher::Impl::Connect() {
+  if (connection.has_value()) {
+    return;
+  }
+  StatusOr<cluster::ClusterAccess> access = parts.access();
+  if (!access.ok()) {
+    if (access_problem.ok()) {
+      log::Warning("this node publishes nothing", {{"error", MessageOf(access.status())}});
+    }
+    access_problem = access.status();
+    return;
+  }
+  access_problem = OkStatus();
+  connection.emplace(io, *std::move(access));
+  if (WritesNode() || options.Has(kPublishTopology)) {
+    connection->node_watch.emplace(io, connection->client, OnlyOne(kNodesPath, name), node);
+    connection->node_watch->Start();
+  }
+  if (options.Has(kPublishTopology)) {
+    connection->topology_watch.emplace(io, connection->client, OnlyOne(kTopologiesPath, name),
+                                       topology);
+    connection->topology_watch->Start();
+  }
+}
+
+NodeWishes Publisher::Impl::WishesOf(const AllocatableByResource& offered,
+                                     const OfferedTypes& offered_types) const {
+  NodeWishes made;
+  if (options.Has(kPublishClassResources)) {
+    made.extended_resources = ClassResourcesOf(offered_types);
+  }
+  if (options.Has(kPublishResources)) {
+    made.extended_resources.merge(ExtendedResourcesOf(offered));
+  }
+  if (options.Has(kPublishClasses)) {
+    made.classes = ClassesText(offered_types);
+  }
+  return made;
+}
+
+void Publisher::Impl::Refresh(steady_clock::time_point now) {
+  if (!parts.restored() || !node.known()) {
+    return;
+  }
+  auto new_state = parts.snapshots.Load();
+  auto new_allocatable = parts.allocatable();
+  auto new_types = parts.types();
+  if (new_allocatable == nullptr ||
+      (new_state == state && new_allocatable == allocatable && new_types == types && !in_grace)) {
+    return;
+  }
+  state = std::move(new_state);
+  allocatable = std::move(new_allocatable);
+  types = std::move(new_types);
+  if (!std::exchange(recalled, true)) {
+    known.Recall(OwnedResources(node.object()), now);
+  }
+  const AllocatableByResource offered = known.Join(*allocatable, now);
+  in_grace = offered.size() > allocatable->size();
+  wishes = WishesOf(offered, *types);
+  wanted_topology = NodeTopologyOf({.state = *state,
+                                    .machine = parts.machine,
+                                    .allocatable = offered,
+                                    .policy = parts.policy,
+                                    .scope = parts.scope});
+}
+
+void Publisher::Impl::Settle() {
+  if (!connection.has_value() || !wishes.has_value() || node.object().is_null()) {
+    return;
+  }
+  const auto now = steady_clock::now();
+  if (WritesNode()) {
+    SettleNode(now);
+  }
+  if (options.Has(kPublishTopology) && topology.known()) {
+    SettleTopology(now);
+  }
+}
+
+/// When `writer` may write again; the end of a write that is under way settles, too.
+void Publisher::Impl::SettleLater(const ObjectWriter& writer) {
+  if (writer.busy()) {
+    return;
+  }
+  settle_timer.expires_at(writer.next());
+  settle_timer.async_wait([this](const boost::system::error_code& error) {
+    if (!error) {
+      Settle();
+    }
+  });
+}
+
+void Publisher::Impl::SettleNode(steady_clock::time_point now) {
+  const std::optional<json> patch = NodePatch(node.object(), *wishes);
+  if (!patch.has_value()) {
+    node_writer.Forget();
+  } else if (!node_writer.MayWrite(now)) {
+    SettleLater(node_writer);
+  } else {
+    const std::string path =
+        std::string(kNodesPath) + "/" + cluster::PercentEncoded(name) + "/status";
+    node_writer.Write(connection->client, cluster::MergePatchRequest(path, *patch),
+                      [this](const json& object) {
+                        node.Take(object);
+                        Settle();
+                      });
+  }
+}
+
+void Publisher::Impl::SettleTopology(steady_clock::time_point now) {
+  json owner = {{"apiVersion", "v1"},
+                {"kind", "Node"},
+                {"name", name},
+                {"uid", node.object().value(json::json_pointer("/metadata/uid"), "")}};
+  const json owners = json::array({std::move(owner)});
+  const json& object = topology.object();
+  const bool is_so =
+      !object.is_null() && object.value("zones", json()) == wanted_topology->at("zones") &&
+      object.value("attributes", json()) == wanted_topology->at("attributes") &&
+      object.value(json::json_pointer("/metadata/ownerReferences"), json()) == owners;
+  if (is_so) {
+    topology_writer.Forget();
+  } else if (!topology_writer.MayWrite(now)) {
+    SettleLater(topology_writer);
+  } else {
+    json applied = *wanted_topology;
+    applied["apiVersion"] = "topology.node.k8s.io/v1alpha2";
+    applied["kind"] = "NodeResourceTopology";
+    applied["metadata"] = {{"name", name}, {"ownerReferences", owners}};
+    const std::string path = std::string(kTopologiesPath) + "/" + cluster::PercentEncoded(name);
+    topology_writer.Write(connection->client, cluster::ApplyRequest(path, applied, kManager),
+                          [this](const json& answer) {
+                            topology.Take(answer);
+                            Settle();
+                          });
+  }
+}
+
+void Publisher::Impl::Tell(const Refusal& refusal) {
+  if (!connection.has_value()) {
+    return;
+  }
+  auto request = events.Take(
+      refusal, {.steady = steady_clock::now(), .wall = std::chrono::system_clock::now()});
+  if (!request.has_value()) {
+    return;
+  }
+  connection->client.Call(*std::move(request), [this](const StatusOr<std::string>& body) {
+    if (!body.ok() && event_problem.ok()) {
+      log::Warning("the API server does not take events of refused pods",
+                   {{"error", MessageOf(body.status())}});
+    }
+    ++(body.ok() ? events_told : event_failures);
+    event_problem = body.status();
+  });
+}
+
+void Publisher::Impl::NoteStatus() {
+  Status problem = access_problem;
+  if (connection.has_value()) {
+    for (const auto* watch : {&connection->node_watch, &connection->topology_watch}) {
+      problem.Update(watch->has_value() ? (*watch)->status().trouble : OkStatus());
+    }
+  }
+  problem.Update(node_writer.problem());
+  problem.Update(topology_writer.problem());
+  problem.Update(event_problem);
+  if (problem.ok() && node.known() && node.object().is_null()) {
+    problem = Errorf(StatusCode::kNotFound,
+                     "there is no Node {}; set node-name to the name of this node's", name);
+  }
+  const MutexLock lock(mutex);
+  status = {.enabled = true,
+            .writes = node_writer.writes() + topology_writer.writes(),
+            .failures = node_writer.failures() + topology_writer.failures() + event_failures,
+            .events = events_told,
+            .problem = MessageOf(problem)};
+}
+
+Publisher::Publisher(Parts parts, PublishOptions options)
+    : impl_(std::make_unique<Impl>(std::move(parts), std::move(options))) {}
+
+Publisher::~Publisher() {
+  Stop();
+}
+
+void Publisher::Start() {
+  if (!impl_->IsOn()) {
+    return;
+  }
+  impl_->guard.emplace(boost::asio::make_work_guard(impl_->io));
+  boost::asio::post(impl_->io, [impl = impl_.get()] { impl->Tick(); });
+  impl_->thread = std::thread([impl = impl_.get()] { impl->io.run(); });
+}
+
+void Publisher::Stop() {
+  if (impl_->thread.joinable()) {
+    impl_->io.stop();
+    impl_->thread.join();
+    impl_->connection.reset();
+  }
+}
+
+void Publisher::OnRefused(Refusal refusal) {
+  if (impl_->options.Has(kPublishEvents)) {
+    boost::asio::post(impl_->io,
+                      [impl = impl_.get(), refusal = std::move(refusal)] { impl->Tell(refusal); });
+  }
+}
+
+PublishStatus Publisher::GetStatus() const {
+  const MutexLock lock(impl_->mutex);
+  return impl_->status;
+}
+
+StatusOr<cluster::ClusterAccess> PublisherAccess(const PublishOptions& options) {
+  if (!options.kubeconfig.empty()) {
+    return cluster::ReadKubeconfig(options.kubeconfig, "");
+  }
+  return cluster::InClusterAccess(
+      [](const std::string& variable) {
+        const char* value = std::getenv(variable.c_str());
+        return std::string(value == nullptr ? "" : value);
+      },
+      kServiceAccount);
+}
+
+}  // namespace qrm::manager

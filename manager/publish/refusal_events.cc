@@ -1,0 +1,73 @@
+// Counts equal refusals, and names their event by what they say.
+#include "manager/publish/refusal_events.h"
+
+#include <algorithm>
+#include <cctype>
+#include <cstddef>
+
+#include <fmt/format.h>
+
+#include "manager/publish/pods_fingerprint.h"
+
+namespace qrm::manager {
+namespace {
+
+constexpr char kReason[] = "PlacementRefused";
+/// The API server keeps events for an hour; later ones are new.
+constexpr std::chrono::minutes kForgotten{10};
+constexpr std::size_t kMostTold = 1000;
+
+/// Equal for equal refusals, also after a restart.
+std::string EventName(const Refusal& refusal) {
+  constexpr std::size_t kMostBytes = 200;  // an object's name has up to 253
+  std::string name = refusal.pod_name.substr(0, kMostBytes);
+  while (!name.empty() && std::isalnum(static_cast<unsigned char>(name.back())) == 0) {
+    name.pop_back();
+  }
+  return fmt::format("{}.{:016x}", name, Xxh64(refusal.message, Xxh64(refusal.pod_uid, 0)));
+}
+
+}  // namespace
+
+std::optional<cluster::ApiRequest> RefusalEvents::Take(const Refusal& refusal, const Now& now) {
+  ForgetOld(now.steady);
+  if (told_.size() >= kMostTold) {
+    return std::nullopt;
+  }
+  Told& told = told_[{refusal.pod_uid, refusal.message}];
+  told.first = told.count++ == 0 ? now.wall : told.first;
+  told.latest = now.steady;
+  if (!MayWrite(told, now.steady)) {
+    return std::nullopt;
+  }
+  --tokens_;
+  told.written = now.steady;
+  return cluster::WarningRequest({.name = EventName(refusal),
+                                  .pod_namespace = refusal.pod_namespace,
+                                  .pod_name = refusal.pod_name,
+                                  .pod_uid = refusal.pod_uid,
+                                  .reason = kReason,
+                                  .message = refusal.message,
+                                  .component = "qrmd",
+                                  .host = node_,
+                                  .count = told.count,
+                                  .first = told.first,
+                                  .last = now.wall});
+}
+
+bool RefusalEvents::MayWrite(const Told& told, std::chrono::steady_clock::time_point now) {
+  while (tokens_ < kBurst && now - refilled_ >= kRefill) {
+    ++tokens_;
+    refilled_ += kRefill;
+  }
+  if (tokens_ == kBurst) {
+    refilled_ = now;
+  }
+  return tokens_ > 0 && (!told.written.has_value() || now - *told.written >= kPeriod);
+}
+
+void RefusalEvents::ForgetOld(std::chrono::steady_clock::time_point now) {
+  std::erase_if(told_, [now](const auto& entry) { return now - entry.second.latest > kForgotten; });
+}
+
+}  // namespace qrm::manager

@@ -1,0 +1,60 @@
+// Tells the API server which pods were refused, a bounded number of times.
+#pragma once
+
+#include <chrono>
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <utility>
+
+#include "cluster/requests.h"
+
+namespace qrm::manager {
+
+/// A pod that was refused a place, and the sentence that says why.
+struct Refusal {
+  std::string pod_namespace;
+  std::string pod_name;
+  std::string pod_uid;
+  std::string message;
+};
+
+/// Makes events of refusals. Equal ones of a pod are one event with a count, written at the first
+/// and then once a minute; of all together, a few at once and then one every six seconds.
+///
+/// Threads: one.
+class RefusalEvents {
+ public:
+  static constexpr std::chrono::minutes kPeriod{1};
+  static constexpr std::chrono::seconds kRefill{6};
+  static constexpr int kBurst = 25;
+
+  struct Now {
+    std::chrono::steady_clock::time_point steady;
+    std::chrono::system_clock::time_point wall;
+  };
+
+  explicit RefusalEvents(std::string node) : node_(std::move(node)) {}
+
+  /// What to send; absent: it is counted, and told with a later one.
+  std::optional<cluster::ApiRequest> Take(const Refusal& refusal, const Now& now);
+
+ private:
+  struct Told {
+    uint64_t count = 0;
+    std::chrono::system_clock::time_point first;
+    std::optional<std::chrono::steady_clock::time_point> written;
+    std::chrono::steady_clock::time_point latest;
+  };
+
+  bool MayWrite(const Told& told, std::chrono::steady_clock::time_point now);
+  void ForgetOld(std::chrono::steady_clock::time_point now);
+
+  const std::string node_;
+  std::map<std::pair<std::string, std::string>, Told> told_;  // by pod's UID and message
+  int tokens_ = kBurst;
+  std::chrono::steady_clock::time_point refilled_;
+};
+
+}  // namespace qrm::manager

@@ -1,0 +1,126 @@
+#include "manager/publish/node_patch.h"
+
+#include <memory>
+#include <optional>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace qrm::manager {
+namespace {
+
+using nlohmann::json;
+using testing::ElementsAre;
+using testing::Optional;
+using testing::Pair;
+
+AllocatableResource Scalar(double amount) {
+  return {.is_node_resource = true,
+          .is_scalar_resource = true,
+          .allocatable = amount,
+          .capacity = amount + 1};
+}
+
+TEST(ExtendedResourcesTest, AreThosePluginsAskForUnderNamesThatPodsCanRequest) {
+  AllocatableByResource offered = {
+      {"example.com/dongle", Scalar(2.9)},      {"example.com/quiet", Scalar(2)},
+      {"example.com/vague", Scalar(2)},         {"dongle", Scalar(2)},
+      {"node.kubernetes.io/dongle", Scalar(2)}, {"requests.example.com/dongle", Scalar(2)}};
+  offered["example.com/quiet"].is_node_resource = false;
+  offered["example.com/vague"].is_scalar_resource = false;
+  EXPECT_THAT(ExtendedResourcesOf(offered), ElementsAre(Pair("example.com/dongle", "2")));
+}
+
+/// Types blockio, with classes of any and of limited number, and lanes of a plugin for pods.
+OfferedTypes Types() {
+  auto rules = std::make_shared<ClassTypeRules>();
+  rules->classes["fast"].capacity = 4;
+  OfferedType blockio{.type = {.name = "blockio",
+                               .classes = {{.name = "fast"},
+                                           {.name = "gone", .problem = "its disk is gone"},
+                                           {.name = "slow"}}},
+                      .rules = std::move(rules)};
+  OfferedType lanes{.type = {.name = "lanes.example.com",
+                             .level = sdk::ClassLevel::kPod,
+                             .is_mutable = false,
+                             .classes = {{.name = "left", .capacity = 1}}},
+                    .rules = std::make_shared<ClassTypeRules>()};
+  return {blockio, lanes};
+}
+
+TEST(ClassResourcesTest, AreTheClassesOfLimitedNumber) {
+  EXPECT_THAT(ClassResourcesOf(Types()),
+              ElementsAre(Pair("blockio.qrm.io/fast", "4"), Pair("lanes.example.com/left", "1")));
+}
+
+TEST(ClassesTextTest, HasTheFormOfTheProposalsNodeStatus) {
+  EXPECT_EQ(json::parse(ClassesText(Types())), json::parse(R"({
+    "podClassResources": [{"name": "lanes.example.com", "classes": ["left"], "immutable": true,
+                           "capacity": {"left": 1}}],
+    "containerClassResources": [{"name": "blockio", "classes": ["fast", "slow"],
+                                 "immutable": false, "capacity": {"fast": 4}}]})"));
+}
+
+/// A Node of kubelet's.
+json Node() {
+  return {{"metadata", {{"name", "n1"}, {"annotations", {{"other", "1"}}}}},
+          {"status", {{"capacity", {{"cpu", "8"}}}, {"allocatable", {{"cpu", "7"}}}}}};
+}
+
+json Patched(json node, const NodeWishes& wishes) {
+  if (const auto patch = NodePatch(node, wishes); patch.has_value()) {
+    node.merge_patch(*patch);
+  }
+  return node;
+}
+
+TEST(NodePatchTest, SaysWhatIsWishedAndWhatIsOurs) {
+  const json node =
+      Patched(Node(), {.extended_resources = {{"e.com/a", "2"}, {"e.com/b", "3"}}, .classes = "x"});
+  EXPECT_EQ(node["status"]["capacity"], json({{"cpu", "8"}, {"e.com/a", "2"}, {"e.com/b", "3"}}));
+  EXPECT_EQ(node["status"]["allocatable"],
+            json({{"cpu", "7"}, {"e.com/a", "2"}, {"e.com/b", "3"}}));
+  EXPECT_EQ(node["metadata"]["annotations"], json({{"other", "1"},
+                                                   {"qrm.io/extended-resources", "e.com/a,e.com/b"},
+                                                   {"qrm.io/class-resources", "x"}}));
+  EXPECT_THAT(OwnedResources(node), ElementsAre(Pair("e.com/a", "2"), Pair("e.com/b", "3")));
+}
+
+TEST(NodePatchTest, IsNoneWhereAllIsSaid) {
+  const NodeWishes wishes{.extended_resources = {{"e.com/a", "2"}}, .classes = "x"};
+  EXPECT_EQ(NodePatch(Patched(Node(), wishes), wishes), std::nullopt);
+  EXPECT_EQ(NodePatch(Node(), {}), std::nullopt);
+}
+
+TEST(NodePatchTest, AnAmountAsTheServerWritesItIsTheSame) {
+  const NodeWishes wishes{.extended_resources = {{"e.com/a", "2000"}}};
+  json node = Patched(Node(), wishes);
+  node["status"]["capacity"]["e.com/a"] = node["status"]["allocatable"]["e.com/a"] = "2k";
+  EXPECT_EQ(NodePatch(node, wishes), std::nullopt);
+}
+
+TEST(NodePatchTest, WhatKubeletZeroedIsPutBack) {
+  const NodeWishes wishes{.extended_resources = {{"e.com/a", "2"}}};
+  json node = Patched(Node(), wishes);
+  node["status"]["allocatable"]["e.com/a"] = "0";
+  EXPECT_THAT(NodePatch(node, wishes),
+              Optional(json({{"status", {{"allocatable", {{"e.com/a", "2"}}}}}})));
+}
+
+TEST(NodePatchTest, WhatIsNotWishedAnyMoreIsTakenAwayAndNothingOfOthers) {
+  json node = Patched(Node(), {.extended_resources = {{"e.com/a", "2"}}, .classes = "x"});
+  node["status"]["capacity"]["nvidia.com/gpu"] = "1";
+  node = Patched(node, {});
+  EXPECT_EQ(node["status"]["capacity"], json({{"cpu", "8"}, {"nvidia.com/gpu", "1"}}));
+  EXPECT_EQ(node["metadata"]["annotations"], json({{"other", "1"}}));
+}
+
+TEST(NodePatchTest, KubernetesOwnResourcesAreNeverOurs) {
+  json node = Node();
+  node["metadata"]["annotations"]["qrm.io/extended-resources"] = "cpu,memory";
+  EXPECT_TRUE(OwnedResources(node).empty());
+  EXPECT_EQ(Patched(node, {})["status"], Node()["status"]);
+}
+
+}  // namespace
+}  // namespace qrm::manager

@@ -1,0 +1,153 @@
+#include "manager/publish/node_topology.h"
+
+#include <string>
+#include <vector>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "manager/publish/pods_fingerprint.h"
+#include "test/support/sample_node.h"
+
+namespace qrm::manager {
+namespace {
+
+using nlohmann::json;
+using test::Admit;
+using test::NodeMemory;
+using test::OwnCpus;
+using test::SampleMachine;
+using test::SamplePod;
+using test::SharedCpus;
+
+/// Two nodes of 4 CPUs and 16 GiB; CPU 0 and a GiB of node 0 are reserved.
+class NodeTopologyTest : public testing::Test {
+ protected:
+  NodeTopologyTest() {
+    allocatable_["cpu"] = {.allocatable = 7,
+                           .capacity = 8,
+                           .allocatable_by_node = {{0, 3}, {1, 4}},
+                           .capacity_by_node = {{0, 4}, {1, 4}},
+                           .allocatable_cpus = *CpuSet::Parse("1-7")};
+    allocatable_["memory"] = {
+        .allocatable_by_node = {{0, 15.0 * test::kGiB}, {1, 16.0 * test::kGiB}},
+        .capacity_by_node = {{0, 16.0 * test::kGiB}, {1, 16.0 * test::kGiB}}};
+  }
+
+  json Topology(TopologyPolicy policy = TopologyPolicy::kSingleNumaNode) const {
+    return NodeTopologyOf({.state = state_,
+                           .machine = machine_,
+                           .allocatable = allocatable_,
+                           .policy = policy,
+                           .scope = TopologyScope::kPod});
+  }
+  /// The entry of a resource in the zone of `node`; null when there is none.
+  json Resource(const std::string& name, int node) const {
+    const json topology = Topology();
+    for (const json& resource : topology["zones"].at(node)["resources"]) {
+      if (resource["name"] == name) {
+        return resource;
+      }
+    }
+    return nullptr;
+  }
+  std::string Attribute(const std::string& name, TopologyPolicy policy) const {
+    const json topology = Topology(policy);
+    for (const json& attribute : topology["attributes"]) {
+      if (attribute["name"] == name) {
+        return attribute["value"];
+      }
+    }
+    return "";
+  }
+  std::string Fingerprint() const {
+    return Attribute("nodeTopologyPodsFingerprint", TopologyPolicy::kNone);
+  }
+  void Take(const checkpoint::Change& change) { state_ = state_.With(change); }
+
+  Machine machine_ = SampleMachine();
+  AllocatableByResource allocatable_;
+  checkpoint::NodeState state_;
+};
+
+TEST_F(NodeTopologyTest, AZoneOfANodeWithoutPodsHasTheFormThatReadersExpect) {
+  EXPECT_EQ(Topology()["zones"].at(0), json::parse(R"({
+    "name": "node-0", "type": "Node",
+    "costs": [{"name": "node-0", "value": 10}, {"name": "node-1", "value": 20}],
+    "resources": [
+      {"name": "cpu", "capacity": "4", "allocatable": "3", "available": "3"},
+      {"name": "memory", "capacity": "17179869184", "allocatable": "16106127360",
+       "available": "16106127360"}]})"));
+}
+
+TEST_F(NodeTopologyTest, CpusOfOneContainerAreNotAvailable) {
+  Take(Admit(SamplePod("a"), "c", {{"cpu", OwnCpus("1-2,4")}}));
+  EXPECT_EQ(Resource("cpu", 0)["available"], "1");
+  EXPECT_EQ(Resource("cpu", 1)["available"], "3");
+}
+
+TEST_F(NodeTopologyTest, CpusThatAreSharedStayAvailable) {
+  Take(Admit(SamplePod("a"), "c", {{"cpu", SharedCpus("0-7", 3)}}));
+  EXPECT_EQ(Resource("cpu", 0)["available"], "3");
+}
+
+TEST_F(NodeTopologyTest, ReservedCpusThatAContainerHasCountOnce) {
+  Take(Admit(SamplePod("a"), "c", {{"cpu", OwnCpus("0")}}));
+  EXPECT_EQ(Resource("cpu", 0)["available"], "3");
+}
+
+TEST_F(NodeTopologyTest, BoundMemoryIsNotAvailable) {
+  Take(Admit(SamplePod("a"), "c", {{"memory", NodeMemory({{1, 6 * test::kGiB}})}}));
+  EXPECT_EQ(Resource("memory", 1)["available"], std::to_string(10 * test::kGiB));
+}
+
+TEST_F(NodeTopologyTest, OfInitContainersTheLargestCounts) {
+  Take(Admit(SamplePod("a"), "i1", {{"memory", NodeMemory({{0, 2 * test::kGiB}})}},
+             ContainerType::kInit, 0));
+  Take(Admit(SamplePod("a"), "i2", {{"memory", NodeMemory({{0, 3 * test::kGiB}})}},
+             ContainerType::kInit, 1));
+  EXPECT_EQ(Resource("memory", 0)["available"], std::to_string(12 * test::kGiB));
+}
+
+TEST_F(NodeTopologyTest, AResourceOfAPluginIsInTheZonesThatHaveIt) {
+  allocatable_["example.com/nic"] = {.allocatable_by_node = {{1, 8}}, .capacity_by_node = {{1, 8}}};
+  Take(Admit(SamplePod("a"), "c", {{"example.com/nic", {.amount_by_node = {{1, 2}}}}}));
+  EXPECT_EQ(Resource("example.com/nic", 0), nullptr);
+  EXPECT_EQ(Resource("example.com/nic", 1)["available"], "6");
+}
+
+TEST_F(NodeTopologyTest, HugepagesAreListedBySize) {
+  MachineParts parts = machine_.parts();
+  parts.nodes[0].hugepages = {{2 << 20, 64}, {1 << 30, 2}};
+  machine_ = Machine(std::move(parts));
+  Take(Admit(SamplePod("a"), "c", {{"hugepages-2Mi", {.amount_by_node = {{0, 64 << 20}}}}}));
+  EXPECT_EQ(Resource("hugepages-2Mi", 0)["available"], std::to_string(64 << 20));
+  EXPECT_EQ(Resource("hugepages-1Gi", 0)["available"], std::to_string(2 * test::kGiB));
+  EXPECT_EQ(Resource("hugepages-2Mi", 1), nullptr);
+}
+
+TEST_F(NodeTopologyTest, TheFingerprintIsOfPodsThatHaveSomethingOfTheirOwn) {
+  Take(Admit(SamplePod("web"), "c", {{"cpu", OwnCpus("1")}}));
+  Take(Admit(SamplePod("shares"), "c", {{"cpu", SharedCpus("0-7", 1)}}));
+  Take(Admit(SamplePod("prepares"), "i", {{"cpu", OwnCpus("2")}}, ContainerType::kInit));
+  EXPECT_EQ(Fingerprint(), PodsFingerprint({{"default", "web"}}));
+  Take(Admit(SamplePod("db"), "c", {{"memory", NodeMemory({{0, 1}})}}));
+  EXPECT_EQ(Fingerprint(), PodsFingerprint({{"default", "web"}, {"default", "db"}}));
+}
+
+TEST_F(NodeTopologyTest, APolicyThatReadersDoNotKnowIsNoneToThem) {
+  EXPECT_EQ(Attribute("topologyManagerPolicy", TopologyPolicy::kSingleNumaNode),
+            "single-numa-node");
+  EXPECT_EQ(Attribute("topologyManagerScope", TopologyPolicy::kSingleNumaNode), "pod");
+  EXPECT_EQ(Attribute("topologyManagerPolicy", TopologyPolicy::kNumeric), "none");
+  EXPECT_EQ(Attribute("qrmTopologyPolicy", TopologyPolicy::kNumeric), "numeric");
+}
+
+TEST(AmountTextTest, IsWholeOrInThousandths) {
+  EXPECT_EQ(AmountText(4), "4");
+  EXPECT_EQ(AmountText(1.5), "1500m");
+  EXPECT_EQ(AmountText(0.1 + 0.2), "300m");
+}
+
+}  // namespace
+}  // namespace qrm::manager

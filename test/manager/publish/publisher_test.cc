@@ -1,0 +1,214 @@
+#include "manager/publish/publisher.h"
+
+#include <algorithm>
+#include <chrono>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
+
+#include "api/base/mutex.h"
+#include "manager/publish/node_topology.h"
+#include "test/support/await.h"
+#include "test/support/fake_api_server.h"
+#include "test/support/fake_snapshots.h"
+#include "test/support/sample_node.h"
+
+namespace qrm::manager {
+namespace {
+
+using nlohmann::json;
+using std::chrono::milliseconds;
+using test::Await;
+using testing::HasSubstr;
+using testing::IsEmpty;
+
+constexpr char kNodes[] = "/api/v1/nodes";
+constexpr char kDongle[] = "example.com/dongle";
+
+/// A publisher of Node n1 that looks every 20 ms.
+class PublisherTest : public testing::Test {
+ protected:
+  PublisherTest() {
+    server_.Put(kNodes, {{"metadata", {{"name", "n1"}, {"uid", "u1"}}},
+                         {"status", {{"capacity", {{"cpu", "8"}}}}}});
+    server_.Put(kTopologiesPath, {{"metadata", {{"name", "other"}}}});
+    server_.Delete(kTopologiesPath, "other");  // there is such a kind
+    Offer(4);
+  }
+
+  void Offer(double dongles) {
+    AllocatableByResource offered;
+    offered["cpu"] = {.allocatable_by_node = {{0, 4}, {1, 4}},
+                      .capacity_by_node = {{0, 4}, {1, 4}}};
+    if (dongles > 0) {
+      offered[kDongle] = {.is_node_resource = true,
+                          .is_scalar_resource = true,
+                          .allocatable = dongles,
+                          .capacity = dongles};
+    }
+    const MutexLock lock(mutex_);
+    offered_ = std::make_shared<const AllocatableByResource>(std::move(offered));
+  }
+
+  void Start(std::vector<std::string> what = {kPublishTopology, kPublishResources, kPublishEvents},
+             milliseconds grace = std::chrono::minutes(5)) {
+    publisher_ = std::make_unique<Publisher>(
+        Publisher::Parts{.snapshots = snapshots_,
+                         .machine = machine_,
+                         .allocatable =
+                             [this] {
+                               const MutexLock lock(mutex_);
+                               return offered_;
+                             },
+                         .types = [] { return std::make_shared<const OfferedTypes>(); },
+                         .restored = [] { return true; },
+                         .policy = TopologyPolicy::kSingleNumaNode,
+                         .access = [this] { return server_.access(); }},
+        PublishOptions{.what = std::move(what),
+                       .node_name = "n1",
+                       .interval = milliseconds(20),
+                       .grace = grace});
+    publisher_->Start();
+  }
+
+  json Node() const { return server_.Find(kNodes, "n1"); }
+  json Topology() const { return server_.Find(kTopologiesPath, "n1"); }
+  json Capacity() const {
+    const json node = Node();
+    const json::json_pointer path("/status/capacity/example.com~1dongle");
+    return node.contains(path) ? node[path] : json();
+  }
+  std::string CpusAvailable(int node) const {
+    const json::json_pointer path("/zones/" + std::to_string(node) + "/resources/0/available");
+    const json topology = Topology();
+    return topology.contains(path) ? topology[path].get<std::string>() : std::string();
+  }
+  bool AwaitAll() const {
+    return Await([&] { return Capacity() == "4" && CpusAvailable(0) == "4"; });
+  }
+  std::ptrdiff_t Writes() const {
+    const std::vector<std::string> requests = server_.requests();
+    return std::count_if(requests.begin(), requests.end(),
+                         [](const std::string& request) { return !request.starts_with("GET "); });
+  }
+  /// When so many looks have passed, as far as time tells.
+  void AwaitLooks() const {
+    constexpr int kLooks = 10;
+    const auto end = std::chrono::steady_clock::now() + kLooks * milliseconds(20);
+    Await([&] { return std::chrono::steady_clock::now() > end; });
+  }
+
+  const Machine machine_ = test::SampleMachine();
+  test::FakeSnapshots snapshots_;
+  test::FakeApiServer server_;
+  Mutex mutex_;
+  std::shared_ptr<const AllocatableByResource> offered_ QRM_GUARDED_BY(mutex_);
+  std::unique_ptr<Publisher> publisher_;
+};
+
+TEST_F(PublisherTest, TheNodeIsToldInOneWriteOfEachObject) {
+  Start();
+  ASSERT_TRUE(AwaitAll());
+  AwaitLooks();
+  EXPECT_EQ(Writes(), 2);
+  EXPECT_EQ(Topology()["metadata"]["ownerReferences"],
+            json::parse(R"([{"apiVersion": "v1", "kind": "Node", "name": "n1", "uid": "u1"}])"));
+  EXPECT_THAT(publisher_->GetStatus().problem, IsEmpty());
+}
+
+TEST_F(PublisherTest, WhatAContainerTakesIsToldInTheNextWrite) {
+  Start();
+  ASSERT_TRUE(AwaitAll());
+  snapshots_.Apply(test::Admit(test::SamplePod("a"), "c", {{"cpu", test::OwnCpus("0-2")}}));
+  EXPECT_TRUE(Await([&] { return CpusAvailable(0) == "1"; }));
+  EXPECT_EQ(Writes(), 3);
+}
+
+TEST_F(PublisherTest, WhatOthersUndoIsPutBack) {
+  Start();
+  ASSERT_TRUE(AwaitAll());
+  json node = Node();
+  node["status"]["capacity"][kDongle] = "0";
+  server_.Put(kNodes, node);
+  server_.Delete(kTopologiesPath, "n1");
+  EXPECT_TRUE(AwaitAll());
+}
+
+TEST_F(PublisherTest, AResourceWhosePluginIsGoneIsWithdrawnAfterTheGracePeriod) {
+  Start({kPublishResources}, milliseconds(300));
+  ASSERT_TRUE(Await([&] { return Capacity() == "4"; }));
+  const auto gone = std::chrono::steady_clock::now();
+  Offer(0);
+  EXPECT_TRUE(Await([&] { return Capacity().is_null(); }));
+  EXPECT_GE(std::chrono::steady_clock::now() - gone, milliseconds(280));
+}
+
+TEST_F(PublisherTest, ARestartTakesNothingAwayBeforePluginsAreBack) {
+  Start();
+  ASSERT_TRUE(AwaitAll());
+  publisher_.reset();
+  Offer(0);
+  const auto writes = Writes();
+  Start();
+  ASSERT_TRUE(Await([&] { return publisher_->GetStatus().enabled; }));
+  AwaitLooks();
+  EXPECT_EQ(Capacity(), "4");
+  EXPECT_EQ(Writes(), writes);
+}
+
+TEST_F(PublisherTest, ARefusedPodGetsAnEvent) {
+  Start({kPublishEvents});
+  ASSERT_TRUE(Await([&] { return publisher_->GetStatus().enabled; }));
+  publisher_->OnRefused(
+      {.pod_namespace = "ns", .pod_name = "p", .pod_uid = "u", .message = "no room"});
+  EXPECT_TRUE(Await([&] { return publisher_->GetStatus().events == 1; }));
+  const std::vector<std::string> requests = server_.requests();
+  EXPECT_THAT(requests, testing::Contains(HasSubstr("PATCH /api/v1/namespaces/ns/events/p.")));
+}
+
+TEST_F(PublisherTest, FailuresAreCountedAndTriedAgain) {
+  server_.Refuse(1000, 500);
+  Start();
+  EXPECT_TRUE(Await([&] { return !publisher_->GetStatus().problem.empty(); }));
+  server_.Refuse(0, 500);
+  EXPECT_TRUE(AwaitAll());
+  EXPECT_TRUE(Await([&] { return publisher_->GetStatus().problem.empty(); }));
+}
+
+TEST_F(PublisherTest, AWriteThatIsRefusedIsAProblemUntilItIsTaken) {
+  Start({kPublishTopology});
+  ASSERT_TRUE(Await([&] { return CpusAvailable(0) == "4"; }));
+  server_.Refuse(1, 422);
+  snapshots_.Apply(test::Admit(test::SamplePod("a"), "c", {{"cpu", test::OwnCpus("0-2")}}));
+  EXPECT_TRUE(Await([&] { return publisher_->GetStatus().failures == 1; }));
+  EXPECT_TRUE(Await([&] { return CpusAvailable(0) == "1"; }));
+  EXPECT_TRUE(Await([&] { return publisher_->GetStatus().problem.empty(); }));
+}
+
+TEST_F(PublisherTest, ANodeThatIsNotThereIsNamed) {
+  server_.Delete(kNodes, "n1");
+  Start();
+  EXPECT_TRUE(Await(
+      [&] { return publisher_->GetStatus().problem.find("no Node n1") != std::string::npos; }));
+}
+
+TEST_F(PublisherTest, WithNothingToPublishNobodyIsAsked) {
+  Start({});
+  AwaitLooks();
+  EXPECT_THAT(server_.requests(), IsEmpty());
+  EXPECT_FALSE(publisher_->GetStatus().enabled);
+}
+
+TEST(PublishOptionsTest, AWordThatIsNoneIsRefusedWithAllThatAre) {
+  const Status checked = CheckPublish({.what = {"topology", "weather"}});
+  EXPECT_EQ(checked.code(), StatusCode::kInvalidArgument);
+  EXPECT_THAT(MessageOf(checked), HasSubstr("'weather'"));
+  EXPECT_THAT(MessageOf(checked), HasSubstr("topology, extended-resources, classes"));
+}
+
+}  // namespace
+}  // namespace qrm::manager
