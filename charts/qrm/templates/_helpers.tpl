@@ -38,6 +38,15 @@ helm.sh/chart: {{ .Chart.Name }}-{{ .Chart.Version }}
 
 {{- define "qrm.reviewUrl" }}{{ include "qrm.key" (list . "metrics-review-url" "") }}{{ end }}
 
+{{- /* What qrmd tells the API server, as a list. */ -}}
+{{- define "qrm.publish" }}{{ (include "qrm.config" . | fromYaml) | dig "publish" list | default list | toYaml }}{{ end }}
+
+{{- /* Whether qrmd needs the token of its account. */ -}}
+{{- define "qrm.needsToken" -}}
+{{- $publishes := and (include "qrm.publish" . | fromYamlArray) (not (include "qrm.key" (list . "kubeconfig" ""))) }}
+{{- if or (include "qrm.kubeletUrl" .) (include "qrm.reviewUrl" .) $publishes }}yes{{ end }}
+{{- end }}
+
 {{- /*
 What qrmd needs of the node, as a mapping from path to the hostPath's type and the mount's options. For a socket it is
 its directory: a server that is restarted makes a new one. Of kubelet's directory, which holds the secrets of all pods,
@@ -82,6 +91,7 @@ it makes the directories itself, with their modes.
     {{- end }}
   {{- end }}
 {{- end }}
+{{- with include "qrm.key" (list . "kubeconfig" "") }}{{ $_ := set $mounts . $file }}{{ end }}
 {{- $_ := set $mounts (include "qrm.key" (list . "cri-socket" "/run/containerd/containerd.sock") | dir) $following }}
 {{- range list
       (include "qrm.key" (list . "control-socket" "/run/qrm/control.sock"))

@@ -15,6 +15,7 @@ import (
 	"helm.sh/helm/v3/pkg/chartutil"
 	"helm.sh/helm/v3/pkg/lint"
 	"helm.sh/helm/v3/pkg/lint/support"
+	admissionv1 "k8s.io/api/admissionregistration/v1"
 	corev1 "k8s.io/api/core/v1"
 )
 
@@ -478,6 +479,39 @@ func TestKubeletIsAskedWithAnAccountThatMayReadPodsOnly(t *testing.T) {
 			made.binding.RoleRef.Name != made.role.Name || made.pod().ServiceAccountName != made.account.Name {
 			t.Errorf("the role is not the pod's: %v", made.binding)
 		}
+	}
+}
+
+func TestPublishingNeedsRightsForWhatIsPublishedOnly(t *testing.T) {
+	for what, want := range map[string][]string{
+		"topology":           {"nodes [list watch]", "noderesourcetopologies [list watch create patch]"},
+		"extended-resources": {"nodes [list watch]", "nodes/status [patch]"},
+		"classes":            {"nodes [list watch]", "nodes/status [patch]"},
+		"class-resources":    {"nodes [list watch]", "nodes/status [patch]"},
+		"events":             {"events [create patch]"},
+	} {
+		made := render(t, at("config", "publish: ["+what+"]"))
+		var may []string
+		for _, rule := range made.role.Rules {
+			may = append(may, fmt.Sprint(rule.Resources[0], " ", rule.Verbs))
+		}
+		if !slices.Equal(may, want) {
+			t.Errorf("to publish %s it may %v", what, may)
+		}
+		if !*made.pod().AutomountServiceAccountToken || !slices.Contains(made.container().Args, "--node-name=$(QRM_NODE_NAME)") {
+			t.Errorf("to publish %s it lacks its token or its node's name", what)
+		}
+		isBounded := slices.ContainsFunc(made.policies, func(p admissionv1.ValidatingAdmissionPolicy) bool { return p.Name == "qrm-publish" })
+		if isBounded != (what != "events") {
+			t.Errorf("what it may publish of %s is bounded to its node: %v", what, isBounded)
+		}
+	}
+	outside := render(t, at("config", "{publish: [topology], kubeconfig: /etc/kubernetes/qrm.conf, node-name: me}"))
+	if *outside.pod().AutomountServiceAccountToken || outside.role != nil || slices.Contains(outside.container().Args, "--node-name=$(QRM_NODE_NAME)") {
+		t.Error("it has an account beside its kubeconfig")
+	}
+	if !slices.ContainsFunc(outside.container().VolumeMounts, func(m corev1.VolumeMount) bool { return m.MountPath == "/etc/kubernetes/qrm.conf" }) {
+		t.Error("its kubeconfig is not mounted")
 	}
 }
 
