@@ -7,5 +7,6 @@ set -euo pipefail
 
 cd "$(dirname "$0")/../.."
 build=$(realpath "$1")
-source test/e2e/kubernetes_programs.sh
+export PATH=$PATH:/usr/local/go/bin
+programs=$(scripts/kubernetes.sh)
 QRM_APISERVER_DIR=$programs QRM_BIN_DIR=$build/bin go -C test/interop/chart test -count=1 -run 'TestScheduler$' -v .

@@ -47,7 +47,7 @@ func startApiServer(t *testing.T, programs string) *apiServer {
 		}
 	}
 	local := "http://127.0.0.1:%d"
-	run(t, filepath.Join(dir, "etcd.log"), filepath.Join(programs, "server"), "--data-dir="+filepath.Join(dir, "etcd"), "--unsafe-no-fsync",
+	run(t, filepath.Join(dir, "etcd.log"), filepath.Join(programs, "etcd"), "--data-dir="+filepath.Join(dir, "etcd"), "--unsafe-no-fsync",
 		fmt.Sprintf("--listen-client-urls="+local, etcd), fmt.Sprintf("--advertise-client-urls="+local, etcd),
 		fmt.Sprintf("--listen-peer-urls="+local, peers))
 	run(t, filepath.Join(dir, "apiserver.log"), filepath.Join(programs, "kube-apiserver"), fmt.Sprintf("--etcd-servers="+local, etcd),
