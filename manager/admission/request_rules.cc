@@ -154,8 +154,10 @@ bool Satisfies(const checkpoint::ContainerRecord& record, const std::string& req
   if (before != record.requests.end() && before->second >= amount) {
     return true;
   }
-  // Under another name the pod's unit may differ from the plugin's.
-  return requested == resource && given->second.is_scalar_resource &&
+  // The amount of a pool is that of all who share it. Under another name the pod's unit may differ
+  // from the plugin's.
+  const bool shared = given->second.oci_property == kCpusetCpus && !given->second.exclusive;
+  return requested == resource && given->second.is_scalar_resource && !shared &&
          std::ceil(given->second.quantity) >= amount;
 }
 

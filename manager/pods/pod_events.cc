@@ -89,7 +89,7 @@ void PodEvents::OnUpdateContainer(RuntimePod pod, RuntimeContainer container,
   const LinuxResources ours =
       record == nullptr ? LinuxResources() : CpusetOf(*record, parts_.machine.OfflineNow());
   if (record != nullptr && IsResize(requested)) {
-    room_.placer.Resize(pod, Resized(container, requested));
+    room_.placer.Resize(pod, Resized(container, requested), requested);
   }
   if (SameCpuset(ours, {}) || SameCpuset(ours, requested)) {
     reply(std::vector<ContainerUpdate>{});

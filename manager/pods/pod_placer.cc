@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "api/base/log.h"
+#include "manager/demand/resized_demand.h"
 #include "manager/pods/applied_values.h"
 
 namespace qrm::manager {
@@ -62,13 +63,16 @@ void PodPlacer::Create(RuntimePod pod, RuntimeContainer container,
       });
 }
 
-void PodPlacer::Resize(const RuntimePod& pod, const RuntimeContainer& container) {
-  parts_.source.Find(
-      pod, container, DeadlineAfter(admission_deadline_), [this](StatusOr<ContainerDemand> found) {
-        if (found.ok()) {
-          parts_.state.Post([this, demand = *std::move(found)] { PlaceResized(demand); });
-        }
-      });
+void PodPlacer::Resize(const RuntimePod& pod, const RuntimeContainer& container,
+                       const LinuxResources& told) {
+  parts_.source.Find(pod, container, DeadlineAfter(admission_deadline_),
+                     [this, told](StatusOr<ContainerDemand> found) {
+                       if (found.ok()) {
+                         parts_.state.Post([this, demand = ResizedDemand(*std::move(found), told)] {
+                           PlaceResized(demand);
+                         });
+                       }
+                     });
 }
 
 void PodPlacer::Adopt(std::vector<PodAndContainer> containers) {

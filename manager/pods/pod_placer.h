@@ -29,8 +29,9 @@ class PodPlacer {
 
   /// Answers a creation, in the order of those of its pod.
   void Create(RuntimePod pod, RuntimeContainer container, RuntimeEvents::AdjustmentReply reply);
-  /// Asks plugins again for a container that has `container`'s resources from now on.
-  void Resize(const RuntimePod& pod, const RuntimeContainer& container);
+  /// Asks plugins again for a container that has `container`'s resources from now on, of which the
+  /// runtime was `told` just now.
+  void Resize(const RuntimePod& pod, const RuntimeContainer& container, const LinuxResources& told);
   /// `containers` are all that exist: those that are not known are admitted after the fact, values
   /// that differ from ours are applied again, pods that are gone are removed.
   void Adopt(std::vector<PodAndContainer> containers);

@@ -29,7 +29,9 @@ class SpecSource final : public DemandSource {
     const ContainerDemand estimate = *estimate_.Estimate(pod, container);
     PodManifest manifest{.uid = pod.uid, .pod_namespace = pod.pod_namespace, .name = pod.name};
     manifest.init_containers = {{.name = "setup"}};
-    manifest.containers = {{.name = "main"}, {.name = "logger"}};
+    manifest.containers = {
+        {.name = "main", .resources = {.requests = {{"cpu", "1"}}, .limits = {}}},
+        {.name = "logger"}};
     ContainerDemand demand = *Refine(estimate, *ReadManifest(manifest), "", "test");
     if (slow_pods.contains(pod.uid)) {
       waiting.push_back([found = std::move(found), demand = std::move(demand)] { found(demand); });
@@ -99,6 +101,15 @@ TEST_F(PodEventsSpecTest, ReleasesInitContainersWhenTheMainOneIsCreated) {
   EXPECT_FALSE(Has("setup"));
   EXPECT_TRUE(Has("main") && Has("logger"));
   EXPECT_THAT(plugins_.calls(), Contains("release cpu uid-web/setup"));
+}
+
+TEST_F(PodEventsSpecTest, PlacesWhatAResizeLetGrowBeforeTheSpecTellsIt) {
+  ASSERT_TRUE(CreateNamed("main").ok());
+  Update(Pod("web"), Named("main"),
+         {.cpu_shares = 2048, .cpu_quota_us = 200000, .cpu_period_us = 100000});
+  test::Settle(state_);
+  EXPECT_THAT(plugins_.calls(), Contains("allocate cpu"));
+  EXPECT_EQ(plugins_.allocated("cpu").quantity(), 2);
 }
 
 TEST_F(PodEventsSpecTest, AdmitsOtherPodsWhileTheSpecOfOneIsLookedFor) {

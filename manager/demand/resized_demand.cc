@@ -1,0 +1,47 @@
+// Takes what tells a request exactly, and leaves the rest.
+#include "manager/demand/resized_demand.h"
+
+#include <cmath>
+#include <cstdint>
+
+namespace qrm::manager {
+namespace {
+
+// Less reads as no request, and all that is more reads alike.
+constexpr uint64_t kLeastMilliCpus = 3;
+constexpr uint64_t kMostShares = 262144;
+
+bool Agree(uint64_t milli_cpus, uint64_t shares) {
+  const uint64_t told = MilliCpusFromShares(shares);
+  return milli_cpus == told || (told == 0 && milli_cpus < kLeastMilliCpus) ||
+         (shares >= kMostShares && milli_cpus >= told);
+}
+
+void TakeCpus(uint64_t shares, std::map<std::string, double>& requests) {
+  const auto known = requests.find("cpu");
+  const double cpus = known == requests.end() ? 0 : known->second;
+  if (Agree(static_cast<uint64_t>(std::llround(cpus * 1000)), shares)) {
+    return;
+  }
+  requests.erase("cpu");  // amounts are above zero
+  if (const uint64_t told = MilliCpusFromShares(shares); told > 0) {
+    requests["cpu"] = static_cast<double>(told) / 1000;
+  }
+}
+
+}  // namespace
+
+ContainerDemand ResizedDemand(ContainerDemand demand, const LinuxResources& told) {
+  if (told.cpu_period_us.value_or(0) == 0) {
+    return demand;
+  }
+  if (told.cpu_shares.has_value()) {
+    TakeCpus(*told.cpu_shares, demand.requests);
+  }
+  if (demand.pod.qos_class == "Guaranteed" && told.memory_limit_bytes.value_or(0) > 0) {
+    demand.requests["memory"] = static_cast<double>(*told.memory_limit_bytes);
+  }
+  return demand;
+}
+
+}  // namespace qrm::manager

@@ -1,0 +1,49 @@
+#include "manager/demand/resized_demand.h"
+
+#include <cstdint>
+#include <map>
+#include <string>
+
+#include <gtest/gtest.h>
+
+namespace qrm::manager {
+namespace {
+
+using Requests = std::map<std::string, double>;
+
+Requests After(const Requests& requests, const LinuxResources& told,
+               const std::string& qos_class = "Burstable") {
+  ContainerDemand demand;
+  demand.pod.qos_class = qos_class;
+  demand.requests = requests;
+  return ResizedDemand(demand, told).requests;
+}
+
+LinuxResources Shares(uint64_t shares) {
+  return {.cpu_shares = shares, .cpu_quota_us = 50000, .cpu_period_us = 100000};
+}
+
+TEST(ResizedDemandTest, CpusOfASpecThatIsOlderAreThoseOfTheShares) {
+  EXPECT_EQ(After({{"cpu", 0.5}, {"nic", 2}}, Shares(1024)), (Requests{{"cpu", 1}, {"nic", 2}}));
+  EXPECT_EQ(After({}, Shares(102)), (Requests{{"cpu", 0.1}}));
+  EXPECT_EQ(After({{"cpu", 0.5}}, Shares(2)), Requests());
+}
+
+TEST(ResizedDemandTest, CpusThatSharesCannotTellAreThoseOfTheSpec) {
+  EXPECT_EQ(After({{"cpu", 0.002}}, Shares(2)), (Requests{{"cpu", 0.002}}));
+  EXPECT_EQ(After({{"cpu", 300}}, Shares(262144)), (Requests{{"cpu", 300}}));
+}
+
+TEST(ResizedDemandTest, MemoryOfAGuaranteedPodIsTheLimit) {
+  LinuxResources told = Shares(1024);
+  told.memory_limit_bytes = 200;
+  EXPECT_EQ(After({{"memory", 100}}, told, "Guaranteed").at("memory"), 200);
+  EXPECT_EQ(After({{"memory", 100}}, told).at("memory"), 100);
+}
+
+TEST(ResizedDemandTest, ValuesOfSomebodyElseTellNoRequest) {
+  EXPECT_EQ(After({{"cpu", 0.5}}, {.cpu_shares = 1024}), (Requests{{"cpu", 0.5}}));
+}
+
+}  // namespace
+}  // namespace qrm::manager
