@@ -42,27 +42,38 @@ HttpsMessage MessageFor(const HttpsRequest& request) {
           .body = request.json};
 }
 
+constexpr unsigned kUnauthorized = 401;
+constexpr unsigned kForbidden = 403;
+
+StatusCode CodeOf(unsigned status) {
+  constexpr unsigned kNotFound = 404;
+  constexpr unsigned kMethodNotAllowed = 405;
+  switch (status) {
+    case kUnauthorized:
+      return StatusCode::kUnauthenticated;
+    case kForbidden:
+      return StatusCode::kPermissionDenied;
+    case kNotFound:
+      return StatusCode::kNotFound;
+    case kMethodNotAllowed:
+      return StatusCode::kUnimplemented;
+    default:
+      return StatusCode::kUnavailable;
+  }
+}
+
 StatusOr<std::string> BodyOf(StatusOr<HttpsAnswer> answer, const HttpsRequest& request) {
   constexpr unsigned kOk = 200;
   constexpr unsigned kCreated = 201;
-  constexpr unsigned kUnauthorized = 401;
-  constexpr unsigned kForbidden = 403;
-  constexpr unsigned kNotFound = 404;
   QRM_RETURN_IF_ERROR(answer.status());
   if (answer->status == kOk || answer->status == kCreated) {
     return std::move(answer->body);
   }
-  const bool unknown = answer->status == kUnauthorized;
-  const bool forbidden = answer->status == kForbidden;
-  return Errorf(unknown                       ? StatusCode::kUnauthenticated
-                : forbidden                   ? StatusCode::kPermissionDenied
-                : answer->status == kNotFound ? StatusCode::kNotFound
-                                              : StatusCode::kUnavailable,
-                "cannot read https://{}:{}{}: it answers {}; {}", request.url.host,
-                request.url.port, request.url.target, answer->status,
-                unknown     ? request.remedies.token_is_unknown
-                : forbidden ? request.remedies.token_may_not
-                            : request.remedies.wrong_address);
+  return Errorf(CodeOf(answer->status), "cannot read https://{}:{}{}: it answers {}; {}",
+                request.url.host, request.url.port, request.url.target, answer->status,
+                answer->status == kUnauthorized ? request.remedies.token_is_unknown
+                : answer->status == kForbidden  ? request.remedies.token_may_not
+                                                : request.remedies.wrong_address);
 }
 
 }  // namespace

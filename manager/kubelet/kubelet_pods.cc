@@ -18,15 +18,17 @@
 namespace qrm::manager {
 namespace {
 
-/// A path that kubelet does not have: it is forbidden to who may read pods only, and not found for
-/// who may nodes/proxy, as which kubelet takes every path that it does not know.
-/// Source: kubelet's authorization by subresources.
-constexpr char kNoSuchPath[] = "/qrm/may-nodes-proxy";
+/// The log of a container that there is not: it is forbidden to who may read pods only, and not
+/// found for who may nodes/proxy. A path that kubelet does not serve is not found for anybody.
+/// Source: kubelet's authorization by subresources, GetRequestAttributes.
+constexpr char kNoSuchLog[] = "/containerLogs/qrm/may-nodes-proxy/none";
 
-/// `answer` is what came of asking for kNoSuchPath.
+/// `answer` is what came of asking for kNoSuchLog. A kubelet with `enableDebuggingHandlers: false`
+/// does not have the method: it runs commands for nobody.
 Status CheckPower(const StatusOr<std::string>& answer) {
   switch (answer.status().code()) {
     case StatusCode::kPermissionDenied:
+    case StatusCode::kUnimplemented:
       return OkStatus();
     case StatusCode::kOk:
     case StatusCode::kNotFound:
@@ -126,7 +128,7 @@ void KubeletPods::Impl::Poll() {
 
 void KubeletPods::Impl::CheckPowerOf(const std::string& token) {
   HttpsRequest request = RequestWith(token);
-  request.url.target = kNoSuchPath;
+  request.url.target = kNoSuchLog;
   HttpsCall(io, request, [this, token](const StatusOr<std::string>& answer) {
     const Status lesser = CheckPower(answer);
     if (!lesser.ok()) {

@@ -14,8 +14,11 @@ struct TlsKubelet::Impl {
     if (request.authorization != "Bearer " + token) {
       return {.status = 401, .body = ""};
     }
+    if (request.path.rfind("/containerLogs/", 0) == 0) {
+      return {.status = debugging ? all ? 404U : 403U : 405U, .body = ""};
+    }
     if (request.path != "/pods") {
-      return {.status = all ? 404U : 403U, .body = ""};
+      return {.status = 404, .body = ""};
     }
     return {.status = static_cast<unsigned>(status), .body = body};
   }
@@ -25,6 +28,7 @@ struct TlsKubelet::Impl {
   bool held QRM_GUARDED_BY(mutex) = false;
   std::string token QRM_GUARDED_BY(mutex);
   bool all QRM_GUARDED_BY(mutex) = false;
+  bool debugging QRM_GUARDED_BY(mutex) = true;
   int status QRM_GUARDED_BY(mutex) = 200;
   std::string body QRM_GUARDED_BY(mutex);
   int answered QRM_GUARDED_BY(mutex) = 0;
@@ -55,6 +59,11 @@ void TlsKubelet::SetToken(const std::string& token) {
 void TlsKubelet::AllowAll() {
   const MutexLock lock(impl_->mutex);
   impl_->all = true;
+}
+
+void TlsKubelet::DisableDebugging() {
+  const MutexLock lock(impl_->mutex);
+  impl_->debugging = false;
 }
 
 void TlsKubelet::SetAnswer(int status, const std::string& body) {

@@ -9,7 +9,8 @@ namespace qrm::test {
 class TlsServer;
 
 /// Answers GET /pods at 127.0.0.1 with a certificate that it made and signed itself. Requests
-/// without the token get 401, those for other paths 403.
+/// without the token get 401, those for a container's log 403, and those for other paths 404, which
+/// kubelet says of a path that it does not have without asking who may.
 ///
 /// Threads: any; it answers one connection after the other.
 class TlsKubelet {
@@ -24,8 +25,10 @@ class TlsKubelet {
   const std::string& certificate() const;
 
   void SetToken(const std::string& token);
-  /// The token may everything from now on: other paths get 404.
+  /// The token may everything from now on, but no container has a log.
   void AllowAll();
+  /// As with `enableDebuggingHandlers: false`: logs get 405 from now on.
+  void DisableDebugging();
   void SetAnswer(int status, const std::string& body);
   /// Answers wait until Release.
   void Hold();

@@ -147,6 +147,14 @@ TEST_F(KubeletPodsTest, DoesNotAskWithATokenThatMayAnything) {
   EXPECT_FALSE(pods.reachable());
 }
 
+TEST_F(KubeletPodsTest, AsksAKubeletThatRunsCommandsForNobody) {
+  KubeletPodsOptions options = Options();
+  options.token_power = TokenPower::kNodesPods;
+  kubelet_.DisableDebugging();
+  KubeletPods pods(options);
+  EXPECT_NE(Ask(pods, "uid"), nullptr);
+}
+
 TEST_F(KubeletPodsTest, DoesNotTalkToAPeerUnderAnotherName) {
   KubeletPodsOptions options = Options();
   options.url.host = "localhost";
