@@ -12,7 +12,7 @@
 #   tsan           the tests without gRPC under the thread sanitizer
 #   fuzz           each fuzz target for QRM_FUZZ_SECONDS (10)
 #   bench          each benchmark once
-#   cluster        what is tested with an API server, which is built of Go modules
+#   cluster        what is tested with programs of Kubernetes, built of Go modules, and on the node of scripts/cluster.sh
 #   vm             what is tested in the emulated machine of scripts/vm.sh, and by starting it anew; about 20 minutes
 set -euo pipefail
 
@@ -80,8 +80,8 @@ check_bench() {
 }
 
 check_cluster() {
-  scripts/build.sh release qrmd qrmctl
-  ctest --preset release -L cluster
+  scripts/build.sh release programs
+  ctest --preset release -L cluster --output-on-failure
 }
 
 # What needs the machine's power switch first: its tests run here, those of the machine are skipped.

@@ -1,0 +1,54 @@
+package cluster
+
+import (
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// importExporter makes an image of the exporter beside this test, and gives it to the node.
+func importExporter(t *testing.T) string {
+	t.Helper()
+	const name = "localhost/exporter:1"
+	rootfs, archive := t.TempDir(), filepath.Join(t.TempDir(), "exporter.tar")
+	build := exec.Command("go", "build", "-o", filepath.Join(rootfs, "exporter"), "./exporter")
+	build.Env = append(os.Environ(), "CGO_ENABLED=0")
+	for _, command := range []*exec.Cmd{build, exec.Command("../../../scripts/oci.sh", rootfs, name, "/exporter", archive)} {
+		if out, err := command.CombinedOutput(); err != nil {
+			t.Fatalf("%v: %v: %s", command, err, out)
+		}
+	}
+	call(t, "import", archive)
+	return name
+}
+
+func TestExporterInAPodReadsQrmdsSocket(t *testing.T) {
+	const socketDir = "/var/lib/qrm/pod-resources"
+	spec := podSpec(object{"name": "c", "image": importExporter(t), "args": []string{socketDir + "/kubelet.sock"},
+		"volumeMounts": []object{{"name": "sockets", "mountPath": socketDir}}})
+	spec["volumes"] = []object{{"name": "sockets", "hostPath": object{"path": socketDir, "type": "Directory"}}}
+	create(t, append(threeClasses(), pod("exporter", spec))...)
+	awaitRunning(t, "guaranteed", "burstable", "best-effort", "exporter")
+	tells := func(t *testing.T, lines ...string) {
+		t.Helper()
+		await(t, "the exporter to tell "+strings.Join(lines, ", "), func() error {
+			text := kubectl(t, "logs", "exporter", "--tail=20")
+			for _, line := range lines {
+				if !strings.Contains(text, line+"\n") {
+					return fmt.Errorf("it tells %s", text)
+				}
+			}
+			return nil
+		})
+	}
+	own := "cpu default/guaranteed/c " + ownCpusOf(t, "guaranteed/c")
+	tells(t, "allocatable_cpus 2", own, "container default/burstable/c", "container default/best-effort/c")
+	// A new qrmd makes a new socket.
+	killQrmd(t)
+	awaitQrmd(t)
+	kubectl(t, "logs", "exporter", "--tail=1")
+	tells(t, own)
+}
