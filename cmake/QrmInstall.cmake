@@ -5,8 +5,9 @@ include(CMakePackageConfigHelpers)
 set(QRM_INCLUDE_DIR ${CMAKE_INSTALL_INCLUDEDIR}/qrm)
 set(QRM_PACKAGE_DIR ${CMAKE_INSTALL_LIBDIR}/cmake/qrm)
 
-install(TARGETS qrm_base qrm_api qrm_messages qrm_rpc qrm_services qrm_wire qrm_sqlite qrm_plugin qrm_plugin_driver
-    qrm_plugin_calls qrm_sdk qrm_fake_manager
+set(QRM_SDK_LIBRARIES qrm_base qrm_api qrm_messages qrm_rpc qrm_services qrm_wire qrm_sqlite qrm_plugin qrm_plugin_driver
+  qrm_plugin_calls qrm_sdk qrm_fake_manager)
+install(TARGETS ${QRM_SDK_LIBRARIES}
   EXPORT qrmTargets
   ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR} COMPONENT sdk
   INCLUDES DESTINATION ${QRM_INCLUDE_DIR})
@@ -22,6 +23,13 @@ foreach(proto resourceplugin/v1alpha1/api.proto pluginregistration/v1/api.proto 
   cmake_path(GET proto PARENT_PATH folder)
   install(FILES api/proto/${proto} DESTINATION ${CMAKE_INSTALL_DATADIR}/qrm/proto/${folder} COMPONENT sdk)
 endforeach()
+
+list(TRANSFORM QRM_SDK_LIBRARIES PREPEND -l OUTPUT_VARIABLE QRM_PC_LIBS)
+list(JOIN QRM_PC_LIBS " " QRM_PC_LIBS)
+cmake_path(RELATIVE_PATH CMAKE_INSTALL_FULL_INCLUDEDIR BASE_DIRECTORY ${CMAKE_INSTALL_FULL_LIBDIR}/pkgconfig
+  OUTPUT_VARIABLE QRM_PC_INCLUDES)
+configure_file(cmake/qrm.pc.in qrm.pc @ONLY)
+install(FILES ${PROJECT_BINARY_DIR}/qrm.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig COMPONENT sdk)
 
 configure_package_config_file(cmake/qrmConfig.cmake.in ${PROJECT_BINARY_DIR}/qrmConfig.cmake
   INSTALL_DESTINATION ${QRM_PACKAGE_DIR})

@@ -13,6 +13,7 @@
 #   fuzz           each fuzz target for QRM_FUZZ_SECONDS (10)
 #   bench          each benchmark once
 #   cluster        what is tested with programs of Kubernetes, built of Go modules, and on the node of scripts/cluster.sh
+#   packages       what is tested by installing it: the way of a plugin's author
 #   vm             what is tested in the emulated machine of scripts/vm.sh, and by starting it anew; about 20 minutes
 set -euo pipefail
 
@@ -84,6 +85,11 @@ check_cluster() {
   ctest --preset release -L cluster --output-on-failure
 }
 
+check_packages() {
+  scripts/build.sh release
+  ctest --preset release -L packages
+}
+
 # What needs the machine's power switch first: its tests run here, those of the machine are skipped.
 check_vm() {
   scripts/deps.sh --vm
@@ -94,7 +100,7 @@ check_vm() {
 
 scripts/deps.sh --checks
 if [ $# -eq 0 ]; then
-  set -- format layering unused thread-safety tidy asan-ubsan tsan fuzz bench cluster vm
+  set -- format layering unused thread-safety tidy asan-ubsan tsan fuzz bench cluster packages vm
 fi
 for check in "$@"; do
   echo "== $check"
@@ -110,6 +116,7 @@ for check in "$@"; do
     fuzz) scripts/fuzz.sh "${QRM_FUZZ_SECONDS:-10}" ;;
     bench) check_bench ;;
     cluster) check_cluster ;;
+    packages) check_packages ;;
     vm) check_vm ;;
     *)
       echo "unknown check \"$check\"; use those that the head of scripts/check.sh names" >&2

@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # README command two: installs what is missing, builds, and runs every test but those of label cluster, which build
-# Kubernetes first, and of label vm, which emulate a machine: scripts/check.sh cluster vm runs them. As root it also runs
-# the tests on a real containerd; without root those say that they were skipped.
+# Kubernetes first, of label packages, which install what is built, and of label vm, which emulate a machine:
+# scripts/check.sh cluster packages vm runs them. As root it also runs the tests on a real containerd; without root those
+# say that they were skipped.
 #   scripts/test.sh [ctest arguments...]      for example: scripts/test.sh -L unit
 set -euo pipefail
 
@@ -11,5 +12,5 @@ scripts/build.sh release
 if ! PATH=$PATH:/usr/local/go/bin command -v go >/dev/null; then
   echo "test.sh: there is no Go toolchain, so that the interop test is skipped; install Go 1.26 to run it"
 fi
-echo "test.sh: left out are the tests of labels cluster and vm; run scripts/check.sh cluster vm"
-ctest --preset release -LE 'cluster|vm' -j "$(nproc)" "$@"
+echo "test.sh: left out are the tests of labels cluster, packages and vm; run scripts/check.sh cluster packages vm"
+ctest --preset release -LE 'cluster|packages|vm' -j "$(nproc)" "$@"

@@ -30,6 +30,13 @@ add_executable(open_files_plugin open_files_plugin.cc)
 target_link_libraries(open_files_plugin PRIVATE qrm::sdk)
 CMAKE
 
+# So does whoever has no CMake.
+export PKG_CONFIG_PATH
+PKG_CONFIG_PATH=$(dirname "$(find "$work/prefix" -name qrm.pc)")
+# shellcheck disable=SC2046
+[ -n "$sanitizers" ] || g++ "$work/lanes/lane_plugin.cc" $(pkg-config --cflags --libs qrm) -o "$work/lane_plugin"
+[ -n "$sanitizers" ] || "$work/lane_plugin" --help >"$work/help.log"
+
 # Every header that is installed compiles by itself.
 mkdir "$work/lanes/headers"
 (cd "$work/prefix/include/qrm" && find . -name '*.h' -printf '%P\n') | while IFS= read -r header; do

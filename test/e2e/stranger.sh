@@ -1,0 +1,98 @@
+#!/usr/bin/env bash
+# The way of somebody who writes a plugin: from the installed SDK to a pod that got the plugin's variable, by the commands
+# of docs/plugins.md as they stand there; ends with 77 (skipped) where namespaces cannot be made.
+#   test/e2e/stranger.sh BUILD_DIR
+set -euo pipefail
+
+cd "$(dirname "$0")/../.."
+build=$(realpath "$1")
+if [ "${QRM_STRANGER:-}" != inside ]; then
+  unshare --mount true 2>/dev/null || { echo "skipped: this user may not make namespaces; run as root"; exit 77; }
+  exec env QRM_STRANGER=inside unshare --mount --propagation private "$0" "$build"
+fi
+# The directories that the page names, for this process only.
+mount -t tmpfs -o mode=755 tmpfs /opt
+mkdir -p /var/lib/qrm
+mount -t tmpfs -o mode=755 tmpfs /var/lib/qrm
+mkdir -p /run/qrm
+mount -t tmpfs -o mode=755 tmpfs /run/qrm
+work=$(mktemp -d /tmp/qrm-stranger.XXXXXX)
+started=()
+finish() {
+  for pid in "${started[@]}"; do kill "$pid" 2>/dev/null || true; done
+  rm -rf "$work"
+}
+trap finish EXIT
+page=$PWD/docs/plugins.md
+tree=$PWD
+export PATH=$PATH:$build/bin
+
+fail() {
+  echo "$1" >&2
+  exit 1
+}
+
+# The first block of the page in language $1 that has $2 in it.
+block() { awk -v fence="^\`\`\`$1\$" -v what="$2" '
+  $0 ~ fence { inside = 1; text = ""; next }
+  /^```$/ && inside { inside = 0; if (index(text, what)) { printf "%s", text; exit } }
+  inside { text = text $0 "\n" }' "$page"; }
+# The command of the page that begins with $1, without its comment.
+command_of() {
+  local line
+  line=$(grep -m1 "^$1" "$page" | sed 's/ *# .*//')
+  [ -n "$line" ] || fail "docs/plugins.md has no command: $1"
+  echo "+ $line" >&2
+  echo "$line"
+}
+# Until the command $1 prints $2.
+await() {
+  for _ in $(seq 100); do
+    if eval "$1" 2>&1 | grep -qF "$2"; then return; fi
+    sleep 0.1
+  done
+  fail "$1 does not print \"$2\": $(eval "$1" 2>&1)"
+}
+
+cd "$work"
+mkdir -p build lanes
+ln -s "$build" build/release
+block cpp "class LanePlugin" >lanes/lane_plugin.cc
+block cmake "find_package(qrm" >lanes/CMakeLists.txt
+cp "$tree/plugins/examples/lanes/lane_plugin_test.cc" lanes
+block json '"kind": "Pod"' >pod.json
+eval "$(command_of "cmake --install build/release")" >install.log
+eval "$(command_of "cmake -S lanes")" >build.log || fail "$(tail -20 build.log)"
+
+# A node: a runtime that plays containers, and qrmd with the page's line in its configuration.
+mkfifo orders
+interop_runtime "$work" <orders >answers &
+started+=($!)
+exec 3>orders
+block yaml implicit-resources >qrmd.yaml
+cat >>qrmd.yaml <<END
+machine: "synthetic:package:2 [numa] core:4 pu:2"
+nri-socket: $work/nri.sock
+cri-socket: $work/cri.sock
+cgroup-root: $work
+kubelet-state-dir: ""
+kubelet-pods-socket: ""
+kubelet-pod-resources-socket: ""
+metrics-address: ""
+probe-address: ""
+END
+await "ls $work" nri.sock
+qrmd --config qrmd.yaml 2>qrmd.log &
+started+=($!)
+await "qrmctl status || tail -3 qrmd.log" "connected, 1 connect"
+$(command_of lanes/build/lane_plugin) 2>plugin.log &
+started+=($!)
+await "$(command_of "qrmctl plugins")" "example.com/lane   live"
+
+await "$(command_of "qrmctl admit --dry-run -f pod.json")" "default/model would be admitted"
+echo '{"command": "run", "pod": {"name": "model", "namespace": "default", "labels": {"katalyst.kubewharf.io/pod_role": "inference"}, "containers": [{"name": "main", "milli_cpus": 1000, "memory_bytes": 1048576}]}}' >&3
+await "$(command_of "qrmctl pods model")" "LANE="
+await "$(command_of "qrmctl explain model")" "example.com/lane:   1 (from configuration)"
+echo '{"command": "options", "pod": "model"}' >&3
+await "cat answers" '"LANE":'
+echo "the pod has its lane"
