@@ -1,8 +1,9 @@
 // Reads and writes the mux's frames on its socket.
 #include "manager/runtime/nri/mux.h"
 
-#include <iterator>
 #include <utility>
+
+#include <sys/socket.h>
 
 #include <boost/asio/buffer.hpp>
 #include <boost/asio/post.hpp>
@@ -21,11 +22,16 @@ void Mux::Start(Closed closed) {
   Read();
 }
 
+bool Mux::is_open() {
+  const MutexLock lock(mutex_);
+  return open_;
+}
+
 void Mux::Read() {
   socket_.async_read_some(
       boost::asio::buffer(buffer_),
       [self = shared_from_this()](const boost::system::error_code& error, std::size_t size) {
-        if (!self->open_) {
+        if (!self->is_open()) {
           return;
         }
         if (error) {
@@ -36,7 +42,7 @@ void Mux::Read() {
         const Status decoded = self->decoder_.Feed(
             {self->buffer_.data(), size}, [&self](uint32_t connection, std::string_view piece) {
               const auto receiver = self->receivers_.find(connection);
-              if (self->open_ && receiver != self->receivers_.end()) {
+              if (self->is_open() && receiver != self->receivers_.end()) {
                 receiver->second(piece);
               }
             });
@@ -44,57 +50,73 @@ void Mux::Read() {
           self->Close(decoded);
           return;
         }
-        if (self->open_) {
+        if (self->is_open()) {
           self->Read();
         }
       });
 }
 
-void Mux::Send(uint32_t connection, const std::string& header, std::string data) {
+void Mux::Send(uint32_t connection, const std::string& header, const std::string& data) {
+  const MutexLock lock(mutex_);
   if (!open_) {
     return;
   }
-  unsent_.push_back(EncodeMuxHeader(connection, header.size()) + header);
+  unsent_ += EncodeMuxHeader(connection, header.size()) + header;
   if (!data.empty()) {
-    unsent_.push_back(EncodeMuxHeader(connection, data.size()));
-    unsent_.push_back(std::move(data));
+    unsent_ += EncodeMuxHeader(connection, data.size()) + data;
   }
-  if (sending_.empty()) {
-    Write();
+  if (writing_) {
+    return;
+  }
+  WriteNow();
+  if (!unsent_.empty()) {
+    writing_ = true;
+    boost::asio::post(socket_.get_executor(), [self = shared_from_this()] { self->Write(); });
+  }
+}
+
+// What it cannot write, be it for want of room or because the peer is gone, is left to the loop.
+void Mux::WriteNow() {
+  const ssize_t written =
+      ::send(socket_.native_handle(), unsent_.data(), unsent_.size(), MSG_DONTWAIT | MSG_NOSIGNAL);
+  if (written > 0) {
+    unsent_.erase(0, static_cast<std::size_t>(written));
   }
 }
 
 void Mux::Write() {
-  sending_.assign(std::make_move_iterator(unsent_.begin()), std::make_move_iterator(unsent_.end()));
-  unsent_.clear();
-  std::vector<boost::asio::const_buffer> buffers;
-  buffers.reserve(sending_.size());
-  for (const std::string& part : sending_) {
-    buffers.push_back(boost::asio::buffer(part));
+  {
+    const MutexLock lock(mutex_);
+    if (!open_) {
+      return;
+    }
+    sending_ = std::exchange(unsent_, {});
+    writing_ = !sending_.empty();
+    if (!writing_) {
+      return;
+    }
   }
   boost::asio::async_write(
-      socket_, buffers,
+      socket_, boost::asio::buffer(sending_),
       [self = shared_from_this()](const boost::system::error_code& error, std::size_t) {
-        self->sending_.clear();
-        if (!self->open_) {
-          return;
-        }
         if (error) {
           self->Close(Errorf(StatusCode::kUnavailable, "cannot write to the NRI connection: {}",
                              error.message()));
-        } else if (!self->unsent_.empty()) {
+        } else {
           self->Write();
         }
       });
 }
 
 void Mux::Close(const Status& cause) {
-  if (!open_) {
-    return;
+  {
+    const MutexLock lock(mutex_);
+    if (!std::exchange(open_, false)) {
+      return;
+    }
+    boost::system::error_code ignored;
+    socket_.close(ignored);
   }
-  open_ = false;
-  boost::system::error_code ignored;
-  socket_.close(ignored);
   // A receiver may be the caller: let it return before it is destroyed.
   boost::asio::post(socket_.get_executor(), [self = shared_from_this(), cause] {
     self->receivers_.clear();

@@ -2,16 +2,15 @@
 #pragma once
 
 #include <array>
-#include <deque>
 #include <functional>
 #include <map>
 #include <memory>
 #include <string>
 #include <string_view>
-#include <vector>
 
 #include <boost/asio/local/stream_protocol.hpp>
 
+#include "api/base/mutex.h"
 #include "api/base/status.h"
 #include "manager/runtime/nri/frames.h"
 
@@ -20,7 +19,7 @@ namespace qrm::manager {
 /// Owns the socket: reads all the time, so that no logical connection waits for another, and writes
 /// whole messages in the order they were sent. The operations in flight keep it alive.
 ///
-/// Threads: the I/O loop.
+/// Threads: the I/O loop, but for Send.
 class Mux : public std::enable_shared_from_this<Mux> {
  public:
   using Socket = boost::asio::local::stream_protocol::socket;
@@ -38,23 +37,30 @@ class Mux : public std::enable_shared_from_this<Mux> {
   void Start(Closed closed);
 
   /// Sends one ttrpc message as two frames, header and data: the peer's reader takes a frame only
-  /// when it asked for that many bytes, and it asks for these two. Dropped after the end.
-  void Send(uint32_t connection, const std::string& header, std::string data);
+  /// when it asked for that many bytes, and it asks for these two. Dropped after the end. Writes at
+  /// once what the socket takes, so that an answer waits for no other thread. Threads: any.
+  void Send(uint32_t connection, const std::string& header, const std::string& data);
 
   void Close(const Status& cause);
 
  private:
+  bool is_open();
   void Read();
   void Write();
+  /// Drops from `unsent_` what the socket takes without waiting.
+  void WriteNow() QRM_REQUIRES(mutex_);
 
   Socket socket_;
   std::array<char, 65536> buffer_{};
   MuxDecoder decoder_;
   std::map<uint32_t, Receiver> receivers_;
   Closed closed_;
-  bool open_ = true;
-  std::deque<std::string> unsent_;
-  std::vector<std::string> sending_;
+
+  Mutex mutex_;
+  bool open_ QRM_GUARDED_BY(mutex_) = true;      // changes on the loop only
+  bool writing_ QRM_GUARDED_BY(mutex_) = false;  // the loop writes, or is about to
+  std::string unsent_ QRM_GUARDED_BY(mutex_);
+  std::string sending_;  // what the loop writes
 };
 
 }  // namespace qrm::manager

@@ -2,6 +2,7 @@
 #include "manager/runtime/nri/nri_session.h"
 
 #include <algorithm>
+#include <atomic>
 #include <map>
 #include <utility>
 
@@ -353,39 +354,44 @@ void NriSession::Shutdown(const TtrpcCall&, const TtrpcReply& reply) {
 NriSession::AnyThreadReply NriSession::Awaited(const TtrpcCall& call, const TtrpcReply& reply,
                                                StatusOr<std::string> late) {
   struct Answer {
-    explicit Answer(boost::asio::io_context& io) : timer(io) {}
-    TtrpcReply reply;  // empty once it was used
-    boost::asio::steady_timer timer;
-    std::chrono::steady_clock::time_point begin = std::chrono::steady_clock::now();
-  };
-  auto pending = std::make_shared<Answer>(io_);
-  pending->reply = reply;
-  ++answers_due_;
-  const auto finish = [weak = weak_from_this(), pending, method = call.method](
-                          StatusOr<std::string> answer, bool decided) {
-    const TtrpcReply send = std::exchange(pending->reply, nullptr);
-    const std::shared_ptr<NriSession> self = weak.lock();
-    if (send == nullptr || self == nullptr) {
-      return;
+    Answer(boost::asio::io_context& io, TtrpcReply given) : reply(std::move(given)), timer(io) {}
+    /// False when somebody else has answered.
+    bool Send(StatusOr<std::string> answer) {
+      if (sent.exchange(true)) {
+        return false;
+      }
+      reply(std::move(answer));
+      took = std::chrono::steady_clock::now() - begin;
+      return true;
     }
+    const TtrpcReply reply;
+    boost::asio::steady_timer timer;
+    const std::chrono::steady_clock::time_point begin = std::chrono::steady_clock::now();
+    std::chrono::nanoseconds took{0};
+    std::atomic<bool> sent = false;
+  };
+  auto pending = std::make_shared<Answer>(io_, reply);
+  ++answers_due_;
+  const auto note = [weak = weak_from_this(), pending, method = call.method](bool decided) {
     pending->timer.cancel();
-    --self->answers_due_;
-    send(std::move(answer));
-    const auto took = std::chrono::steady_clock::now() - pending->begin;
-    self->options_.on_answer({.call = method, .took = took, .decided = decided});
-    self->EndIfAnswered();
+    if (const std::shared_ptr<NriSession> self = weak.lock(); self != nullptr) {
+      --self->answers_due_;
+      self->options_.on_answer({.call = method, .took = pending->took, .decided = decided});
+      self->EndIfAnswered();
+    }
   };
   pending->timer.expires_after(TimeFor(call));
-  pending->timer.async_wait([finish, late = std::move(late), method = call.method,
+  pending->timer.async_wait([note, late = std::move(late), method = call.method,
                              pending](const boost::system::error_code& error) {
-    if (!error && pending->reply != nullptr) {
+    if (!error && pending->Send(late)) {
       log::Warning("runtime answered without a decision", {{"call", method}});
-      finish(late, false);
+      note(false);
     }
   });
-  return [&io = io_, finish](StatusOr<std::string> answer) {
-    boost::asio::dispatch(
-        io, [finish, answer = std::move(answer)]() mutable { finish(std::move(answer), true); });
+  return [&io = io_, note, pending](StatusOr<std::string> answer) {
+    if (pending->Send(std::move(answer))) {
+      boost::asio::dispatch(io, [note] { note(true); });
+    }
   };
 }
 

@@ -21,9 +21,9 @@ void SendResponse(Mux& mux, uint32_t connection, uint32_t stream, StatusOr<std::
     envelope.mutable_status()->set_code(static_cast<int>(response.status().code()));
     envelope.mutable_status()->set_message(MessageOf(response.status()));
   }
-  std::string data = envelope.SerializeAsString();
+  const std::string data = envelope.SerializeAsString();
   const std::string header = EncodeTtrpcHeader(stream, TtrpcType::kResponse, data.size());
-  mux.Send(connection, header, std::move(data));
+  mux.Send(connection, header, data);
 }
 
 /// The serving side of one connection.
@@ -167,7 +167,7 @@ void TtrpcClient::Call(const std::string& service, const std::string& method,
   envelope.set_method(method);
   envelope.set_payload(request);
   envelope.set_timeout_nano(timeout.count());
-  std::string data = envelope.SerializeAsString();
+  const std::string data = envelope.SerializeAsString();
 
   const uint32_t stream = std::exchange(state_->next_stream, state_->next_stream + 2);
   boost::asio::steady_timer timer(state_->io, timeout);
@@ -182,7 +182,7 @@ void TtrpcClient::Call(const std::string& service, const std::string& method,
   });
   state_->pending.emplace(stream, State::Pending{std::move(done), std::move(timer)});
   const std::string header = EncodeTtrpcHeader(stream, TtrpcType::kRequest, data.size());
-  mux->Send(state_->connection, header, std::move(data));
+  mux->Send(state_->connection, header, data);
 }
 
 }  // namespace qrm::manager

@@ -23,7 +23,7 @@ struct TtrpcCall {
   std::chrono::nanoseconds timeout;  ///< what is left of the caller's time; 0: it did not say
 };
 
-/// Answers a call with the serialized response or an error. Threads: the I/O loop; once.
+/// Answers a call with the serialized response or an error. Threads: any; once.
 using TtrpcReply = std::function<void(StatusOr<std::string> response)>;
 using TtrpcHandler = std::function<void(TtrpcCall call, TtrpcReply reply)>;
 

@@ -40,6 +40,20 @@ TEST_F(NriDeadlineTest, RefusesCreationInTimeWhenNobodyDecides) {
   EXPECT_EQ(runtime_->connections(), 1);
 }
 
+TEST_F(NriDeadlineTest, AnswersFromAnotherThreadWhileTheLoopIsBusy) {
+  std::promise<void> answered;
+  std::thread decider;
+  events_.on_create = [&](const RuntimeContainer&, AdjustmentReply reply) {
+    decider = std::thread([reply = std::move(reply)] { reply(ContainerAdjustment{}); });
+    answered.get_future().wait();
+  };
+  Attach();
+  EXPECT_TRUE(Create().ok());
+  answered.set_value();
+  loop_->Run([] {});
+  decider.join();
+}
+
 TEST_F(NriDeadlineTest, KeepsWithinTheRuntimesOwnLimit) {
   events_.on_create = [](const RuntimeContainer&, const AdjustmentReply&) {};
   Attach({.request_timeout_ms = 300});
