@@ -19,7 +19,7 @@ install(FILES api/base/cgroup.h api/base/log.h api/base/status.h DESTINATION ${Q
 install(FILES plugins/sdk/class_plugin.h plugins/sdk/class_provider.h plugins/sdk/fake_manager.h plugins/sdk/host.h plugins/sdk/plugin.h plugins/sdk/plugin_state.h
     plugins/sdk/running_plugin.h
   DESTINATION ${QRM_INCLUDE_DIR}/plugins/sdk COMPONENT sdk)
-foreach(proto resourceplugin/v1alpha1/api.proto pluginregistration/v1/api.proto qrm/v1/control.proto qrm/v1/class_plugin.proto)
+foreach(proto resourceplugin/v1alpha1/api.proto pluginregistration/v1/api.proto qrm/v1/control.proto qrm/v1/class_plugin.proto qrm/v1/plugin_changes.proto)
   cmake_path(GET proto PARENT_PATH folder)
   install(FILES api/proto/${proto} DESTINATION ${CMAKE_INSTALL_DATADIR}/qrm/proto/${folder} COMPONENT sdk)
 endforeach()

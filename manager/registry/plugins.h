@@ -92,10 +92,17 @@ class Plugins {
   template <typename C>
   void AskAll(const std::vector<std::string>& resources, const typename C::Request& request,
               Deadline deadline, std::function<void(ByPlugin<typename C::Answer>)> done) {
+    AskEach<C>(resources, [&](const std::string&) { return request; }, deadline, std::move(done));
+  }
+
+  /// The same with `request_for`(resource).
+  template <typename C, typename RequestFor>
+  void AskEach(const std::vector<std::string>& resources, const RequestFor& request_for,
+               Deadline deadline, std::function<void(ByPlugin<typename C::Answer>)> done) {
     FanOutThen<typename C::Answer>(
         resources.size(),
         [&](std::size_t index, AnswerCallback<typename C::Answer> answer) {
-          Ask<C>(resources[index], request, deadline, std::move(answer));
+          Ask<C>(resources[index], request_for(resources[index]), deadline, std::move(answer));
         },
         [resources, done = std::move(done)](std::vector<StatusOr<typename C::Answer>> answers) {
           ByPlugin<typename C::Answer> by_plugin;

@@ -1,7 +1,11 @@
 // Keeps the cpu plugin's state between the policy's decisions.
 #include "plugins/cpu/cpu_plugin.h"
 
+#include <algorithm>
+#include <cstdint>
+#include <map>
 #include <optional>
+#include <string>
 #include <utility>
 
 #include "api/base/log.h"
@@ -47,6 +51,11 @@ class CpuPlugin final : public sdk::ResourcePlugin {
       log::Warning("cpu allocation repaired", {{"repair", repair}});
     }
     state_ = std::move(rebuilt.state);
+    settled_.reset();
+    users_.clear();
+    for (const auto& [key, pool] : state_.shared) {
+      ++users_[pool];
+    }
     SetPoolSizes(state_.pools);
     return OkStatus();
   }
@@ -66,17 +75,18 @@ class CpuPlugin final : public sdk::ResourcePlugin {
   StatusOr<ResourceAllocation> Allocate(const ContainerRequest& request,
                                         const TopologyHint& hint) override {
     auto former_holding = state_.exclusive.extract(request.key);
-    auto former_pool = state_.shared.extract(request.key);
+    const std::string former_pool = Unshare(request.key);
     StatusOr<Decision> decision = PlaceContainer(ViewOf(), request, hint);
     if (!decision.ok()) {
       state_.exclusive.insert(std::move(former_holding));
-      state_.shared.insert(std::move(former_pool));
+      Share(request.key, former_pool);
       return decision.status();
     }
     if (std::optional<Holding>& holding = decision->holding; holding.has_value()) {
       state_.exclusive[request.key] = *std::move(holding);
     } else {
-      state_.shared[request.key] = std::move(decision->pool);
+      NoteValue(decision->pool, decision->allocation.value);
+      Share(request.key, decision->pool);
     }
     return std::move(decision->allocation);
   }
@@ -84,13 +94,20 @@ class CpuPlugin final : public sdk::ResourcePlugin {
   void Remove(const std::vector<ContainerKey>& keys) override {
     for (const ContainerKey& key : keys) {
       state_.exclusive.erase(key);
-      state_.shared.erase(key);
+      Unshare(key);
     }
   }
 
   StatusOr<std::map<ContainerKey, ResourceAllocation>> Reconcile(
       const sdk::Grants& grants) override {
-    return ChangedAllocations(ViewOf(), grants);
+    StringMap now = ValuesOfPools();
+    if (settled_.has_value() &&
+        std::includes(settled_->begin(), settled_->end(), now.begin(), now.end())) {
+      return std::map<ContainerKey, ResourceAllocation>();
+    }
+    std::map<ContainerKey, ResourceAllocation> changed = ChangedAllocations(ViewOf(), grants);
+    settled_ = changed.empty() ? std::optional(std::move(now)) : std::nullopt;
+    return changed;
   }
 
   AllocatableResource Allocatable() const override {
@@ -145,6 +162,45 @@ class CpuPlugin final : public sdk::ResourcePlugin {
             &layout_};
   }
 
+  /// Empty for no pool, which is none's name.
+  void Share(const ContainerKey& key, const std::string& pool) {
+    if (!pool.empty()) {
+      state_.shared[key] = pool;
+      ++users_[pool];
+    }
+  }
+  std::string Unshare(const ContainerKey& key) {
+    const auto former = state_.shared.extract(key);
+    if (former.empty()) {
+      return {};
+    }
+    --users_[former.mapped()];
+    return former.mapped();
+  }
+
+  /// One more container of `pool` has `value`.
+  void NoteValue(const std::string& pool, const std::string& value) {
+    if (!settled_.has_value()) {
+      return;
+    }
+    if (users_[pool] == 0) {
+      (*settled_)[pool] = value;
+    } else if ((*settled_)[pool] != value) {
+      settled_.reset();
+    }
+  }
+
+  /// What the containers of each pool that has any are to have.
+  StringMap ValuesOfPools() const {
+    StringMap values;
+    for (const auto& [pool, users] : users_) {
+      if (users > 0) {
+        values.emplace(pool, ToString(PoolCpus(ViewOf(), pool)));
+      }
+    }
+    return values;
+  }
+
   void SetPoolSizes(PoolMap pools) {
     state_.pools = std::move(pools);
     saved_pools_ = SavePools(config_, state_.pools);
@@ -155,6 +211,9 @@ class CpuPlugin final : public sdk::ResourcePlugin {
   const CpuLayout layout_;                        ///< of machine_
   std::optional<StaticCpuPolicy> static_policy_;  ///< of machine_
   CpuState state_;
+  std::map<std::string, uint64_t> users_;  ///< containers in state_.shared, by pool
+  /// What the containers of each pool have, while all grants are what state_ says.
+  std::optional<StringMap> settled_;
   std::string saved_pools_;  ///< asked for at every commit
 };
 

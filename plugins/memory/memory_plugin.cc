@@ -28,6 +28,7 @@ class MemoryPlugin final : public sdk::ResourcePlugin {
       log::Warning("memory allocation repaired", {{"repair", repair}});
     }
     bindings_ = std::move(rebuilt.bindings);
+    all_have_theirs_ = false;
     return OkStatus();
   }
 
@@ -56,6 +57,7 @@ class MemoryPlugin final : public sdk::ResourcePlugin {
     }
     for (auto& [init, blocks] : decision->inits) {
       bindings_.at(init).blocks = std::move(blocks);
+      all_have_theirs_ = false;
     }
     return std::move(decision->allocation);
   }
@@ -68,7 +70,12 @@ class MemoryPlugin final : public sdk::ResourcePlugin {
 
   StatusOr<std::map<ContainerKey, ResourceAllocation>> Reconcile(
       const sdk::Grants& grants) override {
-    return ChangedAllocations(bindings_, grants);
+    if (all_have_theirs_) {
+      return std::map<ContainerKey, ResourceAllocation>();
+    }
+    std::map<ContainerKey, ResourceAllocation> changed = ChangedAllocations(bindings_, grants);
+    all_have_theirs_ = changed.empty();
+    return changed;
   }
 
   AllocatableResource Allocatable() const override {
@@ -98,6 +105,7 @@ class MemoryPlugin final : public sdk::ResourcePlugin {
   const Machine machine_;
   SavedInits saved_inits_;  ///< between LoadState and Restore
   Bindings bindings_;
+  bool all_have_theirs_ = false;  ///< each grant is what bindings_ says
 };
 
 }  // namespace

@@ -179,13 +179,13 @@ StatusOr<ResourceAllocation> PluginDriver::Allocate(const ContainerRequest& requ
 
 void PluginDriver::Put(const ContainerKey& key, Grant grant) {
   grants_.insert_or_assign(key, std::move(grant));
-  ++revision_;
+  changes_.Note(key);
 }
 
 void PluginDriver::Erase(const ContainerKey& key) {
   grants_.erase(key);
   unsaved_.erase(key);
-  ++revision_;
+  changes_.Note(key);
 }
 
 Status PluginDriver::RemovePod(const std::string& pod_uid) {
@@ -271,7 +271,26 @@ StatusOr<Grants> PluginDriver::ChangedGrants() {
 }
 
 const AllocationsAnswer::Bytes& PluginDriver::SerializedAllocations() {
-  return allocations_.For(grants_, resource_, revision_);
+  return allocations_.For(grants_, resource_, changes_.count());
+}
+
+ChangedAllocations PluginDriver::ChangesSince(const std::string& since) const {
+  ChangedAllocations answer{.now = changes_.now(), .changed = {}};
+  const auto add = [&](const ContainerKey& key, const Grant& grant) {
+    answer.changed[key].emplace(resource_, grant.allocation);
+  };
+  if (const auto keys = changes_.Since(since); keys.has_value()) {
+    for (const ContainerKey& key : *keys) {
+      if (const auto held = grants_.find(key); held != grants_.end()) {
+        add(key, held->second);
+      }
+    }
+  } else {
+    for (const auto& [key, grant] : grants_) {
+      add(key, grant);
+    }
+  }
+  return answer;
 }
 
 StatusOr<AllocatableResource> PluginDriver::Allocatable() const {

@@ -15,8 +15,10 @@
 #include "api/base/status.h"
 #include "api/resource.h"
 #include "plugins/sdk/allocations_answer.h"
+#include "plugins/sdk/changed_allocations.h"
 #include "plugins/sdk/plugin.h"
 #include "plugins/sdk/plugin_state.h"
+#include "plugins/sdk/recent_changes.h"
 
 namespace qrm::sdk {
 
@@ -37,6 +39,9 @@ class PluginDriver {
   const Grants& grants() const { return grants_; }
   /// All allocations as the answer to GetResourcesAllocation; the same one while grants() is.
   const AllocationsAnswer::Bytes& SerializedAllocations();
+  /// What changed since `since`, the `now` of an earlier answer; all that is held when that is too
+  /// long ago, or not of this driver.
+  ChangedAllocations ChangesSince(const std::string& since) const;
 
   StatusOr<HintList> Hints(const ContainerRequest& request);
   /// Errors: the plugin's; kUnavailable when the grant could not be kept, and the plugin has been
@@ -98,7 +103,7 @@ class PluginDriver {
   PluginOptions options_;
   Grants grants_;
   Grants unsaved_;         ///< those of grants_ that the disk has refused
-  uint64_t revision_ = 0;  ///< of grants_
+  RecentChanges changes_;  ///< of grants_
   AllocationsAnswer allocations_;
   std::optional<std::string> saved_;  ///< the plugin's own state as it is on disk
 };

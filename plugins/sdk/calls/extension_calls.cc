@@ -5,7 +5,9 @@
 #include <memory>
 
 #include "api/proto/qrm/v1/control.pb.h"
+#include "api/proto/qrm/v1/plugin_changes.pb.h"
 #include "api/wire.h"
+#include "plugins/sdk/calls/answer_check.h"
 #include "plugins/sdk/calls/call_codec.h"
 #include "plugins/sdk/plugin_driver.h"
 
@@ -215,9 +217,48 @@ struct Codec<Restore> : WithoutAnswer<v1::RestoreResponse> {
 };
 template class CallTo<Restore>;
 
+template <>
+struct Codec<GetChangedAllocations> {
+  using Message = v1::GetChangedAllocationsRequest;
+  using Response = v1::GetChangedAllocationsResponse;
+
+  static Message ToWire(const std::string& since) {
+    Message message;
+    message.set_since(since);
+    return message;
+  }
+  static StatusOr<std::string> FromWire(const Message& message) { return message.since(); }
+  static StatusOr<sdk::ChangedAllocations> Serve(PluginDriver& driver, const std::string& since) {
+    QRM_RETURN_IF_ERROR(driver.Reconcile());
+    return driver.ChangesSince(since);
+  }
+  static Response AnswerToWire(const std::string& /*since*/,
+                               const sdk::ChangedAllocations& answer) {
+    Response response;
+    response.set_now(answer.now);
+    wire::ToWire(answer.changed).SerializeToString(response.mutable_changed());
+    return response;
+  }
+  static StatusOr<sdk::ChangedAllocations> AnswerFromWire(const Response& response,
+                                                          const std::string& /*since*/) {
+    QRM_ASSIGN_OR_RETURN(const auto changed, ParseMessage<wire::pb::GetResourcesAllocationResponse>(
+                                                 response.changed()));
+    sdk::ChangedAllocations answer{.now = response.now(), .changed = {}};
+    QRM_ASSIGN_OR_RETURN(answer.changed, wire::FromWire(changed));
+    return answer;
+  }
+  static Status Check(const sdk::ChangedAllocations& answer, const NumaMask& machine_nodes) {
+    for (const auto& [key, allocations] : answer.changed) {
+      QRM_RETURN_IF_ERROR(CheckAllocations(allocations, machine_nodes));
+    }
+    return OkStatus();
+  }
+};
+template class CallTo<GetChangedAllocations>;
+
 std::vector<ServedCall> ExtensionCalls() {
-  return {Served<ReleaseContainer>(), Served<GetPools>(), Served<SetPools>(), Served<ExportState>(),
-          Served<Restore>()};
+  return {Served<ReleaseContainer>(), Served<GetPools>(), Served<SetPools>(),
+          Served<ExportState>(),      Served<Restore>(),  Served<GetChangedAllocations>()};
 }
 
 }  // namespace qrm::calls

@@ -1,4 +1,5 @@
-// Our own extensions: qrm.v1.PluginExtensions. Plugins without the SDK answer kUnimplemented.
+// Our own extensions: qrm.v1.PluginExtensions and PluginChanges. Plugins without the SDK answer
+// kUnimplemented.
 #pragma once
 
 #include <optional>
@@ -7,6 +8,7 @@
 
 #include "api/resource.h"
 #include "plugins/sdk/calls/call.h"
+#include "plugins/sdk/changed_allocations.h"
 #include "plugins/sdk/plugin.h"
 
 namespace qrm::calls {
@@ -52,6 +54,15 @@ struct Restore {
     std::optional<std::string> saved;  ///< what SaveState returned; absent: the plugin knows
   };
   using Answer = Nothing;
+};
+
+/// What changed, after the plugin has reconciled: what is said after one container does not grow
+/// with the node.
+struct GetChangedAllocations {
+  static constexpr Method kMethod{"/qrm.v1.PluginChanges/GetChangedAllocations",
+                                  "get the changed allocations of"};
+  using Request = std::string;  ///< `now` of an answer that was dealt with; empty: there is none
+  using Answer = sdk::ChangedAllocations;
 };
 
 /// All of them, as a plugin serves them.

@@ -165,6 +165,28 @@ TEST(CpuPluginTest, DefaultPoolShrinksWhenCpusBecomeExclusive) {
   EXPECT_EQ(drive.Value("plain"), "2-39,42-79");
 }
 
+TEST(CpuPluginTest, GivesAPoolBackToWhoCameWhileItWasSmall) {
+  Drive drive(Make(kThreeRoles));
+  ASSERT_TRUE(drive.Admit(Request("first", "", "cpu", 1)).ok());
+  drive.Reconcile();
+  ASSERT_TRUE(drive.Admit(Request("pod1", "reranker", "cpu", 10)).ok());
+  ASSERT_EQ(drive.Admit(Request("second", "", "cpu", 1))->value, "12-39,42-79");
+  drive.RemovePod("pod1");  // the pool is as it was when all had what it has
+  drive.Reconcile();
+  EXPECT_EQ(drive.Value("first"), "2-39,42-79");
+  EXPECT_EQ(drive.Value("second"), "2-39,42-79");
+}
+
+TEST(CpuPluginTest, FollowsAPoolWhoseOnlyContainerCameWhileItWasSmall) {
+  Drive drive(Make(kThreeRoles));
+  drive.Reconcile();
+  ASSERT_TRUE(drive.Admit(Request("pod1", "reranker", "cpu", 10)).ok());
+  ASSERT_EQ(drive.Admit(Request("plain", "", "cpu", 1))->value, "12-39,42-79");
+  drive.RemovePod("pod1");
+  drive.Reconcile();
+  EXPECT_EQ(drive.Value("plain"), "2-39,42-79");
+}
+
 TEST(CpuPluginTest, NeverEmptiesDefaultPool) {
   Drive drive(Make("pools: {big: {cpus: \"0-69\"}}\nroles: {r: {}}"));
   const Status status = drive.Admit(Request("pod1", "r", "cpu", 10)).status();

@@ -65,6 +65,20 @@ TEST_F(PluginDriverTest, AllocateIsOnDiskBeforeItIsAnswered) {
   EXPECT_EQ(driver_.grants().at({"a", "main"}).allocation.value, "0-1");
 }
 
+TEST_F(PluginDriverTest, TellsTheAllocationsThatChangedSinceTheLastAnswer) {
+  CpusOf(CpuRequest("a", "main", 2));
+  CpusOf(CpuRequest("gone", "main", 2));
+  const ChangedAllocations first = driver_.ChangesSince("");
+  EXPECT_EQ(first.changed.size(), 2U) << "nothing is known: all that is held";
+  CpusOf(CpuRequest("b", "main", 2));
+  ASSERT_TRUE(driver_.RemovePod("gone").ok());
+  const ChangedAllocations second = driver_.ChangesSince(first.now);
+  ASSERT_EQ(second.changed.size(), 1U);
+  EXPECT_EQ(second.changed.at({"b", "main"}).at("cpu").value,
+            driver_.grants().at({"b", "main"}).allocation.value);
+  EXPECT_TRUE(driver_.ChangesSince(second.now).changed.empty());
+}
+
 TEST_F(PluginDriverTest, RepeatedAllocateIsAnsweredFromTheGrant) {
   CpusOf(CpuRequest("a", "main", 2));
   EXPECT_EQ(CpusOf(CpuRequest("a", "main", 2)), "0-1");
