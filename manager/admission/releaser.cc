@@ -113,23 +113,115 @@ Status Releaser::RemoveContainers(const std::vector<ContainerKey>& keys) {
                         : Annotate(state_.Commit(change), "cannot forget containers that ended");
 }
 
-Status Releaser::RemovePods(const std::vector<std::string>& uids) {
+Status Releaser::RemovePods(const std::vector<std::string>& uids, std::function<void()> done) {
   const auto state = state_.Load();
   Round round;
+  const bool telling = !untold_.empty();
   for (const std::string& uid : uids) {
     if (const checkpoint::PodRecord* pod = state->FindPod(uid); pod != nullptr) {
       std::set<std::string> names;
       for (const auto& [container, record] : pod->containers) {
         names.merge(PluginsOf(*record));
       }
-      RemoveFromPlugins(uid, ServedOf(names), round);
+      std::vector<std::string> plugins = ServedOf(names);
+      const auto processes = std::stable_partition(
+          plugins.begin(), plugins.end(), [this](const auto& name) { return IsBuiltIn(name); });
+      if (processes != plugins.end()) {
+        untold_.push_back({uid, {processes, plugins.end()}});
+      }
+      RemoveFromPlugins(uid, {plugins.begin(), processes}, round);
       round.change.remove_pods.push_back(uid);
     }
   }
-  if (round.change.Empty()) {
-    return OkStatus();
+  Status forgotten = round.change.Empty() ? OkStatus()
+                                          : Annotate(state_.Remember(round.change),
+                                                     "cannot forget pods that are gone");
+  when_told_.push_back(std::move(done));
+  if (!telling) {
+    TellNext();
   }
-  return Annotate(state_.Remember(round.change), "cannot forget pods that are gone");
+  return forgotten;
+}
+
+bool Releaser::IsBuiltIn(const std::string& plugin) const {
+  const std::optional<PluginInfo> info = plugins_.Find(plugin);
+  return info.has_value() && info->registered_by == RegisteredBy::kBuiltIn;
+}
+
+void Releaser::TellNext() {
+  if (untold_.empty()) {
+    EndRemovals();
+    return;
+  }
+  const Untold& next = untold_.front();
+  plugins_.AskAll<calls::RemovePod>(
+      next.plugins, next.uid, CallDeadline(),
+      [this, &state = state_, round = round_](const ByPlugin<calls::Nothing>& answers) {
+        std::map<std::string, Status> results;
+        for (const auto& [plugin, answer] : answers) {
+          results.emplace(plugin, answer.status());
+        }
+        state.Post([this, round, results = std::move(results)] { OnTold(round, results); });
+      });
+}
+
+void Releaser::OnTold(uint64_t round, const std::map<std::string, Status>& answers) {
+  if (round != round_) {
+    return;
+  }
+  for (const auto& [plugin, told] : answers) {
+    if (!told.ok()) {
+      log::Warning(
+          "plugin will hear later that pods are gone",
+          {{"resource", plugin}, {"pod", untold_.front().uid}, {"error", MessageOf(told)}});
+      PutOff(plugin);
+    }
+  }
+  untold_.pop_front();
+  TellNext();
+}
+
+// One that failed is not waited for again: it hears of all of them when it is back.
+void Releaser::PutOff(const std::string& plugin) {
+  checkpoint::Change change;
+  for (Untold& untold : untold_) {
+    if (std::erase(untold.plugins, plugin) > 0) {
+      change.add_pending_removals.emplace_back(untold.uid, plugin);
+    }
+  }
+  if (const Status saved = state_.Remember(change); !saved.ok()) {
+    log::Warning("removals not kept for a plugin",
+                 {{"resource", plugin}, {"error", MessageOf(saved)}});
+  }
+}
+
+bool Releaser::FinishRemovals() {
+  if (untold_.empty()) {
+    return false;
+  }
+  Round round;
+  for (const Untold& untold : std::exchange(untold_, {})) {
+    RemoveFromPlugins(untold.uid, untold.plugins, round);
+  }
+  if (const Status saved = state_.Remember(round.change); !saved.ok()) {
+    log::Warning("removals not kept for plugins", {{"error", MessageOf(saved)}});
+  }
+  EndRemovals();
+  return true;
+}
+
+void Releaser::FinishRemovalOf(const std::string& uid) {
+  if (std::any_of(untold_.begin(), untold_.end(),
+                  [&](const Untold& untold) { return untold.uid == uid; })) {
+    FinishRemovals();
+  }
+}
+
+void Releaser::EndRemovals() {
+  ++round_;
+  for (const auto& done : std::exchange(when_told_, {})) {
+    done();
+  }
 }
 
 void Releaser::Replay(const std::string& resource, std::function<void()> done) {

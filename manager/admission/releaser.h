@@ -1,6 +1,8 @@
 // Takes back what plugins gave: to pods that are gone, and to containers whose admission failed.
 #pragma once
 
+#include <cstdint>
+#include <deque>
 #include <functional>
 #include <map>
 #include <set>
@@ -34,9 +36,17 @@ class Releaser {
   /// are left out. Errors: the store's; the plugins were told then.
   Status RemoveContainers(const std::vector<ContainerKey>& keys);
 
-  /// Frees all that these pods hold and forgets them. Errors: the store's; the plugins were told
-  /// then, and a repetition is harmless.
-  Status RemovePods(const std::vector<std::string>& uids);
+  /// Frees all that these pods hold and forgets them. Built-in plugins know it on return. Plugins
+  /// that are processes are told of one pod after another, and nobody waits for them; `done` runs
+  /// on the loop when they know. After a crash they are found to hold what nobody has. Errors: the
+  /// store's; a repetition is harmless.
+  Status RemovePods(const std::vector<std::string>& uids, std::function<void()> done = [] {});
+
+  /// Waits until the plugins know of the pods removed so far: for an admission that needs their
+  /// room. False if they knew.
+  bool FinishRemovals();
+  /// The same for the pod of `uid`, which may be about to return.
+  void FinishRemovalOf(const std::string& uid);
 
   /// Tells a plugin that is back which pods went while it was away, one behind what was posted
   /// meanwhile, and runs `done` on the loop when all were told or one could not be. A repetition
@@ -45,6 +55,11 @@ class Releaser {
 
  private:
   struct Round;
+  /// A pod that is forgotten, and the plugins that have yet to hear of it.
+  struct Untold {
+    std::string uid;
+    std::vector<std::string> plugins;
+  };
 
   void RollBackContainer(const checkpoint::PodRecord& pod, const std::string& container,
                          const std::vector<std::string>& allocated);
@@ -53,6 +68,11 @@ class Releaser {
                const std::string& resource);
   void RemoveFromPlugins(const std::string& uid, const std::vector<std::string>& resources,
                          Round& round);
+  void TellNext();
+  void OnTold(uint64_t round, const std::map<std::string, Status>& answers);
+  void PutOff(const std::string& plugin);
+  void EndRemovals();
+  bool IsBuiltIn(const std::string& plugin) const;
   void ReplayNext(const std::string& resource, std::vector<std::string> uids,
                   std::function<void()> done);
   bool ReplayOne(const std::string& resource, const std::string& uid);
@@ -64,6 +84,9 @@ class Releaser {
   Plugins& plugins_;
   const AdmissionOptions options_;
   std::set<std::string> replaying_;  ///< resources
+  std::deque<Untold> untold_;        ///< the first one is being told, if any
+  std::vector<std::function<void()>> when_told_;
+  uint64_t round_ = 0;  ///< of telling; an answer to an earlier one comes too late
 };
 
 }  // namespace qrm::manager

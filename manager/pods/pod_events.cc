@@ -68,7 +68,7 @@ void PodEvents::OnPodRemoved(const RuntimePod& pod) {
   if (parts_.live.RemovePod(pod.uid, pod.id)) {
     room_.audit.LookSoon();
   } else {
-    room_.placer.RemoveGone();
+    room_.placer.RemoveGone(pod.uid);
   }
 }
 
@@ -134,7 +134,7 @@ void PodEvents::OnContainerStarted(const RuntimePod& pod, const RuntimeContainer
   const ContainerRecord* record = state->Find(key);
   if (record != nullptr &&
       !PropertiesToApply(*record, container.id, parts_.machine.OfflineNow()).empty()) {
-    parts_.reconciler.Trigger();  // its values changed between its creation and its start
+    parts_.reconciler.TriggerChanges(key);  // they changed between its creation and its start
   }
 }
 

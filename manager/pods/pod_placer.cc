@@ -95,6 +95,16 @@ void PodPlacer::RemoveGone() {
   parts_.state.Post([this] { RemoveGonePods(); });
 }
 
+void PodPlacer::RemoveGone(const std::string& uid) {
+  parts_.state.Post([this, uid] {
+    if (!all_removed_) {
+      RemoveGonePods();
+    } else if (!parts_.live.HasPod(uid) && parts_.state.Load()->FindPod(uid) != nullptr) {
+      RemovePods({uid});
+    }
+  });
+}
+
 void PodPlacer::RetryUnplaced() {
   parts_.state.Post([this] { unplaced_.TryAll(); });
 }
@@ -152,7 +162,7 @@ StatusOr<ContainerAdjustment> PodPlacer::Decide(const Creation& creation,
   if (parts_.state.Load()->Find(demand.key()) == nullptr) {
     unplaced_.Add(pod, container);
   } else if (OwnsCpusAlone(demand.key())) {
-    parts_.reconciler.Trigger();  // others have to leave these CPUs
+    parts_.reconciler.TriggerChanges();  // others have to leave these CPUs
     unplaced_.LeaveOwnedCpus();
   }
   if (demand.type == ContainerType::kMain) {
@@ -163,13 +173,18 @@ StatusOr<ContainerAdjustment> PodPlacer::Decide(const Creation& creation,
 
 StatusOr<RunOptions> PodPlacer::Admit(const ContainerDemand& demand, Admitter::Moment moment,
                                       Deadline deadline) {
+  parts_.releaser.FinishRemovalOf(demand.pod.uid);
   StatusOr<RunOptions> options = parts_.admitter.Admit(demand, moment, deadline);
-  if (options.ok() || !MayLackRoom(options.status()) || !parts_.live.RemoveAllEnded()) {
+  if (options.ok() || !MayLackRoom(options.status())) {
     return options;
   }
-  log::Info("pods that have ended give way", {{"to", demand.pod.name}});
-  RemoveGonePods();
-  return parts_.admitter.Admit(demand, moment, deadline);
+  const bool any_ended = parts_.live.RemoveAllEnded();
+  if (any_ended) {
+    log::Info("pods that have ended give way", {{"to", demand.pod.name}});
+    RemoveGonePods();
+  }
+  const bool any_untold = parts_.releaser.FinishRemovals();
+  return any_ended || any_untold ? parts_.admitter.Admit(demand, moment, deadline) : options;
 }
 
 // Without its spec, a pod's init containers are known by their end: when the next container is made
@@ -286,7 +301,7 @@ void PodPlacer::PlaceResized(const ContainerDemand& demand) {
   if (!placed.ok()) {
     log::Warning("resized container keeps its place", {{"error", MessageOf(placed)}});
   } else if (parts_.state.Load()->Find(key) != before->Find(key)) {
-    parts_.reconciler.Trigger();
+    parts_.reconciler.TriggerChanges(key);
   }
 }
 
@@ -297,15 +312,21 @@ void PodPlacer::RemoveGonePods() {
       gone.push_back(pod.meta.uid);
     }
   });
-  if (gone.empty()) {
-    return;
+  if (!gone.empty()) {
+    RemovePods(gone);
   }
-  if (const Status removed = parts_.releaser.RemovePods(gone); !removed.ok()) {
+}
+
+void PodPlacer::RemovePods(const std::vector<std::string>& gone) {
+  const Status removed = parts_.releaser.RemovePods(gone, [this] {
+    unplaced_.TryAll();  // what did not fit may do so now
+    parts_.reconciler.TriggerChanges();
+  });
+  all_removed_ = removed.ok();
+  if (!removed.ok()) {
     log::Warning("pods not removed: tried again at the next removal or synchronization",
                  {{"error", MessageOf(removed)}});
   }
-  unplaced_.TryAll();  // what did not fit may do so now
-  parts_.reconciler.Trigger();
 }
 
 bool PodPlacer::OwnsCpusAlone(const ContainerKey& key) const {

@@ -39,8 +39,9 @@ class PodPlacer {
   void AdoptObserved(std::vector<PodAndContainer> fresh);
   /// The container is gone, if it has not been created anew.
   void Forget(const ContainerKey& key);
-  /// Removes the pods that `live` no longer has.
+  /// Removes the pods that `live` no longer has, or the one of `uid` if it is such a one.
   void RemoveGone();
+  void RemoveGone(const std::string& uid);
   /// Tries again to admit the containers that run without an admission.
   void RetryUnplaced();
   /// The same, and those of which the plugin of `resource` was not asked because it was not there.
@@ -76,12 +77,14 @@ class PodPlacer {
   void CommitDistrust(const checkpoint::Change& change);
   void PlaceResized(const ContainerDemand& demand);
   void RemoveGonePods();
+  void RemovePods(const std::vector<std::string>& gone);
   bool OwnsCpusAlone(const ContainerKey& key) const;
 
   const NodeParts& parts_;
   const std::chrono::milliseconds admission_deadline_;
   RepeatedLines refusals_;  // used on the state loop only, as the next one
   Unplaced unplaced_;
+  bool all_removed_ = true;  ///< the latest removal has come about; used on the state loop only
 };
 
 }  // namespace qrm::manager

@@ -33,7 +33,8 @@ class ReconcilePlanner {
                    const std::set<std::string>& unasked)
       : asked_(asked), now_(now), answers_(answers), unasked_(unasked) {}
 
-  ReconcilePlan Plan(const Machine& machine) {
+  /// What the answers do not name is missing when they are `whole`.
+  ReconcilePlan Plan(const Machine& machine, bool whole) {
     for (const auto& [plugin, answer] : answers_) {
       if (!answer.ok()) {
         plan_.problems.push_back(MessageOf(answer.status()));
@@ -43,7 +44,9 @@ class ReconcilePlanner {
       for (const auto& [key, allocations] : *held) {
         TakeContainer(plugin, key, allocations);
       }
-      FindMissing(plugin, *held);
+      if (whole) {
+        FindMissing(plugin, *held);
+      }
     }
     for (auto& [key, record] : changed_) {
       plan_.change.put_containers.push_back(
@@ -184,7 +187,13 @@ ResourceAllocation MergeAllocation(const ResourceAllocation& before, ResourceAll
 ReconcilePlan PlanReconcile(const NodeState& asked, const NodeState& now,
                             const AllocationsByPlugin& answers, const Machine& machine,
                             const std::set<std::string>& unasked) {
-  return ReconcilePlanner(asked, now, answers, unasked).Plan(machine);
+  return ReconcilePlanner(asked, now, answers, unasked).Plan(machine, true);
+}
+
+ReconcilePlan PlanChanges(const NodeState& asked, const NodeState& now,
+                          const AllocationsByPlugin& answers, const Machine& machine,
+                          const std::set<std::string>& unasked) {
+  return ReconcilePlanner(asked, now, answers, unasked).Plan(machine, false);
 }
 
 StringMap PropertiesToApply(const ContainerRecord& record, const std::string& id,

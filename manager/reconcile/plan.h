@@ -40,6 +40,12 @@ ReconcilePlan PlanReconcile(const checkpoint::NodeState& asked, const checkpoint
                             const AllocationsByPlugin& answers, const Machine& machine,
                             const std::set<std::string>& unasked = {});
 
+/// The same for `answers` that say only what changed: a container that a plugin does not name keeps
+/// what it has, and is not missing.
+ReconcilePlan PlanChanges(const checkpoint::NodeState& asked, const checkpoint::NodeState& now,
+                          const AllocationsByPlugin& answers, const Machine& machine,
+                          const std::set<std::string>& unasked);
+
 /// One container whose runtime has other values than its record.
 struct PlannedUpdate {
   ContainerKey key;

@@ -2,9 +2,7 @@
 // the I/O loop for the runtime's updates, and ends on the state loop.
 #include "manager/reconcile/reconciler.h"
 
-#include <algorithm>
 #include <atomic>
-#include <cstdint>
 #include <map>
 #include <memory>
 #include <optional>
@@ -15,79 +13,52 @@
 
 #include <boost/asio/post.hpp>
 #include <boost/asio/steady_timer.hpp>
-#include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include "api/base/clock.h"
-#include "api/base/log.h"
-#include "api/base/mutex.h"
+#include "manager/reconcile/change_questions.h"
 #include "manager/reconcile/plan.h"
+#include "manager/reconcile/run_history.h"
+#include "manager/reconcile/run_scope.h"
 #include "manager/reconcile/settler.h"
+#include "manager/reconcile/update_notes.h"
 #include "manager/reconcile/update_runner.h"
 
 namespace qrm::manager {
 
 using checkpoint::Change;
-using checkpoint::ContainerRecord;
 using checkpoint::NodeState;
-
-namespace {
-
-/// Whom a run asks.
-struct Scope {
-  bool nobody() const { return !all && resources.empty(); }
-  void Add(const std::string& resource) {
-    all = all || resource.empty();
-    resources.insert(resource);
-  }
-
-  bool all = false;
-  std::set<std::string> resources;  // counts unless all are asked
-};
-
-/// The input of a run; two runs with the same input would do the same.
-struct Sight {
-  std::shared_ptr<const NodeState> state;
-  std::map<std::string, std::shared_ptr<const void>> answers;  // their identities, by plugin
-  uint64_t live = 0;                                           // revision of the live containers
-  CpuSet offline;
-
-  bool operator==(const Sight&) const = default;
-};
-
-/// Whom a run asked, and the state that it asked about.
-struct Inquiry {
-  std::shared_ptr<const NodeState> state;
-  std::set<std::string> unasked;  // plugins that speak for themselves in another run
-  bool whole = false;             // all were asked
-};
-
-}  // namespace
 
 struct Reconciler::Impl : std::enable_shared_from_this<Reconciler::Impl> {
   Impl(Parts given, ReconcileOptions given_options)
-      : parts(std::move(given)), options(given_options), timer(parts.io) {
-    status.period = options.period;
-  }
+      : parts(std::move(given)),
+        options(given_options),
+        timer(parts.io),
+        questions(parts.plugins),
+        history(options.period) {}
 
   // On the I/O loop.
   void ArmTimer();
   void Want(const std::string& resource);
   void StartRun();
+  void StartWhole();
+  void StartChanges();
   std::set<std::string> Unasked(const Scope& scope) const;
+  void EndChanges(const ChangedAnswers& answers, const Changes& done, bool stale);
   void SendUpdates(std::vector<PlannedUpdate> updates);
   void EndRun();
 
   // On the state loop.
   void Apply(const Inquiry& inquiry, const AllocationsByPlugin& answers);
+  void ApplyChanges(const std::shared_ptr<const NodeState>& asked, const Changes& about,
+                    const ChangedAnswers& answers);
+  void TakeOver(const ReconcilePlan& plan);
+  std::map<ContainerKey, LiveContainer> LiveOf(const Changes& about,
+                                               const ChangedAnswers& answers) const;
   std::optional<Sight> See(const Inquiry& inquiry, const AllocationsByPlugin& answers) const;
   void TellOfAnswers(const AllocationsByPlugin& answers) const;
   Status RepairDrift();
   Settler::Parts SettlerParts();
-  bool NoteResult(const UpdateResult& result, const NodeState& state, Change& change);
   void CommitApplied(const std::vector<UpdateResult>& results);
-  void NoteUpdates(const std::vector<ContainerKey>& updated);
-  void Report(const std::vector<std::string>& found);
 
   template <typename Work>
   void PostToIo(Work work) {
@@ -113,18 +84,18 @@ struct Reconciler::Impl : std::enable_shared_from_this<Reconciler::Impl> {
   // Used on the I/O loop only.
   boost::asio::steady_timer timer;
   bool running = false;
-  Scope next;  // of the run after this one; nobody: there is none
+  Scope next;       // of the run after this one; nobody: there is none
+  Changes changes;  // of the small one after that
+  ChangeQuestions questions;
 
   // Used on the state loop only.
   std::optional<Sight> rest;          // the input of the latest complete run that had nothing to do
   std::vector<std::string> problems;  // of the current run
+  bool is_whole = false;              // the current run
   CpuSet offline;                     // in the current run
-  std::set<std::string> reported;     // problems of the run before
   std::shared_ptr<Settler> settler;   // made with the object
 
-  mutable Mutex mutex;
-  ReconcileStatus status QRM_GUARDED_BY(mutex);
-  std::map<ContainerKey, std::chrono::system_clock::time_point> updated_at QRM_GUARDED_BY(mutex);
+  RunHistory history;
 };
 
 Reconciler::Reconciler(Parts parts, ReconcileOptions options)
@@ -164,16 +135,25 @@ void Reconciler::Trigger(const std::string& resource) {
   impl_->PostToIo([impl = impl_.get(), resource] { impl->Want(resource); });
 }
 
+void Reconciler::TriggerChanges(const std::optional<ContainerKey>& started) {
+  impl_->PostToIo([impl = impl_.get(), started] {
+    impl->changes.wanted = true;
+    if (started.has_value()) {
+      impl->changes.started.insert(*started);
+    }
+    if (!impl->running) {
+      impl->StartRun();
+    }
+  });
+}
+
 std::optional<std::chrono::system_clock::time_point> Reconciler::LastUpdateOf(
     const ContainerKey& key) const {
-  const MutexLock lock(impl_->mutex);
-  const auto found = impl_->updated_at.find(key);
-  return found == impl_->updated_at.end() ? std::nullopt : std::optional(found->second);
+  return impl_->history.LastUpdateOf(key);
 }
 
 ReconcileStatus Reconciler::GetStatus() const {
-  const MutexLock lock(impl_->mutex);
-  return impl_->status;
+  return impl_->history.GetStatus();
 }
 
 void Reconciler::Impl::ArmTimer() {
@@ -195,7 +175,30 @@ void Reconciler::Impl::Want(const std::string& resource) {
 
 void Reconciler::Impl::StartRun() {
   running = true;
+  if (next.nobody()) {
+    StartChanges();
+  } else {
+    StartWhole();
+  }
+}
+
+void Reconciler::Impl::StartChanges() {
+  questions.Ask(DeadlineAfter(parts.admission.plugin_call_deadline),
+                [self = shared_from_this(), asked = parts.state.Load(),
+                 about = std::exchange(changes, {})](ChangedAnswers answers) mutable {
+                  self->PostToState([impl = self.get(), asked = std::move(asked),
+                                     about = std::move(about), answers = std::move(answers)] {
+                    impl->ApplyChanges(asked, about, answers);
+                  });
+                });
+}
+
+void Reconciler::Impl::StartWhole() {
   const Scope scope = std::exchange(next, {});
+  if (scope.all) {
+    changes = {};  // it looks at these, too
+    questions.AskAnew();
+  }
   Inquiry inquiry{parts.state.Load(), Unasked(scope), scope.all};
   const auto is_meant = [&scope](const PluginInfo& plugin) {
     return (scope.all && plugin.options.need_reconcile) ||
@@ -225,6 +228,7 @@ std::set<std::string> Reconciler::Impl::Unasked(const Scope& scope) const {
 
 void Reconciler::Impl::Apply(const Inquiry& inquiry, const AllocationsByPlugin& answers) {
   const bool aside = parts.stands_aside();
+  is_whole = true;
   offline = parts.machine.OfflineNow();
   const Status repaired = inquiry.whole && !aside ? RepairDrift() : OkStatus();
   const std::optional<Sight> sight = See(inquiry, answers);
@@ -237,16 +241,10 @@ void Reconciler::Impl::Apply(const Inquiry& inquiry, const AllocationsByPlugin& 
       PlanReconcile(*inquiry.state, *parts.state.Load(), answers, parts.machine, inquiry.unasked);
   TellOfOffline(*parts.state.Load(), parts.live.All(), offline, plan.problems);
   problems = settler->TakeProblems();
-  problems.insert(problems.end(), plan.problems.begin(), plan.problems.end());
   if (!repaired.ok()) {
     problems.push_back(MessageOf(repaired));
   }
-  if (!plan.change.Empty()) {
-    if (const Status saved = parts.state.Remember(plan.change); !saved.ok()) {
-      problems.push_back(MessageOf(Annotate(saved, "cannot keep changed allocations")));
-    }
-  }
-  settler->Settle(plan);
+  TakeOver(plan);
   TellOfAnswers(answers);
   std::vector<PlannedUpdate> updates =
       aside ? std::vector<PlannedUpdate>()
@@ -262,6 +260,61 @@ void Reconciler::Impl::Apply(const Inquiry& inquiry, const AllocationsByPlugin& 
     }
     SendUpdates(std::move(updates));
   });
+}
+
+void Reconciler::Impl::TakeOver(const ReconcilePlan& plan) {
+  problems.insert(problems.end(), plan.problems.begin(), plan.problems.end());
+  if (!plan.change.Empty()) {
+    if (const Status saved = parts.state.Remember(plan.change); !saved.ok()) {
+      problems.push_back(MessageOf(Annotate(saved, "cannot keep changed allocations")));
+    }
+  }
+  settler->Settle(plan);
+}
+
+void Reconciler::Impl::ApplyChanges(const std::shared_ptr<const NodeState>& asked,
+                                    const Changes& about, const ChangedAnswers& answers) {
+  is_whole = false;
+  offline = parts.machine.OfflineNow();
+  const std::set<std::string> unasked = {answers.mute.begin(), answers.mute.end()};
+  const ReconcilePlan plan =
+      PlanChanges(*asked, *parts.state.Load(), answers.changed, parts.machine, unasked);
+  problems = settler->TakeProblems();
+  TakeOver(plan);
+  std::vector<PlannedUpdate> updates;
+  if (!parts.stands_aside()) {
+    updates = PlanUpdates(*parts.state.Load(), LiveOf(about, answers), offline);
+  }
+  PostToIo([this, answers, about, stale = plan.stale, updates = std::move(updates)]() mutable {
+    EndChanges(answers, about, stale);
+    SendUpdates(std::move(updates));
+  });
+}
+
+std::map<ContainerKey, LiveContainer> Reconciler::Impl::LiveOf(
+    const Changes& about, const ChangedAnswers& answers) const {
+  std::set<ContainerKey> keys = ContainersIn(answers);
+  keys.insert(about.started.begin(), about.started.end());
+  std::map<ContainerKey, LiveContainer> live;
+  for (const ContainerKey& key : keys) {
+    if (std::optional<LiveContainer> found = parts.live.Find(key); found.has_value()) {
+      live.emplace(key, *std::move(found));
+    }
+  }
+  return live;
+}
+
+// What changed meanwhile is asked for again, and plugins that cannot tell are asked in full.
+void Reconciler::Impl::EndChanges(const ChangedAnswers& answers, const Changes& done, bool stale) {
+  if (stale) {
+    changes.wanted = true;
+    changes.started.insert(done.started.begin(), done.started.end());
+  } else {
+    questions.Know(answers);
+  }
+  for (const std::string& plugin : answers.mute) {
+    next.Add(plugin);
+  }
 }
 
 void Reconciler::Impl::TellOfAnswers(const AllocationsByPlugin& answers) const {
@@ -309,92 +362,24 @@ void Reconciler::Impl::SendUpdates(std::vector<PlannedUpdate> updates) {
              });
 }
 
-// True when the container has its new values. One that ended, or was removed, meanwhile is no
-// problem.
-bool Reconciler::Impl::NoteResult(const UpdateResult& result, const NodeState& state,
-                                  Change& change) {
-  const auto& [update, taken] = result;
-  const ContainerRecord* record = state.Find(update.key);
-  if (taken.code() == StatusCode::kNotFound) {
-    return false;
-  }
-  std::string problem =
-      taken.ok() ? parts.drift.ReadBack(update.key, update.properties, offline) : MessageOf(taken);
-  if (record != nullptr) {
-    const Taken how = problem.empty() ? Taken::kYes : Taken::kUnknown;
-    if (ContainerRecord now = AfterUpdate(*record, update, how); now != *record) {
-      change.put_containers.push_back(
-          {state.FindPod(update.key.pod_uid)->meta, update.key.container, std::move(now)});
-    }
-  }
-  if (!problem.empty()) {
-    problems.push_back(std::move(problem));
-    return false;
-  }
-  if (record == nullptr) {
-    return false;
-  }
-  log::Info("container updated",
-            {{"pod", update.key.pod_uid},
-             {"container", update.key.container},
-             {"values", fmt::format("{}", fmt::join(update.properties, " "))}});
-  return true;
-}
-
 void Reconciler::Impl::CommitApplied(const std::vector<UpdateResult>& results) {
   const auto state = parts.state.Load();
-  Change change;
-  std::vector<ContainerKey> updated;
-  for (const UpdateResult& result : results) {
-    if (NoteResult(result, *state, change)) {
-      updated.push_back(result.update.key);
-    }
-  }
-  if (!updated.empty()) {
-    NoteUpdates(updated);
+  UpdateNotes notes = NoteResults(results, *state, parts.drift, offline);
+  problems.insert(problems.end(), notes.problems.begin(), notes.problems.end());
+  if (!notes.updated.empty()) {
+    history.NoteUpdated(notes.updated, *state);
   }
   // Without a change it writes what the disk has refused until now.
-  if (const Status saved = parts.state.Remember(change); !saved.ok()) {
+  if (const Status saved = parts.state.Remember(notes.change); !saved.ok()) {
     problems.push_back(MessageOf(Annotate(saved, "cannot note what containers have now")));
   }
-  {
-    const MutexLock lock(mutex);
-    ++status.runs;
-    status.updates += static_cast<uint64_t>(
-        std::count_if(results.begin(), results.end(),
-                      [](const UpdateResult& result) { return result.status.ok(); }));
-    status.failures += problems.size();
-    status.last = std::chrono::steady_clock::now();
-    status.last_problem = problems.empty() ? std::string() : problems.front();
-  }
-  Report(std::exchange(problems, {}));
+  history.Note({.whole = is_whole, .taken = notes.taken, .problems = std::exchange(problems, {})});
   PostToIo([this] { EndRun(); });
-}
-
-// Drops containers that are gone, so that the table is no larger than the state.
-void Reconciler::Impl::NoteUpdates(const std::vector<ContainerKey>& updated) {
-  const auto now = std::chrono::system_clock::now();
-  const auto state = parts.state.Load();
-  const MutexLock lock(mutex);
-  std::erase_if(updated_at, [&](const auto& entry) { return state->Find(entry.first) == nullptr; });
-  for (const ContainerKey& key : updated) {
-    updated_at[key] = now;
-  }
-}
-
-// A problem that lasts is logged when it begins, not in every period.
-void Reconciler::Impl::Report(const std::vector<std::string>& found) {
-  for (const std::string& problem : found) {
-    if (!reported.contains(problem)) {
-      log::Warning("reconcile found a problem", {{"error", problem}});
-    }
-  }
-  reported = {found.begin(), found.end()};
 }
 
 void Reconciler::Impl::EndRun() {
   running = false;
-  if (!next.nobody()) {
+  if (!next.nobody() || changes.wanted) {
     StartRun();
   }
 }

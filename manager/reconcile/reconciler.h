@@ -59,6 +59,11 @@ class Reconciler {
   void Stop();
   /// A run as soon as none is under way: of the plugin of `resource` only, or of all when empty.
   void Trigger(const std::string& resource = {});
+  /// A small run as soon as none is under way, after an admission or a removal: asks for what
+  /// plugins changed since they were last asked so, and brings that to its containers and what is
+  /// on record to `started`, if any. Cost: does not grow with the node, but for plugins that cannot
+  /// tell, which are asked for everything.
+  void TriggerChanges(const std::optional<ContainerKey>& started = {});
   ReconcileStatus GetStatus() const;
   /// When the runtime last took an update of the container; absent before the first one.
   std::optional<std::chrono::system_clock::time_point> LastUpdateOf(const ContainerKey& key) const;

@@ -30,6 +30,8 @@ struct PluginScript {
   Status prepares;
   StatusOr<AllocationByContainer> holds = AllocationByContainer{};
   std::optional<calls::HeldAllocations> repeats;  ///< said again and again in place of `holds`
+  /// What it says it changed; by default it cannot tell.
+  StatusOr<sdk::ChangedAllocations> changes = Status(StatusCode::kUnimplemented, "no such service");
 };
 
 /// Threads: any. Every call is answered at once, on the caller's thread.
@@ -48,7 +50,8 @@ class AnsweringPlugins final : public manager::Plugins {
     scripts_.erase(resource);
   }
   /// "hints cpu", "allocate cpu", "remove cpu uid", "release cpu uid/name", "prepare cpu
-  /// uid/name", "holdings cpu", "restore cpu uid/name=value" for each grant.
+  /// uid/name", "holdings cpu", "changes cpu since WHEN", "restore cpu uid/name=value" for each
+  /// grant.
   std::vector<std::string> calls() const {
     const MutexLock lock(mutex_);
     return calls_;
@@ -121,7 +124,11 @@ class AnsweringPlugins final : public manager::Plugins {
                                                  request.key.container);
                                              return Done(Note(entry, resource).prepares);
                                            }) ||
-        AnswerIf<calls::GetResourcesAllocation>(call, [&](const auto&) { return Held(resource); });
+        AnswerIf<calls::GetResourcesAllocation>(call,
+                                                [&](const auto&) { return Held(resource); }) ||
+        AnswerIf<calls::GetChangedAllocations>(call, [&](const std::string& since) {
+          return Note(fmt::format("changes {} since {}", resource, since), resource).changes;
+        });
     if (!answered) {
       call->Fail(Errorf(StatusCode::kUnimplemented, "not in the script"), calls::Blame::kRefusal);
     }

@@ -10,7 +10,6 @@
 namespace qrm::manager {
 namespace {
 
-using testing::Contains;
 using testing::ElementsAre;
 using testing::IsEmpty;
 using testing::Pair;
@@ -56,6 +55,49 @@ TEST_F(ReleaserTest, TellsThePluginsAndForgetsThePod) {
   EXPECT_THAT(plugins_.calls(), ElementsAre("remove cpu uid-a"));
   EXPECT_EQ(state_.Load()->FindPod("uid-a"), nullptr);
   EXPECT_THAT(state_.Load()->pending_removals(), IsEmpty());
+}
+
+TEST_F(ReleaserTest, TellsAPluginProcessOfOnePodAfterAnotherWithoutWaiting) {
+  plugins_.Set("cpu", {.registered_by = RegisteredBy::kWatcher});
+  std::vector<std::string> told_on_return;
+  int done = 0;
+  test::RunOn(state_, [&] {
+    ASSERT_TRUE(releaser_.RemovePods({"uid-a", "uid-b"}, [&] { ++done; }).ok());
+    told_on_return = plugins_.calls();
+  });
+  EXPECT_THAT(told_on_return, ElementsAre("remove cpu uid-a"));
+  EXPECT_EQ(state_.Load()->FindPod("uid-b"), nullptr) << "it is forgotten at once";
+  test::Settle(state_);
+  EXPECT_THAT(plugins_.calls(), ElementsAre("remove cpu uid-a", "remove cpu uid-b"));
+  EXPECT_EQ(done, 1);
+}
+
+TEST_F(ReleaserTest, FinishesRemovalsForWhoNeedsTheRoom) {
+  plugins_.Set("cpu", {.registered_by = RegisteredBy::kWatcher});
+  int done = 0;
+  test::RunOn(state_, [&] {
+    ASSERT_TRUE(releaser_.RemovePods({"uid-a", "uid-b"}, [&] { ++done; }).ok());
+    plugins_.ForgetCalls();
+    releaser_.FinishRemovalOf("uid-x");
+    EXPECT_THAT(plugins_.calls(), IsEmpty());
+    EXPECT_TRUE(releaser_.FinishRemovals());
+    EXPECT_THAT(plugins_.calls(), ElementsAre("remove cpu uid-a", "remove cpu uid-b"));
+    EXPECT_FALSE(releaser_.FinishRemovals());
+  });
+  test::Settle(state_);
+  EXPECT_EQ(plugins_.calls().size(), 2U) << "the answer of before is of no use any more";
+  EXPECT_EQ(done, 1);
+}
+
+TEST_F(ReleaserTest, RemembersWhatAPluginProcessThatIsAwayDidNotHear) {
+  test::PluginScript away{.registered_by = RegisteredBy::kWatcher};
+  away.removes = Errorf(StatusCode::kUnavailable, "the cpu plugin is away");
+  plugins_.Set("cpu", away);
+  ASSERT_TRUE(RemovePods({"uid-a", "uid-b"}).ok());
+  test::Settle(state_);
+  EXPECT_THAT(plugins_.calls(), ElementsAre("remove cpu uid-a")) << "it is waited for once";
+  EXPECT_THAT(state_.Load()->pending_removals(),
+              ElementsAre(Pair("uid-a", ElementsAre("cpu")), Pair("uid-b", ElementsAre("cpu"))));
 }
 
 TEST_F(ReleaserTest, WritesNothingForUnknownPods) {

@@ -1,0 +1,56 @@
+// Judges each update by what the runtime answered and the kernel has.
+#include "manager/reconcile/update_notes.h"
+
+#include <utility>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "api/base/log.h"
+#include "manager/reconcile/plan.h"
+
+namespace qrm::manager {
+namespace {
+
+using checkpoint::ContainerRecord;
+
+void NoteResult(const PlannedUpdate& update, std::string problem,
+                const checkpoint::NodeState& state, UpdateNotes& notes) {
+  const ContainerRecord* record = state.Find(update.key);
+  if (record != nullptr) {
+    const Taken how = problem.empty() ? Taken::kYes : Taken::kUnknown;
+    if (ContainerRecord now = AfterUpdate(*record, update, how); now != *record) {
+      notes.change.put_containers.push_back(
+          {state.FindPod(update.key.pod_uid)->meta, update.key.container, std::move(now)});
+    }
+  }
+  if (!problem.empty()) {
+    notes.problems.push_back(std::move(problem));
+  } else if (record != nullptr) {
+    log::Info("container updated",
+              {{"pod", update.key.pod_uid},
+               {"container", update.key.container},
+               {"values", fmt::format("{}", fmt::join(update.properties, " "))}});
+    notes.updated.push_back(update.key);
+  }
+}
+
+}  // namespace
+
+UpdateNotes NoteResults(const std::vector<UpdateResult>& results,
+                        const checkpoint::NodeState& state, const DriftCheck& drift,
+                        const CpuSet& offline) {
+  UpdateNotes notes;
+  for (const auto& [update, taken] : results) {
+    notes.taken += taken.ok() ? 1 : 0;
+    if (taken.code() != StatusCode::kNotFound) {
+      NoteResult(
+          update,
+          taken.ok() ? drift.ReadBack(update.key, update.properties, offline) : MessageOf(taken),
+          state, notes);
+    }
+  }
+  return notes;
+}
+
+}  // namespace qrm::manager
