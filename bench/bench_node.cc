@@ -33,10 +33,6 @@ const std::map<std::string, std::vector<std::string>> kPluginKeys = {
      {"nics: [{interface: eth0, numa-node: 0, ipv6: \"2001:db8::1\"}, "
       "{interface: eth1, numa-node: 1, ipv6: \"2001:db8::2\"}]"}}};
 
-/// The resource of each plugin; its state's file is named after it.
-const std::map<std::string, std::string> kResources = {
-    {"cpu", "cpu"}, {"memory", "memory"}, {"nic", "NIC"}};
-
 std::string WriteFile(const std::string& path, const std::string& text) {
   std::ofstream(path) << text;
   return path;
@@ -52,14 +48,6 @@ std::string DaemonKeys() {
     for (const std::string& key : keys) {
       text += "    " + key + "\n";
     }
-  }
-  return text;
-}
-
-std::string ProgramKeys(const std::string& name) {
-  std::string text = kMachineKeys;
-  for (const std::string& key : kPluginKeys.at(name)) {
-    text += key + "\n";
   }
   return text;
 }
@@ -120,6 +108,20 @@ std::string WriteDaemonConfig(const std::string& directory) {
   return WriteFile(directory + "/qrmd.yaml", DaemonKeys());
 }
 
+std::string WritePluginConfig(const std::string& directory, const std::string& name) {
+  std::string text = kMachineKeys;
+  for (const std::string& key : kPluginKeys.at(name)) {
+    text += key + "\n";
+  }
+  return WriteFile(directory + "/" + name + ".yaml", text);
+}
+
+const std::map<std::string, std::string>& PluginResources() {
+  static const std::map<std::string, std::string> resources = {
+      {"cpu", "cpu"}, {"memory", "memory"}, {"nic", "NIC"}};
+  return resources;
+}
+
 BenchNode::BenchNode(const std::string& directory, const std::string& bin_dir, PluginsIn plugins_in,
                      NodeClasses classes)
     : directory_(directory),
@@ -166,7 +168,7 @@ BenchNode::~BenchNode() {
 }
 
 void BenchNode::StartProcess(const std::string& bin_dir, const std::string& name) {
-  const std::string file = WriteFile(directory_ + "/" + name + ".yaml", ProgramKeys(name));
+  const std::string file = WritePluginConfig(directory_, name);
   processes_.push_back(std::make_unique<test::ChildProcess>(
       std::vector<std::string>{bin_dir + "/qrm-plugin-" + name, "--config", file,
                                "--plugins-registry-dir", directory_ + "/plugins", "--state-dir",
@@ -175,7 +177,7 @@ void BenchNode::StartProcess(const std::string& bin_dir, const std::string& name
 }
 
 void BenchNode::AwaitPlugins() {
-  for (const auto& [name, resource] : kResources) {
+  for (const auto& [name, resource] : PluginResources()) {
     const bool live = test::Await([&, &wanted = resource] {
       const auto info = plugins().Find(wanted);
       return info.has_value() && info->live;
@@ -211,6 +213,7 @@ void BenchNode::Admit(const manager::ContainerDemand& demand) {
 
 void BenchNode::Remove(const std::string& pod_uid) {
   QRM_CHECK(releaser_.RemovePods({pod_uid}).ok());
+  releaser_.FinishRemovals();
 }
 
 void BenchNode::Run(const std::function<void()>& work) {
@@ -226,7 +229,7 @@ std::vector<std::string> BenchNode::Logs() const {
   const std::string state_dir = directory_ + "/state";
   std::vector<std::string> logs = {state_dir + "/checkpoint.db-wal"};
   if (!processes_.empty()) {  // built-in plugins keep nothing
-    for (const auto& [name, resource] : kResources) {
+    for (const auto& [name, resource] : PluginResources()) {
       logs.push_back(sdk::StatePath({.resource = resource, .state_dir = state_dir}) + "-wal");
     }
   }

@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <filesystem>
 #include <functional>
+#include <map>
 #include <memory>
 #include <string>
 #include <vector>
@@ -33,6 +34,12 @@ enum class Kind { kPinned, kPooled };
 /// Writes qrmd's configuration for such containers into `directory` and returns its path; plugins
 /// are built in.
 std::string WriteDaemonConfig(const std::string& directory);
+
+/// The same for the plugin program bin/qrm-plugin-`name`.
+std::string WritePluginConfig(const std::string& directory, const std::string& name);
+
+/// Program name -> its resource, after which its state's file is named.
+const std::map<std::string, std::string>& PluginResources();
 
 /// The types of QoS-class resources of a node.
 struct NodeClasses {

@@ -12,13 +12,9 @@
 
 #include <fmt/format.h>
 
-#include "api/base/check.h"
 #include "bench/bench_dir.h"
-#include "bench/bench_node.h"
+#include "bench/real_node.h"
 #include "bench/target.h"
-#include "test/e2e/node.h"
-#include "test/e2e/simulated_runtime.h"
-#include "test/support/await.h"
 
 namespace qrm::bench {
 namespace {
@@ -29,19 +25,6 @@ constexpr int kStarts = 7;
 /// How long qrmd rests, but for its reconciles, before its memory is read: 10 s after it attached
 /// it lists everything once more, and it gives back what it does not need every 5 s.
 constexpr std::chrono::seconds kRest{16};
-
-void Must(const Status& status) {
-  if (!status.ok()) {
-    fmt::print(stderr, "{}\n", MessageOf(status));
-  }
-  QRM_CHECK(status.ok());
-}
-
-template <typename T>
-T Must(StatusOr<T> value) {
-  Must(value.status());
-  return *std::move(value);
-}
 
 /// A line of /proc/PID/status. Units: megabytes (the file has KiB).
 double MemoryOf(pid_t pid, const std::string& name) {
@@ -57,55 +40,32 @@ double MemoryOf(pid_t pid, const std::string& name) {
   return 0;
 }
 
-test::PodSpec PodOf(std::size_t number) {
-  const manager::ContainerDemand demand = BenchNode::DemandOf(number, Kind::kPooled);
-  return {.name = demand.pod.name,
-          .uid = demand.pod.uid,
-          .pod_namespace = demand.pod.pod_namespace,
-          .labels = demand.pod.labels,
-          .annotations = demand.pod.annotations,
-          .container = {.milli_cpus = 500, .memory_bytes = 1 << 20, .cpu_limit = true}};
-}
-
 class Daemon {
  public:
   Daemon(const std::string& directory, const std::string& bin_dir)
-      : runtime_(directory),
-        node_({.bin_dir = bin_dir,
-               .work_dir = directory,
-               .config = WriteDaemonConfig(directory),
-               .nri_socket = runtime_.nri_socket(),
-               .cri_socket = runtime_.cri_socket(),
-               .builtin_plugins = "cpu,memory,nic",
-               .reconcile_period = "200ms",
-               .metrics_address = "127.0.0.1:0"}) {}
+      : node_(directory, bin_dir, PluginsIn::kDaemon, "200ms") {}
 
   /// Returns when it says that it is ready. Units: milliseconds.
   double Start(std::size_t containers) {
     const auto begin = std::chrono::steady_clock::now();
-    Must(node_.Start(3));
-    QRM_CHECK(test::Await([&] {
-      const auto status = node_.GetStatus();
-      return status.ok() && status->ready() && status->containers() == containers;
-    }));
+    node_.Start(containers);
     return std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - begin)
         .count();
   }
-  void Stop() { Must(node_.Stop()); }
+  void Stop() { node_.Stop(); }
 
   void RunPods(std::size_t count) {
     for (std::size_t i = 0; i < count; ++i) {
-      Must(runtime_.RunPod(PodOf(i)));
+      node_.Run(i, Kind::kPooled);
     }
   }
 
   /// Resident, and the part of it that is not the program's and its libraries' files.
-  double Resident() { return MemoryOf(node_.daemon_pid(), "VmRSS"); }
-  double Anonymous() { return MemoryOf(node_.daemon_pid(), "RssAnon"); }
+  double Resident() { return MemoryOf(node_.pid(), "VmRSS"); }
+  double Anonymous() { return MemoryOf(node_.pid(), "RssAnon"); }
 
  private:
-  test::SimulatedRuntime runtime_;
-  test::Node node_;
+  RealNode node_;
 };
 
 /// The same number of containers before and after a restart.

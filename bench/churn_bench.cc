@@ -1,0 +1,186 @@
+// What pods that come and go feel of each other, through a real qrmd with its reconciler: an
+// admission right after a removal beside one after another admission, and many clients beside one.
+//   churn_bench [--containers N] [--smoke]
+#include <algorithm>
+#include <chrono>
+#include <cstdlib>
+#include <filesystem>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include <fmt/format.h>
+
+#include "bench/bench_dir.h"
+#include "bench/real_node.h"
+#include "bench/target.h"
+
+namespace qrm::bench {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+constexpr double kAfterRemoval = 1.2;  ///< times an admission after an admission
+constexpr double kThroughput = 1.3;    ///< of many clients, times that of one
+constexpr double kSlowest = 20;        ///< p99 of many clients, times the p50 of one
+constexpr std::size_t kClients = 16;
+/// As many pinned pods as the node takes beside its pool.
+constexpr std::size_t kBatch = 11;
+/// Numbers of pods that come and go, so that none has the name of a resident.
+constexpr std::size_t kFirstGuest = 1'000'000;
+
+double Microseconds(Clock::duration took) {
+  return std::chrono::duration<double, std::micro>(took).count();
+}
+
+struct Sizes {
+  std::vector<std::size_t> containers = {100, 1000, 5000};  ///< on the node all the time
+  std::size_t admissions = 240;                             ///< of each kind
+  std::size_t pods_of_client = 25;
+};
+
+class Churn {
+ public:
+  Churn(const std::string& bin_dir, PluginsIn plugins_in, std::size_t residents, const Sizes& sizes)
+      : sizes_(sizes),
+        where_(fmt::format("{} containers, {}", residents,
+                           plugins_in == PluginsIn::kDaemon ? "built in" : "plugin processes")),
+        node_(dir_.path(), bin_dir, plugins_in, "3s") {
+    node_.Start(0);
+    for (std::size_t i = 0; i < residents; ++i) {
+      node_.Run(i, Kind::kPooled);
+    }
+    node_.Reconcile();
+  }
+  ~Churn() { node_.Stop(); }
+  Churn(const Churn&) = delete;
+  Churn& operator=(const Churn&) = delete;
+
+  bool CompareRemovals() {
+    std::vector<double> in_a_row;
+    std::vector<double> after_removal;
+    while (in_a_row.size() < sizes_.admissions) {
+      TakeTurn(in_a_row, after_removal);
+    }
+    const double alone = Median(in_a_row);
+    const double after = Median(after_removal);
+    fmt::print(
+        "{}: admission p50 {:.0f} us, p90 {:.0f} us; after a removal p50 {:.0f} us, p90 {:.0f} "
+        "us\n",
+        where_, alone, Quantile(in_a_row, 0.9), after, Quantile(after_removal, 0.9));
+    return Judge(fmt::format("admission after a removal, {}, p50", where_), kAfterRemoval,
+                 after / alone, "x in a row");
+  }
+
+  bool CompareClients() {
+    const Load one = Play(1);
+    const Load many = Play(kClients);
+    fmt::print(
+        "{}: 1 client {:.0f} pods/s, p50 {:.0f} us; {} clients {:.0f} pods/s, p99 {:.0f} us\n",
+        where_, one.pods_per_second, Median(one.microseconds), kClients, many.pods_per_second,
+        Quantile(many.microseconds, 0.99));
+    const bool faster =
+        Judge(fmt::format("pods a second of one client, {}", where_), 1 / kThroughput,
+              one.pods_per_second / many.pods_per_second, fmt::format("x {} clients", kClients));
+    return Judge(fmt::format("a pod of {} clients, {}, p99", kClients, where_), kSlowest,
+                 Quantile(many.microseconds, 0.99) / Median(one.microseconds), "x p50 of one") &&
+           faster;
+  }
+
+ private:
+  struct Load {
+    double pods_per_second = 0;
+    std::vector<double> microseconds;  ///< from sandbox to start, of each pod
+  };
+
+  /// A batch in a row, then pods each of which comes right after another went.
+  void TakeTurn(std::vector<double>& in_a_row, std::vector<double>& after_removal) {
+    const std::size_t first = next_;
+    for (std::size_t i = 0; i < kBatch; ++i) {
+      in_a_row.push_back(Microseconds(node_.Run(next_++, Kind::kPinned)));
+    }
+    for (std::size_t i = 0; i < kBatch; ++i) {
+      node_.Remove(first + i);
+      after_removal.push_back(Microseconds(node_.Run(next_++, Kind::kPinned)));
+    }
+    for (std::size_t number = next_ - kBatch; number < next_; ++number) {
+      node_.Remove(number);
+    }
+    node_.Reconcile();
+  }
+
+  Load Play(std::size_t clients) {
+    std::vector<std::vector<double>> took(clients);
+    std::vector<std::thread> threads;
+    const auto begin = Clock::now();
+    for (std::size_t client = 0; client < clients; ++client) {
+      const std::size_t first = next_;
+      next_ += sizes_.pods_of_client;
+      threads.emplace_back([this, first, &took = took[client]] {
+        for (std::size_t i = 0; i < sizes_.pods_of_client; ++i) {
+          const auto start = Clock::now();
+          node_.Run(first + i, Kind::kPooled);
+          took.push_back(Microseconds(Clock::now() - start));
+        }
+      });
+    }
+    Load load;
+    for (std::size_t client = 0; client < clients; ++client) {
+      threads[client].join();
+      load.microseconds.insert(load.microseconds.end(), took[client].begin(), took[client].end());
+    }
+    load.pods_per_second =
+        static_cast<double>(load.microseconds.size()) * 1e6 / Microseconds(Clock::now() - begin);
+    for (std::size_t i = 0; i < load.microseconds.size(); ++i) {
+      node_.Remove(next_ - 1 - i);
+    }
+    node_.Reconcile();
+    return load;
+  }
+
+  const Sizes& sizes_;
+  const BenchDir dir_;
+  const std::string where_;
+  RealNode node_;
+  std::size_t next_ = kFirstGuest;
+};
+
+bool Measure(const std::string& bin_dir, const Sizes& sizes) {
+  bool held = true;
+  for (const PluginsIn plugins_in : {PluginsIn::kDaemon, PluginsIn::kProcesses}) {
+    for (const std::size_t containers : sizes.containers) {
+      Churn churn(bin_dir, plugins_in, containers, sizes);
+      held = churn.CompareRemovals() && held;
+      if (containers == sizes.containers.front()) {
+        held = churn.CompareClients() && held;
+      }
+    }
+  }
+  return held;
+}
+
+int Main(const std::vector<std::string>& words) {
+  Sizes sizes;
+  bool smoke = false;
+  for (std::size_t i = 1; i < words.size(); ++i) {
+    if (words[i] == "--smoke") {
+      smoke = true;
+      sizes = {.containers = {10}, .admissions = kBatch, .pods_of_client = 2};
+    } else if (words[i] == "--containers" && i + 1 < words.size()) {
+      sizes.containers = {std::stoul(words[++i])};
+    } else {
+      fmt::print(stderr, "usage: churn_bench [--containers N] [--smoke]\n");
+      return 2;
+    }
+  }
+  const std::filesystem::path program = std::filesystem::read_symlink("/proc/self/exe");
+  return Measure(program.parent_path().parent_path() / "bin", sizes) || smoke ? EXIT_SUCCESS
+                                                                              : EXIT_FAILURE;
+}
+
+}  // namespace
+}  // namespace qrm::bench
+
+int main(int argc, char** argv) {
+  return qrm::bench::Main({argv, argv + argc});
+}

@@ -1,0 +1,48 @@
+// A real qrmd on a scripted runtime, with the pods of the benchmarks.
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <string>
+
+#include "bench/bench_node.h"
+#include "test/e2e/node.h"
+#include "test/e2e/simulated_runtime.h"
+
+namespace qrm::bench {
+
+/// What cannot fail in a benchmark ends the program with its sentence.
+void Must(const Status& status);
+
+/// Threads: one, but for Run and Remove of different pods.
+class RealNode {
+ public:
+  /// Keeps everything in `directory`; programs come from `bin_dir`. `reconcile_period` is qrmd's
+  /// option.
+  RealNode(const std::string& directory, const std::string& bin_dir, PluginsIn plugins_in,
+           const std::string& reconcile_period);
+
+  /// Starts qrmd and, at the first time, plugins that are processes. Returns when it says that it
+  /// is ready with so many containers.
+  void Start(std::size_t containers);
+  /// Ends qrmd; and plugins that are processes.
+  void Stop() { Must(node_.Stop()); }
+  /// Until a reconcile has ended that began after this call.
+  void Reconcile() { Must(node_.Reconcile()); }
+
+  /// The only container of pod number `number` runs then. Returns how long qrmd took to answer its
+  /// creation.
+  std::chrono::nanoseconds Run(std::size_t number, Kind kind);
+  void Remove(std::size_t number);
+
+  /// Of qrmd.
+  pid_t pid() const { return node_.daemon_pid(); }
+
+ private:
+  const std::string directory_;
+  const PluginsIn plugins_in_;
+  test::SimulatedRuntime runtime_;
+  test::Node node_;
+};
+
+}  // namespace qrm::bench
