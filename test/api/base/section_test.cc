@@ -75,6 +75,13 @@ TEST(SectionTest, NamesTheLineThatATabIndents) {
             "cannot read cpu.yaml:3: the line is indented by a tab; indent by spaces");
 }
 
+TEST(SectionTest, SaysHowSizesAreWritten) {
+  EXPECT_EQ(
+      MessageOf(Read("memory: 1GB\n").Bytes("memory", 0).status()),
+      "cannot read cpu.yaml:1: memory is '1GB', which is no size; write bytes, or a size such "
+      "as 512Mi or 1G");
+}
+
 TEST(SectionTest, NamesThePathOfNestedKey) {
   const Section section = Read("pools:\n  online:\n    cpus: zero\n");
   EXPECT_EQ(MessageOf(section.Children("pools")

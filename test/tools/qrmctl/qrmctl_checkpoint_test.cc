@@ -2,6 +2,8 @@
 #include <fstream>
 #include <string>
 
+#include <unistd.h>
+
 #include <gmock/gmock.h>
 
 #include "checkpoint/store.h"
@@ -15,6 +17,7 @@ namespace {
 using test::Admit;
 using test::OwnCpus;
 using test::SamplePod;
+using testing::AllOf;
 using testing::HasSubstr;
 using testing::StartsWith;
 
@@ -46,6 +49,18 @@ TEST_F(QrmctlCheckpointTest, VerifyFailsForADamagedCheckpoint) {
   std::ofstream(state_ + "/checkpoint.db") << "no database";
   EXPECT_EQ(RunOn(state_, {"verify"}), kFailed);
   EXPECT_THAT(err(), StartsWith("qrmctl checkpoint verify: cannot "));
+}
+
+TEST_F(QrmctlCheckpointTest, VerifyWithoutRightsSaysSoAndWhatToDo) {
+  constexpr uid_t kNobody = 65534;
+  if (::geteuid() != 0) {
+    GTEST_SKIP() << "needs root, to have no rights for a while";
+  }
+  ASSERT_EQ(::seteuid(kNobody), 0);
+  const int code = RunOn(state_, {"verify"});
+  ASSERT_EQ(::seteuid(0), 0);
+  EXPECT_EQ(code, kFailed);
+  EXPECT_THAT(err(), AllOf(HasSubstr("Permission denied"), HasSubstr("try as root")));
 }
 
 TEST_F(QrmctlCheckpointTest, DumpPrintsWhatTheDiskSays) {
