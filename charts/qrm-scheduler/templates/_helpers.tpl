@@ -1,0 +1,38 @@
+{{- define "qrm-scheduler.name" -}}
+{{- if contains "qrm-scheduler" .Release.Name }}{{ .Release.Name }}{{ else }}{{ .Release.Name }}-qrm-scheduler{{ end }}
+{{- end }}
+
+{{- define "qrm-scheduler.selector" -}}
+app.kubernetes.io/name: qrm-scheduler
+app.kubernetes.io/instance: {{ .Release.Name }}
+{{- end }}
+
+{{- define "qrm-scheduler.labels" -}}
+{{ include "qrm-scheduler.selector" . }}
+app.kubernetes.io/version: {{ .Chart.AppVersion | quote }}
+app.kubernetes.io/managed-by: {{ .Release.Service }}
+helm.sh/chart: {{ .Chart.Name }}-{{ .Chart.Version }}
+{{- end }}
+
+{{- /* qrm-scheduler's configuration as a mapping. */ -}}
+{{- define "qrm-scheduler.config" -}}
+{{- $config := fromYaml .Values.config }}
+{{- with $config.Error }}{{ fail (printf "cannot read config: %s; run qrm-scheduler serve --check-config on it" .) }}{{ end }}
+{{- range list "address" "monitor-address" "kubeconfig" "context" "lease-name" "lease-namespace" "certificate-file" "key-file" "client-ca-file" }}
+{{- if hasKey $config . }}{{ fail (printf "cannot take %s from config: it is the chart's; leave it out" .) }}{{ end }}
+{{- end }}
+{{- toYaml $config }}
+{{- end }}
+
+{{- /* The custom resources that it follows, as a list of {apiGroups, resources}. */ -}}
+{{- define "qrm-scheduler.followed" -}}
+{{- $known := dict
+      "numa-match" (dict "group" "topology.node.k8s.io" "plural" "noderesourcetopologies")
+      "fake" (dict "group" "fake.qrm.io" "plural" "nodefakeresourcestatuses")
+      "disk-io" (dict "group" "disk-io.qrm.io" "plural" "nodediskiostatuses") }}
+{{- $rules := list }}
+{{- range (include "qrm-scheduler.config" . | fromYaml) | dig "resources" (list "numa") }}
+  {{- with get $known . }}{{ $rules = append $rules (dict "apiGroups" (list .group) "resources" (list .plural) "verbs" (list "get" "list" "watch")) }}{{ end }}
+{{- end }}
+{{- toYaml $rules }}
+{{- end }}
