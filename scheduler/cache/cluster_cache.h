@@ -42,6 +42,8 @@ class ClusterCache {
   void DeletePod(const std::string& uid, const std::string& version);
   void ReplacePods(PodList list);
   uint64_t BeginList() const { return pods_.BeginList(); }
+  /// The pods that kube-scheduler has found no node for.
+  std::vector<PodPtr> refused() const { return pods_.refused(); }
 
   void SetNode(Node node);
   void DeleteNode(const std::string& name, const std::string& version);

@@ -32,6 +32,7 @@ struct Pod {
   std::string resource_version;
   std::string node;       ///< spec.nodeName; empty: waits for a place
   bool finished = false;  ///< phase Succeeded or Failed: it uses nothing any more
+  bool refused = false;   ///< kube-scheduler has found no node for it
   std::string qos_class;  ///< "Guaranteed", "Burstable" or "BestEffort"
   StringMap labels;
   StringMap annotations;

@@ -97,6 +97,16 @@ std::optional<StayChange> PodBook::Release(const std::string& uid, const std::st
   return Settle(uid, found->second);
 }
 
+std::vector<PodPtr> PodBook::refused() const {
+  std::vector<PodPtr> pods;
+  for (const auto& [uid, record] : records_) {
+    if (record.shown != nullptr && record.shown->refused && record.assumed_on.empty()) {
+      pods.push_back(record.shown);
+    }
+  }
+  return pods;
+}
+
 std::map<std::string, std::string> PodBook::assumed() const {
   std::map<std::string, std::string> nodes;
   for (const auto& [uid, record] : records_) {

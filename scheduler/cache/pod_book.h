@@ -57,6 +57,8 @@ class PodBook {
   /// It has refused it: the pod is not on `node` by our doing.
   std::optional<StayChange> Release(const std::string& uid, const std::string& node);
 
+  /// Those that the API server shows as refused, and that are not assumed on a node.
+  std::vector<PodPtr> refused() const;
   /// By UID, the node that it is assumed on.
   std::map<std::string, std::string> assumed() const;
 

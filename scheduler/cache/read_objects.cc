@@ -1,6 +1,7 @@
 // Reads only the fields that decide about a place, whatever else the object has.
 #include "scheduler/cache/read_objects.h"
 
+#include <algorithm>
 #include <string_view>
 #include <utility>
 
@@ -123,6 +124,12 @@ Status ReadStatus(const json& object, Pod& pod) {
   QRM_ASSIGN_OR_RETURN(const json status, Child(object, "status"));
   QRM_ASSIGN_OR_RETURN(const std::string phase, ReadText(status, "phase"));
   pod.finished = phase == "Succeeded" || phase == "Failed";
+  const auto conditions = status.find("conditions");
+  pod.refused = conditions != status.end() && conditions->is_array() &&
+                std::any_of(conditions->begin(), conditions->end(), [](const json& condition) {
+                  return TextAt(condition, "/type") == "PodScheduled" &&
+                         TextAt(condition, "/reason") == "Unschedulable";
+                });
   return OkStatus();
 }
 

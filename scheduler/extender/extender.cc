@@ -17,6 +17,7 @@ Extender::Extender(const Peers& peers, MayJudge may_judge, const Options& option
     : cache_(peers.cache),
       binder_(peers.binder),
       metrics_(peers.metrics),
+      waker_(peers.waker),
       may_judge_(std::move(may_judge)),
       options_(options) {}
 
@@ -43,6 +44,7 @@ StatusOr<FilterAnswer> Extender::Judge(const std::string& body) {
       answer.refused[node] = std::move(refusal);
     }
   }
+  waker_.OnJudged(question.pod, snapshot, !answer.nodes.empty());
   return answer;
 }
 

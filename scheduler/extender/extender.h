@@ -10,6 +10,7 @@
 #include "scheduler/extender/binder.h"
 #include "scheduler/extender/extender_metrics.h"
 #include "scheduler/extender/messages.h"
+#include "scheduler/extender/waker.h"
 
 namespace qrm::scheduler {
 
@@ -34,6 +35,7 @@ class Extender {
     SchedulerCache& cache;
     Binder& binder;
     ExtenderMetrics& metrics;
+    Waker& waker;
   };
   Extender(const Peers& peers, MayJudge may_judge, const Options& options);
 
@@ -56,6 +58,7 @@ class Extender {
   SchedulerCache& cache_;
   Binder& binder_;
   ExtenderMetrics& metrics_;
+  Waker& waker_;
   const MayJudge may_judge_;
   const Options options_;
 };

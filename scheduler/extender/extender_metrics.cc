@@ -14,7 +14,16 @@ ExtenderMetrics::ExtenderMetrics(prometheus::Registry& registry)
       seconds_(prometheus::BuildHistogram()
                    .Name("qrm_scheduler_call_duration_seconds")
                    .Help("Time from a call that was read to its answer, by verb.")
-                   .Register(registry)) {}
+                   .Register(registry)),
+      wakes_(prometheus::BuildCounter()
+                 .Name("qrm_scheduler_wakes_total")
+                 .Help("Pods that waited, and that a custom resource had made room for, by result: "
+                       "ok, failed (the API server did not take it).")
+                 .Register(registry)) {}
+
+void ExtenderMetrics::CountWake(bool taken) {
+  wakes_.Add({{"result", taken ? "ok" : "failed"}}).Increment();
+}
 
 void ExtenderMetrics::Count(const std::string& call, const std::string& result,
                             std::chrono::nanoseconds took) {

@@ -19,10 +19,13 @@ class ExtenderMetrics {
 
   /// `call` is its verb; `result` "ok", "refused" (no node, no place) or "failed".
   void Count(const std::string& call, const std::string& result, std::chrono::nanoseconds took);
+  /// A pod that waits was to be woken.
+  void CountWake(bool taken);
 
  private:
   prometheus::Family<prometheus::Counter>& calls_;
   prometheus::Family<prometheus::Histogram>& seconds_;
+  prometheus::Family<prometheus::Counter>& wakes_;
 };
 
 }  // namespace qrm::scheduler

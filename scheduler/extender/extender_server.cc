@@ -91,14 +91,17 @@ struct ExtenderServer::Impl {
     binder = std::make_unique<Binder>(
         Binder::Peers{cluster_io, client, *cache}, [this] { return MayBind(); },
         Binder::Options{.answer_within = options.bind_timeout});
+    waker = std::make_unique<Waker>(Waker::Peers{cluster_io, client, *cache, metrics},
+                                    Waker::Options());
     extender = std::make_unique<Extender>(
-        Extender::Peers{*cache, *binder, metrics},
+        Extender::Peers{*cache, *binder, metrics, *waker},
         [this] { return feed->CheckFresh(options.stale_after); },
         Extender::Options{.call_timeout = options.call_timeout});
     QRM_RETURN_IF_ERROR(Listen());
     MakeElection();
     asio::post(cluster_io, [this] {
       feed->Start();
+      waker->Start();
       if (election != nullptr) {
         election->Start();
       }
@@ -284,6 +287,7 @@ struct ExtenderServer::Impl {
     }
     OnClusterLoop([this] {
       election.reset();
+      waker.reset();
       binder.reset();
       feed.reset();
     });
@@ -306,6 +310,7 @@ struct ExtenderServer::Impl {
   std::unique_ptr<ClusterFeed> feed;
   std::unique_ptr<cluster::LeaseElection> election;  // null: no lease
   std::unique_ptr<Binder> binder;
+  std::unique_ptr<Waker> waker;
   std::unique_ptr<Extender> extender;
 
   asio::thread_pool pool{2};

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <chrono>
 #include <cstddef>
 #include <iterator>
 #include <memory>
@@ -113,6 +114,15 @@ class ExtenderServerTest : public testing::Test {
     const std::vector<std::string> requests = cluster_.requests();
     return std::count_if(requests.begin(), requests.end(),
                          [](const std::string& request) { return request.ends_with("/binding"); });
+  }
+  bool IsWoken(const std::string& pod) const {
+    return PodIn(pod).contains(json::json_pointer("/metadata/annotations/qrm.io~1room-seen"));
+  }
+  std::ptrdiff_t Wakes() const {
+    const std::vector<std::string> requests = cluster_.requests();
+    return std::count_if(requests.begin(), requests.end(), [](const std::string& request) {
+      return request.starts_with("PATCH /api/v1/namespaces/d/pods/");
+    });
   }
   bool CacheEqualsARebuild() const {
     return json::parse(Get(server_->port(), "/dump?compare"))["equal"] == true;
@@ -296,6 +306,66 @@ TEST_F(ExtenderServerTest, CallsAreCounted) {
   EXPECT_THAT(metrics, HasSubstr(R"(qrm_scheduler_calls_total{call="filter",result="refused"} 1)"));
   EXPECT_THAT(metrics, HasSubstr(R"(qrm_scheduler_lists_total{kind="nodes"} 1)"));
   EXPECT_EQ(Get(server_->monitor_port(), "/healthz"), "ok\n");
+}
+
+TEST_F(ExtenderServerTest, APodThatNoNodeFitsIsWokenWhenACustomResourceMakesRoom) {
+  PutPod("large", 30);
+  PutPod("a", 12);
+  StartReady();
+  Filter("large");
+  Filter("a");
+  PutCapacity("n2", 20);
+  EXPECT_TRUE(Await([&] { return IsWoken("a"); }));
+  EXPECT_FALSE(IsWoken("large"));
+  EXPECT_THAT(Get(server_->monitor_port(), "/metrics"),
+              HasSubstr(R"(qrm_scheduler_wakes_total{result="ok"} 1)"));
+}
+
+TEST_F(ExtenderServerTest, AChangeOfNodesAloneWakesNobody) {
+  PutPod("a", 12);
+  PutPod("b", 12);
+  StartReady();
+  Filter("a");
+  PutNode("n3", 11);
+  cluster_.Put(kNodes, {{"metadata", {{"name", "n1"}, {"annotations", {{"k", "v"}}}}}});
+  Filter("b");
+  PutCapacity("n3", 12);  // both fit
+  ASSERT_TRUE(Await([&] { return IsWoken("a") && IsWoken("b"); }));
+  EXPECT_EQ(Wakes(), 2);
+}
+
+TEST_F(ExtenderServerTest, APodThatWasWokenInVainRestsBeforeItIsWokenAgain) {
+  PutPod("a", 12);
+  StartReady();
+  Filter("a");
+  PutCapacity("n2", 20);
+  ASSERT_TRUE(Await([&] { return Wakes() == 1; }));
+  const auto woken = std::chrono::steady_clock::now();
+  PutCapacity("n2", 21);
+  ASSERT_TRUE(Await([&] { return Wakes() == 2; }));
+  EXPECT_GE(std::chrono::steady_clock::now() - woken, std::chrono::milliseconds(800));
+}
+
+TEST_F(ExtenderServerTest, APodThatWasRefusedBeforeTheStartIsWokenToo) {
+  PutPod("new", 5);
+  json pod = PodObject("a", 5);
+  pod["status"]["conditions"] =
+      json::parse(R"([{"type": "PodScheduled", "status": "False", "reason": "Unschedulable"}])");
+  cluster_.Put(kPods, pod);
+  StartReady();
+  EXPECT_TRUE(Await([&] { return IsWoken("a"); }));
+  EXPECT_FALSE(IsWoken("new"));
+}
+
+TEST_F(ExtenderServerTest, APodThatFitsIsNotWoken) {
+  PutPod("a", 5);
+  PutPod("b", 12);
+  StartReady();
+  Filter("a");
+  Filter("b");
+  PutCapacity("n2", 20);
+  ASSERT_TRUE(Await([&] { return IsWoken("b"); }));
+  EXPECT_FALSE(IsWoken("a"));
 }
 
 }  // namespace

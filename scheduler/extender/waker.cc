@@ -1,0 +1,294 @@
+// Compares snapshots on a timer: what a pod was judged by with what there is now.
+#include "scheduler/extender/waker.h"
+
+#include <algorithm>
+#include <utility>
+
+#include <boost/asio/steady_timer.hpp>
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include "api/base/log.h"
+#include "api/base/mutex.h"
+#include "cluster/requests.h"
+#include "scheduler/cache/filter.h"
+#include "scheduler/cache/read_objects.h"
+
+namespace qrm::scheduler {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+using std::chrono::milliseconds;
+
+constexpr char kAnnotation[] = "qrm.io/room-seen";
+
+/// A pod that waits.
+struct Waiting {
+  PodPtr pod;
+  uint64_t order = 0;  ///< of the pods that wait
+  SnapshotPtr seen;    ///< it fits no node of this one, but for `node`
+  std::string node;    ///< that it fits; empty: none
+  Clock::time_point judged;
+  Clock::time_point rests_until;
+  milliseconds rest{0};
+};
+using WaitingPtr = std::shared_ptr<Waiting>;
+
+VersionByKind CustomVersions(const Snapshot& snapshot) {
+  VersionByKind versions = snapshot.versions;
+  versions.erase(kPods);
+  versions.erase(kNodes);
+  return versions;
+}
+
+bool HasOtherResources(const NodeBucket& before, const std::string& node, const NodeView& view) {
+  const auto found = before.find(node);
+  return found == before.end() ||
+         (found->second.get() != &view && found->second->resources != view.resources);
+}
+
+}  // namespace
+
+std::vector<std::string> NodesChangedByResources(const Snapshot& before, const Snapshot& now) {
+  static const NodeBucket no_nodes;
+  std::vector<std::string> nodes;
+  if (CustomVersions(before) == CustomVersions(now)) {
+    return nodes;
+  }
+  for (std::size_t i = 0; i < now.buckets.size(); ++i) {
+    if (now.buckets[i] == before.buckets[i] || now.buckets[i] == nullptr) {
+      continue;
+    }
+    const NodeBucket& old = before.buckets[i] == nullptr ? no_nodes : *before.buckets[i];
+    for (const auto& [node, view] : *now.buckets[i]) {
+      if (HasOtherResources(old, node, *view)) {
+        nodes.push_back(node);
+      }
+    }
+  }
+  return nodes;
+}
+
+struct Waker::Impl final : std::enable_shared_from_this<Impl> {
+  Impl(const Peers& waker_peers, const Options& waker_options)
+      : peers(waker_peers), options(waker_options), timer(waker_peers.io) {}
+
+  void Tick() {
+    Look();
+    timer.expires_after(options.period);
+    timer.async_wait([weak = weak_from_this()](const boost::system::error_code& error) {
+      const auto self = weak.lock();
+      if (!error && self != nullptr && !self->stopped) {
+        self->Tick();
+      }
+    });
+  }
+
+  /// Those that wait, the longest first; others are forgotten.
+  std::vector<WaitingPtr> TakeWaiting(Clock::time_point now) {
+    std::vector<WaitingPtr> list;
+    const MutexLock lock(mutex);
+    std::erase_if(
+        waiting, [&](const auto& entry) { return now - entry.second->judged > options.forgotten; });
+    list.reserve(waiting.size());
+    for (const auto& [uid, pod] : waiting) {
+      list.push_back(std::make_shared<Waiting>(*pod));
+    }
+    std::sort(list.begin(), list.end(),
+              [](const WaitingPtr& a, const WaitingPtr& b) { return a->order < b->order; });
+    return list;
+  }
+
+  /// Keeps what was found about `pod`, unless it was judged anew meanwhile.
+  void Keep(const WaitingPtr& pod) {
+    const MutexLock lock(mutex);
+    const auto found = waiting.find(pod->pod->uid);
+    if (found != waiting.end() && found->second->judged == pod->judged) {
+      found->second = pod;
+    }
+  }
+
+  /// Whoever judged them before this process is gone, and remembers them no more: they fit no node
+  /// that we know of yet.
+  void Begin(const Snapshot& now) {
+    if (begun || !CheckSynced(now).ok()) {
+      return;
+    }
+    begun = true;
+    std::vector<PodPtr> pods;
+    peers.cache.Run([&](const ClusterCache& cache) { pods = cache.refused(); });
+    const auto nothing = std::make_shared<const Snapshot>();
+    const MutexLock lock(mutex);
+    for (const PodPtr& pod : pods) {
+      if (waiting.size() < options.most_waiting && IsWanting(*pod)) {
+        const Waiting first{
+            .pod = pod, .order = next_order++, .seen = nothing, .judged = Clock::now()};
+        waiting.emplace(pod->uid, std::make_shared<Waiting>(first));
+      }
+    }
+  }
+
+  bool IsWanting(const Pod& pod) const {
+    const auto& handles = peers.cache.handles().handles();
+    return std::any_of(handles.begin(), handles.end(),
+                       [&](const auto& handle) { return handle.second->Wants(pod); });
+  }
+
+  void Look() {
+    const SnapshotPtr now = peers.cache.Load();
+    Begin(*now);
+    {
+      const MutexLock lock(mutex);
+      const bool again = std::exchange(judged_anew, false) || unfinished;
+      if (waiting.empty() || (now == looked && !again)) {
+        looked = now;
+        return;
+      }
+    }
+    looked = now;
+    unfinished = false;
+    const std::vector<WaitingPtr> pods = TakeWaiting(Clock::now());
+    Check(pods, now);
+    Wake(pods, now);
+  }
+
+  void Check(const std::vector<WaitingPtr>& pods, const SnapshotPtr& now) {
+    std::map<const Snapshot*, std::vector<std::string>> changed;
+    int checks = 0;
+    for (const WaitingPtr& pod : pods) {
+      if (pod->seen == now) {
+        continue;
+      }
+      if (checks >= options.most_checks) {
+        unfinished = true;
+        return;
+      }
+      const auto [nodes, is_new] = changed.try_emplace(pod->seen.get());
+      if (is_new) {
+        nodes->second = NodesChangedByResources(*pod->seen, *now);
+      }
+      for (const std::string& node : nodes->second) {
+        ++checks;
+        if (RefusalOf(*now, peers.cache.handles(), *pod->pod, node).empty()) {
+          pod->node = node;
+          break;
+        }
+      }
+      pod->seen = now;
+      Keep(pod);
+    }
+  }
+
+  /// Each is checked once more, for the one before it may have taken the room.
+  void Wake(const std::vector<WaitingPtr>& pods, const SnapshotPtr& now) {
+    std::size_t woken = 0;
+    for (const WaitingPtr& pod : pods) {
+      if (pod->node.empty()) {
+        continue;
+      }
+      const auto time = Clock::now();
+      if (woken >= options.most_at_once || time < pod->rests_until) {
+        unfinished = true;
+        continue;
+      }
+      if (RefusalOf(*now, peers.cache.handles(), *pod->pod, pod->node).empty()) {
+        ++woken;
+        Patch(*pod->pod);
+        pod->rest = std::clamp<milliseconds>(2 * pod->rest, options.first_rest, options.most_rest);
+        pod->rests_until = time + pod->rest;
+      }
+      pod->node.clear();
+      Keep(pod);
+    }
+  }
+
+  void Patch(const Pod& pod) {
+    const nlohmann::json patch = {
+        {"metadata",
+         {{"uid", pod.uid},
+          {"annotations", {{kAnnotation, cluster::MicroTime(std::chrono::system_clock::now())}}}}}};
+    const std::string path =
+        fmt::format("/api/v1/namespaces/{}/pods/{}", cluster::PercentEncoded(pod.pod_namespace),
+                    cluster::PercentEncoded(pod.name));
+    peers.client.Call(cluster::MergePatchRequest(path, patch),
+                      [weak = weak_from_this(), uid = pod.uid](const StatusOr<std::string>& body) {
+                        const auto self = weak.lock();
+                        if (self != nullptr && !self->stopped) {
+                          self->TakeAnswer(uid, body);
+                        }
+                      });
+  }
+
+  void TakeAnswer(const std::string& uid, const StatusOr<std::string>& body) {
+    peers.metrics.CountWake(body.ok());
+    const bool is_gone = body.status().code() == StatusCode::kNotFound ||
+                         body.status().code() == StatusCode::kAborted;  // another of that name
+    if (!body.ok() && !is_gone) {
+      if (!std::exchange(complained, true)) {
+        log::Warning("waiting pod cannot be woken", {{"error", MessageOf(body.status())}});
+      }
+      return;
+    }
+    complained = false;
+    const auto pod = nlohmann::json::parse(body.value_or(""), nullptr, false);
+    if (is_gone || !TextAt(pod, "/spec/nodeName").empty()) {
+      const MutexLock lock(mutex);
+      waiting.erase(uid);
+    }
+  }
+
+  const Peers peers;
+  const Options options;
+  boost::asio::steady_timer timer;
+  SnapshotPtr looked;       // all pods were compared with it, unless `unfinished`
+  bool unfinished = false;  // somebody has to be looked at again, whatever changes
+  bool complained = false;
+  bool begun = false;
+  bool stopped = false;
+
+  mutable Mutex mutex;
+  std::map<std::string, WaitingPtr> waiting
+      QRM_GUARDED_BY(mutex);  // by UID; what it points to never changes
+  uint64_t next_order QRM_GUARDED_BY(mutex) = 0;
+  bool judged_anew QRM_GUARDED_BY(mutex) = false;  // perhaps by an older snapshot than `looked`
+};
+
+Waker::Waker(const Peers& peers, const Options& options)
+    : impl_(std::make_shared<Impl>(peers, options)) {}
+
+Waker::~Waker() {
+  impl_->stopped = true;
+}
+
+void Waker::Start() {
+  impl_->Tick();
+}
+
+void Waker::OnJudged(const Pod& pod, const SnapshotPtr& snapshot, bool fits) {
+  const MutexLock lock(impl_->mutex);
+  const auto found = impl_->waiting.find(pod.uid);
+  if (fits) {
+    if (found != impl_->waiting.end()) {
+      impl_->waiting.erase(found);
+    }
+    return;
+  }
+  if (found == impl_->waiting.end() && impl_->waiting.size() >= impl_->options.most_waiting) {
+    return;
+  }
+  auto next = std::make_shared<Waiting>(
+      found == impl_->waiting.end() ? Waiting{.order = impl_->next_order++} : *found->second);
+  next->pod = std::make_shared<const Pod>(pod);
+  next->seen = snapshot;
+  next->node.clear();
+  next->judged = Clock::now();
+  impl_->waiting[pod.uid] = std::move(next);
+  impl_->judged_anew = true;
+}
+
+std::size_t Waker::waiting() const {
+  const MutexLock lock(impl_->mutex);
+  return impl_->waiting.size();
+}
+
+}  // namespace qrm::scheduler

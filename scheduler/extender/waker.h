@@ -1,0 +1,66 @@
+// Has kube-scheduler try pods again that wait, when a custom resource has made room for them.
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include <boost/asio/io_context.hpp>
+
+#include "cluster/api_client.h"
+#include "scheduler/cache/scheduler_cache.h"
+#include "scheduler/extender/extender_metrics.h"
+
+namespace qrm::scheduler {
+
+/// Remembers pods that no node fitted. kube-scheduler tries them again when pods or nodes change,
+/// and not when a custom resource does: then those that fit one of the nodes that have changed get
+/// another value of an annotation, which wakes them alone. Those that have waited for longest come
+/// first, a few at a time; one that was woken in vain rests before it is woken again. Pods that
+/// were refused before it started, and want a resource, are remembered, too.
+///
+/// Threads: made, started and destroyed on that of `io`; OnJudged any.
+class Waker {
+ public:
+  struct Options {
+    std::chrono::milliseconds period{100};
+    std::chrono::milliseconds first_rest{1'000};  ///< doubles with each time in vain
+    std::chrono::milliseconds most_rest{60'000};
+    /// kube-scheduler asks about each pod that waits every five minutes: others are gone.
+    std::chrono::milliseconds forgotten{600'000};
+    std::size_t most_at_once = 10;  ///< pods that are woken in a period
+    int most_checks = 500;          ///< of a pod and a node in a period
+    std::size_t most_waiting = 5'000;
+  };
+  /// All outlive it.
+  struct Peers {
+    boost::asio::io_context& io;
+    cluster::ApiClient& client;
+    SchedulerCache& cache;
+    ExtenderMetrics& metrics;
+  };
+  Waker(const Peers& peers, const Options& options);
+  ~Waker();
+  Waker(const Waker&) = delete;
+  Waker& operator=(const Waker&) = delete;
+
+  void Start();
+  /// Whether `pod` fits any node by `snapshot`.
+  void OnJudged(const Pod& pod, const SnapshotPtr& snapshot, bool fits);
+
+  std::size_t waiting() const;
+
+ private:
+  struct Impl;
+  const std::shared_ptr<Impl> impl_;
+};
+
+/// The nodes whose resources are others in `now` than in `before`, where a custom resource has
+/// changed in between. Cost: the nodes that have changed, and those that share a bucket with one.
+std::vector<std::string> NodesChangedByResources(const Snapshot& before, const Snapshot& now);
+
+}  // namespace qrm::scheduler
