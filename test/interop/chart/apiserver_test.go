@@ -24,6 +24,7 @@ type apiServer struct {
 	url       string
 	authority string // the file of its certificate and of who signed it
 	client    *http.Client
+	restart   func() // kills it, and starts it anew on the same data
 }
 
 const apiServerPatience = time.Minute
@@ -50,23 +51,36 @@ func startApiServer(t *testing.T, programs string) *apiServer {
 	run(t, filepath.Join(dir, "etcd.log"), filepath.Join(programs, "etcd"), "--data-dir="+filepath.Join(dir, "etcd"), "--unsafe-no-fsync",
 		fmt.Sprintf("--listen-client-urls="+local, etcd), fmt.Sprintf("--advertise-client-urls="+local, etcd),
 		fmt.Sprintf("--listen-peer-urls="+local, peers))
-	run(t, filepath.Join(dir, "apiserver.log"), filepath.Join(programs, "kube-apiserver"), fmt.Sprintf("--etcd-servers="+local, etcd),
-		fmt.Sprint("--secure-port=", port), "--bind-address=127.0.0.1", "--cert-dir="+filepath.Join(dir, "pki"), "--token-auth-file="+tokens,
-		"--authorization-mode=RBAC", "--service-account-key-file="+keys, "--service-account-signing-key-file="+keys,
+	arguments := []string{fmt.Sprintf("--etcd-servers="+local, etcd),
+		fmt.Sprint("--secure-port=", port), "--bind-address=127.0.0.1", "--cert-dir=" + filepath.Join(dir, "pki"), "--token-auth-file=" + tokens,
+		"--authorization-mode=RBAC", "--service-account-key-file=" + keys, "--service-account-signing-key-file=" + keys,
 		"--service-account-issuer=https://kubernetes.default.svc", "--service-cluster-ip-range=10.96.0.0/24",
 		// Nothing makes the accounts that this plugin wants to find.
-		"--disable-admission-plugins=ServiceAccount")
+		"--disable-admission-plugins=ServiceAccount"}
+	start := func() *exec.Cmd {
+		return run(t, filepath.Join(dir, "apiserver.log"), filepath.Join(programs, "kube-apiserver"), arguments...)
+	}
+	command := start()
 	server := &apiServer{t, fmt.Sprintf("https://127.0.0.1:%d", port), filepath.Join(dir, "pki", "apiserver.crt"),
-		&http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}}, Timeout: apiServerPatience}}
-	server.await("the API server", func() bool {
-		code, _ := server.call(http.MethodGet, "/readyz", "", nil)
-		return code == http.StatusOK
-	})
+		&http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}}, Timeout: apiServerPatience}, nil}
+	awaitReady := func() {
+		server.await("the API server", func() bool {
+			code, _ := server.call(http.MethodGet, "/readyz", "", nil)
+			return code == http.StatusOK
+		})
+	}
+	server.restart = func() {
+		command.Process.Kill()
+		command.Wait()
+		command = start()
+		awaitReady()
+	}
+	awaitReady()
 	return server
 }
 
 // run starts a program that ends with the test; what it wrote is shown when the test failed.
-func run(t *testing.T, log, program string, arguments ...string) {
+func run(t *testing.T, log, program string, arguments ...string) *exec.Cmd {
 	t.Helper()
 	file, err := os.Create(log)
 	if err != nil {
@@ -85,6 +99,7 @@ func run(t *testing.T, log, program string, arguments ...string) {
 			t.Logf("%s ended with:\n%s", filepath.Base(program), text[max(0, len(text)-4000):])
 		}
 	})
+	return command
 }
 
 func (s *apiServer) await(what string, condition func() bool) {
@@ -133,4 +148,40 @@ func (s *apiServer) mustCreate(path string, body any) {
 	if code, message := s.create(path, body); code != http.StatusCreated {
 		s.t.Fatalf("%s: %d %s", path, code, message)
 	}
+}
+
+// post creates an object and reads the answer.
+func (s *apiServer) post(path string, body, into any) {
+	s.t.Helper()
+	text, err := json.Marshal(body)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	answer, err := s.request(http.MethodPost, path, "admin", "application/json", text)
+	if err != nil || answer.StatusCode != http.StatusCreated {
+		s.t.Fatal(path, answer, err)
+	}
+	defer answer.Body.Close()
+	if err := json.NewDecoder(answer.Body).Decode(into); err != nil {
+		s.t.Fatal(err)
+	}
+}
+
+func (s *apiServer) request(method, path, token, content string, body []byte) (*http.Response, error) {
+	request, err := http.NewRequest(method, s.url+path, bytes.NewReader(body))
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	request.Header.Set("Authorization", "Bearer "+token)
+	request.Header.Set("Content-Type", content)
+	return s.client.Do(request)
+}
+
+// tokenOf asks for a token of an account, bound to a pod where `spec` says so.
+func (s *apiServer) tokenOf(namespace, account string, spec object) string {
+	s.t.Helper()
+	var token struct{ Status struct{ Token string } }
+	s.post("/api/v1/namespaces/"+namespace+"/serviceaccounts/"+account+"/token",
+		object{"apiVersion": "authentication.k8s.io/v1", "kind": "TokenRequest", "spec": spec}, &token)
+	return token.Status.Token
 }

@@ -1,7 +1,6 @@
 package chart
 
 import (
-	"bytes"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -58,37 +57,7 @@ func (n *publishedNode) installAccount() string {
 	spec := pod["spec"].(object)
 	spec["nodeName"], spec["serviceAccountName"] = "n1", made.account.Name
 	n.mustCreate(podsOf(namespace), pod)
-	var token struct{ Status struct{ Token string } }
-	n.post("/api/v1/namespaces/"+namespace+"/serviceaccounts/"+made.account.Name+"/token", object{"apiVersion": "authentication.k8s.io/v1",
-		"kind": "TokenRequest", "spec": object{"boundObjectRef": object{"apiVersion": "v1", "kind": "Pod", "name": "qrmd"}}}, &token)
-	return token.Status.Token
-}
-
-// post creates an object and reads the answer.
-func (n *publishedNode) post(path string, body, into any) {
-	n.t.Helper()
-	text, err := json.Marshal(body)
-	if err != nil {
-		n.t.Fatal(err)
-	}
-	answer, err := n.request(http.MethodPost, path, "admin", "application/json", text)
-	if err != nil || answer.StatusCode != http.StatusCreated {
-		n.t.Fatal(path, answer, err)
-	}
-	defer answer.Body.Close()
-	if err := json.NewDecoder(answer.Body).Decode(into); err != nil {
-		n.t.Fatal(err)
-	}
-}
-
-func (n *publishedNode) request(method, path, token, content string, body []byte) (*http.Response, error) {
-	request, err := http.NewRequest(method, n.url+path, bytes.NewReader(body))
-	if err != nil {
-		n.t.Fatal(err)
-	}
-	request.Header.Set("Authorization", "Bearer "+token)
-	request.Header.Set("Content-Type", content)
-	return n.client.Do(request)
+	return n.tokenOf(namespace, made.account.Name, object{"boundObjectRef": object{"apiVersion": "v1", "kind": "Pod", "name": "qrmd"}})
 }
 
 // mustBeForbidden patches with qrmd's own token, which may not.

@@ -9,16 +9,20 @@ import (
 	"net/http/httputil"
 	"net/url"
 	"os"
+	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
+	"time"
 )
 
 const (
 	fakeGroup   = "/apis/fake.qrm.io/v1/nodefakeresourcestatuses"
 	requestKey  = "fake.qrm.io/request"
 	defaultPods = "/api/v1/namespaces/default/pods"
+	wakeTime    = 2 * time.Second // half of it on a machine that does nothing else
 )
 
 // schedulingCluster is an unmodified kube-apiserver and kube-scheduler, whose extender is qrm-scheduler.
@@ -26,6 +30,8 @@ type schedulingCluster struct {
 	*apiServer
 	dir      string
 	extender string
+	flags    []string  // of qrm-scheduler
+	program  *exec.Cmd // qrm-scheduler
 	mutex    sync.Mutex
 	asked    map[string][]byte // the first body of each verb
 }
@@ -61,13 +67,14 @@ func (c *schedulingCluster) write(name, text string) string {
 	return file
 }
 
-// recorder passes calls on and keeps the first body of each verb.
+// recorder passes calls on to the extender as it is now, and keeps the first body of each verb.
 func (c *schedulingCluster) recorder() *http.Server {
-	target, err := url.Parse(c.extender)
-	if err != nil {
-		c.t.Fatal(err)
-	}
-	proxy := httputil.NewSingleHostReverseProxy(target)
+	proxy := &httputil.ReverseProxy{Rewrite: func(r *httputil.ProxyRequest) {
+		c.mutex.Lock()
+		defer c.mutex.Unlock()
+		target, _ := url.Parse(c.extender)
+		r.SetURL(target)
+	}}
 	return &http.Server{Addr: fmt.Sprintf("127.0.0.1:%d", freePort(c.t)), Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		body, _ := io.ReadAll(r.Body)
 		verb := strings.TrimPrefix(r.URL.Path, "/")
@@ -81,7 +88,56 @@ func (c *schedulingCluster) recorder() *http.Server {
 	})}
 }
 
-func startSchedulingCluster(t *testing.T) *schedulingCluster {
+// installSchedulerAccount makes the account and the rights of charts/qrm-scheduler, and returns a token.
+func (c *schedulingCluster) installSchedulerAccount() string {
+	c.t.Helper()
+	made := renderScheduler(c.t, at("config", "resources: [fake]"))
+	const group = "/apis/rbac.authorization.k8s.io/v1/"
+	c.mustCreate("/api/v1/namespaces/default/serviceaccounts", made.account)
+	c.mustCreate(group+"clusterroles", made.clusterRole)
+	for _, binding := range made.clusterBindings {
+		c.mustCreate(group+"clusterrolebindings", binding)
+	}
+	c.mustCreate(group+"namespaces/default/roles", made.role)
+	for _, binding := range made.bindings {
+		c.mustCreate(group+"namespaces/"+binding.Namespace+"/rolebindings", binding)
+	}
+	return c.tokenOf("default", made.account.Name, object{})
+}
+
+// kubeconfig writes a file with the token.
+func (c *schedulingCluster) kubeconfig(name, token string) string {
+	return c.kubeconfigAt(name, token, c.url, c.authority)
+}
+
+func (c *schedulingCluster) kubeconfigAt(name, token, url, authority string) string {
+	return c.write(name, fmt.Sprintf(`{apiVersion: v1, kind: Config, current-context: c, contexts: [{name: c, context: {cluster: c, user: u}}],
+clusters: [{name: c, cluster: {server: "%s", certificate-authority: "%s"}}], users: [{name: u, user: {token: "%s"}}]}`, url, authority, token))
+}
+
+// startExtender runs qrm-scheduler until the test ends, or until it is killed.
+func (c *schedulingCluster) startExtender() {
+	c.t.Helper()
+	log, err := os.OpenFile(filepath.Join(c.dir, "qrm-scheduler.log"), os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
+	if err != nil {
+		c.t.Fatal(err)
+	}
+	command := exec.Command(filepath.Join(os.Getenv("QRM_BIN_DIR"), "qrm-scheduler"), c.flags...)
+	command.Stdout, command.Stderr = log, log
+	if err := command.Start(); err != nil {
+		c.t.Fatal(err)
+	}
+	c.program = command
+	c.t.Cleanup(func() { c.killExtender(command) })
+	log.Close()
+}
+
+func (c *schedulingCluster) killExtender(command *exec.Cmd) {
+	command.Process.Kill()
+	command.Wait()
+}
+
+func startSchedulingCluster(t *testing.T, flags ...string) *schedulingCluster {
 	t.Helper()
 	programs := os.Getenv("QRM_APISERVER_DIR")
 	if programs == "" {
@@ -95,12 +151,18 @@ func startSchedulingCluster(t *testing.T) *schedulingCluster {
 			"names": object{"kind": "NodeFakeResourceStatus", "plural": "nodefakeresourcestatuses", "singular": "nodefakeresourcestatus"},
 			"versions": []object{{"name": "v1", "served": true, "storage": true,
 				"schema": object{"openAPIV3Schema": object{"type": "object", "x-kubernetes-preserve-unknown-fields": true}}}}}})
-	kubeconfig := cluster.write("kubeconfig", fmt.Sprintf(`{apiVersion: v1, kind: Config, current-context: c, contexts: [{name: c, context: {cluster: c, user: u}}],
-clusters: [{name: c, cluster: {server: "%s", certificate-authority: "%s"}}], users: [{name: u, user: {token: admin}}]}`, cluster.url, cluster.authority))
 	port := freePort(t)
 	cluster.extender = fmt.Sprintf("http://127.0.0.1:%d", port)
-	run(t, filepath.Join(dir, "qrm-scheduler.log"), filepath.Join(os.Getenv("QRM_BIN_DIR"), "qrm-scheduler"), "serve", "--kubeconfig="+kubeconfig,
-		"--resources=fake", fmt.Sprintf("--address=127.0.0.1:%d", port), "--monitor-address=127.0.0.1:0", "--lease-namespace=default")
+	token := cluster.installSchedulerAccount()
+	cluster.write("extender.token", token)
+	cluster.flags = append([]string{"serve", "--kubeconfig=" + cluster.kubeconfig("extender.kubeconfig", token), "--resources=fake",
+		fmt.Sprintf("--address=127.0.0.1:%d", port), "--monitor-address=127.0.0.1:0", "--lease-namespace=default"}, flags...)
+	cluster.startExtender()
+	t.Cleanup(func() {
+		if text, _ := os.ReadFile(filepath.Join(dir, "qrm-scheduler.log")); t.Failed() {
+			t.Logf("qrm-scheduler ended with:\n%s", text[max(0, len(text)-4000):])
+		}
+	})
 	recorder := cluster.recorder()
 	go recorder.ListenAndServe()
 	t.Cleanup(func() { recorder.Close() })
@@ -111,7 +173,7 @@ clientConnection: {kubeconfig: %s}
 extenders:
 - {urlPrefix: "http://%s", filterVerb: filter, prioritizeVerb: prioritize, preemptVerb: preempt, bindVerb: bind, weight: 1, nodeCacheCapable: true,
    httpTimeout: 5s}
-`, kubeconfig, recorder.Addr))
+`, cluster.kubeconfig("kubeconfig", "admin"), recorder.Addr))
 	run(t, filepath.Join(dir, "kube-scheduler.log"), filepath.Join(programs, "kube-scheduler"), "--config="+config, fmt.Sprint("--secure-port=", freePort(t)),
 		"--authentication-skip-lookup", "--authorization-always-allow-paths=/*", "--cert-dir="+filepath.Join(dir, "scheduler"))
 	return cluster
@@ -119,11 +181,17 @@ extenders:
 
 func (c *schedulingCluster) addNode(name string, capacity int) {
 	c.t.Helper()
+	c.addBareNode(name)
+	c.mustCreate(fakeGroup, object{"apiVersion": "fake.qrm.io/v1", "kind": "NodeFakeResourceStatus", "metadata": object{"name": name},
+		"spec": object{"nodeName": name, "fakeResource": capacity}})
+}
+
+// addBareNode adds one that nobody tells the resource of, so that qrm-scheduler places nobody there.
+func (c *schedulingCluster) addBareNode(name string) {
+	c.t.Helper()
 	allocatable := object{"cpu": "64", "memory": "64Gi", "pods": "110"}
 	c.mustCreate("/api/v1/nodes", object{"apiVersion": "v1", "kind": "Node", "metadata": object{"name": name},
 		"status": object{"capacity": allocatable, "allocatable": allocatable, "conditions": []object{{"type": "Ready", "status": "True"}}}})
-	c.mustCreate(fakeGroup, object{"apiVersion": "fake.qrm.io/v1", "kind": "NodeFakeResourceStatus", "metadata": object{"name": name},
-		"spec": object{"nodeName": name, "fakeResource": capacity}})
 }
 
 type podList struct {
@@ -205,8 +273,8 @@ func TestScheduler(t *testing.T) {
 
 	// One that goes makes room for one that waits.
 	gone := cluster.bound()["n1"][0]
-	cluster.call(http.MethodDelete, defaultPods+"/"+gone+"?gracePeriodSeconds=0", "application/json", object{})
-	cluster.await("the place that became free to be taken", full)
+	cluster.deletePod(gone)
+	cluster.await("the place that became free to be taken", func() bool { return full() && !slices.Contains(cluster.bound()["n1"], gone) })
 
 	cluster.mutex.Lock()
 	defer cluster.mutex.Unlock()
@@ -222,4 +290,114 @@ func TestScheduler(t *testing.T) {
 			}
 		}
 	}
+}
+
+// available is what the cache has of the node's resource.
+func (c *schedulingCluster) available(node string) float64 {
+	answer, err := http.Get(c.extender + "/dump")
+	if err != nil {
+		return 0
+	}
+	defer answer.Body.Close()
+	var dump struct {
+		Nodes map[string]struct{ Resources map[string]float64 }
+	}
+	if err := json.NewDecoder(answer.Body).Decode(&dump); err != nil {
+		c.t.Fatal(err)
+	}
+	return dump.Nodes[node].Resources["fake"]
+}
+
+// mustHave waits until so much is available on n1, and then with a qrm-scheduler that knows nothing of the one before.
+func (c *schedulingCluster) mustHave(amount float64, step string) {
+	c.t.Helper()
+	c.await(fmt.Sprintf("%v to be available %s", amount, step), func() bool { return c.available("n1") == amount })
+	c.killExtender(c.program)
+	c.startExtender()
+	c.await(fmt.Sprintf("%v to be available again %s", amount, step), func() bool { return c.available("n1") == amount })
+}
+
+func (c *schedulingCluster) runPod(name, request string) {
+	c.t.Helper()
+	pod := podWith(name, nil, map[string]string{requestKey: request})
+	pod["spec"].(object)["tolerations"] = []object{{"operator": "Exists"}}
+	c.mustCreate(defaultPods, pod)
+}
+
+// deletePod does so at once: there is no kubelet that would end it.
+func (c *schedulingCluster) deletePod(name string) {
+	c.t.Helper()
+	if code, message := c.call(http.MethodDelete, defaultPods+"/"+name, "application/json", object{"gracePeriodSeconds": 0}); code != http.StatusOK {
+		c.t.Errorf("deleting %s: %d %s", name, code, message)
+	}
+}
+
+func (c *schedulingCluster) setCapacity(amount int) {
+	c.t.Helper()
+	if code, message := c.patch(fakeGroup+"/n1", object{"spec": object{"fakeResource": amount}}); code != http.StatusOK {
+		c.t.Fatal(code, message)
+	}
+}
+
+func (c *schedulingCluster) mustBind(name string, within time.Duration) {
+	c.t.Helper()
+	begin := time.Now()
+	for !c.isBound(name) {
+		if time.Since(begin) > apiServerPatience {
+			c.t.Fatalf("pod %s is not bound", name)
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
+	took := time.Since(begin)
+	c.t.Logf("pod %s was bound after %v", name, took)
+	if took > within {
+		c.t.Errorf("pod %s was bound after %v", name, took)
+	}
+}
+
+func (c *schedulingCluster) isBound(name string) bool {
+	var pod struct{ Spec struct{ NodeName string } }
+	c.get(defaultPods+"/"+name, &pod)
+	return pod.Spec.NodeName != ""
+}
+
+func (c *schedulingCluster) mustWait(name string) {
+	c.t.Helper()
+	c.await("the reason why "+name+" waits", func() bool {
+		var list podList
+		c.get(defaultPods+"?fieldSelector=metadata.name="+name, &list)
+		return len(list.Items) == 1 && list.Items[0].Spec.NodeName == "" && len(list.Items[0].Status.Conditions) > 0 &&
+			strings.Contains(list.Items[0].Status.Conditions[0].Message, "1 not enough fake")
+	})
+}
+
+// The scenario of KEP-4187: a custom resource tells what a node has of a resource.
+func TestSchedulerFollowsTheProposalsExample(t *testing.T) {
+	// No lease: a holder that is killed keeps it for 15 s.
+	c := startSchedulingCluster(t, "--lease-name=")
+	c.addNode("n1", 10)
+	c.mustHave(10, "at first")
+	c.runPod("a", "4")
+	c.mustBind("a", apiServerPatience)
+	c.mustHave(6, "beside a")
+	c.runPod("b", "7")
+	c.mustWait("b")
+	c.mustHave(6, "while b waits")
+	c.setCapacity(12)
+	c.mustBind("b", wakeTime)
+	c.mustHave(1, "beside a and b")
+	c.setCapacity(5)
+	c.mustHave(-6, "when the capacity shrank")
+	c.runPod("c", "1")
+	c.mustWait("c")
+	c.deletePod("a")
+	c.mustHave(-2, "without a")
+	if c.isBound("c") {
+		t.Error("c is bound where there is no room")
+	}
+	if code, message := c.patch(defaultPods+"/b/status", object{"status": object{"phase": "Succeeded"}}); code != http.StatusOK {
+		t.Fatal(code, message)
+	}
+	c.mustBind("c", apiServerPatience)
+	c.mustHave(4, "when b has ended and c is bound")
 }
