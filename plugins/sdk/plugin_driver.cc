@@ -154,6 +154,7 @@ StatusOr<HintList> PluginDriver::Hints(const ContainerRequest& request) {
 StatusOr<ResourceAllocation> PluginDriver::Allocate(const ContainerRequest& request) {
   const auto known = grants_.find(request.key);
   if (known != grants_.end() && Serves(known->second, request)) {
+    QRM_RETURN_IF_ERROR(Reconcile());  // what it shares may belong to others by now
     return known->second.allocation;
   }
   const TopologyHint hint = request.hint.value_or(TopologyHint());

@@ -44,8 +44,8 @@ class PluginDriver {
   ChangedAllocations ChangesSince(const std::string& since) const;
 
   StatusOr<HintList> Hints(const ContainerRequest& request);
-  /// Errors: the plugin's; kUnavailable when the grant could not be kept, and the plugin has been
-  /// told to remove it.
+  /// A request that a grant serves gets what that is now. Errors: the plugin's; kUnavailable when
+  /// the grant could not be kept, and the plugin has been told to remove it.
   StatusOr<ResourceAllocation> Allocate(const ContainerRequest& request);
   /// Both are idempotent. Errors: kUnavailable when the removal could not be kept; repeat it.
   Status RemovePod(const std::string& pod_uid);

@@ -87,6 +87,12 @@ TEST_F(PluginDriverTest, RepeatedAllocateIsAnsweredFromTheGrant) {
   EXPECT_EQ(disk_.changes.size(), 1U);
 }
 
+TEST_F(PluginDriverTest, RepeatedAllocateIsAnsweredWithWhatTheGrantIsNow) {
+  CpusOf(CpuRequest("a", "main", 2));
+  plugin_.reconciled[{"a", "main"}] = {.oci_property = "CpusetCpus", .value = "6-7"};
+  EXPECT_EQ(CpusOf(CpuRequest("a", "main", 2)), "6-7") << "others may own the rest by now";
+}
+
 TEST_F(PluginDriverTest, AllocateOfMoreReplacesTheGrant) {
   CpusOf(CpuRequest("a", "main", 2));
   EXPECT_EQ(CpusOf(CpuRequest("a", "main", 3)), "0-2");
