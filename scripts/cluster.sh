@@ -84,9 +84,8 @@ start() {
   command_of "$1"
   ! runs "$1" || fail "cannot start $1: it runs"
   on_node env PATH="$programs:$packages/usr/bin:$packages/usr/sbin:$PATH" \
-    setsid bash -c 'echo $$ >"$1"; log=$2; shift 2; exec "$@" >>"$log" 2>&1 </dev/null' \
-    - "$dir/pids/$1" "$dir/logs/$1.log" "${command[@]}" </dev/null >/dev/null 2>&1 &
-  disown
+    setsid --fork bash -c 'echo $$ >"$1"; log=$2; shift 2; exec "$@" >>"$log" 2>&1 </dev/null' \
+    - "$dir/pids/$1" "$dir/logs/$1.log" "${command[@]}" </dev/null >/dev/null 2>&1
   local deadline=$((SECONDS + 10))
   until [[ -s $dir/pids/$1 ]]; do
     ((SECONDS < deadline)) || fail "cannot start $1: its process does not begin within 10 s; free the machine's CPUs"
@@ -247,6 +246,7 @@ down() {
   done
   rm -rf --one-file-system "$dir"
   left="$(our_cgroups)$(grep -F "$dir" /proc/self/mounts || true)"
+  [[ -z $pid ]] || ! kill -0 "$pid" 2>/dev/null || left+=" process $pid"
   [[ -z $left && ! -e $dir ]] || fail "cannot clean up: left behind: ${left:-$dir}; remove it by hand"
   echo "cluster.sh: down; no process, mount, cgroup or file of it is left"
 }
