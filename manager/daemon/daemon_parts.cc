@@ -124,7 +124,7 @@ DaemonParts::DaemonParts(Config given_config, Machine given_machine, StateLock g
             .warnings = warnings,
             .config = config}),
       control(state, registry.plugins(), machine, node, config.control),
-      http(metrics, state, registry.plugins(), node) {}
+      http(metrics, state, registry.plugins(), node, machine) {}
 
 ClassBook::Providers DaemonParts::WithPluginTypes(ClassBook::Providers providers) {
   for (const auto& [type, rules] : config.classes.types) {

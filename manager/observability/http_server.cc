@@ -50,9 +50,9 @@ HttpAnswer ReadyAnswer(const NodeStatus& status) {
 
 struct HttpServer::Impl {
   Impl(Metrics& server_metrics, const Snapshots& snapshots, const Plugins& plugins,
-       NodeServices& node_services)
+       NodeServices& node_services, const Machine& machine)
       : metrics(server_metrics),
-        collector(snapshots, plugins, node_services),
+        collector(snapshots, plugins, node_services, machine),
         node(node_services) {}
 
   HttpAnswer AnswerMetrics(std::string_view path) const {
@@ -117,8 +117,8 @@ struct HttpServer::Impl {
 };
 
 HttpServer::HttpServer(Metrics& metrics, const Snapshots& snapshots, Plugins& plugins,
-                       NodeServices& node)
-    : impl_(std::make_unique<Impl>(metrics, snapshots, plugins, node)) {}
+                       NodeServices& node, const Machine& machine)
+    : impl_(std::make_unique<Impl>(metrics, snapshots, plugins, node, machine)) {}
 
 HttpServer::~HttpServer() {
   Stop();

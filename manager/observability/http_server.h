@@ -9,6 +9,7 @@
 #include "manager/observability/node_services.h"
 #include "manager/registry/plugins.h"
 #include "manager/state/state_loop.h"
+#include "topology/machine.h"
 
 namespace qrm::manager {
 
@@ -20,7 +21,8 @@ namespace qrm::manager {
 class HttpServer {
  public:
   /// The references outlive the server.
-  HttpServer(Metrics& metrics, const Snapshots& snapshots, Plugins& plugins, NodeServices& node);
+  HttpServer(Metrics& metrics, const Snapshots& snapshots, Plugins& plugins, NodeServices& node,
+             const Machine& machine);
   ~HttpServer();
   HttpServer(const HttpServer&) = delete;
   HttpServer& operator=(const HttpServer&) = delete;

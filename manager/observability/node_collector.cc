@@ -8,6 +8,8 @@
 
 #include <prometheus/metric_family.h>
 
+#include "manager/state/allocation_check.h"
+
 namespace qrm::manager {
 namespace {
 
@@ -136,6 +138,20 @@ void AddState(const checkpoint::NodeState& state, Families& families) {
            static_cast<double>(state.pending_removals().size()));
 }
 
+void AddOffline(const checkpoint::NodeState& state, const CpuSet& offline, Families& families) {
+  CpuSet owned;
+  if (!offline.Empty()) {
+    state.ForEachPod([&owned](const checkpoint::PodRecord& pod) {
+      for (const auto& [name, record] : pod.containers) {
+        owned = owned | OwnedCpus(record->allocations);
+      }
+    });
+  }
+  AddGauge(families, "qrm_offline_own_cpus",
+           "CPUs of containers' own that are offline: their containers are without them.",
+           (owned & offline).Count());
+}
+
 void AddPlugins(const std::vector<PluginInfo>& plugins, Families& families) {
   MetricFamily live{"qrm_plugin_live", "1 while the plugin can be called.", MetricType::Gauge, {}};
   MetricFamily suspect{"qrm_plugin_suspect",
@@ -206,7 +222,9 @@ std::vector<MetricFamily> NodeCollector::Collect() const {
   AddRuntime(status.runtime, families);
   AddReconcile(status.reconcile, families);
   AddPublish(status.publish, families);
-  AddState(*snapshots_.Load(), families);
+  const auto state = snapshots_.Load();
+  AddState(*state, families);
+  AddOffline(*state, machine_.OfflineNow(), families);
   AddPlugins(plugins_.List(), families);
   AddClasses(node_.Classes(), families);
   return families;

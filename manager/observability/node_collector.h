@@ -8,6 +8,7 @@
 #include "manager/observability/node_services.h"
 #include "manager/registry/plugins.h"
 #include "manager/state/state_loop.h"
+#include "topology/machine.h"
 
 namespace qrm::manager {
 
@@ -15,8 +16,9 @@ namespace qrm::manager {
 class NodeCollector final : public prometheus::Collectable {
  public:
   /// The references outlive the collector.
-  NodeCollector(const Snapshots& snapshots, const Plugins& plugins, const NodeServices& node)
-      : snapshots_(snapshots), plugins_(plugins), node_(node) {}
+  NodeCollector(const Snapshots& snapshots, const Plugins& plugins, const NodeServices& node,
+                const Machine& machine)
+      : snapshots_(snapshots), plugins_(plugins), node_(node), machine_(machine) {}
 
   std::vector<prometheus::MetricFamily> Collect() const override;
 
@@ -24,6 +26,7 @@ class NodeCollector final : public prometheus::Collectable {
   const Snapshots& snapshots_;
   const Plugins& plugins_;
   const NodeServices& node_;
+  const Machine& machine_;
 };
 
 }  // namespace qrm::manager

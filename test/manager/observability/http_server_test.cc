@@ -17,6 +17,9 @@
 #include "test/support/fake_plugins.h"
 #include "test/support/fake_snapshots.h"
 #include "test/support/sample_node.h"
+#include "test/support/sysfs_machine.h"
+#include "test/support/temp_dir.h"
+#include "topology/discovery.h"
 
 namespace qrm::manager {
 namespace {
@@ -62,7 +65,8 @@ class HttpServerTest : public testing::Test {
   test::FakeSnapshots snapshots_;
   test::FakePlugins plugins_;
   test::FakeNodeServices node_;
-  HttpServer server_{metrics_, snapshots_, plugins_, node_};
+  const Machine machine_ = test::SampleMachine();
+  HttpServer server_{metrics_, snapshots_, plugins_, node_, machine_};
 };
 
 TEST_F(HttpServerTest, NothingListensWithoutAnAddress) {
@@ -77,7 +81,7 @@ TEST_F(HttpServerTest, AddressesOfAnotherFormAreRefused) {
 
 TEST_F(HttpServerTest, ATakenAddressIsUnavailable) {
   Start();
-  HttpServer second(metrics_, snapshots_, plugins_, node_);
+  HttpServer second(metrics_, snapshots_, plugins_, node_, machine_);
   const std::string taken = "127.0.0.1:" + std::to_string(server_.probe_port());
   const Status started = second.Start({.metrics_address = "", .probe_address = taken});
   EXPECT_EQ(started.code(), StatusCode::kUnavailable);
@@ -169,6 +173,20 @@ TEST_F(HttpServerTest, MetricsTellTheRuntimeMode) {
   EXPECT_THAT(text, HasSubstr("qrm_runtime_mode{mode=\"observer\"} 1"));
   EXPECT_THAT(text, HasSubstr("qrm_runtime_mode{mode=\"nri\"} 0"));
   EXPECT_THAT(text, HasSubstr("qrm_drift_repairs_total 3"));
+}
+
+TEST_F(HttpServerTest, MetricsCountOwnCpusThatAreOffline) {
+  const test::TempDir dir;
+  test::WriteSysfsMachine(dir.path(), {.cpus = 4});
+  const auto machine =
+      Discover({.kind = MachineSource::Kind::kFsRoot, .argument = std::string(dir.path())});
+  ASSERT_TRUE(machine.ok()) << machine.status();
+  snapshots_.Apply(test::Admit(test::SamplePod("web"), "main", {{"cpu", test::OwnCpus("0-2")}}));
+  test::SetOnline(dir.path(), {0});
+  HttpServer server(metrics_, snapshots_, plugins_, node_, *machine);
+  ASSERT_EQ(server.Start(kAnyPorts), OkStatus());
+  EXPECT_THAT(Exchange(server.metrics_port(), "GET /metrics").body,
+              HasSubstr("qrm_offline_own_cpus 2\n"));
 }
 
 TEST_F(HttpServerTest, MetricsShowKeptAndReadValues) {

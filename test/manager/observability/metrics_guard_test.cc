@@ -20,6 +20,7 @@
 #include "test/support/fake_plugins.h"
 #include "test/support/fake_snapshots.h"
 #include "test/support/is_ok.h"
+#include "test/support/sample_node.h"
 #include "test/support/temp_dir.h"
 #include "test/support/tls_server.h"
 
@@ -108,7 +109,8 @@ class MetricsGuardTest : public testing::Test {
   test::FakeSnapshots snapshots_;
   test::FakePlugins plugins_;
   test::FakeNodeServices node_;
-  HttpServer server_{metrics_, snapshots_, plugins_, node_};
+  const Machine machine_ = test::SampleMachine();
+  HttpServer server_{metrics_, snapshots_, plugins_, node_, machine_};
 };
 
 TEST_F(MetricsGuardTest, MetricsAreToldOverTls) {
