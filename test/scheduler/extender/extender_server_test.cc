@@ -328,6 +328,10 @@ TEST_F(ExtenderServerTest, AChangeOfNodesAloneWakesNobody) {
   Filter("a");
   PutNode("n3", 11);
   cluster_.Put(kNodes, {{"metadata", {{"name", "n1"}, {"annotations", {{"k", "v"}}}}}});
+  const json about_n3 = {{"Pod", PodIn("b")}, {"Nodes", nullptr}, {"NodeNames", {"n3"}}};
+  ASSERT_TRUE(Await([&] {  // nodes and capacities come on watches of their own
+    return Ask("filter", about_n3)["FailedNodes"] == json{{"n3", "not enough fake"}};
+  }));
   Filter("b");
   PutCapacity("n3", 12);  // both fit
   ASSERT_TRUE(Await([&] { return IsWoken("a") && IsWoken("b"); }));
