@@ -81,8 +81,9 @@ struct Publisher::Impl {
   NodeWishes WishesOf(const AllocatableByResource& offered, const OfferedTypes& types) const;
   void Settle();
   void SettleLater(const ObjectWriter& writer);
-  void SettleNode(steady_clock::time_point now);
-  void SettleTopology(steady_clock::time_point now);
+  void SettleNode(cluster::ApiClient& client, const NodeWishes& wanted,
+                  steady_clock::time_point now);
+  void SettleTopology(cluster::ApiClient& client, const json& wanted, steady_clock::time_point now);
   void Tell(const Refusal& refusal);
   void NoteStatus();
 
@@ -202,15 +203,16 @@ void Publisher::Impl::Refresh(steady_clock::time_point now) {
 }
 
 void Publisher::Impl::Settle() {
-  if (!connection.has_value() || !wishes.has_value() || node.object().is_null()) {
+  if (!connection.has_value() || !wishes.has_value() || !wanted_topology.has_value() ||
+      node.object().is_null()) {
     return;
   }
   const auto now = steady_clock::now();
   if (WritesNode()) {
-    SettleNode(now);
+    SettleNode(connection->client, *wishes, now);
   }
   if (options.Has(kPublishTopology) && topology.known()) {
-    SettleTopology(now);
+    SettleTopology(connection->client, *wanted_topology, now);
   }
 }
 
@@ -227,8 +229,9 @@ void Publisher::Impl::SettleLater(const ObjectWriter& writer) {
   });
 }
 
-void Publisher::Impl::SettleNode(steady_clock::time_point now) {
-  const std::optional<json> patch = NodePatch(node.object(), *wishes);
+void Publisher::Impl::SettleNode(cluster::ApiClient& client, const NodeWishes& wanted,
+                                 steady_clock::time_point now) {
+  const std::optional<json> patch = NodePatch(node.object(), wanted);
   if (!patch.has_value()) {
     node_writer.Forget();
   } else if (!node_writer.MayWrite(now)) {
@@ -236,15 +239,15 @@ void Publisher::Impl::SettleNode(steady_clock::time_point now) {
   } else {
     const std::string path =
         std::string(kNodesPath) + "/" + cluster::PercentEncoded(name) + "/status";
-    node_writer.Write(connection->client, cluster::MergePatchRequest(path, *patch),
-                      [this](const json& object) {
-                        node.Take(object);
-                        Settle();
-                      });
+    node_writer.Write(client, cluster::MergePatchRequest(path, *patch), [this](const json& object) {
+      node.Take(object);
+      Settle();
+    });
   }
 }
 
-void Publisher::Impl::SettleTopology(steady_clock::time_point now) {
+void Publisher::Impl::SettleTopology(cluster::ApiClient& client, const json& wanted,
+                                     steady_clock::time_point now) {
   json owner = {{"apiVersion", "v1"},
                 {"kind", "Node"},
                 {"name", name},
@@ -252,20 +255,20 @@ void Publisher::Impl::SettleTopology(steady_clock::time_point now) {
   const json owners = json::array({std::move(owner)});
   const json& object = topology.object();
   const bool is_so =
-      !object.is_null() && object.value("zones", json()) == wanted_topology->at("zones") &&
-      object.value("attributes", json()) == wanted_topology->at("attributes") &&
+      !object.is_null() && object.value("zones", json()) == wanted.at("zones") &&
+      object.value("attributes", json()) == wanted.at("attributes") &&
       object.value(json::json_pointer("/metadata/ownerReferences"), json()) == owners;
   if (is_so) {
     topology_writer.Forget();
   } else if (!topology_writer.MayWrite(now)) {
     SettleLater(topology_writer);
   } else {
-    json applied = *wanted_topology;
+    json applied = wanted;
     applied["apiVersion"] = "topology.node.k8s.io/v1alpha2";
     applied["kind"] = "NodeResourceTopology";
     applied["metadata"] = {{"name", name}, {"ownerReferences", owners}};
     const std::string path = std::string(kTopologiesPath) + "/" + cluster::PercentEncoded(name);
-    topology_writer.Write(connection->client, cluster::ApplyRequest(path, applied, kManager),
+    topology_writer.Write(client, cluster::ApplyRequest(path, applied, kManager),
                           [this](const json& answer) {
                             topology.Take(answer);
                             Settle();
