@@ -17,7 +17,7 @@ namespace qrm::sdk {
 /// Threads: one. Cost: the memory of at most `most` keys.
 class RecentChanges {
  public:
-  explicit RecentChanges(std::size_t most = 1024);
+  explicit RecentChanges(std::size_t most = 128);
 
   void Note(const ContainerKey& key);
 
