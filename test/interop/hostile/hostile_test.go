@@ -244,13 +244,14 @@ func watch(t *testing.T, n *node.Node, of mode, length time.Duration, attacked b
 	defer func() {
 		t.Logf("qrmd used %v of processor time in %v", processorTime(t, n.Pid())-used, length)
 	}()
-	pod := node.Pod{Name: "database", Namespace: "shop", Labels: map[string]string{"katalyst.kubewharf.io/pod_role": "database"},
+	pod := node.Pod{Namespace: "shop", Labels: map[string]string{"katalyst.kubewharf.io/pod_role": "database"},
 		Containers: []node.Container{{Name: "main", MilliCpus: 1000 * of.cpus, MemoryBytes: 1 << 30}}}
 	for end := time.Now().Add(length); time.Now().Before(end); time.Sleep(admissionInterval) {
 		if attacked && len(created)%hostileEvery == 0 {
 			runHostile(n)
 			probe(t, n)
 		}
+		pod.Name = fmt.Sprintf("database-%d", len(created)) // no sandbox has the name of an earlier one
 		created = append(created, n.Run(pod)...)
 		n.Remove(pod.Name)
 		peak = max(peak, residentBytes(t, n.Pid()))
