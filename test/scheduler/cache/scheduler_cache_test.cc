@@ -67,6 +67,7 @@ TEST(SchedulerCacheTest, ASnapshotHasAllOfAChangeOrNothingOfIt) {
   const HandleRegistry handles = CountedHandles();
   const auto cache = *SchedulerCache::Make(handles);
   cache->Run([](ClusterCache& writer) { FillNode(writer, 10, 0); });
+  const std::shared_ptr<const Snapshot> first = cache->Load();
   std::atomic<bool> stop = false;
   std::thread writer([&] {
     for (int i = 0; i < 500; ++i) {  // one pod of ten leaves, another comes
@@ -77,7 +78,6 @@ TEST(SchedulerCacheTest, ASnapshotHasAllOfAChangeOrNothingOfIt) {
     }
     stop = true;
   });
-  const std::shared_ptr<const Snapshot> first = cache->Load();
   while (!stop) {
     const SnapshotPtr snapshot = cache->Load();
     const NodeView* const view = snapshot->Find("n1");

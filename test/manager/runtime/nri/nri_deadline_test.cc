@@ -50,7 +50,7 @@ TEST_F(NriDeadlineTest, AnswersFromAnotherThreadWhileTheLoopIsBusy) {
   Attach();
   EXPECT_TRUE(Create().ok());
   answered.set_value();
-  loop_->Run([] {});
+  loop_->Run([] {});  // on_create has returned
   decider.join();
 }
 

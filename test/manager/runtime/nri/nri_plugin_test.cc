@@ -121,6 +121,7 @@ TEST_F(NriAdjustmentTest, TakesReplyFromAnotherThread) {
   };
   Attach();
   const auto response = Create();
+  loop_->Run([] {});  // on_create has returned
   other.join();
   ASSERT_TRUE(response.ok());
   EXPECT_THAT(response->adjust().env(), SizeIs(1));
