@@ -317,8 +317,10 @@ TEST_F(ExtenderServerTest, APodThatNoNodeFitsIsWokenWhenACustomResourceMakesRoom
   PutCapacity("n2", 20);
   EXPECT_TRUE(Await([&] { return IsWoken("a"); }));
   EXPECT_FALSE(IsWoken("large"));
-  EXPECT_THAT(Get(server_->monitor_port(), "/metrics"),
-              HasSubstr(R"(qrm_scheduler_wakes_total{result="ok"} 1)"));
+  EXPECT_TRUE(Await([&] {  // counted when the API server has answered
+    return Get(server_->monitor_port(), "/metrics")
+               .find(R"(qrm_scheduler_wakes_total{result="ok"} 1)") != std::string::npos;
+  }));
 }
 
 TEST_F(ExtenderServerTest, AChangeOfNodesAloneWakesNobody) {
