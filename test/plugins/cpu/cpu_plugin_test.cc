@@ -179,7 +179,9 @@ TEST(CpuPluginTest, GivesAPoolBackToWhoCameWhileItWasSmall) {
 
 TEST(CpuPluginTest, FollowsAPoolWhoseOnlyContainerCameWhileItWasSmall) {
   Drive drive(Make(kThreeRoles));
+  ASSERT_TRUE(drive.Admit(Request("former", "", "cpu", 1)).ok());
   drive.Reconcile();
+  drive.RemovePod("former");
   ASSERT_TRUE(drive.Admit(Request("pod1", "reranker", "cpu", 10)).ok());
   ASSERT_EQ(drive.Admit(Request("plain", "", "cpu", 1))->value, "12-39,42-79");
   drive.RemovePod("pod1");
