@@ -32,7 +32,7 @@ class Drive {
       return Status(StatusCode::kResourceExhausted, "no hint");
     }
     const TopologyHint hint = hints.hints().empty() ? TopologyHint() : hints.hints().front();
-    QRM_ASSIGN_OR_RETURN(const ResourceAllocation allocation, plugin_->Allocate(request, hint));
+    QRM_ASSIGN_OR_RETURN(ResourceAllocation allocation, plugin_->Allocate(request, hint));
     grants_[request.key] = {.request = request, .allocation = allocation};
     return allocation;
   }

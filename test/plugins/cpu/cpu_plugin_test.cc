@@ -1,11 +1,10 @@
-// The cpu plugin as the SDK drives it: the proposal's examples, pools that move, restarts.
+// The cpu plugin as the SDK drives it: the proposal's examples, pools that move.
 #include "plugins/cpu/cpu_plugin.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "api/base/section.h"
-#include "test/plugins/example_machine.h"
+#include "test/plugins/cpu/made_plugin.h"
 #include "test/plugins/plugin_driver.h"
 
 namespace qrm::cpu {
@@ -15,35 +14,6 @@ using test::Drive;
 using test::ExampleMachine;
 using test::Request;
 using testing::HasSubstr;
-
-constexpr char kTwoPools[] = R"(
-default-pool: online
-pools:
-  online: {cpus: "0-37,40-77", roles: [online-micro_service]}
-  offline: {cpus: "38-39,78-79", roles: [ETL]}
-)";
-
-constexpr char kThreeRoles[] = R"(
-reserved-cpus: 0-1,40-41
-roles:
-  storage-service: {}
-  reranker: {}
-  numa-enhancement: {share-numa-with: [numa-enhancement]}
-)";
-
-CpuPluginConfig Config(const std::string& text) {
-  const StatusOr<config::Section> section = config::Section::Parse(text, "cpu.yaml");
-  const StatusOr<CpuPluginConfig> config = ParseCpuConfig(*section);
-  EXPECT_TRUE(config.ok()) << config.status();
-  return *config;
-}
-
-std::unique_ptr<sdk::ResourcePlugin> Make(const std::string& text,
-                                          const Machine& machine = ExampleMachine()) {
-  auto plugin = MakeCpuPlugin(Config(text), machine);
-  EXPECT_TRUE(plugin.ok()) << plugin.status();
-  return *std::move(plugin);
-}
 
 TEST(CpuExampleTest, FirstExamplePlacesInPoolsAndFollowsThem) {
   Drive drive(Make(kTwoPools));
@@ -394,81 +364,6 @@ TEST(CpuPluginTest, ReportsPoolsWithRolesAndContainers) {
   EXPECT_EQ(pools[0].containers, 1u);
   EXPECT_EQ(pools[2].name, "default");
   EXPECT_TRUE(pools[2].cpus.Empty());
-}
-
-TEST(CpuAdoptionTest, LeavesARunningContainerTheCpusThatItHas) {
-  Drive drive(Make(kThreeRoles));
-  ContainerRequest request = Request("pod1", "reranker", "cpu", 3);
-  request.runs_on = {44, 45, 64};
-  const auto kept = drive.Admit(request);
-  ASSERT_TRUE(kept.ok()) << kept.status();
-  EXPECT_EQ(kept->value, "44-45,64");
-}
-
-TEST(CpuAdoptionTest, PlacesARunningContainerAnewWhereItsCpusAreNotItsOwnOrNotEnough) {
-  Drive drive(Make(kThreeRoles));
-  ASSERT_TRUE(drive.Admit(Request("pod1", "numa-enhancement", "cpu", 2)).ok());
-  const CpuSet taken = *CpuSet::Parse(drive.Value("pod1"));
-  ContainerRequest request = Request("pod2", "numa-enhancement", "cpu", 2);
-  request.runs_on = taken;
-  const auto other = drive.Admit(request);
-  ASSERT_TRUE(other.ok()) << other.status();
-  EXPECT_FALSE(CpuSet::Parse(other->value)->Intersects(taken));
-
-  request = Request("pod3", "numa-enhancement", "cpu", 2);
-  request.runs_on = {30};
-  EXPECT_EQ(CpuSet::Parse(drive.Admit(request)->value)->Count(), 2);
-}
-
-TEST(CpuRestartTest, KeepsPoolsAndExclusiveCpus) {
-  Drive before(Make(kThreeRoles + std::string("pools: {web: {cpus: \"60-69\", roles: [web]}}")));
-  ASSERT_TRUE(before.plugin().SetPools({{"web", CpuSet::Range(70, 79)}}).ok());
-  ASSERT_TRUE(before.Admit(Request("pod1", "storage-service", "cpu", 20)).ok());
-  ASSERT_TRUE(before.Admit(Request("web", "web", "cpu", 1)).ok());
-
-  Drive after(Make(kThreeRoles + std::string("pools: {web: {cpus: \"60-69\", roles: [web]}}")),
-              before);
-  EXPECT_EQ(after.plugin().ExportState(after.grants()),
-            before.plugin().ExportState(before.grants()));
-  EXPECT_EQ(after.Admit(Request("pod2", "reranker", "cpu", 10))->value, "42-51");
-  after.Reconcile();
-  EXPECT_EQ(after.Value("web"), "70-79");
-}
-
-TEST(CpuRestartTest, ChangedConfigurationOfPoolWinsOverItsSavedSize) {
-  Drive before(Make("pools: {web: {cpus: \"60-69\"}}"));
-  ASSERT_TRUE(before.plugin().SetPools({{"web", CpuSet::Range(70, 79)}}).ok());
-  Drive after(Make("pools: {web: {cpus: \"50-59\"}}"), before);
-  EXPECT_EQ(ToString(after.plugin().Pools()[0].cpus), "50-59");
-}
-
-TEST(CpuRestartTest, OwnersKeepCpusThatPoolWasGiven) {
-  Drive before(Make(kThreeRoles));
-  ASSERT_EQ(before.Admit(Request("pod1", "storage-service", "cpu", 4))->value, "2-5");
-  Drive after(Make(kThreeRoles + std::string("pools: {web: {cpus: \"4-9\"}}")), before);
-  EXPECT_EQ(ToString(after.plugin().Pools()[0].cpus), "6-9");
-  after.Reconcile();
-  EXPECT_EQ(after.Value("pod1"), "2-5");
-}
-
-TEST(CpuRestartTest, RepairsCpusThatMachineLost) {
-  Drive before(Make("roles: {r: {numa: fewest}}"));
-  ASSERT_EQ(before.Admit(Request("pod1", "r", "cpu", 60))->quantity, 60);
-  MachineParts parts = ExampleMachine().parts();
-  parts.cpus.resize(40);
-  parts.nodes.resize(1);
-  Drive after(Make("roles: {r: {numa: fewest}}", Machine(parts)), before);
-  after.Reconcile();
-  EXPECT_TRUE(CpuSet::Parse(after.Value("pod1"))->IsSubsetOf(CpuSet::Range(0, 39)));
-}
-
-TEST(CpuRestartTest, UnreadableSavedPoolsFallBackToConfiguration) {
-  auto plugin = Make(kTwoPools);
-  for (const char* text : {"", "{", "[]", R"({"pools": {"online": 3}})",
-                           R"({"pools": {"online": {"cpus": "x", "configured": "1"}}})"}) {
-    EXPECT_TRUE(plugin->LoadState(text).ok());
-    EXPECT_EQ(ToString(plugin->Pools()[1].cpus), "0-37,40-77");
-  }
 }
 
 TEST(CpuPluginTest, RepeatedRequestKeepsItsNodePreferred) {
