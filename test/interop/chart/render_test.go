@@ -100,33 +100,43 @@ func tryRender(overrides values, minor int) (*release, error) {
 }
 
 func tryRenderIn(namespace string, overrides values, minor int) (*release, error) {
-	chart, err := loader.Load(directory)
-	if err != nil {
-		return nil, err
-	}
 	capabilities := chartutil.DefaultCapabilities.Copy()
 	capabilities.KubeVersion = chartutil.KubeVersion{Version: fmt.Sprintf("v1.%d.0", minor), Major: "1", Minor: fmt.Sprint(minor)}
-	merged, err := chartutil.ToRenderValues(chart, overrides,
-		chartutil.ReleaseOptions{Name: "qrm", Namespace: namespace, IsInstall: true}, capabilities)
-	if err != nil {
+	made := &release{}
+	options := chartutil.ReleaseOptions{Name: "qrm", Namespace: namespace, IsInstall: true}
+	if err := renderInto(made, directory, overrides, options, capabilities); err != nil {
 		return nil, err
+	}
+	return made, nil
+}
+
+// objects takes what a chart makes, one after another.
+type objects interface{ decode(document string) error }
+
+func renderInto(made objects, directory string, overrides values, options chartutil.ReleaseOptions, capabilities *chartutil.Capabilities) error {
+	chart, err := loader.Load(directory)
+	if err != nil {
+		return err
+	}
+	merged, err := chartutil.ToRenderValues(chart, overrides, options, capabilities)
+	if err != nil {
+		return err
 	}
 	files, err := engine.Render(chart, merged)
 	if err != nil {
-		return nil, err
+		return err
 	}
-	made := &release{}
 	for name, text := range files {
 		if filepath.Ext(name) != ".yaml" {
 			continue
 		}
 		for _, document := range strings.Split(text, "\n---\n") {
 			if err := made.decode(document); err != nil {
-				return nil, fmt.Errorf("%s: %w in\n%s", name, err, document)
+				return fmt.Errorf("%s: %w in\n%s", name, err, document)
 			}
 		}
 	}
-	return made, nil
+	return nil
 }
 
 // decode takes one object; a field that its kind does not have is an error.

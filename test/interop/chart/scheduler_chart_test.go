@@ -9,9 +9,7 @@ import (
 	"strings"
 	"testing"
 
-	"helm.sh/helm/v3/pkg/chart/loader"
 	"helm.sh/helm/v3/pkg/chartutil"
-	"helm.sh/helm/v3/pkg/engine"
 	"helm.sh/helm/v3/pkg/lint"
 	"helm.sh/helm/v3/pkg/lint/support"
 	appsv1 "k8s.io/api/apps/v1"
@@ -66,29 +64,10 @@ func (r *schedulerRelease) decode(document string) error {
 
 // tryRenderScheduler is `helm template qrm-scheduler charts/qrm-scheduler -n default` with the values in place of the default ones.
 func tryRenderScheduler(overrides values) (*schedulerRelease, error) {
-	chart, err := loader.Load(schedulerChart)
-	if err != nil {
-		return nil, err
-	}
-	merged, err := chartutil.ToRenderValues(chart, overrides,
-		chartutil.ReleaseOptions{Name: "qrm-scheduler", Namespace: "default", IsInstall: true}, chartutil.DefaultCapabilities)
-	if err != nil {
-		return nil, err
-	}
-	files, err := engine.Render(chart, merged)
-	if err != nil {
-		return nil, err
-	}
 	made := &schedulerRelease{}
-	for name, text := range files {
-		if filepath.Ext(name) != ".yaml" {
-			continue
-		}
-		for _, document := range strings.Split(text, "\n---\n") {
-			if err := made.decode(document); err != nil {
-				return nil, fmt.Errorf("%s: %w in\n%s", name, err, document)
-			}
-		}
+	options := chartutil.ReleaseOptions{Name: "qrm-scheduler", Namespace: "default", IsInstall: true}
+	if err := renderInto(made, schedulerChart, overrides, options, chartutil.DefaultCapabilities); err != nil {
+		return nil, err
 	}
 	return made, nil
 }
