@@ -95,6 +95,15 @@ class PublisherTest : public testing::Test {
     return std::count_if(requests.begin(), requests.end(),
                          [](const std::string& request) { return !request.starts_with("GET "); });
   }
+  /// Node and topology are watched, so that the next request is a write.
+  bool AwaitWatches() const {
+    return Await([&] {
+      const std::vector<std::string> requests = server_.requests();
+      return std::count_if(requests.begin(), requests.end(), [](const std::string& request) {
+               return request.find("watch=1") != std::string::npos;
+             }) == 2;
+    });
+  }
   /// When so many looks have passed, as far as time tells.
   void AwaitLooks() const {
     constexpr int kLooks = 10;
@@ -181,7 +190,7 @@ TEST_F(PublisherTest, FailuresAreCountedAndTriedAgain) {
 
 TEST_F(PublisherTest, AWriteThatIsRefusedIsAProblemUntilItIsTaken) {
   Start({kPublishTopology});
-  ASSERT_TRUE(Await([&] { return CpusAvailable(0) == "4"; }));
+  ASSERT_TRUE(Await([&] { return CpusAvailable(0) == "4"; }) && AwaitWatches());
   server_.Refuse(1, 422);
   snapshots_.Apply(test::Admit(test::SamplePod("a"), "c", {{"cpu", test::OwnCpus("0-2")}}));
   EXPECT_TRUE(Await([&] { return publisher_->GetStatus().failures == 1; }));
