@@ -20,6 +20,7 @@
 #include "bench/bench_node.h"
 #include "bench/floor.h"
 #include "bench/target.h"
+#include "test/support/synced_log.h"
 
 namespace qrm::bench {
 namespace {
@@ -118,9 +119,9 @@ class Comparison {
   }
 
   void TakeTurnsWithLogs() {
-    using Length = SyncedLog::Length;
-    SyncedLog appended(dir_ / "appended.log", bytes_[0], Length::kGrows);
-    SyncedLog in_place(dir_ / "in-place.log", bytes_[0], Length::kStays);
+    using Length = test::SyncedLog::Length;
+    test::SyncedLog appended(dir_ / "appended.log", bytes_[0], Length::kGrows);
+    test::SyncedLog in_place(dir_ / "in-place.log", bytes_[0], Length::kStays);
     for (std::size_t i = 0; i < program_.admissions; ++i) {
       floors_.total.push_back(Timed([&] { appended.Append(); }));
       in_place_.total.push_back(Timed([&] { in_place.Append(); }));

@@ -7,9 +7,6 @@
 #include <thread>
 #include <utility>
 
-#include <fcntl.h>
-#include <unistd.h>
-
 #include <fmt/format.h>
 #include <grpcpp/grpcpp.h>
 
@@ -18,14 +15,12 @@
 #include "api/rpc/grpc_lifetime.h"
 #include "api/wire.h"
 #include "test/support/child_process.h"
+#include "test/support/synced_log.h"
 
 namespace qrm::bench {
 namespace {
 
 namespace pb = ::resourceplugin::v1alpha1;
-
-/// As the checkpoint's log: 256 pages.
-constexpr std::size_t kLogBytes = std::size_t{256} * 4096;
 
 constexpr std::chrono::seconds kTimeout{10};
 
@@ -36,7 +31,8 @@ const std::vector<TopologyHint> kHints = {{.nodes = {0}, .preferred = true},
 class FloorPlugin final : public pb::ResourcePlugin::CallbackService {
  public:
   FloorPlugin(const std::string& log_path, std::size_t record_bytes)
-      : log_(log_path, record_bytes, SyncedLog::Length::kStays), thread_([this] { Work(); }) {}
+      : log_(log_path, record_bytes, test::SyncedLog::Length::kStays),
+        thread_([this] { Work(); }) {}
   ~FloorPlugin() override {
     work_.release();
     thread_.join();
@@ -88,7 +84,7 @@ class FloorPlugin final : public pb::ResourcePlugin::CallbackService {
   }
 
   // The caller asks one thing at a time.
-  SyncedLog log_;
+  test::SyncedLog log_;
   pb::ResourceHintsResponse hints_;
   pb::ResourceAllocationResponse allocation_;
   grpc::ServerUnaryReactor* waiting_ = nullptr;
@@ -121,32 +117,6 @@ struct Call {
 
 }  // namespace
 
-SyncedLog::SyncedLog(const std::string& path, std::size_t record_bytes, Length length)
-    : fd_(::open(path.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC, 0600)),
-      record_(record_bytes, 'x'),
-      length_(length) {
-  QRM_CHECK(fd_ >= 0);
-  if (length_ == Length::kStays) {
-    const std::string blank(kLogBytes + record_bytes, '\0');
-    QRM_CHECK(::write(fd_, blank.data(), blank.size()) == static_cast<ssize_t>(blank.size()));
-  }
-  QRM_CHECK(::fsync(fd_) == 0);
-}
-
-SyncedLog::~SyncedLog() {
-  ::close(fd_);
-}
-
-void SyncedLog::Append() {
-  if (length_ == Length::kStays && end_ >= kLogBytes) {
-    end_ = 0;
-  }
-  const auto size = static_cast<ssize_t>(record_.size());
-  QRM_CHECK(::pwrite(fd_, record_.data(), record_.size(), static_cast<off_t>(end_)) == size);
-  QRM_CHECK(::fdatasync(fd_) == 0);
-  end_ += record_.size();
-}
-
 void ServeFloorPlugin(const std::string& socket, const std::string& log_path,
                       std::size_t record_bytes) {
   FloorPlugin plugin(log_path, record_bytes);
@@ -159,7 +129,8 @@ void ServeFloorPlugin(const std::string& socket, const std::string& log_path,
 struct Floor::Impl {
   explicit Impl(const Options& options)
       : request(wire::ToWire(options.request)),
-        log(options.directory + "/floor.log", options.record_bytes[0], SyncedLog::Length::kStays) {
+        log(options.directory + "/floor.log", options.record_bytes[0],
+            test::SyncedLog::Length::kStays) {
     for (std::size_t i = 1; i < options.record_bytes.size(); ++i) {
       const std::string path = fmt::format("{}/floor-{}", options.directory, i);
       const std::size_t bytes = options.record_bytes[i];
@@ -185,7 +156,7 @@ struct Floor::Impl {
   }
 
   const pb::ResourceRequest request;
-  SyncedLog log;
+  test::SyncedLog log;
   std::vector<std::unique_ptr<test::ChildProcess>> processes;
   std::vector<std::unique_ptr<pb::ResourcePlugin::Stub>> stubs;
 };

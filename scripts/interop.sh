@@ -12,7 +12,7 @@ if ! command -v go >/dev/null; then
   echo "skipped: there is no Go toolchain; install Go 1.26 to run test/interop"
   exit 77
 fi
-for program in qrmd qrmctl interop_runtime; do
+for program in qrmd qrmctl interop_runtime handover; do
   if [ ! -x "$bin/$program" ]; then
     echo "cannot run $bin/$program: it is not built; run: scripts/build.sh release $program" >&2
     exit 1
