@@ -64,11 +64,21 @@ struct LeaseElection::Impl final : std::enable_shared_from_this<Impl> {
       if (body.ok()) {
         self.Judge(json::parse(*body, nullptr, false));
       } else if (body.status().code() == StatusCode::kNotFound) {
-        self.Write("POST", json::object());
+        self.TakeMissing();
       } else {
         self.Settle(body.status());
       }
     });
+  }
+
+  /// Somebody deleted it, or the server was restored from before there was one: who held it leads
+  /// on until it would have run out.
+  void TakeMissing() {
+    if (steady_clock::now() < others_until) {
+      Settle(OkStatus());
+    } else {
+      Write("POST", json::object());
+    }
   }
 
   void Judge(json lease) {
@@ -79,8 +89,13 @@ struct LeaseElection::Impl final : std::enable_shared_from_this<Impl> {
       seen_at = steady_clock::now();
     }
     const std::string holder = HolderOf(spec);
-    const auto runs_out = seen_at + std::chrono::seconds(NumberIn(spec, "leaseDurationSeconds"));
-    if (holder == options.identity || holder.empty() || steady_clock::now() >= runs_out) {
+    if (holder == options.identity || holder.empty()) {
+      Write("PUT", std::move(lease));
+      return;
+    }
+    leads_until = 0;  // whatever we wrote before: the lease is another's
+    others_until = seen_at + std::chrono::seconds(NumberIn(spec, "leaseDurationSeconds"));
+    if (steady_clock::now() >= others_until) {
       Write("PUT", std::move(lease));
     } else {
       Settle(OkStatus());
@@ -160,6 +175,7 @@ struct LeaseElection::Impl final : std::enable_shared_from_this<Impl> {
   const std::string path;
   std::string seen;  // the lease's spec, and when it was first seen so
   steady_clock::time_point seen_at;
+  steady_clock::time_point others_until;  // when another's lease, the latest seen, runs out
   Status trouble;
   std::atomic<steady_clock::rep> leads_until{0};
   bool stopped = false;

@@ -14,8 +14,9 @@
 namespace qrm::cluster {
 
 /// Holds or waits for a Lease. Whether another's has run out is judged by our own clock since the
-/// record was seen to change, never by the times in it. A lease is no fence: who leads stops when
-/// it could not renew in time, and what it sent before may still arrive.
+/// record was seen to change, never by the times in it; so also for one that was deleted meanwhile.
+/// A lease is no fence: who leads stops when it could not renew in time or sees another's, and what
+/// it sent before may still arrive.
 ///
 /// Threads: that of `io`; Leads() any.
 /// Source: Kubernetes, coordination/v1 Lease; the rules of client-go's leader election.

@@ -1,9 +1,12 @@
 #include "cluster/lease_election.h"
 
+#include <algorithm>
 #include <atomic>
 #include <chrono>
+#include <cstddef>
 #include <memory>
 #include <string>
+#include <vector>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -29,7 +32,8 @@ class LeaseElectionTest : public ClientFixture {
       second_.reset();
     });
   }
-  std::unique_ptr<LeaseElection> Run(const std::string& identity) {
+  std::unique_ptr<LeaseElection> Run(const std::string& identity,
+                                     milliseconds renew_deadline = milliseconds(700)) {
     std::unique_ptr<LeaseElection> election;
     loop_.Run([&] {
       election = std::make_unique<LeaseElection>(
@@ -37,8 +41,8 @@ class LeaseElectionTest : public ClientFixture {
           LeaseElection::Options{.lease_namespace = "qrm",
                                  .name = "scheduler",
                                  .identity = identity,
-                                 .duration = milliseconds(1000),
-                                 .renew_deadline = milliseconds(700),
+                                 .duration = renew_deadline + milliseconds(300),
+                                 .renew_deadline = renew_deadline,
                                  .retry = milliseconds(20)},
           [this] {
             ++begun_;
@@ -48,6 +52,15 @@ class LeaseElectionTest : public ClientFixture {
       election->Start();
     });
     return election;
+  }
+  void PutLeaseOf(const std::string& holder) {
+    server_.Put(kLeases, {{"metadata", {{"namespace", "qrm"}, {"name", "scheduler"}}},
+                          {"spec", {{"holderIdentity", holder}, {"leaseDurationSeconds", 3600}}}});
+  }
+  std::ptrdiff_t Reads() const {
+    const std::vector<std::string> requests = server_.requests();
+    return std::count_if(requests.begin(), requests.end(),
+                         [](const std::string& request) { return request.starts_with("GET "); });
   }
   nlohmann::json Spec() const { return server_.Find(kLeases, kLease)["spec"]; }
 
@@ -97,6 +110,33 @@ TEST_F(LeaseElectionTest, AReleasedLeaseIsTakenAtOnce) {
   EXPECT_EQ(Spec()["holderIdentity"], "");
   second_ = Run("second");
   EXPECT_TRUE(Await([&] { return second_->Leads(); }));
+}
+
+TEST_F(LeaseElectionTest, WhoSeesTheLeaseOfAnotherStopsLeadingAtOnce) {
+  first_ = Run("first", std::chrono::hours(1));
+  ASSERT_TRUE(Await([&] { return first_->Leads(); }));
+  PutLeaseOf("another");
+  EXPECT_TRUE(Await([&] { return !first_->Leads(); }));
+}
+
+TEST_F(LeaseElectionTest, WhoLeadsMakesALeaseAnewThatIsMissing) {
+  first_ = Run("first", std::chrono::hours(1));
+  ASSERT_TRUE(Await([&] { return first_->Leads(); }));
+  server_.Delete(kLeases, kLease);
+  EXPECT_TRUE(Await([&] { return server_.Find(kLeases, kLease).is_object(); }));
+  EXPECT_EQ(Spec()["holderIdentity"], "first");
+  EXPECT_TRUE(first_->Leads());
+}
+
+TEST_F(LeaseElectionTest, AMissingLeaseOfAnotherIsNotTakenBeforeItWouldHaveRunOut) {
+  PutLeaseOf("another");
+  first_ = Run("first");
+  ASSERT_TRUE(Await([&] { return Reads() > 1; }));  // it has seen the first answer
+  server_.Delete(kLeases, kLease);
+  const auto reads = Reads();
+  ASSERT_TRUE(Await([&] { return Reads() > reads + 2; }));
+  EXPECT_TRUE(server_.Find(kLeases, kLease).is_null());
+  EXPECT_FALSE(first_->Leads());
 }
 
 TEST_F(LeaseElectionTest, WhoCannotRenewStopsLeading) {
