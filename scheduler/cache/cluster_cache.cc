@@ -28,7 +28,7 @@ void ClusterCache::SetPod(Pod pod) {
   if (!TakeVersion(kPods, pod.resource_version)) {
     return;
   }
-  if (const auto change = pods_.Set(std::make_shared<const Pod>(std::move(pod)))) {
+  if (const auto change = pods_.Set(std::move(pod))) {
     Move(*change);
   }
 }
@@ -43,12 +43,10 @@ void ClusterCache::DeletePod(const std::string& uid, const std::string& version)
 }
 
 void ClusterCache::ReplacePods(PodList list) {
-  std::vector<PodPtr> pods;
-  pods.reserve(list.pods.size());
   for (Pod& pod : list.pods) {
-    pods.push_back(std::make_shared<const Pod>(std::move(pod)));
+    pods_.AddListed(std::move(pod));
   }
-  for (const StayChange& change : pods_.Replace(std::move(pods), list.begun)) {
+  for (const StayChange& change : pods_.Replace(list.begun)) {
     Move(change);
   }
   Listed(kPods, list.version);
@@ -114,8 +112,8 @@ bool ClusterCache::FitsWithout(const Pod& pod, const std::string& node,
     }
     const std::unique_ptr<ExtendedResource> left = resource->Clone();
     for (const std::string& uid : uids) {
-      if (const Stay* const stay = pods_.FindStay(uid); stay != nullptr && stay->node == node) {
-        left->RemovePod(*stay->pod);
+      if (const PackedPodPtr stay = pods_.FindStay(uid); stay != nullptr && *stay->node == node) {
+        left->RemovePod(Unpack(*stay));
       }
     }
     if (!left->AdmitPod(pod).Fits()) {
@@ -179,19 +177,18 @@ void ClusterCache::Listed(const std::string& kind, const std::string& version) {
 }
 
 void ClusterCache::Move(const StayChange& change) {
-  const auto& stay = change.before.has_value() ? change.before : change.after;
-  if (!stay.has_value()) {
+  const PackedPodPtr& stay = change.before != nullptr ? change.before : change.after;
+  if (stay == nullptr) {
     return;
   }
-  const std::string& uid = stay->pod->uid;
-  if (pods_.AssumedOn(uid).empty()) {
-    decisions_.erase(uid);
+  if (pods_.AssumedOn(stay->uid).empty()) {
+    decisions_.erase(stay->uid);
   }
-  if (change.before.has_value()) {
-    nodes_.RemovePod(change.before->node, uid);
+  if (change.before != nullptr) {
+    nodes_.RemovePod(change.before);
   }
-  if (change.after.has_value()) {
-    nodes_.AddPod(change.after->node, change.after->pod);
+  if (change.after != nullptr) {
+    nodes_.AddPod(change.after);
   }
 }
 
@@ -203,14 +200,14 @@ Status ClusterCache::CheckAssumable(const std::string& uid, const std::string& n
                   "again in a moment",
                   uid, node);
   }
-  const Stay* const stay = pods_.FindStay(uid);
+  const PackedPodPtr stay = pods_.FindStay(uid);
   if (stay != nullptr || pod->finished) {
     return Errorf(StatusCode::kFailedPrecondition,
                   "cannot bind pod {}/{} to node {}: it {}; look at the pod", pod->pod_namespace,
                   pod->name, node,
                   stay == nullptr                ? "has finished"
-                  : pods_.AssumedOn(uid).empty() ? "is on node " + stay->node
-                                                 : "is being bound to node " + stay->node);
+                  : pods_.AssumedOn(uid).empty() ? "is on node " + *stay->node
+                                                 : "is being bound to node " + *stay->node);
   }
   return OkStatus();
 }

@@ -6,6 +6,7 @@
 #include <memory>
 #include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "api/base/status.h"
@@ -40,10 +41,17 @@ class ClusterCache {
 
   void SetPod(Pod pod);
   void DeletePod(const std::string& uid, const std::string& version);
+  /// All pods: those of `list`, and those that AddListed was given since BeginList.
   void ReplacePods(PodList list);
-  uint64_t BeginList() const { return pods_.BeginList(); }
+  uint64_t BeginList() { return pods_.BeginList(); }
+  /// So that no list of 100,000 pods has to be in memory beside the cache.
+  void AddListed(Pod pod) { pods_.AddListed(std::move(pod)); }
   /// The pods that kube-scheduler has found no node for.
   std::vector<PodPtr> refused() const { return pods_.refused(); }
+
+  /// As PodBook has them.
+  std::vector<PodPtr> FindPods(const std::string& words) const { return pods_.FindAll(words); }
+  std::string AssumedOn(const std::string& uid) const { return pods_.AssumedOn(uid); }
 
   void SetNode(Node node);
   void DeleteNode(const std::string& name, const std::string& version);

@@ -28,24 +28,27 @@ std::set<std::string> NodeTable::node_names() const {
   return names;
 }
 
-void NodeTable::AddPod(const std::string& node, PodPtr pod) {
-  Entry& entry = Touch(node);
-  for (auto& [type, slot] : entry.resources) {
-    ToChange(slot).AddPod(*pod);
+void NodeTable::AddPod(PackedPodPtr pod) {
+  Entry& entry = Touch(*pod->node);
+  if (!entry.resources.empty()) {
+    const Pod unpacked = Unpack(*pod);
+    for (auto& [type, slot] : entry.resources) {
+      ToChange(slot).AddPod(unpacked);
+    }
   }
-  const std::string& uid = pod->uid;
-  QRM_CHECK(entry.pods.emplace(uid, std::move(pod)).second);
+  QRM_CHECK(entry.pods.insert(std::move(pod)).second);
 }
 
-void NodeTable::RemovePod(const std::string& node, const std::string& uid) {
-  Entry& entry = Touch(node);
-  const auto pod = entry.pods.find(uid);
-  QRM_CHECK(pod != entry.pods.end());
-  for (auto& [type, slot] : entry.resources) {
-    ToChange(slot).RemovePod(*pod->second);
+void NodeTable::RemovePod(const PackedPodPtr& pod) {
+  Entry& entry = Touch(*pod->node);
+  if (!entry.resources.empty()) {
+    const Pod unpacked = Unpack(*pod);
+    for (auto& [type, slot] : entry.resources) {
+      ToChange(slot).RemovePod(unpacked);
+    }
   }
-  entry.pods.erase(pod);
-  DropIfEmpty(node);
+  QRM_CHECK(entry.pods.erase(pod) == 1);
+  DropIfEmpty(*pod->node);
 }
 
 const ExtendedResource* NodeTable::FindResource(const std::string& node,
@@ -66,8 +69,8 @@ void NodeTable::SetResource(const std::string& node, const std::string& type,
     DropIfEmpty(node);
     return;
   }
-  for (const auto& [uid, pod] : entry.pods) {
-    resource->AddPod(*pod);
+  for (const PackedPodPtr& pod : entry.pods) {
+    resource->AddPod(Unpack(*pod));
   }
   entry.resources[type] = {.resource = std::move(resource)};
 }
@@ -109,8 +112,8 @@ nlohmann::json NodeTable::Dump() const {
     node["known"] = entry.node != nullptr;
     node["pods"] = nlohmann::json::object();
     node["resources"] = nlohmann::json::object();
-    for (const auto& [uid, pod] : entry.pods) {
-      node["pods"][uid] = pod->pod_namespace + "/" + pod->name;
+    for (const PackedPodPtr& pod : entry.pods) {
+      node["pods"][pod->uid] = *pod->pod_namespace + "/" + pod->name;
     }
     for (const auto& [type, slot] : entry.resources) {
       node["resources"][type] = slot.resource->Dump();

@@ -11,6 +11,7 @@
 
 #include "scheduler/cache/extended_resource.h"
 #include "scheduler/cache/objects.h"
+#include "scheduler/cache/packed_pod.h"
 #include "scheduler/cache/snapshot.h"
 
 namespace qrm::scheduler {
@@ -25,10 +26,10 @@ class NodeTable {
   void RemoveNode(const std::string& name);
   std::set<std::string> node_names() const;
 
-  /// The pod uses the node from now on, or does not any more. AddPod of a pod that is there, or
+  /// The pod uses its node from now on, or does not any more. AddPod of a pod that is there, or
   /// RemovePod of one that is not, is a mistake of the caller's.
-  void AddPod(const std::string& node, PodPtr pod);
-  void RemovePod(const std::string& node, const std::string& uid);
+  void AddPod(PackedPodPtr pod);
+  void RemovePod(const PackedPodPtr& pod);
 
   const ExtendedResource* FindResource(const std::string& node, const std::string& type) const;
   void SetResource(const std::string& node, const std::string& type,
@@ -46,9 +47,12 @@ class NodeTable {
     std::shared_ptr<ExtendedResource> resource;
     bool published = false;  ///< a snapshot has it: it is copied before it changes
   };
+  struct ByUid {
+    bool operator()(const PackedPodPtr& a, const PackedPodPtr& b) const { return a->uid < b->uid; }
+  };
   struct Entry {
     NodePtr node;
-    std::map<std::string, PodPtr> pods;     // by UID
+    std::set<PackedPodPtr, ByUid> pods;
     std::map<std::string, Slot> resources;  // by type
   };
 

@@ -44,10 +44,6 @@ struct Pod {
 
 using PodPtr = std::shared_ptr<const Pod>;
 
-/// True when `a` and `b` differ in nothing but their resource version: resources need not hear of
-/// such a change.
-bool SameButVersion(const Pod& a, const Pod& b);
-
 /// A node. Source: Kubernetes, core/v1 Node.
 struct Node {
   std::string name;

@@ -8,12 +8,18 @@
 
 namespace qrm::scheduler {
 
-std::optional<StayChange> PodBook::Set(PodPtr pod) {
+std::optional<StayChange> PodBook::Set(Pod pod) {
+  return Set(Pack(std::move(pod), texts_));
+}
+
+std::optional<StayChange> PodBook::Set(PackedPodPtr pod) {
   const std::string uid = pod->uid;
   Record& record = records_[uid];
-  record.shown = std::move(pod);
-  if (record.shown->finished || !record.shown->node.empty()) {
-    record.assumed_on.clear();
+  // Most events change nothing of what is kept: then one object is enough.
+  record.shown =
+      record.counts != nullptr && *record.counts == *pod ? record.counts : std::move(pod);
+  if (record.shown->finished || !record.shown->node->empty()) {
+    record.assumed.reset();
   }
   return Settle(uid, record);
 }
@@ -24,11 +30,16 @@ std::optional<StayChange> PodBook::Delete(const std::string& uid) {
     return std::nullopt;
   }
   found->second.shown = nullptr;
-  found->second.assumed_on.clear();
+  found->second.assumed.reset();
   return Settle(uid, found->second);
 }
 
-std::vector<StayChange> PodBook::Replace(std::vector<PodPtr> pods, uint64_t begun) {
+uint64_t PodBook::BeginList() {
+  listed_.clear();
+  return accepted_;
+}
+
+std::vector<StayChange> PodBook::Replace(uint64_t begun) {
   std::vector<StayChange> changes;
   const auto add = [&changes](std::optional<StayChange> change) {
     if (change.has_value()) {
@@ -39,12 +50,12 @@ std::vector<StayChange> PodBook::Replace(std::vector<PodPtr> pods, uint64_t begu
   for (const auto& [uid, record] : records_) {
     gone.insert(uid);
   }
-  for (PodPtr& pod : pods) {
-    const std::string uid = pod->uid;
-    gone.erase(uid);
-    Record& record = records_[uid];
-    if (record.accepted != 0 && record.accepted <= begun) {
-      record.assumed_on.clear();  // it was bound when the list began: the list tells
+  for (PackedPodPtr& pod : std::exchange(listed_, {})) {
+    gone.erase(pod->uid);
+    Record& record = records_[pod->uid];
+    if (record.assumed != nullptr && record.assumed->accepted != 0 &&
+        record.assumed->accepted <= begun) {
+      record.assumed.reset();  // it was bound when the list began: the list tells
     }
     add(Set(std::move(pod)));
   }
@@ -56,52 +67,65 @@ std::vector<StayChange> PodBook::Replace(std::vector<PodPtr> pods, uint64_t begu
 
 PodPtr PodBook::Find(const std::string& uid) const {
   const auto found = records_.find(uid);
-  return found == records_.end() ? nullptr : found->second.shown;
+  return found == records_.end() || found->second.shown == nullptr
+             ? nullptr
+             : std::make_shared<const Pod>(Unpack(*found->second.shown));
 }
 
-const Stay* PodBook::FindStay(const std::string& uid) const {
+PackedPodPtr PodBook::FindStay(const std::string& uid) const {
   const auto found = records_.find(uid);
-  return found == records_.end() || !found->second.counts.has_value() ? nullptr
-                                                                      : &*found->second.counts;
+  return found == records_.end() ? nullptr : found->second.counts;
+}
+
+std::vector<PodPtr> PodBook::FindAll(const std::string& words) const {
+  std::vector<PodPtr> pods;
+  for (const auto& [uid, record] : records_) {
+    const PackedPodPtr& pod = record.shown;
+    if (pod != nullptr &&
+        (pod->name == words || uid == words || *pod->pod_namespace + "/" + pod->name == words)) {
+      pods.push_back(std::make_shared<const Pod>(Unpack(*pod)));
+    }
+  }
+  return pods;
 }
 
 std::string PodBook::AssumedOn(const std::string& uid) const {
   const auto found = records_.find(uid);
-  return found == records_.end() ? std::string() : found->second.assumed_on;
+  return found == records_.end() || found->second.assumed == nullptr ? std::string()
+                                                                     : found->second.assumed->node;
 }
 
 StayChange PodBook::Assume(const std::string& uid, const std::string& node,
                            const StringMap& annotations) {
   const auto found = records_.find(uid);
-  QRM_CHECK(found != records_.end() && !found->second.counts.has_value());
-  found->second.assumed_on = node;
-  found->second.decision = annotations;
-  found->second.accepted = 0;
+  QRM_CHECK(found != records_.end() && found->second.counts == nullptr);
+  found->second.assumed =
+      std::make_unique<Assumption>(Assumption{.node = node, .decision = annotations});
   return Settle(uid, found->second).value_or(StayChange());
 }
 
 void PodBook::Accept(const std::string& uid) {
   const auto found = records_.find(uid);
-  if (found != records_.end() && !found->second.assumed_on.empty()) {
-    found->second.accepted = ++accepted_;
+  if (found != records_.end() && found->second.assumed != nullptr) {
+    found->second.assumed->accepted = ++accepted_;
   }
 }
 
 std::optional<StayChange> PodBook::Release(const std::string& uid, const std::string& node) {
   const auto found = records_.find(uid);
-  if (found == records_.end() || found->second.assumed_on.empty() ||
-      found->second.assumed_on != node) {
+  if (found == records_.end() || found->second.assumed == nullptr ||
+      found->second.assumed->node != node) {
     return std::nullopt;
   }
-  found->second.assumed_on.clear();
+  found->second.assumed.reset();
   return Settle(uid, found->second);
 }
 
 std::vector<PodPtr> PodBook::refused() const {
   std::vector<PodPtr> pods;
   for (const auto& [uid, record] : records_) {
-    if (record.shown != nullptr && record.shown->refused && record.assumed_on.empty()) {
-      pods.push_back(record.shown);
+    if (record.shown != nullptr && record.shown->refused && record.assumed == nullptr) {
+      pods.push_back(std::make_shared<const Pod>(Unpack(*record.shown)));
     }
   }
   return pods;
@@ -110,45 +134,44 @@ std::vector<PodPtr> PodBook::refused() const {
 std::map<std::string, std::string> PodBook::assumed() const {
   std::map<std::string, std::string> nodes;
   for (const auto& [uid, record] : records_) {
-    if (!record.assumed_on.empty()) {
-      nodes.emplace(uid, record.assumed_on);
+    if (record.assumed != nullptr) {
+      nodes.emplace(uid, record.assumed->node);
     }
   }
   return nodes;
 }
 
-std::optional<Stay> PodBook::Conclude(const Record& record) {
-  const PodPtr& shown = record.shown;
+PackedPodPtr PodBook::Conclude(const Record& record) {
+  const PackedPodPtr& shown = record.shown;
   if (shown == nullptr || shown->finished) {
-    return std::nullopt;
+    return nullptr;
   }
-  if (!shown->node.empty()) {
-    return Stay{.node = shown->node, .pod = shown};
+  if (!shown->node->empty()) {
+    return shown;
   }
-  if (record.assumed_on.empty()) {
-    return std::nullopt;
+  if (record.assumed == nullptr) {
+    return nullptr;
   }
-  Pod pod = *shown;
-  pod.node = record.assumed_on;
-  for (const auto& [key, value] : record.decision) {
+  Pod pod = Unpack(*shown);
+  pod.node = record.assumed->node;
+  for (const auto& [key, value] : record.assumed->decision) {
     pod.annotations[key] = value;
   }
-  return Stay{.node = record.assumed_on, .pod = std::make_shared<const Pod>(std::move(pod))};
+  return Pack(std::move(pod), texts_);
 }
 
 std::optional<StayChange> PodBook::Settle(const std::string& uid, Record& record) {
   StayChange change{.before = record.counts, .after = Conclude(record)};
-  if (change.before.has_value() && change.after.has_value() &&
-      change.before->node == change.after->node &&
-      SameButVersion(*change.before->pod, *change.after->pod)) {
+  if (change.before != nullptr && change.after != nullptr &&
+      SameToResources(*change.before, *change.after)) {
     return std::nullopt;
   }
   record.counts = change.after;
   if (record.shown == nullptr) {
     records_.erase(uid);
   }
-  return change.before.has_value() || change.after.has_value() ? std::optional(std::move(change))
-                                                               : std::nullopt;
+  return change.before != nullptr || change.after != nullptr ? std::optional(std::move(change))
+                                                             : std::nullopt;
 }
 
 }  // namespace qrm::scheduler

@@ -3,25 +3,23 @@
 
 #include <cstdint>
 #include <map>
+#include <memory>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "api/base/status.h"
 #include "scheduler/cache/objects.h"
+#include "scheduler/cache/packed_pod.h"
 
 namespace qrm::scheduler {
 
-/// A pod that counts on a node; `pod` has the annotations of its binding.
-struct Stay {
-  std::string node;
-  PodPtr pod;
-};
-
-/// What changed for one pod: it counted as `before` and counts as `after`.
+/// What changed for one pod: it counted as `before` and counts as `after`, on the node that they
+/// name, with the annotations of its binding. Null: nowhere.
 struct StayChange {
-  std::optional<Stay> before;
-  std::optional<Stay> after;
+  PackedPodPtr before;
+  PackedPodPtr after;
 };
 
 /// The rules of who counts. A pod counts on one node at most: where the API server shows it, unless
@@ -36,17 +34,22 @@ struct StayChange {
 class PodBook {
  public:
   /// The API server shows `pod` so. Absent when nobody needs to hear of it.
-  std::optional<StayChange> Set(PodPtr pod);
+  std::optional<StayChange> Set(Pod pod);
   std::optional<StayChange> Delete(const std::string& uid);
-  /// It shows these and no others, in a consistent list that was begun when BeginList returned
-  /// `begun`.
-  std::vector<StayChange> Replace(std::vector<PodPtr> pods, uint64_t begun);
-  uint64_t BeginList() const { return accepted_; }
+  /// It shows those of AddListed and no others, in a consistent list that was begun when BeginList
+  /// returned `begun`.
+  std::vector<StayChange> Replace(uint64_t begun);
+  /// Forgets those of a list that did not end.
+  uint64_t BeginList();
+  void AddListed(Pod pod) { listed_.push_back(Pack(std::move(pod), texts_)); }
 
-  /// The pod as the API server shows it, or null.
+  /// The pod as the API server shows it, but for its version, or null.
   PodPtr Find(const std::string& uid) const;
-  /// Where it counts, or null.
-  const Stay* FindStay(const std::string& uid) const;
+  /// As it counts, or null.
+  PackedPodPtr FindStay(const std::string& uid) const;
+  /// The pods that the API server shows by these words: a name, NAMESPACE/NAME or a UID. Cost: all
+  /// pods.
+  std::vector<PodPtr> FindAll(const std::string& words) const;
   /// The node that it is assumed on; empty for none.
   std::string AssumedOn(const std::string& uid) const;
 
@@ -63,19 +66,26 @@ class PodBook {
   std::map<std::string, std::string> assumed() const;
 
  private:
+  /// A pod that is on a node by us.
+  struct Assumption {
+    std::string node;
+    StringMap decision;     // annotations of the binding
+    uint64_t accepted = 0;  // number of the accepted binding; 0: not accepted yet
+  };
   struct Record {
-    PodPtr shown;                // null: the API server does not show it
-    std::string assumed_on;      // by us; empty: not assumed
-    StringMap decision;          // annotations of the binding, while it is assumed
-    uint64_t accepted = 0;       // number of the accepted binding; 0: not accepted yet
-    std::optional<Stay> counts;  // what follows from the others
+    PackedPodPtr shown;                   // null: the API server does not show it
+    PackedPodPtr counts;                  // what follows from the others; null: nowhere
+    std::unique_ptr<Assumption> assumed;  // null: it is not
   };
 
-  static std::optional<Stay> Conclude(const Record& record);
+  std::optional<StayChange> Set(PackedPodPtr pod);
+  PackedPodPtr Conclude(const Record& record);
   std::optional<StayChange> Settle(const std::string& uid, Record& record);
 
+  TextPool texts_;
   std::map<std::string, Record> records_;  // by UID
-  uint64_t accepted_ = 0;                  // bindings so far
+  std::vector<PackedPodPtr> listed_;
+  uint64_t accepted_ = 0;  // bindings so far
 };
 
 }  // namespace qrm::scheduler

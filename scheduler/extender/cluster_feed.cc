@@ -29,23 +29,24 @@ class PodListener final : public cluster::ObjectListener {
   explicit PodListener(SchedulerCache& cache) : cache_(cache) {}
 
   void OnListBegin() override {
-    list_ = {};
     // Waits for the writer, so that what was accepted so far counts as accepted before the list.
-    cache_.Run([this](const ClusterCache& cache) { list_.begun = cache.BeginList(); });
+    cache_.Run([this](ClusterCache& cache) { begun_ = cache.BeginList(); });
   }
   void OnItem(const json& object) override {
-    Read(object, [this](Pod pod) { list_.pods.push_back(std::move(pod)); });
+    Read(object, [this](Pod pod) {
+      cache_.Post(
+          [pod = std::move(pod)](ClusterCache& cache) mutable { cache.AddListed(std::move(pod)); });
+    });
   }
   void OnListEnd(const std::string& version) override {
-    list_.version = version;
-    // Steps are copied.
-    cache_.Post([list = std::make_shared<PodList>(std::exchange(list_, {}))](ClusterCache& cache) {
-      cache.ReplacePods(std::move(*list));
+    cache_.Post([version, begun = begun_](ClusterCache& cache) {
+      cache.ReplacePods({.version = version, .begun = begun});
     });
   }
   void OnSet(const json& object) override {
     Read(object, [this](Pod pod) {
-      cache_.Post([pod = std::move(pod)](ClusterCache& cache) { cache.SetPod(pod); });
+      cache_.Post(
+          [pod = std::move(pod)](ClusterCache& cache) mutable { cache.SetPod(std::move(pod)); });
     });
   }
   void OnDelete(const json& object) override {
@@ -71,7 +72,7 @@ class PodListener final : public cluster::ObjectListener {
   }
 
   SchedulerCache& cache_;
-  PodList list_;
+  uint64_t begun_ = 0;
 };
 
 class NodeListener final : public cluster::ObjectListener {

@@ -33,9 +33,9 @@ class NumaResource final : public ExtendedResource {
   void AddPod(const Pod& pod) override {
     std::optional<PodPlacement> decided = ReadPlacement(*model_, pod);
     if (decided.has_value()) {
-      decided_.emplace(pod.uid, *std::move(decided));
+      decided_.emplace(pod.uid, std::make_shared<const PodPlacement>(*std::move(decided)));
     } else if (!RequestsOf(*model_, pod).empty()) {
-      undecided_.emplace(pod.uid, pod);
+      undecided_.emplace(pod.uid, std::make_shared<const Pod>(pod));
     }
     Rebuild();
   }
@@ -105,10 +105,10 @@ class NumaResource final : public ExtendedResource {
     PodGrants grants;
     memory::SavedInits inits;
     for (const auto& [uid, placement] : decided_) {
-      for (const auto& [resource, given] : placement.grants) {
+      for (const auto& [resource, given] : placement->grants) {
         grants[resource].insert(given.begin(), given.end());
       }
-      inits.insert(placement.inits.begin(), placement.inits.end());
+      inits.insert(placement->inits.begin(), placement->inits.end());
     }
     const Machine& machine = model_->machine;
     held_.cpu = cpu::Rebuild(machine, model_->cpu, cpu::InitialState(model_->cpu).pools,
@@ -119,7 +119,7 @@ class NumaResource final : public ExtendedResource {
     held_.nic = nic::Rebuild(model_->nic, grants[model_->nic.resource]);
     for (const auto& [uid, pod] : undecided_) {
       // One that the node cannot place holds nothing there: it is refused.
-      (void)PlacePod(*model_, pod, held_);
+      (void)PlacePod(*model_, *pod, held_);
     }
   }
 
@@ -142,8 +142,9 @@ class NumaResource final : public ExtendedResource {
   }
 
   NodeModelPtr model_;
-  std::map<std::string, PodPlacement> decided_;  // by UID
-  std::map<std::string, Pod> undecided_;
+  // By UID; copies of the resource share them.
+  std::map<std::string, std::shared_ptr<const PodPlacement>> decided_;
+  std::map<std::string, PodPtr> undecided_;
   NodeHoldings held_;  // what follows from both
 };
 

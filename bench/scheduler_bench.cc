@@ -1,0 +1,212 @@
+// What qrm-scheduler's cache takes: memory with 100,000 pods on 5,000 nodes, the time to fill it,
+// and the time that a filter call takes beyond one of an extender that accepts all.
+//   scheduler_bench [--pods N] [--nodes N] [--numa] [--smoke]
+// --numa: every node has a configuration by which its NUMA nodes are judged.
+#include <chrono>
+#include <cstdlib>
+#include <ctime>
+#include <fstream>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include <malloc.h>
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include "api/base/check.h"
+#include "bench/target.h"
+#include "scheduler/cache/cluster_cache.h"
+#include "scheduler/cache/filter.h"
+#include "scheduler/cache/read_objects.h"
+#include "scheduler/extender/messages.h"
+#include "scheduler/registry/resource_types.h"
+
+namespace qrm::scheduler {
+namespace {
+
+using bench::Judge;
+using bench::Median;
+using nlohmann::json;
+
+constexpr double kTargetMegabytes = 150;
+constexpr double kTargetBytes = 1000;
+constexpr double kTargetSyncSeconds = 30;
+constexpr int kPodsOfWorkload = 20;
+constexpr int kCalls = 21;
+
+constexpr char kNodeConfig[] =
+    R"({"machine": "synthetic:package:2 [numa(memory=128GiB)] core:32 pu:2",
+        "topology-policy": "single-numa-node",
+        "plugins": {"cpu": {"static": {}, "reserved-cpus": "0"}}})";
+
+struct Sizes {
+  int pods = 100'000;
+  int nodes = 5'000;
+  bool numa = false;
+  bool smoke = false;
+};
+
+double ResidentMegabytes() {
+  std::ifstream file("/proc/self/status");
+  for (std::string word; file >> word;) {
+    if (word == "VmRSS:") {
+      double kibibytes = 0;
+      file >> kibibytes;
+      return kibibytes * 1024 / 1e6;
+    }
+  }
+  return 0;
+}
+
+double AllocatedBytes() {
+  const struct mallinfo2 info = ::mallinfo2();
+  return static_cast<double>(info.uordblks + info.hblkhd);
+}
+
+double CpuSeconds() {
+  timespec now{};
+  ::clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &now);
+  return static_cast<double>(now.tv_sec) + static_cast<double>(now.tv_nsec) / 1e9;
+}
+
+std::string NodeName(int index) {
+  return fmt::format("ip-10-{}-{}.eu-central-1.compute.internal", index / 250, index % 250);
+}
+
+/// Two containers, three labels and annotations; those of a workload differ in their names and in
+/// the address that the network wrote on them.
+json PodObject(int index, int nodes) {
+  const int workload = index / kPodsOfWorkload;
+  const auto container = [](const char* name, const char* cpu) -> json {
+    return {
+        {"name", name},
+        {"resources",
+         {{"requests", {{"cpu", cpu}, {"memory", "256Mi"}}}, {"limits", {{"memory", "512Mi"}}}}}};
+  };
+  return {
+      {"metadata",
+       {{"name", fmt::format("checkout-service-{}-7d9c5b8f6d-{:05x}", workload, index)},
+        {"namespace", fmt::format("team-{}", workload % 200)},
+        {"uid", fmt::format("4b5f0a3e-{:04x}-4c1d-9d2b-{:012x}", workload, index)},
+        {"resourceVersion", std::to_string(1'000 + index)},
+        {"labels",
+         {{"app.kubernetes.io/name", fmt::format("checkout-service-{}", workload)},
+          {"app.kubernetes.io/part-of", "shop"},
+          {"pod-template-hash", "7d9c5b8f6d"}}},
+        {"annotations",
+         {{"cni.projectcalico.org/podIP", fmt::format("10.1.{}.{}/32", index / 250, index % 250)},
+          {"prometheus.io/scrape", "true"},
+          {"prometheus.io/port", "9090"}}}}},
+      {"spec",
+       {{"nodeName", NodeName(index % nodes)},
+        {"containers", json::array({container("main", "500m"), container("proxy", "100m")})}}},
+      {"status", {{"phase", "Running"}}}};
+}
+
+std::vector<Node> MakeNodes(const Sizes& sizes) {
+  std::vector<Node> nodes;
+  for (int i = 0; i < sizes.nodes; ++i) {
+    Node node{.name = NodeName(i), .allocatable = {{"cpu", 128}, {"memory", 256e9}}};
+    if (sizes.numa) {
+      node.annotations["qrm.io/node-config"] = kNodeConfig;
+    }
+    nodes.push_back(std::move(node));
+  }
+  return nodes;
+}
+
+/// As from the API server: object by object, then the end of the list.
+std::unique_ptr<ClusterCache> Fill(const HandleRegistry& handles, const Sizes& sizes) {
+  auto cache = ClusterCache::Make(handles);
+  QRM_CHECK(cache.ok());
+  (*cache)->ReplaceNodes(MakeNodes(sizes), "1");
+  const uint64_t begun = (*cache)->BeginList();
+  for (int i = 0; i < sizes.pods; ++i) {
+    auto pod = ReadPod(PodObject(i, sizes.nodes));
+    QRM_CHECK(pod.ok());
+    (*cache)->AddListed(*std::move(pod));
+  }
+  (*cache)->ReplacePods({.version = "1000000", .begun = begun});
+  return *std::move(cache);
+}
+
+/// Units: milliseconds of a call that asks about `names` nodes, beyond one that accepts them all.
+double AddedByJudging(const Snapshot& snapshot, const HandleRegistry& handles, int names) {
+  json question = {{"Pod", PodObject(0, 1)}, {"Nodes", nullptr}, {"NodeNames", json::array()}};
+  question["Pod"]["spec"].erase("nodeName");
+  for (int i = 0; i < names; ++i) {
+    question["NodeNames"].push_back(NodeName(i));
+  }
+  const std::string body = question.dump();
+  std::vector<double> added;
+  for (int call = 0; call < kCalls; ++call) {
+    const auto parsed = ParseNodesQuestion(body);
+    QRM_CHECK(parsed.ok());
+    const auto begun = std::chrono::steady_clock::now();
+    FilterAnswer answer;
+    for (const std::string& node : parsed->nodes) {
+      std::string refusal = RefusalOf(snapshot, handles, parsed->pod, node);
+      if (refusal.empty()) {
+        answer.nodes.push_back(node);
+      } else {
+        answer.refused[node] = std::move(refusal);
+      }
+    }
+    const std::chrono::duration<double, std::milli> took = std::chrono::steady_clock::now() - begun;
+    added.push_back(took.count());
+    QRM_CHECK(!WriteFilter(answer).empty());
+  }
+  return Median(added);
+}
+
+bool Measure(const Sizes& sizes) {
+  const HandleRegistry handles = RegisterResources({"numa"});
+  const double resident_before = ResidentMegabytes();
+  const double bytes_before = AllocatedBytes();
+  const double cpu_before = CpuSeconds();
+  const auto cache = Fill(handles, sizes);
+  const double cpu = CpuSeconds() - cpu_before;
+  const SnapshotPtr snapshot = cache->Publish();
+  const double bytes = (AllocatedBytes() - bytes_before) / sizes.pods;
+  const double resident = ResidentMegabytes();
+  fmt::print(
+      "{} pods on {} nodes{}: {:.0f} B a pod, {:.1f} MB resident before and {:.1f} MB after, "
+      "{:.1f} s of CPU time\n",
+      sizes.pods, sizes.nodes, sizes.numa ? " with configurations" : "", bytes, resident_before,
+      resident, cpu);
+  bool reached = Judge("memory of a cached pod", kTargetBytes, bytes, "B");
+  reached &= Judge("resident memory of a filled cache", kTargetMegabytes, resident, "MB");
+  reached &= Judge("CPU time to fill the cache", kTargetSyncSeconds, cpu, "s");
+  for (const auto& [names, limit] : {std::pair(500, 1.0), std::pair(5'000, 10.0)}) {
+    reached &= Judge(fmt::format("filter about {} nodes beyond accepting all, p50", names), limit,
+                     AddedByJudging(*snapshot, handles, names), "ms");
+  }
+  return reached;
+}
+
+int Main(const std::vector<std::string>& words) {
+  Sizes sizes;
+  for (std::size_t i = 1; i < words.size(); ++i) {
+    if (words[i] == "--smoke") {
+      sizes = {.pods = 200, .nodes = 20, .numa = sizes.numa, .smoke = true};
+    } else if (words[i] == "--numa") {
+      sizes.numa = true;
+    } else if ((words[i] == "--pods" || words[i] == "--nodes") && i + 1 < words.size()) {
+      (words[i] == "--pods" ? sizes.pods : sizes.nodes) = std::stoi(words[i + 1]);
+      ++i;
+    } else {
+      fmt::print(stderr, "usage: scheduler_bench [--pods N] [--nodes N] [--numa] [--smoke]\n");
+      return 2;
+    }
+  }
+  return Measure(sizes) || sizes.smoke ? EXIT_SUCCESS : EXIT_FAILURE;
+}
+
+}  // namespace
+}  // namespace qrm::scheduler
+
+int main(int argc, char** argv) {
+  return qrm::scheduler::Main({argv, argv + argc});
+}
