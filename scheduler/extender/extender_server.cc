@@ -31,6 +31,7 @@
 #include "scheduler/cache/filter.h"
 #include "scheduler/extender/cluster_feed.h"
 #include "scheduler/extender/extender.h"
+#include "scheduler/extender/why.h"
 #include "scheduler/registry/resource_types.h"
 
 namespace qrm::scheduler {
@@ -43,6 +44,7 @@ using std::chrono::steady_clock;
 constexpr int kNotFound = 404;
 constexpr int kNotAllowed = 405;
 constexpr int kUnavailable = 503;
+constexpr char kWhy[] = "/why?pod=";
 constexpr char kJson[] = "application/json";
 constexpr seconds kBeat{1};
 constexpr seconds kDead{30};
@@ -155,13 +157,13 @@ struct ExtenderServer::Impl {
   /// On the pool.
   void Ask(const HttpQuestion& question, const HttpReply& reply) {
     const std::string& target = question.target;
-    const bool dumps = target == "/dump" || target == "/dump?compare";
-    const bool known = dumps || target == "/filter" || target == "/prioritize" ||
+    const bool reads = target == "/dump" || target == "/dump?compare" || target.starts_with(kWhy);
+    const bool known = reads || target == "/filter" || target == "/prioritize" ||
                        target == "/bind" || target == "/preempt";
     if (!known) {
-      reply({kNotFound, "try /filter, /prioritize, /bind, /preempt or /dump\n"});
-    } else if (question.method != (dumps ? "GET" : "POST")) {
-      reply({kNotAllowed, dumps ? "only GET is served here\n" : "only POST is served here\n"});
+      reply({kNotFound, "try /filter, /prioritize, /bind, /preempt, /dump or /why?pod=NAME\n"});
+    } else if (question.method != (reads ? "GET" : "POST")) {
+      reply({kNotAllowed, reads ? "only GET is served here\n" : "only POST is served here\n"});
     } else if (target == "/filter") {
       reply({.body = extender->Filter(question.body), .type = kJson});
     } else if (target == "/prioritize") {
@@ -170,6 +172,8 @@ struct ExtenderServer::Impl {
       reply({.body = extender->Preempt(question.body), .type = kJson});
     } else if (target == "/bind") {
       Bind(question.body, reply);
+    } else if (target.starts_with(kWhy)) {
+      reply(Why(target.substr(std::string_view(kWhy).size())));
     } else {
       reply({.body = target == "/dump" ? cache->Dump() : Compare(), .type = kJson});
     }
@@ -182,6 +186,17 @@ struct ExtenderServer::Impl {
     }
     extender->Bind(body,
                    [reply](std::string json) { reply({.body = std::move(json), .type = kJson}); });
+  }
+
+  HttpAnswer Why(const std::string& pod) {
+    const Status fresh = feed->CheckFresh(options.stale_after);
+    const StatusOr<nlohmann::json> why =
+        fresh.ok() ? WhyPodWaits(*cache, pod) : StatusOr<nlohmann::json>(fresh);
+    if (why.ok()) {
+      return {.body = why->dump(2) + "\n", .type = kJson};
+    }
+    const bool waits = why.status().code() == StatusCode::kUnavailable;
+    return {waits ? kUnavailable : kNotFound, MessageOf(why.status()) + "\n"};
   }
 
   /// Makes the cache anew from fresh lists, and waits until both say the same.

@@ -35,6 +35,9 @@ int RunPermissions(const Args& args, std::ostream& out, std::ostream& err);
 /// `verify`, `dump`, `export`, `import` and `downgrade`: the state on disk, without qrmd.
 int RunCheckpoint(const Args& args, std::ostream& out, std::ostream& err);
 
+/// Of the cluster: what qrm-scheduler says.
+int RunWhy(const Args& args, std::ostream& out, std::ostream& err);
+
 struct Command {
   std::string_view name;
   std::string_view summary;  ///< its line in the help on all of them
@@ -55,6 +58,11 @@ inline constexpr std::array kCommands = {
     Command{"class", "give a running container another class", RunClass},
     Command{"permissions", "which pods may ask for what", RunPermissions},
     Command{"checkpoint", "check, show, export and import the state on disk", RunCheckpoint},
+};
+
+/// About the cluster, after `--cluster`; the others are about the node.
+inline constexpr std::array kClusterCommands = {
+    Command{"why", "why a pod waits for a node", RunWhy},
 };
 
 /// qrmctl itself: runs the command that `args` begin with.

@@ -1,5 +1,6 @@
 // Finds the command that was typed, and helps with all of them.
 #include <algorithm>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -11,22 +12,39 @@
 namespace qrm::manager::cli {
 namespace {
 
+constexpr char kCluster[] = "--cluster";
+
 void PrintHelp(std::ostream& out) {
   out << "Shows and steers the QoS resource manager of this node.\n\n"
          "Usage: qrmctl COMMAND [ARGUMENTS]\n\nCommands:\n";
   for (const Command& command : kCommands) {
     out << fmt::format("  {:<12}{}\n", command.name, command.summary);
   }
+  out << "\nOf the cluster:\n";
+  for (const Command& command : kClusterCommands) {
+    out << fmt::format("  {} {:<12}{}\n", kCluster, command.name, command.summary);
+  }
   out << "\nqrmctl COMMAND --help tells more about each. Exit codes: 0 done, 1 failed, 2 "
          "misused.\n";
 }
 
-std::vector<std::string> CommandNames() {
+/// Runs the command of `commands` that `args` begin with; `before` was typed before it.
+int RunOneOf(std::span<const Command> commands, const std::string& before, const Args& args,
+             std::ostream& out, std::ostream& err) {
+  const auto found = std::find_if(commands.begin(), commands.end(),
+                                  [&](const Command& command) { return command.name == args[0]; });
+  if (found != commands.end()) {
+    return found->run({args.begin() + 1, args.end()}, out, err);
+  }
   std::vector<std::string> names;
-  for (const Command& command : kCommands) {
+  for (const Command& command : commands) {
     names.emplace_back(command.name);
   }
-  return names;
+  const std::string nearest = NearestWord(args[0], names);
+  err << fmt::format(
+      "qrmctl: there is no command \"{}{}\"; {}\n", before, args[0],
+      nearest.empty() ? "try: qrmctl --help" : "did you mean " + before + nearest + "?");
+  return kMisuse;
 }
 
 }  // namespace
@@ -44,15 +62,14 @@ int RunQrmctl(const Args& args, std::ostream& out, std::ostream& err) {
     out << "qrmctl " QRM_VERSION "\n";
     return kDone;
   }
-  const auto* found = std::find_if(kCommands.begin(), kCommands.end(),
-                                   [&](const Command& command) { return command.name == args[0]; });
-  if (found == kCommands.end()) {
-    const std::string nearest = NearestWord(args[0], CommandNames());
-    err << fmt::format("qrmctl: there is no command \"{}\"; {}\n", args[0],
-                       nearest.empty() ? "try: qrmctl --help" : "did you mean " + nearest + "?");
+  if (args[0] != kCluster) {
+    return RunOneOf(kCommands, "", args, out, err);
+  }
+  if (args.size() == 1) {
+    err << "qrmctl: no command given after --cluster; try: qrmctl --cluster why POD\n";
     return kMisuse;
   }
-  return found->run({args.begin() + 1, args.end()}, out, err);
+  return RunOneOf(kClusterCommands, "--cluster ", {args.begin() + 1, args.end()}, out, err);
 }
 
 }  // namespace qrm::manager::cli
