@@ -1,136 +1,23 @@
-// The extender as kube-scheduler sees it, in front of an API server that is as nasty as a real one.
-#include "scheduler/extender/extender_server.h"
-
-#include <algorithm>
+// The extender as kube-scheduler sees it.
 #include <atomic>
 #include <chrono>
-#include <cstddef>
-#include <iterator>
-#include <memory>
 #include <string>
 #include <thread>
 #include <vector>
 
-#include <boost/asio/ip/tcp.hpp>
 #include <gmock/gmock.h>
-#include <gtest/gtest.h>
-#include <nlohmann/json.hpp>
 
-#include "test/support/await.h"
-#include "test/support/fake_api_server.h"
-#include "test/support/is_ok.h"
+#include "test/scheduler/extender/extender_server_fixture.h"
 
 namespace qrm::scheduler {
 namespace {
 
-using nlohmann::json;
-using test::Await;
 using testing::HasSubstr;
 using testing::IsEmpty;
 
-constexpr char kPods[] = "/api/v1/pods";
-constexpr char kNodes[] = "/api/v1/nodes";
-constexpr char kStatuses[] = "/apis/fake.qrm.io/v1/nodefakeresourcestatuses";
-constexpr char kLeases[] = "/apis/coordination.k8s.io/v1/leases";
 constexpr char kNodeConfig[] =
     R"({machine: "synthetic:package:2 [numa(memory=8GiB)] core:4 pu:1",
         topology-policy: single-numa-node, plugins: {cpu: {reserved-cpus: "0", static: true}}})";
-
-json PodObject(const std::string& name, int request) {
-  return {{"metadata",
-           {{"namespace", "d"},
-            {"name", name},
-            {"uid", "uid-" + name},
-            {"annotations", {{"fake.qrm.io/request", std::to_string(request)}}}}},
-          {"spec", {{"containers", json::array({{{"name", "c"}}})}}}};
-}
-
-class ExtenderServerTest : public testing::Test {
- protected:
-  ExtenderServerTest() {
-    PutNode("n1", 10);
-    PutNode("n2", 2);
-  }
-
-  void PutNode(const std::string& name, int capacity) {
-    cluster_.Put(kNodes,
-                 {{"metadata", {{"name", name}}}, {"status", {{"allocatable", {{"cpu", "8"}}}}}});
-    PutCapacity(name, capacity);
-  }
-  void PutCapacity(const std::string& node, int capacity) {
-    cluster_.Put(kStatuses, {{"metadata", {{"name", node}}},
-                             {"spec", {{"nodeName", node}, {"fakeResource", capacity}}}});
-  }
-  void PutPod(const std::string& name, int request) {
-    cluster_.Put(kPods, PodObject(name, request));
-  }
-  json PodIn(const std::string& name) const { return cluster_.Find(kPods, "d/" + name); }
-  std::string NodeOf(const std::string& name) const {
-    return PodIn(name).value(json::json_pointer("/spec/nodeName"), std::string());
-  }
-
-  void Start(std::vector<std::string> resources = {"fake"}) {
-    ServeOptions options{.address = "127.0.0.1:0",
-                         .monitor_address = "127.0.0.1:0",
-                         .resources = std::move(resources),
-                         .lease_namespace = "qrm"};
-    options.bind_timeout = std::chrono::milliseconds(2000);
-    auto server = ExtenderServer::Start(options, cluster_.access());
-    ASSERT_TRUE(test::IsOk(server.status()));
-    server_ = *std::move(server);
-  }
-  void StartReady(std::vector<std::string> resources = {"fake"}) {
-    Start(std::move(resources));
-    ASSERT_TRUE(Await([&] { return Get(server_->monitor_port(), "/readyz") == "ok\n"; }))
-        << Get(server_->monitor_port(), "/readyz");
-  }
-
-  static std::string Exchange(int port, const std::string& head, const std::string& body) {
-    boost::asio::ip::tcp::iostream stream("127.0.0.1", std::to_string(port));
-    stream << head
-           << " HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\nContent-Length: " << body.size()
-           << "\r\n\r\n"
-           << body << std::flush;
-    const std::string answer{std::istreambuf_iterator<char>(stream), {}};
-    const auto end = answer.find("\r\n\r\n");
-    return end == std::string::npos ? answer : answer.substr(end + 4);
-  }
-  static std::string Get(int port, const std::string& path) {
-    return Exchange(port, "GET " + path, "");
-  }
-  json Ask(const std::string& verb, const json& body) const {
-    return json::parse(Exchange(server_->port(), "POST /" + verb, body.dump()), nullptr, false);
-  }
-  json Filter(const std::string& pod) const {
-    return Ask("filter", {{"Pod", PodIn(pod)}, {"Nodes", nullptr}, {"NodeNames", {"n1", "n2"}}});
-  }
-  std::string Bind(const std::string& pod, const std::string& node) const {
-    return Ask("bind", {{"PodName", pod},
-                        {"PodNamespace", "d"},
-                        {"PodUID", "uid-" + pod},
-                        {"Node", node}})["Error"];
-  }
-  std::ptrdiff_t Bindings() const {
-    const std::vector<std::string> requests = cluster_.requests();
-    return std::count_if(requests.begin(), requests.end(),
-                         [](const std::string& request) { return request.ends_with("/binding"); });
-  }
-  bool IsWoken(const std::string& pod) const {
-    return PodIn(pod).contains(json::json_pointer("/metadata/annotations/qrm.io~1room-seen"));
-  }
-  std::ptrdiff_t Wakes() const {
-    const std::vector<std::string> requests = cluster_.requests();
-    return std::count_if(requests.begin(), requests.end(), [](const std::string& request) {
-      return request.starts_with("PATCH /api/v1/namespaces/d/pods/");
-    });
-  }
-  bool CacheEqualsARebuild() const {
-    return json::parse(Get(server_->port(), "/dump?compare"))["equal"] == true;
-  }
-
-  test::FakeApiServer cluster_;
-  std::unique_ptr<ExtenderServer> server_;
-};
 
 TEST_F(ExtenderServerTest, NodesWithoutRoomAreRefusedWithAReason) {
   PutPod("a", 5);
@@ -174,9 +61,9 @@ TEST_F(ExtenderServerTest, ABoundPodCountsForTheNextOne) {
 TEST_F(ExtenderServerTest, TheDecisionIsWrittenWithTheBinding) {
   json pod = PodObject("a", 0);
   pod["spec"]["containers"][0]["resources"] = {{"limits", {{"cpu", "2"}, {"memory", "1Gi"}}}};
-  cluster_.Put(kPods, pod);
+  cluster_.Put(kPodsPath, pod);
   cluster_.Put(
-      kNodes,
+      kNodesPath,
       {{"metadata", {{"name", "n1"}, {"annotations", {{"qrm.io/node-config", kNodeConfig}}}}}});
   StartReady({"numa"});
   EXPECT_EQ(Bind("a", "n1"), "");
@@ -235,7 +122,7 @@ TEST_F(ExtenderServerTest, APodThatSomebodyElseBoundLeavesItsRoom) {
     json pod = PodIn("a");
     pod["spec"]["nodeName"] = "n2";
     Await([&] { return Bindings() > 0; });
-    cluster_.Put(kPods, pod);
+    cluster_.Put(kPodsPath, pod);
     cluster_.LetWritesGo();
   });
   EXPECT_THAT(Bind("a", "n1"), HasSubstr("already assigned to node"));
@@ -294,7 +181,7 @@ TEST_F(ExtenderServerTest, AfterCutsAndForgottenHistoryTheCacheEqualsARebuild) {
       cluster_.CutWatches();
     }
   }
-  cluster_.Delete(kPods, "d/p0");
+  cluster_.Delete(kPodsPath, "d/p0");
   EXPECT_TRUE(CacheEqualsARebuild());
 }
 
@@ -329,7 +216,7 @@ TEST_F(ExtenderServerTest, AChangeOfNodesAloneWakesNobody) {
   StartReady();
   Filter("a");
   PutNode("n3", 11);
-  cluster_.Put(kNodes, {{"metadata", {{"name", "n1"}, {"annotations", {{"k", "v"}}}}}});
+  cluster_.Put(kNodesPath, {{"metadata", {{"name", "n1"}, {"annotations", {{"k", "v"}}}}}});
   const json about_n3 = {{"Pod", PodIn("b")}, {"Nodes", nullptr}, {"NodeNames", {"n3"}}};
   ASSERT_TRUE(Await([&] {  // nodes and capacities come on watches of their own
     return Ask("filter", about_n3)["FailedNodes"] == json{{"n3", "not enough fake"}};
@@ -357,7 +244,7 @@ TEST_F(ExtenderServerTest, APodThatWasRefusedBeforeTheStartIsWokenToo) {
   json pod = PodObject("a", 5);
   pod["status"]["conditions"] =
       json::parse(R"([{"type": "PodScheduled", "status": "False", "reason": "Unschedulable"}])");
-  cluster_.Put(kPods, pod);
+  cluster_.Put(kPodsPath, pod);
   StartReady();
   EXPECT_TRUE(Await([&] { return IsWoken("a"); }));
   EXPECT_FALSE(IsWoken("new"));
