@@ -9,6 +9,7 @@
 #include <spdlog/spdlog.h>
 
 #include "api/base/foreign_text.h"
+#include "api/base/log_level.h"
 #include "api/base/mutex.h"
 
 namespace qrm::log {
@@ -119,6 +120,34 @@ void Error(std::string_view event, Fields fields) {
 
 void SetLevel(Level level) {
   Logger().set_level(ToSpdlog(level));
+}
+
+Level CurrentLevel() {
+  switch (Logger().level()) {
+    case spdlog::level::trace:
+    case spdlog::level::debug:
+      return Level::kDebug;
+    case spdlog::level::info:
+      return Level::kInfo;
+    case spdlog::level::warn:
+      return Level::kWarning;
+    default:
+      return Level::kError;
+  }
+}
+
+std::string_view ToString(Level level) {
+  switch (level) {
+    case Level::kDebug:
+      return "debug";
+    case Level::kInfo:
+      return "info";
+    case Level::kWarning:
+      return "warning";
+    case Level::kError:
+      break;
+  }
+  return "error";
 }
 
 StatusOr<Level> ParseLevel(std::string_view text) {

@@ -5,6 +5,7 @@
 #include <functional>
 #include <optional>
 #include <string>
+#include <string_view>
 
 namespace qrm::manager {
 
@@ -13,6 +14,8 @@ struct AdmissionEvent {
   enum class Result { kAdmitted, kRepeated, kSkipped, kRejected };
   Result result = Result::kAdmitted;
   std::string resource;  ///< whose plugin refused or failed; empty for none in particular
+  /// Of a rejection: a word of RefusalReason, or "disk".
+  std::string_view reason;
   std::chrono::nanoseconds took{0};
 
   /// Who was rejected, and the sentence that says why.

@@ -8,10 +8,10 @@
 #include <utility>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include "api/base/log.h"
 #include "manager/admission/explanation.h"
-#include "manager/admission/request_rules.h"
 #include "manager/state/allocation_check.h"
 
 namespace qrm::manager {
@@ -38,34 +38,6 @@ NumaMask NodesOfOthers(const PodRecord& pod, const std::string& container) {
   return nodes;
 }
 
-/// What a decision's document says of the container.
-ContainerDemand SubjectOf(const ContainerDemand& demand) {
-  return {.pod = {.uid = demand.pod.uid,
-                  .pod_namespace = demand.pod.pod_namespace,
-                  .name = demand.pod.name,
-                  .role = demand.pod.role,
-                  .type = demand.pod.type,
-                  .qos_class = demand.pod.qos_class},
-          .container = demand.container,
-          .type = demand.type,
-          .requests = demand.requests,
-          .source = demand.source};
-}
-
-/// The amounts that the container was served with: of what could not change, the former ones.
-std::map<std::string, double> ServedRequests(const Draft& draft) {
-  std::map<std::string, double> requests = draft.explanation.requests;
-  for (const std::string& name : draft.fixed) {
-    const auto former = draft.known->requests.find(name);
-    if (former == draft.known->requests.end()) {
-      requests.erase(name);
-    } else {
-      requests[name] = former->second;
-    }
-  }
-  return requests;
-}
-
 }  // namespace
 
 // One admission under way: of the container that is asked for, and of those that are placed with
@@ -86,6 +58,7 @@ struct Admitter::Call {
   Whole whole{};
   Draft* failed = nullptr;  // the part that could not be placed; null: all of them
   std::optional<std::chrono::nanoseconds> commit;  // how long it took, when there was one
+  bool disk_failed = false;
 
   Draft& asked_draft() { return drafts[asked_at]; }
   Draft& failed_draft() { return failed != nullptr ? *failed : asked_draft(); }
@@ -116,6 +89,7 @@ StatusOr<RunOptions> Admitter::Admit(const ContainerDemand& demand, Moment momen
   AddDrafts(call);
   StatusOr<RunOptions> answer = Decide(call);
   if (call.commit.has_value()) {
+    ReleaseTooLate(call);
     for (Draft& draft : call.drafts) {
       if (draft.GetsSomething()) {
         Keep(draft, call.commit);
@@ -123,6 +97,21 @@ StatusOr<RunOptions> Admitter::Admit(const ContainerDemand& demand, Moment momen
     }
   }
   return answer;
+}
+
+// Others may have it at once. A plugin that cannot be told now is told by the reconcile.
+void Admitter::ReleaseTooLate(const Call& call) {
+  std::map<std::string, std::vector<std::string>> too_late;
+  for (const Draft& draft : call.drafts) {
+    if (!draft.too_late.empty()) {
+      too_late[draft.demand.container] = draft.too_late;
+      log::Warning("running container was made without what it requests",
+                   {{"container", NameOf(draft.demand)},
+                    {"resources", fmt::format("{}", fmt::join(draft.too_late, ", "))},
+                    {"cure", "delete the pod, so that it is made anew"}});
+    }
+  }
+  parts_.releaser.RollBack(call.asked.pod.uid, too_late);
 }
 
 StatusOr<RunOptions> Admitter::Decide(Call& call) {
@@ -137,6 +126,7 @@ StatusOr<RunOptions> Admitter::Decide(Call& call) {
 
 Status Admitter::Place(Call& call) {
   // Before plugins are asked, who would have to release what may be in use.
+  call.disk_failed = !call.known.ok();
   QRM_RETURN_IF_ERROR(call.known);
   if (const Status aligned = AlignPod(call); !aligned.ok()) {
     call.failed = call.whole.draft.get();
@@ -189,16 +179,6 @@ RunOptions Admitter::LeaveAlone(Call& call) {
   return !asked.GetsSomething() && asked.known == nullptr
              ? Skip(call, asked, reason)
              : Answer(call, asked).value_or(RunOptions());
-}
-
-bool Admitter::Lacks(const ContainerRecord& record, const std::string& resource) const {
-  const std::vector<std::string>& natives = options_.native_resources;
-  const auto is_meant = [&](const auto& request) {
-    return request.second > 0 && PluginNameOf(request.first, options_) == resource;
-  };
-  return !record.allocations.contains(resource) &&
-         (std::find(natives.begin(), natives.end(), resource) != natives.end() ||
-          std::any_of(record.requests.begin(), record.requests.end(), is_meant));
 }
 
 // A container that has its place already is planned alone: its repetition must not fail with the
@@ -278,7 +258,10 @@ Status Admitter::Commit(Call& call) {
   }
   QRM_RETURN_IF_ERROR(planner_.CheckTime(call.deadline, "commit"));
   const auto begin = parts_.clock.Steady();
-  QRM_RETURN_IF_ERROR(parts_.state.Commit(call.change));
+  if (const Status saved = parts_.state.Commit(call.change); !saved.ok()) {
+    call.disk_failed = true;
+    return saved;
+  }
   call.commit = parts_.clock.Steady() - begin;
   return OkStatus();
 }
@@ -335,7 +318,9 @@ Status Admitter::RollBack(const Call& call, const Draft& failed, const Status& c
   for (const Draft& draft : call.drafts) {
     for (const std::string& resource : draft.allocated) {
       const bool is_bad = &draft == &failed && failed.bad_answer && resource == failed.Blamed();
-      if (call.moment == Moment::kAtCreation || is_bad) {
+      const bool is_in_vain =
+          std::find(draft.too_late.begin(), draft.too_late.end(), resource) != draft.too_late.end();
+      if (call.moment == Moment::kAtCreation || is_bad || is_in_vain) {
         allocated[draft.demand.container].push_back(resource);
       }
     }
@@ -358,6 +343,7 @@ Status Admitter::Reject(Call& call, Draft& failed, const Status& cause) {
   }
   if (parts_.listener) {
     AdmissionEvent event = EventOf(call, failed, AdmissionEvent::Result::kRejected);
+    event.reason = call.disk_failed ? "disk" : RefusalReason(cause, failed);
     const checkpoint::PodMeta& pod = call.asked.pod;
     event.rejected = {.pod_namespace = pod.pod_namespace,
                       .pod_name = pod.name,

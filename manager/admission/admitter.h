@@ -5,6 +5,7 @@
 #include <chrono>
 #include <optional>
 #include <string>
+#include <string_view>
 
 #include "api/base/clock.h"
 #include "api/base/repeated_lines.h"
@@ -16,6 +17,7 @@
 #include "manager/admission/draft.h"
 #include "manager/admission/planner.h"
 #include "manager/admission/releaser.h"
+#include "manager/admission/request_rules.h"
 #include "manager/demand/demand_source.h"
 #include "manager/registry/plugins.h"
 #include "manager/runtime/run_options.h"
@@ -61,16 +63,18 @@ class Admitter {
   /// gave for this call is released, and the checkpoint is as before.
   StatusOr<RunOptions> Admit(const ContainerDemand& demand, Moment moment, Deadline deadline);
 
-  /// True when a container with this record has nothing of `resource`, and a repeated admission
-  /// would ask the plugin of that name.
+  /// As the rule of that name: a repeated admission would ask the plugin of `resource`.
   [[nodiscard]] bool Lacks(const checkpoint::ContainerRecord& record,
-                           const std::string& resource) const;
+                           const std::string& resource) const {
+    return manager::Lacks(record, resource, options_);
+  }
 
  private:
   struct Call;
 
   static void AddDrafts(Call& call);
   Status Place(Call& call);
+  void ReleaseTooLate(const Call& call);
   StatusOr<RunOptions> Decide(Call& call);
   RunOptions LeaveAlone(Call& call);
   Status AlignPod(Call& call) const;

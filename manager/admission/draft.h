@@ -6,6 +6,7 @@
 #include <memory>
 #include <set>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "api/base/clock.h"
@@ -36,6 +37,7 @@ struct Draft {
   std::set<std::string> aligned;           ///< resources of `requests` with topology alignment
   std::vector<std::string> allocated;      ///< plugins that were asked to allocate
   std::vector<std::string> fixed;          ///< requests of which a running container has the former
+  std::vector<std::string> too_late;  ///< plugins that gave what a running container cannot take
   std::map<std::string, checkpoint::Origin> origins;  ///< of the explanation's allocations
   std::string failed_resource;                        ///< that a failed step is about; may be empty
   bool bad_answer = false;  ///< the plugin of `failed_resource` answered wrongly
@@ -60,11 +62,22 @@ struct Whole {
 /// Names in each draft's explanation the containers of the others.
 void NameTogether(std::vector<Draft>& drafts);
 
+/// The amounts that the container was served with: of what could not change, the former ones.
+std::map<std::string, double> ServedRequests(const Draft& draft);
+
 /// Why a container is left alone for which no plugin is asked.
 std::string ReasonUnserved(const Draft& draft);
 
+/// What a decision's document says of the container.
+ContainerDemand SubjectOf(const ContainerDemand& demand);
+
 /// The trace of the decision about `draft`, made at `time`, but for its document.
 checkpoint::DecisionTrace TraceOf(const Draft& draft, std::chrono::system_clock::time_point time);
+
+/// Why `failed` was refused, in one word for metrics: "plugin_fault" (its plugin answered wrongly),
+/// "plugin_away", "too_slow", "no_room", "request" (the pod must ask for something else) or
+/// "other".
+std::string_view RefusalReason(const Status& cause, const Draft& failed);
 
 /// `cause` as the sentence that the creation of `asked` fails with, when `failed` is the part that
 /// did: itself, a container that is placed with it, or all of them together.

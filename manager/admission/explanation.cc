@@ -172,6 +172,7 @@ std::string ToJson(const Explanation& explanation, const ContainerDemand& demand
   AddUnlessEmpty(json, "requests_without_plugin", explanation.unserved);
   AddUnlessEmpty(json, "requests_awaiting_plugin", explanation.awaited);
   AddUnlessEmpty(json, "answered_from_record", explanation.kept);
+  AddUnlessEmpty(json, "too_late_for", explanation.too_late);
   json["policy"] = explanation.policy;
   AddUnlessEmpty(json, "scope", explanation.for_pod ? Json("pod") : Json());
   AddUnlessEmpty(json, "hints", HintsJson(explanation));

@@ -29,6 +29,7 @@ struct Explanation {
   std::vector<std::string> unserved;  ///< requested resources that have no plugin
   std::vector<std::string> awaited;   ///< requested resources whose plugins are away
   std::vector<std::string> kept;      ///< resources answered from the record
+  std::vector<std::string> too_late;  ///< resources whose plugins gave what only a new one can take
   HintsByResource hints;
   StringMap refusals;  ///< resource -> why its plugin gave no hints
   std::map<std::string, TopologyHint> merged;

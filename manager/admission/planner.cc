@@ -40,6 +40,27 @@ bool IsFixed(const Draft& draft, const std::string& resource) {
          !allocation.mounts.empty() || !allocation.devices.empty();
 }
 
+/// Takes out of `allocations` what the running container of `draft` was not made with and cannot
+/// get any more: nobody would find it there, and others may have it.
+void LeaveOutWhatCameTooLate(Draft& draft) {
+  for (const ContainerRequest& request : draft.requests) {
+    const std::string& plugin = request.resource;
+    AllocationByResource& allocations = draft.explanation.allocations;
+    const auto own = allocations.find(plugin);
+    if (own == allocations.end() || !IsForNewOnly(own->second) ||
+        WasMadeWith(draft.demand.made_with, own->second)) {
+      continue;
+    }
+    draft.too_late.push_back(plugin);
+    std::erase_if(allocations, [&](const auto& entry) {
+      const auto origin = draft.origins.find(entry.first);
+      return origin != draft.origins.end() && origin->second.plugin == plugin;
+    });
+    std::erase_if(draft.origins, [&](const auto& entry) { return entry.second.plugin == plugin; });
+    draft.explanation.too_late.push_back(plugin);
+  }
+}
+
 bool IsAskedFor(const Draft& draft, const std::string& resource) {
   return Contains(draft.explanation.kept, resource) ||
          std::any_of(draft.requests.begin(), draft.requests.end(),
@@ -279,6 +300,9 @@ Status Planner::Allocate(Draft& draft) const {
         draft.origins[resource] = origin;
       }
     }
+  }
+  if (draft.explanation.after_the_fact) {
+    LeaveOutWhatCameTooLate(draft);
   }
   return OkStatus();
 }

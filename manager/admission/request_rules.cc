@@ -161,6 +161,31 @@ bool Satisfies(const checkpoint::ContainerRecord& record, const std::string& req
          std::ceil(given->second.quantity) >= amount;
 }
 
+bool Lacks(const checkpoint::ContainerRecord& record, const std::string& resource,
+           const AdmissionOptions& options) {
+  const auto is_meant = [&](const auto& request) {
+    return request.second > 0 && PluginNameOf(request.first, options) == resource;
+  };
+  return !record.allocations.contains(resource) &&
+         (Has(options.native_resources, resource) ||
+          std::any_of(record.requests.begin(), record.requests.end(), is_meant));
+}
+
+// Only these have no other source: where the pod's spec is known it may name the resource itself,
+// and then with the same amount.
+std::vector<std::string> ImplicitRequests(const checkpoint::PodMeta& pod,
+                                          const checkpoint::ContainerRecord& record,
+                                          const AdmissionOptions& options) {
+  std::vector<std::string> resources;
+  for (const ImplicitResource& implicit : options.implicit_resources) {
+    const auto request = record.requests.find(implicit.resource);
+    if (request != record.requests.end() && request->second == 1 && Applies(implicit, pod)) {
+      resources.push_back(implicit.resource);
+    }
+  }
+  return resources;
+}
+
 ContainerRequest MakeRequest(const ContainerDemand& demand, const PluginInfo& plugin,
                              const std::string& requested, double amount) {
   std::map<std::string, double> requests = {{requested, amount}};

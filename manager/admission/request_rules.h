@@ -54,6 +54,16 @@ std::map<std::string, double> TotalRequests(const std::vector<const ContainerDem
 bool Satisfies(const checkpoint::ContainerRecord& record, const std::string& requested,
                const std::string& resource, double amount);
 
+/// Whether the container of `record` has nothing of `resource`, which it requests, or which all
+/// get: its plugin came later, or could give only what a running container cannot take.
+bool Lacks(const checkpoint::ContainerRecord& record, const std::string& resource,
+           const AdmissionOptions& options);
+
+/// The resources that `record` has requests for because of the configuration, not of its pod.
+std::vector<std::string> ImplicitRequests(const checkpoint::PodMeta& pod,
+                                          const checkpoint::ContainerRecord& record,
+                                          const AdmissionOptions& options);
+
 /// What `plugin` is asked. The built-in memory plugin gets the hugepages too: they are to be on the
 /// NUMA nodes of the memory, and have no plugin of their own. Other plugins read one entry only.
 ContainerRequest MakeRequest(const ContainerDemand& demand, const PluginInfo& plugin,

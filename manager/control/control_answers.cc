@@ -118,7 +118,8 @@ std::vector<std::string> ContainerNames(const PodRecord& pod) {
   return names;
 }
 
-void FillPod(const PodRecord& pod, const RuntimeIdSource& runtime_id_of, v1::Pod& message) {
+void FillPod(const PodRecord& pod, const RuntimeIdSource& runtime_id_of,
+             const RemarksSource& remarks_of, v1::Pod& message) {
   message.set_uid(pod.meta.uid);
   message.set_namespace_(pod.meta.pod_namespace);
   message.set_name(pod.meta.name);
@@ -129,6 +130,11 @@ void FillPod(const PodRecord& pod, const RuntimeIdSource& runtime_id_of, v1::Pod
     v1::Container& container = *message.add_containers();
     FillContainer(name, *pod.containers.at(name), container);
     container.set_runtime_id(runtime_id_of({.pod_uid = pod.meta.uid, .container = name}));
+    const ContainerRemarks remarks = remarks_of ? remarks_of(pod, name) : ContainerRemarks();
+    for (const std::string& resource : remarks.implicit_requests) {
+      (*container.mutable_request_sources())[resource] = "configuration";
+    }
+    *container.mutable_runs_without() = {remarks.runs_without.begin(), remarks.runs_without.end()};
   }
 }
 
@@ -246,7 +252,8 @@ v1::ForgetPluginResponse ForgetAnswer(const checkpoint::PluginRecords& records) 
 }
 
 StatusOr<v1::ListPodsResponse> PodsAnswer(const NodeState& state, const std::string& selector,
-                                          const RuntimeIdSource& runtime_id_of) {
+                                          const RuntimeIdSource& runtime_id_of,
+                                          const RemarksSource& remarks_of) {
   std::vector<const PodRecord*> pods;
   state.ForEachPod([&](const PodRecord& pod) {
     if (IsMeant(selector, pod.meta.uid, pod.meta.pod_namespace, pod.meta.name)) {
@@ -264,7 +271,7 @@ StatusOr<v1::ListPodsResponse> PodsAnswer(const NodeState& state, const std::str
   });
   v1::ListPodsResponse response;
   for (const PodRecord* pod : pods) {
-    FillPod(*pod, runtime_id_of, *response.add_pods());
+    FillPod(*pod, runtime_id_of, remarks_of, *response.add_pods());
   }
   return response;
 }

@@ -33,11 +33,16 @@ v1::ForgetPluginResponse ForgetAnswer(const checkpoint::PluginRecords& records);
 /// The runtime's id of a container, or empty.
 using RuntimeIdSource = std::function<std::string(const ContainerKey&)>;
 
+/// What is to be said of a container besides; empty: nothing.
+using RemarksSource =
+    std::function<ContainerRemarks(const checkpoint::PodRecord& pod, const std::string& container)>;
+
 /// The pods that `selector` means: a name, "namespace/name", a UID, or all when empty; by namespace
 /// and name. Errors: kNotFound when it means none.
 StatusOr<v1::ListPodsResponse> PodsAnswer(const checkpoint::NodeState& state,
                                           const std::string& selector,
-                                          const RuntimeIdSource& runtime_id_of);
+                                          const RuntimeIdSource& runtime_id_of,
+                                          const RemarksSource& remarks_of = {});
 
 /// Oldest first.
 using Decisions = std::vector<checkpoint::DecisionTrace>;
@@ -66,13 +71,24 @@ std::vector<v1::NodeUse> NodeUses(const checkpoint::NodeState& state, const Mach
 
 v1::Pool PoolMessage(const sdk::Pool& pool);
 
-/// The answer to GetPools, or SetPools.
+/// The answer to GetPools, or SetPools, of the plugin of `resource`; `known` are the pools whose
+/// configuration is known.
 template <typename Response>
-StatusOr<Response> PoolsAnswer(const StatusOr<std::vector<sdk::Pool>>& pools) {
+StatusOr<Response> PoolsAnswer(const StatusOr<std::vector<sdk::Pool>>& pools,
+                               const std::string& resource = "",
+                               const std::vector<PoolStatus>& known = {}) {
   QRM_RETURN_IF_ERROR(pools.status());
   Response response;
   for (const sdk::Pool& pool : *pools) {
-    *response.add_pools() = PoolMessage(pool);
+    v1::Pool& message = *response.add_pools();
+    message = PoolMessage(pool);
+    for (const PoolStatus& status : known) {
+      if (status.resource == resource && status.pool == pool.name &&
+          status.configured != pool.cpus) {
+        message.set_configured_cpus(status.configured.Empty() ? "none"
+                                                              : ToString(status.configured));
+      }
+    }
   }
   return response;
 }

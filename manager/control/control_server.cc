@@ -2,6 +2,7 @@
 // has answered.
 #include "manager/control/control_server.h"
 
+#include <algorithm>
 #include <filesystem>
 #include <system_error>
 #include <utility>
@@ -12,12 +13,14 @@
 
 #include "api/base/clock.h"
 #include "api/base/log.h"
+#include "api/base/log_level.h"
 #include "api/proto/qrm/v1/classes.grpc.pb.h"
 #include "api/proto/qrm/v1/control.grpc.pb.h"
 #include "api/proto/qrm/v1/permissions.grpc.pb.h"
 #include "api/rpc/grpc_status.h"
 #include "manager/control/classes_answer.h"
 #include "manager/control/control_answers.h"
+#include "manager/control/events_answer.h"
 #include "manager/control/permissions_answer.h"
 #include "manager/control/pool_change.h"
 #include "manager/rpc/unix_server.h"
@@ -82,6 +85,23 @@ Status CheckPools(const std::map<std::string, std::string>& cpus_by_pool) {
 std::string WhoIs(const std::optional<PeerCredentials>& peer) {
   return peer.has_value() ? fmt::format("uid {}, pid {}", peer->uid, peer->pid)
                           : "a client that is gone";
+}
+
+/// Sets the level, unless `to` is empty, and tells the former one. Errors: kInvalidArgument.
+StatusOr<v1::SetLogLevelResponse> ChangeLogLevel(const std::string& to, const std::string& by) {
+  const log::Level former = log::CurrentLevel();
+  log::Level level = former;
+  if (!to.empty()) {
+    QRM_ASSIGN_OR_RETURN(level, log::ParseLevel(to));
+    log::SetLevel(std::min({former, level, log::Level::kInfo}));  // so that this is seen
+    log::Info("log level set",
+              {{"from", log::ToString(former)}, {"to", log::ToString(level)}, {"by", by}});
+    log::SetLevel(level);
+  }
+  v1::SetLogLevelResponse response;
+  response.set_former_level(std::string(log::ToString(former)));
+  response.set_level(std::string(log::ToString(level)));
+  return response;
 }
 
 using Context = grpc::CallbackServerContext;
@@ -187,9 +207,10 @@ struct ControlServer::Impl final : public v1::Control::CallbackService {
 
   Reactor* ListPods(Context* context, const v1::ListPodsRequest* request,
                     v1::ListPodsResponse* response) override {
-    return Reply(context, response)(
-        PodsAnswer(*snapshots.Load(), request->pod(),
-                   [this](const ContainerKey& key) { return node.RuntimeIdOf(key); }));
+    return Reply(context, response)(PodsAnswer(
+        *snapshots.Load(), request->pod(),
+        [this](const ContainerKey& key) { return node.RuntimeIdOf(key); },
+        [this](const auto& pod, const std::string& name) { return node.RemarksOf(pod, name); }));
   }
 
   Reactor* GetTopology(Context* context, const v1::GetTopologyRequest*,
@@ -211,6 +232,19 @@ struct ControlServer::Impl final : public v1::Control::CallbackService {
     return Reply(context, response)(RefusalsAnswer(node.Decisions(), since));
   }
 
+  Reactor* ListEvents(Context* context, const v1::ListEventsRequest* request,
+                      v1::ListEventsResponse* response) override {
+    const std::chrono::system_clock::time_point since(
+        std::chrono::milliseconds(request->since_unix_millis()));
+    return Reply(context, response)(EventsAnswer(node.Decisions(), since));
+  }
+
+  Reactor* SetLogLevel(Context* context, const v1::SetLogLevelRequest* request,
+                       v1::SetLogLevelResponse* response) override {
+    return Reply(context, response)(
+        ChangeLogLevel(request->level(), WhoIs(server.FindPeer(context->peer()))));
+  }
+
   Reactor* DryRun(Context* context, const v1::DryRunRequest* request,
                   v1::DryRunResponse* response) override {
     const Reply reply(context, response);
@@ -226,7 +260,9 @@ struct ControlServer::Impl final : public v1::Control::CallbackService {
     const std::string resource = PoolResource(request->resource_name());
     plugins.Ask<calls::GetPools>(
         resource, resource, DeadlineAfter(options.plugin_timeout),
-        [reply](const auto& pools) { reply(PoolsAnswer<v1::GetPoolsResponse>(pools)); });
+        [this, reply, resource](const auto& pools) {
+          reply(PoolsAnswer<v1::GetPoolsResponse>(pools, resource, node.Status().pools));
+        });
     return reply.reactor;
   }
 
@@ -247,7 +283,7 @@ struct ControlServer::Impl final : public v1::Control::CallbackService {
                   if (pools.ok()) {
                     node.ReconcileSoon(resource);
                   }
-                  reply(PoolsAnswer<v1::SetPoolsResponse>(pools));
+                  reply(PoolsAnswer<v1::SetPoolsResponse>(pools, resource, node.Status().pools));
                 });
     return reply.reactor;
   }

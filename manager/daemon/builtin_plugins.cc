@@ -9,6 +9,7 @@
 
 #include "api/base/check.h"
 #include "plugins/cpu/cpu_plugin.h"
+#include "plugins/cpu/pools.h"
 #include "plugins/memory/memory_plugin.h"
 #include "plugins/nic/addresses.h"
 #include "plugins/nic/nic_plugin.h"
@@ -168,6 +169,32 @@ StatusOr<CpuSet> ReservedCpus(const BuiltinOptions& options, const config::Machi
   }
   QRM_ASSIGN_OR_RETURN(const cpu::CpuPluginConfig config, cpu::ParseCpuConfig(section->second));
   return config.reserved;
+}
+
+std::vector<PoolStatus> BuiltinPools(const BuiltinOptions& options, const StringMap& kept) {
+  std::vector<PoolStatus> status;
+  const auto section = options.sections.find(cpu::kResource);
+  if (section == options.sections.end() || std::find(options.plugins.begin(), options.plugins.end(),
+                                                     cpu::kResource) == options.plugins.end()) {
+    return status;
+  }
+  const auto config = cpu::ParseCpuConfig(section->second);
+  if (!config.ok()) {
+    return status;
+  }
+  const auto saved = kept.find(cpu::kResource);
+  StatusOr<cpu::PoolMap> sizes = cpu::PoolMap();
+  if (saved != kept.end()) {
+    sizes = cpu::LoadPools(*config, saved->second);
+  }
+  for (const auto& [name, pool] : config->pools) {
+    const bool known = sizes.ok() && sizes->contains(name);
+    status.push_back({.resource = cpu::kResource,
+                      .pool = name,
+                      .configured = pool.cpus,
+                      .cpus = known ? sizes->at(name) : pool.cpus});
+  }
+  return status;
 }
 
 std::vector<std::string> RequiredResources(const BuiltinOptions& options,

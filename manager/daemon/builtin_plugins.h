@@ -10,6 +10,7 @@
 #include "api/base/section.h"
 #include "api/base/status.h"
 #include "api/id_set.h"
+#include "manager/observability/node_status.h"
 #include "plugins/config/machine_config.h"
 #include "plugins/sdk/plugin.h"
 #include "topology/machine.h"
@@ -47,6 +48,9 @@ StatusOr<std::vector<BuiltinPlugin>> MakeBuiltinPlugins(const BuiltinOptions& op
 /// built in or lists none, or when `machine` is not the one that qrmd runs on. Errors:
 /// kInvalidArgument when its section is wrong.
 StatusOr<CpuSet> ReservedCpus(const BuiltinOptions& options, const config::MachineConfig& machine);
+
+/// The pools of the built-in cpu plugin, by what the plugins keep beside their allocations.
+std::vector<PoolStatus> BuiltinPools(const BuiltinOptions& options, const StringMap& kept);
 
 /// The resources of the plugins that `options` require; `builtins` are made from them.
 std::vector<std::string> RequiredResources(const BuiltinOptions& options,

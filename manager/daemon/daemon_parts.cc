@@ -121,6 +121,7 @@ DaemonParts::DaemonParts(Config given_config, Machine given_machine, StateLock g
             .writes = writes,
             .classes = class_keeper,
             .kubelet = kubelet,
+            .machine = machine,
             .warnings = warnings,
             .config = config}),
       control(state, registry.plugins(), machine, node, config.control),

@@ -7,9 +7,13 @@
 
 #include <boost/asio/post.hpp>
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include "manager/admission/forget_plugin.h"
+#include "manager/admission/request_rules.h"
+#include "manager/daemon/builtin_plugins.h"
 #include "manager/daemon/priority.h"
+#include "manager/state/allocation_check.h"
 
 namespace qrm::manager {
 namespace {
@@ -53,6 +57,49 @@ std::vector<std::string> PluginProblems(const Plugins& plugins,
   return reasons;
 }
 
+/// What the container of `record` has nothing of, of what `plugins` give.
+std::vector<std::string> LackedBy(const checkpoint::ContainerRecord& record,
+                                  const std::vector<PluginInfo>& plugins,
+                                  const AdmissionOptions& options) {
+  std::vector<std::string> lacked;
+  for (const PluginInfo& plugin : plugins) {
+    // What every container uses is not missed of a plugin that may have been switched off.
+    if (plugin.registered_by != RegisteredBy::kCheckpoint &&
+        Lacks(record, plugin.resource, options)) {
+      lacked.push_back(plugin.resource);
+    }
+  }
+  std::sort(lacked.begin(), lacked.end());
+  return lacked;
+}
+
+/// How to have the configured CPUs again.
+std::string PoolWarning(const PoolStatus& pool) {
+  const auto text = [](const CpuSet& cpus) { return cpus.Empty() ? "none" : ToString(cpus); };
+  return fmt::format(
+      "pool {} of {} has CPUs {}, and {} are configured: write what holds into the configuration, "
+      "or run qrmctl pool set --resource {} {}={}",
+      pool.pool, pool.resource, text(pool.cpus), text(pool.configured), pool.resource, pool.pool,
+      ToString(pool.configured));
+}
+
+std::vector<NumaStatus> NumaStatuses(const checkpoint::NodeState& state, const Machine& machine) {
+  CpuSet owned;
+  for (const ExclusiveCpus& exclusive : FindExclusiveCpus(state)) {
+    owned |= exclusive.cpus;
+  }
+  std::vector<NumaStatus> nodes;
+  for (const NumaNode& node : machine.nodes()) {
+    const auto bound = state.bound_memory().find(static_cast<uint64_t>(node.id));
+    const uint64_t bytes = bound == state.bound_memory().end() ? 0 : bound->second;
+    nodes.push_back(
+        {.node = node.id,
+         .unowned_cpus = (node.cpus - owned).Count(),
+         .unbound_memory_bytes = node.memory_bytes - std::min(node.memory_bytes, bytes)});
+  }
+  return nodes;
+}
+
 }  // namespace
 
 NodeView::NodeView(const Parts& parts)
@@ -81,9 +128,10 @@ NodeStatus NodeView::Status() const {
   Append(status.kubelet_conflicts, status.not_ready_reasons);
   Append(MissingPlugins(parts_.plugins, parts_.config.admission.required_plugins),
          status.not_ready_reasons);
-  if (const std::string disk = parts_.state.disk_problem(); !disk.empty()) {
-    status.not_ready_reasons.push_back(
-        fmt::format("new containers are refused while the disk refuses changes: {}", disk));
+  status.disk_problem = parts_.state.disk_problem();
+  if (!status.disk_problem.empty()) {
+    status.not_ready_reasons.push_back(fmt::format(
+        "new containers are refused while the disk refuses changes: {}", status.disk_problem));
   }
   Append(PluginProblems(parts_.plugins, parts_.config.admission.required_plugins),
          status.degraded_reasons);
@@ -94,6 +142,15 @@ NodeStatus NodeView::Status() const {
         fmt::format("running containers without a place: {}, one "
                     "since {}",
                     unplaced.containers, unplaced.why));
+  }
+  AddIncomplete(status);
+  const auto state = parts_.state.Load();
+  status.numa_nodes = NumaStatuses(*state, parts_.machine);
+  status.pools = BuiltinPools(parts_.config.builtin, state->plugin_values());
+  for (const PoolStatus& pool : status.pools) {
+    if (pool.changed()) {
+      status.warnings.push_back(PoolWarning(pool));
+    }
   }
   Append(parts_.pod_resources.Problems(), status.degraded_reasons);
   Append(status.runtime.degraded_reasons, status.degraded_reasons);
@@ -114,9 +171,42 @@ NodeStatus NodeView::Status() const {
   return status;
 }
 
+void NodeView::AddIncomplete(NodeStatus& status) const {
+  const std::vector<PluginInfo> plugins = parts_.plugins.List();
+  std::string one;
+  parts_.state.Load()->ForEachPod([&](const checkpoint::PodRecord& pod) {
+    for (const auto& [name, record] : pod.containers) {
+      const auto lacked = LackedBy(*record, plugins, parts_.config.admission);
+      if (lacked.empty() || !parts_.live.Find({pod.meta.uid, name}).has_value()) {
+        continue;
+      }
+      ++status.incomplete_containers;
+      one = fmt::format("container {} of pod {}/{} without {}", name, pod.meta.pod_namespace,
+                        pod.meta.name, fmt::join(lacked, ", "));
+    }
+  });
+  if (status.incomplete_containers > 0) {
+    status.degraded_reasons.push_back(
+        fmt::format("running containers without all that they request: {}, such as {}; delete "
+                    "their pods to have them made anew, qrmctl pods marks them",
+                    status.incomplete_containers, one));
+  }
+}
+
 std::string NodeView::RuntimeIdOf(const ContainerKey& key) const {
   const std::optional<LiveContainer> container = parts_.live.Find(key);
   return container.has_value() ? container->id : std::string();
+}
+
+ContainerRemarks NodeView::RemarksOf(const checkpoint::PodRecord& pod,
+                                     const std::string& name) const {
+  const checkpoint::ContainerRecord& record = *pod.containers.at(name);
+  ContainerRemarks remarks{.implicit_requests =
+                               ImplicitRequests(pod.meta, record, parts_.config.admission)};
+  if (parts_.live.Find({pod.meta.uid, name}).has_value()) {
+    remarks.runs_without = LackedBy(record, parts_.plugins.List(), parts_.config.admission);
+  }
+  return remarks;
 }
 
 std::optional<std::chrono::system_clock::time_point> NodeView::LastUpdateOf(

@@ -25,6 +25,7 @@
 #include "manager/registry/plugins.h"
 #include "manager/runtime/live_containers.h"
 #include "manager/state/state_loop.h"
+#include "topology/machine.h"
 
 namespace qrm::manager {
 
@@ -46,6 +47,7 @@ class NodeView final : public NodeServices {
     const ForeignWrites& writes;
     ClassKeeper& classes;
     const KubeletWatch& kubelet;
+    const Machine& machine;
     const std::vector<std::string>& warnings;
     const Config& config;
   };
@@ -54,6 +56,8 @@ class NodeView final : public NodeServices {
   NodeStatus Status() const override;
   std::vector<std::string> StalledLoops() override;
   std::string RuntimeIdOf(const ContainerKey& key) const override;
+  ContainerRemarks RemarksOf(const checkpoint::PodRecord& pod,
+                             const std::string& name) const override;
   std::optional<std::chrono::system_clock::time_point> LastUpdateOf(
       const ContainerKey& key) const override;
   std::vector<checkpoint::DecisionTrace> Decisions() const override {
@@ -74,6 +78,8 @@ class NodeView final : public NodeServices {
   }
 
  private:
+  void AddIncomplete(NodeStatus& status) const;
+
   const Parts parts_;
   LoopWatch loops_;
   const std::chrono::steady_clock::time_point started_ = std::chrono::steady_clock::now();

@@ -192,6 +192,10 @@ StatusOr<ContainerDemand> CgroupEstimate::Estimate(const RuntimePod& pod,
   demand.runtime_class = pod.runtime_handler;
   demand.cpus = CpuSet::Parse(container.resources.cpuset_cpus).value_or(CpuSet());
   demand.mems = NumaMask::Parse(container.resources.cpuset_mems).value_or(NumaMask());
+  demand.made_with = {.env = container.env,
+                      .annotations = container.annotations,
+                      .mount_paths = container.mount_paths,
+                      .device_paths = container.device_paths};
   return demand;
 }
 

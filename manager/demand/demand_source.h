@@ -34,6 +34,7 @@ struct ContainerDemand {
   /// The CPUs and memory nodes that the runtime confines it to, as far as it says.
   CpuSet cpus;
   NumaMask mems;
+  MadeWith made_with;           ///< of one that exists
   std::string controller_kind;  ///< such as "DaemonSet"; empty when unknown or without
   std::string priority_class;   ///< empty when unknown or without
   std::string role_key;         ///< what names the pod's role: "label KEY"; empty: nobody said

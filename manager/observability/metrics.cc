@@ -50,7 +50,7 @@ AdmissionMetrics::AdmissionMetrics(Registry& registry)
       rejections_by_resource_(
           BuildCounter()
               .Name("qrm_admission_rejections_total")
-              .Help("Containers rejected, by the resource whose plugin refused or failed.")
+              .Help("Containers rejected, by the resource whose plugin refused or failed, and why.")
               .Register(registry)) {}
 
 void AdmissionMetrics::Record(const AdmissionEvent& event) {
@@ -69,7 +69,9 @@ void AdmissionMetrics::Record(const AdmissionEvent& event) {
     case AdmissionEvent::Result::kRejected:
       rejected_total_.Increment();
       duration_seconds_.Observe(seconds);
-      rejections_by_resource_.Add({{"resource", event.resource}}).Increment();
+      rejections_by_resource_
+          .Add({{"resource", event.resource}, {"reason", std::string(event.reason)}})
+          .Increment();
       break;
   }
 }

@@ -8,6 +8,7 @@
 
 #include <prometheus/metric_family.h>
 
+#include "manager/observability/process_metrics.h"
 #include "manager/state/allocation_check.h"
 
 namespace qrm::manager {
@@ -69,6 +70,59 @@ void AddUnplaced(const NodeStatus& status, Families& families) {
   AddGauge(families, "qrm_unplaced_containers",
            "Containers that run although they were refused a place.",
            static_cast<double>(status.unplaced_containers));
+  AddGauge(families, "qrm_incomplete_containers",
+           "Containers that run without something that they request.",
+           static_cast<double>(status.incomplete_containers));
+}
+
+/// What fails now, whatever has failed before.
+void AddFailing(const NodeStatus& status, Families& families) {
+  AddGauge(families, "qrm_not_ready_reasons", "Reasons for which new containers are refused.",
+           static_cast<double>(status.not_ready_reasons.size()));
+  AddGauge(families, "qrm_degraded_reasons", "What works, but worse than it should.",
+           static_cast<double>(status.degraded_reasons.size()));
+  AddGauge(families, "qrm_disk_failing", "1 while the disk does not take changes of the state.",
+           OneIf(!status.disk_problem.empty()));
+  AddGauge(families, "qrm_reconcile_failing", "1 when the latest reconcile run had a problem.",
+           OneIf(!status.reconcile.last_problem.empty()));
+}
+
+void AddPools(const std::vector<PoolStatus>& pools, Families& families) {
+  if (pools.empty()) {
+    return;
+  }
+  MetricFamily cpus{"qrm_pool_cpus", "CPUs of a pool of a built-in plugin.", MetricType::Gauge, {}};
+  MetricFamily changed{
+      "qrm_pool_changed", "1 while a pool has other CPUs than configured.", MetricType::Gauge, {}};
+  for (const PoolStatus& pool : pools) {
+    const Labels labels = {{"resource", pool.resource}, {"pool", pool.pool}};
+    cpus.metric.push_back(MetricOf(MetricType::Gauge, pool.cpus.Count(), labels));
+    changed.metric.push_back(MetricOf(MetricType::Gauge, OneIf(pool.changed()), labels));
+  }
+  families.push_back(std::move(cpus));
+  families.push_back(std::move(changed));
+}
+
+void AddNumaNodes(const std::vector<NumaStatus>& nodes, Families& families) {
+  if (nodes.empty()) {
+    return;
+  }
+  MetricFamily cpus{"qrm_numa_node_unowned_cpus",
+                    "CPUs of a NUMA node that no container has for itself.",
+                    MetricType::Gauge,
+                    {}};
+  MetricFamily memory{"qrm_numa_node_unbound_memory_bytes",
+                      "Memory of a NUMA node that no container is bound to.",
+                      MetricType::Gauge,
+                      {}};
+  for (const NumaStatus& node : nodes) {
+    const Labels labels = {{"node", std::to_string(node.node)}};
+    cpus.metric.push_back(MetricOf(MetricType::Gauge, node.unowned_cpus, labels));
+    memory.metric.push_back(
+        MetricOf(MetricType::Gauge, static_cast<double>(node.unbound_memory_bytes), labels));
+  }
+  families.push_back(std::move(cpus));
+  families.push_back(std::move(memory));
 }
 
 void AddMode(RuntimeMode mode, Families& families) {
@@ -219,6 +273,10 @@ std::vector<MetricFamily> NodeCollector::Collect() const {
   const NodeStatus status = node_.Status();
   AddNode(status, families);
   AddUnplaced(status, families);
+  AddFailing(status, families);
+  AddPools(status.pools, families);
+  AddNumaNodes(status.numa_nodes, families);
+  AddProcess(families);
   AddRuntime(status.runtime, families);
   AddReconcile(status.reconcile, families);
   AddPublish(status.publish, families);

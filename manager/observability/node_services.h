@@ -25,6 +25,13 @@ using ForgetDone = std::function<void(const StatusOr<checkpoint::PluginRecords>&
 /// Called with the former class.
 using ClassDone = std::function<void(const StatusOr<std::string>&)>;
 
+/// What is to be said of a container on record beside what it holds.
+struct ContainerRemarks {
+  std::vector<std::string> implicit_requests;  ///< those that the configuration makes
+  /// It runs, and has nothing of these resources, which it requests or which all get.
+  std::vector<std::string> runs_without;
+};
+
 /// The daemon as the edges see it. Threads: any.
 class NodeServices {
  public:
@@ -39,6 +46,10 @@ class NodeServices {
 
   /// The runtime's id of a container; empty when it has none now.
   virtual std::string RuntimeIdOf(const ContainerKey& key) const = 0;
+
+  /// Of the container `name` of `pod`, which is on record.
+  virtual ContainerRemarks RemarksOf(const checkpoint::PodRecord& pod,
+                                     const std::string& name) const = 0;
 
   /// When the runtime last took an update of a container, as far as this process remembers.
   virtual std::optional<std::chrono::system_clock::time_point> LastUpdateOf(

@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "api/id_set.h"
 #include "manager/pods/runtime_mode.h"
 #include "manager/reconcile/reconcile_status.h"
 
@@ -20,6 +21,23 @@ struct PublishStatus {
   uint64_t failures = 0;  ///< writes and events that were not taken
   uint64_t events = 0;
   std::string problem;  ///< why the API server may not know the latest; empty: it does
+};
+
+/// A pool of a built-in plugin.
+struct PoolStatus {
+  std::string resource;
+  std::string pool;
+  CpuSet configured;
+  CpuSet cpus;  ///< others than configured where somebody resized it
+
+  bool changed() const { return cpus != configured; }
+};
+
+/// What nobody has for himself of a NUMA node.
+struct NumaStatus {
+  int node = 0;
+  int unowned_cpus = 0;
+  uint64_t unbound_memory_bytes = 0;
 };
 
 /// The daemon as a whole.
@@ -36,6 +54,11 @@ struct NodeStatus {
   std::string state_path;
   std::vector<std::string> warnings;    ///< what was repaired or worked around since start
   std::size_t unplaced_containers = 0;  ///< that run although they were refused a place
+  /// That have a place, and run without something that they request.
+  std::size_t incomplete_containers = 0;
+  std::vector<PoolStatus> pools;
+  std::vector<NumaStatus> numa_nodes;
+  std::string disk_problem;  ///< why new containers are refused; empty: the disk takes changes
 
   bool ready() const { return not_ready_reasons.empty(); }
 };

@@ -25,6 +25,7 @@ ContainerDemand DemandOf(const NodeState& state, const ContainerKey& key, const 
                          .source = record.request_source,
                          .runtime_id = id,
                          .runtime_class = record.runtime_class,
+                         .made_with = {},
                          .controller_kind = {},
                          .priority_class = {},
                          .others = {}};

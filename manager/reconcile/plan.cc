@@ -80,6 +80,10 @@ class ReconcilePlanner {
                       const std::string& resource, const ResourceAllocation& fresh) {
     const ContainerRecord& known = *now_.Find(key);
     const auto before = known.allocations.find(resource);
+    if (before == known.allocations.end() && IsForNewOnly(fresh)) {
+      plan_.orphans[plugin].insert(key);  // the container runs without it
+      return;
+    }
     ResourceAllocation merged =
         before == known.allocations.end() ? fresh : MergeAllocation(before->second, fresh);
     if (before != known.allocations.end() && merged == before->second) {

@@ -21,7 +21,8 @@ ResourceAllocation MergeAllocation(const ResourceAllocation& before, ResourceAll
 /// What the plugins' answers mean for the state.
 struct ReconcilePlan {
   checkpoint::Change change;  ///< containers whose allocations changed; empty on an idle node
-  /// What plugins hold for containers that nobody knows, by resource.
+  /// What plugins hold for containers that nobody knows, or that run without it and cannot get it
+  /// any more, by resource.
   std::map<std::string, std::set<ContainerKey>> orphans;
   /// Containers whose records say that a plugin gave them something that it no longer knows, by
   /// resource.

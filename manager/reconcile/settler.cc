@@ -191,7 +191,8 @@ void Settler::TeachByAllocate(const std::string& resource, const ContainerKey& k
 
 void Settler::Release(const std::string& resource, const ContainerKey& key, const Done& done) {
   const auto state = parts_.state.Load();
-  if (state->Find(key) != nullptr || parts_.live.Find(key).has_value()) {
+  const ContainerRecord* const record = state->Find(key);
+  if (record != nullptr ? Holds(*record, resource) : parts_.live.Find(key).has_value()) {
     done(OkStatus());
     return;
   }

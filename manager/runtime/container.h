@@ -58,13 +58,23 @@ struct RuntimeContainer {
   uint32_t attempt = 0;  ///< how often kubelet has made it before in this pod
   StringMap labels;
   StringMap annotations;
-  std::vector<std::string> env;  ///< "KEY=value"
+  std::vector<std::string> env;          ///< "KEY=value"
+  std::vector<std::string> mount_paths;  ///< where it finds what is mounted
+  std::vector<std::string> device_paths;
   LinuxResources resources;
   std::optional<int64_t> oom_score_adj;
   std::string cgroups_path;
   uint32_t pid = 0;  ///< 0 until it has started
 
   bool operator==(const RuntimeContainer&) const = default;
+};
+
+/// What a container was made with, as far as the runtime tells.
+struct MadeWith {
+  std::vector<std::string> env;  ///< "KEY=value"
+  StringMap annotations;
+  std::vector<std::string> mount_paths;
+  std::vector<std::string> device_paths;
 };
 
 /// True for a container whose first process has begun and not ended.

@@ -33,6 +33,11 @@ constexpr Property kProperties[] = {
     {"OomScoreAdj", "oomScoreAdj", Kind::kNumber},
 };
 
+template <typename T>
+bool Has(const std::vector<T>& values, const T& value) {
+  return std::find(values.begin(), values.end(), value) != values.end();
+}
+
 const Property* FindProperty(std::string_view name) {
   const auto* found = std::find_if(std::begin(kProperties), std::end(kProperties),
                                    [name](const Property& p) { return p.name == name; });
@@ -162,6 +167,33 @@ RunOptions MakeRunOptions(const AllocationByResource& allocations, const CpuSet&
     }
   }
   return options;
+}
+
+bool IsForNewOnly(const ResourceAllocation& allocation) {
+  return allocation.oci_property.empty() &&
+         !(allocation.envs.empty() && allocation.annotations.empty() && allocation.mounts.empty() &&
+           allocation.devices.empty());
+}
+
+bool WasMadeWith(const MadeWith& container, const ResourceAllocation& allocation) {
+  return std::all_of(allocation.envs.begin(), allocation.envs.end(),
+                     [&](const auto& variable) {
+                       return Has(container.env, variable.first + "=" + variable.second);
+                     }) &&
+         std::all_of(allocation.annotations.begin(), allocation.annotations.end(),
+                     [&](const auto& annotation) {
+                       const auto found = container.annotations.find(annotation.first);
+                       return found != container.annotations.end() &&
+                              found->second == annotation.second;
+                     }) &&
+         std::all_of(allocation.mounts.begin(), allocation.mounts.end(),
+                     [&](const Mount& mount) {
+                       return Has(container.mount_paths, mount.container_path);
+                     }) &&
+         std::all_of(allocation.devices.begin(), allocation.devices.end(),
+                     [&](const DeviceSpec& device) {
+                       return Has(container.device_paths, device.container_path);
+                     });
 }
 
 std::string WithoutOffline(const std::string& value, const CpuSet& offline) {

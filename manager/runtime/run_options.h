@@ -30,6 +30,13 @@ struct RunOptions {
 /// `offline`, and is missing when that leaves none.
 RunOptions MakeRunOptions(const AllocationByResource& allocations, const CpuSet& offline = {});
 
+/// Whether `allocation` is nothing but variables, annotations, mounts and devices: what a container
+/// gets when it is made, or not at all.
+bool IsForNewOnly(const ResourceAllocation& allocation);
+
+/// Whether `container`, as the runtime tells of it, was made with all of these in `allocation`.
+bool WasMadeWith(const MadeWith& container, const ResourceAllocation& allocation);
+
 /// `value`, a CpusetCpus, without the CPUs that are `offline`: nothing runs on them, and a kernel
 /// with cgroup v1 refuses a cpuset that names one. The same text when it names none.
 std::string WithoutOffline(const std::string& value, const CpuSet& offline);

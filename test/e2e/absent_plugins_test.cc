@@ -149,6 +149,28 @@ TEST_F(AbsentPluginsTest, WhatAccompaniesAnAllocationNeedsNoPluginOfItsName) {
   EXPECT_TRUE(IsOk(runtime_.RunPod(Pod("asking", "extra"))));
 }
 
+TEST_F(AbsentPluginsTest, ContainerThatRanBeforeItsPluginIsMarkedAndClaimsNothing) {
+  Start("cpu,memory", 2);
+  ASSERT_TRUE(IsOk(runtime_.RunPod(Pod("early", "widget"))));
+  const auto widget = StartWidget();
+  EXPECT_TRUE(Await([&] {
+    return node_->Qrmctl({"pods", "early"})->find("Without:      example.com/widget") !=
+           std::string::npos;
+  })) << *node_->Qrmctl({"pods", "early"});
+  ASSERT_TRUE(IsOk(node_->Reconcile()));
+  EXPECT_THAT(*node_->Qrmctl({"pods", "early", "-o", "json"}), Not(HasSubstr(kHolds)));
+  EXPECT_THAT(*node_->Qrmctl({"pods"}), HasSubstr("example.com/widget!"));
+  EXPECT_THAT(*node_->Qrmctl({"explain", "early"}), HasSubstr("Too late for"));
+  EXPECT_THAT(*node_->Qrmctl({"status"}),
+              AllOf(HasSubstr("yes, degraded"),
+                    HasSubstr("running containers without all that they request: 1, such as "
+                              "container main of pod default/early without example.com/widget")));
+  EXPECT_TRUE(IsOk(runtime_.RunPod(Pod("next", "widget"))));
+  EXPECT_EQ(runtime_.RunOptions("next")["envs"]["WIDGET"], "1");
+  EXPECT_THAT(*node_->Qrmctl({"pods", "next"}),
+              HasSubstr("example.com/widget=1 (from configuration)"));
+}
+
 TEST_F(AbsentPluginsTest, NoOrdinaryContainerIsPlacedWithoutARequiredPlugin) {
   Start("cpu,memory", 2, {"--required-plugins=cpu,example.com/widget"});
   EXPECT_THAT(MessageOf(runtime_.RunPod(Pod("ordinary"))),

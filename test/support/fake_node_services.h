@@ -19,6 +19,7 @@ class FakeNodeServices final : public manager::NodeServices {
   // Set before the servers under test start.
   std::map<ContainerKey, std::string> runtime_ids;
   std::map<ContainerKey, std::chrono::system_clock::time_point> updated;
+  std::map<ContainerKey, manager::ContainerRemarks> remarks;
   std::vector<checkpoint::DecisionTrace> decisions;
   StatusOr<manager::DryRunReport> dry_run = manager::DryRunReport();
   StatusOr<checkpoint::PluginRecords> records = checkpoint::PluginRecords();  ///< to forget
@@ -40,6 +41,11 @@ class FakeNodeServices final : public manager::NodeServices {
   std::string RuntimeIdOf(const ContainerKey& key) const override {
     const auto found = runtime_ids.find(key);
     return found == runtime_ids.end() ? "" : found->second;
+  }
+  manager::ContainerRemarks RemarksOf(const checkpoint::PodRecord& pod,
+                                      const std::string& name) const override {
+    const auto found = remarks.find({pod.meta.uid, name});
+    return found == remarks.end() ? manager::ContainerRemarks() : found->second;
   }
   std::optional<std::chrono::system_clock::time_point> LastUpdateOf(
       const ContainerKey& key) const override {

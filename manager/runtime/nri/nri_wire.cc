@@ -148,6 +148,12 @@ RuntimeContainer FromWire(const nri::Container& wire) {
                              .cgroups_path = wire.linux().cgroups_path(),
                              .pid = wire.pid()};
   container.attempt = AttemptOf(container.annotations);
+  for (const nri::Mount& mount : wire.mounts()) {
+    container.mount_paths.push_back(mount.destination());
+  }
+  for (const nri::LinuxDevice& device : wire.linux().devices()) {
+    container.device_paths.push_back(device.path());
+  }
   if (wire.linux().has_oom_score_adj()) {
     container.oom_score_adj = wire.linux().oom_score_adj().value();
   }

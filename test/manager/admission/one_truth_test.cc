@@ -14,6 +14,7 @@ using test::Gives;
 using test::Pin;
 using test::PluginScript;
 using testing::Contains;
+using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::Not;
 
@@ -50,6 +51,43 @@ TEST_F(AdmitterTest, AsksNobodyForWhatARunningContainerCouldNotChange) {
   EXPECT_THAT(plugins_.calls(), Not(Contains(HasSubstr("nic"))));
   ASSERT_TRUE(Admit(with_nic).ok());
   EXPECT_THAT(plugins_.calls(), Contains("allocate nic")) << "when it is made anew";
+}
+
+// One that ran before the plugin of "nic", which gives a variable, was there.
+ContainerDemand RunsWithoutNic() {
+  ContainerDemand demand = Demand();
+  demand.requests["nic"] = 1;
+  return demand;
+}
+
+TEST_F(AdmitterTest, ClaimsNothingThatARunningContainerWasMadeWithout) {
+  plugins_.Set("nic", Gives("nic", {.envs = {{"NIC", "eth0"}}}));
+  ASSERT_TRUE(Admit(RunsWithoutNic(), {}, Admitter::Moment::kAfterTheFact).ok());
+  const checkpoint::ContainerRecord* record = Record(RunsWithoutNic());
+  ASSERT_NE(record, nullptr);
+  EXPECT_FALSE(record->allocations.contains("nic"));
+  EXPECT_TRUE(record->allocations.contains("cpu"));
+  EXPECT_TRUE(Lacks(*record, "nic", {}));
+  EXPECT_THAT(plugins_.calls(), Contains("release nic uid-web/main")) << "others may have it";
+  EXPECT_THAT(LastTrace()["too_late_for"], ElementsAre("nic"));
+}
+
+TEST_F(AdmitterTest, ClaimsWhatTheRuntimeSaysThatARunningContainerWasMadeWith) {
+  plugins_.Set("nic", Gives("nic", {.envs = {{"NIC", "eth0"}}}));
+  ContainerDemand demand = RunsWithoutNic();
+  demand.made_with.env = {"PATH=/bin", "NIC=eth0"};
+  ASSERT_TRUE(Admit(demand, {}, Admitter::Moment::kAfterTheFact).ok());
+  EXPECT_TRUE(Record(demand)->allocations.contains("nic"));
+  EXPECT_THAT(plugins_.calls(), Not(Contains(HasSubstr("release"))));
+}
+
+TEST_F(AdmitterTest, GivesAContainerThatIsMadeAnewWhatItRanWithout) {
+  plugins_.Set("nic", Gives("nic", {.envs = {{"NIC", "eth0"}}}));
+  ASSERT_TRUE(Admit(RunsWithoutNic(), {}, Admitter::Moment::kAfterTheFact).ok());
+  const auto made = Admit(RunsWithoutNic());
+  ASSERT_TRUE(made.ok());
+  EXPECT_EQ(made->envs.at("NIC"), "eth0");
+  EXPECT_FALSE(Lacks(*Record(RunsWithoutNic()), "nic", {}));
 }
 
 TEST_F(AdmitterTest, TakesFromARunningContainerWhatItCannotHave) {

@@ -5,6 +5,7 @@
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
+#include "manager/control/events_answer.h"
 #include "test/support/sample_node.h"
 
 namespace qrm::manager {
@@ -107,6 +108,48 @@ TEST(ControlAnswersTest, PodsAreFoundByNameFullNameAndUid) {
     ASSERT_THAT(answer->pods(), SizeIs(1)) << selector;
     EXPECT_EQ(answer->pods(0).name(), "web");
   }
+}
+
+TEST(ControlAnswersTest, PodsTellWhatContainersRunWithoutAndWhichRequestsTheConfigurationMade) {
+  const NodeState state = NodeState().With(Admit(SamplePod("web"), "main", {}));
+  const auto answer = PodsAnswer(state, "", NoRuntimeId, [](const auto&, const std::string&) {
+    return ContainerRemarks{.implicit_requests = {"nic"}, .runs_without = {"lane"}};
+  });
+  const v1::Container& listed = answer->pods(0).containers(0);
+  EXPECT_THAT(listed.runs_without(), ElementsAre("lane"));
+  EXPECT_EQ(listed.request_sources().at("nic"), "configuration");
+}
+
+TEST(ControlAnswersTest, PoolsThatSomebodyResizedTellWhatIsConfigured) {
+  const std::vector<sdk::Pool> pools = {{.name = "a", .cpus = {0, 1}}, {.name = "b", .cpus = {2}}};
+  const auto answer = PoolsAnswer<v1::GetPoolsResponse>(
+      pools, "cpu",
+      {{.resource = "cpu", .pool = "a", .configured = CpuSet({0, 1, 3}), .cpus = CpuSet({0, 1})},
+       {.resource = "cpu", .pool = "b", .configured = CpuSet({2}), .cpus = CpuSet({2})}});
+  EXPECT_EQ(answer->pools(0).configured_cpus(), "0-1,3");
+  EXPECT_EQ(answer->pools(1).configured_cpus(), "");
+}
+
+TEST(ControlAnswersTest, EventsAreDecisionsSinceATimeInALineEach) {
+  const std::chrono::system_clock::time_point at(std::chrono::hours(1));
+  const auto trace = [&](int minute, bool admitted, const std::string& json) {
+    return checkpoint::DecisionTrace{.key = {"uid-web", "main"},
+                                     .pod_namespace = "shop",
+                                     .pod_name = "web",
+                                     .time = at + std::chrono::minutes(minute),
+                                     .admitted = admitted,
+                                     .json = json};
+  };
+  const auto answer = EventsAnswer(
+      {trace(0, true, "{}"), trace(1, false, R"({"result":"rejected","message":"no room"})"),
+       trace(2, true,
+             R"({"result":"admitted","allocations":{"cpu":{"property":"CpusetCpus","value":"0-1"},)"
+             R"("nic":{}}})")},
+      at + std::chrono::minutes(1));
+  ASSERT_THAT(answer.events(), SizeIs(2));
+  EXPECT_EQ(answer.events(0).result(), "rejected");
+  EXPECT_EQ(answer.events(0).message(), "no room");
+  EXPECT_EQ(answer.events(1).message(), "cpu: CpusetCpus=0-1, nic");
 }
 
 TEST(ControlAnswersTest, AnUnknownPodIsNotFoundByName) {

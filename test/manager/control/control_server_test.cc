@@ -17,6 +17,7 @@
 #include <gtest/gtest.h>
 
 #include "api/base/log.h"
+#include "api/base/log_level.h"
 #include "api/base/unix_socket.h"
 #include "api/proto/qrm/v1/control.grpc.pb.h"
 #include "test/support/await.h"
@@ -220,6 +221,26 @@ TEST_F(ControlServerTest, LogTellsWhoChangedWhichPoolIntoWhat) {
   EXPECT_THAT(logged, HasSubstr(fmt::format("\"pools changed\" resource=cpu pools=\"online: 0-3 -> "
                                             "0-1\" by=\"uid {}, pid {}\"",
                                             ::getuid(), ::getpid())));
+}
+
+TEST_F(ControlServerTest, LogLevelChangesWithAWordAboutWhoDidIt) {
+  std::string logged;
+  log::SetSink([&](log::Level, const std::string& line) { logged += line + "\n"; });
+  v1::SetLogLevelRequest request;
+  request.set_level("error");
+  v1::SetLogLevelResponse response;
+  const grpc::Status set = Call(&v1::Control::Stub::SetLogLevel, request, response);
+  log::SetSink(nullptr);
+  const log::Level level = log::CurrentLevel();
+  log::SetLevel(log::Level::kInfo);
+  ASSERT_TRUE(set.ok());
+  EXPECT_EQ(response.former_level(), "info");
+  EXPECT_EQ(level, log::Level::kError);
+  EXPECT_THAT(logged, HasSubstr(fmt::format("\"log level set\" from=info to=error by=\"uid {},",
+                                            ::getuid())));
+  request.set_level("loud");
+  EXPECT_EQ(Call(&v1::Control::Stub::SetLogLevel, request, response).error_code(),
+            grpc::StatusCode::INVALID_ARGUMENT);
 }
 
 TEST_F(ControlServerTest, PoolsOfABuiltInPluginThatTheDiskRefusesAreSetBack) {

@@ -30,5 +30,32 @@ TEST(RequiredResourcesTest, AreThoseOfOthersWhereTheyAreNamed) {
   EXPECT_THAT(Required({.required = {}}), ElementsAre());
 }
 
+BuiltinOptions WithPools(const std::string& keys) {
+  BuiltinOptions options{.plugins = {"cpu"}};
+  options.sections.emplace("cpu", *config::Section::Parse(keys, "cpu.yaml"));
+  return options;
+}
+
+TEST(BuiltinPoolsTest, HaveTheCpusThatSomebodySetOrTheConfiguredOnes) {
+  const BuiltinOptions options = WithPools("pools: {a: {cpus: 0-3}, b: {cpus: 4-7}}");
+  const StringMap kept = {
+      {"cpu", R"({"pools":{"a":{"cpus":"0-1","configured":"0-3"}}})"},
+  };
+  const std::vector<PoolStatus> pools = BuiltinPools(options, kept);
+  ASSERT_EQ(pools.size(), 2U);
+  EXPECT_EQ(ToString(pools[0].cpus), "0-1");
+  EXPECT_EQ(ToString(pools[0].configured), "0-3");
+  EXPECT_TRUE(pools[0].changed());
+  EXPECT_FALSE(pools[1].changed());
+}
+
+TEST(BuiltinPoolsTest, OfAnotherConfigurationAreTheConfiguredOnes) {
+  const StringMap kept = {
+      {"cpu", R"({"pools":{"a":{"cpus":"0-1","configured":"0-3"}}})"},
+  };
+  EXPECT_FALSE(BuiltinPools(WithPools("pools: {a: {cpus: 0-2}}"), kept)[0].changed());
+  EXPECT_THAT(BuiltinPools({.plugins = {}}, kept), ElementsAre());
+}
+
 }  // namespace
 }  // namespace qrm::manager

@@ -197,7 +197,8 @@ TEST_F(HttpServerTest, MetricsShowKeptAndReadValues) {
   status.version = "1.2.3";
   status.reconcile.updates = 4;
   node_.SetStatus(status);
-  metrics_.admission.Record({.result = AdmissionEvent::Result::kRejected, .resource = "nic"});
+  metrics_.admission.Record(
+      {.result = AdmissionEvent::Result::kRejected, .resource = "nic", .reason = "no_room"});
   Start();
   const Answer answer = Get("/metrics");
   EXPECT_EQ(answer.code, 200);
@@ -206,7 +207,7 @@ TEST_F(HttpServerTest, MetricsShowKeptAndReadValues) {
         "qrm_plugin_live{resource=\"cpu\"} 1", "qrm_plugin_live{resource=\"nic\"} 0",
         "qrm_reconcile_updates_total 4", "qrm_admissions_total{result=\"rejected\"} 1",
         "qrm_admissions_total{result=\"admitted\"} 0",
-        "qrm_admission_rejections_total{resource=\"nic\"} 1",
+        "qrm_admission_rejections_total{reason=\"no_room\",resource=\"nic\"} 1",
         "qrm_admission_duration_seconds_count 1",
         "pod_resources_endpoint_requests_total{server_api_version=\"v1alpha1\"} 0"}) {
     EXPECT_THAT(answer.body, HasSubstr(line));

@@ -58,6 +58,15 @@ ReconcilePlan Plan(const NodeState& state, const AllocationsByPlugin& answers) {
   return PlanReconcile(state, state, answers, test::SampleMachine());
 }
 
+TEST(PlanReconcileTest, HasLetGoWhatOnlyANewContainerCouldTake) {
+  const NodeState state = StateOf({{"web", Own("0-1")}});
+  const AllocationsByPlugin answers = {
+      {"lane", AllocationByContainer{{Key("web"), {{"lane", {.envs = {{"LANE", "0"}}}}}}}}};
+  const ReconcilePlan plan = Plan(state, answers);
+  EXPECT_TRUE(plan.change.Empty()) << "the container runs without it";
+  EXPECT_THAT(plan.orphans, ElementsAre(Pair("lane", ElementsAre(Key("web")))));
+}
+
 TEST(PlanReconcileTest, ChangesNothingOnAnIdleNode) {
   const ReconcilePlan plan = Plan(StateOf({{"a", Pool("0-3")}}), CpuHolds({{"a", Pool("0-3")}}));
   EXPECT_TRUE(plan.change.Empty());

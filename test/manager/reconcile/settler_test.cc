@@ -81,6 +81,12 @@ TEST_F(SettlerTest, AsksAPluginThatCannotBeTaughtToAllocateOnTheRecordedNodes) {
       << "any node, since none is recorded";
 }
 
+TEST_F(SettlerTest, ReleasesWhatAContainerOnRecordRunsWithout) {
+  plugins_.Set("lane", {});
+  Settle({.orphans = {{"lane", {{"uid-web", "main"}}}, {"cpu", {{"uid-web", "main"}}}}});
+  EXPECT_THAT(plugins_.calls(), ElementsAre("release lane uid-web/main")) << "cpu is on record";
+}
+
 TEST_F(SettlerTest, TellsOfAPluginThatLearnsNothingAndDoesNotTeachItWithoutEnd) {
   Settle(lost_);
   Settle(lost_);

@@ -48,6 +48,50 @@ TEST(RunOptionsTest, ReportsConflictsOfEveryKindAndLetsTheFirstWin) {
   EXPECT_THAT(options.conflicts[0], HasSubstr("a wins"));
 }
 
+struct MadeWithCase {
+  std::string name;
+  MadeWith container;
+};
+class MadeWithTest : public testing::TestWithParam<MadeWithCase> {};
+
+const ResourceAllocation kDevice = {.envs = {{"LANE", "0"}},
+                                    .annotations = {{"lane", "0"}},
+                                    .mounts = {{"/etc/lane", "/run/lane", true}},
+                                    .devices = {{"/dev/lane", "/dev/lane0", "rw"}}};
+const MadeWith kMadeWithAll = {.env = {"A=b", "LANE=0"},
+                               .annotations = {{"lane", "0"}},
+                               .mount_paths = {"/proc", "/etc/lane"},
+                               .device_paths = {"/dev/lane"}};
+
+TEST(RunOptionsTest, ContainerWasMadeWithWhatTheRuntimeTellsOfIt) {
+  EXPECT_TRUE(IsForNewOnly(kDevice));
+  EXPECT_TRUE(WasMadeWith(kMadeWithAll, kDevice));
+}
+
+TEST_P(MadeWithTest, ContainerThatLacksAnyPartWasMadeWithout) {
+  EXPECT_FALSE(WasMadeWith(GetParam().container, kDevice));
+}
+
+MadeWith Without(void (*take)(MadeWith&)) {
+  MadeWith container = kMadeWithAll;
+  take(container);
+  return container;
+}
+const MadeWithCase kLacking[] = {
+    {"Variable", Without([](MadeWith& container) { container.env = {"LANE=1"}; })},
+    {"Annotation", Without([](MadeWith& container) { container.annotations.clear(); })},
+    {"Mount", Without([](MadeWith& container) { container.mount_paths.clear(); })},
+    {"Device", Without([](MadeWith& container) { container.device_paths.clear(); })},
+};
+INSTANTIATE_TEST_SUITE_P(Parts, MadeWithTest, testing::ValuesIn(kLacking),
+                         [](const auto& param_info) { return param_info.param.name; });
+
+TEST(RunOptionsTest, KnobsAndAmountsCanBeGivenToARunningContainer) {
+  EXPECT_FALSE(IsForNewOnly({.is_scalar_resource = true, .quantity = 2}));
+  EXPECT_FALSE(IsForNewOnly(
+      {.oci_property = std::string(kCpusetCpus), .value = "0", .envs = {{"CPUS", "0"}}}));
+}
+
 TEST(RunOptionsTest, TakesTheSameValueTwiceForNoConflict) {
   const ResourceAllocation same{.oci_property = "CpusetCpus", .value = "0", .envs = {{"E", "1"}}};
   EXPECT_THAT(MakeRunOptions({{"a", same}, {"b", same}}).conflicts, IsEmpty());
