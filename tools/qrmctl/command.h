@@ -26,6 +26,13 @@ int RunExplain(const Args& args, std::ostream& out, std::ostream& err);
 int RunRefusals(const Args& args, std::ostream& out, std::ostream& err);
 /// `--dry-run` only. kFailed also for a pod that would be rejected.
 int RunAdmit(const Args& args, std::ostream& out, std::ostream& err);
+int RunEvents(const Args& args, std::ostream& out, std::ostream& err);
+int RunTop(const Args& args, std::ostream& out, std::ostream& err);
+int RunLogLevel(const Args& args, std::ostream& out, std::ostream& err);
+/// Scripts that complete commands and options in shells.
+int RunCompletion(const Args& args, std::ostream& out, std::ostream& err);
+/// Manual pages.
+int RunMan(const Args& args, std::ostream& out, std::ostream& err);
 /// `get` and `set`.
 int RunPool(const Args& args, std::ostream& out, std::ostream& err);
 int RunClasses(const Args& args, std::ostream& out, std::ostream& err);
@@ -42,22 +49,31 @@ struct Command {
   std::string_view name;
   std::string_view summary;  ///< its line in the help on all of them
   int (*run)(const Args& args, std::ostream& out, std::ostream& err);
+  /// The words that may stand first behind the name, with a space between them; "." stands for none
+  /// of them.
+  std::string_view verbs = ".";
 };
 
 /// In the order of the help.
 inline constexpr std::array kCommands = {
     Command{"status", "whether qrmd is ready, and what it does", RunStatus},
-    Command{"plugins", "the resource plugins and how they fare", RunPlugins},
+    Command{"plugins", "the resource plugins and how they fare", RunPlugins, ". forget"},
     Command{"pods", "admitted pods and what their containers hold", RunPods},
+    Command{"top", "how much of nodes and pools is given out, and to whom", RunTop},
     Command{"topology", "the NUMA map and who uses what", RunTopology},
     Command{"explain", "why a pod was placed as it was, or rejected", RunExplain},
+    Command{"events", "what was decided lately", RunEvents},
     Command{"refusals", "who was refused a place lately, and why", RunRefusals},
     Command{"admit", "what would become of a pod if it came now", RunAdmit},
-    Command{"pool", "show and resize pools of CPUs", RunPool},
+    Command{"pool", "show and resize pools of CPUs", RunPool, "get set"},
     Command{"classes", "QoS-class resources and who has how many", RunClasses},
-    Command{"class", "give a running container another class", RunClass},
+    Command{"class", "give a running container another class", RunClass, "set"},
     Command{"permissions", "which pods may ask for what", RunPermissions},
-    Command{"checkpoint", "check, show, export and import the state on disk", RunCheckpoint},
+    Command{"checkpoint", "check, show, export and import the state on disk", RunCheckpoint,
+            "verify dump export import downgrade"},
+    Command{"log-level", "show or change which lines qrmd logs", RunLogLevel},
+    Command{"completion", "make shells complete commands and options", RunCompletion},
+    Command{"man", "manual pages of the commands", RunMan},
 };
 
 /// About the cluster, after `--cluster`; the others are about the node.

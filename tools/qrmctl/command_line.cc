@@ -3,17 +3,22 @@
 
 #include <cstdlib>
 #include <map>
+#include <string_view>
 #include <utility>
 
 #include <CLI/CLI.hpp>
 
 #include "api/base/foreign_text.h"
+#include "tools/qrmctl/document.h"
+#include "tools/qrmctl/json_path.h"
 
 namespace qrm::manager::cli {
 namespace {
 
-const std::map<std::string, OutputFormat> kFormats = {
-    {"table", OutputFormat::kTable}, {"json", OutputFormat::kJson}, {"yaml", OutputFormat::kYaml}};
+const std::map<std::string, OutputFormat::Kind> kFormats = {{"table", OutputFormat::kTable},
+                                                            {"wide", OutputFormat::kWide},
+                                                            {"json", OutputFormat::kJson},
+                                                            {"yaml", OutputFormat::kYaml}};
 
 std::string DefaultControlSocket() {
   const char* named = std::getenv(kControlSocketVariable);
@@ -28,10 +33,37 @@ struct CommandLine::Impl {
         example(std::move(command_example)),
         app(summary, "qrmctl " + command) {}
 
+  /// Each option and word by what help says of it.
+  Document Describe();
+
   const std::string command;
   const std::string example;
   CLI::App app;
+  bool watch = false;
 };
+
+Document CommandLine::Impl::Describe() {
+  Document options = Document::array();
+  for (const CLI::Option* option : app.get_options()) {
+    Document names = Document::array();
+    for (const std::string& name : option->get_snames()) {
+      names.push_back("-" + name);
+    }
+    for (const std::string& name : option->get_lnames()) {
+      names.push_back("--" + name);
+    }
+    const std::string word = option->get_positional() ? option->get_name(true) : "";
+    options.push_back({{"names", std::move(names)},
+                       {"word", word},
+                       {"value", option->get_expected_max() == 0 ? "" : option->get_type_name()},
+                       {"required", option->get_required()},
+                       {"help", option->get_description()}});
+  }
+  return {{"command", command},
+          {"summary", app.get_description()},
+          {"example", example},
+          {"options", std::move(options)}};
+}
 
 CommandLine::CommandLine(const std::string& command, const std::string& summary,
                          const std::string& example)
@@ -47,14 +79,24 @@ CommandLine& CommandLine::Output(OutputFormat& format) {
       .add_option_function<std::string>(
           "-o,--output",
           [&format](const std::string& text) {
+            constexpr std::string_view kPath = "jsonpath=";
             const auto found = kFormats.find(text);
-            if (found == kFormats.end()) {
-              throw CLI::ValidationError("-o",
-                                         "\"" + text + "\" is no format; use table, json or yaml");
+            if (text.starts_with(kPath)) {
+              format.kind = OutputFormat::kJsonPath;
+              format.path = text.substr(kPath.size());
+              if (const Status good = EvaluateJsonPath(format.path, Document()).status();
+                  !good.ok()) {
+                throw CLI::ValidationError("-o", MessageOf(good));
+              }
+            } else if (found == kFormats.end()) {
+              throw CLI::ValidationError("-o", "\"" + text +
+                                                   "\" is no format; use table, wide, json, yaml "
+                                                   "or jsonpath=TEMPLATE");
+            } else {
+              format.kind = found->second;
             }
-            format = found->second;
           },
-          "table, json or yaml (default: table)")
+          "table, wide, json, yaml or jsonpath=TEMPLATE (default: table)")
       ->type_name("FORMAT");
   return *this;
 }
@@ -87,10 +129,39 @@ CommandLine& CommandLine::Several(const std::string& name, std::vector<std::stri
   return *this;
 }
 
+CommandLine& CommandLine::Any(const std::string& name, std::vector<std::string>& values,
+                              const std::string& help) {
+  impl_->app.add_option(name, values, help)->type_name("");
+  return *this;
+}
+
 CommandLine& CommandLine::Option(const std::string& name, std::string& value,
                                  const std::string& help, const std::string& what) {
   impl_->app.add_option(name, value, help)->type_name(what);
   return *this;
+}
+
+CommandLine& CommandLine::Watch() {
+  impl_->app.add_flag("-w,--watch", impl_->watch, "show it again whenever it has changed");
+  return *this;
+}
+
+CommandLine& CommandLine::Sorted(Listing& listing) {
+  impl_->app.add_option("--sort-by", listing.sort_by, "in the order of this column of the table")
+      ->type_name("COLUMN");
+  return *this;
+}
+
+CommandLine& CommandLine::Listed(Listing& listing) {
+  auto* const one =
+      impl_->app.add_option("-n,--namespace", listing.pod_namespace, "only pods of this namespace");
+  one->type_name("NAMESPACE");
+  impl_->app
+      .add_flag_callback(
+          "-A,--all-namespaces", [&listing] { listing.pod_namespace.clear(); },
+          "pods of all namespaces (the default)")
+      ->excludes(one);
+  return Sorted(listing);
 }
 
 CommandLine& CommandLine::Flag(const std::string& name, bool& value, const std::string& help) {
@@ -99,6 +170,10 @@ CommandLine& CommandLine::Flag(const std::string& name, bool& value, const std::
 }
 
 std::optional<int> CommandLine::Parse(const Args& args, std::ostream& out, std::ostream& err) {
+  if (args == Args{kDescribe}) {
+    out << impl_->Describe().dump() << '\n';
+    return kDone;
+  }
   try {
     impl_->app.parse(Args(args.rbegin(), args.rend()));  // CLI11 takes them last first
     return std::nullopt;

@@ -15,7 +15,24 @@ namespace qrm::manager::cli {
 inline constexpr char kDefaultControlSocket[] = "/run/qrm/control.sock";
 inline constexpr char kControlSocketVariable[] = "QRM_CONTROL_SOCKET";
 
-enum class OutputFormat { kTable, kJson, kYaml };
+/// How results are printed.
+struct OutputFormat {
+  enum Kind { kTable, kWide, kJson, kYaml, kJsonPath };
+
+  OutputFormat(Kind of_kind) : kind(of_kind) {}
+
+  /// For people, not for machines.
+  bool IsText() const { return kind == kTable || kind == kWide; }
+
+  Kind kind;
+  std::string path;  ///< of kJsonPath
+};
+
+/// Which rows a listing shows, and in which order.
+struct Listing {
+  std::string pod_namespace;  ///< empty: all
+  std::string sort_by;        ///< the header of a column; empty: as they come
+};
 
 /// The options of a command of `qrmctl`, declared first, then parsed into the variables they were
 /// declared with.
@@ -28,7 +45,7 @@ class CommandLine {
   CommandLine(const CommandLine&) = delete;
   CommandLine& operator=(const CommandLine&) = delete;
 
-  /// `-o`, `--output`.
+  /// `-o`, `--output`: table, wide, json, yaml or jsonpath=TEMPLATE.
   CommandLine& Output(OutputFormat& format);
   /// `--control-socket`; its default comes from the environment, then from kDefaultControlSocket.
   CommandLine& ControlSocket(std::string& path);
@@ -38,10 +55,22 @@ class CommandLine {
   /// One word or more.
   CommandLine& Several(const std::string& name, std::vector<std::string>& values,
                        const std::string& help);
+  /// One word, more or none.
+  CommandLine& Any(const std::string& name, std::vector<std::string>& values,
+                   const std::string& help);
   /// `--name VALUE`, where help shows `what` in the value's place.
   CommandLine& Option(const std::string& name, std::string& value, const std::string& help,
                       const std::string& what);
+  /// `-w`, `--watch`: RunQrmctl runs such a command again and again.
+  CommandLine& Watch();
+  /// `--sort-by`.
+  CommandLine& Sorted(Listing& listing);
+  /// `-n`, `-A`, `--sort-by`.
+  CommandLine& Listed(Listing& listing);
   CommandLine& Flag(const std::string& name, bool& value, const std::string& help);
+
+  /// What was declared, for completion and manual pages; kDescribe asks each command for it.
+  static constexpr char kDescribe[] = "--describe";
 
   /// Absent when the command shall run, else the exit code: help was asked for (kDone, on `out`) or
   /// the words are wrong (kMisuse, with what to type on `err`).

@@ -1,12 +1,15 @@
 // Walks a message by reflection, and writes YAML from the same document as JSON.
 #include "tools/qrmctl/document.h"
 
+#include <algorithm>
+
 #include <fmt/format.h>
 #include <google/protobuf/descriptor.h>
 #include <google/protobuf/message.h>
 #include <yaml-cpp/yaml.h>
 
 #include "api/base/foreign_text.h"
+#include "tools/qrmctl/json_path.h"
 
 namespace qrm::manager::cli {
 namespace {
@@ -130,8 +133,17 @@ Document ToDocument(const Message& message) {
   return object;
 }
 
-void Print(const Document& document, OutputFormat format, std::ostream& out) {
-  if (format == OutputFormat::kYaml) {
+void Print(const Document& document, const OutputFormat& format, std::ostream& out) {
+  if (format.kind == OutputFormat::kJsonPath) {
+    const std::string text = EvaluateJsonPath(format.path, document).value_or("");
+    for (std::size_t begin = 0, end = 0; begin < text.size(); begin = end + 1) {
+      end = std::min(text.find('\n', begin), text.size());
+      out << Escaped(text.substr(begin, end - begin)) << (end < text.size() ? "\n" : "");
+    }
+    out << (text.ends_with('\n') ? "" : "\n");
+    return;
+  }
+  if (format.kind == OutputFormat::kYaml) {
     YAML::Emitter emitter;
     Emit(document, emitter);
     out << emitter.c_str() << '\n';

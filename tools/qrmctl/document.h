@@ -19,7 +19,7 @@ using Document = nlohmann::ordered_json;
 
 Document ToDocument(const google::protobuf::Message& message);
 
-/// Prints `document` as JSON, or as YAML when `format` says so.
-void Print(const Document& document, OutputFormat format, std::ostream& out);
+/// Prints `document` as JSON, as YAML or what a jsonpath makes of it, as `format` says.
+void Print(const Document& document, const OutputFormat& format, std::ostream& out);
 
 }  // namespace qrm::manager::cli

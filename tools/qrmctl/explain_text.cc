@@ -176,6 +176,8 @@ void PrintDecision(const Document& decision, std::ostream& out) {
   PrintByName("Asked", PartOf(decision, "requests"), out, RequestText);
   PrintLines("No plugin for", PartOf(decision, "requests_without_plugin"), out);
   PrintLines("Plugin away for", PartOf(decision, "requests_awaiting_plugin"), out);
+  PrintLines("Too late for, since the container was made without it",
+             PartOf(decision, "too_late_for"), out);
   PrintLines("Answered from the record", PartOf(decision, "answered_from_record"), out);
   PrintByName("Hints", PartOf(decision, "hints"), out,
               [](const std::string&, const Document& hints) { return HintsText(hints); });

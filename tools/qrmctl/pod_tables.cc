@@ -4,8 +4,11 @@
 #include <map>
 #include <string>
 #include <string_view>
+#include <utility>
+#include <vector>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include "api/base/foreign_text.h"
 #include "api/resource.h"
@@ -29,7 +32,7 @@ std::string ValueOf(const v1::Container& container, std::string_view property) {
 }
 
 /// "memory=2Gi,nic": what is held besides CPUs, with its amount where there is one,
-/// and classes: "blockio:slow".
+/// what it runs without, "example.com/lane!", and classes: "blockio:slow".
 std::string OthersText(const v1::Container& container) {
   std::string text;
   for (const v1::Allocation& allocation : container.allocations()) {
@@ -41,6 +44,9 @@ std::string OthersText(const v1::Container& container) {
       text += "=" + AmountOf(allocation.resource_name(), allocation.quantity());
     }
   }
+  for (const std::string& resource : container.runs_without()) {
+    text += fmt::format("{}{}!", text.empty() ? "" : ",", resource);
+  }
   const std::map<std::string, std::string> classes(container.classes().begin(),
                                                    container.classes().end());
   for (const auto& [type, name] : classes) {
@@ -49,20 +55,38 @@ std::string OthersText(const v1::Container& container) {
   return text;
 }
 
-void PrintTable(const v1::ListPodsResponse& response, std::ostream& out) {
-  Table table({"NAMESPACE", "POD", "ROLE", "CONTAINER", "TYPE", "CPUS", "MEMS", "OTHER"});
+Status PrintTable(const v1::ListPodsResponse& response, const OutputFormat& format,
+                  const Listing& listing, std::ostream& out) {
+  const bool wide = format.kind == OutputFormat::kWide;
+  std::vector<std::string> headers = {"NAMESPACE", "POD",  "ROLE", "CONTAINER",
+                                      "TYPE",      "CPUS", "MEMS", "OTHER"};
+  if (wide) {
+    headers.insert(headers.end(), {"QOS", "UID", "RUNTIME ID"});
+  }
+  Table table(headers);
   for (const v1::Pod& pod : response.pods()) {
     for (const v1::Container& container : pod.containers()) {
-      table.Add({pod.namespace_(), pod.name(), pod.role(), container.name(), container.type(),
-                 ValueOf(container, kCpusetCpus), ValueOf(container, kCpusetMems),
-                 OthersText(container)});
+      std::vector<std::string> row = {pod.namespace_(),
+                                      pod.name(),
+                                      pod.role(),
+                                      container.name(),
+                                      container.type(),
+                                      ValueOf(container, kCpusetCpus),
+                                      ValueOf(container, kCpusetMems),
+                                      OthersText(container)};
+      if (wide) {
+        row.insert(row.end(), {pod.qos_class(), pod.uid(), container.runtime_id()});
+      }
+      table.Add(std::move(row));
     }
   }
+  QRM_RETURN_IF_ERROR(table.SortBy(listing.sort_by));
   if (table.empty()) {
     out << "No pod is admitted.\n";
-    return;
+  } else {
+    table.Print(out);
   }
-  table.Print(out);
+  return OkStatus();
 }
 
 std::string JoinMap(const StringByString& values) {
@@ -74,14 +98,30 @@ std::string JoinMap(const StringByString& values) {
   return text;
 }
 
+/// "cpu=2 memory=2Gi (from estimate) example.com/lane=1 (from configuration)".
 std::string RequestsText(const v1::Container& container) {
   const std::map<std::string, double> sorted(container.requests().begin(),
                                              container.requests().end());
-  std::string text;
+  std::map<std::string, std::string> by_source;
   for (const auto& [resource, amount] : sorted) {
+    const auto other = container.request_sources().find(resource);
+    std::string& text =
+        by_source[other == container.request_sources().end() ? container.request_source()
+                                                             : other->second];
     text += fmt::format("{}{}={}", text.empty() ? "" : " ", resource, AmountOf(resource, amount));
   }
-  return text.empty() ? "none" : fmt::format("{} (from {})", text, container.request_source());
+  std::string all;
+  if (const auto first = by_source.extract(container.request_source()); !first.empty()) {
+    all = fmt::format("{} (from {})", first.mapped(), first.key());
+  }
+  for (const auto& [source, text] : by_source) {
+    all += fmt::format("{}{} (from {})", all.empty() ? "" : " ", text, source);
+  }
+  return all.empty() ? "none" : all;
+}
+
+std::string Joined(const google::protobuf::RepeatedPtrField<std::string>& words) {
+  return fmt::format("{}", fmt::join(words, ", "));
 }
 
 std::string ByNodeText(const v1::Allocation& allocation) {
@@ -154,6 +194,7 @@ void PrintPod(const v1::Pod& pod, std::ostream& out) {
     about.Add("Type", container.type());
     AddIfAny("Runtime id", container.runtime_id(), about);
     about.Add("Requests", RequestsText(container));
+    AddIfAny("Without", Joined(container.runs_without()), about);
     AddIfAny("Classes", JoinMap(container.classes()), about);
     AddIfAny("Applied", JoinMap(container.applied()), about);
     about.Print(out, 4);
@@ -172,15 +213,16 @@ void PrintSheets(const v1::ListPodsResponse& response, std::ostream& out) {
 
 }  // namespace
 
-void PrintPods(const v1::ListPodsResponse& pods, PodDetail detail, OutputFormat format,
-               std::ostream& out) {
-  if (format != OutputFormat::kTable) {
+Status PrintPods(const v1::ListPodsResponse& pods, PodDetail detail, const OutputFormat& format,
+                 std::ostream& out, const Listing& listing) {
+  if (!format.IsText()) {
     Print(ToDocument(pods), format, out);
   } else if (detail == PodDetail::kRows) {
-    PrintTable(pods, out);
+    return PrintTable(pods, format, listing, out);
   } else {
     PrintSheets(pods, out);
   }
+  return OkStatus();
 }
 
 }  // namespace qrm::manager::cli

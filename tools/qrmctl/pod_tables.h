@@ -11,8 +11,9 @@ namespace qrm::manager::cli {
 /// A row per container, or everything about each pod.
 enum class PodDetail { kRows, kSheets };
 
-/// `detail` matters for OutputFormat::kTable only.
-void PrintPods(const v1::ListPodsResponse& pods, PodDetail detail, OutputFormat format,
-               std::ostream& out);
+/// `detail` and `listing` matter for people only. Errors: kInvalidArgument for a column that is
+/// not there.
+Status PrintPods(const v1::ListPodsResponse& pods, PodDetail detail, const OutputFormat& format,
+                 std::ostream& out, const Listing& listing = {});
 
 }  // namespace qrm::manager::cli

@@ -8,6 +8,7 @@
 
 #include "api/base/nearest_word.h"
 #include "tools/qrmctl/command.h"
+#include "tools/qrmctl/follow.h"
 
 namespace qrm::manager::cli {
 namespace {
@@ -34,7 +35,12 @@ int RunOneOf(std::span<const Command> commands, const std::string& before, const
   const auto found = std::find_if(commands.begin(), commands.end(),
                                   [&](const Command& command) { return command.name == args[0]; });
   if (found != commands.end()) {
-    return found->run({args.begin() + 1, args.end()}, out, err);
+    const Args rest(args.begin() + 1, args.end());
+    const bool help = std::any_of(rest.begin(), rest.end(), [](const std::string& arg) {
+      return arg == "--help" || arg == "-h";
+    });
+    return IsWatched(rest) && !help ? Watch(found->run, rest, out, err, WaitTwoSeconds)
+                                    : found->run(rest, out, err);
   }
   std::vector<std::string> names;
   for (const Command& command : commands) {

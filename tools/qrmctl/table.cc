@@ -2,7 +2,11 @@
 #include "tools/qrmctl/table.h"
 
 #include <algorithm>
+#include <cctype>
+#include <string_view>
 #include <utility>
+
+#include <fmt/ranges.h>
 
 #include "api/base/check.h"
 #include "api/base/foreign_text.h"
@@ -11,6 +15,39 @@ namespace qrm::manager::cli {
 namespace {
 
 constexpr std::size_t kGap = 3;
+
+char Lower(char c) {
+  return static_cast<char>(std::tolower(static_cast<unsigned char>(c)));
+}
+
+bool IsDigit(char c) {
+  return std::isdigit(static_cast<unsigned char>(c)) != 0;
+}
+
+/// "web-2" before "web-10".
+bool ComesBefore(std::string_view a, std::string_view b) {
+  while (!a.empty() && !b.empty()) {
+    if (IsDigit(a.front()) && IsDigit(b.front())) {
+      const auto digits = [](std::string_view text) {
+        const auto end = std::find_if_not(text.begin(), text.end(), IsDigit);
+        return text.substr(0, static_cast<std::size_t>(end - text.begin()));
+      };
+      const std::string_view left = digits(a);
+      const std::string_view right = digits(b);
+      if (left != right) {
+        return left.size() != right.size() ? left.size() < right.size() : left < right;
+      }
+      a.remove_prefix(left.size());
+      b.remove_prefix(right.size());
+    } else if (a.front() != b.front()) {
+      return a.front() < b.front();
+    } else {
+      a.remove_prefix(1);
+      b.remove_prefix(1);
+    }
+  }
+  return a.size() < b.size();
+}
 
 void Pad(std::ostream& out, const std::string& text, std::size_t width) {
   out << text << std::string(width - text.size(), ' ');
@@ -28,6 +65,27 @@ void Table::Add(std::vector<std::string> cells) {
     cell = cell.empty() ? "-" : Escaped(cell);  // names come from pods
   }
   rows_.push_back(std::move(cells));
+}
+
+Status Table::SortBy(const std::string& header) {
+  if (header.empty()) {
+    return OkStatus();
+  }
+  const std::vector<std::string>& headers = rows_.front();
+  const auto column = std::find_if(headers.begin(), headers.end(), [&](const std::string& each) {
+    return std::equal(each.begin(), each.end(), header.begin(), header.end(),
+                      [](char a, char b) { return Lower(a) == Lower(b); });
+  });
+  if (column == headers.end()) {
+    return Errorf(StatusCode::kInvalidArgument,
+                  "there is no column \"{}\" to sort by; choose from {}", header,
+                  fmt::join(headers, ", "));
+  }
+  const auto place = static_cast<std::size_t>(column - headers.begin());
+  std::stable_sort(rows_.begin() + 1, rows_.end(), [place](const auto& a, const auto& b) {
+    return ComesBefore(a[place], b[place]);
+  });
+  return OkStatus();
 }
 
 void Table::Print(std::ostream& out, std::size_t indent) const {

@@ -5,6 +5,8 @@
 #include <string>
 #include <vector>
 
+#include "api/base/status.h"
+
 namespace qrm::manager::cli {
 
 class Table {
@@ -15,6 +17,10 @@ class Table {
   void Add(std::vector<std::string> cells);
 
   bool empty() const { return rows_.size() == 1; }
+
+  /// Puts the rows into the order of the column under `header`, in any case of letters; numbers in
+  /// texts count as numbers. Empty: leaves them. Errors: kInvalidArgument with the headers.
+  Status SortBy(const std::string& header);
 
   /// Columns are as wide as their widest cell and three spaces; the last one is not padded.
   /// `indent` spaces before each line.

@@ -9,6 +9,7 @@
 #include "api/proto/qrm/v1/control.pb.h"
 #include "tools/qrmctl/document.h"
 #include "tools/qrmctl/explain_text.h"
+#include "tools/qrmctl/json_path.h"
 #include "tools/qrmctl/table.h"
 #include "tools/qrmctl/text.h"
 
@@ -64,6 +65,59 @@ TEST(SheetTest, ValuesAreAligned) {
   std::ostringstream out;
   sheet.Print(out, 2);
   EXPECT_EQ(out.str(), "  A:      1\n  Long:   2\n");
+}
+
+TEST(TableTest, RowsAreSortedByAColumnAndNumbersInTextsAsNumbers) {
+  Table table({"POD", "CPUS"});
+  table.Add({"web-10", "3"});
+  table.Add({"web-2", "12"});
+  table.Add({"db", "7"});
+  ASSERT_TRUE(table.SortBy("pod").ok());
+  std::ostringstream out;
+  table.Print(out);
+  EXPECT_EQ(out.str(), "POD      CPUS\ndb       7\nweb-2    12\nweb-10   3\n");
+  EXPECT_EQ(MessageOf(table.SortBy("age")),
+            "there is no column \"age\" to sort by; choose from POD, CPUS");
+}
+
+struct PathCase {
+  std::string name;
+  std::string path;
+  std::string want;
+};
+class JsonPathTest : public testing::TestWithParam<PathCase> {};
+
+TEST_P(JsonPathTest, PicksPartsOfADocument) {
+  const Document document = Document::parse(
+      R"({"pods":[{"name":"db","cpus":2,"a.b":true},{"name":"web","cpus":4}],"none":[]})");
+  const auto text = EvaluateJsonPath(GetParam().path, document);
+  ASSERT_TRUE(text.ok()) << text.status();
+  EXPECT_EQ(*text, GetParam().want);
+}
+
+const PathCase kPaths[] = {
+    {"Field", "{.pods[0].name}", "db"},
+    {"WithoutBraces", ".pods[1].cpus", "4"},
+    {"FromTheEnd", "{.pods[-1].name}", "web"},
+    {"All", "{.pods[*].name}", "db web"},
+    {"QuotedName", "{.pods[0]['a.b']}", "true"},
+    {"Filter", "{.pods[?(@.name==\"web\")].cpus}", "4"},
+    {"FilterByNumber", "{.pods[?(@.cpus==2)].name}", "db"},
+    {"FilterByPresence", "{.pods[?(@['a.b'])].name}", "db"},
+    {"Range", "{range .pods[*]}{.name}={.cpus}{\"\\n\"}{end}", "db=2\nweb=4\n"},
+    {"EmptyRange", "{range .none[*]}x{end}", ""},
+    {"TextOutside", "first: {.pods[0].name}!", "first: db!"},
+    {"ObjectsAreJson", "{.none}", "[]"},
+    {"WhatIsNotThere", "{.nobody[3].name}", ""},
+};
+INSTANTIATE_TEST_SUITE_P(Paths, JsonPathTest, testing::ValuesIn(kPaths),
+                         [](const auto& param_info) { return param_info.param.name; });
+
+TEST(JsonPathErrorTest, MistakesAreNamed) {
+  for (const char* path : {"{.a", "{.a[}", "{a}", "{.a[x]}", "{range .a}", "{end}", "{.a[?(b)]}"}) {
+    const auto text = EvaluateJsonPath(path, Document{{"a", {{1}}}});
+    EXPECT_EQ(text.status().code(), StatusCode::kInvalidArgument) << path;
+  }
 }
 
 TEST(DocumentTest, FieldsKeepTheirOrderAndMapsAreSorted) {

@@ -50,7 +50,8 @@ TEST_F(QrmctlTest, FailsWithASentenceWhenQrmdDoesNotRun) {
 
 TEST_F(QrmctlTest, RefusesAnUnknownFormatAndOption) {
   EXPECT_EQ(Run({"status", "-o", "xml"}), kMisuse);
-  EXPECT_THAT(err(), HasSubstr("\"xml\" is no format; use table, json or yaml"));
+  EXPECT_THAT(err(),
+              HasSubstr("\"xml\" is no format; use table, wide, json, yaml or jsonpath=TEMPLATE"));
   EXPECT_EQ(Run({"status", "--colour"}), kMisuse);
   EXPECT_THAT(err(), HasSubstr("try: qrmctl status -o json, or qrmctl status --help"));
 }
@@ -219,6 +220,18 @@ TEST_F(QrmctlTest, PodsPrintsAllAboutOnePod) {
             "      Mounts:    /etc/nic (of /run/nic/eth0, read-only)\n");
 }
 
+TEST_F(QrmctlTest, PodsMarksWhatAContainerRunsWithoutAndWhoAskedForIt) {
+  Serve();
+  AdmitTwoPods();
+  node_.remarks[{"uid-db", "main"}] = {.implicit_requests = {"memory"},
+                                       .runs_without = {"example.com/lane"}};
+  EXPECT_EQ(Run({"pods"}), kDone) << err();
+  EXPECT_THAT(out(), HasSubstr("memory=2Gi,nic=10,example.com/lane!\n"));
+  EXPECT_EQ(Run({"pods", "shop/db"}), kDone) << err();
+  EXPECT_THAT(out(), HasSubstr("    Without:      example.com/lane\n"));
+  EXPECT_THAT(out(), HasSubstr("cpu=2 (from estimate) memory=2Gi (from configuration)\n"));
+}
+
 TEST_F(QrmctlTest, PodsFailsForAPodThatIsNotThere) {
   Serve();
   EXPECT_EQ(Run({"pods", "shop/nobody"}), kFailed);
@@ -238,7 +251,8 @@ TEST_F(QrmctlTest, JsonHasNumbersAndEveryKey) {
       "name": "online",
       "cpus": "0-3",
       "roles": [],
-      "containers": 0
+      "containers": 0,
+      "configured_cpus": ""
     }
   ]
 }
@@ -256,6 +270,7 @@ TEST_F(QrmctlTest, YamlQuotesWhatWouldReadAsAnotherType) {
     roles:
       - web
     containers: 0
+    configured_cpus: ""
 )");
 }
 
@@ -270,6 +285,19 @@ TEST_F(QrmctlTest, PoolGetPrintsATable) {
             "POOL      CPUS    COUNT   CONTAINERS   ROLES\n"
             "online    0-3     4       2            web,api\n"
             "offline   4-5,7   3       0            -\n");
+}
+
+TEST_F(QrmctlTest, PoolGetShowsWhatIsConfiguredWhereAPoolHasOtherCpus) {
+  Serve();
+  plugins_.pools.emplace("cpu", std::vector<sdk::Pool>{{.name = "online", .cpus = {0, 1}}});
+  NodeStatus status;
+  status.pools = {{.resource = "cpu",
+                   .pool = "online",
+                   .configured = CpuSet({0, 1, 2, 3}),
+                   .cpus = CpuSet({0, 1})}};
+  node_.SetStatus(status);
+  EXPECT_EQ(Run({"pool", "get"}), kDone) << err();
+  EXPECT_THAT(out(), HasSubstr("online   0-1 (configured: 0-3)   2 "));
 }
 
 TEST_F(QrmctlTest, PoolGetTellsOfAPluginThatIsSlowInQrmdsWords) {

@@ -110,7 +110,7 @@ int RunAdmit(const Args& args, std::ostream& out, std::ostream& err) {
   if (!answer.ok()) {
     return Refuse(line, answer.status(), err);
   }
-  if (format == OutputFormat::kTable) {
+  if (format.IsText()) {
     PrintTable(*pod, *answer, out);
   } else {
     Print(DocumentOf(*pod, *answer), format, out);

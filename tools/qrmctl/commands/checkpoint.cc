@@ -105,10 +105,11 @@ int RunDump(const Args& args, std::ostream& out, std::ostream& err) {
   OutputFormat format = OutputFormat::kTable;
   std::string directory;
   std::string pod;
+  Listing listing;
   CommandLine line("checkpoint dump",
                    "Prints what the checkpoint on disk says, as qrmctl pods does; qrmd may run.",
                    "qrmctl checkpoint dump -o yaml");
-  line.Output(format).Optional("POD", pod, "a name, NAMESPACE/NAME or a UID");
+  line.Output(format).Sorted(listing).Optional("POD", pod, "a name, NAMESPACE/NAME or a UID");
   AddStateDir(line, directory);
   if (const auto exit = line.Parse(args, out, err); exit.has_value()) {
     return *exit;
@@ -120,8 +121,9 @@ int RunDump(const Args& args, std::ostream& out, std::ostream& err) {
   if (!pods.ok()) {
     return line.Fail(pods.status(), err);
   }
-  PrintPods(*pods, pod.empty() ? PodDetail::kRows : PodDetail::kSheets, format, out);
-  return kDone;
+  const Status printed =
+      PrintPods(*pods, pod.empty() ? PodDetail::kRows : PodDetail::kSheets, format, out, listing);
+  return printed.ok() ? kDone : line.Misuse(MessageOf(printed), err);
 }
 
 int RunExport(const Args& args, std::ostream& out, std::ostream& err) {

@@ -93,7 +93,7 @@ int RunClasses(const Args& args, std::ostream& out, std::ostream& err) {
                    "many have them. Nothing else tells of them outside the node but metrics: its\n"
                    "Node object has no annotation or resource for classes.",
                    "qrmctl classes");
-  line.Output(format).ControlSocket(socket);
+  line.Output(format).ControlSocket(socket).Watch();
   if (const auto exit = line.Parse(args, out, err); exit.has_value()) {
     return *exit;
   }
@@ -101,7 +101,7 @@ int RunClasses(const Args& args, std::ostream& out, std::ostream& err) {
   if (!classes.ok()) {
     return line.Fail(classes.status(), err);
   }
-  if (format == OutputFormat::kTable) {
+  if (format.IsText()) {
     PrintClasses(*classes, out);
   } else {
     Print(ToDocument(*classes), format, out);

@@ -82,7 +82,7 @@ int RunExplain(const Args& args, std::ostream& out, std::ostream& err) {
   if (!decisions.ok()) {
     return line.Fail(decisions.status(), err);
   }
-  if (format == OutputFormat::kTable) {
+  if (format.IsText()) {
     PrintDecisions(*decisions, out);
   } else {
     Print({{"decisions", DecisionsDocument(decisions->decisions())}}, format, out);

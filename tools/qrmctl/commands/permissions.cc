@@ -43,7 +43,7 @@ int RunPermissions(const Args& args, std::ostream& out, std::ostream& err) {
   if (!permissions.ok()) {
     return line.Fail(permissions.status(), err);
   }
-  if (format == OutputFormat::kTable) {
+  if (format.IsText()) {
     PrintRules(*permissions, out);
   } else {
     Print(ToDocument(*permissions), format, out);

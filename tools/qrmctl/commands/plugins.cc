@@ -1,4 +1,8 @@
 // qrmctl plugins, qrmctl plugins forget
+#include <string>
+#include <utility>
+#include <vector>
+
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
@@ -20,17 +24,43 @@ std::string StateText(const v1::Plugin& plugin) {
   return plugin.problem().empty() ? "live" : "suspect";
 }
 
-void PrintPlugins(const v1::ListPluginsResponse& response, std::ostream& out) {
-  Table table({"RESOURCE", "STATE", "REGISTERED BY", "AGE", "ENDPOINT", "PROBLEM"});
-  for (const v1::Plugin& plugin : response.plugins()) {
-    table.Add({plugin.resource_name(), StateText(plugin), plugin.registered_by(),
-               AgeText(plugin.seconds_since_registration()), plugin.endpoint(), plugin.problem()});
+std::string OptionsText(const v1::Plugin& plugin) {
+  std::string text;
+  const auto add = [&text](bool on, const char* name) {
+    text += on ? (text.empty() ? "" : ",") + std::string(name) : "";
+  };
+  add(plugin.with_topology_alignment(), "aligned");
+  add(plugin.need_reconcile(), "reconciled");
+  add(plugin.pre_start_required(), "pre-start");
+  return text;
+}
+
+Status PrintPlugins(const v1::ListPluginsResponse& response, const OutputFormat& format,
+                    const Listing& listing, std::ostream& out) {
+  const bool wide = format.kind == OutputFormat::kWide;
+  std::vector<std::string> headers = {"RESOURCE", "STATE",    "REGISTERED BY",
+                                      "AGE",      "ENDPOINT", "PROBLEM"};
+  if (wide) {
+    headers.emplace_back("OPTIONS");
   }
+  Table table(headers);
+  for (const v1::Plugin& plugin : response.plugins()) {
+    std::vector<std::string> row = {
+        plugin.resource_name(), StateText(plugin),
+        plugin.registered_by(), AgeText(plugin.seconds_since_registration()),
+        plugin.endpoint(),      plugin.problem()};
+    if (wide) {
+      row.push_back(OptionsText(plugin));
+    }
+    table.Add(std::move(row));
+  }
+  QRM_RETURN_IF_ERROR(table.SortBy(listing.sort_by));
   if (table.empty()) {
     out << "No plugin has registered.\n";
-    return;
+  } else {
+    table.Print(out);
   }
-  table.Print(out);
+  return OkStatus();
 }
 
 /// "CpusetCpus=1-2", or the amount.
@@ -87,7 +117,7 @@ int RunForget(const Args& args, std::ostream& out, std::ostream& err) {
   if (!records.ok()) {
     return line.Fail(records.status(), err);
   }
-  if (format != OutputFormat::kTable) {
+  if (!format.IsText()) {
     Print(ToDocument(*records), format, out);
     return kDone;
   }
@@ -101,12 +131,13 @@ int RunForget(const Args& args, std::ostream& out, std::ostream& err) {
 int RunList(const Args& args, std::ostream& out, std::ostream& err) {
   OutputFormat format = OutputFormat::kTable;
   std::string socket;
+  Listing listing;
   CommandLine line(
       "plugins",
       "Lists the resource plugins: live, suspect (live, with a problem) or away.\n"
       "qrmctl plugins forget NAME drops what is on record of one that is gone for good.",
       "qrmctl plugins");
-  line.Output(format).ControlSocket(socket);
+  line.Output(format).ControlSocket(socket).Sorted(listing).Watch();
   if (const auto exit = line.Parse(args, out, err); exit.has_value()) {
     return *exit;
   }
@@ -114,12 +145,12 @@ int RunList(const Args& args, std::ostream& out, std::ostream& err) {
   if (!plugins.ok()) {
     return line.Fail(plugins.status(), err);
   }
-  if (format == OutputFormat::kTable) {
-    PrintPlugins(*plugins, out);
-  } else {
+  if (!format.IsText()) {
     Print(ToDocument(*plugins), format, out);
+    return kDone;
   }
-  return kDone;
+  const Status printed = PrintPlugins(*plugins, format, listing, out);
+  return printed.ok() ? kDone : line.Misuse(MessageOf(printed), err);
 }
 
 }  // namespace

@@ -2,6 +2,7 @@
 #include "tools/qrmctl/command.h"
 #include "tools/qrmctl/command_line.h"
 #include "tools/qrmctl/control_client.h"
+#include "tools/qrmctl/keep_namespace.h"
 #include "tools/qrmctl/pod_tables.h"
 
 namespace qrm::manager::cli {
@@ -10,22 +11,28 @@ int RunPods(const Args& args, std::ostream& out, std::ostream& err) {
   OutputFormat format = OutputFormat::kTable;
   std::string socket;
   std::string pod;
-  CommandLine line("pods",
-                   "Lists the admitted pods and what their containers hold, or all about one pod.\n"
-                   "CPUs marked * belong to that container alone.",
-                   "qrmctl pods default/web");
-  line.Output(format).ControlSocket(socket).Optional("POD", pod, "a name, NAMESPACE/NAME or a UID");
+  Listing listing;
+  CommandLine line(
+      "pods",
+      "Lists the admitted pods and what their containers hold, or all about one pod.\n"
+      "CPUs marked * belong to that container alone; it runs without what is marked !.",
+      "qrmctl pods default/web");
+  line.Output(format).ControlSocket(socket).Listed(listing).Watch().Optional(
+      "POD", pod, "a name, NAMESPACE/NAME or a UID");
   if (const auto exit = line.Parse(args, out, err); exit.has_value()) {
     return *exit;
   }
   v1::ListPodsRequest request;
   request.set_pod(pod);
-  const auto pods = ControlClient(socket).Ask<v1::ListPodsResponse>(request);
+  auto pods = ControlClient(socket).Ask<v1::ListPodsResponse>(request);
   if (!pods.ok()) {
     return line.Fail(pods.status(), err);
   }
-  PrintPods(*pods, pod.empty() ? PodDetail::kRows : PodDetail::kSheets, format, out);
-  return kDone;
+  KeepNamespace(listing.pod_namespace, *pods->mutable_pods(),
+                [](const v1::Pod& each) { return each.namespace_(); });
+  const Status printed =
+      PrintPods(*pods, pod.empty() ? PodDetail::kRows : PodDetail::kSheets, format, out, listing);
+  return printed.ok() ? kDone : line.Misuse(MessageOf(printed), err);
 }
 
 }  // namespace qrm::manager::cli

@@ -27,15 +27,19 @@ std::string CpuCount(const std::string& cpus) {
 }
 
 template <typename Response>
-void PrintPools(const Response& response, OutputFormat format, std::ostream& out) {
-  if (format != OutputFormat::kTable) {
+void PrintPools(const Response& response, const OutputFormat& format, std::ostream& out) {
+  if (!format.IsText()) {
     Print(ToDocument(response), format, out);
     return;
   }
   Table table({"POOL", "CPUS", "COUNT", "CONTAINERS", "ROLES"});
   for (const v1::Pool& pool : response.pools()) {
-    table.Add({pool.name(), pool.cpus(), CpuCount(pool.cpus()), std::to_string(pool.containers()),
-               Join(pool.roles())});
+    const std::string configured = pool.configured_cpus().empty()
+                                       ? ""
+                                       : fmt::format(" (configured: {})", pool.configured_cpus());
+    table.Add({pool.name(),
+               (pool.cpus().empty() && !configured.empty() ? "none" : pool.cpus()) + configured,
+               CpuCount(pool.cpus()), std::to_string(pool.containers()), Join(pool.roles())});
   }
   if (table.empty()) {
     out << "The plugin has no pools.\n";
@@ -70,8 +74,8 @@ int RunPoolGet(const Args& args, std::ostream& out, std::ostream& err) {
   std::string socket;
   std::string resource;
   CommandLine line("pool get", "Shows the pools of a plugin.", "qrmctl pool get");
-  line.Output(format).ControlSocket(socket).Optional("RESOURCE", resource,
-                                                     "whose plugin (default: cpu)");
+  line.Output(format).ControlSocket(socket).Watch().Optional("RESOURCE", resource,
+                                                             "whose plugin (default: cpu)");
   if (const auto exit = line.Parse(args, out, err); exit.has_value()) {
     return *exit;
   }

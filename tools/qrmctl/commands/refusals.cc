@@ -1,41 +1,26 @@
 // qrmctl refusals
-#include <chrono>
 #include <optional>
 
 #include <fmt/format.h>
 
-#include "api/base/config_key.h"
 #include "tools/qrmctl/command.h"
 #include "tools/qrmctl/command_line.h"
 #include "tools/qrmctl/control_client.h"
 #include "tools/qrmctl/document.h"
+#include "tools/qrmctl/keep_namespace.h"
+#include "tools/qrmctl/since.h"
 #include "tools/qrmctl/table.h"
 #include "tools/qrmctl/text.h"
 
 namespace qrm::manager::cli {
 namespace {
 
-constexpr char kEver[] = "ever";
-
-/// Milliseconds since 1970; absent for a text that is no duration.
-std::optional<int64_t> SinceOf(const std::string& ago) {
-  if (ago == kEver) {
-    return 0;
-  }
-  const auto duration = config::ParseDuration(ago);
-  if (!duration.has_value()) {
-    return std::nullopt;
-  }
-  const auto since = std::chrono::system_clock::now() - *duration;
-  return std::chrono::duration_cast<std::chrono::milliseconds>(since.time_since_epoch()).count();
-}
-
-void PrintTable(const v1::ListRefusalsResponse& response, const std::string& since,
-                std::ostream& out) {
+Status PrintTable(const v1::ListRefusalsResponse& response, const std::string& since,
+                  const Listing& listing, std::ostream& out) {
   if (response.refusals().empty()) {
     out << (since == kEver ? "No refusal is remembered.\n"
                            : fmt::format("Nobody was refused in the last {}.\n", since));
-    return;
+    return OkStatus();
   }
   Table table({"LAST", "TIMES", "NAMESPACE", "POD", "CONTAINER", "WHY"});
   for (const v1::Refusal& refusal : response.refusals()) {
@@ -43,7 +28,9 @@ void PrintTable(const v1::ListRefusalsResponse& response, const std::string& sin
                refusal.pod_namespace(), refusal.pod_name(), refusal.container(),
                refusal.message()});
   }
+  QRM_RETURN_IF_ERROR(table.SortBy(listing.sort_by));
   table.Print(out);
+  return OkStatus();
 }
 
 }  // namespace
@@ -52,12 +39,13 @@ int RunRefusals(const Args& args, std::ostream& out, std::ostream& err) {
   OutputFormat format = OutputFormat::kTable;
   std::string socket;
   std::string since = kEver;
+  Listing listing;
   CommandLine line(
       "refusals",
       "Lists the containers that were refused a place, the latest first, and why. Equal\n"
       "refusals of a container are one line; qrmctl explain POD tells more of each.",
       "qrmctl refusals --since 1h");
-  line.Output(format).ControlSocket(socket).Option(
+  line.Output(format).ControlSocket(socket).Listed(listing).Watch().Option(
       "--since", since, "only those of the last so much time (default: all that are remembered)",
       "DURATION");
   if (const auto exit = line.Parse(args, out, err); exit.has_value()) {
@@ -70,16 +58,18 @@ int RunRefusals(const Args& args, std::ostream& out, std::ostream& err) {
   }
   v1::ListRefusalsRequest request;
   request.set_since_unix_millis(*from);
-  const auto refusals = ControlClient(socket).Ask<v1::ListRefusalsResponse>(request);
+  auto refusals = ControlClient(socket).Ask<v1::ListRefusalsResponse>(request);
   if (!refusals.ok()) {
     return line.Fail(refusals.status(), err);
   }
-  if (format == OutputFormat::kTable) {
-    PrintTable(*refusals, since, out);
-  } else {
+  KeepNamespace(listing.pod_namespace, *refusals->mutable_refusals(),
+                [](const v1::Refusal& refusal) { return refusal.pod_namespace(); });
+  if (!format.IsText()) {
     Print(ToDocument(*refusals), format, out);
+    return kDone;
   }
-  return kDone;
+  const Status printed = PrintTable(*refusals, since, listing, out);
+  return printed.ok() ? kDone : line.Misuse(MessageOf(printed), err);
 }
 
 }  // namespace qrm::manager::cli

@@ -108,7 +108,7 @@ int RunStatus(const Args& args, std::ostream& out, std::ostream& err) {
   std::string socket;
   CommandLine line("status", "Shows whether qrmd is ready, and what it does.",
                    "qrmctl status -o json");
-  line.Output(format).ControlSocket(socket);
+  line.Output(format).ControlSocket(socket).Watch();
   if (const auto exit = line.Parse(args, out, err); exit.has_value()) {
     return *exit;
   }
@@ -116,7 +116,7 @@ int RunStatus(const Args& args, std::ostream& out, std::ostream& err) {
   if (!status.ok()) {
     return line.Fail(status.status(), err);
   }
-  if (format == OutputFormat::kTable) {
+  if (format.IsText()) {
     PrintStatus(*status, out);
   } else {
     Print(ToDocument(*status), format, out);

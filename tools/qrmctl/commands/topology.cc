@@ -85,14 +85,14 @@ std::vector<MachineSource> NamedSources(bool local, const std::string& fsroot,
   return sources;
 }
 
-int ShowLive(const CommandLine& line, const std::string& socket, OutputFormat format,
+int ShowLive(const CommandLine& line, const std::string& socket, const OutputFormat& format,
              std::ostream& out, std::ostream& err) {
   const auto topology =
       ControlClient(socket).Ask<v1::GetTopologyResponse>(v1::GetTopologyRequest());
   if (!topology.ok()) {
     return line.Fail(topology.status(), err);
   }
-  if (format == OutputFormat::kTable) {
+  if (format.IsText()) {
     PrintTopology(*topology, out);
   } else {
     Print(TopologyDocument(*topology), format, out);
@@ -100,13 +100,13 @@ int ShowLive(const CommandLine& line, const std::string& socket, OutputFormat fo
   return kDone;
 }
 
-int ShowDescribed(const CommandLine& line, const MachineSource& source, OutputFormat format,
+int ShowDescribed(const CommandLine& line, const MachineSource& source, const OutputFormat& format,
                   std::ostream& out, std::ostream& err) {
   const auto machine = Discover(source);
   if (!machine.ok()) {
     return line.Fail(machine.status(), err);
   }
-  if (format == OutputFormat::kTable) {
+  if (format.IsText()) {
     out << DescribeMachine(*machine);
   } else {
     Print(MachineToJson(*machine), format, out);

@@ -146,7 +146,7 @@ int RunWhy(const Args& args, std::ostream& out, std::ostream& err) {
   if (!why.ok()) {
     return line.Fail(why.status(), err);
   }
-  if (format == OutputFormat::kTable) {
+  if (format.IsText()) {
     PrintTable(*why, out);
   } else {
     Print(Document(*why), format, out);

@@ -1,0 +1,268 @@
+// What shells, manuals and people who watch get of qrmctl; and that its page tells what it prints.
+#include <filesystem>
+#include <fstream>
+#include <iterator>
+#include <sstream>
+#include <string>
+#include <vector>
+
+#include <gmock/gmock.h>
+
+#include "test/e2e/process.h"
+#include "test/tools/qrmctl/qrmctl_fixture.h"
+#include "tools/qrmctl/catalog.h"
+#include "tools/qrmctl/follow.h"
+
+namespace qrm::manager::cli {
+namespace {
+
+using testing::AllOf;
+using testing::HasSubstr;
+using testing::Not;
+using testing::SizeIs;
+
+std::string PageText() {
+  std::ifstream page("docs/qrmctl.md");
+  return {std::istreambuf_iterator<char>(page), std::istreambuf_iterator<char>()};
+}
+
+TEST(CatalogTest, EveryCommandAndVerbTellsItsOptions) {
+  std::size_t with_help = 0;
+  for (const CatalogEntry& entry : Catalog()) {
+    EXPECT_NE(entry.summary, "") << entry.command;
+    EXPECT_THAT(entry.example, HasSubstr("qrmctl ")) << entry.command;
+    for (const CatalogOption& option : entry.options) {
+      EXPECT_NE(option.help, "") << entry.command;
+      with_help += option.names.empty() || option.names.back() != "--help" ? 0U : 1U;
+    }
+  }
+  EXPECT_EQ(with_help, Catalog().size());
+}
+
+TEST_F(QrmctlTest, CompletionOfEachShellHasEveryCommandVerbAndOption) {
+  for (const char* shell : {"bash", "zsh", "fish"}) {
+    ASSERT_EQ(RunAsTyped({"completion", shell}), kDone) << err();
+    const std::string script = out();
+    for (const CatalogEntry& entry : Catalog()) {
+      std::istringstream words(entry.command);
+      for (std::string word; words >> word;) {
+        EXPECT_THAT(script, HasSubstr(word)) << shell;
+      }
+      for (const CatalogOption& option : entry.options) {
+        for (const std::string& name : option.names) {
+          const bool fish_long = std::string(shell) == "fish" && name.starts_with("--");
+          EXPECT_THAT(script, HasSubstr(fish_long ? "-l " + name.substr(2) : name.substr(1)))
+              << shell << ": " << entry.command;
+        }
+      }
+    }
+  }
+  EXPECT_EQ(RunAsTyped({"completion", "csh"}), kMisuse);
+}
+
+TEST_F(QrmctlTest, BashCompletesCommandsVerbsOptionsAndFormats) {
+  ASSERT_EQ(RunAsTyped({"completion", "bash"}), kDone);
+  std::ofstream(dir_ / "qrmctl.bash") << out();
+  const auto complete = [&](const std::string& words, int at) {
+    return test::RunCommand({"/bin/bash", "-c",
+                             "source " + (dir_ / "qrmctl.bash") + "; COMP_WORDS=(" + words +
+                                 "); COMP_CWORD=" + std::to_string(at) +
+                                 "; _qrmctl; echo \"${COMPREPLY[@]}\""})
+        .value_or("");
+  };
+  EXPECT_EQ(complete("qrmctl po", 1), "pods pool\n");
+  EXPECT_EQ(complete("qrmctl pool s", 2), "set\n");
+  EXPECT_THAT(complete("qrmctl pool set --re", 3), HasSubstr("--resource"));
+  EXPECT_THAT(complete("qrmctl pods --a", 2), HasSubstr("--all-namespaces"));
+  EXPECT_EQ(complete("qrmctl pods -o j", 3), "json jsonpath=\n");
+  EXPECT_EQ(complete("qrmctl log-level w", 2), "warning\n");
+}
+
+TEST_F(QrmctlTest, ManHasAPageWithEveryOptionOfEveryCommand) {
+  ASSERT_EQ(RunAsTyped({"man", "--directory", dir_ / "man"}), kDone) << err();
+  ASSERT_EQ(RunAsTyped({"man"}), kDone);
+  const std::string main = out();
+  std::size_t pages = 0;
+  for (const auto& file : std::filesystem::directory_iterator(dir_ / "man")) {
+    pages += file.path().extension() == ".1" ? 1U : 0U;
+  }
+  EXPECT_EQ(pages, Catalog().size() + 1);
+  for (const CatalogEntry& entry : Catalog()) {
+    Args args = {"man"};
+    std::istringstream words(entry.command);
+    args.insert(args.end(), std::istream_iterator<std::string>(words), {});
+    ASSERT_EQ(RunAsTyped(args), kDone) << err();
+    std::string page = out();
+    std::erase(page, '\\');
+    EXPECT_THAT(page, AllOf(HasSubstr("\n.SH SYNOPSIS\n.B qrmctl " + entry.command),
+                            HasSubstr(".SH EXAMPLES")));
+    for (const CatalogOption& option : entry.options) {
+      for (const std::string& name : option.names) {
+        EXPECT_THAT(page, HasSubstr(name)) << entry.command;
+      }
+    }
+  }
+  EXPECT_THAT(main, HasSubstr("qrmctl\\-pool\\-set"));
+  EXPECT_EQ(RunAsTyped({"man", "nothing"}), kMisuse);
+}
+
+TEST_F(QrmctlTest, ListingsAreLimitedToANamespaceAndSorted) {
+  Serve();
+  AdmitTwoPods();
+  snapshots_.Apply(test::Admit(test::SamplePod("log", "kube-system"), "main", {}));
+  EXPECT_EQ(Run({"pods", "-n", "kube-system"}), kDone) << err();
+  EXPECT_THAT(out(), AllOf(HasSubstr("log"), Not(HasSubstr("web"))));
+  EXPECT_EQ(Run({"pods", "-A", "--sort-by", "cpus"}), kDone) << err();
+  EXPECT_LT(out().find("1-2*"), out().find("3-7"));
+  EXPECT_EQ(Run({"pods", "--sort-by", "age"}), kMisuse);
+  EXPECT_THAT(err(), HasSubstr("choose from NAMESPACE, POD"));
+  EXPECT_EQ(Run({"pods", "-A", "-n", "shop"}), kMisuse);
+  EXPECT_EQ(Run({"pods", "-n", "shop", "-o", "jsonpath={.pods[*].name}"}), kDone) << err();
+  EXPECT_EQ(out(), "db web\n");
+  EXPECT_EQ(Run({"pods", "-o", "wide"}), kDone) << err();
+  EXPECT_THAT(out(), AllOf(HasSubstr("RUNTIME ID"), HasSubstr("4f3c2b1a")));
+  EXPECT_EQ(Run({"pods", "-o", "jsonpath={.pods"}), kMisuse);
+  EXPECT_THAT(err(), HasSubstr("a brace is not closed"));
+}
+
+int looks;
+int CountLooks(const Args&, std::ostream& out, std::ostream&) {
+  out << (++looks < 3 ? "one\n" : "two\n");
+  return looks < 5 ? kDone : kFailed;
+}
+
+TEST(WatchTest, ShowsWhatChangedUntilTheCommandFails) {
+  looks = 0;
+  std::ostringstream out;
+  std::ostringstream err;
+  EXPECT_EQ(Watch(CountLooks, {}, out, err, [](std::ostream&) { return true; }), kFailed);
+  EXPECT_EQ(out.str(), "one\n---\ntwo\ntwo\n");
+  EXPECT_TRUE(IsWatched({"-o", "wide", "-w"}));
+  EXPECT_FALSE(IsWatched({"-o", "wide"}));
+}
+
+void AddDecisions(test::FakeNodeServices& node) {
+  node.decisions.push_back({.key = {"uid-web", "main"},
+                            .pod_namespace = "shop",
+                            .pod_name = "web",
+                            .time = std::chrono::system_clock::from_time_t(7),
+                            .json = R"({"result": "rejected", "message": "no CPU"})"});
+  node.decisions.push_back({.key = {"uid-db", "main"},
+                            .pod_namespace = "shop",
+                            .pod_name = "db",
+                            .time = std::chrono::system_clock::from_time_t(9),
+                            .admitted = true,
+                            .json = R"({"result": "admitted", "allocations":
+                   {"cpu": {"property": "CpusetCpus", "value": "1-2"}, "nic": {}}})"});
+}
+
+TEST_F(QrmctlTest, EventsListsDecisionsAndWhatTheyGave) {
+  Serve();
+  EXPECT_EQ(Run({"events"}), kDone) << err();
+  EXPECT_EQ(out(), "No decision is remembered.\n");
+  AddDecisions(node_);
+  EXPECT_EQ(Run({"events"}), kDone) << err();
+  EXPECT_EQ(out(),
+            "TIME                   RESULT     NAMESPACE   POD   CONTAINER   WHAT\n"
+            "1970-01-01T00:00:07Z   rejected   shop        web   main        no CPU\n"
+            "1970-01-01T00:00:09Z   admitted   shop        db    main        cpu: CpusetCpus=1-2, "
+            "nic\n");
+  EXPECT_EQ(Run({"events", "--since", "1h"}), kDone);
+  EXPECT_EQ(out(), "No decision is remembered.\n");
+}
+
+TEST_F(QrmctlTest, LogLevelIsShownAndChanged) {
+  Serve();
+  EXPECT_EQ(Run({"log-level"}), kDone) << err();
+  EXPECT_EQ(out(), "info\n");
+  EXPECT_EQ(Run({"log-level", "warning"}), kDone) << err();
+  EXPECT_EQ(out(), "log level: info -> warning\n");
+  EXPECT_EQ(Run({"log-level", "info"}), kDone) << err();
+  EXPECT_EQ(Run({"log-level", "loud"}), kFailed);
+}
+
+TEST_F(QrmctlTest, TopShowsNodesPoolsAndContainers) {
+  Serve();
+  AdmitTwoPods();
+  plugins_.pools.emplace("cpu",
+                         std::vector<sdk::Pool>{{.name = "online", .cpus = {3, 4, 5, 6, 7}}});
+  EXPECT_EQ(Run({"top"}), kDone) << err();
+  EXPECT_EQ(out(),
+            "NODE   OWNED   SHARED   FREE   MEMORY   CONTAINERS\n"
+            "0      2       1        1      2Gi      2\n"
+            "1      0       4        0      0        1\n"
+            "\n"
+            "POOL     CPUS   COUNT   CONTAINERS\n"
+            "online   3-7    5       0\n"
+            "\n"
+            "CONTAINER       NODE   CPUS   MEMORY\n"
+            "shop/db/main    0      1-2*   2Gi\n"
+            "shop/web/main   0      3      -\n"
+            "shop/web/main   1      4-7    -\n");
+}
+
+TEST(QrmctlPageTest, TellsOfEveryCommandAndOption) {
+  const std::string page = PageText();
+  for (const CatalogEntry& entry : Catalog()) {
+    EXPECT_THAT(page, HasSubstr("qrmctl " + entry.command)) << "docs/qrmctl.md";
+    for (const CatalogOption& option : entry.options) {
+      if (!option.names.empty() && option.names.back() != "--help") {
+        EXPECT_THAT(page, HasSubstr("`" + option.names.back())) << entry.command;
+      }
+    }
+  }
+}
+
+/// The samples of the page: a command, and what stands below it.
+std::vector<std::pair<std::string, std::string>> Samples() {
+  std::vector<std::pair<std::string, std::string>> samples;
+  std::istringstream page(PageText());
+  bool in_sample = false;
+  for (std::string line; std::getline(page, line);) {
+    if (line.starts_with("$ qrmctl ")) {
+      samples.emplace_back(line.substr(9), "");
+      in_sample = true;
+    } else if (line.starts_with("```") || line.empty()) {
+      in_sample = in_sample && !line.starts_with("```");
+    } else if (in_sample) {
+      samples.back().second += line + "\n";
+    }
+  }
+  return samples;
+}
+
+TEST_F(QrmctlTest, PageShowsWhatTheCommandsPrint) {
+  Serve();
+  SetUsualStatus();
+  AdmitTwoPods();
+  AddDecisions(node_);
+  NodeStatus status = node_.Status();
+  status.warnings.clear();
+  status.reconcile.last_problem.clear();
+  status.version = "0.1.0";
+  node_.SetStatus(status);
+  plugins_.pools.emplace(
+      "cpu", std::vector<sdk::Pool>{
+                 {.name = "online", .cpus = {0, 1, 2, 3}, .roles = {"web", "api"}, .containers = 2},
+                 {.name = "offline", .cpus = {4, 5, 7}}});
+  std::vector<std::string> compared;
+  for (const auto& [command, want] : Samples()) {
+    if (command != "status" && command != "pods" && command != "pool get" && command != "top" &&
+        command != "events" && command != "log-level") {
+      continue;  // the other samples are of nodes that tests elsewhere have
+    }
+    compared.push_back(command);
+    std::istringstream words(command);
+    ASSERT_EQ(Run({std::istream_iterator<std::string>(words), {}}), kDone) << err();
+    std::string printed;
+    std::istringstream lines(out());
+    for (std::string line; std::getline(lines, line);) {
+      printed += line.empty() ? "" : line + "\n";
+    }
+    EXPECT_EQ(printed, want) << "docs/qrmctl.md shows another output of qrmctl " << command;
+  }
+  EXPECT_THAT(compared, SizeIs(6));
+}
+
+}  // namespace
+}  // namespace qrm::manager::cli

@@ -1,0 +1,62 @@
+// Runs each command with CommandLine::kDescribe.
+#include "tools/qrmctl/catalog.h"
+
+#include <sstream>
+
+#include "api/base/check.h"
+#include "tools/qrmctl/command.h"
+#include "tools/qrmctl/command_line.h"
+#include "tools/qrmctl/document.h"
+
+namespace qrm::manager::cli {
+namespace {
+
+CatalogEntry EntryOf(const Command& command, const std::string& verb) {
+  Args args = {CommandLine::kDescribe};
+  if (verb != ".") {
+    args.insert(args.begin(), verb);
+  }
+  std::ostringstream out;
+  std::ostringstream err;
+  QRM_CHECK(command.run(args, out, err) == kDone);
+  const Document described = Document::parse(out.str());
+  CatalogEntry entry{.command = described["command"],
+                     .summary = described["summary"],
+                     .example = described["example"]};
+  for (const Document& option : described["options"]) {
+    entry.options.push_back({.names = option["names"].get<std::vector<std::string>>(),
+                             .word = option["word"],
+                             .value = option["value"],
+                             .required = option["required"],
+                             .help = option["help"]});
+  }
+  return entry;
+}
+
+}  // namespace
+
+std::vector<CatalogEntry> Catalog() {
+  std::vector<CatalogEntry> entries;
+  for (const Command& command : kCommands) {
+    std::istringstream verbs{std::string(command.verbs)};
+    for (std::string verb; verbs >> verb;) {
+      entries.push_back(EntryOf(command, verb));
+    }
+  }
+  return entries;
+}
+
+std::vector<std::string> ChoicesOf(const CatalogOption& option) {
+  if (option.value == "FORMAT") {
+    return {"table", "wide", "json", "yaml", "jsonpath="};
+  }
+  if (option.word == "LEVEL") {
+    return {"debug", "info", "warning", "error"};
+  }
+  if (option.word == "SHELL") {
+    return {"bash", "zsh", "fish"};
+  }
+  return {};
+}
+
+}  // namespace qrm::manager::cli

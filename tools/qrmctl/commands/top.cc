@@ -1,0 +1,89 @@
+// qrmctl top
+#include <fmt/format.h>
+
+#include "api/id_set.h"
+#include "tools/qrmctl/command.h"
+#include "tools/qrmctl/command_line.h"
+#include "tools/qrmctl/control_client.h"
+#include "tools/qrmctl/document.h"
+#include "tools/qrmctl/table.h"
+#include "tools/qrmctl/text.h"
+
+namespace qrm::manager::cli {
+namespace {
+
+std::string CountOf(const std::string& cpus) {
+  const auto parsed = CpuSet::Parse(cpus);
+  return parsed.ok() ? std::to_string(parsed->Count()) : "0";
+}
+
+void PrintNodes(const v1::GetTopologyResponse& topology, std::ostream& out) {
+  Table table({"NODE", "OWNED", "SHARED", "FREE", "MEMORY", "CONTAINERS"});
+  for (const v1::NodeUse& use : topology.use()) {
+    table.Add({std::to_string(use.node()), CountOf(use.exclusive_cpus()),
+               CountOf(use.shared_cpus()), CountOf(use.free_cpus()), BytesText(use.memory_bytes()),
+               std::to_string(use.containers_size())});
+  }
+  table.Print(out);
+}
+
+void PrintPools(const v1::GetPoolsResponse& pools, std::ostream& out) {
+  Table table({"POOL", "CPUS", "COUNT", "CONTAINERS"});
+  for (const v1::Pool& pool : pools.pools()) {
+    table.Add({pool.name(), pool.cpus(), CountOf(pool.cpus()), std::to_string(pool.containers())});
+  }
+  if (!table.empty()) {
+    out << '\n';
+    table.Print(out);
+  }
+}
+
+/// Those that hold CPUs or memory of a node.
+void PrintContainers(const v1::GetTopologyResponse& topology, std::ostream& out) {
+  Table table({"CONTAINER", "NODE", "CPUS", "MEMORY"});
+  for (const v1::NodeUse& use : topology.use()) {
+    for (const v1::ContainerUse& container : use.containers()) {
+      table.Add({container.container(), std::to_string(use.node()),
+                 container.cpus() + (container.exclusive() ? "*" : ""),
+                 container.memory_bytes() == 0 ? "" : BytesText(container.memory_bytes())});
+    }
+  }
+  if (!table.empty()) {
+    out << '\n';
+    table.Print(out);
+  }
+}
+
+}  // namespace
+
+int RunTop(const Args& args, std::ostream& out, std::ostream& err) {
+  OutputFormat format = OutputFormat::kTable;
+  std::string socket;
+  CommandLine line("top",
+                   "Shows how much of each NUMA node and pool is given out, and to whom; with -w\n"
+                   "whenever it changes. CPUs marked * belong to that container alone.",
+                   "qrmctl top -w");
+  line.Output(format).ControlSocket(socket).Watch();
+  if (const auto exit = line.Parse(args, out, err); exit.has_value()) {
+    return *exit;
+  }
+  const ControlClient client(socket);
+  const auto topology = client.Ask<v1::GetTopologyResponse>(v1::GetTopologyRequest());
+  if (!topology.ok()) {
+    return line.Fail(topology.status(), err);
+  }
+  // Without a cpu plugin, nobody has pools.
+  const v1::GetPoolsResponse pools =
+      client.Ask<v1::GetPoolsResponse>(v1::GetPoolsRequest()).value_or(v1::GetPoolsResponse());
+  if (!format.IsText()) {
+    Print({{"use", ToDocument(*topology)["use"]}, {"pools", ToDocument(pools)["pools"]}}, format,
+          out);
+    return kDone;
+  }
+  PrintNodes(*topology, out);
+  PrintPools(pools, out);
+  PrintContainers(*topology, out);
+  return kDone;
+}
+
+}  // namespace qrm::manager::cli
