@@ -1,6 +1,7 @@
 package chart
 
 import (
+	"encoding/json"
 	"fmt"
 	"maps"
 	"os"
@@ -100,6 +101,10 @@ func TestEveryValueIsUsed(t *testing.T) {
 		"podMonitor.interval":                  "1m",
 		"podMonitor.labels":                    values{"team": "node"},
 		"podMonitor.endpoint":                  values{"tlsConfig": values{"serverName": "qrm"}},
+		"prometheusRule.enabled":               true,
+		"prometheusRule.labels":                values{"team": "node"},
+		"dashboard.enabled":                    true,
+		"dashboard.labels":                     values{"grafana_dashboard": "1"},
 	}
 	needed := map[string]values{
 		"hostNetwork":           at("config", ownNetwork["config"]),
@@ -108,6 +113,8 @@ func TestEveryValueIsUsed(t *testing.T) {
 		"podMonitor.interval":   at("podMonitor.enabled", true),
 		"podMonitor.labels":     at("podMonitor.enabled", true),
 		"podMonitor.endpoint":   at("podMonitor.enabled", true),
+		"prometheusRule.labels": at("prometheusRule.enabled", true),
+		"dashboard.labels":      at("dashboard.enabled", true),
 	}
 	defaults, err := chartutil.ReadValuesFile(filepath.Join(directory, "values.yaml"))
 	if err != nil {
@@ -539,6 +546,32 @@ func TestTokenThatMayRunCommandsIsNotGivenUnasked(t *testing.T) {
 	_, err := tryRender(at("config", "kubelet-url: https://127.0.0.1:10250/pods"), 32)
 	if err == nil || !strings.Contains(err.Error(), "set kubelet-allow-nodes-proxy") {
 		t.Errorf("it is given: %v", err)
+	}
+}
+
+func TestAlertsTellWhatToDo(t *testing.T) {
+	made := render(t, at("prometheusRule.enabled", true))
+	if made.alerts == nil || len(made.alerts.Spec.Groups) != 1 || len(made.alerts.Spec.Groups[0].Rules) < 20 {
+		t.Fatalf("it has rules %v", made.alerts)
+	}
+	for _, rule := range made.alerts.Spec.Groups[0].Rules {
+		if rule.Labels["severity"] == "" || rule.Annotations["summary"] == "" || rule.Annotations["description"] == "" {
+			t.Errorf("%s has labels %v and annotations %v", rule.Alert, rule.Labels, rule.Annotations)
+		}
+	}
+}
+
+func TestDashboardIsJson(t *testing.T) {
+	made := render(t, at("dashboard.enabled", true))
+	var dashboard struct {
+		Title  string           `json:"title"`
+		Panels []map[string]any `json:"panels"`
+	}
+	if made.dashboard == nil {
+		t.Fatal("there is none")
+	}
+	if err := json.Unmarshal([]byte(made.dashboard.Data["qrm.json"]), &dashboard); err != nil || len(dashboard.Panels) == 0 {
+		t.Errorf("it has %d panels: %v", len(dashboard.Panels), err)
 	}
 }
 

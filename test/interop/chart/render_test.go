@@ -76,6 +76,23 @@ type securityContextConstraints struct {
 	Users                    []string `json:"users"`
 }
 
+type prometheusRule struct {
+	metav1.TypeMeta   `json:",inline"`
+	metav1.ObjectMeta `json:"metadata"`
+	Spec              struct {
+		Groups []struct {
+			Name  string `json:"name"`
+			Rules []struct {
+				Alert       string            `json:"alert"`
+				Expr        string            `json:"expr"`
+				For         string            `json:"for"`
+				Labels      map[string]string `json:"labels"`
+				Annotations map[string]string `json:"annotations"`
+			} `json:"rules"`
+		} `json:"groups"`
+	} `json:"spec"`
+}
+
 // release is what the chart makes; what it makes on demand only is nil otherwise.
 type release struct {
 	config    corev1.ConfigMap
@@ -84,6 +101,8 @@ type release struct {
 	role      *rbacv1.ClusterRole
 	binding   *rbacv1.ClusterRoleBinding
 	monitor   *podMonitor
+	alerts    *prometheusRule
+	dashboard *corev1.ConfigMap
 	network   *networkingv1.NetworkPolicy
 	budget    *policyv1.PodDisruptionBudget
 	openshift *securityContextConstraints
@@ -149,6 +168,10 @@ func (r *release) decode(document string) error {
 	switch kind.APIVersion + " " + kind.Kind {
 	case "v1 ConfigMap":
 		object = &r.config
+		if strings.Contains(document, "\n  qrm.json:") {
+			r.dashboard = &corev1.ConfigMap{}
+			object = r.dashboard
+		}
 	case "apps/v1 DaemonSet":
 		object = &r.daemonSet
 	case "v1 ServiceAccount":
@@ -162,6 +185,9 @@ func (r *release) decode(document string) error {
 	case "monitoring.coreos.com/v1 PodMonitor":
 		r.monitor = &podMonitor{}
 		object = r.monitor
+	case "monitoring.coreos.com/v1 PrometheusRule":
+		r.alerts = &prometheusRule{}
+		object = r.alerts
 	case "networking.k8s.io/v1 NetworkPolicy":
 		r.network = &networkingv1.NetworkPolicy{}
 		object = r.network
