@@ -11,6 +11,7 @@
 #include "manager/daemon/daemon_parts.h"
 #include "manager/daemon/directories.h"
 #include "manager/daemon/priority.h"
+#include "manager/daemon/service_manager.h"
 #include "manager/state/found_state.h"
 
 namespace qrm::manager {
@@ -28,6 +29,7 @@ struct Daemon::Impl : DaemonParts {
   void RaisePriority();
   void Stop();
 
+  ServiceManager service_manager{io, [this] { return node.StalledLoops().empty(); }};
   bool running = false;
   bool has_own_cpus = false;  // written before the threads start
 };
@@ -113,6 +115,7 @@ void Daemon::Impl::Stop() {
     reconciler.Stop();
     class_keeper.Stop();
     housekeeping.Stop();
+    service_manager.Ending();
   });
   state.Stop();
   loop.Stop();
@@ -165,6 +168,7 @@ Status Daemon::Run() {
     impl_->Stop();
     return started;
   }
+  impl_->service_manager.Ready();
   impl_->stop_signals.Wait();
   impl_->Stop();
   return OkStatus();

@@ -1,0 +1,93 @@
+// Sends datagrams of one line each.
+#include "manager/daemon/service_manager.h"
+
+#include <cerrno>
+#include <cstdlib>
+#include <cstring>
+#include <string_view>
+#include <utility>
+
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include <boost/asio/post.hpp>
+
+#include "api/base/log.h"
+#include "api/base/number.h"
+
+namespace qrm::manager {
+namespace {
+
+std::string Variable(const char* name) {
+  const char* const value = std::getenv(name);
+  return value == nullptr ? "" : value;
+}
+
+/// Half of what the manager waits for: a single late line does no harm.
+std::optional<std::chrono::microseconds> FeedingPeriod() {
+  const std::string pid = Variable("WATCHDOG_PID");
+  const auto limit = ParseNumber<int64_t>(Variable("WATCHDOG_USEC"));
+  const bool is_meant = pid.empty() || pid == std::to_string(::getpid());
+  if (!is_meant || !limit.has_value() || *limit <= 0) {
+    return std::nullopt;
+  }
+  return std::chrono::microseconds(*limit / 2);
+}
+
+void Send(const std::string& socket, std::string_view line) {
+  sockaddr_un address{};
+  address.sun_family = AF_UNIX;
+  if (socket.empty() || socket.size() >= sizeof(address.sun_path)) {
+    return;
+  }
+  std::memcpy(address.sun_path, socket.data(), socket.size());
+  if (socket.front() == '@') {
+    address.sun_path[0] = '\0';  // of the abstract namespace
+  }
+  const int descriptor = ::socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+  const auto length = static_cast<socklen_t>(offsetof(sockaddr_un, sun_path) + socket.size());
+  // NOLINTNEXTLINE(cppcoreguidelines-pro-type-reinterpret-cast): the kernel's interface.
+  const auto* const to = reinterpret_cast<const sockaddr*>(&address);
+  if (descriptor < 0 ||
+      ::sendto(descriptor, line.data(), line.size(), MSG_NOSIGNAL, to, length) < 0) {
+    log::Warning("service manager not told", {{"socket", socket}, {"error", std::strerror(errno)}});
+  }
+  if (descriptor >= 0) {
+    ::close(descriptor);
+  }
+}
+
+}  // namespace
+
+ServiceManager::ServiceManager(boost::asio::io_context& io, std::function<bool()> is_alive)
+    : socket_(Variable("NOTIFY_SOCKET")),
+      period_(FeedingPeriod()),
+      is_alive_(std::move(is_alive)),
+      timer_(io) {}
+
+void ServiceManager::Ready() {
+  Send(socket_, "READY=1");
+  if (!socket_.empty() && period_.has_value()) {
+    boost::asio::post(timer_.get_executor(), [this] { Feed(); });
+  }
+}
+
+void ServiceManager::Ending() {
+  timer_.cancel();
+  Send(socket_, "STOPPING=1");
+}
+
+void ServiceManager::Feed() {
+  if (is_alive_()) {
+    Send(socket_, "WATCHDOG=1");
+  }
+  timer_.expires_after(*period_);
+  timer_.async_wait([this](const boost::system::error_code& error) {
+    if (!error) {
+      Feed();
+    }
+  });
+}
+
+}  // namespace qrm::manager

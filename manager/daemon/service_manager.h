@@ -1,0 +1,37 @@
+// Tells systemd that qrmd serves, ends, and is alive.
+#pragma once
+
+#include <chrono>
+#include <functional>
+#include <optional>
+#include <string>
+
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/steady_timer.hpp>
+
+namespace qrm::manager {
+
+/// The socket of a service manager, as NOTIFY_SOCKET names it; without one, nothing is told.
+///
+/// Threads: Ready and Ending from one; the watchdog is fed on the I/O loop.
+/// Source: sd_notify(3), sd_watchdog_enabled(3).
+class ServiceManager {
+ public:
+  /// `is_alive` says on the I/O loop whether the process does its work.
+  ServiceManager(boost::asio::io_context& io, std::function<bool()> is_alive);
+
+  /// It serves; from now on the watchdog, if there is one, is fed while it is alive.
+  void Ready();
+  /// It ends; on the I/O loop, or when that has ended.
+  void Ending();
+
+ private:
+  void Feed();
+
+  const std::string socket_;
+  const std::optional<std::chrono::microseconds> period_;
+  const std::function<bool()> is_alive_;
+  boost::asio::steady_timer timer_;
+};
+
+}  // namespace qrm::manager

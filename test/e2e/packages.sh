@@ -1,0 +1,96 @@
+#!/usr/bin/env bash
+# Makes the Debian packages and installs, upgrades, removes and purges them in a root made of Debian's packages, where qrmd
+# then does its main job by its unit's command; ends with 77 (skipped) where there is no mmdebstrap or mirror.
+#   test/e2e/packages.sh BUILD_DIR
+set -euo pipefail
+
+cd "$(dirname "$0")/../.."
+build=$(realpath "$1")
+command -v mmdebstrap >/dev/null || { echo "skipped: there is no mmdebstrap; scripts/deps.sh --operator installs it"; exit 77; }
+[ "$(id -u)" -eq 0 ] || { echo "skipped: a root can be made by root only"; exit 77; }
+work=$(mktemp -d /tmp/qrm-packages.XXXXXX)
+root=$work/root
+started=()
+finish() {
+  for pid in "${started[@]}"; do kill "$pid" 2>/dev/null || true; done
+  umount "$root/proc" "$root/sys" 2>/dev/null || true
+  rm -rf "$work"
+}
+trap finish EXIT
+fail() {
+  echo "$1" >&2
+  exit 1
+}
+# Until the command $1 prints $2.
+await() {
+  for _ in $(seq 100); do
+    if eval "$1" 2>&1 | grep -qF "$2"; then return; fi
+    sleep 0.1
+  done
+  fail "$1 does not print \"$2\": $(eval "$1" 2>&1)"
+}
+inside() { chroot "$root" "$@"; }
+
+pack() { (cd "$build" && cpack -G DEB -B "$work/$1" -D CPACK_PACKAGE_VERSION="$1" >"$work/cpack.log") || fail "$(cat "$work/cpack.log")"; }
+pack 0.1.0
+pack 0.1.1
+ls "$work"/0.1.0/*.deb
+mmdebstrap --variant=apt --include=ca-certificates bookworm "$root" >"$work/mmdebstrap.log" 2>&1 ||
+  { echo "skipped: no root can be made: $(tail -3 "$work/mmdebstrap.log")"; exit 77; }
+mount -t proc proc "$root/proc"
+mount --rbind /sys "$root/sys"
+mount --make-rslave "$root/sys"
+mkdir "$root/packages"
+cp "$work"/0.1.0/*.deb "$root/packages"
+inside sh -c 'DEBIAN_FRONTEND=noninteractive apt-get install -y --no-install-recommends \
+  /packages/qrm_*.deb /packages/qrm-plugins_*.deb /packages/qrm-scheduler_*.deb' >"$work/apt.log" 2>&1 || fail "$(tail "$work/apt.log")"
+
+# What the page says is there.
+for file in usr/sbin/qrmd usr/bin/qrmctl usr/sbin/qrm-plugin-cpu usr/sbin/qrm-scheduler etc/qrm/config.yaml \
+  usr/lib/systemd/system/qrmd.service usr/lib/systemd/system/qrm-plugin@.service usr/share/man/man1/qrmctl-pool-set.1 \
+  usr/share/bash-completion/completions/qrmctl usr/share/zsh/vendor-completions/_qrmctl \
+  usr/share/fish/vendor_completions.d/qrmctl.fish; do
+  [ -e "$root/$file" ] || fail "the packages have no /$file"
+done
+inside qrmd --config=/etc/qrm/config.yaml --check-config
+
+# The unit's own command, beside a runtime that plays containers.
+mkdir -p "$root/run/play"
+mkfifo "$work/orders"
+"$build/bin/interop_runtime" "$root/run/play" <"$work/orders" >"$work/answers" &
+started+=($!)
+exec 3>"$work/orders"
+cat >>"$root/etc/qrm/config.yaml" <<'END'
+nri-socket: /run/play/nri.sock
+cri-socket: /run/play/cri.sock
+cgroup-root: /run/play
+kubelet-state-dir: ""
+kubelet-pods-socket: ""
+kubelet-pod-resources-socket: ""
+metrics-address: ""
+probe-address: ""
+END
+await "ls $root/run/play" nri.sock
+command=$(sed -n 's/^ExecStart=//p' "$root/usr/lib/systemd/system/qrmd.service")
+# shellcheck disable=SC2086
+inside $command 2>"$work/qrmd.log" &
+started+=($!)
+await "inside qrmctl status" "connected, 1 connect"
+echo '{"command": "run", "pod": {"name": "web", "namespace": "default", "containers": [{"name": "main", "milli_cpus": 500, "memory_bytes": 1048576}]}}' >&3
+await "inside qrmctl pods" "web"
+kill "${started[1]}"
+wait "${started[1]}" || fail "qrmd did not end well: $(tail -3 "$work/qrmd.log")"
+
+# An upgrade keeps the configuration and the state; removal does, too; a purge keeps nothing.
+cp "$work"/0.1.1/*.deb "$root/packages"
+echo "# mine" >>"$root/etc/qrm/config.yaml"
+inside sh -c 'dpkg -i /packages/qrm_0.1.1*.deb' >"$work/dpkg.log" 2>&1 || fail "$(cat "$work/dpkg.log")"
+inside dpkg-query -W -f '${Version}\n' qrm | grep -qx 0.1.1 || fail "it was not upgraded"
+grep -qx "# mine" "$root/etc/qrm/config.yaml" || fail "the upgrade replaced the configuration"
+inside qrmctl checkpoint verify | grep -F "1 pod with 1 container"
+inside dpkg -r qrm >"$work/dpkg.log" 2>&1 || fail "$(cat "$work/dpkg.log")"
+[ ! -e "$root/usr/sbin/qrmd" ] && [ ! -e "$root/usr/bin/qrmctl" ] || fail "removal left programs"
+[ -e "$root/etc/qrm/config.yaml" ] && [ -e "$root/var/lib/qrm/state/checkpoint.db" ] || fail "removal took the state"
+inside dpkg -P qrm >"$work/dpkg.log" 2>&1 || fail "$(cat "$work/dpkg.log")"
+[ ! -e "$root/etc/qrm" ] && [ ! -e "$root/var/lib/qrm" ] || fail "the purge left $(find "$root/etc/qrm" "$root/var/lib/qrm")"
+echo "packages are installed, run, upgraded, removed and purged"
