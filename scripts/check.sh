@@ -90,6 +90,12 @@ check_packages() {
   ctest --preset release -L packages
 }
 
+check_operator() {
+  scripts/deps.sh --operator
+  scripts/build.sh release
+  ctest --preset release -R '^e2e_(alerts|packages)$' --output-on-failure
+}
+
 # What needs the machine's power switch first: its tests run here, those of the machine are skipped.
 check_vm() {
   scripts/deps.sh --vm
