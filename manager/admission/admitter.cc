@@ -12,6 +12,7 @@
 
 #include "api/base/log.h"
 #include "manager/admission/explanation.h"
+#include "manager/admission/kept_draft.h"
 #include "manager/state/allocation_check.h"
 
 namespace qrm::manager {

@@ -18,36 +18,10 @@ void NameTogether(std::vector<Draft>& drafts) {
   }
 }
 
-std::map<std::string, double> ServedRequests(const Draft& draft) {
-  std::map<std::string, double> requests = draft.explanation.requests;
-  for (const std::string& name : draft.fixed) {
-    const auto former = draft.known->requests.find(name);
-    if (former == draft.known->requests.end()) {
-      requests.erase(name);
-    } else {
-      requests[name] = former->second;
-    }
-  }
-  return requests;
-}
-
 std::string ReasonUnserved(const Draft& draft) {
   return draft.explanation.awaited.empty()
              ? "no plugin serves what it requests"
              : "the plugins of what it requests are away: it is placed when they come";
-}
-
-ContainerDemand SubjectOf(const ContainerDemand& demand) {
-  return {.pod = {.uid = demand.pod.uid,
-                  .pod_namespace = demand.pod.pod_namespace,
-                  .name = demand.pod.name,
-                  .role = demand.pod.role,
-                  .type = demand.pod.type,
-                  .qos_class = demand.pod.qos_class},
-          .container = demand.container,
-          .type = demand.type,
-          .requests = demand.requests,
-          .source = demand.source};
 }
 
 checkpoint::DecisionTrace TraceOf(const Draft& draft, std::chrono::system_clock::time_point time) {

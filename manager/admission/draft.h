@@ -62,14 +62,8 @@ struct Whole {
 /// Names in each draft's explanation the containers of the others.
 void NameTogether(std::vector<Draft>& drafts);
 
-/// The amounts that the container was served with: of what could not change, the former ones.
-std::map<std::string, double> ServedRequests(const Draft& draft);
-
 /// Why a container is left alone for which no plugin is asked.
 std::string ReasonUnserved(const Draft& draft);
-
-/// What a decision's document says of the container.
-ContainerDemand SubjectOf(const ContainerDemand& demand);
 
 /// The trace of the decision about `draft`, made at `time`, but for its document.
 checkpoint::DecisionTrace TraceOf(const Draft& draft, std::chrono::system_clock::time_point time);

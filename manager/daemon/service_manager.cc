@@ -24,15 +24,12 @@ std::string Variable(const char* name) {
   return value == nullptr ? "" : value;
 }
 
-/// Half of what the manager waits for: a single late line does no harm.
-std::optional<std::chrono::microseconds> FeedingPeriod() {
+/// Half of what the manager waits for: a single late line does no harm. 0 when it does not wait.
+std::chrono::microseconds FeedingPeriod() {
   const std::string pid = Variable("WATCHDOG_PID");
-  const auto limit = ParseNumber<int64_t>(Variable("WATCHDOG_USEC"));
   const bool is_meant = pid.empty() || pid == std::to_string(::getpid());
-  if (!is_meant || !limit.has_value() || *limit <= 0) {
-    return std::nullopt;
-  }
-  return std::chrono::microseconds(*limit / 2);
+  const int64_t limit = ParseNumber<int64_t>(Variable("WATCHDOG_USEC")).value_or(0);
+  return std::chrono::microseconds(is_meant && limit > 0 ? limit / 2 : 0);
 }
 
 void Send(const std::string& socket, std::string_view line) {
@@ -68,7 +65,7 @@ ServiceManager::ServiceManager(boost::asio::io_context& io, std::function<bool()
 
 void ServiceManager::Ready() {
   Send(socket_, "READY=1");
-  if (!socket_.empty() && period_.has_value()) {
+  if (!socket_.empty() && period_.count() > 0) {
     boost::asio::post(timer_.get_executor(), [this] { Feed(); });
   }
 }
@@ -82,7 +79,7 @@ void ServiceManager::Feed() {
   if (is_alive_()) {
     Send(socket_, "WATCHDOG=1");
   }
-  timer_.expires_after(*period_);
+  timer_.expires_after(period_);
   timer_.async_wait([this](const boost::system::error_code& error) {
     if (!error) {
       Feed();

@@ -3,7 +3,6 @@
 
 #include <chrono>
 #include <functional>
-#include <optional>
 #include <string>
 
 #include <boost/asio/io_context.hpp>
@@ -29,7 +28,7 @@ class ServiceManager {
   void Feed();
 
   const std::string socket_;
-  const std::optional<std::chrono::microseconds> period_;
+  const std::chrono::microseconds period_;  ///< 0: no watchdog waits
   const std::function<bool()> is_alive_;
   boost::asio::steady_timer timer_;
 };

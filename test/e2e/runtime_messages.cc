@@ -57,6 +57,16 @@ nri::Container MakeContainer(const PodSpec& spec, uint32_t attempt) {
   return container;
 }
 
+void Adjust(const nri::ContainerAdjustment& adjustment, nri::Container& container) {
+  for (const nri::KeyValue& variable : adjustment.env()) {
+    container.add_env(variable.key() + "=" + variable.value());
+  }
+  container.mutable_annotations()->insert(adjustment.annotations().begin(),
+                                          adjustment.annotations().end());
+  container.mutable_mounts()->MergeFrom(adjustment.mounts());
+  container.mutable_linux()->mutable_devices()->MergeFrom(adjustment.linux().devices());
+}
+
 cri::PodSandbox CriPod(const nri::PodSandbox& from, cri::PodSandboxState state) {
   cri::PodSandbox pod;
   pod.set_id(from.id());

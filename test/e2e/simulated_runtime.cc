@@ -135,6 +135,7 @@ Status SimulatedRuntime::CreateAndStart(const std::string& uid, const nri::PodSa
   }
   if (done.ok()) {
     entry.adjustment = response->adjust();
+    Adjust(entry.adjustment, entry.container);
     entry.container.set_state(nri::CONTAINER_CREATED);
     KeepEntry(uid, entry);
     done = nri_.StateChange(nri::START_CONTAINER, pod, entry.container, patience_);

@@ -143,6 +143,7 @@ StatusOr<std::string> ModelRuntime::RunContainer(const std::string& sandbox_id, 
     box.adjusted = true;
     Merge(answer->adjust().linux().resources().cpu(), box);
     box.nic_address = NicAddressIn(answer->adjust());
+    Adjust(answer->adjust(), box.message);
   }
   {
     const MutexLock lock(mutex_);

@@ -19,6 +19,7 @@ inline constexpr char kControlSocketVariable[] = "QRM_CONTROL_SOCKET";
 struct OutputFormat {
   enum Kind { kTable, kWide, kJson, kYaml, kJsonPath };
 
+  // NOLINTNEXTLINE(google-explicit-constructor): a kind is a format by itself.
   OutputFormat(Kind of_kind) : kind(of_kind) {}
 
   /// For people, not for machines.

@@ -114,7 +114,7 @@ StatusOr<Found> Select(std::string_view inside, const Found& from) {
     } else if (name.has_value()) {
       AddNamed(*at, *name, found);
     } else {
-      AddIndexed(*at, *index, found);
+      AddIndexed(*at, index.value_or(0), found);
     }
   }
   return found;
@@ -126,7 +126,9 @@ std::size_t BracketEnd(std::string_view steps) {
   int open = 0;
   for (std::size_t i = 0; i < steps.size(); ++i) {
     if (quote != 0) {
-      quote = steps[i] == quote ? 0 : quote;
+      if (steps[i] == quote) {
+        quote = 0;
+      }
     } else if (steps[i] == '"' || steps[i] == '\'') {
       quote = steps[i];
     } else if (steps[i] == '[') {
@@ -175,13 +177,16 @@ std::string TextOf(const Document& document) {
                               : document.dump(-1, ' ', false, Document::error_handler_t::replace);
 }
 
-/// Where the brace that `text` begins with ends, or the matching {end} of the {range} before it.
+/// Where the brace that `text` begins with ends; npos when it does not.
 std::size_t BraceEnd(std::string_view text) {
   char quote = 0;
   for (std::size_t i = 1; i < text.size(); ++i) {
-    if (quote != 0) {
-      i += text[i] == '\\' ? 1 : 0;
-      quote = i < text.size() && text[i] == quote && text[i - 1] != '\\' ? 0 : quote;
+    if (quote != 0 && text[i] == '\\') {
+      ++i;
+    } else if (quote != 0) {
+      if (text[i] == quote) {
+        quote = 0;
+      }
     } else if (text[i] == '"' || text[i] == '\'') {
       quote = text[i];
     } else if (text[i] == '}') {

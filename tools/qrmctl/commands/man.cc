@@ -108,7 +108,9 @@ std::string MainPage() {
     std::replace(name.begin(), name.end(), ' ', '-');
     others += fmt::format("{}.BR {} (1)", others.empty() ? "" : ",\n", Roff(name));
   }
-  return page + others + "\n";
+  page += others;
+  page += '\n';
+  return page;
 }
 
 /// By the name of the file.
@@ -126,7 +128,7 @@ Status WriteAll(const std::string& directory) {
   std::error_code error;
   std::filesystem::create_directories(directory, error);
   for (const auto& [name, page] : AllPages()) {
-    const std::string path = directory + "/" + name;
+    const std::string path = fmt::format("{}/{}", directory, name);
     if (std::ofstream file(path); !(file << page << std::flush)) {
       return Errorf(StatusCode::kFailedPrecondition,
                     "cannot write {}: it cannot be opened or its disk is full; name a directory "
