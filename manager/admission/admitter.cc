@@ -8,7 +8,6 @@
 #include <utility>
 
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 
 #include "api/base/log.h"
 #include "manager/admission/explanation.h"
@@ -90,7 +89,8 @@ StatusOr<RunOptions> Admitter::Admit(const ContainerDemand& demand, Moment momen
   AddDrafts(call);
   StatusOr<RunOptions> answer = Decide(call);
   if (call.commit.has_value()) {
-    ReleaseTooLate(call);
+    // Others may have it at once; a plugin that cannot be told now is told by the reconcile.
+    parts_.releaser.RollBack(call.asked.pod.uid, GivenTooLate(call.drafts));
     for (Draft& draft : call.drafts) {
       if (draft.GetsSomething()) {
         Keep(draft, call.commit);
@@ -98,21 +98,6 @@ StatusOr<RunOptions> Admitter::Admit(const ContainerDemand& demand, Moment momen
     }
   }
   return answer;
-}
-
-// Others may have it at once. A plugin that cannot be told now is told by the reconcile.
-void Admitter::ReleaseTooLate(const Call& call) {
-  std::map<std::string, std::vector<std::string>> too_late;
-  for (const Draft& draft : call.drafts) {
-    if (!draft.too_late.empty()) {
-      too_late[draft.demand.container] = draft.too_late;
-      log::Warning("running container was made without what it requests",
-                   {{"container", NameOf(draft.demand)},
-                    {"resources", fmt::format("{}", fmt::join(draft.too_late, ", "))},
-                    {"cure", "delete the pod, so that it is made anew"}});
-    }
-  }
-  parts_.releaser.RollBack(call.asked.pod.uid, too_late);
 }
 
 StatusOr<RunOptions> Admitter::Decide(Call& call) {

@@ -5,7 +5,6 @@
 #include <chrono>
 #include <optional>
 #include <string>
-#include <string_view>
 
 #include "api/base/clock.h"
 #include "api/base/repeated_lines.h"
@@ -74,7 +73,6 @@ class Admitter {
 
   static void AddDrafts(Call& call);
   Status Place(Call& call);
-  void ReleaseTooLate(const Call& call);
   StatusOr<RunOptions> Decide(Call& call);
   RunOptions LeaveAlone(Call& call);
   Status AlignPod(Call& call) const;

@@ -1,6 +1,11 @@
 // Picks what outlives an admission.
 #include "manager/admission/kept_draft.h"
 
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "api/base/log.h"
+
 namespace qrm::manager {
 
 std::map<std::string, double> ServedRequests(const Draft& draft) {
@@ -14,6 +19,20 @@ std::map<std::string, double> ServedRequests(const Draft& draft) {
     }
   }
   return requests;
+}
+
+std::map<std::string, std::vector<std::string>> GivenTooLate(const std::vector<Draft>& drafts) {
+  std::map<std::string, std::vector<std::string>> too_late;
+  for (const Draft& draft : drafts) {
+    if (!draft.too_late.empty()) {
+      too_late[draft.demand.container] = draft.too_late;
+      log::Warning("running container was made without what it requests",
+                   {{"container", NameOf(draft.demand)},
+                    {"resources", fmt::format("{}", fmt::join(draft.too_late, ", "))},
+                    {"cure", "delete the pod, so that it is made anew"}});
+    }
+  }
+  return too_late;
 }
 
 ContainerDemand SubjectOf(const ContainerDemand& demand) {

@@ -1,8 +1,10 @@
-// What is kept of a draft when it is decided: in the record, and for its explanation.
+// What is kept of a draft when it is decided, in the record and for its explanation, and what is
+// not.
 #pragma once
 
 #include <map>
 #include <string>
+#include <vector>
 
 #include "manager/admission/draft.h"
 #include "manager/demand/demand_source.h"
@@ -11,6 +13,9 @@ namespace qrm::manager {
 
 /// The amounts that the container was served with: of what could not change, the former ones.
 std::map<std::string, double> ServedRequests(const Draft& draft);
+
+/// By container the plugins that gave what it cannot take any more; the log tells of each.
+std::map<std::string, std::vector<std::string>> GivenTooLate(const std::vector<Draft>& drafts);
 
 /// What a decision's document says of the container.
 ContainerDemand SubjectOf(const ContainerDemand& demand);

@@ -40,7 +40,7 @@ bool IsFixed(const Draft& draft, const std::string& resource) {
          !allocation.mounts.empty() || !allocation.devices.empty();
 }
 
-/// Takes out of `allocations` what the running container of `draft` was not made with and cannot
+/// Takes out of its allocations what the running container of `draft` was not made with and cannot
 /// get any more: nobody would find it there, and others may have it.
 void LeaveOutWhatCameTooLate(Draft& draft) {
   for (const ContainerRequest& request : draft.requests) {
@@ -301,7 +301,7 @@ Status Planner::Allocate(Draft& draft) const {
       }
     }
   }
-  if (draft.explanation.after_the_fact) {
+  if (draft.explanation.after_the_fact && !draft.demand.runtime_id.empty()) {
     LeaveOutWhatCameTooLate(draft);
   }
   return OkStatus();

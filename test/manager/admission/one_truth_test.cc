@@ -57,6 +57,7 @@ TEST_F(AdmitterTest, AsksNobodyForWhatARunningContainerCouldNotChange) {
 ContainerDemand RunsWithoutNic() {
   ContainerDemand demand = Demand();
   demand.requests["nic"] = 1;
+  demand.runtime_id = "4f3c2b1a";
   return demand;
 }
 
@@ -70,6 +71,18 @@ TEST_F(AdmitterTest, ClaimsNothingThatARunningContainerWasMadeWithout) {
   EXPECT_TRUE(Lacks(*record, "nic", {}));
   EXPECT_THAT(plugins_.calls(), Contains("release nic uid-web/main")) << "others may have it";
   EXPECT_THAT(LastTrace()["too_late_for"], ElementsAre("nic"));
+}
+
+TEST_F(AdmitterTest, KeepsForAContainerThatIsYetToComeWhatItWillBeMadeWith) {
+  plugins_.Set("nic", Gives("nic", {.envs = {{"NIC", "eth0"}}}));
+  ContainerDemand demand = RunsWithoutNic();
+  ContainerDemand next = RunsWithoutNic();
+  next.container = "next";
+  next.runtime_id.clear();
+  demand.others = {next};
+  ASSERT_TRUE(Admit(demand, {}, Admitter::Moment::kAfterTheFact).ok());
+  EXPECT_FALSE(Record(demand)->allocations.contains("nic"));
+  EXPECT_TRUE(Record(next)->allocations.contains("nic"));
 }
 
 TEST_F(AdmitterTest, ClaimsWhatTheRuntimeSaysThatARunningContainerWasMadeWith) {
