@@ -58,7 +58,8 @@ void Send(const std::string& socket, std::string_view line) {
 }  // namespace
 
 ServiceManager::ServiceManager(boost::asio::io_context& io, std::function<bool()> is_alive)
-    : socket_(Variable("NOTIFY_SOCKET")),
+    : io_(io),
+      socket_(Variable("NOTIFY_SOCKET")),
       period_(FeedingPeriod()),
       is_alive_(std::move(is_alive)),
       timer_(io) {}
@@ -66,7 +67,7 @@ ServiceManager::ServiceManager(boost::asio::io_context& io, std::function<bool()
 void ServiceManager::Ready() {
   Send(socket_, "READY=1");
   if (!socket_.empty() && period_.count() > 0) {
-    boost::asio::post(timer_.get_executor(), [this] { Feed(); });
+    boost::asio::post(io_, [this] { Feed(); });
   }
 }
 

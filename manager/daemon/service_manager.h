@@ -16,7 +16,7 @@ namespace qrm::manager {
 /// Source: sd_notify(3), sd_watchdog_enabled(3).
 class ServiceManager {
  public:
-  /// `is_alive` says on the I/O loop whether the process does its work.
+  /// `io` outlives the object; `is_alive` says on it whether the process does its work.
   ServiceManager(boost::asio::io_context& io, std::function<bool()> is_alive);
 
   /// It serves; from now on the watchdog, if there is one, is fed while it is alive.
@@ -27,6 +27,7 @@ class ServiceManager {
  private:
   void Feed();
 
+  boost::asio::io_context& io_;
   const std::string socket_;
   const std::chrono::microseconds period_;  ///< 0: no watchdog waits
   const std::function<bool()> is_alive_;
