@@ -183,7 +183,7 @@ TEST_P(RestartTest, PluginThatWasAwayIsToldOfRemovedPodsWhenItReturns) {
   ASSERT_TRUE(IsOk(runtime_->RunPod(Pod("pod1", "storage-service", 20, 40))));
   node_->KillPlugin("cpu");
   ExpectRemovedAtOnce("pod1");
-  EXPECT_EQ(PendingRemovals(), 1U);
+  EXPECT_TRUE(Await([&] { return PendingRemovals() == 1; }));  // when the call to it has failed
 
   ASSERT_TRUE(IsOk(StartPlugin("cpu", GetParam())));
   EXPECT_TRUE(Await([&] { return !Knows("cpu", "pod1") && PendingRemovals() == 0; }));
@@ -194,6 +194,7 @@ TEST_P(RestartTest, RemovalIsRememberedForAPluginAcrossARestart) {
   ASSERT_TRUE(IsOk(runtime_->RunPod(Pod("pod1", "storage-service", 20, 40))));
   node_->KillPlugin("cpu");
   ExpectRemovedAtOnce("pod1");
+  EXPECT_TRUE(Await([&] { return PendingRemovals() == 1; }));
   node_->KillDaemon();
   ASSERT_TRUE(IsOk(node_->Start(1)));
   EXPECT_EQ(PendingRemovals(), 1U);
