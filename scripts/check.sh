@@ -13,7 +13,7 @@
 #   fuzz           each fuzz target for QRM_FUZZ_SECONDS (10)
 #   bench          each benchmark once
 #   cluster        what is tested with programs of Kubernetes, built of Go modules, and on the node of scripts/cluster.sh
-#   packages       what is tested by installing it: the way of a plugin's author, the Debian packages; and the alerts
+#   packages       what is tested by installing it: the way of a plugin's author, the Debian packages; the alerts; a terminal
 #   vm             what is tested in the emulated machine of scripts/vm.sh, and by starting it anew; about 20 minutes
 set -euo pipefail
 
@@ -89,7 +89,7 @@ check_packages() {
   scripts/deps.sh --operator
   scripts/build.sh release
   ctest --preset release -L packages
-  ctest --preset release -R '^e2e_alerts$'
+  ctest --preset release -R '^e2e_(alerts|terminal)$'
 }
 
 # What needs the machine's power switch first: its tests run here, those of the machine are skipped.

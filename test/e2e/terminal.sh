@@ -1,0 +1,153 @@
+#!/usr/bin/env bash
+# Types the commands of docs/qrmctl.md into a terminal, beside a running qrmd, and compares what they show there with the
+# samples of the page: the columns of tables, the names in sheets, and sentences but for their numbers. Ends with 77
+# (skipped) where there is no tmux.
+#   test/e2e/terminal.sh BUILD_DIR
+set -euo pipefail
+
+cd "$(dirname "$0")/../.."
+build=$(realpath "$1")
+page=$PWD/docs/qrmctl.md
+command -v tmux >/dev/null || { echo "skipped: there is no tmux; scripts/deps.sh --operator installs it"; exit 77; }
+work=$(mktemp -d /tmp/qrm-terminal.XXXXXX)
+started=()
+finish() {
+  tmux -S "$work/tmux" kill-server 2>/dev/null || true
+  for pid in "${started[@]}"; do kill "$pid" 2>/dev/null || true; done
+  rm -rf "$work"
+}
+trap finish EXIT
+fail() {
+  echo "$1" >&2
+  exit 1
+}
+
+# A node with the page's pods.
+mkdir "$work/node"
+mkfifo "$work/orders"
+"$build/bin/interop_runtime" "$work/node" <"$work/orders" >"$work/answers" &
+started+=($!)
+exec 3>"$work/orders"
+# Gives the runtime the order $1, and waits for its answer.
+order() {
+  local before
+  before=$(wc -l <"$work/answers")
+  echo "$1" >&3
+  for _ in $(seq 600); do
+    [ "$(wc -l <"$work/answers")" -eq "$before" ] || return 0
+    sleep 0.1
+  done
+  fail "the runtime does not answer $1"
+}
+sed -e "s|/tmp/node|$work/node|" -e '/^machine:/d' -e '/^plugins:/,/static/d' -e 's/single-numa-node/best-effort/' \
+  -e 's/log-level: debug/log-level: info/' test/interop/runtime/node.yaml >"$work/qrmd.yaml"
+cat >>"$work/qrmd.yaml" <<'END'
+machine: "synthetic:package:2 [numa(memory=16GiB)] l3:1 core:4 pu:1"
+plugins:
+  cpu: {static: true, pools: {online: {cpus: 3-6, roles: [web, api]}, offline: {cpus: "7"}}}
+permissions: [{namespaces: ["db-*"], allow: [own-cpus], roles: [database]}]
+END
+"$build/bin/qrmd" --config="$work/qrmd.yaml" 2>"$work/qrmd.log" &
+started+=($!)
+export QRM_CONTROL_SOCKET=$work/node/control.sock
+for _ in $(seq 600); do
+  if "$build/bin/qrmctl" status 2>/dev/null | grep -q '^Ready: *yes$'; then break; fi
+  sleep 0.1
+done
+run() {
+  order "$(printf '{"command": "run", "pod": {"name": "%s", "namespace": "shop", "containers": [{"name": "main", "milli_cpus": %s, "memory_bytes": 2147483648}]}}' "$1" "$2")"
+}
+run db 2000
+run web 500
+run big 64000
+cat >"$work/pod1.yaml" <<'END'
+apiVersion: v1
+kind: Pod
+metadata: {name: pod1}
+spec: {containers: [{name: container0, resources: {limits: {cpu: 500m, memory: 1Gi}}}]}
+END
+
+# The terminal.
+export PS1='$ ' PATH=$build/bin:$PATH
+tmux -S "$work/tmux" -f /dev/null new-session -d -x 230 -y 200 -c "$work" bash --norc --noprofile
+tmux -S "$work/tmux" set-option -g history-limit 5000
+type_in() { tmux -S "$work/tmux" send-keys -t :0 "$@"; }
+screen() { tmux -S "$work/tmux" capture-pane -t :0 -p -J "$@"; }
+# Until the screen has a line that matches $1.
+await_screen() {
+  for _ in $(seq 300); do
+    if screen | grep -qE "$1"; then return; fi
+    sleep 0.1
+  done
+  fail "the terminal does not show \"$1\": $(screen)"
+}
+# Types the command and prints what it shows; $2 is the exit code that it has.
+shown() {
+  type_in -R "clear; $1; echo \"ended: \$?\"" Enter
+  await_screen '^ended: [0-9]+$' >&2
+  screen | grep -qx "ended: $2" || fail "qrmctl did not end with $2: $(screen)"
+  screen | sed -n '/^\$ clear; /d; /^ended: /q; p'
+}
+
+# Columns, names and parts of what comes in; of texts that have none, the words without numbers and paths.
+shape() {
+  awk '
+    /^ *[A-Z][A-Z0-9]*( [A-Z]+)?( +[A-Z][A-Z ]*)*$/ { gsub(/  +/, " "); print "columns:" ($0 ~ /^ / ? "" : " ") $0; found = 1; next }
+    match($0, /^ *[A-Z][A-Za-z -]*: /) { name = substr($0, 1, RLENGTH); gsub(/^ +/, "", name); print "name: " name; found = 1; next }
+    /^ +[A-Z][a-z]+( [a-z-]+)*$/ { gsub(/^ +/, ""); print "part: " $0; found = 1; next }
+    { rest = rest $0 "\n" }
+    END { if (!found) { gsub(/[0-9]+/, "N", rest); gsub(/\/[^ ]*/, "PATH", rest); printf "%s", rest } }' | sort -u
+}
+# The sample of the page below its line "$ qrmctl $1".
+sample() {
+  awk -v command="\$ qrmctl $1" '
+    $0 == command { inside = 1; next }
+    /^```/ || /^\$ / { inside = 0 }
+    inside' "$page"
+}
+compare() {
+  local command=$1 code=$2 typed=${3:-$1}
+  [ -n "$(sample "$command")" ] || fail "docs/qrmctl.md has no sample of qrmctl $command"
+  shown "qrmctl $typed" "$code" >"$work/shown"
+  diff <(sample "$command" | shape) <(shape <"$work/shown") >"$work/difference" ||
+    fail "docs/qrmctl.md shows qrmctl $command otherwise than a terminal: $(cat "$work/difference" "$work/shown")"
+}
+
+compare status 0
+compare plugins 0
+compare pods 0
+compare top 0
+compare topology 0
+compare "explain shop/db" 0
+compare events 0
+compare "refusals --since 1h" 0
+compare "pool get" 0
+compare permissions 0
+compare "checkpoint verify" 0 "checkpoint verify --state-dir $work/node/state"
+compare "checkpoint export /tmp/kubelet_qrm_checkpoint" 0 \
+  "checkpoint export $work/exported --state-dir $work/node/state"
+compare log-level 0
+shown "qrmctl admit --dry-run -f pod1.yaml" 0 | grep -qx "default/pod1 would be admitted" || fail "$(screen)"
+
+# Each command and verb, as the manual pages name them, has help, and words that are none are answered.
+qrmctl man --directory "$work/man"
+mapfile -t commands < <(sed -n '/^\.SH SYNOPSIS/{n;s/\\-/-/g;s/^\.B \(qrmctl .*\) \[OPTIONS\].*/\1/p}' "$work"/man/*.1)
+[ ${#commands[@]} -ge 20 ] || fail "the manual has ${#commands[@]} commands only"
+for command in "${commands[@]}"; do
+  shown "$command --help" 0 | grep -q "$command" || fail "$command has no help: $(screen)"
+done
+shown "qrmctl stauts" 2 | grep -q "did you mean status" || fail "$(screen)"
+
+# Completion, and what follows changes in place.
+type_in "clear; source <(qrmctl completion bash)" Enter "qrmctl po" Tab Tab
+await_screen '^pods +pool *$'
+type_in C-u "clear; qrmctl pods -w" Enter
+await_screen 'shop +db '
+order '{"command": "remove", "pod": "db"}'
+for _ in $(seq 300); do
+  if ! screen | grep -q 'shop  *db '; then break; fi
+  sleep 0.1
+done
+[ "$(screen | grep -c NAMESPACE)" -eq 1 ] && ! screen | grep -q 'shop  *db ' || fail "pods -w does not follow: $(screen)"
+type_in C-c
+echo "the terminal shows what the page shows, ${#commands[@]} commands"
