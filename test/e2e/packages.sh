@@ -7,14 +7,17 @@ set -euo pipefail
 cd "$(dirname "$0")/../.."
 build=$(realpath "$1")
 command -v mmdebstrap >/dev/null || { echo "skipped: there is no mmdebstrap; scripts/deps.sh --operator installs it"; exit 77; }
-[ "$(id -u)" -eq 0 ] || { echo "skipped: a root can be made by root only"; exit 77; }
+if [ "${QRM_PACKAGES:-}" != inside ]; then
+  unshare --mount true 2>/dev/null || { echo "skipped: this user may not make namespaces; run as root"; exit 77; }
+  exec env QRM_PACKAGES=inside unshare --mount --propagation private "$0" "$build"  # its mounts end with it
+fi
 work=$(mktemp -d /tmp/qrm-packages.XXXXXX)
 root=$work/root
 started=()
 finish() {
   for pid in "${started[@]}"; do kill "$pid" 2>/dev/null || true; done
-  umount "$root/proc" "$root/sys" 2>/dev/null || true
-  rm -rf "$work"
+  umount --lazy "$root/proc" "$root/sys" 2>/dev/null || true
+  rm -rf --one-file-system "$work"  # nothing that is mounted there
 }
 trap finish EXIT
 fail() {
@@ -35,15 +38,16 @@ pack() { (cd "$build" && cpack -G DEB -B "$work/$1" -D CPACK_PACKAGE_VERSION="$1
 pack 0.1.0
 pack 0.1.1
 ls "$work"/0.1.0/*.deb
-mmdebstrap --variant=apt --include=ca-certificates bookworm "$root" >"$work/mmdebstrap.log" 2>&1 ||
+# Installed while mmdebstrap still has the lists of packages and the network there.
+mmdebstrap --variant=apt --include=ca-certificates \
+  --customize-hook="mkdir \"\$1/packages\" && cp $work/0.1.0/*.deb \"\$1/packages\"" \
+  --customize-hook="chroot \"\$1\" sh -c 'DEBIAN_FRONTEND=noninteractive apt-get install -y --no-install-recommends \
+    /packages/qrm_*.deb /packages/qrm-plugins_*.deb /packages/qrm-scheduler_*.deb' >$work/apt.log 2>&1 || echo failed >$work/failed" \
+  bookworm "$root" >"$work/mmdebstrap.log" 2>&1 ||
   { echo "skipped: no root can be made: $(tail -3 "$work/mmdebstrap.log")"; exit 77; }
+[ ! -e "$work/failed" ] || fail "$(tail "$work/apt.log")"
 mount -t proc proc "$root/proc"
-mount --rbind /sys "$root/sys"
-mount --make-rslave "$root/sys"
-mkdir "$root/packages"
-cp "$work"/0.1.0/*.deb "$root/packages"
-inside sh -c 'DEBIAN_FRONTEND=noninteractive apt-get install -y --no-install-recommends \
-  /packages/qrm_*.deb /packages/qrm-plugins_*.deb /packages/qrm-scheduler_*.deb' >"$work/apt.log" 2>&1 || fail "$(tail "$work/apt.log")"
+mount -t sysfs -o ro sysfs "$root/sys"
 
 # What the page says is there.
 for file in usr/sbin/qrmd usr/bin/qrmctl usr/sbin/qrm-plugin-cpu usr/sbin/qrm-scheduler etc/qrm/config.yaml \
@@ -73,7 +77,7 @@ END
 await "ls $root/run/play" nri.sock
 command=$(sed -n 's/^ExecStart=//p' "$root/usr/lib/systemd/system/qrmd.service")
 # shellcheck disable=SC2086
-inside $command 2>"$work/qrmd.log" &
+chroot "$root" $command 2>"$work/qrmd.log" &
 started+=($!)
 await "inside qrmctl status" "connected, 1 connect"
 echo '{"command": "run", "pod": {"name": "web", "namespace": "default", "containers": [{"name": "main", "milli_cpus": 500, "memory_bytes": 1048576}]}}' >&3
