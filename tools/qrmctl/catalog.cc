@@ -43,6 +43,9 @@ std::vector<CatalogEntry> Catalog() {
       entries.push_back(EntryOf(command, verb));
     }
   }
+  for (const Command& command : kClusterCommands) {
+    entries.push_back(EntryOf(command, "."));
+  }
   return entries;
 }
 

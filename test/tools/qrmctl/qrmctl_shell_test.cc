@@ -73,6 +73,8 @@ TEST_F(QrmctlTest, BashCompletesCommandsVerbsOptionsAndFormats) {
   EXPECT_EQ(complete("qrmctl po", 1), "pods pool\n");
   EXPECT_EQ(complete("qrmctl pool s", 2), "set\n");
   EXPECT_THAT(complete("qrmctl pool set --re", 3), HasSubstr("--resource"));
+  EXPECT_EQ(complete("qrmctl --cluster w", 2), "why\n");
+  EXPECT_THAT(complete("qrmctl --cluster why --ku", 3), HasSubstr("--kubeconfig"));
   EXPECT_THAT(complete("qrmctl pods --a", 2), HasSubstr("--all-namespaces"));
   EXPECT_EQ(complete("qrmctl pods -o j", 3), "json jsonpath=\n");
   EXPECT_EQ(complete("qrmctl log-level w", 2), "warning\n");
@@ -89,7 +91,7 @@ TEST_F(QrmctlTest, ManHasAPageWithEveryOptionOfEveryCommand) {
   EXPECT_EQ(pages, Catalog().size() + 1);
   for (const CatalogEntry& entry : Catalog()) {
     Args args = {"man"};
-    std::istringstream words(entry.command);
+    std::istringstream words(entry.command.substr(entry.command.find_first_not_of('-')));
     args.insert(args.end(), std::istream_iterator<std::string>(words), {});
     ASSERT_EQ(RunAsTyped(args), kDone) << err();
     std::string page = out();

@@ -60,7 +60,7 @@ _qrmctl() {{
   local current=${{COMP_WORDS[COMP_CWORD]}} previous=${{COMP_WORDS[COMP_CWORD-1]}} words=""
   local command=${{COMP_WORDS[1]}} both="${{COMP_WORDS[1]}} ${{COMP_WORDS[2]}}"
   if [ "$COMP_CWORD" -eq 1 ]; then
-    COMPREPLY=($(compgen -W "{0} --help --version" -- "$current"))
+    COMPREPLY=($(compgen -W "{0} --cluster --help --version" -- "$current"))
     return
   fi
   case $previous in

@@ -37,9 +37,15 @@ std::string Roff(const std::string& text) {
   return safe;
 }
 
-std::string Heading(const std::string& title) {
-  std::string upper = title;
-  std::replace(upper.begin(), upper.end(), ' ', '-');
+/// "qrmctl-pool-set"; of "--cluster why" "qrmctl-cluster-why".
+std::string PageName(const std::string& command) {
+  std::string name = "qrmctl-" + command.substr(command.find_first_not_of('-'));
+  std::replace(name.begin(), name.end(), ' ', '-');
+  return name;
+}
+
+std::string Heading(const std::string& page_name) {
+  std::string upper = page_name;
   std::transform(upper.begin(), upper.end(), upper.begin(),
                  [](unsigned char c) { return static_cast<char>(std::toupper(c)); });
   return fmt::format(".TH {} 1 \"\" \"qrm {}\" \"qrm\"\n", upper, QRM_VERSION);
@@ -73,13 +79,11 @@ std::string OptionText(const CatalogOption& option) {
 }
 
 std::string PageOf(const CatalogEntry& entry) {
-  const std::string name = "qrmctl " + entry.command;
-  std::string hyphenated = name;
-  std::replace(hyphenated.begin(), hyphenated.end(), ' ', '-');
+  const std::string name = PageName(entry.command);
   std::string page =
       Heading(name) +
       fmt::format(".SH NAME\n{} \\- {}\n.SH SYNOPSIS\n.B {}\n.SH DESCRIPTION\n{}\n.SH OPTIONS\n",
-                  Roff(hyphenated), Roff(Begin(entry.summary)), Roff(Synopsis(entry)),
+                  Roff(name), Roff(Begin(entry.summary)), Roff(Synopsis(entry)),
                   Roff(entry.summary));
   for (const CatalogOption& option : entry.options) {
     page += OptionText(option);
@@ -98,15 +102,18 @@ std::string MainPage() {
     page += fmt::format(".TP\n.B {}\n{}\n", Roff(std::string(command.name)),
                         Roff(std::string(command.summary)));
   }
+  for (const Command& command : kClusterCommands) {
+    page += fmt::format(".TP\n.B \\-\\-cluster {}\n{}\n", Roff(std::string(command.name)),
+                        Roff(std::string(command.summary)));
+  }
   page +=
       ".SH ENVIRONMENT\n.TP\n.B QRM_CONTROL_SOCKET\nqrmd's socket, unless "
       "\\-\\-control\\-socket names it.\n"
       ".SH EXIT STATUS\n0 done, 1 failed, 2 misused.\n.SH SEE ALSO\n";
   std::string others;
   for (const CatalogEntry& entry : Catalog()) {
-    std::string name = "qrmctl-" + entry.command;
-    std::replace(name.begin(), name.end(), ' ', '-');
-    others += fmt::format("{}.BR {} (1)", others.empty() ? "" : ",\n", Roff(name));
+    others +=
+        fmt::format("{}.BR {} (1)", others.empty() ? "" : ",\n", Roff(PageName(entry.command)));
   }
   page += others;
   page += '\n';
@@ -117,9 +124,7 @@ std::string MainPage() {
 std::map<std::string, std::string> AllPages() {
   std::map<std::string, std::string> pages = {{"qrmctl.1", MainPage()}};
   for (const CatalogEntry& entry : Catalog()) {
-    std::string name = "qrmctl-" + entry.command + ".1";
-    std::replace(name.begin(), name.end(), ' ', '-');
-    pages.emplace(name, PageOf(entry));
+    pages.emplace(PageName(entry.command) + ".1", PageOf(entry));
   }
   return pages;
 }
