@@ -30,9 +30,10 @@ class RestoredServerTest : public ExtenderServerTest {
     }
     json pod = PodObject("unseen", 1);
     pod["metadata"]["resourceVersion"] = std::to_string(cluster_.version());
-    cluster_.SendBookmarks();
-    ASSERT_TRUE(Await(
-        [&] { return ErrorOf(Ask("filter", {{"Pod", pod}, {"NodeNames", {"n1"}}})).empty(); }));
+    ASSERT_TRUE(Await([&] {
+      cluster_.SendBookmarks();  // again: a watch may be opened just now
+      return ErrorOf(Ask("filter", {{"Pod", pod}, {"NodeNames", {"n1"}}})).empty();
+    }));
   }
   static std::string ErrorOf(const json& answer) { return answer["Error"].get<std::string>(); }
   bool Fits(const std::string& pod, const std::string& node) const {
