@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <deque>
 #include <map>
 #include <string>
 #include <utility>
@@ -22,6 +23,7 @@ namespace {
 
 namespace asio = boost::asio;
 using std::chrono::milliseconds;
+using std::chrono::steady_clock;
 
 constexpr std::chrono::seconds kRequestTimeout{5};
 
@@ -171,6 +173,7 @@ struct Binder::Impl final : std::enable_shared_from_this<Impl> {
 
   void Accept(const FlightPtr& flight) {
     cache.Post([uid = flight->question.uid](ClusterCache& now) { now.Accept(uid); });
+    accepted.emplace_back(steady_clock::now(), flight->question.uid);
     End(flight, OkStatus());
   }
 
@@ -211,6 +214,8 @@ struct Binder::Impl final : std::enable_shared_from_this<Impl> {
   const MayBind may_bind;
   const Options options;
   std::map<std::string, FlightPtr> flights;  // by UID
+  /// When, and the UID, until TakeUnconfirmed has asked about it.
+  std::deque<std::pair<steady_clock::time_point, std::string>> accepted;
   std::atomic<int> in_flight{0};
   bool stopped = false;
 };
@@ -220,6 +225,24 @@ Binder::Binder(const Peers& peers, MayBind may_bind, const Options& options)
 
 Binder::~Binder() {
   impl_->stopped = true;
+}
+
+bool Binder::TakeUnconfirmed(std::chrono::milliseconds age) {
+  std::vector<std::string> uids;
+  auto& accepted = impl_->accepted;
+  for (const auto before = steady_clock::now() - age;
+       !accepted.empty() && accepted.front().first < before; accepted.pop_front()) {
+    uids.push_back(std::move(accepted.front().second));
+  }
+  bool unconfirmed = false;
+  if (!uids.empty()) {
+    impl_->cache.Run([&](const ClusterCache& now) {
+      unconfirmed = std::any_of(uids.begin(), uids.end(), [&](const std::string& uid) {
+        return !now.AssumedOn(uid).empty();
+      });
+    });
+  }
+  return unconfirmed;
 }
 
 int Binder::in_flight() const {

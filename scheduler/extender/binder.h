@@ -47,6 +47,11 @@ class Binder {
   /// writer.
   void Bind(const BindQuestion& question, Done done);
 
+  /// Whether a pod whose binding was accepted longer than `age` ago is not shown as bound yet: the
+  /// server may have been restored from before it. Tells of each binding once. Threads: that of
+  /// `io`; waits for the cache's writer.
+  bool TakeUnconfirmed(std::chrono::milliseconds age);
+
   /// Pods that are being bound. Threads: any.
   int in_flight() const;
 

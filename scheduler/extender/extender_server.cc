@@ -276,6 +276,10 @@ struct ExtenderServer::Impl {
 
   void Beat() {
     beat = steady_clock::now().time_since_epoch();
+    if (binder != nullptr && binder->TakeUnconfirmed(options.stale_after)) {  // null: it stops
+      log::Warning("binding accepted and not shown: all pods are listed anew");
+      feed->ListPodsAnew();
+    }
     beat_timer.expires_after(kBeat);
     beat_timer.async_wait([this](const boost::system::error_code& error) {
       if (!error) {

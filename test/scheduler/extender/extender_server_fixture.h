@@ -65,7 +65,9 @@ class ExtenderServerTest : public testing::Test {
     ServeOptions options{.address = "127.0.0.1:0",
                          .monitor_address = "127.0.0.1:0",
                          .resources = std::move(resources),
-                         .lease_namespace = "qrm"};
+                         .lease_name = lease_name_,
+                         .lease_namespace = "qrm",
+                         .stale_after = stale_after_};
     options.bind_timeout = std::chrono::milliseconds(2000);
     auto server = ExtenderServer::Start(options, cluster_.access());
     ASSERT_TRUE(test::IsOk(server.status()));
@@ -121,6 +123,8 @@ class ExtenderServerTest : public testing::Test {
   }
 
   test::FakeApiServer cluster_;
+  std::string lease_name_ = "qrm-scheduler";
+  std::chrono::milliseconds stale_after_{10'000};
   std::unique_ptr<ExtenderServer> server_;
 };
 

@@ -1,6 +1,10 @@
 // qrm-scheduler when the API server's data is older than it was, and when a lease or its holder is
 // gone.
+#include <algorithm>
+#include <chrono>
+#include <cstddef>
 #include <string>
+#include <vector>
 
 #include <gmock/gmock.h>
 
@@ -21,6 +25,12 @@ class RestoredServerTest : public ExtenderServerTest {
   std::string Holder() const {
     const json lease = cluster_.Find(kLeases, "qrm/qrm-scheduler");
     return lease.is_object() ? lease["spec"].value("holderIdentity", std::string()) : std::string();
+  }
+  std::ptrdiff_t Watches() const {
+    const std::vector<std::string> requests = cluster_.requests();
+    return std::count_if(requests.begin(), requests.end(), [](const std::string& request) {
+      return request.find("watch=1") != std::string::npos;
+    });
   }
   /// The server's version goes well beyond that of now, and the watches are told of it: else a
   /// restored server could have caught up before anybody looks.
@@ -54,6 +64,20 @@ TEST_F(RestoredServerTest, ABindingThatARestoreUndidLeavesItsRoom) {
   EXPECT_EQ(Bind("b", "n1"), "");
   EXPECT_THAT(Bind("a", "n1"), HasSubstr("not enough fake"));
   EXPECT_EQ(NodeOf("a"), "");
+  EXPECT_TRUE(CacheEqualsARebuild());
+}
+
+TEST_F(RestoredServerTest, ABindingThatARestoreUndidBeforeItWasSeenLeavesItsRoom) {
+  lease_name_.clear();
+  stale_after_ = std::chrono::seconds(1);
+  PutPod("a", 8);
+  PutPod("b", 8);
+  StartReady();
+  ASSERT_TRUE(Await([&] { return Watches() == 3; }));  // so that the next request is the binding
+  cluster_.Refuse(1, 201);  // it is accepted, and the server knows nothing of it
+  ASSERT_EQ(Bind("a", "n1"), "");
+  EXPECT_FALSE(Fits("b", "n1"));
+  EXPECT_TRUE(Await([&] { return Fits("b", "n1"); }));
   EXPECT_TRUE(CacheEqualsARebuild());
 }
 
