@@ -129,6 +129,7 @@ int Serve(const Arguments& arguments, Prepared prepared) {
   qrm::manager::UseHeaps(realtime ? qrm::manager::Heaps::kOneForEachThread
                                   : qrm::manager::Heaps::kOneForAll);
   qrm::log::SetLevel(prepared.config.process.log_level);
+  qrm::log::SetForm(prepared.config.process.log_form);
   // It writes a line to stderr for each text of others that is not UTF-8, however many come.
   google::protobuf::SetLogHandler(nullptr);
   qrm::manager::Reload reload(prepared.config, [&arguments] {
@@ -137,7 +138,8 @@ int Serve(const Arguments& arguments, Prepared prepared) {
   const auto daemon = qrm::manager::Daemon::Create(
       std::move(prepared.config), std::move(prepared.machine), std::move(prepared.builtins),
       std::move(prepared.class_providers),
-      [&reload](const auto& take_classes) { reload.ReadAgain(take_classes); });
+      {.file = arguments.config_file,
+       .again = [&reload](const auto& take_classes) { reload.ReadAgain(take_classes); }});
   const qrm::Status end = daemon.ok() ? (*daemon)->Run() : daemon.status();
   return end.ok() ? EXIT_SUCCESS : Fail(end, EXIT_FAILURE);
 }

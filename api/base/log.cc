@@ -1,6 +1,8 @@
-// Log lines through spdlog: `2026-11-21T00:33:43.185Z I "event" key=value`.
+// Log lines through spdlog: `2026-11-21T00:33:43.185Z I "event" key=value`, or one JSON object
+// each.
 #include "api/base/log.h"
 
+#include <atomic>
 #include <memory>
 #include <utility>
 
@@ -9,7 +11,7 @@
 #include <spdlog/spdlog.h>
 
 #include "api/base/foreign_text.h"
-#include "api/base/log_level.h"
+#include "api/base/log_settings.h"
 #include "api/base/mutex.h"
 
 namespace qrm::log {
@@ -25,11 +27,17 @@ Sink& CurrentSink() {
   return *sink;
 }
 
+constexpr char kTextPattern[] = "%Y-%m-%dT%H:%M:%S.%eZ %L %v";
+
+void SetPattern(spdlog::logger& logger, const std::string& pattern) {
+  logger.set_formatter(
+      std::make_unique<spdlog::pattern_formatter>(pattern, spdlog::pattern_time_type::utc));
+}
+
 spdlog::logger& Logger() {
   static spdlog::logger* const logger = [] {
     auto* created = new spdlog::logger("qrm", std::make_shared<spdlog::sinks::stderr_sink_mt>());
-    created->set_formatter(std::make_unique<spdlog::pattern_formatter>(
-        "%Y-%m-%dT%H:%M:%S.%eZ %L %v", spdlog::pattern_time_type::utc));
+    SetPattern(*created, kTextPattern);
     created->set_level(spdlog::level::info);
     created->flush_on(spdlog::level::info);
     return created;
@@ -73,7 +81,32 @@ std::string ValueText(std::string_view value) {
   return plain ? cut : InQuotes(cut);
 }
 
-std::string Format(std::string_view event, Fields fields) {
+/// What stands as \xNN between quotes otherwise is \u00NN in JSON.
+std::string InJson(std::string_view value) {
+  std::string text = InQuotes(value);
+  for (std::size_t at = 0; (at = text.find('\\', at)) != std::string::npos; at += 2) {
+    if (text[at + 1] == 'x') {
+      text.replace(at + 1, 1, "u00");
+    }
+  }
+  return text;
+}
+
+std::atomic<Form>& CurrentForm() {
+  static std::atomic<Form> form = Form::kText;
+  return form;
+}
+
+/// The members of the object that come after time and level.
+std::string FormatJson(std::string_view event, Fields fields) {
+  std::string members = "\"event\":" + InJson(event);
+  for (const Field& field : fields) {
+    members += fmt::format(",{}:{}", InJson(field.key), InJson(Cut(field.value, kMostValueBytes)));
+  }
+  return members + "}";
+}
+
+std::string FormatText(std::string_view event, Fields fields) {
   std::string line = InQuotes(event);
   for (const Field& field : fields) {
     line += ' ';
@@ -89,7 +122,8 @@ void Write(Level level, std::string_view event, Fields fields) {
   if (!logger.should_log(ToSpdlog(level))) {
     return;
   }
-  const std::string line = Format(event, fields);
+  const std::string line =
+      CurrentForm() == Form::kJson ? FormatJson(event, fields) : FormatText(event, fields);
   std::function<void(Level, const std::string&)> redirected;
   {
     Sink& sink = CurrentSink();
@@ -157,6 +191,19 @@ StatusOr<Level> ParseLevel(std::string_view text) {
   if (text == "error") return Level::kError;
   return Errorf(StatusCode::kInvalidArgument,
                 "cannot read log level \"{}\"; use debug, info, warning or error", text);
+}
+
+void SetForm(Form form) {
+  SetPattern(Logger(), form == Form::kJson ? R"({"time":"%Y-%m-%dT%H:%M:%S.%eZ","level":"%l",%v)"
+                                           : kTextPattern);
+  CurrentForm() = form;
+}
+
+StatusOr<Form> ParseForm(std::string_view text) {
+  if (text == "text") return Form::kText;
+  if (text == "json") return Form::kJson;
+  return Errorf(StatusCode::kInvalidArgument, "cannot read log form \"{}\"; use text or json",
+                text);
 }
 
 void SetSink(std::function<void(Level, const std::string&)> sink) {

@@ -13,7 +13,7 @@
 
 #include "api/base/clock.h"
 #include "api/base/log.h"
-#include "api/base/log_level.h"
+#include "api/base/log_settings.h"
 #include "api/proto/qrm/v1/classes.grpc.pb.h"
 #include "api/proto/qrm/v1/control.grpc.pb.h"
 #include "api/proto/qrm/v1/permissions.grpc.pb.h"

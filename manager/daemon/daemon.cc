@@ -10,6 +10,7 @@
 #include "checkpoint/store.h"
 #include "manager/daemon/daemon_parts.h"
 #include "manager/daemon/directories.h"
+#include "manager/daemon/file_watch.h"
 #include "manager/daemon/priority.h"
 #include "manager/daemon/service_manager.h"
 #include "manager/state/found_state.h"
@@ -27,9 +28,11 @@ struct Daemon::Impl : DaemonParts {
   Status StartEdges();
   void StartPlugins();
   void RaisePriority();
+  void FollowConfiguration(Reading reading);
   void Stop();
 
   ServiceManager service_manager{io, [this] { return node.StalledLoops().empty(); }};
+  std::unique_ptr<FileWatch> config_watch;  // from the creation on
   bool running = false;
   bool has_own_cpus = false;  // written before the threads start
 };
@@ -60,6 +63,16 @@ void Daemon::Impl::RaisePriority() {
   }
 }
 
+void Daemon::Impl::FollowConfiguration(Reading reading) {
+  const auto read_again = [this, again = std::move(reading.again)] {
+    config_watch->Know();
+    again([this](const ClassesOptions& options) { return class_book.TakeRules(options); });
+    class_keeper.RefreshAll();
+  };
+  config_watch = std::make_unique<FileWatch>(io, std::move(reading.file), read_again);
+  stop_signals.OnHangup(read_again);
+}
+
 Status Daemon::Impl::Start() {
   MakeDirectory(config.registration.registration_dir);
   MakeDirectory(config.registration.plugins_registry_dir);
@@ -74,6 +87,7 @@ Status Daemon::Impl::Start() {
   reconciler.Start();
   class_keeper.Start();
   housekeeping.Start();
+  config_watch->Start();
   running = true;
   loop.Start();
   return StartEdges();
@@ -115,6 +129,7 @@ void Daemon::Impl::Stop() {
     reconciler.Stop();
     class_keeper.Stop();
     housekeeping.Stop();
+    config_watch->Stop();
     service_manager.Ending();
   });
   state.Stop();
@@ -134,7 +149,7 @@ Status StayOnReserved(const Config& config) {
 StatusOr<std::unique_ptr<Daemon>> Daemon::Create(Config config, Machine machine,
                                                  std::vector<BuiltinPlugin> builtins,
                                                  ClassBook::Providers class_providers,
-                                                 OnHangup on_hangup) {
+                                                 Reading reading) {
   QRM_ASSIGN_OR_RETURN(StateLock lock, StateLock::Take(config.process.state_dir));
   QRM_ASSIGN_OR_RETURN(checkpoint::OpenedStore opened,
                        checkpoint::OpenSqliteStore(config.process.state_dir));
@@ -147,11 +162,7 @@ StatusOr<std::unique_ptr<Daemon>> Daemon::Create(Config config, Machine machine,
                                      std::move(opened), found, std::move(builtins),
                                      std::move(class_providers));
   impl->rebuilding = lost;
-  impl->stop_signals.OnHangup([impl = impl.get(), on_hangup = std::move(on_hangup)] {
-    on_hangup(
-        [impl](const ClassesOptions& options) { return impl->class_book.TakeRules(options); });
-    impl->class_keeper.RefreshAll();
-  });
+  impl->FollowConfiguration(std::move(reading));
   impl->has_own_cpus = stays.ok();
   if (!stays.ok()) {
     impl->warnings.push_back(MessageOf(stays));

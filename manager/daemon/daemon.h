@@ -3,6 +3,7 @@
 
 #include <functional>
 #include <memory>
+#include <string>
 #include <vector>
 
 #include "api/base/status.h"
@@ -20,15 +21,20 @@ class Daemon {
  public:
   /// Puts the keys about classes into force. Errors: why they cannot be now; nothing changed.
   using TakeClasses = std::function<Status(const ClassesOptions& options)>;
-  using OnHangup = std::function<void(const TakeClasses& take_classes)>;
+  /// The configuration while it runs.
+  struct Reading {
+    std::string file;  ///< that is watched; empty: none
+    /// Reads it again, on the I/O loop, with what takes over keys about classes.
+    std::function<void(const TakeClasses& take_classes)> again;
+  };
 
   /// Opens the state and makes all parts; nothing listens yet. Errors: kFailedPrecondition when
   /// another qrmd uses the state directory. A damaged state is repaired and never an error.
-  /// `on_hangup` runs on the I/O loop at each SIGHUP, with what takes over keys about classes.
+  /// `reading` begins again at each SIGHUP, and when its file has changed.
   static StatusOr<std::unique_ptr<Daemon>> Create(Config config, Machine machine,
                                                   std::vector<BuiltinPlugin> builtins,
                                                   ClassBook::Providers class_providers,
-                                                  OnHangup on_hangup);
+                                                  Reading reading);
   ~Daemon();
   Daemon(const Daemon&) = delete;
   Daemon& operator=(const Daemon&) = delete;

@@ -6,6 +6,7 @@
 
 #include "api/base/config_key.h"
 #include "api/base/log.h"
+#include "api/base/log_settings.h"
 
 namespace qrm::manager {
 
@@ -14,6 +15,7 @@ struct ProcessOptions {
   int nice = -20;             ///< of the threads that a container's creation passes
   int realtime_priority = 0;  ///< of the same; 0: not in real time
   log::Level log_level = log::Level::kInfo;
+  log::Form log_form = log::Form::kText;
 };
 
 inline std::vector<config::ConfigKey> ProcessKeys(ProcessOptions& options) {
@@ -37,6 +39,9 @@ inline std::vector<config::ConfigKey> ProcessKeys(ProcessOptions& options) {
           "log-level", options.log_level,
           {"level", {"debug", "info", "warning", "error"}, log::ParseLevel},
           "Lines below this level are left out."),
+      config::ChoiceKey<log::Form>(
+          "log-format", options.log_form, {"format", {"text", "json"}, log::ParseForm},
+          "json: each line is an object with time, level, event and a text for each field."),
   };
 }
 

@@ -1,13 +1,16 @@
-// SIGHUP, which operators send to daemons that have read their configuration.
+// SIGHUP, which operators send to daemons that have read their configuration; and without it.
 #include <csignal>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
 #include <memory>
+#include <set>
+#include <sstream>
 #include <string>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
 
 #include "test/e2e/node.h"
 #include "test/e2e/simulated_runtime.h"
@@ -19,8 +22,10 @@ namespace qrm::test {
 namespace {
 
 using ::testing::AllOf;
+using ::testing::AnyOf;
 using ::testing::HasSubstr;
 using ::testing::Not;
+using ::testing::StartsWith;
 
 constexpr char kMachine[] = "machine: \"synthetic:package:1 [numa] core:4 pu:1\"\n";
 
@@ -57,6 +62,11 @@ class ReloadTest : public testing::Test {
   std::unique_ptr<Node> node_;
 };
 
+class JsonLogTest : public ReloadTest {
+ protected:
+  void SetUp() override { Start("log-format: json\n"); }
+};
+
 /// With the type oom, of which everybody may have class first.
 class ReloadClassesTest : public ReloadTest {
  protected:
@@ -87,6 +97,11 @@ TEST_F(ReloadTest, LogLevelFollowsTheFile) {
   Write("log-level: error\n");
   ::kill(node_->daemon_pid(), SIGHUP);
   EXPECT_TRUE(Logs("\"configuration changed\" key=log-level from=debug to=error"));
+}
+
+TEST_F(ReloadTest, ChangedFileIsReadWithoutASignal) {
+  Write("log-level: debug\n");
+  EXPECT_TRUE(Logs("\"configuration changed\" key=log-level from=info to=debug"));
 }
 
 TEST_F(ReloadClassesTest, WhoMayHaveAClassFollowsTheFile) {
@@ -130,6 +145,19 @@ TEST_F(ReloadTest, FileThatCannotBeReadChangesNothing) {
   EXPECT_TRUE(Logs("the former one stays in force"));
   EXPECT_THAT(Log("qrmd"), HasSubstr("loud"));
   EXPECT_TRUE(IsOk(node_->GetStatus().status()));
+}
+
+TEST_F(JsonLogTest, EachLineIsAnObject) {
+  std::istringstream lines(Log("qrmd"));
+  std::set<std::string> events;
+  for (std::string line; std::getline(lines, line);) {
+    const auto object = nlohmann::json::parse(line, nullptr, /*allow_exceptions=*/false);
+    ASSERT_TRUE(object.is_object()) << line;
+    EXPECT_THAT(object.value("time", ""), StartsWith("20")) << line;
+    EXPECT_THAT(object.value("level", ""), AnyOf("info", "warning")) << line;
+    events.insert(object.value("event", ""));
+  }
+  EXPECT_TRUE(events.contains("serving"));
 }
 
 TEST_F(ReloadTest, PluginProcessOutlivesTheSignal) {

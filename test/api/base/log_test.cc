@@ -7,6 +7,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "api/base/log_settings.h"
+
 namespace qrm::log {
 namespace {
 
@@ -40,6 +42,19 @@ TEST(LogTest, CutsValuesAndTellsTheirLength) {
   EXPECT_LT(lines.front().size(), 5000);
 }
 
+TEST(LogTest, WritesTheSameAsMembersOfAJsonObject) {
+  std::vector<std::string> lines;
+  SetSink([&](Level, const std::string& line) { lines.push_back(line); });
+  SetForm(Form::kJson);
+  Info("seen", {{"why", "a \"b\" \\x\nc"}, {"count", 3}, {"escape", "\x1b[2J"}, {"lone", "\x9b"}});
+  SetForm(Form::kText);
+  SetSink(nullptr);
+  EXPECT_THAT(
+      lines,
+      ElementsAre(
+          R"("event":"seen","why":"a \"b\" \\x\nc","count":"3","escape":"\u001b[2J","lone":"\u009b"})"));
+}
+
 TEST(LogTest, DropsLinesBelowTheLevel) {
   std::vector<std::string> lines;
   SetSink([&](Level, const std::string& line) { lines.push_back(line); });
@@ -55,6 +70,8 @@ TEST(LogTest, RefusesUnknownLevelsByName) {
   EXPECT_TRUE(ParseLevel("debug").ok());
   EXPECT_EQ(MessageOf(ParseLevel("loud").status()),
             "cannot read log level \"loud\"; use debug, info, warning or error");
+  EXPECT_TRUE(ParseForm("json").ok());
+  EXPECT_EQ(MessageOf(ParseForm("xml").status()), "cannot read log form \"xml\"; use text or json");
 }
 
 }  // namespace

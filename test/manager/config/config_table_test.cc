@@ -43,6 +43,7 @@ const char* const kValues[] = {
     "restricted",
     "pod",
     "debug",
+    "json",
     "synthetic:numa:2",
     "https://nowhere:1/pods",
     ":7",

@@ -17,7 +17,7 @@
 #include <gtest/gtest.h>
 
 #include "api/base/log.h"
-#include "api/base/log_level.h"
+#include "api/base/log_settings.h"
 #include "api/base/unix_socket.h"
 #include "api/proto/qrm/v1/control.grpc.pb.h"
 #include "test/support/await.h"
