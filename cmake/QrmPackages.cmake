@@ -24,10 +24,13 @@ foreach(component qrm plugins scheduler sdk)
   endif()
   install(FILES LICENSE DESTINATION share/doc/${name} RENAME copyright COMPONENT deb-${component} EXCLUDE_FROM_ALL)
 endforeach()
-# qrmctl makes its own manual pages and completions.
+# qrmd and qrmctl make their own manual pages, qrmctl its completions.
 install(CODE "
   set(share \"\$ENV{DESTDIR}\${CMAKE_INSTALL_PREFIX}/share\")
   execute_process(COMMAND $<TARGET_FILE:qrmctl> man --directory \${share}/man/man1 COMMAND_ERROR_IS_FATAL ANY)
+  file(MAKE_DIRECTORY \${share}/man/man8)
+  execute_process(COMMAND $<TARGET_FILE:qrmd> --print-man-page OUTPUT_FILE \${share}/man/man8/qrmd.8
+    COMMAND_ERROR_IS_FATAL ANY)
   file(MAKE_DIRECTORY \${share}/bash-completion/completions \${share}/zsh/vendor-completions
     \${share}/fish/vendor_completions.d)
   foreach(script bash-completion/completions/qrmctl zsh/vendor-completions/_qrmctl fish/vendor_completions.d/qrmctl.fish)

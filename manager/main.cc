@@ -11,6 +11,7 @@
 
 #include "api/base/log.h"
 #include "manager/config/config_table.h"
+#include "manager/config/man_page.h"
 #include "manager/config/read_config.h"
 #include "manager/config/reload.h"
 #include "manager/daemon/builtin_plugins.h"
@@ -26,16 +27,18 @@ constexpr int kMisused = 2;
 
 constexpr char kUsage[] =
     "qrmd: places containers on CPUs, memory nodes and NICs, beside an unmodified kubelet.\n\n"
-    "usage: qrmd [--config FILE] [--KEY=VALUE ...]\n\n"
-    "  --config FILE            YAML file with the keys below\n"
-    "  --check-config           say what is wrong with the configuration, and exit\n"
-    "  --print-config-reference print all keys as a page in Markdown, and exit\n"
-    "  --version                print the version, and exit\n"
-    "  --help                   print this, and exit\n\n"
-    "keys, also of the file:\n";
+    "usage: qrmd [--config FILE] [--KEY=VALUE ...]\n\n";
+
+void PrintHelp() {
+  std::cout << kUsage;
+  for (const qrm::manager::ProgramFlag& flag : qrm::manager::kProgramFlags) {
+    std::cout << fmt::format("  {:<24} {}\n", flag.flag, flag.help);
+  }
+  std::cout << "\nkeys, also of the file:\n" << qrm::manager::ConfigFlagsHelp();
+}
 
 struct Arguments {
-  enum class Action { kRun, kCheck, kReference, kVersion, kHelp };
+  enum class Action { kRun, kCheck, kReference, kManPage, kVersion, kHelp };
   Action action = Action::kRun;
   std::string config_file;
   qrm::StringMap flags;
@@ -46,6 +49,7 @@ bool TakeAction(const std::string& name, Arguments& arguments) {
   static const std::map<std::string, Action> actions = {
       {"check-config", Action::kCheck},
       {"print-config-reference", Action::kReference},
+      {"print-man-page", Action::kManPage},
       {"version", Action::kVersion},
       {"help", Action::kHelp},
   };
@@ -153,13 +157,16 @@ int main(int argc, char** argv) {
   }
   switch (arguments->action) {
     case Arguments::Action::kHelp:
-      std::cout << kUsage << qrm::manager::ConfigFlagsHelp();
+      PrintHelp();
       return EXIT_SUCCESS;
     case Arguments::Action::kVersion:
       std::cout << "qrmd " << QRM_VERSION << '\n';
       return EXIT_SUCCESS;
     case Arguments::Action::kReference:
       std::cout << qrm::manager::ConfigReference();
+      return EXIT_SUCCESS;
+    case Arguments::Action::kManPage:
+      std::cout << qrm::manager::ManPage(QRM_VERSION);
       return EXIT_SUCCESS;
     case Arguments::Action::kCheck:
     case Arguments::Action::kRun:

@@ -11,31 +11,13 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "manager/config/roff.h"
 #include "tools/qrmctl/catalog.h"
 #include "tools/qrmctl/command.h"
 #include "tools/qrmctl/command_line.h"
 
 namespace qrm::manager::cli {
 namespace {
-
-/// `text` as roff shows it literally.
-std::string Roff(const std::string& text) {
-  std::string safe;
-  for (std::size_t i = 0; i < text.size(); ++i) {
-    const bool begins_line = i == 0 || text[i - 1] == '\n';
-    if (begins_line && (text[i] == '.' || text[i] == '\'')) {
-      safe += "\\&";
-    }
-    if (text[i] == '\\') {
-      safe += "\\e";
-    } else if (text[i] == '-') {
-      safe += "\\-";
-    } else {
-      safe += text[i];
-    }
-  }
-  return safe;
-}
 
 /// "qrmctl-pool-set"; of "--cluster why" "qrmctl-cluster-why".
 std::string PageName(const std::string& command) {
@@ -109,7 +91,7 @@ std::string MainPage() {
   page +=
       ".SH ENVIRONMENT\n.TP\n.B QRM_CONTROL_SOCKET\nqrmd's socket, unless "
       "\\-\\-control\\-socket names it.\n"
-      ".SH EXIT STATUS\n0 done, 1 failed, 2 misused.\n.SH SEE ALSO\n";
+      ".SH EXIT STATUS\n0 done, 1 failed, 2 misused.\n.SH SEE ALSO\n.BR qrmd (8),\n";
   std::string others;
   for (const CatalogEntry& entry : Catalog()) {
     others +=

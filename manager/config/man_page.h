@@ -1,0 +1,26 @@
+// qrmd's flags besides the keys, and its page for man(1).
+#pragma once
+
+#include <string>
+#include <string_view>
+
+namespace qrm::manager {
+
+struct ProgramFlag {
+  std::string_view flag;
+  std::string_view help;
+};
+
+inline constexpr ProgramFlag kProgramFlags[] = {
+    {"--config FILE", "YAML file with the keys below"},
+    {"--check-config", "say what is wrong with the configuration, and exit"},
+    {"--print-config-reference", "print all keys as a page in Markdown, and exit"},
+    {"--print-man-page", "print the manual page, qrmd(8), and exit"},
+    {"--version", "print the version, and exit"},
+    {"--help", "print this, and exit"},
+};
+
+/// qrmd(8), with every flag and every key. Source: man-pages(7).
+std::string ManPage(std::string_view version);
+
+}  // namespace qrm::manager
