@@ -115,6 +115,7 @@ compare() {
 
 compare status 0
 compare plugins 0
+screen -e | grep -q $'\e\\[32mlive' || fail "live is not green: $(screen -e)"
 compare pods 0
 compare top 0
 compare topology 0

@@ -51,7 +51,11 @@ std::vector<CatalogEntry> Catalog() {
 
 std::vector<std::string> ChoicesOf(const CatalogOption& option) {
   if (option.value == "FORMAT") {
-    return {"table", "wide", "json", "yaml", "jsonpath="};
+    std::vector<std::string> formats = {"table", "wide", "json", "yaml", "jsonpath="};
+    if (option.help.find("svg") != std::string::npos) {
+      formats.emplace_back("svg");
+    }
+    return formats;
   }
   if (option.word == "LEVEL") {
     return {"debug", "info", "warning", "error"};

@@ -15,10 +15,34 @@
 namespace qrm::manager::cli {
 namespace {
 
-const std::map<std::string, OutputFormat::Kind> kFormats = {{"table", OutputFormat::kTable},
-                                                            {"wide", OutputFormat::kWide},
-                                                            {"json", OutputFormat::kJson},
-                                                            {"yaml", OutputFormat::kYaml}};
+using Formats = std::map<std::string, OutputFormat::Kind>;
+const Formats kFormats = {{"table", OutputFormat::kTable},
+                          {"wide", OutputFormat::kWide},
+                          {"json", OutputFormat::kJson},
+                          {"yaml", OutputFormat::kYaml}};
+
+Formats WithPicture(Formats formats) {
+  formats.emplace("svg", OutputFormat::kSvg);
+  return formats;
+}
+
+/// Errors: what is wrong with `text`, of which `words` are the formats without jsonpath.
+Status ReadFormat(const std::string& text, const Formats& formats, const std::string& words,
+                  OutputFormat& format) {
+  constexpr std::string_view kPath = "jsonpath=";
+  if (text.starts_with(kPath)) {
+    format.kind = OutputFormat::kJsonPath;
+    format.path = text.substr(kPath.size());
+    return EvaluateJsonPath(format.path, Document()).status();
+  }
+  const auto found = formats.find(text);
+  if (found == formats.end()) {
+    return Errorf(StatusCode::kInvalidArgument, "\"{}\" is no format; use {} or jsonpath=TEMPLATE",
+                  text, words);
+  }
+  format.kind = found->second;
+  return OkStatus();
+}
 
 std::string DefaultControlSocket() {
   const char* named = std::getenv(kControlSocketVariable);
@@ -35,6 +59,7 @@ struct CommandLine::Impl {
 
   /// Each option and word by what help says of it.
   Document Describe();
+  void AddOutput(OutputFormat& format, const Formats& formats, const std::string& words);
 
   const std::string command;
   const std::string example;
@@ -74,30 +99,26 @@ CommandLine::CommandLine(const std::string& command, const std::string& summary,
 
 CommandLine::~CommandLine() = default;
 
-CommandLine& CommandLine::Output(OutputFormat& format) {
-  impl_->app
-      .add_option_function<std::string>(
-          "-o,--output",
-          [&format](const std::string& text) {
-            constexpr std::string_view kPath = "jsonpath=";
-            const auto found = kFormats.find(text);
-            if (text.starts_with(kPath)) {
-              format.kind = OutputFormat::kJsonPath;
-              format.path = text.substr(kPath.size());
-              if (const Status good = EvaluateJsonPath(format.path, Document()).status();
-                  !good.ok()) {
-                throw CLI::ValidationError("-o", MessageOf(good));
-              }
-            } else if (found == kFormats.end()) {
-              throw CLI::ValidationError("-o", "\"" + text +
-                                                   "\" is no format; use table, wide, json, yaml "
-                                                   "or jsonpath=TEMPLATE");
-            } else {
-              format.kind = found->second;
-            }
-          },
-          "table, wide, json, yaml or jsonpath=TEMPLATE (default: table)")
+void CommandLine::Impl::AddOutput(OutputFormat& format, const Formats& formats,
+                                  const std::string& words) {
+  app.add_option_function<std::string>(
+         "-o,--output",
+         [&format, formats, words](const std::string& text) {
+           if (const Status read = ReadFormat(text, formats, words, format); !read.ok()) {
+             throw CLI::ValidationError("-o", MessageOf(read));
+           }
+         },
+         words + " or jsonpath=TEMPLATE (default: table)")
       ->type_name("FORMAT");
+}
+
+CommandLine& CommandLine::Output(OutputFormat& format) {
+  impl_->AddOutput(format, kFormats, "table, wide, json, yaml");
+  return *this;
+}
+
+CommandLine& CommandLine::OutputOrPicture(OutputFormat& format) {
+  impl_->AddOutput(format, WithPicture(kFormats), "table, wide, json, yaml, svg");
   return *this;
 }
 

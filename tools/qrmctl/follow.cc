@@ -35,6 +35,7 @@ int Watch(int (*run)(const Args& args, std::ostream& out, std::ostream& err), co
   std::string shown;
   do {
     std::ostringstream text;
+    text.copyfmt(out);  // and its colours
     if (const int code = run(args, text, err); code != kDone) {
       out << text.str();
       return code;

@@ -10,6 +10,7 @@
 
 #include "api/base/check.h"
 #include "api/base/foreign_text.h"
+#include "tools/qrmctl/colours.h"
 
 namespace qrm::manager::cli {
 namespace {
@@ -51,6 +52,17 @@ bool ComesBefore(std::string_view a, std::string_view b) {
 
 void Pad(std::ostream& out, const std::string& text, std::size_t width) {
   out << text << std::string(width - text.size(), ' ');
+}
+
+/// `cell` of the column under `header`, in colours where those are wanted.
+std::string Painted(const std::string& cell, const std::string& header, const std::ostream& out) {
+  if (!HasColours(out)) {
+    return cell;
+  }
+  if (&cell == &header) {
+    return Bold(cell);
+  }
+  return header == "STATE" || header == "RESULT" || header == "Ready" ? InItsColour(cell) : cell;
 }
 
 }  // namespace
@@ -97,10 +109,12 @@ void Table::Print(std::ostream& out, std::size_t indent) const {
   }
   for (const auto& row : rows_) {
     out << std::string(indent, ' ');
-    for (std::size_t i = 0; i + 1 < row.size(); ++i) {
-      Pad(out, row[i], widths[i] + kGap);
+    for (std::size_t i = 0; i < row.size(); ++i) {
+      const bool last = i + 1 == row.size();
+      out << Painted(row[i], rows_.front()[i], out)
+          << std::string(last ? 0 : widths[i] + kGap - row[i].size(), ' ');
     }
-    out << row.back() << '\n';
+    out << '\n';
   }
 }
 
@@ -116,7 +130,7 @@ void Sheet::Print(std::ostream& out, std::size_t indent) const {
   for (const auto& [name, value] : lines_) {
     out << std::string(indent, ' ');
     Pad(out, name + ":", width + kGap);
-    out << value << '\n';
+    out << Painted(value, name, out) << '\n';
   }
 }
 

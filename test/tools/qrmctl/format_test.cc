@@ -7,6 +7,7 @@
 #include <gtest/gtest.h>
 
 #include "api/proto/qrm/v1/control.pb.h"
+#include "tools/qrmctl/colours.h"
 #include "tools/qrmctl/document.h"
 #include "tools/qrmctl/explain_text.h"
 #include "tools/qrmctl/json_path.h"
@@ -24,6 +25,24 @@ TEST(TextTest, AgesHaveTwoUnitsAtMost) {
   EXPECT_EQ(AgeText(3599), "59m59s");
   EXPECT_EQ(AgeText(3600), "1h");
   EXPECT_EQ(AgeText(90061), "1d1h");
+}
+
+TEST(ColoursTest, MarkHeadersAndStatesOfStreamsThatHaveThem) {
+  Table table({"RESOURCE", "STATE"});
+  table.Add({"cpu", "live"});
+  table.Add({"away", "away"});
+  std::ostringstream plain;
+  table.Print(plain);
+  EXPECT_EQ(plain.str(), "RESOURCE   STATE\ncpu        live\naway       away\n");
+  std::ostringstream terminal;
+  UseColours(terminal);
+  std::ostringstream rendered;
+  rendered.copyfmt(terminal);
+  table.Print(rendered);
+  EXPECT_EQ(rendered.str(),
+            "\x1b[1mRESOURCE\x1b[0m   \x1b[1mSTATE\x1b[0m\n"
+            "cpu        \x1b[32mlive\x1b[0m\n"
+            "away       \x1b[31maway\x1b[0m\n");
 }
 
 TEST(TextTest, NumbersThatNoIntegerHoldsAreShownAllTheSame) {

@@ -55,6 +55,16 @@ TEST_F(QrmctlTest, TopologyReadsADescribedMachineWithoutQrmd) {
   EXPECT_EQ(nlohmann::ordered_json::parse(out()), MachineToJson(*machine));
 }
 
+TEST_F(QrmctlTest, TopologyIsAPictureForSvg) {
+  Serve();
+  AdmitTwoPods();
+  EXPECT_EQ(Run({"topology", "-o", "svg"}), kDone) << err();
+  EXPECT_THAT(out(), HasSubstr("<title>CPU 1, core 1: shop/db/main</title>"));
+  EXPECT_EQ(Run({"topology", "--synthetic", "numa:1 core:1 pu:1", "-o", "svg"}), kDone) << err();
+  EXPECT_THAT(out(), HasSubstr("<title>CPU 0, core 0: free</title>"));
+  EXPECT_EQ(Run({"pods", "-o", "svg"}), kMisuse);
+}
+
 TEST_F(QrmctlTest, TopologyFailsForAMachineItCannotRead) {
   EXPECT_EQ(Run({"topology", "--xml", dir_ / "none.xml"}), kFailed);
   EXPECT_EQ(err(), "qrmctl topology: cannot read machine " + (dir_ / "none.xml") +

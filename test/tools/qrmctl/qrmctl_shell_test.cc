@@ -77,6 +77,8 @@ TEST_F(QrmctlTest, BashCompletesCommandsVerbsOptionsAndFormats) {
   EXPECT_THAT(complete("qrmctl --cluster why --ku", 3), HasSubstr("--kubeconfig"));
   EXPECT_THAT(complete("qrmctl pods --a", 2), HasSubstr("--all-namespaces"));
   EXPECT_EQ(complete("qrmctl pods -o j", 3), "json jsonpath=\n");
+  EXPECT_EQ(complete("qrmctl topology -o s", 3), "svg\n");
+  EXPECT_EQ(complete("qrmctl pods -o s", 3), "\n");
   EXPECT_EQ(complete("qrmctl log-level w", 2), "warning\n");
 }
 

@@ -64,7 +64,10 @@ _qrmctl() {{
     return
   fi
   case $previous in
-    -o|--output) COMPREPLY=($(compgen -W "table wide json yaml jsonpath=" -- "$current")); return ;;
+    -o|--output)
+      [ "$command" != topology ] || words=svg
+      COMPREPLY=($(compgen -W "table wide json yaml jsonpath= $words" -- "$current"))
+      return ;;
     -f|--control-socket|--state-dir|--xml|--fsroot|--directory)
       COMPREPLY=($(compgen -f -- "$current")); [ "$previous" = -f ] && [ "$command" = events ] || return ;;
   esac

@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include "api/base/foreign_text.h"
+#include "tools/qrmctl/colours.h"
 #include "tools/qrmctl/command.h"
 #include "tools/qrmctl/command_line.h"
 #include "tools/qrmctl/control_client.h"
@@ -75,7 +76,7 @@ void PrintList(const std::string& title,
   if (lines.empty()) {
     return;
   }
-  out << title << ":\n";
+  out << (HasColours(out) ? Bold(title) : title) << ":\n";
   for (const std::string& line : lines) {
     out << "  " << Escaped(line) << '\n';
   }

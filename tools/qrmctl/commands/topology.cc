@@ -7,6 +7,7 @@
 #include "tools/qrmctl/document.h"
 #include "tools/qrmctl/table.h"
 #include "tools/qrmctl/text.h"
+#include "tools/qrmctl/topology_picture.h"
 #include "topology/describe.h"
 #include "topology/discovery.h"
 
@@ -66,6 +67,14 @@ Document TopologyDocument(const v1::GetTopologyResponse& topology) {
   return document;
 }
 
+void PrintDocument(const Document& topology, const OutputFormat& format, std::ostream& out) {
+  if (format.kind == OutputFormat::kSvg) {
+    out << TopologySvg(topology);
+  } else {
+    Print(topology, format, out);
+  }
+}
+
 /// What the options name, in any number.
 std::vector<MachineSource> NamedSources(bool local, const std::string& fsroot,
                                         const std::string& xml, const std::string& synthetic) {
@@ -95,7 +104,7 @@ int ShowLive(const CommandLine& line, const std::string& socket, const OutputFor
   if (format.IsText()) {
     PrintTopology(*topology, out);
   } else {
-    Print(TopologyDocument(*topology), format, out);
+    PrintDocument(TopologyDocument(*topology), format, out);
   }
   return kDone;
 }
@@ -109,7 +118,7 @@ int ShowDescribed(const CommandLine& line, const MachineSource& source, const Ou
   if (format.IsText()) {
     out << DescribeMachine(*machine);
   } else {
-    Print(MachineToJson(*machine), format, out);
+    PrintDocument(MachineToJson(*machine), format, out);
   }
   return kDone;
 }
@@ -127,8 +136,8 @@ int RunTopology(const Args& args, std::ostream& out, std::ostream& err) {
       "topology",
       "Shows the NUMA map of the node as qrmd sees it, and who uses what of it; or, without\n"
       "qrmd, of this or another machine. CPUs marked * belong to that container alone.",
-      "qrmctl topology");
-  line.Output(format)
+      "qrmctl topology -o svg > node.svg");
+  line.OutputOrPicture(format)
       .ControlSocket(socket)
       .Flag("--local", local, "this machine, without qrmd")
       .Option("--fsroot", fsroot, "a machine of which DIR has copies of /proc and /sys", "DIR")
