@@ -15,30 +15,34 @@
 namespace qrm::manager::cli {
 namespace {
 
-using Formats = std::map<std::string, OutputFormat::Kind>;
-const Formats kFormats = {{"table", OutputFormat::kTable},
-                          {"wide", OutputFormat::kWide},
-                          {"json", OutputFormat::kJson},
-                          {"yaml", OutputFormat::kYaml}};
+struct Formats {
+  std::map<std::string, OutputFormat::Kind> kinds;
+  std::string words;  ///< but for jsonpath
+};
+const Formats kFormats = {{{"table", OutputFormat::kTable},
+                           {"wide", OutputFormat::kWide},
+                           {"json", OutputFormat::kJson},
+                           {"yaml", OutputFormat::kYaml}},
+                          "table, wide, json, yaml"};
+const Formats kFormatsAndPicture = {{{"table", OutputFormat::kTable},
+                                     {"wide", OutputFormat::kWide},
+                                     {"json", OutputFormat::kJson},
+                                     {"yaml", OutputFormat::kYaml},
+                                     {"svg", OutputFormat::kSvg}},
+                                    "table, wide, json, yaml, svg"};
 
-Formats WithPicture(Formats formats) {
-  formats.emplace("svg", OutputFormat::kSvg);
-  return formats;
-}
-
-/// Errors: what is wrong with `text`, of which `words` are the formats without jsonpath.
-Status ReadFormat(const std::string& text, const Formats& formats, const std::string& words,
-                  OutputFormat& format) {
+/// Errors: what is wrong with `text`.
+Status ReadFormat(const std::string& text, const Formats& formats, OutputFormat& format) {
   constexpr std::string_view kPath = "jsonpath=";
   if (text.starts_with(kPath)) {
     format.kind = OutputFormat::kJsonPath;
     format.path = text.substr(kPath.size());
     return EvaluateJsonPath(format.path, Document()).status();
   }
-  const auto found = formats.find(text);
-  if (found == formats.end()) {
+  const auto found = formats.kinds.find(text);
+  if (found == formats.kinds.end()) {
     return Errorf(StatusCode::kInvalidArgument, "\"{}\" is no format; use {} or jsonpath=TEMPLATE",
-                  text, words);
+                  text, formats.words);
   }
   format.kind = found->second;
   return OkStatus();
@@ -59,7 +63,7 @@ struct CommandLine::Impl {
 
   /// Each option and word by what help says of it.
   Document Describe();
-  void AddOutput(OutputFormat& format, const Formats& formats, const std::string& words);
+  void AddOutput(OutputFormat& format, const Formats& formats);
 
   const std::string command;
   const std::string example;
@@ -99,26 +103,25 @@ CommandLine::CommandLine(const std::string& command, const std::string& summary,
 
 CommandLine::~CommandLine() = default;
 
-void CommandLine::Impl::AddOutput(OutputFormat& format, const Formats& formats,
-                                  const std::string& words) {
+void CommandLine::Impl::AddOutput(OutputFormat& format, const Formats& formats) {
   app.add_option_function<std::string>(
          "-o,--output",
-         [&format, formats, words](const std::string& text) {
-           if (const Status read = ReadFormat(text, formats, words, format); !read.ok()) {
+         [&format, &formats](const std::string& text) {
+           if (const Status read = ReadFormat(text, formats, format); !read.ok()) {
              throw CLI::ValidationError("-o", MessageOf(read));
            }
          },
-         words + " or jsonpath=TEMPLATE (default: table)")
+         formats.words + " or jsonpath=TEMPLATE (default: table)")
       ->type_name("FORMAT");
 }
 
 CommandLine& CommandLine::Output(OutputFormat& format) {
-  impl_->AddOutput(format, kFormats, "table, wide, json, yaml");
+  impl_->AddOutput(format, kFormats);
   return *this;
 }
 
 CommandLine& CommandLine::OutputOrPicture(OutputFormat& format) {
-  impl_->AddOutput(format, WithPicture(kFormats), "table, wide, json, yaml, svg");
+  impl_->AddOutput(format, kFormatsAndPicture);
   return *this;
 }
 
