@@ -47,4 +47,68 @@ uint64_t PodMemory::AtOnce(uint64_t node) const {
   return part == parts_.end() ? 0 : part->second.AtOnce();
 }
 
+void ClassHolders::Add(ContainerType type, bool restartable_init) {
+  if (type == ContainerType::kInit && !restartable_init) {
+    initializing_ = true;
+  } else {
+    ++lasting_;
+  }
+}
+
+ClassUsers ClassHolders::AtOnce() const {
+  const uint64_t containers = lasting_ == 0 && initializing_ ? 1 : lasting_;
+  return {.pods = std::min<uint64_t>(containers, 1), .containers = containers};
+}
+
+namespace {
+
+/// What `pod` adds to the users of classes.
+ClassUse ClassesOf(const PodRecord& pod) {
+  std::map<ClassName, ClassHolders> holders;
+  for (const auto& [name, record] : pod.containers) {
+    for (const auto& name_of_class : record->classes) {
+      holders[name_of_class].Add(*record);
+    }
+  }
+  ClassUse use;
+  for (const auto& [name, of_class] : holders) {
+    use.emplace(name, of_class.AtOnce());
+  }
+  return use;
+}
+
+}  // namespace
+
+void Recount(const PodRecord* before, const PodRecord* now, std::map<uint64_t, uint64_t>& bound) {
+  if (before != nullptr) {
+    PodMemory(*before).ForEachNode([&](uint64_t node, uint64_t bytes) { bound[node] -= bytes; });
+  }
+  if (now != nullptr) {
+    PodMemory(*now).ForEachNode([&](uint64_t node, uint64_t bytes) { bound[node] += bytes; });
+  }
+}
+
+void Recount(const PodRecord* before, const PodRecord* now, std::shared_ptr<const ClassUse>& use) {
+  const ClassUse was = before == nullptr ? ClassUse() : ClassesOf(*before);
+  const ClassUse is = now == nullptr ? ClassUse() : ClassesOf(*now);
+  if (was == is) {
+    return;
+  }
+  auto next = std::make_shared<ClassUse>(*use);
+  for (const auto& [name, users] : is) {
+    ClassUsers& all = (*next)[name];
+    all.pods += users.pods;
+    all.containers += users.containers;
+  }
+  for (const auto& [name, users] : was) {
+    ClassUsers& all = (*next)[name];
+    all.pods -= users.pods;
+    all.containers -= users.containers;
+    if (all == ClassUsers()) {
+      next->erase(name);
+    }
+  }
+  use = std::move(next);
+}
+
 }  // namespace qrm::checkpoint

@@ -1,8 +1,10 @@
-// What pods hold that no other may have: CPUs of their own, and memory that is bound to NUMA nodes.
+// What pods hold that no other may have: CPUs of their own, memory that is bound to NUMA nodes, and
+// places of classes.
 #pragma once
 
 #include <cstdint>
 #include <map>
+#include <memory>
 #include <string>
 
 #include "api/resource.h"
@@ -45,5 +47,24 @@ class PodMemory {
   };
   std::map<uint64_t, Part> parts_;
 };
+
+/// Those of one pod's containers that have one class.
+class ClassHolders {
+ public:
+  void Add(const ContainerRecord& record) { Add(record.type, record.restartable_init); }
+  void Add(ContainerType type, bool restartable_init);
+  /// How many run at the same time: all main containers and sidecars, or one that initializes.
+  ClassUsers AtOnce() const;
+
+ private:
+  uint64_t lasting_ = 0;
+  bool initializing_ = false;
+};
+
+/// What `before` holds counts no more in `bound`, by NUMA node, what `now` holds counts; either may
+/// be null.
+void Recount(const PodRecord* before, const PodRecord* now, std::map<uint64_t, uint64_t>& bound);
+/// The same for classes. States share `use`: it is replaced, and only where it changes.
+void Recount(const PodRecord* before, const PodRecord* now, std::shared_ptr<const ClassUse>& use);
 
 }  // namespace qrm::checkpoint

@@ -75,16 +75,6 @@ void AddPluginValues(const StringMap& before, const StringMap& now, StringMap& p
   }
 }
 
-/// What `before` binds counts no more, what `now` binds counts; either may be null.
-void Recount(const PodRecord* before, const PodRecord* now, std::map<uint64_t, uint64_t>& bound) {
-  if (before != nullptr) {
-    PodMemory(*before).ForEachNode([&](uint64_t node, uint64_t bytes) { bound[node] -= bytes; });
-  }
-  if (now != nullptr) {
-    PodMemory(*now).ForEachNode([&](uint64_t node, uint64_t bytes) { bound[node] += bytes; });
-  }
-}
-
 }  // namespace
 
 struct NodeState::Rep {
@@ -95,6 +85,7 @@ struct NodeState::Rep {
   /// What follows from the pods, so that no admission has to walk them.
   PersistentMap<PodPtr> cpu_owners;
   std::map<uint64_t, uint64_t> bound_memory;
+  std::shared_ptr<const ClassUse> class_use = std::make_shared<ClassUse>();
   std::size_t containers = 0;
   int64_t last_order = 0;
   std::shared_ptr<const PendingRemovals> pending = std::make_shared<PendingRemovals>();
@@ -184,12 +175,14 @@ class NodeState::Transition {
   std::shared_ptr<const Rep> Finish() && {
     PersistentMap<PodPtr>::Editor owners(rep_->cpu_owners);
     for (const std::string& uid : touched_) {
-      const PodPtr* const before = before_.pods.Find(uid);
-      const PodPtr* const now = rep_->pods.Find(uid);
-      Recount(before == nullptr ? nullptr : before->get(), now == nullptr ? nullptr : now->get(),
-              rep_->bound_memory);
-      if (now != nullptr && OwnsCpus(**now)) {
-        owners.Put(uid, *now);
+      const PodPtr* const found_before = before_.pods.Find(uid);
+      const PodPtr* const found = rep_->pods.Find(uid);
+      const PodRecord* const before = found_before == nullptr ? nullptr : found_before->get();
+      const PodRecord* const now = found == nullptr ? nullptr : found->get();
+      Recount(before, now, rep_->bound_memory);
+      Recount(before, now, rep_->class_use);
+      if (now != nullptr && OwnsCpus(*now)) {
+        owners.Put(uid, *found);
       } else {
         owners.Erase(uid);
       }
@@ -274,6 +267,7 @@ NodeState NodeState::Restore(const std::vector<PodPtr>& pods) {
     rep->containers += pod->containers.size();
     rep->last_order = std::max(rep->last_order, pod->order);
     Recount(nullptr, pod.get(), rep->bound_memory);
+    Recount(nullptr, pod.get(), rep->class_use);
     if (OwnsCpus(*pod)) {
       owners.emplace_back(pod->meta.uid, pod);
     }
@@ -348,6 +342,10 @@ void NodeState::ForEachCpuOwner(const std::function<void(const PodRecord&)>& vis
 
 const std::map<uint64_t, uint64_t>& NodeState::bound_memory() const {
   return rep_->bound_memory;
+}
+
+const ClassUse& NodeState::class_use() const {
+  return *rep_->class_use;
 }
 
 std::size_t NodeState::pod_count() const {

@@ -9,6 +9,7 @@
 #include <optional>
 #include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "api/resource.h"
@@ -81,6 +82,18 @@ struct PodRecord {
   std::map<std::string, std::shared_ptr<const ContainerRecord>> containers;
 };
 
+/// Type of QoS-class resources, and class.
+using ClassName = std::pair<std::string, std::string>;
+
+/// How many have a class: containers that run at the same time, and pods.
+struct ClassUsers {
+  uint64_t pods = 0;
+  uint64_t containers = 0;
+
+  bool operator==(const ClassUsers&) const = default;
+};
+using ClassUse = std::map<ClassName, ClassUsers>;
+
 /// One transaction: everything in it becomes durable and visible at once, or nothing. Removals are
 /// applied before puts, and `done` before `add`.
 struct Change {
@@ -126,6 +139,9 @@ class NodeState {
   void ForEachCpuOwner(const std::function<void(const PodRecord&)>& visit) const;
   /// What all pods bind of each NUMA node at once; a node that is not there: nothing. Units: bytes.
   const std::map<uint64_t, uint64_t>& bound_memory() const;
+  /// The classes that anybody has. Of each pod, those containers count that run at the same time:
+  /// all main containers and sidecars, or one that initializes.
+  const ClassUse& class_use() const;
   std::size_t pod_count() const;
   std::size_t container_count() const;
 

@@ -10,6 +10,7 @@
 
 #include "api/base/foreign_text.h"
 #include "api/base/glob.h"
+#include "checkpoint/holdings.h"
 #include "manager/classes/class_request.h"
 
 namespace qrm::manager {
@@ -22,48 +23,41 @@ using sdk::ClassLevel;
 
 namespace {
 
-/// The containers of one pod that have a class.
-struct PodUse {
-  uint64_t lasting = 0;  // main containers and sidecars
-  bool initializing = false;
-
-  void Add(ContainerType type, bool restartable_init) {
-    if (type == ContainerType::kInit && !restartable_init) {
-      initializing = true;
-    } else {
-      ++lasting;
-    }
-  }
-  uint64_t AtOnce(ClassLevel level) const {
-    const uint64_t containers = lasting == 0 && initializing ? 1 : lasting;
-    return level == ClassLevel::kPod ? std::min<uint64_t>(containers, 1) : containers;
-  }
-};
+using checkpoint::ClassHolders;
+using checkpoint::ClassUsers;
 
 bool Has(const ContainerRecord& record, const std::string& type, const std::string& name) {
   const auto found = record.classes.find(type);
   return found != record.classes.end() && found->second == name;
 }
 
-PodUse UseOf(const PodRecord& pod, const OfferedType& type, const std::string& name,
-             const std::string& without = {}) {
-  PodUse use;
+ClassHolders HoldersOf(const PodRecord& pod, const OfferedType& type, const std::string& name,
+                       const std::string& without = {}) {
+  ClassHolders holders;
   for (const auto& [container, record] : pod.containers) {
     if (container != without && Has(*record, type.type.name, name)) {
-      use.Add(record->type, record->restartable_init);
+      holders.Add(*record);
     }
   }
-  return use;
+  return holders;
+}
+
+uint64_t CountOf(const ClassUsers& users, const OfferedType& type) {
+  return type.type.level == ClassLevel::kPod ? users.pods : users.containers;
 }
 
 /// How many would have the class if the asker had it, too.
 uint64_t CountWith(const NodeState& state, const OfferedType& type, const std::string& name,
                    const ClassAsker& asker) {
   const PodRecord* pod = state.FindPod(asker.pod.uid);
-  PodUse with = pod == nullptr ? PodUse() : UseOf(*pod, type, name, asker.container);
-  const uint64_t before = pod == nullptr ? 0 : UseOf(*pod, type, name).AtOnce(type.type.level);
+  ClassHolders with;
+  uint64_t before = 0;
+  if (pod != nullptr) {
+    with = HoldersOf(*pod, type, name, asker.container);
+    before = CountOf(HoldersOf(*pod, type, name).AtOnce(), type);
+  }
   with.Add(asker.type, asker.restartable_init);
-  return CountUsers(state, type, name) - before + with.AtOnce(type.type.level);
+  return CountUsers(state, type, name) - before + CountOf(with.AtOnce(), type);
 }
 
 /// The class that the pod has as a whole, as its containers with a place say.
@@ -180,10 +174,8 @@ bool OfferedType::IsOpenTo(const std::string& name, const std::string& pod_names
 }
 
 uint64_t CountUsers(const NodeState& state, const OfferedType& type, const std::string& name) {
-  uint64_t users = 0;
-  state.ForEachPod(
-      [&](const PodRecord& pod) { users += UseOf(pod, type, name).AtOnce(type.type.level); });
-  return users;
+  const auto found = state.class_use().find({type.type.name, name});
+  return found == state.class_use().end() ? 0 : CountOf(found->second, type);
 }
 
 Status CheckRoom(const NodeState& state, const OfferedType& type, const std::string& name,

@@ -1,7 +1,9 @@
 // What NodeState's transitions promise: whole records, shared with the states before, in order.
 #include "checkpoint/node_state.h"
 
+#include <algorithm>
 #include <map>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -197,6 +199,46 @@ TEST(NodeStateTest, KnowsWithoutAWalkWhoOwnsCpusAndHowMuchMemoryIsBound) {
   }
   EXPECT_FALSE(CpuOwners(state).empty());
   EXPECT_FALSE(state.bound_memory().empty());
+}
+
+/// How many of the pod's containers have the class at once, as they start one after the other.
+uint64_t HoldersOf(const PodRecord& pod, const ClassName& name) {
+  uint64_t beside = 0;
+  uint64_t in_turn = 0;
+  for (const auto& [container, record] : pod.containers) {
+    const auto found = record->classes.find(name.first);
+    if (found != record->classes.end() && found->second == name.second) {
+      const bool ends = record->type == ContainerType::kInit && !record->restartable_init;
+      (ends ? in_turn : beside) += 1;
+    }
+  }
+  return beside > 0 ? beside : std::min<uint64_t>(in_turn, 1);
+}
+
+TEST(NodeStateTest, KnowsWithoutAWalkHowManyHaveEachClass) {
+  RandomChanges random(19);
+  NodeState state;
+  std::size_t most = 0;
+  for (int i = 0; i < 300; ++i) {
+    state = state.With(random.Next());
+    ClassUse counted;
+    std::vector<NodeState::PodPtr> pods;
+    state.ForEachPod([&](const PodRecord& pod) {
+      pods.push_back(std::make_shared<const PodRecord>(pod));
+      std::set<ClassName> names;
+      for (const auto& [container, record] : pod.containers) {
+        names.insert(record->classes.begin(), record->classes.end());
+      }
+      for (const ClassName& name : names) {
+        counted[name].pods += 1;
+        counted[name].containers += HoldersOf(pod, name);
+      }
+    });
+    ASSERT_EQ(state.class_use(), counted);
+    ASSERT_EQ(NodeState::Restore(pods).class_use(), counted);
+    most = std::max(most, counted.size());
+  }
+  EXPECT_GT(most, 0u);
 }
 
 TEST(PodMemoryTest, CountsTheLargestInitContainerOnlyWhereTheOthersNeedLess) {
