@@ -6,6 +6,7 @@
 #include <optional>
 
 #include "api/base/check.h"
+#include "api/base/foreign_text.h"
 #include "api/base/number.h"
 
 namespace qrm {
@@ -163,7 +164,7 @@ Status IdSet::ParseInto(std::string_view text, std::string_view what) {
       return Errorf(StatusCode::kInvalidArgument,
                     "cannot read {} \"{}\": \"{}\" is no number or ascending range below {}; write "
                     "it like 0-3,8",
-                    what, text, item, kMaxIds);
+                    what, Quoted(text), Quoted(item), kMaxIds);
     }
     AddRange(first, last);
     rest = comma == std::string_view::npos ? std::string_view() : rest.substr(comma + 1);

@@ -9,6 +9,7 @@
 #include "api/base/config_key.h"
 #include "api/resource.h"
 #include "manager/admission/permissions.h"
+#include "manager/drivers/driver_options.h"
 #include "topology/merge.h"
 
 namespace qrm::manager {
@@ -41,6 +42,7 @@ struct AdmissionOptions {
   /// Those of QoS level system_cores are placed all the same.
   bool skip_daemonset_pods = true;
   Permissions permissions;
+  DriverOptions drivers;
   std::chrono::milliseconds deadline{1200};  ///< of one container's admission, and of a dry run
   std::chrono::milliseconds plugin_call_deadline{500};
   std::chrono::milliseconds release_deadline{300};  ///< of a call that takes back

@@ -4,6 +4,7 @@
 #include <chrono>
 #include <map>
 #include <memory>
+#include <optional>
 #include <set>
 #include <string>
 #include <string_view>
@@ -16,8 +17,22 @@
 #include "checkpoint/node_state.h"
 #include "manager/admission/explanation.h"
 #include "manager/demand/demand_source.h"
+#include "manager/drivers/driver_choice.h"
+#include "manager/drivers/driver_offer.h"
+#include "plugins/sdk/compute_driver.h"
 
 namespace qrm::manager {
+
+/// What a compute driver has to do with a container.
+struct DriverPart {
+  std::string resource;  ///< the driver, among the plugins
+  DriverChoice choice;
+  double cpus = 0;  ///< requested
+  DriverOffer offer;
+  HintList hints;     ///< of the offer
+  TopologyHint hint;  ///< merged
+  sdk::ComputeGrant grant;
+};
 
 /// The plan for one container, filled step by step. Threads: one.
 struct Draft {
@@ -33,6 +48,7 @@ struct Draft {
   /// Scope pod: the nodes of the pod's containers that have their place; empty: of none.
   NumaMask pod_nodes;
 
+  std::optional<DriverPart> driver;        ///< that places it in place of the cpu plugin
   std::vector<ContainerRequest> requests;  ///< one for each plugin to ask
   std::set<std::string> aligned;           ///< resources of `requests` with topology alignment
   std::vector<std::string> allocated;      ///< plugins that were asked to allocate
@@ -43,9 +59,11 @@ struct Draft {
   bool bad_answer = false;  ///< the plugin of `failed_resource` answered wrongly
   Explanation explanation{};
 
+  /// Whether anybody is asked to give it something.
+  bool IsServed() const { return !requests.empty() || driver.has_value(); }
   /// Whether there is anything to commit for it.
   bool GetsSomething() const {
-    return !requests.empty() || (known == nullptr && !explanation.classes.empty());
+    return IsServed() || (known == nullptr && !explanation.classes.empty());
   }
   /// The plugin that answered wrongly, when one did: it may have given `failed_resource` with its
   /// own.

@@ -138,6 +138,22 @@ Json ClassesJson(const ChosenClasses& classes) {
   return json;
 }
 
+Json DriverJson(const ExplainedDriver& driver) {
+  Json json = Json::object();
+  if (driver.name.empty()) {
+    return json;
+  }
+  json["name"] = driver.name;
+  json["by"] = driver.by;
+  AddUnlessEmpty(json, "spec", driver.spec.empty() ? Json() : Json(Quoted(driver.spec)));
+  AddUnlessEmpty(json, "offered", driver.available.empty() ? Json() : Json(driver.available));
+  AddUnlessEmpty(json, "fallback", driver.fallback.empty() ? Json() : Json(driver.fallback));
+  for (const sdk::UnmetWish& wish : driver.unmet) {
+    json["unmet"].push_back({{"wish", wish.token}, {"reason", wish.reason}});
+  }
+  return json;
+}
+
 const char* MomentOf(const Explanation& explanation) {
   if (explanation.dry_run) {
     return "dry run";
@@ -179,12 +195,16 @@ std::string ToJson(const Explanation& explanation, const ContainerDemand& demand
   AddUnlessEmpty(json, "merged", ToJsonByName(explanation.merged));
   AddUnlessEmpty(json, "merge_reasons", explanation.merge_reasons);
   AddUnlessEmpty(json, "allocations", ToJsonByName(explanation.allocations));
+  AddUnlessEmpty(json, "driver", DriverJson(explanation.driver));
   AddUnlessEmpty(json, "classes", ClassesJson(explanation.classes));
   AddUnlessEmpty(json, "conflicts", explanation.options.conflicts);
   AddUnlessEmpty(json, "applied", explanation.applied);
   AddUnlessEmpty(json, "steps", StepsJson(explanation));
   if (explanation.dry_run && explanation.result == "admitted") {
     json["steps_not_done"] = {"allocate", "check", "commit"};
+    if (!explanation.driver.name.empty() && explanation.driver.fallback.empty()) {
+      json["steps_not_done"].insert(json["steps_not_done"].begin(), "driver");
+    }
   }
   return Within(kMostTraceBytes, std::move(json));
 }

@@ -13,8 +13,19 @@
 #include "manager/classes/class_choice.h"
 #include "manager/demand/demand_source.h"
 #include "manager/runtime/run_options.h"
+#include "plugins/sdk/compute_driver.h"
 
 namespace qrm::manager {
+
+/// What a compute driver was asked, and what of it is not met.
+struct ExplainedDriver {
+  std::string name;  ///< empty: none was asked for
+  std::string by;
+  std::string spec;
+  std::string available;  ///< the CPUs that it was offered
+  std::string fallback;   ///< why the cpu plugin placed the container instead; empty: it did not
+  std::vector<sdk::UnmetWish> unmet;
+};
 
 /// What each step of one admission saw and decided, filled as the steps run.
 struct Explanation {
@@ -35,6 +46,7 @@ struct Explanation {
   std::map<std::string, TopologyHint> merged;
   std::vector<std::string> merge_reasons;
   AllocationByResource allocations;
+  ExplainedDriver driver;
   ChosenClasses classes;
   RunOptions options;
   bool after_the_fact = false;  ///< the container was there already

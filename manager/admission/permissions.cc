@@ -48,6 +48,8 @@ std::string TextOf(const Wish& wish) {
       return "resource " + Quoted(wish.name);
     case Feature::kClass:
       return "class " + Quoted(wish.name);
+    case Feature::kDriver:
+      return "compute driver " + Quoted(wish.name);
     default:
       break;
   }
@@ -68,6 +70,8 @@ bool IsAllowed(const PermissionRule& rule, const Wish& wish) {
       return MatchesAnyGlob(rule.resources, wish.name);
     case Feature::kClass:
       return MatchesAnyGlob(rule.classes, wish.name);
+    case Feature::kDriver:
+      return MatchesAnyGlob(rule.drivers, wish.name);
     default:
       return rule.allowed.contains(wish.feature);
   }
@@ -88,7 +92,8 @@ PermissionRule DefaultOfTheSystem() {
           .pools = {kAny},
           .roles = {kAny},
           .resources = {kAny},
-          .classes = {kAny}};
+          .classes = {kAny},
+          .drivers = {kAny}};
 }
 
 PermissionRule DefaultOfOthers() {
@@ -120,7 +125,7 @@ std::optional<std::set<Feature>> ParseWord(const std::string& word) {
 
 StatusOr<PermissionRule> ReadRule(const Section& item, std::size_t number) {
   QRM_RETURN_IF_ERROR(
-      item.AllowKeys({"namespaces", "allow", "pools", "roles", "resources", "classes"}));
+      item.AllowKeys({"namespaces", "allow", "pools", "roles", "resources", "classes", "drivers"}));
   PermissionRule rule;
   QRM_ASSIGN_OR_RETURN(rule.namespaces, item.Words("namespaces"));
   if (rule.namespaces.empty()) {
@@ -141,7 +146,8 @@ StatusOr<PermissionRule> ReadRule(const Section& item, std::size_t number) {
   const bool everything = std::find(words.begin(), words.end(), kEverything) != words.end();
   for (const auto& [key, names] :
        {std::pair("pools", &rule.pools), std::pair("roles", &rule.roles),
-        std::pair("resources", &rule.resources), std::pair("classes", &rule.classes)}) {
+        std::pair("resources", &rule.resources), std::pair("classes", &rule.classes),
+        std::pair("drivers", &rule.drivers)}) {
     QRM_ASSIGN_OR_RETURN(*names, item.Words(key));
     if (everything && !item.Has(key)) {
       *names = {kAny};
@@ -152,10 +158,11 @@ StatusOr<PermissionRule> ReadRule(const Section& item, std::size_t number) {
 
 std::string Show(const PermissionRule& rule) {
   return fmt::format(
-      "{{namespaces: {}, allow: {}, pools: {}, roles: {}, resources: {}, classes: {}}}",
+      "{{namespaces: {}, allow: {}, pools: {}, roles: {}, resources: {}, classes: {}, "
+      "drivers: {}}}",
       config::ListText(rule.namespaces), config::ListText(AllowedWords(rule)),
       config::ListText(rule.pools), config::ListText(rule.roles), config::ListText(rule.resources),
-      config::ListText(rule.classes));
+      config::ListText(rule.classes), config::ListText(rule.drivers));
 }
 
 }  // namespace
@@ -201,7 +208,7 @@ std::vector<std::string> AllowedWords(const PermissionRule& rule) {
 ConfigKey PermissionsKey(std::string name, Permissions& place, std::string help) {
   return {.name = std::move(name),
           .shape = KeyShape::kList,
-          .range = "list of {namespaces, allow, pools, roles, resources, classes}",
+          .range = "list of {namespaces, allow, pools, roles, resources, classes, drivers}",
           .help = std::move(help),
           .read = [&place](const Section& section, const std::string& key) -> Status {
             QRM_ASSIGN_OR_RETURN(const std::vector<Section> items, section.Items(key));

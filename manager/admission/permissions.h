@@ -22,12 +22,13 @@ enum class Feature {
   kRole,
   kResource,  ///< of a plugin that is not one of native-resources, such as a NIC
   kClass,     ///< of QoS-class resources, "TYPE/CLASS", that it asks for
+  kDriver,    ///< a compute driver that it asks for
 };
 
 /// One thing that a pod asks for.
 struct Wish {
   Feature feature = Feature::kOptOut;
-  std::string name;  ///< of the pool, role, resource or class; empty for other features
+  std::string name;  ///< of the pool, role, resource, class or driver; empty for other features
   std::string key;   ///< what asks for it: "annotation KEY=VALUE"
 };
 
@@ -41,6 +42,7 @@ struct PermissionRule {
   std::vector<std::string> roles;
   std::vector<std::string> resources;
   std::vector<std::string> classes;  ///< beside those whose own rule names the namespace
+  std::vector<std::string> drivers;  ///< the same
 };
 
 /// The rules in their order: the first one that names a namespace decides.
@@ -48,7 +50,7 @@ class Permissions {
  public:
   /// `configured`, then the default ones: kube-system may ask for everything; all others for what
   /// the configuration gives by name and for what their requests pay, but may neither opt out nor
-  /// use reserved CPUs nor ask for classes.
+  /// use reserved CPUs nor ask for classes or compute drivers.
   Permissions() : Permissions(std::vector<PermissionRule>()) {}
   explicit Permissions(std::vector<PermissionRule> configured);
 

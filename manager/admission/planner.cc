@@ -61,6 +61,19 @@ void LeaveOutWhatCameTooLate(Draft& draft) {
   }
 }
 
+/// Takes out of `allocations` what a driver's word counts over: the CPUs and memory nodes of the
+/// plugins, which are only kept on record.
+void Overrule(const DriverPart& driver, AllocationByResource& allocations) {
+  for (auto& [resource, allocation] : allocations) {
+    const bool is_overruled =
+        allocation.oci_property == kCpusetCpus ||
+        (allocation.oci_property == kCpusetMems && !driver.grant.mems.Empty());
+    if (is_overruled && !resource.starts_with(driver.resource)) {
+      allocation.oci_property.clear();
+    }
+  }
+}
+
 bool IsAskedFor(const Draft& draft, const std::string& resource) {
   return Contains(draft.explanation.kept, resource) ||
          std::any_of(draft.requests.begin(), draft.requests.end(),
@@ -71,12 +84,19 @@ bool IsAskedFor(const Draft& draft, const std::string& resource) {
 
 Planner::Planner(Plugins& plugins, const Machine& machine, const Clock& clock,
                  const AdmissionOptions& options)
-    : plugins_(plugins), machine_(machine), clock_(clock), options_(options) {}
+    : driver_(plugins, machine, options),
+      plugins_(plugins),
+      machine_(machine),
+      clock_(clock),
+      options_(options) {}
 
 Status Planner::Plan(Draft& draft) const {
   QRM_RETURN_IF_ERROR(Align(draft));
-  if (draft.requests.empty()) {
+  if (!draft.IsServed()) {
     return OkStatus();
+  }
+  if (draft.driver.has_value()) {
+    QRM_RETURN_IF_ERROR(Take(draft, "driver", &Planner::AskDriver));
   }
   QRM_RETURN_IF_ERROR(Take(draft, "allocate", &Planner::Allocate));
   return Take(draft, "check", &Planner::Validate);
@@ -84,7 +104,7 @@ Status Planner::Plan(Draft& draft) const {
 
 Status Planner::Align(Draft& draft) const {
   QRM_RETURN_IF_ERROR(SelectPlugins(draft));
-  if (draft.requests.empty()) {
+  if (!draft.IsServed()) {
     return OkStatus();
   }
   QRM_RETURN_IF_ERROR(Take(draft, "hints", &Planner::CollectHints));
@@ -140,8 +160,13 @@ Status Planner::SelectPlugins(Draft& draft) const {
   if (draft.known == nullptr) {  // what a container has, it keeps
     QRM_RETURN_IF_ERROR(CheckWishes(draft.demand, draft.explanation.requests, options_));
   }
+  QRM_RETURN_IF_ERROR(driver_.Choose(draft, CallDeadline(draft)));
   for (const auto& [name, amount] : draft.explanation.requests) {
-    QRM_RETURN_IF_ERROR(SelectPlugin(draft, name, amount));
+    const bool is_drivers =
+        draft.driver.has_value() && PluginNameOf(name, options_) == kCpuResource;
+    if (!is_drivers) {
+      QRM_RETURN_IF_ERROR(SelectPlugin(draft, name, amount));
+    }
   }
   return draft.known == nullptr ? CheckRequired(draft) : OkStatus();
 }
@@ -175,15 +200,8 @@ Status Planner::SelectPlugin(Draft& draft, const std::string& name, double amoun
                   "the same; request one of them",
                   resource, name);
   }
-  if (draft.known != nullptr) {
-    const bool satisfied = Satisfies(*draft.known, name, resource, amount);
-    if (satisfied || IsFixed(draft, resource)) {
-      draft.explanation.kept.push_back(resource);
-      if (!satisfied) {
-        draft.fixed.push_back(name);
-      }
-      return OkStatus();
-    }
+  if (draft.known != nullptr && KeepsFromRecord(draft, name, amount)) {
+    return OkStatus();
   }
   const std::optional<PluginInfo> plugin = plugins_.Find(resource);
   if (!plugin.has_value() || !plugin->live) {
@@ -201,6 +219,23 @@ Status Planner::SelectPlugin(Draft& draft, const std::string& name, double amoun
     draft.requests.back().runs_near = draft.demand.mems;
   }
   return OkStatus();
+}
+
+// What a driver gave stays as long as the container: nobody else is asked for more of it.
+bool Planner::KeepsFromRecord(Draft& draft, const std::string& name, double amount) const {
+  const std::string& resource = PluginNameOf(name, options_);
+  const bool satisfied = Satisfies(*draft.known, name, resource, amount);
+  const bool is_drivers = resource == kCpuResource && IsDriversRecord(*draft.known);
+  if (!satisfied && !is_drivers && !IsFixed(draft, resource)) {
+    return false;
+  }
+  if (draft.known->allocations.contains(resource)) {
+    draft.explanation.kept.push_back(resource);
+  }
+  if (!satisfied) {
+    draft.fixed.push_back(name);
+  }
+  return true;
 }
 
 Status Planner::CollectHints(Draft& draft) const {
@@ -226,6 +261,9 @@ Status Planner::CollectHints(Draft& draft) const {
       draft.failed_resource = failed.ok() ? resource : draft.failed_resource;
       failed.Update(answers[i].status());
     }
+  }
+  if (draft.driver.has_value()) {
+    draft.explanation.hints[kCpuResource] = draft.driver->hints;
   }
   for (const std::string& resource : draft.explanation.kept) {
     const ResourceAllocation& given = draft.known->allocations.at(resource);
@@ -266,7 +304,14 @@ Status Planner::ChooseHint(Draft& draft) const {
       request.hint = explanation.merged[request.resource];  // any node when the merge is silent
     }
   }
+  if (draft.driver.has_value()) {
+    draft.driver->hint = explanation.merged[kCpuResource];
+  }
   return OkStatus();
+}
+
+Status Planner::AskDriver(Draft& draft) const {
+  return driver_.Admit(draft, CallDeadline(draft));
 }
 
 Status Planner::Allocate(Draft& draft) const {
@@ -330,14 +375,33 @@ Status Planner::Validate(Draft& draft) const {
     QRM_RETURN_IF_ERROR(CheckOnline(allocation, OnlineCpus::kAllOwned, offline));
   }
   draft.failed_resource.clear();
-  if (draft.known == nullptr) {
-    QRM_RETURN_IF_ERROR(CheckGiven(draft.demand, draft.explanation.allocations, options_));
-  }
-  draft.explanation.options = MakeRunOptions(draft.explanation.allocations, offline);
+  QRM_RETURN_IF_ERROR(ApplyDrivers(draft, offline));
   for (const std::string& conflict : draft.explanation.options.conflicts) {
     log::Warning("plugins set the same thing differently",
                  {{"container", NameOf(draft.demand)}, {"conflict", conflict}});
   }
+  return OkStatus();
+}
+
+// A driver's word counts over those of plugins. It only places what has no place yet.
+Status Planner::ApplyDrivers(Draft& draft, const CpuSet& offline) const {
+  Explanation& explanation = draft.explanation;
+  if (!draft.driver.has_value()) {
+    if (draft.known == nullptr) {
+      QRM_RETURN_IF_ERROR(CheckGiven(draft.demand, explanation.allocations, options_));
+    }
+    explanation.options = MakeRunOptions(explanation.allocations, offline);
+    return OkStatus();
+  }
+  const DriverPart& driver = *draft.driver;
+  QRM_RETURN_IF_ERROR(DriverStep::CheckMemory(draft));
+  AllocationByResource given = explanation.allocations;
+  given.erase(kCpuResource);  // withheld for the driver
+  given.erase(driver.resource);
+  QRM_RETURN_IF_ERROR(CheckGiven(draft.demand, given, options_));
+  AllocationByResource applied = explanation.allocations;
+  Overrule(driver, applied);
+  explanation.options = MakeRunOptions(applied, offline);
   return OkStatus();
 }
 

@@ -8,6 +8,7 @@
 #include "api/base/status.h"
 #include "manager/admission/admission_options.h"
 #include "manager/admission/draft.h"
+#include "manager/admission/driver_step.h"
 #include "manager/registry/plugins.h"
 #include "topology/machine.h"
 
@@ -43,14 +44,18 @@ class Planner {
   Status Take(Draft& draft, const char* name, Step step) const;
   Status SelectPlugins(Draft& draft) const;
   Status SelectPlugin(Draft& draft, const std::string& name, double amount) const;
+  bool KeepsFromRecord(Draft& draft, const std::string& name, double amount) const;
+  Status AskDriver(Draft& draft) const;
   Status CheckRequired(Draft& draft) const;
   Status CollectHints(Draft& draft) const;
   Status ChooseHint(Draft& draft) const;
   Status Allocate(Draft& draft) const;
   checkpoint::Origin OriginOf(const std::string& plugin) const;
   Status Validate(Draft& draft) const;
+  Status ApplyDrivers(Draft& draft, const CpuSet& offline) const;
   Deadline CallDeadline(const Draft& draft) const;
 
+  const DriverStep driver_;
   Plugins& plugins_;
   const Machine& machine_;
   const Clock& clock_;

@@ -10,6 +10,9 @@
 #include "api/base/log.h"
 #include "manager/admission/recorded_grants.h"
 #include "manager/admission/request_rules.h"
+#include "manager/drivers/driver_choice.h"
+#include "plugins/sdk/calls/compute_calls.h"
+#include "plugins/sdk/compute_driver.h"
 
 namespace qrm::manager {
 
@@ -20,7 +23,10 @@ struct Releaser::Round {
 };
 
 Releaser::Releaser(StateLoop& state, Plugins& plugins, AdmissionOptions options)
-    : state_(state), plugins_(plugins), options_(std::move(options)) {}
+    : state_(state),
+      plugins_(plugins),
+      options_(std::move(options)),
+      drivers_(state, plugins, options_.release_deadline) {}
 
 Deadline Releaser::CallDeadline() const {
   return DeadlineAfter(options_.release_deadline);
@@ -89,8 +95,16 @@ void Releaser::Reteach(const checkpoint::PodRecord& pod, const std::string& cont
 void Releaser::ReleaseContainer(const ContainerKey& key,
                                 const std::vector<std::string>& resources) {
   // The reconciler finds what a plugin keeps in spite of this.
+  std::vector<std::string> plugins;
+  for (const std::string& resource : resources) {
+    if (sdk::IsDriverResource(resource)) {
+      drivers_.Tell({.resource = resource, .key = key});
+    } else {
+      plugins.push_back(resource);
+    }
+  }
   for (const auto& [resource, released] :
-       plugins_.Tell<calls::ReleaseContainer>(resources, key, CallDeadline())) {
+       plugins_.Tell<calls::ReleaseContainer>(plugins, key, CallDeadline())) {
     if (!released.ok() && released.code() != StatusCode::kUnimplemented) {
       log::Warning("container not released",
                    {{"resource", resource}, {"error", MessageOf(released)}});
@@ -103,7 +117,7 @@ Status Releaser::RemoveContainers(const std::vector<ContainerKey>& keys) {
   checkpoint::Change change;
   for (const ContainerKey& key : keys) {
     const checkpoint::ContainerRecord* record = state->Find(key);
-    if (record == nullptr) {
+    if (record == nullptr || !EndDriverOf(key, *record)) {
       continue;
     }
     ReleaseContainer(key, ServedOf(PluginsOf(*record)));
@@ -113,7 +127,34 @@ Status Releaser::RemoveContainers(const std::vector<ContainerKey>& keys) {
                         : Annotate(state_.Commit(change), "cannot forget containers that ended");
 }
 
+bool Releaser::EndDriverOf(const ContainerKey& key, const checkpoint::ContainerRecord& record) {
+  const std::string driver = DriverOf(record.allocations);
+  return driver.empty() ||
+         drivers_.Tell({.resource = driver, .key = key, .container_id = record.applied_to});
+}
+
+// Drivers before anybody else: the CPUs of one that does not answer are nobody else's yet.
 Status Releaser::RemovePods(const std::vector<std::string>& uids, std::function<void()> done) {
+  const auto state = state_.Load();
+  std::vector<std::string> now;
+  for (const std::string& uid : uids) {
+    const checkpoint::PodRecord* pod = state->FindPod(uid);
+    auto removals = pod == nullptr ? std::vector<sdk::ComputeRemoval>() : drivers_.Of(*pod);
+    if (removals.empty()) {
+      now.push_back(uid);
+      continue;
+    }
+    drivers_.Start(std::move(removals), [this, uid, done] {
+      if (const Status forgotten = ForgetPods({uid}, done); !forgotten.ok()) {
+        log::Warning("pod of a compute driver not removed: tried again at the next removal",
+                     {{"pod", uid}, {"error", MessageOf(forgotten)}});
+      }
+    });
+  }
+  return now.empty() ? OkStatus() : ForgetPods(now, std::move(done));
+}
+
+Status Releaser::ForgetPods(const std::vector<std::string>& uids, std::function<void()> done) {
   const auto state = state_.Load();
   Round round;
   const bool telling = !untold_.empty();
@@ -196,8 +237,9 @@ void Releaser::PutOff(const std::string& plugin) {
 }
 
 bool Releaser::FinishRemovals() {
+  const bool any_taken = drivers_.Finish();
   if (untold_.empty()) {
-    return false;
+    return any_taken;
   }
   Round round;
   for (const Untold& untold : std::exchange(untold_, {})) {
@@ -211,7 +253,8 @@ bool Releaser::FinishRemovals() {
 }
 
 void Releaser::FinishRemovalOf(const std::string& uid) {
-  if (std::any_of(untold_.begin(), untold_.end(),
+  if (drivers_.IsTelling(uid) ||
+      std::any_of(untold_.begin(), untold_.end(),
                   [&](const Untold& untold) { return untold.uid == uid; })) {
     FinishRemovals();
   }
@@ -225,6 +268,7 @@ void Releaser::EndRemovals() {
 }
 
 void Releaser::Replay(const std::string& resource, std::function<void()> done) {
+  drivers_.OnReturn(resource);
   if (!replaying_.insert(resource).second) {
     done();
     return;
@@ -264,7 +308,7 @@ bool Releaser::ReplayOne(const std::string& resource, const std::string& uid) {
     return true;
   }
   if (state->FindPod(uid) == nullptr) {  // else the pod was admitted again meanwhile
-    const Status told = plugins_.Tell<calls::RemovePod>({resource}, uid, CallDeadline())[resource];
+    const Status told = TellRemoved(resource, uid);
     if (!told.ok()) {
       log::Warning("removal not replayed",
                    {{"resource", resource}, {"pod", uid}, {"error", MessageOf(told)}});
@@ -280,11 +324,23 @@ bool Releaser::ReplayOne(const std::string& resource, const std::string& uid) {
   return true;
 }
 
+Status Releaser::TellRemoved(const std::string& resource, const std::string& uid) {
+  if (!sdk::IsDriverResource(resource)) {
+    return plugins_.Tell<calls::RemovePod>({resource}, uid, CallDeadline())[resource];
+  }
+  const sdk::ComputeRemoval all{.resource = resource, .key = {uid, ""}};
+  return plugins_.AskForEach<calls::ComputeRemove>({all}, CallDeadline()).front().status();
+}
+
 void Releaser::RemoveFromPlugins(const std::string& uid, const std::vector<std::string>& resources,
                                  Round& round) {
   std::vector<std::string> reachable;
   for (const std::string& resource : resources) {
-    if (round.failed.contains(resource)) {
+    if (sdk::IsDriverResource(resource)) {
+      if (!TellRemoved(resource, uid).ok()) {
+        round.change.add_pending_removals.emplace_back(uid, resource);
+      }
+    } else if (round.failed.contains(resource)) {
       round.change.add_pending_removals.emplace_back(uid, resource);
     } else {
       reachable.push_back(resource);
@@ -315,7 +371,7 @@ std::set<std::string> Releaser::PluginsOf(const checkpoint::ContainerRecord& rec
 std::vector<std::string> Releaser::ServedOf(const std::set<std::string>& names) const {
   std::vector<std::string> served;
   for (const std::string& name : names) {
-    if (plugins_.Find(name).has_value()) {
+    if (plugins_.Find(name).has_value() && !sdk::IsDriverResource(name)) {
       served.push_back(name);
     }
   }

@@ -12,6 +12,7 @@
 #include "api/resource.h"
 #include "checkpoint/node_state.h"
 #include "manager/admission/admission_options.h"
+#include "manager/admission/driver_removals.h"
 #include "manager/registry/plugins.h"
 #include "manager/state/state_loop.h"
 
@@ -37,10 +38,14 @@ class Releaser {
   Status RemoveContainers(const std::vector<ContainerKey>& keys);
 
   /// Frees all that these pods hold and forgets them. Built-in plugins know it on return. Plugins
-  /// that are processes are told of one pod after another, and nobody waits for them; `done` runs
-  /// on the loop when they know. After a crash they are found to hold what nobody has. Errors: the
-  /// store's; a repetition is harmless.
+  /// that are processes are told of one pod after another, and nobody waits for them. A pod stays
+  /// on record until its compute drivers have taken the removal, and has to be named again when
+  /// RemovalIsDue. `done` runs on the loop when all plugins know of the pods that are forgotten,
+  /// for those with a driver on their own. After a crash plugins are found to hold what nobody has.
+  /// Errors: the store's; a repetition is harmless.
   Status RemovePods(const std::vector<std::string>& uids, std::function<void()> done = [] {});
+  /// Whether pods stayed whose drivers are to be told again now; says so once of each.
+  [[nodiscard]] bool RemovalIsDue() { return drivers_.TakeDue(); }
 
   /// Waits until the plugins know of the pods removed so far: for an admission that needs their
   /// room. False if they knew.
@@ -66,6 +71,9 @@ class Releaser {
   void ReleaseContainer(const ContainerKey& key, const std::vector<std::string>& resources);
   void Reteach(const checkpoint::PodRecord& pod, const std::string& container,
                const std::string& resource);
+  Status TellRemoved(const std::string& resource, const std::string& uid);
+  bool EndDriverOf(const ContainerKey& key, const checkpoint::ContainerRecord& record);
+  Status ForgetPods(const std::vector<std::string>& uids, std::function<void()> done);
   void RemoveFromPlugins(const std::string& uid, const std::vector<std::string>& resources,
                          Round& round);
   void TellNext();
@@ -77,6 +85,7 @@ class Releaser {
                   std::function<void()> done);
   bool ReplayOne(const std::string& resource, const std::string& uid);
   std::set<std::string> PluginsOf(const checkpoint::ContainerRecord& record) const;
+  /// But for compute drivers, which are told first.
   std::vector<std::string> ServedOf(const std::set<std::string>& names) const;
   Deadline CallDeadline() const;
 
@@ -87,6 +96,7 @@ class Releaser {
   std::deque<Untold> untold_;        ///< the first one is being told, if any
   std::vector<std::function<void()>> when_told_;
   uint64_t round_ = 0;  ///< of telling; an answer to an earlier one comes too late
+  DriverRemovals drivers_;
 };
 
 }  // namespace qrm::manager

@@ -47,6 +47,7 @@ std::vector<KeyGroup> GroupedConfigKeys(Config& config) {
       {"Requests", RequestKeys(config.admission)},
       {"Roles and types of pods", RoleAndTypeKeys(config.pod_keys)},
       {"Permissions", RuleKeys(config.admission)},
+      {"Compute drivers", DriverKeys(config.admission.drivers)},
       {"QoS-class resources", ClassKeys(config.classes, ClassTypeNames())},
       {"Containers that are left alone", SkipKeys(config.admission)},
       {"Deadlines", DeadlineKeys(config.admission)},

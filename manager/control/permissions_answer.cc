@@ -16,6 +16,7 @@ v1::PermissionRule MessageOf(const PermissionRule& rule) {
   *message.mutable_roles() = {rule.roles.begin(), rule.roles.end()};
   *message.mutable_resources() = {rule.resources.begin(), rule.resources.end()};
   *message.mutable_classes() = {rule.classes.begin(), rule.classes.end()};
+  *message.mutable_drivers() = {rule.drivers.begin(), rule.drivers.end()};
   return message;
 }
 

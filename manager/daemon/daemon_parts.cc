@@ -7,6 +7,7 @@
 #include "manager/classes/plugin_classes.h"
 #include "manager/daemon/metered_store.h"
 #include "manager/state/found_state.h"
+#include "plugins/sdk/compute_driver.h"
 
 namespace qrm::manager {
 
@@ -179,7 +180,9 @@ void DaemonParts::OnAdmission(const AdmissionEvent& event) {
 
 void DaemonParts::OnPluginRegistered(const std::string& resource) {
   releaser.Replay(resource, [this, resource] { follower.OnPluginRegistered(resource); });
-  reconciler.Trigger(resource);  // whatever its options say: it may have lost what it gave
+  if (!sdk::IsDriverResource(resource)) {
+    reconciler.Trigger(resource);  // whatever its options say: it may have lost what it gave
+  }
   reconciler.Trigger();
   pod_resources.OnPluginChanged(resource);
   class_keeper.Refresh(resource);

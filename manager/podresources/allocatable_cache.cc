@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "manager/podresources/plugin_failures.h"
+#include "plugins/sdk/compute_driver.h"
 
 namespace qrm::manager {
 
@@ -31,8 +32,9 @@ void AllocatableCache::Refresh(std::chrono::steady_clock::duration timeout) {
     state_->begun_at = std::chrono::steady_clock::now();
   }
   plugins_.AskAll<calls::GetAllocatable>(
-      plugins_.Live([](const PluginInfo& /*plugin*/) { return true; }), {}, DeadlineAfter(timeout),
-      [state = state_, round](ByPlugin<AllocatableByResource> answers) {
+      plugins_.Live(
+          [](const PluginInfo& plugin) { return !sdk::IsDriverResource(plugin.resource); }),
+      {}, DeadlineAfter(timeout), [state = state_, round](ByPlugin<AllocatableByResource> answers) {
         auto joined = std::make_shared<AllocatableByResource>();
         for (auto& [plugin, answer] : answers) {
           if (!answer.ok()) {

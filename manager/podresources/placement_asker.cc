@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "api/base/mutex.h"
+#include "plugins/sdk/compute_driver.h"
 
 namespace qrm::manager {
 namespace {
@@ -30,7 +31,8 @@ std::set<std::string> PluginsToAsk(const Plugins& plugins, const std::set<std::s
   std::set<std::string> resources;
   for (const PluginInfo& info : plugins.List()) {
     const bool is_meant = only.empty() || only.contains(info.resource);
-    if (is_meant && info.live && info.registered_by != RegisteredBy::kBuiltIn) {
+    if (is_meant && info.live && info.registered_by != RegisteredBy::kBuiltIn &&
+        !sdk::IsDriverResource(info.resource)) {
       resources.insert(info.resource);
     }
   }

@@ -111,12 +111,18 @@ void PodPlacer::RetryUnplaced() {
 
 void PodPlacer::OnPluginRegistered(const std::string& resource) {
   parts_.state.Post([this, resource] {
+    if (parts_.releaser.RemovalIsDue()) {
+      RemoveGonePods();
+    }
     unplaced_.AddIncomplete(resource);
     unplaced_.TryAll();
   });
 }
 
 void PodPlacer::OnReconciled() {
+  if (parts_.releaser.RemovalIsDue()) {
+    RemoveGonePods();
+  }
   unplaced_.LeaveOwnedCpus();
 }
 

@@ -1,4 +1,4 @@
-// Asks all plugins of a container at the same time.
+// Asks the driver of a container first, then all its plugins at the same time.
 #include "manager/pods/pre_start.h"
 
 #include <optional>
@@ -7,6 +7,11 @@
 #include <vector>
 
 #include <fmt/format.h>
+
+#include "api/base/cgroup.h"
+#include "manager/drivers/driver_choice.h"
+#include "plugins/sdk/calls/compute_calls.h"
+#include "plugins/sdk/compute_driver.h"
 
 namespace qrm::manager {
 namespace {
@@ -18,11 +23,18 @@ std::vector<std::string> PluginsToAsk(const ContainerRecord& record, const Plugi
   std::vector<std::string> resources;
   for (const auto& [resource, allocation] : record.allocations) {
     const std::optional<PluginInfo> plugin = plugins.Find(resource);
-    if (plugin.has_value() && plugin->options.pre_start_required) {
+    if (plugin.has_value() && plugin->options.pre_start_required &&
+        !sdk::IsDriverResource(resource)) {
       resources.push_back(resource);
     }
   }
   return resources;
+}
+
+std::string CannotStart(const checkpoint::NodeState& state, const ContainerKey& key) {
+  const PodMeta& pod = state.FindPod(key.pod_uid)->meta;
+  return fmt::format("cannot start container {} of pod {}/{}", key.container, pod.pod_namespace,
+                     pod.name);
 }
 
 Status FirstError(const ByPlugin<calls::Nothing>& answers) {
@@ -36,9 +48,64 @@ Status FirstError(const ByPlugin<calls::Nothing>& answers) {
 
 }  // namespace
 
-void PreStart::Prepare(const ContainerKey& key, std::function<void(const Status&)> done) {
+void PreStart::Prepare(const ContainerKey& key, Done done) {
   const auto state = parts_.state.Load();
   const ContainerRecord* record = state->Find(key);
+  const std::string driver = record == nullptr ? std::string() : DriverOf(record->allocations);
+  if (driver.empty()) {
+    AskPlugins(*state, key, done);
+    return;
+  }
+  PrepareDriver(
+      key, driver,
+      [this, key, what = CannotStart(*state, key), done = std::move(done)](const Status& prepared) {
+        if (prepared.ok()) {
+          AskPlugins(*parts_.state.Load(), key, done);
+        } else {
+          done(Annotate(prepared, what));
+        }
+      });
+}
+
+void PreStart::PrepareDriver(const ContainerKey& key, const std::string& driver, const Done& done) {
+  parts_.make_room(key, [this, key, driver, done](const Status& room) {
+    const std::optional<PluginInfo> plugin = parts_.plugins.Find(driver);
+    const bool is_told = plugin.has_value() && plugin->options.pre_start_required;
+    if (room.ok() && is_told) {
+      TellDriver(key, driver, done);
+    } else {
+      done(room);
+    }
+  });
+}
+
+void PreStart::TellDriver(const ContainerKey& key, const std::string& driver, const Done& done) {
+  const auto state = parts_.state.Load();
+  const ContainerRecord* record = state->Find(key);
+  if (record == nullptr || DriverOf(record->allocations) != driver) {
+    done(Status(StatusCode::kAborted, "its pod is gone"));
+    return;
+  }
+  const PodMeta& pod = state->FindPod(key.pod_uid)->meta;
+  const LiveContainer container =
+      parts_.live == nullptr ? LiveContainer() : parts_.live->Find(key).value_or(LiveContainer());
+  parts_.plugins.Ask<calls::ComputeAdd>(
+      driver,
+      {.resource = driver,
+       .key = key,
+       .pod_namespace = pod.pod_namespace,
+       .pod_name = pod.name,
+       .container_id = container.id,
+       .cgroup =
+           container.cgroups_path.empty() ? std::string() : CgroupPath(container.cgroups_path),
+       .cpus = CpuSet::Parse(record->allocations.at(driver).value).value_or(CpuSet())},
+      DeadlineAfter(deadline_),
+      [done](const StatusOr<calls::Nothing>& told) { done(told.status()); });
+}
+
+void PreStart::AskPlugins(const checkpoint::NodeState& state, const ContainerKey& key,
+                          const Done& done) {
+  const ContainerRecord* record = state.Find(key);
   const std::vector<std::string> resources =
       record == nullptr ? std::vector<std::string>() : PluginsToAsk(*record, parts_.plugins);
   const bool has_classes =
@@ -47,18 +114,17 @@ void PreStart::Prepare(const ContainerKey& key, std::function<void(const Status&
     done(OkStatus());
     return;
   }
-  const PodMeta& pod = state->FindPod(key.pod_uid)->meta;
-  std::string what = fmt::format("cannot start container {} of pod {}/{}", key.container,
-                                 pod.pod_namespace, pod.name);
+  std::string what = CannotStart(state, key);
   if (resources.empty()) {
     GiveClasses(key, what, done);
     return;
   }
+  const PodMeta& pod = state.FindPod(key.pod_uid)->meta;
   parts_.plugins.AskAll<calls::PreStartContainer>(
       resources, {.key = key, .pod_namespace = pod.pod_namespace, .pod_name = pod.name},
       DeadlineAfter(deadline_),
       [this, key, has_classes, what = std::move(what),
-       done = std::move(done)](const ByPlugin<calls::Nothing>& answers) {
+       done](const ByPlugin<calls::Nothing>& answers) {
         const Status prepared = FirstError(answers);
         if (prepared.ok() && has_classes) {
           GiveClasses(key, what, done);
@@ -68,8 +134,7 @@ void PreStart::Prepare(const ContainerKey& key, std::function<void(const Status&
       });
 }
 
-void PreStart::GiveClasses(const ContainerKey& key, const std::string& what,
-                           const std::function<void(const Status&)>& done) {
+void PreStart::GiveClasses(const ContainerKey& key, const std::string& what, const Done& done) {
   parts_.classes->Prepare(
       key, [what, done](const Status& given) { done(given.ok() ? given : Annotate(given, what)); });
 }

@@ -1,4 +1,5 @@
-// Has plugins prepare a container before its first process runs, and gives it its classes.
+// Has plugins and compute drivers prepare a container before its first process runs, and gives it
+// its classes.
 #pragma once
 
 #include <chrono>
@@ -9,31 +10,42 @@
 #include "api/resource.h"
 #include "manager/classes/class_keeper.h"
 #include "manager/registry/plugins.h"
+#include "manager/runtime/live_containers.h"
 #include "manager/state/state_loop.h"
 
 namespace qrm::manager {
 
-/// Asks the plugins that a container has something of and whose options want it, then has those of
-/// its classes given that cannot be set when it is made.
+/// Where a compute driver placed the container, has others leave its CPUs and then tells the
+/// driver. Then asks the plugins that a container has something of and whose options want it, and
+/// has those of its classes given that cannot be set when it is made.
 ///
 /// Threads: any.
 class PreStart {
  public:
+  using Done = std::function<void(const Status&)>;
+
   struct Parts {
     const Snapshots& state;
     Plugins& plugins;
-    ClassKeeper* classes = nullptr;  ///< null: nobody has a class
+    ClassKeeper* classes = nullptr;        ///< null: nobody has a class
+    const LiveContainers* live = nullptr;  ///< set where drivers place containers
+    /// Runs its argument once others have left the CPUs that the container owns; on any thread.
+    std::function<void(const ContainerKey& key, Done done)> make_room =
+        [](const ContainerKey&, const Done& done) { done(OkStatus()); };
   };
   /// All parts outlive this.
-  PreStart(Parts parts, std::chrono::milliseconds deadline) : parts_(parts), deadline_(deadline) {}
+  PreStart(Parts parts, std::chrono::milliseconds deadline)
+      : parts_(std::move(parts)), deadline_(deadline) {}
 
   /// Runs `done` once, at once when nobody wants to be asked, else on the thread that brings the
-  /// last answer. Errors: the first plugin's that fails, is away or is late, by name.
-  void Prepare(const ContainerKey& key, std::function<void(const Status&)> done);
+  /// last answer. Errors: the first that fails, is away or is late, by name.
+  void Prepare(const ContainerKey& key, Done done);
 
  private:
-  void GiveClasses(const ContainerKey& key, const std::string& what,
-                   const std::function<void(const Status&)>& done);
+  void PrepareDriver(const ContainerKey& key, const std::string& driver, const Done& done);
+  void TellDriver(const ContainerKey& key, const std::string& driver, const Done& done);
+  void AskPlugins(const checkpoint::NodeState& state, const ContainerKey& key, const Done& done);
+  void GiveClasses(const ContainerKey& key, const std::string& what, const Done& done);
 
   const Parts parts_;
   const std::chrono::milliseconds deadline_;

@@ -4,6 +4,8 @@
 #include <utility>
 
 #include "api/base/log.h"
+#include "manager/registry/calls/driver_client.h"
+#include "plugins/sdk/compute_driver.h"
 
 namespace qrm::manager {
 namespace {
@@ -67,7 +69,14 @@ EndpointSet::EndpointPtr EndpointSet::NewEndpoint(const Registration& registrati
   return std::make_shared<Endpoint>(
       std::move(info),
       registration.options.has_value() ? OptionsFrom::kRegistration : OptionsFrom::kProbe,
-      Connect(registration.socket), options_.probe);
+      ClientOf(registration), options_.probe);
+}
+
+std::shared_ptr<PluginClient> EndpointSet::ClientOf(const Registration& registration) const {
+  if (sdk::IsDriverResource(registration.resource)) {
+    return std::make_shared<DriverClient>(registration.socket, options_.machine_nodes, in_flight_);
+  }
+  return Connect(registration.socket);
 }
 
 Status EndpointSet::AddBuiltIn(const std::string& resource, PluginClient& plugin) {

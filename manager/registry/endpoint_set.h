@@ -21,6 +21,7 @@
 namespace qrm::manager {
 
 /// A plugin that wants to be registered, on either path. `socket` exists and the names are valid.
+/// The name of a compute driver is what sdk::DriverResource makes of its own.
 struct Registration {
   std::string resource;
   std::string socket;
@@ -92,6 +93,7 @@ class EndpointSet final : public Plugins {
 
   EndpointPtr Lookup(const std::string& resource) const;
   EndpointPtr NewEndpoint(const Registration& registration) const;
+  std::shared_ptr<PluginClient> ClientOf(const Registration& registration) const;
   void Enroll(const Registration& registration, std::function<void(Status)> done);
   Status Install(const EndpointPtr& endpoint);
 

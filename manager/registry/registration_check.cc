@@ -11,7 +11,10 @@
 
 #include <fmt/ranges.h>
 
+#include "api/resource.h"
 #include "api/wire.h"
+#include "plugins/sdk/calls/registration_calls.h"
+#include "plugins/sdk/compute_driver.h"
 
 namespace qrm::manager {
 namespace {
@@ -44,6 +47,16 @@ Status CheckPluginDirectory(const std::string& directory) {
                   directory, info.st_mode & 07777U);
   }
   return OkStatus();
+}
+
+Status CheckPluginName(const std::string& resource) {
+  if (sdk::IsDriverResource(resource)) {
+    return Errorf(StatusCode::kInvalidArgument,
+                  "cannot register {} as a resource plugin: the name is a compute driver's; "
+                  "register with type {} in the watched directory",
+                  resource, calls::kComputeDriverType);
+  }
+  return CheckResourceName(resource);
 }
 
 Status CheckVersions(const std::vector<std::string>& versions) {

@@ -16,6 +16,10 @@ inline constexpr char kRegistrationSocket[] = "kubelet.sock";
 /// pose as a plugin. Errors: kFailedPrecondition with the owner or the mode, and what to do.
 Status CheckPluginDirectory(const std::string& directory);
 
+/// OK when a resource plugin may be registered as `resource`. Errors: kInvalidArgument for what is
+/// no resource name, or the name of a compute driver, which registers by its own type.
+Status CheckPluginName(const std::string& resource);
+
 /// OK when one of `versions` is the plugin API version that we speak.
 /// Errors: kInvalidArgument with those offered and the one accepted.
 Status CheckVersions(const std::vector<std::string>& versions);

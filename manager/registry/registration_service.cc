@@ -23,7 +23,7 @@ namespace pb = ::resourceplugin::v1alpha1;
 StatusOr<Registration> ReadRequest(const pb::RegisterRequest& request,
                                    const std::string& directory) {
   QRM_RETURN_IF_ERROR(CheckVersions({request.version()}));
-  QRM_RETURN_IF_ERROR(CheckResourceName(request.resource_name()));
+  QRM_RETURN_IF_ERROR(CheckPluginName(request.resource_name()));
   Registration registration{.resource = request.resource_name(),
                             .registered_by = RegisteredBy::kRegister};
   QRM_ASSIGN_OR_RETURN(registration.socket, SocketNamed(request.endpoint(), directory));

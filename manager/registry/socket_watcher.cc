@@ -14,16 +14,29 @@
 #include "manager/registry/directory_scan.h"
 #include "manager/registry/registration_check.h"
 #include "plugins/sdk/calls/registration_calls.h"
+#include "plugins/sdk/compute_driver.h"
 
 namespace qrm::manager {
 namespace {
 
-/// Who `identity` registers as. Errors: kInvalidArgument for what a resource plugin must not say.
+/// Errors: kInvalidArgument for a name that one of its type must not have.
+StatusOr<std::string> ResourceOf(const calls::PluginIdentity& identity) {
+  if (identity.type == calls::kComputeDriverType) {
+    QRM_RETURN_IF_ERROR(
+        Annotate(sdk::CheckDriverName(identity.name), "cannot register a compute driver"));
+    return sdk::DriverResource(identity.name);
+  }
+  QRM_RETURN_IF_ERROR(CheckPluginName(identity.name));
+  return identity.name;
+}
+
+/// Who `identity` registers as. Errors: kInvalidArgument for what a plugin must not say.
 StatusOr<Registration> ReadIdentity(const calls::PluginIdentity& identity,
                                     const std::string& socket) {
   QRM_RETURN_IF_ERROR(CheckVersions(identity.supported_versions));
-  QRM_RETURN_IF_ERROR(CheckResourceName(identity.name));
-  Registration registration{.resource = identity.name, .registered_by = RegisteredBy::kWatcher};
+  QRM_ASSIGN_OR_RETURN(std::string resource, ResourceOf(identity));
+  Registration registration{.resource = std::move(resource),
+                            .registered_by = RegisteredBy::kWatcher};
   QRM_ASSIGN_OR_RETURN(registration.socket, SocketAnnounced(identity.endpoint, socket));
   return registration;
 }
@@ -144,7 +157,7 @@ void SocketWatcher::Impl::TakeIdentity(const Asked& asked,
     TryAgainLater(asked.path, asked.candidate);
     return;
   }
-  if (identity->type != wire::kResourcePluginType) {
+  if (identity->type != wire::kResourcePluginType && identity->type != calls::kComputeDriverType) {
     log::Debug("socket is another manager's", {{"socket", asked.path}, {"type", identity->type}});
     return;
   }

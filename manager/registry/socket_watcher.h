@@ -22,10 +22,10 @@ struct SocketWatcherOptions {
   std::chrono::milliseconds backoff_last{30000};
 };
 
-/// Asks each new socket who it is, registers it when it is a resource plugin, and tells it the
-/// outcome. Sockets of other kinds of plugin are left to their own managers. A socket that goes or
-/// is replaced takes its plugin away; a replaced one registers anew at once, whatever failed
-/// before.
+/// Asks each new socket who it is, registers it when it is a resource plugin or a compute driver,
+/// and tells it the outcome. Sockets of other kinds of plugin are left to their own managers. A
+/// socket that goes or is replaced takes its plugin away; a replaced one registers anew at once,
+/// whatever failed before.
 ///
 /// Threads: Start and the destructor on the I/O loop, or while it does not run.
 /// Source: pluginregistration; kubelet's plugin watcher, without its lost events and sticky

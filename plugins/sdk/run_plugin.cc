@@ -3,12 +3,15 @@
 #include <cstdlib>
 #include <iostream>
 #include <memory>
+#include <utility>
 
 #include <pthread.h>
 
 #include <CLI/CLI.hpp>
 
 #include "api/base/log.h"
+#include "plugins/sdk/compute_driver.h"
+#include "plugins/sdk/compute_plugin.h"
 #include "plugins/sdk/plugin.h"
 #include "plugins/sdk/running_plugin.h"
 
@@ -111,8 +114,9 @@ Status RunPlugin(const PluginSettings& settings, ResourcePlugin& plugin) {
   return OkStatus();
 }
 
-int PluginMain(const std::string& default_resource, ResourcePlugin& plugin, int argc, char** argv) {
-  const StatusOr<PluginSettings> settings = ParseSettings(default_resource, argc, argv);
+namespace {
+
+int Main(const StatusOr<PluginSettings>& settings, ResourcePlugin& plugin) {
   if (!settings.ok()) {
     std::cerr << MessageOf(settings.status()) << '\n';
     return kExitMisused;
@@ -123,6 +127,39 @@ int PluginMain(const std::string& default_resource, ResourcePlugin& plugin, int 
     return EXIT_FAILURE;
   }
   return EXIT_SUCCESS;
+}
+
+Status CheckIsDriver(const PluginSettings& settings) {
+  if (!settings.registration_dir.empty()) {
+    return Errorf(StatusCode::kInvalidArgument,
+                  "cannot register a compute driver in {}: it registers by its socket in the "
+                  "watched directory; use --plugins-registry-dir",
+                  settings.registration_dir);
+  }
+  if (!IsDriverResource(settings.resource)) {
+    return Errorf(StatusCode::kInvalidArgument,
+                  "cannot serve a compute driver as {}: write --resource {}", settings.resource,
+                  DriverResource("NAME"));
+  }
+  return Annotate(CheckDriverName(DriverNameOf(settings.resource)),
+                  "cannot serve a compute driver");
+}
+
+}  // namespace
+
+int PluginMain(const std::string& default_resource, ResourcePlugin& plugin, int argc, char** argv) {
+  return Main(ParseSettings(default_resource, argc, argv), plugin);
+}
+
+int DriverMain(const std::string& name, ComputeDriver& driver, int argc, char** argv) {
+  StatusOr<PluginSettings> settings = ParseSettings(DriverResource(name), argc, argv);
+  if (settings.ok()) {
+    if (Status good = CheckIsDriver(*settings); !good.ok()) {
+      settings = std::move(good);
+    }
+  }
+  ComputePlugin plugin(driver);
+  return Main(settings, plugin);
 }
 
 }  // namespace qrm::sdk

@@ -12,6 +12,7 @@
 
 #include "api/rpc/grpc_status.h"
 #include "plugins/sdk/calls/class_calls.h"
+#include "plugins/sdk/calls/compute_calls.h"
 #include "plugins/sdk/calls/extension_calls.h"
 #include "plugins/sdk/calls/plugin_calls.h"
 #include "plugins/sdk/calls/registration_calls.h"
@@ -41,7 +42,7 @@ class PluginService final : public grpc::Service {
  public:
   PluginService(TaskThread& thread, PluginDriver& driver) : thread_(thread), driver_(driver) {
     for (const auto& served : {calls::PluginCalls(), calls::ExtensionCalls(), calls::ClassCalls(),
-                               calls::RegistrationCalls()}) {
+                               calls::ComputeCalls(), calls::RegistrationCalls()}) {
       for (const ServedCall& call : served) {
         Add(call);
       }

@@ -12,6 +12,7 @@
 
 #include "api/base/mutex.h"
 #include "manager/registry/plugins.h"
+#include "plugins/sdk/calls/compute_calls.h"
 #include "test/support/answer_if.h"
 
 namespace qrm::test {
@@ -28,6 +29,11 @@ struct PluginScript {
   Status releases;
   Status restores;
   Status prepares;
+  StatusOr<std::vector<sdk::Pool>> pools =
+      std::vector<sdk::Pool>{{.name = "default", .cpus = CpuSet::Range(1, 7)}};
+  AllocatableResource offers{.allocatable_cpus = CpuSet::Range(1, 7)};
+  StatusOr<sdk::ComputeGrant> computes = sdk::ComputeGrant{};  ///< of a compute driver
+  Status ends;                                                 ///< of one that is told of an end
   StatusOr<AllocationByContainer> holds = AllocationByContainer{};
   std::optional<calls::HeldAllocations> repeats;  ///< said again and again in place of `holds`
   /// What it says it changed; by default it cannot tell.
@@ -49,9 +55,9 @@ class AnsweringPlugins final : public manager::Plugins {
     const MutexLock lock(mutex_);
     scripts_.erase(resource);
   }
-  /// "hints cpu", "allocate cpu", "remove cpu uid", "release cpu uid/name", "prepare cpu
-  /// uid/name", "holdings cpu", "changes cpu since WHEN", "restore cpu uid/name=value" for each
-  /// grant.
+  /// "admit cci.qrm.io/x uid/name", "end cci.qrm.io/x uid/name", "hints cpu", "allocate cpu",
+  /// "remove cpu uid", "release cpu uid/name", "prepare cpu uid/name", "holdings cpu", "changes cpu
+  /// since WHEN", "restore cpu uid/name=value" for each grant.
   std::vector<std::string> calls() const {
     const MutexLock lock(mutex_);
     return calls_;
@@ -124,6 +130,21 @@ class AnsweringPlugins final : public manager::Plugins {
                                                  request.key.container);
                                              return Done(Note(entry, resource).prepares);
                                            }) ||
+        AnswerIf<calls::GetPools>(call, [&](const auto&) { return ScriptOf(resource).pools; }) ||
+        AnswerIf<calls::GetAllocatable>(
+            call,
+            [&](const auto&) {
+              return StatusOr<AllocatableByResource>(
+                  AllocatableByResource{{resource, ScriptOf(resource).offers}});
+            }) ||
+        AnswerIf<calls::ComputeAdmit>(call, [&](const auto& r) { return Computed(r); }) ||
+        AnswerIf<calls::ComputeRemove>(call,
+                                       [&](const auto& r) {
+                                         const std::string entry =
+                                             fmt::format("end {} {}/{}", resource, r.key.pod_uid,
+                                                         r.key.container);
+                                         return Done(Note(entry, resource).ends);
+                                       }) ||
         AnswerIf<calls::GetResourcesAllocation>(call,
                                                 [&](const auto&) { return Held(resource); }) ||
         AnswerIf<calls::GetChangedAllocations>(call, [&](const std::string& since) {
@@ -134,6 +155,16 @@ class AnsweringPlugins final : public manager::Plugins {
     }
   }
 
+  PluginScript ScriptOf(const std::string& resource) const {
+    const MutexLock lock(mutex_);
+    return scripts_.at(resource);
+  }
+  StatusOr<sdk::ComputeGrant> Computed(const sdk::ComputeRequest& request) {
+    return Note(fmt::format("admit {} {}/{}", request.resource, request.key.pod_uid,
+                            request.key.container),
+                request.resource)
+        .computes;
+  }
   static StatusOr<calls::Nothing> Done(const Status& status) {
     return status.ok() ? StatusOr<calls::Nothing>(calls::Nothing{}) : status;
   }

@@ -2,9 +2,12 @@
 #include "tools/qrmctl/explain_text.h"
 
 #include <cstdint>
+#include <string>
 #include <utility>
+#include <vector>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include "api/base/foreign_text.h"
 #include "tools/qrmctl/table.h"
@@ -133,6 +136,19 @@ void PrintLines(const std::string& title, const Document& lines, std::ostream& o
   }
 }
 
+/// One thing about a compute driver; what is not met is a list.
+std::string DriverText(const std::string& /*name*/, const Document& value) {
+  if (!value.is_array()) {
+    return TextOf(value);
+  }
+  std::vector<std::string> wishes;
+  for (const Document& wish : value) {
+    wishes.push_back(
+        fmt::format("{}: {}", TextOf(PartOf(wish, "wish")), TextOf(PartOf(wish, "reason"))));
+  }
+  return fmt::format("{}", fmt::join(wishes, "; "));
+}
+
 }  // namespace
 
 Document ParseDecision(const std::string& json) {
@@ -187,6 +203,7 @@ void PrintDecision(const Document& decision, std::ostream& out) {
               PartOf(decision, "merged"), out,
               [](const std::string&, const Document& hint) { return HintText(hint); });
   PrintLines("Reasons", PartOf(decision, "merge_reasons"), out);
+  PrintByName("Compute driver", PartOf(decision, "driver"), out, DriverText);
   PrintByName("Given", PartOf(decision, "allocations"), out, AllocationText);
   PrintByName("Classes", PartOf(decision, "classes"), out, ClassText);
   PrintLines("Conflicts", PartOf(decision, "conflicts"), out);

@@ -5,6 +5,7 @@
 #include "api/proto/pluginregistration/v1/api.pb.h"
 #include "api/wire.h"
 #include "plugins/sdk/calls/call_codec.h"
+#include "plugins/sdk/compute_driver.h"
 #include "plugins/sdk/plugin_driver.h"
 
 namespace qrm::calls {
@@ -17,9 +18,11 @@ struct Codec<GetInfo> : WithoutArguments<pr::InfoRequest>, Unchecked {
   using Response = pr::PluginInfo;
 
   static StatusOr<PluginIdentity> Serve(const PluginDriver& driver, const Nothing& /*request*/) {
-    return PluginIdentity{.type = wire::kResourcePluginType,
-                          .name = driver.resource(),
-                          .supported_versions = {wire::kPluginApiVersion}};
+    const bool computes = sdk::IsDriverResource(driver.resource());
+    return PluginIdentity{
+        .type = computes ? kComputeDriverType : wire::kResourcePluginType,
+        .name = computes ? std::string(sdk::DriverNameOf(driver.resource())) : driver.resource(),
+        .supported_versions = {wire::kPluginApiVersion}};
   }
   static Response AnswerToWire(const Nothing& /*request*/, const PluginIdentity& identity) {
     Response response;

@@ -8,6 +8,9 @@
 
 namespace qrm::calls {
 
+/// The type of a compute driver in the watched directory.
+inline constexpr char kComputeDriverType[] = "CCIDriver";
+
 /// What a socket in the watched directory says it is. Source: pluginregistration.PluginInfo.
 struct PluginIdentity {
   std::string type;

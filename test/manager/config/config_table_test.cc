@@ -52,7 +52,9 @@ const char* const kValues[] = {
     "[7, 8]",
     "[{resource: NIC, roles: [a, b], annotation: x/y}]",
     "[{namespaces: [a], allow: [opt-out], pools: [b], roles: [c], resources: [NIC], classes: "
-    "[d/e]}]",
+    "[d/e], drivers: [f]}]",
+    "{fast: {namespaces: [a], default-namespaces: [b], runtime-classes: [c], spec: \"x\", "
+    "when-missing: fallback}}",
     "{0: 1024}",
     "{a: cpu}",
     "{cpu: {a: 1, b: [x, y]}}",

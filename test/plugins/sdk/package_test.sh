@@ -37,6 +37,15 @@ PKG_CONFIG_PATH=$(dirname "$(find "$work/prefix" -name qrm.pc)")
 [ -n "$sanitizers" ] || g++ "$work/lanes/lane_plugin.cc" $(pkg-config --cflags --libs qrm) -o "$work/lane_plugin"
 [ -n "$sanitizers" ] || "$work/lane_plugin" --help >"$work/help.log"
 
+# The compute driver.
+cp "$source_dir/plugins/examples/round_robin/round_robin_driver.cc" "$work/lanes"
+cat >>"$work/lanes/CMakeLists.txt" <<'CMAKE'
+add_executable(round_robin_driver round_robin_driver.cc)
+target_link_libraries(round_robin_driver PRIVATE qrm::sdk)
+CMAKE
+lines=$(wc -l <"$work/lanes/round_robin_driver.cc")
+[ "$lines" -lt 60 ] || { echo "the driver has $lines lines; keep it below 60"; exit 1; }
+
 # Every header that is installed compiles by itself.
 mkdir "$work/lanes/headers"
 (cd "$work/prefix/include/qrm" && find . -name '*.h' -printf '%P\n') | while IFS= read -r header; do

@@ -13,11 +13,11 @@ namespace qrm::manager::cli {
 namespace {
 
 void PrintRules(const v1::GetPermissionsResponse& permissions, std::ostream& out) {
-  Table table({"NAMESPACES", "ALLOWED", "POOLS", "ROLES", "RESOURCES", "CLASSES"});
+  Table table({"NAMESPACES", "ALLOWED", "POOLS", "ROLES", "RESOURCES", "CLASSES", "DRIVERS"});
   const auto list = [](const auto& words) { return fmt::format("{}", fmt::join(words, ",")); };
   for (const v1::PermissionRule& rule : permissions.rules()) {
     table.Add({list(rule.namespaces()), list(rule.allow()), list(rule.pools()), list(rule.roles()),
-               list(rule.resources()), list(rule.classes())});
+               list(rule.resources()), list(rule.classes()), list(rule.drivers())});
   }
   table.Print(out);
 }

@@ -1,0 +1,225 @@
+// Asks the cpu plugin what it could give away, the driver what it takes of that, and the cpu plugin
+// to keep it.
+#include "manager/admission/driver_step.h"
+
+#include <cmath>
+#include <map>
+#include <optional>
+#include <string>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "api/base/log.h"
+#include "manager/admission/recorded_grants.h"
+#include "manager/admission/request_rules.h"
+#include "manager/drivers/driver_choice.h"
+#include "manager/drivers/driver_grant.h"
+#include "plugins/sdk/calls/compute_calls.h"
+
+namespace qrm::manager {
+namespace {
+
+constexpr double kMilli = 1000;
+
+double RequestedCpus(const Draft& draft, const AdmissionOptions& options) {
+  double cpus = 0;
+  for (const auto& [name, amount] : draft.explanation.requests) {
+    cpus += PluginNameOf(name, options) == kCpuResource ? amount : 0;
+  }
+  return cpus;
+}
+
+Status CheckMayAsk(const ContainerDemand& demand, const DriverChoice& choice,
+                   const AdmissionOptions& options) {
+  const std::string& pod_namespace = demand.pod.pod_namespace;
+  if (choice.by_operator || IsOpenTo(options.drivers, choice.name, pod_namespace)) {
+    return OkStatus();
+  }
+  return options.permissions.Check(
+      pod_namespace, {.feature = Feature::kDriver, .name = choice.name, .key = choice.by});
+}
+
+Status DriverAway(const DriverChoice& choice, const std::optional<PluginInfo>& driver) {
+  if (!driver.has_value() || driver->registered_by == RegisteredBy::kCheckpoint) {
+    return Errorf(StatusCode::kUnavailable,
+                  "compute driver {} is not registered ({} asks for it); start it, and the "
+                  "container is admitted when it is tried again",
+                  choice.name, choice.by);
+  }
+  return Errorf(StatusCode::kUnavailable,
+                "compute driver {} at {} is away ({} asks for it): {}, and the container is "
+                "admitted when it is tried again",
+                choice.name, driver->endpoint, choice.by, driver->problem);
+}
+
+/// Where the policy refuses what does not fit, a driver cannot choose other nodes.
+bool IsStrict(TopologyPolicy policy) {
+  return policy == TopologyPolicy::kRestricted || policy == TopologyPolicy::kSingleNumaNode;
+}
+
+}  // namespace
+
+bool IsDriversRecord(const checkpoint::ContainerRecord& record) {
+  return !DriverOf(record.allocations).empty();
+}
+
+Status DriverStep::Choose(Draft& draft, Deadline deadline) const {
+  if (draft.known != nullptr) {
+    return OkStatus();
+  }
+  const double cpus = RequestedCpus(draft, options_);
+  QRM_ASSIGN_OR_RETURN(std::optional<DriverChoice> choice,
+                       ChooseDriver(draft.demand, cpus, options_.drivers));
+  if (!choice.has_value()) {
+    return OkStatus();
+  }
+  draft.failed_resource = sdk::DriverResource(choice->name);
+  QRM_RETURN_IF_ERROR(CheckMayAsk(draft.demand, *choice, options_));
+  draft.explanation.driver = {.name = choice->name, .by = choice->by, .spec = choice->spec};
+  QRM_ASSIGN_OR_RETURN(const bool there, IsThere(draft, *choice));
+  if (there) {
+    DriverPart& part = draft.driver.emplace(
+        DriverPart{.resource = draft.failed_resource, .choice = *std::move(choice), .cpus = cpus});
+    QRM_RETURN_IF_ERROR(MakeOfferTo(draft, part, deadline));
+  }
+  draft.failed_resource.clear();
+  return OkStatus();
+}
+
+StatusOr<bool> DriverStep::IsThere(Draft& draft, const DriverChoice& choice) const {
+  const std::optional<PluginInfo> driver = plugins_.Find(sdk::DriverResource(choice.name));
+  if (driver.has_value() && driver->live) {
+    return true;
+  }
+  const auto rules = options_.drivers.find(choice.name);
+  Status away = DriverAway(choice, driver);
+  if (rules == options_.drivers.end() || rules->second.when_missing == WhenMissing::kRefuse) {
+    return away;
+  }
+  draft.explanation.driver.fallback = MessageOf(away);
+  log::Warning("container placed without its compute driver",
+               {{"container", NameOf(draft.demand)}, {"driver", choice.name}});
+  return false;
+}
+
+Status DriverStep::MakeOfferTo(Draft& draft, DriverPart& part, Deadline deadline) const {
+  std::optional<CpuAccount> account;
+  if (NeedsPlugin(kCpuResource, options_, plugins_)) {
+    const std::optional<PluginInfo> plugin = plugins_.Find(kCpuResource);
+    if (!plugin.has_value() || !plugin->live) {
+      return PluginAway(kCpuResource, draft.demand, options_, plugins_);
+    }
+    QRM_ASSIGN_OR_RETURN(account, AskCpuPlugin(deadline));
+  }
+  part.offer = MakeOffer(draft.key, draft.demand.type, machine_, *draft.state,
+                         account.has_value() ? &*account : nullptr);
+  QRM_ASSIGN_OR_RETURN(part.hints, HintsOf(part.offer, part.cpus, machine_));
+  return OkStatus();
+}
+
+StatusOr<CpuAccount> DriverStep::AskCpuPlugin(Deadline deadline) const {
+  CpuAccount account;
+  auto pools = FanOut<std::vector<sdk::Pool>>(1, deadline, [&](std::size_t, auto answer) {
+    plugins_.Ask<calls::GetPools>(kCpuResource, kCpuResource, deadline, std::move(answer));
+  });
+  if (!pools.front().ok()) {
+    return Annotate(pools.front().status(),
+                    "compute drivers need a cpu plugin that tells its pools");
+  }
+  auto offered = FanOut<AllocatableByResource>(1, deadline, [&](std::size_t, auto answer) {
+    plugins_.Ask<calls::GetAllocatable>(kCpuResource, {}, deadline, std::move(answer));
+  });
+  QRM_RETURN_IF_ERROR(offered.front().status());
+  account.pools = *std::move(pools.front());
+  account.allocatable = (*offered.front())[kCpuResource];
+  return account;
+}
+
+Status DriverStep::Admit(Draft& draft, Deadline deadline) const {
+  if (!draft.driver.has_value()) {
+    return OkStatus();
+  }
+  DriverPart& part = *draft.driver;
+  const ContainerDemand& demand = draft.demand;
+  draft.failed_resource = part.resource;
+  if (IsStrict(options_.merge.policy) && !part.hint.nodes.Empty()) {
+    part.offer.available &= machine_.CpusOf(part.hint.nodes);
+  }
+  draft.explanation.driver.available = ToString(part.offer.available);
+  draft.allocated.push_back(part.resource);
+  auto answers =
+      plugins_.AskForEach<calls::ComputeAdmit>({{.resource = part.resource,
+                                                 .key = draft.key,
+                                                 .pod_namespace = demand.pod.pod_namespace,
+                                                 .pod_name = demand.pod.name,
+                                                 .type = demand.type,
+                                                 .spec = part.choice.spec,
+                                                 .available = part.offer.available,
+                                                 .shared = part.offer.shared,
+                                                 .reserved = part.offer.reserved,
+                                                 .hint = part.hint,
+                                                 .milli_cpus = std::llround(part.cpus * kMilli),
+                                                 .annotations = demand.pod.annotations,
+                                                 .labels = demand.pod.labels}},
+                                               deadline);
+  QRM_RETURN_IF_ERROR(answers.front().status());
+  part.grant = *std::move(answers.front());
+  const Status good =
+      CheckGrant(part.grant, {.offer = part.offer, .cpus = part.cpus, .machine = machine_});
+  draft.bad_answer = good.code() == StatusCode::kInvalidArgument;
+  QRM_RETURN_IF_ERROR(good);
+  const std::optional<PluginInfo> driver = plugins_.Find(part.resource);
+  for (auto& [resource, record] : RecordsOf(part.resource, part.grant, machine_)) {
+    draft.explanation.allocations[resource] = record;
+    draft.origins[resource] = {.plugin = part.resource,
+                               .endpoint = driver.has_value() ? driver->endpoint : std::string()};
+  }
+  draft.explanation.driver.unmet = part.grant.unmet;
+  return Withhold(draft, part, deadline);
+}
+
+// The cpu plugin is taught the grant as if it were its own: it keeps off these CPUs until it is
+// told that the container is gone, also through a restart.
+Status DriverStep::Withhold(Draft& draft, const DriverPart& part, Deadline deadline) const {
+  const std::optional<PluginInfo> plugin = plugins_.Find(kCpuResource);
+  if (!NeedsPlugin(kCpuResource, options_, plugins_) || !plugin.has_value()) {
+    return OkStatus();
+  }
+  draft.failed_resource = kCpuResource;
+  draft.allocated.emplace_back(kCpuResource);
+  const ResourceAllocation withheld = WithheldBy(part.grant, machine_);
+  const checkpoint::ContainerRecord record{.type = draft.demand.type,
+                                           .index = draft.demand.index,
+                                           .requests = draft.explanation.requests,
+                                           .runtime_class = draft.demand.runtime_class,
+                                           .allocations = {{kCpuResource, withheld}}};
+  calls::Restore::Request taught;
+  taught.grants.emplace(draft.key, RecordedGrant(draft.demand.pod, draft.demand.container, record,
+                                                 *plugin, options_));
+  const Status kept = plugins_.Tell<calls::Restore>({kCpuResource}, taught, deadline)[kCpuResource];
+  if (!kept.ok()) {
+    return Annotate(kept, "it does not withhold the CPUs that the compute driver gave");
+  }
+  draft.explanation.allocations[kCpuResource] = withheld;
+  draft.origins[kCpuResource] = {.plugin = kCpuResource, .endpoint = plugin->endpoint};
+  draft.failed_resource.clear();
+  return OkStatus();
+}
+
+Status DriverStep::CheckMemory(Draft& draft) {
+  if (!draft.driver.has_value()) {
+    return OkStatus();
+  }
+  const auto memory = draft.explanation.allocations.find("memory");
+  const Status good =
+      CheckMems(draft.driver->grant,
+                memory == draft.explanation.allocations.end() ? nullptr : &memory->second);
+  if (!good.ok()) {
+    draft.failed_resource = draft.driver->resource;
+    draft.bad_answer = true;
+  }
+  return good;
+}
+
+}  // namespace qrm::manager

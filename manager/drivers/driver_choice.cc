@@ -1,0 +1,111 @@
+// Looks for a driver in the order of who has the say.
+#include "manager/drivers/driver_choice.h"
+
+#include <algorithm>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "api/base/foreign_text.h"
+#include "api/base/glob.h"
+#include "plugins/sdk/compute_driver.h"
+
+namespace qrm::manager {
+namespace {
+
+constexpr char kPodDriver[] = "cci.qrm.io/driver";
+constexpr char kPodSpec[] = "cci.qrm.io/spec";
+constexpr char kContainerDriver[] = "driver.cci.qrm.io/container.";
+constexpr char kContainerSpec[] = "spec.cci.qrm.io/container.";
+constexpr std::size_t kMostSpecBytes = 16 << 10;
+
+std::optional<DriverChoice> ByAnnotation(const StringMap& annotations, const std::string& key) {
+  const auto found = annotations.find(key);
+  if (found == annotations.end()) {
+    return std::nullopt;
+  }
+  return DriverChoice{.name = found->second,
+                      .by = fmt::format("annotation {}={}", key, Quoted(found->second))};
+}
+
+std::optional<DriverChoice> ByDefault(const ContainerDemand& demand, const DriverOptions& options) {
+  for (const auto& [name, rules] : options) {
+    const auto& classes = rules.runtime_classes;
+    if (!demand.runtime_class.empty() &&
+        std::find(classes.begin(), classes.end(), demand.runtime_class) != classes.end()) {
+      return DriverChoice{.name = name,
+                          .by = fmt::format("runtime class {}", demand.runtime_class),
+                          .by_operator = true};
+    }
+  }
+  for (const auto& [name, rules] : options) {
+    if (MatchesAnyGlob(rules.default_namespaces, demand.pod.pod_namespace)) {
+      return DriverChoice{
+          .name = name,
+          .by = fmt::format("the default of namespace {}", Quoted(demand.pod.pod_namespace)),
+          .by_operator = true};
+    }
+  }
+  return std::nullopt;
+}
+
+std::string SpecOf(const ContainerDemand& demand, const std::string& driver,
+                   const DriverOptions& options) {
+  for (const std::string& key : {kContainerSpec + demand.container, std::string(kPodSpec)}) {
+    if (const auto found = demand.pod.annotations.find(key);
+        found != demand.pod.annotations.end()) {
+      return found->second;
+    }
+  }
+  const auto rules = options.find(driver);
+  return rules == options.end() ? std::string() : rules->second.spec;
+}
+
+}  // namespace
+
+StatusOr<std::optional<DriverChoice>> ChooseDriver(const ContainerDemand& demand, double cpus,
+                                                   const DriverOptions& options) {
+  std::optional<DriverChoice> choice =
+      ByAnnotation(demand.pod.annotations, kContainerDriver + demand.container);
+  if (choice.has_value() && !choice->name.empty() && cpus == 0) {
+    return Errorf(StatusCode::kInvalidArgument,
+                  "{} asks for a compute driver, and the container requests no CPU; request those "
+                  "that it is to get",
+                  choice->by);
+  }
+  if (!choice.has_value()) {
+    if (demand.type != ContainerType::kMain || cpus == 0) {
+      return std::nullopt;
+    }
+    choice = ByAnnotation(demand.pod.annotations, kPodDriver);
+  }
+  if (!choice.has_value()) {
+    choice = ByDefault(demand, options);
+  }
+  if (!choice.has_value() || choice->name.empty()) {
+    return std::nullopt;
+  }
+  QRM_RETURN_IF_ERROR(Annotate(sdk::CheckDriverName(choice->name), choice->by));
+  choice->spec = SpecOf(demand, choice->name, options);
+  if (choice->spec.size() > kMostSpecBytes) {
+    return Errorf(StatusCode::kInvalidArgument,
+                  "its spec for compute driver {} has {} bytes; {} are the most", choice->name,
+                  choice->spec.size(), kMostSpecBytes);
+  }
+  return choice;
+}
+
+bool IsOpenTo(const DriverOptions& options, const std::string& driver,
+              const std::string& pod_namespace) {
+  const auto rules = options.find(driver);
+  return rules != options.end() && MatchesAnyGlob(rules->second.namespaces, pod_namespace);
+}
+
+std::string DriverOf(const AllocationByResource& allocations) {
+  const auto found = std::find_if(allocations.begin(), allocations.end(), [](const auto& entry) {
+    return sdk::IsDriverResource(entry.first) && entry.second.oci_property == kCpusetCpus;
+  });
+  return found == allocations.end() ? std::string() : found->first;
+}
+
+}  // namespace qrm::manager

@@ -1,0 +1,39 @@
+// Checks what a compute driver gave, and turns it into what is recorded.
+#pragma once
+
+#include <string>
+
+#include "api/base/status.h"
+#include "api/hint.h"
+#include "api/resource.h"
+#include "manager/drivers/driver_offer.h"
+#include "plugins/sdk/compute_driver.h"
+#include "topology/machine.h"
+
+namespace qrm::manager {
+
+/// What an answer is held against.
+struct GrantLimits {
+  const DriverOffer& offer;
+  double cpus = 0;  ///< requested
+  const Machine& machine;
+};
+
+/// OK when `grant` has only CPUs that were offered and no more than requested, leaves the shared
+/// pool one, and no text that a runtime would fail on. Errors: kInvalidArgument for what breaks the
+/// offer, kResourceExhausted for a pool that would be empty; one sentence.
+Status CheckGrant(const sdk::ComputeGrant& grant, const GrantLimits& limits);
+
+/// OK when the memory nodes of `grant` are among those of `memory`, the memory plugin's allocation
+/// or null. Errors: kInvalidArgument naming both.
+Status CheckMems(const sdk::ComputeGrant& grant, const ResourceAllocation* memory);
+
+/// The records of `grant` under `resource`, its driver: the container's CPUs with variables and
+/// annotations, and its memory nodes where the driver gave any.
+AllocationByResource RecordsOf(const std::string& resource, const sdk::ComputeGrant& grant,
+                               const Machine& machine);
+
+/// The same as an allocation of the cpu plugin: all CPUs that it must withhold, also idle ones.
+ResourceAllocation WithheldBy(const sdk::ComputeGrant& grant, const Machine& machine);
+
+}  // namespace qrm::manager

@@ -1,0 +1,81 @@
+// Reads the key of compute drivers.
+#include "manager/drivers/driver_options.h"
+
+#include <utility>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "api/base/section.h"
+#include "plugins/sdk/compute_driver.h"
+
+namespace qrm::manager {
+namespace {
+
+using config::KeyShape;
+using config::Section;
+
+constexpr char kRefuse[] = "refuse";
+constexpr char kFallBack[] = "fallback";
+
+StatusOr<DriverRules> ReadRules(const Section& section) {
+  QRM_RETURN_IF_ERROR(section.AllowKeys(
+      {"namespaces", "default-namespaces", "runtime-classes", "spec", "when-missing"}));
+  DriverRules rules;
+  QRM_ASSIGN_OR_RETURN(rules.namespaces, section.Words("namespaces"));
+  QRM_ASSIGN_OR_RETURN(rules.default_namespaces, section.Words("default-namespaces"));
+  QRM_ASSIGN_OR_RETURN(rules.runtime_classes, section.Words("runtime-classes"));
+  QRM_ASSIGN_OR_RETURN(rules.spec, section.Text("spec", ""));
+  QRM_ASSIGN_OR_RETURN(const std::string when_missing, section.Text("when-missing", kRefuse));
+  if (when_missing != kRefuse && when_missing != kFallBack) {
+    return section.Error("when-missing", fmt::format("is '{}'", when_missing),
+                         fmt::format("choose from {} and {}", kRefuse, kFallBack));
+  }
+  rules.when_missing = when_missing == kRefuse ? WhenMissing::kRefuse : WhenMissing::kFallBack;
+  return rules;
+}
+
+std::string Show(const DriverRules& rules) {
+  return fmt::format(
+      "{{namespaces: {}, default-namespaces: {}, runtime-classes: {}, spec: \"{}\", "
+      "when-missing: {}}}",
+      config::ListText(rules.namespaces), config::ListText(rules.default_namespaces),
+      config::ListText(rules.runtime_classes), rules.spec,
+      rules.when_missing == WhenMissing::kRefuse ? kRefuse : kFallBack);
+}
+
+std::string ShowAll(const DriverOptions& options) {
+  std::vector<std::string> drivers;
+  drivers.reserve(options.size());
+  for (const auto& [name, rules] : options) {
+    drivers.push_back(fmt::format("{}: {}", name, Show(rules)));
+  }
+  return fmt::format("{{{}}}", fmt::join(drivers, ", "));
+}
+
+}  // namespace
+
+std::vector<config::ConfigKey> DriverKeys(DriverOptions& options) {
+  return {{.name = "compute-drivers",
+           .shape = KeyShape::kMapping,
+           .range = "sections of drivers: {namespaces, default-namespaces, runtime-classes, spec, "
+                    "when-missing: refuse or fallback}",
+           .help = "Compute drivers (CCI): who may ask for them, whose containers are theirs "
+                   "without asking, and what happens while one is away; see cci.md.",
+           .read = [&options](const Section& section, const std::string& key) -> Status {
+             QRM_ASSIGN_OR_RETURN(const auto children, section.Children(key));
+             DriverOptions read;
+             for (const auto& [name, keys] : children) {
+               if (!sdk::CheckDriverName(name).ok()) {
+                 return section.Error(key, fmt::format("has '{}', which names no driver", name),
+                                      "write lower-case letters, digits and '-'");
+               }
+               QRM_ASSIGN_OR_RETURN(read[name], ReadRules(keys));
+             }
+             options = std::move(read);
+             return OkStatus();
+           },
+           .show = [&options] { return ShowAll(options); }}};
+}
+
+}  // namespace qrm::manager

@@ -1,0 +1,28 @@
+// Carries calls to a compute driver over its socket.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "manager/registry/calls/grpc_plugin_client.h"
+
+namespace qrm::manager {
+
+/// A compute driver as one more endpoint: its own calls go to its socket, the question of a
+/// plugin's options becomes cciGetOptions, and what only resource plugins have is kUnimplemented at
+/// once.
+class DriverClient final : public PluginClient {
+ public:
+  /// As GrpcPluginClient.
+  DriverClient(const std::string& socket, NumaMask machine_nodes,
+               std::shared_ptr<rpc::CallsInFlight> in_flight)
+      : socket_(socket, std::move(machine_nodes), std::move(in_flight)) {}
+
+  std::shared_ptr<grpc::Channel> channel() const override { return socket_.channel(); }
+  void Start(const std::shared_ptr<calls::Call>& call, Deadline deadline) override;
+
+ private:
+  GrpcPluginClient socket_;
+};
+
+}  // namespace qrm::manager

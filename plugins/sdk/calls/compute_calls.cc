@@ -1,0 +1,225 @@
+// Describes the calls of compute drivers, each whole: its messages, its service and its checks.
+#include "plugins/sdk/calls/compute_calls.h"
+
+#include <string>
+#include <utility>
+
+#include "plugins/sdk/calls/answer_check.h"
+#include "plugins/sdk/calls/call_codec.h"
+#include "plugins/sdk/compute_plugin.h"
+#include "plugins/sdk/compute_wire.h"
+#include "plugins/sdk/plugin_driver.h"
+
+namespace qrm::calls {
+namespace {
+
+namespace pb = ::cci::v1alpha1;
+using sdk::ComputeGrant;
+using sdk::ComputePlugin;
+using sdk::PluginDriver;
+
+pb::ContainerType ToWire(ContainerType type) {
+  switch (type) {
+    case ContainerType::kInit:
+      return pb::INIT;
+    case ContainerType::kSidecar:
+      return pb::SIDECAR;
+    default:
+      return pb::APP;
+  }
+}
+
+StatusOr<ContainerType> FromWire(pb::ContainerType type) {
+  switch (type) {
+    case pb::APP:
+      return ContainerType::kMain;
+    case pb::INIT:
+      return ContainerType::kInit;
+    case pb::SIDECAR:
+      return ContainerType::kSidecar;
+    default:
+      return Errorf(StatusCode::kInvalidArgument, "there is no container type {}",
+                    static_cast<int>(type));
+  }
+}
+
+Status CheckKey(const ContainerKey& key) {
+  if (!key.pod_uid.empty() && !key.container.empty()) {
+    return OkStatus();
+  }
+  return Errorf(StatusCode::kInvalidArgument,
+                "pod_uid \"{}\" and container \"{}\" must both be set", key.pod_uid, key.container);
+}
+
+/// Ends `call` with a response that may say in words that it was refused.
+template <typename C>
+void TakeOrRefuse(CallTo<C>& call, const Pieces& pieces, Reading& reading) {
+  typename Codec<C>::Response response;
+  if (!Parse(pieces, response)) {
+    call.Fail(Unreadable("its answer"), Blame::kProtocol);
+  } else if (!response.err().empty()) {
+    call.Fail(Status(StatusCode::kFailedPrecondition, OneLine(response.err())), Blame::kRefusal);
+  } else {
+    call.End(
+        Checked<C>(Codec<C>::AnswerFromWire(response, call.request()), reading, Blame::kProtocol));
+  }
+}
+
+}  // namespace
+
+template <>
+struct Codec<ComputeAdmit> {
+  using Message = pb::AdmitRequest;
+  using Response = pb::AdmitResponse;
+
+  static Message ToWire(const sdk::ComputeRequest& request) {
+    Message message;
+    message.set_availablecpus(ToString(request.available));
+    message.set_pod(request.pod_name);
+    message.set_container(request.key.container);
+    message.set_cci_spec(request.spec);
+    message.set_pod_uid(request.key.pod_uid);
+    message.set_pod_namespace(request.pod_namespace);
+    message.set_shared_cpus(ToString(request.shared));
+    message.set_reserved_cpus(ToString(request.reserved));
+    for (const int node : request.hint.nodes) {
+      message.mutable_hint()->add_nodes(static_cast<uint64_t>(node));
+    }
+    message.mutable_hint()->set_preferred(request.hint.preferred);
+    message.set_requested_milli_cpus(request.milli_cpus);
+    message.set_container_type(calls::ToWire(request.type));
+    message.mutable_pod_annotations()->insert(request.annotations.begin(),
+                                              request.annotations.end());
+    message.mutable_pod_labels()->insert(request.labels.begin(), request.labels.end());
+    return message;
+  }
+  static StatusOr<sdk::ComputeRequest> FromWire(const Message& message) {
+    sdk::ComputeRequest request{
+        .key = {message.pod_uid(), message.container()},
+        .pod_namespace = message.pod_namespace(),
+        .pod_name = message.pod(),
+        .spec = message.cci_spec(),
+        .milli_cpus = message.requested_milli_cpus(),
+        .annotations = {message.pod_annotations().begin(), message.pod_annotations().end()},
+        .labels = {message.pod_labels().begin(), message.pod_labels().end()}};
+    QRM_RETURN_IF_ERROR(CheckKey(request.key));
+    QRM_ASSIGN_OR_RETURN(request.type, calls::FromWire(message.container_type()));
+    QRM_ASSIGN_OR_RETURN(request.available, CpuSet::Parse(message.availablecpus()));
+    QRM_ASSIGN_OR_RETURN(request.shared, CpuSet::Parse(message.shared_cpus()));
+    QRM_ASSIGN_OR_RETURN(request.reserved, CpuSet::Parse(message.reserved_cpus()));
+    request.hint.preferred = message.hint().preferred();
+    for (const uint64_t node : message.hint().nodes()) {
+      if (node >= NumaMask::kMaxIds) {
+        return Errorf(StatusCode::kInvalidArgument, "there is no NUMA node {}", node);
+      }
+      request.hint.nodes |= NumaMask{static_cast<int>(node)};
+    }
+    return request;
+  }
+  static StatusOr<ComputeGrant> Serve(PluginDriver& driver, const sdk::ComputeRequest& request) {
+    return ComputePlugin::Admit(driver, request);
+  }
+  static Response AnswerToWire(const sdk::ComputeRequest& /*request*/, const ComputeGrant& grant) {
+    return sdk::ToWire(grant);
+  }
+  static StatusOr<ComputeGrant> AnswerFromWire(const Response& response,
+                                               const sdk::ComputeRequest& /*request*/) {
+    return sdk::FromWire(response);
+  }
+  static Status Check(const ComputeGrant& grant, const NumaMask& machine_nodes) {
+    return CheckHints({{.nodes = grant.mems}}, machine_nodes);
+  }
+};
+template <>
+void CallTo<ComputeAdmit>::Take(const Pieces& pieces, Reading& reading) {
+  TakeOrRefuse(*this, pieces, reading);
+}
+template class CallTo<ComputeAdmit>;
+
+template <>
+struct Codec<ComputeAdd> : WithoutAnswer<pb::AddResourceResponse> {
+  using Message = pb::AddResourceRequest;
+
+  static Message ToWire(const sdk::ComputeInstance& instance) {
+    Message message;
+    message.set_cgroup(instance.cgroup);
+    message.set_pod(instance.pod_name);
+    message.set_container(instance.key.container);
+    message.set_container_id(instance.container_id);
+    message.set_pod_uid(instance.key.pod_uid);
+    message.set_pod_namespace(instance.pod_namespace);
+    message.set_cpuset(ToString(instance.cpus));
+    return message;
+  }
+  static StatusOr<sdk::ComputeInstance> FromWire(const Message& message) {
+    sdk::ComputeInstance instance{.key = {message.pod_uid(), message.container()},
+                                  .pod_namespace = message.pod_namespace(),
+                                  .pod_name = message.pod(),
+                                  .container_id = message.container_id(),
+                                  .cgroup = message.cgroup()};
+    QRM_RETURN_IF_ERROR(CheckKey(instance.key));
+    QRM_ASSIGN_OR_RETURN(instance.cpus, CpuSet::Parse(message.cpuset()));
+    return instance;
+  }
+  static StatusOr<Nothing> Serve(PluginDriver& driver, const sdk::ComputeInstance& instance) {
+    QRM_RETURN_IF_ERROR(ComputePlugin::Add(driver, instance));
+    return Nothing{};
+  }
+};
+template <>
+void CallTo<ComputeAdd>::Take(const Pieces& pieces, Reading& reading) {
+  TakeOrRefuse(*this, pieces, reading);
+}
+template class CallTo<ComputeAdd>;
+
+template <>
+struct Codec<ComputeRemove> : WithoutAnswer<pb::RemoveResourceResponse> {
+  using Message = pb::RemoveResourceRequest;
+
+  static Message ToWire(const sdk::ComputeRemoval& removal) {
+    Message message;
+    message.set_container_id(removal.container_id);
+    message.set_pod_uid(removal.key.pod_uid);
+    message.set_container(removal.key.container);
+    return message;
+  }
+  static StatusOr<sdk::ComputeRemoval> FromWire(const Message& message) {
+    return sdk::ComputeRemoval{.key = {message.pod_uid(), message.container()},
+                               .container_id = message.container_id()};
+  }
+  static StatusOr<Nothing> Serve(PluginDriver& driver, const sdk::ComputeRemoval& removal) {
+    QRM_RETURN_IF_ERROR(ComputePlugin::Remove(driver, removal));
+    return Nothing{};
+  }
+};
+template <>
+void CallTo<ComputeRemove>::Take(const Pieces& pieces, Reading& reading) {
+  TakeOrRefuse(*this, pieces, reading);
+}
+template class CallTo<ComputeRemove>;
+
+template <>
+struct Codec<ComputeOptions> : WithoutArguments<pb::OptionsRequest>, Unchecked {
+  using Response = pb::OptionsResponse;
+
+  static StatusOr<PluginOptions> Serve(const PluginDriver& driver, const Nothing& /*request*/) {
+    return driver.options();
+  }
+  static Response AnswerToWire(const Nothing& /*request*/, const PluginOptions& options) {
+    Response response;
+    response.set_needs_add(options.pre_start_required);
+    return response;
+  }
+  static StatusOr<PluginOptions> AnswerFromWire(const Response& response,
+                                                const Nothing& /*request*/) {
+    return PluginOptions{.pre_start_required = response.needs_add()};
+  }
+};
+template class CallTo<ComputeOptions>;
+
+std::vector<ServedCall> ComputeCalls() {
+  return {Served<ComputeAdmit>(), Served<ComputeAdd>(), Served<ComputeRemove>(),
+          Served<ComputeOptions>()};
+}
+
+}  // namespace qrm::calls

@@ -1,0 +1,42 @@
+// The calls to a compute driver: cci.v1alpha1.CCIDriver.
+#pragma once
+
+#include <vector>
+
+#include "plugins/sdk/calls/call.h"
+#include "plugins/sdk/compute_driver.h"
+
+namespace qrm::calls {
+
+/// Decides the CPUs of one container. A refusal by `err` is kFailedPrecondition.
+struct ComputeAdmit {
+  static constexpr Method kMethod{"/cci.v1alpha1.CCIDriver/cciAdmit", "get CPUs of"};
+  using Request = sdk::ComputeRequest;
+  using Answer = sdk::ComputeGrant;
+};
+
+struct ComputeAdd {
+  static constexpr Method kMethod{"/cci.v1alpha1.CCIDriver/cciAddContainerResource",
+                                  "prepare a start by"};
+  using Request = sdk::ComputeInstance;
+  using Answer = Nothing;
+};
+
+struct ComputeRemove {
+  static constexpr Method kMethod{"/cci.v1alpha1.CCIDriver/cciRemoveContainerResource",
+                                  "give back CPUs of"};
+  using Request = sdk::ComputeRemoval;
+  using Answer = Nothing;
+};
+
+/// What the driver wants: only whether it wants to hear of starts counts.
+struct ComputeOptions {
+  static constexpr Method kMethod{"/cci.v1alpha1.CCIDriver/cciGetOptions", "get the options of"};
+  using Request = Nothing;
+  using Answer = PluginOptions;
+};
+
+/// All of them, as a driver serves them.
+std::vector<ServedCall> ComputeCalls();
+
+}  // namespace qrm::calls

@@ -1,0 +1,76 @@
+// The defaults of a compute driver, and drivers' names.
+#include "plugins/sdk/compute_driver.h"
+
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include "api/base/foreign_text.h"
+
+namespace qrm::sdk {
+namespace {
+
+constexpr std::string_view kPrefix = "cci.qrm.io/";
+constexpr std::size_t kMostNameBytes = 63;
+
+bool IsLetterOrDigit(char c) {
+  return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9');
+}
+
+}  // namespace
+
+CpuSet ComputeGrant::Cpus() const {
+  CpuSet cpus;
+  for (const ComputePart& part : parts) {
+    cpus |= part.cpus;
+  }
+  return cpus;
+}
+
+CpuSet ComputeGrant::Idle() const {
+  CpuSet idle;
+  for (const ComputePart& part : parts) {
+    idle |= part.idle;
+  }
+  return idle;
+}
+
+Status ComputeDriver::Restore(const ComputeGrants& /*grants*/) {
+  return OkStatus();
+}
+
+Status ComputeDriver::Add(const ComputeInstance& /*instance*/) {
+  return OkStatus();
+}
+
+Status ComputeDriver::Remove(const ContainerKey& /*key*/) {
+  return OkStatus();
+}
+
+std::string DriverResource(std::string_view name) {
+  return fmt::format("{}{}", kPrefix, name);
+}
+
+bool IsDriverResource(std::string_view resource) {
+  return resource.starts_with(kPrefix);
+}
+
+std::string_view DriverNameOf(std::string_view resource) {
+  return IsDriverResource(resource) ? resource.substr(kPrefix.size()) : std::string_view();
+}
+
+Status CheckDriverName(std::string_view name) {
+  const bool good =
+      !name.empty() && name.size() <= kMostNameBytes && IsLetterOrDigit(name.front()) &&
+      IsLetterOrDigit(name.back()) &&
+      std::all_of(name.begin(), name.end(), [](char c) { return IsLetterOrDigit(c) || c == '-'; });
+  if (good) {
+    return OkStatus();
+  }
+  return Errorf(StatusCode::kInvalidArgument,
+                "\"{}\" is no name of a compute driver; write up to 63 lower-case letters, digits "
+                "and '-', none of them at an end",
+                Quoted(name));
+}
+
+}  // namespace qrm::sdk

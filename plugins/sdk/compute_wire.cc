@@ -1,0 +1,106 @@
+// Reads and writes ResourceSets.
+#include "plugins/sdk/compute_wire.h"
+
+#include <algorithm>
+#include <utility>
+
+#include "api/base/foreign_text.h"
+
+namespace qrm::sdk {
+namespace {
+
+namespace pb = ::cci::v1alpha1;
+
+/// More wishes that are not met are not told: nobody would read them.
+constexpr int kMostUnmet = 64;
+
+Status Shared() {
+  return Errorf(StatusCode::kInvalidArgument,
+                "its CPUs are not exclusive, and shared ones are the cpu plugin's to give; set "
+                "exclusive, or leave the container without a driver");
+}
+
+StatusOr<ComputePart> PartFrom(const pb::ResourceSet::Part& message, CpuSet& taken) {
+  ComputePart part{.name = message.name()};
+  QRM_ASSIGN_OR_RETURN(part.cpus, CpuSet::Parse(message.cpuset()));
+  QRM_ASSIGN_OR_RETURN(part.idle, CpuSet::Parse(message.idle_cpus()));
+  for (const CpuSet& cpus : {part.cpus, part.idle}) {
+    if (cpus.Intersects(taken)) {
+      return Errorf(StatusCode::kInvalidArgument, "it gives CPUs {} twice; name each once",
+                    ToString(cpus & taken));
+    }
+    taken |= cpus;
+  }
+  return part;
+}
+
+StatusOr<std::vector<ComputePart>> PartsFrom(const pb::ResourceSet& set) {
+  pb::ResourceSet whole;
+  if (set.parts().empty()) {
+    pb::ResourceSet::Part& part = *whole.add_parts();
+    part.set_cpuset(set.cpuset());
+    part.set_exclusive(set.exclusive());
+  } else {
+    *whole.mutable_parts() = set.parts();
+  }
+  std::vector<ComputePart> parts;
+  CpuSet taken;
+  for (const pb::ResourceSet::Part& message : whole.parts()) {
+    if (!message.exclusive()) {
+      return Shared();
+    }
+    QRM_ASSIGN_OR_RETURN(ComputePart part, PartFrom(message, taken));
+    parts.push_back(std::move(part));
+  }
+  return parts;
+}
+
+}  // namespace
+
+pb::AdmitResponse ToWire(const ComputeGrant& grant) {
+  pb::AdmitResponse message;
+  pb::ResourceSet& set = *message.mutable_rset();
+  set.set_cpuset(ToString(grant.Cpus()));
+  set.set_exclusive(true);
+  for (const ComputePart& part : grant.parts) {
+    pb::ResourceSet::Part& added = *set.add_parts();
+    added.set_cpuset(ToString(part.cpus));
+    added.set_exclusive(true);
+    added.set_name(part.name);
+    added.set_idle_cpus(ToString(part.idle));
+  }
+  message.set_mems(ToString(grant.mems));
+  message.mutable_envs()->insert(grant.envs.begin(), grant.envs.end());
+  message.mutable_annotations()->insert(grant.annotations.begin(), grant.annotations.end());
+  for (const UnmetWish& wish : grant.unmet) {
+    pb::Unmet& unmet = *message.add_unmet();
+    unmet.set_token(wish.token);
+    unmet.set_reason(wish.reason);
+  }
+  return message;
+}
+
+StatusOr<ComputeGrant> FromWire(const pb::AdmitResponse& message) {
+  ComputeGrant grant{.envs = {message.envs().begin(), message.envs().end()},
+                     .annotations = {message.annotations().begin(), message.annotations().end()}};
+  QRM_ASSIGN_OR_RETURN(const CpuSet whole, CpuSet::Parse(message.rset().cpuset()));
+  QRM_ASSIGN_OR_RETURN(grant.parts, PartsFrom(message.rset()));
+  QRM_ASSIGN_OR_RETURN(grant.mems, NumaMask::Parse(message.mems()));
+  if (grant.Cpus().Empty()) {
+    return Errorf(StatusCode::kInvalidArgument,
+                  "it gives no CPU; refuse the container instead, with the reason");
+  }
+  if (whole != grant.Cpus()) {
+    return Errorf(StatusCode::kInvalidArgument,
+                  "its set is {} and its parts together are {}; make them the same",
+                  Quoted(message.rset().cpuset()), ToString(grant.Cpus()));
+  }
+  const auto told = std::min(message.unmet_size(), kMostUnmet);
+  for (int i = 0; i < told; ++i) {
+    const pb::Unmet& unmet = message.unmet(i);
+    grant.unmet.push_back({.token = Quoted(unmet.token()), .reason = Quoted(unmet.reason())});
+  }
+  return grant;
+}
+
+}  // namespace qrm::sdk

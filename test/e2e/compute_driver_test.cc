@@ -1,0 +1,184 @@
+// Compute drivers through a real qrmd, on a simulated runtime: one that answers as it should, one
+// that is away or dies.
+#include <algorithm>
+#include <atomic>
+#include <csignal>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "test/e2e/driver_node.h"
+#include "test/e2e/process.h"
+#include "test/support/await.h"
+#include "test/support/is_ok.h"
+
+namespace qrm::test {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::Contains;
+using ::testing::HasSubstr;
+using ::testing::Not;
+using ::testing::StartsWith;
+
+class ComputeDriverTest : public testing::Test, protected DriverNode {};
+
+TEST_F(ComputeDriverTest, AContainerGetsWhatItsDriverGivesAndOthersKeepOff) {
+  StartDriver(GiveLast);
+  ASSERT_TRUE(IsOk(runtime.RunPod(DriverPod("plain", 1, ""))));
+  ASSERT_TRUE(IsOk(runtime.RunPod(DriverPod("web", 2))));
+  EXPECT_EQ(Cpus("web"), "2-3");
+  EXPECT_EQ(runtime.RunOptions("web")["envs"]["GIVEN"], "2-3");
+  EXPECT_TRUE(
+      Await([&] { return runtime.Updated("plain", "container0").cpuset_cpus() == "1,4-7"; }));
+  ASSERT_TRUE(IsOk(runtime.RunPod(DriverPod("later", 1, ""))));
+  EXPECT_EQ(Cpus("later"), "1,4-7");
+  EXPECT_THAT(driver->calls(), Contains(StartsWith("add container0 ")));
+}
+
+TEST_F(ComputeDriverTest, ADriverIsOfferedWhatNobodyHasAndToldOfThePod) {
+  AdmitRequest asked;
+  StartDriver([&](const AdmitRequest& request, AdmitResponse& response) {
+    asked = request;
+    return GiveLast(request, response);
+  });
+  ASSERT_TRUE(IsOk(runtime.RunPod(DriverPod("first", 2))));
+  PodSpec pod = DriverPod("second", 1);
+  pod.annotations["cci.qrm.io/spec"] = "* exclusive";
+  ASSERT_TRUE(IsOk(runtime.RunPod(pod)));
+  EXPECT_EQ(asked.availablecpus(), "1") << "of the hinted node";
+  EXPECT_EQ(asked.reserved_cpus(), "0");
+  EXPECT_EQ(asked.cci_spec(), "* exclusive");
+  EXPECT_EQ(asked.pod() + " " + asked.pod_uid() + " " + asked.pod_namespace(),
+            "second uid-second default");
+  EXPECT_EQ(asked.requested_milli_cpus(), 1000);
+  EXPECT_EQ(asked.hint().nodes_size(), 1);
+}
+
+TEST_F(ComputeDriverTest, CpusReturnToAllWhenThePodIsGone) {
+  StartDriver(GiveLast);
+  ASSERT_TRUE(IsOk(runtime.RunPod(DriverPod("web", 2))));
+  ASSERT_TRUE(IsOk(runtime.RemovePod("web")));
+  EXPECT_TRUE(Await([&] {
+    const auto calls = driver->calls();
+    return std::any_of(calls.begin(), calls.end(),
+                       [](const std::string& call) { return call.starts_with("remove"); });
+  }));
+  EXPECT_TRUE(Await([&] { return State().find("uid-web") == std::string::npos; }));
+  ASSERT_TRUE(IsOk(runtime.RunPod(DriverPod("plain", 1, ""))));
+  EXPECT_EQ(Cpus("plain"), "1-7");
+}
+
+TEST_F(ComputeDriverTest, CpusStayWithheldUntilTheDriverTakesTheRemoval) {
+  StartDriver(GiveLast);
+  ASSERT_TRUE(IsOk(runtime.RunPod(DriverPod("web", 2))));
+  takes_removals = false;
+  ASSERT_TRUE(IsOk(runtime.RemovePod("web")));
+  ASSERT_TRUE(IsOk(node().Reconcile()));
+  ASSERT_TRUE(IsOk(runtime.RunPod(DriverPod("plain", 1, ""))));
+  EXPECT_EQ(Cpus("plain"), "1,4-7");
+  takes_removals = true;
+  EXPECT_TRUE(Await([&] { return State().find("uid-web") == std::string::npos; }));
+}
+
+TEST_F(ComputeDriverTest, OnlyItsOwnPodsAreRefusedWhileADriverIsAwayAndTheyStartWhenItReturns) {
+  EXPECT_THAT(Refusal(DriverPod("web", 1)),
+              HasSubstr("compute driver scripted is not registered (annotation "
+                        "cci.qrm.io/driver=scripted asks for it); start it"));
+  StartDriver(GiveLast);
+  ASSERT_TRUE(IsOk(runtime.RunPod(DriverPod("kept", 1))));
+  StopDriver();
+  EXPECT_THAT(Refusal(DriverPod("web", 1)), HasSubstr("is away (annotation"));
+  EXPECT_TRUE(IsOk(runtime.RunPod(DriverPod("plain", 1, ""))));
+  EXPECT_EQ(Cpus("plain"), "1-2,4-7") << "what it gave stays given";
+  StartDriver(GiveLast);
+  EXPECT_TRUE(IsOk(runtime.RunPod(DriverPod("web", 1))));
+}
+
+TEST_F(ComputeDriverTest, APodFallsBackOnlyWhereTheOperatorSaysSo) {
+  PodSpec pod = DriverPod("web", 1, "");
+  pod.pod_namespace = "soft";
+  ASSERT_TRUE(IsOk(runtime.RunPod(pod)));
+  EXPECT_EQ(Cpus("web"), "1-7");
+  EXPECT_THAT(*node().Qrmctl({"explain", "soft/web"}),
+              AllOf(HasSubstr("fallback"), HasSubstr("spare is not registered")));
+}
+
+TEST_F(ComputeDriverTest, ANamespaceMayNotAskForADriverUnlessItIsAllowed) {
+  StartDriver(GiveLast);
+  PodSpec pod = DriverPod("web", 1);
+  pod.pod_namespace = "other";
+  EXPECT_THAT(Refusal(pod), HasSubstr("does not allow compute driver scripted to namespace other"));
+}
+
+TEST_F(ComputeDriverTest, ARestartInPlaceKeepsTheCpusTwentyTimes) {
+  StartDriver(GiveLast);
+  ASSERT_TRUE(IsOk(runtime.RunPod(DriverPod("web", 2))));
+  for (int i = 0; i < 20; ++i) {
+    ASSERT_TRUE(IsOk(runtime.EndContainer("web", "container0")));
+    ASSERT_TRUE(IsOk(runtime.AddContainer("web", DriverPod("web", 2).container)));
+    ASSERT_EQ(Cpus("web"), "2-3");
+  }
+  const std::vector<std::string> calls = driver->calls();
+  EXPECT_EQ(std::count(calls.begin(), calls.end(), "admit container0"), 1);
+  EXPECT_THAT(calls, Not(Contains(StartsWith("remove"))));
+}
+
+TEST_F(ComputeDriverTest, AKilledDaemonGivesEachCpuToOneAndNoneIsLost) {
+  StartDriver(GiveLast);
+  ASSERT_TRUE(IsOk(runtime.RunPod(DriverPod("web", 2))));
+  node().KillDaemon();
+  ASSERT_TRUE(IsOk(node().Start(3)));
+  ASSERT_TRUE(IsOk(runtime.RunPod(DriverPod("next", 2))));
+  EXPECT_EQ(Cpus("next"), "6-7");
+  ASSERT_TRUE(IsOk(runtime.RemovePod("web")));
+  ASSERT_TRUE(IsOk(runtime.RemovePod("next")));
+  EXPECT_TRUE(Await([&] { return State().find("uid-") == std::string::npos; }));
+  ASSERT_TRUE(IsOk(runtime.RunPod(DriverPod("plain", 1, ""))));
+  EXPECT_EQ(Cpus("plain"), "1-7");
+}
+
+TEST_F(ComputeDriverTest, ADaemonKilledInTheMiddleOfAnAdmissionLeavesNothing) {
+  std::atomic<bool> kills = true;
+  StartDriver([&](const AdmitRequest& request, AdmitResponse& response) {
+    if (kills.exchange(false)) {
+      ::kill(node().daemon_pid(), SIGKILL);
+    }
+    return GiveLast(request, response);
+  });
+  (void)runtime.RunPod(DriverPod("web", 2));  // a runtime goes on without an answer
+  (void)runtime.RemovePod("web");
+  node().KillDaemon();
+  ASSERT_TRUE(IsOk(node().Start(3)));
+  EXPECT_THAT(State(), Not(HasSubstr("uid-web")));
+  ASSERT_TRUE(IsOk(runtime.RunPod(DriverPod("web", 2))));
+  EXPECT_EQ(Cpus("web"), "2-3");
+}
+
+TEST_F(ComputeDriverTest, ADriverOnTheSdkKeepsItsGrantsThroughKills) {
+  const auto start = [&] {
+    auto process = Process::Start(
+        {bin() + "/qrm-example-round-robin-driver", "--plugins-registry-dir",
+         dir() / "node/plugins", "--state-dir", dir() / "state", "--control-socket", ""},
+        dir() / "driver.log");
+    EXPECT_TRUE(IsOk(process.status()));
+    EXPECT_TRUE(Await([&] { return IsLive("cci.qrm.io/round-robin"); })) << Plugins();
+    return *std::move(process);
+  };
+  auto process = start();
+  ASSERT_TRUE(IsOk(runtime.RunPod(DriverPod("web", 2, "round-robin"))));
+  EXPECT_EQ(Cpus("web"), "1-2");
+  EXPECT_EQ(runtime.RunOptions("web")["envs"]["ROUND_ROBIN_CPUS"], "1-2");
+  process->Kill();
+  ASSERT_TRUE(Await([&] { return !IsLive("cci.qrm.io/round-robin"); }));
+  ASSERT_TRUE(IsOk(runtime.RemovePod("web")));
+  process = start();
+  EXPECT_TRUE(Await([&] { return State().find("uid-web") == std::string::npos; }));
+  EXPECT_TRUE(IsOk(runtime.RunPod(DriverPod("next", 2, "round-robin"))));
+}
+
+}  // namespace
+}  // namespace qrm::test

@@ -1,0 +1,175 @@
+// A compute driver that answers in every wrong way, through a real qrmd on a simulated runtime.
+#include <chrono>
+#include <functional>
+#include <semaphore>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <fmt/format.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "api/base/mutex.h"
+#include "test/e2e/driver_node.h"
+#include "test/support/is_ok.h"
+
+namespace qrm::test {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+using ::testing::StartsWith;
+
+/// Whether an answer waits until the test is over.
+enum class Hangs { kNo, kYes };
+std::binary_semaphore may_answer(0);
+
+struct WrongAnswer {
+  std::string name;
+  DriverNode::Admit admit;
+  std::string want;
+  int64_t cpus = 2;
+  Hangs hangs = Hangs::kNo;
+};
+
+DriverNode::Admit Gives(const std::string& cpus) {
+  return [cpus](const AdmitRequest&, AdmitResponse& response) {
+    Give(response, cpus);
+    return OkStatus();
+  };
+}
+
+/// Two CPUs that it may give, and something wrong with the rest.
+DriverNode::Admit GivesAnd(std::function<void(AdmitResponse&)> spoil) {
+  return [spoil = std::move(spoil)](const AdmitRequest& request, AdmitResponse& response) {
+    const Status given = GiveLast(request, response);
+    spoil(response);
+    return given;
+  };
+}
+
+DriverNode::Admit GivesParts(const std::vector<std::pair<std::string, std::string>>& cpus_and_idle,
+                             const std::string& whole) {
+  return [=](const AdmitRequest&, AdmitResponse& response) {
+    Give(response, whole);
+    for (const auto& [cpus, idle] : cpus_and_idle) {
+      auto& part = *response.mutable_rset()->add_parts();
+      part.set_cpuset(cpus);
+      part.set_exclusive(true);
+      part.set_idle_cpus(idle);
+    }
+    return OkStatus();
+  };
+}
+
+DriverNode::Admit Fails(const Status& status) {
+  return [status](const AdmitRequest&, AdmitResponse&) { return status; };
+}
+
+std::string EveryOther(int count) {
+  std::string list = "0";
+  for (int i = 1; i < count; ++i) {
+    list += fmt::format(",{}", 2 * i);
+  }
+  return list;
+}
+
+/// The node of them all: CPU 3 is another pod's, and CPUs 1 and 2 of the hinted node are offered.
+class WrongAnswerTest : public testing::TestWithParam<WrongAnswer> {
+ protected:
+  static void SetUpTestSuite() {
+    node = new DriverNode;
+    node->StartDriver([](const AdmitRequest& request, AdmitResponse& response) {
+      return Latest()(request, response);
+    });
+    Set(GiveLast);
+    ASSERT_TRUE(IsOk(node->runtime.RunPod(DriverPod("holder", 1))));
+  }
+  static void TearDownTestSuite() { delete node; }
+
+  static void Set(DriverNode::Admit next) {
+    const MutexLock lock(mutex);
+    admit = std::move(next);
+  }
+  /// A copy, which may answer after the next one was set.
+  static DriverNode::Admit Latest() {
+    const MutexLock lock(mutex);
+    return admit;
+  }
+
+  static inline DriverNode* node = nullptr;
+  static inline Mutex mutex;
+  static inline DriverNode::Admit admit QRM_GUARDED_BY(mutex);
+};
+
+TEST_P(WrongAnswerTest, IsRefusedWithASentenceAndLeavesTheStateAsItWas) {
+  const std::string before = node->State();
+  Set(GetParam().admit);
+  const auto begin = std::chrono::steady_clock::now();
+  EXPECT_THAT(node->Refusal(DriverPod("web", GetParam().cpus)),
+              AllOf(HasSubstr("cannot admit container container0 of pod default/web"),
+                    HasSubstr(GetParam().want)));
+  EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::milliseconds(1900));
+  EXPECT_EQ(node->State(), before);
+  EXPECT_THAT(node->driver->calls().back(), StartsWith("remove "));
+  if (GetParam().hangs == Hangs::kYes) {
+    may_answer.release();
+  }
+}
+
+const WrongAnswer kWrongAnswers[] = {
+    {"ReservedCpu", Gives("0-1"), "of which 0 were not offered"},
+    {"CpuOfAnotherPod", Gives("2-3"), "of which 3 were not offered"},
+    {"CpuThatTheMachineLacks", Gives("1,99"), "of which 99 were not offered"},
+    {"NoCpu", Gives(""), "it gives no CPU"},
+    {"NoSet", [](const AdmitRequest&, AdmitResponse&) { return OkStatus(); }, "not exclusive"},
+    {"Letters", Gives("a-b"), "cannot"},
+    {"BackwardRange", Gives("5-3"), "cannot"},
+    {"NegativeCpu", Gives("-1"), "cannot"},
+    {"EmptyItem", Gives("4,,5"), "cannot"},
+    {"HugeCpu", Gives("4294967296"), "cannot"},
+    {"CpuBeyondAll", Gives("70000"), "cannot"},
+    {"AMillionCpus", Gives(EveryOther(1'000'000)), "cannot"},
+    {"CpuInTwoParts", GivesParts({{"1", ""}, {"1-2", ""}}, "1-2"), "CPUs 1 twice"},
+    {"CpuThatIsIdleToo", GivesParts({{"1", "1"}}, "1"), "CPUs 1 twice"},
+    {"IdleCpuOfAnotherPod", GivesParts({{"2", "3"}}, "2"), "of which 3 were not offered"},
+    {"IdleCpusThatNobodyPaysFor", GivesParts({{"1", "2"}}, "1"), "it gave 2 CPUs", 1},
+    {"PartsThatAreNotTheSet", GivesParts({{"1", ""}}, "1-2"), "its parts together are 1"},
+    {"SharedCpus", GivesAnd([](AdmitResponse& r) { r.mutable_rset()->set_exclusive(false); }),
+     "are not exclusive"},
+    {"OneSharedPart", GivesAnd([](AdmitResponse& r) { r.mutable_rset()->add_parts(); }),
+     "are not exclusive"},
+    {"MoreThanRequested", Gives("1-2"), "it gave 2 CPUs (1-2) and the container requests 1", 1},
+    {"OtherNumaNodes", Gives("2,4"), "of which 4 were not offered"},
+
+    {"Refusal", GivesAnd([](AdmitResponse& r) { r.set_err("the moon is full"); }),
+     "the moon is full"},
+    {"RefusalWithControlCharacters", GivesAnd([](AdmitResponse& r) { r.set_err("a\nb\x1b[2J"); }),
+     "a\\nb\\x1b[2J"},
+    {"ErrorStatus", Fails({StatusCode::kResourceExhausted, "no core left"}), "no core left"},
+    {"ErrorWithoutWords", Fails({StatusCode::kInternal, ""}), "and no message"},
+    {"ErrorOfAnAwayDriver", Fails({StatusCode::kUnavailable, "come back"}), "come back"},
+    {"MemoryNodeThatTheMachineLacks", GivesAnd([](AdmitResponse& r) { r.set_mems("9"); }),
+     "NUMA node 9, which this machine does not have"},
+    {"UnreadableMemoryNodes", GivesAnd([](AdmitResponse& r) { r.set_mems("x"); }), "cannot"},
+    {"VariableWithoutName", GivesAnd([](AdmitResponse& r) { (*r.mutable_envs())["A=B"] = "c"; }),
+     "'A=B'"},
+    {"AMegabyteOfVariables",
+     GivesAnd([](AdmitResponse& r) { (*r.mutable_envs())["A"] = std::string(1 << 20, 'a'); }),
+     "65536 are the most"},
+    {"SeventeenMegabytes",
+     GivesAnd([](AdmitResponse& r) { (*r.mutable_envs())["A"] = std::string(17 << 20, 'a'); }),
+     "cannot get CPUs of plugin"},  // too large, or on a busy machine too late
+    {"NoAnswer",
+     [](const AdmitRequest&, AdmitResponse&) {
+       may_answer.acquire();
+       return OkStatus();
+     },
+     "no answer before the deadline", 2, Hangs::kYes},
+};
+INSTANTIATE_TEST_SUITE_P(Each, WrongAnswerTest, testing::ValuesIn(kWrongAnswers),
+                         [](const auto& param_info) { return param_info.param.name; });
+
+}  // namespace
+}  // namespace qrm::test

@@ -1,0 +1,202 @@
+// Admissions of containers that a compute driver places.
+#include "manager/admission/driver_step.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "test/manager/admission/admitter_fixture.h"
+#include "test/support/is_ok.h"
+
+namespace qrm::test {
+namespace {
+
+using manager::WhenMissing;
+using testing::AllOf;
+using testing::Contains;
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::Not;
+
+constexpr char kFast[] = "cci.qrm.io/fast";
+
+// Driver fast gives CPUs 2-3; it is registered, and namespace default may ask for it.
+class DriverStepTest : public AdmitterTest {
+ protected:
+  DriverStepTest() {
+    options_.drivers["fast"] = {.namespaces = {"default"}};
+    PluginScript driver;
+    driver.computes = sdk::ComputeGrant{.parts = {{.cpus = {2, 3}}}, .envs = {{"FAST", "yes"}}};
+    plugins_.Set(kFast, driver);
+  }
+
+  static ContainerDemand Asking() {
+    ContainerDemand demand = Demand();
+    demand.pod.annotations["cci.qrm.io/driver"] = "fast";
+    return demand;
+  }
+  void Change(const std::function<void(PluginScript&)>& change) {
+    PluginScript driver;
+    driver.computes = sdk::ComputeGrant{.parts = {{.cpus = {2, 3}}}};
+    change(driver);
+    plugins_.Set(kFast, driver);
+  }
+  /// How often it was said that the removal has come about.
+  int RemoveWeb() {
+    int done = 0;
+    EXPECT_TRUE(
+        IsOk(RunOn(state_, [&] { return releaser_.RemovePods({"uid-web"}, [&] { ++done; }); })));
+    Settle(state_);
+    return done;
+  }
+
+  AdmissionOptions options_;
+};
+
+TEST_F(DriverStepTest, ADriverIsAskedInPlaceOfTheCpuPluginWhichWithholdsWhatItGives) {
+  const auto admitted = Admit(Asking(), options_);
+  ASSERT_TRUE(IsOk(admitted.status()));
+  EXPECT_EQ(admitted->properties.at("CpusetCpus"), "2-3");
+  EXPECT_EQ(admitted->envs.at("FAST"), "yes");
+  const std::vector<std::string> calls = plugins_.calls();
+  EXPECT_THAT(calls, AllOf(Contains("admit cci.qrm.io/fast uid-web/main"),
+                           Contains("restore cpu uid-web/main=2-3"), Contains("allocate memory"),
+                           Not(Contains("allocate cpu")), Not(Contains("hints cpu"))));
+}
+
+TEST_F(DriverStepTest, TheRecordNamesTheDriverAndTheCpuPlugin) {
+  ASSERT_TRUE(IsOk(Admit(Asking(), options_).status()));
+  const checkpoint::ContainerRecord* record = Record(Asking());
+  ASSERT_NE(record, nullptr);
+  EXPECT_EQ(record->PluginOf(kFast), kFast);
+  EXPECT_EQ(record->PluginOf("cpu"), "cpu");
+  EXPECT_TRUE(record->allocations.at("cpu").exclusive);
+}
+
+TEST_F(DriverStepTest, ARepeatedRequestAsksNobody) {
+  ASSERT_TRUE(IsOk(Admit(Asking(), options_).status()));
+  plugins_.ForgetCalls();
+  EXPECT_EQ(Admit(Asking(), options_)->properties.at("CpusetCpus"), "2-3");
+  EXPECT_THAT(plugins_.calls(), ElementsAre());
+}
+
+TEST_F(DriverStepTest, AContainerWithoutDriverIsPlacedAsEver) {
+  ASSERT_TRUE(IsOk(Admit(Demand(), options_).status()));
+  EXPECT_THAT(plugins_.calls(),
+              ElementsAre("hints cpu", "hints memory", "allocate cpu", "allocate memory"));
+}
+
+TEST_F(DriverStepTest, AnAnswerThatWasNotOfferedIsRefusedAndTakenBack) {
+  Change([](PluginScript& driver) {
+    driver.computes = sdk::ComputeGrant{.parts = {{.cpus = {2, 9}}}};
+  });
+  EXPECT_THAT(Rejection(Asking(), options_), HasSubstr("of which 9 were not offered"));
+  EXPECT_THAT(plugins_.calls(),
+              AllOf(Contains("end cci.qrm.io/fast uid-web/"), Contains("suspect cci.qrm.io/fast"),
+                    Not(Contains(HasSubstr("restore")))));
+  EXPECT_EQ(Record(Asking()), nullptr);
+}
+
+TEST_F(DriverStepTest, ARefusalIsTheDriversRight) {
+  Change([](PluginScript& driver) {
+    driver.computes = Status(StatusCode::kFailedPrecondition, "the moon is full");
+  });
+  EXPECT_THAT(Rejection(Asking(), options_), HasSubstr("the moon is full"));
+  EXPECT_THAT(plugins_.calls(), Not(Contains("suspect cci.qrm.io/fast")));
+}
+
+TEST_F(DriverStepTest, ACpuPluginThatCannotWithholdRefuses) {
+  PluginScript cpu = Gives("cpu", Pin(kCpusetCpus, "0-1"));
+  cpu.restores = Status(StatusCode::kUnimplemented, "no such call");
+  plugins_.Set("cpu", cpu);
+  EXPECT_THAT(Rejection(Asking(), options_),
+              HasSubstr("it does not withhold the CPUs that the compute driver gave"));
+}
+
+TEST_F(DriverStepTest, AMissingDriverRefusesUnlessItsPodsMayFallBack) {
+  plugins_.Drop(kFast);
+  EXPECT_THAT(Rejection(Asking(), options_), HasSubstr("compute driver fast is not registered"));
+  options_.drivers["fast"].when_missing = WhenMissing::kFallBack;
+  EXPECT_EQ(Admit(Asking(), options_)->properties.at("CpusetCpus"), "0-1");
+  EXPECT_THAT(LastTrace()["driver"]["fallback"], HasSubstr("is not registered"));
+}
+
+TEST_F(DriverStepTest, ARefusalNeverFallsBack) {
+  options_.drivers["fast"].when_missing = WhenMissing::kFallBack;
+  Change([](PluginScript& driver) { driver.computes = Status(StatusCode::kUnavailable, "no"); });
+  EXPECT_FALSE(Admit(Asking(), options_).ok());
+}
+
+TEST_F(DriverStepTest, ANamespaceWithoutPermissionIsRefused) {
+  options_.drivers.clear();
+  EXPECT_THAT(Rejection(Asking(), options_),
+              HasSubstr("does not allow compute driver fast to namespace default"));
+}
+
+TEST_F(DriverStepTest, UnmetWishesAreExplained) {
+  Change([](PluginScript& driver) {
+    driver.computes =
+        sdk::ComputeGrant{.parts = {{.cpus = {2}}}, .unmet = {{"no-irq", "it is managed"}}};
+  });
+  ASSERT_TRUE(IsOk(Admit(Asking(), options_).status()));
+  EXPECT_EQ(LastTrace()["driver"]["unmet"][0]["wish"], "no-irq");
+  EXPECT_EQ(LastTrace()["driver"]["offered"], "1-7");
+}
+
+// --- the end
+
+TEST_F(DriverStepTest, APodThatIsGoneStaysUntilItsDriverHasTakenTheRemoval) {
+  ASSERT_TRUE(IsOk(Admit(Asking(), options_).status()));
+  Change([](PluginScript& driver) { driver.ends = Status(StatusCode::kUnavailable, "busy"); });
+  EXPECT_EQ(RemoveWeb(), 0);
+  EXPECT_NE(Record(Asking()), nullptr);
+  EXPECT_THAT(plugins_.calls(), Not(Contains("remove cpu uid-web")));
+  Change([](PluginScript&) {});
+  RunOn(state_, [&] {
+    EXPECT_FALSE(releaser_.RemovalIsDue()) << "the driver is left alone for a while";
+    releaser_.Replay(kFast);
+    EXPECT_TRUE(releaser_.RemovalIsDue());
+  });
+  EXPECT_EQ(RemoveWeb(), 1);
+  EXPECT_EQ(Record(Asking()), nullptr);
+  EXPECT_THAT(plugins_.calls(), Contains("remove cpu uid-web"));
+}
+
+TEST_F(DriverStepTest, NobodyWaitsForADriverThatIsToldOfARemoval) {
+  ASSERT_TRUE(IsOk(Admit(Asking(), options_).status()));
+  RunOn(state_, [&] {
+    EXPECT_TRUE(IsOk(releaser_.RemovePods({"uid-web"})));
+    EXPECT_THAT(plugins_.calls(), Contains("end cci.qrm.io/fast uid-web/main"));
+    EXPECT_NE(Record(Asking()), nullptr);
+  });
+  Settle(state_);
+  EXPECT_EQ(Record(Asking()), nullptr);
+}
+
+TEST_F(DriverStepTest, WhoNeedsTheRoomWaitsForTheDriver) {
+  ASSERT_TRUE(IsOk(Admit(Asking(), options_).status()));
+  int done = 0;
+  RunOn(state_, [&] {
+    EXPECT_TRUE(IsOk(releaser_.RemovePods({"uid-web"}, [&] { ++done; })));
+    releaser_.FinishRemovalOf("uid-other");
+    EXPECT_NE(Record(Asking()), nullptr);
+    EXPECT_TRUE(releaser_.FinishRemovals());
+    EXPECT_EQ(Record(Asking()), nullptr);
+    EXPECT_FALSE(releaser_.FinishRemovals());
+  });
+  Settle(state_);
+  EXPECT_EQ(done, 1) << "the answer of before is of no use any more";
+}
+
+TEST_F(DriverStepTest, APodThatReturnsIsAdmittedAnewOnceItsDriverHasTakenTheRemoval) {
+  ASSERT_TRUE(IsOk(Admit(Asking(), options_).status()));
+  RunOn(state_, [&] {
+    EXPECT_TRUE(IsOk(releaser_.RemovePods({"uid-web"})));
+    releaser_.FinishRemovalOf("uid-web");
+  });
+  ASSERT_TRUE(IsOk(Admit(Asking(), options_).status()));
+  Settle(state_);
+  EXPECT_NE(Record(Asking()), nullptr);
+}
+
+}  // namespace
+}  // namespace qrm::test

@@ -1,0 +1,97 @@
+#include "manager/drivers/driver_choice.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "test/support/sample_node.h"
+
+namespace qrm::manager {
+namespace {
+
+using testing::AllOf;
+using testing::Field;
+using testing::HasSubstr;
+using testing::Optional;
+
+// A node whose operator gives driver fast to namespaces game-* and to a runtime class.
+const DriverOptions kOptions = {
+    {"fast",
+     {.namespaces = {"db"},
+      .default_namespaces = {"game-*"},
+      .runtime_classes = {"gold"},
+      .spec = "from the node"}},
+};
+
+ContainerDemand Demand(const StringMap& annotations, const std::string& pod_namespace = "db") {
+  ContainerDemand demand{.pod = test::SamplePod("web", pod_namespace), .container = "main"};
+  demand.pod.annotations = annotations;
+  return demand;
+}
+
+std::optional<DriverChoice> Choose(const ContainerDemand& demand, double cpus = 2) {
+  return ChooseDriver(demand, cpus, kOptions).value_or(std::nullopt);
+}
+
+TEST(DriverChoiceTest, APodAsksByAnnotation) {
+  EXPECT_THAT(Choose(Demand({{"cci.qrm.io/driver", "slow"}, {"cci.qrm.io/spec", "cold"}})),
+              Optional(AllOf(Field(&DriverChoice::name, "slow"), Field(&DriverChoice::spec, "cold"),
+                             Field(&DriverChoice::by, "annotation cci.qrm.io/driver=slow"),
+                             Field(&DriverChoice::by_operator, false))));
+}
+
+TEST(DriverChoiceTest, AContainersOwnAnnotationWinsOverItsPods) {
+  EXPECT_THAT(
+      Choose(Demand({{"cci.qrm.io/driver", "slow"},
+                     {"driver.cci.qrm.io/container.main", "fast"},
+                     {"cci.qrm.io/spec", "pod"},
+                     {"spec.cci.qrm.io/container.main", "own"}})),
+      Optional(AllOf(Field(&DriverChoice::name, "fast"), Field(&DriverChoice::spec, "own"))));
+}
+
+TEST(DriverChoiceTest, ANamespaceHasADefaultWithTheNodesSpec) {
+  EXPECT_THAT(Choose(Demand({}, "game-1")),
+              Optional(AllOf(Field(&DriverChoice::name, "fast"),
+                             Field(&DriverChoice::spec, "from the node"),
+                             Field(&DriverChoice::by_operator, true))));
+  EXPECT_EQ(Choose(Demand({}, "db")), std::nullopt);
+}
+
+TEST(DriverChoiceTest, ARuntimeClassHasADefault) {
+  ContainerDemand demand = Demand({});
+  demand.runtime_class = "gold";
+  EXPECT_THAT(Choose(demand), Optional(Field(&DriverChoice::by, "runtime class gold")));
+}
+
+TEST(DriverChoiceTest, AnEmptyAnnotationIsForNoDriver) {
+  EXPECT_EQ(Choose(Demand({{"cci.qrm.io/driver", ""}}, "game-1")), std::nullopt);
+}
+
+TEST(DriverChoiceTest, APodsDriverIsForMainContainersThatRequestCpus) {
+  EXPECT_EQ(Choose(Demand({{"cci.qrm.io/driver", "fast"}}), 0), std::nullopt);
+  ContainerDemand init = Demand({{"cci.qrm.io/driver", "fast"}});
+  init.type = ContainerType::kInit;
+  EXPECT_EQ(Choose(init), std::nullopt);
+  init.pod.annotations["driver.cci.qrm.io/container.main"] = "fast";
+  EXPECT_THAT(Choose(init), Optional(Field(&DriverChoice::name, "fast")));
+}
+
+TEST(DriverChoiceTest, RefusesWhatCannotBe) {
+  const auto why = [](const StringMap& annotations, double cpus) {
+    return MessageOf(ChooseDriver(Demand(annotations), cpus, kOptions).status());
+  };
+  EXPECT_THAT(why({{"cci.qrm.io/driver", "No_Name"}}, 1),
+              HasSubstr("\"No_Name\" is no name of a compute driver"));
+  EXPECT_THAT(why({{"driver.cci.qrm.io/container.main", "fast"}}, 0),
+              HasSubstr("the container requests no CPU"));
+  EXPECT_THAT(why({{"cci.qrm.io/driver", "fast"}, {"cci.qrm.io/spec", std::string(20000, 'a')}}, 1),
+              HasSubstr("has 20000 bytes"));
+}
+
+TEST(DriverChoiceTest, IsOpenToTheNamespacesOfItsRule) {
+  EXPECT_TRUE(IsOpenTo(kOptions, "fast", "db"));
+  EXPECT_FALSE(IsOpenTo(kOptions, "fast", "web"));
+  EXPECT_FALSE(IsOpenTo(kOptions, "slow", "db"));
+}
+
+}  // namespace
+}  // namespace qrm::manager

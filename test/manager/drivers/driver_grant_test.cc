@@ -1,0 +1,77 @@
+#include "manager/drivers/driver_grant.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "test/support/is_ok.h"
+#include "test/support/sample_node.h"
+
+namespace qrm::manager {
+namespace {
+
+using sdk::ComputeGrant;
+using test::IsOk;
+using testing::HasSubstr;
+
+// Eight CPUs on two nodes, of which 2-7 are offered.
+class DriverGrantTest : public testing::Test {
+ protected:
+  Status Check(const ComputeGrant& grant, double cpus = 2) const {
+    return CheckGrant(grant, {.offer = offer_, .cpus = cpus, .machine = machine_});
+  }
+
+  const Machine machine_ = test::SampleMachine();
+  const DriverOffer offer_{.available = CpuSet::Range(2, 7), .shared = CpuSet::Range(2, 7)};
+};
+
+TEST_F(DriverGrantTest, TakesWhatWasOffered) {
+  EXPECT_TRUE(IsOk(Check({.parts = {{.cpus = {2, 5}}}})));
+}
+
+TEST_F(DriverGrantTest, RefusesWhatWasNot) {
+  EXPECT_THAT(MessageOf(Check({.parts = {{.cpus = {1, 2}}}})), HasSubstr("1 were not offered"));
+  EXPECT_THAT(MessageOf(Check({.parts = {{.cpus = {2}, .idle = {0}}}})),
+              HasSubstr("0 were not offered"));
+}
+
+TEST_F(DriverGrantTest, RefusesMoreThanIsRequestedIdleOnesIncluded) {
+  EXPECT_THAT(MessageOf(Check({.parts = {{.cpus = {2, 3}, .idle = {4}}}})),
+              HasSubstr("it gave 3 CPUs (2-4) and the container requests 2"));
+}
+
+TEST_F(DriverGrantTest, RefusesTextsThatARuntimeFailsOn) {
+  const auto why = [this](const StringMap& envs) {
+    return MessageOf(Check({.parts = {{.cpus = {2}}}, .envs = envs}));
+  };
+  EXPECT_THAT(why({{"A=B", "1"}}), HasSubstr("the environment variable 'A=B'"));
+  EXPECT_THAT(why({{"A", std::string(100'000, 'a')}}), HasSubstr("have 100001 bytes"));
+}
+
+TEST_F(DriverGrantTest, LeavesTheSharedPoolACpu) {
+  EXPECT_EQ(Check({.parts = {{.cpus = CpuSet::Range(2, 7)}}}, 6).code(),
+            StatusCode::kResourceExhausted);
+}
+
+TEST_F(DriverGrantTest, MemoryNodesAreAmongThoseOfTheMemoryPlugin) {
+  const ResourceAllocation memory = test::NodeMemory({{0, 1}});
+  EXPECT_TRUE(IsOk(CheckMems({.parts = {}, .mems = {0}}, &memory)));
+  EXPECT_TRUE(IsOk(CheckMems({.parts = {}, .mems = {1}}, nullptr)));
+  EXPECT_THAT(MessageOf(CheckMems({.parts = {}, .mems = {1}}, &memory)),
+              HasSubstr("on NUMA nodes 1, and the memory plugin gave it on 0"));
+}
+
+TEST_F(DriverGrantTest, IdleCpusAreWithheldAndNotTheContainers) {
+  const ComputeGrant grant{.parts = {{.cpus = {2}, .idle = {3}}}};
+  const AllocationByResource records = RecordsOf("cci.qrm.io/fast", grant, machine_);
+  EXPECT_EQ(records.at("cci.qrm.io/fast").value, "2");
+  EXPECT_EQ(WithheldBy(grant, machine_).value, "2-3");
+}
+
+TEST_F(DriverGrantTest, MemoryNodesHaveARecordOfTheirOwn) {
+  const AllocationByResource records =
+      RecordsOf("cci.qrm.io/fast", {.parts = {{.cpus = {2}}}, .mems = {1}}, machine_);
+  EXPECT_EQ(records.at("cci.qrm.io/fast.mems").value, "1");
+}
+
+}  // namespace
+}  // namespace qrm::manager

@@ -1,0 +1,129 @@
+// A compute driver as the SDK runs it: its grants, through restarts and failures.
+#include "plugins/sdk/compute_plugin.h"
+
+#include <memory>
+#include <vector>
+
+#include <gmock/gmock.h>
+
+#include "plugins/sdk/plugin_state.h"
+#include "test/support/is_ok.h"
+#include "test/support/temp_dir.h"
+
+namespace qrm::sdk {
+namespace {
+
+using test::IsOk;
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::Pair;
+
+/// Gives the first CPUs, and remembers what it was asked.
+class FirstCpus final : public ComputeDriver {
+ public:
+  Status Restore(const ComputeGrants& grants) override {
+    restored = grants;
+    return OkStatus();
+  }
+  StatusOr<ComputeGrant> Admit(const ComputeRequest& request) override {
+    ++admissions;
+    CpuSet cpus;
+    for (const int cpu : request.available) {
+      if (cpus.Count() * int64_t{1000} < request.milli_cpus) {
+        cpus.Add(cpu);
+      }
+    }
+    return ComputeGrant{.parts = {{.cpus = cpus, .name = "first"}},
+                        .mems = {0},
+                        .envs = {{"A", "1"}},
+                        .unmet = {{"no-irq", "\"managed\""}}};
+  }
+  Status Remove(const ContainerKey& key) override {
+    removed.push_back(key.pod_uid + "/" + key.container);
+    return removal;
+  }
+
+  int admissions = 0;
+  Status removal;
+  std::vector<std::string> removed;
+  ComputeGrants restored;
+};
+
+ComputeRequest Request(const std::string& pod, CpuSet available) {
+  return {.key = {pod, "main"}, .available = std::move(available), .milli_cpus = 2000};
+}
+
+class ComputePluginTest : public testing::Test {
+ protected:
+  void SetUp() override { Start(); }
+  /// The same driver, as a new process.
+  void Start() {
+    host_.reset();
+    auto state = OpenPluginState(dir_ / "state.db");
+    ASSERT_TRUE(IsOk(state.status()));
+    host_ = std::make_unique<PluginDriver>(plugin_, DriverResource("first"), *std::move(state));
+    ASSERT_TRUE(IsOk(host_->Start()));
+  }
+
+  const test::TempDir dir_;
+  FirstCpus driver_;
+  ComputePlugin plugin_{driver_};
+  std::unique_ptr<PluginDriver> host_;
+};
+
+TEST_F(ComputePluginTest, ARepeatedRequestGetsTheSameWithoutTheDriver) {
+  const auto first = ComputePlugin::Admit(*host_, Request("a", CpuSet::Range(0, 7)));
+  ASSERT_TRUE(IsOk(first.status()));
+  const auto again = ComputePlugin::Admit(*host_, Request("a", CpuSet::Range(2, 7)));
+  ASSERT_TRUE(IsOk(again.status()));
+  EXPECT_EQ(*first, *again);
+  EXPECT_EQ(driver_.admissions, 1);
+}
+
+TEST_F(ComputePluginTest, GrantsComeBackWholeAfterARestart) {
+  const auto given = ComputePlugin::Admit(*host_, Request("a", CpuSet::Range(0, 7)));
+  ASSERT_TRUE(IsOk(given.status()));
+  Start();
+  EXPECT_THAT(driver_.restored, ElementsAre(Pair(ContainerKey{"a", "main"}, *given)));
+}
+
+TEST_F(ComputePluginTest, AGrantWhoseCpusAreOfferedAnewIsOver) {
+  ASSERT_TRUE(IsOk(ComputePlugin::Admit(*host_, Request("lost", {0, 1, 2})).status()));
+  ASSERT_TRUE(IsOk(ComputePlugin::Admit(*host_, Request("next", {1, 2, 3})).status()));
+  EXPECT_THAT(driver_.removed, ElementsAre("lost/main"));
+  EXPECT_EQ(host_->grants().size(), 1u);
+}
+
+TEST_F(ComputePluginTest, WhatTheDriverDoesNotGiveBackStays) {
+  ASSERT_TRUE(IsOk(ComputePlugin::Admit(*host_, Request("a", {0, 1})).status()));
+  driver_.removal = Status(StatusCode::kUnavailable, "a file is busy");
+  EXPECT_THAT(MessageOf(ComputePlugin::Remove(*host_, {.key = {"a", "main"}})),
+              HasSubstr("a file is busy"));
+  EXPECT_EQ(host_->grants().size(), 1u);
+  driver_.removal = OkStatus();
+  EXPECT_TRUE(IsOk(ComputePlugin::Remove(*host_, {.key = {"a", ""}})));
+  EXPECT_TRUE(host_->grants().empty());
+}
+
+TEST_F(ComputePluginTest, RemovingWhatIsNotKnownSucceeds) {
+  EXPECT_TRUE(IsOk(ComputePlugin::Remove(*host_, {.key = {"never", "main"}})));
+  EXPECT_TRUE(driver_.removed.empty());
+}
+
+TEST_F(ComputePluginTest, AResourcePluginsCallsAreRefused) {
+  EXPECT_EQ(
+      host_->Allocate({.key = {"a", "main"}, .resource = DriverResource("first")}).status().code(),
+      StatusCode::kUnimplemented);
+}
+
+TEST(ComputeDriverNameTest, IsADnsLabel) {
+  EXPECT_TRUE(IsOk(CheckDriverName("round-robin-2")));
+  for (const char* name : {"", "-a", "a-", "A", "a.b", "a/b"}) {
+    EXPECT_EQ(CheckDriverName(name).code(), StatusCode::kInvalidArgument) << name;
+  }
+  EXPECT_EQ(DriverNameOf(DriverResource("fast")), "fast");
+  EXPECT_FALSE(IsDriverResource("cpu"));
+}
+
+}  // namespace
+}  // namespace qrm::sdk
