@@ -9,6 +9,7 @@
 #include <fmt/format.h>
 
 #include "tools/plugin_check/conformance.h"
+#include "tools/plugin_check/driver_conformance.h"
 #include "topology/discovery.h"
 
 namespace qrm::manager {
@@ -25,6 +26,7 @@ struct Flags {
   int64_t timeout_ms = CheckSettings{}.timeout.count();
   std::vector<std::string> labels;
   std::vector<std::string> annotations;
+  bool is_driver = false;
 };
 
 void Declare(CLI::App& app, Flags& flags) {
@@ -46,6 +48,8 @@ void Declare(CLI::App& app, Flags& flags) {
   app.add_option("--timeout-ms", flags.timeout_ms, "for each answer")
       ->check(CLI::Range(1, 60000))
       ->capture_default_str();
+  app.add_flag("--cci", flags.is_driver, "it is a compute driver; --amount is in CPUs");
+  app.add_option("--spec", flags.settings.spec, "what a compute driver is asked for");
   app.add_option("--command", flags.settings.command,
                  "how a shell starts the plugin: it is started, killed and started again");
   app.footer(
@@ -86,7 +90,8 @@ int Misuse(const std::string& message, std::ostream& err) {
 }  // namespace
 
 int RunPluginCheck(std::vector<std::string> arguments, std::ostream& out, std::ostream& err) {
-  CLI::App app("Checks whether a resource plugin keeps the protocol.", "qrm-plugin-check");
+  CLI::App app("Checks whether a resource plugin, or a compute driver, keeps the protocol.",
+               "qrm-plugin-check");
   Flags flags;
   Declare(app, flags);
   try {
@@ -105,7 +110,8 @@ int RunPluginCheck(std::vector<std::string> arguments, std::ostream& out, std::o
   if (!machine.ok()) {
     return Misuse(MessageOf(machine.status()), err);
   }
-  const Verdict verdict = CheckPlugin(flags.settings, *machine, [&](const RuleResult& result) {
+  const auto check = flags.is_driver ? CheckDriver : CheckPlugin;
+  const Verdict verdict = check(flags.settings, *machine, [&](const RuleResult& result) {
     out << fmt::format("{:<8}{}{}{}\n", ToString(result.verdict), result.rule,
                        result.detail.empty() ? "" : ": ", result.detail)
         << std::flush;

@@ -24,6 +24,7 @@ struct CheckSettings {
   std::string pod_type;
   std::map<std::string, std::string> labels;
   std::map<std::string, std::string> annotations;
+  std::string spec;                         ///< of a compute driver's containers
   std::chrono::milliseconds timeout{2000};  ///< for each answer
   /// Starts the plugin, and again after kill -9; empty: it runs already, and is not killed.
   std::string command;

@@ -1,0 +1,82 @@
+// The conformance test of compute drivers: the example's process, and drivers that break a rule.
+#include <filesystem>
+#include <sstream>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <fmt/format.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "test/support/scripted_driver.h"
+#include "test/support/temp_dir.h"
+#include "tools/plugin_check/check_command.h"
+
+namespace qrm::manager {
+namespace {
+
+using test::DriverScript;
+using test::ScriptedDriver;
+using testing::AllOf;
+using testing::HasSubstr;
+using testing::Not;
+
+class DriverConformanceTest : public testing::Test {
+ protected:
+  int Check(std::vector<std::string> more = {}) {
+    std::vector<std::string> arguments = {socket_, "--cci", "--machine",
+                                          "synthetic:package:1 [numa] core:8 pu:1"};
+    arguments.insert(arguments.end(), more.begin(), more.end());
+    std::ostringstream errors;
+    const int code = RunPluginCheck(std::move(arguments), out_, errors);
+    EXPECT_EQ(errors.str(), "");
+    return code;
+  }
+  int CheckScripted(DriverScript script) {
+    const ScriptedDriver driver(socket_, std::move(script));
+    return Check();
+  }
+
+  const test::TempDir dir_;
+  const std::string socket_ = dir_ / "driver.sock";
+  std::ostringstream out_;
+};
+
+TEST_F(DriverConformanceTest, TheExampleKeepsEveryRuleAlsoThroughKill) {
+  const std::string bin = std::filesystem::canonical("/proc/self/exe").parent_path();
+  EXPECT_EQ(Check({"--amount", "2", "--command",
+                   fmt::format("exec {}/qrm-example-round-robin-driver --plugins-registry-dir {} "
+                               "--socket-name driver.sock --state-dir {} --control-socket ''",
+                               bin, dir_.path(), dir_.path())}),
+            0)
+      << out_.str();
+  EXPECT_THAT(out_.str(), AllOf(HasSubstr("ok      keeps what it gave through kill -9"),
+                                Not(HasSubstr("BROKEN")), Not(HasSubstr("skipped"))));
+}
+
+TEST_F(DriverConformanceTest, NamesTheRuleThatADriverBreaks) {
+  DriverScript script;
+  script.admit = [](const auto&, auto& response) {
+    response.mutable_rset()->set_cpuset("0");  // never offered
+    response.mutable_rset()->set_exclusive(true);
+    return OkStatus();
+  };
+  EXPECT_EQ(CheckScripted(script), 1);
+  EXPECT_THAT(out_.str(),
+              AllOf(HasSubstr("BROKEN  admits container main: it gave CPUs 0 of which 0 were not"),
+                    HasSubstr("BROKEN  refuses when nothing is left to choose from")));
+}
+
+TEST_F(DriverConformanceTest, ARefusalIsTheDriversRight) {
+  DriverScript script;
+  script.admit = [](const auto&, auto& response) {
+    response.set_err("the moon is full");
+    return OkStatus();
+  };
+  EXPECT_EQ(CheckScripted(script), 3);
+  EXPECT_THAT(out_.str(), HasSubstr("refused admits container main: the moon is full"));
+}
+
+}  // namespace
+}  // namespace qrm::manager

@@ -1,0 +1,230 @@
+// Checks a compute driver in the order of a container's life.
+#include "tools/plugin_check/driver_conformance.h"
+
+#include <cmath>
+#include <string>
+
+#include <fmt/format.h>
+
+#include "manager/drivers/driver_grant.h"
+#include "manager/registry/registration_check.h"
+#include "plugins/sdk/calls/compute_calls.h"
+#include "plugins/sdk/calls/registration_calls.h"
+#include "plugins/sdk/compute_driver.h"
+#include "tools/plugin_check/plugin_caller.h"
+
+namespace qrm::manager {
+namespace {
+
+constexpr char kPod[] = "00000000-qrm-plugin-check";
+constexpr double kMilli = 1000;
+
+/// One run: the driver, and what it has answered so far.
+class DriverRun {
+ public:
+  DriverRun(const CheckSettings& settings, const Machine& machine,
+            const std::function<void(const RuleResult&)>& report)
+      : settings_(settings),
+        machine_(machine),
+        report_(report),
+        offered_(machine.cpu_set()),
+        driver_({.socket = settings.socket,
+                 .command = settings.command,
+                 .timeout = settings.timeout,
+                 .machine_nodes = machine.node_mask()}) {
+    offered_.Remove(offered_.First());
+  }
+
+  Verdict All() {
+    if (Starts() && Identity()) {
+      Life();
+      RefusesWhenNothingIsLeft();
+      SurvivesNonsense();
+      Removes();
+    }
+    if (broken_) {
+      return Verdict::kBroken;
+    }
+    return refused_ ? Verdict::kRefused : Verdict::kHolds;
+  }
+
+ private:
+  bool Starts() {
+    if (settings_.command.empty()) {
+      return true;
+    }
+    const Status runs = driver_.RunAnew();  // it need not have what resource plugins have
+    return HoldsIf(runs.code() == StatusCode::kUnimplemented ? OkStatus() : runs,
+                   "serves its socket when it is started");
+  }
+
+  bool Identity() {
+    const std::string rule = "announces itself as a compute driver";
+    const auto identity = driver_.Ask<calls::GetInfo>({});
+    if (!identity.ok()) {
+      return Broken(rule, MessageOf(identity.status()));
+    }
+    if (identity->type != calls::kComputeDriverType) {
+      return Broken(rule, fmt::format("its type is \"{}\"; answer \"{}\"", identity->type,
+                                      calls::kComputeDriverType));
+    }
+    Status good = sdk::CheckDriverName(identity->name);
+    if (good.ok()) {
+      good = CheckVersions(identity->supported_versions);
+    }
+    return HoldsIf(good, rule, identity->name);
+  }
+
+  void Life() {
+    sdk::ComputeGrant first;
+    if (!Admits(RequestFor("main", offered_), first)) {
+      return;
+    }
+    GivesTheSame(first, "gives the same when it is asked again");
+    Adds("main", "first", first);
+    Adds("main", "second", first);
+    const CpuSet left = offered_ - first.Cpus() - first.Idle();
+    sdk::ComputeGrant other;
+    if (left.Count() >= settings_.amount) {
+      Admits(RequestFor("sidecar", left), other);
+    } else {
+      Report("admits container sidecar", Verdict::kSkipped, "there is no room for two");
+    }
+    if (settings_.command.empty()) {
+      Report("keeps what it gave through kill -9", Verdict::kSkipped, "give --command");
+    } else if (HoldsIf(RunsAgain(), "serves again after kill -9")) {
+      GivesTheSame(first, "keeps what it gave through kill -9");
+    }
+  }
+
+  Status RunsAgain() {
+    const Status runs = driver_.RunAnew();
+    return runs.code() == StatusCode::kUnimplemented ? OkStatus() : runs;
+  }
+
+  bool Admits(const sdk::ComputeRequest& request, sdk::ComputeGrant& given) {
+    const std::string rule = "admits container " + request.key.container;
+    const auto grant = driver_.Ask<calls::ComputeAdmit>(request);
+    if (!grant.ok()) {
+      return RefusedOrBroken(rule, grant.status());
+    }
+    given = *grant;
+    const DriverOffer offer{.available = request.available, .shared = machine_.cpu_set()};
+    return HoldsIf(
+        CheckGrant(given, {.offer = offer, .cpus = settings_.amount, .machine = machine_}), rule,
+        fmt::format("CPUs {}", ToString(given.Cpus())));
+  }
+
+  void GivesTheSame(const sdk::ComputeGrant& given, const std::string& rule) {
+    const auto again = driver_.Ask<calls::ComputeAdmit>(RequestFor("main", offered_));
+    if (!again.ok()) {
+      Broken(rule, MessageOf(again.status()));
+    } else if (again->Cpus() != given.Cpus() || again->Idle() != given.Idle()) {
+      Broken(rule,
+             fmt::format("first {}, then {}", ToString(given.Cpus()), ToString(again->Cpus())));
+    } else {
+      Report(rule, Verdict::kHolds);
+    }
+  }
+
+  void Adds(const std::string& container, const std::string& id, const sdk::ComputeGrant& grant) {
+    HoldsIf(driver_
+                .Ask<calls::ComputeAdd>({.key = {kPod, container},
+                                         .pod_namespace = "default",
+                                         .pod_name = "qrm-plugin-check",
+                                         .container_id = id,
+                                         .cgroup = "/qrm-plugin-check",
+                                         .cpus = grant.Cpus()})
+                .status(),
+            fmt::format("takes the start of the {} instance", id));
+  }
+
+  void RefusesWhenNothingIsLeft() {
+    const std::string rule = "refuses when nothing is left to choose from";
+    const auto grant = driver_.Ask<calls::ComputeAdmit>(RequestFor("late", CpuSet()));
+    if (grant.ok()) {
+      Broken(rule, fmt::format("it gave CPUs {}; answer with an error", ToString(grant->Cpus())));
+    } else if (driver_.refused()) {
+      Report(rule, Verdict::kHolds, MessageOf(grant.status()));
+    } else {
+      Broken(rule, MessageOf(grant.status()));
+    }
+  }
+
+  void SurvivesNonsense() {
+    const std::string rule = "answers after a request that says nothing";
+    (void)driver_.Ask<calls::ComputeAdmit>({});
+    HoldsIf(driver_.Ask<calls::GetInfo>({}).status(), rule);
+  }
+
+  void Removes() {
+    const auto remove = [&](const std::string& container) {
+      return driver_.Ask<calls::ComputeRemove>({.key = {kPod, container}, .container_id = "second"})
+          .status();
+    };
+    HoldsIf(remove("main"), "takes back what a container had");
+    HoldsIf(remove("main"), "takes a repeated removal");
+    HoldsIf(remove("never"), "takes the removal of a container that it does not know");
+    HoldsIf(remove(""), "takes the removal of all that a pod has");
+    sdk::ComputeGrant again;
+    if (!refused_) {
+      Admits(RequestFor("again", offered_), again);
+      HoldsIf(remove(""), "takes that back, too");
+    }
+  }
+
+  sdk::ComputeRequest RequestFor(const std::string& container, const CpuSet& available) const {
+    return {.key = {kPod, container},
+            .pod_namespace = "default",
+            .pod_name = "qrm-plugin-check",
+            .spec = settings_.spec,
+            .available = available,
+            .shared = machine_.cpu_set(),
+            .reserved = machine_.cpu_set() - offered_,
+            .milli_cpus = std::llround(settings_.amount * kMilli),
+            .annotations = {settings_.annotations.begin(), settings_.annotations.end()},
+            .labels = {settings_.labels.begin(), settings_.labels.end()}};
+  }
+
+  void Report(const std::string& rule, Verdict verdict, const std::string& detail = "") {
+    report_({rule, verdict, detail});
+  }
+  bool Broken(const std::string& rule, const std::string& detail) {
+    broken_ = true;
+    Report(rule, Verdict::kBroken, detail);
+    return false;
+  }
+  bool HoldsIf(const Status& status, const std::string& rule, const std::string& detail = "") {
+    if (!status.ok()) {
+      return Broken(rule, MessageOf(status));
+    }
+    Report(rule, Verdict::kHolds, detail);
+    return true;
+  }
+  bool RefusedOrBroken(const std::string& rule, const Status& error) {
+    if (!driver_.refused()) {
+      return Broken(rule, MessageOf(error));
+    }
+    refused_ = true;
+    Report(rule, Verdict::kRefused,
+           MessageOf(error) + "; ask for what it has with --amount or --spec");
+    return false;
+  }
+
+  const CheckSettings& settings_;
+  const Machine& machine_;
+  const std::function<void(const RuleResult&)>& report_;
+  CpuSet offered_;
+  bool broken_ = false;
+  bool refused_ = false;
+  PluginCaller driver_;
+};
+
+}  // namespace
+
+Verdict CheckDriver(const CheckSettings& settings, const Machine& machine,
+                    const std::function<void(const RuleResult&)>& report) {
+  return DriverRun(settings, machine, report).All();
+}
+
+}  // namespace qrm::manager
