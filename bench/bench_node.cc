@@ -41,6 +41,7 @@ std::string WriteFile(const std::string& path, const std::string& text) {
 std::string DaemonKeys() {
   std::string text = std::string(kMachineKeys) +
                      "topology-policy: single-numa-node\n"
+                     "compute-drivers: {round-robin: {namespaces: [production]}}\n"
                      "implicit-resources: [{resource: NIC, roles: [online, service]}]\n"
                      "plugins:\n";
   for (const auto& [name, keys] : kPluginKeys) {
@@ -102,6 +103,11 @@ manager::RegistryOptions RegistryOptionsIn(const std::string& directory, const M
   return options;
 }
 
+bool IsProcess(PluginsIn plugins_in, const std::string& resource) {
+  return plugins_in == PluginsIn::kProcesses ||
+         (plugins_in == PluginsIn::kCpuProcess && resource == "cpu");
+}
+
 }  // namespace
 
 std::string WriteDaemonConfig(const std::string& directory) {
@@ -140,10 +146,10 @@ BenchNode::BenchNode(const std::string& directory, const std::string& bin_dir, P
                  .machine = machine_,
                  .clock = clock_,
                  .classes = &classes_},
-                {.merge = config_.admission.merge}) {
-  if (plugins_in == PluginsIn::kDaemon) {
-    builtins_ = Must(manager::MakeBuiltinPlugins(config_.builtin, machine_));
-    for (const manager::BuiltinPlugin& builtin : builtins_) {
+                {.merge = config_.admission.merge, .drivers = config_.admission.drivers}) {
+  builtins_ = Must(manager::MakeBuiltinPlugins(config_.builtin, machine_));
+  for (const manager::BuiltinPlugin& builtin : builtins_) {
+    if (!IsProcess(plugins_in, builtin.resource)) {
       local_plugins_.push_back(Must(manager::StartBuiltin(
           builtin, {*state_.Load(), state_, config_.admission, directory + "/state"},
           {io_.io(), machine_.node_mask(), registry_->in_flight()})));
@@ -153,8 +159,8 @@ BenchNode::BenchNode(const std::string& directory, const std::string& bin_dir, P
   Status started;
   io_.Run([&] { started = registry_->Start(); });
   QRM_CHECK(started.ok());
-  if (plugins_in == PluginsIn::kProcesses) {
-    for (const auto& [name, keys] : kPluginKeys) {
+  for (const auto& [name, resource] : PluginResources()) {
+    if (IsProcess(plugins_in, resource)) {
       StartProcess(bin_dir, name);
     }
   }

@@ -24,8 +24,8 @@
 
 namespace qrm::bench {
 
-/// Where the three plugins run.
-enum class PluginsIn { kDaemon, kProcesses };
+/// Where the three plugins run; in the last case, the cpu plugin alone is a process.
+enum class PluginsIn { kDaemon, kProcesses, kCpuProcess };
 
 /// What containers ask for: CPUs and memory of their own on one NUMA node and a NIC there, or a
 /// share of a pool.
