@@ -1,8 +1,6 @@
 // Compute drivers through a real qrmd, on a simulated runtime: one that answers as it should, one
 // that is away or dies.
 #include <algorithm>
-#include <atomic>
-#include <csignal>
 #include <memory>
 #include <string>
 #include <vector>
@@ -139,23 +137,6 @@ TEST_F(ComputeDriverTest, AKilledDaemonGivesEachCpuToOneAndNoneIsLost) {
   EXPECT_TRUE(Await([&] { return State().find("uid-") == std::string::npos; }));
   ASSERT_TRUE(IsOk(runtime.RunPod(DriverPod("plain", 1, ""))));
   EXPECT_EQ(Cpus("plain"), "1-7");
-}
-
-TEST_F(ComputeDriverTest, ADaemonKilledInTheMiddleOfAnAdmissionLeavesNothing) {
-  std::atomic<bool> kills = true;
-  StartDriver([&](const AdmitRequest& request, AdmitResponse& response) {
-    if (kills.exchange(false)) {
-      ::kill(node().daemon_pid(), SIGKILL);
-    }
-    return GiveLast(request, response);
-  });
-  (void)runtime.RunPod(DriverPod("web", 2));  // a runtime goes on without an answer
-  (void)runtime.RemovePod("web");
-  node().KillDaemon();
-  ASSERT_TRUE(IsOk(node().Start(3)));
-  EXPECT_THAT(State(), Not(HasSubstr("uid-web")));
-  ASSERT_TRUE(IsOk(runtime.RunPod(DriverPod("web", 2))));
-  EXPECT_EQ(Cpus("web"), "2-3");
 }
 
 TEST_F(ComputeDriverTest, ADriverOnTheSdkKeepsItsGrantsThroughKills) {

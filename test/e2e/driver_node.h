@@ -8,6 +8,7 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <utility>
 
 #include <google/protobuf/io/coded_stream.h>
@@ -86,8 +87,17 @@ class DriverNode {
   void StartDriver(Admit admit) {
     const std::string socket = dir_ / "node/plugins/scripted.sock";
     std::filesystem::remove(socket);
-    DriverScript script{.admit = std::move(admit)};
+    DriverScript script;
+    script.admit = [this, admit = std::move(admit)](const auto& request, auto& response) {
+      on_call("admit");
+      return admit(request, response);
+    };
+    script.add = [this](const auto&, auto&) {
+      on_call("add");
+      return OkStatus();
+    };
     script.remove = [this](const auto&, auto& response) {
+      on_call("remove");
       if (!takes_removals) {
         response.set_err("not now");
       }
@@ -131,6 +141,8 @@ class DriverNode {
  public:
   SimulatedRuntime runtime{dir_.path()};
   std::atomic<bool> takes_removals = true;
+  /// Runs in each call of the driver, by its name; set before StartDriver.
+  std::function<void(std::string_view)> on_call = [](std::string_view) {};
   std::unique_ptr<ScriptedDriver> driver;
 
  private:
