@@ -1,11 +1,13 @@
 // What a compute driver gives, in the kernel before a program's first instruction: beside a real
 // containerd; scripts/containerd.sh starts it and this test.
+#include <algorithm>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <memory>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include <fmt/format.h>
 #include <gmock/gmock.h>
@@ -14,6 +16,7 @@
 #include "api/base/mutex.h"
 #include "test/e2e/kubelet.h"
 #include "test/e2e/node.h"
+#include "test/e2e/process.h"
 #include "test/support/await.h"
 #include "test/support/is_ok.h"
 #include "test/support/scripted_driver.h"
@@ -22,6 +25,7 @@ namespace qrm::test {
 namespace {
 
 using testing::Contains;
+using testing::Not;
 using testing::StartsWith;
 
 std::string FromEnvironment(const char* name) {
@@ -45,7 +49,8 @@ class ComputeContainerTest : public testing::Test {
   void SetUp() override {
     ASSERT_NE(work_dir_, "") << "run by scripts/containerd.sh";
     std::ofstream(work_dir_ + "/compute-qrmd.yaml")
-        << "plugins: {cpu: {}}\ncompute-drivers: {scripted: {namespaces: [\"*\"]}}\n";
+        << "plugins: {cpu: {}}\ncompute-drivers:\n"
+        << "  scripted: {namespaces: [\"*\"]}\n  python: {namespaces: [\"*\"]}\n";
     ASSERT_TRUE(IsOk(node_.Start(1)));
     started_ = true;
     StartDriver();
@@ -77,15 +82,43 @@ class ComputeContainerTest : public testing::Test {
                                                std::move(script));
     ASSERT_TRUE(IsOk(node_.WaitForPlugins(2)));
   }
+  /// What the program has said once it knows its CPUs.
+  std::vector<std::string> LogOf(const RunningPod& pod) {
+    std::vector<std::string> lines;
+    EXPECT_TRUE(Await([&] {
+      lines = kubelet_.ReadLog(pod).value_or(std::vector<std::string>{});
+      return !lines.empty() && lines.back().starts_with("cpus ");
+    }));
+    return lines;
+  }
   pid_t PidOf(const RunningPod& pod) {
     const auto info = kubelet_.Inspect(pod.container_id);
     return info.ok() ? (*info)["pid"].get<pid_t>() : 0;
   }
-  StatusOr<RunningPod> RunOnDriver() {
+  /// The driver in Python, of the published protos; null where Python has no gRPC.
+  std::unique_ptr<Process> StartPythonDriver() {
+    auto started =
+        Process::Start({QRM_SOURCE_DIR "/test/interop/cci/driver.sh",
+                        work_dir_ + "/compute/plugins/python.sock", work_dir_ + "/compute/python"},
+                       work_dir_ + "/python-driver.log");
+    EXPECT_TRUE(IsOk(started.status()));
+    std::unique_ptr<Process> process = *std::move(started);
+    const auto plugins = [this] { return node_.Qrmctl({"plugins"}).value_or(""); };
+    EXPECT_TRUE(Await([&] {
+      return !process->Running() || plugins().find("cci.qrm.io/python") != std::string::npos;
+    })) << process->LastOutput();
+    return process->Running() ? std::move(process) : nullptr;
+  }
+  StatusOr<RunningPod> RunShared() {
     return kubelet_.RunPod(
-        {.name = "web",
-         .uid = "uid-web",
-         .annotations = {{"cci.qrm.io/driver", "scripted"}},
+        {.name = "shared", .uid = "uid-shared", .container = {.name = "main", .milli_cpus = 100}});
+  }
+  StatusOr<RunningPod> RunOnDriver(const std::string& name,
+                                   const std::string& driver = "scripted") {
+    return kubelet_.RunPod(
+        {.name = name,  // and of its log
+         .uid = "uid-" + name,
+         .annotations = {{"cci.qrm.io/driver", driver}},
          .container = {
              .name = "main", .milli_cpus = 1000, .memory_bytes = 64 << 20, .cpu_limit = true}});
   }
@@ -111,8 +144,7 @@ class ComputeContainerTest : public testing::Test {
 };
 
 TEST_F(ComputeContainerTest, AGrantHoldsFromTheFirstInstructionAndOthersLeftBefore) {
-  const auto shared = kubelet_.RunPod(
-      {.name = "shared", .uid = "uid-shared", .container = {.name = "main", .milli_cpus = 100}});
+  const auto shared = RunShared();
   ASSERT_TRUE(IsOk(shared.status()));
   {
     const MutexLock lock(mutex_);
@@ -120,16 +152,12 @@ TEST_F(ComputeContainerTest, AGrantHoldsFromTheFirstInstructionAndOthersLeftBefo
     ASSERT_EQ(AllowedCpus(shared_pid_), "0-1");
   }
 
-  const auto web = RunOnDriver();
+  const auto web = RunOnDriver("web");
 
   ASSERT_TRUE(IsOk(web.status()));
-  ASSERT_TRUE(Await([&] {
-    const auto log = kubelet_.ReadLog(*web);
-    return log.ok() && !log->empty() && log->back().starts_with("cpus ");
-  }));
-  const auto log = kubelet_.ReadLog(*web);
-  EXPECT_THAT(*log, Contains("env GIVEN=by the driver"));
-  EXPECT_THAT(*log, Contains(StartsWith("cpus 1 mems 0 ")));
+  const std::vector<std::string> log = LogOf(*web);
+  EXPECT_THAT(log, Contains("env GIVEN=by the driver"));
+  EXPECT_THAT(log, Contains(StartsWith("cpus 1 mems 0 ")));
   const MutexLock lock(mutex_);
   EXPECT_EQ(others_before_start_, "0") << "while the driver was told of the start";
   EXPECT_EQ(AllowedCpus(shared_pid_), "0");
@@ -139,16 +167,50 @@ TEST_F(ComputeContainerTest, AGrantHoldsFromTheFirstInstructionAndOthersLeftBefo
 }
 
 TEST_F(ComputeContainerTest, OthersReturnWhenThePodIsGone) {
-  const auto shared = kubelet_.RunPod(
-      {.name = "shared", .uid = "uid-shared", .container = {.name = "main", .milli_cpus = 100}});
+  const auto shared = RunShared();
   ASSERT_TRUE(IsOk(shared.status()));
-  const auto web = RunOnDriver();
+  const auto web = RunOnDriver("web");
   ASSERT_TRUE(IsOk(web.status()));
   const pid_t pid = PidOf(*shared);
   ASSERT_EQ(AllowedCpus(pid), "0");
   ASSERT_TRUE(IsOk(kubelet_.RemovePod(*web)));
   EXPECT_TRUE(Await([&] { return AllowedCpus(pid) == "0-1"; })) << AllowedCpus(pid);
   EXPECT_THAT(driver_->calls(), Contains(StartsWith("remove main ")));
+}
+
+// A new instance runs before the old one is removed, as after a kubelet that was away.
+TEST_F(ComputeContainerTest, TwentyRestartsInPlaceKeepTheCpusAndAnOldInstancesEndChangesNothing) {
+  auto web = RunOnDriver("restarted");
+  ASSERT_TRUE(IsOk(web.status()));
+  for (int i = 0; i < 20; ++i) {
+    ASSERT_TRUE(IsOk(kubelet_.RestartContainer(*web)));
+    ASSERT_EQ(AllowedCpus(PidOf(*web)), "1");
+  }
+  const auto shared = RunShared();
+  ASSERT_TRUE(IsOk(shared.status()));
+  EXPECT_EQ(AllowedCpus(PidOf(*shared)), "0");
+  const std::vector<std::string> calls = driver_->calls();
+  EXPECT_EQ(std::count(calls.begin(), calls.end(), "admit main"), 1);
+  EXPECT_THAT(calls, Contains("add main " + web->container_id));
+  EXPECT_THAT(calls, Not(Contains(StartsWith("remove"))));
+}
+
+TEST_F(ComputeContainerTest, ADriverInPythonPlacesAContainerBeforeItsFirstInstruction) {
+  const std::unique_ptr<Process> python = StartPythonDriver();
+  if (python == nullptr) {
+    GTEST_SKIP() << "Python has no gRPC; install python3-grpcio and python3-protobuf";
+  }
+  const auto shared = RunShared();
+  ASSERT_TRUE(IsOk(shared.status()));
+  const auto web = RunOnDriver("of-python", "python");
+  ASSERT_TRUE(IsOk(web.status()));
+  const std::string others = AllowedCpus(PidOf(*shared));
+  EXPECT_EQ(others, "1");
+  const std::vector<std::string> log = LogOf(*web);
+  EXPECT_THAT(log, Contains("env PYTHON_CPUS=0"));
+  EXPECT_THAT(log, Contains(StartsWith("cpus 0 mems 0 ")));
+  ASSERT_TRUE(IsOk(kubelet_.RemovePod(*web)));
+  EXPECT_TRUE(Await([&] { return AllowedCpus(PidOf(*shared)) == "0-1"; })) << "it was told";
 }
 
 }  // namespace

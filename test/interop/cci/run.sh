@@ -1,30 +1,17 @@
 #!/usr/bin/env bash
-# A compute driver in Python keeps every rule; ends with 77 (skipped) where Python has no gRPC (python3-grpcio).
-#   run.sh SOURCE_DIR BUILD_DIR
+# The compute driver in Python keeps every rule; ends with 77 (skipped) where driver.sh does.
+#   run.sh BUILD_DIR
 set -euo pipefail
 
-source_dir=$1
-bin=$2/bin
-python=
-for candidate in python3 /usr/bin/python3; do  # the first may be a user's own
-  if "$candidate" -c 'import google.protobuf, grpc' 2>/dev/null; then python=$candidate; fi
-done
-if [ -z "$python" ] || ! command -v grpc_python_plugin >/dev/null; then
-  echo "skipped: there is no gRPC for Python; install python3-grpcio and python3-protobuf"
-  exit 77
-fi
+bin=$1/bin
 work=$(mktemp -d /tmp/qrm-cci.XXXXXX)
-driver=
-trap '[ -z "$driver" ] || kill "$driver"; rm -rf "$work"' EXIT
+trap 'kill "$driver" 2>/dev/null || true; rm -rf "$work"' EXIT
 
-protoc -I "$source_dir/api/proto" --python_out="$work" --grpc_python_out="$work" \
-  --plugin=protoc-gen-grpc_python="$(command -v grpc_python_plugin)" \
-  "$source_dir/api/proto/cci/v1alpha1/cci.proto" "$source_dir/api/proto/pluginregistration/v1/api.proto"
-
-PYTHONPATH=$work "$python" "$source_dir/test/interop/cci/driver.py" "$work/python.sock" &
+"$(dirname "$0")/driver.sh" "$work/python.sock" "$work/modules" &
 driver=$!
-for ((i = 0; i < 200; i++)); do
+for ((i = 0; i < 400; i++)); do
   [ -S "$work/python.sock" ] && break
+  kill -0 "$driver" 2>/dev/null || wait "$driver"  # and end as it did
   sleep 0.05
 done
 "$bin/qrm-plugin-check" "$work/python.sock" --cci --amount 2 --machine "synthetic:package:1 [numa] core:8 pu:1"
