@@ -5,6 +5,7 @@
 #include <fmt/ranges.h>
 
 #include "api/base/log.h"
+#include "manager/runtime/run_options.h"
 
 namespace qrm::manager {
 
@@ -19,6 +20,25 @@ std::map<std::string, double> ServedRequests(const Draft& draft) {
     }
   }
   return requests;
+}
+
+void LeaveOutWhatCameTooLate(Draft& draft) {
+  for (const ContainerRequest& request : draft.requests) {
+    const std::string& plugin = request.resource;
+    AllocationByResource& allocations = draft.explanation.allocations;
+    const auto own = allocations.find(plugin);
+    if (own == allocations.end() || !IsForNewOnly(own->second) ||
+        WasMadeWith(draft.demand.made_with, own->second)) {
+      continue;
+    }
+    draft.too_late.push_back(plugin);
+    std::erase_if(allocations, [&](const auto& entry) {
+      const auto origin = draft.origins.find(entry.first);
+      return origin != draft.origins.end() && origin->second.plugin == plugin;
+    });
+    std::erase_if(draft.origins, [&](const auto& entry) { return entry.second.plugin == plugin; });
+    draft.explanation.too_late.push_back(plugin);
+  }
 }
 
 std::map<std::string, std::vector<std::string>> GivenTooLate(const std::vector<Draft>& drafts) {

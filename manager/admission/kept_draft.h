@@ -14,6 +14,10 @@ namespace qrm::manager {
 /// The amounts that the container was served with: of what could not change, the former ones.
 std::map<std::string, double> ServedRequests(const Draft& draft);
 
+/// Takes out of its allocations what the running container of `draft` was not made with and cannot
+/// get any more: nobody would find it there, and others may have it.
+void LeaveOutWhatCameTooLate(Draft& draft);
+
 /// By container the plugins that gave what it cannot take any more; the log tells of each.
 std::map<std::string, std::vector<std::string>> GivenTooLate(const std::vector<Draft>& drafts);
 

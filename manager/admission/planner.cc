@@ -13,6 +13,7 @@
 #include <fmt/ranges.h>
 
 #include "api/base/log.h"
+#include "manager/admission/kept_draft.h"
 #include "manager/admission/request_rules.h"
 #include "manager/admission/wishes.h"
 #include "manager/state/allocation_check.h"
@@ -38,27 +39,6 @@ bool IsFixed(const Draft& draft, const std::string& resource) {
   const ResourceAllocation& allocation = given->second;
   return !allocation.envs.empty() || !allocation.annotations.empty() ||
          !allocation.mounts.empty() || !allocation.devices.empty();
-}
-
-/// Takes out of its allocations what the running container of `draft` was not made with and cannot
-/// get any more: nobody would find it there, and others may have it.
-void LeaveOutWhatCameTooLate(Draft& draft) {
-  for (const ContainerRequest& request : draft.requests) {
-    const std::string& plugin = request.resource;
-    AllocationByResource& allocations = draft.explanation.allocations;
-    const auto own = allocations.find(plugin);
-    if (own == allocations.end() || !IsForNewOnly(own->second) ||
-        WasMadeWith(draft.demand.made_with, own->second)) {
-      continue;
-    }
-    draft.too_late.push_back(plugin);
-    std::erase_if(allocations, [&](const auto& entry) {
-      const auto origin = draft.origins.find(entry.first);
-      return origin != draft.origins.end() && origin->second.plugin == plugin;
-    });
-    std::erase_if(draft.origins, [&](const auto& entry) { return entry.second.plugin == plugin; });
-    draft.explanation.too_late.push_back(plugin);
-  }
 }
 
 /// Takes out of `allocations` what a driver's word counts over: the CPUs and memory nodes of the
