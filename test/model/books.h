@@ -22,6 +22,9 @@ struct ModelPod {
   std::string sandbox;
   StringMap boxes;        ///< container -> the id of its latest incarnation
   bool finished = false;  ///< its containers have ended for good
+  /// A former sandbox was removed without a word from the restarted runtime: to qrmd it may be
+  /// there until it lists.
+  bool lost_sandbox = false;
 };
 
 /// Keeps its own account, from what the runtime was told alone, and compares.

@@ -168,7 +168,8 @@ Status Player::Remove(Random& random) {
 }
 
 void Player::NoteEnd(const ModelPod& pod) {
-  const bool heard = away_for_ == 0 && !dying_ && runtime_.TellsOf(pod.sandbox);
+  const bool heard =
+      away_for_ == 0 && !dying_ && !pod.lost_sandbox && runtime_.TellsOf(pod.sandbox);
   books_.NoteEnd(pod.plan.uid, std::chrono::steady_clock::now(),
                  heard ? Books::Heard::kYes : Books::Heard::kNo);
 }
@@ -245,6 +246,7 @@ Status Player::Recreate(Random& random) {
     ++container.attempt;
   }
   Status run = RunContainers(*pod, Books::Which::kLater);
+  pod->lost_sandbox = pod->lost_sandbox || !runtime_.TellsOf(old);
   runtime_.RemoveSandbox(old);
   if (run.ok() || run.code() == StatusCode::kInternal) {
     return run;
