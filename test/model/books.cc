@@ -224,7 +224,14 @@ std::string Books::RoomFor(const PodPlan& plan, const std::vector<Box>& boxes) c
               : "";
 }
 
-bool Books::HoldsAll(const PodPlan& plan) const {
+bool Books::HoldsAll(const PodPlan& plan, const std::vector<Box>& boxes) const {
+  const bool lacks_nic = std::any_of(boxes.begin(), boxes.end(), [&](const Box& box) {
+    const PlannedContainer* known = box.key.pod_uid == plan.uid ? FindPlan(box.key) : nullptr;
+    return known != nullptr && known->nic_mbps > 0 && box.nic_address.empty();
+  });
+  if (lacks_nic) {
+    return false;
+  }
   return std::all_of(plan.containers.begin(), plan.containers.end(),
                      [&](const PlannedContainer& container) {
                        const ContainerKey key{plan.uid, container.spec.name};

@@ -75,9 +75,10 @@ class Books {
   /// without qrmd having heard of the end. A sentence that says what is free; empty: it may be
   /// refused.
   std::string RoomFor(const PodPlan& plan, const std::vector<Box>& boxes) const;
-  /// Whether the pod has all that it asks for, so that it must be admitted again. It has not where
-  /// a container has grown since, or was never placed, or is an init container, which has ended.
-  bool HoldsAll(const PodPlan& plan) const;
+  /// Whether the pod, whose containers are among `boxes`, has all that it asks for, so that it must
+  /// be admitted again. It has not where a container has grown since, or was never placed, or was
+  /// made without its NIC, or is an init container, which has ended.
+  bool HoldsAll(const PodPlan& plan, const std::vector<Box>& boxes) const;
 
  private:
   const PlannedContainer* FindPlan(const ContainerKey& key) const;

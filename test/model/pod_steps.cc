@@ -211,6 +211,7 @@ Status Player::Restart(Random& random) {
     return OkStatus();
   }
   const std::string old_id = old->second;
+  const std::vector<Box> before = runtime_.Boxes();
   Note(fmt::format("{}/{}", pod->plan.name, container.spec.name));
   if (random() % 2 == 0) {
     runtime_.StopContainer(old_id);
@@ -223,8 +224,8 @@ Status Player::Restart(Random& random) {
   }
   pod->boxes.erase(container.spec.name);
   Note(fmt::format("refused: {}", MessageOf(run)));
-  const Status judged =
-      JudgeRefusal(pod->plan, run, books_.HoldsAll(pod->plan) ? "it holds what it asks for" : "");
+  const bool holds_all = books_.HoldsAll(pod->plan, before);
+  const Status judged = JudgeRefusal(pod->plan, run, holds_all ? "it holds what it asks for" : "");
   RemovePod(pod->plan.uid);
   return judged;
 }
@@ -237,7 +238,8 @@ Status Player::Recreate(Random& random) {
   Note(pod->plan.name);
   const std::string old = pod->sandbox;
   const bool first_stop = random() % 2 == 0;
-  const bool may_lose_place = first_stop && books_.SomebodyWaits(runtime_.Boxes());
+  const std::vector<Box> before = runtime_.Boxes();
+  const bool may_lose_place = first_stop && books_.SomebodyWaits(before);
   if (first_stop) {
     runtime_.StopSandbox(old);
   }
@@ -252,7 +254,7 @@ Status Player::Recreate(Random& random) {
     return run;
   }
   Note(fmt::format("refused: {}", MessageOf(run)));
-  const bool holds_all = !may_lose_place && books_.HoldsAll(pod->plan);
+  const bool holds_all = !may_lose_place && books_.HoldsAll(pod->plan, before);
   const Status judged = JudgeRefusal(pod->plan, run, holds_all ? "it holds what it asks for" : "");
   RemovePod(pod->plan.uid);
   return judged;
