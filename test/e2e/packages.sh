@@ -20,18 +20,7 @@ finish() {
   rm -rf --one-file-system "$work"  # nothing that is mounted there
 }
 trap finish EXIT
-fail() {
-  echo "$1" >&2
-  exit 1
-}
-# Until the command $1 prints $2.
-await() {
-  for _ in $(seq 100); do
-    if eval "$1" 2>&1 | grep -qF "$2"; then return; fi
-    sleep 0.1
-  done
-  fail "$1 does not print \"$2\": $(eval "$1" 2>&1)"
-}
+. test/e2e/played_node.sh
 inside() { chroot "$root" "$@"; }
 
 pack() { (cd "$build" && cpack -G DEB -B "$work/$1" -D CPACK_PACKAGE_VERSION="$1" >"$work/cpack.log") || fail "$(cat "$work/cpack.log")"; }
@@ -61,20 +50,8 @@ inside qrmd --config=/etc/qrm/config.yaml --check-config
 
 # The unit's own command, beside a runtime that plays containers.
 mkdir -p "$root/run/play"
-mkfifo "$work/orders"
-"$build/bin/interop_runtime" "$root/run/play" <"$work/orders" >"$work/answers" &
-started+=($!)
-exec 3>"$work/orders"
-cat >>"$root/etc/qrm/config.yaml" <<'END'
-nri-socket: /run/play/nri.sock
-cri-socket: /run/play/cri.sock
-cgroup-root: /run/play
-kubelet-state-dir: ""
-kubelet-pods-socket: ""
-kubelet-pod-resources-socket: ""
-metrics-address: ""
-probe-address: ""
-END
+play_runtime "$root/run/play"
+played_config /run/play >>"$root/etc/qrm/config.yaml"
 await "ls $root/run/play" nri.sock
 command=$(sed -n 's/^ExecStart=//p' "$root/usr/lib/systemd/system/qrmd.service")
 # shellcheck disable=SC2086

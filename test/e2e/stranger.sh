@@ -26,11 +26,7 @@ trap finish EXIT
 page=$PWD/docs/plugins.md
 tree=$PWD
 export PATH=$PATH:$build/bin
-
-fail() {
-  echo "$1" >&2
-  exit 1
-}
+. test/e2e/played_node.sh
 
 # The first block of the page in language $1 that has $2 in it.
 block() { awk -v fence="^\`\`\`$1\$" -v what="$2" '
@@ -45,14 +41,6 @@ command_of() {
   echo "+ $line" >&2
   echo "$line"
 }
-# Until the command $1 prints $2.
-await() {
-  for _ in $(seq 100); do
-    if eval "$1" 2>&1 | grep -qF "$2"; then return; fi
-    sleep 0.1
-  done
-  fail "$1 does not print \"$2\": $(eval "$1" 2>&1)"
-}
 
 cd "$work"
 mkdir -p build lanes
@@ -65,22 +53,10 @@ eval "$(command_of "cmake --install build/release")" >install.log
 eval "$(command_of "cmake -S lanes")" >build.log || fail "$(tail -20 build.log)"
 
 # A node: a runtime that plays containers, and qrmd with the page's line in its configuration.
-mkfifo orders
-interop_runtime "$work" <orders >answers &
-started+=($!)
-exec 3>orders
+play_runtime "$work"
 block yaml implicit-resources >qrmd.yaml
-cat >>qrmd.yaml <<END
-machine: "synthetic:package:2 [numa] core:4 pu:2"
-nri-socket: $work/nri.sock
-cri-socket: $work/cri.sock
-cgroup-root: $work
-kubelet-state-dir: ""
-kubelet-pods-socket: ""
-kubelet-pod-resources-socket: ""
-metrics-address: ""
-probe-address: ""
-END
+echo 'machine: "synthetic:package:2 [numa] core:4 pu:2"' >>qrmd.yaml
+played_config "$work" >>qrmd.yaml
 await "ls $work" nri.sock
 qrmd --config qrmd.yaml 2>qrmd.log &
 started+=($!)

@@ -17,17 +17,11 @@ finish() {
   rm -rf "$work"
 }
 trap finish EXIT
-fail() {
-  echo "$1" >&2
-  exit 1
-}
+. test/e2e/played_node.sh
 
 # A node with the page's pods.
 mkdir "$work/node"
-mkfifo "$work/orders"
-"$build/bin/interop_runtime" "$work/node" <"$work/orders" >"$work/answers" &
-started+=($!)
-exec 3>"$work/orders"
+play_runtime "$work/node"
 # Gives the runtime the order $1, and waits for its answer.
 order() {
   local before

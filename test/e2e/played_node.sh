@@ -1,0 +1,39 @@
+# For the tests in shell, which source it: failing, waiting, and a node whose runtime plays containers. They have `build`,
+# `work`, a directory of theirs, and the array `started` of what they end themselves.
+# shellcheck shell=bash disable=SC2154
+
+fail() {
+  echo "$1" >&2
+  exit 1
+}
+
+# Until the command $1 prints $2.
+await() {
+  for _ in $(seq 100); do
+    if eval "$1" 2>&1 | grep -qF "$2"; then return; fi
+    sleep 0.1
+  done
+  fail "$1 does not print \"$2\": $(eval "$1" 2>&1)"
+}
+
+# The runtime, with its sockets in the directory $1: takes orders from descriptor 3 and answers in $work/answers.
+play_runtime() {
+  mkfifo "$work/orders"
+  "$build/bin/interop_runtime" "$1" <"$work/orders" >"$work/answers" &
+  started+=($!)
+  exec 3>"$work/orders"
+}
+
+# What a qrmd that sees that directory as $1 is configured with, so that it asks nobody else.
+played_config() {
+  cat <<END
+nri-socket: $1/nri.sock
+cri-socket: $1/cri.sock
+cgroup-root: $1
+kubelet-state-dir: ""
+kubelet-pods-socket: ""
+kubelet-pod-resources-socket: ""
+metrics-address: ""
+probe-address: ""
+END
+}
