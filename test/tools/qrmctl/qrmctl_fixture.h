@@ -1,7 +1,6 @@
 // qrmctl on a control server with a node of its own.
 #pragma once
 
-#include <sstream>
 #include <string>
 
 #include <gtest/gtest.h>
@@ -12,11 +11,11 @@
 #include "test/support/fake_snapshots.h"
 #include "test/support/sample_node.h"
 #include "test/support/temp_dir.h"
-#include "tools/qrmctl/command.h"
+#include "test/tools/qrmctl/typed.h"
 
 namespace qrm::manager::cli {
 
-class QrmctlTest : public testing::Test {
+class QrmctlTest : public testing::Test, protected Typed {
  protected:
   void Serve() {
     const Status started = server_.Start(socket_);
@@ -28,13 +27,6 @@ class QrmctlTest : public testing::Test {
     args.insert(args.end(), {"--control-socket", socket_});
     return RunAsTyped(args);
   }
-  int RunAsTyped(const Args& args) {
-    out_.str("");
-    err_.str("");
-    return RunQrmctl(args, out_, err_);
-  }
-  std::string out() const { return out_.str(); }
-  std::string err() const { return err_.str(); }
 
   /// Two pods: one with CPUs of its own, memory and a NIC, one in a pool.
   void AdmitTwoPods() {
@@ -88,8 +80,6 @@ class QrmctlTest : public testing::Test {
   test::FakeNodeServices node_;
   const Machine machine_ = test::SampleMachine();
   ControlServer server_{snapshots_, plugins_, machine_, node_};
-  std::ostringstream out_;
-  std::ostringstream err_;
 };
 
 }  // namespace qrm::manager::cli

@@ -1,7 +1,6 @@
 // qrmctl --cluster why, in front of a qrm-scheduler and of an API server.
 #include <fstream>
 #include <memory>
-#include <sstream>
 #include <string>
 
 #include <gmock/gmock.h>
@@ -13,7 +12,7 @@
 #include "test/support/fake_api_server.h"
 #include "test/support/is_ok.h"
 #include "test/support/temp_dir.h"
-#include "tools/qrmctl/command.h"
+#include "test/tools/qrmctl/typed.h"
 
 namespace qrm::manager::cli {
 namespace {
@@ -32,7 +31,7 @@ json PodObject(const std::string& space, const std::string& name, int request) {
           {"spec", {{"containers", json::array({{{"name", "c"}}})}}}};
 }
 
-class QrmctlWhyTest : public testing::Test {
+class QrmctlWhyTest : public testing::Test, protected Typed {
  protected:
   QrmctlWhyTest() {
     PutNode("node-1", 10);
@@ -79,20 +78,11 @@ class QrmctlWhyTest : public testing::Test {
     args.insert(args.begin(), {"--cluster", "why"});
     return RunAsTyped(args);
   }
-  int RunAsTyped(const Args& args) {
-    out_.str("");
-    err_.str("");
-    return RunQrmctl(args, out_, err_);
-  }
-  std::string out() const { return out_.str(); }
-  std::string err() const { return err_.str(); }
 
   test::FakeApiServer cluster_;
   const test::TempDir dir_;
   std::unique_ptr<scheduler::ExtenderServer> server_;
   std::string url_;
-  std::ostringstream out_;
-  std::ostringstream err_;
 };
 
 TEST_F(QrmctlWhyTest, EachNodeHasASentence) {
