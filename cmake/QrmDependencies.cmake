@@ -25,6 +25,38 @@ if(QRM_BENCH)
   find_package(benchmark CONFIG REQUIRED)
 endif()
 
+# gRPC, protobuf and abseil, which are some fifty libraries: as archives for programs with property QRM_LINKED_IN, so
+# that they take what they use of them and nothing has to be found at their start; shared for everything else.
+pkg_check_modules(rpc_stack REQUIRED QUIET grpc++ protobuf)
+set(archives "")
+foreach(name IN LISTS rpc_stack_STATIC_LIBRARIES)
+  if(name MATCHES "^(grpc|gpr$|upb$|address_sorting$|re2$|protobuf$|absl_)")
+    find_library(archive lib${name}.a NO_CACHE REQUIRED)
+    list(APPEND archives ${archive})
+    unset(archive)
+  endif()
+endforeach()
+list(REMOVE_DUPLICATES archives)
+list(JOIN archives "\n" lines)
+file(CONFIGURE OUTPUT linked_in_archives.txt CONTENT "@lines@\n" @ONLY)  # whose licences go with the programs
+list(JOIN archives "," archives)
+add_library(qrm_rpc_archives INTERFACE)
+target_link_libraries(qrm_rpc_archives INTERFACE $<LINK_GROUP:RESCAN,${archives}> cares z OpenSSL::SSL Threads::Threads)
+
+# qrm_linkable(QRM_GRPC gRPC::grpc++): QRM_GRPC is what a library names as its dependency; those who use the installed
+# library get gRPC::grpc++ itself.
+function(qrm_linkable NAME TARGET)
+  string(TOLOWER ${NAME} library)
+  string(MAKE_C_IDENTIFIER ${library} library)
+  add_library(${library} INTERFACE)
+  target_link_libraries(${library} INTERFACE $<IF:$<BOOL:$<TARGET_PROPERTY:QRM_LINKED_IN>>,qrm_rpc_archives,${TARGET}>)
+  set(${NAME} $<BUILD_INTERFACE:${library}> $<INSTALL_INTERFACE:${TARGET}> PARENT_SCOPE)
+endfunction()
+qrm_linkable(QRM_GRPC gRPC::grpc++)
+qrm_linkable(QRM_PROTOBUF protobuf::libprotobuf)
+qrm_linkable(QRM_ABSL_STATUS absl::status)
+qrm_linkable(QRM_ABSL_STATUSOR absl::statusor)
+
 find_program(QRM_CCACHE ccache)
 if(QRM_CCACHE)
   set(CMAKE_CXX_COMPILER_LAUNCHER ${QRM_CCACHE})

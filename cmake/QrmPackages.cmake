@@ -23,6 +23,12 @@ foreach(component qrm plugins scheduler sdk)
     set(name libqrm-dev)
   endif()
   install(FILES LICENSE DESTINATION share/doc/${name} RENAME copyright COMPONENT deb-${component} EXCLUDE_FROM_ALL)
+  if(NOT component STREQUAL sdk)
+    foreach(package libgrpc-dev libgrpc++-dev libabsl-dev libprotobuf-dev libre2-dev)
+      install(FILES /usr/share/doc/${package}/copyright DESTINATION share/doc/${name} RENAME ${package}.copyright
+        COMPONENT deb-${component} EXCLUDE_FROM_ALL OPTIONAL)
+    endforeach()
+  endif()
 endforeach()
 # qrmd and qrmctl make their own manual pages, qrmctl its completions.
 install(CODE "

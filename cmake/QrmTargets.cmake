@@ -60,6 +60,7 @@ endfunction()
 function(qrm_binary)
   cmake_parse_arguments(ARG "" "NAME" "SRCS;DEPS" ${ARGN})
   qrm_tool(${ARGN})
+  set_property(TARGET ${ARG_NAME} PROPERTY QRM_LINKED_IN ON)
   target_link_options(${ARG_NAME} PRIVATE -Wl,-z,pack-relative-relocs)  # half a megabyte less to load
   install(TARGETS ${ARG_NAME} RUNTIME DESTINATION ${CMAKE_INSTALL_SBINDIR} COMPONENT programs)
   set_property(GLOBAL APPEND PROPERTY QRM_BINARIES ${ARG_NAME})

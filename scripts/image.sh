@@ -32,11 +32,17 @@ package_of() {
 }
 
 add_library() {
-  local path real package
+  local path real
   path="$(realpath "$(dirname "$1")")/$(basename "$1")"
   real=$(realpath "$1")
-  package=$(package_of "$real")
   install -D -m 0755 "$real" "$rootfs$path"
+  add_package_of "$real"
+}
+
+# The licence and the version of the package of a file.
+add_package_of() {
+  local package
+  package=$(package_of "$1")
   if [[ ! -e $rootfs/var/lib/dpkg/status.d/$package ]]; then
     dpkg-query -s "$package" >"$rootfs/var/lib/dpkg/status.d/$package"
     install -D -m 0644 "/usr/share/doc/$package/copyright" "$rootfs/usr/share/doc/$package/copyright"
@@ -59,6 +65,9 @@ needed=$(libraries)
 for library in $needed; do
   add_library "$library"
 done
+while read -r linked; do
+  add_package_of "$linked"
+done <"$build/linked_in_archives.txt"
 version=$("$rootfs/usr/local/sbin/qrmd" --version)
 version=${version#qrmd }
 mkdir -p "$rootfs/usr/share/doc/qrm"
