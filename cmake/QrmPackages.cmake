@@ -9,11 +9,11 @@ function(qrm_package COMPONENT DIRECTORY)
 endfunction()
 qrm_package(deb-qrm sbin qrmd)
 qrm_package(deb-qrm bin qrmctl)
-qrm_package(deb-plugins sbin qrm-plugin-cpu qrm-plugin-memory qrm-plugin-nic)
+qrm_package(deb-plugins sbin qrm-cci-driver qrm-plugin-cpu qrm-plugin-memory qrm-plugin-nic)
 qrm_package(deb-scheduler sbin qrm-scheduler)
 install(FILES packaging/config.yaml DESTINATION share/qrm COMPONENT deb-qrm EXCLUDE_FROM_ALL)
 install(FILES packaging/systemd/qrmd.service DESTINATION ${QRM_UNIT_DIR} COMPONENT deb-qrm EXCLUDE_FROM_ALL)
-install(FILES packaging/systemd/qrm-plugin@.service DESTINATION ${QRM_UNIT_DIR}
+install(FILES packaging/systemd/qrm-cci-driver.service packaging/systemd/qrm-plugin@.service DESTINATION ${QRM_UNIT_DIR}
   COMPONENT deb-plugins EXCLUDE_FROM_ALL)
 foreach(component qrm plugins scheduler sdk)
   set(name qrm-${component})
@@ -68,7 +68,7 @@ set(CPACK_DEBIAN_DEB-QRM_PACKAGE_CONTROL_EXTRA
   "${PROJECT_SOURCE_DIR}/packaging/debian/postinst;${PROJECT_SOURCE_DIR}/packaging/debian/prerm;${PROJECT_SOURCE_DIR}/packaging/debian/postrm")
 set(CPACK_DEBIAN_DEB-PLUGINS_PACKAGE_NAME qrm-plugins)
 set(CPACK_DEBIAN_DEB-PLUGINS_DESCRIPTION "Resource plugins of qrmd as processes of their own
- cpu, memory and nic, for sites that replace them on their own schedule.")
+ cpu, memory and nic, for sites that replace them on their own schedule; qrm-cci-driver, which gives CPUs by attributes.")
 set(CPACK_DEBIAN_DEB-SCHEDULER_PACKAGE_NAME qrm-scheduler)
 set(CPACK_DEBIAN_DEB-SCHEDULER_DESCRIPTION "Extender of kube-scheduler for qrm
  Extended resources and NUMA nodes as a resource, for an unmodified kube-scheduler.")

@@ -37,6 +37,9 @@ class ComputePlugin final : public ResourcePlugin {
   const ComputeRequest* asked_ = nullptr;  ///< while Admit waits for Allocate
 };
 
+/// DriverMain for a driver that reads flags of its own, by ParseSettings.
+int DriverMain(const PluginSettings& settings, ComputeDriver& driver);
+
 /// `grant` as the allocation that its record keeps, and back. Errors: kDataLoss for one that is not
 /// of a driver.
 ResourceAllocation ToAllocation(const ComputeGrant& grant);

@@ -116,14 +116,15 @@ Status RunPlugin(const PluginSettings& settings, ResourcePlugin& plugin) {
 
 namespace {
 
-int Main(const StatusOr<PluginSettings>& settings, ResourcePlugin& plugin) {
-  if (!settings.ok()) {
-    std::cerr << MessageOf(settings.status()) << '\n';
-    return kExitMisused;
-  }
-  const Status end = RunPlugin(*settings, plugin);
+int Misused(const Status& error) {
+  std::cerr << MessageOf(error) << '\n';
+  return kExitMisused;
+}
+
+int Main(const PluginSettings& settings, ResourcePlugin& plugin) {
+  const Status end = RunPlugin(settings, plugin);
   if (!end.ok()) {
-    log::Error("plugin ended", {{"resource", settings->resource}, {"error", MessageOf(end)}});
+    log::Error("plugin ended", {{"resource", settings.resource}, {"error", MessageOf(end)}});
     return EXIT_FAILURE;
   }
   return EXIT_SUCCESS;
@@ -148,15 +149,21 @@ Status CheckIsDriver(const PluginSettings& settings) {
 }  // namespace
 
 int PluginMain(const std::string& default_resource, ResourcePlugin& plugin, int argc, char** argv) {
-  return Main(ParseSettings(default_resource, argc, argv), plugin);
+  const StatusOr<PluginSettings> settings = ParseSettings(default_resource, argc, argv);
+  return settings.ok() ? Main(*settings, plugin) : Misused(settings.status());
 }
 
 int DriverMain(const std::string& name, ComputeDriver& driver, int argc, char** argv) {
-  StatusOr<PluginSettings> settings = ParseSettings(DriverResource(name), argc, argv);
-  if (settings.ok()) {
-    if (Status good = CheckIsDriver(*settings); !good.ok()) {
-      settings = std::move(good);
-    }
+  const StatusOr<PluginSettings> settings = ParseSettings(DriverResource(name), argc, argv);
+  if (!settings.ok()) {
+    return Misused(settings.status());
+  }
+  return DriverMain(*settings, driver);
+}
+
+int DriverMain(const PluginSettings& settings, ComputeDriver& driver) {
+  if (const Status good = CheckIsDriver(settings); !good.ok()) {
+    return Misused(good);
   }
   ComputePlugin plugin(driver);
   return Main(settings, plugin);

@@ -161,5 +161,35 @@ TEST_F(ComputeDriverTest, ADriverOnTheSdkKeepsItsGrantsThroughKills) {
   EXPECT_TRUE(IsOk(runtime.RunPod(DriverPod("next", 2, "round-robin"))));
 }
 
+// The node's machine has no thread siblings; the driver's own description of it has.
+TEST_F(ComputeDriverTest, ADriverOfAttributesGivesWhatTheSpecSaysAndTellsWhatItCannot) {
+  std::ofstream(dir() / "cci.yaml") << "policies: {quiet: {cores: '*2', attributes: numa=1}}\n";
+  auto process =
+      Process::Start({bin() + "/qrm-cci-driver", "--plugins-registry-dir", dir() / "node/plugins",
+                      "--state-dir", dir() / "state", "--control-socket", "", "--config",
+                      dir() / "cci.yaml", "--machine", "synthetic:package:2 [numa] core:2 pu:2"},
+                     dir() / "driver.log");
+  ASSERT_TRUE(IsOk(process.status()));
+  ASSERT_TRUE(Await([&] { return IsLive("cci.qrm.io/attributes"); })) << Plugins();
+  const auto run = [&](const std::string& name, int64_t cpus, const std::string& spec) {
+    PodSpec pod = DriverPod(name, cpus, "attributes");
+    pod.annotations["cci.qrm.io/spec"] = spec;
+    return runtime.RunPod(pod);
+  };
+
+  ASSERT_TRUE(
+      IsOk(run("cores", 2, "{cores: '*2', attributes: 'smt-sibling-required, no-balance?'}")));
+  EXPECT_EQ(Cpus("cores"), "2-3");
+  EXPECT_EQ(runtime.RunOptions("cores")["envs"]["CCI_PARTS"], "2-3 smt-sibling-required");
+  EXPECT_THAT(*node().Qrmctl({"explain", "default/cores"}),
+              AllOf(HasSubstr("no-balance?"), HasSubstr("nothing that this driver keeps")));
+  ASSERT_TRUE(IsOk(run("policy", 2, "quiet")));
+  EXPECT_EQ(Cpus("policy"), "4-5");
+  EXPECT_THAT(MessageOf(run("loud", 1, "loud")),
+              HasSubstr("'loud' is no policy of this node (quiet); name one, or write"));
+  EXPECT_THAT(MessageOf(run("half", 1, "{cores: '1', attributes: smt-sibling-required}")),
+              HasSubstr("cores, line 1: smt-sibling-required needs CPUs 0, too"));
+}
+
 }  // namespace
 }  // namespace qrm::test

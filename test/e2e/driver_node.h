@@ -40,6 +40,7 @@ inline constexpr char kDriverConfig[] =
     "compute-drivers:\n"
     "  scripted: {namespaces: [default]}\n"
     "  round-robin: {namespaces: [default]}\n"
+    "  attributes: {namespaces: [default]}\n"
     "  spare: {default-namespaces: [soft], when-missing: fallback}\n";
 
 inline PodSpec DriverPod(const std::string& name, int64_t cpus,

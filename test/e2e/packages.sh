@@ -39,8 +39,9 @@ mount -t proc proc "$root/proc"
 mount -t sysfs -o ro sysfs "$root/sys"
 
 # What the page says is there.
-for file in usr/sbin/qrmd usr/bin/qrmctl usr/sbin/qrm-plugin-cpu usr/sbin/qrm-scheduler etc/qrm/config.yaml \
-  usr/lib/systemd/system/qrmd.service usr/lib/systemd/system/qrm-plugin@.service usr/share/man/man1/qrmctl-pool-set.1 \
+for file in usr/sbin/qrmd usr/bin/qrmctl usr/sbin/qrm-plugin-cpu usr/sbin/qrm-cci-driver usr/sbin/qrm-scheduler etc/qrm/config.yaml \
+  usr/lib/systemd/system/qrmd.service usr/lib/systemd/system/qrm-plugin@.service \
+  usr/lib/systemd/system/qrm-cci-driver.service usr/share/man/man1/qrmctl-pool-set.1 \
   usr/share/man/man8/qrmd.8 \
   usr/share/bash-completion/completions/qrmctl usr/share/zsh/vendor-completions/_qrmctl \
   usr/share/fish/vendor_completions.d/qrmctl.fish; do

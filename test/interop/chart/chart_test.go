@@ -93,6 +93,9 @@ func TestEveryValueIsUsed(t *testing.T) {
 		"extraVolumeMounts":                    []any{values{"name": "more", "mountPath": "/more"}},
 		"podAnnotations":                       values{"example.com/a": "b"},
 		"podLabels":                            values{"example.com/c": "d"},
+		"computeDriver.enabled":                true,
+		"computeDriver.config":                 "policies: {one: {cores: '*'}}\n",
+		"computeDriver.resources":              values{"limits": values{"memory": "1Gi"}},
 		"admissionPolicy.enabled":              false,
 		"admissionPolicy.validationActions":    []any{"Audit", "Warn"},
 		"networkPolicy.enabled":                true,
@@ -107,14 +110,16 @@ func TestEveryValueIsUsed(t *testing.T) {
 		"dashboard.labels":                     values{"grafana_dashboard": "1"},
 	}
 	needed := map[string]values{
-		"hostNetwork":           at("config", ownNetwork["config"]),
-		"networkPolicy.enabled": ownNetwork,
-		"networkPolicy.from":    with(ownNetwork, "networkPolicy.enabled", true),
-		"podMonitor.interval":   at("podMonitor.enabled", true),
-		"podMonitor.labels":     at("podMonitor.enabled", true),
-		"podMonitor.endpoint":   at("podMonitor.enabled", true),
-		"prometheusRule.labels": at("prometheusRule.enabled", true),
-		"dashboard.labels":      at("dashboard.enabled", true),
+		"hostNetwork":             at("config", ownNetwork["config"]),
+		"networkPolicy.enabled":   ownNetwork,
+		"networkPolicy.from":      with(ownNetwork, "networkPolicy.enabled", true),
+		"computeDriver.config":    at("computeDriver.enabled", true),
+		"computeDriver.resources": at("computeDriver.enabled", true),
+		"podMonitor.interval":     at("podMonitor.enabled", true),
+		"podMonitor.labels":       at("podMonitor.enabled", true),
+		"podMonitor.endpoint":     at("podMonitor.enabled", true),
+		"prometheusRule.labels":   at("prometheusRule.enabled", true),
+		"dashboard.labels":        at("dashboard.enabled", true),
 	}
 	defaults, err := chartutil.ReadValuesFile(filepath.Join(directory, "values.yaml"))
 	if err != nil {
@@ -143,15 +148,16 @@ func TestWrongValuesAreErrors(t *testing.T) {
 		"ConfigAsOtherFile": {at("configFiles", values{"config.yaml": "x"}), "config.yaml"},
 		"FileThatIsNotGiven": {at("config", "{qos-classes: true, class-types: {blockio: {config-file: /etc/qrm/blockio.yaml}}}"),
 			"add --set-file 'configFiles.blockio\\.yaml=FILE'"},
-		"ConfigIsNoYaml":      {at("config", "[1"), "cannot read config: error converting YAML"},
-		"NoneAtOnce":          {at("maxUnavailable", 0), "maxUnavailable"},
-		"PullPolicy":          {at("image.pullPolicy", "Sometimes"), "must be one of"},
-		"PolicyWithoutAction": {at("admissionPolicy.validationActions", []any{}), "minItems"},
-		"RootlessCapability":  {at("capabilities.add", []any{"cap_sys_admin"}), "does not match pattern"},
-		"NamelessProfile":     {at("appArmorProfile", values{"type": "Localhost"}), "missing property 'localhostProfile'"},
-		"ArgumentIsNoFlag":    {at("extraArgs", []any{"debug"}), "does not match pattern"},
-		"PolicyOnHostNetwork": {at("networkPolicy.enabled", true), "set hostNetwork to false"},
-		"NicsOfNoNode":        {at("hostNetwork", false), "take nic out of builtin-plugins"},
+		"ConfigIsNoYaml":        {at("config", "[1"), "cannot read config: error converting YAML"},
+		"DriversConfigIsNoYaml": {with(at("computeDriver.enabled", true), "computeDriver.config", "[1"), "cannot read computeDriver.config"},
+		"NoneAtOnce":            {at("maxUnavailable", 0), "maxUnavailable"},
+		"PullPolicy":            {at("image.pullPolicy", "Sometimes"), "must be one of"},
+		"PolicyWithoutAction":   {at("admissionPolicy.validationActions", []any{}), "minItems"},
+		"RootlessCapability":    {at("capabilities.add", []any{"cap_sys_admin"}), "does not match pattern"},
+		"NamelessProfile":       {at("appArmorProfile", values{"type": "Localhost"}), "missing property 'localhostProfile'"},
+		"ArgumentIsNoFlag":      {at("extraArgs", []any{"debug"}), "does not match pattern"},
+		"PolicyOnHostNetwork":   {at("networkPolicy.enabled", true), "set hostNetwork to false"},
+		"NicsOfNoNode":          {at("hostNetwork", false), "take nic out of builtin-plugins"},
 		"KubeletOfNoNode": {with(ownNetwork, "config", "{builtin-plugins: [cpu], kubelet-url: 'https://127.0.0.1:10250/pods'}"),
 			"take kubelet-url out of config"},
 		"MonitorOfNothing": {values{"config": `metrics-address: ""`, "podMonitor": values{"enabled": true}},
@@ -377,6 +383,41 @@ func TestOpenShiftAllowsWhatThePodAsksFor(t *testing.T) {
 	}
 	if got := render(t, with(base, "privileged", true)).openshift; !got.AllowPrivilegedContainer || !slices.Equal(got.AllowedCapabilities, []string{"*"}) {
 		t.Errorf("it allows %v", got)
+	}
+}
+
+func TestComputeDriverHasItsFileAndTheNodesDirectories(t *testing.T) {
+	if made := render(t, nil); made.driver != nil || made.policy != nil {
+		t.Error("it runs unasked")
+	}
+	text := "policies: {one: {cores: '*'}}\n"
+	made := render(t, values{"config": "state-dir: /srv/qrm", "computeDriver": values{"enabled": true, "config": text}})
+	pod := made.driver.Spec.Template.Spec
+	if got := made.policy.Data["cci.yaml"]; got != text || pod.Volumes[0].ConfigMap.Name != made.policy.Name {
+		t.Errorf("its file is %q of %s", got, made.policy.Name)
+	}
+	mounts := map[string]string{}
+	for _, mount := range pod.Containers[0].VolumeMounts {
+		mounts[mount.MountPath] = mount.Name
+	}
+	for _, volume := range pod.Volumes[1:] {
+		if mounts[volume.HostPath.Path] != volume.Name {
+			t.Errorf("%s is not mounted where it is on the node", volume.HostPath.Path)
+		}
+	}
+	for _, argument := range []string{"--config=/etc/qrm-cci-driver/cci.yaml", "--plugins-registry-dir=/var/lib/qrm/plugins_registry", "--state-dir=/srv/qrm"} {
+		path := argument[strings.Index(argument, "=")+1:]
+		if !slices.Contains(pod.Containers[0].Args, argument) || mounts[path]+mounts[filepath.Dir(path)] == "" {
+			t.Errorf("%v with %v lacks %s", pod.Containers[0].Args, mounts, argument)
+		}
+	}
+	for label, value := range made.driver.Spec.Selector.MatchLabels {
+		if made.driver.Spec.Template.Labels[label] != value {
+			t.Errorf("its pods have no label %s=%s", label, value)
+		}
+	}
+	if reflect.DeepEqual(made.driver.Spec.Selector, made.daemonSet.Spec.Selector) {
+		t.Error("two DaemonSets select the same pods")
 	}
 }
 

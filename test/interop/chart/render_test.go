@@ -106,6 +106,8 @@ type release struct {
 	network   *networkingv1.NetworkPolicy
 	budget    *policyv1.PodDisruptionBudget
 	openshift *securityContextConstraints
+	driver    *appsv1.DaemonSet
+	policy    *corev1.ConfigMap // of the driver
 	policies  []admissionv1.ValidatingAdmissionPolicy
 	bindings  []admissionv1.ValidatingAdmissionPolicyBinding
 }
@@ -171,9 +173,16 @@ func (r *release) decode(document string) error {
 		if strings.Contains(document, "\n  qrm.json:") {
 			r.dashboard = &corev1.ConfigMap{}
 			object = r.dashboard
+		} else if strings.Contains(document, "\n  cci.yaml:") {
+			r.policy = &corev1.ConfigMap{}
+			object = r.policy
 		}
 	case "apps/v1 DaemonSet":
 		object = &r.daemonSet
+		if strings.Contains(document, "\n  name: qrm-cci-driver\n") {
+			r.driver = &appsv1.DaemonSet{}
+			object = r.driver
+		}
 	case "v1 ServiceAccount":
 		object = &r.account
 	case "rbac.authorization.k8s.io/v1 ClusterRole":

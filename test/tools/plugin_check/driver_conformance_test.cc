@@ -33,6 +33,17 @@ class DriverConformanceTest : public testing::Test {
     EXPECT_EQ(errors.str(), "");
     return code;
   }
+  /// Of the program `driver`, which is killed meanwhile.
+  int CheckProgram(const std::string& driver, const std::vector<std::string>& more) {
+    const std::string bin = std::filesystem::canonical("/proc/self/exe").parent_path();
+    std::vector<std::string> arguments = {
+        "--amount", "2", "--command",
+        fmt::format("exec {}/{} --plugins-registry-dir {} --socket-name driver.sock --state-dir {} "
+                    "--control-socket ''",
+                    bin, driver, dir_.path(), dir_.path())};
+    arguments.insert(arguments.end(), more.begin(), more.end());
+    return Check(std::move(arguments));
+  }
   int CheckScripted(DriverScript script) {
     const ScriptedDriver driver(socket_, std::move(script));
     return Check();
@@ -44,11 +55,14 @@ class DriverConformanceTest : public testing::Test {
 };
 
 TEST_F(DriverConformanceTest, TheExampleKeepsEveryRuleAlsoThroughKill) {
-  const std::string bin = std::filesystem::canonical("/proc/self/exe").parent_path();
-  EXPECT_EQ(Check({"--amount", "2", "--command",
-                   fmt::format("exec {}/qrm-example-round-robin-driver --plugins-registry-dir {} "
-                               "--socket-name driver.sock --state-dir {} --control-socket ''",
-                               bin, dir_.path(), dir_.path())}),
+  EXPECT_EQ(CheckProgram("qrm-example-round-robin-driver", {}), 0) << out_.str();
+  EXPECT_THAT(out_.str(), AllOf(HasSubstr("ok      keeps what it gave through kill -9"),
+                                Not(HasSubstr("BROKEN")), Not(HasSubstr("skipped"))));
+}
+
+TEST_F(DriverConformanceTest, TheDriverOfAttributesKeepsEveryRuleAlsoThroughKill) {
+  EXPECT_EQ(CheckProgram("qrm-cci-driver --machine 'synthetic:package:1 [numa] core:8 pu:1'",
+                         {"--spec", "{cores: '*2', attributes: 'exclusive, numa-single'}"}),
             0)
       << out_.str();
   EXPECT_THAT(out_.str(), AllOf(HasSubstr("ok      keeps what it gave through kill -9"),

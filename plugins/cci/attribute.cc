@@ -1,0 +1,304 @@
+// The table of attributes, and the forms of their values.
+#include "plugins/cci/attribute.h"
+
+#include <algorithm>
+#include <cctype>
+#include <iterator>
+#include <limits>
+#include <optional>
+#include <utility>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "api/base/foreign_text.h"
+#include "api/base/nearest_word.h"
+#include "api/base/number.h"
+
+namespace qrm::cci {
+namespace {
+
+constexpr int kThousandthDigits = 3;
+
+/// How the value of an attribute is written.
+struct Form {
+  std::string_view example;  ///< empty: there is no value
+  bool (*read)(std::string_view value, Attribute& attribute) = nullptr;
+};
+
+std::string_view Trimmed(std::string_view text) {
+  constexpr std::string_view kBlanks = " \t\r";
+  const auto begin = text.find_first_not_of(kBlanks);
+  return begin == std::string_view::npos
+             ? std::string_view()
+             : text.substr(begin, text.find_last_not_of(kBlanks) - begin + 1);
+}
+
+std::string Lower(std::string_view text) {
+  std::string lower(text);
+  std::transform(lower.begin(), lower.end(), lower.begin(),
+                 [](unsigned char c) { return static_cast<char>(std::tolower(c)); });
+  return lower;
+}
+
+/// The decimal number `text` times ten to the power of `digits`; nothing for what is no number, or
+/// would have to be rounded.
+std::optional<int64_t> ParseDecimal(std::string_view text, int digits) {
+  const auto point = text.find('.');
+  std::string whole(text.substr(0, point));
+  std::string part(point == std::string_view::npos ? "" : text.substr(point + 1));
+  if (whole.empty() || (point != std::string_view::npos && part.empty())) {
+    return std::nullopt;
+  }
+  part.resize(part.find_last_not_of('0') + 1);  // to 0 when there are only zeros
+  if (part.size() > static_cast<std::size_t>(digits)) {
+    return std::nullopt;
+  }
+  part.resize(static_cast<std::size_t>(digits), '0');
+  const auto number = ParseNumber<int64_t>(whole + part);
+  return number.has_value() && *number >= 0 ? number : std::nullopt;
+}
+
+/// kHz of "2.1ghz", in lower case.
+std::optional<int64_t> ParseFrequency(std::string_view text) {
+  constexpr std::pair<std::string_view, int> kUnits[] = {{"ghz", 6}, {"mhz", 3}, {"khz", 0}};
+  for (const auto& [unit, digits] : kUnits) {
+    if (text.ends_with(unit)) {
+      const auto khz = ParseDecimal(Trimmed(text.substr(0, text.size() - unit.size())), digits);
+      const bool fits = khz.has_value() && *khz > 0 && *khz <= std::numeric_limits<int32_t>::max();
+      return fits ? khz : std::nullopt;
+    }
+  }
+  return std::nullopt;
+}
+
+bool ReadRange(std::string_view value, Attribute& attribute) {
+  const auto dash = value.find('-');
+  const auto least = ParseFrequency(Trimmed(value.substr(0, dash)));
+  const auto most = dash == std::string_view::npos
+                        ? std::optional<int64_t>(0)
+                        : ParseFrequency(Trimmed(value.substr(dash + 1)));
+  if (!least.has_value() || !most.has_value() || (*most != 0 && *most < *least)) {
+    return false;
+  }
+  attribute.least = *least;
+  attribute.most = *most;
+  attribute.text +=
+      *most == 0 ? fmt::format("={}kHz", *least) : fmt::format("={}kHz-{}kHz", *least, *most);
+  return true;
+}
+
+bool ReadMostFrequency(std::string_view value, Attribute& attribute) {
+  const auto most = ParseFrequency(value);
+  attribute.most = most.value_or(0);
+  attribute.text += fmt::format("={}kHz", attribute.most);
+  return most.has_value();
+}
+
+bool ReadNodes(std::string_view value, Attribute& attribute) {
+  const StatusOr<NumaMask> nodes = NumaMask::Parse(value);
+  if (!nodes.ok() || nodes->Empty()) {
+    return false;
+  }
+  attribute.nodes = *nodes;
+  attribute.text += "=" + ToString(*nodes);
+  return true;
+}
+
+bool ReadPriority(std::string_view value, Attribute& attribute) {
+  constexpr int64_t kMost = 1000;
+  const auto thousandths = ParseDecimal(value, kThousandthDigits);
+  if (!thousandths.has_value() || *thousandths > kMost) {
+    return false;
+  }
+  attribute.least = *thousandths;
+  attribute.text += fmt::format("={}.{:03}", *thousandths / kMost, *thousandths % kMost);
+  return true;
+}
+
+bool ReadMicroseconds(std::string_view value, Attribute& attribute) {
+  constexpr int64_t kMost = 1000000;
+  value = Trimmed(value.substr(0, value.size() - (value.ends_with("us") ? 2 : 0)));
+  const auto microseconds = ParseNumber<int64_t>(value);
+  if (!microseconds.has_value() || *microseconds < 0 || *microseconds > kMost) {
+    return false;
+  }
+  attribute.least = *microseconds;
+  attribute.text += fmt::format("={}us", *microseconds);
+  return true;
+}
+
+/// One of few words.
+template <const auto& kWords>
+bool ReadChoice(std::string_view value, Attribute& attribute) {
+  attribute.word = value;
+  attribute.text += "=" + attribute.word;
+  return std::find(std::begin(kWords), std::end(kWords), value) != std::end(kWords);
+}
+
+/// A name that the kernel knows.
+bool ReadWord(std::string_view value, Attribute& attribute) {
+  const bool good = !value.empty() && std::all_of(value.begin(), value.end(), [](unsigned char c) {
+    return std::isalnum(c) != 0 || c == '_' || c == '-';
+  });
+  attribute.word = value;
+  attribute.text += "=" + attribute.word;
+  return good;
+}
+
+constexpr std::string_view kCoreTypes[] = {"performance", "efficiency"};
+constexpr std::string_view kMemories[] = {"bind", "preferred", "interleave"};
+
+const Form kNoValue;
+const Form kLatency{"idle-latency=20", ReadMicroseconds};
+
+struct Row {
+  std::string_view name;
+  AttributeKind kind;
+  Form form;
+  std::string_view excludes;  ///< attributes of one such word exclude each other
+};
+
+const std::vector<Row>& Rows() {
+  using Kind = AttributeKind;
+  static const std::vector<Row> rows = {
+      {"exclusive", Kind::kExclusive, kNoValue, "exclusive and shared"},
+      {"shared", Kind::kShared, kNoValue, "exclusive and shared"},
+      {"smt-sibling-required", Kind::kSmtRequired, kNoValue, "the smt-sibling words"},
+      {"smt-sibling-preferred", Kind::kSmtPreferred, kNoValue, "the smt-sibling words"},
+      {"smt-sibling-denied", Kind::kSmtDenied, kNoValue, "the smt-sibling words"},
+      {"core-type", Kind::kCoreType, {"core-type=performance", ReadChoice<kCoreTypes>}, ""},
+      {"numa", Kind::kNuma, {"numa=0", ReadNodes}, ""},
+      {"numa-single", Kind::kNumaSingle, kNoValue, ""},
+      {"mem", Kind::kMemory, {"mem=bind", ReadChoice<kMemories>}, ""},
+      {"freq", Kind::kFrequency, {"freq=2.1GHz or freq=2GHz-3GHz", ReadRange}, ""},
+      {"freq-max", Kind::kMostFrequency, {"freq-max=3GHz", ReadMostFrequency}, ""},
+      {"governor", Kind::kGovernor, {"governor=performance", ReadWord}, ""},
+      {"epp", Kind::kEnergyPreference, {"epp=performance", ReadWord}, ""},
+      {"priority", Kind::kPriority, {"priority=1.0", ReadPriority}, ""},
+      {"no-irq", Kind::kNoIrq, kNoValue, ""},
+      {"idle-latency", Kind::kIdleLatency, kLatency, "idle-latency and no-idle"},
+      {"no-idle", Kind::kIdleLatency, kNoValue, "idle-latency and no-idle"},
+      {"no-balance", Kind::kOther, kNoValue, ""},
+      {"no-quota", Kind::kOther, kNoValue, ""},
+      {"uncore", Kind::kOther, {"uncore=2GHz-3GHz", ReadRange}, ""},
+  };
+  return rows;
+}
+
+const Row* FindRow(std::string_view name) {
+  const auto row = std::find_if(Rows().begin(), Rows().end(),
+                                [&](const Row& candidate) { return candidate.name == name; });
+  return row == Rows().end() ? nullptr : &*row;
+}
+
+template <typename... Args>
+Status Wrong(std::size_t column, std::string_view token, fmt::format_string<Args...> format,
+             Args&&... args) {
+  return Errorf(StatusCode::kInvalidArgument, "column {}: '{}' {}", column, Quoted(token),
+                fmt::format(format, std::forward<Args>(args)...));
+}
+
+Status Unknown(std::size_t column, std::string_view token, std::string_view name) {
+  std::vector<std::string> names;
+  for (const Row& row : Rows()) {
+    names.emplace_back(row.name);
+  }
+  const std::string near = NearestWord(name, names);
+  return near.empty()
+             ? Wrong(column, token, "is no attribute; write one of {}", fmt::join(names, ", "))
+             : Wrong(column, token, "is no attribute; did you mean {}?", near);
+}
+
+/// "2.1ghz" as "freq=2.1ghz", and "1.0 priority" as "priority=1.0".
+std::string WithoutLegacy(const std::string& token) {
+  constexpr std::string_view kPriority = "priority";
+  const bool begins_with_digit =
+      !token.empty() && std::isdigit(static_cast<unsigned char>(token.front())) != 0;
+  if (!begins_with_digit || token.find('=') != std::string::npos) {
+    return token;
+  }
+  const std::string_view text = token;
+  return text.ends_with(kPriority)
+             ? fmt::format("priority={}", Trimmed(text.substr(0, text.size() - kPriority.size())))
+             : "freq=" + token;
+}
+
+/// One attribute, of which `token` has no blanks around it.
+StatusOr<Attribute> ParseOne(std::string_view token, std::size_t column) {
+  const bool is_wish = token.ends_with('?');
+  const std::string written =
+      WithoutLegacy(Lower(Trimmed(token.substr(0, token.size() - (is_wish ? 1 : 0)))));
+  const auto equals = written.find('=');
+  const bool has_value = equals != std::string_view::npos;
+  const std::string value(has_value ? Trimmed(std::string_view(written).substr(equals + 1)) : "");
+  std::string name(Trimmed(std::string_view(written).substr(0, equals)));
+  if (name.find('/') != std::string::npos) {
+    return Attribute{.is_wish = is_wish, .text = written};
+  }
+  std::replace(name.begin(), name.end(), '_', '-');
+  const Row* const row = FindRow(name);
+  if (row == nullptr) {
+    return Unknown(column, token, name);
+  }
+  Attribute attribute{.kind = row->kind, .is_wish = is_wish, .text = name};
+  if (row->form.read == nullptr) {
+    return has_value ? Wrong(column, token, "takes no value; write {}", name)
+                     : StatusOr<Attribute>(attribute);
+  }
+  if (!has_value || !row->form.read(value, attribute)) {
+    return Wrong(column, token, "has {}; write {}", has_value ? "an impossible value" : "no value",
+                 row->form.example);
+  }
+  return attribute;
+}
+
+/// OK when `attribute` goes with those before it on its line.
+Status CheckWith(const std::vector<Attribute>& before, const Attribute& attribute,
+                 std::string_view token, std::size_t column) {
+  const auto name_of = [](const Attribute& of) { return of.text.substr(0, of.text.find('=')); };
+  const Row* const row = FindRow(name_of(attribute));
+  for (const Attribute& other : before) {
+    if (name_of(other) == name_of(attribute)) {
+      return Wrong(column, token, "stands there twice; write it once");
+    }
+    const Row* const other_row = FindRow(name_of(other));
+    if (row != nullptr && other_row != nullptr && !row->excludes.empty() &&
+        row->excludes == other_row->excludes) {
+      return Wrong(column, token, "does not go with '{}'; write one of {}", other.text,
+                   row->excludes);
+    }
+  }
+  return OkStatus();
+}
+
+}  // namespace
+
+StatusOr<std::vector<Attribute>> ParseAttributes(std::string_view line) {
+  std::vector<Attribute> attributes;
+  std::size_t begin = 0;
+  while (begin <= line.size()) {
+    const std::size_t end = std::min(line.find(',', begin), line.size());
+    const std::string_view token = Trimmed(line.substr(begin, end - begin));
+    if (token.empty()) {
+      return Wrong(begin + 1, token, "is no attribute; write one between commas");
+    }
+    const std::size_t column = static_cast<std::size_t>(token.data() - line.data()) + 1;
+    QRM_ASSIGN_OR_RETURN(Attribute attribute, ParseOne(token, column));
+    QRM_RETURN_IF_ERROR(CheckWith(attributes, attribute, token, column));
+    attributes.push_back(std::move(attribute));
+    begin = end + 1;
+  }
+  return attributes;
+}
+
+std::string ToString(const std::vector<Attribute>& attributes) {
+  std::vector<std::string> words;
+  words.reserve(attributes.size());
+  for (const Attribute& attribute : attributes) {
+    words.push_back(attribute.text + (attribute.is_wish ? "?" : ""));
+  }
+  return fmt::format("{}", fmt::join(words, ", "));
+}
+
+}  // namespace qrm::cci

@@ -1,0 +1,28 @@
+// Chooses the CPUs of a specification: values in, values out.
+#pragma once
+
+#include "api/base/status.h"
+#include "api/id_set.h"
+#include "plugins/cci/spec.h"
+#include "plugins/sdk/compute_driver.h"
+#include "topology/cpu_layout.h"
+
+namespace qrm::cci {
+
+/// From what the CPUs of one container are chosen.
+struct Room {
+  CpuSet available;
+  NumaMask near;  ///< nodes that suit its other resources; none: any
+  int cpus = 0;   ///< as many as the container requests
+};
+
+/// The CPUs of `spec`, a part for each line, whose name has the attributes that it keeps. Wishes
+/// that cannot be kept beside what is required, and beside the wishes before them, are among the
+/// unmet ones with the reason. As many CPUs are given, or held idle, as requested.
+/// Errors: kResourceExhausted where too few CPUs are free, kInvalidArgument for what this machine,
+/// this driver or this request cannot have; the line, the attribute and the cure.
+/// Cost: one choice for each wish, when they cannot be kept together.
+StatusOr<sdk::ComputeGrant> Choose(const ComputeSpec& spec, const Room& room,
+                                   const CpuLayout& layout);
+
+}  // namespace qrm::cci

@@ -1,0 +1,233 @@
+// Reads specifications of pods, which may be hostile, and of the operator's policies.
+#include "plugins/cci/spec.h"
+
+#include <algorithm>
+#include <optional>
+#include <sstream>
+#include <utility>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <yaml-cpp/eventhandler.h>
+#include <yaml-cpp/yaml.h>
+
+#include "api/base/foreign_text.h"
+#include "api/base/number.h"
+
+namespace qrm::cci {
+namespace {
+
+constexpr std::size_t kMostLines = 1024;
+constexpr std::size_t kMostBytes = 16 << 10;
+constexpr int kMostCpus = 8192;
+constexpr char kDefaultPolicy[] = "default";
+
+std::string Trimmed(const std::string& text) {
+  constexpr char kBlanks[] = " \t\r\n";
+  const auto begin = text.find_first_not_of(kBlanks);
+  return begin == std::string::npos
+             ? ""
+             : text.substr(begin, text.find_last_not_of(kBlanks) - begin + 1);
+}
+
+/// `text` line by line; blank ones at its end are none.
+std::vector<std::string> LinesOf(const std::string& text) {
+  std::vector<std::string> lines;
+  std::istringstream stream(text);
+  for (std::string line; std::getline(stream, line);) {
+    lines.push_back(Trimmed(line));
+  }
+  while (!lines.empty() && lines.back().empty()) {
+    lines.pop_back();
+  }
+  return lines;
+}
+
+/// How many "*4" and "*" stand for; nothing for any other text.
+std::optional<int> CountOf(const std::string& line) {
+  if (!line.starts_with('*')) {
+    return std::nullopt;
+  }
+  const std::string number = Trimmed(line.substr(1));
+  const auto count = number.empty() ? std::optional<int>(1) : ParseNumber<int>(number);
+  return count.has_value() && *count >= 1 && *count <= kMostCpus ? count : std::nullopt;
+}
+
+StatusOr<SpecLine> ParseCores(const std::string& line) {
+  if (const std::optional<int> any = CountOf(line); any.has_value()) {
+    return SpecLine{.any = *any};
+  }
+  const StatusOr<CpuSet> named = CpuSet::Parse(line);
+  if (!named.ok() || named->Empty() || named->Last() >= kMostCpus) {
+    return Errorf(StatusCode::kInvalidArgument,
+                  "column 1: '{}' names no CPUs; write a list such as 6-8, or *4 for any four",
+                  Quoted(line));
+  }
+  return SpecLine{.named = *named};
+}
+
+std::string LineName(const char* key, std::size_t index) {
+  return fmt::format("{}, line {}", key, index + 1);
+}
+
+/// "exclusive" for a line that says nothing: a driver gives no other CPUs.
+std::vector<Attribute> Unsaid() {
+  return {{.kind = AttributeKind::kExclusive, .text = "exclusive"}};
+}
+
+/// Finds out what a document is before it is read, and that nothing in it refers to anything: so
+/// read, a short text may be endless.
+class ShapeOfDocument final : public YAML::EventHandler {
+ public:
+  bool is_mapping() const { return is_mapping_; }
+  bool refers() const { return refers_; }
+
+  void OnDocumentStart(const YAML::Mark& /*mark*/) override {}
+  void OnDocumentEnd() override {}
+  void OnNull(const YAML::Mark& /*mark*/, YAML::anchor_t anchor) override { See(anchor); }
+  void OnAlias(const YAML::Mark& /*mark*/, YAML::anchor_t anchor) override { See(anchor); }
+  void OnScalar(const YAML::Mark& /*mark*/, const std::string& /*tag*/, YAML::anchor_t anchor,
+                const std::string& /*value*/) override {
+    See(anchor);
+  }
+  void OnSequenceStart(const YAML::Mark& /*mark*/, const std::string& /*tag*/,
+                       YAML::anchor_t anchor, YAML::EmitterStyle::value /*style*/) override {
+    See(anchor);
+  }
+  void OnSequenceEnd() override {}
+  void OnMapStart(const YAML::Mark& /*mark*/, const std::string& /*tag*/, YAML::anchor_t anchor,
+                  YAML::EmitterStyle::value /*style*/) override {
+    is_mapping_ = is_mapping_ || !seen_any_;
+    See(anchor);
+  }
+  void OnMapEnd() override {}
+
+ private:
+  void See(YAML::anchor_t anchor) {
+    seen_any_ = true;
+    refers_ = refers_ || anchor != 0;
+  }
+
+  bool seen_any_ = false;
+  bool is_mapping_ = false;
+  bool refers_ = false;
+};
+
+/// Whether `text` is a mapping. Errors: kInvalidArgument for what is no document, and for anchors.
+StatusOr<bool> IsMapping(const std::string& text) {
+  ShapeOfDocument shape;
+  try {
+    std::istringstream stream(text);
+    YAML::Parser parser(stream);
+    parser.HandleNextDocument(shape);
+  } catch (const YAML::Exception& error) {
+    return Errorf(StatusCode::kInvalidArgument,
+                  "cannot read the spec, line {}, column {}: {}; write JSON or YAML, and a star in "
+                  "quotes: {{cores: \"*4\"}}",
+                  error.mark.line + 1, error.mark.column + 1, Quoted(error.msg));
+  }
+  if (shape.refers()) {
+    return Errorf(StatusCode::kInvalidArgument,
+                  "cannot read the spec: it has anchors of YAML; write out what they stand for, "
+                  "and a star in quotes: {{cores: \"*4\"}}");
+  }
+  return shape.is_mapping();
+}
+
+StatusOr<std::vector<std::string>> ReadLines(const config::Section& section, const char* key) {
+  if (!section.IsScalar(key)) {
+    return section.Words(key);
+  }
+  QRM_ASSIGN_OR_RETURN(const std::string text, section.Text(key, ""));
+  return LinesOf(text);
+}
+
+std::string NamesOf(const Policies& policies) {
+  std::vector<std::string> names;
+  for (const auto& [name, spec] : policies) {
+    names.push_back(name);
+  }
+  return names.empty() ? "there is none" : fmt::format("{}", fmt::join(names, ", "));
+}
+
+}  // namespace
+
+StatusOr<ComputeSpec> ParseSpec(const std::vector<std::string>& cores,
+                                const std::vector<std::string>& attributes) {
+  const auto wrong = [](const std::string& text) {
+    return Status(StatusCode::kInvalidArgument, text);
+  };
+  if (cores.empty() || cores.size() > kMostLines) {
+    return wrong(fmt::format("cores has {} lines; write 1 to {}", cores.size(), kMostLines));
+  }
+  if (attributes.size() > 1 && attributes.size() != cores.size()) {
+    return wrong(fmt::format(
+        "compute_attributes has {} lines and cores has {}; write as many, or one for all",
+        attributes.size(), cores.size()));
+  }
+  ComputeSpec spec;
+  CpuSet named;
+  for (std::size_t i = 0; i < cores.size(); ++i) {
+    StatusOr<SpecLine> line = ParseCores(Trimmed(cores[i]));
+    QRM_RETURN_IF_ERROR(Annotate(line.status(), LineName("cores", i)));
+    if (named.Intersects(line->named)) {
+      return wrong(fmt::format("{}: CPUs {} stand in another line, too; name each once",
+                               LineName("cores", i), ToString(named & line->named)));
+    }
+    named |= line->named;
+    line->attributes = Unsaid();
+    if (!attributes.empty()) {
+      const std::size_t of = attributes.size() == 1 ? 0 : i;
+      auto parsed = ParseAttributes(attributes[of]);
+      QRM_RETURN_IF_ERROR(Annotate(parsed.status(), LineName("compute_attributes", of)));
+      line->attributes = *std::move(parsed);
+    }
+    spec.push_back(*std::move(line));
+  }
+  return spec;
+}
+
+StatusOr<ComputeSpec> ReadSpec(const config::Section& section) {
+  QRM_RETURN_IF_ERROR(
+      section.AllowKeys({"cores", "compute_attributes", "attributes", "cpu attributes"}));
+  QRM_ASSIGN_OR_RETURN(const std::vector<std::string> cores, ReadLines(section, "cores"));
+  std::vector<std::string> attributes;
+  for (const char* key : {"compute_attributes", "attributes", "cpu attributes"}) {
+    if (section.Has(key) && !attributes.empty()) {
+      return section.Error(key, "is another name of a key that is there", "keep one of them");
+    }
+    if (section.Has(key)) {
+      QRM_ASSIGN_OR_RETURN(attributes, ReadLines(section, key));
+    }
+  }
+  StatusOr<ComputeSpec> spec = ParseSpec(cores, attributes);
+  QRM_RETURN_IF_ERROR(Annotate(spec.status(), "cannot read " + section.file()));
+  return spec;
+}
+
+StatusOr<ComputeSpec> ReadPodSpec(const std::string& text, const Policies& policies, int cpus) {
+  if (text.size() > kMostBytes) {
+    return Errorf(StatusCode::kInvalidArgument,
+                  "cannot read the spec: it has {} bytes; {} are the most", text.size(),
+                  kMostBytes);
+  }
+  const std::string word = Trimmed(text);
+  const auto policy = policies.find(word.empty() ? kDefaultPolicy : word);
+  if (policy != policies.end()) {
+    return policy->second;
+  }
+  if (word.empty()) {
+    return ComputeSpec{{.any = cpus, .attributes = Unsaid()}};
+  }
+  QRM_ASSIGN_OR_RETURN(const bool is_mapping, IsMapping(word));
+  if (!is_mapping) {
+    return Errorf(StatusCode::kInvalidArgument,
+                  "'{}' is no policy of this node ({}); name one, or write {{cores: ..., "
+                  "compute_attributes: ...}}",
+                  Quoted(word), NamesOf(policies));
+  }
+  QRM_ASSIGN_OR_RETURN(const config::Section section, config::Section::Parse(word, "the spec"));
+  return ReadSpec(section);
+}
+
+}  // namespace qrm::cci
