@@ -1,0 +1,89 @@
+// Reads and writes the machine's files, and names what the kernel says.
+#include "plugins/host/host_files.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <filesystem>
+#include <system_error>
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "plugins/cgroup/small_file.h"
+
+namespace qrm::host {
+namespace {
+
+constexpr int kMostTries = 3;
+
+StatusCode CodeOf(int error) {
+  switch (error) {
+    case ENOENT:
+    case ENODEV:
+    case ENXIO:
+      return StatusCode::kNotFound;
+    case EPERM:
+    case EACCES:
+    case EROFS:
+      return StatusCode::kPermissionDenied;
+    case EINVAL:
+    case ERANGE:
+      return StatusCode::kInvalidArgument;
+    default:
+      return StatusCode::kUnavailable;
+  }
+}
+
+bool IsPassing(int error) {
+  return error == EBUSY || error == EINTR || error == EAGAIN;
+}
+
+}  // namespace
+
+StatusOr<std::string> SystemFiles::Read(const std::string& path) const {
+  cgroup::SmallFile file(PathOf(path), O_RDONLY);
+  std::string text = file.error() == 0 ? file.Read() : "";
+  if (file.error() != 0) {
+    return Errorf(CodeOf(file.error()), "cannot read {}: {}", PathOf(path),
+                  std::strerror(file.error()));
+  }
+  if (text.ends_with('\n')) {
+    text.pop_back();
+  }
+  return text;
+}
+
+Status SystemFiles::Write(const std::string& path, const std::string& value) {
+  int error = EBUSY;
+  for (int i = 0; i < kMostTries && IsPassing(error); ++i) {
+    cgroup::SmallFile file(PathOf(path), O_WRONLY);
+    if (file.error() == 0) {
+      file.Write(value);
+    }
+    error = file.error();
+  }
+  return error == 0 ? OkStatus()
+                    : Errorf(CodeOf(error), "cannot write {} to {}: {}", value, PathOf(path),
+                             std::strerror(error));
+}
+
+std::vector<std::string> SystemFiles::List(const std::string& directory) const {
+  std::vector<std::string> names;
+  std::error_code error;
+  for (std::filesystem::directory_iterator entry(PathOf(directory), error), end;
+       !error && entry != end; entry.increment(error)) {
+    names.push_back(entry->path().filename());
+  }
+  std::sort(names.begin(), names.end());
+  return names;
+}
+
+bool SystemFiles::MayWrite(const std::string& path) const {
+  struct stat status = {};
+  return ::access(PathOf(path).c_str(), W_OK) == 0 && ::stat(PathOf(path).c_str(), &status) == 0 &&
+         (status.st_mode & (S_IWUSR | S_IWGRP | S_IWOTH)) != 0;
+}
+
+}  // namespace qrm::host

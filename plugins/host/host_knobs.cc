@@ -1,0 +1,276 @@
+// Journals, writes and reads back.
+#include "plugins/host/host_knobs.h"
+
+#include <algorithm>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "api/base/log.h"
+
+namespace qrm::host {
+namespace {
+
+constexpr char kBootId[] = "proc/sys/kernel/random/boot_id";
+constexpr char kOnline[] = "sys/devices/system/cpu/online";
+/// A limit may have to wait for the other one of the same object: those that fail are tried again.
+constexpr int kPasses = 2;
+constexpr int kReads = 3;
+
+bool Has(const std::vector<std::string>& values, ClaimForm form, const std::string& value) {
+  return std::any_of(values.begin(), values.end(),
+                     [&](const std::string& other) { return IsSameValue(form, other, value); });
+}
+
+/// What one owner wants of one file that it names twice.
+StatusOr<std::string> Joined(const Claim& claim, const std::string& before) {
+  if (claim.form != ClaimForm::kCpuList && claim.form != ClaimForm::kCpuMask) {
+    return Combine(claim.form, "", {before, claim.value}, {});
+  }
+  QRM_ASSIGN_OR_RETURN(const CpuSet first, CpuSet::Parse(before));
+  QRM_ASSIGN_OR_RETURN(const CpuSet second, CpuSet::Parse(claim.value));
+  return ToString(first | second);
+}
+
+Status FirstOf(const std::map<std::string, Status>& failures) {
+  return failures.empty() ? OkStatus() : failures.begin()->second;
+}
+
+}  // namespace
+
+StatusOr<std::unique_ptr<HostKnobs>> HostKnobs::Open(HostFiles& files, std::string journal) {
+  QRM_ASSIGN_OR_RETURN(std::string boot, files.Read(kBootId));
+  std::unique_ptr<HostKnobs> knobs(new HostKnobs(files, std::move(journal), std::move(boot)));
+  QRM_ASSIGN_OR_RETURN(knobs->records_, knobs->journal_.Load(knobs->boot_));
+  return knobs;
+}
+
+JournalRecord* HostKnobs::Find(const std::string& path) {
+  const auto record = std::find_if(records_.begin(), records_.end(),
+                                   [&](const JournalRecord& of) { return of.path == path; });
+  return record == records_.end() ? nullptr : &*record;
+}
+
+/// What the file is to hold.
+StatusOr<std::string> HostKnobs::Wanted(const JournalRecord& record) const {
+  if (record.claims.empty()) {
+    return record.original;
+  }
+  std::vector<std::string> values;
+  for (const auto& [owner, value] : record.claims) {
+    values.push_back(value);
+  }
+  CpuSet online;
+  if (record.form == ClaimForm::kCpuList || record.form == ClaimForm::kCpuMask) {
+    QRM_ASSIGN_OR_RETURN(const std::string text, files_.Read(kOnline));
+    QRM_ASSIGN_OR_RETURN(online, CpuSet::Parse(text));
+  }
+  StatusOr<std::string> wanted = Combine(record.form, record.original, values, online);
+  QRM_RETURN_IF_ERROR(Annotate(wanted.status(), "cannot set " + record.path));
+  return wanted;
+}
+
+/// Records what `owner` wants; what cannot be read or does not go with others is in `failures`.
+Status HostKnobs::AddClaims(const std::string& owner, const std::vector<Claim>& claims,
+                            Failures& failures) {
+  std::set<std::string> seen;
+  for (const Claim& claim : claims) {
+    JournalRecord* record = Find(claim.path);
+    if (record == nullptr) {
+      const StatusOr<std::string> original = files_.Read(claim.path);
+      if (!original.ok()) {
+        failures[claim.path] = original.status();
+        continue;
+      }
+      records_.push_back(
+          {.path = claim.path, .form = claim.form, .original = *original, .ours = {*original}});
+      record = &records_.back();
+    }
+    std::string value = claim.value;
+    if (!seen.insert(claim.path).second) {
+      QRM_ASSIGN_OR_RETURN(value, Joined(claim, record->claims[owner]));
+    }
+    record->claims[owner] = value;
+    if (const auto wanted = Wanted(*record); !wanted.ok()) {
+      failures[claim.path] = wanted.status();
+    }
+  }
+  return OkStatus();
+}
+
+void HostKnobs::DropClaims(const std::string& owner, const std::set<std::string>& paths) {
+  for (JournalRecord& record : records_) {
+    if (paths.contains(record.path)) {
+      record.claims.erase(owner);
+    }
+  }
+}
+
+/// Makes durable what the files are about to hold. What the kernel makes of a value is not known
+/// before: until it was read back, whatever a file shows may be because of us.
+Status HostKnobs::Announce(const std::vector<std::string>& paths) {
+  for (const std::string& path : paths) {
+    JournalRecord* const record = Find(path);
+    if (record == nullptr || record->claims.empty()) {
+      continue;
+    }
+    const StatusOr<std::string> wanted = Wanted(*record);
+    if (wanted.ok() && !IsSameValue(record->form, record->ours.back(), *wanted)) {
+      record->ours.push_back(*wanted);
+      record->is_settled = false;
+    }
+  }
+  return journal_.Save(boot_, records_);
+}
+
+/// Has the file of `record` hold what it is to.
+Status HostKnobs::Apply(const JournalRecord& record) const {
+  const bool is_over = record.claims.empty();
+  QRM_ASSIGN_OR_RETURN(const std::string wanted, Wanted(record));
+  const StatusOr<std::string> before = files_.Read(record.path);
+  if (is_over && before.status().code() == StatusCode::kNotFound) {
+    return OkStatus();  // the CPU, the driver or the device is gone, and the value with it
+  }
+  QRM_RETURN_IF_ERROR(before.status());
+  if (IsSameValue(record.form, *before, wanted) && (!is_over || *before == wanted)) {
+    return OkStatus();
+  }
+  if (is_over && record.is_settled && !Has(record.ours, record.form, *before)) {
+    log::Warning("host knob belongs to somebody else now",
+                 {{"file", record.path}, {"value", *before}, {"before", record.original}});
+    return OkStatus();
+  }
+  QRM_RETURN_IF_ERROR(files_.Write(record.path, wanted));
+  // An interrupt that is being moved shows for an instant where it was.
+  std::string after;
+  for (int i = 0; i < kReads && !IsSameValue(record.form, after, wanted); ++i) {
+    QRM_ASSIGN_OR_RETURN(after, files_.Read(record.path));
+  }
+  if (!IsSameValue(record.form, after, wanted)) {
+    return Errorf(StatusCode::kFailedPrecondition,
+                  "cannot set {} to {}: the kernel took it and shows {}; ask for what it can keep",
+                  record.path, wanted, after);
+  }
+  return OkStatus();
+}
+
+/// After the files of `paths` were dealt with but for `failures`.
+void HostKnobs::Forget(const std::vector<std::string>& paths, const Failures& failures) {
+  for (const std::string& path : paths) {
+    JournalRecord* const record = Find(path);
+    if (record == nullptr || failures.contains(path)) {
+      continue;
+    }
+    const StatusOr<std::string> wanted = Wanted(*record);
+    if (record->claims.empty()) {
+      records_.erase(records_.begin() + (record - records_.data()));
+    } else if (wanted.ok()) {
+      record->ours = {record->original, *wanted};
+      record->is_settled = true;
+    }
+  }
+  // What is still on disk says more than is so, which does no harm.
+  if (const Status saved = journal_.Save(boot_, records_); !saved.ok()) {
+    log::Warning("journal of host knobs is behind", {{"error", MessageOf(saved)}});
+  }
+}
+
+/// Brings the files of `paths` to what they are to hold, in that order. Errors: the journal's, and
+/// then nothing was written.
+StatusOr<HostKnobs::Failures> HostKnobs::Settle(const std::vector<std::string>& paths) {
+  QRM_RETURN_IF_ERROR(Announce(paths));
+  Failures failures;
+  std::vector<std::string> left = paths;
+  for (int pass = 0; pass < kPasses; ++pass) {
+    failures.clear();
+    for (const std::string& path : left) {
+      const JournalRecord* const record = Find(path);
+      if (const Status set = record != nullptr ? Apply(*record) : OkStatus(); !set.ok()) {
+        failures[path] = set;
+      }
+    }
+    std::erase_if(left, [&](const std::string& path) { return !failures.contains(path); });
+  }
+  Forget(paths, failures);
+  return failures;
+}
+
+StatusOr<std::vector<Refusal>> HostKnobs::Hold(const std::string& owner,
+                                               const std::vector<Claim>& claims) {
+  const JournalRecords before = records_;
+  Failures failures;
+  Status status = AddClaims(owner, claims, failures);
+  std::vector<std::string> paths;
+  std::set<std::string> optional;
+  for (const Claim& claim : claims) {
+    if (!failures.contains(claim.path)) {
+      paths.push_back(claim.path);
+    }
+    if (claim.is_optional) {
+      optional.insert(claim.path);
+    }
+  }
+  const auto is_required = [&](const auto& failure) { return !optional.contains(failure.first); };
+  const auto refused = std::find_if(failures.begin(), failures.end(), is_required);
+  if (!status.ok() || refused != failures.end()) {
+    records_ = before;
+    return status.ok() ? refused->second : status;
+  }
+  for (const auto& [path, failure] : failures) {
+    DropClaims(owner, {path});
+  }
+  const StatusOr<Failures> unset = Settle(paths);
+  if (!unset.ok()) {
+    records_ = before;
+    return unset.status();
+  }
+  failures.insert(unset->begin(), unset->end());
+  const auto unkept = std::find_if(failures.begin(), failures.end(), is_required);
+  if (unkept != failures.end()) {
+    const Status why = unkept->second;
+    DropClaims(owner, {paths.begin(), paths.end()});
+    QRM_RETURN_IF_ERROR(Annotate(Settle({paths.rbegin(), paths.rend()}).status(), MessageOf(why)));
+    return why;
+  }
+  std::vector<Refusal> refusals;
+  std::vector<std::string> given_up;
+  for (const auto& [path, failure] : failures) {
+    refusals.push_back({.path = path, .reason = MessageOf(failure)});
+    DropClaims(owner, {path});
+    given_up.push_back(path);
+  }
+  QRM_RETURN_IF_ERROR(Settle(given_up).status());
+  return refusals;
+}
+
+Status HostKnobs::Release(const std::string& owner) {
+  std::vector<std::string> paths;
+  for (auto record = records_.rbegin(); record != records_.rend(); ++record) {
+    if (record->claims.erase(owner) > 0 || record->claims.empty()) {
+      paths.push_back(record->path);
+    }
+  }
+  if (paths.empty()) {
+    return OkStatus();
+  }
+  QRM_ASSIGN_OR_RETURN(const Failures failures, Settle(paths));
+  return FirstOf(failures);
+}
+
+Status HostKnobs::KeepOnly(const std::set<std::string>& living) {
+  std::vector<std::string> ended;
+  std::vector<std::string> kept;
+  for (JournalRecord& record : records_) {
+    std::erase_if(record.claims, [&](const auto& claim) { return !living.contains(claim.first); });
+    (record.claims.empty() ? ended : kept).push_back(record.path);
+  }
+  std::vector<std::string> paths(ended.rbegin(), ended.rend());
+  paths.insert(paths.end(), kept.begin(), kept.end());
+  if (paths.empty()) {
+    return OkStatus();
+  }
+  QRM_ASSIGN_OR_RETURN(const Failures failures, Settle(paths));
+  return FirstOf(failures);
+}
+
+}  // namespace qrm::host
