@@ -1,13 +1,16 @@
 // Reads what a container asks for, chooses, and tells it the result.
 #include "plugins/cci/cci_driver.h"
 
+#include <set>
 #include <string>
 #include <vector>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "api/base/log.h"
 #include "plugins/cci/chooser.h"
+#include "plugins/cci/cpu_knobs.h"
 
 namespace qrm::cci {
 namespace {
@@ -32,7 +35,81 @@ StringMap Told(const sdk::ComputeGrant& grant) {
   return told;
 }
 
+/// Who holds values of the machine.
+std::string OwnerOf(const ContainerKey& key) {
+  return key.pod_uid + "/" + key.container;
+}
+
+/// What a part keeps, as its name says.
+std::vector<Attribute> KeptBy(const sdk::ComputePart& part) {
+  return ParseAttributes(part.name).value_or(std::vector<Attribute>());
+}
+
+/// OK when no interrupt that would not move is handled by `quiet` alone.
+Status CheckQuiet(const std::vector<host::Refusal>& refusals, const CpuSet& quiet,
+                  const host::HostFiles& files) {
+  for (const host::Refusal& refusal : refusals) {
+    const std::string directory = refusal.path.substr(0, refusal.path.rfind('/'));
+    const auto cpus =
+        CpuSet::Parse(files.Read(directory + "/effective_affinity_list").value_or(""));
+    if (cpus.ok() && !cpus->Empty() && cpus->IsSubsetOf(quiet)) {
+      return Errorf(StatusCode::kFailedPrecondition,
+                    "no-irq cannot be: the interrupt of {} stays on CPUs {} ({}); write no-irq? to "
+                    "run with it",
+                    directory, ToString(*cpus), refusal.reason);
+    }
+  }
+  return OkStatus();
+}
+
 }  // namespace
+
+Status CciDriver::Restore(const sdk::ComputeGrants& grants) {
+  grants_ = grants;
+  std::set<std::string> living;
+  for (const auto& [key, grant] : grants) {
+    living.insert(OwnerOf(key));
+  }
+  // A value that cannot be put back now is tried again; nobody is to wait for it.
+  if (const Status kept = knobs_->KeepOnly(living); !kept.ok()) {
+    log::Warning("value of the machine is not restored", {{"error", MessageOf(kept)}});
+  }
+  return OkStatus();
+}
+
+Status CciDriver::Add(const sdk::ComputeInstance& instance) {
+  const auto grant = grants_.find(instance.key);
+  if (grant == grants_.end()) {
+    return OkStatus();
+  }
+  const CpuKnobs machine = ReadCpuKnobs(files_, machine_.cpu_set());
+  std::vector<host::Claim> claims;
+  CpuSet quiet;
+  for (const sdk::ComputePart& part : grant->second.parts) {
+    const std::vector<Attribute> kept = KeptBy(part);
+    const std::vector<host::Claim> more = ClaimsOf(kept, part.cpus, machine);
+    claims.insert(claims.end(), more.begin(), more.end());
+    for (const Attribute& attribute : kept) {
+      quiet |= attribute.kind == AttributeKind::kNoIrq ? part.cpus : CpuSet();
+    }
+  }
+  if (claims.empty()) {
+    return OkStatus();
+  }
+  const std::string owner = OwnerOf(instance.key);
+  QRM_ASSIGN_OR_RETURN(const std::vector<host::Refusal> refusals, knobs_->Hold(owner, claims));
+  if (const Status good = CheckQuiet(refusals, quiet, files_); !good.ok()) {
+    QRM_RETURN_IF_ERROR(Annotate(knobs_->Release(owner), MessageOf(good)));
+    return good;
+  }
+  return OkStatus();
+}
+
+Status CciDriver::Remove(const ContainerKey& key) {
+  QRM_RETURN_IF_ERROR(knobs_->Release(OwnerOf(key)));
+  grants_.erase(key);
+  return OkStatus();
+}
 
 StatusOr<sdk::ComputeGrant> CciDriver::Admit(const sdk::ComputeRequest& request) {
   if (request.milli_cpus < kMilli || request.milli_cpus % kMilli != 0) {
@@ -45,8 +122,9 @@ StatusOr<sdk::ComputeGrant> CciDriver::Admit(const sdk::ComputeRequest& request)
   QRM_ASSIGN_OR_RETURN(
       sdk::ComputeGrant grant,
       Choose(spec, {.available = request.available, .near = request.hint.nodes, .cpus = cpus},
-             layout_));
+             layout_, ReadCpuKnobs(files_, machine_.cpu_set())));
   grant.envs = Told(grant);
+  grants_[request.key] = grant;
   return grant;
 }
 

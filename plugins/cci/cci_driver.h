@@ -1,8 +1,13 @@
 // The reference compute driver: CPUs by attributes.
 #pragma once
 
+#include <memory>
+#include <utility>
+
 #include "api/base/status.h"
 #include "plugins/cci/spec.h"
+#include "plugins/host/host_files.h"
+#include "plugins/host/host_knobs.h"
 #include "plugins/sdk/compute_driver.h"
 #include "topology/cpu_layout.h"
 #include "topology/machine.h"
@@ -15,21 +20,37 @@ inline constexpr char kDriverName[] = "attributes";
 /// Threads: as ComputeDriver.
 class CciDriver final : public sdk::ComputeDriver {
  public:
-  CciDriver(Machine machine, Policies policies)
-      : machine_(std::move(machine)), layout_(machine_), policies_(std::move(policies)) {}
+  /// Sets what attributes ask for on the machine of `files`, which outlives it, by `knobs`.
+  CciDriver(Machine machine, Policies policies, const host::HostFiles& files,
+            std::unique_ptr<host::HostKnobs> knobs)
+      : machine_(std::move(machine)),
+        layout_(machine_),
+        policies_(std::move(policies)),
+        files_(files),
+        knobs_(std::move(knobs)) {}
   CciDriver(const CciDriver&) = delete;
   CciDriver& operator=(const CciDriver&) = delete;
 
-  bool NeedsAdd() const override { return false; }
+  /// What containers that are gone left on the machine is put back, what others need is set again.
+  Status Restore(const sdk::ComputeGrants& grants) override;
 
   /// The program finds in its environment what it has: CCI_CPUS, CCI_PARTS ("2-3 exclusive; 6
   /// exclusive, numa=0") and, where something is missing, CCI_UNMET.
   StatusOr<sdk::ComputeGrant> Admit(const sdk::ComputeRequest& request) override;
 
+  /// Sets on the machine what the container was admitted with. Errors: what cannot be set.
+  Status Add(const sdk::ComputeInstance& instance) override;
+
+  /// Puts back what only this container needed. Errors: what could not be.
+  Status Remove(const ContainerKey& key) override;
+
  private:
   const Machine machine_;
   const CpuLayout layout_;
   const Policies policies_;
+  const host::HostFiles& files_;
+  const std::unique_ptr<host::HostKnobs> knobs_;
+  sdk::ComputeGrants grants_;
 };
 
 }  // namespace qrm::cci

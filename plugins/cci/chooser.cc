@@ -2,6 +2,8 @@
 #include "plugins/cci/chooser.h"
 
 #include <algorithm>
+#include <functional>
+#include <map>
 #include <numeric>
 #include <optional>
 #include <set>
@@ -99,7 +101,38 @@ StatusOr<CpuSet> CpusOfType(const Machine& machine, const Attribute& type) {
   return cpus;
 }
 
-/// Where CPUs with `attribute` can be. Errors: it cannot be kept at all.
+/// Those of `free` for which `attribute` can be set. Errors: why it can be for none.
+StatusOr<CpuSet> Settable(const Attribute& attribute, const CpuSet& free, const CpuKnobs& knobs) {
+  CpuSet settable;
+  Status first;
+  for (const int cpu : free) {
+    const Status good = CheckKnob(attribute, {cpu}, free, knobs);
+    if (good.ok()) {
+      settable.Add(cpu);
+    } else if (first.ok()) {
+      first = good;
+    }
+  }
+  return settable.Empty() && !first.ok() ? first : StatusOr<CpuSet>(settable);
+}
+
+/// The fastest of `free`, as many as are asked for or more.
+CpuSet Fastest(const CpuSet& free, int count, const CpuKnobs& knobs) {
+  std::map<int64_t, CpuSet, std::greater<>> by_rank;
+  for (const int cpu : free) {
+    const auto rank = knobs.ranks.find(cpu);
+    by_rank[rank == knobs.ranks.end() ? 0 : rank->second].Add(cpu);
+  }
+  CpuSet fastest;
+  for (const auto& [rank, cpus] : by_rank) {
+    if (fastest.Count() < count) {
+      fastest |= cpus;
+    }
+  }
+  return fastest;
+}
+
+/// Where CPUs with `attribute`, which sets nothing, can be. Errors: it cannot be kept at all.
 StatusOr<CpuSet> Allowed(const Attribute& attribute, const CpuSet& free, const Machine& machine) {
   switch (attribute.kind) {
     case AttributeKind::kExclusive:
@@ -138,14 +171,15 @@ StatusOr<CpuSet> Allowed(const Attribute& attribute, const CpuSet& free, const M
 /// One line, as it is served.
 class LineChoice {
  public:
-  LineChoice(const SpecLine& line, Attributes asked, const Room& room, const CpuLayout& layout)
-      : line_(line), asked_(std::move(asked)), room_(room), layout_(layout) {}
+  LineChoice(const SpecLine& line, Attributes asked, const Room& room, const CpuLayout& layout,
+             const CpuKnobs& knobs)
+      : line_(line), asked_(std::move(asked)), room_(room), layout_(layout), knobs_(knobs) {}
 
   /// From `free`.
   StatusOr<sdk::ComputePart> Take(const CpuSet& free) const {
     CpuSet allowed = free;
     for (const Attribute* attribute : asked_) {
-      QRM_ASSIGN_OR_RETURN(const CpuSet narrower, Allowed(*attribute, allowed, machine()));
+      QRM_ASSIGN_OR_RETURN(const CpuSet narrower, Narrowed(*attribute, allowed));
       if (line_.any > 0 && narrower.Count() < line_.any) {
         return Errorf(StatusCode::kResourceExhausted,
                       "{} leaves CPUs {} and {} are asked for; ask for fewer or remove a pod",
@@ -166,6 +200,20 @@ class LineChoice {
 
  private:
   const Machine& machine() const { return layout_.machine(); }
+
+  StatusOr<CpuSet> Narrowed(const Attribute& attribute, const CpuSet& cpus) const {
+    constexpr int64_t kHigh = 700;
+    if (!IsKnob(attribute)) {
+      return Allowed(attribute, cpus, machine());
+    }
+    if (line_.any == 0) {
+      QRM_RETURN_IF_ERROR(CheckKnob(attribute, line_.named, cpus, knobs_));
+      return cpus;
+    }
+    QRM_ASSIGN_OR_RETURN(const CpuSet settable, Settable(attribute, cpus, knobs_));
+    const bool is_fast = attribute.kind == AttributeKind::kPriority && attribute.least >= kHigh;
+    return is_fast ? Fastest(settable, line_.any, knobs_) : settable;
+  }
 
   StatusOr<sdk::ComputePart> TakeNamed(const CpuSet& free, const CpuSet& allowed) const {
     const CpuSet& named = line_.named;
@@ -280,11 +328,31 @@ class LineChoice {
   const Attributes asked_;
   const Room& room_;
   const CpuLayout& layout_;
+  const CpuKnobs& knobs_;
 };
+
+/// OK when what `wishes` keep can be set for `parts` together.
+Status CheckKnobs(const ComputeSpec& spec, const Wishes& wishes,
+                  const std::vector<sdk::ComputePart>& parts, const CpuKnobs& knobs) {
+  CpuSet own;
+  for (const sdk::ComputePart& part : parts) {
+    own |= part.cpus | part.idle;
+  }
+  for (std::size_t i = 0; i < spec.size(); ++i) {
+    for (const Attribute* attribute : Asked(spec[i], wishes)) {
+      if (IsKnob(*attribute)) {
+        QRM_RETURN_IF_ERROR(Annotate(CheckKnob(*attribute, parts[i].cpus, own, knobs),
+                                     fmt::format("cores, line {}", i + 1)));
+      }
+    }
+  }
+  return OkStatus();
+}
 
 /// All lines, and whether they are as many CPUs as requested.
 StatusOr<std::vector<sdk::ComputePart>> Try(const ComputeSpec& spec, const Wishes& wishes,
-                                            const Room& room, const CpuLayout& layout) {
+                                            const Room& room, const CpuLayout& layout,
+                                            const CpuKnobs& knobs) {
   std::vector<std::size_t> order(spec.size());
   std::iota(order.begin(), order.end(), 0U);
   std::stable_sort(order.begin(), order.end(), [&](std::size_t a, std::size_t b) {
@@ -295,7 +363,7 @@ StatusOr<std::vector<sdk::ComputePart>> Try(const ComputeSpec& spec, const Wishe
   int used = 0;
   for (const std::size_t i : order) {
     StatusOr<sdk::ComputePart> part =
-        LineChoice(spec[i], Asked(spec[i], wishes), room, layout).Take(free);
+        LineChoice(spec[i], Asked(spec[i], wishes), room, layout, knobs).Take(free);
     QRM_RETURN_IF_ERROR(Annotate(part.status(), fmt::format("cores, line {}", i + 1)));
     const CpuSet taken = part->cpus | part->idle;
     free -= taken;
@@ -309,6 +377,7 @@ StatusOr<std::vector<sdk::ComputePart>> Try(const ComputeSpec& spec, const Wishe
                   "same",
                   used, room.cpus);
   }
+  QRM_RETURN_IF_ERROR(CheckKnobs(spec, wishes, parts, knobs));
   return parts;
 }
 
@@ -339,7 +408,7 @@ NumaMask MemoryNodes(const ComputeSpec& spec, const Wishes& wishes, const Machin
 }  // namespace
 
 StatusOr<sdk::ComputeGrant> Choose(const ComputeSpec& spec, const Room& room,
-                                   const CpuLayout& layout) {
+                                   const CpuLayout& layout, const CpuKnobs& knobs) {
   QRM_RETURN_IF_ERROR(CheckCount(spec, room));
   std::vector<const Attribute*> wished;
   for (const SpecLine& line : spec) {
@@ -351,14 +420,14 @@ StatusOr<sdk::ComputeGrant> Choose(const ComputeSpec& spec, const Room& room,
   }
   sdk::ComputeGrant grant;
   Wishes kept(wished.begin(), wished.end());
-  StatusOr<std::vector<sdk::ComputePart>> parts = Try(spec, kept, room, layout);
+  StatusOr<std::vector<sdk::ComputePart>> parts = Try(spec, kept, room, layout, knobs);
   if (!parts.ok() && !wished.empty()) {
     kept.clear();
-    parts = Try(spec, kept, room, layout);
+    parts = Try(spec, kept, room, layout, knobs);
     QRM_RETURN_IF_ERROR(parts.status());
     for (const Attribute* wish : wished) {
       kept.insert(wish);
-      StatusOr<std::vector<sdk::ComputePart>> more = Try(spec, kept, room, layout);
+      StatusOr<std::vector<sdk::ComputePart>> more = Try(spec, kept, room, layout, knobs);
       if (more.ok()) {
         parts = std::move(more);
       } else {

@@ -3,6 +3,7 @@
 
 #include "api/base/status.h"
 #include "api/id_set.h"
+#include "plugins/cci/cpu_knobs.h"
 #include "plugins/cci/spec.h"
 #include "plugins/sdk/compute_driver.h"
 #include "topology/cpu_layout.h"
@@ -21,8 +22,9 @@ struct Room {
 /// unmet ones with the reason. As many CPUs are given, or held idle, as requested.
 /// Errors: kResourceExhausted where too few CPUs are free, kInvalidArgument for what this machine,
 /// this driver or this request cannot have; the line, the attribute and the cure.
-/// Cost: one choice for each wish, when they cannot be kept together.
+/// What is set on the machine is checked by `knobs`. Cost: one choice for each wish, when they
+/// cannot be kept together.
 StatusOr<sdk::ComputeGrant> Choose(const ComputeSpec& spec, const Room& room,
-                                   const CpuLayout& layout);
+                                   const CpuLayout& layout, const CpuKnobs& knobs);
 
 }  // namespace qrm::cci

@@ -1,5 +1,6 @@
 // qrm-cci-driver: the reference compute driver, in a process of its own.
 #include <cstdlib>
+#include <filesystem>
 #include <iostream>
 #include <memory>
 #include <string>
@@ -10,8 +11,11 @@
 #include "plugins/cci/cci_driver.h"
 #include "plugins/cci/config.h"
 #include "plugins/config/machine_config.h"
+#include "plugins/host/host_files.h"
+#include "plugins/host/host_knobs.h"
 #include "plugins/sdk/compute_plugin.h"
 #include "plugins/sdk/plugin.h"
+#include "plugins/sdk/running_plugin.h"
 
 namespace {
 
@@ -20,10 +24,17 @@ constexpr int kExitMisused = 2;
 struct Flags {
   std::string config;
   std::string machine;
+  std::string root = "/";
   bool check = false;
+  bool undo = false;
 };
 
-qrm::StatusOr<std::unique_ptr<qrm::cci::CciDriver>> Make(const Flags& flags) {
+struct Parts {
+  qrm::Machine machine;
+  qrm::cci::Policies policies;
+};
+
+qrm::StatusOr<Parts> Read(const Flags& flags) {
   using qrm::config::Section;
   QRM_ASSIGN_OR_RETURN(const Section file, flags.config.empty() ? Section::Parse("", "defaults")
                                                                 : Section::Load(flags.config));
@@ -31,13 +42,44 @@ qrm::StatusOr<std::unique_ptr<qrm::cci::CciDriver>> Make(const Flags& flags) {
   if (!flags.machine.empty()) {
     machine_config.source = flags.machine;
   }
-  QRM_ASSIGN_OR_RETURN(qrm::Machine machine, qrm::config::LoadMachine(machine_config));
-  QRM_ASSIGN_OR_RETURN(qrm::cci::Policies policies,
+  Parts parts;
+  QRM_ASSIGN_OR_RETURN(parts.machine, qrm::config::LoadMachine(machine_config));
+  QRM_ASSIGN_OR_RETURN(parts.policies,
                        qrm::cci::ParseConfig(file.Without({"machine", "numa-memory"})));
-  for (const std::string& warning : machine.parts().warnings) {
+  for (const std::string& warning : parts.machine.parts().warnings) {
     qrm::log::Warning("driver's machine is described imperfectly", {{"warning", warning}});
   }
-  return std::make_unique<qrm::cci::CciDriver>(std::move(machine), std::move(policies));
+  return parts;
+}
+
+int Misused(const qrm::Status& error) {
+  std::cerr << qrm::MessageOf(error) << '\n';
+  return kExitMisused;
+}
+
+/// Beside the driver's state.
+std::string JournalOf(const qrm::sdk::PluginSettings& settings) {
+  return std::filesystem::path(qrm::sdk::StatePath(settings)).replace_extension(".knobs.json");
+}
+
+int Failed(const qrm::Status& error) {
+  qrm::log::Error("driver ended", {{"error", qrm::MessageOf(error)}});
+  return EXIT_FAILURE;
+}
+
+int Run(const Flags& flags, const qrm::sdk::PluginSettings& settings, Parts parts) {
+  qrm::host::SystemFiles files(flags.root);
+  auto knobs = qrm::host::HostKnobs::Open(files, JournalOf(settings));
+  if (knobs.ok() && flags.undo) {
+    const qrm::Status undone = (*knobs)->KeepOnly({});
+    return undone.ok() ? EXIT_SUCCESS : Failed(undone);
+  }
+  if (!knobs.ok()) {
+    return Failed(knobs.status());
+  }
+  qrm::cci::CciDriver driver(std::move(parts.machine), std::move(parts.policies), files,
+                             *std::move(knobs));
+  return qrm::sdk::DriverMain(settings, driver);
 }
 
 }  // namespace
@@ -52,11 +94,20 @@ int main(int argc, char** argv) {
         .value = &flags.machine},
        {.name = "check-config",
         .help = "read the configuration and exit: 0 when it is good, else 2",
-        .present = &flags.check}});
-  const auto driver = settings.ok() ? Make(flags) : settings.status();
-  if (!driver.ok()) {
-    std::cerr << qrm::MessageOf(driver.status()) << '\n';
-    return kExitMisused;
+        .present = &flags.check},
+       {.name = "host-root",
+        .help = "the directory with the machine's proc and sys, where attributes are set",
+        .value = &flags.root},
+       {.name = "undo",
+        .help = "put back all that attributes changed on the machine and exit; the driver must not "
+                "run",
+        .present = &flags.undo}});
+  if (!settings.ok()) {
+    return Misused(settings.status());
   }
-  return flags.check ? EXIT_SUCCESS : qrm::sdk::DriverMain(*settings, **driver);
+  auto parts = Read(flags);
+  if (!parts.ok()) {
+    return Misused(parts.status());
+  }
+  return flags.check ? EXIT_SUCCESS : Run(flags, *settings, *std::move(parts));
 }

@@ -15,12 +15,9 @@ namespace {
 using Json = nlohmann::json;
 
 Json ToJson(const JournalRecord& record) {
-  return {{"path", record.path},
-          {"form", static_cast<int>(record.form)},
-          {"original", record.original},
-          {"ours", record.ours},
-          {"claims", record.claims},
-          {"settled", record.is_settled}};
+  return {{"path", record.path},         {"form", static_cast<int>(record.form)},
+          {"original", record.original}, {"ours", record.ours},
+          {"claims", record.claims},     {"settled", record.is_settled}};
 }
 
 JournalRecord FromJson(const Json& json) {

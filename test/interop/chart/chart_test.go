@@ -95,6 +95,7 @@ func TestEveryValueIsUsed(t *testing.T) {
 		"podLabels":                            values{"example.com/c": "d"},
 		"computeDriver.enabled":                true,
 		"computeDriver.config":                 "policies: {one: {cores: '*'}}\n",
+		"computeDriver.privileged":             false,
 		"computeDriver.resources":              values{"limits": values{"memory": "1Gi"}},
 		"admissionPolicy.enabled":              false,
 		"admissionPolicy.validationActions":    []any{"Audit", "Warn"},
@@ -110,16 +111,17 @@ func TestEveryValueIsUsed(t *testing.T) {
 		"dashboard.labels":                     values{"grafana_dashboard": "1"},
 	}
 	needed := map[string]values{
-		"hostNetwork":             at("config", ownNetwork["config"]),
-		"networkPolicy.enabled":   ownNetwork,
-		"networkPolicy.from":      with(ownNetwork, "networkPolicy.enabled", true),
-		"computeDriver.config":    at("computeDriver.enabled", true),
-		"computeDriver.resources": at("computeDriver.enabled", true),
-		"podMonitor.interval":     at("podMonitor.enabled", true),
-		"podMonitor.labels":       at("podMonitor.enabled", true),
-		"podMonitor.endpoint":     at("podMonitor.enabled", true),
-		"prometheusRule.labels":   at("prometheusRule.enabled", true),
-		"dashboard.labels":        at("dashboard.enabled", true),
+		"hostNetwork":              at("config", ownNetwork["config"]),
+		"networkPolicy.enabled":    ownNetwork,
+		"networkPolicy.from":       with(ownNetwork, "networkPolicy.enabled", true),
+		"computeDriver.config":     at("computeDriver.enabled", true),
+		"computeDriver.resources":  at("computeDriver.enabled", true),
+		"computeDriver.privileged": at("computeDriver.enabled", true),
+		"podMonitor.interval":      at("podMonitor.enabled", true),
+		"podMonitor.labels":        at("podMonitor.enabled", true),
+		"podMonitor.endpoint":      at("podMonitor.enabled", true),
+		"prometheusRule.labels":    at("prometheusRule.enabled", true),
+		"dashboard.labels":         at("dashboard.enabled", true),
 	}
 	defaults, err := chartutil.ReadValuesFile(filepath.Join(directory, "values.yaml"))
 	if err != nil {
@@ -410,6 +412,14 @@ func TestComputeDriverHasItsFileAndTheNodesDirectories(t *testing.T) {
 		if !slices.Contains(pod.Containers[0].Args, argument) || mounts[path]+mounts[filepath.Dir(path)] == "" {
 			t.Errorf("%v with %v lacks %s", pod.Containers[0].Args, mounts, argument)
 		}
+	}
+	if security := pod.Containers[0].SecurityContext; !*security.Privileged || !pod.HostPID || !*security.ReadOnlyRootFilesystem {
+		t.Errorf("it may %v", security)
+	}
+	unprivileged := render(t, at("computeDriver", values{"enabled": true, "privileged": false})).driver.Spec.Template.Spec
+	if security := unprivileged.Containers[0].SecurityContext; *security.Privileged || *security.AllowPrivilegeEscalation || unprivileged.HostPID ||
+		!slices.Equal(security.Capabilities.Drop, []corev1.Capability{"ALL"}) {
+		t.Errorf("unprivileged, it may %v", security)
 	}
 	for label, value := range made.driver.Spec.Selector.MatchLabels {
 		if made.driver.Spec.Template.Labels[label] != value {

@@ -1,40 +1,66 @@
-// The driver as qrmd asks it.
+// The driver as qrmd asks it, on a machine whose files behave as nastily as the kernel's.
 #include "plugins/cci/cci_driver.h"
+
+#include <map>
+#include <memory>
+#include <string>
 
 #include <gmock/gmock.h>
 
+#include "test/plugins/cci/knob_machine.h"
 #include "test/support/is_ok.h"
+#include "test/support/temp_dir.h"
 #include "topology/discovery.h"
 
 namespace qrm::cci {
 namespace {
 
+using test::IsOk;
+using test::KnobMachine;
 using testing::HasSubstr;
+
+const ContainerKey kKey{"uid", "main"};
 
 class CciDriverTest : public testing::Test {
  protected:
-  StatusOr<sdk::ComputeGrant> Admit(const std::string& spec, int64_t milli_cpus) {
-    return driver_.Admit({.key = {"uid", "main"},
-                          .spec = spec,
-                          .available = CpuSet::Range(1, 15),
-                          .milli_cpus = milli_cpus});
+  CciDriverTest() { Start(); }
+  /// As a new process.
+  void Start() {
+    driver_.reset();
+    driver_ = std::make_unique<CciDriver>(
+        *Discover(*MachineSource::Parse("synthetic:package:2 [numa] core:2 pu:2")), Policies(),
+        machine_.files, *host::HostKnobs::Open(machine_.files, dir_ / "knobs.json"));
   }
+  StatusOr<sdk::ComputeGrant> Admit(const std::string& spec, int64_t milli_cpus) {
+    auto grant = driver_->Admit(
+        {.key = kKey, .spec = spec, .available = CpuSet::Range(1, 7), .milli_cpus = milli_cpus});
+    if (grant.ok()) {
+      grants_[kKey] = *grant;
+    }
+    return grant;
+  }
+  Status Add() { return driver_->Add({.key = kKey, .container_id = "c1"}); }
+  std::string Value(const std::string& path) { return machine_.files.values[path]; }
 
-  CciDriver driver_{*Discover(*MachineSource::Parse("synthetic:package:2 [numa] core:4 pu:2")), {}};
+  const test::TempDir dir_ = test::TempDir::InMemory();
+  KnobMachine machine_;
+  const std::map<std::string, std::string> before_ = machine_.files.values;
+  sdk::ComputeGrants grants_;  // as the SDK keeps them
+  std::unique_ptr<CciDriver> driver_;
 };
 
 TEST_F(CciDriverTest, AProgramFindsItsPartsInTheEnvironment) {
   const auto grant = Admit(
-      "{cores: ['*2', '9'], attributes: ['smt-sibling-required', 'exclusive, no-balance?']}", 3000);
-  ASSERT_TRUE(test::IsOk(grant.status()));
-  EXPECT_EQ(grant->envs, (StringMap{{"CCI_CPUS", "2-3,9"},
-                                    {"CCI_PARTS", "2-3 smt-sibling-required; 9 exclusive"},
+      "{cores: ['*2', '5'], attributes: ['smt-sibling-required', 'exclusive, no-balance?']}", 3000);
+  ASSERT_TRUE(IsOk(grant.status()));
+  EXPECT_EQ(grant->envs, (StringMap{{"CCI_CPUS", "2-3,5"},
+                                    {"CCI_PARTS", "2-3 smt-sibling-required; 5 exclusive"},
                                     {"CCI_UNMET", "no-balance?"}}));
 }
 
 TEST_F(CciDriverTest, NothingUnmetIsNotTold) {
   const auto grant = Admit("", 2000);
-  ASSERT_TRUE(test::IsOk(grant.status()));
+  ASSERT_TRUE(IsOk(grant.status()));
   EXPECT_EQ(grant->envs, (StringMap{{"CCI_CPUS", "2-3"}, {"CCI_PARTS", "2-3 exclusive"}}));
 }
 
@@ -42,6 +68,85 @@ TEST_F(CciDriverTest, PartsOfCpusAreRefused) {
   for (const int64_t milli_cpus : {0, 500, 1500}) {
     EXPECT_THAT(MessageOf(Admit("", milli_cpus).status()), HasSubstr("it gives whole CPUs"));
   }
+}
+
+TEST_F(CciDriverTest, ValuesAreSetBeforeTheStartAndRestoredAfterTheEnd) {
+  ASSERT_TRUE(IsOk(
+      Admit("{cores: '2', attributes: 'no-irq, no-idle, freq=1GHz, governor=performance'}", 1000)
+          .status()));
+  EXPECT_EQ(machine_.files.values, before_) << "an admission sets nothing";
+  ASSERT_TRUE(IsOk(Add()));
+  ASSERT_TRUE(IsOk(Add())) << "started again in place";
+  EXPECT_EQ(Value(KnobMachine::Irq(5)), "0-1,3-7");
+  EXPECT_EQ(Value("proc/irq/default_smp_affinity"), "fb");
+  EXPECT_EQ(Value(KnobMachine::Latency(2)), "n/a");
+  EXPECT_EQ(Value("sys/devices/system/cpu/cpufreq/policy2/scaling_min_freq"), "1000000");
+  EXPECT_EQ(Value("sys/devices/system/cpu/cpufreq/policy2/scaling_governor"), "performance");
+  ASSERT_TRUE(IsOk(driver_->Remove(kKey)));
+  EXPECT_EQ(machine_.files.values, before_);
+}
+
+TEST_F(CciDriverTest, AKilledDriverKnowsWhatItsContainersNeed) {
+  ASSERT_TRUE(IsOk(Admit("{cores: '2', attributes: no-idle}", 1000).status()));
+  Start();
+  ASSERT_TRUE(IsOk(driver_->Restore(grants_)));
+  ASSERT_TRUE(IsOk(Add()));
+  EXPECT_EQ(Value(KnobMachine::Latency(2)), "n/a");
+  Start();
+  ASSERT_TRUE(IsOk(driver_->Restore(grants_)));
+  EXPECT_EQ(Value(KnobMachine::Latency(2)), "n/a") << "it still runs";
+  Start();
+  ASSERT_TRUE(IsOk(driver_->Restore({})));
+  EXPECT_EQ(machine_.files.values, before_) << "it was removed meanwhile";
+}
+
+TEST_F(CciDriverTest, AnAttributeThatTheMachineLacksIsRefusedOrUnmet) {
+  EXPECT_THAT(MessageOf(Admit("{cores: '7', attributes: no-idle}", 1000).status()),
+              HasSubstr("cores, line 1: no-idle cannot be: CPUs 7 have no pm_qos_resume"));
+  const auto grant = Admit("{cores: '7', attributes: 'exclusive, no-idle?'}", 1000);
+  ASSERT_TRUE(IsOk(grant.status()));
+  EXPECT_EQ(grant->parts[0].name, "exclusive");
+  EXPECT_EQ(grant->unmet[0].token, "no-idle?");
+}
+
+TEST_F(CciDriverTest, AnyCpusAreThoseThatCanHaveTheAttributes) {
+  const auto grant = Admit("{cores: '*2', attributes: 'no-irq, freq=1GHz'}", 2000);
+  ASSERT_TRUE(IsOk(grant.status()));
+  EXPECT_EQ(ToString(grant->Cpus()), "2-3") << "1 shares its policy with 0, 6 and 7 have none";
+  EXPECT_THAT(MessageOf(Admit("{cores: '*7', attributes: no-irq}", 7000).status()),
+              HasSubstr("no-irq leaves CPUs 1-4,6-7 and 7 are asked for"));
+}
+
+TEST_F(CciDriverTest, FastCpusAreChosenByRank) {
+  for (int cpu = 0; cpu < 8; ++cpu) {
+    machine_.files
+        .values["sys/devices/system/cpu/cpu" + std::to_string(cpu) + "/acpi_cppc/highest_perf"] =
+        cpu == 3 ? "200" : "100";
+  }
+  const auto grant = Admit("{cores: '*1', attributes: priority=1.0}", 1000);
+  ASSERT_TRUE(IsOk(grant.status()));
+  EXPECT_EQ(ToString(grant->Cpus()), "3");
+}
+
+// Kernels before 6.12 show an interrupt that they manage as one that can be written.
+TEST_F(CciDriverTest, AnInterruptThatStaysFailsTheStartAndNothingRemains) {
+  ASSERT_TRUE(IsOk(Admit("{cores: '2', attributes: 'no-irq, no-idle'}", 1000).status()));
+  machine_.files.on_write[KnobMachine::Irq(6)] = test::RefuseWrite;
+  machine_.files.values["proc/irq/6/effective_affinity_list"] = "2";
+  EXPECT_THAT(MessageOf(Add()), HasSubstr("the interrupt of proc/irq/6 stays on CPUs 2"));
+  machine_.files.values["proc/irq/6/effective_affinity_list"] = "5";
+  EXPECT_EQ(machine_.files.values, before_);
+  EXPECT_TRUE(IsOk(Add())) << "it is not on this CPU alone";
+}
+
+TEST_F(CciDriverTest, ARemovalThatCannotRestoreIsToComeAgain) {
+  ASSERT_TRUE(IsOk(Admit("{cores: '2', attributes: no-idle}", 1000).status()));
+  ASSERT_TRUE(IsOk(Add()));
+  machine_.files.on_write[KnobMachine::Latency(2)] = test::RefuseWrite;
+  EXPECT_FALSE(driver_->Remove(kKey).ok());
+  machine_.files.on_write.clear();
+  EXPECT_TRUE(IsOk(driver_->Remove(kKey)));
+  EXPECT_EQ(machine_.files.values, before_);
 }
 
 }  // namespace

@@ -64,7 +64,7 @@ StatusOr<sdk::ComputeGrant> ChooseOn(const CpuLayout& layout, const Case& asked)
                 {.available = *CpuSet::Parse(asked.available),
                  .near = *NumaMask::Parse(asked.near),
                  .cpus = asked.cpus},
-                layout);
+                layout, CpuKnobs());
 }
 
 class ChooserTest : public testing::TestWithParam<Case> {};

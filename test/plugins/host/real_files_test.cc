@@ -67,9 +67,8 @@ TEST(RealFilesTest, InterruptsThatMayMoveAreMovedAndComeBack) {
   }
   ASSERT_TRUE(IsOk((*knobs)->Release("a")));
   for (std::size_t i = 0; i < claims.size(); ++i) {
-    EXPECT_TRUE(test::Await([&] {
-      return files.Read(claims[i].path).value_or("") == before[i];
-    })) << claims[i].path;
+    EXPECT_TRUE(test::Await([&] { return files.Read(claims[i].path).value_or("") == before[i]; }))
+        << claims[i].path;
   }
 }
 

@@ -1,0 +1,327 @@
+// Knows the kernel's files of CPUs and interrupts.
+#include "plugins/cci/cpu_knobs.h"
+
+#include <algorithm>
+#include <sstream>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "api/base/number.h"
+
+namespace qrm::cci {
+namespace {
+
+using host::Claim;
+using host::ClaimForm;
+using host::HostFiles;
+
+constexpr char kPolicies[] = "sys/devices/system/cpu/cpufreq";
+constexpr char kInterrupts[] = "proc/irq";
+constexpr char kDefaultAffinity[] = "proc/irq/default_smp_affinity";
+
+std::string LatencyFile(int cpu) {
+  return fmt::format("sys/devices/system/cpu/cpu{}/power/pm_qos_resume_latency_us", cpu);
+}
+
+std::vector<std::string> WordsOf(const HostFiles& files, const std::string& path) {
+  std::istringstream text(files.Read(path).value_or(""));
+  std::vector<std::string> words;
+  for (std::string word; text >> word;) {
+    words.push_back(word);
+  }
+  return words;
+}
+
+int64_t NumberOf(const HostFiles& files, const std::string& path) {
+  return ParseNumber<int64_t>(files.Read(path).value_or("")).value_or(0);
+}
+
+std::vector<FrequencyPolicy> ReadPolicies(const HostFiles& files) {
+  std::vector<FrequencyPolicy> policies;
+  for (const std::string& name : files.List(kPolicies)) {
+    const std::string directory = fmt::format("{}/{}", kPolicies, name);
+    FrequencyPolicy policy{
+        .directory = directory,
+        .least = NumberOf(files, directory + "/cpuinfo_min_freq"),
+        .most = NumberOf(files, directory + "/cpuinfo_max_freq"),
+        .governors = WordsOf(files, directory + "/scaling_available_governors"),
+        .preferences = WordsOf(files, directory + "/energy_performance_available_preferences")};
+    for (const std::string& cpu : WordsOf(files, directory + "/affected_cpus")) {
+      if (const auto id = ParseNumber<int>(cpu); id.has_value() && *id < CpuSet::kMaxIds) {
+        policy.cpus.Add(*id);
+      }
+    }
+    if (!policy.cpus.Empty() && files.MayWrite(directory + "/scaling_min_freq")) {
+      policies.push_back(std::move(policy));
+    }
+  }
+  return policies;
+}
+
+/// Interrupts have a directory each; a name is that of the directory within, of its handler.
+void ReadInterrupts(const HostFiles& files, CpuKnobs& knobs) {
+  if (!files.MayWrite(kDefaultAffinity)) {
+    return;
+  }
+  for (const std::string& number : files.List(kInterrupts)) {
+    if (!ParseNumber<int>(number).has_value()) {
+      continue;
+    }
+    const std::string directory = fmt::format("{}/{}", kInterrupts, number);
+    if (files.MayWrite(directory + "/smp_affinity_list")) {
+      knobs.interrupts.push_back(directory);
+      continue;
+    }
+    const auto cpus =
+        CpuSet::Parse(files.Read(directory + "/effective_affinity_list").value_or(""));
+    std::string name = number;
+    for (const std::string& entry : files.List(directory)) {
+      if (!files.List(fmt::format("{}/{}", directory, entry)).empty() ||
+          !files.Read(fmt::format("{}/{}", directory, entry)).ok()) {
+        name += " " + entry;
+      }
+    }
+    if (cpus.ok() && !cpus->Empty()) {
+      knobs.fixed.push_back({.name = name, .cpus = *cpus});
+    }
+  }
+}
+
+/// Source: irqbalance moves all interrupts every ten seconds.
+std::string FindBalancer(const HostFiles& files) {
+  for (const std::string& process : files.List("proc")) {
+    if (ParseNumber<int>(process).has_value() &&
+        files.Read(fmt::format("proc/{}/comm", process)).value_or("") == "irqbalance") {
+      return fmt::format("irqbalance (process {})", process);
+    }
+  }
+  return "";
+}
+
+const FrequencyPolicy* PolicyOf(const CpuKnobs& knobs, int cpu) {
+  const auto policy = std::find_if(knobs.policies.begin(), knobs.policies.end(),
+                                   [&](const FrequencyPolicy& of) { return of.cpus.Has(cpu); });
+  return policy == knobs.policies.end() ? nullptr : &*policy;
+}
+
+bool Has(const std::vector<std::string>& words, const std::string& word) {
+  return std::find(words.begin(), words.end(), word) != words.end();
+}
+
+template <typename... Args>
+Status Missing(const Attribute& attribute, fmt::format_string<Args...> format, Args&&... args) {
+  return Errorf(StatusCode::kFailedPrecondition, "{} cannot be: {}", attribute.text,
+                fmt::format(format, std::forward<Args>(args)...));
+}
+
+/// The preference of a priority in thousandths.
+std::string PreferenceOf(int64_t priority) {
+  constexpr int64_t kMost = 1000;
+  constexpr int64_t kHigh = 700;
+  constexpr int64_t kMiddle = 300;
+  if (priority >= kMost) {
+    return "performance";
+  }
+  return priority >= kHigh     ? "balance_performance"
+         : priority >= kMiddle ? "balance_power"
+                               : "power";
+}
+
+/// OK when `policy` can have `attribute`.
+Status CheckPolicy(const Attribute& attribute, const FrequencyPolicy& policy) {
+  switch (attribute.kind) {
+    case AttributeKind::kGovernor:
+      return Has(policy.governors, attribute.word)
+                 ? OkStatus()
+                 : Missing(attribute, "CPUs {} have the governors {}; name one of them",
+                           ToString(policy.cpus), fmt::join(policy.governors, ", "));
+    case AttributeKind::kEnergyPreference:
+      return Has(policy.preferences, attribute.word)
+                 ? OkStatus()
+                 : Missing(attribute, "CPUs {} have the energy preferences {}; name one of them",
+                           ToString(policy.cpus),
+                           policy.preferences.empty()
+                               ? "none"
+                               : fmt::format("{}", fmt::join(policy.preferences, ", ")));
+    case AttributeKind::kPriority:
+      return Has(policy.preferences, PreferenceOf(attribute.least))
+                 ? OkStatus()
+                 : Missing(attribute, "CPUs {} have no energy preference {}; leave it out",
+                           ToString(policy.cpus), PreferenceOf(attribute.least));
+    default:
+      break;
+  }
+  const int64_t least = attribute.least == 0 ? attribute.most : attribute.least;
+  const int64_t most = attribute.most == 0 ? attribute.least : attribute.most;
+  if (least < policy.least || most > policy.most) {
+    return Missing(attribute, "CPUs {} run at {}kHz to {}kHz; write a frequency between",
+                   ToString(policy.cpus), policy.least, policy.most);
+  }
+  return OkStatus();
+}
+
+Status CheckFrequency(const Attribute& attribute, const CpuSet& cpus, const CpuSet& own,
+                      const CpuKnobs& knobs) {
+  for (const int cpu : cpus) {
+    const FrequencyPolicy* const policy = PolicyOf(knobs, cpu);
+    if (policy == nullptr) {
+      return Missing(attribute, "CPU {} has no cpufreq that this driver may set; leave it out",
+                     cpu);
+    }
+    QRM_RETURN_IF_ERROR(CheckPolicy(attribute, *policy));
+    if (!policy->cpus.IsSubsetOf(own)) {
+      return Missing(attribute,
+                     "CPU {} changes its frequency with CPUs {}, of which {} are not the "
+                     "container's; ask for all of them",
+                     cpu, ToString(policy->cpus), ToString(policy->cpus - own));
+    }
+  }
+  return OkStatus();
+}
+
+Status CheckQuiet(const Attribute& attribute, const CpuSet& cpus, const CpuKnobs& knobs) {
+  if (knobs.interrupts.empty()) {
+    return Missing(attribute, "this driver may not move interrupts; run it as privileged root");
+  }
+  if (!knobs.balancer.empty()) {
+    return Missing(attribute, "{} moves interrupts back within seconds; stop it", knobs.balancer);
+  }
+  for (const FixedInterrupt& interrupt : knobs.fixed) {
+    if (interrupt.cpus.IsSubsetOf(cpus)) {
+      return Missing(attribute,
+                     "the kernel manages interrupt {} itself, on CPUs {}; ask for others",
+                     interrupt.name, ToString(interrupt.cpus));
+    }
+  }
+  return OkStatus();
+}
+
+/// What one attribute sets of one policy.
+std::vector<Claim> OfPolicy(const Attribute& attribute, const FrequencyPolicy& policy) {
+  const auto claim = [&](const char* file, ClaimForm form, std::string value) {
+    return Claim{.path = fmt::format("{}/{}", policy.directory, file),
+                 .form = form,
+                 .value = std::move(value)};
+  };
+  switch (attribute.kind) {
+    case AttributeKind::kGovernor:
+      return {claim("scaling_governor", ClaimForm::kWord, attribute.word)};
+    case AttributeKind::kEnergyPreference:
+      return {claim("energy_performance_preference", ClaimForm::kWord, attribute.word)};
+    case AttributeKind::kPriority:
+      return {
+          claim("energy_performance_preference", ClaimForm::kWord, PreferenceOf(attribute.least))};
+    default:
+      break;
+  }
+  std::vector<Claim> claims;
+  if (attribute.most > 0) {
+    claims.push_back(
+        claim("scaling_max_freq", ClaimForm::kCeiling, std::to_string(attribute.most)));
+  }
+  if (attribute.least > 0) {
+    claims.push_back(claim("scaling_min_freq", ClaimForm::kFloor, std::to_string(attribute.least)));
+  }
+  return claims;
+}
+
+std::vector<Claim> OfInterrupts(const CpuSet& cpus, const CpuKnobs& knobs) {
+  // Those that come later begin where the default says.
+  std::vector<Claim> claims = {
+      {.path = kDefaultAffinity, .form = ClaimForm::kCpuMask, .value = ToString(cpus)}};
+  for (const std::string& directory : knobs.interrupts) {
+    claims.push_back({.path = directory + "/smp_affinity_list",
+                      .form = ClaimForm::kCpuList,
+                      .value = ToString(cpus),
+                      .is_optional = true});
+  }
+  return claims;
+}
+
+/// The governor comes before the preference, which not every one allows.
+int OrderOf(const Attribute& attribute) {
+  return attribute.kind == AttributeKind::kGovernor ? 0 : 1;
+}
+
+}  // namespace
+
+CpuKnobs ReadCpuKnobs(const host::HostFiles& files, const CpuSet& cpus) {
+  CpuKnobs knobs{.policies = ReadPolicies(files)};
+  for (const int cpu : cpus) {
+    if (files.MayWrite(LatencyFile(cpu))) {
+      knobs.idle_latency.Add(cpu);
+    }
+    const std::string rank =
+        fmt::format("sys/devices/system/cpu/cpu{}/acpi_cppc/highest_perf", cpu);
+    if (const int64_t performance = NumberOf(files, rank); performance > 0) {
+      knobs.ranks[cpu] = performance;
+    }
+  }
+  ReadInterrupts(files, knobs);
+  knobs.balancer = FindBalancer(files);
+  return knobs;
+}
+
+bool IsKnob(const Attribute& attribute) {
+  switch (attribute.kind) {
+    case AttributeKind::kFrequency:
+    case AttributeKind::kMostFrequency:
+    case AttributeKind::kGovernor:
+    case AttributeKind::kEnergyPreference:
+    case AttributeKind::kPriority:
+    case AttributeKind::kNoIrq:
+    case AttributeKind::kIdleLatency:
+      return true;
+    default:
+      return false;
+  }
+}
+
+Status CheckKnob(const Attribute& attribute, const CpuSet& cpus, const CpuSet& own,
+                 const CpuKnobs& knobs) {
+  switch (attribute.kind) {
+    case AttributeKind::kNoIrq:
+      return CheckQuiet(attribute, cpus, knobs);
+    case AttributeKind::kIdleLatency:
+      return cpus.IsSubsetOf(knobs.idle_latency)
+                 ? OkStatus()
+                 : Missing(attribute,
+                           "CPUs {} have no pm_qos_resume_latency_us that this driver may write; "
+                           "run it as privileged root, or leave it out",
+                           ToString(cpus - knobs.idle_latency));
+    default:
+      return CheckFrequency(attribute, cpus, own, knobs);
+  }
+}
+
+std::vector<Claim> ClaimsOf(const std::vector<Attribute>& attributes, const CpuSet& cpus,
+                            const CpuKnobs& knobs) {
+  std::vector<Attribute> ordered = attributes;
+  std::stable_sort(ordered.begin(), ordered.end(),
+                   [](const Attribute& a, const Attribute& b) { return OrderOf(a) < OrderOf(b); });
+  std::vector<Claim> claims;
+  const auto add = [&](const std::vector<Claim>& more) {
+    claims.insert(claims.end(), more.begin(), more.end());
+  };
+  for (const Attribute& attribute : ordered) {
+    if (attribute.kind == AttributeKind::kNoIrq) {
+      add(OfInterrupts(cpus, knobs));
+    } else if (attribute.kind == AttributeKind::kIdleLatency) {
+      for (const int cpu : cpus) {
+        claims.push_back({.path = LatencyFile(cpu),
+                          .form = ClaimForm::kLatency,
+                          .value = attribute.least == 0 ? "n/a" : std::to_string(attribute.least)});
+      }
+    } else if (IsKnob(attribute)) {
+      for (const FrequencyPolicy& policy : knobs.policies) {
+        if (policy.cpus.Intersects(cpus)) {
+          add(OfPolicy(attribute, policy));
+        }
+      }
+    }
+  }
+  return claims;
+}
+
+}  // namespace qrm::cci

@@ -1,0 +1,59 @@
+// What a machine can set of its CPUs, and what attributes set of it: values in, values out.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "api/base/status.h"
+#include "api/id_set.h"
+#include "plugins/cci/attribute.h"
+#include "plugins/host/claim.h"
+#include "plugins/host/host_files.h"
+
+namespace qrm::cci {
+
+/// CPUs whose frequency is set together. Units: kHz.
+struct FrequencyPolicy {
+  std::string directory;  ///< below the root
+  CpuSet cpus;
+  int64_t least = 0;
+  int64_t most = 0;
+  std::vector<std::string> governors;
+  std::vector<std::string> preferences;  ///< energy performance preferences; none: it has no such
+};
+
+/// An interrupt that the kernel does not let anybody move.
+struct FixedInterrupt {
+  std::string name;  ///< "36 virtio1-req.0"
+  CpuSet cpus;       ///< where it is handled
+};
+
+/// What this process may set. Source: the kernel's admin-guide/pm, ABI/testing/
+/// sysfs-devices-system-cpu, core-api/irq/irq-affinity.
+struct CpuKnobs {
+  std::vector<FrequencyPolicy> policies;
+  CpuSet idle_latency;           ///< CPUs whose longest time to wake up can be set
+  std::map<int, int64_t> ranks;  ///< of CPUs whose cores differ in speed: the higher, the faster
+  std::vector<std::string> interrupts;  ///< their directories below the root
+  std::vector<FixedInterrupt> fixed;
+  std::string balancer;  ///< "irqbalance (process 5)", when one moves interrupts on its own
+};
+
+/// Cost: some files for each CPU and interrupt.
+CpuKnobs ReadCpuKnobs(const host::HostFiles& files, const CpuSet& cpus);
+
+/// Whether an attribute sets anything on the machine.
+bool IsKnob(const Attribute& attribute);
+
+/// OK when `attribute` can be set for `cpus`, of a container that has `own`. Errors:
+/// kFailedPrecondition with what is missing, and the cure.
+Status CheckKnob(const Attribute& attribute, const CpuSet& cpus, const CpuSet& own,
+                 const CpuKnobs& knobs);
+
+/// What `attributes` of `cpus` set, in the order in which it is to be written.
+std::vector<host::Claim> ClaimsOf(const std::vector<Attribute>& attributes, const CpuSet& cpus,
+                                  const CpuKnobs& knobs);
+
+}  // namespace qrm::cci
