@@ -40,7 +40,8 @@ struct Explanation {
   std::vector<std::string> unserved;  ///< requested resources that have no plugin
   std::vector<std::string> awaited;   ///< requested resources whose plugins are away
   std::vector<std::string> kept;      ///< resources answered from the record
-  std::vector<std::string> too_late;  ///< resources whose plugins gave what only a new one can take
+  /// Resources whose plugins gave what only a new one can take, and "variables of" a driver.
+  std::vector<std::string> too_late;
   HintsByResource hints;
   StringMap refusals;  ///< resource -> why its plugin gave no hints
   std::map<std::string, TopologyHint> merged;

@@ -22,6 +22,28 @@ std::map<std::string, double> ServedRequests(const Draft& draft) {
   return requests;
 }
 
+namespace {
+
+// A driver's CPUs still reach a container that runs. Its variables and annotations stay on record
+// for the next instance, and this one is not said to have them.
+void TellOfDriversVariables(Draft& draft) {
+  if (!draft.driver.has_value()) {
+    return;
+  }
+  const std::string& driver = draft.driver->resource;
+  const auto given = draft.explanation.allocations.find(driver);
+  if (given != draft.explanation.allocations.end() &&
+      !WasMadeWith(draft.demand.made_with, given->second)) {
+    draft.explanation.too_late.push_back("variables of " + driver);
+    log::Warning("running container was made without its compute driver's variables",
+                 {{"container", NameOf(draft.demand)},
+                  {"driver", driver},
+                  {"cure", "restart the container"}});
+  }
+}
+
+}  // namespace
+
 void LeaveOutWhatCameTooLate(Draft& draft) {
   for (const ContainerRequest& request : draft.requests) {
     const std::string& plugin = request.resource;
@@ -39,6 +61,7 @@ void LeaveOutWhatCameTooLate(Draft& draft) {
     std::erase_if(draft.origins, [&](const auto& entry) { return entry.second.plugin == plugin; });
     draft.explanation.too_late.push_back(plugin);
   }
+  TellOfDriversVariables(draft);
 }
 
 std::map<std::string, std::vector<std::string>> GivenTooLate(const std::vector<Draft>& drafts) {

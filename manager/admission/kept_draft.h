@@ -15,7 +15,8 @@ namespace qrm::manager {
 std::map<std::string, double> ServedRequests(const Draft& draft);
 
 /// Takes out of its allocations what the running container of `draft` was not made with and cannot
-/// get any more: nobody would find it there, and others may have it.
+/// get any more: nobody would find it there, and others may have it. What a compute driver gave
+/// stays, for its CPUs can be had, and its variables by the next instance; the explanation tells.
 void LeaveOutWhatCameTooLate(Draft& draft);
 
 /// By container the plugins that gave what it cannot take any more; the log tells of each.

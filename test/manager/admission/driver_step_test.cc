@@ -132,6 +132,23 @@ TEST_F(DriverStepTest, ANamespaceWithoutPermissionIsRefused) {
               HasSubstr("does not allow compute driver fast to namespace default"));
 }
 
+TEST_F(DriverStepTest, ARunningContainerIsNotSaidToHaveVariablesThatItWasMadeWithout) {
+  ContainerDemand running = Asking();
+  running.runtime_id = "4f3c2b1a";
+  ASSERT_TRUE(IsOk(Admit(running, options_, Admitter::Moment::kAfterTheFact).status()));
+  EXPECT_THAT(LastTrace()["too_late_for"], ElementsAre("variables of cci.qrm.io/fast"));
+  EXPECT_EQ(Record(running)->allocations.at(kFast).value, "2-3") << "its CPUs it gets";
+  EXPECT_EQ(Admit(Asking(), options_)->envs.at("FAST"), "yes") << "when it is made anew";
+}
+
+TEST_F(DriverStepTest, ARunningContainerThatWasMadeWithItsDriversVariablesHasThem) {
+  ContainerDemand running = Asking();
+  running.runtime_id = "4f3c2b1a";
+  running.made_with.env = {"FAST=yes"};
+  ASSERT_TRUE(IsOk(Admit(running, options_, Admitter::Moment::kAfterTheFact).status()));
+  EXPECT_FALSE(LastTrace().contains("too_late_for"));
+}
+
 TEST_F(DriverStepTest, UnmetWishesAreExplained) {
   Change([](PluginScript& driver) {
     driver.computes =
