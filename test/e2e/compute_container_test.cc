@@ -1,6 +1,8 @@
 // What a compute driver gives, in the kernel before a program's first instruction: beside a real
 // containerd; scripts/containerd.sh starts it and this test.
 #include <algorithm>
+#include <csignal>
+#include <cstdint>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
@@ -164,6 +166,39 @@ TEST_F(ComputeContainerTest, AGrantHoldsFromTheFirstInstructionAndOthersLeftBefo
   EXPECT_TRUE(std::filesystem::exists("/sys/fs/cgroup/cpuset" + cgroup_) ||
               std::filesystem::exists("/sys/fs/cgroup" + cgroup_))
       << cgroup_;
+}
+
+/// The number that `log` says after `what`; 0 when it does not.
+int64_t TimeIn(const std::vector<std::string>& log, const std::string& what) {
+  for (const std::string& line : log) {
+    if (line.starts_with(what)) {
+      return std::stoll(line.substr(what.size()));
+    }
+  }
+  return 0;
+}
+
+TEST_F(ComputeContainerTest, ASharedContainerSawItsCpusShrinkBeforeTheNewOnesFirstInstruction) {
+  const auto shared = RunShared();
+  ASSERT_TRUE(IsOk(shared.status()));
+  (void)LogOf(*shared);
+  ASSERT_EQ(::kill(PidOf(*shared), SIGUSR2), 0);
+  const auto log_of_shared = [&] {
+    return kubelet_.ReadLog(*shared).value_or(std::vector<std::string>());
+  };
+  ASSERT_TRUE(Await([&] {
+    const auto log = log_of_shared();
+    return std::find(log.begin(), log.end(), "watches") != log.end();
+  }));
+
+  const auto web = RunOnDriver("after-all-left");
+
+  ASSERT_TRUE(IsOk(web.status()));
+  const int64_t began = TimeIn(LogOf(*web), "began at ");
+  ASSERT_TRUE(Await([&] { return TimeIn(log_of_shared(), "unchanged at ") != 0; }));
+  const int64_t unchanged = TimeIn(log_of_shared(), "unchanged at ");
+  EXPECT_LT(unchanged, began) << "it still had the new one's CPU " << unchanged - began
+                              << " ns after that one ran";
 }
 
 TEST_F(ComputeContainerTest, OthersReturnWhenThePodIsGone) {

@@ -1,13 +1,15 @@
 // The first process of the main job's containers and of their sandboxes: says what it may use, at
-// once and whenever that changes, and fills memory at each SIGUSR1. Statically linked: it is all
-// that the image has.
+// once and whenever that changes, fills memory at each SIGUSR1, and at SIGUSR2 watches its CPUs
+// without a pause until they change. Statically linked: it is all that the image has.
 #include <csignal>
+#include <cstdint>
 #include <cstdio>
 #include <cstring>
 #include <ctime>
 #include <fstream>
 #include <string>
 
+#include <sched.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
@@ -17,6 +19,7 @@ constexpr std::size_t kFillBytes = 16 << 20;
 
 volatile std::sig_atomic_t stop = 0;
 volatile std::sig_atomic_t fills_asked = 0;
+volatile std::sig_atomic_t watches_asked = 0;
 
 /// The value of `key` in /proc/self/status.
 std::string StatusField(const std::string& key) {
@@ -56,24 +59,58 @@ bool Fill() {
   return true;
 }
 
+/// Nanoseconds on the clock that all processes of the machine share.
+int64_t Now() {
+  timespec now{};
+  ::clock_gettime(CLOCK_MONOTONIC, &now);
+  return int64_t{now.tv_sec} * 1'000'000'000 + now.tv_nsec;
+}
+
+/// Says when it still had the CPUs that it has now.
+void WatchCpus() {
+  cpu_set_t before;
+  ::sched_getaffinity(0, sizeof(before), &before);
+  int64_t last = Now();
+  std::printf("watches\n");
+  std::fflush(stdout);
+  while (stop == 0) {
+    const int64_t begin = Now();
+    cpu_set_t now;
+    ::sched_getaffinity(0, sizeof(now), &now);
+    if (!CPU_EQUAL(&now, &before)) {
+      break;
+    }
+    last = begin;
+  }
+  std::printf("unchanged at %lld\n", static_cast<long long>(last));
+  std::fflush(stdout);
+}
+
 }  // namespace
 
 int main(int count, char** words, char** environment) {
+  const int64_t began = Now();
   if (count > 1) {
     std::fprintf(
         stderr,
         "usage: %s\nSays what it may use, and again whenever that changes, until SIGTERM; fills\n"
-        "16 MiB of memory at each SIGUSR1.\n",
+        "16 MiB of memory at each SIGUSR1; watches its CPUs until they change at each SIGUSR2.\n",
         words[0]);
     return std::strcmp(words[1], "--help") == 0 ? 0 : 2;
   }
   std::signal(SIGTERM, [](int) { stop = 1; });
+  std::signal(SIGUSR2, [](int) { watches_asked = watches_asked + 1; });
   std::signal(SIGUSR1, [](int) { fills_asked = fills_asked + 1; });
+  std::printf("began at %lld\n", static_cast<long long>(began));
   for (char** variable = environment; *variable != nullptr; ++variable) {
     std::printf("env %s\n", *variable);
   }
   std::string last;
-  for (int fills = 0; stop == 0;) {
+  for (int fills = 0, watches = 0; stop == 0;) {
+    if (watches < watches_asked) {
+      ++watches;
+      WatchCpus();
+    }
     if (fills < fills_asked) {
       ++fills;
       std::printf(Fill() ? "filled\n" : "cannot map memory\n");
