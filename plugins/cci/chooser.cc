@@ -203,6 +203,9 @@ class LineChoice {
 
   StatusOr<CpuSet> Narrowed(const Attribute& attribute, const CpuSet& cpus) const {
     constexpr int64_t kHigh = 700;
+    if (line_.any == 0 && attribute.kind == AttributeKind::kSmtRequired) {
+      return cpus;  // Finish names the threads that are missing
+    }
     if (!IsKnob(attribute)) {
       return Allowed(attribute, cpus, machine());
     }

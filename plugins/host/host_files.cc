@@ -58,7 +58,7 @@ StatusOr<std::string> SystemFiles::Read(const std::string& path) const {
 Status SystemFiles::Write(const std::string& path, const std::string& value) {
   int error = EBUSY;
   for (int i = 0; i < kMostTries && IsPassing(error); ++i) {
-    cgroup::SmallFile file(PathOf(path), O_WRONLY);
+    cgroup::SmallFile file(PathOf(path), O_WRONLY | O_TRUNC);
     if (file.error() == 0) {
       file.Write(value);
     }

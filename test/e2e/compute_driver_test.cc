@@ -1,6 +1,9 @@
 // Compute drivers through a real qrmd, on a simulated runtime: one that answers as it should, one
 // that is away or dies.
 #include <algorithm>
+#include <filesystem>
+#include <fstream>
+#include <iterator>
 #include <memory>
 #include <string>
 #include <vector>
@@ -189,6 +192,53 @@ TEST_F(ComputeDriverTest, ADriverOfAttributesGivesWhatTheSpecSaysAndTellsWhatItC
               HasSubstr("'loud' is no policy of this node (quiet); name one, or write"));
   EXPECT_THAT(MessageOf(run("half", 1, "{cores: '1', attributes: smt-sibling-required}")),
               HasSubstr("cores, line 1: smt-sibling-required needs CPUs 0, too"));
+}
+
+// A tree in place of the machine's /proc and /sys.
+TEST_F(ComputeDriverTest, AKilledDriverRestoresTheMachineWhenItsContainerWentMeanwhile) {
+  const std::string root = dir() / "machine";
+  const auto file = [&](const std::string& path) { return root + "/" + path; };
+  const auto write = [&](const std::string& path, const std::string& text) {
+    std::filesystem::create_directories(std::filesystem::path(file(path)).parent_path());
+    std::ofstream(file(path)) << text;
+  };
+  const auto read = [&](const std::string& path) {
+    std::ifstream stream(file(path));
+    return std::string(std::istreambuf_iterator<char>(stream), {});
+  };
+  const std::string latency = "sys/devices/system/cpu/cpu2/power/pm_qos_resume_latency_us";
+  const std::string irq = "proc/irq/7/smp_affinity_list";
+  write("proc/sys/kernel/random/boot_id", "today");
+  write("sys/devices/system/cpu/online", "0-7");
+  write("proc/irq/default_smp_affinity", "ff");
+  write(latency, "0");
+  write(irq, "0-7");
+  const auto start = [&] {
+    auto process =
+        Process::Start({bin() + "/qrm-cci-driver", "--plugins-registry-dir", dir() / "node/plugins",
+                        "--state-dir", dir() / "state", "--control-socket", "", "--host-root", root,
+                        "--machine", "synthetic:package:2 [numa] core:4 pu:1"},
+                       dir() / "driver.log");
+    EXPECT_TRUE(IsOk(process.status()));
+    EXPECT_TRUE(Await([&] { return IsLive("cci.qrm.io/attributes"); })) << Plugins();
+    return *std::move(process);
+  };
+  auto process = start();
+  PodSpec pod = DriverPod("quiet", 1, "attributes");
+  pod.annotations["cci.qrm.io/spec"] = "{cores: '2', attributes: 'exclusive, no-irq, no-idle'}";
+  ASSERT_TRUE(IsOk(runtime.RunPod(pod)));
+  EXPECT_EQ(read(latency) + " " + read(irq) + " " + read("proc/irq/default_smp_affinity"),
+            "n/a 0-1,3-7 fb");
+
+  process->Kill();
+  ASSERT_TRUE(Await([&] { return !IsLive("cci.qrm.io/attributes"); }));
+  ASSERT_TRUE(IsOk(runtime.RemovePod("quiet")));
+  EXPECT_EQ(read(latency), "n/a") << "nobody is there to restore it";
+  process = start();
+  EXPECT_TRUE(Await([&] {
+    return read(latency) + read(irq) + read("proc/irq/default_smp_affinity") == "00-7ff";
+  })) << read(latency)
+      << read(irq);
 }
 
 }  // namespace

@@ -395,7 +395,7 @@ func TestComputeDriverHasItsFileAndTheNodesDirectories(t *testing.T) {
 	text := "policies: {one: {cores: '*'}}\n"
 	made := render(t, values{"config": "state-dir: /srv/qrm", "computeDriver": values{"enabled": true, "config": text}})
 	pod := made.driver.Spec.Template.Spec
-	if got := made.policy.Data["cci.yaml"]; got != text || pod.Volumes[0].ConfigMap.Name != made.policy.Name {
+	if got := made.policy.Data["cci.yaml"]; strings.TrimSpace(got) != strings.TrimSpace(text) || pod.Volumes[0].ConfigMap.Name != made.policy.Name {
 		t.Errorf("its file is %q of %s", got, made.policy.Name)
 	}
 	mounts := map[string]string{}
