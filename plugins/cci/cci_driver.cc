@@ -20,12 +20,14 @@ constexpr int64_t kMilli = 1000;
 /// What the program is told, in variables of its environment.
 StringMap Told(const sdk::ComputeGrant& grant) {
   std::vector<std::string> parts;
+  parts.reserve(grant.parts.size());
   for (const sdk::ComputePart& part : grant.parts) {
     parts.push_back(fmt::format("{} {}", ToString(part.cpus), part.name));
   }
   StringMap told = {{"CCI_CPUS", ToString(grant.Cpus())},
                     {"CCI_PARTS", fmt::format("{}", fmt::join(parts, "; "))}};
   std::vector<std::string> unmet;
+  unmet.reserve(grant.unmet.size());
   for (const sdk::UnmetWish& wish : grant.unmet) {
     unmet.push_back(wish.token);
   }
@@ -98,7 +100,7 @@ Status CciDriver::Add(const sdk::ComputeInstance& instance) {
   }
   const std::string owner = OwnerOf(instance.key);
   QRM_ASSIGN_OR_RETURN(const std::vector<host::Refusal> refusals, knobs_->Hold(owner, claims));
-  if (const Status good = CheckQuiet(refusals, quiet, files_); !good.ok()) {
+  if (Status good = CheckQuiet(refusals, quiet, files_); !good.ok()) {
     QRM_RETURN_IF_ERROR(Annotate(knobs_->Release(owner), MessageOf(good)));
     return good;
   }

@@ -28,6 +28,7 @@ class CciDriver final : public sdk::ComputeDriver {
         policies_(std::move(policies)),
         files_(files),
         knobs_(std::move(knobs)) {}
+  ~CciDriver() override = default;
   CciDriver(const CciDriver&) = delete;
   CciDriver& operator=(const CciDriver&) = delete;
 

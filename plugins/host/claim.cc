@@ -23,20 +23,19 @@ std::optional<int64_t> NumberOf(ClaimForm form, const std::string& value) {
 }
 
 StatusOr<std::string> CombineNumbers(ClaimForm form, const std::vector<std::string>& values) {
-  const std::string* chosen = nullptr;
-  int64_t best = 0;
+  std::string chosen;
+  std::optional<int64_t> best;
   for (const std::string& value : values) {
     const std::optional<int64_t> number = NumberOf(form, value);
     if (!number.has_value()) {
       return Errorf(StatusCode::kInvalidArgument, "'{}' is no number", value);
     }
-    const bool better = form == ClaimForm::kFloor ? *number > best : *number < best;
-    if (chosen == nullptr || better) {
-      chosen = &value;
-      best = *number;
+    if (!best.has_value() || (form == ClaimForm::kFloor ? *number > *best : *number < *best)) {
+      chosen = value;
+      best = number;
     }
   }
-  return *chosen;
+  return chosen;
 }
 
 StatusOr<CpuSet> ParseCpus(ClaimForm form, const std::string& text) {

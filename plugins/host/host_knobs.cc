@@ -57,6 +57,7 @@ StatusOr<std::string> HostKnobs::Wanted(const JournalRecord& record) const {
     return record.original;
   }
   std::vector<std::string> values;
+  values.reserve(record.claims.size());
   for (const auto& [owner, value] : record.claims) {
     values.push_back(value);
   }
@@ -195,6 +196,20 @@ StatusOr<HostKnobs::Failures> HostKnobs::Settle(const std::vector<std::string>& 
   return failures;
 }
 
+/// Has `owner` do without the optional claims in `failures`.
+StatusOr<std::vector<Refusal>> HostKnobs::GiveUp(const std::string& owner,
+                                                 const Failures& failures) {
+  std::vector<Refusal> refusals;
+  std::vector<std::string> given_up;
+  for (const auto& [path, failure] : failures) {
+    refusals.push_back({.path = path, .reason = MessageOf(failure)});
+    DropClaims(owner, {path});
+    given_up.push_back(path);
+  }
+  QRM_RETURN_IF_ERROR(Settle(given_up).status());
+  return refusals;
+}
+
 StatusOr<std::vector<Refusal>> HostKnobs::Hold(const std::string& owner,
                                                const std::vector<Claim>& claims) {
   const JournalRecords before = records_;
@@ -227,20 +242,12 @@ StatusOr<std::vector<Refusal>> HostKnobs::Hold(const std::string& owner,
   failures.insert(unset->begin(), unset->end());
   const auto unkept = std::find_if(failures.begin(), failures.end(), is_required);
   if (unkept != failures.end()) {
-    const Status why = unkept->second;
+    Status why = unkept->second;
     DropClaims(owner, {paths.begin(), paths.end()});
     QRM_RETURN_IF_ERROR(Annotate(Settle({paths.rbegin(), paths.rend()}).status(), MessageOf(why)));
     return why;
   }
-  std::vector<Refusal> refusals;
-  std::vector<std::string> given_up;
-  for (const auto& [path, failure] : failures) {
-    refusals.push_back({.path = path, .reason = MessageOf(failure)});
-    DropClaims(owner, {path});
-    given_up.push_back(path);
-  }
-  QRM_RETURN_IF_ERROR(Settle(given_up).status());
-  return refusals;
+  return GiveUp(owner, failures);
 }
 
 Status HostKnobs::Release(const std::string& owner) {

@@ -61,6 +61,7 @@ class HostKnobs {
   StatusOr<Failures> Settle(const std::vector<std::string>& paths);
   Status Announce(const std::vector<std::string>& paths);
   void Forget(const std::vector<std::string>& paths, const Failures& failures);
+  StatusOr<std::vector<Refusal>> GiveUp(const std::string& owner, const Failures& failures);
   JournalRecord* Find(const std::string& path);
 
   HostFiles& files_;
