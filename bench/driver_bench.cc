@@ -1,5 +1,5 @@
-// One container placed by a compute driver that is a process, and one by a cpu plugin that is, turn
-// by turn in one run.
+// One container placed by a compute driver that is a process, and one by a cpu plugin that is; one
+// without driver where there is a driver, and one where there is none: turn by turn in one run.
 //   driver_bench [--admissions N] [--smoke]
 #include <chrono>
 #include <cstdlib>
@@ -25,15 +25,19 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 constexpr double kTarget = 1.25;
+constexpr double kPlainTarget = 1.1;
 constexpr std::size_t kResidents = 100;
 constexpr std::size_t kWarmUp = 300;
 constexpr char kDriver[] = "cci.qrm.io/round-robin";
 
+enum class Drivers { kNone, kOne };
+
 /// One node, and how long each admission took there. Units: microseconds.
 class Side {
  public:
-  Side(const std::string& bin_dir, PluginsIn plugins_in) : node_(dir_.path(), bin_dir, plugins_in) {
-    if (plugins_in == PluginsIn::kDaemon) {
+  Side(const std::string& bin_dir, PluginsIn plugins_in, Drivers drivers)
+      : node_(dir_.path(), bin_dir, plugins_in) {
+    if (drivers == Drivers::kOne) {
       StartDriver(bin_dir);
     }
     node_.Run([&] {
@@ -43,22 +47,30 @@ class Side {
     });
   }
 
-  void AdmitOne() {
-    node_.Run([&] {
-      manager::ContainerDemand demand = BenchNode::DemandOf(next_++, Kind::kPinned);
-      if (driver_ != nullptr) {
-        demand.pod.annotations["cci.qrm.io/driver"] = "round-robin";
-      }
-      const auto begin = Clock::now();
-      node_.Admit(demand);
-      times_.push_back(std::chrono::duration<double, std::micro>(Clock::now() - begin).count());
-      node_.Remove(demand.pod.uid);
-    });
+  void AdmitByDriver() {
+    manager::ContainerDemand demand = BenchNode::DemandOf(next_++, Kind::kPinned);
+    demand.pod.annotations["cci.qrm.io/driver"] = "round-robin";
+    times_by_driver_.push_back(Admit(demand));
   }
-  void Forget() { times_.clear(); }
+  void AdmitPlain() { times_.push_back(Admit(BenchNode::DemandOf(next_++, Kind::kPinned))); }
+  void Forget() {
+    times_.clear();
+    times_by_driver_.clear();
+  }
   const std::vector<double>& times() const { return times_; }
+  const std::vector<double>& times_by_driver() const { return times_by_driver_; }
 
  private:
+  double Admit(const manager::ContainerDemand& demand) {
+    double took = 0;
+    node_.Run([&] {
+      const auto begin = Clock::now();
+      node_.Admit(demand);
+      took = std::chrono::duration<double, std::micro>(Clock::now() - begin).count();
+      node_.Remove(demand.pod.uid);
+    });
+    return took;
+  }
   void StartDriver(const std::string& bin_dir) {
     driver_ = std::make_unique<test::ChildProcess>(
         std::vector<std::string>{bin_dir + "/qrm-example-round-robin-driver",
@@ -76,6 +88,7 @@ class Side {
   std::unique_ptr<test::ChildProcess> driver_;
   std::size_t next_ = 0;
   std::vector<double> times_;
+  std::vector<double> times_by_driver_;
 };
 
 int Main(const std::vector<std::string>& words) {
@@ -97,24 +110,34 @@ int Main(const std::vector<std::string>& words) {
   log::SetLevel(log::Level::kError);
   const std::filesystem::path program = std::filesystem::read_symlink("/proc/self/exe");
   const std::string bin_dir = program.parent_path().parent_path() / "bin";
-  Side driver(bin_dir, PluginsIn::kDaemon);
-  Side plugin(bin_dir, PluginsIn::kCpuProcess);
+  Side driver(bin_dir, PluginsIn::kDaemon, Drivers::kOne);
+  Side plugin(bin_dir, PluginsIn::kCpuProcess, Drivers::kNone);
+  Side plain(bin_dir, PluginsIn::kDaemon, Drivers::kNone);
   for (std::size_t i = 0; i < warm_up + admissions; ++i) {
     if (i == warm_up) {
       driver.Forget();
       plugin.Forget();
+      plain.Forget();
     }
-    driver.AdmitOne();
-    plugin.AdmitOne();
+    driver.AdmitByDriver();
+    plugin.AdmitPlain();
+    driver.AdmitPlain();
+    plain.AdmitPlain();
   }
-  for (const auto& [name, side] :
-       {std::pair("driver process", &driver), {"cpu plugin process", &plugin}}) {
-    fmt::print("{:18} p50 {:5.0f} us  p90 {:5.0f} us\n", name, Median(side->times()),
-               Quantile(side->times(), 0.9));
+  for (const auto& [name, times] : {std::pair("driver process", &driver.times_by_driver()),
+                                    {"cpu plugin process", &plugin.times()},
+                                    {"beside a driver", &driver.times()},
+                                    {"without drivers", &plain.times()}}) {
+    fmt::print("{:18} p50 {:5.0f} us  p90 {:5.0f} us\n", name, Median(*times),
+               Quantile(*times, 0.9));
   }
-  const bool reached =
+  const bool driver_reached =
       Judge("admission through a driver process, p50", kTarget,
-            Median(driver.times()) / Median(plugin.times()), "x a cpu plugin process");
+            Median(driver.times_by_driver()) / Median(plugin.times()), "x a cpu plugin process");
+  const bool plain_reached =
+      Judge("admission without driver beside one, p50", kPlainTarget,
+            Median(driver.times()) / Median(plain.times()), "x a node without drivers");
+  const bool reached = driver_reached && plain_reached;
   return smoke || reached ? EXIT_SUCCESS : EXIT_FAILURE;
 }
 
