@@ -1,6 +1,7 @@
 // Reads what a container asks for, chooses, and tells it the result.
 #include "plugins/cci/cci_driver.h"
 
+#include <algorithm>
 #include <set>
 #include <string>
 #include <vector>
@@ -47,6 +48,10 @@ std::vector<Attribute> KeptBy(const sdk::ComputePart& part) {
   return ParseAttributes(part.name).value_or(std::vector<Attribute>());
 }
 
+bool HasKnob(const std::vector<Attribute>& attributes) {
+  return std::any_of(attributes.begin(), attributes.end(), IsKnob);
+}
+
 /// OK when no interrupt that would not move is handled by `quiet` alone.
 Status CheckQuiet(const std::vector<host::Refusal>& refusals, const CpuSet& quiet,
                   const host::HostFiles& files) {
@@ -84,19 +89,21 @@ Status CciDriver::Add(const sdk::ComputeInstance& instance) {
   if (grant == grants_.end()) {
     return OkStatus();
   }
+  const std::vector<sdk::ComputePart>& parts = grant->second.parts;
+  if (std::none_of(parts.begin(), parts.end(),
+                   [](const sdk::ComputePart& part) { return HasKnob(KeptBy(part)); })) {
+    return OkStatus();
+  }
   const CpuKnobs machine = ReadCpuKnobs(files_, machine_.cpu_set());
   std::vector<host::Claim> claims;
   CpuSet quiet;
-  for (const sdk::ComputePart& part : grant->second.parts) {
+  for (const sdk::ComputePart& part : parts) {
     const std::vector<Attribute> kept = KeptBy(part);
     const std::vector<host::Claim> more = ClaimsOf(kept, part.cpus, machine);
     claims.insert(claims.end(), more.begin(), more.end());
     for (const Attribute& attribute : kept) {
       quiet |= attribute.kind == AttributeKind::kNoIrq ? part.cpus : CpuSet();
     }
-  }
-  if (claims.empty()) {
-    return OkStatus();
   }
   const std::string owner = OwnerOf(instance.key);
   QRM_ASSIGN_OR_RETURN(const std::vector<host::Refusal> refusals, knobs_->Hold(owner, claims));
@@ -121,10 +128,13 @@ StatusOr<sdk::ComputeGrant> CciDriver::Admit(const sdk::ComputeRequest& request)
   }
   const int cpus = static_cast<int>(request.milli_cpus / kMilli);
   QRM_ASSIGN_OR_RETURN(const ComputeSpec spec, ReadPodSpec(request.spec, policies_, cpus));
+  // All of the machine's files take milliseconds to read.
+  const bool sets_something = std::any_of(
+      spec.begin(), spec.end(), [](const SpecLine& line) { return HasKnob(line.attributes); });
   QRM_ASSIGN_OR_RETURN(
       sdk::ComputeGrant grant,
       Choose(spec, {.available = request.available, .near = request.hint.nodes, .cpus = cpus},
-             layout_, ReadCpuKnobs(files_, machine_.cpu_set())));
+             layout_, sets_something ? ReadCpuKnobs(files_, machine_.cpu_set()) : CpuKnobs()));
   grant.envs = Told(grant);
   grants_[request.key] = grant;
   return grant;

@@ -69,10 +69,10 @@ class NastyFiles final : public host::HostFiles {
 
  private:
   void Step() const {
-    if (steps_to_live >= 0 && steps_to_live-- == 0) {
-      steps_to_live = 0;
+    if (steps_to_live == 0) {
       throw Killed();
     }
+    steps_to_live -= steps_to_live > 0 ? 1 : 0;
   }
 };
 
