@@ -100,10 +100,16 @@ DaemonParts::DaemonParts(Config given_config, Machine given_machine, StateLock g
       pod_resources(
           state, registry.plugins(), machine, metrics.pod_resources,
           [this] { return !rebuilding || live.synchronized(); }, config.pod_resources),
+      node_config(NodeConfig::Make({machine, config.builtin, config.admission, config.pod_keys})),
       publisher({.snapshots = state,
                  .machine = machine,
                  .allocatable = [this] { return pod_resources.Allocatable(); },
                  .types = [this] { return class_book.Types(); },
+                 .config =
+                     [this](const checkpoint::NodeState& known, const CpuSet& offline) {
+                       return node_config.ok() ? node_config->Text(known.plugin_values(), offline)
+                                               : StatusOr<std::string>(node_config.status());
+                     },
                  .restored = [this] { return !rebuilding || live.synchronized(); },
                  .policy = config.admission.merge.policy,
                  .scope = config.admission.scope,

@@ -20,6 +20,7 @@
 #include "manager/daemon/config.h"
 #include "manager/daemon/housekeeping.h"
 #include "manager/daemon/io_loop.h"
+#include "manager/daemon/node_config.h"
 #include "manager/daemon/node_view.h"
 #include "manager/daemon/start_builtin.h"
 #include "manager/daemon/stop_signals.h"
@@ -85,6 +86,7 @@ struct DaemonParts {
   RuntimeFollower follower;
   Housekeeping housekeeping;
   PodResourcesServer pod_resources;
+  const StatusOr<NodeConfig> node_config;
   Publisher publisher;
   NodeView node;
   ControlServer control;

@@ -148,6 +148,7 @@ std::optional<json> NodePatch(const json& node, const NodeWishes& wishes) {
   }
   PatchAnnotation(node, kOwnedAnnotation, OwnedText(wishes.extended_resources), patch);
   PatchAnnotation(node, kClassesAnnotation, wishes.classes.value_or(std::string()), patch);
+  PatchAnnotation(node, kConfigAnnotation, wishes.config.value_or(std::string()), patch);
   return patch.empty() ? std::nullopt : std::optional(std::move(patch));
 }
 

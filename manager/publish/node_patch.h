@@ -17,9 +17,13 @@ inline constexpr char kClassesAnnotation[] = "qrm.io/class-resources";
 /// The extended resources that are ours, so that we know them after a restart.
 inline constexpr char kOwnedAnnotation[] = "qrm.io/extended-resources";
 
+/// What others place pods on the node by: its machine and configuration.
+inline constexpr char kConfigAnnotation[] = "qrm.io/node-config";
+
 struct NodeWishes {
   StringMap extended_resources;        ///< name -> a whole number
   std::optional<std::string> classes;  ///< kClassesAnnotation; absent: none
+  std::optional<std::string> config;   ///< kConfigAnnotation; absent: none
 };
 
 /// The resources of plugins that ask for it (scalar ones that are a node's) and that pods can

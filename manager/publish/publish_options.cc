@@ -7,8 +7,9 @@ namespace qrm::manager {
 namespace {
 
 const std::vector<std::string>& Words() {
-  static const std::vector<std::string> words = {
-      kPublishTopology, kPublishResources, kPublishClasses, kPublishClassResources, kPublishEvents};
+  static const std::vector<std::string> words = {kPublishTopology,   kPublishResources,
+                                                 kPublishClasses,    kPublishClassResources,
+                                                 kPublishNodeConfig, kPublishEvents};
   return words;
 }
 
@@ -39,7 +40,8 @@ std::vector<config::ConfigKey> PublishKeys(PublishOptions& options) {
                        "What the API server is told: a NodeResourceTopology (topology), resources "
                        "of plugins that ask for it in Node status (extended-resources), types of "
                        "classes as an annotation of the Node (classes), classes of limited number "
-                       "in Node status (class-resources), and a warning on each pod that is "
+                       "in Node status (class-resources), what qrm-scheduler places by as an "
+                       "annotation of the Node (node-config), and a warning on each pod that is "
                        "refused (events). Empty: nothing."),
       config::TextKey("node-name", options.node_name, "name; empty: the host's name",
                       "The name of this node's Node object."),

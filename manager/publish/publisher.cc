@@ -36,6 +36,9 @@ constexpr char kNodesPath[] = "/api/v1/nodes";
 constexpr char kServiceAccount[] = "/var/run/secrets/kubernetes.io/serviceaccount";
 constexpr char kManager[] = "qrmd";
 
+/// A Node's annotations have 256 KiB together, and kube-scheduler's side keeps one of each node.
+constexpr std::size_t kMostConfigBytes = std::size_t{64} * 1024;
+
 std::string HostName() {
   constexpr std::size_t kMostBytes = 256;
   std::array<char, kMostBytes> name = {};
@@ -71,7 +74,7 @@ struct Publisher::Impl {
   bool IsOn() const { return !options.what.empty(); }
   bool WritesNode() const {
     return options.Has(kPublishResources) || options.Has(kPublishClasses) ||
-           options.Has(kPublishClassResources);
+           options.Has(kPublishClassResources) || options.Has(kPublishNodeConfig);
   }
 
   // All below on the thread.
@@ -79,6 +82,7 @@ struct Publisher::Impl {
   void Connect();
   void Refresh(steady_clock::time_point now);
   NodeWishes WishesOf(const AllocatableByResource& offered, const OfferedTypes& types) const;
+  std::optional<std::string> ConfigText();
   void Settle();
   void SettleLater(const ObjectWriter& writer);
   void SettleNode(cluster::ApiClient& client, const NodeWishes& wanted,
@@ -98,6 +102,7 @@ struct Publisher::Impl {
   ObjectWriter node_writer;
   ObjectWriter topology_writer;
   Status access_problem;
+  Status config_problem;
   Status event_problem;
   uint64_t events_told = 0;
   uint64_t event_failures = 0;
@@ -108,6 +113,7 @@ struct Publisher::Impl {
   std::shared_ptr<const checkpoint::NodeState> state;
   std::shared_ptr<const AllocatableByResource> allocatable;
   std::shared_ptr<const OfferedTypes> types;
+  CpuSet offline;
   std::optional<NodeWishes> wishes;
   std::optional<json> wanted_topology;
 
@@ -182,24 +188,43 @@ void Publisher::Impl::Refresh(steady_clock::time_point now) {
   auto new_state = parts.snapshots.Load();
   auto new_allocatable = parts.allocatable();
   auto new_types = parts.types();
-  if (new_allocatable == nullptr ||
-      (new_state == state && new_allocatable == allocatable && new_types == types && !in_grace)) {
+  CpuSet new_offline = parts.machine.OfflineNow();
+  if (new_allocatable == nullptr || (new_state == state && new_allocatable == allocatable &&
+                                     new_types == types && new_offline == offline && !in_grace)) {
     return;
   }
   state = std::move(new_state);
   allocatable = std::move(new_allocatable);
   types = std::move(new_types);
+  offline = std::move(new_offline);
   if (!std::exchange(recalled, true)) {
     known.Recall(OwnedResources(node.object()), now);
   }
   const AllocatableByResource offered = known.Join(*allocatable, now);
   in_grace = offered.size() > allocatable->size();
   wishes = WishesOf(offered, *types);
+  wishes->config = ConfigText();
   wanted_topology = NodeTopologyOf({.state = *state,
                                     .machine = parts.machine,
                                     .allocatable = offered,
                                     .policy = parts.policy,
                                     .scope = parts.scope});
+}
+
+std::optional<std::string> Publisher::Impl::ConfigText() {
+  config_problem = OkStatus();
+  if (!options.Has(kPublishNodeConfig)) {
+    return std::nullopt;
+  }
+  StatusOr<std::string> text = parts.config(*state, offline);
+  if (text.ok() && text->size() > kMostConfigBytes) {
+    text = Errorf(StatusCode::kResourceExhausted,
+                  "cannot publish this node's configuration: it has {} bytes, and {} are the most; "
+                  "shorten the sections of plugins",
+                  text->size(), kMostConfigBytes);
+  }
+  config_problem = text.status();
+  return text.ok() ? std::optional(*std::move(text)) : std::nullopt;
 }
 
 void Publisher::Impl::Settle() {
@@ -304,6 +329,7 @@ void Publisher::Impl::NoteStatus() {
   }
   problem.Update(node_writer.problem());
   problem.Update(topology_writer.problem());
+  problem.Update(config_problem);
   problem.Update(event_problem);
   if (problem.ok() && node.known() && node.object().is_null()) {
     problem = Errorf(StatusCode::kNotFound,

@@ -31,6 +31,9 @@ class Publisher {
     /// What the plugins offer; null until they have told.
     std::function<std::shared_ptr<const AllocatableByResource>()> allocatable;
     std::function<std::shared_ptr<const OfferedTypes>()> types;
+    /// What others place pods on this node by, while CPUs `offline` are not there.
+    std::function<StatusOr<std::string>(const checkpoint::NodeState&, const CpuSet& offline)>
+        config;
     /// Whether the state is complete; nothing is published before.
     std::function<bool()> restored;
     TopologyPolicy policy = TopologyPolicy::kNone;

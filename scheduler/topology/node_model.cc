@@ -1,26 +1,45 @@
 // Reads the keys that decide about a place, by the readers of the plugins themselves.
 #include "scheduler/topology/node_model.h"
 
+#include <string_view>
 #include <utility>
 
 #include "api/base/section.h"
 #include "plugins/config/machine_config.h"
 #include "plugins/cpu/fit_config.h"
+#include "topology/machine_text.h"
 
 namespace qrm::scheduler {
 namespace {
 
 using config::Section;
 
+constexpr std::string_view kDescribed = "described:";
+
 // A node's own files are not the scheduler's.
-Status ReadMachine(const Section& section, NodeModel& model) {
+StatusOr<Machine> ReadMachine(const Section& section) {
+  QRM_ASSIGN_OR_RETURN(const std::string source, section.Text("machine", ""));
+  if (source.starts_with(kDescribed)) {
+    return ParseMachineText(std::string_view(source).substr(kDescribed.size()));
+  }
   QRM_ASSIGN_OR_RETURN(const config::MachineConfig machine, config::ParseMachineConfig(section));
   if (machine.source.rfind("synthetic:", 0) != 0) {
     return section.Error("machine", "is '" + machine.source + "', which only the node can read",
                          "write synthetic:DESCRIPTION");
   }
-  QRM_ASSIGN_OR_RETURN(model.machine, config::LoadMachine(machine));
-  model.layout.emplace(model.machine);
+  return config::LoadMachine(machine);
+}
+
+Status ReadPodKeys(const Section& section, PodRoleKeys& keys) {
+  const std::pair<const char*, std::string*> places[] = {
+      {"pod-role-label", &keys.role_label},
+      {"pod-role-annotation", &keys.role_annotation},
+      {"pod-type-annotation", &keys.type_annotation},
+      {"pod-type-annotation-fallback", &keys.type_annotation_fallback},
+      {"main-container-annotation", &keys.main_container_annotation}};
+  for (const auto& [key, place] : places) {
+    QRM_ASSIGN_OR_RETURN(*place, section.Text(key, *place));
+  }
   return OkStatus();
 }
 
@@ -62,18 +81,41 @@ Status ReadPlugins(const Section& plugins, NodeModel& model) {
   return OkStatus();
 }
 
+/// What is not as the configuration says.
+Status ReadPresent(const Section& section, NodeModel& model) {
+  QRM_ASSIGN_OR_RETURN(model.offline, section.Parsed<CpuSet>("offline-cpus", "CPU list", "0-3,8"));
+  model.pools = cpu::InitialState(model.cpu).pools;
+  QRM_ASSIGN_OR_RETURN(const Section resized, section.Child("pool-cpus"));
+  for (const std::string& name : resized.Keys()) {
+    const auto pool = model.pools.find(name);
+    if (pool == model.pools.end()) {
+      return resized.Error(name, "is no pool", "name those of plugins.cpu.pools");
+    }
+    QRM_ASSIGN_OR_RETURN(pool->second, resized.Parsed<CpuSet>(name, "CPU list", "0-3,8"));
+  }
+  return OkStatus();
+}
+
 }  // namespace
 
 StatusOr<NodeModelPtr> ReadNodeModel(const std::string& text, const std::string& name) {
   QRM_ASSIGN_OR_RETURN(const Section section, Section::Parse(text, name));
-  QRM_RETURN_IF_ERROR(section.AllowKeys({"machine", "numa-memory", "topology-policy",
-                                         "topology-scope", "prefer-closest-numa-nodes",
-                                         "numeric-align-resources", "skip-namespaces", "plugins"}));
+  QRM_RETURN_IF_ERROR(section.AllowKeys(
+      {"machine", "numa-memory", "topology-policy", "topology-scope", "prefer-closest-numa-nodes",
+       "numeric-align-resources", "skip-namespaces", "pod-role-label", "pod-role-annotation",
+       "pod-type-annotation", "pod-type-annotation-fallback", "main-container-annotation",
+       "builtin-plugins", "plugins", "offline-cpus", "pool-cpus"}));
   auto model = std::make_shared<NodeModel>();
-  QRM_RETURN_IF_ERROR(ReadMachine(section, *model));
+  QRM_ASSIGN_OR_RETURN(model->machine, ReadMachine(section));
+  model->layout.emplace(model->machine);
   QRM_RETURN_IF_ERROR(Annotate(ReadMerge(section, *model), "cannot read " + name));
+  QRM_RETURN_IF_ERROR(ReadPodKeys(section, model->pod_keys));
+  if (section.Has("builtin-plugins")) {
+    QRM_ASSIGN_OR_RETURN(model->plugins, section.Words("builtin-plugins"));
+  }
   QRM_ASSIGN_OR_RETURN(const Section plugins, section.Child("plugins"));
   QRM_RETURN_IF_ERROR(ReadPlugins(plugins, *model));
+  QRM_RETURN_IF_ERROR(ReadPresent(section, *model));
   return NodeModelPtr(std::move(model));
 }
 

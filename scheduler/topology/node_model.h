@@ -9,6 +9,7 @@
 
 #include "api/base/status.h"
 #include "plugins/cpu/config.h"
+#include "plugins/cpu/state.h"
 #include "plugins/memory/config.h"
 #include "plugins/nic/config.h"
 #include "plugins/nic/state.h"
@@ -18,6 +19,16 @@
 #include "topology/static_cpu_policy.h"
 
 namespace qrm::scheduler {
+
+/// Where a pod says its role and type; empty: not read. Source: qrmd's defaults,
+/// manager/demand/pod_keys.h.
+struct PodRoleKeys {
+  std::string role_label = "katalyst.kubewharf.io/pod_role";
+  std::string role_annotation = "kubernetes.io/pod-role";
+  std::string type_annotation = "katalyst.kubewharf.io/pod_type";
+  std::string type_annotation_fallback = "kubernetes.io/resource-type";
+  std::string main_container_annotation = "kubernetes.io/main-container-name";
+};
 
 /// A node as qrmd sees its own. It does not move: the policy refers to the machine.
 ///
@@ -30,10 +41,15 @@ struct NodeModel {
 
   Machine machine;
   std::optional<CpuLayout> layout;  ///< of the machine
+  CpuSet offline;                   ///< CPUs of the machine that are not there now
   MergeOptions merge;
   TopologyScope scope = TopologyScope::kContainer;
   std::vector<std::string> skipped_namespaces = {"kube-system"};
+  PodRoleKeys pod_keys;
+  /// The plugins that run inside qrmd; what others decide is not known.
+  std::vector<std::string> plugins = {"cpu", "memory", "nic"};
   cpu::CpuPluginConfig cpu;  ///< cut down to the machine
+  cpu::PoolMap pools;        ///< as they are sized now
   std::optional<StaticCpuPolicy> static_cpu;
   memory::MemoryPluginConfig memory;
   nic::NicPluginConfig nic;
@@ -42,10 +58,10 @@ struct NodeModel {
 
 using NodeModelPtr = std::shared_ptr<const NodeModel>;
 
-/// The model of a node whose configuration is `text`: the keys `machine` (synthetic:... only),
-/// `numa-memory`, `topology-policy`, `topology-scope`, `prefer-closest-numa-nodes`,
-/// `numeric-align-resources`, `skip-namespaces` and `plugins` of qrmd's configuration file, with
-/// its defaults. `name` stands for the text in errors. Errors: kInvalidArgument with line and key.
+/// The model of a node whose configuration is `text`: those keys of qrmd's configuration file that
+/// decide about places, with its defaults; `machine` is synthetic:DESCRIPTION, or described: and a
+/// machine's text. Beside them `offline-cpus`, and by their names in `pool-cpus` the pools that
+/// were resized. `name` stands for the text in errors. Errors: kInvalidArgument with line and key.
 StatusOr<NodeModelPtr> ReadNodeModel(const std::string& text, const std::string& name);
 
 }  // namespace qrm::scheduler

@@ -15,19 +15,13 @@
 namespace qrm::scheduler {
 namespace {
 
-// Source: qrmd's defaults, manager/demand/pod_keys.h.
-constexpr char kRoleLabel[] = "katalyst.kubewharf.io/pod_role";
-constexpr char kRoleAnnotation[] = "kubernetes.io/pod-role";
-constexpr char kTypeAnnotation[] = "katalyst.kubewharf.io/pod_type";
-constexpr char kTypeFallback[] = "kubernetes.io/resource-type";
-constexpr char kMainContainer[] = "kubernetes.io/main-container-name";
 constexpr char kQosLevel[] = "katalyst.kubewharf.io/qos_level";
 constexpr char kHugepages[] = "hugepages-";
 
 using Requests = std::vector<ContainerRequest>;
 using HintByResource = std::map<std::string, TopologyHint>;
 
-std::string TextOf(const StringMap& texts, const char* key) {
+std::string TextOf(const StringMap& texts, const std::string& key) {
   const auto found = texts.find(key);
   return found == texts.end() ? std::string() : found->second;
 }
@@ -37,8 +31,8 @@ std::string FirstOf(const std::string& first, const std::string& second) {
 }
 
 /// Containers in the order in which they start, each with its type and place in its list.
-std::vector<ContainerRequest> Frames(const Pod& pod) {
-  const std::string main = TextOf(pod.annotations, kMainContainer);
+std::vector<ContainerRequest> Frames(const PodRoleKeys& keys, const Pod& pod) {
+  const std::string main = TextOf(pod.annotations, keys.main_container_annotation);
   const bool named = std::any_of(
       pod.containers.begin(), pod.containers.end(),
       [&](const PodContainer& c) { return c.kind == PodContainer::Kind::kApp && c.name == main; });
@@ -46,16 +40,17 @@ std::vector<ContainerRequest> Frames(const Pod& pod) {
   uint64_t apps = 0;
   uint64_t inits = 0;
   for (const PodContainer& container : pod.containers) {
-    ContainerRequest frame{.key = {pod.uid, container.name},
-                           .pod_namespace = pod.pod_namespace,
-                           .pod_name = pod.name,
-                           .pod_role = FirstOf(TextOf(pod.labels, kRoleLabel),
-                                               TextOf(pod.annotations, kRoleAnnotation)),
-                           .pod_type = FirstOf(TextOf(pod.annotations, kTypeAnnotation),
-                                               TextOf(pod.annotations, kTypeFallback)),
-                           .labels = pod.labels,
-                           .annotations = pod.annotations,
-                           .native_qos_class = pod.qos_class};
+    ContainerRequest frame{
+        .key = {pod.uid, container.name},
+        .pod_namespace = pod.pod_namespace,
+        .pod_name = pod.name,
+        .pod_role = FirstOf(TextOf(pod.labels, keys.role_label),
+                            TextOf(pod.annotations, keys.role_annotation)),
+        .pod_type = FirstOf(TextOf(pod.annotations, keys.type_annotation),
+                            TextOf(pod.annotations, keys.type_annotation_fallback)),
+        .labels = pod.labels,
+        .annotations = pod.annotations,
+        .native_qos_class = pod.qos_class};
     if (container.kind == PodContainer::Kind::kApp) {
       const bool is_main = named ? container.name == main : apps == 0;
       frame.type = is_main ? ContainerType::kMain : ContainerType::kSidecar;
@@ -78,11 +73,21 @@ Amounts AllRequests(const Amounts& asked) {
   return all;
 }
 
+/// Whether a plugin that runs inside the node's qrmd places `resource`.
+bool IsPlaced(const NodeModel& model, const std::string& resource) {
+  const auto runs = [&model](const char* plugin) {
+    return std::find(model.plugins.begin(), model.plugins.end(), plugin) != model.plugins.end();
+  };
+  return (resource == cpu::kResource && runs("cpu")) ||
+         (resource == memory::kResource && runs("memory")) ||
+         (resource == model.nic.resource && runs("nic"));
+}
+
 /// A request to each plugin, by the plugins' names.
 Requests Split(const NodeModel& model, const ContainerRequest& frame, const Amounts& amounts) {
   Requests requests;
   for (const auto& [name, amount] : amounts) {
-    if (name != cpu::kResource && name != memory::kResource && name != model.nic.resource) {
+    if (!IsPlaced(model, name)) {
       continue;
     }
     ContainerRequest request = frame;
@@ -107,7 +112,7 @@ bool IsSkipped(const NodeModel& model, const Pod& pod) {
 /// Scope pod: what the containers need together, asked as the main one of them.
 Requests Together(const NodeModel& model, const Pod& pod) {
   std::vector<ContainerAmounts> amounts;
-  std::vector<ContainerRequest> frames = Frames(pod);
+  std::vector<ContainerRequest> frames = Frames(model.pod_keys, pod);
   ContainerRequest main = frames.front();
   for (std::size_t i = 0; i < frames.size(); ++i) {
     amounts.push_back({.type = frames[i].type, .amounts = AllRequests(pod.containers[i].requests)});
@@ -162,12 +167,9 @@ class Walk {
 
  private:
   cpu::View CpuView() const {
-    return {model_.machine,
-            model_.cpu,
-            holdings_.cpu,
-            model_.static_cpu.has_value() ? &*model_.static_cpu : nullptr,
-            {},
-            model_.layout.has_value() ? &*model_.layout : nullptr};
+    return {model_.machine, model_.cpu,
+            holdings_.cpu,  model_.static_cpu.has_value() ? &*model_.static_cpu : nullptr,
+            model_.offline, model_.layout.has_value() ? &*model_.layout : nullptr};
   }
   memory::View MemoryView() const { return {model_.machine, model_.memory, holdings_.memory}; }
   nic::View NicView() const { return {model_.machine, model_.nic, model_.nics, holdings_.nic}; }
@@ -236,13 +238,13 @@ memory::SavedInits InitsOf(const Pod& pod, const memory::Bindings& bindings) {
 }  // namespace
 
 NodeHoldings NothingHeld(const NodeModel& model) {
-  return {.cpu = cpu::InitialState(model.cpu)};
+  return {.cpu = {.pools = model.pools}};
 }
 
 std::vector<std::vector<ContainerRequest>> RequestsOf(const NodeModel& model, const Pod& pod) {
   std::vector<Requests> all;
   if (!IsSkipped(model, pod)) {
-    std::vector<ContainerRequest> frames = Frames(pod);
+    std::vector<ContainerRequest> frames = Frames(model.pod_keys, pod);
     for (std::size_t i = 0; i < frames.size(); ++i) {
       all.push_back(Split(model, frames[i], AllRequests(pod.containers[i].requests)));
     }

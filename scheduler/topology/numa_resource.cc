@@ -111,9 +111,7 @@ class NumaResource final : public ExtendedResource {
       inits.insert(placement->inits.begin(), placement->inits.end());
     }
     const Machine& machine = model_->machine;
-    held_.cpu = cpu::Rebuild(machine, model_->cpu, cpu::InitialState(model_->cpu).pools,
-                             grants[cpu::kResource])
-                    .state;
+    held_.cpu = cpu::Rebuild(machine, model_->cpu, model_->pools, grants[cpu::kResource]).state;
     held_.memory =
         memory::Rebuild(machine, model_->memory, inits, grants[memory::kResource]).bindings;
     held_.nic = nic::Rebuild(model_->nic, grants[model_->nic.resource]);
@@ -125,7 +123,7 @@ class NumaResource final : public ExtendedResource {
 
   FreeParts FreeOf(const NodeHoldings& held) const {
     FreeParts parts;
-    const CpuSet all = model_->machine.cpu_set() - model_->cpu.reserved;
+    const CpuSet all = model_->machine.cpu_set() - model_->cpu.reserved - model_->offline;
     const CpuSet free = all - cpu::ExclusiveCpus(held.cpu);
     for (const NumaNode& node : model_->machine.nodes()) {
       const int count = (node.cpus & all).Count();

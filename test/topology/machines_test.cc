@@ -17,9 +17,11 @@
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
+#include "test/support/captured_machine.h"
 #include "test/support/temp_dir.h"
 #include "topology/describe.h"
 #include "topology/discovery.h"
+#include "topology/machine_text.h"
 
 namespace qrm {
 namespace {
@@ -69,19 +71,6 @@ std::string ReadFile(const fs::path& file) {
   return {std::istreambuf_iterator<char>(stream), std::istreambuf_iterator<char>()};
 }
 
-std::vector<std::string> MachineNames() {
-  std::vector<std::string> names;
-  std::error_code error;
-  for (const fs::directory_entry& entry : fs::directory_iterator(kMachines, error)) {
-    const std::string extension = entry.path().extension();
-    if (extension == ".xml" || extension == ".bz2") {
-      names.push_back(entry.path().filename());
-    }
-  }
-  std::sort(names.begin(), names.end());
-  return names;
-}
-
 class MachinesTest : public testing::TestWithParam<std::string> {
  protected:
   void SetUp() override {
@@ -93,26 +82,22 @@ class MachinesTest : public testing::TestWithParam<std::string> {
   /// The machine, and how to start lstopo for the same input.
   void Open(const std::string& name) {
     const fs::path file = kMachines / name;
-    if (file.extension() == ".xml") {
-      // hwloc 2's lstopo counts alike in format 3, but refuses its number.
-      std::string xml = ReadFile(file);
-      if (const std::size_t format = xml.find("<topology version=\"3."); format != xml.npos) {
-        xml.replace(format, 20, "<topology version=\"2");
-      }
-      std::ofstream(scratch_ / "machine.xml") << xml;
-      source_ = {.kind = MachineSource::Kind::kXml, .argument = file};
-      lstopo_ = fmt::format("lstopo-no-graphics -s -i {}", scratch_ / "machine.xml");
-      return;
-    }
-    ASSERT_EQ(
-        std::system(fmt::format("tar -xjf '{}' -C '{}'", file.string(), scratch_.path()).c_str()),
-        0);
-    for (const fs::directory_entry& entry : fs::directory_iterator(scratch_.path())) {
-      source_ = {.kind = MachineSource::Kind::kFsRoot, .argument = entry.path()};
+    const StatusOr<MachineSource> source = test::OpenCaptured(file, scratch_.path());
+    ASSERT_TRUE(source.ok()) << source.status();
+    source_ = *source;
+    if (source_.kind == MachineSource::Kind::kFsRoot) {
       lstopo_ = fmt::format(
           "HWLOC_FSROOT='{}' HWLOC_COMPONENTS=linux,stop HWLOC_THISSYSTEM=0 lstopo-no-graphics -s",
-          entry.path().string());
+          source_.argument);
+      return;
     }
+    // hwloc 2's lstopo counts alike in format 3, but refuses its number.
+    std::string xml = ReadFile(file);
+    if (const std::size_t format = xml.find("<topology version=\"3."); format != xml.npos) {
+      xml.replace(format, 20, "<topology version=\"2");
+    }
+    std::ofstream(scratch_ / "machine.xml") << xml;
+    lstopo_ = fmt::format("lstopo-no-graphics -s -i {}", scratch_ / "machine.xml");
   }
 
   const test::TempDir scratch_ = test::TempDir::InMemory();  // thousands of small files
@@ -140,11 +125,29 @@ TEST_P(MachinesTest, CountWhatLstopoCountsAndShowTheWholeModel) {
   }
 }
 
+TEST_P(MachinesTest, AreTheSameAfterTheirTextWasReadBack) {
+  ASSERT_NO_FATAL_FAILURE(Open(GetParam()));
+  const StatusOr<Machine> machine = Discover(source_);
+  ASSERT_TRUE(machine.ok()) << MessageOf(machine.status());
+  const std::string text = MachineText(*machine);
+  const StatusOr<Machine> read = ParseMachineText(text);
+  ASSERT_TRUE(read.ok()) << MessageOf(read.status());
+  EXPECT_EQ(MachineText(*read), text);
+
+  const nlohmann::ordered_json there = MachineToJson(*machine);
+  const nlohmann::ordered_json here = MachineToJson(*read);
+  for (const char* const part : {"cpus", "nodes", "distances"}) {
+    EXPECT_EQ(here.at(part), there.at(part)) << text;
+  }
+  EXPECT_EQ(read->memory_bytes(), machine->memory_bytes());
+  EXPECT_EQ(read->package_count(), machine->package_count());
+}
+
 TEST(CapturedMachinesTest, AreThere) {
-  if (QRM_MACHINES_OPTIONAL && MachineNames().empty()) {
+  if (QRM_MACHINES_OPTIONAL && test::CapturedMachines(kMachines).empty()) {
     GTEST_SKIP() << "no captured machines in " << kMachines << "; nothing was compared with lstopo";
   }
-  EXPECT_FALSE(MachineNames().empty()) << kMachines;
+  EXPECT_FALSE(test::CapturedMachines(kMachines).empty()) << kMachines;
 }
 
 std::string CaseName(const testing::TestParamInfo<std::string>& info) {
@@ -156,7 +159,8 @@ std::string CaseName(const testing::TestParamInfo<std::string>& info) {
 }
 
 GTEST_ALLOW_UNINSTANTIATED_PARAMETERIZED_TEST(MachinesTest);
-INSTANTIATE_TEST_SUITE_P(Captured, MachinesTest, testing::ValuesIn(MachineNames()), CaseName);
+INSTANTIATE_TEST_SUITE_P(Captured, MachinesTest,
+                         testing::ValuesIn(test::CapturedMachines(kMachines)), CaseName);
 
 }  // namespace
 }  // namespace qrm

@@ -546,6 +546,7 @@ func TestPublishingNeedsRightsForWhatIsPublishedOnly(t *testing.T) {
 		"extended-resources": {"nodes [list watch]", "nodes/status [patch]"},
 		"classes":            {"nodes [list watch]", "nodes/status [patch]"},
 		"class-resources":    {"nodes [list watch]", "nodes/status [patch]"},
+		"node-config":        {"nodes [list watch]", "nodes/status [patch]"},
 		"events":             {"events [create patch]"},
 	} {
 		made := render(t, at("config", "publish: ["+what+"]"))

@@ -37,7 +37,7 @@ type publishedNode struct {
 	token  string // of the chart's account, for a pod on n1
 }
 
-const publishAll = "publish: [topology, extended-resources, classes, class-resources, events]\n"
+const publishAll = "publish: [topology, extended-resources, classes, class-resources, node-config, events]\n"
 
 // installAccount makes what the chart makes for qrmd's account, and returns a token as kubelet mounts it.
 func (n *publishedNode) installAccount() string {
@@ -298,6 +298,7 @@ func TestPublish(t *testing.T) {
 	if text := n.node().Annotations["qrm.io/class-resources"]; !strings.Contains(text, `"first"`) {
 		t.Errorf("classes of the Node: %s", text)
 	}
+	n.await("what schedulers place by", n.describes)
 
 	// What else the token might be good for.
 	n.mustBeForbidden("/api/v1/nodes/n2/status", object{"status": object{"capacity": object{classResource: "1"}}})
@@ -327,6 +328,11 @@ func TestPublish(t *testing.T) {
 		n.patchStatus(object{"capacity": object{classResource: nil}, "allocatable": object{classResource: nil}})
 	}, n.offers)
 	n.mustRepair("another allocatable to be put back", func() { n.patchStatus(object{"allocatable": object{classResource: "7"}}) }, n.offers)
+	n.mustRepair("another configuration to be put back", func() {
+		if code, message := n.patch(nodePath, object{"metadata": object{"annotations": object{"qrm.io/node-config": "{}"}}}); code != http.StatusOK {
+			n.t.Errorf("patching the Node: %d %s", code, message)
+		}
+	}, n.describes)
 	n.mustRepair("a deleted topology to be made anew", func() {
 		n.call(http.MethodDelete, topologyPath, "application/json", object{})
 	}, func() bool { return available(n.topology(), 0, "cpu") == "8" })
@@ -337,6 +343,12 @@ func TestPublish(t *testing.T) {
 	if after := n.versions(); after != before {
 		t.Errorf("something was written while nothing changed: versions %v became %v", before, after)
 	}
+}
+
+// describes says whether the Node has the machine and the policy that qrmd places by.
+func (n *publishedNode) describes() bool {
+	text := n.node().Annotations["qrm.io/node-config"]
+	return strings.HasPrefix(text, `{machine: "described:cpus=0-15 `) && strings.Contains(text, `topology-policy: "single-numa-node"`)
 }
 
 // mustBeRefused runs a pod that is too large, whose event says why.

@@ -16,6 +16,9 @@
 #include "test/support/fake_api_server.h"
 #include "test/support/fake_snapshots.h"
 #include "test/support/sample_node.h"
+#include "test/support/sysfs_machine.h"
+#include "test/support/temp_dir.h"
+#include "topology/discovery.h"
 
 namespace qrm::manager {
 namespace {
@@ -57,17 +60,20 @@ class PublisherTest : public testing::Test {
   void Start(std::vector<std::string> what = {kPublishTopology, kPublishResources, kPublishEvents},
              milliseconds grace = std::chrono::minutes(5)) {
     publisher_ = std::make_unique<Publisher>(
-        Publisher::Parts{.snapshots = snapshots_,
-                         .machine = machine_,
-                         .allocatable =
-                             [this] {
-                               const MutexLock lock(mutex_);
-                               return offered_;
-                             },
-                         .types = [] { return std::make_shared<const OfferedTypes>(); },
-                         .restored = [] { return true; },
-                         .policy = TopologyPolicy::kSingleNumaNode,
-                         .access = [this] { return server_.access(); }},
+        Publisher::Parts{
+            .snapshots = snapshots_,
+            .machine = machine_,
+            .allocatable =
+                [this] {
+                  const MutexLock lock(mutex_);
+                  return offered_;
+                },
+            .types = [] { return std::make_shared<const OfferedTypes>(); },
+            .config = [this](const checkpoint::NodeState&,
+                             const CpuSet& offline) { return config_ + ToString(offline); },
+            .restored = [] { return true; },
+            .policy = TopologyPolicy::kSingleNumaNode,
+            .access = [this] { return server_.access(); }},
         PublishOptions{.what = std::move(what),
                        .node_name = "n1",
                        .interval = milliseconds(20),
@@ -81,6 +87,11 @@ class PublisherTest : public testing::Test {
     const json node = Node();
     const json::json_pointer path("/status/capacity/example.com~1dongle");
     return node.contains(path) ? node[path] : json();
+  }
+  std::string Config() const {
+    const json::json_pointer path("/metadata/annotations/qrm.io~1node-config");
+    const json node = Node();
+    return node.contains(path) ? node[path].get<std::string>() : std::string();
   }
   std::string CpusAvailable(int node) const {
     const json::json_pointer path("/zones/" + std::to_string(node) + "/resources/0/available");
@@ -111,7 +122,8 @@ class PublisherTest : public testing::Test {
     Await([&] { return std::chrono::steady_clock::now() > end; });
   }
 
-  const Machine machine_ = test::SampleMachine();
+  Machine machine_ = test::SampleMachine();
+  std::string config_ = "offline: ";
   test::FakeSnapshots snapshots_;
   test::FakeApiServer server_;
   Mutex mutex_;
@@ -154,6 +166,39 @@ TEST_F(PublisherTest, AResourceWhosePluginIsGoneIsWithdrawnAfterTheGracePeriod) 
   Offer(0);
   EXPECT_TRUE(Await([&] { return Capacity().is_null(); }));
   EXPECT_GE(std::chrono::steady_clock::now() - gone, milliseconds(280));
+}
+
+TEST_F(PublisherTest, WhatOthersPlaceByFollowsTheCpusThatAreThere) {
+  const test::TempDir root = test::TempDir::InMemory();
+  test::WriteSysfsMachine(root.path(), {.cpus = 4});
+  machine_ = *Discover({.kind = MachineSource::Kind::kFsRoot, .argument = root.path()});
+  Start({kPublishNodeConfig});
+  ASSERT_TRUE(Await([&] { return Config() == "offline: "; }));
+  test::SetOnline(root.path(), CpuSet{0, 1, 2});
+  ASSERT_TRUE(Await([&] { return Config() == "offline: 3"; }));
+  test::SetOnline(root.path(), CpuSet{0, 1, 2, 3});
+  ASSERT_TRUE(Await([&] { return Config() == "offline: "; }));
+  AwaitLooks();
+  EXPECT_EQ(Writes(), 3);
+}
+
+TEST_F(PublisherTest, WhatOthersPlaceByIsWithdrawnWhenItIsNotToBeToldAnyMore) {
+  Start({kPublishNodeConfig});
+  ASSERT_TRUE(Await([&] { return !Config().empty(); }));
+  publisher_.reset();
+  Start({kPublishClasses});
+  EXPECT_TRUE(Await([&] { return Config().empty(); }));
+}
+
+TEST_F(PublisherTest, AConfigurationThatIsTooLongForANodeIsAProblem) {
+  config_ = std::string(70'000, 'x');
+  Start({kPublishNodeConfig});
+  EXPECT_TRUE(Await([&] {
+    return publisher_->GetStatus().problem ==
+           "cannot publish this node's configuration: it has 70000 bytes, and 65536 are the most; "
+           "shorten the sections of plugins";
+  }));
+  EXPECT_THAT(Config(), IsEmpty());
 }
 
 TEST_F(PublisherTest, ARestartTakesNothingAwayBeforePluginsAreBack) {

@@ -1,5 +1,7 @@
 // What the filter places, the node admits; what it refuses, the node refuses.
+#include <cctype>
 #include <cstdlib>
+#include <filesystem>
 #include <map>
 #include <memory>
 #include <random>
@@ -9,16 +11,24 @@
 
 #include <gtest/gtest.h>
 
+#include "api/base/section.h"
+#include "manager/daemon/node_config.h"
+#include "plugins/cpu/fit_config.h"
 #include "scheduler/cache/cluster_cache.h"
 #include "scheduler/cache/filter.h"
 #include "scheduler/topology/numa_resource.h"
 #include "scheduler/topology/placement_note.h"
 #include "test/scheduler/topology/node_core.h"
+#include "test/support/captured_machine.h"
+#include "test/support/temp_dir.h"
+#include "topology/discovery.h"
 
 namespace qrm::scheduler {
 namespace {
 
 using test::NodeCore;
+
+const std::filesystem::path kMachines = QRM_MACHINES_DIR;
 
 /// Nodes of different sizes and policies.
 const char* const kConfigs[] = {
@@ -36,21 +46,24 @@ const char* const kConfigs[] = {
                               {interface: eth1, numa-node: 5, egress-mbps: 1000, ingress-mbps: 1000}]}}})",
 };
 
+/// A node, and what the scheduler is told of it.
+struct AgreedNode {
+  NodeModelPtr model;
+  std::string told;
+};
+
 /// Pods of all kinds, and who is where.
 class Agreement {
  public:
-  Agreement(uint32_t seed, int nodes) : random_(seed) {
+  Agreement(uint32_t seed, const std::vector<AgreedNode>& nodes) : random_(seed) {
     handles_.Register(kNuma, MakeNumaHandle);
     cache_ = *ClusterCache::Make(handles_);
     std::vector<Node> list;
-    for (int i = 0; i < nodes; ++i) {
-      const std::string config = kConfigs[static_cast<std::size_t>(i) % std::size(kConfigs)];
-      const std::string name = "n" + std::to_string(i);
-      list.push_back({.name = name, .annotations = {{kNodeConfig, config}}});
-      const auto model = ReadNodeModel(config, name);
-      EXPECT_TRUE(model.ok()) << model.status();
-      models_[name] = *model;
-      cores_[name] = std::make_unique<NodeCore>(**model);
+    for (const AgreedNode& node : nodes) {
+      const std::string name = "n" + std::to_string(list.size());
+      list.push_back({.name = name, .annotations = {{kNodeConfig, node.told}}});
+      models_[name] = node.model;
+      cores_[name] = std::make_unique<NodeCore>(*node.model);
     }
     cache_->ReplaceNodes(std::move(list), "1");
     cache_->ReplacePods({.version = "1"});
@@ -168,11 +181,23 @@ class Agreement {
   int made_ = 0;
 };
 
+/// Of kConfigs in turn.
+std::vector<AgreedNode> DescribedNodes(int count) {
+  std::vector<AgreedNode> nodes;
+  for (int i = 0; i < count; ++i) {
+    const std::string config = kConfigs[static_cast<std::size_t>(i) % std::size(kConfigs)];
+    const auto model = ReadNodeModel(config, "kConfigs");
+    EXPECT_TRUE(model.ok()) << model.status();
+    nodes.push_back({*model, config});
+  }
+  return nodes;
+}
+
 // QRM_AGREEMENT_PODS=10000 plays the full size, on 200 nodes.
 TEST(NodeAgreementTest, TheFilterDecidesAsTheNode) {
   const char* const wanted = std::getenv("QRM_AGREEMENT_PODS");
   const int pods = wanted == nullptr ? 400 : std::atoi(wanted);
-  Agreement agreement(1, std::max(3, pods / 50));
+  Agreement agreement(1, DescribedNodes(std::max(3, pods / 50)));
   for (int i = 0; i < pods; ++i) {
     ASSERT_NO_FATAL_FAILURE(agreement.Step()) << "pod " << i;
   }
@@ -180,6 +205,75 @@ TEST(NodeAgreementTest, TheFilterDecidesAsTheNode) {
   EXPECT_GT(agreement.placed, pods / 5);
   EXPECT_GT(agreement.refused, pods / 20);
 }
+
+/// `machine` with rules for roles or kubelet's static policies, as qrmd has it and as it tells it.
+AgreedNode PublishingNode(const Machine& machine, TopologyPolicy policy, TopologyScope scope,
+                          const std::string& plugins) {
+  manager::BuiltinOptions builtin;
+  const auto sections = config::Section::Parse(plugins, "plugins");
+  EXPECT_TRUE(sections.ok()) << sections.status();
+  for (const auto& name : sections->Keys()) {
+    builtin.sections.emplace(name, *sections->Child(name));
+  }
+  manager::AdmissionOptions admission;
+  admission.merge.policy = policy;
+  admission.scope = scope;
+
+  auto model = std::make_shared<NodeModel>();
+  model->machine = machine;
+  model->merge = admission.merge;
+  model->scope = admission.scope;
+  model->cpu = cpu::FitCpuConfig(machine, *cpu::ParseCpuConfig(builtin.sections.at("cpu")))->config;
+  model->memory = *memory::ParseMemoryConfig(builtin.sections.at("memory"));
+  model->nic = *nic::ParseNicConfig(builtin.sections.at("nic"));
+  const auto told = manager::NodeConfig::Make(
+      {.machine = machine, .builtin = builtin, .admission = admission, .pod_keys = {}});
+  EXPECT_TRUE(told.ok()) << told.status();
+  return {std::move(model), told->Text({}, {})};
+}
+
+class PublishedMachineTest : public testing::TestWithParam<std::string> {};
+
+TEST_P(PublishedMachineTest, TheFilterDecidesByWhatQrmdPublishesAsTheNode) {
+  const qrm::test::TempDir scratch = qrm::test::TempDir::InMemory();
+  const auto source = qrm::test::OpenCaptured(kMachines / GetParam(), scratch.path());
+  ASSERT_TRUE(source.ok()) << source.status();
+  const auto machine = Discover(*source);
+  ASSERT_TRUE(machine.ok()) << machine.status();
+  const std::string reserved =
+      fmt::format("{},{}", machine->cpu_set().First(), machine->cpu_set().Last());
+  const std::string nic = fmt::format(
+      "nic: {{request: mbps, nics: [{{interface: q0, numa-node: {}, speed-mbps: 1000}}]}}",
+      machine->nodes().front().id);
+  const std::string by_static =
+      fmt::format("{{cpu: {{static: true, reserved-cpus: \"{}\"}}, memory: {{static: true}}, {}}}",
+                  reserved, nic);
+  const std::string by_roles = fmt::format(
+      "{{cpu: {{reserved-cpus: \"{}\", roles: {{db: {{numa: one, whole-cores: true, align-l3: "
+      "true}}}}}}, memory: {{roles: {{db: {{numa: one}}}}}}, {}}}",
+      reserved, nic);
+  Agreement agreement(
+      7,
+      {PublishingNode(*machine, TopologyPolicy::kSingleNumaNode, TopologyScope::kContainer,
+                      by_static),
+       PublishingNode(*machine, TopologyPolicy::kRestricted, TopologyScope::kPod, by_static),
+       PublishingNode(*machine, TopologyPolicy::kBestEffort, TopologyScope::kContainer, by_roles)});
+  for (int i = 0; i < 60; ++i) {
+    ASSERT_NO_FATAL_FAILURE(agreement.Step()) << "pod " << i;
+  }
+  EXPECT_GT(agreement.placed, 0);
+}
+
+std::string CaseName(const testing::TestParamInfo<std::string>& info) {
+  std::string name;
+  for (const char c : info.param) {
+    name += std::isalnum(static_cast<unsigned char>(c)) != 0 ? c : '_';
+  }
+  return name;
+}
+
+INSTANTIATE_TEST_SUITE_P(Captured, PublishedMachineTest,
+                         testing::ValuesIn(qrm::test::CapturedMachines(kMachines)), CaseName);
 
 }  // namespace
 }  // namespace qrm::scheduler

@@ -1,0 +1,163 @@
+// Writes values as JSON, which is YAML, and plugins' sections as their author wrote them.
+#include "manager/daemon/node_config.h"
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include "plugins/cpu/cpu_plugin.h"
+#include "plugins/cpu/fit_config.h"
+#include "plugins/cpu/pools.h"
+#include "plugins/nic/addresses.h"
+#include "plugins/nic/config.h"
+#include "plugins/nic/state.h"
+#include "topology/machine_text.h"
+
+namespace qrm::manager {
+namespace {
+
+using config::Section;
+using nlohmann::json;
+
+constexpr char kNic[] = "nic";
+
+std::string Written(const json& value) {
+  return value.dump(-1, ' ', false, json::error_handler_t::replace);
+}
+
+/// "name: value", behind what stands there already.
+void Append(std::string& mapping, const std::string& name, const std::string& value) {
+  mapping += fmt::format("{}{}: {}", mapping.empty() ? "" : ", ", name, value);
+}
+
+void AppendIfChanged(std::string& mapping, const char* name, const json& value, const json& usual) {
+  if (value != usual) {
+    Append(mapping, name, Written(value));
+  }
+}
+
+/// Without addresses: they decide about nothing, and are nobody else's business.
+json NicEntry(const nic::NicInfo& nic) {
+  json entry = {{"interface", nic.id.interface},
+                {"egress-mbps", nic.egress_mbps},
+                {"ingress-mbps", nic.ingress_mbps}};
+  if (nic.node.has_value()) {
+    entry["numa-node"] = *nic.node;
+  }
+  if (!nic.id.netns.empty()) {
+    entry["netns"] = nic.id.netns;
+  }
+  return entry;
+}
+
+const char* Word(nic::NicAffinity affinity) {
+  return affinity == nic::NicAffinity::kRequired ? "required" : "preferred";
+}
+
+/// The section of the nic plugin with the NICs that it found.
+StatusOr<std::string> NicText(const Section& section, const Machine& machine) {
+  QRM_ASSIGN_OR_RETURN(const nic::NicPluginConfig config, nic::ParseNicConfig(section));
+  QRM_ASSIGN_OR_RETURN(const nic::AddressesByInterface addresses, nic::ReadAddresses());
+  QRM_ASSIGN_OR_RETURN(const auto nics, nic::FindNics(config, machine, addresses));
+  json text = {{"resource", config.resource},
+               {"request", config.request_is_bandwidth ? "mbps" : "share"},
+               {"numa", Word(config.affinity)},
+               {"nics", json::array()},
+               {"roles", json::object()}};
+  for (const nic::NicInfo& nic : nics) {
+    text["nics"].push_back(NicEntry(nic));
+  }
+  for (const auto& [role, affinity] : config.roles) {
+    text["roles"][role] = {{"numa", Word(affinity)}};
+  }
+  return Written(text);
+}
+
+std::string AdmissionText(const AdmissionOptions& options) {
+  const AdmissionOptions usual;
+  std::string text;
+  AppendIfChanged(text, "topology-policy", std::string(ToString(options.merge.policy)),
+                  std::string(ToString(usual.merge.policy)));
+  AppendIfChanged(text, "topology-scope", std::string(ToString(options.scope)),
+                  std::string(ToString(usual.scope)));
+  AppendIfChanged(text, "prefer-closest-numa-nodes", options.merge.prefer_closest_numa_nodes,
+                  usual.merge.prefer_closest_numa_nodes);
+  AppendIfChanged(text, "numeric-align-resources", options.merge.align_resources,
+                  usual.merge.align_resources);
+  AppendIfChanged(text, "skip-namespaces", options.skipped_namespaces, usual.skipped_namespaces);
+  return text;
+}
+
+std::string PodKeysText(const PodKeys& keys) {
+  const std::pair<const char*, std::string PodKeys::*> members[] = {
+      {"pod-role-label", &PodKeys::role_label},
+      {"pod-role-annotation", &PodKeys::role_annotation},
+      {"pod-type-annotation", &PodKeys::type_annotation},
+      {"pod-type-annotation-fallback", &PodKeys::type_annotation_fallback},
+      {"main-container-annotation", &PodKeys::main_container_annotation}};
+  const PodKeys usual;
+  std::string text;
+  for (const auto& [name, member] : members) {
+    AppendIfChanged(text, name, keys.*member, usual.*member);
+  }
+  return text;
+}
+
+}  // namespace
+
+StatusOr<NodeConfig> NodeConfig::Make(const Parts& parts) {
+  std::string keys;
+  Append(keys, "machine", Written("described:" + MachineText(parts.machine)));
+  for (const std::string& more : {AdmissionText(parts.admission), PodKeysText(parts.pod_keys)}) {
+    keys += more.empty() ? "" : ", " + more;
+  }
+  AppendIfChanged(keys, "builtin-plugins", parts.builtin.plugins, BuiltinNames());
+
+  NodeConfig made{{}};
+  std::string sections;
+  QRM_ASSIGN_OR_RETURN(const Section defaults, Section::Parse("", "the defaults"));
+  for (const std::string& plugin : parts.builtin.plugins) {
+    const auto found = parts.builtin.sections.find(plugin);
+    const Section& section = found == parts.builtin.sections.end() ? defaults : found->second;
+    if (plugin == kNic) {
+      QRM_ASSIGN_OR_RETURN(const std::string text, NicText(section, parts.machine));
+      Append(sections, plugin, text);
+      continue;
+    }
+    if (plugin == cpu::kResource) {
+      QRM_ASSIGN_OR_RETURN(cpu::CpuPluginConfig config, cpu::ParseCpuConfig(section));
+      QRM_ASSIGN_OR_RETURN(cpu::FittingConfig fitting,
+                           cpu::FitCpuConfig(parts.machine, std::move(config)));
+      made.cpu_ = std::move(fitting.config);
+    }
+    if (found != parts.builtin.sections.end()) {
+      Append(sections, plugin, section.OneLine());
+    }
+  }
+  if (!sections.empty()) {
+    Append(keys, "plugins", fmt::format("{{{}}}", sections));
+  }
+  made.keys_ = std::move(keys);
+  return made;
+}
+
+std::string NodeConfig::Text(const StringMap& plugin_values, const CpuSet& offline) const {
+  std::string text = keys_;
+  if (!offline.Empty()) {
+    Append(text, "offline-cpus", Written(ToString(offline)));
+  }
+  const auto saved = plugin_values.find(cpu::kResource);
+  if (saved != plugin_values.end()) {
+    json resized = json::object();
+    for (const auto& [name, cpus] : cpu::LoadPools(cpu_, saved->second).value_or(cpu::PoolMap())) {
+      if (cpus != cpu_.pools.at(name).cpus) {
+        resized[name] = ToString(cpus);
+      }
+    }
+    if (!resized.empty()) {
+      Append(text, "pool-cpus", Written(resized));
+    }
+  }
+  return fmt::format("{{{}}}", text);
+}
+
+}  // namespace qrm::manager

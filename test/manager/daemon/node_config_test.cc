@@ -1,0 +1,76 @@
+#include "manager/daemon/node_config.h"
+
+#include <string>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "api/base/section.h"
+#include "topology/discovery.h"
+
+namespace qrm::manager {
+namespace {
+
+using testing::EndsWith;
+using testing::HasSubstr;
+using testing::Not;
+using testing::StartsWith;
+
+class NodeConfigTest : public testing::Test {
+ protected:
+  void Configure(const std::string& plugin, const std::string& keys) {
+    builtin_.sections.emplace(plugin, *config::Section::Parse(keys, "config.yaml"));
+  }
+  std::string Text(const StringMap& plugin_values = {}, const CpuSet& offline = {}) const {
+    const auto config = NodeConfig::Make({machine_, builtin_, admission_, pod_keys_});
+    EXPECT_TRUE(config.ok()) << config.status();
+    return config->Text(plugin_values, offline);
+  }
+
+  const Machine machine_ = *Discover(
+      {.kind = MachineSource::Kind::kSynthetic, .argument = "package:1 [numa] core:4 pu:1"});
+  BuiltinOptions builtin_{.plugins = {"cpu", "memory"}};
+  AdmissionOptions admission_;
+  PodKeys pod_keys_;
+};
+
+TEST_F(NodeConfigTest, DescribesTheMachineAndLeavesOutWhatIsUsual) {
+  builtin_.plugins = BuiltinNames();
+  EXPECT_THAT(Text(), StartsWith("{machine: \"described:cpus=0-3 cores=0-3 "));
+  EXPECT_THAT(Text(), Not(HasSubstr("topology-policy")));
+  EXPECT_THAT(Text(), Not(HasSubstr("builtin-plugins")));
+  EXPECT_THAT(Text(), Not(HasSubstr("pod-role-label")));
+}
+
+TEST_F(NodeConfigTest, SaysWhatDecidesAboutPlaces) {
+  admission_.merge.policy = TopologyPolicy::kRestricted;
+  admission_.scope = TopologyScope::kPod;
+  admission_.skipped_namespaces = {"kube-system", "a: b"};
+  pod_keys_.role_annotation = "";
+  Configure("cpu", "reserved-cpus: \"0,2\"");
+  EXPECT_THAT(Text(),
+              EndsWith("topology-policy: \"restricted\", topology-scope: \"pod\", "
+                       "skip-namespaces: [\"kube-system\",\"a: b\"], pod-role-annotation: \"\", "
+                       "builtin-plugins: [\"cpu\",\"memory\"], "
+                       "plugins: {cpu: {reserved-cpus: \"0,2\"}}}"));
+}
+
+TEST_F(NodeConfigTest, SaysWhichCpusAreOffline) {
+  EXPECT_THAT(Text({}, CpuSet{2, 3}), EndsWith(", offline-cpus: \"2-3\"}"));
+}
+
+TEST_F(NodeConfigTest, SaysHowPoolsWereResized) {
+  Configure("cpu", "pools: {a: {cpus: \"0\"}, b: {cpus: \"1\"}}");
+  EXPECT_THAT(Text({{"cpu", R"({"pools": {"a": {"cpus": "2-3", "configured": "0"}}})"}}),
+              EndsWith(", pool-cpus: {\"a\":\"2-3\"}}"));
+}
+
+TEST_F(NodeConfigTest, TellsNicsWithoutTheirAddresses) {
+  builtin_.plugins = {"nic"};
+  Configure("nic", "nics: [{interface: \"e\\\"0\", numa-node: 0, ipv4: 192.0.2.7}]");
+  EXPECT_THAT(Text(), HasSubstr(R"("interface":"e\"0","numa-node":0)"));
+  EXPECT_THAT(Text(), Not(HasSubstr("192.0.2.7")));
+}
+
+}  // namespace
+}  // namespace qrm::manager
