@@ -35,14 +35,6 @@ double AmountOf(const Amounts& amounts, const std::string& name) {
   return found == amounts.end() ? 0 : found->second;
 }
 
-template <typename Map>
-void EraseOf(const std::string& uid, Map& map) {
-  auto entry = map.lower_bound({.pod_uid = uid});
-  while (entry != map.end() && entry->first.pod_uid == uid) {
-    entry = map.erase(entry);
-  }
-}
-
 }  // namespace
 
 Status NodeJudge::AddNode(const Node& node) {
@@ -87,7 +79,8 @@ Status NodeJudge::Admit(const std::string& node, const Pod& pod) {
   }
   Judged& judged = found->second;
   if (judged.model != nullptr) {
-    QRM_RETURN_IF_ERROR(PlacePod(*judged.model, pod, judged.held).status());
+    QRM_ASSIGN_OR_RETURN(PlacedPod placed, PlacePod(*judged.model, pod, judged.held));
+    judged.held = std::move(placed.after);
     judged.free = FreeOf(judged);
   }
   for (const auto& [name, amount] : WholeRequest(pod)) {
@@ -98,7 +91,7 @@ Status NodeJudge::Admit(const std::string& node, const Pod& pod) {
 
 void NodeJudge::Remove(const std::string& node, const Pod& pod) {
   Judged& judged = nodes_.at(node);
-  Drop(pod.uid, judged.held);
+  DropPod(pod.uid, judged.held);
   if (judged.model != nullptr) {
     judged.free = FreeOf(judged);
   }
@@ -141,13 +134,6 @@ NodeJudge::FreeCpus NodeJudge::FreeOf(const Judged& node) {
     cpus.in_largest = std::max(cpus.in_largest, (numa.cpus & free).Count());
   }
   return cpus;
-}
-
-void NodeJudge::Drop(const std::string& uid, NodeHoldings& held) {
-  EraseOf(uid, held.cpu.exclusive);
-  EraseOf(uid, held.cpu.shared);
-  EraseOf(uid, held.memory);
-  EraseOf(uid, held.nic);
 }
 
 }  // namespace qrm::scheduler

@@ -45,7 +45,6 @@ class NodeJudge {
     FreeCpus free;  // of held
   };
   static FreeCpus FreeOf(const Judged& node);
-  static void Drop(const std::string& uid, NodeHoldings& held);
 
   std::map<std::string, Judged> nodes_;
   std::map<std::string, NodeModelPtr> models_;  // by configuration

@@ -5,6 +5,7 @@
 #include <utility>
 #include <vector>
 
+#include "plugins/cpu/classify.h"
 #include "plugins/cpu/cpu_plugin.h"
 #include "plugins/cpu/policy.h"
 #include "plugins/memory/memory_plugin.h"
@@ -188,8 +189,6 @@ class Walk {
       QRM_ASSIGN_OR_RETURN(cpu::Decision decision, cpu::PlaceContainer(CpuView(), request, hint));
       if (decision.holding.has_value()) {
         holdings_.cpu.exclusive[request.key] = *std::move(decision.holding);
-      } else {
-        holdings_.cpu.shared[request.key] = std::move(decision.pool);
       }
       return std::move(decision.allocation);
     }
@@ -235,6 +234,19 @@ memory::SavedInits InitsOf(const Pod& pod, const memory::Bindings& bindings) {
   return inits;
 }
 
+/// True when there was something.
+template <typename ByContainer>
+bool EraseOf(const std::string& uid, ByContainer& by_container) {
+  const auto first = by_container.lower_bound({.pod_uid = uid});
+  auto end = first;
+  while (end != by_container.end() && end->first.pod_uid == uid) {
+    ++end;
+  }
+  const bool had = first != end;
+  by_container.erase(first, end);
+  return had;
+}
+
 }  // namespace
 
 NodeHoldings NothingHeld(const NodeModel& model) {
@@ -252,10 +264,47 @@ std::vector<std::vector<ContainerRequest>> RequestsOf(const NodeModel& model, co
   return all;
 }
 
-StatusOr<PodPlacement> PlacePod(const NodeModel& model, const Pod& pod, NodeHoldings& holdings) {
-  NodeHoldings after = holdings;
-  Walk walk(model, after);
-  PodPlacement placement;
+bool MayHold(const NodeModel& model, const Pod& pod) {
+  const auto may_hold = [&model](const ContainerRequest& request) {
+    if (request.resource == cpu::kResource) {
+      const auto placement = cpu::Classify(model.cpu, request);
+      return !placement.ok() || placement->exclusive.has_value();
+    }
+    if (request.resource == memory::kResource) {
+      const auto placement = memory::Classify(model.memory, request);
+      return !placement.ok() || placement->rule.has_value() || placement->by_static_policy;
+    }
+    return true;
+  };
+  const std::vector<Requests> containers = RequestsOf(model, pod);
+  return std::any_of(containers.begin(), containers.end(), [&](const Requests& requests) {
+    return std::any_of(requests.begin(), requests.end(), may_hold);
+  });
+}
+
+NodeHoldings HoldingsOf(const NodeModel& model, const PodPlacement& placement) {
+  const auto grants_of = [&placement](const std::string& resource) {
+    const auto found = placement.grants.find(resource);
+    return found == placement.grants.end() ? sdk::Grants() : found->second;
+  };
+  return {.cpu = {.exclusive = cpu::Rebuild(model.machine, model.cpu, {}, grants_of(cpu::kResource))
+                                   .state.exclusive},
+          .memory = memory::Rebuild(model.machine, model.memory, placement.inits,
+                                    grants_of(memory::kResource))
+                        .bindings,
+          .nic = nic::Rebuild(model.nic, grants_of(model.nic.resource))};
+}
+
+bool DropPod(const std::string& uid, NodeHoldings& held) {
+  const bool had_cpus = EraseOf(uid, held.cpu.exclusive);
+  const bool had_memory = EraseOf(uid, held.memory);
+  const bool had_nic = EraseOf(uid, held.nic);
+  return had_cpus || had_memory || had_nic;
+}
+
+StatusOr<PlacedPod> PlacePod(const NodeModel& model, const Pod& pod, const NodeHoldings& held) {
+  PlacedPod placed{.after = held};
+  Walk walk(model, placed.after);
   const std::vector<Requests> containers = RequestsOf(model, pod);
   const bool together = model.scope == TopologyScope::kPod && containers.size() > 1;
   HintByResource hints;
@@ -266,11 +315,10 @@ StatusOr<PodPlacement> PlacePod(const NodeModel& model, const Pod& pod, NodeHold
     if (!together) {
       QRM_ASSIGN_OR_RETURN(hints, walk.Align(requests));
     }
-    QRM_RETURN_IF_ERROR(walk.Take(requests, hints, placement));
+    QRM_RETURN_IF_ERROR(walk.Take(requests, hints, placed.placement));
   }
-  placement.inits = InitsOf(pod, after.memory);
-  holdings = std::move(after);
-  return placement;
+  placed.placement.inits = InitsOf(pod, placed.after.memory);
+  return placed;
 }
 
 }  // namespace qrm::scheduler

@@ -15,7 +15,7 @@
 
 namespace qrm::scheduler {
 
-/// What a node's plugins have given.
+/// What a node's plugins have given of its own to somebody; who uses pools is not noted.
 struct NodeHoldings {
   cpu::CpuState cpu;
   memory::Bindings memory;
@@ -38,8 +38,25 @@ NodeHoldings NothingHeld(const NodeModel& model);
 /// pod of a skipped namespace. Source: qrmd's admission, manager/admission.
 std::vector<std::vector<ContainerRequest>> RequestsOf(const NodeModel& model, const Pod& pod);
 
-/// Places all containers of `pod` and adds them to `holdings`, or none and leaves it as it was.
-/// Errors: a sentence without numbers, naming the resource that is short or the policy.
-StatusOr<PodPlacement> PlacePod(const NodeModel& model, const Pod& pod, NodeHoldings& holdings);
+/// Whether `pod` may get something of its own on the node, however full that is. The others hold
+/// nothing, and change nothing for anybody.
+bool MayHold(const NodeModel& model, const Pod& pod);
+
+/// What `placement` gives; pools are left as they are.
+NodeHoldings HoldingsOf(const NodeModel& model, const PodPlacement& placement);
+
+/// Takes out of `held` what the containers of pod `uid` have; pools are left as they are. False
+/// when that is nothing.
+bool DropPod(const std::string& uid, NodeHoldings& held);
+
+/// A pod that has its place.
+struct PlacedPod {
+  PodPlacement placement;
+  NodeHoldings after;  ///< what is held then
+};
+
+/// Places all containers of `pod` beside `held`. Errors: a sentence without numbers, naming the
+/// resource that is short or the policy.
+StatusOr<PlacedPod> PlacePod(const NodeModel& model, const Pod& pod, const NodeHoldings& held);
 
 }  // namespace qrm::scheduler

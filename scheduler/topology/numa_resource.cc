@@ -2,9 +2,12 @@
 #include "scheduler/topology/numa_resource.h"
 
 #include <cmath>
+#include <functional>
 #include <map>
+#include <memory>
 #include <optional>
 #include <string>
+#include <unordered_map>
 #include <utility>
 
 #include <nlohmann/json.hpp>
@@ -14,6 +17,7 @@
 #include "plugins/memory/memory_plugin.h"
 #include "scheduler/topology/node_model.h"
 #include "scheduler/topology/numa_plan.h"
+#include "scheduler/topology/numa_verdicts.h"
 #include "scheduler/topology/placement_note.h"
 
 namespace qrm::scheduler {
@@ -25,39 +29,118 @@ struct FreeParts {
   std::map<int, double> memory;
 };
 
+using HoldingsPtr = std::shared_ptr<const NodeHoldings>;
+
+/// Nodes of one configuration, and what they have in common.
+struct NodeKind {
+  std::string text;     // the configuration
+  NodeModelPtr model;   // null: it cannot be read
+  HoldingsPtr nothing;  // held
+  VerdictsByHoldings verdicts;
+};
+using NodeKindPtr = std::shared_ptr<NodeKind>;
+
+/// Keeps what pods have of their own, and of other pods nothing: those with a decision as holdings,
+/// the others, which are placed beside these, as they are.
 class NumaResource final : public ExtendedResource {
  public:
-  explicit NumaResource(NodeModelPtr model)
-      : model_(std::move(model)), held_(NothingHeld(*model_)) {}
+  NumaResource(NodeKindPtr kind, std::shared_ptr<Questions> questions)
+      : kind_(std::move(kind)), questions_(std::move(questions)), decided_(kind_->nothing) {
+    Settle();
+  }
 
   void AddPod(const Pod& pod) override {
-    std::optional<PodPlacement> decided = ReadPlacement(*model_, pod);
-    if (decided.has_value()) {
-      decided_.emplace(pod.uid, std::make_shared<const PodPlacement>(*std::move(decided)));
-    } else if (!RequestsOf(*model_, pod).empty()) {
+    if (const std::optional<PodPlacement> decided = ReadPlacement(model(), pod)) {
+      AddDecided(HoldingsOf(model(), *decided));
+    } else if (MayHold(model(), pod)) {
       undecided_.emplace(pod.uid, std::make_shared<const Pod>(pod));
+    } else {
+      return;
     }
-    Rebuild();
+    Settle();
   }
   void RemovePod(const Pod& pod) override {
-    decided_.erase(pod.uid);
-    undecided_.erase(pod.uid);
-    Rebuild();
+    NodeHoldings left = *decided_;
+    if (DropPod(pod.uid, left)) {
+      Decided(std::move(left));
+    } else if (undecided_.erase(pod.uid) == 0) {
+      return;
+    }
+    Settle();
   }
 
-  Admission AdmitPod(const Pod& pod) const override {
-    NodeHoldings held = held_;
-    const Status placed = PlacePod(*model_, pod, held).status();
-    return {.refusal = placed.ok() ? std::string() : MessageOf(placed)};
+  Admission AdmitPod(const Pod& pod) const override { return {.refusal = Judge(pod).refusal}; }
+  std::optional<int> Score(const Pod& pod) const override { return Judge(pod).score; }
+
+  StatusOr<StringMap> Decide(const Pod& pod) const override {
+    QRM_ASSIGN_OR_RETURN(const PlacedPod placed, PlacePod(model(), pod, *held_));
+    const std::string note = WritePlacement(placed.placement);
+    return note.empty() ? StringMap() : StringMap{{kPlacement, note}};
+  }
+
+  std::unique_ptr<ExtendedResource> Clone() const override {
+    return std::make_unique<NumaResource>(*this);
+  }
+
+  nlohmann::json Dump() const override {
+    nlohmann::json dump = {{"exclusive", nlohmann::json::object()},
+                           {"bound", nlohmann::json::object()},
+                           {"nics", nlohmann::json::object()}};
+    for (const auto& [key, holding] : held_->cpu.exclusive) {
+      dump["exclusive"][key.pod_uid][key.container] = ToString(holding.cpus);
+    }
+    for (const auto& [key, binding] : held_->memory) {
+      dump["bound"][key.pod_uid][key.container] = ToString(memory::NodesOf(binding));
+    }
+    for (const auto& [key, use] : held_->nic) {
+      dump["nics"][key.pod_uid][key.container] = use.nic.interface;
+    }
+    return dump;
+  }
+
+ private:
+  const NodeModel& model() const { return *kind_->model; }
+
+  void AddDecided(NodeHoldings more) {
+    NodeHoldings all = *decided_;
+    all.cpu.exclusive.merge(more.cpu.exclusive);
+    all.memory.merge(more.memory);
+    all.nic.merge(more.nic);
+    Decided(std::move(all));
+  }
+  /// Pools are without what containers own.
+  void Decided(NodeHoldings holdings) {
+    const CpuSet owned = cpu::ExclusiveCpus(holdings.cpu);
+    holdings.cpu.pools = model().pools;
+    for (auto& [name, cpus] : holdings.cpu.pools) {
+      cpus -= owned;
+    }
+    decided_ = std::make_shared<const NodeHoldings>(std::move(holdings));
+  }
+  void Settle() {
+    held_ = decided_;
+    for (const auto& [uid, pod] : undecided_) {
+      // One that the node cannot place holds nothing there: it is refused.
+      if (StatusOr<PlacedPod> placed = PlacePod(model(), *pod, *held_); placed.ok()) {
+        held_ = std::make_shared<const NodeHoldings>(std::move(placed->after));
+      }
+    }
+    verdicts_ = kind_->verdicts.Of(*held_);
+  }
+
+  Verdict Judge(const Pod& pod) const {
+    return verdicts_->Of(questions_->Of(pod), [&]() -> Verdict {
+      const StatusOr<PlacedPod> placed = PlacePod(model(), pod, *held_);
+      if (!placed.ok()) {
+        return {.refusal = MessageOf(placed.status())};
+      }
+      return {.score = ScoreOf(placed->after)};
+    });
   }
 
   // Fuller NUMA nodes first: those that are free stay whole for pods that need all of one.
-  std::optional<int> Score(const Pod& pod) const override {
-    NodeHoldings after = held_;
-    if (!PlacePod(*model_, pod, after).ok()) {
-      return std::nullopt;
-    }
-    const FreeParts before = FreeOf(held_);
+  std::optional<int> ScoreOf(const NodeHoldings& after) const {
+    const FreeParts before = FreeOf(*held_);
     const FreeParts left = FreeOf(after);
     double taken = 0;
     double weighted = 0;
@@ -73,64 +156,16 @@ class NumaResource final : public ExtendedResource {
                       : std::optional(static_cast<int>(std::lround(100 * (1 - weighted / taken))));
   }
 
-  StatusOr<StringMap> Decide(const Pod& pod) const override {
-    NodeHoldings held = held_;
-    QRM_ASSIGN_OR_RETURN(const PodPlacement placement, PlacePod(*model_, pod, held));
-    const std::string note = WritePlacement(placement);
-    return note.empty() ? StringMap() : StringMap{{kPlacement, note}};
-  }
-
-  std::unique_ptr<ExtendedResource> Clone() const override {
-    return std::make_unique<NumaResource>(*this);
-  }
-
-  nlohmann::json Dump() const override {
-    nlohmann::json dump = {{"exclusive", nlohmann::json::object()},
-                           {"bound", nlohmann::json::object()},
-                           {"nics", nlohmann::json::object()}};
-    for (const auto& [key, holding] : held_.cpu.exclusive) {
-      dump["exclusive"][key.pod_uid][key.container] = ToString(holding.cpus);
-    }
-    for (const auto& [key, binding] : held_.memory) {
-      dump["bound"][key.pod_uid][key.container] = ToString(memory::NodesOf(binding));
-    }
-    for (const auto& [key, use] : held_.nic) {
-      dump["nics"][key.pod_uid][key.container] = use.nic.interface;
-    }
-    return dump;
-  }
-
- private:
-  void Rebuild() {
-    PodGrants grants;
-    memory::SavedInits inits;
-    for (const auto& [uid, placement] : decided_) {
-      for (const auto& [resource, given] : placement->grants) {
-        grants[resource].insert(given.begin(), given.end());
-      }
-      inits.insert(placement->inits.begin(), placement->inits.end());
-    }
-    const Machine& machine = model_->machine;
-    held_.cpu = cpu::Rebuild(machine, model_->cpu, model_->pools, grants[cpu::kResource]).state;
-    held_.memory =
-        memory::Rebuild(machine, model_->memory, inits, grants[memory::kResource]).bindings;
-    held_.nic = nic::Rebuild(model_->nic, grants[model_->nic.resource]);
-    for (const auto& [uid, pod] : undecided_) {
-      // One that the node cannot place holds nothing there: it is refused.
-      (void)PlacePod(*model_, *pod, held_);
-    }
-  }
-
   FreeParts FreeOf(const NodeHoldings& held) const {
     FreeParts parts;
-    const CpuSet all = model_->machine.cpu_set() - model_->cpu.reserved - model_->offline;
+    const CpuSet all = model().machine.cpu_set() - model().cpu.reserved - model().offline;
     const CpuSet free = all - cpu::ExclusiveCpus(held.cpu);
-    for (const NumaNode& node : model_->machine.nodes()) {
+    for (const NumaNode& node : model().machine.nodes()) {
       const int count = (node.cpus & all).Count();
       parts.cpus[node.id] =
           count == 0 ? 0 : static_cast<double>((node.cpus & free).Count()) / count;
     }
-    for (const auto& [id, node] : memory::TableOf({model_->machine, model_->memory, held.memory})) {
+    for (const auto& [id, node] : memory::TableOf({model().machine, model().memory, held.memory})) {
       const MemoryAmounts& amounts = node.types.at(kOrdinaryMemory);
       parts.memory[id] = amounts.allocatable == 0 ? 0
                                                   : static_cast<double>(amounts.free) /
@@ -139,11 +174,13 @@ class NumaResource final : public ExtendedResource {
     return parts;
   }
 
-  NodeModelPtr model_;
-  // By UID; copies of the resource share them.
-  std::map<std::string, std::shared_ptr<const PodPlacement>> decided_;
-  std::map<std::string, PodPtr> undecided_;
-  NodeHoldings held_;  // what follows from both
+  // Copies of the resource share what they point to, and none of it changes.
+  NodeKindPtr kind_;
+  std::shared_ptr<Questions> questions_;
+  HoldingsPtr decided_;
+  std::map<std::string, PodPtr> undecided_;  // by UID
+  HoldingsPtr held_;                         // what follows from both
+  std::shared_ptr<Verdicts> verdicts_;       // of what is held
 };
 
 /// Nodes of a kind have the same configuration, and share its model.
@@ -152,15 +189,20 @@ class NumaHandle final : public Handle {
   Status Run(ExtendedCache& cache, Feed& feed) override {
     feed.SubscribeNodes([this, &cache](const std::string& name, const Node* node) {
       const std::string text = ConfigOf(node);
-      const auto known = configs_.find(name);
-      if (text == (known == configs_.end() ? std::string() : known->second)) {
+      const auto known = kinds_.find(name);
+      if (text == (known == kinds_.end() ? std::string() : known->second->text)) {
         return;
       }
-      configs_[name] = text;
-      cache.SetExtendedResource(name, MakeResource(name, text));
       if (text.empty()) {
-        configs_.erase(name);
+        kinds_.erase(known);
+        cache.SetExtendedResource(name, nullptr);
+        return;
       }
+      const NodeKindPtr kind = KindOf(name, text);
+      kinds_[name] = kind;
+      cache.SetExtendedResource(name, kind->model == nullptr
+                                          ? nullptr
+                                          : std::make_shared<NumaResource>(kind, questions_));
     });
     return OkStatus();
   }
@@ -180,28 +222,32 @@ class NumaHandle final : public Handle {
     return config == node->annotations.end() ? std::string() : config->second;
   }
 
-  std::shared_ptr<ExtendedResource> MakeResource(const std::string& node, const std::string& text) {
-    if (text.empty()) {
-      return nullptr;
-    }
-    NodeModelPtr model = models_[text].lock();
-    if (model == nullptr) {
-      StatusOr<NodeModelPtr> read =
-          ReadNodeModel(text, fmt::format("annotation {} of node {}", kNodeConfig, node));
-      if (!read.ok()) {
-        log::Warning("configuration of a node not used",
-                     {{"node", node}, {"error", MessageOf(read.status())}});
-        return nullptr;
+  NodeKindPtr KindOf(const std::string& node, const std::string& text) {
+    const std::size_t hash = std::hash<std::string>()(text);
+    for (auto [known, end] = known_.equal_range(hash); known != end; ++known) {
+      if (NodeKindPtr kind = known->second.lock(); kind != nullptr && kind->text == text) {
+        return kind;
       }
-      model = *std::move(read);
-      std::erase_if(models_, [](const auto& entry) { return entry.second.expired(); });
-      models_[text] = model;
     }
-    return std::make_shared<NumaResource>(std::move(model));
+    const auto kind = std::make_shared<NodeKind>();
+    kind->text = text;
+    StatusOr<NodeModelPtr> read =
+        ReadNodeModel(text, fmt::format("annotation {} of node {}", kNodeConfig, node));
+    if (read.ok()) {
+      kind->model = *std::move(read);
+      kind->nothing = std::make_shared<const NodeHoldings>(NothingHeld(*kind->model));
+    } else {
+      log::Warning("configuration of a node not used",
+                   {{"node", node}, {"error", MessageOf(read.status())}});
+    }
+    std::erase_if(known_, [](const auto& entry) { return entry.second.expired(); });
+    known_.emplace(hash, kind);
+    return kind;
   }
 
-  std::map<std::string, std::string> configs_;                    // by node
-  std::map<std::string, std::weak_ptr<const NodeModel>> models_;  // by configuration
+  const std::shared_ptr<Questions> questions_ = std::make_shared<Questions>();
+  std::map<std::string, NodeKindPtr> kinds_;                             // by node
+  std::unordered_multimap<std::size_t, std::weak_ptr<NodeKind>> known_;  // by the text's hash
 };
 
 }  // namespace

@@ -104,6 +104,52 @@ TEST_F(NumaResourceTest, ADecisionThatNobodyCanReadCountsAsNone) {
   EXPECT_EQ(OwnCpus("a"), "4-7");
 }
 
+TEST_F(NumaResourceTest, APodWithoutAnythingOfItsOwnChangesNothing) {
+  Bind(Guaranteed("a", 3));
+  const std::string before = cache_->Dump();
+  Pod shared = Guaranteed("b", 3);
+  shared.qos_class = "Burstable";
+  shared.node = "n1";
+  cache_->SetPod(shared);
+  cache_->DeletePod("b", "");
+  EXPECT_EQ(cache_->Dump(), before);
+}
+
+TEST_F(NumaResourceTest, AnswersTheSameQuestionAnewWhenAPodComesOrGoes) {
+  EXPECT_EQ(Refusal(Guaranteed("b", 4)), "");
+  Bind(Guaranteed("a", 4));
+  EXPECT_EQ(Refusal(Guaranteed("b", 4)), "the node has too little cpu left where it is needed");
+  cache_->DeletePod("a", "");
+  EXPECT_EQ(Refusal(Guaranteed("b", 4)), "");
+}
+
+TEST_F(NumaResourceTest, TellsPodsApartByAllThatPlacesThem) {
+  Bind(Guaranteed("a", 4));
+  EXPECT_NE(Refusal(Guaranteed("b", 4)), "");
+  EXPECT_EQ(Refusal(Guaranteed("b", 2)), "");
+  Pod pod = Guaranteed("b", 4);
+  pod.qos_class = "Burstable";
+  EXPECT_EQ(Refusal(pod), "");
+  pod = Guaranteed("b", 4);
+  pod.pod_namespace = "kube-system";
+  EXPECT_EQ(Refusal(pod), "");
+  pod = Guaranteed("b", 4);
+  pod.annotations["katalyst.kubewharf.io/qos_level"] = "shared_cores";
+  EXPECT_EQ(Refusal(pod), "");
+}
+
+TEST_F(NumaResourceTest, NodesThatHoldTheSameAnswerTheSameAndOthersDoNot) {
+  for (const char* const node : {"n2", "n3"}) {
+    cache_->SetNode({.name = node, .annotations = {{kNodeConfig, kConfig}}});
+  }
+  Bind(Guaranteed("a", 4));
+  Pod other = Guaranteed("c", 4);
+  other.node = "n2";
+  cache_->SetPod(other);
+  EXPECT_EQ(Refusal(Guaranteed("b", 4), "n1"), Refusal(Guaranteed("b", 4), "n2"));
+  EXPECT_EQ(Refusal(Guaranteed("b", 4), "n3"), "");
+}
+
 TEST_F(NumaResourceTest, PrefersNumaNodesThatAreUsedAlready) {
   const int empty = ScoreOf(*cache_->Publish(), Guaranteed("b", 2), "n1");
   Bind(Guaranteed("a", 1));
@@ -126,6 +172,46 @@ TEST_F(NumaResourceTest, AConfigurationThatCannotBeReadTellsNothing) {
 TEST(ReadNodeModelTest, TakesNoFileOfTheNodes) {
   const Status read = ReadNodeModel("machine: \"xml:/etc/passwd\"", "n1").status();
   EXPECT_THAT(MessageOf(read), HasSubstr("which only the node can read"));
+}
+
+TEST_F(NumaResourceTest, KeepsPodsOffCpusThatAreOffline) {
+  cache_->SetNode(
+      {.name = "n1", .annotations = {{kNodeConfig, std::string("offline-cpus: \"4\"") + kConfig}}});
+  EXPECT_EQ(Refusal(Guaranteed("a", 4)),
+            "no NUMA placement fits under topology-policy "
+            "single-numa-node");
+  EXPECT_EQ(Refusal(Guaranteed("a", 3)), "");
+}
+
+TEST(ReadNodeModelTest, KnowsRolesByTheKeysOfTheNode) {
+  const auto model = ReadNodeModel(
+      R"({machine: "synthetic:package:1 [numa] core:4 pu:1", pod-role-label: example.com/role,
+          plugins: {cpu: {roles: {db: {}}}}})",
+      "n1");
+  ASSERT_TRUE(model.ok()) << model.status();
+  Pod pod = Guaranteed("a", 1);
+  EXPECT_FALSE(MayHold(**model, pod));
+  pod.labels["example.com/role"] = "db";
+  EXPECT_TRUE(MayHold(**model, pod));
+}
+
+TEST(ReadNodeModelTest, AsksOnlyPluginsThatRunInsideQrmd) {
+  const auto model = ReadNodeModel(
+      R"({machine: "synthetic:package:1 [numa] core:4 pu:1", builtin-plugins: [memory],
+          plugins: {cpu: {static: true, reserved-cpus: "0"}, memory: {}}})",
+      "n1");
+  ASSERT_TRUE(model.ok()) << model.status();
+  EXPECT_TRUE(PlacePod(**model, Guaranteed("a", 40), NothingHeld(**model)).ok());
+}
+
+TEST(ReadNodeModelTest, TakesTheSizesOfPoolsThatWereResized) {
+  const std::string keys =
+      R"(machine: "synthetic:package:1 [numa] core:4 pu:1", plugins: {cpu: {pools: {p: {cpus: "1"}}}})";
+  const auto model = ReadNodeModel("{" + keys + ", pool-cpus: {p: 1-2}}", "n1");
+  ASSERT_TRUE(model.ok()) << model.status();
+  EXPECT_EQ(NothingHeld(**model).cpu.pools.at("p"), (CpuSet{1, 2}));
+  EXPECT_THAT(MessageOf(ReadNodeModel("{" + keys + ", pool-cpus: {q: 1-2}}", "n1").status()),
+              HasSubstr("q is no pool"));
 }
 
 TEST(ReadNodeModelTest, NamesKeysThatItDoesNotKnow) {
