@@ -162,13 +162,17 @@ struct Binder::Impl final : std::enable_shared_from_this<Impl> {
          });
   }
 
-  /// Nothing that was not sent can arrive; what was sent can, and the pod stays counted.
+  /// Nothing that was not sent can arrive. What was sent can: the pod stays counted, nobody waits
+  /// for it any more, and when we may bind again, the server is asked what became of it.
   void Hold(const FlightPtr& flight, const Status& why) {
-    if (flight->lost) {
-      End(flight, why);
-    } else {
+    if (!flight->lost) {
       Release(flight, why);
+      return;
     }
+    for (const std::shared_ptr<Waiter>& waiter : std::exchange(flight->waiters, {})) {
+      Tell(*waiter, why);
+    }
+    Repeat(flight);
   }
 
   void Accept(const FlightPtr& flight) {

@@ -16,7 +16,8 @@ namespace qrm::scheduler {
 
 /// A pod that is being bound counts on its node, from a last check against the newest state on. It
 /// stops only when the API server has refused the binding for good: an answer that was lost is
-/// neither yes nor no, and the same binding is asked for again, also after its caller has gone.
+/// neither yes nor no, and the same binding is asked for again, also after its caller has gone, and
+/// after a time in which we might not bind.
 ///
 /// Threads: Bind any; destroyed on that of `io`.
 class Binder {
