@@ -24,7 +24,8 @@ type apiServer struct {
 	url       string
 	authority string // the file of its certificate and of who signed it
 	client    *http.Client
-	restart   func() // kills it, and starts it anew on the same data
+	restart   func()                            // kills it, and starts it anew on the same data
+	pause     func(meanwhile func(data string)) // the same, and of etcd; its data is nobody's meanwhile
 }
 
 const apiServerPatience = time.Minute
@@ -48,9 +49,13 @@ func startApiServer(t *testing.T, programs string) *apiServer {
 		}
 	}
 	local := "http://127.0.0.1:%d"
-	run(t, filepath.Join(dir, "etcd.log"), filepath.Join(programs, "etcd"), "--data-dir="+filepath.Join(dir, "etcd"), "--unsafe-no-fsync",
-		fmt.Sprintf("--listen-client-urls="+local, etcd), fmt.Sprintf("--advertise-client-urls="+local, etcd),
-		fmt.Sprintf("--listen-peer-urls="+local, peers))
+	data := filepath.Join(dir, "etcd")
+	startEtcd := func() *exec.Cmd {
+		return run(t, filepath.Join(dir, "etcd.log"), filepath.Join(programs, "etcd"), "--data-dir="+data, "--unsafe-no-fsync",
+			fmt.Sprintf("--listen-client-urls="+local, etcd), fmt.Sprintf("--advertise-client-urls="+local, etcd),
+			fmt.Sprintf("--listen-peer-urls="+local, peers))
+	}
+	store := startEtcd()
 	arguments := []string{fmt.Sprintf("--etcd-servers="+local, etcd),
 		fmt.Sprint("--secure-port=", port), "--bind-address=127.0.0.1", "--cert-dir=" + filepath.Join(dir, "pki"), "--token-auth-file=" + tokens,
 		"--authorization-mode=RBAC", "--service-account-key-file=" + keys, "--service-account-signing-key-file=" + keys,
@@ -62,7 +67,7 @@ func startApiServer(t *testing.T, programs string) *apiServer {
 	}
 	command := start()
 	server := &apiServer{t, fmt.Sprintf("https://127.0.0.1:%d", port), filepath.Join(dir, "pki", "apiserver.crt"),
-		&http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}}, Timeout: apiServerPatience}, nil}
+		&http.Client{Transport: &http.Transport{TLSClientConfig: &tls.Config{InsecureSkipVerify: true}}, Timeout: apiServerPatience}, nil, nil}
 	awaitReady := func() {
 		server.await("the API server", func() bool {
 			code, _ := server.call(http.MethodGet, "/readyz", "", nil)
@@ -73,6 +78,15 @@ func startApiServer(t *testing.T, programs string) *apiServer {
 		command.Process.Kill()
 		command.Wait()
 		command = start()
+		awaitReady()
+	}
+	server.pause = func(meanwhile func(data string)) {
+		for _, program := range []*exec.Cmd{command, store} {
+			program.Process.Kill()
+			program.Wait()
+		}
+		meanwhile(data)
+		store, command = startEtcd(), start()
 		awaitReady()
 	}
 	awaitReady()

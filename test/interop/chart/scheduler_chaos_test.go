@@ -11,6 +11,7 @@ import (
 	"net/http/httputil"
 	"net/url"
 	"os"
+	"path/filepath"
 	"strings"
 	"sync"
 	"testing"
@@ -211,6 +212,54 @@ func TestSchedulerHandsItsLeaseOver(t *testing.T) {
 	}
 	c.await("the second to hold the lease", func() bool { return c.leaseHolder() != holder })
 	c.mustSettle()
+}
+
+// etcd gets back the data that it had before pods came and went, as after a disaster. Whoever repairs a cluster so starts
+// Kubernetes' own programs anew; qrm-scheduler is left to itself.
+func TestSchedulerFollowsARestoredEtcd(t *testing.T) {
+	c := startSchedulingCluster(t)
+	backup := filepath.Join(c.dir, "backup")
+	c.addNode("n1", chaosCapacity)
+	c.addNode("n2", chaosCapacity)
+	const kept, lost = 8, 2*chaosCapacity - 8
+	for pod := range kept {
+		c.runPod(fmt.Sprint("kept", pod), "1")
+	}
+	placed := func() int { nodes := c.bound(); return len(nodes["n1"]) + len(nodes["n2"]) }
+	c.await("the pods before the backup to be bound", func() bool { return placed() == kept })
+	c.pause(func(data string) { c.copy(data, backup) })
+
+	for pod := range lost {
+		c.runPod(fmt.Sprint("lost", pod), "1")
+	}
+	c.await("the pods after the backup to be bound", func() bool { return placed() == kept+lost })
+	for pod := range kept / 2 {
+		c.deletePod(fmt.Sprint("kept", pod))
+	}
+	c.pause(func(data string) {
+		if err := os.RemoveAll(data); err != nil {
+			t.Fatal(err)
+		}
+		c.copy(backup, data)
+	})
+	c.killExtender(c.asking)
+	c.startKubeScheduler()
+
+	if count := placed(); count != kept {
+		t.Fatalf("%d pods are bound after the restore, not %d", count, kept)
+	}
+	c.await("the room of pods that never were to be seen", func() bool { return c.available("n1")+c.available("n2") == 2*chaosCapacity-kept })
+	for pod := range lost + 4 {
+		c.runPod(fmt.Sprint("later", pod), "1")
+	}
+	c.mustSettle()
+}
+
+func (c *schedulingCluster) copy(from, to string) {
+	c.t.Helper()
+	if err := os.CopyFS(to, os.DirFS(from)); err != nil {
+		c.t.Fatal(err)
+	}
 }
 
 func (c *schedulingCluster) leaseHolder() string {

@@ -32,6 +32,8 @@ type schedulingCluster struct {
 	extender string
 	flags    []string  // of qrm-scheduler
 	program  *exec.Cmd // qrm-scheduler
+	asking   *exec.Cmd // kube-scheduler
+	config   string    // of kube-scheduler
 	mutex    sync.Mutex
 	asked    map[string][]byte // the first body of each verb
 }
@@ -143,19 +145,33 @@ func startSchedulingCluster(t *testing.T, flags ...string) *schedulingCluster {
 	if programs == "" {
 		t.Skip("runs within test/e2e/scheduler.sh")
 	}
-	dir := t.TempDir()
-	cluster := &schedulingCluster{apiServer: startApiServer(t, programs), dir: dir, asked: map[string][]byte{}}
-	cluster.mustCreate("/apis/apiextensions.k8s.io/v1/customresourcedefinitions", object{
+	server := startApiServer(t, programs)
+	server.createFakeKind()
+	return startSchedulingBy(server, "fake", flags...)
+}
+
+// createFakeKind has the API server know the custom resource that tells nodes' capacities of the resource "fake".
+func (s *apiServer) createFakeKind() {
+	s.t.Helper()
+	s.mustCreate("/apis/apiextensions.k8s.io/v1/customresourcedefinitions", object{
 		"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition", "metadata": object{"name": "nodefakeresourcestatuses.fake.qrm.io"},
 		"spec": object{"group": "fake.qrm.io", "scope": "Cluster",
 			"names": object{"kind": "NodeFakeResourceStatus", "plural": "nodefakeresourcestatuses", "singular": "nodefakeresourcestatus"},
 			"versions": []object{{"name": "v1", "served": true, "storage": true,
 				"schema": object{"openAPIV3Schema": object{"type": "object", "x-kubernetes-preserve-unknown-fields": true}}}}}})
+}
+
+// startSchedulingBy runs kube-scheduler and qrm-scheduler, which judges by the resource.
+func startSchedulingBy(server *apiServer, resource string, flags ...string) *schedulingCluster {
+	t := server.t
+	t.Helper()
+	dir := t.TempDir()
+	cluster := &schedulingCluster{apiServer: server, dir: dir, asked: map[string][]byte{}}
 	port := freePort(t)
 	cluster.extender = fmt.Sprintf("http://127.0.0.1:%d", port)
 	token := cluster.installSchedulerAccount()
 	cluster.write("extender.token", token)
-	cluster.flags = append([]string{"serve", "--kubeconfig=" + cluster.kubeconfig("extender.kubeconfig", token), "--resources=fake",
+	cluster.flags = append([]string{"serve", "--kubeconfig=" + cluster.kubeconfig("extender.kubeconfig", token), "--resources=" + resource,
 		fmt.Sprintf("--address=127.0.0.1:%d", port), "--monitor-address=127.0.0.1:0", "--lease-namespace=default"}, flags...)
 	cluster.startExtender()
 	t.Cleanup(func() {
@@ -166,7 +182,7 @@ func startSchedulingCluster(t *testing.T, flags ...string) *schedulingCluster {
 	recorder := cluster.recorder()
 	go recorder.ListenAndServe()
 	t.Cleanup(func() { recorder.Close() })
-	config := cluster.write("scheduler.yaml", fmt.Sprintf(`apiVersion: kubescheduler.config.k8s.io/v1
+	cluster.config = cluster.write("scheduler.yaml", fmt.Sprintf(`apiVersion: kubescheduler.config.k8s.io/v1
 kind: KubeSchedulerConfiguration
 leaderElection: {leaderElect: false}
 clientConnection: {kubeconfig: %s}
@@ -174,9 +190,15 @@ extenders:
 - {urlPrefix: "http://%s", filterVerb: filter, prioritizeVerb: prioritize, preemptVerb: preempt, bindVerb: bind, weight: 1, nodeCacheCapable: true,
    httpTimeout: 5s}
 `, cluster.kubeconfig("kubeconfig", "admin"), recorder.Addr))
-	run(t, filepath.Join(dir, "kube-scheduler.log"), filepath.Join(programs, "kube-scheduler"), "--config="+config, fmt.Sprint("--secure-port=", freePort(t)),
-		"--authentication-skip-lookup", "--authorization-always-allow-paths=/*", "--cert-dir="+filepath.Join(dir, "scheduler"))
+	cluster.startKubeScheduler()
 	return cluster
+}
+
+func (c *schedulingCluster) startKubeScheduler() {
+	c.t.Helper()
+	c.asking = run(c.t, filepath.Join(c.dir, "kube-scheduler.log"), filepath.Join(os.Getenv("QRM_APISERVER_DIR"), "kube-scheduler"),
+		"--config="+c.config, fmt.Sprint("--secure-port=", freePort(c.t)),
+		"--authentication-skip-lookup", "--authorization-always-allow-paths=/*", "--cert-dir="+filepath.Join(c.dir, "scheduler"))
 }
 
 func (c *schedulingCluster) addNode(name string, capacity int) {
