@@ -8,6 +8,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -391,4 +392,53 @@ func (n *publishedNode) runSoon(name string) string {
 		return strings.Contains(string(out), "connected, 1 connect") && !strings.Contains(string(out), "not connected")
 	})
 	return n.run(name, 2)
+}
+
+// asGuaranteed makes a pod of one container of whole CPUs.
+func asGuaranteed(name string, cpus int) object {
+	amounts := object{"cpu": strconv.Itoa(cpus), "memory": "4Ki"}
+	return object{"apiVersion": "v1", "kind": "Pod", "metadata": object{"name": name}, "spec": object{
+		"containers":  []object{{"name": "c", "image": "localhost/none", "resources": object{"requests": amounts, "limits": amounts}}},
+		"tolerations": []object{{"operator": "Exists"}}}}
+}
+
+// qrm-scheduler knows of the node what qrmd wrote, and nothing else: where it says that there is room, qrmd agrees, and where
+// it says that there is none, too.
+func TestPublishedNodeIsScheduledAsItAdmits(t *testing.T) {
+	n := startPublishedNode(t)
+	n.await("what schedulers place by", n.describes)
+	amounts := object{"cpu": "16", "memory": "64Gi", "pods": "110"}
+	n.patchStatus(object{"capacity": amounts, "allocatable": amounts, "conditions": []object{{"type": "Ready", "status": "True"}}})
+	c := startSchedulingBy(n.apiServer, "numa")
+	isOn := func(name string) func() bool {
+		return func() bool { return slices.Contains(c.bound()["n1"], name) }
+	}
+	for _, name := range []string{"a", "b"} {
+		c.mustCreate(defaultPods, asGuaranteed(name, 6))
+		c.await(name+" to be bound", isOn(name))
+		if refused := n.run(name, 6); refused != "" {
+			t.Errorf("the node does not admit %s: %s", name, refused)
+		}
+	}
+
+	// The node has four CPUs left, and none of its NUMA nodes has.
+	c.mustCreate(defaultPods, asGuaranteed("c", 4))
+	c.await("a reason on the pod that waits", func() bool {
+		var pod corev1.Pod
+		c.get(defaultPods+"/c", &pod)
+		return len(pod.Status.Conditions) > 0 && strings.Contains(pod.Status.Conditions[0].Message, "1 the node has too little cpu left where it is needed")
+	})
+	if n.run("c", 4) == "" {
+		t.Error("the node admits what qrm-scheduler refuses")
+	}
+
+	c.deletePod("a")
+	n.order(object{"command": "remove", "pod": "a"})
+	c.await("c to be bound where a was", isOn("c"))
+	if refused := n.run("c", 4); refused != "" {
+		t.Errorf("the node does not admit c: %s", refused)
+	}
+	if text := c.dump("/dump?compare"); !strings.Contains(text, `"equal": true`) {
+		t.Errorf("the cache is not what a new one is: %s", text)
+	}
 }
