@@ -98,6 +98,9 @@ struct ResourceAllocation {
   /// The CPUs of `value` belong to this container alone. Our own extension: other plugins leave it
   /// false.
   bool exclusive = false;
+  /// What decided it, for people: the place in the plugin's configuration, such as "rules[2]
+  /// (config.yaml:14)". Our own extension: other plugins leave it empty.
+  std::string decided_by;
 
   bool operator==(const ResourceAllocation&) const = default;
 };

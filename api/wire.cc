@@ -4,6 +4,8 @@
 #include <cmath>
 #include <utility>
 
+#include "api/base/foreign_text.h"
+
 namespace qrm::wire {
 namespace {
 
@@ -257,6 +259,7 @@ pb::ResourceAllocationInfo ToWire(const ResourceAllocation& allocation) {
     added.set_permissions(device.permissions);
   }
   message.set_exclusive(allocation.exclusive);
+  message.set_decided_by(allocation.decided_by);
   return message;
 }
 
@@ -283,6 +286,7 @@ StatusOr<ResourceAllocation> FromWire(const pb::ResourceAllocationInfo& message)
         {device.container_path(), device.host_path(), device.permissions()});
   }
   allocation.exclusive = message.exclusive();
+  allocation.decided_by = Cut(message.decided_by(), kMostForeignBytes);
   QRM_RETURN_IF_ERROR(CheckKnob(allocation));
   return allocation;
 }

@@ -128,7 +128,8 @@ ResourceAllocation ReadAllocationOrThrow(const Json& json) {
                                    .quantity = json.value("allocated_quantity", 0.0),
                                    .envs = json.value("envs", StringMap()),
                                    .annotations = json.value("annotations", StringMap()),
-                                   .exclusive = Flag(json, "exclusive")};
+                                   .exclusive = Flag(json, "exclusive"),
+                                   .decided_by = Text(json, "decided_by")};
   if (json.contains("resource_hints")) {
     allocation.hints = ReadHints(json.at("resource_hints"));
   }
@@ -240,6 +241,7 @@ Json WriteAllocation(const ResourceAllocation& allocation) {
     json["devices"].push_back(std::move(item));
   }
   PutUnlessEmpty(json, "exclusive", allocation.exclusive);
+  PutUnlessEmpty(json, "decided_by", allocation.decided_by);
   return json;
 }
 

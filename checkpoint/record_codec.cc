@@ -108,6 +108,7 @@ class Writer {
     message.set_is_scalar_resource(allocation.is_scalar_resource);
     message.set_quantity(Finite(allocation.quantity, resource));
     message.set_exclusive(allocation.exclusive);
+    message.set_decided_by(Text(allocation.decided_by));
     if (allocation.hints.has_value()) {
       pb::Hints& hints = *message.mutable_hints();
       for (const TopologyHint& hint : *allocation.hints) {
@@ -204,7 +205,8 @@ StatusOr<ResourceAllocation> Read(const pb::Allocation& message) {
                                 .envs = Read(message.envs()),
                                 .annotations = Read(message.annotations()),
                                 .amount_by_node = Read(message.amount_by_node()),
-                                .exclusive = message.exclusive()};
+                                .exclusive = message.exclusive(),
+                                .decided_by = message.decided_by()};
   if (message.has_hints()) {
     QRM_ASSIGN_OR_RETURN(allocation.hints, Read(message.hints()));
   }

@@ -60,6 +60,9 @@ Json ToJson(const ResourceAllocation& allocation) {
   if (!allocation.annotations.empty()) {
     json["annotations"] = allocation.annotations;
   }
+  if (!allocation.decided_by.empty()) {
+    json["decided_by"] = allocation.decided_by;
+  }
   return json;
 }
 

@@ -185,6 +185,7 @@ ResourceAllocation MergeAllocation(const ResourceAllocation& before, ResourceAll
   KeepIfEmpty(fresh.amount_by_node, before.amount_by_node);
   KeepIfEmpty(fresh.mounts, before.mounts);
   KeepIfEmpty(fresh.devices, before.devices);
+  KeepIfEmpty(fresh.decided_by, before.decided_by);
   return fresh;
 }
 

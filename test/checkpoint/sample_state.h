@@ -130,7 +130,8 @@ class RandomChanges {
                                      .quantity = Draw(1000) / 7.0,
                                      .envs = Map(),
                                      .annotations = Map(),
-                                     .exclusive = Flip()};
+                                     .exclusive = Flip(),
+                                     .decided_by = Text()};
     if (allocation.oci_property.starts_with("Cpuset")) {
       allocation.value = "0,2-3";
     }

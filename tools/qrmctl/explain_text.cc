@@ -85,7 +85,11 @@ std::string AllocationText(const std::string& resource, const Document& allocati
   }
   AppendPairs(PartOf(allocation, "envs"), text);
   AppendPairs(PartOf(allocation, "annotations"), text);
-  return text.empty() ? "nothing" : text.substr(1);
+  text = text.empty() ? "nothing" : text.substr(1);
+  if (const Document& rule = PartOf(allocation, "decided_by"); rule.is_string()) {
+    text += ", by " + TextOf(rule);
+  }
+  return text;
 }
 
 /// A class and what asked for it.

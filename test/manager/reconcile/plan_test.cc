@@ -91,6 +91,7 @@ TEST(PlanReconcileTest, KeepsWhatThePluginDoesNotRepeat) {
   full.amount_by_node = {{0, 4}};
   full.mounts = {{"/m", "/m", true}};
   full.devices = {{"/d", "/d", "r"}};
+  full.decided_by = "rules[0]";
   ResourceAllocation bare = Pool("0-1");
   bare.hints = std::nullopt;
   bare.amount_by_node.clear();

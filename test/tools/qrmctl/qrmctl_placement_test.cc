@@ -88,27 +88,29 @@ TEST_F(QrmctlTest, ExplainPrintsTheDecisionStepByStep) {
                    "merged":{"cpu":{"nodes":[0],"preferred":true}},
                    "merge_reasons":["memory constrains nothing"],
                    "allocations":{"cpu":{"property":"CpusetCpus","value":"1-2","quantity":2,
-                                         "exclusive":true}},
+                                         "exclusive":true,
+                                         "decided_by":"rules[0] (config.yaml:7)"}},
                    "steps":[{"step":"hints","microseconds":412},
-                            {"step":"commit","microseconds":90}]})"});
+                            {"step":"commit","microseconds":90}]
+})"});
   Serve();
-  EXPECT_EQ(Run({"explain", "db"}), kDone) << err();
-  EXPECT_EQ(out(),
-            "shop/db container main: admitted at 2025-11-21T02:00:00Z\n"
-            "  Asked\n"
-            "    cpu:      2 (from estimate)\n"
-            "    memory:   2Gi (from pods-api)\n"
-            "  Hints\n"
-            "    cpu:      node 0 preferred; node 0,1\n"
-            "    memory:   no preference\n"
-            "  Merged by policy best-effort\n"
-            "    cpu:   node 0 preferred\n"
-            "  Reasons\n"
-            "    memory constrains nothing\n"
-            "  Given\n"
-            "    cpu:   2 CpusetCpus=1-2 (its own)\n"
-            "  Took\n"
-            "    hints 412 us, commit 90 us\n");
+EXPECT_EQ(Run({"explain", "db"}), kDone) << err();
+EXPECT_EQ(out(),
+          "shop/db container main: admitted at 2025-11-21T02:00:00Z\n"
+          "  Asked\n"
+          "    cpu:      2 (from estimate)\n"
+          "    memory:   2Gi (from pods-api)\n"
+          "  Hints\n"
+          "    cpu:      node 0 preferred; node 0,1\n"
+          "    memory:   no preference\n"
+          "  Merged by policy best-effort\n"
+          "    cpu:   node 0 preferred\n"
+          "  Reasons\n"
+          "    memory constrains nothing\n"
+          "  Given\n"
+          "    cpu:   2 CpusetCpus=1-2 (its own), by rules[0] (config.yaml:7)\n"
+          "  Took\n"
+          "    hints 412 us, commit 90 us\n");
 }
 
 // A decision about a container.
