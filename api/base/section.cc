@@ -159,6 +159,10 @@ Status Section::Error(std::string_view key, std::string_view cause, std::string_
                 PathOf(key), cause, remedy);
 }
 
+std::string Section::Place() const {
+  return fmt::format("{}:{}", file_, node_.Mark().line + 1);
+}
+
 std::vector<std::string> Section::Keys() const {
   std::vector<std::string> keys;
   for (const auto& entry : node_) {
@@ -277,6 +281,14 @@ StatusOr<std::vector<std::string>> Section::Words(std::string_view key) const {
     words.push_back(item.Scalar());
   }
   return words;
+}
+
+StatusOr<std::vector<std::string>> Section::WordOrWords(std::string_view key) const {
+  if (!IsScalar(key)) {
+    return Words(key);
+  }
+  QRM_ASSIGN_OR_RETURN(std::string word, Text(key, ""));
+  return std::vector<std::string>{std::move(word)};
 }
 
 StatusOr<Section> Section::Child(std::string_view key) const {

@@ -60,6 +60,8 @@ class Section {
   }
   /// A sequence of words; empty when missing.
   StatusOr<std::vector<std::string>> Words(std::string_view key) const;
+  /// The same, in which a single word may stand for a list of one.
+  StatusOr<std::vector<std::string>> WordOrWords(std::string_view key) const;
 
   /// The mapping under `key`; an empty one when missing.
   StatusOr<Section> Child(std::string_view key) const;
@@ -81,6 +83,8 @@ class Section {
   Status Error(std::string_view key, std::string_view cause, std::string_view remedy) const;
 
   const std::string& file() const { return file_; }
+  /// "FILE:LINE", where the mapping begins.
+  std::string Place() const;
 
  private:
   Section(const YAML::Node& node, std::string file, std::string path)

@@ -79,6 +79,14 @@ StatusOr<std::vector<Wish>> WishesOf(const ContainerDemand& demand,
   return wishes;
 }
 
+/// Why a container has CPUs of its own: a rule of the cpu plugin's, its role, or its class.
+std::string ReasonOf(const ContainerDemand& demand, const ResourceAllocation& own) {
+  if (own.decided_by.starts_with("rules[")) {
+    return own.decided_by;
+  }
+  return demand.pod.role.empty() ? "its QoS class " + demand.pod.qos_class : RoleKey(demand);
+}
+
 }  // namespace
 
 bool WishesToOptOut(const ContainerDemand& demand, const AdmissionOptions& options) {
@@ -100,8 +108,7 @@ Status CheckGiven(const ContainerDemand& demand, const AllocationByResource& all
                   const AdmissionOptions& options) {
   for (const auto& [resource, allocation] : allocations) {
     if (allocation.exclusive) {
-      const std::string key =
-          demand.pod.role.empty() ? "its QoS class " + demand.pod.qos_class : RoleKey(demand);
+      const std::string key = ReasonOf(demand, allocation);
       QRM_RETURN_IF_ERROR(options.permissions.Check(demand.pod.pod_namespace,
                                                     {.feature = Feature::kOwnCpus, .key = key}));
     }

@@ -1,8 +1,11 @@
-// Decides by role first, then by QoS level, then by the static policy.
+// Decides by rules first, then by role, by QoS level, and by the static policy.
 #include "plugins/cpu/classify.h"
 
 #include <algorithm>
 #include <cmath>
+#include <utility>
+
+#include <fmt/format.h>
 
 #include "api/base/foreign_text.h"
 #include "plugins/placement/qos_annotations.h"
@@ -14,25 +17,67 @@ using placement::NumaSpan;
 using placement::QosLevel;
 using placement::QosRequest;
 
-Placement InPool(std::string pool) {
-  return {.pool = std::move(pool)};
+constexpr char kQosLevel[] = "annotation qos_level";
+
+Placement InPool(std::string pool, std::string by) {
+  return {.pool = std::move(pool), .by = std::move(by)};
+}
+
+/// In the default pool, because `why` keeps the container from what `by` gives others.
+Placement Beside(const CpuPluginConfig& config, std::string_view by, std::string_view why) {
+  return InPool(config.default_pool, fmt::format("{}, {}", by, why));
+}
+
+bool Covers(const GrantConfig& grant, const ContainerRequest& request) {
+  switch (grant.containers) {
+    case GrantConfig::Containers::kAll:
+      return true;
+    case GrantConfig::Containers::kNamed:
+      return std::find(grant.named.begin(), grant.named.end(), request.key.container) !=
+             grant.named.end();
+    case GrantConfig::Containers::kMain:
+      break;
+  }
+  return request.type == ContainerType::kMain;
+}
+
+Placement ByGrant(const CpuPluginConfig& config, const std::string& name, const GrantConfig& grant,
+                  const std::string& by, const ContainerRequest& request) {
+  if (!Covers(grant, request)) {
+    return Beside(config, by, "whose own CPUs are other containers'");
+  }
+  return {.exclusive = grant.rule, .role = name, .by = by};
+}
+
+Placement Follow(const CpuPluginConfig& config, const Rule& rule, const ContainerRequest& request) {
+  switch (rule.target) {
+    case Rule::Target::kGrant: {
+      const auto grant = config.grants.find(rule.name);
+      return ByGrant(
+          config, rule.name,
+          grant != config.grants.end() ? grant->second : GrantConfig{config.roles.at(rule.name)},
+          rule.place, request);
+    }
+    case Rule::Target::kPool:
+      return InPool(rule.name, rule.place);
+    case Rule::Target::kAlone:
+      break;
+  }
+  return InPool("", rule.place);
 }
 
 std::optional<Placement> ByRole(const CpuPluginConfig& config, const ContainerRequest& request) {
   const std::string& role = request.pod_role;
   for (const auto& [name, pool] : config.pools) {
     if (std::find(pool.roles.begin(), pool.roles.end(), role) != pool.roles.end()) {
-      return InPool(name);
+      return InPool(name, fmt::format("pools.{}.roles", name));
     }
   }
   const auto rule = config.roles.find(role);
   if (rule == config.roles.end()) {
     return std::nullopt;
   }
-  if (request.type != ContainerType::kMain) {
-    return InPool(config.default_pool);
-  }
-  return Placement{.exclusive = rule->second, .role = role};
+  return ByGrant(config, role, {rule->second}, fmt::format("roles.{}", role), request);
 }
 
 ExclusiveRule DedicatedRule(const QosRequest& qos) {
@@ -50,7 +95,7 @@ ExclusiveRule DedicatedRule(const QosRequest& qos) {
 StatusOr<Placement> InQosPool(const CpuPluginConfig& config, const QosRequest& qos,
                               const std::string& usual, const std::string& fallback) {
   if (qos.cpuset_pool.empty()) {
-    return InPool(config.pools.contains(usual) ? usual : fallback);
+    return InPool(config.pools.contains(usual) ? usual : fallback, kQosLevel);
   }
   if (!config.pools.contains(qos.cpuset_pool)) {
     return Errorf(StatusCode::kInvalidArgument,
@@ -58,7 +103,7 @@ StatusOr<Placement> InQosPool(const CpuPluginConfig& config, const QosRequest& q
                   "one of the cpu plugin's pools",
                   Quoted(qos.cpuset_pool));
   }
-  return InPool(qos.cpuset_pool);
+  return InPool(qos.cpuset_pool, "annotation cpu_enhancement");
 }
 
 /// Source: Kubernetes 1.36, static policy, guaranteedCPUs.
@@ -68,16 +113,22 @@ bool IsForStaticPolicy(const CpuPluginConfig& config, const ContainerRequest& re
          request.native_qos_class == "Guaranteed" && cpus >= 1 && std::floor(cpus) == cpus;
 }
 
-/// Where its role, QoS level or class leads a container that asks for CPUs.
+/// Where rule, role, QoS level or class leads a container that asks for CPUs.
 StatusOr<Placement> ByRules(const CpuPluginConfig& config, const ContainerRequest& request) {
+  const auto rule = std::find_if(config.rules.begin(), config.rules.end(),
+                                 [&](const Rule& r) { return Matches(r.select, request); });
+  if (rule != config.rules.end()) {
+    return Follow(config, *rule, request);
+  }
   if (std::optional<Placement> placement = ByRole(config, request)) {
     return *std::move(placement);
   }
   QRM_ASSIGN_OR_RETURN(const QosRequest qos, placement::ParseQosAnnotations(request.annotations));
   switch (qos.level) {
     case QosLevel::kDedicated:
-      return request.type == ContainerType::kMain ? Placement{.exclusive = DedicatedRule(qos)}
-                                                  : InPool(config.default_pool);
+      return request.type == ContainerType::kMain
+                 ? Placement{.exclusive = DedicatedRule(qos), .by = kQosLevel}
+                 : Beside(config, kQosLevel, "whose own CPUs are other containers'");
     case QosLevel::kShared:
       return InQosPool(config, qos, "share", config.default_pool);
     case QosLevel::kReclaimed:
@@ -90,9 +141,10 @@ StatusOr<Placement> ByRules(const CpuPluginConfig& config, const ContainerReques
   }
   if (IsForStaticPolicy(config, request)) {
     return Placement{.exclusive = ExclusiveRule{.numa = NumaSpan::kAny, .share = {.anyone = true}},
-                     .by_static_policy = true};
+                     .by_static_policy = true,
+                     .by = "static"};
   }
-  return InPool(config.default_pool);
+  return InPool(config.default_pool, "default-pool");
 }
 
 }  // namespace
@@ -100,7 +152,7 @@ StatusOr<Placement> ByRules(const CpuPluginConfig& config, const ContainerReques
 StatusOr<Placement> Classify(const CpuPluginConfig& config, const ContainerRequest& request) {
   QRM_ASSIGN_OR_RETURN(Placement placement, ByRules(config, request));
   if (placement.exclusive && request.quantity() == 0) {
-    return InPool(config.default_pool);
+    return Beside(config, placement.by, "and requests no CPU");
   }
   return placement;
 }

@@ -13,28 +13,86 @@ namespace {
 using config::Section;
 using placement::NumaSpan;
 
-StatusOr<ExclusiveRule> ParseRule(const Section& section, NumaSpan fallback) {
+StatusOr<ExclusiveRule> ParseRule(const Section& section) {
   ExclusiveRule rule;
-  QRM_ASSIGN_OR_RETURN(rule.numa, config::ParseNumaSpan(section, fallback));
+  QRM_ASSIGN_OR_RETURN(rule.numa, config::ParseNumaSpan(section, NumaSpan::kOne));
   QRM_ASSIGN_OR_RETURN(rule.whole_cores, section.Flag("whole-cores", false));
   QRM_ASSIGN_OR_RETURN(rule.align_l3, section.Flag("align-l3", false));
+  QRM_ASSIGN_OR_RETURN(rule.share, config::ParseShareRule(section));
   return rule;
 }
 
 StatusOr<std::map<std::string, ExclusiveRule>> ParseRoles(const Section& section) {
   std::map<std::string, ExclusiveRule> roles;
-  std::map<std::string, placement::ShareRule> shares;
   QRM_ASSIGN_OR_RETURN(const auto children, section.Children("roles"));
   for (const auto& [name, child] : children) {
     QRM_RETURN_IF_ERROR(child.AllowKeys({"numa", "whole-cores", "align-l3", "share-numa-with"}));
-    QRM_ASSIGN_OR_RETURN(ExclusiveRule rule, ParseRule(child, NumaSpan::kOne));
-    QRM_ASSIGN_OR_RETURN(rule.share, config::ParseShareRule(child));
-    shares[name] = rule.share;
-    roles[name] = std::move(rule);
+    QRM_ASSIGN_OR_RETURN(roles[name], ParseRule(child));
   }
-  QRM_ASSIGN_OR_RETURN(const Section parent, section.Child("roles"));
-  QRM_RETURN_IF_ERROR(config::CheckShareRules(parent, shares));
   return roles;
+}
+
+/// `containers: main`, `all`, or a list of names.
+Status ParseGrantContainers(const Section& section, GrantConfig& grant) {
+  if (!section.Has("containers") || section.IsScalar("containers")) {
+    QRM_ASSIGN_OR_RETURN(const std::size_t which, section.Choice("containers", 0, {"main", "all"}));
+    grant.containers = which == 0 ? GrantConfig::Containers::kMain : GrantConfig::Containers::kAll;
+    return OkStatus();
+  }
+  grant.containers = GrantConfig::Containers::kNamed;
+  QRM_ASSIGN_OR_RETURN(grant.named, section.Words("containers"));
+  return OkStatus();
+}
+
+StatusOr<std::map<std::string, GrantConfig>> ParseGrants(const Section& section,
+                                                         const CpuPluginConfig& config) {
+  std::map<std::string, GrantConfig> grants;
+  QRM_ASSIGN_OR_RETURN(const Section parent, section.Child("grants"));
+  QRM_ASSIGN_OR_RETURN(const auto children, section.Children("grants"));
+  for (const auto& [name, child] : children) {
+    if (config.roles.contains(name)) {
+      return parent.Error(name, "is the name of a role, too", "choose another name");
+    }
+    QRM_RETURN_IF_ERROR(
+        child.AllowKeys({"numa", "whole-cores", "align-l3", "share-numa-with", "containers"}));
+    QRM_ASSIGN_OR_RETURN(grants[name].rule, ParseRule(child));
+    QRM_RETURN_IF_ERROR(ParseGrantContainers(child, grants[name]));
+  }
+  return grants;
+}
+
+/// OK when roles and grants that share NUMA nodes agree about it.
+Status CheckSharing(const Section& section, const CpuPluginConfig& config) {
+  std::map<std::string, placement::ShareRule> shares;
+  for (const auto& [name, rule] : config.roles) {
+    shares[name] = rule.share;
+  }
+  for (const auto& [name, grant] : config.grants) {
+    shares[name] = grant.rule.share;
+  }
+  QRM_ASSIGN_OR_RETURN(const Section parent,
+                       section.Child(config.grants.empty() ? "roles" : "grants"));
+  return config::CheckShareRules(parent, shares);
+}
+
+/// OK when each rule leads to what there is.
+Status CheckTargets(const Section& section, const CpuPluginConfig& config) {
+  QRM_ASSIGN_OR_RETURN(const std::vector<Section> items, section.Items("rules"));
+  for (std::size_t i = 0; i < items.size(); ++i) {
+    const Rule& rule = config.rules[i];
+    const bool is_pool = config.pools.contains(rule.name) || rule.name == kDefaultPool ||
+                         (rule.name == kReservedPool && !config.reserved.Empty());
+    if (rule.target == Rule::Target::kPool && !is_pool) {
+      return items[i].Error("pool", fmt::format("is '{}', no pool", rule.name),
+                            "name one of pools, or add it there");
+    }
+    const bool is_grant = config.grants.contains(rule.name) || config.roles.contains(rule.name);
+    if (rule.target == Rule::Target::kGrant && !is_grant) {
+      return items[i].Error("grant", fmt::format("is '{}', no grant", rule.name),
+                            "name one of grants, or add it there");
+    }
+  }
+  return OkStatus();
 }
 
 StatusOr<std::map<std::string, PoolConfig>> ParsePools(const Section& section,
@@ -119,12 +177,14 @@ Status CheckReservedCount(const Section& section, const CpuPluginConfig& config)
 }  // namespace
 
 StatusOr<CpuPluginConfig> ParseCpuConfig(const Section& section) {
-  QRM_RETURN_IF_ERROR(section.AllowKeys(
-      {"reserved-cpus", "pools", "default-pool", "roles", "static", "exclusive-node-percent"}));
+  QRM_RETURN_IF_ERROR(section.AllowKeys({"reserved-cpus", "pools", "default-pool", "roles",
+                                         "grants", "rules", "static", "exclusive-node-percent"}));
   CpuPluginConfig config;
   QRM_ASSIGN_OR_RETURN(config.reserved,
                        section.Parsed<CpuSet>("reserved-cpus", "CPU list", "0-3,8"));
   QRM_ASSIGN_OR_RETURN(config.roles, ParseRoles(section));
+  QRM_ASSIGN_OR_RETURN(config.grants, ParseGrants(section, config));
+  QRM_RETURN_IF_ERROR(CheckSharing(section, config));
   std::set<std::string> roles;
   for (const auto& [name, rule] : config.roles) {
     roles.insert(name);
@@ -138,6 +198,8 @@ StatusOr<CpuPluginConfig> ParseCpuConfig(const Section& section) {
     return section.Error("default-pool", fmt::format("is '{}', no pool", config.default_pool),
                          "name one of pools, or leave the key out");
   }
+  QRM_ASSIGN_OR_RETURN(config.rules, ParseRules(section));
+  QRM_RETURN_IF_ERROR(CheckTargets(section, config));
   return config;
 }
 

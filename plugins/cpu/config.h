@@ -9,6 +9,7 @@
 
 #include "api/base/status.h"
 #include "api/id_set.h"
+#include "plugins/cpu/rules.h"
 #include "plugins/placement/exclusive_nodes.h"
 #include "plugins/placement/sharing.h"
 #include "topology/cpu_assignment.h"
@@ -27,6 +28,16 @@ struct ExclusiveRule {
   placement::ShareRule share;
 
   bool operator==(const ExclusiveRule&) const = default;
+};
+
+/// How the containers that a rule leads here get CPUs of their own.
+struct GrantConfig {
+  ExclusiveRule rule;
+  /// Which of a pod's containers get them; the others use the default pool.
+  enum class Containers { kMain, kAll, kNamed } containers = Containers::kMain;
+  std::vector<std::string> named;
+
+  bool operator==(const GrantConfig&) const = default;
 };
 
 /// A pool of CPUs that its containers share, as configured; it may be resized later.
@@ -51,6 +62,9 @@ struct CpuPluginConfig {
   CpuSet reserved;
   std::map<std::string, PoolConfig> pools;
   std::map<std::string, ExclusiveRule> roles;
+  std::map<std::string, GrantConfig> grants;
+  /// The first that fits a container decides, before roles, annotations and the static policy.
+  std::vector<Rule> rules;
   /// How much of its NUMA nodes a container must request to have them exclusively by annotation.
   uint64_t exclusive_node_percent = placement::kUsualExclusiveNodePercent;
   /// The pool of containers that no rule places; kDefaultPool for what is left.

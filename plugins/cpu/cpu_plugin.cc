@@ -84,7 +84,7 @@ class CpuPlugin final : public sdk::ResourcePlugin {
     }
     if (std::optional<Holding>& holding = decision->holding; holding.has_value()) {
       state_.exclusive[request.key] = *std::move(holding);
-    } else {
+    } else if (!decision->pool.empty()) {
       NoteValue(decision->pool, decision->allocation.value);
       Share(request.key, decision->pool);
     }

@@ -233,7 +233,7 @@ Decision Own(const View& view, const ContainerRequest& request, const CpuSet& cp
 
 Status CheckPoolHasCpus(const View& view, const ContainerRequest& request,
                         const std::string& pool) {
-  if (!(PoolCpus(view, pool) - view.offline).Empty()) {
+  if (pool.empty() || !(PoolCpus(view, pool) - view.offline).Empty()) {
     return OkStatus();
   }
   return Errorf(
@@ -305,6 +305,23 @@ StatusOr<Decision> PlaceExclusively(const View& view, const ContainerRequest& re
   return Own(view, request, **picked, hint, room.tenant);
 }
 
+StatusOr<Decision> PlaceOnItsOwn(const View& view, const ContainerRequest& request,
+                                 const TopologyHint& hint, const Placement& placement) {
+  const OwnRule own = {*placement.exclusive, placement.role};
+  return placement.by_static_policy ? PlaceByStaticPolicy(view, request, hint, own)
+                                    : PlaceExclusively(view, request, hint, own);
+}
+
+/// No `pool`: the container is recorded, and its CPUs are not touched.
+StatusOr<Decision> PlaceInPool(const View& view, const ContainerRequest& request,
+                               const std::string& pool) {
+  if (pool.empty()) {
+    return Decision();
+  }
+  QRM_RETURN_IF_ERROR(CheckPoolHasCpus(view, request, pool));
+  return Decision{.allocation = ShareCpus(view.machine, PoolCpus(view, pool)), .pool = pool};
+}
+
 }  // namespace
 
 StatusOr<HintList> CpuHints(const View& view, const ContainerRequest& request) {
@@ -342,14 +359,11 @@ StatusOr<HintList> CpuHints(const View& view, const ContainerRequest& request) {
 StatusOr<Decision> PlaceContainer(const View& view, const ContainerRequest& request,
                                   const TopologyHint& hint) {
   QRM_ASSIGN_OR_RETURN(const Placement placement, Classify(view.config, request));
-  if (placement.exclusive) {
-    const OwnRule own = {*placement.exclusive, placement.role};
-    return placement.by_static_policy ? PlaceByStaticPolicy(view, request, hint, own)
-                                      : PlaceExclusively(view, request, hint, own);
-  }
-  QRM_RETURN_IF_ERROR(CheckPoolHasCpus(view, request, placement.pool));
-  return Decision{.allocation = ShareCpus(view.machine, PoolCpus(view, placement.pool)),
-                  .pool = placement.pool};
+  QRM_ASSIGN_OR_RETURN(Decision decision, placement.exclusive
+                                              ? PlaceOnItsOwn(view, request, hint, placement)
+                                              : PlaceInPool(view, request, placement.pool));
+  decision.allocation.decided_by = placement.by;
+  return decision;
 }
 
 std::map<ContainerKey, ResourceAllocation> ChangedAllocations(const View& view,

@@ -23,7 +23,7 @@ StatusOr<HintList> CpuHints(const View& view, const ContainerRequest& request);
 struct Decision {
   ResourceAllocation allocation;
   std::optional<Holding> holding;  ///< set for CPUs of its own
-  std::string pool;                ///< else the pool
+  std::string pool;                ///< else the pool; empty for a container that is left alone
 };
 
 /// The CPUs for `request` within `hint` (empty nodes: anywhere). Errors: as CpuHints.

@@ -32,7 +32,8 @@ placement::Tenant TenantOf(const CpuPluginConfig& config, const ContainerRequest
   return tenant;
 }
 
-/// The pool of a container that runs shared, whatever today's configuration would do with it.
+/// The pool of a container that runs shared, empty for one that is left alone, whatever today's
+/// configuration would do with it.
 std::string PoolOf(const CpuPluginConfig& config, const ContainerRequest& request) {
   const StatusOr<Placement> placement = Classify(config, request);
   return placement.ok() && !placement->exclusive ? placement->pool : config.default_pool;
@@ -48,7 +49,7 @@ class Rebuilder {
 
   void Add(const sdk::Grant& grant) {
     if (!grant.allocation.exclusive) {
-      result_.state.shared[grant.request.key] = PoolOf(config_, grant.request);
+      AddShared(grant.request);
       return;
     }
     const CpuSet had = CpuSet::Parse(grant.allocation.value).value_or(CpuSet());
@@ -84,6 +85,12 @@ class Rebuilder {
   }
 
  private:
+  void AddShared(const ContainerRequest& request) {
+    if (std::string pool = PoolOf(config_, request); !pool.empty()) {
+      result_.state.shared[request.key] = std::move(pool);
+    }
+  }
+
   /// What others own and the container may not have too.
   CpuSet TakenFrom(const ContainerRequest& request) const {
     CpuSet taken;

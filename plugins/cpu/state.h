@@ -32,7 +32,8 @@ struct Holding {
 struct CpuState {
   PoolMap pools;
   std::map<ContainerKey, Holding> exclusive;
-  std::map<ContainerKey, std::string> shared;  ///< container -> the pool that it uses
+  /// Container -> the pool that it uses; without those whose CPUs are not touched.
+  std::map<ContainerKey, std::string> shared;
 
   bool operator==(const CpuState&) const = default;
 };

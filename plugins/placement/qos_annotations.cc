@@ -7,7 +7,6 @@
 namespace qrm::placement {
 namespace {
 
-constexpr char kQosLevelKey[] = "katalyst.kubewharf.io/qos_level";
 constexpr char kCpuKey[] = "katalyst.kubewharf.io/cpu_enhancement";
 constexpr char kMemoryKey[] = "katalyst.kubewharf.io/memory_enhancement";
 

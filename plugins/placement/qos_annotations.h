@@ -8,6 +8,9 @@
 
 namespace qrm::placement {
 
+/// The annotation that names the level.
+inline constexpr char kQosLevelKey[] = "katalyst.kubewharf.io/qos_level";
+
 enum class QosLevel { kNone, kDedicated, kShared, kReclaimed, kSystem };
 
 /// What a pod's QoS annotations ask for; absent annotations leave the defaults.

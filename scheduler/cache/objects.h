@@ -34,6 +34,7 @@ struct Pod {
   bool finished = false;  ///< phase Succeeded or Failed: it uses nothing any more
   bool refused = false;   ///< kube-scheduler has found no node for it
   std::string qos_class;  ///< "Guaranteed", "Burstable" or "BestEffort"
+  std::string runtime_class;
   StringMap labels;
   StringMap annotations;
   std::vector<PodContainer> containers;  ///< init containers and sidecars in their order, then apps

@@ -90,6 +90,7 @@ StringMap TextsIn(const std::string& packed) {
 std::string NeedsOf(const Pod& pod) {
   Writer writer;
   writer.Put(pod.qos_class);
+  writer.Put(pod.runtime_class);
   writer.Put(pod.overhead);
   writer.Put(static_cast<uint32_t>(pod.containers.size()));
   for (const PodContainer& container : pod.containers) {
@@ -103,6 +104,7 @@ std::string NeedsOf(const Pod& pod) {
 void ReadNeeds(const std::string& needs, Pod& pod) {
   Reader reader(needs);
   reader.Get(pod.qos_class);
+  reader.Get(pod.runtime_class);
   reader.Get(pod.overhead);
   pod.containers.resize(reader.Take<uint32_t>());
   for (PodContainer& container : pod.containers) {

@@ -107,6 +107,7 @@ Status ReadSpec(const json& object, Pod& pod) {
   QRM_ASSIGN_OR_RETURN(const json spec, Child(object, "spec"));
   QosSum qos;
   QRM_ASSIGN_OR_RETURN(pod.node, ReadText(spec, "nodeName"));
+  QRM_ASSIGN_OR_RETURN(pod.runtime_class, ReadText(spec, "runtimeClassName"));
   QRM_RETURN_IF_ERROR(ReadContainers(spec, "initContainers", pod, qos));
   QRM_RETURN_IF_ERROR(ReadContainers(spec, "containers", pod, qos));
   QRM_ASSIGN_OR_RETURN(const json overhead, Child(spec, "overhead"));

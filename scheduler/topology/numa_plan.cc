@@ -51,7 +51,8 @@ std::vector<ContainerRequest> Frames(const PodRoleKeys& keys, const Pod& pod) {
                             TextOf(pod.annotations, keys.type_annotation_fallback)),
         .labels = pod.labels,
         .annotations = pod.annotations,
-        .native_qos_class = pod.qos_class};
+        .native_qos_class = pod.qos_class,
+        .runtime_class = pod.runtime_class};
     if (container.kind == PodContainer::Kind::kApp) {
       const bool is_main = named ? container.name == main : apps == 0;
       frame.type = is_main ? ContainerType::kMain : ContainerType::kSidecar;

@@ -131,6 +131,20 @@ const WrongCase kWrong[] = {
 INSTANTIATE_TEST_SUITE_P(Values, WrongValueTest, testing::ValuesIn(kWrong),
                          [](const auto& param_info) { return param_info.param.name; });
 
+TEST(SectionTest, TakesAWordForAListOfOne) {
+  const Section section = *Section::Parse("one: a\nmore: [a, b]", "cpu.yaml");
+  EXPECT_EQ(*section.WordOrWords("one"), (std::vector<std::string>{"a"}));
+  EXPECT_EQ(*section.WordOrWords("more"), (std::vector<std::string>{"a", "b"}));
+  EXPECT_TRUE(section.WordOrWords("none")->empty());
+}
+
+TEST(SectionTest, TellsWhereAMappingBegins) {
+  const Section section = *Section::Parse("rules:\n- {a: 1}\n- b: 2\n  c: 3\n", "cpu.yaml");
+  const auto items = section.Items("rules");
+  EXPECT_EQ((*items)[0].Place(), "cpu.yaml:2");
+  EXPECT_EQ((*items)[1].Place(), "cpu.yaml:3");
+}
+
 TEST(SectionTest, RefusesTextThatIsNoYaml) {
   const Status status = Section::Parse("a: [1", "cpu.yaml").status();
   EXPECT_THAT(MessageOf(status), HasSubstr("cannot read cpu.yaml:"));

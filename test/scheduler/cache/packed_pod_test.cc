@@ -15,6 +15,7 @@ Pod MakePod(const std::string& uid) {
           .node = "n1",
           .refused = true,
           .qos_class = "Burstable",
+          .runtime_class = "kata",
           .labels = {{"app", "db"}, {"empty", ""}},
           .annotations = {{"note", std::string("a\0b", 3)}},
           .containers = {{.name = "init",

@@ -22,12 +22,13 @@ std::string ReadError(const std::string& text) {
 
 TEST(ReadPodTest, ReadsContainersInTheOrderInWhichTheyStart) {
   const Pod pod = Read(R"({"metadata": {"uid": "u", "name": "web", "namespace": "ns"},
-    "spec": {"nodeName": "n1",
+    "spec": {"nodeName": "n1", "runtimeClassName": "kata",
              "initContainers": [{"name": "i", "resources": {"requests": {"cpu": "500m"}}},
                                 {"name": "s", "restartPolicy": "Always"}],
              "containers": [{"name": "c", "resources": {"limits": {"memory": "1Gi", "cpu": 2}}}]},
     "status": {"phase": "Running"}})");
   EXPECT_EQ(pod.node, "n1");
+  EXPECT_EQ(pod.runtime_class, "kata");
   EXPECT_EQ(pod.containers,
             (std::vector<PodContainer>{
                 {.name = "i", .kind = PodContainer::Kind::kInit, .requests = {{"cpu", 0.5}}},

@@ -1,0 +1,164 @@
+// Compares containers with selectors.
+#include "plugins/cpu/select.h"
+
+#include <algorithm>
+#include <cmath>
+#include <optional>
+#include <utility>
+
+#include "api/base/number.h"
+#include "plugins/placement/qos_annotations.h"
+
+namespace qrm::cpu {
+namespace {
+
+/// On a mismatch behind a star, the star takes one character more and the rest is tried again; only
+/// the last star can be the one, so that the whole costs at most glob times text.
+bool Describes(std::string_view glob, std::string_view text) {
+  std::size_t at = 0;
+  std::size_t in_text = 0;
+  std::optional<std::pair<std::size_t, std::size_t>> star;  // behind it, and what it took up to
+  while (in_text < text.size()) {
+    if (at < glob.size() && glob[at] == '*') {
+      star = {++at, in_text};
+    } else if (at < glob.size() && (glob[at] == '?' || glob[at] == text[in_text])) {
+      ++at;
+      ++in_text;
+    } else if (star.has_value()) {
+      at = star->first;
+      in_text = ++star->second;
+    } else {
+      return false;
+    }
+  }
+  return glob.find_first_not_of('*', at) == std::string_view::npos;
+}
+
+bool DescribesAny(const std::vector<std::string>& globs, std::string_view text) {
+  return std::any_of(globs.begin(), globs.end(),
+                     [&](const std::string& glob) { return Describes(glob, text); });
+}
+
+/// Whether a text that is empty where there is none is in `set`.
+bool Fits(const TextSet& set, std::string_view text) {
+  return text.empty() ? set.HasNothing() : set.Has(text);
+}
+
+bool MatchesEach(const std::map<std::string, TextSet>& wanted, const StringMap& given) {
+  return std::all_of(wanted.begin(), wanted.end(), [&](const auto& entry) {
+    const auto found = given.find(entry.first);
+    return found == given.end() ? entry.second.HasNothing() : entry.second.Has(found->second);
+  });
+}
+
+std::string_view ValueOf(const StringMap& texts, const std::string& key) {
+  const auto found = texts.find(key);
+  return found == texts.end() ? std::string_view() : std::string_view(found->second);
+}
+
+bool IsWhole(double amount) {
+  return amount >= 1 && std::floor(amount) == amount;
+}
+
+}  // namespace
+
+TextSet::TextSet(const std::vector<std::string>& globs) {
+  for (const std::string& glob : globs) {
+    if (glob.starts_with('!')) {
+      excluded_.push_back(glob.substr(1));
+    } else {
+      included_.push_back(glob);
+    }
+  }
+}
+
+bool TextSet::Has(std::string_view text) const {
+  return (included_.empty() || DescribesAny(included_, text)) && !DescribesAny(excluded_, text);
+}
+
+StatusOr<AmountSet::Range> AmountSet::ParseRange(std::string_view word) {
+  const Status wrong = Errorf(StatusCode::kInvalidArgument,
+                              "cannot read the amount '{}'; write whole, fraction, or CPUs such as "
+                              "4, 2..8, '>=2' or '<8'",
+                              word);
+  Range range;
+  if (const std::size_t dots = word.find(".."); dots != std::string_view::npos) {
+    const auto low = ParseNumber<double>(word.substr(0, dots));
+    const auto high = ParseNumber<double>(word.substr(dots + 2));
+    if (!low.has_value() || !high.has_value() || !(*low <= *high)) {
+      return wrong;
+    }
+    return Range{.low = *low, .high = *high};
+  }
+  const bool below = word.starts_with('<');
+  const bool above = word.starts_with('>');
+  word.remove_prefix(below || above ? 1 : 0);
+  const bool with = word.starts_with('=');
+  word.remove_prefix(with && (below || above) ? 1 : 0);
+  const auto number = ParseNumber<double>(word);
+  if (!number.has_value() || !std::isfinite(*number)) {
+    return wrong;
+  }
+  if (!below) {
+    range.low = *number;
+    range.without_low = above && !with;
+  }
+  if (!above) {
+    range.high = *number;
+    range.without_high = below && !with;
+  }
+  return range;
+}
+
+StatusOr<AmountSet> AmountSet::Parse(const std::vector<std::string>& words) {
+  AmountSet set;
+  for (const std::string& word : words) {
+    set.every_ = false;
+    if (word == "whole") {
+      set.whole_ = true;
+    } else if (word == "fraction") {
+      set.fraction_ = true;
+    } else {
+      QRM_ASSIGN_OR_RETURN(const Range range, ParseRange(word));
+      set.ranges_.push_back(range);
+    }
+  }
+  return set;
+}
+
+bool AmountSet::Has(double amount) const {
+  const auto in = [&](const Range& range) {
+    return (range.without_low ? amount > range.low : amount >= range.low) &&
+           (range.without_high ? amount < range.high : amount <= range.high);
+  };
+  return every_ || (whole_ && IsWhole(amount)) || (fraction_ && std::floor(amount) != amount) ||
+         std::any_of(ranges_.begin(), ranges_.end(), in);
+}
+
+bool Matches(const Selector& selector, const ContainerRequest& request) {
+  return Fits(selector.role, request.pod_role) && Fits(selector.qos, request.native_qos_class) &&
+         Fits(selector.qos_level, ValueOf(request.annotations, placement::kQosLevelKey)) &&
+         Fits(selector.pod_namespace, request.pod_namespace) &&
+         Fits(selector.pod, request.pod_name) && Fits(selector.container, request.key.container) &&
+         Fits(selector.container_type, WordOf(request.type)) &&
+         Fits(selector.runtime_class, request.runtime_class) &&
+         MatchesEach(selector.labels, request.labels) &&
+         MatchesEach(selector.annotations, request.annotations) &&
+         selector.cpus.Has(request.quantity());
+}
+
+std::string_view WordOf(ContainerType type) {
+  switch (type) {
+    case ContainerType::kInit:
+      return "init";
+    case ContainerType::kMain:
+      return "main";
+    case ContainerType::kSidecar:
+      return "sidecar";
+    case ContainerType::kEphemeral:
+      break;
+  }
+  return "ephemeral";
+}
+
+}  // namespace qrm::cpu

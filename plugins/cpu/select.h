@@ -1,0 +1,86 @@
+// Which containers a rule of the configuration speaks of: pure comparison of texts and amounts.
+#pragma once
+
+#include <limits>
+#include <map>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "api/base/status.h"
+#include "api/resource.h"
+
+namespace qrm::cpu {
+
+/// Texts as a list of globs tells them: `*` stands for any text, `?` for any character, and `!glob`
+/// excludes. A text is in the set when one of the globs describes it, or when there are none but
+/// such that exclude, and none that excludes does. A default-made set has every text.
+class TextSet {
+ public:
+  TextSet() = default;
+  explicit TextSet(const std::vector<std::string>& globs);
+
+  bool Has(std::string_view text) const;
+  /// Whether the set has what is not there at all, such as a role or label that the pod lacks.
+  bool HasNothing() const { return included_.empty(); }
+
+  bool operator==(const TextSet&) const = default;
+
+ private:
+  std::vector<std::string> included_;
+  std::vector<std::string> excluded_;
+};
+
+/// Amounts of CPUs: `whole` and `fraction` are those from 1 on without and all with a fraction;
+/// bounds are `4`, `2..8`, `>=2`, `>2`, `<=8` and `<8`. A default-made set has every amount.
+class AmountSet {
+ public:
+  AmountSet() = default;
+  /// Those that any of `words` names. Errors: kInvalidArgument with the word and the forms.
+  static StatusOr<AmountSet> Parse(const std::vector<std::string>& words);
+
+  bool Has(double amount) const;
+
+  bool operator==(const AmountSet&) const = default;
+
+ private:
+  struct Range {
+    double low = -std::numeric_limits<double>::infinity();
+    double high = std::numeric_limits<double>::infinity();
+    bool without_low = false;
+    bool without_high = false;
+    bool operator==(const Range&) const = default;
+  };
+  static StatusOr<Range> ParseRange(std::string_view word);
+
+  bool every_ = true;
+  bool whole_ = false;
+  bool fraction_ = false;
+  std::vector<Range> ranges_;
+};
+
+/// What a container must be for a rule to speak of it: each part must fit. A default-made selector
+/// fits all.
+struct Selector {
+  TextSet role;
+  TextSet qos;        ///< the pod's class: "Guaranteed", "Burstable" or "BestEffort"
+  TextSet qos_level;  ///< the pod's annotation: "shared_cores", ...
+  TextSet pod_namespace;
+  TextSet pod;
+  TextSet container;
+  TextSet container_type;  ///< "main", "sidecar", "init" or "ephemeral"
+  TextSet runtime_class;
+  std::map<std::string, TextSet> labels;       ///< the pod's, by key
+  std::map<std::string, TextSet> annotations;  ///< the pod's, by key
+  AmountSet cpus;                              ///< that it requests
+
+  bool operator==(const Selector&) const = default;
+};
+
+/// Cost: O(text of the selector), no allocation.
+bool Matches(const Selector& selector, const ContainerRequest& request);
+
+/// "main" for MAIN, and so on: as configurations write it.
+std::string_view WordOf(ContainerType type);
+
+}  // namespace qrm::cpu
