@@ -9,6 +9,7 @@
 
 #include "api/base/check.h"
 #include "plugins/cpu/cpu_plugin.h"
+#include "plugins/cpu/elastic.h"
 #include "plugins/cpu/pools.h"
 #include "plugins/memory/memory_plugin.h"
 #include "plugins/nic/addresses.h"
@@ -183,16 +184,17 @@ std::vector<PoolStatus> BuiltinPools(const BuiltinOptions& options, const String
     return status;
   }
   const auto saved = kept.find(cpu::kResource);
-  StatusOr<cpu::PoolMap> sizes = cpu::PoolMap();
+  cpu::PoolMap sizes;
   if (saved != kept.end()) {
-    sizes = cpu::LoadPools(*config, saved->second);
+    sizes = cpu::LoadPools(*config, saved->second).value_or(cpu::SavedPools()).pools;
   }
   for (const auto& [name, pool] : config->pools) {
-    const bool known = sizes.ok() && sizes->contains(name);
+    const CpuSet& cpus = sizes.contains(name) ? sizes.at(name) : pool.cpus;
+    // An elastic one is never of another size than it is to be.
     status.push_back({.resource = cpu::kResource,
                       .pool = name,
-                      .configured = pool.cpus,
-                      .cpus = known ? sizes->at(name) : pool.cpus});
+                      .configured = cpu::IsElastic(*config, name) ? cpus : pool.cpus,
+                      .cpus = cpus});
   }
   return status;
 }

@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "plugins/cpu/cpu_plugin.h"
+#include "plugins/cpu/elastic.h"
 #include "plugins/cpu/fit_config.h"
 #include "plugins/cpu/pools.h"
 #include "plugins/nic/addresses.h"
@@ -148,8 +149,10 @@ std::string NodeConfig::Text(const StringMap& plugin_values, const CpuSet& offli
   const auto saved = plugin_values.find(cpu::kResource);
   if (saved != plugin_values.end()) {
     json resized = json::object();
-    for (const auto& [name, cpus] : cpu::LoadPools(cpu_, saved->second).value_or(cpu::PoolMap())) {
-      if (cpus != cpu_.pools.at(name).cpus) {
+    const auto loaded = cpu::LoadPools(cpu_, saved->second).value_or(cpu::SavedPools());
+    for (const auto& [name, cpus] : loaded.pools) {
+      // An elastic one follows from the pods, which whoever reads this knows.
+      if (!cpu::IsElastic(cpu_, name) && cpus != cpu_.pools.at(name).cpus) {
         resized[name] = ToString(cpus);
       }
     }

@@ -6,6 +6,7 @@
 
 #include "api/base/section.h"
 #include "plugins/config/role_config.h"
+#include "plugins/cpu/pool_config.h"
 
 namespace qrm::cpu {
 namespace {
@@ -93,37 +94,6 @@ Status CheckTargets(const Section& section, const CpuPluginConfig& config) {
     }
   }
   return OkStatus();
-}
-
-StatusOr<std::map<std::string, PoolConfig>> ParsePools(const Section& section,
-                                                       std::set<std::string> taken_roles) {
-  std::map<std::string, PoolConfig> pools;
-  QRM_ASSIGN_OR_RETURN(const Section parent, section.Child("pools"));
-  QRM_ASSIGN_OR_RETURN(const auto children, section.Children("pools"));
-  for (const auto& [name, child] : children) {
-    if (name == kDefaultPool || name == kReservedPool) {
-      return parent.Error(name, "is a pool that always exists", "choose another name");
-    }
-    QRM_RETURN_IF_ERROR(child.AllowKeys({"cpus", "roles"}));
-    PoolConfig pool;
-    QRM_ASSIGN_OR_RETURN(pool.cpus, child.Parsed<CpuSet>("cpus", "CPU list", "0-3,8"));
-    for (const auto& [other, earlier] : pools) {
-      if (const CpuSet both = pool.cpus & earlier.cpus; !both.Empty()) {
-        return child.Error("cpus",
-                           fmt::format("has {}, which pool {} has, too", ToString(both), other),
-                           "give each CPU to one pool");
-      }
-    }
-    QRM_ASSIGN_OR_RETURN(pool.roles, child.Words("roles"));
-    for (const std::string& role : pool.roles) {
-      if (!taken_roles.insert(role).second) {
-        return child.Error("roles", fmt::format("has '{}', which is placed elsewhere too", role),
-                           "name each role once, under roles or in one pool");
-      }
-    }
-    pools[name] = std::move(pool);
-  }
-  return pools;
 }
 
 /// `static: true`, or a mapping with options of kubelet's static policy, by kubelet's names.

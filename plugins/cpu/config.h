@@ -1,6 +1,7 @@
 // The cpu plugin's configuration: reserved CPUs, pools, and the roles that get CPUs of their own.
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <map>
 #include <optional>
@@ -40,10 +41,27 @@ struct GrantConfig {
   bool operator==(const GrantConfig&) const = default;
 };
 
+/// How a pool follows what its containers ask for. Units: CPUs.
+struct ElasticSize {
+  enum class Round { kCpu, kCore, kL3 };  ///< in the order of their words in configuration files
+
+  int min = 0;
+  int max = CpuSet::kMaxIds;
+  int ratio_percent = 100;  ///< of what they ask for
+  Round round = Round::kCpu;
+  std::chrono::seconds shrink_after{30};  ///< it needs less for so long before it gives CPUs up
+  int step = 0;                           ///< the most that it gives up at a time; 0: all
+
+  bool operator==(const ElasticSize&) const = default;
+};
+
 /// A pool of CPUs that its containers share, as configured; it may be resized later.
 struct PoolConfig {
-  CpuSet cpus;
+  CpuSet cpus;  ///< of an elastic pool: those of its minimum, once a machine is known
   std::vector<std::string> roles;
+  std::optional<ElasticSize> size;  ///< set: it is elastic
+  int priority = 0;                 ///< the higher, the earlier it gets what it asks for
+  int weight = 1;                   ///< within one priority
 };
 
 /// The names of the pools that are not configured: what is left, and the reserved CPUs.

@@ -2,14 +2,18 @@
 #include "plugins/cpu/cpu_plugin.h"
 
 #include <algorithm>
+#include <chrono>
 #include <cstdint>
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <utility>
 
 #include "api/base/log.h"
+#include "plugins/cpu/allocations.h"
 #include "plugins/cpu/classify.h"
+#include "plugins/cpu/elastic.h"
 #include "plugins/cpu/export_json.h"
 #include "plugins/cpu/fit_config.h"
 #include "plugins/cpu/policy.h"
@@ -21,8 +25,8 @@ namespace {
 
 class CpuPlugin final : public sdk::ResourcePlugin {
  public:
-  CpuPlugin(CpuPluginConfig config, Machine machine)
-      : config_(std::move(config)), machine_(std::move(machine)), layout_(machine_) {
+  CpuPlugin(CpuPluginConfig config, Machine machine, const Clock& clock)
+      : config_(std::move(config)), machine_(std::move(machine)), layout_(machine_), clock_(clock) {
     SetPoolSizes(InitialState(config_).pools);
     if (config_.static_mode) {
       static_policy_.emplace(CpuLayout::LikeKubelet(machine_), config_.static_mode->options,
@@ -31,17 +35,18 @@ class CpuPlugin final : public sdk::ResourcePlugin {
   }
 
   Status LoadState(const std::string& saved) override {
-    StatusOr<PoolMap> pools = LoadPools(config_, saved);
-    Status usable = pools.status();
+    StatusOr<SavedPools> loaded = LoadPools(config_, saved);
+    Status usable = loaded.status();
     if (usable.ok()) {
-      usable = CheckPools(ViewOf(), *pools);
+      usable = CheckPools(ViewOf(), loaded->pools);
     }
     if (!usable.ok()) {
       log::Warning("saved pools do not fit, using the configured ones",
                    {{"error", MessageOf(usable)}});
       return OkStatus();
     }
-    SetPoolSizes(*std::move(pools));
+    untold_ = std::move(loaded->retiring);
+    SetPoolSizes(std::move(loaded->pools));
     return OkStatus();
   }
 
@@ -53,8 +58,12 @@ class CpuPlugin final : public sdk::ResourcePlugin {
     state_ = std::move(rebuilt.state);
     settled_.reset();
     users_.clear();
-    for (const auto& [key, pool] : state_.shared) {
-      ++users_[pool];
+    for (const auto& [key, guest] : state_.shared) {
+      ++users_[guest.pool];
+      if (IsElastic(config_, guest.pool)) {  // what it has by its record, and its pool no more
+        untold_ |= CpuSet::Parse(grants.at(key).allocation.value).value_or(CpuSet()) -
+                   PoolCpus(ViewOf(), guest.pool);
+      }
     }
     SetPoolSizes(state_.pools);
     return OkStatus();
@@ -75,18 +84,24 @@ class CpuPlugin final : public sdk::ResourcePlugin {
   StatusOr<ResourceAllocation> Allocate(const ContainerRequest& request,
                                         const TopologyHint& hint) override {
     auto former_holding = state_.exclusive.extract(request.key);
-    const std::string former_pool = Unshare(request.key);
+    std::optional<Guest> former_guest = Unshare(request.key);
     StatusOr<Decision> decision = PlaceContainer(ViewOf(), request, hint);
     if (!decision.ok()) {
       state_.exclusive.insert(std::move(former_holding));
-      Share(request.key, former_pool);
+      if (former_guest.has_value()) {
+        Share(request.key, *std::move(former_guest));
+      }
       return decision.status();
+    }
+    if (std::optional<PoolMap>& pools = decision->pools;
+        pools.has_value() && ChangePools(*std::move(pools))) {
+      NotifyChanged();
     }
     if (std::optional<Holding>& holding = decision->holding; holding.has_value()) {
       state_.exclusive[request.key] = *std::move(holding);
     } else if (!decision->pool.empty()) {
       NoteValue(decision->pool, decision->allocation.value);
-      Share(request.key, decision->pool);
+      Share(request.key, GuestOf(request, decision->pool));
     }
     return std::move(decision->allocation);
   }
@@ -96,10 +111,17 @@ class CpuPlugin final : public sdk::ResourcePlugin {
       state_.exclusive.erase(key);
       Unshare(key);
     }
+    if (ChangePools(SizedPools(ViewOf()))) {
+      NotifyChanged();
+    }
   }
 
   StatusOr<std::map<ContainerKey, ResourceAllocation>> Reconcile(
       const sdk::Grants& grants) override {
+    ShrinkPools();
+    // What the last question told is done by now.
+    told_ = std::exchange(untold_, CpuSet());
+    Save();
     StringMap now = ValuesOfPools();
     if (settled_.has_value() &&
         std::includes(settled_->begin(), settled_->end(), now.begin(), now.end())) {
@@ -134,6 +156,9 @@ class CpuPlugin final : public sdk::ResourcePlugin {
                        .roles = configured->second.roles,
                        .containers = ContainersIn(state_, name)});
     }
+    if (state_.pools.contains(kDefaultPool)) {
+      return pools;
+    }
     pools.push_back({.name = kDefaultPool,
                      .cpus = PoolCpus(ViewOf(), kDefaultPool),
                      .containers = ContainersIn(state_, kDefaultPool)});
@@ -142,7 +167,7 @@ class CpuPlugin final : public sdk::ResourcePlugin {
 
   Status SetPools(const std::map<std::string, CpuSet>& cpus_by_pool) override {
     QRM_ASSIGN_OR_RETURN(PoolMap pools, ResizePools(ViewOf(), cpus_by_pool));
-    SetPoolSizes(std::move(pools));
+    ChangePools(std::move(pools));
     return OkStatus();
   }
 
@@ -159,23 +184,48 @@ class CpuPlugin final : public sdk::ResourcePlugin {
             state_,
             static_policy_ ? &*static_policy_ : nullptr,
             machine_.OfflineNow(),
-            &layout_};
+            &layout_,
+            told_ | untold_};
   }
 
-  /// Empty for no pool, which is none's name.
-  void Share(const ContainerKey& key, const std::string& pool) {
-    if (!pool.empty()) {
-      state_.shared[key] = pool;
-      ++users_[pool];
-    }
+  void Share(const ContainerKey& key, Guest guest) {
+    ++users_[guest.pool];
+    state_.shared[key] = std::move(guest);
   }
-  std::string Unshare(const ContainerKey& key) {
-    const auto former = state_.shared.extract(key);
+  std::optional<Guest> Unshare(const ContainerKey& key) {
+    auto former = state_.shared.extract(key);
     if (former.empty()) {
-      return {};
+      return std::nullopt;
     }
-    --users_[former.mapped()];
-    return former.mapped();
+    --users_[former.mapped().pool];
+    return std::move(former.mapped());
+  }
+
+  /// Takes from elastic pools what they have not needed for long enough.
+  void ShrinkPools() {
+    const std::set<std::string> surplus = PoolsWithSurplus(ViewOf());
+    std::erase_if(surplus_since_, [&](const auto& pool) { return !surplus.contains(pool.first); });
+    const auto now = clock_.Steady();
+    std::set<std::string> may_shrink;
+    for (const std::string& pool : surplus) {
+      const auto since = surplus_since_.emplace(pool, now).first->second;
+      if (now - since >= config_.pools.at(pool).size.value_or(ElasticSize()).shrink_after) {
+        may_shrink.insert(pool);
+      }
+    }
+    ChangePools(SizedPools(ViewOf(), nullptr, may_shrink));
+  }
+
+  /// Makes `pools` the pools. Returns whether they are others than before.
+  bool ChangePools(PoolMap pools) {
+    if (pools == state_.pools) {
+      return false;
+    }
+    for (const auto& [name, cpus] : pools) {
+      untold_ |= state_.pools[name] - cpus;
+    }
+    SetPoolSizes(std::move(pools));
+    return true;
   }
 
   /// One more container of `pool` has `value`.
@@ -203,30 +253,39 @@ class CpuPlugin final : public sdk::ResourcePlugin {
 
   void SetPoolSizes(PoolMap pools) {
     state_.pools = std::move(pools);
-    saved_pools_ = SavePools(config_, state_.pools);
+    Save();
   }
+  void Save() { saved_pools_ = SavePools(config_, {state_.pools, told_ | untold_}); }
 
   const CpuPluginConfig config_;
   const Machine machine_;
-  const CpuLayout layout_;                        ///< of machine_
+  const CpuLayout layout_;  ///< of machine_
+  const Clock& clock_;
   std::optional<StaticCpuPolicy> static_policy_;  ///< of machine_
   CpuState state_;
   std::map<std::string, uint64_t> users_;  ///< containers in state_.shared, by pool
   /// What the containers of each pool have, while all grants are what state_ says.
   std::optional<StringMap> settled_;
   std::string saved_pools_;  ///< asked for at every commit
+  /// Elastic pools that have more than they need, and when that was seen first.
+  std::map<std::string, std::chrono::steady_clock::time_point> surplus_since_;
+  /// What pools gave up: not yet told to their containers, and told by the last reconcile, which
+  /// may be under way. Until the next one no container gets it for its own.
+  CpuSet untold_;
+  CpuSet told_;
 };
 
 }  // namespace
 
 StatusOr<std::unique_ptr<sdk::ResourcePlugin>> MakeCpuPlugin(const CpuPluginConfig& config,
-                                                             const Machine& machine) {
+                                                             const Machine& machine,
+                                                             const Clock& clock) {
   QRM_ASSIGN_OR_RETURN(FittingConfig fitting, FitCpuConfig(machine, config));
   for (const std::string& repair : fitting.repairs) {
     log::Warning("cpu configuration cut down", {{"repair", repair}});
   }
   return std::unique_ptr<sdk::ResourcePlugin>(
-      std::make_unique<CpuPlugin>(std::move(fitting.config), machine));
+      std::make_unique<CpuPlugin>(std::move(fitting.config), machine, clock));
 }
 
 }  // namespace qrm::cpu

@@ -11,7 +11,8 @@ using nlohmann::ordered_json;
 
 std::string ExportJson(const View& view, const sdk::Grants& grants) {
   const CpuSet exclusive = ExclusiveCpus(view.state);
-  const CpuSet left = LeftCpus(view);
+  const CpuSet left =
+      view.state.pools.contains(kDefaultPool) ? PoolCpus(view, kDefaultPool) : LeftCpus(view);
   ordered_json nodes = ordered_json::object();
   for (const NumaNode& node : view.machine.nodes()) {
     nodes[std::to_string(node.id)] = {

@@ -4,6 +4,7 @@
 #include <string_view>
 #include <utility>
 
+#include "plugins/cpu/elastic.h"
 #include "plugins/cpu/pools.h"
 #include "plugins/cpu/state.h"
 #include "topology/cpu_assignment.h"
@@ -56,7 +57,12 @@ StatusOr<FittingConfig> FitCpuConfig(const Machine& machine, CpuPluginConfig con
   if (config.static_mode) {
     QRM_RETURN_IF_ERROR(FitStaticConfig(machine, *config.static_mode, config.reserved));
   }
-  const CpuState initial = InitialState(config);
+  CpuState initial = InitialState(config);
+  QRM_RETURN_IF_ERROR(CheckMinimums({machine, config, initial}));
+  initial.pools = SizedPools({machine, config, initial});
+  for (auto& [name, pool] : config.pools) {
+    pool.cpus = initial.pools.at(name);
+  }
   QRM_RETURN_IF_ERROR(CheckPools({machine, config, initial}, initial.pools));
   return FittingConfig{std::move(config), std::move(repairs)};
 }

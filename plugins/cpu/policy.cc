@@ -7,8 +7,9 @@
 
 #include <fmt/ranges.h>
 
+#include "plugins/cpu/allocations.h"
 #include "plugins/cpu/classify.h"
-#include "plugins/cpu/pools.h"
+#include "plugins/cpu/elastic.h"
 #include "plugins/placement/exclusive_nodes.h"
 #include "topology/cpu_assignment.h"
 #include "topology/hint_generation.h"
@@ -52,7 +53,7 @@ Room FindRoom(const View& view, const ContainerRequest& request, const OwnRule& 
   Room room;
   room.tenant = {.pod_uid = request.key.pod_uid, .role = own.role, .share = own.rule.share};
   room.barred = BarredNodes(TenantsOf(view), room.tenant);
-  room.free = LeftCpus(view) - view.offline - view.machine.CpusOf(room.barred);
+  room.free = LeftCpus(view) - view.offline - view.retiring - view.machine.CpusOf(room.barred);
   if (own.rule.whole_cores) {
     room.free -= view.machine.CoresOf(view.machine.cpu_set() - room.free);
   }
@@ -124,8 +125,9 @@ StatusOr<int> CountByRule(const View& view, const ContainerRequest& request,
 
 /// OK when the default pool keeps a CPU after `count` have left it.
 Status CheckDefaultPoolStays(const View& view, const ContainerRequest& request, int count) {
+  const bool sized = view.state.pools.contains(kDefaultPool);  // then its CPUs are nobody's to take
   const int left = (PoolCpus(view, kDefaultPool) - view.offline).Count();
-  if (count > 0 && view.config.default_pool == kDefaultPool && left <= count) {
+  if (!sized && count > 0 && view.config.default_pool == kDefaultPool && left <= count) {
     return Errorf(StatusCode::kResourceExhausted,
                   "cannot place {}: {} CPUs of its own would empty the default pool, which has {}; "
                   "ask for fewer CPUs or remove a pod",
@@ -201,29 +203,6 @@ std::optional<StatusOr<CpuSet>> PickCpus(const View& view, const Room& room,
   return TakeNear(view, room.free & view.machine.CpusOf(*nodes), count, {}, options);
 }
 
-std::map<uint64_t, uint64_t> AmountByNode(const Machine& machine, const CpuSet& cpus) {
-  std::map<uint64_t, uint64_t> amounts;
-  for (const NumaNode& node : machine.nodes()) {
-    if (const int count = (node.cpus & cpus).Count(); count > 0) {
-      amounts[static_cast<uint64_t>(node.id)] = static_cast<uint64_t>(count);
-    }
-  }
-  return amounts;
-}
-
-ResourceAllocation ShareCpus(const Machine& machine, const CpuSet& cpus) {
-  ResourceAllocation allocation = sdk::PinCpus(cpus);
-  allocation.amount_by_node = AmountByNode(machine, cpus);
-  return allocation;
-}
-
-ResourceAllocation OwnCpus(const Machine& machine, const CpuSet& cpus, bool preferred) {
-  ResourceAllocation allocation = ShareCpus(machine, cpus);
-  allocation.exclusive = true;
-  allocation.hints = {{.nodes = machine.NodesOf(cpus), .preferred = preferred}};
-  return allocation;
-}
-
 Decision Own(const View& view, const ContainerRequest& request, const CpuSet& cpus,
              const TopologyHint& hint, const Tenant& tenant) {
   const bool preferred = hint.preferred && view.machine.NodesOf(cpus).IsSubsetOf(hint.nodes);
@@ -231,10 +210,45 @@ Decision Own(const View& view, const ContainerRequest& request, const CpuSet& cp
           .holding = Holding{.cpus = cpus, .tenant = tenant, .type = request.type}};
 }
 
-Status CheckPoolHasCpus(const View& view, const ContainerRequest& request,
-                        const std::string& pool) {
-  if (pool.empty() || !(PoolCpus(view, pool) - view.offline).Empty()) {
-    return OkStatus();
+/// A pool with one more container.
+struct PoolPlace {
+  CpuSet cpus;
+  std::optional<PoolMap> pools;  ///< set when elastic ones change
+};
+
+/// Whether `after` leaves a pool without CPUs that had some.
+bool Empties(const View& view, const PoolMap& after) {
+  return std::any_of(after.begin(), after.end(), [&](const auto& pool) {
+    return pool.second.Empty() && !PoolCpus(view, pool.first).Empty();
+  });
+}
+
+/// `pool` with the container, and all elastic pools then. Errors: kResourceExhausted when that
+/// would leave a pool without a CPU, or another below its minimum.
+StatusOr<PoolPlace> PlaceInElastic(const View& view, const ContainerRequest& request,
+                                   const std::string& pool) {
+  const Newcomer newcomer = {request.key, GuestOf(request, pool)};
+  PoolMap pools = SizedPools(view, &newcomer);
+  CpuSet cpus = pools.at(pool);
+  if ((cpus - view.offline).Empty() || Empties(view, pools) ||
+      (MinimumsFit(view) && !MinimumsFit(view, &newcomer))) {
+    return Errorf(StatusCode::kResourceExhausted,
+                  "cannot place {}: pool {} has no CPU, and none is left for it; remove a pod, or "
+                  "raise the pool's min",
+                  NameOf(request), pool);
+  }
+  return PoolPlace{.cpus = std::move(cpus), .pools = std::move(pools)};
+}
+
+/// Errors: kResourceExhausted when the pool has no CPU even with the container in it.
+StatusOr<PoolPlace> PlaceOf(const View& view, const ContainerRequest& request,
+                            const std::string& pool) {
+  if (IsElastic(view.config, pool)) {
+    return PlaceInElastic(view, request, pool);
+  }
+  PoolPlace place = {.cpus = PoolCpus(view, pool)};
+  if (!(place.cpus - view.offline).Empty()) {
+    return place;
   }
   return Errorf(
       StatusCode::kResourceExhausted,
@@ -306,8 +320,9 @@ StatusOr<Decision> PlaceExclusively(const View& view, const ContainerRequest& re
 }
 
 StatusOr<Decision> PlaceOnItsOwn(const View& view, const ContainerRequest& request,
-                                 const TopologyHint& hint, const Placement& placement) {
-  const OwnRule own = {*placement.exclusive, placement.role};
+                                 const TopologyHint& hint, const Placement& placement,
+                                 const ExclusiveRule& rule) {
+  const OwnRule own = {rule, placement.role};
   return placement.by_static_policy ? PlaceByStaticPolicy(view, request, hint, own)
                                     : PlaceExclusively(view, request, hint, own);
 }
@@ -318,8 +333,10 @@ StatusOr<Decision> PlaceInPool(const View& view, const ContainerRequest& request
   if (pool.empty()) {
     return Decision();
   }
-  QRM_RETURN_IF_ERROR(CheckPoolHasCpus(view, request, pool));
-  return Decision{.allocation = ShareCpus(view.machine, PoolCpus(view, pool)), .pool = pool};
+  QRM_ASSIGN_OR_RETURN(PoolPlace place, PlaceOf(view, request, pool));
+  return Decision{.allocation = ShareCpus(view.machine, place.cpus),
+                  .pool = pool,
+                  .pools = std::move(place.pools)};
 }
 
 }  // namespace
@@ -327,7 +344,9 @@ StatusOr<Decision> PlaceInPool(const View& view, const ContainerRequest& request
 StatusOr<HintList> CpuHints(const View& view, const ContainerRequest& request) {
   QRM_ASSIGN_OR_RETURN(const Placement placement, Classify(view.config, request));
   if (!placement.exclusive) {
-    QRM_RETURN_IF_ERROR(CheckPoolHasCpus(view, request, placement.pool));
+    if (!placement.pool.empty()) {
+      QRM_RETURN_IF_ERROR(PlaceOf(view, request, placement.pool).status());
+    }
     return HintList::NoPreference();
   }
   const OwnRule own = {*placement.exclusive, placement.role};
@@ -359,36 +378,23 @@ StatusOr<HintList> CpuHints(const View& view, const ContainerRequest& request) {
 StatusOr<Decision> PlaceContainer(const View& view, const ContainerRequest& request,
                                   const TopologyHint& hint) {
   QRM_ASSIGN_OR_RETURN(const Placement placement, Classify(view.config, request));
-  QRM_ASSIGN_OR_RETURN(Decision decision, placement.exclusive
-                                              ? PlaceOnItsOwn(view, request, hint, placement)
-                                              : PlaceInPool(view, request, placement.pool));
+  QRM_ASSIGN_OR_RETURN(Decision decision,
+                       placement.exclusive
+                           ? PlaceOnItsOwn(view, request, hint, placement, *placement.exclusive)
+                           : PlaceInPool(view, request, placement.pool));
   decision.allocation.decided_by = placement.by;
   return decision;
 }
 
-std::map<ContainerKey, ResourceAllocation> ChangedAllocations(const View& view,
-                                                              const sdk::Grants& grants) {
-  std::map<ContainerKey, ResourceAllocation> changed;
-  for (const auto& [key, holding] : view.state.exclusive) {
-    const auto grant = grants.find(key);
-    if (grant != grants.end() && grant->second.allocation.value != ToString(holding.cpus)) {
-      changed[key] = OwnCpus(view.machine, holding.cpus, false);
-    }
+void Note(const ContainerRequest& request, Decision decision, CpuState& state) {
+  if (decision.pools.has_value()) {
+    state.pools = *std::move(decision.pools);
   }
-  std::map<std::string, ResourceAllocation> by_pool;
-  for (const auto& [key, pool] : view.state.shared) {
-    auto now = by_pool.find(pool);
-    if (now == by_pool.end()) {
-      now = by_pool.emplace(pool, ShareCpus(view.machine, PoolCpus(view, pool))).first;
-    }
-    const auto grant = grants.find(key);
-    // An empty pool is the result of a repair after a restart: its containers keep what they have.
-    if (grant != grants.end() && !now->second.value.empty() &&
-        grant->second.allocation.value != now->second.value) {
-      changed[key] = now->second;
-    }
+  if (decision.holding.has_value()) {
+    state.exclusive[request.key] = *std::move(decision.holding);
+  } else if (!decision.pool.empty()) {
+    state.shared[request.key] = GuestOf(request, std::move(decision.pool));
   }
-  return changed;
 }
 
 }  // namespace qrm::cpu

@@ -2,7 +2,6 @@
 // request.
 #pragma once
 
-#include <map>
 #include <optional>
 #include <string>
 #include <vector>
@@ -24,15 +23,14 @@ struct Decision {
   ResourceAllocation allocation;
   std::optional<Holding> holding;  ///< set for CPUs of its own
   std::string pool;                ///< else the pool; empty for a container that is left alone
+  std::optional<PoolMap> pools;    ///< what the pools are then, where elastic ones changed
 };
+
+/// Notes in `state` that the container of `request` has what `decision` gave it.
+void Note(const ContainerRequest& request, Decision decision, CpuState& state);
 
 /// The CPUs for `request` within `hint` (empty nodes: anywhere). Errors: as CpuHints.
 StatusOr<Decision> PlaceContainer(const View& view, const ContainerRequest& request,
                                   const TopologyHint& hint);
-
-/// Those of `grants` whose allocations are to change, because pools or the machine did.
-/// Cost: O(containers), besides one allocation per pool.
-std::map<ContainerKey, ResourceAllocation> ChangedAllocations(const View& view,
-                                                              const sdk::Grants& grants);
 
 }  // namespace qrm::cpu

@@ -1,10 +1,13 @@
 // Implements the rules of named pools.
 #include "plugins/cpu/pools.h"
 
+#include <utility>
 #include <vector>
 
 #include <fmt/ranges.h>
 #include <nlohmann/json.hpp>
+
+#include "plugins/cpu/elastic.h"
 
 namespace qrm::cpu {
 namespace {
@@ -17,7 +20,7 @@ Status Overlap(const std::string& pool, const CpuSet& cpus, const std::string& o
 
 Status CheckPool(const View& view, const std::string& pool, const CpuSet& cpus) {
   const CpuSet unknown = cpus - view.machine.cpu_set();
-  if (!unknown.Empty()) {
+  if (!unknown.Empty() && !IsElastic(view.config, pool)) {  // an elastic one takes others
     return Overlap(pool, unknown,
                    fmt::format("the machine has {}", ToString(view.machine.cpu_set())));
   }
@@ -37,6 +40,34 @@ Status CheckPool(const View& view, const std::string& pool, const CpuSet& cpus) 
                   containers);
   }
   return OkStatus();
+}
+
+/// `view` of another state, which outlives it.
+View WithState(View view, const CpuState& state) {
+  return {view.machine,
+          view.config,
+          state,
+          view.static_policy,
+          std::move(view.offline),
+          view.layout,
+          std::move(view.retiring)};
+}
+
+/// What tells on disk how a pool was configured: while that stays, it keeps its CPUs. Those of an
+/// elastic pool follow its containers, whatever its bounds are.
+std::string ConfiguredText(const CpuPluginConfig& config, const std::string& pool) {
+  return IsElastic(config, pool) ? "elastic" : ToString(config.pools.at(pool).cpus);
+}
+
+/// Takes from elastic pools the CPUs that are reserved or in a pool of one size, as configured now.
+void YieldToFixed(const CpuPluginConfig& config, PoolMap& pools) {
+  CpuSet fixed = config.reserved;
+  for (const auto& [name, cpus] : pools) {
+    fixed |= IsElastic(config, name) ? CpuSet() : cpus;
+  }
+  for (auto& [name, cpus] : pools) {
+    cpus -= IsElastic(config, name) ? fixed : CpuSet();
+  }
 }
 
 std::string Names(const CpuPluginConfig& config) {
@@ -62,7 +93,7 @@ Status CheckPools(const View& view, const PoolMap& pools) {
   }
   CpuState changed = view.state;
   changed.pools = pools;
-  if (view.config.default_pool == kDefaultPool &&
+  if (view.config.default_pool == kDefaultPool && !IsElastic(view.config, kDefaultPool) &&
       PoolCpus({view.machine, view.config, changed}, kDefaultPool).Empty()) {
     return Errorf(
         StatusCode::kInvalidArgument,
@@ -75,8 +106,14 @@ Status CheckPools(const View& view, const PoolMap& pools) {
 StatusOr<PoolMap> ResizePools(const View& view, const PoolMap& cpus_by_pool) {
   PoolMap pools = view.state.pools;
   for (const auto& [name, cpus] : cpus_by_pool) {
-    if (name == kDefaultPool) {
+    if (name == kDefaultPool && !IsElastic(view.config, name)) {
       continue;
+    }
+    if (IsElastic(view.config, name)) {
+      return Errorf(StatusCode::kInvalidArgument,
+                    "cannot set pool {}: it is as large as its containers ask for; change "
+                    "pools.{}.size in the configuration",
+                    name, name);
     }
     if (!pools.contains(name)) {
       return Errorf(StatusCode::kInvalidArgument,
@@ -85,9 +122,12 @@ StatusOr<PoolMap> ResizePools(const View& view, const PoolMap& cpus_by_pool) {
     }
     pools[name] = cpus;
   }
-  QRM_RETURN_IF_ERROR(CheckPools(view, pools));
   CpuState changed = view.state;
   changed.pools = pools;
+  YieldToFixed(view.config, changed.pools);
+  changed.pools = SizedPools(WithState(view, changed));
+  pools = changed.pools;
+  QRM_RETURN_IF_ERROR(CheckPools(view, pools));
   const CpuSet left = PoolCpus({view.machine, view.config, changed}, kDefaultPool);
   const auto wanted = cpus_by_pool.find(kDefaultPool);
   if (wanted != cpus_by_pool.end() && wanted->second != left) {
@@ -99,18 +139,21 @@ StatusOr<PoolMap> ResizePools(const View& view, const PoolMap& cpus_by_pool) {
   return pools;
 }
 
-std::string SavePools(const CpuPluginConfig& config, const PoolMap& pools) {
-  nlohmann::json saved = nlohmann::json::object();
-  for (const auto& [name, cpus] : pools) {
-    const auto configured = config.pools.find(name);
-    if (configured != config.pools.end()) {
-      saved[name] = {{"cpus", ToString(cpus)}, {"configured", ToString(configured->second.cpus)}};
+std::string SavePools(const CpuPluginConfig& config, const SavedPools& saved) {
+  nlohmann::json pools = nlohmann::json::object();
+  for (const auto& [name, cpus] : saved.pools) {
+    if (config.pools.contains(name)) {
+      pools[name] = {{"cpus", ToString(cpus)}, {"configured", ConfiguredText(config, name)}};
     }
   }
-  return nlohmann::json{{"pools", saved}}.dump();
+  nlohmann::json text = {{"pools", std::move(pools)}};
+  if (!saved.retiring.Empty()) {
+    text["retiring"] = ToString(saved.retiring);
+  }
+  return text.dump();
 }
 
-StatusOr<PoolMap> LoadPools(const CpuPluginConfig& config, const std::string& text) {
+StatusOr<SavedPools> LoadPools(const CpuPluginConfig& config, const std::string& text) {
   const Status unreadable =
       Errorf(StatusCode::kDataLoss,
              "cannot read the saved pools: '{}' is not what was saved; set the pools again", text);
@@ -118,7 +161,19 @@ StatusOr<PoolMap> LoadPools(const CpuPluginConfig& config, const std::string& te
   if (!saved.is_object() || !saved.contains("pools") || !saved["pools"].is_object()) {
     return unreadable;
   }
+  const auto written = saved.find("retiring");
+  if (written != saved.end() && !written->is_string()) {
+    return unreadable;
+  }
+  const StatusOr<CpuSet> retiring =
+      CpuSet::Parse(written == saved.end() ? "" : written->get<std::string>());
+  if (!retiring.ok()) {
+    return unreadable;
+  }
   PoolMap pools = InitialState(config).pools;
+  for (auto& [name, cpus] : pools) {
+    cpus = IsElastic(config, name) ? CpuSet() : cpus;
+  }
   for (const auto& [name, entry] : saved["pools"].items()) {
     if (!entry.is_object() || !entry.contains("cpus") || !entry["cpus"].is_string() ||
         !entry.contains("configured") || !entry["configured"].is_string()) {
@@ -129,11 +184,13 @@ StatusOr<PoolMap> LoadPools(const CpuPluginConfig& config, const std::string& te
       return unreadable;
     }
     const auto pool = pools.find(name);
-    if (pool != pools.end() && ToString(pool->second) == entry["configured"].get<std::string>()) {
+    if (pool != pools.end() &&
+        ConfiguredText(config, name) == entry["configured"].get<std::string>()) {
       pool->second = *cpus;
     }
   }
-  return pools;
+  YieldToFixed(config, pools);
+  return SavedPools{std::move(pools), *retiring};
 }
 
 }  // namespace qrm::cpu

@@ -15,15 +15,23 @@ namespace qrm::cpu {
 /// Errors: kInvalidArgument naming the pool and the CPUs.
 Status CheckPools(const View& view, const PoolMap& pools);
 
-/// The pools with those of `cpus_by_pool` changed. kDefaultPool may be among them when it is what
-/// the others leave. Errors: kInvalidArgument for an unknown pool, and those of CheckPools.
+/// The pools with those of `cpus_by_pool` changed; elastic ones give way and take other CPUs.
+/// kDefaultPool may be among them when it is what the others leave. Errors: kInvalidArgument for an
+/// unknown or elastic pool, and those of CheckPools.
 StatusOr<PoolMap> ResizePools(const View& view, const PoolMap& cpus_by_pool);
 
-/// The pools as text: the size of each beside its configured one.
-std::string SavePools(const CpuPluginConfig& config, const PoolMap& pools);
+/// What survives a restart.
+struct SavedPools {
+  PoolMap pools;
+  CpuSet retiring;  ///< that containers of pools may still run on, though no pool has them
+};
 
-/// The pools of such a text; a pool whose configuration changed since has its configured CPUs.
+/// The pools as text: the size of each beside its configured one.
+std::string SavePools(const CpuPluginConfig& config, const SavedPools& saved);
+
+/// The pools of such a text; a pool whose configuration changed since has its configured CPUs, and
+/// an elastic one that is new has none.
 /// Errors: kDataLoss when `text` cannot be read.
-StatusOr<PoolMap> LoadPools(const CpuPluginConfig& config, const std::string& text);
+StatusOr<SavedPools> LoadPools(const CpuPluginConfig& config, const std::string& text);
 
 }  // namespace qrm::cpu

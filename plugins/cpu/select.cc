@@ -77,10 +77,10 @@ bool TextSet::Has(std::string_view text) const {
 }
 
 StatusOr<AmountSet::Range> AmountSet::ParseRange(std::string_view word) {
-  const Status wrong = Errorf(StatusCode::kInvalidArgument,
-                              "cannot read the amount '{}'; write whole, fraction, or CPUs such as "
-                              "4, 2..8, '>=2' or '<8'",
-                              word);
+  Status wrong = Errorf(StatusCode::kInvalidArgument,
+                        "cannot read the amount '{}'; write whole, fraction, or CPUs such as "
+                        "4, 2..8, '>=2' or '<8'",
+                        word);
   Range range;
   if (const std::size_t dots = word.find(".."); dots != std::string_view::npos) {
     const auto low = ParseNumber<double>(word.substr(0, dots));

@@ -2,12 +2,14 @@
 #include "plugins/cpu/state.h"
 
 #include <algorithm>
+#include <cmath>
 #include <optional>
 
 #include <fmt/format.h>
 
 #include "api/container_turns.h"
 #include "plugins/cpu/classify.h"
+#include "plugins/cpu/elastic.h"
 
 namespace qrm::cpu {
 namespace {
@@ -60,7 +62,7 @@ class Rebuilder {
                                             grant.allocation.value));
     }
     if (cpus.Empty()) {
-      result_.state.shared[grant.request.key] = config_.default_pool;
+      result_.state.shared[grant.request.key] = GuestOf(grant.request, config_.default_pool);
       return;
     }
     if (cpus.Intersects(config_.reserved)) {
@@ -87,7 +89,7 @@ class Rebuilder {
  private:
   void AddShared(const ContainerRequest& request) {
     if (std::string pool = PoolOf(config_, request); !pool.empty()) {
-      result_.state.shared[request.key] = std::move(pool);
+      result_.state.shared[request.key] = GuestOf(request, std::move(pool));
     }
   }
 
@@ -110,6 +112,10 @@ class Rebuilder {
 
 }  // namespace
 
+Guest GuestOf(const ContainerRequest& request, std::string pool) {
+  return {.pool = std::move(pool), .milli_cpus = std::llround(request.quantity() * 1000)};
+}
+
 CpuState InitialState(const CpuPluginConfig& config) {
   CpuState state;
   for (const auto& [name, pool] : config.pools) {
@@ -128,7 +134,7 @@ CpuSet ExclusiveCpus(const CpuState& state) {
 
 uint64_t ContainersIn(const CpuState& state, const std::string& pool) {
   return static_cast<uint64_t>(std::count_if(state.shared.begin(), state.shared.end(),
-                                             [&](const auto& e) { return e.second == pool; }));
+                                             [&](const auto& e) { return e.second.pool == pool; }));
 }
 
 CpuSet LeftCpus(const View& view) {
@@ -162,7 +168,7 @@ CpuSet PoolCpus(const View& view, const std::string& pool) {
   if (pool == kReservedPool) {
     return view.config.reserved;
   }
-  if (pool == kDefaultPool) {
+  if (pool == kDefaultPool && !view.state.pools.contains(kDefaultPool)) {
     const bool with_reserved =
         view.config.static_mode && !view.config.static_mode->strict_reservation;
     return with_reserved ? LeftCpus(view) | (view.config.reserved - ExclusiveCpus(view.state))
@@ -178,7 +184,9 @@ Rebuilt Rebuild(const Machine& machine, const CpuPluginConfig& config, PoolMap p
   for (const auto& [key, grant] : grants) {
     rebuilder.Add(grant);
   }
-  return std::move(rebuilder).Finish();
+  Rebuilt rebuilt = std::move(rebuilder).Finish();
+  rebuilt.state.pools = SizedPools({machine, config, rebuilt.state, nullptr, machine.OfflineNow()});
+  return rebuilt;
 }
 
 }  // namespace qrm::cpu

@@ -1,6 +1,7 @@
 // Who has which CPUs: a value, rebuilt from grants and saved pools.
 #pragma once
 
+#include <cstdint>
 #include <map>
 #include <string>
 #include <vector>
@@ -15,7 +16,7 @@
 
 namespace qrm::cpu {
 
-/// Pools by name, without kDefaultPool and kReservedPool.
+/// Pools by name: kDefaultPool only when it has a size, never kReservedPool.
 using PoolMap = std::map<std::string, CpuSet>;
 
 /// The CPUs of one container, and who it is to its neighbours.
@@ -27,13 +28,23 @@ struct Holding {
   bool operator==(const Holding&) const = default;
 };
 
+/// A container that uses a pool.
+struct Guest {
+  std::string pool;
+  int64_t milli_cpus = 0;  ///< that it requests
+
+  bool operator==(const Guest&) const = default;
+};
+
+/// What a container asks of a pool.
+Guest GuestOf(const ContainerRequest& request, std::string pool);
+
 /// What has been given. Invariant: pools and exclusive CPUs are disjoint and within the machine;
 /// two containers own the same CPU only when they run in turn.
 struct CpuState {
   PoolMap pools;
   std::map<ContainerKey, Holding> exclusive;
-  /// Container -> the pool that it uses; without those whose CPUs are not touched.
-  std::map<ContainerKey, std::string> shared;
+  std::map<ContainerKey, Guest> shared;  ///< without those whose CPUs are not touched
 
   bool operator==(const CpuState&) const = default;
 };
@@ -46,6 +57,7 @@ struct View {
   const StaticCpuPolicy* static_policy = nullptr;  ///< set when the configuration asks for it
   CpuSet offline;                     ///< CPUs of the machine that nothing can run on now
   const CpuLayout* layout = nullptr;  ///< of the machine; null: it is made for each request
+  CpuSet retiring;  ///< that containers of pools may still run on, though no pool has them
 };
 
 /// The pools as configured, and nothing given.
@@ -81,6 +93,7 @@ struct Rebuilt {
 
 /// The state after a restart: containers keep the CPUs they have. Where the configuration or the
 /// machine changed meanwhile, their CPUs leave the pools, and CPUs that are gone leave them.
+/// Elastic pools grow to what their containers need.
 Rebuilt Rebuild(const Machine& machine, const CpuPluginConfig& config, PoolMap pools,
                 const sdk::Grants& grants);
 

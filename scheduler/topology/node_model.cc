@@ -1,6 +1,7 @@
 // Reads the keys that decide about a place, by the readers of the plugins themselves.
 #include "scheduler/topology/node_model.h"
 
+#include <algorithm>
 #include <string_view>
 #include <utility>
 
@@ -73,6 +74,9 @@ Status ReadPlugins(const Section& plugins, NodeModel& model) {
     model.static_cpu.emplace(CpuLayout::LikeKubelet(model.machine), model.cpu.static_mode->options,
                              model.cpu.reserved);
   }
+  model.rules_name_pods =
+      std::any_of(model.cpu.rules.begin(), model.cpu.rules.end(),
+                  [](const cpu::Rule& rule) { return rule.select.pod != cpu::TextSet(); });
   QRM_ASSIGN_OR_RETURN(const Section memory_section, plugins.Child("memory"));
   QRM_ASSIGN_OR_RETURN(model.memory, memory::ParseMemoryConfig(memory_section));
   QRM_ASSIGN_OR_RETURN(const Section nic_section, plugins.Child("nic"));

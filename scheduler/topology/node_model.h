@@ -50,6 +50,7 @@ struct NodeModel {
   std::vector<std::string> plugins = {"cpu", "memory", "nic"};
   cpu::CpuPluginConfig cpu;  ///< cut down to the machine
   cpu::PoolMap pools;        ///< as they are sized now
+  bool rules_name_pods = false;
   std::optional<StaticCpuPolicy> static_cpu;
   memory::MemoryPluginConfig memory;
   nic::NicPluginConfig nic;

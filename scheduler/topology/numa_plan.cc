@@ -7,6 +7,7 @@
 
 #include "plugins/cpu/classify.h"
 #include "plugins/cpu/cpu_plugin.h"
+#include "plugins/cpu/elastic.h"
 #include "plugins/cpu/policy.h"
 #include "plugins/memory/memory_plugin.h"
 #include "plugins/memory/policy.h"
@@ -123,6 +124,12 @@ Requests Together(const NodeModel& model, const Pod& pod) {
   return Split(model, main, PodRequest(amounts));
 }
 
+cpu::View CpuViewOf(const NodeModel& model, const NodeHoldings& held) {
+  return {model.machine, model.cpu,
+          held.cpu,      model.static_cpu.has_value() ? &*model.static_cpu : nullptr,
+          model.offline, model.layout.has_value() ? &*model.layout : nullptr};
+}
+
 /// One pod being placed.
 class Walk {
  public:
@@ -168,11 +175,7 @@ class Walk {
   }
 
  private:
-  cpu::View CpuView() const {
-    return {model_.machine, model_.cpu,
-            holdings_.cpu,  model_.static_cpu.has_value() ? &*model_.static_cpu : nullptr,
-            model_.offline, model_.layout.has_value() ? &*model_.layout : nullptr};
-  }
+  cpu::View CpuView() const { return CpuViewOf(model_, holdings_); }
   memory::View MemoryView() const { return {model_.machine, model_.memory, holdings_.memory}; }
   nic::View NicView() const { return {model_.machine, model_.nic, model_.nics, holdings_.nic}; }
 
@@ -188,10 +191,11 @@ class Walk {
   StatusOr<ResourceAllocation> Allocate(const ContainerRequest& request, const TopologyHint& hint) {
     if (request.resource == cpu::kResource) {
       QRM_ASSIGN_OR_RETURN(cpu::Decision decision, cpu::PlaceContainer(CpuView(), request, hint));
-      if (decision.holding.has_value()) {
-        holdings_.cpu.exclusive[request.key] = *std::move(decision.holding);
+      ResourceAllocation allocation = std::move(decision.allocation);
+      if (decision.holding.has_value() || cpu::IsElastic(model_.cpu, decision.pool)) {
+        cpu::Note(request, std::move(decision), holdings_.cpu);
       }
-      return std::move(decision.allocation);
+      return allocation;
     }
     if (request.resource == memory::kResource) {
       QRM_ASSIGN_OR_RETURN(memory::Decision decision,
@@ -251,7 +255,18 @@ bool EraseOf(const std::string& uid, ByContainer& by_container) {
 }  // namespace
 
 NodeHoldings NothingHeld(const NodeModel& model) {
-  return {.cpu = {.pools = model.pools}};
+  NodeHoldings nothing;
+  SettlePools(model, nothing);
+  return nothing;
+}
+
+void SettlePools(const NodeModel& model, NodeHoldings& held) {
+  const CpuSet owned = cpu::ExclusiveCpus(held.cpu);
+  held.cpu.pools = model.pools;
+  for (auto& [name, cpus] : held.cpu.pools) {
+    cpus -= owned;
+  }
+  held.cpu.pools = cpu::SizedPools(CpuViewOf(model, held));
 }
 
 std::vector<std::vector<ContainerRequest>> RequestsOf(const NodeModel& model, const Pod& pod) {
@@ -269,7 +284,8 @@ bool MayHold(const NodeModel& model, const Pod& pod) {
   const auto may_hold = [&model](const ContainerRequest& request) {
     if (request.resource == cpu::kResource) {
       const auto placement = cpu::Classify(model.cpu, request);
-      return !placement.ok() || placement->exclusive.has_value();
+      return !placement.ok() || placement->exclusive.has_value() ||
+             cpu::IsElastic(model.cpu, placement->pool);
     }
     if (request.resource == memory::kResource) {
       const auto placement = memory::Classify(model.memory, request);
@@ -288,8 +304,10 @@ NodeHoldings HoldingsOf(const NodeModel& model, const PodPlacement& placement) {
     const auto found = placement.grants.find(resource);
     return found == placement.grants.end() ? sdk::Grants() : found->second;
   };
-  return {.cpu = {.exclusive = cpu::Rebuild(model.machine, model.cpu, {}, grants_of(cpu::kResource))
-                                   .state.exclusive},
+  cpu::CpuState cpu = cpu::Rebuild(model.machine, model.cpu, {}, grants_of(cpu::kResource)).state;
+  std::erase_if(cpu.shared,
+                [&](const auto& guest) { return !cpu::IsElastic(model.cpu, guest.second.pool); });
+  return {.cpu = {.exclusive = std::move(cpu.exclusive), .shared = std::move(cpu.shared)},
           .memory = memory::Rebuild(model.machine, model.memory, placement.inits,
                                     grants_of(memory::kResource))
                         .bindings,
@@ -298,9 +316,10 @@ NodeHoldings HoldingsOf(const NodeModel& model, const PodPlacement& placement) {
 
 bool DropPod(const std::string& uid, NodeHoldings& held) {
   const bool had_cpus = EraseOf(uid, held.cpu.exclusive);
+  const bool had_part = EraseOf(uid, held.cpu.shared);
   const bool had_memory = EraseOf(uid, held.memory);
   const bool had_nic = EraseOf(uid, held.nic);
-  return had_cpus || had_memory || had_nic;
+  return had_cpus || had_part || had_memory || had_nic;
 }
 
 StatusOr<PlacedPod> PlacePod(const NodeModel& model, const Pod& pod, const NodeHoldings& held) {

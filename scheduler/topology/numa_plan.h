@@ -15,7 +15,8 @@
 
 namespace qrm::scheduler {
 
-/// What a node's plugins have given of its own to somebody; who uses pools is not noted.
+/// What a node's plugins have given of its own to somebody; who uses pools is noted of those that
+/// follow their containers.
 struct NodeHoldings {
   cpu::CpuState cpu;
   memory::Bindings memory;
@@ -34,12 +35,16 @@ struct PodPlacement {
 /// Nothing given.
 NodeHoldings NothingHeld(const NodeModel& model);
 
+/// Makes the pools of `held` what the others leave and their containers need. Their sizes are the
+/// node's; which CPUs they are of, only for those that no one request changes.
+void SettlePools(const NodeModel& model, NodeHoldings& held);
+
 /// What each container of `pod` asks of each plugin, in the order in which they start; none for a
 /// pod of a skipped namespace. Source: qrmd's admission, manager/admission.
 std::vector<std::vector<ContainerRequest>> RequestsOf(const NodeModel& model, const Pod& pod);
 
-/// Whether `pod` may get something of its own on the node, however full that is. The others hold
-/// nothing, and change nothing for anybody.
+/// Whether `pod` may get something of its own on the node, however full that is, or a part of a
+/// pool that follows it. The others hold nothing, and change nothing for anybody.
 bool MayHold(const NodeModel& model, const Pod& pod);
 
 /// What `placement` gives; pools are left as they are.

@@ -104,17 +104,13 @@ class NumaResource final : public ExtendedResource {
   void AddDecided(NodeHoldings more) {
     NodeHoldings all = *decided_;
     all.cpu.exclusive.merge(more.cpu.exclusive);
+    all.cpu.shared.merge(more.cpu.shared);
     all.memory.merge(more.memory);
     all.nic.merge(more.nic);
     Decided(std::move(all));
   }
-  /// Pools are without what containers own.
   void Decided(NodeHoldings holdings) {
-    const CpuSet owned = cpu::ExclusiveCpus(holdings.cpu);
-    holdings.cpu.pools = model().pools;
-    for (auto& [name, cpus] : holdings.cpu.pools) {
-      cpus -= owned;
-    }
+    SettlePools(model(), holdings);
     decided_ = std::make_shared<const NodeHoldings>(std::move(holdings));
   }
   void Settle() {
@@ -129,13 +125,15 @@ class NumaResource final : public ExtendedResource {
   }
 
   Verdict Judge(const Pod& pod) const {
-    return verdicts_->Of(questions_->Of(pod), [&]() -> Verdict {
+    const auto judge = [&]() -> Verdict {
       const StatusOr<PlacedPod> placed = PlacePod(model(), pod, *held_);
       if (!placed.ok()) {
         return {.refusal = MessageOf(placed.status())};
       }
       return {.score = ScoreOf(placed->after)};
-    });
+    };
+    // Rules by pods' names tell pods apart that are the same otherwise.
+    return model().rules_name_pods ? judge() : verdicts_->Of(questions_->Of(pod), judge);
   }
 
   // Fuller NUMA nodes first: those that are free stay whole for pods that need all of one.

@@ -13,7 +13,8 @@ namespace {
 
 bool AskTheSame(const Pod& a, const Pod& b) {
   return a.pod_namespace == b.pod_namespace && a.qos_class == b.qos_class &&
-         a.containers == b.containers && a.labels == b.labels && a.annotations == b.annotations;
+         a.runtime_class == b.runtime_class && a.containers == b.containers &&
+         a.labels == b.labels && a.annotations == b.annotations;
 }
 
 std::string TenantText(const placement::Tenant& tenant) {
@@ -36,9 +37,13 @@ std::string BindingText(const memory::Binding& binding) {
 /// and reuse with none of them in particular.
 std::string ShapeOf(const NodeHoldings& holdings) {
   std::vector<std::string> parts;
-  parts.reserve(holdings.cpu.exclusive.size() + holdings.memory.size() + holdings.nic.size());
+  parts.reserve(holdings.cpu.exclusive.size() + holdings.cpu.shared.size() +
+                holdings.memory.size() + holdings.nic.size());
   for (const auto& [key, holding] : holdings.cpu.exclusive) {
     parts.push_back(fmt::format("c {} {}", ToString(holding.cpus), TenantText(holding.tenant)));
+  }
+  for (const auto& [key, guest] : holdings.cpu.shared) {
+    parts.push_back(fmt::format("p {} {}", guest.pool, guest.milli_cpus));
   }
   for (const auto& [key, binding] : holdings.memory) {
     parts.push_back("m " + BindingText(binding));

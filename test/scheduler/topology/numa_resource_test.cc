@@ -150,6 +150,35 @@ TEST_F(NumaResourceTest, NodesThatHoldTheSameAnswerTheSameAndOthersDoNot) {
   EXPECT_EQ(Refusal(Guaranteed("b", 4), "n3"), "");
 }
 
+// Pool web follows its containers, up to the whole second NUMA node and two CPUs of the first.
+constexpr char kElastic[] = R"(
+machine: "synthetic:package:2 [numa(memory=8GiB)] core:4 pu:1"
+topology-policy: single-numa-node
+plugins:
+  cpu:
+    reserved-cpus: "0"
+    rules: [{select: {qos: Burstable}, pool: web}, {select: {pod: own-*}, grant: own}]
+    grants: {own: {numa: one}}
+    pools: {web: {size: {max: 6}}}
+)";
+
+TEST_F(NumaResourceTest, CountsPodsThatOnlyMakeAPoolGrow) {
+  cache_->SetNode({.name = "n1", .annotations = {{kNodeConfig, kElastic}}});
+  EXPECT_EQ(Refusal(Guaranteed("own-a", 3)), "");
+  Pod web = Guaranteed("web", 6);
+  web.qos_class = "Burstable";
+  Bind(web);
+  EXPECT_EQ(Refusal(Guaranteed("own-a", 3)), "the node has too little cpu left where it is needed");
+  cache_->DeletePod("web", "");
+  EXPECT_EQ(Refusal(Guaranteed("own-a", 3)), "");
+}
+
+TEST_F(NumaResourceTest, TellsPodsApartByTheirNamesWhereRulesDo) {
+  cache_->SetNode({.name = "n1", .annotations = {{kNodeConfig, kElastic}}});
+  EXPECT_EQ(Refusal(Guaranteed("other", 5)), "") << "it uses the default pool";
+  EXPECT_NE(Refusal(Guaranteed("own-b", 5)), "");
+}
+
 TEST_F(NumaResourceTest, PrefersNumaNodesThatAreUsedAlready) {
   const int empty = ScoreOf(*cache_->Publish(), Guaranteed("b", 2), "n1");
   Bind(Guaranteed("a", 1));

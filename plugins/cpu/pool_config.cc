@@ -1,0 +1,163 @@
+// Reads pools of one size and elastic ones.
+#include "plugins/cpu/pool_config.h"
+
+#include <chrono>
+#include <optional>
+#include <string_view>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "api/base/config_key.h"
+#include "api/base/number.h"
+#include "api/base/section.h"
+
+namespace qrm::cpu {
+namespace {
+
+using config::Section;
+
+StatusOr<int> ReadCount(const Section& section, std::string_view key, int fallback) {
+  QRM_ASSIGN_OR_RETURN(const uint64_t count, section.Number(key, static_cast<uint64_t>(fallback)));
+  if (count > CpuSet::kMaxIds) {
+    return section.Error(key, fmt::format("is {}, more than any machine has", count),
+                         "write a number of CPUs");
+  }
+  return static_cast<int>(count);
+}
+
+/// `150%` or `150`.
+StatusOr<int> ReadRatio(const Section& section) {
+  constexpr int kMost = 10000;
+  QRM_ASSIGN_OR_RETURN(std::string text, section.Text("ratio", "100%"));
+  const std::string_view digits =
+      text.ends_with('%') ? std::string_view(text).substr(0, text.size() - 1) : text;
+  const auto percent = ParseNumber<int>(digits);
+  if (!percent.has_value() || *percent < 1 || *percent > kMost) {
+    return section.Error("ratio", fmt::format("is '{}', which is no percentage", text),
+                         "write one from 1% to 10000%");
+  }
+  return *percent;
+}
+
+StatusOr<std::chrono::seconds> ReadShrinkAfter(const Section& section) {
+  QRM_ASSIGN_OR_RETURN(const std::string text, section.Text("shrink-after", "30s"));
+  const std::optional<std::chrono::milliseconds> delay = config::ParseDuration(text);
+  if (!delay.has_value()) {
+    return section.Error("shrink-after", fmt::format("is '{}', which is no duration", text),
+                         "write one such as 30s or 5m");
+  }
+  return std::chrono::duration_cast<std::chrono::seconds>(*delay);
+}
+
+StatusOr<ElasticSize> ReadFixedSize(const Section& section) {
+  QRM_RETURN_IF_ERROR(section.AllowKeys({"fixed"}));
+  ElasticSize size;
+  QRM_ASSIGN_OR_RETURN(size.min, ReadCount(section, "fixed", 0));
+  if (size.min == 0) {
+    return section.Error("fixed", "is '0', which leaves its containers none", "write 1 or more");
+  }
+  size.max = size.min;
+  return size;
+}
+
+StatusOr<ElasticSize> ReadSize(const Section& section) {
+  if (section.Has("fixed")) {
+    return ReadFixedSize(section);
+  }
+  QRM_RETURN_IF_ERROR(
+      section.AllowKeys({"fixed", "min", "max", "per", "ratio", "round", "shrink-after", "step"}));
+  QRM_ASSIGN_OR_RETURN(const std::string per, section.Text("per", "request"));
+  if (per != "request") {
+    return section.Error("per", fmt::format("is '{}', which plugins are not told", per),
+                         "write request");
+  }
+  ElasticSize size;
+  QRM_ASSIGN_OR_RETURN(size.min, ReadCount(section, "min", 0));
+  QRM_ASSIGN_OR_RETURN(size.max, ReadCount(section, "max", CpuSet::kMaxIds));
+  if (size.max == 0 || size.max < size.min) {
+    return section.Error("max", fmt::format("is {}, but min is {}", size.max, size.min),
+                         "write at least min, and at least 1");
+  }
+  QRM_ASSIGN_OR_RETURN(size.ratio_percent, ReadRatio(section));
+  QRM_ASSIGN_OR_RETURN(const std::size_t round, section.Choice("round", 0, {"cpu", "core", "l3"}));
+  size.round = static_cast<ElasticSize::Round>(round);
+  QRM_ASSIGN_OR_RETURN(size.shrink_after, ReadShrinkAfter(section));
+  QRM_ASSIGN_OR_RETURN(size.step, ReadCount(section, "step", 0));
+  return size;
+}
+
+/// `size`, `priority` and `weight`.
+Status ReadElasticKeys(const Section& section, PoolConfig& pool) {
+  constexpr uint64_t kMost = 1000000;  // sums of products of it with CPUs stay exact
+  if (section.Has("size")) {
+    QRM_ASSIGN_OR_RETURN(const Section size, section.Child("size"));
+    QRM_ASSIGN_OR_RETURN(pool.size, ReadSize(size));
+  }
+  for (const auto& [key, value] :
+       {std::pair("priority", &pool.priority), std::pair("weight", &pool.weight)}) {
+    if (section.Has(key) && !pool.size.has_value()) {
+      return section.Error(key, "has a meaning for pools with a size only",
+                           "write size, or leave it out");
+    }
+    QRM_ASSIGN_OR_RETURN(const uint64_t number, section.Number(key, static_cast<uint64_t>(*value)));
+    if (number > kMost) {
+      return section.Error(key, fmt::format("is {}, too large", number),
+                           fmt::format("write a number up to {}", kMost));
+    }
+    *value = static_cast<int>(number);
+  }
+  if (pool.weight == 0) {
+    return section.Error("weight", "is '0', which would give the pool no more than its min",
+                         "write 1 or more; max bounds a pool");
+  }
+  return OkStatus();
+}
+
+/// The CPUs of a pool of one size, which no pool of `earlier` may have.
+StatusOr<CpuSet> ReadCpus(const Section& section,
+                          const std::map<std::string, PoolConfig>& earlier) {
+  if (section.Has("cpus") && section.Has("size")) {
+    return section.Error("cpus", "names what size leaves to be chosen", "keep one of the two");
+  }
+  QRM_ASSIGN_OR_RETURN(CpuSet cpus, section.Parsed<CpuSet>("cpus", "CPU list", "0-3,8"));
+  for (const auto& [other, pool] : earlier) {
+    if (const CpuSet both = cpus & pool.cpus; !both.Empty()) {
+      return section.Error("cpus",
+                           fmt::format("has {}, which pool {} has, too", ToString(both), other),
+                           "give each CPU to one pool");
+    }
+  }
+  return cpus;
+}
+
+}  // namespace
+
+StatusOr<std::map<std::string, PoolConfig>> ParsePools(const Section& section,
+                                                       std::set<std::string> taken_roles) {
+  std::map<std::string, PoolConfig> pools;
+  QRM_ASSIGN_OR_RETURN(const Section parent, section.Child("pools"));
+  QRM_ASSIGN_OR_RETURN(const auto children, section.Children("pools"));
+  for (const auto& [name, child] : children) {
+    if (name == kReservedPool || (name == kDefaultPool && !child.Has("size"))) {
+      return parent.Error(
+          name, "is a pool that always exists",
+          name == kReservedPool ? "choose another name" : "choose another name, or give it a size");
+    }
+    QRM_RETURN_IF_ERROR(child.AllowKeys({"cpus", "roles", "size", "priority", "weight"}));
+    PoolConfig pool;
+    QRM_ASSIGN_OR_RETURN(pool.cpus, ReadCpus(child, pools));
+    QRM_RETURN_IF_ERROR(ReadElasticKeys(child, pool));
+    QRM_ASSIGN_OR_RETURN(pool.roles, child.Words("roles"));
+    for (const std::string& role : pool.roles) {
+      if (!taken_roles.insert(role).second) {
+        return child.Error("roles", fmt::format("has '{}', which is placed elsewhere too", role),
+                           "name each role once, under roles or in one pool");
+      }
+    }
+    pools[name] = std::move(pool);
+  }
+  return pools;
+}
+
+}  // namespace qrm::cpu

@@ -1,0 +1,161 @@
+// Computes the sizes of elastic pools, in whole numbers throughout.
+#include "plugins/cpu/pool_size.h"
+
+#include <algorithm>
+#include <numeric>
+#include <vector>
+
+namespace qrm::cpu {
+namespace {
+
+/// One pool while CPUs are handed out.
+struct Share {
+  const std::string* name;
+  const PoolAsk* ask;
+  int size;
+  int64_t remainder = 0;  ///< of its part, in parts of the whole round
+
+  int want() const { return ask->wish - size; }
+  /// Whether one more unit is wished for.
+  bool TakesUnit() const { return want() >= ask->unit; }
+};
+
+using Shares = std::vector<Share>;
+
+/// Higher priorities first, then by name.
+Shares InOrder(const PoolAsks& asks) {
+  Shares shares;
+  for (const auto& [name, ask] : asks) {
+    shares.push_back({.name = &name, .ask = &ask, .size = ask.min});
+  }
+  std::stable_sort(shares.begin(), shares.end(), [](const Share& a, const Share& b) {
+    return a.ask->priority > b.ask->priority;
+  });
+  return shares;
+}
+
+/// Takes `missing` CPUs from the last of `shares` on, leaving each what `level` says. Returns how
+/// many are missing still.
+template <typename Level>
+int TakeDownTo(Level level, int missing, Shares& shares) {
+  for (auto share = shares.rbegin(); share != shares.rend() && missing > 0; ++share) {
+    const int taken = std::clamp(share->size - level(*share), 0, missing);
+    share->size -= taken;
+    missing -= taken;
+  }
+  return missing;
+}
+
+/// Lets the last of `shares` go without what is not there.
+void TakeFromMinimums(int missing, Shares& shares) {
+  missing = TakeDownTo([](const Share&) { return 1; }, missing, shares);
+  missing =
+      TakeDownTo([](const Share& share) { return share.ask->in_use ? 1 : 0; }, missing, shares);
+  TakeDownTo([](const Share&) { return 0; }, missing, shares);
+}
+
+/// Gives each of `group` the whole units of its part of `rest`, and notes what its part is beyond.
+int GiveParts(const std::vector<Share*>& group, int rest) {
+  int64_t all = 0;
+  for (const Share* share : group) {
+    all += int64_t{share->ask->weight} * share->want();
+  }
+  int given = 0;
+  for (Share* share : group) {
+    const int64_t part = int64_t{rest} * share->ask->weight * share->want();
+    const int unit = share->ask->unit;
+    const auto units =
+        static_cast<int>(std::min<int64_t>(part / (all * unit), share->want() / unit));
+    share->remainder = part - int64_t{units} * unit * all;
+    share->size += units * unit;
+    given += units * unit;
+  }
+  return given;
+}
+
+/// Gives a unit each to those whose parts had the largest remainders, as far as `rest` goes.
+int GiveRemainders(std::vector<Share*> group, int rest) {
+  std::stable_sort(group.begin(), group.end(),
+                   [](const Share* a, const Share* b) { return a->remainder > b->remainder; });
+  int given = 0;
+  for (Share* share : group) {
+    if (share->TakesUnit() && share->ask->unit <= rest - given) {
+      share->size += share->ask->unit;
+      given += share->ask->unit;
+    }
+  }
+  return given;
+}
+
+/// Hands `rest` out within one priority. Returns what is left over.
+int HandOut(Shares::iterator first, Shares::iterator last, int rest) {
+  while (rest > 0) {
+    std::vector<Share*> group;
+    for (auto share = first; share != last; ++share) {
+      if (share->TakesUnit() && share->ask->unit <= rest) {
+        group.push_back(&*share);
+      }
+    }
+    if (group.empty()) {
+      break;
+    }
+    rest -= GiveParts(group, rest);
+    rest -= GiveRemainders(group, rest);
+  }
+  return rest;
+}
+
+}  // namespace
+
+int WishOf(const PoolDemand& demand, int ratio_percent, const PoolAsk& ask) {
+  constexpr int64_t kMilliPercent = 100000;
+  const int64_t asked = (demand.milli_cpus * ratio_percent + kMilliPercent - 1) / kMilliPercent;
+  const int64_t cpus = std::max<int64_t>(asked, demand.containers > 0 ? 1 : 0);
+  const int64_t units = (cpus + ask.unit - 1) / ask.unit;
+  return static_cast<int>(std::clamp<int64_t>(units * ask.unit, ask.min, ask.max));
+}
+
+PoolSizes SizePools(const PoolAsks& asks, int capacity) {
+  Shares shares = InOrder(asks);
+  int rest = std::accumulate(shares.begin(), shares.end(), capacity,
+                             [](int left, const Share& share) { return left - share.size; });
+  if (rest < 0) {
+    TakeFromMinimums(-rest, shares);
+    rest = 0;
+  }
+  for (auto first = shares.begin(); first != shares.end();) {
+    const auto last = std::find_if(first, shares.end(), [&](const Share& share) {
+      return share.ask->priority != first->ask->priority;
+    });
+    rest = HandOut(first, last, rest);
+    first = last;
+  }
+  PoolSizes sizes;
+  for (const Share& share : shares) {
+    sizes[*share.name] = share.size;
+  }
+  return sizes;
+}
+
+PoolSizes SettlePools(const PoolAsks& asks, const std::map<std::string, PoolHeld>& held,
+                      int capacity) {
+  PoolSizes sizes = SizePools(asks, capacity);
+  int spare = std::accumulate(sizes.begin(), sizes.end(), capacity,
+                              [](int left, const auto& size) { return left - size.second; });
+  for (const Share& share : InOrder(asks)) {
+    const auto now = held.find(*share.name);
+    if (now == held.end()) {
+      continue;
+    }
+    int& size = sizes.at(*share.name);
+    const int surplus = std::min(now->second.size, share.ask->max) - size;
+    const int step = now->second.step == 0 ? surplus : now->second.step;
+    const int kept =
+        std::clamp(now->second.may_shrink ? surplus - step : surplus, 0, std::max(spare, 0));
+    size += kept;
+    spare -= kept;
+  }
+  return sizes;
+}
+
+}  // namespace qrm::cpu

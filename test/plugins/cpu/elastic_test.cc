@@ -1,0 +1,375 @@
+// Elastic pools as the plugin keeps them: they follow their containers, and nothing else moves.
+#include "plugins/cpu/elastic.h"
+
+#include <chrono>
+#include <memory>
+#include <string>
+#include <utility>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "test/plugins/cpu/made_plugin.h"
+#include "test/plugins/plugin_driver.h"
+#include "test/support/manual_clock.h"
+
+namespace qrm::cpu {
+namespace {
+
+using std::chrono::seconds;
+using test::Drive;
+using test::Request;
+using testing::HasSubstr;
+
+/// 64 CPUs on two NUMA nodes; threads i and i+32 are a core, node 0 has 0-15 and 32-47.
+Machine TwoNodes() {
+  MachineParts parts;
+  for (int cpu = 0; cpu < 64; ++cpu) {
+    const int core = cpu % 32;
+    const int node = core / 16;
+    parts.cpus.push_back({.id = cpu, .core = core, .l3 = 16 * node, .node = node, .package = node});
+  }
+  parts.nodes = {{.id = 0, .package = 0}, {.id = 1, .package = 1}};
+  return Machine(std::move(parts));
+}
+
+/// A plugin whose time stands still until it is told otherwise.
+class Elastic : public testing::Test {
+ protected:
+  Drive Start(const std::string& text) { return Drive(MakeElastic(text, TwoNodes())); }
+  Drive Restart(const std::string& text, const Drive& before) {
+    return {MakeElastic(text, TwoNodes()), before};
+  }
+  std::unique_ptr<sdk::ResourcePlugin> MakeElastic(const std::string& text,
+                                                   const Machine& machine) {
+    auto plugin = MakeCpuPlugin(Config(text), machine, clock_);
+    EXPECT_TRUE(plugin.ok()) << plugin.status();
+    return *std::move(plugin);
+  }
+
+  static CpuSet Pool(const Drive& drive, const std::string& name) {
+    for (const sdk::Pool& pool : drive.plugin().Pools()) {
+      if (pool.name == name) {
+        return pool.cpus;
+      }
+    }
+    return {};
+  }
+  static int Size(const Drive& drive, const std::string& name) { return Pool(drive, name).Count(); }
+  static void Admit(Drive& drive, const std::string& pod, const std::string& role, double cpus) {
+    const auto admitted = drive.Admit(Request(pod, role, "cpu", cpus));
+    ASSERT_TRUE(admitted.ok()) << admitted.status();
+  }
+
+  test::ManualClock clock_;
+};
+
+/// The first worked example, but for what the offline pool borrows.
+constexpr char kOnlineOffline[] = R"(
+reserved-cpus: "0,32"
+rules: [{select: {role: online}, pool: online}, {select: {role: offline}, pool: offline}]
+pools:
+  online:  {size: {min: 8, max: 48}, priority: 1}
+  offline: {size: {min: 2}}
+  default: {size: {min: 2}}
+)";
+
+TEST_F(Elastic, FollowsRequestsUpToTheMaximumAndByPriority) {
+  Drive drive = Start(kOnlineOffline);
+  EXPECT_EQ(Size(drive, "online"), 8);
+  Admit(drive, "on", "online", 20);
+  Admit(drive, "off", "offline", 30);
+  EXPECT_EQ(Size(drive, "online"), 20);
+  EXPECT_EQ(Size(drive, "offline"), 30);
+  EXPECT_EQ(Size(drive, "default"), 2);
+
+  Admit(drive, "more", "online", 40);
+  EXPECT_EQ(Size(drive, "online"), 48);
+  EXPECT_EQ(Size(drive, "offline"), 12);
+  EXPECT_EQ(Size(drive, "default"), 2);
+}
+
+TEST_F(Elastic, TellsTheOthersOfThePoolAtTheNextReconcile) {
+  Drive drive = Start(kOnlineOffline);
+  Admit(drive, "a", "online", 10);
+  const std::string before = drive.Value("a");
+  Admit(drive, "b", "online", 10);
+  EXPECT_EQ(drive.Value("a"), before);
+  drive.Reconcile();
+  EXPECT_EQ(drive.Value("a"), drive.Value("b"));
+  EXPECT_EQ(CpuSet::Parse(drive.Value("a"))->Count(), 20);
+}
+
+TEST_F(Elastic, ShrinksOnlyAfterItsDelayWithoutNeed) {
+  Drive drive = Start(kOnlineOffline);
+  Admit(drive, "a", "online", 20);
+  drive.RemovePod("a");
+  drive.Reconcile();
+  clock_.Advance(seconds(29));
+  drive.Reconcile();
+  EXPECT_EQ(Size(drive, "online"), 20);
+  clock_.Advance(seconds(1));
+  drive.Reconcile();
+  EXPECT_EQ(Size(drive, "online"), 8);
+}
+
+TEST_F(Elastic, NeedInBetweenStartsTheDelayAnew) {
+  Drive drive = Start(kOnlineOffline);
+  Admit(drive, "a", "online", 20);
+  drive.RemovePod("a");
+  drive.Reconcile();
+  clock_.Advance(seconds(29));
+  Admit(drive, "b", "online", 20);
+  drive.Reconcile();
+  drive.RemovePod("b");
+  drive.Reconcile();
+  clock_.Advance(seconds(29));
+  drive.Reconcile();
+  EXPECT_EQ(Size(drive, "online"), 20);
+}
+
+TEST_F(Elastic, ShrinksByItsStepAtEachReconcile) {
+  Drive drive = Start("pools: {web: {size: {min: 2, shrink-after: 10s, step: 4}, roles: [web]}}");
+  Admit(drive, "a", "web", 12);
+  drive.RemovePod("a");
+  drive.Reconcile();
+  clock_.Advance(seconds(10));
+  for (const int want : {8, 4, 2, 2}) {
+    drive.Reconcile();
+    EXPECT_EQ(Size(drive, "web"), want);
+  }
+}
+
+TEST_F(Elastic, KeepsItsCpusWhenItGrowsAndASubsetWhenItShrinks) {
+  Drive drive = Start(kOnlineOffline);
+  Admit(drive, "a", "online", 11);
+  const CpuSet first = Pool(drive, "online");
+  Admit(drive, "b", "online", 9);
+  const CpuSet second = Pool(drive, "online");
+  EXPECT_TRUE(first.IsSubsetOf(second));
+  drive.RemovePod("b");
+  drive.Reconcile();
+  clock_.Advance(seconds(30));
+  drive.Reconcile();
+  EXPECT_EQ(Size(drive, "online"), 11);
+  EXPECT_TRUE(Pool(drive, "online").IsSubsetOf(second));
+}
+
+TEST_F(Elastic, StaysOnOneNodeAndOnWholeCoresWhileItCan) {
+  Drive drive = Start("pools: {web: {size: {min: 2}, roles: [web]}}");
+  EXPECT_EQ(ToString(Pool(drive, "web")), "0,32");
+  Admit(drive, "a", "web", 6);
+  EXPECT_EQ(ToString(Pool(drive, "web")), "0-2,32-34");
+}
+
+TEST_F(Elastic, LeavesTheDefaultPoolOneCpu) {
+  Drive drive = Start("pools: {web: {size: {min: 2}, roles: [web]}}");
+  Admit(drive, "a", "web", 100);
+  EXPECT_EQ(Size(drive, "web"), 63);
+  EXPECT_EQ(Size(drive, "default"), 1);
+}
+
+TEST_F(Elastic, PoolOfOneSizeHasItWhateverIsAsked) {
+  Drive drive = Start("pools: {web: {size: {fixed: 6}, roles: [web]}}");
+  Admit(drive, "a", "web", 20);
+  EXPECT_EQ(Size(drive, "web"), 6);
+}
+
+TEST_F(Elastic, GrowsByWholeCores) {
+  Drive drive = Start("pools: {web: {size: {round: core, ratio: 150%}, roles: [web]}}");
+  Admit(drive, "a", "web", 3);
+  EXPECT_EQ(Size(drive, "web"), 6);
+}
+
+TEST_F(Elastic, DoesNotMoveAtARestart) {
+  Drive before = Start(kOnlineOffline);
+  Admit(before, "a", "online", 20);
+  Admit(before, "b", "offline", 9);
+  before.RemovePod("a");
+  const std::string was = before.plugin().ExportState(before.grants());
+  Drive after = Restart(kOnlineOffline, before);
+  after.Reconcile();
+  EXPECT_EQ(after.plugin().ExportState(after.grants()), was);
+  clock_.Advance(seconds(30));
+  after.Reconcile();
+  EXPECT_EQ(Size(after, "online"), 8);
+}
+
+TEST_F(Elastic, KeepsItsCpusWhenItsBoundsChangeAndAnotherPoolIsNew) {
+  Drive before = Start(kOnlineOffline);
+  Admit(before, "a", "online", 20);
+  const CpuSet was = Pool(before, "online");
+  Drive after = Restart(R"(
+reserved-cpus: "0,32"
+rules: [{select: {role: online}, pool: online}]
+pools: {online: {size: {min: 4, max: 60}}, alpha: {size: {min: 10}, priority: 2}}
+)",
+                        before);
+  EXPECT_EQ(Pool(after, "online"), was);
+  EXPECT_EQ(Size(after, "alpha"), 10);
+}
+
+TEST_F(Elastic, LeavesOnlyWhatAPoolOfOneSizeHasNow) {
+  Drive before = Start(kOnlineOffline);
+  Admit(before, "a", "online", 20);
+  const CpuSet was = Pool(before, "online");
+  const CpuSet fixed = {was.First(), was.Last()};
+  Drive after =
+      Restart(kOnlineOffline + ("  fixed: {cpus: \"" + ToString(fixed) + "\"}\n"), before);
+  EXPECT_EQ(Pool(after, "fixed"), fixed);
+  EXPECT_TRUE((was - fixed).IsSubsetOf(Pool(after, "online")));
+  EXPECT_EQ(Size(after, "online"), 20);
+}
+
+TEST_F(Elastic, GivesWayToAPoolThatIsSet) {
+  Drive drive =
+      Start("pools: {web: {size: {min: 4}, roles: [web]}, other: {cpus: 60-63, roles: [other]}}");
+  ASSERT_TRUE(drive.plugin().SetPools({{"other", *CpuSet::Parse("0-3")}}).ok());
+  EXPECT_EQ(Size(drive, "web"), 4);
+  EXPECT_FALSE(Pool(drive, "web").Intersects(*CpuSet::Parse("0-3")));
+}
+
+TEST_F(Elastic, CannotBeSetByHand) {
+  Drive drive = Start(kOnlineOffline);
+  for (const char* pool : {"online", "default"}) {
+    EXPECT_THAT(MessageOf(drive.plugin().SetPools({{pool, {1, 2}}})),
+                HasSubstr("it is as large as its containers ask for"));
+  }
+}
+
+TEST_F(Elastic, OwnersGetWhatIsIdleAndNoPoolsCpus) {
+  Drive drive = Start(kOnlineOffline + std::string("roles: {db: {numa: any}}\n"));
+  Admit(drive, "web", "online", 40);
+  const auto own = drive.Admit(Request("db", "db", "cpu", 10));
+  ASSERT_TRUE(own.ok()) << own.status();
+  const CpuSet cpus = *CpuSet::Parse(own->value);
+  for (const sdk::Pool& pool : drive.plugin().Pools()) {
+    EXPECT_FALSE(pool.cpus.Intersects(cpus)) << pool.name;
+  }
+  EXPECT_FALSE(drive.Admit(Request("db2", "db", "cpu", 9)).ok()) << "8 are idle";
+}
+
+TEST_F(Elastic, GrowsIntoWhatARemovedOwnerLeaves) {
+  Drive drive = Start(kOnlineOffline + std::string("roles: {db: {numa: any}}\n"));
+  Admit(drive, "db", "db", 40);
+  Admit(drive, "web", "online", 30);
+  EXPECT_EQ(Size(drive, "online"), 18);
+  drive.RemovePod("db");
+  EXPECT_EQ(Size(drive, "online"), 30);
+}
+
+TEST_F(Elastic, WhatAPoolGaveUpIsNobodysOwnUntilItsContainersHaveLeft) {
+  Drive drive = Start(
+      "pools: {web: {size: {max: 60}, roles: [web]}, default: {size: {fixed: 4}}}\n"
+      "roles: {db: {numa: any}}");
+  Admit(drive, "web", "web", 60);
+  Admit(drive, "rest", "web", 1);
+  drive.RemovePod("web");
+  drive.Reconcile();
+  clock_.Advance(seconds(30));
+  drive.Reconcile();
+  ASSERT_EQ(Size(drive, "web"), 1);
+  // The runtime is only now told of it.
+  EXPECT_FALSE(drive.Admit(Request("db", "db", "cpu", 2)).ok());
+  drive.Reconcile();
+  EXPECT_TRUE(drive.Admit(Request("db", "db", "cpu", 2)).ok());
+}
+
+TEST_F(Elastic, RemembersWhatAPoolGaveUpThroughARestart) {
+  constexpr const char* kText =
+      "pools: {web: {size: {max: 60}, roles: [web]}, default: {size: {fixed: 4}}}\n"
+      "roles: {db: {numa: any}}";
+  Drive before = Start(kText);
+  Admit(before, "web", "web", 60);
+  Admit(before, "rest", "web", 1);
+  before.RemovePod("web");
+  before.Reconcile();
+  clock_.Advance(seconds(30));
+  before.Reconcile();
+  Drive drive(MakeElastic(kText, TwoNodes()), before);
+  EXPECT_FALSE(drive.Admit(Request("db", "db", "cpu", 2)).ok());
+  drive.Reconcile();
+  drive.Reconcile();
+  EXPECT_TRUE(drive.Admit(Request("db", "db", "cpu", 2)).ok());
+}
+
+TEST_F(Elastic, SizesDoNotDependOnTheOrderOfArrival) {
+  Drive one = Start(kOnlineOffline);
+  Drive other = Start(kOnlineOffline);
+  Admit(one, "a", "online", 30);
+  Admit(one, "b", "offline", 50);
+  Admit(one, "c", "", 20);
+  Admit(other, "c", "", 20);
+  Admit(other, "b", "offline", 50);
+  Admit(other, "a", "online", 30);
+  for (const char* pool : {"online", "offline", "default"}) {
+    EXPECT_EQ(Size(one, pool), Size(other, pool)) << pool;
+  }
+}
+
+TEST_F(Elastic, ARefusedContainerChangesNothing) {
+  Drive drive = Start(
+      "pools: {web: {size: {min: 63}, priority: 1, roles: [web]},\n"
+      "        batch: {size: {}, roles: [batch]}}");
+  Admit(drive, "web", "web", 63);
+  const std::string was = drive.plugin().ExportState(drive.grants());
+  EXPECT_THAT(MessageOf(drive.Admit(Request("b", "batch", "cpu", 1)).status()),
+              HasSubstr("pool batch has no CPU, and none is left for it"));
+  EXPECT_EQ(drive.plugin().ExportState(drive.grants()), was);
+}
+
+TEST_F(Elastic, SurvivesTheLossOfItsCpus) {
+  Drive before = Start(kOnlineOffline);
+  Admit(before, "a", "online", 40);
+  MachineParts parts = TwoNodes().parts();
+  std::erase_if(parts.cpus, [](const Cpu& cpu) { return cpu.node == 1; });
+  parts.nodes.resize(1);
+  Drive after(MakeElastic(kOnlineOffline, Machine(std::move(parts))), before);
+  after.Reconcile();
+  EXPECT_EQ(Size(after, "online"), 26) << "32 less 2 reserved, and the minimums of the others";
+  EXPECT_EQ(CpuSet::Parse(after.Value("a"))->Count(), 26);
+}
+
+TEST(ElasticFitTest, RefusesMinimumsThatTheMachineDoesNotHave) {
+  const auto plugin =
+      MakeCpuPlugin(Config("pools: {a: {size: {min: 40}}, b: {size: {min: 24}}}"), TwoNodes());
+  EXPECT_THAT(MessageOf(plugin.status()),
+              HasSubstr("the 64 CPUs of their sizes' minimums: 63 are"));
+}
+
+struct RefusedCase {
+  std::string name;
+  std::string text;
+  std::string want;
+};
+class RefusedPoolTest : public testing::TestWithParam<RefusedCase> {};
+
+TEST_P(RefusedPoolTest, NamesTheMistake) {
+  const auto section = config::Section::Parse(GetParam().text, "cpu.yaml");
+  const Status status = ParseCpuConfig(*section).status();
+  EXPECT_EQ(status.code(), StatusCode::kInvalidArgument);
+  EXPECT_THAT(MessageOf(status), HasSubstr(GetParam().want));
+}
+
+const RefusedCase kRefused[] = {
+    {"CpusAndSize", "pools: {a: {cpus: 1, size: {min: 1}}}", "keep one of the two"},
+    {"DefaultWithCpus", "pools: {default: {cpus: 1, size: {min: 1}}}", "keep one of the two"},
+    {"ReservedWithSize", "pools: {reserved: {size: {min: 1}}}", "always exists"},
+    {"FixedAndMin", "pools: {a: {size: {fixed: 1, min: 1}}}", "pools.a.size.min"},
+    {"FixedNone", "pools: {a: {size: {fixed: 0}}}", "leaves its containers none"},
+    {"MaxBelowMin", "pools: {a: {size: {min: 4, max: 2}}}", "max is 2, but min is 4"},
+    {"MaxOfNone", "pools: {a: {size: {max: 0}}}", "at least 1"},
+    {"TooMany", "pools: {a: {size: {min: 100000}}}", "more than any machine has"},
+    {"PerLimit", "pools: {a: {size: {per: limit}}}", "which plugins are not told"},
+    {"BadRatio", "pools: {a: {size: {ratio: much}}}", "no percentage"},
+    {"NoRatio", "pools: {a: {size: {ratio: 0%}}}", "no percentage"},
+    {"BadRound", "pools: {a: {size: {round: node}}}", "cpu or core or l3"},
+    {"BadDelay", "pools: {a: {size: {shrink-after: soon}}}", "no duration"},
+    {"NoWeight", "pools: {a: {size: {}, weight: 0}}", "write 1 or more"},
+    {"PriorityOfPoolOfOneSize", "pools: {a: {cpus: 1, priority: 1}}", "pools with a size only"},
+};
+INSTANTIATE_TEST_SUITE_P(Texts, RefusedPoolTest, testing::ValuesIn(kRefused),
+                         [](const auto& param_info) { return param_info.param.name; });
+
+}  // namespace
+}  // namespace qrm::cpu

@@ -1,0 +1,112 @@
+// Which CPUs pools take and give up.
+#include "plugins/cpu/pick.h"
+
+#include <algorithm>
+#include <random>
+#include <string>
+#include <utility>
+
+#include <gtest/gtest.h>
+
+namespace qrm::cpu {
+namespace {
+
+/// Two NUMA nodes of eight cores with two threads: node 0 has cores 0-7 with CPUs i and i+16, node
+/// 1 cores 8-15. Four cores share an L3 cache.
+Machine TwoNodes() {
+  MachineParts parts;
+  for (int cpu = 0; cpu < 32; ++cpu) {
+    const int core = cpu % 16;
+    const int node = core / 8;
+    parts.cpus.push_back(
+        {.id = cpu, .core = core, .l3 = core - core % 4, .node = node, .package = node});
+  }
+  parts.nodes = {{.id = 0, .package = 0}, {.id = 1, .package = 1}};
+  return Machine(std::move(parts));
+}
+
+struct PickCase {
+  std::string name;
+  std::string own;
+  std::string free;
+  int count;
+  std::string want;
+};
+class PickTest : public testing::TestWithParam<PickCase> {};
+
+TEST_P(PickTest, TakesTheNearest) {
+  const PickCase& test = GetParam();
+  EXPECT_EQ(ToString(PickCpus(TwoNodes(), *CpuSet::Parse(test.own), *CpuSet::Parse(test.free),
+                              test.count)),
+            test.want);
+}
+
+const PickCase kPicks[] = {
+    {"WholeCores", "", "0-31", 4, "0-1,16-17"},
+    {"HalfACoreLast", "", "0-31", 3, "0-1,16"},
+    {"TheRestOfItsCore", "0-1", "2-31", 2, "16-17"},
+    {"OnItsCacheAndNode", "8,24", "0-7,9-23,25-31", 4, "9-10,25-26"},
+    {"OnItsNodeBeyondItsCache", "8-11,24-27", "0-7,12-23,28-31", 2, "12,28"},
+    {"OnAnotherNodeWhenItsOwnIsFull", "8-15,24-31", "0-7,16-23", 2, "0,16"},
+    {"HalfOfABrokenCore", "", "0-2,16-17", 1, "2"},
+    {"TheNodeThatHoldsAllWithLeastToSpare", "", "0-7,16-23,12-13,28-29", 4, "12-13,28-29"},
+    {"MostOfItWhereMostIsFree", "", "0-3,8-13", 8, "0-1,8-13"},
+    {"StaysWhereItBegan", "", "0-4,16-20,8-13,24-29", 12, "8-13,24-29"},
+    {"AllThatThereIs", "0", "1,2", 5, "1-2"},
+    {"Nothing", "0", "1-31", 0, ""},
+};
+INSTANTIATE_TEST_SUITE_P(Cases, PickTest, testing::ValuesIn(kPicks),
+                         [](const auto& param_info) { return param_info.param.name; });
+
+struct DropCase {
+  std::string name;
+  std::string own;
+  int count;
+  std::string want;
+};
+class DropTest : public testing::TestWithParam<DropCase> {};
+
+TEST_P(DropTest, GivesUpTheFarthest) {
+  const DropCase& test = GetParam();
+  EXPECT_EQ(ToString(DropCpus(TwoNodes(), *CpuSet::Parse(test.own), test.count)), test.want);
+}
+
+const DropCase kDrops[] = {
+    {"TheNodeOfWhichItHasFewest", "0-3,16-19,8-9", 2, "8-9"},
+    {"TheCacheOfWhichItHasFewest", "0-3,16-19,4,20", 2, "4,20"},
+    {"AWholeCore", "0-1,16-17", 2, "1,17"},
+    {"HalfOfABrokenCore", "0-1,16", 1, "1"},
+    {"HalfOfTheLastCore", "0-1,16-17", 1, "17"},
+    {"AllThatThereIs", "0-1", 5, "0-1"},
+    {"Nothing", "0-1", 0, ""},
+};
+INSTANTIATE_TEST_SUITE_P(Cases, DropTest, testing::ValuesIn(kDrops),
+                         [](const auto& param_info) { return param_info.param.name; });
+
+TEST(PickTest, GivesBackWhatItTook) {
+  const Machine machine = TwoNodes();
+  std::mt19937 random(1);
+  for (int round = 0; round < 2000; ++round) {
+    CpuSet own;
+    CpuSet free;
+    for (int cpu = 0; cpu < 32; ++cpu) {
+      const auto who = random() % 3;
+      if (who == 0) {
+        own.Add(cpu);
+      } else if (who == 1) {
+        free.Add(cpu);
+      }
+    }
+    const int count = static_cast<int>(random() % 12);
+    const CpuSet more = PickCpus(machine, own, free, count);
+    ASSERT_TRUE(more.IsSubsetOf(free));
+    ASSERT_EQ(more.Count(), std::min(count, free.Count()));
+    const CpuSet less = DropCpus(machine, own | more, more.Count());
+    ASSERT_TRUE(less.IsSubsetOf(own | more));
+    ASSERT_EQ(less.Count(), more.Count());
+    ASSERT_LE(machine.NodesOf((own | more) - less).Count(), machine.NodesOf(own | more).Count());
+  }
+}
+
+}  // namespace
+}  // namespace qrm::cpu
