@@ -79,7 +79,7 @@ TEST_F(QrmctlTest, ExplainPrintsTheDecisionStepByStep) {
                              .pod_name = "db",
                              .time = std::chrono::system_clock::from_time_t(1763690400),
                              .admitted = true,
-                             .json = R"({"pod":"shop/db","result":"admitted",
+                             .json = R"j({"pod":"shop/db","result":"admitted",
                    "requests":{"cpu":{"amount":2,"source":"estimate"},
                                "memory":{"amount":2147483648,"source":"pods-api"}},
                    "policy":"best-effort",
@@ -91,26 +91,25 @@ TEST_F(QrmctlTest, ExplainPrintsTheDecisionStepByStep) {
                                          "exclusive":true,
                                          "decided_by":"rules[0] (config.yaml:7)"}},
                    "steps":[{"step":"hints","microseconds":412},
-                            {"step":"commit","microseconds":90}]
-})"});
+                            {"step":"commit","microseconds":90}]})j"});
   Serve();
-EXPECT_EQ(Run({"explain", "db"}), kDone) << err();
-EXPECT_EQ(out(),
-          "shop/db container main: admitted at 2025-11-21T02:00:00Z\n"
-          "  Asked\n"
-          "    cpu:      2 (from estimate)\n"
-          "    memory:   2Gi (from pods-api)\n"
-          "  Hints\n"
-          "    cpu:      node 0 preferred; node 0,1\n"
-          "    memory:   no preference\n"
-          "  Merged by policy best-effort\n"
-          "    cpu:   node 0 preferred\n"
-          "  Reasons\n"
-          "    memory constrains nothing\n"
-          "  Given\n"
-          "    cpu:   2 CpusetCpus=1-2 (its own), by rules[0] (config.yaml:7)\n"
-          "  Took\n"
-          "    hints 412 us, commit 90 us\n");
+  EXPECT_EQ(Run({"explain", "db"}), kDone) << err();
+  EXPECT_EQ(out(),
+            "shop/db container main: admitted at 2025-11-21T02:00:00Z\n"
+            "  Asked\n"
+            "    cpu:      2 (from estimate)\n"
+            "    memory:   2Gi (from pods-api)\n"
+            "  Hints\n"
+            "    cpu:      node 0 preferred; node 0,1\n"
+            "    memory:   no preference\n"
+            "  Merged by policy best-effort\n"
+            "    cpu:   node 0 preferred\n"
+            "  Reasons\n"
+            "    memory constrains nothing\n"
+            "  Given\n"
+            "    cpu:   2 CpusetCpus=1-2 (its own), by rules[0] (config.yaml:7)\n"
+            "  Took\n"
+            "    hints 412 us, commit 90 us\n");
 }
 
 // A decision about a container.
