@@ -12,7 +12,7 @@ trap 'rm -rf "$work"' EXIT
 
 cmake --install "$build_dir" --prefix "$work/prefix" --component sdk >"$work/install.log"
 cmake --install "$build_dir" --prefix "$work/prefix" --component programs >>"$work/install.log"
-diff <(ls "$work/prefix/sbin") <(printf '%s\n' qrm-plugin-check qrm-plugin-cpu qrm-plugin-memory qrm-plugin-nic qrm-scheduler qrmctl qrmd)
+diff <(ls "$work/prefix/sbin") <(printf '%s\n' qrm-cci-driver qrm-plugin-check qrm-plugin-cpu qrm-plugin-memory qrm-plugin-nic qrm-scheduler qrmctl qrmd)
 "$work/prefix/bin/qrm-plugin-check" --help >"$work/help.log"
 cp -r "$source_dir/plugins/examples/lanes" "$work/lanes"
 
