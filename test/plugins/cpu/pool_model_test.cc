@@ -8,7 +8,6 @@
 #include <fstream>
 #include <map>
 #include <memory>
-#include <optional>
 #include <random>
 #include <string>
 #include <utility>
@@ -81,6 +80,10 @@ std::string DrawConfig(Dice& dice, int cpus) {
   return dice.OneIn(2) ? text : text + "  default: {size: {min: 1}}\n";
 }
 
+ElasticSize SizeOf(const PoolConfig& pool) {
+  return pool.size.value_or(ElasticSize());
+}
+
 /// One history: the plugin as the manager drives it, and what the runtime has applied.
 class History {
  public:
@@ -90,7 +93,7 @@ class History {
     machine_ = Machine(parts_);
     text_ = DrawConfig(dice_, machine_.cpu_set().Count());
     config_ = Config(text_);
-    drive_.emplace(MakePlugin());
+    drive_ = std::make_unique<Drive>(MakePlugin());
     pools_ = Pools();
   }
 
@@ -109,7 +112,7 @@ class History {
         ReconcileOnce();
         break;
       case 4:
-        drive_ = Drive(MakePlugin(), *drive_);
+        drive_ = std::make_unique<Drive>(MakePlugin(), *drive_);
         ASSERT_EQ(Exported(), before) << "a restart moved something";
         break;
       case 5:
@@ -226,7 +229,7 @@ class History {
     for (const auto& [name, cpus] : pools) {
       ASSERT_NO_FATAL_FAILURE(own(cpus, "pool " + name));
       if (const auto pool = config_.pools.find(name); pool != config_.pools.end()) {
-        ASSERT_LE(cpus.Count(), pool->second.size->max) << name;
+        ASSERT_LE(cpus.Count(), SizeOf(pool->second).max) << name;
       }
     }
     for (const auto& [key, grant] : drive_->grants()) {
@@ -294,13 +297,14 @@ class History {
     capacity -= config_.pools.contains(kDefaultPool) ? 0 : 1;
     PoolAsks asks;
     for (const auto& [name, pool] : config_.pools) {
-      PoolAsk ask = {.min = pool.size->min,
-                     .max = pool.size->max,
+      const ElasticSize size = SizeOf(pool);
+      PoolAsk ask = {.min = size.min,
+                     .max = size.max,
                      .priority = pool.priority,
                      .weight = pool.weight,
                      .in_use = demand.contains(name)};
       ask.min = std::max(ask.min, ask.in_use ? 1 : 0);
-      ask.wish = WishOf(demand[name], pool.size->ratio_percent, ask);
+      ask.wish = WishOf(demand[name], size.ratio_percent, ask);
       asks[name] = ask;
     }
     return SizePools(asks, capacity);
@@ -314,7 +318,7 @@ class History {
   std::string text_;
   CpuPluginConfig config_;
   test::ManualClock clock_;
-  std::optional<Drive> drive_;
+  std::unique_ptr<Drive> drive_;
   PoolMap pools_;
   std::map<ContainerKey, CpuSet> applied_;  ///< what the runtime had at the last reconcile
   bool moved_freely_ = false;
