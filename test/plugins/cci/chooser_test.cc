@@ -44,7 +44,7 @@ struct Case {
   std::string available;
   int cpus = 0;
   std::string want;  ///< "2-3 idle 5; 6 | unmet", or a piece of the error
-  std::string near = "";
+  std::string near;
 };
 
 std::string TextOf(const sdk::ComputeGrant& grant) {
