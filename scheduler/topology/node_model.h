@@ -48,9 +48,9 @@ struct NodeModel {
   PodRoleKeys pod_keys;
   /// The plugins that run inside qrmd; what others decide is not known.
   std::vector<std::string> plugins = {"cpu", "memory", "nic"};
-  cpu::CpuPluginConfig cpu;  ///< cut down to the machine
-  cpu::PoolMap pools;        ///< as they are sized now
-  bool rules_name_pods = false;
+  cpu::CpuPluginConfig cpu;      ///< cut down to the machine
+  cpu::PoolMap pools;            ///< as they are sized now
+  bool rules_name_pods = false;  ///< so that pods that differ in their names only may differ
   std::optional<StaticCpuPolicy> static_cpu;
   memory::MemoryPluginConfig memory;
   nic::NicPluginConfig nic;

@@ -57,5 +57,15 @@ TEST(BuiltinPoolsTest, OfAnotherConfigurationAreTheConfiguredOnes) {
   EXPECT_THAT(BuiltinPools({.plugins = {}}, kept), ElementsAre());
 }
 
+TEST(BuiltinPoolsTest, ThatFollowTheirContainersAreNeverOfAnotherSize) {
+  const StringMap kept = {
+      {"cpu", R"({"pools":{"a":{"cpus":"0-1","configured":"elastic"}}})"},
+  };
+  const auto pools = BuiltinPools(WithPools("pools: {a: {size: {max: 2}}}"), kept);
+  ASSERT_EQ(pools.size(), 1U);
+  EXPECT_EQ(ToString(pools[0].cpus), "0-1");
+  EXPECT_FALSE(pools[0].changed());
+}
+
 }  // namespace
 }  // namespace qrm::manager

@@ -65,6 +65,12 @@ TEST_F(NodeConfigTest, SaysHowPoolsWereResized) {
               EndsWith(", pool-cpus: {\"a\":\"2-3\"}}"));
 }
 
+TEST_F(NodeConfigTest, SaysNothingOfPoolsThatFollowTheirContainers) {
+  Configure("cpu", "pools: {a: {size: {max: 2}}}");
+  EXPECT_THAT(Text({{"cpu", R"({"pools": {"a": {"cpus": "2-3", "configured": "elastic"}}})"}}),
+              Not(HasSubstr("pool-cpus")));
+}
+
 TEST_F(NodeConfigTest, TellsNicsWithoutTheirAddresses) {
   builtin_.plugins = {"nic"};
   Configure("nic", "nics: [{interface: \"e\\\"0\", numa-node: 0, ipv4: 192.0.2.7}]");

@@ -293,6 +293,20 @@ TEST_F(Elastic, RemembersWhatAPoolGaveUpThroughARestart) {
   EXPECT_TRUE(drive.Admit(Request("db", "db", "cpu", 2)).ok());
 }
 
+TEST_F(Elastic, WhatASmallerBoundTakesAtARestartIsNobodysOwnUntilItsContainersHaveLeft) {
+  constexpr const char* kText =
+      "pools: {{web: {{size: {{max: {}}}, roles: [web]}}, default: {{size: {{fixed: 4}}}}}}\n"
+      "roles: {{db: {{numa: any}}}}";
+  Drive before = Start(fmt::format(kText, 60));
+  Admit(before, "web", "web", 60);
+  Drive drive(MakeElastic(fmt::format(kText, 30), TwoNodes()), before);
+  ASSERT_EQ(Size(drive, "web"), 30);
+  EXPECT_FALSE(drive.Admit(Request("db", "db", "cpu", 2)).ok());
+  drive.Reconcile();
+  drive.Reconcile();
+  EXPECT_TRUE(drive.Admit(Request("db", "db", "cpu", 2)).ok());
+}
+
 TEST_F(Elastic, SizesDoNotDependOnTheOrderOfArrival) {
   Drive one = Start(kOnlineOffline);
   Drive other = Start(kOnlineOffline);

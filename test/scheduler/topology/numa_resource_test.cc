@@ -157,26 +157,40 @@ topology-policy: single-numa-node
 plugins:
   cpu:
     reserved-cpus: "0"
-    rules: [{select: {qos: Burstable}, pool: web}, {select: {pod: own-*}, grant: own}]
+    rules: [{select: {qos: Burstable}, pool: web}, {select: {%}, grant: own}]
     grants: {own: {numa: one}}
     pools: {web: {size: {max: 6}}}
 )";
 
+/// The pods that `selector` names have CPUs of their own.
+std::string Elastic(const std::string& selector) {
+  std::string text = kElastic;
+  return text.replace(text.find('%'), 1, selector);
+}
+
 TEST_F(NumaResourceTest, CountsPodsThatOnlyMakeAPoolGrow) {
-  cache_->SetNode({.name = "n1", .annotations = {{kNodeConfig, kElastic}}});
-  EXPECT_EQ(Refusal(Guaranteed("own-a", 3)), "");
+  cache_->SetNode({.name = "n1", .annotations = {{kNodeConfig, Elastic("qos: Guaranteed")}}});
+  EXPECT_EQ(Refusal(Guaranteed("a", 3)), "");
   Pod web = Guaranteed("web", 6);
   web.qos_class = "Burstable";
   Bind(web);
-  EXPECT_EQ(Refusal(Guaranteed("own-a", 3)), "the node has too little cpu left where it is needed");
+  EXPECT_EQ(Refusal(Guaranteed("a", 3)), "the node has too little cpu left where it is needed");
   cache_->DeletePod("web", "");
-  EXPECT_EQ(Refusal(Guaranteed("own-a", 3)), "");
+  EXPECT_EQ(Refusal(Guaranteed("a", 3)), "");
 }
 
 TEST_F(NumaResourceTest, TellsPodsApartByTheirNamesWhereRulesDo) {
-  cache_->SetNode({.name = "n1", .annotations = {{kNodeConfig, kElastic}}});
+  cache_->SetNode({.name = "n1", .annotations = {{kNodeConfig, Elastic("pod: own-*")}}});
   EXPECT_EQ(Refusal(Guaranteed("other", 5)), "") << "it uses the default pool";
   EXPECT_NE(Refusal(Guaranteed("own-b", 5)), "");
+}
+
+TEST_F(NumaResourceTest, TellsPodsApartByTheirRuntimeClass) {
+  cache_->SetNode({.name = "n1", .annotations = {{kNodeConfig, Elastic("runtime-class: vm")}}});
+  EXPECT_EQ(Refusal(Guaranteed("a", 5)), "") << "it uses the default pool";
+  Pod vm = Guaranteed("a", 5);
+  vm.runtime_class = "vm";
+  EXPECT_NE(Refusal(vm), "");
 }
 
 TEST_F(NumaResourceTest, PrefersNumaNodesThatAreUsedAlready) {
