@@ -1,10 +1,12 @@
-// Two compute drivers and the cpu plugin beside each other, step by random step, against an account
-// of their own answers: QRM_DRIVER_STEPS sets how many.
+// Two compute drivers and the cpu plugin beside each other, step by random step, against a ledger
+// that knows the rules and what the drivers were told to do, and foretells each decision:
+// QRM_DRIVER_STEPS sets how many.
 #include <algorithm>
 #include <cstdint>
 #include <cstdlib>
 #include <map>
 #include <memory>
+#include <optional>
 #include <random>
 #include <set>
 #include <string>
@@ -12,6 +14,7 @@
 #include <vector>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <gtest/gtest.h>
 
 #include "api/base/number.h"
@@ -40,15 +43,45 @@ int Pick(Random& random, int least, int most) {
   return std::uniform_int_distribution<int>(least, most)(random);
 }
 
+/// What a driver was asked at last, and what it said.
+struct Asked {
+  CpuSet offered;
+  NumaMask near;
+  sdk::ComputePart gave;  ///< no CPUs: it refused
+};
+
 /// Takes what it likes of what it may, and now and then what it may not; does not always let go.
 class RandomDriver final : public sdk::ComputeDriver {
  public:
   explicit RandomDriver(Random& random) : random_(random) {}
 
   StatusOr<sdk::ComputeGrant> Admit(const sdk::ComputeRequest& request) override {
+    asked_ = {.offered = request.available, .near = request.hint.nodes};
     if (Pick(random_, 0, 9) == 0) {
       return Errorf(StatusCode::kFailedPrecondition, "not today");
     }
+    asked_->gave = Choose(request);
+    holds_[request.key] = asked_->gave;
+    return sdk::ComputeGrant{.parts = {asked_->gave}};
+  }
+  Status Remove(const ContainerKey& key) override {
+    if (Pick(random_, 0, 9) == 0) {
+      return {StatusCode::kUnavailable, "not now"};
+    }
+    holds_.erase(key);
+    return OkStatus();
+  }
+
+  /// What it was asked since the latest call of this.
+  std::optional<Asked> TakeAsked() { return std::exchange(asked_, std::nullopt); }
+  /// What it gave and did not let go; none otherwise.
+  std::optional<sdk::ComputePart> Holds(const ContainerKey& key) const {
+    const auto held = holds_.find(key);
+    return held == holds_.end() ? std::nullopt : std::optional(held->second);
+  }
+
+ private:
+  sdk::ComputePart Choose(const sdk::ComputeRequest& request) {
     const bool wrong = Pick(random_, 0, 9) == 0;
     std::vector<int> choice;
     for (const int cpu : wrong ? CpuSet::Range(0, 15) : request.available) {
@@ -62,14 +95,12 @@ class RandomDriver final : public sdk::ComputeDriver {
         (idle ? part.idle : part.cpus).Add(cpu);
       }
     }
-    return sdk::ComputeGrant{.parts = {part}};
-  }
-  Status Remove(const ContainerKey& /*key*/) override {
-    return Pick(random_, 0, 9) == 0 ? Errorf(StatusCode::kUnavailable, "not now") : OkStatus();
+    return part;
   }
 
- private:
   Random& random_;
+  std::optional<Asked> asked_;
+  std::map<ContainerKey, sdk::ComputePart> holds_;
 };
 
 /// Plugins that are served on the spot, as those inside qrmd.
@@ -110,11 +141,63 @@ class ServedPlugins final : public manager::Plugins {
   calls::Reading reading_{.machine_nodes = {0, 1}, .held = {}};
 };
 
+/// How a container gets CPUs.
+enum class Kind : uint8_t { kFirstDriver, kSecondDriver, kOwner, kShares };
+
+/// Who holds which of sixteen CPUs on two nodes, by the rules: 0 is reserved, 1 and 2 are a pool,
+/// and of the others one at least is left to those who share.
+class Ledger {
+ public:
+  explicit Ledger(TopologyPolicy policy)
+      : strict_(policy == TopologyPolicy::kRestricted ||
+                policy == TopologyPolicy::kSingleNumaNode) {}
+
+  CpuSet Free() const {
+    CpuSet free = CpuSet::Range(3, 15);
+    for (const auto& [name, cpus] : held_) {
+      free -= cpus;
+    }
+    return free;
+  }
+  /// Whether so many are free where the policy wants them.
+  bool Fits(int cpus) const {
+    if (!strict_) {
+      return Free().Count() >= cpus;
+    }
+    return std::any_of(kNodes.begin(), kNodes.end(),
+                       [&](const CpuSet& node) { return (Free() & node).Count() >= cpus; });
+  }
+  bool LeavesOne(int cpus) const { return Free().Count() > cpus; }
+  /// What a driver is offered whose container is to be near `nodes`.
+  CpuSet Offer(const NumaMask& nodes) const {
+    CpuSet near;
+    for (const int node : nodes) {
+      near |= kNodes.at(static_cast<std::size_t>(node));
+    }
+    return strict_ ? Free() & near : Free();
+  }
+  bool MayGive(const sdk::ComputePart& part, const CpuSet& offer, int cpus) const {
+    const CpuSet all = part.cpus | part.idle;
+    return !part.cpus.Empty() && all.Count() <= cpus && all.IsSubsetOf(offer) &&
+           !(Free() - all).Empty();
+  }
+
+  void Hold(const std::string& name, const CpuSet& cpus) { held_[name] = cpus; }
+  void Release(const std::string& name) { held_.erase(name); }
+  const std::map<std::string, CpuSet>& held() const { return held_; }
+
+ private:
+  inline static const std::vector<CpuSet> kNodes = {CpuSet::Range(0, 7), CpuSet::Range(8, 15)};
+
+  const bool strict_;
+  std::map<std::string, CpuSet> held_;  // by pod; with what is to be idle
+};
+
 /// Sixteen CPUs on two nodes: 0 is reserved, 1 and 2 are pool batch, role owner has CPUs of its
 /// own.
 class DriverModel {
  public:
-  DriverModel(TopologyPolicy policy, unsigned seed) : random_(seed) {
+  DriverModel(TopologyPolicy policy, unsigned seed) : random_(seed), ledger_(policy) {
     options_.merge.policy = policy;
     options_.native_resources = {"cpu"};
     for (const std::string name : {"one", "two"}) {
@@ -141,73 +224,159 @@ class DriverModel {
   /// One pod comes, comes again or goes. Errors: what is wrong then.
   Status Step() {
     const std::string name = fmt::format("pod-{}", Pick(random_, 0, 9));
-    if (Pick(random_, 0, 1) == 0) {
-      Admit(name);
-    } else {
-      Remove(name);
-    }
+    QRM_RETURN_IF_ERROR(Pick(random_, 0, 1) == 0 ? Admit(name) : Remove(name));
     return Check();
   }
 
   /// All pods go. Errors: what is not free then.
   Status Empty() {
-    for (int tries = 0; tries < 100 && !owned_.empty(); ++tries) {
-      const auto owners = owned_;
-      for (const auto& [name, cpus] : owners) {
-        Remove(name);
+    for (int tries = 0; tries < 100 && !pods_.empty(); ++tries) {
+      const auto all = pods_;
+      for (const auto& [name, pod] : all) {
+        QRM_RETURN_IF_ERROR(Remove(name));
       }
     }
-    for (int i = 0; i < 10; ++i) {
-      Remove(fmt::format("pod-{}", i));
-    }
     QRM_RETURN_IF_ERROR(Check());
-    return owned_.empty() && state_.Load()->pod_count() == 0
+    return ledger_.Free() == CpuSet::Range(3, 15) && state_.Load()->pod_count() == 0
                ? OkStatus()
                : Status(StatusCode::kInternal, "pods are left");
   }
   std::size_t admitted() const { return admitted_; }
 
  private:
-  ContainerDemand DemandOf(const std::string& name) {
-    ContainerDemand demand{.pod = SamplePod(name), .container = "main", .source = "test"};
-    demand.requests["cpu"] = Pick(random_, 1, 4);
-    const int kind = Pick(random_, 0, 4);
-    if (kind < 2) {
-      demand.pod.annotations["cci.qrm.io/driver"] = kind == 0 ? "one" : "two";
-    } else if (kind == 2) {
-      demand.pod.role = "owner";
+  struct Pod {
+    ContainerDemand demand;
+    Kind kind = Kind::kShares;
+    int cpus = 0;
+    CpuSet runs_on;  ///< as it was answered; empty until then
+  };
+
+  Pod Draw(const std::string& name) {
+    Pod pod{.demand = {.pod = SamplePod(name), .container = "main", .source = "test"},
+            .cpus = Pick(random_, 1, 4)};
+    pod.demand.requests["cpu"] = pod.cpus;
+    switch (Pick(random_, 0, 4)) {
+      case 0:
+        pod.kind = Kind::kFirstDriver;
+        pod.demand.pod.annotations["cci.qrm.io/driver"] = "one";
+        break;
+      case 1:
+        pod.kind = Kind::kSecondDriver;
+        pod.demand.pod.annotations["cci.qrm.io/driver"] = "two";
+        break;
+      case 2:
+        pod.kind = Kind::kOwner;
+        pod.demand.pod.role = "owner";
+        break;
+      default:
+        break;
     }
-    return demand;
+    return pod;
   }
 
-  void Admit(const std::string& name) {
-    const auto known = demands_.find(name);
-    const ContainerDemand demand = known == demands_.end() ? DemandOf(name) : known->second;
+  RandomDriver* DriverOf(const Pod& pod) {
+    return pod.kind == Kind::kFirstDriver    ? drivers_.front().get()
+           : pod.kind == Kind::kSecondDriver ? drivers_.back().get()
+                                             : nullptr;
+  }
+
+  Status Admit(const std::string& name) {
+    const auto known = pods_.find(name);
+    Pod pod = known == pods_.end() ? Draw(name) : known->second;
+    RandomDriver* const driver = DriverOf(pod);
+    const auto kept = driver == nullptr ? std::nullopt : driver->Holds(pod.demand.key());
     const StatusOr<RunOptions> answer = RunOn(state_, [&] {
-      return admitter_->Admit(demand, Admitter::Moment::kAtCreation,
+      return admitter_->Admit(pod.demand, Admitter::Moment::kAtCreation,
                               DeadlineAfter(std::chrono::hours(1)));
     });
-    if (!answer.ok()) {
-      return;
+    const CpuSet cpus = answer.ok()
+                            ? CpuSet::Parse(answer->properties.at("CpusetCpus")).value_or(CpuSet())
+                            : CpuSet();
+    const auto asked = driver == nullptr ? std::nullopt : driver->TakeAsked();
+    if (known != pods_.end()) {
+      return Expect(name, cpus == pod.runs_on || pod.kind == Kind::kShares, "has other CPUs",
+                    answer.status(), cpus);
     }
-    ++admitted_;
-    demands_.emplace(name, demand);
-    const CpuSet cpus = CpuSet::Parse(answer->properties.at("CpusetCpus")).value_or(CpuSet());
-    const bool owns =
-        demand.pod.role == "owner" || demand.pod.annotations.contains("cci.qrm.io/driver");
-    const auto before = owned_.find(name);
-    if (before != owned_.end() && before->second != cpus) {
-      wrong_ =
-          fmt::format("{} had CPUs {} and has {}", name, ToString(before->second), ToString(cpus));
+    QRM_RETURN_IF_ERROR(driver != nullptr ? ExpectOfDriver(name, pod, asked, kept, answer, cpus)
+                                          : ExpectOfPlugin(name, pod, answer, cpus));
+    if (answer.ok()) {
+      ++admitted_;
+      pod.runs_on = cpus;
+      pods_.emplace(name, pod);
     }
-    if (owns) {
-      owned_[name] = cpus;
-    } else if (known == demands_.end() && !cpus.IsSubsetOf(Shared())) {
-      wrong_ = fmt::format("{} shares CPUs {} of {}", name, ToString(cpus), ToString(Shared()));
-    }
+    return OkStatus();
   }
 
-  void Remove(const std::string& name) {
+  static Status Expect(const std::string& name, bool holds, const std::string& otherwise,
+                       const Status& answer, const CpuSet& cpus) {
+    return holds ? OkStatus()
+                 : Errorf(StatusCode::kInternal, "{} {}: {}, CPUs {}", name, otherwise,
+                          MessageOf(answer), ToString(cpus));
+  }
+
+  /// The cpu plugin gives what fits, and to those who share all that nobody owns.
+  Status ExpectOfPlugin(const std::string& name, const Pod& pod, const StatusOr<RunOptions>& answer,
+                        const CpuSet& cpus) {
+    if (pod.kind == Kind::kShares) {
+      return Expect(name, answer.ok() && cpus == ledger_.Free(), "does not share what is free",
+                    answer.status(), cpus);
+    }
+    const bool fits = ledger_.Fits(pod.cpus) && ledger_.LeavesOne(pod.cpus);
+    QRM_RETURN_IF_ERROR(Expect(name, answer.ok() == fits,
+                               fits ? "fits and is refused" : "does not fit", answer.status(),
+                               cpus));
+    if (!fits) {
+      return OkStatus();
+    }
+    QRM_RETURN_IF_ERROR(Expect(name, cpus.Count() == pod.cpus && cpus.IsSubsetOf(ledger_.Free()),
+                               "has what is not free", answer.status(), cpus));
+    ledger_.Hold(name, cpus);
+    return OkStatus();
+  }
+
+  /// A driver is asked exactly when there is something to offer it, and gets exactly that; what it
+  /// gives counts when it may give it. `kept` is what it did not let go after a refusal: it is its
+  /// answer again.
+  Status ExpectOfDriver(const std::string& name, const Pod& pod, const std::optional<Asked>& asked,
+                        const std::optional<sdk::ComputePart>& kept,
+                        const StatusOr<RunOptions>& answer, const CpuSet& cpus) {
+    const bool fits = ledger_.Fits(pod.cpus);
+    if (!asked.has_value() && !(fits && kept.has_value())) {
+      return Expect(name, !fits && !answer.ok(), "fits and its driver is not asked",
+                    answer.status(), cpus);
+    }
+    QRM_RETURN_IF_ERROR(Expect(name, fits, "does not fit", answer.status(), cpus));
+    if (!asked.has_value()) {
+      return ExpectKept(name, pod, *kept, answer, cpus);
+    }
+    QRM_RETURN_IF_ERROR(Expect(name, asked->offered == ledger_.Offer(asked->near),
+                               "was offered " + ToString(asked->offered), answer.status(), cpus));
+    const bool good = ledger_.MayGive(asked->gave, asked->offered, pod.cpus);
+    QRM_RETURN_IF_ERROR(Expect(name, answer.ok() == good,
+                               good ? "is refused" : "got what its driver may not give",
+                               answer.status(), cpus));
+    if (good) {
+      QRM_RETURN_IF_ERROR(Expect(name, cpus == asked->gave.cpus, "has not what its driver gave",
+                                 answer.status(), cpus));
+      ledger_.Hold(name, asked->gave.cpus | asked->gave.idle);
+    }
+    return OkStatus();
+  }
+
+  Status ExpectKept(const std::string& name, const Pod& pod, const sdk::ComputePart& kept,
+                    const StatusOr<RunOptions>& answer, const CpuSet& cpus) {
+    if (!answer.ok()) {  // it is wrong still, or wrong where this time it should be near
+      return OkStatus();
+    }
+    QRM_RETURN_IF_ERROR(Expect(name,
+                               cpus == kept.cpus && ledger_.MayGive(kept, ledger_.Free(), pod.cpus),
+                               "has what is not free", answer.status(), cpus));
+    ledger_.Hold(name, kept.cpus | kept.idle);
+    return OkStatus();
+  }
+
+  /// A pod is gone when its driver lets go, and stays with all that it has until then.
+  Status Remove(const std::string& name) {
     const std::string uid = "uid-" + name;
     const Status removed = RunOn(state_, [&] {
       for (const std::string driver : {"one", "two"}) {
@@ -215,61 +384,67 @@ class DriverModel {
       }
       return releaser_.RemovePods({uid});
     });
-    EXPECT_TRUE(IsOk(removed));
+    QRM_RETURN_IF_ERROR(removed);
     Settle(state_);
     Settle(state_);  // the plugins hear of it when the driver has taken it
-    if (state_.Load()->FindPod(uid) == nullptr) {
-      owned_.erase(name);
-      demands_.erase(name);
-    }
-  }
-
-  /// What the default pool may have at most, by the account.
-  CpuSet Shared() const {
-    CpuSet shared = CpuSet::Range(3, 15);
-    for (const auto& [name, cpus] : owned_) {
-      shared -= cpus;
-    }
-    return shared;
-  }
-
-  Status Check() {
-    if (!wrong_.empty()) {
-      return {StatusCode::kInternal, wrong_};
-    }
-    CpuSet all;
-    for (const auto& [name, cpus] : owned_) {
-      if (cpus.Empty() || cpus.Intersects(all) || !cpus.IsSubsetOf(CpuSet::Range(3, 15))) {
-        return Errorf(StatusCode::kInternal, "{} owns CPUs {}, beside {}", name, ToString(cpus),
-                      ToString(all));
+    // A removal that was due is taken with any other.
+    std::erase_if(pods_, [&](const auto& entry) {
+      const auto& [other, pod] = entry;
+      RandomDriver* const driver = DriverOf(pod);
+      const bool gone = driver == nullptr ? other == name
+                        : leaving_.contains(other) || other == name
+                            ? !driver->Holds(pod.demand.key()).has_value()
+                            : false;
+      if (gone) {
+        ledger_.Release(other);
+        leaving_.erase(other);
       }
-      all |= cpus;
+      return gone;
+    });
+    if (pods_.contains(name)) {
+      leaving_.insert(name);
     }
-    return CheckPools(all);
+    return OkStatus();
   }
 
-  // Idle CPUs are withheld, too: they are on record, and not in any answer.
-  Status CheckPools(const CpuSet& owned) {
+  /// What is on record, and what the cpu plugin has, is what the ledger says.
+  Status Check() {
     CpuSet withheld;
+    std::set<std::string> recorded;
     state_.Load()->ForEachPod([&](const checkpoint::PodRecord& pod) {
-      for (const auto& [name, record] : pod.containers) {
+      recorded.insert(pod.meta.name);
+      for (const auto& [container, record] : pod.containers) {
         const ResourceAllocation& cpu = record->allocations.at("cpu");
         withheld |= cpu.exclusive ? CpuSet::Parse(cpu.value).value_or(CpuSet()) : CpuSet();
       }
     });
+    std::set<std::string> known;
+    for (const auto& [name, pod] : pods_) {
+      known.insert(name);
+    }
+    if (recorded != known) {
+      return Errorf(StatusCode::kInternal, "{} are on record, and {} should be",
+                    fmt::join(recorded, ", "), fmt::join(known, ", "));
+    }
+    const CpuSet free = ledger_.Free();
+    if (withheld != CpuSet::Range(3, 15) - free) {
+      return Errorf(StatusCode::kInternal, "{} are owned on record, and {} are free",
+                    ToString(withheld), ToString(free));
+    }
+    return CheckPools(free);
+  }
+
+  Status CheckPools(const CpuSet& free) {
     const auto pools = plugins_.host("cpu").Pools();
     QRM_RETURN_IF_ERROR(pools.status());
     for (const sdk::Pool& pool : *pools) {
-      const CpuSet want = pool.name == "batch" ? CpuSet{1, 2} : CpuSet::Range(3, 15) - withheld;
+      const CpuSet want = pool.name == "batch" ? CpuSet{1, 2} : free;
       if (pool.cpus != want || want.Empty()) {
         return Errorf(StatusCode::kInternal, "pool {} is {} and not {}", pool.name,
                       ToString(pool.cpus), ToString(want));
       }
     }
-    return owned.IsSubsetOf(withheld)
-               ? OkStatus()
-               : Errorf(StatusCode::kInternal, "{} are owned and {} withheld", ToString(owned),
-                        ToString(withheld));
+    return OkStatus();
   }
 
   Random random_;
@@ -285,9 +460,9 @@ class DriverModel {
   manager::StateLoop state_{OpenMemoryStore(journal_)};
   manager::Releaser releaser_{state_, plugins_, {}};
   std::unique_ptr<Admitter> admitter_;
-  std::map<std::string, CpuSet> owned_;  // by pod, as answered
-  std::map<std::string, ContainerDemand> demands_;
-  std::string wrong_;
+  Ledger ledger_;
+  std::map<std::string, Pod> pods_;
+  std::set<std::string> leaving_;  // removed, and their drivers have not let go
   std::size_t admitted_ = 0;
 };
 
