@@ -43,6 +43,9 @@ void PodEvents::OnSynchronize(std::vector<RuntimePod> pods,
                               std::vector<RuntimeContainer> containers, UpdatesReply reply) {
   reply(std::vector<ContainerUpdate>{});  // the reconciler repairs over CRI what is wrong
   room_.inventory.OnSynchronized(pods, std::move(containers));
+  if (!parts_.stands_aside()) {
+    room_.pre_start.TellLate();
+  }
   room_.observer.OnNriBack();
   room_.audit.OnSynchronized();
 }

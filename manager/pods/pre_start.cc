@@ -9,6 +9,7 @@
 #include <fmt/format.h>
 
 #include "api/base/cgroup.h"
+#include "api/base/log.h"
 #include "manager/drivers/driver_choice.h"
 #include "plugins/sdk/calls/compute_calls.h"
 #include "plugins/sdk/compute_driver.h"
@@ -35,6 +36,16 @@ std::string CannotStart(const checkpoint::NodeState& state, const ContainerKey& 
   const PodMeta& pod = state.FindPod(key.pod_uid)->meta;
   return fmt::format("cannot start container {} of pod {}/{}", key.container, pod.pod_namespace,
                      pod.name);
+}
+
+void LogUntold(const ContainerKey& key, const std::string& driver, const Status& told) {
+  if (!told.ok()) {
+    log::Warning("compute driver does not take a container that runs",
+                 {{"driver", driver},
+                  {"pod", key.pod_uid},
+                  {"container", key.container},
+                  {"error", MessageOf(told)}});
+  }
 }
 
 Status FirstError(const ByPlugin<calls::Nothing>& answers) {
@@ -65,6 +76,28 @@ void PreStart::Prepare(const ContainerKey& key, Done done) {
           done(Annotate(prepared, what));
         }
       });
+}
+
+void PreStart::TellLate(const std::string& driver) {
+  parts_.state.Load()->ForEachPod([&](const checkpoint::PodRecord& pod) {
+    for (const auto& [container, record] : pod.containers) {
+      const ContainerKey key{pod.meta.uid, container};
+      const std::string own = DriverOf(record->allocations);
+      if (!own.empty() && (driver.empty() || own == driver) && Runs(key) && IsTold(own)) {
+        TellDriver(key, own, [key, own](const Status& told) { LogUntold(key, own, told); });
+      }
+    }
+  });
+}
+
+bool PreStart::Runs(const ContainerKey& key) const {
+  const auto live = parts_.live == nullptr ? std::nullopt : parts_.live->Find(key);
+  return live.has_value() && live->started;
+}
+
+bool PreStart::IsTold(const std::string& driver) const {
+  const std::optional<PluginInfo> plugin = parts_.plugins.Find(driver);
+  return plugin.has_value() && plugin->live && plugin->options.pre_start_required;
 }
 
 void PreStart::PrepareDriver(const ContainerKey& key, const std::string& driver, const Done& done) {

@@ -41,7 +41,14 @@ class PreStart {
   /// last answer. Errors: the first that fails, is away or is late, by name.
   void Prepare(const ContainerKey& key, Done done);
 
+  /// Tells compute drivers, or one, of their containers that run and may have started while the
+  /// runtime could not say so, or the driver was away; of others they hear the same again. A
+  /// failure is logged.
+  void TellLate(const std::string& driver = "");
+
  private:
+  bool Runs(const ContainerKey& key) const;
+  bool IsTold(const std::string& driver) const;
   void PrepareDriver(const ContainerKey& key, const std::string& driver, const Done& done);
   void TellDriver(const ContainerKey& key, const std::string& driver, const Done& done);
   void AskPlugins(const checkpoint::NodeState& state, const ContainerKey& key, const Done& done);

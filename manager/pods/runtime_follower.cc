@@ -14,6 +14,7 @@
 #include "manager/pods/pod_placer.h"
 #include "manager/pods/pre_start.h"
 #include "manager/pods/sync_audit.h"
+#include "plugins/sdk/compute_driver.h"
 
 namespace qrm::manager {
 
@@ -181,6 +182,9 @@ void RuntimeFollower::RetryUnplaced() {
 
 void RuntimeFollower::OnPluginRegistered(const std::string& resource) {
   impl_->placer.OnPluginRegistered(resource);
+  if (sdk::IsDriverResource(resource) && !impl_->parts.stands_aside()) {
+    impl_->pre_start.TellLate(resource);
+  }
 }
 
 void RuntimeFollower::OnPodGone(const std::string& pod_uid) {

@@ -1,5 +1,6 @@
 // kill -9 of qrmd and of compute drivers at any moment of a container's life, on a simulated
 // runtime. With QRM_DRIVER_KILLS=1 it is killed at each of its writes, else at one in three.
+#include <algorithm>
 #include <atomic>
 #include <csignal>
 #include <cstdlib>
@@ -66,6 +67,22 @@ class DriverKillTest : public testing::Test, protected DriverNode {
     return *std::move(process);
   }
 };
+
+TEST_F(DriverKillTest, ARunningContainerIsToldAgainWhenItsStartMayHaveBeenMissed) {
+  StartDriver(GiveLast);
+  ASSERT_TRUE(IsOk(runtime.RunPod(DriverPod("web", 2))));
+  const std::string add = driver->calls().back();
+  EXPECT_TRUE(add.starts_with("add ")) << add;
+  const auto times_told = [&] {
+    const auto calls = driver->calls();
+    return std::count(calls.begin(), calls.end(), add);
+  };
+  RestartDaemon();
+  EXPECT_TRUE(Await([&] { return times_told() >= 2; })) << "qrmd was away";
+  StopDriver();
+  StartDriver(GiveLast);
+  EXPECT_TRUE(Await([&] { return times_told() == 1; })) << "the driver was away";
+}
 
 class CallTest : public DriverKillTest, public testing::WithParamInterface<const char*> {};
 
