@@ -179,7 +179,7 @@ const std::vector<Row>& Rows() {
       {"no-irq", Kind::kNoIrq, kNoValue, ""},
       {"idle-latency", Kind::kIdleLatency, kLatency, "idle-latency and no-idle"},
       {"no-idle", Kind::kIdleLatency, kNoValue, "idle-latency and no-idle"},
-      {"no-balance", Kind::kOther, kNoValue, ""},
+      {"no-balance", Kind::kNoBalance, kNoValue, ""},
       {"no-quota", Kind::kOther, kNoValue, ""},
       {"uncore", Kind::kOther, {"uncore=2GHz-3GHz", ReadRange}, ""},
   };

@@ -29,6 +29,7 @@ enum class AttributeKind : uint8_t {
   kPriority,          ///< `least` thousandths: fast cores first
   kNoIrq,             ///< no interrupt that can be moved is handled there
   kIdleLatency,       ///< wakes up within `least` microseconds; 0 is no idle state at all
+  kNoBalance,         ///< the kernel moves no thread from one of them to another
   kOther,             ///< an attribute of the grammar, or somebody's own, that has no kind here
 };
 

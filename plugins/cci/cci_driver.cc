@@ -48,8 +48,29 @@ std::vector<Attribute> KeptBy(const sdk::ComputePart& part) {
   return ParseAttributes(part.name).value_or(std::vector<Attribute>());
 }
 
+bool Has(const std::vector<Attribute>& attributes, AttributeKind kind) {
+  return std::any_of(attributes.begin(), attributes.end(),
+                     [&](const Attribute& attribute) { return attribute.kind == kind; });
+}
+
+bool IsUnbalanced(const std::vector<Attribute>& attributes) {
+  return Has(attributes, AttributeKind::kNoBalance);
+}
+
+bool IsQuiet(const std::vector<Attribute>& attributes) {
+  return Has(attributes, AttributeKind::kNoIrq);
+}
+
 bool HasKnob(const std::vector<Attribute>& attributes) {
   return std::any_of(attributes.begin(), attributes.end(), IsKnob);
+}
+
+CpuSet QuietCpus(const sdk::ComputeGrant& grant) {
+  CpuSet quiet;
+  for (const sdk::ComputePart& part : grant.parts) {
+    quiet |= IsQuiet(KeptBy(part)) ? part.cpus : CpuSet();
+  }
+  return quiet;
 }
 
 /// OK when no interrupt that would not move is handled by `quiet` alone.
@@ -94,19 +115,12 @@ Status CciDriver::Add(const sdk::ComputeInstance& instance) {
                    [](const sdk::ComputePart& part) { return HasKnob(KeptBy(part)); })) {
     return OkStatus();
   }
-  const CpuKnobs machine = ReadCpuKnobs(files_, machine_.cpu_set());
-  std::vector<host::Claim> claims;
-  CpuSet quiet;
-  for (const sdk::ComputePart& part : parts) {
-    const std::vector<Attribute> kept = KeptBy(part);
-    const std::vector<host::Claim> more = ClaimsOf(kept, part.cpus, machine);
-    claims.insert(claims.end(), more.begin(), more.end());
-    for (const Attribute& attribute : kept) {
-      quiet |= attribute.kind == AttributeKind::kNoIrq ? part.cpus : CpuSet();
-    }
-  }
   const std::string owner = OwnerOf(instance.key);
+  const std::vector<host::Claim> claims = ClaimsOfInstance(grant->second, instance.cgroup);
+  // An instance before this one had another cgroup.
+  QRM_RETURN_IF_ERROR(knobs_->ReleaseAllBut(owner, claims));
   QRM_ASSIGN_OR_RETURN(const std::vector<host::Refusal> refusals, knobs_->Hold(owner, claims));
+  const CpuSet quiet = QuietCpus(grant->second);
   if (Status good = CheckQuiet(refusals, quiet, files_); !good.ok()) {
     QRM_RETURN_IF_ERROR(Annotate(knobs_->Release(owner), MessageOf(good)));
     return good;
@@ -114,10 +128,44 @@ Status CciDriver::Add(const sdk::ComputeInstance& instance) {
   return OkStatus();
 }
 
+std::vector<host::Claim> CciDriver::ClaimsOfInstance(const sdk::ComputeGrant& grant,
+                                                     const std::string& cgroup) const {
+  const CpuKnobs machine = ReadCpuKnobs(files_, machine_.cpu_set());
+  std::vector<host::Claim> claims;
+  bool is_unbalanced = false;
+  for (const sdk::ComputePart& part : grant.parts) {
+    const std::vector<Attribute> kept = KeptBy(part);
+    const std::vector<host::Claim> more = ClaimsOf(kept, part.cpus, machine);
+    claims.insert(claims.end(), more.begin(), more.end());
+    is_unbalanced = is_unbalanced || IsUnbalanced(kept);
+  }
+  if (is_unbalanced) {
+    const std::vector<host::Claim> more = PartitionClaims(cgroup, grant.Cpus());
+    claims.insert(claims.end(), more.begin(), more.end());
+  }
+  return claims;
+}
+
 Status CciDriver::Remove(const ContainerKey& key) {
   QRM_RETURN_IF_ERROR(knobs_->Release(OwnerOf(key)));
   grants_.erase(key);
   return OkStatus();
+}
+
+// All of the machine's files take milliseconds to read.
+CpuKnobs CciDriver::KnobsFor(const ComputeSpec& spec) const {
+  const auto any = [&](bool (*is_such)(const std::vector<Attribute>&)) {
+    return std::any_of(spec.begin(), spec.end(),
+                       [&](const SpecLine& line) { return is_such(line.attributes); });
+  };
+  if (!any(HasKnob)) {
+    return {};
+  }
+  CpuKnobs knobs = ReadCpuKnobs(files_, machine_.cpu_set());
+  if (any(IsQuiet)) {
+    ProbeInterrupts(files_, knobs);
+  }
+  return knobs;
 }
 
 StatusOr<sdk::ComputeGrant> CciDriver::Admit(const sdk::ComputeRequest& request) {
@@ -128,13 +176,10 @@ StatusOr<sdk::ComputeGrant> CciDriver::Admit(const sdk::ComputeRequest& request)
   }
   const int cpus = static_cast<int>(request.milli_cpus / kMilli);
   QRM_ASSIGN_OR_RETURN(const ComputeSpec spec, ReadPodSpec(request.spec, policies_, cpus));
-  // All of the machine's files take milliseconds to read.
-  const bool sets_something = std::any_of(
-      spec.begin(), spec.end(), [](const SpecLine& line) { return HasKnob(line.attributes); });
   QRM_ASSIGN_OR_RETURN(
       sdk::ComputeGrant grant,
       Choose(spec, {.available = request.available, .near = request.hint.nodes, .cpus = cpus},
-             layout_, sets_something ? ReadCpuKnobs(files_, machine_.cpu_set()) : CpuKnobs()));
+             layout_, KnobsFor(spec)));
   grant.envs = Told(grant);
   grants_[request.key] = grant;
   return grant;

@@ -2,9 +2,12 @@
 #pragma once
 
 #include <memory>
+#include <string>
 #include <utility>
+#include <vector>
 
 #include "api/base/status.h"
+#include "plugins/cci/cpu_knobs.h"
 #include "plugins/cci/spec.h"
 #include "plugins/host/host_files.h"
 #include "plugins/host/host_knobs.h"
@@ -21,7 +24,7 @@ inline constexpr char kDriverName[] = "attributes";
 class CciDriver final : public sdk::ComputeDriver {
  public:
   /// Sets what attributes ask for on the machine of `files`, which outlives it, by `knobs`.
-  CciDriver(Machine machine, Policies policies, const host::HostFiles& files,
+  CciDriver(Machine machine, Policies policies, host::HostFiles& files,
             std::unique_ptr<host::HostKnobs> knobs)
       : machine_(std::move(machine)),
         layout_(machine_),
@@ -46,10 +49,16 @@ class CciDriver final : public sdk::ComputeDriver {
   Status Remove(const ContainerKey& key) override;
 
  private:
+  /// What the machine can set, as far as `spec` asks for any of it.
+  CpuKnobs KnobsFor(const ComputeSpec& spec) const;
+  /// What a container with `grant` sets on the machine when it runs in `cgroup`.
+  std::vector<host::Claim> ClaimsOfInstance(const sdk::ComputeGrant& grant,
+                                            const std::string& cgroup) const;
+
   const Machine machine_;
   const CpuLayout layout_;
   const Policies policies_;
-  const host::HostFiles& files_;
+  host::HostFiles& files_;
   const std::unique_ptr<host::HostKnobs> knobs_;
   sdk::ComputeGrants grants_;
 };

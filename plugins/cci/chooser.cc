@@ -334,6 +334,20 @@ class LineChoice {
   const CpuKnobs& knobs_;
 };
 
+/// A cgroup is a partition with all of its CPUs.
+Status CheckBalance(const ComputeSpec& spec, const Wishes& wishes) {
+  const auto is_balanced = [&](const SpecLine& line) {
+    return Find(Asked(line, wishes), AttributeKind::kNoBalance) == nullptr;
+  };
+  const auto balanced = std::count_if(spec.begin(), spec.end(), is_balanced);
+  return balanced == 0 || static_cast<std::size_t>(balanced) == spec.size()
+             ? OkStatus()
+             : Errorf(StatusCode::kInvalidArgument,
+                      "no-balance is of all CPUs of a container, and stands in {} of {} lines; "
+                      "write it in each",
+                      spec.size() - static_cast<std::size_t>(balanced), spec.size());
+}
+
 /// OK when what `wishes` keep can be set for `parts` together.
 Status CheckKnobs(const ComputeSpec& spec, const Wishes& wishes,
                   const std::vector<sdk::ComputePart>& parts, const CpuKnobs& knobs) {
@@ -380,6 +394,7 @@ StatusOr<std::vector<sdk::ComputePart>> Try(const ComputeSpec& spec, const Wishe
                   "same",
                   used, room.cpus);
   }
+  QRM_RETURN_IF_ERROR(CheckBalance(spec, wishes));
   QRM_RETURN_IF_ERROR(CheckKnobs(spec, wishes, parts, knobs));
   return parts;
 }

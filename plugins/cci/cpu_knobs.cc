@@ -18,6 +18,9 @@ using host::HostFiles;
 
 constexpr char kPolicies[] = "sys/devices/system/cpu/cpufreq";
 constexpr char kInterrupts[] = "proc/irq";
+constexpr char kCgroups[] = "sys/fs/cgroup";
+constexpr char kExclusive[] = "cpuset.cpus.exclusive";
+constexpr char kAffinity[] = "/smp_affinity_list";  // of an interrupt
 constexpr char kDefaultAffinity[] = "proc/irq/default_smp_affinity";
 
 std::string LatencyFile(int cpu) {
@@ -59,31 +62,36 @@ std::vector<FrequencyPolicy> ReadPolicies(const HostFiles& files) {
   return policies;
 }
 
-/// Interrupts have a directory each; a name is that of the directory within, of its handler.
+/// Notes an interrupt that nobody may move; a name is that of the directory within, of its handler.
+void NoteFixed(const HostFiles& files, const std::string& directory, CpuKnobs& knobs) {
+  const auto cpus = CpuSet::Parse(files.Read(directory + "/effective_affinity_list").value_or(""));
+  if (!cpus.ok() || cpus->Empty()) {
+    return;
+  }
+  std::string name = directory.substr(directory.rfind('/') + 1);
+  for (const std::string& entry : files.List(directory)) {
+    if (!files.List(fmt::format("{}/{}", directory, entry)).empty() ||
+        !files.Read(fmt::format("{}/{}", directory, entry)).ok()) {
+      name += " " + entry;
+    }
+  }
+  knobs.fixed.push_back({.name = name, .cpus = *cpus});
+}
+
+/// Interrupts have a directory each.
 void ReadInterrupts(const HostFiles& files, CpuKnobs& knobs) {
   if (!files.MayWrite(kDefaultAffinity)) {
     return;
   }
   for (const std::string& number : files.List(kInterrupts)) {
+    const std::string directory = fmt::format("{}/{}", kInterrupts, number);
     if (!ParseNumber<int>(number).has_value()) {
       continue;
     }
-    const std::string directory = fmt::format("{}/{}", kInterrupts, number);
-    if (files.MayWrite(directory + "/smp_affinity_list")) {
+    if (files.MayWrite(directory + kAffinity)) {
       knobs.interrupts.push_back(directory);
-      continue;
-    }
-    const auto cpus =
-        CpuSet::Parse(files.Read(directory + "/effective_affinity_list").value_or(""));
-    std::string name = number;
-    for (const std::string& entry : files.List(directory)) {
-      if (!files.List(fmt::format("{}/{}", directory, entry)).empty() ||
-          !files.Read(fmt::format("{}/{}", directory, entry)).ok()) {
-        name += " " + entry;
-      }
-    }
-    if (cpus.ok() && !cpus->Empty()) {
-      knobs.fixed.push_back({.name = name, .cpus = *cpus});
+    } else {
+      NoteFixed(files, directory, knobs);
     }
   }
 }
@@ -97,6 +105,14 @@ std::string FindBalancer(const HostFiles& files) {
     }
   }
   return "";
+}
+
+/// Linux 6.7 has the file in each cgroup v2 below the root that has the controller.
+bool FindPartitions(const HostFiles& files) {
+  const std::vector<std::string> cgroups = files.List(kCgroups);
+  return std::any_of(cgroups.begin(), cgroups.end(), [&](const std::string& name) {
+    return files.MayWrite(fmt::format("{}/{}/{}", kCgroups, name, kExclusive));
+  });
 }
 
 const FrequencyPolicy* PolicyOf(const CpuKnobs& knobs, int cpu) {
@@ -231,7 +247,7 @@ std::vector<Claim> OfInterrupts(const CpuSet& cpus, const CpuKnobs& knobs) {
   std::vector<Claim> claims = {
       {.path = kDefaultAffinity, .form = ClaimForm::kCpuMask, .value = ToString(cpus)}};
   for (const std::string& directory : knobs.interrupts) {
-    claims.push_back({.path = directory + "/smp_affinity_list",
+    claims.push_back({.path = directory + kAffinity,
                       .form = ClaimForm::kCpuList,
                       .value = ToString(cpus),
                       .is_optional = true});
@@ -259,8 +275,20 @@ CpuKnobs ReadCpuKnobs(const host::HostFiles& files, const CpuSet& cpus) {
     }
   }
   ReadInterrupts(files, knobs);
+  knobs.partitions = FindPartitions(files);
   knobs.balancer = FindBalancer(files);
   return knobs;
+}
+
+void ProbeInterrupts(host::HostFiles& files, CpuKnobs& knobs) {
+  std::erase_if(knobs.interrupts, [&](const std::string& directory) {
+    const StatusOr<std::string> now = files.Read(directory + kAffinity);
+    const bool is_fixed = now.ok() && !files.Write(directory + kAffinity, *now).ok();
+    if (is_fixed) {
+      NoteFixed(files, directory, knobs);
+    }
+    return is_fixed;
+  });
 }
 
 bool IsKnob(const Attribute& attribute) {
@@ -272,6 +300,7 @@ bool IsKnob(const Attribute& attribute) {
     case AttributeKind::kPriority:
     case AttributeKind::kNoIrq:
     case AttributeKind::kIdleLatency:
+    case AttributeKind::kNoBalance:
       return true;
     default:
       return false;
@@ -290,9 +319,30 @@ Status CheckKnob(const Attribute& attribute, const CpuSet& cpus, const CpuSet& o
                            "CPUs {} have no pm_qos_resume_latency_us that this driver may write; "
                            "run it as privileged root, or leave it out",
                            ToString(cpus - knobs.idle_latency));
+    case AttributeKind::kNoBalance:
+      return knobs.partitions
+                 ? OkStatus()
+                 : Missing(attribute,
+                           "this driver may make no partition of a container's cgroup, which takes "
+                           "cgroup v2, Linux 6.7 and privileged root; leave it out");
     default:
       return CheckFrequency(attribute, cpus, own, knobs);
   }
+}
+
+// From the top down: a cgroup may have exclusive CPUs of its parent's only.
+std::vector<Claim> PartitionClaims(const std::string& cgroup, const CpuSet& cpus) {
+  std::vector<Claim> claims;
+  for (std::size_t end = 0; end < cgroup.size();) {
+    end = std::min(cgroup.find('/', end + 1), cgroup.size());
+    claims.push_back({.path = fmt::format("{}{}/{}", kCgroups, cgroup.substr(0, end), kExclusive),
+                      .form = ClaimForm::kCpuUnion,
+                      .value = ToString(cpus)});
+  }
+  claims.push_back({.path = fmt::format("{}{}/cpuset.cpus.partition", kCgroups, cgroup),
+                    .form = ClaimForm::kPartition,
+                    .value = "isolated"});
+  return claims;
 }
 
 std::vector<Claim> ClaimsOf(const std::vector<Attribute>& attributes, const CpuSet& cpus,
@@ -313,7 +363,7 @@ std::vector<Claim> ClaimsOf(const std::vector<Attribute>& attributes, const CpuS
                           .form = ClaimForm::kLatency,
                           .value = attribute.least == 0 ? "n/a" : std::to_string(attribute.least)});
       }
-    } else if (IsKnob(attribute)) {
+    } else if (IsKnob(attribute) && attribute.kind != AttributeKind::kNoBalance) {
       for (const FrequencyPolicy& policy : knobs.policies) {
         if (policy.cpus.Intersects(cpus)) {
           add(OfPolicy(attribute, policy));

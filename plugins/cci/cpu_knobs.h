@@ -38,11 +38,16 @@ struct CpuKnobs {
   std::map<int, int64_t> ranks;  ///< of CPUs whose cores differ in speed: the higher, the faster
   std::vector<std::string> interrupts;  ///< their directories below the root
   std::vector<FixedInterrupt> fixed;
-  std::string balancer;  ///< "irqbalance (process 5)", when one moves interrupts on its own
+  bool partitions = false;  ///< whether a container's cgroup can be a partition of its own
+  std::string balancer;     ///< "irqbalance (process 5)", when one moves interrupts on its own
 };
 
 /// Cost: some files for each CPU and interrupt.
 CpuKnobs ReadCpuKnobs(const host::HostFiles& files, const CpuSet& cpus);
+
+/// Finds interrupts that only look as if they could be moved, as those that the kernel manages do
+/// before Linux 6.12: each is told to stay where it is.
+void ProbeInterrupts(host::HostFiles& files, CpuKnobs& knobs);
 
 /// Whether an attribute sets anything on the machine.
 bool IsKnob(const Attribute& attribute);
@@ -52,7 +57,11 @@ bool IsKnob(const Attribute& attribute);
 Status CheckKnob(const Attribute& attribute, const CpuSet& cpus, const CpuSet& own,
                  const CpuKnobs& knobs);
 
-/// What `attributes` of `cpus` set, in the order in which it is to be written.
+/// What a container that is not balanced sets of its cgroup and of those above it, which is "/a/b"
+/// as in ComputeInstance. Source: "Remote partition" in the kernel's admin-guide/cgroup-v2.
+std::vector<host::Claim> PartitionClaims(const std::string& cgroup, const CpuSet& cpus);
+
+/// What `attributes` of `cpus` set but for the cgroup, in the order in which it is to be written.
 std::vector<host::Claim> ClaimsOf(const std::vector<Attribute>& attributes, const CpuSet& cpus,
                                   const CpuKnobs& knobs);
 

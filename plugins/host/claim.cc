@@ -42,6 +42,16 @@ StatusOr<CpuSet> ParseCpus(ClaimForm form, const std::string& text) {
   return form == ClaimForm::kCpuMask ? ParseCpuMask(text) : CpuSet::Parse(text);
 }
 
+StatusOr<std::string> WithCpus(const std::string& original,
+                               const std::vector<std::string>& values) {
+  QRM_ASSIGN_OR_RETURN(CpuSet all, CpuSet::Parse(original));
+  for (const std::string& value : values) {
+    QRM_ASSIGN_OR_RETURN(const CpuSet cpus, CpuSet::Parse(value));
+    all |= cpus;
+  }
+  return ToString(all);
+}
+
 StatusOr<std::string> WithoutCpus(ClaimForm form, const std::string& original,
                                   const std::vector<std::string>& values, const CpuSet& online) {
   QRM_ASSIGN_OR_RETURN(const CpuSet before, ParseCpus(form, original));
@@ -62,6 +72,10 @@ StatusOr<std::string> WithoutCpus(ClaimForm form, const std::string& original,
 }
 
 }  // namespace
+
+bool HoldsCpus(ClaimForm form) {
+  return form == ClaimForm::kCpuList || form == ClaimForm::kCpuMask || form == ClaimForm::kCpuUnion;
+}
 
 StatusOr<CpuSet> ParseCpuMask(const std::string& text) {
   CpuSet cpus;
@@ -102,6 +116,7 @@ StatusOr<std::string> Combine(ClaimForm form, const std::string& original,
                               const std::vector<std::string>& values, const CpuSet& online) {
   switch (form) {
     case ClaimForm::kWord:
+    case ClaimForm::kPartition:
       for (const std::string& value : values) {
         if (value != values.front()) {
           return Errorf(StatusCode::kFailedPrecondition,
@@ -117,12 +132,19 @@ StatusOr<std::string> Combine(ClaimForm form, const std::string& original,
     case ClaimForm::kCpuList:
     case ClaimForm::kCpuMask:
       return WithoutCpus(form, original, values, online);
+    case ClaimForm::kCpuUnion:
+      return WithCpus(original, values);
   }
   return Errorf(StatusCode::kInternal, "no form of claims has this number");
 }
 
+bool ComesFrom(ClaimForm form, const std::string& shown, const std::string& ours) {
+  return IsSameValue(form, shown, ours) ||
+         (form == ClaimForm::kPartition && shown.starts_with(ours + " invalid"));
+}
+
 bool IsSameValue(ClaimForm form, const std::string& a, const std::string& b) {
-  if (form != ClaimForm::kCpuList && form != ClaimForm::kCpuMask) {
+  if (!HoldsCpus(form)) {
     return a == b;
   }
   const StatusOr<CpuSet> first = ParseCpus(form, a);

@@ -60,7 +60,7 @@ Status SystemFiles::Write(const std::string& path, const std::string& value) {
   for (int i = 0; i < kMostTries && IsPassing(error); ++i) {
     cgroup::SmallFile file(PathOf(path), O_WRONLY | O_TRUNC);
     if (file.error() == 0) {
-      file.Write(value);
+      file.Write(value.empty() ? "\n" : value);  // a write of nothing changes nothing
     }
     error = file.error();
   }

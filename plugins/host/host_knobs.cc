@@ -17,14 +17,14 @@ constexpr char kOnline[] = "sys/devices/system/cpu/online";
 constexpr int kPasses = 2;
 constexpr int kReads = 3;
 
-bool Has(const std::vector<std::string>& values, ClaimForm form, const std::string& value) {
-  return std::any_of(values.begin(), values.end(),
-                     [&](const std::string& other) { return IsSameValue(form, other, value); });
+bool ComesFromAny(const std::vector<std::string>& ours, ClaimForm form, const std::string& shown) {
+  return std::any_of(ours.begin(), ours.end(),
+                     [&](const std::string& value) { return ComesFrom(form, shown, value); });
 }
 
 /// What one owner wants of one file that it names twice.
 StatusOr<std::string> Joined(const Claim& claim, const std::string& before) {
-  if (claim.form != ClaimForm::kCpuList && claim.form != ClaimForm::kCpuMask) {
+  if (!HoldsCpus(claim.form)) {
     return Combine(claim.form, "", {before, claim.value}, {});
   }
   QRM_ASSIGN_OR_RETURN(const CpuSet first, CpuSet::Parse(before));
@@ -136,7 +136,7 @@ Status HostKnobs::Apply(const JournalRecord& record) const {
   if (IsSameValue(record.form, *before, wanted) && (!is_over || *before == wanted)) {
     return OkStatus();
   }
-  if (is_over && record.is_settled && !Has(record.ours, record.form, *before)) {
+  if (is_over && record.is_settled && !ComesFromAny(record.ours, record.form, *before)) {
     log::Warning("host knob belongs to somebody else now",
                  {{"file", record.path}, {"value", *before}, {"before", record.original}});
     return OkStatus();
@@ -251,9 +251,18 @@ StatusOr<std::vector<Refusal>> HostKnobs::Hold(const std::string& owner,
 }
 
 Status HostKnobs::Release(const std::string& owner) {
+  return ReleaseAllBut(owner, {});
+}
+
+Status HostKnobs::ReleaseAllBut(const std::string& owner, const std::vector<Claim>& claims) {
+  std::set<std::string> kept;
+  for (const Claim& claim : claims) {
+    kept.insert(claim.path);
+  }
   std::vector<std::string> paths;
   for (auto record = records_.rbegin(); record != records_.rend(); ++record) {
-    if (record->claims.erase(owner) > 0 || record->claims.empty()) {
+    const bool is_dropped = !kept.contains(record->path) && record->claims.erase(owner) > 0;
+    if (is_dropped || record->claims.empty()) {
       paths.push_back(record->path);
     }
   }

@@ -44,6 +44,9 @@ class HostKnobs {
   /// written; to be called again, until it is.
   Status Release(const std::string& owner);
 
+  /// The same of what `owner` holds of other files than those of `claims`.
+  Status ReleaseAllBut(const std::string& owner, const std::vector<Claim>& claims);
+
   /// What is held, or still to be put back.
   const JournalRecords& records() const { return records_; }
 

@@ -181,11 +181,11 @@ TEST_F(ComputeDriverTest, ADriverOfAttributesGivesWhatTheSpecSaysAndTellsWhatItC
   };
 
   ASSERT_TRUE(
-      IsOk(run("cores", 2, "{cores: '*2', attributes: 'smt-sibling-required, no-balance?'}")));
+      IsOk(run("cores", 2, "{cores: '*2', attributes: 'smt-sibling-required, no-quota?'}")));
   EXPECT_EQ(Cpus("cores"), "2-3");
   EXPECT_EQ(runtime.RunOptions("cores")["envs"]["CCI_PARTS"], "2-3 smt-sibling-required");
   EXPECT_THAT(*node().Qrmctl({"explain", "default/cores"}),
-              AllOf(HasSubstr("no-balance?"), HasSubstr("nothing that this driver keeps")));
+              AllOf(HasSubstr("no-quota?"), HasSubstr("nothing that this driver keeps")));
   ASSERT_TRUE(IsOk(run("policy", 2, "quiet")));
   EXPECT_EQ(Cpus("policy"), "4-5");
   EXPECT_THAT(MessageOf(run("loud", 1, "loud")),

@@ -416,7 +416,13 @@ func TestComputeDriverHasItsFileAndTheNodesDirectories(t *testing.T) {
 	if security := pod.Containers[0].SecurityContext; !*security.Privileged || !pod.HostPID || !*security.ReadOnlyRootFilesystem {
 		t.Errorf("it may %v", security)
 	}
+	if mounts["/sys/fs/cgroup"] == "" {
+		t.Error("it sees no cgroup of the node's containers")
+	}
 	unprivileged := render(t, at("computeDriver", values{"enabled": true, "privileged": false})).driver.Spec.Template.Spec
+	if slices.ContainsFunc(unprivileged.Containers[0].VolumeMounts, func(mount corev1.VolumeMount) bool { return mount.MountPath == "/sys/fs/cgroup" }) {
+		t.Error("unprivileged, it reaches the node's cgroups")
+	}
 	if security := unprivileged.Containers[0].SecurityContext; *security.Privileged || *security.AllowPrivilegeEscalation || unprivileged.HostPID ||
 		!slices.Equal(security.Capabilities.Drop, []corev1.Capability{"ALL"}) {
 		t.Errorf("unprivileged, it may %v", security)

@@ -4,6 +4,7 @@
 #include <map>
 #include <memory>
 #include <string>
+#include <utility>
 
 #include <gmock/gmock.h>
 
@@ -51,11 +52,11 @@ class CciDriverTest : public testing::Test {
 
 TEST_F(CciDriverTest, AProgramFindsItsPartsInTheEnvironment) {
   const auto grant = Admit(
-      "{cores: ['*2', '5'], attributes: ['smt-sibling-required', 'exclusive, no-balance?']}", 3000);
+      "{cores: ['*2', '5'], attributes: ['smt-sibling-required', 'exclusive, no-quota?']}", 3000);
   ASSERT_TRUE(IsOk(grant.status()));
   EXPECT_EQ(grant->envs, (StringMap{{"CCI_CPUS", "2-3,5"},
                                     {"CCI_PARTS", "2-3 smt-sibling-required; 5 exclusive"},
-                                    {"CCI_UNMET", "no-balance?"}}));
+                                    {"CCI_UNMET", "no-quota?"}}));
 }
 
 TEST_F(CciDriverTest, NothingUnmetIsNotTold) {
@@ -128,7 +129,7 @@ TEST_F(CciDriverTest, FastCpusAreChosenByRank) {
   EXPECT_EQ(ToString(grant->Cpus()), "3");
 }
 
-// Kernels before 6.12 show an interrupt that they manage as one that can be written.
+// One that appeared since the admission, for instance.
 TEST_F(CciDriverTest, AnInterruptThatStaysFailsTheStartAndNothingRemains) {
   ASSERT_TRUE(IsOk(Admit("{cores: '2', attributes: 'no-irq, no-idle'}", 1000).status()));
   machine_.files.on_write[KnobMachine::Irq(6)] = test::RefuseWrite;
@@ -137,6 +138,71 @@ TEST_F(CciDriverTest, AnInterruptThatStaysFailsTheStartAndNothingRemains) {
   machine_.files.values["proc/irq/6/effective_affinity_list"] = "5";
   EXPECT_EQ(machine_.files.values, before_);
   EXPECT_TRUE(IsOk(Add())) << "it is not on this CPU alone";
+}
+
+class PartitionTest : public CciDriverTest {
+ protected:
+  PartitionTest() {
+    for (const std::string cgroup : {"kubepods", "kubepods/pod1", "kubepods/pod1/c1"}) {
+      AddCgroup(cgroup);
+    }
+  }
+  void AddCgroup(const std::string& cgroup) {
+    machine_.files.values[Exclusive(cgroup)] = "";
+    machine_.files.values[Partition(cgroup)] = "member";
+  }
+  static std::string Exclusive(const std::string& cgroup) {
+    return "sys/fs/cgroup/" + cgroup + "/cpuset.cpus.exclusive";
+  }
+  static std::string Partition(const std::string& cgroup) {
+    return "sys/fs/cgroup/" + cgroup + "/cpuset.cpus.partition";
+  }
+  Status AddIn(const std::string& cgroup) {
+    return driver_->Add({.key = kKey, .container_id = "c", .cgroup = "/" + cgroup});
+  }
+};
+
+TEST_F(PartitionTest, AContainerThatIsNotBalancedIsAPartitionUntilItIsGone) {
+  const auto before = machine_.files.values;
+  ASSERT_TRUE(IsOk(Admit("{cores: '2-3', attributes: no-balance}", 2000).status()));
+  machine_.files.writes.clear();
+  ASSERT_TRUE(IsOk(AddIn("kubepods/pod1/c1")));
+  using Write = std::pair<std::string, std::string>;
+  EXPECT_THAT(machine_.files.writes,
+              testing::ElementsAre(Write(Exclusive("kubepods"), "2-3"),
+                                   Write(Exclusive("kubepods/pod1"), "2-3"),
+                                   Write(Exclusive("kubepods/pod1/c1"), "2-3"),
+                                   Write(Partition("kubepods/pod1/c1"), "isolated")))
+      << "from the top down";
+  ASSERT_TRUE(IsOk(driver_->Remove(kKey)));
+  EXPECT_EQ(machine_.files.values, before);
+}
+
+TEST_F(PartitionTest, AnInstanceThatFollowsLeavesNothingOnTheCgroupBeforeIt) {
+  AddCgroup("kubepods/pod1/c2");
+  ASSERT_TRUE(IsOk(Admit("{cores: '2-3', attributes: no-balance}", 2000).status()));
+  ASSERT_TRUE(IsOk(AddIn("kubepods/pod1/c1")));
+  ASSERT_TRUE(IsOk(AddIn("kubepods/pod1/c2")));
+  EXPECT_EQ(Value(Partition("kubepods/pod1/c1")) + " " + Value(Exclusive("kubepods/pod1/c1")),
+            "member ");
+  EXPECT_EQ(Value(Partition("kubepods/pod1/c2")), "isolated");
+  EXPECT_EQ(Value(Exclusive("kubepods")), "2-3");
+}
+
+TEST_F(PartitionTest, LinesThatAreBalancedAndOnesThatAreNotAreRefused) {
+  EXPECT_THAT(
+      MessageOf(Admit("{cores: ['2', '3'], attributes: [no-balance, exclusive]}", 2000).status()),
+      HasSubstr("no-balance is of all CPUs of a container, and stands in 1 of 2 lines"));
+}
+
+TEST_F(CciDriverTest, AnInterruptThatOnlyLooksAsIfItCouldBeMovedIsFoundAtTheAdmission) {
+  machine_.files.on_write[KnobMachine::Irq(6)] = test::RefuseWrite;
+  machine_.files.values["proc/irq/6/effective_affinity_list"] = "2";
+  EXPECT_THAT(MessageOf(Admit("{cores: '2', attributes: no-irq}", 1000).status()),
+              HasSubstr("the kernel manages interrupt 6 itself, on CPUs 2"));
+  const auto grant = Admit("{cores: '2', attributes: 'exclusive, no-irq?'}", 1000);
+  ASSERT_TRUE(IsOk(grant.status()));
+  EXPECT_EQ(grant->unmet[0].token, "no-irq?");
 }
 
 TEST_F(CciDriverTest, ARemovalThatCannotRestoreIsToComeAgain) {

@@ -111,8 +111,8 @@ const Case kCases[] = {
      "4-5"},
     {"WishUnmet", "{cores: '*2', attributes: 'exclusive, smt-sibling-required?'}", "1-2,5", 2,
      "1-2 | smt-sibling-required?"},
-    {"FirstWishWins", "{cores: '*2', attributes: 'numa=0?, numa-single?, no-balance?'}", "5,8-9", 2,
-     "8-9 | numa=0? | no-balance?"},
+    {"FirstWishWins", "{cores: '*2', attributes: 'numa=0?, numa-single?, no-quota?'}", "5,8-9", 2,
+     "8-9 | numa=0? | no-quota?"},
     {"SomebodysOwnWish", "{cores: '*1', attributes: 'vendor/x=1?'}", "1", 1, "1 | vendor/x=1?"},
     {"SharedWish", "{cores: '*1', attributes: 'shared?'}", "1", 1, "1 | shared?"},
 };
@@ -159,9 +159,9 @@ const Case kRefusals[] = {
      "all cores of this machine are alike"},
     {"Shared", "{cores: '*1', attributes: shared}", "1-15", 1,
      "shared CPUs are the cpu plugin's to give; write exclusive"},
-    {"NotKept", "{cores: '*1', attributes: no-balance}", "1-15", 1,
-     "cores, line 1: no-balance is nothing that this driver keeps; leave it out, or write "
-     "no-balance?"},
+    {"NotKept", "{cores: '*1', attributes: no-quota}", "1-15", 1,
+     "cores, line 1: no-quota is nothing that this driver keeps; leave it out, or write "
+     "no-quota?"},
     {"MemoryPolicy", "{cores: '*1', attributes: mem=interleave}", "1-15", 1, "write mem=bind"},
 };
 INSTANTIATE_TEST_SUITE_P(Rooms, RefusalTest, testing::ValuesIn(kRefusals),
@@ -169,12 +169,12 @@ INSTANTIATE_TEST_SUITE_P(Rooms, RefusalTest, testing::ValuesIn(kRefusals),
 
 TEST(ChosenPartTest, IsNamedAfterWhatItKeeps) {
   const auto grant =
-      ChooseOn(TwoNodes(), {.spec = "{cores: '*2', attributes: 'Exclusive, no-balance?, numa=0?'}",
+      ChooseOn(TwoNodes(), {.spec = "{cores: '*2', attributes: 'Exclusive, no-quota?, numa=0?'}",
                             .available = "1-15",
                             .cpus = 2});
   ASSERT_TRUE(test::IsOk(grant.status()));
   EXPECT_EQ(grant->parts[0].name, "exclusive, numa=0");
-  EXPECT_THAT(grant->unmet[0].reason, HasSubstr("cores, line 1: no-balance is nothing that"));
+  EXPECT_THAT(grant->unmet[0].reason, HasSubstr("cores, line 1: no-quota is nothing that"));
 }
 
 }  // namespace

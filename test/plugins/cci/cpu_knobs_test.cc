@@ -82,6 +82,9 @@ const Case kCases[] = {
      "CPUs 7 have no pm_qos_resume_latency_us that this driver may write"},
     {"Quiet", "no-irq", "2-3",
      "irq/default_smp_affinity=2-3 5/smp_affinity_list=2-3? 6/smp_affinity_list=2-3?"},
+    {"Unbalanced", "no-balance", "2-3",
+     "no-balance cannot be: this driver may make no partition of a container's cgroup, which takes "
+     "cgroup v2, Linux 6.7"},
     {"ManagedInterrupt", "no-irq", "4-5",
      "the kernel manages interrupt 9 itself, on CPUs 5; ask for others"},
 };

@@ -43,6 +43,10 @@ const Case kCases[] = {
     {"NoCpuLeft", ClaimForm::kCpuList, "0-7", {"0-7"}, "no CPU would be left"},
     {"Mask", ClaimForm::kCpuMask, "ff", {"2-3"}, "f3"},
     {"WideMask", ClaimForm::kCpuMask, "00000000,000000ff", {"0"}, "00000000,000000fe"},
+    {"MoreCpus", ClaimForm::kCpuUnion, "", {"2-3", "5"}, "2-3,5"},
+    {"MoreCpusThanBefore", ClaimForm::kCpuUnion, "9", {"2"}, "2,9"},
+    {"Partition", ClaimForm::kPartition, "member", {"isolated"}, "isolated"},
+    {"OtherPartition", ClaimForm::kPartition, "member", {"isolated", "root"}, "are wanted at once"},
     {"NoMask", ClaimForm::kCpuMask, "0-7", {"0"}, "'0-7' is no mask of CPUs"},
 };
 INSTANTIATE_TEST_SUITE_P(Forms, CombineTest, testing::ValuesIn(kCases),
@@ -61,6 +65,14 @@ TEST(SameValueTest, ListsOfCpusAreComparedAsSets) {
   EXPECT_TRUE(IsSameValue(ClaimForm::kCpuList, "0,1,2", "0-2"));
   EXPECT_TRUE(IsSameValue(ClaimForm::kCpuMask, "0f", "f"));
   EXPECT_FALSE(IsSameValue(ClaimForm::kFloor, "010", "10"));
+}
+
+TEST(SameValueTest, AnInvalidPartitionIsNotWhatWasWantedButComesFromIt) {
+  const std::string shown = "isolated invalid (Parent is not a partition root)";
+  EXPECT_FALSE(IsSameValue(ClaimForm::kPartition, shown, "isolated"));
+  EXPECT_TRUE(ComesFrom(ClaimForm::kPartition, shown, "isolated"));
+  EXPECT_FALSE(ComesFrom(ClaimForm::kPartition, "root invalid (Parent is not a partition root)",
+                         "isolated"));
 }
 
 }  // namespace

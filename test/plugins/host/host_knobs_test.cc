@@ -119,6 +119,34 @@ TEST_F(HostKnobsTest, AValueThatComesBackOtherwiseFailsAndIsUndone) {
   EXPECT_THAT(knobs_->records(), IsEmpty());
 }
 
+TEST_F(HostKnobsTest, APartitionThatTheKernelCallsInvalidFailsAndIsUndone) {
+  constexpr char kPartition[] = "a/cpuset.cpus.partition";
+  files_.values[kPartition] = "member";
+  files_.on_write[kPartition] = [](const std::string& value) -> StatusOr<std::string> {
+    return value == "isolated" ? value + " invalid (Parent is not a partition root)" : value;
+  };
+  EXPECT_EQ(MessageOf(Hold("a", {{kPartition, ClaimForm::kPartition, "isolated"}})),
+            "cannot set a/cpuset.cpus.partition to isolated: the kernel took it and shows isolated "
+            "invalid (Parent is not a partition root); ask for what it can keep");
+  EXPECT_EQ(Value(kPartition), "member");
+}
+
+TEST_F(HostKnobsTest, APartitionThatBecameInvalidSinceIsOursToUndo) {
+  constexpr char kPartition[] = "a/cpuset.cpus.partition";
+  files_.values[kPartition] = "member";
+  ASSERT_TRUE(IsOk(Hold("a", {{kPartition, ClaimForm::kPartition, "isolated"}})));
+  files_.values[kPartition] = "isolated invalid (No cpu available due to hotplug)";
+  ASSERT_TRUE(IsOk(knobs_->Release("a")));
+  EXPECT_EQ(Value(kPartition), "member");
+}
+
+TEST_F(HostKnobsTest, AnOwnerLetsGoOfAllButWhatItStillWants) {
+  ASSERT_TRUE(IsOk(Hold("a", {Floor("1200"), Ceiling("2000")})));
+  ASSERT_TRUE(IsOk(Hold("b", {Floor("1000")})));
+  ASSERT_TRUE(IsOk(knobs_->ReleaseAllBut("a", {Ceiling("2000")})));
+  EXPECT_EQ(Value(kMin) + " " + Value(kMax), "1000 2000");
+}
+
 TEST_F(HostKnobsTest, KilledBeforeItCouldReadBackItRestoresWhateverTheKernelMadeOfTheValue) {
   files_.on_write[kMax] = [](const std::string& value) {
     return value == "2000" ? StatusOr<std::string>("1800") : StatusOr<std::string>(value);
