@@ -162,10 +162,12 @@ boot() {
       -chardev "socket,id=switch,path=$dir/monitor" -device virtserialport,chardev=switch,name=qrm.monitor)
   fi
   mkfifo "$dir/output"
+  # Each disk has one interrupt, which the kernel manages, so that some CPUs have none; the network ends at its gateway.
   # Without cx16: QEMU 7.2 emulates cmpxchg16b wrongly, by which Debian 13's kernel allocates memory. As Intel's, since
   # Linux reads of no threads from the processor that QEMU makes up for AMD.
   TMPDIR=$dir timeout --foreground --signal=KILL "$limit" qemu-system-x86_64 -nodefaults -display none -no-reboot \
     -accel tcg,thread=multi,tb-size=1024 -cpu max,vendor=GenuineIntel,cx16=off -device virtio-serial-pci "${arguments[@]}" \
+    -global virtio-blk-pci.num-queues=1 -netdev user,id=net,restrict=on -device virtio-net-pci,netdev=net,romfile= \
     -kernel "$image/vmlinuz" -initrd "$image/initrd.gz" \
     -append "console=ttyS0 root=/dev/vda rw quiet panic=-1 systemd.journald.forward_to_console=1 systemd.unit=qrm-vm.target qrm.checkout=$root" \
     -serial "file:$dir/console" \

@@ -23,6 +23,10 @@ prepare() {
   done
   exec >"$(port qrm.output)" 2>&1 </dev/null
   mkdir -p "$results" "$state"
+  modprobe virtio_net
+  ip address add 10.0.2.15/24 dev eth0
+  ip link set eth0 up
+  ip route add default via 10.0.2.2
   blkid /dev/vdd >/dev/null || mke2fs -q -t ext4 /dev/vdd
   mount /dev/vdd "$state"
   export HOME=/root TERM=dumb PATH="$checkout/build/release/bin:$PATH"

@@ -349,16 +349,21 @@ class DriverModel {
     if (!asked.has_value()) {
       return ExpectKept(name, pod, *kept, answer, cpus);
     }
-    QRM_RETURN_IF_ERROR(Expect(name, asked->offered == ledger_.Offer(asked->near),
-                               "was offered " + ToString(asked->offered), answer.status(), cpus));
-    const bool good = ledger_.MayGive(asked->gave, asked->offered, pod.cpus);
+    return ExpectJudged(name, pod, *asked, answer, cpus);
+  }
+
+  Status ExpectJudged(const std::string& name, const Pod& pod, const Asked& asked,
+                      const StatusOr<RunOptions>& answer, const CpuSet& cpus) {
+    QRM_RETURN_IF_ERROR(Expect(name, asked.offered == ledger_.Offer(asked.near),
+                               "was offered " + ToString(asked.offered), answer.status(), cpus));
+    const bool good = ledger_.MayGive(asked.gave, asked.offered, pod.cpus);
     QRM_RETURN_IF_ERROR(Expect(name, answer.ok() == good,
                                good ? "is refused" : "got what its driver may not give",
                                answer.status(), cpus));
     if (good) {
-      QRM_RETURN_IF_ERROR(Expect(name, cpus == asked->gave.cpus, "has not what its driver gave",
+      QRM_RETURN_IF_ERROR(Expect(name, cpus == asked.gave.cpus, "has not what its driver gave",
                                  answer.status(), cpus));
-      ledger_.Hold(name, asked->gave.cpus | asked->gave.idle);
+      ledger_.Hold(name, asked.gave.cpus | asked.gave.idle);
     }
     return OkStatus();
   }
