@@ -2,10 +2,14 @@
 #include "checkpoint/store.h"
 
 #include <memory>
+#include <string>
 #include <utility>
+
+#include <unistd.h>
 
 #include "api/base/log.h"
 #include "checkpoint/schema.h"
+#include "checkpoint/sqlite/durable_file.h"
 #include "checkpoint/sqlite/sqlite_copy.h"
 #include "checkpoint/state_reader.h"
 #include "checkpoint/state_writer.h"
@@ -14,6 +18,9 @@ namespace qrm::checkpoint {
 namespace {
 
 constexpr const char* kFileName = "/checkpoint.db";
+
+/// More than the change of a pod is.
+constexpr std::size_t kProbeBytes = std::size_t{64} << 10;
 
 /// A database and the writer on it; the writer's statements go before the database does.
 struct Disk {
@@ -45,13 +52,19 @@ class SqliteStore final : public Store {
     if (change.Empty()) {
       return OkStatus();
     }
-    QRM_RETURN_IF_ERROR(FindDisk());
-    return Write(change, state_.With(change));
+    Status written = FindDisk();
+    if (written.ok()) {
+      written = Write(change, state_.With(change));
+    }
+    if (!written.ok() && written.code() != StatusCode::kInvalidArgument) {
+      refusal_ = written;
+    }
+    return written;
   }
 
   Status Remember(const Change& change) override {
     if (change.Empty() && !waits_ && disk_ != nullptr) {
-      return OkStatus();
+      return Probe();
     }
     Status written = FindDisk();
     const NodeState next = state_.With(change);
@@ -91,8 +104,23 @@ class SqliteStore final : public Store {
     if (written.ok()) {
       state_ = on_disk_ = next;
       waits_ = false;
+      refusal_ = OkStatus();
     }
     return written;
+  }
+
+  /// Whether a disk that refused a change takes as much again. The database may have room for less
+  /// within its files.
+  Status Probe() {
+    if (!refusal_.ok()) {
+      const std::string file = path_ + ".probe";
+      if (WriteFileDurably(file, std::string(kProbeBytes, '\0')).ok()) {
+        refusal_ = OkStatus();
+      }
+      ::unlink(file.c_str());
+      ::unlink((file + ".new").c_str());
+    }
+    return refusal_;
   }
 
   Status WriteStep(const Change& change, const NodeState& next) {
@@ -156,6 +184,7 @@ class SqliteStore final : public Store {
   NodeState state_;
   NodeState on_disk_;    // what the disk holds, or would if it could be opened
   bool waits_ = false;   // the state has more than the disk
+  Status refusal_;       // of the latest change that the disk did not take
   bool unread_ = false;  // nobody knows what the disk holds
   std::size_t repairs_ = 0;
 };

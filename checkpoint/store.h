@@ -32,8 +32,9 @@ class Store {
 
   /// Makes `change` part of the state in any case, and durable as soon as the disk takes it: at the
   /// latest with the next Commit that succeeds. For what a crash may take back because the runtime
-  /// and the plugins will say it again; an empty one only tries the disk for what still waits.
-  /// Errors: as Commit's; the state has the change all the same, but for kInvalidArgument.
+  /// and the plugins will say it again; an empty one only tries the disk, for what still waits or
+  /// was refused. Errors: as Commit's; the state has the change all the same, but for
+  /// kInvalidArgument.
   virtual Status Remember(const Change& change) = 0;
 
   /// OK when the state is the disk's. Where nobody could read the disk at the start, the state

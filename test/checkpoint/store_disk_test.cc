@@ -126,6 +126,27 @@ TEST(SmallDiskTest, AdmitsAgainWhenSpaceIsBack) {
   EXPECT_EQ(test::OpenStore(dir.path()).state, expected.With(PutSample("last")));
 }
 
+TEST(SmallDiskTest, DiskThatRefusedIsFullUntilSpaceIsBack) {
+  const TempDir dir;
+  const SmallDisk disk(dir.path());
+  if (!disk.mounted()) {
+    GTEST_SKIP() << "mounting a file system needs root";
+  }
+  const OpenedStore opened = test::OpenStore(dir.path());
+  EXPECT_TRUE(opened.store->Remember({}).ok());
+  disk.Fill();
+  int committed = 0;
+  while (committed < 10000 && opened.store->Commit(PutSample(std::to_string(committed))).ok()) {
+    ++committed;
+  }
+  EXPECT_THAT(MessageOf(opened.store->Remember({})), HasSubstr("the disk is full"));
+  EXPECT_THAT(MessageOf(opened.store->Remember({})), HasSubstr("the disk is full"));
+
+  disk.Clear();
+  EXPECT_TRUE(opened.store->Remember({}).ok());
+  EXPECT_EQ(std::distance(fs::directory_iterator(dir.path()), {}), 3) << "nothing is left over";
+}
+
 TEST(SmallDiskTest, ServesItsStateWhenStartedOnAFullDisk) {
   const TempDir dir;
   const SmallDisk disk(dir.path());
