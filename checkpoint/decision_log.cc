@@ -1,4 +1,4 @@
-// Appends lines to a file, and begins another one when it is full.
+// Appends lines to a file, which is folded into another one when it is full.
 #include "checkpoint/decision_log.h"
 
 #include <algorithm>
@@ -8,14 +8,14 @@
 #include <cstdio>
 #include <filesystem>
 #include <fstream>
-#include <string_view>
+#include <optional>
 #include <system_error>
 #include <utility>
 
 #include <fcntl.h>
 #include <unistd.h>
 
-#include <nlohmann/json.hpp>
+#include <fmt/format.h>
 
 #include "api/base/file_descriptor.h"
 #include "api/base/log.h"
@@ -25,62 +25,8 @@
 namespace qrm::checkpoint {
 namespace {
 
-using Json = nlohmann::ordered_json;
-using std::chrono::nanoseconds;
-using std::chrono::system_clock;
-
-/// What follows the head's members in a line. Not within one of them: quotes in a text are escaped.
-constexpr std::string_view kDocument = ",\"decision\":";
-
 /// While the disk takes nothing.
 constexpr std::size_t kMostWaiting = 100;
-
-std::string ToLine(const DecisionTrace& trace) {
-  Json head = {{"unix_nanos", nanoseconds(trace.time.time_since_epoch()).count()},
-               {"pod_uid", trace.key.pod_uid},
-               {"namespace", trace.pod_namespace},
-               {"name", trace.pod_name},
-               {"container", trace.key.container},
-               {"admitted", trace.admitted}};
-  if (trace.commit.has_value()) {
-    head["commit_nanos"] = trace.commit->count();
-  }
-  std::string line = head.dump(-1, ' ', false, Json::error_handler_t::replace);
-  line.pop_back();
-  line += kDocument;
-  line += trace.json.empty() ? "{}" : trace.json;
-  line += "}\n";
-  return line;
-}
-
-std::optional<DecisionTrace> FromLine(std::string_view line) {
-  const std::size_t document = line.find(kDocument);
-  if (document == std::string_view::npos || !line.ends_with("}")) {
-    return std::nullopt;
-  }
-  const Json head =
-      Json::parse(std::string(line.substr(0, document)) + "}", nullptr, /*allow_exceptions=*/false);
-  if (!head.is_object()) {
-    return std::nullopt;
-  }
-  try {
-    const nanoseconds since_epoch(head.at("unix_nanos").get<int64_t>());
-    DecisionTrace trace{.key = {head.at("pod_uid"), head.at("container")},
-                        .pod_namespace = head.at("namespace"),
-                        .pod_name = head.at("name"),
-                        .time = system_clock::time_point(
-                            std::chrono::duration_cast<system_clock::duration>(since_epoch)),
-                        .admitted = head.at("admitted")};
-    if (const auto commit = head.find("commit_nanos"); commit != head.end()) {
-      trace.commit = nanoseconds(commit->get<int64_t>());
-    }
-    const std::size_t begin = document + kDocument.size();
-    trace.json = line.substr(begin, line.size() - 1 - begin);
-    return trace;
-  } catch (const Json::exception&) {
-    return std::nullopt;
-  }
-}
 
 /// It would spoil the next line.
 void DropHalfLine(const std::string& path, std::size_t bytes) {
@@ -109,11 +55,39 @@ void ReadFile(const std::string& path, std::vector<DecisionTrace>& traces) {
   }
 }
 
+Status ReplaceFile(const std::string& path, const std::vector<DecisionTrace>& traces) {
+  const std::string next = path + ".new";
+  ::unlink(next.c_str());
+  const FileDescriptor file(
+      ::open(next.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600));
+  if (file.get() < 0) {
+    return SystemError(errno, "write", next);
+  }
+  for (const DecisionTrace& trace : traces) {
+    const std::string line = ToLine(trace);
+    const ssize_t written = ::write(file.get(), line.data(), line.size());
+    if (written != static_cast<ssize_t>(line.size())) {
+      const int error = written < 0 ? errno : ENOSPC;
+      ::unlink(next.c_str());
+      return SystemError(error, "write", next);
+    }
+  }
+  if (::rename(next.c_str(), path.c_str()) != 0) {
+    return SystemError(errno, "rename", next);
+  }
+  return OkStatus();
+}
+
 }  // namespace
 
-DecisionLog::DecisionLog(const std::string& directory)
-    : current_(Measure(directory + "/decisions.jsonl")),
+DecisionLog::DecisionLog(const std::string& directory, IsOnNode is_on_node)
+    : is_on_node_(std::move(is_on_node)),
+      current_(Measure(directory + "/decisions.jsonl")),
       older_path_(directory + "/decisions.older.jsonl") {
+  if (IsFolded()) {
+    ::unlink(current_.path.c_str());
+    current_.lines = current_.bytes = 0;
+  }
   // What a power loss cut off must not swallow the next line.
   std::ifstream file(current_.path, std::ios::binary | std::ios::ate);
   if (current_.bytes > 0 && file.seekg(-1, std::ios::end) && file.get() != '\n') {
@@ -122,6 +96,16 @@ DecisionLog::DecisionLog(const std::string& directory)
 }
 
 DecisionLog::~DecisionLog() = default;
+
+// Its latest decision is that of the older file: the process ended between the two steps of a fold.
+bool DecisionLog::IsFolded() const {
+  std::vector<DecisionTrace> older;
+  std::vector<DecisionTrace> current;
+  ReadFile(older_path_, older);
+  ReadFile(current_.path, current);
+  return !older.empty() && !current.empty() && older.back().key == current.back().key &&
+         older.back().time == current.back().time;
+}
 
 DecisionLog::File DecisionLog::Measure(std::string path) {
   std::ifstream file(path, std::ios::binary);
@@ -154,10 +138,7 @@ std::vector<DecisionTrace> DecisionLog::Read() {
       }
     }
   });
-  if (traces.size() > kKept) {
-    traces.erase(traces.begin(), traces.end() - static_cast<std::ptrdiff_t>(kKept));
-  }
-  return traces;
+  return Latest(std::move(traces), is_on_node_, {.traces = kKept, .bytes = 2 * kMostBytes});
 }
 
 void DecisionLog::Write(std::string line) {
@@ -172,7 +153,7 @@ void DecisionLog::Write(std::string line) {
 
 bool DecisionLog::Append(const std::string& line) {
   const bool full = current_.lines >= kKept || current_.bytes + line.size() > kMostBytes;
-  const Status begun = full ? BeginNext() : OkStatus();
+  const Status begun = full ? FoldIntoOlder() : OkStatus();
   const Status written = begun.ok() ? TryAppend(line) : begun;
   const std::string problem = MessageOf(written);
   std::string before;
@@ -186,10 +167,14 @@ bool DecisionLog::Append(const std::string& line) {
   return written.ok();
 }
 
-Status DecisionLog::BeginNext() {
-  const bool renamed = ::rename(current_.path.c_str(), older_path_.c_str()) == 0;
-  if (!renamed && errno != ENOENT) {
-    return SystemError(errno, "rename", current_.path);
+Status DecisionLog::FoldIntoOlder() {
+  std::vector<DecisionTrace> traces;
+  ReadFile(older_path_, traces);
+  ReadFile(current_.path, traces);
+  traces = Latest(Folded(std::move(traces)), is_on_node_, {.traces = kKept, .bytes = kMostBytes});
+  QRM_RETURN_IF_ERROR(ReplaceFile(older_path_, traces));
+  if (::unlink(current_.path.c_str()) != 0 && errno != ENOENT) {
+    return SystemError(errno, "remove", current_.path);
   }
   current_.lines = current_.bytes = 0;
   return OkStatus();

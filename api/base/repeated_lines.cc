@@ -6,6 +6,21 @@
 
 namespace qrm {
 
+std::string WithoutNumbers(std::string_view line) {
+  std::string text;
+  bool in_number = false;
+  for (const char c : line) {
+    const bool is_digit = c >= '0' && c <= '9';
+    if (!is_digit) {
+      text += c;
+    } else if (!in_number) {
+      text += 'N';
+    }
+    in_number = is_digit;
+  }
+  return text;
+}
+
 std::optional<uint64_t> RepeatedLines::Take(std::string_view line,
                                             std::chrono::steady_clock::time_point now) {
   const std::size_t hash = std::hash<std::string_view>()(line);

@@ -6,9 +6,13 @@
 #include <cstdint>
 #include <map>
 #include <optional>
+#include <string>
 #include <string_view>
 
 namespace qrm {
+
+/// The line with N in place of each number: lines that differ in numbers only tell the same.
+std::string WithoutNumbers(std::string_view line);
 
 /// Tells which of equal lines are to be written: the first one, and one a minute while they go on.
 /// Knows the lines of the last minute, a limited number of them.

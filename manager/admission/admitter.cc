@@ -321,9 +321,11 @@ Status Admitter::RollBack(const Call& call, const Draft& failed, const Status& c
 
 Status Admitter::Reject(Call& call, Draft& failed, const Status& cause) {
   const Status rejected = RollBack(call, failed, cause);
-  // Kubelet tries again and again: that must not drive out of the history why others run.
-  if (const auto equal_ones = rejections_.Take(
-          fmt::format("{} {}", call.asked.pod.uid, MessageOf(rejected)), parts_.clock.Steady());
+  // Kubelet tries again and again: that must not drive out of the history who else was refused.
+  // What is free meanwhile, which the sentence tells, changes nothing about its reason.
+  const std::string reason = fmt::format("{} {} {}", call.asked.pod.uid, call.asked.container,
+                                         WithoutNumbers(MessageOf(rejected)));
+  if (const auto equal_ones = rejections_.Take(reason, parts_.clock.Steady());
       equal_ones.has_value()) {
     KeepRejection(call, failed, MessageOf(rejected), *equal_ones);
   }

@@ -10,6 +10,8 @@
 
 #include <nlohmann/json.hpp>
 
+#include "api/base/repeated_lines.h"
+#include "checkpoint/decision_trace.h"
 #include "manager/state/pod_selector.h"
 #include "topology/describe.h"
 
@@ -156,20 +158,23 @@ void FillDecision(const checkpoint::DecisionTrace& trace, v1::Decision& message)
   message.set_json(trace.json);
 }
 
-/// The decisions about the pods that `selector` means: those about the pod that came last, then
-/// those about the one before it; of each pod the oldest first.
-std::vector<const checkpoint::DecisionTrace*> DecisionsAbout(const Decisions& decisions,
-                                                             const std::string& selector) {
-  std::vector<const checkpoint::DecisionTrace*> traces;
-  std::map<std::string, std::size_t> arrivals;  // by UID
+/// The decisions about the pods that `selector` means, equal refusals as one: those about pods that
+/// are there, then others, the one that came last before those that came earlier; of each pod the
+/// oldest first.
+Decisions DecisionsAbout(const NodeState& state, const Decisions& decisions,
+                         const std::string& selector) {
+  Decisions traces;
+  std::map<std::string, std::pair<bool, std::size_t>> ranks;  // by UID
   for (const checkpoint::DecisionTrace& trace : decisions) {
-    if (IsMeant(selector, trace.key.pod_uid, trace.pod_namespace, trace.pod_name)) {
-      traces.push_back(&trace);
-      arrivals.emplace(trace.key.pod_uid, arrivals.size());
+    const std::string& uid = trace.key.pod_uid;
+    if (IsMeant(selector, uid, trace.pod_namespace, trace.pod_name)) {
+      traces.push_back(trace);
+      ranks.try_emplace(uid, state.FindPod(uid) != nullptr, ranks.size());
     }
   }
-  std::stable_sort(traces.begin(), traces.end(), [&](const auto* a, const auto* b) {
-    return arrivals.at(a->key.pod_uid) > arrivals.at(b->key.pod_uid);
+  traces = checkpoint::Folded(std::move(traces));
+  std::stable_sort(traces.begin(), traces.end(), [&](const auto& a, const auto& b) {
+    return ranks.at(a.key.pod_uid) > ranks.at(b.key.pod_uid);
   });
   return traces;
 }
@@ -280,8 +285,8 @@ StatusOr<v1::ExplainResponse> ExplainAnswer(const NodeState& state, const Decisi
                                             const std::string& selector,
                                             const UpdateTimeSource& updated_at) {
   v1::ExplainResponse response;
-  for (const checkpoint::DecisionTrace* trace : DecisionsAbout(decisions, selector)) {
-    FillDecision(*trace, *response.add_decisions());
+  for (const checkpoint::DecisionTrace& trace : DecisionsAbout(state, decisions, selector)) {
+    FillDecision(trace, *response.add_decisions());
   }
   if (response.decisions().empty()) {
     return Errorf(StatusCode::kNotFound,
@@ -302,15 +307,15 @@ v1::ListRefusalsResponse RefusalsAnswer(const Decisions& decisions,
       continue;
     }
     const std::string message = document.value("message", "");
-    v1::Refusal& refusal = by_cause[{trace.key, message}];
+    v1::Refusal& refusal = by_cause[{trace.key, WithoutNumbers(message)}];
     if (refusal.times() == 0) {
       refusal.set_pod_uid(trace.key.pod_uid);
       refusal.set_pod_namespace(trace.pod_namespace);
       refusal.set_pod_name(trace.pod_name);
       refusal.set_container(trace.key.container);
-      refusal.set_first_unix_millis(UnixMillis(trace.time));
-      refusal.set_message(message);
+      refusal.set_first_unix_millis(document.value("first_unix_millis", UnixMillis(trace.time)));
     }
+    refusal.set_message(message);
     refusal.set_last_unix_millis(UnixMillis(trace.time));
     refusal.set_times(refusal.times() + 1 + document.value("equal_ones_before", uint64_t{0}));
   }

@@ -51,9 +51,10 @@ using Decisions = std::vector<checkpoint::DecisionTrace>;
 using UpdateTimeSource =
     std::function<std::optional<std::chrono::system_clock::time_point>(const ContainerKey&)>;
 
-/// The decisions about the pods that `selector` means, also about pods that are gone: the pod that
-/// came last first, and of each pod the oldest decision. The latest one about each container also
-/// tells what the container has now, and since when. Errors: kNotFound when none is remembered.
+/// The decisions about the pods that `selector` means, equal refusals as one: those that are there
+/// first, then those that are gone, the one that came last before earlier ones; of each pod the
+/// oldest decision first. The latest one about each container also tells what the container has
+/// now, and since when. Errors: kNotFound when none is remembered.
 StatusOr<v1::ExplainResponse> ExplainAnswer(const checkpoint::NodeState& state,
                                             const Decisions& decisions, const std::string& selector,
                                             const UpdateTimeSource& updated_at);

@@ -21,8 +21,9 @@ DaemonParts::DaemonParts(Config given_config, Machine given_machine, StateLock g
       lock(std::move(given_lock)),
       found(given_found),
       warnings(machine.parts().warnings),
-      decisions(config.process.state_dir),
       state(MeterStore(std::move(opened), metrics.store), ListenersOfState()),
+      decisions(config.process.state_dir,
+                [this](const std::string& pod_uid) { return IsOnNode(pod_uid); }),
       kubelet(config.kubelet.state_dir),
       builtins(std::move(given_builtins)),
       registry(io, RegistryOptionsOf()),
@@ -182,6 +183,11 @@ void DaemonParts::OnAdmission(const AdmissionEvent& event) {
                          .pod_uid = event.rejected->pod_uid,
                          .message = event.rejected->message});
   }
+}
+
+// Until the runtime has told what exists, any pod may be.
+bool DaemonParts::IsOnNode(const std::string& pod_uid) const {
+  return !live.synchronized() || live.HasPod(pod_uid) || state.Load()->FindPod(pod_uid) != nullptr;
 }
 
 void DaemonParts::OnPluginRegistered(const std::string& resource) {

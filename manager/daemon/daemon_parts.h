@@ -65,9 +65,9 @@ struct DaemonParts {
   StopSignals stop_signals{io};
 
   Metrics metrics;
-  checkpoint::DecisionLog decisions;
   StateLoop state;
   LiveContainers live;
+  checkpoint::DecisionLog decisions;
   KubeletWatch kubelet;
   const std::vector<BuiltinPlugin> builtins;
   LocalPlugins local_plugins;  // outlive every call of the registry
@@ -94,6 +94,7 @@ struct DaemonParts {
 
  private:
   ClassBook::Providers WithPluginTypes(ClassBook::Providers providers);
+  bool IsOnNode(const std::string& pod_uid) const;
   void OnPluginRegistered(const std::string& resource);
   void OnAdmission(const AdmissionEvent& event);
   RegistryOptions RegistryOptionsOf();

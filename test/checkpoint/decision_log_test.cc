@@ -127,5 +127,111 @@ TEST(DecisionLogTest, FollowsNoLink) {
   EXPECT_FALSE(fs::exists(other / "file"));
 }
 
+DecisionTrace Refused(const std::string& name, const std::string& why, int second) {
+  DecisionTrace trace = Sample(name);
+  trace.time = std::chrono::system_clock::from_time_t(second);
+  trace.admitted = false;
+  trace.json = R"({"result":"rejected","message":")" + why + "\"}";
+  return trace;
+}
+
+/// Fills the log so often that nothing is left of what was in it.
+void Flood(DecisionLog& log, const std::string& prefix) {
+  for (std::size_t i = 0; i < 3 * DecisionLog::kKept; ++i) {
+    Add(log, Sample(prefix + std::to_string(i)));
+  }
+}
+
+TEST(DecisionLogTest, KeepsWhyPodsOnTheNodeWereAdmittedWhateverComesAfter) {
+  const TempDir dir = TempDir::InMemory();
+  const IsOnNode is_on_node = [](const std::string& uid) { return uid == "uid-db"; };
+  {
+    DecisionLog log(dir.path(), is_on_node);
+    Add(log, Sample("db"));
+    Add(log, Sample("gone"));
+    Add(log, Refused("db", "no CPU", 8));
+    Flood(log, "a");
+  }
+  DecisionLog again(dir.path(), is_on_node);
+  Flood(again, "b");
+  const std::vector<std::string> names = Names(again);
+  ASSERT_THAT(names, SizeIs(DecisionLog::kKept + 2));
+  EXPECT_THAT((std::vector<std::string>(names.begin(), names.begin() + 2)),
+              ElementsAre("db", "db"));
+}
+
+TEST(DecisionLogTest, KeepsThoseOfMorePodsOnTheNodeThanItKeepsOtherwise) {
+  const TempDir dir = TempDir::InMemory();
+  DecisionLog log(dir.path(), [](const std::string& uid) { return uid.starts_with("uid-here"); });
+  for (std::size_t i = 0; i < 2 * DecisionLog::kKept; ++i) {
+    Add(log, Sample("here" + std::to_string(i)));
+  }
+  Flood(log, "a");
+  std::vector<std::string> names = Names(log);
+  EXPECT_THAT(names, SizeIs(3 * DecisionLog::kKept));
+  EXPECT_EQ(names.front(), "here0");
+}
+
+TEST(DecisionLogTest, StaysWithinItsBytesWhoeverIsOnTheNode) {
+  const TempDir dir = TempDir::InMemory();
+  DecisionLog log(dir.path(), [](const std::string& /*uid*/) { return true; });
+  for (int i = 0; i < 40; ++i) {
+    DecisionTrace large = Sample(std::to_string(i));
+    large.json = "\"" + std::string(1 << 20, 'x') + "\"";
+    Add(log, large);
+  }
+  EXPECT_GE(log.Read().size(), 15u);
+  EXPECT_LE(fs::file_size(dir / "decisions.jsonl"), DecisionLog::kMostBytes);
+  EXPECT_LE(fs::file_size(dir / "decisions.older.jsonl"), DecisionLog::kMostBytes);
+}
+
+// A pod that kubelet tries again, each minute for days.
+TEST(DecisionLogTest, RefusalsForOneReasonDriveNoOtherOut) {
+  const TempDir dir = TempDir::InMemory();
+  DecisionLog log(dir.path());
+  Add(log, Refused("other", "no memory", 1));
+  for (int i = 0; i < 5000; ++i) {
+    Add(log, Refused("web", std::to_string(i % 7) + " CPUs are free", 2 + i));
+  }
+  const std::vector<DecisionTrace> kept = log.Read();
+  ASSERT_THAT(kept, testing::Not(testing::IsEmpty()));
+  EXPECT_EQ(kept.front(), Refused("other", "no memory", 1));
+  const std::vector<DecisionTrace> folded = Folded(kept);
+  ASSERT_THAT(folded, SizeIs(2));
+  EXPECT_EQ(folded[1].time, std::chrono::system_clock::from_time_t(5001));
+  EXPECT_EQ(folded[1].json,
+            R"({"result":"rejected","message":"1 CPUs are free","equal_ones_before":4999,)"
+            R"("first_unix_millis":2000})");
+}
+
+TEST(DecisionLogTest, AnAdmissionEndsARunOfRefusals) {
+  DecisionTrace admitted = Sample("web");
+  const std::vector<DecisionTrace> traces = {Refused("web", "no CPU", 1), admitted,
+                                             Refused("web", "no CPU", 8)};
+  EXPECT_EQ(Folded(traces), traces);
+}
+
+// Between the new older file and the end of the current one.
+TEST(DecisionLogTest, FoldThatEndedHalfWayTellsNothingTwice) {
+  const TempDir dir = TempDir::InMemory();
+  std::vector<std::string> before;
+  {
+    DecisionLog log(dir.path());
+    for (std::size_t i = 0; i < DecisionLog::kKept; ++i) {
+      Add(log, Sample(std::to_string(i)));
+    }
+    before = Names(log);
+  }
+  const std::string full = dir / "full";
+  fs::copy_file(dir / "decisions.jsonl", full);
+  {
+    DecisionLog log(dir.path());
+    Add(log, Sample("next"));
+  }
+  fs::rename(full, dir / "decisions.jsonl");
+  DecisionLog log(dir.path());
+  EXPECT_EQ(Names(log), before);
+}
+
 }  // namespace
 }  // namespace qrm::checkpoint

@@ -187,7 +187,9 @@ void PrintDecision(const Document& decision, std::ostream& out) {
     }
   }
   if (const Document& before = PartOf(decision, "equal_ones_before"); before.is_number()) {
-    out << "  After " << CountText(before.get<uint64_t>(), "equal one") << '\n';
+    out << "  After " << CountText(before.get<uint64_t>(), "equal one");
+    const Document& first = PartOf(decision, "first_unix_millis");
+    out << (first.is_number() ? " since " + TimeText(first.get<int64_t>()) : "") << '\n';
   }
   if (const Document& moment = PartOf(decision, "moment"); moment == "after the fact") {
     out << "  Decided after the container was there\n";

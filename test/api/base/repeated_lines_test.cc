@@ -34,5 +34,11 @@ TEST(RepeatedLinesTest, WritesALimitedNumberOfDifferentOnesAMinute) {
   EXPECT_THAT(lines.Take("more", kStart + seconds(60)), Optional(0));
 }
 
+TEST(WithoutNumbersTest, LinesThatDifferInNumbersOnlyAreTheSame) {
+  EXPECT_EQ(WithoutNumbers("2 CPUs of 16, pool p1"), "N CPUs of N, pool pN");
+  EXPECT_EQ(WithoutNumbers("100 CPUs of 4, pool p2"), WithoutNumbers("2 CPUs of 16, pool p1"));
+  EXPECT_EQ(WithoutNumbers(""), "");
+}
+
 }  // namespace
 }  // namespace qrm

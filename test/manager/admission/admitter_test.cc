@@ -316,6 +316,21 @@ TEST_F(AdmitterTest, KeepsOneOfEqualRejectionsAMinuteWithTheNumberOfTheOthers) {
   EXPECT_EQ(LastTrace()["equal_ones_before"], 1099);
 }
 
+TEST_F(AdmitterTest, RejectionsThatDifferInNumbersOnlyAreEqual) {
+  Admitter admitter = MakeAdmitter();
+  for (int i = 0; i < 100; ++i) {
+    PluginScript full;
+    full.gives = Errorf(StatusCode::kResourceExhausted, "{} bytes are free", i);
+    plugins_.Set("memory", full);
+    EXPECT_FALSE(test::RunOn(state_, [&] {
+                   return admitter.Admit(Demand("web"), Admitter::Moment::kAtCreation,
+                                         DeadlineAfter(std::chrono::minutes(10)));
+                 }).ok());
+    test::Settle(state_);
+  }
+  EXPECT_EQ(decisions_.log.Read().size(), 1U);
+}
+
 TEST_F(AdmitterTest, ExplainsARejectionByTheMergeWithItsReasons) {
   PluginScript here = Gives("cpu", Pin(kCpusetCpus, "0-1"));
   here.hints = HintList({{.nodes = {0}, .preferred = true}});

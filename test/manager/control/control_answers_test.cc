@@ -241,6 +241,16 @@ TEST(ControlAnswersTest, ExplainTellsThePodOfANameFirstThatCameLast) {
               ElementsAre(Pair("uid-2", 2), Pair("uid-2", 3), Pair("uid-1", 1), Pair("uid-1", 4)));
 }
 
+TEST(ControlAnswersTest, ExplainTellsThePodThatIsThereBeforeLaterOnesOfItsName) {
+  const NodeState state =
+      NodeState().With(Admit(SamplePod("web", "shop"), "main", {{"cpu", OwnCpus("1")}}));
+  const auto answer =
+      ExplainAnswer(state, {Decided("uid-web", 1), Decided("uid-next", 2)}, "web", NoUpdate);
+  ASSERT_TRUE(answer.ok());
+  ASSERT_THAT(answer->decisions(), SizeIs(2));
+  EXPECT_EQ(answer->decisions(0).pod_uid(), "uid-web");
+}
+
 TEST(ControlAnswersTest, ExplainOfAPodWithoutDecisionsIsNotFound) {
   const auto answer = ExplainAnswer(NodeState(), {}, "web", NoUpdate);
   EXPECT_EQ(answer.status().code(), StatusCode::kNotFound);
@@ -256,6 +266,28 @@ checkpoint::DecisionTrace Rejected(const std::string& pod, int second, const std
           .pod_name = pod,
           .time = std::chrono::system_clock::from_time_t(second),
           .json = json.dump()};
+}
+
+TEST(ControlAnswersTest, ExplainTellsOneOfEqualRefusals) {
+  Decisions decisions;
+  for (int second = 1; second <= 1010; ++second) {
+    decisions.push_back(
+        Rejected("web", second, fmt::format("{} CPUs are free, too few", second % 5)));
+  }
+  const auto answer = ExplainAnswer(NodeState(), decisions, "web", NoUpdate);
+  ASSERT_TRUE(answer.ok());
+  ASSERT_THAT(answer->decisions(), SizeIs(1));
+  EXPECT_EQ(answer->decisions(0).unix_millis(), 1010000);
+  EXPECT_THAT(answer->decisions(0).json(), HasSubstr(R"("equal_ones_before":1009)"));
+  EXPECT_THAT(answer->decisions(0).json(), HasSubstr(R"("first_unix_millis":1000)"));
+}
+
+TEST(ControlAnswersTest, RefusalsThatDifferInNumbersOnlyAreOne) {
+  const v1::ListRefusalsResponse answer = RefusalsAnswer(
+      {Rejected("web", 1, "2 CPUs are free"), Rejected("web", 2, "3 CPUs are free")}, {});
+  ASSERT_THAT(answer.refusals(), SizeIs(1));
+  EXPECT_EQ(answer.refusals(0).message(), "3 CPUs are free");
+  EXPECT_EQ(answer.refusals(0).times(), 2u);
 }
 
 TEST(ControlAnswersTest, RefusalsFoldEqualOnesAndTellTheLatestFirst) {

@@ -1,0 +1,55 @@
+// One decision about a container, as a line of the history, and which of many the history keeps.
+#pragma once
+
+#include <chrono>
+#include <cstddef>
+#include <functional>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "api/resource.h"
+
+namespace qrm::checkpoint {
+
+/// Why a container was admitted or rejected; `json` is the document behind `qrmctl explain`.
+struct DecisionTrace {
+  ContainerKey key;
+  std::string pod_namespace;
+  std::string pod_name;
+  std::chrono::system_clock::time_point time;
+  bool admitted = false;
+  std::optional<std::chrono::nanoseconds> commit;  ///< how long its commit took
+  std::string json;
+
+  bool operator==(const DecisionTrace&) const = default;
+};
+
+/// One JSON object, with the end of its line.
+std::string ToLine(const DecisionTrace& trace);
+/// Of a line without its end; absent: it cannot be read.
+std::optional<DecisionTrace> FromLine(std::string_view line);
+
+/// `traces`, oldest first, with one in place of those that refuse, or leave alone, one container
+/// for one reason, until it is admitted: the latest of them. Its document tells of the others:
+/// "equal_ones_before", how many, and "first_unix_millis". Reasons that differ in numbers only are
+/// one. Cost: reads the documents of all that are not admitted.
+std::vector<DecisionTrace> Folded(std::vector<DecisionTrace> traces);
+
+/// Whether the pod of that UID is on the node.
+using IsOnNode = std::function<bool(const std::string& pod_uid)>;
+
+/// What is left of a history; whatever it allows, why the containers of pods on the node were
+/// admitted stays, within `bytes`.
+struct HistoryBounds {
+  std::size_t traces;
+  std::size_t bytes;
+};
+
+/// `traces`, oldest first, without the oldest that are too many. Of each container of a pod that is
+/// on the node, the latest decision and the latest admission are the last to go.
+std::vector<DecisionTrace> Latest(std::vector<DecisionTrace> traces, const IsOnNode& is_on_node,
+                                  HistoryBounds bounds);
+
+}  // namespace qrm::checkpoint
