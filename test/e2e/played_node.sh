@@ -37,3 +37,15 @@ metrics-address: ""
 probe-address: ""
 END
 }
+
+# Gives the runtime the order $1, and waits for its answer.
+order() {
+  local before
+  before=$(wc -l <"$work/answers")
+  echo "$1" >&3
+  for _ in $(seq 600); do
+    [ "$(wc -l <"$work/answers")" -eq "$before" ] || return 0
+    sleep 0.1
+  done
+  fail "the runtime does not answer $1"
+}

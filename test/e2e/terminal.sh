@@ -22,17 +22,6 @@ trap finish EXIT
 # A node with the page's pods.
 mkdir "$work/node"
 play_runtime "$work/node"
-# Gives the runtime the order $1, and waits for its answer.
-order() {
-  local before
-  before=$(wc -l <"$work/answers")
-  echo "$1" >&3
-  for _ in $(seq 600); do
-    [ "$(wc -l <"$work/answers")" -eq "$before" ] || return 0
-    sleep 0.1
-  done
-  fail "the runtime does not answer $1"
-}
 sed -e "s|/tmp/node|$work/node|" -e '/^machine:/d' -e '/^plugins:/,/static/d' -e 's/single-numa-node/best-effort/' \
   -e 's/log-level: debug/log-level: info/' test/interop/runtime/node.yaml >"$work/qrmd.yaml"
 cat >>"$work/qrmd.yaml" <<'END'
@@ -40,7 +29,15 @@ machine: "synthetic:package:2 [numa(memory=16GiB)] l3:1 core:4 pu:1"
 plugins:
   cpu: {static: true, pools: {online: {cpus: 3-6, roles: [web, api]}, offline: {cpus: "7"}}}
 permissions: [{namespaces: ["db-*"], allow: [own-cpus], roles: [database]}]
+builtin-plugins: [cpu, memory]
+qos-classes: true
+class-types: {blockio: {config-file: $work/blockio.yaml, classes: {slow: {namespaces: ["*"]}}}}
+implicit-resources: [{resource: NIC, annotation: nic}]
 END
+sed -i "s|\$work|$work|" "$work/qrmd.yaml"
+echo "Classes: {slow: [{Devices: [/dev/qrm-no-such-disk*], ThrottleWriteBps: 4Mi}]}" >"$work/blockio.yaml"
+echo "nics: [{interface: eth0, numa-node: 0, ipv4: 10.0.0.1}]" >"$work/nic.yaml"
+echo io >"$work/node/cgroup.controllers"
 "$build/bin/qrmd" --config="$work/qrmd.yaml" 2>"$work/qrmd.log" &
 started+=($!)
 export QRM_CONTROL_SOCKET=$work/node/control.sock
@@ -60,6 +57,7 @@ kind: Pod
 metadata: {name: pod1}
 spec: {containers: [{name: container0, resources: {limits: {cpu: 500m, memory: 1Gi}}}]}
 END
+sed 's/pod1/pod3/; s/500m/200/' "$work/pod1.yaml" >"$work/pod3.yaml"
 
 # The terminal.
 export PS1='$ ' PATH=$build/bin:$PATH
@@ -99,7 +97,9 @@ sample() {
     /^```/ || /^\$ / { inside = 0 }
     inside' "$page"
 }
+declare -A compared
 compare() {
+  compared[$1]=yes
   local command=$1 code=$2 typed=${3:-$1}
   [ -n "$(sample "$command")" ] || fail "docs/qrmctl.md has no sample of qrmctl $command"
   shown "qrmctl $typed" "$code" >"$work/shown"
@@ -121,14 +121,55 @@ compare permissions 0
 compare "checkpoint verify" 0 "checkpoint verify --state-dir $work/node/state"
 compare "checkpoint export /tmp/kubelet_qrm_checkpoint" 0 \
   "checkpoint export $work/exported --state-dir $work/node/state"
+mkdir "$work/other"
+compare "checkpoint dump" 0 "checkpoint dump --state-dir $work/node/state"
+compare "checkpoint import /tmp/kubelet_qrm_checkpoint" 0 "checkpoint import $work/exported --state-dir $work/other"
+python3 - "$work/other/checkpoint.db" <<'END'
+import sqlite3, sys
+sqlite3.connect(sys.argv[1]).executescript("UPDATE schema_version SET version = 99; PRAGMA user_version = 99")
+END
+compare "checkpoint downgrade" 0 "checkpoint downgrade --state-dir $work/other"
 compare log-level 0
+compare "pool set online=0-1 offline=2-7" 0 "pool set online=3-5 offline=6-7"
+compare classes 0
+compare "class set shop/web main blockio=slow" 0
+compare "completion bash | head -2" 0
+compare "man pool set | head -2" 0
+compare "admit --dry-run -f pod3.yaml" 1
+
+# A plugin that is gone.
+"$build/bin/qrm-plugin-nic" --config="$work/nic.yaml" --plugins-registry-dir="$work/node/plugins" \
+  --state-dir="$work/other" --control-socket="$QRM_CONTROL_SOCKET" 2>"$work/nic.log" &
+nic=$!
+started+=("$nic")
+await "qrmctl plugins" "NIC        live"
+for pod in wired gone; do
+  order "$(printf '{"command": "run", "pod": {"name": "%s", "namespace": "shop", "annotations": {"nic": "yes"}, "containers": [{"name": "main", "milli_cpus": 100, "memory_bytes": 1048576}]}}' "$pod")"
+done
+kill -KILL "$nic"
+await "qrmctl plugins" "NIC        away"
+order '{"command": "remove", "pod": "gone"}'
+await "qrmctl plugins forget NIC" "It has yet to hear"
+compare "plugins forget example.com/nic" 0 "plugins forget NIC"
+
+# What qrm-scheduler would answer.
+mkdir "$work/scheduler"
+echo '{"namespace": "shop", "pod": "db", "uid": "u", "state": "waits", "nodes": {"node-1": "", "node-2": "not enough cpu on one NUMA node"}}' \
+  >"$work/scheduler/why"
+python3 -u -m http.server 0 --bind 127.0.0.1 --directory "$work/scheduler" >"$work/scheduler.log" 2>&1 &
+started+=($!)
+await "cat $work/scheduler.log" "port "
+compare "--cluster why shop/db" 0 \
+  "--cluster why shop/db --url http://127.0.0.1:$(sed -n 's/.* port \([0-9]*\) .*/\1/p' "$work/scheduler.log" | head -1)"
 shown "qrmctl admit --dry-run -f pod1.yaml" 0 | grep -qx "default/pod1 would be admitted" || fail "$(screen)"
 
-# Each command and verb, as the manual pages name them, has help, and words that are none are answered.
+# Each command and verb, as the manual pages name them, was compared and has help; words that are none are answered.
 qrmctl man --directory "$work/man"
 mapfile -t commands < <(sed -n '/^\.SH SYNOPSIS/{n;s/\\-/-/g;s/^\.B \(qrmctl .*\) \[OPTIONS\].*/\1/p}' "$work"/man/*.1)
 [ ${#commands[@]} -ge 20 ] || fail "the manual has ${#commands[@]} commands only"
 for command in "${commands[@]}"; do
+  printf '%s\n' "${!compared[@]}" | grep -qE "^${command#qrmctl }( |\$)" ||
+    fail "$command is compared with no sample of docs/qrmctl.md"
   shown "$command --help" 0 | grep -q "$command" || fail "$command has no help: $(screen)"
 done
 shown "qrmctl stauts" 2 | grep -q "did you mean status" || fail "$(screen)"
