@@ -165,6 +165,9 @@ void AddReconcile(const ReconcileStatus& reconcile, Families& families) {
              reconcile.failures);
   AddCounter(families, "qrm_drift_repairs_total",
              "Cpusets of somebody else that were replaced by ours.", reconcile.drift_repairs);
+  AddGauge(families, "qrm_reconcile_period_seconds",
+           "How often the reconcile loop is to compare everything.",
+           std::chrono::duration<double>(reconcile.period).count());
   if (reconcile.last.has_value()) {
     AddGauge(families, "qrm_reconcile_age_seconds", "Time since the reconcile loop last ran.",
              SecondsSince(*reconcile.last));

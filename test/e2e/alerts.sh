@@ -32,7 +32,7 @@ QrmRefusals|qrm_admission_rejections_total{resource="cpu",reason="no_room"}|$up
 QrmPluginFaults|qrm_admission_rejections_total{resource="cpu",reason="plugin_fault"}|$up
 QrmUnplacedContainers|qrm_unplaced_containers|1x70 0x140
 QrmIncompleteContainers|qrm_incomplete_containers|1x70 0x140
-QrmReconcileStuck|qrm_reconcile_age_seconds|100x70 1x140
+QrmReconcileStuck|qrm_reconcile_age_seconds;qrm_reconcile_period_seconds|100x70 1x140;3x210
 QrmReconcileFailing|qrm_reconcile_failing|1x70 0x140
 QrmAdmissionSlow|qrm_admission_duration_seconds_bucket{le="0.5"};qrm_admission_duration_seconds_bucket{le="1"};qrm_admission_duration_seconds_bucket{le="+Inf"}|0x210;$up;$up
 QrmUndecided|qrm_nri_undecided_total{call="CreateContainer"}|$up
@@ -63,6 +63,15 @@ scenes() {
     echo "      - {expr: 'count(ALERTS{alertname=\"$alert\",alertstate=\"firing\"})', eval_time: 65m, exp_samples: [{labels: '{}', value: 1}]}"
     echo "      - {expr: 'count(ALERTS{alertname=\"$alert\"})', eval_time: 205m, exp_samples: []}"
   done < <(causes)
+  # A loop that is to run every ten minutes, and does.
+  cat <<'END'
+  - interval: 1m
+    input_series:
+      - {series: 'qrm_reconcile_age_seconds', values: '0+60x9'}
+      - {series: 'qrm_reconcile_period_seconds', values: '600x9'}
+    promql_expr_test:
+      - {expr: 'count(ALERTS{alertname="QrmReconcileStuck"})', eval_time: 9m, exp_samples: []}
+END
 }
 
 promtool check rules "$rules"
