@@ -124,6 +124,7 @@ void DecisionLog::Add(DecisionTrace trace, std::function<std::string()> compose)
     trace.json = compose();
     Write(ToLine(trace));
   });
+  added_.fetch_add(1, std::memory_order_release);
 }
 
 std::vector<DecisionTrace> DecisionLog::Read() {

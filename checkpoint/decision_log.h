@@ -1,7 +1,9 @@
 // Keeps why containers run as they do, or were refused, beside the state: nothing is decided by it.
 #pragma once
 
+#include <atomic>
 #include <cstddef>
+#include <cstdint>
 #include <deque>
 #include <functional>
 #include <string>
@@ -45,6 +47,9 @@ class DecisionLog {
   /// Cost: reads both files.
   std::vector<DecisionTrace> Read();
 
+  /// How many were added since the start: what Read tells is as it was while this stays. Cheap.
+  uint64_t added() const { return added_.load(std::memory_order_acquire); }
+
   /// Why the disk refuses the latest; empty while it takes them.
   std::string problem() const;
 
@@ -66,6 +71,8 @@ class DecisionLog {
   File current_;
   const std::string older_path_;
   std::deque<std::string> waiting_;  // for the disk
+
+  std::atomic<uint64_t> added_ = 0;
 
   mutable Mutex problem_mutex_;
   std::string problem_ QRM_GUARDED_BY(problem_mutex_);

@@ -108,15 +108,16 @@ class Session final : public std::enable_shared_from_this<Session<Stream>> {
 
   void Judge() {
     site_->connections.BeginAnswer(id_);
-    if (!site_->security.gate) {
+    const HttpSecurity& security = site_->security;
+    const auto target = parser_->get().target();
+    if (!security.gate || (security.is_open && security.is_open({target.data(), target.size()}))) {
       Answer();
       return;
     }
     Lowest().expires_after(kGateTimeout);
-    const auto field = parser_->get()[http::field::authorization];
-    const std::string text(field.data(), field.size());
+    const std::string text = Header(http::field::authorization);
     const std::string token = text.starts_with(kBearer) ? text.substr(sizeof(kBearer) - 1) : "";
-    site_->security.gate(token, [self = this->shared_from_this()](const Status& may) {
+    security.gate(token, [self = this->shared_from_this()](const Status& may) {
       if (may.ok()) {
         self->Answer();
       } else {
@@ -132,7 +133,9 @@ class Session final : public std::enable_shared_from_this<Session<Stream>> {
     const auto target = request.target();
     site_->handler({.method = {method.data(), method.size()},
                     .target = {target.data(), target.size()},
-                    .body = std::move(request.body())},
+                    .body = std::move(request.body()),
+                    .host = Header(http::field::host),
+                    .if_none_match = Header(http::field::if_none_match)},
                    [self = this->shared_from_this()](HttpAnswer answer) {
                      asio::dispatch(self->stream_.get_executor(),
                                     [self, answer = std::move(answer)]() mutable {
@@ -141,11 +144,19 @@ class Session final : public std::enable_shared_from_this<Session<Stream>> {
                    });
   }
 
+  std::string Header(http::field name) const {
+    const auto value = parser_->get()[name];
+    return {value.data(), value.size()};
+  }
+
   void Write(HttpAnswer answer) {
     const bool stays = site_->rules.after_answer == HttpRules::AfterAnswer::kKeepOpen &&
                        parser_->get().keep_alive();
     response_.result(static_cast<unsigned>(answer.status));
     response_.set(http::field::content_type, answer.type);
+    for (const auto& [name, value] : answer.more_headers) {
+      response_.set(name, value);
+    }
     response_.keep_alive(stays);
     response_.body() = std::move(answer.body);
     response_.prepare_payload();

@@ -8,6 +8,7 @@
 #include <string>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 #include <boost/asio/ip/tcp.hpp>
 
@@ -21,6 +22,7 @@ struct HttpAnswer {
   int status = 200;
   std::string body;
   std::string type = "text/plain; charset=utf-8";
+  std::vector<std::pair<std::string, std::string>> more_headers;
 };
 
 /// A request that was read whole.
@@ -28,6 +30,8 @@ struct HttpQuestion {
   std::string method;
   std::string target;  ///< the path, with its query
   std::string body;
+  std::string host;           ///< as the client named this server
+  std::string if_none_match;  ///< the tag of the answer that the client has
 };
 /// Takes the answer, once. Threads: any.
 using HttpReply = std::function<void(HttpAnswer)>;
@@ -55,6 +59,8 @@ using HttpGate =
 struct HttpSecurity {
   std::shared_ptr<TlsFiles> tls;  ///< null: without TLS
   HttpGate gate;                  ///< empty: whoever connects
+  /// Whether a path is told to whoever connects, all the same; empty: none.
+  std::function<bool(std::string_view path)> is_open;
 };
 
 /// What all connections of one port share.

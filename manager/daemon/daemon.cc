@@ -97,6 +97,7 @@ Status Daemon::Impl::StartEdges() {
   QRM_RETURN_IF_ERROR(control.Start(config.control.socket));
   QRM_RETURN_IF_ERROR(pod_resources.Start());
   QRM_RETURN_IF_ERROR(http.Start(config.http));
+  QRM_RETURN_IF_ERROR(page.Start(config.http));
   pod_resources.RefreshAllocatable();
   publisher.Start();
   log::Info("serving", {{"version", QRM_VERSION},
@@ -104,7 +105,8 @@ Status Daemon::Impl::StartEdges() {
                         {"cpus", ToString(machine.cpu_set())},
                         {"control", config.control.socket},
                         {"metrics_port", http.metrics_port()},
-                        {"probe_port", http.probe_port()}});
+                        {"probe_port", http.probe_port()},
+                        {"page_port", page.port()}});
   return OkStatus();
 }
 
@@ -118,6 +120,7 @@ void Daemon::Impl::Stop() {
   for (const auto& [resource, plugin] : local_plugins) {
     plugin->OnChanged({});
   }
+  page.Stop();
   http.Stop();
   publisher.Stop();
   pod_resources.Stop();

@@ -133,7 +133,12 @@ DaemonParts::DaemonParts(Config given_config, Machine given_machine, StateLock g
             .warnings = warnings,
             .config = config}),
       control(state, registry.plugins(), machine, node, config.control),
-      http(metrics, state, registry.plugins(), node, machine) {}
+      http(metrics, state, registry.plugins(), node, machine),
+      page({.snapshots = state,
+            .plugins = registry.plugins(),
+            .node = node,
+            .machine = machine,
+            .node_name = NodeNameOf(config.publish)}) {}
 
 ClassBook::Providers DaemonParts::WithPluginTypes(ClassBook::Providers providers) {
   for (const auto& [type, rules] : config.classes.types) {

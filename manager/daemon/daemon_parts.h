@@ -28,6 +28,7 @@
 #include "manager/kubelet/kubelet_watch.h"
 #include "manager/observability/http_server.h"
 #include "manager/observability/metrics.h"
+#include "manager/page/page_server.h"
 #include "manager/podresources/pod_resources_server.h"
 #include "manager/pods/runtime_follower.h"
 #include "manager/publish/publisher.h"
@@ -91,6 +92,7 @@ struct DaemonParts {
   NodeView node;
   ControlServer control;
   HttpServer http;
+  PageServer page;
 
  private:
   ClassBook::Providers WithPluginTypes(ClassBook::Providers providers);

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <chrono>
+#include <cstdint>
 #include <functional>
 #include <optional>
 #include <string>
@@ -63,6 +64,7 @@ class NodeView final : public NodeServices {
   std::vector<checkpoint::DecisionTrace> Decisions() const override {
     return parts_.decisions.Read();
   }
+  uint64_t DecisionCount() const override { return parts_.decisions.added(); }
   void ReconcileSoon(const std::string& resource) override;
   void ForgetPlugin(const std::string& resource, Forget how, ForgetDone done) override;
   void KeepPluginValues(std::function<void(const qrm::Status& kept)> done) override {

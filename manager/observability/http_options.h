@@ -1,4 +1,5 @@
-// Where metrics and probes are served: the options, their defaults and their keys.
+// Where metrics, probes and the page about the node are served: the options, their defaults and
+// their keys.
 #pragma once
 
 #include <string>
@@ -12,16 +13,17 @@ namespace qrm::manager {
 struct HttpOptions {
   std::string metrics_address = ":9753";         ///< empty: not served
   std::string probe_address = "127.0.0.1:9754";  ///< empty: not served
-  std::string certificate_file;                  ///< of metrics; empty: without TLS
+  std::string page_address;                      ///< empty: not served
+  std::string certificate_file;                  ///< of metrics and the page; empty: without TLS
   std::string key_file;
-  std::string review_url;  ///< of the API server; empty: whoever reaches metrics may read them
+  std::string review_url;  ///< of the API server; empty: whoever reaches them may read
   std::string review_token_file = "/var/run/secrets/kubernetes.io/serviceaccount/token";
   std::string review_ca_file = "/var/run/secrets/kubernetes.io/serviceaccount/ca.crt";
 };
 
-/// Whether all of it can be had together. Errors: kInvalidArgument when both addresses name one
-/// port, for a certificate without its key or the other way round, and for tokens that would be
-/// sent without TLS.
+/// Whether all of it can be had together. Errors: kInvalidArgument when two addresses name one
+/// port, for a certificate without its key or the other way round, for tokens that would be sent
+/// without TLS, and for a page that other machines would see unasked.
 Status CheckHttp(const HttpOptions& options);
 
 std::vector<config::ConfigKey> HttpKeys(HttpOptions& options);

@@ -15,8 +15,8 @@
 
 #include "api/http/http_address.h"
 #include "api/http/http_listener.h"
+#include "manager/observability/http_guard.h"
 #include "manager/observability/node_collector.h"
-#include "manager/observability/token_review.h"
 
 namespace qrm::manager {
 namespace {
@@ -74,25 +74,6 @@ struct HttpServer::Impl {
                              : HttpAnswer{kNotFound, "try /healthz or /readyz\n"};
   }
 
-  StatusOr<HttpSecurity> SecurityFor(const HttpOptions& options) {
-    HttpSecurity security;
-    if (!options.certificate_file.empty()) {
-      security.tls = std::make_shared<TlsFiles>(options.certificate_file, options.key_file);
-      security.tls->Load();  // what is wrong with them is logged now
-    }
-    if (!options.review_url.empty()) {
-      QRM_ASSIGN_OR_RETURN(HttpsUrl api, ParseHttpsUrl(options.review_url));
-      review = std::make_unique<TokenReview>(
-          io, TokenReview::Options{.api = std::move(api),
-                                   .token_file = options.review_token_file,
-                                   .ca_file = options.review_ca_file});
-      security.gate = [this](const std::string& token, const TokenReview::Done& done) {
-        review->Check(token, done);
-      };
-    }
-    return security;
-  }
-
   void LookAtLoops() {
     node.StalledLoops();
     look.expires_after(kLookPeriod);
@@ -108,7 +89,7 @@ struct HttpServer::Impl {
   NodeServices& node;
   boost::asio::io_context io;
   boost::asio::steady_timer look{io};
-  std::unique_ptr<TokenReview> review;  // null: whoever connects may read
+  HttpGuard guard;
   HttpListener metrics_listener{
       io, AnswerGet([this](std::string_view path) { return AnswerMetrics(path); })};
   HttpListener probe_listener{
@@ -127,9 +108,9 @@ HttpServer::~HttpServer() {
 Status HttpServer::Start(const HttpOptions& options) {
   if (!options.metrics_address.empty()) {
     QRM_ASSIGN_OR_RETURN(const HttpAddress address, ParseHttpAddress(options.metrics_address));
-    QRM_ASSIGN_OR_RETURN(HttpSecurity security, impl_->SecurityFor(options));
+    QRM_ASSIGN_OR_RETURN(impl_->guard, MakeGuard(impl_->io, options, {"metrics", "/metrics"}));
     QRM_RETURN_IF_ERROR(
-        impl_->metrics_listener.Listen(address, "metrics-address", std::move(security)));
+        impl_->metrics_listener.Listen(address, "metrics-address", impl_->guard.security));
   }
   if (!options.probe_address.empty()) {
     QRM_ASSIGN_OR_RETURN(const HttpAddress address, ParseHttpAddress(options.probe_address));

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <chrono>
+#include <cstdint>
 #include <functional>
 #include <optional>
 #include <string>
@@ -57,6 +58,9 @@ class NodeServices {
 
   /// The latest decisions, oldest first. Cost: reads them from the disk.
   virtual std::vector<checkpoint::DecisionTrace> Decisions() const = 0;
+
+  /// How many decisions there were since the start: Decisions() changes with it. Cheap.
+  virtual uint64_t DecisionCount() const = 0;
 
   /// Starts a reconcile as soon as none is running; returns at once. `resource` is the plugin that
   /// asked, or empty.

@@ -45,9 +45,9 @@ std::string TokenQuestion(const std::string& token) {
       .dump(-1, ' ', false, json::error_handler_t::replace);
 }
 
-/// `user` as a TokenReview tells it.
-std::string AccessQuestion(const json& user) {
-  json spec = {{"nonResourceAttributes", {{"path", "/metrics"}, {"verb", "get"}}}};
+/// Whether `user`, as a TokenReview tells it, may get `path`.
+std::string AccessQuestion(const json& user, const std::string& path) {
+  json spec = {{"nonResourceAttributes", {{"path", path}, {"verb", "get"}}}};
   for (const char* name : {"uid", "groups", "extra"}) {
     if (user.contains(name)) {
       spec[name] = user[name];
@@ -62,19 +62,21 @@ std::string AccessQuestion(const json& user) {
       .dump(-1, ' ', false, json::error_handler_t::replace);
 }
 
-Status Unavailable(const std::string& cause) {
-  return Errorf(StatusCode::kUnavailable, "cannot tell who may read metrics: {}; try again", cause);
-}
-
 }  // namespace
 
 TokenReview::TokenReview(boost::asio::io_context& io, Options options)
     : io_(io), options_(std::move(options)) {}
 
+Status TokenReview::Unavailable(const std::string& cause) const {
+  return Errorf(StatusCode::kUnavailable, "cannot tell who may read {}: {}; try again",
+                options_.what, cause);
+}
+
 void TokenReview::Check(const std::string& token, const Done& done) {
   if (token.empty()) {
     done(Errorf(StatusCode::kUnauthenticated,
-                "cannot tell metrics without a token; send one as Authorization: Bearer TOKEN"));
+                "cannot tell {} without a token; send one as Authorization: Bearer TOKEN",
+                options_.what));
     return;
   }
   const std::string digest = DigestOf(token);
@@ -106,20 +108,23 @@ void TokenReview::CheckAccess(const std::string& reviewed, const Done& done) {
   const json status = StatusIn(reviewed);
   if (!Says(status, "authenticated") || !status.contains("user") || !status["user"].is_object()) {
     done(Errorf(StatusCode::kUnauthenticated,
-                "cannot tell metrics: the API server does not know the token; send a valid one"));
+                "cannot tell {}: the API server does not know the token; send a valid one",
+                options_.what));
     return;
   }
-  Ask(kAccessReviews, AccessQuestion(status["user"]), [done](const StatusOr<std::string>& review) {
-    if (!review.ok()) {
-      done(Unavailable(MessageOf(review.status())));
-    } else if (Says(StatusIn(*review), "allowed")) {
-      done(OkStatus());
-    } else {
-      done(Errorf(StatusCode::kPermissionDenied,
-                  "cannot tell metrics: the token's owner may not; allow the verb get of the "
-                  "nonResourceURL /metrics by a ClusterRole"));
-    }
-  });
+  Ask(kAccessReviews, AccessQuestion(status["user"], options_.path),
+      [this, done](const StatusOr<std::string>& review) {
+        if (!review.ok()) {
+          done(Unavailable(MessageOf(review.status())));
+        } else if (Says(StatusIn(*review), "allowed")) {
+          done(OkStatus());
+        } else {
+          done(Errorf(StatusCode::kPermissionDenied,
+                      "cannot tell {}: the token's owner may not; allow the verb get of the "
+                      "nonResourceURL {} by a ClusterRole",
+                      options_.what, options_.path));
+        }
+      });
 }
 
 void TokenReview::Ask(const char* path, std::string json, const Answer& answer) {

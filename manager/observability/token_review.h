@@ -1,4 +1,4 @@
-// Asks the API server whether the owner of a token may read metrics.
+// Asks the API server whether the owner of a token may read what qrmd serves.
 #pragma once
 
 #include <chrono>
@@ -13,7 +13,7 @@
 
 namespace qrm::manager {
 
-/// Whose tokens the API server knows (TokenReview) and whom it allows to get the path /metrics
+/// Whose tokens the API server knows (TokenReview) and whom it allows to get a path
 /// (SubjectAccessReview), may. Answers count for a while.
 ///
 /// Threads: that of `io`.
@@ -25,6 +25,8 @@ class TokenReview {
     HttpsUrl api;
     std::string token_file;  ///< whose owner may ask; read again each time
     std::string ca_file;
+    std::string what = "metrics";  ///< that is guarded, in messages
+    std::string path = "/metrics";
     std::chrono::milliseconds timeout{5000};
     std::chrono::milliseconds yes_counts{60'000};
     std::chrono::milliseconds no_counts{10'000};
@@ -35,7 +37,7 @@ class TokenReview {
   /// `io` outlives the review.
   TokenReview(boost::asio::io_context& io, Options options);
 
-  /// OK when the owner of `token` may read metrics. Errors: kUnauthenticated for a token that is
+  /// OK when the owner of `token` may read. Errors: kUnauthenticated for a token that is
   /// missing or unknown, kPermissionDenied for an owner who may not, kUnavailable when the API
   /// server does not tell or too many wait for it.
   void Check(const std::string& token, const Done& done);
@@ -48,6 +50,7 @@ class TokenReview {
   using Answer = std::function<void(StatusOr<std::string>)>;
 
   void Ask(const char* path, std::string json, const Answer& answer);
+  Status Unavailable(const std::string& cause) const;
   void CheckAccess(const std::string& reviewed, const Done& done);
   void Remember(const std::string& digest, const Status& may);
 

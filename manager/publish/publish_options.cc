@@ -2,6 +2,9 @@
 #include "manager/publish/publish_options.h"
 
 #include <algorithm>
+#include <array>
+
+#include <unistd.h>
 
 namespace qrm::manager {
 namespace {
@@ -21,6 +24,15 @@ bool Contains(const std::vector<std::string>& words, const std::string& word) {
 
 bool PublishOptions::Has(const char* word) const {
   return Contains(what, word);
+}
+
+std::string NodeNameOf(const PublishOptions& options) {
+  if (!options.node_name.empty()) {
+    return options.node_name;
+  }
+  constexpr std::size_t kMostBytes = 256;
+  std::array<char, kMostBytes> name = {};
+  return ::gethostname(name.data(), name.size() - 1) == 0 ? name.data() : "";
 }
 
 Status CheckPublish(const PublishOptions& options) {

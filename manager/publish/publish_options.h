@@ -28,6 +28,9 @@ struct PublishOptions {
   bool Has(const char* word) const;
 };
 
+/// The Node's name.
+std::string NodeNameOf(const PublishOptions& options);
+
 /// Errors: kInvalidArgument for a word that is none.
 Status CheckPublish(const PublishOptions& options);
 

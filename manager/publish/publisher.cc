@@ -1,14 +1,11 @@
 // A tick compares; watches do so at once.
 #include "manager/publish/publisher.h"
 
-#include <array>
 #include <chrono>
 #include <cstdlib>
 #include <optional>
 #include <thread>
 #include <utility>
-
-#include <unistd.h>
 
 #include <boost/asio/executor_work_guard.hpp>
 #include <boost/asio/io_context.hpp>
@@ -39,12 +36,6 @@ constexpr char kManager[] = "qrmd";
 /// A Node's annotations have 256 KiB together, and kube-scheduler's side keeps one of each node.
 constexpr std::size_t kMostConfigBytes = std::size_t{64} * 1024;
 
-std::string HostName() {
-  constexpr std::size_t kMostBytes = 256;
-  std::array<char, kMostBytes> name = {};
-  return ::gethostname(name.data(), name.size() - 1) == 0 ? name.data() : "";
-}
-
 cluster::ListWatchOptions OnlyOne(const char* path, const std::string& name) {
   return {.path = path, .field_selector = "metadata.name=" + name};
 }
@@ -65,7 +56,7 @@ struct Publisher::Impl {
   Impl(Parts publisher_parts, PublishOptions publish_options)
       : parts(std::move(publisher_parts)),
         options(std::move(publish_options)),
-        name(options.node_name.empty() ? HostName() : options.node_name),
+        name(NodeNameOf(options)),
         known(options.grace),
         events(name),
         node_writer("Node", options.interval),

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <chrono>
+#include <cstdint>
 #include <functional>
 #include <map>
 #include <optional>
@@ -53,6 +54,7 @@ class FakeNodeServices final : public manager::NodeServices {
     return found == updated.end() ? std::nullopt : std::optional(found->second);
   }
   std::vector<checkpoint::DecisionTrace> Decisions() const override { return decisions; }
+  uint64_t DecisionCount() const override { return decisions.size(); }
   void ReconcileSoon(const std::string& resource) override {
     const MutexLock lock(mutex_);
     reconciles_.push_back(resource);

@@ -30,6 +30,21 @@ TEST(HttpOptionsTest, TokensAreNotAskedForWithoutTls) {
   EXPECT_TRUE(test::IsOk(CheckHttp(options)));
 }
 
+TEST(HttpOptionsTest, ThePageIsShownToOtherMachinesByTokenOnly) {
+  HttpOptions options{.page_address = ":9755"};
+  EXPECT_THAT(MessageOf(CheckHttp(options)), testing::HasSubstr("such as 127.0.0.1:9755"));
+  options.certificate_file = "/tls.crt";
+  options.key_file = "/tls.key";
+  EXPECT_FALSE(CheckHttp(options).ok()) << "TLS keeps nobody off";
+  options.review_url = "https://10.96.0.1:443";
+  EXPECT_TRUE(test::IsOk(CheckHttp(options)));
+  for (const char* loopback : {"127.0.0.1:9755", "[::1]:9755", ""}) {
+    EXPECT_TRUE(test::IsOk(CheckHttp({.page_address = loopback}))) << loopback;
+  }
+  EXPECT_THAT(MessageOf(CheckHttp({.page_address = "127.0.0.1:9754"})),
+              testing::HasSubstr("give probe-address and page-address one each"));
+}
+
 TEST(HttpOptionsTest, OnePortOfTwoAddressesIsGood) {
   EXPECT_TRUE(test::IsOk(CheckHttp({.metrics_address = "10.0.0.1:9754"})));
   EXPECT_TRUE(test::IsOk(CheckHttp({.metrics_address = ":0", .probe_address = ":0"})));

@@ -1,4 +1,4 @@
-// Metrics over TLS, told to those whom an API server knows.
+// Metrics and the page over TLS, told to those whom an API server knows.
 #include <atomic>
 #include <cstdint>
 #include <filesystem>
@@ -16,6 +16,7 @@
 
 #include "api/http/https_call.h"
 #include "manager/observability/http_server.h"
+#include "manager/page/page_server.h"
 #include "test/support/fake_node_services.h"
 #include "test/support/fake_plugins.h"
 #include "test/support/fake_snapshots.h"
@@ -30,7 +31,8 @@ namespace {
 using std::string_literals::operator""s;
 using testing::HasSubstr;
 
-/// Knows "prometheus", which may, "stranger", which may not, and no other.
+/// Knows "prometheus", which may read metrics, "operator", who may see the page, "stranger", who
+/// may neither, and no other.
 class ApiServer {
  public:
   const test::TlsServer& tls() const { return server_; }
@@ -47,17 +49,21 @@ class ApiServer {
       return request.body.find(name) != std::string::npos;
     };
     if (request.path.find("/tokenreviews") != std::string::npos) {
-      const std::string user = names("prometheus") ? "prometheus" : "stranger";
+      const std::string user = names("prometheus") ? "prometheus"
+                               : names("operator") ? "operator"
+                                                   : "stranger";
       const bool known = names(user.c_str());
       return {.status = 201,
               .body = known ? R"({"status":{"authenticated":true,"user":{"username":")" + user +
                                   R"(","groups":["all"]}}})"
                             : R"({"status":{"authenticated":false}})"};
     }
-    const bool asks_for_metrics = names("\"/metrics\"") && names("\"get\"") && names("\"all\"");
+    const bool may = (names("prometheus") && names("\"/metrics\"")) ||
+                     (names("operator") && names("\"/node.json\""));
+    const bool asks_well = names("\"get\"") && names("\"all\"");
     return {.status = 201,
-            .body = names("prometheus") && asks_for_metrics ? R"({"status":{"allowed":true}})"
-                                                            : R"({"status":{"allowed":false}})"};
+            .body = may && asks_well ? R"({"status":{"allowed":true}})"
+                                     : R"({"status":{"allowed":false}})"};
   }
 
   std::atomic<int> asked_ = 0;
@@ -91,11 +97,17 @@ class MetricsGuardTest : public testing::Test {
   }
   /// What one reads who believes the certificate in the file `trusted`.
   StatusOr<std::string> Read(const std::string& token, const std::string& trusted = "tls.crt") {
+    return ReadAt(std::to_string(server_.metrics_port()) + "/metrics", token, trusted);
+  }
+  StatusOr<std::string> ReadPage(const std::string& path, const std::string& token) {
+    return ReadAt(std::to_string(page_.port()) + path, token, "tls.crt");
+  }
+  StatusOr<std::string> ReadAt(const std::string& port_and_path, const std::string& token,
+                               const std::string& trusted) const {
     boost::asio::io_context io;
     StatusOr<std::string> answer;
     HttpsCall(io,
-              {.url = *ParseHttpsUrl("https://127.0.0.1:" + std::to_string(server_.metrics_port()) +
-                                     "/metrics"),
+              {.url = *ParseHttpsUrl("https://127.0.0.1:" + port_and_path),
                .bearer_token = token,
                .ca_file = dir_ / trusted},
               [&](StatusOr<std::string> got) { answer = std::move(got); });
@@ -111,6 +123,11 @@ class MetricsGuardTest : public testing::Test {
   test::FakeNodeServices node_;
   const Machine machine_ = test::SampleMachine();
   HttpServer server_{metrics_, snapshots_, plugins_, node_, machine_};
+  PageServer page_{{.snapshots = snapshots_,
+                    .plugins = plugins_,
+                    .node = node_,
+                    .machine = machine_,
+                    .node_name = "node-7"}};
 };
 
 TEST_F(MetricsGuardTest, MetricsAreToldOverTls) {
@@ -158,6 +175,17 @@ TEST_F(MetricsGuardTest, OnlyBearersWhomTheApiServerAllowsAreTold) {
   EXPECT_EQ(Read("stranger").status().code(), StatusCode::kPermissionDenied);
   EXPECT_EQ(Read("invented").status().code(), StatusCode::kUnauthenticated);
   EXPECT_EQ(Read("").status().code(), StatusCode::kUnauthenticated);
+}
+
+TEST_F(MetricsGuardTest, ThePageTellsOfTheNodeToBearersWhoMayGetItsDocument) {
+  HttpOptions options = Reviewed();
+  options.page_address = "127.0.0.1:0";
+  ASSERT_TRUE(test::IsOk(page_.Start(options)));
+  EXPECT_THAT(ReadPage("/node.json", "operator").value_or(""), HasSubstr("node-7"));
+  EXPECT_EQ(ReadPage("/node.json", "prometheus").status().code(), StatusCode::kPermissionDenied);
+  EXPECT_EQ(ReadPage("/node.json", "").status().code(), StatusCode::kUnauthenticated);
+  EXPECT_EQ(ReadPage("/why/0", "invented").status().code(), StatusCode::kUnauthenticated);
+  EXPECT_THAT(ReadPage("/", "").value_or(""), HasSubstr("page.js")) << "it asks for the token";
 }
 
 TEST_F(MetricsGuardTest, TheApiServerIsAskedOnceForAToken) {

@@ -1,0 +1,216 @@
+// Answers with the page's files, and with documents that it keeps for half a second.
+#include "manager/page/page_server.h"
+
+#include <chrono>
+#include <optional>
+#include <string_view>
+#include <thread>
+#include <utility>
+
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/ip/address.hpp>
+#include <fmt/format.h>
+
+#include "api/http/http_address.h"
+#include "api/http/http_listener.h"
+#include "manager/observability/http_guard.h"
+#include "manager/page/page_decisions.h"
+#include "manager/page/page_document.h"
+#include "manager/page/page_files.h"
+
+namespace qrm::manager {
+namespace {
+
+using std::chrono::steady_clock;
+
+constexpr std::chrono::milliseconds kDocumentCounts{500};
+constexpr int kNotModified = 304;
+constexpr int kForbidden = 403;
+constexpr int kNotFound = 404;
+constexpr int kNotAllowed = 405;
+constexpr char kDocumentPath[] = "/node.json";
+constexpr std::string_view kWhyPath = "/why/";
+constexpr char kJson[] = "application/json";
+
+constexpr HttpRules kRules{.after_answer = HttpRules::AfterAnswer::kKeepOpen};
+
+struct PageFile {
+  std::string_view path;
+  std::string_view name;
+  const char* type;
+};
+constexpr PageFile kFiles[] = {{"/", "page.html", "text/html; charset=utf-8"},
+                               {"/page.css", "page.css", "text/css; charset=utf-8"},
+                               {"/page.js", "page.js", "text/javascript; charset=utf-8"},
+                               {"/icon.svg", "icon.svg", "image/svg+xml"}};
+
+const PageFile* FindFile(std::string_view path) {
+  for (const PageFile& file : kFiles) {
+    if (file.path == path) {
+      return &file;
+    }
+  }
+  return nullptr;
+}
+
+/// The page's names and sentences come from others: nothing in them may become a script, a form or
+/// a request. Source: Content Security Policy Level 3, Trusted Types.
+HttpAnswer Secured(HttpAnswer answer) {
+  if (answer.status == kNotModified) {
+    return answer;  // sent every second
+  }
+  answer.more_headers.insert(
+      answer.more_headers.end(),
+      {{"Content-Security-Policy",
+        "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; "
+        "connect-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'; "
+        "require-trusted-types-for 'script'; trusted-types 'none'"},
+       {"X-Content-Type-Options", "nosniff"},
+       {"Referrer-Policy", "no-referrer"},
+       {"Cross-Origin-Resource-Policy", "same-origin"},
+       {"Cache-Control", "no-cache"}});
+  return answer;
+}
+
+/// Whether the client named this machine by "localhost" or an address. A name of somebody else's,
+/// that leads here, would let his pages in a browser of this machine read the answer.
+bool IsOfThisMachine(const std::string& host) {
+  const std::size_t colon = host.rfind(':');
+  const bool has_port = colon != std::string::npos && host.find(']', colon) == std::string::npos;
+  std::string name = has_port ? host.substr(0, colon) : host;
+  if (name.size() > 2 && name.front() == '[' && name.back() == ']') {
+    name = name.substr(1, name.size() - 2);
+  }
+  boost::system::error_code error;
+  boost::asio::ip::make_address(name, error);
+  return name == "localhost" || !error;
+}
+
+}  // namespace
+
+struct PageServer::Impl {
+  explicit Impl(Sources page_sources) : sources(std::move(page_sources)) {}
+
+  HttpAnswer Answer(const HttpQuestion& question) {
+    if (question.method != "GET") {
+      return {kNotAllowed, "only GET is served here\n"};
+    }
+    if (!guard.security.gate && !IsOfThisMachine(question.host)) {
+      return {kForbidden,
+              "cannot show the page under that name; ask for localhost or the address\n"};
+    }
+    if (const PageFile* file = FindFile(question.target); file != nullptr) {
+      return {.body = std::string(FindPageFile(file->name)), .type = file->type};
+    }
+    if (question.target == kDocumentPath) {
+      return AnswerDocument(question.if_none_match);
+    }
+    if (question.target.starts_with(kWhyPath)) {
+      return AnswerWhy(question.target.substr(kWhyPath.size()));
+    }
+    return {kNotFound, "try /\n"};
+  }
+
+  HttpAnswer AnswerDocument(const std::string& known) {
+    Refresh();
+    const std::string tag = fmt::format("\"{:x}-{}\"", started, version);
+    HttpAnswer answer{.type = kJson, .more_headers = {{"ETag", tag}}};
+    if (known == tag) {
+      answer.status = kNotModified;
+    } else {
+      answer.body = document;
+    }
+    return answer;
+  }
+
+  HttpAnswer AnswerWhy(const std::string& id) {
+    Refresh();
+    const auto found = decisions.why.find(id);
+    return found == decisions.why.end()
+               ? HttpAnswer{kNotFound, "no decision about that container is remembered\n"}
+               : HttpAnswer{.body = found->second, .type = kJson};
+  }
+
+  /// Makes the document anew when the one that is there is too old.
+  void Refresh() {
+    const steady_clock::time_point now = steady_clock::now();
+    if (!document.empty() && now - made < kDocumentCounts) {
+      return;
+    }
+    made = now;
+    const uint64_t count = sources.node.DecisionCount();
+    if (decision_count != count) {
+      decisions = ReadForPage(sources.node.Decisions());
+      decision_count = count;
+    }
+    const auto state = sources.snapshots.Load();
+    std::string fresh = PageDocument(
+        {.node_name = sources.node_name,
+         .state = *state,
+         .machine = sources.machine,
+         .status = sources.node.Status(),
+         .plugins = sources.plugins.List(),
+         .latest_decisions = decisions.latest,
+         .remarks_of = [this](const checkpoint::PodRecord& pod, const std::string& name) {
+           return sources.node.RemarksOf(pod, name);
+         }});
+    if (fresh != document) {
+      document = std::move(fresh);
+      ++version;
+    }
+  }
+
+  const Sources sources;
+  // So that the tags of an earlier process mean nothing.
+  const int64_t started = std::chrono::system_clock::now().time_since_epoch().count();
+
+  // On the thread only.
+  std::string document;
+  uint64_t version = 0;
+  steady_clock::time_point made;
+  PageDecisions decisions;
+  std::optional<uint64_t> decision_count;
+
+  boost::asio::io_context io;
+  HttpGuard guard;
+  HttpListener listener{io,
+                        [this](const HttpQuestion& question, const HttpReply& reply) {
+                          reply(Secured(Answer(question)));
+                        },
+                        kRules};
+  std::thread thread;
+};
+
+PageServer::PageServer(Sources sources) : impl_(std::make_unique<Impl>(std::move(sources))) {}
+
+PageServer::~PageServer() {
+  Stop();
+}
+
+Status PageServer::Start(const HttpOptions& options) {
+  if (options.page_address.empty()) {
+    return OkStatus();
+  }
+  QRM_ASSIGN_OR_RETURN(const HttpAddress address, ParseHttpAddress(options.page_address));
+  QRM_ASSIGN_OR_RETURN(impl_->guard,
+                       MakeGuard(impl_->io, options, {"this node's page", kDocumentPath}));
+  // The files hold nothing of the node, and ask whoever reads them for a token.
+  impl_->guard.security.is_open = [](std::string_view path) { return FindFile(path) != nullptr; };
+  QRM_RETURN_IF_ERROR(impl_->listener.Listen(address, "page-address", impl_->guard.security));
+  impl_->thread = std::thread([this] { impl_->io.run(); });
+  return OkStatus();
+}
+
+void PageServer::Stop() {
+  if (impl_->thread.joinable()) {
+    impl_->io.stop();
+    impl_->thread.join();
+    impl_->listener.Close();
+  }
+}
+
+int PageServer::port() const {
+  return impl_->listener.port();
+}
+
+}  // namespace qrm::manager
