@@ -89,7 +89,7 @@ check_packages() {
   scripts/deps.sh --operator
   scripts/build.sh release
   ctest --preset release -L packages
-  ctest --preset release -R '^e2e_(alerts|terminal)$'
+  ctest --preset release -R '^e2e_(alerts|page|terminal)$'
 }
 
 # What needs the machine's power switch first: its tests run here, those of the machine are skipped.
