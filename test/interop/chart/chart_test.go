@@ -101,6 +101,8 @@ func TestEveryValueIsUsed(t *testing.T) {
 		"admissionPolicy.validationActions":    []any{"Audit", "Warn"},
 		"networkPolicy.enabled":                true,
 		"networkPolicy.from":                   []any{values{"podSelector": values{}}},
+		"page.enabled":                         true,
+		"page.port":                            9000,
 		"podMonitor.enabled":                   true,
 		"podMonitor.interval":                  "1m",
 		"podMonitor.labels":                    values{"team": "node"},
@@ -117,6 +119,7 @@ func TestEveryValueIsUsed(t *testing.T) {
 		"computeDriver.config":     at("computeDriver.enabled", true),
 		"computeDriver.resources":  at("computeDriver.enabled", true),
 		"computeDriver.privileged": at("computeDriver.enabled", true),
+		"page.port":                at("page.enabled", true),
 		"podMonitor.interval":      at("podMonitor.enabled", true),
 		"podMonitor.labels":        at("podMonitor.enabled", true),
 		"podMonitor.endpoint":      at("podMonitor.enabled", true),
@@ -448,6 +451,19 @@ func TestNetworkPolicyGuardsTheMetrics(t *testing.T) {
 	if rule.From[0].PodSelector.MatchLabels["app"] != "prometheus" || rule.Ports[0].Port.StrVal != made.container().Ports[0].Name ||
 		!maps.Equal(made.network.Spec.PodSelector.MatchLabels, made.daemonSet.Spec.Selector.MatchLabels) {
 		t.Errorf("it lets %v through", rule)
+	}
+}
+
+func TestPageIsShownToTheNodeOnlyAndWhereAsked(t *testing.T) {
+	for _, arg := range render(t, nil).container().Args {
+		if strings.Contains(arg, "page-address") {
+			t.Errorf("the page is served by default: %s", arg)
+		}
+	}
+	container := render(t, at("page.enabled", true)).container()
+	if !slices.Contains(container.Args, "--page-address=127.0.0.1:9755") ||
+		!slices.Contains(container.Args, "--node-name=$(QRM_NODE_NAME)") {
+		t.Errorf("got %v", container.Args)
 	}
 }
 
