@@ -14,7 +14,8 @@
 # The node has namespaces of its own for mounts, processes, network and names, so that it uses the usual paths and ports;
 # this machine has its cgroups below `kubepods` and, while it is up, its files in build/cluster. It needs root, Debian 12
 # or newer, Go 1.26, two CPUs and cgroups of either version. Images for its pods: localhost/busybox:1, localhost/qrm.
-# Ends with 77 where the machine cannot run it.
+# What is written over the API server is in its audit log, build/cluster/logs/audit.log. Ends with 77 where the machine
+# cannot run it.
 set -euo pipefail
 
 root="$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)"
@@ -54,13 +55,14 @@ command_of() {
   case $1 in
     etcd) command=(etcd --data-dir "$dir/etcd" --unsafe-no-fsync) ;;
     apiserver)
-      command=(kube-apiserver --etcd-servers=http://127.0.0.1:2379 --authorization-mode=Node,RBAC
+      command=(kube-apiserver --etcd-servers=http://127.0.0.1:2379 --authorization-mode=Node,RBAC --secure-port=443
         --advertise-address="$address" --client-ca-file="$pki/ca.crt" --tls-cert-file="$pki/apiserver.crt"
         --tls-private-key-file="$pki/apiserver.key" --kubelet-client-certificate="$pki/admin.crt"
         --kubelet-client-key="$pki/admin.key" --kubelet-preferred-address-types=InternalIP
         --service-account-key-file="$pki/sa.pub" --service-account-signing-key-file="$pki/sa.key"
         --service-account-issuer=https://kubernetes.default.svc --service-cluster-ip-range=10.96.0.0/24
-        --endpoint-reconciler-type=none --allow-privileged=true)
+        --endpoint-reconciler-type=none --allow-privileged=true
+        --audit-policy-file="$etc/audit.yaml" --audit-log-path="$dir/logs/audit.log")
       ;;
     scheduler) command=(kube-scheduler --kubeconfig="$etc/scheduler.conf" --leader-elect=false) ;;
     controller-manager)
@@ -259,7 +261,7 @@ test_in_it() {
   fi
   . "$dir/env"
   CGO_ENABLED=0 go -C "$root/test/interop" test -c -o "$dir/cluster.test" ./cluster
-  (cd "$root/test/interop/cluster" && QRM_CLUSTER=$self "$dir/cluster.test" -test.timeout 50m -test.v "$@") || status=$?
+  (cd "$root/test/interop/cluster" && QRM_CLUSTER=$self QRM_CLUSTER_DIR=$dir "$dir/cluster.test" -test.timeout 50m -test.v "$@") || status=$?
   ((status == 0)) || keep_logs
   [[ -z $ours ]] || down
   exit "$status"

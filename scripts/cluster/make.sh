@@ -58,7 +58,7 @@ kubeconfig() {
   cat >"$dir/etc/$1.conf" <<YAML
 apiVersion: v1
 kind: Config
-clusters: [{name: c, cluster: {server: "https://127.0.0.1:6443", certificate-authority: $dir/pki/ca.crt}}]
+clusters: [{name: c, cluster: {server: "https://127.0.0.1", certificate-authority: $dir/pki/ca.crt}}]
 users: [{name: u, user: {client-certificate: $dir/pki/$1.crt, client-key: $dir/pki/$1.key}}]
 contexts: [{name: c, context: {cluster: c, user: u}}]
 current-context: c
@@ -130,6 +130,23 @@ TOML
 JSON
 }
 
+# What is written over the API server, and what Node status became of it; read by tests.
+write_audit_policy() {
+  cat >"$dir/etc/audit.yaml" <<'YAML'
+apiVersion: audit.k8s.io/v1
+kind: Policy
+omitStages: [RequestReceived]
+omitManagedFields: true
+rules:
+- level: RequestResponse
+  verbs: [create, update, patch, delete]
+  resources: [{group: "", resources: [nodes, nodes/status]}]
+- level: Metadata
+  verbs: [create, update, patch, delete, deletecollection]
+- level: None
+YAML
+}
+
 write_configurations() {
   local name
   for name in admin kubelet scheduler controller-manager; do
@@ -137,6 +154,7 @@ write_configurations() {
   done
   write_kubelet_configuration
   write_containerd_configuration
+  write_audit_policy
 }
 
 # --- images -------------------------------------------------------------------------------------------

@@ -34,6 +34,8 @@ mount --make-rshared /
 
 hostname node
 ip link set lo up
+# The API server's own service, for which no kube-proxy is needed so: it listens at the service's port.
+ip address add 10.96.0.1/32 dev lo
 ip link add node0 type bridge
 ip address add "$address/24" dev node0
 ip link set node0 up

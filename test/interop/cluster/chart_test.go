@@ -29,7 +29,7 @@ func helm(t *testing.T, words ...string) {
 
 func awaitRollout(t *testing.T) {
 	t.Helper()
-	kubectl(t, "--namespace", "kube-system", "rollout", "status", "daemonset/qrm", "--timeout=2m")
+	kubectl(t, "--namespace", "kube-system", "rollout", "status", "daemonset/qrm", timeout())
 	awaitQrmd(t)
 }
 
@@ -69,7 +69,7 @@ func TestChartComesAndGoesUnderRunningPods(t *testing.T) {
 		asBefore(t)
 	})
 	t.Run("Rollback", func(t *testing.T) {
-		helm(t, "rollback", "qrm", "--wait", "--timeout=2m")
+		helm(t, "rollback", "qrm", "--wait", timeout())
 		awaitRollout(t)
 		if text := call(t, "qrmctl", "status"); !strings.Contains(text, "every 3s") {
 			t.Errorf("it has not the former configuration: %s", text)
@@ -82,7 +82,7 @@ func TestChartComesAndGoesUnderRunningPods(t *testing.T) {
 			ids[name], _ = each.cpus()
 			ids[name] += " " + each.RuntimeId
 		}
-		helm(t, "uninstall", "qrm", "--wait", "--timeout=2m")
+		helm(t, "uninstall", "qrm", "--wait", timeout())
 		for name, each := range ids {
 			cpus, id, _ := strings.Cut(each, " ")
 			if got, err := kernelValue(id, "cpuset.cpus"); err != nil || got != cpus {

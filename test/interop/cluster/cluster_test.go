@@ -16,6 +16,9 @@ import (
 // patience is how long a test waits for what the node does in seconds when it has its CPUs to itself.
 const patience = 2 * time.Minute
 
+// timeout is the flag by which kubectl and helm wait as long.
+func timeout() string { return "--timeout=" + patience.String() }
+
 type object = map[string]any
 
 func TestMain(m *testing.M) {
@@ -96,7 +99,7 @@ func create(t *testing.T, objects ...object) {
 			pods, _ := callWith("", "qrmctl", "pods")
 			t.Logf("the cluster:\n%s\nqrmd:\n%s", out, pods)
 		}
-		if _, err := callWith(text, "kubectl", "delete", "--ignore-not-found", "--wait", "--timeout=2m", "-f", "-"); err != nil {
+		if _, err := callWith(text, "kubectl", "delete", "--ignore-not-found", "--wait", timeout(), "-f", "-"); err != nil {
 			t.Error(err)
 		}
 		await(t, "qrmd to forget what was deleted", leftover)

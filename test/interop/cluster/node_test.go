@@ -15,7 +15,7 @@ func TestRestartsLeaveContainersWhereTheyAre(t *testing.T) {
 		"Kubelet": func(t *testing.T) {
 			call(t, "stop", "kubelet")
 			call(t, "start", "kubelet")
-			kubectl(t, "wait", "--for=condition=Ready", "node/node", "--timeout=2m")
+			kubectl(t, "wait", "--for=condition=Ready", "node/node", timeout())
 		},
 		"Containerd": func(t *testing.T) {
 			call(t, "kill", "containerd")
@@ -47,7 +47,7 @@ func TestRestartsLeaveContainersWhereTheyAre(t *testing.T) {
 				}
 				return nil
 			})
-			kubectl(t, "delete", "pod", "later", "--timeout=2m")
+			kubectl(t, "delete", "pod", "later", timeout())
 			await(t, "the later pod to be forgotten", func() error {
 				if found := records(t); len(found) != 3 {
 					return fmt.Errorf("there are %v", found)
@@ -67,7 +67,7 @@ func TestPodMadeWhileQrmdIsAwayIsPlacedWhenItIsBack(t *testing.T) {
 	defer func() {
 		kubectl(t, "--namespace", "kube-system", "patch", "daemonset", "qrm", "--type=json",
 			`--patch=[{"op":"remove","path":"/spec/template/spec/nodeSelector/qrm.local~1nowhere"}]`)
-		kubectl(t, "--namespace", "kube-system", "rollout", "status", "daemonset/qrm", "--timeout=2m")
+		kubectl(t, "--namespace", "kube-system", "rollout", "status", "daemonset/qrm", timeout())
 		awaitQrmd(t)
 		await(t, "a CPU for the pod that came meanwhile", func() error {
 			found, err := recordsOf("default")
@@ -92,8 +92,8 @@ func TestDrainedNodeForgetsItsPods(t *testing.T) {
 	objects := append(threeClasses(), deployment("web", 2, podSpec(container("c", sleep, someCpu))))
 	create(t, objects...)
 	awaitRunning(t, "guaranteed", "burstable", "best-effort")
-	kubectl(t, "rollout", "status", "deployment/web", "--timeout=2m")
-	kubectl(t, "drain", "node", "--ignore-daemonsets", "--force", "--timeout=2m")
+	kubectl(t, "rollout", "status", "deployment/web", timeout())
+	kubectl(t, "drain", "node", "--ignore-daemonsets", "--force", timeout())
 	await(t, "qrmd to forget the drained pods", func() error {
 		found, err := recordsOf("default")
 		if err == nil && len(found) > 0 {
@@ -102,7 +102,7 @@ func TestDrainedNodeForgetsItsPods(t *testing.T) {
 		return err
 	})
 	kubectl(t, "uncordon", "node")
-	kubectl(t, "rollout", "status", "deployment/web", "--timeout=2m")
+	kubectl(t, "rollout", "status", "deployment/web", timeout())
 	awaitAgreement(t)
 }
 
@@ -133,7 +133,7 @@ func TestPodThatDoesNotFitSaysWhy(t *testing.T) {
 		}
 		return nil
 	})
-	kubectl(t, "delete", "pod", "first", "--timeout=2m")
+	kubectl(t, "delete", "pod", "first", timeout())
 	// Kubelet tries again by itself.
 	awaitRunning(t, "second")
 	ownCpusOf(t, "second/c")

@@ -131,7 +131,7 @@ func TestJobGivesItsCpuBack(t *testing.T) {
 	spec["restartPolicy"] = "Never"
 	create(t, object{"apiVersion": "batch/v1", "kind": "Job", "metadata": object{"name": "job"},
 		"spec": object{"template": object{"metadata": object{}, "spec": spec}}})
-	kubectl(t, "wait", "--for=condition=Complete", "job/job", "--timeout=2m")
+	kubectl(t, "wait", "--for=condition=Complete", "job/job", timeout())
 	if text := kubectl(t, "logs", "job/job"); len(idsOf(strings.Fields(text)[1])) != 1 {
 		t.Errorf("it did not run on a CPU of its own: %s", text)
 	}
@@ -180,7 +180,7 @@ func firstOf(list string) int {
 }
 
 func TestStaticPodIsPlaced(t *testing.T) {
-	dir := filepath.Join(filepath.Dir(os.Getenv("QRM_CLUSTER")), "../build/cluster/static-pods")
+	dir := filepath.Join(os.Getenv("QRM_CLUSTER_DIR"), "static-pods")
 	file := filepath.Join(dir, "static.json")
 	text := toJson(t, pod("static", podSpec(container("c", sleep, ownCpu))))
 	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
