@@ -13,9 +13,9 @@
 #
 # The node has namespaces of its own for mounts, processes, network and names, so that it uses the usual paths and ports;
 # this machine has its cgroups below `kubepods` and, while it is up, its files in build/cluster. It needs root, Debian 12
-# or newer, Go 1.26, two CPUs and cgroups of either version. Images for its pods: localhost/busybox:1, localhost/qrm.
-# What is written over the API server is in its audit log, build/cluster/logs/audit.log. Ends with 77 where the machine
-# cannot run it.
+# or newer, Go 1.26, two CPUs and cgroups of either version. Images for its pods: localhost/busybox:1, localhost/qrm and
+# registry.k8s.io/kube-scheduler. What is written over the API server is in its audit log, build/cluster/logs/audit.log.
+# Ends with 77 where the machine cannot run it.
 set -euo pipefail
 
 root="$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)"

@@ -1,5 +1,5 @@
 # Functions that make what the node of scripts/cluster.sh runs of: packages, certificates, configurations and images. For
-# that script, which sources this file and scripts/debian.sh, and has `root`, `dir`, `cache`, `packages` and `address`.
+# that script, which sources this file and scripts/debian.sh, and has `root`, `dir`, `cache`, `packages`, `programs` and `address`.
 
 # --- packages -----------------------------------------------------------------------------------------
 
@@ -159,7 +159,8 @@ write_configurations() {
 
 # --- images -------------------------------------------------------------------------------------------
 
-# Of busybox, for pods, and for the sandbox of each pod, which only has to be there; and qrm's own.
+# Of busybox, for pods, and for the sandbox of each pod, which only has to be there; qrm's own, and the one that its
+# scheduler's chart takes.
 make_images() {
   local rootfs=$dir/rootfs applet
   install -D -m 0755 "$node_packages/bin/busybox" "$rootfs/bin/busybox"
@@ -172,6 +173,10 @@ make_images() {
   chmod 0755 "$rootfs" "$rootfs/pause"
   "$root/scripts/oci.sh" "$rootfs" localhost/busybox:1 /bin/sh "$dir/images/busybox.tar"
   "$root/scripts/oci.sh" "$rootfs" localhost/pause:1 /pause "$dir/images/pause.tar"
+  rm -rf "$rootfs"
+  install -D -m 0755 "$programs/kube-scheduler" "$rootfs/usr/local/sbin/kube-scheduler"
+  "$root/scripts/oci.sh" "$rootfs" "registry.k8s.io/kube-scheduler:$("$programs/kube-scheduler" --version | cut -d' ' -f2)" \
+    /usr/local/sbin/kube-scheduler "$dir/images/kube-scheduler.tar"
   rm -rf "$rootfs"
   "$root/scripts/image.sh" "$dir/images/qrm.tar" >/dev/null
 }
