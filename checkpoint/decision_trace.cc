@@ -1,6 +1,7 @@
 // Decisions from and to lines; folds equal ones and drops the oldest.
 #include "checkpoint/decision_trace.h"
 
+#include <algorithm>
 #include <cstdint>
 #include <map>
 #include <set>
@@ -181,6 +182,7 @@ std::vector<DecisionTrace> Latest(std::vector<DecisionTrace> traces, const IsOnN
                                   HistoryBounds bounds) {
   const std::vector<bool> of_pods = OfPodsOnNode(traces, is_on_node);
   std::vector<std::size_t> sizes;
+  sizes.reserve(traces.size());
   for (const DecisionTrace& trace : traces) {
     sizes.push_back(ToLine(trace).size());
   }
@@ -195,7 +197,8 @@ std::vector<DecisionTrace> Latest(std::vector<DecisionTrace> traces, const IsOnN
       keep(i);
     }
   }
-  for (std::size_t i = traces.size(); i-- > 0 && traces.size() - i <= bounds.traces;) {
+  const std::size_t oldest = traces.size() - std::min(traces.size(), bounds.traces);
+  for (std::size_t i = traces.size(); i-- > oldest;) {
     if (!of_pods[i]) {
       keep(i);
     }

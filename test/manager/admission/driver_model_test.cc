@@ -280,57 +280,62 @@ class DriverModel {
                                              : nullptr;
   }
 
+  struct Answer {
+    Status status;
+    CpuSet cpus;  ///< empty where it was refused
+  };
+
   Status Admit(const std::string& name) {
     const auto known = pods_.find(name);
     Pod pod = known == pods_.end() ? Draw(name) : known->second;
     RandomDriver* const driver = DriverOf(pod);
     const auto kept = driver == nullptr ? std::nullopt : driver->Holds(pod.demand.key());
-    const StatusOr<RunOptions> answer = RunOn(state_, [&] {
+    const StatusOr<RunOptions> options = RunOn(state_, [&] {
       return admitter_->Admit(pod.demand, Admitter::Moment::kAtCreation,
                               DeadlineAfter(std::chrono::hours(1)));
     });
-    const CpuSet cpus = answer.ok()
-                            ? CpuSet::Parse(answer->properties.at("CpusetCpus")).value_or(CpuSet())
-                            : CpuSet();
+    const Answer answer{options.status(),
+                        options.ok()
+                            ? CpuSet::Parse(options->properties.at("CpusetCpus")).value_or(CpuSet())
+                            : CpuSet()};
     const auto asked = driver == nullptr ? std::nullopt : driver->TakeAsked();
     if (known != pods_.end()) {
-      return Expect(name, cpus == pod.runs_on || pod.kind == Kind::kShares, "has other CPUs",
-                    answer.status(), cpus);
+      return Expect(name, answer.cpus == pod.runs_on || pod.kind == Kind::kShares, "has other CPUs",
+                    answer);
     }
-    QRM_RETURN_IF_ERROR(driver != nullptr ? ExpectOfDriver(name, pod, asked, kept, answer, cpus)
-                                          : ExpectOfPlugin(name, pod, answer, cpus));
-    if (answer.ok()) {
+    QRM_RETURN_IF_ERROR(driver != nullptr ? ExpectOfDriver(name, pod, asked, kept, answer)
+                                          : ExpectOfPlugin(name, pod, answer));
+    if (answer.status.ok()) {
       ++admitted_;
-      pod.runs_on = cpus;
+      pod.runs_on = answer.cpus;
       pods_.emplace(name, pod);
     }
     return OkStatus();
   }
 
   static Status Expect(const std::string& name, bool holds, const std::string& otherwise,
-                       const Status& answer, const CpuSet& cpus) {
+                       const Answer& answer) {
     return holds ? OkStatus()
                  : Errorf(StatusCode::kInternal, "{} {}: {}, CPUs {}", name, otherwise,
-                          MessageOf(answer), ToString(cpus));
+                          MessageOf(answer.status), ToString(answer.cpus));
   }
 
   /// The cpu plugin gives what fits, and to those who share all that nobody owns.
-  Status ExpectOfPlugin(const std::string& name, const Pod& pod, const StatusOr<RunOptions>& answer,
-                        const CpuSet& cpus) {
+  Status ExpectOfPlugin(const std::string& name, const Pod& pod, const Answer& answer) {
     if (pod.kind == Kind::kShares) {
-      return Expect(name, answer.ok() && cpus == ledger_.Free(), "does not share what is free",
-                    answer.status(), cpus);
+      return Expect(name, answer.status.ok() && answer.cpus == ledger_.Free(),
+                    "does not share what is free", answer);
     }
     const bool fits = ledger_.Fits(pod.cpus) && ledger_.LeavesOne(pod.cpus);
-    QRM_RETURN_IF_ERROR(Expect(name, answer.ok() == fits,
-                               fits ? "fits and is refused" : "does not fit", answer.status(),
-                               cpus));
+    QRM_RETURN_IF_ERROR(Expect(name, answer.status.ok() == fits,
+                               fits ? "fits and is refused" : "does not fit", answer));
     if (!fits) {
       return OkStatus();
     }
-    QRM_RETURN_IF_ERROR(Expect(name, cpus.Count() == pod.cpus && cpus.IsSubsetOf(ledger_.Free()),
-                               "has what is not free", answer.status(), cpus));
-    ledger_.Hold(name, cpus);
+    QRM_RETURN_IF_ERROR(
+        Expect(name, answer.cpus.Count() == pod.cpus && answer.cpus.IsSubsetOf(ledger_.Free()),
+               "has what is not free", answer));
+    ledger_.Hold(name, answer.cpus);
     return OkStatus();
   }
 
@@ -338,44 +343,41 @@ class DriverModel {
   /// gives counts when it may give it. `kept` is what it did not let go after a refusal: it is its
   /// answer again.
   Status ExpectOfDriver(const std::string& name, const Pod& pod, const std::optional<Asked>& asked,
-                        const std::optional<sdk::ComputePart>& kept,
-                        const StatusOr<RunOptions>& answer, const CpuSet& cpus) {
+                        const std::optional<sdk::ComputePart>& kept, const Answer& answer) {
     const bool fits = ledger_.Fits(pod.cpus);
     if (!asked.has_value() && !(fits && kept.has_value())) {
-      return Expect(name, !fits && !answer.ok(), "fits and its driver is not asked",
-                    answer.status(), cpus);
+      return Expect(name, !fits && !answer.status.ok(), "fits and its driver is not asked", answer);
     }
-    QRM_RETURN_IF_ERROR(Expect(name, fits, "does not fit", answer.status(), cpus));
+    QRM_RETURN_IF_ERROR(Expect(name, fits, "does not fit", answer));
     if (!asked.has_value()) {
-      return ExpectKept(name, pod, *kept, answer, cpus);
+      return ExpectKept(name, pod, *kept, answer);
     }
-    return ExpectJudged(name, pod, *asked, answer, cpus);
+    return ExpectJudged(name, pod, *asked, answer);
   }
 
   Status ExpectJudged(const std::string& name, const Pod& pod, const Asked& asked,
-                      const StatusOr<RunOptions>& answer, const CpuSet& cpus) {
+                      const Answer& answer) {
     QRM_RETURN_IF_ERROR(Expect(name, asked.offered == ledger_.Offer(asked.near),
-                               "was offered " + ToString(asked.offered), answer.status(), cpus));
+                               "was offered " + ToString(asked.offered), answer));
     const bool good = ledger_.MayGive(asked.gave, asked.offered, pod.cpus);
-    QRM_RETURN_IF_ERROR(Expect(name, answer.ok() == good,
-                               good ? "is refused" : "got what its driver may not give",
-                               answer.status(), cpus));
+    QRM_RETURN_IF_ERROR(Expect(name, answer.status.ok() == good,
+                               good ? "is refused" : "got what its driver may not give", answer));
     if (good) {
-      QRM_RETURN_IF_ERROR(Expect(name, cpus == asked.gave.cpus, "has not what its driver gave",
-                                 answer.status(), cpus));
+      QRM_RETURN_IF_ERROR(
+          Expect(name, answer.cpus == asked.gave.cpus, "has not what its driver gave", answer));
       ledger_.Hold(name, asked.gave.cpus | asked.gave.idle);
     }
     return OkStatus();
   }
 
   Status ExpectKept(const std::string& name, const Pod& pod, const sdk::ComputePart& kept,
-                    const StatusOr<RunOptions>& answer, const CpuSet& cpus) {
-    if (!answer.ok()) {  // it is wrong still, or wrong where this time it should be near
+                    const Answer& answer) {
+    if (!answer.status.ok()) {  // it is wrong still, or wrong where this time it should be near
       return OkStatus();
     }
-    QRM_RETURN_IF_ERROR(Expect(name,
-                               cpus == kept.cpus && ledger_.MayGive(kept, ledger_.Free(), pod.cpus),
-                               "has what is not free", answer.status(), cpus));
+    QRM_RETURN_IF_ERROR(
+        Expect(name, answer.cpus == kept.cpus && ledger_.MayGive(kept, ledger_.Free(), pod.cpus),
+               "has what is not free", answer));
     ledger_.Hold(name, kept.cpus | kept.idle);
     return OkStatus();
   }

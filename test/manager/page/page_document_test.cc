@@ -17,7 +17,6 @@ namespace {
 
 using nlohmann::json;
 using testing::HasSubstr;
-using testing::Not;
 
 class PageDocumentTest : public testing::Test {
  protected:
