@@ -125,10 +125,11 @@ Status SimulatedRuntime::AddContainerUnseen(const std::string& pod_name,
 // What fails is undone, as by the runtime.
 Status SimulatedRuntime::CreateAndStart(const std::string& uid, const nri::PodSandbox& pod,
                                         Entry entry) {
-  const auto begin = std::chrono::steady_clock::now();
+  entry.asked = std::chrono::steady_clock::now();
   const StatusOr<nri::CreateContainerResponse> response =
       nri_.CreateContainer(pod, entry.container, patience_);
-  last_creation_ = std::chrono::steady_clock::now() - begin;
+  entry.answered = std::chrono::steady_clock::now();
+  last_creation_ = entry.answered - entry.asked;
   Status done = response.status();
   if (done.ok()) {
     done = CheckOnline(response->adjust().linux().resources().cpu().cpus());
@@ -282,6 +283,12 @@ void SimulatedRuntime::Restart() {
     }
   }
   nri_.Disconnect();
+}
+
+std::pair<std::chrono::steady_clock::time_point, std::chrono::steady_clock::time_point>
+SimulatedRuntime::CreationOf(const std::string& pod_name) const {
+  const Sandbox sandbox = Find(pod_name).value();
+  return {sandbox.entries.back().asked, sandbox.entries.back().answered};
 }
 
 nlohmann::ordered_json SimulatedRuntime::RunOptions(const std::string& pod_name) const {

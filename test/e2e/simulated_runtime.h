@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <map>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <nlohmann/json.hpp>
@@ -59,7 +60,10 @@ class SimulatedRuntime {
   /// The runtime tells of a sandbox for `spec`, which another plugin then refuses: no more is heard
   /// of it.
   Status RefuseSandbox(const PodSpec& spec);
-  /// How long qrmd took to answer the latest CreateContainer.
+  /// From when to when qrmd answered the latest CreateContainer of the pod.
+  std::pair<std::chrono::steady_clock::time_point, std::chrono::steady_clock::time_point>
+  CreationOf(const std::string& pod_name) const;
+  /// How long qrmd took to answer the latest CreateContainer of all pods.
   std::chrono::nanoseconds last_creation() const { return last_creation_; }
   /// Disconnects qrmd, as a runtime does that has waited too long.
   void Disconnect() { nri_.Disconnect(); }
@@ -92,6 +96,8 @@ class SimulatedRuntime {
     uint32_t attempt = 0;
     nri::Container container;
     nri::ContainerAdjustment adjustment;
+    std::chrono::steady_clock::time_point asked;  ///< to create it
+    std::chrono::steady_clock::time_point answered;
   };
   /// CPUs went offline.
   struct Offline {
