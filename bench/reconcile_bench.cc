@@ -53,7 +53,7 @@ class IdleNode {
         live[demand.key()] = {demand.runtime_id, "sandbox-" + demand.pod.uid, true, kCgroup};
       }
     });
-    live_.Reset(std::move(pods), std::move(live));
+    live_.Reset(pods, std::move(live));
     MakeCgroup();
   }
   // NOLINTNEXTLINE(bugprone-exception-escape): what fails here shall end the program.

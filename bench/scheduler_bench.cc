@@ -277,6 +277,7 @@ int Main(const std::vector<std::string>& words) {
 }  // namespace
 }  // namespace qrm::scheduler
 
+// NOLINTNEXTLINE(bugprone-exception-escape): what fails here shall end the program.
 int main(int argc, char** argv) {
   return qrm::scheduler::Main({argv, argv + argc});
 }

@@ -35,8 +35,8 @@ PinnedCall* Pin() {
 }  // namespace
 
 void KeepGrpcCallbackThreads() {
-  static const PinnedCall* const kPinned = Pin();
-  static_cast<void>(kPinned);
+  static const PinnedCall* const pinned = Pin();
+  static_cast<void>(pinned);
 }
 
 }  // namespace qrm

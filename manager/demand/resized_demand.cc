@@ -38,8 +38,9 @@ ContainerDemand ResizedDemand(ContainerDemand demand, const LinuxResources& told
   if (told.cpu_shares.has_value()) {
     TakeCpus(*told.cpu_shares, demand.requests);
   }
-  if (demand.pod.qos_class == "Guaranteed" && told.memory_limit_bytes.value_or(0) > 0) {
-    demand.requests["memory"] = static_cast<double>(*told.memory_limit_bytes);
+  const auto limit = static_cast<double>(told.memory_limit_bytes.value_or(0));
+  if (demand.pod.qos_class == "Guaranteed" && limit > 0) {
+    demand.requests["memory"] = limit;
   }
   return demand;
 }
