@@ -4,6 +4,8 @@
 #   scripts/cluster.sh up [CONFIGURATION]             makes it; CONFIGURATION of qrmd: scripts/cluster/qrmd.yaml
 #   scripts/cluster.sh test [-test.run=NAME...]       runs test/interop/cluster in the cluster that is up, or in a new one
 #                                                     that it takes away again
+#   scripts/cluster.sh --vm test [-test.run=NAME...]  the same in the emulated machine of scripts/vm.sh, which has 4 NUMA
+#                                                     nodes and cgroup v2, and is 10 to 20 times slower
 #   scripts/cluster.sh kubectl|helm|qrmctl ARG...     asks it; paths of files are those of this machine
 #   scripts/cluster.sh start|stop|kill PROGRAM...     of the node, one of etcd apiserver scheduler controller-manager
 #                                                     containerd kubelet; kill is SIGKILL
@@ -21,6 +23,11 @@ set -euo pipefail
 root="$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)"
 readonly root self="$root/scripts/cluster.sh" cache="$root/build/cache"
 dir=$root/build/cluster
+# How many times as long as on usual machines everything may take.
+patience=1
+if [[ -n ${QRM_VM:-} ]]; then
+  patience=10
+fi
 PATH=$PATH:/usr/local/go/bin:/usr/sbin:/sbin
 . "$root/scripts/debian.sh"
 . "$root/scripts/cluster/make.sh"
@@ -88,9 +95,9 @@ start() {
   on_node env PATH="$programs:$packages/usr/bin:$packages/usr/sbin:$PATH" \
     setsid --fork bash -c 'echo $$ >"$1"; log=$2; shift 2; exec "$@" >>"$log" 2>&1 </dev/null' \
     - "$dir/pids/$1" "$dir/logs/$1.log" "${command[@]}" </dev/null >/dev/null 2>&1
-  local deadline=$((SECONDS + 10))
+  local deadline=$((SECONDS + 10 * patience))
   until [[ -s $dir/pids/$1 ]]; do
-    ((SECONDS < deadline)) || fail "cannot start $1: its process does not begin within 10 s; free the machine's CPUs"
+    ((SECONDS < deadline)) || fail "cannot start $1: its process does not begin within $((10 * patience)) s; free the machine's CPUs"
     sleep 0.05
   done
 }
@@ -110,8 +117,10 @@ stop() {
 }
 
 # await PROGRAM SECONDS WHAT COMMAND...: waits until the command succeeds; WHAT is what the program is waited for to do.
+# The seconds are those of a usual machine.
 await() {
-  local program=$1 seconds=$2 what=$3 deadline=$((SECONDS + $2))
+  local program=$1 seconds=$(($2 * patience)) what=$3
+  local deadline=$((SECONDS + seconds))
   shift 3
   until "$@" >/dev/null 2>&1; do
     if ((SECONDS >= deadline)) || ! runs "$program"; then
@@ -129,9 +138,9 @@ our_cgroups() { find /sys/fs/cgroup -maxdepth 2 -type d -name kubepods 2>/dev/nu
 check() {
   local program
   [[ $EUID -eq 0 ]] || lacks "cannot make a cluster: needs root; run with sudo"
-  for program in ip openssl nsenter unshare hostname; do
+  for program in ip nsenter unshare hostname; do
     command -v "$program" >/dev/null ||
-      lacks "cannot make a cluster: there is no $program; install Debian's iproute2, openssl, util-linux and hostname"
+      lacks "cannot make a cluster: there is no $program; install Debian's iproute2, util-linux and hostname"
   done
   case $root/ in
     /run/* | /var/lib/* | /var/log/* | /var/run/*)
@@ -148,7 +157,7 @@ boot() {
     "$root/scripts/cluster/node.sh" "$dir" "$address" >"$dir/logs/node.log" 2>&1 </dev/null &
   keeper=$!
   disown
-  local deadline=$((SECONDS + 20))
+  local deadline=$((SECONDS + 20 * patience))
   until [[ -e $dir/ready ]]; do
     ((SECONDS < deadline)) && kill -0 "$keeper" 2>/dev/null || {
       cat "$dir/logs/node.log" >&2
@@ -197,14 +206,33 @@ install_chart() {
 give_up() {
   local status=$?
   trap - EXIT
-  ((status == 0)) || { keep_logs; down; }
+  ((status == 0 || status == 77)) || { keep_logs; down; }
   exit "$status"
 }
 
+# The emulated machine has its own place for what it hands out.
 keep_logs() {
-  rm -rf "$root/build/cluster-logs"
-  cp -r "$dir/logs" "$root/build/cluster-logs" 2>/dev/null || return 0
+  local kept=${QRM_VM_RESULTS:-$root/build/cluster-logs}
+  rm -rf "${kept:?}"/*
+  mkdir -p "$kept"
+  cp -r "$dir"/logs/* "$kept" 2>/dev/null || return 0
   echo "cluster.sh: the logs are in $root/build/cluster-logs" >&2
+}
+
+# Makes all that the node runs of, with which it starts here or elsewhere.
+make_node() {
+  command -v openssl >/dev/null || lacks "cannot make a cluster: there is no openssl; install Debian's openssl"
+  programs=$("$root/scripts/kubernetes.sh")
+  helm=$("$root/scripts/kubernetes.sh" helm)/helm
+  packages=$("$root/scripts/containerd.sh" fetch --cache "$cache")
+  fetch_node_packages
+  "$root/scripts/build.sh" release programs
+  rm -rf --one-file-system "$dir"
+  mkdir -p "$dir"/{etc,images,logs,pki}
+  printf 'programs=%q\nhelm=%q\npackages=%q\n' "$programs" "$helm" "$packages" >"$dir/env"
+  make_certificates
+  write_configurations
+  make_images
 }
 
 up() {
@@ -215,18 +243,12 @@ up() {
   [[ -z $(our_cgroups) ]] ||
     fail "cannot make a cluster: another kubelet uses $(our_cgroups | head -1); end it, or run down where it was this script's"
   config=$(realpath "$config")
-  programs=$("$root/scripts/kubernetes.sh")
-  helm=$("$root/scripts/kubernetes.sh" helm)/helm
-  packages=$("$root/scripts/containerd.sh" fetch --cache "$cache")
-  fetch_node_packages
-  "$root/scripts/build.sh" release programs
-  rm -rf --one-file-system "$dir"
-  mkdir -p "$dir"/{etc,etcd,images,logs,pids,pki,static-pods,var/{containerd,kubelet,qrm}}
-  printf 'programs=%q\nhelm=%q\npackages=%q\n' "$programs" "$helm" "$packages" >"$dir/env"
   trap give_up EXIT
-  make_certificates
-  write_configurations
-  make_images
+  if [[ -z ${QRM_VM:-} ]]; then
+    make_node
+  fi
+  . "$dir/env"
+  mkdir -p "$dir"/{etcd,logs,pids,static-pods,var/{containerd,kubelet,qrm}}
   start_all
   install_chart "$config"
   kubectl get nodes -o wide
@@ -253,6 +275,8 @@ down() {
   echo "cluster.sh: down; no process, mount, cgroup or file of it is left"
 }
 
+make_tests() { CGO_ENABLED=0 go -C "$root/test/interop" test -c -o "$dir/cluster.test" ./cluster; }
+
 test_in_it() {
   local status=0 ours=
   if ! is_up; then
@@ -260,16 +284,40 @@ test_in_it() {
     ours=yes
   fi
   . "$dir/env"
-  CGO_ENABLED=0 go -C "$root/test/interop" test -c -o "$dir/cluster.test" ./cluster
+  if [[ -z ${QRM_VM:-} ]]; then
+    make_tests
+  fi
   (cd "$root/test/interop/cluster" && QRM_CLUSTER=$self QRM_CLUSTER_DIR=$dir "$dir/cluster.test" -test.timeout 50m -test.v "$@") || status=$?
   ((status == 0)) || keep_logs
   [[ -z $ours ]] || down
   exit "$status"
 }
 
+# What is made here is started there.
+test_in_machine() {
+  local status=0
+  command -v qemu-system-x86_64 >/dev/null ||
+    lacks "cannot emulate a machine: there is no qemu-system-x86_64; run scripts/deps.sh --vm"
+  trap 'rm -rf --one-file-system "$dir"' EXIT
+  make_node
+  make_tests
+  rm -rf "$root/build/cluster-logs"
+  "$root/scripts/vm.sh" --machine 4n --timeout 3600 --results "$root/build/cluster-logs" \
+    --with "$dir" --with "$programs" --with "$helm" --with "$node_packages/usr/lib/cni" \
+    -- "$self" test "$@" || status=$?
+  exit "$status"
+}
+
 # --- the command line -------------------------------------------------------------------------------
 
 readonly address=10.77.0.1
+emulated=
+if [[ ${1:-} == --vm ]]; then
+  emulated=yes
+  shift
+fi
+# Made outside of the emulated machine, and used inside.
+[[ -z $emulated${QRM_VM:-} ]] || dir=$root/build/cluster-vm
 action=${1:-}
 shift || true
 if is_up; then
@@ -279,10 +327,14 @@ case $action in
   up | test | down) ;;
   kubectl | helm | qrmctl | start | stop | kill | import | on-node) must_be_up ;;
   *)
-    sed -n '4,14s/^# \{0,1\}//p' "$self" >&2
+    sed -n '4,16s/^# \{0,1\}//p' "$self" >&2
     exit 2
     ;;
 esac
+if [[ -n $emulated ]]; then
+  [[ $action == test ]] || fail "cannot $action in an emulated machine: it ends with its command; give it test"
+  test_in_machine "$@"
+fi
 case $action in
   up) up "$@" ;;
   test) test_in_it "$@" ;;

@@ -6,6 +6,7 @@
 #   --kernel 12|13                        Debian 12's kernel (default) or Debian 13's; everything else is Debian 12's
 #   --timeout SECONDS                     when it is killed (default 1800)
 #   --results DIR                         where to lay the files that COMMAND leaves in $QRM_VM_RESULTS
+#   --with PATH                           what of build/ it gets, too, with all that is below; may be given several times
 #   --state FILE                          a disk that is kept from run to run, made where there is none; what is on it
 #                                         is in $QRM_VM_STATE
 #   --cut-at TEXT                         cut the power, as a failure would, when COMMAND prints TEXT
@@ -31,7 +32,7 @@ set -euo pipefail
 root="$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)"
 readonly root self="$root/scripts/vm.sh" cache="$root/build/cache"
 PATH=$PATH:/usr/sbin:/sbin
-machine=4n kernel=12 limit=1800 results= state= cut_at= keeper=
+machine=4n kernel=12 limit=1800 results= state= cut_at= keeper= with=()
 
 fail() {
   echo "vm.sh: $*" >&2
@@ -101,12 +102,12 @@ need() {
 }
 
 # The files of the checkout that the machine gets, by their names below it: what git has, what the build made but for
-# objects and the tests' programs of other labels, and containerd.
+# objects and the tests' programs of other labels, containerd, and what --with names.
 checkout_files() {
   git ls-files --cached --others --exclude-standard
   find build/release -type f \( -path '*/bin/*' ! -name 'test_*' -o -name 'test_vm*' ! -name '*.cmake' -o \
     -name CTestTestfile.cmake -o -name '*_include*.cmake' -o -name '*_labels.cmake' \) ! -path '*/CMakeFiles/*'
-  find build/cache/containerd-* ! -type d
+  find build/cache/containerd-* "${with[@]}" ! -type d
 }
 
 # make_checkout_disk DIR COMMAND...
@@ -116,8 +117,9 @@ make_checkout_disk() {
   mkdir -p "$tree"
   (cd "$root" && checkout_files | cpio --quiet -pdmL "$tree") || fail "cannot copy the checkout: see above; free some space"
   printf '%q ' "$@" >"$tree/build/vm-command"
+  # With room to write in, which takes none here until it is used.
   mke2fs -q -F -t ext4 -O '^has_journal' -m 0 -d "$tree" "$dir/checkout.img" \
-    "$(($(du -sm "$tree" | cut -f1) * 5 / 4 + 256))M" >/dev/null || fail "cannot make the disk of the checkout: see above; free some space"
+    "$(($(du -sm "$tree" | cut -f1) * 5 / 4 + 2048))M" >/dev/null || fail "cannot make the disk of the checkout: see above; free some space"
   rm -rf "$tree"
 }
 
@@ -226,11 +228,12 @@ while (($#)); do
   case $1 in
     --help) sed -n '2,/^set/s/^# \{0,1\}//p' "$self" && exit 0 ;;
     --) shift && break ;;
-    --machine | --kernel | --timeout | --results | --state | --cut-at) (($# > 1)) || usage "$1 needs a value" ;;&
+    --machine | --kernel | --timeout | --results | --with | --state | --cut-at) (($# > 1)) || usage "$1 needs a value" ;;&
     --machine) machine=$2 && shift 2 ;;
     --kernel) kernel=$2 && shift 2 ;;
     --timeout) limit=$2 && shift 2 ;;
     --results) results=$(realpath -m "$2") && shift 2 ;;
+    --with) with+=("$(realpath --relative-to="$root" "$2")") && shift 2 ;;
     --state) state=$(realpath -m "$2") && shift 2 ;;
     --cut-at) cut_at=$2 && shift 2 ;;
     *) usage "there is no option \"$1\"" ;;
