@@ -110,7 +110,8 @@ func create(t *testing.T, objects ...object) {
 		}
 		await(t, "qrmd to forget what was deleted", leftover)
 	})
-	if _, err := callWith(text, "kubectl", "create", "-f", "-"); err != nil {
+	// kubectl's own validation needs all of the API's schemas within 32 s, which the emulated machine does not make.
+	if _, err := callWith(text, "kubectl", "create", "--validate=false", "-f", "-"); err != nil {
 		t.Fatal(err)
 	}
 }
