@@ -14,7 +14,7 @@
 #   bench          each benchmark once
 #   cluster        what is tested with programs of Kubernetes, built of Go modules, and on the node of scripts/cluster.sh
 #   packages       what is tested by installing it: the way of a plugin's author, the Debian packages; the alerts; a terminal
-#   vm             what is tested in the emulated machine of scripts/vm.sh, and by starting it anew; about 20 minutes
+#   vm             what is tested in the emulated machine of scripts/vm.sh, and by starting it anew; about 40 minutes
 set -euo pipefail
 
 cd "$(dirname "$0")/.."
@@ -92,7 +92,7 @@ check_packages() {
   ctest --preset release -R '^e2e_(alerts|page|terminal)$'
 }
 
-# What needs the machine's power switch first: its tests run here, those of the machine are skipped.
+# What starts the machine itself first: it runs here, where the tests inside are skipped.
 check_vm() {
   scripts/deps.sh --vm
   scripts/build.sh release vm_tests

@@ -104,13 +104,13 @@ start() {
 
 # stop SIGNAL NAME
 stop() {
-  local command pid deadline=$((SECONDS + 60))
+  local command pid deadline=$((SECONDS + 60 * patience))
   command_of "$2"
   runs "$2" || fail "cannot stop $2: it does not run; see $dir/logs/$2.log"
   pid=$(<"$dir/pids/$2")
   on_node kill "-$1" "$pid"
   while on_node kill -0 "$pid" 2>/dev/null; do
-    ((SECONDS < deadline)) || fail "cannot stop $2: it runs a minute after SIG$1; see $dir/logs/$2.log"
+    ((SECONDS < deadline)) || fail "cannot stop $2: it runs $((60 * patience)) s after SIG$1; see $dir/logs/$2.log"
     sleep 0.05
   done
   rm -f "$dir/pids/$2"
@@ -256,7 +256,7 @@ up() {
 }
 
 down() {
-  local deadline=$((SECONDS + 20)) pid= left
+  local deadline=$((SECONDS + 20 * patience)) pid= left
   if is_up; then
     pid=$(<"$dir/pid")
     kill -KILL "$pid"
@@ -287,13 +287,13 @@ test_in_it() {
   if [[ -z ${QRM_VM:-} ]]; then
     make_tests
   fi
-  (cd "$root/test/interop/cluster" && QRM_CLUSTER=$self QRM_CLUSTER_DIR=$dir "$dir/cluster.test" -test.timeout 50m -test.v "$@") || status=$?
+  (cd "$root/test/interop/cluster" && QRM_CLUSTER=$self QRM_CLUSTER_DIR=$dir "$dir/cluster.test" -test.timeout $((50 * patience))m -test.v "$@") || status=$?
   ((status == 0)) || keep_logs
   [[ -z $ours ]] || down
   exit "$status"
 }
 
-# What is made here is started there.
+# What is made here is started there. All tests take hours, one takes ten minutes beside five for the start.
 test_in_machine() {
   local status=0
   command -v qemu-system-x86_64 >/dev/null ||
@@ -302,7 +302,7 @@ test_in_machine() {
   make_node
   make_tests
   rm -rf "$root/build/cluster-logs"
-  "$root/scripts/vm.sh" --machine 4n --timeout 3600 --results "$root/build/cluster-logs" \
+  "$root/scripts/vm.sh" --machine 4n --timeout "$machine_seconds" --results "$root/build/cluster-logs" \
     --with "$dir" --with "$programs" --with "$helm" --with "$node_packages/usr/lib/cni" \
     -- "$self" test "$@" || status=$?
   exit "$status"
@@ -310,7 +310,7 @@ test_in_machine() {
 
 # --- the command line -------------------------------------------------------------------------------
 
-readonly address=10.77.0.1
+readonly address=10.77.0.1 machine_seconds=36000
 emulated=
 if [[ ${1:-} == --vm ]]; then
   emulated=yes
@@ -327,12 +327,12 @@ case $action in
   up | test | down) ;;
   kubectl | helm | qrmctl | start | stop | kill | import | on-node) must_be_up ;;
   *)
-    sed -n '4,16s/^# \{0,1\}//p' "$self" >&2
+    sed -n '4,14s/^# \{0,1\}//p' "$self" >&2
     exit 2
     ;;
 esac
 if [[ -n $emulated ]]; then
-  [[ $action == test ]] || fail "cannot $action in an emulated machine: it ends with its command; give it test"
+  [[ $action == test ]] || fail "cannot run \"$action\" in an emulated machine, which ends with its command; run test there"
   test_in_machine "$@"
 fi
 case $action in
