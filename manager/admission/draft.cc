@@ -37,6 +37,8 @@ std::string_view RefusalReason(const Status& cause, const Draft& failed) {
     return "plugin_fault";
   }
   switch (cause.code()) {
+    case StatusCode::kInternal:
+      return "plugin_fault";
     case StatusCode::kUnavailable:
       return "plugin_away";
     case StatusCode::kDeadlineExceeded:

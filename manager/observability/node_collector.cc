@@ -212,7 +212,7 @@ void AddOffline(const checkpoint::NodeState& state, const CpuSet& offline, Famil
 void AddPlugins(const std::vector<PluginInfo>& plugins, Families& families) {
   MetricFamily live{"qrm_plugin_live", "1 while the plugin can be called.", MetricType::Gauge, {}};
   MetricFamily suspect{"qrm_plugin_suspect",
-                       "1 while the plugin is live but its latest answers were wrong.",
+                       "1 while the plugin is live but its latest answer to a call was wrong.",
                        MetricType::Gauge,
                        {}};
   for (const PluginInfo& plugin : plugins) {

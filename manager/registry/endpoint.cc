@@ -5,8 +5,17 @@
 
 #include "api/base/log.h"
 #include "plugins/sdk/calls/answer_check.h"
+#include "plugins/sdk/calls/compute_calls.h"
 
 namespace qrm::manager {
+namespace {
+
+/// Whether a good answer gives a container its place.
+bool IsPlacement(std::string_view path) {
+  return path == calls::Allocate::kMethod.path || path == calls::ComputeAdmit::kMethod.path;
+}
+
+}  // namespace
 
 struct Endpoint::RetryTimer {
   grpc::Alarm alarm;
@@ -52,17 +61,17 @@ Status Endpoint::Away(std::string_view action) const {
 
 void Endpoint::Start(const std::shared_ptr<calls::Call>& call, Deadline deadline,
                      std::function<void(const Status&)> ended) {
-  const char* const action = call->method().action;
+  const calls::Method method = call->method();
   const std::shared_ptr<PluginClient> client = LiveClient();
   if (client == nullptr) {
-    const Status away = Away(action);
+    const Status away = Away(method.action);
     ended(away);
     call->Fail(away, calls::Blame::kConnection);
     return;
   }
-  call->set_judge([self = shared_from_this(), action, ended = std::move(ended)](
+  call->set_judge([self = shared_from_this(), method, ended = std::move(ended)](
                       const Status& status, calls::Blame blame) {
-    Status judged = self->Judge(action, status, blame);
+    Status judged = self->Judge(method, status, blame);
     ended(judged);
     return judged;
   });
@@ -224,22 +233,29 @@ void Endpoint::MarkSuspect(const std::string& problem) {
   const MutexLock lock(mutex_);
   if (info_.live) {
     info_.problem = "suspect: " + calls::OneLine(problem);
+    suspect_of_ = {};
   }
 }
 
-Status Endpoint::Judge(std::string_view action, const Status& status, calls::Blame blame) {
+// Rounds of reconciliation say nothing of a call that went wrong: only its own next answer does.
+Status Endpoint::Judge(const calls::Method& method, const Status& status, calls::Blame blame) {
   if (blame == calls::Blame::kConnection) {
     Doubt();
   }
-  const Status sentence =
-      status.ok() ? status : Annotate(status, fmt::format("cannot {} {}", action, Name()));
+  Status sentence =
+      status.ok() ? status : Annotate(status, fmt::format("cannot {} {}", method.action, Name()));
+  if (blame == calls::Blame::kProtocol) {
+    sentence = Status(StatusCode::kInternal, MessageOf(sentence));
+  }
   const MutexLock lock(mutex_);
   if (!info_.live) {
     return sentence;
   }
   if (blame == calls::Blame::kProtocol || blame == calls::Blame::kTimeout) {
     info_.problem = "suspect: " + MessageOf(sentence);
-  } else if (blame == calls::Blame::kNobody) {
+    suspect_of_ = method.path;
+  } else if (blame == calls::Blame::kNobody &&
+             (suspect_of_.empty() ? IsPlacement(method.path) : suspect_of_ == method.path)) {
     info_.problem.clear();
   }
   return sentence;

@@ -70,7 +70,7 @@ class Endpoint : public std::enable_shared_from_this<Endpoint> {
   /// end by themselves.
   void Close(const std::string& why);
 
-  /// Shows `problem` until the next good answer, unless the plugin is away.
+  /// Shows `problem` until the plugin places a container well, unless it is away.
   void MarkSuspect(const std::string& problem);
 
   /// Starts `call` on the plugin, unless it is away, and judges how it went: the call's action
@@ -86,8 +86,9 @@ class Endpoint : public std::enable_shared_from_this<Endpoint> {
 
   std::shared_ptr<PluginClient> LiveClient() const;
   Status Away(std::string_view action) const;
-  /// Updates the plugin's standing after a call; returns `status` as a sentence.
-  Status Judge(std::string_view action, const Status& status, calls::Blame blame);
+  /// Updates the plugin's standing after a call; returns `status` as a sentence, with kInternal for
+  /// an answer that breaks the protocol.
+  Status Judge(const calls::Method& method, const Status& status, calls::Blame blame);
   /// Something is wrong with the connection, or may be right again: ask, unless that is under way.
   void Doubt();
   void ProbeEnded(const OptionsResult& result, const std::function<void(Status)>& done);
@@ -104,6 +105,8 @@ class Endpoint : public std::enable_shared_from_this<Endpoint> {
 
   mutable Mutex mutex_;
   PluginInfo info_ QRM_GUARDED_BY(mutex_);
+  /// The call whose next good answer ends that the plugin is suspect; empty: one that places.
+  std::string_view suspect_of_ QRM_GUARDED_BY(mutex_);
   std::shared_ptr<PluginClient> client_ QRM_GUARDED_BY(mutex_);  ///< null: away for good
   bool probing_ QRM_GUARDED_BY(mutex_) = false;                  ///< a doubt is being cleared
   OnBack on_back_ QRM_GUARDED_BY(mutex_);

@@ -31,8 +31,8 @@ using AllocationsByPlugin = ByPlugin<calls::HeldAllocations>;
 /// Calls to plugins, named by the resource they serve. `C` is the description of a call, such as
 /// calls::Allocate. A call to a plugin that is away fails at once with kUnavailable and a sentence
 /// that names the plugin and its socket; a late answer is dropped at the deadline with
-/// kDeadlineExceeded. An answer that breaks the protocol is kInvalidArgument and marks the plugin
-/// suspect until its next good answer.
+/// kDeadlineExceeded. An answer that breaks the protocol is kInternal and marks the plugin suspect
+/// until its next good answer to that call.
 ///
 /// Threads: any; the blocking calls are for the state loop, hints for dry runs, too.
 class Plugins {
@@ -42,8 +42,9 @@ class Plugins {
   virtual std::vector<PluginInfo> List() const = 0;
   virtual std::optional<PluginInfo> Find(const std::string& resource) const = 0;
 
-  /// Shows the plugin as suspect because of `problem`, one sentence, until its next good answer:
-  /// for answers that are well-formed but cannot be, such as CPUs that another container owns.
+  /// Shows the plugin as suspect because of `problem`, one sentence, until it places a container
+  /// well: for answers that are well-formed but cannot be, such as CPUs that another container
+  /// owns.
   virtual void MarkSuspect(const std::string& resource, const std::string& problem) = 0;
 
   /// A plugin that is not live has no place any more: it is unknown until it registers again.

@@ -74,6 +74,14 @@ class EndpointSetTest : public testing::Test {
   std::unique_ptr<EndpointSet> set_;
 };
 
+Status AllocateTwoCpus(const pb::ResourceRequest& /*request*/,
+                       pb::ResourceAllocationResponse& response) {
+  auto& info = (*response.mutable_allocation_result()->mutable_resource_allocation())["cpu"];
+  info.set_oci_property_name("CpusetCpus");
+  info.set_allocation_result("0-1");
+  return OkStatus();
+}
+
 PluginScript HintsOn(int node) {
   PluginScript script;
   script.hints = [node](const pb::ResourceRequest& request, pb::ResourceHintsResponse& response) {
@@ -225,18 +233,16 @@ class HostileAnswerTest : public EndpointSetTest,
 TEST_P(HostileAnswerTest, FailsTheCallAndMarksThePluginSuspectUntilItAnswersWell) {
   auto hostile = std::make_shared<std::atomic<bool>>(true);
   PluginScript script;
-  script.allocate = [hostile](const auto&, pb::ResourceAllocationResponse& response) {
-    auto& info = (*response.mutable_allocation_result()->mutable_resource_allocation())["cpu"];
-    info.set_oci_property_name("CpusetCpus");
-    info.set_allocation_result("0-1");
+  script.allocate = [hostile](const auto& request, pb::ResourceAllocationResponse& response) {
+    const Status allocated = AllocateTwoCpus(request, response);
     if (*hostile) {
       GetParam().spoil(response);
     }
-    return OkStatus();
+    return allocated;
   };
   const auto cpu = Add("cpu", script);
   const Status failed = Allocate("cpu");
-  EXPECT_EQ(failed.code(), StatusCode::kInvalidArgument);
+  EXPECT_EQ(failed.code(), StatusCode::kInternal);
   EXPECT_THAT(MessageOf(failed), AllOf(HasSubstr("plugin cpu"), HasSubstr(GetParam().sentence)));
   EXPECT_THAT(set_->Find("cpu")->problem, HasSubstr("suspect"));
   *hostile = false;
@@ -278,8 +284,35 @@ INSTANTIATE_TEST_SUITE_P(Answers, HostileAnswerTest, testing::ValuesIn(kHostileA
 TEST_F(EndpointSetTest, HintForNodeThatTheMachineLacksBreaksTheProtocol) {
   const auto cpu = Add("cpu", HintsOn(7));
   const Status failed = Hints("cpu");
-  EXPECT_EQ(failed.code(), StatusCode::kInvalidArgument);
+  EXPECT_EQ(failed.code(), StatusCode::kInternal);
   EXPECT_THAT(MessageOf(failed), HasSubstr("7"));
+}
+
+TEST_F(EndpointSetTest, PluginStaysSuspectUntilItAnswersTheSameCallWell) {
+  auto node = std::make_shared<std::atomic<int>>(7);  // the machine lacks it
+  PluginScript script;
+  script.hints = [node](const pb::ResourceRequest& request, pb::ResourceHintsResponse& response) {
+    return HintsOn(*node).hints(request, response);
+  };
+  script.allocate = AllocateTwoCpus;
+  const auto cpu = Add("cpu", script);
+  EXPECT_FALSE(Hints("cpu").ok());
+  EXPECT_TRUE(Allocate("cpu").ok());
+  EXPECT_THAT(set_->Find("cpu")->problem, HasSubstr("suspect"));
+  *node = 1;
+  EXPECT_TRUE(Hints("cpu").ok());
+  EXPECT_EQ(set_->Find("cpu")->problem, "");
+}
+
+TEST_F(EndpointSetTest, PluginThatPlacedWronglyStaysSuspectUntilItPlacesWell) {
+  PluginScript script = HintsOn(1);
+  script.allocate = AllocateTwoCpus;
+  const auto cpu = Add("cpu", script);
+  set_->MarkSuspect("cpu", "it gave CPU 3, which another container owns");
+  EXPECT_TRUE(Hints("cpu").ok());
+  EXPECT_THAT(set_->Find("cpu")->problem, HasSubstr("suspect: it gave CPU 3"));
+  EXPECT_TRUE(Allocate("cpu").ok());
+  EXPECT_EQ(set_->Find("cpu")->problem, "");
 }
 
 TEST_F(EndpointSetTest, RemovePodTellsEachPluginAndReportsEach) {
