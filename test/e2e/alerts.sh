@@ -82,9 +82,9 @@ kill_nic() {
   kill -KILL "$nic"
   wait "$nic" || true
 }
-# A pod $1 of $2 thousandths of a CPU, with annotations $3.
+# A pod $1 of $2 thousandths of a CPU, with annotations $3; of which qrmd does not hear with $4 unseen.
 run() {
-  order "$(printf '{"command": "run", "pod": {"name": "%s", "namespace": "shop", "annotations": {%s}, "containers": [{"name": "main", "milli_cpus": %s, "memory_bytes": 1048576}]}}' "$1" "${3:-}" "$2")"
+  order "$(printf '{"command": "run%s", "pod": {"name": "%s", "namespace": "shop", "annotations": {%s}, "containers": [{"name": "main", "milli_cpus": %s, "memory_bytes": 1048576}]}}' "${4:+-$4}" "$1" "${3:-}" "$2")"
 }
 remove() { order "{\"command\": \"remove\", \"pod\": \"$1\"}"; }
 with_nic='"nic": "yes"'
@@ -244,6 +244,8 @@ done
 kill -CONT "$nic"
 until_served 'qrm_reconcile_failing 0'
 for alert in QrmAdmissionSlow QrmUndecided QrmReconcileFailing; do keep $alert 3; done
+run again 500 "$with_nic" # it shall no longer be suspect for being late
+until_served 'qrm_plugin_suspect\{resource="NIC"\} 0'
 
 # One that tells of a NUMA node that the machine lacks.
 keep QrmPluginSuspect 1
@@ -281,7 +283,8 @@ for _ in $(seq 25); do
   done
   [ "$now" -gt "$repairs" ] || fail "nobody repairs the cpuset: $(tail -5 "$work/log")"
   repairs=$now
-  echo "$cpus" >"$cgroup/cpuset.cpus"
+  echo "$cpus" >"$cgroup/cpuset.cpus" # what a runtime would have written
+  until_served 'qrm_reconcile_failing 0'
   keep QrmDrift 2
 done
 keep QrmDrift 3
@@ -300,8 +303,8 @@ keep QrmClassUnmet 3
 keep QrmUnplacedContainers 1
 keep QrmIncompleteContainers 1
 stop_qrmd
-run huge 64000
-run bare 500 "$with_nic"
+run huge 64000 "" unseen
+run bare 500 "$with_nic" unseen
 start_qrmd
 until_served 'qrm_unplaced_containers 1' 'qrm_incomplete_containers 1'
 keep QrmUnplacedContainers 2
@@ -318,6 +321,7 @@ stop_qrmd
 dd if=/dev/urandom of="$work/state/checkpoint.db" bs=512 count=4 conv=notrunc status=none
 start_qrmd
 until_served 'qrm_checkpoint_repairs_total [1-9]'
+keep QrmCheckpointRepaired 2
 keep QrmCheckpointRepaired 2
 keep QrmCheckpointRepaired 3
 

@@ -7,6 +7,7 @@
 //                              "containers": [{"name": ..., "milli_cpus": ..., "memory_bytes":
 //                              ...}]}}
 //       -> {"created_us": [time that each CreateContainer took]}
+//   {"command": "run-unseen", "pod": ...} -> {}; as while qrmd is away, with one container
 //   {"command": "remove", "pod": NAME}  -> {}
 //   {"command": "options", "pod": NAME} -> what its first container runs with now
 //
@@ -68,6 +69,10 @@ StatusOr<ordered_json> Obey(SimulatedRuntime& runtime, const json& order) {
   if (command == "run") {
     return RunPod(runtime, order.at("pod"));
   }
+  if (command == "run-unseen") {
+    runtime.RunPodUnseen(PodOf(order.at("pod")));
+    return ordered_json::object();
+  }
   if (command == "remove") {
     QRM_RETURN_IF_ERROR(runtime.RemovePod(order.at("pod")));
     return ordered_json::object();
@@ -80,7 +85,8 @@ StatusOr<ordered_json> Obey(SimulatedRuntime& runtime, const json& order) {
     return runtime.RunOptions(order.at("pod"));
   }
   return Errorf(StatusCode::kInvalidArgument,
-                "cannot obey {}: no such command; use run, remove, finish or options", command);
+                "cannot obey {}: no such command; use run, run-unseen, remove, finish or options",
+                command);
 }
 
 /// The library throws for orders that are not of the form above.
