@@ -204,10 +204,10 @@ func ports(t *testing.T, n *node.Node) []string {
 	return found[1:]
 }
 
-// probe asks as kubelet does.
+// probe asks as kubelet does: by a connection of its own each time.
 func probe(t *testing.T, n *node.Node) {
 	t.Helper()
-	client := http.Client{Timeout: probeTimeout}
+	client := http.Client{Timeout: probeTimeout, Transport: &http.Transport{DisableKeepAlives: true}}
 	answer, err := client.Get("http://127.0.0.1:" + ports(t, n)[1] + "/healthz")
 	if err != nil {
 		t.Errorf("kubelet would restart qrmd: %v", err)
