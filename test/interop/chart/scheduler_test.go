@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"maps"
 	"net/http"
 	"net/http/httputil"
 	"net/url"
@@ -298,20 +299,60 @@ func TestScheduler(t *testing.T) {
 	cluster.deletePod(gone)
 	cluster.await("the place that became free to be taken", func() bool { return full() && !slices.Contains(cluster.bound()["n1"], gone) })
 
-	cluster.mutex.Lock()
-	defer cluster.mutex.Unlock()
-	for _, verb := range []string{"filter", "prioritize", "bind"} {
-		if cluster.asked[verb] == nil {
-			t.Errorf("kube-scheduler never asked to %s", verb)
-		}
-	}
-	if folder := os.Getenv("QRM_RECORD_DIR"); folder != "" {
-		for verb, body := range cluster.asked {
+	cluster.mustHaveAsked("filter", "prioritize", "bind")
+}
+
+// mustHaveAsked writes what kube-scheduler asked where QRM_RECORD_DIR is set.
+func (c *schedulingCluster) mustHaveAsked(verbs ...string) {
+	c.t.Helper()
+	c.mutex.Lock()
+	defer c.mutex.Unlock()
+	for _, verb := range verbs {
+		body, folder := c.asked[verb], os.Getenv("QRM_RECORD_DIR")
+		if body == nil {
+			c.t.Errorf("kube-scheduler never asked to %s", verb)
+		} else if folder != "" {
 			if err := os.WriteFile(filepath.Join(folder, verb+".json"), body, 0o644); err != nil {
-				t.Error(err)
+				c.t.Error(err)
 			}
 		}
 	}
+}
+
+// Two nodes are full of pods of less priority. Where one of them ends there is room for the CPUs of the pod that waits; on one
+// of the nodes only there is then what qrm-scheduler counts, too.
+func TestSchedulerPreemptsWhereItHelps(t *testing.T) {
+	c := startSchedulingCluster(t, "--lease-name=")
+	c.addNode("n1", 1)
+	c.addNode("n2", 0)
+	c.mustCreate("/apis/scheduling.k8s.io/v1/priorityclasses", object{"apiVersion": "scheduling.k8s.io/v1", "kind": "PriorityClass",
+		"metadata": object{"name": "high"}, "value": 1000})
+	large := func(name, request string, more object) {
+		pod := podWith(name, nil, map[string]string{requestKey: request})
+		spec := pod["spec"].(object)
+		spec["tolerations"] = []object{{"operator": "Exists"}}
+		spec["containers"].([]object)[0]["resources"] = object{"requests": object{"cpu": "40"}}
+		maps.Copy(spec, more)
+		c.mustCreate(defaultPods, pod)
+	}
+	large("on-n1", "1", object{"nodeName": "n1"})
+	large("on-n2", "0", object{"nodeName": "n2"})
+	large("urgent", "1", object{"priorityClassName": "high"})
+
+	isEnding := func(name string) bool {
+		var pod struct {
+			Metadata struct{ DeletionTimestamp string }
+		}
+		c.get(defaultPods+"/"+name, &pod)
+		return pod.Metadata.DeletionTimestamp != ""
+	}
+	c.await("kube-scheduler to end a pod", func() bool { return isEnding("on-n1") || isEnding("on-n2") })
+	if isEnding("on-n2") {
+		t.Error("a pod was ended where that does not help")
+	}
+	c.deletePod("on-n1")
+	c.await("the pod of more priority to be bound", func() bool { return slices.Contains(c.bound()["n1"], "urgent") })
+	c.mustHaveAsked("preempt")
 }
 
 // available is what the cache has of the node's resource.

@@ -1,6 +1,9 @@
 // The extender as kube-scheduler sees it.
+#include <algorithm>
 #include <atomic>
 #include <chrono>
+#include <fstream>
+#include <iterator>
 #include <string>
 #include <thread>
 #include <vector>
@@ -26,6 +29,36 @@ TEST_F(ExtenderServerTest, NodesWithoutRoomAreRefusedWithAReason) {
   EXPECT_EQ(answer["NodeNames"], json::array({"n1"}));
   EXPECT_EQ(answer["FailedNodes"], (json{{"n2", "not enough fake"}}));
   EXPECT_EQ(answer["Error"], "");
+}
+
+// What test/e2e/scheduler.sh recorded, as it was sent.
+TEST_F(ExtenderServerTest, TheCallsOfARealKubeSchedulerAreAnswered) {
+  const auto body_of = [](const std::string& verb) {
+    std::ifstream file("test/vectors/extender/" + verb + ".json");
+    return std::string(std::istreambuf_iterator<char>(file), {});
+  };
+  const auto replay = [&](const std::string& verb) {
+    return json::parse(Exchange(server_->port(), "POST /" + verb, body_of(verb)));
+  };
+  const json pod = json::parse(body_of("filter"))["Pod"];
+  const json urgent = json::parse(body_of("preempt"))["Pod"];
+  const auto version_of = [](const json& any) {
+    return std::stoull(any["metadata"]["resourceVersion"].get<std::string>());
+  };
+  PutCapacity("n2", 0);
+  while (cluster_.version() < std::max(version_of(pod), version_of(urgent))) {
+    PutCapacity("n1", 1);
+  }
+  cluster_.Put(kPodsPath, pod);
+  cluster_.Put(kPodsPath, urgent);
+  StartReady();
+  EXPECT_EQ(replay("filter")["NodeNames"], json::array({"n1"}));
+  EXPECT_EQ(replay("prioritize"),
+            json::parse(R"([{"Host":"n2","Score":0},{"Host":"n1","Score":0}])"));
+  const json victims = replay("preempt")["NodeNameToMetaVictims"];
+  EXPECT_TRUE(victims.contains("n1") && victims.size() == 1) << victims;
+  EXPECT_EQ(replay("bind"), (json{{"Error", ""}}));
+  EXPECT_EQ(cluster_.Find(kPodsPath, "default/p13")["spec"]["nodeName"], "n1");
 }
 
 TEST_F(ExtenderServerTest, WhatHasNotBeenListedIsAnErrorAndNoRefusal) {

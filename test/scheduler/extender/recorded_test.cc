@@ -13,6 +13,7 @@ namespace qrm::scheduler {
 namespace {
 
 using testing::Contains;
+using testing::Key;
 using testing::Pair;
 using testing::UnorderedElementsAre;
 
@@ -39,6 +40,14 @@ TEST(RecordedTest, BindNamesPodAndNode) {
   EXPECT_EQ(question->pod_namespace, "default");
   EXPECT_FALSE(question->uid.empty());
   EXPECT_THAT(question->node, testing::AnyOf("n1", "n2"));
+}
+
+TEST(RecordedTest, PreemptNamesVictimsByTheirNodes) {
+  const auto question = ParsePreemptQuestion(Recorded("preempt"));
+  ASSERT_TRUE(test::IsOk(question.status()));
+  EXPECT_EQ(question->pod.name, "urgent");
+  EXPECT_THAT(question->victims, UnorderedElementsAre(Key("n1"), Key("n2")));
+  EXPECT_EQ(question->victims.at("n1").uids.size(), 1U);
 }
 
 }  // namespace

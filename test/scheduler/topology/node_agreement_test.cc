@@ -96,6 +96,18 @@ class Agreement {
     pods_[pod.uid] = std::move(pod);
   }
 
+  /// Each node is offered one more pod, which goes again.
+  void CheckEverywhere() {
+    const Pod pod = MakePod();
+    for (const auto& [node, core] : cores_) {
+      const std::string refusal = RefusalOf(*cache_->Publish(), handles_, pod, node);
+      const Status admitted = core->Admit(pod);
+      core->Remove(pod.uid);
+      EXPECT_EQ(refusal.empty(), admitted.ok())
+          << node << " " << pod.uid << ": " << refusal << " / " << admitted;
+    }
+  }
+
   void CheckRebuildIsEqual() {
     HandleRegistry handles;
     handles.Register(kNuma, MakeNumaHandle);
@@ -200,6 +212,9 @@ TEST(NodeAgreementTest, TheFilterDecidesAsTheNode) {
   Agreement agreement(1, DescribedNodes(std::max(3, pods / 50)));
   for (int i = 0; i < pods; ++i) {
     ASSERT_NO_FATAL_FAILURE(agreement.Step()) << "pod " << i;
+    if (i % 50 == 0) {
+      agreement.CheckEverywhere();
+    }
   }
   agreement.CheckRebuildIsEqual();
   EXPECT_GT(agreement.placed, pods / 5);
