@@ -11,7 +11,7 @@
 #include "api/base/foreign_text.h"
 #include "api/base/glob.h"
 #include "checkpoint/holdings.h"
-#include "manager/classes/class_request.h"
+#include "plugins/config/class_request.h"
 
 namespace qrm::manager {
 
@@ -25,6 +25,7 @@ namespace {
 
 using checkpoint::ClassHolders;
 using checkpoint::ClassUsers;
+using config::ClassRequest;
 
 bool Has(const ContainerRecord& record, const std::string& type, const std::string& name) {
   const auto found = record.classes.find(type);
@@ -84,7 +85,7 @@ class Chooser {
     if (const auto of_pod = ClassOfPod(state_, asker_, type_); of_pod.has_value()) {
       return std::optional(ChosenClass{*of_pod, "the pod's other containers"});
     }
-    const StatusOr<std::optional<ClassRequest>> found = FindClassRequest(
+    const StatusOr<std::optional<ClassRequest>> found = config::FindClassRequest(
         asker_.pod.annotations, {type_.type.name, type_.type.level}, asker_.container);
     if (!found.ok() && type_.type.classes.empty() && !type_.type.problem.empty()) {
       // A plugin that has not come may have another level than is taken for granted.
@@ -204,7 +205,7 @@ StatusOr<ChosenClasses> ChooseClasses(const OfferedTypes& types, const ClassAske
   for (const OfferedType& type : types) {
     names.push_back(type.type.name);
   }
-  QRM_RETURN_IF_ERROR(CheckClassTypes(asker.pod.annotations, names));
+  QRM_RETURN_IF_ERROR(config::CheckClassTypes(asker.pod.annotations, names));
   for (const OfferedType& type : types) {
     QRM_ASSIGN_OR_RETURN(std::optional<ChosenClass> one,
                          Chooser(type, asker, state, may_ask).Choose());

@@ -112,6 +112,7 @@ DaemonParts::DaemonParts(Config given_config, Machine given_machine, StateLock g
                                                : StatusOr<std::string>(node_config.status());
                      },
                  .restored = [this] { return !rebuilding || live.synchronized(); },
+                 .permissions = config.admission.permissions,
                  .policy = config.admission.merge.policy,
                  .scope = config.admission.scope,
                  .access = [this] { return PublisherAccess(config.publish); }},

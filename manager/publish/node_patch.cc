@@ -63,6 +63,7 @@ void PatchAnnotation(const json& node, const char* key, const std::string& value
 json ClassEntry(const OfferedType& offered) {
   json classes = json::array();
   json capacities = json::object();
+  json namespaces = json::object();
   for (const sdk::ClassInfo& info : offered.type.classes) {
     if (!info.problem.empty()) {
       continue;
@@ -71,12 +72,19 @@ json ClassEntry(const OfferedType& offered) {
     if (const uint64_t capacity = offered.CapacityOf(info); capacity != 0) {
       capacities[info.name] = capacity;
     }
+    if (const auto rule = offered.rules->classes.find(info.name);
+        rule != offered.rules->classes.end() && !rule->second.namespaces.empty()) {
+      namespaces[info.name] = rule->second.namespaces;
+    }
   }
   json entry = {{"name", offered.type.name},
                 {"classes", std::move(classes)},
                 {"immutable", !offered.type.is_mutable}};
   if (!capacities.empty()) {
     entry["capacity"] = std::move(capacities);
+  }
+  if (!namespaces.empty()) {
+    entry["namespaces"] = std::move(namespaces);
   }
   return entry;
 }
@@ -109,15 +117,20 @@ StringMap ClassResourcesOf(const OfferedTypes& types) {
   return resources;
 }
 
-std::string ClassesText(const OfferedTypes& types) {
+std::string ClassesText(const OfferedTypes& types, const Permissions& permissions) {
   json of_pods = json::array();
   json of_containers = json::array();
   for (const OfferedType& offered : types) {
     (offered.type.level == sdk::ClassLevel::kPod ? of_pods : of_containers)
         .push_back(ClassEntry(offered));
   }
+  json rules = json::array();
+  for (const PermissionRule& rule : permissions.rules()) {
+    rules.push_back({{"namespaces", rule.namespaces}, {"classes", rule.classes}});
+  }
   const json lists = {{"podClassResources", std::move(of_pods)},
-                      {"containerClassResources", std::move(of_containers)}};
+                      {"containerClassResources", std::move(of_containers)},
+                      {"permissions", std::move(rules)}};
   return lists.dump(-1, ' ', false, json::error_handler_t::replace);
 }
 

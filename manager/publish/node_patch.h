@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 
 #include "api/resource.h"
+#include "manager/admission/permissions.h"
 #include "manager/classes/class_choice.h"
 
 namespace qrm::manager {
@@ -35,8 +36,9 @@ StringMap ExtendedResourcesOf(const AllocatableByResource& allocatable);
 StringMap ClassResourcesOf(const OfferedTypes& types);
 
 /// The types and those of their classes that can be given.
-/// Source: KEP-3008, NodeStatus; `capacity` is our addition, of the classes that have one.
-std::string ClassesText(const OfferedTypes& types);
+/// Source: KEP-3008, NodeStatus. Our additions are `capacity` and `namespaces`, of the classes that
+/// have some, and `permissions`, what the rules say of classes, in their order.
+std::string ClassesText(const OfferedTypes& types, const Permissions& permissions);
 
 /// The extended resources that `node` (a v1 Node) says are ours, with their amounts there.
 StringMap OwnedResources(const nlohmann::json& node);

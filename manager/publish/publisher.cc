@@ -167,7 +167,7 @@ NodeWishes Publisher::Impl::WishesOf(const AllocatableByResource& offered,
     made.extended_resources.merge(ExtendedResourcesOf(offered));
   }
   if (options.Has(kPublishClasses)) {
-    made.classes = ClassesText(offered_types);
+    made.classes = ClassesText(offered_types, parts.permissions);
   }
   return made;
 }

@@ -39,8 +39,8 @@ std::vector<ConfigKey> ClusterKeys(ServeOptions& options) {
                       "Which of the kubeconfig's contexts."),
       config::WordsKey("resources", options.resources,
                        config::EnumerateWords(ResourceTypes(), "or"),
-                       "The extended resources that pods are judged by. Each but numa needs its "
-                       "custom resource to exist."),
+                       "The extended resources that pods are judged by. Each but numa and classes, "
+                       "which nodes tell of by annotations, needs its custom resource to exist."),
       config::TextKey("lease-name", options.lease_name, "name; empty: no lease",
                       "The Lease whose holder alone binds. Empty: only where no other process "
                       "ever runs, also not while one is replaced."),

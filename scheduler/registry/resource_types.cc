@@ -3,6 +3,7 @@
 
 #include "scheduler/examples/disk_io_resource.h"
 #include "scheduler/examples/fake_resource.h"
+#include "scheduler/topology/class_resource.h"
 #include "scheduler/topology/match_resource.h"
 #include "scheduler/topology/numa_resource.h"
 
@@ -10,10 +11,8 @@ namespace qrm::scheduler {
 
 const std::map<std::string, HandleRegistry::Factory>& ResourceFactories() {
   static const std::map<std::string, HandleRegistry::Factory> factories = {
-      {kDiskIo, MakeDiskIoHandle},
-      {kFakeResource, MakeFakeHandle},
-      {kNuma, MakeNumaHandle},
-      {kNumaMatch, MakeMatchHandle},
+      {kClasses, MakeClassesHandle}, {kDiskIo, MakeDiskIoHandle},   {kFakeResource, MakeFakeHandle},
+      {kNuma, MakeNumaHandle},       {kNumaMatch, MakeMatchHandle},
   };
   return factories;
 }

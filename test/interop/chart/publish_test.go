@@ -409,7 +409,7 @@ func TestPublishedNodeIsScheduledAsItAdmits(t *testing.T) {
 	n.await("what schedulers place by", n.describes)
 	amounts := object{"cpu": "16", "memory": "64Gi", "pods": "110"}
 	n.patchStatus(object{"capacity": amounts, "allocatable": amounts, "conditions": []object{{"type": "Ready", "status": "True"}}})
-	c := startSchedulingBy(n.apiServer, "numa")
+	c := startSchedulingBy(n.apiServer, "numa,classes")
 	isOn := func(name string) func() bool {
 		return func() bool { return slices.Contains(c.bound()["n1"], name) }
 	}
@@ -423,11 +423,7 @@ func TestPublishedNodeIsScheduledAsItAdmits(t *testing.T) {
 
 	// The node has four CPUs left, and none of its NUMA nodes has.
 	c.mustCreate(defaultPods, asGuaranteed("c", 4))
-	c.await("a reason on the pod that waits", func() bool {
-		var pod corev1.Pod
-		c.get(defaultPods+"/c", &pod)
-		return len(pod.Status.Conditions) > 0 && strings.Contains(pod.Status.Conditions[0].Message, "1 the node has too little cpu left where it is needed")
-	})
+	c.mustWaitFor("c", "1 the node has too little cpu left where it is needed")
 	if n.run("c", 4) == "" {
 		t.Error("the node admits what qrm-scheduler refuses")
 	}
@@ -438,7 +434,25 @@ func TestPublishedNodeIsScheduledAsItAdmits(t *testing.T) {
 	if refused := n.run("c", 4); refused != "" {
 		t.Errorf("the node does not admit c: %s", refused)
 	}
+
+	// Nobody may ask for its class, and another it does not have.
+	for class, why := range map[string]string{"first": "1 its namespace may not ask for that class of oom there", "last": "1 the node has no such class of oom"} {
+		pod := asGuaranteed(class, 1)
+		pod["metadata"].(object)["annotations"] = object{"oom.resources.alpha.kubernetes.io/default": class}
+		c.mustCreate(defaultPods, pod)
+		c.mustWaitFor(class, why)
+	}
 	if text := c.dump("/dump?compare"); !strings.Contains(text, `"equal": true`) {
 		t.Errorf("the cache is not what a new one is: %s", text)
 	}
+}
+
+// mustWaitFor waits until the pod says why it waits for a node.
+func (c *schedulingCluster) mustWaitFor(name, why string) {
+	c.t.Helper()
+	c.await(why+" on pod "+name, func() bool {
+		var pod corev1.Pod
+		c.get(defaultPods+"/"+name, &pod)
+		return len(pod.Status.Conditions) > 0 && strings.Contains(pod.Status.Conditions[0].Message, why)
+	})
 }

@@ -95,7 +95,7 @@ func TestSchedulerChartsConfigurationIsGood(t *testing.T) {
 	if _, err := os.Stat(program); err != nil {
 		t.Skip("qrm-scheduler is not built")
 	}
-	for _, config := range []string{"", "resources: [numa, numa-match, fake, disk-io]\nstale-after: 5s"} {
+	for _, config := range []string{"", "resources: [numa, numa-match, classes, fake, disk-io]\nstale-after: 5s"} {
 		made := renderScheduler(t, at("config", config))
 		file := filepath.Join(t.TempDir(), "config.yaml")
 		if err := os.WriteFile(file, []byte(made.config.Data["config.yaml"]), 0o600); err != nil {

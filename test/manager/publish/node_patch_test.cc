@@ -34,7 +34,7 @@ TEST(ExtendedResourcesTest, AreThosePluginsAskForUnderNamesThatPodsCanRequest) {
 /// Types blockio, with classes of any and of limited number, and lanes of a plugin for pods.
 OfferedTypes Types() {
   auto rules = std::make_shared<ClassTypeRules>();
-  rules->classes["fast"].capacity = 4;
+  rules->classes["fast"] = {.capacity = 4, .namespaces = {"db"}};
   OfferedType blockio{.type = {.name = "blockio",
                                .classes = {{.name = "fast"},
                                            {.name = "gone", .problem = "its disk is gone"},
@@ -54,11 +54,16 @@ TEST(ClassResourcesTest, AreTheClassesOfLimitedNumber) {
 }
 
 TEST(ClassesTextTest, HasTheFormOfTheProposalsNodeStatus) {
-  EXPECT_EQ(json::parse(ClassesText(Types())), json::parse(R"({
+  const Permissions permissions({{.namespaces = {"web-*"}, .classes = {"blockio/slow"}}});
+  EXPECT_EQ(json::parse(ClassesText(Types(), permissions)), json::parse(R"({
     "podClassResources": [{"name": "lanes.example.com", "classes": ["left"], "immutable": true,
                            "capacity": {"left": 1}}],
     "containerClassResources": [{"name": "blockio", "classes": ["fast", "slow"],
-                                 "immutable": false, "capacity": {"fast": 4}}]})"));
+                                 "immutable": false, "capacity": {"fast": 4},
+                                 "namespaces": {"fast": ["db"]}}],
+    "permissions": [{"namespaces": ["web-*"], "classes": ["blockio/slow"]},
+                    {"namespaces": ["kube-system"], "classes": ["*"]},
+                    {"namespaces": ["*"], "classes": []}]})"));
 }
 
 /// A Node of kubelet's.

@@ -58,7 +58,7 @@ const WrongCase kWrong[] = {
     {"OpenAddress", {"--address=:9755"}, "whoever reaches it could bind pods; set client-ca-file"},
     {"HalfACertificate", {"--key-file=/k"}, "set both certificate-file and key-file"},
     {"ClientsWithoutTls", {"--client-ca-file=/ca"}, "set certificate-file and key-file"},
-    {"UnknownResource", {"--resources=gpu"}, "write disk-io, fake, numa or numa-match"},
+    {"UnknownResource", {"--resources=gpu"}, "write classes, disk-io, fake, numa or numa-match"},
 };
 INSTANTIATE_TEST_SUITE_P(All, WrongServeTest, testing::ValuesIn(kWrong),
                          [](const auto& param_info) { return param_info.param.name; });

@@ -1,5 +1,5 @@
 // Finds the keys of one type, the container's before the pod's.
-#include "manager/classes/class_request.h"
+#include "plugins/config/class_request.h"
 
 #include <algorithm>
 
@@ -9,7 +9,7 @@
 #include "api/base/foreign_text.h"
 #include "plugins/sdk/class_name.h"
 
-namespace qrm::manager {
+namespace qrm::config {
 namespace {
 
 constexpr std::string_view kAlpha = ".resources.alpha.kubernetes.io/";
@@ -42,6 +42,16 @@ StatusOr<std::optional<ClassRequest>> FindAmong(const StringMap& annotations,
     request = request.value_or(ClassRequest{.name = found->second, .key = Shown(*found)});
   }
   return request;
+}
+
+/// The type that a key names which only this node manager reads; empty for any other key.
+std::string TypeOf(const std::string& key) {
+  for (const std::string_view domain : {kAlpha, kOwn}) {
+    if (const std::size_t at = key.find(domain); at != std::string::npos) {
+      return key.substr(0, at);
+    }
+  }
+  return {};
 }
 
 /// Errors: kInvalidArgument for the first of `keys` that is there.
@@ -84,23 +94,22 @@ StatusOr<std::optional<ClassRequest>> FindClassRequest(const StringMap& annotati
                              : FindAmong(annotations, defaults);
 }
 
+bool NamesClassType(const StringMap& annotations) {
+  return std::any_of(annotations.begin(), annotations.end(),
+                     [](const auto& annotation) { return !TypeOf(annotation.first).empty(); });
+}
+
 Status CheckClassTypes(const StringMap& annotations, const std::vector<std::string>& types) {
   for (const auto& annotation : annotations) {
-    for (const std::string_view domain : {kAlpha, kOwn}) {
-      const std::size_t at = annotation.first.find(domain);
-      if (at == std::string::npos) {
-        continue;
-      }
-      const std::string type = annotation.first.substr(0, at);
-      if (std::find(types.begin(), types.end(), type) == types.end()) {
-        return Errorf(StatusCode::kInvalidArgument,
-                      "{} is of a type of classes that this node does not have; leave it out of "
-                      "the pod, or use one of {}",
-                      Shown(annotation), config::EnumerateWords(types, "and"));
-      }
+    const std::string type = TypeOf(annotation.first);
+    if (!type.empty() && std::find(types.begin(), types.end(), type) == types.end()) {
+      return Errorf(StatusCode::kInvalidArgument,
+                    "{} is of a type of classes that this node does not have; leave it out of "
+                    "the pod, or use one of {}",
+                    Shown(annotation), EnumerateWords(types, "and"));
     }
   }
   return OkStatus();
 }
 
-}  // namespace qrm::manager
+}  // namespace qrm::config

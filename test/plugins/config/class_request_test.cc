@@ -1,4 +1,4 @@
-#include "manager/classes/class_request.h"
+#include "plugins/config/class_request.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -6,7 +6,7 @@
 #include "plugins/sdk/class_name.h"
 #include "test/support/is_ok.h"
 
-namespace qrm::manager {
+namespace qrm::config {
 namespace {
 
 using sdk::ClassLevel;
@@ -99,4 +99,4 @@ TEST(ClassNameTest, BeginsAndEndsWithALetterOrDigit) {
 }
 
 }  // namespace
-}  // namespace qrm::manager
+}  // namespace qrm::config

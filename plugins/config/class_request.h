@@ -10,7 +10,7 @@
 #include "api/resource.h"
 #include "plugins/sdk/class_provider.h"
 
-namespace qrm::manager {
+namespace qrm::config {
 
 /// What somebody asks for of one type.
 struct ClassRequest {
@@ -39,8 +39,10 @@ StatusOr<std::optional<ClassRequest>> FindClassRequest(const StringMap& annotati
                                                        const ClassTypeName& type,
                                                        const std::string& container);
 
-/// OK when no key that only this node manager reads (alpha, and TYPE.resources.qrm.io) names a type
-/// that is not in `types`. Errors: kInvalidArgument listing them.
+/// Whether a key that only this node manager reads (alpha, and TYPE.resources.qrm.io) names a type.
+bool NamesClassType(const StringMap& annotations);
+
+/// OK when no such key names a type that is not in `types`. Errors: kInvalidArgument listing them.
 Status CheckClassTypes(const StringMap& annotations, const std::vector<std::string>& types);
 
-}  // namespace qrm::manager
+}  // namespace qrm::config

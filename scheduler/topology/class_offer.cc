@@ -1,0 +1,79 @@
+// Reads and asks the rules.
+#include "scheduler/topology/class_offer.h"
+
+#include <algorithm>
+
+#include <nlohmann/json.hpp>
+
+#include "api/base/glob.h"
+
+namespace qrm::scheduler {
+namespace {
+
+using nlohmann::json;
+
+OfferedClassType ReadType(const json& entry, sdk::ClassLevel level) {
+  OfferedClassType type{.type = {.name = entry.at("name"), .level = level}};
+  for (const json& name : entry.at("classes")) {
+    type.classes[name];
+  }
+  const json capacities = entry.value("capacity", json::object());
+  for (const auto& [name, capacity] : capacities.items()) {
+    type.classes[name].capacity = capacity;
+  }
+  const json of_classes = entry.value("namespaces", json::object());
+  for (const auto& [name, namespaces] : of_classes.items()) {
+    type.classes[name].namespaces = namespaces;
+  }
+  return type;
+}
+
+/// Throws what the JSON library throws.
+ClassOffer Read(const json& lists) {
+  ClassOffer offer;
+  for (const json& entry : lists.at("podClassResources")) {
+    offer.types.push_back(ReadType(entry, sdk::ClassLevel::kPod));
+  }
+  for (const json& entry : lists.at("containerClassResources")) {
+    offer.types.push_back(ReadType(entry, sdk::ClassLevel::kContainer));
+  }
+  for (const json& rule : lists.at("permissions")) {
+    offer.rules.push_back({rule.at("namespaces"), rule.at("classes")});
+  }
+  return offer;
+}
+
+}  // namespace
+
+std::vector<std::string> ClassOffer::TypeNames() const {
+  std::vector<std::string> names;
+  names.reserve(types.size());
+  for (const OfferedClassType& each : types) {
+    names.push_back(each.type.name);
+  }
+  return names;
+}
+
+bool ClassOffer::MayAsk(const std::string& pod_namespace, const std::string& type,
+                        const std::string& name, const OfferedClass& offered) const {
+  if (MatchesAnyGlob(offered.namespaces, pod_namespace)) {
+    return true;
+  }
+  const auto rule = std::find_if(rules.begin(), rules.end(), [&](const Rule& any) {
+    return MatchesAnyGlob(any.namespaces, pod_namespace);
+  });
+  return rule != rules.end() && MatchesAnyGlob(rule->classes, type + "/" + name);
+}
+
+StatusOr<ClassOffer> ReadClassOffer(const std::string& text) {
+  try {
+    return Read(json::parse(text));
+  } catch (const json::exception& error) {
+    return Errorf(
+        StatusCode::kInvalidArgument,
+        "cannot read annotation {}, which qrmd writes: {}; run a qrmd of this version there",
+        kNodeClasses, error.what());
+  }
+}
+
+}  // namespace qrm::scheduler

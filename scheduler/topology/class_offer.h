@@ -1,0 +1,47 @@
+// What a node says of its QoS-class resources: which classes it has, for how many, and for whom.
+#pragma once
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "api/base/status.h"
+#include "plugins/config/class_request.h"
+
+namespace qrm::scheduler {
+
+/// Of a Node; qrmd writes it with `publish: [classes]`.
+inline constexpr char kNodeClasses[] = "qrm.io/class-resources";
+
+/// One class of a node.
+struct OfferedClass {
+  int64_t capacity = 0;                 ///< how many may have it at a time; 0: any number
+  std::vector<std::string> namespaces;  ///< globs: those may ask for it, whatever permissions say
+};
+
+struct OfferedClassType {
+  config::ClassTypeName type;
+  std::map<std::string, OfferedClass> classes;  ///< by name
+};
+
+/// All that kNodeClasses says.
+struct ClassOffer {
+  /// What the pods of some namespaces may ask for; both are globs.
+  struct Rule {
+    std::vector<std::string> namespaces;
+    std::vector<std::string> classes;  ///< "TYPE/CLASS"
+  };
+  std::vector<OfferedClassType> types;
+  std::vector<Rule> rules;  ///< the first one that names a namespace decides
+
+  std::vector<std::string> TypeNames() const;
+  /// Whether pods of `pod_namespace` may ask for class `name`, which is `offered`, of `type`.
+  bool MayAsk(const std::string& pod_namespace, const std::string& type, const std::string& name,
+              const OfferedClass& offered) const;
+};
+
+/// Reads the annotation. Errors: kInvalidArgument when it has not the form that qrmd writes.
+StatusOr<ClassOffer> ReadClassOffer(const std::string& text);
+
+}  // namespace qrm::scheduler

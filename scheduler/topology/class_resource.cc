@@ -1,0 +1,210 @@
+// Counts pods by what their annotations ask for, as the node does by its records.
+#include "scheduler/topology/class_resource.h"
+
+#include <algorithm>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <string>
+#include <utility>
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include "api/base/log.h"
+#include "plugins/config/class_request.h"
+#include "scheduler/topology/class_offer.h"
+
+namespace qrm::scheduler {
+namespace {
+
+using Kind = PodContainer::Kind;
+
+/// How many of a pod's containers have one class at the same time: all app containers and sidecars,
+/// or one that initializes.
+class Holders {
+ public:
+  void Add(Kind kind) {
+    lasting_ += kind == Kind::kInit ? 0 : 1;
+    initializing_ = initializing_ || kind == Kind::kInit;
+  }
+  int64_t AtOnce() const { return std::max<int64_t>(lasting_, initializing_ ? 1 : 0); }
+
+ private:
+  int64_t lasting_ = 0;
+  bool initializing_ = false;
+};
+
+/// Class -> how many places of it a pod takes.
+using Uses = std::map<std::string, int64_t>;
+
+/// What `pod` asks for of `type`. Errors: those of FindClassRequest.
+StatusOr<Uses> UsesOf(const Pod& pod, const config::ClassTypeName& type) {
+  std::map<std::string, Holders> holders;
+  for (const PodContainer& container : pod.containers) {
+    QRM_ASSIGN_OR_RETURN(const auto request,
+                         config::FindClassRequest(pod.annotations, type, container.name));
+    if (request.has_value() && !request->name.empty()) {
+      holders[request->name].Add(container.kind);
+    }
+  }
+  Uses uses;
+  for (const auto& [name, of_class] : holders) {
+    uses[name] = type.level == sdk::ClassLevel::kPod ? 1 : of_class.AtOnce();
+  }
+  return uses;
+}
+
+/// Spares most pods the search for each type and container.
+bool MayAskForClasses(const Pod& pod) {
+  return std::any_of(pod.annotations.begin(), pod.annotations.end(), [](const auto& each) {
+    return each.first.find(".resources.") != std::string::npos;
+  });
+}
+
+class ClassResource final : public ExtendedResource {
+ public:
+  explicit ClassResource(std::shared_ptr<const ClassOffer> offer) : offer_(std::move(offer)) {}
+
+  void AddPod(const Pod& pod) override { Take(pod, 1); }
+  void RemovePod(const Pod& pod) override { Take(pod, -1); }
+
+  Admission AdmitPod(const Pod& pod) const override {
+    if (!MayAskForClasses(pod)) {
+      return {};
+    }
+    if (!config::CheckClassTypes(pod.annotations, offer_->TypeNames()).ok()) {
+      return {.refusal = "the node has no such type of classes"};
+    }
+    for (const OfferedClassType& type : offer_->types) {
+      if (std::string refusal = RefusalOf(pod, type); !refusal.empty()) {
+        return {.refusal = std::move(refusal)};
+      }
+    }
+    return {};
+  }
+
+  std::unique_ptr<ExtendedResource> Clone() const override {
+    return std::make_unique<ClassResource>(*this);
+  }
+  nlohmann::json Dump() const override { return taken_; }
+
+ private:
+  std::string RefusalOf(const Pod& pod, const OfferedClassType& type) const {
+    const std::string& type_name = type.type.name;
+    const StatusOr<Uses> uses = UsesOf(pod, type.type);
+    if (!uses.ok()) {
+      return fmt::format("its annotations for {} contradict each other or name no class",
+                         type_name);
+    }
+    for (const auto& [name, count] : *uses) {
+      const auto offered = type.classes.find(name);
+      if (offered == type.classes.end()) {
+        return fmt::format("the node has no such class of {}", type_name);
+      }
+      if (!offer_->MayAsk(pod.pod_namespace, type_name, name, offered->second)) {
+        return fmt::format("its namespace may not ask for that class of {} there", type_name);
+      }
+      if (offered->second.capacity != 0 &&
+          TakenOf(type_name, name) + count > offered->second.capacity) {
+        return fmt::format("all places of the class of {} are taken", type_name);
+      }
+    }
+    return {};
+  }
+
+  int64_t TakenOf(const std::string& type, const std::string& name) const {
+    const auto found = taken_.find(type + "/" + name);
+    return found == taken_.end() ? 0 : found->second;
+  }
+
+  void Take(const Pod& pod, int64_t times) {
+    if (!MayAskForClasses(pod)) {
+      return;
+    }
+    for (const OfferedClassType& type : offer_->types) {
+      for (const auto& [name, count] : UsesOf(pod, type.type).value_or(Uses())) {
+        const auto taken = taken_.try_emplace(type.type.name + "/" + name).first;
+        taken->second += times * count;
+        if (taken->second == 0) {
+          taken_.erase(taken);
+        }
+      }
+    }
+  }
+
+  std::shared_ptr<const ClassOffer> offer_;
+  std::map<std::string, int64_t> taken_;  // "TYPE/CLASS" -> places
+};
+
+/// What a node says, and what that means: null where it cannot be read.
+struct NodeClasses {
+  std::string text;
+  std::shared_ptr<const ClassOffer> offer;
+};
+
+class ClassesHandle final : public Handle {
+ public:
+  Status Run(ExtendedCache& cache, Feed& feed) override {
+    feed.SubscribeNodes([this, &cache](const std::string& name, const Node* node) {
+      const std::string text = TextOf(node);
+      const auto known = nodes_.find(name);
+      if (text == (known == nodes_.end() ? std::string() : known->second->text)) {
+        return;
+      }
+      if (text.empty()) {
+        nodes_.erase(known);
+        cache.SetExtendedResource(name, nullptr);
+        return;
+      }
+      const std::shared_ptr<const NodeClasses> classes = Read(name, text);
+      nodes_[name] = classes;
+      cache.SetExtendedResource(name, classes->offer == nullptr
+                                          ? nullptr
+                                          : std::make_shared<ClassResource>(classes->offer));
+    });
+    return OkStatus();
+  }
+
+  // Runtimes read some keys, too: who uses only those may be meant for a node without qrmd.
+  bool Wants(const Pod& pod) const override { return config::NamesClassType(pod.annotations); }
+
+ private:
+  static std::string TextOf(const Node* node) {
+    if (node == nullptr) {
+      return {};
+    }
+    const auto classes = node->annotations.find(kNodeClasses);
+    return classes == node->annotations.end() ? std::string() : classes->second;
+  }
+
+  /// Nodes that say the same share it.
+  std::shared_ptr<const NodeClasses> Read(const std::string& node, const std::string& text) {
+    if (const auto known = known_.find(text); known != known_.end()) {
+      if (auto classes = known->second.lock(); classes != nullptr) {
+        return classes;
+      }
+    }
+    StatusOr<ClassOffer> offer = ReadClassOffer(text);
+    if (!offer.ok()) {
+      log::Warning("classes of a node not used",
+                   {{"node", node}, {"error", MessageOf(offer.status())}});
+    }
+    auto classes = std::make_shared<const NodeClasses>(NodeClasses{
+        text, offer.ok() ? std::make_shared<const ClassOffer>(*std::move(offer)) : nullptr});
+    std::erase_if(known_, [](const auto& entry) { return entry.second.expired(); });
+    known_[text] = classes;
+    return classes;
+  }
+
+  std::map<std::string, std::shared_ptr<const NodeClasses>> nodes_;  // by node
+  std::map<std::string, std::weak_ptr<const NodeClasses>> known_;    // by text
+};
+
+}  // namespace
+
+std::unique_ptr<Handle> MakeClassesHandle() {
+  return std::make_unique<ClassesHandle>();
+}
+
+}  // namespace qrm::scheduler
