@@ -30,6 +30,7 @@ class StallMeter {
       }
     }
   }
+  ~StallMeter() = default;
   StallMeter(const StallMeter&) = delete;
   StallMeter& operator=(const StallMeter&) = delete;
 
