@@ -106,7 +106,8 @@ void ClassBook::Update() {
 
 sdk::ClassProvider* ClassBook::Find(const std::string& type) const {
   const auto at = std::find(names_.begin(), names_.end(), type);
-  return at == names_.end() ? nullptr : providers_[at - names_.begin()].get();
+  return at == names_.end() ? nullptr
+                            : providers_[static_cast<std::size_t>(at - names_.begin())].get();
 }
 
 StatusOr<sdk::ClassOptions> ClassBook::Resolve(const StringMap& classes) const {

@@ -243,12 +243,12 @@ void ClassKeeper::Prepare(const ContainerKey& key, Prepared done) {
     return;
   }
   const auto join = std::make_shared<Join>(wanted.size(), std::move(done));
-  for (auto& [type, one] : wanted) {
-    type->thread.Post([&type = *type, one = std::move(one), join] {
-      const Status given = type.worker.Give(one);
-      join->Add(given.ok()
-                    ? given
-                    : Annotate(given, fmt::format("cannot give {} class {}", type.name, one.name)));
+  for (auto& [of, one] : wanted) {
+    of->thread.Post([&type = *of, target = std::move(one), join] {
+      const Status given = type.worker.Give(target);
+      join->Add(given.ok() ? given
+                           : Annotate(given, fmt::format("cannot give {} class {}", type.name,
+                                                         target.name)));
     });
   }
 }

@@ -24,6 +24,7 @@ StatusOr<std::string> ReadSource(const Section& section, const std::string& fall
 
 std::string BytesByNodeText(const std::map<int, uint64_t>& bytes_by_node) {
   std::vector<std::string> entries;
+  entries.reserve(bytes_by_node.size());
   for (const auto& [node, bytes] : bytes_by_node) {
     entries.push_back(fmt::format("{}: {}", node, bytes));
   }

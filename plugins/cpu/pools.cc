@@ -72,6 +72,7 @@ void YieldToFixed(const CpuPluginConfig& config, PoolMap& pools) {
 
 std::string Names(const CpuPluginConfig& config) {
   std::vector<std::string> names;
+  names.reserve(config.pools.size());
   for (const auto& [name, pool] : config.pools) {
     names.push_back(name);
   }
@@ -154,7 +155,7 @@ std::string SavePools(const CpuPluginConfig& config, const SavedPools& saved) {
 }
 
 StatusOr<SavedPools> LoadPools(const CpuPluginConfig& config, const std::string& text) {
-  const Status unreadable =
+  Status unreadable =
       Errorf(StatusCode::kDataLoss,
              "cannot read the saved pools: '{}' is not what was saved; set the pools again", text);
   const nlohmann::json saved = nlohmann::json::parse(text, nullptr, false);

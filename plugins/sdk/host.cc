@@ -47,6 +47,8 @@ struct PluginHost::Impl {
     ShutDown(std::move(server));
     plugin.changes().Connect({});
   }
+  Impl(const Impl&) = delete;
+  Impl& operator=(const Impl&) = delete;
 
   /// A server of all calls on the socket at `path`; null when none can be made there.
   std::unique_ptr<grpc::Server> StartServer(const std::string& path) {

@@ -63,6 +63,8 @@ struct Registrar::Impl {
     QRM_CHECK(stop_event >= 0);
   }
   ~Impl() { ::close(stop_event); }
+  Impl(const Impl&) = delete;
+  Impl& operator=(const Impl&) = delete;
 
   void Loop();
   void Stop();

@@ -67,7 +67,7 @@ StatusOr<std::unique_ptr<RunningPlugin>> RunningPlugin::Start(const PluginSettin
     impl->notifier = std::make_unique<ChangeNotifier>(settings.control_socket, settings.resource);
     impl->host->OnChanged([notifier = impl->notifier.get()] { notifier->Notify(); });
   }
-  const Status listening = impl->host->Listen(place.plugin_socket);
+  Status listening = impl->host->Listen(place.plugin_socket);
   if (listening.ok()) {
     log::Info("plugin serves", {{"resource", settings.resource}, {"socket", place.plugin_socket}});
   } else if (IsFinal(listening)) {

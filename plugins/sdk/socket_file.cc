@@ -75,7 +75,7 @@ StatusOr<std::string> TemporarySocketPath(const std::string& path) {
                   "cannot make socket {}: there is no directory {}; start qrmd, which makes it",
                   path, directory.string());
   }
-  const std::string temporary = directory / fmt::format(".{:08x}", std::random_device()());
+  std::string temporary = directory / fmt::format(".{:08x}", std::random_device()());
   QRM_RETURN_IF_ERROR(CheckLength(path));
   QRM_RETURN_IF_ERROR(CheckLength(temporary));
   return temporary;

@@ -43,7 +43,7 @@ Files ReadFiles(const std::string& directory) {
 
 void WriteFiles(const std::string& directory, const Files& files) {
   for (const auto& [name, content] : files) {
-    std::ofstream(directory + "/" + name, std::ios::binary) << content;
+    std::ofstream(fs::path(directory) / name, std::ios::binary) << content;
   }
 }
 

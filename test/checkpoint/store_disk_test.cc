@@ -400,9 +400,9 @@ TEST(StoreDiskTest, LosesNothingAcknowledgedWhenKilled) {
   RandomChanges random(9);
   NodeState state;
   for (int round = 0; round < 40; ++round) {
-    std::vector<Change> changes;
-    for (int i = 0; i < 100; ++i) {
-      changes.push_back(random.Next());
+    std::vector<Change> changes(100);
+    for (Change& change : changes) {
+      change = random.Next();
     }
     const int count = CommitUntilKilled(dir.path(), changes, 1 + random.Draw(50));
     for (int i = 0; i < count; ++i) {

@@ -122,7 +122,7 @@ class CrashTest {
     }
     ::setenv("LD_PRELOAD", (programs_ + "/libqrm-die-at-write.so").c_str(), 1);
     ::setenv("QRM_DIE_AT_WRITE", std::to_string(Draw(120)).c_str(), 1);
-    const Status started = node_.Start(kPlugins);
+    Status started = node_.Start(kPlugins);
     ::unsetenv("LD_PRELOAD");
     ::unsetenv("QRM_DIE_AT_WRITE");
     if (started.ok()) {
@@ -147,7 +147,7 @@ class CrashTest {
     node_.KillDaemon();
   }
 
-  PodSpec MakePod(int cpus, int64_t gib) {
+  PodSpec MakePod(int64_t cpus, int64_t gib) {
     const std::string name = fmt::format("pod{}", next_pod_++);
     return {.name = name,
             .uid = "uid-" + name,
@@ -208,7 +208,7 @@ class CrashTest {
   int CpusTaken() const {
     int taken = 0;
     for (const auto& [uid, pinned] : Running()) {
-      taken += static_cast<int>(CpuSet::Parse(pinned.cpus).value().Count());
+      taken += CpuSet::Parse(pinned.cpus).value().Count();
     }
     return taken;
   }
@@ -290,6 +290,7 @@ Status Run(const Options& options) {
 }  // namespace
 }  // namespace qrm::test
 
+// NOLINTNEXTLINE(bugprone-exception-escape): what fails here shall end the program.
 int main(int argc, char** argv) {
   CLI::App app("Kills qrmd at random instants and checks that nothing was lost.");
   qrm::test::Options options;

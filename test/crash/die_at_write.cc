@@ -35,6 +35,7 @@ Function Real(const char* name) {
 
 extern "C" {
 
+// NOLINTNEXTLINE(readability-inconsistent-declaration-parameter-name): theirs are reserved.
 int fdatasync(int fd) {
   static const auto real = Real<int (*)(int)>("fdatasync");
   Count();
@@ -51,6 +52,7 @@ int fsync(int fd) {
   return result;
 }
 
+// NOLINTNEXTLINE(readability-inconsistent-declaration-parameter-name): theirs are reserved.
 ssize_t pwrite64(int fd, const void* data, size_t size, off64_t offset) {
   static const auto real = Real<ssize_t (*)(int, const void*, size_t, off64_t)>("pwrite64");
   Count();

@@ -27,11 +27,13 @@ Function Real(const char* name) {
 
 extern "C" {
 
+// NOLINTNEXTLINE(readability-inconsistent-declaration-parameter-name): theirs are reserved.
 ssize_t pwrite64(int fd, const void* data, size_t size, off64_t offset) {
   static const auto real = Real<ssize_t (*)(int, const void*, size_t, off64_t)>("pwrite64");
   return IsReadOnly() ? -1 : real(fd, data, size, offset);
 }
 
+// NOLINTNEXTLINE(readability-inconsistent-declaration-parameter-name): theirs are reserved.
 int ftruncate64(int fd, off64_t size) {
   static const auto real = Real<int (*)(int, off64_t)>("ftruncate64");
   return IsReadOnly() ? -1 : real(fd, size);

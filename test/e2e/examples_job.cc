@@ -116,7 +116,7 @@ class Example {
   std::unique_ptr<Node> node_;
 };
 
-PodSpec Pod(const std::string& name, const std::string& uid, const std::string& role, int cpus,
+PodSpec Pod(const std::string& name, const std::string& uid, const std::string& role, int64_t cpus,
             int64_t gib = 0) {
   return {.name = name,
           .uid = uid,

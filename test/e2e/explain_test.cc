@@ -54,7 +54,7 @@ class PodOfTwo {
   }
 
  private:
-  static ContainerSpec Container(const std::string& name, int cpus) {
+  static ContainerSpec Container(const std::string& name, int64_t cpus) {
     return {.name = name, .milli_cpus = cpus * 1000, .memory_bytes = int64_t{4} << 30};
   }
 

@@ -74,6 +74,7 @@ int Run(int argc, char** argv) {
 }  // namespace
 }  // namespace qrm::test
 
+// NOLINTNEXTLINE(bugprone-exception-escape): what fails here shall end the program.
 int main(int argc, char** argv) {
   return qrm::test::Run(argc, argv);
 }

@@ -34,6 +34,7 @@ std::string ReadAll(const std::string& path) {
   ::dup2(output, STDOUT_FILENO);
   ::dup2(output, STDERR_FILENO);
   std::vector<char*> arguments;
+  arguments.reserve(command.size() + 1);
   for (const std::string& word : command) {
     arguments.push_back(const_cast<char*>(word.c_str()));
   }
@@ -130,10 +131,11 @@ StatusOr<std::string> RunCommand(const std::vector<std::string>& command) {
     ::waitpid(*pid, &status, 0);
   }
   std::string output;
-  std::rewind(file);
   char buffer[4096];
-  while (const std::size_t size = std::fread(buffer, 1, sizeof(buffer), file)) {
-    output.append(buffer, size);
+  ssize_t size = 0;
+  while ((size = ::pread(::fileno(file), buffer, sizeof(buffer),
+                         static_cast<off_t>(output.size()))) > 0) {
+    output.append(buffer, static_cast<std::size_t>(size));
   }
   std::fclose(file);
   if (!pid.ok()) {

@@ -25,11 +25,10 @@ using ::testing::AllOf;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;
 using ::testing::Not;
-using ::testing::SizeIs;
 
 constexpr std::chrono::seconds kSoon{2};
 
-PodSpec Pod(const std::string& name, const std::string& role, int cpus, int64_t gib = 0) {
+PodSpec Pod(const std::string& name, const std::string& role, int64_t cpus, int64_t gib = 0) {
   return {.name = name,
           .uid = "uid-" + name,
           .labels = {{"katalyst.kubewharf.io/pod_role", role}},

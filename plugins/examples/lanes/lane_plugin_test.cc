@@ -38,6 +38,8 @@ class PluginProcess {
     kill(pid_, SIGKILL);
     waitpid(pid_, nullptr, 0);
   }
+  PluginProcess(const PluginProcess&) = delete;
+  PluginProcess& operator=(const PluginProcess&) = delete;
 
  private:
   pid_t pid_;
