@@ -2,7 +2,8 @@
 # Installs what building, testing and running qrm needs, all of it from Debian 12's own packages.
 #   scripts/deps.sh [--checks | --operator | --vm]
 #      with --checks also the clang that scripts/check.sh and scripts/fuzz.sh need, with --operator also promtool, tmux,
-#      Chromium and what makes a root of packages, with --vm also the emulator of scripts/vm.sh and what makes its disks
+#      fish, zsh, rsvg-convert, Chromium and what makes a root of packages, with --vm also the emulator of scripts/vm.sh
+#      and what makes its disks
 set -euo pipefail
 
 packages=(
@@ -15,7 +16,7 @@ packages=(
 case ${1:-} in
   "") ;;
   --checks) packages+=(clang-format-19 clang-tidy-19 clang-19 libclang-rt-19-dev) ;;
-  --operator) packages+=(prometheus mmdebstrap dpkg-dev tmux chromium) ;;
+  --operator) packages+=(prometheus mmdebstrap dpkg-dev tmux fish zsh chromium librsvg2-bin) ;;
   --vm) packages+=(qemu-system-x86 e2fsprogs cpio kmod xz-utils fakeroot procps) ;;
   *)
     echo "cannot install for \"$1\"; use --checks, --operator, --vm or nothing" >&2

@@ -245,6 +245,17 @@ struct ControlServer::Impl final : public v1::Control::CallbackService {
         ChangeLogLevel(request->level(), WhoIs(server.FindPeer(context->peer()))));
   }
 
+  Reactor* AnnouncePod(Context* context, const v1::AnnouncePodRequest* request,
+                       v1::AnnouncePodResponse* response) override {
+    const Reply reply(context, response);
+    const StatusOr<std::string> pod = node.AnnouncePod(request->pod());
+    if (!pod.ok()) {
+      return reply(pod.status());
+    }
+    log::Info("pod announced", {{"pod", *pod}, {"by", WhoIs(server.FindPeer(context->peer()))}});
+    return reply(v1::AnnouncePodResponse());
+  }
+
   Reactor* DryRun(Context* context, const v1::DryRunRequest* request,
                   v1::DryRunResponse* response) override {
     const Reply reply(context, response);

@@ -129,6 +129,7 @@ DaemonParts::DaemonParts(Config given_config, Machine given_machine, StateLock g
             .live = live,
             .writes = writes,
             .classes = class_keeper,
+            .specs = sources,
             .kubelet = kubelet,
             .machine = machine,
             .warnings = warnings,

@@ -16,6 +16,7 @@
 #include "manager/classes/class_keeper.h"
 #include "manager/daemon/config.h"
 #include "manager/daemon/loop_watch.h"
+#include "manager/kubelet/kubelet_specs.h"
 #include "manager/kubelet/kubelet_watch.h"
 #include "manager/observability/node_services.h"
 #include "manager/podresources/pod_resources_server.h"
@@ -47,6 +48,7 @@ class NodeView final : public NodeServices {
     const LiveContainers& live;
     const ForeignWrites& writes;
     ClassKeeper& classes;
+    KubeletSpecs& specs;
     const KubeletWatch& kubelet;
     const Machine& machine;
     const std::vector<std::string>& warnings;
@@ -77,6 +79,9 @@ class NodeView final : public NodeServices {
   }
   void TryPod(std::string pod, const std::function<void(StatusOr<DryRunReport>)>& done) override {
     parts_.dry_runs.Ask(std::move(pod), done);
+  }
+  StatusOr<std::string> AnnouncePod(const std::string& pod) override {
+    return parts_.specs.Announce(pod);
   }
 
  private:

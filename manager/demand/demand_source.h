@@ -28,7 +28,8 @@ struct ContainerDemand {
   bool restartable_init = false;  ///< a sidecar among the pod's init containers
   /// By the names the pod uses. Units: as in ContainerRequest::requests; amounts are above zero.
   std::map<std::string, double> requests;
-  std::string source;      ///< where `requests` came from: "pods-api", "kubelet" or kEstimate
+  /// Where `requests` came from: "pods-api", "kubelet", "announced" or kEstimate.
+  std::string source;
   std::string runtime_id;  ///< the runtime's of this container; empty for one that is yet to come
   std::string runtime_class;
   /// The CPUs and memory nodes that the runtime confines it to, as far as it says.

@@ -66,6 +66,8 @@ struct ExactSource::Impl : std::enable_shared_from_this<ExactSource::Impl> {
 
   boost::asio::io_context& io;
   const std::vector<SpecSource*> sources;
+  const bool can_look = std::any_of(sources.begin(), sources.end(),
+                                    [](const SpecSource* source) { return source->can_look(); });
   const CgroupEstimate estimate;
   const std::chrono::milliseconds max_wait;
 
@@ -94,11 +96,14 @@ void ExactSource::Stop() {
 void ExactSource::Find(const RuntimePod& pod, const RuntimeContainer& container, Deadline deadline,
                        Found found) {
   StatusOr<ContainerDemand> estimated = impl_->estimate.Estimate(pod, container);
-  if (!estimated.ok() || impl_->sources.empty()) {
+  if (!estimated.ok()) {
     found(std::move(estimated));
     return;
   }
   std::optional<ContainerDemand> exact = impl_->Known(*estimated);
+  if (!exact.has_value() && !impl_->can_look) {
+    exact = *estimated;
+  }
   WaitPtr begun;
   {
     const MutexLock lock(impl_->mutex);

@@ -66,7 +66,8 @@ StatusOr<PodSpec> ParsePodMessage(const std::string& bytes) {
   core::Pod pod;
   if (!pod.ParseFromString(bytes)) {
     return Errorf(StatusCode::kInvalidArgument,
-                  "cannot read a pod from kubelet: its {} bytes are no v1.Pod; update kubelet",
+                  "cannot read a pod: its {} bytes are no v1.Pod; update kubelet, or the qrmctl "
+                  "that sent them",
                   bytes.size());
   }
   return ReadManifest(ManifestOf(pod));

@@ -14,8 +14,10 @@ class SpecSource {
  public:
   virtual ~SpecSource() = default;
 
-  /// What demands by its specs are marked with: "pods-api", "kubelet".
+  /// What demands by its specs are marked with: "pods-api", "kubelet", "announced".
   virtual std::string name() const = 0;
+  /// Whether it can look for a pod that it does not know; as long as the object.
+  virtual bool can_look() const { return true; }
   /// What it knows now; null when unknown.
   virtual PodSpecPtr Find(const std::string& uid) const = 0;
   /// Begins to look for a pod that is not known, or has changed; does nothing when it cannot be

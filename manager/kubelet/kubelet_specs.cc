@@ -1,9 +1,12 @@
 // Makes the sources of pod specs that the configuration names.
 #include "manager/kubelet/kubelet_specs.h"
 
+#include <utility>
 #include <vector>
 
 #include <boost/asio/post.hpp>
+
+#include "manager/demand/pod_message.h"
 
 namespace qrm::manager {
 namespace {
@@ -44,9 +47,10 @@ std::unique_ptr<KubeletPods> MakeKubeletPods(const KubeletSpecs::Parts& parts,
 }
 
 /// The exact first; those that are not asked are null.
-std::vector<SpecSource*> SpecSourcesOf(SpecSource* pods_api, SpecSource* kubelet_pods) {
+std::vector<SpecSource*> SpecSourcesOf(SpecSource* pods_api, SpecSource* kubelet_pods,
+                                       SpecSource* announced) {
   std::vector<SpecSource*> sources;
-  for (SpecSource* source : {pods_api, kubelet_pods}) {
+  for (SpecSource* source : {pods_api, kubelet_pods, announced}) {
     if (source != nullptr) {
       sources.push_back(source);
     }
@@ -60,13 +64,20 @@ KubeletSpecs::KubeletSpecs(const Parts& parts, const KubeletOptions& options,
                            const PodKeys& pod_keys)
     : pods_api_(MakePodsApi(parts, options)),
       kubelet_pods_(MakeKubeletPods(parts, options)),
-      source_(parts.io, SpecSourcesOf(pods_api_.get(), kubelet_pods_.get()),
+      source_(parts.io, SpecSourcesOf(pods_api_.get(), kubelet_pods_.get(), &announced_),
               CgroupEstimate(pod_keys, parts.machine.memory_bytes()), options.pod_spec_wait) {}
 
 SpecsFrom KubeletSpecs::specs_from() const {
   const bool told = (pods_api_ != nullptr && pods_api_->synced()) ||
                     (kubelet_pods_ != nullptr && kubelet_pods_->reachable());
   return told ? SpecsFrom::kKubelet : SpecsFrom::kCgroups;
+}
+
+StatusOr<std::string> KubeletSpecs::Announce(const std::string& pod) {
+  QRM_ASSIGN_OR_RETURN(PodSpec spec, ParsePodMessage(pod));
+  std::string name = spec.pod_namespace + "/" + spec.name;
+  announced_.Add(std::move(spec));
+  return name;
 }
 
 void KubeletSpecs::Start() {

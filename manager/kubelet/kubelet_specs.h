@@ -7,6 +7,7 @@
 
 #include <boost/asio/io_context.hpp>
 
+#include "manager/demand/announced_pods.h"
 #include "manager/demand/exact_source.h"
 #include "manager/demand/new_pod.h"
 #include "manager/kubelet/kubelet_options.h"
@@ -16,7 +17,7 @@
 
 namespace qrm::manager {
 
-/// Kubelet's Pods API, then its list over HTTPS, then the estimate.
+/// Kubelet's Pods API, then its list over HTTPS, then what was announced, then the estimate.
 class KubeletSpecs {
  public:
   struct Parts {
@@ -34,12 +35,17 @@ class KubeletSpecs {
   void Stop();
 
   DemandSource& source() { return source_; }
+  /// Takes the serialized k8s.io.api.core.v1.Pod `pod` for one that is about to be made and that
+  /// kubelet does not know; gives its "namespace/name". Errors: kInvalidArgument for one without
+  /// name or UID, or that is no pod. Threads: any.
+  StatusOr<std::string> Announce(const std::string& pod);
   /// Who tells now what a pod that comes requests. Threads: any.
   SpecsFrom specs_from() const;
 
  private:
   const std::unique_ptr<PodsApiClient> pods_api_;    // null when it is not to be asked
   const std::unique_ptr<KubeletPods> kubelet_pods_;  // null when it is not to be asked
+  AnnouncedPods announced_;
   ExactSource source_;
 };
 

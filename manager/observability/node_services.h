@@ -88,6 +88,9 @@ class NodeServices {
   /// What would become of the pod in the serialized k8s.io.api.core.v1.Pod `pod` if it came now;
   /// nothing changes. `done` runs once, on a thread that may wait, or at once.
   virtual void TryPod(std::string pod, const std::function<void(StatusOr<DryRunReport>)>& done) = 0;
+
+  /// As KubeletSpecs::Announce.
+  virtual StatusOr<std::string> AnnouncePod(const std::string& pod) = 0;
 };
 
 }  // namespace qrm::manager

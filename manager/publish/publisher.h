@@ -37,7 +37,7 @@ class Publisher {
         config;
     /// Whether the state is complete; nothing is published before.
     std::function<bool()> restored;
-    Permissions permissions = {};
+    Permissions permissions;
     TopologyPolicy policy = TopologyPolicy::kNone;
     TopologyScope scope = TopologyScope::kContainer;
     /// How the API server is reached; asked again until it tells.

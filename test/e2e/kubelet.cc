@@ -5,6 +5,7 @@
 #include <cerrno>
 #include <cstring>
 #include <fstream>
+#include <string_view>
 #include <utility>
 
 #include <fmt/format.h>
@@ -18,7 +19,7 @@ namespace cri = ::runtime::v1;
 
 namespace {
 
-constexpr int64_t kPeriodUs = 100'000;
+using manager::cli::kCpuPeriodUs;
 
 std::string LogName(const PodSpec& pod, const ContainerSpec& container, uint32_t attempt) {
   return fmt::format("{}-{}-{}.log", pod.uid, container.name, attempt);
@@ -31,32 +32,23 @@ std::string SliceOf(std::string path) {
   return path.substr(1) + ".slice";
 }
 
-/// The node's memory, of which a Burstable container's OOM score is a share.
-int64_t NodeMemoryBytes() {
-  std::ifstream meminfo("/proc/meminfo");
-  std::string key;
-  int64_t kib = 0;
-  meminfo >> key >> kib;
-  return std::max<int64_t>(kib, 1) * 1024;
-}
-
 }  // namespace
 
 CgroupValues ValuesFor(const ContainerSpec& container) {
-  CgroupValues values{.cpu_shares = std::max<int64_t>(2, container.milli_cpus * 1024 / 1000),
-                      .memory_limit_bytes = container.memory_bytes};
-  if (container.cpu_limit) {
-    values.cpu_quota_us = std::max<int64_t>(1000, container.milli_cpus * kPeriodUs / 1000);
-  }
-  if (container.cpu_limit && container.memory_bytes > 0) {
-    values.oom_score_adj = -997;
-  } else if (container.milli_cpus == 0 && container.memory_bytes == 0) {
-    values.oom_score_adj = 1000;
-    values.qos_path = "/besteffort";
-  } else {
-    values.oom_score_adj =
-        std::clamp<int64_t>(1000 - 1000 * container.memory_bytes / NodeMemoryBytes(), 3, 999);
-    values.qos_path = "/burstable";
+  const bool is_empty = container.milli_cpus == 0 && container.memory_bytes == 0;
+  const bool is_guaranteed = container.cpu_limit && container.memory_bytes > 0;
+  const std::string_view qos_class = is_guaranteed ? "Guaranteed"
+                                     : is_empty    ? "BestEffort"
+                                                   : "Burstable";
+  CgroupValues values;
+  static_cast<manager::cli::CgroupValues&>(values) = manager::cli::KubeletValues(
+      {.milli_cpus = container.milli_cpus,
+       .milli_cpu_limit = container.cpu_limit ? container.milli_cpus : 0,
+       .memory_bytes = container.memory_bytes,
+       .memory_limit_bytes = container.memory_bytes},
+      qos_class, manager::cli::MachineBytes());
+  if (!is_guaranteed) {
+    values.qos_path = is_empty ? "/besteffort" : "/burstable";
   }
   return values;
 }
@@ -135,7 +127,7 @@ cri::PodSandboxConfig Kubelet::Impl::SandboxConfig(const PodSpec& spec, uint32_t
                                      : options.cgroup_parent + path);
   linux_config.mutable_resources()->set_cpu_shares(values.cpu_shares);
   linux_config.mutable_resources()->set_cpu_quota(values.cpu_quota_us);
-  linux_config.mutable_resources()->set_cpu_period(kPeriodUs);
+  linux_config.mutable_resources()->set_cpu_period(kCpuPeriodUs);
   linux_config.mutable_resources()->set_memory_limit_in_bytes(values.memory_limit_bytes);
   // The host's network needs no CNI plugin.
   linux_config.mutable_security_context()->mutable_namespace_options()->set_network(cri::NODE);
@@ -158,7 +150,7 @@ cri::ContainerConfig Kubelet::Impl::ContainerConfig(const PodSpec& spec,
   cri::LinuxContainerResources& resources = *config.mutable_linux()->mutable_resources();
   resources.set_cpu_shares(values.cpu_shares);
   resources.set_cpu_quota(values.cpu_quota_us);
-  resources.set_cpu_period(kPeriodUs);
+  resources.set_cpu_period(kCpuPeriodUs);
   resources.set_memory_limit_in_bytes(values.memory_limit_bytes);
   resources.set_oom_score_adj(values.oom_score_adj);
   cri::NamespaceOption& namespaces =
@@ -267,7 +259,7 @@ Status Kubelet::Resize(const std::string& container_id, const CgroupValues& valu
   cri::LinuxContainerResources& resources = *request.mutable_linux();
   resources.set_cpu_shares(values.cpu_shares);
   resources.set_cpu_quota(values.cpu_quota_us);
-  resources.set_cpu_period(kPeriodUs);
+  resources.set_cpu_period(kCpuPeriodUs);
   resources.set_memory_limit_in_bytes(values.memory_limit_bytes);
   resources.set_cpuset_cpus(cpus);
   return impl_

@@ -13,6 +13,7 @@
 
 #include "api/base/status.h"
 #include "api/resource.h"
+#include "tools/qrmctl/cgroup_values.h"
 
 namespace qrm::test {
 
@@ -54,12 +55,7 @@ struct ListedContainer {
 };
 
 /// The cgroup values that kubelet computes for a container.
-/// Source: kubelet's MilliCPUToShares, MilliCPUToQuota and GetContainerOOMScoreAdjust.
-struct CgroupValues {
-  int64_t cpu_shares = 0;
-  int64_t cpu_quota_us = 0;
-  int64_t memory_limit_bytes = 0;
-  int64_t oom_score_adj = 0;
+struct CgroupValues : manager::cli::CgroupValues {
   std::string qos_path;  ///< below kubepods: "", "/burstable" or "/besteffort"
 };
 CgroupValues ValuesFor(const ContainerSpec& container);

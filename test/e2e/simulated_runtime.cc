@@ -15,10 +15,63 @@ SimulatedRuntime::SimulatedRuntime(const std::string& directory, std::chrono::mi
       cri_(cri_socket_),
       nri_(nri_socket_) {
   nri_.SetInventory([this] { return TakeInventory(); });
+  cri_.MakePodsBy({.run =
+                       [this](const cri::RunPodSandboxRequest& request) {
+                         return RunSandbox(request.config());
+                       },
+                   .create =
+                       [this](const cri::CreateContainerRequest& request) {
+                         return MakeContainer(request.pod_sandbox_id(), request.config());
+                       },
+                   .stop =
+                       [this](const std::string& id) {
+                         const StatusOr<Sandbox> sandbox = FindById(id);
+                         return sandbox.ok() ? Stop(*sandbox) : sandbox.status();
+                       },
+                   .remove =
+                       [this](const std::string& id) {
+                         const StatusOr<Sandbox> sandbox = FindById(id);
+                         return sandbox.ok() ? RemovePod(sandbox->spec.name) : sandbox.status();
+                       }});
+}
+
+StatusOr<std::string> SimulatedRuntime::RunSandbox(const cri::PodSandboxConfig& config) {
+  const PodSpec spec{.name = config.metadata().name(),
+                     .uid = config.metadata().uid(),
+                     .pod_namespace = config.metadata().namespace_(),
+                     .labels = {config.labels().begin(), config.labels().end()},
+                     .annotations = {config.annotations().begin(), config.annotations().end()}};
+  const Sandbox sandbox{.spec = spec, .pod = MakePod(spec)};
+  QRM_RETURN_IF_ERROR(nri_.StateChange(nri::RUN_POD_SANDBOX, sandbox.pod, {}, patience_));
+  Keep(sandbox);
+  return sandbox.pod.id();
+}
+
+StatusOr<std::string> SimulatedRuntime::MakeContainer(const std::string& sandbox_id,
+                                                      const cri::ContainerConfig& config) {
+  QRM_ASSIGN_OR_RETURN(const Sandbox sandbox, FindById(sandbox_id));
+  const cri::LinuxContainerResources& resources = config.linux().resources();
+  const ContainerSpec container{.name = config.metadata().name(),
+                                .milli_cpus = resources.cpu_shares() * 1000 / 1024,
+                                .memory_bytes = resources.memory_limit_in_bytes()};
+  const Entry entry = NextEntry(sandbox, container);
+  QRM_RETURN_IF_ERROR(CreateAndStart(sandbox.spec.uid, sandbox.pod, entry));
+  return entry.container.id();
+}
+
+StatusOr<SimulatedRuntime::Sandbox> SimulatedRuntime::FindById(
+    const std::string& sandbox_id) const {
+  const MutexLock lock(mutex_);
+  for (const auto& [uid, sandbox] : sandboxes_) {
+    if (sandbox.pod.id() == sandbox_id) {
+      return sandbox;
+    }
+  }
+  return Errorf(StatusCode::kNotFound, "no sandbox {}", sandbox_id);
 }
 
 SimulatedRuntime::Entry SimulatedRuntime::MakeEntry(const PodSpec& spec, uint32_t attempt) {
-  return {.attempt = attempt, .container = MakeContainer(spec, attempt), .adjustment = {}};
+  return {.attempt = attempt, .container = test::MakeContainer(spec, attempt), .adjustment = {}};
 }
 
 Status SimulatedRuntime::RunPod(const PodSpec& spec) {

@@ -26,7 +26,8 @@ namespace qrm::test {
 /// sandbox and an ended container stay, in CRI's lists and the sandbox in synchronizations too,
 /// until the pod is removed. What nobody is attached to hear happens all the same.
 ///
-/// A pod is named by its name: the latest one of several.
+/// A pod is named by its name: the latest one of several. Pods can also be made over CRI, without
+/// limits of CPUs.
 ///
 /// Threads: any; one for each pod.
 class SimulatedRuntime {
@@ -111,6 +112,12 @@ class SimulatedRuntime {
     bool restored = false;       ///< older than the runtime's latest start
     std::vector<Entry> entries;  ///< its containers, also those that have ended, by age
   };
+
+  /// What is asked over CRI.
+  StatusOr<std::string> RunSandbox(const ::runtime::v1::PodSandboxConfig& config);
+  StatusOr<std::string> MakeContainer(const std::string& sandbox_id,
+                                      const ::runtime::v1::ContainerConfig& config);
+  StatusOr<Sandbox> FindById(const std::string& sandbox_id) const;
 
   static Entry MakeEntry(const PodSpec& spec, uint32_t attempt);
   /// One more container of the pod's sandbox.

@@ -66,6 +66,7 @@ started+=($!)
 await "$(command_of "qrmctl plugins")" "example.com/lane   live"
 
 await "$(command_of "qrmctl admit --dry-run -f pod.json")" "default/model would be admitted"
+CONTAINER_RUNTIME_ENDPOINT=unix://$work/cri.sock await "$(command_of "qrmctl play -f pod.json")" "LANE="
 echo '{"command": "run", "pod": {"name": "model", "namespace": "default", "labels": {"katalyst.kubewharf.io/pod_role": "inference"}, "containers": [{"name": "main", "milli_cpus": 1000, "memory_bytes": 1048576}]}}' >&3
 await "$(command_of "qrmctl pods model")" "LANE="
 await "$(command_of "qrmctl explain model")" "example.com/lane:   1 (from configuration)"

@@ -57,7 +57,9 @@ kind: Pod
 metadata: {name: pod1}
 spec: {containers: [{name: container0, resources: {limits: {cpu: 500m, memory: 1Gi}}}]}
 END
+sed -i 's/container0,/container0, image: busybox,/' "$work/pod1.yaml"
 sed 's/pod1/pod3/; s/500m/200/' "$work/pod1.yaml" >"$work/pod3.yaml"
+export CONTAINER_RUNTIME_ENDPOINT=unix://$work/node/cri.sock
 
 # The terminal.
 export PS1='$ ' PATH=$build/bin:$PATH
@@ -136,6 +138,7 @@ compare "class set shop/web main blockio=slow" 0
 compare "completion bash | head -2" 0
 compare "man pool set | head -2" 0
 compare "admit --dry-run -f pod3.yaml" 1
+compare "play -f pod1.yaml" 0
 
 # A plugin that is gone.
 "$build/bin/qrm-plugin-nic" --config="$work/nic.yaml" --plugins-registry-dir="$work/node/plugins" \
@@ -163,6 +166,21 @@ compare "--cluster why shop/db" 0 \
   "--cluster why shop/db --url http://127.0.0.1:$(sed -n 's/.* port \([0-9]*\) .*/\1/p' "$work/scheduler.log" | head -1)"
 shown "qrmctl admit --dry-run -f pod1.yaml" 0 | grep -qx "default/pod1 would be admitted" || fail "$(screen)"
 
+# Whether the shell offers the option $2 where it is typed behind the command $1.
+qrmctl completion bash >"$work/complete.bash"
+qrmctl completion fish >"$work/complete.fish"
+bash_completes() {
+  bash -c '
+    . "$1"
+    read -ra COMP_WORDS <<<"$2 $3"
+    COMP_CWORD=$((${#COMP_WORDS[@]} - 1))
+    _qrmctl
+    printf "%s\n" "${COMPREPLY[@]}"' - "$work/complete.bash" "$1" "$2" | grep -qxF -- "$2"
+}
+fish_completes() {
+  fish -c 'source $argv[1]; complete -C $argv[2]' "$work/complete.fish" "$1 ${2%%[a-zA-Z]*}" | cut -f1 | grep -qxF -- "$2"
+}
+
 # Each command and verb, as the manual pages name them, was compared and has help; words that are none are answered.
 qrmctl man --directory "$work/man"
 mapfile -t commands < <(sed -n '/^\.SH SYNOPSIS/{n;s/\\-/-/g;s/^\.B \(qrmctl .*\) \[OPTIONS\].*/\1/p}' "$work"/man/*.1)
@@ -171,6 +189,16 @@ for command in "${commands[@]}"; do
   printf '%s\n' "${!compared[@]}" | grep -qE "^${command#qrmctl }( |\$)" ||
     fail "$command is compared with no sample of docs/qrmctl.md"
   shown "$command --help" 0 | grep -q "$command" || fail "$command has no help: $(screen)"
+  # Each option that the help names stands on the page and is completed.
+  page_of=$work/man/$(sed 's/--//; s/ /-/g' <<<"$command").1
+  options=$(screen | sed -nE '/^Options:/,/^$/s/^ +(-[^ ]+).*/\1/p' | tr ',' ' ')
+  for option in $options; do
+    sed 's/\\-/-/g' "$page_of" | grep -qE "^\.B (.*, )?$option(,| |$)" || fail "$page_of has no $option"
+    bash_completes "$command" "$option" || fail "bash does not complete $option of $command"
+    if command -v fish >/dev/null; then
+      fish_completes "$command" "$option" || fail "fish does not complete $option of $command"
+    fi
+  done
 done
 shown "qrmctl stauts" 2 | grep -q "did you mean status" || fail "$(screen)"
 
@@ -186,4 +214,18 @@ for _ in $(seq 300); do
 done
 [ "$(screen | grep -c NAMESPACE)" -eq 1 ] && ! screen | grep -q 'shop  *db ' || fail "pods -w does not follow: $(screen)"
 type_in C-c
+
+# zsh, from the first completion on.
+if command -v zsh >/dev/null; then
+  mkdir "$work/site"
+  qrmctl completion zsh >"$work/site/_qrmctl"
+  type_in C-u "zsh -f" Enter "fpath=($work/site \$fpath); autoload -U compinit; compinit -u -d $work/dump; clear" Enter
+  type_in "qrmctl pool set --res" Tab
+  await_screen 'qrmctl pool set --resource *$'
+fi
+
+# The picture.
+if command -v rsvg-convert >/dev/null; then
+  qrmctl topology -o png | head -c 4 | grep -q PNG || fail "qrmctl topology -o png is no PNG"
+fi
 echo "the terminal shows what the page shows, ${#commands[@]} commands"

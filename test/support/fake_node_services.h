@@ -32,6 +32,8 @@ class FakeNodeServices final : public manager::NodeServices {
   std::vector<manager::ClassTypeStatus> classes;
   std::vector<manager::ClassChange> class_changes;      ///< read it when the answer is there
   StatusOr<std::string> class_changed = std::string();  ///< what comes of a change
+  std::string announced_pod;                            ///< the latest, serialized
+  StatusOr<std::string> announced = std::string("default/pod0");  ///< what AnnouncePod answers
   std::string tried_pod;  ///< the latest, serialized; read it when its answer is there
 
   manager::NodeStatus Status() const override {
@@ -75,6 +77,10 @@ class FakeNodeServices final : public manager::NodeServices {
               const std::function<void(StatusOr<manager::DryRunReport>)>& done) override {
     tried_pod = std::move(pod);
     done(dry_run);
+  }
+  StatusOr<std::string> AnnouncePod(const std::string& pod) override {
+    announced_pod = pod;
+    return announced;
   }
 
   void SetStatus(const manager::NodeStatus& status) {

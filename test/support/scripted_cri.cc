@@ -12,6 +12,7 @@
 #include "api/base/mutex.h"
 #include "api/proto/runtime/v1/api.grpc.pb.h"
 #include "api/rpc/grpc_lifetime.h"
+#include "api/rpc/grpc_status.h"
 
 namespace qrm::test {
 
@@ -62,6 +63,17 @@ class EventStream final : public grpc::ServerWriteReactor<cri::ContainerEventRes
 };
 
 }  // namespace
+
+class EveryImage final : public cri::ImageService::CallbackService {
+  grpc::ServerUnaryReactor* ImageStatus(grpc::CallbackServerContext* context,
+                                        const cri::ImageStatusRequest* request,
+                                        cri::ImageStatusResponse* response) override {
+    response->mutable_image()->set_id(request->image().image());
+    grpc::ServerUnaryReactor* reactor = context->DefaultReactor();
+    reactor->Finish(grpc::Status::OK);
+    return reactor;
+  }
+};
 
 struct ScriptedCri::Impl final : cri::RuntimeService::CallbackService {
   using Context = grpc::CallbackServerContext;
@@ -156,6 +168,42 @@ struct ScriptedCri::Impl final : cri::RuntimeService::CallbackService {
                   grpc::Status(static_cast<grpc::StatusCode>(result.code()), MessageOf(result)));
   }
 
+  grpc::ServerUnaryReactor* RunPodSandbox(Context* context,
+                                          const cri::RunPodSandboxRequest* request,
+                                          cri::RunPodSandboxResponse* response) override {
+    const auto id = maker.run ? maker.run(*request) : NobodyMakes();
+    response->set_pod_sandbox_id(id.value_or(""));
+    return Finish(context, rpc::ToGrpc(id.status()));
+  }
+  grpc::ServerUnaryReactor* CreateContainer(Context* context,
+                                            const cri::CreateContainerRequest* request,
+                                            cri::CreateContainerResponse* response) override {
+    const auto id = maker.create ? maker.create(*request) : NobodyMakes();
+    response->set_container_id(id.value_or(""));
+    return Finish(context, rpc::ToGrpc(id.status()));
+  }
+  grpc::ServerUnaryReactor* StartContainer(Context* context, const cri::StartContainerRequest*,
+                                           cri::StartContainerResponse*) override {
+    return Finish(context, grpc::Status::OK);  // who made it has started it
+  }
+  grpc::ServerUnaryReactor* StopPodSandbox(Context* context,
+                                           const cri::StopPodSandboxRequest* request,
+                                           cri::StopPodSandboxResponse*) override {
+    const Status stopped =
+        maker.stop ? maker.stop(request->pod_sandbox_id()) : NobodyMakes().status();
+    return Finish(context, rpc::ToGrpc(stopped));
+  }
+  grpc::ServerUnaryReactor* RemovePodSandbox(Context* context,
+                                             const cri::RemovePodSandboxRequest* request,
+                                             cri::RemovePodSandboxResponse*) override {
+    const Status removed =
+        maker.remove ? maker.remove(request->pod_sandbox_id()) : NobodyMakes().status();
+    return Finish(context, rpc::ToGrpc(removed));
+  }
+  static CriPodMaker::Id NobodyMakes() {
+    return Errorf(StatusCode::kUnimplemented, "this runtime makes no pods");
+  }
+
   Status CheckOnline(const std::string& cpus) const QRM_REQUIRES(mutex) {
     QRM_ASSIGN_OR_RETURN(const CpuSet wanted, CpuSet::Parse(cpus));
     return wanted.Intersects(offline)
@@ -163,7 +211,9 @@ struct ScriptedCri::Impl final : cri::RuntimeService::CallbackService {
                : OkStatus();
   }
 
+  EveryImage images;
   std::unique_ptr<grpc::Server> server;
+  CriPodMaker maker;  // set before the first call for it
   Mutex mutex;
   std::map<std::string, cri::PodSandbox> pods QRM_GUARDED_BY(mutex);
   std::map<std::string, cri::Container> containers QRM_GUARDED_BY(mutex);
@@ -206,6 +256,7 @@ ScriptedCri::ScriptedCri(const std::string& socket) : impl_(std::make_unique<Imp
   grpc::ServerBuilder builder;
   builder.AddListeningPort("unix:" + socket, grpc::InsecureServerCredentials());
   builder.RegisterService(impl_.get());
+  builder.RegisterService(&impl_->images);
   builder.SetMaxSendMessageSize(-1);
   impl_->server = builder.BuildAndStart();
   QRM_CHECK(impl_->server != nullptr);
@@ -214,6 +265,10 @@ ScriptedCri::ScriptedCri(const std::string& socket) : impl_(std::make_unique<Imp
 ScriptedCri::~ScriptedCri() {
   impl_->server->Shutdown(std::chrono::system_clock::now());
   impl_->server->Wait();
+}
+
+void ScriptedCri::MakePodsBy(CriPodMaker maker) {
+  impl_->maker = std::move(maker);
 }
 
 void ScriptedCri::SetInfo(const std::string& id, const std::string& json) {

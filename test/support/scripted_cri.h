@@ -2,6 +2,7 @@
 #pragma once
 
 #include <chrono>
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -11,6 +12,16 @@
 #include "api/proto/runtime/v1/api.pb.h"
 
 namespace qrm::test {
+
+/// Who makes the pods that CRI calls ask for. Each may wait.
+struct CriPodMaker {
+  using Id = StatusOr<std::string>;
+
+  std::function<Id(const ::runtime::v1::RunPodSandboxRequest&)> run;
+  std::function<Id(const ::runtime::v1::CreateContainerRequest&)> create;
+  std::function<Status(const std::string& sandbox_id)> stop;
+  std::function<Status(const std::string& sandbox_id)> remove;
+};
 
 /// Answers Version, the lists, ContainerStatus, GetContainerEvents and UpdateContainerResources,
 /// and notes the updates. It has no containers of its own: what it lists is what it was told.
@@ -24,6 +35,9 @@ class ScriptedCri {
   ~ScriptedCri();
   ScriptedCri(const ScriptedCri&) = delete;
   ScriptedCri& operator=(const ScriptedCri&) = delete;
+
+  /// From now on pods and containers can be made over CRI; every image is there.
+  void MakePodsBy(CriPodMaker maker);
 
   /// Replaces the one with the same id, as does PutContainer.
   void PutPod(const ::runtime::v1::PodSandbox& pod);

@@ -26,6 +26,8 @@ int RunExplain(const Args& args, std::ostream& out, std::ostream& err);
 int RunRefusals(const Args& args, std::ostream& out, std::ostream& err);
 /// `--dry-run` only. kFailed also for a pod that would be rejected.
 int RunAdmit(const Args& args, std::ostream& out, std::ostream& err);
+/// kFailed also for a pod that was refused.
+int RunPlay(const Args& args, std::ostream& out, std::ostream& err);
 int RunEvents(const Args& args, std::ostream& out, std::ostream& err);
 int RunTop(const Args& args, std::ostream& out, std::ostream& err);
 int RunLogLevel(const Args& args, std::ostream& out, std::ostream& err);
@@ -65,6 +67,7 @@ inline constexpr std::array kCommands = {
     Command{"events", "what was decided lately", RunEvents},
     Command{"refusals", "who was refused a place lately, and why", RunRefusals},
     Command{"admit", "what would become of a pod if it came now", RunAdmit},
+    Command{"play", "make a pod, show what it was given, and remove it", RunPlay},
     Command{"pool", "show and resize pools of CPUs", RunPool, "get set"},
     Command{"classes", "QoS-class resources and who has how many", RunClasses},
     Command{"class", "give a running container another class", RunClass, "set"},

@@ -3,6 +3,8 @@
 
 #include <algorithm>
 #include <array>
+#include <fstream>
+#include <iostream>
 #include <string_view>
 #include <utility>
 #include <vector>
@@ -255,9 +257,34 @@ StatusOr<PodHolder> HolderOf(const Place& document) {
   return *found;
 }
 
-StatusOr<core::Pod> ReadObject(const Place& document) {
+StatusOr<std::vector<std::string>> ReadTexts(const StatusOr<Place>& place) {
+  QRM_RETURN_IF_ERROR(place.status());
+  QRM_ASSIGN_OR_RETURN(const std::vector<Place> elements, place->Elements());
+  std::vector<std::string> texts;
+  for (const Place& element : elements) {
+    QRM_ASSIGN_OR_RETURN(texts.emplace_back(), element.Text());
+  }
+  return texts;
+}
+
+StatusOr<std::vector<Program>> ReadPrograms(const StatusOr<Place>& spec) {
+  QRM_RETURN_IF_ERROR(spec.status());
+  QRM_ASSIGN_OR_RETURN(const Place containers, spec->At("containers"));
+  QRM_ASSIGN_OR_RETURN(const std::vector<Place> elements, containers.Elements());
+  std::vector<Program> programs;
+  for (const Place& element : elements) {
+    Program& program = programs.emplace_back();
+    QRM_ASSIGN_OR_RETURN(program.image, element.TextAt("image"));
+    QRM_ASSIGN_OR_RETURN(program.command, ReadTexts(element.At("command")));
+    QRM_ASSIGN_OR_RETURN(program.args, ReadTexts(element.At("args")));
+  }
+  return programs;
+}
+
+StatusOr<PodFile> ReadObject(const Place& document) {
   QRM_ASSIGN_OR_RETURN(const PodHolder holder, HolderOf(document));
-  core::Pod pod;
+  PodFile file;
+  core::Pod& pod = file.pod;
   core::ObjectMeta& meta = *pod.mutable_metadata();
   QRM_RETURN_IF_ERROR(ReadIdentity(document.At("metadata"), meta));
   std::vector<Place> way = {document};
@@ -275,7 +302,8 @@ StatusOr<core::Pod> ReadObject(const Place& document) {
   }
   QRM_RETURN_IF_ERROR(ReadLabels(way.back().At("metadata"), meta));
   QRM_RETURN_IF_ERROR(ReadSpec(way.back().At("spec"), *pod.mutable_spec()));
-  return pod;
+  QRM_ASSIGN_OR_RETURN(file.programs, ReadPrograms(way.back().At("spec")));
+  return file;
 }
 
 bool IsUtf8(const std::string& bytes) {
@@ -329,7 +357,7 @@ StatusOr<YAML::Node> LoadOne(const std::string& text, const std::string& file) {
 
 }  // namespace
 
-StatusOr<core::Pod> ReadPod(std::istream& text, const std::string& file) {
+StatusOr<PodFile> ReadPod(std::istream& text, const std::string& file) {
   QRM_ASSIGN_OR_RETURN(const std::string bytes, ReadText(text, file));
   QRM_ASSIGN_OR_RETURN(const YAML::Node document, LoadOne(bytes, file));
   try {
@@ -338,6 +366,14 @@ StatusOr<core::Pod> ReadPod(std::istream& text, const std::string& file) {
     return Errorf(StatusCode::kInvalidArgument, "cannot read {}:{}: {}; give YAML or JSON", file,
                   error.mark.line + 1, error.msg);
   }
+}
+
+StatusOr<PodFile> ReadPodAt(const std::string& path) {
+  if (path == "-") {
+    return ReadPod(std::cin, "standard input");
+  }
+  std::ifstream file(path, std::ios::binary);
+  return ReadPod(file, path);
 }
 
 }  // namespace qrm::manager::cli

@@ -3,17 +3,33 @@
 
 #include <istream>
 #include <string>
+#include <vector>
 
 #include "api/base/status.h"
 #include "api/proto/core/v1/pod.pb.h"
 
 namespace qrm::manager::cli {
 
+/// What runs in a container.
+struct Program {
+  std::string image;
+  std::vector<std::string> command;  ///< in place of the image's entry point, unless empty
+  std::vector<std::string> args;
+};
+
+struct PodFile {
+  ::k8s::io::api::core::v1::Pod pod;  ///< what decides about its admission
+  std::vector<Program> programs;      ///< of pod.spec().containers(), in their order
+};
+
 /// The pod in YAML or JSON: a v1 Pod, or the template in what makes pods (a Deployment, DaemonSet,
 /// StatefulSet, ReplicaSet, Job or CronJob) under that one's name and namespace, "default" without.
-/// Only what decides about its admission is read. `file` is the text's name in errors.
+/// `file` is the text's name in errors.
 /// Errors: kInvalidArgument with file, line, field, value and remedy, also for texts beyond 1.5
 /// MiB, which Kubernetes does not take.
-StatusOr<::k8s::io::api::core::v1::Pod> ReadPod(std::istream& text, const std::string& file);
+StatusOr<PodFile> ReadPod(std::istream& text, const std::string& file);
+
+/// The same of the file at `path`; "-" is standard input.
+StatusOr<PodFile> ReadPodAt(const std::string& path);
 
 }  // namespace qrm::manager::cli

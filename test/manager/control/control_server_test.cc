@@ -183,6 +183,19 @@ TEST_F(ControlServerTest, DryRunCarriesThePodAndItsReport) {
   EXPECT_EQ(refused.error_message(), "it has no name");
 }
 
+TEST_F(ControlServerTest, AnnouncePodCarriesThePodAndWhatIsWrongWithIt) {
+  v1::AnnouncePodRequest request;
+  request.set_pod("bytes of a pod");
+  v1::AnnouncePodResponse response;
+  ASSERT_TRUE(Call(&v1::Control::Stub::AnnouncePod, request, response).ok());
+  EXPECT_EQ(node_.announced_pod, "bytes of a pod");
+
+  node_.announced = Errorf(StatusCode::kInvalidArgument, "it has no name");
+  const grpc::Status refused = Call(&v1::Control::Stub::AnnouncePod, request, response);
+  EXPECT_EQ(refused.error_code(), grpc::StatusCode::INVALID_ARGUMENT);
+  EXPECT_EQ(refused.error_message(), "it has no name");
+}
+
 TEST_F(ControlServerTest, NotifyChangedStartsAReconcile) {
   v1::NotifyChangedRequest request;
   request.set_resource_name("nic");

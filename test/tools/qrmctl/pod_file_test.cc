@@ -15,7 +15,8 @@ using testing::SizeIs;
 
 StatusOr<Pod> Read(const std::string& text) {
   std::istringstream stream(text);
-  return ReadPod(stream, "web.yaml");
+  QRM_ASSIGN_OR_RETURN(const PodFile file, ReadPod(stream, "web.yaml"));
+  return file.pod;
 }
 
 std::string Problem(const std::string& text) {

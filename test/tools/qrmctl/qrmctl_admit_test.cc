@@ -157,5 +157,31 @@ TEST_F(QrmctlAdmitTest, FailsWhenQrmdDoesNotRun) {
   EXPECT_THAT(err(), StartsWith("qrmctl admit: cannot reach qrmd: nothing listens on "));
 }
 
+TEST_F(QrmctlAdmitTest, PlayTellsWhatItNeedsBeforeItMakesAnything) {
+  Serve();
+  EXPECT_EQ(Run({"play"}), kMisuse);
+  EXPECT_THAT(err(), HasSubstr("no pod given; name its file with -f"));
+  EXPECT_EQ(Run({"play", "-f", Write(kPod)}), kMisuse);
+  EXPECT_THAT(err(), HasSubstr("container main has no image; add it, or name one with --image"));
+  EXPECT_EQ(Run({"play", "-f",
+                 Write("{kind: Pod, metadata: {name: db}, spec: {initContainers: [{name: first}], "
+                       "containers: [{name: main, image: i}]}}")}),
+            kMisuse);
+  EXPECT_THAT(err(), HasSubstr("init containers, which are not played; leave them out"));
+  EXPECT_EQ(node_.announced_pod, "");
+}
+
+TEST_F(QrmctlAdmitTest, PlayAnnouncesThePodUnderANewUidAndSaysThatThereIsNoRuntime) {
+  Serve();
+  EXPECT_EQ(Run({"play", "-f", Write(kPod), "--image", "some", "--runtime-endpoint",
+                 "unix:///nowhere/cri.sock"}),
+            kFailed);
+  EXPECT_THAT(err(), HasSubstr("listens on /nowhere/cri.sock; name its socket with"));
+  ::k8s::io::api::core::v1::Pod announced;
+  ASSERT_TRUE(announced.ParseFromString(node_.announced_pod));
+  EXPECT_EQ(announced.metadata().name(), "db");
+  EXPECT_EQ(announced.metadata().uid().size(), 36U);
+}
+
 }  // namespace
 }  // namespace qrm::manager::cli

@@ -1,7 +1,4 @@
 // qrmctl admit --dry-run -f FILE
-#include <fstream>
-#include <iostream>
-
 #include <fmt/format.h>
 
 #include "api/base/foreign_text.h"
@@ -17,17 +14,8 @@ namespace {
 
 using ::k8s::io::api::core::v1::Pod;
 
-constexpr char kStandardInput[] = "-";
 constexpr char kAdmitted[] = "admitted";
 constexpr char kRejected[] = "rejected";
-
-StatusOr<Pod> ReadPodFrom(const std::string& path) {
-  if (path == kStandardInput) {
-    return ReadPod(std::cin, "standard input");
-  }
-  std::ifstream file(path, std::ios::binary);
-  return ReadPod(file, path);
-}
 
 std::string NameOf(const Pod& pod) {
   return Escaped(pod.metadata().namespace_() + "/" + pod.metadata().name());
@@ -100,20 +88,20 @@ int RunAdmit(const Args& args, std::ostream& out, std::ostream& err) {
   if (path.empty()) {
     return line.Misuse("no pod given; name its file with -f", err);
   }
-  const auto pod = ReadPodFrom(path);
-  if (!pod.ok()) {
-    return Refuse(line, pod.status(), err);
+  const auto file = ReadPodAt(path);
+  if (!file.ok()) {
+    return Refuse(line, file.status(), err);
   }
   v1::DryRunRequest request;
-  request.set_pod(pod->SerializeAsString());
+  request.set_pod(file->pod.SerializeAsString());
   const auto answer = ControlClient(socket).Ask<v1::DryRunResponse>(request);
   if (!answer.ok()) {
     return Refuse(line, answer.status(), err);
   }
   if (format.IsText()) {
-    PrintTable(*pod, *answer, out);
+    PrintTable(file->pod, *answer, out);
   } else {
-    Print(DocumentOf(*pod, *answer), format, out);
+    Print(DocumentOf(file->pod, *answer), format, out);
   }
   return answer->result() == kRejected
              ? line.Fail({StatusCode::kResourceExhausted, answer->message()}, err)

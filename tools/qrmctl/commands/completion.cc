@@ -65,7 +65,7 @@ _qrmctl() {{
   fi
   case $previous in
     -o|--output)
-      [ "$command" != topology ] || words=svg
+      [ "$command" != topology ] || words="svg png"
       COMPREPLY=($(compgen -W "table wide json yaml jsonpath= $words" -- "$current"))
       return ;;
     -f|--control-socket|--state-dir|--xml|--fsroot|--directory)
@@ -86,9 +86,11 @@ complete -F _qrmctl qrmctl
       CommandNames(), Arms());
 }
 
-/// zsh runs bash's function.
+/// zsh runs bash's function. A file of its fpath is the body of the first completion, which has to
+/// answer, too.
 std::string ZshScript() {
-  return "#compdef qrmctl\nautoload -U +X bashcompinit && bashcompinit\n" + BashScript();
+  return "#compdef qrmctl\nautoload -U +X bashcompinit && bashcompinit\n" + BashScript() +
+         "[ \"${funcstack[1]}\" != _qrmctl ] || _bash_complete -F _qrmctl\n";
 }
 
 /// `text` between single quotes of fish.

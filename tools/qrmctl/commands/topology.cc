@@ -1,10 +1,12 @@
 // qrmctl topology
 #include <fmt/format.h>
 
+#include "tools/qrmctl/colours.h"
 #include "tools/qrmctl/command.h"
 #include "tools/qrmctl/command_line.h"
 #include "tools/qrmctl/control_client.h"
 #include "tools/qrmctl/document.h"
+#include "tools/qrmctl/png.h"
 #include "tools/qrmctl/table.h"
 #include "tools/qrmctl/text.h"
 #include "tools/qrmctl/topology_picture.h"
@@ -67,12 +69,20 @@ Document TopologyDocument(const v1::GetTopologyResponse& topology) {
   return document;
 }
 
-void PrintDocument(const Document& topology, const OutputFormat& format, std::ostream& out) {
+Status PrintDocument(const Document& topology, const OutputFormat& format, std::ostream& out) {
   if (format.kind == OutputFormat::kSvg) {
     out << TopologySvg(topology);
+  } else if (format.kind == OutputFormat::kPng) {
+    if (HasColours(out)) {
+      return Errorf(StatusCode::kInvalidArgument,
+                    "cannot show a picture on a terminal; write it to a file: -o png > node.png");
+    }
+    QRM_ASSIGN_OR_RETURN(const std::string png, PngOf(TopologySvg(topology)));
+    out << png;
   } else {
     Print(topology, format, out);
   }
+  return OkStatus();
 }
 
 /// What the options name, in any number.
@@ -103,10 +113,10 @@ int ShowLive(const CommandLine& line, const std::string& socket, const OutputFor
   }
   if (format.IsText()) {
     PrintTopology(*topology, out);
-  } else {
-    PrintDocument(TopologyDocument(*topology), format, out);
+    return kDone;
   }
-  return kDone;
+  const Status printed = PrintDocument(TopologyDocument(*topology), format, out);
+  return printed.ok() ? kDone : line.Fail(printed, err);
 }
 
 int ShowDescribed(const CommandLine& line, const MachineSource& source, const OutputFormat& format,
@@ -117,10 +127,10 @@ int ShowDescribed(const CommandLine& line, const MachineSource& source, const Ou
   }
   if (format.IsText()) {
     out << DescribeMachine(*machine);
-  } else {
-    PrintDocument(MachineToJson(*machine), format, out);
+    return kDone;
   }
-  return kDone;
+  const Status printed = PrintDocument(MachineToJson(*machine), format, out);
+  return printed.ok() ? kDone : line.Fail(printed, err);
 }
 
 }  // namespace

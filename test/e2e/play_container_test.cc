@@ -1,0 +1,74 @@
+// `qrmctl play` beside a real containerd; scripts/containerd.sh starts it and this test.
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <string>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "test/e2e/kubelet.h"
+#include "test/e2e/node.h"
+#include "test/support/await.h"
+#include "test/support/is_ok.h"
+
+namespace qrm::test {
+namespace {
+
+using testing::HasSubstr;
+using testing::IsEmpty;
+
+std::string FromEnvironment(const char* name) {
+  const char* value = std::getenv(name);
+  return value == nullptr ? "" : value;
+}
+
+class PlayContainerTest : public testing::Test {
+ protected:
+  void SetUp() override {
+    ASSERT_NE(work_dir_, "") << "run by scripts/containerd.sh";
+    std::ofstream(work_dir_ + "/play-qrmd.yaml") << "plugins: {cpu: {static: true}}\n";
+    ASSERT_TRUE(IsOk(node_.Start(1)));
+  }
+  void TearDown() override { EXPECT_TRUE(IsOk(node_.Stop())); }
+
+  StatusOr<std::string> Play(const std::string& image) {
+    const std::string file = work_dir_ + "/played.yaml";
+    std::ofstream(file) << "{apiVersion: v1, kind: Pod, metadata: {name: played}, spec: "
+                           "{containers: [{name: main, image: \""
+                        << image << "\", resources: {limits: {cpu: 1, memory: 16Mi}}}]}}";
+    return node_.Qrmctl({"play", "-f", file, "--runtime-endpoint",
+                         FromEnvironment("QRM_CRI_SOCKET"), "--cgroup-parent",
+                         FromEnvironment("QRM_CGROUP_PARENT")});
+  }
+
+  const std::string work_dir_ = FromEnvironment("QRM_WORK_DIR");
+  Kubelet kubelet_{{.socket = FromEnvironment("QRM_CRI_SOCKET"),
+                    .image = FromEnvironment("QRM_IMAGE"),
+                    .cgroup_parent = FromEnvironment("QRM_CGROUP_PARENT"),
+                    .log_directory = work_dir_}};
+  Node node_{{.bin_dir = std::filesystem::canonical("/proc/self/exe").parent_path(),
+              .work_dir = work_dir_ + "/play",
+              .config = work_dir_ + "/play-qrmd.yaml",
+              .nri_socket = FromEnvironment("QRM_NRI_SOCKET"),
+              .cri_socket = FromEnvironment("QRM_CRI_SOCKET"),
+              .builtin_plugins = "cpu"}};
+};
+
+TEST_F(PlayContainerTest, ShowsThePinnedContainerAndLeavesNothing) {
+  const auto shown = Play(FromEnvironment("QRM_IMAGE"));
+  ASSERT_TRUE(IsOk(shown.status()));
+  EXPECT_THAT(*shown, HasSubstr("1 (from announced)"));
+  EXPECT_THAT(*shown, HasSubstr("(its own)"));
+  EXPECT_THAT(*kubelet_.ListContainers(), IsEmpty());
+  EXPECT_TRUE(Await([this] { return node_.ListPods()->pods().empty(); }));
+}
+
+TEST_F(PlayContainerTest, SaysHowToGetAnImageThatIsNotThere) {
+  EXPECT_THAT(MessageOf(Play("localhost/no-such-image:1").status()),
+              HasSubstr("crictl pull localhost/no-such-image:1"));
+  EXPECT_THAT(*kubelet_.ListContainers(), IsEmpty());
+}
+
+}  // namespace
+}  // namespace qrm::test

@@ -1,0 +1,73 @@
+// `qrmctl play`: a pod made over CRI, from its file to what it got.
+#include <filesystem>
+#include <fstream>
+#include <memory>
+#include <string>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "test/e2e/node.h"
+#include "test/e2e/simulated_runtime.h"
+#include "test/support/await.h"
+#include "test/support/is_ok.h"
+#include "test/support/temp_dir.h"
+
+namespace qrm::test {
+namespace {
+
+using ::testing::AllOf;
+using ::testing::HasSubstr;
+
+constexpr char kSamples[] = "docs/samples/example2/";
+
+// The second example of the samples: cpu and memory plugins, one NUMA node for each pod.
+class PlayTest : public testing::Test {
+ protected:
+  void SetUp() override {
+    runtime_ = std::make_unique<SimulatedRuntime>(dir_.path());
+    node_ = std::make_unique<Node>(
+        Node::Options{.bin_dir = std::filesystem::canonical("/proc/self/exe").parent_path(),
+                      .work_dir = dir_ / "node",
+                      .config = std::string(kSamples) + "qrmd.yaml",
+                      .nri_socket = runtime_->nri_socket(),
+                      .cri_socket = runtime_->cri_socket()});
+    ASSERT_TRUE(IsOk(node_->Start(0)));
+    for (const std::string name : {"cpu", "memory"}) {
+      ASSERT_TRUE(IsOk(node_->StartPlugin(name, name, kSamples + name + ".yaml")));
+    }
+  }
+
+  /// `resources` of its one container, in the braces of YAML.
+  StatusOr<std::string> Play(const std::string& resources) {
+    std::ofstream(file_) << "{apiVersion: v1, kind: Pod, metadata: {name: tried, labels: "
+                            "{katalyst.kubewharf.io/pod_role: storage-service}}, spec: "
+                            "{containers: [{name: main, image: some, resources: "
+                         << resources << "}]}}";
+    return node_->Qrmctl(
+        {"play", "-f", file_, "--runtime-endpoint", "unix://" + runtime_->cri_socket()});
+  }
+
+  TempDir dir_;
+  const std::string file_ = dir_ / "pod.yaml";
+  std::unique_ptr<SimulatedRuntime> runtime_;
+  std::unique_ptr<Node> node_;
+};
+
+TEST_F(PlayTest, ShowsWhatThePodGotByItsFileAndWhyAndRemovesIt) {
+  const auto shown = Play("{requests: {cpu: 20, memory: 40Gi}}");
+  ASSERT_TRUE(IsOk(shown.status()));
+  EXPECT_THAT(*shown, AllOf(HasSubstr("default/tried"),
+                            HasSubstr("cpu=20 memory=40Gi (from announced)"), HasSubstr("Hints")));
+  EXPECT_TRUE(Await([this] { return node_->ListPods()->pods().empty(); }));
+}
+
+TEST_F(PlayTest, FailsWithTheRefusalOfAPodAndLeavesNothingOfIt) {
+  const auto refused = Play("{requests: {cpu: 1000, memory: 40Gi}}");
+  EXPECT_THAT(MessageOf(refused.status()),
+              AllOf(HasSubstr("cannot create container main"), HasSubstr("not admitted")));
+  EXPECT_TRUE(Await([this] { return node_->ListPods()->pods().empty(); }));
+}
+
+}  // namespace
+}  // namespace qrm::test
