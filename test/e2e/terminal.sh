@@ -226,6 +226,7 @@ fi
 
 # The picture.
 if command -v rsvg-convert >/dev/null; then
-  qrmctl topology -o png | head -c 4 | grep -q PNG || fail "qrmctl topology -o png is no PNG"
+  qrmctl topology -o png >"$work/node.png"
+  head -c 4 "$work/node.png" | grep -q PNG || fail "qrmctl topology -o png is no PNG"
 fi
 echo "the terminal shows what the page shows, ${#commands[@]} commands"
