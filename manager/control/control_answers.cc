@@ -128,6 +128,7 @@ void FillPod(const PodRecord& pod, const RuntimeIdSource& runtime_id_of,
   message.set_role(pod.meta.role);
   message.set_type(pod.meta.type);
   message.set_qos_class(pod.meta.qos_class);
+  message.mutable_labels()->insert(pod.meta.labels.begin(), pod.meta.labels.end());
   for (const std::string& name : ContainerNames(pod)) {
     v1::Container& container = *message.add_containers();
     FillContainer(name, *pod.containers.at(name), container);

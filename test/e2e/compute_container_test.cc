@@ -99,10 +99,10 @@ class ComputeContainerTest : public testing::Test {
   }
   /// The driver in Python, of the published protos; null where Python has no gRPC.
   std::unique_ptr<Process> StartPythonDriver() {
-    auto started =
-        Process::Start({QRM_SOURCE_DIR "/test/interop/cci/driver.sh",
-                        work_dir_ + "/compute/plugins/python.sock", work_dir_ + "/compute/python"},
-                       work_dir_ + "/python-driver.log");
+    auto started = Process::Start(
+        {QRM_SOURCE_DIR "/test/interop/python.sh", work_dir_ + "/compute/python",
+         QRM_SOURCE_DIR "/test/interop/cci/driver.py", work_dir_ + "/compute/plugins/python.sock"},
+        work_dir_ + "/python-driver.log");
     EXPECT_TRUE(IsOk(started.status()));
     std::unique_ptr<Process> process = *std::move(started);
     const auto plugins = [this] { return node_.Qrmctl({"plugins"}).value_or(""); };

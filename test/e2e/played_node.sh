@@ -16,12 +16,15 @@ await() {
   fail "$1 does not print \"$2\": $(eval "$1" 2>&1)"
 }
 
-# The runtime, with its sockets in the directory $1: takes orders from descriptor 3 and answers in $work/answers.
+# The runtime, with its sockets in the directory $1, which are there when it returns: takes orders from descriptor 3 and
+# answers in $work/answers.
 play_runtime() {
   mkfifo "$work/orders"
+  : >"$work/answers"
   "$build/bin/interop_runtime" "$1" <"$work/orders" >"$work/answers" &
   started+=($!)
   exec 3>"$work/orders"
+  await "cat $work/answers" "{}"
 }
 
 # What a qrmd that sees that directory as $1 is configured with, so that it asks nobody else.

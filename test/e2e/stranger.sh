@@ -52,6 +52,17 @@ block json '"kind": "Pod"' >pod.json
 eval "$(command_of "cmake --install build/release")" >install.log
 eval "$(command_of "cmake -S lanes")" >build.log || fail "$(tail -20 build.log)"
 
+# The page's policy keeps every rule, too.
+mkdir near
+block cpp NearPlugin >near/near_plugin.cc
+sed 's/lane_plugin/near_plugin/g; /^enable_testing/,$d' lanes/CMakeLists.txt >near/CMakeLists.txt
+cmake -S near -B near/build -DCMAKE_PREFIX_PATH=/opt/qrm >near.log && cmake --build near/build >>near.log ||
+  fail "$(tail -20 near.log)"
+mkdir near/sockets
+qrm-plugin-check near/sockets/memory.sock --machine live \
+  --command "exec near/build/near_plugin --plugins-registry-dir near/sockets --state-dir near/state 2>>near.log" >checked ||
+  fail "$(cat checked near.log)"
+
 # A node: a runtime that plays containers, and qrmd with the page's line in its configuration.
 play_runtime "$work"
 block yaml implicit-resources >qrmd.yaml

@@ -200,6 +200,22 @@ for command in "${commands[@]}"; do
     fi
   done
 done
+# Each command of the runbook is one, with options that it has.
+while read -r line; do
+  words=() options=()
+  for word in $line; do
+    case $word in
+      -*) options+=("$word") ;;
+      [a-z]*) [[ $word == *.* || ${#options[@]} -gt 0 ]] || words+=("$word") ;;
+    esac
+  done
+  if [ "${options[0]:-}" = --cluster ]; then words=(--cluster why); fi
+  help=$(qrmctl "${words[@]}" --help) || fail "the runbook's qrmctl $line is no command"
+  for option in "${options[@]}"; do
+    [ "$option" = --cluster ] || grep -qE -- "^ +(-., ?)?$option[, ]" <<<"$help" || fail "the runbook's qrmctl $line has no $option"
+  done
+done < <(grep -oE '`qrmctl [^`]+`' docs/runbook.md | tr -d '\`' | sed 's/^qrmctl //' | sort -u)
+
 shown "qrmctl stauts" 2 | grep -q "did you mean status" || fail "$(screen)"
 
 # Completion, and what follows changes in place.

@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# The compute driver in Python keeps every rule; ends with 77 (skipped) where driver.sh does.
+# The compute driver in Python keeps every rule; ends with 77 (skipped) where python.sh does.
 #   run.sh BUILD_DIR
 set -euo pipefail
 
@@ -7,7 +7,8 @@ bin=$1/bin
 work=$(mktemp -d /tmp/qrm-cci.XXXXXX)
 trap 'kill "$driver" 2>/dev/null || true; rm -rf "$work"' EXIT
 
-"$(dirname "$0")/driver.sh" "$work/python.sock" "$work/modules" &
+here=$(dirname "$0")
+"$here/../python.sh" "$work/modules" "$here/driver.py" "$work/python.sock" &
 driver=$!
 for ((i = 0; i < 400; i++)); do
   [ -S "$work/python.sock" ] && break

@@ -110,6 +110,20 @@ TEST_F(QrmctlTest, ManHasAPageWithEveryOptionOfEveryCommand) {
   EXPECT_EQ(RunAsTyped({"man", "nothing"}), kMisuse);
 }
 
+TEST_F(QrmctlTest, PodsAreSelectedByTheirLabels) {
+  Serve();
+  for (const char* name : {"db", "web"}) {
+    checkpoint::PodMeta pod = test::SamplePod(name, "shop");
+    pod.labels = {{"app", name}};
+    snapshots_.Apply(test::Admit(pod, "main", {}));
+  }
+  EXPECT_EQ(Run({"pods", "-l", "app in (web)", "-o", "jsonpath={.pods[*].labels.app}"}), kDone)
+      << err();
+  EXPECT_EQ(out(), "web\n");
+  EXPECT_EQ(Run({"pods", "--selector", "app in web"}), kMisuse);
+  EXPECT_THAT(err(), HasSubstr("\"app in web\" selects no labels"));
+}
+
 TEST_F(QrmctlTest, ListingsAreLimitedToANamespaceAndSorted) {
   Serve();
   AdmitTwoPods();

@@ -2,7 +2,8 @@
 #include "tools/qrmctl/command.h"
 #include "tools/qrmctl/command_line.h"
 #include "tools/qrmctl/control_client.h"
-#include "tools/qrmctl/keep_namespace.h"
+#include "tools/qrmctl/keep_rows.h"
+#include "tools/qrmctl/label_selector.h"
 #include "tools/qrmctl/pod_tables.h"
 
 namespace qrm::manager::cli {
@@ -12,15 +13,24 @@ int RunPods(const Args& args, std::ostream& out, std::ostream& err) {
   std::string socket;
   std::string pod;
   Listing listing;
+  std::string labels;
   CommandLine line(
       "pods",
       "Lists the admitted pods and what their containers hold, or all about one pod.\n"
       "CPUs marked * belong to that container alone; it runs without what is marked !.",
       "qrmctl pods default/web");
-  line.Output(format).ControlSocket(socket).Listed(listing).Watch().Optional(
-      "POD", pod, "a name, NAMESPACE/NAME or a UID");
+  line.Output(format)
+      .ControlSocket(socket)
+      .Listed(listing)
+      .Option("-l,--selector", labels, "only pods with such labels: app=web,tier!=db", "LABELS")
+      .Watch()
+      .Optional("POD", pod, "a name, NAMESPACE/NAME or a UID");
   if (const auto exit = line.Parse(args, out, err); exit.has_value()) {
     return *exit;
+  }
+  const auto selector = LabelSelector::Parse(labels);
+  if (!selector.ok()) {
+    return line.Misuse(MessageOf(selector.status()), err);
   }
   v1::ListPodsRequest request;
   request.set_pod(pod);
@@ -30,6 +40,9 @@ int RunPods(const Args& args, std::ostream& out, std::ostream& err) {
   }
   KeepNamespace(listing.pod_namespace, *pods->mutable_pods(),
                 [](const v1::Pod& each) { return each.namespace_(); });
+  KeepRows(*pods->mutable_pods(), [&](const v1::Pod& each) {
+    return selector->Matches({each.labels().begin(), each.labels().end()});
+  });
   const Status printed =
       PrintPods(*pods, pod.empty() ? PodDetail::kRows : PodDetail::kSheets, format, out, listing);
   return printed.ok() ? kDone : line.Misuse(MessageOf(printed), err);

@@ -7,7 +7,7 @@
 #include "tools/qrmctl/command_line.h"
 #include "tools/qrmctl/control_client.h"
 #include "tools/qrmctl/document.h"
-#include "tools/qrmctl/keep_namespace.h"
+#include "tools/qrmctl/keep_rows.h"
 #include "tools/qrmctl/since.h"
 #include "tools/qrmctl/table.h"
 #include "tools/qrmctl/text.h"
