@@ -91,7 +91,7 @@ bool IsServed(const std::string& path, uid_t uid) {
     const std::optional<sockaddr_un> address = SocketAddress(path);
     const int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
     char byte = 0;
-    served = address.has_value() &&
+    served = address.has_value() && fd >= 0 &&
              connect(fd, reinterpret_cast<const sockaddr*>(&*address), sizeof(*address)) == 0 &&
              read(fd, &byte, 1) == 1;  // HTTP/2 servers greet
     close(fd);
