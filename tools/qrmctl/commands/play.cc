@@ -143,11 +143,11 @@ Status Show(const Play& play, const PodFile& file, std::ostream& out) {
 
 /// Runs the pod, shows what it was given, and takes it away, whatever happened.
 Status PlayPod(const Play& play, const PodFile& file, std::ostream& out) {
+  const HeldSignals signals;  // before the first call makes threads, which then hold them, too
   v1::AnnouncePodRequest announced;
   announced.set_pod(file.pod.SerializeAsString());
   QRM_RETURN_IF_ERROR(ControlClient(play.socket).Ask<v1::AnnouncePodResponse>(announced).status());
   QRM_ASSIGN_OR_RETURN(const PodSpec spec, ParsePodMessage(announced.pod()));
-  const HeldSignals signals;
   PlayedPod pod(file, spec.qos_class,
                 {.runtime_socket = play.runtime, .cgroup_parent = play.cgroup_parent});
   Status played = pod.Run();
@@ -157,7 +157,7 @@ Status PlayPod(const Play& play, const PodFile& file, std::ostream& out) {
     Explain(play, spec.uid, out);
   }
   if (played.ok() && play.wait) {
-    out << std::flush;
+    out << (play.format.IsText() ? "\nIt runs until this is interrupted.\n" : "") << std::flush;
     signals.Await();
   }
   const Status removed = pod.Remove();
