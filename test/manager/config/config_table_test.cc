@@ -51,10 +51,12 @@ const char* const kValues[] = {
     "[cpu]",
     "[7, 8]",
     "[{resource: NIC, roles: [a, b], annotation: x/y}]",
+    // NOLINTBEGIN(bugprone-suspicious-missing-comma): each of these is one value on two lines.
     "[{namespaces: [a], allow: [opt-out], pools: [b], roles: [c], resources: [NIC], classes: "
     "[d/e], drivers: [f]}]",
     "{fast: {namespaces: [a], default-namespaces: [b], runtime-classes: [c], spec: \"x\", "
     "when-missing: fallback}}",
+    // NOLINTEND(bugprone-suspicious-missing-comma)
     "{0: 1024}",
     "{a: cpu}",
     "{cpu: {a: 1, b: [x, y]}}",

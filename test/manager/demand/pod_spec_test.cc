@@ -1,6 +1,7 @@
 #include "manager/demand/pod_spec.h"
 
 #include <cmath>
+#include <optional>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -47,7 +48,7 @@ const QuantityCase kQuantities[] = {
     {"Kilo", "1k", 1000},
     {"Kibi", "1Ki", 1024},
     {"FractionOfGibi", "1.5Gi", 1610612736},
-    {"Exbi", "1Ei", 1152921504606846976},
+    {"Exbi", "1Ei", 0x1p60},
     {"Nano", "1n", 1e-9},
     {"Micro", "1500u", 0.0015},
     {"BelowANano", "0.1n", 1e-9},
@@ -185,30 +186,34 @@ TEST(RefineTest, PutsTheSpecIntoTheDemandAndAddsTheOtherContainers) {
   manifest.priority_class = "system-node-critical";
   ContainerDemand estimate{.pod = {.uid = "uid", .qos_class = "Burstable"}, .container = "main"};
   estimate.requests = {{"cpu", 1}};
-  const auto demand = Refine(estimate, *ReadManifest(manifest), "", "pods-api");
-  ASSERT_TRUE(demand.has_value());
-  EXPECT_THAT(demand->requests, ElementsAre(Pair("cpu", 2), Pair("memory", 1 << 30)));
-  EXPECT_EQ(demand->source, "pods-api");
-  EXPECT_EQ(demand->runtime_class, "kata");
-  EXPECT_EQ(demand->controller_kind, "DaemonSet");
-  EXPECT_EQ(demand->priority_class, "system-node-critical");
-  EXPECT_EQ(demand->type, ContainerType::kMain);
-  EXPECT_EQ(demand->place, 2u);
-  ASSERT_EQ(demand->others.size(), 3u);
-  EXPECT_EQ(demand->others[0].container, "setup");
-  EXPECT_EQ(demand->others[0].type, ContainerType::kInit);
-  EXPECT_EQ(demand->others[1].type, ContainerType::kSidecar);
-  EXPECT_EQ(demand->others[2].type, ContainerType::kSidecar) << "the first one is the main one";
-  EXPECT_TRUE(demand->others[1].restartable_init);
-  EXPECT_FALSE(demand->others[2].restartable_init);
+  const ContainerDemand demand =
+      Refine(estimate, *ReadManifest(manifest), "", "pods-api").value_or(ContainerDemand());
+  EXPECT_THAT(demand.requests, ElementsAre(Pair("cpu", 2), Pair("memory", 1 << 30)));
+  EXPECT_EQ(demand.source, "pods-api");
+  EXPECT_EQ(demand.runtime_class, "kata");
+  EXPECT_EQ(demand.controller_kind, "DaemonSet");
+  EXPECT_EQ(demand.priority_class, "system-node-critical");
+  EXPECT_EQ(demand.type, ContainerType::kMain);
+  EXPECT_EQ(demand.place, 2u);
+  ASSERT_EQ(demand.others.size(), 3u);
+  EXPECT_EQ(demand.others[0].container, "setup");
+  EXPECT_EQ(demand.others[0].type, ContainerType::kInit);
+  EXPECT_EQ(demand.others[1].type, ContainerType::kSidecar);
+  EXPECT_EQ(demand.others[2].type, ContainerType::kSidecar) << "the first one is the main one";
+  EXPECT_TRUE(demand.others[1].restartable_init);
+  EXPECT_FALSE(demand.others[2].restartable_init);
+}
+
+std::optional<ContainerType> TypeIn(const std::optional<ContainerDemand>& demand) {
+  return demand.has_value() ? std::optional(demand->type) : std::nullopt;
 }
 
 TEST(RefineTest, FollowsTheNamedMainContainerWhereThereIsOne) {
   const PodSpec spec = *ReadManifest(Manifest());
   const ContainerDemand estimate{.container = "logger"};
-  EXPECT_EQ(Refine(estimate, spec, "logger", "x")->type, ContainerType::kMain);
-  EXPECT_EQ(Refine(estimate, spec, "main", "x")->type, ContainerType::kSidecar);
-  EXPECT_EQ(Refine(estimate, spec, "unknown", "x")->type, ContainerType::kSidecar);
+  EXPECT_EQ(TypeIn(Refine(estimate, spec, "logger", "x")), ContainerType::kMain);
+  EXPECT_EQ(TypeIn(Refine(estimate, spec, "main", "x")), ContainerType::kSidecar);
+  EXPECT_EQ(TypeIn(Refine(estimate, spec, "unknown", "x")), ContainerType::kSidecar);
 }
 
 TEST(RefineTest, LeavesContainersOutsideTheSpecToTheEstimate) {
@@ -220,10 +225,10 @@ TEST(RefineTest, PlacesAnEphemeralContainerAlone) {
   PodManifest manifest = Manifest();
   manifest.ephemeral_containers = {{.name = "debug"}};
   const ContainerDemand estimate{.container = "debug"};
-  const auto demand = Refine(estimate, *ReadManifest(manifest), "", "x");
-  ASSERT_TRUE(demand.has_value());
-  EXPECT_EQ(demand->type, ContainerType::kEphemeral);
-  EXPECT_THAT(demand->others, IsEmpty());
+  const ContainerDemand demand =
+      Refine(estimate, *ReadManifest(manifest), "", "x").value_or(ContainerDemand());
+  EXPECT_EQ(demand.type, ContainerType::kEphemeral);
+  EXPECT_THAT(demand.others, IsEmpty());
 }
 
 }  // namespace
