@@ -276,19 +276,17 @@ void RemovePod(Node& node) {
 }  // namespace
 
 extern "C" int LLVMFuzzerTestOneInput(const uint8_t* data, std::size_t size) {
-  static Node* const node = [] {
-    log::SetLevel(log::Level::kError);
-    return new Node;
-  }();
+  log::SetLevel(log::Level::kError);
   const auto pod = manager::ReadNewPod(PodOf(Input(data, size)).SerializeAsString(), kUid, {},
                                        manager::SpecsFrom::kKubelet);
   if (!pod.ok()) {
     return 0;
   }
-  test::RunOn(node->state, [&] { AdmitAll(*node, pod->admissions); });
-  test::Settle(node->state);  // traces of refusals are kept after the answer
-  CheckDecisions(node->decisions.log.Read());
-  test::RunOn(node->state, [&] { RemovePod(*node); });
-  QRM_CHECK(node->plugins.Books() == node->books);
+  Node node;  // for each pod: to read one decision costs as much as to read all that there are
+  test::RunOn(node.state, [&] { AdmitAll(node, pod->admissions); });
+  test::Settle(node.state);  // traces of refusals are kept after the answer
+  CheckDecisions(node.decisions.log.Read());
+  test::RunOn(node.state, [&] { RemovePod(node); });
+  QRM_CHECK(node.plugins.Books() == node.books);
   return 0;
 }
