@@ -175,8 +175,8 @@ int RunPlay(const Args& args, std::ostream& out, std::ostream& err) {
       "play",
       "Makes a pod over CRI as kubelet would, shows what it was given and why, and removes\n"
       "it again: for who writes a plugin. It is on the host's network, and without init\n"
-      "containers, volumes and variables of its own. Kubelet, where one runs, soon ends what\n"
-      "it does not know.",
+      "containers, volumes and variables of its own. Kubelet and the scheduler know nothing\n"
+      "of it.",
       "qrmctl play -f pod.yaml");
   line.Output(play.format)
       .ControlSocket(play.socket)
