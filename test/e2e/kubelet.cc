@@ -137,7 +137,6 @@ cri::PodSandboxConfig Kubelet::Impl::SandboxConfig(const PodSpec& spec, uint32_t
 cri::ContainerConfig Kubelet::Impl::ContainerConfig(const PodSpec& spec,
                                                     const ContainerSpec& container,
                                                     uint32_t attempt) const {
-  const CgroupValues values = ValuesFor(container);
   cri::ContainerConfig config;
   config.mutable_metadata()->set_name(container.name);
   config.mutable_metadata()->set_attempt(attempt);
@@ -147,12 +146,7 @@ cri::ContainerConfig Kubelet::Impl::ContainerConfig(const PodSpec& spec,
   labels["io.kubernetes.container.name"] = container.name;
   config.mutable_labels()->insert(labels.begin(), labels.end());
   (*config.mutable_annotations())["io.kubernetes.container.restartCount"] = std::to_string(attempt);
-  cri::LinuxContainerResources& resources = *config.mutable_linux()->mutable_resources();
-  resources.set_cpu_shares(values.cpu_shares);
-  resources.set_cpu_quota(values.cpu_quota_us);
-  resources.set_cpu_period(kCpuPeriodUs);
-  resources.set_memory_limit_in_bytes(values.memory_limit_bytes);
-  resources.set_oom_score_adj(values.oom_score_adj);
+  *config.mutable_linux()->mutable_resources() = manager::cli::ToCri(ValuesFor(container));
   cri::NamespaceOption& namespaces =
       *config.mutable_linux()->mutable_security_context()->mutable_namespace_options();
   namespaces.set_network(cri::NODE);

@@ -169,6 +169,9 @@ shown "qrmctl admit --dry-run -f pod1.yaml" 0 | grep -qx "default/pod1 would be 
 # Whether the shell offers the option $2 where it is typed behind the command $1.
 qrmctl completion bash >"$work/complete.bash"
 qrmctl completion fish >"$work/complete.fish"
+for program in fish zsh rsvg-convert; do
+  command -v "$program" >/dev/null || echo "not tried with $program: it is not there; scripts/deps.sh --operator installs it"
+done
 bash_completes() {
   bash -c '
     . "$1"

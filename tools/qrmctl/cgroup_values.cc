@@ -42,6 +42,16 @@ CgroupValues KubeletValues(const ContainerAmounts& amounts, std::string_view qos
   return values;
 }
 
+::runtime::v1::LinuxContainerResources ToCri(const CgroupValues& values) {
+  ::runtime::v1::LinuxContainerResources resources;
+  resources.set_cpu_shares(values.cpu_shares);
+  resources.set_cpu_quota(values.cpu_quota_us);
+  resources.set_cpu_period(kCpuPeriodUs);
+  resources.set_memory_limit_in_bytes(values.memory_limit_bytes);
+  resources.set_oom_score_adj(values.oom_score_adj);
+  return resources;
+}
+
 int64_t MachineBytes() {
   std::ifstream meminfo("/proc/meminfo");
   std::string key;

@@ -4,6 +4,8 @@
 #include <cstdint>
 #include <string_view>
 
+#include "api/proto/runtime/v1/api.pb.h"
+
 namespace qrm::manager::cli {
 
 inline constexpr int64_t kCpuPeriodUs = 100'000;
@@ -28,6 +30,9 @@ struct CgroupValues {
 /// Source: kubelet's MilliCPUToShares, MilliCPUToQuota and GetContainerOOMScoreAdjust.
 CgroupValues KubeletValues(const ContainerAmounts& amounts, std::string_view qos_class,
                            int64_t machine_bytes);
+
+/// The same as CRI's containers are made with.
+::runtime::v1::LinuxContainerResources ToCri(const CgroupValues& values);
 
 /// This machine's memory, as kubelet counts it.
 int64_t MachineBytes();

@@ -141,7 +141,6 @@ cri::PodSandboxConfig PlayedPod::Impl::SandboxConfig() const {
 cri::ContainerConfig PlayedPod::Impl::ContainerConfig(int container) const {
   const core::Container& spec = file.pod.spec().containers(container);
   const Program& program = file.programs[static_cast<std::size_t>(container)];
-  const CgroupValues values = KubeletValues(AmountsOf(spec.resources()), qos_class, MachineBytes());
   cri::ContainerConfig config;
   config.mutable_metadata()->set_name(spec.name());
   config.mutable_image()->set_image(program.image);
@@ -150,12 +149,8 @@ cri::ContainerConfig PlayedPod::Impl::ContainerConfig(int container) const {
   *config.mutable_labels() = LabelsOf(file.pod.metadata());
   (*config.mutable_labels())["io.kubernetes.container.name"] = spec.name();
   (*config.mutable_annotations())["io.kubernetes.container.restartCount"] = "0";
-  cri::LinuxContainerResources& resources = *config.mutable_linux()->mutable_resources();
-  resources.set_cpu_shares(values.cpu_shares);
-  resources.set_cpu_quota(values.cpu_quota_us);
-  resources.set_cpu_period(kCpuPeriodUs);
-  resources.set_memory_limit_in_bytes(values.memory_limit_bytes);
-  resources.set_oom_score_adj(values.oom_score_adj);
+  *config.mutable_linux()->mutable_resources() =
+      ToCri(KubeletValues(AmountsOf(spec.resources()), qos_class, MachineBytes()));
   cri::NamespaceOption& namespaces =
       *config.mutable_linux()->mutable_security_context()->mutable_namespace_options();
   namespaces.set_network(cri::NODE);

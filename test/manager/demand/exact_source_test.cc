@@ -11,6 +11,7 @@
 
 #include "api/http/https_url.h"
 #include "api/proto/core/v1/pod.pb.h"
+#include "manager/demand/announced_pods.h"
 #include "manager/demand/pod_message.h"
 #include "manager/demand/spec_cache.h"
 #include "manager/kubelet/pod_list.h"
@@ -314,6 +315,20 @@ TEST_F(ExactSourceTest, PrefersThePodsApiThenKubeletsListThenTheEstimate) {
   pods_api_.known = Known(2);
   EXPECT_EQ(Find(), "main pods-api");
   EXPECT_THAT(latest_.requests, ElementsAre(Pair("cpu", 2)));
+}
+
+TEST_F(ExactSourceTest, EstimatesWithinTheCallWhereNoSourceCanLook) {
+  AnnouncedPods announced;
+  ExactSource source(io_, {&announced}, CgroupEstimate(), std::chrono::hours(1));
+  const auto find = [&] {
+    std::string from;
+    source.Find(pod_, {.id = "main", .name = "main"}, DeadlineAfter(std::chrono::hours(1)),
+                [&from](const auto& demand) { from = demand->source; });
+    return from;  // the loop has not run
+  };
+  EXPECT_EQ(find(), "estimate");
+  announced.Add(Spec("uid", "web", 2));
+  EXPECT_EQ(find(), "announced");
 }
 
 TEST_F(ExactSourceTest, AsksNobodyForWhatIsKnown) {

@@ -21,6 +21,7 @@ class KubeletValuesTest : public testing::TestWithParam<Row> {};
 
 TEST_P(KubeletValuesTest, AreThoseOfKubelet) {
   const CgroupValues values = KubeletValues(GetParam().amounts, GetParam().qos_class, 100 * kGiB);
+  EXPECT_EQ(ToCri(values).cpu_period(), kCpuPeriodUs);
   EXPECT_EQ(values.cpu_shares, GetParam().values.cpu_shares);
   EXPECT_EQ(values.cpu_quota_us, GetParam().values.cpu_quota_us);
   EXPECT_EQ(values.memory_limit_bytes, GetParam().values.memory_limit_bytes);
