@@ -2,7 +2,10 @@
 #include "scheduler/extender/waker.h"
 
 #include <algorithm>
+#include <map>
+#include <string>
 #include <utility>
+#include <vector>
 
 #include <boost/asio/steady_timer.hpp>
 #include <fmt/format.h>
@@ -47,14 +50,16 @@ bool HasOtherResources(const NodeBucket& before, const std::string& node, const 
          (found->second.get() != &view && found->second->resources != view.resources);
 }
 
-}  // namespace
+/// What is new since a pod was judged.
+struct Change {
+  std::vector<std::string> nodes;       // whose resources are others
+  bool is_of_custom_resources = false;  // kube-scheduler does not try again by itself
+};
 
-std::vector<std::string> NodesChangedByResources(const Snapshot& before, const Snapshot& now) {
+/// Cost: the nodes that have changed, and those that share a bucket with one.
+Change ChangeOf(const Snapshot& before, const Snapshot& now) {
   static const NodeBucket no_nodes;
-  std::vector<std::string> nodes;
-  if (CustomVersions(before) == CustomVersions(now)) {
-    return nodes;
-  }
+  Change change{.is_of_custom_resources = CustomVersions(before) != CustomVersions(now)};
   for (std::size_t i = 0; i < now.buckets.size(); ++i) {
     if (now.buckets[i] == before.buckets[i] || now.buckets[i] == nullptr) {
       continue;
@@ -62,12 +67,14 @@ std::vector<std::string> NodesChangedByResources(const Snapshot& before, const S
     const NodeBucket& old = before.buckets[i] == nullptr ? no_nodes : *before.buckets[i];
     for (const auto& [node, view] : *now.buckets[i]) {
       if (HasOtherResources(old, node, *view)) {
-        nodes.push_back(node);
+        change.nodes.push_back(node);
       }
     }
   }
-  return nodes;
+  return change;
 }
+
+}  // namespace
 
 struct Waker::Impl final : std::enable_shared_from_this<Impl> {
   Impl(const Peers& waker_peers, const Options& waker_options)
@@ -153,7 +160,7 @@ struct Waker::Impl final : std::enable_shared_from_this<Impl> {
   }
 
   void Check(const std::vector<WaitingPtr>& pods, const SnapshotPtr& now) {
-    std::map<const Snapshot*, std::vector<std::string>> changed;
+    std::map<const Snapshot*, Change> changes;
     int checks = 0;
     for (const WaitingPtr& pod : pods) {
       if (pod->seen == now) {
@@ -163,20 +170,38 @@ struct Waker::Impl final : std::enable_shared_from_this<Impl> {
         unfinished = true;
         return;
       }
-      const auto [nodes, is_new] = changed.try_emplace(pod->seen.get());
+      const auto [change, is_new] = changes.try_emplace(pod->seen.get());
       if (is_new) {
-        nodes->second = NodesChangedByResources(*pod->seen, *now);
+        change->second = ChangeOf(*pod->seen, *now);
       }
-      for (const std::string& node : nodes->second) {
-        ++checks;
-        if (RefusalOf(*now, peers.cache.handles(), *pod->pod, node).empty()) {
-          pod->node = node;
-          break;
-        }
-      }
+      checks += CheckNodes(change->second, now, pod);
       pod->seen = now;
       Keep(pod);
     }
+  }
+
+  /// Finds a node for `pod`; returns how many it looked at.
+  int CheckNodes(const Change& change, const SnapshotPtr& now, const WaitingPtr& pod) {
+    int checks = 0;
+    for (const std::string& node : change.nodes) {
+      ++checks;
+      if (!Fits(*now, *pod, node)) {
+        continue;
+      }
+      if (!change.is_of_custom_resources) {
+        if (Fits(*pod->seen, *pod, node)) {
+          continue;  // no news: it was refused there by somebody else
+        }
+        pod->rests_until = std::max(pod->rests_until, Clock::now() + options.own_try);
+      }
+      pod->node = node;
+      break;
+    }
+    return checks;
+  }
+
+  bool Fits(const Snapshot& snapshot, const Waiting& pod, const std::string& node) const {
+    return RefusalOf(snapshot, peers.cache.handles(), *pod.pod, node).empty();
   }
 
   /// Each is checked once more, for the one before it may have taken the room.
@@ -191,7 +216,7 @@ struct Waker::Impl final : std::enable_shared_from_this<Impl> {
         unfinished = true;
         continue;
       }
-      if (RefusalOf(*now, peers.cache.handles(), *pod->pod, pod->node).empty()) {
+      if (Fits(*now, *pod, pod->node)) {
         ++woken;
         Patch(*pod->pod);
         pod->rest = std::clamp<milliseconds>(2 * pod->rest, options.first_rest, options.most_rest);

@@ -1,13 +1,12 @@
-// Has kube-scheduler try pods again that wait, when a custom resource has made room for them.
+// Has kube-scheduler try pods again that wait, when there is room for them that they were not tried
+// for.
 #pragma once
 
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
-#include <map>
 #include <memory>
 #include <string>
-#include <vector>
 
 #include <boost/asio/io_context.hpp>
 
@@ -19,9 +18,11 @@ namespace qrm::scheduler {
 
 /// Remembers pods that no node fitted. kube-scheduler tries them again when pods or nodes change,
 /// and not when a custom resource does: then those that fit one of the nodes that have changed get
-/// another value of an annotation, which wakes them alone. Those that have waited for longest come
-/// first, a few at a time; one that was woken in vain rests before it is woken again. Pods that
-/// were refused before it started, and want a resource, are remembered, too.
+/// another value of an annotation, which wakes them alone. Its own try may come before our watch
+/// has told of the change that it tries for, and is then in vain: a pod that would fit by what is
+/// known since gets the annotation, too, unless it was tried again within a moment. Those that have
+/// waited for longest come first, a few at a time; one that was woken in vain rests before it is
+/// woken again. Pods that were refused before it started, and want a resource, are remembered, too.
 ///
 /// Threads: made, started and destroyed on that of `io`; OnJudged any.
 class Waker {
@@ -30,6 +31,8 @@ class Waker {
     std::chrono::milliseconds period{100};
     std::chrono::milliseconds first_rest{1'000};  ///< doubles with each time in vain
     std::chrono::milliseconds most_rest{60'000};
+    /// For how long a change of pods or nodes is left to kube-scheduler's own try.
+    std::chrono::milliseconds own_try{1'000};
     /// kube-scheduler asks about each pod that waits every five minutes: others are gone.
     std::chrono::milliseconds forgotten{600'000};
     std::size_t most_at_once = 10;  ///< pods that are woken in a period
@@ -58,9 +61,5 @@ class Waker {
   struct Impl;
   const std::shared_ptr<Impl> impl_;
 };
-
-/// The nodes whose resources are others in `now` than in `before`, where a custom resource has
-/// changed in between. Cost: the nodes that have changed, and those that share a bucket with one.
-std::vector<std::string> NodesChangedByResources(const Snapshot& before, const Snapshot& now);
 
 }  // namespace qrm::scheduler

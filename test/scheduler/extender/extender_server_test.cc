@@ -260,6 +260,16 @@ TEST_F(ExtenderServerTest, AChangeOfNodesAloneWakesNobody) {
   EXPECT_EQ(Wakes(), 2);
 }
 
+TEST_F(ExtenderServerTest, APodTriedBeforeItsRoomWasKnownToBeFreeIsWoken) {
+  PutPod("a", 8);
+  PutPod("b", 8);
+  StartReady();
+  ASSERT_EQ(Bind("a", "n1"), "");
+  EXPECT_EQ(Filter("b")["NodeNames"], json::array());
+  cluster_.Delete(kPodsPath, "d/a");
+  EXPECT_TRUE(Await([&] { return IsWoken("b"); }));
+}
+
 TEST_F(ExtenderServerTest, APodThatWasWokenInVainRestsBeforeItIsWokenAgain) {
   PutPod("a", 12);
   StartReady();
