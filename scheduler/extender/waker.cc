@@ -192,7 +192,9 @@ struct Waker::Impl final : std::enable_shared_from_this<Impl> {
         if (Fits(*pod->seen, *pod, node)) {
           continue;  // no news: it was refused there by somebody else
         }
-        pod->rests_until = std::max(pod->rests_until, Clock::now() + options.own_try);
+        if (pod->node.empty()) {  // else it rests already, and not for ever where pods keep ending
+          pod->rests_until = std::max(pod->rests_until, Clock::now() + options.own_try);
+        }
       }
       pod->node = node;
       break;

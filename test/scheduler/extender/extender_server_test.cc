@@ -243,7 +243,7 @@ TEST_F(ExtenderServerTest, APodThatNoNodeFitsIsWokenWhenACustomResourceMakesRoom
   }));
 }
 
-TEST_F(ExtenderServerTest, AChangeOfNodesAloneWakesNobody) {
+TEST_F(ExtenderServerTest, AChangeOfNodesThatMakesNoRoomWakesNobody) {
   PutPod("a", 12);
   PutPod("b", 12);
   StartReady();
