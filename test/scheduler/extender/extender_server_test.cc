@@ -270,6 +270,35 @@ TEST_F(ExtenderServerTest, APodTriedBeforeItsRoomWasKnownToBeFreeIsWoken) {
   EXPECT_TRUE(Await([&] { return IsWoken("b"); }));
 }
 
+TEST_F(ExtenderServerTest, APodIsWokenForItsRoomThoughOthersKeepEndingElsewhere) {
+  json other = PodObject("other", 8);
+  other["spec"]["nodeName"] = "n2";
+  cluster_.Put(kPodsPath, other);
+  PutCapacity("n2", 10);
+  PutPod("a", 8);
+  PutPod("b", 8);
+  StartReady();
+  ASSERT_EQ(Bind("a", "n1"), "");
+  ASSERT_EQ(Filter("b")["NodeNames"], json::array());
+  cluster_.Delete(kPodsPath, "d/a");
+  // News of room on n2 more often than a change is left to kube-scheduler's own try.
+  constexpr std::chrono::milliseconds kStays{200};
+  auto changed = std::chrono::steady_clock::now();
+  bool is_there = true;
+  EXPECT_TRUE(Await([&] {
+    if (std::chrono::steady_clock::now() - changed >= kStays) {
+      changed += kStays;
+      is_there = !is_there;
+      if (is_there) {
+        cluster_.Put(kPodsPath, other);
+      } else {
+        cluster_.Delete(kPodsPath, "d/other");
+      }
+    }
+    return IsWoken("b");
+  }));
+}
+
 TEST_F(ExtenderServerTest, APodThatWasWokenInVainRestsBeforeItIsWokenAgain) {
   PutPod("a", 12);
   StartReady();
