@@ -239,6 +239,15 @@ func (c *schedulingCluster) bound() map[string][]string {
 	return nodes
 }
 
+func (c *schedulingCluster) isServing() bool {
+	answer, err := http.Get(c.extender + "/dump")
+	if err != nil {
+		return false
+	}
+	answer.Body.Close()
+	return answer.StatusCode == http.StatusOK
+}
+
 func (c *schedulingCluster) dump(path string) string {
 	c.t.Helper()
 	answer, err := http.Get(c.extender + path)
