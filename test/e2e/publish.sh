@@ -10,4 +10,5 @@ cd "$(dirname "$0")/../.."
 build=$(realpath "$1")
 export PATH=$PATH:/usr/local/go/bin
 programs=$(scripts/kubernetes.sh)
-QRM_APISERVER_DIR=$programs QRM_BIN_DIR=$build/bin go -C test/interop/chart test -count=1 -timeout 30m -run '^TestPublish(|edNodeIsScheduledAsItAdmits)$' -v .
+minutes=$((10 + ${QRM_REST_SECONDS:-0} / 60))
+QRM_APISERVER_DIR=$programs QRM_BIN_DIR=$build/bin go -C test/interop/chart test -count=1 -timeout "${minutes}m" -run '^TestPublish(|edNodeIsScheduledAsItAdmits)$' -v .

@@ -239,21 +239,15 @@ func (c *schedulingCluster) bound() map[string][]string {
 	return nodes
 }
 
-func (c *schedulingCluster) isServing() bool {
-	answer, err := http.Get(c.extender + "/dump")
-	if err != nil {
-		return false
-	}
-	answer.Body.Close()
-	return answer.StatusCode == http.StatusOK
-}
-
+// dump asks the extender, and waits for one that was started a moment ago.
 func (c *schedulingCluster) dump(path string) string {
 	c.t.Helper()
-	answer, err := http.Get(c.extender + path)
-	if err != nil {
-		c.t.Fatal(err)
-	}
+	var answer *http.Response
+	c.await("the extender to answer", func() bool {
+		var err error
+		answer, err = http.Get(c.extender + path)
+		return err == nil
+	})
 	defer answer.Body.Close()
 	text, _ := io.ReadAll(answer.Body)
 	return string(text)
