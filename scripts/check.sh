@@ -12,7 +12,7 @@
 #   tsan           the tests without gRPC under the thread sanitizer
 #   fuzz           each fuzz target for QRM_FUZZ_SECONDS (10)
 #   bench          each benchmark once
-#   cluster        what is tested with programs of Kubernetes, built of Go modules, and on the node of scripts/cluster.sh
+#   cluster        what is tested with Kubernetes and containerd 2, built of Go modules, and on the node of scripts/cluster.sh
 #   packages       what is tested by installing it: the way of a plugin's author, the Debian packages; the alerts; a terminal
 #   vm             what is tested in the emulated machine of scripts/vm.sh, and by starting it anew; about 40 minutes
 set -euo pipefail
@@ -81,7 +81,7 @@ check_bench() {
 }
 
 check_cluster() {
-  scripts/build.sh release programs
+  scripts/build.sh release programs cluster_tests
   ctest --preset release -L cluster --output-on-failure
 }
 

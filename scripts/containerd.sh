@@ -4,7 +4,7 @@
 #   scripts/containerd.sh fetch  [--cache DIR]                 get the packages, print where they are
 #   scripts/containerd.sh check                                 say what this machine lacks, exit 77
 #   scripts/containerd.sh run    [OPTION...] --probe FILE -- COMMAND [ARG...]
-#   options: [--cache DIR] [--keep-alive] [--image ARCHIVE] [--dir DIR] [--systemd]
+#   options: [--cache DIR] [--keep-alive] [--image ARCHIVE] [--dir DIR] [--systemd] [--programs DIR]
 #
 # `run` starts containerd in its own process and mount namespaces, so that the end of the first
 # process there is the end of every shim, container and mount, whatever happened in between. The
@@ -15,6 +15,7 @@
 # also be made of the image in that archive. With --dir, containerd's files are in DIR and stay there, so that the
 # next run with it finds containers as a restart of the machine leaves them. With --systemd, containerd has the systemd
 # cgroup driver and, as systemd must know its processes, no namespaces of its own: for machines that are thrown away.
+# With --programs, containerd, its shim and ctr are those in DIR.
 #
 # containerd is Debian 13's, the first Debian one with a usable NRI; it runs on Debian 12's libc.
 # Debian 13's runc does not, so runc comes from this machine's own release. Both are downloaded
@@ -169,7 +170,7 @@ wait_until_ready() {
 # Runs containerd to its end, and again if it is to be kept alive.
 keep_containerd() {
   local dir=$1 packages=$2 pid
-  export PATH="$packages/usr/bin:$packages/usr/sbin:$PATH"
+  export PATH="${QRM_PROGRAMS:+$QRM_PROGRAMS:}$packages/usr/bin:$packages/usr/sbin:$PATH"
   trap 'kill "$pid" 2>/dev/null; wait "$pid"; exit' TERM
   while true; do
     containerd --config "$dir/config.toml" >>"$dir/containerd.log" 2>&1 &
@@ -182,7 +183,7 @@ keep_containerd() {
 
 # The first process of the namespaces: containerd, the command, and back out again.
 inside() {
-  local dir=$1 packages=$2 status=0
+  local dir=$1 packages=$2 ctr=${QRM_PROGRAMS:-$2/usr/bin}/ctr status=0
   shift 2
   trap 'exit 130' INT TERM
   if [[ -z ${QRM_SYSTEMD:-} ]]; then
@@ -193,10 +194,10 @@ inside() {
   fi
   keep_containerd "$dir" "$packages" &
   keeper_pid=$!
-  wait_until_ready "$dir" "$packages/usr/bin/ctr"
+  wait_until_ready "$dir" "$ctr"
   local archive ended
   for archive in "$dir/image.tar" ${QRM_IMAGE_ARCHIVE:+"$QRM_IMAGE_ARCHIVE"}; do
-    "$packages/usr/bin/ctr" --address "$dir/cri.sock" --namespace k8s.io images import \
+    "$ctr" --address "$dir/cri.sock" --namespace k8s.io images import --local \
       --snapshotter native "$archive" >/dev/null || fail "cannot import the image $archive: see above"
   done
   "$@" &
@@ -304,6 +305,7 @@ main() {
       --dir) QRM_KEPT_DIR=${2:?} && shift 2 ;;
       --systemd) export QRM_SYSTEMD=true && shift ;;
       --keep-alive) export QRM_KEEP_ALIVE=1 && shift ;;
+      --programs) QRM_PROGRAMS=$(realpath "${2:?}") && export QRM_PROGRAMS && shift 2 ;;
       --image) QRM_IMAGE_ARCHIVE=$(realpath "${2:?}") && export QRM_IMAGE_ARCHIVE && shift 2 ;;
       --) shift && break ;;
       *) usage ;;

@@ -1,16 +1,18 @@
 #!/usr/bin/env bash
 # Builds programs of Go modules, unmodified, keeps them in build/cache, and prints their directory. Ends with 77 (skipped)
 # where there is no Go or no module proxy.
-#   scripts/kubernetes.sh         etcd and Kubernetes, of the versions in test/interop/apiserver/go.mod
-#   scripts/kubernetes.sh helm    Helm, of the version in test/interop/chart/go.mod
+#   scripts/kubernetes.sh              etcd and Kubernetes, of the versions in test/interop/apiserver/go.mod
+#   scripts/kubernetes.sh helm         Helm, of the version in test/interop/chart/go.mod
+#   scripts/kubernetes.sh containerd   containerd 2, its shim and ctr, of the version in test/interop/containerd/go.mod
 set -euo pipefail
 
 cd "$(dirname "$0")/.."
 case ${1:-} in
   "") name=kubernetes module=test/interop/apiserver ;;
   helm) name=helm module=test/interop/chart ;;
+  containerd) name=containerd2 module=test/interop/containerd ;;
   *)
-    echo "cannot build \"$1\"; use helm or nothing" >&2
+    echo "cannot build \"$1\"; use helm, containerd or nothing" >&2
     exit 2
     ;;
 esac

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include <google/protobuf/util/json_util.h>
+#include <nlohmann/json.hpp>
 
 #include "api/id_set.h"
 #include "manager/runtime/cgroup_reader.h"
@@ -258,13 +259,13 @@ StatusOr<std::string> ContainersJob::PodResources() const {
       list.mutable_pod_resources()->begin(), list.mutable_pod_resources()->end(),
       [](const ::v1::PodResources& a, const ::v1::PodResources& b) { return a.name() < b.name(); });
   google::protobuf::util::JsonPrintOptions format;
-  format.add_whitespace = true;
   format.preserve_proto_field_names = true;
   std::string text;
   if (!google::protobuf::util::MessageToJsonString(list, &text, format).ok()) {
     return Errorf(StatusCode::kInternal, "cannot print the pod-resources List as JSON");
   }
-  return text;
+  // Sorted: what comes from a map has another order in each process.
+  return nlohmann::json::parse(text).dump(1) + "\n";
 }
 
 Status ContainersJob::ShowReports() {
