@@ -42,6 +42,8 @@ struct AdmissionOptions {
   /// Those of QoS level system_cores are placed all the same.
   bool skip_daemonset_pods = true;
   Permissions permissions;
+  /// Where plugins name another network namespace than the pod's.
+  std::vector<std::string> netns_annotations = {"kubernetes.io/host-netns-path"};
   DriverOptions drivers;
   std::chrono::milliseconds deadline{1200};  ///< of one container's admission, and of a dry run
   std::chrono::milliseconds plugin_call_deadline{500};
@@ -127,6 +129,11 @@ inline std::vector<config::ConfigKey> RuleKeys(AdmissionOptions& options) {
           "What pods of which namespaces may ask for; the first rule that names a namespace "
           "decides. Behind these rules, one allows kube-system everything, and one all others what "
           "their requests pay: neither opt-out nor reserved-cpus. See permissions.md."),
+      config::WordsKey(
+          "netns-annotations", options.netns_annotations, "list of annotation keys",
+          "Annotations by which plugins give containers another network namespace, which needs "
+          "network-namespaces in `permissions`. That of the built-in nic plugin is always among "
+          "them."),
   };
 }
 

@@ -16,9 +16,6 @@ namespace {
 using placement::QosLevel;
 using placement::QosRequest;
 
-/// Where the nic plugin, and Katalyst's, name another network namespace than the pod's.
-constexpr char kNetnsAnnotation[] = "kubernetes.io/host-netns-path";
-
 std::string QosKey(const char* level) {
   return fmt::format("annotation katalyst.kubewharf.io/qos_level={}", level);
 }
@@ -112,7 +109,9 @@ Status CheckGiven(const ContainerDemand& demand, const AllocationByResource& all
       QRM_RETURN_IF_ERROR(options.permissions.Check(demand.pod.pod_namespace,
                                                     {.feature = Feature::kOwnCpus, .key = key}));
     }
-    if (allocation.annotations.contains(kNetnsAnnotation)) {
+    const std::vector<std::string>& keys = options.netns_annotations;
+    if (std::any_of(keys.begin(), keys.end(),
+                    [&](const std::string& key) { return allocation.annotations.contains(key); })) {
       QRM_RETURN_IF_ERROR(options.permissions.Check(
           demand.pod.pod_namespace,
           {.feature = Feature::kNetworkNamespaces, .key = "its request of " + resource}));

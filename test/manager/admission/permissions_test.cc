@@ -213,6 +213,18 @@ TEST(PermissionsTest, StarsStandForAnyText) {
   EXPECT_FALSE(matches("ab", "abc"));
 }
 
+TEST(PermissionsTest, NetworkNamespacesCountUnderAllNamesThatAreConfigured) {
+  const AdmissionOptions options{.permissions = *Read("- {namespaces: [\"*\"], allow: []}"),
+                                 .netns_annotations = {"example.com/netns", "example.com/other"}};
+  const auto refused = [&](const char* annotation) {
+    return !CheckGiven({}, {{"NIC", {.annotations = {{annotation, "/run/netns/a"}}}}}, options)
+                .ok();
+  };
+  EXPECT_TRUE(refused("example.com/netns"));
+  EXPECT_TRUE(refused("example.com/other"));
+  EXPECT_FALSE(refused("example.com/more"));
+}
+
 TEST(PermissionsTest, ARuleAllowsOnlyWhatItLists) {
   const auto permissions = Read(
       R"([{namespaces: [a], allow: [own-cpus, opt-out], pools: ["web-*"], resources: [NIC]}])");
