@@ -182,9 +182,10 @@ bool WasMadeWith(const MadeWith& container, const ResourceAllocation& allocation
                      }) &&
          std::all_of(allocation.annotations.begin(), allocation.annotations.end(),
                      [&](const auto& annotation) {
+                       // An empty one says that what a plugin told once is over.
                        const auto found = container.annotations.find(annotation.first);
-                       return found != container.annotations.end() &&
-                              found->second == annotation.second;
+                       return annotation.second.empty() || (found != container.annotations.end() &&
+                                                            found->second == annotation.second);
                      }) &&
          std::all_of(allocation.mounts.begin(), allocation.mounts.end(),
                      [&](const Mount& mount) {

@@ -68,6 +68,13 @@ TEST(RunOptionsTest, ContainerWasMadeWithWhatTheRuntimeTellsOfIt) {
   EXPECT_TRUE(WasMadeWith(kMadeWithAll, kDevice));
 }
 
+TEST(RunOptionsTest, ContainerLacksNoAnnotationThatIsEmpty) {
+  EXPECT_TRUE(WasMadeWith({}, {.annotations = {{"nic.qrm.io/problem", ""}}}));
+  EXPECT_TRUE(WasMadeWith({.annotations = {{"nic.qrm.io/problem", "has no link"}}},
+                          {.annotations = {{"nic.qrm.io/problem", ""}}}));
+  EXPECT_FALSE(WasMadeWith({}, {.annotations = {{"nic.qrm.io/problem", "has no link"}}}));
+}
+
 TEST_P(MadeWithTest, ContainerThatLacksAnyPartWasMadeWithout) {
   EXPECT_FALSE(WasMadeWith(GetParam().container, kDevice));
 }
