@@ -12,8 +12,8 @@
 #include "plugins/cpu/elastic.h"
 #include "plugins/cpu/pools.h"
 #include "plugins/memory/memory_plugin.h"
-#include "plugins/nic/addresses.h"
-#include "plugins/nic/nic_plugin.h"
+#include "plugins/nic/config.h"
+#include "plugins/nic/live_nics.h"
 
 namespace qrm::manager {
 namespace {
@@ -34,8 +34,7 @@ StatusOr<BuiltinPlugin> MakeMemory(const memory::MemoryPluginConfig& config,
 }
 
 StatusOr<BuiltinPlugin> MakeNic(const nic::NicPluginConfig& config, const Machine& machine) {
-  QRM_ASSIGN_OR_RETURN(const nic::AddressesByInterface addresses, nic::ReadAddresses());
-  QRM_ASSIGN_OR_RETURN(auto plugin, nic::MakeNicPlugin(config, machine, addresses));
+  QRM_ASSIGN_OR_RETURN(auto plugin, nic::MakeLiveNicPlugin(config, machine));
   return BuiltinPlugin{config.resource, std::move(plugin)};
 }
 
@@ -158,6 +157,18 @@ StatusOr<std::vector<BuiltinPlugin>> MakeBuiltinPlugins(const BuiltinOptions& op
     builtins.push_back(std::move(made));
   }
   return builtins;
+}
+
+StatusOr<std::vector<std::string>> NetnsAnnotations(const BuiltinOptions& options) {
+  constexpr char kNic[] = "nic";
+  if (std::find(options.plugins.begin(), options.plugins.end(), kNic) == options.plugins.end()) {
+    return std::vector<std::string>();
+  }
+  nic::NicPluginConfig config;
+  if (const auto section = options.sections.find(kNic); section != options.sections.end()) {
+    QRM_ASSIGN_OR_RETURN(config, nic::ParseNicConfig(section->second));
+  }
+  return std::vector<std::string>{config.names.netns_annotation};
 }
 
 StatusOr<CpuSet> ReservedCpus(const BuiltinOptions& options, const config::MachineConfig& machine) {

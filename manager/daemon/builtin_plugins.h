@@ -49,6 +49,10 @@ StatusOr<std::vector<BuiltinPlugin>> MakeBuiltinPlugins(const BuiltinOptions& op
 /// kInvalidArgument when its section is wrong.
 StatusOr<CpuSet> ReservedCpus(const BuiltinOptions& options, const config::MachineConfig& machine);
 
+/// The annotation by which the built-in nic plugin names network namespaces; none when it is not
+/// built in. Errors: kInvalidArgument when its section is wrong.
+StatusOr<std::vector<std::string>> NetnsAnnotations(const BuiltinOptions& options);
+
 /// The pools of the built-in cpu plugin, by what the plugins keep beside their allocations.
 std::vector<PoolStatus> BuiltinPools(const BuiltinOptions& options, const StringMap& kept);
 

@@ -161,6 +161,9 @@ StatusOr<std::unique_ptr<Daemon>> Daemon::Create(Config config, Machine machine,
   const std::vector<std::string> repairs = Repair(opened, machine);
   const Status stays = StayOnReserved(config);
   config.admission.required_plugins = RequiredResources(config.builtin, builtins);
+  QRM_ASSIGN_OR_RETURN(const std::vector<std::string> netns, NetnsAnnotations(config.builtin));
+  std::vector<std::string>& known = config.admission.netns_annotations;
+  known.insert(known.end(), netns.begin(), netns.end());
   auto impl = std::make_unique<Impl>(std::move(config), std::move(machine), std::move(lock),
                                      std::move(opened), found, std::move(builtins),
                                      std::move(class_providers));

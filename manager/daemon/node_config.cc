@@ -8,8 +8,8 @@
 #include "plugins/cpu/elastic.h"
 #include "plugins/cpu/fit_config.h"
 #include "plugins/cpu/pools.h"
-#include "plugins/nic/addresses.h"
 #include "plugins/nic/config.h"
+#include "plugins/nic/live_nics.h"
 #include "plugins/nic/state.h"
 #include "topology/machine_text.h"
 
@@ -57,8 +57,7 @@ const char* Word(nic::NicAffinity affinity) {
 /// The section of the nic plugin with the NICs that it found.
 StatusOr<std::string> NicText(const Section& section, const Machine& machine) {
   QRM_ASSIGN_OR_RETURN(const nic::NicPluginConfig config, nic::ParseNicConfig(section));
-  QRM_ASSIGN_OR_RETURN(const nic::AddressesByInterface addresses, nic::ReadAddresses());
-  QRM_ASSIGN_OR_RETURN(const auto nics, nic::FindNics(config, machine, addresses));
+  QRM_ASSIGN_OR_RETURN(const auto nics, nic::FindNics(config, machine, nic::ReadNicFacts(config)));
   json text = {{"resource", config.resource},
                {"request", config.request_is_bandwidth ? "mbps" : "share"},
                {"numa", Word(config.affinity)},

@@ -1,7 +1,9 @@
 // Reads the nic plugin's configuration.
 #include "plugins/nic/config.h"
 
+#include <algorithm>
 #include <array>
+#include <cctype>
 #include <set>
 #include <utility>
 
@@ -56,9 +58,13 @@ StatusOr<NicConfig> ParseNic(const Section& section) {
     return section.Error("netns", fmt::format("is '{}', no absolute path", nic.netns),
                          "write one such as /var/run/netns/ns1");
   }
-  QRM_ASSIGN_OR_RETURN(const uint64_t speed, section.Number("speed-mbps", 0));
-  QRM_ASSIGN_OR_RETURN(nic.egress_mbps, section.Number("egress-mbps", speed));
-  QRM_ASSIGN_OR_RETURN(nic.ingress_mbps, section.Number("ingress-mbps", speed));
+  for (const auto& [key, place] : {std::pair("egress-mbps", &NicConfig::egress_mbps),
+                                   std::pair("ingress-mbps", &NicConfig::ingress_mbps)}) {
+    const char* const written = section.Has(key) ? key : "speed-mbps";
+    if (section.Has(written)) {
+      QRM_ASSIGN_OR_RETURN(nic.*place, section.Number(written, 0));
+    }
+  }
   return nic;
 }
 
@@ -78,6 +84,51 @@ StatusOr<std::vector<NicConfig>> ParseNics(const Section& section) {
   return nics;
 }
 
+/// Source: POSIX, Base Definitions, "Name".
+bool IsVariableName(const std::string& text) {
+  const auto is_word = [](unsigned char c) { return std::isalnum(c) != 0 || c == '_'; };
+  return !text.empty() && std::isdigit(static_cast<unsigned char>(text.front())) == 0 &&
+         std::all_of(text.begin(), text.end(), is_word);
+}
+
+bool IsAnnotationKey(const std::string& text) {
+  return CheckResourceName(text).ok();  // the same form
+}
+
+struct NameKey {
+  const char* key;
+  std::string NicNames::* place;
+  bool (*is_good)(const std::string&);
+  const char* example;
+};
+constexpr NameKey kNameKeys[] = {
+    {"ipv4-variable", &NicNames::ipv4_env, IsVariableName, "AFFINITY_NIC_ADDR_IPV4"},
+    {"ipv6-variable", &NicNames::ipv6_env, IsVariableName, "AFFINITY_NIC_ADDR_IPV6"},
+    {"netns-annotation", &NicNames::netns_annotation, IsAnnotationKey,
+     "kubernetes.io/host-netns-path"},
+    {"problem-annotation", &NicNames::problem_annotation, IsAnnotationKey, "nic.qrm.io/problem"},
+};
+
+StatusOr<NicNames> ParseNames(const Section& section) {
+  QRM_RETURN_IF_ERROR(section.AllowKeys(
+      {"ipv4-variable", "ipv6-variable", "netns-annotation", "problem-annotation"}));
+  NicNames names;
+  std::set<std::string> taken;
+  for (const NameKey& name : kNameKeys) {
+    std::string& place = names.*name.place;
+    QRM_ASSIGN_OR_RETURN(place, section.Text(name.key, place));
+    if (!name.is_good(place)) {
+      return section.Error(name.key, fmt::format("is '{}', no such name", place),
+                           fmt::format("write one such as {}", name.example));
+    }
+    if (!taken.insert(place).second) {
+      return section.Error(name.key, fmt::format("is '{}', as is another of names", place),
+                           "give each its own");
+    }
+  }
+  return names;
+}
+
 StatusOr<NicAffinity> ParseAffinity(const Section& section, NicAffinity fallback) {
   QRM_ASSIGN_OR_RETURN(
       const std::size_t affinity,
@@ -87,8 +138,19 @@ StatusOr<NicAffinity> ParseAffinity(const Section& section, NicAffinity fallback
 
 }  // namespace
 
+std::vector<std::string> FollowedNamespaces(const NicPluginConfig& config) {
+  std::set<std::string> paths;
+  for (const NicConfig& nic : config.nics) {
+    if (config.follow == NicFollow::kAll && !nic.netns.empty()) {
+      paths.insert(nic.netns);
+    }
+  }
+  return {paths.begin(), paths.end()};
+}
+
 StatusOr<NicPluginConfig> ParseNicConfig(const Section& section) {
-  QRM_RETURN_IF_ERROR(section.AllowKeys({"resource", "request", "numa", "nics", "roles"}));
+  QRM_RETURN_IF_ERROR(
+      section.AllowKeys({"resource", "request", "numa", "nics", "roles", "follow", "names"}));
   NicPluginConfig config;
   QRM_ASSIGN_OR_RETURN(config.resource, section.Text("resource", config.resource));
   if (!CheckResourceName(config.resource).ok()) {
@@ -99,6 +161,12 @@ StatusOr<NicPluginConfig> ParseNicConfig(const Section& section) {
   config.request_is_bandwidth = request == 1;
   QRM_ASSIGN_OR_RETURN(config.affinity, ParseAffinity(section, config.affinity));
   QRM_ASSIGN_OR_RETURN(config.nics, ParseNics(section));
+  QRM_ASSIGN_OR_RETURN(
+      const std::size_t follow,
+      section.Choice("follow", static_cast<std::size_t>(config.follow), {"none", "host", "all"}));
+  config.follow = static_cast<NicFollow>(follow);
+  QRM_ASSIGN_OR_RETURN(const Section names, section.Child("names"));
+  QRM_ASSIGN_OR_RETURN(config.names, ParseNames(names));
   QRM_ASSIGN_OR_RETURN(const auto roles, section.Children("roles"));
   for (const auto& [name, role] : roles) {
     QRM_RETURN_IF_ERROR(role.AllowKeys({"numa"}));

@@ -23,15 +23,31 @@ struct NicConfig {
   std::string ipv4;
   std::string ipv6;
   std::string netns;  ///< path of its network namespace; empty for the default one
-  /// Units: Mbit/s. 0: not accounted.
-  uint64_t egress_mbps = 0;
-  uint64_t ingress_mbps = 0;
+  /// Units: Mbit/s. 0: not accounted; absent: the NIC's speed, where the request is a bandwidth.
+  std::optional<uint64_t> egress_mbps;
+  std::optional<uint64_t> ingress_mbps;
 };
 
 /// How near a container's NIC must be; in the order of the words of the configuration.
 enum class NicAffinity {
   kPreferred,  ///< on the container's NUMA nodes where possible
   kRequired,   ///< on the container's NUMA nodes, or the container is rejected
+};
+
+/// Whose NICs are followed while the plugin runs.
+enum class NicFollow {
+  kNone,  ///< read once, and taken for healthy
+  kHost,  ///< those of the network namespace that the plugin runs in
+  kAll,   ///< those of other namespaces, too
+};
+
+/// How a container learns of its NIC. Source of the defaults of the first three: the QoS Resource
+/// Manager proposal, example 3.
+struct NicNames {
+  std::string ipv4_env = "AFFINITY_NIC_ADDR_IPV4";
+  std::string ipv6_env = "AFFINITY_NIC_ADDR_IPV6";
+  std::string netns_annotation = "kubernetes.io/host-netns-path";
+  std::string problem_annotation = "nic.qrm.io/problem";  ///< what is wrong with it since
 };
 
 /// The resource name of the QoS Resource Manager proposal.
@@ -43,9 +59,14 @@ struct NicPluginConfig {
   /// NICs are shared without limit.
   bool request_is_bandwidth = false;
   std::vector<NicConfig> nics;  ///< empty: the machine's own
+  NicFollow follow = NicFollow::kHost;
+  NicNames names;
   std::map<std::string, NicAffinity> roles;
   NicAffinity affinity = NicAffinity::kPreferred;  ///< of roles that are not in `roles`
 };
+
+/// The namespaces beside the plugin's own that it looks into.
+std::vector<std::string> FollowedNamespaces(const NicPluginConfig& config);
 
 /// Reads the keys of the nic plugin. Errors: kInvalidArgument with file, line, key, value and what
 /// is allowed.

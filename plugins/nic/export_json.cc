@@ -31,6 +31,9 @@ ordered_json NicJson(const NicInfo& nic, const Load& load) {
   if (!nic.id.netns.empty()) {
     json["netns"] = nic.id.netns;
   }
+  if (!nic.problem.empty()) {
+    json["problem"] = nic.problem;
+  }
   if (nic.egress_mbps > 0) {
     json["egress_state"] = BandwidthJson(nic.egress_mbps, load.mbps);
   }

@@ -5,16 +5,47 @@
 #include <utility>
 #include <vector>
 
+#include "api/base/log.h"
+#include "api/base/mutex.h"
 #include "plugins/nic/policy.h"
 #include "plugins/nic/state.h"
 
 namespace qrm::nic {
 namespace {
 
+using NicsPtr = std::shared_ptr<const std::vector<NicInfo>>;
+
+void LogChange(const NicInfo& now, const std::string& problem_before) {
+  if (now.problem == problem_before) {
+    return;
+  }
+  if (now.problem.empty()) {
+    log::Info("NIC is healthy again", {{"nic", now.id.interface}, {"netns", now.id.netns}});
+  } else {
+    log::Warning("NIC is unhealthy; new containers get others",
+                 {{"nic", now.id.interface}, {"netns", now.id.netns}, {"problem", now.problem}});
+  }
+}
+
+void LogChanges(const std::vector<NicInfo>& before, const std::vector<NicInfo>& now) {
+  for (const NicInfo& nic : now) {
+    const NicInfo* const known = FindNic(before, nic.id);
+    LogChange(nic, known == nullptr ? "" : known->problem);
+  }
+}
+
+/// Threads: OnFacts is the watch's; the others are the SDK's, see ResourcePlugin.
 class NicPlugin final : public sdk::ResourcePlugin {
  public:
-  NicPlugin(NicPluginConfig config, Machine machine, std::vector<NicInfo> nics)
-      : config_(std::move(config)), machine_(std::move(machine)), nics_(std::move(nics)) {}
+  NicPlugin(NicPluginConfig config, Machine machine, std::vector<NicInfo> nics,
+            std::unique_ptr<FactsWatch> watch)
+      : config_(std::move(config)), machine_(std::move(machine)), watch_(std::move(watch)) {
+    LogChanges({}, nics);
+    Publish(std::move(nics));
+    if (watch_ != nullptr) {
+      watch_->Start([this](const NicFacts& facts) { OnFacts(facts); });
+    }
+  }
 
   Status Restore(const sdk::Grants& grants) override {
     state_ = Rebuild(config_, grants);
@@ -22,13 +53,15 @@ class NicPlugin final : public sdk::ResourcePlugin {
   }
 
   StatusOr<HintList> Hints(const ContainerRequest& request) override {
-    return NicHints(ViewOf(), request);
+    const NicsPtr nics = Nics();
+    return NicHints(ViewOf(*nics), request);
   }
 
   StatusOr<ResourceAllocation> Allocate(const ContainerRequest& request,
                                         const TopologyHint& hint) override {
+    const NicsPtr nics = Nics();
     auto former = state_.extract(request.key);
-    StatusOr<Decision> decision = PlaceContainer(ViewOf(), request, hint);
+    StatusOr<Decision> decision = PlaceContainer(ViewOf(*nics), request, hint);
     if (!decision.ok()) {
       state_.insert(std::move(former));
       return decision.status();
@@ -43,42 +76,94 @@ class NicPlugin final : public sdk::ResourcePlugin {
     }
   }
 
+  /// Tells the holders of NICs that changed.
+  StatusOr<std::map<ContainerKey, ResourceAllocation>> Reconcile(
+      const sdk::Grants& grants) override {
+    const NicsPtr nics = Nics();
+    std::map<ContainerKey, ResourceAllocation> changed;
+    for (const auto& [key, grant] : grants) {
+      const NicInfo* const nic = FindNic(*nics, NicOf(grant.allocation));
+      if (nic == nullptr) {
+        continue;  // configured no more: what is known of it stays
+      }
+      ResourceAllocation told = Retold(grant.allocation, *nic, config_.names);
+      if (told != grant.allocation) {
+        log::Info("container's NIC changed", {{"pod", grant.request.pod_name},
+                                              {"namespace", grant.request.pod_namespace},
+                                              {"container", key.container},
+                                              {"nic", nic->id.interface},
+                                              {"problem", nic->problem}});
+        changed.emplace(key, std::move(told));
+      }
+    }
+    return changed;
+  }
+
+  /// What is unhealthy counts for the capacity only.
   AllocatableResource Allocatable() const override {
     AllocatableResource resource = {.is_scalar_resource = config_.request_is_bandwidth};
-    for (const NicInfo& nic : nics_) {
+    const NicsPtr nics = Nics();
+    for (const NicInfo& nic : *nics) {
       const double amount = config_.request_is_bandwidth
                                 ? static_cast<double>(std::min(nic.egress_mbps, nic.ingress_mbps))
                                 : 1;
+      const double usable = nic.problem.empty() ? amount : 0;
       resource.capacity += amount;
+      resource.allocatable += usable;
       if (nic.node) {
         resource.capacity_by_node[*nic.node] += amount;
+        resource.allocatable_by_node[*nic.node] += usable;
       }
     }
-    resource.allocatable = resource.capacity;
-    resource.allocatable_by_node = resource.capacity_by_node;
     return resource;
   }
 
   std::string ExportState(const sdk::Grants& grants) const override {
-    return ExportJson(ViewOf(), grants);
+    const NicsPtr nics = Nics();
+    return ExportJson(ViewOf(*nics), grants);
   }
 
  private:
-  View ViewOf() const { return {machine_, config_, nics_, state_}; }
+  View ViewOf(const std::vector<NicInfo>& nics) const { return {machine_, config_, nics, state_}; }
+
+  NicsPtr Nics() const {
+    const MutexLock lock(mutex_);
+    return nics_;
+  }
+  void Publish(std::vector<NicInfo> nics) {
+    auto published = std::make_shared<const std::vector<NicInfo>>(std::move(nics));
+    const MutexLock lock(mutex_);
+    nics_ = std::move(published);
+  }
+
+  void OnFacts(const NicFacts& facts) {
+    const NicsPtr before = Nics();
+    StatusOr<std::vector<NicInfo>> now = FindNics(config_, machine_, facts, *before);
+    if (!now.ok() || *now == *before) {  // the configuration fitted when the plugin was made
+      return;
+    }
+    LogChanges(*before, *now);
+    Publish(*std::move(now));
+    NotifyChanged();
+  }
 
   const NicPluginConfig config_;
   const Machine machine_;
-  const std::vector<NicInfo> nics_;
   NicState state_;
+  mutable Mutex mutex_;
+  NicsPtr nics_ QRM_GUARDED_BY(mutex_);
+  const std::unique_ptr<FactsWatch> watch_;  ///< last: it calls until it is gone
 };
 
 }  // namespace
 
-StatusOr<std::unique_ptr<sdk::ResourcePlugin>> MakeNicPlugin(
-    const NicPluginConfig& config, const Machine& machine, const AddressesByInterface& addresses) {
-  QRM_ASSIGN_OR_RETURN(std::vector<NicInfo> nics, FindNics(config, machine, addresses));
+StatusOr<std::unique_ptr<sdk::ResourcePlugin>> MakeNicPlugin(const NicPluginConfig& config,
+                                                             const Machine& machine,
+                                                             const NicFacts& facts,
+                                                             std::unique_ptr<FactsWatch> watch) {
+  QRM_ASSIGN_OR_RETURN(std::vector<NicInfo> nics, FindNics(config, machine, facts));
   return std::unique_ptr<sdk::ResourcePlugin>(
-      std::make_unique<NicPlugin>(config, machine, std::move(nics)));
+      std::make_unique<NicPlugin>(config, machine, std::move(nics), std::move(watch)));
 }
 
 }  // namespace qrm::nic

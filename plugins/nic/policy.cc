@@ -81,7 +81,7 @@ std::vector<Candidate> FindCandidates(const View& view, const ContainerRequest& 
   for (const NicInfo& nic : view.nics) {
     const Load load = LoadOf(view.state, nic.id);
     const double free = FreeMbps(nic, load);
-    if (free < mbps) {
+    if (!nic.problem.empty() || free < mbps) {
       continue;
     }
     candidates.push_back({.nic = &nic,
@@ -104,20 +104,30 @@ std::string Describe(const View& view) {
   std::vector<std::string> parts;
   for (const NicInfo& nic : view.nics) {
     const double free = FreeMbps(nic, LoadOf(view.state, nic.id));
-    parts.push_back(fmt::format("{} on {}{}", nic.id.interface,
+    std::string state = nic.problem;
+    if (state.empty() && !std::isinf(free)) {
+      state = fmt::format("{} Mbit/s free", free);
+    }
+    parts.push_back(fmt::format("{} on {}{}{}", nic.id.interface,
                                 nic.node ? fmt::format("node {}", *nic.node) : "no node",
-                                std::isinf(free) ? "" : fmt::format(": {} Mbit/s free", free)));
+                                state.empty() ? "" : ": ", state));
   }
   return parts.empty() ? "there is none" : fmt::format("{}", fmt::join(parts, ", "));
+}
+
+bool IsAnyUnhealthy(const View& view) {
+  return std::any_of(view.nics.begin(), view.nics.end(),
+                     [](const NicInfo& nic) { return !nic.problem.empty(); });
 }
 
 Status NoNic(const View& view, const ContainerRequest& request, double mbps,
              const NumaMask& within) {
   return Errorf(StatusCode::kResourceExhausted,
-                "cannot place {}: no NIC{} has {} Mbit/s for it ({}); remove a pod or ask for less",
-                NameOf(request),
+                "cannot place {}: no NIC{} has {} Mbit/s for it ({}); {}", NameOf(request),
                 within.Empty() ? "" : fmt::format(" of NUMA nodes {}", ToString(within)), mbps,
-                Describe(view));
+                Describe(view),
+                IsAnyUnhealthy(view) ? "repair the NIC, or remove a pod or ask for less"
+                                     : "remove a pod or ask for less");
 }
 
 ResourceAllocation Give(const View& view, const NicInfo& nic, double mbps, bool preferred) {
@@ -125,13 +135,13 @@ ResourceAllocation Give(const View& view, const NicInfo& nic, double mbps, bool 
                                    .is_scalar_resource = view.config.request_is_bandwidth,
                                    .quantity = mbps};
   if (!nic.ipv4.empty()) {
-    allocation.envs[kIpv4Env] = nic.ipv4;
+    allocation.envs[view.config.names.ipv4_env] = nic.ipv4;
   }
   if (!nic.ipv6.empty()) {
-    allocation.envs[kIpv6Env] = nic.ipv6;
+    allocation.envs[view.config.names.ipv6_env] = nic.ipv6;
   }
   if (!nic.id.netns.empty()) {
-    allocation.annotations[kNetnsAnnotation] = nic.id.netns;
+    allocation.annotations[view.config.names.netns_annotation] = nic.id.netns;
   }
   if (nic.node) {
     allocation.hints = {{.nodes = NumaMask{*nic.node}, .preferred = preferred}};
@@ -157,7 +167,9 @@ StatusOr<HintList> NicHints(const View& view, const ContainerRequest& request) {
     }
   }
   if (candidates.empty()) {
-    return HintList::Impossible();
+    // An impossible hint could not say why.
+    return IsAnyUnhealthy(view) ? StatusOr<HintList>(NoNic(view, request, mbps, {}))
+                                : HintList::Impossible();
   }
   if (nodes.Empty()) {
     return HintList::NoPreference();
@@ -189,6 +201,29 @@ StatusOr<Decision> PlaceContainer(const View& view, const ContainerRequest& requ
   }
   return Decision{.allocation = Give(view, *chosen->nic, mbps, near && hint.preferred),
                   .use = {.nic = chosen->nic->id, .mbps = mbps}};
+}
+
+ResourceAllocation Retold(const ResourceAllocation& granted, const NicInfo& nic,
+                          const NicNames& names) {
+  ResourceAllocation told = granted;
+  for (const auto& [variable, address] :
+       {std::pair(names.ipv4_env, nic.ipv4), std::pair(names.ipv6_env, nic.ipv6)}) {
+    const auto known = told.envs.find(variable);
+    const bool is_lost =
+        known != told.envs.end() &&
+        std::find(nic.addresses.begin(), nic.addresses.end(), known->second) == nic.addresses.end();
+    if (is_lost && !address.empty()) {
+      known->second = address;
+    }
+  }
+  if (!nic.problem.empty()) {
+    told.annotations[names.problem_annotation] = nic.problem;
+  } else if (const auto past = told.annotations.find(names.problem_annotation);
+             past != told.annotations.end()) {
+    // Not erased: of annotations that an answer leaves out the manager keeps what it knew.
+    past->second.clear();
+  }
+  return told;
 }
 
 }  // namespace qrm::nic

@@ -8,14 +8,10 @@
 
 namespace qrm::nic {
 
-/// What a container learns about its NIC. Source: the QoS Resource Manager proposal, example 3.
-inline constexpr char kIpv4Env[] = "AFFINITY_NIC_ADDR_IPV4";
-inline constexpr char kIpv6Env[] = "AFFINITY_NIC_ADDR_IPV6";
-inline constexpr char kNetnsAnnotation[] = "kubernetes.io/host-netns-path";
-
-/// The NUMA nodes with a NIC that has room, each preferred; where the NIC is only preferred to be
-/// near, all nodes together too. Impossible when no NIC has room; no preference when the NICs are
-/// near to no node. Errors: kInvalidArgument for a negative bandwidth.
+/// The NUMA nodes with a healthy NIC that has room, each preferred; where the NIC is only preferred
+/// to be near, all nodes together too. Impossible when no NIC has room; no preference when the NICs
+/// are near to no node. Errors: kInvalidArgument for a negative bandwidth; kResourceExhausted, as
+/// PlaceContainer has it, when no NIC has room and one is unhealthy.
 StatusOr<HintList> NicHints(const View& view, const ContainerRequest& request);
 
 /// What a container gets, and what the state remembers of it.
@@ -24,10 +20,16 @@ struct Decision {
   Use use;
 };
 
-/// The NIC for `request` within `hint` (empty nodes: anywhere): the one that the pod already uses,
-/// else the least used, else the first by name. Errors: kResourceExhausted naming what each NIC has
-/// free.
+/// The healthy NIC for `request` within `hint` (empty nodes: anywhere): the one that the pod
+/// already uses, else the least used, else the first by name. Errors: kResourceExhausted naming
+/// what each NIC has free, or what is wrong with it.
 StatusOr<Decision> PlaceContainer(const View& view, const ContainerRequest& request,
                                   const TopologyHint& hint);
+
+/// What a container that was given `nic` by `granted` should know now: the addresses that the NIC
+/// has in place of those that it lost, and its problem; an empty one where it was told of one that
+/// is over.
+ResourceAllocation Retold(const ResourceAllocation& granted, const NicInfo& nic,
+                          const NicNames& names);
 
 }  // namespace qrm::nic

@@ -1,9 +1,10 @@
 // Finds the NICs and keeps account of their users.
 #include "plugins/nic/state.h"
 
+#include <algorithm>
 #include <utility>
 
-#include "plugins/nic/policy.h"
+#include <fmt/format.h>
 
 namespace qrm::nic {
 namespace {
@@ -17,43 +18,120 @@ std::optional<int> NodeOf(const Machine& machine, const std::string& interface) 
   return std::nullopt;
 }
 
-InterfaceAddresses AddressesOf(const AddressesByInterface& addresses,
-                               const std::string& interface) {
-  const auto found = addresses.find(interface);
-  return found == addresses.end() ? InterfaceAddresses() : found->second;
+/// What nics are made of.
+struct Sources {
+  const NicPluginConfig& config;
+  const Machine& machine;
+  const NicFacts& facts;
+  const std::vector<NicInfo>& before;
+};
+
+/// Null when nothing is known of it.
+const NamespaceFacts* NamespaceOf(const Sources& sources, const NicId& nic) {
+  const auto found = sources.facts.find(nic.netns);
+  return found == sources.facts.end() ? nullptr : &found->second;
 }
 
-/// What `declared` leaves out is the machine's, unless the NIC is in another namespace.
-NicInfo Complete(const NicConfig& declared, const Machine& machine,
-                 const AddressesByInterface& addresses) {
+const InterfaceFacts* InterfaceOf(const Sources& sources, const NicId& nic) {
+  const NamespaceFacts* const around = NamespaceOf(sources, nic);
+  if (around == nullptr) {
+    return nullptr;
+  }
+  const auto found = around->interfaces.find(nic.interface);
+  return found == around->interfaces.end() ? nullptr : &found->second;
+}
+
+bool Has(const std::vector<std::string>& addresses, const std::string& address) {
+  return std::find(addresses.begin(), addresses.end(), address) != addresses.end();
+}
+
+/// Why nobody should get `nic`, of which the kernel says `seen`.
+std::string ProblemOf(const NicConfig& declared, const NamespaceFacts& around,
+                      const InterfaceFacts* seen) {
+  if (!around.exists) {
+    return fmt::format("its network namespace {} is gone", declared.netns);
+  }
+  if (seen == nullptr) {
+    return "there is no such interface";
+  }
+  if (!seen->up) {
+    return "is set down";
+  }
+  if (!seen->has_link) {
+    return "has no link";
+  }
+  if (!declared.ipv4.empty() && !Has(seen->ipv4, declared.ipv4)) {
+    return "does not have its address " + declared.ipv4;
+  }
+  if (!declared.ipv6.empty() && !Has(seen->ipv6, declared.ipv6)) {
+    return "does not have its address " + declared.ipv6;
+  }
+  return "";
+}
+
+/// A NIC that has no link has no speed either, and keeps what it had.
+uint64_t SpeedOf(const Sources& sources, const NicId& id, const InterfaceFacts* seen) {
+  if (!sources.config.request_is_bandwidth) {
+    return 0;
+  }
+  const NicInfo* const before = FindNic(sources.before, id);
+  const uint64_t now = seen == nullptr ? 0 : seen->speed_mbps;
+  return now == 0 && before != nullptr ? before->egress_mbps : now;
+}
+
+std::optional<int> NodeOf(const Sources& sources, const NicConfig& declared,
+                          const InterfaceFacts* seen) {
+  if (declared.node) {
+    return declared.node;
+  }
+  // Names in other namespaces say nothing about this one's.
+  const std::optional<int> node =
+      declared.netns.empty() ? NodeOf(sources.machine, declared.interface) : std::nullopt;
+  const std::optional<int> told = seen == nullptr ? std::nullopt : seen->node;
+  return node || !told || sources.machine.FindNode(*told) == nullptr ? node : told;
+}
+
+std::string FirstOf(const std::vector<std::string>& addresses) {
+  return addresses.empty() ? "" : addresses.front();
+}
+
+/// What `declared` leaves out is the interface's.
+NicInfo Complete(const NicConfig& declared, const Sources& sources) {
   NicInfo nic = {.id = {.netns = declared.netns, .interface = declared.interface},
-                 .node = declared.node,
                  .ipv4 = declared.ipv4,
-                 .ipv6 = declared.ipv6,
-                 .egress_mbps = declared.egress_mbps,
-                 .ingress_mbps = declared.ingress_mbps};
-  if (!declared.netns.empty()) {
-    return nic;
+                 .ipv6 = declared.ipv6};
+  const InterfaceFacts* const seen = InterfaceOf(sources, nic.id);
+  nic.node = NodeOf(sources, declared, seen);
+  const uint64_t speed = SpeedOf(sources, nic.id, seen);
+  nic.egress_mbps = declared.egress_mbps.value_or(speed);
+  nic.ingress_mbps = declared.ingress_mbps.value_or(speed);
+  if (seen != nullptr) {
+    nic.addresses = seen->ipv4;
+    nic.addresses.insert(nic.addresses.end(), seen->ipv6.begin(), seen->ipv6.end());
+    if (declared.ipv4.empty() && declared.ipv6.empty()) {
+      nic.ipv4 = FirstOf(seen->ipv4);
+      nic.ipv6 = FirstOf(seen->ipv6);
+    }
   }
-  if (!nic.node) {
-    nic.node = NodeOf(machine, declared.interface);
-  }
-  if (nic.ipv4.empty() && nic.ipv6.empty()) {
-    const InterfaceAddresses own = AddressesOf(addresses, declared.interface);
-    nic.ipv4 = own.ipv4;
-    nic.ipv6 = own.ipv6;
+  const NamespaceFacts* const around = NamespaceOf(sources, nic.id);
+  if (around != nullptr && sources.config.follow != NicFollow::kNone) {
+    nic.problem = ProblemOf(declared, *around, seen);
   }
   return nic;
 }
 
-std::vector<NicInfo> NicsOf(const Machine& machine, const AddressesByInterface& addresses) {
+std::vector<NicInfo> NicsOf(const Sources& sources) {
   std::vector<NicInfo> nics;
-  for (const Nic& nic : machine.parts().nics) {
-    const InterfaceAddresses own = AddressesOf(addresses, nic.name);
-    if (!own.ipv4.empty() || !own.ipv6.empty()) {
-      nics.push_back(
-          {.id = {.interface = nic.name}, .node = nic.node, .ipv4 = own.ipv4, .ipv6 = own.ipv6});
+  for (const Nic& own : sources.machine.parts().nics) {
+    NicInfo nic = Complete({.interface = own.name}, sources);
+    const bool has_address = !nic.ipv4.empty() || !nic.ipv6.empty();
+    if (!has_address && FindNic(sources.before, nic.id) == nullptr) {
+      continue;
     }
+    if (!has_address && nic.problem.empty()) {
+      nic.problem = "has no address";
+    }
+    nics.push_back(std::move(nic));
   }
   return nics;
 }
@@ -72,9 +150,10 @@ Load LoadOf(const NicState& state, const NicId& nic) {
 }
 
 StatusOr<std::vector<NicInfo>> FindNics(const NicPluginConfig& config, const Machine& machine,
-                                        const AddressesByInterface& addresses) {
+                                        const NicFacts& facts, const std::vector<NicInfo>& before) {
+  const Sources sources = {config, machine, facts, before};
   if (config.nics.empty()) {
-    return NicsOf(machine, addresses);
+    return NicsOf(sources);
   }
   std::vector<NicInfo> nics;
   for (const NicConfig& declared : config.nics) {
@@ -84,18 +163,32 @@ StatusOr<std::vector<NicInfo>> FindNics(const NicPluginConfig& config, const Mac
                     "numa-node",
                     declared.interface, *declared.node, ToString(machine.node_mask()));
     }
-    nics.push_back(Complete(declared, machine, addresses));
+    nics.push_back(Complete(declared, sources));
   }
   return nics;
+}
+
+const NicInfo* FindNic(const std::vector<NicInfo>& nics, const NicId& id) {
+  const auto found =
+      std::find_if(nics.begin(), nics.end(), [&](const NicInfo& nic) { return nic.id == id; });
+  return found == nics.end() ? nullptr : &*found;
+}
+
+NicId NicOf(const ResourceAllocation& allocation) {
+  NicId nic = {.interface = allocation.value};
+  for (const auto& [key, value] : allocation.annotations) {
+    if (value.starts_with('/')) {  // the other one, of problems, is a sentence
+      nic.netns = value;
+    }
+  }
+  return nic;
 }
 
 NicState Rebuild(const NicPluginConfig& config, const sdk::Grants& grants) {
   NicState state;
   for (const auto& [key, grant] : grants) {
-    const auto netns = grant.allocation.annotations.find(kNetnsAnnotation);
     Use& use = state[key];
-    use.nic.interface = grant.allocation.value;
-    use.nic.netns = netns == grant.allocation.annotations.end() ? "" : netns->second;
+    use.nic = NicOf(grant.allocation);
     use.mbps = config.request_is_bandwidth ? grant.request.quantity() : 0;
   }
   return state;

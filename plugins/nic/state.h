@@ -10,8 +10,8 @@
 
 #include "api/base/status.h"
 #include "api/resource.h"
-#include "plugins/nic/addresses.h"
 #include "plugins/nic/config.h"
+#include "plugins/nic/facts.h"
 #include "plugins/sdk/plugin.h"
 #include "topology/machine.h"
 
@@ -33,6 +33,11 @@ struct NicInfo {
   std::string ipv6;
   uint64_t egress_mbps = 0;  ///< 0: not accounted
   uint64_t ingress_mbps = 0;
+  std::vector<std::string> addresses;  ///< all that the interface has, as far as that is known
+  /// Why nobody new gets it, such as "has no link"; empty while it is healthy.
+  std::string problem;
+
+  bool operator==(const NicInfo&) const = default;
 };
 
 /// One container's use of a NIC.
@@ -62,11 +67,19 @@ struct Load {
 /// The load of `nic`.
 Load LoadOf(const NicState& state, const NicId& nic);
 
-/// The declared NICs, with node and addresses of the machine's where they are not declared; or,
-/// when none is declared, the machine's NICs that have an address. Errors: kInvalidArgument for a
-/// NUMA node that the machine does not have.
+/// The declared NICs, with the interface's node, addresses and speed where they are not declared;
+/// or, when none is declared, the machine's NICs that have an address, or had one `before`. What
+/// `facts` do not tell is not known, and no problem. Errors: kInvalidArgument for a NUMA node that
+/// the machine does not have.
 StatusOr<std::vector<NicInfo>> FindNics(const NicPluginConfig& config, const Machine& machine,
-                                        const AddressesByInterface& addresses);
+                                        const NicFacts& facts,
+                                        const std::vector<NicInfo>& before = {});
+
+/// Null when it is none of `nics`.
+const NicInfo* FindNic(const std::vector<NicInfo>& nics, const NicId& id);
+
+/// The NIC that a container was given, whatever the annotation of its namespace was called then.
+NicId NicOf(const ResourceAllocation& allocation);
 
 /// The state after a restart: containers keep the NICs they have, even those that are gone.
 NicState Rebuild(const NicPluginConfig& config, const sdk::Grants& grants);

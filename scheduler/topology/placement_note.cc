@@ -7,7 +7,8 @@
 
 #include "plugins/cpu/cpu_plugin.h"
 #include "plugins/memory/memory_plugin.h"
-#include "plugins/nic/policy.h"
+#include "plugins/nic/config.h"
+#include "plugins/nic/state.h"
 
 namespace qrm::scheduler {
 namespace {
@@ -29,9 +30,7 @@ json ToNote(const std::string& resource, const ResourceAllocation& allocation) {
     }
     return {{"nodes", allocation.value}, {"bytes", bytes}};
   }
-  const auto netns = allocation.annotations.find(nic::kNetnsAnnotation);
-  return {{"interface", allocation.value},
-          {"netns", netns == allocation.annotations.end() ? "" : netns->second}};
+  return {{"interface", allocation.value}, {"netns", nic::NicOf(allocation).netns}};
 }
 
 ResourceAllocation FromNote(const std::string& resource, const json& note) {
@@ -54,7 +53,7 @@ ResourceAllocation FromNote(const std::string& resource, const json& note) {
   }
   allocation.value = note.at("interface").get<std::string>();
   if (const auto netns = note.at("netns").get<std::string>(); !netns.empty()) {
-    allocation.annotations[nic::kNetnsAnnotation] = netns;
+    allocation.annotations[nic::NicNames().netns_annotation] = netns;
   }
   return allocation;
 }

@@ -127,7 +127,7 @@ void LoadTest::WriteConfigs() const {
       {"cpu",
        {"default-pool: batch", "pools: {batch: {cpus: \"" + pool + "\", roles: [batch]}}", rule}},
       {"memory", {rule}},
-      {"nic", {"nics: [{interface: eth0, numa-node: 0, ipv4: 192.0.2.1}]"}}};
+      {"nic", {"nics: [{interface: eth0, numa-node: 0, ipv4: 192.0.2.1}]", "follow: none"}}};
   std::ofstream daemon(Config("qrmd"));
   daemon << machine << "implicit-resources: [{resource: NIC, roles: [batch, database]}]\n";
   daemon << (options_.builtin() ? "plugins:\n" : "");

@@ -20,6 +20,17 @@ std::vector<std::string> Required(const BuiltinOptions& options) {
   return RequiredResources(options, builtins);
 }
 
+TEST(NetnsAnnotationsTest, AreThatOfTheNicPluginAsItIsConfigured) {
+  EXPECT_THAT(*NetnsAnnotations({}), ElementsAre("kubernetes.io/host-netns-path"));
+  EXPECT_THAT(*NetnsAnnotations({.plugins = {"cpu"}}), ElementsAre());
+  BuiltinOptions options;
+  options.sections.emplace(
+      "nic", *config::Section::Parse("names: {netns-annotation: example.com/netns}", "q.yaml"));
+  EXPECT_THAT(*NetnsAnnotations(options), ElementsAre("example.com/netns"));
+  options.sections.insert_or_assign("nic", *config::Section::Parse("names: {a: b}", "q.yaml"));
+  EXPECT_FALSE(NetnsAnnotations(options).ok());
+}
+
 TEST(RequiredResourcesTest, AreThoseOfTheBuiltInPluginsByDefault) {
   EXPECT_THAT(Required({}), ElementsAre("cpu", "example.com/nic"));
 }

@@ -2,6 +2,8 @@
 #include "plugins/nic/nic_plugin.h"
 
 #include <cmath>
+#include <map>
+#include <utility>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -33,12 +35,22 @@ StatusOr<NicPluginConfig> Read(const std::string& text) {
 
 std::unique_ptr<sdk::ResourcePlugin> Make(const std::string& text,
                                           const Machine& machine = ExampleMachine(),
-                                          const AddressesByInterface& addresses = {}) {
+                                          const NicFacts& facts = {},
+                                          std::unique_ptr<FactsWatch> watch = nullptr) {
   const StatusOr<NicPluginConfig> config = Read(text);
   EXPECT_TRUE(config.ok()) << config.status();
-  auto plugin = MakeNicPlugin(*config, machine, addresses);
+  auto plugin = MakeNicPlugin(*config, machine, facts, std::move(watch));
   EXPECT_TRUE(plugin.ok()) << plugin.status();
   return *std::move(plugin);
+}
+
+/// What the kernel says of a NIC without a fault.
+InterfaceFacts Healthy(const std::string& ipv4) {
+  return {.up = true, .has_link = true, .ipv4 = {ipv4}};
+}
+
+NicFacts Host(std::map<std::string, InterfaceFacts> interfaces) {
+  return {{"", {.interfaces = std::move(interfaces)}}};
 }
 
 std::vector<TopologyHint> Preferred(std::initializer_list<int> nodes) {
@@ -117,14 +129,16 @@ TEST(NicPluginTest, HintsAnywhereOnlyWhenNearnessIsNotRequired) {
 TEST(NicPluginTest, HasNoPreferenceWhenNicsAreNearToNoNode) {
   MachineParts parts = ExampleMachine().parts();
   parts.nics = {{.name = "virtio0"}};
-  const auto plugin = Make("", Machine(parts), {{"virtio0", {.ipv4 = "192.0.2.7"}}});
+  const auto plugin = Make("", Machine(parts), Host({{"virtio0", Healthy("192.0.2.7")}}));
   EXPECT_TRUE(plugin->Hints(Request("pod1", "", "NIC", 1))->IsNoPreference());
   EXPECT_EQ(plugin->Allocate(Request("pod1", "", "NIC", 1), {.nodes = {1}})->value, "virtio0");
   EXPECT_THAT(plugin->ExportState({}), HasSubstr(R"("none")"));
 }
 
 TEST(NicPluginTest, FindsTheMachinesNicsThatHaveAddresses) {
-  const auto plugin = Make("", ExampleMachine(), {{"eth1", {.ipv6 = "2001:db8::1"}}});
+  const auto plugin =
+      Make("", ExampleMachine(),
+           Host({{"eth1", {.up = true, .has_link = true, .ipv6 = {"2001:db8::1"}}}}));
   EXPECT_EQ(plugin->Hints(Request("pod1", "", "NIC", 1))->hints().front(),
             (TopologyHint{.nodes = {1}, .preferred = true}));
   EXPECT_THAT(plugin->ExportState({}), HasSubstr("2001:db8::1"));
@@ -132,7 +146,7 @@ TEST(NicPluginTest, FindsTheMachinesNicsThatHaveAddresses) {
 
 TEST(NicPluginTest, CompletesDeclaredNicFromTheMachine) {
   const auto plugin =
-      Make("nics: [{interface: eth1}]", ExampleMachine(), {{"eth1", {.ipv4 = "192.0.2.1"}}});
+      Make("nics: [{interface: eth1}]", ExampleMachine(), Host({{"eth1", Healthy("192.0.2.1")}}));
   const auto nic = plugin->Allocate(Request("pod1", "", "NIC", 1), {});
   ASSERT_TRUE(nic.ok()) << nic.status();
   EXPECT_EQ(nic->envs.at("AFFINITY_NIC_ADDR_IPV4"), "192.0.2.1");
@@ -245,12 +259,26 @@ nics:
 }
 
 TEST(NicConfigTest, RefusesMistakesWithPlace) {
-  for (const char* text :
-       {"nic: []", "resource: a/b/c", "request: bytes", "numa: near", "nics: [{}]",
-        "nics: [{interface: a, ipv4: \"::1\"}]", "nics: [{interface: a, ipv6: 1.2.3.4}]",
-        "nics: [{interface: a, netns: ns1}]", "nics: [{interface: a, numa-node: -1}]",
-        "nics: [{interface: a, numa-node: 65536}]", "nics: [{interface: a}, {interface: a}]",
-        "nics: [{interface: a, speed: 1}]", "roles: {a: {numa: one}}"}) {
+  for (const char* text : {"nic: []",
+                           "resource: a/b/c",
+                           "request: bytes",
+                           "numa: near",
+                           "nics: [{}]",
+                           "nics: [{interface: a, ipv4: \"::1\"}]",
+                           "nics: [{interface: a, ipv6: 1.2.3.4}]",
+                           "nics: [{interface: a, netns: ns1}]",
+                           "nics: [{interface: a, numa-node: -1}]",
+                           "nics: [{interface: a, numa-node: 65536}]",
+                           "nics: [{interface: a}, {interface: a}]",
+                           "nics: [{interface: a, speed: 1}]",
+                           "roles: {a: {numa: one}}",
+                           "follow: some",
+                           "names: {ipv4: A}",
+                           "names: {ipv4-variable: 4A}",
+                           "names: {ipv6-variable: \"\"}",
+                           "names: {ipv4-variable: AFFINITY_NIC_ADDR_IPV6}",
+                           "names: {netns-annotation: a/b/c}",
+                           "names: {problem-annotation: kubernetes.io/host-netns-path}"}) {
     const Status status = Read(text).status();
     EXPECT_EQ(status.code(), StatusCode::kInvalidArgument) << text;
     EXPECT_THAT(MessageOf(status), HasSubstr("cannot read nic.yaml:1")) << text;
@@ -262,14 +290,6 @@ TEST(NicConfigTest, RefusesNicOnMissingNode) {
                 .status()
                 .code(),
             StatusCode::kInvalidArgument);
-}
-
-TEST(AddressesTest, ReadsLoopbackOfThisMachine) {
-  const StatusOr<AddressesByInterface> addresses = ReadAddresses();
-  ASSERT_TRUE(addresses.ok()) << addresses.status();
-  if (const auto loopback = addresses->find("lo"); loopback != addresses->end()) {
-    EXPECT_EQ(loopback->second.ipv4, "127.0.0.1");
-  }
 }
 
 }  // namespace

@@ -1,0 +1,238 @@
+// Asks the kernel over rtnetlink; the speed, which that does not tell, by ioctl.
+#include "plugins/nic/namespace_sockets.h"
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <cstddef>
+#include <cstring>
+#include <filesystem>
+#include <fstream>
+#include <new>
+#include <system_error>
+#include <thread>
+#include <utility>
+
+#include <fcntl.h>
+#include <linux/ethtool.h>
+#include <linux/magic.h>
+#include <linux/netlink.h>
+#include <linux/rtnetlink.h>
+#include <linux/sockios.h>
+#include <sched.h>
+#include <sys/ioctl.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/time.h>
+#include <sys/vfs.h>
+
+#include <net/if.h>
+
+namespace qrm::nic {
+namespace {
+
+/// The kernel answers at once; this is for one that does not at all.
+constexpr timeval kAnswerTimeout = {.tv_sec = 2, .tv_usec = 0};
+/// The kernel fills no more of a dump's datagram. Source: netlink(7), "32 kB".
+constexpr std::size_t kDatagramBytes = std::size_t{64} * 1024;
+/// A dump that something changed under is not whole; another one follows.
+constexpr int kDumpAttempts = 10;
+
+struct Question {
+  nlmsghdr header = {};
+  ifinfomsg family = {};  // as long as ifaddrmsg, which begins with the family as well, or longer
+};
+
+Status SystemError(StatusCode code, const char* what, int error) {
+  return Errorf(code, "cannot {}: {}; see follow of the nic plugin", what, std::strerror(error));
+}
+
+bool Bind(int socket, uint32_t groups) {
+  sockaddr_nl address = {};
+  address.nl_family = AF_NETLINK;
+  address.nl_groups = groups;
+  sockaddr generic;
+  static_assert(sizeof address <= sizeof generic);
+  std::memcpy(&generic, &address, sizeof address);
+  return socket >= 0 && ::bind(socket, &generic, sizeof address) == 0;
+}
+
+bool IsInterrupted(const NetlinkMessage& message) {
+  return (message.flags & NLM_F_DUMP_INTR) != 0;
+}
+
+Status ErrorOf(const NetlinkMessage& message) {
+  nlmsgerr error = {};
+  std::memcpy(&error, message.payload.data(), std::min(message.payload.size(), sizeof error));
+  return SystemError(StatusCode::kUnavailable, "list network interfaces", -error.error);
+}
+
+}  // namespace
+
+StatusOr<NamespaceId> IdOf(const std::string& path) {
+  struct stat file = {};
+  struct statfs system = {};
+  if (::stat(path.c_str(), &file) != 0 || ::statfs(path.c_str(), &system) != 0) {
+    const bool missing = errno == ENOENT || errno == ENOTDIR;
+    return Errorf(missing ? StatusCode::kNotFound : StatusCode::kUnavailable,
+                  "cannot find network namespace {}: {}; make it, or correct netns", path,
+                  std::strerror(errno));
+  }
+  if (system.f_type != NSFS_MAGIC) {
+    // As ip-netns(8) leaves it for a moment, before it mounts the namespace there.
+    return Errorf(StatusCode::kNotFound,
+                  "cannot find network namespace {}: the file is none; make it, or correct netns",
+                  path);
+  }
+  return NamespaceId(file.st_dev, file.st_ino);
+}
+
+StatusOr<std::unique_ptr<NamespaceSockets>> NamespaceSockets::OpenHere(NamespaceId id) {
+  const auto open = [] { return ::socket(AF_NETLINK, SOCK_RAW | SOCK_CLOEXEC, NETLINK_ROUTE); };
+  std::unique_ptr<NamespaceSockets> sockets(new NamespaceSockets(std::move(id), open(), open()));
+  const int questions = sockets->questions_.get();
+  if (!Bind(sockets->events(), RTMGRP_LINK | RTMGRP_IPV4_IFADDR | RTMGRP_IPV6_IFADDR) ||
+      !Bind(questions, 0) ||
+      ::setsockopt(questions, SOL_SOCKET, SO_RCVTIMEO, &kAnswerTimeout, sizeof kAnswerTimeout) !=
+          0) {
+    return SystemError(StatusCode::kUnavailable, "open sockets of rtnetlink", errno);
+  }
+  return sockets;
+}
+
+StatusOr<std::unique_ptr<NamespaceSockets>> NamespaceSockets::EnterAndOpen(
+    const std::string& path) {
+  const FileDescriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  QRM_ASSIGN_OR_RETURN(NamespaceId id, IdOf("/proc/self/fd/" + std::to_string(file.get())));
+  if (::setns(file.get(), CLONE_NEWNET) != 0) {
+    return Errorf(errno == EPERM ? StatusCode::kPermissionDenied : StatusCode::kNotFound,
+                  "cannot enter network namespace {}: {}; give the program CAP_SYS_ADMIN, or set "
+                  "follow of the nic plugin to host",
+                  path, std::strerror(errno));
+  }
+  return OpenHere(std::move(id));
+}
+
+StatusOr<std::unique_ptr<NamespaceSockets>> NamespaceSockets::Open(const std::string& path) {
+  if (path.empty()) {
+    return OpenHere({});
+  }
+  QRM_RETURN_IF_ERROR(IdOf(path).status());
+  StatusOr<std::unique_ptr<NamespaceSockets>> opened = Status(StatusCode::kInternal, "");
+  std::thread([&] { opened = EnterAndOpen(path); }).join();  // which ends in that namespace
+  return opened;
+}
+
+void NamespaceSockets::Drain() const {
+  std::array<char, 4096> ignored;  // what is cut off is ignored as well
+  // An overflow (ENOBUFS) is one more sign that something changed.
+  while (::recv(events(), ignored.data(), ignored.size(), MSG_DONTWAIT) >= 0 || errno == ENOBUFS ||
+         errno == EINTR) {
+  }
+}
+
+StatusOr<bool> NamespaceSockets::TakeAnswer(uint16_t type, LinkTable& table) const {
+  Question question;
+  question.header.nlmsg_len = sizeof question;
+  question.header.nlmsg_type = type;
+  question.header.nlmsg_flags = NLM_F_REQUEST | NLM_F_DUMP;
+  if (::send(questions_.get(), &question, sizeof question, 0) < 0) {
+    return SystemError(StatusCode::kUnavailable, "ask for network interfaces", errno);
+  }
+  std::string datagram(kDatagramBytes, '\0');
+  bool whole = true;
+  for (;;) {
+    const ssize_t size = ::recv(questions_.get(), datagram.data(), datagram.size(), 0);
+    if (size < 0 && errno == EINTR) {
+      continue;
+    }
+    if (size < 0) {
+      return SystemError(StatusCode::kUnavailable, "read network interfaces", errno);
+    }
+    for (const NetlinkMessage& message :
+         SplitMessages({datagram.data(), static_cast<std::size_t>(size)})) {
+      whole = whole && !IsInterrupted(message);
+      if (message.type == NLMSG_DONE) {
+        return whole;
+      }
+      if (message.type == NLMSG_ERROR) {
+        return ErrorOf(message);
+      }
+      table.Take(message);
+    }
+  }
+}
+
+Status NamespaceSockets::Dump(uint16_t type, LinkTable& table) const {
+  for (int attempt = 0; attempt < kDumpAttempts; ++attempt) {
+    LinkTable now = table;
+    QRM_ASSIGN_OR_RETURN(const bool whole, TakeAnswer(type, now));
+    if (whole) {
+      table = std::move(now);
+      return OkStatus();
+    }
+  }
+  return SystemError(StatusCode::kUnavailable, "list network interfaces as they are", EAGAIN);
+}
+
+StatusOr<std::map<std::string, InterfaceFacts>> NamespaceSockets::Read() const {
+  LinkTable table;
+  QRM_RETURN_IF_ERROR(Dump(RTM_GETLINK, table));
+  QRM_RETURN_IF_ERROR(Dump(RTM_GETADDR, table));
+  std::map<std::string, InterfaceFacts> interfaces;
+  for (auto& [index, link] : table.links()) {
+    link.facts.speed_mbps = SpeedOf(link.name);
+    link.facts.node = NodeOfDevice(link.bus, link.device);
+    interfaces[link.name] = std::move(link.facts);
+  }
+  return interfaces;
+}
+
+/// Not from /sys/class/net, which shows the namespace in which it was mounted and no other.
+uint64_t NamespaceSockets::SpeedOf(const std::string& interface) const {
+  // The kernel tells in the first answer how many words its masks of modes have, which follow the
+  // settings: three masks of up to 127 words.
+  constexpr std::size_t kMasksBytes = std::size_t{3} * 127 * sizeof(uint32_t);
+  alignas(ethtool_link_settings) std::array<std::byte, sizeof(ethtool_link_settings) + kMasksBytes>
+      answer = {};
+  auto* const settings = new (answer.data()) ethtool_link_settings{};
+  ifreq request = {};
+  if (interface.empty() || interface.size() >= sizeof request.ifr_name) {
+    return 0;
+  }
+  std::memcpy(request.ifr_name, interface.data(), interface.size());
+  request.ifr_data = reinterpret_cast<char*>(answer.data());
+  settings->cmd = ETHTOOL_GLINKSETTINGS;
+  if (::ioctl(questions_.get(), SIOCETHTOOL, &request) != 0 ||
+      settings->link_mode_masks_nwords >= 0) {
+    return 0;
+  }
+  settings->cmd = ETHTOOL_GLINKSETTINGS;
+  settings->link_mode_masks_nwords = static_cast<int8_t>(-settings->link_mode_masks_nwords);
+  if (::ioctl(questions_.get(), SIOCETHTOOL, &request) != 0 ||
+      settings->speed == static_cast<uint32_t>(SPEED_UNKNOWN)) {
+    return 0;
+  }
+  return settings->speed;
+}
+
+std::optional<int> NodeOfDevice(const std::string& bus, const std::string& device,
+                                const std::string& sysfs_root) {
+  namespace fs = std::filesystem;
+  if (bus.empty() || device.empty()) {
+    return std::nullopt;
+  }
+  std::error_code error;
+  const fs::path root = fs::canonical(sysfs_root, error);
+  // A virtio device is on the node of the PCI device above it.
+  for (fs::path at = fs::canonical(root / "bus" / bus / "devices" / device, error);
+       !error && at != root && at.has_relative_path(); at = at.parent_path()) {
+    int node = -1;
+    if (std::ifstream(at / "numa_node") >> node; node >= 0) {
+      return node;
+    }
+  }
+  return std::nullopt;
+}
+
+}  // namespace qrm::nic
