@@ -92,6 +92,7 @@ it makes the directories itself, with their modes.
   {{- end }}
 {{- end }}
 {{- with include "qrm.key" (list . "kubeconfig" "") }}{{ $_ := set $mounts . $file }}{{ end }}
+{{- range include "qrm.netns" . | fromYamlArray }}{{ $_ := set $mounts (dir .) (merge (dict "type" "DirectoryOrCreate") $following) }}{{ end }}
 {{- $_ := set $mounts (include "qrm.key" (list . "cri-socket" "/run/containerd/containerd.sock") | dir) $following }}
 {{- range list
       (include "qrm.key" (list . "control-socket" "/run/qrm/control.sock"))
@@ -122,14 +123,26 @@ httpGet:
   {{- end }}
 {{- end }}
 
+{{- /* The network namespaces that the built-in nic plugin looks into, as a list of paths. */ -}}
+{{- define "qrm.netns" -}}
+{{- $config := include "qrm.config" . | fromYaml }}
+{{- $nic := (($config.plugins | default dict).nic) | default dict }}
+{{- $paths := list }}
+{{- if and (eq (toString $nic.follow) "all") (has "nic" ($config | dig "builtin-plugins" (list "nic"))) }}
+  {{- range $nic.nics }}{{ with .netns }}{{ $paths = append $paths . }}{{ end }}{{ end }}
+{{- end }}
+{{- $paths | toYaml }}
+{{- end }}
+
 {{- /* What it may do of what root may: set its threads' priority and that of containers, give a group the pod-resources
-socket, and set the OOM score of processes of other users. */ -}}
+socket, set the OOM score of processes of other users, and enter network namespaces. */ -}}
 {{- define "qrm.capabilities" -}}
 {{- $needed := list }}
 {{- $types := include "qrm.classTypes" . | fromYaml }}
 {{- if or (include "qrm.key" (list . "nice" "-20")) (include "qrm.key" (list . "realtime-priority" "")) (hasKey $types "cpu-scheduling") }}{{ $needed = append $needed "SYS_NICE" }}{{ end }}
 {{- if include "qrm.key" (list . "pod-resources-group" "") }}{{ $needed = append $needed "CHOWN" }}{{ end }}
 {{- if hasKey $types "oom" }}{{ $needed = concat $needed (list "DAC_OVERRIDE" "SYS_RESOURCE") }}{{ end }}
+{{- if include "qrm.netns" . | fromYamlArray }}{{ $needed = append $needed "SYS_ADMIN" }}{{ end }}
 {{- concat $needed .Values.capabilities.add | uniq | toYaml }}
 {{- end }}
 

@@ -308,6 +308,16 @@ func TestClassesGetWhatTheirTypesWriteAndRead(t *testing.T) {
 	}
 }
 
+func TestNamespacesThatAreFollowedAreMountedAsTheyComeAndGo(t *testing.T) {
+	mount := mounted(t, render(t, at("config", "plugins: {nic: {follow: all, nics: [{interface: eth1, netns: /run/netns/ns1}]}}")), "/run/netns/ns1")
+	if mount == nil || mount.MountPath != "/run/netns" || !mount.ReadOnly || *mount.MountPropagation != corev1.MountPropagationHostToContainer {
+		t.Errorf("they are mounted as %v", mount)
+	}
+	if mount := mounted(t, render(t, at("config", "plugins: {nic: {nics: [{interface: eth1, netns: /run/netns/ns1}]}}")), "/run/netns/ns1"); mount != nil {
+		t.Errorf("those that are not followed are mounted as %v", mount)
+	}
+}
+
 func TestVolumesOfLongPathsHaveNamesOfTheirOwn(t *testing.T) {
 	names := map[string]bool{}
 	volumes := render(t, at("config", "kubelet-state-dir: /"+strings.Repeat("data/", 30)+"kubelet")).pod().Volumes
@@ -338,6 +348,10 @@ func TestContainerHasFewCapabilitiesByDefault(t *testing.T) {
 		"pod-resources-group: \"1000\"":   {"SYS_NICE", "CHOWN", "DAC_OVERRIDE"},
 		"{nice: 0, qos-classes: true, class-types: {cpu-scheduling: {config-file: /srv/cpu.yaml}}}": {"SYS_NICE", "DAC_OVERRIDE"},
 		"{nice: 0, qos-classes: true, class-types: {oom: {config-file: /srv/oom.yaml}}}":            {"DAC_OVERRIDE", "SYS_RESOURCE"},
+		"{nice: 0, plugins: {nic: {follow: all, nics: [{interface: eth1, netns: /run/netns/ns1}]}}}":  {"SYS_ADMIN", "DAC_OVERRIDE"},
+		"{nice: 0, plugins: {nic: {follow: host, nics: [{interface: eth1, netns: /run/netns/ns1}]}}}": {"DAC_OVERRIDE"},
+		"{nice: 0, plugins: {nic: {follow: all, nics: [{interface: eth1}]}}}":                         {"DAC_OVERRIDE"},
+		"{nice: 0, builtin-plugins: [cpu], plugins: {nic: {follow: all, nics: [{interface: eth1, netns: /run/netns/ns1}]}}}": {"DAC_OVERRIDE"},
 		"{nice: 0, qos-classes: false, class-types: {oom: {config-file: /srv/oom.yaml}}}":           {"DAC_OVERRIDE"},
 	} {
 		security := render(t, with(at("config", config), "capabilities.add", []any{"DAC_OVERRIDE"})).container().SecurityContext
