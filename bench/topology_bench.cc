@@ -15,6 +15,7 @@
 #include "topology/cpu_assignment.h"
 #include "topology/discovery.h"
 #include "topology/hint_generation.h"
+#include "topology/memory_flow.h"
 #include "topology/merge.h"
 
 namespace qrm {
@@ -186,6 +187,28 @@ BENCHMARK(BM_GenerateHints)
     ->Args({64, 2})
     ->Args({64, 8})
     ->Unit(benchmark::kMicrosecond);
+
+// Every holder is on two nodes next to each other: who wants all that can be had of the first has
+// them make way one after another.
+void BM_MemoryFlowFits(benchmark::State& state) {
+  const int nodes = static_cast<int>(state.range(0));
+  const int holders = static_cast<int>(state.range(1));
+  constexpr uint64_t kPart = 1 << 20;
+  NodeBytes free;
+  for (int node = 0; node < nodes; ++node) {
+    free[node] = kPart * static_cast<uint64_t>(holders / nodes + 1);
+  }
+  MemoryFlow flow(free);
+  for (int holder = 0; holder < holders; ++holder) {
+    const int node = holder % (nodes - 1);
+    QRM_CHECK(flow.Take({node, node + 1}, kPart).has_value());
+  }
+  const uint64_t room = flow.Room({0});
+  for (auto _ : state) {
+    benchmark::DoNotOptimize(flow.Fits({0}, room));
+  }
+}
+BENCHMARK(BM_MemoryFlowFits)->ArgNames({"nodes", "holders"})->Args({8, 500})->Args({64, 500});
 
 /// The slower of the two preferences.
 void JudgeMerge(int nodes, int resources, int width, double target_ms) {

@@ -88,12 +88,15 @@ std::map<int, uint64_t> Hold(const MemoryBlock& block, MemoryTable& table) {
   return taken;
 }
 
-void HoldOnNode(int node, uint64_t bytes, MemoryTable& table) {
-  if (MemoryAmounts* const amounts = FindAmounts(table, node, kOrdinaryMemory);
-      amounts != nullptr) {
-    amounts->reserved += bytes;
-    amounts->free -= std::min(amounts->free, bytes);
+uint64_t HoldOnNode(int node, const std::string& type, uint64_t bytes, MemoryTable& table) {
+  MemoryAmounts* const amounts = FindAmounts(table, node, type);
+  if (amounts == nullptr) {
+    return 0;
   }
+  const uint64_t given = std::min(amounts->free, bytes);
+  amounts->reserved += bytes;
+  amounts->free -= given;
+  return given;
 }
 
 uint64_t Sum(const MemoryTable& table, const NumaMask& mask, const std::string& type,

@@ -57,9 +57,9 @@ MemoryTable UnusedMemory(const Machine& machine, const std::map<int, MemoryBytes
 /// Units: bytes. Cost: O(nodes). Source: Kubernetes 1.36, static policy, updateMachineState.
 std::map<int, uint64_t> Hold(const MemoryBlock& block, MemoryTable& table);
 
-/// Takes `bytes` of ordinary memory from one node without counting a block; more than it has leaves
-/// nothing free. Units: bytes. Cost: O(log).
-void HoldOnNode(int node, uint64_t bytes, MemoryTable& table);
+/// Takes `bytes` of `type` from one node without counting a block; more than it has leaves nothing
+/// free. Returns what was free of them. Units: bytes. Cost: O(log).
+uint64_t HoldOnNode(int node, const std::string& type, uint64_t bytes, MemoryTable& table);
 
 /// The sum of one amount of `type` over the nodes of `mask`.
 /// Units: bytes. Cost: O(nodes).

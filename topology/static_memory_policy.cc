@@ -61,13 +61,22 @@ const TopologyHint& BestOf(const std::vector<TopologyHint>& hints) {
       });
 }
 
-bool HasFree(const MemoryTable& table, const NumaMask& mask, const MemoryBytes& bytes) {
+bool HasAllFree(const MemoryTable& table, const NumaMask& mask, const MemoryBytes& bytes) {
   return std::all_of(bytes.begin(), bytes.end(), [&](const auto& asked) {
     return Sum(table, mask, asked.first, &MemoryAmounts::free) >= asked.second;
   });
 }
 
 }  // namespace
+
+bool StaticMemoryPolicy::HasFree(const MemoryTable& table, const NumaMask& mask,
+                                 const std::string& type, uint64_t bytes) const {
+  if (flows_ == nullptr || bytes == 0) {
+    return Sum(table, mask, type, &MemoryAmounts::free) >= bytes;
+  }
+  const auto flow = flows_->find(type);
+  return flow != flows_->end() && flow->second.Fits(mask, bytes);
+}
 
 std::vector<TopologyHint> StaticMemoryPolicy::Hints(const MemoryTable& table,
                                                     const StaticMemoryRequest& request) const {
@@ -78,9 +87,8 @@ std::vector<TopologyHint> StaticMemoryPolicy::Hints(const MemoryTable& table,
   };
   const auto has_free = [&](const NumaMask& mask) {
     return std::all_of(request.bytes.begin(), request.bytes.end(), [&](const auto& asked) {
-      return Sum(table, mask, asked.first, &MemoryAmounts::free) +
-                 Reusable(request, mask, asked.first) >=
-             asked.second;
+      const uint64_t reused = std::min(Reusable(request, mask, asked.first), asked.second);
+      return HasFree(table, mask, asked.first, asked.second - reused);
     });
   };
   NumaMask all;
@@ -113,7 +121,7 @@ StatusOr<NumaMask> StaticMemoryPolicy::Choose(const MemoryTable& table,
                                               const TopologyHint& hint) const {
   TopologyHint chosen = hint;
   const auto suffices = [&](const NumaMask& mask) {
-    return !mask.Empty() && HasFree(table, mask, request.bytes);
+    return !mask.Empty() && HasAllFree(table, mask, request.bytes);
   };
   // An empty hint is replaced, one that is too small is extended.
   for (int attempt = 0; attempt < 2 && !suffices(chosen.nodes); ++attempt) {

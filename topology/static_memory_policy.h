@@ -9,6 +9,7 @@
 #include "api/hint.h"
 #include "api/id_set.h"
 #include "topology/machine.h"
+#include "topology/memory_flow.h"
 #include "topology/node_memory.h"
 
 namespace qrm {
@@ -27,8 +28,10 @@ struct StaticMemoryRequest {
 /// Threads: immutable, any. Units: bytes. Source: Kubernetes 1.36, memory manager, static policy.
 class StaticMemoryPolicy {
  public:
-  /// `machine` must outlive this. Cost: O(1).
-  explicit StaticMemoryPolicy(const Machine& machine) : machine_(machine) {}
+  /// `machine` and `flows` must outlive this. Where there are `flows`, who is on several nodes by
+  /// another rule makes way; kubelet knows nobody who could. Cost: O(1).
+  explicit StaticMemoryPolicy(const Machine& machine, const MemoryFlows* flows = nullptr)
+      : machine_(machine), flows_(flows) {}
 
   /// The masks of nodes of `table` that can serve all of `request`, narrow ones first; preferred
   /// are those as narrow as allocatable amounts allow. At most 4,096; none when nothing fits.
@@ -44,7 +47,11 @@ class StaticMemoryPolicy {
                             const TopologyHint& hint) const;
 
  private:
+  bool HasFree(const MemoryTable& table, const NumaMask& mask, const std::string& type,
+               uint64_t bytes) const;
+
   const Machine& machine_;
+  const MemoryFlows* flows_;
 };
 
 /// Shrinks the blocks of an ended init container by what `block` uses of them again, so that sums

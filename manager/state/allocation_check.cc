@@ -9,6 +9,7 @@
 #include "api/container_turns.h"
 #include "checkpoint/holdings.h"
 #include "manager/runtime/run_options.h"
+#include "topology/memory_flow.h"
 
 namespace qrm::manager {
 namespace {
@@ -48,6 +49,84 @@ Status CheckNodes(const NumaMask& nodes, const Machine& machine) {
                   ToString(machine.node_mask()));
   }
   return OkStatus();
+}
+
+/// One container and what it is to be given, which counts in place of what it has.
+struct Newcomer {
+  const ContainerKey& key;
+  ContainerType type;
+  const ResourceAllocation& allocation;
+};
+
+/// Takes what the containers of a pod bind, each anywhere within its nodes. Of a pod whose init
+/// containers bind memory, which others use again, parts stay where they are, see TakeAtOnce. False
+/// when that is not to be had.
+bool TakeBound(const checkpoint::PodRecord* pod, const Newcomer* newcomer, MemoryFlow& flow) {
+  const auto take = [&flow](const ResourceAllocation& allocation) {
+    uint64_t bytes = 0;
+    for (const auto& [node, part] : allocation.amount_by_node) {
+      bytes += part;
+    }
+    return flow.Take(NumaMask::Parse(allocation.value).value_or(NumaMask()), bytes).has_value();
+  };
+  bool fits = newcomer == nullptr || take(newcomer->allocation);
+  if (pod == nullptr) {
+    return fits;
+  }
+  for (const auto& [name, record] : pod->containers) {
+    for (const auto& [resource, allocation] : record->allocations) {
+      const bool counts = newcomer == nullptr || name != newcomer->key.container;
+      if (counts && checkpoint::IsBoundMemory(allocation)) {
+        fits = fits && take(allocation);
+      }
+    }
+  }
+  return fits;
+}
+
+bool TakeAtOnce(const checkpoint::PodMemory& memory, MemoryFlow& flow) {
+  bool fits = true;
+  memory.ForEachNode([&](uint64_t node, uint64_t bytes) {
+    fits = fits && flow.Take({static_cast<int>(node)}, bytes).has_value();
+  });
+  return fits;
+}
+
+bool BindsInits(const checkpoint::PodRecord& pod) {
+  return std::any_of(pod.containers.begin(), pod.containers.end(), [](const auto& container) {
+    const AllocationByResource& allocations = container.second->allocations;
+    return container.second->type == ContainerType::kInit &&
+           std::any_of(allocations.begin(), allocations.end(),
+                       [](const auto& entry) { return checkpoint::IsBoundMemory(entry.second); });
+  });
+}
+
+/// Whether everybody's memory fits when those on several nodes make way for the others.
+bool FitsWhereOthersMakeWay(const Newcomer& newcomer, const Machine& machine,
+                            const checkpoint::NodeState& state) {
+  NodeBytes has;
+  for (const NumaNode& node : machine.nodes()) {
+    has[node.id] = node.memory_bytes;
+  }
+  MemoryFlow flow(has);
+  const checkpoint::PodRecord* const own = state.FindPod(newcomer.key.pod_uid);
+  bool fits = false;
+  if (newcomer.type != ContainerType::kInit && (own == nullptr || !BindsInits(*own))) {
+    fits = TakeBound(own, &newcomer, flow);
+  } else {
+    checkpoint::PodMemory with = own == nullptr
+                                     ? checkpoint::PodMemory()
+                                     : checkpoint::PodMemory(*own, newcomer.key.container);
+    with.Add(newcomer.type, newcomer.allocation.amount_by_node);
+    fits = TakeAtOnce(with, flow);
+  }
+  state.ForEachPod([&](const checkpoint::PodRecord& pod) {
+    if (fits && &pod != own) {
+      fits = BindsInits(pod) ? TakeAtOnce(checkpoint::PodMemory(pod), flow)
+                             : TakeBound(&pod, nullptr, flow);
+    }
+  });
+  return fits;
 }
 
 }  // namespace
@@ -91,7 +170,7 @@ Status CheckBoundMemory(const ContainerKey& key, ContainerType type,
     const uint64_t at_once = by_all - before.AtOnce(node) + with.AtOnce(node);
     const NumaNode* const found = machine.FindNode(static_cast<int>(node));
     const uint64_t has = found == nullptr ? 0 : found->memory_bytes;
-    if (at_once > has) {
+    if (at_once > has && !FitsWhereOthersMakeWay({key, type, allocation}, machine, state)) {
       return Errorf(StatusCode::kResourceExhausted,
                     "it bound {} bytes to NUMA node {}, which has {}, and with them {} would be "
                     "bound there; remove a pod that is bound there, or wait until the plugin has "

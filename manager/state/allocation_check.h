@@ -28,8 +28,9 @@ CpuSet OwnedCpus(const AllocationByResource& allocations);
 std::vector<ExclusiveCpus> FindExclusiveCpus(const checkpoint::NodeState& state);
 
 /// OK when what `allocation` binds of each NUMA node of `machine` fits beside what the other
-/// containers of `state` bind (checkpoint/holdings.h). Errors: kResourceExhausted, naming the node
-/// and the amounts. Cost: O(containers of the pod).
+/// containers of `state` bind (checkpoint/holdings.h), be it that those on several nodes make way.
+/// Errors: kResourceExhausted, naming the node and the amounts.
+/// Cost:   O(containers of the pod); where others must make way, that of MemoryFlow for all bound.
 Status CheckBoundMemory(const ContainerKey& key, ContainerType type,
                         const ResourceAllocation& allocation, const Machine& machine,
                         const checkpoint::NodeState& state);

@@ -2,7 +2,6 @@
 #include "plugins/memory/memory_plugin.h"
 
 #include <cstddef>
-#include <optional>
 #include <utility>
 
 #include "api/base/log.h"
@@ -52,14 +51,10 @@ class MemoryPlugin final : public sdk::ResourcePlugin {
       bindings_.insert(std::move(former));
       return decision.status();
     }
-    if (std::optional<Binding>& binding = decision->binding; binding.has_value()) {
-      bindings_[request.key] = *std::move(binding);
-    }
-    for (auto& [init, blocks] : decision->inits) {
-      bindings_.at(init).blocks = std::move(blocks);
-      all_have_theirs_ = false;
-    }
-    return std::move(decision->allocation);
+    ResourceAllocation allocation = std::move(decision->allocation);
+    all_have_theirs_ = all_have_theirs_ && decision->inits.empty() && decision->moved.empty();
+    Note(request.key, *std::move(decision), bindings_);
+    return allocation;
   }
 
   void Remove(const std::vector<ContainerKey>& keys) override {

@@ -6,11 +6,12 @@
 #include <utility>
 #include <vector>
 
-#include <fmt/ranges.h>
+#include <fmt/format.h>
 
+#include "plugins/memory/books.h"
+#include "plugins/memory/room.h"
 #include "plugins/placement/exclusive_nodes.h"
 #include "plugins/placement/qos_annotations.h"
-#include "topology/hint_generation.h"
 #include "topology/static_memory_policy.h"
 
 namespace qrm::memory {
@@ -21,131 +22,9 @@ using placement::QosLevel;
 using placement::QosRequest;
 using placement::Tenant;
 
-std::string NameOf(const ContainerRequest& request) {
-  return fmt::format("container {} of pod {}/{}", request.key.container, request.pod_namespace,
-                     request.pod_name);
-}
-
 uint64_t OrdinaryBytes(const MemoryBytes& bytes) {
   const auto found = bytes.find(kOrdinaryMemory);
   return found == bytes.end() ? 0 : found->second;
-}
-
-placement::TenantsByNode TenantsOf(const Bindings& bindings) {
-  placement::TenantsByNode tenants;
-  for (const auto& [key, binding] : bindings) {
-    if (binding.blocks.empty()) {
-      for (const auto& [node, bytes] : binding.bytes_by_node) {
-        tenants[node].push_back(binding.tenant);
-      }
-      continue;
-    }
-    for (const int node : NodesOf(binding)) {
-      tenants[node].push_back(binding.tenant);
-    }
-  }
-  return tenants;
-}
-
-/// What the machine has for one container that is to be bound.
-struct Room {
-  Tenant tenant;
-  NumaMask barred;  ///< nodes whose tenants do not tolerate it, or it them
-  MemoryTable table;
-  std::map<int, uint64_t> free;
-  NodeAmounts amounts;
-};
-
-Room FindRoom(const View& view, const Tenant& tenant) {
-  Room room;
-  room.tenant = tenant;
-  room.barred = BarredNodes(TenantsOf(view.bindings), tenant);
-  room.table = TableOf(view);
-  for (const auto& [id, node] : room.table) {
-    const MemoryAmounts& amounts = node.types.at(kOrdinaryMemory);
-    room.free[id] = room.barred.Has(id) ? 0 : amounts.free;
-    room.amounts.total[id] = static_cast<double>(amounts.allocatable);
-    room.amounts.free[id] = static_cast<double>(room.free[id]);
-  }
-  return room;
-}
-
-/// "4096" or, where hugepages are asked for too, "4096 of memory and 0 of hugepages-1Gi".
-std::string FreeText(const NodeMemory& node, const MemoryBytes& asked) {
-  std::vector<std::string> parts;
-  for (const auto& [type, bytes] : asked) {
-    const auto amounts = node.types.find(type);
-    parts.push_back(
-        fmt::format("{} of {}", amounts == node.types.end() ? 0 : amounts->second.free, type));
-  }
-  const bool ordinary_only = asked.empty() || asked.rbegin()->first == asked.begin()->first;
-  return ordinary_only ? fmt::to_string(node.types.at(kOrdinaryMemory).free)
-                       : fmt::format("{}", fmt::join(parts, " and "));
-}
-
-std::string AskedText(const MemoryBytes& asked) {
-  std::vector<std::string> parts;
-  for (const auto& [type, bytes] : asked) {
-    parts.push_back(fmt::format("{} bytes of {}", bytes, type));
-  }
-  return parts.empty() ? "0 bytes of memory" : fmt::format("{}", fmt::join(parts, " and "));
-}
-
-Status NoRoom(const View& view, const ContainerRequest& request, const Room& room,
-              const NumaMask& within) {
-  const MemoryBytes asked = BytesOf(request).value_or(MemoryBytes());
-  const placement::TenantsByNode tenants = TenantsOf(view.bindings);
-  std::vector<std::string> parts;
-  for (const auto& [id, node] : room.table) {
-    if (!room.barred.Has(id)) {
-      parts.push_back(fmt::format("node {}: {} free", id, FreeText(node, asked)));
-      continue;
-    }
-    parts.push_back(fmt::format("node {}: {} stands there", id,
-                                placement::NameOfEnemy(tenants.at(id), room.tenant)));
-  }
-  return Errorf(StatusCode::kResourceExhausted,
-                "cannot place {}: no allowed NUMA nodes{} have {} for {} ({}); "
-                "remove a pod or ask for less",
-                NameOf(request), within.Empty() ? "" : fmt::format(" of {}", ToString(within)),
-                AskedText(asked), placement::NameOf(room.tenant), fmt::join(parts, ", "));
-}
-
-/// The shares of `bytes` on `nodes`: even ones by the rule, else each node filled in turn. Absent
-/// when they do not fit.
-std::optional<std::map<int, uint64_t>> Split(const Room& room, NumaSpan span, uint64_t bytes,
-                                             const NumaMask& nodes) {
-  std::map<int, uint64_t> shares;
-  uint64_t left = bytes;
-  auto nodes_left = static_cast<uint64_t>(nodes.Count());
-  for (const int node : nodes) {
-    const uint64_t even = (left + nodes_left - 1) / nodes_left;
-    const uint64_t wanted = span == NumaSpan::kEven ? even : left;
-    const uint64_t share = std::min(wanted, room.free.at(node));
-    if (span == NumaSpan::kEven && share < even) {
-      return std::nullopt;
-    }
-    shares[node] = share;
-    left -= share;
-    --nodes_left;
-  }
-  return left == 0 ? std::optional(std::move(shares)) : std::nullopt;
-}
-
-/// The masks that could hold `bytes`, the best first; none when nothing fits.
-std::vector<TopologyHint> FittingMasks(const View& view, const Room& room, NumaSpan span,
-                                       uint64_t bytes) {
-  const HintGenerationOptions options = {.max_nodes = span == NumaSpan::kOne ? 1 : 0};
-  // Hugepages alone need no ordinary memory, but the container is bound with them.
-  const double amount = std::max(static_cast<double>(bytes), 1.0);
-  const HintList generated = GenerateHints(view.machine, amount, room.amounts, options);
-  std::vector<TopologyHint> fitting;
-  for (const TopologyHint& hint : generated.hints()) {
-    if (!hint.nodes.Intersects(room.barred) && Split(room, span, bytes, hint.nodes)) {
-      fitting.push_back(hint);
-    }
-  }
-  return fitting;
 }
 
 /// The nodes to bind to: `hint` when it fits, else the best mask within it.
@@ -171,7 +50,8 @@ Status CheckFilled(const View& view, const ContainerRequest& request, const Room
                        .least_percent = view.config.exclusive_node_percent,
                        .what = "bytes of memory"};
   for (const int node : nodes) {
-    fill.total += room.amounts.total.at(node);
+    fill.total +=
+        static_cast<double>(room.books.table().at(node).types.at(kOrdinaryMemory).allocatable);
   }
   return placement::CheckFill(request, room.tenant, nodes, fill);
 }
@@ -213,7 +93,7 @@ StaticMemoryRequest StaticRequest(const View& view, const ContainerRequest& requ
 
 /// The nodes of which the container may have something.
 MemoryTable OpenNodes(const Room& room) {
-  MemoryTable table = room.table;
+  MemoryTable table = room.books.table();
   for (const int node : room.barred) {
     table.erase(node);
   }
@@ -238,7 +118,8 @@ StatusOr<HintList> StaticHints(const View& view, const ContainerRequest& request
   }
   const Room room = FindRoom(view, TenantOf(view.config, request));
   std::vector<TopologyHint> hints =
-      StaticMemoryPolicy(view.machine).Hints(OpenNodes(room), StaticRequest(view, request, bytes));
+      StaticMemoryPolicy(view.machine, &room.books.flows())
+          .Hints(OpenNodes(room), StaticRequest(view, request, bytes));
   if (hints.empty()) {
     return NoRoom(view, request, room, {});
   }
@@ -260,25 +141,17 @@ std::map<ContainerKey, std::vector<MemoryBlock>> ShrinkInits(const View& view,
   return inits;
 }
 
-/// How much ordinary memory each node gives to the new blocks, once the init containers hold less.
-std::map<int, uint64_t> PartsOf(const View& view, const std::vector<MemoryBlock>& added,
-                                const std::map<ContainerKey, std::vector<MemoryBlock>>& inits,
-                                MemoryTable table) {
-  if (!inits.empty()) {
-    Bindings others = view.bindings;
-    for (const auto& [init, blocks] : inits) {
-      others.at(init).blocks = blocks;
-    }
-    table = TableOf({view.machine, view.config, others});
+/// Notes in `decision` how much ordinary memory each node gives once the init containers hold less,
+/// and who makes way for that.
+void TakeParts(const View& view, const ContainerKey& key, Decision& decision) {
+  Bindings others = view.bindings;
+  for (const auto& [init, blocks] : decision.inits) {
+    others.at(init).blocks = blocks;
   }
-  std::map<int, uint64_t> parts;
-  for (const MemoryBlock& block : added) {
-    const std::map<int, uint64_t> given = Hold(block, table);
-    if (block.type == kOrdinaryMemory) {
-      parts = given;
-    }
-  }
-  return parts;
+  Books books({view.machine, view.config, others});
+  decision.binding->bytes_by_node = books.Take(key, decision.binding->blocks);
+  std::erase_if(decision.binding->bytes_by_node, [](const auto& part) { return part.second == 0; });
+  decision.moved = books.Moved(others);
 }
 
 StatusOr<Decision> PlaceByStaticPolicy(const View& view, const ContainerRequest& request,
@@ -286,7 +159,7 @@ StatusOr<Decision> PlaceByStaticPolicy(const View& view, const ContainerRequest&
   const Tenant tenant = TenantOf(view.config, request);
   const Room room = FindRoom(view, tenant);
   const StatusOr<NumaMask> nodes =
-      StaticMemoryPolicy(view.machine)
+      StaticMemoryPolicy(view.machine, &room.books.flows())
           .Choose(OpenNodes(room), StaticRequest(view, request, bytes), hint);
   if (!nodes.ok()) {
     return Annotate(nodes.status(), fmt::format("cannot place {}", NameOf(request)));
@@ -295,13 +168,13 @@ StatusOr<Decision> PlaceByStaticPolicy(const View& view, const ContainerRequest&
   for (const auto& [type, amount] : bytes) {
     binding.blocks.push_back({.nodes = *nodes, .type = type, .bytes = amount});
   }
-  auto inits = ShrinkInits(view, request, binding.blocks);
-  binding.bytes_by_node = PartsOf(view, binding.blocks, inits, room.table);
+  Decision decision{.inits = ShrinkInits(view, request, binding.blocks)};
+  decision.binding = std::move(binding);
+  TakeParts(view, request.key, decision);
   const bool preferred = hint.preferred && *nodes == hint.nodes;
-  return Decision{.allocation = Bind({.nodes = *nodes, .preferred = preferred},
-                                     OrdinaryBytes(bytes), binding.bytes_by_node),
-                  .binding = std::move(binding),
-                  .inits = std::move(inits)};
+  decision.allocation = Bind({.nodes = *nodes, .preferred = preferred}, OrdinaryBytes(bytes),
+                             decision.binding->bytes_by_node);
+  return decision;
 }
 
 }  // namespace
@@ -351,7 +224,7 @@ StatusOr<HintList> MemoryHints(const View& view, const ContainerRequest& request
   QRM_ASSIGN_OR_RETURN(
       std::vector<TopologyHint> fitting,
       placement::OnlyFilled(
-          FittingMasks(view, room, placement.rule->numa, OrdinaryBytes(bytes)),
+          FittingMasks(view.machine, room, {placement.rule->numa, bytes}),
           [&](const NumaMask& nodes) { return CheckFilled(view, request, room, nodes); }));
   if (fitting.empty()) {
     return NoRoom(view, request, room, {});
@@ -371,16 +244,31 @@ StatusOr<Decision> PlaceContainer(const View& view, const ContainerRequest& requ
     return Decision{.allocation = Record(bytes)};
   }
   const Tenant tenant = TenantOf(view.config, request);
-  const Room room = FindRoom(view, tenant);
+  Room room = FindRoom(view, tenant);
+  const Need need = {placement.rule->numa, asked};
   const std::optional<TopologyHint> nodes =
-      ChooseNodes(FittingMasks(view, room, placement.rule->numa, bytes), hint);
-  const auto shares = nodes ? Split(room, placement.rule->numa, bytes, nodes->nodes) : std::nullopt;
-  if (!shares) {
+      ChooseNodes(FittingMasks(view.machine, room, need), hint);
+  if (!nodes) {
     return NoRoom(view, request, room, hint.nodes);
   }
   QRM_RETURN_IF_ERROR(CheckFilled(view, request, room, nodes->nodes));
-  return Decision{.allocation = Bind(*nodes, bytes, *shares),
-                  .binding = Binding{.bytes_by_node = *shares, .tenant = tenant}};
+  Binding binding{.tenant = tenant, .blocks = BlocksOn(nodes->nodes, need), .by_rule = true};
+  binding.bytes_by_node = room.books.Take(request.key, binding.blocks);
+  return Decision{.allocation = Bind(*nodes, bytes, binding.bytes_by_node),
+                  .binding = std::move(binding),
+                  .moved = room.books.Moved(view.bindings)};
+}
+
+void Note(const ContainerKey& key, Decision decision, Bindings& bindings) {
+  if (decision.binding.has_value()) {
+    bindings[key] = *std::move(decision.binding);
+  }
+  for (auto& [init, blocks] : decision.inits) {
+    bindings.at(init).blocks = std::move(blocks);
+  }
+  for (auto& [other, parts] : decision.moved) {
+    bindings.at(other).bytes_by_node = std::move(parts);
+  }
 }
 
 }  // namespace qrm::memory

@@ -11,6 +11,7 @@
 #include "api/resource.h"
 #include "plugins/memory/config.h"
 #include "plugins/memory/state.h"
+#include "topology/memory_flow.h"
 
 namespace qrm::memory {
 
@@ -40,11 +41,16 @@ struct Decision {
   std::optional<Binding> binding;  ///< absent: recorded, without a knob
   /// What ended init containers of the pod hold from now on, since the container uses the rest.
   std::map<ContainerKey, std::vector<MemoryBlock>> inits;
+  /// How the ordinary memory of others is split now that they have made way.
+  std::map<ContainerKey, NodeBytes> moved;
 };
 
 /// The nodes for `request` within `hint` (empty nodes: anywhere), with its bytes taken from them.
 /// Errors: as MemoryHints.
 StatusOr<Decision> PlaceContainer(const View& view, const ContainerRequest& request,
                                   const TopologyHint& hint);
+
+/// Makes `decision` about container `key` part of the `bindings` that it was made on.
+void Note(const ContainerKey& key, Decision decision, Bindings& bindings);
 
 }  // namespace qrm::memory

@@ -8,29 +8,13 @@
 
 #include <fmt/format.h>
 
+#include "plugins/memory/books.h"
 #include "plugins/memory/policy.h"
 
 namespace qrm::memory {
 namespace {
 
 constexpr double kLargestAmount = 9007199254740992.0;  // 2^53: whole bytes in a double up to here
-
-std::string NameOf(const ContainerRequest& request) {
-  return fmt::format("container {} of pod {}/{}", request.key.container, request.pod_namespace,
-                     request.pod_name);
-}
-
-/// What is reserved on each node of the machine.
-std::map<int, MemoryBytes> ReservedOf(const Machine& machine, const MemoryPluginConfig& config) {
-  std::map<int, MemoryBytes> reserved;
-  for (const NumaNode& node : machine.nodes()) {
-    const auto found = config.reserved_bytes.find(node.id);
-    reserved[node.id] = found == config.reserved_bytes.end()
-                            ? MemoryBytes{{kOrdinaryMemory, config.reserved_bytes_per_node}}
-                            : found->second;
-  }
-  return reserved;
-}
 
 /// Collects the repairs of one rebuild.
 class Rebuilder {
@@ -53,6 +37,10 @@ class Rebuilder {
     const StatusOr<Placement> placement = Classify(config_, grant.request);
     if (placement.ok() && placement->by_static_policy) {
       AddBlocks(grant, binding);
+    } else if (!binding.bytes_by_node.empty()) {
+      const bool even = placement.ok() && placement->rule.has_value() &&
+                        placement->rule->numa == placement::NumaSpan::kEven;
+      AddBlocksOfRule(grant, even ? Split::kAsItIs : Split::kAnywhere, binding);
     }
     if (!NodesOf(binding).Empty()) {
       result_.bindings.emplace(grant.request.key, std::move(binding));
@@ -60,7 +48,8 @@ class Rebuilder {
   }
 
   Rebuilt Finish() && {
-    for (const auto& [id, node] : TableOf({machine_, config_, result_.bindings})) {
+    const Books books({machine_, config_, result_.bindings});
+    for (const auto& [id, node] : books.table()) {
       const MemoryAmounts& amounts = node.types.at(kOrdinaryMemory);
       if (amounts.reserved > amounts.allocatable) {
         result_.repairs.push_back(
@@ -72,6 +61,30 @@ class Rebuilder {
   }
 
  private:
+  enum class Split { kAsItIs, kAnywhere };
+
+  /// What the container was given, wherever it asks for more by now.
+  static void AddBlocksOfRule(const sdk::Grant& grant, Split split, Binding& binding) {
+    binding.by_rule = true;
+    MemoryBlock ordinary{.type = kOrdinaryMemory};
+    for (const auto& [node, bytes] : binding.bytes_by_node) {
+      if (split == Split::kAsItIs) {
+        binding.blocks.push_back({.nodes = {node}, .type = kOrdinaryMemory, .bytes = bytes});
+      }
+      ordinary.nodes.Add(node);
+      ordinary.bytes += bytes;
+    }
+    const NumaMask nodes = ordinary.nodes;
+    if (split == Split::kAnywhere) {
+      binding.blocks.push_back(std::move(ordinary));
+    }
+    for (const auto& [type, bytes] : BytesOf(grant.request).value_or(MemoryBytes())) {
+      if (type != kOrdinaryMemory) {
+        binding.blocks.push_back({.nodes = nodes, .type = type, .bytes = bytes});
+      }
+    }
+  }
+
   void AddBlocks(const sdk::Grant& grant, Binding& binding) {
     const NumaMask had = NumaMask::Parse(grant.allocation.value).value_or(NumaMask());
     const NumaMask nodes = had & machine_.node_mask();
@@ -98,36 +111,21 @@ class Rebuilder {
 
 }  // namespace
 
+std::string NameOf(const ContainerRequest& request) {
+  return fmt::format("container {} of pod {}/{}", request.key.container, request.pod_namespace,
+                     request.pod_name);
+}
+
 NumaMask NodesOf(const Binding& binding) {
-  if (!binding.blocks.empty()) {
-    return binding.blocks.front().nodes;
-  }
   NumaMask nodes;
-  for (const auto& [node, bytes] : binding.bytes_by_node) {
-    nodes.Add(node);
+  for (const MemoryBlock& block : binding.blocks) {
+    nodes |= block.nodes;
   }
   return nodes;
 }
 
 MemoryTable TableOf(const View& view) {
-  MemoryTable table = UnusedMemory(view.machine, ReservedOf(view.machine, view.config));
-  std::map<int, uint64_t> by_rules;
-  for (const auto& [key, binding] : view.bindings) {
-    if (binding.blocks.empty()) {
-      for (const auto& [node, bytes] : binding.bytes_by_node) {
-        by_rules[node] += bytes;
-      }
-    }
-  }
-  for (const auto& [node, bytes] : by_rules) {
-    HoldOnNode(node, bytes, table);
-  }
-  for (const auto& [key, binding] : view.bindings) {
-    for (const MemoryBlock& block : binding.blocks) {
-      Hold(block, table);
-    }
-  }
-  return table;
+  return Books(view).table();
 }
 
 StatusOr<MemoryBytes> BytesOf(const ContainerRequest& request) {

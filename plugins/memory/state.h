@@ -19,10 +19,12 @@ namespace qrm::memory {
 
 /// The memory of one bound container, and who it is to its neighbours.
 struct Binding {
-  std::map<int, uint64_t> bytes_by_node;  ///< of ordinary memory, as it was given
+  /// Of ordinary memory: for one that a rule bound, as it is split now; else as it was given.
+  std::map<int, uint64_t> bytes_by_node;
   placement::Tenant tenant;
-  /// What it holds by the static policy, a block of each type; none for one that a rule bound.
+  /// What it holds, each anywhere within its nodes; by the static policy a block of each type.
   std::vector<MemoryBlock> blocks;
+  bool by_rule = false;  ///< not by the static policy
   ContainerType type = ContainerType::kMain;
   uint64_t index = 0;  ///< position among the pod's (init) containers
 
@@ -38,6 +40,9 @@ struct View {
   const MemoryPluginConfig& config;
   const Bindings& bindings;
 };
+
+/// "container c0 of pod default/db", for messages.
+std::string NameOf(const ContainerRequest& request);
 
 /// The NUMA nodes that the container is bound to.
 NumaMask NodesOf(const Binding& binding);

@@ -200,13 +200,9 @@ class Walk {
     if (request.resource == memory::kResource) {
       QRM_ASSIGN_OR_RETURN(memory::Decision decision,
                            memory::PlaceContainer(MemoryView(), request, hint));
-      if (decision.binding.has_value()) {
-        holdings_.memory[request.key] = *std::move(decision.binding);
-      }
-      for (auto& [init, blocks] : decision.inits) {
-        holdings_.memory.at(init).blocks = std::move(blocks);
-      }
-      return std::move(decision.allocation);
+      ResourceAllocation allocation = std::move(decision.allocation);
+      memory::Note(request.key, std::move(decision), holdings_.memory);
+      return allocation;
     }
     QRM_ASSIGN_OR_RETURN(nic::Decision decision, nic::PlaceContainer(NicView(), request, hint));
     holdings_.nic[request.key] = std::move(decision.use);

@@ -37,6 +37,12 @@ class Drive {
     return allocation;
   }
 
+  /// Keeps what `plugin()` was asked for by the test itself.
+  void Keep(const ContainerRequest& request, const StatusOr<ResourceAllocation>& given) {
+    ASSERT_TRUE(given.ok()) << given.status();
+    grants_[request.key] = {.request = request, .allocation = *given};
+  }
+
   void RemovePod(const std::string& pod) {
     std::vector<ContainerKey> keys;
     for (const auto& [key, grant] : grants_) {

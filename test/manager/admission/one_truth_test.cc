@@ -131,5 +131,18 @@ TEST_F(AdmitterTest, RefusesMoreBoundMemoryThanANodeHasWhateverThePluginSays) {
   EXPECT_THAT(Rejection(Demand("db")), HasSubstr("to NUMA node 0, which has"));
 }
 
+TEST_F(AdmitterTest, LetsMemoryOnSeveralNodesMakeWayForThatOnOne) {
+  const uint64_t has = machine_.FindNode(0)->memory_bytes;
+  ResourceAllocation wide = Pin(kCpusetMems, "0-1");
+  wide.amount_by_node = {{0, has}, {1, 0}};
+  plugins_.Set("memory", Gives("memory", wide));
+  ASSERT_TRUE(Admit(Demand("web")).ok());
+  ResourceAllocation one = Pin(kCpusetMems, "0");
+  one.amount_by_node = {{0, has}};
+  plugins_.Set("memory", Gives("memory", one));
+  EXPECT_TRUE(Admit(Demand("db")).ok());
+  EXPECT_THAT(Rejection(Demand("more")), HasSubstr("to NUMA node 0, which has"));
+}
+
 }  // namespace
 }  // namespace qrm::manager

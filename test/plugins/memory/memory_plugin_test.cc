@@ -185,6 +185,62 @@ TEST(MemoryPluginTest, TakesTheWiderHintThatTheManagerChose) {
   EXPECT_EQ(pod->value, "0-1");
 }
 
+TEST(MemoryPluginTest, WiderContainerMakesWayForOneThatNeedsItsNode) {
+  Drive drive(
+      Make("roles: {wide: {numa: fewest, share-numa-with: ['*']}, "
+           "near: {share-numa-with: ['*']}}"));
+  const ContainerRequest wide = Request("pod1", "wide", "memory", 240e9);
+  drive.Keep(wide, drive.plugin().Allocate(wide, {.nodes = {0, 1}}));
+  const ContainerRequest near = Request("pod2", "near", "memory", 200e9);
+  EXPECT_EQ(drive.plugin().Hints(near)->hints(),
+            (std::vector<TopologyHint>{{.nodes = {0}, .preferred = true},
+                                       {.nodes = {1}, .preferred = true}}));
+  drive.Keep(near, drive.plugin().Allocate(near, {.nodes = {0}, .preferred = true}));
+  EXPECT_EQ(drive.Value("pod2"), "0");
+  drive.Reconcile();
+  EXPECT_EQ(drive.Value("pod1"), "0-1") << "its memory may be anywhere there";
+  EXPECT_EQ(drive.Of("pod1").amount_by_node,
+            (std::map<uint64_t, uint64_t>{{0, 37706936320}, {1, 202293063680}}));
+  EXPECT_EQ(MessageOf(drive.Admit(Request("pod3", "near", "memory", 36e9)).status()),
+            "cannot place container c0 of pod default/pod3: no allowed NUMA nodes have 36000000000 "
+            "bytes of memory for near (node 0: 35513487360 free, node 1: 35513487360 free, nodes "
+            "0-1 together: 35513487360); remove a pod or ask for less");
+}
+
+/// Two nodes of 8 GiB, of which hugepages take 2 GiB on node 0.
+Machine WithHugepages() {
+  MachineParts parts;
+  parts.nodes = {{.id = 0, .memory_bytes = uint64_t{8} << 30, .hugepages = {{1 << 30, 2}}},
+                 {.id = 1, .memory_bytes = uint64_t{8} << 30}};
+  return Machine(std::move(parts));
+}
+
+TEST(MemoryPluginTest, BindsRolesWhereTheirHugepagesAre) {
+  Drive drive(Make("roles: {r: {share-numa-with: ['*']}}", WithHugepages()));
+  ContainerRequest request = Request("pod1", "r", "memory", kGiB);
+  request.requests["hugepages-1Gi"] = 2 * kGiB;
+  EXPECT_EQ(drive.plugin().Hints(request)->hints(),
+            (std::vector<TopologyHint>{{.nodes = {0}, .preferred = true}}));
+  ASSERT_TRUE(drive.Admit(request).ok());
+  EXPECT_THAT(drive.plugin().ExportState({}), HasSubstr(R"("c0": "2147483648")"));
+  Drive after(Make("roles: {r: {share-numa-with: ['*']}}", WithHugepages()), drive);
+  EXPECT_EQ(after.plugin().ExportState({}), drive.plugin().ExportState({}));
+  request.key.pod_uid = "other";
+  EXPECT_THAT(MessageOf(after.Admit(request).status()),
+              HasSubstr("node 0: 0 of hugepages-1Gi and 5368709120 of memory free"));
+}
+
+TEST(MemoryPluginTest, PrefersTheFewestNodesThatHaveAllTypesTogether) {
+  MachineParts parts;
+  parts.nodes = {{.id = 0, .memory_bytes = uint64_t{4} << 30, .hugepages = {{1 << 30, 3}}},
+                 {.id = 1, .memory_bytes = uint64_t{4} << 30}};
+  Drive drive(Make("roles: {r: {numa: fewest}}", Machine(std::move(parts))));
+  ContainerRequest request = Request("pod1", "r", "memory", 3 * kGiB);
+  request.requests["hugepages-1Gi"] = 2 * kGiB;
+  EXPECT_EQ(drive.plugin().Hints(request)->hints(),
+            (std::vector<TopologyHint>{{.nodes = {0, 1}, .preferred = true}}));
+}
+
 ContainerRequest Exclusive(double bytes) {
   ContainerRequest request = Request("pod1", "", "memory", bytes);
   request.annotations = {
@@ -235,14 +291,6 @@ TEST(MemoryPluginTest, StaticBindsGuaranteedContainers) {
   EXPECT_EQ(drive.Admit(request)->value, "");
   request.native_qos_class = "Guaranteed";
   EXPECT_EQ(drive.Admit(request)->value, "0");
-}
-
-/// Two nodes of 8 GiB, of which hugepages take 2 GiB on node 0.
-Machine WithHugepages() {
-  MachineParts parts;
-  parts.nodes = {{.id = 0, .memory_bytes = uint64_t{8} << 30, .hugepages = {{1 << 30, 2}}},
-                 {.id = 1, .memory_bytes = uint64_t{8} << 30}};
-  return Machine(std::move(parts));
 }
 
 ContainerRequest Guaranteed(const std::string& pod, ContainerType type, double gibibytes) {

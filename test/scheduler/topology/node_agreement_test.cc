@@ -44,6 +44,11 @@ const char* const kConfigs[] = {
                   memory: {roles: {db: {numa: one}}},
                   nic: {request: mbps, nics: [{interface: eth0, numa-node: 0, egress-mbps: 1000, ingress-mbps: 1000},
                               {interface: eth1, numa-node: 5, egress-mbps: 1000, ingress-mbps: 1000}]}}})",
+    // Several on several nodes, which make way for others there.
+    R"({machine: "synthetic:package:1 numa:4(memory=2GiB) core:8 pu:2",
+        topology-policy: best-effort,
+        plugins: {cpu: {reserved-cpus: "0", roles: {db: {numa: fewest, share-numa-with: ["*"]}}},
+                  memory: {static: true, roles: {db: {numa: fewest, share-numa-with: ["*"]}}}}})",
 };
 
 /// A node, and what the scheduler is told of it.
@@ -209,7 +214,7 @@ std::vector<AgreedNode> DescribedNodes(int count) {
 TEST(NodeAgreementTest, TheFilterDecidesAsTheNode) {
   const char* const wanted = std::getenv("QRM_AGREEMENT_PODS");
   const int pods = wanted == nullptr ? 400 : std::atoi(wanted);
-  Agreement agreement(1, DescribedNodes(std::max(3, pods / 50)));
+  Agreement agreement(1, DescribedNodes(std::max(4, pods / 50)));
   for (int i = 0; i < pods; ++i) {
     ASSERT_NO_FATAL_FAILURE(agreement.Step()) << "pod " << i;
     if (i % 50 == 0) {

@@ -1,0 +1,259 @@
+// Searches masks of NUMA nodes by what the books have room for.
+#include "plugins/memory/room.h"
+
+#include <algorithm>
+#include <cstddef>
+#include <cstdint>
+#include <map>
+#include <string>
+#include <utility>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "topology/hint_generation.h"
+
+namespace qrm::memory {
+namespace {
+
+using placement::NumaSpan;
+
+constexpr std::size_t kMaxHints = 4096;
+
+placement::TenantsByNode TenantsOf(const Bindings& bindings) {
+  placement::TenantsByNode tenants;
+  for (const auto& [key, binding] : bindings) {
+    for (const int node : NodesOf(binding)) {
+      tenants[node].push_back(binding.tenant);
+    }
+  }
+  return tenants;
+}
+
+/// The fewest of `amounts` whose sum is `bytes`; more than there are when all are too little.
+int FewestOf(std::vector<uint64_t> amounts, uint64_t bytes) {
+  std::sort(amounts.rbegin(), amounts.rend());
+  uint64_t sum = 0;
+  const auto last = std::find_if(amounts.begin(), amounts.end(), [&](uint64_t amount) {
+    sum += amount;
+    return sum >= bytes;
+  });
+  return static_cast<int>(last - amounts.begin()) + 1;
+}
+
+/// One search for masks.
+class Search {
+ public:
+  Search(const Machine& machine, const Room& room, const Need& need)
+      : machine_(machine), room_(room), need_(need) {
+    // Hugepages alone need no ordinary memory, but the container is bound with them.
+    uint64_t& ordinary = need_.bytes[kOrdinaryMemory];
+    ordinary = std::max(ordinary, uint64_t{1});
+    for (const auto& [type, bytes] : need_.bytes) {
+      for (const auto& [id, node] : room_.books.table()) {
+        room_of_[type][id] = room_.barred.Has(id) ? 0 : room_.books.Room({id}, type);
+      }
+    }
+  }
+
+  std::vector<TopologyHint> Run() const {
+    const NumaMask candidates = Candidates();
+    if (candidates.Empty()) {
+      return {};
+    }
+    const ClosestMasks masks(machine_, candidates);
+    const int preferred_width = PreferredWidth();
+    const int narrowest = NarrowestByRoom(candidates);
+    int widest = need_.span == NumaSpan::kOne ? 1 : masks.size();
+    std::vector<TopologyHint> hints;
+    for (int width = narrowest; width <= widest && hints.size() < kMaxHints; ++width) {
+      const auto offer = [&](const NumaMask& mask) {
+        if (room_.books.Fit(BlocksOn(mask, need_))) {
+          hints.push_back({.nodes = mask, .preferred = width == preferred_width});
+        }
+        return hints.size() < kMaxHints;
+      };
+      masks.Visit(width, offer);
+      if (width == narrowest && hints.empty()) {
+        offer(Richest(candidates, width));  // ClosestMasks leaves out many masks of many nodes
+      }
+      if (!hints.empty() && need_.span != NumaSpan::kOne) {
+        widest = masks.WidestWorthOffering(hints.front().nodes.Count());
+      }
+    }
+    return hints;
+  }
+
+ private:
+  /// Nodes on which somebody bars the container are no candidates, and of many nodes those that
+  /// have nothing of what it needs.
+  NumaMask Candidates() const {
+    constexpr int kMaxPlainNodes = 12;
+    NumaMask candidates;
+    for (const auto& [id, node] : room_.books.table()) {
+      const bool has_some =
+          machine_.node_mask().Count() <= kMaxPlainNodes ||
+          std::any_of(room_of_.begin(), room_of_.end(),
+                      [id = id](const auto& of_type) { return of_type.second.at(id) > 0; });
+      if (!room_.barred.Has(id) && has_some) {
+        candidates.Add(id);
+      }
+    }
+    return candidates;
+  }
+
+  /// No fewer nodes can do: a mask has room for no more than its nodes have one by one.
+  int NarrowestByRoom(const NumaMask& candidates) const {
+    int narrowest = 1;
+    for (const auto& [type, bytes] : need_.bytes) {
+      std::vector<uint64_t> amounts;
+      for (const int node : candidates) {
+        amounts.push_back(room_of_.at(type).at(node));
+      }
+      narrowest = std::max(narrowest, FewestOf(std::move(amounts), bytes));
+    }
+    return narrowest;
+  }
+
+  /// As many as an empty machine would need, whoever bars the container from where.
+  int PreferredWidth() const {
+    const MemoryTable& table = room_.books.table();
+    int width = 1;
+    for (const auto& [type, bytes] : need_.bytes) {
+      std::vector<uint64_t> amounts;
+      for (const auto& [id, node] : table) {
+        amounts.push_back(Sum(table, {id}, type, &MemoryAmounts::allocatable));
+      }
+      width = std::max(width, FewestOf(std::move(amounts), bytes));
+    }
+    if (need_.bytes.size() == 1) {
+      return width;
+    }
+    // The richest in one type may be the poorest in another.
+    const ClosestMasks masks(machine_, machine_.node_mask());
+    for (bool found = false; width <= masks.size(); width += found ? 0 : 1) {
+      masks.Visit(width, [&](const NumaMask& mask) {
+        found = std::all_of(need_.bytes.begin(), need_.bytes.end(), [&](const auto& asked) {
+          return Sum(table, mask, asked.first, &MemoryAmounts::allocatable) >= asked.second;
+        });
+        return !found;
+      });
+      if (found) {
+        break;
+      }
+    }
+    return width;
+  }
+
+  NumaMask Richest(const NumaMask& candidates, int width) const {
+    std::vector<int> nodes(candidates.begin(), candidates.end());
+    const std::map<int, uint64_t>& amounts = room_of_.at(kOrdinaryMemory);
+    std::stable_sort(nodes.begin(), nodes.end(),
+                     [&amounts](int a, int b) { return amounts.at(a) > amounts.at(b); });
+    NumaMask mask;
+    for (int i = 0; i < std::min(width, static_cast<int>(nodes.size())); ++i) {
+      mask.Add(nodes[static_cast<std::size_t>(i)]);
+    }
+    return mask;
+  }
+
+  const Machine& machine_;
+  const Room& room_;
+  Need need_;
+  std::map<std::string, std::map<int, uint64_t>> room_of_;  // by type and node, each for itself
+};
+
+/// "4096" or, where hugepages are asked for too, "4096 of memory and 0 of hugepages-1Gi".
+std::string FreeText(const Books& books, const NumaMask& nodes, const MemoryBytes& asked) {
+  std::vector<std::string> parts;
+  for (const auto& [type, bytes] : asked) {
+    parts.push_back(fmt::format("{} of {}", books.Room(nodes, type), type));
+  }
+  const bool ordinary_only =
+      asked.empty() || (asked.size() == 1 && asked.begin()->first == kOrdinaryMemory);
+  return ordinary_only ? fmt::to_string(books.Room(nodes, kOrdinaryMemory))
+                       : fmt::format("{}", fmt::join(parts, " and "));
+}
+
+std::string AskedText(const MemoryBytes& asked) {
+  std::vector<std::string> parts;
+  for (const auto& [type, bytes] : asked) {
+    parts.push_back(fmt::format("{} bytes of {}", bytes, type));
+  }
+  return parts.empty() ? "0 bytes of memory" : fmt::format("{}", fmt::join(parts, " and "));
+}
+
+/// Whether `nodes` have less together than one by one, since somebody on several of them can make
+/// way on each, but not on all.
+bool HaveLessTogether(const Books& books, const NumaMask& nodes, const MemoryBytes& asked) {
+  return std::any_of(asked.begin(), asked.end(), [&](const auto& of_type) {
+    uint64_t one_by_one = 0;
+    for (const int node : nodes) {
+      one_by_one += books.Room({node}, of_type.first);
+    }
+    return books.Room(nodes, of_type.first) < one_by_one;
+  });
+}
+
+}  // namespace
+
+Room FindRoom(const View& view, const placement::Tenant& tenant) {
+  return {.tenant = tenant,
+          .barred = BarredNodes(TenantsOf(view.bindings), tenant),
+          .books = Books(view)};
+}
+
+std::vector<MemoryBlock> BlocksOn(const NumaMask& nodes, const Need& need) {
+  const auto asked = need.bytes.find(kOrdinaryMemory);
+  uint64_t left = asked == need.bytes.end() ? 0 : asked->second;
+  std::vector<MemoryBlock> blocks;
+  if (need.span == NumaSpan::kEven) {
+    auto nodes_left = static_cast<uint64_t>(nodes.Count());
+    for (const int node : nodes) {
+      const uint64_t share = (left + nodes_left - 1) / nodes_left;
+      --nodes_left;
+      blocks.push_back({.nodes = {node}, .type = kOrdinaryMemory, .bytes = share});
+      left -= share;
+    }
+  } else {
+    blocks.push_back({.nodes = nodes, .type = kOrdinaryMemory, .bytes = left});
+  }
+  for (const auto& [type, bytes] : need.bytes) {
+    if (type != kOrdinaryMemory) {
+      blocks.push_back({.nodes = nodes, .type = type, .bytes = bytes});
+    }
+  }
+  return blocks;
+}
+
+std::vector<TopologyHint> FittingMasks(const Machine& machine, const Room& room, const Need& need) {
+  return Search(machine, room, need).Run();
+}
+
+Status NoRoom(const View& view, const ContainerRequest& request, const Room& room,
+              const NumaMask& within) {
+  const MemoryBytes asked = BytesOf(request).value_or(MemoryBytes());
+  const placement::TenantsByNode tenants = TenantsOf(view.bindings);
+  std::vector<std::string> parts;
+  NumaMask open;
+  for (const auto& [id, node] : room.books.table()) {
+    if (!room.barred.Has(id)) {
+      open.Add(id);
+      parts.push_back(fmt::format("node {}: {} free", id, FreeText(room.books, {id}, asked)));
+      continue;
+    }
+    parts.push_back(fmt::format("node {}: {} stands there", id,
+                                placement::NameOfEnemy(tenants.at(id), room.tenant)));
+  }
+  if (HaveLessTogether(room.books, open, asked)) {
+    parts.push_back(
+        fmt::format("nodes {} together: {}", ToString(open), FreeText(room.books, open, asked)));
+  }
+  return Errorf(StatusCode::kResourceExhausted,
+                "cannot place {}: no allowed NUMA nodes{} have {} for {} ({}); "
+                "remove a pod or ask for less",
+                NameOf(request), within.Empty() ? "" : fmt::format(" of {}", ToString(within)),
+                AskedText(asked), placement::NameOf(room.tenant), fmt::join(parts, ", "));
+}
+
+}  // namespace qrm::memory
