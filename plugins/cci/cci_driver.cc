@@ -12,6 +12,7 @@
 #include "api/base/log.h"
 #include "plugins/cci/chooser.h"
 #include "plugins/cci/cpu_knobs.h"
+#include "plugins/cci/irqbalance.h"
 
 namespace qrm::cci {
 namespace {
@@ -94,6 +95,8 @@ Status CheckQuiet(const std::vector<host::Refusal>& refusals, const CpuSet& quie
 
 Status CciDriver::Restore(const sdk::ComputeGrants& grants) {
   grants_ = grants;
+  ForgetGoneBalancers(FindBalancers(files_));
+  RepeatBans(files_, knobs_->records());
   std::set<std::string> living;
   for (const auto& [key, grant] : grants) {
     living.insert(OwnerOf(key));
@@ -101,6 +104,48 @@ Status CciDriver::Restore(const sdk::ComputeGrants& grants) {
   // A value that cannot be put back now is tried again; nobody is to wait for it.
   if (const Status kept = knobs_->KeepOnly(living); !kept.ok()) {
     log::Warning("value of the machine is not restored", {{"error", MessageOf(kept)}});
+  }
+  TellBalancers();
+  return OkStatus();
+}
+
+void CciDriver::TellBalancers() {
+  if (QuietOwners(knobs_->records()).empty()) {
+    return;
+  }
+  const std::vector<std::string> running = FindBalancers(files_);
+  ForgetGoneBalancers(running);
+  for (const std::string& process : running) {
+    if (const Status told = TellBalancer(process); !told.ok()) {
+      log::Warning("irqbalance does not know quiet CPUs", {{"error", MessageOf(told)}});
+    }
+  }
+}
+
+void CciDriver::ForgetGoneBalancers(const std::vector<std::string>& running) {
+  std::set<std::string> files;
+  for (const std::string& process : running) {
+    files.insert(BanFile(process));
+  }
+  const host::JournalRecords records = knobs_->records();
+  for (const host::JournalRecord& record : records) {
+    if (IsBanFile(record.path) && !files.contains(record.path)) {
+      // Its bans went with it.
+      knobs_->ReleaseFile(record.path).IgnoreError();
+    }
+  }
+}
+
+Status CciDriver::TellBalancer(const std::string& process) {
+  for (const auto& [owner, cpus] : QuietOwners(knobs_->records())) {
+    const host::JournalRecords& records = knobs_->records();
+    const bool is_told = std::any_of(
+        records.begin(), records.end(), [&, &of = owner](const host::JournalRecord& record) {
+          return record.path == BanFile(process) && record.claims.contains(of);
+        });
+    if (!is_told) {
+      QRM_RETURN_IF_ERROR(knobs_->Hold(owner, {BanClaim(process, cpus)}).status());
+    }
   }
   return OkStatus();
 }
@@ -110,17 +155,23 @@ Status CciDriver::Add(const sdk::ComputeInstance& instance) {
   if (grant == grants_.end()) {
     return OkStatus();
   }
-  const std::vector<sdk::ComputePart>& parts = grant->second.parts;
+  QRM_RETURN_IF_ERROR(HoldKnobs(instance, grant->second));
+  TellBalancers();
+  return OkStatus();
+}
+
+Status CciDriver::HoldKnobs(const sdk::ComputeInstance& instance, const sdk::ComputeGrant& grant) {
+  const std::vector<sdk::ComputePart>& parts = grant.parts;
   if (std::none_of(parts.begin(), parts.end(),
                    [](const sdk::ComputePart& part) { return HasKnob(KeptBy(part)); })) {
     return OkStatus();
   }
   const std::string owner = OwnerOf(instance.key);
-  const std::vector<host::Claim> claims = ClaimsOfInstance(grant->second, instance.cgroup);
+  const std::vector<host::Claim> claims = ClaimsOfInstance(grant, instance.cgroup);
   // An instance before this one had another cgroup.
   QRM_RETURN_IF_ERROR(knobs_->ReleaseAllBut(owner, claims));
   QRM_ASSIGN_OR_RETURN(const std::vector<host::Refusal> refusals, knobs_->Hold(owner, claims));
-  const CpuSet quiet = QuietCpus(grant->second);
+  const CpuSet quiet = QuietCpus(grant);
   if (Status good = CheckQuiet(refusals, quiet, files_); !good.ok()) {
     QRM_RETURN_IF_ERROR(Annotate(knobs_->Release(owner), MessageOf(good)));
     return good;
@@ -149,6 +200,7 @@ std::vector<host::Claim> CciDriver::ClaimsOfInstance(const sdk::ComputeGrant& gr
 Status CciDriver::Remove(const ContainerKey& key) {
   QRM_RETURN_IF_ERROR(knobs_->Release(OwnerOf(key)));
   grants_.erase(key);
+  TellBalancers();
   return OkStatus();
 }
 

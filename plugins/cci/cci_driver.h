@@ -49,8 +49,14 @@ class CciDriver final : public sdk::ComputeDriver {
   Status Remove(const ContainerKey& key) override;
 
  private:
+  /// Has those that move interrupts on their own leave quiet CPUs alone, also if they were started
+  /// just now.
+  void TellBalancers();
+  void ForgetGoneBalancers(const std::vector<std::string>& running);
+  Status TellBalancer(const std::string& process);
   /// What the machine can set, as far as `spec` asks for any of it.
   CpuKnobs KnobsFor(const ComputeSpec& spec) const;
+  Status HoldKnobs(const sdk::ComputeInstance& instance, const sdk::ComputeGrant& grant);
   /// What a container with `grant` sets on the machine when it runs in `cgroup`.
   std::vector<host::Claim> ClaimsOfInstance(const sdk::ComputeGrant& grant,
                                             const std::string& cgroup) const;

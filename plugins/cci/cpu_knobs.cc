@@ -8,6 +8,7 @@
 #include <fmt/ranges.h>
 
 #include "api/base/number.h"
+#include "plugins/cci/irqbalance.h"
 
 namespace qrm::cci {
 namespace {
@@ -94,17 +95,6 @@ void ReadInterrupts(const HostFiles& files, CpuKnobs& knobs) {
       NoteFixed(files, directory, knobs);
     }
   }
-}
-
-/// Source: irqbalance moves all interrupts every ten seconds.
-std::string FindBalancer(const HostFiles& files) {
-  for (const std::string& process : files.List("proc")) {
-    if (ParseNumber<int>(process).has_value() &&
-        files.Read(fmt::format("proc/{}/comm", process)).value_or("") == "irqbalance") {
-      return fmt::format("irqbalance (process {})", process);
-    }
-  }
-  return "";
 }
 
 /// Linux 6.7 has the file in each cgroup v2 below the root that has the controller.
@@ -200,8 +190,12 @@ Status CheckQuiet(const Attribute& attribute, const CpuSet& cpus, const CpuKnobs
   if (knobs.interrupts.empty()) {
     return Missing(attribute, "this driver may not move interrupts; run it as privileged root");
   }
-  if (!knobs.balancer.empty()) {
-    return Missing(attribute, "{} moves interrupts back within seconds; stop it", knobs.balancer);
+  for (const Balancer& balancer : knobs.balancers) {
+    if (!balancer.takes_bans) {
+      return Missing(attribute,
+                     "irqbalance (process {}) moves interrupts back within seconds; stop it",
+                     balancer.process);
+    }
   }
   for (const FixedInterrupt& interrupt : knobs.fixed) {
     if (interrupt.cpus.IsSubsetOf(cpus)) {
@@ -243,9 +237,14 @@ std::vector<Claim> OfPolicy(const Attribute& attribute, const FrequencyPolicy& p
 }
 
 std::vector<Claim> OfInterrupts(const CpuSet& cpus, const CpuKnobs& knobs) {
+  // Whoever moves interrupts is told before they are moved.
+  std::vector<Claim> claims;
+  for (const Balancer& balancer : knobs.balancers) {
+    claims.push_back(BanClaim(balancer.process, ToString(cpus)));
+  }
   // Those that come later begin where the default says.
-  std::vector<Claim> claims = {
-      {.path = kDefaultAffinity, .form = ClaimForm::kCpuMask, .value = ToString(cpus)}};
+  claims.push_back(
+      {.path = kDefaultAffinity, .form = ClaimForm::kCpuMask, .value = ToString(cpus)});
   for (const std::string& directory : knobs.interrupts) {
     claims.push_back({.path = directory + kAffinity,
                       .form = ClaimForm::kCpuList,
@@ -276,7 +275,9 @@ CpuKnobs ReadCpuKnobs(const host::HostFiles& files, const CpuSet& cpus) {
   }
   ReadInterrupts(files, knobs);
   knobs.partitions = FindPartitions(files);
-  knobs.balancer = FindBalancer(files);
+  for (const std::string& process : FindBalancers(files)) {
+    knobs.balancers.push_back({.process = process, .takes_bans = files.MayWrite(BanFile(process))});
+  }
   return knobs;
 }
 
@@ -289,6 +290,17 @@ void ProbeInterrupts(host::HostFiles& files, CpuKnobs& knobs) {
     }
     return is_fixed;
   });
+}
+
+std::map<std::string, std::string> QuietOwners(const host::JournalRecords& records) {
+  const auto record =
+      std::find_if(records.begin(), records.end(),
+                   [](const host::JournalRecord& of) { return of.path == kDefaultAffinity; });
+  return record == records.end() ? std::map<std::string, std::string>() : record->claims;
+}
+
+Claim BanClaim(const std::string& process, const std::string& cpus) {
+  return {.path = BanFile(process), .form = ClaimForm::kCpuUnion, .value = cpus};
 }
 
 bool IsKnob(const Attribute& attribute) {

@@ -11,6 +11,7 @@
 #include "plugins/cci/attribute.h"
 #include "plugins/host/claim.h"
 #include "plugins/host/host_files.h"
+#include "plugins/host/journal.h"
 
 namespace qrm::cci {
 
@@ -30,6 +31,12 @@ struct FixedInterrupt {
   CpuSet cpus;       ///< where it is handled
 };
 
+/// A process that moves interrupts on its own.
+struct Balancer {
+  std::string process;
+  bool takes_bans = false;  ///< can be told to leave CPUs alone
+};
+
 /// What this process may set. Source: the kernel's admin-guide/pm, ABI/testing/
 /// sysfs-devices-system-cpu, core-api/irq/irq-affinity.
 struct CpuKnobs {
@@ -39,7 +46,7 @@ struct CpuKnobs {
   std::vector<std::string> interrupts;  ///< their directories below the root
   std::vector<FixedInterrupt> fixed;
   bool partitions = false;  ///< whether a container's cgroup can be a partition of its own
-  std::string balancer;     ///< "irqbalance (process 5)", when one moves interrupts on its own
+  std::vector<Balancer> balancers;
 };
 
 /// Cost: some files for each CPU and interrupt.
@@ -48,6 +55,12 @@ CpuKnobs ReadCpuKnobs(const host::HostFiles& files, const CpuSet& cpus);
 /// Finds interrupts that only look as if they could be moved, as those that the kernel manages do
 /// before Linux 6.12: each is told to stay where it is.
 void ProbeInterrupts(host::HostFiles& files, CpuKnobs& knobs);
+
+/// The owners of quiet CPUs and the CPUs of each, as `records` say.
+std::map<std::string, std::string> QuietOwners(const host::JournalRecords& records);
+
+/// What keeps the balancer in `process` off `cpus`, which are quiet.
+host::Claim BanClaim(const std::string& process, const std::string& cpus);
 
 /// Whether an attribute sets anything on the machine.
 bool IsKnob(const Attribute& attribute);

@@ -6,10 +6,12 @@
 #include <string>
 #include <utility>
 
+#include "api/base/clock.h"
 #include "api/base/log.h"
 #include "api/base/section.h"
 #include "plugins/cci/cci_driver.h"
 #include "plugins/cci/config.h"
+#include "plugins/cci/irqbalance.h"
 #include "plugins/config/machine_config.h"
 #include "plugins/host/host_files.h"
 #include "plugins/host/host_knobs.h"
@@ -68,9 +70,12 @@ int Failed(const qrm::Status& error) {
 }
 
 int Run(const Flags& flags, const qrm::sdk::PluginSettings& settings, Parts parts) {
-  qrm::host::SystemFiles files(flags.root);
+  qrm::host::SystemFiles system(flags.root);
+  const qrm::SystemClock clock;
+  qrm::cci::BalancerFiles files(system, flags.root, clock);
   auto knobs = qrm::host::HostKnobs::Open(files, JournalOf(settings));
   if (knobs.ok() && flags.undo) {
+    qrm::cci::RepeatBans(files, (*knobs)->records());
     const qrm::Status undone = (*knobs)->KeepOnly({});
     return undone.ok() ? EXIT_SUCCESS : Failed(undone);
   }

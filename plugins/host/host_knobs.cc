@@ -273,6 +273,16 @@ Status HostKnobs::ReleaseAllBut(const std::string& owner, const std::vector<Clai
   return FirstOf(failures);
 }
 
+Status HostKnobs::ReleaseFile(const std::string& path) {
+  JournalRecord* const record = Find(path);
+  if (record == nullptr) {
+    return OkStatus();
+  }
+  record->claims.clear();
+  QRM_ASSIGN_OR_RETURN(const Failures failures, Settle({path}));
+  return FirstOf(failures);
+}
+
 Status HostKnobs::KeepOnly(const std::set<std::string>& living) {
   std::vector<std::string> ended;
   std::vector<std::string> kept;

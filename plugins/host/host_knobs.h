@@ -47,6 +47,9 @@ class HostKnobs {
   /// The same of what `owner` holds of other files than those of `claims`.
   Status ReleaseAllBut(const std::string& owner, const std::vector<Claim>& claims);
 
+  /// Ends what everybody holds of the file at `path`, which nobody need hold. Errors: as Release's.
+  Status ReleaseFile(const std::string& path);
+
   /// What is held, or still to be put back.
   const JournalRecords& records() const { return records_; }
 

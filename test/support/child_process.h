@@ -45,6 +45,8 @@ class ChildProcess {
   ChildProcess(const ChildProcess&) = delete;
   ChildProcess& operator=(const ChildProcess&) = delete;
 
+  pid_t pid() const { return pid_; }
+
   void Signal(int signal) const { ::kill(pid_, signal); }
 
   /// The exit code, or minus the signal that ended it.

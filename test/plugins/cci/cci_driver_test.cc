@@ -8,6 +8,7 @@
 
 #include <gmock/gmock.h>
 
+#include "plugins/cci/irqbalance.h"
 #include "test/plugins/cci/knob_machine.h"
 #include "test/support/is_ok.h"
 #include "test/support/temp_dir.h"
@@ -138,6 +139,58 @@ TEST_F(CciDriverTest, AnInterruptThatStaysFailsTheStartAndNothingRemains) {
   machine_.files.values["proc/irq/6/effective_affinity_list"] = "5";
   EXPECT_EQ(machine_.files.values, before_);
   EXPECT_TRUE(IsOk(Add())) << "it is not on this CPU alone";
+}
+
+class BalancerTest : public CciDriverTest {
+ protected:
+  BalancerTest() { StartBalancer("77"); }
+  void StartBalancer(const std::string& process) {
+    machine_.files.values["proc/" + process + "/comm"] = "irqbalance";
+    machine_.files.values[BanFile(process)] = "7";
+  }
+  void StopBalancer(const std::string& process) {
+    machine_.files.values.erase("proc/" + process + "/comm");
+    machine_.files.values.erase(BanFile(process));
+  }
+};
+
+TEST_F(BalancerTest, WhoeverMovesInterruptsLeavesQuietCpusAloneUntilTheEnd) {
+  const auto before = machine_.files.values;
+  ASSERT_TRUE(IsOk(Admit("{cores: '2', attributes: no-irq}", 1000).status()));
+  ASSERT_TRUE(IsOk(Add()));
+  EXPECT_EQ(Value(BanFile("77")), "2,7");
+  ASSERT_TRUE(IsOk(driver_->Remove(kKey)));
+  EXPECT_EQ(machine_.files.values, before);
+}
+
+TEST_F(BalancerTest, OneThatWasRestartedIsToldAtTheNextChangeAndLosesNothingOfItsOwn) {
+  ASSERT_TRUE(IsOk(Admit("{cores: '2', attributes: no-irq}", 1000).status()));
+  ASSERT_TRUE(IsOk(Add()));
+  StopBalancer("77");
+  StartBalancer("99");
+  machine_.files.values[BanFile("99")] = "6";
+  ASSERT_TRUE(IsOk(driver_->Remove({"uid", "another"})));
+  EXPECT_EQ(Value(BanFile("99")), "2,6");
+  ASSERT_TRUE(IsOk(driver_->Remove(kKey)));
+  EXPECT_EQ(Value(BanFile("99")), "6");
+}
+
+TEST_F(BalancerTest, OneThatWasStartedWhileTheDriverWasAwayIsToldAtItsStart) {
+  StopBalancer("77");
+  ASSERT_TRUE(IsOk(Admit("{cores: '2', attributes: no-irq}", 1000).status()));
+  ASSERT_TRUE(IsOk(Add()));
+  StartBalancer("99");
+  Start();
+  ASSERT_TRUE(IsOk(driver_->Restore(grants_)));
+  EXPECT_EQ(Value(BanFile("99")), "2,7");
+}
+
+TEST_F(BalancerTest, OneThatCannotBeToldFailsTheStartAndNothingRemains) {
+  const auto before = machine_.files.values;
+  ASSERT_TRUE(IsOk(Admit("{cores: '2', attributes: no-irq}", 1000).status()));
+  machine_.files.on_write[BanFile("77")] = test::RefuseWrite;
+  EXPECT_FALSE(Add().ok());
+  EXPECT_EQ(machine_.files.values, before);
 }
 
 class PartitionTest : public CciDriverTest {

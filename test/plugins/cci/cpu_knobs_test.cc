@@ -8,6 +8,7 @@
 #include <fmt/ranges.h>
 #include <gmock/gmock.h>
 
+#include "plugins/cci/irqbalance.h"
 #include "test/plugins/cci/knob_machine.h"
 #include "test/support/is_ok.h"
 
@@ -97,6 +98,15 @@ TEST(CpuKnobsMachineTest, SomebodyWhoMovesInterruptsIsNamed) {
   EXPECT_THAT(Outcome({.attributes = "no-irq", .cpus = "2"},
                       ReadCpuKnobs(machine.files, CpuSet::Range(0, 7))),
               HasSubstr("irqbalance (process 77) moves interrupts back within seconds; stop it"));
+}
+
+TEST(CpuKnobsMachineTest, SomebodyWhoMovesInterruptsIsToldBeforeTheyAreMoved) {
+  test::KnobMachine machine;
+  machine.files.values["proc/77/comm"] = "irqbalance";
+  machine.files.values[BanFile("77")] = "";
+  EXPECT_THAT(Outcome({.attributes = "no-irq", .cpus = "2"},
+                      ReadCpuKnobs(machine.files, CpuSet::Range(0, 7))),
+              testing::StartsWith("irqbalance/irqbalance77.sock=2 irq/default_smp_affinity=2 "));
 }
 
 TEST(CpuKnobsMachineTest, AnUnprivilegedDriverSetsNothing) {

@@ -66,6 +66,19 @@ class HostKnobsTest : public testing::Test {
   std::unique_ptr<HostKnobs> knobs_;
 };
 
+TEST_F(HostKnobsTest, AFileThatNobodyNeedsHoldIsReleasedByAll) {
+  ASSERT_TRUE(IsOk(Hold("a", {Floor("1200"), Ceiling("2000")})));
+  ASSERT_TRUE(IsOk(Hold("b", {Floor("1500")})));
+  ASSERT_TRUE(IsOk(knobs_->ReleaseFile(kMin)));
+  EXPECT_EQ(Value(kMin), "800");
+  EXPECT_EQ(Value(kMax), "2000");
+  EXPECT_TRUE(IsOk(knobs_->ReleaseFile(kMin))) << "once more";
+  ASSERT_TRUE(IsOk(Hold("a", {Ceiling("2000")})));
+  files_.values.erase(kMax);
+  EXPECT_TRUE(IsOk(knobs_->ReleaseFile(kMax))) << "what is gone needs nothing";
+  EXPECT_THAT(knobs_->records(), IsEmpty());
+}
+
 TEST_F(HostKnobsTest, TheLastOwnerLeavesTheFormerValue) {
   ASSERT_TRUE(IsOk(Hold("a", {Floor("1200")})));
   ASSERT_TRUE(IsOk(Hold("b", {Floor("2000")})));
