@@ -14,6 +14,8 @@
 #include "api/base/foreign_text.h"
 #include "api/base/nearest_word.h"
 #include "api/base/number.h"
+#include "plugins/knobs/config.h"
+#include "plugins/knobs/knob.h"
 
 namespace qrm::cci {
 namespace {
@@ -146,6 +148,35 @@ bool ReadWord(std::string_view value, Attribute& attribute) {
   return good;
 }
 
+/// By the table of what the kernel has for threads.
+bool ReadThreadKnob(const char* name, const std::string& value, Attribute& attribute) {
+  for (const knobs::KnobType& type : knobs::KnobTypes()) {
+    for (const knobs::Knob& knob : type.knobs) {
+      if (knob.place == knobs::KnobPlace::kThreads && knob.name == name) {
+        attribute.word = knobs::ShownValue(knob, value, 1).value_or("");
+      }
+    }
+  }
+  return !attribute.word.empty();
+}
+
+bool ReadSchedule(std::string_view value, Attribute& attribute) {
+  std::string words(value);
+  std::replace(words.begin(), words.end(), ':', ' ');
+  const bool good =
+      value.find(' ') == std::string_view::npos && ReadThreadKnob("policy", words, attribute);
+  std::string text = attribute.word;
+  std::replace(text.begin(), text.end(), ' ', ':');
+  attribute.text += "=" + text;
+  return good;
+}
+
+bool ReadNice(std::string_view value, Attribute& attribute) {
+  const bool good = ReadThreadKnob("nice", std::string(value), attribute);
+  attribute.text += "=" + attribute.word;
+  return good;
+}
+
 constexpr std::string_view kCoreTypes[] = {"performance", "efficiency"};
 constexpr std::string_view kMemories[] = {"bind", "preferred", "interleave"};
 
@@ -157,6 +188,7 @@ struct Row {
   AttributeKind kind;
   Form form;
   std::string_view excludes;  ///< attributes of one such word exclude each other
+  AttributeScope scope = AttributeScope::kCpus;
 };
 
 const std::vector<Row>& Rows() {
@@ -180,6 +212,8 @@ const std::vector<Row>& Rows() {
       {"idle-latency", Kind::kIdleLatency, kLatency, "idle-latency and no-idle"},
       {"no-idle", Kind::kIdleLatency, kNoValue, "idle-latency and no-idle"},
       {"no-balance", Kind::kNoBalance, kNoValue, ""},
+      {"sched", Kind::kSchedule, {"sched=fifo:10", ReadSchedule}, "", AttributeScope::kContainer},
+      {"nice", Kind::kNice, {"nice=5", ReadNice}, "", AttributeScope::kContainer},
       {"no-quota", Kind::kOther, kNoValue, ""},
       {"uncore", Kind::kOther, {"uncore=2GHz-3GHz", ReadRange}, ""},
   };
@@ -199,10 +233,13 @@ Status Wrong(std::size_t column, std::string_view token, fmt::format_string<Args
                 fmt::format(format, std::forward<Args>(args)...));
 }
 
-Status Unknown(std::size_t column, std::string_view token, std::string_view name) {
+Status Unknown(std::size_t column, std::string_view token, std::string_view name,
+               AttributeScope scope) {
   std::vector<std::string> names;
   for (const Row& row : Rows()) {
-    names.emplace_back(row.name);
+    if (row.scope == scope) {
+      names.emplace_back(row.name);
+    }
   }
   const std::string near = NearestWord(name, names);
   return near.empty()
@@ -225,7 +262,7 @@ std::string WithoutLegacy(const std::string& token) {
 }
 
 /// One attribute, of which `token` has no blanks around it.
-StatusOr<Attribute> ParseOne(std::string_view token, std::size_t column) {
+StatusOr<Attribute> ParseOne(std::string_view token, std::size_t column, AttributeScope scope) {
   const bool is_wish = token.ends_with('?');
   const std::string written =
       WithoutLegacy(Lower(Trimmed(token.substr(0, token.size() - (is_wish ? 1 : 0)))));
@@ -239,7 +276,12 @@ StatusOr<Attribute> ParseOne(std::string_view token, std::size_t column) {
   std::replace(name.begin(), name.end(), '_', '-');
   const Row* const row = FindRow(name);
   if (row == nullptr) {
-    return Unknown(column, token, name);
+    return Unknown(column, token, name, scope);
+  }
+  if (row->scope != scope) {
+    return scope == AttributeScope::kCpus
+               ? Wrong(column, token, "is of the whole container; write it in container_attributes")
+               : Wrong(column, token, "is of CPUs; write it in compute_attributes");
   }
   Attribute attribute{.kind = row->kind, .is_wish = is_wish, .text = name};
   if (row->form.read == nullptr) {
@@ -274,7 +316,7 @@ Status CheckWith(const std::vector<Attribute>& before, const Attribute& attribut
 
 }  // namespace
 
-StatusOr<std::vector<Attribute>> ParseAttributes(std::string_view line) {
+StatusOr<std::vector<Attribute>> ParseAttributes(std::string_view line, AttributeScope scope) {
   std::vector<Attribute> attributes;
   std::size_t begin = 0;
   while (begin <= line.size()) {
@@ -284,7 +326,7 @@ StatusOr<std::vector<Attribute>> ParseAttributes(std::string_view line) {
       return Wrong(begin + 1, token, "is no attribute; write one between commas");
     }
     const std::size_t column = static_cast<std::size_t>(token.data() - line.data()) + 1;
-    QRM_ASSIGN_OR_RETURN(Attribute attribute, ParseOne(token, column));
+    QRM_ASSIGN_OR_RETURN(Attribute attribute, ParseOne(token, column, scope));
     QRM_RETURN_IF_ERROR(CheckWith(attributes, attribute, token, column));
     attributes.push_back(std::move(attribute));
     begin = end + 1;

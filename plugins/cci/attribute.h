@@ -1,4 +1,4 @@
-// One attribute of a compute specification: "exclusive", "freq=2.1GHz", "no-irq?".
+// One attribute of a compute specification: "exclusive", "freq=2.1GHz", "no-irq?", "nice=5".
 #pragma once
 
 #include <cstdint>
@@ -30,6 +30,8 @@ enum class AttributeKind : uint8_t {
   kNoIrq,             ///< no interrupt that can be moved is handled there
   kIdleLatency,       ///< wakes up within `least` microseconds; 0 is no idle state at all
   kNoBalance,         ///< the kernel moves no thread from one of them to another
+  kSchedule,          ///< the scheduling policy of all threads: `word` is "fifo 10"
+  kNice,              ///< their nice value: `word`
   kOther,             ///< an attribute of the grammar, or somebody's own, that has no kind here
 };
 
@@ -46,15 +48,22 @@ struct Attribute {
   bool operator==(const Attribute&) const = default;
 };
 
+/// What the attributes of a line are of.
+enum class AttributeScope : uint8_t {
+  kCpus,       ///< the CPUs of a line of cores
+  kContainer,  ///< the threads of the whole container
+};
+
 /// Reads a line of attributes, separated by commas:
 ///
 ///   attr   = name [ "=" value ] [ "?" ]
 ///   legacy = number ("GHz" | "MHz" | "kHz") | number "priority"
 ///
 /// Case and blanks do not count, '_' is '-'. Errors: kInvalidArgument as `column 5: 'x' ...; ...`
-/// for an unknown name, an impossible value, an attribute that stands there twice, and two that
-/// exclude each other.
-StatusOr<std::vector<Attribute>> ParseAttributes(std::string_view line);
+/// for an unknown name, one of another scope, an impossible value, an attribute that stands there
+/// twice, and two that exclude each other.
+StatusOr<std::vector<Attribute>> ParseAttributes(std::string_view line,
+                                                 AttributeScope scope = AttributeScope::kCpus);
 
 /// The same attributes as a line; those that are wishes end in '?'.
 std::string ToString(const std::vector<Attribute>& attributes);

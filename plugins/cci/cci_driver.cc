@@ -13,14 +13,18 @@
 #include "plugins/cci/chooser.h"
 #include "plugins/cci/cpu_knobs.h"
 #include "plugins/cci/irqbalance.h"
+#include "plugins/cci/scheduling.h"
 
 namespace qrm::cci {
 namespace {
 
 constexpr int64_t kMilli = 1000;
 
+/// Where the program, and a driver that is started again, find the attributes of all its threads.
+constexpr char kToldContainer[] = "CCI_CONTAINER";
+
 /// What the program is told, in variables of its environment.
-StringMap Told(const sdk::ComputeGrant& grant) {
+StringMap Told(const sdk::ComputeGrant& grant, const std::vector<Attribute>& container) {
   std::vector<std::string> parts;
   parts.reserve(grant.parts.size());
   for (const sdk::ComputePart& part : grant.parts) {
@@ -32,6 +36,9 @@ StringMap Told(const sdk::ComputeGrant& grant) {
   unmet.reserve(grant.unmet.size());
   for (const sdk::UnmetWish& wish : grant.unmet) {
     unmet.push_back(wish.token);
+  }
+  if (!container.empty()) {
+    told[kToldContainer] = ToString(container);
   }
   if (!unmet.empty()) {
     told["CCI_UNMET"] = fmt::format("{}", fmt::join(unmet, ", "));
@@ -47,6 +54,14 @@ std::string OwnerOf(const ContainerKey& key) {
 /// What a part keeps, as its name says.
 std::vector<Attribute> KeptBy(const sdk::ComputePart& part) {
   return ParseAttributes(part.name).value_or(std::vector<Attribute>());
+}
+
+/// What the whole container keeps, as its grant says.
+std::vector<Attribute> KeptByAll(const sdk::ComputeGrant& grant) {
+  const auto told = grant.envs.find(kToldContainer);
+  return told == grant.envs.end() ? std::vector<Attribute>()
+                                  : ParseAttributes(told->second, AttributeScope::kContainer)
+                                        .value_or(std::vector<Attribute>());
 }
 
 bool Has(const std::vector<Attribute>& attributes, AttributeKind kind) {
@@ -155,6 +170,7 @@ Status CciDriver::Add(const sdk::ComputeInstance& instance) {
   if (grant == grants_.end()) {
     return OkStatus();
   }
+  QRM_RETURN_IF_ERROR(GiveScheduling(KeptByAll(grant->second), instance.cgroup, scheduling_));
   QRM_RETURN_IF_ERROR(HoldKnobs(instance, grant->second));
   TellBalancers();
   return OkStatus();
@@ -205,9 +221,9 @@ Status CciDriver::Remove(const ContainerKey& key) {
 }
 
 // All of the machine's files take milliseconds to read.
-CpuKnobs CciDriver::KnobsFor(const ComputeSpec& spec) const {
+CpuKnobs CciDriver::KnobsFor(const SpecLines& lines) const {
   const auto any = [&](bool (*is_such)(const std::vector<Attribute>&)) {
-    return std::any_of(spec.begin(), spec.end(),
+    return std::any_of(lines.begin(), lines.end(),
                        [&](const SpecLine& line) { return is_such(line.attributes); });
   };
   if (!any(HasKnob)) {
@@ -230,9 +246,11 @@ StatusOr<sdk::ComputeGrant> CciDriver::Admit(const sdk::ComputeRequest& request)
   QRM_ASSIGN_OR_RETURN(const ComputeSpec spec, ReadPodSpec(request.spec, policies_, cpus));
   QRM_ASSIGN_OR_RETURN(
       sdk::ComputeGrant grant,
-      Choose(spec, {.available = request.available, .near = request.hint.nodes, .cpus = cpus},
-             layout_, KnobsFor(spec)));
-  grant.envs = Told(grant);
+      Choose(spec.lines, {.available = request.available, .near = request.hint.nodes, .cpus = cpus},
+             layout_, KnobsFor(spec.lines)));
+  QRM_ASSIGN_OR_RETURN(const std::vector<Attribute> container,
+                       ChooseScheduling(spec.container, scheduling_, grant.unmet));
+  grant.envs = Told(grant, container);
   grants_[request.key] = grant;
   return grant;
 }

@@ -11,6 +11,7 @@
 #include "plugins/cci/spec.h"
 #include "plugins/host/host_files.h"
 #include "plugins/host/host_knobs.h"
+#include "plugins/knobs/knob_machine.h"
 #include "plugins/sdk/compute_driver.h"
 #include "topology/cpu_layout.h"
 #include "topology/machine.h"
@@ -23,14 +24,16 @@ inline constexpr char kDriverName[] = "attributes";
 /// Threads: as ComputeDriver.
 class CciDriver final : public sdk::ComputeDriver {
  public:
-  /// Sets what attributes ask for on the machine of `files`, which outlives it, by `knobs`.
+  /// Sets what attributes ask for on the machine of `files`, which outlives it, by `knobs`, and of
+  /// containers' threads where `scheduling` has them.
   CciDriver(Machine machine, Policies policies, host::HostFiles& files,
-            std::unique_ptr<host::HostKnobs> knobs)
+            std::unique_ptr<host::HostKnobs> knobs, knobs::KnobMachine scheduling)
       : machine_(std::move(machine)),
         layout_(machine_),
         policies_(std::move(policies)),
         files_(files),
-        knobs_(std::move(knobs)) {}
+        knobs_(std::move(knobs)),
+        scheduling_(std::move(scheduling)) {}
   ~CciDriver() override = default;
   CciDriver(const CciDriver&) = delete;
   CciDriver& operator=(const CciDriver&) = delete;
@@ -39,7 +42,8 @@ class CciDriver final : public sdk::ComputeDriver {
   Status Restore(const sdk::ComputeGrants& grants) override;
 
   /// The program finds in its environment what it has: CCI_CPUS, CCI_PARTS ("2-3 exclusive; 6
-  /// exclusive, numa=0") and, where something is missing, CCI_UNMET.
+  /// exclusive, numa=0"), CCI_CONTAINER where it has attributes as a whole, and CCI_UNMET where
+  /// something is missing.
   StatusOr<sdk::ComputeGrant> Admit(const sdk::ComputeRequest& request) override;
 
   /// Sets on the machine what the container was admitted with. Errors: what cannot be set.
@@ -54,8 +58,8 @@ class CciDriver final : public sdk::ComputeDriver {
   void TellBalancers();
   void ForgetGoneBalancers(const std::vector<std::string>& running);
   Status TellBalancer(const std::string& process);
-  /// What the machine can set, as far as `spec` asks for any of it.
-  CpuKnobs KnobsFor(const ComputeSpec& spec) const;
+  /// What the machine can set, as far as `lines` ask for any of it.
+  CpuKnobs KnobsFor(const SpecLines& lines) const;
   Status HoldKnobs(const sdk::ComputeInstance& instance, const sdk::ComputeGrant& grant);
   /// What a container with `grant` sets on the machine when it runs in `cgroup`.
   std::vector<host::Claim> ClaimsOfInstance(const sdk::ComputeGrant& grant,
@@ -66,6 +70,7 @@ class CciDriver final : public sdk::ComputeDriver {
   const Policies policies_;
   host::HostFiles& files_;
   const std::unique_ptr<host::HostKnobs> knobs_;
+  const knobs::KnobMachine scheduling_;
   sdk::ComputeGrants grants_;
 };
 

@@ -335,7 +335,7 @@ class LineChoice {
 };
 
 /// A cgroup is a partition with all of its CPUs.
-Status CheckBalance(const ComputeSpec& spec, const Wishes& wishes) {
+Status CheckBalance(const SpecLines& spec, const Wishes& wishes) {
   const auto is_balanced = [&](const SpecLine& line) {
     return Find(Asked(line, wishes), AttributeKind::kNoBalance) == nullptr;
   };
@@ -349,7 +349,7 @@ Status CheckBalance(const ComputeSpec& spec, const Wishes& wishes) {
 }
 
 /// OK when what `wishes` keep can be set for `parts` together.
-Status CheckKnobs(const ComputeSpec& spec, const Wishes& wishes,
+Status CheckKnobs(const SpecLines& spec, const Wishes& wishes,
                   const std::vector<sdk::ComputePart>& parts, const CpuKnobs& knobs) {
   CpuSet own;
   for (const sdk::ComputePart& part : parts) {
@@ -367,7 +367,7 @@ Status CheckKnobs(const ComputeSpec& spec, const Wishes& wishes,
 }
 
 /// All lines, and whether they are as many CPUs as requested.
-StatusOr<std::vector<sdk::ComputePart>> Try(const ComputeSpec& spec, const Wishes& wishes,
+StatusOr<std::vector<sdk::ComputePart>> Try(const SpecLines& spec, const Wishes& wishes,
                                             const Room& room, const CpuLayout& layout,
                                             const CpuKnobs& knobs) {
   std::vector<std::size_t> order(spec.size());
@@ -400,7 +400,7 @@ StatusOr<std::vector<sdk::ComputePart>> Try(const ComputeSpec& spec, const Wishe
 }
 
 /// What is so with every choice: found before any is tried.
-Status CheckCount(const ComputeSpec& spec, const Room& room) {
+Status CheckCount(const SpecLines& spec, const Room& room) {
   const int asked = std::accumulate(spec.begin(), spec.end(), 0, [](int sum, const SpecLine& line) {
     return sum + line.Count();
   });
@@ -412,7 +412,7 @@ Status CheckCount(const ComputeSpec& spec, const Room& room) {
   return OkStatus();
 }
 
-NumaMask MemoryNodes(const ComputeSpec& spec, const Wishes& wishes, const Machine& machine,
+NumaMask MemoryNodes(const SpecLines& spec, const Wishes& wishes, const Machine& machine,
                      const std::vector<sdk::ComputePart>& parts) {
   CpuSet bound;
   for (std::size_t i = 0; i < spec.size(); ++i) {
@@ -425,8 +425,8 @@ NumaMask MemoryNodes(const ComputeSpec& spec, const Wishes& wishes, const Machin
 
 }  // namespace
 
-StatusOr<sdk::ComputeGrant> Choose(const ComputeSpec& spec, const Room& room,
-                                   const CpuLayout& layout, const CpuKnobs& knobs) {
+StatusOr<sdk::ComputeGrant> Choose(const SpecLines& spec, const Room& room, const CpuLayout& layout,
+                                   const CpuKnobs& knobs) {
   QRM_RETURN_IF_ERROR(CheckCount(spec, room));
   std::vector<const Attribute*> wished;
   for (const SpecLine& line : spec) {

@@ -24,7 +24,7 @@ struct Room {
 /// this driver or this request cannot have; the line, the attribute and the cure.
 /// What is set on the machine is checked by `knobs`. Cost: one choice for each wish, when they
 /// cannot be kept together.
-StatusOr<sdk::ComputeGrant> Choose(const ComputeSpec& spec, const Room& room,
-                                   const CpuLayout& layout, const CpuKnobs& knobs);
+StatusOr<sdk::ComputeGrant> Choose(const SpecLines& spec, const Room& room, const CpuLayout& layout,
+                                   const CpuKnobs& knobs);
 
 }  // namespace qrm::cci

@@ -12,6 +12,7 @@
 #include "plugins/cci/cci_driver.h"
 #include "plugins/cci/config.h"
 #include "plugins/cci/irqbalance.h"
+#include "plugins/cci/scheduling.h"
 #include "plugins/config/machine_config.h"
 #include "plugins/host/host_files.h"
 #include "plugins/host/host_knobs.h"
@@ -83,7 +84,8 @@ int Run(const Flags& flags, const qrm::sdk::PluginSettings& settings, Parts part
     return Failed(knobs.status());
   }
   qrm::cci::CciDriver driver(std::move(parts.machine), std::move(parts.policies), files,
-                             *std::move(knobs));
+                             *std::move(knobs),
+                             qrm::cci::FindScheduling(flags.root + "/sys/fs/cgroup"));
   return qrm::sdk::DriverMain(settings, driver);
 }
 

@@ -21,6 +21,7 @@ constexpr std::size_t kMostLines = 1024;
 constexpr std::size_t kMostBytes = 16 << 10;
 constexpr int kMostCpus = 8192;
 constexpr char kDefaultPolicy[] = "default";
+constexpr char kContainer[] = "container_attributes";
 
 std::string Trimmed(const std::string& text) {
   constexpr char kBlanks[] = " \t\r\n";
@@ -142,6 +143,20 @@ StatusOr<std::vector<std::string>> ReadLines(const config::Section& section, con
   return LinesOf(text);
 }
 
+StatusOr<std::vector<Attribute>> ReadContainer(const config::Section& section) {
+  if (!section.Has(kContainer)) {
+    return std::vector<Attribute>();
+  }
+  QRM_ASSIGN_OR_RETURN(const std::vector<std::string> lines, ReadLines(section, kContainer));
+  if (lines.size() != 1) {
+    return Errorf(StatusCode::kInvalidArgument, "{} has {} lines; write one, with commas between",
+                  kContainer, lines.size());
+  }
+  auto attributes = ParseAttributes(lines.front(), AttributeScope::kContainer);
+  QRM_RETURN_IF_ERROR(Annotate(attributes.status(), kContainer));
+  return attributes;
+}
+
 std::string NamesOf(const Policies& policies) {
   std::vector<std::string> names;
   for (const auto& [name, spec] : policies) {
@@ -152,8 +167,8 @@ std::string NamesOf(const Policies& policies) {
 
 }  // namespace
 
-StatusOr<ComputeSpec> ParseSpec(const std::vector<std::string>& cores,
-                                const std::vector<std::string>& attributes) {
+StatusOr<SpecLines> ParseSpec(const std::vector<std::string>& cores,
+                              const std::vector<std::string>& attributes) {
   const auto wrong = [](const std::string& text) {
     return Status(StatusCode::kInvalidArgument, text);
   };
@@ -165,7 +180,7 @@ StatusOr<ComputeSpec> ParseSpec(const std::vector<std::string>& cores,
         "compute_attributes has {} lines and cores has {}; write as many, or one for all",
         attributes.size(), cores.size()));
   }
-  ComputeSpec spec;
+  SpecLines spec;
   CpuSet named;
   for (std::size_t i = 0; i < cores.size(); ++i) {
     StatusOr<SpecLine> line = ParseCores(Trimmed(cores[i]));
@@ -188,8 +203,8 @@ StatusOr<ComputeSpec> ParseSpec(const std::vector<std::string>& cores,
 }
 
 StatusOr<ComputeSpec> ReadSpec(const config::Section& section) {
-  QRM_RETURN_IF_ERROR(
-      section.AllowKeys({"cores", "compute_attributes", "attributes", "cpu attributes"}));
+  QRM_RETURN_IF_ERROR(section.AllowKeys(
+      {"cores", "compute_attributes", "attributes", "cpu attributes", kContainer}));
   QRM_ASSIGN_OR_RETURN(const std::vector<std::string> cores, ReadLines(section, "cores"));
   std::vector<std::string> attributes;
   for (const char* key : {"compute_attributes", "attributes", "cpu attributes"}) {
@@ -200,9 +215,11 @@ StatusOr<ComputeSpec> ReadSpec(const config::Section& section) {
       QRM_ASSIGN_OR_RETURN(attributes, ReadLines(section, key));
     }
   }
-  StatusOr<ComputeSpec> spec = ParseSpec(cores, attributes);
-  QRM_RETURN_IF_ERROR(Annotate(spec.status(), "cannot read " + section.file()));
-  return spec;
+  StatusOr<SpecLines> lines = ParseSpec(cores, attributes);
+  QRM_RETURN_IF_ERROR(Annotate(lines.status(), "cannot read " + section.file()));
+  StatusOr<std::vector<Attribute>> container = ReadContainer(section);
+  QRM_RETURN_IF_ERROR(Annotate(container.status(), "cannot read " + section.file()));
+  return ComputeSpec{.lines = *std::move(lines), .container = *std::move(container)};
 }
 
 StatusOr<ComputeSpec> ReadPodSpec(const std::string& text, const Policies& policies, int cpus) {
@@ -217,7 +234,7 @@ StatusOr<ComputeSpec> ReadPodSpec(const std::string& text, const Policies& polic
     return policy->second;
   }
   if (word.empty()) {
-    return ComputeSpec{{.any = cpus, .attributes = Unsaid()}};
+    return ComputeSpec{.lines = {{.any = cpus, .attributes = Unsaid()}}, .container = {}};
   }
   QRM_ASSIGN_OR_RETURN(const bool is_mapping, IsMapping(word));
   if (!is_mapping) {

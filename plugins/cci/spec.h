@@ -23,7 +23,13 @@ struct SpecLine {
 };
 
 /// All lines, in the order in which they are written.
-using ComputeSpec = std::vector<SpecLine>;
+using SpecLines = std::vector<SpecLine>;
+
+/// All that a container asks for.
+struct ComputeSpec {
+  SpecLines lines;
+  std::vector<Attribute> container;  ///< of all its threads
+};
 
 /// Name -> what it stands for.
 using Policies = std::map<std::string, ComputeSpec>;
@@ -35,11 +41,12 @@ using Policies = std::map<std::string, ComputeSpec>;
 /// There are as many lines of attributes as of cores, or one for all, or none, which is
 /// "exclusive". Errors: kInvalidArgument naming line and column, for more than 1024 lines, and for
 /// a CPU in two lines.
-StatusOr<ComputeSpec> ParseSpec(const std::vector<std::string>& cores,
-                                const std::vector<std::string>& attributes);
+StatusOr<SpecLines> ParseSpec(const std::vector<std::string>& cores,
+                              const std::vector<std::string>& attributes);
 
 /// The mapping `{cores: ..., compute_attributes: ...}`, each a text of lines or a list of them;
-/// `attributes` and `cpu attributes` are other names of the latter. Errors: as above.
+/// `attributes` and `cpu attributes` are other names of the latter. A third key,
+/// `container_attributes`, has one line of those. Errors: as above.
 StatusOr<ComputeSpec> ReadSpec(const config::Section& section);
 
 /// What a pod says: JSON or YAML of such a mapping, or the name of a policy. Nothing is the policy

@@ -66,7 +66,7 @@ StatusOr<std::string> ShownPolicy(const std::string& text) {
                               ? ParseNumber<int>(std::string_view(text).substr(name.size()))
                               : std::nullopt;
     if (priority.has_value() && *priority >= 1 && *priority <= kMostRealtimePriority) {
-      return text;
+      return fmt::format("{}{}", name, *priority);
     }
   }
   return Wrong("other, batch, idle, or fifo or rr with a priority from 1 to 99, such as 'fifo 10'");

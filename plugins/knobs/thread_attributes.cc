@@ -39,11 +39,11 @@ Status FromErrno(ThreadAttribute attribute, pid_t thread, int error) {
     return Errorf(StatusCode::kNotFound, "thread {} is gone", thread);
   }
   const bool forbidden = error == EPERM || error == EACCES;
-  return Errorf(
-      forbidden ? StatusCode::kFailedPrecondition : StatusCode::kUnavailable,
-      "cannot set {} of thread {}: {}; {}", NameOf(attribute), thread,
-      std::generic_category().message(error),
-      forbidden ? "give qrmd the capabilities that docs/classes.md names" : "it is tried again");
+  return Errorf(forbidden ? StatusCode::kFailedPrecondition : StatusCode::kUnavailable,
+                "cannot set {} of thread {}: {}; {}", NameOf(attribute), thread,
+                std::generic_category().message(error),
+                forbidden ? "give this process the capabilities that docs/classes.md names"
+                          : "it is tried again");
 }
 
 std::string ScorePath(pid_t thread) {
@@ -176,9 +176,10 @@ Status CheckMaySet(ThreadAttribute attribute, const std::string& value) {
     return OkStatus();
   }
   return Errorf(StatusCode::kFailedPrecondition,
-                "{} {} needs the capability {}, which qrmd does not have; give it to qrmd, or "
-                "leave it out of the class",
-                NameOf(attribute), value, of_oom ? "CAP_SYS_RESOURCE" : "CAP_SYS_NICE");
+                "{} {} needs the capability {}, which this process does not have; give it that, or "
+                "leave out the {}",
+                NameOf(attribute), value, of_oom ? "CAP_SYS_RESOURCE" : "CAP_SYS_NICE",
+                NameOf(attribute));
 }
 
 Status SetAllThreads(const std::string& directory, const ThreadValues& wanted) {

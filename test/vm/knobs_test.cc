@@ -31,6 +31,7 @@
 #include "api/base/number.h"
 #include "plugins/cci/cci_driver.h"
 #include "plugins/cci/cpu_knobs.h"
+#include "plugins/cci/scheduling.h"
 #include "plugins/host/host_files.h"
 #include "plugins/host/host_knobs.h"
 #include "test/support/await.h"
@@ -170,8 +171,8 @@ class KnobsTest : public testing::Test {
     online_ = machine->cpu_set();
     auto knobs = host::HostKnobs::Open(files_, dir_ / "knobs.json");
     ASSERT_TRUE(IsOk(knobs.status()));
-    driver_ =
-        std::make_unique<CciDriver>(*std::move(machine), Policies(), files_, *std::move(knobs));
+    driver_ = std::make_unique<CciDriver>(*std::move(machine), Policies(), files_,
+                                          *std::move(knobs), FindScheduling("/sys/fs/cgroup"));
   }
   void TearDown() override {
     if (driver_ != nullptr) {

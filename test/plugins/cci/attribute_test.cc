@@ -61,6 +61,31 @@ const Line kLines[] = {
 INSTANTIATE_TEST_SUITE_P(Grammar, AttributeTest, testing::ValuesIn(kLines),
                          [](const auto& param_info) { return param_info.param.name; });
 
+class ContainerAttributeTest : public testing::TestWithParam<Line> {};
+
+TEST_P(ContainerAttributeTest, IsReadInOneWayOfWritingOrIsAnError) {
+  const auto attributes = ParseAttributes(GetParam().text, AttributeScope::kContainer);
+  EXPECT_THAT(attributes.ok() ? ToString(*attributes) : MessageOf(attributes.status()),
+              StartsWith(GetParam().want));
+}
+
+const Line kContainerLines[] = {
+    {"RealTime", "sched=FIFO:10", "sched=fifo:10"},
+    {"LeadingZeros", "sched=rr:007", "sched=rr:7"},
+    {"WithoutPriority", "Sched=batch , nice=-5?", "sched=batch, nice=-5?"},
+    {"NoPriority", "sched=fifo",
+     "column 1: 'sched=fifo' has an impossible value; write sched=fifo"},
+    {"HighPriority", "sched=rr:100", "column 1: 'sched=rr:100' has an impossible value"},
+    {"PriorityOfIdle", "sched=idle:1", "column 1: 'sched=idle:1' has an impossible value"},
+    {"AsTheKernelSaysIt", "sched=fifo 10", "column 1: 'sched=fifo 10' has an impossible value"},
+    {"Nicest", "nice=20", "column 1: 'nice=20' has an impossible value; write nice=5"},
+    {"Twice", "nice=1,nice=2", "column 8: 'nice=2' stands there twice"},
+    {"OfCpus", "no-irq", "column 1: 'no-irq' is of CPUs; write it in compute_attributes"},
+    {"Unknown", "ionice=3", "column 1: 'ionice=3' is no attribute; did you mean nice?"},
+};
+INSTANTIATE_TEST_SUITE_P(Grammar, ContainerAttributeTest, testing::ValuesIn(kContainerLines),
+                         [](const auto& param_info) { return param_info.param.name; });
+
 const Line kWrongLines[] = {
     {"Empty", "", "column 1: '' is no attribute; write one between commas"},
     {"EmptyItem", "exclusive,,no-irq", "column 11: '' is no attribute"},
@@ -82,6 +107,8 @@ const Line kWrongLines[] = {
     {"HighPriority", "priority=1.1", "column 1: 'priority=1.1' has an impossible value"},
     {"NegativeLatency", "idle-latency=-1", "column 1: 'idle-latency=-1' has an impossible value"},
     {"NoGovernor", "governor=../x", "column 1: 'governor=../x' has an impossible value"},
+    {"OfTheContainer", "exclusive, nice=5",
+     "column 12: 'nice=5' is of the whole container; write it in container_attributes"},
     {"HugeFrequency", "freq=99999999999999999999GHz", "column 1: 'freq=9999"},
 };
 INSTANTIATE_TEST_SUITE_P(Grammar, WrongAttributeTest, testing::ValuesIn(kWrongLines),

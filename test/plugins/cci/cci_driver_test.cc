@@ -1,6 +1,7 @@
 // The driver as qrmd asks it, on a machine whose files behave as nastily as the kernel's.
 #include "plugins/cci/cci_driver.h"
 
+#include <fstream>
 #include <map>
 #include <memory>
 #include <string>
@@ -31,7 +32,7 @@ class CciDriverTest : public testing::Test {
     driver_.reset();
     driver_ = std::make_unique<CciDriver>(
         *Discover(*MachineSource::Parse("synthetic:package:2 [numa] core:2 pu:2")), Policies(),
-        machine_.files, *host::HostKnobs::Open(machine_.files, dir_ / "knobs.json"));
+        machine_.files, *host::HostKnobs::Open(machine_.files, dir_ / "knobs.json"), scheduling_);
   }
   StatusOr<sdk::ComputeGrant> Admit(const std::string& spec, int64_t milli_cpus) {
     auto grant = driver_->Admit(
@@ -47,6 +48,7 @@ class CciDriverTest : public testing::Test {
   const test::TempDir dir_ = test::TempDir::InMemory();
   KnobMachine machine_;
   const std::map<std::string, std::string> before_ = machine_.files.values;
+  knobs::KnobMachine scheduling_;
   sdk::ComputeGrants grants_;  // as the SDK keeps them
   std::unique_ptr<CciDriver> driver_;
 };
@@ -139,6 +141,26 @@ TEST_F(CciDriverTest, AnInterruptThatStaysFailsTheStartAndNothingRemains) {
   machine_.files.values["proc/irq/6/effective_affinity_list"] = "5";
   EXPECT_EQ(machine_.files.values, before_);
   EXPECT_TRUE(IsOk(Add())) << "it is not on this CPU alone";
+}
+
+TEST_F(CciDriverTest, RealTimeIsRefusedOrUnmetWhereContainersHaveNoBudget) {
+  std::ofstream(dir_ / "cpu.rt_runtime_us") << "950000\n";
+  scheduling_.files_root = dir_.path();
+  Start();
+  EXPECT_THAT(
+      MessageOf(Admit("{cores: '*', container_attributes: 'sched=fifo:10'}", 1000).status()),
+      HasSubstr("sched=fifo:10 cannot be: policy fifo 10 "));
+  const auto grant = Admit("{cores: '*', container_attributes: 'sched=fifo:10?'}", 1000);
+  ASSERT_TRUE(IsOk(grant.status()));
+  EXPECT_EQ(grant->unmet[0].token, "sched=fifo:10?");
+  EXPECT_EQ(grant->envs.at("CCI_UNMET"), "sched=fifo:10?");
+  EXPECT_FALSE(grant->envs.contains("CCI_CONTAINER"));
+}
+
+TEST_F(CciDriverTest, SomebodysOwnAttributeOfTheContainerIsRefusedOrUnmet) {
+  EXPECT_THAT(MessageOf(Admit("{cores: '*', container_attributes: 'x/y=1'}", 1000).status()),
+              HasSubstr("x/y=1 is nothing that this driver keeps"));
+  EXPECT_TRUE(IsOk(Admit("{cores: '*', container_attributes: 'x/y=1?'}", 1000).status()));
 }
 
 class BalancerTest : public CciDriverTest {

@@ -60,7 +60,7 @@ std::string TextOf(const sdk::ComputeGrant& grant) {
 }
 
 StatusOr<sdk::ComputeGrant> ChooseOn(const CpuLayout& layout, const Case& asked) {
-  return Choose(*ReadPodSpec(asked.spec, {}, asked.cpus),
+  return Choose(ReadPodSpec(asked.spec, {}, asked.cpus)->lines,
                 {.available = *CpuSet::Parse(asked.available),
                  .near = *NumaMask::Parse(asked.near),
                  .cpus = asked.cpus},

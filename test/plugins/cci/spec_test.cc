@@ -21,17 +21,20 @@ constexpr int kRequested = 3;
 /// "2: exclusive; *4: no-irq?", as the tests compare specifications.
 std::string TextOf(const ComputeSpec& spec) {
   std::string text;
-  for (const SpecLine& line : spec) {
+  for (const SpecLine& line : spec.lines) {
     text += fmt::format("{}{}: {}", text.empty() ? "" : "; ",
                         line.any > 0 ? fmt::format("*{}", line.any) : ToString(line.named),
                         ToString(line.attributes));
   }
-  return text;
+  return text + (spec.container.empty() ? "" : "; all: " + ToString(spec.container));
 }
 
 Policies SomePolicies() {
-  return {{"low-latency", {{.any = 2, .attributes = *ParseAttributes("exclusive, numa-single")}}},
-          {"one", {{.any = 1, .attributes = *ParseAttributes("exclusive")}}}};
+  const auto lines = [](int any, const char* attributes) {
+    return SpecLines{{.any = any, .attributes = *ParseAttributes(attributes)}};
+  };
+  return {{"low-latency", {.lines = lines(2, "exclusive, numa-single"), .container = {}}},
+          {"one", {.lines = lines(1, "exclusive"), .container = {}}}};
 }
 
 std::string Read(const std::string& text, const Policies& policies = SomePolicies()) {
@@ -63,6 +66,8 @@ const SpecCase kSpecs[] = {
     {"OneStar", R"({cores: "*"})", "*1: exclusive"},
     {"ANumber", "cores: 2", "2: exclusive"},
     {"SpacedStar", R"({cores: " * 4 "})", "*4: exclusive"},
+    {"OfTheContainer", R"({cores: "*", container_attributes: "sched=rr:5, nice=1?"})",
+     "*1: exclusive; all: sched=rr:5, nice=1?"},
     {"APolicy", " low-latency\n", "*2: exclusive, numa-single"},
     {"Nothing", "", "*3: exclusive"},
 };
@@ -95,6 +100,10 @@ const SpecCase kWrongSpecs[] = {
      "compute_attributes has 2 lines and cores has 3; write as many, or one for all"},
     {"WrongAttribute", "{cores: '2', attributes: 'exclusive, fast'}",
      "compute_attributes, line 1: column 12: 'fast' is no attribute"},
+    {"ContainerInTwoLines", "{cores: '2', container_attributes: [nice=1, sched=idle]}",
+     "container_attributes has 2 lines; write one, with commas between"},
+    {"WrongContainer", "{cores: '2', container_attributes: 'exclusive'}",
+     "container_attributes: column 1: 'exclusive' is of CPUs"},
     {"Deep", std::string(8000, '['), "cannot read the spec"},
 };
 INSTANTIATE_TEST_SUITE_P(Mistakes, WrongSpecTest, testing::ValuesIn(kWrongSpecs),

@@ -63,6 +63,7 @@ const ShownCase kShown[] = {
     {"PercentWithTwoDecimals", "cpu-scheduling", "cpu.uclamp.max", "12.5", "12.50"},
     {"AllOfAProcessor", "cpu-scheduling", "cpu.uclamp.max", "100", "max"},
     {"RealTimePriority", "cpu-scheduling", "policy", "fifo 10", "fifo 10"},
+    {"ZerosBeforeAPriority", "cpu-scheduling", "policy", "rr 007", "rr 7"},
     {"NegativeScore", "oom", "oom_score_adj", "-500", "-500"},
 };
 INSTANTIATE_TEST_SUITE_P(Values, KnobValueTest, testing::ValuesIn(kShown),
