@@ -4,6 +4,8 @@
 #include <cstdint>
 #include <string>
 
+#include "plugins/cpu/borrow.h"
+
 namespace qrm::cpu {
 namespace {
 
@@ -45,7 +47,7 @@ std::map<ContainerKey, ResourceAllocation> ChangedAllocations(const View& view,
   for (const auto& [key, guest] : view.state.shared) {
     auto now = by_pool.find(guest.pool);
     if (now == by_pool.end()) {
-      const CpuSet cpus = PoolCpus(view, guest.pool);
+      const CpuSet cpus = UsedCpus(view, guest.pool);
       now = by_pool.emplace(guest.pool, ShareCpus(view.machine, cpus)).first;
     }
     const auto grant = grants.find(key);

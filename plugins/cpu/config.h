@@ -55,6 +55,22 @@ struct ElasticSize {
   bool operator==(const ElasticSize&) const = default;
 };
 
+/// Which idle CPUs a pool uses beside its own; in the order of their words in configuration files.
+enum class IdleSpan {
+  kNone,
+  kNuma,     ///< those of the NUMA nodes on which it has CPUs
+  kPackage,  ///< those of the packages
+  kAll,
+};
+
+/// Who else may use a pool's CPUs.
+struct LendRule {
+  std::vector<std::string> to;  ///< pools
+  int keep = 0;                 ///< so many CPUs stay the pool's alone
+
+  bool operator==(const LendRule&) const = default;
+};
+
 /// A pool of CPUs that its containers share, as configured; it may be resized later.
 struct PoolConfig {
   CpuSet cpus;  ///< of an elastic pool: those of its minimum, once a machine is known
@@ -62,6 +78,8 @@ struct PoolConfig {
   std::optional<ElasticSize> size;  ///< set: it is elastic
   int priority = 0;                 ///< the higher, the earlier it gets what it asks for
   int weight = 1;                   ///< within one priority
+  IdleSpan borrow_idle = IdleSpan::kNone;
+  LendRule lend;
 };
 
 /// The names of the pools that are not configured: what is left, and the reserved CPUs.

@@ -12,6 +12,7 @@
 
 #include "api/base/log.h"
 #include "plugins/cpu/allocations.h"
+#include "plugins/cpu/borrow.h"
 #include "plugins/cpu/classify.h"
 #include "plugins/cpu/elastic.h"
 #include "plugins/cpu/export_json.h"
@@ -62,7 +63,7 @@ class CpuPlugin final : public sdk::ResourcePlugin {
       ++users_[guest.pool];
       if (IsElastic(config_, guest.pool)) {  // what it has by its record, and its pool no more
         untold_ |= CpuSet::Parse(grants.at(key).allocation.value).value_or(CpuSet()) -
-                   PoolCpus(ViewOf(), guest.pool);
+                   UsedCpus(ViewOf(), guest.pool);
       }
     }
     SetPoolSizes(state_.pools);
@@ -149,12 +150,14 @@ class CpuPlugin final : public sdk::ResourcePlugin {
 
   std::vector<sdk::Pool> Pools() const override {
     std::vector<sdk::Pool> pools;
+    PoolMap borrowed = Borrow(ViewOf(), state_.pools);
     for (const auto& [name, cpus] : state_.pools) {
       const auto configured = config_.pools.find(name);
       pools.push_back({.name = name,
                        .cpus = cpus,
                        .roles = configured->second.roles,
-                       .containers = ContainersIn(state_, name)});
+                       .containers = ContainersIn(state_, name),
+                       .borrowed = std::move(borrowed[name])});
     }
     if (state_.pools.contains(kDefaultPool)) {
       return pools;
@@ -243,9 +246,10 @@ class CpuPlugin final : public sdk::ResourcePlugin {
   /// What the containers of each pool that has any are to have.
   StringMap ValuesOfPools() const {
     StringMap values;
+    const View view = ViewOf();
     for (const auto& [pool, users] : users_) {
       if (users > 0) {
-        values.emplace(pool, ToString(PoolCpus(ViewOf(), pool)));
+        values.emplace(pool, ToString(UsedCpus(view, pool)));
       }
     }
     return values;

@@ -3,6 +3,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "plugins/cpu/borrow.h"
 #include "plugins/placement/pod_entries_json.h"
 
 namespace qrm::cpu {
@@ -24,6 +25,9 @@ std::string ExportJson(const View& view, const sdk::Grants& grants) {
   ordered_json state = {{"machineState", std::move(nodes)}};
   for (const auto& [name, cpus] : view.state.pools) {
     state["pools"][name] = ToString(cpus);
+  }
+  for (const auto& [name, cpus] : Borrow(view, view.state.pools)) {
+    state["borrowed"][name] = ToString(cpus);
   }
   state["pod_entries"] = placement::PodEntriesJson(grants);
   return state.dump(4);

@@ -8,8 +8,8 @@
 
 namespace qrm::cpu {
 
-/// `machineState` by NUMA node and `pod_entries`; with pools configured, `pools` too. Indented by
-/// four.
+/// `machineState` by NUMA node and `pod_entries`; with pools configured, `pools` too, and
+/// `borrowed` with what they use beside. Indented by four.
 std::string ExportJson(const View& view, const sdk::Grants& grants);
 
 }  // namespace qrm::cpu

@@ -9,7 +9,7 @@
 
 #include "plugins/cpu/allocations.h"
 #include "plugins/cpu/classify.h"
-#include "plugins/cpu/elastic.h"
+#include "plugins/cpu/pool_place.h"
 #include "plugins/placement/exclusive_nodes.h"
 #include "topology/cpu_assignment.h"
 #include "topology/hint_generation.h"
@@ -19,11 +19,6 @@ namespace {
 
 using placement::NumaSpan;
 using placement::Tenant;
-
-std::string NameOf(const ContainerRequest& request) {
-  return fmt::format("container {} of pod {}/{}", request.key.container, request.pod_namespace,
-                     request.pod_name);
-}
 
 placement::TenantsByNode TenantsOf(const View& view) {
   placement::TenantsByNode tenants;
@@ -210,52 +205,6 @@ Decision Own(const View& view, const ContainerRequest& request, const CpuSet& cp
           .holding = Holding{.cpus = cpus, .tenant = tenant, .type = request.type}};
 }
 
-/// A pool with one more container.
-struct PoolPlace {
-  CpuSet cpus;
-  std::optional<PoolMap> pools;  ///< set when elastic ones change
-};
-
-/// Whether `after` leaves a pool without CPUs that had some.
-bool Empties(const View& view, const PoolMap& after) {
-  return std::any_of(after.begin(), after.end(), [&](const auto& pool) {
-    return pool.second.Empty() && !PoolCpus(view, pool.first).Empty();
-  });
-}
-
-/// `pool` with the container, and all elastic pools then. Errors: kResourceExhausted when that
-/// would leave a pool without a CPU, or another below its minimum.
-StatusOr<PoolPlace> PlaceInElastic(const View& view, const ContainerRequest& request,
-                                   const std::string& pool) {
-  const Newcomer newcomer = {request.key, GuestOf(request, pool)};
-  PoolMap pools = SizedPools(view, &newcomer);
-  CpuSet cpus = pools.at(pool);
-  if ((cpus - view.offline).Empty() || Empties(view, pools) ||
-      (MinimumsFit(view) && !MinimumsFit(view, &newcomer))) {
-    return Errorf(StatusCode::kResourceExhausted,
-                  "cannot place {}: pool {} has no CPU, and none is left for it; remove a pod, or "
-                  "raise the pool's min",
-                  NameOf(request), pool);
-  }
-  return PoolPlace{.cpus = std::move(cpus), .pools = std::move(pools)};
-}
-
-/// Errors: kResourceExhausted when the pool has no CPU even with the container in it.
-StatusOr<PoolPlace> PlaceOf(const View& view, const ContainerRequest& request,
-                            const std::string& pool) {
-  if (IsElastic(view.config, pool)) {
-    return PlaceInElastic(view, request, pool);
-  }
-  PoolPlace place = {.cpus = PoolCpus(view, pool)};
-  if (!(place.cpus - view.offline).Empty()) {
-    return place;
-  }
-  return Errorf(
-      StatusCode::kResourceExhausted,
-      "cannot place {}: pool {} has no CPU that is online; give it some with qrmctl pool set",
-      NameOf(request), pool);
-}
-
 /// What the static policy finds for the container.
 StaticCpuRoom StaticRoom(const View& view, const ContainerRequest& request, const Room& room) {
   return {.free = room.free, .reusable = ReusableCpus(view.state, request.key) - view.offline};
@@ -328,12 +277,12 @@ StatusOr<Decision> PlaceOnItsOwn(const View& view, const ContainerRequest& reque
 }
 
 /// No `pool`: the container is recorded, and its CPUs are not touched.
-StatusOr<Decision> PlaceInPool(const View& view, const ContainerRequest& request,
-                               const std::string& pool) {
+StatusOr<Decision> Share(const View& view, const ContainerRequest& request,
+                         const std::string& pool) {
   if (pool.empty()) {
     return Decision();
   }
-  QRM_ASSIGN_OR_RETURN(PoolPlace place, PlaceOf(view, request, pool));
+  QRM_ASSIGN_OR_RETURN(PoolPlace place, PlaceInPool(view, request, pool));
   return Decision{.allocation = ShareCpus(view.machine, place.cpus),
                   .pool = pool,
                   .pools = std::move(place.pools)};
@@ -345,7 +294,7 @@ StatusOr<HintList> CpuHints(const View& view, const ContainerRequest& request) {
   QRM_ASSIGN_OR_RETURN(const Placement placement, Classify(view.config, request));
   if (!placement.exclusive) {
     if (!placement.pool.empty()) {
-      QRM_RETURN_IF_ERROR(PlaceOf(view, request, placement.pool).status());
+      QRM_RETURN_IF_ERROR(PlaceInPool(view, request, placement.pool).status());
     }
     return HintList::NoPreference();
   }
@@ -381,7 +330,7 @@ StatusOr<Decision> PlaceContainer(const View& view, const ContainerRequest& requ
   QRM_ASSIGN_OR_RETURN(Decision decision,
                        placement.exclusive
                            ? PlaceOnItsOwn(view, request, hint, placement, *placement.exclusive)
-                           : PlaceInPool(view, request, placement.pool));
+                           : Share(view, request, placement.pool));
   decision.allocation.decided_by = placement.by;
   return decision;
 }

@@ -5,6 +5,7 @@
 #include <optional>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 #include <fmt/format.h>
 
@@ -131,23 +132,73 @@ StatusOr<CpuSet> ReadCpus(const Section& section,
   return cpus;
 }
 
+/// `borrow: {idle: numa}`.
+StatusOr<IdleSpan> ReadBorrow(const Section& pool) {
+  QRM_ASSIGN_OR_RETURN(const Section section, pool.Child("borrow"));
+  QRM_RETURN_IF_ERROR(section.AllowKeys({"idle"}));
+  QRM_ASSIGN_OR_RETURN(const std::size_t span,
+                       section.Choice("idle", 0, {"none", "numa", "package", "all"}));
+  return static_cast<IdleSpan>(span);
+}
+
+/// `lend: {to: [other], keep: 4}`; whether the pools exist is for CheckSharing to see.
+StatusOr<LendRule> ReadLend(const Section& pool) {
+  LendRule lend;
+  if (!pool.Has("lend")) {
+    return lend;
+  }
+  QRM_ASSIGN_OR_RETURN(const Section section, pool.Child("lend"));
+  QRM_RETURN_IF_ERROR(section.AllowKeys({"to", "keep"}));
+  QRM_ASSIGN_OR_RETURN(lend.to, section.WordOrWords("to"));
+  if (lend.to.empty()) {
+    return section.Error("to", "names nobody", "name the pools that may use these CPUs");
+  }
+  QRM_ASSIGN_OR_RETURN(lend.keep, ReadCount(section, "keep", 0));
+  return lend;
+}
+
+using NamedSections = std::vector<std::pair<std::string, Section>>;
+
+/// OK when pools lend to other pools, and borrow idle CPUs only where there can be some.
+Status CheckSharing(const NamedSections& sections, const std::map<std::string, PoolConfig>& pools) {
+  for (const auto& [name, section] : sections) {
+    const PoolConfig& pool = pools.at(name);
+    if (pool.borrow_idle != IdleSpan::kNone && !pools.contains(kDefaultPool)) {
+      QRM_ASSIGN_OR_RETURN(const Section borrow, section.Child("borrow"));
+      return borrow.Error("idle", "finds no idle CPUs: the default pool has all that are left",
+                          "give the pool default a size, too");
+    }
+    for (const std::string& borrower : pool.lend.to) {
+      if (borrower == name || !pools.contains(borrower)) {
+        QRM_ASSIGN_OR_RETURN(const Section lend, section.Child("lend"));
+        return lend.Error("to", fmt::format("has '{}', no other pool", borrower),
+                          "name others of pools");
+      }
+    }
+  }
+  return OkStatus();
+}
+
 }  // namespace
 
 StatusOr<std::map<std::string, PoolConfig>> ParsePools(const Section& section,
                                                        std::set<std::string> taken_roles) {
   std::map<std::string, PoolConfig> pools;
   QRM_ASSIGN_OR_RETURN(const Section parent, section.Child("pools"));
-  QRM_ASSIGN_OR_RETURN(const auto children, section.Children("pools"));
+  QRM_ASSIGN_OR_RETURN(const NamedSections children, section.Children("pools"));
   for (const auto& [name, child] : children) {
     if (name == kReservedPool || (name == kDefaultPool && !child.Has("size"))) {
       return parent.Error(
           name, "is a pool that always exists",
           name == kReservedPool ? "choose another name" : "choose another name, or give it a size");
     }
-    QRM_RETURN_IF_ERROR(child.AllowKeys({"cpus", "roles", "size", "priority", "weight"}));
+    QRM_RETURN_IF_ERROR(
+        child.AllowKeys({"cpus", "roles", "size", "priority", "weight", "borrow", "lend"}));
     PoolConfig pool;
     QRM_ASSIGN_OR_RETURN(pool.cpus, ReadCpus(child, pools));
     QRM_RETURN_IF_ERROR(ReadElasticKeys(child, pool));
+    QRM_ASSIGN_OR_RETURN(pool.borrow_idle, ReadBorrow(child));
+    QRM_ASSIGN_OR_RETURN(pool.lend, ReadLend(child));
     QRM_ASSIGN_OR_RETURN(pool.roles, child.Words("roles"));
     for (const std::string& role : pool.roles) {
       if (!taken_roles.insert(role).second) {
@@ -157,6 +208,7 @@ StatusOr<std::map<std::string, PoolConfig>> ParsePools(const Section& section,
     }
     pools[name] = std::move(pool);
   }
+  QRM_RETURN_IF_ERROR(CheckSharing(children, pools));
   return pools;
 }
 

@@ -14,11 +14,6 @@
 namespace qrm::cpu {
 namespace {
 
-std::string NameOf(const ContainerRequest& request) {
-  return fmt::format("container {} of pod {}/{}", request.key.container, request.pod_namespace,
-                     request.pod_name);
-}
-
 /// What a container that holds CPUs tolerates as its neighbours; one whose role is no longer
 /// configured tolerates everyone, so that only the others' rules count.
 placement::Tenant TenantOf(const CpuPluginConfig& config, const ContainerRequest& request) {
@@ -111,6 +106,11 @@ class Rebuilder {
 };
 
 }  // namespace
+
+std::string NameOf(const ContainerRequest& request) {
+  return fmt::format("container {} of pod {}/{}", request.key.container, request.pod_namespace,
+                     request.pod_name);
+}
 
 Guest GuestOf(const ContainerRequest& request, std::string pool) {
   return {.pool = std::move(pool), .milli_cpus = std::llround(request.quantity() * 1000)};

@@ -36,6 +36,9 @@ struct Guest {
   bool operator==(const Guest&) const = default;
 };
 
+/// "container c of pod ns/p", as error messages name it.
+std::string NameOf(const ContainerRequest& request);
+
 /// What a container asks of a pool.
 Guest GuestOf(const ContainerRequest& request, std::string pool);
 

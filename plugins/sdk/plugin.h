@@ -37,6 +37,7 @@ struct Pool {
   CpuSet cpus;
   std::vector<std::string> roles;
   uint64_t containers = 0;
+  CpuSet borrowed;  ///< CPUs that its containers use, too, though they are not its own
 };
 
 /// A resource plugin: subclass it, and hand it to RunPlugin. Only Allocate has to be written.

@@ -2,16 +2,13 @@
 #include "plugins/cpu/elastic.h"
 
 #include <chrono>
-#include <memory>
 #include <string>
 #include <utility>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "test/plugins/cpu/made_plugin.h"
-#include "test/plugins/plugin_driver.h"
-#include "test/support/manual_clock.h"
+#include "test/plugins/cpu/elastic_fixture.h"
 
 namespace qrm::cpu {
 namespace {
@@ -21,48 +18,7 @@ using test::Drive;
 using test::Request;
 using testing::HasSubstr;
 
-/// 64 CPUs on two NUMA nodes; threads i and i+32 are a core, node 0 has 0-15 and 32-47.
-Machine TwoNodes() {
-  MachineParts parts;
-  for (int cpu = 0; cpu < 64; ++cpu) {
-    const int core = cpu % 32;
-    const int node = core / 16;
-    parts.cpus.push_back({.id = cpu, .core = core, .l3 = 16 * node, .node = node, .package = node});
-  }
-  parts.nodes = {{.id = 0, .package = 0}, {.id = 1, .package = 1}};
-  return Machine(std::move(parts));
-}
-
-/// A plugin whose time stands still until it is told otherwise.
-class Elastic : public testing::Test {
- protected:
-  Drive Start(const std::string& text) { return Drive(MakeElastic(text, TwoNodes())); }
-  Drive Restart(const std::string& text, const Drive& before) {
-    return {MakeElastic(text, TwoNodes()), before};
-  }
-  std::unique_ptr<sdk::ResourcePlugin> MakeElastic(const std::string& text,
-                                                   const Machine& machine) {
-    auto plugin = MakeCpuPlugin(Config(text), machine, clock_);
-    EXPECT_TRUE(plugin.ok()) << plugin.status();
-    return *std::move(plugin);
-  }
-
-  static CpuSet Pool(const Drive& drive, const std::string& name) {
-    for (const sdk::Pool& pool : drive.plugin().Pools()) {
-      if (pool.name == name) {
-        return pool.cpus;
-      }
-    }
-    return {};
-  }
-  static int Size(const Drive& drive, const std::string& name) { return Pool(drive, name).Count(); }
-  static void Admit(Drive& drive, const std::string& pod, const std::string& role, double cpus) {
-    const auto admitted = drive.Admit(Request(pod, role, "cpu", cpus));
-    ASSERT_TRUE(admitted.ok()) << admitted.status();
-  }
-
-  test::ManualClock clock_;
-};
+class ElasticTest : public ElasticPlugins {};
 
 /// The first worked example, but for what the offline pool borrows.
 constexpr char kOnlineOffline[] = R"(
@@ -74,7 +30,7 @@ pools:
   default: {size: {min: 2}}
 )";
 
-TEST_F(Elastic, FollowsRequestsUpToTheMaximumAndByPriority) {
+TEST_F(ElasticTest, FollowsRequestsUpToTheMaximumAndByPriority) {
   Drive drive = Start(kOnlineOffline);
   EXPECT_EQ(Size(drive, "online"), 8);
   Admit(drive, "on", "online", 20);
@@ -89,7 +45,7 @@ TEST_F(Elastic, FollowsRequestsUpToTheMaximumAndByPriority) {
   EXPECT_EQ(Size(drive, "default"), 2);
 }
 
-TEST_F(Elastic, TellsTheOthersOfThePoolAtTheNextReconcile) {
+TEST_F(ElasticTest, TellsTheOthersOfThePoolAtTheNextReconcile) {
   Drive drive = Start(kOnlineOffline);
   Admit(drive, "a", "online", 10);
   const std::string before = drive.Value("a");
@@ -100,7 +56,7 @@ TEST_F(Elastic, TellsTheOthersOfThePoolAtTheNextReconcile) {
   EXPECT_EQ(CpuSet::Parse(drive.Value("a"))->Count(), 20);
 }
 
-TEST_F(Elastic, ShrinksOnlyAfterItsDelayWithoutNeed) {
+TEST_F(ElasticTest, ShrinksOnlyAfterItsDelayWithoutNeed) {
   Drive drive = Start(kOnlineOffline);
   Admit(drive, "a", "online", 20);
   drive.RemovePod("a");
@@ -113,7 +69,7 @@ TEST_F(Elastic, ShrinksOnlyAfterItsDelayWithoutNeed) {
   EXPECT_EQ(Size(drive, "online"), 8);
 }
 
-TEST_F(Elastic, NeedInBetweenStartsTheDelayAnew) {
+TEST_F(ElasticTest, NeedInBetweenStartsTheDelayAnew) {
   Drive drive = Start(kOnlineOffline);
   Admit(drive, "a", "online", 20);
   drive.RemovePod("a");
@@ -128,7 +84,7 @@ TEST_F(Elastic, NeedInBetweenStartsTheDelayAnew) {
   EXPECT_EQ(Size(drive, "online"), 20);
 }
 
-TEST_F(Elastic, ShrinksByItsStepAtEachReconcile) {
+TEST_F(ElasticTest, ShrinksByItsStepAtEachReconcile) {
   Drive drive = Start("pools: {web: {size: {min: 2, shrink-after: 10s, step: 4}, roles: [web]}}");
   Admit(drive, "a", "web", 12);
   drive.RemovePod("a");
@@ -140,7 +96,7 @@ TEST_F(Elastic, ShrinksByItsStepAtEachReconcile) {
   }
 }
 
-TEST_F(Elastic, KeepsItsCpusWhenItGrowsAndASubsetWhenItShrinks) {
+TEST_F(ElasticTest, KeepsItsCpusWhenItGrowsAndASubsetWhenItShrinks) {
   Drive drive = Start(kOnlineOffline);
   Admit(drive, "a", "online", 11);
   const CpuSet first = Pool(drive, "online");
@@ -155,33 +111,33 @@ TEST_F(Elastic, KeepsItsCpusWhenItGrowsAndASubsetWhenItShrinks) {
   EXPECT_TRUE(Pool(drive, "online").IsSubsetOf(second));
 }
 
-TEST_F(Elastic, StaysOnOneNodeAndOnWholeCoresWhileItCan) {
+TEST_F(ElasticTest, StaysOnOneNodeAndOnWholeCoresWhileItCan) {
   Drive drive = Start("pools: {web: {size: {min: 2}, roles: [web]}}");
   EXPECT_EQ(ToString(Pool(drive, "web")), "0,32");
   Admit(drive, "a", "web", 6);
   EXPECT_EQ(ToString(Pool(drive, "web")), "0-2,32-34");
 }
 
-TEST_F(Elastic, LeavesTheDefaultPoolOneCpu) {
+TEST_F(ElasticTest, LeavesTheDefaultPoolOneCpu) {
   Drive drive = Start("pools: {web: {size: {min: 2}, roles: [web]}}");
   Admit(drive, "a", "web", 100);
   EXPECT_EQ(Size(drive, "web"), 63);
   EXPECT_EQ(Size(drive, "default"), 1);
 }
 
-TEST_F(Elastic, PoolOfOneSizeHasItWhateverIsAsked) {
+TEST_F(ElasticTest, PoolOfOneSizeHasItWhateverIsAsked) {
   Drive drive = Start("pools: {web: {size: {fixed: 6}, roles: [web]}}");
   Admit(drive, "a", "web", 20);
   EXPECT_EQ(Size(drive, "web"), 6);
 }
 
-TEST_F(Elastic, GrowsByWholeCores) {
+TEST_F(ElasticTest, GrowsByWholeCores) {
   Drive drive = Start("pools: {web: {size: {round: core, ratio: 150%}, roles: [web]}}");
   Admit(drive, "a", "web", 3);
   EXPECT_EQ(Size(drive, "web"), 6);
 }
 
-TEST_F(Elastic, DoesNotMoveAtARestart) {
+TEST_F(ElasticTest, DoesNotMoveAtARestart) {
   Drive before = Start(kOnlineOffline);
   Admit(before, "a", "online", 20);
   Admit(before, "b", "offline", 9);
@@ -195,7 +151,7 @@ TEST_F(Elastic, DoesNotMoveAtARestart) {
   EXPECT_EQ(Size(after, "online"), 8);
 }
 
-TEST_F(Elastic, KeepsItsCpusWhenItsBoundsChangeAndAnotherPoolIsNew) {
+TEST_F(ElasticTest, KeepsItsCpusWhenItsBoundsChangeAndAnotherPoolIsNew) {
   Drive before = Start(kOnlineOffline);
   Admit(before, "a", "online", 20);
   const CpuSet was = Pool(before, "online");
@@ -209,7 +165,7 @@ pools: {online: {size: {min: 4, max: 60}}, alpha: {size: {min: 10}, priority: 2}
   EXPECT_EQ(Size(after, "alpha"), 10);
 }
 
-TEST_F(Elastic, LeavesOnlyWhatAPoolOfOneSizeHasNow) {
+TEST_F(ElasticTest, LeavesOnlyWhatAPoolOfOneSizeHasNow) {
   Drive before = Start(kOnlineOffline);
   Admit(before, "a", "online", 20);
   const CpuSet was = Pool(before, "online");
@@ -221,7 +177,7 @@ TEST_F(Elastic, LeavesOnlyWhatAPoolOfOneSizeHasNow) {
   EXPECT_EQ(Size(after, "online"), 20);
 }
 
-TEST_F(Elastic, GivesWayToAPoolThatIsSet) {
+TEST_F(ElasticTest, GivesWayToAPoolThatIsSet) {
   Drive drive =
       Start("pools: {web: {size: {min: 4}, roles: [web]}, other: {cpus: 60-63, roles: [other]}}");
   ASSERT_TRUE(drive.plugin().SetPools({{"other", *CpuSet::Parse("0-3")}}).ok());
@@ -229,7 +185,7 @@ TEST_F(Elastic, GivesWayToAPoolThatIsSet) {
   EXPECT_FALSE(Pool(drive, "web").Intersects(*CpuSet::Parse("0-3")));
 }
 
-TEST_F(Elastic, CannotBeSetByHand) {
+TEST_F(ElasticTest, CannotBeSetByHand) {
   Drive drive = Start(kOnlineOffline);
   for (const char* pool : {"online", "default"}) {
     EXPECT_THAT(MessageOf(drive.plugin().SetPools({{pool, {1, 2}}})),
@@ -237,7 +193,7 @@ TEST_F(Elastic, CannotBeSetByHand) {
   }
 }
 
-TEST_F(Elastic, OwnersGetWhatIsIdleAndNoPoolsCpus) {
+TEST_F(ElasticTest, OwnersGetWhatIsIdleAndNoPoolsCpus) {
   Drive drive = Start(kOnlineOffline + std::string("roles: {db: {numa: any}}\n"));
   Admit(drive, "web", "online", 40);
   const auto own = drive.Admit(Request("db", "db", "cpu", 10));
@@ -249,7 +205,7 @@ TEST_F(Elastic, OwnersGetWhatIsIdleAndNoPoolsCpus) {
   EXPECT_FALSE(drive.Admit(Request("db2", "db", "cpu", 9)).ok()) << "8 are idle";
 }
 
-TEST_F(Elastic, GrowsIntoWhatARemovedOwnerLeaves) {
+TEST_F(ElasticTest, GrowsIntoWhatARemovedOwnerLeaves) {
   Drive drive = Start(kOnlineOffline + std::string("roles: {db: {numa: any}}\n"));
   Admit(drive, "db", "db", 40);
   Admit(drive, "web", "online", 30);
@@ -258,7 +214,7 @@ TEST_F(Elastic, GrowsIntoWhatARemovedOwnerLeaves) {
   EXPECT_EQ(Size(drive, "online"), 30);
 }
 
-TEST_F(Elastic, WhatAPoolGaveUpIsNobodysOwnUntilItsContainersHaveLeft) {
+TEST_F(ElasticTest, WhatAPoolGaveUpIsNobodysOwnUntilItsContainersHaveLeft) {
   Drive drive = Start(
       "pools: {web: {size: {max: 60}, roles: [web]}, default: {size: {fixed: 4}}}\n"
       "roles: {db: {numa: any}}");
@@ -275,7 +231,7 @@ TEST_F(Elastic, WhatAPoolGaveUpIsNobodysOwnUntilItsContainersHaveLeft) {
   EXPECT_TRUE(drive.Admit(Request("db", "db", "cpu", 2)).ok());
 }
 
-TEST_F(Elastic, RemembersWhatAPoolGaveUpThroughARestart) {
+TEST_F(ElasticTest, RemembersWhatAPoolGaveUpThroughARestart) {
   constexpr const char* kText =
       "pools: {web: {size: {max: 60}, roles: [web]}, default: {size: {fixed: 4}}}\n"
       "roles: {db: {numa: any}}";
@@ -293,7 +249,7 @@ TEST_F(Elastic, RemembersWhatAPoolGaveUpThroughARestart) {
   EXPECT_TRUE(drive.Admit(Request("db", "db", "cpu", 2)).ok());
 }
 
-TEST_F(Elastic, WhatASmallerBoundTakesAtARestartIsNobodysOwnUntilItsContainersHaveLeft) {
+TEST_F(ElasticTest, WhatASmallerBoundTakesAtARestartIsNobodysOwnUntilItsContainersHaveLeft) {
   constexpr const char* kText =
       "pools: {{web: {{size: {{max: {}}}, roles: [web]}}, default: {{size: {{fixed: 4}}}}}}\n"
       "roles: {{db: {{numa: any}}}}";
@@ -307,7 +263,7 @@ TEST_F(Elastic, WhatASmallerBoundTakesAtARestartIsNobodysOwnUntilItsContainersHa
   EXPECT_TRUE(drive.Admit(Request("db", "db", "cpu", 2)).ok());
 }
 
-TEST_F(Elastic, SizesDoNotDependOnTheOrderOfArrival) {
+TEST_F(ElasticTest, SizesDoNotDependOnTheOrderOfArrival) {
   Drive one = Start(kOnlineOffline);
   Drive other = Start(kOnlineOffline);
   Admit(one, "a", "online", 30);
@@ -321,7 +277,7 @@ TEST_F(Elastic, SizesDoNotDependOnTheOrderOfArrival) {
   }
 }
 
-TEST_F(Elastic, ARefusedContainerChangesNothing) {
+TEST_F(ElasticTest, ARefusedContainerChangesNothing) {
   Drive drive = Start(
       "pools: {web: {size: {min: 63}, priority: 1, roles: [web]},\n"
       "        batch: {size: {}, roles: [batch]}}");
@@ -332,7 +288,7 @@ TEST_F(Elastic, ARefusedContainerChangesNothing) {
   EXPECT_EQ(drive.plugin().ExportState(drive.grants()), was);
 }
 
-TEST_F(Elastic, SurvivesTheLossOfItsCpus) {
+TEST_F(ElasticTest, SurvivesTheLossOfItsCpus) {
   Drive before = Start(kOnlineOffline);
   Admit(before, "a", "online", 40);
   MachineParts parts = TwoNodes().parts();

@@ -8,7 +8,6 @@
 #include <fstream>
 #include <map>
 #include <memory>
-#include <random>
 #include <string>
 #include <utility>
 #include <vector>
@@ -18,6 +17,7 @@
 
 #include "plugins/cpu/elastic.h"
 #include "plugins/cpu/pool_size.h"
+#include "test/plugins/cpu/drawn_node.h"
 #include "test/plugins/cpu/made_plugin.h"
 #include "test/plugins/plugin_driver.h"
 #include "test/support/manual_clock.h"
@@ -32,53 +32,6 @@ using test::Drive;
 using test::Request;
 
 constexpr const char* kRoles[] = {"a", "b", "c", "own", ""};
-
-/// Draws everything of one history from its seed.
-class Dice {
- public:
-  explicit Dice(unsigned seed) : random_(seed) {}
-  int Below(int bound) { return static_cast<int>(random_() % static_cast<unsigned>(bound)); }
-  bool OneIn(int sides) { return Below(sides) == 0; }
-
- private:
-  std::mt19937 random_;
-};
-
-/// 1 to 8 NUMA nodes of 1 to 4 cores with 1 to 4 threads, in L3 caches of one or two cores.
-MachineParts DrawMachine(Dice& dice) {
-  MachineParts parts;
-  const int nodes = 1 + dice.Below(8);
-  const int threads = 1 + dice.Below(4);
-  const int cores = (nodes == 1 ? 3 : 1) + dice.Below(4);
-  const int per_l3 = threads * (1 + dice.Below(2));
-  for (int node = 0; node < nodes; ++node) {
-    parts.nodes.push_back({.id = node, .package = node / 2});
-    for (int i = 0; i < cores * threads; ++i) {
-      const int first = node * cores * threads;
-      parts.cpus.push_back({.id = first + i,
-                            .core = first + i - i % threads,
-                            .l3 = first + i - i % per_l3,
-                            .node = node,
-                            .package = node / 2});
-    }
-  }
-  return parts;
-}
-
-/// Pools of random bounds, and a default pool that has a size or takes what is left.
-std::string DrawConfig(Dice& dice, int cpus) {
-  std::string text = dice.OneIn(2) ? "reserved-cpus: 0\n" : "";
-  text += "roles: {own: {numa: any, share-numa-with: [\"*\"]}}\npools:\n";
-  for (const char* pool : {"a", "b", "c"}) {
-    const int min = dice.Below(cpus >= 12 ? 3 : 1);
-    text += fmt::format(
-        "  {}: {{size: {{min: {}, max: {}, ratio: {}%, step: {}}}, priority: {}, weight: {}, "
-        "roles: [{}]}}\n",
-        pool, min, min + 1 + dice.Below(cpus), 50 + dice.Below(150), dice.Below(3), dice.Below(2),
-        1 + dice.Below(3), pool);
-  }
-  return dice.OneIn(2) ? text : text + "  default: {size: {min: 1}}\n";
-}
 
 ElasticSize SizeOf(const PoolConfig& pool) {
   return pool.size.value_or(ElasticSize());
@@ -209,11 +162,39 @@ class History {
       applied_[key] = *CpuSet::Parse(grant.allocation.value);
     }
     drive_->Reconcile();
+    lately_borrowed_ = std::exchange(borrowed_since_, Borrowed());
+    for (const auto& [key, grant] : drive_->grants()) {
+      const CpuSet own = PoolsOf(grant.request, Pools());
+      if (!grant.allocation.exclusive && !own.Empty()) {
+        ASSERT_EQ(grant.allocation.value, ToString(own | PoolsOf(grant.request, Borrowed())))
+            << key.pod_uid;
+      }
+    }
+  }
+
+  /// Those of the pool of a container that shares CPUs.
+  static CpuSet PoolsOf(const ContainerRequest& request, const PoolMap& pools) {
+    const std::string& role = request.pod_role;
+    return pools.at(role.empty() || role == "own" ? kDefaultPool : role);
+  }
+
+  PoolMap Borrowed() const {
+    PoolMap pools;
+    for (const sdk::Pool& pool : std::as_const(*drive_).plugin().Pools()) {
+      pools[pool.name] = pool.borrowed;
+    }
+    return pools;
   }
 
   void Check() {
     const PoolMap pools = Pools();
+    const PoolMap borrowed = Borrowed();
+    for (const auto& [name, cpus] : borrowed) {
+      borrowed_since_[name] |= cpus;
+    }
     ASSERT_NO_FATAL_FAILURE(CheckOwners(pools));
+    ASSERT_NO_FATAL_FAILURE(CheckBorrowed(pools, borrowed));
+    ASSERT_NO_FATAL_FAILURE(CheckKept(pools, borrowed));
     ASSERT_NO_FATAL_FAILURE(CheckCpusets(pools));
     ASSERT_NO_FATAL_FAILURE(CheckMoves(pools));
     pools_ = pools;
@@ -240,8 +221,45 @@ class History {
     ASSERT_TRUE(owned.IsSubsetOf(machine_.cpu_set()));
   }
 
+  /// P2, P3, P6: what is borrowed is idle or lent, and a pool that may use all idle CPUs does.
+  void CheckBorrowed(const PoolMap& pools, const PoolMap& borrowed) {
+    CpuSet idle = machine_.cpu_set() - offline_ - config_.reserved;
+    for (const auto& [name, cpus] : pools) {
+      idle -= cpus;
+    }
+    for (const auto& [key, grant] : drive_->grants()) {
+      idle -= grant.allocation.exclusive ? *CpuSet::Parse(grant.allocation.value) : CpuSet();
+    }
+    for (const auto& [name, pool] : config_.pools) {
+      CpuSet allowed = pool.borrow_idle == IdleSpan::kNone ? CpuSet() : idle;
+      for (const auto& [lender, other] : config_.pools) {
+        const bool lends =
+            std::find(other.lend.to.begin(), other.lend.to.end(), name) != other.lend.to.end();
+        allowed |= lends ? pools.at(lender) : CpuSet();
+      }
+      ASSERT_TRUE(borrowed.at(name).IsSubsetOf(allowed))
+          << name << " borrows " << ToString(borrowed.at(name) - allowed) << " by\n"
+          << text_;
+      ASSERT_TRUE(pool.borrow_idle != IdleSpan::kAll || idle.IsSubsetOf(borrowed.at(name))) << name;
+    }
+  }
+
+  /// P3: a lender has some for itself, and lends the others.
+  void CheckKept(const PoolMap& pools, const PoolMap& borrowed) {
+    for (const auto& [name, pool] : config_.pools) {
+      const CpuSet present = pools.at(name) - offline_;
+      CpuSet lent;
+      for (const auto& [borrower, cpus] : borrowed) {
+        lent |= cpus & present;
+      }
+      const int kept = pool.lend.to.empty() ? present.Count() : pool.lend.keep;
+      ASSERT_EQ(lent.Count(), std::max(present.Count() - kept, 0)) << name << " of\n" << text_;
+    }
+  }
+
   /// P2, P4, P16: no cpuset is empty, and none has a CPU of another container's own, also not one
-  /// that the runtime has yet to change. Only the default pool of what is left may be late.
+  /// that the runtime has yet to change. Only the default pool of what is left may be late, and
+  /// those that borrowed what was idle.
   void CheckCpusets(const PoolMap& pools) {
     CpuSet owned;
     for (const auto& [key, grant] : drive_->grants()) {
@@ -265,8 +283,9 @@ class History {
       ASSERT_TRUE(!(pools.at(pool) - offline_).Empty() || wanted[pool] == 0)
           << "pool " << pool << " of\n"
           << text_;
-      ASSERT_FALSE(used.Intersects(owned))
-          << key.pod_uid << " uses " << ToString(used & owned) << ", which others own";
+      const CpuSet wrong = (used & owned) - borrowed_since_[pool] - lately_borrowed_[pool];
+      ASSERT_TRUE(wrong.Empty()) << key.pod_uid << " uses " << ToString(wrong)
+                                 << ", which others own";
     }
   }
 
@@ -321,6 +340,8 @@ class History {
   std::unique_ptr<Drive> drive_;
   PoolMap pools_;
   std::map<ContainerKey, CpuSet> applied_;  ///< what the runtime had at the last reconcile
+  PoolMap borrowed_since_;                  ///< what was borrowed at any time since then
+  PoolMap lately_borrowed_;                 ///< and between that one and the one before
   bool moved_freely_ = false;
   int pods_ = 0;
   int admitted_ = 0;

@@ -1,0 +1,19 @@
+// Which CPUs pools use beside their own: idle ones, and those that other pools lend them.
+#pragma once
+
+#include "plugins/cpu/state.h"
+
+namespace qrm::cpu {
+
+/// What each pool borrows while the pools are `pools`; a pool that borrows nothing is not there.
+/// Idle are the CPUs that are online and neither reserved, nor a container's own, nor in a pool. A
+/// lender lends what it would give up first, all its borrowers the same, and keeps for itself what
+/// its rule says. What is borrowed is not lent on. Borrowing changes neither who owns a CPU nor the
+/// size of a pool: a pool or a container that needs an idle CPU takes it.
+/// Cost: O(pools), and for each lender DropCpus.
+PoolMap Borrow(const View& view, const PoolMap& pools);
+
+/// The CPUs that containers of `pool` run on: its own, and what it borrows.
+CpuSet UsedCpus(const View& view, const std::string& pool);
+
+}  // namespace qrm::cpu

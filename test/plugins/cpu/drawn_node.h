@@ -1,0 +1,75 @@
+// Random machines, and random pools on them.
+#pragma once
+
+#include <random>
+#include <string>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "topology/machine.h"
+
+namespace qrm::cpu {
+
+/// Draws everything of one history from its seed.
+class Dice {
+ public:
+  explicit Dice(unsigned seed) : random_(seed) {}
+  int Below(int bound) { return static_cast<int>(random_() % static_cast<unsigned>(bound)); }
+  bool OneIn(int sides) { return Below(sides) == 0; }
+
+ private:
+  std::mt19937 random_;
+};
+
+/// 1 to 8 NUMA nodes of 1 to 4 cores with 1 to 4 threads, in L3 caches of one or two cores.
+inline MachineParts DrawMachine(Dice& dice) {
+  MachineParts parts;
+  const int nodes = 1 + dice.Below(8);
+  const int threads = 1 + dice.Below(4);
+  const int cores = (nodes == 1 ? 3 : 1) + dice.Below(4);
+  const int per_l3 = threads * (1 + dice.Below(2));
+  for (int node = 0; node < nodes; ++node) {
+    parts.nodes.push_back({.id = node, .package = node / 2});
+    for (int i = 0; i < cores * threads; ++i) {
+      const int first = node * cores * threads;
+      parts.cpus.push_back({.id = first + i,
+                            .core = first + i - i % threads,
+                            .l3 = first + i - i % per_l3,
+                            .node = node,
+                            .package = node / 2});
+    }
+  }
+  return parts;
+}
+
+/// What a pool borrows, and that it lends to `borrower`, or nothing of it.
+inline std::string DrawSharing(Dice& dice, const char* borrower, bool idle_cpus) {
+  constexpr const char* kSpans[] = {"none", "numa", "package", "all"};
+  std::string text;
+  if (idle_cpus) {
+    text += fmt::format(", borrow: {{idle: {}}}", kSpans[dice.Below(4)]);
+  }
+  if (dice.OneIn(2)) {
+    text += fmt::format(", lend: {{to: [{}], keep: {}}}", borrower, dice.Below(4));
+  }
+  return text;
+}
+
+/// Pools of random bounds, and a default pool that has a size or takes what is left.
+inline std::string DrawConfig(Dice& dice, int cpus) {
+  std::string text = dice.OneIn(2) ? "reserved-cpus: 0\n" : "";
+  const bool sized_default = dice.OneIn(2);
+  text += "roles: {own: {numa: any, share-numa-with: [\"*\"]}}\npools:\n";
+  for (const auto& [pool, next] : {std::pair("a", "b"), std::pair("b", "c"), std::pair("c", "a")}) {
+    const int min = dice.Below(cpus >= 12 ? 3 : 1);
+    text += fmt::format(
+        "  {}: {{size: {{min: {}, max: {}, ratio: {}%, step: {}}}, priority: {}, weight: {}, "
+        "roles: [{}]{}}}\n",
+        pool, min, min + 1 + dice.Below(cpus), 50 + dice.Below(150), dice.Below(3), dice.Below(2),
+        1 + dice.Below(3), pool, DrawSharing(dice, next, sized_default));
+  }
+  return sized_default ? text + "  default: {size: {min: 1}}\n" : text;
+}
+
+}  // namespace qrm::cpu
