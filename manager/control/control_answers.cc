@@ -363,6 +363,7 @@ v1::Pool PoolMessage(const sdk::Pool& pool) {
   message.set_cpus(ToString(pool.cpus));
   *message.mutable_roles() = {pool.roles.begin(), pool.roles.end()};
   message.set_containers(pool.containers);
+  message.set_borrowed_cpus(ToString(pool.borrowed));
   return message;
 }
 

@@ -3,6 +3,7 @@
 
 #include <map>
 #include <memory>
+#include <utility>
 
 #include "api/proto/qrm/v1/control.pb.h"
 #include "api/proto/qrm/v1/plugin_changes.pb.h"
@@ -56,6 +57,16 @@ StatusOr<sdk::Grant> ParseHolding(const v1::Holding& message) {
   return grant;
 }
 
+StatusOr<Pool> ParsePool(const v1::Pool& message) {
+  QRM_ASSIGN_OR_RETURN(CpuSet cpus, CpuSet::Parse(message.cpus()));
+  QRM_ASSIGN_OR_RETURN(CpuSet borrowed, CpuSet::Parse(message.borrowed_cpus()));
+  return Pool{.name = message.name(),
+              .cpus = std::move(cpus),
+              .roles = {message.roles().begin(), message.roles().end()},
+              .containers = message.containers(),
+              .borrowed = std::move(borrowed)};
+}
+
 /// Answers with all pools of a plugin, as `R` has them.
 template <typename R>
 struct WithPools : Unchecked {
@@ -70,6 +81,7 @@ struct WithPools : Unchecked {
       message.set_cpus(ToString(pool.cpus));
       message.mutable_roles()->Add(pool.roles.begin(), pool.roles.end());
       message.set_containers(pool.containers);
+      message.set_borrowed_cpus(ToString(pool.borrowed));
     }
     return response;
   }
@@ -78,14 +90,11 @@ struct WithPools : Unchecked {
                                                     const Request& /*request*/) {
     std::vector<Pool> pools;
     for (const v1::Pool& message : response.pools()) {
-      StatusOr<CpuSet> cpus = CpuSet::Parse(message.cpus());
-      if (!cpus.ok()) {
-        return Annotate(cpus.status(), "pool " + message.name());
+      StatusOr<Pool> pool = ParsePool(message);
+      if (!pool.ok()) {
+        return Annotate(pool.status(), "pool " + message.name());
       }
-      pools.push_back({.name = message.name(),
-                       .cpus = *std::move(cpus),
-                       .roles = {message.roles().begin(), message.roles().end()},
-                       .containers = message.containers()});
+      pools.push_back(*std::move(pool));
     }
     return pools;
   }

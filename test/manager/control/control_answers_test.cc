@@ -130,6 +130,13 @@ TEST(ControlAnswersTest, PoolsThatSomebodyResizedTellWhatIsConfigured) {
   EXPECT_EQ(answer->pools(1).configured_cpus(), "");
 }
 
+TEST(ControlAnswersTest, PoolsTellTheirOwnCpusFromThoseThatTheyBorrow) {
+  const std::vector<sdk::Pool> pools = {{.name = "a", .cpus = {0, 1}, .borrowed = {2, 3}}};
+  const auto answer = PoolsAnswer<v1::GetPoolsResponse>(pools, "cpu", {});
+  EXPECT_EQ(answer->pools(0).cpus(), "0-1");
+  EXPECT_EQ(answer->pools(0).borrowed_cpus(), "2-3");
+}
+
 TEST(ControlAnswersTest, EventsAreDecisionsSinceATimeInALineEach) {
   const std::chrono::system_clock::time_point at(std::chrono::hours(1));
   const auto trace = [&](int minute, bool admitted, const std::string& json) {

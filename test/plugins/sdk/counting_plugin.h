@@ -85,7 +85,11 @@ class CountingPlugin final : public sdk::ResourcePlugin {
   }
 
   std::vector<sdk::Pool> Pools() const override {
-    return {{.name = "online", .cpus = online, .roles = {"search"}, .containers = held.size()}};
+    return {{.name = "online",
+             .cpus = online,
+             .roles = {"search"},
+             .containers = held.size(),
+             .borrowed = {3}}};
   }
 
   Status SetPools(const std::map<std::string, CpuSet>& cpus_by_pool) override {

@@ -300,6 +300,14 @@ TEST_F(QrmctlTest, PoolGetShowsWhatIsConfiguredWhereAPoolHasOtherCpus) {
   EXPECT_THAT(out(), HasSubstr("online   0-1 (configured: 0-3)   2 "));
 }
 
+TEST_F(QrmctlTest, PoolGetTellsOwnCpusFromBorrowedOnes) {
+  Serve();
+  plugins_.pools.emplace(
+      "cpu", std::vector<sdk::Pool>{{.name = "offline", .cpus = {0, 1}, .borrowed = {4, 5, 6}}});
+  EXPECT_EQ(Run({"pool", "get"}), kDone) << err();
+  EXPECT_THAT(out(), HasSubstr("offline   0-1 (borrowed: 4-6)   2 "));
+}
+
 TEST_F(QrmctlTest, PoolGetTellsOfAPluginThatIsSlowInQrmdsWords) {
   Serve();
   plugins_.pools.emplace("cpu", Errorf(StatusCode::kDeadlineExceeded, "plugin cpu is slow"));

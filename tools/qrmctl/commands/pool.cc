@@ -26,6 +26,18 @@ std::string CpuCount(const std::string& cpus) {
   return parsed.ok() ? std::to_string(parsed->Count()) : "?";
 }
 
+/// `0-3`, and what there is to say about it: `0-3 (configured: 0-7) (borrowed: 8-9)`.
+std::string CpusOf(const v1::Pool& pool) {
+  std::string text = pool.cpus();
+  if (!pool.configured_cpus().empty()) {
+    text = fmt::format("{} (configured: {})", text.empty() ? "none" : text, pool.configured_cpus());
+  }
+  if (!pool.borrowed_cpus().empty()) {
+    text += fmt::format(" (borrowed: {})", pool.borrowed_cpus());
+  }
+  return text;
+}
+
 template <typename Response>
 void PrintPools(const Response& response, const OutputFormat& format, std::ostream& out) {
   if (!format.IsText()) {
@@ -34,12 +46,8 @@ void PrintPools(const Response& response, const OutputFormat& format, std::ostre
   }
   Table table({"POOL", "CPUS", "COUNT", "CONTAINERS", "ROLES"});
   for (const v1::Pool& pool : response.pools()) {
-    const std::string configured = pool.configured_cpus().empty()
-                                       ? ""
-                                       : fmt::format(" (configured: {})", pool.configured_cpus());
-    table.Add({pool.name(),
-               (pool.cpus().empty() && !configured.empty() ? "none" : pool.cpus()) + configured,
-               CpuCount(pool.cpus()), std::to_string(pool.containers()), Join(pool.roles())});
+    table.Add({pool.name(), CpusOf(pool), CpuCount(pool.cpus()), std::to_string(pool.containers()),
+               Join(pool.roles())});
   }
   if (table.empty()) {
     out << "The plugin has no pools.\n";

@@ -339,7 +339,9 @@ TEST_F(LocalAndRemoteTest, SetTheSamePoolsAndRefuseTheSame) {
   EXPECT_EQ(ToString(SetPoolsOfBoth({{"online", "6-7"}})->front().cpus), "6-7");
   EXPECT_EQ(SetPoolsOfBoth({{"online", "3-"}}).status().code(), StatusCode::kInvalidArgument);
   EXPECT_EQ(SetPoolsOfBoth({{"offline", "3"}}).status().code(), StatusCode::kInvalidArgument);
-  EXPECT_EQ(ToString(Both<calls::GetPools>("cpu")->front().cpus), "6-7");
+  const sdk::Pool pool = Both<calls::GetPools>("cpu")->front();
+  EXPECT_EQ(ToString(pool.cpus), "6-7");
+  EXPECT_EQ(ToString(pool.borrowed), "3");
 }
 
 TEST_F(LocalAndRemoteTest, ExportTheSame) {
