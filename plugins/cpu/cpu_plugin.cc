@@ -61,10 +61,9 @@ class CpuPlugin final : public sdk::ResourcePlugin {
     users_.clear();
     for (const auto& [key, guest] : state_.shared) {
       ++users_[guest.pool];
-      if (IsElastic(config_, guest.pool)) {  // what it has by its record, and its pool no more
-        untold_ |= CpuSet::Parse(grants.at(key).allocation.value).value_or(CpuSet()) -
-                   UsedCpus(ViewOf(), guest.pool);
-      }
+      // What it has by its record, and its pool no more.
+      untold_ |= CpuSet::Parse(grants.at(key).allocation.value).value_or(CpuSet()) -
+                 UsedCpus(ViewOf(), guest.pool);
     }
     SetPoolSizes(state_.pools);
     return OkStatus();

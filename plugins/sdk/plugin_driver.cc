@@ -7,6 +7,7 @@
 
 #include "api/base/log.h"
 #include "api/wire.h"
+#include "plugins/sdk/change_signal.h"
 
 namespace qrm::sdk {
 namespace {
@@ -42,7 +43,10 @@ Status CheckAllocation(const ResourceAllocation& allocation) {
 
 PluginDriver::PluginDriver(ResourcePlugin& plugin, std::string resource,
                            std::unique_ptr<PluginState> state)
-    : plugin_(plugin), resource_(std::move(resource)), state_(std::move(state)) {}
+    : plugin_(plugin),
+      serving_(&plugin),
+      resource_(std::move(resource)),
+      state_(std::move(state)) {}
 
 Status PluginDriver::Threw(const char* function, std::string_view what) const {
   return Errorf(StatusCode::kInternal,
@@ -338,6 +342,38 @@ void PluginDriver::RestorePools(const std::vector<Pool>& pools) {
     log::Error("pools are not what is on disk",
                {{"resource", resource_}, {"error", MessageOf(restored)}});
   }
+}
+
+Status PluginDriver::Prepare(ResourcePlugin& next) {
+  QRM_ASSIGN_OR_RETURN(const std::string saved,
+                       Ask("SaveState", [](ResourcePlugin& plugin) -> StatusOr<std::string> {
+                         return plugin.SaveState();
+                       }));
+  ResourcePlugin* const former = std::exchange(serving_, &next);
+  Status ready = GiveBack(grants_, saved.empty() ? std::nullopt : std::optional(saved));
+  if (ready.ok()) {
+    ready = Ask("Options", [this](const ResourcePlugin& plugin) {
+      return plugin.Options() == options_
+                 ? OkStatus()
+                 : Errorf(StatusCode::kFailedPrecondition,
+                          "cannot configure the plugin of {} anew while it runs: it asks other "
+                          "things of the manager; start it again",
+                          resource_);
+    });
+  }
+  serving_ = former;
+  return ready;
+}
+
+void PluginDriver::Replace(std::unique_ptr<ResourcePlugin> next) {
+  next->changes().Connect([&first = plugin_] { first.NotifyChanged(); });
+  serving_ = next.get();
+  replacement_ = std::move(next);
+  if (const Status kept = Commit({}); !kept.ok()) {
+    log::Warning("what the plugin keeps beside its allocations waits in memory for the disk",
+                 {{"resource", resource_}, {"error", MessageOf(kept)}});
+  }
+  plugin_.NotifyChanged();
 }
 
 /// Adds the plugin's own state when it changed; a change of nothing does not touch the disk.

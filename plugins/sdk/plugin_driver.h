@@ -28,7 +28,7 @@ namespace qrm::sdk {
 /// Threads: one; the host's plugin thread.
 class PluginDriver {
  public:
-  /// `plugin` outlives the driver.
+  /// `plugin` outlives the driver: its listeners hear of changes, whoever is in its place.
   PluginDriver(ResourcePlugin& plugin, std::string resource, std::unique_ptr<PluginState> state);
 
   /// Gives the plugin back what was kept. Errors: the state's, or the plugin's from Restore.
@@ -67,13 +67,21 @@ class PluginDriver {
   /// Errors: the plugin's; kUnavailable when it could not be kept, and the pools are as before.
   Status SetPools(const std::map<std::string, CpuSet>& cpus_by_pool);
 
+  /// Gives `next`, the plugin with another configuration, what was given and kept, as a restart
+  /// would; it serves nobody yet. Errors: `next`'s from Restore; kFailedPrecondition when it asks
+  /// other things of the manager.
+  Status Prepare(ResourcePlugin& next);
+  /// Has `next` serve from now on, which Prepare has accepted and no call came after; what it wants
+  /// otherwise than it was given is told by the next Reconcile, for which the manager is asked.
+  void Replace(std::unique_ptr<ResourcePlugin> next);
+
   /// What `question` gets from the plugin, a Status or StatusOr; for what changes no allocation.
   /// `function`, a literal, names it in the error for an exception.
   template <typename Question>
   auto Ask(const char* function, const Question& question) const
       -> decltype(question(std::declval<ResourcePlugin&>())) {
     try {
-      return question(plugin_);
+      return question(*serving_);
     } catch (const std::exception& error) {
       return Threw(function, error.what());
     } catch (...) {
@@ -98,6 +106,8 @@ class PluginDriver {
   void RestorePools(const std::vector<Pool>& pools);
 
   ResourcePlugin& plugin_;
+  std::unique_ptr<ResourcePlugin> replacement_;  ///< of plugin_, once there is one
+  ResourcePlugin* serving_;                      ///< the replacement, else plugin_
   std::string resource_;
   std::unique_ptr<PluginState> state_;
   PluginOptions options_;

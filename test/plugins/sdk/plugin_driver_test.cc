@@ -6,6 +6,7 @@
 
 #include <gmock/gmock.h>
 
+#include "plugins/sdk/change_signal.h"
 #include "test/plugins/sdk/counting_plugin.h"
 
 namespace qrm::sdk {
@@ -320,6 +321,69 @@ TEST(PluginDriverStartTest, UnusableSavedStateDoesNotStopThePlugin) {
   CountingPlugin plugin;
   PluginDriver driver(plugin, "cpu", std::make_unique<FakeState>(disk));
   EXPECT_TRUE(driver.Start().ok());
+}
+
+/// Has other options than most plugins, or cannot take over what was given.
+class UnwillingPlugin final : public ResourcePlugin {
+ public:
+  PluginOptions Options() const override { return options; }
+  Status Restore(const Grants& /*grants*/) override { return restores; }
+  StatusOr<ResourceAllocation> Allocate(const ContainerRequest& /*request*/,
+                                        const TopologyHint& /*hint*/) override {
+    return PinCpus({7});
+  }
+
+  PluginOptions options = ResourcePlugin::Options();
+  Status restores;
+};
+
+TEST_F(PluginDriverTest, ReplacementBeginsWithWhatWasGivenAndKept) {
+  CpusOf(CpuRequest("a", "main", 2));
+  ASSERT_TRUE(driver_.SetPools({{"online", {5}}}).ok());
+  auto next = std::make_unique<CountingPlugin>();
+  CountingPlugin& second = *next;
+  ASSERT_TRUE(driver_.Prepare(*next).ok());
+  EXPECT_EQ(CpusOf(CpuRequest("b", "main", 1)), "2") << "the former one serves until Replace";
+  ASSERT_TRUE(driver_.Prepare(*next).ok());
+  driver_.Replace(std::move(next));
+  EXPECT_EQ(second.restored, driver_.grants());
+  EXPECT_EQ(second.online, CpuSet{5});
+  EXPECT_EQ(CpusOf(CpuRequest("c", "main", 1)), "3");
+  EXPECT_EQ(second.allocate_calls, 1);
+}
+
+TEST_F(PluginDriverTest, ReplacementAsksForAReconcileAndIsHeardByWhoHeardTheFirst) {
+  int heard = 0;
+  plugin_.changes().Connect([&] { ++heard; });
+  auto next = std::make_unique<CountingPlugin>();
+  CountingPlugin& second = *next;
+  ASSERT_TRUE(driver_.Prepare(*next).ok());
+  driver_.Replace(std::move(next));
+  EXPECT_EQ(heard, 1);
+  second.NotifyChanged();
+  EXPECT_EQ(heard, 2);
+}
+
+TEST_F(PluginDriverTest, PluginThatCannotTakeOverIsRefusedAndTheFormerGoesOn) {
+  CpusOf(CpuRequest("a", "main", 2));
+  UnwillingPlugin next;
+  next.restores = Errorf(StatusCode::kFailedPrecondition, "cannot hold that");
+  EXPECT_THAT(MessageOf(driver_.Prepare(next)), HasSubstr("cannot hold that"));
+  next.restores = OkStatus();
+  next.options.pre_start_required = true;
+  EXPECT_THAT(MessageOf(driver_.Prepare(next)), HasSubstr("asks other things of the manager"));
+  EXPECT_EQ(CpusOf(CpuRequest("b", "main", 1)), "2");
+}
+
+TEST_F(PluginDriverTest, ValuesOfAReplacementWaitForTheDisk) {
+  auto next = std::make_unique<CountingPlugin>();
+  ASSERT_TRUE(driver_.Prepare(*next).ok());
+  next->online = {6};
+  disk_.failure = Errorf(StatusCode::kResourceExhausted, "disk full");
+  driver_.Replace(std::move(next));
+  disk_.failure = OkStatus();
+  ASSERT_TRUE(driver_.Reconcile().ok());
+  EXPECT_EQ(disk_.changes.back().saved, "6");
 }
 
 }  // namespace
