@@ -7,6 +7,8 @@
 #include <system_error>
 #include <utility>
 
+#include <fmt/format.h>
+
 #include "api/base/log.h"
 #include "api/base/section.h"
 #include "plugins/config/machine_config.h"
@@ -39,14 +41,43 @@ void LogWarnings(const Machine& machine) {
   }
 }
 
-StatusOr<NamedPlugin> MakePlugin(const Flags& flags, const PluginFactory& make) {
-  QRM_ASSIGN_OR_RETURN(const Section section, flags.config.empty() ? Section::Parse("", "defaults")
-                                                                   : Section::Load(flags.config));
-  QRM_ASSIGN_OR_RETURN(const Machine machine, ReadMachine(section, flags.machine));
+StatusOr<Section> ReadFile(const Flags& flags) {
+  return flags.config.empty() ? Section::Parse("", "defaults") : Section::Load(flags.config);
+}
+
+/// A plugin, and the machine that it places on as long as the program runs.
+struct Made {
+  Machine machine;
+  NamedPlugin named;
+};
+
+StatusOr<NamedPlugin> MakeOn(const Machine& machine, const Section& section,
+                             const PluginFactory& make) {
+  return make(section.Without({"machine", "numa-memory"}), machine);
+}
+
+StatusOr<Made> MakePlugin(const Flags& flags, const PluginFactory& make) {
+  QRM_ASSIGN_OR_RETURN(const Section section, ReadFile(flags));
+  QRM_ASSIGN_OR_RETURN(Machine machine, ReadMachine(section, flags.machine));
   if (!flags.print_state) {
     LogWarnings(machine);
   }
-  return make(section.Without({"machine", "numa-memory"}), machine);
+  QRM_ASSIGN_OR_RETURN(NamedPlugin named, MakeOn(machine, section, make));
+  return Made{std::move(machine), std::move(named)};
+}
+
+/// The plugin of the file as it is now. Errors: also a resource other than that of `former`, by
+/// which the manager knows it.
+StatusOr<std::unique_ptr<sdk::ResourcePlugin>> MakeAnew(const Flags& flags,
+                                                        const PluginFactory& make,
+                                                        const Made& former) {
+  QRM_ASSIGN_OR_RETURN(const Section section, ReadFile(flags));
+  QRM_ASSIGN_OR_RETURN(NamedPlugin named, MakeOn(former.machine, section, make));
+  if (named.resource != former.named.resource) {
+    return section.Error("resource", fmt::format("is another than {}", former.named.resource),
+                         "start the plugin again to change it");
+  }
+  return std::move(named.plugin);
 }
 
 /// The state on disk; that of a plugin which never ran is empty.
@@ -82,17 +113,19 @@ int PluginProgramMain(const std::string& default_resource, const PluginFactory& 
        {.name = "print-state",
         .help = "print the state as JSON and exit: that on disk, or the initial one",
         .present = &flags.print_state}});
-  StatusOr<NamedPlugin> made =
-      settings.ok() ? MakePlugin(flags, make) : StatusOr<NamedPlugin>(settings.status());
+  StatusOr<Made> made = settings.ok() ? MakePlugin(flags, make) : StatusOr<Made>(settings.status());
   if (!made.ok()) {
     std::cerr << MessageOf(made.status()) << '\n';
     return kExitMisused;
   }
   if (settings->resource == default_resource) {
-    settings->resource = made->resource;
+    settings->resource = made->named.resource;
   }
-  const Status end = flags.print_state ? PrintState(*settings, *made->plugin)
-                                       : sdk::RunPlugin(*settings, *made->plugin);
+  const Status end = flags.print_state ? PrintState(*settings, *made->named.plugin)
+                                       : sdk::RunPlugin(*settings, *made->named.plugin,
+                                                        {.file = flags.config, .make = [&] {
+                                                           return MakeAnew(flags, make, *made);
+                                                         }});
   if (!end.ok()) {
     std::cerr << MessageOf(end) << '\n';
     return EXIT_FAILURE;

@@ -115,6 +115,17 @@ void PluginHost::OnChanged(std::function<void()> listener) {
   impl_->plugin.changes().Connect(std::move(listener));
 }
 
+Status PluginHost::Replace(std::unique_ptr<ResourcePlugin> next) {
+  Status ready;
+  impl_->thread.Run([&] {
+    ready = impl_->driver.Prepare(*next);
+    if (ready.ok()) {
+      impl_->driver.Replace(std::move(next));
+    }
+  });
+  return ready;
+}
+
 bool PluginHost::SocketInPlace() const {
   return impl_->socket_id.has_value() && FindFile(impl_->socket_path) == impl_->socket_id;
 }

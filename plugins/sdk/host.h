@@ -44,6 +44,10 @@ class PluginHost {
   /// block. The former one is not called any more when this returns; an empty one hears nothing.
   void OnChanged(std::function<void()> listener);
 
+  /// Has `next`, the plugin with another configuration, serve from now on, with all that was given,
+  /// as after a restart. Errors: why it cannot; all is as before then.
+  Status Replace(std::unique_ptr<ResourcePlugin> next);
+
   /// True when the file at the path of the last Listen is the socket it made.
   bool SocketInPlace() const;
 

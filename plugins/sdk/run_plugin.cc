@@ -1,14 +1,17 @@
 // Runs a plugin as a program: its flags, signals and exit code.
+#include <chrono>
 #include <csignal>
 #include <cstdlib>
 #include <iostream>
 #include <memory>
+#include <optional>
 #include <utility>
 
 #include <pthread.h>
 
 #include <CLI/CLI.hpp>
 
+#include "api/base/changed_file.h"
 #include "api/base/log.h"
 #include "plugins/sdk/compute_driver.h"
 #include "plugins/sdk/compute_plugin.h"
@@ -22,6 +25,8 @@ constexpr char kDefaultPluginsDir[] = "/var/lib/qrm/plugins_registry";
 constexpr char kDefaultStateDir[] = "/var/lib/qrm/state";
 constexpr char kDefaultControlSocket[] = "/run/qrm/control.sock";
 constexpr int kExitMisused = 2;
+/// Between two looks at the configuration file.
+constexpr std::chrono::seconds kLookPeriod(1);
 
 /// SIGTERM, SIGINT and SIGHUP wait for us instead of ending the process; every thread made
 /// meanwhile inherits it.
@@ -38,22 +43,50 @@ class HeldSignals {
   HeldSignals(const HeldSignals&) = delete;
   HeldSignals& operator=(const HeldSignals&) = delete;
 
-  /// Returns the signal that is to end the program.
-  int WaitForEnd() const {
-    int signal = SIGHUP;
-    while (signal == SIGHUP) {
-      sigwait(&signals_, &signal);
-      if (signal == SIGHUP) {
-        log::Warning("nothing is read again at SIGHUP: start the plugin again for that");
-      }
-    }
-    return signal;
+  /// The next signal; nothing when none came for so long.
+  std::optional<int> Wait(std::chrono::seconds longest) const {
+    const timespec timeout{.tv_sec = longest.count(), .tv_nsec = 0};
+    const int signal = sigtimedwait(&signals_, nullptr, &timeout);
+    return signal < 0 ? std::nullopt : std::optional(signal);
   }
 
  private:
   sigset_t signals_;
   sigset_t before_;
 };
+
+void MakeAnew(const PluginMaking& making, RunningPlugin& running) {
+  if (!making.make) {
+    log::Warning("nothing is read again at SIGHUP: start the plugin again for that");
+    return;
+  }
+  StatusOr<std::unique_ptr<ResourcePlugin>> next = making.make();
+  const Status taken = next.ok() ? running.Replace(*std::move(next)) : next.status();
+  if (taken.ok()) {
+    log::Info("plugin's configuration read again", {{"file", making.file}});
+  } else {
+    log::Error("plugin's configuration refused: the former one stays in force",
+               {{"error", MessageOf(taken)}});
+  }
+}
+
+/// Makes the plugin anew whenever there is reason to, until a signal ends it, which is the result.
+int FollowConfiguration(const HeldSignals& signals, const PluginMaking& making,
+                        RunningPlugin& running) {
+  ChangedFile file(making.file);
+  while (true) {
+    const std::optional<int> signal = signals.Wait(kLookPeriod);
+    if (signal.has_value() && *signal != SIGHUP) {
+      return *signal;
+    }
+    if (signal.has_value()) {
+      file.Know();
+      MakeAnew(making, running);
+    } else if (file.HasSettled()) {
+      MakeAnew(making, running);
+    }
+  }
+}
 
 void AddFlags(CLI::App& app, PluginSettings& settings, const std::vector<ExtraFlag>& extra) {
   app.add_option("--resource", settings.resource, "the resource name to register")
@@ -106,10 +139,15 @@ StatusOr<PluginSettings> ParseSettings(const std::string& default_resource, int 
 }
 
 Status RunPlugin(const PluginSettings& settings, ResourcePlugin& plugin) {
+  return RunPlugin(settings, plugin, {});
+}
+
+Status RunPlugin(const PluginSettings& settings, ResourcePlugin& plugin,
+                 const PluginMaking& making) {
   const HeldSignals signals;
   QRM_ASSIGN_OR_RETURN(const std::unique_ptr<RunningPlugin> running,
                        RunningPlugin::Start(settings, plugin));
-  const int signal = signals.WaitForEnd();
+  const int signal = FollowConfiguration(signals, making, *running);
   log::Info("plugin stops", {{"resource", settings.resource}, {"signal", signal}});
   return OkStatus();
 }

@@ -81,6 +81,10 @@ RunningPlugin::RunningPlugin(std::unique_ptr<Impl> impl) : impl_(std::move(impl)
 
 RunningPlugin::~RunningPlugin() = default;
 
+Status RunningPlugin::Replace(std::unique_ptr<ResourcePlugin> next) {
+  return impl_->host->Replace(std::move(next));
+}
+
 std::string StatePath(const PluginSettings& settings) {
   return settings.state_dir + "/" + FileNameOf(settings.resource) + "_plugin.db";
 }

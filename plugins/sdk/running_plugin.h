@@ -2,6 +2,7 @@
 // other programs and for tests.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <string>
 
@@ -22,12 +23,26 @@ class RunningPlugin {
   RunningPlugin(const RunningPlugin&) = delete;
   RunningPlugin& operator=(const RunningPlugin&) = delete;
 
+  /// As PluginHost::Replace. Threads: one at a time.
+  Status Replace(std::unique_ptr<ResourcePlugin> next);
+
  private:
   struct Impl;
   explicit RunningPlugin(std::unique_ptr<Impl> impl);
 
   std::unique_ptr<Impl> impl_;
 };
+
+/// How a plugin is made anew while it runs.
+struct PluginMaking {
+  std::string file;  ///< that is watched; empty: none
+  std::function<StatusOr<std::unique_ptr<ResourcePlugin>>()> make;  ///< empty: it is not
+};
+
+/// RunPlugin, with what `making` makes in the plugin's place at each SIGHUP, and when its file has
+/// changed. What cannot be made, or not take over, is logged and changes nothing.
+Status RunPlugin(const PluginSettings& settings, ResourcePlugin& plugin,
+                 const PluginMaking& making);
 
 /// The state database of `settings`: <state_dir>/<resource>_plugin.db, '/' as '_'.
 std::string StatePath(const PluginSettings& settings);

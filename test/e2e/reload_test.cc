@@ -160,12 +160,26 @@ TEST_F(JsonLogTest, EachLineIsAnObject) {
   EXPECT_TRUE(events.contains("serving"));
 }
 
-TEST_F(ReloadTest, PluginProcessOutlivesTheSignal) {
-  std::ofstream(dir_ / "cpu.yaml") << kMachine;
+TEST_F(ReloadTest, PluginProcessReadsItsFileAtTheSignalAndWhenItChanged) {
+  const auto write = [&](const std::string& cpus) {
+    std::ofstream(dir_ / "cpu.yaml")
+        << kMachine << "default-pool: web\npools: {web: {cpus: " << cpus << "}}\n";
+  };
+  write("3");
   ASSERT_TRUE(IsOk(node_->StartPlugin("cpu", "cpu", dir_ / "cpu.yaml")));
+  const auto cpus = [&] {
+    return runtime_.RunOptions("web")["linux_container_resources"].value("cpusetCpus", "");
+  };
+  ASSERT_TRUE(IsOk(runtime_.RunPod(
+      {.name = "web", .uid = "uid-web", .container = {.name = "main", .milli_cpus = 1000}})));
+  ASSERT_EQ(cpus(), "3");
+  write("1-2");
   ::kill(node_->plugin_pid("cpu"), SIGHUP);
-  EXPECT_TRUE(Logs("nothing is read again at SIGHUP", "cpu"));
-  EXPECT_TRUE(node_->PluginRuns("cpu"));
+  EXPECT_TRUE(Await([&] { return cpus() == "1-2"; })) << Log("cpu");
+  write("9");
+  EXPECT_TRUE(Logs("plugin's configuration refused: the former one stays in force", "cpu"));
+  write("0");
+  EXPECT_TRUE(Await([&] { return cpus() == "0"; })) << Log("cpu");
 }
 
 }  // namespace

@@ -1,4 +1,4 @@
-#include "manager/daemon/file_watch.h"
+#include "api/base/changed_file.h"
 
 #include <filesystem>
 #include <fstream>
@@ -8,7 +8,7 @@
 
 #include "test/support/temp_dir.h"
 
-namespace qrm::manager {
+namespace qrm {
 namespace {
 
 class ChangedFileTest : public testing::Test {
@@ -64,4 +64,4 @@ TEST_F(ChangedFileTest, SaysNothingOfAVersionThatIsKnown) {
 }
 
 }  // namespace
-}  // namespace qrm::manager
+}  // namespace qrm
