@@ -142,8 +142,7 @@ int Serve(const Arguments& arguments, Prepared prepared) {
   const auto daemon = qrm::manager::Daemon::Create(
       std::move(prepared.config), std::move(prepared.machine), std::move(prepared.builtins),
       std::move(prepared.class_providers),
-      {.file = arguments.config_file,
-       .again = [&reload](const auto& take_classes) { reload.ReadAgain(take_classes); }});
+      {.file = arguments.config_file, .again = [&reload] { return reload.ReadAgain(); }});
   const qrm::Status end = daemon.ok() ? (*daemon)->Run() : daemon.status();
   return end.ok() ? EXIT_SUCCESS : Fail(end, EXIT_FAILURE);
 }

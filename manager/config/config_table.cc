@@ -28,11 +28,13 @@ constexpr char kReferenceHead[] =
     "error that names file, line and key; qrmd then exits with 2. The sections of the plugins are "
     "in\n"
     "[configuration-plugins.md](configuration-plugins.md).\n\n"
-    "When the file has changed, and at SIGHUP, qrmd reads both again: `log-level` changes at once, "
-    "`class-types` too as long\n"
-    "as no type comes or goes, and the log names every other key that differs, which counts from "
-    "the next start on. A file\n"
-    "that is wrong changes nothing.\n\n"
+    "When the file has changed, and at SIGHUP, qrmd reads both again. `log-level` changes at "
+    "once, and so do the sections in\n"
+    "`plugins` ([how](configuration-plugins.md#while-it-runs)), and `class-types` as long as "
+    "no type comes or goes; the log\n"
+    "names every other key that differs, which counts from the next start on. A file that is "
+    "wrong, or that a plugin refuses,\n"
+    "changes nothing; the log and `qrmctl status` say why.\n\n"
     "This page is made by `qrmd --print-config-reference`.\n";
 
 }  // namespace

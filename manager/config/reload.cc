@@ -2,12 +2,20 @@
 #include "manager/config/reload.h"
 
 #include <algorithm>
+#include <memory>
 #include <utility>
 
 #include "api/base/log.h"
 #include "manager/config/config_table.h"
 
 namespace qrm::manager {
+namespace {
+
+bool IsOfPlugins(const ChangedKey& changed) {
+  return changed.key == "plugins";
+}
+
+}  // namespace
 
 std::vector<ChangedKey> ChangedKeys(Config from, Config to) {
   const std::vector<config::ConfigKey> before = ConfigKeys(from);
@@ -24,31 +32,44 @@ std::vector<ChangedKey> ChangedKeys(Config from, Config to) {
 Reload::Reload(const Config& in_force, ConfigReader read)
     : in_force_(in_force), read_(std::move(read)) {}
 
-void Reload::ReadAgain(const Daemon::TakeClasses& take_classes) {
-  const StatusOr<Config> next = read_();
-  if (!next.ok()) {
-    log::Error("configuration not read again: the former one stays in force",
-               {{"error", MessageOf(next.status())}});
-    return;
+Daemon::Following Reload::ReadAgain() {
+  return [this,
+          next = std::make_shared<const StatusOr<Config>>(read_())](const Daemon::Takers& takers) {
+    const Status taken = next->ok() ? Follow(**next, takers) : next->status();
+    if (!taken.ok()) {
+      log::Error("configuration refused: the former one stays in force",
+                 {{"error", MessageOf(taken)}});
+    }
+    return taken;
+  };
+}
+
+// The plugins come first: only they can refuse the whole.
+Status Reload::Follow(const Config& next, const Daemon::Takers& takers) {
+  const std::vector<ChangedKey> changed = ChangedKeys(in_force_, next);
+  if (std::any_of(changed.begin(), changed.end(), IsOfPlugins)) {
+    BuiltinOptions builtin = in_force_.builtin;
+    builtin.sections = next.builtin.sections;
+    QRM_RETURN_IF_ERROR(takers.plugins(builtin));
+    in_force_.builtin = std::move(builtin);
   }
-  const std::vector<ChangedKey> changed = ChangedKeys(in_force_, *next);
-  const log::Level level = next->process.log_level;
+  const log::Level level = next.process.log_level;
   log::SetLevel(std::min(level, in_force_.process.log_level));  // so that one of them shows this
   log::Info("configuration read again", {{"changed_keys", changed.size()}});
   for (const ChangedKey& key : changed) {
-    Follow(key, *next, take_classes);
+    Follow(key, next, takers);
   }
   in_force_.process.log_level = level;
   log::SetLevel(level);
+  return OkStatus();
 }
 
-void Reload::Follow(const ChangedKey& changed, const Config& next,
-                    const Daemon::TakeClasses& take_classes) {
+void Reload::Follow(const ChangedKey& changed, const Config& next, const Daemon::Takers& takers) {
   Status taken = Errorf(StatusCode::kFailedPrecondition, "start qrmd again to change it");
-  if (changed.key == "log-level") {
+  if (changed.key == "log-level" || IsOfPlugins(changed)) {
     taken = OkStatus();
   } else if (changed.key == "class-types" && in_force_.classes.enabled) {
-    taken = take_classes(next.classes);
+    taken = takers.classes(next.classes);
     in_force_.classes.types = taken.ok() ? next.classes.types : in_force_.classes.types;
   }
   if (taken.ok()) {

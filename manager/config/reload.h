@@ -22,20 +22,22 @@ struct ChangedKey {
 };
 std::vector<ChangedKey> ChangedKeys(Config from, Config to);
 
-/// Puts into force what can change while qrmd runs, which is log-level and who may have which
-/// classes. The log names every other key that differs, which counts from the next start on. A
-/// configuration that cannot be read changes nothing.
+/// Puts into force what can change while qrmd runs: log-level, the sections of built-in plugins,
+/// and who may have which classes. The log names every other key that differs, which counts from
+/// the next start on. A configuration that cannot be read, or whose sections a plugin refuses,
+/// changes nothing.
 ///
 /// Threads: one at a time.
 class Reload {
  public:
   Reload(const Config& in_force, ConfigReader read);
 
-  void ReadAgain(const Daemon::TakeClasses& take_classes);
+  /// What puts the file into force as it is now. Threads: any; the result: one at a time.
+  Daemon::Following ReadAgain();
 
  private:
-  void Follow(const ChangedKey& changed, const Config& next,
-              const Daemon::TakeClasses& take_classes);
+  Status Follow(const Config& next, const Daemon::Takers& takers);
+  void Follow(const ChangedKey& changed, const Config& next, const Daemon::Takers& takers);
 
   Config in_force_;
   const ConfigReader read_;

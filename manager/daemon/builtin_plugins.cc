@@ -41,7 +41,8 @@ StatusOr<BuiltinPlugin> MakeNic(const nic::NicPluginConfig& config, const Machin
 template <auto Read, auto Make>
 StatusOr<BuiltinPlugin> ReadAndMake(const Section& section, const Machine& machine) {
   QRM_ASSIGN_OR_RETURN(const auto config, Read(section));
-  return Make(config, machine);
+  StatusOr<BuiltinPlugin> made = Make(config, machine);
+  return made.ok() ? std::move(made) : Annotate(made.status(), section.Place());
 }
 
 struct Builtin {
@@ -169,6 +170,22 @@ StatusOr<std::vector<std::string>> NetnsAnnotations(const BuiltinOptions& option
     QRM_ASSIGN_OR_RETURN(config, nic::ParseNicConfig(section->second));
   }
   return std::vector<std::string>{config.names.netns_annotation};
+}
+
+StatusOr<std::vector<BuiltinPlugin>> MakeChangedPlugins(const BuiltinOptions& former,
+                                                        const BuiltinOptions& next,
+                                                        const Machine& machine) {
+  const auto text = [](const BuiltinOptions& options, const std::string& plugin) {
+    const auto section = options.sections.find(plugin);
+    return section == options.sections.end() ? "{}" : section->second.OneLine();
+  };
+  BuiltinOptions changed{.plugins = {}, .sections = next.sections};
+  for (const std::string& plugin : former.plugins) {
+    if (text(former, plugin) != text(next, plugin)) {
+      changed.plugins.push_back(plugin);
+    }
+  }
+  return MakeBuiltinPlugins(changed, machine);
 }
 
 StatusOr<CpuSet> ReservedCpus(const BuiltinOptions& options, const config::MachineConfig& machine) {

@@ -44,6 +44,12 @@ struct BuiltinPlugin {
 StatusOr<std::vector<BuiltinPlugin>> MakeBuiltinPlugins(const BuiltinOptions& options,
                                                         const Machine& machine);
 
+/// Those of the plugins of `former` whose sections are others in `next`, made of these. Errors: as
+/// MakeBuiltinPlugins.
+StatusOr<std::vector<BuiltinPlugin>> MakeChangedPlugins(const BuiltinOptions& former,
+                                                        const BuiltinOptions& next,
+                                                        const Machine& machine);
+
 /// The CPUs of this machine that the built-in cpu plugin keeps for the system; none when it is not
 /// built in or lists none, or when `machine` is not the one that qrmd runs on. Errors:
 /// kInvalidArgument when its section is wrong.

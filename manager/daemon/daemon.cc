@@ -3,6 +3,7 @@
 
 #include <string>
 #include <utility>
+#include <vector>
 
 #include <boost/asio/post.hpp>
 
@@ -13,6 +14,7 @@
 #include "manager/daemon/file_watch.h"
 #include "manager/daemon/priority.h"
 #include "manager/daemon/service_manager.h"
+#include "manager/daemon/start_builtin.h"
 #include "manager/state/found_state.h"
 
 namespace qrm::manager {
@@ -29,6 +31,8 @@ struct Daemon::Impl : DaemonParts {
   void StartPlugins();
   void RaisePriority();
   void FollowConfiguration(Reading reading);
+  void Follow(const Following& following);
+  Status TakePlugins(const BuiltinOptions& options);
   void Stop();
 
   ServiceManager service_manager{io, [this] { return node.StalledLoops().empty(); }};
@@ -66,11 +70,37 @@ void Daemon::Impl::RaisePriority() {
 void Daemon::Impl::FollowConfiguration(Reading reading) {
   const auto read_again = [this, again = std::move(reading.again)] {
     config_watch->Know();
-    again([this](const ClassesOptions& options) { return class_book.TakeRules(options); });
-    class_keeper.RefreshAll();
+    state.Post([this, following = again()] { Follow(following); });
   };
   config_watch = std::make_unique<FileWatch>(io, std::move(reading.file), read_again);
   stop_signals.OnHangup(read_again);
+}
+
+// On the state loop: no admission has its hints by one configuration and its places by another.
+void Daemon::Impl::Follow(const Following& following) {
+  const Status taken = following(
+      {.classes = [this](const ClassesOptions& options) { return class_book.TakeRules(options); },
+       .plugins = [this](const BuiltinOptions& options) { return TakePlugins(options); }});
+  in_force.NoteReading(taken);
+  (taken.ok() ? metrics.reloads.accepted_total : metrics.reloads.refused_total).Increment();
+  boost::asio::post(io, [this] { class_keeper.RefreshAll(); });
+}
+
+Status Daemon::Impl::TakePlugins(const BuiltinOptions& options) {
+  QRM_ASSIGN_OR_RETURN(const CpuSet reserved, ReservedCpus(options, config.machine));
+  QRM_RETURN_IF_ERROR(CheckPriority(config.process, reserved));
+  QRM_ASSIGN_OR_RETURN(std::vector<BuiltinPlugin> changed,
+                       MakeChangedPlugins(in_force.Load()->builtin, options, machine));
+  std::vector<std::string> resources;
+  for (const BuiltinPlugin& plugin : changed) {
+    resources.push_back(plugin.resource);
+  }
+  QRM_RETURN_IF_ERROR(ReplaceBuiltins(std::move(changed), local_plugins));
+  in_force.Take(options);
+  for (const std::string& resource : resources) {
+    pod_resources.OnPluginChanged(resource);
+  }
+  return OkStatus();
 }
 
 Status Daemon::Impl::Start() {

@@ -19,13 +19,17 @@ namespace qrm::manager {
 /// Threads: one, main; the daemon starts its own (docs/architecture.md lists them) and ends them.
 class Daemon {
  public:
-  /// Puts the keys about classes into force. Errors: why they cannot be now; nothing changed.
-  using TakeClasses = std::function<Status(const ClassesOptions& options)>;
+  /// What puts keys into force. Errors: why they cannot be now; nothing changed.
+  struct Takers {
+    std::function<Status(const ClassesOptions& options)> classes;
+    std::function<Status(const BuiltinOptions& options)> plugins;  ///< their sections
+  };
+  /// Puts into force what was read, on the state loop. Errors: why it was refused; nothing changed.
+  using Following = std::function<Status(const Takers& takers)>;
   /// The configuration while it runs.
   struct Reading {
-    std::string file;  ///< that is watched; empty: none
-    /// Reads it again, on the I/O loop, with what takes over keys about classes.
-    std::function<void(const TakeClasses& take_classes)> again;
+    std::string file;                  ///< that is watched; empty: none
+    std::function<Following()> again;  ///< reads it, on the I/O loop
   };
 
   /// Opens the state and makes all parts; nothing listens yet. Errors: kFailedPrecondition when

@@ -101,15 +101,16 @@ DaemonParts::DaemonParts(Config given_config, Machine given_machine, StateLock g
       pod_resources(
           state, registry.plugins(), machine, metrics.pod_resources,
           [this] { return !rebuilding || live.synchronized(); }, config.pod_resources),
-      node_config(NodeConfig::Make({machine, config.builtin, config.admission, config.pod_keys})),
+      in_force({machine, config.builtin, config.admission, config.pod_keys}),
       publisher({.snapshots = state,
                  .machine = machine,
                  .allocatable = [this] { return pod_resources.Allocatable(); },
                  .types = [this] { return class_book.Types(); },
                  .config =
                      [this](const checkpoint::NodeState& known, const CpuSet& offline) {
-                       return node_config.ok() ? node_config->Text(known.plugin_values(), offline)
-                                               : StatusOr<std::string>(node_config.status());
+                       const auto keys = in_force.Load();
+                       return keys->told.ok() ? keys->told->Text(known.plugin_values(), offline)
+                                              : StatusOr<std::string>(keys->told.status());
                      },
                  .restored = [this] { return !rebuilding || live.synchronized(); },
                  .permissions = config.admission.permissions,
@@ -133,7 +134,8 @@ DaemonParts::DaemonParts(Config given_config, Machine given_machine, StateLock g
             .kubelet = kubelet,
             .machine = machine,
             .warnings = warnings,
-            .config = config}),
+            .config = config,
+            .in_force = in_force}),
       control(state, registry.plugins(), machine, node, config.control),
       http(metrics, state, registry.plugins(), node, machine),
       page({.snapshots = state,

@@ -18,9 +18,9 @@
 #include "manager/classes/class_keeper.h"
 #include "manager/control/control_server.h"
 #include "manager/daemon/config.h"
+#include "manager/daemon/config_in_force.h"
 #include "manager/daemon/housekeeping.h"
 #include "manager/daemon/io_loop.h"
-#include "manager/daemon/node_config.h"
 #include "manager/daemon/node_view.h"
 #include "manager/daemon/start_builtin.h"
 #include "manager/daemon/stop_signals.h"
@@ -87,7 +87,7 @@ struct DaemonParts {
   RuntimeFollower follower;
   Housekeeping housekeeping;
   PodResourcesServer pod_resources;
-  const StatusOr<NodeConfig> node_config;
+  ConfigInForce in_force;
   Publisher publisher;
   NodeView node;
   ControlServer control;

@@ -144,9 +144,13 @@ NodeStatus NodeView::Status() const {
                     unplaced.containers, unplaced.why));
   }
   AddIncomplete(status);
+  if (const std::string refusal = parts_.in_force.refusal(); !refusal.empty()) {
+    status.warnings.push_back(fmt::format(
+        "the configuration file is refused, the former one stays in force: {}", refusal));
+  }
   const auto state = parts_.state.Load();
   status.numa_nodes = NumaStatuses(*state, parts_.machine);
-  status.pools = BuiltinPools(parts_.config.builtin, state->plugin_values());
+  status.pools = BuiltinPools(parts_.in_force.Load()->builtin, state->plugin_values());
   for (const PoolStatus& pool : status.pools) {
     if (pool.changed()) {
       status.warnings.push_back(PoolWarning(pool));

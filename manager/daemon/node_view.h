@@ -15,6 +15,7 @@
 #include "manager/admission/dry_runs.h"
 #include "manager/classes/class_keeper.h"
 #include "manager/daemon/config.h"
+#include "manager/daemon/config_in_force.h"
 #include "manager/daemon/loop_watch.h"
 #include "manager/kubelet/kubelet_specs.h"
 #include "manager/kubelet/kubelet_watch.h"
@@ -53,6 +54,7 @@ class NodeView final : public NodeServices {
     const Machine& machine;
     const std::vector<std::string>& warnings;
     const Config& config;
+    const ConfigInForce& in_force;
   };
   explicit NodeView(const Parts& parts);
 

@@ -2,6 +2,7 @@
 #include "manager/daemon/start_builtin.h"
 
 #include <chrono>
+#include <cstddef>
 #include <filesystem>
 #include <optional>
 #include <system_error>
@@ -11,6 +12,7 @@
 #include "api/base/log.h"
 #include "checkpoint/sqlite/sqlite_db.h"
 #include "manager/admission/recorded_grants.h"
+#include "plugins/sdk/plugin_driver.h"
 #include "plugins/sdk/plugin_state.h"
 #include "plugins/sdk/running_plugin.h"
 
@@ -52,6 +54,49 @@ std::optional<std::string> TakeOver(const std::string& path) {
   }
   return saved;
 }
+
+/// One change of all. Each plugin's thread waits inside its task until the last one has replaced
+/// them.
+class Replacement {
+ public:
+  Replacement(std::vector<BuiltinPlugin> fresh, std::vector<LocalPlugin*> running)
+      : fresh_(std::move(fresh)), running_(std::move(running)) {}
+
+  Status Run() {
+    HoldNext();
+    return result_;
+  }
+
+ private:
+  // NOLINTNEXTLINE(misc-no-recursion): as deep as there are plugins
+  void HoldNext() {
+    const std::size_t held = drivers_.size();
+    if (held == fresh_.size()) {
+      result_ = ReplaceAll();
+      return;
+    }
+    // NOLINTNEXTLINE(misc-no-recursion): as above
+    running_[held]->Run([this](sdk::PluginDriver& driver) {
+      drivers_.push_back(&driver);
+      HoldNext();
+    });
+  }
+
+  Status ReplaceAll() {
+    for (std::size_t i = 0; i < fresh_.size(); ++i) {
+      QRM_RETURN_IF_ERROR(drivers_[i]->Prepare(*fresh_[i].plugin));
+    }
+    for (std::size_t i = 0; i < fresh_.size(); ++i) {
+      drivers_[i]->Replace(std::move(fresh_[i].plugin));
+    }
+    return OkStatus();
+  }
+
+  std::vector<BuiltinPlugin> fresh_;
+  std::vector<LocalPlugin*> running_;  // beside fresh_
+  std::vector<sdk::PluginDriver*> drivers_;
+  Status result_;
+};
 
 }  // namespace
 
@@ -95,6 +140,21 @@ LocalPlugins StartBuiltins(const std::vector<BuiltinPlugin>& builtins,
     }
   }
   return running;
+}
+
+Status ReplaceBuiltins(std::vector<BuiltinPlugin> fresh, const LocalPlugins& running) {
+  std::vector<LocalPlugin*> former;
+  for (const BuiltinPlugin& plugin : fresh) {
+    const auto found = running.find(plugin.resource);
+    if (found == running.end()) {
+      return Errorf(StatusCode::kFailedPrecondition,
+                    "cannot configure the plugin of {}: no such plugin runs inside qrmd; start "
+                    "qrmd again",
+                    plugin.resource);
+    }
+    former.push_back(found->second.get());
+  }
+  return Replacement(std::move(fresh), std::move(former)).Run();
 }
 
 void TeachBuiltins(Plugins& plugins, const checkpoint::NodeState& state,

@@ -1,4 +1,4 @@
-// Starts the plugins inside qrmd with what the checkpoint records of them.
+// Starts the plugins inside qrmd with what the checkpoint records, and configures them anew.
 #pragma once
 
 #include <map>
@@ -43,6 +43,15 @@ using LocalPlugins = std::map<std::string, std::unique_ptr<LocalPlugin>>;
 LocalPlugins StartBuiltins(const std::vector<BuiltinPlugin>& builtins,
                            const BuiltinRecords& records, const LocalPlugin::Parts& parts,
                            Registry& registry, std::vector<std::string>& warnings);
+
+/// Puts `fresh`, plugins of another configuration, in the place of those of `running` that serve
+/// their resources. Each begins with all that was given, as after a restart, and no call comes
+/// between: all of them are replaced, or none. Reconciles bring to the containers what changed.
+/// Errors: that of the first that cannot; kFailedPrecondition for a resource that none of `running`
+/// serves.
+///
+/// Threads: one at a time, none of the plugins'; waits for calls in progress.
+Status ReplaceBuiltins(std::vector<BuiltinPlugin> fresh, const LocalPlugins& running);
 
 /// Teaches the built-in ones of `plugins` all that `state` records of them, for a checkpoint that
 /// could be read only after their start. Calls that begin later find them taught.

@@ -32,6 +32,12 @@ Counter& AddAdmissionResult(Registry& registry, const std::string& result) {
                     {{"result", result}});
 }
 
+Counter& AddReloadResult(Registry& registry, const std::string& result) {
+  return AddCounter(registry, "qrm_config_reloads_total",
+                    "Times the configuration was read again while qrmd runs, by result.",
+                    {{"result", result}});
+}
+
 Counter& AddPodResources(Registry& registry, const std::string& name, const std::string& help,
                          const std::string& version) {
   return AddCounter(registry, "pod_resources_endpoint_" + name, help,
@@ -172,12 +178,17 @@ PodResourcesMetrics::PodResourcesMetrics(Registry& registry)
               .Help("Plugins that did not tell what a container holds by place, by resource.")
               .Register(registry)) {}
 
+ReloadMetrics::ReloadMetrics(Registry& registry)
+    : accepted_total(AddReloadResult(registry, "accepted")),
+      refused_total(AddReloadResult(registry, "refused")) {}
+
 Metrics::Metrics()
     : registry(std::make_shared<Registry>()),
       admission(*registry),
       nri(*registry),
       plugins(*registry),
       store(*registry),
-      pod_resources(*registry) {}
+      pod_resources(*registry),
+      reloads(*registry) {}
 
 }  // namespace qrm::manager

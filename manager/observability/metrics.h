@@ -107,6 +107,14 @@ struct PodResourcesMetrics {
   prometheus::Family<prometheus::Counter>& placement_errors_total;    ///< by resource
 };
 
+/// The configuration file, read again while qrmd runs.
+struct ReloadMetrics {
+  explicit ReloadMetrics(prometheus::Registry& registry);
+
+  prometheus::Counter& accepted_total;
+  prometheus::Counter& refused_total;
+};
+
 /// All of them, on one registry.
 struct Metrics {
   Metrics();
@@ -117,6 +125,7 @@ struct Metrics {
   PluginMetrics plugins;
   StoreMetrics store;
   PodResourcesMetrics pod_resources;
+  ReloadMetrics reloads;
 };
 
 }  // namespace qrm::manager

@@ -34,15 +34,18 @@ class ReloadTest : public testing::Test {
   void SetUp() override { Start(""); }
   void Start(const std::string& keys) {
     Write(keys);
-    node_ = std::make_unique<Node>(
+    node_ = MakeNode();
+    ASSERT_TRUE(IsOk(node_->Start(1)));
+  }
+  std::unique_ptr<Node> MakeNode() const {
+    return std::make_unique<Node>(
         Node::Options{.bin_dir = std::filesystem::canonical("/proc/self/exe").parent_path(),
                       .work_dir = dir_ / "node",
                       .config = dir_ / "qrmd.yaml",
                       .nri_socket = runtime_.nri_socket(),
                       .cri_socket = runtime_.cri_socket(),
-                      .builtin_plugins = "memory",
+                      .builtin_plugins = builtin_plugins_,
                       .reconcile_period = "60s"});
-    ASSERT_TRUE(IsOk(node_->Start(1)));
   }
   void Write(const std::string& keys) { std::ofstream(dir_ / "qrmd.yaml") << kMachine << keys; }
   std::string Log(const std::string& program) const {
@@ -57,6 +60,7 @@ class ReloadTest : public testing::Test {
     return ::testing::AssertionFailure() << Log(program);
   }
 
+  std::string builtin_plugins_ = "memory";
   TempDir dir_;
   SimulatedRuntime runtime_{dir_.path()};
   std::unique_ptr<Node> node_;
@@ -89,6 +93,100 @@ class ReloadClassesTest : public ReloadTest {
   }
   std::string Classes() const { return node_->Qrmctl({"classes"}).value_or(""); }
 };
+
+/// With the cpu plugin inside, and a pool of its keys.
+class ReloadPluginsTest : public ReloadTest {
+ protected:
+  static constexpr char kWeb[] = "web: {cpus: \"3\", roles: [web]}";
+
+  void SetUp() override {
+    builtin_plugins_ = "cpu";
+    Start(Keys(""));
+  }
+  static std::string Keys(const std::string& roles, const std::string& pools = kWeb) {
+    return "plugins: {cpu: {pools: {" + pools + "}, roles: {" + roles + "}}}\n";
+  }
+  static PodSpec Pod(const std::string& name, const std::string& role) {
+    PodSpec pod{
+        .name = name, .uid = "uid-" + name, .container = {.name = "main", .milli_cpus = 1000}};
+    pod.labels["katalyst.kubewharf.io/pod_role"] = role;
+    return pod;
+  }
+  std::string CpusOf(const std::string& pod) const {
+    return runtime_.RunOptions(pod)["linux_container_resources"].value("cpusetCpus", "");
+  }
+};
+
+/// Where a ConfigMap is mounted: the file is a link into a directory behind a link that is swapped.
+class ReloadMountTest : public ReloadPluginsTest {
+ protected:
+  void SetUp() override {
+    builtin_plugins_ = "cpu";
+    Mount("first", Keys(""));
+    std::filesystem::create_symlink("..data/qrmd.yaml", dir_ / "qrmd.yaml");
+    node_ = MakeNode();
+    ASSERT_TRUE(IsOk(node_->Start(1)));
+  }
+  /// As kubelet's AtomicWriter does.
+  void Mount(const std::string& version, const std::string& keys) {
+    std::filesystem::create_directory(dir_ / version);
+    std::ofstream(dir_ / (version + "/qrmd.yaml")) << kMachine << keys;
+    std::filesystem::create_symlink(version, dir_ / "..data_tmp");
+    std::filesystem::rename(dir_ / "..data_tmp", dir_ / "..data");
+  }
+};
+
+TEST_F(ReloadPluginsTest, RoleThatIsAddedCountsForTheNextContainerAndNobodyElseMoves) {
+  ASSERT_TRUE(IsOk(runtime_.RunPod(Pod("web", "web"))));
+  ASSERT_EQ(CpusOf("web"), "3");
+  Write(Keys("db: {}"));
+  ::kill(node_->daemon_pid(), SIGHUP);
+  ASSERT_TRUE(Logs("\"configuration changed\" key=plugins"));
+  EXPECT_TRUE(IsOk(runtime_.RunPod(Pod("db", "db"))));
+  EXPECT_EQ(CpusOf("db"), "0");
+  ASSERT_TRUE(IsOk(node_->Reconcile()));
+  EXPECT_EQ(CpusOf("web"), "3");
+}
+
+TEST_F(ReloadPluginsTest, PoolOfOtherCpusTakesItsContainersAlong) {
+  ASSERT_TRUE(IsOk(runtime_.RunPod(Pod("web", "web"))));
+  Write(Keys("", "web: {cpus: \"1-2\", roles: [web]}"));
+  EXPECT_TRUE(Await([&] { return CpusOf("web") == "1-2"; })) << Log("qrmd");
+}
+
+TEST_F(ReloadPluginsTest, WhatAPluginRefusesChangesNothingAndStatusSaysSo) {
+  ASSERT_TRUE(IsOk(runtime_.RunPod(Pod("web", "web"))));
+  Write("log-level: debug\n" + Keys("db: {}", "web: {cpus: \"0-3\", roles: [web]}"));
+  ::kill(node_->daemon_pid(), SIGHUP);
+  ASSERT_TRUE(Logs("configuration refused: the former one stays in force"));
+  EXPECT_THAT(Log("qrmd"), AllOf(HasSubstr("qrmd.yaml:3: "), Not(HasSubstr("key=log-level"))));
+  EXPECT_THAT(node_->Qrmctl({"status"}).value_or(""),
+              HasSubstr("the configuration file is refused, the former one stays in force"));
+  EXPECT_TRUE(IsOk(runtime_.RunPod(Pod("db", "db"))));
+  EXPECT_EQ(CpusOf("db"), "0-2") << "there is no such role";
+  EXPECT_EQ(CpusOf("web"), "3");
+  Write(Keys(""));
+  EXPECT_TRUE(Await([&] {
+    return node_->Qrmctl({"status"}).value_or("file is refused").find("file is refused") ==
+           std::string::npos;
+  }));
+}
+
+TEST_F(ReloadMountTest, VersionThatTakesTheFormersPlaceIsReadWithoutASignal) {
+  ASSERT_TRUE(IsOk(runtime_.RunPod(Pod("web", "web"))));
+  Mount("second", Keys("", "web: {cpus: \"2\", roles: [web]}"));
+  EXPECT_TRUE(Await([&] { return CpusOf("web") == "2"; })) << Log("qrmd");
+}
+
+TEST_F(ReloadMountTest, HalfOfAFileIsRefusedAndTheWholeIsTaken) {
+  const std::string whole = Keys("", "web: {cpus: \"2\", roles: [web]}");
+  Mount("second", whole.substr(0, whole.size() / 2));
+  ASSERT_TRUE(Logs("configuration refused: the former one stays in force"));
+  ASSERT_TRUE(IsOk(runtime_.RunPod(Pod("web", "web"))));
+  EXPECT_EQ(CpusOf("web"), "3");
+  std::ofstream(dir_ / "second/qrmd.yaml") << kMachine << whole;
+  EXPECT_TRUE(Await([&] { return CpusOf("web") == "2"; })) << Log("qrmd");
+}
 
 TEST_F(ReloadTest, LogLevelFollowsTheFile) {
   Write("log-level: debug\n");

@@ -58,6 +58,10 @@ void LocalPlugin::Post(std::function<void()> task) {
   impl_->thread.Post(std::move(task));
 }
 
+void LocalPlugin::Run(const std::function<void(sdk::PluginDriver& driver)>& task) {
+  impl_->thread.Run([&] { task(impl_->driver); });
+}
+
 void LocalPlugin::Start(const std::shared_ptr<Call>& call, Deadline deadline) {
   if (call->method().answered_by == calls::AnsweredBy::kAnyThread) {
     call->Serve(impl_->driver, impl_->reading);

@@ -13,6 +13,10 @@
 #include "plugins/sdk/plugin.h"
 #include "plugins/sdk/plugin_state.h"
 
+namespace qrm::sdk {
+class PluginDriver;
+}  // namespace qrm::sdk
+
 namespace qrm::manager {
 
 /// A plugin, its thread, its grants and their state: what sdk::PluginHost serves on a socket, for
@@ -45,6 +49,10 @@ class LocalPlugin final : public PluginClient {
 
   /// Runs `task` on the plugin's thread, between calls. It must not throw.
   void Post(std::function<void()> task);
+
+  /// Runs `task` between calls, with what drives the plugin, and waits for it. It must not throw.
+  /// Threads: any but the plugin's.
+  void Run(const std::function<void(sdk::PluginDriver& driver)>& task);
 
   std::shared_ptr<grpc::Channel> channel() const override { return nullptr; }
   void Start(const std::shared_ptr<calls::Call>& call, Deadline deadline) override;

@@ -7,6 +7,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "topology/discovery.h"
+
 namespace qrm::manager {
 namespace {
 
@@ -58,6 +60,31 @@ TEST(BuiltinPoolsTest, HaveTheCpusThatSomebodySetOrTheConfiguredOnes) {
   EXPECT_EQ(ToString(pools[0].configured), "0-3");
   EXPECT_TRUE(pools[0].changed());
   EXPECT_FALSE(pools[1].changed());
+}
+
+Machine FourCpus() {
+  return *Discover(*MachineSource::Parse("synthetic:package:1 [numa] core:4 pu:1"));
+}
+
+TEST(ChangedPluginsTest, AreThoseOfTheFormerWhoseKeysAreOthers) {
+  BuiltinOptions former = WithPools("pools: {a: {cpus: 0-1}}");
+  former.plugins = {"cpu", "memory"};
+  const auto resources = [&](const BuiltinOptions& next) {
+    std::vector<std::string> made;
+    for (const BuiltinPlugin& plugin : *MakeChangedPlugins(former, next, FourCpus())) {
+      made.push_back(plugin.resource);
+    }
+    return made;
+  };
+  EXPECT_THAT(resources(WithPools("# the same\npools: {a: {cpus: 0-1}}")), ElementsAre());
+  EXPECT_THAT(resources(WithPools("pools: {a: {cpus: 0-2}}")), ElementsAre("cpu"));
+  EXPECT_THAT(resources({}), ElementsAre("cpu")) << "its section is gone";
+}
+
+TEST(ChangedPluginsTest, ThatDoNotFitNameTheirPlaceInTheFile) {
+  const auto made =
+      MakeChangedPlugins(WithPools(""), WithPools("pools: {a: {cpus: 0-3}}"), FourCpus());
+  EXPECT_THAT(MessageOf(made.status()), ::testing::StartsWith("cpu.yaml:1: cannot "));
 }
 
 TEST(BuiltinPoolsTest, OfAnotherConfigurationAreTheConfiguredOnes) {

@@ -1,0 +1,34 @@
+// Publishes the keys as one immutable value.
+#include "manager/daemon/config_in_force.h"
+
+#include <utility>
+
+namespace qrm::manager {
+
+ConfigInForce::ConfigInForce(const NodeConfig::Parts& parts) : parts_(parts) {
+  Take(parts.builtin);
+}
+
+std::shared_ptr<const ConfigInForce::Keys> ConfigInForce::Load() const {
+  const MutexLock lock(mutex_);
+  return keys_;
+}
+
+void ConfigInForce::Take(const BuiltinOptions& builtin) {
+  auto keys = std::make_shared<const Keys>(Keys{
+      builtin, NodeConfig::Make({parts_.machine, builtin, parts_.admission, parts_.pod_keys})});
+  const MutexLock lock(mutex_);
+  keys_ = std::move(keys);
+}
+
+void ConfigInForce::NoteReading(const Status& taken) {
+  const MutexLock lock(mutex_);
+  refusal_ = taken.ok() ? "" : MessageOf(taken);
+}
+
+std::string ConfigInForce::refusal() const {
+  const MutexLock lock(mutex_);
+  return refusal_;
+}
+
+}  // namespace qrm::manager

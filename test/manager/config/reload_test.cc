@@ -1,0 +1,91 @@
+// What is taken over of a configuration that is read again, and what is refused.
+#include "manager/config/reload.h"
+
+#include <algorithm>
+#include <fstream>
+#include <string>
+#include <vector>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "api/base/log.h"
+#include "manager/config/read_config.h"
+#include "test/support/temp_dir.h"
+
+namespace qrm::manager {
+namespace {
+
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
+
+bool InfoIsLogged() {
+  bool heard = false;
+  log::SetSink([&](log::Level, const std::string&) { heard = true; });
+  log::Info("line of the test that looks for the level");
+  log::SetSink({});
+  return heard;
+}
+
+class ReloadTest : public testing::Test {
+ protected:
+  Config Read(const std::string& text) {
+    std::ofstream(path_) << text;
+    return *ReadConfig(path_, {});
+  }
+  Status Reread(const std::string& text) {
+    std::ofstream(path_) << text;
+    return reload_.ReadAgain()(
+        {.classes = [](const ClassesOptions&) { return OkStatus(); },
+         .plugins =
+             [this](const BuiltinOptions& options) {
+               const auto cpu = options.sections.find("cpu");
+               asked_.push_back(cpu == options.sections.end() ? "" : cpu->second.OneLine());
+               plugins_ = options.plugins;
+               return takes_;
+             }});
+  }
+
+  const test::TempDir dir_;
+  const std::string path_ = dir_ / "qrmd.yaml";
+  Reload reload_{Read("builtin-plugins: [cpu]\nplugins: {cpu: {roles: {db: {}}}}\n"),
+                 [this] { return ReadConfig(path_, {}); }};
+  Status takes_;
+  std::vector<std::string> asked_;    // the keys of cpu, each time that plugins were to take theirs
+  std::vector<std::string> plugins_;  // that they are for
+};
+
+TEST_F(ReloadTest, SectionsOfPluginsAreTakenOverOnce) {
+  EXPECT_TRUE(Reread("builtin-plugins: [cpu]\nplugins: {cpu: {roles: {web: {}}}}\n").ok());
+  EXPECT_TRUE(
+      Reread("# no other\nbuiltin-plugins: [cpu]\nplugins: {cpu: {roles: {web: {}}}}\n").ok());
+  EXPECT_THAT(asked_, ElementsAre("{roles: {web: {}}}"));
+}
+
+TEST_F(ReloadTest, PluginsThatComeOrGoWaitForAStart) {
+  EXPECT_TRUE(Reread("builtin-plugins: [memory]\nplugins: {cpu: {}}\n").ok());
+  EXPECT_THAT(plugins_, ElementsAre("cpu"));
+}
+
+TEST_F(ReloadTest, WhatAPluginRefusesChangesNothingAtAllAndIsTriedAgain) {
+  const std::string wrong = "builtin-plugins: [cpu]\nlog-level: error\nplugins: {cpu: {}}\n";
+  log::SetLevel(log::Level::kInfo);
+  takes_ = Errorf(StatusCode::kInvalidArgument, "cannot fit");
+  EXPECT_THAT(MessageOf(Reread(wrong)), HasSubstr("cannot fit"));
+  EXPECT_TRUE(InfoIsLogged());
+  takes_ = OkStatus();
+  EXPECT_TRUE(Reread(wrong).ok());
+  EXPECT_FALSE(InfoIsLogged());
+  EXPECT_EQ(asked_.size(), 2U);
+  log::SetLevel(log::Level::kInfo);
+}
+
+TEST_F(ReloadTest, FileThatCannotBeReadAsksNobody) {
+  EXPECT_THAT(MessageOf(Reread("log-level: loud\nplugins: {cpu: {}}\n")),
+              HasSubstr("qrmd.yaml:1: log-level"));
+  EXPECT_THAT(asked_, IsEmpty());
+}
+
+}  // namespace
+}  // namespace qrm::manager
