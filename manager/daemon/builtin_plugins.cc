@@ -179,6 +179,16 @@ StatusOr<std::vector<BuiltinPlugin>> MakeChangedPlugins(const BuiltinOptions& fo
     const auto section = options.sections.find(plugin);
     return section == options.sections.end() ? "{}" : section->second.OneLine();
   };
+  const BuiltinOptions same_plugins{.plugins = former.plugins, .sections = next.sections};
+  QRM_ASSIGN_OR_RETURN(const auto annotations, NetnsAnnotations(former));
+  QRM_ASSIGN_OR_RETURN(const auto next_annotations, NetnsAnnotations(same_plugins));
+  if (annotations != next_annotations) {  // permissions are asked about the one of the start
+    return Errorf(
+        StatusCode::kFailedPrecondition,
+        "cannot change plugins.nic.names.netns-annotation from {} to {} while qrmd runs; put it "
+        "back, or start qrmd again",
+        annotations.front(), next_annotations.front());
+  }
   BuiltinOptions changed{.plugins = {}, .sections = next.sections};
   for (const std::string& plugin : former.plugins) {
     if (text(former, plugin) != text(next, plugin)) {

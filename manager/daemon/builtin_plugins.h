@@ -45,7 +45,7 @@ StatusOr<std::vector<BuiltinPlugin>> MakeBuiltinPlugins(const BuiltinOptions& op
                                                         const Machine& machine);
 
 /// Those of the plugins of `former` whose sections are others in `next`, made of these. Errors: as
-/// MakeBuiltinPlugins.
+/// MakeBuiltinPlugins; kFailedPrecondition when NetnsAnnotations would change.
 StatusOr<std::vector<BuiltinPlugin>> MakeChangedPlugins(const BuiltinOptions& former,
                                                         const BuiltinOptions& next,
                                                         const Machine& machine);

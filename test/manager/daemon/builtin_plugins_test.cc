@@ -81,6 +81,19 @@ TEST(ChangedPluginsTest, AreThoseOfTheFormerWhoseKeysAreOthers) {
   EXPECT_THAT(resources({}), ElementsAre("cpu")) << "its section is gone";
 }
 
+TEST(ChangedPluginsTest, KeepTheAnnotationThatPermissionsAreAskedAbout) {
+  const auto with_nic = [](const std::string& keys) {
+    BuiltinOptions options{.plugins = {"nic"}};
+    options.sections.emplace("nic", *config::Section::Parse(keys, "nic.yaml"));
+    return options;
+  };
+  const auto made = MakeChangedPlugins(
+      with_nic("follow: none"),
+      with_nic("{follow: none, names: {netns-annotation: example.com/netns}}"), FourCpus());
+  EXPECT_THAT(MessageOf(made.status()),
+              ::testing::HasSubstr("from kubernetes.io/host-netns-path to example.com/netns"));
+}
+
 TEST(ChangedPluginsTest, ThatDoNotFitNameTheirPlaceInTheFile) {
   const auto made =
       MakeChangedPlugins(WithPools(""), WithPools("pools: {a: {cpus: 0-3}}"), FourCpus());
