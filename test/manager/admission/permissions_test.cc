@@ -214,7 +214,7 @@ TEST(PermissionsTest, StarsStandForAnyText) {
 }
 
 TEST(PermissionsTest, NetworkNamespacesCountUnderAllNamesThatAreConfigured) {
-  const AdmissionOptions options{.permissions = *Read("- {namespaces: [\"*\"], allow: []}"),
+  const AdmissionOptions options{.permissions = *Read(R"([{namespaces: ["*"]}])"),
                                  .netns_annotations = {"example.com/netns", "example.com/other"}};
   const auto refused = [&](const char* annotation) {
     return !CheckGiven({}, {{"NIC", {.annotations = {{annotation, "/run/netns/a"}}}}}, options)
