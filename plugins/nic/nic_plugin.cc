@@ -118,6 +118,8 @@ class NicPlugin final : public sdk::ResourcePlugin {
     return resource;
   }
 
+  void Retire() override { watch_.reset(); }
+
   std::string ExportState(const sdk::Grants& grants) const override {
     const NicsPtr nics = Nics();
     return ExportJson(ViewOf(*nics), grants);
@@ -152,7 +154,7 @@ class NicPlugin final : public sdk::ResourcePlugin {
   NicState state_;
   mutable Mutex mutex_;
   NicsPtr nics_ QRM_GUARDED_BY(mutex_);
-  const std::unique_ptr<FactsWatch> watch_;  ///< last: it calls until it is gone
+  std::unique_ptr<FactsWatch> watch_;  ///< last: it calls until it is gone
 };
 
 }  // namespace

@@ -113,6 +113,10 @@ class ResourcePlugin {
   /// The plugin's whole state as JSON, in the form of the QoS Resource Manager proposal.
   virtual std::string ExportState(const Grants& grants) const;
 
+  /// Ends what the plugin does on its own, such as watching: another one, with a changed
+  /// configuration, is in its place, and nobody calls it any more.
+  virtual void Retire() {}
+
   /// Makes the manager ask Reconcile now instead of at its next period: call it when allocations
   /// should change without a call of the manager. Several calls may lead to one question. Threads:
   /// any; returns at once.

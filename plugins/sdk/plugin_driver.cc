@@ -367,6 +367,14 @@ Status PluginDriver::Prepare(ResourcePlugin& next) {
 
 void PluginDriver::Replace(std::unique_ptr<ResourcePlugin> next) {
   next->changes().Connect([&first = plugin_] { first.NotifyChanged(); });
+  const Status retired = Ask("Retire", [](ResourcePlugin& former) {
+    former.Retire();
+    return OkStatus();
+  });
+  if (!retired.ok()) {
+    log::Warning("replaced plugin goes on by itself",
+                 {{"resource", resource_}, {"error", MessageOf(retired)}});
+  }
   serving_ = next.get();
   replacement_ = std::move(next);
   if (const Status kept = Commit({}); !kept.ok()) {

@@ -32,6 +32,9 @@ constexpr char kNetns[] = "/run/netns/a";
 class ScriptedWatch final : public FactsWatch {
  public:
   explicit ScriptedWatch(std::function<void(const NicFacts&)>& tell) : tell_(tell) {}
+  ~ScriptedWatch() override { tell_ = nullptr; }
+  ScriptedWatch(const ScriptedWatch&) = delete;
+  ScriptedWatch& operator=(const ScriptedWatch&) = delete;
   void Start(std::function<void(const NicFacts&)> on_change) override {
     tell_ = std::move(on_change);
   }
@@ -78,6 +81,13 @@ TEST_F(NicHealthTest, NewContainersAvoidAnUnhealthyNic) {
   ContainerRequest second = Request("pod1", "", "NIC", 1);
   second.key.container = "c1";
   EXPECT_EQ(drive.Admit(second)->value, "b") << "a sidecar of who had it before, too";
+}
+
+TEST_F(NicHealthTest, RetiredPluginWatchesNoMore) {
+  const auto plugin = Make(kTwo, Host({{"a", Healthy("192.0.2.1")}}));
+  ASSERT_TRUE(tell_);
+  plugin->Retire();
+  EXPECT_FALSE(tell_);
 }
 
 TEST_F(NicHealthTest, RefusalsNameNicAndReason) {

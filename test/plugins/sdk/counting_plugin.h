@@ -65,6 +65,7 @@ class CountingPlugin final : public sdk::ResourcePlugin {
     return allocation;
   }
 
+  void Retire() override { ++retired; }
   void Remove(const std::vector<ContainerKey>& keys) override {
     removed.insert(removed.end(), keys.begin(), keys.end());
     for (const ContainerKey& key : keys) {
@@ -125,6 +126,7 @@ class CountingPlugin final : public sdk::ResourcePlugin {
   TopologyHint last_hint;
   int hint_calls = 0;
   int allocate_calls = 0;
+  int retired = 0;
   /// Runs in Allocate; may throw.
   std::vector<ContainerKey> prepared;
   Status prepares;

@@ -352,6 +352,16 @@ TEST_F(PluginDriverTest, ReplacementBeginsWithWhatWasGivenAndKept) {
   EXPECT_EQ(second.allocate_calls, 1);
 }
 
+TEST_F(PluginDriverTest, ReplacedPluginIsRetiredOnce) {
+  for (int turn = 0; turn < 2; ++turn) {
+    auto next = std::make_unique<CountingPlugin>();
+    ASSERT_TRUE(driver_.Prepare(*next).ok());
+    EXPECT_EQ(plugin_.retired, turn) << "it serves until Replace";
+    driver_.Replace(std::move(next));
+    EXPECT_EQ(plugin_.retired, 1);
+  }
+}
+
 TEST_F(PluginDriverTest, ReplacementAsksForAReconcileAndIsHeardByWhoHeardTheFirst) {
   int heard = 0;
   plugin_.changes().Connect([&] { ++heard; });
