@@ -71,7 +71,8 @@ TEST(ChangedPluginsTest, AreThoseOfTheFormerWhoseKeysAreOthers) {
   former.plugins = {"cpu", "memory"};
   const auto resources = [&](const BuiltinOptions& next) {
     std::vector<std::string> made;
-    for (const BuiltinPlugin& plugin : *MakeChangedPlugins(former, next, FourCpus())) {
+    const auto changed = MakeChangedPlugins(former, next, FourCpus());
+    for (const BuiltinPlugin& plugin : *changed) {
       made.push_back(plugin.resource);
     }
     return made;

@@ -252,7 +252,8 @@ TEST_F(QrmctlTest, JsonHasNumbersAndEveryKey) {
       "cpus": "0-3",
       "roles": [],
       "containers": 0,
-      "configured_cpus": ""
+      "configured_cpus": "",
+      "borrowed_cpus": ""
     }
   ]
 }
@@ -271,6 +272,7 @@ TEST_F(QrmctlTest, YamlQuotesWhatWouldReadAsAnotherType) {
       - web
     containers: 0
     configured_cpus: ""
+    borrowed_cpus: ""
 )");
 }
 
