@@ -206,7 +206,8 @@ TEST_F(IrqbalanceTest, AListThatItWouldCutIsRefused) {
 }
 
 std::string FindProgram() {
-  std::istringstream places(std::string(::getenv("PATH") != nullptr ? ::getenv("PATH") : "") +
+  const char* const path_variable = ::getenv("PATH");
+  std::istringstream places(std::string(path_variable == nullptr ? "" : path_variable) +
                             ":/usr/sbin");
   for (std::string place; std::getline(places, place, ':');) {
     if (const std::string path = place + "/irqbalance"; ::access(path.c_str(), X_OK) == 0) {
