@@ -141,16 +141,16 @@ std::map<ContainerKey, std::vector<MemoryBlock>> ShrinkInits(const View& view,
   return inits;
 }
 
-/// Notes in `decision` how much ordinary memory each node gives once the init containers hold less,
-/// and who makes way for that.
-void TakeParts(const View& view, const ContainerKey& key, Decision& decision) {
+/// Notes in `binding` how much ordinary memory each node gives once the init containers of
+/// `decision` hold less, and in `decision` who makes way for that.
+void TakeParts(const View& view, const ContainerKey& key, Binding& binding, Decision& decision) {
   Bindings others = view.bindings;
   for (const auto& [init, blocks] : decision.inits) {
     others.at(init).blocks = blocks;
   }
   Books books({view.machine, view.config, others});
-  decision.binding->bytes_by_node = books.Take(key, decision.binding->blocks);
-  std::erase_if(decision.binding->bytes_by_node, [](const auto& part) { return part.second == 0; });
+  binding.bytes_by_node = books.Take(key, binding.blocks);
+  std::erase_if(binding.bytes_by_node, [](const auto& part) { return part.second == 0; });
   decision.moved = books.Moved(others);
 }
 
@@ -169,11 +169,11 @@ StatusOr<Decision> PlaceByStaticPolicy(const View& view, const ContainerRequest&
     binding.blocks.push_back({.nodes = *nodes, .type = type, .bytes = amount});
   }
   Decision decision{.inits = ShrinkInits(view, request, binding.blocks)};
-  decision.binding = std::move(binding);
-  TakeParts(view, request.key, decision);
+  TakeParts(view, request.key, binding, decision);
   const bool preferred = hint.preferred && *nodes == hint.nodes;
-  decision.allocation = Bind({.nodes = *nodes, .preferred = preferred}, OrdinaryBytes(bytes),
-                             decision.binding->bytes_by_node);
+  decision.allocation =
+      Bind({.nodes = *nodes, .preferred = preferred}, OrdinaryBytes(bytes), binding.bytes_by_node);
+  decision.binding = std::move(binding);
   return decision;
 }
 

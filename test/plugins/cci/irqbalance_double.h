@@ -36,7 +36,7 @@ class IrqbalanceDouble {
     if (place == Place::kFile) {
       const std::string path = root + "/" + cci::BanFile(process);
       std::filesystem::create_directories(std::filesystem::path(path).parent_path());
-      address = SocketAddress(path).value();
+      address = SocketAddress(path).value_or(address);
     } else {
       const std::string name = fmt::format("irqbalance{}.sock", process);
       name.copy(&address.sun_path[1], sizeof(address.sun_path) - 1);
