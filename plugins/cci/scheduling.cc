@@ -51,7 +51,7 @@ StatusOr<std::vector<Attribute>> ChooseScheduling(const std::vector<Attribute>& 
                                                   std::vector<sdk::UnmetWish>& unmet) {
   std::vector<Attribute> kept;
   for (const Attribute& attribute : asked) {
-    const Status good = Check(attribute, machine);
+    Status good = Check(attribute, machine);
     if (good.ok()) {
       kept.push_back(attribute);
       kept.back().is_wish = false;

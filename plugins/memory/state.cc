@@ -38,8 +38,8 @@ class Rebuilder {
     if (placement.ok() && placement->by_static_policy) {
       AddBlocks(grant, binding);
     } else if (!binding.bytes_by_node.empty()) {
-      const bool even = placement.ok() && placement->rule.has_value() &&
-                        placement->rule->numa == placement::NumaSpan::kEven;
+      const std::optional<BindingRule> rule = placement.ok() ? placement->rule : std::nullopt;
+      const bool even = rule.has_value() && rule->numa == placement::NumaSpan::kEven;
       AddBlocksOfRule(grant, even ? Split::kAsItIs : Split::kAnywhere, binding);
     }
     if (!NodesOf(binding).Empty()) {
