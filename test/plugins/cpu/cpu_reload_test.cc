@@ -123,7 +123,7 @@ TEST_P(CpuReloadPropertyTest, GivesWhatARestartGivesAndMovesNobodyOfAPoolThatIsT
   Running running(before.text);
   const std::array<std::string, 5> roles = {"a", "b", "c", "r", "none"};
   for (int pod = 0; pod < 12; ++pod) {
-    const std::string role = roles.at(random() % roles.size());
+    const std::string& role = roles.at(random() % roles.size());
     running.Admit(Request(fmt::format("{}{}", role, pod), role, "cpu",
                           static_cast<double>(1 + random() % 3)));
   }
