@@ -79,6 +79,8 @@ void FillList(const Hints& hints, pb::ListOfTopologyHints& list) {
 
 /// Values of the two cpuset knobs must be lists; every other knob is checked where it is applied.
 Status CheckKnob(const ResourceAllocation& allocation) {
+  QRM_RETURN_IF_ERROR(CpuSet::Parse(allocation.may_share).status());
+  QRM_RETURN_IF_ERROR(CpuSet::Parse(allocation.shares).status());
   if (allocation.oci_property == kCpusetCpus) {
     return CpuSet::Parse(allocation.value).status();
   }
@@ -260,6 +262,8 @@ pb::ResourceAllocationInfo ToWire(const ResourceAllocation& allocation) {
   }
   message.set_exclusive(allocation.exclusive);
   message.set_decided_by(allocation.decided_by);
+  message.set_may_share(allocation.may_share);
+  message.set_shares(allocation.shares);
   return message;
 }
 
@@ -287,6 +291,8 @@ StatusOr<ResourceAllocation> FromWire(const pb::ResourceAllocationInfo& message)
   }
   allocation.exclusive = message.exclusive();
   allocation.decided_by = Cut(message.decided_by(), kMostForeignBytes);
+  allocation.may_share = message.may_share();
+  allocation.shares = message.shares();
   QRM_RETURN_IF_ERROR(CheckKnob(allocation));
   return allocation;
 }

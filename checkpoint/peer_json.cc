@@ -129,6 +129,8 @@ ResourceAllocation ReadAllocationOrThrow(const Json& json) {
                                    .envs = json.value("envs", StringMap()),
                                    .annotations = json.value("annotations", StringMap()),
                                    .exclusive = Flag(json, "exclusive"),
+                                   .may_share = Text(json, "may_share"),
+                                   .shares = Text(json, "shares"),
                                    .decided_by = Text(json, "decided_by")};
   if (json.contains("resource_hints")) {
     allocation.hints = ReadHints(json.at("resource_hints"));
@@ -155,6 +157,8 @@ Status Validate(const ResourceAllocation& allocation) {
   if (allocation.oci_property == kCpusetCpus) {
     QRM_RETURN_IF_ERROR(CpuSet::Parse(allocation.value).status());
   }
+  QRM_RETURN_IF_ERROR(CpuSet::Parse(allocation.may_share).status());
+  QRM_RETURN_IF_ERROR(CpuSet::Parse(allocation.shares).status());
   if (allocation.oci_property == kCpusetMems) {
     QRM_RETURN_IF_ERROR(NumaMask::Parse(allocation.value).status());
   }
@@ -241,6 +245,8 @@ Json WriteAllocation(const ResourceAllocation& allocation) {
     json["devices"].push_back(std::move(item));
   }
   PutUnlessEmpty(json, "exclusive", allocation.exclusive);
+  PutUnlessEmpty(json, "may_share", allocation.may_share);
+  PutUnlessEmpty(json, "shares", allocation.shares);
   PutUnlessEmpty(json, "decided_by", allocation.decided_by);
   return json;
 }

@@ -109,6 +109,8 @@ class Writer {
     message.set_quantity(Finite(allocation.quantity, resource));
     message.set_exclusive(allocation.exclusive);
     message.set_decided_by(Text(allocation.decided_by));
+    message.set_may_share(Text(allocation.may_share));
+    message.set_shares(Text(allocation.shares));
     if (allocation.hints.has_value()) {
       pb::Hints& hints = *message.mutable_hints();
       for (const TopologyHint& hint : *allocation.hints) {
@@ -206,6 +208,8 @@ StatusOr<ResourceAllocation> Read(const pb::Allocation& message) {
                                 .annotations = Read(message.annotations()),
                                 .amount_by_node = Read(message.amount_by_node()),
                                 .exclusive = message.exclusive(),
+                                .may_share = message.may_share(),
+                                .shares = message.shares(),
                                 .decided_by = message.decided_by()};
   if (message.has_hints()) {
     QRM_ASSIGN_OR_RETURN(allocation.hints, Read(message.hints()));

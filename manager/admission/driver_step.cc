@@ -166,7 +166,10 @@ Status DriverStep::Admit(Draft& draft, Deadline deadline) const {
   QRM_RETURN_IF_ERROR(answers.front().status());
   part.grant = *std::move(answers.front());
   const Status good =
-      CheckGrant(part.grant, {.offer = part.offer, .cpus = part.cpus, .machine = machine_});
+      CheckGrant(part.grant, {.offer = part.offer,
+                              .cpus = part.cpus,
+                              .machine = machine_,
+                              .pool_is_followed = NeedsPlugin(kCpuResource, options_, plugins_)});
   draft.bad_answer = good.code() == StatusCode::kInvalidArgument;
   QRM_RETURN_IF_ERROR(good);
   const std::optional<PluginInfo> driver = plugins_.Find(part.resource);
@@ -188,7 +191,7 @@ Status DriverStep::Withhold(Draft& draft, const DriverPart& part, Deadline deadl
   }
   draft.failed_resource = kCpuResource;
   draft.allocated.emplace_back(kCpuResource);
-  const ResourceAllocation withheld = WithheldBy(part.grant, machine_);
+  const ResourceAllocation withheld = WithheldBy(part.grant, machine_, part.offer.shared);
   const checkpoint::ContainerRecord record{.type = draft.demand.type,
                                            .index = draft.demand.index,
                                            .requests = draft.explanation.requests,

@@ -54,6 +54,10 @@ Json ToJson(const ResourceAllocation& allocation) {
   if (allocation.exclusive) {
     json["exclusive"] = true;
   }
+  if (!allocation.may_share.empty()) {
+    json["may_share"] = allocation.may_share;
+    json["shares"] = allocation.shares;
+  }
   if (!allocation.envs.empty()) {
     json["envs"] = allocation.envs;
   }

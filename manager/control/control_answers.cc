@@ -65,6 +65,8 @@ void FillAllocation(const std::string& resource, const ResourceAllocation& alloc
   message.set_value(allocation.value);
   message.set_quantity(allocation.quantity);
   message.set_exclusive(allocation.exclusive);
+  message.set_may_share(allocation.may_share);
+  message.set_shares(allocation.shares);
   message.mutable_envs()->insert(allocation.envs.begin(), allocation.envs.end());
   message.mutable_annotations()->insert(allocation.annotations.begin(),
                                         allocation.annotations.end());

@@ -27,6 +27,7 @@ Holding HoldingOf(const ContainerRecord& record) {
       const CpuSet cpus = CpuSet::Parse(allocation.value).value_or(CpuSet{});
       (allocation.exclusive ? holding.exclusive : holding.shared) |= cpus;
     }
+    holding.shared |= CpuSet::Parse(allocation.shares).value_or(CpuSet{});
     if (resource == kMemory) {
       holding.memory_by_node = allocation.amount_by_node;
     }

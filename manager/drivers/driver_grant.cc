@@ -53,6 +53,31 @@ Status CheckTexts(const StringMap& envs, const StringMap& annotations) {
   return OkStatus();
 }
 
+/// What is shared must be there now; later it comes and goes with the pool.
+Status CheckShared(const sdk::ComputeGrant& grant, const GrantLimits& limits) {
+  const CpuSet& pool = limits.offer.shared;
+  for (const sdk::ComputePart& part : grant.parts) {
+    if (part.shared && !part.cpus.IsSubsetOf(pool)) {
+      return Errorf(StatusCode::kInvalidArgument,
+                    "it shares CPUs {} of which {} are not in the default pool, which is {}; share "
+                    "those, or the whole pool",
+                    ToString(part.cpus), ToString(part.cpus - pool), ToString(pool));
+    }
+  }
+  if (grant.shares() && !limits.pool_is_followed) {
+    return Errorf(StatusCode::kInvalidArgument,
+                  "it shares CPUs of the default pool, and there is no cpu plugin that keeps one; "
+                  "start one, or give CPUs of the container's own only");
+  }
+  if (grant.shares() && grant.SharedOf(pool).Empty()) {
+    return Errorf(StatusCode::kInvalidArgument,
+                  "it shares CPUs and gives all of them to the container alone; leave some in the "
+                  "default pool, which is {}",
+                  ToString(pool));
+  }
+  return OkStatus();
+}
+
 }  // namespace
 
 Status CheckGrant(const sdk::ComputeGrant& grant, const GrantLimits& limits) {
@@ -75,6 +100,7 @@ Status CheckGrant(const sdk::ComputeGrant& grant, const GrantLimits& limits) {
                   "or remove a pod",
                   ToString(all), ToString(offer.shared));
   }
+  QRM_RETURN_IF_ERROR(CheckShared(grant, limits));
   return CheckTexts(grant.envs, grant.annotations);
 }
 
@@ -106,8 +132,14 @@ AllocationByResource RecordsOf(const std::string& resource, const sdk::ComputeGr
   return records;
 }
 
-ResourceAllocation WithheldBy(const sdk::ComputeGrant& grant, const Machine& machine) {
-  return Own(grant.Cpus() | grant.Idle(), machine);
+ResourceAllocation WithheldBy(const sdk::ComputeGrant& grant, const Machine& machine,
+                              const CpuSet& pool) {
+  ResourceAllocation withheld = Own(grant.Cpus() | grant.Idle(), machine);
+  if (grant.shares()) {
+    withheld.may_share = ToString(grant.SharedOf(machine.cpu_set()));
+    withheld.shares = ToString(grant.SharedOf(pool));
+  }
+  return withheld;
 }
 
 }  // namespace qrm::manager

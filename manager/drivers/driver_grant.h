@@ -17,11 +17,13 @@ struct GrantLimits {
   const DriverOffer& offer;
   double cpus = 0;  ///< requested
   const Machine& machine;
+  bool pool_is_followed = false;  ///< a cpu plugin tells how the default pool changes
 };
 
-/// OK when `grant` has only CPUs that were offered and no more than requested, leaves the shared
-/// pool one, and no text that a runtime would fail on. Errors: kInvalidArgument for what breaks the
-/// offer, kResourceExhausted for a pool that would be empty; one sentence.
+/// OK when `grant` has only CPUs that were offered and no more than requested, shares only CPUs of
+/// the default pool of which one is left, leaves that pool one, and no text that a runtime would
+/// fail on. Errors: kInvalidArgument for what breaks the offer, kResourceExhausted for a pool that
+/// would be empty; one sentence.
 Status CheckGrant(const sdk::ComputeGrant& grant, const GrantLimits& limits);
 
 /// OK when the memory nodes of `grant` are among those of `memory`, the memory plugin's allocation
@@ -33,7 +35,9 @@ Status CheckMems(const sdk::ComputeGrant& grant, const ResourceAllocation* memor
 AllocationByResource RecordsOf(const std::string& resource, const sdk::ComputeGrant& grant,
                                const Machine& machine);
 
-/// The same as an allocation of the cpu plugin: all CPUs that it must withhold, also idle ones.
-ResourceAllocation WithheldBy(const sdk::ComputeGrant& grant, const Machine& machine);
+/// The same as an allocation of the cpu plugin: all CPUs that it must withhold, also idle ones, and
+/// those of `pool`, the default one before the grant, that the container shares.
+ResourceAllocation WithheldBy(const sdk::ComputeGrant& grant, const Machine& machine,
+                              const CpuSet& pool);
 
 }  // namespace qrm::manager

@@ -205,15 +205,19 @@ StringMap PropertiesToApply(const ContainerRecord& record, const std::string& id
                             const CpuSet& offline) {
   const StringMap& taken = record.AppliedTo(id);
   StringMap properties;
+  const bool shares = std::any_of(record.allocations.begin(), record.allocations.end(),
+                                  [](const auto& entry) { return !entry.second.shares.empty(); });
   std::set<std::string_view> seen;  // of two resources with the same property, the first counts
   for (const auto& [resource, allocation] : record.allocations) {
     const std::string& property = allocation.oci_property;
     if (property.empty() || property == kOomScoreAdj || !seen.insert(property).second) {
       continue;
     }
-    const bool reduced = property == kCpusetCpus && !offline.Empty();
-    const std::string online = reduced ? WithoutOffline(allocation.value, offline) : std::string();
-    const std::string& value = reduced ? online : allocation.value;
+    const bool differs = property == kCpusetCpus && (shares || !offline.Empty());
+    const std::string together =
+        differs ? WithoutOffline(WithShared(allocation.value, record.allocations), offline)
+                : std::string();
+    const std::string& value = differs ? together : allocation.value;
     const auto applied = taken.find(property);
     if (!value.empty() && (applied == taken.end() || applied->second != value)) {
       properties[property] = value;

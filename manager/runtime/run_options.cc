@@ -160,6 +160,9 @@ RunOptions MakeRunOptions(const AllocationByResource& allocations, const CpuSet&
   }
   RunOptions options = std::move(joiner).Take();
   const auto cpus = options.properties.find(std::string(kCpusetCpus));
+  if (cpus != options.properties.end()) {
+    cpus->second = WithShared(cpus->second, allocations);
+  }
   if (!offline.Empty() && cpus != options.properties.end()) {
     cpus->second = WithoutOffline(cpus->second, offline);
     if (cpus->second.empty()) {
@@ -167,6 +170,18 @@ RunOptions MakeRunOptions(const AllocationByResource& allocations, const CpuSet&
     }
   }
   return options;
+}
+
+std::string WithShared(const std::string& value, const AllocationByResource& allocations) {
+  std::string together = value;
+  for (const auto& [resource, allocation] : allocations) {
+    if (!allocation.shares.empty()) {
+      // Both were read as lists when they were taken.
+      together = ToString(CpuSet::Parse(together).value_or(CpuSet()) |
+                          CpuSet::Parse(allocation.shares).value_or(CpuSet()));
+    }
+  }
+  return together;
 }
 
 bool IsForNewOnly(const ResourceAllocation& allocation) {

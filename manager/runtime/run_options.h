@@ -26,8 +26,8 @@ struct RunOptions {
 };
 
 /// Puts `allocations` together in the order of their resources' names: of two that set the same
-/// property, variable, annotation, mount or device, the first wins. CpusetCpus has no CPU that is
-/// `offline`, and is missing when that leaves none.
+/// property, variable, annotation, mount or device, the first wins. CpusetCpus has the CPUs that
+/// any of them shares, too, but none that is `offline`, and is missing when that leaves none.
 RunOptions MakeRunOptions(const AllocationByResource& allocations, const CpuSet& offline = {});
 
 /// Whether `allocation` is nothing but variables, annotations, mounts and devices: what a container
@@ -36,6 +36,10 @@ bool IsForNewOnly(const ResourceAllocation& allocation);
 
 /// Whether `container`, as the runtime tells of it, was made with all of these in `allocation`.
 bool WasMadeWith(const MadeWith& container, const ResourceAllocation& allocation);
+
+/// `value`, a CpusetCpus, with the CPUs that `allocations` share. The same text when they share
+/// none.
+std::string WithShared(const std::string& value, const AllocationByResource& allocations);
 
 /// `value`, a CpusetCpus, without the CPUs that are `offline`: nothing runs on them, and a kernel
 /// with cgroup v1 refuses a cpuset that names one. The same text when it names none.

@@ -209,7 +209,9 @@ Status CheckAllocation(const ContainerKey& key, ContainerType type,
   }
   if (allocation.oci_property == kCpusetCpus) {
     QRM_ASSIGN_OR_RETURN(const CpuSet cpus, CpuSet::Parse(allocation.value));
-    return CheckCpus(key, type, cpus, machine, exclusive);
+    QRM_ASSIGN_OR_RETURN(const CpuSet shares, CpuSet::Parse(allocation.shares));
+    // Shared CPUs that are gone leave with the pool.
+    return CheckCpus(key, type, cpus | (shares & machine.cpu_set()), machine, exclusive);
   }
   if (allocation.oci_property == kCpusetMems) {
     QRM_ASSIGN_OR_RETURN(const NumaMask nodes, NumaMask::Parse(allocation.value));

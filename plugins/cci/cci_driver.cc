@@ -28,7 +28,8 @@ StringMap Told(const sdk::ComputeGrant& grant, const std::vector<Attribute>& con
   std::vector<std::string> parts;
   parts.reserve(grant.parts.size());
   for (const sdk::ComputePart& part : grant.parts) {
-    parts.push_back(fmt::format("{} {}", ToString(part.cpus), part.name));
+    const bool whole_pool = part.shared && part.cpus.Empty();
+    parts.push_back(fmt::format("{} {}", whole_pool ? "*" : ToString(part.cpus), part.name));
   }
   StringMap told = {{"CCI_CPUS", ToString(grant.Cpus())},
                     {"CCI_PARTS", fmt::format("{}", fmt::join(parts, "; "))}};
@@ -237,17 +238,25 @@ CpuKnobs CciDriver::KnobsFor(const SpecLines& lines) const {
 }
 
 StatusOr<sdk::ComputeGrant> CciDriver::Admit(const sdk::ComputeRequest& request) {
-  if (request.milli_cpus < kMilli || request.milli_cpus % kMilli != 0) {
+  const int cpus = static_cast<int>(request.milli_cpus / kMilli);
+  const bool has_fraction = request.milli_cpus % kMilli != 0;
+  QRM_ASSIGN_OR_RETURN(const ComputeSpec spec, ReadPodSpec(request.spec, policies_, cpus));
+  const bool shares = std::any_of(spec.lines.begin(), spec.lines.end(), [](const SpecLine& line) {
+    return Has(line.attributes, AttributeKind::kShared);
+  });
+  if (cpus == 0 || (has_fraction && !shares)) {
     return Errorf(StatusCode::kInvalidArgument,
-                  "it gives whole CPUs, and the container requests {}m; request 1, 2 or more",
+                  "it gives whole CPUs, and the container requests {}m; request 1, 2 or more, or "
+                  "add a line of cores that is shared",
                   request.milli_cpus);
   }
-  const int cpus = static_cast<int>(request.milli_cpus / kMilli);
-  QRM_ASSIGN_OR_RETURN(const ComputeSpec spec, ReadPodSpec(request.spec, policies_, cpus));
-  QRM_ASSIGN_OR_RETURN(
-      sdk::ComputeGrant grant,
-      Choose(spec.lines, {.available = request.available, .near = request.hint.nodes, .cpus = cpus},
-             layout_, KnobsFor(spec.lines)));
+  QRM_ASSIGN_OR_RETURN(sdk::ComputeGrant grant, Choose(spec.lines,
+                                                       {.available = request.available,
+                                                        .near = request.hint.nodes,
+                                                        .cpus = cpus,
+                                                        .shared = request.shared,
+                                                        .has_fraction = has_fraction},
+                                                       layout_, KnobsFor(spec.lines)));
   QRM_ASSIGN_OR_RETURN(const std::vector<Attribute> container,
                        ChooseScheduling(spec.container, scheduling_, grant.unmet));
   grant.envs = Told(grant, container);

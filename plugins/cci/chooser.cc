@@ -156,10 +156,6 @@ StatusOr<CpuSet> Allowed(const Attribute& attribute, const CpuSet& free, const M
                     "{} is a policy of the program, which no driver can set; write mem=bind, or "
                     "have the program set it",
                     attribute.text);
-    case AttributeKind::kShared:
-      return Errorf(StatusCode::kInvalidArgument,
-                    "shared CPUs are the cpu plugin's to give; write exclusive, or leave the "
-                    "container without a driver");
     default:
       return Errorf(StatusCode::kInvalidArgument,
                     "{} is nothing that this driver keeps; leave it out, or write {}? to run "
@@ -177,6 +173,9 @@ class LineChoice {
 
   /// From `free`.
   StatusOr<sdk::ComputePart> Take(const CpuSet& free) const {
+    if (Find(asked_, AttributeKind::kShared) != nullptr) {
+      return Share();
+    }
     CpuSet allowed = free;
     for (const Attribute* attribute : asked_) {
       QRM_ASSIGN_OR_RETURN(const CpuSet narrower, Narrowed(*attribute, allowed));
@@ -200,6 +199,26 @@ class LineChoice {
 
  private:
   const Machine& machine() const { return layout_.machine(); }
+
+  /// CPUs that stay in the default pool.
+  StatusOr<sdk::ComputePart> Share() const {
+    for (const Attribute* attribute : asked_) {
+      if (attribute->kind != AttributeKind::kShared) {
+        return Errorf(StatusCode::kInvalidArgument,
+                      "{} is of CPUs of a container's own, and shared ones are everybody's; leave "
+                      "it out, or write exclusive",
+                      attribute->text);
+      }
+    }
+    if (!line_.named.IsSubsetOf(room_.shared)) {
+      return Errorf(StatusCode::kResourceExhausted,
+                    "CPUs {} are not in the default pool, for CPUs {} are; name those, or write "
+                    "*{} for all of the pool",
+                    ToString(line_.named - room_.shared), ToString(room_.shared),
+                    line_.named.Count());
+    }
+    return sdk::ComputePart{.cpus = line_.named, .name = "shared", .shared = true};
+  }
 
   StatusOr<CpuSet> Narrowed(const Attribute& attribute, const CpuSet& cpus) const {
     constexpr int64_t kHigh = 700;
@@ -366,6 +385,28 @@ Status CheckKnobs(const SpecLines& spec, const Wishes& wishes,
   return OkStatus();
 }
 
+/// Whether `own` CPUs, idle ones among them, and `shared` ones are as many as requested.
+Status CheckUsed(int own, int shared, const Room& room) {
+  const int requested = room.cpus + (room.has_fraction ? 1 : 0);
+  if (own + shared != requested) {
+    return Errorf(StatusCode::kInvalidArgument,
+                  "the spec takes {} CPUs, idle thread siblings among them, and the container "
+                  "requests {}, so that scheduler and node would count differently; make them the "
+                  "same",
+                  own + shared, requested);
+  }
+  if (own > room.cpus) {
+    return Errorf(StatusCode::kInvalidArgument,
+                  "the spec takes {} CPUs for the container alone, and of what it requests {} are "
+                  "whole; have the rest shared",
+                  own, room.cpus);
+  }
+  return own > 0 ? OkStatus()
+                 : Errorf(StatusCode::kInvalidArgument,
+                          "all of its CPUs would be shared; write exclusive for one at least, or "
+                          "leave the container without a driver");
+}
+
 /// All lines, and whether they are as many CPUs as requested.
 StatusOr<std::vector<sdk::ComputePart>> Try(const SpecLines& spec, const Wishes& wishes,
                                             const Room& room, const CpuLayout& layout,
@@ -377,23 +418,18 @@ StatusOr<std::vector<sdk::ComputePart>> Try(const SpecLines& spec, const Wishes&
   });
   std::vector<sdk::ComputePart> parts(spec.size());
   CpuSet free = room.available & layout.all();
-  int used = 0;
+  int own = 0;
+  int shared = 0;
   for (const std::size_t i : order) {
     StatusOr<sdk::ComputePart> part =
         LineChoice(spec[i], Asked(spec[i], wishes), room, layout, knobs).Take(free);
     QRM_RETURN_IF_ERROR(Annotate(part.status(), fmt::format("cores, line {}", i + 1)));
     const CpuSet taken = part->cpus | part->idle;
     free -= taken;
-    used += taken.Count();
+    (part->shared ? shared : own) += part->shared ? spec[i].Count() : taken.Count();
     parts[i] = *std::move(part);
   }
-  if (used != room.cpus) {
-    return Errorf(StatusCode::kInvalidArgument,
-                  "the spec takes {} CPUs, idle thread siblings among them, and the container "
-                  "requests {}, so that scheduler and node would count differently; make them the "
-                  "same",
-                  used, room.cpus);
-  }
+  QRM_RETURN_IF_ERROR(CheckUsed(own, shared, room));
   QRM_RETURN_IF_ERROR(CheckBalance(spec, wishes));
   QRM_RETURN_IF_ERROR(CheckKnobs(spec, wishes, parts, knobs));
   return parts;
@@ -404,10 +440,10 @@ Status CheckCount(const SpecLines& spec, const Room& room) {
   const int asked = std::accumulate(spec.begin(), spec.end(), 0, [](int sum, const SpecLine& line) {
     return sum + line.Count();
   });
-  if (asked > room.cpus) {
+  if (const int requested = room.cpus + (room.has_fraction ? 1 : 0); asked > requested) {
     return Errorf(StatusCode::kInvalidArgument,
                   "the spec asks for {} CPUs and the container requests {}; make them the same",
-                  asked, room.cpus);
+                  asked, requested);
   }
   return OkStatus();
 }

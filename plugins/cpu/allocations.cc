@@ -19,6 +19,13 @@ std::map<uint64_t, uint64_t> AmountByNode(const Machine& machine, const CpuSet& 
   return amounts;
 }
 
+/// The CPUs of the default pool that a container uses beside its own.
+std::string SharesOf(const View& view, const Holding& holding) {
+  return holding.may_share.Empty()
+             ? std::string()
+             : ToString(holding.may_share & UsedCpus(view, std::string(kDefaultPool)));
+}
+
 }  // namespace
 
 ResourceAllocation ShareCpus(const Machine& machine, const CpuSet& cpus) {
@@ -39,9 +46,20 @@ std::map<ContainerKey, ResourceAllocation> ChangedAllocations(const View& view,
   std::map<ContainerKey, ResourceAllocation> changed;
   for (const auto& [key, holding] : view.state.exclusive) {
     const auto grant = grants.find(key);
-    if (grant != grants.end() && grant->second.allocation.value != ToString(holding.cpus)) {
-      changed[key] = OwnCpus(view.machine, holding.cpus, false);
+    if (grant == grants.end()) {
+      continue;
     }
+    const ResourceAllocation& given = grant->second.allocation;
+    std::string shares = SharesOf(view, holding);
+    if (given.value != ToString(holding.cpus)) {
+      changed[key] = OwnCpus(view.machine, holding.cpus, false);
+    } else if (given.shares != shares) {
+      changed[key] = given;
+    } else {
+      continue;
+    }
+    changed[key].may_share = given.may_share;
+    changed[key].shares = std::move(shares);
   }
   std::map<std::string, ResourceAllocation> by_pool;
   for (const auto& [key, guest] : view.state.shared) {

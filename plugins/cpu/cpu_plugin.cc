@@ -59,6 +59,9 @@ class CpuPlugin final : public sdk::ResourcePlugin {
     state_ = std::move(rebuilt.state);
     settled_.reset();
     users_.clear();
+    for (const auto& [key, holding] : state_.exclusive) {
+      users_[kDefaultPool] += UsesDefaultPool(holding);
+    }
     for (const auto& [key, guest] : state_.shared) {
       ++users_[guest.pool];
       // What it has by its record, and its pool no more.
@@ -83,11 +86,11 @@ class CpuPlugin final : public sdk::ResourcePlugin {
 
   StatusOr<ResourceAllocation> Allocate(const ContainerRequest& request,
                                         const TopologyHint& hint) override {
-    auto former_holding = state_.exclusive.extract(request.key);
+    auto former_holding = Disown(request.key);
     std::optional<Guest> former_guest = Unshare(request.key);
     StatusOr<Decision> decision = PlaceContainer(ViewOf(), request, hint);
     if (!decision.ok()) {
-      state_.exclusive.insert(std::move(former_holding));
+      Own(std::move(former_holding));
       if (former_guest.has_value()) {
         Share(request.key, *std::move(former_guest));
       }
@@ -108,7 +111,7 @@ class CpuPlugin final : public sdk::ResourcePlugin {
 
   void Remove(const std::vector<ContainerKey>& keys) override {
     for (const ContainerKey& key : keys) {
-      state_.exclusive.erase(key);
+      Disown(key);
       Unshare(key);
     }
     if (ChangePools(SizedPools(ViewOf()))) {
@@ -190,6 +193,25 @@ class CpuPlugin final : public sdk::ResourcePlugin {
             told_ | untold_};
   }
 
+  using HoldingNode = std::map<ContainerKey, Holding>::node_type;
+
+  static uint64_t UsesDefaultPool(const Holding& holding) {
+    return holding.may_share.Empty() ? 0 : 1;
+  }
+
+  HoldingNode Disown(const ContainerKey& key) {
+    HoldingNode former = state_.exclusive.extract(key);
+    if (!former.empty()) {
+      users_[kDefaultPool] -= UsesDefaultPool(former.mapped());
+    }
+    return former;
+  }
+  void Own(HoldingNode holding) {
+    if (!holding.empty()) {
+      users_[kDefaultPool] += UsesDefaultPool(holding.mapped());
+      state_.exclusive.insert(std::move(holding));
+    }
+  }
   void Share(const ContainerKey& key, Guest guest) {
     ++users_[guest.pool];
     state_.shared[key] = std::move(guest);
@@ -266,7 +288,9 @@ class CpuPlugin final : public sdk::ResourcePlugin {
   const Clock& clock_;
   std::optional<StaticCpuPolicy> static_policy_;  ///< of machine_
   CpuState state_;
-  std::map<std::string, uint64_t> users_;  ///< containers in state_.shared, by pool
+  /// Containers that use a pool, by pool: those in state_.shared, and those in state_.exclusive
+  /// that share CPUs.
+  std::map<std::string, uint64_t> users_;
   /// What the containers of each pool have, while all grants are what state_ says.
   std::optional<StringMap> settled_;
   std::string saved_pools_;  ///< asked for at every commit

@@ -67,7 +67,10 @@ class Rebuilder {
     }
     taken_ |= cpus;
     result_.state.exclusive[grant.request.key] = {
-        .cpus = cpus, .tenant = TenantOf(config_, grant.request), .type = grant.request.type};
+        .cpus = cpus,
+        .tenant = TenantOf(config_, grant.request),
+        .type = grant.request.type,
+        .may_share = CpuSet::Parse(grant.allocation.may_share).value_or(CpuSet())};
   }
 
   Rebuilt Finish() && {

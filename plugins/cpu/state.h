@@ -24,6 +24,7 @@ struct Holding {
   CpuSet cpus;
   placement::Tenant tenant;
   ContainerType type = ContainerType::kMain;
+  CpuSet may_share;  ///< CPUs that it uses beside its own while they are in the default pool
 
   bool operator==(const Holding&) const = default;
 };

@@ -22,9 +22,24 @@ bool IsLetterOrDigit(char c) {
 CpuSet ComputeGrant::Cpus() const {
   CpuSet cpus;
   for (const ComputePart& part : parts) {
-    cpus |= part.cpus;
+    cpus |= part.shared ? CpuSet() : part.cpus;
   }
   return cpus;
+}
+
+bool ComputeGrant::shares() const {
+  return std::any_of(parts.begin(), parts.end(),
+                     [](const ComputePart& part) { return part.shared; });
+}
+
+CpuSet ComputeGrant::SharedOf(const CpuSet& pool) const {
+  CpuSet shared;
+  for (const ComputePart& part : parts) {
+    if (part.shared) {
+      shared |= part.cpus.Empty() ? pool : pool & part.cpus;
+    }
+  }
+  return shared - Cpus() - Idle();
 }
 
 CpuSet ComputeGrant::Idle() const {

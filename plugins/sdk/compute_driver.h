@@ -33,11 +33,14 @@ struct ComputeRequest {
   bool operator==(const ComputeRequest&) const = default;
 };
 
-/// CPUs of one kind that a container is given.
+/// CPUs of one kind that a container is given for itself, or may use beside others.
 struct ComputePart {
   CpuSet cpus;
   std::string name;  ///< the driver's own
   CpuSet idle;       ///< nobody runs there, nor does the container
+  /// The CPUs stay in the default pool: the container uses them beside its own for as long as they
+  /// are there. No CPUs are all of the pool, whichever these are.
+  bool shared = false;
 
   bool operator==(const ComputePart&) const = default;
 };
@@ -50,7 +53,7 @@ struct UnmetWish {
   bool operator==(const UnmetWish&) const = default;
 };
 
-/// What a driver gives one container, for itself alone.
+/// What a driver gives one container. At least one CPU is the container's own.
 struct ComputeGrant {
   std::vector<ComputePart> parts;
   NumaMask mems;  ///< none: those of the memory plugin
@@ -58,8 +61,10 @@ struct ComputeGrant {
   StringMap annotations;
   std::vector<UnmetWish> unmet;
 
-  CpuSet Cpus() const;  ///< of all parts
+  CpuSet Cpus() const;  ///< its own, of all parts
   CpuSet Idle() const;
+  bool shares() const;                        ///< whether it uses CPUs of the default pool, too
+  CpuSet SharedOf(const CpuSet& pool) const;  ///< those of `pool` that it may use
 
   bool operator==(const ComputeGrant&) const = default;
 };

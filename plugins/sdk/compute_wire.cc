@@ -14,16 +14,24 @@ namespace pb = ::cci::v1alpha1;
 /// More wishes that are not met are not told: nobody would read them.
 constexpr int kMostUnmet = 64;
 
-Status Shared() {
-  return Errorf(StatusCode::kInvalidArgument,
-                "its CPUs are not exclusive, and shared ones are the cpu plugin's to give; set "
-                "exclusive, or leave the container without a driver");
+/// The CPUs that all parts name.
+CpuSet Named(const ComputeGrant& grant) {
+  CpuSet named;
+  for (const ComputePart& part : grant.parts) {
+    named |= part.cpus;
+  }
+  return named;
 }
 
 StatusOr<ComputePart> PartFrom(const pb::ResourceSet::Part& message, CpuSet& taken) {
-  ComputePart part{.name = message.name()};
+  ComputePart part{.name = message.name(), .shared = !message.exclusive()};
   QRM_ASSIGN_OR_RETURN(part.cpus, CpuSet::Parse(message.cpuset()));
   QRM_ASSIGN_OR_RETURN(part.idle, CpuSet::Parse(message.idle_cpus()));
+  if (part.shared && !part.idle.Empty()) {
+    return Errorf(StatusCode::kInvalidArgument,
+                  "it holds CPUs {} idle beside shared ones; name them in a part that is exclusive",
+                  ToString(part.idle));
+  }
   for (const CpuSet& cpus : {part.cpus, part.idle}) {
     if (cpus.Intersects(taken)) {
       return Errorf(StatusCode::kInvalidArgument, "it gives CPUs {} twice; name each once",
@@ -46,9 +54,6 @@ StatusOr<std::vector<ComputePart>> PartsFrom(const pb::ResourceSet& set) {
   std::vector<ComputePart> parts;
   CpuSet taken;
   for (const pb::ResourceSet::Part& message : whole.parts()) {
-    if (!message.exclusive()) {
-      return Shared();
-    }
     QRM_ASSIGN_OR_RETURN(ComputePart part, PartFrom(message, taken));
     parts.push_back(std::move(part));
   }
@@ -60,12 +65,12 @@ StatusOr<std::vector<ComputePart>> PartsFrom(const pb::ResourceSet& set) {
 pb::AdmitResponse ToWire(const ComputeGrant& grant) {
   pb::AdmitResponse message;
   pb::ResourceSet& set = *message.mutable_rset();
-  set.set_cpuset(ToString(grant.Cpus()));
-  set.set_exclusive(true);
+  set.set_cpuset(ToString(Named(grant)));
+  set.set_exclusive(!grant.shares());
   for (const ComputePart& part : grant.parts) {
     pb::ResourceSet::Part& added = *set.add_parts();
     added.set_cpuset(ToString(part.cpus));
-    added.set_exclusive(true);
+    added.set_exclusive(!part.shared);
     added.set_name(part.name);
     added.set_idle_cpus(ToString(part.idle));
   }
@@ -87,13 +92,14 @@ StatusOr<ComputeGrant> FromWire(const pb::AdmitResponse& message) {
   QRM_ASSIGN_OR_RETURN(grant.parts, PartsFrom(message.rset()));
   QRM_ASSIGN_OR_RETURN(grant.mems, NumaMask::Parse(message.mems()));
   if (grant.Cpus().Empty()) {
-    return Errorf(StatusCode::kInvalidArgument,
-                  "it gives no CPU; refuse the container instead, with the reason");
+    return Errorf(
+        StatusCode::kInvalidArgument,
+        "it gives no CPU that is the container's own; refuse it instead, with the reason");
   }
-  if (whole != grant.Cpus()) {
+  if (whole != Named(grant)) {
     return Errorf(StatusCode::kInvalidArgument,
                   "its set is {} and its parts together are {}; make them the same",
-                  Quoted(message.rset().cpuset()), ToString(grant.Cpus()));
+                  Quoted(message.rset().cpuset()), ToString(Named(grant)));
   }
   const auto told = std::min(message.unmet_size(), kMostUnmet);
   for (int i = 0; i < told; ++i) {

@@ -9,8 +9,8 @@ namespace qrm::sdk {
 
 ::cci::v1alpha1::AdmitResponse ToWire(const ComputeGrant& grant);
 
-/// Errors: kInvalidArgument for CPUs that cannot be read or are in two parts, for none at all, for
-/// a set that is not its parts together, and for CPUs that are not exclusive.
+/// Errors: kInvalidArgument for CPUs that cannot be read or are in two parts, for none that are
+/// exclusive, and for a set that is not its parts together.
 StatusOr<ComputeGrant> FromWire(const ::cci::v1alpha1::AdmitResponse& message);
 
 }  // namespace qrm::sdk

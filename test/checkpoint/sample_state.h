@@ -131,6 +131,8 @@ class RandomChanges {
                                      .envs = Map(),
                                      .annotations = Map(),
                                      .exclusive = Flip(),
+                                     .may_share = Flip() ? "0-7" : "",
+                                     .shares = Flip() ? "0,5" : "",
                                      .decided_by = Text()};
     if (allocation.oci_property.starts_with("Cpuset")) {
       allocation.value = "0,2-3";

@@ -70,6 +70,13 @@ class ComputeContainerTest : public testing::Test {
       const CpuSet available = CpuSet::Parse(request.availablecpus()).value_or(CpuSet());
       response.mutable_rset()->set_cpuset(ToString(CpuSet{available.Last()}));
       response.mutable_rset()->set_exclusive(true);
+      if (request.cci_spec() == "shares") {
+        auto& own = *response.mutable_rset()->add_parts();
+        own.set_cpuset(response.rset().cpuset());
+        own.set_exclusive(true);
+        response.mutable_rset()->add_parts();  // all of the pool
+        response.mutable_rset()->set_exclusive(false);
+      }
       response.set_mems("0");
       (*response.mutable_envs())["GIVEN"] = "by the driver";
       return OkStatus();
@@ -115,12 +122,12 @@ class ComputeContainerTest : public testing::Test {
     return kubelet_.RunPod(
         {.name = "shared", .uid = "uid-shared", .container = {.name = "main", .milli_cpus = 100}});
   }
-  StatusOr<RunningPod> RunOnDriver(const std::string& name,
-                                   const std::string& driver = "scripted") {
+  StatusOr<RunningPod> RunOnDriver(const std::string& name, const std::string& driver = "scripted",
+                                   const std::string& spec = "") {
     return kubelet_.RunPod(
         {.name = name,  // and of its log
          .uid = "uid-" + name,
-         .annotations = {{"cci.qrm.io/driver", driver}},
+         .annotations = {{"cci.qrm.io/driver", driver}, {"cci.qrm.io/spec", spec}},
          .container = {
              .name = "main", .milli_cpus = 1000, .memory_bytes = 64 << 20, .cpu_limit = true}});
   }
@@ -166,6 +173,16 @@ TEST_F(ComputeContainerTest, AGrantHoldsFromTheFirstInstructionAndOthersLeftBefo
   EXPECT_TRUE(std::filesystem::exists("/sys/fs/cgroup/cpuset" + cgroup_) ||
               std::filesystem::exists("/sys/fs/cgroup" + cgroup_))
       << cgroup_;
+}
+
+TEST_F(ComputeContainerTest, AContainerRunsInThePoolBesideTheCpuOfItsOwn) {
+  const auto web = RunOnDriver("web", "scripted", "shares");
+  ASSERT_TRUE(IsOk(web.status()));
+  EXPECT_THAT(LogOf(*web), Contains(StartsWith("cpus 0-1 mems 0 ")));
+  const auto shared = RunShared();
+  ASSERT_TRUE(IsOk(shared.status()));
+  EXPECT_EQ(AllowedCpus(PidOf(*shared)), "0") << "the other CPU is the first one's own";
+  EXPECT_THAT(node_.Qrmctl({"pods"}).value_or(""), testing::HasSubstr("1* +0"));
 }
 
 /// The number that `log` says after `what`; 0 when it does not.

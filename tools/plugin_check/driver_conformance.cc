@@ -110,9 +110,11 @@ class DriverRun {
     }
     given = *grant;
     const DriverOffer offer{.available = request.available, .shared = machine_.cpu_set()};
-    return HoldsIf(
-        CheckGrant(given, {.offer = offer, .cpus = settings_.amount, .machine = machine_}), rule,
-        fmt::format("CPUs {}", ToString(given.Cpus())));
+    return HoldsIf(CheckGrant(given, {.offer = offer,
+                                      .cpus = settings_.amount,
+                                      .machine = machine_,
+                                      .pool_is_followed = true}),
+                   rule, fmt::format("CPUs {}", ToString(given.Cpus())));
   }
 
   void GivesTheSame(const sdk::ComputeGrant& given, const std::string& rule) {

@@ -21,6 +21,16 @@ namespace {
 
 using StringByString = google::protobuf::Map<std::string, std::string>;
 
+/// The CPUs of the default pool that the container uses beside its own: " +0-1", or nothing.
+std::string SharesText(const v1::Container& container) {
+  for (const v1::Allocation& allocation : container.allocations()) {
+    if (!allocation.shares().empty()) {
+      return " +" + allocation.shares();
+    }
+  }
+  return "";
+}
+
 /// The value of the container's first allocation of `property`, "*" when the CPUs are its own.
 std::string ValueOf(const v1::Container& container, std::string_view property) {
   for (const v1::Allocation& allocation : container.allocations()) {
@@ -71,7 +81,7 @@ Status PrintTable(const v1::ListPodsResponse& response, const OutputFormat& form
                                       pod.role(),
                                       container.name(),
                                       container.type(),
-                                      ValueOf(container, kCpusetCpus),
+                                      ValueOf(container, kCpusetCpus) + SharesText(container),
                                       ValueOf(container, kCpusetMems),
                                       OthersText(container)};
       if (wide) {
@@ -170,6 +180,7 @@ void PrintAllocation(const v1::Allocation& allocation, std::ostream& out) {
     sheet.Add(allocation.oci_property(),
               allocation.value() + (allocation.exclusive() ? " (its own)" : ""));
   }
+  AddIfAny("Shares", allocation.shares(), sheet);
   AddIfAny("By node", ByNodeText(allocation), sheet);
   AddIfAny("Env", JoinMap(allocation.envs()), sheet);
   AddIfAny("Devices", DevicesText(allocation), sheet);

@@ -43,11 +43,25 @@ int Pick(Random& random, int least, int most) {
   return std::uniform_int_distribution<int>(least, most)(random);
 }
 
+/// What a driver gave one container.
+struct Given {
+  sdk::ComputePart own;                    ///< no CPUs: it refused
+  std::optional<sdk::ComputePart> shared;  ///< CPUs of the default pool; none: all of it
+
+  CpuSet All() const { return own.cpus | own.idle; }
+  /// What the container uses beside its own while `free` is nobody's.
+  CpuSet SharedOf(const CpuSet& free) const {
+    return !shared.has_value()    ? CpuSet()
+           : shared->cpus.Empty() ? free - All()
+                                  : (free & shared->cpus) - All();
+  }
+};
+
 /// What a driver was asked at last, and what it said.
 struct Asked {
   CpuSet offered;
   NumaMask near;
-  sdk::ComputePart gave;  ///< no CPUs: it refused
+  Given gave;
 };
 
 /// Takes what it likes of what it may, and now and then what it may not; does not always let go.
@@ -62,7 +76,11 @@ class RandomDriver final : public sdk::ComputeDriver {
     }
     asked_->gave = Choose(request);
     holds_[request.key] = asked_->gave;
-    return sdk::ComputeGrant{.parts = {asked_->gave}};
+    sdk::ComputeGrant grant{.parts = {asked_->gave.own}};
+    if (asked_->gave.shared.has_value()) {
+      grant.parts.push_back(*asked_->gave.shared);
+    }
+    return grant;
   }
   Status Remove(const ContainerKey& key) override {
     if (Pick(random_, 0, 9) == 0) {
@@ -75,32 +93,40 @@ class RandomDriver final : public sdk::ComputeDriver {
   /// What it was asked since the latest call of this.
   std::optional<Asked> TakeAsked() { return std::exchange(asked_, std::nullopt); }
   /// What it gave and did not let go; none otherwise.
-  std::optional<sdk::ComputePart> Holds(const ContainerKey& key) const {
+  std::optional<Given> Holds(const ContainerKey& key) const {
     const auto held = holds_.find(key);
     return held == holds_.end() ? std::nullopt : std::optional(held->second);
   }
 
  private:
-  sdk::ComputePart Choose(const sdk::ComputeRequest& request) {
+  Given Choose(const sdk::ComputeRequest& request) {
     const bool wrong = Pick(random_, 0, 9) == 0;
     std::vector<int> choice;
     for (const int cpu : wrong ? CpuSet::Range(0, 15) : request.available) {
       choice.push_back(cpu);
     }
     std::shuffle(choice.begin(), choice.end(), random_);
-    sdk::ComputePart part;
+    Given given;
     for (const int cpu : choice) {
-      if ((part.cpus.Count() + part.idle.Count()) * int64_t{1000} < request.milli_cpus) {
-        const bool idle = !part.cpus.Empty() && Pick(random_, 0, 3) == 0;
-        (idle ? part.idle : part.cpus).Add(cpu);
+      if (given.All().Count() * int64_t{1000} < request.milli_cpus) {
+        const bool idle = !given.own.cpus.Empty() && Pick(random_, 0, 3) == 0;
+        (idle ? given.own.idle : given.own.cpus).Add(cpu);
       }
     }
-    return part;
+    if (Pick(random_, 0, 2) == 0) {
+      sdk::ComputePart& shared = given.shared.emplace(sdk::ComputePart{.shared = true});
+      for (const int cpu : (wrong ? CpuSet::Range(0, 15) : request.shared) - given.All()) {
+        if (Pick(random_, 0, 3) == 0) {
+          shared.cpus.Add(cpu);
+        }
+      }
+    }
+    return given;
   }
 
   Random& random_;
   std::optional<Asked> asked_;
-  std::map<ContainerKey, sdk::ComputePart> holds_;
+  std::map<ContainerKey, Given> holds_;
 };
 
 /// Plugins that are served on the spot, as those inside qrmd.
@@ -176,9 +202,10 @@ class Ledger {
     }
     return strict_ ? Free() & near : Free();
   }
-  bool MayGive(const sdk::ComputePart& part, const CpuSet& offer, int cpus) const {
-    const CpuSet all = part.cpus | part.idle;
-    return !part.cpus.Empty() && all.Count() <= cpus && all.IsSubsetOf(offer) &&
+  bool MayGive(const Given& given, const CpuSet& offer, int cpus) const {
+    const CpuSet all = given.All();
+    const bool may_share = !given.shared.has_value() || given.shared->cpus.IsSubsetOf(Free());
+    return !given.own.cpus.Empty() && all.Count() <= cpus && all.IsSubsetOf(offer) && may_share &&
            !(Free() - all).Empty();
   }
 
@@ -249,6 +276,7 @@ class DriverModel {
     Kind kind = Kind::kShares;
     int cpus = 0;
     CpuSet runs_on;  ///< as it was answered; empty until then
+    Given given;     ///< by its driver
   };
 
   Pod Draw(const std::string& name) {
@@ -308,6 +336,7 @@ class DriverModel {
     if (answer.status.ok()) {
       ++admitted_;
       pod.runs_on = answer.cpus;
+      pod.given = asked.has_value() ? asked->gave : kept.value_or(Given());
       pods_.emplace(name, pod);
     }
     return OkStatus();
@@ -343,7 +372,7 @@ class DriverModel {
   /// gives counts when it may give it. `kept` is what it did not let go after a refusal: it is its
   /// answer again.
   Status ExpectOfDriver(const std::string& name, const Pod& pod, const std::optional<Asked>& asked,
-                        const std::optional<sdk::ComputePart>& kept, const Answer& answer) {
+                        const std::optional<Given>& kept, const Answer& answer) {
     const bool fits = ledger_.Fits(pod.cpus);
     if (!asked.has_value() && !(fits && kept.has_value())) {
       return Expect(name, !fits && !answer.status.ok(), "fits and its driver is not asked", answer);
@@ -364,21 +393,23 @@ class DriverModel {
                                good ? "is refused" : "got what its driver may not give", answer));
     if (good) {
       QRM_RETURN_IF_ERROR(
-          Expect(name, answer.cpus == asked.gave.cpus, "has not what its driver gave", answer));
-      ledger_.Hold(name, asked.gave.cpus | asked.gave.idle);
+          Expect(name, answer.cpus == (asked.gave.own.cpus | asked.gave.SharedOf(ledger_.Free())),
+                 "has not what its driver gave", answer));
+      ledger_.Hold(name, asked.gave.All());
     }
     return OkStatus();
   }
 
-  Status ExpectKept(const std::string& name, const Pod& pod, const sdk::ComputePart& kept,
+  Status ExpectKept(const std::string& name, const Pod& pod, const Given& kept,
                     const Answer& answer) {
     if (!answer.status.ok()) {  // it is wrong still, or wrong where this time it should be near
       return OkStatus();
     }
+    const CpuSet uses = kept.own.cpus | kept.SharedOf(ledger_.Free());
     QRM_RETURN_IF_ERROR(
-        Expect(name, answer.cpus == kept.cpus && ledger_.MayGive(kept, ledger_.Free(), pod.cpus),
+        Expect(name, answer.cpus == uses && ledger_.MayGive(kept, ledger_.Free(), pod.cpus),
                "has what is not free", answer));
-    ledger_.Hold(name, kept.cpus | kept.idle);
+    ledger_.Hold(name, kept.All());
     return OkStatus();
   }
 
@@ -441,7 +472,25 @@ class DriverModel {
     return CheckPools(free);
   }
 
+  /// Who shares CPUs of the default pool is told of those that are in it, by the cpu plugin.
+  Status CheckShares(const CpuSet& free) {
+    sdk::PluginDriver& cpu = plugins_.host("cpu");
+    QRM_RETURN_IF_ERROR(cpu.Reconcile());
+    for (const auto& [name, pod] : pods_) {
+      if (pod.given.shared.has_value()) {
+        const std::string& told = cpu.grants().at(pod.demand.key()).allocation.shares;
+        const std::string want = ToString(pod.given.SharedOf(free));
+        if (told != want) {
+          return Errorf(StatusCode::kInternal, "{} is told to share {} and not {}", name, told,
+                        want);
+        }
+      }
+    }
+    return OkStatus();
+  }
+
   Status CheckPools(const CpuSet& free) {
+    QRM_RETURN_IF_ERROR(CheckShares(free));
     const auto pools = plugins_.host("cpu").Pools();
     QRM_RETURN_IF_ERROR(pools.status());
     for (const sdk::Pool& pool : *pools) {

@@ -17,7 +17,8 @@ using testing::HasSubstr;
 class DriverGrantTest : public testing::Test {
  protected:
   Status Check(const ComputeGrant& grant, double cpus = 2) const {
-    return CheckGrant(grant, {.offer = offer_, .cpus = cpus, .machine = machine_});
+    return CheckGrant(
+        grant, {.offer = offer_, .cpus = cpus, .machine = machine_, .pool_is_followed = true});
   }
 
   const Machine machine_ = test::SampleMachine();
@@ -64,7 +65,28 @@ TEST_F(DriverGrantTest, IdleCpusAreWithheldAndNotTheContainers) {
   const ComputeGrant grant{.parts = {{.cpus = {2}, .idle = {3}}}};
   const AllocationByResource records = RecordsOf("cci.qrm.io/fast", grant, machine_);
   EXPECT_EQ(records.at("cci.qrm.io/fast").value, "2");
-  EXPECT_EQ(WithheldBy(grant, machine_).value, "2-3");
+  EXPECT_EQ(WithheldBy(grant, machine_, offer_.shared).value, "2-3");
+}
+
+TEST_F(DriverGrantTest, SharedCpusAreThoseOfThePoolThatTheContainerDoesNotOwn) {
+  const ComputeGrant grant{.parts = {{.cpus = {2}, .idle = {3}}, {.shared = true}}};
+  EXPECT_TRUE(IsOk(Check(grant)));
+  const ResourceAllocation withheld = WithheldBy(grant, machine_, offer_.shared);
+  EXPECT_EQ(withheld.value, "2-3");
+  EXPECT_EQ(withheld.shares, "4-7");
+  EXPECT_EQ(withheld.may_share, "0-1,4-7");
+}
+
+TEST_F(DriverGrantTest, NamedSharedCpusAreInThePool) {
+  EXPECT_TRUE(IsOk(Check({.parts = {{.cpus = {2}}, {.cpus = {4, 5}, .shared = true}}})));
+  EXPECT_THAT(MessageOf(Check({.parts = {{.cpus = {2}}, {.cpus = {1, 4}, .shared = true}}})),
+              HasSubstr("of which 1 are not in the default pool, which is 2-7"));
+}
+
+TEST_F(DriverGrantTest, NothingIsSharedWithoutAPluginThatTellsHowThePoolChanges) {
+  const ComputeGrant grant{.parts = {{.cpus = {2}}, {.shared = true}}};
+  EXPECT_THAT(MessageOf(CheckGrant(grant, {.offer = offer_, .cpus = 2, .machine = machine_})),
+              HasSubstr("there is no cpu plugin that keeps one"));
 }
 
 TEST_F(DriverGrantTest, MemoryNodesHaveARecordOfTheirOwn) {

@@ -265,6 +265,21 @@ TEST(PlanUpdatesTest, LetsTheFirstResourceByNameWinAndLeavesOutOomScores) {
   EXPECT_THAT(PropertiesToApply(record, "id"), ElementsAre(Pair("CpusetCpus", "0")));
 }
 
+TEST(PlanUpdatesTest, ChangesAContainerWhoseSharedCpusChanged) {
+  const ContainerRecord record{
+      .allocations = {{"a", {.oci_property = "CpusetCpus", .value = "2", .exclusive = true}},
+                      {"cpu",
+                       {.oci_property = "CpusetCpus",
+                        .value = "2-3",
+                        .exclusive = true,
+                        .may_share = "0-1,4-7",
+                        .shares = "0,4"}}},
+      .applied = {{"CpusetCpus", "0-2,4"}},
+      .applied_to = "id"};
+  EXPECT_THAT(PropertiesToApply(record, "id"), ElementsAre(Pair("CpusetCpus", "0,2,4")));
+  EXPECT_THAT(PropertiesToApply(record, "id", {4}), ElementsAre(Pair("CpusetCpus", "0,2")));
+}
+
 TEST(PlanUpdatesTest, LeavesOutCpusThatAreOfflineAndSaysNothingWithoutAny) {
   const ContainerRecord record{
       .allocations = {{"cpu", {.oci_property = "CpusetCpus", .value = "0-3"}}},

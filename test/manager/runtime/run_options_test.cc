@@ -99,6 +99,14 @@ TEST(RunOptionsTest, KnobsAndAmountsCanBeGivenToARunningContainer) {
       {.oci_property = std::string(kCpusetCpus), .value = "0", .envs = {{"CPUS", "0"}}}));
 }
 
+TEST(RunOptionsTest, SharedCpusAreAddedToThoseOfTheFirstResource) {
+  const AllocationByResource allocations = {
+      {"a", {.oci_property = std::string(kCpusetCpus), .value = "2-3"}},
+      {"b", {.value = "2-3", .may_share = "0-7", .shares = "5-6"}}};
+  EXPECT_EQ(MakeRunOptions(allocations).properties.at("CpusetCpus"), "2-3,5-6");
+  EXPECT_EQ(MakeRunOptions(allocations, {3, 6}).properties.at("CpusetCpus"), "2,5");
+}
+
 TEST(RunOptionsTest, TakesTheSameValueTwiceForNoConflict) {
   const ResourceAllocation same{.oci_property = "CpusetCpus", .value = "0", .envs = {{"E", "1"}}};
   EXPECT_THAT(MakeRunOptions({{"a", same}, {"b", same}}).conflicts, IsEmpty());

@@ -35,8 +35,11 @@ class CciDriverTest : public testing::Test {
         machine_.files, *host::HostKnobs::Open(machine_.files, dir_ / "knobs.json"), scheduling_);
   }
   StatusOr<sdk::ComputeGrant> Admit(const std::string& spec, int64_t milli_cpus) {
-    auto grant = driver_->Admit(
-        {.key = kKey, .spec = spec, .available = CpuSet::Range(1, 7), .milli_cpus = milli_cpus});
+    auto grant = driver_->Admit({.key = kKey,
+                                 .spec = spec,
+                                 .available = CpuSet::Range(1, 7),
+                                 .shared = CpuSet::Range(1, 7),
+                                 .milli_cpus = milli_cpus});
     if (grant.ok()) {
       grants_[kKey] = *grant;
     }
@@ -72,6 +75,21 @@ TEST_F(CciDriverTest, PartsOfCpusAreRefused) {
   for (const int64_t milli_cpus : {0, 500, 1500}) {
     EXPECT_THAT(MessageOf(Admit("", milli_cpus).status()), HasSubstr("it gives whole CPUs"));
   }
+}
+
+TEST_F(CciDriverTest, AFractionOfACpuIsSharedBesideWholeOnes) {
+  const std::string spec = "{cores: ['*2', '*1'], attributes: [exclusive, shared]}";
+  const auto grant = Admit(spec, 2500);
+  ASSERT_TRUE(IsOk(grant.status()));
+  EXPECT_EQ(grant->Cpus(), CpuSet::Range(2, 3));
+  EXPECT_EQ(grant->SharedOf(CpuSet::Range(0, 3)), CpuSet::Range(0, 1));
+  EXPECT_EQ(grant->envs.at("CCI_PARTS"), "2-3 exclusive; * shared");
+  EXPECT_THAT(
+      MessageOf(Admit("{cores: ['*3', '*1'], attributes: [exclusive, shared]}", 3500).status()),
+      testing::IsEmpty());
+  EXPECT_THAT(
+      MessageOf(Admit("{cores: ['*3', '0'], attributes: [exclusive, shared]}", 3500).status()),
+      HasSubstr("CPUs 0 are not in the default pool"));
 }
 
 TEST_F(CciDriverTest, ValuesAreSetBeforeTheStartAndRestoredAfterTheEnd) {

@@ -50,8 +50,9 @@ struct Case {
 std::string TextOf(const sdk::ComputeGrant& grant) {
   std::string text;
   for (const sdk::ComputePart& part : grant.parts) {
-    text += fmt::format("{}{}{}", text.empty() ? "" : "; ", ToString(part.cpus),
-                        part.idle.Empty() ? "" : " idle " + ToString(part.idle));
+    text += fmt::format("{}{}{}{}", text.empty() ? "" : "; ", ToString(part.cpus),
+                        part.idle.Empty() ? "" : " idle " + ToString(part.idle),
+                        part.shared ? " shared" : "");
   }
   for (const sdk::UnmetWish& wish : grant.unmet) {
     text += " | " + wish.token;
@@ -63,7 +64,8 @@ StatusOr<sdk::ComputeGrant> ChooseOn(const CpuLayout& layout, const Case& asked)
   return Choose(ReadPodSpec(asked.spec, {}, asked.cpus)->lines,
                 {.available = *CpuSet::Parse(asked.available),
                  .near = *NumaMask::Parse(asked.near),
-                 .cpus = asked.cpus},
+                 .cpus = asked.cpus,
+                 .shared = *CpuSet::Parse(asked.available)},
                 layout, CpuKnobs());
 }
 
@@ -114,6 +116,10 @@ const Case kCases[] = {
     {"FirstWishWins", "{cores: '*2', attributes: 'numa=0?, numa-single?, no-quota?'}", "5,8-9", 2,
      "8-9 | numa=0? | no-quota?"},
     {"SomebodysOwnWish", "{cores: '*1', attributes: 'vendor/x=1?'}", "1", 1, "1 | vendor/x=1?"},
+    {"WholePoolBesideItsOwn", "{cores: ['*2', '*1'], attributes: [exclusive, shared]}", "1-7", 3,
+     "2-3;  shared"},
+    {"NamedCpusOfThePool", "{cores: ['*2', '2-3'], attributes: [exclusive, shared]}", "2-7", 4,
+     "4-5; 2-3 shared"},
     {"SharedWish", "{cores: '*1', attributes: 'shared?'}", "1", 1, "1 | shared?"},
 };
 INSTANTIATE_TEST_SUITE_P(Rooms, ChooserTest, testing::ValuesIn(kCases),
@@ -157,8 +163,14 @@ const Case kRefusals[] = {
     {"NoSuchNode", "{cores: '*1', attributes: numa=7}", "1-15", 1, "numa=7 leaves CPUs none"},
     {"AllCoresAlike", "{cores: '*1', attributes: core-type=performance}", "1-15", 1,
      "all cores of this machine are alike"},
-    {"Shared", "{cores: '*1', attributes: shared}", "1-15", 1,
-     "shared CPUs are the cpu plugin's to give; write exclusive"},
+    {"AllShared", "{cores: '*1', attributes: shared}", "1-15", 1,
+     "all of its CPUs would be shared; write exclusive for one at least"},
+    {"SharedAndQuiet", "{cores: ['*1', '*1'], attributes: [exclusive, 'shared, no-irq']}", "1-7", 2,
+     "cores, line 2: no-irq is of CPUs of a container's own, and shared ones are everybody's"},
+    {"SharedOutsideThePool", "{cores: ['*1', '9'], attributes: [exclusive, shared]}", "1-7", 2,
+     "CPUs 9 are not in the default pool, for CPUs 1-7 are"},
+    {"LessThanRequestedWithShared", "{cores: ['*1', '*1'], attributes: [exclusive, shared]}", "1-7",
+     3, "the spec takes 2 CPUs"},
     {"NotKept", "{cores: '*1', attributes: no-quota}", "1-15", 1,
      "cores, line 1: no-quota is nothing that this driver keeps; leave it out, or write "
      "no-quota?"},

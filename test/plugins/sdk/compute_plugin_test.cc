@@ -33,10 +33,12 @@ class FirstCpus final : public ComputeDriver {
         cpus.Add(cpu);
       }
     }
-    return ComputeGrant{.parts = {{.cpus = cpus, .name = "first"}},
-                        .mems = {0},
-                        .envs = {{"A", "1"}},
-                        .unmet = {{"no-irq", "\"managed\""}}};
+    ComputeGrant grant{.parts = {{.cpus = cpus, .name = "first"}},
+                       .mems = {0},
+                       .envs = {{"A", "1"}},
+                       .unmet = {{"no-irq", "\"managed\""}}};
+    grant.parts.insert(grant.parts.end(), more.begin(), more.end());
+    return grant;
   }
   Status Remove(const ContainerKey& key) override {
     removed.push_back(key.pod_uid + "/" + key.container);
@@ -44,6 +46,7 @@ class FirstCpus final : public ComputeDriver {
   }
 
   int admissions = 0;
+  std::vector<ComputePart> more;  // beside those
   Status removal;
   std::vector<std::string> removed;
   ComputeGrants restored;
@@ -83,6 +86,17 @@ TEST_F(ComputePluginTest, ARepeatedRequestGetsTheSameWithoutTheDriver) {
 TEST_F(ComputePluginTest, GrantsComeBackWholeAfterARestart) {
   const auto given = ComputePlugin::Admit(*host_, Request("a", CpuSet::Range(0, 7)));
   ASSERT_TRUE(IsOk(given.status()));
+  Start();
+  EXPECT_THAT(driver_.restored, ElementsAre(Pair(ContainerKey{"a", "main"}, *given)));
+}
+
+TEST_F(ComputePluginTest, SharedPartsComeBackAsTheyWereGiven) {
+  driver_.more = {{.name = "pool", .shared = true}, {.cpus = {6}, .shared = true}};
+  const auto given = ComputePlugin::Admit(*host_, Request("a", CpuSet::Range(0, 7)));
+  ASSERT_TRUE(IsOk(given.status()));
+  EXPECT_EQ(given->Cpus(), CpuSet::Range(0, 1));
+  EXPECT_EQ(given->parts.size(), 3U);
+  EXPECT_TRUE(given->parts[1].shared);
   Start();
   EXPECT_THAT(driver_.restored, ElementsAre(Pair(ContainerKey{"a", "main"}, *given)));
 }
