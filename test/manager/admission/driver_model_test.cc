@@ -84,6 +84,7 @@ class RandomDriver final : public sdk::ComputeDriver {
   }
   Status Remove(const ContainerKey& key) override {
     if (Pick(random_, 0, 9) == 0) {
+      clings_ = true;
       return {StatusCode::kUnavailable, "not now"};
     }
     holds_.erase(key);
@@ -92,6 +93,8 @@ class RandomDriver final : public sdk::ComputeDriver {
 
   /// What it was asked since the latest call of this.
   std::optional<Asked> TakeAsked() { return std::exchange(asked_, std::nullopt); }
+  /// Whether it did not let go of something since the latest call of this.
+  bool TakeClings() { return std::exchange(clings_, false); }
   /// What it gave and did not let go; none otherwise.
   std::optional<Given> Holds(const ContainerKey& key) const {
     const auto held = holds_.find(key);
@@ -126,6 +129,7 @@ class RandomDriver final : public sdk::ComputeDriver {
 
   Random& random_;
   std::optional<Asked> asked_;
+  bool clings_ = false;
   std::map<ContainerKey, Given> holds_;
 };
 
@@ -318,6 +322,9 @@ class DriverModel {
     Pod pod = known == pods_.end() ? Draw(name) : known->second;
     RandomDriver* const driver = DriverOf(pod);
     const auto kept = driver == nullptr ? std::nullopt : driver->Holds(pod.demand.key());
+    if (driver != nullptr) {
+      (void)driver->TakeClings();
+    }
     const StatusOr<RunOptions> options = RunOn(state_, [&] {
       return admitter_->Admit(pod.demand, Admitter::Moment::kAtCreation,
                               DeadlineAfter(std::chrono::hours(1)));
@@ -374,6 +381,10 @@ class DriverModel {
   Status ExpectOfDriver(const std::string& name, const Pod& pod, const std::optional<Asked>& asked,
                         const std::optional<Given>& kept, const Answer& answer) {
     const bool fits = ledger_.Fits(pod.cpus);
+    if (!asked.has_value() && DriverOf(pod)->TakeClings()) {
+      // It was offered what it did not let go after a refusal of somebody else.
+      return Expect(name, !answer.status.ok(), "has what another one holds", answer);
+    }
     if (!asked.has_value() && !(fits && kept.has_value())) {
       return Expect(name, !fits && !answer.status.ok(), "fits and its driver is not asked", answer);
     }
