@@ -46,7 +46,7 @@ int Pick(Random& random, int least, int most) {
 /// What a driver gave one container.
 struct Given {
   sdk::ComputePart own;                    ///< no CPUs: it refused
-  std::optional<sdk::ComputePart> shared;  ///< CPUs of the default pool; none: all of it
+  std::optional<sdk::ComputePart> shared;  ///< of the default pool; one without CPUs: all of it
 
   CpuSet All() const { return own.cpus | own.idle; }
   /// What the container uses beside its own while `free` is nobody's.
