@@ -98,11 +98,12 @@ struct ResourceAllocation {
   /// The CPUs of `value` belong to this container alone. Our own extension: other plugins leave it
   /// false.
   bool exclusive = false;
-  /// CPUs, kernel list form, that a container with CPUs of its own may use beside them while they
-  /// are in the default pool, and those of them that are: the knob gets `value` and `shares`
-  /// together. Our own extension: other plugins leave them empty.
+  /// CPUs, kernel list form, that a container with CPUs of its own may use beside them while a pool
+  /// has them, and those of them that it has: the knob gets `value` and `shares` together. The pool
+  /// is `shares_of`; empty: the default one. Our own extension: other plugins leave them empty.
   std::string may_share;
   std::string shares;
+  std::string shares_of;
   /// What decided it, for people: the place in the plugin's configuration, such as "rules[2]
   /// (config.yaml:14)". Our own extension: other plugins leave it empty.
   std::string decided_by;

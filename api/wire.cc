@@ -264,6 +264,7 @@ pb::ResourceAllocationInfo ToWire(const ResourceAllocation& allocation) {
   message.set_decided_by(allocation.decided_by);
   message.set_may_share(allocation.may_share);
   message.set_shares(allocation.shares);
+  message.set_shares_of(allocation.shares_of);
   return message;
 }
 
@@ -293,6 +294,7 @@ StatusOr<ResourceAllocation> FromWire(const pb::ResourceAllocationInfo& message)
   allocation.decided_by = Cut(message.decided_by(), kMostForeignBytes);
   allocation.may_share = message.may_share();
   allocation.shares = message.shares();
+  allocation.shares_of = message.shares_of();
   QRM_RETURN_IF_ERROR(CheckKnob(allocation));
   return allocation;
 }

@@ -131,6 +131,7 @@ ResourceAllocation ReadAllocationOrThrow(const Json& json) {
                                    .exclusive = Flag(json, "exclusive"),
                                    .may_share = Text(json, "may_share"),
                                    .shares = Text(json, "shares"),
+                                   .shares_of = Text(json, "shares_of"),
                                    .decided_by = Text(json, "decided_by")};
   if (json.contains("resource_hints")) {
     allocation.hints = ReadHints(json.at("resource_hints"));
@@ -247,6 +248,7 @@ Json WriteAllocation(const ResourceAllocation& allocation) {
   PutUnlessEmpty(json, "exclusive", allocation.exclusive);
   PutUnlessEmpty(json, "may_share", allocation.may_share);
   PutUnlessEmpty(json, "shares", allocation.shares);
+  PutUnlessEmpty(json, "shares_of", allocation.shares_of);
   PutUnlessEmpty(json, "decided_by", allocation.decided_by);
   return json;
 }

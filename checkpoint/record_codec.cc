@@ -111,6 +111,7 @@ class Writer {
     message.set_decided_by(Text(allocation.decided_by));
     message.set_may_share(Text(allocation.may_share));
     message.set_shares(Text(allocation.shares));
+    message.set_shares_of(Text(allocation.shares_of));
     if (allocation.hints.has_value()) {
       pb::Hints& hints = *message.mutable_hints();
       for (const TopologyHint& hint : *allocation.hints) {
@@ -210,6 +211,7 @@ StatusOr<ResourceAllocation> Read(const pb::Allocation& message) {
                                 .exclusive = message.exclusive(),
                                 .may_share = message.may_share(),
                                 .shares = message.shares(),
+                                .shares_of = message.shares_of(),
                                 .decided_by = message.decided_by()};
   if (message.has_hints()) {
     QRM_ASSIGN_OR_RETURN(allocation.hints, Read(message.hints()));

@@ -57,6 +57,7 @@ Json ToJson(const ResourceAllocation& allocation) {
   if (!allocation.may_share.empty()) {
     json["may_share"] = allocation.may_share;
     json["shares"] = allocation.shares;
+    json["shares_of"] = allocation.shares_of;
   }
   if (!allocation.envs.empty()) {
     json["envs"] = allocation.envs;

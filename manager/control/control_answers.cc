@@ -67,6 +67,7 @@ void FillAllocation(const std::string& resource, const ResourceAllocation& alloc
   message.set_exclusive(allocation.exclusive);
   message.set_may_share(allocation.may_share);
   message.set_shares(allocation.shares);
+  message.set_shares_of(allocation.shares_of);
   message.mutable_envs()->insert(allocation.envs.begin(), allocation.envs.end());
   message.mutable_annotations()->insert(allocation.annotations.begin(),
                                         allocation.annotations.end());

@@ -19,11 +19,9 @@ std::map<uint64_t, uint64_t> AmountByNode(const Machine& machine, const CpuSet& 
   return amounts;
 }
 
-/// The CPUs of the default pool that a container uses beside its own.
-std::string SharesOf(const View& view, const Holding& holding) {
-  return holding.may_share.Empty()
-             ? std::string()
-             : ToString(holding.may_share & UsedCpus(view, std::string(kDefaultPool)));
+/// The CPUs of a pool that a container uses beside its own.
+CpuSet SharesOf(const View& view, const Holding& holding) {
+  return holding.Shares() ? holding.may_share & UsedCpus(view, holding.beside.pool) : CpuSet();
 }
 
 }  // namespace
@@ -41,6 +39,15 @@ ResourceAllocation OwnCpus(const Machine& machine, const CpuSet& cpus, bool pref
   return allocation;
 }
 
+void ShareBeside(const Holding& holding, const CpuSet& shares, ResourceAllocation& allocation) {
+  allocation.may_share = ToString(holding.may_share);
+  allocation.shares = ToString(shares);
+  if (!allocation.shares_of.empty()) {
+    allocation.envs[kOwnCpusEnv] = allocation.value;
+    allocation.envs[kSharedCpusEnv] = allocation.shares;
+  }
+}
+
 std::map<ContainerKey, ResourceAllocation> ChangedAllocations(const View& view,
                                                               const sdk::Grants& grants) {
   std::map<ContainerKey, ResourceAllocation> changed;
@@ -50,16 +57,15 @@ std::map<ContainerKey, ResourceAllocation> ChangedAllocations(const View& view,
       continue;
     }
     const ResourceAllocation& given = grant->second.allocation;
-    std::string shares = SharesOf(view, holding);
-    if (given.value != ToString(holding.cpus)) {
-      changed[key] = OwnCpus(view.machine, holding.cpus, false);
-    } else if (given.shares != shares) {
-      changed[key] = given;
-    } else {
+    const CpuSet shares = SharesOf(view, holding);
+    const bool same_own = given.value == ToString(holding.cpus);
+    if (same_own && given.shares == ToString(shares)) {
       continue;
     }
-    changed[key].may_share = given.may_share;
-    changed[key].shares = std::move(shares);
+    ResourceAllocation& now = changed[key];
+    now = same_own ? given : OwnCpus(view.machine, holding.cpus, false);
+    now.shares_of = given.shares_of.empty() ? std::string() : holding.beside.pool;
+    ShareBeside(holding, shares, now);
   }
   std::map<std::string, ResourceAllocation> by_pool;
   for (const auto& [key, guest] : view.state.shared) {

@@ -23,9 +23,11 @@ Placement InPool(std::string pool, std::string by) {
   return {.pool = std::move(pool), .by = std::move(by)};
 }
 
-/// In the default pool, because `why` keeps the container from what `by` gives others.
-Placement Beside(const CpuPluginConfig& config, std::string_view by, std::string_view why) {
-  return InPool(config.default_pool, fmt::format("{}, {}", by, why));
+/// In `pool`, or else the default one, because `why` keeps the container from what `by` gives
+/// others.
+Placement Beside(const CpuPluginConfig& config, const std::string& pool, std::string_view by,
+                 std::string_view why) {
+  return InPool(pool.empty() ? config.default_pool : pool, fmt::format("{}, {}", by, why));
 }
 
 bool Covers(const GrantConfig& grant, const ContainerRequest& request) {
@@ -44,9 +46,9 @@ bool Covers(const GrantConfig& grant, const ContainerRequest& request) {
 Placement ByGrant(const CpuPluginConfig& config, const std::string& name, const GrantConfig& grant,
                   const std::string& by, const ContainerRequest& request) {
   if (!Covers(grant, request)) {
-    return Beside(config, by, "whose own CPUs are other containers'");
+    return Beside(config, grant.plus, by, "whose own CPUs are other containers'");
   }
-  return {.exclusive = grant.rule, .role = name, .by = by};
+  return {.exclusive = grant.rule, .plus = grant.plus, .role = name, .by = by};
 }
 
 Placement Follow(const CpuPluginConfig& config, const Rule& rule, const ContainerRequest& request) {
@@ -128,7 +130,7 @@ StatusOr<Placement> ByRules(const CpuPluginConfig& config, const ContainerReques
     case QosLevel::kDedicated:
       return request.type == ContainerType::kMain
                  ? Placement{.exclusive = DedicatedRule(qos), .by = kQosLevel}
-                 : Beside(config, kQosLevel, "whose own CPUs are other containers'");
+                 : Beside(config, "", kQosLevel, "whose own CPUs are other containers'");
     case QosLevel::kShared:
       return InQosPool(config, qos, "share", config.default_pool);
     case QosLevel::kReclaimed:
@@ -152,7 +154,10 @@ StatusOr<Placement> ByRules(const CpuPluginConfig& config, const ContainerReques
 StatusOr<Placement> Classify(const CpuPluginConfig& config, const ContainerRequest& request) {
   QRM_ASSIGN_OR_RETURN(Placement placement, ByRules(config, request));
   if (placement.exclusive && request.quantity() == 0) {
-    return Beside(config, placement.by, "and requests no CPU");
+    return Beside(config, placement.plus, placement.by, "and requests no CPU");
+  }
+  if (!placement.plus.empty() && request.quantity() < 1) {
+    return Beside(config, placement.plus, placement.by, "and requests less than a CPU");
   }
   return placement;
 }

@@ -55,9 +55,10 @@ StatusOr<std::map<std::string, GrantConfig>> ParseGrants(const Section& section,
       return parent.Error(name, "is the name of a role, too", "choose another name");
     }
     QRM_RETURN_IF_ERROR(
-        child.AllowKeys({"numa", "whole-cores", "align-l3", "share-numa-with", "containers"}));
+        child.AllowKeys({"numa", "whole-cores", "align-l3", "share-numa-with", "containers", "plus"}));
     QRM_ASSIGN_OR_RETURN(grants[name].rule, ParseRule(child));
     QRM_RETURN_IF_ERROR(ParseGrantContainers(child, grants[name]));
+    QRM_ASSIGN_OR_RETURN(grants[name].plus, child.Text("plus", ""));
   }
   return grants;
 }
@@ -91,6 +92,19 @@ Status CheckTargets(const Section& section, const CpuPluginConfig& config) {
     if (rule.target == Rule::Target::kGrant && !is_grant) {
       return items[i].Error("grant", fmt::format("is '{}', no grant", rule.name),
                             "name one of grants, or add it there");
+    }
+  }
+  return OkStatus();
+}
+
+/// OK when each grant's `plus` is a pool.
+Status CheckPlus(const Section& section, const CpuPluginConfig& config) {
+  QRM_ASSIGN_OR_RETURN(const auto children, section.Children("grants"));
+  for (const auto& [name, child] : children) {
+    const std::string& pool = config.grants.at(name).plus;
+    if (!pool.empty() && pool != kDefaultPool && !config.pools.contains(pool)) {
+      return child.Error("plus", fmt::format("is '{}', no pool", pool),
+                         "name one of pools, or add it there");
     }
   }
   return OkStatus();
@@ -170,6 +184,7 @@ StatusOr<CpuPluginConfig> ParseCpuConfig(const Section& section) {
   }
   QRM_ASSIGN_OR_RETURN(config.rules, ParseRules(section));
   QRM_RETURN_IF_ERROR(CheckTargets(section, config));
+  QRM_RETURN_IF_ERROR(CheckPlus(section, config));
   return config;
 }
 

@@ -34,9 +34,12 @@ struct ExclusiveRule {
 /// How the containers that a rule leads here get CPUs of their own.
 struct GrantConfig {
   ExclusiveRule rule;
-  /// Which of a pod's containers get them; the others use the default pool.
+  /// Which of a pod's containers get them; the others use a pool.
   enum class Containers { kMain, kAll, kNamed } containers = Containers::kMain;
   std::vector<std::string> named;
+  /// The pool that they use beside their own CPUs, for the fraction of what they request, and that
+  /// the pod's other containers use; empty: their own CPUs only, and the default pool.
+  std::string plus;
 
   bool operator==(const GrantConfig&) const = default;
 };

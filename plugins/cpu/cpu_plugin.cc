@@ -59,15 +59,15 @@ class CpuPlugin final : public sdk::ResourcePlugin {
     state_ = std::move(rebuilt.state);
     settled_.reset();
     users_.clear();
-    for (const auto& [key, holding] : state_.exclusive) {
-      users_[kDefaultPool] += UsesDefaultPool(holding);
-    }
-    for (const auto& [key, guest] : state_.shared) {
+    ForEachGuest(state_, [&](const ContainerKey& key, const Guest& guest) {
       ++users_[guest.pool];
       // What it has by its record, and its pool no more.
-      untold_ |= CpuSet::Parse(grants.at(key).allocation.value).value_or(CpuSet()) -
+      const ResourceAllocation& recorded = grants.at(key).allocation;
+      const bool beside_its_own = state_.exclusive.contains(key);
+      untold_ |= CpuSet::Parse(beside_its_own ? recorded.shares : recorded.value)
+                     .value_or(CpuSet()) -
                  UsedCpus(ViewOf(), guest.pool);
-    }
+    });
     SetPoolSizes(state_.pools);
     return OkStatus();
   }
@@ -86,11 +86,13 @@ class CpuPlugin final : public sdk::ResourcePlugin {
 
   StatusOr<ResourceAllocation> Allocate(const ContainerRequest& request,
                                         const TopologyHint& hint) override {
-    auto former_holding = Disown(request.key);
+    std::optional<Holding> former_holding = Disown(request.key);
     std::optional<Guest> former_guest = Unshare(request.key);
     StatusOr<Decision> decision = PlaceContainer(ViewOf(), request, hint);
     if (!decision.ok()) {
-      Own(std::move(former_holding));
+      if (former_holding.has_value()) {
+        Own(request.key, *std::move(former_holding));
+      }
       if (former_guest.has_value()) {
         Share(request.key, *std::move(former_guest));
       }
@@ -101,7 +103,10 @@ class CpuPlugin final : public sdk::ResourcePlugin {
       NotifyChanged();
     }
     if (std::optional<Holding>& holding = decision->holding; holding.has_value()) {
-      state_.exclusive[request.key] = *std::move(holding);
+      if (holding->Shares()) {
+        NoteValue(holding->beside.pool, decision->allocation.shares);
+      }
+      Own(request.key, *std::move(holding));
     } else if (!decision->pool.empty()) {
       NoteValue(decision->pool, decision->allocation.value);
       Share(request.key, GuestOf(request, decision->pool));
@@ -193,24 +198,21 @@ class CpuPlugin final : public sdk::ResourcePlugin {
             told_ | untold_};
   }
 
-  using HoldingNode = std::map<ContainerKey, Holding>::node_type;
-
-  static uint64_t UsesDefaultPool(const Holding& holding) {
-    return holding.may_share.Empty() ? 0 : 1;
-  }
-
-  HoldingNode Disown(const ContainerKey& key) {
-    HoldingNode former = state_.exclusive.extract(key);
-    if (!former.empty()) {
-      users_[kDefaultPool] -= UsesDefaultPool(former.mapped());
+  std::optional<Holding> Disown(const ContainerKey& key) {
+    auto former = state_.exclusive.extract(key);
+    if (former.empty()) {
+      return std::nullopt;
     }
-    return former;
-  }
-  void Own(HoldingNode holding) {
-    if (!holding.empty()) {
-      users_[kDefaultPool] += UsesDefaultPool(holding.mapped());
-      state_.exclusive.insert(std::move(holding));
+    if (former.mapped().Shares()) {
+      --users_[former.mapped().beside.pool];
     }
+    return std::move(former.mapped());
+  }
+  void Own(const ContainerKey& key, Holding holding) {
+    if (holding.Shares()) {
+      ++users_[holding.beside.pool];
+    }
+    state_.exclusive[key] = std::move(holding);
   }
   void Share(const ContainerKey& key, Guest guest) {
     ++users_[guest.pool];

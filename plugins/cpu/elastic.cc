@@ -56,11 +56,11 @@ std::map<std::string, PoolDemand> DemandOf(const View& view, const Newcomer* new
     sum.milli_cpus += guest.milli_cpus;
     ++sum.containers;
   };
-  for (const auto& [key, guest] : view.state.shared) {
+  ForEachGuest(view.state, [&](const ContainerKey& key, const Guest& guest) {
     if (newcomer == nullptr || key != newcomer->key) {
       add(guest);
     }
-  }
+  });
   if (newcomer != nullptr) {
     add(newcomer->guest);
   }

@@ -30,22 +30,24 @@ placement::TenantsByNode TenantsOf(const View& view) {
   return tenants;
 }
 
-/// How a container gets CPUs of its own, and as whom.
+/// How a container gets CPUs of its own, as whom, and beside which pool (empty: none).
 struct OwnRule {
   const ExclusiveRule& rule;
   const std::string& role;
+  const std::string& plus;
 };
 
 /// What the machine has for one container that wants CPUs of its own.
 struct Room {
+  int count = 0;  ///< of CPUs that it wants
   Tenant tenant;
   CpuSet free;      ///< CPUs it may take
   NumaMask barred;  ///< nodes whose tenants do not tolerate it, or it them
   NodeAmounts amounts;
 };
 
-Room FindRoom(const View& view, const ContainerRequest& request, const OwnRule& own) {
-  Room room;
+Room FindRoom(const View& view, const ContainerRequest& request, const OwnRule& own, int count) {
+  Room room = {.count = count};
   room.tenant = {.pod_uid = request.key.pod_uid, .role = own.role, .share = own.rule.share};
   room.barred = BarredNodes(TenantsOf(view), room.tenant);
   room.free = LeftCpus(view) - view.offline - view.retiring - view.machine.CpusOf(room.barred);
@@ -80,8 +82,8 @@ Status NoRoom(const View& view, const ContainerRequest& request, const Room& roo
       StatusCode::kResourceExhausted,
       "cannot place {}: no allowed NUMA nodes{} have {} CPUs for {} ({}); remove a pod or "
       "ask for fewer CPUs",
-      NameOf(request), within.Empty() ? "" : fmt::format(" of {}", ToString(within)),
-      request.quantity(), placement::NameOf(room.tenant), Describe(view, room));
+      NameOf(request), within.Empty() ? "" : fmt::format(" of {}", ToString(within)), room.count,
+      placement::NameOf(room.tenant), Describe(view, room));
 }
 
 /// OK when the request fills the nodes that the pod itself wants others kept off.
@@ -95,8 +97,8 @@ Status CheckFilled(const View& view, const ContainerRequest& request, const Tena
                                .what = "CPUs"});
 }
 
-StatusOr<int> WholeCpus(const ContainerRequest& request) {
-  const double amount = request.quantity();
+/// `amount` of what `request` asks for, as a number of CPUs of its own.
+StatusOr<int> WholeCpus(const ContainerRequest& request, double amount) {
   if (!(amount >= 1 && amount <= CpuSet::kMaxIds) || std::floor(amount) != amount) {
     return Errorf(StatusCode::kInvalidArgument,
                   "cannot place {}: it is to have CPUs of its own and asks for {}; request a whole "
@@ -106,12 +108,14 @@ StatusOr<int> WholeCpus(const ContainerRequest& request) {
   return static_cast<int>(amount);
 }
 
-/// How many CPUs of its own a container gets by `rule`, known before any is picked, so that hints
+/// How many CPUs of its own a container gets by `own`, known before any is picked, so that hints
 /// promise no more than is given.
-StatusOr<int> CountByRule(const View& view, const ContainerRequest& request,
-                          const ExclusiveRule& rule) {
-  QRM_ASSIGN_OR_RETURN(const int count, WholeCpus(request));
-  if (rule.whole_cores) {
+StatusOr<int> CountByRule(const View& view, const ContainerRequest& request, const OwnRule& own) {
+  const double all = request.quantity();
+  // The fraction is the pool's.
+  QRM_ASSIGN_OR_RETURN(const int count,
+                       WholeCpus(request, own.plus.empty() ? all : std::floor(all)));
+  if (own.rule.whole_cores) {
     QRM_RETURN_IF_ERROR(Annotate(CheckWholeCoreCount(CpuLayout(view.machine), count),
                                  fmt::format("cannot place {}", NameOf(request))));
   }
@@ -212,12 +216,12 @@ StaticCpuRoom StaticRoom(const View& view, const ContainerRequest& request, cons
 
 StatusOr<HintList> StaticHints(const View& view, const ContainerRequest& request,
                                const OwnRule& own) {
-  QRM_ASSIGN_OR_RETURN(const int count, WholeCpus(request));
+  QRM_ASSIGN_OR_RETURN(const int count, WholeCpus(request, request.quantity()));
   if (const auto held = view.state.exclusive.find(request.key);
       held != view.state.exclusive.end()) {
     return view.static_policy->HeldHints(held->second.cpus, count);
   }
-  const Room room = FindRoom(view, request, own);
+  const Room room = FindRoom(view, request, own, count);
   const StaticCpuRoom free = StaticRoom(view, request, room);
   QRM_RETURN_IF_ERROR(CheckDefaultPoolStays(view, request, count - free.reusable.Count()));
   if (KeepsItsCpus(view, request, room.free, {})) {
@@ -232,8 +236,8 @@ StatusOr<HintList> StaticHints(const View& view, const ContainerRequest& request
 
 StatusOr<Decision> PlaceByStaticPolicy(const View& view, const ContainerRequest& request,
                                        const TopologyHint& hint, const OwnRule& own) {
-  QRM_ASSIGN_OR_RETURN(const int count, WholeCpus(request));
-  const Room room = FindRoom(view, request, own);
+  QRM_ASSIGN_OR_RETURN(const int count, WholeCpus(request, request.quantity()));
+  const Room room = FindRoom(view, request, own, count);
   const StatusOr<CpuSet> cpus =
       KeepsItsCpus(view, request, room.free, hint.nodes)
           ? request.runs_on
@@ -246,15 +250,35 @@ StatusOr<Decision> PlaceByStaticPolicy(const View& view, const ContainerRequest&
   return Own(view, request, *cpus, hint, room.tenant);
 }
 
+/// `own`, and what the container uses of `pool` beside it.
+StatusOr<Decision> WithPool(const View& view, const ContainerRequest& request, Decision own,
+                            const std::string& pool) {
+  if (pool.empty() || !own.holding.has_value()) {
+    return own;
+  }
+  Holding& holding = *own.holding;
+  CpuState then = view.state;  // the pool does without the container's own CPUs
+  then.exclusive[request.key] = holding;
+  holding.beside = FractionOf(request, pool);
+  QRM_ASSIGN_OR_RETURN(PoolPlace place,
+                       PlaceInPool(WithState(view, then), request, holding.beside));
+  holding.may_share = view.machine.cpu_set();
+  own.allocation.shares_of = pool;
+  ShareBeside(holding, place.cpus, own.allocation);
+  own.pools = std::move(place.pools);
+  return own;
+}
+
 StatusOr<Decision> PlaceExclusively(const View& view, const ContainerRequest& request,
                                     const TopologyHint& hint, const OwnRule& own) {
-  QRM_ASSIGN_OR_RETURN(const int count, CountByRule(view, request, own.rule));
+  QRM_ASSIGN_OR_RETURN(const int count, CountByRule(view, request, own));
   QRM_RETURN_IF_ERROR(CheckDefaultPoolStays(view, request, count));
-  const Room room = FindRoom(view, request, own);
+  const Room room = FindRoom(view, request, own, count);
   if (KeepsItsCpus(view, request, room.free, hint.nodes)) {
     QRM_RETURN_IF_ERROR(
         CheckFilled(view, request, room.tenant, view.machine.NodesOf(request.runs_on)));
-    return Own(view, request, request.runs_on, hint, room.tenant);
+    return WithPool(view, request, Own(view, request, request.runs_on, hint, room.tenant),
+                    own.plus);
   }
   const auto picked = PickCpus(view, room, own.rule, count, hint.nodes);
   if (!picked) {
@@ -265,13 +289,13 @@ StatusOr<Decision> PlaceExclusively(const View& view, const ContainerRequest& re
   }
   const NumaMask nodes = view.machine.NodesOf(**picked);
   QRM_RETURN_IF_ERROR(CheckFilled(view, request, room.tenant, nodes));
-  return Own(view, request, **picked, hint, room.tenant);
+  return WithPool(view, request, Own(view, request, **picked, hint, room.tenant), own.plus);
 }
 
 StatusOr<Decision> PlaceOnItsOwn(const View& view, const ContainerRequest& request,
                                  const TopologyHint& hint, const Placement& placement,
                                  const ExclusiveRule& rule) {
-  const OwnRule own = {rule, placement.role};
+  const OwnRule own = {rule, placement.role, placement.plus};
   return placement.by_static_policy ? PlaceByStaticPolicy(view, request, hint, own)
                                     : PlaceExclusively(view, request, hint, own);
 }
@@ -282,7 +306,7 @@ StatusOr<Decision> Share(const View& view, const ContainerRequest& request,
   if (pool.empty()) {
     return Decision();
   }
-  QRM_ASSIGN_OR_RETURN(PoolPlace place, PlaceInPool(view, request, pool));
+  QRM_ASSIGN_OR_RETURN(PoolPlace place, PlaceInPool(view, request, GuestOf(request, pool)));
   return Decision{.allocation = ShareCpus(view.machine, place.cpus),
                   .pool = pool,
                   .pools = std::move(place.pools)};
@@ -294,11 +318,12 @@ StatusOr<HintList> CpuHints(const View& view, const ContainerRequest& request) {
   QRM_ASSIGN_OR_RETURN(const Placement placement, Classify(view.config, request));
   if (!placement.exclusive) {
     if (!placement.pool.empty()) {
-      QRM_RETURN_IF_ERROR(PlaceInPool(view, request, placement.pool).status());
+      QRM_RETURN_IF_ERROR(
+          PlaceInPool(view, request, GuestOf(request, placement.pool)).status());
     }
     return HintList::NoPreference();
   }
-  const OwnRule own = {*placement.exclusive, placement.role};
+  const OwnRule own = {*placement.exclusive, placement.role, placement.plus};
   if (placement.by_static_policy) {
     return StaticHints(view, request, own);
   }
@@ -306,9 +331,9 @@ StatusOr<HintList> CpuHints(const View& view, const ContainerRequest& request) {
       held != view.state.exclusive.end()) {
     return HintList({{.nodes = view.machine.NodesOf(held->second.cpus), .preferred = true}});
   }
-  QRM_ASSIGN_OR_RETURN(const int count, CountByRule(view, request, own.rule));
+  QRM_ASSIGN_OR_RETURN(const int count, CountByRule(view, request, own));
   QRM_RETURN_IF_ERROR(CheckDefaultPoolStays(view, request, count));
-  const Room room = FindRoom(view, request, own);
+  const Room room = FindRoom(view, request, own, count);
   QRM_ASSIGN_OR_RETURN(
       std::vector<TopologyHint> fitting,
       placement::OnlyFilled(FittingMasks(view, room, own.rule, count), [&](const NumaMask& nodes) {
@@ -316,6 +341,9 @@ StatusOr<HintList> CpuHints(const View& view, const ContainerRequest& request) {
       }));
   if (fitting.empty()) {
     return NoRoom(view, request, room, {});
+  }
+  if (!own.plus.empty()) {  // whichever nodes it gets, the pool has as many CPUs left
+    QRM_RETURN_IF_ERROR(PlaceExclusively(view, request, fitting.front(), own).status());
   }
   if (KeepsItsCpus(view, request, room.free, {})) {
     return HintList(

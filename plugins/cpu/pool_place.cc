@@ -18,8 +18,9 @@ bool Empties(const View& view, const PoolMap& after) {
 }
 
 StatusOr<PoolPlace> PlaceInElastic(const View& view, const ContainerRequest& request,
-                                   const std::string& pool) {
-  const Newcomer newcomer = {request.key, GuestOf(request, pool)};
+                                   const Guest& guest) {
+  const std::string& pool = guest.pool;
+  const Newcomer newcomer = {request.key, guest};
   PoolMap pools = SizedPools(view, &newcomer);
   CpuSet cpus = pools.at(pool);
   if ((cpus - view.offline).Empty() || Empties(view, pools) ||
@@ -47,9 +48,10 @@ StatusOr<PoolPlace> PlaceInFixed(const View& view, const ContainerRequest& reque
 }  // namespace
 
 StatusOr<PoolPlace> PlaceInPool(const View& view, const ContainerRequest& request,
-                                const std::string& pool) {
+                                const Guest& guest) {
+  const std::string& pool = guest.pool;
   QRM_ASSIGN_OR_RETURN(PoolPlace place, IsElastic(view.config, pool)
-                                            ? PlaceInElastic(view, request, pool)
+                                            ? PlaceInElastic(view, request, guest)
                                             : PlaceInFixed(view, request, pool));
   const PoolMap borrowed = Borrow(view, place.pools.has_value() ? *place.pools : view.state.pools);
   if (const auto more = borrowed.find(pool); more != borrowed.end()) {

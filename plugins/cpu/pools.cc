@@ -42,17 +42,6 @@ Status CheckPool(const View& view, const std::string& pool, const CpuSet& cpus) 
   return OkStatus();
 }
 
-/// `view` of another state, which outlives it.
-View WithState(View view, const CpuState& state) {
-  return {view.machine,
-          view.config,
-          state,
-          view.static_policy,
-          std::move(view.offline),
-          view.layout,
-          std::move(view.retiring)};
-}
-
 /// What tells on disk how a pool was configured: while that stays, it keeps its CPUs. Those of an
 /// elastic pool follow its containers, whatever its bounds are.
 std::string ConfiguredText(const CpuPluginConfig& config, const std::string& pool) {

@@ -14,6 +14,8 @@
 namespace qrm::cpu {
 namespace {
 
+constexpr int64_t kMilliPerCpu = 1000;
+
 /// What a container that holds CPUs tolerates as its neighbours; one whose role is no longer
 /// configured tolerates everyone, so that only the others' rules count.
 placement::Tenant TenantOf(const CpuPluginConfig& config, const ContainerRequest& request) {
@@ -70,7 +72,8 @@ class Rebuilder {
         .cpus = cpus,
         .tenant = TenantOf(config_, grant.request),
         .type = grant.request.type,
-        .may_share = CpuSet::Parse(grant.allocation.may_share).value_or(CpuSet())};
+        .may_share = CpuSet::Parse(grant.allocation.may_share).value_or(CpuSet()),
+        .beside = BesideOf(grant)};
   }
 
   Rebuilt Finish() && {
@@ -85,6 +88,14 @@ class Rebuilder {
   }
 
  private:
+  /// The pool that a container with CPUs of its own uses, too; the default one for a pool that is
+  /// no longer there.
+  Guest BesideOf(const sdk::Grant& grant) const {
+    const std::string& pool = grant.allocation.shares_of;
+    const bool known = pool == kDefaultPool || config_.pools.contains(pool);
+    return known ? FractionOf(grant.request, pool) : Guest{.pool = kDefaultPool};
+  }
+
   void AddShared(const ContainerRequest& request) {
     if (std::string pool = PoolOf(config_, request); !pool.empty()) {
       result_.state.shared[request.key] = GuestOf(request, std::move(pool));
@@ -116,7 +127,23 @@ std::string NameOf(const ContainerRequest& request) {
 }
 
 Guest GuestOf(const ContainerRequest& request, std::string pool) {
-  return {.pool = std::move(pool), .milli_cpus = std::llround(request.quantity() * 1000)};
+  return {.pool = std::move(pool), .milli_cpus = std::llround(request.quantity() * kMilliPerCpu)};
+}
+
+Guest FractionOf(const ContainerRequest& request, std::string pool) {
+  Guest guest = GuestOf(request, std::move(pool));
+  guest.milli_cpus %= kMilliPerCpu;
+  return guest;
+}
+
+View WithState(View view, const CpuState& state) {
+  return {view.machine,
+          view.config,
+          state,
+          view.static_policy,
+          std::move(view.offline),
+          view.layout,
+          std::move(view.retiring)};
 }
 
 CpuState InitialState(const CpuPluginConfig& config) {
@@ -136,8 +163,11 @@ CpuSet ExclusiveCpus(const CpuState& state) {
 }
 
 uint64_t ContainersIn(const CpuState& state, const std::string& pool) {
-  return static_cast<uint64_t>(std::count_if(state.shared.begin(), state.shared.end(),
-                                             [&](const auto& e) { return e.second.pool == pool; }));
+  uint64_t containers = 0;
+  ForEachGuest(state, [&](const ContainerKey& /*key*/, const Guest& guest) {
+    containers += guest.pool == pool ? 1 : 0;
+  });
+  return containers;
 }
 
 CpuSet LeftCpus(const View& view) {

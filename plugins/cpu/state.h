@@ -19,22 +19,24 @@ namespace qrm::cpu {
 /// Pools by name: kDefaultPool only when it has a size, never kReservedPool.
 using PoolMap = std::map<std::string, CpuSet>;
 
+/// A container that uses a pool.
+struct Guest {
+  std::string pool;
+  int64_t milli_cpus = 0;  ///< that it requests of the pool
+
+  bool operator==(const Guest&) const = default;
+};
+
 /// The CPUs of one container, and who it is to its neighbours.
 struct Holding {
   CpuSet cpus;
   placement::Tenant tenant;
   ContainerType type = ContainerType::kMain;
-  CpuSet may_share;  ///< CPUs that it uses beside its own while they are in the default pool
+  CpuSet may_share;  ///< CPUs that it uses beside its own while a pool has them; empty: none
+  Guest beside;      ///< that pool, and what it requests of it
 
+  bool Shares() const { return !may_share.Empty(); }
   bool operator==(const Holding&) const = default;
-};
-
-/// A container that uses a pool.
-struct Guest {
-  std::string pool;
-  int64_t milli_cpus = 0;  ///< that it requests
-
-  bool operator==(const Guest&) const = default;
 };
 
 /// "container c of pod ns/p", as error messages name it.
@@ -42,6 +44,8 @@ std::string NameOf(const ContainerRequest& request);
 
 /// What a container asks of a pool.
 Guest GuestOf(const ContainerRequest& request, std::string pool);
+/// What a container with whole CPUs of its own asks of a pool beside them.
+Guest FractionOf(const ContainerRequest& request, std::string pool);
 
 /// What has been given. Invariant: pools and exclusive CPUs are disjoint and within the machine;
 /// two containers own the same CPU only when they run in turn.
@@ -64,12 +68,28 @@ struct View {
   CpuSet retiring;  ///< that containers of pools may still run on, though no pool has them
 };
 
+/// `view` of another state, which outlives it.
+View WithState(View view, const CpuState& state);
+
 /// The pools as configured, and nothing given.
 CpuState InitialState(const CpuPluginConfig& config);
 
 CpuSet ExclusiveCpus(const CpuState& state);
 
-/// The number of containers that use `pool`.
+/// Calls `use` with each container that uses a pool, and what it asks of it.
+template <typename Use>
+void ForEachGuest(const CpuState& state, const Use& use) {
+  for (const auto& [key, guest] : state.shared) {
+    use(key, guest);
+  }
+  for (const auto& [key, holding] : state.exclusive) {
+    if (holding.Shares()) {
+      use(key, holding.beside);
+    }
+  }
+}
+
+/// The number of containers that use `pool`, those beside CPUs of their own among them.
 uint64_t ContainersIn(const CpuState& state, const std::string& pool);
 
 /// The CPUs that are neither reserved, exclusive nor in a named pool: those that may become

@@ -18,6 +18,11 @@ using nlohmann::json;
 /// Null for what others use as well and nobody has to remember.
 json ToNote(const std::string& resource, const ResourceAllocation& allocation) {
   if (resource == cpu::kResource) {
+    if (allocation.exclusive && !allocation.shares_of.empty()) {
+      return {{"cpus", allocation.value},
+              {"may_share", allocation.may_share},
+              {"shares_of", allocation.shares_of}};
+    }
     return allocation.exclusive ? json(allocation.value) : json();
   }
   if (resource == memory::kResource) {
@@ -39,8 +44,14 @@ ResourceAllocation FromNote(const std::string& resource, const json& note) {
     return allocation;
   }
   if (resource == cpu::kResource) {
-    allocation.value = note.get<std::string>();
     allocation.exclusive = true;
+    if (note.is_string()) {
+      allocation.value = note.get<std::string>();
+      return allocation;
+    }
+    allocation.value = note.at("cpus").get<std::string>();
+    allocation.may_share = note.at("may_share").get<std::string>();
+    allocation.shares_of = note.at("shares_of").get<std::string>();
     return allocation;
   }
   if (resource == memory::kResource) {

@@ -133,6 +133,7 @@ class RandomChanges {
                                      .exclusive = Flip(),
                                      .may_share = Flip() ? "0-7" : "",
                                      .shares = Flip() ? "0,5" : "",
+                                     .shares_of = Flip() ? "helpers" : "",
                                      .decided_by = Text()};
     if (allocation.oci_property.starts_with("Cpuset")) {
       allocation.value = "0,2-3";

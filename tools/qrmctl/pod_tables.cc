@@ -21,7 +21,7 @@ namespace {
 
 using StringByString = google::protobuf::Map<std::string, std::string>;
 
-/// The CPUs of the default pool that the container uses beside its own: " +0-1", or nothing.
+/// The CPUs of a pool that the container uses beside its own: " +0-1", or nothing.
 std::string SharesText(const v1::Container& container) {
   for (const v1::Allocation& allocation : container.allocations()) {
     if (!allocation.shares().empty()) {

@@ -148,7 +148,7 @@ TEST(DocumentTest, FieldsKeepTheirOrderAndMapsAreSorted) {
   EXPECT_EQ(ToDocument(allocation).dump(),
             R"({"resource_name":"cpu","oci_property":"","value":"","quantity":0.0,)"
             R"("exclusive":false,"envs":{"A":"1","B":"2"},"annotations":{},"hints":[],)"
-            R"("amount_by_node":{"1":7},"mounts":[],"devices":[],"may_share":"","shares":""})");
+            R"("amount_by_node":{"1":7},"mounts":[],"devices":[],"may_share":"","shares":"","shares_of":""})");
 }
 
 TEST(DocumentTest, BytesThatAreNoUtf8ArePrintedWithoutFailing) {
