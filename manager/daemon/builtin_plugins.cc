@@ -10,6 +10,7 @@
 #include "api/base/check.h"
 #include "plugins/cpu/cpu_plugin.h"
 #include "plugins/cpu/elastic.h"
+#include "plugins/cpu/fit_config.h"
 #include "plugins/cpu/pools.h"
 #include "plugins/memory/memory_plugin.h"
 #include "plugins/nic/config.h"
@@ -198,16 +199,19 @@ StatusOr<std::vector<BuiltinPlugin>> MakeChangedPlugins(const BuiltinOptions& fo
   return MakeBuiltinPlugins(changed, machine);
 }
 
-StatusOr<CpuSet> ReservedCpus(const BuiltinOptions& options, const config::MachineConfig& machine) {
-  const bool live = machine.source == config::MachineConfig().source;
+StatusOr<CpuSet> ReservedCpus(const BuiltinOptions& options, const config::MachineConfig& source,
+                              const Machine& machine) {
+  const bool live = source.source == config::MachineConfig().source;
   const auto section = options.sections.find(cpu::kResource);
   const bool built_in = std::find(options.plugins.begin(), options.plugins.end(), cpu::kResource) !=
                         options.plugins.end();
   if (!live || !built_in || section == options.sections.end()) {
     return CpuSet();
   }
-  QRM_ASSIGN_OR_RETURN(const cpu::CpuPluginConfig config, cpu::ParseCpuConfig(section->second));
-  return config.reserved;
+  QRM_ASSIGN_OR_RETURN(cpu::CpuPluginConfig config, cpu::ParseCpuConfig(section->second));
+  QRM_ASSIGN_OR_RETURN(const cpu::FittingConfig fitting,
+                       cpu::FitCpuConfig(machine, std::move(config)));
+  return fitting.config.reserved;
 }
 
 std::vector<PoolStatus> BuiltinPools(const BuiltinOptions& options, const StringMap& kept) {

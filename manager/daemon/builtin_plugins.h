@@ -50,10 +50,11 @@ StatusOr<std::vector<BuiltinPlugin>> MakeChangedPlugins(const BuiltinOptions& fo
                                                         const BuiltinOptions& next,
                                                         const Machine& machine);
 
-/// The CPUs of this machine that the built-in cpu plugin keeps for the system; none when it is not
-/// built in or lists none, or when `machine` is not the one that qrmd runs on. Errors:
+/// The CPUs of `machine` that the built-in cpu plugin keeps for the system; none when it is not
+/// built in or reserves none, or when `source` is not the machine that qrmd runs on. Errors:
 /// kInvalidArgument when its section is wrong.
-StatusOr<CpuSet> ReservedCpus(const BuiltinOptions& options, const config::MachineConfig& machine);
+StatusOr<CpuSet> ReservedCpus(const BuiltinOptions& options, const config::MachineConfig& source,
+                              const Machine& machine);
 
 /// The annotation by which the built-in nic plugin names network namespaces; none when it is not
 /// built in. Errors: kInvalidArgument when its section is wrong.

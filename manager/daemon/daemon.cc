@@ -87,7 +87,7 @@ void Daemon::Impl::Follow(const Following& following) {
 }
 
 Status Daemon::Impl::TakePlugins(const BuiltinOptions& options) {
-  QRM_ASSIGN_OR_RETURN(const CpuSet reserved, ReservedCpus(options, config.machine));
+  QRM_ASSIGN_OR_RETURN(const CpuSet reserved, ReservedCpus(options, config.machine, machine));
   QRM_RETURN_IF_ERROR(CheckPriority(config.process, reserved));
   QRM_ASSIGN_OR_RETURN(std::vector<BuiltinPlugin> changed,
                        MakeChangedPlugins(in_force.Load()->builtin, options, machine));
@@ -172,8 +172,9 @@ void Daemon::Impl::Stop() {
 namespace {
 
 /// Puts the process on the CPUs that are reserved for it and its like, before it has threads.
-Status StayOnReserved(const Config& config) {
-  QRM_ASSIGN_OR_RETURN(const CpuSet reserved, ReservedCpus(config.builtin, config.machine));
+Status StayOnReserved(const Config& config, const Machine& machine) {
+  QRM_ASSIGN_OR_RETURN(const CpuSet reserved,
+                       ReservedCpus(config.builtin, config.machine, machine));
   return reserved.Empty() ? OkStatus() : StayOn(reserved);
 }
 
@@ -189,7 +190,7 @@ StatusOr<std::unique_ptr<Daemon>> Daemon::Create(Config config, Machine machine,
   const checkpoint::NodeState found = opened.state;
   const bool lost = !opened.repairs.empty();
   const std::vector<std::string> repairs = Repair(opened, machine);
-  const Status stays = StayOnReserved(config);
+  const Status stays = StayOnReserved(config, machine);
   config.admission.required_plugins = RequiredResources(config.builtin, builtins);
   QRM_ASSIGN_OR_RETURN(const std::vector<std::string> netns, NetnsAnnotations(config.builtin));
   std::vector<std::string>& known = config.admission.netns_annotations;

@@ -1,6 +1,7 @@
 // Reads and checks the cpu plugin's configuration.
 #include "plugins/cpu/config.h"
 
+#include <algorithm>
 #include <set>
 #include <utility>
 
@@ -13,6 +14,29 @@ namespace {
 
 using config::Section;
 using placement::NumaSpan;
+
+/// A number of CPUs that a machine may have. Errors: kInvalidArgument.
+StatusOr<int> ParseCount(const Section& section, std::string_view key) {
+  QRM_ASSIGN_OR_RETURN(const uint64_t count, section.Number(key, 0));
+  if (count > CpuSet::kMaxIds) {
+    return section.Error(key, fmt::format("is {}, more than any machine has", count),
+                         "write how many CPUs the system needs");
+  }
+  return static_cast<int>(count);
+}
+
+/// `reserved-cpus: 0-3`, or `{count: 4}`.
+Status ParseReserved(const Section& section, CpuPluginConfig& config) {
+  if (!section.Has("reserved-cpus") || section.IsScalar("reserved-cpus")) {
+    QRM_ASSIGN_OR_RETURN(config.reserved,
+                         section.Parsed<CpuSet>("reserved-cpus", "CPU list", "0-3,8"));
+    return OkStatus();
+  }
+  QRM_ASSIGN_OR_RETURN(const Section child, section.Child("reserved-cpus"));
+  QRM_RETURN_IF_ERROR(child.AllowKeys({"count"}));
+  QRM_ASSIGN_OR_RETURN(config.reserved_count, ParseCount(child, "count"));
+  return OkStatus();
+}
 
 StatusOr<ExclusiveRule> ParseRule(const Section& section) {
   ExclusiveRule rule;
@@ -83,7 +107,8 @@ Status CheckTargets(const Section& section, const CpuPluginConfig& config) {
   for (std::size_t i = 0; i < items.size(); ++i) {
     const Rule& rule = config.rules[i];
     const bool is_pool = config.pools.contains(rule.name) || rule.name == kDefaultPool ||
-                         (rule.name == kReservedPool && !config.reserved.Empty());
+                         (rule.name == kReservedPool &&
+                          (config.reserved_count > 0 || !config.reserved.Empty()));
     if (rule.target == Rule::Target::kPool && !is_pool) {
       return items[i].Error("pool", fmt::format("is '{}', no pool", rule.name),
                             "name one of pools, or add it there");
@@ -136,19 +161,14 @@ StatusOr<std::optional<StaticConfig>> ParseStatic(const Section& section) {
   if (const Status together = ValidateCpuAssignmentOptions(config.options); !together.ok()) {
     return section.Error("static", "does not work: " + MessageOf(together), "drop one of the two");
   }
-  QRM_ASSIGN_OR_RETURN(const uint64_t count, child.Number("reserved-cpu-count", 0));
-  if (count > CpuSet::kMaxIds) {
-    return child.Error("reserved-cpu-count", fmt::format("is {}, more than any machine has", count),
-                       "write how many CPUs the system needs");
-  }
-  config.reserved_count = static_cast<int>(count);
+  QRM_ASSIGN_OR_RETURN(config.reserved_count, ParseCount(child, "reserved-cpu-count"));
   return std::optional(config);
 }
 
 /// OK when a list of reserved CPUs and a number of them agree.
 Status CheckReservedCount(const Section& section, const CpuPluginConfig& config) {
   const int count = config.static_mode ? config.static_mode->reserved_count : 0;
-  const int listed = config.reserved.Count();
+  const int listed = std::max(config.reserved.Count(), config.reserved_count);
   if (count == 0 || listed == 0 || listed == count) {
     return OkStatus();
   }
@@ -164,8 +184,7 @@ StatusOr<CpuPluginConfig> ParseCpuConfig(const Section& section) {
   QRM_RETURN_IF_ERROR(section.AllowKeys({"reserved-cpus", "pools", "default-pool", "roles",
                                          "grants", "rules", "static", "exclusive-node-percent"}));
   CpuPluginConfig config;
-  QRM_ASSIGN_OR_RETURN(config.reserved,
-                       section.Parsed<CpuSet>("reserved-cpus", "CPU list", "0-3,8"));
+  QRM_RETURN_IF_ERROR(ParseReserved(section, config));
   QRM_ASSIGN_OR_RETURN(config.roles, ParseRoles(section));
   QRM_ASSIGN_OR_RETURN(config.grants, ParseGrants(section, config));
   QRM_RETURN_IF_ERROR(CheckSharing(section, config));

@@ -94,11 +94,12 @@ inline constexpr char kReservedPool[] = "reserved";
 struct StaticConfig {
   CpuAssignmentOptions options;
   bool strict_reservation = false;  ///< the default pool is without the reserved CPUs
-  int reserved_count = 0;           ///< CPUs to reserve when none are listed
+  int reserved_count = 0;           ///< CPUs to reserve as kubelet does when none are listed
 };
 
 struct CpuPluginConfig {
   CpuSet reserved;
+  int reserved_count = 0;  ///< CPUs to reserve when none are listed
   std::map<std::string, PoolConfig> pools;
   std::map<std::string, ExclusiveRule> roles;
   std::map<std::string, GrantConfig> grants;

@@ -1,6 +1,7 @@
 // Compares the configured CPUs with those that there are.
 #include "plugins/cpu/fit_config.h"
 
+#include <map>
 #include <string_view>
 #include <utility>
 
@@ -23,6 +24,43 @@ void CutDown(const Machine& machine, std::string_view pool, CpuSet& cpus,
   repairs.push_back(fmt::format("pool {} is without CPUs {}: the machine has {}", pool,
                                 ToString(cpus - known), ToString(machine.cpu_set())));
   cpus = known;
+}
+
+/// `count` CPUs for the system: whole cores while there are as many, from one NUMA node after
+/// another, those of the lowest numbers first.
+CpuSet SpreadOverNodes(const Machine& machine, int count) {
+  std::map<int, CpuSet> free;
+  for (const NumaNode& node : machine.nodes()) {
+    free[node.id] = node.cpus;
+  }
+  CpuSet taken;
+  while (taken.Count() < count) {
+    for (auto& [node, cpus] : free) {
+      const CpuSet core = cpus.Empty() ? CpuSet() : machine.CoresOf({cpus.First()}) & cpus;
+      cpus -= core;
+      for (const int cpu : core) {
+        if (taken.Count() < count) {
+          taken.Add(cpu);
+        }
+      }
+    }
+  }
+  return taken;
+}
+
+/// Chooses the reserved CPUs where only their number is configured.
+Status FitReserved(const Machine& machine, CpuPluginConfig& config) {
+  const int most = machine.cpu_set().Count() - 1;
+  if (config.reserved_count > most) {
+    return Errorf(StatusCode::kInvalidArgument,
+                  "cannot reserve {} CPUs: the machine has {}, and one is to be left for "
+                  "containers; lower reserved-cpus.count",
+                  config.reserved_count, most + 1);
+  }
+  if (config.reserved_count > 0) {
+    config.reserved = SpreadOverNodes(machine, config.reserved_count);
+  }
+  return OkStatus();
 }
 
 /// Reserves CPUs as kubelet does when their number is configured.
@@ -54,6 +92,7 @@ StatusOr<FittingConfig> FitCpuConfig(const Machine& machine, CpuPluginConfig con
                   "cannot reserve CPUs {}: the machine has {}; correct reserved-cpus",
                   ToString(config.reserved), ToString(machine.cpu_set()));
   }
+  QRM_RETURN_IF_ERROR(FitReserved(machine, config));
   if (config.static_mode) {
     QRM_RETURN_IF_ERROR(FitStaticConfig(machine, *config.static_mode, config.reserved));
   }

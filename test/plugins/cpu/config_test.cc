@@ -98,6 +98,12 @@ const RefusedCase kRefused[] = {
      "full-pcpus-only and distribute-cpus-across-cores"},
     {"ReservedCountOfAnotherList", "reserved-cpus: 0-2\nstatic: {reserved-cpu-count: 2}",
      "has 3 CPUs, but static.reserved-cpu-count is 2"},
+    {"TwoReservedCounts", "reserved-cpus: {count: 4}\nstatic: {reserved-cpu-count: 2}",
+     "has 4 CPUs, but static.reserved-cpu-count is 2"},
+    {"UnknownReservedKey", "reserved-cpus: {number: 4}", "reserved-cpus.number"},
+    {"ReservedCountBeyondReason", "reserved-cpus: {count: 100000}",
+     "is 100000, more than any machine has"},
+    {"PlusOfNoPool", "grants: {a: {plus: nowhere}}", "is 'nowhere', no pool"},
 };
 INSTANTIATE_TEST_SUITE_P(Texts, RefusedCpuConfigTest, testing::ValuesIn(kRefused),
                          [](const auto& param_info) { return param_info.param.name; });

@@ -162,12 +162,6 @@ TEST_F(MixedTest, WholeCoresCountWithoutTheFraction) {
   EXPECT_TRUE(drive.Admit(Request("a", "dpdk", "cpu", 2.5)).ok());
 }
 
-TEST(MixedConfigTest, RefusesAPoolThatIsNotThere) {
-  const auto section = config::Section::Parse("grants: {a: {plus: nowhere}}", "cpu.yaml");
-  ASSERT_TRUE(section.ok());
-  EXPECT_THAT(MessageOf(ParseCpuConfig(*section)), HasSubstr("is 'nowhere', no pool"));
-}
-
 /// Random admissions, removals and restarts.
 class MixedHistoryTest : public ElasticPlugins, public testing::WithParamInterface<unsigned> {
  protected:
