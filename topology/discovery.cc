@@ -127,12 +127,29 @@ uint64_t MemTotalOf(const fs::path& root) {
   return meminfo >> name >> kibibytes && name == kName ? kibibytes * 1024 : 0;
 }
 
+/// The CPUs of the boot parameter isolcpus; the kernel also lists those that a cpuset isolates, and
+/// these are for whoever made it. Source: kernel, Documentation/admin-guide/kernel-parameters.
+CpuSet IsolatedOf(const fs::path& root) {
+  std::ifstream command_line(root / "proc/cmdline");
+  std::string word;
+  while (command_line >> word && word.rfind("isolcpus=", 0) != 0) {
+  }
+  if (!command_line) {
+    return {};
+  }
+  std::ifstream list(root / "sys/devices/system/cpu/isolated");
+  std::string cpus;
+  std::getline(list, cpus);
+  return CpuSet::Parse(cpus).value_or(CpuSet());
+}
+
 StatusOr<MachineParts> LoadLive(OutsideCpuset outside_cpuset) {
   QRM_ASSIGN_OR_RETURN(const Topology topology, NewTopology());
   QRM_ASSIGN_OR_RETURN(MachineParts parts,
                        Load(topology, outside_cpuset, "this machine", "mount /proc and /sys"));
   WarnOfDroppedNodes("/", parts);
   parts.memory_bytes = MemTotalOf("/");
+  parts.isolated = IsolatedOf("/");
   parts.online = OnlineList::Open("");
   return parts;
 }
@@ -159,6 +176,7 @@ StatusOr<MachineParts> LoadFsRoot(const std::string& directory, OutsideCpuset ou
            "name the folder that a copy of a machine's /sys and /proc was unpacked into"));
   WarnOfDroppedNodes(directory, parts);
   parts.memory_bytes = MemTotalOf(directory);
+  parts.isolated = IsolatedOf(directory);
   parts.online = OnlineList::Open(directory);
   return parts;
 }

@@ -66,6 +66,7 @@ struct MachineParts {
   int l3s_without_cpus = 0;  ///< L3 caches that exist, but none of whose CPUs may be used
   CpuSet offline;            ///< present but offline
   CpuSet disallowed;         ///< online, but outside this process's cpuset
+  CpuSet isolated;           ///< kept from the kernel's load balancing by its boot parameter
   std::vector<Nic> nics;
   std::vector<PciDevice> pci_devices;
   /// What the kernel manages in all; 0 when unknown. Hot-plugged memory is not in all kernels'

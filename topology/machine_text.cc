@@ -26,6 +26,7 @@ constexpr char kWithoutL3[] = "without-l3";
 constexpr char kPackages[] = "packages";
 constexpr char kKinds[] = "kinds";
 constexpr char kCpuNodes[] = "cpu-nodes";
+constexpr char kIsolated[] = "isolated";
 constexpr char kNodes[] = "nodes";
 constexpr char kNodePackages[] = "node-packages";
 constexpr char kMemory[] = "memory";
@@ -129,6 +130,9 @@ std::string CpusText(const Machine& machine) {
   if (machine.highest_core_kind() > 0) {
     text += fmt::format(" {}={}", kKinds, RunsText(NumbersOf(cpus, &Cpu::core_kind)));
   }
+  if (const CpuSet& isolated = machine.parts().isolated; !isolated.Empty()) {
+    text += fmt::format(" {}={}", kIsolated, ToString(isolated));
+  }
   return text;
 }
 
@@ -214,6 +218,7 @@ Status ReadCpus(const Words& words, MachineParts& parts) {
   constexpr uint64_t kMost = CpuSet::kMaxIds - 1;
   QRM_ASSIGN_OR_RETURN(const CpuSet cpus, words.List(kCpus));
   QRM_ASSIGN_OR_RETURN(const CpuSet without_l3, words.List(kWithoutL3));
+  QRM_ASSIGN_OR_RETURN(parts.isolated, words.List(kIsolated));
   for (const int id : cpus) {
     parts.cpus.push_back({.id = id, .has_l3 = !without_l3.Has(id)});
   }

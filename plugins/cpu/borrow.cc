@@ -14,8 +14,7 @@ CpuSet IdleCpus(const View& view, const PoolMap& pools) {
   if (!pools.contains(kDefaultPool)) {
     return {};
   }
-  CpuSet idle =
-      view.machine.cpu_set() - view.offline - view.config.reserved - ExclusiveCpus(view.state);
+  CpuSet idle = ShareableCpus(view) - view.offline;
   for (const auto& [name, cpus] : pools) {
     idle -= cpus;
   }

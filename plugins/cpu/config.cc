@@ -38,11 +38,33 @@ Status ParseReserved(const Section& section, CpuPluginConfig& config) {
   return OkStatus();
 }
 
+/// `isolated-cpus: kernel`, `none`, or a list. With kubelet's static policy none unless they are
+/// named, as kubelet knows none.
+Status ParseIsolated(const Section& section, CpuPluginConfig& config) {
+  QRM_ASSIGN_OR_RETURN(const std::string text,
+                       section.Text("isolated-cpus", config.static_mode ? "none" : "kernel"));
+  config.isolated_by_kernel = text == "kernel";
+  if (!config.isolated_by_kernel && text != "none") {
+    QRM_ASSIGN_OR_RETURN(config.isolated,
+                         section.Parsed<CpuSet>("isolated-cpus", "CPU list, kernel or none", "8-15"));
+  }
+  if (config.isolated.Intersects(config.reserved)) {
+    return section.Error("isolated-cpus",
+                         fmt::format("has {} of reserved-cpus",
+                                     ToString(config.isolated & config.reserved)),
+                         "name each CPU in one of them");
+  }
+  return OkStatus();
+}
+
 StatusOr<ExclusiveRule> ParseRule(const Section& section) {
   ExclusiveRule rule;
   QRM_ASSIGN_OR_RETURN(rule.numa, config::ParseNumaSpan(section, NumaSpan::kOne));
   QRM_ASSIGN_OR_RETURN(rule.whole_cores, section.Flag("whole-cores", false));
   QRM_ASSIGN_OR_RETURN(rule.align_l3, section.Flag("align-l3", false));
+  QRM_ASSIGN_OR_RETURN(const std::size_t isolated,
+                       section.Choice("isolated", 0, {"never", "prefer", "require"}));
+  rule.isolated = static_cast<IsolatedWish>(isolated);
   QRM_ASSIGN_OR_RETURN(rule.share, config::ParseShareRule(section));
   return rule;
 }
@@ -51,7 +73,8 @@ StatusOr<std::map<std::string, ExclusiveRule>> ParseRoles(const Section& section
   std::map<std::string, ExclusiveRule> roles;
   QRM_ASSIGN_OR_RETURN(const auto children, section.Children("roles"));
   for (const auto& [name, child] : children) {
-    QRM_RETURN_IF_ERROR(child.AllowKeys({"numa", "whole-cores", "align-l3", "share-numa-with"}));
+    QRM_RETURN_IF_ERROR(
+        child.AllowKeys({"numa", "whole-cores", "align-l3", "isolated", "share-numa-with"}));
     QRM_ASSIGN_OR_RETURN(roles[name], ParseRule(child));
   }
   return roles;
@@ -78,8 +101,8 @@ StatusOr<std::map<std::string, GrantConfig>> ParseGrants(const Section& section,
     if (config.roles.contains(name)) {
       return parent.Error(name, "is the name of a role, too", "choose another name");
     }
-    QRM_RETURN_IF_ERROR(
-        child.AllowKeys({"numa", "whole-cores", "align-l3", "share-numa-with", "containers", "plus"}));
+    QRM_RETURN_IF_ERROR(child.AllowKeys({"numa", "whole-cores", "align-l3", "isolated",
+                                         "share-numa-with", "containers", "plus"}));
     QRM_ASSIGN_OR_RETURN(grants[name].rule, ParseRule(child));
     QRM_RETURN_IF_ERROR(ParseGrantContainers(child, grants[name]));
     QRM_ASSIGN_OR_RETURN(grants[name].plus, child.Text("plus", ""));
@@ -182,7 +205,8 @@ Status CheckReservedCount(const Section& section, const CpuPluginConfig& config)
 
 StatusOr<CpuPluginConfig> ParseCpuConfig(const Section& section) {
   QRM_RETURN_IF_ERROR(section.AllowKeys({"reserved-cpus", "pools", "default-pool", "roles",
-                                         "grants", "rules", "static", "exclusive-node-percent"}));
+                                         "grants", "rules", "static", "exclusive-node-percent",
+                                         "isolated-cpus"}));
   CpuPluginConfig config;
   QRM_RETURN_IF_ERROR(ParseReserved(section, config));
   QRM_ASSIGN_OR_RETURN(config.roles, ParseRoles(section));
@@ -196,6 +220,7 @@ StatusOr<CpuPluginConfig> ParseCpuConfig(const Section& section) {
   QRM_ASSIGN_OR_RETURN(config.exclusive_node_percent, config::ParseExclusiveNodePercent(section));
   QRM_ASSIGN_OR_RETURN(config.static_mode, ParseStatic(section));
   QRM_RETURN_IF_ERROR(CheckReservedCount(section, config));
+  QRM_RETURN_IF_ERROR(ParseIsolated(section, config));
   QRM_ASSIGN_OR_RETURN(config.default_pool, section.Text("default-pool", kDefaultPool));
   if (config.default_pool != kDefaultPool && !config.pools.contains(config.default_pool)) {
     return section.Error("default-pool", fmt::format("is '{}', no pool", config.default_pool),

@@ -21,9 +21,17 @@ class Section;
 
 namespace qrm::cpu {
 
+/// Whether a container gets isolated CPUs; in the order of their words in configuration files.
+enum class IsolatedWish {
+  kNever,
+  kPrefer,  ///< those first, and others where they are too few
+  kRequire,
+};
+
 /// How a container gets CPUs of its own.
 struct ExclusiveRule {
   placement::NumaSpan numa = placement::NumaSpan::kOne;
+  IsolatedWish isolated = IsolatedWish::kNever;
   bool whole_cores = false;  ///< all threads of each core, or none
   bool align_l3 = false;     ///< within one L3 cache where possible
   placement::ShareRule share;
@@ -100,6 +108,10 @@ struct StaticConfig {
 struct CpuPluginConfig {
   CpuSet reserved;
   int reserved_count = 0;  ///< CPUs to reserve when none are listed
+  /// CPUs that are in no pool, and a container's own only where its rule says so. While they are
+  /// those that the kernel isolates, they are set once a machine is known.
+  CpuSet isolated;
+  bool isolated_by_kernel = true;
   std::map<std::string, PoolConfig> pools;
   std::map<std::string, ExclusiveRule> roles;
   std::map<std::string, GrantConfig> grants;

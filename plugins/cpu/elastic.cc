@@ -17,10 +17,10 @@ bool HasElasticPools(const CpuPluginConfig& config) {
                      [](const auto& pool) { return pool.second.size.has_value(); });
 }
 
-/// What elastic pools can share: no container's own, not reserved, in no pool of one size.
+/// What elastic pools can share: no container's own, not reserved or isolated, in no pool of one
+/// size.
 CpuSet SharedCpus(const View& view) {
-  CpuSet cpus =
-      view.machine.cpu_set() - view.offline - view.config.reserved - ExclusiveCpus(view.state);
+  CpuSet cpus = ShareableCpus(view) - view.offline;
   for (const auto& [name, fixed] : view.state.pools) {
     if (!IsElastic(view.config, name)) {
       cpus -= fixed;

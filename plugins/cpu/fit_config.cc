@@ -26,12 +26,12 @@ void CutDown(const Machine& machine, std::string_view pool, CpuSet& cpus,
   cpus = known;
 }
 
-/// `count` CPUs for the system: whole cores while there are as many, from one NUMA node after
-/// another, those of the lowest numbers first.
-CpuSet SpreadOverNodes(const Machine& machine, int count) {
+/// `count` of `usable` CPUs for the system: whole cores while there are as many, from one NUMA node
+/// after another, those of the lowest numbers first.
+CpuSet SpreadOverNodes(const Machine& machine, const CpuSet& usable, int count) {
   std::map<int, CpuSet> free;
   for (const NumaNode& node : machine.nodes()) {
-    free[node.id] = node.cpus;
+    free[node.id] = node.cpus & usable;
   }
   CpuSet taken;
   while (taken.Count() < count) {
@@ -50,17 +50,30 @@ CpuSet SpreadOverNodes(const Machine& machine, int count) {
 
 /// Chooses the reserved CPUs where only their number is configured.
 Status FitReserved(const Machine& machine, CpuPluginConfig& config) {
-  const int most = machine.cpu_set().Count() - 1;
-  if (config.reserved_count > most) {
+  const CpuSet usable =
+      machine.cpu_set() -
+      (config.isolated_by_kernel ? machine.parts().isolated : config.isolated);
+  if (config.reserved_count >= usable.Count()) {
     return Errorf(StatusCode::kInvalidArgument,
-                  "cannot reserve {} CPUs: the machine has {}, and one is to be left for "
-                  "containers; lower reserved-cpus.count",
-                  config.reserved_count, most + 1);
+                  "cannot reserve {} CPUs: the machine has {} that are not isolated, and one is to "
+                  "be left for containers; lower reserved-cpus.count",
+                  config.reserved_count, usable.Count());
   }
   if (config.reserved_count > 0) {
-    config.reserved = SpreadOverNodes(machine, config.reserved_count);
+    config.reserved = SpreadOverNodes(machine, usable, config.reserved_count);
   }
   return OkStatus();
+}
+
+/// Those that the kernel isolates, but for what the configuration gives to the system or a pool.
+void FitIsolated(const Machine& machine, CpuPluginConfig& config) {
+  if (!config.isolated_by_kernel) {
+    return;
+  }
+  config.isolated = (machine.parts().isolated & machine.cpu_set()) - config.reserved;
+  for (const auto& [name, pool] : config.pools) {
+    config.isolated -= pool.cpus;
+  }
 }
 
 /// Reserves CPUs as kubelet does when their number is configured.
@@ -84,6 +97,7 @@ Status FitStaticConfig(const Machine& machine, const StaticConfig& mode, CpuSet&
 StatusOr<FittingConfig> FitCpuConfig(const Machine& machine, CpuPluginConfig config) {
   std::vector<std::string> repairs;
   CutDown(machine, kReservedPool, config.reserved, repairs);
+  config.isolated &= machine.cpu_set();
   for (auto& [name, pool] : config.pools) {
     CutDown(machine, name, pool.cpus, repairs);
   }
@@ -93,6 +107,7 @@ StatusOr<FittingConfig> FitCpuConfig(const Machine& machine, CpuPluginConfig con
                   ToString(config.reserved), ToString(machine.cpu_set()));
   }
   QRM_RETURN_IF_ERROR(FitReserved(machine, config));
+  FitIsolated(machine, config);
   if (config.static_mode) {
     QRM_RETURN_IF_ERROR(FitStaticConfig(machine, *config.static_mode, config.reserved));
   }

@@ -46,19 +46,46 @@ struct Room {
   NodeAmounts amounts;
 };
 
-Room FindRoom(const View& view, const ContainerRequest& request, const OwnRule& own, int count) {
+/// `free` of `all` CPUs for a container that wants `count`.
+Room RoomOf(const View& view, const ContainerRequest& request, const OwnRule& own, int count,
+            const CpuSet& all, const CpuSet& free) {
   Room room = {.count = count};
   room.tenant = {.pod_uid = request.key.pod_uid, .role = own.role, .share = own.rule.share};
   room.barred = BarredNodes(TenantsOf(view), room.tenant);
-  room.free = LeftCpus(view) - view.offline - view.retiring - view.machine.CpusOf(room.barred);
+  room.free = free - view.offline - view.retiring - view.machine.CpusOf(room.barred);
   if (own.rule.whole_cores) {
     room.free -= view.machine.CoresOf(view.machine.cpu_set() - room.free);
   }
   for (const NumaNode& node : view.machine.nodes()) {
-    room.amounts.total[node.id] = (node.cpus - view.config.reserved).Count();
+    room.amounts.total[node.id] = (node.cpus & all).Count();
     room.amounts.free[node.id] = (node.cpus & room.free).Count();
   }
   return room;
+}
+
+/// What there is but for isolated CPUs.
+Room UsualRoom(const View& view, const ContainerRequest& request, const OwnRule& own, int count) {
+  return RoomOf(view, request, own, count,
+                view.machine.cpu_set() - view.config.reserved - view.config.isolated,
+                LeftCpus(view));
+}
+
+/// Where the container may get its CPUs from, the best first.
+std::vector<Room> RoomsOf(const View& view, const ContainerRequest& request, const OwnRule& own,
+                          int count) {
+  std::vector<Room> rooms;
+  const CpuSet isolated = view.config.isolated - ExclusiveCpus(view.state);
+  if (own.rule.isolated != IsolatedWish::kNever) {
+    rooms.push_back(RoomOf(view, request, own, count, view.config.isolated, isolated));
+  }
+  if (own.rule.isolated != IsolatedWish::kRequire) {
+    rooms.push_back(UsualRoom(view, request, own, count));
+  }
+  if (own.rule.isolated == IsolatedWish::kPrefer) {
+    rooms.push_back(RoomOf(view, request, own, count, view.machine.cpu_set() - view.config.reserved,
+                           LeftCpus(view) | isolated));
+  }
+  return rooms;
 }
 
 /// "node 0: storage-service stands there; node 1: 4 free", as error messages say it.
@@ -221,7 +248,7 @@ StatusOr<HintList> StaticHints(const View& view, const ContainerRequest& request
       held != view.state.exclusive.end()) {
     return view.static_policy->HeldHints(held->second.cpus, count);
   }
-  const Room room = FindRoom(view, request, own, count);
+  const Room room = UsualRoom(view, request, own, count);
   const StaticCpuRoom free = StaticRoom(view, request, room);
   QRM_RETURN_IF_ERROR(CheckDefaultPoolStays(view, request, count - free.reusable.Count()));
   if (KeepsItsCpus(view, request, room.free, {})) {
@@ -237,7 +264,7 @@ StatusOr<HintList> StaticHints(const View& view, const ContainerRequest& request
 StatusOr<Decision> PlaceByStaticPolicy(const View& view, const ContainerRequest& request,
                                        const TopologyHint& hint, const OwnRule& own) {
   QRM_ASSIGN_OR_RETURN(const int count, WholeCpus(request, request.quantity()));
-  const Room room = FindRoom(view, request, own, count);
+  const Room room = UsualRoom(view, request, own, count);
   const StatusOr<CpuSet> cpus =
       KeepsItsCpus(view, request, room.free, hint.nodes)
           ? request.runs_on
@@ -269,27 +296,97 @@ StatusOr<Decision> WithPool(const View& view, const ContainerRequest& request, D
   return own;
 }
 
-StatusOr<Decision> PlaceExclusively(const View& view, const ContainerRequest& request,
-                                    const TopologyHint& hint, const OwnRule& own) {
-  QRM_ASSIGN_OR_RETURN(const int count, CountByRule(view, request, own));
-  QRM_RETURN_IF_ERROR(CheckDefaultPoolStays(view, request, count));
-  const Room room = FindRoom(view, request, own, count);
-  if (KeepsItsCpus(view, request, room.free, hint.nodes)) {
-    QRM_RETURN_IF_ERROR(
-        CheckFilled(view, request, room.tenant, view.machine.NodesOf(request.runs_on)));
-    return WithPool(view, request, Own(view, request, request.runs_on, hint, room.tenant),
-                    own.plus);
+/// OK when the default pool can do without as many CPUs of `room` as the container takes at least.
+Status CheckDefaultPoolStays(const View& view, const ContainerRequest& request, const Room& room) {
+  return CheckDefaultPoolStays(view, request,
+                               room.count - (room.free & view.config.isolated).Count());
+}
+
+StatusOr<CpuSet> PickIn(const View& view, const ContainerRequest& request, const Room& room,
+                        const ExclusiveRule& rule, const NumaMask& hint) {
+  QRM_RETURN_IF_ERROR(CheckDefaultPoolStays(view, request, room));
+  if (KeepsItsCpus(view, request, room.free, hint)) {
+    return request.runs_on;
   }
-  const auto picked = PickCpus(view, room, own.rule, count, hint.nodes);
+  const auto picked = PickCpus(view, room, rule, room.count, hint);
   if (!picked) {
-    return NoRoom(view, request, room, hint.nodes);
+    return NoRoom(view, request, room, hint);
   }
   if (!picked->ok()) {
     return Annotate(picked->status(), fmt::format("cannot place {}", NameOf(request)));
   }
-  const NumaMask nodes = view.machine.NodesOf(**picked);
-  QRM_RETURN_IF_ERROR(CheckFilled(view, request, room.tenant, nodes));
-  return WithPool(view, request, Own(view, request, **picked, hint, room.tenant), own.plus);
+  const int leaving = (**picked & PoolCpus(view, kDefaultPool)).Count();
+  QRM_RETURN_IF_ERROR(CheckDefaultPoolStays(view, request, leaving));
+  return *picked;
+}
+
+StatusOr<Decision> PlaceIn(const View& view, const ContainerRequest& request, const Room& room,
+                           const TopologyHint& hint, const OwnRule& own) {
+  QRM_ASSIGN_OR_RETURN(const CpuSet cpus, PickIn(view, request, room, own.rule, hint.nodes));
+  QRM_RETURN_IF_ERROR(CheckFilled(view, request, room.tenant, view.machine.NodesOf(cpus)));
+  return WithPool(view, request, Own(view, request, cpus, hint, room.tenant), own.plus);
+}
+
+StatusOr<Decision> PlaceExclusively(const View& view, const ContainerRequest& request,
+                                    const TopologyHint& hint, const OwnRule& own) {
+  QRM_ASSIGN_OR_RETURN(const int count, CountByRule(view, request, own));
+  StatusOr<Decision> decision = Decision();
+  for (const Room& room : RoomsOf(view, request, own, count)) {
+    decision = PlaceIn(view, request, room, hint, own);
+    if (decision.ok()) {
+      break;
+    }
+  }
+  return decision;
+}
+
+/// The nodes of `room` that could serve the container. Errors: kResourceExhausted when none can.
+StatusOr<std::vector<TopologyHint>> HintsIn(const View& view, const ContainerRequest& request,
+                                            const Room& room, const OwnRule& own) {
+  QRM_RETURN_IF_ERROR(CheckDefaultPoolStays(view, request, room));
+  QRM_ASSIGN_OR_RETURN(std::vector<TopologyHint> fitting,
+                       placement::OnlyFilled(FittingMasks(view, room, own.rule, room.count),
+                                             [&](const NumaMask& nodes) {
+                                               return CheckFilled(view, request, room.tenant,
+                                                                  nodes);
+                                             }));
+  if (fitting.empty()) {
+    return NoRoom(view, request, room, {});
+  }
+  if (!own.plus.empty()) {  // whichever nodes it gets, the pool has as many CPUs left
+    QRM_RETURN_IF_ERROR(PlaceIn(view, request, room, fitting.front(), own).status());
+  }
+  if (KeepsItsCpus(view, request, room.free, {})) {
+    return placement::KeptOrAll(std::move(fitting), view.machine.NodesOf(request.runs_on));
+  }
+  return fitting;
+}
+
+/// The nodes of all rooms; those of a better room are preferred.
+StatusOr<HintList> OwnHints(const View& view, const ContainerRequest& request, const OwnRule& own) {
+  QRM_ASSIGN_OR_RETURN(const int count, CountByRule(view, request, own));
+  std::vector<TopologyHint> all;
+  Status refusal;
+  for (const Room& room : RoomsOf(view, request, own, count)) {
+    StatusOr<std::vector<TopologyHint>> hints = HintsIn(view, request, room, own);
+    if (!hints.ok()) {
+      refusal = hints.status();
+      continue;
+    }
+    if (all.empty()) {
+      all = *std::move(hints);
+      continue;
+    }
+    for (const TopologyHint& hint : *hints) {
+      const bool known = std::any_of(all.begin(), all.end(), [&](const TopologyHint& better) {
+        return better.nodes == hint.nodes;
+      });
+      if (!known) {
+        all.push_back({.nodes = hint.nodes, .preferred = false});
+      }
+    }
+  }
+  return all.empty() ? StatusOr<HintList>(refusal) : HintList(std::move(all));
 }
 
 StatusOr<Decision> PlaceOnItsOwn(const View& view, const ContainerRequest& request,
@@ -331,25 +428,7 @@ StatusOr<HintList> CpuHints(const View& view, const ContainerRequest& request) {
       held != view.state.exclusive.end()) {
     return HintList({{.nodes = view.machine.NodesOf(held->second.cpus), .preferred = true}});
   }
-  QRM_ASSIGN_OR_RETURN(const int count, CountByRule(view, request, own));
-  QRM_RETURN_IF_ERROR(CheckDefaultPoolStays(view, request, count));
-  const Room room = FindRoom(view, request, own, count);
-  QRM_ASSIGN_OR_RETURN(
-      std::vector<TopologyHint> fitting,
-      placement::OnlyFilled(FittingMasks(view, room, own.rule, count), [&](const NumaMask& nodes) {
-        return CheckFilled(view, request, room.tenant, nodes);
-      }));
-  if (fitting.empty()) {
-    return NoRoom(view, request, room, {});
-  }
-  if (!own.plus.empty()) {  // whichever nodes it gets, the pool has as many CPUs left
-    QRM_RETURN_IF_ERROR(PlaceExclusively(view, request, fitting.front(), own).status());
-  }
-  if (KeepsItsCpus(view, request, room.free, {})) {
-    return HintList(
-        placement::KeptOrAll(std::move(fitting), view.machine.NodesOf(request.runs_on)));
-  }
-  return HintList(std::move(fitting));
+  return OwnHints(view, request, own);
 }
 
 StatusOr<Decision> PlaceContainer(const View& view, const ContainerRequest& request,

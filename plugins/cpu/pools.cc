@@ -27,6 +27,9 @@ Status CheckPool(const View& view, const std::string& pool, const CpuSet& cpus) 
   if (cpus.Intersects(view.config.reserved)) {
     return Overlap(pool, cpus & view.config.reserved, "they are reserved");
   }
+  if (cpus.Intersects(view.config.isolated)) {
+    return Overlap(pool, cpus & view.config.isolated, "they are isolated");
+  }
   for (const auto& [key, holding] : view.state.exclusive) {
     if (cpus.Intersects(holding.cpus)) {
       return Overlap(pool, cpus & holding.cpus,
@@ -48,9 +51,10 @@ std::string ConfiguredText(const CpuPluginConfig& config, const std::string& poo
   return IsElastic(config, pool) ? "elastic" : ToString(config.pools.at(pool).cpus);
 }
 
-/// Takes from elastic pools the CPUs that are reserved or in a pool of one size, as configured now.
+/// Takes from elastic pools the CPUs that are reserved, isolated or in a pool of one size, as
+/// configured now.
 void YieldToFixed(const CpuPluginConfig& config, PoolMap& pools) {
-  CpuSet fixed = config.reserved;
+  CpuSet fixed = config.reserved | config.isolated;
   for (const auto& [name, cpus] : pools) {
     fixed |= IsElastic(config, name) ? CpuSet() : cpus;
   }

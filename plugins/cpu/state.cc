@@ -170,8 +170,13 @@ uint64_t ContainersIn(const CpuState& state, const std::string& pool) {
   return containers;
 }
 
+CpuSet ShareableCpus(const View& view) {
+  return view.machine.cpu_set() - view.config.reserved - view.config.isolated -
+         ExclusiveCpus(view.state);
+}
+
 CpuSet LeftCpus(const View& view) {
-  CpuSet left = view.machine.cpu_set() - view.config.reserved - ExclusiveCpus(view.state);
+  CpuSet left = ShareableCpus(view);
   for (const auto& [name, cpus] : view.state.pools) {
     left -= cpus;
   }

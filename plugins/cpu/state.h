@@ -92,8 +92,10 @@ void ForEachGuest(const CpuState& state, const Use& use) {
 /// The number of containers that use `pool`, those beside CPUs of their own among them.
 uint64_t ContainersIn(const CpuState& state, const std::string& pool);
 
-/// The CPUs that are neither reserved, exclusive nor in a named pool: those that may become
-/// exclusive.
+/// The CPUs that are neither reserved, isolated nor exclusive: those that pools may have.
+CpuSet ShareableCpus(const View& view);
+
+/// Those of them that are in no named pool: those that may become exclusive.
 CpuSet LeftCpus(const View& view);
 
 /// The CPUs that init containers of the pod of `key` hold and none of its others but `key` itself:

@@ -189,6 +189,23 @@ TEST(DiscoveryTest, TellsWhichCpusWentOfflineSinceTheMachineWasRead) {
   EXPECT_EQ(machine->OfflineNow(), CpuSet()) << "nobody knows";
 }
 
+TEST(DiscoveryTest, TellsWhichCpusTheBootParameterIsolates) {
+  const test::TempDir dir;
+  const std::filesystem::path root(dir.path());
+  test::WriteSysfsMachine(dir.path(), {.cpus = 4});
+  const auto isolated = [&](const char* command_line) {
+    test::WriteSysfsFile(root / "proc/cmdline", command_line);
+    const auto machine =
+        Discover({.kind = MachineSource::Kind::kFsRoot, .argument = std::string(dir.path())});
+    return machine.ok() ? ToString(machine->parts().isolated) : MessageOf(machine.status());
+  };
+  test::WriteSysfsFile(root / "sys/devices/system/cpu/isolated", "2-3");
+  EXPECT_EQ(isolated("root=/dev/vda isolcpus=managed_irq,2-3 quiet"), "2-3");
+  EXPECT_EQ(isolated("root=/dev/vda quiet"), "") << "a cpuset isolates them";
+  test::WriteSysfsFile(root / "sys/devices/system/cpu/isolated", "");
+  EXPECT_EQ(isolated("isolcpus=9"), "");
+}
+
 TEST(DiscoveryTest, TakesTheKernelsTotalForTheMemoryOfThisMachine) {
   std::ifstream meminfo("/proc/meminfo");
   std::string name;

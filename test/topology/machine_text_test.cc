@@ -47,6 +47,7 @@ TEST(MachineTextTest, KeepsNumberingKindsHugepagesAndDistances) {
                  {.id = 6, .package = 1, .memory_bytes = 77, .hugepages = {{2097152, 3}}}};
   parts.distances = {{10, 21, 17}, {21, 10, 28}, {17, 28, 10}};
   parts.memory_bytes = 1100;
+  parts.isolated = {2, 8};
   const Machine machine(parts);
   const auto read = ParseMachineText(MachineText(machine));
   ASSERT_TRUE(read.ok()) << read.status();
@@ -66,6 +67,7 @@ TEST(MachineTextTest, KeepsNumberingKindsHugepagesAndDistances) {
   }
   EXPECT_EQ(read->parts().distances, parts.distances);
   EXPECT_EQ(read->memory_bytes(), 1100U);
+  EXPECT_EQ(read->parts().isolated, parts.isolated);
 }
 
 struct BadText {

@@ -103,6 +103,9 @@ const RefusedCase kRefused[] = {
     {"UnknownReservedKey", "reserved-cpus: {number: 4}", "reserved-cpus.number"},
     {"ReservedCountBeyondReason", "reserved-cpus: {count: 100000}",
      "is 100000, more than any machine has"},
+    {"BadIsolated", "isolated-cpus: maybe", "no CPU list, kernel or none"},
+    {"IsolatedAndReserved", "{reserved-cpus: 0-3, isolated-cpus: 3-5}", "has 3 of reserved-cpus"},
+    {"BadIsolatedWish", "grants: {a: {isolated: always}}", "never or prefer or require"},
     {"PlusOfNoPool", "grants: {a: {plus: nowhere}}", "is 'nowhere', no pool"},
 };
 INSTANTIATE_TEST_SUITE_P(Texts, RefusedCpuConfigTest, testing::ValuesIn(kRefused),

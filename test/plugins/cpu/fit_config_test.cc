@@ -44,6 +44,13 @@ TEST(FitConfigTest, LeavesContainersACpu) {
               HasSubstr("cannot reserve 64 CPUs: the machine has 64, and one is to be left"));
 }
 
+TEST(FitConfigTest, ReservesNoIsolatedCpu) {
+  const auto fitting = FitCpuConfig(
+      TwoNodes(), Config("{reserved-cpus: {count: 2}, isolated-cpus: \"0-3,32-35\"}"));
+  ASSERT_TRUE(fitting.ok()) << fitting.status();
+  EXPECT_EQ(ToString(fitting->config.reserved), "4,36");
+}
+
 TEST(FitConfigTest, IsThePoolThatRulesName) {
   test::Drive drive(Make("{reserved-cpus: {count: 2}, rules: [{select: {}, pool: reserved}]}",
                          TwoNodes()));
