@@ -114,9 +114,9 @@ qrm::StatusOr<Prepared> Prepare(const Arguments& arguments) {
   QRM_ASSIGN_OR_RETURN(prepared.class_providers,
                        qrm::manager::MakeClassProviders(prepared.config.classes,
                                                         prepared.config.runtime.cgroup_root));
-  QRM_ASSIGN_OR_RETURN(
-      const qrm::CpuSet reserved,
-      qrm::manager::ReservedCpus(prepared.config.builtin, prepared.config.machine));
+  QRM_ASSIGN_OR_RETURN(const qrm::CpuSet reserved,
+                       qrm::manager::ReservedCpus(prepared.config.builtin, prepared.config.machine,
+                                                  prepared.machine));
   QRM_RETURN_IF_ERROR(qrm::manager::CheckPriority(prepared.config.process, reserved));
   return prepared;
 }
@@ -142,7 +142,14 @@ int Serve(const Arguments& arguments, Prepared prepared) {
   const auto daemon = qrm::manager::Daemon::Create(
       std::move(prepared.config), std::move(prepared.machine), std::move(prepared.builtins),
       std::move(prepared.class_providers),
-      {.file = arguments.config_file, .again = [&reload] { return reload.ReadAgain(); }});
+      {.file = arguments.config_file,
+       .again = [&reload] { return reload.ReadAgain(); },
+       .tried = [&](const std::string& text, const std::string& name)
+           -> qrm::StatusOr<qrm::manager::ReadChanges> {
+         QRM_ASSIGN_OR_RETURN(const qrm::manager::Config next,
+                              qrm::manager::ReadConfigText(text, name, arguments.flags));
+         return reload.Compare(next);
+       }});
   const qrm::Status end = daemon.ok() ? (*daemon)->Run() : daemon.status();
   return end.ok() ? EXIT_SUCCESS : Fail(end, EXIT_FAILURE);
 }

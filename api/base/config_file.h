@@ -2,6 +2,7 @@
 #pragma once
 
 #include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -14,6 +15,7 @@ using Keys = std::vector<ConfigKey>;
 
 struct ConfigSources {
   std::string file;                          ///< empty: none
+  std::optional<std::string> text;           ///< of that file, which is not read then
   std::map<std::string, std::string> flags;  ///< by key, its value as YAML or a list with commas
 };
 

@@ -5,12 +5,25 @@
 #include "manager/config/config_table.h"
 
 namespace qrm::manager {
-StatusOr<Config> ReadConfig(const std::string& file, const StringMap& flags) {
+namespace {
+
+StatusOr<Config> Read(const config::ConfigSources& sources) {
   Config config;
-  QRM_RETURN_IF_ERROR(config::ReadKeys({.file = file, .flags = flags}, ConfigKeys(config), "qrmd"));
+  QRM_RETURN_IF_ERROR(config::ReadKeys(sources, ConfigKeys(config), "qrmd"));
   QRM_RETURN_IF_ERROR(CheckHttp(config.http));
   QRM_RETURN_IF_ERROR(CheckPublish(config.publish));
   return config;
+}
+
+}  // namespace
+
+StatusOr<Config> ReadConfig(const std::string& file, const StringMap& flags) {
+  return Read({.file = file, .text = {}, .flags = flags});
+}
+
+StatusOr<Config> ReadConfigText(const std::string& text, const std::string& file,
+                                const StringMap& flags) {
+  return Read({.file = file, .text = text, .flags = flags});
 }
 
 bool IsConfigKey(const std::string& name) {

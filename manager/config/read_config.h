@@ -15,6 +15,10 @@ namespace qrm::manager {
 /// missing file.
 StatusOr<Config> ReadConfig(const std::string& file, const StringMap& flags);
 
+/// The same of a file that holds `text`, wherever it is.
+StatusOr<Config> ReadConfigText(const std::string& text, const std::string& file,
+                                const StringMap& flags);
+
 /// True for the name of a key.
 bool IsConfigKey(const std::string& name);
 

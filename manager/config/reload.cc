@@ -23,7 +23,7 @@ std::vector<ChangedKey> ChangedKeys(Config from, Config to) {
   std::vector<ChangedKey> changed;
   for (std::size_t i = 0; i < before.size(); ++i) {
     if (std::string now = before[i].show(), next = after[i].show(); now != next) {
-      changed.push_back({before[i].name, std::move(now), std::move(next)});
+      changed.push_back({.key = before[i].name, .from = std::move(now), .to = std::move(next)});
     }
   }
   return changed;
@@ -42,6 +42,20 @@ Daemon::Following Reload::ReadAgain() {
     }
     return taken;
   };
+}
+
+bool Reload::CountsAtOnce(const ChangedKey& changed) const {
+  return changed.key == "log-level" || IsOfPlugins(changed) ||
+         (changed.key == "class-types" && in_force_.classes.enabled);
+}
+
+ReadChanges Reload::Compare(const Config& next) const {
+  ReadChanges changes{.keys = ChangedKeys(in_force_, next), .builtin = in_force_.builtin};
+  for (ChangedKey& key : changes.keys) {
+    key.at_next_start = !CountsAtOnce(key);
+  }
+  changes.builtin.sections = next.builtin.sections;
+  return changes;
 }
 
 // The plugins come first: only they can refuse the whole.
@@ -65,10 +79,10 @@ Status Reload::Follow(const Config& next, const Daemon::Takers& takers) {
 }
 
 void Reload::Follow(const ChangedKey& changed, const Config& next, const Daemon::Takers& takers) {
-  Status taken = Errorf(StatusCode::kFailedPrecondition, "start qrmd again to change it");
-  if (changed.key == "log-level" || IsOfPlugins(changed)) {
-    taken = OkStatus();
-  } else if (changed.key == "class-types" && in_force_.classes.enabled) {
+  Status taken = CountsAtOnce(changed) ? OkStatus()
+                                       : Errorf(StatusCode::kFailedPrecondition,
+                                                "start qrmd again to change it");
+  if (taken.ok() && changed.key == "class-types") {
     taken = takers.classes(next.classes);
     in_force_.classes.types = taken.ok() ? next.classes.types : in_force_.classes.types;
   }

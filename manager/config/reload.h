@@ -14,12 +14,7 @@ namespace qrm::manager {
 /// Reads file and flags as at the start.
 using ConfigReader = std::function<StatusOr<Config>()>;
 
-/// A key whose value differs between two configurations.
-struct ChangedKey {
-  std::string key;
-  std::string from;
-  std::string to;
-};
+/// The keys whose values differ.
 std::vector<ChangedKey> ChangedKeys(Config from, Config to);
 
 /// Puts into force what can change while qrmd runs: log-level, the sections of built-in plugins,
@@ -35,7 +30,11 @@ class Reload {
   /// What puts the file into force as it is now. Threads: any; the result: one at a time.
   Daemon::Following ReadAgain();
 
+  /// What would change with `next`. Threads: as what ReadAgain returned.
+  ReadChanges Compare(const Config& next) const;
+
  private:
+  bool CountsAtOnce(const ChangedKey& changed) const;
   Status Follow(const Config& next, const Daemon::Takers& takers);
   void Follow(const ChangedKey& changed, const Config& next, const Daemon::Takers& takers);
 

@@ -17,11 +17,13 @@
 #include "api/proto/qrm/v1/classes.grpc.pb.h"
 #include "api/proto/qrm/v1/control.grpc.pb.h"
 #include "api/proto/qrm/v1/permissions.grpc.pb.h"
+#include "api/proto/qrm/v1/policy.grpc.pb.h"
 #include "api/rpc/grpc_status.h"
 #include "manager/control/classes_answer.h"
 #include "manager/control/control_answers.h"
 #include "manager/control/events_answer.h"
 #include "manager/control/permissions_answer.h"
+#include "manager/control/policy_answer.h"
 #include "manager/control/pool_change.h"
 #include "manager/rpc/unix_server.h"
 
@@ -140,6 +142,30 @@ class PermissionsService final : public v1::Permissions::CallbackService {
   const Permissions& permissions_;
 };
 
+class PolicyService final : public v1::Policy::CallbackService {
+ public:
+  /// `node` outlives it.
+  explicit PolicyService(NodeServices& node) : node_(node) {}
+
+  Reactor* GetPolicy(Context* context, const v1::GetPolicyRequest*,
+                     v1::GetPolicyResponse* response) override {
+    return Reply(context, response)(PolicyAnswer(node_.Policies()));
+  }
+
+  Reactor* TryConfiguration(Context* context, const v1::TryConfigurationRequest* request,
+                            v1::TryConfigurationResponse* response) override {
+    const Reply reply(context, response);
+    node_.TryConfig(request->text(), request->name(), [reply](const auto& trial) {
+      reply(trial.ok() ? TrialAnswer(*trial)
+                       : StatusOr<v1::TryConfigurationResponse>(trial.status()));
+    });
+    return reply.reactor;
+  }
+
+ private:
+  NodeServices& node_;
+};
+
 class ClassesService final : public v1::Classes::CallbackService {
  public:
   /// `node` outlives it.
@@ -180,6 +206,7 @@ struct ControlServer::Impl final : public v1::Control::CallbackService {
         machine(node_machine),
         node(node_services),
         permissions(node.GetPermissions()),
+        policy(node),
         classes(node),
         options(std::move(server_options)),
         server(ServerOptions(options)) {}
@@ -310,6 +337,7 @@ struct ControlServer::Impl final : public v1::Control::CallbackService {
   const Machine& machine;
   NodeServices& node;
   PermissionsService permissions;
+  PolicyService policy;
   ClassesService classes;
   const ControlOptions options;
   UnixServer server;
@@ -323,7 +351,7 @@ ControlServer::~ControlServer() = default;
 
 Status ControlServer::Start(const std::string& socket_path) {
   QRM_RETURN_IF_ERROR(
-      impl_->server.Start(socket_path, {impl_.get(), &impl_->permissions, &impl_->classes}));
+      impl_->server.Start(socket_path, {impl_.get(), &impl_->permissions, &impl_->policy, &impl_->classes}));
   if (!impl_->options.allowed_uids.empty()) {
     WarnOfClosedDirectory(socket_path);
   }

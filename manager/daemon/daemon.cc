@@ -68,6 +68,7 @@ void Daemon::Impl::RaisePriority() {
 }
 
 void Daemon::Impl::FollowConfiguration(Reading reading) {
+  trials.ReadWith(std::move(reading.tried));
   const auto read_again = [this, again = std::move(reading.again)] {
     config_watch->Know();
     state.Post([this, following = again()] { Follow(following); });
@@ -87,10 +88,7 @@ void Daemon::Impl::Follow(const Following& following) {
 }
 
 Status Daemon::Impl::TakePlugins(const BuiltinOptions& options) {
-  QRM_ASSIGN_OR_RETURN(const CpuSet reserved, ReservedCpus(options, config.machine, machine));
-  QRM_RETURN_IF_ERROR(CheckPriority(config.process, reserved));
-  QRM_ASSIGN_OR_RETURN(std::vector<BuiltinPlugin> changed,
-                       MakeChangedPlugins(in_force.Load()->builtin, options, machine));
+  QRM_ASSIGN_OR_RETURN(std::vector<BuiltinPlugin> changed, trials.MakeNext(options));
   std::vector<std::string> resources;
   for (const BuiltinPlugin& plugin : changed) {
     resources.push_back(plugin.resource);

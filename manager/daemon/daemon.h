@@ -10,6 +10,7 @@
 #include "manager/classes/class_book.h"
 #include "manager/daemon/builtin_plugins.h"
 #include "manager/daemon/config.h"
+#include "manager/daemon/config_trials.h"
 #include "topology/machine.h"
 
 namespace qrm::manager {
@@ -30,6 +31,7 @@ class Daemon {
   struct Reading {
     std::string file;                  ///< that is watched; empty: none
     std::function<Following()> again;  ///< reads it, on the I/O loop
+    ConfigTrials::Reader tried;        ///< reads the text of another one, on the state loop
   };
 
   /// Opens the state and makes all parts; nothing listens yet. Errors: kFailedPrecondition when

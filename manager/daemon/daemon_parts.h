@@ -19,6 +19,7 @@
 #include "manager/control/control_server.h"
 #include "manager/daemon/config.h"
 #include "manager/daemon/config_in_force.h"
+#include "manager/daemon/config_trials.h"
 #include "manager/daemon/housekeeping.h"
 #include "manager/daemon/io_loop.h"
 #include "manager/daemon/node_view.h"
@@ -88,6 +89,7 @@ struct DaemonParts {
   Housekeeping housekeeping;
   PodResourcesServer pod_resources;
   ConfigInForce in_force;
+  ConfigTrials trials;
   Publisher publisher;
   NodeView node;
   ControlServer control;

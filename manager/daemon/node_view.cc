@@ -223,6 +223,11 @@ void NodeView::ReconcileSoon(const std::string& resource) {
   parts_.pod_resources.OnPluginChanged(resource);
 }
 
+void NodeView::TryConfig(std::string text, std::string name, TrialDone done) {
+  parts_.state.Post([&trials = parts_.trials, text = std::move(text), name = std::move(name),
+                     done = std::move(done)] { done(trials.Try(text, name)); });
+}
+
 // What it gave is free now for others.
 void NodeView::ForgetPlugin(const std::string& resource, Forget how, ForgetDone done) {
   parts_.state.Post([this, resource, how, done = std::move(done)] {

@@ -16,6 +16,7 @@
 #include "manager/classes/class_keeper.h"
 #include "manager/daemon/config.h"
 #include "manager/daemon/config_in_force.h"
+#include "manager/daemon/config_trials.h"
 #include "manager/daemon/loop_watch.h"
 #include "manager/kubelet/kubelet_specs.h"
 #include "manager/kubelet/kubelet_watch.h"
@@ -55,6 +56,7 @@ class NodeView final : public NodeServices {
     const std::vector<std::string>& warnings;
     const Config& config;
     const ConfigInForce& in_force;
+    const ConfigTrials& trials;
   };
   explicit NodeView(const Parts& parts);
 
@@ -85,6 +87,8 @@ class NodeView final : public NodeServices {
   StatusOr<std::string> AnnouncePod(const std::string& pod) override {
     return parts_.specs.Announce(pod);
   }
+  std::vector<PluginPolicy> Policies() const override { return parts_.trials.Policies(); }
+  void TryConfig(std::string text, std::string name, TrialDone done) override;
 
  private:
   void AddIncomplete(NodeStatus& status) const;

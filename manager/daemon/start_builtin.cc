@@ -98,6 +98,70 @@ class Replacement {
   Status result_;
 };
 
+/// Those of `running` that serve the resources of `fresh`, beside them.
+StatusOr<std::vector<LocalPlugin*>> FormerOf(const std::vector<BuiltinPlugin>& fresh,
+                                             const LocalPlugins& running) {
+  std::vector<LocalPlugin*> former;
+  for (const BuiltinPlugin& plugin : fresh) {
+    const auto found = running.find(plugin.resource);
+    if (found == running.end()) {
+      return Errorf(StatusCode::kFailedPrecondition,
+                    "cannot configure the plugin of {}: no such plugin runs inside qrmd; start "
+                    "qrmd again",
+                    plugin.resource);
+    }
+    former.push_back(found->second.get());
+  }
+  return former;
+}
+
+/// What a container's knob is set to, for people: "2-3", "2-3 +6-7" with what it shares.
+std::string ValueText(const ResourceAllocation& allocation) {
+  return allocation.shares.empty() ? allocation.value
+                                   : allocation.value + " +" + allocation.shares;
+}
+
+void AddMoves(const std::string& resource, const sdk::Grants& now, const sdk::Grants& next,
+              ConfigTrial& trial) {
+  for (const auto& [key, grant] : next) {
+    std::string from = ValueText(now.at(key).allocation);
+    std::string to = ValueText(grant.allocation);
+    if (from != to) {
+      trial.moves.push_back({.key = key,
+                             .pod_namespace = grant.request.pod_namespace,
+                             .pod_name = grant.request.pod_name,
+                             .resource = resource,
+                             .from = std::move(from),
+                             .to = std::move(to)});
+    }
+  }
+}
+
+void AddPools(const std::string& resource, const std::vector<sdk::Pool>& now,
+              const std::vector<sdk::Pool>& next, ConfigTrial& trial) {
+  std::map<std::string, std::pair<std::string, std::string>> pools;
+  for (const sdk::Pool& pool : now) {
+    pools[pool.name].first = ToString(pool.cpus);
+  }
+  for (const sdk::Pool& pool : next) {
+    pools[pool.name].second = ToString(pool.cpus);
+  }
+  for (const auto& [name, cpus] : pools) {
+    if (cpus.first != cpus.second) {
+      trial.pools.push_back(
+          {.resource = resource, .pool = name, .from = cpus.first, .to = cpus.second});
+    }
+  }
+}
+
+Status AddTrial(const BuiltinPlugin& fresh, sdk::PluginDriver& driver, ConfigTrial& trial) {
+  QRM_ASSIGN_OR_RETURN(const sdk::PluginDriver::Trial tried, driver.Try(*fresh.plugin));
+  QRM_ASSIGN_OR_RETURN(const std::vector<sdk::Pool> pools, driver.Pools());
+  AddMoves(fresh.resource, driver.grants(), tried.changed, trial);
+  AddPools(fresh.resource, pools, tried.pools, trial);
+  return OkStatus();
+}
+
 }  // namespace
 
 StatusOr<std::unique_ptr<LocalPlugin>> StartBuiltin(const BuiltinPlugin& builtin,
@@ -143,18 +207,19 @@ LocalPlugins StartBuiltins(const std::vector<BuiltinPlugin>& builtins,
 }
 
 Status ReplaceBuiltins(std::vector<BuiltinPlugin> fresh, const LocalPlugins& running) {
-  std::vector<LocalPlugin*> former;
-  for (const BuiltinPlugin& plugin : fresh) {
-    const auto found = running.find(plugin.resource);
-    if (found == running.end()) {
-      return Errorf(StatusCode::kFailedPrecondition,
-                    "cannot configure the plugin of {}: no such plugin runs inside qrmd; start "
-                    "qrmd again",
-                    plugin.resource);
-    }
-    former.push_back(found->second.get());
-  }
+  QRM_ASSIGN_OR_RETURN(std::vector<LocalPlugin*> former, FormerOf(fresh, running));
   return Replacement(std::move(fresh), std::move(former)).Run();
+}
+
+StatusOr<ConfigTrial> TryBuiltins(std::vector<BuiltinPlugin> fresh, const LocalPlugins& running) {
+  QRM_ASSIGN_OR_RETURN(const std::vector<LocalPlugin*> former, FormerOf(fresh, running));
+  ConfigTrial trial;
+  Status tried;
+  for (std::size_t i = 0; i < fresh.size() && tried.ok(); ++i) {
+    former[i]->Run(
+        [&](sdk::PluginDriver& driver) { tried = AddTrial(fresh[i], driver, trial); });
+  }
+  return tried.ok() ? StatusOr<ConfigTrial>(std::move(trial)) : tried;
 }
 
 void TeachBuiltins(Plugins& plugins, const checkpoint::NodeState& state,

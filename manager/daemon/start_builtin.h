@@ -10,6 +10,7 @@
 #include "checkpoint/node_state.h"
 #include "manager/admission/admission_options.h"
 #include "manager/daemon/builtin_plugins.h"
+#include "manager/observability/config_trial.h"
 #include "manager/registry/calls/local_plugin.h"
 #include "manager/registry/plugins.h"
 #include "manager/registry/registry.h"
@@ -52,6 +53,10 @@ LocalPlugins StartBuiltins(const std::vector<BuiltinPlugin>& builtins,
 ///
 /// Threads: one at a time, none of the plugins'; waits for calls in progress.
 Status ReplaceBuiltins(std::vector<BuiltinPlugin> fresh, const LocalPlugins& running);
+
+/// What would be otherwise if `fresh` were put there, as ReplaceBuiltins does; nothing changes.
+/// Errors and threads: as ReplaceBuiltins.
+StatusOr<ConfigTrial> TryBuiltins(std::vector<BuiltinPlugin> fresh, const LocalPlugins& running);
 
 /// Teaches the built-in ones of `plugins` all that `state` records of them, for a checkpoint that
 /// could be read only after their start. Calls that begin later find them taught.

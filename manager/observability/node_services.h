@@ -15,6 +15,7 @@
 #include "manager/admission/dry_run_report.h"
 #include "manager/admission/permissions.h"
 #include "manager/classes/class_status.h"
+#include "manager/observability/config_trial.h"
 #include "manager/observability/node_status.h"
 
 namespace qrm::manager {
@@ -25,6 +26,8 @@ using ForgetDone = std::function<void(const StatusOr<checkpoint::PluginRecords>&
 
 /// Called with the former class.
 using ClassDone = std::function<void(const StatusOr<std::string>&)>;
+
+using TrialDone = std::function<void(const StatusOr<ConfigTrial>&)>;
 
 /// What is to be said of a container on record beside what it holds.
 struct ContainerRemarks {
@@ -91,6 +94,13 @@ class NodeServices {
 
   /// As KubeletSpecs::Announce.
   virtual StatusOr<std::string> AnnouncePod(const std::string& pod) = 0;
+
+  /// What the built-in plugins are configured to do.
+  virtual std::vector<PluginPolicy> Policies() const = 0;
+
+  /// What the configuration file `name` that holds `text` would change; nothing does. `done` runs
+  /// once, on a thread that must not wait. Errors: why the file would be refused.
+  virtual void TryConfig(std::string text, std::string name, TrialDone done) = 0;
 };
 
 }  // namespace qrm::manager

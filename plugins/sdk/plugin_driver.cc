@@ -365,6 +365,18 @@ Status PluginDriver::Prepare(ResourcePlugin& next) {
   return ready;
 }
 
+StatusOr<PluginDriver::Trial> PluginDriver::Try(ResourcePlugin& next) {
+  QRM_RETURN_IF_ERROR(Prepare(next));
+  ResourcePlugin* const former = std::exchange(serving_, &next);
+  Trial trial;
+  StatusOr<Grants> changed = ChangedGrants();
+  StatusOr<std::vector<Pool>> pools = Pools();
+  serving_ = former;
+  QRM_ASSIGN_OR_RETURN(trial.changed, std::move(changed));
+  QRM_ASSIGN_OR_RETURN(trial.pools, std::move(pools));
+  return trial;
+}
+
 void PluginDriver::Replace(std::unique_ptr<ResourcePlugin> next) {
   next->changes().Connect([&first = plugin_] { first.NotifyChanged(); });
   const Status retired = Ask("Retire", [](ResourcePlugin& former) {

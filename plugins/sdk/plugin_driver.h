@@ -75,6 +75,14 @@ class PluginDriver {
   /// otherwise than it was given is told by the next Reconcile, for which the manager is asked.
   void Replace(std::unique_ptr<ResourcePlugin> next);
 
+  /// What `next`, the plugin with another configuration, would make of all that was given.
+  struct Trial {
+    Grants changed;  ///< those that would be otherwise
+    std::vector<Pool> pools;
+  };
+  /// Asks `next`, which serves nobody then either. Errors: those of Prepare and Reconcile.
+  StatusOr<Trial> Try(ResourcePlugin& next);
+
   /// What `question` gets from the plugin, a Status or StatusOr; for what changes no allocation.
   /// `function`, a literal, names it in the error for an exception.
   template <typename Question>

@@ -23,6 +23,7 @@ namespace {
 
 using ::testing::AllOf;
 using ::testing::AnyOf;
+using ::testing::ContainsRegex;
 using ::testing::HasSubstr;
 using ::testing::Not;
 using ::testing::StartsWith;
@@ -152,6 +153,27 @@ TEST_F(ReloadPluginsTest, PoolOfOtherCpusTakesItsContainersAlong) {
   ASSERT_TRUE(IsOk(runtime_.RunPod(Pod("web", "web"))));
   Write(Keys("", "web: {cpus: \"1-2\", roles: [web]}"));
   EXPECT_TRUE(Await([&] { return CpusOf("web") == "1-2"; })) << Log("qrmd");
+}
+
+TEST_F(ReloadPluginsTest, PolicyDiffTellsWhoWouldMoveAndMovesNobody) {
+  ASSERT_TRUE(IsOk(runtime_.RunPod(Pod("web", "web"))));
+  ASSERT_TRUE(IsOk(runtime_.RunPod(Pod("idle", ""))));
+  const std::string next = dir_ / "next.yaml";
+  std::ofstream(next) << kMachine << "topology-policy: restricted\n"
+                      << Keys("", "web: {cpus: \"1-2\", roles: [web]}");
+  const std::string shown = node_->Qrmctl({"policy", "diff", next}).value_or("");
+  EXPECT_THAT(shown, AllOf(HasSubstr("plugins"), HasSubstr("at the next start"),
+                           ContainsRegex("web +cpu +3 +1-2"),
+                           ContainsRegex("default/web +main +cpu +3 +1-2"),
+                           ContainsRegex("default/idle +main +cpu +0-2 +0,3")));
+  EXPECT_THAT(node_->Qrmctl({"policy", "check", next}).value_or(""),
+              HasSubstr("containers that move: 2"));
+  ASSERT_TRUE(IsOk(node_->Reconcile()));
+  EXPECT_EQ(CpusOf("web"), "3");
+  std::ofstream(next) << kMachine << Keys("", "web: {cpus: \"0-3\", roles: [web]}");
+  const auto refused = node_->Qrmctl({"policy", "check", next});
+  EXPECT_THAT(MessageOf(refused.status()), HasSubstr("leave no CPU"));
+  EXPECT_THAT(node_->Qrmctl({"policy", "show"}).value_or(""), HasSubstr("qrmd.yaml:2"));
 }
 
 TEST_F(ReloadPluginsTest, WhatAPluginRefusesChangesNothingAndStatusSaysSo) {

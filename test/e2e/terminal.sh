@@ -119,6 +119,10 @@ compare "explain shop/db" 0
 compare events 0
 compare "refusals --since 1h" 0
 compare "pool get" 0
+sed 's/cpus: 3-6,/cpus: 4-6,/' "$work/qrmd.yaml" >"$work/next.yaml"
+compare "policy show" 0
+compare "policy check next.yaml" 0
+compare "policy diff next.yaml" 0
 compare permissions 0
 compare "checkpoint verify" 0 "checkpoint verify --state-dir $work/node/state"
 compare "checkpoint export /tmp/kubelet_qrm_checkpoint" 0 \
@@ -223,7 +227,7 @@ shown "qrmctl stauts" 2 | grep -q "did you mean status" || fail "$(screen)"
 
 # Completion, and what follows changes in place.
 type_in "clear; source <(qrmctl completion bash)" Enter "qrmctl po" Tab Tab
-await_screen '^pods +pool *$'
+await_screen '^pods +policy +pool *$'
 type_in C-u "clear; qrmctl pods -w" Enter
 await_screen 'shop +db '
 order '{"command": "remove", "pod": "db"}'

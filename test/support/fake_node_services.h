@@ -34,6 +34,9 @@ class FakeNodeServices final : public manager::NodeServices {
   StatusOr<std::string> class_changed = std::string();  ///< what comes of a change
   std::string announced_pod;                            ///< the latest, serialized
   StatusOr<std::string> announced = std::string("default/pod0");  ///< what AnnouncePod answers
+  std::vector<manager::PluginPolicy> policies;
+  StatusOr<manager::ConfigTrial> config_trial = manager::ConfigTrial();
+  std::string tried_config;  ///< the latest text; read it when its answer is there
   std::string tried_pod;  ///< the latest, serialized; read it when its answer is there
 
   manager::NodeStatus Status() const override {
@@ -81,6 +84,12 @@ class FakeNodeServices final : public manager::NodeServices {
   StatusOr<std::string> AnnouncePod(const std::string& pod) override {
     announced_pod = pod;
     return announced;
+  }
+
+  std::vector<manager::PluginPolicy> Policies() const override { return policies; }
+  void TryConfig(std::string text, std::string /*name*/, manager::TrialDone done) override {
+    tried_config = std::move(text);
+    done(config_trial);
   }
 
   void SetStatus(const manager::NodeStatus& status) {

@@ -40,6 +40,8 @@ int RunPool(const Args& args, std::ostream& out, std::ostream& err);
 int RunClasses(const Args& args, std::ostream& out, std::ostream& err);
 /// `set`.
 int RunClass(const Args& args, std::ostream& out, std::ostream& err);
+/// `show`, `check` and `diff`. kFailed also for a file that would be refused.
+int RunPolicy(const Args& args, std::ostream& out, std::ostream& err);
 int RunPermissions(const Args& args, std::ostream& out, std::ostream& err);
 /// `verify`, `dump`, `export`, `import` and `downgrade`: the state on disk, without qrmd.
 int RunCheckpoint(const Args& args, std::ostream& out, std::ostream& err);
@@ -71,6 +73,8 @@ inline constexpr std::array kCommands = {
     Command{"pool", "show and resize pools of CPUs", RunPool, "get set"},
     Command{"classes", "QoS-class resources and who has how many", RunClasses},
     Command{"class", "give a running container another class", RunClass, "set"},
+    Command{"policy", "what plugins are configured to do, and what a file would change", RunPolicy,
+            "show check diff"},
     Command{"permissions", "which pods may ask for what", RunPermissions},
     Command{"checkpoint", "check, show, export and import the state on disk", RunCheckpoint,
             "verify dump export import downgrade"},

@@ -70,7 +70,7 @@ TEST_F(QrmctlTest, BashCompletesCommandsVerbsOptionsAndFormats) {
                                  "; _qrmctl; echo \"${COMPREPLY[@]}\""})
         .value_or("");
   };
-  EXPECT_EQ(complete("qrmctl po", 1), "pods pool\n");
+  EXPECT_EQ(complete("qrmctl po", 1), "pods pool policy\n");
   EXPECT_EQ(complete("qrmctl pool s", 2), "set\n");
   EXPECT_THAT(complete("qrmctl pool set --re", 3), HasSubstr("--resource"));
   EXPECT_EQ(complete("qrmctl --cluster w", 2), "why\n");
@@ -141,6 +141,58 @@ TEST_F(QrmctlTest, ListingsAreLimitedToANamespaceAndSorted) {
   EXPECT_THAT(out(), AllOf(HasSubstr("RUNTIME ID"), HasSubstr("4f3c2b1a")));
   EXPECT_EQ(Run({"pods", "-o", "jsonpath={.pods"}), kMisuse);
   EXPECT_THAT(err(), HasSubstr("a brace is not closed"));
+}
+
+TEST_F(QrmctlTest, PolicyTellsWhatAFileWouldChange) {
+  node_.config_trial = manager::ConfigTrial{
+      .keys = {{.key = "plugins", .from = "{}", .to = "{cpu: {}}"},
+               {.key = "topology-policy", .from = "none", .to = "restricted", .at_next_start = true}},
+      .pools = {{.resource = "cpu", .pool = "web", .from = "", .to = "2-3"}},
+      .moves = {{.key = {"uid", "main"},
+                 .pod_namespace = "shop",
+                 .pod_name = "db",
+                 .resource = "cpu",
+                 .from = "0-7",
+                 .to = "0-1,4-7"}}};
+  Serve();
+  const std::string file = dir_ / "next.yaml";
+  std::ofstream(file) << "plugins: {cpu: {}}\n";
+  EXPECT_EQ(Run({"policy", "diff", file}), kDone) << err();
+  EXPECT_EQ(node_.tried_config, "plugins: {cpu: {}}\n");
+  EXPECT_THAT(out(), AllOf(HasSubstr("plugins           {}     {cpu: {}}    at once"),
+                           HasSubstr("topology-policy   none   restricted   at the next start"),
+                           HasSubstr("web    cpu        none   2-3"),
+                           HasSubstr("shop/db   main        cpu        0-7    0-1,4-7")));
+  EXPECT_EQ(Run({"policy", "check", file}), kDone) << err();
+  EXPECT_EQ(out(),
+            "qrmd would take it: keys that change: 1, at the next start: 1; containers that move: "
+            "1\n");
+}
+
+TEST_F(QrmctlTest, PolicySaysWhyAFileWouldBeRefused) {
+  node_.config_trial = Status(StatusCode::kInvalidArgument, "cannot read next.yaml:1: it is odd");
+  Serve();
+  const std::string file = dir_ / "next.yaml";
+  std::ofstream(file) << "odd\n";
+  for (const char* verb : {"check", "diff"}) {
+    EXPECT_EQ(Run({"policy", verb, file}), kFailed);
+    EXPECT_THAT(err(), HasSubstr("cannot read next.yaml:1: it is odd"));
+  }
+  EXPECT_EQ(Run({"policy", "check", dir_ / "none.yaml"}), kFailed);
+  EXPECT_THAT(err(), HasSubstr("No such file"));
+  std::ofstream(file) << std::string(300000, '#');
+  EXPECT_EQ(Run({"policy", "check", file}), kFailed);
+  EXPECT_THAT(err(), HasSubstr("it is no file of up to 262144 bytes"));
+}
+
+TEST_F(QrmctlTest, PolicyShowsWhatIsInForce) {
+  node_.policies = {{.plugin = "cpu", .keys = "{static: true}", .place = "qrmd.yaml:4"},
+                    {.plugin = "memory", .keys = "{}"}};
+  Serve();
+  EXPECT_EQ(Run({"policy", "show"}), kDone) << err();
+  EXPECT_THAT(out(), AllOf(HasSubstr("cpu      {static: true}   qrmd.yaml:4"),
+                           HasSubstr("memory   {}               the defaults")));
+  EXPECT_EQ(Run({"policy"}), kMisuse);
 }
 
 int looks;

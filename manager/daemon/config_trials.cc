@@ -1,0 +1,41 @@
+// Makes the plugins as a reload would, asks what they would do, and drops them.
+#include "manager/daemon/config_trials.h"
+
+#include "manager/daemon/priority.h"
+
+namespace qrm::manager {
+
+StatusOr<std::vector<BuiltinPlugin>> ConfigTrials::MakeNext(const BuiltinOptions& next) const {
+  QRM_ASSIGN_OR_RETURN(const CpuSet reserved,
+                       ReservedCpus(next, parts_.config.machine, parts_.machine));
+  QRM_RETURN_IF_ERROR(CheckPriority(parts_.config.process, reserved));
+  return MakeChangedPlugins(parts_.in_force.Load()->builtin, next, parts_.machine);
+}
+
+StatusOr<ConfigTrial> ConfigTrials::Try(const std::string& text, const std::string& name) const {
+  if (!reader_) {
+    return Errorf(StatusCode::kUnavailable,
+                  "cannot try {}: qrmd reads no configuration; start it with --config", name);
+  }
+  QRM_ASSIGN_OR_RETURN(ReadChanges read, reader_(text, name));
+  QRM_ASSIGN_OR_RETURN(std::vector<BuiltinPlugin> next, MakeNext(read.builtin));
+  QRM_ASSIGN_OR_RETURN(ConfigTrial trial, TryBuiltins(std::move(next), parts_.local_plugins));
+  trial.keys = std::move(read.keys);
+  return trial;
+}
+
+std::vector<PluginPolicy> ConfigTrials::Policies() const {
+  const auto keys = parts_.in_force.Load();
+  std::vector<PluginPolicy> policies;
+  for (const std::string& plugin : keys->builtin.plugins) {
+    PluginPolicy& policy = policies.emplace_back(PluginPolicy{.plugin = plugin, .keys = "{}"});
+    const auto section = keys->builtin.sections.find(plugin);
+    if (section != keys->builtin.sections.end()) {
+      policy.keys = section->second.OneLine();
+      policy.place = section->second.Place();
+    }
+  }
+  return policies;
+}
+
+}  // namespace qrm::manager

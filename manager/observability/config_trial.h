@@ -1,0 +1,50 @@
+// What another configuration would change on this node.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "api/resource.h"
+
+namespace qrm::manager {
+
+/// A key whose value differs between two configurations.
+struct ChangedKey {
+  std::string key;
+  std::string from;
+  std::string to;
+  bool at_next_start = false;  ///< not before
+};
+
+/// CPUs in the kernel's list form.
+struct ChangedPool {
+  std::string resource;
+  std::string pool;
+  std::string from;
+  std::string to;
+};
+
+/// A container that would have another value of a plugin's knob.
+struct Move {
+  ContainerKey key;
+  std::string pod_namespace;
+  std::string pod_name;
+  std::string resource;
+  std::string from;
+  std::string to;
+};
+
+struct ConfigTrial {
+  std::vector<ChangedKey> keys;
+  std::vector<ChangedPool> pools;
+  std::vector<Move> moves;
+};
+
+/// What a built-in plugin is configured to do.
+struct PluginPolicy {
+  std::string plugin;
+  std::string keys;   ///< its section on one line, as YAML
+  std::string place;  ///< "FILE:LINE"; empty without a section
+};
+
+}  // namespace qrm::manager

@@ -1,0 +1,203 @@
+// qrmctl policy show, qrmctl policy check, qrmctl policy diff
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <fstream>
+#include <iostream>
+#include <sstream>
+
+#include <fmt/format.h>
+
+#include "api/proto/qrm/v1/policy.pb.h"
+#include "tools/qrmctl/command.h"
+#include "tools/qrmctl/command_line.h"
+#include "tools/qrmctl/control_client.h"
+#include "tools/qrmctl/document.h"
+#include "tools/qrmctl/table.h"
+
+namespace qrm::manager::cli {
+namespace {
+
+/// What qrmd takes in one message with room to spare, and more than any configuration has.
+constexpr std::size_t kMaxFileBytes = 256 << 10;
+
+/// All of `file`, or of the standard input for "-". Errors: kNotFound, kInvalidArgument.
+StatusOr<std::string> ReadFile(const std::string& file) {
+  std::ifstream opened;
+  if (file != "-") {
+    opened.open(file);
+    if (!opened.is_open()) {
+      return Errorf(StatusCode::kNotFound, "cannot read {}: {}; name a configuration of qrmd", file,
+                    std::strerror(errno));
+    }
+  }
+  std::istream& in = file == "-" ? std::cin : opened;
+  std::string text(kMaxFileBytes + 1, '\0');
+  in.read(text.data(), static_cast<std::streamsize>(text.size()));
+  text.resize(static_cast<std::size_t>(in.gcount()));
+  if (text.size() > kMaxFileBytes || (file != "-" && opened.bad())) {
+    return Errorf(StatusCode::kInvalidArgument,
+                  "cannot read {}: it is no file of up to {} bytes; name a configuration of qrmd",
+                  file, kMaxFileBytes);
+  }
+  return text;
+}
+
+StatusOr<v1::TryConfigurationResponse> Try(const std::string& socket, const std::string& file) {
+  v1::TryConfigurationRequest request;
+  request.set_name(file == "-" ? "the standard input" : file);
+  QRM_ASSIGN_OR_RETURN(*request.mutable_text(), ReadFile(file));
+  return ControlClient(socket).Ask<v1::TryConfigurationResponse>(request);
+}
+
+std::string OrNone(const std::string& text) {
+  return text.empty() ? "none" : text;
+}
+
+void PrintKeys(const v1::TryConfigurationResponse& trial, std::ostream& out) {
+  Table table({"KEY", "FROM", "TO", "COUNTS"});
+  for (const v1::ChangedKey& key : trial.keys()) {
+    table.Add({key.key(), OrNone(key.from()), OrNone(key.to()),
+               key.at_next_start() ? "at the next start" : "at once"});
+  }
+  if (table.empty()) {
+    out << "No key changes.\n";
+    return;
+  }
+  table.Print(out);
+}
+
+void PrintPools(const v1::TryConfigurationResponse& trial, std::ostream& out) {
+  Table table({"POOL", "RESOURCE", "FROM", "TO"});
+  for (const v1::ChangedPool& pool : trial.pools()) {
+    table.Add({pool.pool(), pool.resource_name(), OrNone(pool.from()), OrNone(pool.to())});
+  }
+  if (!table.empty()) {
+    out << '\n';
+    table.Print(out);
+  }
+}
+
+void PrintMoves(const v1::TryConfigurationResponse& trial, std::ostream& out) {
+  Table table({"POD", "CONTAINER", "RESOURCE", "FROM", "TO"});
+  for (const v1::Move& move : trial.moves()) {
+    table.Add({fmt::format("{}/{}", move.namespace_(), move.pod()), move.container(),
+               move.resource_name(), OrNone(move.from()), OrNone(move.to())});
+  }
+  out << '\n';
+  if (table.empty()) {
+    out << "No container moves.\n";
+    return;
+  }
+  table.Print(out);
+}
+
+int RunPolicyShow(const Args& args, std::ostream& out, std::ostream& err) {
+  OutputFormat format = OutputFormat::kTable;
+  std::string socket;
+  CommandLine line("policy show", "Shows what the plugins inside qrmd are configured to do.",
+                   "qrmctl policy show");
+  line.Output(format).ControlSocket(socket).Watch();
+  if (const auto exit = line.Parse(args, out, err); exit.has_value()) {
+    return *exit;
+  }
+  const auto policy = ControlClient(socket).Ask<v1::GetPolicyResponse>(v1::GetPolicyRequest());
+  if (!policy.ok()) {
+    return line.Fail(policy.status(), err);
+  }
+  if (!format.IsText()) {
+    Print(ToDocument(*policy), format, out);
+    return kDone;
+  }
+  Table table({"PLUGIN", "KEYS", "FROM"});
+  for (const v1::PluginPolicy& plugin : policy->plugins()) {
+    table.Add({plugin.plugin(), plugin.keys(),
+               plugin.place().empty() ? "the defaults" : plugin.place()});
+  }
+  if (table.empty()) {
+    out << "No plugin runs inside qrmd.\n";
+    return kDone;
+  }
+  table.Print(out);
+  return kDone;
+}
+
+int RunPolicyCheck(const Args& args, std::ostream& out, std::ostream& err) {
+  std::string socket;
+  std::string file;
+  CommandLine line("policy check",
+                   "Tells whether qrmd would take a configuration file, with the flags that it\n"
+                   "was started with, this machine and all that is given. Nothing changes.",
+                   "qrmctl policy check /etc/qrm/qrmd.yaml");
+  line.ControlSocket(socket).Required("FILE", file, "a configuration of qrmd, or - to read it");
+  if (const auto exit = line.Parse(args, out, err); exit.has_value()) {
+    return *exit;
+  }
+  const auto trial = Try(socket, file);
+  if (!trial.ok()) {
+    return line.Fail(trial.status(), err);
+  }
+  const auto later = std::count_if(trial->keys().begin(), trial->keys().end(),
+                                   [](const v1::ChangedKey& key) { return key.at_next_start(); });
+  out << fmt::format("qrmd would take it: keys that change: {}, at the next start: {}; containers "
+                     "that move: {}\n",
+                     trial->keys_size() - later, later, trial->moves_size());
+  return kDone;
+}
+
+int RunPolicyDiff(const Args& args, std::ostream& out, std::ostream& err) {
+  OutputFormat format = OutputFormat::kTable;
+  std::string socket;
+  std::string file;
+  CommandLine line("policy diff",
+                   "Shows which keys, pools and containers a configuration file would change if\n"
+                   "qrmd read it now. Nothing changes.",
+                   "qrmctl policy diff /etc/qrm/qrmd.yaml");
+  line.Output(format).ControlSocket(socket).Required("FILE", file,
+                                                     "a configuration of qrmd, or - to read it");
+  if (const auto exit = line.Parse(args, out, err); exit.has_value()) {
+    return *exit;
+  }
+  const auto trial = Try(socket, file);
+  if (!trial.ok()) {
+    return line.Fail(trial.status(), err);
+  }
+  if (!format.IsText()) {
+    Print(ToDocument(*trial), format, out);
+    return kDone;
+  }
+  PrintKeys(*trial, out);
+  PrintPools(*trial, out);
+  PrintMoves(*trial, out);
+  return kDone;
+}
+
+}  // namespace
+
+int RunPolicy(const Args& args, std::ostream& out, std::ostream& err) {
+  const Args rest(args.empty() ? args.begin() : args.begin() + 1, args.end());
+  const std::string verb = args.empty() ? "" : args[0];
+  if (verb == "show") {
+    return RunPolicyShow(rest, out, err);
+  }
+  if (verb == "check") {
+    return RunPolicyCheck(rest, out, err);
+  }
+  if (verb == "diff") {
+    return RunPolicyDiff(rest, out, err);
+  }
+  if (verb == "--help" || verb == "-h") {
+    out << "Shows what plugins are configured to do, and what a file would change.\n\n"
+           "Usage: qrmctl policy show\n"
+           "       qrmctl policy check FILE\n"
+           "       qrmctl policy diff FILE\n\n"
+           "qrmctl policy show --help and the others' tell more.\n";
+    return kDone;
+  }
+  err << "qrmctl policy: "
+      << (verb.empty() ? "no verb given" : "there is no verb \"" + verb + "\"")
+      << "; try: qrmctl policy show, or qrmctl policy diff /etc/qrm/qrmd.yaml\n";
+  return kMisuse;
+}
+
+}  // namespace qrm::manager::cli
