@@ -69,8 +69,8 @@ follow_page() {
 
 # A node for each page.
 if [ -z "${QRM_POLICY_PAGE:-}" ]; then
-  [ $# -gt 0 ] || set -- docs/policies/[a-z]*.md
-  for page in "$@"; do
+  mapfile -t pages < <(grep -l '^# qrmd.yaml$' docs/policies/*.md)
+  for page in "${@:-${pages[@]}}"; do
     QRM_POLICY_PAGE=$page "test/e2e/$(basename "$0")" "$build"
   done
 else
