@@ -1,0 +1,211 @@
+// The parts of a model of compute drivers: what may be given, a driver that does not always keep to
+// it, and who holds what.
+#pragma once
+
+#include <algorithm>
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <optional>
+#include <random>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include <gtest/gtest.h>
+
+#include "api/id_set.h"
+#include "manager/registry/plugins.h"
+#include "plugins/sdk/compute_driver.h"
+#include "plugins/sdk/plugin_driver.h"
+#include "plugins/sdk/plugin_state.h"
+#include "test/support/is_ok.h"
+#include "topology/merge.h"
+
+namespace qrm::test {
+
+using Random = std::mt19937;
+
+inline int Pick(Random& random, int least, int most) {
+  return std::uniform_int_distribution<int>(least, most)(random);
+}
+
+/// What a driver gave one container.
+struct Given {
+  sdk::ComputePart own;                    ///< no CPUs: it refused
+  std::optional<sdk::ComputePart> shared;  ///< of the default pool; one without CPUs: all of it
+
+  CpuSet All() const { return own.cpus | own.idle; }
+  /// What the container uses beside its own while `free` is nobody's.
+  CpuSet SharedOf(const CpuSet& free) const {
+    return !shared.has_value()    ? CpuSet()
+           : shared->cpus.Empty() ? free - All()
+                                  : (free & shared->cpus) - All();
+  }
+};
+
+/// What a driver was asked at last, and what it said.
+struct Asked {
+  CpuSet offered;
+  NumaMask near;
+  Given gave;
+};
+
+/// Takes what it likes of what it may, and now and then what it may not; does not always let go.
+class RandomDriver final : public sdk::ComputeDriver {
+ public:
+  explicit RandomDriver(Random& random) : random_(random) {}
+
+  StatusOr<sdk::ComputeGrant> Admit(const sdk::ComputeRequest& request) override {
+    asked_ = {.offered = request.available, .near = request.hint.nodes};
+    if (Pick(random_, 0, 9) == 0) {
+      return Errorf(StatusCode::kFailedPrecondition, "not today");
+    }
+    asked_->gave = Choose(request);
+    holds_[request.key] = asked_->gave;
+    sdk::ComputeGrant grant{.parts = {asked_->gave.own}};
+    if (asked_->gave.shared.has_value()) {
+      grant.parts.push_back(*asked_->gave.shared);
+    }
+    return grant;
+  }
+  Status Remove(const ContainerKey& key) override {
+    if (Pick(random_, 0, 9) == 0) {
+      clings_ = true;
+      return {StatusCode::kUnavailable, "not now"};
+    }
+    holds_.erase(key);
+    return OkStatus();
+  }
+
+  /// What it was asked since the latest call of this.
+  std::optional<Asked> TakeAsked() { return std::exchange(asked_, std::nullopt); }
+  /// Whether it did not let go of something since the latest call of this.
+  bool TakeClings() { return std::exchange(clings_, false); }
+  /// What it gave and did not let go; none otherwise.
+  std::optional<Given> Holds(const ContainerKey& key) const {
+    const auto held = holds_.find(key);
+    return held == holds_.end() ? std::nullopt : std::optional(held->second);
+  }
+
+ private:
+  Given Choose(const sdk::ComputeRequest& request) {
+    const bool wrong = Pick(random_, 0, 9) == 0;
+    std::vector<int> choice;
+    for (const int cpu : wrong ? CpuSet::Range(0, 15) : request.available) {
+      choice.push_back(cpu);
+    }
+    std::shuffle(choice.begin(), choice.end(), random_);
+    Given given;
+    for (const int cpu : choice) {
+      if (given.All().Count() * int64_t{1000} < request.milli_cpus) {
+        const bool idle = !given.own.cpus.Empty() && Pick(random_, 0, 3) == 0;
+        (idle ? given.own.idle : given.own.cpus).Add(cpu);
+      }
+    }
+    if (Pick(random_, 0, 2) == 0) {
+      sdk::ComputePart& shared = given.shared.emplace(sdk::ComputePart{.shared = true});
+      for (const int cpu : (wrong ? CpuSet::Range(0, 15) : request.shared) - given.All()) {
+        if (Pick(random_, 0, 3) == 0) {
+          shared.cpus.Add(cpu);
+        }
+      }
+    }
+    return given;
+  }
+
+  Random& random_;
+  std::optional<Asked> asked_;
+  bool clings_ = false;
+  std::map<ContainerKey, Given> holds_;
+};
+
+/// Plugins that are served on the spot, as those inside qrmd.
+class ServedPlugins final : public manager::Plugins {
+ public:
+  void Add(const std::string& resource, sdk::ResourcePlugin& plugin) {
+    auto& host = hosts_[resource];
+    host = std::make_unique<sdk::PluginDriver>(plugin, resource, sdk::MakeMemoryState());
+    EXPECT_TRUE(IsOk(host->Start()));
+  }
+  sdk::PluginDriver& host(const std::string& resource) { return *hosts_.at(resource); }
+
+  std::vector<manager::PluginInfo> List() const override {
+    std::vector<manager::PluginInfo> infos;
+    infos.reserve(hosts_.size());
+    for (const auto& [resource, host] : hosts_) {
+      infos.push_back({.resource = resource, .options = host->options(), .live = true});
+    }
+    return infos;
+  }
+  std::optional<manager::PluginInfo> Find(const std::string& resource) const override {
+    const auto found = hosts_.find(resource);
+    return found == hosts_.end()
+               ? std::nullopt
+               : std::optional(manager::PluginInfo{
+                     .resource = resource, .options = found->second->options(), .live = true});
+  }
+  void MarkSuspect(const std::string& /*resource*/, const std::string& /*problem*/) override {}
+  void Forget(const std::string& /*resource*/) override {}
+
+ private:
+  void Start(const std::string& resource, std::shared_ptr<calls::Call> call,
+             Deadline /*deadline*/) override {
+    call->Serve(*hosts_.at(resource), reading_);
+  }
+
+  std::map<std::string, std::unique_ptr<sdk::PluginDriver>> hosts_;
+  calls::Reading reading_{.machine_nodes = {0, 1}, .held = {}};
+};
+
+/// Who holds which of sixteen CPUs on two nodes, by the rules: 0 is reserved, 1 and 2 are a pool,
+/// and of the others one at least is left to those who share.
+class Ledger {
+ public:
+  explicit Ledger(TopologyPolicy policy)
+      : strict_(policy == TopologyPolicy::kRestricted ||
+                policy == TopologyPolicy::kSingleNumaNode) {}
+
+  CpuSet Free() const {
+    CpuSet free = CpuSet::Range(3, 15);
+    for (const auto& [name, cpus] : held_) {
+      free -= cpus;
+    }
+    return free;
+  }
+  /// Whether so many are free where the policy wants them.
+  bool Fits(int cpus) const {
+    if (!strict_) {
+      return Free().Count() >= cpus;
+    }
+    return std::any_of(kNodes.begin(), kNodes.end(),
+                       [&](const CpuSet& node) { return (Free() & node).Count() >= cpus; });
+  }
+  bool LeavesOne(int cpus) const { return Free().Count() > cpus; }
+  /// What a driver is offered whose container is to be near `nodes`.
+  CpuSet Offer(const NumaMask& nodes) const {
+    CpuSet near;
+    for (const int node : nodes) {
+      near |= kNodes.at(static_cast<std::size_t>(node));
+    }
+    return strict_ ? Free() & near : Free();
+  }
+  bool MayGive(const Given& given, const CpuSet& offer, int cpus) const {
+    const CpuSet all = given.All();
+    const bool may_share = !given.shared.has_value() || given.shared->cpus.IsSubsetOf(Free());
+    return !given.own.cpus.Empty() && all.Count() <= cpus && all.IsSubsetOf(offer) && may_share &&
+           !(Free() - all).Empty();
+  }
+
+  void Hold(const std::string& name, const CpuSet& cpus) { held_[name] = cpus; }
+  void Release(const std::string& name) { held_.erase(name); }
+  const std::map<std::string, CpuSet>& held() const { return held_; }
+
+ private:
+  inline static const std::vector<CpuSet> kNodes = {CpuSet::Range(0, 7), CpuSet::Range(8, 15)};
+
+  const bool strict_;
+  std::map<std::string, CpuSet> held_;  // by pod; with what is to be idle
+};
+
+}  // namespace qrm::test
