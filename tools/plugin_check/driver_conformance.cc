@@ -121,12 +121,23 @@ class DriverRun {
     const auto again = driver_.Ask<calls::ComputeAdmit>(RequestFor("main", offered_));
     if (!again.ok()) {
       Broken(rule, MessageOf(again.status()));
-    } else if (again->Cpus() != given.Cpus() || again->Idle() != given.Idle()) {
-      Broken(rule,
-             fmt::format("first {}, then {}", ToString(given.Cpus()), ToString(again->Cpus())));
+    } else if (const std::string first = TextOf(given), then = TextOf(*again); first != then) {
+      Broken(rule, fmt::format("first {}, then {}", first, then));
     } else {
       Report(rule, Verdict::kHolds);
     }
+  }
+
+  /// "2-3", "2-3 and idle 6, sharing 8-9".
+  std::string TextOf(const sdk::ComputeGrant& given) const {
+    std::string text = ToString(given.Cpus());
+    if (const CpuSet idle = given.Idle(); !idle.Empty()) {
+      text += fmt::format(" and idle {}", ToString(idle));
+    }
+    if (given.shares()) {
+      text += fmt::format(", sharing {}", ToString(given.SharedOf(machine_.cpu_set())));
+    }
+    return text;
   }
 
   void Adds(const std::string& container, const std::string& id, const sdk::ComputeGrant& grant) {

@@ -82,6 +82,29 @@ TEST_F(DriverConformanceTest, NamesTheRuleThatADriverBreaks) {
                     HasSubstr("BROKEN  refuses when nothing is left to choose from")));
 }
 
+TEST_F(DriverConformanceTest, CpusThatAreSharedAreTheSameWhenItIsAskedAgain) {
+  DriverScript script;
+  script.admit = [asked = 0](const auto& request, auto& response) mutable {
+    const CpuSet available = CpuSet::Parse(request.availablecpus()).value_or(CpuSet());
+    if (available.Empty()) {
+      response.set_err("none is left");
+      return OkStatus();
+    }
+    const CpuSet own = {available.Last()};
+    const CpuSet shared = {asked++ == 0 ? 0 : 1};
+    response.mutable_rset()->set_cpuset(ToString(own | shared));
+    auto& part = *response.mutable_rset()->add_parts();
+    part.set_cpuset(ToString(own));
+    part.set_exclusive(true);
+    response.mutable_rset()->add_parts()->set_cpuset(ToString(shared));
+    return OkStatus();
+  };
+  EXPECT_EQ(CheckScripted(script), 1);
+  EXPECT_THAT(out_.str(),
+              HasSubstr("BROKEN  gives the same when it is asked again: first 7, sharing 0, then "
+                        "7, sharing 1"));
+}
+
 TEST_F(DriverConformanceTest, ARefusalIsTheDriversRight) {
   DriverScript script;
   script.admit = [](const auto&, auto& response) {
