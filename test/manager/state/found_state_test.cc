@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "manager/state/machine_fit.h"
 #include "test/support/sample_node.h"
 
 namespace qrm::manager {
@@ -12,6 +13,7 @@ namespace {
 using checkpoint::Change;
 using checkpoint::NodeState;
 using ::testing::ElementsAre;
+using ::testing::SizeIs;
 
 TEST(FoundStateTest, KnowsThePluginsThatGaveAllocationsOrHaveToHearOfRemovals) {
   Change change = test::Admit(test::SamplePod("web"), "main", {{"cpu", test::OwnCpus("1")}});
@@ -24,6 +26,20 @@ TEST(FoundStateTest, KnowsNoPluginOfWhatAccompaniesAnothersAllocation) {
                               {{"cpu", test::OwnCpus("1")}, {"example.com/extra", {}}});
   change.put_containers[0].record.origins["example.com/extra"] = {.plugin = "cpu", .endpoint = ""};
   EXPECT_THAT(ResourcesOf(NodeState().With(change)), ElementsAre("cpu"));
+}
+
+TEST(MachineFitTest, SharedCpusThatAreGoneCostNobodyItsOwn) {
+  ResourceAllocation mixed = test::OwnCpus("1");
+  mixed.may_share = "0-99";
+  mixed.shares = "90-99";
+  const NodeState state =
+      NodeState().With(test::Admit(test::SamplePod("web"), "main", {{"cpu", mixed}}));
+  const Machine machine = test::SampleMachine();
+  EXPECT_TRUE(FitToMachine(state, machine).repairs.empty());
+  mixed.value = "98";
+  const NodeState lost =
+      NodeState().With(test::Admit(test::SamplePod("web"), "main", {{"cpu", mixed}}));
+  EXPECT_THAT(FitToMachine(lost, machine).repairs, SizeIs(1));
 }
 
 }  // namespace

@@ -95,6 +95,29 @@ TEST(CpuReloadTest, CpusThatAPoolLostBecomeNobodysOwnBeforeItsContainersHaveLeft
   EXPECT_EQ(running.Admit(Request("later", "db", "cpu", 2)), "2-3");
 }
 
+TEST(CpuReloadTest, ContainerBesideAPoolLeavesWhatThePoolLostBeforeItBecomesSomebodysOwn) {
+  const auto text = [](const std::string& web) {
+    return "reserved-cpus: \"6-79\"\nroles: {db: {share-numa-with: [\"*\"]}}\n"
+           "grants: {data: {plus: web, share-numa-with: [\"*\"]}}\n"
+           "rules: [{select: {role: data}, grant: data}]\n"
+           "pools: {web: {cpus: \"" +
+           web + "\"}}\n";
+  };
+  Running running(text("0-3"));
+  const std::string own = running.Admit(Request("data", "data", "cpu", 1.5));
+  const auto shares = [&] {
+    return running.Stored().grants.at({"data-uid", "c0"}).allocation.shares;
+  };
+  ASSERT_EQ(shares(), "0-3");
+  running.Reload(text("0-1"));
+  EXPECT_EQ(running.Admit(Request("early", "db", "cpu", 2)), "");
+  running.Reconcile();
+  EXPECT_EQ(shares(), "0-1");
+  EXPECT_EQ(running.Now().at({"data-uid", "c0"}), own);
+  running.Reconcile();
+  EXPECT_EQ(running.Admit(Request("later", "db", "cpu", 2)), "2-3");
+}
+
 /// Pools and roles, each of which may be missing or otherwise.
 class RandomConfig {
  public:
