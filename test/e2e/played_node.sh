@@ -10,7 +10,7 @@ fail() {
 # Until the command $1 prints $2.
 await() {
   for _ in $(seq 100); do
-    if eval "$1" 2>&1 | grep -qF "$2"; then return; fi
+    if [[ $(eval "$1" 2>&1) == *"$2"* ]]; then return; fi
     sleep 0.1
   done
   fail "$1 does not print \"$2\": $(eval "$1" 2>&1)"

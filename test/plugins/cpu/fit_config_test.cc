@@ -41,7 +41,7 @@ INSTANTIATE_TEST_SUITE_P(Counts, ReservedCountTest, testing::ValuesIn(kCounts),
 TEST(FitConfigTest, LeavesContainersACpu) {
   const auto fitting = FitCpuConfig(TwoNodes(), Config("reserved-cpus: {count: 64}"));
   EXPECT_THAT(MessageOf(fitting.status()),
-              HasSubstr("cannot reserve 64 CPUs: the machine has 64, and one is to be left"));
+              HasSubstr("cannot reserve 64 CPUs: the machine has 64 that are not isolated, and one"));
 }
 
 TEST(FitConfigTest, ReservesNoIsolatedCpu) {

@@ -151,7 +151,7 @@ rules: [{select: {role: dpdk}, grant: dataplane}]
 grants: {dataplane: {numa: any, plus: helpers}}
 pools: {helpers: {size: {max: 4}}, default: {size: {min: 2}}}
 )");
-  EXPECT_THAT(MessageOf(drive.plugin().Hints(Request("a", "dpdk", "cpu", 62.5))),
+  EXPECT_THAT(MessageOf(drive.plugin().Hints(Request("a", "dpdk", "cpu", 62.5)).status()),
               HasSubstr("pool helpers has no CPU, and none is left for it"));
   Admit(drive, "a", "dpdk", 61.5);
 }
