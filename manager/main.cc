@@ -144,8 +144,8 @@ int Serve(const Arguments& arguments, Prepared prepared) {
       std::move(prepared.class_providers),
       {.file = arguments.config_file,
        .again = [&reload] { return reload.ReadAgain(); },
-       .tried = [&](const std::string& text, const std::string& name)
-           -> qrm::StatusOr<qrm::manager::ReadChanges> {
+       .tried = [&](const std::string& text,
+                    const std::string& name) -> qrm::StatusOr<qrm::manager::ReadChanges> {
          QRM_ASSIGN_OR_RETURN(const qrm::manager::Config next,
                               qrm::manager::ReadConfigText(text, name, arguments.flags));
          return reload.Compare(next);

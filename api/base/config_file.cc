@@ -90,9 +90,9 @@ std::string NearestKey(const Keys& keys, const std::string& name) {
 
 Status ReadKeys(const ConfigSources& sources, const Keys& keys, const std::string& program) {
   if (!sources.file.empty()) {
-    QRM_ASSIGN_OR_RETURN(const Section section,
-                         sources.text.has_value() ? Section::Parse(*sources.text, sources.file)
-                                                  : Section::Load(sources.file));
+    QRM_ASSIGN_OR_RETURN(const Section section, sources.text.has_value()
+                                                    ? Section::Parse(*sources.text, sources.file)
+                                                    : Section::Load(sources.file));
     QRM_RETURN_IF_ERROR(ReadSection(section, keys, program));
   }
   for (const auto& [name, value] : sources.flags) {

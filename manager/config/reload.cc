@@ -79,9 +79,9 @@ Status Reload::Follow(const Config& next, const Daemon::Takers& takers) {
 }
 
 void Reload::Follow(const ChangedKey& changed, const Config& next, const Daemon::Takers& takers) {
-  Status taken = CountsAtOnce(changed) ? OkStatus()
-                                       : Errorf(StatusCode::kFailedPrecondition,
-                                                "start qrmd again to change it");
+  Status taken = CountsAtOnce(changed)
+                     ? OkStatus()
+                     : Errorf(StatusCode::kFailedPrecondition, "start qrmd again to change it");
   if (taken.ok() && changed.key == "class-types") {
     taken = takers.classes(next.classes);
     in_force_.classes.types = taken.ok() ? next.classes.types : in_force_.classes.types;

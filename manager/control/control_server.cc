@@ -350,8 +350,8 @@ ControlServer::ControlServer(const Snapshots& snapshots, Plugins& plugins, const
 ControlServer::~ControlServer() = default;
 
 Status ControlServer::Start(const std::string& socket_path) {
-  QRM_RETURN_IF_ERROR(
-      impl_->server.Start(socket_path, {impl_.get(), &impl_->permissions, &impl_->policy, &impl_->classes}));
+  QRM_RETURN_IF_ERROR(impl_->server.Start(
+      socket_path, {impl_.get(), &impl_->permissions, &impl_->policy, &impl_->classes}));
   if (!impl_->options.allowed_uids.empty()) {
     WarnOfClosedDirectory(socket_path);
   }

@@ -26,8 +26,8 @@ struct ReadChanges {
 class ConfigTrials {
  public:
   /// Reads the text of a file. Errors: why the file would be refused.
-  using Reader = std::function<StatusOr<ReadChanges>(const std::string& text,
-                                                     const std::string& name)>;
+  using Reader =
+      std::function<StatusOr<ReadChanges>(const std::string& text, const std::string& name)>;
 
   /// All outlive the object.
   struct Parts {

@@ -117,8 +117,7 @@ StatusOr<std::vector<LocalPlugin*>> FormerOf(const std::vector<BuiltinPlugin>& f
 
 /// What a container's knob is set to, for people: "2-3", "2-3 +6-7" with what it shares.
 std::string ValueText(const ResourceAllocation& allocation) {
-  return allocation.shares.empty() ? allocation.value
-                                   : allocation.value + " +" + allocation.shares;
+  return allocation.shares.empty() ? allocation.value : allocation.value + " +" + allocation.shares;
 }
 
 void AddMoves(const std::string& resource, const sdk::Grants& now, const sdk::Grants& next,
@@ -216,8 +215,7 @@ StatusOr<ConfigTrial> TryBuiltins(std::vector<BuiltinPlugin> fresh, const LocalP
   ConfigTrial trial;
   Status tried;
   for (std::size_t i = 0; i < fresh.size() && tried.ok(); ++i) {
-    former[i]->Run(
-        [&](sdk::PluginDriver& driver) { tried = AddTrial(fresh[i], driver, trial); });
+    former[i]->Run([&](sdk::PluginDriver& driver) { tried = AddTrial(fresh[i], driver, trial); });
   }
   return tried.ok() ? StatusOr<ConfigTrial>(std::move(trial)) : tried;
 }

@@ -45,14 +45,14 @@ Status ParseIsolated(const Section& section, CpuPluginConfig& config) {
                        section.Text("isolated-cpus", config.static_mode ? "none" : "kernel"));
   config.isolated_by_kernel = text == "kernel";
   if (!config.isolated_by_kernel && text != "none") {
-    QRM_ASSIGN_OR_RETURN(config.isolated,
-                         section.Parsed<CpuSet>("isolated-cpus", "CPU list, kernel or none", "8-15"));
+    QRM_ASSIGN_OR_RETURN(config.isolated, section.Parsed<CpuSet>(
+                                              "isolated-cpus", "CPU list, kernel or none", "8-15"));
   }
   if (config.isolated.Intersects(config.reserved)) {
-    return section.Error("isolated-cpus",
-                         fmt::format("has {} of reserved-cpus",
-                                     ToString(config.isolated & config.reserved)),
-                         "name each CPU in one of them");
+    return section.Error(
+        "isolated-cpus",
+        fmt::format("has {} of reserved-cpus", ToString(config.isolated & config.reserved)),
+        "name each CPU in one of them");
   }
   return OkStatus();
 }
@@ -101,8 +101,8 @@ StatusOr<std::map<std::string, GrantConfig>> ParseGrants(const Section& section,
     if (config.roles.contains(name)) {
       return parent.Error(name, "is the name of a role, too", "choose another name");
     }
-    QRM_RETURN_IF_ERROR(child.AllowKeys({"numa", "whole-cores", "align-l3", "isolated",
-                                         "share-numa-with", "containers", "plus"}));
+    QRM_RETURN_IF_ERROR(child.AllowKeys(
+        {"numa", "whole-cores", "align-l3", "isolated", "share-numa-with", "containers", "plus"}));
     QRM_ASSIGN_OR_RETURN(grants[name].rule, ParseRule(child));
     QRM_RETURN_IF_ERROR(ParseGrantContainers(child, grants[name]));
     QRM_ASSIGN_OR_RETURN(grants[name].plus, child.Text("plus", ""));
@@ -129,9 +129,9 @@ Status CheckTargets(const Section& section, const CpuPluginConfig& config) {
   QRM_ASSIGN_OR_RETURN(const std::vector<Section> items, section.Items("rules"));
   for (std::size_t i = 0; i < items.size(); ++i) {
     const Rule& rule = config.rules[i];
-    const bool is_pool = config.pools.contains(rule.name) || rule.name == kDefaultPool ||
-                         (rule.name == kReservedPool &&
-                          (config.reserved_count > 0 || !config.reserved.Empty()));
+    const bool is_pool =
+        config.pools.contains(rule.name) || rule.name == kDefaultPool ||
+        (rule.name == kReservedPool && (config.reserved_count > 0 || !config.reserved.Empty()));
     if (rule.target == Rule::Target::kPool && !is_pool) {
       return items[i].Error("pool", fmt::format("is '{}', no pool", rule.name),
                             "name one of pools, or add it there");
@@ -204,9 +204,9 @@ Status CheckReservedCount(const Section& section, const CpuPluginConfig& config)
 }  // namespace
 
 StatusOr<CpuPluginConfig> ParseCpuConfig(const Section& section) {
-  QRM_RETURN_IF_ERROR(section.AllowKeys({"reserved-cpus", "pools", "default-pool", "roles",
-                                         "grants", "rules", "static", "exclusive-node-percent",
-                                         "isolated-cpus"}));
+  QRM_RETURN_IF_ERROR(
+      section.AllowKeys({"reserved-cpus", "pools", "default-pool", "roles", "grants", "rules",
+                         "static", "exclusive-node-percent", "isolated-cpus"}));
   CpuPluginConfig config;
   QRM_RETURN_IF_ERROR(ParseReserved(section, config));
   QRM_ASSIGN_OR_RETURN(config.roles, ParseRoles(section));

@@ -64,9 +64,9 @@ class CpuPlugin final : public sdk::ResourcePlugin {
       // What it has by its record, and its pool no more.
       const ResourceAllocation& recorded = grants.at(key).allocation;
       const bool beside_its_own = state_.exclusive.contains(key);
-      untold_ |= CpuSet::Parse(beside_its_own ? recorded.shares : recorded.value)
-                     .value_or(CpuSet()) -
-                 UsedCpus(ViewOf(), guest.pool);
+      untold_ |=
+          CpuSet::Parse(beside_its_own ? recorded.shares : recorded.value).value_or(CpuSet()) -
+          UsedCpus(ViewOf(), guest.pool);
     });
     SetPoolSizes(state_.pools);
     return OkStatus();

@@ -51,8 +51,7 @@ CpuSet SpreadOverNodes(const Machine& machine, const CpuSet& usable, int count) 
 /// Chooses the reserved CPUs where only their number is configured.
 Status FitReserved(const Machine& machine, CpuPluginConfig& config) {
   const CpuSet usable =
-      machine.cpu_set() -
-      (config.isolated_by_kernel ? machine.parts().isolated : config.isolated);
+      machine.cpu_set() - (config.isolated_by_kernel ? machine.parts().isolated : config.isolated);
   if (config.reserved_count >= usable.Count()) {
     return Errorf(StatusCode::kInvalidArgument,
                   "cannot reserve {} CPUs: the machine has {} that are not isolated, and one is to "

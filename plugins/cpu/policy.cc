@@ -344,12 +344,11 @@ StatusOr<Decision> PlaceExclusively(const View& view, const ContainerRequest& re
 StatusOr<std::vector<TopologyHint>> HintsIn(const View& view, const ContainerRequest& request,
                                             const Room& room, const OwnRule& own) {
   QRM_RETURN_IF_ERROR(CheckDefaultPoolStays(view, request, room));
-  QRM_ASSIGN_OR_RETURN(std::vector<TopologyHint> fitting,
-                       placement::OnlyFilled(FittingMasks(view, room, own.rule, room.count),
-                                             [&](const NumaMask& nodes) {
-                                               return CheckFilled(view, request, room.tenant,
-                                                                  nodes);
-                                             }));
+  QRM_ASSIGN_OR_RETURN(
+      std::vector<TopologyHint> fitting,
+      placement::OnlyFilled(
+          FittingMasks(view, room, own.rule, room.count),
+          [&](const NumaMask& nodes) { return CheckFilled(view, request, room.tenant, nodes); }));
   if (fitting.empty()) {
     return NoRoom(view, request, room, {});
   }
@@ -415,8 +414,7 @@ StatusOr<HintList> CpuHints(const View& view, const ContainerRequest& request) {
   QRM_ASSIGN_OR_RETURN(const Placement placement, Classify(view.config, request));
   if (!placement.exclusive) {
     if (!placement.pool.empty()) {
-      QRM_RETURN_IF_ERROR(
-          PlaceInPool(view, request, GuestOf(request, placement.pool)).status());
+      QRM_RETURN_IF_ERROR(PlaceInPool(view, request, GuestOf(request, placement.pool)).status());
     }
     return HintList::NoPreference();
   }

@@ -16,8 +16,9 @@ struct PoolPlace {
   std::optional<PoolMap> pools;  ///< set when elastic ones change
 };
 
-/// The place of the container of `request` in a pool, of which it wants what `guest` says. Errors: kResourceExhausted when the pool has no CPU of its own
-/// even with the container in it, or would leave another without one or below its minimum.
+/// The place of the container of `request` in a pool, of which it wants what `guest` says. Errors:
+/// kResourceExhausted when the pool has no CPU of its own even with the container in it, or would
+/// leave another without one or below its minimum.
 StatusOr<PoolPlace> PlaceInPool(const View& view, const ContainerRequest& request,
                                 const Guest& guest);
 

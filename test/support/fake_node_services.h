@@ -37,7 +37,7 @@ class FakeNodeServices final : public manager::NodeServices {
   std::vector<manager::PluginPolicy> policies;
   StatusOr<manager::ConfigTrial> config_trial = manager::ConfigTrial();
   std::string tried_config;  ///< the latest text; read it when its answer is there
-  std::string tried_pod;  ///< the latest, serialized; read it when its answer is there
+  std::string tried_pod;     ///< the latest, serialized; read it when its answer is there
 
   manager::NodeStatus Status() const override {
     const MutexLock lock(mutex_);

@@ -1,6 +1,8 @@
 // Two compute drivers and the cpu plugin beside each other, step by random step, against a ledger
 // that knows the rules and what the drivers were told to do, and foretells each decision:
 // QRM_DRIVER_STEPS sets how many.
+#include "test/manager/admission/driver_model.h"
+
 #include <algorithm>
 #include <cstdint>
 #include <cstdlib>
@@ -20,7 +22,6 @@
 #include "manager/admission/admitter.h"
 #include "plugins/cpu/cpu_plugin.h"
 #include "plugins/sdk/compute_plugin.h"
-#include "test/manager/admission/driver_model.h"
 #include "test/support/is_ok.h"
 #include "test/support/manual_clock.h"
 #include "test/support/memory_store.h"

@@ -21,8 +21,8 @@ struct CountCase {
 class ReservedCountTest : public testing::TestWithParam<CountCase> {};
 
 TEST_P(ReservedCountTest, TakesWholeCoresOfOneNodeAfterAnother) {
-  const auto fitting =
-      FitCpuConfig(TwoNodes(), Config(fmt::format("reserved-cpus: {{count: {}}}", GetParam().count)));
+  const auto fitting = FitCpuConfig(
+      TwoNodes(), Config(fmt::format("reserved-cpus: {{count: {}}}", GetParam().count)));
   ASSERT_TRUE(fitting.ok()) << fitting.status();
   EXPECT_EQ(ToString(fitting->config.reserved), GetParam().want);
 }
@@ -40,20 +40,21 @@ INSTANTIATE_TEST_SUITE_P(Counts, ReservedCountTest, testing::ValuesIn(kCounts),
 
 TEST(FitConfigTest, LeavesContainersACpu) {
   const auto fitting = FitCpuConfig(TwoNodes(), Config("reserved-cpus: {count: 64}"));
-  EXPECT_THAT(MessageOf(fitting.status()),
-              HasSubstr("cannot reserve 64 CPUs: the machine has 64 that are not isolated, and one"));
+  EXPECT_THAT(
+      MessageOf(fitting.status()),
+      HasSubstr("cannot reserve 64 CPUs: the machine has 64 that are not isolated, and one"));
 }
 
 TEST(FitConfigTest, ReservesNoIsolatedCpu) {
-  const auto fitting = FitCpuConfig(
-      TwoNodes(), Config("{reserved-cpus: {count: 2}, isolated-cpus: \"0-3,32-35\"}"));
+  const auto fitting =
+      FitCpuConfig(TwoNodes(), Config("{reserved-cpus: {count: 2}, isolated-cpus: \"0-3,32-35\"}"));
   ASSERT_TRUE(fitting.ok()) << fitting.status();
   EXPECT_EQ(ToString(fitting->config.reserved), "4,36");
 }
 
 TEST(FitConfigTest, IsThePoolThatRulesName) {
-  test::Drive drive(Make("{reserved-cpus: {count: 2}, rules: [{select: {}, pool: reserved}]}",
-                         TwoNodes()));
+  test::Drive drive(
+      Make("{reserved-cpus: {count: 2}, rules: [{select: {}, pool: reserved}]}", TwoNodes()));
   const auto given = drive.Admit(test::Request("a", "", "cpu", 1));
   ASSERT_TRUE(given.ok()) << given.status();
   EXPECT_EQ(given->value, "0,32");

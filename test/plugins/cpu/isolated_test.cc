@@ -63,7 +63,8 @@ TEST_F(IsolatedTest, AreThoseOfTheBootParameterUnlessNamed) {
 }
 
 TEST_F(IsolatedTest, OfTheBootParameterGoWhereTheConfigurationPutsThem) {
-  Drive drive(MakeElastic("{reserved-cpus: \"8\", pools: {a: {cpus: \"9-10\"}}}", BootedWithIsolated()));
+  Drive drive(
+      MakeElastic("{reserved-cpus: \"8\", pools: {a: {cpus: \"9-10\"}}}", BootedWithIsolated()));
   EXPECT_EQ(Pool(drive, "a"), (CpuSet{9, 10}));
   EXPECT_EQ(Pool(drive, "default"), TwoNodes().cpu_set() - Isolated());
 }

@@ -205,9 +205,8 @@ TEST_P(MixedHistoryTest, NobodySharesWhatSomebodyOwns) {
         break;
       default:
         drive.RemovePod(pod);
-        admitted += drive.Admit(Request(pod, below(2) == 0 ? "dpdk" : "batch", "cpu", cpus)).ok()
-                        ? 1
-                        : 0;
+        admitted +=
+            drive.Admit(Request(pod, below(2) == 0 ? "dpdk" : "batch", "cpu", cpus)).ok() ? 1 : 0;
     }
     clock_.Advance(seconds(below(20)));
     drive.Reconcile();

@@ -145,10 +145,11 @@ TEST(DocumentTest, FieldsKeepTheirOrderAndMapsAreSorted) {
   (*allocation.mutable_envs())["B"] = "2";
   (*allocation.mutable_envs())["A"] = "1";
   (*allocation.mutable_amount_by_node())[1] = 7;
-  EXPECT_EQ(ToDocument(allocation).dump(),
-            R"({"resource_name":"cpu","oci_property":"","value":"","quantity":0.0,)"
-            R"("exclusive":false,"envs":{"A":"1","B":"2"},"annotations":{},"hints":[],)"
-            R"("amount_by_node":{"1":7},"mounts":[],"devices":[],"may_share":"","shares":"","shares_of":""})");
+  EXPECT_EQ(
+      ToDocument(allocation).dump(),
+      R"({"resource_name":"cpu","oci_property":"","value":"","quantity":0.0,)"
+      R"("exclusive":false,"envs":{"A":"1","B":"2"},"annotations":{},"hints":[],)"
+      R"("amount_by_node":{"1":7},"mounts":[],"devices":[],"may_share":"","shares":"","shares_of":""})");
 }
 
 TEST(DocumentTest, BytesThatAreNoUtf8ArePrintedWithoutFailing) {

@@ -145,8 +145,9 @@ TEST_F(QrmctlTest, ListingsAreLimitedToANamespaceAndSorted) {
 
 TEST_F(QrmctlTest, PolicyTellsWhatAFileWouldChange) {
   node_.config_trial = manager::ConfigTrial{
-      .keys = {{.key = "plugins", .from = "{}", .to = "{cpu: {}}"},
-               {.key = "topology-policy", .from = "none", .to = "restricted", .at_next_start = true}},
+      .keys =
+          {{.key = "plugins", .from = "{}", .to = "{cpu: {}}"},
+           {.key = "topology-policy", .from = "none", .to = "restricted", .at_next_start = true}},
       .pools = {{.resource = "cpu", .pool = "web", .from = "", .to = "2-3"}},
       .moves = {{.key = {"uid", "main"},
                  .pod_namespace = "shop",

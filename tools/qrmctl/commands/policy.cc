@@ -111,8 +111,8 @@ int RunPolicyShow(const Args& args, std::ostream& out, std::ostream& err) {
   }
   Table table({"PLUGIN", "KEYS", "FROM"});
   for (const v1::PluginPolicy& plugin : policy->plugins()) {
-    table.Add({plugin.plugin(), plugin.keys(),
-               plugin.place().empty() ? "the defaults" : plugin.place()});
+    table.Add(
+        {plugin.plugin(), plugin.keys(), plugin.place().empty() ? "the defaults" : plugin.place()});
   }
   if (table.empty()) {
     out << "No plugin runs inside qrmd.\n";
@@ -139,9 +139,10 @@ int RunPolicyCheck(const Args& args, std::ostream& out, std::ostream& err) {
   }
   const auto later = std::count_if(trial->keys().begin(), trial->keys().end(),
                                    [](const v1::ChangedKey& key) { return key.at_next_start(); });
-  out << fmt::format("qrmd would take it: keys that change: {}, at the next start: {}; containers "
-                     "that move: {}\n",
-                     trial->keys_size() - later, later, trial->moves_size());
+  out << fmt::format(
+      "qrmd would take it: keys that change: {}, at the next start: {}; containers "
+      "that move: {}\n",
+      trial->keys_size() - later, later, trial->moves_size());
   return kDone;
 }
 
@@ -194,8 +195,7 @@ int RunPolicy(const Args& args, std::ostream& out, std::ostream& err) {
            "qrmctl policy show --help and the others' tell more.\n";
     return kDone;
   }
-  err << "qrmctl policy: "
-      << (verb.empty() ? "no verb given" : "there is no verb \"" + verb + "\"")
+  err << "qrmctl policy: " << (verb.empty() ? "no verb given" : "there is no verb \"" + verb + "\"")
       << "; try: qrmctl policy show, or qrmctl policy diff /etc/qrm/qrmd.yaml\n";
   return kMisuse;
 }
