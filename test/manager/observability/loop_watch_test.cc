@@ -1,4 +1,4 @@
-#include "manager/daemon/loop_watch.h"
+#include "manager/observability/loop_watch.h"
 
 #include <deque>
 #include <functional>

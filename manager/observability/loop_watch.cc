@@ -1,5 +1,5 @@
 // Keeps one job in each loop.
-#include "manager/daemon/loop_watch.h"
+#include "manager/observability/loop_watch.h"
 
 #include <utility>
 
