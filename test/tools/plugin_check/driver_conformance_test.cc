@@ -9,6 +9,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "api/id_set.h"
 #include "test/support/scripted_driver.h"
 #include "test/support/temp_dir.h"
 #include "tools/plugin_check/check_command.h"
