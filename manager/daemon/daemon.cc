@@ -90,6 +90,7 @@ void Daemon::Impl::Follow(const Following& following) {
 Status Daemon::Impl::TakePlugins(const BuiltinOptions& options) {
   QRM_ASSIGN_OR_RETURN(std::vector<BuiltinPlugin> changed, trials.MakeNext(options));
   std::vector<std::string> resources;
+  resources.reserve(changed.size());
   for (const BuiltinPlugin& plugin : changed) {
     resources.push_back(plugin.resource);
   }

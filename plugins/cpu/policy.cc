@@ -46,18 +46,23 @@ struct Room {
   NodeAmounts amounts;
 };
 
-/// `free` of `all` CPUs for a container that wants `count`.
+/// CPUs that a container may get: all of a kind, and those of them that are free.
+struct Supply {
+  CpuSet all;
+  CpuSet free;
+};
+
 Room RoomOf(const View& view, const ContainerRequest& request, const OwnRule& own, int count,
-            const CpuSet& all, const CpuSet& free) {
+            const Supply& supply) {
   Room room = {.count = count};
   room.tenant = {.pod_uid = request.key.pod_uid, .role = own.role, .share = own.rule.share};
   room.barred = BarredNodes(TenantsOf(view), room.tenant);
-  room.free = free - view.offline - view.retiring - view.machine.CpusOf(room.barred);
+  room.free = supply.free - view.offline - view.retiring - view.machine.CpusOf(room.barred);
   if (own.rule.whole_cores) {
     room.free -= view.machine.CoresOf(view.machine.cpu_set() - room.free);
   }
   for (const NumaNode& node : view.machine.nodes()) {
-    room.amounts.total[node.id] = (node.cpus & all).Count();
+    room.amounts.total[node.id] = (node.cpus & supply.all).Count();
     room.amounts.free[node.id] = (node.cpus & room.free).Count();
   }
   return room;
@@ -66,8 +71,8 @@ Room RoomOf(const View& view, const ContainerRequest& request, const OwnRule& ow
 /// What there is but for isolated CPUs.
 Room UsualRoom(const View& view, const ContainerRequest& request, const OwnRule& own, int count) {
   return RoomOf(view, request, own, count,
-                view.machine.cpu_set() - view.config.reserved - view.config.isolated,
-                LeftCpus(view));
+                {.all = view.machine.cpu_set() - view.config.reserved - view.config.isolated,
+                 .free = LeftCpus(view)});
 }
 
 /// Where the container may get its CPUs from, the best first.
@@ -76,14 +81,16 @@ std::vector<Room> RoomsOf(const View& view, const ContainerRequest& request, con
   std::vector<Room> rooms;
   const CpuSet isolated = view.config.isolated - ExclusiveCpus(view.state);
   if (own.rule.isolated != IsolatedWish::kNever) {
-    rooms.push_back(RoomOf(view, request, own, count, view.config.isolated, isolated));
+    rooms.push_back(
+        RoomOf(view, request, own, count, {.all = view.config.isolated, .free = isolated}));
   }
   if (own.rule.isolated != IsolatedWish::kRequire) {
     rooms.push_back(UsualRoom(view, request, own, count));
   }
   if (own.rule.isolated == IsolatedWish::kPrefer) {
-    rooms.push_back(RoomOf(view, request, own, count, view.machine.cpu_set() - view.config.reserved,
-                           LeftCpus(view) | isolated));
+    rooms.push_back(RoomOf(
+        view, request, own, count,
+        {.all = view.machine.cpu_set() - view.config.reserved, .free = LeftCpus(view) | isolated}));
   }
   return rooms;
 }
