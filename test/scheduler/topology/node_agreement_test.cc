@@ -49,6 +49,13 @@ const char* const kConfigs[] = {
         topology-policy: best-effort,
         plugins: {cpu: {reserved-cpus: "0", roles: {db: {numa: fewest, share-numa-with: ["*"]}}},
                   memory: {static: true, roles: {db: {numa: fewest, share-numa-with: ["*"]}}}}})",
+    // Beside a pool, and isolated ones first.
+    R"({machine: "synthetic:package:2 [numa(memory=16GiB)] core:4 pu:2",
+        topology-policy: best-effort,
+        plugins: {cpu: {reserved-cpus: {count: 2}, isolated-cpus: "8-11",
+                        rules: [{select: {role: db}, grant: data}],
+                        grants: {data: {isolated: prefer, plus: helpers, share-numa-with: ["*"]}},
+                        pools: {helpers: {cpus: 2-3}}}, memory: {static: true}}})",
 };
 
 /// A node, and what the scheduler is told of it.
