@@ -5,11 +5,12 @@
 #include <cmath>
 #include <vector>
 
-#include <fmt/ranges.h>
+#include <fmt/format.h>
 
 #include "plugins/cpu/allocations.h"
 #include "plugins/cpu/classify.h"
 #include "plugins/cpu/pool_place.h"
+#include "plugins/cpu/room.h"
 #include "plugins/placement/exclusive_nodes.h"
 #include "topology/cpu_assignment.h"
 #include "topology/hint_generation.h"
@@ -19,106 +20,6 @@ namespace {
 
 using placement::NumaSpan;
 using placement::Tenant;
-
-placement::TenantsByNode TenantsOf(const View& view) {
-  placement::TenantsByNode tenants;
-  for (const auto& [key, holding] : view.state.exclusive) {
-    for (const int node : view.machine.NodesOf(holding.cpus)) {
-      tenants[node].push_back(holding.tenant);
-    }
-  }
-  return tenants;
-}
-
-/// How a container gets CPUs of its own, as whom, and beside which pool (empty: none).
-struct OwnRule {
-  const ExclusiveRule& rule;
-  const std::string& role;
-  const std::string& plus;
-};
-
-/// What the machine has for one container that wants CPUs of its own.
-struct Room {
-  int count = 0;  ///< of CPUs that it wants
-  Tenant tenant;
-  CpuSet free;      ///< CPUs it may take
-  NumaMask barred;  ///< nodes whose tenants do not tolerate it, or it them
-  NodeAmounts amounts;
-};
-
-/// CPUs that a container may get: all of a kind, and those of them that are free.
-struct Supply {
-  CpuSet all;
-  CpuSet free;
-};
-
-Room RoomOf(const View& view, const ContainerRequest& request, const OwnRule& own, int count,
-            const Supply& supply) {
-  Room room = {.count = count};
-  room.tenant = {.pod_uid = request.key.pod_uid, .role = own.role, .share = own.rule.share};
-  room.barred = BarredNodes(TenantsOf(view), room.tenant);
-  room.free = supply.free - view.offline - view.retiring - view.machine.CpusOf(room.barred);
-  if (own.rule.whole_cores) {
-    room.free -= view.machine.CoresOf(view.machine.cpu_set() - room.free);
-  }
-  for (const NumaNode& node : view.machine.nodes()) {
-    room.amounts.total[node.id] = (node.cpus & supply.all).Count();
-    room.amounts.free[node.id] = (node.cpus & room.free).Count();
-  }
-  return room;
-}
-
-/// What there is but for isolated CPUs.
-Room UsualRoom(const View& view, const ContainerRequest& request, const OwnRule& own, int count) {
-  return RoomOf(view, request, own, count,
-                {.all = view.machine.cpu_set() - view.config.reserved - view.config.isolated,
-                 .free = LeftCpus(view)});
-}
-
-/// Where the container may get its CPUs from, the best first.
-std::vector<Room> RoomsOf(const View& view, const ContainerRequest& request, const OwnRule& own,
-                          int count) {
-  std::vector<Room> rooms;
-  const CpuSet isolated = view.config.isolated - ExclusiveCpus(view.state);
-  if (own.rule.isolated != IsolatedWish::kNever) {
-    rooms.push_back(
-        RoomOf(view, request, own, count, {.all = view.config.isolated, .free = isolated}));
-  }
-  if (own.rule.isolated != IsolatedWish::kRequire) {
-    rooms.push_back(UsualRoom(view, request, own, count));
-  }
-  if (own.rule.isolated == IsolatedWish::kPrefer) {
-    rooms.push_back(RoomOf(
-        view, request, own, count,
-        {.all = view.machine.cpu_set() - view.config.reserved, .free = LeftCpus(view) | isolated}));
-  }
-  return rooms;
-}
-
-/// "node 0: storage-service stands there; node 1: 4 free", as error messages say it.
-std::string Describe(const View& view, const Room& room) {
-  const placement::TenantsByNode tenants = TenantsOf(view);
-  std::vector<std::string> parts;
-  for (const auto& [node, free] : room.amounts.free) {
-    if (!room.barred.Has(node)) {
-      parts.push_back(fmt::format("node {}: {:.0f} free", node, free));
-      continue;
-    }
-    parts.push_back(fmt::format("node {}: {} stands there", node,
-                                placement::NameOfEnemy(tenants.at(node), room.tenant)));
-  }
-  return fmt::format("{}", fmt::join(parts, ", "));
-}
-
-Status NoRoom(const View& view, const ContainerRequest& request, const Room& room,
-              const NumaMask& within) {
-  return Errorf(
-      StatusCode::kResourceExhausted,
-      "cannot place {}: no allowed NUMA nodes{} have {} CPUs for {} ({}); remove a pod or "
-      "ask for fewer CPUs",
-      NameOf(request), within.Empty() ? "" : fmt::format(" of {}", ToString(within)), room.count,
-      placement::NameOf(room.tenant), Describe(view, room));
-}
 
 /// OK when the request fills the nodes that the pod itself wants others kept off.
 Status CheckFilled(const View& view, const ContainerRequest& request, const Tenant& tenant,

@@ -1,0 +1,44 @@
+// What the machine has for one container that wants CPUs of its own.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "api/base/status.h"
+#include "api/id_set.h"
+#include "api/resource.h"
+#include "plugins/cpu/state.h"
+#include "plugins/placement/sharing.h"
+#include "topology/hint_generation.h"
+
+namespace qrm::cpu {
+
+/// How a container gets CPUs of its own, as whom, and beside which pool (empty: none).
+struct OwnRule {
+  const ExclusiveRule& rule;
+  const std::string& role;
+  const std::string& plus;
+};
+
+/// CPUs that the container may get, and where.
+struct Room {
+  int count = 0;  ///< of CPUs that it wants
+  placement::Tenant tenant;
+  CpuSet free;      ///< CPUs it may take
+  NumaMask barred;  ///< nodes whose tenants do not tolerate it, or it them
+  NodeAmounts amounts;
+};
+
+/// What there is but for isolated CPUs.
+Room UsualRoom(const View& view, const ContainerRequest& request, const OwnRule& own, int count);
+
+/// Where the container may get its CPUs from, the best first.
+std::vector<Room> RoomsOf(const View& view, const ContainerRequest& request, const OwnRule& own,
+                          int count);
+
+/// kResourceExhausted, naming what each node has free and who bars it. `within`: the nodes that
+/// were looked at; empty: all.
+Status NoRoom(const View& view, const ContainerRequest& request, const Room& room,
+              const NumaMask& within);
+
+}  // namespace qrm::cpu
