@@ -144,11 +144,11 @@ int Serve(const Arguments& arguments, Prepared prepared) {
       std::move(prepared.class_providers),
       {.file = arguments.config_file,
        .again = [&reload] { return reload.ReadAgain(); },
-       .tried = [&](const std::string& text,
-                    const std::string& name) -> qrm::StatusOr<qrm::manager::ReadChanges> {
+       .tried = [&](const std::string& text, const std::string& name)
+           -> qrm::StatusOr<qrm::manager::ConfigTrials::Comparison> {
          QRM_ASSIGN_OR_RETURN(const qrm::manager::Config next,
                               qrm::manager::ReadConfigText(text, name, arguments.flags));
-         return reload.Compare(next);
+         return [&reload, next] { return reload.Compare(next); };
        }});
   const qrm::Status end = daemon.ok() ? (*daemon)->Run() : daemon.status();
   return end.ok() ? EXIT_SUCCESS : Fail(end, EXIT_FAILURE);

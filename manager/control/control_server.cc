@@ -142,10 +142,21 @@ class PermissionsService final : public v1::Permissions::CallbackService {
   const Permissions& permissions_;
 };
 
+/// Whether `peer` may have a configuration read: who may write the file may.
+Status CheckConfigures(const std::optional<PeerCredentials>& peer) {
+  if (peer.has_value() && (peer->uid == 0 || peer->uid == geteuid())) {
+    return OkStatus();
+  }
+  return Errorf(StatusCode::kPermissionDenied,
+                "cannot try a configuration for {}: only who runs qrmd configures it; run qrmctl "
+                "as root",
+                WhoIs(peer));
+}
+
 class PolicyService final : public v1::Policy::CallbackService {
  public:
-  /// `node` outlives it.
-  explicit PolicyService(NodeServices& node) : node_(node) {}
+  /// Both are there while it serves.
+  PolicyService(NodeServices& node, const UnixServer& server) : node_(node), server_(server) {}
 
   Reactor* GetPolicy(Context* context, const v1::GetPolicyRequest*,
                      v1::GetPolicyResponse* response) override {
@@ -155,6 +166,9 @@ class PolicyService final : public v1::Policy::CallbackService {
   Reactor* TryConfiguration(Context* context, const v1::TryConfigurationRequest* request,
                             v1::TryConfigurationResponse* response) override {
     const Reply reply(context, response);
+    if (const Status may = CheckConfigures(server_.FindPeer(context->peer())); !may.ok()) {
+      return reply(may);
+    }
     node_.TryConfig(request->text(), request->name(), [reply](const auto& trial) {
       reply(trial.ok() ? TrialAnswer(*trial)
                        : StatusOr<v1::TryConfigurationResponse>(trial.status()));
@@ -164,6 +178,7 @@ class PolicyService final : public v1::Policy::CallbackService {
 
  private:
   NodeServices& node_;
+  const UnixServer& server_;
 };
 
 class ClassesService final : public v1::Classes::CallbackService {
@@ -206,7 +221,7 @@ struct ControlServer::Impl final : public v1::Control::CallbackService {
         machine(node_machine),
         node(node_services),
         permissions(node.GetPermissions()),
-        policy(node),
+        policy(node, server),
         classes(node),
         options(std::move(server_options)),
         server(ServerOptions(options)) {}

@@ -1,6 +1,8 @@
 // Makes the plugins as a reload would, asks what they would do, and drops them.
 #include "manager/daemon/config_trials.h"
 
+#include "api/base/foreign_text.h"
+#include "api/base/log.h"
 #include "manager/daemon/priority.h"
 
 namespace qrm::manager {
@@ -12,15 +14,25 @@ StatusOr<std::vector<BuiltinPlugin>> ConfigTrials::MakeNext(const BuiltinOptions
   return MakeChangedPlugins(parts_.in_force.Load()->builtin, next, parts_.machine);
 }
 
-StatusOr<ConfigTrial> ConfigTrials::Try(const std::string& text, const std::string& name) const {
-  if (!reader_) {
-    return Errorf(StatusCode::kUnavailable,
-                  "cannot try {}: qrmd reads no configuration; start it with --config", name);
+StatusOr<ConfigTrials::Comparison> ConfigTrials::Read(const std::string& text,
+                                                      const std::string& name) const {
+  const std::string file = Quoted(name);
+  if (text.size() > kMostConfigBytes) {
+    return Errorf(StatusCode::kInvalidArgument,
+                  "cannot try {}: it has {} bytes, and no configuration has more than {}; name a "
+                  "configuration of qrmd",
+                  file, text.size(), kMostConfigBytes);
   }
-  QRM_ASSIGN_OR_RETURN(ReadChanges read, reader_(text, name));
-  QRM_ASSIGN_OR_RETURN(std::vector<BuiltinPlugin> next, MakeNext(read.builtin));
+  return reader_(text, file);
+}
+
+StatusOr<ConfigTrial> ConfigTrials::Try(const Comparison& read) const {
+  ReadChanges changes = read();
+  log::Info("a configuration is tried: nothing changes, whatever its plugins say now",
+            {{"changed_keys", changes.keys.size()}});
+  QRM_ASSIGN_OR_RETURN(std::vector<BuiltinPlugin> next, MakeNext(changes.builtin));
   QRM_ASSIGN_OR_RETURN(ConfigTrial trial, TryBuiltins(std::move(next), parts_.local_plugins));
-  trial.keys = std::move(read.keys);
+  trial.keys = std::move(changes.keys);
   return trial;
 }
 

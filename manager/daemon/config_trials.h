@@ -25,9 +25,11 @@ struct ReadChanges {
 /// Threads: Try and MakeNext on the state loop, so that no admission comes between; the others any.
 class ConfigTrials {
  public:
-  /// Reads the text of a file. Errors: why the file would be refused.
+  /// Compares what was read with what is in force then; on the state loop.
+  using Comparison = std::function<ReadChanges()>;
+  /// Reads the text of a file, on any thread. Errors: why the file would be refused.
   using Reader =
-      std::function<StatusOr<ReadChanges>(const std::string& text, const std::string& name)>;
+      std::function<StatusOr<Comparison>(const std::string& text, const std::string& name)>;
 
   /// All outlive the object.
   struct Parts {
@@ -41,9 +43,13 @@ class ConfigTrials {
   /// Before anybody tries.
   void ReadWith(Reader reader) { reader_ = std::move(reader); }
 
-  /// What the file `name` that holds `text` would change. Errors: why it would be refused.
-  /// Cost: that of a restart of the plugins that it configures anew.
-  StatusOr<ConfigTrial> Try(const std::string& text, const std::string& name) const;
+  /// The file `name` that holds `text`, for Try. Errors: why it would be refused; kInvalidArgument
+  /// for one that is too large for a configuration.
+  StatusOr<Comparison> Read(const std::string& text, const std::string& name) const;
+
+  /// What it would change. Errors: why it would be refused. Cost: that of a restart of the plugins
+  /// that it configures anew.
+  StatusOr<ConfigTrial> Try(const Comparison& read) const;
 
   /// The plugins that `next` configures otherwise than they are. Errors: why it cannot be taken.
   StatusOr<std::vector<BuiltinPlugin>> MakeNext(const BuiltinOptions& next) const;

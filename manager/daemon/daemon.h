@@ -31,7 +31,7 @@ class Daemon {
   struct Reading {
     std::string file;                  ///< that is watched; empty: none
     std::function<Following()> again;  ///< reads it, on the I/O loop
-    ConfigTrials::Reader tried;        ///< reads the text of another one, on the state loop
+    ConfigTrials::Reader tried;        ///< reads the text of another one
   };
 
   /// Opens the state and makes all parts; nothing listens yet. Errors: kFailedPrecondition when

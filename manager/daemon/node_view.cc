@@ -223,9 +223,15 @@ void NodeView::ReconcileSoon(const std::string& resource) {
   parts_.pod_resources.OnPluginChanged(resource);
 }
 
-void NodeView::TryConfig(std::string text, std::string name, TrialDone done) {
-  parts_.state.Post([&trials = parts_.trials, text = std::move(text), name = std::move(name),
-                     done = std::move(done)] { done(trials.Try(text, name)); });
+void NodeView::TryConfig(const std::string& text, const std::string& name, TrialDone done) {
+  auto read = parts_.trials.Read(text, name);
+  if (!read.ok()) {
+    done(read.status());
+    return;
+  }
+  parts_.state.Post([&trials = parts_.trials, read = *std::move(read), done = std::move(done)] {
+    done(trials.Try(read));
+  });
 }
 
 // What it gave is free now for others.

@@ -88,7 +88,7 @@ class NodeView final : public NodeServices {
     return parts_.specs.Announce(pod);
   }
   std::vector<PluginPolicy> Policies() const override { return parts_.trials.Policies(); }
-  void TryConfig(std::string text, std::string name, TrialDone done) override;
+  void TryConfig(const std::string& text, const std::string& name, TrialDone done) override;
 
  private:
   void AddIncomplete(NodeStatus& status) const;

@@ -1,6 +1,7 @@
 // What another configuration would change on this node.
 #pragma once
 
+#include <cstddef>
 #include <string>
 #include <vector>
 
@@ -33,6 +34,9 @@ struct Move {
   std::string from;
   std::string to;
 };
+
+/// More than any configuration has.
+inline constexpr std::size_t kMostConfigBytes = 256 << 10;
 
 struct ConfigTrial {
   std::vector<ChangedKey> keys;

@@ -99,8 +99,8 @@ class NodeServices {
   virtual std::vector<PluginPolicy> Policies() const = 0;
 
   /// What the configuration file `name` that holds `text` would change; nothing does. `done` runs
-  /// once, on a thread that must not wait. Errors: why the file would be refused.
-  virtual void TryConfig(std::string text, std::string name, TrialDone done) = 0;
+  /// once, on a thread that must not wait, or at once. Errors: why the file would be refused.
+  virtual void TryConfig(const std::string& text, const std::string& name, TrialDone done) = 0;
 };
 
 }  // namespace qrm::manager

@@ -87,8 +87,9 @@ class FakeNodeServices final : public manager::NodeServices {
   }
 
   std::vector<manager::PluginPolicy> Policies() const override { return policies; }
-  void TryConfig(std::string text, std::string /*name*/, manager::TrialDone done) override {
-    tried_config = std::move(text);
+  void TryConfig(const std::string& text, const std::string& /*name*/,
+                 manager::TrialDone done) override {
+    tried_config = text;
     done(config_trial);
   }
 

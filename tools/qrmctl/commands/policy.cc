@@ -9,6 +9,7 @@
 #include <fmt/format.h>
 
 #include "api/proto/qrm/v1/policy.pb.h"
+#include "manager/observability/config_trial.h"
 #include "tools/qrmctl/command.h"
 #include "tools/qrmctl/command_line.h"
 #include "tools/qrmctl/control_client.h"
@@ -17,9 +18,6 @@
 
 namespace qrm::manager::cli {
 namespace {
-
-/// What qrmd takes in one message with room to spare, and more than any configuration has.
-constexpr std::size_t kMaxFileBytes = 256 << 10;
 
 /// All of `file`, or of the standard input for "-". Errors: kNotFound, kInvalidArgument.
 StatusOr<std::string> ReadFile(const std::string& file) {
@@ -32,13 +30,13 @@ StatusOr<std::string> ReadFile(const std::string& file) {
     }
   }
   std::istream& in = file == "-" ? std::cin : opened;
-  std::string text(kMaxFileBytes + 1, '\0');
+  std::string text(kMostConfigBytes + 1, '\0');
   in.read(text.data(), static_cast<std::streamsize>(text.size()));
   text.resize(static_cast<std::size_t>(in.gcount()));
-  if (text.size() > kMaxFileBytes || (file != "-" && opened.bad())) {
+  if (text.size() > kMostConfigBytes || (file != "-" && opened.bad())) {
     return Errorf(StatusCode::kInvalidArgument,
                   "cannot read {}: it is no file of up to {} bytes; name a configuration of qrmd",
-                  file, kMaxFileBytes);
+                  file, kMostConfigBytes);
   }
   return text;
 }
