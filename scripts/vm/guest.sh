@@ -30,6 +30,7 @@ prepare() {
   blkid /dev/vdd >/dev/null || mke2fs -q -t ext4 /dev/vdd
   mount /dev/vdd "$state"
   export HOME=/root TERM=dumb PATH="$checkout/build/release/bin:$PATH"
+  export CTEST_OUTPUT_ON_FAILURE=1  # what ctest keeps in files goes with the machine
   export QRM_VM=1 QRM_VM_RESULTS=$results QRM_VM_STATE=$state QRM_VM_DISKS="/dev/vde /dev/vdf" QRM_VM_MONITOR
   QRM_VM_MONITOR=$(port qrm.monitor)
   echo "vm: Linux $(uname -r), CPUs $(</sys/devices/system/cpu/online), NUMA nodes" \

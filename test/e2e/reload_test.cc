@@ -9,9 +9,11 @@
 #include <string>
 
 #include <gmock/gmock.h>
+#include <grpcpp/grpcpp.h>
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
+#include "api/proto/qrm/v1/policy.grpc.pb.h"
 #include "test/e2e/node.h"
 #include "test/e2e/simulated_runtime.h"
 #include "test/support/await.h"
@@ -174,6 +176,18 @@ TEST_F(ReloadPluginsTest, PolicyDiffTellsWhoWouldMoveAndMovesNobody) {
   const auto refused = node_->Qrmctl({"policy", "check", next});
   EXPECT_THAT(MessageOf(refused.status()), HasSubstr("leave no CPU"));
   EXPECT_THAT(node_->Qrmctl({"policy", "show"}).value_or(""), HasSubstr("qrmd.yaml:2"));
+}
+
+TEST_F(ReloadPluginsTest, TextThatIsTooLargeForAConfigurationIsNotRead) {
+  const auto stub = v1::Policy::NewStub(grpc::CreateChannel("unix:" + (dir_ / "node/control.sock"),
+                                                            grpc::InsecureChannelCredentials()));
+  grpc::ClientContext context;
+  v1::TryConfigurationRequest request;
+  request.set_name("large.yaml");
+  request.set_text(std::string(300000, '#'));
+  v1::TryConfigurationResponse response;
+  EXPECT_THAT(stub->TryConfiguration(&context, request, &response).error_message(),
+              HasSubstr("cannot try large.yaml: it has 300000 bytes"));
 }
 
 TEST_F(ReloadPluginsTest, WhatAPluginRefusesChangesNothingAndStatusSaysSo) {
