@@ -105,8 +105,7 @@ class ContainerReader {
     specs.push_back({.name = container.name,
                      .kind = restarts ? Kind::kRestartableInit : kind,
                      .index = index,
-                     .requests = std::move(resources.requests),
-                     .limits = std::move(resources.limits)});
+                     .requests = std::move(resources.requests)});
     return OkStatus();
   }
 
@@ -200,7 +199,6 @@ std::optional<ContainerDemand> Refine(const ContainerDemand& estimate, const Pod
     demand.index = container.index;
     demand.restartable_init = container.kind == Kind::kRestartableInit;
     demand.requests = container.requests;
-    demand.limits = container.limits;
     demand.source = source;
     demand.controller_kind = spec.controller_kind;
     demand.priority_class = spec.priority_class;

@@ -8,7 +8,6 @@
 #include <nlohmann/json.hpp>
 
 #include "plugins/cpu/elastic.h"
-#include "plugins/cpu/instances.h"
 
 namespace qrm::cpu {
 namespace {
@@ -108,7 +107,7 @@ StatusOr<PoolMap> ResizePools(const View& view, const PoolMap& cpus_by_pool) {
       return Errorf(StatusCode::kInvalidArgument,
                     "cannot set pool {}: it is as large as its containers ask for; change "
                     "pools.{}.size in the configuration",
-                    name, ConfiguredName(name));
+                    name, name);
     }
     if (!pools.contains(name)) {
       return Errorf(StatusCode::kInvalidArgument,
@@ -137,7 +136,7 @@ StatusOr<PoolMap> ResizePools(const View& view, const PoolMap& cpus_by_pool) {
 std::string SavePools(const CpuPluginConfig& config, const SavedPools& saved) {
   nlohmann::json pools = nlohmann::json::object();
   for (const auto& [name, cpus] : saved.pools) {
-    if (FindPool(config, name) != nullptr) {
+    if (config.pools.contains(name)) {
       pools[name] = {{"cpus", ToString(cpus)}, {"configured", ConfiguredText(config, name)}};
     }
   }
@@ -178,9 +177,10 @@ StatusOr<SavedPools> LoadPools(const CpuPluginConfig& config, const std::string&
     if (!cpus.ok()) {
       return unreadable;
     }
-    if (FindPool(config, name) != nullptr &&
+    const auto pool = pools.find(name);
+    if (pool != pools.end() &&
         ConfiguredText(config, name) == entry["configured"].get<std::string>()) {
-      pools[name] = *cpus;
+      pool->second = *cpus;
     }
   }
   YieldToFixed(config, pools);
