@@ -45,6 +45,9 @@ struct ContainerRequest {
   /// entry, keyed by the name the pod used; those of hugepages are beside the built-in memory
   /// plugin's.
   std::map<std::string, double> requests;
+  /// The most of the resource that the container may have, where that is known. Our own extension:
+  /// other managers leave it absent.
+  std::optional<double> limit;
   StringMap labels;
   StringMap annotations;
   std::string native_qos_class;  ///< "Guaranteed", "Burstable" or "BestEffort"

@@ -142,6 +142,9 @@ pb::ResourceRequest ToWire(const ContainerRequest& request) {
   CopyIdentity(request, message);
   message.mutable_resource_requests()->insert(request.requests.begin(), request.requests.end());
   message.set_runtime_class(request.runtime_class);
+  if (request.limit.has_value()) {
+    message.set_resource_limit(*request.limit);
+  }
   if (request.hint.has_value()) {
     *message.mutable_hint() = ToWire(*request.hint);
   }
@@ -177,6 +180,10 @@ StatusOr<ContainerRequest> FromWire(const pb::ResourceRequest& message) {
   for (const auto& [name, amount] : message.resource_requests()) {
     QRM_RETURN_IF_ERROR(CheckQuantity(amount, "request of " + name));
     request.requests.emplace(name, amount);
+  }
+  if (message.has_resource_limit()) {
+    QRM_RETURN_IF_ERROR(CheckQuantity(message.resource_limit(), "limit"));
+    request.limit = message.resource_limit();
   }
   if (message.has_hint()) {
     QRM_ASSIGN_OR_RETURN(request.hint, FromWire(message.hint()));

@@ -54,6 +54,7 @@ struct ContainerRecord {
   uint64_t index = 0;
   bool restartable_init = false;  ///< a sidecar whose `index` is among the pod's init containers
   std::map<std::string, double> requests;  ///< resource name -> amount, as in ContainerRequest
+  std::map<std::string, double> limits;    ///< the same, of those that are known to have one
   std::string
       request_source;  ///< where `requests` came from: "pods-api", "kubelet", "estimate", ...
   std::string runtime_class;

@@ -18,6 +18,7 @@ namespace {
 
 namespace pb = ::qrm::state::v1;
 using Pairs = google::protobuf::RepeatedPtrField<pb::Pair>;
+using Quantities = google::protobuf::RepeatedPtrField<pb::Quantity>;
 using NodeAmounts = google::protobuf::RepeatedPtrField<pb::NodeAmount>;
 
 /// Fills messages, and remembers what cannot be stored.
@@ -31,11 +32,8 @@ class Writer {
     message.set_type(static_cast<int>(record.type));
     message.set_index(record.index);
     message.set_restartable_init(record.restartable_init);
-    for (const auto& [name, amount] : record.requests) {
-      pb::Quantity& quantity = *message.add_requests();
-      quantity.set_name(Text(name));
-      quantity.set_amount(Finite(amount, name));
-    }
+    Fill(record.requests, *message.mutable_requests());
+    Fill(record.limits, *message.mutable_limits());
     message.set_request_source(Text(record.request_source));
     message.set_runtime_class(Text(record.runtime_class));
     for (const auto& [resource, allocation] : record.allocations) {
@@ -79,6 +77,14 @@ class Writer {
       pb::Pair& pair = *pairs.Add();
       pair.set_key(Text(key));
       pair.set_value(Text(value));
+    }
+  }
+
+  void Fill(const std::map<std::string, double>& amounts, Quantities& quantities) {
+    for (const auto& [name, amount] : amounts) {
+      pb::Quantity& quantity = *quantities.Add();
+      quantity.set_name(Text(name));
+      quantity.set_amount(Finite(amount, name));
     }
   }
 
@@ -161,6 +167,14 @@ StringMap Read(const Pairs& pairs) {
     map.emplace_hint(map.end(), pair.key(), pair.value());
   }
   return map;
+}
+
+std::map<std::string, double> Read(const Quantities& quantities) {
+  std::map<std::string, double> amounts;
+  for (const pb::Quantity& quantity : quantities) {
+    amounts.emplace_hint(amounts.end(), quantity.name(), quantity.amount());
+  }
+  return amounts;
 }
 
 std::map<uint64_t, uint64_t> Read(const NodeAmounts& amounts) {
@@ -250,9 +264,8 @@ StatusOr<ContainerRecord> Read(const pb::Record& message) {
                          .classes = Read(message.classes()),
                          .applied = Read(message.applied()),
                          .applied_to = message.applied_to()};
-  for (const pb::Quantity& request : message.requests()) {
-    record.requests.emplace_hint(record.requests.end(), request.name(), request.amount());
-  }
+  record.requests = Read(message.requests());
+  record.limits = Read(message.limits());
   for (const pb::Allocation& given : message.allocations()) {
     QRM_ASSIGN_OR_RETURN(ResourceAllocation allocation, Read(given));
     record.allocations.emplace_hint(record.allocations.end(), given.resource(),

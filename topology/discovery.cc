@@ -20,6 +20,7 @@
 #include "topology/hwloc_reader.h"
 #include "topology/hwloc_xml.h"
 #include "topology/machine_objects.h"
+#include "topology/machine_text.h"
 #include "topology/online_list.h"
 
 namespace qrm {
@@ -232,6 +233,8 @@ StatusOr<MachineParts> LoadParts(const MachineSource& source) {
       return LoadXmlFile(source.argument, source.outside_cpuset);
     case MachineSource::Kind::kSynthetic:
       return LoadSynthetic(source.argument, source.outside_cpuset);
+    case MachineSource::Kind::kDescribed:
+      break;  // has no parts of its own
   }
   return Errorf(StatusCode::kInternal, "cannot read the machine: unknown source {}; report this",
                 static_cast<int>(source.kind));
@@ -247,8 +250,10 @@ StatusOr<MachineSource> MachineSource::Parse(std::string_view text) {
     std::string_view prefix;
     Kind kind;
   };
-  constexpr std::array<Form, 3> kForms = {
-      {{"fsroot:", Kind::kFsRoot}, {"xml:", Kind::kXml}, {"synthetic:", Kind::kSynthetic}}};
+  constexpr std::array<Form, 4> kForms = {{{"fsroot:", Kind::kFsRoot},
+                                           {"xml:", Kind::kXml},
+                                           {"synthetic:", Kind::kSynthetic},
+                                           {"described:", Kind::kDescribed}}};
   for (const Form& form : kForms) {
     if (text.substr(0, form.prefix.size()) == form.prefix && text.size() > form.prefix.size()) {
       return MachineSource{.kind = form.kind,
@@ -257,11 +262,14 @@ StatusOr<MachineSource> MachineSource::Parse(std::string_view text) {
   }
   return Errorf(StatusCode::kInvalidArgument,
                 "cannot read machine source \"{}\": it has none of the known forms; write live, "
-                "fsroot:DIR, xml:FILE or synthetic:DESCRIPTION",
+                "fsroot:DIR, xml:FILE, synthetic:DESCRIPTION or described:TEXT",
                 text);
 }
 
 StatusOr<Machine> Discover(const MachineSource& source) {
+  if (source.kind == MachineSource::Kind::kDescribed) {
+    return ParseMachineText(source.argument);
+  }
   QRM_ASSIGN_OR_RETURN(MachineParts parts, LoadParts(source));
   return Machine(std::move(parts));
 }

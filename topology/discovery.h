@@ -13,7 +13,7 @@ namespace qrm {
 /// Where the machine is described. Source: hwloc 2.9, hwloc_topology_set_xml(3),
 /// hwloc_topology_set_synthetic(3) and "Environment Variables".
 struct MachineSource {
-  enum class Kind { kLive, kFsRoot, kXml, kSynthetic };
+  enum class Kind { kLive, kFsRoot, kXml, kSynthetic, kDescribed };
   /// What becomes of CPUs and NUMA nodes outside the cpuset of this process (or of the process
   /// that wrote the description).
   enum class OutsideCpuset {
@@ -23,10 +23,11 @@ struct MachineSource {
   };
 
   Kind kind = Kind::kLive;
-  std::string argument;  ///< directory, file or description; empty for kLive
+  std::string argument;  ///< directory, file, description or MachineText; empty for kLive
   OutsideCpuset outside_cpuset = OutsideCpuset::kHide;
 
-  /// Reads `live`, `fsroot:DIR`, `xml:FILE` or `synthetic:DESCRIPTION`. Cost: O(length).
+  /// Reads `live`, `fsroot:DIR`, `xml:FILE`, `synthetic:DESCRIPTION` or `described:TEXT`, which is
+  /// one of MachineText. Cost: O(length).
   /// Errors: kInvalidArgument naming the forms. Source: hwloc(7), "Synthetic topologies",
   /// for DESCRIPTION.
   static StatusOr<MachineSource> Parse(std::string_view text);

@@ -81,9 +81,6 @@ ClosestMasks::ClosestMasks(const Machine& machine, const NumaMask& candidates)
       distances_.push_back(from == to ? there : there + machine.Distance(to, from));
     }
   }
-  for (int start = 0; start < size(); ++start) {
-    growth_.push_back(GrowFrom(start));
-  }
 }
 
 std::vector<int> ClosestMasks::GrowFrom(int start) const {
@@ -125,6 +122,9 @@ void ClosestMasks::Extend(Ranked& mask, int from, int missing, std::vector<Ranke
 }
 
 std::vector<ClosestMasks::Ranked> ClosestMasks::AroundEach(int width) const {
+  for (int start = static_cast<int>(growth_.size()); start < size(); ++start) {
+    growth_.push_back(GrowFrom(start));
+  }
   std::vector<Ranked> masks;
   for (const std::vector<int>& order : growth_) {
     Ranked& mask = masks.emplace_back();

@@ -40,7 +40,8 @@ HintList GenerateHints(const Machine& machine, double amount, const NodeAmounts&
 /// that grow from each node by the node nearest to all before it.
 ///
 /// Threads: one at a time. Units: distances as in the SLIT.
-/// Cost:    construction O(nodes cubed); Visit O(masks x (width + log masks)), masks at most 4,096.
+/// Cost:    construction O(nodes squared); the first width with more masks than that O(nodes
+///          cubed); Visit O(masks x (width + log masks)), masks at most 4,096.
 class ClosestMasks {
  public:
   /// Of `candidates`, nodes of `machine`, which need not outlive this.
@@ -71,8 +72,9 @@ class ClosestMasks {
   std::vector<int> GrowFrom(int start) const;
 
   std::vector<int> ids_;
-  std::vector<uint64_t> distances_;       // both ways added up, by position
-  std::vector<std::vector<int>> growth_;  // by start: all positions, nearest first
+  std::vector<uint64_t> distances_;  // both ways added up, by position
+  /// By start: all positions, nearest first. Made when it is first needed.
+  mutable std::vector<std::vector<int>> growth_;
 };
 
 }  // namespace qrm

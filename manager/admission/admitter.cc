@@ -216,6 +216,7 @@ void Admitter::Note(Call& call, Draft& draft) {
       .index = draft.demand.index,
       .restartable_init = draft.demand.restartable_init,
       .requests = ServedRequests(draft),
+      .limits = draft.demand.limits,
       .request_source = draft.demand.source,
       .runtime_class = draft.demand.runtime_class,
       .allocations = explanation.allocations,

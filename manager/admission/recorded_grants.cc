@@ -53,6 +53,7 @@ sdk::Grant RecordedGrant(const PodMeta& pod, const std::string& name, const Cont
                                .type = record.type,
                                .index = record.index,
                                .requests = record.requests,
+                               .limits = record.limits,
                                .runtime_class = record.runtime_class};
   const auto [requested, amount] = RequestedAs(record, plugin.resource, options);
   const ResourceAllocation& given = record.allocations.at(plugin.resource);

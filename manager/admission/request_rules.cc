@@ -194,6 +194,7 @@ ContainerRequest MakeRequest(const ContainerDemand& demand, const PluginInfo& pl
                  std::inserter(requests, requests.end()),
                  [](const auto& request) { return request.first.rfind(kHugepages, 0) == 0; });
   }
+  const auto limit = demand.limits.find(requested);
   return {.key = demand.key(),
           .pod_namespace = demand.pod.pod_namespace,
           .pod_name = demand.pod.name,
@@ -203,6 +204,7 @@ ContainerRequest MakeRequest(const ContainerDemand& demand, const PluginInfo& pl
           .pod_type = demand.pod.type,
           .resource = plugin.resource,
           .requests = std::move(requests),
+          .limit = limit == demand.limits.end() ? std::nullopt : std::optional(limit->second),
           .labels = demand.pod.labels,
           .annotations = demand.pod.annotations,
           .native_qos_class = demand.pod.qos_class,

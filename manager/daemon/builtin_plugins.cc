@@ -9,8 +9,8 @@
 
 #include "api/base/check.h"
 #include "plugins/cpu/cpu_plugin.h"
-#include "plugins/cpu/elastic.h"
 #include "plugins/cpu/fit_config.h"
+#include "plugins/cpu/instances.h"
 #include "plugins/cpu/pools.h"
 #include "plugins/memory/memory_plugin.h"
 #include "plugins/nic/config.h"
@@ -231,11 +231,15 @@ std::vector<PoolStatus> BuiltinPools(const BuiltinOptions& options, const String
     sizes = cpu::LoadPools(*config, saved->second).value_or(cpu::SavedPools()).pools;
   }
   for (const auto& [name, pool] : config->pools) {
-    const CpuSet& cpus = sizes.contains(name) ? sizes.at(name) : pool.cpus;
+    CpuSet cpus = sizes.contains(name) ? sizes.at(name) : pool.cpus;
+    for (const auto& [instance, theirs] : sizes) {
+      cpus |=
+          pool.instances.has_value() && cpu::ConfiguredName(instance) == name ? theirs : CpuSet();
+    }
     // An elastic one is never of another size than it is to be.
     status.push_back({.resource = cpu::kResource,
                       .pool = name,
-                      .configured = cpu::IsElastic(*config, name) ? cpus : pool.cpus,
+                      .configured = pool.size.has_value() ? cpus : pool.cpus,
                       .cpus = cpus});
   }
   return status;

@@ -5,8 +5,8 @@
 #include <nlohmann/json.hpp>
 
 #include "plugins/cpu/cpu_plugin.h"
-#include "plugins/cpu/elastic.h"
 #include "plugins/cpu/fit_config.h"
+#include "plugins/cpu/instances.h"
 #include "plugins/cpu/pools.h"
 #include "plugins/nic/config.h"
 #include "plugins/nic/live_nics.h"
@@ -150,8 +150,9 @@ std::string NodeConfig::Text(const StringMap& plugin_values, const CpuSet& offli
     json resized = json::object();
     const auto loaded = cpu::LoadPools(cpu_, saved->second).value_or(cpu::SavedPools());
     for (const auto& [name, cpus] : loaded.pools) {
-      // An elastic one follows from the pods, which whoever reads this knows.
-      if (!cpu::IsElastic(cpu_, name) && cpus != cpu_.pools.at(name).cpus) {
+      // An elastic one follows from the pods, which whoever reads this knows, but for its node.
+      const cpu::PoolConfig* const pool = cpu::FindPool(cpu_, name);
+      if (pool->size.has_value() ? pool->place.numa_required : cpus != pool->cpus) {
         resized[name] = ToString(cpus);
       }
     }

@@ -91,6 +91,18 @@ std::map<std::string, double> EstimateRequests(const RuntimeContainer& container
 
 }  // namespace
 
+void SetCpuLimit(const LinuxResources& told, std::map<std::string, double>& limits) {
+  const int64_t quota_us = told.cpu_quota_us.value_or(0);
+  const uint64_t period_us = told.cpu_period_us.value_or(0);
+  if (quota_us == 0 || period_us == 0) {
+    return;
+  }
+  limits.erase("cpu");
+  if (quota_us > 0) {
+    limits["cpu"] = static_cast<double>(quota_us) / static_cast<double>(period_us);
+  }
+}
+
 std::string ContainerNameOf(const RuntimeContainer& container) {
   // CRI-O leaves the name out while it creates a container; kubelet's label has it.
   return FirstOf(container.name, ValueOf(container.labels, "io.kubernetes.container.name"));
@@ -188,6 +200,7 @@ StatusOr<ContainerDemand> CgroupEstimate::Estimate(const RuntimePod& pod,
   demand.type =
       main.empty() || main == demand.container ? ContainerType::kMain : ContainerType::kSidecar;
   demand.requests = EstimateRequests(container, demand.pod.qos_class, memory_bytes_);
+  SetCpuLimit(container.resources, demand.limits);
   demand.source = kEstimate;
   demand.runtime_class = pod.runtime_handler;
   demand.cpus = CpuSet::Parse(container.resources.cpuset_cpus).value_or(CpuSet());

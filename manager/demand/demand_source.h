@@ -28,6 +28,7 @@ struct ContainerDemand {
   bool restartable_init = false;  ///< a sidecar among the pod's init containers
   /// By the names the pod uses. Units: as in ContainerRequest::requests; amounts are above zero.
   std::map<std::string, double> requests;
+  std::map<std::string, double> limits;  ///< of those that are known to have one
   /// Where `requests` came from: "pods-api", "kubelet", "announced" or kEstimate.
   std::string source;
   std::string runtime_id;  ///< the runtime's of this container; empty for one that is yet to come
@@ -47,6 +48,9 @@ struct ContainerDemand {
 
   ContainerKey key() const { return {pod.uid, container}; }
 };
+
+/// Takes the CPU limit that `told` says; without a quota or a period it says nothing.
+void SetCpuLimit(const LinuxResources& told, std::map<std::string, double>& limits);
 
 /// Tells the demand of a container that the runtime is about to create, or has.
 class DemandSource {

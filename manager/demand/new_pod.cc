@@ -114,6 +114,10 @@ NewPod OneByOne(const ContainerDemand& first, const PodSpec& spec, const std::st
     demand.type =
         main.empty() || main == container.name ? ContainerType::kMain : ContainerType::kSidecar;
     demand.requests.clear();
+    demand.limits.clear();
+    if (const auto limit = container.limits.find("cpu"); limit != container.limits.end()) {
+      demand.limits.insert(*limit);
+    }
     demand.source = kSource;
     for (const auto& [resource, amount] : container.requests) {
       if (resource == "cpu" || resource == "memory") {

@@ -105,7 +105,8 @@ class ContainerReader {
     specs.push_back({.name = container.name,
                      .kind = restarts ? Kind::kRestartableInit : kind,
                      .index = index,
-                     .requests = std::move(resources.requests)});
+                     .requests = std::move(resources.requests),
+                     .limits = std::move(resources.limits)});
     return OkStatus();
   }
 
@@ -199,6 +200,7 @@ std::optional<ContainerDemand> Refine(const ContainerDemand& estimate, const Pod
     demand.index = container.index;
     demand.restartable_init = container.kind == Kind::kRestartableInit;
     demand.requests = container.requests;
+    demand.limits = container.limits;
     demand.source = source;
     demand.controller_kind = spec.controller_kind;
     demand.priority_class = spec.priority_class;

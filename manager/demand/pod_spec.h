@@ -25,6 +25,7 @@ struct ContainerSpec {
   /// Amounts above zero; where there is only a limit, it is the request. Units: as in
   /// ContainerRequest::requests.
   std::map<std::string, double> requests;
+  std::map<std::string, double> limits;  ///< of those that have one
 
   bool operator==(const ContainerSpec&) const = default;
 };

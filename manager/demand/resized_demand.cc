@@ -38,6 +38,7 @@ ContainerDemand ResizedDemand(ContainerDemand demand, const LinuxResources& told
   if (told.cpu_shares.has_value()) {
     TakeCpus(*told.cpu_shares, demand.requests);
   }
+  SetCpuLimit(told, demand.limits);
   const auto limit = static_cast<double>(told.memory_limit_bytes.value_or(0));
   if (demand.pod.qos_class == "Guaranteed" && limit > 0) {
     demand.requests["memory"] = limit;

@@ -22,6 +22,7 @@ ContainerDemand DemandOf(const NodeState& state, const ContainerKey& key, const 
                          .type = record.type,
                          .index = record.index,
                          .requests = record.requests,
+                         .limits = record.limits,
                          .source = record.request_source,
                          .runtime_id = id,
                          .runtime_class = record.runtime_class,

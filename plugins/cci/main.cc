@@ -97,7 +97,9 @@ int main(int argc, char** argv) {
       qrm::sdk::DriverResource(qrm::cci::kDriverName), argc, argv,
       {{.name = "config", .help = "YAML file with the driver's keys", .value = &flags.config},
        {.name = "machine",
-        .help = "live, synthetic:DESCRIPTION, xml:FILE or fsroot:DIR, in place of the file's key",
+        .help =
+            "live, synthetic:DESCRIPTION, xml:FILE, fsroot:DIR or described:TEXT, in place of the "
+            "file's key",
         .value = &flags.machine},
        {.name = "check-config",
         .help = "read the configuration and exit: 0 when it is good, else 2",

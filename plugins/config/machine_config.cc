@@ -16,8 +16,9 @@ namespace {
 StatusOr<std::string> ReadSource(const Section& section, const std::string& fallback) {
   QRM_ASSIGN_OR_RETURN(std::string source, section.Text("machine", fallback));
   if (!MachineSource::Parse(source).ok()) {
-    return section.Error("machine", fmt::format("is '{}', no machine", source),
-                         "write live, synthetic:DESCRIPTION, xml:FILE or fsroot:DIR");
+    return section.Error(
+        "machine", fmt::format("is '{}', no machine", source),
+        "write live, synthetic:DESCRIPTION, xml:FILE, fsroot:DIR or described:TEXT");
   }
   return source;
 }
@@ -54,9 +55,9 @@ StatusOr<MachineConfig> ParseMachineConfig(const Section& section) {
 }
 
 std::vector<ConfigKey> MachineKeys(MachineConfig& config) {
-  ConfigKey machine =
-      TextKey("machine", config.source, "live, synthetic:DESCRIPTION, xml:FILE, fsroot:DIR",
-              "Where the machine's CPUs and NUMA nodes are read from.");
+  ConfigKey machine = TextKey("machine", config.source,
+                              "live, synthetic:DESCRIPTION, xml:FILE, fsroot:DIR, described:TEXT",
+                              "Where the machine's CPUs and NUMA nodes are read from.");
   machine.read = [&config](const Section& section, const std::string& /*key*/) -> Status {
     QRM_ASSIGN_OR_RETURN(config.source, ReadSource(section, config.source));
     return OkStatus();

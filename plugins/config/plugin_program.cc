@@ -108,7 +108,9 @@ int PluginProgramMain(const std::string& default_resource, const PluginFactory& 
       default_resource, argc, argv,
       {{.name = "config", .help = "YAML file with the plugin's keys", .value = &flags.config},
        {.name = "machine",
-        .help = "live, synthetic:DESCRIPTION, xml:FILE or fsroot:DIR, in place of the file's key",
+        .help =
+            "live, synthetic:DESCRIPTION, xml:FILE, fsroot:DIR or described:TEXT, in place of the "
+            "file's key",
         .value = &flags.machine},
        {.name = "print-state",
         .help = "print the state as JSON and exit: that on disk, or the initial one",

@@ -78,7 +78,8 @@ std::map<ContainerKey, ResourceAllocation> ChangedAllocations(const View& view,
     // An empty pool is the result of a repair after a restart: its containers keep what they have.
     if (grant != grants.end() && !now->second.value.empty() &&
         grant->second.allocation.value != now->second.value) {
-      changed[key] = now->second;
+      ResourceAllocation& allocation = changed[key] = now->second;
+      allocation.shares_of = grant->second.allocation.shares_of;
     }
   }
   return changed;

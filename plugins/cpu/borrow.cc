@@ -4,7 +4,9 @@
 #include <algorithm>
 #include <string>
 
+#include "plugins/cpu/instances.h"
 #include "plugins/cpu/pick.h"
+#include "plugins/cpu/place.h"
 
 namespace qrm::cpu {
 namespace {
@@ -40,33 +42,51 @@ bool BorrowsIdleCpus(const CpuPluginConfig& config) {
                      [](const auto& pool) { return pool.second.borrow_idle != IdleSpan::kNone; });
 }
 
+/// Gives all that `rule` names what an owner of `own` can do without.
+void Lend(const CpuSet& own, const Machine& machine, const LendRule& rule, const PoolMap& pools,
+          PoolMap& borrowed) {
+  const CpuSet lent = DropCpus(machine, own, own.Count() - rule.keep);
+  for (const auto& [borrower, cpus] : pools) {
+    if (std::find(rule.to.begin(), rule.to.end(), ConfiguredName(borrower)) != rule.to.end()) {
+      borrowed[borrower] |= lent;
+    }
+  }
+}
+
 }  // namespace
 
 PoolMap Borrow(const View& view, const PoolMap& pools) {
   PoolMap borrowed;
   const CpuSet idle = BorrowsIdleCpus(view.config) ? IdleCpus(view, pools) : CpuSet();
-  for (const auto& [name, config] : view.config.pools) {
-    const CpuSet& own = pools.at(name);
-    if (config.borrow_idle != IdleSpan::kNone) {
-      borrowed[name] |= Within(view.machine, idle, config.borrow_idle, own);
-    }
-    if (config.lend.to.empty()) {
+  for (const auto& [name, own] : pools) {
+    const PoolConfig* const config = FindPool(view.config, name);
+    if (config == nullptr) {
       continue;
     }
-    const CpuSet present = own - view.offline;
-    const CpuSet lent = DropCpus(view.machine, present, present.Count() - config.lend.keep);
-    for (const std::string& borrower : config.lend.to) {
-      borrowed[borrower] |= lent;
+    if (config->borrow_idle != IdleSpan::kNone) {
+      borrowed[name] |= Within(view.machine, idle, config->borrow_idle, own);
+    }
+    if (!config->lend.to.empty()) {
+      Lend(own - view.offline, view.machine, config->lend, pools, borrowed);
     }
   }
   std::erase_if(borrowed, [](const auto& pool) { return pool.second.Empty(); });
   return borrowed;
 }
 
+CpuSet UsedCpus(const View& view, const PoolMap& pools, const std::string& pool) {
+  const auto own = pools.find(pool);
+  CpuSet cpus = own == pools.end() ? PoolCpus(view, pool) : own->second;
+  const PoolMap borrowed = Borrow(view, pools);
+  if (const auto more = borrowed.find(pool); more != borrowed.end()) {
+    cpus |= more->second;
+  }
+  const PoolConfig* const config = FindPool(view.config, pool);
+  return config == nullptr ? cpus : ThreadsInUse(view.machine, config->place, cpus);
+}
+
 CpuSet UsedCpus(const View& view, const std::string& pool) {
-  const PoolMap borrowed = Borrow(view, view.state.pools);
-  const auto found = borrowed.find(pool);
-  return found == borrowed.end() ? PoolCpus(view, pool) : PoolCpus(view, pool) | found->second;
+  return UsedCpus(view, view.state.pools, pool);
 }
 
 }  // namespace qrm::cpu

@@ -13,7 +13,10 @@ namespace qrm::cpu {
 /// Cost: O(pools), and for each lender DropCpus.
 PoolMap Borrow(const View& view, const PoolMap& pools);
 
-/// The CPUs that containers of `pool` run on: its own, and what it borrows.
+/// The CPUs that containers of `pool` run on while the pools are `pools`: its own, and what it
+/// borrows, or one thread of each core of them where its rule says so.
+CpuSet UsedCpus(const View& view, const PoolMap& pools, const std::string& pool);
+/// The same for the pools of `view`.
 CpuSet UsedCpus(const View& view, const std::string& pool);
 
 }  // namespace qrm::cpu

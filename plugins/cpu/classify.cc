@@ -8,6 +8,7 @@
 #include <fmt/format.h>
 
 #include "api/base/foreign_text.h"
+#include "plugins/cpu/instances.h"
 #include "plugins/placement/qos_annotations.h"
 
 namespace qrm::cpu {
@@ -154,11 +155,12 @@ StatusOr<Placement> ByRules(const CpuPluginConfig& config, const ContainerReques
 StatusOr<Placement> Classify(const CpuPluginConfig& config, const ContainerRequest& request) {
   QRM_ASSIGN_OR_RETURN(Placement placement, ByRules(config, request));
   if (placement.exclusive && request.quantity() == 0) {
-    return Beside(config, placement.plus, placement.by, "and requests no CPU");
+    placement = Beside(config, placement.plus, placement.by, "and requests no CPU");
+  } else if (!placement.plus.empty() && request.quantity() < 1) {
+    placement = Beside(config, placement.plus, placement.by, "and requests less than a CPU");
   }
-  if (!placement.plus.empty() && request.quantity() < 1) {
-    return Beside(config, placement.plus, placement.by, "and requests less than a CPU");
-  }
+  QRM_ASSIGN_OR_RETURN(placement.pool, PoolFor(config, placement.pool, request));
+  QRM_ASSIGN_OR_RETURN(placement.plus, PoolFor(config, placement.plus, request));
   return placement;
 }
 

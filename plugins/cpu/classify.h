@@ -14,9 +14,11 @@ namespace qrm::cpu {
 struct Placement {
   std::optional<ExclusiveRule> exclusive;
   bool by_static_policy = false;  ///< the policy chooses the CPUs, not the rule
-  std::string plus;               ///< the pool that it uses beside CPUs of its own; empty: none
+  std::string plus;               ///< the pool (or instance of one) that it uses beside CPUs of its
+                                  ///< own; empty: none
   std::string role;               ///< as its neighbours see it; empty for those placed without one
-  std::string pool;               ///< when not exclusive; empty: its CPUs are not touched
+  std::string pool;               ///< or instance, when not exclusive; empty: its CPUs are not
+                                  ///< touched
   std::string by;                 ///< what in the configuration says so, for people
 };
 
@@ -26,7 +28,8 @@ struct Placement {
 /// CPUs of their own (by the static policy SIDECAR and INIT ones too). The others of such a pod,
 /// and containers that ask for no CPU, use the default pool; with a grant's `plus` that pool, and
 /// so do those that ask for less than one. Errors: kInvalidArgument for
-/// unreadable annotations or a pool that does not exist.
+/// unreadable annotations, a pool that does not exist, or a pod without the label by which its pool
+/// has instances.
 StatusOr<Placement> Classify(const CpuPluginConfig& config, const ContainerRequest& request);
 
 }  // namespace qrm::cpu

@@ -201,12 +201,29 @@ Status CheckReservedCount(const Section& section, const CpuPluginConfig& config)
       "leave one of the two out, or list as many");
 }
 
+/// OK when the default pool is one that is always there.
+Status CheckDefaultPool(const Section& section, const CpuPluginConfig& config) {
+  const auto pool = config.pools.find(config.default_pool);
+  if (pool == config.pools.end()) {
+    return config.default_pool == kDefaultPool
+               ? OkStatus()
+               : section.Error("default-pool", fmt::format("is '{}', no pool", config.default_pool),
+                               "name one of pools, or leave the key out");
+  }
+  if (pool->second.instances.has_value()) {
+    QRM_ASSIGN_OR_RETURN(const Section pools, section.Child("pools"));
+    return pools.Error(config.default_pool, "has instances, but must be one for all others",
+                       "leave its instances out, or set default-pool to another pool");
+  }
+  return OkStatus();
+}
+
 }  // namespace
 
 StatusOr<CpuPluginConfig> ParseCpuConfig(const Section& section) {
   QRM_RETURN_IF_ERROR(
       section.AllowKeys({"reserved-cpus", "pools", "default-pool", "roles", "grants", "rules",
-                         "static", "exclusive-node-percent", "isolated-cpus"}));
+                         "static", "exclusive-node-percent", "isolated-cpus", "on-full"}));
   CpuPluginConfig config;
   QRM_RETURN_IF_ERROR(ParseReserved(section, config));
   QRM_ASSIGN_OR_RETURN(config.roles, ParseRoles(section));
@@ -222,10 +239,10 @@ StatusOr<CpuPluginConfig> ParseCpuConfig(const Section& section) {
   QRM_RETURN_IF_ERROR(CheckReservedCount(section, config));
   QRM_RETURN_IF_ERROR(ParseIsolated(section, config));
   QRM_ASSIGN_OR_RETURN(config.default_pool, section.Text("default-pool", kDefaultPool));
-  if (config.default_pool != kDefaultPool && !config.pools.contains(config.default_pool)) {
-    return section.Error("default-pool", fmt::format("is '{}', no pool", config.default_pool),
-                         "name one of pools, or leave the key out");
-  }
+  QRM_RETURN_IF_ERROR(CheckDefaultPool(section, config));
+  QRM_ASSIGN_OR_RETURN(const std::size_t on_full,
+                       section.Choice("on-full", 0, {"refuse", "default-pool"}));
+  config.on_full = static_cast<OnFull>(on_full);
   QRM_ASSIGN_OR_RETURN(config.rules, ParseRules(section));
   QRM_RETURN_IF_ERROR(CheckTargets(section, config));
   QRM_RETURN_IF_ERROR(CheckPlus(section, config));

@@ -1,7 +1,6 @@
 // The cpu plugin's configuration: reserved CPUs, pools, and the roles that get CPUs of their own.
 #pragma once
 
-#include <chrono>
 #include <cstdint>
 #include <map>
 #include <optional>
@@ -10,6 +9,7 @@
 
 #include "api/base/status.h"
 #include "api/id_set.h"
+#include "plugins/cpu/pool_rules.h"
 #include "plugins/cpu/rules.h"
 #include "plugins/placement/exclusive_nodes.h"
 #include "plugins/placement/sharing.h"
@@ -52,57 +52,19 @@ struct GrantConfig {
   bool operator==(const GrantConfig&) const = default;
 };
 
-/// How a pool follows what its containers ask for. Units: CPUs.
-struct ElasticSize {
-  enum class Round { kCpu, kCore, kL3 };  ///< in the order of their words in configuration files
-
-  int min = 0;
-  int max = CpuSet::kMaxIds;
-  int ratio_percent = 100;  ///< of what they ask for
-  Round round = Round::kCpu;
-  std::chrono::seconds shrink_after{30};  ///< it needs less for so long before it gives CPUs up
-  int step = 0;                           ///< the most that it gives up at a time; 0: all
-
-  bool operator==(const ElasticSize&) const = default;
-};
-
-/// Which idle CPUs a pool uses beside its own; in the order of their words in configuration files.
-enum class IdleSpan {
-  kNone,
-  kNuma,     ///< those of the NUMA nodes on which it has CPUs
-  kPackage,  ///< those of the packages
-  kAll,
-};
-
-/// Who else may use a pool's CPUs.
-struct LendRule {
-  std::vector<std::string> to;  ///< pools
-  int keep = 0;                 ///< so many CPUs stay the pool's alone
-
-  bool operator==(const LendRule&) const = default;
-};
-
-/// A pool of CPUs that its containers share, as configured; it may be resized later.
-struct PoolConfig {
-  CpuSet cpus;  ///< of an elastic pool: those of its minimum, once a machine is known
-  std::vector<std::string> roles;
-  std::optional<ElasticSize> size;  ///< set: it is elastic
-  int priority = 0;                 ///< the higher, the earlier it gets what it asks for
-  int weight = 1;                   ///< within one priority
-  IdleSpan borrow_idle = IdleSpan::kNone;
-  LendRule lend;
-};
-
-/// The names of the pools that are not configured: what is left, and the reserved CPUs.
-inline constexpr char kDefaultPool[] = "default";
-inline constexpr char kReservedPool[] = "reserved";
-
 /// Kubelet's static policy for the Guaranteed containers that ask for whole CPUs.
 /// Source: Kubernetes 1.36, static policy options.
 struct StaticConfig {
   CpuAssignmentOptions options;
   bool strict_reservation = false;  ///< the default pool is without the reserved CPUs
   int reserved_count = 0;           ///< CPUs to reserve as kubelet does when none are listed
+};
+
+/// What becomes of a container where it is led to has no room; in the order of their words in
+/// configuration files.
+enum class OnFull {
+  kRefuse,
+  kShareDefault,  ///< it shares the default pool
 };
 
 struct CpuPluginConfig {
@@ -121,6 +83,7 @@ struct CpuPluginConfig {
   uint64_t exclusive_node_percent = placement::kUsualExclusiveNodePercent;
   /// The pool of containers that no rule places; kDefaultPool for what is left.
   std::string default_pool = kDefaultPool;
+  OnFull on_full = OnFull::kRefuse;
   /// Set: containers that nothing else places are placed by kubelet's static policy, and the
   /// reserved CPUs belong to the default pool unless it says otherwise.
   std::optional<StaticConfig> static_mode;

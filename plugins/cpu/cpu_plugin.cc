@@ -17,6 +17,7 @@
 #include "plugins/cpu/elastic.h"
 #include "plugins/cpu/export_json.h"
 #include "plugins/cpu/fit_config.h"
+#include "plugins/cpu/instances.h"
 #include "plugins/cpu/policy.h"
 #include "plugins/cpu/pools.h"
 #include "plugins/cpu/state.h"
@@ -159,10 +160,9 @@ class CpuPlugin final : public sdk::ResourcePlugin {
     std::vector<sdk::Pool> pools;
     PoolMap borrowed = Borrow(ViewOf(), state_.pools);
     for (const auto& [name, cpus] : state_.pools) {
-      const auto configured = config_.pools.find(name);
       pools.push_back({.name = name,
                        .cpus = cpus,
-                       .roles = configured->second.roles,
+                       .roles = FindPool(config_, name)->roles,
                        .containers = ContainersIn(state_, name),
                        .borrowed = std::move(borrowed[name])});
     }
@@ -204,7 +204,7 @@ class CpuPlugin final : public sdk::ResourcePlugin {
       return std::nullopt;
     }
     if (former.mapped().Shares()) {
-      --users_[former.mapped().beside.pool];
+      ForgetUser(former.mapped().beside.pool);
     }
     return std::move(former.mapped());
   }
@@ -223,8 +223,13 @@ class CpuPlugin final : public sdk::ResourcePlugin {
     if (former.empty()) {
       return std::nullopt;
     }
-    --users_[former.mapped().pool];
+    ForgetUser(former.mapped().pool);
     return std::move(former.mapped());
+  }
+  void ForgetUser(const std::string& pool) {
+    if (--users_[pool] == 0) {
+      users_.erase(pool);
+    }
   }
 
   /// Takes from elastic pools what they have not needed for long enough.
@@ -235,11 +240,11 @@ class CpuPlugin final : public sdk::ResourcePlugin {
     std::set<std::string> may_shrink;
     for (const std::string& pool : surplus) {
       const auto since = surplus_since_.emplace(pool, now).first->second;
-      if (now - since >= config_.pools.at(pool).size.value_or(ElasticSize()).shrink_after) {
+      if (now - since >= FindPool(config_, pool)->size.value_or(ElasticSize()).shrink_after) {
         may_shrink.insert(pool);
       }
     }
-    ChangePools(SizedPools(ViewOf(), nullptr, may_shrink));
+    ChangePools(SizedPools(ViewOf(), may_shrink));
   }
 
   /// Makes `pools` the pools. Returns whether they are others than before.
@@ -259,7 +264,7 @@ class CpuPlugin final : public sdk::ResourcePlugin {
     if (!settled_.has_value()) {
       return;
     }
-    if (users_[pool] == 0) {
+    if (!users_.contains(pool)) {
       (*settled_)[pool] = value;
     } else if ((*settled_)[pool] != value) {
       settled_.reset();
@@ -271,9 +276,7 @@ class CpuPlugin final : public sdk::ResourcePlugin {
     StringMap values;
     const View view = ViewOf();
     for (const auto& [pool, users] : users_) {
-      if (users > 0) {
-        values.emplace(pool, ToString(UsedCpus(view, pool)));
-      }
+      values.emplace(pool, ToString(UsedCpus(view, pool)));
     }
     return values;
   }
@@ -290,8 +293,8 @@ class CpuPlugin final : public sdk::ResourcePlugin {
   const Clock& clock_;
   std::optional<StaticCpuPolicy> static_policy_;  ///< of machine_
   CpuState state_;
-  /// Containers that use a pool, by pool: those in state_.shared, and those in state_.exclusive
-  /// that share CPUs.
+  /// How many containers use a pool, by pool, for those with any: those in state_.shared, and those
+  /// in state_.exclusive that share CPUs.
   std::map<std::string, uint64_t> users_;
   /// What the containers of each pool have, while all grants are what state_ says.
   std::optional<StringMap> settled_;

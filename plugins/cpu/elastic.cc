@@ -6,8 +6,12 @@
 #include <utility>
 #include <vector>
 
+#include "plugins/cpu/instances.h"
 #include "plugins/cpu/pick.h"
+#include "plugins/cpu/place.h"
+#include "plugins/cpu/pool_asks.h"
 #include "plugins/cpu/pool_size.h"
+#include "plugins/cpu/regions.h"
 
 namespace qrm::cpu {
 namespace {
@@ -17,137 +21,245 @@ bool HasElasticPools(const CpuPluginConfig& config) {
                      [](const auto& pool) { return pool.second.size.has_value(); });
 }
 
-/// What elastic pools can share: no container's own, not reserved or isolated, in no pool of one
-/// size.
-CpuSet SharedCpus(const View& view) {
-  CpuSet cpus = ShareableCpus(view) - view.offline;
-  for (const auto& [name, fixed] : view.state.pools) {
-    if (!IsElastic(view.config, name)) {
-      cpus -= fixed;
-    }
-  }
-  return cpus;
-}
-
-/// How many of `shared` are for elastic pools: a default pool of what is left keeps one.
-int CapacityOf(const View& view, const CpuSet& shared) {
-  const bool keeps_one = view.config.default_pool == kDefaultPool &&
-                         !IsElastic(view.config, kDefaultPool) && !shared.Empty();
-  return shared.Count() - (keeps_one ? 1 : 0);
-}
-
-/// CPUs of the largest core or L3 cache, by which a pool grows.
-int UnitOf(const Machine& machine, ElasticSize::Round round) {
-  if (round == ElasticSize::Round::kCpu) {
-    return 1;
-  }
-  const auto& groups = round == ElasticSize::Round::kCore ? machine.cores() : machine.l3s();
-  int largest = 1;
-  for (const CpuGroup& group : groups) {
-    largest = std::max(largest, group.cpus.Count());
-  }
-  return largest;
-}
-
-std::map<std::string, PoolDemand> DemandOf(const View& view, const Newcomer* newcomer) {
-  std::map<std::string, PoolDemand> demand;
-  const auto add = [&](const Guest& guest) {
-    PoolDemand& sum = demand[guest.pool];
-    sum.milli_cpus += guest.milli_cpus;
-    ++sum.containers;
-  };
-  ForEachGuest(view.state, [&](const ContainerKey& key, const Guest& guest) {
-    if (newcomer == nullptr || key != newcomer->key) {
-      add(guest);
-    }
-  });
-  if (newcomer != nullptr) {
-    add(newcomer->guest);
-  }
-  return demand;
-}
-
-PoolAsks AsksOf(const View& view, const Newcomer* newcomer) {
-  const std::map<std::string, PoolDemand> demand = DemandOf(view, newcomer);
-  PoolAsks asks;
-  for (const auto& [name, pool] : view.config.pools) {
-    if (!pool.size.has_value()) {
-      continue;
-    }
-    PoolAsk ask = {.min = pool.size->min,
-                   .max = pool.size->max,
-                   .priority = pool.priority,
-                   .weight = pool.weight,
-                   .unit = UnitOf(view.machine, pool.size->round)};
-    const auto asked = demand.find(name);
-    if (asked != demand.end()) {
-      ask.in_use = true;
-      // Whoever else needs CPUs, its containers must run somewhere.
-      ask.min = std::max(ask.min, std::min(ask.unit, ask.max));
-    }
-    ask.wish =
-        WishOf(asked == demand.end() ? PoolDemand() : asked->second, pool.size->ratio_percent, ask);
-    asks[name] = ask;
-  }
-  return asks;
-}
-
-int SumOfMinimums(const View& view, const Newcomer* newcomer) {
+int SumOfMinimums(const PoolAsks& asks) {
   int sum = 0;
-  for (const auto& [name, ask] : AsksOf(view, newcomer)) {
+  for (const auto& [name, ask] : asks) {
     sum += ask.min;
   }
   return sum;
 }
 
-/// Higher priorities first, then by name.
-std::vector<std::string> InOrder(const PoolAsks& asks) {
-  std::vector<std::string> names;
-  for (const auto& [name, ask] : asks) {
-    names.push_back(name);
+/// Whether a pool of `rule` would rather not share with `other`.
+bool Avoids(const PlaceRule& rule, std::string_view other) {
+  return std::find(rule.avoid.begin(), rule.avoid.end(), ConfiguredName(other)) != rule.avoid.end();
+}
+
+bool SomeAvoid(const CpuPluginConfig& config) {
+  return std::any_of(config.pools.begin(), config.pools.end(),
+                     [](const auto& pool) { return !pool.second.place.avoid.empty(); });
+}
+
+CpuSet SharingWith(const Machine& machine, PlaceRule::Share share, const CpuSet& cpus) {
+  if (share == PlaceRule::Share::kCore) {
+    return machine.CoresOf(cpus);
   }
-  std::stable_sort(names.begin(), names.end(), [&](const std::string& a, const std::string& b) {
-    return asks.at(a).priority > asks.at(b).priority;
-  });
-  return names;
+  CpuSet shared;
+  for (const CpuGroup& l3 : machine.l3s()) {
+    shared |= l3.cpus.Intersects(cpus) ? l3.cpus : CpuSet();
+  }
+  return shared;
+}
+
+/// Elastic pools while their CPUs are chosen.
+class Chooser {
+ public:
+  /// All of it outlives the chooser.
+  Chooser(const View& view, const PoolAsks& asks, const Regions& regions, CpuSet free)
+      : view_(view),
+        asks_(asks),
+        regions_(regions),
+        free_(std::move(free)),
+        some_avoid_(SomeAvoid(view.config)) {
+    pools_ = view.state.pools;
+    for (const auto& [name, ask] : asks) {
+      CpuSet& cpus = pools_[name];
+      cpus &= regions.at(name);
+      if (FindPool(view.config, name)->place.OwnsWholeCores()) {
+        cpus = WholeCores(view.machine, view.offline,
+                          cpus);  // parts of cores are given up for whole ones
+      }
+    }
+  }
+
+  std::map<std::string, PoolHeld> Held(const std::set<std::string>& may_shrink) const {
+    std::map<std::string, PoolHeld> held;
+    for (const auto& [name, ask] : asks_) {
+      const PoolConfig& config = *FindPool(view_.config, name);
+      held[name] = {.size = pools_.at(name).Count(),
+                    .may_shrink = may_shrink.contains(name),
+                    .step = config.size.value_or(ElasticSize()).step};
+    }
+    return held;
+  }
+
+  PoolMap Choose(const PoolSizes& sizes) {
+    for (const auto& [name, size] : sizes) {
+      CpuSet& cpus = pools_.at(name);
+      if (cpus.Count() > size) {
+        cpus -= DropPlaced(Around(name), cpus, cpus.Count() - size);
+      }
+      free_ -= cpus;
+    }
+    const std::vector<std::string> order = InOrder();
+    for (std::size_t i = 0; i < order.size(); ++i) {
+      Grow(order, i, sizes.at(order[i]));
+    }
+    std::erase_if(pools_, [&](const auto& pool) {
+      const auto ask = asks_.find(pool.first);
+      return ConfiguredName(pool.first) != pool.first && pool.second.Empty() &&
+             (ask == asks_.end() || !ask->second.in_use);
+    });
+    return std::move(pools_);
+  }
+
+ private:
+  Surroundings Around(const std::string& name) const {
+    const PlaceRule& rule = FindPool(view_.config, name)->place;
+    return {view_.machine, rule, view_.offline, some_avoid_ ? AvoidedBy(name, rule) : CpuSet()};
+  }
+
+  CpuSet AvoidedBy(const std::string& name, const PlaceRule& rule) const {
+    CpuSet avoided;
+    for (const auto& [other, cpus] : pools_) {
+      const PoolConfig* const theirs = FindPool(view_.config, other);
+      if (other == name || theirs == nullptr || cpus.Empty()) {
+        continue;
+      }
+      if (Avoids(rule, other)) {
+        avoided |= SharingWith(view_.machine, rule.avoided_share, cpus);
+      }
+      if (Avoids(theirs->place, name)) {
+        avoided |= SharingWith(view_.machine, theirs->place.avoided_share, cpus);
+      }
+    }
+    return avoided;
+  }
+
+  /// Smaller regions first, then higher priorities, then by name.
+  std::vector<std::string> InOrder() const {
+    std::vector<std::string> names;
+    names.reserve(asks_.size());
+    for (const auto& [name, ask] : asks_) {
+      names.push_back(name);
+    }
+    const auto rank = [&](const std::string& name) {
+      return std::pair(regions_.at(name).Count(), -asks_.at(name).priority);
+    };
+    std::stable_sort(names.begin(), names.end(),
+                     [&](const auto& a, const auto& b) { return rank(a) < rank(b); });
+    return names;
+  }
+
+  /// Brings the pool order[i] to `size`: from what is free, else from pools that come later and may
+  /// take others.
+  void Grow(const std::vector<std::string>& order, std::size_t i, int size) {
+    const std::string& name = order[i];
+    const CpuSet& region = regions_.at(name);
+    CpuSet& cpus = pools_.at(name);
+    if (cpus.Count() >= size) {
+      return;
+    }
+    const Surroundings around = Around(name);
+    const CpuSet more = PickPlaced(around, cpus, free_ & region, size - cpus.Count());
+    cpus |= more;
+    free_ -= more;
+    if (cpus.Count() == size) {
+      return;
+    }
+    const CpuSet taken =
+        PickPlaced(around, cpus, (free_ | OfWider(order, i)) & region, size - cpus.Count());
+    for (std::size_t later = i + 1; later < order.size(); ++later) {
+      GiveWay(order[later], taken);
+    }
+    cpus |= taken;
+    free_ -= taken;
+    if (cpus.Empty() && size > 0 && asks_.at(name).in_use) {
+      // Better a part of a core than nothing to run on.
+      cpus = PickCpus(view_.machine, {}, free_ & region, 1);
+      free_ -= cpus;
+    }
+  }
+
+  /// Takes `taken` from the pool `name`, and what it may not keep without.
+  void GiveWay(const std::string& name, const CpuSet& taken) {
+    CpuSet& cpus = pools_.at(name);
+    const CpuSet lost = FindPool(view_.config, name)->place.OwnsWholeCores()
+                            ? cpus & view_.machine.CoresOf(taken)
+                            : cpus & taken;
+    cpus -= lost;
+    free_ |= lost;
+  }
+
+  /// What the pools after order[i] have that may have all that it may, and more.
+  CpuSet OfWider(const std::vector<std::string>& order, std::size_t i) const {
+    const CpuSet& region = regions_.at(order[i]);
+    CpuSet cpus;
+    for (std::size_t later = i + 1; later < order.size(); ++later) {
+      const CpuSet& wider = regions_.at(order[later]);
+      if (wider.Count() > region.Count() && region.IsSubsetOf(wider)) {
+        cpus |= pools_.at(order[later]);
+      }
+    }
+    return cpus;
+  }
+
+  const View& view_;
+  const PoolAsks& asks_;
+  const Regions& regions_;
+  CpuSet free_;  ///< in no pool
+  const bool some_avoid_;
+  PoolMap pools_;
+};
+
+/// How many instances of the pool of `name` have containers.
+int InstancesInUse(const PoolAsks& asks, const std::string& name) {
+  return static_cast<int>(std::count_if(asks.begin(), asks.end(), [&](const auto& ask) {
+    return ask.second.in_use && ConfiguredName(ask.first) == ConfiguredName(name);
+  }));
+}
+
+PoolMap Sized(const View& view, const PoolAsks& asks, const Regions& regions, const CpuSet& elastic,
+              const std::set<std::string>& may_shrink) {
+  Chooser chooser(view, asks, regions, elastic);
+  return chooser.Choose(
+      SizesWithin(asks, regions, chooser.Held(may_shrink), CapacityOf(view, elastic)));
+}
+
+/// OK when there may be the instance `pool`, and CPUs for all minimums.
+Status CheckBounds(const View& view, const AsksAround& asks, const CpuSet& elastic,
+                   const std::string& pool) {
+  const int most = FindPool(view.config, pool)->instances.value_or(InstanceRule()).max;
+  if (most > 0 &&
+      InstancesInUse(asks.after, pool) > std::max(most, InstancesInUse(asks.before, pool))) {
+    return Errorf(StatusCode::kResourceExhausted, "pool {} has its {} instances",
+                  ConfiguredName(pool), most);
+  }
+  const int capacity = CapacityOf(view, elastic);
+  const int least = SumOfMinimums(asks.before);
+  if (least <= capacity && SumOfMinimums(asks.after) > capacity) {
+    return Errorf(StatusCode::kResourceExhausted,
+                  "pool {} has no CPU, and none is left for it beside the {} that pools must keep",
+                  pool, least);
+  }
+  return OkStatus();
 }
 
 }  // namespace
 
-bool IsElastic(const CpuPluginConfig& config, const std::string& pool) {
-  const auto found = config.pools.find(pool);
-  return found != config.pools.end() && found->second.size.has_value();
+PoolMap SizedPools(const View& view, const std::set<std::string>& may_shrink) {
+  if (!HasElasticPools(view.config)) {
+    return view.state.pools;
+  }
+  const PoolAsks asks = AsksOf(view);
+  const CpuSet elastic = ElasticCpus(view);
+  return Sized(view, asks, RegionsOf(view, asks, elastic, nullptr), elastic, may_shrink);
 }
 
-PoolMap SizedPools(const View& view, const Newcomer* newcomer,
-                   const std::set<std::string>& may_shrink) {
-  PoolMap pools = view.state.pools;
-  if (!HasElasticPools(view.config)) {
-    return pools;
-  }
-  const PoolAsks asks = AsksOf(view, newcomer);
-  CpuSet free = SharedCpus(view);
-  const int capacity = CapacityOf(view, free);
-  std::map<std::string, PoolHeld> held;
-  for (const auto& [name, ask] : asks) {
-    pools[name] &= free;
-    held[name] = {.size = pools[name].Count(),
-                  .may_shrink = may_shrink.contains(name),
-                  .step = view.config.pools.at(name).size.value_or(ElasticSize()).step};
-  }
-  const PoolSizes sizes = SettlePools(asks, held, capacity);
-  for (const auto& [name, size] : sizes) {
-    CpuSet& cpus = pools[name];
-    cpus -= DropCpus(view.machine, cpus, cpus.Count() - size);
-    free -= cpus;
-  }
-  for (const std::string& name : InOrder(asks)) {
-    CpuSet& cpus = pools[name];
-    const CpuSet more = PickCpus(view.machine, cpus, free, sizes.at(name) - cpus.Count());
-    cpus |= more;
-    free -= more;
-  }
-  return pools;
+StatusOr<PoolMap> PoolsWith(const View& view, const Newcomer& newcomer) {
+  const AsksAround asks = AsksAroundOf(view, newcomer);
+  const CpuSet elastic = ElasticCpus(view);
+  QRM_RETURN_IF_ERROR(CheckBounds(view, asks, elastic, newcomer.guest.pool));
+  const Regions regions = RegionsOf(view, asks.after, elastic, &newcomer);
+  QRM_RETURN_IF_ERROR(CheckRegion(view, asks.after, regions, newcomer.guest.pool));
+  return Sized(view, asks.after, regions, elastic, {});
+}
+
+bool LeavesSomeIdle(const CpuPluginConfig& config) {
+  return std::any_of(config.pools.begin(), config.pools.end(), [](const auto& named) {
+    const PoolConfig& pool = named.second;
+    return pool.size.value_or(ElasticSize()).round != ElasticSize::Round::kCpu ||
+           pool.place.OwnsWholeCores() || pool.place.numa_required || pool.place.core_required;
+  });
 }
 
 std::set<std::string> PoolsWithSurplus(const View& view) {
@@ -155,26 +267,37 @@ std::set<std::string> PoolsWithSurplus(const View& view) {
   if (!HasElasticPools(view.config)) {
     return pools;
   }
-  const CpuSet shared = SharedCpus(view);
-  for (const auto& [name, size] : SizePools(AsksOf(view, nullptr), CapacityOf(view, shared))) {
+  const PoolAsks asks = AsksOf(view);
+  const CpuSet elastic = ElasticCpus(view);
+  const PoolSizes sizes =
+      SizesWithin(asks, RegionsOf(view, asks, elastic, nullptr), {}, CapacityOf(view, elastic));
+  for (const auto& [name, size] : sizes) {
     const auto now = view.state.pools.find(name);
-    if (now != view.state.pools.end() && (now->second & shared).Count() > size) {
+    if (now != view.state.pools.end() && (now->second & elastic).Count() > size) {
       pools.insert(name);
     }
   }
   return pools;
 }
 
-bool MinimumsFit(const View& view, const Newcomer* newcomer) {
-  return SumOfMinimums(view, newcomer) <= CapacityOf(view, SharedCpus(view));
-}
-
 Status CheckMinimums(const View& view) {
-  if (!MinimumsFit(view)) {
+  for (const auto& [name, pool] : view.config.pools) {
+    const int largest = LargestRegion(view.machine, pool.place, ElasticCpus(view));
+    if (const int least = LeastInUse(view.machine, pool);
+        pool.size.has_value() && least > largest) {
+      return Errorf(StatusCode::kInvalidArgument,
+                    "cannot give pool {} {} CPUs where place.require wants them: there are at most "
+                    "{} together; lower size.min, or require less",
+                    name, least, largest);
+    }
+  }
+  const int least = SumOfMinimums(AsksOf(view));
+  const int capacity = CapacityOf(view, ElasticCpus(view));
+  if (least > capacity) {
     return Errorf(StatusCode::kInvalidArgument,
                   "cannot give pools the {} CPUs of their sizes' minimums: {} are neither reserved "
                   "nor in a pool of one size, besides one of the default pool; lower min or fixed",
-                  SumOfMinimums(view, nullptr), CapacityOf(view, SharedCpus(view)));
+                  least, capacity);
   }
   return OkStatus();
 }

@@ -113,8 +113,8 @@ StatusOr<FittingConfig> FitCpuConfig(const Machine& machine, CpuPluginConfig con
   CpuState initial = InitialState(config);
   QRM_RETURN_IF_ERROR(CheckMinimums({machine, config, initial}));
   initial.pools = SizedPools({machine, config, initial});
-  for (auto& [name, pool] : config.pools) {
-    pool.cpus = initial.pools.at(name);
+  for (const auto& [name, cpus] : initial.pools) {
+    config.pools.at(name).cpus = cpus;
   }
   QRM_RETURN_IF_ERROR(CheckPools({machine, config, initial}, initial.pools));
   return FittingConfig{std::move(config), std::move(repairs)};

@@ -9,6 +9,7 @@
 
 #include "plugins/cpu/allocations.h"
 #include "plugins/cpu/classify.h"
+#include "plugins/cpu/elastic.h"
 #include "plugins/cpu/pool_place.h"
 #include "plugins/cpu/room.h"
 #include "plugins/placement/exclusive_nodes.h"
@@ -196,7 +197,7 @@ StatusOr<Decision> WithPool(const View& view, const ContainerRequest& request, D
   then.exclusive[request.key] = holding;
   holding.beside = FractionOf(request, pool);
   QRM_ASSIGN_OR_RETURN(PoolPlace place,
-                       PlaceInPool(WithState(view, then), request, holding.beside));
+                       PlaceInPool(WithState(view, then), request, holding.beside, {}));
   holding.may_share = view.machine.cpu_set();
   own.allocation.shares_of = pool;
   ShareBeside(holding, place.cpus, own.allocation);
@@ -305,26 +306,51 @@ StatusOr<Decision> PlaceOnItsOwn(const View& view, const ContainerRequest& reque
 }
 
 /// No `pool`: the container is recorded, and its CPUs are not touched.
-StatusOr<Decision> Share(const View& view, const ContainerRequest& request,
-                         const std::string& pool) {
+StatusOr<Decision> Share(const View& view, const ContainerRequest& request, const std::string& pool,
+                         const TopologyHint& hint) {
   if (pool.empty()) {
     return Decision();
   }
-  QRM_ASSIGN_OR_RETURN(PoolPlace place, PlaceInPool(view, request, GuestOf(request, pool)));
+  QRM_ASSIGN_OR_RETURN(PoolPlace place,
+                       PlaceInPool(view, request, GuestOf(request, pool), hint.nodes));
   return Decision{.allocation = ShareCpus(view.machine, place.cpus),
                   .pool = pool,
                   .pools = std::move(place.pools)};
 }
 
-}  // namespace
+/// Whether a container that `refusal` keeps from its place goes to the default pool.
+bool GoesElsewhere(const View& view, const Placement& placement, const Status& refusal) {
+  return view.config.on_full == OnFull::kShareDefault &&
+         refusal.code() == StatusCode::kResourceExhausted &&
+         (placement.exclusive || placement.pool != view.config.default_pool);
+}
 
-StatusOr<HintList> CpuHints(const View& view, const ContainerRequest& request) {
-  QRM_ASSIGN_OR_RETURN(const Placement placement, Classify(view.config, request));
+/// In the default pool, which is on record, so that a restart does not lead it where there was no
+/// room.
+StatusOr<Decision> ShareInstead(const View& view, const ContainerRequest& request,
+                                const Placement& placement) {
+  const std::string& pool = view.config.default_pool;
+  QRM_ASSIGN_OR_RETURN(Decision decision, Share(view, request, pool, {}));
+  decision.allocation.shares_of = pool;
+  decision.allocation.decided_by = fmt::format("on-full, where {} has no room", placement.by);
+  return decision;
+}
+
+/// Has pools make do with what a container with CPUs of its own leaves.
+void SizePoolsBeside(const View& view, const ContainerRequest& request, Decision& decision) {
+  if (!decision.holding.has_value() || decision.pools.has_value() || !LeavesSomeIdle(view.config)) {
+    return;
+  }
+  CpuState then = view.state;
+  then.exclusive[request.key] = *decision.holding;
+  decision.pools = SizedPools(WithState(view, then));
+}
+
+StatusOr<HintList> HintsWhere(const View& view, const ContainerRequest& request,
+                              const Placement& placement) {
   if (!placement.exclusive) {
-    if (!placement.pool.empty()) {
-      QRM_RETURN_IF_ERROR(PlaceInPool(view, request, GuestOf(request, placement.pool)).status());
-    }
-    return HintList::NoPreference();
+    return placement.pool.empty() ? HintList::NoPreference()
+                                  : PoolHints(view, request, GuestOf(request, placement.pool));
   }
   const OwnRule own = {*placement.exclusive, placement.role, placement.plus};
   if (placement.by_static_policy) {
@@ -337,14 +363,29 @@ StatusOr<HintList> CpuHints(const View& view, const ContainerRequest& request) {
   return OwnHints(view, request, own);
 }
 
+}  // namespace
+
+StatusOr<HintList> CpuHints(const View& view, const ContainerRequest& request) {
+  QRM_ASSIGN_OR_RETURN(const Placement placement, Classify(view.config, request));
+  StatusOr<HintList> hints = HintsWhere(view, request, placement);
+  if (!hints.ok() && GoesElsewhere(view, placement, hints.status())) {
+    return PoolHints(view, request, GuestOf(request, view.config.default_pool));
+  }
+  return hints;
+}
+
 StatusOr<Decision> PlaceContainer(const View& view, const ContainerRequest& request,
                                   const TopologyHint& hint) {
   QRM_ASSIGN_OR_RETURN(const Placement placement, Classify(view.config, request));
-  QRM_ASSIGN_OR_RETURN(Decision decision,
-                       placement.exclusive
-                           ? PlaceOnItsOwn(view, request, hint, placement, *placement.exclusive)
-                           : Share(view, request, placement.pool));
-  decision.allocation.decided_by = placement.by;
+  StatusOr<Decision> decision =
+      placement.exclusive ? PlaceOnItsOwn(view, request, hint, placement, *placement.exclusive)
+                          : Share(view, request, placement.pool, hint);
+  if (decision.ok()) {
+    decision->allocation.decided_by = placement.by;
+    SizePoolsBeside(view, request, *decision);
+  } else if (GoesElsewhere(view, placement, decision.status())) {
+    decision = ShareInstead(view, request, placement);
+  }
   return decision;
 }
 

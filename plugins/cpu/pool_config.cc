@@ -12,6 +12,7 @@
 #include "api/base/config_key.h"
 #include "api/base/number.h"
 #include "api/base/section.h"
+#include "plugins/cpu/place_config.h"
 
 namespace qrm::cpu {
 namespace {
@@ -68,12 +69,9 @@ StatusOr<ElasticSize> ReadSize(const Section& section) {
   }
   QRM_RETURN_IF_ERROR(
       section.AllowKeys({"fixed", "min", "max", "per", "ratio", "round", "shrink-after", "step"}));
-  QRM_ASSIGN_OR_RETURN(const std::string per, section.Text("per", "request"));
-  if (per != "request") {
-    return section.Error("per", fmt::format("is '{}', which plugins are not told", per),
-                         "write request");
-  }
   ElasticSize size;
+  QRM_ASSIGN_OR_RETURN(const std::size_t per, section.Choice("per", 0, {"request", "limit"}));
+  size.per = static_cast<ElasticSize::Per>(per);
   QRM_ASSIGN_OR_RETURN(size.min, ReadCount(section, "min", 0));
   QRM_ASSIGN_OR_RETURN(size.max, ReadCount(section, "max", CpuSet::kMaxIds));
   if (size.max == 0 || size.max < size.min) {
@@ -168,6 +166,14 @@ Status CheckSharing(const NamedSections& sections, const std::map<std::string, P
       return borrow.Error("idle", "finds no idle CPUs: the default pool has all that are left",
                           "give the pool default a size, too");
     }
+    for (const std::string& avoided : pool.place.avoid) {
+      if (avoided == name || !pools.contains(avoided)) {
+        QRM_ASSIGN_OR_RETURN(const Section place, section.Child("place"));
+        QRM_ASSIGN_OR_RETURN(const Section avoid, place.Child("avoid"));
+        return avoid.Error("with", fmt::format("has '{}', no other pool", avoided),
+                           "name others of pools");
+      }
+    }
     for (const std::string& borrower : pool.lend.to) {
       if (borrower == name || !pools.contains(borrower)) {
         QRM_ASSIGN_OR_RETURN(const Section lend, section.Child("lend"));
@@ -192,13 +198,18 @@ StatusOr<std::map<std::string, PoolConfig>> ParsePools(const Section& section,
           name, "is a pool that always exists",
           name == kReservedPool ? "choose another name" : "choose another name, or give it a size");
     }
-    QRM_RETURN_IF_ERROR(
-        child.AllowKeys({"cpus", "roles", "size", "priority", "weight", "borrow", "lend"}));
+    if (name.find('/') != std::string::npos) {
+      return parent.Error(name, "has a slash, as names of instances have", "choose another name");
+    }
+    QRM_RETURN_IF_ERROR(child.AllowKeys(
+        {"cpus", "roles", "size", "priority", "weight", "borrow", "lend", "place", "instances"}));
     PoolConfig pool;
     QRM_ASSIGN_OR_RETURN(pool.cpus, ReadCpus(child, pools));
     QRM_RETURN_IF_ERROR(ReadElasticKeys(child, pool));
     QRM_ASSIGN_OR_RETURN(pool.borrow_idle, ReadBorrow(child));
     QRM_ASSIGN_OR_RETURN(pool.lend, ReadLend(child));
+    QRM_ASSIGN_OR_RETURN(pool.place, ParsePlace(child));
+    QRM_ASSIGN_OR_RETURN(pool.instances, ParseInstances(child));
     QRM_ASSIGN_OR_RETURN(pool.roles, child.Words("roles"));
     for (const std::string& role : pool.roles) {
       if (!taken_roles.insert(role).second) {

@@ -2,10 +2,14 @@
 #include "plugins/cpu/pool_place.h"
 
 #include <algorithm>
+#include <cstddef>
 #include <utility>
+#include <vector>
 
 #include "plugins/cpu/borrow.h"
 #include "plugins/cpu/elastic.h"
+#include "plugins/cpu/instances.h"
+#include "plugins/cpu/place.h"
 
 namespace qrm::cpu {
 namespace {
@@ -17,27 +21,35 @@ bool Empties(const View& view, const PoolMap& after) {
   });
 }
 
-StatusOr<PoolPlace> PlaceInElastic(const View& view, const ContainerRequest& request,
-                                   const Guest& guest) {
-  const std::string& pool = guest.pool;
-  const Newcomer newcomer = {request.key, guest};
-  PoolMap pools = SizedPools(view, &newcomer);
-  CpuSet cpus = pools.at(pool);
-  if ((cpus - view.offline).Empty() || Empties(view, pools) ||
-      (MinimumsFit(view) && !MinimumsFit(view, &newcomer))) {
+StatusOr<PoolMap> PlaceInElastic(const View& view, const ContainerRequest& request,
+                                 const Newcomer& newcomer) {
+  const std::string& pool = newcomer.guest.pool;
+  StatusOr<PoolMap> pools = PoolsWith(view, newcomer);
+  if (!pools.ok()) {
+    return Errorf(StatusCode::kResourceExhausted,
+                  "cannot place {}: {}; remove a pod, or change the pool", NameOf(request),
+                  MessageOf(pools.status()));
+  }
+  if ((pools->at(pool) - view.offline).Empty() || Empties(view, *pools)) {
     return Errorf(StatusCode::kResourceExhausted,
                   "cannot place {}: pool {} has no CPU, and none is left for it; remove a pod, or "
                   "raise the pool's min",
                   NameOf(request), pool);
   }
-  return PoolPlace{.cpus = std::move(cpus), .pools = std::move(pools)};
+  if (FindPool(view.config, pool)->place.OwnsWholeCores() &&
+      WholeCores(view.machine, view.offline, pools->at(pool)).Empty()) {
+    return Errorf(
+        StatusCode::kResourceExhausted,
+        "cannot place {}: pool {} is to have whole cores, and none is left for it; remove "
+        "a pod, or change the pool's place.threads",
+        NameOf(request), pool);
+  }
+  return pools;
 }
 
-StatusOr<PoolPlace> PlaceInFixed(const View& view, const ContainerRequest& request,
-                                 const std::string& pool) {
-  PoolPlace place = {.cpus = PoolCpus(view, pool)};
-  if (!(place.cpus - view.offline).Empty()) {
-    return place;
+Status CheckFixed(const View& view, const ContainerRequest& request, const std::string& pool) {
+  if (!(PoolCpus(view, pool) - view.offline).Empty()) {
+    return OkStatus();
   }
   return Errorf(
       StatusCode::kResourceExhausted,
@@ -45,19 +57,66 @@ StatusOr<PoolPlace> PlaceInFixed(const View& view, const ContainerRequest& reque
       NameOf(request), pool);
 }
 
+/// The pools with the container in its; absent where none of them change.
+StatusOr<std::optional<PoolMap>> PoolsFor(const View& view, const ContainerRequest& request,
+                                          const Guest& guest, const NumaMask& hint) {
+  if (!IsElastic(view.config, guest.pool)) {
+    QRM_RETURN_IF_ERROR(CheckFixed(view, request, guest.pool));
+    return std::optional<PoolMap>();
+  }
+  QRM_ASSIGN_OR_RETURN(PoolMap pools, PlaceInElastic(view, request, {request.key, guest, hint}));
+  return std::optional(std::move(pools));
+}
+
+/// How good a node is for a pool that must stay on one: by the CPUs that it gets there, and where
+/// instances are to be balanced by those that no other such pool has there.
+using Rank = std::pair<int, int>;
+
+Rank RankOf(const View& view, const std::string& pool, const NumaNode& node, const PoolMap& pools) {
+  const PoolConfig* const config = FindPool(view.config, pool);
+  if (!config->instances.has_value() || config->instances->fill == InstanceRule::Fill::kPacked) {
+    return {pools.at(pool).Count(), 0};
+  }
+  CpuSet left = node.cpus - pools.at(pool);
+  for (const auto& [name, cpus] : view.state.pools) {
+    const PoolConfig* const other = FindPool(view.config, name);
+    left -= other != nullptr && other->place.numa_required ? cpus : CpuSet();
+  }
+  return {pools.at(pool).Count(), left.Count()};
+}
+
 }  // namespace
 
 StatusOr<PoolPlace> PlaceInPool(const View& view, const ContainerRequest& request,
-                                const Guest& guest) {
-  const std::string& pool = guest.pool;
-  QRM_ASSIGN_OR_RETURN(PoolPlace place, IsElastic(view.config, pool)
-                                            ? PlaceInElastic(view, request, guest)
-                                            : PlaceInFixed(view, request, pool));
-  const PoolMap borrowed = Borrow(view, place.pools.has_value() ? *place.pools : view.state.pools);
-  if (const auto more = borrowed.find(pool); more != borrowed.end()) {
-    place.cpus |= more->second;
-  }
+                                const Guest& guest, const NumaMask& hint) {
+  PoolPlace place;
+  QRM_ASSIGN_OR_RETURN(place.pools, PoolsFor(view, request, guest, hint));
+  place.cpus =
+      UsedCpus(view, place.pools.has_value() ? *place.pools : view.state.pools, guest.pool);
   return place;
+}
+
+StatusOr<HintList> PoolHints(const View& view, const ContainerRequest& request,
+                             const Guest& guest) {
+  QRM_ASSIGN_OR_RETURN(const std::optional<PoolMap> anywhere, PoolsFor(view, request, guest, {}));
+  const PoolConfig* const config = FindPool(view.config, guest.pool);
+  if (config == nullptr || !config->place.numa_required || !anywhere.has_value()) {
+    return HintList::NoPreference();
+  }
+  std::vector<TopologyHint> hints;
+  std::vector<Rank> ranks;
+  for (const NumaNode& node : view.machine.nodes()) {
+    const std::optional<PoolMap> there =
+        PoolsFor(view, request, guest, {node.id}).value_or(std::nullopt);
+    if (there.has_value() && there->at(guest.pool).IsSubsetOf(node.cpus)) {
+      hints.push_back({.nodes = {node.id}, .preferred = false});
+      ranks.push_back(RankOf(view, guest.pool, node, *there));
+    }
+  }
+  for (std::size_t i = 0; i < hints.size(); ++i) {
+    hints[i].preferred = ranks[i] == *std::max_element(ranks.begin(), ranks.end());
+  }
+  return HintList(std::move(hints));
 }
 
 }  // namespace qrm::cpu

@@ -2,7 +2,6 @@
 #pragma once
 
 #include <optional>
-#include <string>
 
 #include "api/base/status.h"
 #include "api/resource.h"
@@ -16,10 +15,16 @@ struct PoolPlace {
   std::optional<PoolMap> pools;  ///< set when elastic ones change
 };
 
-/// The place of the container of `request` in a pool, of which it wants what `guest` says. Errors:
-/// kResourceExhausted when the pool has no CPU of its own even with the container in it, or would
-/// leave another without one or below its minimum.
+/// The place of the container of `request` in a pool, of which it wants what `guest` says, within
+/// the nodes of `hint` where the pool is to choose one. Errors: kResourceExhausted when the pool
+/// has no CPU of its own even with the container in it, or would leave another without one or below
+/// its minimum; or when it has no room in the place that its rule requires.
 StatusOr<PoolPlace> PlaceInPool(const View& view, const ContainerRequest& request,
-                                const Guest& guest);
+                                const Guest& guest, const NumaMask& hint);
+
+/// The nodes for a container of a pool that must stay on one: that of the pool, else each that has
+/// room for it, preferred where the pool gets most; no preference with other pools. Errors: those
+/// of PlaceInPool.
+StatusOr<HintList> PoolHints(const View& view, const ContainerRequest& request, const Guest& guest);
 
 }  // namespace qrm::cpu

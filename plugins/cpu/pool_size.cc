@@ -150,8 +150,8 @@ PoolSizes SettlePools(const PoolAsks& asks, const std::map<std::string, PoolHeld
     int& size = sizes.at(*share.name);
     const int surplus = std::min(now->second.size, share.ask->max) - size;
     const int step = now->second.step == 0 ? surplus : now->second.step;
-    const int kept =
-        std::clamp(now->second.may_shrink ? surplus - step : surplus, 0, std::max(spare, 0));
+    int kept = std::clamp(now->second.may_shrink ? surplus - step : surplus, 0, std::max(spare, 0));
+    kept -= kept % share.ask->unit;
     size += kept;
     spare -= kept;
   }

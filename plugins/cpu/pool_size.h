@@ -11,6 +11,7 @@ namespace qrm::cpu {
 struct PoolAsk {
   int min = 0;   ///< it has these whatever its containers ask for
   int wish = 0;  ///< what they ask for, from `min` to the most that it may have
+  int firm = 0;  ///< what they request of that
   int max = 0;   ///< the most that it may have
   int priority = 0;
   int weight = 1;
@@ -26,6 +27,7 @@ using PoolSizes = std::map<std::string, int>;
 struct PoolDemand {
   int64_t milli_cpus = 0;
   int containers = 0;
+  int64_t milli_limits = 0;  ///< the most that they may use
 };
 
 /// The wish of a pool: what is asked for, times `ratio_percent`, in whole units of `ask`, within
@@ -48,8 +50,8 @@ struct PoolHeld {
   int step = 0;             ///< then it gives up so many at a time; 0: all
 };
 
-/// As SizePools, but that a pool which has more than it needs keeps it until it may shrink, as far
-/// as nobody else needs it: the higher priority first, then by name.
+/// As SizePools, but that a pool which has more than it needs keeps whole units of it until it may
+/// shrink, as far as nobody else needs it: the higher priority first, then by name.
 PoolSizes SettlePools(const PoolAsks& asks, const std::map<std::string, PoolHeld>& held,
                       int capacity);
 

@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 
 #include "plugins/cpu/elastic.h"
+#include "plugins/cpu/instances.h"
 
 namespace qrm::cpu {
 namespace {
@@ -107,7 +108,7 @@ StatusOr<PoolMap> ResizePools(const View& view, const PoolMap& cpus_by_pool) {
       return Errorf(StatusCode::kInvalidArgument,
                     "cannot set pool {}: it is as large as its containers ask for; change "
                     "pools.{}.size in the configuration",
-                    name, name);
+                    name, ConfiguredName(name));
     }
     if (!pools.contains(name)) {
       return Errorf(StatusCode::kInvalidArgument,
@@ -136,7 +137,7 @@ StatusOr<PoolMap> ResizePools(const View& view, const PoolMap& cpus_by_pool) {
 std::string SavePools(const CpuPluginConfig& config, const SavedPools& saved) {
   nlohmann::json pools = nlohmann::json::object();
   for (const auto& [name, cpus] : saved.pools) {
-    if (config.pools.contains(name)) {
+    if (FindPool(config, name) != nullptr) {
       pools[name] = {{"cpus", ToString(cpus)}, {"configured", ConfiguredText(config, name)}};
     }
   }
@@ -177,10 +178,9 @@ StatusOr<SavedPools> LoadPools(const CpuPluginConfig& config, const std::string&
     if (!cpus.ok()) {
       return unreadable;
     }
-    const auto pool = pools.find(name);
-    if (pool != pools.end() &&
+    if (FindPool(config, name) != nullptr &&
         ConfiguredText(config, name) == entry["configured"].get<std::string>()) {
-      pool->second = *cpus;
+      pools[name] = *cpus;
     }
   }
   YieldToFixed(config, pools);

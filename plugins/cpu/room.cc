@@ -10,7 +10,7 @@ placement::TenantsByNode TenantsOf(const View& view) {
   placement::TenantsByNode tenants;
   for (const auto& [key, holding] : view.state.exclusive) {
     for (const int node : view.machine.NodesOf(holding.cpus)) {
-      tenants[node].push_back(holding.tenant);
+      tenants[node].push_back(&holding.tenant);
     }
   }
   return tenants;

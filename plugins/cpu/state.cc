@@ -10,6 +10,7 @@
 #include "api/container_turns.h"
 #include "plugins/cpu/classify.h"
 #include "plugins/cpu/elastic.h"
+#include "plugins/cpu/instances.h"
 
 namespace qrm::cpu {
 namespace {
@@ -48,7 +49,7 @@ class Rebuilder {
 
   void Add(const sdk::Grant& grant) {
     if (!grant.allocation.exclusive) {
-      AddShared(grant.request);
+      AddShared(grant);
       return;
     }
     const CpuSet had = CpuSet::Parse(grant.allocation.value).value_or(CpuSet());
@@ -92,13 +93,19 @@ class Rebuilder {
   /// no longer there.
   Guest BesideOf(const sdk::Grant& grant) const {
     const std::string& pool = grant.allocation.shares_of;
-    const bool known = pool == kDefaultPool || config_.pools.contains(pool);
-    return known ? FractionOf(grant.request, pool) : Guest{.pool = kDefaultPool};
+    return IsPool(pool) ? FractionOf(grant.request, pool) : Guest{.pool = kDefaultPool};
   }
 
-  void AddShared(const ContainerRequest& request) {
-    if (std::string pool = PoolOf(config_, request); !pool.empty()) {
-      result_.state.shared[request.key] = GuestOf(request, std::move(pool));
+  bool IsPool(const std::string& name) const {
+    return name == kDefaultPool || FindPool(config_, name) != nullptr;
+  }
+
+  void AddShared(const sdk::Grant& grant) {
+    // Where it was led to had no room.
+    const std::string& instead = grant.allocation.shares_of;
+    std::string pool = IsPool(instead) ? instead : PoolOf(config_, grant.request);
+    if (!pool.empty()) {
+      result_.state.shared[grant.request.key] = GuestOf(grant.request, std::move(pool));
     }
   }
 
@@ -127,12 +134,17 @@ std::string NameOf(const ContainerRequest& request) {
 }
 
 Guest GuestOf(const ContainerRequest& request, std::string pool) {
-  return {.pool = std::move(pool), .milli_cpus = std::llround(request.quantity() * kMilliPerCpu)};
+  const double requested = request.quantity();
+  const double most = std::max(request.limit.value_or(requested), requested);
+  return {.pool = std::move(pool),
+          .milli_cpus = std::llround(requested * kMilliPerCpu),
+          .milli_limit = std::llround(most * kMilliPerCpu)};
 }
 
 Guest FractionOf(const ContainerRequest& request, std::string pool) {
   Guest guest = GuestOf(request, std::move(pool));
   guest.milli_cpus %= kMilliPerCpu;
+  guest.milli_limit = guest.milli_cpus;
   return guest;
 }
 
@@ -149,7 +161,9 @@ View WithState(View view, const CpuState& state) {
 CpuState InitialState(const CpuPluginConfig& config) {
   CpuState state;
   for (const auto& [name, pool] : config.pools) {
-    state.pools[name] = pool.cpus;
+    if (!pool.instances.has_value()) {
+      state.pools[name] = pool.cpus;
+    }
   }
   return state;
 }

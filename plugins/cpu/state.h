@@ -16,13 +16,14 @@
 
 namespace qrm::cpu {
 
-/// Pools by name: kDefaultPool only when it has a size, never kReservedPool.
+/// Pools and instances of pools by name: kDefaultPool only when it has a size, never kReservedPool.
 using PoolMap = std::map<std::string, CpuSet>;
 
 /// A container that uses a pool.
 struct Guest {
   std::string pool;
-  int64_t milli_cpus = 0;  ///< that it requests of the pool
+  int64_t milli_cpus = 0;   ///< that it requests of the pool
+  int64_t milli_limit = 0;  ///< the most that it may use of it; without a limit what it requests
 
   bool operator==(const Guest&) const = default;
 };

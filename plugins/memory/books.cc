@@ -68,10 +68,10 @@ Books::Books(const View& view)
 /// Of each node what it gave; of hugepages, where nobody noted that, what the nodes have in turn.
 Books::Held Books::HoldByRule(const ContainerKey& key, const Binding& binding,
                               const MemoryBlock& block) {
-  Held held{.block = block};
+  Held held{.block = &block};
   NodeBytes given;
   if (block.type == kOrdinaryMemory) {
-    held.by_rule = key;
+    held.by_rule = &key;
     for (const int node : block.nodes) {
       const auto part = binding.bytes_by_node.find(node);
       given[node] = part == binding.bytes_by_node.end() ? 0 : part->second;
@@ -92,25 +92,25 @@ Books::Held Books::HoldByRule(const ContainerKey& key, const Binding& binding,
 }
 
 Books::Held Books::HoldByStatic(const MemoryBlock& block) {
-  Held held{.block = block, .parts = Hold(block, table_)};
+  Held held{.block = &block, .parts = Hold(block, table_)};
   held.lack_of_static = block.bytes - SumOf(held.parts);
   return held;
 }
 
 // Who is on one node and has what it was given never makes way, and needs nobody to.
 void Books::Enter(const Held& held) {
-  const auto flow = flows_.find(held.block.type);
   const bool lacks = held.lack_of_static > 0 || SumOf(held.lack) > 0;
-  if (flow == flows_.end() || (held.block.nodes.Count() == 1 && !lacks)) {
+  const auto flow = flows_.find(held.block->type);
+  if (flow == flows_.end() || (held.block->nodes.Count() == 1 && !lacks)) {
     return;
   }
-  const std::size_t holder = flow->second.Add(held.block.nodes, held.parts);
-  if (!held.by_rule.pod_uid.empty()) {
-    by_rule_.push_back({held.by_rule, holder});
+  const std::size_t holder = flow->second.Add(held.block->nodes, held.parts);
+  if (held.by_rule != nullptr) {
+    by_rule_.push_back({*held.by_rule, holder});
   }
   flow->second.Grow(holder, held.lack_of_static);
   for (const auto& [node, bytes] : held.lack) {
-    MoveLack(held.block.type, holder, node, bytes);
+    MoveLack(held.block->type, holder, node, bytes);
   }
 }
 

@@ -47,8 +47,8 @@ class Books {
  private:
   /// A block before the flows know it.
   struct Held {
-    ContainerKey by_rule;  ///< whose ordinary memory it is; no container's otherwise
-    MemoryBlock block;
+    const ContainerKey* by_rule = nullptr;  ///< whose ordinary memory it is; else null
+    const MemoryBlock* block;
     NodeBytes parts;
     NodeBytes lack;               ///< what nodes have given and do not have
     uint64_t lack_of_static = 0;  ///< that kubelet's table does not know

@@ -24,7 +24,7 @@ placement::TenantsByNode TenantsOf(const Bindings& bindings) {
   placement::TenantsByNode tenants;
   for (const auto& [key, binding] : bindings) {
     for (const int node : NodesOf(binding)) {
-      tenants[node].push_back(binding.tenant);
+      tenants[node].push_back(&binding.tenant);
     }
   }
   return tenants;

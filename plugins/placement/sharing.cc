@@ -19,8 +19,8 @@ bool MayShare(const Tenant& a, const Tenant& b) {
 NumaMask BarredNodes(const TenantsByNode& tenants, const Tenant& newcomer) {
   NumaMask barred;
   for (const auto& [node, standing] : tenants) {
-    const bool welcome = std::all_of(standing.begin(), standing.end(), [&](const Tenant& tenant) {
-      return MayShare(tenant, newcomer);
+    const bool welcome = std::all_of(standing.begin(), standing.end(), [&](const Tenant* tenant) {
+      return MayShare(*tenant, newcomer);
     });
     if (!welcome) {
       barred.Add(node);
@@ -39,11 +39,11 @@ std::vector<TopologyHint> KeptOrAll(std::vector<TopologyHint> fitting, const Num
   return fitting;
 }
 
-std::string NameOfEnemy(const std::vector<Tenant>& standing, const Tenant& newcomer) {
-  const auto enemy = std::find_if(standing.begin(), standing.end(), [&](const Tenant& tenant) {
-    return !MayShare(tenant, newcomer);
+std::string NameOfEnemy(const Tenants& standing, const Tenant& newcomer) {
+  const auto enemy = std::find_if(standing.begin(), standing.end(), [&](const Tenant* tenant) {
+    return !MayShare(*tenant, newcomer);
   });
-  return NameOf(*enemy);
+  return NameOf(**enemy);
 }
 
 std::string NameOf(const Tenant& tenant) {

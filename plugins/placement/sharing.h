@@ -40,8 +40,9 @@ struct Tenant {
 /// True when both tolerate each other; containers of one pod always do.
 bool MayShare(const Tenant& a, const Tenant& b);
 
-/// The tenants of each NUMA node.
-using TenantsByNode = std::map<int, std::vector<Tenant>>;
+/// Tenants of one NUMA node, who outlive this.
+using Tenants = std::vector<const Tenant*>;
+using TenantsByNode = std::map<int, Tenants>;
 
 /// The nodes that `newcomer` may not use because of the containers on them.
 NumaMask BarredNodes(const TenantsByNode& tenants, const Tenant& newcomer);
@@ -51,7 +52,7 @@ NumaMask BarredNodes(const TenantsByNode& tenants, const Tenant& newcomer);
 std::vector<TopologyHint> KeptOrAll(std::vector<TopologyHint> fitting, const NumaMask& nodes);
 
 /// The name of the first of `standing` that `newcomer` may not share a node with; there is one.
-std::string NameOfEnemy(const std::vector<Tenant>& standing, const Tenant& newcomer);
+std::string NameOfEnemy(const Tenants& standing, const Tenant& newcomer);
 
 /// "storage-service" or "a container without role", for messages.
 std::string NameOf(const Tenant& tenant);

@@ -8,25 +8,19 @@
 #include "api/base/section.h"
 #include "plugins/config/machine_config.h"
 #include "plugins/cpu/fit_config.h"
-#include "topology/machine_text.h"
+#include "plugins/cpu/instances.h"
 
 namespace qrm::scheduler {
 namespace {
 
 using config::Section;
 
-constexpr std::string_view kDescribed = "described:";
-
 // A node's own files are not the scheduler's.
 StatusOr<Machine> ReadMachine(const Section& section) {
-  QRM_ASSIGN_OR_RETURN(const std::string source, section.Text("machine", ""));
-  if (source.starts_with(kDescribed)) {
-    return ParseMachineText(std::string_view(source).substr(kDescribed.size()));
-  }
   QRM_ASSIGN_OR_RETURN(const config::MachineConfig machine, config::ParseMachineConfig(section));
-  if (machine.source.rfind("synthetic:", 0) != 0) {
+  if (!machine.source.starts_with("synthetic:") && !machine.source.starts_with("described:")) {
     return section.Error("machine", "is '" + machine.source + "', which only the node can read",
-                         "write synthetic:DESCRIPTION");
+                         "write synthetic:DESCRIPTION or described:TEXT");
   }
   return config::LoadMachine(machine);
 }
@@ -91,11 +85,10 @@ Status ReadPresent(const Section& section, NodeModel& model) {
   model.pools = cpu::InitialState(model.cpu).pools;
   QRM_ASSIGN_OR_RETURN(const Section resized, section.Child("pool-cpus"));
   for (const std::string& name : resized.Keys()) {
-    const auto pool = model.pools.find(name);
-    if (pool == model.pools.end()) {
+    if (cpu::FindPool(model.cpu, name) == nullptr) {
       return resized.Error(name, "is no pool", "name those of plugins.cpu.pools");
     }
-    QRM_ASSIGN_OR_RETURN(pool->second, resized.Parsed<CpuSet>(name, "CPU list", "0-3,8"));
+    QRM_ASSIGN_OR_RETURN(model.pools[name], resized.Parsed<CpuSet>(name, "CPU list", "0-3,8"));
   }
   return OkStatus();
 }

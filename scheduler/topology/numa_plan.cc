@@ -8,6 +8,7 @@
 #include "plugins/cpu/classify.h"
 #include "plugins/cpu/cpu_plugin.h"
 #include "plugins/cpu/elastic.h"
+#include "plugins/cpu/instances.h"
 #include "plugins/cpu/policy.h"
 #include "plugins/memory/memory_plugin.h"
 #include "plugins/memory/policy.h"

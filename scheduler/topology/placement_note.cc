@@ -23,6 +23,9 @@ json ToNote(const std::string& resource, const ResourceAllocation& allocation) {
               {"may_share", allocation.may_share},
               {"shares_of", allocation.shares_of}};
     }
+    if (!allocation.exclusive && !allocation.shares_of.empty()) {
+      return {{"shares_of", allocation.shares_of}};  // not where its rule would lead it
+    }
     return allocation.exclusive ? json(allocation.value) : json();
   }
   if (resource == memory::kResource) {
@@ -44,7 +47,11 @@ ResourceAllocation FromNote(const std::string& resource, const json& note) {
     return allocation;
   }
   if (resource == cpu::kResource) {
-    allocation.exclusive = true;
+    allocation.exclusive = note.is_string() || note.contains("cpus");
+    if (!allocation.exclusive) {
+      allocation.shares_of = note.at("shares_of").get<std::string>();
+      return allocation;
+    }
     if (note.is_string()) {
       allocation.value = note.get<std::string>();
       return allocation;

@@ -187,6 +187,7 @@ class RandomChanges {
     for (int i = Draw(3); i > 0; --i) {
       const std::string resource = Resource();
       put.record.requests[Resource()] = Draw(1000) / 3.0;
+      put.record.limits[Resource()] = Draw(1000) / 3.0;
       put.record.allocations[resource] = Allocation();
       if (Flip()) {
         put.record.origins[resource] = Origin();

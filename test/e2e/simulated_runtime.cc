@@ -2,6 +2,7 @@
 #include "test/e2e/simulated_runtime.h"
 
 #include <algorithm>
+#include <limits>
 #include <utility>
 
 #include "test/e2e/runtime_messages.h"
@@ -226,7 +227,7 @@ ScriptedRuntime::Inventory SimulatedRuntime::TakeInventory() const {
 
 void SimulatedRuntime::SetOffline(const CpuSet& cpus) {
   cri_.SetOffline(cpus);
-  const std::size_t updates = cri_.updates().size();
+  const std::size_t updates = cri_.update_count();
   const MutexLock lock(offline_mutex_);
   offline_.push_back({.updates = updates, .cpus = cpus});
 }
@@ -239,22 +240,25 @@ Status SimulatedRuntime::CheckOnline(const std::string& cpus) const {
              : Errorf(StatusCode::kUnknown, "write {} to cpuset.cpus: invalid argument", cpus);
 }
 
+std::vector<SimulatedRuntime::Offline> SimulatedRuntime::OfflineSoFar() const {
+  const MutexLock lock(offline_mutex_);
+  return offline_;
+}
+
 nri::LinuxCPU SimulatedRuntime::CpusetsOf(const Entry& entry) const {
   nri::LinuxCPU cpusets;
   cpusets.set_cpus(entry.adjustment.linux().resources().cpu().cpus());
   cpusets.set_mems(entry.adjustment.linux().resources().cpu().mems());
-  const std::vector<ScriptedCri::Update> updates = cri_.updates();
-  const MutexLock lock(offline_mutex_);
-  for (std::size_t i = 0; i <= updates.size(); ++i) {
-    for (const Offline& offline : offline_) {
-      if (offline.updates == i) {
-        cpusets.set_cpus(ToString(CpuSet::Parse(cpusets.cpus()).value() - offline.cpus));
-      }
+  const auto updates = cri_.UpdatesOf(entry.container.id());
+  const std::vector<Offline> all = OfflineSoFar();
+  auto offline = all.begin();
+  const auto take_off = [&](std::size_t before) {
+    for (; offline != all.end() && offline->updates <= before; ++offline) {
+      cpusets.set_cpus(ToString(CpuSet::Parse(cpusets.cpus()).value() - offline->cpus));
     }
-    if (i == updates.size() || updates[i].container_id() != entry.container.id()) {
-      continue;
-    }
-    const ScriptedCri::Update& update = updates[i];
+  };
+  for (const auto& [before, update] : updates) {
+    take_off(before);
     if (!update.linux().cpuset_cpus().empty()) {
       cpusets.set_cpus(update.linux().cpuset_cpus());
     }
@@ -262,6 +266,7 @@ nri::LinuxCPU SimulatedRuntime::CpusetsOf(const Entry& entry) const {
       cpusets.set_mems(update.linux().cpuset_mems());
     }
   }
+  take_off(std::numeric_limits<std::size_t>::max());
   return cpusets;
 }
 
@@ -378,8 +383,8 @@ cri::LinuxContainerResources SimulatedRuntime::Updated(const std::string& pod_na
       std::find_if(sandbox.entries.rbegin(), sandbox.entries.rend(),
                    [&](const Entry& entry) { return entry.container.name() == container; });
   cri::LinuxContainerResources values;
-  for (const ScriptedCri::Update& update : cri_.updates()) {
-    if (latest != sandbox.entries.rend() && update.container_id() == latest->container.id()) {
+  if (latest != sandbox.entries.rend()) {
+    for (const auto& [before, update] : cri_.UpdatesOf(latest->container.id())) {
       values.MergeFrom(update.linux());
     }
   }

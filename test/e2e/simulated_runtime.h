@@ -83,7 +83,7 @@ class SimulatedRuntime {
   /// What qrmd called over NRI of its own accord: nothing, or old runtimes deadlock.
   std::vector<std::string> unsolicited() const { return nri_.unsolicited(); }
   /// UpdateContainerResources calls so far.
-  std::size_t updates() const { return cri_.updates().size(); }
+  std::size_t updates() const { return cri_.update_count(); }
   /// The values that updates set on the pod's latest container of that name.
   ::runtime::v1::LinuxContainerResources Updated(const std::string& pod_name,
                                                  const std::string& container) const;
@@ -133,6 +133,7 @@ class SimulatedRuntime {
   Status Tell(nri::Event event, const nri::PodSandbox& pod, const nri::Container& container = {});
   /// The cpusets that the container has now, by its adjustment and the updates since.
   nri::LinuxCPU CpusetsOf(const Entry& entry) const;
+  std::vector<Offline> OfflineSoFar() const;
   ScriptedRuntime::Inventory TakeInventory() const;
   Status CheckOnline(const std::string& cpus) const;
 

@@ -1,6 +1,7 @@
 // Drives a plugin as the SDK and the manager do, without sockets or disk.
 #pragma once
 
+#include <algorithm>
 #include <map>
 #include <memory>
 #include <string>
@@ -14,7 +15,7 @@
 
 namespace qrm::test {
 
-/// One plugin, its grants, and a manager that takes the first hint.
+/// One plugin, its grants, and a manager that takes the first hint, of preferred ones if there are.
 class Drive {
  public:
   explicit Drive(std::unique_ptr<sdk::ResourcePlugin> plugin) : plugin_(std::move(plugin)) {}
@@ -31,7 +32,7 @@ class Drive {
     if (hints.IsImpossible()) {
       return Status(StatusCode::kResourceExhausted, "no hint");
     }
-    const TopologyHint hint = hints.hints().empty() ? TopologyHint() : hints.hints().front();
+    const TopologyHint hint = Chosen(hints.hints());
     QRM_ASSIGN_OR_RETURN(ResourceAllocation allocation, plugin_->Allocate(request, hint));
     grants_[request.key] = {.request = request, .allocation = allocation};
     return allocation;
@@ -76,6 +77,12 @@ class Drive {
   const sdk::Grants& grants() const { return grants_; }
 
  private:
+  static TopologyHint Chosen(const std::vector<TopologyHint>& hints) {
+    const auto preferred = std::find_if(hints.begin(), hints.end(),
+                                        [](const TopologyHint& hint) { return hint.preferred; });
+    return preferred != hints.end() ? *preferred : hints.empty() ? TopologyHint() : hints.front();
+  }
+
   std::unique_ptr<sdk::ResourcePlugin> plugin_;
   sdk::Grants grants_;
 };

@@ -348,6 +348,23 @@ std::vector<ScriptedCri::Update> ScriptedCri::updates() const {
   return impl_->updates;
 }
 
+std::size_t ScriptedCri::update_count() const {
+  const MutexLock lock(impl_->mutex);
+  return impl_->updates.size();
+}
+
+std::vector<std::pair<std::size_t, ScriptedCri::Update>> ScriptedCri::UpdatesOf(
+    const std::string& container_id) const {
+  const MutexLock lock(impl_->mutex);
+  std::vector<std::pair<std::size_t, Update>> of_container;
+  for (std::size_t i = 0; i < impl_->updates.size(); ++i) {
+    if (impl_->updates[i].container_id() == container_id) {
+      of_container.emplace_back(i, impl_->updates[i]);
+    }
+  }
+  return of_container;
+}
+
 void ScriptedCri::FailUpdates(const Status& status) {
   const MutexLock lock(impl_->mutex);
   impl_->update_result = status;

@@ -2,9 +2,11 @@
 #pragma once
 
 #include <chrono>
+#include <cstddef>
 #include <functional>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "api/base/status.h"
@@ -61,6 +63,9 @@ class ScriptedCri {
 
   /// Every update so far, in the order they came.
   std::vector<Update> updates() const;
+  std::size_t update_count() const;
+  /// Those of one container, each with the number of all updates that came before it.
+  std::vector<std::pair<std::size_t, Update>> UpdatesOf(const std::string& container_id) const;
   /// The next updates fail with this; an OK status ends that.
   void FailUpdates(const Status& status);
   /// Updates to a cpuset that names one of `cpus` fail from now on, as the kernel's cgroup v1 has

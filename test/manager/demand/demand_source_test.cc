@@ -115,6 +115,16 @@ TEST(CgroupEstimateTest, RequestsTheMemoryLimit) {
   EXPECT_EQ(demand.source, "estimate");
 }
 
+TEST(CgroupEstimateTest, TakesTheQuotaForTheCpuLimit) {
+  RuntimeContainer container = Container();
+  EXPECT_TRUE(Find(Pod(), container).limits.empty());
+  container.resources.cpu_quota_us = 250'000;
+  container.resources.cpu_period_us = 100'000;
+  EXPECT_EQ(Find(Pod(), container).limits.at("cpu"), 2.5);
+  container.resources.cpu_quota_us = -1;
+  EXPECT_TRUE(Find(Pod(), container).limits.empty());
+}
+
 TEST(CgroupEstimateTest, ReadsRoleAndTypeFromLabelFirstThenAnnotations) {
   RuntimePod pod = Pod();
   pod.annotations = {{"kubernetes.io/pod-role", "from-annotation"},

@@ -221,6 +221,16 @@ TEST(RefineTest, LeavesContainersOutsideTheSpecToTheEstimate) {
   EXPECT_FALSE(Refine(estimate, *ReadManifest(Manifest()), "", "x").has_value());
 }
 
+TEST(RefineTest, TakesTheLimitsOfTheSpec) {
+  PodManifest manifest = Manifest();
+  manifest.containers = {
+      {.name = "main", .resources = {.requests = {{"cpu", "500m"}}, .limits = {{"cpu", "2"}}}}};
+  const ContainerDemand estimate{.container = "main", .limits = {{"cpu", 7}}};
+  const ContainerDemand demand =
+      Refine(estimate, *ReadManifest(manifest), "", "x").value_or(ContainerDemand());
+  EXPECT_THAT(demand.limits, ElementsAre(Pair("cpu", 2)));
+}
+
 TEST(RefineTest, PlacesAnEphemeralContainerAlone) {
   PodManifest manifest = Manifest();
   manifest.ephemeral_containers = {{.name = "debug"}};

@@ -41,6 +41,15 @@ TEST(ResizedDemandTest, MemoryOfAGuaranteedPodIsTheLimit) {
   EXPECT_EQ(After({{"memory", 100}}, told).at("memory"), 100);
 }
 
+TEST(ResizedDemandTest, LimitIsTheQuotaThatItNowHas) {
+  ContainerDemand demand;
+  demand.limits = {{"cpu", 4}, {"nic", 1}};
+  EXPECT_EQ(ResizedDemand(demand, Shares(1024)).limits, (Requests{{"cpu", 0.5}, {"nic", 1}}));
+  EXPECT_EQ(ResizedDemand(demand, {.cpu_quota_us = -1, .cpu_period_us = 100000}).limits,
+            (Requests{{"nic", 1}}));
+  EXPECT_EQ(ResizedDemand(demand, {.cpu_period_us = 100000}).limits, demand.limits);
+}
+
 TEST(ResizedDemandTest, ValuesOfSomebodyElseTellNoRequest) {
   EXPECT_EQ(After({{"cpu", 0.5}}, {.cpu_shares = 1024}), (Requests{{"cpu", 0.5}}));
 }

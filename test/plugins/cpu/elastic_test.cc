@@ -330,7 +330,7 @@ const RefusedCase kRefused[] = {
     {"MaxBelowMin", "pools: {a: {size: {min: 4, max: 2}}}", "max is 2, but min is 4"},
     {"MaxOfNone", "pools: {a: {size: {max: 0}}}", "at least 1"},
     {"TooMany", "pools: {a: {size: {min: 100000}}}", "more than any machine has"},
-    {"PerLimit", "pools: {a: {size: {per: limit}}}", "which plugins are not told"},
+    {"PerUse", "pools: {a: {size: {per: use}}}", "per is 'use'"},
     {"BadRatio", "pools: {a: {size: {ratio: much}}}", "no percentage"},
     {"NoRatio", "pools: {a: {size: {ratio: 0%}}}", "no percentage"},
     {"BadRound", "pools: {a: {size: {round: node}}}", "cpu or core or l3"},

@@ -1,0 +1,70 @@
+// Names instances after whom they are for.
+#include "plugins/cpu/instances.h"
+
+#include <optional>
+
+#include <fmt/format.h>
+
+namespace qrm::cpu {
+namespace {
+
+constexpr char kSeparator = '/';  // in no name of a configured pool
+
+bool IsInstance(std::string_view pool) {
+  return pool.find(kSeparator) != std::string_view::npos;
+}
+
+StatusOr<std::string> GroupOf(const InstanceRule& rule, const std::string& pool,
+                              const ContainerRequest& request) {
+  switch (rule.by) {
+    case InstanceRule::By::kPod:
+      return fmt::format("{}/{}", request.pod_namespace, request.pod_name);
+    case InstanceRule::By::kContainer:
+      return fmt::format("{}/{}/{}", request.pod_namespace, request.pod_name,
+                         request.key.container);
+    case InstanceRule::By::kNamespace:
+      return request.pod_namespace;
+    case InstanceRule::By::kLabel:
+      break;
+  }
+  const auto label = request.labels.find(rule.label);
+  if (label == request.labels.end() || label->second.empty()) {
+    return Errorf(StatusCode::kInvalidArgument,
+                  "cannot place container {} of pod {}/{}: pool {} has an instance for each value "
+                  "of label {}, which the pod lacks; give it the label, or lead it elsewhere",
+                  request.key.container, request.pod_namespace, request.pod_name, pool, rule.label);
+  }
+  return label->second;
+}
+
+}  // namespace
+
+std::string_view ConfiguredName(std::string_view pool) {
+  return pool.substr(0, pool.find(kSeparator));
+}
+
+const PoolConfig* FindPool(const CpuPluginConfig& config, std::string_view pool) {
+  const auto found = config.pools.find(std::string(ConfiguredName(pool)));
+  const bool there =
+      found != config.pools.end() && found->second.instances.has_value() == IsInstance(pool);
+  return there ? &found->second : nullptr;
+}
+
+bool IsElastic(const CpuPluginConfig& config, std::string_view pool) {
+  const PoolConfig* const found = FindPool(config, pool);
+  return found != nullptr && found->size.has_value();
+}
+
+StatusOr<std::string> PoolFor(const CpuPluginConfig& config, const std::string& pool,
+                              const ContainerRequest& request) {
+  const auto found = config.pools.find(pool);
+  const std::optional<InstanceRule> rule =
+      found == config.pools.end() ? std::nullopt : found->second.instances;
+  if (!rule.has_value()) {
+    return pool;
+  }
+  QRM_ASSIGN_OR_RETURN(const std::string group, GroupOf(*rule, pool, request));
+  return fmt::format("{}{}{}", pool, kSeparator, group);
+}
+
+}  // namespace qrm::cpu

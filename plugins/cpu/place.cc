@@ -1,0 +1,155 @@
+// Chooses CPUs from what a rule prefers to what it merely allows.
+#include "plugins/cpu/place.h"
+
+#include <algorithm>
+#include <vector>
+
+#include "plugins/cpu/pick.h"
+
+namespace qrm::cpu {
+namespace {
+
+/// The CPUs of those of `groups` of which every CPU is in `available`, but for offline ones.
+CpuSet WholeOnes(const std::vector<CpuGroup>& groups, const CpuSet& available,
+                 const CpuSet& offline) {
+  CpuSet whole;
+  for (const CpuGroup& group : groups) {
+    if ((group.cpus - offline).IsSubsetOf(available)) {
+      whole |= group.cpus;
+    }
+  }
+  return whole;
+}
+
+/// The node among those with CPUs of `among` that has fewest (or most) of `own`; the lowest number
+/// of several.
+template <typename Better>
+CpuSet NodeCpusBy(const Machine& machine, const CpuSet& own, const CpuSet& among, Better better) {
+  const NumaNode* best = nullptr;
+  for (const NumaNode& node : machine.nodes()) {
+    if (node.cpus.Intersects(among) &&
+        (best == nullptr || better((node.cpus & own).Count(), (best->cpus & own).Count()))) {
+      best = &node;
+    }
+  }
+  return best == nullptr ? CpuSet() : best->cpus;
+}
+
+/// How many CPUs are taken at once when they are spread: a core's, where cores stay whole.
+int StepOf(const Surroundings& around, const CpuSet& cpus) {
+  return around.rule.OwnsWholeCores() ? ThreadsPerCore(around.machine, cpus) : 1;
+}
+
+CpuSet PickEvenly(const Surroundings& around, const CpuSet& own, const CpuSet& free, int count) {
+  CpuSet taken;
+  while (taken.Count() < count) {
+    const CpuSet left = free - taken;
+    const CpuSet node = NodeCpusBy(around.machine, own | taken, left, std::less<>());
+    const CpuSet more = PickCpus(around.machine, (own | taken) & node, left & node,
+                                 std::min(StepOf(around, left), count - taken.Count()));
+    if (more.Empty()) {
+      break;
+    }
+    taken |= more;
+  }
+  return taken;
+}
+
+CpuSet DropEvenly(const Surroundings& around, const CpuSet& own, int count) {
+  CpuSet dropped;
+  while (dropped.Count() < std::min(count, own.Count())) {
+    const CpuSet left = own - dropped;
+    const CpuSet node = NodeCpusBy(around.machine, left, left, std::greater<>());
+    dropped |= DropCpus(around.machine, left & node,
+                        std::min(StepOf(around, left), count - dropped.Count()));
+  }
+  return dropped;
+}
+
+/// What the rule prefers: each set is one wish more than the one after it, the last all CPUs.
+std::vector<CpuSet> Preferences(const Surroundings& around, const CpuSet& available) {
+  const CpuSet kind = CpusOfKind(around.machine, around.rule.core);
+  std::vector<CpuSet> sets = {kind - around.avoided, kind, around.machine.cpu_set()};
+  if (around.rule.align_l3) {
+    const CpuSet whole = WholeOnes(around.machine.l3s(), available, around.offline);
+    sets.insert(sets.begin(), sets.front() & whole);
+  }
+  return sets;
+}
+
+}  // namespace
+
+CpuSet CpusOfKind(const Machine& machine, PlaceRule::Core kind) {
+  const int highest = machine.highest_core_kind();
+  if (kind == PlaceRule::Core::kAny || highest == 0) {
+    return machine.cpu_set();
+  }
+  CpuSet cpus;
+  for (const Cpu& cpu : machine.cpus()) {
+    if ((cpu.core_kind == highest) == (kind == PlaceRule::Core::kPerformance)) {
+      cpus.Add(cpu.id);
+    }
+  }
+  return cpus;
+}
+
+CpuSet WholeCores(const Machine& machine, const CpuSet& offline, const CpuSet& cpus) {
+  return cpus & WholeOnes(machine.cores(), cpus, offline);
+}
+
+int ThreadsPerCore(const Machine& machine, const CpuSet& cpus) {
+  int threads = 1;
+  for (const CpuGroup& core : machine.cores()) {
+    threads = std::max(threads, (core.cpus & cpus).Count());
+  }
+  return threads;
+}
+
+CpuSet PickPlaced(const Surroundings& around, const CpuSet& own, const CpuSet& free, int count) {
+  CpuSet usable = free;
+  if (around.rule.OwnsWholeCores()) {
+    usable &= WholeCores(around.machine, around.offline, own | free);
+  }
+  CpuSet taken;
+  for (const CpuSet& preferred : Preferences(around, own | usable)) {
+    const CpuSet from = (usable & preferred) - taken;
+    const int missing = count - taken.Count();
+    if (missing <= 0) {
+      break;
+    }
+    taken |= around.rule.numa == PlaceRule::Numa::kEven
+                 ? PickEvenly(around, own | taken, from, missing)
+                 : PickCpus(around.machine, own | taken, from, missing);
+  }
+  return taken;
+}
+
+CpuSet DropPlaced(const Surroundings& around, const CpuSet& own, int count) {
+  CpuSet dropped;
+  for (const CpuSet& preferred : {CpusOfKind(around.machine, around.rule.core),
+                                  around.machine.cpu_set() - around.avoided, CpuSet()}) {
+    const CpuSet from = own - preferred - dropped;
+    const int surplus = count - dropped.Count();
+    if (surplus <= 0) {
+      break;
+    }
+    dropped |= around.rule.numa == PlaceRule::Numa::kEven ? DropEvenly(around, from, surplus)
+                                                          : DropCpus(around.machine, from, surplus);
+  }
+  return dropped;
+}
+
+CpuSet ThreadsInUse(const Machine& machine, const PlaceRule& rule, const CpuSet& cpus) {
+  if (rule.threads != PlaceRule::Threads::kOnePerCore) {
+    return cpus;
+  }
+  CpuSet used;
+  for (const CpuGroup& core : machine.cores()) {
+    if (const CpuSet own = core.cpus & cpus; !own.Empty()) {
+      used.Add(own.First());
+    }
+  }
+  return used;
+}
+
+}  // namespace qrm::cpu

@@ -1,0 +1,255 @@
+// Chooses NUMA nodes for pools, and shares each region among those that have no other.
+#include "plugins/cpu/regions.h"
+
+#include <algorithm>
+#include <optional>
+#include <tuple>
+#include <utility>
+#include <vector>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "plugins/cpu/instances.h"
+#include "plugins/cpu/place.h"
+#include "plugins/cpu/pool_asks.h"
+
+namespace qrm::cpu {
+namespace {
+
+PlaceRule RuleOf(const View& view, const std::string& pool) {
+  const PoolConfig* const config = FindPool(view.config, pool);
+  return config == nullptr ? PlaceRule() : config->place;
+}
+
+bool PacksNodes(const View& view, const std::string& pool) {
+  const PoolConfig* const config = FindPool(view.config, pool);
+  return config == nullptr || !config->instances.has_value() ||
+         config->instances->fill == InstanceRule::Fill::kPacked;
+}
+
+/// Those of `shared` that are of the kind that `rule` requires.
+CpuSet KindOf(const Machine& machine, const PlaceRule& rule, const CpuSet& shared) {
+  return rule.core_required ? shared & CpusOfKind(machine, rule.core) : shared;
+}
+
+/// The node with most of `cpus`; the lowest number of several.
+std::optional<int> NodeOfMost(const Machine& machine, const CpuSet& cpus) {
+  std::optional<int> best;
+  int most = 0;
+  for (const NumaNode& node : machine.nodes()) {
+    if (const int here = (node.cpus & cpus).Count(); here > most) {
+      best = node.id;
+      most = here;
+    }
+  }
+  return best;
+}
+
+/// What pools that must stay on one node ask for.
+struct Asked {
+  int firm = 0;
+  int wish = 0;
+};
+using AskedByNode = std::map<int, Asked>;
+
+/// A pool that has no node yet.
+struct Homeless {
+  const CpuSet& may;  ///< what it may have
+  const PoolAsk& ask;
+  bool packs;
+  NumaMask hint;  ///< nodes that were chosen for it; empty: any
+};
+
+/// Where it has what is requested of it; there, if it can be, what it wishes for; and there by the
+/// rule.
+std::optional<int> ChooseHome(const Machine& machine, const Homeless& pool,
+                              const AskedByNode& asked) {
+  std::optional<int> best;
+  std::tuple<bool, bool, bool, int> least;
+  for (const NumaNode& node : machine.nodes()) {
+    const int all = (node.cpus & pool.may).Count();
+    if (all == 0) {
+      continue;
+    }
+    const auto found = asked.find(node.id);
+    const Asked others = found == asked.end() ? Asked() : found->second;
+    const int left = all - others.wish;
+    const bool fits = left >= pool.ask.wish;
+    const bool hinted = pool.hint.Empty() || pool.hint.Has(node.id);
+    const auto cost = std::tuple(!hinted, all - others.firm < pool.ask.firm, !fits,
+                                 pool.packs && fits ? left : -left);
+    if (!best.has_value() || cost < least) {
+      best = node.id;
+      least = cost;
+    }
+  }
+  return best;
+}
+
+void StayOn(const Machine& machine, int node, const PoolAsk& ask, CpuSet& region,
+            AskedByNode& asked) {
+  region &= machine.FindNode(node)->cpus;
+  asked[node].firm += ask.firm;
+  asked[node].wish += ask.wish;
+}
+
+/// What containers request of pools that have no CPUs but those of `region`.
+int RequestedWithin(const PoolAsks& asks, const Regions& regions, const CpuSet& region) {
+  int requested = 0;
+  for (const auto& [name, ask] : asks) {
+    requested += regions.at(name).IsSubsetOf(region) ? ask.firm : 0;
+  }
+  return requested;
+}
+
+/// Each region once, the smallest first.
+std::vector<CpuSet> Distinct(const Regions& regions) {
+  std::vector<CpuSet> distinct;
+  for (const auto& [name, region] : regions) {
+    if (std::find(distinct.begin(), distinct.end(), region) == distinct.end()) {
+      distinct.push_back(region);
+    }
+  }
+  std::stable_sort(distinct.begin(), distinct.end(),
+                   [](const CpuSet& a, const CpuSet& b) { return a.Count() < b.Count(); });
+  return distinct;
+}
+
+/// The same, but that pools which wish for more than is requested of them get the requests before
+/// others get more, where all of them have room.
+PoolAsks RequestsFirst(PoolAsks asks, int capacity) {
+  int sum = 0;
+  for (const auto& [name, ask] : asks) {
+    sum += ask.wish > ask.firm ? std::max(ask.min, ask.firm) : ask.min;
+  }
+  for (auto& [name, ask] : asks) {
+    if (ask.wish > ask.firm && sum <= capacity) {
+      ask.min = std::max(ask.min, ask.firm);
+    }
+  }
+  return asks;
+}
+
+std::string NameOf(PlaceRule::Core kind) {
+  switch (kind) {
+    case PlaceRule::Core::kPerformance:
+      return "performance cores";
+    case PlaceRule::Core::kEfficient:
+      return "efficient cores";
+    case PlaceRule::Core::kAny:
+      break;
+  }
+  return "cores";
+}
+
+void SortByPriority(const PoolAsks& asks, std::vector<std::string>& pools) {
+  std::stable_sort(pools.begin(), pools.end(), [&](const auto& a, const auto& b) {
+    return asks.at(a).priority > asks.at(b).priority;
+  });
+}
+
+/// "node 0: 8 of 32 left, node 1: 2 of 32 left"
+std::string LeftByNode(const View& view, const PoolAsks& others, const CpuSet& may) {
+  const Regions regions = RegionsOf(view, others, may, nullptr);
+  std::vector<std::string> parts;
+  for (const NumaNode& node : view.machine.nodes()) {
+    const CpuSet here = node.cpus & may;
+    parts.push_back(fmt::format("node {}: {} of {} left", node.id,
+                                here.Count() - RequestedWithin(others, regions, here),
+                                here.Count()));
+  }
+  return fmt::format("{}", fmt::join(parts, ", "));
+}
+
+}  // namespace
+
+Regions RegionsOf(const View& view, const PoolAsks& asks, const CpuSet& shared,
+                  const Newcomer* newcomer) {
+  Regions regions;
+  AskedByNode asked;
+  std::vector<std::string> homeless;
+  for (const auto& [name, ask] : asks) {
+    const PlaceRule rule = RuleOf(view, name);
+    CpuSet& region = regions[name];
+    region = KindOf(view.machine, rule, shared);
+    if (!rule.numa_required) {
+      continue;
+    }
+    const auto held = view.state.pools.find(name);
+    if (const auto home = held == view.state.pools.end()
+                              ? std::nullopt
+                              : NodeOfMost(view.machine, held->second & region);
+        home.has_value()) {
+      StayOn(view.machine, *home, ask, region, asked);
+    } else {
+      homeless.push_back(name);
+    }
+  }
+  SortByPriority(asks, homeless);
+  for (const std::string& name : homeless) {
+    const bool comes = newcomer != nullptr && newcomer->guest.pool == name;
+    CpuSet& region = regions.at(name);
+    const Homeless pool = {.may = region,
+                           .ask = asks.at(name),
+                           .packs = PacksNodes(view, name),
+                           .hint = comes ? newcomer->hint : NumaMask()};
+    if (const auto home = ChooseHome(view.machine, pool, asked); home.has_value()) {
+      StayOn(view.machine, *home, asks.at(name), region, asked);
+    }
+  }
+  return regions;
+}
+
+PoolSizes SizesWithin(PoolAsks asks, const Regions& regions,
+                      const std::map<std::string, PoolHeld>& held, int capacity) {
+  for (const CpuSet& region : Distinct(regions)) {
+    if (region.Count() >= capacity) {
+      break;  // what all share bounds it
+    }
+    PoolAsks within;
+    for (const auto& [name, ask] : asks) {
+      if (regions.at(name).IsSubsetOf(region)) {
+        within.insert({name, ask});
+      }
+    }
+    const PoolSizes sizes =
+        SettlePools(RequestsFirst(std::move(within), region.Count()), held, region.Count());
+    for (const auto& [name, size] : sizes) {
+      PoolAsk& ask = asks.at(name);
+      ask.max = std::min(ask.max, size);
+      ask.wish = std::min(ask.wish, size);
+      ask.min = std::min(ask.min, size);
+    }
+  }
+  return SettlePools(RequestsFirst(std::move(asks), capacity), held, capacity);
+}
+
+int LargestRegion(const Machine& machine, const PlaceRule& rule, const CpuSet& shared) {
+  const CpuSet may = KindOf(machine, rule, shared);
+  if (!rule.numa_required) {
+    return may.Count();
+  }
+  int largest = 0;
+  for (const NumaNode& node : machine.nodes()) {
+    largest = std::max(largest, (node.cpus & may).Count());
+  }
+  return largest;
+}
+
+Status CheckRegion(const View& view, const PoolAsks& asks, const Regions& regions,
+                   const std::string& pool) {
+  const PlaceRule rule = RuleOf(view, pool);
+  const CpuSet& region = regions.at(pool);
+  if ((!rule.numa_required && !rule.core_required) ||
+      RequestedWithin(asks, regions, region) <= region.Count()) {
+    return OkStatus();
+  }
+  PoolAsks others = asks;
+  others.erase(pool);
+  return Errorf(StatusCode::kResourceExhausted, "pool {} wants {} CPUs of {}{} ({})", pool,
+                asks.at(pool).firm, rule.numa_required ? "one NUMA node's " : "", NameOf(rule.core),
+                LeftByNode(view, others, KindOf(view.machine, rule, ElasticCpus(view))));
+}
+
+}  // namespace qrm::cpu

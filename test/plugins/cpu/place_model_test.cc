@@ -1,0 +1,221 @@
+// Random histories of pools with places and instances on random machines, some with two kinds of
+// cores, checked against what the rules promise. QRM_POOL_HISTORIES=17000 plays a million steps.
+#include <chrono>
+#include <cstdlib>
+#include <map>
+#include <memory>
+#include <string>
+#include <utility>
+
+#include <fmt/format.h>
+#include <gtest/gtest.h>
+
+#include "plugins/cpu/instances.h"
+#include "plugins/cpu/place.h"
+#include "test/plugins/cpu/drawn_node.h"
+#include "test/plugins/cpu/made_plugin.h"
+#include "test/plugins/plugin_driver.h"
+#include "test/support/manual_clock.h"
+#include "test/support/rounds.h"
+
+namespace qrm::cpu {
+namespace {
+
+using test::Drive;
+using test::Request;
+
+constexpr const char* kRoles[] = {"a", "b", "c", "own", ""};
+
+/// Half of the machines have efficient cores behind the others.
+Machine DrawKinds(Dice& dice) {
+  MachineParts parts = DrawMachine(dice);
+  if (dice.OneIn(2)) {
+    for (Cpu& cpu : parts.cpus) {
+      cpu.core_kind = cpu.core < static_cast<int>(parts.cpus.size()) / 2 ? 1 : 0;
+    }
+  }
+  return Machine(std::move(parts));
+}
+
+std::string DrawPlace(Dice& dice, const char* other) {
+  constexpr const char* kNodes[] = {"any", "one", "fewest", "even"};
+  constexpr const char* kKinds[] = {"any", "performance", "efficient"};
+  constexpr const char* kThreads[] = {"all", "whole-cores", "one-per-core"};
+  const int node = dice.Below(4);
+  const int kind = dice.Below(3);
+  std::string required;
+  required += node == 1 && dice.OneIn(2) ? "numa," : "";
+  required += kind != 0 && dice.OneIn(2) ? "core," : "";
+  return fmt::format(", place: {{numa: {}, core: {}, threads: {}, align-l3: {}, require: [{}]{}}}",
+                     kNodes[node], kKinds[kind], kThreads[dice.Below(3)], dice.OneIn(2), required,
+                     dice.OneIn(3) ? fmt::format(", avoid: {{share: l3, with: {}}}", other) : "");
+}
+
+std::string DrawInstances(Dice& dice) {
+  constexpr const char* kBy[] = {"pod", "container", "namespace", "label:team"};
+  return dice.OneIn(2)
+             ? fmt::format(", instances: {{by: \"{}\", max: {}, fill: {}}}", kBy[dice.Below(4)],
+                           1 + dice.Below(3), dice.OneIn(2) ? "packed" : "balanced")
+             : "";
+}
+
+std::string DrawPlaces(Dice& dice, int cpus) {
+  std::string text = "roles: {own: {numa: any, share-numa-with: [\"*\"]}}\n";
+  text += dice.OneIn(2) ? "on-full: default-pool\n" : "";
+  text += "pools:\n";
+  for (const auto& [pool, next] : {std::pair("a", "b"), std::pair("b", "c"), std::pair("c", "a")}) {
+    text += fmt::format("  {}: {{size: {{max: {}, step: {}}}, priority: {}, roles: [{}]{}{}}}\n",
+                        pool, 1 + dice.Below(cpus), dice.Below(3), dice.Below(2), pool,
+                        DrawPlace(dice, next), DrawInstances(dice));
+  }
+  return dice.OneIn(2) ? text + "  default: {size: {min: 1}}\n" : text;
+}
+
+class History {
+ public:
+  explicit History(unsigned seed)
+      : dice_(seed),
+        machine_(DrawKinds(dice_)),
+        text_(DrawPlaces(dice_, machine_.cpu_set().Count())),
+        config_(Config(text_)),
+        drive_(std::make_unique<Drive>(MakePlugin())) {}
+
+  const std::string& text() const { return text_; }
+  int admitted() const { return admitted_; }
+
+  void Step() {
+    const std::string before = Exported();
+    switch (dice_.Below(8)) {
+      case 0:
+      case 1:
+        drive_->RemovePod(fmt::format("pod{}", dice_.Below(pods_ + 1)));
+        break;
+      case 2:
+        clock_.Advance(std::chrono::seconds(20 + dice_.Below(40)));
+        drive_->Reconcile();
+        break;
+      case 3:
+        drive_ = std::make_unique<Drive>(MakePlugin(), *drive_);
+        ASSERT_EQ(Exported(), before) << "a restart moved something";
+        break;
+      default:
+        AdmitOne(before);
+    }
+    Check();
+  }
+
+  /// Planning again changes nothing once nothing is to shrink.
+  void Converge() {
+    for (int left = 2 * machine_.cpu_set().Count() + 4; left > 0; --left) {
+      clock_.Advance(std::chrono::seconds(31));
+      drive_->Reconcile();
+    }
+    const std::string rest = Exported();
+    clock_.Advance(std::chrono::seconds(31));
+    drive_->Reconcile();
+    ASSERT_EQ(Exported(), rest);
+    Check();
+  }
+
+ private:
+  std::unique_ptr<sdk::ResourcePlugin> MakePlugin() {
+    return *MakeCpuPlugin(config_, machine_, clock_);
+  }
+  std::string Exported() const { return std::as_const(*drive_).plugin().ExportState({}); }
+
+  void AdmitOne(const std::string& before) {
+    const std::string role = kRoles[dice_.Below(5)];
+    const double cpus = role == "own" ? 1 + dice_.Below(3) : dice_.Below(60) / 10.0;
+    ContainerRequest request = Request(fmt::format("pod{}", pods_++), role, "cpu", cpus);
+    request.pod_namespace = fmt::format("ns{}", dice_.Below(3));
+    request.labels["team"] = fmt::format("t{}", dice_.Below(3));
+    const StatusOr<HintList> hints = drive_->plugin().Hints(request);
+    if (hints.ok() && !hints->hints().empty()) {
+      const TopologyHint& hint =
+          hints->hints()[dice_.Below(static_cast<int>(hints->hints().size()))];
+      const auto given = drive_->plugin().Allocate(request, hint);
+      ASSERT_TRUE(given.ok()) << "a hint that was offered does not hold: " << given.status();
+      drive_->Keep(request, given);
+      ++admitted_;
+      return;
+    }
+    const auto given = drive_->Admit(request);
+    if (given.ok()) {
+      ++admitted_;
+      return;
+    }
+    ASSERT_FALSE(hints.ok() && !hints->IsImpossible())
+        << "a hint that was offered does not hold: " << given.status();
+    ASSERT_EQ(Exported(), before) << "a refused container changed something";
+  }
+
+  void Check() {
+    CpuSet owned;
+    for (const sdk::Pool& pool : std::as_const(*drive_).plugin().Pools()) {
+      ASSERT_FALSE(pool.cpus.Intersects(owned)) << pool.name;
+      owned |= pool.cpus;
+      if (const PoolConfig* const config = FindPool(config_, pool.name); config != nullptr) {
+        ASSERT_NO_FATAL_FAILURE(CheckPlace(pool, *config));
+      }
+    }
+    for (const auto& [key, grant] : drive_->grants()) {
+      const CpuSet cpus = *CpuSet::Parse(grant.allocation.value);
+      ASSERT_FALSE(cpus.Empty()) << key.pod_uid;
+      if (grant.allocation.exclusive) {
+        ASSERT_FALSE(cpus.Intersects(owned)) << key.pod_uid;
+        owned |= cpus;
+      }
+    }
+    ASSERT_TRUE(owned.IsSubsetOf(machine_.cpu_set()));
+  }
+
+  void CheckPlace(const sdk::Pool& pool, const PoolConfig& config) {
+    const PlaceRule& rule = config.place;
+    if (rule.numa_required) {
+      ASSERT_LE(machine_.NodesOf(pool.cpus).Count(), 1) << pool.name;
+    }
+    if (rule.core_required) {
+      ASSERT_TRUE(pool.cpus.IsSubsetOf(CpusOfKind(machine_, rule.core))) << pool.name;
+    }
+    if (rule.OwnsWholeCores()) {
+      // Only where no whole core is to be had it has a part of one.
+      const CpuSet whole = WholeCores(machine_, {}, pool.cpus);
+      ASSERT_TRUE(whole == pool.cpus ||
+                  (whole.Empty() && pool.cpus.Count() <= ThreadsPerCore(machine_, pool.cpus)))
+          << pool.name << " has parts of cores";
+    }
+    ASSERT_TRUE(pool.containers == 0 || !pool.cpus.Empty()) << pool.name;
+  }
+
+  Dice dice_;
+  Machine machine_;
+  std::string text_;
+  CpuPluginConfig config_;
+  test::ManualClock clock_;
+  std::unique_ptr<Drive> drive_;
+  int pods_ = 0;
+  int admitted_ = 0;
+};
+
+int Histories() {
+  const char* const more = std::getenv("QRM_POOL_HISTORIES");
+  return more != nullptr ? std::atoi(more) : test::Rounds(60);
+}
+
+TEST(PlaceModelTest, RandomHistoriesKeepWhatPlacesPromise) {
+  const int histories = Histories();
+  int admitted = 0;
+  for (int seed = 1; seed <= histories; ++seed) {
+    History history(static_cast<unsigned>(seed));
+    for (int step = 0; step < 60; ++step) {
+      ASSERT_NO_FATAL_FAILURE(history.Step()) << "seed " << seed << ", step " << step << "\n"
+                                              << history.text();
+    }
+    ASSERT_NO_FATAL_FAILURE(history.Converge()) << "seed " << seed << "\n" << history.text();
+    admitted += history.admitted();
+  }
+  EXPECT_GT(admitted, 8 * histories);
+}
+
+}  // namespace
+}  // namespace qrm::cpu

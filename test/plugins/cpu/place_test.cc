@@ -1,0 +1,191 @@
+// Where elastic pools are: kinds of cores, threads, NUMA nodes, caches, and what is refused.
+#include "plugins/cpu/place.h"
+
+#include <string>
+#include <utility>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "test/plugins/cpu/elastic_fixture.h"
+
+namespace qrm::cpu {
+namespace {
+
+using test::Drive;
+using test::Request;
+using testing::AllOf;
+using testing::HasSubstr;
+
+/// 8 performance cores of two threads, CPUs 0-15, and 8 efficient ones, 16-23; one node.
+Machine Hybrid() {
+  MachineParts parts;
+  for (int cpu = 0; cpu < 24; ++cpu) {
+    const bool fast = cpu < 16;
+    parts.cpus.push_back(
+        {.id = cpu, .core = fast ? cpu - cpu % 2 : cpu, .core_kind = fast ? 1 : 0});
+  }
+  parts.nodes = {{.id = 0}};
+  return Machine(std::move(parts));
+}
+
+/// 8 L3 caches of 8 CPUs, each of four cores of two threads; one node.
+Machine Chiplets() {
+  MachineParts parts;
+  for (int cpu = 0; cpu < 64; ++cpu) {
+    parts.cpus.push_back({.id = cpu, .core = cpu - cpu % 2, .l3 = cpu - cpu % 8});
+  }
+  parts.nodes = {{.id = 0}};
+  return Machine(std::move(parts));
+}
+
+class PlaceTest : public ElasticPlugins {
+ protected:
+  Drive StartOn(const Machine& machine, const std::string& text) {
+    return Drive(MakeElastic(text, machine));
+  }
+};
+
+TEST_F(PlaceTest, TakesCoresOfItsKindBeforeOthers) {
+  Drive drive = StartOn(Hybrid(), R"(
+pools:
+  slow: {size: {min: 2}, roles: [slow], place: {core: efficient}}
+  fast: {size: {min: 2}, roles: [fast], place: {core: performance}}
+)");
+  EXPECT_EQ(ToString(Pool(drive, "slow")), "16-17");
+  EXPECT_EQ(ToString(Pool(drive, "fast")), "0-1");
+  Admit(drive, "a", "slow", 10);
+  EXPECT_TRUE(CpuSet::Range(16, 23).IsSubsetOf(Pool(drive, "slow")));
+  EXPECT_EQ(Size(drive, "slow"), 10);
+}
+
+TEST_F(PlaceTest, StaysOnCoresOfItsKindWhereRequired) {
+  Drive drive = StartOn(
+      Hybrid(),
+      "pools: {slow: {size: {min: 2}, roles: [slow], place: {core: efficient, require: core}}}");
+  Admit(drive, "a", "slow", 7);
+  const auto refused = drive.Admit(Request("b", "slow", "cpu", 2));
+  EXPECT_THAT(MessageOf(refused.status()),
+              AllOf(HasSubstr("pool slow wants 9 CPUs of efficient cores"),
+                    HasSubstr("node 0: 8 of 8 left")));
+  EXPECT_EQ(Size(drive, "slow"), 7);
+}
+
+TEST_F(PlaceTest, OneKindOfCoresIsEveryKind) {
+  Drive drive = Start(
+      "pools: {web: {size: {min: 2}, roles: [web], place: {core: efficient, require: [core]}}}");
+  Admit(drive, "a", "web", 40);
+  EXPECT_EQ(Size(drive, "web"), 40);
+}
+
+TEST_F(PlaceTest, OwnsWholeCoresAndRunsOnOneThreadOfEach) {
+  Drive drive =
+      Start("pools: {web: {size: {min: 2, max: 8}, roles: [web], place: {threads: one-per-core}}}");
+  EXPECT_EQ(ToString(Pool(drive, "web")), "0-1,32-33");
+  Admit(drive, "a", "web", 3);
+  EXPECT_EQ(ToString(Pool(drive, "web")), "0-2,32-34");
+  EXPECT_EQ(drive.Value("a"), "0-2");
+  Admit(drive, "b", "web", 20);
+  EXPECT_EQ(drive.Value("b"), "0-7");
+}
+
+TEST_F(PlaceTest, TakesNoPartOfACoreWhereCoresAreWhole) {
+  Drive drive = Start(R"(
+pools:
+  odd: {cpus: "0,33"}
+  web: {size: {min: 3}, roles: [web], place: {threads: whole-cores}}
+)");
+  EXPECT_EQ(ToString(Pool(drive, "web")), "2-3,34-35");
+}
+
+TEST_F(PlaceTest, SpreadsOverNodesWhereAskedTo) {
+  Drive drive = Start("pools: {web: {size: {min: 2, step: 2}, roles: [web], place: {numa: even}}}");
+  Admit(drive, "a", "web", 8);
+  EXPECT_EQ(ToString(Pool(drive, "web")), "0-1,16-17,32-33,48-49");
+  drive.RemovePod("a");
+  drive.Reconcile();
+  clock_.Advance(std::chrono::seconds(30));
+  drive.Reconcile();
+  EXPECT_EQ(Size(drive, "web"), 6);
+  EXPECT_EQ((Pool(drive, "web") & CpuSet::Range(16, 31)).Count() +
+                (Pool(drive, "web") & CpuSet::Range(48, 63)).Count(),
+            3);
+}
+
+TEST_F(PlaceTest, TakesWholeCachesAndStaysOutOfThoseOfWhomItAvoids) {
+  Drive drive = StartOn(Chiplets(), R"(
+rules: [{select: {label: {load: avx}}, pool: avx}, {select: {label: {slo: latency}}, pool: rt}]
+pools:
+  rt:  {size: {min: 8, round: l3}, instances: {by: "label:shard"}, place: {align-l3: true, avoid: {share: l3, with: [avx]}}}
+  avx: {size: {min: 4, max: 32}, place: {threads: whole-cores}}
+)");
+  const auto admit = [&](const std::string& pod, StringMap labels, double cpus) {
+    ContainerRequest request = Request(pod, "", "cpu", cpus);
+    request.labels = std::move(labels);
+    const auto admitted = drive.Admit(request);
+    ASSERT_TRUE(admitted.ok()) << admitted.status();
+  };
+  admit("a", {{"slo", "latency"}, {"shard", "a"}}, 10);
+  admit("b", {{"slo", "latency"}, {"shard", "b"}}, 6);
+  admit("c", {{"load", "avx"}}, 12);
+  EXPECT_EQ(ToString(Pool(drive, "rt/a")), "8-23");
+  EXPECT_EQ(ToString(Pool(drive, "rt/b")), "24-31");
+  EXPECT_EQ(ToString(Pool(drive, "avx")), "0-7,32-35");
+}
+
+TEST_F(PlaceTest, AvoidsWhomAvoidsIt) {
+  Drive drive = StartOn(Chiplets(), R"(
+pools:
+  a: {size: {min: 4}, place: {avoid: {share: l3, with: b}}}
+  b: {size: {min: 4}}
+)");
+  EXPECT_EQ(ToString(Pool(drive, "a")), "0-3");
+  EXPECT_EQ(ToString(Pool(drive, "b")), "8-11");
+}
+
+TEST_F(PlaceTest, MayShareWithWhomItAvoidsWhereThereIsNoOther) {
+  Drive drive = StartOn(Chiplets(), R"(
+pools:
+  a: {size: {min: 60}, place: {avoid: {share: l3, with: b}}}
+  b: {size: {min: 3}}
+)");
+  EXPECT_EQ(Size(drive, "a"), 60);
+  EXPECT_EQ(Size(drive, "b"), 3);
+}
+
+struct Mistake {
+  std::string name;
+  std::string pool;
+  std::string sentence;
+};
+
+class PlaceMistakeTest : public testing::TestWithParam<Mistake> {};
+
+TEST_P(PlaceMistakeTest, IsRefusedWithASentence) {
+  const auto section = config::Section::Parse(
+      "pools: {other: {size: {min: 1}}, p: {" + GetParam().pool + "}}", "cpu.yaml");
+  EXPECT_THAT(MessageOf(ParseCpuConfig(*section).status()), HasSubstr(GetParam().sentence));
+}
+
+const Mistake kMistakes[] = {
+    {"PlaceOfAList", "cpus: 1-2, place: {numa: one}", "place is for pools whose CPUs are chosen"},
+    {"UnknownNode", "size: {min: 1}, place: {numa: two}", "place.numa is 'two'"},
+    {"RequiresNodeWithoutOne", "size: {min: 1}, place: {require: numa}",
+     "require has 'numa', which place does not say"},
+    {"RequiresAnyCore", "size: {min: 1}, place: {numa: one, require: [numa, core]}",
+     "require has 'core', which place does not say"},
+    {"AvoidsNobody", "size: {min: 1}, place: {avoid: {share: l3}}", "with names nobody"},
+    {"AvoidsItself", "size: {min: 1}, place: {avoid: {with: p}}", "with has 'p', no other pool"},
+    {"InstancesOfAList", "cpus: 1-2, instances: {by: pod}",
+     "instances is for pools whose CPUs are chosen"},
+    {"InstancesByNothing", "size: {min: 1}, instances: {max: 2}",
+     "by is '', by which there are no instances"},
+    {"InstancesByAnEmptyLabel", "size: {min: 1}, instances: {by: 'label:'}",
+     "by is 'label:', by which there are no instances"},
+    {"NoInstance", "size: {min: 1}, instances: {by: pod, max: 0}", "max is '0'"},
+};
+INSTANTIATE_TEST_SUITE_P(Pools, PlaceMistakeTest, testing::ValuesIn(kMistakes),
+                         [](const auto& tested) { return tested.param.name; });
+
+}  // namespace
+}  // namespace qrm::cpu
