@@ -8,9 +8,9 @@
 #include <fmt/ranges.h>
 
 #include "api/base/check.h"
+#include "plugins/cpu/config/instances.h"
 #include "plugins/cpu/cpu_plugin.h"
 #include "plugins/cpu/fit_config.h"
-#include "plugins/cpu/instances.h"
 #include "plugins/cpu/pools.h"
 #include "plugins/memory/memory_plugin.h"
 #include "plugins/nic/config.h"

@@ -4,9 +4,9 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include "plugins/cpu/config/instances.h"
 #include "plugins/cpu/cpu_plugin.h"
 #include "plugins/cpu/fit_config.h"
-#include "plugins/cpu/instances.h"
 #include "plugins/cpu/pools.h"
 #include "plugins/nic/config.h"
 #include "plugins/nic/live_nics.h"

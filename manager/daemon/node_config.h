@@ -11,7 +11,7 @@
 #include "manager/admission/admission_options.h"
 #include "manager/daemon/builtin_plugins.h"
 #include "manager/demand/pod_keys.h"
-#include "plugins/cpu/config.h"
+#include "plugins/cpu/config/config.h"
 #include "topology/machine.h"
 
 namespace qrm::manager {

@@ -8,7 +8,7 @@
 
 #include "api/container_turns.h"
 #include "manager/state/allocation_check.h"
-#include "plugins/cpu/config.h"
+#include "plugins/cpu/config/config.h"
 #include "topology/hint_generation.h"
 
 namespace qrm::manager {

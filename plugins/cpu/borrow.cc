@@ -4,7 +4,7 @@
 #include <algorithm>
 #include <string>
 
-#include "plugins/cpu/instances.h"
+#include "plugins/cpu/config/instances.h"
 #include "plugins/cpu/pick.h"
 #include "plugins/cpu/place.h"
 

@@ -5,7 +5,7 @@
 
 #include "api/base/clock.h"
 #include "api/base/status.h"
-#include "plugins/cpu/config.h"
+#include "plugins/cpu/config/config.h"
 #include "plugins/sdk/plugin.h"
 #include "topology/machine.h"
 

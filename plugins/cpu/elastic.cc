@@ -6,7 +6,7 @@
 #include <utility>
 #include <vector>
 
-#include "plugins/cpu/instances.h"
+#include "plugins/cpu/config/instances.h"
 #include "plugins/cpu/pick.h"
 #include "plugins/cpu/place.h"
 #include "plugins/cpu/pool_asks.h"

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "api/base/status.h"
-#include "plugins/cpu/config.h"
+#include "plugins/cpu/config/config.h"
 #include "topology/machine.h"
 
 namespace qrm::cpu {

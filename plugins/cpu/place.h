@@ -2,7 +2,7 @@
 #pragma once
 
 #include "api/id_set.h"
-#include "plugins/cpu/pool_rules.h"
+#include "plugins/cpu/config/pool_rules.h"
 #include "topology/machine.h"
 
 namespace qrm::cpu {

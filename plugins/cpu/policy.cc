@@ -8,7 +8,7 @@
 #include <fmt/format.h>
 
 #include "plugins/cpu/allocations.h"
-#include "plugins/cpu/classify.h"
+#include "plugins/cpu/config/classify.h"
 #include "plugins/cpu/elastic.h"
 #include "plugins/cpu/pool_place.h"
 #include "plugins/cpu/room.h"

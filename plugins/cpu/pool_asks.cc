@@ -9,7 +9,7 @@
 #include <string_view>
 #include <unordered_map>
 
-#include "plugins/cpu/instances.h"
+#include "plugins/cpu/config/instances.h"
 #include "plugins/cpu/place.h"
 
 namespace qrm::cpu {

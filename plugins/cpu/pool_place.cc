@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "plugins/cpu/borrow.h"
+#include "plugins/cpu/config/instances.h"
 #include "plugins/cpu/elastic.h"
-#include "plugins/cpu/instances.h"
 #include "plugins/cpu/place.h"
 
 namespace qrm::cpu {

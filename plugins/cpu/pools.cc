@@ -7,8 +7,8 @@
 #include <fmt/ranges.h>
 #include <nlohmann/json.hpp>
 
+#include "plugins/cpu/config/instances.h"
 #include "plugins/cpu/elastic.h"
-#include "plugins/cpu/instances.h"
 
 namespace qrm::cpu {
 namespace {

@@ -4,7 +4,7 @@
 #include <string>
 
 #include "api/base/status.h"
-#include "plugins/cpu/config.h"
+#include "plugins/cpu/config/config.h"
 #include "plugins/cpu/state.h"
 #include "topology/machine.h"
 

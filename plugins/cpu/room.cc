@@ -38,6 +38,32 @@ Room RoomOf(const View& view, const ContainerRequest& request, const OwnRule& ow
   return room;
 }
 
+/// Whether a container could take all CPUs that the default pool, `pool`, has.
+bool CouldEmpty(const View& view, const Room& room, const ExclusiveRule& rule, const CpuSet& pool) {
+  const bool at_once =
+      rule.numa != placement::NumaSpan::kOne || view.machine.NodesOf(pool).Count() == 1;
+  return !pool.Empty() && pool.Count() <= room.count && pool.IsSubsetOf(room.free) && at_once;
+}
+
+/// Takes a CPU of the default pool out of `room` where a container could take its last one; with
+/// whole cores its core, one with few others.
+void LeaveDefaultPoolOne(const View& view, const ExclusiveRule& rule, Room& room) {
+  const CpuSet pool = PoolCpus(view, kDefaultPool) - view.offline;
+  const bool sized = view.state.pools.contains(kDefaultPool);  // then nobody takes its CPUs
+  if (sized || view.config.default_pool != kDefaultPool || !CouldEmpty(view, room, rule, pool)) {
+    return;
+  }
+  CpuSet least;
+  for (const int cpu : pool) {
+    const CpuSet lost = rule.whole_cores ? view.machine.CoresOf({cpu}) & room.free : CpuSet{cpu};
+    least = least.Empty() || lost.Count() < least.Count() ? lost : least;
+  }
+  room.free -= least;
+  for (auto& [node, free] : room.amounts.free) {
+    free = (view.machine.FindNode(node)->cpus & room.free).Count();
+  }
+}
+
 /// "node 0: storage-service stands there; node 1: 4 free", as error messages say it.
 std::string Describe(const View& view, const Room& room) {
   const placement::TenantsByNode tenants = TenantsOf(view);
@@ -76,6 +102,7 @@ std::vector<Room> RoomsOf(const View& view, const ContainerRequest& request, con
     rooms.push_back(RoomOf(
         view, request, own, count,
         {.all = view.machine.cpu_set() - view.config.reserved, .free = LeftCpus(view) | isolated}));
+    LeaveDefaultPoolOne(view, own.rule, rooms.back());
   }
   return rooms;
 }

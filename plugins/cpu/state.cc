@@ -8,9 +8,9 @@
 #include <fmt/format.h>
 
 #include "api/container_turns.h"
-#include "plugins/cpu/classify.h"
+#include "plugins/cpu/config/classify.h"
+#include "plugins/cpu/config/instances.h"
 #include "plugins/cpu/elastic.h"
-#include "plugins/cpu/instances.h"
 
 namespace qrm::cpu {
 namespace {

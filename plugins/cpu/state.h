@@ -8,7 +8,7 @@
 
 #include "api/id_set.h"
 #include "api/resource.h"
-#include "plugins/cpu/config.h"
+#include "plugins/cpu/config/config.h"
 #include "plugins/placement/sharing.h"
 #include "plugins/sdk/plugin.h"
 #include "topology/machine.h"

@@ -7,8 +7,8 @@
 
 #include "api/base/section.h"
 #include "plugins/config/machine_config.h"
+#include "plugins/cpu/config/instances.h"
 #include "plugins/cpu/fit_config.h"
-#include "plugins/cpu/instances.h"
 
 namespace qrm::scheduler {
 namespace {

@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "api/base/status.h"
-#include "plugins/cpu/config.h"
+#include "plugins/cpu/config/config.h"
 #include "plugins/cpu/state.h"
 #include "plugins/memory/config.h"
 #include "plugins/nic/config.h"

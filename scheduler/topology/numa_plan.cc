@@ -5,10 +5,10 @@
 #include <utility>
 #include <vector>
 
-#include "plugins/cpu/classify.h"
+#include "plugins/cpu/config/classify.h"
+#include "plugins/cpu/config/instances.h"
 #include "plugins/cpu/cpu_plugin.h"
 #include "plugins/cpu/elastic.h"
-#include "plugins/cpu/instances.h"
 #include "plugins/cpu/policy.h"
 #include "plugins/memory/memory_plugin.h"
 #include "plugins/memory/policy.h"

@@ -1,10 +1,12 @@
 // Hints of containers with CPUs of their own, against a search through all sets of CPUs of small
 // random machines: what is offered can be had, and where nothing is offered no set of CPUs is good.
 // QRM_HINT_QUESTIONS=1000000 asks a million times.
+#include <array>
 #include <bit>
 #include <cstdint>
 #include <cstdlib>
 #include <string>
+#include <string_view>
 #include <utility>
 
 #include <fmt/format.h>
@@ -41,7 +43,8 @@ struct Scene {
     machine = Machine(parts);
     one_node = dice.OneIn(2);
     whole_cores = dice.OneIn(2);
-    needs_isolated = dice.OneIn(3);
+    isolated_wish =
+        std::array{"never", "prefer", "require"}[static_cast<std::size_t>(dice.Below(3))];
     reserved = dice.OneIn(2) ? CpuSet{0} : CpuSet();
     for (const Cpu& cpu : parts.cpus) {
       if (dice.OneIn(5) && !reserved.Has(cpu.id)) {
@@ -58,13 +61,15 @@ struct Scene {
         "reserved-cpus: \"{}\"\nisolated-cpus: \"{}\"\nroles: {{own: {{numa: {}, whole-cores: {}, "
         "isolated: {}, share-numa-with: [\"*\"]}}}}\n",
         ToString(reserved), isolated.Empty() ? "none" : ToString(isolated),
-        one_node ? "one" : "fewest", whole_cores, needs_isolated ? "require" : "never");
+        one_node ? "one" : "fewest", whole_cores, isolated_wish);
   }
 
   /// Whether a container may have just `cpus`, by what the keys are documented to mean.
   bool IsGood(Bits cpus, Bits taken) const {
     const Bits others = BitsOf(machine.cpu_set()) & ~taken & ~BitsOf(reserved | isolated);
-    const Bits from = needs_isolated ? BitsOf(isolated) & ~taken : others;
+    const Bits alone = BitsOf(isolated) & ~taken;
+    const Bits from =
+        (isolated_wish == "never" ? 0 : alone) | (isolated_wish == "require" ? 0 : others);
     if ((cpus & ~from) != 0) {
       return false;
     }
@@ -107,7 +112,7 @@ struct Scene {
   Machine machine;
   bool one_node = false;
   bool whole_cores = false;
-  bool needs_isolated = false;
+  std::string_view isolated_wish;
   CpuSet reserved;
   CpuSet isolated;
 };

@@ -1,5 +1,5 @@
 // Instances of pools: who shares one, when there is one, where it is, and what is refused.
-#include "plugins/cpu/instances.h"
+#include "plugins/cpu/config/instances.h"
 
 #include <chrono>
 #include <map>

@@ -10,7 +10,7 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
-#include "plugins/cpu/instances.h"
+#include "plugins/cpu/config/instances.h"
 #include "plugins/cpu/place.h"
 #include "test/plugins/cpu/drawn_node.h"
 #include "test/plugins/cpu/made_plugin.h"

@@ -1,5 +1,5 @@
 // Rules lead containers to pools, grants and nowhere, the first that fits.
-#include "plugins/cpu/rules.h"
+#include "plugins/cpu/config/rules.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

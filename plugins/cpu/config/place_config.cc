@@ -1,5 +1,5 @@
 // Reads rules of place and of instances.
-#include "plugins/cpu/place_config.h"
+#include "plugins/cpu/config/place_config.h"
 
 #include <algorithm>
 #include <string>

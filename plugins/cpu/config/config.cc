@@ -1,5 +1,5 @@
 // Reads and checks the cpu plugin's configuration.
-#include "plugins/cpu/config.h"
+#include "plugins/cpu/config/config.h"
 
 #include <algorithm>
 #include <set>
@@ -7,7 +7,7 @@
 
 #include "api/base/section.h"
 #include "plugins/config/role_config.h"
-#include "plugins/cpu/pool_config.h"
+#include "plugins/cpu/config/pool_config.h"
 
 namespace qrm::cpu {
 namespace {

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "api/base/status.h"
-#include "plugins/cpu/select.h"
+#include "plugins/cpu/config/select.h"
 
 namespace qrm::config {
 class Section;

@@ -1,5 +1,5 @@
 // Reads rules.
-#include "plugins/cpu/rules.h"
+#include "plugins/cpu/config/rules.h"
 
 #include <algorithm>
 #include <initializer_list>

@@ -1,5 +1,5 @@
 // Reads pools of one size and elastic ones.
-#include "plugins/cpu/pool_config.h"
+#include "plugins/cpu/config/pool_config.h"
 
 #include <chrono>
 #include <optional>
@@ -12,7 +12,7 @@
 #include "api/base/config_key.h"
 #include "api/base/number.h"
 #include "api/base/section.h"
-#include "plugins/cpu/place_config.h"
+#include "plugins/cpu/config/place_config.h"
 
 namespace qrm::cpu {
 namespace {

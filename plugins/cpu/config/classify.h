@@ -6,7 +6,7 @@
 
 #include "api/base/status.h"
 #include "api/resource.h"
-#include "plugins/cpu/config.h"
+#include "plugins/cpu/config/config.h"
 
 namespace qrm::cpu {
 

@@ -6,7 +6,7 @@
 #include <string>
 
 #include "api/base/status.h"
-#include "plugins/cpu/config.h"
+#include "plugins/cpu/config/config.h"
 
 namespace qrm::config {
 class Section;

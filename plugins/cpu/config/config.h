@@ -9,8 +9,8 @@
 
 #include "api/base/status.h"
 #include "api/id_set.h"
-#include "plugins/cpu/pool_rules.h"
-#include "plugins/cpu/rules.h"
+#include "plugins/cpu/config/pool_rules.h"
+#include "plugins/cpu/config/rules.h"
 #include "plugins/placement/exclusive_nodes.h"
 #include "plugins/placement/sharing.h"
 #include "topology/cpu_assignment.h"

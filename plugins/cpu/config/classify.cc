@@ -1,5 +1,5 @@
 // Decides by rules first, then by role, by QoS level, and by the static policy.
-#include "plugins/cpu/classify.h"
+#include "plugins/cpu/config/classify.h"
 
 #include <algorithm>
 #include <cmath>
@@ -8,7 +8,7 @@
 #include <fmt/format.h>
 
 #include "api/base/foreign_text.h"
-#include "plugins/cpu/instances.h"
+#include "plugins/cpu/config/instances.h"
 #include "plugins/placement/qos_annotations.h"
 
 namespace qrm::cpu {

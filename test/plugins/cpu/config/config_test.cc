@@ -1,5 +1,5 @@
 // The cpu plugin's configuration: what it means, and what is refused.
-#include "plugins/cpu/config.h"
+#include "plugins/cpu/config/config.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,5 +1,5 @@
 // Names instances after whom they are for.
-#include "plugins/cpu/instances.h"
+#include "plugins/cpu/config/instances.h"
 
 #include <optional>
 

@@ -1,5 +1,5 @@
 // Compares containers with selectors.
-#include "plugins/cpu/select.h"
+#include "plugins/cpu/config/select.h"
 
 #include <algorithm>
 #include <cmath>

@@ -4,7 +4,7 @@
 #include <optional>
 
 #include "api/base/status.h"
-#include "plugins/cpu/pool_rules.h"
+#include "plugins/cpu/config/pool_rules.h"
 
 namespace qrm::config {
 class Section;
