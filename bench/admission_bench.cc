@@ -1,6 +1,7 @@
 // One container through hints, merge, allocate and durable commit, beside the least that its round
 // trips and syncs cost, turn by turn in one run. Built-in plugins have no round trips: their floor
-// is one append and fdatasync of the same bytes, and the harder one a write in place.
+// is one append and fdatasync of the same bytes; a write in place, which qrmd does, is printed
+// beside it.
 //   admission_bench [--admissions N] [--smoke]
 #include <algorithm>
 #include <chrono>
@@ -180,16 +181,14 @@ class Comparison {
                std::filesystem::path(dir_.path()).parent_path().string(), fmt::join(bytes_, ", "));
     floors_.Print("floor");
     const double p50 = Median(admissions_.total);
-    bool held = true;
     if (!in_place_.total.empty()) {
       in_place_.Print("in place");
-      held = Judge(fmt::format("admission of one container, {}, p50", where), kTarget,
-                   p50 / Median(in_place_.total), "x write in place");
+      fmt::print("an admission takes {:.2f} times as long as a write in place\n",
+                 p50 / Median(in_place_.total));
     }
     admissions_.Print("admission");
     return Judge(fmt::format("admission of one container, {}, p50", where), kTarget,
-                 p50 / Median(floors_.total), "x floor") &&
-           held;
+                 p50 / Median(floors_.total), "x floor");
   }
 
   const Program& program_;

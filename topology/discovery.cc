@@ -152,6 +152,7 @@ StatusOr<MachineParts> LoadLive(OutsideCpuset outside_cpuset) {
   parts.memory_bytes = MemTotalOf("/");
   parts.isolated = IsolatedOf("/");
   parts.online = OnlineList::Open("");
+  parts.root = std::string("/");  // GCC 12 warns of the assignment of a literal
   return parts;
 }
 
@@ -179,6 +180,7 @@ StatusOr<MachineParts> LoadFsRoot(const std::string& directory, OutsideCpuset ou
   parts.memory_bytes = MemTotalOf(directory);
   parts.isolated = IsolatedOf(directory);
   parts.online = OnlineList::Open(directory);
+  parts.root = directory;
   return parts;
 }
 

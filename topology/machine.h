@@ -73,6 +73,7 @@ struct MachineParts {
   /// sums by node. Source: /proc/meminfo, MemTotal.
   uint64_t memory_bytes = 0;
   std::shared_ptr<const OnlineList> online;  ///< as long as the machine is this one; else null
+  std::string root;  ///< the directory with its /sys and /proc; empty: it is described otherwise
   std::vector<std::string>
       warnings;  ///< what was wrong or missing and how it was worked around, one sentence each
 };

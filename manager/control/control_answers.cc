@@ -367,6 +367,8 @@ v1::Pool PoolMessage(const sdk::Pool& pool) {
   *message.mutable_roles() = {pool.roles.begin(), pool.roles.end()};
   message.set_containers(pool.containers);
   message.set_borrowed_cpus(ToString(pool.borrowed));
+  message.set_cpu_class(pool.cpu_class);
+  message.set_class_problem(pool.class_problem);
   return message;
 }
 

@@ -214,25 +214,42 @@ StatusOr<CpuSet> ReservedCpus(const BuiltinOptions& options, const config::Machi
   return fitting.config.reserved;
 }
 
-std::vector<PoolStatus> BuiltinPools(const BuiltinOptions& options, const StringMap& kept) {
-  std::vector<PoolStatus> status;
+namespace {
+
+/// What the built-in cpu plugin is configured to do, and the pools that it keeps.
+struct BuiltinCpu {
+  cpu::CpuPluginConfig config;
+  cpu::PoolMap sizes;
+};
+
+/// Absent where it is not built in or has no section.
+StatusOr<std::optional<BuiltinCpu>> ReadBuiltinCpu(const BuiltinOptions& options,
+                                                   const StringMap& kept) {
   const auto section = options.sections.find(cpu::kResource);
   if (section == options.sections.end() || std::find(options.plugins.begin(), options.plugins.end(),
                                                      cpu::kResource) == options.plugins.end()) {
+    return std::optional<BuiltinCpu>();
+  }
+  BuiltinCpu read;
+  QRM_ASSIGN_OR_RETURN(read.config, cpu::ParseCpuConfig(section->second));
+  if (const auto saved = kept.find(cpu::kResource); saved != kept.end()) {
+    read.sizes = cpu::LoadPools(read.config, saved->second).value_or(cpu::SavedPools()).pools;
+  }
+  return std::optional(std::move(read));
+}
+
+}  // namespace
+
+std::vector<PoolStatus> BuiltinPools(const BuiltinOptions& options, const StringMap& kept) {
+  std::vector<PoolStatus> status;
+  const auto read = ReadBuiltinCpu(options, kept).value_or(std::nullopt);
+  if (!read.has_value()) {
     return status;
   }
-  const auto config = cpu::ParseCpuConfig(section->second);
-  if (!config.ok()) {
-    return status;
-  }
-  const auto saved = kept.find(cpu::kResource);
-  cpu::PoolMap sizes;
-  if (saved != kept.end()) {
-    sizes = cpu::LoadPools(*config, saved->second).value_or(cpu::SavedPools()).pools;
-  }
-  for (const auto& [name, pool] : config->pools) {
-    CpuSet cpus = sizes.contains(name) ? sizes.at(name) : pool.cpus;
-    for (const auto& [instance, theirs] : sizes) {
+  for (const auto& [name, pool] : read->config.pools) {
+    const auto size = read->sizes.find(name);
+    CpuSet cpus = size != read->sizes.end() ? size->second : pool.cpus;
+    for (const auto& [instance, theirs] : read->sizes) {
       cpus |=
           pool.instances.has_value() && cpu::ConfiguredName(instance) == name ? theirs : CpuSet();
     }
@@ -243,6 +260,19 @@ std::vector<PoolStatus> BuiltinPools(const BuiltinOptions& options, const String
                       .cpus = cpus});
   }
   return status;
+}
+
+StatusOr<std::optional<cpu::CpuUsage>> BuiltinCpuUsage(const BuiltinOptions& options,
+                                                       const Machine& machine,
+                                                       const StringMap& kept,
+                                                       const sdk::Grants& grants) {
+  QRM_ASSIGN_OR_RETURN(std::optional<BuiltinCpu> read, ReadBuiltinCpu(options, kept));
+  if (!read.has_value()) {
+    return std::optional<cpu::CpuUsage>();
+  }
+  QRM_ASSIGN_OR_RETURN(cpu::CpuUsage usage,
+                       cpu::UsageOf(read->config, machine, std::move(read->sizes), grants));
+  return std::optional(std::move(usage));
 }
 
 std::vector<std::string> RequiredResources(const BuiltinOptions& options,

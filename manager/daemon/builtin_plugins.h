@@ -3,6 +3,7 @@
 
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -12,6 +13,7 @@
 #include "api/id_set.h"
 #include "manager/observability/node_status.h"
 #include "plugins/config/machine_config.h"
+#include "plugins/cpu/usage.h"
 #include "plugins/sdk/plugin.h"
 #include "topology/machine.h"
 
@@ -62,6 +64,14 @@ StatusOr<std::vector<std::string>> NetnsAnnotations(const BuiltinOptions& option
 
 /// The pools of the built-in cpu plugin, by what the plugins keep beside their allocations.
 std::vector<PoolStatus> BuiltinPools(const BuiltinOptions& options, const StringMap& kept);
+
+/// How the CPUs of the built-in cpu plugin stand, by what it keeps and what it gave; absent where
+/// it is not built in or has no section. Errors: kInvalidArgument when its section is wrong. Cost:
+/// O(containers).
+StatusOr<std::optional<cpu::CpuUsage>> BuiltinCpuUsage(const BuiltinOptions& options,
+                                                       const Machine& machine,
+                                                       const StringMap& kept,
+                                                       const sdk::Grants& grants);
 
 /// The resources of the plugins that `options` require; `builtins` are made from them.
 std::vector<std::string> RequiredResources(const BuiltinOptions& options,

@@ -44,7 +44,8 @@ struct Daemon::Impl : DaemonParts {
 void Daemon::Impl::StartPlugins() {
   local_plugins = StartBuiltins(
       builtins, {std::exchange(found, {}), state, config.admission, config.process.state_dir},
-      {io, machine.node_mask(), registry.in_flight()}, registry, warnings);
+      {io, machine.node_mask(), registry.in_flight(), config.process.state_dir}, registry,
+      warnings);
   for (const auto& [resource, plugin] : local_plugins) {
     plugin->OnChanged([this, &resource = resource] { node.ReconcileSoon(resource); });
   }

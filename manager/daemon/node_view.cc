@@ -10,10 +10,12 @@
 #include <fmt/ranges.h>
 
 #include "manager/admission/forget_plugin.h"
+#include "manager/admission/recorded_grants.h"
 #include "manager/admission/request_rules.h"
 #include "manager/daemon/builtin_plugins.h"
 #include "manager/daemon/priority.h"
 #include "manager/state/allocation_check.h"
+#include "plugins/cpu/cpu_plugin.h"
 
 namespace qrm::manager {
 namespace {
@@ -94,10 +96,37 @@ std::vector<NumaStatus> NumaStatuses(const checkpoint::NodeState& state, const M
     const uint64_t bytes = bound == state.bound_memory().end() ? 0 : bound->second;
     nodes.push_back(
         {.node = node.id,
+         .own_cpus = (node.cpus & owned).Count(),
          .unowned_cpus = (node.cpus - owned).Count(),
          .unbound_memory_bytes = node.memory_bytes - std::min(node.memory_bytes, bytes)});
   }
   return nodes;
+}
+
+PoolClip ClipOf(cpu::PoolUsage::Clip clip) {
+  switch (clip) {
+    case cpu::PoolUsage::Clip::kNothing:
+      return PoolClip::kNothing;
+    case cpu::PoolUsage::Clip::kMax:
+      return PoolClip::kMax;
+    case cpu::PoolUsage::Clip::kRoom:
+      return PoolClip::kRoom;
+  }
+  return PoolClip::kNothing;
+}
+
+void AddUsage(const cpu::CpuUsage& usage, const Machine& machine, NodeStatus& status) {
+  for (PoolStatus& pool : status.pools) {
+    if (const auto found = usage.pools.find(pool.pool); found != usage.pools.end()) {
+      pool.wished_cpus = found->second.wished;
+      pool.clipped = ClipOf(found->second.clipped);
+    }
+  }
+  for (NumaStatus& node : status.numa_nodes) {
+    const CpuSet& cpus = machine.FindNode(node.node)->cpus;
+    node.idle_cpus = (cpus & usage.idle).Count();
+    node.lent_cpus = (cpus & usage.lent).Count();
+  }
 }
 
 }  // namespace
@@ -151,6 +180,9 @@ NodeStatus NodeView::Status() const {
   const auto state = parts_.state.Load();
   status.numa_nodes = NumaStatuses(*state, parts_.machine);
   status.pools = BuiltinPools(parts_.in_force.Load()->builtin, state->plugin_values());
+  if (const auto usage = CpuUsageOf(state); usage.has_value()) {
+    AddUsage(*usage, parts_.machine, status);
+  }
   for (const PoolStatus& pool : status.pools) {
     if (pool.changed()) {
       status.warnings.push_back(PoolWarning(pool));
@@ -173,6 +205,21 @@ NodeStatus NodeView::Status() const {
                     Demotions()));
   }
   return status;
+}
+
+std::optional<cpu::CpuUsage> NodeView::CpuUsageOf(
+    const std::shared_ptr<const checkpoint::NodeState>& state) const {
+  const auto keys = parts_.in_force.Load();
+  const MutexLock lock(mutex_);
+  if (known_.state != state || known_.keys != keys) {
+    const PluginInfo plugin{.resource = cpu::kResource, .registered_by = RegisteredBy::kBuiltIn};
+    known_ = {.state = state,
+              .keys = keys,
+              .usage = BuiltinCpuUsage(keys->builtin, parts_.machine, state->plugin_values(),
+                                       RecordedGrants(*state, plugin, parts_.config.admission))
+                           .value_or(std::nullopt)};
+  }
+  return known_.usage;
 }
 
 void NodeView::AddIncomplete(NodeStatus& status) const {

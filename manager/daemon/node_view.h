@@ -4,6 +4,7 @@
 #include <chrono>
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <optional>
 #include <string>
 #include <utility>
@@ -11,7 +12,9 @@
 
 #include <boost/asio/io_context.hpp>
 
+#include "api/base/mutex.h"
 #include "checkpoint/decision_log.h"
+#include "checkpoint/node_state.h"
 #include "manager/admission/dry_runs.h"
 #include "manager/classes/class_keeper.h"
 #include "manager/daemon/config.h"
@@ -29,6 +32,7 @@
 #include "manager/registry/plugins.h"
 #include "manager/runtime/live_containers.h"
 #include "manager/state/state_loop.h"
+#include "plugins/cpu/usage.h"
 #include "topology/machine.h"
 
 namespace qrm::manager {
@@ -92,9 +96,21 @@ class NodeView final : public NodeServices {
 
  private:
   void AddIncomplete(NodeStatus& status) const;
+  /// Absent where the cpu plugin is a process, or has no section.
+  std::optional<cpu::CpuUsage> CpuUsageOf(
+      const std::shared_ptr<const checkpoint::NodeState>& state) const;
 
   const Parts parts_;
   LoopWatch loops_;
+
+  /// How CPUs stood by one state and one configuration: it is asked for again and again.
+  struct KnownUsage {
+    std::shared_ptr<const checkpoint::NodeState> state;
+    std::shared_ptr<const ConfigInForce::Keys> keys;
+    std::optional<cpu::CpuUsage> usage;
+  };
+  mutable Mutex mutex_;
+  mutable KnownUsage known_ QRM_GUARDED_BY(mutex_);
   const std::chrono::steady_clock::time_point started_ = std::chrono::steady_clock::now();
 };
 

@@ -87,6 +87,16 @@ void AddFailing(const NodeStatus& status, Families& families) {
            OneIf(!status.reconcile.last_problem.empty()));
 }
 
+void AddClipped(const PoolStatus& pool, const Labels& labels, MetricFamily& family) {
+  for (const auto& [clip, by] :
+       {std::pair(PoolClip::kMax, "max"), std::pair(PoolClip::kRoom, "room")}) {
+    Labels with_cause = labels;
+    with_cause.push_back({"by", by});
+    family.metric.push_back(
+        MetricOf(MetricType::Gauge, OneIf(pool.clipped == clip), std::move(with_cause)));
+  }
+}
+
 void AddPools(const std::vector<PoolStatus>& pools, Families& families) {
   if (pools.empty()) {
     return;
@@ -94,35 +104,62 @@ void AddPools(const std::vector<PoolStatus>& pools, Families& families) {
   MetricFamily cpus{"qrm_pool_cpus", "CPUs of a pool of a built-in plugin.", MetricType::Gauge, {}};
   MetricFamily changed{
       "qrm_pool_changed", "1 while a pool has other CPUs than configured.", MetricType::Gauge, {}};
+  MetricFamily wished{"qrm_pool_wished_cpus",
+                      "CPUs that the containers of a pool ask for, where it follows them.",
+                      MetricType::Gauge,
+                      {}};
+  MetricFamily clipped{"qrm_pool_clipped",
+                       "1 while a pool has fewer CPUs than its containers ask for, by what "
+                       "keeps it from them.",
+                       MetricType::Gauge,
+                       {}};
   for (const PoolStatus& pool : pools) {
     const Labels labels = {{"resource", pool.resource}, {"pool", pool.pool}};
     cpus.metric.push_back(MetricOf(MetricType::Gauge, pool.cpus.Count(), labels));
     changed.metric.push_back(MetricOf(MetricType::Gauge, OneIf(pool.changed()), labels));
+    if (pool.wished_cpus.has_value()) {
+      wished.metric.push_back(MetricOf(MetricType::Gauge, *pool.wished_cpus, labels));
+      AddClipped(pool, labels, clipped);
+    }
   }
   families.push_back(std::move(cpus));
   families.push_back(std::move(changed));
+  for (MetricFamily* const family : {&wished, &clipped}) {
+    if (!family->metric.empty()) {
+      families.push_back(std::move(*family));
+    }
+  }
 }
 
 void AddNumaNodes(const std::vector<NumaStatus>& nodes, Families& families) {
+  struct Row {
+    const char* name;
+    const char* help;
+    double (*value)(const NumaStatus& node);
+  };
+  constexpr Row kRows[] = {
+      {"qrm_numa_node_own_cpus", "CPUs of a NUMA node that containers have for themselves.",
+       [](const NumaStatus& node) { return static_cast<double>(node.own_cpus); }},
+      {"qrm_numa_node_unowned_cpus", "CPUs of a NUMA node that no container has for itself.",
+       [](const NumaStatus& node) { return static_cast<double>(node.unowned_cpus); }},
+      {"qrm_numa_node_idle_cpus", "CPUs of a NUMA node that no container and no pool has.",
+       [](const NumaStatus& node) { return static_cast<double>(node.idle_cpus); }},
+      {"qrm_numa_node_lent_cpus", "CPUs of a NUMA node that pools lend to others.",
+       [](const NumaStatus& node) { return static_cast<double>(node.lent_cpus); }},
+      {"qrm_numa_node_unbound_memory_bytes", "Memory of a NUMA node that no container is bound to.",
+       [](const NumaStatus& node) { return static_cast<double>(node.unbound_memory_bytes); }},
+  };
   if (nodes.empty()) {
     return;
   }
-  MetricFamily cpus{"qrm_numa_node_unowned_cpus",
-                    "CPUs of a NUMA node that no container has for itself.",
-                    MetricType::Gauge,
-                    {}};
-  MetricFamily memory{"qrm_numa_node_unbound_memory_bytes",
-                      "Memory of a NUMA node that no container is bound to.",
-                      MetricType::Gauge,
-                      {}};
-  for (const NumaStatus& node : nodes) {
-    const Labels labels = {{"node", std::to_string(node.node)}};
-    cpus.metric.push_back(MetricOf(MetricType::Gauge, node.unowned_cpus, labels));
-    memory.metric.push_back(
-        MetricOf(MetricType::Gauge, static_cast<double>(node.unbound_memory_bytes), labels));
+  for (const Row& row : kRows) {
+    MetricFamily family{row.name, row.help, MetricType::Gauge, {}};
+    for (const NumaStatus& node : nodes) {
+      family.metric.push_back(
+          MetricOf(MetricType::Gauge, row.value(node), {{"node", std::to_string(node.node)}}));
+    }
+    families.push_back(std::move(family));
   }
-  families.push_back(std::move(cpus));
-  families.push_back(std::move(memory));
 }
 
 void AddMode(RuntimeMode mode, Families& families) {

@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -23,20 +24,30 @@ struct PublishStatus {
   std::string problem;  ///< why the API server may not know the latest; empty: it does
 };
 
+/// Why a pool has fewer CPUs than its containers ask for: the most that it may have, or the room
+/// that there is.
+enum class PoolClip : uint8_t { kNothing, kMax, kRoom };
+
 /// A pool of a built-in plugin.
 struct PoolStatus {
   std::string resource;
   std::string pool;
   CpuSet configured;
   CpuSet cpus;  ///< others than configured where somebody resized it
+  /// CPUs that its containers ask for, of one that follows them; absent for others.
+  std::optional<int> wished_cpus;
+  PoolClip clipped = PoolClip::kNothing;
 
   bool changed() const { return cpus != configured; }
 };
 
-/// What nobody has for himself of a NUMA node.
+/// What containers have for themselves of a NUMA node, and what is left.
 struct NumaStatus {
   int node = 0;
+  int own_cpus = 0;
   int unowned_cpus = 0;
+  int idle_cpus = 0;  ///< those of them that are in no pool either
+  int lent_cpus = 0;  ///< those of pools that other pools use, too
   uint64_t unbound_memory_bytes = 0;
 };
 

@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <cctype>
 #include <iterator>
-#include <limits>
 #include <optional>
 #include <utility>
 
@@ -14,6 +13,7 @@
 #include "api/base/foreign_text.h"
 #include "api/base/nearest_word.h"
 #include "api/base/number.h"
+#include "plugins/host/cpu_frequency.h"
 #include "plugins/knobs/config.h"
 #include "plugins/knobs/knob.h"
 
@@ -43,36 +43,8 @@ std::string Lower(std::string_view text) {
   return lower;
 }
 
-/// The decimal number `text` times ten to the power of `digits`; nothing for what is no number, or
-/// would have to be rounded.
-std::optional<int64_t> ParseDecimal(std::string_view text, int digits) {
-  const auto point = text.find('.');
-  std::string whole(text.substr(0, point));
-  std::string part(point == std::string_view::npos ? "" : text.substr(point + 1));
-  if (whole.empty() || (point != std::string_view::npos && part.empty())) {
-    return std::nullopt;
-  }
-  part.resize(part.find_last_not_of('0') + 1);  // to 0 when there are only zeros
-  if (part.size() > static_cast<std::size_t>(digits)) {
-    return std::nullopt;
-  }
-  part.resize(static_cast<std::size_t>(digits), '0');
-  const auto number = ParseNumber<int64_t>(whole + part);
-  return number.has_value() && *number >= 0 ? number : std::nullopt;
-}
-
-/// kHz of "2.1ghz", in lower case.
-std::optional<int64_t> ParseFrequency(std::string_view text) {
-  constexpr std::pair<std::string_view, int> kUnits[] = {{"ghz", 6}, {"mhz", 3}, {"khz", 0}};
-  for (const auto& [unit, digits] : kUnits) {
-    if (text.ends_with(unit)) {
-      const auto khz = ParseDecimal(Trimmed(text.substr(0, text.size() - unit.size())), digits);
-      const bool fits = khz.has_value() && *khz > 0 && *khz <= std::numeric_limits<int32_t>::max();
-      return fits ? khz : std::nullopt;
-    }
-  }
-  return std::nullopt;
-}
+using host::ParseDecimal;
+using host::ParseFrequency;
 
 bool ReadRange(std::string_view value, Attribute& attribute) {
   const auto dash = value.find('-');

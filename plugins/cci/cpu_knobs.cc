@@ -2,7 +2,6 @@
 #include "plugins/cci/cpu_knobs.h"
 
 #include <algorithm>
-#include <sstream>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -15,53 +14,14 @@ namespace {
 
 using host::Claim;
 using host::ClaimForm;
+using host::FrequencyPolicy;
 using host::HostFiles;
 
-constexpr char kPolicies[] = "sys/devices/system/cpu/cpufreq";
 constexpr char kInterrupts[] = "proc/irq";
 constexpr char kCgroups[] = "sys/fs/cgroup";
 constexpr char kExclusive[] = "cpuset.cpus.exclusive";
 constexpr char kAffinity[] = "/smp_affinity_list";  // of an interrupt
 constexpr char kDefaultAffinity[] = "proc/irq/default_smp_affinity";
-
-std::string LatencyFile(int cpu) {
-  return fmt::format("sys/devices/system/cpu/cpu{}/power/pm_qos_resume_latency_us", cpu);
-}
-
-std::vector<std::string> WordsOf(const HostFiles& files, const std::string& path) {
-  std::istringstream text(files.Read(path).value_or(""));
-  std::vector<std::string> words;
-  for (std::string word; text >> word;) {
-    words.push_back(word);
-  }
-  return words;
-}
-
-int64_t NumberOf(const HostFiles& files, const std::string& path) {
-  return ParseNumber<int64_t>(files.Read(path).value_or("")).value_or(0);
-}
-
-std::vector<FrequencyPolicy> ReadPolicies(const HostFiles& files) {
-  std::vector<FrequencyPolicy> policies;
-  for (const std::string& name : files.List(kPolicies)) {
-    const std::string directory = fmt::format("{}/{}", kPolicies, name);
-    FrequencyPolicy policy{
-        .directory = directory,
-        .least = NumberOf(files, directory + "/cpuinfo_min_freq"),
-        .most = NumberOf(files, directory + "/cpuinfo_max_freq"),
-        .governors = WordsOf(files, directory + "/scaling_available_governors"),
-        .preferences = WordsOf(files, directory + "/energy_performance_available_preferences")};
-    for (const std::string& cpu : WordsOf(files, directory + "/affected_cpus")) {
-      if (const auto id = ParseNumber<int>(cpu); id.has_value() && *id < CpuSet::kMaxIds) {
-        policy.cpus.Add(*id);
-      }
-    }
-    if (!policy.cpus.Empty() && files.MayWrite(directory + "/scaling_min_freq")) {
-      policies.push_back(std::move(policy));
-    }
-  }
-  return policies;
-}
 
 /// Notes an interrupt that nobody may move; a name is that of the directory within, of its handler.
 void NoteFixed(const HostFiles& files, const std::string& directory, CpuKnobs& knobs) {
@@ -262,14 +222,14 @@ int OrderOf(const Attribute& attribute) {
 }  // namespace
 
 CpuKnobs ReadCpuKnobs(const host::HostFiles& files, const CpuSet& cpus) {
-  CpuKnobs knobs{.policies = ReadPolicies(files)};
+  CpuKnobs knobs{.policies = host::ReadFrequencyPolicies(files)};
   for (const int cpu : cpus) {
-    if (files.MayWrite(LatencyFile(cpu))) {
+    if (files.MayWrite(host::WakeUpFile(cpu))) {
       knobs.idle_latency.Add(cpu);
     }
     const std::string rank =
         fmt::format("sys/devices/system/cpu/cpu{}/acpi_cppc/highest_perf", cpu);
-    if (const int64_t performance = NumberOf(files, rank); performance > 0) {
+    if (const int64_t performance = host::NumberOf(files, rank); performance > 0) {
       knobs.ranks[cpu] = performance;
     }
   }
@@ -371,7 +331,7 @@ std::vector<Claim> ClaimsOf(const std::vector<Attribute>& attributes, const CpuS
       add(OfInterrupts(cpus, knobs));
     } else if (attribute.kind == AttributeKind::kIdleLatency) {
       for (const int cpu : cpus) {
-        claims.push_back({.path = LatencyFile(cpu),
+        claims.push_back({.path = host::WakeUpFile(cpu),
                           .form = ClaimForm::kLatency,
                           .value = attribute.least == 0 ? "n/a" : std::to_string(attribute.least)});
       }

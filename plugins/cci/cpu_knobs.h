@@ -10,20 +10,11 @@
 #include "api/id_set.h"
 #include "plugins/cci/attribute.h"
 #include "plugins/host/claim.h"
+#include "plugins/host/cpu_frequency.h"
 #include "plugins/host/host_files.h"
 #include "plugins/host/journal.h"
 
 namespace qrm::cci {
-
-/// CPUs whose frequency is set together. Units: kHz.
-struct FrequencyPolicy {
-  std::string directory;  ///< below the root
-  CpuSet cpus;
-  int64_t least = 0;
-  int64_t most = 0;
-  std::vector<std::string> governors;
-  std::vector<std::string> preferences;  ///< energy performance preferences; none: it has no such
-};
 
 /// An interrupt that the kernel does not let anybody move.
 struct FixedInterrupt {
@@ -40,7 +31,7 @@ struct Balancer {
 /// What this process may set. Source: the kernel's admin-guide/pm, ABI/testing/
 /// sysfs-devices-system-cpu, core-api/irq/irq-affinity.
 struct CpuKnobs {
-  std::vector<FrequencyPolicy> policies;
+  std::vector<host::FrequencyPolicy> policies;
   CpuSet idle_latency;           ///< CPUs whose longest time to wake up can be set
   std::map<int, int64_t> ranks;  ///< of CPUs whose cores differ in speed: the higher, the faster
   std::vector<std::string> interrupts;  ///< their directories below the root

@@ -12,7 +12,7 @@ namespace qrm::cpu {
 namespace {
 
 /// None where the default pool has all that is left.
-CpuSet IdleCpus(const View& view, const PoolMap& pools) {
+CpuSet IdleBeside(const View& view, const PoolMap& pools) {
   if (!pools.contains(kDefaultPool)) {
     return {};
   }
@@ -55,9 +55,13 @@ void Lend(const CpuSet& own, const Machine& machine, const LendRule& rule, const
 
 }  // namespace
 
+CpuSet IdleCpus(const View& view) {
+  return IdleBeside(view, view.state.pools);
+}
+
 PoolMap Borrow(const View& view, const PoolMap& pools) {
   PoolMap borrowed;
-  const CpuSet idle = BorrowsIdleCpus(view.config) ? IdleCpus(view, pools) : CpuSet();
+  const CpuSet idle = BorrowsIdleCpus(view.config) ? IdleBeside(view, pools) : CpuSet();
   for (const auto& [name, own] : pools) {
     const PoolConfig* const config = FindPool(view.config, name);
     if (config == nullptr) {

@@ -5,6 +5,9 @@
 
 namespace qrm::cpu {
 
+/// The CPUs that nobody owns and that are online; none where the default pool has all that is left.
+CpuSet IdleCpus(const View& view);
+
 /// What each pool borrows while the pools are `pools`; a pool that borrows nothing is not there.
 /// Idle are the CPUs that are online and neither reserved, nor a container's own, nor in a pool. A
 /// lender lends what it would give up first, all its borrowers the same, and keeps for itself what

@@ -13,6 +13,7 @@
 #include "api/base/log.h"
 #include "plugins/cpu/allocations.h"
 #include "plugins/cpu/borrow.h"
+#include "plugins/cpu/classes.h"
 #include "plugins/cpu/config/classify.h"
 #include "plugins/cpu/config/instances.h"
 #include "plugins/cpu/elastic.h"
@@ -21,9 +22,14 @@
 #include "plugins/cpu/policy.h"
 #include "plugins/cpu/pools.h"
 #include "plugins/cpu/state.h"
+#include "plugins/host/host_files.h"
+#include "plugins/tuning/host_tuner.h"
 
 namespace qrm::cpu {
 namespace {
+
+/// In the state directory: what the machine had before classes of CPUs.
+constexpr char kJournal[] = "/cpu_classes.knobs.json";
 
 class CpuPlugin final : public sdk::ResourcePlugin {
  public:
@@ -51,6 +57,21 @@ class CpuPlugin final : public sdk::ResourcePlugin {
     SetPoolSizes(std::move(loaded->pools));
     return OkStatus();
   }
+
+  void Begin(const std::string& state_dir) override {
+    const std::string& root = machine_.parts().root;
+    if (state_dir.empty() || root.empty()) {
+      if (!config_.classes.empty()) {
+        log::Info("classes of CPUs set nothing: the machine is a described one");
+      }
+      return;
+    }
+    files_.emplace(root);
+    tuner_ = std::make_unique<tuning::HostTuner>(*files_, state_dir + kJournal, clock_);
+    Tune();
+  }
+
+  void Retire() override { tuner_.reset(); }
 
   Status Restore(const sdk::Grants& grants) override {
     Rebuilt rebuilt = Rebuild(machine_, config_, state_.pools, grants);
@@ -112,6 +133,7 @@ class CpuPlugin final : public sdk::ResourcePlugin {
       NoteValue(decision->pool, decision->allocation.value);
       Share(request.key, GuestOf(request, decision->pool));
     }
+    Tune();
     return std::move(decision->allocation);
   }
 
@@ -123,11 +145,13 @@ class CpuPlugin final : public sdk::ResourcePlugin {
     if (ChangePools(SizedPools(ViewOf()))) {
       NotifyChanged();
     }
+    Tune();
   }
 
   StatusOr<std::map<ContainerKey, ResourceAllocation>> Reconcile(
       const sdk::Grants& grants) override {
     ShrinkPools();
+    Tune();
     // What the last question told is done by now.
     told_ = std::exchange(untold_, CpuSet());
     Save();
@@ -164,7 +188,11 @@ class CpuPlugin final : public sdk::ResourcePlugin {
                        .cpus = cpus,
                        .roles = FindPool(config_, name)->roles,
                        .containers = ContainersIn(state_, name),
-                       .borrowed = std::move(borrowed[name])});
+                       .borrowed = std::move(borrowed[name]),
+                       .cpu_class = FindPool(config_, name)->cpu_class});
+      if (tuner_ != nullptr) {
+        pools.back().class_problem = tuner_->ProblemOf(pools.back().cpu_class);
+      }
     }
     if (state_.pools.contains(kDefaultPool)) {
       return pools;
@@ -178,6 +206,7 @@ class CpuPlugin final : public sdk::ResourcePlugin {
   Status SetPools(const std::map<std::string, CpuSet>& cpus_by_pool) override {
     QRM_ASSIGN_OR_RETURN(PoolMap pools, ResizePools(ViewOf(), cpus_by_pool));
     ChangePools(std::move(pools));
+    Tune();
     return OkStatus();
   }
 
@@ -281,6 +310,13 @@ class CpuPlugin final : public sdk::ResourcePlugin {
     return values;
   }
 
+  /// Has the machine follow who owns what.
+  void Tune() {
+    if (tuner_ != nullptr) {
+      tuner_->Tune(PlanOf(ViewOf()));
+    }
+  }
+
   void SetPoolSizes(PoolMap pools) {
     state_.pools = std::move(pools);
     Save();
@@ -305,6 +341,9 @@ class CpuPlugin final : public sdk::ResourcePlugin {
   /// may be under way. Until the next one no container gets it for its own.
   CpuSet untold_;
   CpuSet told_;
+  // From Begin to Retire, on a machine that is a real one.
+  std::optional<host::SystemFiles> files_;
+  std::unique_ptr<tuning::HostTuner> tuner_;
 };
 
 }  // namespace

@@ -4,6 +4,7 @@
 #include <nlohmann/json.hpp>
 
 #include "plugins/cpu/borrow.h"
+#include "plugins/cpu/classes.h"
 #include "plugins/placement/pod_entries_json.h"
 
 namespace qrm::cpu {
@@ -28,6 +29,9 @@ std::string ExportJson(const View& view, const sdk::Grants& grants) {
   }
   for (const auto& [name, cpus] : Borrow(view, view.state.pools)) {
     state["borrowed"][name] = ToString(cpus);
+  }
+  for (const auto& [name, cpus] : PlanOf(view).cpus) {
+    state["classes"][name] = ToString(cpus);
   }
   state["pod_entries"] = placement::PodEntriesJson(grants);
   return state.dump(4);

@@ -105,6 +105,9 @@ PoolAsk AskOf(const Machine& machine, const PoolConfig& pool, PoolDemand demand)
     demand.milli_cpus = demand.milli_limits * owned;
   }
   ask.wish = WishOf(demand, size.ratio_percent, ask);
+  PoolAsk boundless = ask;
+  boundless.max = CpuSet::kMaxIds;
+  ask.sought = WishOf(demand, size.ratio_percent, boundless);
   return ask;
 }
 

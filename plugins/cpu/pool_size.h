@@ -9,10 +9,11 @@ namespace qrm::cpu {
 
 /// What one pool is to have. Units: CPUs.
 struct PoolAsk {
-  int min = 0;   ///< it has these whatever its containers ask for
-  int wish = 0;  ///< what they ask for, from `min` to the most that it may have
-  int firm = 0;  ///< what they request of that
-  int max = 0;   ///< the most that it may have
+  int min = 0;     ///< it has these whatever its containers ask for
+  int wish = 0;    ///< what they ask for, from `min` to the most that it may have
+  int firm = 0;    ///< what they request of that
+  int max = 0;     ///< the most that it may have
+  int sought = 0;  ///< what they ask for, whatever it may have
   int priority = 0;
   int weight = 1;
   int unit = 1;         ///< it grows by so many CPUs at a time

@@ -74,7 +74,8 @@ class Rebuilder {
         .tenant = TenantOf(config_, grant.request),
         .type = grant.request.type,
         .may_share = CpuSet::Parse(grant.allocation.may_share).value_or(CpuSet()),
-        .beside = BesideOf(grant)};
+        .beside = BesideOf(grant),
+        .by_driver = grant.allocation.decided_by.empty()};
   }
 
   Rebuilt Finish() && {

@@ -33,8 +33,9 @@ struct Holding {
   CpuSet cpus;
   placement::Tenant tenant;
   ContainerType type = ContainerType::kMain;
-  CpuSet may_share;  ///< CPUs that it uses beside its own while a pool has them; empty: none
-  Guest beside;      ///< that pool, and what it requests of it
+  CpuSet may_share;        ///< CPUs that it uses beside its own while a pool has them; empty: none
+  Guest beside;            ///< that pool, and what it requests of it
+  bool by_driver = false;  ///< a compute driver gave them, not the rules of this plugin
 
   bool Shares() const { return !may_share.Empty(); }
   bool operator==(const Holding&) const = default;

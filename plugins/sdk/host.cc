@@ -35,9 +35,10 @@ void ShutDown(std::unique_ptr<grpc::Server> server) {
 }  // namespace
 
 struct PluginHost::Impl {
-  Impl(ResourcePlugin& served, const std::string& resource, std::unique_ptr<PluginState> state)
+  Impl(ResourcePlugin& served, const std::string& resource, std::unique_ptr<PluginState> state,
+       const std::string& state_dir)
       : plugin(served),
-        driver(served, resource, std::move(state)),
+        driver(served, resource, std::move(state), state_dir),
         service(MakePluginService(thread, driver)) {}
 
   ~Impl() {
@@ -70,9 +71,10 @@ struct PluginHost::Impl {
 
 StatusOr<std::unique_ptr<PluginHost>> PluginHost::Create(ResourcePlugin& plugin,
                                                          const std::string& resource,
-                                                         std::unique_ptr<PluginState> state) {
+                                                         std::unique_ptr<PluginState> state,
+                                                         const std::string& state_dir) {
   QRM_RETURN_IF_ERROR(CheckResourceName(resource));
-  auto impl = std::make_unique<Impl>(plugin, resource, std::move(state));
+  auto impl = std::make_unique<Impl>(plugin, resource, std::move(state), state_dir);
   Status started;
   impl->thread.Run([&] { started = impl->driver.Start(); });
   QRM_RETURN_IF_ERROR(started);

@@ -20,10 +20,11 @@ class PluginHost {
  public:
   /// A host of `plugin`, which outlives it, for `resource`; the plugin has its former grants back
   /// when this returns. Errors: the state's or the plugin's from Restore; kInvalidArgument for an
-  /// impossible resource name.
+  /// impossible resource name. `state_dir` is what the plugin begins with.
   static StatusOr<std::unique_ptr<PluginHost>> Create(ResourcePlugin& plugin,
                                                       const std::string& resource,
-                                                      std::unique_ptr<PluginState> state);
+                                                      std::unique_ptr<PluginState> state,
+                                                      const std::string& state_dir = "");
 
   /// Finishes the calls in progress, removes the socket, and leaves the plugin alone.
   ~PluginHost();

@@ -62,6 +62,8 @@ std::string ResourcePlugin::SaveState() const {
   return {};
 }
 
+void ResourcePlugin::Begin(const std::string& /*state_dir*/) {}
+
 Status ResourcePlugin::LoadState(const std::string& /*state*/) {
   return OkStatus();
 }

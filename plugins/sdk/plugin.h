@@ -37,7 +37,9 @@ struct Pool {
   CpuSet cpus;
   std::vector<std::string> roles;
   uint64_t containers = 0;
-  CpuSet borrowed;  ///< CPUs that its containers use, too, though they are not its own
+  CpuSet borrowed;            ///< CPUs that its containers use, too, though they are not its own
+  std::string cpu_class;      ///< how its CPUs are tuned; empty: as the machine has them
+  std::string class_problem;  ///< why they are not so now; empty: they are
 };
 
 /// A resource plugin: subclass it, and hand it to RunPlugin. Only Allocate has to be written.
@@ -112,6 +114,11 @@ class ResourcePlugin {
 
   /// The plugin's whole state as JSON, in the form of the QoS Resource Manager proposal.
   virtual std::string ExportState(const Grants& grants) const;
+
+  /// Begins what the plugin does on its own, such as setting values of the machine: it serves from
+  /// now on. Not called for one that is only asked what it would do. `state_dir`: where it may keep
+  /// files of its own; empty: nowhere. Called after Restore.
+  virtual void Begin(const std::string& state_dir);
 
   /// Ends what the plugin does on its own, such as watching: another one, with a changed
   /// configuration, is in its place, and nobody calls it any more.

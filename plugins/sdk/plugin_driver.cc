@@ -42,11 +42,12 @@ Status CheckAllocation(const ResourceAllocation& allocation) {
 }  // namespace
 
 PluginDriver::PluginDriver(ResourcePlugin& plugin, std::string resource,
-                           std::unique_ptr<PluginState> state)
+                           std::unique_ptr<PluginState> state, std::string state_dir)
     : plugin_(plugin),
       serving_(&plugin),
       resource_(std::move(resource)),
-      state_(std::move(state)) {}
+      state_(std::move(state)),
+      state_dir_(std::move(state_dir)) {}
 
 Status PluginDriver::Threw(const char* function, std::string_view what) const {
   return Errorf(StatusCode::kInternal,
@@ -64,8 +65,20 @@ Status PluginDriver::Start() {
                        Ask("Options", [&](ResourcePlugin& plugin) -> StatusOr<PluginOptions> {
                          return plugin.Options();
                        }));
+  Begin();
   TakeUpRepairs();
   return OkStatus();
+}
+
+void PluginDriver::Begin() const {
+  const Status begun = Ask("Begin", [this](ResourcePlugin& plugin) {
+    plugin.Begin(state_dir_);
+    return OkStatus();
+  });
+  if (!begun.ok()) {
+    log::Warning("plugin does not do all that it is to do",
+                 {{"resource", resource_}, {"error", MessageOf(begun)}});
+  }
 }
 
 // What Restore repaired must not be answered from the grants as they were.
@@ -389,6 +402,7 @@ void PluginDriver::Replace(std::unique_ptr<ResourcePlugin> next) {
   }
   serving_ = next.get();
   replacement_ = std::move(next);
+  Begin();
   if (const Status kept = Commit({}); !kept.ok()) {
     log::Warning("what the plugin keeps beside its allocations waits in memory for the disk",
                  {{"resource", resource_}, {"error", MessageOf(kept)}});

@@ -29,7 +29,9 @@ namespace qrm::sdk {
 class PluginDriver {
  public:
   /// `plugin` outlives the driver: its listeners hear of changes, whoever is in its place.
-  PluginDriver(ResourcePlugin& plugin, std::string resource, std::unique_ptr<PluginState> state);
+  /// `state_dir` is what it begins with.
+  PluginDriver(ResourcePlugin& plugin, std::string resource, std::unique_ptr<PluginState> state,
+               std::string state_dir = "");
 
   /// Gives the plugin back what was kept. Errors: the state's, or the plugin's from Restore.
   Status Start();
@@ -112,12 +114,14 @@ class PluginDriver {
   void Put(const ContainerKey& key, Grant grant);
   void Erase(const ContainerKey& key);
   void RestorePools(const std::vector<Pool>& pools);
+  void Begin() const;
 
   ResourcePlugin& plugin_;
   std::unique_ptr<ResourcePlugin> replacement_;  ///< of plugin_, once there is one
   ResourcePlugin* serving_;                      ///< the replacement, else plugin_
   std::string resource_;
   std::unique_ptr<PluginState> state_;
+  const std::string state_dir_;
   PluginOptions options_;
   Grants grants_;
   Grants unsaved_;         ///< those of grants_ that the disk has refused

@@ -62,7 +62,8 @@ StatusOr<std::unique_ptr<RunningPlugin>> RunningPlugin::Start(const PluginSettin
   QRM_ASSIGN_OR_RETURN(MeetingPlace place, FindMeetingPlace(settings));
   QRM_ASSIGN_OR_RETURN(std::unique_ptr<PluginState> state, OpenPluginState(StatePath(settings)));
   auto impl = std::make_unique<Impl>();
-  QRM_ASSIGN_OR_RETURN(impl->host, PluginHost::Create(plugin, settings.resource, std::move(state)));
+  QRM_ASSIGN_OR_RETURN(impl->host, PluginHost::Create(plugin, settings.resource, std::move(state),
+                                                      settings.state_dir));
   if (!settings.control_socket.empty()) {
     impl->notifier = std::make_unique<ChangeNotifier>(settings.control_socket, settings.resource);
     impl->host->OnChanged([notifier = impl->notifier.get()] { notifier->Notify(); });

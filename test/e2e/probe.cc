@@ -1,6 +1,7 @@
 // The first process of the main job's containers and of their sandboxes: says what it may use, at
-// once and whenever that changes, fills memory at each SIGUSR1, and at SIGUSR2 watches its CPUs
-// without a pause until they change. Statically linked: it is all that the image has.
+// once and whenever that changes, fills memory at each SIGUSR1, at SIGUSR2 watches its CPUs without
+// a pause until they change, and computes on two threads from one SIGHUP to the next. Statically
+// linked: it is all that the image has.
 #include <csignal>
 #include <cstdint>
 #include <cstdio>
@@ -8,6 +9,8 @@
 #include <ctime>
 #include <fstream>
 #include <string>
+#include <thread>
+#include <vector>
 
 #include <sched.h>
 #include <sys/mman.h>
@@ -20,6 +23,7 @@ constexpr std::size_t kFillBytes = 16 << 20;
 volatile std::sig_atomic_t stop = 0;
 volatile std::sig_atomic_t fills_asked = 0;
 volatile std::sig_atomic_t watches_asked = 0;
+volatile std::sig_atomic_t works = 0;
 
 /// The value of `key` in /proc/self/status.
 std::string StatusField(const std::string& key) {
@@ -86,6 +90,36 @@ void WatchCpus() {
   std::fflush(stdout);
 }
 
+/// Computes until it is no longer to.
+void Work() {
+  while (works != 0 && stop == 0) {
+  }
+}
+
+/// Threads that compute, while they are to.
+class Workers {
+ public:
+  ~Workers() { Join(); }
+  void Follow() {
+    if (works != 0 && threads_.empty()) {
+      threads_.emplace_back(Work);
+      threads_.emplace_back(Work);
+    } else if (works == 0) {
+      Join();
+    }
+  }
+
+ private:
+  void Join() {
+    for (std::thread& thread : threads_) {
+      thread.join();
+    }
+    threads_.clear();
+  }
+
+  std::vector<std::thread> threads_;
+};
+
 }  // namespace
 
 int main(int count, char** words, char** environment) {
@@ -94,19 +128,23 @@ int main(int count, char** words, char** environment) {
     std::fprintf(
         stderr,
         "usage: %s\nSays what it may use, and again whenever that changes, until SIGTERM; fills\n"
-        "16 MiB of memory at each SIGUSR1; watches its CPUs until they change at each SIGUSR2.\n",
+        "16 MiB of memory at each SIGUSR1; watches its CPUs until they change at each SIGUSR2;\n"
+        "computes on two threads from one SIGHUP to the next.\n",
         words[0]);
     return std::strcmp(words[1], "--help") == 0 ? 0 : 2;
   }
   std::signal(SIGTERM, [](int) { stop = 1; });
   std::signal(SIGUSR2, [](int) { watches_asked = watches_asked + 1; });
+  std::signal(SIGHUP, [](int) { works = works == 0 ? 1 : 0; });
   std::signal(SIGUSR1, [](int) { fills_asked = fills_asked + 1; });
   std::printf("began at %lld\n", static_cast<long long>(began));
   for (char** variable = environment; *variable != nullptr; ++variable) {
     std::printf("env %s\n", *variable);
   }
   std::string last;
+  Workers workers;
   for (int fills = 0, watches = 0; stop == 0;) {
+    workers.Follow();
     if (watches < watches_asked) {
       ++watches;
       WatchCpus();

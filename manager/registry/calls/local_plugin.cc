@@ -20,7 +20,7 @@ struct LocalPlugin::Impl {
       : plugin(served),
         in_flight(std::move(parts.in_flight)),
         deadlines(parts.io),
-        driver(served, resource, std::move(state)) {
+        driver(served, resource, std::move(state), std::move(parts.state_dir)) {
     reading.machine_nodes = std::move(parts.machine_nodes);
   }
   ~Impl() { plugin.changes().Connect({}); }

@@ -30,6 +30,7 @@ class LocalPlugin final : public PluginClient {
     boost::asio::io_context& io;
     NumaMask machine_nodes;                         ///< answers that name others break the protocol
     std::shared_ptr<rpc::CallsInFlight> in_flight;  ///< of the registry that it is added to
+    std::string state_dir;                          ///< what the plugin begins with; empty: none
   };
 
   /// Runs `plugin`, which outlives the result, for `resource`; it has its former grants back when

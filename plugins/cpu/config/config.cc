@@ -66,6 +66,7 @@ StatusOr<ExclusiveRule> ParseRule(const Section& section) {
                        section.Choice("isolated", 0, {"never", "prefer", "require"}));
   rule.isolated = static_cast<IsolatedWish>(isolated);
   QRM_ASSIGN_OR_RETURN(rule.share, config::ParseShareRule(section));
+  QRM_ASSIGN_OR_RETURN(rule.cpu_class, section.Text("class", ""));
   return rule;
 }
 
@@ -73,8 +74,8 @@ StatusOr<std::map<std::string, ExclusiveRule>> ParseRoles(const Section& section
   std::map<std::string, ExclusiveRule> roles;
   QRM_ASSIGN_OR_RETURN(const auto children, section.Children("roles"));
   for (const auto& [name, child] : children) {
-    QRM_RETURN_IF_ERROR(
-        child.AllowKeys({"numa", "whole-cores", "align-l3", "isolated", "share-numa-with"}));
+    QRM_RETURN_IF_ERROR(child.AllowKeys(
+        {"numa", "whole-cores", "align-l3", "isolated", "share-numa-with", "class"}));
     QRM_ASSIGN_OR_RETURN(roles[name], ParseRule(child));
   }
   return roles;
@@ -101,8 +102,8 @@ StatusOr<std::map<std::string, GrantConfig>> ParseGrants(const Section& section,
     if (config.roles.contains(name)) {
       return parent.Error(name, "is the name of a role, too", "choose another name");
     }
-    QRM_RETURN_IF_ERROR(child.AllowKeys(
-        {"numa", "whole-cores", "align-l3", "isolated", "share-numa-with", "containers", "plus"}));
+    QRM_RETURN_IF_ERROR(child.AllowKeys({"numa", "whole-cores", "align-l3", "isolated",
+                                         "share-numa-with", "containers", "plus", "class"}));
     QRM_ASSIGN_OR_RETURN(grants[name].rule, ParseRule(child));
     QRM_RETURN_IF_ERROR(ParseGrantContainers(child, grants[name]));
     QRM_ASSIGN_OR_RETURN(grants[name].plus, child.Text("plus", ""));
@@ -154,6 +155,32 @@ Status CheckPlus(const Section& section, const CpuPluginConfig& config) {
       return child.Error("plus", fmt::format("is '{}', no pool", pool),
                          "name one of pools, or add it there");
     }
+  }
+  return OkStatus();
+}
+
+/// OK when `key` of `section` names a class, if it stands there.
+Status CheckClass(const Section& section, const std::string& key, const CpuPluginConfig& config) {
+  QRM_ASSIGN_OR_RETURN(const std::string name, section.Text(key, ""));
+  return name.empty() || config.classes.contains(name)
+             ? OkStatus()
+             : section.Error(key, fmt::format("is '{}', no class", name),
+                             "name one of classes, or add it there");
+}
+
+/// OK when each class that CPUs are to have is there.
+Status CheckClasses(const Section& section, const CpuPluginConfig& config) {
+  for (const char* const owners : {"pools", "roles", "grants"}) {
+    QRM_ASSIGN_OR_RETURN(const auto children, section.Children(owners));
+    for (const auto& [name, child] : children) {
+      QRM_RETURN_IF_ERROR(CheckClass(child, "class", config));
+    }
+  }
+  QRM_RETURN_IF_ERROR(CheckClass(section, "idle-class", config));
+  QRM_RETURN_IF_ERROR(CheckClass(section, "reserved-class", config));
+  if (!config.idle_class.empty() && !config.pools.contains(kDefaultPool)) {
+    return section.Error("idle-class", "finds no idle CPUs: the default pool has all that are left",
+                         "give the pool default a size, too");
   }
   return OkStatus();
 }
@@ -223,7 +250,8 @@ Status CheckDefaultPool(const Section& section, const CpuPluginConfig& config) {
 StatusOr<CpuPluginConfig> ParseCpuConfig(const Section& section) {
   QRM_RETURN_IF_ERROR(
       section.AllowKeys({"reserved-cpus", "pools", "default-pool", "roles", "grants", "rules",
-                         "static", "exclusive-node-percent", "isolated-cpus", "on-full"}));
+                         "static", "exclusive-node-percent", "isolated-cpus", "on-full", "classes",
+                         "idle-class", "reserved-class"}));
   CpuPluginConfig config;
   QRM_RETURN_IF_ERROR(ParseReserved(section, config));
   QRM_ASSIGN_OR_RETURN(config.roles, ParseRoles(section));
@@ -246,6 +274,10 @@ StatusOr<CpuPluginConfig> ParseCpuConfig(const Section& section) {
   QRM_ASSIGN_OR_RETURN(config.rules, ParseRules(section));
   QRM_RETURN_IF_ERROR(CheckTargets(section, config));
   QRM_RETURN_IF_ERROR(CheckPlus(section, config));
+  QRM_ASSIGN_OR_RETURN(config.classes, tuning::ParseCpuClasses(section));
+  QRM_ASSIGN_OR_RETURN(config.idle_class, section.Text("idle-class", ""));
+  QRM_ASSIGN_OR_RETURN(config.reserved_class, section.Text("reserved-class", ""));
+  QRM_RETURN_IF_ERROR(CheckClasses(section, config));
   return config;
 }
 

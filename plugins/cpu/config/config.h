@@ -13,6 +13,7 @@
 #include "plugins/cpu/config/rules.h"
 #include "plugins/placement/exclusive_nodes.h"
 #include "plugins/placement/sharing.h"
+#include "plugins/tuning/cpu_class.h"
 #include "topology/cpu_assignment.h"
 
 namespace qrm::config {
@@ -35,6 +36,7 @@ struct ExclusiveRule {
   bool whole_cores = false;  ///< all threads of each core, or none
   bool align_l3 = false;     ///< within one L3 cache where possible
   placement::ShareRule share;
+  std::string cpu_class;  ///< how its CPUs are tuned; empty: as the machine has them
 
   bool operator==(const ExclusiveRule&) const = default;
 };
@@ -84,6 +86,10 @@ struct CpuPluginConfig {
   /// The pool of containers that no rule places; kDefaultPool for what is left.
   std::string default_pool = kDefaultPool;
   OnFull on_full = OnFull::kRefuse;
+  tuning::CpuClasses classes;
+  // Of CPUs that nobody owns, and of those that are reserved; empty: none.
+  std::string idle_class;
+  std::string reserved_class;
   /// Set: containers that nothing else places are placed by kubelet's static policy, and the
   /// reserved CPUs belong to the default pool unless it says otherwise.
   std::optional<StaticConfig> static_mode;

@@ -201,8 +201,8 @@ StatusOr<std::map<std::string, PoolConfig>> ParsePools(const Section& section,
     if (name.find('/') != std::string::npos) {
       return parent.Error(name, "has a slash, as names of instances have", "choose another name");
     }
-    QRM_RETURN_IF_ERROR(child.AllowKeys(
-        {"cpus", "roles", "size", "priority", "weight", "borrow", "lend", "place", "instances"}));
+    QRM_RETURN_IF_ERROR(child.AllowKeys({"cpus", "roles", "size", "priority", "weight", "borrow",
+                                         "lend", "place", "instances", "class"}));
     PoolConfig pool;
     QRM_ASSIGN_OR_RETURN(pool.cpus, ReadCpus(child, pools));
     QRM_RETURN_IF_ERROR(ReadElasticKeys(child, pool));
@@ -210,6 +210,7 @@ StatusOr<std::map<std::string, PoolConfig>> ParsePools(const Section& section,
     QRM_ASSIGN_OR_RETURN(pool.lend, ReadLend(child));
     QRM_ASSIGN_OR_RETURN(pool.place, ParsePlace(child));
     QRM_ASSIGN_OR_RETURN(pool.instances, ParseInstances(child));
+    QRM_ASSIGN_OR_RETURN(pool.cpu_class, child.Text("class", ""));
     QRM_ASSIGN_OR_RETURN(pool.roles, child.Words("roles"));
     for (const std::string& role : pool.roles) {
       if (!taken_roles.insert(role).second) {

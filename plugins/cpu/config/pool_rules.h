@@ -101,6 +101,7 @@ struct PoolConfig {
   LendRule lend;
   PlaceRule place;                        ///< of an elastic pool
   std::optional<InstanceRule> instances;  ///< of an elastic pool; set: it has no CPUs but theirs
+  std::string cpu_class;  ///< how its CPUs are tuned; empty: as the machine has them
 };
 
 /// The names of the pools that are not configured: what is left, and the reserved CPUs.

@@ -64,7 +64,9 @@ StatusOr<Pool> ParsePool(const v1::Pool& message) {
               .cpus = std::move(cpus),
               .roles = {message.roles().begin(), message.roles().end()},
               .containers = message.containers(),
-              .borrowed = std::move(borrowed)};
+              .borrowed = std::move(borrowed),
+              .cpu_class = message.cpu_class(),
+              .class_problem = message.class_problem()};
 }
 
 /// Answers with all pools of a plugin, as `R` has them.
@@ -82,6 +84,8 @@ struct WithPools : Unchecked {
       message.mutable_roles()->Add(pool.roles.begin(), pool.roles.end());
       message.set_containers(pool.containers);
       message.set_borrowed_cpus(ToString(pool.borrowed));
+      message.set_cpu_class(pool.cpu_class);
+      message.set_class_problem(pool.class_problem);
     }
     return response;
   }

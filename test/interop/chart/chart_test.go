@@ -165,12 +165,22 @@ func TestWrongValuesAreErrors(t *testing.T) {
 		"NicsOfNoNode":          {at("hostNetwork", false), "take nic out of builtin-plugins"},
 		"KubeletOfNoNode": {with(ownNetwork, "config", "{builtin-plugins: [cpu], kubelet-url: 'https://127.0.0.1:10250/pods'}"),
 			"take kubelet-url out of config"},
+		"ClassesUnprivileged": {at("config", tunedConfig), "set privileged to true, or take the classes out"},
 		"MonitorOfNothing": {values{"config": `metrics-address: ""`, "podMonitor": values{"enabled": true}},
 			"metrics-address in config is empty"},
 	} {
 		if _, err := tryRender(test.values, 36); err == nil || !strings.Contains(err.Error(), test.says) {
 			t.Errorf("%s: got %v instead of %q", name, err, test.says)
 		}
+	}
+}
+
+const tunedConfig = "plugins: {cpu: {classes: {slow: {governor: powersave}}, reserved-class: slow, reserved-cpus: 0-1}}"
+
+func TestClassesOfCpusMakeAPrivilegedPod(t *testing.T) {
+	made := render(t, values{"config": tunedConfig, "privileged": true})
+	if privileged := made.container().SecurityContext.Privileged; privileged == nil || !*privileged {
+		t.Error("classes of CPUs are configured and the pod may not set them")
 	}
 }
 
@@ -346,13 +356,13 @@ func TestContainerHasFewCapabilitiesByDefault(t *testing.T) {
 		"nice: 0":                         {"DAC_OVERRIDE"},
 		"{nice: 0, realtime-priority: 1}": {"SYS_NICE", "DAC_OVERRIDE"},
 		"pod-resources-group: \"1000\"":   {"SYS_NICE", "CHOWN", "DAC_OVERRIDE"},
-		"{nice: 0, qos-classes: true, class-types: {cpu-scheduling: {config-file: /srv/cpu.yaml}}}": {"SYS_NICE", "DAC_OVERRIDE"},
-		"{nice: 0, qos-classes: true, class-types: {oom: {config-file: /srv/oom.yaml}}}":            {"DAC_OVERRIDE", "SYS_RESOURCE"},
-		"{nice: 0, plugins: {nic: {follow: all, nics: [{interface: eth1, netns: /run/netns/ns1}]}}}":  {"SYS_ADMIN", "DAC_OVERRIDE"},
-		"{nice: 0, plugins: {nic: {follow: host, nics: [{interface: eth1, netns: /run/netns/ns1}]}}}": {"DAC_OVERRIDE"},
-		"{nice: 0, plugins: {nic: {follow: all, nics: [{interface: eth1}]}}}":                         {"DAC_OVERRIDE"},
+		"{nice: 0, qos-classes: true, class-types: {cpu-scheduling: {config-file: /srv/cpu.yaml}}}":                          {"SYS_NICE", "DAC_OVERRIDE"},
+		"{nice: 0, qos-classes: true, class-types: {oom: {config-file: /srv/oom.yaml}}}":                                     {"DAC_OVERRIDE", "SYS_RESOURCE"},
+		"{nice: 0, plugins: {nic: {follow: all, nics: [{interface: eth1, netns: /run/netns/ns1}]}}}":                         {"SYS_ADMIN", "DAC_OVERRIDE"},
+		"{nice: 0, plugins: {nic: {follow: host, nics: [{interface: eth1, netns: /run/netns/ns1}]}}}":                        {"DAC_OVERRIDE"},
+		"{nice: 0, plugins: {nic: {follow: all, nics: [{interface: eth1}]}}}":                                                {"DAC_OVERRIDE"},
 		"{nice: 0, builtin-plugins: [cpu], plugins: {nic: {follow: all, nics: [{interface: eth1, netns: /run/netns/ns1}]}}}": {"DAC_OVERRIDE"},
-		"{nice: 0, qos-classes: false, class-types: {oom: {config-file: /srv/oom.yaml}}}":           {"DAC_OVERRIDE"},
+		"{nice: 0, qos-classes: false, class-types: {oom: {config-file: /srv/oom.yaml}}}":                                    {"DAC_OVERRIDE"},
 	} {
 		security := render(t, with(at("config", config), "capabilities.add", []any{"DAC_OVERRIDE"})).container().SecurityContext
 		if *security.Privileged || *security.AllowPrivilegeEscalation || !*security.ReadOnlyRootFilesystem ||

@@ -119,5 +119,13 @@ TEST(BuiltinPoolsTest, ThatFollowTheirContainersAreNeverOfAnotherSize) {
   EXPECT_FALSE(pools[0].changed());
 }
 
+TEST(BuiltinCpuUsageTest, IsOfThePluginThatIsBuiltIn) {
+  const BuiltinOptions options = WithPools("pools: {a: {size: {min: 2}}, b: {cpus: \"3\"}}");
+  const auto usage = BuiltinCpuUsage(options, FourCpus(), {}, {});
+  ASSERT_TRUE(usage.ok() && usage->has_value()) << usage.status();
+  EXPECT_THAT((*usage)->pools, ElementsAre(testing::Pair("a", cpu::PoolUsage{.wished = 2})));
+  EXPECT_FALSE(BuiltinCpuUsage({.plugins = {}}, FourCpus(), {}, {})->has_value());
+}
+
 }  // namespace
 }  // namespace qrm::manager

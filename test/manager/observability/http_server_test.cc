@@ -116,6 +116,34 @@ TEST_F(HttpServerTest, AnIpv6AddressIsServed) {
   EXPECT_EQ(code, 200);
 }
 
+TEST_F(HttpServerTest, MetricsTellHowPoolsAndNumaNodesStand) {
+  NodeStatus status;
+  status.pools = {{.resource = "cpu", .pool = "fixed", .cpus = {4, 5}},
+                  {.resource = "cpu",
+                   .pool = "web",
+                   .cpus = {0, 1},
+                   .wished_cpus = 7,
+                   .clipped = PoolClip::kRoom}};
+  status.numa_nodes = {
+      {.node = 1, .own_cpus = 3, .unowned_cpus = 5, .idle_cpus = 2, .lent_cpus = 1}};
+  node_.SetStatus(status);
+  Start();
+  const std::string metrics = Get("/metrics").body;
+  for (const char* line : {
+           R"(qrm_pool_cpus{resource="cpu",pool="fixed"} 2)",
+           R"(qrm_pool_wished_cpus{resource="cpu",pool="web"} 7)",
+           R"(qrm_pool_clipped{resource="cpu",pool="web",by="max"} 0)",
+           R"(qrm_pool_clipped{resource="cpu",pool="web",by="room"} 1)",
+           R"(qrm_numa_node_own_cpus{node="1"} 3)",
+           R"(qrm_numa_node_unowned_cpus{node="1"} 5)",
+           R"(qrm_numa_node_idle_cpus{node="1"} 2)",
+           R"(qrm_numa_node_lent_cpus{node="1"} 1)",
+       }) {
+    EXPECT_THAT(metrics, HasSubstr(line));
+  }
+  EXPECT_THAT(metrics, Not(HasSubstr(R"(qrm_pool_wished_cpus{resource="cpu",pool="fixed"})")));
+}
+
 TEST_F(HttpServerTest, HealthIsOkWhileTheLoopsTurn) {
   NodeStatus status;
   status.not_ready_reasons = {"the runtime is away"};

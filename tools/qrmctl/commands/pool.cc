@@ -26,7 +26,7 @@ std::string CpuCount(const std::string& cpus) {
   return parsed.ok() ? std::to_string(parsed->Count()) : "?";
 }
 
-/// `0-3`, and what there is to say about it: `0-3 (configured: 0-7) (borrowed: 8-9)`.
+/// `0-3`, and what there is to say about it: `0-3 (configured: 0-7) (borrowed: 8-9) (class: fast)`.
 std::string CpusOf(const v1::Pool& pool) {
   std::string text = pool.cpus();
   if (!pool.configured_cpus().empty()) {
@@ -34,6 +34,10 @@ std::string CpusOf(const v1::Pool& pool) {
   }
   if (!pool.borrowed_cpus().empty()) {
     text += fmt::format(" (borrowed: {})", pool.borrowed_cpus());
+  }
+  if (!pool.cpu_class().empty()) {
+    text += fmt::format(" (class: {}{})", pool.cpu_class(),
+                        pool.class_problem().empty() ? "" : ", not in force");
   }
   return text;
 }

@@ -44,12 +44,13 @@ static:
                            .align_l3 = true,
                            .share = {.anyone = true, .roles = {"reranker"}}}));
   EXPECT_EQ(config->roles.at("plain"), ExclusiveRule{});
-  ASSERT_TRUE(config->static_mode.has_value());
-  EXPECT_TRUE(config->static_mode->options.full_physical_cpus_only);
-  EXPECT_TRUE(config->static_mode->options.align_by_socket);
-  EXPECT_FALSE(config->static_mode->options.distribute_across_numa);
-  EXPECT_TRUE(config->static_mode->strict_reservation);
-  EXPECT_EQ(config->static_mode->reserved_count, 2);
+  const std::optional<StaticConfig>& static_mode = config->static_mode;
+  ASSERT_TRUE(static_mode.has_value());
+  EXPECT_TRUE(static_mode->options.full_physical_cpus_only);
+  EXPECT_TRUE(static_mode->options.align_by_socket);
+  EXPECT_FALSE(static_mode->options.distribute_across_numa);
+  EXPECT_TRUE(static_mode->strict_reservation);
+  EXPECT_EQ(static_mode->reserved_count, 2);
 }
 
 TEST(CpuConfigTest, IsAllDefaultPoolWhenEmpty) {

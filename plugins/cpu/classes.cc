@@ -1,0 +1,46 @@
+// Looks up the classes of owners.
+#include "plugins/cpu/classes.h"
+
+#include "plugins/cpu/borrow.h"
+#include "plugins/cpu/config/instances.h"
+
+namespace qrm::cpu {
+namespace {
+
+std::string ClassOf(const CpuPluginConfig& config, const Holding& holding) {
+  if (const auto grant = config.grants.find(holding.tenant.role); grant != config.grants.end()) {
+    return grant->second.rule.cpu_class;
+  }
+  const auto role = config.roles.find(holding.tenant.role);
+  return role == config.roles.end() ? "" : role->second.cpu_class;
+}
+
+}  // namespace
+
+tuning::TuningPlan PlanOf(const View& view) {
+  tuning::TuningPlan plan{.classes = view.config.classes};
+  if (plan.classes.empty()) {
+    return plan;
+  }
+  const auto add = [&](const std::string& name, const CpuSet& cpus) {
+    if (!name.empty()) {
+      plan.cpus[name] |= cpus - view.offline;
+    }
+  };
+  for (const auto& [key, holding] : view.state.exclusive) {
+    if (holding.by_driver) {
+      plan.foreign |= holding.cpus;
+    } else {
+      add(ClassOf(view.config, holding), holding.cpus);
+    }
+  }
+  for (const auto& [name, cpus] : view.state.pools) {
+    const PoolConfig* const pool = FindPool(view.config, name);
+    add(pool == nullptr ? "" : pool->cpu_class, cpus);
+  }
+  add(view.config.reserved_class, view.config.reserved - ExclusiveCpus(view.state));
+  add(view.config.idle_class, IdleCpus(view));
+  return plan;
+}
+
+}  // namespace qrm::cpu

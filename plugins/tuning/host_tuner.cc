@@ -1,0 +1,149 @@
+// Compares, journals and writes, off everybody's way.
+#include "plugins/tuning/host_tuner.h"
+
+#include <algorithm>
+#include <filesystem>
+#include <system_error>
+#include <utility>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "api/base/log.h"
+#include "plugins/tuning/tunable_machine.h"
+
+namespace qrm::tuning {
+namespace {
+
+/// Of all values in the journal: one plan has them all.
+constexpr char kOwner[] = "classes";
+/// How long the machine is trusted to stay as it was made, or a failure to last.
+constexpr std::chrono::seconds kCheckEvery{30};
+
+std::vector<host::Claim> ClaimsOf(const Resolved& resolved) {
+  std::vector<host::Claim> claims;
+  claims.reserve(resolved.files.size());
+  for (const TunedFile& file : resolved.files) {
+    claims.push_back(file.claim);
+  }
+  return claims;
+}
+
+/// The classes that lead to the file at `path`.
+ClassNames ClassesOf(const Resolved& resolved, const std::string& path) {
+  const auto file = std::find_if(resolved.files.begin(), resolved.files.end(),
+                                 [&](const TunedFile& of) { return of.claim.path == path; });
+  return file == resolved.files.end() ? ClassNames() : file->classes;
+}
+
+TuningProblem OfAll(const TuningPlan& plan, const Status& failure) {
+  TuningProblem problem{.classes = {}, .text = MessageOf(failure)};
+  for (const auto& [name, of] : plan.classes) {
+    problem.classes.insert(name);
+  }
+  return problem;
+}
+
+}  // namespace
+
+void HostTuner::Tune(const TuningPlan& plan) {
+  const auto now = clock_.Steady();
+  if (asked_at_.has_value() && plan == asked_ && now - *asked_at_ < kCheckEvery) {
+    return;
+  }
+  asked_ = plan;
+  asked_at_ = now;
+  {
+    const MutexLock lock(mutex_);
+    next_ = plan;
+  }
+  thread_.Post([this] { Work(); });
+}
+
+void HostTuner::Finish() {
+  thread_.Run([] {});
+}
+
+void HostTuner::Work() {
+  std::optional<TuningPlan> plan;
+  {
+    const MutexLock lock(mutex_);
+    plan = std::exchange(next_, std::nullopt);
+  }
+  if (plan.has_value()) {  // else a later one was set already
+    Report(Apply(*plan));
+  }
+}
+
+std::vector<TuningProblem> HostTuner::Apply(const TuningPlan& plan) {
+  std::error_code error;
+  if (plan.classes.empty() && knobs_ == nullptr && !std::filesystem::exists(journal_, error)) {
+    return {};
+  }
+  if (const Status opened = OpenKnobs(); !opened.ok()) {
+    return {OfAll(plan, opened)};
+  }
+  Resolved resolved = Resolve(plan, ReadTunableMachine(files_));
+  const std::vector<host::Claim> claims = ClaimsOf(resolved);
+  if (const Status released = knobs_->ReleaseAllBut(kOwner, claims); !released.ok()) {
+    resolved.problems.push_back(OfAll(plan, released));
+  }
+  if (IsSet(claims)) {
+    return std::move(resolved.problems);
+  }
+  const auto refusals = knobs_->Hold(kOwner, claims);
+  if (!refusals.ok()) {
+    resolved.problems.push_back(OfAll(plan, refusals.status()));
+    return std::move(resolved.problems);
+  }
+  for (const host::Refusal& refusal : *refusals) {
+    resolved.problems.push_back(
+        {.classes = ClassesOf(resolved, refusal.path), .text = refusal.reason});
+  }
+  return std::move(resolved.problems);
+}
+
+Status HostTuner::OpenKnobs() {
+  if (knobs_ == nullptr) {
+    QRM_ASSIGN_OR_RETURN(knobs_, host::HostKnobs::Open(files_, journal_));
+  }
+  return OkStatus();
+}
+
+/// Whether all of it is so, and the journal knows it.
+bool HostTuner::IsSet(const std::vector<host::Claim>& claims) const {
+  return std::all_of(claims.begin(), claims.end(), [this](const host::Claim& claim) {
+    const host::JournalRecords& records = knobs_->records();
+    const auto record = std::find_if(
+        records.begin(), records.end(),
+        [&](const host::JournalRecord& of) { return of.path == claim.path && of.is_settled; });
+    if (record == records.end() || record->claims.find(kOwner) == record->claims.end() ||
+        record->claims.at(kOwner) != claim.value) {
+      return false;
+    }
+    const StatusOr<std::string> now = files_.Read(claim.path);
+    return now.ok() && host::IsSameValue(claim.form, *now, claim.value);
+  });
+}
+
+void HostTuner::Report(std::vector<TuningProblem> problems) {
+  const MutexLock lock(mutex_);
+  for (const TuningProblem& problem : problems) {
+    if (std::find(problems_.begin(), problems_.end(), problem) == problems_.end()) {
+      log::Warning("CPUs are not tuned as their class says",
+                   {{"classes", fmt::format("{}", fmt::join(problem.classes, ", "))},
+                    {"error", problem.text}});
+    }
+  }
+  problems_ = std::move(problems);
+}
+
+std::string HostTuner::ProblemOf(const std::string& name) const {
+  const MutexLock lock(mutex_);
+  const auto problem =
+      std::find_if(problems_.begin(), problems_.end(),
+                   [&](const TuningProblem& of) { return of.classes.contains(name); });
+  return problem == problems_.end() ? "" : problem->text;
+}
+
+}  // namespace qrm::tuning

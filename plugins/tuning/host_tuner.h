@@ -1,0 +1,59 @@
+// Sets classes of CPUs on the machine, by the journalled executor.
+#pragma once
+
+#include <chrono>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "api/base/clock.h"
+#include "api/base/mutex.h"
+#include "api/base/task_thread.h"
+#include "plugins/host/host_files.h"
+#include "plugins/host/host_knobs.h"
+#include "plugins/tuning/resolve.h"
+#include "plugins/tuning/tuner.h"
+
+namespace qrm::tuning {
+
+/// Writes on a thread of its own. What the files held before is in the journal, and comes back when
+/// no class asks for another value; a process that ends leaves all as it is, for the next one.
+class HostTuner final : public Tuner {
+ public:
+  /// `files` and `clock` outlive it. No other tuner uses `journal` meanwhile.
+  HostTuner(host::HostFiles& files, std::string journal, const Clock& clock)
+      : files_(files), journal_(std::move(journal)), clock_(clock) {}
+  /// Finishes what was asked for.
+  ~HostTuner() override = default;
+  HostTuner(const HostTuner&) = delete;
+  HostTuner& operator=(const HostTuner&) = delete;
+
+  void Tune(const TuningPlan& plan) override;
+  std::string ProblemOf(const std::string& name) const override;
+
+  /// Waits until all that was asked for was tried.
+  void Finish();
+
+ private:
+  void Work();
+  std::vector<TuningProblem> Apply(const TuningPlan& plan);
+  Status OpenKnobs();
+  bool IsSet(const std::vector<host::Claim>& claims) const;
+  void Report(std::vector<TuningProblem> problems);
+
+  host::HostFiles& files_;
+  const std::string journal_;
+  const Clock& clock_;
+  std::unique_ptr<host::HostKnobs> knobs_;  // on the thread
+  // Those of whoever calls Tune.
+  TuningPlan asked_;
+  std::optional<std::chrono::steady_clock::time_point> asked_at_;
+
+  mutable Mutex mutex_;
+  std::optional<TuningPlan> next_ QRM_GUARDED_BY(mutex_);
+  std::vector<TuningProblem> problems_ QRM_GUARDED_BY(mutex_);
+  TaskThread thread_;  // ends before what it uses
+};
+
+}  // namespace qrm::tuning

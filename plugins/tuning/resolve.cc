@@ -1,0 +1,281 @@
+// Resolves classes for what CPUs share.
+#include "plugins/tuning/resolve.h"
+
+#include <algorithm>
+#include <cstdint>
+#include <optional>
+#include <utility>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+namespace qrm::tuning {
+namespace {
+
+using host::Claim;
+using host::ClaimForm;
+using Meaning = Frequency::Meaning;
+
+/// The classes of CPUs that share something.
+struct Sharers {
+  ClassNames names;
+  std::vector<const CpuClass*> classes;
+  bool is_mixed = false;    ///< others of them have no class
+  bool is_foreign = false;  ///< somebody else tunes one of them
+};
+
+Sharers SharersOf(const CpuSet& cpus, const TuningPlan& plan) {
+  Sharers sharers{.is_foreign = cpus.Intersects(plan.foreign)};
+  CpuSet without = cpus;
+  for (const auto& [name, theirs] : plan.cpus) {
+    const auto found = plan.classes.find(name);
+    if (found != plan.classes.end() && theirs.Intersects(cpus)) {
+      sharers.names.insert(name);
+      sharers.classes.push_back(&found->second);
+      without -= theirs;
+    }
+  }
+  sharers.is_mixed = !without.Empty();
+  return sharers;
+}
+
+/// Whether it sets anything that the CPUs of a policy have in common.
+bool SetsPolicy(const CpuClass* of) {
+  return of->frequency != FrequencyRange() || !of->governor.empty() || !of->preference.empty();
+}
+
+/// Frequencies of the hardware. Units: kHz.
+struct Bounds {
+  int64_t least = 0;
+  int64_t base = 0;  ///< 0: unknown
+  int64_t most = 0;
+};
+
+/// Absent for one that is untouched, or not to be had.
+std::optional<int64_t> ValueOf(const Frequency& frequency, const Bounds& bounds) {
+  switch (frequency.meaning) {
+    case Meaning::kUntouched:
+      return std::nullopt;
+    case Meaning::kLeast:
+      return bounds.least;
+    case Meaning::kBase:
+      return bounds.base == 0 ? std::nullopt : std::optional(bounds.base);
+    case Meaning::kMost:
+      return bounds.most;
+    case Meaning::kNumber:
+      return std::clamp(frequency.khz, bounds.least, std::max(bounds.least, bounds.most));
+  }
+  return std::nullopt;
+}
+
+/// The highest of what `ranges` ask for at least, and at most where none of those who share it
+/// would be slowed down by it.
+struct Span {
+  std::optional<int64_t> least;
+  std::optional<int64_t> most;
+};
+Span SpanOf(const Sharers& sharers, FrequencyRange CpuClass::* range, const Bounds& bounds) {
+  Span span;
+  bool all_bound = !sharers.is_mixed;
+  for (const CpuClass* of : sharers.classes) {
+    const auto least = ValueOf((of->*range).least, bounds);
+    const auto most = ValueOf((of->*range).most, bounds);
+    span.least = std::max(span.least, least);  // absent is less than any
+    span.most = std::max(span.most, most);
+    all_bound = all_bound && most.has_value();
+  }
+  if (!all_bound) {
+    span.most.reset();
+  } else if (span.most.has_value() && span.least.has_value()) {
+    span.most = std::max(*span.most, *span.least);
+  }
+  return span;
+}
+
+/// The place of `word` among those of `order`, the most performing first; others come last.
+std::size_t RankOf(const std::string& word, const std::vector<std::string>& order) {
+  return static_cast<std::size_t>(std::find(order.begin(), order.end(), word) - order.begin());
+}
+
+const std::vector<std::string>& Governors() {
+  static const std::vector<std::string> order = {
+      "performance", "", "schedutil", "ondemand", "conservative", "powersave"};
+  return order;
+}
+
+const std::vector<std::string>& Preferences() {
+  static const std::vector<std::string> order = {"performance", "balance_performance", "",
+                                                 "default",     "balance_power",       "power"};
+  return order;
+}
+
+/// The most performing word that one of them asks for; empty where those who ask for none have it
+/// better without.
+std::string MostPerforming(const Sharers& sharers, std::string CpuClass::* word,
+                           const std::vector<std::string>& order) {
+  std::optional<std::string> best;
+  if (sharers.is_mixed) {
+    best = "";
+  }
+  for (const CpuClass* of : sharers.classes) {
+    if (!best.has_value() || RankOf(of->*word, order) < RankOf(*best, order)) {
+      best = of->*word;
+    }
+  }
+  return best.value_or("");
+}
+
+/// Collects claims and problems.
+class Resolver {
+ public:
+  Resolver(const TuningPlan& plan, const TunableMachine& machine)
+      : plan_(plan), machine_(machine) {}
+
+  Resolved Run() && {
+    for (const host::FrequencyPolicy& policy : machine_.policies) {
+      AddPolicy(policy);
+    }
+    for (const auto& [name, cpus] : plan_.cpus) {
+      if (const auto found = plan_.classes.find(name); found != plan_.classes.end()) {
+        AddWakeUp(name, found->second, cpus & machine_.cpus);
+        CheckPolicies(name, found->second, cpus & machine_.cpus);
+      }
+    }
+    for (const Uncore& uncore : machine_.uncores) {
+      AddUncore(uncore);
+    }
+    return std::move(result_);
+  }
+
+ private:
+  void Add(const ClassNames& classes, const std::string& path, ClaimForm form, std::string value) {
+    // A value that the kernel refuses keeps no other from being set.
+    result_.files.push_back(
+        {.claim = {.path = path, .form = form, .value = std::move(value), .is_optional = true},
+         .classes = classes});
+  }
+
+  template <typename... Args>
+  void Miss(ClassNames classes, fmt::format_string<Args...> format, Args&&... args) {
+    result_.problems.push_back(
+        {.classes = std::move(classes), .text = fmt::format(format, std::forward<Args>(args)...)});
+  }
+
+  /// `files`: that of the least, and that of the most.
+  void AddRange(const Sharers& sharers, FrequencyRange CpuClass::* range, const Bounds& bounds,
+                const std::pair<std::string, std::string>& files) {
+    const Span span = SpanOf(sharers, range, bounds);
+    if (span.most.has_value()) {
+      Add(sharers.names, files.second, ClaimForm::kCeiling, std::to_string(*span.most));
+    }
+    if (span.least.has_value()) {
+      Add(sharers.names, files.first, ClaimForm::kFloor, std::to_string(*span.least));
+    }
+  }
+
+  void AddPolicy(const host::FrequencyPolicy& policy) {
+    const Sharers sharers = SharersOf(policy.cpus, plan_);
+    if (sharers.classes.empty() || sharers.is_foreign) {
+      return;
+    }
+    NoteSharing(sharers, policy);
+    // The governor comes before the preference, which not every one allows.
+    AddWord(sharers, policy, &CpuClass::governor, policy.governors);
+    AddWord(sharers, policy, &CpuClass::preference, policy.preferences);
+    AddRange(sharers, &CpuClass::frequency, {policy.least, policy.base, policy.most},
+             {policy.directory + "/scaling_min_freq", policy.directory + "/scaling_max_freq"});
+  }
+
+  void AddWord(const Sharers& sharers, const host::FrequencyPolicy& policy,
+               std::string CpuClass::* word, const std::vector<std::string>& known) {
+    const bool governs = word == &CpuClass::governor;
+    const std::string best = MostPerforming(sharers, word, governs ? Governors() : Preferences());
+    if (best.empty()) {
+      return;
+    }
+    if (std::find(known.begin(), known.end(), best) == known.end()) {
+      Miss(sharers.names, "class {} wants {} {}, and CPUs {} have {}",
+           fmt::join(sharers.names, ", "), governs ? "governor" : "epp", best,
+           ToString(policy.cpus),
+           known.empty() ? "none" : fmt::format("{}", fmt::join(known, ", ")));
+      return;
+    }
+    Add(sharers.names,
+        policy.directory + (governs ? "/scaling_governor" : "/energy_performance_preference"),
+        ClaimForm::kWord, best);
+  }
+
+  void NoteSharing(const Sharers& sharers, const host::FrequencyPolicy& policy) {
+    if (sharers.names.size() + (sharers.is_mixed ? 1 : 0) > 1 &&
+        std::any_of(sharers.classes.begin(), sharers.classes.end(), SetsPolicy)) {
+      Miss(sharers.names,
+           "CPUs {} change their frequency together, and are of class {}{}: they have what the "
+           "most performing of these asks for",
+           ToString(policy.cpus), fmt::join(sharers.names, ", "),
+           sharers.is_mixed ? " and of none" : "");
+    }
+  }
+
+  /// Tells of CPUs whose frequency cannot be set at all, and of a base that nobody knows.
+  void CheckPolicies(const std::string& name, const CpuClass& of, const CpuSet& cpus) {
+    const auto [least, most] = of.frequency;
+    const bool wants_base = least.meaning == Meaning::kBase || most.meaning == Meaning::kBase;
+    if (!SetsPolicy(&of)) {
+      return;
+    }
+    CpuSet missing = cpus;
+    CpuSet baseless;
+    for (const host::FrequencyPolicy& policy : machine_.policies) {
+      missing -= policy.cpus;
+      baseless |= policy.base == 0 ? policy.cpus & cpus : CpuSet();
+    }
+    if (!missing.Empty()) {
+      Miss({name},
+           "class {} sets frequencies, and CPUs {} have no cpufreq that this process may write: "
+           "run it as privileged root, or leave freq, governor and epp out",
+           name, ToString(missing));
+    }
+    if (wants_base && !baseless.Empty()) {
+      Miss({name},
+           "class {} names the base frequency, and the kernel tells none of CPUs {}: write a "
+           "number",
+           name, ToString(baseless));
+    }
+  }
+
+  void AddWakeUp(const std::string& name, const CpuClass& of, const CpuSet& cpus) {
+    if (!of.wake_up_us.has_value()) {
+      return;
+    }
+    for (const int cpu : cpus& machine_.wake_up) {
+      Add({name}, host::WakeUpFile(cpu), ClaimForm::kLatency,
+          *of.wake_up_us == 0 ? "n/a" : std::to_string(*of.wake_up_us));
+    }
+    if (const CpuSet missing = cpus - machine_.wake_up; !missing.Empty()) {
+      Miss({name},
+           "class {} sets idle-latency-us, and CPUs {} have no pm_qos_resume_latency_us that this "
+           "process may write: run it as privileged root, or leave it out",
+           name, ToString(missing));
+    }
+  }
+
+  void AddUncore(const Uncore& uncore) {
+    const Sharers sharers = SharersOf(uncore.cpus, plan_);
+    if (!sharers.is_foreign) {
+      AddRange(sharers, &CpuClass::uncore, {uncore.least, 0, uncore.most},
+               {uncore.directory + "/min_freq_khz", uncore.directory + "/max_freq_khz"});
+    }
+  }
+
+  const TuningPlan& plan_;
+  const TunableMachine& machine_;
+  Resolved result_;
+};
+
+}  // namespace
+
+Resolved Resolve(const TuningPlan& plan, const TunableMachine& machine) {
+  return Resolver(plan, machine).Run();
+}
+
+}  // namespace qrm::tuning

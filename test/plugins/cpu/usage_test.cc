@@ -1,0 +1,78 @@
+// What is told of pools and CPUs.
+#include "plugins/cpu/usage.h"
+
+#include <string>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "plugins/cpu/pools.h"
+#include "test/plugins/cpu/elastic_fixture.h"
+
+namespace qrm::cpu {
+namespace {
+
+using test::Drive;
+using testing::Pair;
+using testing::UnorderedElementsAre;
+using Clip = PoolUsage::Clip;
+
+class UsageTest : public ElasticPlugins {
+ protected:
+  static CpuUsage UsageNow(const std::string& text, const Drive& drive) {
+    const auto saved = LoadPools(Config(text), drive.plugin().SaveState());
+    EXPECT_TRUE(saved.ok()) << saved.status();
+    auto usage = UsageOf(Config(text), TwoNodes(), saved->pools, drive.grants());
+    EXPECT_TRUE(usage.ok()) << usage.status();
+    return *std::move(usage);
+  }
+};
+
+constexpr char kPools[] = R"(
+reserved-cpus: "0"
+roles: {own: {numa: any, share-numa-with: ["*"]}}
+pools:
+  bounded: {size: {max: 4}, roles: [bounded]}
+  last: {size: {}, roles: [last]}
+  first: {size: {min: 2}, roles: [first], priority: 1, lend: {to: [last], keep: 1}}
+  fixed: {cpus: 1-2}
+  default: {size: {min: 1}}
+)";
+
+TEST_F(UsageTest, TellsWhatPoolsAskForAndWhatKeepsItFromThem) {
+  Drive drive = Start(kPools);
+  Admit(drive, "a", "bounded", 9);
+  Admit(drive, "b", "first", 6);
+  EXPECT_THAT(UsageNow(kPools, drive).pools,
+              UnorderedElementsAre(Pair("bounded", PoolUsage{9, Clip::kMax}),
+                                   Pair("last", PoolUsage{0, Clip::kNothing}),
+                                   Pair("first", PoolUsage{6, Clip::kNothing}),
+                                   Pair("default", PoolUsage{1, Clip::kNothing})));
+  Admit(drive, "c", "last", 80);
+  EXPECT_EQ(UsageNow(kPools, drive).pools.at("last"), (PoolUsage{80, Clip::kRoom}));
+}
+
+TEST_F(UsageTest, TellsWhatIsIdleAndWhatIsLent) {
+  Drive drive = Start(kPools);
+  Admit(drive, "a", "own", 3);
+  Admit(drive, "b", "first", 6);
+  Admit(drive, "c", "last", 1);
+  const CpuUsage usage = UsageNow(kPools, drive);
+  EXPECT_EQ(usage.idle.Count(), 64 - 1 - 2 - 1 - 3 - 6 - 1);
+  EXPECT_FALSE(usage.idle.Intersects(*CpuSet::Parse(drive.Value("a"))));
+  EXPECT_EQ(usage.lent.Count(), 5);
+  EXPECT_TRUE(usage.lent.IsSubsetOf(Pool(drive, "first")));
+}
+
+TEST_F(UsageTest, CountsInstancesTogether) {
+  constexpr char kTeams[] =
+      "{pools: {team: {size: {max: 4}, instances: {by: pod}, roles: [team]}}}";
+  Drive drive = Start(kTeams);
+  Admit(drive, "a", "team", 3);
+  Admit(drive, "b", "team", 6);
+  EXPECT_THAT(UsageNow(kTeams, drive).pools,
+              UnorderedElementsAre(Pair("team", PoolUsage{9, Clip::kMax})));
+}
+
+}  // namespace
+}  // namespace qrm::cpu

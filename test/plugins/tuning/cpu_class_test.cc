@@ -1,0 +1,71 @@
+// Classes of CPUs as they are configured.
+#include "plugins/tuning/cpu_class.h"
+
+#include <string>
+
+#include <gmock/gmock.h>
+
+#include "api/base/section.h"
+#include "test/support/is_ok.h"
+
+namespace qrm::tuning {
+namespace {
+
+using Meaning = Frequency::Meaning;
+using testing::HasSubstr;
+using testing::IsEmpty;
+using testing::TestWithParam;
+
+StatusOr<CpuClasses> Read(const std::string& classes) {
+  return ParseCpuClasses(*config::Section::Parse("classes: {" + classes + "}", "cpu.yaml"));
+}
+
+TEST(CpuClassTest, ReadsAllThatAClassCanSet) {
+  const auto classes = Read(
+      "fast: {freq: {min: base, max: turbo}, governor: performance, epp: balance_performance, "
+      "idle-latency-us: 10, uncore: {min: max}}, slow: {freq: {min: min, max: 1.2GHz}}");
+  ASSERT_TRUE(test::IsOk(classes.status()));
+  EXPECT_EQ(classes->at("fast"), (CpuClass{.frequency = {{Meaning::kBase}, {Meaning::kMost}},
+                                           .governor = "performance",
+                                           .preference = "balance_performance",
+                                           .wake_up_us = 10,
+                                           .uncore = {.least = {Meaning::kMost}}}));
+  EXPECT_EQ(classes->at("slow"),
+            (CpuClass{.frequency = {{Meaning::kLeast}, {Meaning::kNumber, 1200000}}}));
+}
+
+TEST(CpuClassTest, HasNoneWithoutTheKey) {
+  EXPECT_THAT(*ParseCpuClasses(*config::Section::Parse("", "cpu.yaml")), IsEmpty());
+}
+
+struct Refused {
+  const char* name;
+  const char* classes;
+  const char* says;
+};
+
+class RefusedClassTest : public TestWithParam<Refused> {};
+
+TEST_P(RefusedClassTest, IsRefusedWithTheCure) {
+  const auto classes = Read(GetParam().classes);
+  EXPECT_EQ(classes.status().code(), StatusCode::kInvalidArgument);
+  EXPECT_THAT(MessageOf(classes.status()), HasSubstr(GetParam().says));
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    All, RefusedClassTest,
+    testing::Values(
+        Refused{"NoFrequency", "a: {freq: {min: fast}}",
+                "classes.a.freq.min is 'fast', no frequency; write one such as 2.1GHz"},
+        Refused{"NoUnit", "a: {freq: {min: 2100000}}", "is '2100000', no frequency"},
+        Refused{"Reversed", "a: {freq: {min: 2GHz, max: 1GHz}}", "max is below min"},
+        Refused{"ReversedWords", "a: {freq: {min: turbo, max: base}}", "max is below min"},
+        Refused{"BaseOfAnUncore", "a: {uncore: {min: base}}", "which an uncore has not"},
+        Refused{"NoWord", "a: {governor: 'a b'}", "no name of the kernel's"},
+        Refused{"LongSleep", "a: {idle-latency-us: 1000001}", "more than a second"},
+        Refused{"Nothing", "a: {}", "classes.a sets nothing"},
+        Refused{"UnknownKey", "a: {frequency: 1GHz}", "frequency"}),
+    [](const auto& of) { return std::string(of.param.name); });
+
+}  // namespace
+}  // namespace qrm::tuning

@@ -1,0 +1,169 @@
+// What classes come to for what CPUs share.
+#include "plugins/tuning/resolve.h"
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include <fmt/format.h>
+#include <gmock/gmock.h>
+
+namespace qrm::tuning {
+namespace {
+
+using Meaning = Frequency::Meaning;
+using testing::AllOf;
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
+using testing::Pair;
+using testing::UnorderedElementsAre;
+
+CpuSet Cpus(const char* list) {
+  return *CpuSet::Parse(list);
+}
+
+/// 800 MHz to 3 GHz, 2 GHz without turbo.
+host::FrequencyPolicy Policy(const std::string& name, const char* cpus) {
+  return {.directory = name,
+          .cpus = Cpus(cpus),
+          .least = 800000,
+          .most = 3000000,
+          .base = 2000000,
+          .governors = {"performance", "schedutil", "powersave"},
+          .preferences = {"default", "performance", "balance_performance", "power"}};
+}
+
+/// Two CPUs that change their frequency together, and two alone.
+TunableMachine FourCpus() {
+  return {.cpus = Cpus("0-3"),
+          .policies = {Policy("both", "0-1"), Policy("two", "2"), Policy("three", "3")},
+          .wake_up = Cpus("0-3"),
+          .uncores = {{.directory = "die", .cpus = Cpus("0-3"), .least = 800000, .most = 2400000}}};
+}
+
+const CpuClass kFast = {.frequency = {{Meaning::kBase}, {Meaning::kMost}},
+                        .governor = "performance",
+                        .preference = "performance"};
+const CpuClass kSlow = {
+    .frequency = {{}, {Meaning::kBase}}, .governor = "powersave", .preference = "power"};
+
+TuningPlan Plan(const std::map<std::string, const char*>& cpus) {
+  TuningPlan plan{.classes = {{"fast", kFast}, {"slow", kSlow}}};
+  for (const auto& [name, list] : cpus) {
+    plan.cpus[name] = Cpus(list);
+  }
+  return plan;
+}
+
+std::map<std::string, std::string> ValuesOf(const Resolved& resolved) {
+  std::map<std::string, std::string> values;
+  for (const TunedFile& file : resolved.files) {
+    values[file.claim.path] = file.claim.value;
+  }
+  return values;
+}
+
+std::vector<std::string> ProblemsOf(const Resolved& resolved) {
+  std::vector<std::string> texts;
+  for (const TuningProblem& problem : resolved.problems) {
+    texts.push_back(problem.text);
+  }
+  return texts;
+}
+
+TEST(ResolveTest, CpusAloneHaveWhatTheirClassSays) {
+  const Resolved resolved = Resolve(Plan({{"fast", "2"}, {"slow", "3"}}), FourCpus());
+  EXPECT_THAT(ValuesOf(resolved),
+              UnorderedElementsAre(Pair("two/scaling_governor", "performance"),
+                                   Pair("two/energy_performance_preference", "performance"),
+                                   Pair("two/scaling_min_freq", "2000000"),
+                                   Pair("two/scaling_max_freq", "3000000"),
+                                   Pair("three/scaling_governor", "powersave"),
+                                   Pair("three/energy_performance_preference", "power"),
+                                   Pair("three/scaling_max_freq", "2000000")));
+  EXPECT_THAT(ProblemsOf(resolved), IsEmpty());
+  EXPECT_EQ(resolved.files.front().claim.path, "two/scaling_governor") << "it comes first";
+  EXPECT_THAT(resolved.files.front().classes, ElementsAre("fast"));
+}
+
+TEST(ResolveTest, CpusThatShareAFrequencyHaveTheMostPerforming) {
+  const Resolved resolved = Resolve(Plan({{"fast", "0"}, {"slow", "1"}}), FourCpus());
+  EXPECT_THAT(ValuesOf(resolved),
+              UnorderedElementsAre(Pair("both/scaling_governor", "performance"),
+                                   Pair("both/energy_performance_preference", "performance"),
+                                   Pair("both/scaling_min_freq", "2000000"),
+                                   Pair("both/scaling_max_freq", "3000000")));
+  EXPECT_THAT(ProblemsOf(resolved),
+              ElementsAre(AllOf(HasSubstr("CPUs 0-1 change their frequency together"),
+                                HasSubstr("fast, slow"))));
+}
+
+TEST(ResolveTest, ACpuWithoutClassIsNotSlowedDownByItsNeighbour) {
+  const Resolved resolved = Resolve(Plan({{"slow", "1"}}), FourCpus());
+  EXPECT_THAT(ValuesOf(resolved), IsEmpty());
+  EXPECT_THAT(ProblemsOf(resolved), ElementsAre(HasSubstr("slow and of none")));
+}
+
+TEST(ResolveTest, ACpuWithoutClassMayBeFasterForItsNeighbour) {
+  const Resolved resolved = Resolve(Plan({{"fast", "1"}}), FourCpus());
+  EXPECT_THAT(ValuesOf(resolved),
+              UnorderedElementsAre(Pair("both/scaling_governor", "performance"),
+                                   Pair("both/energy_performance_preference", "performance"),
+                                   Pair("both/scaling_min_freq", "2000000")));
+}
+
+TEST(ResolveTest, WhatADriversCpusShareIsLeftAlone) {
+  TuningPlan plan = Plan({{"fast", "0,2"}});
+  plan.classes.at("fast").uncore.least = {Meaning::kMost};
+  plan.foreign = Cpus("1");
+  const auto values = ValuesOf(Resolve(plan, FourCpus()));
+  EXPECT_TRUE(values.contains("two/scaling_governor"));
+  EXPECT_FALSE(values.contains("both/scaling_governor"));
+  EXPECT_FALSE(values.contains("die/min_freq_khz"));
+}
+
+TEST(ResolveTest, AnUncoreRunsAsFastAsAnyOfItsDieWants) {
+  TuningPlan plan = Plan({{"fast", "2"}, {"slow", "3"}});
+  plan.classes.at("fast") = {.uncore = {.least = {Meaning::kMost}}};
+  plan.classes.at("slow") = {.uncore = {.most = {Meaning::kLeast}}};
+  EXPECT_THAT(ValuesOf(Resolve(plan, FourCpus())),
+              ElementsAre(Pair("die/min_freq_khz", "2400000")));
+  plan.cpus = {{"slow", Cpus("0-3")}};
+  EXPECT_THAT(ValuesOf(Resolve(plan, FourCpus())), ElementsAre(Pair("die/max_freq_khz", "800000")));
+}
+
+TEST(ResolveTest, ACpuThatIsToWakeUpAtOnceNeverSleeps) {
+  TuningPlan plan = Plan({{"fast", "2"}, {"slow", "3"}});
+  plan.classes.at("fast") = {.wake_up_us = 0};
+  plan.classes.at("slow") = {.wake_up_us = 70};
+  EXPECT_THAT(
+      ValuesOf(Resolve(plan, FourCpus())),
+      UnorderedElementsAre(Pair(host::WakeUpFile(2), "n/a"), Pair(host::WakeUpFile(3), "70")));
+}
+
+TEST(ResolveTest, ANumberBeyondTheHardwareIsItsBound) {
+  TuningPlan plan = Plan({{"fast", "2"}});
+  plan.classes.at("fast") = {.frequency = {{}, {Meaning::kNumber, 9000000}}};
+  EXPECT_THAT(ValuesOf(Resolve(plan, FourCpus())),
+              ElementsAre(Pair("two/scaling_max_freq", "3000000")));
+}
+
+TEST(ResolveTest, TellsWhatTheMachineLacks) {
+  TunableMachine machine = FourCpus();
+  machine.policies.erase(machine.policies.begin());
+  machine.policies[0].base = 0;
+  machine.policies[1].governors = {"powersave"};
+  machine.wake_up = Cpus("3");
+  TuningPlan plan = Plan({{"fast", "1-3"}});
+  plan.classes.at("fast").wake_up_us = 5;
+  EXPECT_THAT(ProblemsOf(Resolve(plan, machine)),
+              UnorderedElementsAre(
+                  HasSubstr("class fast wants governor performance, and CPUs 3 have powersave"),
+                  HasSubstr("CPUs 1 have no cpufreq that this process may write"),
+                  HasSubstr("the kernel tells none of CPUs 2"),
+                  HasSubstr("CPUs 1-2 have no pm_qos_resume_latency_us")));
+}
+
+}  // namespace
+}  // namespace qrm::tuning
