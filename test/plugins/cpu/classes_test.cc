@@ -1,4 +1,6 @@
 // CPUs are tuned for their owners, on a copy of a machine's files.
+#include "plugins/cpu/classes.h"
+
 #include <filesystem>
 #include <fstream>
 #include <iterator>
@@ -168,16 +170,34 @@ TEST_F(ClassesTest, APluginThatIsOnlyAskedTunesNothing) {
   EXPECT_FALSE(std::filesystem::exists(dir_ / "cpu_classes.knobs.json"));
 }
 
-TEST_F(ClassesTest, CpusOfADriverAreTunedByIt) {
-  const ContainerRequest request = Trading("a", 2);
-  ResourceAllocation given = sdk::PinCpus({4, 5});
-  given.exclusive = true;  // no rule of ours decided it
+TEST_F(ClassesTest, WhatIsSharedWithADriversCpusIsTunedByIt) {
+  test::WriteSysfsFile(PolicyOf(4) / "affected_cpus", "4 6");
+  std::filesystem::remove_all(PolicyOf(6));
+  sdk::Grants grants;
+  const auto give = [&](const std::string& pod, const CpuSet& cpus, const std::string& by) {
+    const ContainerRequest request = Trading(pod, cpus.Count());
+    ResourceAllocation given = sdk::PinCpus(cpus);
+    given.exclusive = true;
+    given.decided_by = by;  // empty: no rule of ours
+    grants[request.key] = {.request = request, .allocation = given};
+  };
+  give("ours", {6, 7}, "rules[0]");
+  give("drivers", {4, 5}, "");
   Drive drive(MakeElastic(kClasses, machine()));
-  ASSERT_TRUE(
-      drive.plugin().Restore({{request.key, {.request = request, .allocation = given}}}).ok());
+  ASSERT_TRUE(drive.plugin().Restore(grants).ok());
   drive.plugin().Begin(dir_.path());
-  EXPECT_TRUE(AreSoon({0}, kSlow));
+  EXPECT_TRUE(AreSoon({7}, kFast));
   EXPECT_EQ(TuningOf(4), kUntouched);
+  EXPECT_EQ(TuningOf(5), kUntouched);
+}
+
+TEST(ClassesPlanTest, IsAboutCpusThatAreOnline) {
+  const CpuPluginConfig config =
+      Config("{reserved-cpus: 0-2, reserved-class: a, classes: {a: {governor: powersave}}}");
+  const Machine machine = TwoNodes();
+  const CpuState state = InitialState(config);
+  const View view{machine, config, state, nullptr, {1}};
+  EXPECT_EQ(PlanOf(view).cpus.at("a"), (CpuSet{0, 2}));
 }
 
 struct Refused {

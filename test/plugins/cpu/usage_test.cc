@@ -33,7 +33,7 @@ reserved-cpus: "0"
 roles: {own: {numa: any, share-numa-with: ["*"]}}
 pools:
   bounded: {size: {max: 4}, roles: [bounded]}
-  last: {size: {}, roles: [last]}
+  last: {size: {}, roles: [last], borrow: {idle: all}}
   first: {size: {min: 2}, roles: [first], priority: 1, lend: {to: [last], keep: 1}}
   fixed: {cpus: 1-2}
   default: {size: {min: 1}}
