@@ -61,8 +61,8 @@ struct Homeless {
   NumaMask hint;  ///< nodes that were chosen for it; empty: any
 };
 
-/// Where it has what is requested of it; there, if it can be, what it wishes for; and there by the
-/// rule.
+/// Where it has what is requested of it; there, if it can be, what it wishes for; and of several
+/// such nodes the first, or the one with most room, as its rule says.
 std::optional<int> ChooseHome(const Machine& machine, const Homeless& pool,
                               const AskedByNode& asked) {
   std::optional<int> best;
@@ -78,7 +78,7 @@ std::optional<int> ChooseHome(const Machine& machine, const Homeless& pool,
     const bool fits = left >= pool.ask.wish;
     const bool hinted = pool.hint.Empty() || pool.hint.Has(node.id);
     const auto cost = std::tuple(!hinted, all - others.firm < pool.ask.firm, !fits,
-                                 pool.packs && fits ? left : -left);
+                                 pool.packs && fits ? 0 : -left);
     if (!best.has_value() || cost < least) {
       best = node.id;
       least = cost;

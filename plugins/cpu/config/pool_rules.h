@@ -78,7 +78,7 @@ struct PlaceRule {
 struct InstanceRule {
   enum class By { kPod, kContainer, kNamespace, kLabel };
   enum class Fill {
-    kPacked,    ///< a new instance goes to the NUMA node where it fits most tightly
+    kPacked,    ///< a new instance goes to the first NUMA node that has what it asks for
     kBalanced,  ///< to the one with most room
   };
 

@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -142,6 +143,13 @@ pools: {team: {size: {min: 1}, instances: {by: namespace, max: 1}}}
   AdmitIn(drive, "team-a", "a", 1);
   EXPECT_THAT(MessageOf(drive.Admit(In("team-b", "b", 1)).status()),
               HasSubstr("pool team has its 1 instances"));
+}
+
+TEST_F(InstancesTest, AMistakeIsRefusedWhateverOnFullSays) {
+  Drive drive = Start("{roles: {own: {}}, on-full: default-pool}");
+  const auto refused = drive.Admit(Request("a", "own", "cpu", 1.5));
+  EXPECT_EQ(refused.status().code(), StatusCode::kInvalidArgument);
+  EXPECT_THAT(MessageOf(refused.status()), HasSubstr("request a whole number of CPUs"));
 }
 
 TEST_F(InstancesTest, PodWithoutTheLabelIsRefusedWithASentence) {
@@ -303,6 +311,37 @@ pools: {db: {size: {min: 1, per: limit}, roles: [db], instances: {by: pod}}}
   admit("small", 2, 60);
   EXPECT_GE(Size(drive, "db/default/big"), 40);
   EXPECT_GE(Size(drive, "db/default/small"), 20);
+}
+
+TEST_F(InstancesTest, RequestsComeFirstOnANodeToo) {
+  Drive drive = Start(R"(
+pools: {db: {size: {per: limit}, roles: [db], instances: {by: pod}, place: {numa: one, require: numa}}}
+)");
+  const auto admit = [&](const std::string& pod, double cpus, double limit) {
+    ContainerRequest request = Request(pod, "db", "cpu", cpus);
+    request.limit = limit;
+    drive.Keep(request, drive.plugin().Allocate(request, {.nodes = {0}}));
+  };
+  admit("big", 24, 25);
+  admit("small", 2, 30);
+  EXPECT_EQ(ToString(TwoNodes().NodesOf(Pool(drive, "db/default/small"))), "0");
+  EXPECT_GE(Size(drive, "db/default/big"), 24);
+  EXPECT_GT(Size(drive, "db/default/small"), 2);
+}
+
+TEST_F(InstancesTest, WithoutAHintPackedOnesTakeTheFirstNodeAndBalancedOnesTheEmptiest) {
+  for (const auto& [fill, node] : {std::pair("packed", "0"), std::pair("balanced", "1")}) {
+    Drive drive = Start(fmt::format(
+        "pools: {{db: {{size: {{}}, roles: [db], instances: {{by: pod, fill: {}}}, place: {{numa: "
+        "one, require: numa}}}}}}",
+        fill));
+    for (const char* const pod : {"a", "b"}) {
+      const ContainerRequest request = Request(pod, "db", "cpu", 4);
+      drive.Keep(request, drive.plugin().Allocate(request, {}));
+    }
+    EXPECT_EQ(ToString(TwoNodes().NodesOf(Pool(drive, "db/default/a"))), "0");
+    EXPECT_EQ(ToString(TwoNodes().NodesOf(Pool(drive, "db/default/b"))), node) << fill;
+  }
 }
 
 /// The ninth worked example.

@@ -51,6 +51,18 @@ TEST_F(MixedTest, OwnsWholeCpusAndUsesThePoolForTheFraction) {
   EXPECT_FALSE(Cpus(given.value).Intersects(Cpus(given.shares)));
 }
 
+TEST_F(MixedTest, AsksAPoolThatFollowsLimitsForNoMoreThanTheFraction) {
+  Drive drive = Start(R"(
+rules: [{select: {role: dpdk}, grant: dataplane}]
+grants: {dataplane: {plus: helpers}}
+pools: {helpers: {size: {min: 1, per: limit}}, default: {size: {min: 2}}}
+)");
+  ContainerRequest request = Request("a", "dpdk", "cpu", 4.5);
+  request.limit = 9;
+  ASSERT_TRUE(drive.Admit(request).ok());
+  EXPECT_EQ(Size(drive, "helpers"), 1);
+}
+
 TEST_F(MixedTest, TellsItsProgramBothLists) {
   Drive drive = Start(kDataplane);
   Admit(drive, "a", "dpdk", 4.5);

@@ -153,6 +153,44 @@ pools:
   EXPECT_EQ(Size(drive, "b"), 3);
 }
 
+TEST_F(PlaceTest, TheHigherPriorityChoosesItsNodeFirst) {
+  Drive drive = Start(R"(
+pools:
+  a: {size: {min: 20}, place: {numa: one, require: numa}}
+  b: {size: {min: 20}, priority: 1, place: {numa: one, require: numa}}
+)");
+  EXPECT_EQ(ToString(TwoNodes().NodesOf(Pool(drive, "b"))), "0");
+  EXPECT_EQ(ToString(TwoNodes().NodesOf(Pool(drive, "a"))), "1");
+}
+
+TEST_F(PlaceTest, TakesAWholeCacheBeforeARestThatFits) {
+  Drive drive = StartOn(Chiplets(), R"(
+pools:
+  other: {cpus: 0-3}
+  a: {size: {min: 4}, place: {align-l3: true}}
+)");
+  EXPECT_EQ(ToString(Pool(drive, "a")), "8-11");
+}
+
+TEST_F(PlaceTest, LeavesTheCachesOfWhomItAvoidsFirst) {
+  Drive drive = StartOn(Chiplets(), R"(
+pools:
+  other: {cpus: 0-5}
+  a: {size: {min: 4, step: 5}, roles: [a], place: {avoid: {share: l3, with: b}}}
+  b: {size: {min: 3}}
+  default: {size: {min: 0}}
+)");
+  Admit(drive, "a", "a", 55);
+  const CpuSet beside = Chiplets().cpu_set() - CpuSet::Range(0, 5) - Pool(drive, "b");
+  ASSERT_EQ(Pool(drive, "a"), beside) << "all that is left, in b's cache as well";
+  drive.RemovePod("a");
+  drive.Reconcile();
+  clock_.Advance(std::chrono::seconds(30));
+  drive.Reconcile();
+  EXPECT_EQ(Size(drive, "a"), 50);
+  EXPECT_TRUE(CpuSet::Range(6, 7).IsSubsetOf(Pool(drive, "a"))) << "of the cache of another pool";
+}
+
 struct Mistake {
   std::string name;
   std::string pool;
