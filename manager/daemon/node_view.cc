@@ -177,17 +177,7 @@ NodeStatus NodeView::Status() const {
     status.warnings.push_back(fmt::format(
         "the configuration file is refused, the former one stays in force: {}", refusal));
   }
-  const auto state = parts_.state.Load();
-  status.numa_nodes = NumaStatuses(*state, parts_.machine);
-  status.pools = BuiltinPools(parts_.in_force.Load()->builtin, state->plugin_values());
-  if (const auto usage = CpuUsageOf(state); usage.has_value()) {
-    AddUsage(*usage, parts_.machine, status);
-  }
-  for (const PoolStatus& pool : status.pools) {
-    if (pool.changed()) {
-      status.warnings.push_back(PoolWarning(pool));
-    }
-  }
+  AddPoolsAndNodes(status);
   Append(parts_.pod_resources.Problems(), status.degraded_reasons);
   Append(status.runtime.degraded_reasons, status.degraded_reasons);
   if (const std::string problem = parts_.decisions.problem(); !problem.empty()) {
@@ -205,6 +195,20 @@ NodeStatus NodeView::Status() const {
                     Demotions()));
   }
   return status;
+}
+
+void NodeView::AddPoolsAndNodes(NodeStatus& status) const {
+  const auto state = parts_.state.Load();
+  status.numa_nodes = NumaStatuses(*state, parts_.machine);
+  status.pools = BuiltinPools(parts_.in_force.Load()->builtin, state->plugin_values());
+  if (const auto usage = CpuUsageOf(state); usage.has_value()) {
+    AddUsage(*usage, parts_.machine, status);
+  }
+  for (const PoolStatus& pool : status.pools) {
+    if (pool.changed()) {
+      status.warnings.push_back(PoolWarning(pool));
+    }
+  }
 }
 
 std::optional<cpu::CpuUsage> NodeView::CpuUsageOf(

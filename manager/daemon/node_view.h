@@ -96,6 +96,7 @@ class NodeView final : public NodeServices {
 
  private:
   void AddIncomplete(NodeStatus& status) const;
+  void AddPoolsAndNodes(NodeStatus& status) const;
   /// Absent where the cpu plugin is a process, or has no section.
   std::optional<cpu::CpuUsage> CpuUsageOf(
       const std::shared_ptr<const checkpoint::NodeState>& state) const;

@@ -199,6 +199,7 @@ std::vector<Claim> OfPolicy(const Attribute& attribute, const FrequencyPolicy& p
 std::vector<Claim> OfInterrupts(const CpuSet& cpus, const CpuKnobs& knobs) {
   // Whoever moves interrupts is told before they are moved.
   std::vector<Claim> claims;
+  claims.reserve(knobs.balancers.size() + 1 + knobs.interrupts.size());
   for (const Balancer& balancer : knobs.balancers) {
     claims.push_back(BanClaim(balancer.process, ToString(cpus)));
   }

@@ -60,10 +60,10 @@ class CpuPlugin final : public sdk::ResourcePlugin {
 
   void Begin(const std::string& state_dir) override {
     const std::string& root = machine_.parts().root;
+    if (root.empty() && !config_.classes.empty()) {
+      log::Info("classes of CPUs set nothing: the machine is a described one");
+    }
     if (state_dir.empty() || root.empty()) {
-      if (!config_.classes.empty()) {
-        log::Info("classes of CPUs set nothing: the machine is a described one");
-      }
       return;
     }
     files_.emplace(root);

@@ -12,7 +12,6 @@
 namespace qrm::tuning {
 namespace {
 
-using host::Claim;
 using host::ClaimForm;
 using Meaning = Frequency::Meaning;
 
@@ -156,9 +155,9 @@ class Resolver {
   }
 
   template <typename... Args>
-  void Miss(ClassNames classes, fmt::format_string<Args...> format, Args&&... args) {
+  void Miss(const ClassNames& classes, fmt::format_string<Args...> format, Args&&... args) {
     result_.problems.push_back(
-        {.classes = std::move(classes), .text = fmt::format(format, std::forward<Args>(args)...)});
+        {.classes = classes, .text = fmt::format(format, std::forward<Args>(args)...)});
   }
 
   /// `files`: that of the least, and that of the most.

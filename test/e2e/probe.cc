@@ -99,7 +99,10 @@ void Work() {
 /// Threads that compute, while they are to.
 class Workers {
  public:
+  Workers() = default;
   ~Workers() { Join(); }
+  Workers(const Workers&) = delete;
+  Workers& operator=(const Workers&) = delete;
   void Follow() {
     if (works != 0 && threads_.empty()) {
       threads_.emplace_back(Work);
