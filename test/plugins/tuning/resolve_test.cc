@@ -66,6 +66,7 @@ std::map<std::string, std::string> ValuesOf(const Resolved& resolved) {
 
 std::vector<std::string> ProblemsOf(const Resolved& resolved) {
   std::vector<std::string> texts;
+  texts.reserve(resolved.problems.size());
   for (const TuningProblem& problem : resolved.problems) {
     texts.push_back(problem.text);
   }

@@ -253,7 +253,9 @@ TEST_F(QrmctlTest, JsonHasNumbersAndEveryKey) {
       "roles": [],
       "containers": 0,
       "configured_cpus": "",
-      "borrowed_cpus": ""
+      "borrowed_cpus": "",
+      "cpu_class": "",
+      "class_problem": ""
     }
   ]
 }
@@ -273,6 +275,8 @@ TEST_F(QrmctlTest, YamlQuotesWhatWouldReadAsAnotherType) {
     containers: 0
     configured_cpus: ""
     borrowed_cpus: ""
+    cpu_class: ""
+    class_problem: ""
 )");
 }
 
@@ -308,6 +312,21 @@ TEST_F(QrmctlTest, PoolGetTellsOwnCpusFromBorrowedOnes) {
       "cpu", std::vector<sdk::Pool>{{.name = "offline", .cpus = {0, 1}, .borrowed = {4, 5, 6}}});
   EXPECT_EQ(Run({"pool", "get"}), kDone) << err();
   EXPECT_THAT(out(), HasSubstr("offline   0-1 (borrowed: 4-6)   2 "));
+}
+
+TEST_F(QrmctlTest, PoolGetTellsHowCpusAreTunedAndWhyTheyAreNot) {
+  Serve();
+  plugins_.pools.emplace("cpu",
+                         std::vector<sdk::Pool>{{.name = "fast", .cpus = {0}, .cpu_class = "turbo"},
+                                                {.name = "slow",
+                                                 .cpus = {1},
+                                                 .cpu_class = "saving",
+                                                 .class_problem = "CPU 1 has no cpufreq"}});
+  EXPECT_EQ(Run({"pool", "get"}), kDone) << err();
+  EXPECT_THAT(out(), HasSubstr("fast   0 (class: turbo) "));
+  EXPECT_THAT(out(), HasSubstr("slow   1 (class: saving, not in force) "));
+  EXPECT_THAT(out(), HasSubstr("Pool slow is not tuned: CPU 1 has no cpufreq\n"));
+  EXPECT_THAT(out(), Not(HasSubstr("Pool fast")));
 }
 
 TEST_F(QrmctlTest, PoolGetTellsOfAPluginThatIsSlowInQrmdsWords) {

@@ -58,6 +58,11 @@ void PrintPools(const Response& response, const OutputFormat& format, std::ostre
     return;
   }
   table.Print(out);
+  for (const v1::Pool& pool : response.pools()) {
+    if (!pool.class_problem().empty()) {
+      out << "Pool " << pool.name() << " is not tuned: " << pool.class_problem() << '\n';
+    }
+  }
 }
 
 /// Reads NAME=CPUS words. Errors: kInvalidArgument with the word and what is wrong with it.

@@ -44,13 +44,12 @@ static:
                            .align_l3 = true,
                            .share = {.anyone = true, .roles = {"reranker"}}}));
   EXPECT_EQ(config->roles.at("plain"), ExclusiveRule{});
-  const std::optional<StaticConfig>& static_mode = config->static_mode;
-  ASSERT_TRUE(static_mode.has_value());
-  EXPECT_TRUE(static_mode->options.full_physical_cpus_only);
-  EXPECT_TRUE(static_mode->options.align_by_socket);
-  EXPECT_FALSE(static_mode->options.distribute_across_numa);
-  EXPECT_TRUE(static_mode->strict_reservation);
-  EXPECT_EQ(static_mode->reserved_count, 2);
+  const StaticConfig static_mode = config->static_mode.value_or(StaticConfig());
+  EXPECT_TRUE(static_mode.options.full_physical_cpus_only);
+  EXPECT_TRUE(static_mode.options.align_by_socket);
+  EXPECT_FALSE(static_mode.options.distribute_across_numa);
+  EXPECT_TRUE(static_mode.strict_reservation);
+  EXPECT_EQ(static_mode.reserved_count, 2);
 }
 
 TEST(CpuConfigTest, IsAllDefaultPoolWhenEmpty) {
