@@ -1,10 +1,12 @@
 // How fast the plugins decide by themselves: hints and allocations beside few and many containers,
 // on machines of few and many NUMA nodes, and what a change of many pools costs.
+//   plugins_bench [--smoke]
 #include <chrono>
 #include <cstdlib>
 #include <map>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -21,6 +23,7 @@ namespace qrm {
 namespace {
 
 constexpr int kRounds = 300;
+constexpr int kSmokeRounds = 3;
 constexpr int kPools = 20;
 
 Machine MachineOf(int nodes) {
@@ -120,9 +123,9 @@ double MicrosecondsOf(const Work& work) {
 }
 
 /// The median of hints and allocation of one more container, which then goes.
-double Placing(Node& node, const ContainerRequest& request) {
+double Placing(Node& node, const ContainerRequest& request, int rounds) {
   std::vector<double> samples;
-  for (int i = 0; i < kRounds; ++i) {
+  for (int i = 0; i < rounds; ++i) {
     samples.push_back(MicrosecondsOf([&] { node.Admit(request); }));
     node.Remove(request.key);
     node.Reconcile();
@@ -130,7 +133,7 @@ double Placing(Node& node, const ContainerRequest& request) {
   return bench::Median(samples);
 }
 
-bool JudgePlacing() {
+bool JudgePlacing(int rounds) {
   constexpr double kGiB = 1U << 30;
   constexpr double kFew = 100;
   constexpr double kOnManyNodes = 500;
@@ -143,9 +146,9 @@ bool JudgePlacing() {
       Node memory = MakeMemoryNode(nodes);
       Fill(memory, memory::kResource, containers, kGiB / 16);
       const std::pair<std::string, double> results[] = {
-          {"CPUs of its own", Placing(cpu, RequestOf(9999, "own", cpu::kResource, 2))},
-          {"a pool", Placing(cpu, RequestOf(9999, "p7", cpu::kResource, 2))},
-          {"memory", Placing(memory, RequestOf(9999, "own", memory::kResource, kGiB))}};
+          {"CPUs of its own", Placing(cpu, RequestOf(9999, "own", cpu::kResource, 2), rounds)},
+          {"a pool", Placing(cpu, RequestOf(9999, "p7", cpu::kResource, 2), rounds)},
+          {"memory", Placing(memory, RequestOf(9999, "own", memory::kResource, kGiB), rounds)}};
       for (const auto& [what, measured] : results) {
         all &=
             bench::Judge(fmt::format("place {}, {} nodes, {} containers", what, nodes, containers),
@@ -157,7 +160,7 @@ bool JudgePlacing() {
 }
 
 /// All containers of all pools get other CPUs: one pool grows, and the next reconcile tells all.
-bool JudgeReplan() {
+bool JudgeReplan(int rounds) {
   constexpr double kLimit = 2;
   constexpr double kMicrosPerMilli = 1000;
   Node node = MakeCpuNode(8);
@@ -166,7 +169,7 @@ bool JudgeReplan() {
   }
   node.Reconcile();
   std::vector<double> samples;
-  for (int i = 0; i < kRounds; ++i) {
+  for (int i = 0; i < rounds; ++i) {
     const ContainerRequest more =
         RequestOf(9999, fmt::format("p{}", i % kPools), cpu::kResource, 40);
     samples.push_back(MicrosecondsOf([&] {
@@ -184,8 +187,14 @@ bool JudgeReplan() {
 }  // namespace
 }  // namespace qrm
 
-int main() {
-  const bool placed = qrm::JudgePlacing();
-  const bool planned = qrm::JudgeReplan();
-  return placed && planned ? EXIT_SUCCESS : EXIT_FAILURE;
+int main(int count, char** words) {
+  const bool smoke = count == 2 && std::string_view(words[1]) == "--smoke";
+  if (count > 1 && !smoke) {
+    fmt::print(stderr, "usage: plugins_bench [--smoke]\n");
+    return EXIT_FAILURE;
+  }
+  const int rounds = smoke ? qrm::kSmokeRounds : qrm::kRounds;
+  const bool placed = qrm::JudgePlacing(rounds);
+  const bool planned = qrm::JudgeReplan(rounds);
+  return smoke || (placed && planned) ? EXIT_SUCCESS : EXIT_FAILURE;
 }

@@ -19,6 +19,7 @@
 #include "plugins/cpu/elastic.h"
 #include "plugins/cpu/export_json.h"
 #include "plugins/cpu/fit_config.h"
+#include "plugins/cpu/plan_memo.h"
 #include "plugins/cpu/policy.h"
 #include "plugins/cpu/pools.h"
 #include "plugins/cpu/state.h"
@@ -79,6 +80,7 @@ class CpuPlugin final : public sdk::ResourcePlugin {
       log::Warning("cpu allocation repaired", {{"repair", repair}});
     }
     state_ = std::move(rebuilt.state);
+    memo_.Forget();
     settled_.reset();
     users_.clear();
     ForEachGuest(state_, [&](const ContainerKey& key, const Guest& guest) {
@@ -224,7 +226,8 @@ class CpuPlugin final : public sdk::ResourcePlugin {
             static_policy_ ? &*static_policy_ : nullptr,
             machine_.OfflineNow(),
             &layout_,
-            told_ | untold_};
+            told_ | untold_,
+            &memo_};
   }
 
   std::optional<Holding> Disown(const ContainerKey& key) {
@@ -232,6 +235,7 @@ class CpuPlugin final : public sdk::ResourcePlugin {
     if (former.empty()) {
       return std::nullopt;
     }
+    memo_.Forget();
     if (former.mapped().Shares()) {
       ForgetUser(former.mapped().beside.pool);
     }
@@ -242,16 +246,19 @@ class CpuPlugin final : public sdk::ResourcePlugin {
       ++users_[holding.beside.pool];
     }
     state_.exclusive[key] = std::move(holding);
+    memo_.Forget();
   }
   void Share(const ContainerKey& key, Guest guest) {
     ++users_[guest.pool];
     state_.shared[key] = std::move(guest);
+    memo_.Forget();
   }
   std::optional<Guest> Unshare(const ContainerKey& key) {
     auto former = state_.shared.extract(key);
     if (former.empty()) {
       return std::nullopt;
     }
+    memo_.Forget();
     ForgetUser(former.mapped().pool);
     return std::move(former.mapped());
   }
@@ -319,6 +326,7 @@ class CpuPlugin final : public sdk::ResourcePlugin {
 
   void SetPoolSizes(PoolMap pools) {
     state_.pools = std::move(pools);
+    memo_.Forget();
     Save();
   }
   void Save() { saved_pools_ = SavePools(config_, {state_.pools, told_ | untold_}); }
@@ -329,6 +337,7 @@ class CpuPlugin final : public sdk::ResourcePlugin {
   const Clock& clock_;
   std::optional<StaticCpuPolicy> static_policy_;  ///< of machine_
   CpuState state_;
+  mutable PlanMemo memo_;  ///< of state_
   /// How many containers use a pool, by pool, for those with any: those in state_.shared, and those
   /// in state_.exclusive that share CPUs.
   std::map<std::string, uint64_t> users_;

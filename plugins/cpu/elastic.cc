@@ -3,12 +3,15 @@
 
 #include <algorithm>
 #include <map>
+#include <string_view>
+#include <tuple>
 #include <utility>
 #include <vector>
 
 #include "plugins/cpu/config/instances.h"
 #include "plugins/cpu/pick.h"
 #include "plugins/cpu/place.h"
+#include "plugins/cpu/plan_memo.h"
 #include "plugins/cpu/pool_asks.h"
 #include "plugins/cpu/pool_size.h"
 #include "plugins/cpu/regions.h"
@@ -127,16 +130,18 @@ class Chooser {
 
   /// Smaller regions first, then higher priorities, then by name.
   std::vector<std::string> InOrder() const {
-    std::vector<std::string> names;
-    names.reserve(asks_.size());
+    using Rank = std::tuple<int, int, std::string_view>;
+    std::vector<Rank> ranks;
+    ranks.reserve(asks_.size());
     for (const auto& [name, ask] : asks_) {
-      names.push_back(name);
+      ranks.emplace_back(regions_.at(name).Count(), -ask.priority, name);
     }
-    const auto rank = [&](const std::string& name) {
-      return std::pair(regions_.at(name).Count(), -asks_.at(name).priority);
-    };
-    std::stable_sort(names.begin(), names.end(),
-                     [&](const auto& a, const auto& b) { return rank(a) < rank(b); });
+    std::sort(ranks.begin(), ranks.end());
+    std::vector<std::string> names;
+    names.reserve(ranks.size());
+    for (const Rank& rank : ranks) {
+      names.emplace_back(std::get<std::string_view>(rank));
+    }
     return names;
   }
 
@@ -245,13 +250,29 @@ PoolMap SizedPools(const View& view, const std::set<std::string>& may_shrink) {
   return Sized(view, asks, RegionsOf(view, asks, elastic, nullptr), elastic, may_shrink);
 }
 
-StatusOr<PoolMap> PoolsWith(const View& view, const Newcomer& newcomer) {
+namespace {
+
+StatusOr<PoolMap> PlanWith(const View& view, const Newcomer& newcomer) {
   const AsksAround asks = AsksAroundOf(view, newcomer);
   const CpuSet elastic = ElasticCpus(view);
   QRM_RETURN_IF_ERROR(CheckBounds(view, asks, elastic, newcomer.guest.pool));
   const Regions regions = RegionsOf(view, asks.after, elastic, &newcomer);
   QRM_RETURN_IF_ERROR(CheckRegion(view, asks.after, regions, newcomer.guest.pool));
   return Sized(view, asks.after, regions, elastic, {});
+}
+
+}  // namespace
+
+StatusOr<PoolMap> PoolsWith(const View& view, const Newcomer& newcomer) {
+  if (view.memo == nullptr) {
+    return PlanWith(view, newcomer);
+  }
+  if (const auto* known = view.memo->Find(newcomer, view.offline); known != nullptr) {
+    return *known;
+  }
+  StatusOr<PoolMap> planned = PlanWith(view, newcomer);
+  view.memo->Keep(newcomer, view.offline, planned);
+  return planned;
 }
 
 bool LeavesSomeIdle(const CpuPluginConfig& config) {

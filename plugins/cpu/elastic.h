@@ -14,6 +14,8 @@ struct Newcomer {
   ContainerKey key;
   Guest guest;
   NumaMask hint;  ///< nodes that were chosen for it; empty: any
+
+  bool operator==(const Newcomer&) const = default;
 };
 
 /// The pools of `view` when each elastic one has what it needs, as SettlePools says, where its rule
@@ -27,7 +29,7 @@ PoolMap SizedPools(const View& view, const std::set<std::string>& may_shrink = {
 /// The same with `newcomer` in its pool, which is elastic. Errors: kResourceExhausted with what
 /// there is, when its pool has no more instances or no room in its place, or when the minimums of
 /// all elastic pools, and one CPU for each that is in use, are too much with it and were not
-/// without it.
+/// without it. Cost: as SizedPools; a look into `view.memo`, where it is known.
 StatusOr<PoolMap> PoolsWith(const View& view, const Newcomer& newcomer);
 
 /// Whether pools can want more while CPUs are idle, so that their sizes change with what others

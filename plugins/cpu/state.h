@@ -59,6 +59,8 @@ struct CpuState {
   bool operator==(const CpuState&) const = default;
 };
 
+class PlanMemo;
+
 /// What a decision is made of; all of it outlives the view.
 struct View {
   const Machine& machine;
@@ -67,10 +69,11 @@ struct View {
   const StaticCpuPolicy* static_policy = nullptr;  ///< set when the configuration asks for it
   CpuSet offline;                     ///< CPUs of the machine that nothing can run on now
   const CpuLayout* layout = nullptr;  ///< of the machine; null: it is made for each request
-  CpuSet retiring;  ///< that containers of pools may still run on, though no pool has them
+  CpuSet retiring;           ///< that containers of pools may still run on, though no pool has them
+  PlanMemo* memo = nullptr;  ///< of plans by this state; null: none is kept
 };
 
-/// `view` of another state, which outlives it.
+/// `view` of another state, which outlives it; without a memo.
 View WithState(View view, const CpuState& state);
 
 /// The pools as configured, and nothing given.

@@ -1,0 +1,28 @@
+// Keeps a few plans.
+#include "plugins/cpu/plan_memo.h"
+
+#include <algorithm>
+
+namespace qrm::cpu {
+namespace {
+
+/// One for each NUMA node of a container's hints, on all but the largest machines.
+constexpr std::size_t kMostPlans = 16;
+
+}  // namespace
+
+const StatusOr<PoolMap>* PlanMemo::Find(const Newcomer& newcomer, const CpuSet& offline) const {
+  const auto plan = std::find_if(plans_.begin(), plans_.end(), [&](const Plan& of) {
+    return of.newcomer == newcomer && of.offline == offline;
+  });
+  return plan == plans_.end() ? nullptr : &plan->pools;
+}
+
+void PlanMemo::Keep(Newcomer newcomer, CpuSet offline, StatusOr<PoolMap> planned) {
+  if (plans_.size() == kMostPlans) {
+    plans_.clear();
+  }
+  plans_.push_back({std::move(newcomer), std::move(offline), std::move(planned)});
+}
+
+}  // namespace qrm::cpu

@@ -1,0 +1,33 @@
+// What was planned by one state: a place is planned for its hints, and again when it is given.
+#pragma once
+
+#include <utility>
+#include <vector>
+
+#include "api/base/status.h"
+#include "plugins/cpu/elastic.h"
+#include "plugins/cpu/state.h"
+
+namespace qrm::cpu {
+
+/// The pools with each of the latest newcomers. Whoever changes the state forgets all.
+///
+/// Threads: one at a time.
+class PlanMemo {
+ public:
+  /// Null when there is no plan for `newcomer` while the CPUs of `offline` are; valid until the
+  /// memo changes. Cost: O(plans).
+  const StatusOr<PoolMap>* Find(const Newcomer& newcomer, const CpuSet& offline) const;
+  void Keep(Newcomer newcomer, CpuSet offline, StatusOr<PoolMap> planned);
+  void Forget() { plans_.clear(); }
+
+ private:
+  struct Plan {
+    Newcomer newcomer;
+    CpuSet offline;
+    StatusOr<PoolMap> pools;
+  };
+  std::vector<Plan> plans_;
+};
+
+}  // namespace qrm::cpu
