@@ -1,18 +1,23 @@
 // Starts and ends child processes.
 #include "test/e2e/process.h"
 
+#include <algorithm>
 #include <cerrno>
 #include <csignal>
 #include <cstdio>
 #include <cstring>
+#include <filesystem>
 #include <fstream>
 #include <sstream>
+#include <system_error>
 #include <utility>
 
 #include <fcntl.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
+
+#include <fmt/format.h>
 
 #include "test/support/await.h"
 
@@ -26,6 +31,20 @@ std::string ReadAll(const std::string& path) {
   std::ostringstream text;
   text << file.rdbuf();
   return text.str();
+}
+
+/// The system call that each thread of a process is in, and the kernel's function that it waits in.
+std::string WaitsOf(pid_t pid) {
+  std::string waits;
+  std::error_code gone;
+  for (const auto& thread :
+       std::filesystem::directory_iterator(fmt::format("/proc/{}/task", pid), gone)) {
+    const std::string path = thread.path().string();
+    waits += fmt::format("{}: {} {}; ", thread.path().filename().string(),
+                         ReadAll(path + "/syscall"), ReadAll(path + "/wchan"));
+  }
+  std::replace(waits.begin(), waits.end(), '\n', ' ');
+  return waits;
 }
 
 /// In the child: becomes `command`, with both outputs in `output`.
@@ -104,8 +123,9 @@ Status Process::Terminate(std::chrono::milliseconds limit) {
     ::kill(pid_, SIGTERM);
   }
   if (!Await([this] { return !Running(); }, limit)) {
-    return Errorf(StatusCode::kDeadlineExceeded, "cannot stop {}: it still runs after {} ms: {}",
-                  name_, limit.count(), LastOutput());
+    return Errorf(StatusCode::kDeadlineExceeded,
+                  "cannot stop {}: it still runs after {} ms: {}\nits threads wait in: {}", name_,
+                  limit.count(), LastOutput(), WaitsOf(pid_));
   }
   if (exit_status_ != 0) {
     return Errorf(StatusCode::kInternal, "{} ended with status {}: {}", name_, exit_status_,
