@@ -9,7 +9,6 @@
 #include <fstream>
 #include <sstream>
 #include <string>
-#include <thread>
 #include <utility>
 
 #include <unistd.h>
@@ -102,7 +101,7 @@ class LendingContainerTest : public testing::Test {
   Throughput Measure(std::chrono::milliseconds time) const {
     const Throughput before{CpuTimeOf(batch_), CpuTimeOf(owner_)};
     const auto begin = steady_clock::now();
-    std::this_thread::sleep_for(time);
+    Await([&] { return steady_clock::now() - begin >= time; }, 2 * time);
     const double seconds = duration<double>(steady_clock::now() - begin).count();
     return {(CpuTimeOf(batch_) - before.batch) / seconds,
             (CpuTimeOf(owner_) - before.owner) / seconds};
@@ -134,7 +133,9 @@ TEST_F(LendingContainerTest, ABestEffortContainerGivesWayWithinASecondOfTheOwner
       << "it does not use the CPU that is lent";
 
   ASSERT_EQ(::kill(owner_, SIGHUP), 0);
-  std::this_thread::sleep_for(std::chrono::seconds(1));
+  EXPECT_TRUE(Await([&] { return Measure(std::chrono::milliseconds(200)).owner > 0.9; },
+                    std::chrono::seconds(1)))
+      << "the owner does not have its CPU back";
   const Throughput both = Measure(std::chrono::seconds(2));
   RecordProperty("batch", fmt::format("{:.2f}", both.batch));
   RecordProperty("owner", fmt::format("{:.2f}", both.owner));

@@ -1,10 +1,12 @@
 // Describes our extensions, each whole: its messages, its service and its checks.
 #include "plugins/sdk/calls/extension_calls.h"
 
+#include <cstddef>
 #include <map>
 #include <memory>
 #include <utility>
 
+#include "api/base/foreign_text.h"
 #include "api/proto/qrm/v1/control.pb.h"
 #include "api/proto/qrm/v1/plugin_changes.pb.h"
 #include "api/wire.h"
@@ -17,6 +19,9 @@ namespace {
 
 using sdk::PluginDriver;
 using sdk::Pool;
+
+/// Of a sentence of a plugin's, which may list CPUs.
+constexpr std::size_t kMostProblemBytes = 1000;
 
 StatusOr<std::map<std::string, CpuSet>> ParsePools(const StringMap& cpus_by_pool) {
   std::map<std::string, CpuSet> parsed;
@@ -66,7 +71,7 @@ StatusOr<Pool> ParsePool(const v1::Pool& message) {
               .containers = message.containers(),
               .borrowed = std::move(borrowed),
               .cpu_class = message.cpu_class(),
-              .class_problem = message.class_problem()};
+              .class_problem = Cut(message.class_problem(), kMostProblemBytes)};
 }
 
 /// Answers with all pools of a plugin, as `R` has them.

@@ -1,12 +1,14 @@
 // Random machines, and random pools on them.
 #pragma once
 
+#include <cstdlib>
 #include <random>
 #include <string>
 #include <utility>
 
 #include <fmt/format.h>
 
+#include "test/support/rounds.h"
 #include "topology/machine.h"
 
 namespace qrm::cpu {
@@ -70,6 +72,12 @@ inline std::string DrawConfig(Dice& dice, int cpus) {
         1 + dice.Below(3), pool, DrawSharing(dice, next, sized_default));
   }
   return sized_default ? text + "  default: {size: {min: 1}}\n" : text;
+}
+
+/// How many histories a model lives through; QRM_POOL_HISTORIES says otherwise.
+inline int Histories() {
+  const char* const more = std::getenv("QRM_POOL_HISTORIES");
+  return more != nullptr ? std::atoi(more) : test::Rounds(60);
 }
 
 }  // namespace qrm::cpu

@@ -1,7 +1,6 @@
 // Random histories of pools with places and instances on random machines, some with two kinds of
 // cores, checked against what the rules promise. QRM_POOL_HISTORIES=17000 plays a million steps.
 #include <chrono>
-#include <cstdlib>
 #include <map>
 #include <memory>
 #include <string>
@@ -16,7 +15,6 @@
 #include "test/plugins/cpu/made_plugin.h"
 #include "test/plugins/plugin_driver.h"
 #include "test/support/manual_clock.h"
-#include "test/support/rounds.h"
 
 namespace qrm::cpu {
 namespace {
@@ -196,11 +194,6 @@ class History {
   int pods_ = 0;
   int admitted_ = 0;
 };
-
-int Histories() {
-  const char* const more = std::getenv("QRM_POOL_HISTORIES");
-  return more != nullptr ? std::atoi(more) : test::Rounds(60);
-}
 
 TEST(PlaceModelTest, RandomHistoriesKeepWhatPlacesPromise) {
   const int histories = Histories();

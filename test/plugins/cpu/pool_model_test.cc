@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <chrono>
 #include <cmath>
-#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <map>
@@ -21,7 +20,6 @@
 #include "test/plugins/cpu/made_plugin.h"
 #include "test/plugins/plugin_driver.h"
 #include "test/support/manual_clock.h"
-#include "test/support/rounds.h"
 #include "test/support/temp_dir.h"
 #include "topology/online_list.h"
 
@@ -346,11 +344,6 @@ class History {
   int pods_ = 0;
   int admitted_ = 0;
 };
-
-int Histories() {
-  const char* const more = std::getenv("QRM_POOL_HISTORIES");
-  return more != nullptr ? std::atoi(more) : test::Rounds(60);
-}
 
 TEST(PoolModelTest, RandomHistoriesKeepTheRules) {
   const int histories = Histories();
