@@ -7,6 +7,7 @@
 #include <optional>
 #include <vector>
 
+#include "topology/mask_pairs.h"
 #include "topology/merge_list.h"
 #include "topology/node_bits.h"
 
@@ -91,8 +92,9 @@ class HintIndex {
 /// The masks that choosing one hint of each list can leave, by width.
 ///
 /// Threads: one. Units: nodes by NodeIndex position, widths in nodes.
-/// Cost:    passes x lists x reachable masks x hints (less for narrow masks), where each pass keeps
-///          only masks wide enough to matter; kMaxReachable bounds the masks, and so the time.
+/// Cost:    passes x lists x reachable masks x hints (less for narrow masks, and never more than
+///          MaskPairs), where each pass keeps only masks wide enough to matter; kMaxReachable
+///          bounds the masks, and so the time.
 /// Source:  the ranking is Kubernetes 1.36's, HintMerger.compare.
 template <std::size_t Words>
 class ReachableMasks {
@@ -104,12 +106,12 @@ class ReachableMasks {
 
   /// `lists` must outlive this and none may be Empty(); `all` nodes of the machine.
   ReachableMasks(const std::vector<MergeList<Words>>& lists, const Bits& all)
-      : lists_(lists), all_(all) {
+      : lists_(lists), all_(all), pairs_(static_cast<std::size_t>(all.Count())) {
     const auto nodes = static_cast<std::size_t>(all.Count());
     for (const MergeList<Words>& list : lists) {
       indexes_.emplace_back(list.masks, nodes);
     }
-    if (nodes <= 16) {
+    if (nodes <= MaskPairs::kMaxNodes) {
       known_.assign(((std::size_t{1} << nodes) + 63) / 64, 0);
     }
   }
@@ -148,16 +150,39 @@ class ReachableMasks {
   }
 
   std::vector<Bits> Step(const std::vector<Bits>& from, std::size_t list, int min_width) {
+    return CostOf(from, list) > pairs_.Cost() ? StepAtOnce(from, list, min_width)
+                                              : StepOneByOne(from, list, min_width);
+  }
+
+  /// Whether `mask` has at least `min_width` nodes; else its width is noted.
+  bool IsWide(const Bits& mask, int min_width) {
+    const int width = mask.Count();
+    if (width < min_width) {
+      widest_pruned_ = std::max(widest_pruned_, width);
+    }
+    return width >= min_width;
+  }
+
+  std::vector<Bits> StepAtOnce(const std::vector<Bits>& from, std::size_t list, int min_width) {
+    std::vector<Bits> hints = lists_[list].masks;
+    if (lists_[list].any_node) {
+      hints.push_back(all_);
+    }
+    std::vector<Bits> to;
+    pairs_.ForEach(from, hints, [&](const Bits& mask) {
+      if (IsWide(mask, min_width)) {
+        to.push_back(mask);
+      }
+    });
+    return to;
+  }
+
+  std::vector<Bits> StepOneByOne(const std::vector<Bits>& from, std::size_t list, int min_width) {
     std::vector<Bits> to;
     std::fill(known_.begin(), known_.end(), 0);
     std::size_t limit = kMaxReachable * 2;
     const auto keep = [&](const Bits& mask) {
-      const int width = mask.Count();
-      if (width < min_width) {
-        widest_pruned_ = std::max(widest_pruned_, width);
-        return;
-      }
-      if (IsKnown(mask)) {
+      if (!IsWide(mask, min_width) || IsKnown(mask)) {
         return;
       }
       to.push_back(mask);
@@ -171,7 +196,7 @@ class ReachableMasks {
       if (lists_[list].any_node) {
         keep(mask);
       }
-      if (indexes_[list].CostOf(mask.Count()) < hints.size() * Words) {
+      if (IsSplit(mask, list)) {
         // Narrower intersections are met too, so that widest_pruned_ is known.
         indexes_[list].Split(mask, 1, keep);
       } else {
@@ -182,6 +207,21 @@ class ReachableMasks {
     }
     Compact(to);
     return to;
+  }
+
+  /// Whether splitting the list's hints by `mask` is cheaper than going through them.
+  bool IsSplit(const Bits& mask, std::size_t list) const {
+    return indexes_[list].CostOf(mask.Count()) < lists_[list].masks.size() * Words;
+  }
+
+  /// Roughly the steps of StepOneByOne. Cost: O(`from`).
+  uint64_t CostOf(const std::vector<Bits>& from, std::size_t list) const {
+    uint64_t cost = 0;
+    for (const Bits& mask : from) {
+      cost += IsSplit(mask, list) ? indexes_[list].CostOf(mask.Count())
+                                  : lists_[list].masks.size() * Words;
+    }
+    return cost;
   }
 
   /// Whether this step met `mask` before; narrow machines only, others Compact().
@@ -208,6 +248,7 @@ class ReachableMasks {
   const std::vector<MergeList<Words>>& lists_;
   const Bits all_;
   std::vector<HintIndex<Words>> indexes_;
+  MaskPairs pairs_;
   std::vector<uint64_t> known_;  // a bit per mask of up to 16 nodes
   int widest_pruned_ = 0;
   bool truncated_ = false;

@@ -134,6 +134,27 @@ TEST(MergePropertyTest, EqualsTheProductOfAllListsOnRandomInputs) {
   }
 }
 
+/// `hints`, none of them preferred, so that every overlap has to be considered.
+HintsByResource Unpreferred(HintsByResource hints) {
+  for (auto& [resource, list] : hints) {
+    std::vector<TopologyHint> masks = list.hints();
+    for (TopologyHint& hint : masks) {
+      hint.preferred = false;
+    }
+    list = HintList(std::move(masks));
+  }
+  return hints;
+}
+
+TEST(MergePropertyTest, EqualsTheProductWhereManyHintsOverlapAndNoneIsPreferred) {
+  Inputs inputs(kSeed + 2);
+  for (int i = 0; i < test::Rounds(2'000); ++i) {
+    const Machine machine = inputs.NextMachine(5);
+    const HintsByResource hints = Unpreferred(inputs.NextHints(machine, 3, 24));
+    ASSERT_NO_FATAL_FAILURE(ExpectLikeProduct(machine, hints, inputs.NextOptions()));
+  }
+}
+
 TEST(MergePropertyTest, EqualsTheProductOnMachinesWiderThanAWord) {
   Inputs inputs(kSeed + 1);
   for (int i = 0; i < test::Rounds(2'000); ++i) {
