@@ -1,13 +1,14 @@
 #!/usr/bin/env bash
-# The slow checks, before a change is sent; the clang that they need is Debian's, and installed where it is missing.
+# The slow checks, before a change is sent; the clang that they need is Debian's, clang-tidy PyPI's, and both are installed
+# where they are missing.
 #   scripts/check.sh [CHECK...]     default: all but tidy-recent, which is a part of tidy
 #
 #   format         clang-format leaves every file as it is
 #   layering       no include points upward
 #   unused         every function of topology/ is used by a program
 #   thread-safety  clang's analysis of what each mutex guards (a part of tidy, and much faster)
-#   tidy           clang-tidy by .clang-tidy; about 15 s a file
-#   tidy-recent    the same for the files that the last thirty commits changed most, at most QRM_TIDY_FILES (25)
+#   tidy           clang-tidy by .clang-tidy; 5 to 10 s a file, and a second for one that passed before as it is
+#   tidy-recent    the same for the files that the last thirty commits changed most, at most QRM_TIDY_FILES (50)
 #   asan-ubsan     every test without limits of time and memory under the address and undefined-behaviour sanitizers
 #   tsan           the tests without gRPC under the thread sanitizer
 #   fuzz           each fuzz target for QRM_FUZZ_SECONDS (10)
@@ -34,7 +35,7 @@ check_unused() {
 # tidy [clang-tidy arguments...]: over the sources named by standard input, which need the generated headers only.
 tidy() {
   scripts/build.sh release qrm_messages qrm_services </dev/null
-  xargs -r -P "$jobs" -n 2 clang-tidy-19 -p build/release --quiet "$@"
+  scripts/tidy.sh "$@"
 }
 
 # The .cc files that the last thirty commits changed, or whose header they changed, with the number of changed lines,
@@ -59,7 +60,7 @@ check_thread_safety() {
 check_tidy() { git ls-files -- '*.cc' | tidy; }
 
 check_tidy_recent() {
-  local files changed=() most=${QRM_TIDY_FILES:-25}
+  local files changed=() most=${QRM_TIDY_FILES:-50}
   files=$(recent_sources)
   mapfile -t changed < <(sed 's/^[0-9]* //' <<<"$files")
   if [ ${#changed[@]} -gt "$most" ]; then

@@ -15,7 +15,7 @@ packages=(
 )
 case ${1:-} in
   "") ;;
-  --checks) packages+=(clang-format-19 clang-tidy-19 clang-19 libclang-rt-19-dev) ;;
+  --checks) packages+=(clang-format-19 clang-19 libclang-rt-19-dev python3-venv) ;;
   --operator) packages+=(prometheus mmdebstrap dpkg-dev tmux fish zsh chromium librsvg2-bin) ;;
   --vm) packages+=(qemu-system-x86 e2fsprogs cpio kmod xz-utils fakeroot procps) ;;
   *)

@@ -1,6 +1,10 @@
 // How often tests repeat what a sanitizer makes slow.
 #pragma once
 
+#include <cstdlib>
+
+#include "api/base/number.h"
+
 namespace qrm::test {
 
 /// `full`, or a tenth of it under a sanitizer, which takes ten times as long for each round.
@@ -10,6 +14,13 @@ constexpr int Rounds(int full) {
 #else
   return full;
 #endif
+}
+
+/// As many as the environment's `variable` says, where it is set; none when that is no number, so
+/// that a test that counts what it did fails.
+inline int RoundsBy(const char* variable, int otherwise) {
+  const char* const wanted = std::getenv(variable);
+  return wanted == nullptr ? otherwise : ParseNumber<int>(wanted).value_or(0);
 }
 
 }  // namespace qrm::test

@@ -30,10 +30,10 @@ class HttpsConnectionTest : public testing::Test {
   Status Open(HttpsConnection& connection) {
     Status opened;
     connection.Open(seconds(10), [&](const Status& status) { opened = status; });
-    Run();
+    RunAll();
     return opened;
   }
-  void Run() {
+  void RunAll() {
     io_.restart();
     io_.run();
   }
@@ -63,7 +63,7 @@ TEST_F(HttpsConnectionTest, ABodyComesInPartsUntilAnEmptyOne) {
     EXPECT_EQ(answer->status, 200U);
     connection.ReadSome(seconds(10), take);
   });
-  Run();
+  RunAll();
   EXPECT_EQ(size, 100'000U);
   EXPECT_TRUE(ended);
 }
@@ -74,7 +74,7 @@ TEST_F(HttpsConnectionTest, OtherStatusesAreAnswersToo) {
   StatusOr<HttpsAnswer> answer;
   connection.Call({.target = "/missing"}, seconds(10),
                   [&](StatusOr<HttpsAnswer> got) { answer = std::move(got); });
-  Run();
+  RunAll();
   ASSERT_TRUE(test::IsOk(answer.status()));
   EXPECT_EQ(answer->status, 404U);
   EXPECT_EQ(answer->body.size(), 100'000U);

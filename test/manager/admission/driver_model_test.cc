@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <cstdint>
-#include <cstdlib>
 #include <map>
 #include <memory>
 #include <optional>
@@ -18,13 +17,13 @@
 #include <fmt/ranges.h>
 #include <gtest/gtest.h>
 
-#include "api/base/number.h"
 #include "manager/admission/admitter.h"
 #include "plugins/cpu/cpu_plugin.h"
 #include "plugins/sdk/compute_plugin.h"
 #include "test/support/is_ok.h"
 #include "test/support/manual_clock.h"
 #include "test/support/memory_store.h"
+#include "test/support/rounds.h"
 #include "test/support/sample_node.h"
 #include "test/support/temp_decisions.h"
 
@@ -351,8 +350,7 @@ class DriverModel {
 class DriverModelTest : public testing::TestWithParam<TopologyPolicy> {};
 
 TEST_P(DriverModelTest, EveryCpuHasOneOwnerAndAllAreFreeAtTheEnd) {
-  const char* const wanted = std::getenv("QRM_DRIVER_STEPS");
-  const int steps = wanted == nullptr ? 1000 : ParseNumber<int>(wanted).value_or(0);
+  const int steps = RoundsBy("QRM_DRIVER_STEPS", 1000);
   DriverModel model(GetParam(), 1);
   for (int step = 0; step < steps; ++step) {
     ASSERT_TRUE(IsOk(model.Step())) << "step " << step;

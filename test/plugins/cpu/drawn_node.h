@@ -1,10 +1,11 @@
 // Random machines, and random pools on them.
 #pragma once
 
-#include <cstdlib>
+#include <cstddef>
 #include <random>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include <fmt/format.h>
 
@@ -18,6 +19,10 @@ class Dice {
  public:
   explicit Dice(unsigned seed) : random_(seed) {}
   int Below(int bound) { return static_cast<int>(random_() % static_cast<unsigned>(bound)); }
+  template <typename Item>
+  const Item& OneOf(const std::vector<Item>& items) {
+    return items[static_cast<std::size_t>(Below(static_cast<int>(items.size())))];
+  }
   bool OneIn(int sides) { return Below(sides) == 0; }
 
  private:
@@ -76,8 +81,7 @@ inline std::string DrawConfig(Dice& dice, int cpus) {
 
 /// How many histories a model lives through; QRM_POOL_HISTORIES says otherwise.
 inline int Histories() {
-  const char* const more = std::getenv("QRM_POOL_HISTORIES");
-  return more != nullptr ? std::atoi(more) : test::Rounds(60);
+  return test::RoundsBy("QRM_POOL_HISTORIES", test::Rounds(60));
 }
 
 }  // namespace qrm::cpu

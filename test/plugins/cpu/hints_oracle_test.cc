@@ -4,7 +4,6 @@
 #include <array>
 #include <bit>
 #include <cstdint>
-#include <cstdlib>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -118,8 +117,7 @@ struct Scene {
 };
 
 int Questions() {
-  const char* const more = std::getenv("QRM_HINT_QUESTIONS");
-  return more != nullptr ? std::atoi(more) : 5 * test::Rounds(60);
+  return test::RoundsBy("QRM_HINT_QUESTIONS", 5 * test::Rounds(60));
 }
 
 /// Asks for one more container again and again, until nothing can be had.
@@ -144,8 +142,7 @@ void AskUntilFull(unsigned seed) {
     for (const TopologyHint& hint : hints->hints()) {
       ASSERT_TRUE(scene.CanHave(count, taken, hint.nodes)) << ToString(hint.nodes) << " " << about;
     }
-    const auto& chosen = hints->hints()[static_cast<std::size_t>(
-        dice.Below(static_cast<int>(hints->hints().size())))];
+    const TopologyHint& chosen = dice.OneOf(hints->hints());
     const auto given = drive.plugin().Allocate(request, chosen);
     ASSERT_TRUE(given.ok()) << given.status() << about;
     const Bits cpus = BitsOf(*CpuSet::Parse(given->value));

@@ -129,8 +129,7 @@ class History {
     request.labels["team"] = fmt::format("t{}", dice_.Below(3));
     const StatusOr<HintList> hints = drive_->plugin().Hints(request);
     if (hints.ok() && !hints->hints().empty()) {
-      const TopologyHint& hint =
-          hints->hints()[dice_.Below(static_cast<int>(hints->hints().size()))];
+      const TopologyHint& hint = dice_.OneOf(hints->hints());
       const auto given = drive_->plugin().Allocate(request, hint);
       ASSERT_TRUE(given.ok()) << "a hint that was offered does not hold: " << given.status();
       drive_->Keep(request, given);

@@ -1,6 +1,5 @@
 // What the filter places, the node admits; what it refuses, the node refuses.
 #include <cctype>
-#include <cstdlib>
 #include <filesystem>
 #include <map>
 #include <memory>
@@ -20,6 +19,7 @@
 #include "scheduler/topology/placement_note.h"
 #include "test/scheduler/topology/node_core.h"
 #include "test/support/captured_machine.h"
+#include "test/support/rounds.h"
 #include "test/support/temp_dir.h"
 #include "topology/discovery.h"
 
@@ -219,8 +219,7 @@ std::vector<AgreedNode> DescribedNodes(int count) {
 
 // QRM_AGREEMENT_PODS=10000 plays the full size, on 200 nodes.
 TEST(NodeAgreementTest, TheFilterDecidesAsTheNode) {
-  const char* const wanted = std::getenv("QRM_AGREEMENT_PODS");
-  const int pods = wanted == nullptr ? 400 : std::atoi(wanted);
+  const int pods = test::RoundsBy("QRM_AGREEMENT_PODS", 400);
   Agreement agreement(1, DescribedNodes(std::max(4, pods / 50)));
   for (int i = 0; i < pods; ++i) {
     ASSERT_NO_FATAL_FAILURE(agreement.Step()) << "pod " << i;
