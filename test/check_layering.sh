@@ -41,6 +41,7 @@ forbid "api/base" '#include "api/(base/)?(hint|id_set|resource|wire|proto)' "api
 forbid "cluster" '#include "(topology|checkpoint|plugins)/' "cluster/ includes more than api/"
 forbid "checkpoint/sqlite" '#include "checkpoint/[a-z_]*\.h' "checkpoint/sqlite/ includes the checkpoint"
 forbid "plugins/cpu/config" '#include "plugins/cpu/[a-z_]*\.h' "plugins/cpu/config/ includes what decides by it"
+forbid "plugins/cpu/sizing plugins/cpu/advisor" '#include "plugins/cpu/[a-z_]*\.h' "what sizes and advises pools includes what places containers"
 forbid "topology checkpoint" '#include <(grpc|grpcpp)/' "topology/ and checkpoint/ compile gRPC"
 forbid "topology" '(std::thread|std::jthread|std::async)' "topology/ starts a thread"
 

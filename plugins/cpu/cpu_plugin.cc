@@ -11,6 +11,7 @@
 #include <utility>
 
 #include "api/base/log.h"
+#include "plugins/cpu/advisors.h"
 #include "plugins/cpu/allocations.h"
 #include "plugins/cpu/borrow.h"
 #include "plugins/cpu/classes.h"
@@ -60,6 +61,10 @@ class CpuPlugin final : public sdk::ResourcePlugin {
   }
 
   void Begin(const std::string& state_dir) override {
+    if (!config_.advisor.socket.empty()) {
+      advisors_ = std::make_unique<Advisors>(config_, clock_, [this] { NotifyChanged(); });
+      ShowToAdvisors();
+    }
     const std::string& root = machine_.parts().root;
     if (root.empty() && !config_.classes.empty()) {
       log::Info("classes of CPUs set nothing: the machine is a described one");
@@ -72,7 +77,10 @@ class CpuPlugin final : public sdk::ResourcePlugin {
     Tune();
   }
 
-  void Retire() override { tuner_.reset(); }
+  void Retire() override {
+    tuner_.reset();
+    advisors_.reset();
+  }
 
   Status Restore(const sdk::Grants& grants) override {
     Rebuilt rebuilt = Rebuild(machine_, config_, state_.pools, grants);
@@ -136,6 +144,7 @@ class CpuPlugin final : public sdk::ResourcePlugin {
       Share(request.key, GuestOf(request, decision->pool));
     }
     Tune();
+    ShowToAdvisors();
     return std::move(decision->allocation);
   }
 
@@ -148,12 +157,17 @@ class CpuPlugin final : public sdk::ResourcePlugin {
       NotifyChanged();
     }
     Tune();
+    ShowToAdvisors();
   }
 
   StatusOr<std::map<ContainerKey, ResourceAllocation>> Reconcile(
       const sdk::Grants& grants) override {
+    if (advisors_ != nullptr && advisors_->Follow(ViewOf())) {
+      memo_.Forget();
+    }
     ShrinkPools();
     Tune();
+    ShowToAdvisors();
     // What the last question told is done by now.
     told_ = std::exchange(untold_, CpuSet());
     Save();
@@ -227,7 +241,14 @@ class CpuPlugin final : public sdk::ResourcePlugin {
             machine_.OfflineNow(),
             &layout_,
             told_ | untold_,
-            &memo_};
+            &memo_,
+            advisors_ == nullptr ? nullptr : &advisors_->advised()};
+  }
+
+  void ShowToAdvisors() {
+    if (advisors_ != nullptr) {
+      advisors_->Show(ViewOf());
+    }
   }
 
   std::optional<Holding> Disown(const ContainerKey& key) {
@@ -350,6 +371,7 @@ class CpuPlugin final : public sdk::ResourcePlugin {
   /// may be under way. Until the next one no container gets it for its own.
   CpuSet untold_;
   CpuSet told_;
+  std::unique_ptr<Advisors> advisors_;  ///< from Begin to Retire, where some may advise
   // From Begin to Retire, on a machine that is a real one.
   std::optional<host::SystemFiles> files_;
   std::unique_ptr<tuning::HostTuner> tuner_;

@@ -13,8 +13,8 @@
 #include "plugins/cpu/place.h"
 #include "plugins/cpu/plan_memo.h"
 #include "plugins/cpu/pool_asks.h"
-#include "plugins/cpu/pool_size.h"
 #include "plugins/cpu/regions.h"
+#include "plugins/cpu/sizing/pool_size.h"
 
 namespace qrm::cpu {
 namespace {

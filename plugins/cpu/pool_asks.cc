@@ -8,9 +8,11 @@
 #include <string>
 #include <string_view>
 #include <unordered_map>
+#include <utility>
 
 #include "plugins/cpu/config/instances.h"
 #include "plugins/cpu/place.h"
+#include "plugins/cpu/sizing/advice.h"
 
 namespace qrm::cpu {
 namespace {
@@ -121,10 +123,14 @@ PoolAsks AsksBy(const View& view, const Demands& demands) {
   return asks;
 }
 
+PoolAsks Advised(const View& view, PoolAsks asks) {
+  return view.advised == nullptr ? asks : WithAdvice(std::move(asks), *view.advised);
+}
+
 }  // namespace
 
 PoolAsks AsksOf(const View& view) {
-  return AsksBy(view, DemandsOf(view));
+  return Advised(view, AsksBy(view, DemandsOf(view)));
 }
 
 AsksAround AsksAroundOf(const View& view, const Newcomer& newcomer) {
@@ -137,7 +143,8 @@ AsksAround AsksAroundOf(const View& view, const Newcomer& newcomer) {
   const std::string& pool = newcomer.guest.pool;
   Add(newcomer.guest, 1, demands);
   asks.after[pool] = AskOf(view.machine, *FindPool(view.config, pool), demands[pool]);
-  return asks;
+  return {.before = Advised(view, std::move(asks.before)),
+          .after = Advised(view, std::move(asks.after))};
 }
 
 int LeastInUse(const Machine& machine, const PoolConfig& pool) {

@@ -2,14 +2,14 @@
 #pragma once
 
 #include "plugins/cpu/elastic.h"
-#include "plugins/cpu/pool_size.h"
+#include "plugins/cpu/sizing/pool_size.h"
 #include "plugins/cpu/state.h"
 
 namespace qrm::cpu {
 
-/// What each elastic pool and instance asks for. An instance is there while it has containers or
-/// CPUs. Units: CPUs that are owned: where containers run on one thread of each core, all of its
-/// threads count. Cost: O(containers).
+/// What each elastic pool and instance asks for, by `view.advised` where it is named there. An
+/// instance is there while it has containers or CPUs. Units: CPUs that are owned: where containers
+/// run on one thread of each core, all of its threads count. Cost: O(containers).
 PoolAsks AsksOf(const View& view);
 
 /// The same without `newcomer`, wherever it is by `view`, and with it in its pool.

@@ -6,7 +6,7 @@
 
 #include "api/base/status.h"
 #include "plugins/cpu/elastic.h"
-#include "plugins/cpu/pool_size.h"
+#include "plugins/cpu/sizing/pool_size.h"
 #include "plugins/cpu/state.h"
 
 namespace qrm::cpu {

@@ -156,7 +156,9 @@ View WithState(View view, const CpuState& state) {
           view.static_policy,
           std::move(view.offline),
           view.layout,
-          std::move(view.retiring)};
+          std::move(view.retiring),
+          nullptr,
+          view.advised};
 }
 
 CpuState InitialState(const CpuPluginConfig& config) {

@@ -9,6 +9,7 @@
 #include "api/id_set.h"
 #include "api/resource.h"
 #include "plugins/cpu/config/config.h"
+#include "plugins/cpu/sizing/pool_size.h"
 #include "plugins/placement/sharing.h"
 #include "plugins/sdk/plugin.h"
 #include "topology/machine.h"
@@ -71,6 +72,7 @@ struct View {
   const CpuLayout* layout = nullptr;  ///< of the machine; null: it is made for each request
   CpuSet retiring;           ///< that containers of pools may still run on, though no pool has them
   PlanMemo* memo = nullptr;  ///< of plans by this state; null: none is kept
+  const PoolSizes* advised = nullptr;  ///< what pools ask for instead of their containers
 };
 
 /// `view` of another state, which outlives it; without a memo.

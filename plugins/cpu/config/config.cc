@@ -228,6 +228,45 @@ Status CheckReservedCount(const Section& section, const CpuPluginConfig& config)
       "leave one of the two out, or list as many");
 }
 
+std::vector<std::string> PoolsByAdvice(const CpuPluginConfig& config) {
+  std::vector<std::string> names;
+  for (const auto& [name, pool] : config.pools) {
+    if (pool.size.value_or(ElasticSize()).per == ElasticSize::Per::kAdvice) {
+      names.push_back(name);
+    }
+  }
+  return names;
+}
+
+/// OK when advisors are told the pools that wait for advice, and none that has no size to advise.
+Status CheckAdvised(const Section& section, const CpuPluginConfig& config) {
+  QRM_ASSIGN_OR_RETURN(const auto pools, section.Children("pools"));
+  for (const auto& [name, child] : pools) {
+    if (config.pools.at(name).size.value_or(ElasticSize()).per == ElasticSize::Per::kAdvice &&
+        !config.advisor.Advises(name)) {
+      QRM_ASSIGN_OR_RETURN(const Section size, child.Child("size"));
+      return size.Error("per", "is 'advice', but nobody may advise the pool",
+                        "write advisor with a socket, and the pool in advisor.pools");
+    }
+  }
+  if (!section.Has("advisor")) {
+    return OkStatus();
+  }
+  QRM_ASSIGN_OR_RETURN(const Section advisor, section.Child("advisor"));
+  for (const std::string& name : config.advisor.pools) {
+    const auto pool = config.pools.find(name);
+    if (pool == config.pools.end() || !pool->second.size.has_value()) {
+      return advisor.Error("pools", fmt::format("has '{}', no pool with a size", name),
+                           "name those of pools that have one, or give it one there");
+    }
+  }
+  if (config.advisor.pools.empty()) {
+    return advisor.Error("pools", "is empty, so that nothing is advised",
+                         "name pools that have a size");
+  }
+  return OkStatus();
+}
+
 /// OK when the default pool is one that is always there.
 Status CheckDefaultPool(const Section& section, const CpuPluginConfig& config) {
   const auto pool = config.pools.find(config.default_pool);
@@ -251,7 +290,7 @@ StatusOr<CpuPluginConfig> ParseCpuConfig(const Section& section) {
   QRM_RETURN_IF_ERROR(
       section.AllowKeys({"reserved-cpus", "pools", "default-pool", "roles", "grants", "rules",
                          "static", "exclusive-node-percent", "isolated-cpus", "on-full", "classes",
-                         "idle-class", "reserved-class"}));
+                         "idle-class", "reserved-class", "advisor"}));
   CpuPluginConfig config;
   QRM_RETURN_IF_ERROR(ParseReserved(section, config));
   QRM_ASSIGN_OR_RETURN(config.roles, ParseRoles(section));
@@ -278,6 +317,8 @@ StatusOr<CpuPluginConfig> ParseCpuConfig(const Section& section) {
   QRM_ASSIGN_OR_RETURN(config.idle_class, section.Text("idle-class", ""));
   QRM_ASSIGN_OR_RETURN(config.reserved_class, section.Text("reserved-class", ""));
   QRM_RETURN_IF_ERROR(CheckClasses(section, config));
+  QRM_ASSIGN_OR_RETURN(config.advisor, ParseAdvisor(section, PoolsByAdvice(config)));
+  QRM_RETURN_IF_ERROR(CheckAdvised(section, config));
   return config;
 }
 

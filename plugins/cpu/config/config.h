@@ -9,6 +9,7 @@
 
 #include "api/base/status.h"
 #include "api/id_set.h"
+#include "plugins/cpu/config/advisor_config.h"
 #include "plugins/cpu/config/pool_rules.h"
 #include "plugins/cpu/config/rules.h"
 #include "plugins/placement/exclusive_nodes.h"
@@ -86,6 +87,7 @@ struct CpuPluginConfig {
   /// The pool of containers that no rule places; kDefaultPool for what is left.
   std::string default_pool = kDefaultPool;
   OnFull on_full = OnFull::kRefuse;
+  AdvisorConfig advisor;
   tuning::CpuClasses classes;
   // Of CPUs that nobody owns, and of those that are reserved; empty: none.
   std::string idle_class;

@@ -70,7 +70,8 @@ StatusOr<ElasticSize> ReadSize(const Section& section) {
   QRM_RETURN_IF_ERROR(
       section.AllowKeys({"fixed", "min", "max", "per", "ratio", "round", "shrink-after", "step"}));
   ElasticSize size;
-  QRM_ASSIGN_OR_RETURN(const std::size_t per, section.Choice("per", 0, {"request", "limit"}));
+  QRM_ASSIGN_OR_RETURN(const std::size_t per,
+                       section.Choice("per", 0, {"request", "limit", "advice"}));
   size.per = static_cast<ElasticSize::Per>(per);
   QRM_ASSIGN_OR_RETURN(size.min, ReadCount(section, "min", 0));
   QRM_ASSIGN_OR_RETURN(size.max, ReadCount(section, "max", CpuSet::kMaxIds));

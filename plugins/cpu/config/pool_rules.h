@@ -13,12 +13,16 @@ namespace qrm::cpu {
 /// How a pool follows what its containers ask for. Units: CPUs.
 struct ElasticSize {
   // In the order of their words in configuration files.
-  enum class Per { kRequest, kLimit };
+  enum class Per {
+    kRequest,
+    kLimit,   ///< without a limit their request counts
+    kAdvice,  ///< what an advisor says; without advice their request
+  };
   enum class Round { kCpu, kCore, kL3 };
 
   int min = 0;
   int max = CpuSet::kMaxIds;
-  Per per = Per::kRequest;  ///< what they ask for; without a limit their request counts
+  Per per = Per::kRequest;  ///< what they ask for
   int ratio_percent = 100;  ///< of that
   Round round = Round::kCpu;
   std::chrono::seconds shrink_after{30};  ///< it needs less for so long before it gives CPUs up

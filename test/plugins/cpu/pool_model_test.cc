@@ -15,7 +15,7 @@
 #include <gtest/gtest.h>
 
 #include "plugins/cpu/elastic.h"
-#include "plugins/cpu/pool_size.h"
+#include "plugins/cpu/sizing/pool_size.h"
 #include "test/plugins/cpu/drawn_node.h"
 #include "test/plugins/cpu/made_plugin.h"
 #include "test/plugins/plugin_driver.h"

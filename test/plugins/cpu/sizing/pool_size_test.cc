@@ -1,5 +1,5 @@
 // How large elastic pools are: the worked vectors, and every split of small machines.
-#include "plugins/cpu/pool_size.h"
+#include "plugins/cpu/sizing/pool_size.h"
 
 #include <algorithm>
 #include <numeric>

@@ -1,5 +1,5 @@
 // Computes the sizes of elastic pools, in whole numbers throughout.
-#include "plugins/cpu/pool_size.h"
+#include "plugins/cpu/sizing/pool_size.h"
 
 #include <algorithm>
 #include <numeric>

@@ -1,0 +1,77 @@
+// Numbers what advisors see, and keeps what they say.
+#include "plugins/cpu/advisor/desk.h"
+
+#include <chrono>
+#include <utility>
+
+namespace qrm::cpu {
+namespace {
+
+/// Above those of earlier processes, as long as the machine's clock does not go back.
+uint64_t FirstGeneration(const Clock& clock) {
+  return static_cast<uint64_t>(
+      std::chrono::duration_cast<std::chrono::milliseconds>(clock.Now().time_since_epoch())
+          .count());
+}
+
+}  // namespace
+
+AdviceDesk::AdviceDesk(AdvisorConfig config, const Clock& clock, std::function<void()> on_advice)
+    : config_(std::move(config)),
+      clock_(clock),
+      on_advice_(std::move(on_advice)),
+      book_(config_),
+      generation_(FirstGeneration(clock)) {}
+
+void AdviceDesk::Show(NodeSight sight) {
+  {
+    MutexLock lock(mutex_);
+    if (sight_ != nullptr && sight_->online != sight.online) {
+      ++generation_;
+    }
+    sight.advised.generation = generation_;
+    sight_ = std::make_shared<const NodeSight>(std::move(sight));
+  }
+  MutexLock lock(listeners_mutex_);
+  for (const auto& [id, listener] : listeners_) {
+    listener();
+  }
+}
+
+PoolSizes AdviceDesk::InForce() {
+  MutexLock lock(mutex_);
+  return book_.InForce(clock_.Steady());
+}
+
+std::shared_ptr<const NodeSight> AdviceDesk::Sight() const {
+  MutexLock lock(mutex_);
+  return sight_;
+}
+
+StatusOr<AdviceDesk::Answer> AdviceDesk::Advise(const AdviceCall& call) {
+  Answer answer;
+  {
+    MutexLock lock(mutex_);
+    if (sight_ == nullptr) {
+      return Errorf(StatusCode::kUnavailable,
+                    "cannot take advice: the cpu plugin has not looked at its node yet; ask again");
+    }
+    answer.generation = generation_;
+    QRM_ASSIGN_OR_RETURN(answer.results, book_.Take(call, sight_->advised, clock_.Steady()));
+  }
+  on_advice_();
+  return answer;
+}
+
+uint64_t AdviceDesk::Listen(std::function<void()> listener) {
+  MutexLock lock(listeners_mutex_);
+  listeners_.emplace(next_listener_, std::move(listener));
+  return next_listener_++;
+}
+
+void AdviceDesk::Forget(uint64_t listener) {
+  MutexLock lock(listeners_mutex_);
+  listeners_.erase(listener);
+}
+
+}  // namespace qrm::cpu

@@ -1,0 +1,105 @@
+// Paces what advisors see and change.
+#include "plugins/cpu/advisors.h"
+
+#include <utility>
+
+#include "api/base/log.h"
+#include "plugins/cpu/advisor/advisor_server.h"
+#include "plugins/cpu/advisor/desk.h"
+#include "plugins/cpu/config/instances.h"
+#include "plugins/cpu/pool_asks.h"
+#include "plugins/cpu/sizing/advice.h"
+
+namespace qrm::cpu {
+namespace {
+
+/// Advice changes pools at most so often, and the node is shown as often while containers come and
+/// go.
+constexpr std::chrono::seconds kPace{1};
+
+/// Whether the pace lets something happen at `now` that happened `last`, which it then does.
+bool IsDue(std::optional<std::chrono::steady_clock::time_point>& last,
+           std::chrono::steady_clock::time_point now) {
+  if (last.has_value() && now - *last < kPace) {
+    return false;
+  }
+  last = now;
+  return true;
+}
+
+void SeePools(const View& view, NodeSight& sight) {
+  const CpuSet elastic = ElasticCpus(view);
+  sight.advised.capacity = CapacityOf(view, elastic);
+  for (const auto& [name, ask] : sight.advised.asks) {
+    const ElasticSize size = FindPool(view.config, name)->size.value_or(ElasticSize());
+    sight.advised.steps[name] = size.step > 0 ? size.step : view.config.advisor.max_step;
+    if (const auto pool = view.state.pools.find(name); pool != view.state.pools.end()) {
+      sight.pools[name] = pool->second;
+      sight.advised.sizes[name] = (pool->second & elastic).Count();
+    }
+  }
+}
+
+NodeSight SightOf(View view) {
+  NodeSight sight;
+  if (view.advised != nullptr) {
+    sight.in_force = *std::exchange(view.advised, nullptr);
+  }
+  sight.advised.asks = AsksOf(view);
+  SeePools(view, sight);
+  for (const NumaNode& node : view.machine.nodes()) {
+    sight.online[node.id] = node.cpus - view.offline;
+  }
+  ForEachGuest(view.state, [&](const ContainerKey& key, const Guest& guest) {
+    if (IsElastic(view.config, guest.pool)) {
+      sight.containers.push_back({key, guest.pool, guest.milli_cpus, guest.milli_limit});
+    }
+  });
+  return sight;
+}
+
+}  // namespace
+
+Advisors::Advisors(const CpuPluginConfig& config, const Clock& clock,
+                   std::function<void()> on_advice)
+    : config_(config),
+      clock_(clock),
+      desk_(std::make_unique<AdviceDesk>(config.advisor, clock, std::move(on_advice))) {
+  Serve();
+}
+
+Advisors::~Advisors() = default;
+
+void Advisors::Serve() {
+  if (server_ != nullptr) {
+    return;
+  }
+  auto server = AdvisorServer::Start(config_.advisor.socket, *desk_);
+  if (!server.ok()) {
+    log::Warning("cannot serve advisors, trying again", {{"error", MessageOf(server.status())}});
+    return;
+  }
+  server_ = *std::move(server);
+}
+
+bool Advisors::Follow(const View& view) {
+  Serve();
+  if (!IsDue(followed_at_, clock_.Steady())) {
+    return false;
+  }
+  shown_at_.reset();
+  PoolSizes next = NextAdvice(SightOf(view).advised, advised_, desk_->InForce());
+  if (next == advised_) {
+    return false;
+  }
+  advised_ = std::move(next);
+  return true;
+}
+
+void Advisors::Show(const View& view) {
+  if (IsDue(shown_at_, clock_.Steady())) {
+    desk_->Show(SightOf(view));
+  }
+}
+
+}  // namespace qrm::cpu

@@ -1,0 +1,52 @@
+// The advisors of a node's pools: what they see of it, and what pools ask for by them.
+#pragma once
+
+#include <chrono>
+#include <functional>
+#include <memory>
+#include <optional>
+
+#include "api/base/clock.h"
+#include "plugins/cpu/config/config.h"
+#include "plugins/cpu/sizing/pool_size.h"
+#include "plugins/cpu/state.h"
+
+namespace qrm::cpu {
+
+class AdviceDesk;
+class AdvisorServer;
+
+/// Serves advisors on the configured socket, and lets pools follow them.
+/// Threads: one; `on_advice` is called on others.
+class Advisors {
+ public:
+  /// `config` and `clock` outlive it. `on_advice` is called when there is new advice; it must not
+  /// block. A socket that cannot be opened is tried again by Follow, and said in the log.
+  Advisors(const CpuPluginConfig& config, const Clock& clock, std::function<void()> on_advice);
+  ~Advisors();
+  Advisors(const Advisors&) = delete;
+  Advisors& operator=(const Advisors&) = delete;
+
+  /// CPUs by pool that are asked for now, instead of what containers ask for. Stays where it is.
+  const PoolSizes& advised() const { return advised_; }
+
+  /// Goes a step towards what is advised now, at most once a second. Returns whether advised() is
+  /// another one then.
+  bool Follow(const View& view);
+
+  /// Shows the node as it is, at most once a second but after Follow.
+  void Show(const View& view);
+
+ private:
+  void Serve();
+
+  const CpuPluginConfig& config_;
+  const Clock& clock_;
+  PoolSizes advised_;
+  std::optional<std::chrono::steady_clock::time_point> followed_at_;
+  std::optional<std::chrono::steady_clock::time_point> shown_at_;
+  std::unique_ptr<AdviceDesk> desk_;
+  std::unique_ptr<AdvisorServer> server_;  // ends before the desk
+};
+
+}  // namespace qrm::cpu

@@ -1,0 +1,98 @@
+// Reads who may advise pools, and what happens when nobody does any more.
+#include "plugins/cpu/config/advisor_config.h"
+
+#include <algorithm>
+#include <optional>
+#include <string_view>
+#include <utility>
+
+#include <fmt/format.h>
+
+#include "api/base/config_key.h"
+#include "api/base/number.h"
+#include "api/base/section.h"
+#include "api/base/unix_socket.h"
+#include "api/id_set.h"
+
+namespace qrm::cpu {
+namespace {
+
+using config::Section;
+using std::chrono::milliseconds;
+
+constexpr milliseconds kShortestLease{1000};
+constexpr milliseconds kLongestLease{3600 * 1000};
+
+StatusOr<std::string> ReadSocket(const Section& section) {
+  QRM_ASSIGN_OR_RETURN(const std::string path, section.Text("socket", ""));
+  if (!path.starts_with('/') || !SocketAddress(path).has_value()) {
+    return section.Error("socket", fmt::format("is '{}', no path of a socket", path),
+                         fmt::format("write an absolute one of up to {} letters", kMaxSocketPath));
+  }
+  return path;
+}
+
+StatusOr<milliseconds> ReadLease(const Section& section) {
+  QRM_ASSIGN_OR_RETURN(const std::string text, section.Text("lease", "30s"));
+  const std::optional<milliseconds> lease = config::ParseDuration(text);
+  if (!lease.has_value() || *lease < kShortestLease || *lease > kLongestLease) {
+    return section.Error("lease", fmt::format("is '{}'", text), "write a duration from 1s to 1h");
+  }
+  return *lease;
+}
+
+/// `request`, or `hold DURATION then request`: how long advice stays in force that nobody renews.
+StatusOr<milliseconds> ReadHold(const Section& section) {
+  constexpr std::string_view kBefore = "hold ";
+  constexpr std::string_view kAfter = " then request";
+  QRM_ASSIGN_OR_RETURN(const std::string text, section.Text("on-expiry", "request"));
+  if (text == "request") {
+    return milliseconds(0);
+  }
+  std::optional<milliseconds> hold;
+  if (text.starts_with(kBefore) && text.ends_with(kAfter) &&
+      text.size() > kBefore.size() + kAfter.size()) {
+    hold = config::ParseDuration(
+        text.substr(kBefore.size(), text.size() - kBefore.size() - kAfter.size()));
+  }
+  if (!hold.has_value()) {
+    return section.Error("on-expiry", fmt::format("is '{}'", text),
+                         "write request, or for example: hold 5m then request");
+  }
+  return *hold;
+}
+
+StatusOr<int> ReadMaxStep(const Section& section) {
+  QRM_ASSIGN_OR_RETURN(const uint64_t step, section.Number("max-step", 0));
+  if (step > CpuSet::kMaxIds) {
+    return section.Error("max-step", fmt::format("is {}, more than any machine has", step),
+                         "write a number of CPUs, or 0 for any");
+  }
+  return static_cast<int>(step);
+}
+
+}  // namespace
+
+bool AdvisorConfig::Advises(const std::string& pool) const {
+  return std::find(pools.begin(), pools.end(), pool) != pools.end();
+}
+
+StatusOr<AdvisorConfig> ParseAdvisor(const Section& section, std::vector<std::string> by_advice) {
+  AdvisorConfig config;
+  if (!section.Has("advisor")) {
+    return config;
+  }
+  QRM_ASSIGN_OR_RETURN(const Section child, section.Child("advisor"));
+  QRM_RETURN_IF_ERROR(child.AllowKeys({"socket", "lease", "max-step", "pools", "on-expiry"}));
+  QRM_ASSIGN_OR_RETURN(config.socket, ReadSocket(child));
+  QRM_ASSIGN_OR_RETURN(config.lease, ReadLease(child));
+  QRM_ASSIGN_OR_RETURN(config.hold, ReadHold(child));
+  QRM_ASSIGN_OR_RETURN(config.max_step, ReadMaxStep(child));
+  QRM_ASSIGN_OR_RETURN(config.pools, child.Words("pools"));
+  if (config.pools.empty()) {
+    config.pools = std::move(by_advice);
+  }
+  return config;
+}
+
+}  // namespace qrm::cpu

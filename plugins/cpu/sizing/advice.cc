@@ -1,0 +1,170 @@
+// Clips what advisors want, and forgets what nobody renews.
+#include "plugins/cpu/sizing/advice.h"
+
+#include <algorithm>
+#include <cstddef>
+#include <set>
+
+#include "api/base/foreign_text.h"
+#include "plugins/cpu/config/instances.h"
+
+namespace qrm::cpu {
+namespace {
+
+/// What an advisor may say at once, and how many may speak: each is kept until it expires.
+constexpr std::size_t kMaxEntries = 1024;
+constexpr std::size_t kMaxAdvisors = 16;
+constexpr std::size_t kMaxName = 64;
+
+int StepOf(const AdvisedNode& node, const std::string& pool) {
+  const auto step = node.steps.find(pool);
+  return step != node.steps.end() && step->second > 0 ? step->second : CpuSet::kMaxIds;
+}
+
+int SizeOf(const PoolSizes& sizes, const std::string& pool) {
+  const auto size = sizes.find(pool);
+  return size == sizes.end() ? 0 : size->second;
+}
+
+bool MayBeAdvised(const AdvisorConfig& config, const AdvisedNode& node, const std::string& pool) {
+  return node.asks.contains(pool) && config.Advises(std::string(ConfiguredName(pool)));
+}
+
+AdviceResult ResultOf(const AdvisedNode& node, const Advice& advice, int had) {
+  const PoolAsk& ask = node.asks.at(advice.pool);
+  const int size = SizeOf(node.sizes, advice.pool);
+  const int step = StepOf(node, advice.pool);
+  AdviceResult result{.pool = advice.pool, .applied = std::clamp(had, size - step, size + step)};
+  const int wanted = std::clamp(advice.cpus, ask.min, ask.max);
+  if (result.applied != had) {
+    result.clipped = AdviceClip::kStep;
+  } else if (had < wanted) {
+    result.clipped = AdviceClip::kCapacity;
+  } else if (wanted != advice.cpus) {
+    result.clipped = wanted > advice.cpus ? AdviceClip::kMin : AdviceClip::kMax;
+  }
+  return result;
+}
+
+}  // namespace
+
+std::vector<AdviceResult> ClipAdvice(const AdvisorConfig& config, const AdvisedNode& node,
+                                     const AdviceCall& call, const PoolSizes& in_force) {
+  const bool stale = call.generation < node.generation;
+  const PoolSizes sizes = SizePools(WithAdvice(node.asks, in_force), node.capacity);
+  std::vector<AdviceResult> results;
+  results.reserve(call.entries.size());
+  for (const Advice& advice : call.entries) {
+    if (!MayBeAdvised(config, node, advice.pool)) {
+      results.push_back({.pool = advice.pool, .clipped = AdviceClip::kUnknown});
+    } else if (stale) {
+      results.push_back({.pool = advice.pool,
+                         .applied = SizeOf(node.sizes, advice.pool),
+                         .clipped = AdviceClip::kStale});
+    } else {
+      results.push_back(ResultOf(node, advice, SizeOf(sizes, advice.pool)));
+    }
+  }
+  return results;
+}
+
+PoolAsks WithAdvice(PoolAsks asks, const PoolSizes& advised) {
+  for (const auto& [pool, cpus] : advised) {
+    const auto ask = asks.find(pool);
+    if (ask == asks.end()) {
+      continue;
+    }
+    const int64_t milli_cpus = int64_t{cpus} * 1000;
+    ask->second.sought = cpus;
+    ask->second.wish = WishOf({.milli_cpus = milli_cpus}, 100, ask->second);
+    ask->second.firm = std::min(ask->second.firm, ask->second.wish);
+  }
+  return asks;
+}
+
+PoolSizes NextAdvice(const AdvisedNode& node, const PoolSizes& now, const PoolSizes& wanted) {
+  PoolSizes next;
+  for (const auto& [pool, cpus] : wanted) {
+    const auto ask = node.asks.find(pool);
+    if (ask == node.asks.end()) {
+      continue;
+    }
+    const auto before = now.find(pool);
+    const int from = before != now.end() ? before->second : SizeOf(node.sizes, pool);
+    const int step = StepOf(node, pool);
+    next[pool] =
+        std::clamp(std::clamp(cpus, ask->second.min, ask->second.max), from - step, from + step);
+  }
+  return next;
+}
+
+Status AdviceBook::CheckCall(const AdviceCall& call, SteadyPoint now) const {
+  if (call.advisor.empty() || call.advisor.size() > kMaxName) {
+    return Errorf(StatusCode::kInvalidArgument,
+                  "cannot take advice of an advisor with a name of {} letters; give it one of 1 to "
+                  "{}",
+                  call.advisor.size(), kMaxName);
+  }
+  if (call.entries.size() > kMaxEntries) {
+    return Errorf(StatusCode::kInvalidArgument,
+                  "cannot take advice of {} for {} pools: {} are the most", Quoted(call.advisor),
+                  call.entries.size(), kMaxEntries);
+  }
+  if (!said_.contains(call.advisor) && said_.size() >= kMaxAdvisors) {
+    return Errorf(StatusCode::kResourceExhausted,
+                  "cannot take advice of {}: {} others advise; wait until one's lease is over",
+                  Quoted(call.advisor), said_.size());
+  }
+  std::set<std::string> named;
+  for (const Advice& advice : call.entries) {
+    if (!named.insert(advice.pool).second) {
+      return Errorf(StatusCode::kInvalidArgument,
+                    "cannot take advice of {}: pool {} is there twice", Quoted(call.advisor),
+                    Quoted(advice.pool));
+    }
+    for (const auto& [advisor, said] : said_) {
+      if (advisor != call.advisor && now < said.leads_until && said.cpus.contains(advice.pool)) {
+        return Errorf(
+            StatusCode::kResourceExhausted,
+            "cannot take advice of {}: {} leads pool {}; name pools that nobody leads, or "
+            "wait until its lease is over",
+            Quoted(call.advisor), Quoted(advisor), advice.pool);
+      }
+    }
+  }
+  return OkStatus();
+}
+
+StatusOr<std::vector<AdviceResult>> AdviceBook::Take(const AdviceCall& call,
+                                                     const AdvisedNode& node, SteadyPoint now) {
+  PoolSizes in_force = InForce(now);
+  QRM_RETURN_IF_ERROR(CheckCall(call, now));
+  if (call.generation < node.generation) {
+    return ClipAdvice(config_, node, call, in_force);
+  }
+  const auto lease = call.lease.count() > 0 ? std::min(call.lease, config_.lease) : config_.lease;
+  Said said{.cpus = {}, .leads_until = now + lease, .counts_until = now + lease + config_.hold};
+  for (const Advice& advice : call.entries) {
+    if (MayBeAdvised(config_, node, advice.pool)) {
+      said.cpus[advice.pool] = std::clamp(advice.cpus, 0, CpuSet::kMaxIds);
+      // Whoever led it before has no lease any more.
+      for (auto& [advisor, former] : said_) {
+        former.cpus.erase(advice.pool);
+      }
+    }
+  }
+  said_[call.advisor] = std::move(said);
+  in_force = InForce(now);
+  return ClipAdvice(config_, node, call, in_force);
+}
+
+PoolSizes AdviceBook::InForce(SteadyPoint now) {
+  std::erase_if(said_, [now](const auto& said) { return now >= said.second.counts_until; });
+  PoolSizes cpus;
+  for (const auto& [advisor, said] : said_) {
+    cpus.insert(said.cpus.begin(), said.cpus.end());
+  }
+  return cpus;
+}
+
+}  // namespace qrm::cpu

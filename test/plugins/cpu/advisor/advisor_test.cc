@@ -1,0 +1,183 @@
+// An advisor as a client of the cpu plugin's socket.
+#include <chrono>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include <gmock/gmock.h>
+#include <grpcpp/grpcpp.h>
+#include <gtest/gtest.h>
+
+#include "api/proto/qrm/v1/advisor.grpc.pb.h"
+#include "test/plugins/cpu/elastic_fixture.h"
+#include "test/support/temp_dir.h"
+
+namespace qrm::cpu {
+namespace {
+
+using std::chrono::seconds;
+using test::Drive;
+using testing::HasSubstr;
+
+/// The sixth worked example, but for who lends.
+constexpr char kReclaim[] = R"(
+rules: [{select: {role: batch}, pool: reclaim}, {select: {role: web}, pool: share}]
+pools:
+  share:   {size: {min: 16, max: 60}, priority: 1}
+  reclaim: {size: {min: 2, max: 40, per: advice, step: 4}}
+  default: {size: {min: 2}}
+)";
+
+class AdvisorTest : public ElasticPlugins {
+ protected:
+  void SetUp() override {
+    plugin_.emplace(Start(std::string(kReclaim) + "advisor: {socket: " + socket_ +
+                          ", pools: [share, reclaim], on-expiry: hold 5m then request}\n"));
+    plugin_->plugin().Begin("");
+    stub_ = v1::Advisor::NewStub(
+        grpc::CreateChannel("unix:" + socket_, grpc::InsecureChannelCredentials()));
+  }
+  void TearDown() override { plugin_->plugin().Retire(); }
+
+  Drive& drive() { return *plugin_; }
+
+  v1::AdvisedNode Look() {
+    grpc::ClientContext context;
+    context.set_deadline(std::chrono::system_clock::now() + seconds(10));
+    const auto watch = stub_->Watch(&context, {});
+    v1::AdvisedNode node;
+    EXPECT_TRUE(watch->Read(&node));
+    context.TryCancel();
+    return node;
+  }
+
+  grpc::Status Advise(const std::string& pool, int cpus, v1::AppliedAdvice& applied) {
+    v1::AdviseRequest request;
+    request.set_advisor("test");
+    request.set_generation(Look().generation());
+    v1::AdviceEntry& entry = *request.add_entries();
+    entry.set_pool(pool);
+    entry.set_cpus(cpus);
+    grpc::ClientContext context;
+    v1::AdviseResponse response;
+    const grpc::Status status = stub_->Advise(&context, request, &response);
+    if (response.entries_size() == 1) {
+      applied = response.entries(0);
+    }
+    return status;
+  }
+
+  /// One reconcile later, a second at least.
+  int ReclaimAtNextPlan() {
+    clock_.Advance(seconds(1));
+    drive().Reconcile();
+    return Size(drive(), "reclaim");
+  }
+
+  test::TempDir dir_;
+  const std::string socket_ = dir_.path() + "/advisor.sock";
+  std::optional<Drive> plugin_;
+  std::unique_ptr<v1::Advisor::Stub> stub_;
+};
+
+TEST_F(AdvisorTest, SizesAPoolStepByStepUpToWhatIsLeft) {
+  Admit(drive(), "web", "web", 40);
+  EXPECT_EQ(Size(drive(), "reclaim"), 2);
+  v1::AppliedAdvice applied;
+  ASSERT_TRUE(Advise("reclaim", 30, applied).ok());
+  EXPECT_EQ(applied.size(), 6);
+  EXPECT_EQ(applied.clipped_by(), v1::Clip::STEP);
+  for (const int size : {6, 10, 14, 18, 22, 22}) {
+    EXPECT_EQ(ReclaimAtNextPlan(), size);
+  }
+  ASSERT_TRUE(Advise("reclaim", 30, applied).ok());
+  EXPECT_EQ(applied.clipped_by(), v1::Clip::CAPACITY);
+}
+
+TEST_F(AdvisorTest, MakesAtMostOnePlanASecond) {
+  v1::AppliedAdvice applied;
+  drive().Reconcile();
+  ASSERT_TRUE(Advise("reclaim", 30, applied).ok());
+  EXPECT_EQ(ReclaimAtNextPlan(), 6);
+  drive().Reconcile();
+  EXPECT_EQ(Size(drive(), "reclaim"), 6);
+}
+
+TEST_F(AdvisorTest, ThatIsSilentIsHeldAndThenForgotten) {
+  v1::AppliedAdvice applied;
+  ASSERT_TRUE(Advise("reclaim", 6, applied).ok());
+  EXPECT_EQ(ReclaimAtNextPlan(), 6);
+  clock_.Advance(seconds(300));
+  EXPECT_EQ(ReclaimAtNextPlan(), 6);
+  clock_.Advance(seconds(30));
+  ReclaimAtNextPlan();
+  clock_.Advance(seconds(30));
+  EXPECT_EQ(ReclaimAtNextPlan(), 2);
+}
+
+TEST_F(AdvisorTest, SeesPoolsContainersAndCpus) {
+  Admit(drive(), "web", "web", 20.5);
+  clock_.Advance(seconds(1));
+  drive().Reconcile();
+  const v1::AdvisedNode node = Look();
+  EXPECT_EQ(node.nodes_size(), 2);
+  EXPECT_EQ(node.capacity(), 64);
+  ASSERT_EQ(node.containers_size(), 1);
+  EXPECT_EQ(node.containers(0).pool(), "share");
+  EXPECT_EQ(node.containers(0).request_milli_cpus(), 20500);
+  ASSERT_EQ(node.pools_size(), 3);
+  EXPECT_EQ(node.pools(2).pool(), "share");
+  EXPECT_EQ(node.pools(2).size(), 21);
+  EXPECT_TRUE(node.pools(2).may_be_advised());
+  EXPECT_FALSE(node.pools(0).may_be_advised());
+}
+
+TEST_F(AdvisorTest, HearsOfEveryChangeWithoutAsking) {
+  grpc::ClientContext context;
+  context.set_deadline(std::chrono::system_clock::now() + seconds(10));
+  const auto watch = stub_->Watch(&context, {});
+  v1::AdvisedNode node;
+  ASSERT_TRUE(watch->Read(&node));
+  EXPECT_EQ(node.containers_size(), 0);
+  clock_.Advance(seconds(1));
+  Admit(drive(), "web", "web", 3);
+  ASSERT_TRUE(watch->Read(&node));
+  EXPECT_EQ(node.containers_size(), 1);
+  context.TryCancel();
+}
+
+TEST_F(AdvisorTest, CannotEmptyAPoolOrAdviseOneThatIsNotListed) {
+  Admit(drive(), "web", "web", 20);
+  v1::AppliedAdvice applied;
+  ASSERT_TRUE(Advise("share", 0, applied).ok());
+  EXPECT_EQ(applied.clipped_by(), v1::Clip::MIN);
+  ASSERT_TRUE(Advise("default", 40, applied).ok());
+  EXPECT_EQ(applied.clipped_by(), v1::Clip::UNKNOWN);
+  clock_.Advance(seconds(60));
+  drive().Reconcile();
+  EXPECT_EQ(Size(drive(), "default"), 2);
+}
+
+TEST_F(AdvisorTest, IsRefusedASeventeenthWatch) {
+  std::vector<std::unique_ptr<grpc::ClientContext>> contexts;
+  std::vector<std::unique_ptr<grpc::ClientReader<v1::AdvisedNode>>> watches;
+  v1::AdvisedNode node;
+  for (int i = 0; i < 16; ++i) {
+    contexts.push_back(std::make_unique<grpc::ClientContext>());
+    watches.push_back(stub_->Watch(contexts.back().get(), {}));
+    ASSERT_TRUE(watches.back()->Read(&node));
+  }
+  grpc::ClientContext context;
+  const auto watch = stub_->Watch(&context, {});
+  EXPECT_FALSE(watch->Read(&node));
+  const grpc::Status refused = watch->Finish();
+  EXPECT_EQ(refused.error_code(), grpc::StatusCode::RESOURCE_EXHAUSTED);
+  EXPECT_THAT(refused.error_message(), HasSubstr("16 do"));
+  for (const auto& one : contexts) {
+    one->TryCancel();
+  }
+}
+
+}  // namespace
+}  // namespace qrm::cpu

@@ -1,0 +1,164 @@
+// What becomes of advice: it is clipped, expires, and cannot be more than a wish.
+#include "plugins/cpu/sizing/advice.h"
+
+#include <chrono>
+#include <string>
+#include <vector>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "test/support/is_ok.h"
+
+namespace qrm::cpu {
+namespace {
+
+using std::chrono::seconds;
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::IsEmpty;
+using testing::Pair;
+
+AdvisorConfig Advising(std::vector<std::string> pools) {
+  return {.socket = "/run/advisor.sock", .pools = std::move(pools)};
+}
+
+/// 64 CPUs but for a reserved core: share asks for 40 of them, reclaim has 2 and goes by 4.
+AdvisedNode Node() {
+  return {.generation = 7,
+          .asks = {{"default", {.min = 2, .wish = 2, .max = 2}},
+                   {"reclaim", {.min = 2, .wish = 2, .max = 40}},
+                   {"share", {.min = 16, .wish = 38, .max = 60, .priority = 1}}},
+          .sizes = {{"default", 2}, {"reclaim", 2}, {"share", 38}},
+          .steps = {{"reclaim", 4}},
+          .capacity = 62};
+}
+
+AdviceCall Call(std::vector<Advice> entries) {
+  return {.advisor = "a", .generation = 7, .entries = std::move(entries)};
+}
+
+const SteadyPoint kStart{seconds(1000)};
+
+TEST(AdviceTest, IsClippedAndSaysByWhat) {
+  struct Case {
+    const char* about;
+    Advice advice;
+    int applied;
+    AdviceClip clipped;
+  };
+  const Case cases[] = {
+      {"as it is", {"share", 38, ""}, 38, AdviceClip::kNothing},
+      {"less", {"share", 20, ""}, 20, AdviceClip::kNothing},
+      {"below the minimum", {"share", 0, ""}, 16, AdviceClip::kMin},
+      {"a negative count", {"share", -5, ""}, 16, AdviceClip::kMin},
+      {"above the maximum, which there is not", {"share", 1000, ""}, 58, AdviceClip::kCapacity},
+      {"one step", {"reclaim", 30, ""}, 6, AdviceClip::kStep},
+      {"within a step", {"reclaim", 5, ""}, 5, AdviceClip::kNothing},
+      {"no pool", {"nowhere", 5, ""}, 0, AdviceClip::kUnknown},
+      {"a pool that is not to be advised", {"default", 5, ""}, 0, AdviceClip::kUnknown},
+  };
+  for (const Case& one : cases) {
+    AdviceBook book(Advising({"share", "reclaim"}));
+    const auto results = book.Take(Call({one.advice}), Node(), kStart);
+    ASSERT_TRUE(test::IsOk(results.status())) << one.about;
+    EXPECT_THAT(*results, ElementsAre(AdviceResult{one.advice.pool, one.applied, one.clipped}))
+        << one.about;
+  }
+}
+
+TEST(AdviceTest, GoesStepByStepUntilNothingIsLeft) {
+  AdvisedNode node = Node();
+  PoolSizes advised;
+  std::vector<int> sizes;
+  for (int plan = 0; plan < 8; ++plan) {
+    advised = NextAdvice(node, advised, {{"reclaim", 30}});
+    node.sizes = SizePools(WithAdvice(node.asks, advised), node.capacity);
+    sizes.push_back(node.sizes.at("reclaim"));
+  }
+  EXPECT_THAT(sizes, ElementsAre(6, 10, 14, 18, 22, 22, 22, 22));
+  AdviceBook book(Advising({"reclaim"}));
+  EXPECT_EQ(book.Take(Call({{"reclaim", 30, ""}}), node, kStart)->front().clipped,
+            AdviceClip::kCapacity);
+}
+
+TEST(AdviceTest, OfAnEarlierGenerationCountsForNothing) {
+  AdviceBook book(Advising({"share"}));
+  AdviceCall call = Call({{"share", 20, ""}});
+  call.generation = 6;
+  const auto results = book.Take(call, Node(), kStart);
+  ASSERT_TRUE(test::IsOk(results.status()));
+  EXPECT_EQ(results->front(), (AdviceResult{"share", 38, AdviceClip::kStale}));
+  EXPECT_THAT(book.InForce(kStart), IsEmpty());
+}
+
+TEST(AdviceTest, ReplacesWhatTheAdvisorSaidBefore) {
+  AdviceBook book(Advising({"share", "reclaim"}));
+  ASSERT_TRUE(test::IsOk(
+      book.Take(Call({{"share", 20, ""}, {"reclaim", 4, ""}}), Node(), kStart).status()));
+  ASSERT_TRUE(test::IsOk(book.Take(Call({{"reclaim", 6, ""}}), Node(), kStart).status()));
+  EXPECT_THAT(book.InForce(kStart), ElementsAre(Pair("reclaim", 6)));
+}
+
+TEST(AdviceTest, CountsUntilItsLeaseIsOverAndAsLongAsItIsHeld) {
+  AdvisorConfig config = Advising({"share"});
+  config.lease = seconds(30);
+  config.hold = seconds(300);
+  AdviceBook book(config);
+  ASSERT_TRUE(test::IsOk(book.Take(Call({{"share", 20, ""}}), Node(), kStart).status()));
+  EXPECT_THAT(book.InForce(kStart + seconds(329)), ElementsAre(Pair("share", 20)));
+  EXPECT_THAT(book.InForce(kStart + seconds(330)), IsEmpty());
+}
+
+TEST(AdviceTest, HasNoLongerLeaseThanTheConfiguredOne) {
+  AdviceBook book(Advising({"share"}));
+  AdviceCall call = Call({{"share", 20, ""}});
+  call.lease = seconds(3600);
+  ASSERT_TRUE(test::IsOk(book.Take(call, Node(), kStart).status()));
+  EXPECT_THAT(book.InForce(kStart + seconds(30)), IsEmpty());
+  call.lease = seconds(5);
+  ASSERT_TRUE(test::IsOk(book.Take(call, Node(), kStart).status()));
+  EXPECT_THAT(book.InForce(kStart + seconds(5)), IsEmpty());
+}
+
+TEST(AdviceTest, OfASecondAdvisorIsForPoolsThatNobodyLeads) {
+  AdvisorConfig config = Advising({"share", "reclaim"});
+  config.hold = seconds(300);
+  AdviceBook book(config);
+  ASSERT_TRUE(test::IsOk(book.Take(Call({{"share", 20, ""}}), Node(), kStart).status()));
+  AdviceCall second = Call({{"share", 30, ""}});
+  second.advisor = "b";
+  const auto refused = book.Take(second, Node(), kStart + seconds(29));
+  EXPECT_EQ(refused.status().code(), StatusCode::kResourceExhausted);
+  EXPECT_THAT(MessageOf(refused.status()), HasSubstr("leads pool share"));
+
+  second.entries = {{"reclaim", 4, ""}};
+  EXPECT_TRUE(test::IsOk(book.Take(second, Node(), kStart + seconds(29)).status()));
+  EXPECT_THAT(book.InForce(kStart + seconds(29)),
+              ElementsAre(Pair("reclaim", 4), Pair("share", 20)));
+
+  second.entries = {{"share", 30, ""}};
+  EXPECT_TRUE(test::IsOk(book.Take(second, Node(), kStart + seconds(30)).status()));
+  EXPECT_THAT(book.InForce(kStart + seconds(30)), ElementsAre(Pair("share", 30)));
+}
+
+TEST(AdviceTest, ThatMakesNoSenseIsRefusedWithASentence) {
+  AdviceBook book(Advising({"share"}));
+  AdviceCall nameless = Call({});
+  nameless.advisor.clear();
+  EXPECT_THAT(MessageOf(book.Take(nameless, Node(), kStart).status()), HasSubstr("name of 0"));
+  EXPECT_THAT(
+      MessageOf(book.Take(Call({{"share", 1, ""}, {"share", 2, ""}}), Node(), kStart).status()),
+      HasSubstr("is there twice"));
+  EXPECT_THAT(MessageOf(book.Take(Call(std::vector<Advice>(1025)), Node(), kStart).status()),
+              HasSubstr("1024 are the most"));
+  for (int i = 0; i < 16; ++i) {
+    AdviceCall call = Call({});
+    call.advisor = "a" + std::to_string(i);
+    EXPECT_TRUE(test::IsOk(book.Take(call, Node(), kStart).status()));
+  }
+  EXPECT_THAT(MessageOf(book.Take(Call({}), Node(), kStart).status()), HasSubstr("16 others"));
+}
+
+}  // namespace
+}  // namespace qrm::cpu
