@@ -5,11 +5,13 @@
 #include <string>
 #include <vector>
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <grpcpp/grpcpp.h>
 #include <gtest/gtest.h>
 
 #include "api/proto/qrm/v1/advisor.grpc.pb.h"
+#include "test/plugins/cpu/drawn_node.h"
 #include "test/plugins/cpu/elastic_fixture.h"
 #include "test/support/temp_dir.h"
 
@@ -26,6 +28,15 @@ rules: [{select: {role: batch}, pool: reclaim}, {select: {role: web}, pool: shar
 pools:
   share:   {size: {min: 16, max: 60}, priority: 1}
   reclaim: {size: {min: 2, max: 40, per: advice, step: 4}}
+  default: {size: {min: 2}}
+)";
+
+/// The same pools, which nobody advises.
+constexpr char kSilent[] = R"(
+rules: [{select: {role: batch}, pool: reclaim}, {select: {role: web}, pool: share}]
+pools:
+  share:   {size: {min: 16, max: 60}, priority: 1}
+  reclaim: {size: {min: 2, max: 40, step: 4}}
   default: {size: {min: 2}}
 )";
 
@@ -66,6 +77,20 @@ class AdvisorTest : public ElasticPlugins {
       applied = response.entries(0);
     }
     return status;
+  }
+
+  /// Whatever was advised, pools are within their bounds, and each CPU is in one.
+  void CheckPools() {
+    CpuSet owned;
+    for (const sdk::Pool& pool : drive().plugin().Pools()) {
+      ASSERT_FALSE(pool.cpus.Intersects(owned)) << pool.name;
+      owned |= pool.cpus;
+    }
+    ASSERT_GE(Size(drive(), "share"), 16);
+    ASSERT_LE(Size(drive(), "share"), 60);
+    ASSERT_GE(Size(drive(), "reclaim"), 2);
+    ASSERT_LE(Size(drive(), "reclaim"), 40);
+    ASSERT_GE(Size(drive(), "default"), 2);
   }
 
   /// One reconcile later, a second at least.
@@ -157,6 +182,38 @@ TEST_F(AdvisorTest, CannotEmptyAPoolOrAdviseOneThatIsNotListed) {
   clock_.Advance(seconds(60));
   drive().Reconcile();
   EXPECT_EQ(Size(drive(), "default"), 2);
+}
+
+TEST_F(AdvisorTest, ThatHasGoneLeavesThePoolsAsTheyWouldBeWithoutAdvice) {
+  Drive twin = Start(kSilent);
+  Dice dice(1);
+  for (int step = 0; step < 400; ++step) {
+    if (dice.OneIn(2)) {
+      v1::AppliedAdvice applied;
+      ASSERT_TRUE(Advise(dice.OneIn(2) ? "reclaim" : "share", dice.Below(90) - 10, applied).ok());
+    } else if (dice.OneIn(3)) {
+      const std::string pod = fmt::format("pod{}", dice.Below(40));
+      drive().RemovePod(pod);
+      twin.RemovePod(pod);
+    } else {
+      const auto request = test::Request(fmt::format("pod{}", dice.Below(40)),
+                                         dice.OneIn(2) ? "batch" : "web", "cpu", dice.Below(9));
+      ASSERT_EQ(drive().Admit(request).ok(), twin.Admit(request).ok()) << "step " << step;
+    }
+    clock_.Advance(seconds(dice.Below(20)));
+    drive().Reconcile();
+    twin.Reconcile();
+    ASSERT_NO_FATAL_FAILURE(CheckPools()) << "step " << step;
+  }
+  clock_.Advance(seconds(330));
+  for (int plan = 0; plan < 64; ++plan) {
+    clock_.Advance(seconds(31));
+    drive().Reconcile();
+    twin.Reconcile();
+  }
+  for (const char* const pool : {"share", "reclaim", "default"}) {
+    EXPECT_EQ(Size(drive(), pool), Size(twin, pool)) << pool;
+  }
 }
 
 TEST_F(AdvisorTest, IsRefusedASeventeenthWatch) {

@@ -1,0 +1,88 @@
+// Who may advise which pools.
+#include "plugins/cpu/config/advisor_config.h"
+
+#include <chrono>
+#include <string>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "api/base/section.h"
+#include "plugins/cpu/config/config.h"
+
+namespace qrm::cpu {
+namespace {
+
+using std::chrono::milliseconds;
+using std::chrono::minutes;
+using std::chrono::seconds;
+using testing::ElementsAre;
+using testing::HasSubstr;
+
+constexpr char kPools[] =
+    "pools: {a: {size: {max: 9, per: advice}}, b: {size: {max: 9}}, c: {cpus: 0-3}}\n";
+
+StatusOr<CpuPluginConfig> Read(const std::string& text) {
+  return ParseCpuConfig(*config::Section::Parse(text, "cpu.yaml"));
+}
+
+TEST(AdvisorConfigTest, IsForThePoolsThatWaitForAdvice) {
+  const auto config = Read(kPools + std::string("advisor: {socket: /run/advisor.sock}\n"));
+  ASSERT_TRUE(config.ok()) << config.status();
+  EXPECT_EQ(config->pools.at("a").size->per, ElasticSize::Per::kAdvice);
+  EXPECT_THAT(config->advisor.pools, ElementsAre("a"));
+  EXPECT_EQ(config->advisor.lease, seconds(30));
+  EXPECT_EQ(config->advisor.hold, milliseconds(0));
+  EXPECT_EQ(config->advisor.max_step, 0);
+}
+
+TEST(AdvisorConfigTest, HasItsKeys) {
+  const auto config = Read(kPools + std::string("advisor: {socket: /run/advisor.sock, lease: 10s, "
+                                                "max-step: 4, pools: [a, b], on-expiry: hold 5m "
+                                                "then request}\n"));
+  ASSERT_TRUE(config.ok()) << config.status();
+  EXPECT_EQ(config->advisor, (AdvisorConfig{.socket = "/run/advisor.sock",
+                                            .lease = seconds(10),
+                                            .hold = minutes(5),
+                                            .max_step = 4,
+                                            .pools = {"a", "b"}}));
+}
+
+TEST(AdvisorConfigTest, IsNobodyWithoutTheKey) {
+  const auto config = Read("pools: {b: {size: {max: 9}}}\n");
+  ASSERT_TRUE(config.ok()) << config.status();
+  EXPECT_EQ(config->advisor, AdvisorConfig());
+}
+
+struct RefusedCase {
+  const char* name;
+  const char* advisor;
+  const char* message;
+};
+class RefusedAdvisorTest : public testing::TestWithParam<RefusedCase> {};
+
+TEST_P(RefusedAdvisorTest, NamesTheMistake) {
+  const auto config = Read(kPools + std::string(GetParam().advisor));
+  EXPECT_EQ(config.status().code(), StatusCode::kInvalidArgument);
+  EXPECT_THAT(MessageOf(config.status()), HasSubstr(GetParam().message));
+}
+
+const RefusedCase kRefused[] = {
+    {"NobodyToWaitFor", "", "pools.a.size.per is 'advice', but nobody may advise the pool"},
+    {"NotAmongThePools", "advisor: {socket: /a, pools: [b]}", "nobody may advise the pool"},
+    {"NoSocket", "advisor: {}", "advisor.socket is '', no path of a socket"},
+    {"RelativeSocket", "advisor: {socket: a.sock}", "is 'a.sock', no path"},
+    {"UnknownKey", "advisor: {socket: /a, path: b}", "advisor.path"},
+    {"UnknownPool", "advisor: {socket: /a, pools: [a, d]}", "has 'd', no pool with a size"},
+    {"PoolWithoutASize", "advisor: {socket: /a, pools: [a, c]}", "has 'c', no pool with a size"},
+    {"NoLease", "advisor: {socket: /a, lease: 0s}", "advisor.lease is '0s'"},
+    {"EndlessLease", "advisor: {socket: /a, lease: 2h}", "write a duration from 1s to 1h"},
+    {"UnknownExpiry", "advisor: {socket: /a, on-expiry: hold}", "hold 5m then request"},
+    {"HoldForNoTime", "advisor: {socket: /a, on-expiry: hold x then request}", "is 'hold x then"},
+    {"StepBeyondReason", "advisor: {socket: /a, max-step: 100000}", "more than any machine has"},
+};
+INSTANTIATE_TEST_SUITE_P(Texts, RefusedAdvisorTest, testing::ValuesIn(kRefused),
+                         [](const auto& param_info) { return std::string(param_info.param.name); });
+
+}  // namespace
+}  // namespace qrm::cpu
