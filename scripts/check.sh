@@ -8,7 +8,7 @@
 #   unused         every function of topology/ is used by a program
 #   thread-safety  clang's analysis of what each mutex guards (a part of tidy, and much faster)
 #   tidy           clang-tidy by .clang-tidy; 5 to 10 s a file, and a second for one that passed before as it is
-#   tidy-recent    the same for the files that the last thirty commits changed most, at most QRM_TIDY_FILES (50)
+#   tidy-recent    the same for the files that the last thirty commits changed most, at most QRM_TIDY_FILES (25)
 #   asan-ubsan     every test without limits of time and memory under the address and undefined-behaviour sanitizers
 #   tsan           the tests without gRPC under the thread sanitizer
 #   fuzz           each fuzz target for QRM_FUZZ_SECONDS (10)
@@ -60,7 +60,7 @@ check_thread_safety() {
 check_tidy() { git ls-files -- '*.cc' | tidy; }
 
 check_tidy_recent() {
-  local files changed=() most=${QRM_TIDY_FILES:-50}
+  local files changed=() most=${QRM_TIDY_FILES:-25}
   files=$(recent_sources)
   mapfile -t changed < <(sed 's/^[0-9]* //' <<<"$files")
   if [ ${#changed[@]} -gt "$most" ]; then
