@@ -1,4 +1,4 @@
-// Paces what advisors see and change.
+// Shows the node to advisors, and paces what they change.
 #include "plugins/cpu/advisors.h"
 
 #include <utility>
@@ -13,19 +13,8 @@
 namespace qrm::cpu {
 namespace {
 
-/// Advice changes pools at most so often, and the node is shown as often while containers come and
-/// go.
+/// Advice changes pools at most so often.
 constexpr std::chrono::seconds kPace{1};
-
-/// Whether the pace lets something happen at `now` that happened `last`, which it then does.
-bool IsDue(std::optional<std::chrono::steady_clock::time_point>& last,
-           std::chrono::steady_clock::time_point now) {
-  if (last.has_value() && now - *last < kPace) {
-    return false;
-  }
-  last = now;
-  return true;
-}
 
 void SeePools(const View& view, NodeSight& sight) {
   const CpuSet elastic = ElasticCpus(view);
@@ -76,7 +65,10 @@ void Advisors::Serve() {
   }
   auto server = AdvisorServer::Start(config_.advisor.socket, *desk_);
   if (!server.ok()) {
-    log::Warning("cannot serve advisors, trying again", {{"error", MessageOf(server.status())}});
+    if (std::string problem = MessageOf(server.status()); problem != problem_) {
+      log::Warning("cannot serve advisors, trying again", {{"error", problem}});
+      problem_ = std::move(problem);
+    }
     return;
   }
   server_ = *std::move(server);
@@ -84,10 +76,11 @@ void Advisors::Serve() {
 
 bool Advisors::Follow(const View& view) {
   Serve();
-  if (!IsDue(followed_at_, clock_.Steady())) {
+  const auto now = clock_.Steady();
+  if (followed_at_.has_value() && now - *followed_at_ < kPace) {
     return false;
   }
-  shown_at_.reset();
+  followed_at_ = now;
   PoolSizes next = NextAdvice(SightOf(view).advised, advised_, desk_->InForce());
   if (next == advised_) {
     return false;
@@ -97,9 +90,7 @@ bool Advisors::Follow(const View& view) {
 }
 
 void Advisors::Show(const View& view) {
-  if (IsDue(shown_at_, clock_.Steady())) {
-    desk_->Show(SightOf(view));
-  }
+  desk_->Show(SightOf(view));
 }
 
 }  // namespace qrm::cpu

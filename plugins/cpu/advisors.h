@@ -5,6 +5,7 @@
 #include <functional>
 #include <memory>
 #include <optional>
+#include <string>
 
 #include "api/base/clock.h"
 #include "plugins/cpu/config/config.h"
@@ -34,7 +35,7 @@ class Advisors {
   /// another one then.
   bool Follow(const View& view);
 
-  /// Shows the node as it is, at most once a second but after Follow.
+  /// Shows the node as it is.
   void Show(const View& view);
 
  private:
@@ -44,7 +45,7 @@ class Advisors {
   const Clock& clock_;
   PoolSizes advised_;
   std::optional<std::chrono::steady_clock::time_point> followed_at_;
-  std::optional<std::chrono::steady_clock::time_point> shown_at_;
+  std::string problem_;  // why there is no socket
   std::unique_ptr<AdviceDesk> desk_;
   std::unique_ptr<AdvisorServer> server_;  // ends before the desk
 };

@@ -63,7 +63,7 @@ class CpuPlugin final : public sdk::ResourcePlugin {
   void Begin(const std::string& state_dir) override {
     if (!config_.advisor.socket.empty()) {
       advisors_ = std::make_unique<Advisors>(config_, clock_, [this] { NotifyChanged(); });
-      ShowToAdvisors();
+      advisors_->Show(ViewOf());
     }
     const std::string& root = machine_.parts().root;
     if (root.empty() && !config_.classes.empty()) {
@@ -144,7 +144,6 @@ class CpuPlugin final : public sdk::ResourcePlugin {
       Share(request.key, GuestOf(request, decision->pool));
     }
     Tune();
-    ShowToAdvisors();
     return std::move(decision->allocation);
   }
 
@@ -157,7 +156,6 @@ class CpuPlugin final : public sdk::ResourcePlugin {
       NotifyChanged();
     }
     Tune();
-    ShowToAdvisors();
   }
 
   StatusOr<std::map<ContainerKey, ResourceAllocation>> Reconcile(
@@ -167,7 +165,9 @@ class CpuPlugin final : public sdk::ResourcePlugin {
     }
     ShrinkPools();
     Tune();
-    ShowToAdvisors();
+    if (advisors_ != nullptr) {
+      advisors_->Show(ViewOf());
+    }
     // What the last question told is done by now.
     told_ = std::exchange(untold_, CpuSet());
     Save();
@@ -243,12 +243,6 @@ class CpuPlugin final : public sdk::ResourcePlugin {
             told_ | untold_,
             &memo_,
             advisors_ == nullptr ? nullptr : &advisors_->advised()};
-  }
-
-  void ShowToAdvisors() {
-    if (advisors_ != nullptr) {
-      advisors_->Show(ViewOf());
-    }
   }
 
   std::optional<Holding> Disown(const ContainerKey& key) {

@@ -4,6 +4,9 @@
 #include <chrono>
 #include <utility>
 
+#include "api/base/foreign_text.h"
+#include "api/base/log.h"
+
 namespace qrm::cpu {
 namespace {
 
@@ -30,6 +33,9 @@ void AdviceDesk::Show(NodeSight sight) {
       ++generation_;
     }
     sight.advised.generation = generation_;
+    if (sight_ != nullptr && *sight_ == sight) {
+      return;
+    }
     sight_ = std::make_shared<const NodeSight>(std::move(sight));
   }
   MutexLock lock(listeners_mutex_);
@@ -50,6 +56,7 @@ std::shared_ptr<const NodeSight> AdviceDesk::Sight() const {
 
 StatusOr<AdviceDesk::Answer> AdviceDesk::Advise(const AdviceCall& call) {
   Answer answer;
+  bool is_news = false;
   {
     MutexLock lock(mutex_);
     if (sight_ == nullptr) {
@@ -57,9 +64,20 @@ StatusOr<AdviceDesk::Answer> AdviceDesk::Advise(const AdviceCall& call) {
                     "cannot take advice: the cpu plugin has not looked at its node yet; ask again");
     }
     answer.generation = generation_;
-    QRM_ASSIGN_OR_RETURN(answer.results, book_.Take(call, sight_->advised, clock_.Steady()));
+    const auto now = clock_.Steady();
+    const PoolSizes before = book_.InForce(now);
+    QRM_ASSIGN_OR_RETURN(answer.results, book_.Take(call, sight_->advised, now));
+    is_news = book_.InForce(now) != before;
   }
-  on_advice_();
+  for (const Advice& advice : call.entries) {
+    log::Debug("pool advised", {{"pool", Quoted(advice.pool)},
+                                {"cpus", std::to_string(advice.cpus)},
+                                {"advisor", Quoted(call.advisor)},
+                                {"reason", Quoted(advice.reason)}});
+  }
+  if (is_news) {
+    on_advice_();
+  }
   return answer;
 }
 

@@ -25,6 +25,8 @@ struct NodeSight {
     std::string pool;         ///< or the instance's name
     int64_t milli_cpus = 0;   ///< requested
     int64_t milli_limit = 0;  ///< the most that it may use
+
+    bool operator==(const Container&) const = default;
   };
 
   AdvisedNode advised;
@@ -32,12 +34,15 @@ struct NodeSight {
   std::map<std::string, CpuSet> pools;  ///< elastic ones
   PoolSizes in_force;                   ///< what is advised now
   std::vector<Container> containers;
+
+  bool operator==(const NodeSight&) const = default;
 };
 
 /// Keeps the last sight of the node and what was advised. Threads: any; nothing waits here.
 class AdviceDesk {
  public:
-  /// `clock` outlives the desk. `on_advice` is called when there is new advice; it must not block.
+  /// `clock` outlives the desk. `on_advice` is called when something else is advised; it must not
+  /// block.
   AdviceDesk(AdvisorConfig config, const Clock& clock, std::function<void()> on_advice);
 
   // What the plugin does.
@@ -61,8 +66,8 @@ class AdviceDesk {
   /// Errors: those of AdviceBook::Take; kUnavailable before the first Show.
   StatusOr<Answer> Advise(const AdviceCall& call);
 
-  /// `listener` is called after each Show, until Forget; it must not block or call the desk's
-  /// Listen and Forget.
+  /// `listener` is called after each Show of a node that is not as before, until Forget; it must
+  /// not block or call the desk's Listen and Forget.
   uint64_t Listen(std::function<void()> listener);
   /// The listener is not called any more when this returns.
   void Forget(uint64_t listener);

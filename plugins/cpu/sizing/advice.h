@@ -40,6 +40,8 @@ struct AdvisedNode {
   PoolSizes sizes;          ///< as they are
   std::map<std::string, int> steps;  ///< the most by which a plan changes them; none: any
   int capacity = 0;                  ///< CPUs that they share
+
+  bool operator==(const AdvisedNode&) const = default;
 };
 
 /// Why a pool does not get what is advised; in the order of their numbers on the wire.

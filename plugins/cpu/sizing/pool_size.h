@@ -18,6 +18,8 @@ struct PoolAsk {
   int weight = 1;
   int unit = 1;         ///< it grows by so many CPUs at a time
   bool in_use = false;  ///< it has containers, and is the last to have none
+
+  bool operator==(const PoolAsk&) const = default;
 };
 
 /// By the pools' names, as are sizes.
