@@ -27,7 +27,10 @@ sed -e "s|/tmp/node|$work/node|" -e '/^machine:/d' -e '/^plugins:/,/static/d' -e
 cat >>"$work/qrmd.yaml" <<'END'
 machine: "synthetic:package:2 [numa(memory=16GiB)] l3:1 core:4 pu:1"
 plugins:
-  cpu: {static: true, pools: {online: {cpus: 3-6, roles: [web, api]}, offline: {cpus: "7"}}}
+  cpu:
+    static: true
+    pools: {online: {cpus: 3-6, roles: [web, api]}, offline: {cpus: "7"}, batch: {size: {max: 1, per: advice}}}
+    advisor: {socket: $work/node/advisor.sock}
 permissions: [{namespaces: ["db-*"], allow: [own-cpus], roles: [database]}]
 builtin-plugins: [cpu, memory]
 qos-classes: true
@@ -137,6 +140,9 @@ END
 compare "checkpoint downgrade" 0 "checkpoint downgrade --state-dir $work/other"
 compare log-level 0
 compare "pool set online=0-1 offline=2-7" 0 "pool set online=3-5 offline=6-7"
+compare "pool advise --socket /run/qrm/advisor.sock" 0 "pool advise --socket $work/node/advisor.sock"
+compare "pool advise --socket /run/qrm/advisor.sock reclaim=30" 0 \
+  "pool advise --socket $work/node/advisor.sock batch=1 --lease 1s"
 compare classes 0
 compare "class set shop/web main blockio=slow" 0
 compare "completion bash | head -2" 0

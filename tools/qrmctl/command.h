@@ -35,8 +35,10 @@ int RunLogLevel(const Args& args, std::ostream& out, std::ostream& err);
 int RunCompletion(const Args& args, std::ostream& out, std::ostream& err);
 /// Manual pages.
 int RunMan(const Args& args, std::ostream& out, std::ostream& err);
-/// `get` and `set`.
+/// `get`, `set` and `advise`.
 int RunPool(const Args& args, std::ostream& out, std::ostream& err);
+/// What follows `pool advise`.
+int RunPoolAdvise(const Args& args, std::ostream& out, std::ostream& err);
 int RunClasses(const Args& args, std::ostream& out, std::ostream& err);
 /// `set`.
 int RunClass(const Args& args, std::ostream& out, std::ostream& err);
@@ -70,7 +72,7 @@ inline constexpr std::array kCommands = {
     Command{"refusals", "who was refused a place lately, and why", RunRefusals},
     Command{"admit", "what would become of a pod if it came now", RunAdmit},
     Command{"play", "make a pod, show what it was given, and remove it", RunPlay},
-    Command{"pool", "show and resize pools of CPUs", RunPool, "get set"},
+    Command{"pool", "show and resize pools of CPUs", RunPool, "get set advise"},
     Command{"classes", "QoS-class resources and who has how many", RunClasses},
     Command{"class", "give a running container another class", RunClass, "set"},
     Command{"policy", "what plugins are configured to do, and what a file would change", RunPolicy,

@@ -18,7 +18,7 @@ namespace {
 constexpr std::chrono::seconds kTimeout{10};
 constexpr int kMaxMessageBytes = 64 << 20;
 
-Status CheckReachable(const std::string& path) {
+Status CheckReachable(const std::string& path, const std::string& option) {
   const int error = ProbeSocket(path);
   switch (error) {
     case 0:
@@ -27,8 +27,8 @@ Status CheckReachable(const std::string& path) {
     case ECONNREFUSED:
       return Errorf(StatusCode::kUnavailable,
                     "cannot reach qrmd: nothing listens on {}; start qrmd, or name its socket with "
-                    "--control-socket",
-                    path);
+                    "{}",
+                    path, option);
     case EACCES:
     case EPERM:
       return Errorf(StatusCode::kPermissionDenied,
@@ -80,7 +80,7 @@ std::string MethodOf(const google::protobuf::Message& request,
 
 Status ControlClient::Call(const google::protobuf::Message& request,
                            google::protobuf::Message& response) const {
-  QRM_RETURN_IF_ERROR(CheckReachable(path_));
+  QRM_RETURN_IF_ERROR(CheckReachable(path_, option_));
   const std::string method = MethodOf(request, response);
   const Deadline deadline = DeadlineAfter(kTimeout);
   const auto answered = std::make_shared<std::promise<Status>>();

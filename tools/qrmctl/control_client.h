@@ -13,7 +13,9 @@ namespace qrm::manager::cli {
 /// when it does not run, with kPermissionDenied when it does not serve this user.
 class ControlClient {
  public:
-  explicit ControlClient(std::string socket_path) : path_(std::move(socket_path)) {}
+  /// `option` is the one that names the socket, for errors.
+  explicit ControlClient(std::string socket_path, std::string option = "--control-socket")
+      : path_(std::move(socket_path)), option_(std::move(option)) {}
 
   /// What qrmd answers to `request`, which tells the call: `Response` is the answer's message of
   /// the one call that takes such a request.
@@ -28,6 +30,7 @@ class ControlClient {
   Status Call(const google::protobuf::Message& request, google::protobuf::Message& response) const;
 
   const std::string path_;
+  const std::string option_;
 };
 
 }  // namespace qrm::manager::cli

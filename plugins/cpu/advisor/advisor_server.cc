@@ -3,7 +3,9 @@
 
 #include <atomic>
 #include <chrono>
+#include <filesystem>
 #include <optional>
+#include <system_error>
 #include <utility>
 
 #include <sys/stat.h>
@@ -171,6 +173,17 @@ class AdvisorService final : public v1::Advisor::CallbackService {
  public:
   explicit AdvisorService(AdviceDesk& desk) : desk_(desk) {}
 
+  grpc::ServerUnaryReactor* GetNode(grpc::CallbackServerContext* context,
+                                    const v1::GetNodeRequest* /*request*/,
+                                    v1::AdvisedNode* response) override {
+    grpc::ServerUnaryReactor* const reactor = context->DefaultReactor();
+    if (const auto sight = desk_.Sight(); sight != nullptr) {
+      *response = ToWire(*sight, desk_.config());
+    }
+    reactor->Finish(grpc::Status::OK);
+    return reactor;
+  }
+
   grpc::ServerWriteReactor<v1::AdvisedNode>* Watch(
       grpc::CallbackServerContext* /*context*/, const v1::WatchNodeRequest* /*request*/) override {
     if (++watchers_ > kMaxWatchers) {
@@ -205,6 +218,16 @@ class AdvisorService final : public v1::Advisor::CallbackService {
   std::atomic<int> watchers_ = 0;
 };
 
+/// One that cannot be made is missed by whoever makes the socket.
+void MakeDirectory(const std::filesystem::path& directory) {
+  namespace fs = std::filesystem;
+  std::error_code ignored;
+  if (fs::create_directory(directory, ignored)) {
+    fs::permissions(directory, fs::perms::owner_all | fs::perms::group_read | fs::perms::group_exec,
+                    ignored);
+  }
+}
+
 }  // namespace
 
 struct AdvisorServer::Impl {
@@ -232,6 +255,7 @@ AdvisorServer::~AdvisorServer() = default;
 
 StatusOr<std::unique_ptr<AdvisorServer>> AdvisorServer::Start(const std::string& socket,
                                                               AdviceDesk& desk) {
+  MakeDirectory(std::filesystem::path(socket).parent_path());
   QRM_ASSIGN_OR_RETURN(const std::string temporary, sdk::TemporarySocketPath(socket));
   auto impl = std::make_unique<Impl>(desk);
   KeepGrpcCallbackThreads();

@@ -153,11 +153,15 @@ int RunPool(const Args& args, std::ostream& out, std::ostream& err) {
   if (verb == "set") {
     return RunPoolSet(rest, out, err);
   }
+  if (verb == "advise") {
+    return RunPoolAdvise(rest, out, err);
+  }
   if (verb == "--help" || verb == "-h") {
-    out << "Shows and resizes pools of CPUs.\n\n"
+    out << "Shows, resizes and advises pools of CPUs.\n\n"
            "Usage: qrmctl pool get [RESOURCE]\n"
-           "       qrmctl pool set NAME=CPUS...\n\n"
-           "qrmctl pool get --help and qrmctl pool set --help tell more.\n";
+           "       qrmctl pool set NAME=CPUS...\n"
+           "       qrmctl pool advise --socket PATH [NAME=COUNT...]\n\n"
+           "qrmctl pool get --help, and so for the others, tells more.\n";
     return kDone;
   }
   err << "qrmctl pool: " << (verb.empty() ? "no verb given" : "there is no verb \"" + verb + "\"")
