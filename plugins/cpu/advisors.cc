@@ -6,6 +6,7 @@
 #include "api/base/log.h"
 #include "plugins/cpu/advisor/advisor_server.h"
 #include "plugins/cpu/advisor/desk.h"
+#include "plugins/cpu/advisor/use_advisor.h"
 #include "plugins/cpu/config/instances.h"
 #include "plugins/cpu/pool_asks.h"
 #include "plugins/cpu/sizing/advice.h"
@@ -44,6 +45,9 @@ NodeSight SightOf(View view) {
       sight.containers.push_back({key, guest.pool, guest.milli_cpus, guest.milli_limit});
     }
   });
+  for (const auto& [key, holding] : view.state.exclusive) {
+    sight.with_own_cpus.insert(key.pod_uid);
+  }
   return sight;
 }
 
@@ -54,13 +58,16 @@ Advisors::Advisors(const CpuPluginConfig& config, const Clock& clock,
     : config_(config),
       clock_(clock),
       desk_(std::make_unique<AdviceDesk>(config.advisor, clock, std::move(on_advice))) {
+  if (config.advisor.use.has_value()) {
+    use_ = std::make_unique<UseAdvisor>(*config.advisor.use, *desk_, clock);
+  }
   Serve();
 }
 
 Advisors::~Advisors() = default;
 
 void Advisors::Serve() {
-  if (server_ != nullptr) {
+  if (server_ != nullptr || config_.advisor.socket.empty()) {
     return;
   }
   auto server = AdvisorServer::Start(config_.advisor.socket, *desk_);

@@ -16,8 +16,10 @@ namespace qrm::cpu {
 
 class AdviceDesk;
 class AdvisorServer;
+class UseAdvisor;
 
-/// Serves advisors on the configured socket, and lets pools follow them.
+/// Serves advisors on the configured socket, has the one that is built in, and lets pools follow
+/// them.
 /// Threads: one; `on_advice` is called on others.
 class Advisors {
  public:
@@ -47,7 +49,9 @@ class Advisors {
   std::optional<std::chrono::steady_clock::time_point> followed_at_;
   std::string problem_;  // why there is no socket
   std::unique_ptr<AdviceDesk> desk_;
-  std::unique_ptr<AdvisorServer> server_;  // ends before the desk
+  // These end before the desk.
+  std::unique_ptr<AdvisorServer> server_;
+  std::unique_ptr<UseAdvisor> use_;
 };
 
 }  // namespace qrm::cpu

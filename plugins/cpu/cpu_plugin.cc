@@ -61,7 +61,7 @@ class CpuPlugin final : public sdk::ResourcePlugin {
   }
 
   void Begin(const std::string& state_dir) override {
-    if (!config_.advisor.socket.empty()) {
+    if (config_.advisor.IsThere()) {
       advisors_ = std::make_unique<Advisors>(config_, clock_, [this] { NotifyChanged(); });
       advisors_->Show(ViewOf());
     }

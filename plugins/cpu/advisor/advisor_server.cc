@@ -199,7 +199,13 @@ class AdvisorService final : public v1::Advisor::CallbackService {
                                    const v1::AdviseRequest* request,
                                    v1::AdviseResponse* response) override {
     grpc::ServerUnaryReactor* const reactor = context->DefaultReactor();
-    const StatusOr<AdviceDesk::Answer> answer = desk_.Advise(FromWire(*request));
+    const StatusOr<AdviceDesk::Answer> answer =
+        request->advisor() == kByUse
+            ? Errorf(StatusCode::kInvalidArgument,
+                     "cannot take advice of {}: that is the advisor that is built in; use another "
+                     "name",
+                     kByUse)
+            : desk_.Advise(FromWire(*request));
     if (answer.ok()) {
       response->set_generation(answer->generation);
       for (const AdviceResult& result : answer->results) {

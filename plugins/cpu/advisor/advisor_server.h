@@ -12,7 +12,8 @@ namespace qrm::cpu {
 /// The socket of one desk, of mode 0600: root, and the plugin's own user.
 class AdvisorServer {
  public:
-  /// The socket's directory is made where it is missing. `desk` outlives the server. Errors: those of a socket that cannot be made, with its path.
+  /// The socket's directory is made where it is missing. `desk` outlives the server. Errors: those
+  /// of a socket that cannot be made, with its path.
   static StatusOr<std::unique_ptr<AdvisorServer>> Start(const std::string& socket,
                                                         AdviceDesk& desk);
   /// Ends its calls, and takes the socket away.

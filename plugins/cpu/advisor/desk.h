@@ -5,6 +5,7 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -34,6 +35,7 @@ struct NodeSight {
   std::map<std::string, CpuSet> pools;  ///< elastic ones
   PoolSizes in_force;                   ///< what is advised now
   std::vector<Container> containers;
+  std::set<std::string> with_own_cpus;  ///< UIDs of pods of which containers have CPUs of their own
 
   bool operator==(const NodeSight&) const = default;
 };

@@ -25,6 +25,9 @@ constexpr milliseconds kLongestLease{3600 * 1000};
 
 StatusOr<std::string> ReadSocket(const Section& section) {
   QRM_ASSIGN_OR_RETURN(const std::string path, section.Text("socket", ""));
+  if (!section.Has("socket") && section.Has("use")) {
+    return path;
+  }
   if (!path.starts_with('/') || !SocketAddress(path).has_value()) {
     return section.Error("socket", fmt::format("is '{}', no path of a socket", path),
                          fmt::format("write an absolute one of up to {} letters", kMaxSocketPath));
@@ -62,6 +65,41 @@ StatusOr<milliseconds> ReadHold(const Section& section) {
   return *hold;
 }
 
+/// `10%` or `10`.
+StatusOr<int> ReadPercent(const Section& section, std::string_view key, int fallback) {
+  QRM_ASSIGN_OR_RETURN(const std::string text, section.Text(key, std::to_string(fallback)));
+  const std::string_view digits =
+      text.ends_with('%') ? std::string_view(text).substr(0, text.size() - 1) : text;
+  const auto percent = ParseNumber<int>(digits);
+  if (!percent.has_value() || *percent < 1 || *percent > 100) {
+    return section.Error(key, fmt::format("is '{}', which is no percentage", text),
+                         "write one from 1% to 100%");
+  }
+  return *percent;
+}
+
+/// `use: true`, or a mapping.
+StatusOr<std::optional<UseRule>> ReadUse(const Section& section) {
+  UseRule rule;
+  if (!section.Has("use") || section.IsScalar("use")) {
+    QRM_ASSIGN_OR_RETURN(const bool on, section.Flag("use", false));
+    return on ? std::optional(rule) : std::nullopt;
+  }
+  QRM_ASSIGN_OR_RETURN(const Section child, section.Child("use"));
+  QRM_RETURN_IF_ERROR(child.AllowKeys({"target", "pressure", "every", "cgroup-root"}));
+  QRM_ASSIGN_OR_RETURN(rule.target_percent, ReadPercent(child, "target", rule.target_percent));
+  QRM_ASSIGN_OR_RETURN(rule.pressure_percent,
+                       ReadPercent(child, "pressure", rule.pressure_percent));
+  QRM_ASSIGN_OR_RETURN(const std::string every, child.Text("every", "10s"));
+  const std::optional<milliseconds> period = config::ParseDuration(every);
+  if (!period.has_value() || *period < kShortestLease || *period > kLongestLease) {
+    return child.Error("every", fmt::format("is '{}'", every), "write a duration from 1s to 1h");
+  }
+  rule.every = *period;
+  QRM_ASSIGN_OR_RETURN(rule.cgroup_root, child.Text("cgroup-root", rule.cgroup_root));
+  return std::optional(rule);
+}
+
 StatusOr<int> ReadMaxStep(const Section& section) {
   QRM_ASSIGN_OR_RETURN(const uint64_t step, section.Number("max-step", 0));
   if (step > CpuSet::kMaxIds) {
@@ -83,8 +121,10 @@ StatusOr<AdvisorConfig> ParseAdvisor(const Section& section, std::vector<std::st
     return config;
   }
   QRM_ASSIGN_OR_RETURN(const Section child, section.Child("advisor"));
-  QRM_RETURN_IF_ERROR(child.AllowKeys({"socket", "lease", "max-step", "pools", "on-expiry"}));
+  QRM_RETURN_IF_ERROR(
+      child.AllowKeys({"socket", "lease", "max-step", "pools", "on-expiry", "use"}));
   QRM_ASSIGN_OR_RETURN(config.socket, ReadSocket(child));
+  QRM_ASSIGN_OR_RETURN(config.use, ReadUse(child));
   QRM_ASSIGN_OR_RETURN(config.lease, ReadLease(child));
   QRM_ASSIGN_OR_RETURN(config.hold, ReadHold(child));
   QRM_ASSIGN_OR_RETURN(config.max_step, ReadMaxStep(child));

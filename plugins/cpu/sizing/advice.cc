@@ -122,17 +122,30 @@ Status AdviceBook::CheckCall(const AdviceCall& call, SteadyPoint now) const {
                     "cannot take advice of {}: pool {} is there twice", Quoted(call.advisor),
                     Quoted(advice.pool));
     }
-    for (const auto& [advisor, said] : said_) {
-      if (advisor != call.advisor && now < said.leads_until && said.cpus.contains(advice.pool)) {
-        return Errorf(
-            StatusCode::kResourceExhausted,
-            "cannot take advice of {}: {} leads pool {}; name pools that nobody leads, or "
-            "wait until its lease is over",
-            Quoted(call.advisor), Quoted(advisor), advice.pool);
-      }
+    const std::string leader = LeaderOf(advice.pool, now);
+    if (call.advisor != kByUse && !leader.empty() && leader != call.advisor && leader != kByUse) {
+      return Errorf(StatusCode::kResourceExhausted,
+                    "cannot take advice of {}: {} leads pool {}; name pools that nobody leads, or "
+                    "wait until its lease is over",
+                    Quoted(call.advisor), Quoted(leader), advice.pool);
     }
   }
   return OkStatus();
+}
+
+std::string AdviceBook::LeaderOf(const std::string& pool, SteadyPoint now) const {
+  for (const auto& [advisor, said] : said_) {
+    if (now < said.leads_until && said.cpus.contains(pool)) {
+      return advisor;
+    }
+  }
+  return "";
+}
+
+bool AdviceBook::HasOtherThanUse(const std::string& pool) const {
+  return std::any_of(said_.begin(), said_.end(), [&](const auto& said) {
+    return said.first != kByUse && said.second.cpus.contains(pool);
+  });
 }
 
 StatusOr<std::vector<AdviceResult>> AdviceBook::Take(const AdviceCall& call,
@@ -142,10 +155,12 @@ StatusOr<std::vector<AdviceResult>> AdviceBook::Take(const AdviceCall& call,
   if (call.generation < node.generation) {
     return ClipAdvice(config_, node, call, in_force);
   }
-  const auto lease = call.lease.count() > 0 ? std::min(call.lease, config_.lease) : config_.lease;
+  const auto most = call.advisor == kByUse ? call.lease : config_.lease;
+  const auto lease = call.lease.count() > 0 ? std::min(call.lease, most) : most;
   Said said{.cpus = {}, .leads_until = now + lease, .counts_until = now + lease + config_.hold};
   for (const Advice& advice : call.entries) {
-    if (MayBeAdvised(config_, node, advice.pool)) {
+    const bool is_led_by_another = call.advisor == kByUse && HasOtherThanUse(advice.pool);
+    if (MayBeAdvised(config_, node, advice.pool) && !is_led_by_another) {
       said.cpus[advice.pool] = std::clamp(advice.cpus, 0, CpuSet::kMaxIds);
       // Whoever led it before has no lease any more.
       for (auto& [advisor, former] : said_) {

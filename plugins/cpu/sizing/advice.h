@@ -16,6 +16,9 @@ namespace qrm::cpu {
 
 using SteadyPoint = std::chrono::steady_clock::time_point;
 
+/// The name of the advisor that is built in, which no other has. Others may lead its pools.
+inline constexpr char kByUse[] = "use";
+
 /// How many CPUs a pool, or an instance of one, should have.
 struct Advice {
   std::string pool;  ///< or the instance's name
@@ -97,6 +100,10 @@ class AdviceBook {
     SteadyPoint counts_until;  // a while longer: nobody has said otherwise yet
   };
   Status CheckCall(const AdviceCall& call, SteadyPoint now) const;
+  /// Empty: nobody.
+  std::string LeaderOf(const std::string& pool, SteadyPoint now) const;
+  /// Also one whose lease is over, while it is held.
+  bool HasOtherThanUse(const std::string& pool) const;
 
   const AdvisorConfig config_;
   std::map<std::string, Said> said_;  // by advisor

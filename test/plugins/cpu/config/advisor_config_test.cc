@@ -48,6 +48,20 @@ TEST(AdvisorConfigTest, HasItsKeys) {
                                             .pools = {"a", "b"}}));
 }
 
+TEST(AdvisorConfigTest, CanBeTheOneThatIsBuiltIn) {
+  const auto config = Read(kPools + std::string("advisor: {use: true}\n"));
+  ASSERT_TRUE(config.ok()) << config.status();
+  EXPECT_EQ(config->advisor.use, UseRule());
+  EXPECT_TRUE(config->advisor.IsThere());
+  const auto other = Read(kPools + std::string("advisor: {use: {target: 50%, pressure: 5%, every: "
+                                               "30s, cgroup-root: /host/cgroup}}\n"));
+  ASSERT_TRUE(other.ok()) << other.status();
+  EXPECT_EQ(other->advisor.use, (UseRule{.target_percent = 50,
+                                         .pressure_percent = 5,
+                                         .every = seconds(30),
+                                         .cgroup_root = "/host/cgroup"}));
+}
+
 TEST(AdvisorConfigTest, IsNobodyWithoutTheKey) {
   const auto config = Read("pools: {b: {size: {max: 9}}}\n");
   ASSERT_TRUE(config.ok()) << config.status();
@@ -77,6 +91,9 @@ const RefusedCase kRefused[] = {
     {"PoolWithoutASize", "advisor: {socket: /a, pools: [a, c]}", "has 'c', no pool with a size"},
     {"NoLease", "advisor: {socket: /a, lease: 0s}", "advisor.lease is '0s'"},
     {"EndlessLease", "advisor: {socket: /a, lease: 2h}", "write a duration from 1s to 1h"},
+    {"NeverBusy", "advisor: {use: {target: 0%}}", "is '0%', which is no percentage"},
+    {"UnknownUse", "advisor: {use: {goal: 1%}}", "advisor.use.goal"},
+    {"LookingAllTheTime", "advisor: {use: {every: 1ms}}", "advisor.use.every is '1ms'"},
     {"UnknownExpiry", "advisor: {socket: /a, on-expiry: hold}", "hold 5m then request"},
     {"HoldForNoTime", "advisor: {socket: /a, on-expiry: hold x then request}", "is 'hold x then"},
     {"StepBeyondReason", "advisor: {socket: /a, max-step: 100000}", "more than any machine has"},

@@ -142,6 +142,25 @@ TEST(AdviceTest, OfASecondAdvisorIsForPoolsThatNobodyLeads) {
   EXPECT_THAT(book.InForce(kStart + seconds(30)), ElementsAre(Pair("share", 30)));
 }
 
+TEST(AdviceTest, ByUseGivesWayToEveryOtherAdvisor) {
+  AdvisorConfig config = Advising({"share", "reclaim"});
+  config.hold = seconds(60);
+  AdviceBook book(config);
+  AdviceCall by_use = Call({{"share", 20, ""}, {"reclaim", 4, ""}});
+  by_use.advisor = kByUse;
+  by_use.lease = seconds(180);
+  ASSERT_TRUE(test::IsOk(book.Take(by_use, Node(), kStart).status()));
+  EXPECT_THAT(book.InForce(kStart + seconds(100)),
+              ElementsAre(Pair("reclaim", 4), Pair("share", 20)));
+  ASSERT_TRUE(test::IsOk(book.Take(Call({{"share", 30, ""}}), Node(), kStart).status()));
+  ASSERT_TRUE(test::IsOk(book.Take(by_use, Node(), kStart + seconds(80)).status()));
+  EXPECT_THAT(book.InForce(kStart + seconds(80)),
+              ElementsAre(Pair("reclaim", 4), Pair("share", 30)));
+  ASSERT_TRUE(test::IsOk(book.Take(by_use, Node(), kStart + seconds(90)).status()));
+  EXPECT_THAT(book.InForce(kStart + seconds(90)),
+              ElementsAre(Pair("reclaim", 4), Pair("share", 20)));
+}
+
 TEST(AdviceTest, ThatMakesNoSenseIsRefusedWithASentence) {
   AdviceBook book(Advising({"share"}));
   AdviceCall nameless = Call({});

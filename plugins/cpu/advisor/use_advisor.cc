@@ -1,0 +1,110 @@
+// Turns what pods use into advice for their pools.
+#include "plugins/cpu/advisor/use_advisor.h"
+
+#include <algorithm>
+#include <set>
+#include <utility>
+
+#include "api/base/log.h"
+
+namespace qrm::cpu {
+namespace {
+
+constexpr int kLeaseInLooks = 3;
+
+/// What each pod requests of all pools together. Units: thousandths of a CPU.
+std::map<std::string, int64_t> RequestsOf(const NodeSight& node) {
+  std::map<std::string, int64_t> requests;
+  for (const NodeSight::Container& container : node.containers) {
+    requests[container.key.pod_uid] += container.milli_cpus;
+  }
+  return requests;
+}
+
+std::set<std::string> PodsOf(const NodeSight& node) {
+  std::set<std::string> pods;
+  for (const NodeSight::Container& container : node.containers) {
+    if (!node.with_own_cpus.contains(container.key.pod_uid)) {
+      pods.insert(container.key.pod_uid);
+    }
+  }
+  return pods;
+}
+
+}  // namespace
+
+std::map<std::string, Use> UseByPool(const UseRule& rule, const NodeSight& node,
+                                     const UseByPod& uses) {
+  const std::map<std::string, int64_t> requests = RequestsOf(node);
+  std::map<std::string, Use> pools;
+  for (const NodeSight::Container& container : node.containers) {
+    Use& pool = pools[container.pool];
+    const auto use = uses.find(container.key.pod_uid);
+    if (use == uses.end() || node.with_own_cpus.contains(container.key.pod_uid)) {
+      pool.cpus += static_cast<double>(container.milli_cpus) / 1000 * rule.target_percent / 100;
+      continue;
+    }
+    const int64_t all = requests.at(container.key.pod_uid);
+    const auto same = std::count_if(
+        node.containers.begin(), node.containers.end(),
+        [&](const auto& other) { return other.key.pod_uid == container.key.pod_uid; });
+    pool.cpus += use->second.cpus *
+                 (all > 0 ? static_cast<double>(container.milli_cpus) / static_cast<double>(all)
+                          : 1.0 / static_cast<double>(same));
+    pool.stalled = std::max(pool.stalled, use->second.stalled);
+  }
+  return pools;
+}
+
+UseAdvisor::UseAdvisor(const UseRule& rule, AdviceDesk& desk, const Clock& clock)
+    : rule_(rule), desk_(desk), clock_(clock), cgroups_(rule.cgroup_root), thread_([this] {
+        Run();
+      }) {}
+
+UseAdvisor::~UseAdvisor() {
+  {
+    MutexLock lock(mutex_);
+    is_stopping_ = true;
+  }
+  stopped_.NotifyAll();
+  thread_.join();
+}
+
+void UseAdvisor::Run() {
+  MutexLock lock(mutex_);
+  while (!stopped_.WaitUntil(mutex_, DeadlineAfter(rule_.every),
+                             [this]() QRM_REQUIRES(mutex_) { return is_stopping_; })) {
+    Look();
+  }
+}
+
+void UseAdvisor::Look() {
+  const auto node = desk_.Sight();
+  if (node == nullptr) {
+    return;
+  }
+  const StatusOr<UseByPod> uses = cgroups_.Look(PodsOf(*node), clock_.Steady());
+  if (std::string problem = MessageOf(uses.status()); problem != problem_) {
+    if (!uses.ok()) {
+      log::Warning("pools are not sized by use", {{"error", problem}});
+    }
+    problem_ = std::move(problem);
+  }
+  if (!uses.ok()) {
+    return;
+  }
+  AdviceCall call{.advisor = kByUse,
+                  .generation = node->advised.generation,
+                  .lease = kLeaseInLooks * rule_.every,
+                  .entries = {}};
+  for (const auto& [pool, use] : UseByPool(rule_, *node, *uses)) {
+    const auto size = node->advised.sizes.find(pool);
+    const int cpus = size == node->advised.sizes.end() ? 0 : size->second;
+    call.entries.push_back({pool, WishByUse(rule_, use, cpus), "use and pressure"});
+  }
+  if (const Status taken = desk_.Advise(call).status(); !taken.ok()) {
+    log::Warning("pools are not sized by use", {{"error", MessageOf(taken)}});
+  }
+}
+
+}  // namespace qrm::cpu

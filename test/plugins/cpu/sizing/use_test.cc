@@ -1,0 +1,36 @@
+// How many CPUs pools should have by what their containers do.
+#include "plugins/cpu/sizing/use.h"
+
+#include <gtest/gtest.h>
+
+#include "api/id_set.h"
+
+namespace qrm::cpu {
+namespace {
+
+TEST(WishByUseTest, KeepsCpusAsBusyAsTheyAreToBeAndGrowsUnderPressure) {
+  struct Case {
+    const char* about;
+    Use use;
+    int size;
+    int wish;
+  };
+  const Case cases[] = {
+      {"idle", {0, 0}, 8, 0},
+      {"three quarters of eight", {6, 0}, 8, 8},
+      {"a little more", {6.1, 0}, 8, 9},
+      {"more than it has", {12, 0}, 8, 16},
+      {"threads wait, though CPUs idle", {2, 0.1}, 8, 9},
+      {"threads wait now and then", {2, 0.09}, 8, 3},
+      {"a large pool grows by a tenth", {2, 1}, 40, 44},
+      {"threads wait because it is too small", {12, 1}, 8, 16},
+      {"no pool at all yet", {0, 1}, 0, 1},
+      {"nonsense of the kernel", {1e12, 0}, 8, CpuSet::kMaxIds},
+  };
+  for (const Case& one : cases) {
+    EXPECT_EQ(WishByUse(UseRule(), one.use, one.size), one.wish) << one.about;
+  }
+}
+
+}  // namespace
+}  // namespace qrm::cpu
