@@ -28,7 +28,7 @@ AdvisedNode Node() {
   return {.generation = 7,
           .asks = {{"default", {.min = 2, .wish = 2, .max = 2}},
                    {"reclaim", {.min = 2, .wish = 2, .max = 40}},
-                   {"share", {.min = 16, .wish = 38, .max = 60, .priority = 1}}},
+                   {"share", {.min = 16, .wish = 38, .firm = 38, .max = 60, .priority = 1}}},
           .sizes = {{"default", 2}, {"reclaim", 2}, {"share", 38}},
           .steps = {{"reclaim", 4}},
           .capacity = 62};
@@ -153,6 +153,7 @@ TEST(AdviceTest, ByUseGivesWayToEveryOtherAdvisor) {
   EXPECT_THAT(book.InForce(kStart + seconds(100)),
               ElementsAre(Pair("reclaim", 4), Pair("share", 20)));
   ASSERT_TRUE(test::IsOk(book.Take(Call({{"share", 30, ""}}), Node(), kStart).status()));
+  ASSERT_TRUE(test::IsOk(book.Take(by_use, Node(), kStart + seconds(10)).status()));
   ASSERT_TRUE(test::IsOk(book.Take(by_use, Node(), kStart + seconds(80)).status()));
   EXPECT_THAT(book.InForce(kStart + seconds(80)),
               ElementsAre(Pair("reclaim", 4), Pair("share", 30)));
@@ -177,6 +178,9 @@ TEST(AdviceTest, ThatMakesNoSenseIsRefusedWithASentence) {
     EXPECT_TRUE(test::IsOk(book.Take(call, Node(), kStart).status()));
   }
   EXPECT_THAT(MessageOf(book.Take(Call({}), Node(), kStart).status()), HasSubstr("16 others"));
+  AdviceCall renewed = Call({{"share", 20, ""}});
+  renewed.advisor = "a15";
+  EXPECT_TRUE(test::IsOk(book.Take(renewed, Node(), kStart).status()));
 }
 
 }  // namespace
