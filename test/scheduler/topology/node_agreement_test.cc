@@ -219,7 +219,7 @@ std::vector<AgreedNode> DescribedNodes(int count) {
 
 // QRM_AGREEMENT_PODS=10000 plays the full size, on 200 nodes.
 TEST(NodeAgreementTest, TheFilterDecidesAsTheNode) {
-  const int pods = test::RoundsBy("QRM_AGREEMENT_PODS", 400);
+  const int pods = qrm::test::RoundsBy("QRM_AGREEMENT_PODS", 400);
   Agreement agreement(1, DescribedNodes(std::max(4, pods / 50)));
   for (int i = 0; i < pods; ++i) {
     ASSERT_NO_FATAL_FAILURE(agreement.Step()) << "pod " << i;
