@@ -276,7 +276,7 @@ StatusOr<std::unique_ptr<AdvisorServer>> AdvisorServer::Start(const std::string&
   }
   ::chmod(temporary.c_str(), kSocketMode);
   const std::optional<sdk::FileId> id = sdk::FindFile(temporary);
-  if (const Status placed = sdk::PlaceSocket(temporary, socket); !placed.ok()) {
+  if (Status placed = sdk::PlaceSocket(temporary, socket); !placed.ok()) {
     ::unlink(temporary.c_str());
     return placed;
   }

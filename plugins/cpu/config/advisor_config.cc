@@ -24,7 +24,7 @@ constexpr milliseconds kShortestLease{1000};
 constexpr milliseconds kLongestLease{3600 * 1000};
 
 StatusOr<std::string> ReadSocket(const Section& section) {
-  QRM_ASSIGN_OR_RETURN(const std::string path, section.Text("socket", ""));
+  QRM_ASSIGN_OR_RETURN(std::string path, section.Text("socket", ""));
   if (!section.Has("socket") && section.Has("use")) {
     return path;
   }

@@ -1,6 +1,6 @@
 // qrmctl pool advise, on the socket of a cpu plugin.
 #include <chrono>
-#include <optional>
+#include <memory>
 #include <sstream>
 #include <string>
 
@@ -28,7 +28,7 @@ pools:
 class QrmctlAdviseTest : public ElasticPlugins {
  protected:
   void SetUp() override {
-    plugin_.emplace(
+    plugin_ = std::make_unique<test::Drive>(
         Start(std::string(kPools) + "advisor: {socket: " + socket_ + ", pools: [batch, team]}\n"));
     plugin_->plugin().Begin("");
   }
@@ -44,7 +44,7 @@ class QrmctlAdviseTest : public ElasticPlugins {
 
   test::TempDir dir_;
   const std::string socket_ = dir_.path() + "/advisors/advisor.sock";
-  std::optional<test::Drive> plugin_;
+  std::unique_ptr<test::Drive> plugin_;
   std::ostringstream out_;
   std::ostringstream err_;
 };

@@ -1,7 +1,6 @@
 // An advisor as a client of the cpu plugin's socket.
 #include <chrono>
 #include <memory>
-#include <optional>
 #include <string>
 #include <vector>
 
@@ -43,8 +42,9 @@ pools:
 class AdvisorTest : public ElasticPlugins {
  protected:
   void SetUp() override {
-    plugin_.emplace(Start(std::string(kReclaim) + "advisor: {socket: " + socket_ +
-                          ", pools: [share, reclaim], on-expiry: hold 5m then request}\n"));
+    plugin_ = std::make_unique<Drive>(
+        Start(std::string(kReclaim) + "advisor: {socket: " + socket_ +
+              ", pools: [share, reclaim], on-expiry: hold 5m then request}\n"));
     plugin_->plugin().Begin("");
     stub_ = v1::Advisor::NewStub(
         grpc::CreateChannel("unix:" + socket_, grpc::InsecureChannelCredentials()));
@@ -102,7 +102,7 @@ class AdvisorTest : public ElasticPlugins {
 
   test::TempDir dir_;
   const std::string socket_ = dir_.path() + "/advisor.sock";
-  std::optional<Drive> plugin_;
+  std::unique_ptr<Drive> plugin_;
   std::unique_ptr<v1::Advisor::Stub> stub_;
 };
 
