@@ -82,6 +82,15 @@ TEST(AdviceTest, GoesStepByStepUntilNothingIsLeft) {
             AdviceClip::kCapacity);
 }
 
+TEST(AdviceTest, StandsInPlaceOfWhatContainersAskFor) {
+  const PoolAsks asks = WithAdvice(Node().asks, {{"share", 20}, {"gone", 3}});
+  EXPECT_EQ(asks.at("share").wish, 20);
+  EXPECT_EQ(asks.at("share").firm, 20);
+  EXPECT_EQ(asks.at("share").sought, 20);
+  EXPECT_EQ(asks.at("reclaim"), Node().asks.at("reclaim"));
+  EXPECT_FALSE(asks.contains("gone"));
+}
+
 TEST(AdviceTest, OfAnEarlierGenerationCountsForNothing) {
   AdviceBook book(Advising({"share"}));
   AdviceCall call = Call({{"share", 20, ""}});
