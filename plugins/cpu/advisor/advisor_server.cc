@@ -113,14 +113,14 @@ class Watcher final : public grpc::ServerWriteReactor<v1::AdvisedNode> {
     MutexLock lock(mutex_);
     is_writing_ = false;
     if (!ok) {
-      End(lock, grpc::Status::CANCELLED);
+      End();
     } else if (has_changed_) {
       Write();
     }
   }
   void OnCancel() override {
     MutexLock lock(mutex_);
-    End(lock, grpc::Status::CANCELLED);
+    End();
   }
   void OnDone() override {
     desk_.Forget(listener_);
@@ -146,9 +146,9 @@ class Watcher final : public grpc::ServerWriteReactor<v1::AdvisedNode> {
     node_ = ToWire(*sight, desk_.config());
     StartWrite(&node_);
   }
-  void End(MutexLock& /*held*/, const grpc::Status& status) QRM_REQUIRES(mutex_) {
+  void End() QRM_REQUIRES(mutex_) {
     if (!std::exchange(has_ended_, true)) {
-      Finish(status);
+      Finish(grpc::Status::CANCELLED);
     }
   }
 
