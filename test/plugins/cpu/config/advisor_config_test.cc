@@ -29,7 +29,7 @@ StatusOr<CpuPluginConfig> Read(const std::string& text) {
 TEST(AdvisorConfigTest, IsForThePoolsThatWaitForAdvice) {
   const auto config = Read(kPools + std::string("advisor: {socket: /run/advisor.sock}\n"));
   ASSERT_TRUE(config.ok()) << config.status();
-  EXPECT_EQ(config->pools.at("a").size->per, ElasticSize::Per::kAdvice);
+  EXPECT_EQ(config->pools.at("a").size.value_or(ElasticSize{}).per, ElasticSize::Per::kAdvice);
   EXPECT_THAT(config->advisor.pools, ElementsAre("a"));
   EXPECT_EQ(config->advisor.lease, seconds(30));
   EXPECT_EQ(config->advisor.hold, milliseconds(0));
