@@ -13,6 +13,8 @@ case $preset in
     exit 2
     ;;
 esac
+# A checkout takes from ccache what another one has compiled.
+export CCACHE_BASEDIR=${CCACHE_BASEDIR:-$PWD} CCACHE_NOHASHDIR=1
 cmake --preset "$preset" >"/tmp/qrm-configure.$$" || { cat "/tmp/qrm-configure.$$"; rm -f "/tmp/qrm-configure.$$"; exit 1; }
 rm -f "/tmp/qrm-configure.$$"
 targets=()

@@ -94,6 +94,7 @@ void UseAdvisor::Look() {
     return;
   }
   AdviceCall call{.advisor = kByUse,
+                  .rank = AdvisorRank::kBuiltIn,
                   .generation = node->advised.generation,
                   .lease = kLeaseInLooks * rule_.every,
                   .entries = {}};

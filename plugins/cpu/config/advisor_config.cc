@@ -9,10 +9,10 @@
 #include <fmt/format.h>
 
 #include "api/base/config_key.h"
-#include "api/base/number.h"
 #include "api/base/section.h"
 #include "api/base/unix_socket.h"
 #include "api/id_set.h"
+#include "plugins/cpu/config/percent.h"
 
 namespace qrm::cpu {
 namespace {
@@ -65,19 +65,6 @@ StatusOr<milliseconds> ReadHold(const Section& section) {
   return *hold;
 }
 
-/// `10%` or `10`.
-StatusOr<int> ReadPercent(const Section& section, std::string_view key, int fallback) {
-  QRM_ASSIGN_OR_RETURN(const std::string text, section.Text(key, std::to_string(fallback)));
-  const std::string_view digits =
-      text.ends_with('%') ? std::string_view(text).substr(0, text.size() - 1) : text;
-  const auto percent = ParseNumber<int>(digits);
-  if (!percent.has_value() || *percent < 1 || *percent > 100) {
-    return section.Error(key, fmt::format("is '{}', which is no percentage", text),
-                         "write one from 1% to 100%");
-  }
-  return *percent;
-}
-
 /// `use: true`, or a mapping.
 StatusOr<std::optional<UseRule>> ReadUse(const Section& section) {
   UseRule rule;
@@ -87,9 +74,9 @@ StatusOr<std::optional<UseRule>> ReadUse(const Section& section) {
   }
   QRM_ASSIGN_OR_RETURN(const Section child, section.Child("use"));
   QRM_RETURN_IF_ERROR(child.AllowKeys({"target", "pressure", "every", "cgroup-root"}));
-  QRM_ASSIGN_OR_RETURN(rule.target_percent, ReadPercent(child, "target", rule.target_percent));
+  QRM_ASSIGN_OR_RETURN(rule.target_percent, ReadPercent(child, "target", rule.target_percent, 100));
   QRM_ASSIGN_OR_RETURN(rule.pressure_percent,
-                       ReadPercent(child, "pressure", rule.pressure_percent));
+                       ReadPercent(child, "pressure", rule.pressure_percent, 100));
   QRM_ASSIGN_OR_RETURN(const std::string every, child.Text("every", "10s"));
   const std::optional<milliseconds> period = config::ParseDuration(every);
   if (!period.has_value() || *period < kShortestLease || *period > kLongestLease) {

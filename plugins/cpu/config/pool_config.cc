@@ -10,14 +10,16 @@
 #include <fmt/format.h>
 
 #include "api/base/config_key.h"
-#include "api/base/number.h"
 #include "api/base/section.h"
+#include "plugins/cpu/config/percent.h"
 #include "plugins/cpu/config/place_config.h"
 
 namespace qrm::cpu {
 namespace {
 
 using config::Section;
+
+constexpr int kMostRatio = 10000;
 
 StatusOr<int> ReadCount(const Section& section, std::string_view key, int fallback) {
   QRM_ASSIGN_OR_RETURN(const uint64_t count, section.Number(key, static_cast<uint64_t>(fallback)));
@@ -26,20 +28,6 @@ StatusOr<int> ReadCount(const Section& section, std::string_view key, int fallba
                          "write a number of CPUs");
   }
   return static_cast<int>(count);
-}
-
-/// `150%` or `150`.
-StatusOr<int> ReadRatio(const Section& section) {
-  constexpr int kMost = 10000;
-  QRM_ASSIGN_OR_RETURN(std::string text, section.Text("ratio", "100%"));
-  const std::string_view digits =
-      text.ends_with('%') ? std::string_view(text).substr(0, text.size() - 1) : text;
-  const auto percent = ParseNumber<int>(digits);
-  if (!percent.has_value() || *percent < 1 || *percent > kMost) {
-    return section.Error("ratio", fmt::format("is '{}', which is no percentage", text),
-                         "write one from 1% to 10000%");
-  }
-  return *percent;
 }
 
 StatusOr<std::chrono::seconds> ReadShrinkAfter(const Section& section) {
@@ -79,7 +67,8 @@ StatusOr<ElasticSize> ReadSize(const Section& section) {
     return section.Error("max", fmt::format("is {}, but min is {}", size.max, size.min),
                          "write at least min, and at least 1");
   }
-  QRM_ASSIGN_OR_RETURN(size.ratio_percent, ReadRatio(section));
+  QRM_ASSIGN_OR_RETURN(size.ratio_percent,
+                       ReadPercent(section, "ratio", size.ratio_percent, kMostRatio));
   QRM_ASSIGN_OR_RETURN(const std::size_t round, section.Choice("round", 0, {"cpu", "core", "l3"}));
   size.round = static_cast<ElasticSize::Round>(round);
   QRM_ASSIGN_OR_RETURN(size.shrink_after, ReadShrinkAfter(section));

@@ -122,29 +122,30 @@ Status AdviceBook::CheckCall(const AdviceCall& call, SteadyPoint now) const {
                     "cannot take advice of {}: pool {} is there twice", Quoted(call.advisor),
                     Quoted(advice.pool));
     }
-    const std::string leader = LeaderOf(advice.pool, now);
-    if (call.advisor != kByUse && !leader.empty() && leader != call.advisor && leader != kByUse) {
+    if (const std::string rival = RivalFor(advice.pool, call, now); !rival.empty()) {
       return Errorf(StatusCode::kResourceExhausted,
                     "cannot take advice of {}: {} leads pool {}; name pools that nobody leads, or "
                     "wait until its lease is over",
-                    Quoted(call.advisor), Quoted(leader), advice.pool);
+                    Quoted(call.advisor), Quoted(rival), advice.pool);
     }
   }
   return OkStatus();
 }
 
-std::string AdviceBook::LeaderOf(const std::string& pool, SteadyPoint now) const {
+std::string AdviceBook::RivalFor(const std::string& pool, const AdviceCall& call,
+                                 SteadyPoint now) const {
   for (const auto& [advisor, said] : said_) {
-    if (now < said.leads_until && said.cpus.contains(pool)) {
+    if (advisor != call.advisor && said.rank == call.rank && now < said.leads_until &&
+        said.cpus.contains(pool)) {
       return advisor;
     }
   }
   return "";
 }
 
-bool AdviceBook::HasOtherThanUse(const std::string& pool) const {
+bool AdviceBook::GivesWay(const std::string& pool, AdvisorRank rank) const {
   return std::any_of(said_.begin(), said_.end(), [&](const auto& said) {
-    return said.first != kByUse && said.second.cpus.contains(pool);
+    return said.second.rank > rank && said.second.cpus.contains(pool);
   });
 }
 
@@ -155,12 +156,14 @@ StatusOr<std::vector<AdviceResult>> AdviceBook::Take(const AdviceCall& call,
   if (call.generation < node.generation) {
     return ClipAdvice(config_, node, call, in_force);
   }
-  const auto most = call.advisor == kByUse ? call.lease : config_.lease;
+  const auto most = call.rank == AdvisorRank::kConnected ? config_.lease : call.lease;
   const auto lease = call.lease.count() > 0 ? std::min(call.lease, most) : most;
-  Said said{.cpus = {}, .leads_until = now + lease, .counts_until = now + lease + config_.hold};
+  Said said{.rank = call.rank,
+            .cpus = {},
+            .leads_until = now + lease,
+            .counts_until = now + lease + config_.hold};
   for (const Advice& advice : call.entries) {
-    const bool is_led_by_another = call.advisor == kByUse && HasOtherThanUse(advice.pool);
-    if (MayBeAdvised(config_, node, advice.pool) && !is_led_by_another) {
+    if (MayBeAdvised(config_, node, advice.pool) && !GivesWay(advice.pool, call.rank)) {
       said.cpus[advice.pool] = std::clamp(advice.cpus, 0, CpuSet::kMaxIds);
       // Whoever led it before has no lease any more.
       for (auto& [advisor, former] : said_) {

@@ -16,8 +16,15 @@ namespace qrm::cpu {
 
 using SteadyPoint = std::chrono::steady_clock::time_point;
 
-/// The name of the advisor that is built in, which no other has. Others may lead its pools.
+/// The name of the advisor that is built in, which no other has.
 inline constexpr char kByUse[] = "use";
+
+/// Which of two advisors has a pool that both want: the one of the higher rank, and of equal ones
+/// who leads it already.
+enum class AdvisorRank : uint8_t {
+  kBuiltIn,
+  kConnected,  ///< whose leases the configuration bounds
+};
 
 /// How many CPUs a pool, or an instance of one, should have.
 struct Advice {
@@ -31,6 +38,7 @@ struct Advice {
 /// All that one advisor wants; it replaces what that advisor said before.
 struct AdviceCall {
   std::string advisor;                 ///< its name
+  AdvisorRank rank = AdvisorRank::kConnected;
   uint64_t generation = 0;             ///< of the node as it has seen it
   std::chrono::milliseconds lease{0};  ///< as long as it wants to be heeded; 0: as long as it may
   std::vector<Advice> entries;
@@ -95,15 +103,17 @@ class AdviceBook {
 
  private:
   struct Said {
+    AdvisorRank rank;
     PoolSizes cpus;  // of pools that may be advised
     SteadyPoint leads_until;
     SteadyPoint counts_until;  // a while longer: nobody has said otherwise yet
   };
   Status CheckCall(const AdviceCall& call, SteadyPoint now) const;
-  /// Empty: nobody.
-  std::string LeaderOf(const std::string& pool, SteadyPoint now) const;
-  /// Also one whose lease is over, while it is held.
-  bool HasOtherThanUse(const std::string& pool) const;
+  /// Another advisor of the rank of `call` that leads `pool`. Empty: nobody.
+  std::string RivalFor(const std::string& pool, const AdviceCall& call, SteadyPoint now) const;
+  /// One of a higher rank than `rank` has said something of `pool`; also when its lease is over,
+  /// while it is held.
+  bool GivesWay(const std::string& pool, AdvisorRank rank) const;
 
   const AdvisorConfig config_;
   std::map<std::string, Said> said_;  // by advisor

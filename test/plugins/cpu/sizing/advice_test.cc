@@ -157,6 +157,7 @@ TEST(AdviceTest, ByUseGivesWayToEveryOtherAdvisor) {
   AdviceBook book(config);
   AdviceCall by_use = Call({{"share", 20, ""}, {"reclaim", 4, ""}});
   by_use.advisor = kByUse;
+  by_use.rank = AdvisorRank::kBuiltIn;
   by_use.lease = seconds(180);
   ASSERT_TRUE(test::IsOk(book.Take(by_use, Node(), kStart).status()));
   EXPECT_THAT(book.InForce(kStart + seconds(100)),
