@@ -200,7 +200,7 @@ void BM_MemoryFlowFits(benchmark::State& state) {
   }
   MemoryFlow flow(free);
   for (int holder = 0; holder < holders; ++holder) {
-    const int node = holder % (nodes - 1);
+    const int node = holder % std::max(nodes - 1, 1);
     QRM_CHECK(flow.Take({node, node + 1}, kPart).has_value());
   }
   const uint64_t room = flow.Room({0});

@@ -89,6 +89,7 @@ DaemonParts::DaemonParts(Config given_config, Machine given_machine, StateLock g
                 .writes = writes,
                 .machine = machine,
                 .read_cpuset = [this](const std::string& path) { return cgroups.ReadByPath(path); },
+                .writes_cpusets = config.pods.write_cpusets,
                 .stands_aside = [this] { return kubelet.stands_aside(); },
                 .classes = &class_keeper},
                {.nri = config.runtime.nri,

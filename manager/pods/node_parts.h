@@ -33,6 +33,8 @@ struct NodeParts {
   ForeignWrites& writes;
   const Machine& machine;
   CpusetSource read_cpuset;  ///< empty: the kernel is not asked
+  /// Others leave the CPUs of a new owner before it begins, and not by an update that follows.
+  bool writes_cpusets = true;
   /// Somebody else pins this node's containers: they are noted, and nothing is done to them.
   /// Threads: any.
   std::function<bool()> stands_aside = [] { return false; };

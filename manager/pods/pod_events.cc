@@ -6,6 +6,7 @@
 
 #include "manager/pods/applied_values.h"
 #include "manager/reconcile/plan.h"
+#include "manager/state/allocation_check.h"
 
 namespace qrm::manager {
 namespace {
@@ -89,17 +90,23 @@ void PodEvents::OnUpdateContainer(RuntimePod pod, RuntimeContainer container,
   const auto state = parts_.state.Load();
   const ContainerRecord* record =
       parts_.stands_aside() ? nullptr : state->Find(KeyOf(pod, container));
-  const LinuxResources ours =
-      record == nullptr ? LinuxResources() : CpusetOf(*record, parts_.machine.OfflineNow());
-  if (record != nullptr && IsResize(requested)) {
-    room_.placer.Resize(pod, Resized(container, requested), requested);
-  }
-  if (SameCpuset(ours, {}) || SameCpuset(ours, requested)) {
+  if (record == nullptr) {
     reply(std::vector<ContainerUpdate>{});
     return;
   }
-  NoteContradiction(KeyOf(pod, container), requested, ours);
-  reply(std::vector<ContainerUpdate>{{container.id, ours}});
+  if (IsResize(requested)) {
+    room_.placer.Resize(pod, Resized(container, requested), requested);
+  }
+  const ContainerKey key = KeyOf(pod, container);
+  const CpuSet offline = parts_.machine.OfflineNow();
+  NoteContradiction(key, requested, CpusetOf(*record, offline));
+  // Its record may be older than an owner of some of its CPUs.
+  const LinuxResources ours = CpusetOf(*record, offline | OwnedByOthers(key, *state));
+  if (SameCpuset(ours, {}) || SameCpuset(ours, requested)) {
+    reply(std::vector<ContainerUpdate>{});
+  } else {
+    reply(std::vector<ContainerUpdate>{{container.id, ours}});
+  }
 }
 
 void PodEvents::NoteContradiction(const ContainerKey& key, const LinuxResources& requested,

@@ -6,9 +6,13 @@
 #include <string>
 #include <utility>
 
+#include <fmt/format.h>
+
 #include "api/base/log.h"
 #include "manager/demand/resized_demand.h"
+#include "manager/drivers/driver_choice.h"
 #include "manager/pods/applied_values.h"
+#include "manager/pods/hand_over.h"
 
 namespace qrm::manager {
 
@@ -28,6 +32,11 @@ bool MayLackRoom(const Status& refusal) {
     default:
       return false;
   }
+}
+
+bool HasDriver(const checkpoint::NodeState& state, const ContainerKey& key) {
+  const ContainerRecord* const record = state.Find(key);
+  return record != nullptr && !DriverOf(record->allocations).empty();
 }
 
 }  // namespace
@@ -61,6 +70,17 @@ void PodPlacer::Create(RuntimePod pod, RuntimeContainer container,
       [this, creation](StatusOr<ContainerDemand> found) {
         parts_.state.Post([this, creation, found = std::move(found)] { Answer(*creation, found); });
       });
+}
+
+void PodPlacer::Start(const ContainerKey& key, std::function<void(const Status&)> done) {
+  const auto state = parts_.state.Load();
+  const NodeCpusets node{*state, parts_.live, parts_.machine, parts_.read_cpuset};
+  const bool is_concerned = HasDriver(*state, key) || parts_.writes_cpusets;
+  if (!is_concerned || (!OwnsCpusAlone(key) && !MayRunOnOwned(key, node))) {
+    done(OkStatus());
+    return;
+  }
+  parts_.state.Post([this, key, done = std::move(done)] { done(HandOver(key)); });
 }
 
 void PodPlacer::Resize(const RuntimePod& pod, const RuntimeContainer& container,
@@ -170,11 +190,49 @@ StatusOr<ContainerAdjustment> PodPlacer::Decide(const Creation& creation,
   } else if (OwnsCpusAlone(demand.key())) {
     parts_.reconciler.TriggerChanges();  // others have to leave these CPUs
     unplaced_.LeaveOwnedCpus();
+    if (parts_.writes_cpusets) {
+      QRM_RETURN_IF_ERROR(MakeRoom(demand));
+    }
   }
   if (demand.type == ContainerType::kMain) {
     parts_.state.Post([this, uid = pod.uid] { ReleaseInitContainers(uid); });
   }
   return ToAdjustment(options);
+}
+
+// Before the runtime makes it: its cgroup has its CPUs from then on.
+Status PodPlacer::MakeRoom(const ContainerDemand& demand) {
+  const auto state = parts_.state.Load();
+  const Status made = UnlessReadOnly(
+      MakeRoomFor(demand.key(), {*state, parts_.live, parts_.machine, parts_.read_cpuset}));
+  return made.ok() ? made
+                   : Annotate(made, fmt::format("cannot create container {} of pod {}/{}",
+                                                demand.container, demand.pod.pod_namespace,
+                                                demand.pod.name));
+}
+
+Status PodPlacer::HandOver(const ContainerKey& key) {
+  const auto state = parts_.state.Load();
+  const NodeCpusets node{*state, parts_.live, parts_.machine, parts_.read_cpuset};
+  Status handed_over = MakeRoomFor(key, node);
+  if (handed_over.ok()) {
+    handed_over = LeaveOwned(key, node);
+  }
+  return HasDriver(*state, key) ? handed_over : UnlessReadOnly(std::move(handed_over));
+}
+
+// There others leave the CPUs with the reconcile that follows.
+Status PodPlacer::UnlessReadOnly(Status handed_over) {
+  if (handed_over.code() != StatusCode::kPermissionDenied) {
+    return handed_over;
+  }
+  if (!std::exchange(read_only_told_, true)) {
+    log::Warning(
+        "containers leave the CPUs of new owners only after those have begun: cgroups may not be "
+        "written here; mount cgroup-root so that they may, or set write-cpusets: false",
+        {{"error", MessageOf(handed_over)}});
+  }
+  return OkStatus();
 }
 
 StatusOr<RunOptions> PodPlacer::Admit(const ContainerDemand& demand, Admitter::Moment moment,

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <chrono>
+#include <functional>
 #include <string>
 #include <vector>
 
@@ -29,6 +30,11 @@ class PodPlacer {
 
   /// Answers a creation, in the order of those of its pod.
   void Create(RuntimePod pod, RuntimeContainer container, RuntimeEvents::AdjustmentReply reply);
+  /// Runs `done` once the container may start: others have left the CPUs that it owns, and it those
+  /// of others, which it may have been made with. At once where nobody owns CPUs, else on the state
+  /// loop. Errors: those of MakeRoomFor; where cgroups may not be written, only for a container of
+  /// a compute driver.
+  void Start(const ContainerKey& key, std::function<void(const Status&)> done);
   /// Asks plugins again for a container that has `container`'s resources from now on, of which the
   /// runtime was `told` just now.
   void Resize(const RuntimePod& pod, const RuntimeContainer& container, const LinuxResources& told);
@@ -69,6 +75,9 @@ class PodPlacer {
                                        const StatusOr<ContainerDemand>& found);
   StatusOr<RunOptions> Admit(const ContainerDemand& demand, Admitter::Moment moment,
                              Deadline deadline);
+  Status MakeRoom(const ContainerDemand& demand);
+  Status HandOver(const ContainerKey& key);
+  Status UnlessReadOnly(Status handed_over);
   void ReleaseEarlierContainers(const ContainerDemand& demand);
   void ReleaseInitContainers(const std::string& pod_uid);
   void Release(const std::vector<ContainerKey>& ended);
@@ -84,7 +93,8 @@ class PodPlacer {
   const std::chrono::milliseconds admission_deadline_;
   RepeatedLines refusals_;  // used on the state loop only, as the next one
   Unplaced unplaced_;
-  bool all_removed_ = true;  ///< the latest removal has come about; used on the state loop only
+  bool read_only_told_ = false;  ///< used on the state loop only, as the next one
+  bool all_removed_ = true;      ///< the latest removal has come about; used on the state loop only
 };
 
 }  // namespace qrm::manager

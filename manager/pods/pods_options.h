@@ -25,6 +25,7 @@ struct PodsOptions {
   std::chrono::milliseconds ended_after{30'000};
   std::chrono::milliseconds pre_start_deadline{1000};
   std::chrono::milliseconds adoption_grace{10'000};
+  bool write_cpusets = true;
 };
 
 inline std::vector<config::ConfigKey> PodsKeys(PodsOptions& options) {
@@ -45,6 +46,11 @@ inline std::vector<config::ConfigKey> PodsKeys(PodsOptions& options) {
       config::DurationKey("adoption-grace", options.adoption_grace, {"0s", "10m"},
                           "How long after a start containers that run without a place wait for "
                           "plugins that were there before, so that all they get is aligned."),
+      config::SwitchKey(
+          "write-cpusets", options.write_cpusets,
+          "Whether others leave the CPUs that a container gets for itself before it is "
+          "made, by what is written to their cgroups, and not by the runtime's updates, "
+          "which come later. For containers of compute drivers it is always so."),
   };
 }
 

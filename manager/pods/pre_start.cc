@@ -33,9 +33,11 @@ std::vector<std::string> PluginsToAsk(const ContainerRecord& record, const Plugi
 }
 
 std::string CannotStart(const checkpoint::NodeState& state, const ContainerKey& key) {
-  const PodMeta& pod = state.FindPod(key.pod_uid)->meta;
-  return fmt::format("cannot start container {} of pod {}/{}", key.container, pod.pod_namespace,
-                     pod.name);
+  const checkpoint::PodRecord* const pod = state.FindPod(key.pod_uid);
+  return pod == nullptr
+             ? fmt::format("cannot start container {} of pod {}", key.container, key.pod_uid)
+             : fmt::format("cannot start container {} of pod {}/{}", key.container,
+                           pod->meta.pod_namespace, pod->meta.name);
 }
 
 void LogUntold(const ContainerKey& key, const std::string& driver, const Status& told) {
@@ -60,22 +62,13 @@ Status FirstError(const ByPlugin<calls::Nothing>& answers) {
 }  // namespace
 
 void PreStart::Prepare(const ContainerKey& key, Done done) {
-  const auto state = parts_.state.Load();
-  const ContainerRecord* record = state->Find(key);
-  const std::string driver = record == nullptr ? std::string() : DriverOf(record->allocations);
-  if (driver.empty()) {
-    AskPlugins(*state, key, done);
-    return;
-  }
-  PrepareDriver(
-      key, driver,
-      [this, key, what = CannotStart(*state, key), done = std::move(done)](const Status& prepared) {
-        if (prepared.ok()) {
-          AskPlugins(*parts_.state.Load(), key, done);
-        } else {
-          done(Annotate(prepared, what));
-        }
-      });
+  parts_.hand_over(key, [this, key, done = std::move(done)](const Status& handed_over) {
+    if (handed_over.ok()) {
+      AskDriver(key, done);
+    } else {
+      done(Annotate(handed_over, CannotStart(*parts_.state.Load(), key)));
+    }
+  });
 }
 
 void PreStart::TellLate(const std::string& driver) {
@@ -100,14 +93,21 @@ bool PreStart::IsTold(const std::string& driver) const {
   return plugin.has_value() && plugin->live && plugin->options.pre_start_required;
 }
 
-void PreStart::PrepareDriver(const ContainerKey& key, const std::string& driver, const Done& done) {
-  parts_.make_room(key, [this, key, driver, done](const Status& room) {
-    const std::optional<PluginInfo> plugin = parts_.plugins.Find(driver);
-    const bool is_told = plugin.has_value() && plugin->options.pre_start_required;
-    if (room.ok() && is_told) {
-      TellDriver(key, driver, done);
+void PreStart::AskDriver(const ContainerKey& key, const Done& done) {
+  const auto state = parts_.state.Load();
+  const ContainerRecord* record = state->Find(key);
+  const std::string driver = record == nullptr ? std::string() : DriverOf(record->allocations);
+  const std::optional<PluginInfo> plugin =
+      driver.empty() ? std::nullopt : parts_.plugins.Find(driver);
+  if (!plugin.has_value() || !plugin->options.pre_start_required) {
+    AskPlugins(*state, key, done);
+    return;
+  }
+  TellDriver(key, driver, [this, key, what = CannotStart(*state, key), done](const Status& told) {
+    if (told.ok()) {
+      AskPlugins(*parts_.state.Load(), key, done);
     } else {
-      done(room);
+      done(Annotate(told, what));
     }
   });
 }

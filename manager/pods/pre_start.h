@@ -15,9 +15,9 @@
 
 namespace qrm::manager {
 
-/// Where a compute driver placed the container, has others leave its CPUs and then tells the
-/// driver. Then asks the plugins that a container has something of and whose options want it, and
-/// has those of its classes given that cannot be set when it is made.
+/// Has others leave the CPUs of the container, and it theirs. Where a compute driver placed it,
+/// tells the driver then. Then asks the plugins that a container has something of and whose options
+/// want it, and has those of its classes given that cannot be set when it is made.
 ///
 /// Threads: any.
 class PreStart {
@@ -29,8 +29,9 @@ class PreStart {
     Plugins& plugins;
     ClassKeeper* classes = nullptr;        ///< null: nobody has a class
     const LiveContainers* live = nullptr;  ///< set where drivers place containers
-    /// Runs its argument once others have left the CPUs that the container owns; on any thread.
-    std::function<void(const ContainerKey& key, Done done)> make_room =
+    /// Runs its argument once others have left the CPUs that the container owns, and it theirs; on
+    /// any thread.
+    std::function<void(const ContainerKey& key, Done done)> hand_over =
         [](const ContainerKey&, const Done& done) { done(OkStatus()); };
   };
   /// All parts outlive this.
@@ -49,7 +50,7 @@ class PreStart {
  private:
   bool Runs(const ContainerKey& key) const;
   bool IsTold(const std::string& driver) const;
-  void PrepareDriver(const ContainerKey& key, const std::string& driver, const Done& done);
+  void AskDriver(const ContainerKey& key, const Done& done);
   void TellDriver(const ContainerKey& key, const std::string& driver, const Done& done);
   void AskPlugins(const checkpoint::NodeState& state, const ContainerKey& key, const Done& done);
   void GiveClasses(const ContainerKey& key, const std::string& what, const Done& done);

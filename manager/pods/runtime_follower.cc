@@ -9,7 +9,6 @@
 #include "api/base/mutex.h"
 #include "manager/pods/ended_pods.h"
 #include "manager/pods/inventory.h"
-#include "manager/pods/make_room.h"
 #include "manager/pods/pod_events.h"
 #include "manager/pods/pod_placer.h"
 #include "manager/pods/pre_start.h"
@@ -57,13 +56,14 @@ struct RuntimeFollower::Impl final : AuditListener {
                .listener = *this,
                .after_list = options.after_list},
               std::move(options.audits)),
-        pre_start({.state = parts.state,
-                   .plugins = parts.plugins,
-                   .classes = parts.classes,
-                   .live = &parts.live,
-                   .make_room = [this](const ContainerKey& key,
-                                       PreStart::Done done) { MakeRoom(key, std::move(done)); }},
-                  options.pods.pre_start_deadline),
+        pre_start(
+            {.state = parts.state,
+             .plugins = parts.plugins,
+             .classes = parts.classes,
+             .live = &parts.live,
+             .hand_over = [this](const ContainerKey& key,
+                                 PreStart::Done done) { placer.Start(key, std::move(done)); }},
+            options.pods.pre_start_deadline),
         events(parts, {placer, inventory, observer, audit, ended, pre_start}),
         nri(parts.io, NriOptionsOf(options), events),
         version_timer(parts.io),
@@ -71,7 +71,6 @@ struct RuntimeFollower::Impl final : AuditListener {
 
   bool OnListed(const RuntimeList& list) override { return inventory.OnListed(list); }
   void OnLeftOut() override;
-  void MakeRoom(const ContainerKey& key, PreStart::Done done);
   void AskVersion();
   void AwaitGrace();
 
@@ -98,12 +97,6 @@ struct RuntimeFollower::Impl final : AuditListener {
 void RuntimeFollower::Impl::OnLeftOut() {
   nri.Reconnect(
       Errorf(StatusCode::kAborted, "the runtime left out a container: it has to tell all again"));
-}
-
-void RuntimeFollower::Impl::MakeRoom(const ContainerKey& key, PreStart::Done done) {
-  parts.state.Post([this, key, done = std::move(done)] {
-    done(MakeRoomFor(key, *parts.state.Load(), parts.live, parts.read_cpuset));
-  });
 }
 
 void RuntimeFollower::Impl::AskVersion() {

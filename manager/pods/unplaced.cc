@@ -42,14 +42,6 @@ bool HasCpus(const NodeState& state, const ContainerKey& key) {
                      [](const auto& entry) { return entry.second.oci_property == kCpusetCpus; });
 }
 
-CpuSet OwnedCpus(const NodeState& state) {
-  CpuSet owned;
-  for (const ExclusiveCpus& exclusive : FindExclusiveCpus(state)) {
-    owned |= exclusive.cpus;
-  }
-  return owned;
-}
-
 }  // namespace
 
 ContainerDemand WithoutPlaced(ContainerDemand demand, const LiveContainers& live) {

@@ -7,6 +7,8 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "manager/state/allocation_check.h"
+
 namespace qrm::manager {
 namespace {
 
@@ -38,6 +40,15 @@ StringMap DriftOf(const StringMap& applied, const CgroupCpuset& actual, const Cp
   return drift;
 }
 
+bool HasOnlyLeftOwned(const StringMap& applied, const CgroupCpuset& actual, const CpuSet& owned,
+                      const CpuSet& offline) {
+  const auto ours = applied.find(std::string(kCpusetCpus));
+  const StatusOr<CpuSet> wanted =
+      ours == applied.end() ? StatusOr<CpuSet>(CpuSet()) : CpuSet::Parse(ours->second);
+  return wanted.ok() && actual.cpus.IsSubsetOf(*wanted) &&
+         (*wanted - actual.cpus - offline).IsSubsetOf(owned);
+}
+
 DriftCheck::DriftCheck(Parts parts, std::size_t per_run)
     : parts_(std::move(parts)), per_run_(per_run) {}
 
@@ -50,8 +61,12 @@ Change DriftCheck::Find(const NodeState& state, const CpuSet& offline) {
     const ContainerRecord* record = container.started ? state.Find(key) : nullptr;
     if (record != nullptr && !container.cgroups_path.empty()) {
       const StatusOr<CgroupCpuset> actual = parts_.read(container.cgroups_path);
-      const StringMap drift =
-          actual.ok() ? DriftOf(record->AppliedTo(container.id), *actual, offline) : StringMap();
+      const StringMap& applied = record->AppliedTo(container.id);
+      StringMap drift = actual.ok() ? DriftOf(applied, *actual, offline) : StringMap();
+      if (drift.contains(std::string(kCpusetCpus)) &&
+          HasOnlyLeftOwned(applied, *actual, OwnedCpus(state), offline)) {
+        drift.erase(std::string(kCpusetCpus));
+      }
       if (!drift.empty()) {
         Change::PutContainer put{state.FindPod(key.pod_uid)->meta, key.container, *record};
         for (const auto& [property, theirs] : drift) {

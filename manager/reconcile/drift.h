@@ -23,6 +23,11 @@ using CpusetSource = std::function<StatusOr<CgroupCpuset>(const std::string& cgr
 /// do CPUs that are `offline`, which the kernel takes out of the cpusets of cgroup v1.
 StringMap DriftOf(const StringMap& applied, const CgroupCpuset& actual, const CpuSet& offline = {});
 
+/// Whether `actual` lacks nothing of what was `applied` but CPUs that are `owned` or `offline`, and
+/// has nothing more: its container was kept off them for their owners (pods/hand_over.h).
+bool HasOnlyLeftOwned(const StringMap& applied, const CgroupCpuset& actual, const CpuSet& owned,
+                      const CpuSet& offline = {});
+
 /// Finds containers whose cpuset somebody else changed behind the runtime's back: a few in each
 /// run, one after the other, so that a run's cost does not grow with the node.
 ///

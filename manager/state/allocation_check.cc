@@ -141,6 +141,20 @@ CpuSet OwnedCpus(const AllocationByResource& allocations) {
   return owned;
 }
 
+CpuSet OwnedCpus(const checkpoint::NodeState& state) {
+  CpuSet owned;
+  for (const ExclusiveCpus& exclusive : FindExclusiveCpus(state)) {
+    owned |= exclusive.cpus;
+  }
+  return owned;
+}
+
+CpuSet OwnedByOthers(const ContainerKey& key, const checkpoint::NodeState& state) {
+  const checkpoint::ContainerRecord* const record = state.Find(key);
+  CpuSet owned = OwnedCpus(state);
+  return record == nullptr ? owned : owned - OwnedCpus(record->allocations);
+}
+
 std::vector<ExclusiveCpus> FindExclusiveCpus(const checkpoint::NodeState& state) {
   std::vector<ExclusiveCpus> exclusive;
   state.ForEachCpuOwner([&exclusive](const checkpoint::PodRecord& pod) {

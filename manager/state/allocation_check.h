@@ -24,6 +24,13 @@ struct ExclusiveCpus {
 /// The CPUs that a container with `allocations` has for itself.
 CpuSet OwnedCpus(const AllocationByResource& allocations);
 
+/// The CPUs that any container of `state` has for itself. Cost: O(pods that have some).
+CpuSet OwnedCpus(const checkpoint::NodeState& state);
+
+/// Those of them that the container `key` does not have for itself, too, in its turn. Cost: the
+/// same.
+CpuSet OwnedByOthers(const ContainerKey& key, const checkpoint::NodeState& state);
+
 /// All exclusive CPUs of `state`. Cost: O(pods that have some).
 std::vector<ExclusiveCpus> FindExclusiveCpus(const checkpoint::NodeState& state);
 

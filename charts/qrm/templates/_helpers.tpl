@@ -53,7 +53,7 @@ its directory: a server that is restarted makes a new one. Of kubelet's director
 it is two files and the directories of two sockets; the files must exist, for what stands there in their place keeps
 kubelet from starting. Host mounts that come and go below the runtime's directory come and go here too
 (HostToContainer): else qrmd would keep root file systems from being unmounted. Cgroup v1 is a mount for each
-controller, which are to be read-only, too, unless there are classes, which are written there. Devices are told by the
+controller, which are to be read-only, too, unless cpusets or classes are written there. Devices are told by the
 node's /dev; resctrl comes below /sys/fs, which every node has. A file of classes is one of the ConfigMap's below
 /etc/qrm, elsewhere one of the node. Of qrmd's own, the parents are mounted:
 it makes the directories itself, with their modes.
@@ -77,7 +77,8 @@ it makes the directories itself, with their modes.
   {{- if . }}{{ $_ := set $mounts (dir .) $reading }}{{ end }}
 {{- end }}
 {{- $types := include "qrm.classTypes" . | fromYaml }}
-{{- $_ := set $mounts (include "qrm.key" (list . "cgroup-root" "/sys/fs/cgroup")) (empty $types | ternary $all (dict "type" "Directory" "mount" dict)) }}
+{{- $reads := and (empty $types) (ne (include "qrm.key" (list . "write-cpusets" "true")) "true") }}
+{{- $_ := set $mounts (include "qrm.key" (list . "cgroup-root" "/sys/fs/cgroup")) ($reads | ternary $all (dict "type" "Directory" "mount" dict)) }}
 {{- if hasKey $types "blockio" }}{{ $_ := set $mounts "/dev" $following }}{{ end }}
 {{- if hasKey $types "rdt" }}
   {{- $_ := set $mounts "/sys/fs" (dict "type" "Directory" "mount" (dict "mountPropagation" "HostToContainer")) }}

@@ -37,7 +37,7 @@ struct Advice {
 
 /// All that one advisor wants; it replaces what that advisor said before.
 struct AdviceCall {
-  std::string advisor;                 ///< its name
+  std::string advisor;  ///< its name
   AdvisorRank rank = AdvisorRank::kConnected;
   uint64_t generation = 0;             ///< of the node as it has seen it
   std::chrono::milliseconds lease{0};  ///< as long as it wants to be heeded; 0: as long as it may

@@ -236,7 +236,7 @@ func mounted(t *testing.T, made *release, path string) *corev1.VolumeMount {
 }
 
 func TestEveryPathOfQrmdIsMounted(t *testing.T) {
-	written := []string{"state-dir", "registration-dir", "plugins-registry-dir", "pod-resources-socket", "control-socket"}
+	written := []string{"state-dir", "registration-dir", "plugins-registry-dir", "pod-resources-socket", "control-socket", "cgroup-root"}
 	made := render(t, nil)
 	rows := regexp.MustCompile("(?m)^\\| `([a-z-]+)` \\| `(/[^`]+)` \\| absolute path").
 		FindAllStringSubmatch(qrmd(t, "--print-config-reference"), -1)
@@ -299,7 +299,7 @@ func TestOfKubeletsDirectoryOnlyStateAndSocketsAreMounted(t *testing.T) {
 }
 
 func TestClassesGetWhatTheirTypesWriteAndRead(t *testing.T) {
-	const config = `{qos-classes: %s, class-types: {blockio: {config-file: /etc/qrm/blockio.yaml}, rdt: {config-file: /srv/rdt.yaml}}}`
+	const config = `{write-cpusets: false, qos-classes: %s, class-types: {blockio: {config-file: /etc/qrm/blockio.yaml}, rdt: {config-file: /srv/rdt.yaml}}}`
 	given := at("configFiles", values{"blockio.yaml": "Classes: {}\n"})
 	on := render(t, with(given, "config", fmt.Sprintf(config, "true")))
 	off := render(t, with(given, "config", fmt.Sprintf(config, "false")))
@@ -314,6 +314,14 @@ func TestClassesGetWhatTheirTypesWriteAndRead(t *testing.T) {
 		}
 		if mount := mounted(t, off, path); mount != nil && !mount.ReadOnly {
 			t.Errorf("without classes, %s is mounted as %v", path, mount)
+		}
+	}
+}
+
+func TestCgroupsAreWrittenOnlyWhereCpusetsAre(t *testing.T) {
+	for given, readOnly := range map[string]bool{"": false, "write-cpusets: true": false, "write-cpusets: false": true} {
+		if mount := mounted(t, render(t, at("config", given)), "/sys/fs/cgroup"); mount == nil || mount.ReadOnly != readOnly {
+			t.Errorf("with %q, cgroups are mounted as %v", given, mount)
 		}
 	}
 }

@@ -10,6 +10,7 @@
 
 #include "manager/pods/pod_events.h"
 #include "test/support/answering_plugins.h"
+#include "test/support/cpuset_dir.h"
 #include "test/support/fake_runtime.h"
 #include "test/support/memory_store.h"
 #include "test/support/sample_node.h"
@@ -122,6 +123,7 @@ class PodEventsFixture : public testing::Test {
   }
 
   Journal journal_;
+  CpusetDir cgroups_;
   AnsweringPlugins plugins_;
   const Machine machine_ = SampleMachine();
   const SystemClock clock_;
@@ -158,7 +160,7 @@ class PodEventsFixture : public testing::Test {
                                   .live = live_,
                                   .writes = writes_,
                                   .machine = machine_,
-                                  .read_cpuset = {},
+                                  .read_cpuset = cgroups_.Source(),
                                   .stands_aside = [this] { return aside_.load(); }};
   manager::PodPlacer placer_{parts_, std::chrono::seconds(10)};
   manager::EndedPods ended_{{.io = io_, .live = live_, .placer = placer_},
@@ -177,7 +179,12 @@ class PodEventsFixture : public testing::Test {
       {.delays = {std::chrono::milliseconds(1)},
        .period = std::chrono::hours(1),
        .soon = std::chrono::milliseconds(1)}};
-  manager::PreStart pre_start_{{.state = state_, .plugins = plugins_}, std::chrono::seconds(10)};
+  manager::PreStart pre_start_{
+      {.state = state_,
+       .plugins = plugins_,
+       .hand_over = [this](const ContainerKey& key,
+                           manager::PreStart::Done done) { placer_.Start(key, std::move(done)); }},
+      std::chrono::seconds(10)};
   PodEvents events_{parts_, {placer_, inventory_, observer_, audit_, ended_, pre_start_}};
 };
 

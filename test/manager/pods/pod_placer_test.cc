@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "test/manager/pods/pod_events_fixture.h"
+#include "test/support/is_ok.h"
 
 namespace qrm::manager {
 namespace {
@@ -11,6 +12,7 @@ namespace {
 using test::Container;
 using test::Key;
 using test::Pod;
+using testing::AllOf;
 using testing::Contains;
 using testing::ElementsAre;
 using testing::HasSubstr;
@@ -216,6 +218,83 @@ TEST_F(PodPlacerTest, ContainerWithoutAPlaceStaysOnCpusThatNobodyElseOwns) {
   Serve(true, true);
   ASSERT_TRUE(Create(Pod("own"), Container("own", "id3")).ok());
   EXPECT_THAT(runtime_.updates(), IsEmpty());
+}
+
+// A container runs on CPUs 0-3 that it shares; the next one has 0-1 for itself.
+class HandingOverTest : public PodPlacerTest {
+ protected:
+  void SetUp() override {
+    PodPlacerTest::SetUp();
+    ASSERT_TRUE(Create(Pod("web"), Shared()).ok());
+    cgroups_.Make("web", "0-3");
+    Serve(true, true);
+  }
+  static RuntimeContainer Shared() {
+    RuntimeContainer container = Container("web", "id2");
+    container.cgroups_path = "web";
+    return container;
+  }
+  Status Start(const RuntimePod& pod, const RuntimeContainer& container) {
+    Status started = Errorf(StatusCode::kInternal, "no reply");
+    events_.OnStartContainer(pod, container, [&](const Status& status) { started = status; });
+    test::Settle(state_);
+    return started;
+  }
+};
+
+TEST_F(HandingOverTest, OthersHaveLeftTheCpusOfAContainerWhenTheRuntimeMakesIt) {
+  std::string then;
+  events_.OnCreateContainer(Pod("own"), Container("own", "id3"),
+                            [&](const StatusOr<ContainerAdjustment>& reply) {
+                              EXPECT_TRUE(test::IsOk(reply.status()));
+                              then = cgroups_.CpusOf("web");
+                            });
+  test::Settle(state_);
+  EXPECT_EQ(then, "2-3");
+}
+
+TEST_F(HandingOverTest, ContainerIsRefusedWhileAnotherDoesNotLeaveItsCpus) {
+  cgroups_.Break("web");
+  EXPECT_THAT(MessageOf(Create(Pod("own"), Container("own", "id3")).status()),
+              AllOf(HasSubstr("cannot create container main of pod default/own"),
+                    HasSubstr("container main of pod uid-web does not leave CPUs")));
+  cgroups_.Mend("web", "0-3");
+  EXPECT_TRUE(Create(Pod("own"), Container("own", "id4")).ok());
+  EXPECT_EQ(cgroups_.CpusOf("web"), "2-3");
+}
+
+TEST_F(HandingOverTest, WhereCgroupsMayNotBeWrittenAReconcileFollows) {
+  cgroups_.MakeReadOnly("web");
+  const std::size_t before = Reconciles();
+  EXPECT_TRUE(Create(Pod("own"), Container("own", "id3")).ok());
+  EXPECT_GT(Reconciles(), before);
+}
+
+TEST_F(HandingOverTest, ContainerLeavesTheCpusThatAnotherGotAfterItWasMade) {
+  cgroups_.Make("web", "4-7");  // as if it had not been made yet
+  ASSERT_TRUE(Create(Pod("own"), Container("own", "id3")).ok());
+  cgroups_.Make("web", "0-3");
+  EXPECT_TRUE(test::IsOk(Start(Pod("web"), Shared())));
+  EXPECT_EQ(cgroups_.CpusOf("web"), "2-3");
+}
+
+TEST_F(HandingOverTest, ContainerBeginsOnlyWhenOthersHaveLeftItsCpus) {
+  ASSERT_TRUE(Create(Pod("own"), Container("own", "id3")).ok());
+  cgroups_.Make("web", "0-3");  // an update that was under way arrived
+  EXPECT_TRUE(test::IsOk(Start(Pod("own"), Container("own", "id3"))));
+  EXPECT_EQ(cgroups_.CpusOf("web"), "2-3");
+}
+
+TEST_F(HandingOverTest, UpdateOfAContainerDoesNotBringItBackOntoCpusThatAnotherOwns) {
+  Serve(true);
+  plugins_.Set("cpu", {.gives = AllocationByResource{{"cpu", test::SharedCpus("0-3", 2)}}});
+  ASSERT_TRUE(Create(Pod("wide"), Container("wide", "id5")).ok());
+  Serve(true, true);
+  ASSERT_TRUE(Create(Pod("own"), Container("own", "id3")).ok());
+  const auto updates =
+      Update(Pod("wide"), Container("wide", "id5"), {.cpu_shares = 512, .cpuset_cpus = "0-3"});
+  ASSERT_EQ(updates.size(), 1U);
+  EXPECT_EQ(updates[0].resources.cpuset_cpus, "2-3");
 }
 
 }  // namespace

@@ -106,6 +106,16 @@ TEST_F(DriftCheckTest, ForgetsWhatDriftedSoThatItIsAppliedAgain) {
   EXPECT_EQ(writes_.repairs(), 1u);
 }
 
+TEST_F(DriftCheckTest, TakesWhatWasLeftForAnOwnerForNoDrift) {
+  state_ = state_.With(test::Admit(test::SamplePod("own"), "main", {{"cpu", test::OwnCpus("3")}}));
+  kernel_["/kubepods/3"] = CgroupCpuset{.cpus = {0, 1, 2}, .mems = {0}};
+  EXPECT_TRUE(DriftCheck(Parts()).Find(state_).Empty());
+  kernel_["/kubepods/3"] = CgroupCpuset{.cpus = {0, 1, 7}, .mems = {0}};
+  EXPECT_THAT(DriftCheck(Parts()).Find(state_).put_containers, SizeIs(1)) << "7 is new";
+  kernel_["/kubepods/3"] = CgroupCpuset{.cpus = {0}, .mems = {0}};
+  EXPECT_THAT(DriftCheck(Parts()).Find(state_).put_containers, SizeIs(1)) << "nobody owns 1 and 2";
+}
+
 TEST_F(DriftCheckTest, PassesOverWhatCannotBeReadAndWhatIsNotOurs) {
   kernel_.emplace("/kubepods/1", Errorf(StatusCode::kNotFound, "gone"));
   live_.Add({"uid-foreign", "main"}, {"id", "sandbox", true, "/kubepods/foreign"});

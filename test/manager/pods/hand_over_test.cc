@@ -1,0 +1,159 @@
+#include "manager/pods/hand_over.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "test/support/cpuset_dir.h"
+#include "test/support/is_ok.h"
+#include "test/support/sample_node.h"
+
+namespace qrm::manager {
+namespace {
+
+using checkpoint::Change;
+using checkpoint::NodeState;
+using test::IsOk;
+using testing::HasSubstr;
+
+const ContainerKey kOwner{"uid-web", "main"};
+
+// A node with CPUs 0-7, where container main of pod web owns some; others run below a directory
+// that stands for cgroups.
+class HandOverTest : public testing::Test {
+ protected:
+  void Run(const std::string& pod, const std::string& cpus, const AllocationByResource& has = {}) {
+    cgroups_.Make(pod, cpus);
+    live_.AddPod("uid-" + pod, "sandbox-" + pod);
+    live_.Add({"uid-" + pod, "main"},
+              {.id = pod, .pod_id = "sandbox-" + pod, .started = true, .cgroups_path = pod});
+    if (!has.empty()) {
+      Change change;
+      change.put_containers.push_back(
+          {test::SamplePod(pod),
+           "main",
+           {.allocations = has, .applied = {{std::string(kCpusetCpus), cpus}}, .applied_to = pod}});
+      state_ = state_.With(std::move(change));
+    }
+  }
+  void RunOwner(const std::string& cpus) { Run("web", cpus, {{"cpu", test::OwnCpus(cpus)}}); }
+  void RunShared(const std::string& pod, const std::string& cpus) {
+    Run(pod, cpus, {{"cpu", test::SharedCpus(cpus, 1)}});
+  }
+  std::string CpusOf(const std::string& pod) const { return cgroups_.CpusOf(pod); }
+  NodeCpusets Node() const { return {state_, live_, machine_, read_}; }
+  Status MakeRoom() const { return MakeRoomFor(kOwner, Node()); }
+
+  test::CpusetDir cgroups_;
+  const Machine machine_ = test::SampleMachine();
+  NodeState state_;
+  LiveContainers live_;
+  int reads_ = 0;
+  const CpusetSource read_ = cgroups_.Source(&reads_);
+};
+
+TEST_F(HandOverTest, OthersLeaveTheCpusThatTheContainerOwns) {
+  RunOwner("2-3");
+  RunShared("shared", "0-7");
+  Run("unknown", "0-7");
+  ASSERT_TRUE(IsOk(MakeRoom()));
+  EXPECT_EQ(CpusOf("shared"), "0-1,4-7");
+  EXPECT_EQ(CpusOf("unknown"), "0-1,4-7") << "nothing is on record of it";
+  EXPECT_EQ(CpusOf("web"), "2-3");
+}
+
+TEST_F(HandOverTest, OneThatHasNotStartedYetLeavesThem) {
+  RunOwner("2-3");
+  cgroups_.Make("made", "0-7");
+  live_.AddPod("uid-made", "sandbox-made");
+  live_.Add({"uid-made", "main"}, {.id = "made", .pod_id = "sandbox-made", .cgroups_path = "made"});
+  ASSERT_TRUE(IsOk(MakeRoom()));
+  EXPECT_EQ(CpusOf("made"), "0-1,4-7");
+}
+
+TEST_F(HandOverTest, ThoseThatRunElsewhereAreLeftAlone) {
+  RunOwner("2-3");
+  Run("far", "4-7\n");
+  ASSERT_TRUE(IsOk(MakeRoom()));
+  EXPECT_EQ(CpusOf("far"), "4-7\n");
+}
+
+TEST_F(HandOverTest, NoCgroupIsReadOfThoseThatAreElsewhereByTheirRecords) {
+  RunOwner("2-3");
+  RunShared("far", "4-7");
+  ASSERT_TRUE(IsOk(MakeRoom()));
+  EXPECT_EQ(reads_, 0);
+}
+
+TEST_F(HandOverTest, OneThatTheRuntimeHasNotMovedYetLeavesThem) {
+  RunOwner("2-3");
+  RunShared("moves", "2-7");
+  Change change;
+  change.put_containers.push_back({test::SamplePod("moves"),
+                                   "main",
+                                   {.allocations = {{"cpu", test::SharedCpus("4-7", 1)}},
+                                    .applied = {{std::string(kCpusetCpus), "2-7"}},
+                                    .applied_to = "moves"}});
+  state_ = state_.With(std::move(change));
+  ASSERT_TRUE(IsOk(MakeRoom()));
+  EXPECT_EQ(CpusOf("moves"), "4-7");
+}
+
+TEST_F(HandOverTest, OneThatOwnsTheSameCpusInTurnKeepsThem) {
+  RunOwner("2-3");
+  Run("init", "2-3", {{"cpu", test::OwnCpus("2-3")}});
+  ASSERT_TRUE(IsOk(MakeRoom()));
+  EXPECT_EQ(CpusOf("init"), "2-3");
+}
+
+TEST_F(HandOverTest, OneThatWouldHaveNoCpuLeftGoesWhereNobodyOwnsAny) {
+  RunOwner("2-3");
+  Run("other", "0-1", {{"cpu", test::OwnCpus("0-1")}});
+  RunShared("displaced", "3");
+  ASSERT_TRUE(IsOk(MakeRoom()));
+  EXPECT_EQ(CpusOf("displaced"), "4-7");
+}
+
+TEST_F(HandOverTest, OneThatHasNowhereToGoIsNamed) {
+  RunOwner("0-7");
+  RunShared("stuck", "3");
+  EXPECT_THAT(MessageOf(MakeRoom()),
+              HasSubstr("container main of pod uid-stuck runs on CPUs 3, and others own all"));
+}
+
+TEST_F(HandOverTest, OneThatTheKernelDoesNotMoveIsNamed) {
+  RunOwner("2-3");
+  Run("stuck", "2-4");
+  cgroups_.Break("stuck");
+  const Status room = MakeRoom();
+  EXPECT_EQ(room.code(), StatusCode::kFailedPrecondition);
+  EXPECT_THAT(MessageOf(room),
+              HasSubstr("container main of pod uid-stuck does not leave CPUs 2-3"));
+}
+
+TEST_F(HandOverTest, CgroupsThatMayNotBeWrittenAreToldApart) {
+  RunOwner("2-3");
+  Run("other", "2-4");
+  cgroups_.MakeReadOnly("other");
+  EXPECT_EQ(MakeRoom().code(), StatusCode::kPermissionDenied);
+}
+
+TEST_F(HandOverTest, OneThatBeginsLeavesTheCpusThatOthersOwn) {
+  RunOwner("2-3");
+  RunShared("late", "0-7");
+  const ContainerKey late{"uid-late", "main"};
+  EXPECT_TRUE(MayRunOnOwned(late, Node()));
+  ASSERT_TRUE(IsOk(LeaveOwned(late, Node())));
+  EXPECT_EQ(CpusOf("late"), "0-1,4-7");
+}
+
+TEST_F(HandOverTest, OneThatBeginsElsewhereOrOnItsOwnNeedsNothing) {
+  RunOwner("2-3");
+  RunShared("far", "4-7");
+  EXPECT_FALSE(MayRunOnOwned({"uid-far", "main"}, Node()));
+  EXPECT_FALSE(MayRunOnOwned(kOwner, Node()));
+  ASSERT_TRUE(IsOk(LeaveOwned(kOwner, Node())));
+  EXPECT_EQ(CpusOf("web"), "2-3");
+}
+
+}  // namespace
+}  // namespace qrm::manager
