@@ -19,21 +19,14 @@ namespace {
 constexpr char kOwner[] = "classes";
 /// How long the machine is trusted to stay as it was made, or a failure to last.
 constexpr std::chrono::seconds kCheckEvery{30};
+/// The longest time until a value is tried again that the machine refused.
+constexpr std::chrono::seconds kLongestPause{1800};
 
-std::vector<host::Claim> ClaimsOf(const Resolved& resolved) {
-  std::vector<host::Claim> claims;
-  claims.reserve(resolved.files.size());
-  for (const TunedFile& file : resolved.files) {
-    claims.push_back(file.claim);
-  }
-  return claims;
-}
-
-/// The classes that lead to the file at `path`.
-ClassNames ClassesOf(const Resolved& resolved, const std::string& path) {
+/// The file at `path`, if it is to be set.
+const TunedFile* Find(const Resolved& resolved, const std::string& path) {
   const auto file = std::find_if(resolved.files.begin(), resolved.files.end(),
                                  [&](const TunedFile& of) { return of.claim.path == path; });
-  return file == resolved.files.end() ? ClassNames() : file->classes;
+  return file == resolved.files.end() ? nullptr : &*file;
 }
 
 TuningProblem OfAll(const TuningPlan& plan, const Status& failure) {
@@ -84,23 +77,55 @@ std::vector<TuningProblem> HostTuner::Apply(const TuningPlan& plan) {
     return {OfAll(plan, opened)};
   }
   Resolved resolved = Resolve(plan, ReadTunableMachine(files_));
-  const std::vector<host::Claim> claims = ClaimsOf(resolved);
+  const auto now = clock_.Steady();
+  const std::vector<host::Claim> claims = Unrefused(resolved, now);
   if (const Status released = knobs_->ReleaseAllBut(kOwner, claims); !released.ok()) {
     resolved.problems.push_back(OfAll(plan, released));
   }
-  if (IsSet(claims)) {
-    return std::move(resolved.problems);
-  }
-  const auto refusals = knobs_->Hold(kOwner, claims);
+  const auto refusals = IsSet(claims) ? std::vector<host::Refusal>() : knobs_->Hold(kOwner, claims);
   if (!refusals.ok()) {
     resolved.problems.push_back(OfAll(plan, refusals.status()));
     return std::move(resolved.problems);
   }
-  for (const host::Refusal& refusal : *refusals) {
-    resolved.problems.push_back(
-        {.classes = ClassesOf(resolved, refusal.path), .text = refusal.reason});
+  NoteRefusals(*refusals, resolved, now);
+  for (const auto& [path, refused] : refused_) {
+    resolved.problems.push_back({.classes = Find(resolved, path)->classes, .text = refused.reason});
   }
   return std::move(resolved.problems);
+}
+
+/// What is to be set, but for what was refused and is not to be tried again yet; what is not to be
+/// set any more, or to another value, is forgotten.
+std::vector<host::Claim> HostTuner::Unrefused(const Resolved& resolved, TimePoint now) {
+  std::erase_if(refused_, [&](const auto& entry) {
+    const TunedFile* const file = Find(resolved, entry.first);
+    return file == nullptr || file->claim.value != entry.second.value;
+  });
+  std::vector<host::Claim> claims;
+  claims.reserve(resolved.files.size());
+  for (const TunedFile& file : resolved.files) {
+    const auto refused = refused_.find(file.claim.path);
+    if (refused == refused_.end() || now >= refused->second.next) {
+      claims.push_back(file.claim);
+    }
+  }
+  return claims;
+}
+
+/// What was tried at `now`, and is not among `refusals`, is set.
+void HostTuner::NoteRefusals(const std::vector<host::Refusal>& refusals, const Resolved& resolved,
+                             TimePoint now) {
+  std::map<std::string, Refused> before = std::exchange(refused_, {});
+  for (const host::Refusal& refusal : refusals) {
+    const std::chrono::seconds last = before[refusal.path].pause;
+    const std::chrono::seconds pause = std::clamp(2 * last, kCheckEvery, kLongestPause);
+    refused_[refusal.path] = {.value = Find(resolved, refusal.path)->claim.value,
+                              .reason = refusal.reason,
+                              .pause = pause,
+                              .next = now + pause};
+  }
+  std::erase_if(before, [now](const auto& entry) { return now >= entry.second.next; });
+  refused_.merge(before);
 }
 
 Status HostTuner::OpenKnobs() {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <chrono>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -39,16 +40,32 @@ class HostTuner final : public Tuner {
   void Work();
   std::vector<TuningProblem> Apply(const TuningPlan& plan);
   Status OpenKnobs();
+  using TimePoint = std::chrono::steady_clock::time_point;
+
+  std::vector<host::Claim> Unrefused(const Resolved& resolved, TimePoint now);
+  void NoteRefusals(const std::vector<host::Refusal>& refusals, const Resolved& resolved,
+                    TimePoint now);
   bool IsSet(const std::vector<host::Claim>& claims) const;
   void Report(std::vector<TuningProblem> problems);
 
   host::HostFiles& files_;
   const std::string journal_;
   const Clock& clock_;
-  std::unique_ptr<host::HostKnobs> knobs_;  // on the thread
+  /// A value that the machine did not take. Each attempt costs two writes of the journal, so that
+  /// it waits longer and longer for the next one.
+  struct Refused {
+    std::string value;
+    std::string reason;
+    std::chrono::seconds pause{0};
+    TimePoint next;
+  };
+
+  // On the thread.
+  std::unique_ptr<host::HostKnobs> knobs_;
+  std::map<std::string, Refused> refused_;  // by path
   // Those of whoever calls Tune.
   TuningPlan asked_;
-  std::optional<std::chrono::steady_clock::time_point> asked_at_;
+  std::optional<TimePoint> asked_at_;
 
   mutable Mutex mutex_;
   std::optional<TuningPlan> next_ QRM_GUARDED_BY(mutex_);

@@ -168,6 +168,21 @@ TEST_F(HostTunerTest, AValueThatTheKernelRefusesIsToldAndTheOthersAreSet) {
   EXPECT_THAT(tuner_->ProblemOf("fast"), IsEmpty());
 }
 
+TEST_F(HostTunerTest, AValueThatIsRefusedIsTriedLessAndLessOften) {
+  files_.on_write[PolicyFile(2, "scaling_governor")] = test::RefuseWrite;
+  int attempts = 0;
+  for (int half_minutes = 0; half_minutes < 120; ++half_minutes) {
+    files_.writes.clear();
+    Tune("2");
+    attempts += files_.writes.empty() ? 0 : 1;
+    EXPECT_THAT(tuner_->ProblemOf("fast"), HasSubstr("Input/output error"));
+    clock_.Advance(seconds(30));
+  }
+  EXPECT_EQ(attempts, 7) << "after 0, 0.5, 1.5, 3.5, 7.5, 15.5 and 31.5 minutes";
+  Tune("2-3");
+  EXPECT_EQ(Governor(3), "performance") << "others are set meanwhile";
+}
+
 TEST_F(HostTunerTest, ADamagedJournalIsToldAndNothingIsWritten) {
   std::ofstream(journal_) << "{";
   Tune("2");
