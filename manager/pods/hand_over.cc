@@ -1,14 +1,15 @@
 // Reads and writes cpuset.cpus.
 #include "manager/pods/hand_over.h"
 
+#include <algorithm>
 #include <cerrno>
 #include <optional>
 #include <string>
 #include <system_error>
+#include <unordered_map>
 
 #include <fcntl.h>
 
-#include "manager/pods/applied_values.h"
 #include "manager/state/allocation_check.h"
 #include "plugins/cgroup/small_file.h"
 
@@ -17,25 +18,40 @@ namespace {
 
 using checkpoint::ContainerRecord;
 
-/// Owners of the same CPUs run in turn, by the checks of their admissions.
-bool OwnsSomeOf(const ContainerRecord* record, const CpuSet& cpus) {
-  return record != nullptr && OwnedCpus(record->allocations).Intersects(cpus);
+/// The container itself does, and those that run in turn with it, by the checks of their
+/// admissions.
+bool OwnsSomeOf(const ContainerRecord& record, const CpuSet& cpus) {
+  return OwnedCpus(record.allocations).Intersects(cpus);
 }
 
-/// Whether the container that the runtime calls `id` may have some of `cpus` in the kernel; one of
-/// which nothing is known may have all.
-bool MayHave(const ContainerRecord* record, const std::string& id, const CpuSet& cpus) {
-  if (record == nullptr) {
-    return true;
+/// Whether lists may have some of a set of CPUs, as those do that say nothing. Most containers have
+/// the list of another one: each is read once.
+class MayBeAmong {
+ public:
+  explicit MayBeAmong(const CpuSet& cpus) : cpus_(cpus) {}
+
+  bool operator()(const std::string& list) {
+    const auto known = known_.find(list);
+    return known != known_.end() ? known->second : known_.emplace(list, Read(list)).first->second;
   }
-  const auto are_among = [&cpus](const std::string& list) {
+
+ private:
+  bool Read(const std::string& list) const {
     const StatusOr<CpuSet> parsed = CpuSet::Parse(list);
-    return !parsed.ok() || parsed->Empty() || parsed->Intersects(cpus);
-  };
-  const StringMap& applied = record->AppliedTo(id);
+    return !parsed.ok() || parsed->Empty() || parsed->Intersects(cpus_);
+  }
+
+  const CpuSet& cpus_;
+  std::unordered_map<std::string, bool> known_;
+};
+
+/// Whether a container that took `applied` may have some of the CPUs in the kernel.
+bool MayHave(const ContainerRecord& record, const StringMap& applied, MayBeAmong& among) {
   const auto took = applied.find(std::string(kCpusetCpus));
-  return took == applied.end() || are_among(took->second) ||
-         are_among(CpusetOf(*record, {}).cpuset_cpus);
+  return took == applied.end() || among(took->second) ||
+         std::any_of(record.allocations.begin(), record.allocations.end(), [&](const auto& entry) {
+           return entry.second.oci_property == kCpusetCpus && among(entry.second.value);
+         });
 }
 
 /// Where nobody owns CPUs.
@@ -43,9 +59,12 @@ CpuSet FreeForAll(const NodeCpusets& node) {
   return node.machine.cpu_set() - OwnedCpus(node.state) - node.machine.OfflineNow();
 }
 
-Status Leave(const ContainerKey& key, const LiveContainer& container, const CpuSet& cpus,
-             const NodeCpusets& node) {
-  const StatusOr<CgroupCpuset> has = node.read(container.cgroups_path);
+Status Leave(const ContainerKey& key, const CpuSet& cpus, const NodeCpusets& node) {
+  const std::optional<LiveContainer> container = node.live.Find(key);
+  if (!container.has_value() || container->cgroups_path.empty()) {
+    return OkStatus();
+  }
+  const StatusOr<CgroupCpuset> has = node.read(container->cgroups_path);
   if (!has.ok() || !has->cpus.Intersects(cpus)) {
     return OkStatus();  // it is gone, or elsewhere
   }
@@ -79,29 +98,31 @@ Status MakeRoomFor(const ContainerKey& key, const NodeCpusets& node) {
   if (cpus.Empty() || !node.read) {
     return OkStatus();
   }
-  for (const auto& [other, container] : node.live.All()) {
-    const ContainerRecord* has = node.state.Find(other);
-    if (other != key && !container.cgroups_path.empty() && !OwnsSomeOf(has, cpus) &&
-        MayHave(has, container.id, cpus)) {
-      QRM_RETURN_IF_ERROR(Leave(other, container, cpus, node));
+  Status room;
+  MayBeAmong among(cpus);
+  node.state.ForEachPod([&](const checkpoint::PodRecord& pod) {
+    for (const auto& [name, has] : pod.containers) {
+      if (room.ok() && MayHave(*has, has->applied, among) && !OwnsSomeOf(*has, cpus)) {
+        room = Leave({pod.meta.uid, name}, cpus, node);
+      }
     }
-  }
-  return OkStatus();
+  });
+  return room;
 }
 
 bool MayRunOnOwned(const ContainerKey& key, const NodeCpusets& node) {
   const CpuSet owned = OwnedByOthers(key, node.state);
+  const ContainerRecord* record = node.state.Find(key);
+  MayBeAmong among(owned);
   return !owned.Empty() && node.read &&
-         MayHave(node.state.Find(key), node.live.Find(key).value_or(LiveContainer()).id, owned);
+         (record == nullptr ||
+          MayHave(*record, record->AppliedTo(node.live.Find(key).value_or(LiveContainer()).id),
+                  among));
 }
 
 Status LeaveOwned(const ContainerKey& key, const NodeCpusets& node) {
   const CpuSet owned = OwnedByOthers(key, node.state);
-  const std::optional<LiveContainer> container = node.live.Find(key);
-  if (owned.Empty() || !node.read || !container.has_value() || container->cgroups_path.empty()) {
-    return OkStatus();
-  }
-  return Leave(key, *container, owned, node);
+  return owned.Empty() || !node.read ? OkStatus() : Leave(key, owned, node);
 }
 
 }  // namespace qrm::manager

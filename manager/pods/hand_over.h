@@ -19,20 +19,20 @@ struct NodeCpusets {
   const CpusetSource& read;  ///< empty: nothing is done
 };
 
-/// Returns when no other container may run on the CPUs that `key` owns: those that have some lose
-/// them, and one that would have none left goes where nobody owns CPUs, until a reconcile brings it
-/// what it has then. It writes to their cgroups, because a runtime that waits for our answer takes
-/// no update; the next reconcile tells the runtime the same. Of those that are elsewhere by their
-/// record and by what the runtime took, no cgroup is read.
-/// Cost:   O(containers), and some 0.2 ms in the kernel for each that leaves.
-/// Errors: kFailedPrecondition for a container that has nowhere to go, or that the kernel does not
-/// move; kPermissionDenied where cgroups may not be written.
+/// Returns when no other container on record may run on the CPUs that `key` owns: those that have
+/// some lose them, and one that would have none left goes where nobody owns CPUs, until a reconcile
+/// brings it what it has then. It writes to their cgroups, because a runtime that waits for our
+/// answer takes no update; the next reconcile tells the runtime the same. Of those that are
+/// elsewhere by their record and by what the runtime took, no cgroup is read. Cost: O(containers),
+/// and some 0.2 ms in the kernel for each that leaves. Errors: kFailedPrecondition for a container
+/// that has nowhere to go, or that the kernel does not move; kPermissionDenied where cgroups may
+/// not be written.
 Status MakeRoomFor(const ContainerKey& key, const NodeCpusets& node);
 
 /// Whether the container was made with CPUs that others own now. Cost: O(owners).
 bool MayRunOnOwned(const ContainerKey& key, const NodeCpusets& node);
 
-/// The container leaves the CPUs that others own. Errors: as above.
+/// The container, which need not be on record, leaves the CPUs that others own. Errors: as above.
 Status LeaveOwned(const ContainerKey& key, const NodeCpusets& node);
 
 }  // namespace qrm::manager

@@ -12,7 +12,6 @@
 #include "manager/demand/resized_demand.h"
 #include "manager/drivers/driver_choice.h"
 #include "manager/pods/applied_values.h"
-#include "manager/pods/hand_over.h"
 
 namespace qrm::manager {
 
@@ -204,7 +203,7 @@ StatusOr<ContainerAdjustment> PodPlacer::Decide(const Creation& creation,
 Status PodPlacer::MakeRoom(const ContainerDemand& demand) {
   const auto state = parts_.state.Load();
   const Status made = UnlessReadOnly(
-      MakeRoomFor(demand.key(), {*state, parts_.live, parts_.machine, parts_.read_cpuset}));
+      ClearCpusOf(demand.key(), {*state, parts_.live, parts_.machine, parts_.read_cpuset}));
   return made.ok() ? made
                    : Annotate(made, fmt::format("cannot create container {} of pod {}/{}",
                                                 demand.container, demand.pod.pod_namespace,
@@ -214,11 +213,20 @@ Status PodPlacer::MakeRoom(const ContainerDemand& demand) {
 Status PodPlacer::HandOver(const ContainerKey& key) {
   const auto state = parts_.state.Load();
   const NodeCpusets node{*state, parts_.live, parts_.machine, parts_.read_cpuset};
-  Status handed_over = MakeRoomFor(key, node);
+  Status handed_over = ClearCpusOf(key, node);
   if (handed_over.ok()) {
     handed_over = LeaveOwned(key, node);
   }
   return HasDriver(*state, key) ? handed_over : UnlessReadOnly(std::move(handed_over));
+}
+
+// Containers without a place run on what their runtime gave them, which are all CPUs.
+Status PodPlacer::ClearCpusOf(const ContainerKey& key, const NodeCpusets& node) const {
+  QRM_RETURN_IF_ERROR(MakeRoomFor(key, node));
+  for (const ContainerKey& unplaced : unplaced_.Keys()) {
+    QRM_RETURN_IF_ERROR(LeaveOwned(unplaced, node));
+  }
+  return OkStatus();
 }
 
 // There others leave the CPUs with the reconcile that follows.

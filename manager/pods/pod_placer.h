@@ -9,6 +9,7 @@
 #include "api/base/clock.h"
 #include "api/base/repeated_lines.h"
 #include "api/base/status.h"
+#include "manager/pods/hand_over.h"
 #include "manager/pods/node_parts.h"
 #include "manager/pods/unplaced.h"
 #include "manager/runtime/runtime_events.h"
@@ -77,6 +78,7 @@ class PodPlacer {
                              Deadline deadline);
   Status MakeRoom(const ContainerDemand& demand);
   Status HandOver(const ContainerKey& key);
+  Status ClearCpusOf(const ContainerKey& key, const NodeCpusets& node) const;
   Status UnlessReadOnly(Status handed_over);
   void ReleaseEarlierContainers(const ContainerDemand& demand);
   void ReleaseInitContainers(const std::string& pod_uid);

@@ -206,6 +206,15 @@ void Unplaced::Place(const ContainerKey& key, const StatusOr<ContainerDemand>& d
   }
 }
 
+std::vector<ContainerKey> Unplaced::Keys() const {
+  std::vector<ContainerKey> keys;
+  keys.reserve(containers_.size());
+  for (const auto& [key, container] : containers_) {
+    keys.push_back(key);
+  }
+  return keys;
+}
+
 void Unplaced::LeaveOwnedCpus() {
   if (refused_.empty() || parts_.stands_aside()) {
     return;

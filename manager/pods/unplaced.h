@@ -68,6 +68,8 @@ class Unplaced {
   void TryAll();
   /// The same for those of `keys`, from the last to the first.
   void Try(std::vector<ContainerKey> keys);
+  /// Those that are not on record.
+  std::vector<ContainerKey> Keys() const;
   /// Moves those that could not be placed off the CPUs that others own now.
   void LeaveOwnedCpus();
 

@@ -54,17 +54,14 @@ class HandOverTest : public testing::Test {
 TEST_F(HandOverTest, OthersLeaveTheCpusThatTheContainerOwns) {
   RunOwner("2-3");
   RunShared("shared", "0-7");
-  Run("unknown", "0-7");
   ASSERT_TRUE(IsOk(MakeRoom()));
   EXPECT_EQ(CpusOf("shared"), "0-1,4-7");
-  EXPECT_EQ(CpusOf("unknown"), "0-1,4-7") << "nothing is on record of it";
   EXPECT_EQ(CpusOf("web"), "2-3");
 }
 
 TEST_F(HandOverTest, OneThatHasNotStartedYetLeavesThem) {
   RunOwner("2-3");
-  cgroups_.Make("made", "0-7");
-  live_.AddPod("uid-made", "sandbox-made");
+  RunShared("made", "0-7");
   live_.Add({"uid-made", "main"}, {.id = "made", .pod_id = "sandbox-made", .cgroups_path = "made"});
   ASSERT_TRUE(IsOk(MakeRoom()));
   EXPECT_EQ(CpusOf("made"), "0-1,4-7");
@@ -72,7 +69,8 @@ TEST_F(HandOverTest, OneThatHasNotStartedYetLeavesThem) {
 
 TEST_F(HandOverTest, ThoseThatRunElsewhereAreLeftAlone) {
   RunOwner("2-3");
-  Run("far", "4-7\n");
+  RunShared("far", "2-7");
+  cgroups_.Make("far", "4-7\n");
   ASSERT_TRUE(IsOk(MakeRoom()));
   EXPECT_EQ(CpusOf("far"), "4-7\n");
 }
@@ -122,7 +120,7 @@ TEST_F(HandOverTest, OneThatHasNowhereToGoIsNamed) {
 
 TEST_F(HandOverTest, OneThatTheKernelDoesNotMoveIsNamed) {
   RunOwner("2-3");
-  Run("stuck", "2-4");
+  RunShared("stuck", "2-4");
   cgroups_.Break("stuck");
   const Status room = MakeRoom();
   EXPECT_EQ(room.code(), StatusCode::kFailedPrecondition);
@@ -132,7 +130,7 @@ TEST_F(HandOverTest, OneThatTheKernelDoesNotMoveIsNamed) {
 
 TEST_F(HandOverTest, CgroupsThatMayNotBeWrittenAreToldApart) {
   RunOwner("2-3");
-  Run("other", "2-4");
+  RunShared("other", "2-4");
   cgroups_.MakeReadOnly("other");
   EXPECT_EQ(MakeRoom().code(), StatusCode::kPermissionDenied);
 }
@@ -144,6 +142,14 @@ TEST_F(HandOverTest, OneThatBeginsLeavesTheCpusThatOthersOwn) {
   EXPECT_TRUE(MayRunOnOwned(late, Node()));
   ASSERT_TRUE(IsOk(LeaveOwned(late, Node())));
   EXPECT_EQ(CpusOf("late"), "0-1,4-7");
+}
+
+TEST_F(HandOverTest, OneThatIsNotOnRecordLeavesTheCpusThatOthersOwn) {
+  RunOwner("2-3");
+  Run("unknown", "0-7");
+  EXPECT_TRUE(MayRunOnOwned({"uid-unknown", "main"}, Node()));
+  ASSERT_TRUE(IsOk(LeaveOwned({"uid-unknown", "main"}, Node())));
+  EXPECT_EQ(CpusOf("unknown"), "0-1,4-7");
 }
 
 TEST_F(HandOverTest, OneThatBeginsElsewhereOrOnItsOwnNeedsNothing) {

@@ -253,6 +253,17 @@ TEST_F(HandingOverTest, OthersHaveLeftTheCpusOfAContainerWhenTheRuntimeMakesIt) 
   EXPECT_EQ(then, "2-3");
 }
 
+TEST_F(HandingOverTest, ContainersWithoutAPlaceLeaveThemToo) {
+  Refuse(StatusCode::kInvalidArgument);
+  RuntimeContainer lost = Container("lost", "id4");
+  lost.cgroups_path = "lost";
+  cgroups_.Make("lost", "0-7");
+  Synchronize({Pod("job"), Pod("web"), Pod("lost")}, {Shared(), lost});
+  Serve(true, true);
+  EXPECT_TRUE(Create(Pod("own"), Container("own", "id3")).ok());
+  EXPECT_EQ(cgroups_.CpusOf("lost"), "2-7");
+}
+
 TEST_F(HandingOverTest, ContainerIsRefusedWhileAnotherDoesNotLeaveItsCpus) {
   cgroups_.Break("web");
   EXPECT_THAT(MessageOf(Create(Pod("own"), Container("own", "id3")).status()),
