@@ -2,7 +2,6 @@
 // from the moment on in which their new owner's cgroup is there.
 // Beside a real containerd; scripts/containerd.sh starts it and this test.
 #include <algorithm>
-#include <atomic>
 #include <chrono>
 #include <cstdlib>
 #include <filesystem>
@@ -16,6 +15,8 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include "api/base/clock.h"
+#include "api/base/mutex.h"
 #include "api/id_set.h"
 #include "test/e2e/kubelet.h"
 #include "test/e2e/node.h"
@@ -51,7 +52,11 @@ class Watcher {
 
   /// What was seen until now is complete then.
   void Stop() {
-    stopped_ = true;
+    {
+      MutexLock lock(mutex_);
+      is_stopped_ = true;
+    }
+    stopped_.NotifyAll();
     thread_.join();
   }
   // After Stop.
@@ -60,9 +65,10 @@ class Watcher {
 
  private:
   void Run() {
-    while (!stopped_) {
+    MutexLock lock(mutex_);
+    while (!stopped_.WaitUntil(mutex_, DeadlineAfter(std::chrono::milliseconds(1)),
+                               [this]() QRM_REQUIRES(mutex_) { return is_stopped_; })) {
       Look();
-      std::this_thread::sleep_for(std::chrono::milliseconds(1));
     }
   }
   void Look() {
@@ -107,7 +113,9 @@ class Watcher {
   const fs::path root_;
   const std::string owner_;
   const std::vector<std::string> others_;
-  std::atomic<bool> stopped_{false};
+  Mutex mutex_;
+  CondVar stopped_;
+  bool is_stopped_ QRM_GUARDED_BY(mutex_) = false;
   int looks_at_owner_ = 0;
   std::vector<std::string> overlaps_;
   std::thread thread_;
