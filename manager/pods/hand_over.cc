@@ -83,9 +83,10 @@ Status Leave(const ContainerKey& key, const CpuSet& cpus, const NodeCpusets& nod
   if (file.error() != 0 && file.error() != ENOENT && file.error() != ENODEV) {
     const bool may_not = file.error() == EROFS || file.error() == EACCES || file.error() == EPERM;
     return Errorf(may_not ? StatusCode::kPermissionDenied : StatusCode::kFailedPrecondition,
-                  "container {} of pod {} does not leave CPUs {} ({}: {}); it is tried again",
-                  key.container, key.pod_uid, ToString(has->cpus & cpus), has->path,
-                  std::generic_category().message(file.error()));
+                  "container {} of pod {} does not leave CPUs {} ({}: {}); {}", key.container,
+                  key.pod_uid, ToString(has->cpus & cpus), has->path,
+                  std::generic_category().message(file.error()),
+                  may_not ? "mount cgroup-root so that it may be written" : "it is tried again");
   }
   return OkStatus();
 }
