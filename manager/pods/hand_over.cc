@@ -76,6 +76,7 @@ Status Leave(const ContainerKey& key, const CpuSet& cpus, const NodeCpusets& nod
                   "delete its pod",
                   key.container, key.pod_uid, ToString(has->cpus));
   }
+  node.live.MarkTrimmed(key, container->id);  // before, so that no update in between goes unseen
   cgroup::SmallFile file(has->path + "/cpuset.cpus", O_WRONLY | O_CLOEXEC);
   if (file.error() == 0) {
     file.Write(ToString(left));

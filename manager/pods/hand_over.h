@@ -14,7 +14,7 @@ namespace qrm::manager {
 /// What runs on a node, and what of it is on record.
 struct NodeCpusets {
   const checkpoint::NodeState& state;
-  const LiveContainers& live;
+  LiveContainers& live;  ///< those that lose CPUs are marked as trimmed
   const Machine& machine;
   const CpusetSource& read;  ///< empty: nothing is done
 };

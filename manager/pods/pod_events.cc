@@ -99,9 +99,13 @@ void PodEvents::OnUpdateContainer(RuntimePod pod, RuntimeContainer container,
   }
   const ContainerKey key = KeyOf(pod, container);
   const CpuSet offline = parts_.machine.OfflineNow();
-  NoteContradiction(key, requested, CpusetOf(*record, offline));
+  const LinuxResources recorded = CpusetOf(*record, offline);
+  NoteContradiction(key, requested, recorded);
   // Its record may be older than an owner of some of its CPUs.
   const LinuxResources ours = CpusetOf(*record, offline | OwnedByOthers(key, *state));
+  if (!SameCpuset(ours, recorded)) {
+    parts_.live.MarkTrimmed(key, container.id);
+  }
   if (SameCpuset(ours, {}) || SameCpuset(ours, requested)) {
     reply(std::vector<ContainerUpdate>{});
   } else {
@@ -143,7 +147,8 @@ void PodEvents::OnContainerStarted(const RuntimePod& pod, const RuntimeContainer
   const auto state = parts_.state.Load();
   const ContainerRecord* record = state->Find(key);
   if (record != nullptr &&
-      !PropertiesToApply(*record, container.id, parts_.machine.OfflineNow()).empty()) {
+      (parts_.live.IsTrimmed(key, container.id) ||
+       !PropertiesToApply(*record, container.id, parts_.machine.OfflineNow()).empty())) {
     parts_.reconciler.TriggerChanges(key);  // they changed between its creation and its start
   }
 }

@@ -7,8 +7,6 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include "manager/state/allocation_check.h"
-
 namespace qrm::manager {
 namespace {
 
@@ -40,15 +38,6 @@ StringMap DriftOf(const StringMap& applied, const CgroupCpuset& actual, const Cp
   return drift;
 }
 
-bool HasOnlyLeftOwned(const StringMap& applied, const CgroupCpuset& actual, const CpuSet& owned,
-                      const CpuSet& offline) {
-  const auto ours = applied.find(std::string(kCpusetCpus));
-  const StatusOr<CpuSet> wanted =
-      ours == applied.end() ? StatusOr<CpuSet>(CpuSet()) : CpuSet::Parse(ours->second);
-  return wanted.ok() && actual.cpus.IsSubsetOf(*wanted) &&
-         (*wanted - actual.cpus - offline).IsSubsetOf(owned);
-}
-
 DriftCheck::DriftCheck(Parts parts, std::size_t per_run)
     : parts_(std::move(parts)), per_run_(per_run) {}
 
@@ -61,10 +50,9 @@ Change DriftCheck::Find(const NodeState& state, const CpuSet& offline) {
     const ContainerRecord* record = container.started ? state.Find(key) : nullptr;
     if (record != nullptr && !container.cgroups_path.empty()) {
       const StatusOr<CgroupCpuset> actual = parts_.read(container.cgroups_path);
-      const StringMap& applied = record->AppliedTo(container.id);
-      StringMap drift = actual.ok() ? DriftOf(applied, *actual, offline) : StringMap();
-      if (drift.contains(std::string(kCpusetCpus)) &&
-          HasOnlyLeftOwned(applied, *actual, OwnedCpus(state), offline)) {
+      StringMap drift =
+          actual.ok() ? DriftOf(record->AppliedTo(container.id), *actual, offline) : StringMap();
+      if (parts_.live.IsTrimmed(key, container.id)) {
         drift.erase(std::string(kCpusetCpus));
       }
       if (!drift.empty()) {

@@ -23,11 +23,6 @@ using CpusetSource = std::function<StatusOr<CgroupCpuset>(const std::string& cgr
 /// do CPUs that are `offline`, which the kernel takes out of the cpusets of cgroup v1.
 StringMap DriftOf(const StringMap& applied, const CgroupCpuset& actual, const CpuSet& offline = {});
 
-/// Whether `actual` lacks nothing of what was `applied` but CPUs that are `owned` or `offline`, and
-/// has nothing more: its container was kept off them for their owners (pods/hand_over.h).
-bool HasOnlyLeftOwned(const StringMap& applied, const CgroupCpuset& actual, const CpuSet& owned,
-                      const CpuSet& offline = {});
-
 /// Finds containers whose cpuset somebody else changed behind the runtime's back: a few in each
 /// run, one after the other, so that a run's cost does not grow with the node.
 ///
@@ -44,7 +39,7 @@ class DriftCheck {
 
   /// Checks the next `per_run` containers. The change removes values that drifted from what `state`
   /// says was applied, so that the next updates apply them again. A container that cannot be read
-  /// is skipped.
+  /// is skipped, and of one that was trimmed no CPUs are missed.
   checkpoint::Change Find(const checkpoint::NodeState& state, const CpuSet& offline = {});
 
   /// What the kernel has in place of `properties`, which the container of `key` was just given: one

@@ -167,6 +167,13 @@ bool GainsCpus(const StringMap& taken, const StringMap& properties) {
   return now.ok() && next.ok() && !next->IsSubsetOf(*now);
 }
 
+/// False when it has not taken CPUs, or gets others anyway.
+bool AddCpusAgain(const ContainerRecord& record, const std::string& id, StringMap& properties) {
+  const StringMap& taken = record.AppliedTo(id);
+  const auto cpus = taken.find(std::string(kCpusetCpus));
+  return cpus != taken.end() && properties.insert(*cpus).second;
+}
+
 template <typename T>
 void KeepIfEmpty(T& fresh, const T& before) {
   if (fresh.empty()) {
@@ -243,7 +250,8 @@ ContainerRecord AfterUpdate(const ContainerRecord& record, const PlannedUpdate& 
 
 std::vector<PlannedUpdate> PlanUpdates(const NodeState& state,
                                        const std::map<ContainerKey, LiveContainer>& live,
-                                       const CpuSet& offline) {
+                                       const CpuSet& offline,
+                                       const std::set<ContainerKey>& trimmed) {
   std::vector<PlannedUpdate> updates;
   for (const auto& [key, container] : live) {
     const ContainerRecord* record = container.started ? state.Find(key) : nullptr;
@@ -251,8 +259,9 @@ std::vector<PlannedUpdate> PlanUpdates(const NodeState& state,
       continue;
     }
     StringMap properties = PropertiesToApply(*record, container.id, offline);
+    const bool regains = trimmed.contains(key) && AddCpusAgain(*record, container.id, properties);
     if (!properties.empty()) {
-      const bool grows = GainsCpus(record->AppliedTo(container.id), properties);
+      const bool grows = regains || GainsCpus(record->AppliedTo(container.id), properties);
       updates.push_back({key, container.id, std::move(properties), grows});
     }
   }

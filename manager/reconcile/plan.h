@@ -72,10 +72,12 @@ enum class Taken { kYes, kUnknown };
 checkpoint::ContainerRecord AfterUpdate(const checkpoint::ContainerRecord& record,
                                         const PlannedUpdate& update, Taken taken);
 
-/// The updates that `live` containers need, those that give CPUs up before those that gain any.
+/// The updates that `live` containers need, those that give CPUs up before those that gain any. The
+/// `trimmed` ones have fewer CPUs than they took (LiveContainers::MarkTrimmed), and get them again.
 std::vector<PlannedUpdate> PlanUpdates(const checkpoint::NodeState& state,
                                        const std::map<ContainerKey, LiveContainer>& live,
-                                       const CpuSet& offline = {});
+                                       const CpuSet& offline = {},
+                                       const std::set<ContainerKey>& trimmed = {});
 
 /// Adds one sentence to `problems` for each of the `live` containers that owns CPUs which are
 /// `offline`.

@@ -54,6 +54,7 @@ struct Reconciler::Impl : std::enable_shared_from_this<Reconciler::Impl> {
   void TakeOver(const ReconcilePlan& plan);
   std::map<ContainerKey, LiveContainer> LiveOf(const Changes& about,
                                                const ChangedAnswers& answers) const;
+  std::vector<PlannedUpdate> UpdatesOf(const std::map<ContainerKey, LiveContainer>& live) const;
   std::optional<Sight> See(const Inquiry& inquiry, const AllocationsByPlugin& answers) const;
   void TellOfAnswers(const AllocationsByPlugin& answers) const;
   Status RepairDrift();
@@ -247,8 +248,7 @@ void Reconciler::Impl::Apply(const Inquiry& inquiry, const AllocationsByPlugin& 
   TakeOver(plan);
   TellOfAnswers(answers);
   std::vector<PlannedUpdate> updates =
-      aside ? std::vector<PlannedUpdate>()
-            : PlanUpdates(*parts.state.Load(), parts.live.All(), offline);
+      aside ? std::vector<PlannedUpdate>() : UpdatesOf(parts.live.All());
   const bool idle = plan.change.Empty() && plan.orphans.empty() && plan.missing.empty() &&
                     problems.empty() && !plan.stale && updates.empty() && !aside;
   if (!idle || sight.has_value()) {
@@ -283,7 +283,7 @@ void Reconciler::Impl::ApplyChanges(const std::shared_ptr<const NodeState>& aske
   TakeOver(plan);
   std::vector<PlannedUpdate> updates;
   if (!parts.stands_aside()) {
-    updates = PlanUpdates(*parts.state.Load(), LiveOf(about, answers), offline);
+    updates = UpdatesOf(LiveOf(about, answers));
   }
   PostToIo([this, answers, about, stale = plan.stale, updates = std::move(updates)]() mutable {
     EndChanges(answers, about, stale);
@@ -295,6 +295,7 @@ std::map<ContainerKey, LiveContainer> Reconciler::Impl::LiveOf(
     const Changes& about, const ChangedAnswers& answers) const {
   std::set<ContainerKey> keys = ContainersIn(answers);
   keys.insert(about.started.begin(), about.started.end());
+  keys.merge(parts.live.Trimmed());
   std::map<ContainerKey, LiveContainer> live;
   for (const ContainerKey& key : keys) {
     if (std::optional<LiveContainer> found = parts.live.Find(key); found.has_value()) {
@@ -302,6 +303,17 @@ std::map<ContainerKey, LiveContainer> Reconciler::Impl::LiveOf(
     }
   }
   return live;
+}
+
+// One that is trimmed after this is so when its update has been answered.
+std::vector<PlannedUpdate> Reconciler::Impl::UpdatesOf(
+    const std::map<ContainerKey, LiveContainer>& live) const {
+  std::vector<PlannedUpdate> updates =
+      PlanUpdates(*parts.state.Load(), live, offline, parts.live.Trimmed());
+  for (const PlannedUpdate& update : updates) {
+    parts.live.ClearTrimmed(update.key, update.container_id);
+  }
+  return updates;
 }
 
 // What changed meanwhile is asked for again, and plugins that cannot tell are asked in full.
@@ -364,7 +376,7 @@ void Reconciler::Impl::SendUpdates(std::vector<PlannedUpdate> updates) {
 
 void Reconciler::Impl::CommitApplied(const std::vector<UpdateResult>& results) {
   const auto state = parts.state.Load();
-  UpdateNotes notes = NoteResults(results, *state, parts.drift, offline);
+  UpdateNotes notes = NoteResults(results, *state, parts.drift, parts.live, offline);
   problems.insert(problems.end(), notes.problems.begin(), notes.problems.end());
   if (!notes.updated.empty()) {
     history.NoteUpdated(notes.updated, *state);

@@ -40,7 +40,7 @@ class Reconciler {
     StateLoop& state;
     Plugins& plugins;
     ContainerRuntime& runtime;
-    const LiveContainers& live;
+    LiveContainers& live;
     const Machine& machine;
     DriftCheck& drift;
     /// Called on the state loop in each run, with a plugin that answered.

@@ -14,19 +14,16 @@ namespace {
 
 using checkpoint::ContainerRecord;
 
-void NoteResult(const PlannedUpdate& update, std::string problem,
-                const checkpoint::NodeState& state, UpdateNotes& notes) {
+void NoteTaken(const PlannedUpdate& update, Taken how, const checkpoint::NodeState& state,
+               UpdateNotes& notes) {
   const ContainerRecord* record = state.Find(update.key);
   if (record != nullptr) {
-    const Taken how = problem.empty() ? Taken::kYes : Taken::kUnknown;
     if (ContainerRecord now = AfterUpdate(*record, update, how); now != *record) {
       notes.change.put_containers.push_back(
           {state.FindPod(update.key.pod_uid)->meta, update.key.container, std::move(now)});
     }
   }
-  if (!problem.empty()) {
-    notes.problems.push_back(std::move(problem));
-  } else if (record != nullptr) {
+  if (record != nullptr && how == Taken::kYes) {
     log::Info("container updated",
               {{"pod", update.key.pod_uid},
                {"container", update.key.container},
@@ -39,15 +36,22 @@ void NoteResult(const PlannedUpdate& update, std::string problem,
 
 UpdateNotes NoteResults(const std::vector<UpdateResult>& results,
                         const checkpoint::NodeState& state, const DriftCheck& drift,
-                        const CpuSet& offline) {
+                        const LiveContainers& live, const CpuSet& offline) {
   UpdateNotes notes;
   for (const auto& [update, taken] : results) {
     notes.taken += taken.ok() ? 1 : 0;
-    if (taken.code() != StatusCode::kNotFound) {
-      NoteResult(
-          update,
-          taken.ok() ? drift.ReadBack(update.key, update.properties, offline) : MessageOf(taken),
-          state, notes);
+    if (taken.code() == StatusCode::kNotFound) {
+      continue;
+    }
+    if (taken.ok() && live.IsTrimmed(update.key, update.container_id)) {
+      NoteTaken(update, Taken::kUnknown, state, notes);
+      continue;
+    }
+    std::string problem =
+        taken.ok() ? drift.ReadBack(update.key, update.properties, offline) : MessageOf(taken);
+    NoteTaken(update, problem.empty() ? Taken::kYes : Taken::kUnknown, state, notes);
+    if (!problem.empty()) {
+      notes.problems.push_back(std::move(problem));
     }
   }
   return notes;

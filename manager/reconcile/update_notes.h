@@ -19,10 +19,10 @@ struct UpdateNotes {
   std::size_t taken = 0;              ///< updates that the runtime took
 };
 
-/// `results` of containers in `state`, read back by `drift`. A container that ended, or was
-/// removed, meanwhile is no problem.
+/// `results` of containers in `state`, read back by `drift`. A container that ended, was removed,
+/// or was trimmed meanwhile is no problem; the last gets its update again.
 UpdateNotes NoteResults(const std::vector<UpdateResult>& results,
                         const checkpoint::NodeState& state, const DriftCheck& drift,
-                        const CpuSet& offline);
+                        const LiveContainers& live, const CpuSet& offline);
 
 }  // namespace qrm::manager

@@ -188,6 +188,7 @@ void LiveContainers::Add(const ContainerKey& key, LiveContainer container) {
   const auto same = containers_.find(key);
   if (same != containers_.end() && same->second.id != container.id) {
     container.attempt = std::max(container.attempt, same->second.attempt + 1);
+    trimmed_.erase(key);
   }
   if (const auto ended = ended_.find(key); ended != ended_.end()) {
     container.attempt = std::max(container.attempt, ended->second + 1);
@@ -218,7 +219,40 @@ void LiveContainers::Remove(const ContainerKey& key, const std::string& id) {
     ended_[key] = found->second.attempt;
   }
   containers_.erase(found);
+  trimmed_.erase(key);
   ++revision_;
+}
+
+void LiveContainers::MarkTrimmed(const ContainerKey& key, const std::string& id) {
+  const MutexLock lock(mutex_);
+  const auto found = containers_.find(key);
+  if (found != containers_.end() && found->second.id == id) {
+    trimmed_[key] = id;
+    ++revision_;
+  }
+}
+
+void LiveContainers::ClearTrimmed(const ContainerKey& key, const std::string& id) {
+  const MutexLock lock(mutex_);
+  const auto found = trimmed_.find(key);
+  if (found != trimmed_.end() && found->second == id) {
+    trimmed_.erase(found);
+  }
+}
+
+bool LiveContainers::IsTrimmed(const ContainerKey& key, const std::string& id) const {
+  const MutexLock lock(mutex_);
+  const auto found = trimmed_.find(key);
+  return found != trimmed_.end() && found->second == id;
+}
+
+std::set<ContainerKey> LiveContainers::Trimmed() const {
+  const MutexLock lock(mutex_);
+  std::set<ContainerKey> keys;
+  for (const auto& [key, id] : trimmed_) {
+    keys.insert(key);
+  }
+  return keys;
 }
 
 void LiveContainers::NoteEnded(const ContainerKey& key, uint32_t attempt) {
@@ -259,6 +293,10 @@ void LiveContainers::Reset(const std::map<std::string, std::set<std::string>>& p
   });
   pods_ = std::move(pods);
   containers_ = std::move(containers);
+  std::erase_if(trimmed_, [this](const auto& entry) QRM_REQUIRES(mutex_) {
+    const auto found = containers_.find(entry.first);
+    return found == containers_.end() || found->second.id != entry.second;
+  });
   synchronized_ = true;
   ++revision_;
 }

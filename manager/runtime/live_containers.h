@@ -77,6 +77,13 @@ class LiveContainers {
   bool MarkStarted(const ContainerKey& key, const std::string& id);
   /// The container of that id has ended, or its creation was undone.
   void Remove(const ContainerKey& key, const std::string& id);
+  /// The container of that id was taken off some of the CPUs that the runtime was told, for an
+  /// owner of them, and the runtime does not know: so until an update of all that it has is on its
+  /// way.
+  void MarkTrimmed(const ContainerKey& key, const std::string& id);
+  void ClearTrimmed(const ContainerKey& key, const std::string& id);
+  bool IsTrimmed(const ContainerKey& key, const std::string& id) const;
+  std::set<ContainerKey> Trimmed() const;
   /// A container that is not there any more, by a list, which was made `attempt` times before.
   void NoteEnded(const ContainerKey& key, uint32_t attempt);
 
@@ -101,6 +108,8 @@ class LiveContainers {
   bool synchronized_ QRM_GUARDED_BY(mutex_) = false;
   std::map<std::string, Sandboxes> pods_ QRM_GUARDED_BY(mutex_);
   std::map<ContainerKey, LiveContainer> containers_ QRM_GUARDED_BY(mutex_);
+  std::map<ContainerKey, std::string> trimmed_
+      QRM_GUARDED_BY(mutex_);                                      // the ids of such containers
   std::map<ContainerKey, uint32_t> ended_ QRM_GUARDED_BY(mutex_);  // their latest attempts
   uint64_t revision_ QRM_GUARDED_BY(mutex_) = 0;
 };

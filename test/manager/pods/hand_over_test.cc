@@ -13,6 +13,7 @@ namespace {
 using checkpoint::Change;
 using checkpoint::NodeState;
 using test::IsOk;
+using testing::ElementsAre;
 using testing::HasSubstr;
 
 const ContainerKey kOwner{"uid-web", "main"};
@@ -40,8 +41,8 @@ class HandOverTest : public testing::Test {
     Run(pod, cpus, {{"cpu", test::SharedCpus(cpus, 1)}});
   }
   std::string CpusOf(const std::string& pod) const { return cgroups_.CpusOf(pod); }
-  NodeCpusets Node() const { return {state_, live_, machine_, read_}; }
-  Status MakeRoom() const { return MakeRoomFor(kOwner, Node()); }
+  NodeCpusets Node() { return {state_, live_, machine_, read_}; }
+  Status MakeRoom() { return MakeRoomFor(kOwner, Node()); }
 
   test::CpusetDir cgroups_;
   const Machine machine_ = test::SampleMachine();
@@ -57,6 +58,14 @@ TEST_F(HandOverTest, OthersLeaveTheCpusThatTheContainerOwns) {
   ASSERT_TRUE(IsOk(MakeRoom()));
   EXPECT_EQ(CpusOf("shared"), "0-1,4-7");
   EXPECT_EQ(CpusOf("web"), "2-3");
+}
+
+TEST_F(HandOverTest, MarksThoseThatLeave) {
+  RunOwner("2-3");
+  RunShared("shared", "0-7");
+  RunShared("far", "4-7");
+  ASSERT_TRUE(IsOk(MakeRoom()));
+  EXPECT_THAT(live_.Trimmed(), ElementsAre(ContainerKey{"uid-shared", "main"}));
 }
 
 TEST_F(HandOverTest, OneThatHasNotStartedYetLeavesThem) {

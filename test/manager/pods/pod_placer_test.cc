@@ -306,6 +306,15 @@ TEST_F(HandingOverTest, UpdateOfAContainerDoesNotBringItBackOntoCpusThatAnotherO
       Update(Pod("wide"), Container("wide", "id5"), {.cpu_shares = 512, .cpuset_cpus = "0-3"});
   ASSERT_EQ(updates.size(), 1U);
   EXPECT_EQ(updates[0].resources.cpuset_cpus, "2-3");
+  EXPECT_TRUE(live_.IsTrimmed({"uid-wide", "main"}, "id5"));
+}
+
+TEST_F(HandingOverTest, ContainerThatLeftCpusBeforeItBeganIsBroughtWhatItHasByThen) {
+  ASSERT_TRUE(Create(Pod("own"), Container("own", "id3")).ok());
+  ASSERT_TRUE(live_.IsTrimmed({"uid-web", "main"}, "id2"));
+  const std::size_t before = Reconciles();
+  events_.OnContainerStarted(Pod("web"), Shared());
+  EXPECT_GT(Reconciles(), before);
 }
 
 }  // namespace

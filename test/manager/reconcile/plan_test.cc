@@ -257,6 +257,24 @@ TEST(PlanUpdatesTest, PutsThoseThatGiveCpusUpBeforeThoseThatGain) {
   EXPECT_TRUE(updates[1].grows);
 }
 
+TEST(PlanUpdatesTest, GivesATrimmedContainerAgainWhatItTookAfterOthersHaveGivenUpTheirs) {
+  const NodeState state =
+      Changed(StateOf({{"a", Pool("0-3")}, {"b", Pool("0-3")}}), {{"b", Pool("0-1")}});
+  const auto updates = PlanUpdates(state, Live({"a", "b"}), {}, {Key("a"), Key("gone")});
+  ASSERT_EQ(updates.size(), 2u);
+  EXPECT_EQ(updates[1].container_id, "id-a");
+  EXPECT_THAT(updates[1].properties, ElementsAre(Pair("CpusetCpus", "0-3")));
+  EXPECT_TRUE(updates[1].grows);
+}
+
+TEST(PlanUpdatesTest, GivesATrimmedContainerItsNewCpusWhereItGetsOthers) {
+  const NodeState state = Changed(StateOf({{"a", Pool("0-3")}}), {{"a", Pool("0-1")}});
+  const auto updates = PlanUpdates(state, Live({"a"}), {}, {Key("a")});
+  ASSERT_EQ(updates.size(), 1u);
+  EXPECT_THAT(updates[0].properties, ElementsAre(Pair("CpusetCpus", "0-1")));
+  EXPECT_FALSE(updates[0].grows);
+}
+
 TEST(PlanUpdatesTest, LetsTheFirstResourceByNameWinAndLeavesOutOomScores) {
   const ContainerRecord record{
       .allocations = {{"a", {.oci_property = "CpusetCpus", .value = "0"}},

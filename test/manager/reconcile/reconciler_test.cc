@@ -230,6 +230,36 @@ TEST_F(ReconcilerTest, RepairsAContainerWhoseAppliedValueIsUnknown) {
   EXPECT_EQ(Record().applied.at("CpusetCpus"), "0-3");
 }
 
+TEST_F(ReconcilerTest, TellsTheRuntimeAgainWhatATrimmedContainerHas) {
+  CpuRepeats("0-3");
+  RunOnce();
+  live_.MarkTrimmed(kKey, "id");  // its owner came and went before anybody was asked
+  RunOnce();
+  ASSERT_EQ(runtime_.updates().size(), 1u);
+  EXPECT_EQ(runtime_.updates()[0].resources.cpuset_cpus, "0-3");
+  RunOnce();
+  EXPECT_EQ(runtime_.updates().size(), 1u) << "once";
+}
+
+TEST_F(ReconcilerTest, SendsTheUpdateOfAContainerThatIsTrimmedMeanwhileAgainAndBlamesNobody) {
+  CpuHolds("0-1");
+  KernelHas("0-3");
+  runtime_.on_update = [this](const ContainerUpdate&) {
+    live_.MarkTrimmed(kKey, "id");
+    KernelHas("1");
+  };
+  RunOnce();
+  EXPECT_FALSE(Record().applied.contains("CpusetCpus"));
+  EXPECT_EQ(reconciler_.GetStatus().last_problem, "");
+  runtime_.on_update = [this](const ContainerUpdate& update) {
+    KernelHas(update.resources.cpuset_cpus);
+  };
+  RunOnce();
+  ASSERT_EQ(runtime_.updates().size(), 2u);
+  EXPECT_EQ(Record().applied.at("CpusetCpus"), "0-1");
+  EXPECT_EQ(writes_.repairs(), 0u);
+}
+
 TEST_F(ReconcilerTest, TakesAContainerThatEndedMeanwhileForNoProblem) {
   CpuHolds("0-1");
   runtime_.Refuse("id", Errorf(StatusCode::kNotFound, "no such container"));
@@ -377,6 +407,14 @@ TEST_F(SmallRunTest, BringsWhatIsOnRecordToAContainerThatHasStarted) {
   reconciler_.TriggerChanges(kKey);
   ASSERT_TRUE(test::Await([&] { return reconciler_.GetStatus().updates == 1; }));
   EXPECT_EQ(Record().applied.at("CpusetCpus"), "0-2");
+}
+
+TEST_F(SmallRunTest, TellsTheRuntimeAgainWhatATrimmedContainerHas) {
+  live_.MarkTrimmed(kKey, "id");
+  CpuChanged({}, "now-1");
+  reconciler_.TriggerChanges();
+  ASSERT_TRUE(test::Await([&] { return reconciler_.GetStatus().updates == 1; }));
+  EXPECT_EQ(runtime_.updates()[0].resources.cpuset_cpus, "0-3");
 }
 
 TEST_F(SmallRunTest, AsksAgainForAnAnswerThatCouldNotBeUsed) {

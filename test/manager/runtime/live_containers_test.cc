@@ -29,6 +29,33 @@ TEST(LiveContainersTest, GivesTheNextOnesInTurn) {
   EXPECT_THAT(Pods(live.After({"b", "zzz"}, 9)), ElementsAre("c", "a", "b")) << "each once";
 }
 
+TEST(LiveContainersTest, KnowsWhichContainersWereTrimmedWhileTheyAreTheSame) {
+  const ContainerKey key{"web", "main"};
+  LiveContainers live;
+  live.MarkTrimmed(key, "old");
+  EXPECT_THAT(live.Trimmed(), IsEmpty()) << "nobody knows it";
+  live.Add(key, {.id = "old", .pod_id = "s"});
+  const uint64_t before = live.revision();
+  live.MarkTrimmed(key, "old");
+  EXPECT_NE(live.revision(), before);
+  live.Reset({{"web", {"s"}}}, {{key, {.id = "old", .pod_id = "s"}}});
+  EXPECT_THAT(live.Trimmed(), ElementsAre(key)) << "a list knows nothing of it";
+  live.Add(key, {.id = "new", .pod_id = "s"});
+  EXPECT_THAT(live.Trimmed(), IsEmpty());
+  live.MarkTrimmed(key, "new");
+  live.Remove(key, "new");
+  EXPECT_THAT(live.Trimmed(), IsEmpty());
+}
+
+TEST(LiveContainersTest, ForgetsTheTrimmedOnesThatAListDoesNotName) {
+  const ContainerKey key{"web", "main"};
+  LiveContainers live;
+  live.Add(key, {.id = "old", .pod_id = "s"});
+  live.MarkTrimmed(key, "old");
+  live.Reset({{"web", {"s"}}}, {{key, {.id = "new", .pod_id = "s"}}});
+  EXPECT_THAT(live.Trimmed(), IsEmpty());
+}
+
 TEST(LiveContainersTest, KeepsPodsThatMayStillBeThere) {
   LiveContainers live;
   live.Add({"seen", "main"}, {.id = "id", .pod_id = "sandbox"});
