@@ -32,6 +32,8 @@ namespace {
 
 /// In the state directory: what the machine had before classes of CPUs.
 constexpr char kJournal[] = "/cpu_classes.knobs.json";
+/// Pools give CPUs up at most so often.
+constexpr std::chrono::seconds kShrinkPace{1};
 
 class CpuPlugin final : public sdk::ResourcePlugin {
  public:
@@ -283,19 +285,24 @@ class CpuPlugin final : public sdk::ResourcePlugin {
     }
   }
 
-  /// Takes from elastic pools what they have not needed for long enough.
+  /// Takes from elastic pools what they have not needed for long enough: their steps are not to
+  /// follow each other as fast as admissions do.
   void ShrinkPools() {
     const std::set<std::string> surplus = PoolsWithSurplus(ViewOf());
     std::erase_if(surplus_since_, [&](const auto& pool) { return !surplus.contains(pool.first); });
     const auto now = clock_.Steady();
+    const bool is_time = !shrunk_at_.has_value() || now - *shrunk_at_ >= kShrinkPace;
     std::set<std::string> may_shrink;
     for (const std::string& pool : surplus) {
       const auto since = surplus_since_.emplace(pool, now).first->second;
-      if (now - since >= FindPool(config_, pool)->size.value_or(ElasticSize()).shrink_after) {
+      if (is_time &&
+          now - since >= FindPool(config_, pool)->size.value_or(ElasticSize()).shrink_after) {
         may_shrink.insert(pool);
       }
     }
-    ChangePools(SizedPools(ViewOf(), may_shrink));
+    if (ChangePools(SizedPools(ViewOf(), may_shrink)) && !may_shrink.empty()) {
+      shrunk_at_ = now;
+    }
   }
 
   /// Makes `pools` the pools. Returns whether they are others than before.
@@ -361,6 +368,7 @@ class CpuPlugin final : public sdk::ResourcePlugin {
   std::string saved_pools_;  ///< asked for at every commit
   /// Elastic pools that have more than they need, and when that was seen first.
   std::map<std::string, std::chrono::steady_clock::time_point> surplus_since_;
+  std::optional<std::chrono::steady_clock::time_point> shrunk_at_;
   /// What pools gave up: not yet told to their containers, and told by the last reconcile, which
   /// may be under way. Until the next one no container gets it for its own.
   CpuSet untold_;

@@ -14,10 +14,11 @@
 namespace qrm::cpu {
 namespace {
 
-/// Whether `after` leaves a pool without CPUs that had some.
+/// Whether `after` leaves containers of a pool without CPUs that had some.
 bool Empties(const View& view, const PoolMap& after) {
   return std::any_of(after.begin(), after.end(), [&](const auto& pool) {
-    return pool.second.Empty() && !PoolCpus(view, pool.first).Empty();
+    return pool.second.Empty() && ContainersIn(view.state, pool.first) > 0 &&
+           !PoolCpus(view, pool.first).Empty();
   });
 }
 

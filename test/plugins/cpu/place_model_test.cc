@@ -86,7 +86,7 @@ class History {
     switch (dice_.Below(8)) {
       case 0:
       case 1:
-        drive_->RemovePod(fmt::format("pod{}", dice_.Below(pods_ + 1)));
+        RemoveOne();
         break;
       case 2:
         clock_.Advance(std::chrono::seconds(20 + dice_.Below(40)));
@@ -121,12 +121,32 @@ class History {
   }
   std::string Exported() const { return std::as_const(*drive_).plugin().ExportState({}); }
 
-  void AdmitOne(const std::string& before) {
+  ContainerRequest DrawRequest() {
     const std::string role = kRoles[dice_.Below(5)];
     const double cpus = role == "own" ? 1 + dice_.Below(3) : dice_.Below(60) / 10.0;
-    ContainerRequest request = Request(fmt::format("pod{}", pods_++), role, "cpu", cpus);
+    ContainerRequest request = Request(fmt::format("pod{}", pods_), role, "cpu", cpus);
     request.pod_namespace = fmt::format("ns{}", dice_.Below(3));
     request.labels["team"] = fmt::format("t{}", dice_.Below(3));
+    return request;
+  }
+
+  /// What fitted before fits when somebody is gone.
+  void RemoveOne() {
+    const ContainerRequest next = DrawRequest();
+    const bool fitted = Fits(next);
+    drive_->RemovePod(fmt::format("pod{}", dice_.Below(pods_ + 1)));
+    ASSERT_TRUE(!fitted || Fits(next)) << next.quantity() << " CPUs for role " << next.pod_role
+                                       << " fitted while there were more containers: " << drive_->plugin().Hints(next).status() << Exported();
+  }
+
+  bool Fits(const ContainerRequest& request) {
+    const StatusOr<HintList> hints = drive_->plugin().Hints(request);
+    return hints.ok() && !hints->IsImpossible();
+  }
+
+  void AdmitOne(const std::string& before) {
+    const ContainerRequest request = DrawRequest();
+    ++pods_;
     const StatusOr<HintList> hints = drive_->plugin().Hints(request);
     if (hints.ok() && !hints->hints().empty()) {
       const TopologyHint& hint = dice_.OneOf(hints->hints());

@@ -51,16 +51,16 @@ class History {
   void Step() {
     moved_freely_ = false;
     const std::string before = Exported();
-    switch (dice_.Below(9)) {
+    switch (dice_.Below(10)) {
       case 0:
       case 1:
-        drive_->RemovePod(fmt::format("pod{}", dice_.Below(pods_ + 1)));
+        RemoveOne();
         break;
       case 2:
         clock_.Advance(std::chrono::seconds(20 + dice_.Below(40)));
         break;
       case 3:
-        ReconcileOnce();
+        ReconcileTwice();
         break;
       case 4:
         drive_ = std::make_unique<Drive>(MakePlugin(), *drive_);
@@ -68,6 +68,12 @@ class History {
         break;
       case 5:
         TakeCpusOffOrOn();
+        break;
+      case 6:
+        config_ = Config(text_ + fmt::format("rules: [{{select: {{role: late{}}}, grant: own}}]\n",
+                                             dice_.Below(9)));
+        drive_ = std::make_unique<Drive>(MakePlugin(), *drive_);
+        ASSERT_EQ(Exported(), before) << "a rule of nobody moved somebody";
         break;
       default:
         AdmitOne(before);
@@ -94,7 +100,30 @@ class History {
     }
   }
 
+  /// P11: once more at rest, a container that came and went leaves the sizes as they were, and
+  /// pools that it did not change have their CPUs still.
+  void ComeAndGo() {
+    const PoolMap before = Pools();
+    const std::string pod = fmt::format("pod{}", pods_);
+    const std::string none = Exported();
+    ASSERT_NO_FATAL_FAILURE(AdmitOne(none));
+    ASSERT_NO_FATAL_FAILURE(Converge());
+    const PoolMap meanwhile = Pools();
+    drive_->RemovePod(pod);
+    ASSERT_NO_FATAL_FAILURE(Converge());
+    for (const auto& [name, cpus] : Pools()) {
+      ASSERT_EQ(cpus.Count(), before.at(name).Count()) << name << " of\n" << text_;
+      if (config_.pools.contains(name) && meanwhile.at(name) == before.at(name)) {
+        ASSERT_EQ(ToString(cpus), ToString(before.at(name))) << name << " of\n" << text_;
+      }
+    }
+  }
+
   int admitted() const { return admitted_; }
+
+  /// Who owns what, in text. Without the containers' own part, which is the test's, not the
+  /// plugin's.
+  std::string Exported() const { return std::as_const(*drive_).plugin().ExportState({}); }
 
  private:
   std::unique_ptr<sdk::ResourcePlugin> MakePlugin() {
@@ -109,9 +138,26 @@ class History {
     return pools;
   }
 
-  /// Who owns what, in text. Without the containers' own part, which is the test's, not the
-  /// plugin's.
-  std::string Exported() const { return std::as_const(*drive_).plugin().ExportState({}); }
+  /// P22: what fitted before fits when somebody is gone.
+  void RemoveOne() {
+    const ContainerRequest next = DrawRequest();
+    const bool fitted = Fits(next);
+    drive_->RemovePod(fmt::format("pod{}", dice_.Below(pods_ + 1)));
+    ASSERT_TRUE(!fitted || Fits(next)) << next.quantity() << " CPUs for role " << next.pod_role
+                                       << " fitted while there were more containers, by\n"
+                                       << text_;
+  }
+
+  bool Fits(const ContainerRequest& request) {
+    const StatusOr<HintList> hints = drive_->plugin().Hints(request);
+    return hints.ok() && !hints->IsImpossible();
+  }
+
+  ContainerRequest DrawRequest() {
+    const std::string role = kRoles[dice_.Below(5)];
+    const double cpus = role == "own" ? 1 + dice_.Below(4) : dice_.Below(80) / 10.0;
+    return Request(fmt::format("pod{}", pods_), role, "cpu", cpus);
+  }
 
   void SetOffline(const CpuSet& offline) {
     offline_ = offline;
@@ -124,7 +170,7 @@ class History {
     std::ofstream(folder / "online") << ToString(online - offline) << '\n';
   }
 
-  /// At most a fifth of the CPUs are off, and never the first of a core.
+  /// P22, too. At most a fifth of the CPUs are off, and never the first of a core.
   void TakeCpusOffOrOn() {
     CpuSet offline;
     for (const Cpu& cpu : parts_.cpus) {
@@ -133,15 +179,19 @@ class History {
         offline.Add(cpu.id);
       }
     }
+    const ContainerRequest next = DrawRequest();
+    const bool fitted = offline.IsSubsetOf(offline_) && Fits(next);
     SetOffline(offline);
     moved_freely_ = true;
     ReconcileOnce();
+    ASSERT_TRUE(!fitted || Fits(next)) << next.quantity() << " CPUs for role " << next.pod_role
+                                       << " fitted while fewer CPUs were online, by\n"
+                                       << text_;
   }
 
   void AdmitOne(const std::string& before) {
-    const std::string role = kRoles[dice_.Below(5)];
-    const double cpus = role == "own" ? 1 + dice_.Below(4) : dice_.Below(80) / 10.0;
-    const ContainerRequest request = Request(fmt::format("pod{}", pods_++), role, "cpu", cpus);
+    const ContainerRequest request = DrawRequest();
+    ++pods_;
     const StatusOr<HintList> hints = drive_->plugin().Hints(request);
     const auto given = drive_->Admit(request);
     if (given.ok()) {
@@ -151,6 +201,14 @@ class History {
     ASSERT_FALSE(hints.ok() && !hints->IsImpossible())
         << "a hint that was offered does not hold: " << given.status();
     ASSERT_EQ(Exported(), before) << "a refused container changed something";
+  }
+
+  /// P7: a plan of what was planned moves nothing.
+  void ReconcileTwice() {
+    ASSERT_NO_FATAL_FAILURE(ReconcileOnce());
+    const std::string planned = Exported();
+    ASSERT_NO_FATAL_FAILURE(ReconcileOnce());
+    ASSERT_EQ(Exported(), planned) << text_;
   }
 
   /// What the run before told is in the kernel by now; what this one tells is not yet.
@@ -354,9 +412,25 @@ TEST(PoolModelTest, RandomHistoriesKeepTheRules) {
       ASSERT_NO_FATAL_FAILURE(history.Step()) << "seed " << seed << ", step " << step;
     }
     ASSERT_NO_FATAL_FAILURE(history.Converge()) << "seed " << seed;
+    ASSERT_NO_FATAL_FAILURE(history.ComeAndGo()) << "seed " << seed;
     admitted += history.admitted();
   }
   EXPECT_GT(admitted, 8 * histories);
+}
+
+// P9.
+TEST(PoolModelTest, TheSameHistoryEndsTheSame) {
+  for (unsigned seed = 1; seed <= 5; ++seed) {
+    const auto end = [seed] {
+      History history(seed);
+      for (int step = 0; step < 60; ++step) {
+        history.Step();
+      }
+      return history.Exported();
+    };
+    const std::string first = end();
+    EXPECT_EQ(end(), first) << "seed " << seed;
+  }
 }
 
 }  // namespace

@@ -1,8 +1,12 @@
-// What becomes of advice: it is clipped, expires, and cannot be more than a wish.
+// What becomes of advice: it is clipped, expires, and cannot be more than a wish (P17 of a stream).
 #include "plugins/cpu/sizing/advice.h"
 
+#include <algorithm>
 #include <chrono>
+#include <cstdlib>
+#include <random>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include <gmock/gmock.h>
@@ -170,6 +174,101 @@ TEST(AdviceTest, ByUseGivesWayToEveryOtherAdvisor) {
   ASSERT_TRUE(test::IsOk(book.Take(by_use, Node(), kStart + seconds(90)).status()));
   EXPECT_THAT(book.InForce(kStart + seconds(90)),
               ElementsAre(Pair("reclaim", 4), Pair("share", 20)));
+}
+
+/// A node of three pools, and what advisors say of them and of others.
+class AdviceStream {
+ public:
+  explicit AdviceStream(unsigned seed) : random_(seed) {
+    node_.generation = 7;
+    node_.capacity = Below(60);
+    for (const char* pool : {"default", "reclaim", "share"}) {
+      PoolAsk& ask = node_.asks[pool];
+      ask.min = Below(4);
+      ask.max = ask.min + Below(40);
+      ask.wish = ask.min + Below(ask.max - ask.min + 1);
+      ask.firm = ask.wish;
+      ask.priority = Below(2);
+      node_.steps[pool] = Below(4);
+      node_.capacity += ask.min;
+    }
+    Plan({});
+  }
+
+  /// What somebody says next, mostly beyond what there is.
+  AdviceCall Next() {
+    constexpr int kWild[] = {-2147483647 - 1, -1, 0, 2147483647};
+    AdviceCall call{.advisor = Below(2) == 0 ? "a" : "b", .generation = 6U + Below(4)};
+    for (const char* pool : {"default", "nowhere", "reclaim", "share"}) {
+      if (Below(2) == 0) {
+        call.entries.push_back({pool, Below(3) == 0 ? kWild[Below(4)] : Below(60), ""});
+      }
+    }
+    return call;
+  }
+
+  /// Sizes pools as advised, a step further.
+  void Plan(const PoolSizes& in_force) {
+    const PoolSizes before = std::exchange(advised_, NextAdvice(node_, advised_, in_force));
+    node_.sizes = SizePools(WithAdvice(node_.asks, advised_), node_.capacity);
+    for (const auto& [pool, cpus] : advised_) {
+      const auto was = before.find(pool);
+      ASSERT_TRUE(was == before.end() || node_.steps.at(pool) == 0 ||
+                  std::abs(cpus - was->second) <= node_.steps.at(pool));
+    }
+  }
+  /// Until nothing changes any more.
+  PoolSizes Rest(const PoolSizes& in_force) {
+    for (int plan = 0; plan < 100; ++plan) {
+      Plan(in_force);
+    }
+    return node_.sizes;
+  }
+
+  void Check() const {
+    int sum = 0;
+    for (const auto& [pool, size] : node_.sizes) {
+      ASSERT_GE(size, node_.asks.at(pool).min) << pool;
+      ASSERT_LE(size, node_.asks.at(pool).max) << pool;
+      sum += size;
+    }
+    ASSERT_LE(sum, node_.capacity);
+  }
+
+  const AdvisedNode& node() const { return node_; }
+  int Below(int bound) { return static_cast<int>(random_() % static_cast<unsigned>(bound)); }
+
+ private:
+  std::mt19937 random_;
+  AdvisedNode node_;
+  PoolSizes advised_;
+};
+
+/// `advised` within the bounds of its pools.
+PoolSizes Clipped(PoolSizes advised, const PoolAsks& asks) {
+  for (auto& [pool, cpus] : advised) {
+    cpus = std::clamp(cpus, asks.at(pool).min, asks.at(pool).max);
+  }
+  return advised;
+}
+
+TEST(AdviceStreamTest, KeepsBoundsCountsNoMoreThanWhatCanBeHadAndEndsWithItsLease) {
+  for (unsigned seed = 1; seed <= 500; ++seed) {
+    AdviceStream stream(seed);
+    const PoolSizes alone = stream.node().sizes;
+    AdviceBook book(Advising({"share", "reclaim"}));
+    SteadyPoint now = kStart;
+    for (int call = 0; call < 20; ++call) {
+      (void)book.Take(stream.Next(), stream.node(), now);
+      now += seconds(stream.Below(20));
+      ASSERT_NO_FATAL_FAILURE(stream.Plan(book.InForce(now))) << "seed " << seed;
+      ASSERT_NO_FATAL_FAILURE(stream.Check()) << "seed " << seed;
+    }
+    const PoolSizes in_force = book.InForce(now);
+    const PoolSizes clipped = Clipped(in_force, stream.node().asks);
+    ASSERT_EQ(stream.Rest(in_force), stream.Rest(clipped)) << "seed " << seed;
+    ASSERT_EQ(stream.Rest(book.InForce(now + seconds(30))), alone) << "seed " << seed;
+  }
 }
 
 TEST(AdviceTest, ThatMakesNoSenseIsRefusedWithASentence) {
