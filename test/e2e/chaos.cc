@@ -22,10 +22,12 @@
 
 #include "manager/runtime/cgroup_reader.h"
 #include "test/e2e/agreement.h"
+#include "test/e2e/beside_containerd.h"
 #include "test/e2e/kubelet.h"
 #include "test/e2e/node.h"
 #include "test/e2e/usable_cpus.h"
 #include "test/support/await.h"
+#include "test/support/environment.h"
 #include "test/support/killer.h"
 
 namespace qrm::test {
@@ -39,16 +41,11 @@ constexpr std::size_t kPlugins = 2;  // memory inside qrmd, cpu in a process
 /// A pod whose removal the runtime kept to itself is found by the next list.
 constexpr std::chrono::seconds kSoonFree{15};
 
-std::string FromEnvironment(const char* name) {
-  const char* value = std::getenv(name);
-  return value == nullptr ? "" : value;
-}
-
 /// The first CPU is for those who share; owners get the others, one each.
 class Chaos {
  public:
   explicit Chaos(uint32_t seed)
-      : random_(seed), node_(OptionsOf(work_dir_)), kubelet_(KubeletOptions()) {}
+      : random_(seed), node_(OptionsOf(work_dir_)), kubelet_(KubeletBesideContainerd()) {}
 
   Status Start() {
     WriteConfigs();
@@ -72,7 +69,6 @@ class Chaos {
   };
 
   static Node::Options OptionsOf(const std::string& work_dir);
-  static Kubelet::Options KubeletOptions();
   void WriteConfigs() const;
   Status StartPlugin() { return node_.StartPlugin("cpu", "cpu", work_dir_ + "/cpu.yaml"); }
 
@@ -110,13 +106,6 @@ Node::Options Chaos::OptionsOf(const std::string& work_dir) {
           .cri_socket = FromEnvironment("QRM_CRI_SOCKET"),
           .builtin_plugins = "memory",
           .reconcile_period = "500ms"};
-}
-
-Kubelet::Options Chaos::KubeletOptions() {
-  return {.socket = FromEnvironment("QRM_CRI_SOCKET"),
-          .image = FromEnvironment("QRM_IMAGE"),
-          .cgroup_parent = FromEnvironment("QRM_CGROUP_PARENT"),
-          .log_directory = FromEnvironment("QRM_WORK_DIR") + "/logs"};
 }
 
 void Chaos::WriteConfigs() const {

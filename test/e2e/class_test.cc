@@ -2,7 +2,6 @@
 // beside a real containerd; scripts/containerd.sh starts it and this test.
 #include <algorithm>
 #include <chrono>
-#include <cstdlib>
 #include <cstring>
 #include <filesystem>
 #include <fstream>
@@ -18,10 +17,12 @@
 #include <gtest/gtest.h>
 
 #include "api/base/cgroup.h"
+#include "test/e2e/beside_containerd.h"
 #include "test/e2e/kubelet.h"
 #include "test/e2e/loop_disk.h"
 #include "test/e2e/node.h"
 #include "test/support/await.h"
+#include "test/support/environment.h"
 #include "test/support/is_ok.h"
 
 namespace qrm::test {
@@ -34,11 +35,6 @@ using testing::HasSubstr;
 
 constexpr char kBlkio[] = "/sys/fs/cgroup/blkio";
 constexpr char kWriteBps[] = "blkio.throttle.write_bps_device";
-
-std::string FromEnvironment(const char* name) {
-  const char* value = std::getenv(name);
-  return value == nullptr ? "" : value;
-}
 
 double Seconds(nanoseconds time) {
   return std::chrono::duration<double>(time).count();
@@ -127,16 +123,8 @@ class ClassTest : public testing::Test {
   const std::string work_dir_ = FromEnvironment("QRM_WORK_DIR");
   std::unique_ptr<LoopDisk> disk_;
   bool started_ = false;
-  Node node_{{.bin_dir = std::filesystem::canonical("/proc/self/exe").parent_path(),
-              .work_dir = work_dir_ + "/class",
-              .config = work_dir_ + "/class-qrmd.yaml",
-              .nri_socket = FromEnvironment("QRM_NRI_SOCKET"),
-              .cri_socket = FromEnvironment("QRM_CRI_SOCKET"),
-              .reconcile_period = "500ms"}};
-  Kubelet kubelet_{{.socket = FromEnvironment("QRM_CRI_SOCKET"),
-                    .image = FromEnvironment("QRM_IMAGE"),
-                    .cgroup_parent = FromEnvironment("QRM_CGROUP_PARENT"),
-                    .log_directory = work_dir_ + "/logs"}};
+  Node node_{QrmdBesideContainerd("class", {.reconcile_period = "500ms"})};
+  Kubelet kubelet_{KubeletBesideContainerd()};
 };
 
 TEST_F(ClassTest, AContainerWritesAsFastAsItsClassAllows) {

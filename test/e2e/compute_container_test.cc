@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <csignal>
 #include <cstdint>
-#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <memory>
@@ -16,10 +15,12 @@
 #include <gtest/gtest.h>
 
 #include "api/base/mutex.h"
+#include "test/e2e/beside_containerd.h"
 #include "test/e2e/kubelet.h"
 #include "test/e2e/node.h"
 #include "test/e2e/process.h"
 #include "test/support/await.h"
+#include "test/support/environment.h"
 #include "test/support/is_ok.h"
 #include "test/support/scripted_driver.h"
 
@@ -29,11 +30,6 @@ namespace {
 using testing::Contains;
 using testing::Not;
 using testing::StartsWith;
-
-std::string FromEnvironment(const char* name) {
-  const char* value = std::getenv(name);
-  return value == nullptr ? "" : value;
-}
 
 std::string AllowedCpus(pid_t pid) {
   std::ifstream status(fmt::format("/proc/{}/status", pid));
@@ -138,18 +134,10 @@ class ComputeContainerTest : public testing::Test {
   pid_t shared_pid_ QRM_GUARDED_BY(mutex_) = 0;
   std::string others_before_start_ QRM_GUARDED_BY(mutex_);
   std::string cgroup_ QRM_GUARDED_BY(mutex_);
-  Node node_{{.bin_dir = std::filesystem::canonical("/proc/self/exe").parent_path(),
-              .work_dir = work_dir_ + "/compute",
-              .config = work_dir_ + "/compute-qrmd.yaml",
-              .nri_socket = FromEnvironment("QRM_NRI_SOCKET"),
-              .cri_socket = FromEnvironment("QRM_CRI_SOCKET"),
-              .builtin_plugins = "cpu",
-              .reconcile_period = "10m"}};
+  Node node_{
+      QrmdBesideContainerd("compute", {.builtin_plugins = "cpu", .reconcile_period = "10m"})};
   std::unique_ptr<ScriptedDriver> driver_;
-  Kubelet kubelet_{{.socket = FromEnvironment("QRM_CRI_SOCKET"),
-                    .image = FromEnvironment("QRM_IMAGE"),
-                    .cgroup_parent = FromEnvironment("QRM_CGROUP_PARENT"),
-                    .log_directory = work_dir_ + "/logs"}};
+  Kubelet kubelet_{KubeletBesideContainerd()};
 };
 
 TEST_F(ComputeContainerTest, AGrantHoldsFromTheFirstInstructionAndOthersLeftBefore) {

@@ -1,7 +1,6 @@
 // The runtime side of the daemon against a real containerd; scripts/containerd.sh starts it and
 // this test.
 #include <algorithm>
-#include <cstdlib>
 #include <future>
 #include <memory>
 #include <string>
@@ -15,22 +14,21 @@
 #include "manager/runtime/cgroup_reader.h"
 #include "manager/runtime/cri/cri_client.h"
 #include "manager/runtime/nri/nri_plugin.h"
+#include "test/e2e/beside_containerd.h"
 #include "test/e2e/kubelet.h"
 #include "test/support/await.h"
+#include "test/support/environment.h"
 #include "test/support/loop_thread.h"
 
 namespace qrm::manager {
 namespace {
 
 using test::Await;
+using test::FromEnvironment;
+using test::KubeletBesideContainerd;
 using ::testing::Contains;
 using ::testing::HasSubstr;
 using ::testing::Not;
-
-std::string FromEnvironment(const char* name) {
-  const char* value = std::getenv(name);
-  return value == nullptr ? "" : value;
-}
 
 /// Pins every container to CPU 1, or refuses it when its role says so.
 class PinToOne final : public RuntimeEvents {
@@ -143,10 +141,7 @@ class ContainerdTest : public testing::Test {
   std::unique_ptr<NriPlugin> plugin_;
   CriClient cri_{loop_.io(), CriOptions{.socket = FromEnvironment("QRM_CRI_SOCKET")}};
   CgroupReader reader_;
-  test::Kubelet kubelet_{{.socket = FromEnvironment("QRM_CRI_SOCKET"),
-                          .image = FromEnvironment("QRM_IMAGE"),
-                          .cgroup_parent = FromEnvironment("QRM_CGROUP_PARENT"),
-                          .log_directory = FromEnvironment("QRM_WORK_DIR") + "/logs"}};
+  test::Kubelet kubelet_{KubeletBesideContainerd()};
 };
 
 TEST_F(ContainerdTest, ContainerIsPinnedBeforeItsFirstInstruction) {

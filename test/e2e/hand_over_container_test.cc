@@ -3,7 +3,6 @@
 // Beside a real containerd; scripts/containerd.sh starts it and this test.
 #include <algorithm>
 #include <chrono>
-#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <map>
@@ -18,19 +17,16 @@
 #include "api/base/clock.h"
 #include "api/base/mutex.h"
 #include "api/id_set.h"
+#include "test/e2e/beside_containerd.h"
 #include "test/e2e/kubelet.h"
 #include "test/e2e/node.h"
+#include "test/support/environment.h"
 #include "test/support/is_ok.h"
 
 namespace qrm::test {
 namespace {
 
 namespace fs = std::filesystem;
-
-std::string FromEnvironment(const char* name) {
-  const char* value = std::getenv(name);
-  return value == nullptr ? "" : value;
-}
 
 /// Reads the cpusets of containers below a directory, once a millisecond.
 class Watcher {
@@ -139,16 +135,8 @@ class HandOverContainerTest : public testing::Test {
   }
 
   const std::string work_dir_ = FromEnvironment("QRM_WORK_DIR");
-  Kubelet kubelet_{{.socket = FromEnvironment("QRM_CRI_SOCKET"),
-                    .image = FromEnvironment("QRM_IMAGE"),
-                    .cgroup_parent = FromEnvironment("QRM_CGROUP_PARENT"),
-                    .log_directory = work_dir_ + "/logs"}};
-  Node node_{{.bin_dir = fs::canonical("/proc/self/exe").parent_path(),
-              .work_dir = work_dir_ + "/hand-over",
-              .config = work_dir_ + "/hand-over-qrmd.yaml",
-              .nri_socket = FromEnvironment("QRM_NRI_SOCKET"),
-              .cri_socket = FromEnvironment("QRM_CRI_SOCKET"),
-              .builtin_plugins = "cpu"}};
+  Kubelet kubelet_{KubeletBesideContainerd()};
+  Node node_{QrmdBesideContainerd("hand-over", {.builtin_plugins = "cpu"})};
 };
 
 // So many that the runtime needs longer for their updates than for making the owner.

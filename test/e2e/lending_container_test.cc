@@ -4,7 +4,6 @@
 #include <chrono>
 #include <csignal>
 #include <cstdint>
-#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <sstream>
@@ -17,9 +16,11 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "test/e2e/beside_containerd.h"
 #include "test/e2e/kubelet.h"
 #include "test/e2e/node.h"
 #include "test/support/await.h"
+#include "test/support/environment.h"
 #include "test/support/is_ok.h"
 
 namespace qrm::test {
@@ -28,11 +29,6 @@ namespace {
 namespace fs = std::filesystem;
 using std::chrono::duration;
 using std::chrono::steady_clock;
-
-std::string FromEnvironment(const char* name) {
-  const char* value = std::getenv(name);
-  return value == nullptr ? "" : value;
-}
 
 /// Seconds of CPU that all threads of a process have had. Source: proc_pid_stat(5), utime and
 /// stime.
@@ -108,16 +104,8 @@ class LendingContainerTest : public testing::Test {
   }
 
   const std::string work_dir_ = FromEnvironment("QRM_WORK_DIR");
-  Kubelet kubelet_{{.socket = FromEnvironment("QRM_CRI_SOCKET"),
-                    .image = FromEnvironment("QRM_IMAGE"),
-                    .cgroup_parent = FromEnvironment("QRM_CGROUP_PARENT"),
-                    .log_directory = work_dir_ + "/logs"}};
-  Node node_{{.bin_dir = fs::canonical("/proc/self/exe").parent_path(),
-              .work_dir = work_dir_ + "/lending",
-              .config = work_dir_ + "/lending-qrmd.yaml",
-              .nri_socket = FromEnvironment("QRM_NRI_SOCKET"),
-              .cri_socket = FromEnvironment("QRM_CRI_SOCKET"),
-              .builtin_plugins = "cpu"}};
+  Kubelet kubelet_{KubeletBesideContainerd()};
+  Node node_{QrmdBesideContainerd("lending", {.builtin_plugins = "cpu"})};
   pid_t batch_ = 0;
   pid_t owner_ = 0;
 };

@@ -10,15 +10,11 @@
 
 #include "test/e2e/containers_job.h"
 #include "test/e2e/examples_job.h"
+#include "test/support/environment.h"
 #include "test/support/temp_dir.h"
 
 namespace qrm::test {
 namespace {
-
-std::string FromEnvironment(const char* name) {
-  const char* value = std::getenv(name);
-  return value == nullptr ? "" : value;
-}
 
 Status PlayInContainerd(const std::string& bin_dir, int period_ms) {
   if (FromEnvironment("QRM_CRI_SOCKET").empty()) {

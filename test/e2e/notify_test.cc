@@ -2,8 +2,6 @@
 // scripts/containerd.sh starts it and this test.
 #include <algorithm>
 #include <chrono>
-#include <cstdlib>
-#include <filesystem>
 #include <fstream>
 #include <iostream>
 #include <string>
@@ -12,20 +10,17 @@
 #include <gtest/gtest.h>
 
 #include "manager/runtime/cgroup_reader.h"
+#include "test/e2e/beside_containerd.h"
 #include "test/e2e/kubelet.h"
 #include "test/e2e/node.h"
 #include "test/support/await.h"
+#include "test/support/environment.h"
 
 namespace qrm::test {
 namespace {
 
 using std::chrono::microseconds;
 using std::chrono::steady_clock;
-
-std::string FromEnvironment(const char* name) {
-  const char* value = std::getenv(name);
-  return value == nullptr ? "" : value;
-}
 
 // qrmd with a period that the test does not live to see, the cpu plugin as a process, and one pod
 // in the pool "online".
@@ -48,16 +43,8 @@ class NotifyTest : public testing::Test {
 
   const std::string work_dir_ = FromEnvironment("QRM_WORK_DIR");
   manager::CgroupReader reader_;
-  Node node_{{.bin_dir = std::filesystem::canonical("/proc/self/exe").parent_path(),
-              .work_dir = work_dir_ + "/notify",
-              .config = work_dir_ + "/notify-qrmd.yaml",
-              .nri_socket = FromEnvironment("QRM_NRI_SOCKET"),
-              .cri_socket = FromEnvironment("QRM_CRI_SOCKET"),
-              .reconcile_period = "10m"}};
-  Kubelet kubelet_{{.socket = FromEnvironment("QRM_CRI_SOCKET"),
-                    .image = FromEnvironment("QRM_IMAGE"),
-                    .cgroup_parent = FromEnvironment("QRM_CGROUP_PARENT"),
-                    .log_directory = work_dir_ + "/logs"}};
+  Node node_{QrmdBesideContainerd("notify", {.reconcile_period = "10m"})};
+  Kubelet kubelet_{KubeletBesideContainerd()};
 };
 
 TEST_F(NotifyTest, PoolChangeInAPluginProcessReachesTheCgroupBeforeAnyPeriod) {

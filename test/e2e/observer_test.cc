@@ -1,7 +1,6 @@
 // qrmd beside a real containerd whose NRI it does not find; scripts/containerd.sh starts it and
 // this test.
 #include <chrono>
-#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <string>
@@ -11,26 +10,23 @@
 #include <gtest/gtest.h>
 
 #include "manager/runtime/cgroup_reader.h"
+#include "test/e2e/beside_containerd.h"
 #include "test/e2e/kubelet.h"
 #include "test/e2e/node.h"
 #include "test/support/await.h"
+#include "test/support/environment.h"
 
 namespace qrm::test {
 namespace {
 
 using testing::HasSubstr;
 
-std::string FromEnvironment(const char* name) {
-  const char* value = std::getenv(name);
-  return value == nullptr ? "" : value;
-}
-
 // qrmd with its cpu plugin; every pod belongs to the pool of CPU 1.
 class ObserverModeTest : public testing::Test {
  protected:
   void SetUp() override {
     ASSERT_NE(work_dir_, "") << "run by scripts/containerd.sh";
-    std::ofstream(work_dir_ + "/observer.yaml")
+    std::ofstream(work_dir_ + "/observer-qrmd.yaml")
         << "plugins: {cpu: {default-pool: online, pools: {online: {cpus: \"1\"}}}}\n";
     ASSERT_EQ(node_.Start(1), OkStatus());
   }
@@ -44,20 +40,14 @@ class ObserverModeTest : public testing::Test {
   const std::string work_dir_ = FromEnvironment("QRM_WORK_DIR");
   const std::string nri_socket_ = work_dir_ + "/observer-nri.sock";
   manager::CgroupReader reader_;
-  Node node_{{.bin_dir = std::filesystem::canonical("/proc/self/exe").parent_path(),
-              .work_dir = work_dir_ + "/observer",
-              .config = work_dir_ + "/observer.yaml",
-              .nri_socket = nri_socket_,
-              .cri_socket = FromEnvironment("QRM_CRI_SOCKET"),
-              .builtin_plugins = "cpu",
-              .reconcile_period = "1s",
-              .mode = "observer",
-              .flags = {"--observer-grace=100ms", "--observer-gone-after=500ms",
-                        "--nri-retry-max=500ms"}}};
-  Kubelet kubelet_{{.socket = FromEnvironment("QRM_CRI_SOCKET"),
-                    .image = FromEnvironment("QRM_IMAGE"),
-                    .cgroup_parent = FromEnvironment("QRM_CGROUP_PARENT"),
-                    .log_directory = work_dir_ + "/logs"}};
+  Node node_{QrmdBesideContainerd(
+      "observer", {.nri_socket = nri_socket_,
+                   .builtin_plugins = "cpu",
+                   .reconcile_period = "1s",
+                   .mode = "observer",
+                   .flags = {"--observer-grace=100ms", "--observer-gone-after=500ms",
+                             "--nri-retry-max=500ms"}})};
+  Kubelet kubelet_{KubeletBesideContainerd()};
 
   StatusOr<uint32_t> RunPod(const std::string& name) {
     QRM_ASSIGN_OR_RETURN(const RunningPod pod,

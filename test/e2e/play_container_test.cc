@@ -1,15 +1,15 @@
 // `qrmctl play` beside a real containerd; scripts/containerd.sh starts it and this test.
-#include <cstdlib>
-#include <filesystem>
 #include <fstream>
 #include <string>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "test/e2e/beside_containerd.h"
 #include "test/e2e/kubelet.h"
 #include "test/e2e/node.h"
 #include "test/support/await.h"
+#include "test/support/environment.h"
 #include "test/support/is_ok.h"
 
 namespace qrm::test {
@@ -17,11 +17,6 @@ namespace {
 
 using testing::HasSubstr;
 using testing::IsEmpty;
-
-std::string FromEnvironment(const char* name) {
-  const char* value = std::getenv(name);
-  return value == nullptr ? "" : value;
-}
 
 class PlayContainerTest : public testing::Test {
  protected:
@@ -47,12 +42,7 @@ class PlayContainerTest : public testing::Test {
                     .image = FromEnvironment("QRM_IMAGE"),
                     .cgroup_parent = FromEnvironment("QRM_CGROUP_PARENT"),
                     .log_directory = work_dir_}};
-  Node node_{{.bin_dir = std::filesystem::canonical("/proc/self/exe").parent_path(),
-              .work_dir = work_dir_ + "/play",
-              .config = work_dir_ + "/play-qrmd.yaml",
-              .nri_socket = FromEnvironment("QRM_NRI_SOCKET"),
-              .cri_socket = FromEnvironment("QRM_CRI_SOCKET"),
-              .builtin_plugins = "cpu"}};
+  Node node_{QrmdBesideContainerd("play", {.builtin_plugins = "cpu"})};
 };
 
 TEST_F(PlayContainerTest, ShowsThePinnedContainerAndLeavesNothing) {

@@ -2,7 +2,6 @@
 // what qrmd reports, and it knows all of them. scripts/containerd.sh starts containerd and this
 // test.
 #include <csignal>
-#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <memory>
@@ -13,22 +12,19 @@
 #include <gtest/gtest.h>
 
 #include "test/e2e/agreement.h"
+#include "test/e2e/beside_containerd.h"
 #include "test/e2e/churn.h"
 #include "test/e2e/kubelet.h"
 #include "test/e2e/node.h"
 #include "test/e2e/usable_cpus.h"
 #include "test/support/await.h"
+#include "test/support/environment.h"
 #include "test/support/is_ok.h"
 
 namespace qrm::test {
 namespace {
 
 constexpr int kClients = 3;
-
-std::string FromEnvironment(const char* name) {
-  const char* value = std::getenv(name);
-  return value == nullptr ? "" : value;
-}
 
 /// One CPU is the pool of "batch" pods, the rest is for "database" pods alone.
 class ResyncTest : public testing::Test {
@@ -123,11 +119,7 @@ class ResyncTest : public testing::Test {
   }
 
   std::string work_dir_;
-  const Kubelet::Options kubelet_options_{
-      .socket = FromEnvironment("QRM_CRI_SOCKET"),
-      .image = FromEnvironment("QRM_IMAGE"),
-      .cgroup_parent = FromEnvironment("QRM_CGROUP_PARENT"),
-      .log_directory = FromEnvironment("QRM_WORK_DIR") + "/logs"};
+  const Kubelet::Options kubelet_options_ = KubeletBesideContainerd();
   Kubelet kubelet_{kubelet_options_};
   std::unique_ptr<Node> node_;
 };

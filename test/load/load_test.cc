@@ -25,6 +25,7 @@
 #include "test/load/pod_maker.h"
 #include "test/support/await.h"
 #include "test/support/before_others.h"
+#include "test/support/environment.h"
 #include "test/support/temp_dir.h"
 
 namespace qrm::test {
@@ -49,17 +50,10 @@ struct Options {
   double LimitSeconds() const { return builtin() ? 0.020 : 0.100; }
 };
 
-std::string FromEnvironment(const char* name) {
-  const char* value = std::getenv(name);
-  return value == nullptr ? "" : value;
-}
-
 Kubelet::Options KubeletOptions() {
-  return {.socket = FromEnvironment("QRM_CRI_SOCKET"),
-          .image = FromEnvironment("QRM_IMAGE"),
-          .cgroup_parent = FromEnvironment("QRM_CGROUP_PARENT"),
-          .log_directory = FromEnvironment("QRM_WORK_DIR") + "/logs",
-          .timeout = std::chrono::seconds(120)};
+  Kubelet::Options options = KubeletBesideContainerd();
+  options.timeout = std::chrono::seconds(120);
+  return options;
 }
 
 class LoadTest {

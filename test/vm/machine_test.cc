@@ -3,7 +3,6 @@
 
 #include <algorithm>
 #include <csignal>
-#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <iostream>
@@ -24,11 +23,6 @@ CpuSet ReadCpus(const std::string& file) {
 }
 
 }  // namespace
-
-std::string FromEnvironment(const char* name) {
-  const char* value = std::getenv(name);
-  return value == nullptr ? "" : value;
-}
 
 std::string ReadLine(const std::string& file) {
   std::ifstream in(file);

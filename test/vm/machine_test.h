@@ -14,10 +14,10 @@
 #include "manager/runtime/cgroup_reader.h"
 #include "test/e2e/kubelet.h"
 #include "test/e2e/node.h"
+#include "test/support/environment.h"
 
 namespace qrm::test {
 
-std::string FromEnvironment(const char* name);
 /// The first line of a file; empty when there is none.
 std::string ReadLine(const std::string& file);
 /// The CPUs of a NUMA node, those that are offline left out.
