@@ -5,6 +5,7 @@
 #include <cmath>
 #include <filesystem>
 #include <fstream>
+#include <iterator>
 #include <map>
 #include <memory>
 #include <string>
@@ -51,7 +52,7 @@ class History {
   void Step() {
     moved_freely_ = false;
     const std::string before = Exported();
-    switch (dice_.Below(10)) {
+    switch (dice_.Below(11)) {
       case 0:
       case 1:
         RemoveOne();
@@ -70,6 +71,9 @@ class History {
         TakeCpusOffOrOn();
         break;
       case 6:
+        ResizeOne(before);
+        break;
+      case 7:
         config_ = Config(text_ + fmt::format("rules: [{{select: {{role: late{}}}, grant: own}}]\n",
                                              dice_.Below(9)));
         drive_ = std::make_unique<Drive>(MakePlugin(), *drive_);
@@ -209,6 +213,29 @@ class History {
     const std::string planned = Exported();
     ASSERT_NO_FATAL_FAILURE(ReconcileOnce());
     ASSERT_EQ(Exported(), planned) << text_;
+  }
+
+  /// P10, P15: whoever grows keeps its CPUs, also when that is refused.
+  void ResizeOne(const std::string& before) {
+    if (drive_->grants().empty()) {
+      return;
+    }
+    const auto grant =
+        std::next(drive_->grants().begin(), dice_.Below(static_cast<int>(drive_->grants().size())));
+    const ResourceAllocation had = grant->second.allocation;
+    const std::string pod = grant->second.request.pod_name;
+    const double cpus = had.quantity + 1 + dice_.Below(6);
+    const auto given = drive_->Admit(Request(pod, grant->second.request.pod_role, "cpu", cpus));
+    if (!given.ok()) {
+      ASSERT_EQ(Exported(), before) << "a refused resize changed something";
+      return;
+    }
+    ASSERT_EQ(given->exclusive, had.exclusive);
+    const CpuSet now = *CpuSet::Parse(given->value);
+    const CpuSet then = *CpuSet::Parse(had.value);
+    ASSERT_TRUE(!had.exclusive || then.IsSubsetOf(now))
+        << had.value << " became " << given->value << " by\n"
+        << text_;
   }
 
   /// What the run before told is in the kernel by now; what this one tells is not yet.

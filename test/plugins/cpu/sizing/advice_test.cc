@@ -236,6 +236,10 @@ class AdviceStream {
   }
 
   const AdvisedNode& node() const { return node_; }
+  int MaxOf(const std::string& pool) const {
+    const auto ask = node_.asks.find(pool);
+    return ask == node_.asks.end() ? 0 : ask->second.max;
+  }
   int Below(int bound) { return static_cast<int>(random_() % static_cast<unsigned>(bound)); }
 
  private:
@@ -259,7 +263,10 @@ TEST(AdviceStreamTest, KeepsBoundsCountsNoMoreThanWhatCanBeHadAndEndsWithItsLeas
     AdviceBook book(Advising({"share", "reclaim"}));
     SteadyPoint now = kStart;
     for (int call = 0; call < 20; ++call) {
-      (void)book.Take(stream.Next(), stream.node(), now);
+      for (const AdviceResult& result :
+           book.Take(stream.Next(), stream.node(), now).value_or(std::vector<AdviceResult>())) {
+        ASSERT_LE(result.applied, stream.MaxOf(result.pool)) << result.pool << ", seed " << seed;
+      }
       now += seconds(stream.Below(20));
       ASSERT_NO_FATAL_FAILURE(stream.Plan(book.InForce(now))) << "seed " << seed;
       ASSERT_NO_FATAL_FAILURE(stream.Check()) << "seed " << seed;
