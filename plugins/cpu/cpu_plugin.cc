@@ -122,7 +122,9 @@ class CpuPlugin final : public sdk::ResourcePlugin {
                                         const TopologyHint& hint) override {
     std::optional<Holding> former_holding = Disown(request.key);
     std::optional<Guest> former_guest = Unshare(request.key);
-    StatusOr<Decision> decision = PlaceContainer(ViewOf(), request, hint);
+    View view = ViewOf();
+    view.held = former_holding.has_value() ? former_holding->cpus : CpuSet();
+    StatusOr<Decision> decision = PlaceContainer(view, request, hint);
     if (!decision.ok()) {
       if (former_holding.has_value()) {
         Own(request.key, *std::move(former_holding));

@@ -10,6 +10,7 @@
 #include "plugins/cpu/allocations.h"
 #include "plugins/cpu/config/classify.h"
 #include "plugins/cpu/elastic.h"
+#include "plugins/cpu/grow.h"
 #include "plugins/cpu/pool_place.h"
 #include "plugins/cpu/room.h"
 #include "plugins/placement/exclusive_nodes.h"
@@ -69,6 +70,12 @@ Status CheckDefaultPoolStays(const View& view, const ContainerRequest& request, 
                   NameOf(request), count, left);
   }
   return OkStatus();
+}
+
+/// The same after `cpus` have.
+Status CheckDefaultPoolStays(const View& view, const ContainerRequest& request,
+                             const CpuSet& cpus) {
+  return CheckDefaultPoolStays(view, request, (cpus & PoolCpus(view, kDefaultPool)).Count());
 }
 
 /// Whether each of `nodes` can give its even share of `count`.
@@ -181,8 +188,7 @@ StatusOr<Decision> PlaceByStaticPolicy(const View& view, const ContainerRequest&
   if (!cpus.ok()) {
     return Annotate(cpus.status(), fmt::format("cannot place {}", NameOf(request)));
   }
-  const int leaving = (*cpus & PoolCpus(view, kDefaultPool)).Count();
-  QRM_RETURN_IF_ERROR(CheckDefaultPoolStays(view, request, leaving));
+  QRM_RETURN_IF_ERROR(CheckDefaultPoolStays(view, request, *cpus));
   return Own(view, request, *cpus, hint, room.tenant);
 }
 
@@ -224,23 +230,56 @@ StatusOr<CpuSet> PickIn(const View& view, const ContainerRequest& request, const
   if (!picked->ok()) {
     return Annotate(picked->status(), fmt::format("cannot place {}", NameOf(request)));
   }
-  const int leaving = (**picked & PoolCpus(view, kDefaultPool)).Count();
-  QRM_RETURN_IF_ERROR(CheckDefaultPoolStays(view, request, leaving));
+  QRM_RETURN_IF_ERROR(CheckDefaultPoolStays(view, request, **picked));
   return *picked;
+}
+
+/// CPUs for a container, by what they were chosen.
+struct Chosen {
+  const CpuSet& cpus;
+  const TopologyHint& hint;
+  const Tenant& tenant;
+};
+
+StatusOr<Decision> PlaceOn(const View& view, const ContainerRequest& request, const Chosen& chosen,
+                           const OwnRule& own) {
+  const auto& [cpus, hint, tenant] = chosen;
+  QRM_RETURN_IF_ERROR(CheckFilled(view, request, tenant, view.machine.NodesOf(cpus)));
+  return WithPool(view, request, Own(view, request, cpus, hint, tenant), own.plus);
 }
 
 StatusOr<Decision> PlaceIn(const View& view, const ContainerRequest& request, const Room& room,
                            const TopologyHint& hint, const OwnRule& own) {
   QRM_ASSIGN_OR_RETURN(const CpuSet cpus, PickIn(view, request, room, own.rule, hint.nodes));
-  QRM_RETURN_IF_ERROR(CheckFilled(view, request, room.tenant, view.machine.NodesOf(cpus)));
-  return WithPool(view, request, Own(view, request, cpus, hint, room.tenant), own.plus);
+  return PlaceOn(view, request, {cpus, hint, room.tenant}, own);
+}
+
+/// Absent where it cannot keep what it has.
+std::optional<Decision> ResizeInPlace(const View& view, const ContainerRequest& request,
+                                      const std::vector<Room>& rooms, const TopologyHint& hint,
+                                      const OwnRule& own) {
+  for (const Room& room : rooms) {
+    const std::optional<CpuSet> cpus = ResizedInPlace(view, room, own.rule);
+    if (!cpus.has_value() || !CheckDefaultPoolStays(view, request, *cpus).ok()) {
+      continue;
+    }
+    StatusOr<Decision> decision = PlaceOn(view, request, {*cpus, hint, room.tenant}, own);
+    if (decision.ok()) {
+      return *std::move(decision);
+    }
+  }
+  return std::nullopt;
 }
 
 StatusOr<Decision> PlaceExclusively(const View& view, const ContainerRequest& request,
                                     const TopologyHint& hint, const OwnRule& own) {
   QRM_ASSIGN_OR_RETURN(const int count, CountByRule(view, request, own));
+  const std::vector<Room> rooms = RoomsOf(view, request, own, count);
+  if (auto resized = ResizeInPlace(view, request, rooms, hint, own); resized.has_value()) {
+    return *std::move(resized);
+  }
   StatusOr<Decision> decision = Decision();
-  for (const Room& room : RoomsOf(view, request, own, count)) {
+  for (const Room& room : rooms) {
     decision = PlaceIn(view, request, room, hint, own);
     if (decision.ok()) {
       break;

@@ -25,6 +25,7 @@ struct Supply {
 Room RoomOf(const View& view, const ContainerRequest& request, const OwnRule& own, int count,
             const Supply& supply) {
   Room room = {.count = count};
+  room.all = supply.all;
   room.tenant = {.pod_uid = request.key.pod_uid, .role = own.role, .share = own.rule.share};
   room.barred = BarredNodes(TenantsOf(view), room.tenant);
   room.free = supply.free - view.offline - view.retiring - view.machine.CpusOf(room.barred);

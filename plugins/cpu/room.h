@@ -24,7 +24,8 @@ struct OwnRule {
 struct Room {
   int count = 0;  ///< of CPUs that it wants
   placement::Tenant tenant;
-  CpuSet free;      ///< CPUs it may take
+  CpuSet all;       ///< CPUs of the kind that it gets
+  CpuSet free;      ///< those that it may take
   NumaMask barred;  ///< nodes whose tenants do not tolerate it, or it them
   NodeAmounts amounts;
 };

@@ -73,6 +73,7 @@ struct View {
   CpuSet retiring;           ///< that containers of pools may still run on, though no pool has them
   PlanMemo* memo = nullptr;  ///< of plans by this state; null: none is kept
   const PoolSizes* advised = nullptr;  ///< what pools ask for instead of their containers
+  CpuSet held;  ///< that the container which is placed has had for itself until now
 };
 
 /// `view` of another state, which outlives it; without a memo.

@@ -1,0 +1,113 @@
+// Containers with CPUs of their own that are resized in place.
+#include <string>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "test/plugins/cpu/elastic_fixture.h"
+
+namespace qrm::cpu {
+namespace {
+
+using test::Drive;
+
+// 64 CPUs; threads i and i+32 are a core, node 0 has 0-15 and 32-47.
+constexpr char kRoles[] = R"(
+isolated-cpus: "12-15,44-47"
+roles:
+  any: {numa: any, share-numa-with: ["*"]}
+  one: {share-numa-with: ["*"]}
+  even: {numa: even, share-numa-with: ["*"]}
+  whole: {whole-cores: true, share-numa-with: ["*"]}
+  mixed: {numa: any, isolated: prefer, share-numa-with: ["*"]}
+)";
+
+class GrowTest : public ElasticPlugins {
+ protected:
+  /// What `pod` of role `role` gets now.
+  CpuSet Has(const std::string& pod, const std::string& role, int cpus) {
+    const auto given = drive_.Admit(test::Request(pod, role, "cpu", cpus));
+    EXPECT_TRUE(given.ok()) << given.status();
+    return given.ok() ? *CpuSet::Parse(given->value) : CpuSet();
+  }
+  Status Refusal(const std::string& pod, const std::string& role, int cpus) {
+    return drive_.Admit(test::Request(pod, role, "cpu", cpus)).status();
+  }
+
+  Drive drive_ = Start(kRoles);
+};
+
+TEST_F(GrowTest, KeepsTheCpusThatItHas) {
+  const CpuSet before = Has("a", "any", 3);
+  const CpuSet neighbour = Has("b", "any", 4);
+  const CpuSet after = Has("a", "any", 9);
+  EXPECT_EQ(after.Count(), 9);
+  EXPECT_TRUE(before.IsSubsetOf(after)) << ToString(after);
+  EXPECT_FALSE(after.Intersects(neighbour));
+}
+
+TEST_F(GrowTest, GetsTheOtherThreadsOfItsCoresFirst) {
+  EXPECT_EQ(ToString(Has("a", "any", 3)), "0-1,32");
+  EXPECT_EQ(ToString(Has("a", "any", 4)), "0-1,32-33");
+}
+
+TEST_F(GrowTest, KeepsAPartOfWhatItHasWhenItShrinks) {
+  const CpuSet before = Has("a", "any", 8);
+  const CpuSet after = Has("a", "any", 3);
+  EXPECT_EQ(after.Count(), 3);
+  EXPECT_TRUE(after.IsSubsetOf(before));
+}
+
+TEST_F(GrowTest, StaysOnItsNodeAndKeepsWhatItHasWhereThatIsFull) {
+  const CpuSet before = Has("a", "one", 8);
+  ASSERT_EQ(before & TwoNodes().CpusOf({0}), before);
+  const CpuSet after = Has("a", "one", 20);
+  EXPECT_EQ(after & TwoNodes().CpusOf({0}), after);
+  EXPECT_TRUE(before.IsSubsetOf(after));
+  EXPECT_FALSE(Refusal("a", "one", 25).ok()) << "node 0 has 24 CPUs that are not isolated";
+  EXPECT_EQ(drive_.Value("a"), ToString(after));
+  EXPECT_EQ(Has("a", "one", 24).Count(), 24) << "it holds its CPUs still";
+}
+
+TEST_F(GrowTest, SpreadsEvenlyOverTheSameNodes) {
+  const CpuSet before = Has("a", "even", 40);
+  const CpuSet after = Has("a", "even", 44);
+  EXPECT_TRUE(before.IsSubsetOf(after));
+  for (const int node : {0, 1}) {
+    EXPECT_EQ((after & TwoNodes().CpusOf({node})).Count(), 22);
+  }
+}
+
+TEST_F(GrowTest, GrowsByWholeCores) {
+  const CpuSet before = Has("a", "whole", 2);
+  Has("b", "any", 1);  // splits the next core
+  const CpuSet after = Has("a", "whole", 6);
+  EXPECT_TRUE(before.IsSubsetOf(after));
+  EXPECT_EQ(TwoNodes().CoresOf(after), after);
+}
+
+TEST_F(GrowTest, StaysOnCpusOfItsKind) {
+  EXPECT_EQ(ToString(Has("a", "mixed", 6)), "12-14,44-46");
+  const CpuSet usual = Has("b", "mixed", 3);
+  EXPECT_EQ(ToString(Has("a", "mixed", 8)), "12-15,44-47");
+  drive_.RemovePod("a");
+  const CpuSet grown = Has("b", "mixed", 5);
+  EXPECT_TRUE(usual.IsSubsetOf(grown)) << "isolated ones are free, and it does not move there";
+}
+
+TEST_F(GrowTest, APoolsContainerThatMayNotGrowKeepsItsPlace) {
+  Drive drive = Start(
+      "pools: {web: {size: {max: 60}, place: {numa: one, require: numa}, roles: [web]}, "
+      "default: {size: {min: 2}}}");
+  Admit(drive, "a", "web", 8);
+  EXPECT_FALSE(drive.Admit(test::Request("a", "web", "cpu", 40)).ok());
+  drive.Reconcile();
+  EXPECT_EQ(Size(drive, "web"), 8);
+  EXPECT_EQ(drive.Value("a"), ToString(Pool(drive, "web")));
+  clock_.Advance(std::chrono::minutes(5));
+  drive.Reconcile();
+  EXPECT_EQ(Size(drive, "web"), 8) << "it is in its pool still";
+}
+
+}  // namespace
+}  // namespace qrm::cpu
