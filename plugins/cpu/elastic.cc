@@ -231,7 +231,8 @@ Status CheckBounds(const View& view, const AsksAround& asks, const CpuSet& elast
   }
   const int capacity = CapacityOf(view, elastic);
   const int least = SumOfMinimums(asks.before);
-  if (least <= capacity && SumOfMinimums(asks.after) > capacity) {
+  // Where there are too few for those who are there, nobody else takes them from them.
+  if (SumOfMinimums(asks.after) > std::max(least, capacity)) {
     return Errorf(StatusCode::kResourceExhausted,
                   "pool {} has no CPU, and none is left for it beside the {} that pools must keep",
                   pool, least);
