@@ -2,6 +2,8 @@
 #include "plugins/cpu/elastic.h"
 
 #include <chrono>
+#include <filesystem>
+#include <fstream>
 #include <string>
 #include <utility>
 
@@ -9,6 +11,8 @@
 #include <gtest/gtest.h>
 
 #include "test/plugins/cpu/elastic_fixture.h"
+#include "test/support/temp_dir.h"
+#include "topology/online_list.h"
 
 namespace qrm::cpu {
 namespace {
@@ -118,6 +122,28 @@ TEST_F(ElasticTest, StaysOnOneNodeAndOnWholeCoresWhileItCan) {
   EXPECT_EQ(ToString(Pool(drive, "web")), "0,32");
   Admit(drive, "a", "web", 6);
   EXPECT_EQ(ToString(Pool(drive, "web")), "0-2,32-34");
+}
+
+TEST_F(ElasticTest, TakesNobodysMinimumForANewcomerWhereCpusAreGone) {
+  const test::TempDir root;
+  const std::filesystem::path folder = root / "sys/devices/system/cpu";
+  std::filesystem::create_directories(folder);
+  std::ofstream(folder / "online") << "0-3\n";
+  MachineParts parts;
+  parts.nodes = {{.id = 0, .package = 0}};
+  for (int cpu = 0; cpu < 4; ++cpu) {
+    parts.cpus.push_back({.id = cpu, .core = cpu, .l3 = 0, .node = 0, .package = 0});
+  }
+  parts.online = OnlineList::Open(root.path());
+  Drive drive(
+      MakeElastic("pools: {a: {size: {min: 2}, roles: [a]}, b: {size: {max: 2}, roles: [b]}, "
+                  "default: {size: {min: 1}}}",
+                  Machine(std::move(parts))));
+  Admit(drive, "a", "a", 1);
+  std::ofstream(folder / "online") << "0-1\n";
+  EXPECT_THAT(MessageOf(drive.Admit(test::Request("b", "b", "cpu", 1)).status()),
+              HasSubstr("none is left for it beside the 3 that pools must keep"));
+  Admit(drive, "a2", "a", 1);
 }
 
 TEST_F(ElasticTest, LeavesTheDefaultPoolOneCpu) {
