@@ -6,6 +6,7 @@
 
 #include "plugins/cpu/config/instances.h"
 #include "plugins/cpu/cpu_plugin.h"
+#include "plugins/cpu/devices.h"
 #include "plugins/cpu/fit_config.h"
 #include "plugins/cpu/pools.h"
 #include "plugins/nic/config.h"
@@ -72,6 +73,16 @@ StatusOr<std::string> NicText(const Section& section, const Machine& machine) {
   return Written(text);
 }
 
+/// The section of the cpu plugin, and where the devices are that its pools name.
+std::string CpuText(const Section& section, const Machine& machine,
+                    const cpu::CpuPluginConfig& config) {
+  const std::string text = section.OneLine();
+  const std::string devices = cpu::NamedDevices(machine, config);
+  return devices.empty()
+             ? text
+             : fmt::format("{{devices: {}, {}", devices, text.substr(text.find('{') + 1));
+}
+
 std::string AdmissionText(const AdmissionOptions& options) {
   const AdmissionOptions usual;
   std::string text;
@@ -130,7 +141,9 @@ StatusOr<NodeConfig> NodeConfig::Make(const Parts& parts) {
       made.cpu_ = std::move(fitting.config);
     }
     if (found != parts.builtin.sections.end()) {
-      Append(sections, plugin, section.OneLine());
+      Append(sections, plugin,
+             plugin == cpu::kResource ? CpuText(section, parts.machine, made.cpu_)
+                                      : section.OneLine());
     }
   }
   if (!sections.empty()) {

@@ -5,6 +5,7 @@
 #include <string_view>
 #include <utility>
 
+#include "plugins/cpu/devices.h"
 #include "plugins/cpu/elastic.h"
 #include "plugins/cpu/pools.h"
 #include "plugins/cpu/state.h"
@@ -105,6 +106,7 @@ StatusOr<FittingConfig> FitCpuConfig(const Machine& machine, CpuPluginConfig con
                   "cannot reserve CPUs {}: the machine has {}; correct reserved-cpus",
                   ToString(config.reserved), ToString(machine.cpu_set()));
   }
+  QRM_RETURN_IF_ERROR(FitDevices(machine, config, repairs));
   QRM_RETURN_IF_ERROR(FitReserved(machine, config));
   FitIsolated(machine, config);
   if (config.static_mode) {

@@ -66,10 +66,17 @@ CpuSet DropEvenly(const Surroundings& around, const CpuSet& own, int count) {
   return dropped;
 }
 
+/// All CPUs when the rule names no devices, or they are not there.
+CpuSet NearCpus(const Surroundings& around) {
+  return around.rule.near_nodes.Empty() ? around.machine.cpu_set()
+                                        : around.machine.CpusOf(around.rule.near_nodes);
+}
+
 /// What the rule prefers: each set is one wish more than the one after it, the last all CPUs.
 std::vector<CpuSet> Preferences(const Surroundings& around, const CpuSet& available) {
   const CpuSet kind = CpusOfKind(around.machine, around.rule.core);
-  std::vector<CpuSet> sets = {kind - around.avoided, kind, around.machine.cpu_set()};
+  const CpuSet near = kind & NearCpus(around);
+  std::vector<CpuSet> sets = {near - around.avoided, near, kind, around.machine.cpu_set()};
   if (around.rule.align_l3) {
     const CpuSet whole = WholeOnes(around.machine.l3s(), available, around.offline);
     sets.insert(sets.begin(), sets.front() & whole);
@@ -126,7 +133,7 @@ CpuSet PickPlaced(const Surroundings& around, const CpuSet& own, const CpuSet& f
 
 CpuSet DropPlaced(const Surroundings& around, const CpuSet& own, int count) {
   CpuSet dropped;
-  for (const CpuSet& preferred : {CpusOfKind(around.machine, around.rule.core),
+  for (const CpuSet& preferred : {CpusOfKind(around.machine, around.rule.core), NearCpus(around),
                                   around.machine.cpu_set() - around.avoided, CpuSet()}) {
     const CpuSet from = own - preferred - dropped;
     const int surplus = count - dropped.Count();

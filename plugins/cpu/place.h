@@ -26,7 +26,8 @@ CpuSet WholeCores(const Machine& machine, const CpuSet& offline, const CpuSet& c
 int ThreadsPerCore(const Machine& machine, const CpuSet& cpus);
 
 /// `count` CPUs of `free`, or fewer, for a pool that has `own`: as PickCpus, but those that the
-/// rule prefers before others: of the kind of core, then not avoided, then whole L3 caches. Cores
+/// rule prefers before others: of the kind of core, near its devices, not avoided, then whole L3
+/// caches. Cores
 /// are taken whole where the rule says so. Cost: a few times that of PickCpus; with an even spread
 /// for each CPU.
 CpuSet PickPlaced(const Surroundings& around, const CpuSet& own, const CpuSet& free, int count);

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -69,21 +70,23 @@ StatusOr<std::optional<PoolMap>> PoolsFor(const View& view, const ContainerReque
   return std::optional(std::move(pools));
 }
 
-/// How good a node is for a pool that must stay on one: by the CPUs that it gets there, and where
-/// instances are to be balanced by those that no other such pool has there.
-using Rank = std::pair<int, int>;
+/// How good a node is for a pool that must stay on one: by the CPUs that it gets there, by whether
+/// it is near the pool's devices, and where instances are to be balanced by the CPUs that no other
+/// such pool has there.
+using Rank = std::tuple<int, bool, int>;
 
 Rank RankOf(const View& view, const std::string& pool, const NumaNode& node, const PoolMap& pools) {
   const PoolConfig* const config = FindPool(view.config, pool);
+  const bool near = config->place.near_nodes.Empty() || config->place.near_nodes.Has(node.id);
   if (!config->instances.has_value() || config->instances->fill == InstanceRule::Fill::kPacked) {
-    return {pools.at(pool).Count(), 0};
+    return {pools.at(pool).Count(), near, 0};
   }
   CpuSet left = node.cpus - pools.at(pool);
   for (const auto& [name, cpus] : view.state.pools) {
     const PoolConfig* const other = FindPool(view.config, name);
     left -= other != nullptr && other->place.numa_required ? cpus : CpuSet();
   }
-  return {pools.at(pool).Count(), left.Count()};
+  return {pools.at(pool).Count(), near, left.Count()};
 }
 
 }  // namespace

@@ -28,9 +28,13 @@ bool PacksNodes(const View& view, const std::string& pool) {
          config->instances->fill == InstanceRule::Fill::kPacked;
 }
 
-/// Those of `shared` that are of the kind that `rule` requires.
+/// Those of `shared` that are of the kind, and near the devices, that `rule` requires.
 CpuSet KindOf(const Machine& machine, const PlaceRule& rule, const CpuSet& shared) {
-  return rule.core_required ? shared & CpusOfKind(machine, rule.core) : shared;
+  CpuSet cpus = rule.core_required ? shared & CpusOfKind(machine, rule.core) : shared;
+  if (rule.near_required) {
+    cpus &= machine.CpusOf(rule.near_nodes);
+  }
+  return cpus;
 }
 
 /// The node with most of `cpus`; the lowest number of several.
@@ -59,14 +63,15 @@ struct Homeless {
   const PoolAsk& ask;
   bool packs;
   NumaMask hint;  ///< nodes that were chosen for it; empty: any
+  NumaMask near;  ///< nodes that it prefers; empty: none
 };
 
-/// Where it has what is requested of it; there, if it can be, what it wishes for; and of several
-/// such nodes the first, or the one with most room, as its rule says.
+/// Where it has what is requested of it; there, if it can be, near to its devices, and what it
+/// wishes for; and of several such nodes the first, or the one with most room, as its rule says.
 std::optional<int> ChooseHome(const Machine& machine, const Homeless& pool,
                               const AskedByNode& asked) {
   std::optional<int> best;
-  std::tuple<bool, bool, bool, int> least;
+  std::tuple<bool, bool, bool, bool, int> least;
   for (const NumaNode& node : machine.nodes()) {
     const int all = (node.cpus & pool.may).Count();
     if (all == 0) {
@@ -77,7 +82,8 @@ std::optional<int> ChooseHome(const Machine& machine, const Homeless& pool,
     const int left = all - others.wish;
     const bool fits = left >= pool.ask.wish;
     const bool hinted = pool.hint.Empty() || pool.hint.Has(node.id);
-    const auto cost = std::tuple(!hinted, all - others.firm < pool.ask.firm, !fits,
+    const bool near = pool.near.Empty() || pool.near.Has(node.id);
+    const auto cost = std::tuple(!hinted, all - others.firm < pool.ask.firm, !near, !fits,
                                  pool.packs && fits ? 0 : -left);
     if (!best.has_value() || cost < least) {
       best = node.id;
@@ -193,7 +199,8 @@ Regions RegionsOf(const View& view, const PoolAsks& asks, const CpuSet& shared,
     const Homeless pool = {.may = region,
                            .ask = asks.at(name),
                            .packs = PacksNodes(view, name),
-                           .hint = comes ? newcomer->hint : NumaMask()};
+                           .hint = comes ? newcomer->hint : NumaMask(),
+                           .near = RuleOf(view, name).near_nodes};
     if (const auto home = ChooseHome(view.machine, pool, asked); home.has_value()) {
       StayOn(view.machine, *home, asks.at(name), region, asked);
     }
@@ -241,14 +248,15 @@ Status CheckRegion(const View& view, const PoolAsks& asks, const Regions& region
                    const std::string& pool) {
   const PlaceRule rule = RuleOf(view, pool);
   const CpuSet& region = regions.at(pool);
-  if ((!rule.numa_required && !rule.core_required) ||
+  if ((!rule.numa_required && !rule.core_required && !rule.near_required) ||
       RequestedWithin(asks, regions, region) <= region.Count()) {
     return OkStatus();
   }
   PoolAsks others = asks;
   others.erase(pool);
-  return Errorf(StatusCode::kResourceExhausted, "pool {} wants {} CPUs of {}{} ({})", pool,
+  return Errorf(StatusCode::kResourceExhausted, "pool {} wants {} CPUs of {}{}{} ({})", pool,
                 asks.at(pool).firm, rule.numa_required ? "one NUMA node's " : "", NameOf(rule.core),
+                rule.near_required ? fmt::format(" near {}", fmt::join(rule.near, ", ")) : "",
                 LeftByNode(view, others, KindOf(view.machine, rule, ElasticCpus(view))));
 }
 

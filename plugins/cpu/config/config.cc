@@ -267,6 +267,20 @@ Status CheckAdvised(const Section& section, const CpuPluginConfig& config) {
   return OkStatus();
 }
 
+/// `devices: {eth0: 1}`
+StatusOr<std::optional<std::map<std::string, NumaMask>>> ParseDevices(const Section& section) {
+  std::optional<std::map<std::string, NumaMask>> devices;
+  if (section.Has("devices")) {
+    QRM_ASSIGN_OR_RETURN(const Section child, section.Child("devices"));
+    devices.emplace();
+    for (const std::string& name : child.Keys()) {
+      QRM_ASSIGN_OR_RETURN((*devices)[name],
+                           child.Parsed<NumaMask>(name, "list of NUMA nodes", "0-1"));
+    }
+  }
+  return devices;
+}
+
 /// OK when the default pool is one that is always there.
 Status CheckDefaultPool(const Section& section, const CpuPluginConfig& config) {
   const auto pool = config.pools.find(config.default_pool);
@@ -290,7 +304,7 @@ StatusOr<CpuPluginConfig> ParseCpuConfig(const Section& section) {
   QRM_RETURN_IF_ERROR(
       section.AllowKeys({"reserved-cpus", "pools", "default-pool", "roles", "grants", "rules",
                          "static", "exclusive-node-percent", "isolated-cpus", "on-full", "classes",
-                         "idle-class", "reserved-class", "advisor"}));
+                         "idle-class", "reserved-class", "advisor", "devices"}));
   CpuPluginConfig config;
   QRM_RETURN_IF_ERROR(ParseReserved(section, config));
   QRM_ASSIGN_OR_RETURN(config.roles, ParseRoles(section));
@@ -319,6 +333,7 @@ StatusOr<CpuPluginConfig> ParseCpuConfig(const Section& section) {
   QRM_RETURN_IF_ERROR(CheckClasses(section, config));
   QRM_ASSIGN_OR_RETURN(config.advisor, ParseAdvisor(section, PoolsByAdvice(config)));
   QRM_RETURN_IF_ERROR(CheckAdvised(section, config));
+  QRM_ASSIGN_OR_RETURN(config.devices, ParseDevices(section));
   return config;
 }
 

@@ -84,6 +84,8 @@ struct CpuPluginConfig {
   std::vector<Rule> rules;
   /// How much of its NUMA nodes a container must request to have them exclusively by annotation.
   uint64_t exclusive_node_percent = placement::kUsualExclusiveNodePercent;
+  /// NUMA nodes by the names of devices, instead of what the machine tells of them.
+  std::optional<std::map<std::string, NumaMask>> devices;
   /// The pool of containers that no rule places; kDefaultPool for what is left.
   std::string default_pool = kDefaultPool;
   OnFull on_full = OnFull::kRefuse;

@@ -35,18 +35,19 @@ Status ParseAvoid(const Section& place, PlaceRule& rule) {
   return OkStatus();
 }
 
-/// `require: [numa, core]`: what is refused where it cannot be had.
+/// `require: [numa, core, near]`: what is refused where it cannot be had.
 Status ParseRequire(const Section& place, PlaceRule& rule) {
   QRM_ASSIGN_OR_RETURN(const std::vector<std::string> required, place.WordOrWords("require"));
   for (const std::string& word : required) {
     const bool numa = word == "numa" && rule.numa == PlaceRule::Numa::kOne;
     const bool core = word == "core" && rule.core != PlaceRule::Core::kAny;
-    if (!numa && !core) {
+    const bool near = word == "near" && !rule.near.empty();
+    if (!numa && !core && !near) {
       return place.Error("require", fmt::format("has '{}', which place does not say", word),
-                         "write numa beside numa: one, and core beside core: performance or "
-                         "efficient");
+                         "write numa beside numa: one, core beside core: performance or "
+                         "efficient, and near beside near");
     }
-    (numa ? rule.numa_required : rule.core_required) = true;
+    (numa ? rule.numa_required : core ? rule.core_required : rule.near_required) = true;
   }
   return OkStatus();
 }
@@ -81,7 +82,8 @@ StatusOr<PlaceRule> ParsePlace(const Section& pool) {
     return pool.Error("place", "is for pools whose CPUs are chosen", "write size instead of cpus");
   }
   QRM_ASSIGN_OR_RETURN(const Section place, pool.Child("place"));
-  QRM_RETURN_IF_ERROR(place.AllowKeys({"numa", "core", "threads", "align-l3", "avoid", "require"}));
+  QRM_RETURN_IF_ERROR(
+      place.AllowKeys({"numa", "core", "near", "threads", "align-l3", "avoid", "require"}));
   QRM_ASSIGN_OR_RETURN(const std::size_t numa,
                        place.Choice("numa", 0, {"any", "one", "fewest", "even"}));
   rule.numa = static_cast<PlaceRule::Numa>(numa);
@@ -92,6 +94,7 @@ StatusOr<PlaceRule> ParsePlace(const Section& pool) {
                        place.Choice("threads", 0, {"all", "one-per-core", "whole-cores"}));
   rule.threads = static_cast<PlaceRule::Threads>(threads);
   QRM_ASSIGN_OR_RETURN(rule.align_l3, place.Flag("align-l3", false));
+  QRM_ASSIGN_OR_RETURN(rule.near, place.WordOrWords("near"));
   QRM_RETURN_IF_ERROR(ParseAvoid(place, rule));
   QRM_RETURN_IF_ERROR(ParseRequire(place, rule));
   return rule;

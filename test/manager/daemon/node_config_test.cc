@@ -55,6 +55,18 @@ TEST_F(NodeConfigTest, SaysWhatDecidesAboutPlaces) {
                        "plugins: {cpu: {reserved-cpus: \"0,2\"}}}"));
 }
 
+TEST_F(NodeConfigTest, SaysWhereTheDevicesAreThatPoolsName) {
+  MachineParts parts = machine_.parts();
+  parts.nics = {{.name = "eth0", .pci_address = "", .node = 0}};
+  const Machine with_nic(std::move(parts));
+  const std::string keys = "pools: {p: {size: {min: 1}, place: {near: eth0}}}";
+  Configure("cpu", keys);
+  const auto config = NodeConfig::Make({with_nic, builtin_, admission_, pod_keys_});
+  ASSERT_TRUE(config.ok()) << config.status();
+  EXPECT_THAT(config->Text({}, {}),
+              HasSubstr("plugins: {cpu: {devices: {\"eth0\": \"0\"}, " + keys + "}"));
+}
+
 TEST_F(NodeConfigTest, SaysWhichCpusAreOffline) {
   EXPECT_THAT(Text({}, CpuSet{2, 3}), EndsWith(", offline-cpus: \"2-3\"}"));
 }

@@ -212,6 +212,8 @@ const Mistake kMistakes[] = {
      "require has 'numa', which place does not say"},
     {"RequiresAnyCore", "size: {min: 1}, place: {numa: one, require: [numa, core]}",
      "require has 'core', which place does not say"},
+    {"RequiresToBeNearToNothing", "size: {min: 1}, place: {require: near}",
+     "require has 'near', which place does not say"},
     {"AvoidsNobody", "size: {min: 1}, place: {avoid: {share: l3}}", "with names nobody"},
     {"AvoidsItself", "size: {min: 1}, place: {avoid: {with: p}}", "with has 'p', no other pool"},
     {"InstancesOfAList", "cpus: 1-2, instances: {by: pod}",

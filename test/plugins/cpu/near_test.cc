@@ -1,0 +1,133 @@
+// Pools near devices of the machine.
+#include <optional>
+#include <string>
+#include <utility>
+
+#include <fmt/format.h>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "plugins/cpu/devices.h"
+#include "plugins/cpu/fit_config.h"
+#include "test/plugins/cpu/elastic_fixture.h"
+
+namespace qrm::cpu {
+namespace {
+
+using test::Drive;
+using test::Request;
+using testing::ElementsAre;
+using testing::HasSubstr;
+
+/// TwoNodes with a NIC on node 1, one of which no node is known, and a GPU on node 0.
+Machine WithDevices() {
+  MachineParts parts = TwoNodes().parts();
+  parts.nics = {{.name = "eth0", .pci_address = "0000:3b:00.0", .node = 1},
+                {.name = "eth1", .pci_address = "0000:3c:00.0", .node = std::nullopt}};
+  parts.pci_devices = {{.address = "0000:17:00.0", .vendor = 0x10de, .device = 0x2330, .node = 0}};
+  return Machine(std::move(parts));
+}
+
+/// The nodes of a pool of 8 CPUs with `place`, or why there is none.
+std::string NodesOf(const std::string& place, const std::string& keys = "") {
+  const auto fitting = FitCpuConfig(
+      WithDevices(), Config(fmt::format("{{{}pools: {{p: {{size: {{fixed: 8}}, place: {{{}}}}}}}}}",
+                                        keys, place)));
+  return fitting.ok() ? ToString(WithDevices().NodesOf(fitting->config.pools.at("p").cpus))
+                      : MessageOf(fitting.status());
+}
+
+class NearTest : public ElasticPlugins {
+ protected:
+  Drive StartNear(const std::string& place) {
+    const std::string text = fmt::format(
+        "{{rules: [{{select: {{role: p}}, pool: p}}, {{select: {{role: q}}, pool: q}}], pools: "
+        "{{p: {{size: {{max: 60}}, place: {{near: eth0{}}}}}, q: {{size: {{max: 60}}, place: "
+        "{{near: eth0, numa: one}}}}, default: {{size: {{min: 2}}}}}}}}",
+        place);
+    return Drive(MakeElastic(text, WithDevices()));
+  }
+};
+
+TEST_F(NearTest, IsOnTheNodesOfTheDevicesThatItNames) {
+  EXPECT_EQ(NodesOf("near: eth0"), "1");
+  EXPECT_EQ(NodesOf("near: ['0000:3b:*']"), "1");
+  EXPECT_EQ(NodesOf("near: ['10de:*']"), "0");
+  EXPECT_EQ(NodesOf("near: ['10de:*', eth0], numa: even"), "0-1");
+}
+
+TEST_F(NearTest, DevicesThatAreListedAreAllThatThereAre) {
+  EXPECT_EQ(NodesOf("near: gpu*", "devices: {gpu7: 1, disk: '0'}, "), "1");
+  EXPECT_THAT(NodesOf("near: eth0, require: near", "devices: {gpu7: 1}, "),
+              HasSubstr("name one of gpu7, or list it as devices"));
+}
+
+TEST_F(NearTest, IsRefusedWhereItIsRequiredAndNoSuchDeviceIsThere) {
+  EXPECT_THAT(NodesOf("near: eth1, require: near"),
+              HasSubstr("pool p is to be near eth1, and no device of that name is on a known NUMA "
+                        "node with CPUs; name one of 0000:17:00.0, 0000:3b:00.0, 10de:2330, eth0"));
+  EXPECT_THAT(NodesOf("near: gpu, require: near", "devices: {gpu: 7}, "),
+              HasSubstr("pool p is to be near gpu"));
+}
+
+TEST_F(NearTest, SaysThatAWishHasNoDeviceAndGoesAnywhere) {
+  const auto fitting =
+      FitCpuConfig(WithDevices(), Config("pools: {p: {size: {fixed: 8}, place: {near: eth1}}}"));
+  ASSERT_TRUE(fitting.ok()) << fitting.status();
+  EXPECT_THAT(fitting->repairs, ElementsAre(HasSubstr("it has no place to prefer")));
+}
+
+TEST_F(NearTest, WishGoesElsewhereWhereItsNodeIsFullAndLeavesThatFirst) {
+  Drive drive = StartNear("");
+  Admit(drive, "a", "p", 40);
+  const CpuSet far = Pool(drive, "p") & TwoNodes().CpusOf({0});
+  EXPECT_GE(far.Count(), 8);
+  drive.RemovePod("a");
+  Admit(drive, "b", "p", 20);
+  drive.Reconcile();
+  clock_.Advance(std::chrono::seconds(31));
+  drive.Reconcile();
+  EXPECT_EQ(Size(drive, "p"), 20);
+  EXPECT_FALSE(Pool(drive, "p").Intersects(TwoNodes().CpusOf({0})));
+}
+
+TEST_F(NearTest, RequiredIsNowhereElse) {
+  Drive drive = StartNear(", require: near");
+  Admit(drive, "a", "p", 24);
+  EXPECT_FALSE(Pool(drive, "p").Intersects(TwoNodes().CpusOf({0})));
+  EXPECT_THAT(MessageOf(drive.Admit(Request("b", "p", "cpu", 12)).status()),
+              HasSubstr("pool p wants 36 CPUs of cores near eth0 ("));
+}
+
+TEST_F(NearTest, WithOneNodeItsHintsAreThoseOfTheDevicesNode) {
+  Drive drive(
+      MakeElastic("{rules: [{select: {role: p}, pool: p}], pools: {p: {size: {max: 60}, "
+                  "place: {near: eth0, numa: one, require: [numa, near]}}}}",
+                  WithDevices()));
+  const auto hints = drive.plugin().Hints(Request("a", "p", "cpu", 4));
+  ASSERT_TRUE(hints.ok()) << hints.status();
+  ASSERT_EQ(hints->hints().size(), 1U);
+  EXPECT_EQ(ToString(hints->hints().front().nodes), "1");
+}
+
+TEST_F(NearTest, OneNodeThatIsPreferredIsTheDevices) {
+  Drive drive(
+      MakeElastic("{rules: [{select: {role: p}, pool: p}], pools: {p: {size: {max: 60}, "
+                  "place: {near: eth0, numa: one, require: numa}}}}",
+                  WithDevices()));
+  Admit(drive, "a", "p", 4);
+  EXPECT_EQ(ToString(TwoNodes().NodesOf(Pool(drive, "p"))), "1");
+}
+
+TEST_F(NearTest, TellsTheDevicesThatPoolsName) {
+  EXPECT_EQ(NamedDevices(WithDevices(),
+                         Config("pools: {p: {size: {min: 1}, place: {near: ['10de:*', eth*]}}}")),
+            "{\"10de:2330\": \"0\", \"eth0\": \"1\"}");
+  EXPECT_EQ(NamedDevices(WithDevices(), Config("pools: {p: {size: {min: 1}}}")), "");
+  EXPECT_EQ(NamedDevices(WithDevices(), Config("{devices: {eth0: 0}, pools: {p: {size: {min: 1}, "
+                                               "place: {near: eth0}}}}")),
+            "");
+}
+
+}  // namespace
+}  // namespace qrm::cpu
