@@ -19,6 +19,7 @@
 #include <CLI/CLI.hpp>
 
 #include "test/e2e/agreement.h"
+#include "test/e2e/beside_containerd.h"
 #include "test/e2e/node.h"
 #include "test/e2e/usable_cpus.h"
 #include "test/load/metrics_page.h"
