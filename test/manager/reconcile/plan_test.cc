@@ -14,8 +14,10 @@ using checkpoint::Change;
 using checkpoint::ContainerRecord;
 using checkpoint::NodeState;
 using testing::ElementsAre;
+using testing::Field;
 using testing::HasSubstr;
 using testing::IsEmpty;
+using testing::Optional;
 using testing::Pair;
 
 ContainerKey Key(const std::string& pod) {
@@ -106,7 +108,7 @@ TEST(PlanReconcileTest, TakesHintsThatThePluginRepeats) {
   before.hints = {{.nodes = {0}, .preferred = true}};
   ResourceAllocation fresh = Pool("4-7");
   fresh.hints = std::vector<TopologyHint>{};
-  EXPECT_THAT(*MergeAllocation(before, fresh).hints, IsEmpty());
+  EXPECT_THAT(MergeAllocation(before, fresh).hints, Optional(IsEmpty()));
 }
 
 TEST(PlanReconcileTest, KeepsARecordThatThePluginForgotAndFindsIt) {
@@ -128,8 +130,8 @@ TEST(PlanReconcileTest, NotesWhatTheContainerWasAdmittedWith) {
   ASSERT_FALSE(plan.change.put_containers.empty());
   const auto& origin = plan.change.put_containers[0].record.origins.at("cpu");
   EXPECT_EQ(origin.plugin, "cpu");
-  ASSERT_TRUE(origin.admitted.has_value());
-  EXPECT_EQ(origin.admitted->quantity, Pool("0-3").quantity);
+  EXPECT_THAT(origin.admitted,
+              Optional(Field(&checkpoint::Amounts::quantity, Pool("0-3").quantity)));
 }
 
 TEST(PlanReconcileTest, RefusesMoreBoundMemoryThanANodeHas) {
@@ -310,6 +312,7 @@ TEST(PlanUpdatesTest, LeavesOutCpusThatAreOfflineAndSaysNothingWithoutAny) {
 
 std::vector<PlannedUpdate> Updates(int shrinking, int growing) {
   std::vector<PlannedUpdate> updates;
+  updates.reserve(static_cast<std::size_t>(shrinking + growing));
   for (int i = 0; i < shrinking + growing; ++i) {
     updates.push_back({.key = {"uid", std::to_string(i)},
                        .container_id = "id" + std::to_string(i),

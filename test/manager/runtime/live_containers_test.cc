@@ -7,11 +7,14 @@ namespace qrm::manager {
 namespace {
 
 using testing::ElementsAre;
+using testing::Field;
 using testing::IsEmpty;
+using testing::Optional;
 
 std::vector<std::string> Pods(
     const std::vector<std::pair<ContainerKey, LiveContainer>>& containers) {
   std::vector<std::string> pods;
+  pods.reserve(containers.size());
   for (const auto& [key, container] : containers) {
     pods.push_back(key.pod_uid);
   }
@@ -61,7 +64,7 @@ TEST(LiveContainersTest, KeepsPodsThatMayStillBeThere) {
   live.Add({"seen", "main"}, {.id = "id", .pod_id = "sandbox"});
   live.Reset({{"listed", {"s"}}}, {{{"listed", "main"}, {.id = "new", .pod_id = "s"}}},
              {"seen", "never-seen"});
-  EXPECT_EQ(live.Find({"seen", "main"})->id, "id");
+  EXPECT_THAT(live.Find({"seen", "main"}), Optional(Field(&LiveContainer::id, "id")));
   EXPECT_TRUE(live.HasPod("never-seen"));
   EXPECT_FALSE(live.RemovePod("seen", "sandbox")) << "its sandbox was kept, too";
   live.Reset({}, {});
