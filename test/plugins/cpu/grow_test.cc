@@ -100,7 +100,7 @@ TEST_F(GrowTest, APoolsContainerThatMayNotGrowKeepsItsPlace) {
       "pools: {web: {size: {max: 60}, place: {numa: one, require: numa}, roles: [web]}, "
       "default: {size: {min: 2}}}");
   Admit(drive, "a", "web", 8);
-  EXPECT_FALSE(drive.Admit(test::Request("a", "web", "cpu", 40)).ok());
+  EXPECT_FALSE(drive.plugin().Allocate(test::Request("a", "web", "cpu", 40), {}).ok());
   drive.Reconcile();
   EXPECT_EQ(Size(drive, "web"), 8);
   EXPECT_EQ(drive.Value("a"), ToString(Pool(drive, "web")));
