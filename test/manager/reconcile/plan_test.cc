@@ -312,7 +312,7 @@ TEST(PlanUpdatesTest, LeavesOutCpusThatAreOfflineAndSaysNothingWithoutAny) {
 
 std::vector<PlannedUpdate> Updates(int shrinking, int growing) {
   std::vector<PlannedUpdate> updates;
-  updates.reserve(static_cast<std::size_t>(shrinking + growing));
+  updates.reserve(static_cast<std::size_t>(shrinking) + static_cast<std::size_t>(growing));
   for (int i = 0; i < shrinking + growing; ++i) {
     updates.push_back({.key = {"uid", std::to_string(i)},
                        .container_id = "id" + std::to_string(i),

@@ -53,6 +53,7 @@ TEST_F(NearTest, IsOnTheNodesOfTheDevicesThatItNames) {
   EXPECT_EQ(NodesOf("near: eth0"), "1");
   EXPECT_EQ(NodesOf("near: ['0000:3b:*']"), "1");
   EXPECT_EQ(NodesOf("near: ['10de:*']"), "0");
+  EXPECT_EQ(NodesOf("near: eth0, numa: one, require: numa"), "1");
   EXPECT_EQ(NodesOf("near: ['10de:*', eth0], numa: even"), "0-1");
 }
 
