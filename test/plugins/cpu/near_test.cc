@@ -92,6 +92,21 @@ TEST_F(NearTest, WishGoesElsewhereWhereItsNodeIsFullAndLeavesThatFirst) {
   EXPECT_FALSE(Pool(drive, "p").Intersects(TwoNodes().CpusOf({0})));
 }
 
+TEST_F(NearTest, GivesUpWhatIsFarFirstAlsoWhereThatIsMost) {
+  Drive drive = StartNear("");
+  Admit(drive, "q", "q", 20);
+  ASSERT_EQ(ToString(TwoNodes().NodesOf(Pool(drive, "q"))), "1");
+  Admit(drive, "a", "p", 30);
+  ASSERT_EQ((Pool(drive, "p") & TwoNodes().CpusOf({0})).Count(), 18);
+  drive.RemovePod("a");
+  Admit(drive, "b", "p", 10);
+  drive.Reconcile();
+  clock_.Advance(std::chrono::seconds(31));
+  drive.Reconcile();
+  EXPECT_EQ(Size(drive, "p"), 10);
+  EXPECT_FALSE(Pool(drive, "p").Intersects(TwoNodes().CpusOf({0})));
+}
+
 TEST_F(NearTest, RequiredIsNowhereElse) {
   Drive drive = StartNear(", require: near");
   Admit(drive, "a", "p", 24);
