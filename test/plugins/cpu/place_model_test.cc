@@ -136,7 +136,7 @@ class History {
     const bool fitted = Fits(next);
     drive_->RemovePod(fmt::format("pod{}", dice_.Below(pods_ + 1)));
     ASSERT_TRUE(!fitted || Fits(next)) << next.quantity() << " CPUs for role " << next.pod_role
-                                       << " fitted while there were more containers: " << drive_->plugin().Hints(next).status() << Exported();
+                                       << " fitted while there were more containers";
   }
 
   bool Fits(const ContainerRequest& request) {
