@@ -142,14 +142,23 @@ class History {
     return pools;
   }
 
-  /// P22: what fitted before fits when somebody is gone.
+  /// P22: what fitted before fits when somebody is gone, unless that serves others who had nothing.
   void RemoveOne() {
     const ContainerRequest next = DrawRequest();
-    const bool fitted = Fits(next);
+    const bool fitted = Fits(next) && !SomebodyHasNothing();
     drive_->RemovePod(fmt::format("pod{}", dice_.Below(pods_ + 1)));
     ASSERT_TRUE(!fitted || Fits(next)) << next.quantity() << " CPUs for role " << next.pod_role
                                        << " fitted while there were more containers, by\n"
                                        << text_;
+  }
+
+  /// Whether the CPUs that are online are too few for each pool in use to have one.
+  bool SomebodyHasNothing() const {
+    const PoolMap pools = Pools();
+    return std::any_of(drive_->grants().begin(), drive_->grants().end(), [&](const auto& entry) {
+      const sdk::Grant& grant = entry.second;
+      return !grant.allocation.exclusive && (PoolsOf(grant.request, pools) - offline_).Empty();
+    });
   }
 
   bool Fits(const ContainerRequest& request) {
@@ -184,7 +193,7 @@ class History {
       }
     }
     const ContainerRequest next = DrawRequest();
-    const bool fitted = offline.IsSubsetOf(offline_) && Fits(next);
+    const bool fitted = offline.IsSubsetOf(offline_) && Fits(next) && !SomebodyHasNothing();
     SetOffline(offline);
     moved_freely_ = true;
     ReconcileOnce();
