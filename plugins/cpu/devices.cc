@@ -92,7 +92,7 @@ Status FitDevices(const Machine& machine, CpuPluginConfig& config,
     if (place.near_required) {
       return Errorf(StatusCode::kInvalidArgument, "{}; {}", cause, Remedy(devices));
     }
-    repairs.push_back(cause + ": it has no place to prefer");
+    repairs.push_back(fmt::format("{}, so that it goes anywhere; {}", cause, Remedy(devices)));
   }
   return OkStatus();
 }
