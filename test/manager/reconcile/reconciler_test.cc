@@ -7,6 +7,7 @@
 #include <gtest/gtest.h>
 
 #include "api/base/log.h"
+#include "test/manager/reconcile/reconciler_fixture.h"
 #include "test/support/answering_plugins.h"
 #include "test/support/await.h"
 #include "test/support/fake_runtime.h"
@@ -22,98 +23,6 @@ using testing::ElementsAre;
 using testing::HasSubstr;
 using testing::IsEmpty;
 using testing::Not;
-
-const ContainerKey kKey{"uid-web", "main"};
-
-// One container that runs in the pool 0-3, and a reconciler that runs when it is triggered.
-class ReconcilerTest : public testing::Test {
- protected:
-  ReconcilerTest() {
-    CpuHolds("0-3");
-    live_.Reset({{"uid-web", {"sandbox"}}}, {{kKey, {"id", "sandbox", true, "/kubepods/pod/id"}}});
-    test::RunOn(state_, [this] {
-      checkpoint::Change change;
-      change.put_containers.push_back({test::SamplePod("web"),
-                                       "main",
-                                       {.allocations = {{"cpu", Pool("0-3")}},
-                                        .applied = {{"CpusetCpus", "0-3"}},
-                                        .applied_to = "id"}});
-      ASSERT_TRUE(state_.Commit(change).ok());
-    });
-  }
-  void TearDown() override {
-    loop_.Run([this] { reconciler_.Stop(); });
-    state_.Stop();
-    loop_.Stop();
-  }
-
-  static ResourceAllocation Pool(const std::string& cpus) {
-    return {.oci_property = "CpusetCpus", .value = cpus};
-  }
-  void CpuHolds(const std::string& cpus, AllocationByContainer more = {}) {
-    test::PluginScript script;
-    script.holds = std::move(more);
-    script.holds->emplace(kKey, AllocationByResource{{"cpu", Pool(cpus)}});
-    plugins_.Set("cpu", std::move(script));
-  }
-  // As CpuHolds, but the plugin says the same thing again and again; `readings_` counts how often
-  // somebody looks.
-  void CpuRepeats(const std::string& cpus) {
-    auto said = std::make_shared<const AllocationByContainer>(
-        AllocationByContainer{{kKey, {{"cpu", Pool(cpus)}}}});
-    test::PluginScript script;
-    script.repeats = calls::HeldAllocations(said, [this, said] {
-      ++readings_;
-      return said;
-    });
-    plugins_.Set("cpu", std::move(script));
-  }
-  // One whole run, from trigger to end.
-  void RunOnce() {
-    const uint64_t before = reconciler_.GetStatus().runs;
-    reconciler_.Trigger();
-    ASSERT_TRUE(test::Await([&] { return reconciler_.GetStatus().runs > before; }));
-    loop_.Run([] {});
-  }
-  Reconciler::Parts Parts() {
-    return {.io = loop_.io(),
-            .state = state_,
-            .plugins = plugins_,
-            .runtime = runtime_,
-            .live = live_,
-            .machine = machine_,
-            .drift = drift_,
-            .stands_aside = [this] { return aside_.load(); }};
-  }
-  // What the kernel has for the container.
-  void KernelHas(const std::string& cpus) {
-    const MutexLock lock(mutex_);
-    kernel_ = CgroupCpuset{.cpus = *CpuSet::Parse(cpus), .mems = {0}};
-  }
-  StatusOr<CgroupCpuset> ReadKernel() {
-    const MutexLock lock(mutex_);
-    return kernel_;
-  }
-  checkpoint::ContainerRecord Record() { return *state_.Load()->Find(kKey); }
-
-  std::atomic<int> readings_ = 0;
-  test::Journal journal_;
-  test::AnsweringPlugins plugins_;
-  test::FakeRuntime runtime_;
-  const Machine machine_ = test::SampleMachine();
-  LiveContainers live_;
-  StateLoop state_{test::OpenMemoryStore(journal_)};
-  test::LoopThread loop_;
-  std::atomic<bool> aside_ = false;
-  Mutex mutex_;
-  StatusOr<CgroupCpuset> kernel_ QRM_GUARDED_BY(mutex_) = Errorf(StatusCode::kNotFound,
-                                                                 "no such cgroup");
-  ForeignWrites writes_;
-  DriftCheck drift_{{.read = [this](const std::string&) { return ReadKernel(); },
-                     .live = live_,
-                     .writes = writes_}};
-  Reconciler reconciler_{Parts(), {.period = std::chrono::hours(1)}};
-};
 
 TEST_F(ReconcilerTest, NeitherWritesNorUpdatesOnAnIdleNode) {
   const std::size_t before = journal_.commits();
@@ -338,96 +247,6 @@ TEST_F(ReconcilerTest, AsksOnlyThePluginThatSaysItChanged) {
   ASSERT_TRUE(test::Await([&] { return reconciler_.GetStatus().runs == 1; }));
   EXPECT_THAT(plugins_.calls(), ElementsAre("holdings cpu"));
   EXPECT_EQ(Record().applied.at("CpusetCpus"), "0-1");
-}
-
-// Runs that ask only for changes.
-class SmallRunTest : public ReconcilerTest {
- protected:
-  void CpuChanged(AllocationByContainer changed, const std::string& now) {
-    test::PluginScript script;
-    script.changes = sdk::ChangedAllocations{.now = now, .changed = std::move(changed)};
-    plugins_.Set("cpu", std::move(script));
-  }
-  /// Until the plugins were called so often, and the run has ended.
-  void AwaitCalls(std::size_t count) {
-    ASSERT_TRUE(test::Await([&] { return plugins_.calls().size() >= count; }));
-    test::Settle(state_);
-    loop_.Run([] {});
-    test::Settle(state_);
-    loop_.Run([] {});
-  }
-};
-
-TEST_F(SmallRunTest, BringsToContainersWhatPluginsChanged) {
-  CpuChanged({{kKey, {{"cpu", Pool("0-1")}}}}, "now-1");
-  reconciler_.TriggerChanges();
-  ASSERT_TRUE(test::Await([&] { return reconciler_.GetStatus().updates == 1; }));
-  EXPECT_EQ(Record().allocations.at("cpu").value, "0-1");
-  EXPECT_EQ(Record().applied.at("CpusetCpus"), "0-1");
-  EXPECT_THAT(plugins_.calls(), ElementsAre("changes cpu since "));
-}
-
-TEST_F(SmallRunTest, AsksForWhatChangedSinceTheAnswerThatWasDealtWith) {
-  CpuChanged({}, "now-1");
-  reconciler_.TriggerChanges();
-  AwaitCalls(1);
-  reconciler_.TriggerChanges();
-  AwaitCalls(2);
-  EXPECT_THAT(plugins_.calls(), ElementsAre("changes cpu since ", "changes cpu since now-1"));
-}
-
-TEST_F(SmallRunTest, LeavesAloneWhatPluginsDoNotName) {
-  CpuChanged({}, "now-1");
-  reconciler_.TriggerChanges();
-  AwaitCalls(1);
-  EXPECT_THAT(plugins_.calls(), Not(Contains(HasSubstr("restore"))));
-  EXPECT_EQ(Record().allocations.at("cpu").value, "0-3");
-}
-
-TEST_F(SmallRunTest, AsksPluginsThatCannotTellForEverything) {
-  CpuHolds("0-1");
-  reconciler_.TriggerChanges();
-  ASSERT_TRUE(test::Await([&] { return reconciler_.GetStatus().updates == 1; }));
-  EXPECT_EQ(Record().applied.at("CpusetCpus"), "0-1");
-  AwaitCalls(2);
-  reconciler_.TriggerChanges();
-  AwaitCalls(3);
-  EXPECT_THAT(plugins_.calls(), ElementsAre("changes cpu since ", "holdings cpu", "holdings cpu"));
-}
-
-TEST_F(SmallRunTest, BringsWhatIsOnRecordToAContainerThatHasStarted) {
-  test::RunOn(state_, [this] {
-    checkpoint::ContainerRecord record = Record();
-    record.allocations["cpu"] = Pool("0-2");
-    checkpoint::Change change;
-    change.put_containers.push_back({test::SamplePod("web"), "main", std::move(record)});
-    ASSERT_TRUE(state_.Commit(change).ok());
-  });
-  CpuChanged({}, "now-1");
-  reconciler_.TriggerChanges(kKey);
-  ASSERT_TRUE(test::Await([&] { return reconciler_.GetStatus().updates == 1; }));
-  EXPECT_EQ(Record().applied.at("CpusetCpus"), "0-2");
-}
-
-TEST_F(SmallRunTest, TellsTheRuntimeAgainWhatATrimmedContainerHas) {
-  live_.MarkTrimmed(kKey, "id");
-  CpuChanged({}, "now-1");
-  reconciler_.TriggerChanges();
-  ASSERT_TRUE(test::Await([&] { return reconciler_.GetStatus().updates == 1; }));
-  EXPECT_EQ(runtime_.updates()[0].resources.cpuset_cpus, "0-3");
-}
-
-TEST_F(SmallRunTest, AsksAgainForAnAnswerThatCouldNotBeUsed) {
-  test::PluginScript away;
-  away.changes = Status(StatusCode::kUnavailable, "the cpu plugin is away");
-  plugins_.Set("cpu", away);
-  reconciler_.TriggerChanges();
-  AwaitCalls(1);
-  EXPECT_THAT(reconciler_.GetStatus().last_problem, HasSubstr("away"));
-  CpuChanged({}, "now-1");
-  reconciler_.TriggerChanges();
-  AwaitCalls(2);
-  EXPECT_THAT(plugins_.calls(), ElementsAre("changes cpu since ", "changes cpu since "));
 }
 
 TEST_F(ReconcilerTest, JoinsTriggersOfSeveralPluginsInTheNextRun) {

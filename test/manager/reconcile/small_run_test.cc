@@ -1,0 +1,108 @@
+// Runs of the reconciler that ask only for what plugins changed.
+#include <string>
+#include <utility>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "test/manager/reconcile/reconciler_fixture.h"
+
+namespace qrm::manager {
+namespace {
+
+using testing::Contains;
+using testing::ElementsAre;
+using testing::HasSubstr;
+using testing::Not;
+
+class SmallRunTest : public ReconcilerTest {
+ protected:
+  void CpuChanged(AllocationByContainer changed, const std::string& now) {
+    test::PluginScript script;
+    script.changes = sdk::ChangedAllocations{.now = now, .changed = std::move(changed)};
+    plugins_.Set("cpu", std::move(script));
+  }
+  /// Until the plugins were called so often, and the run has ended.
+  void AwaitCalls(std::size_t count) {
+    ASSERT_TRUE(test::Await([&] { return plugins_.calls().size() >= count; }));
+    test::Settle(state_);
+    loop_.Run([] {});
+    test::Settle(state_);
+    loop_.Run([] {});
+  }
+};
+
+TEST_F(SmallRunTest, BringsToContainersWhatPluginsChanged) {
+  CpuChanged({{kKey, {{"cpu", Pool("0-1")}}}}, "now-1");
+  reconciler_.TriggerChanges();
+  ASSERT_TRUE(test::Await([&] { return reconciler_.GetStatus().updates == 1; }));
+  EXPECT_EQ(Record().allocations.at("cpu").value, "0-1");
+  EXPECT_EQ(Record().applied.at("CpusetCpus"), "0-1");
+  EXPECT_THAT(plugins_.calls(), ElementsAre("changes cpu since "));
+}
+
+TEST_F(SmallRunTest, AsksForWhatChangedSinceTheAnswerThatWasDealtWith) {
+  CpuChanged({}, "now-1");
+  reconciler_.TriggerChanges();
+  AwaitCalls(1);
+  reconciler_.TriggerChanges();
+  AwaitCalls(2);
+  EXPECT_THAT(plugins_.calls(), ElementsAre("changes cpu since ", "changes cpu since now-1"));
+}
+
+TEST_F(SmallRunTest, LeavesAloneWhatPluginsDoNotName) {
+  CpuChanged({}, "now-1");
+  reconciler_.TriggerChanges();
+  AwaitCalls(1);
+  EXPECT_THAT(plugins_.calls(), Not(Contains(HasSubstr("restore"))));
+  EXPECT_EQ(Record().allocations.at("cpu").value, "0-3");
+}
+
+TEST_F(SmallRunTest, AsksPluginsThatCannotTellForEverything) {
+  CpuHolds("0-1");
+  reconciler_.TriggerChanges();
+  ASSERT_TRUE(test::Await([&] { return reconciler_.GetStatus().updates == 1; }));
+  EXPECT_EQ(Record().applied.at("CpusetCpus"), "0-1");
+  AwaitCalls(2);
+  reconciler_.TriggerChanges();
+  AwaitCalls(3);
+  EXPECT_THAT(plugins_.calls(), ElementsAre("changes cpu since ", "holdings cpu", "holdings cpu"));
+}
+
+TEST_F(SmallRunTest, BringsWhatIsOnRecordToAContainerThatHasStarted) {
+  test::RunOn(state_, [this] {
+    checkpoint::ContainerRecord record = Record();
+    record.allocations["cpu"] = Pool("0-2");
+    checkpoint::Change change;
+    change.put_containers.push_back({test::SamplePod("web"), "main", std::move(record)});
+    ASSERT_TRUE(state_.Commit(change).ok());
+  });
+  CpuChanged({}, "now-1");
+  reconciler_.TriggerChanges(kKey);
+  ASSERT_TRUE(test::Await([&] { return reconciler_.GetStatus().updates == 1; }));
+  EXPECT_EQ(Record().applied.at("CpusetCpus"), "0-2");
+}
+
+TEST_F(SmallRunTest, TellsTheRuntimeAgainWhatATrimmedContainerHas) {
+  live_.MarkTrimmed(kKey, "id");
+  CpuChanged({}, "now-1");
+  reconciler_.TriggerChanges();
+  ASSERT_TRUE(test::Await([&] { return reconciler_.GetStatus().updates == 1; }));
+  EXPECT_EQ(runtime_.updates()[0].resources.cpuset_cpus, "0-3");
+}
+
+TEST_F(SmallRunTest, AsksAgainForAnAnswerThatCouldNotBeUsed) {
+  test::PluginScript away;
+  away.changes = Status(StatusCode::kUnavailable, "the cpu plugin is away");
+  plugins_.Set("cpu", away);
+  reconciler_.TriggerChanges();
+  AwaitCalls(1);
+  EXPECT_THAT(reconciler_.GetStatus().last_problem, HasSubstr("away"));
+  CpuChanged({}, "now-1");
+  reconciler_.TriggerChanges();
+  AwaitCalls(2);
+  EXPECT_THAT(plugins_.calls(), ElementsAre("changes cpu since ", "changes cpu since "));
+}
+
+}  // namespace
+}  // namespace qrm::manager
