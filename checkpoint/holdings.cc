@@ -21,6 +21,17 @@ bool OwnsCpus(const PodRecord& pod) {
   });
 }
 
+std::set<std::string> CpuListsOf(const ContainerRecord& record) {
+  const auto took = record.applied.find(std::string(kCpusetCpus));
+  std::set<std::string> lists = {took == record.applied.end() ? std::string() : took->second};
+  for (const auto& [resource, allocation] : record.allocations) {
+    if (allocation.oci_property == kCpusetCpus) {
+      lists.insert(allocation.value);
+    }
+  }
+  return lists;
+}
+
 PodMemory::PodMemory(const PodRecord& pod, const std::string& without) {
   for (const auto& [name, record] : pod.containers) {
     for (const auto& [resource, allocation] : record->allocations) {
@@ -109,6 +120,41 @@ void Recount(const PodRecord* before, const PodRecord* now, std::shared_ptr<cons
     }
   }
   use = std::move(next);
+}
+
+void AddCpuLists(const PodRecord& pod, CpuLists& lists) {
+  for (const auto& [name, record] : pod.containers) {
+    for (const std::string& list : CpuListsOf(*record)) {
+      ++lists[list];
+    }
+  }
+}
+
+void Recount(const PodRecord* before, const PodRecord* now,
+             std::shared_ptr<const CpuLists>& lists) {
+  CpuLists was;
+  CpuLists is;
+  if (before != nullptr) {
+    AddCpuLists(*before, was);
+  }
+  if (now != nullptr) {
+    AddCpuLists(*now, is);
+  }
+  if (was == is) {
+    return;
+  }
+  auto next = std::make_shared<CpuLists>(*lists);
+  for (const auto& [list, containers] : is) {
+    (*next)[list] += containers;
+  }
+  for (const auto& [list, containers] : was) {
+    const auto of_all = next->find(list);
+    of_all->second -= containers;
+    if (of_all->second == 0) {
+      next->erase(of_all);
+    }
+  }
+  lists = std::move(next);
 }
 
 }  // namespace qrm::checkpoint

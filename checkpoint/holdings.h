@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <set>
 #include <string>
 
 #include "api/resource.h"
@@ -20,6 +21,10 @@ bool IsBoundMemory(const ResourceAllocation& allocation);
 
 /// Whether any container of `pod` has CPUs for itself alone.
 bool OwnsCpus(const PodRecord& pod);
+
+/// Where a container may run: the CPUs of its allocations, and those that the runtime last took;
+/// empty where it took none.
+std::set<std::string> CpuListsOf(const ContainerRecord& record);
 
 /// The memory that a pod binds at once. Of its init containers the largest counts, as they run in
 /// turn, and only where the others need less. Units: bytes by NUMA node.
@@ -66,5 +71,10 @@ class ClassHolders {
 void Recount(const PodRecord* before, const PodRecord* now, std::map<uint64_t, uint64_t>& bound);
 /// The same for classes. States share `use`: it is replaced, and only where it changes.
 void Recount(const PodRecord* before, const PodRecord* now, std::shared_ptr<const ClassUse>& use);
+/// The same for lists of CPUs.
+void Recount(const PodRecord* before, const PodRecord* now, std::shared_ptr<const CpuLists>& lists);
+
+/// Counts where the containers of `pod` may run, too.
+void AddCpuLists(const PodRecord& pod, CpuLists& lists);
 
 }  // namespace qrm::checkpoint

@@ -86,6 +86,7 @@ struct NodeState::Rep {
   PersistentMap<PodPtr> cpu_owners;
   std::map<uint64_t, uint64_t> bound_memory;
   std::shared_ptr<const ClassUse> class_use = std::make_shared<ClassUse>();
+  std::shared_ptr<const CpuLists> cpu_lists = std::make_shared<CpuLists>();
   std::size_t containers = 0;
   int64_t last_order = 0;
   std::shared_ptr<const PendingRemovals> pending = std::make_shared<PendingRemovals>();
@@ -181,6 +182,7 @@ class NodeState::Transition {
       const PodRecord* const now = found == nullptr ? nullptr : found->get();
       Recount(before, now, rep_->bound_memory);
       Recount(before, now, rep_->class_use);
+      Recount(before, now, rep_->cpu_lists);
       if (now != nullptr && OwnsCpus(*now)) {
         owners.Put(uid, *found);
       } else {
@@ -259,6 +261,7 @@ NodeState NodeState::Restore(const std::vector<PodPtr>& pods) {
   std::vector<std::pair<std::string, PodPtr>> by_uid;
   std::vector<std::pair<std::string, PodPtr>> owners;
   std::vector<std::pair<std::string, const PodRecord*>> named;
+  auto cpu_lists = std::make_shared<CpuLists>();
   by_uid.reserve(pods.size());
   named.reserve(pods.size());
   for (const PodPtr& pod : pods) {
@@ -268,12 +271,14 @@ NodeState NodeState::Restore(const std::vector<PodPtr>& pods) {
     rep->last_order = std::max(rep->last_order, pod->order);
     Recount(nullptr, pod.get(), rep->bound_memory);
     Recount(nullptr, pod.get(), rep->class_use);
+    AddCpuLists(*pod, *cpu_lists);
     if (OwnsCpus(*pod)) {
       owners.emplace_back(pod->meta.uid, pod);
     }
   }
   rep->pods = PersistentMap<PodPtr>(std::move(by_uid));
   rep->cpu_owners = PersistentMap<PodPtr>(std::move(owners));
+  rep->cpu_lists = std::move(cpu_lists);
 
   std::sort(named.begin(), named.end(), [](const auto& a, const auto& b) {
     return std::tie(a.first, a.second->order) < std::tie(b.first, b.second->order);
@@ -336,6 +341,15 @@ void NodeState::ForEachPod(const std::function<void(const PodRecord&)>& visit) c
   rep_->pods.ForEach([&](const std::string&, const PodPtr& pod) { visit(*pod); });
 }
 
+void NodeState::ForEachPodNamed(const std::string& pod_namespace, const std::string& name,
+                                const std::function<void(const PodRecord&)>& visit) const {
+  if (const auto* uids = rep_->uids_by_name.Find(NameKey(pod_namespace, name)); uids != nullptr) {
+    for (const std::string& uid : *uids) {
+      visit(*FindPod(uid));
+    }
+  }
+}
+
 void NodeState::ForEachCpuOwner(const std::function<void(const PodRecord&)>& visit) const {
   rep_->cpu_owners.ForEach([&](const std::string&, const PodPtr& pod) { visit(*pod); });
 }
@@ -346,6 +360,10 @@ const std::map<uint64_t, uint64_t>& NodeState::bound_memory() const {
 
 const ClassUse& NodeState::class_use() const {
   return *rep_->class_use;
+}
+
+const CpuLists& NodeState::cpu_lists() const {
+  return *rep_->cpu_lists;
 }
 
 std::size_t NodeState::pod_count() const {

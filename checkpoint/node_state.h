@@ -95,6 +95,9 @@ struct ClassUsers {
 };
 using ClassUse = std::map<ClassName, ClassUsers>;
 
+/// CPUs in the kernel's list form -> how many containers may run on them. Empty: on any.
+using CpuLists = std::map<std::string, std::size_t>;
+
 /// One transaction: everything in it becomes durable and visible at once, or nothing. Removals are
 /// applied before puts, and `done` before `add`.
 struct Change {
@@ -136,6 +139,9 @@ class NodeState {
 
   /// Calls `visit` for every pod, in the order of their UIDs.
   void ForEachPod(const std::function<void(const PodRecord&)>& visit) const;
+  /// Calls `visit` for every pod of the name, in the order of their admission. Cost: these pods.
+  void ForEachPodNamed(const std::string& pod_namespace, const std::string& name,
+                       const std::function<void(const PodRecord&)>& visit) const;
   /// Calls `visit` for every pod that has CPUs for itself alone, in that order. Cost: these pods.
   void ForEachCpuOwner(const std::function<void(const PodRecord&)>& visit) const;
   /// What all pods bind of each NUMA node at once; a node that is not there: nothing. Units: bytes.
@@ -143,6 +149,9 @@ class NodeState {
   /// The classes that anybody has. Of each pod, those containers count that run at the same time:
   /// all main containers and sidecars, or one that initializes.
   const ClassUse& class_use() const;
+  /// Where containers may run by their record, and by what the runtime took: each counts once for
+  /// each different list.
+  const CpuLists& cpu_lists() const;
   std::size_t pod_count() const;
   std::size_t container_count() const;
 

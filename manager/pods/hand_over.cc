@@ -10,6 +10,7 @@
 
 #include <fcntl.h>
 
+#include "checkpoint/holdings.h"
 #include "manager/state/allocation_check.h"
 #include "plugins/cgroup/small_file.h"
 
@@ -52,6 +53,25 @@ bool MayHave(const ContainerRecord& record, const StringMap& applied, MayBeAmong
          std::any_of(record.allocations.begin(), record.allocations.end(), [&](const auto& entry) {
            return entry.second.oci_property == kCpusetCpus && among(entry.second.value);
          });
+}
+
+/// Whether anybody but those who own some of `cpus` may have some. Cost: O(different lists +
+/// owners).
+bool OthersMayHave(const checkpoint::NodeState& state, const CpuSet& cpus, MayBeAmong& among) {
+  std::size_t containers = 0;
+  for (const auto& [list, having] : state.cpu_lists()) {
+    containers += among(list) ? having : 0;
+  }
+  state.ForEachCpuOwner([&](const checkpoint::PodRecord& pod) {
+    for (const auto& [name, record] : pod.containers) {
+      if (OwnsSomeOf(*record, cpus)) {
+        for (const std::string& list : checkpoint::CpuListsOf(*record)) {
+          containers -= among(list) ? 1 : 0;
+        }
+      }
+    }
+  });
+  return containers > 0;
 }
 
 /// Where nobody owns CPUs.
@@ -100,8 +120,11 @@ Status MakeRoomFor(const ContainerKey& key, const NodeCpusets& node) {
   if (cpus.Empty() || !node.read) {
     return OkStatus();
   }
-  Status room;
   MayBeAmong among(cpus);
+  if (!OthersMayHave(node.state, cpus, among)) {
+    return OkStatus();
+  }
+  Status room;
   node.state.ForEachPod([&](const checkpoint::PodRecord& pod) {
     for (const auto& [name, has] : pod.containers) {
       if (room.ok() && MayHave(*has, has->applied, among) && !OwnsSomeOf(*has, cpus)) {

@@ -23,8 +23,9 @@ struct NodeCpusets {
 /// some lose them, and one that would have none left goes where nobody owns CPUs, until a reconcile
 /// brings it what it has then. It writes to their cgroups, because a runtime that waits for our
 /// answer takes no update; the next reconcile tells the runtime the same. Of those that are
-/// elsewhere by their record and by what the runtime took, no cgroup is read. Cost: O(containers),
-/// and some 0.2 ms in the kernel for each that leaves. Errors: kFailedPrecondition for a container
+/// elsewhere by their record and by what the runtime took, no cgroup is read. Cost: O(owners of
+/// CPUs) where nobody has to leave, else O(containers), and some 0.2 ms in the kernel for each that
+/// leaves. Errors: kFailedPrecondition for a container
 /// that has nowhere to go, or that the kernel does not move; kPermissionDenied where cgroups may
 /// not be written.
 Status MakeRoomFor(const ContainerKey& key, const NodeCpusets& node);

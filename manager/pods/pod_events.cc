@@ -54,12 +54,12 @@ void PodEvents::OnSynchronize(std::vector<RuntimePod> pods,
 void PodEvents::OnPodStarted(const RuntimePod& pod) {
   parts_.live.AddPod(pod.uid, pod.id);
   parts_.source.Prefetch(pod);
-  parts_.state.Load()->ForEachPod([&](const checkpoint::PodRecord& other) {
-    if (other.meta.uid != pod.uid && other.meta.name == pod.name &&
-        other.meta.pod_namespace == pod.pod_namespace) {
-      room_.ended.ReleaseEnded(other.meta.uid);  // this one takes its place
-    }
-  });
+  parts_.state.Load()->ForEachPodNamed(
+      pod.pod_namespace, pod.name, [&](const checkpoint::PodRecord& other) {
+        if (other.meta.uid != pod.uid) {
+          room_.ended.ReleaseEnded(other.meta.uid);  // this one takes its place
+        }
+      });
 }
 
 void PodEvents::OnPodStopped(const RuntimePod& pod) {

@@ -52,7 +52,7 @@ std::string ExportJson(const View& view, const sdk::Grants& grants) {
   }
   for (const NicInfo& nic : view.nics) {
     const std::string key = nic.node ? std::to_string(*nic.node) : kNoNode;
-    nodes[key]["nics"].push_back(NicJson(nic, LoadOf(view.state, nic.id)));
+    nodes[key]["nics"].push_back(NicJson(nic, view.state.LoadOf(nic.id)));
   }
   const ordered_json state = {{"machineState", std::move(nodes)},
                               {"pod_entries", placement::PodEntriesJson(grants)}};

@@ -47,16 +47,6 @@ double FreeMbps(const NicInfo& nic, const Load& load) {
   return free;
 }
 
-bool IsUsedByPodOf(const NicState& state, const ContainerKey& key, const NicId& nic) {
-  for (auto use = state.lower_bound({.pod_uid = key.pod_uid});
-       use != state.end() && use->first.pod_uid == key.pod_uid; ++use) {
-    if (use->second.nic == nic) {
-      return true;
-    }
-  }
-  return false;
-}
-
 /// A NIC with room for the request, and how it compares with others.
 struct Candidate {
   const NicInfo* nic = nullptr;
@@ -79,13 +69,13 @@ std::vector<Candidate> FindCandidates(const View& view, const ContainerRequest& 
                                       double mbps) {
   std::vector<Candidate> candidates;
   for (const NicInfo& nic : view.nics) {
-    const Load load = LoadOf(view.state, nic.id);
+    const Load load = view.state.LoadOf(nic.id);
     const double free = FreeMbps(nic, load);
     if (!nic.problem.empty() || free < mbps) {
       continue;
     }
     candidates.push_back({.nic = &nic,
-                          .of_same_pod = IsUsedByPodOf(view.state, request.key, nic.id),
+                          .of_same_pod = view.state.IsUsedByPod(request.key.pod_uid, nic.id),
                           .used_share = load.mbps > 0 ? load.mbps / (load.mbps + free) : 0,
                           .containers = load.containers});
   }
@@ -103,7 +93,7 @@ bool IsWithin(const NicInfo& nic, const NumaMask& nodes) {
 std::string Describe(const View& view) {
   std::vector<std::string> parts;
   for (const NicInfo& nic : view.nics) {
-    const double free = FreeMbps(nic, LoadOf(view.state, nic.id));
+    const double free = FreeMbps(nic, view.state.LoadOf(nic.id));
     std::string state = nic.problem;
     if (state.empty() && !std::isinf(free)) {
       state = fmt::format("{} Mbit/s free", free);

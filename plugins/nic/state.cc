@@ -138,12 +138,45 @@ std::vector<NicInfo> NicsOf(const Sources& sources) {
 
 }  // namespace
 
-Load LoadOf(const NicState& state, const NicId& nic) {
+void NicState::Put(const ContainerKey& key, Use use) {
+  Take(key);
+  ++loads_[use.nic][use.mbps];
+  uses_.emplace(key, std::move(use));
+}
+
+std::optional<Use> NicState::Take(const ContainerKey& key) {
+  const auto former = uses_.extract(key);
+  if (former.empty()) {
+    return std::nullopt;
+  }
+  Use& use = former.mapped();
+  const auto load = loads_.find(use.nic);
+  if (--load->second.at(use.mbps) == 0) {
+    load->second.erase(use.mbps);
+  }
+  if (load->second.empty()) {
+    loads_.erase(load);
+  }
+  return std::move(use);
+}
+
+bool NicState::IsUsedByPod(const std::string& pod_uid, const NicId& nic) const {
+  for (auto use = uses_.lower_bound({.pod_uid = pod_uid});
+       use != uses_.end() && use->first.pod_uid == pod_uid; ++use) {
+    if (use->second.nic == nic) {
+      return true;
+    }
+  }
+  return false;
+}
+
+// Summed up anew, so that what is taken away leaves no rounding behind.
+Load NicState::LoadOf(const NicId& nic) const {
   Load load;
-  for (const auto& [key, use] : state) {
-    if (use.nic == nic) {
-      ++load.containers;
-      load.mbps += use.mbps;
+  if (const auto found = loads_.find(nic); found != loads_.end()) {
+    for (const auto& [mbps, containers] : found->second) {
+      load.containers += containers;
+      load.mbps += mbps * static_cast<double>(containers);
     }
   }
   return load;
@@ -187,9 +220,8 @@ NicId NicOf(const ResourceAllocation& allocation) {
 NicState Rebuild(const NicPluginConfig& config, const sdk::Grants& grants) {
   NicState state;
   for (const auto& [key, grant] : grants) {
-    Use& use = state[key];
-    use.nic = NicOf(grant.allocation);
-    use.mbps = config.request_is_bandwidth ? grant.request.quantity() : 0;
+    state.Put(key, {.nic = NicOf(grant.allocation),
+                    .mbps = config.request_is_bandwidth ? grant.request.quantity() : 0});
   }
   return state;
 }

@@ -48,7 +48,30 @@ struct Use {
   bool operator==(const Use&) const = default;
 };
 
-using NicState = std::map<ContainerKey, Use>;
+/// What containers together use of a NIC.
+struct Load {
+  uint64_t containers = 0;
+  double mbps = 0;
+};
+
+/// Who uses which NIC.
+class NicState {
+ public:
+  /// `key` uses `use`, and no longer what it used before.
+  void Put(const ContainerKey& key, Use use);
+  /// `key` uses nothing. Returns what it used.
+  std::optional<Use> Take(const ContainerKey& key);
+
+  bool IsUsedByPod(const std::string& pod_uid, const NicId& nic) const;
+  /// The same whatever came and went before. Cost: O(different amounts).
+  Load LoadOf(const NicId& nic) const;
+
+ private:
+  using ByAmount = std::map<double, uint64_t>;  ///< Mbit/s -> containers that use so much each
+
+  std::map<ContainerKey, Use> uses_;
+  std::map<NicId, ByAmount> loads_;  ///< of those in uses_
+};
 
 /// What a decision is made of; all of it outlives the view.
 struct View {
@@ -57,15 +80,6 @@ struct View {
   const std::vector<NicInfo>& nics;
   const NicState& state;
 };
-
-/// What the containers together use of a NIC.
-struct Load {
-  uint64_t containers = 0;
-  double mbps = 0;
-};
-
-/// The load of `nic`.
-Load LoadOf(const NicState& state, const NicId& nic);
 
 /// The declared NICs, with the interface's node, addresses and speed where they are not declared;
 /// or, when none is declared, the machine's NICs that have an address, or had one `before`. What

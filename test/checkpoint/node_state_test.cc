@@ -241,6 +241,53 @@ TEST(NodeStateTest, KnowsWithoutAWalkHowManyHaveEachClass) {
   EXPECT_GT(most, 0u);
 }
 
+TEST(NodeStateTest, KnowsWithoutAWalkWhereContainersMayRun) {
+  RandomChanges random(23);
+  NodeState state;
+  for (int i = 0; i < 300; ++i) {
+    state = state.With(random.Next());
+    CpuLists counted;
+    std::vector<NodeState::PodPtr> pods;
+    state.ForEachPod([&](const PodRecord& pod) {
+      pods.push_back(std::make_shared<const PodRecord>(pod));
+      for (const auto& [container, record] : pod.containers) {
+        for (const std::string& list : CpuListsOf(*record)) {
+          ++counted[list];
+        }
+      }
+    });
+    ASSERT_EQ(state.cpu_lists(), counted);
+    ASSERT_EQ(NodeState::Restore(pods).cpu_lists(), counted);
+  }
+  EXPECT_GT(state.cpu_lists().size(), 1u);
+}
+
+TEST(CpuListsTest, AreThoseOfTheAllocationsAndWhatTheRuntimeTook) {
+  const auto pinned = [](const std::string& cpus) {
+    return ResourceAllocation{.oci_property = std::string(kCpusetCpus), .value = cpus};
+  };
+  ContainerRecord record{.allocations = {{"cpu", pinned("0-3")}, {"memory", {.value = "0"}}}};
+  EXPECT_EQ(CpuListsOf(record), (std::set<std::string>{"", "0-3"}));
+  record.applied = {{std::string(kCpusetCpus), "2-5"}};
+  EXPECT_EQ(CpuListsOf(record), (std::set<std::string>{"0-3", "2-5"}));
+}
+
+TEST(NodeStateTest, CallsEachPodOfANameInTheOrderOfTheirAdmission) {
+  NodeState state;
+  for (const char* uid : {"z", "a", "m"}) {
+    Change change;
+    change.put_containers.push_back({{.uid = uid, .pod_namespace = "ns", .name = "pod"}, "c", {}});
+    state = state.With(std::move(change));
+  }
+  const auto uids_of = [&](const std::string& name) {
+    std::vector<std::string> uids;
+    state.ForEachPodNamed("ns", name, [&](const PodRecord& pod) { uids.push_back(pod.meta.uid); });
+    return uids;
+  };
+  EXPECT_EQ(uids_of("pod"), (std::vector<std::string>{"z", "a", "m"}));
+  EXPECT_TRUE(uids_of("other").empty());
+}
+
 TEST(PodMemoryTest, CountsTheLargestInitContainerOnlyWhereTheOthersNeedLess) {
   PodMemory memory;
   memory.Add(ContainerType::kInit, {{0, 5}, {1, 2}});

@@ -112,6 +112,14 @@ TEST_F(HandOverTest, OneThatOwnsTheSameCpusInTurnKeepsThem) {
   EXPECT_EQ(CpusOf("init"), "2-3");
 }
 
+TEST_F(HandOverTest, OneBesideThoseThatOwnTheSameCpusInTurnLeavesThem) {
+  RunOwner("2-3");
+  Run("init", "2-3", {{"cpu", test::OwnCpus("2-3")}});
+  RunShared("shared", "2-7");
+  ASSERT_TRUE(IsOk(MakeRoom()));
+  EXPECT_EQ(CpusOf("shared"), "4-7");
+}
+
 TEST_F(HandOverTest, OneThatWouldHaveNoCpuLeftGoesWhereNobodyOwnsAny) {
   RunOwner("2-3");
   Run("other", "0-1", {{"cpu", test::OwnCpus("0-1")}});

@@ -128,6 +128,18 @@ TEST_F(NicHealthTest, HoldersAreToldOfAnotherAddress) {
   EXPECT_THAT(drive.Of("pod1").annotations, IsEmpty());
 }
 
+TEST_F(NicHealthTest, HoldersThatAreRestoredAreToldOfWhatTheyDoNotKnow) {
+  Drive drive(Make(kTwo, Host({{"a", Healthy("192.0.2.1")}, {"b", Healthy("192.0.2.2")}})));
+  ASSERT_TRUE(drive.Admit(Request("pod1", "", "NIC", 1)).ok());
+  ASSERT_THAT(*drive.plugin().Reconcile(drive.grants()), IsEmpty());
+  sdk::Grants recorded = drive.grants();
+  recorded.begin()->second.allocation.annotations[kProblem] = "has no link";
+  ASSERT_TRUE(drive.plugin().Restore(recorded).ok());
+  const auto told = drive.plugin().Reconcile(recorded);
+  ASSERT_EQ(told->size(), 1u);
+  EXPECT_EQ(told->begin()->second.annotations.at(kProblem), "");
+}
+
 TEST_F(NicHealthTest, WhatChangesNothingIsNotTold) {
   const auto plugin = Make(kTwo, Host({{"a", Healthy("192.0.2.1")}, {"b", Healthy("192.0.2.2")}}));
   tell_(Host({{"a", Healthy("192.0.2.1")}, {"b", Healthy("192.0.2.2")}, {"veth1", {}}}));

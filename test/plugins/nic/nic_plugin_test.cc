@@ -3,12 +3,14 @@
 
 #include <cmath>
 #include <map>
+#include <string>
 #include <utility>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include "api/base/section.h"
+#include "plugins/nic/state.h"
 #include "test/plugins/example_machine.h"
 #include "test/plugins/plugin_driver.h"
 
@@ -233,6 +235,24 @@ TEST(NicBandwidthTest, RefusesAmountThatIsNoBandwidth) {
     EXPECT_EQ(plugin->Hints(Request("pod1", "", "NIC", amount)).status().code(),
               StatusCode::kInvalidArgument);
   }
+}
+
+TEST(NicStateTest, WhatIsTakenAwayLeavesNoRoundingBehind) {
+  const NicId eth0{.interface = "eth0"};
+  const NicId eth1{.interface = "eth1"};
+  NicState state;
+  state.Put({"pod1", "c"}, {.nic = eth0, .mbps = 0.1});
+  state.Put({"pod2", "c"}, {.nic = eth0, .mbps = 0.2});
+  state.Put({"pod3", "c"}, {.nic = eth0, .mbps = 0.3});
+  EXPECT_EQ(state.LoadOf(eth0).containers, 3u);
+  EXPECT_EQ(state.Take({"pod1", "c"}), (Use{.nic = eth0, .mbps = 0.1}));
+  EXPECT_TRUE(state.Take({"pod3", "c"}).has_value());
+  EXPECT_EQ(state.LoadOf(eth0).mbps, 0.2);
+  state.Put({"pod2", "c"}, {.nic = eth1, .mbps = 7});
+  EXPECT_EQ(state.LoadOf(eth0).containers, 0u);
+  EXPECT_EQ(state.LoadOf(eth0).mbps, 0);
+  EXPECT_EQ(state.LoadOf(eth1).mbps, 7);
+  EXPECT_FALSE(state.Take({"pod1", "c"}).has_value());
 }
 
 TEST(NicRestartTest, KeepsUsersAndTheirBandwidth) {
