@@ -1,6 +1,6 @@
-// What a real qrmd takes: memory with 1,000 containers, and the time from its start until it is
-// ready with them.
-//   footprint [--containers N] [--smoke]
+// What a real qrmd takes: memory with 1,000 and with 10,000 containers, and the time from its start
+// until it has placed one more.
+//   footprint [--smoke]
 #include <algorithm>
 #include <chrono>
 #include <cstdlib>
@@ -19,8 +19,12 @@
 namespace qrm::bench {
 namespace {
 
-constexpr double kTargetMegabytes = 40;
-constexpr double kTargetMilliseconds = 200;
+struct Targets {
+  std::size_t containers;
+  double megabytes;
+  double milliseconds;
+};
+constexpr Targets kTargets[] = {{1000, 32, 200}, {10000, 60, 250}};
 constexpr int kStarts = 7;
 /// How long qrmd rests, but for its reconciles, before its memory is read: 10 s after it attached
 /// it lists everything once more, and it gives back what it does not need every 5 s.
@@ -43,14 +47,18 @@ double MemoryOf(pid_t pid, const std::string& name) {
 class Daemon {
  public:
   Daemon(const std::string& directory, const std::string& bin_dir)
-      : node_(directory, bin_dir, PluginsIn::kDaemon, "200ms") {}
+      : node_(directory, bin_dir, PluginsIn::kDaemon, "3s") {}
 
-  /// Returns when it says that it is ready. Units: milliseconds.
-  double Start(std::size_t containers) {
+  /// Returns when it says that it is ready.
+  void Start(std::size_t containers) { node_.Start(containers); }
+  /// Until it has placed one more, which is gone then. Units: milliseconds.
+  double StartAndPlace(std::size_t containers) {
     const auto begin = std::chrono::steady_clock::now();
     node_.Start(containers);
-    return std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - begin)
-        .count();
+    node_.Run(containers, Kind::kPooled);
+    const auto took = std::chrono::steady_clock::now() - begin;
+    node_.Remove(containers);
+    return std::chrono::duration<double, std::milli>(took).count();
   }
   void Stop() { node_.Stop(); }
 
@@ -69,7 +77,8 @@ class Daemon {
 };
 
 /// The same number of containers before and after a restart.
-bool JudgeMemory(Daemon& daemon, std::size_t containers, std::chrono::seconds rest) {
+bool JudgeMemory(Daemon& daemon, const Targets& targets, std::chrono::seconds rest) {
+  const std::size_t containers = targets.containers;
   daemon.Start(0);
   const double empty = daemon.Resident();
   daemon.RunPods(containers);
@@ -87,47 +96,50 @@ bool JudgeMemory(Daemon& daemon, std::size_t containers, std::chrono::seconds re
       empty, resident, containers, anonymous, restarted, daemon.Anonymous());
   daemon.Stop();
   return Judge(fmt::format("resident memory of qrmd with {} containers", containers),
-               kTargetMegabytes, std::max(resident, restarted), "MB");
+               targets.megabytes, std::max(resident, restarted), "MB");
 }
 
-bool JudgeStarts(Daemon& daemon, std::size_t containers) {
+bool JudgeStarts(Daemon& daemon, const Targets& targets) {
   std::vector<double> starts;
   for (int i = 0; i < kStarts; ++i) {
-    starts.push_back(daemon.Start(containers));
+    starts.push_back(daemon.StartAndPlace(targets.containers));
     daemon.Stop();
   }
-  fmt::print("qrmd: ready after p50 {:.0f} ms, worst {:.0f} ms\n", Median(starts),
-             Quantile(starts, 1));
-  return Judge(fmt::format("start of qrmd until ready with {} containers, p50", containers),
-               kTargetMilliseconds, Median(starts), "ms");
+  fmt::print("qrmd: one more of {} placed after p50 {:.0f} ms, worst {:.0f} ms\n",
+             targets.containers, Median(starts), Quantile(starts, 1));
+  return Judge(fmt::format("start of qrmd until it places one more of {}, p50", targets.containers),
+               targets.milliseconds, Median(starts), "ms");
 }
 
-bool Measure(const std::string& bin_dir, std::size_t containers, std::chrono::seconds rest) {
+bool Measure(const std::string& bin_dir, const Targets& targets, std::chrono::seconds rest) {
   const BenchDir dir;
   Daemon daemon(dir.path(), bin_dir);
-  const bool small = JudgeMemory(daemon, containers, rest);
-  return JudgeStarts(daemon, containers) && small;
+  const bool small = JudgeMemory(daemon, targets, rest);
+  return JudgeStarts(daemon, targets) && small;
 }
 
 int Main(const std::vector<std::string>& words) {
-  std::size_t containers = 1000;
   bool smoke = false;
-  std::chrono::seconds rest = kRest;
   for (std::size_t i = 1; i < words.size(); ++i) {
     if (words[i] == "--smoke") {
       smoke = true;
-      containers = 20;
-      rest = {};
-    } else if (words[i] == "--containers" && i + 1 < words.size()) {
-      containers = std::stoul(words[++i]);
     } else {
-      fmt::print(stderr, "usage: footprint [--containers N] [--smoke]\n");
+      fmt::print(stderr, "usage: footprint [--smoke]\n");
       return 2;
     }
   }
   const std::filesystem::path program = std::filesystem::read_symlink("/proc/self/exe");
   const std::string bin_dir = program.parent_path().parent_path() / "bin";
-  return Measure(bin_dir, containers, rest) || smoke ? EXIT_SUCCESS : EXIT_FAILURE;
+  if (smoke) {
+    Measure(bin_dir, {.containers = 20, .megabytes = kTargets[0].megabytes, .milliseconds = 1000},
+            {});
+    return EXIT_SUCCESS;
+  }
+  bool held = true;
+  for (const Targets& targets : kTargets) {
+    held = Measure(bin_dir, targets, kRest) && held;
+  }
+  return held ? EXIT_SUCCESS : EXIT_FAILURE;
 }
 
 }  // namespace

@@ -56,6 +56,7 @@ qrm_linkable(QRM_GRPC gRPC::grpc++)
 qrm_linkable(QRM_PROTOBUF protobuf::libprotobuf)
 qrm_linkable(QRM_ABSL_STATUS absl::status)
 qrm_linkable(QRM_ABSL_STATUSOR absl::statusor)
+qrm_linkable(QRM_ABSL_SYNCHRONIZATION absl::synchronization)
 
 find_program(QRM_CCACHE ccache)
 if(QRM_CCACHE)

@@ -1,4 +1,4 @@
-// Keeps gRPC's callback threads for the life of the process.
+// Keeps gRPC's callback threads for the life of the process, and its locks cheap.
 #pragma once
 
 namespace qrm {
@@ -10,6 +10,9 @@ namespace qrm {
 /// of the queue's own threads, as the end of a call does that outlived its channel, the queue is
 /// freed under that thread and the process aborts
 /// ("assertion failed: prior > 0"). One user that never goes rules it out.
+///
+/// Of abseil's mutexes, which are gRPC's, nobody looks for cycles any more: Debian's build does so
+/// at each lock, which is for tests of gRPC itself.
 ///
 /// Threads: any.
 void KeepGrpcCallbackThreads();

@@ -1,4 +1,5 @@
-// Says which threads share a heap, and limits how much free memory the allocator keeps.
+// Says which threads share a heap, limits how much free memory the allocator keeps, and lets go of
+// what only the start needed.
 #pragma once
 
 namespace qrm::manager {
@@ -15,5 +16,11 @@ void UseHeaps(Heaps heaps);
 /// Gives the kernel back what lies free in the heaps, after work that took much more than it left.
 /// Threads: any. Cost: a walk over what is free, well under a millisecond with 1,000 containers.
 void GiveBackFreeMemory();
+
+/// Lets go of the pages of code and constants that are resident, most of which only the start has
+/// read: what is used again comes back from the page cache. Nothing while the process is traced,
+/// since a debugger's breakpoints lie in them. Threads: any. Cost: a page fault for each piece of
+/// code that runs next, some 0.2 ms in all.
+void GiveBackStartPages();
 
 }  // namespace qrm::manager

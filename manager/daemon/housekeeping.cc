@@ -12,6 +12,8 @@ namespace {
 
 constexpr std::chrono::seconds kPeriod{5};
 constexpr std::chrono::milliseconds kSoon{100};
+/// By then the start is over, and what runs then has run once.
+constexpr int kTurnAfterStart = 3;
 
 }  // namespace
 
@@ -31,6 +33,9 @@ void Housekeeping::Start() {
       return;
   }
   GiveBackFreeMemory();  // a list of all containers takes megabytes, for an instant
+  if (++turns_ == kTurnAfterStart) {
+    GiveBackStartPages();
+  }
   timer_.expires_after(kPeriod);
   timer_.async_wait([this](const boost::system::error_code& error) {
     if (!error) {

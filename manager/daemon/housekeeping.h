@@ -11,7 +11,7 @@
 namespace qrm::manager {
 
 /// Looks whether kubelet pins containers itself, places them when it does so no longer, ends the
-/// process when that can no longer be told, and gives the kernel free memory back.
+/// process when that can no longer be told, and gives the kernel back what is not needed.
 ///
 /// Threads: the I/O loop, or before it runs.
 class Housekeeping {
@@ -35,6 +35,7 @@ class Housekeeping {
   const Parts parts_;
   boost::asio::steady_timer timer_;
   boost::asio::steady_timer memory_timer_;
+  int turns_ = 0;
 };
 
 }  // namespace qrm::manager

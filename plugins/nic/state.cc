@@ -160,6 +160,25 @@ std::optional<Use> NicState::Take(const ContainerKey& key) {
   return std::move(use);
 }
 
+bool NicState::TakePod(const std::string& pod_uid) {
+  bool any = false;
+  for (auto use = uses_.lower_bound({.pod_uid = pod_uid});
+       use != uses_.end() && use->first.pod_uid == pod_uid;
+       use = uses_.lower_bound({.pod_uid = pod_uid})) {
+    Take(ContainerKey(use->first));
+    any = true;
+  }
+  return any;
+}
+
+void NicState::Merge(const NicState& more) {
+  for (const auto& [key, use] : more.uses_) {
+    if (!uses_.contains(key)) {
+      Put(key, use);
+    }
+  }
+}
+
 bool NicState::IsUsedByPod(const std::string& pod_uid, const NicId& nic) const {
   for (auto use = uses_.lower_bound({.pod_uid = pod_uid});
        use != uses_.end() && use->first.pod_uid == pod_uid; ++use) {

@@ -61,7 +61,12 @@ class NicState {
   void Put(const ContainerKey& key, Use use);
   /// `key` uses nothing. Returns what it used.
   std::optional<Use> Take(const ContainerKey& key);
+  /// No container of the pod uses anything. False if none did.
+  bool TakePod(const std::string& pod_uid);
+  /// Those of `more` that use nothing here use what they use there.
+  void Merge(const NicState& more);
 
+  const std::map<ContainerKey, Use>& uses() const { return uses_; }
   bool IsUsedByPod(const std::string& pod_uid, const NicId& nic) const;
   /// The same whatever came and went before. Cost: O(different amounts).
   Load LoadOf(const NicId& nic) const;

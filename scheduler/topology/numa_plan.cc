@@ -206,7 +206,7 @@ class Walk {
       return allocation;
     }
     QRM_ASSIGN_OR_RETURN(nic::Decision decision, nic::PlaceContainer(NicView(), request, hint));
-    holdings_.nic[request.key] = std::move(decision.use);
+    holdings_.nic.Put(request.key, std::move(decision.use));
     return std::move(decision.allocation);
   }
 
@@ -315,7 +315,7 @@ bool DropPod(const std::string& uid, NodeHoldings& held) {
   const bool had_cpus = EraseOf(uid, held.cpu.exclusive);
   const bool had_part = EraseOf(uid, held.cpu.shared);
   const bool had_memory = EraseOf(uid, held.memory);
-  const bool had_nic = EraseOf(uid, held.nic);
+  const bool had_nic = held.nic.TakePod(uid);
   return had_cpus || had_part || had_memory || had_nic;
 }
 

@@ -92,7 +92,7 @@ class NumaResource final : public ExtendedResource {
     for (const auto& [key, binding] : held_->memory) {
       dump["bound"][key.pod_uid][key.container] = ToString(memory::NodesOf(binding));
     }
-    for (const auto& [key, use] : held_->nic) {
+    for (const auto& [key, use] : held_->nic.uses()) {
       dump["nics"][key.pod_uid][key.container] = use.nic.interface;
     }
     return dump;
@@ -106,7 +106,7 @@ class NumaResource final : public ExtendedResource {
     all.cpu.exclusive.merge(more.cpu.exclusive);
     all.cpu.shared.merge(more.cpu.shared);
     all.memory.merge(more.memory);
-    all.nic.merge(more.nic);
+    all.nic.Merge(more.nic);
     Decided(std::move(all));
   }
   void Decided(NodeHoldings holdings) {

@@ -38,7 +38,7 @@ std::string BindingText(const memory::Binding& binding) {
 std::string ShapeOf(const NodeHoldings& holdings) {
   std::vector<std::string> parts;
   parts.reserve(holdings.cpu.exclusive.size() + holdings.cpu.shared.size() +
-                holdings.memory.size() + holdings.nic.size());
+                holdings.memory.size() + holdings.nic.uses().size());
   for (const auto& [key, holding] : holdings.cpu.exclusive) {
     parts.push_back(fmt::format("c {} {}", ToString(holding.cpus), TenantText(holding.tenant)));
   }
@@ -48,7 +48,7 @@ std::string ShapeOf(const NodeHoldings& holdings) {
   for (const auto& [key, binding] : holdings.memory) {
     parts.push_back("m " + BindingText(binding));
   }
-  for (const auto& [key, use] : holdings.nic) {
+  for (const auto& [key, use] : holdings.nic.uses()) {
     parts.push_back(fmt::format("n {} {} {}", use.nic.netns, use.nic.interface, use.mbps));
   }
   std::sort(parts.begin(), parts.end());

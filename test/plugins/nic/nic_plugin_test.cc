@@ -255,6 +255,30 @@ TEST(NicStateTest, WhatIsTakenAwayLeavesNoRoundingBehind) {
   EXPECT_FALSE(state.Take({"pod1", "c"}).has_value());
 }
 
+TEST(NicStateTest, APodIsTakenAwayWithAllOfItsContainers) {
+  const NicId eth0{.interface = "eth0"};
+  NicState state;
+  state.Put({"pod1", "a"}, {.nic = eth0, .mbps = 1});
+  state.Put({"pod1", "b"}, {.nic = eth0, .mbps = 1});
+  state.Put({"pod2", "a"}, {.nic = eth0, .mbps = 4});
+  EXPECT_TRUE(state.TakePod("pod1"));
+  EXPECT_FALSE(state.TakePod("pod1"));
+  EXPECT_EQ(state.LoadOf(eth0).containers, 1u);
+  EXPECT_EQ(state.LoadOf(eth0).mbps, 4);
+}
+
+TEST(NicStateTest, MergingChangesNothingForThoseWhoAreThere) {
+  const NicId eth0{.interface = "eth0"};
+  NicState more;
+  more.Put({"pod1", "a"}, {.nic = eth0, .mbps = 5});
+  more.Put({"pod2", "a"}, {.nic = eth0, .mbps = 2});
+  NicState state;
+  state.Put({"pod1", "a"}, {.nic = eth0, .mbps = 1});
+  state.Merge(more);
+  EXPECT_EQ(state.uses().size(), 2u);
+  EXPECT_EQ(state.LoadOf(eth0).mbps, 3);
+}
+
 TEST(NicRestartTest, KeepsUsersAndTheirBandwidth) {
   Drive before(Make(kBandwidth));
   ASSERT_EQ(before.Admit(Request("pod1", "", "NIC", 600))->value, "a");

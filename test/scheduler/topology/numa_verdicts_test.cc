@@ -36,7 +36,7 @@ NodeHoldings HeldBy(const std::string& uid) {
   NodeHoldings held;
   held.cpu.exclusive[{uid, "c"}] = {.cpus = {1, 2}, .tenant = {.pod_uid = uid, .role = "db"}};
   held.memory[{uid, "c"}] = {.bytes_by_node = {{0, 1 << 20}}, .tenant = {.pod_uid = uid}};
-  held.nic[{uid, "c"}] = {.nic = {.interface = "eth0"}, .mbps = 10};
+  held.nic.Put({uid, "c"}, {.nic = {.interface = "eth0"}, .mbps = 10});
   return held;
 }
 
@@ -62,7 +62,7 @@ TEST(VerdictsByHoldingsTest, AreTheSameWhoeverHoldsTheSame) {
   other.memory.begin()->second.blocks = {{.nodes = {0}, .type = "memory", .bytes = 1}};
   EXPECT_NE(verdicts.Of(other), of_one);
   other = HeldBy("u1");
-  other.nic.begin()->second.mbps = 20;
+  other.nic.Put({"u1", "c"}, {.nic = {.interface = "eth0"}, .mbps = 20});
   EXPECT_NE(verdicts.Of(other), of_one);
 }
 
