@@ -1,6 +1,7 @@
 // Sets glibc's malloc options, and returns memory to the kernel.
 #include "manager/daemon/free_memory.h"
 
+#include <bit>
 #include <cstddef>
 #include <cstdint>
 #include <fstream>
@@ -36,6 +37,11 @@ bool IsTraced() {
   return true;
 }
 
+/// The loader tells addresses as numbers.
+void* At(std::uintptr_t address) {
+  return std::bit_cast<void*>(address);
+}
+
 /// Whether the loader wrote into code, so that the file has it otherwise.
 bool HasRelocatedCode(const dl_phdr_info& object) {
   for (std::size_t i = 0; i < object.dlpi_phnum; ++i) {
@@ -43,7 +49,7 @@ bool HasRelocatedCode(const dl_phdr_info& object) {
     if (segment.p_type != PT_DYNAMIC) {
       continue;
     }
-    const auto* entry = reinterpret_cast<const ElfW(Dyn)*>(object.dlpi_addr + segment.p_vaddr);
+    const auto* entry = static_cast<const ElfW(Dyn)*>(At(object.dlpi_addr + segment.p_vaddr));
     for (; entry->d_tag != DT_NULL; ++entry) {
       if (entry->d_tag == DT_TEXTREL ||
           (entry->d_tag == DT_FLAGS && (entry->d_un.d_val & DF_TEXTREL) != 0)) {
@@ -65,7 +71,7 @@ int GiveBackPages(dl_phdr_info* object, std::size_t /*size*/, void* /*nothing*/)
       const std::uintptr_t end = begin + segment.p_memsz;
       const std::uintptr_t first = begin / page * page;
       // Fails for what is locked, which is to stay.
-      ::madvise(reinterpret_cast<void*>(first), end - first, MADV_DONTNEED);
+      ::madvise(At(first), end - first, MADV_DONTNEED);
     }
   }
   return 0;

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <optional>
 #include <string>
 #include <tuple>
 #include <utility>
@@ -152,8 +153,8 @@ StatusOr<HintList> NicHints(const View& view, const ContainerRequest& request) {
   bool may_be_far = AffinityOf(view.config, request.pod_role) == NicAffinity::kPreferred;
   for (const Candidate& candidate : candidates) {
     may_be_far = may_be_far || !candidate.nic->node;
-    if (candidate.nic->node) {
-      nodes.Add(*candidate.nic->node);
+    if (const std::optional<int>& node = candidate.nic->node; node.has_value()) {
+      nodes.Add(*node);
     }
   }
   if (candidates.empty()) {
