@@ -272,6 +272,16 @@ TEST(CpuListsTest, AreThoseOfTheAllocationsAndWhatTheRuntimeTook) {
   EXPECT_EQ(CpuListsOf(record), (std::set<std::string>{"0-3", "2-5"}));
 }
 
+TEST(NodeStateTest, NobodyRunsWhereTheLastContainerHasGone) {
+  Change put;
+  put.put_containers.push_back({{.uid = "u"}, "c", {.applied = {{"CpusetCpus", "0-3"}}}});
+  Change removal;
+  removal.remove_pods = {"u"};
+  const NodeState with = NodeState().With(std::move(put));
+  EXPECT_EQ(with.cpu_lists(), (CpuLists{{"0-3", 1}}));
+  EXPECT_TRUE(with.With(std::move(removal)).cpu_lists().empty());
+}
+
 TEST(NodeStateTest, CallsEachPodOfANameInTheOrderOfTheirAdmission) {
   NodeState state;
   for (const char* uid : {"z", "a", "m"}) {

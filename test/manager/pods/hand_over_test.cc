@@ -22,6 +22,7 @@ const ContainerKey kOwner{"uid-web", "main"};
 // that stands for cgroups.
 class HandOverTest : public testing::Test {
  protected:
+  /// `cpus` are what it took.
   void Run(const std::string& pod, const std::string& cpus, const AllocationByResource& has = {}) {
     cgroups_.Make(pod, cpus);
     live_.AddPod("uid-" + pod, "sandbox-" + pod);
@@ -118,6 +119,20 @@ TEST_F(HandOverTest, OneBesideThoseThatOwnTheSameCpusInTurnLeavesThem) {
   RunShared("shared", "2-7");
   ASSERT_TRUE(IsOk(MakeRoom()));
   EXPECT_EQ(CpusOf("shared"), "4-7");
+}
+
+TEST_F(HandOverTest, OthersLeaveWhatAnOwnerHasNotTakenYet) {
+  Run("web", "0-1", {{"cpu", test::OwnCpus("2-3")}});
+  RunShared("shared", "2-7");
+  ASSERT_TRUE(IsOk(MakeRoom()));
+  EXPECT_EQ(CpusOf("shared"), "4-7");
+}
+
+TEST_F(HandOverTest, AnOwnerOfOtherCpusLeavesThoseThatItTookBefore) {
+  RunOwner("2-3");
+  Run("other", "2-5", {{"cpu", test::OwnCpus("4-5")}});
+  ASSERT_TRUE(IsOk(MakeRoom()));
+  EXPECT_EQ(CpusOf("other"), "4-5");
 }
 
 TEST_F(HandOverTest, OneThatWouldHaveNoCpuLeftGoesWhereNobodyOwnsAny) {

@@ -140,6 +140,14 @@ TEST_F(NicHealthTest, HoldersThatAreRestoredAreToldOfWhatTheyDoNotKnow) {
   EXPECT_EQ(told->begin()->second.annotations.at(kProblem), "");
 }
 
+TEST_F(NicHealthTest, WhatHoldersWereNotGivenIsToldAgain) {
+  Drive drive(Make(kTwo, Host({{"a", Healthy("192.0.2.1")}, {"b", Healthy("192.0.2.2")}})));
+  ASSERT_TRUE(drive.Admit(Request("pod1", "", "NIC", 1)).ok());
+  tell_(Host({{"a", {.up = true}}, {"b", Healthy("192.0.2.2")}}));
+  EXPECT_EQ(drive.plugin().Reconcile(drive.grants())->size(), 1u);
+  EXPECT_EQ(drive.plugin().Reconcile(drive.grants())->size(), 1u);
+}
+
 TEST_F(NicHealthTest, WhatChangesNothingIsNotTold) {
   const auto plugin = Make(kTwo, Host({{"a", Healthy("192.0.2.1")}, {"b", Healthy("192.0.2.2")}}));
   tell_(Host({{"a", Healthy("192.0.2.1")}, {"b", Healthy("192.0.2.2")}, {"veth1", {}}}));

@@ -264,6 +264,7 @@ TEST(NicStateTest, APodIsTakenAwayWithAllOfItsContainers) {
   state.Put({"pod1", "a"}, {.nic = eth0, .mbps = 1});
   state.Put({"pod1", "b"}, {.nic = eth0, .mbps = 1});
   state.Put({"pod2", "a"}, {.nic = eth0, .mbps = 4});
+  EXPECT_EQ(state.LoadOf(eth0).mbps, 6);
   EXPECT_TRUE(state.TakePod("pod1"));
   EXPECT_FALSE(state.TakePod("pod1"));
   EXPECT_EQ(state.LoadOf(eth0).containers, 1u);
