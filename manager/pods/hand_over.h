@@ -25,9 +25,8 @@ struct NodeCpusets {
 /// answer takes no update; the next reconcile tells the runtime the same. Of those that are
 /// elsewhere by their record and by what the runtime took, no cgroup is read. Cost: O(owners of
 /// CPUs) where nobody has to leave, else O(containers), and some 0.2 ms in the kernel for each that
-/// leaves. Errors: kFailedPrecondition for a container
-/// that has nowhere to go, or that the kernel does not move; kPermissionDenied where cgroups may
-/// not be written.
+/// leaves. Errors: kFailedPrecondition for a container that has nowhere to go, or that the kernel
+/// does not move; kPermissionDenied where cgroups may not be written.
 Status MakeRoomFor(const ContainerKey& key, const NodeCpusets& node);
 
 /// Whether the container was made with CPUs that others own now. Cost: O(owners).
