@@ -6,6 +6,7 @@
 #include <utility>
 
 #include <boost/asio/steady_timer.hpp>
+#include <fmt/format.h>
 
 #include "api/base/log.h"
 #include "api/base/mutex.h"
@@ -48,7 +49,10 @@ Status CheckOptions(const NriOptions& options) {
 
 struct NriPlugin::Impl : std::enable_shared_from_this<NriPlugin::Impl> {
   Impl(boost::asio::io_context& loop, NriOptions opts, RuntimeEvents& handler)
-      : io(loop), options(std::move(opts)), events(handler), retry(loop) {}
+      : io(loop), options(std::move(opts)), events(handler), retry(loop) {
+    status.problem =
+        fmt::format("the first attempt at NRI socket \"{}\" has not ended yet", options.socket);
+  }
 
   void Connect();
   void OnSynchronized(const RuntimeInfo& runtime);

@@ -65,6 +65,13 @@ TEST_F(NriHandshakeTest, SaysWhyTheRuntimeRefusesItAndTriesAgain) {
   EXPECT_THAT(events_.log(), IsEmpty());
 }
 
+TEST_F(NriHandshakeTest, NamesTheSocketBeforeItsFirstAttemptHasEnded) {
+  boost::asio::io_context io;
+  const NriPlugin plugin(io, {.socket = "/run/nri.sock"}, events_);
+  EXPECT_THAT(plugin.GetStatus().problem,
+              AllOf(HasSubstr("/run/nri.sock"), HasSubstr("not ended yet")));
+}
+
 TEST_F(NriHandshakeTest, NeverSubscribesToAllEvents) {  // which a mask of 0 means
   Attach();
   EXPECT_NE(runtime_->subscribed_events(), 0);
