@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <optional>
+#include <set>
 #include <string>
 #include <system_error>
 #include <unordered_map>
@@ -46,13 +47,11 @@ class MayBeAmong {
   std::unordered_map<std::string, bool> known_;
 };
 
-/// Whether a container that took `applied` may have some of the CPUs in the kernel.
-bool MayHave(const ContainerRecord& record, const StringMap& applied, MayBeAmong& among) {
-  const auto took = applied.find(std::string(kCpusetCpus));
-  return took == applied.end() || among(took->second) ||
-         std::any_of(record.allocations.begin(), record.allocations.end(), [&](const auto& entry) {
-           return entry.second.oci_property == kCpusetCpus && among(entry.second.value);
-         });
+/// Whether the container may have some of the CPUs in the kernel.
+bool MayHave(const ContainerRecord& record, MayBeAmong& among) {
+  const std::set<std::string> lists = checkpoint::CpuListsOf(record);
+  return std::any_of(lists.begin(), lists.end(),
+                     [&](const std::string& list) { return among(list); });
 }
 
 /// Whether anybody but those who own some of `cpus` may have some. Cost: O(different lists +
@@ -127,7 +126,7 @@ Status MakeRoomFor(const ContainerKey& key, const NodeCpusets& node) {
   Status room;
   node.state.ForEachPod([&](const checkpoint::PodRecord& pod) {
     for (const auto& [name, has] : pod.containers) {
-      if (room.ok() && MayHave(*has, has->applied, among) && !OwnsSomeOf(*has, cpus)) {
+      if (room.ok() && MayHave(*has, among) && !OwnsSomeOf(*has, cpus)) {
         room = Leave({pod.meta.uid, name}, cpus, node);
       }
     }
@@ -141,8 +140,8 @@ bool MayRunOnOwned(const ContainerKey& key, const NodeCpusets& node) {
   MayBeAmong among(owned);
   return !owned.Empty() && node.read &&
          (record == nullptr ||
-          MayHave(*record, record->AppliedTo(node.live.Find(key).value_or(LiveContainer()).id),
-                  among));
+          record->applied_to != node.live.Find(key).value_or(LiveContainer()).id ||
+          MayHave(*record, among));
 }
 
 Status LeaveOwned(const ContainerKey& key, const NodeCpusets& node) {

@@ -9,8 +9,8 @@
 namespace qrm::manager {
 namespace {
 
-/// A line of /proc/self/status. Units: kB.
-long ResidentOf(const std::string& name) {
+/// The number in a line of /proc/self/status.
+long StatusOf(const std::string& name) {
   std::ifstream file("/proc/self/status");
   std::string word;
   while (file >> word) {
@@ -24,10 +24,13 @@ long ResidentOf(const std::string& name) {
 }
 
 TEST(FreeMemoryTest, CodeIsNoLongerResidentAndRunsAgain) {
-  const long before = ResidentOf("RssFile");
+  if (StatusOf("TracerPid") != 0) {
+    GTEST_SKIP() << "a debugger's breakpoints keep the pages; run the test without it";
+  }
+  const long before = StatusOf("RssFile");
   ASSERT_GT(before, 0);
   GiveBackStartPages();
-  EXPECT_LT(ResidentOf("RssFile"), before);
+  EXPECT_LT(StatusOf("RssFile"), before);
 }
 
 }  // namespace
