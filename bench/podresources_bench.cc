@@ -217,11 +217,11 @@ class ListOverSocket {
   const Machine machine_ = test::SampleMachine();
   manager::Metrics metrics_;
   manager::PodResourcesServer server_{
-      snapshots_,
-      plugins_,
-      machine_,
-      metrics_.pod_resources,
-      [] { return true; },
+      {.snapshots = snapshots_,
+       .plugins = plugins_,
+       .machine = machine_,
+       .metrics = metrics_.pod_resources,
+       .restored = [] { return true; }},
       {.socket = path_, .kubelet_socket = "", .qps = 1'000'000, .burst = 1'000'000}};
 };
 

@@ -69,21 +69,19 @@ std::string KubeletSocketOf(const PodResourcesOptions& options) {
 }  // namespace
 
 struct PodResourcesServer::Impl {
-  Impl(const Snapshots& state_snapshots, Plugins& plugins, const Machine& node_machine,
-       PodResourcesMetrics& server_metrics, std::function<bool()> is_restored,
-       PodResourcesOptions server_options)
-      : snapshots(state_snapshots),
-        machine(node_machine),
-        metrics(server_metrics),
-        restored(std::move(is_restored)),
+  Impl(Parts parts, PodResourcesOptions server_options)
+      : snapshots(parts.snapshots),
+        machine(parts.machine),
+        metrics(parts.metrics),
+        restored(std::move(parts.restored)),
         options(std::move(server_options)),
         annotations(options.annotations.begin(), options.annotations.end()),
-        list(std::make_shared<ListCache>(node_machine, annotations)),
-        asker(plugins, server_metrics.placement_errors_total, options.plugin_timeout,
+        list(std::make_shared<ListCache>(machine, annotations)),
+        asker(parts.plugins, metrics.placement_errors_total, options.plugin_timeout,
               ToCache(list, options.plugin_retry)),
-        allocatable(plugins, server_metrics.allocatable_errors_total),
+        allocatable(parts.plugins, metrics.allocatable_errors_total),
         kubelet({.socket_path = KubeletSocketOf(options), .timeout = options.kubelet_timeout},
-                server_metrics.kubelet_errors_total),
+                metrics.kubelet_errors_total),
         limiter(options.qps, options.burst),
         rejections(kFloodFactor * options.qps, 2 * kFloodFactor * options.qps),
         v1(*this),
@@ -267,11 +265,8 @@ struct PodResourcesServer::Impl {
   UnixServer server;
 };
 
-PodResourcesServer::PodResourcesServer(const Snapshots& snapshots, Plugins& plugins,
-                                       const Machine& machine, PodResourcesMetrics& metrics,
-                                       std::function<bool()> restored, PodResourcesOptions options)
-    : impl_(std::make_unique<Impl>(snapshots, plugins, machine, metrics, std::move(restored),
-                                   std::move(options))) {}
+PodResourcesServer::PodResourcesServer(Parts parts, PodResourcesOptions options)
+    : impl_(std::make_unique<Impl>(std::move(parts), std::move(options))) {}
 
 PodResourcesServer::~PodResourcesServer() = default;
 

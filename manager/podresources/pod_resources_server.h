@@ -21,11 +21,16 @@ struct PodResourcesMetrics;
 /// Threads: Start and Stop from one thread, the others from any.
 class PodResourcesServer {
  public:
-  /// The references outlive the server. `restored` tells, from any thread, whether the state is
-  /// complete; until then calls get kFailedPrecondition.
-  PodResourcesServer(const Snapshots& snapshots, Plugins& plugins, const Machine& machine,
-                     PodResourcesMetrics& metrics, std::function<bool()> restored,
-                     PodResourcesOptions options = {});
+  /// The references outlive the server.
+  struct Parts {
+    const Snapshots& snapshots;
+    Plugins& plugins;
+    const Machine& machine;
+    PodResourcesMetrics& metrics;
+    /// Whether the state is complete, from any thread; until then calls get kFailedPrecondition.
+    std::function<bool()> restored;
+  };
+  explicit PodResourcesServer(Parts parts, PodResourcesOptions options = {});
   ~PodResourcesServer();
   PodResourcesServer(const PodResourcesServer&) = delete;
   PodResourcesServer& operator=(const PodResourcesServer&) = delete;

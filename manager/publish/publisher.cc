@@ -219,15 +219,14 @@ std::optional<std::string> Publisher::Impl::ConfigText() {
 }
 
 void Publisher::Impl::Settle() {
-  if (!connection.has_value() || !wishes.has_value() || !wanted_topology.has_value() ||
-      node.object().is_null()) {
+  if (!connection.has_value() || !wishes.has_value() || node.object().is_null()) {
     return;
   }
   const auto now = steady_clock::now();
   if (WritesNode()) {
     SettleNode(connection->client, *wishes, now);
   }
-  if (options.Has(kPublishTopology) && topology.known()) {
+  if (wanted_topology.has_value() && options.Has(kPublishTopology) && topology.known()) {
     SettleTopology(connection->client, *wanted_topology, now);
   }
 }

@@ -192,12 +192,16 @@ StatusOr<std::string> RdtClasses::DirectoryOf(const sdk::ClassTarget& target) co
 Status RdtClasses::MoveTo(const std::string& directory, const std::string& class_name) {
   QRM_ASSIGN_OR_RETURN(const std::string group, GroupOfClass(class_name));
   Status moved = MoveAll(resctrl_, directory, group);
-  if (moved.code() != StatusCode::kUnavailable || !config_.has_value()) {
+  if (moved.code() != StatusCode::kUnavailable) {
+    return moved;
+  }
+  const std::optional<RdtConfig> config = config_;
+  if (!config.has_value()) {
     return moved;
   }
   // Somebody may have removed the group in the middle.
   QRM_RETURN_IF_ERROR(FindResctrl());
-  QRM_RETURN_IF_ERROR(Take(RdtConfig(*config_)));
+  QRM_RETURN_IF_ERROR(Take(*config));
   return MoveAll(resctrl_, directory, group);
 }
 

@@ -40,7 +40,11 @@ class PodResourcesServerTest : public testing::Test {
       options.kubelet_socket.clear();  // a kubelet of this machine is none of the test's
     }
     server_ = std::make_unique<PodResourcesServer>(
-        snapshots_, plugins_, machine_, metrics_.pod_resources, [this] { return restored_.load(); },
+        PodResourcesServer::Parts{.snapshots = snapshots_,
+                                  .plugins = plugins_,
+                                  .machine = machine_,
+                                  .metrics = metrics_.pod_resources,
+                                  .restored = [this] { return restored_.load(); }},
         options);
     const Status started = server_->Start();
     ASSERT_TRUE(started.ok()) << started;
