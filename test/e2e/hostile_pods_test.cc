@@ -23,6 +23,7 @@
 #include "test/soak/process_use.h"
 #include "test/support/before_others.h"
 #include "test/support/is_ok.h"
+#include "test/support/rounds.h"
 #include "test/support/scripted_kubelet.h"
 #include "test/support/stall_meter.h"
 #include "test/support/temp_dir.h"
@@ -305,7 +306,8 @@ struct Use {
 
 class ManyHostilePodsTest : private BeforeOthers, public HostilePodsTest {
  protected:
-  static constexpr int kPods = 5000;
+  static constexpr int kAllPods = 5000;
+  static constexpr int kPods = Rounds(kAllPods);
   static constexpr int kAttackers = 4;
   static constexpr std::size_t kAtOnce = 5;  // of each attacker's pods
   static constexpr int kHonestEvery = 10;
@@ -374,6 +376,9 @@ TEST_F(ManyHostilePodsTest, KeepNobodyWaitingAndFillNothing) {
     AttackAll();
     took = Waited();
     ASSERT_THAT(took, SizeIs(Ge(kPods / kHonestEvery)));
+    if (kPods < kAllPods) {
+      return;  // sanitized, where time and memory are not qrmd's own
+    }
   }
   const auto within = [&](std::size_t percent) { return took[(took.size() - 1) * percent / 100]; };
   EXPECT_LE(took.back().count(), kSoon.count()) << "ms";

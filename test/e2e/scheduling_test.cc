@@ -164,6 +164,9 @@ TEST_F(SchedulingTest, ThreadsInRealTimeShareNoHeapWithOthers) {
 }
 
 TEST_F(SchedulingTest, OrdinaryThreadsShareOneHeap) {
+  if (kSanitized) {
+    GTEST_SKIP() << "sanitizers have heaps of their own";
+  }
   Start({});
   EXPECT_EQ(MoreHeaps(), 0);
 }
