@@ -2,7 +2,6 @@
 #include "test/e2e/node.h"
 
 #include <algorithm>
-#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <string_view>
@@ -10,6 +9,7 @@
 
 #include <grpcpp/grpcpp.h>
 
+#include "api/base/number.h"
 #include "api/proto/podresources/v1/api.grpc.pb.h"
 #include "api/proto/qrm/v1/control.grpc.pb.h"
 #include "test/support/await.h"
@@ -101,7 +101,8 @@ int Node::PortOf(std::string_view field) const {
   int port = 0;
   for (std::string line; std::getline(log, line);) {
     if (const std::size_t at = line.find(field); at != std::string::npos) {
-      port = std::atoi(line.c_str() + at + field.size());
+      const std::string_view rest = std::string_view(line).substr(at + field.size());
+      port = ParseNumber<int>(rest.substr(0, rest.find(' '))).value_or(0);
     }
   }
   return port;
