@@ -23,6 +23,7 @@ Machine Nodes(int count) {
 
 HintList Preferred(const std::vector<NumaMask>& masks) {
   std::vector<TopologyHint> hints;
+  hints.reserve(masks.size());
   for (const NumaMask& mask : masks) {
     hints.push_back({.nodes = mask, .preferred = true});
   }
