@@ -222,12 +222,13 @@ void Publisher::Impl::Settle() {
   if (!connection.has_value() || !wishes.has_value() || node.object().is_null()) {
     return;
   }
+  cluster::ApiClient& client = connection->client;
   const auto now = steady_clock::now();
   if (WritesNode()) {
-    SettleNode(connection->client, *wishes, now);
+    SettleNode(client, *wishes, now);
   }
   if (wanted_topology.has_value() && options.Has(kPublishTopology) && topology.known()) {
-    SettleTopology(connection->client, *wanted_topology, now);
+    SettleTopology(client, *wanted_topology, now);
   }
 }
 

@@ -15,7 +15,7 @@ namespace {
 std::atomic<long>& Left() {
   static std::atomic<long> left = [] {
     const char* text = std::getenv("QRM_DIE_AT_WRITE");
-    return text == nullptr ? -1L : std::atol(text);
+    return text == nullptr ? -1L : std::strtol(text, nullptr, 10);
   }();
   return left;
 }

@@ -109,10 +109,10 @@ TEST_F(OneTruthTest, CpusOfImportedContainersBelongToThem) {
   runtime_.RunPodUnseen(Pod("imported", 3));
   fs::create_directories(qrmd_state_);
   const std::string qrmctl = fs::canonical("/proc/self/exe").parent_path() / "qrmctl";
-  ASSERT_EQ(std::system((qrmctl + " checkpoint import --state-dir " + qrmd_state_ + " " +
-                         (dir_ / "peer.json") + " >/dev/null")
-                            .c_str()),
-            0);
+  ChildProcess importing(
+      {qrmctl, "checkpoint", "import", "--state-dir", qrmd_state_, dir_ / "peer.json"},
+      dir_ / "import.txt");
+  ASSERT_EQ(importing.Wait(), 0) << importing.Output();
   Start("cpu,memory");
   ASSERT_TRUE(IsOk(runtime_.RunPod(Pod("first", 3))));
   EXPECT_FALSE(CpusOf("first").Intersects(CpuSet{0, 1, 2})) << ToString(CpusOf("first"));

@@ -1,5 +1,4 @@
 // How the kernel schedules the daemon's threads.
-#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <functional>
@@ -15,6 +14,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "api/base/number.h"
 #include "manager/daemon/priority.h"
 #include "test/e2e/node.h"
 #include "test/e2e/simulated_runtime.h"
@@ -101,7 +101,7 @@ class SchedulingTest : public testing::Test {
     std::map<int, int> threads;
     const std::string tasks = "/proc/" + std::to_string(node_->daemon_pid()) + "/task";
     for (const auto& task : std::filesystem::directory_iterator(tasks)) {
-      ++threads[value_of(std::atoi(task.path().filename().c_str()))];
+      ++threads[value_of(ParseNumber<pid_t>(task.path().filename().string()).value_or(0))];
     }
     return threads;
   }

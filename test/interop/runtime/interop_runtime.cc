@@ -101,6 +101,7 @@ StatusOr<ordered_json> TryToObey(SimulatedRuntime& runtime, const std::string& l
 }  // namespace
 }  // namespace qrm::test
 
+// NOLINTNEXTLINE(bugprone-exception-escape): what fails here shall end the program.
 int main(int argc, char** argv) {
   if (argc != 2) {
     std::cerr << "interop_runtime: no directory given; try: interop_runtime /tmp/node\n";

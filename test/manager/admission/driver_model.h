@@ -57,15 +57,17 @@ class RandomDriver final : public sdk::ComputeDriver {
   explicit RandomDriver(Random& random) : random_(random) {}
 
   StatusOr<sdk::ComputeGrant> Admit(const sdk::ComputeRequest& request) override {
-    asked_ = {.offered = request.available, .near = request.hint.nodes};
+    Asked& asked =
+        asked_.emplace(Asked{.offered = request.available, .near = request.hint.nodes, .gave = {}});
     if (Pick(random_, 0, 9) == 0) {
       return Errorf(StatusCode::kFailedPrecondition, "not today");
     }
-    asked_->gave = Choose(request);
-    holds_[request.key] = asked_->gave;
-    sdk::ComputeGrant grant{.parts = {asked_->gave.own}};
-    if (asked_->gave.shared.has_value()) {
-      grant.parts.push_back(*asked_->gave.shared);
+    const Given gave = Choose(request);
+    asked.gave = gave;
+    holds_[request.key] = gave;
+    sdk::ComputeGrant grant{.parts = {gave.own}};
+    if (gave.shared.has_value()) {
+      grant.parts.push_back(*gave.shared);
     }
     return grant;
   }
