@@ -64,6 +64,14 @@ StatusOr<StepKind> ParseKind(std::string_view name) {
   return row->kind;
 }
 
+constexpr uint32_t SumOfWeights() {
+  uint32_t sum = 0;
+  for (const Row& row : kRows) {
+    sum += row.weight;
+  }
+  return sum;
+}
+
 }  // namespace
 
 std::string_view ToString(StepKind kind) {
@@ -103,12 +111,9 @@ StatusOr<std::set<StepKind>> ParseKinds(std::string_view text) {
 }
 
 Step DrawStep(std::mt19937& random, const std::set<StepKind>& without) {
-  uint32_t sum = 0;
-  for (const Row& row : kRows) {
-    sum += row.weight;
-  }
+  constexpr uint32_t kSum = SumOfWeights();
   for (;;) {
-    uint32_t place = static_cast<uint32_t>(random()) % sum;
+    uint32_t place = static_cast<uint32_t>(random()) % kSum;
     const auto* row = kRows.begin();
     for (; place >= row->weight; ++row) {
       place -= row->weight;

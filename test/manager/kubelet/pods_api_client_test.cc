@@ -2,7 +2,7 @@
 #include "manager/kubelet/pods_api_client.h"
 
 #include <future>
-#include <optional>
+#include <memory>
 #include <utility>
 
 #include <gmock/gmock.h>
@@ -43,12 +43,12 @@ RuntimeContainer Container() {
 class PodsApiTest : public testing::Test {
  protected:
   PodsApiTest() { client_.Start(); }
-  ~PodsApiTest() override {
+  void TearDown() override {
     loop_.Run([this] { client_.Stop(); });
     loop_.Stop();
   }
 
-  void StartKubelet() { kubelet_.emplace(socket_); }
+  void StartKubelet() { kubelet_ = std::make_unique<ScriptedKubelet>(socket_); }
   void StartWith(const std::string& name, const std::string& cpus) {
     StartKubelet();
     kubelet_->Put("uid-" + name, PodMessage("uid-" + name, name, cpus));
@@ -77,7 +77,7 @@ class PodsApiTest : public testing::Test {
 
   const test::TempDir dir_;
   const std::string socket_ = dir_ / "pods-api.sock";
-  std::optional<ScriptedKubelet> kubelet_;
+  std::unique_ptr<ScriptedKubelet> kubelet_;
   test::LoopThread loop_;
   PodsApiClient client_{loop_.io(),
                         {.socket = socket_,

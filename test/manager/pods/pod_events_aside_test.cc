@@ -39,10 +39,10 @@ TEST_F(PodEventsAsideTest, ObservedContainersAreAdmittedOnceAndPinned) {
 TEST_F(PodEventsAsideTest, ObservedContainerIsPlacedAtItsCreationAndPinnedAtItsStart) {
   Observe({{Pod("web")}, {Container("web", "id1", RuntimeContainerState::kCreated)}, {}});
   EXPECT_TRUE(Known("web"));
-  EXPECT_FALSE(live_.Find(Key("web"))->started) << "it gets no update yet";
+  EXPECT_FALSE(Live("web").started) << "it gets no update yet";
   const std::size_t before = Reconciles();
   Observe({{Pod("web")}, {Container("web", "id1")}, {}});
-  EXPECT_TRUE(live_.Find(Key("web"))->started);
+  EXPECT_TRUE(Live("web").started);
   EXPECT_EQ(Reconciles(), before + 1);
 }
 
@@ -51,7 +51,7 @@ TEST_F(PodEventsAsideTest, OfTwoObservedContainersWithOneNameTheRunningOneCounts
                                           Container("web", "runs")};
   for (int order = 0; order < 2; ++order) {
     Observe({{Pod("web")}, listed, {}});
-    EXPECT_EQ(live_.Find(Key("web"))->id, "runs");
+    EXPECT_EQ(Live("web").id, "runs");
     std::reverse(listed.begin(), listed.end());
   }
   Observe({{Pod("web")}, {listed[0], listed[0]}, {}});
@@ -69,7 +69,7 @@ TEST_F(PodEventsAsideTest, RestartedContainerIsPinnedAgain) {
   ASSERT_TRUE(Create(Pod("web"), Container("web", "id1")).ok());
   Observe({{Pod("web")}, {Container("web", "id2")}, {}});
   EXPECT_THAT(state_.Load()->Find(Key("web"))->applied, IsEmpty());
-  EXPECT_EQ(live_.Find(Key("web"))->id, "id2");
+  EXPECT_EQ(Live("web").id, "id2");
   EXPECT_EQ(Reconciles(), 1U);
 }
 

@@ -23,6 +23,7 @@ using manager::CgroupEstimate;
 using manager::ContainerAdjustment;
 using manager::ContainerUpdate;
 using manager::LinuxResources;
+using manager::LiveContainer;
 using manager::LiveContainers;
 using manager::PodEvents;
 using manager::Releaser;
@@ -107,6 +108,10 @@ class PodEventsFixture : public testing::Test {
     return updates;
   }
   bool Known(const std::string& pod) { return state_.Load()->Find(Key(pod)) != nullptr; }
+  /// What is known of the pod's container; nothing of one that is not there.
+  LiveContainer Live(const std::string& pod) const {
+    return live_.Find(Key(pod)).value_or(LiveContainer());
+  }
   /// How often the reconciler was triggered so far.
   std::size_t Reconciles() {
     reconcile_io_.restart();

@@ -70,13 +70,13 @@ TEST_F(PodEventsOrderTest, ARestartedContainersOldIdIsHeardLast) {
   ASSERT_TRUE(Create(Pod("web"), Container("web", "old")).ok());
   ASSERT_TRUE(Create(Pod("web"), Container("web", "new")).ok());
   events_.OnContainerStarted(Pod("web"), Container("web", "old"));
-  EXPECT_FALSE(live_.Find(Key("web"))->started) << "only the old one has";
+  EXPECT_FALSE(Live("web").started) << "only the old one has";
   events_.OnContainerStarted(Pod("web"), Container("web", "new"));
   events_.OnContainerStopped(Pod("web"), Container("web", "old"));
   events_.OnContainerRemoved(Pod("web"), Container("web", "old"));
   test::Settle(state_);
-  EXPECT_EQ(live_.Find(Key("web"))->id, "new");
-  EXPECT_TRUE(live_.Find(Key("web"))->started);
+  EXPECT_EQ(Live("web").id, "new");
+  EXPECT_TRUE(Live("web").started);
   EXPECT_TRUE(Known("web"));
 }
 
@@ -119,7 +119,7 @@ TEST_F(PodEventsOrderTest, OfTwoContainersWithOneNameTheRunningOneCounts) {
       Container("web", "runs", RuntimeContainerState::kRunning)};
   for (int order = 0; order < 2; ++order) {
     Synchronize({Pod("web")}, listed);
-    EXPECT_EQ(live_.Find(Key("web"))->id, "runs");
+    EXPECT_EQ(Live("web").id, "runs");
     EXPECT_TRUE(Known("web"));
     std::reverse(listed.begin(), listed.end());
   }

@@ -26,7 +26,7 @@ class SpecSource final : public DemandSource {
  public:
   void Find(const RuntimePod& pod, const RuntimeContainer& container, Deadline /*deadline*/,
             Found found) override {
-    const ContainerDemand estimate = *estimate_.Estimate(pod, container);
+    const ContainerDemand estimate = estimate_.Estimate(pod, container).value_or(ContainerDemand());
     PodManifest manifest{.uid = pod.uid, .pod_namespace = pod.pod_namespace, .name = pod.name};
     manifest.init_containers = {{.name = "setup"}};
     manifest.containers = {
@@ -136,7 +136,8 @@ TEST_F(PodEventsSpecTest, AdmitsNoPodThatWasRemovedWhileItsSpecWasLookedFor) {
   test::Settle(state_);
   EXPECT_FALSE(Has("main")) << "nobody would ever remove it";
   ASSERT_TRUE(answered.has_value());
-  EXPECT_THAT(MessageOf(*answered), HasSubstr("default/web: the pod was removed"));
+  EXPECT_THAT(MessageOf(answered.value_or(OkStatus())),
+              HasSubstr("default/web: the pod was removed"));
 }
 
 TEST_F(PodEventsSpecTest, AdoptsAContainerWhenItsSpecIsFoundAndAdmitsOthersMeanwhile) {

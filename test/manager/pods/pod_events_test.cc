@@ -14,7 +14,6 @@ using test::Pod;
 using testing::Contains;
 using testing::HasSubstr;
 using testing::IsEmpty;
-using testing::Not;
 
 class PodEventsTest : public test::PodEventsFixture {};
 
@@ -22,8 +21,8 @@ TEST_F(PodEventsTest, AnswersACreationWithWhatThePluginsGave) {
   const auto adjustment = Create(Pod("web"), Container("web", "id1"));
   ASSERT_TRUE(adjustment.ok()) << adjustment.status();
   EXPECT_EQ(adjustment->resources.cpuset_cpus, "0-1");
-  EXPECT_EQ(live_.Find(Key("web"))->id, "id1");
-  EXPECT_FALSE(live_.Find(Key("web"))->started);
+  EXPECT_EQ(Live("web").id, "id1");
+  EXPECT_FALSE(Live("web").started);
 }
 
 TEST_F(PodEventsTest, RefusesACreationWithThePluginsSentence) {
@@ -61,10 +60,11 @@ TEST_F(PodEventsTest, GivesARestartedContainerTheSameUnderItsNewId) {
   ASSERT_TRUE(Create(Pod("web"), Container("web", "id1")).ok());
   plugins_.ForgetCalls();
   const auto again = Create(Pod("web"), Container("web", "id2"));
+  ASSERT_TRUE(again.ok()) << again.status();
   EXPECT_EQ(again->resources.cpuset_cpus, "0-1");
   EXPECT_THAT(plugins_.calls(), IsEmpty());
   events_.OnContainerRemoved(Pod("web"), Container("web", "id1"));
-  EXPECT_EQ(live_.Find(Key("web"))->id, "id2");
+  EXPECT_EQ(Live("web").id, "id2");
 }
 
 TEST_F(PodEventsTest, FreesAPodOnlyWithItsLastSandbox) {
@@ -100,7 +100,7 @@ TEST_F(PodEventsTest, AdmitsContainersThatStartedWithoutUsAndHasThemPinned) {
   Synchronize({Pod("web")}, {Container("web", "id1")});
   ASSERT_TRUE(Known("web"));
   EXPECT_THAT(state_.Load()->Find(Key("web"))->applied, IsEmpty());
-  EXPECT_TRUE(live_.Find(Key("web"))->started);
+  EXPECT_TRUE(Live("web").started);
   EXPECT_GE(Reconciles(), 1U);
 }
 
@@ -167,7 +167,7 @@ TEST_F(PodEventsTest, ReconcilesAContainerWhoseValuesChangedBeforeItStarted) {
   ASSERT_TRUE(Create(Pod("web"), Container("web", "id1")).ok());
   events_.OnContainerStarted(Pod("web"), Container("web", "id1"));
   EXPECT_EQ(Reconciles(), 0U);
-  EXPECT_TRUE(live_.Find(Key("web"))->started);
+  EXPECT_TRUE(Live("web").started);
   test::RunOn(state_, [this] {
     checkpoint::ContainerRecord record = *state_.Load()->Find(Key("web"));
     record.allocations.at("cpu").value = "2-3";
@@ -181,7 +181,7 @@ TEST_F(PodEventsTest, ReconcilesAContainerWhoseValuesChangedBeforeItStarted) {
 
 TEST_F(PodEventsTest, KnowsAContainerFromItsStartOn) {
   events_.OnContainerStarted(Pod("web"), Container("web", "id1"));
-  EXPECT_TRUE(live_.Find(Key("web"))->started);
+  EXPECT_TRUE(Live("web").started);
 }
 
 TEST_F(PodEventsTest, ForgetsTheIdsOfContainersThatEnded) {

@@ -29,7 +29,8 @@ using testing::IsEmpty;
 
 class RuntimeFollowerTest : public PodEventsFixture {
  protected:
-  ~RuntimeFollowerTest() override {
+  void TearDown() override {
+    PodEventsFixture::TearDown();
     loop_.Run([this] { follower_->Stop(); });
     state_.Stop();  // what is posted uses the follower
     loop_.Stop();

@@ -29,7 +29,7 @@ constexpr std::chrono::seconds kLimit{2};
 class PluginProcessTest : public testing::TestWithParam<std::string> {
  protected:
   PluginProcessTest() { StartRegistry(); }
-  ~PluginProcessTest() override { StopRegistry(); }
+  void TearDown() override { StopRegistry(); }
 
   void StartRegistry() {
     RegistryOptions options;
@@ -48,16 +48,14 @@ class PluginProcessTest : public testing::TestWithParam<std::string> {
   std::unique_ptr<ChildProcess> StartPlugin() {
     const bool direct = GetParam() == "--registration-dir";
     return std::make_unique<ChildProcess>(
-        std::vector<std::string>{QRM_BIN "/test_counting_plugin", GetParam(),
+        std::vector<std::string>{std::string(QRM_BIN) + "/test_counting_plugin", GetParam(),
                                  dir_ / (direct ? "direct" : "watched"), "--state-dir",
                                  dir_ / "state"},
         dir_ / "plugin.log");
   }
 
-  bool IsLive() const {
-    const auto info = registry_->plugins().Find("cpu");
-    return info.has_value() && info->live;
-  }
+  PluginInfo Info() const { return registry_->plugins().Find("cpu").value_or(PluginInfo()); }
+  bool IsLive() const { return Info().live; }
 
   StatusOr<AllocationByResource> Allocate(std::chrono::milliseconds budget = kLimit) {
     ContainerRequest request;
@@ -119,11 +117,11 @@ TEST_P(PluginProcessTest, FrozenPluginCostsItsDeadlineAndRecovers) {
   const Status late = Allocate(std::chrono::milliseconds(200)).status();
   EXPECT_LT(std::chrono::steady_clock::now() - begun, kLimit);
   EXPECT_EQ(late.code(), StatusCode::kDeadlineExceeded);
-  EXPECT_THAT(registry_->plugins().Find("cpu")->problem, HasSubstr("suspect"));
+  EXPECT_THAT(Info().problem, HasSubstr("suspect"));
 
   plugin->Signal(SIGCONT);
   EXPECT_TRUE(Allocate().ok());
-  EXPECT_EQ(registry_->plugins().Find("cpu")->problem, "");
+  EXPECT_EQ(Info().problem, "");
 }
 
 INSTANTIATE_TEST_SUITE_P(Paths, PluginProcessTest,

@@ -23,6 +23,7 @@ using testing::HasSubstr;
 /// Leaves a socket's file at `path`, as a plugin does that was killed.
 void MakeSocketFile(const std::string& path) {
   const int fd = ::socket(AF_UNIX, SOCK_STREAM, 0);
+  QRM_CHECK(fd >= 0);
   sockaddr_un address{.sun_family = AF_UNIX, .sun_path = {}};
   path.copy(address.sun_path, sizeof(address.sun_path) - 1);
   QRM_CHECK(::bind(fd, reinterpret_cast<sockaddr*>(&address), sizeof(address)) == 0);

@@ -20,6 +20,7 @@
 #include <grpcpp/grpcpp.h>
 #include <gtest/gtest.h>
 
+#include "api/base/check.h"
 #include "api/proto/resourceplugin/v1alpha1/api.grpc.pb.h"
 #include "test/support/await.h"
 #include "test/support/loop_thread.h"
@@ -111,7 +112,7 @@ PluginScript ScriptFor(const std::string& resource) {
 /// A socket file that nobody listens behind.
 void BindAndLeave(const std::string& path) {
   const int fd = ::socket(AF_UNIX, SOCK_STREAM, 0);
-  ASSERT_GE(fd, 0);
+  QRM_CHECK(fd >= 0);
   sockaddr_un address{.sun_family = AF_UNIX, .sun_path = {}};
   path.copy(address.sun_path, sizeof(address.sun_path) - 1);
   EXPECT_EQ(::bind(fd, reinterpret_cast<sockaddr*>(&address), sizeof(address)), 0);

@@ -21,6 +21,7 @@ const PeerTable::Time kStart{seconds(1000)};
 /// Connected sockets, whose ends of our side stand in `fds`.
 class Sockets {
  public:
+  Sockets() = default;
   ~Sockets() {
     for (const int fd : fds) {
       close(fd);
@@ -29,6 +30,8 @@ class Sockets {
       close(fd);
     }
   }
+  Sockets(const Sockets&) = delete;
+  Sockets& operator=(const Sockets&) = delete;
   int Make() {
     std::array<int, 2> pair{};
     EXPECT_EQ(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair.data()), 0);

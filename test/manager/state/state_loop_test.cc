@@ -165,9 +165,9 @@ TEST(LiveContainersTest, KnowsTheLatestIdOfAContainer) {
   live.Add(key, {.id = "1", .pod_id = "sandbox"});
   live.Add(key, {.id = "2", .pod_id = "sandbox"});
   live.MarkStarted(key, "1");
-  EXPECT_FALSE(live.Find(key)->started);
+  EXPECT_FALSE(live.Find(key).value_or(LiveContainer()).started);
   live.Remove(key, "1");
-  EXPECT_EQ(live.Find(key)->id, "2");
+  EXPECT_EQ(live.Find(key).value_or(LiveContainer()).id, "2");
   live.Remove(key, "2");
   EXPECT_FALSE(live.Find(key).has_value());
 }

@@ -13,8 +13,6 @@
 namespace qrm::manager {
 namespace {
 
-using test::NriContainer;
-using test::NriPod;
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
 using ::testing::IsEmpty;

@@ -17,7 +17,6 @@ namespace {
 
 using std::chrono::milliseconds;
 using test::Await;
-using test::NriContainer;
 using test::NriPod;
 using test::ScriptedRuntimeOptions;
 using ::testing::ElementsAre;
