@@ -16,6 +16,7 @@ TEST(FlatnessTest, TakesWhatStaysWithinTheTolerance) {
 
 TEST(FlatnessTest, RefusesSteadyGrowth) {
   std::vector<double> values;
+  values.reserve(26);
   for (int minute = 0; minute < 26; ++minute) {
     values.push_back(100 + minute);
   }

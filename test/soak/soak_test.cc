@@ -128,7 +128,7 @@ class Soak {
 
   Status RunPod() {
     const PodSpec pod = NextPod();
-    const Status admitted = runtime_.RunPod(pod);
+    Status admitted = runtime_.RunPod(pod);
     if (admitted.code() == StatusCode::kUnavailable && !node_.DaemonRuns()) {
       return admitted;
     }
@@ -139,7 +139,7 @@ class Soak {
     if (admitted.ok()) {
       running_.push_back(pod.name);
     } else {
-      std::cout << "refused: " << MessageOf(admitted) << std::endl;
+      std::cout << "refused: " << MessageOf(admitted) << '\n' << std::flush;
     }
     return OkStatus();
   }
@@ -167,7 +167,7 @@ class Soak {
     for (const Column& column : kColumns) {
       std::cout << fmt::format("{:>13}", column.name);
     }
-    std::cout << std::endl;
+    std::cout << '\n' << std::flush;
   }
 
   void PrintRow(int minute, const Row& row) const {
@@ -175,7 +175,7 @@ class Soak {
     for (const double value : row) {
       std::cout << fmt::format("{:13.2f}", value);
     }
-    std::cout << std::endl;
+    std::cout << '\n' << std::flush;
   }
 
   const Options options_;
@@ -231,6 +231,7 @@ StatusOr<bool> Run(const Options& options) {
 }  // namespace
 }  // namespace qrm::test
 
+// NOLINTNEXTLINE(bugprone-exception-escape): what fails here shall end the program.
 int main(int argc, char** argv) {
   CLI::App app("Lets pods come and go, and says whether what qrmd takes stops growing.");
   qrm::test::Options options;

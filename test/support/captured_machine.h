@@ -2,13 +2,11 @@
 #pragma once
 
 #include <algorithm>
-#include <cstdlib>
 #include <filesystem>
 #include <string>
 #include <vector>
 
-#include <fmt/format.h>
-
+#include "test/support/child_process.h"
 #include "topology/discovery.h"
 
 namespace qrm::test {
@@ -34,8 +32,8 @@ inline StatusOr<MachineSource> OpenCaptured(const std::filesystem::path& file,
   if (file.extension() == ".xml") {
     return MachineSource{.kind = MachineSource::Kind::kXml, .argument = file};
   }
-  const std::string unpack = fmt::format("tar -xjf '{}' -C '{}'", file.string(), scratch.string());
-  if (std::system(unpack.c_str()) == 0) {
+  ChildProcess unpack({"/bin/tar", "-xjf", file.string(), "-C", scratch.string()}, "/dev/null");
+  if (unpack.Wait() == 0) {
     for (const auto& entry : std::filesystem::directory_iterator(scratch)) {
       return MachineSource{.kind = MachineSource::Kind::kFsRoot, .argument = entry.path()};
     }

@@ -1,23 +1,21 @@
 // Captured machines: discovery agrees with lstopo on the same input.
 #include <algorithm>
-#include <array>
 #include <cctype>
-#include <cstdio>
-#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
 #include <map>
-#include <memory>
 #include <sstream>
 #include <string>
 #include <vector>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
 #include "test/support/captured_machine.h"
+#include "test/support/child_process.h"
 #include "test/support/temp_dir.h"
 #include "topology/describe.h"
 #include "topology/discovery.h"
@@ -31,27 +29,26 @@ namespace fs = std::filesystem;
 /// Where the captured machines lie: a few in the project, more of them beside the source tree.
 const fs::path kMachines = QRM_MACHINES_DIR;
 
-std::string OutputOf(const std::string& command) {
-  std::string output;
-  const std::unique_ptr<FILE, int (*)(FILE*)> pipe(popen(command.c_str(), "r"), pclose);
-  std::array<char, 4096> buffer{};
-  while (pipe != nullptr && std::fgets(buffer.data(), buffer.size(), pipe.get()) != nullptr) {
-    output += buffer.data();
-  }
-  return output;
+/// What a program prints that is found as `env` finds it, after what is set in its environment;
+/// empty when it fails.
+std::string OutputOf(std::vector<std::string> words) {
+  const test::TempDir dir = test::TempDir::InMemory();
+  words.insert(words.begin(), "/usr/bin/env");
+  test::ChildProcess program(words, dir / "output");
+  return program.Wait() == 0 ? program.Output() : "";
 }
 
 /// Counts by type of `lstopo -s`, whose lines are like " depth 3:  7 L2Cache (type #5)".
-std::map<std::string, int> LstopoCounts(const std::string& arguments) {
+std::map<std::string, int> LstopoCounts(const std::vector<std::string>& words) {
   std::map<std::string, int> counts;
-  std::istringstream lines(OutputOf(arguments + " 2>/dev/null"));
+  std::istringstream lines(OutputOf(words));
   for (std::string line; std::getline(lines, line);) {
-    int count = 0;
-    std::array<char, 32> type{};
     const std::size_t colon = line.find(':');
-    if (colon != std::string::npos &&
-        std::sscanf(line.c_str() + colon + 1, "%d %31s", &count, type.data()) == 2) {
-      counts[type.data()] = count;
+    std::istringstream rest(colon == std::string::npos ? "" : line.substr(colon + 1));
+    int count = 0;
+    std::string type;
+    if (rest >> count >> type) {
+      counts[type] = count;
     }
   }
   return counts;
@@ -74,7 +71,7 @@ std::string ReadFile(const fs::path& file) {
 class MachinesTest : public testing::TestWithParam<std::string> {
  protected:
   void SetUp() override {
-    if (OutputOf("lstopo-no-graphics --version 2>/dev/null").empty()) {
+    if (OutputOf({"lstopo-no-graphics", "--version"}).empty()) {
       GTEST_SKIP() << "lstopo is not installed; run scripts/deps.sh";
     }
   }
@@ -86,9 +83,8 @@ class MachinesTest : public testing::TestWithParam<std::string> {
     ASSERT_TRUE(source.ok()) << source.status();
     source_ = *source;
     if (source_.kind == MachineSource::Kind::kFsRoot) {
-      lstopo_ = fmt::format(
-          "HWLOC_FSROOT='{}' HWLOC_COMPONENTS=linux,stop HWLOC_THISSYSTEM=0 lstopo-no-graphics -s",
-          source_.argument);
+      lstopo_ = {"HWLOC_FSROOT=" + source_.argument, "HWLOC_COMPONENTS=linux,stop",
+                 "HWLOC_THISSYSTEM=0", "lstopo-no-graphics", "-s"};
       return;
     }
     // hwloc 2's lstopo counts alike in format 3, but refuses its number.
@@ -97,12 +93,12 @@ class MachinesTest : public testing::TestWithParam<std::string> {
       xml.replace(format, 20, "<topology version=\"2");
     }
     std::ofstream(scratch_ / "machine.xml") << xml;
-    lstopo_ = fmt::format("lstopo-no-graphics -s -i {}", scratch_ / "machine.xml");
+    lstopo_ = {"lstopo-no-graphics", "-s", "-i", scratch_ / "machine.xml"};
   }
 
   const test::TempDir scratch_ = test::TempDir::InMemory();  // thousands of small files
   MachineSource source_;
-  std::string lstopo_;
+  std::vector<std::string> lstopo_;
 };
 
 TEST_P(MachinesTest, CountWhatLstopoCountsAndShowTheWholeModel) {
@@ -110,7 +106,7 @@ TEST_P(MachinesTest, CountWhatLstopoCountsAndShowTheWholeModel) {
   const StatusOr<Machine> machine = Discover(source_);
   ASSERT_TRUE(machine.ok()) << MessageOf(machine.status());
   std::map<std::string, int> wanted = LstopoCounts(lstopo_);
-  ASSERT_GT(wanted["PU"], 0) << lstopo_;
+  ASSERT_GT(wanted["PU"], 0) << fmt::format("{}", fmt::join(lstopo_, " "));
   for (const auto& [type, count] : CountsOf(*machine)) {
     EXPECT_EQ(count, wanted[type]) << type;
   }

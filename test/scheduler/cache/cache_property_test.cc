@@ -307,10 +307,12 @@ class Cluster {
   static void List(ClusterCache& cache, const Truth& truth, uint64_t reached, uint64_t begun) {
     const std::string version = std::to_string(reached);
     std::vector<Node> nodes;
+    nodes.reserve(truth.nodes.size());
     for (const std::string& name : truth.nodes) {
       nodes.push_back({.name = name});
     }
     std::vector<Object> objects;
+    objects.reserve(truth.capacities.size());
     for (const auto& [node, capacity] : truth.capacities) {
       objects.push_back(MakeObject(node, node, capacity));
     }

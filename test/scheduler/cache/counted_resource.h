@@ -1,7 +1,6 @@
 // An extended resource for tests that is strict about who is added and removed.
 #pragma once
 
-#include <cstdlib>
 #include <map>
 #include <memory>
 #include <string>
@@ -9,6 +8,7 @@
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
+#include "api/base/number.h"
 #include "scheduler/cache/handle.h"
 #include "scheduler/cache/read_objects.h"
 
@@ -21,7 +21,7 @@ inline constexpr char kCountedDecision[] = "test/decided";
 
 inline int RequestOf(const Pod& pod) {
   const auto text = pod.annotations.find(kCountedRequest);
-  return text == pod.annotations.end() ? 0 : std::atoi(text->second.c_str());
+  return text == pod.annotations.end() ? 0 : ParseNumber<int>(text->second).value_or(0);
 }
 
 /// A capacity less what its pods request; a pod that is added twice, or removed as another than it

@@ -23,6 +23,7 @@ void FillNode(ClusterCache& cache, int capacity, int pods) {
   cache.ReplaceNodes({{.name = "n1"}}, "1");
   cache.ReplaceObjects(kCountedObjects, {MakeObject("status", "n1", capacity)}, "1");
   std::vector<Pod> waiting;
+  waiting.reserve(static_cast<std::size_t>(pods));
   for (int i = 0; i < pods; ++i) {
     waiting.push_back(MakePod(std::to_string(i), 1));
   }
@@ -39,6 +40,7 @@ TEST(SchedulerCacheTest, BindsExactlyAsManyAsThereIsRoomFor) {
 
   std::atomic<int> bound = 0;
   std::vector<std::thread> binders;
+  binders.reserve(kThreads);
   for (int thread = 0; thread < kThreads; ++thread) {
     binders.emplace_back([&, thread] {
       for (int i = 0; i < kPerThread; ++i) {

@@ -47,14 +47,12 @@ class BinderTest : public testing::Test {
                           .most_repeat = std::chrono::milliseconds(10)});
     });
   }
-  ~BinderTest() override {
+  void TearDown() override {
     loop_.Run([this] {
       binder_.reset();
       client_.reset();
     });
   }
-  BinderTest(const BinderTest&) = delete;
-  BinderTest& operator=(const BinderTest&) = delete;
 
   void PutPod(const std::string& node) {
     nlohmann::json pod = {{"metadata", {{"namespace", "d"}, {"name", "a"}, {"uid", "uid-a"}}},
