@@ -33,6 +33,7 @@ struct TlsServer::Impl {
     context.use_private_key(asio::buffer(identity.key), asio::ssl::context::pem);
     thread = std::thread([this] { Serve(); });
   }
+  // NOLINTNEXTLINE(bugprone-exception-escape): what fails here shall end the test.
   ~Impl() {
     stopped = true;
     tcp::socket wake(io);
