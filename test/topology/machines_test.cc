@@ -89,7 +89,8 @@ class MachinesTest : public testing::TestWithParam<std::string> {
     }
     // hwloc 2's lstopo counts alike in format 3, but refuses its number.
     std::string xml = ReadFile(file);
-    if (const std::size_t format = xml.find("<topology version=\"3."); format != xml.npos) {
+    if (const std::size_t format = xml.find("<topology version=\"3.");
+        format != std::string::npos) {
       xml.replace(format, 20, "<topology version=\"2");
     }
     std::ofstream(scratch_ / "machine.xml") << xml;

@@ -35,6 +35,7 @@ bool CheckFile(const std::string& file, void (*check)(const Json&, Report&), Rep
 
 }  // namespace
 
+// NOLINTNEXTLINE(bugprone-exception-escape): what fails here shall end the program.
 int main(int argc, char** argv) {
   CLI::App app("Checks topology merging, CPU and memory assignment against rows of known results.");
   std::string topology;
