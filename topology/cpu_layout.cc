@@ -25,6 +25,7 @@ std::vector<CpuGroup> L3s(const Machine& machine) {
     by_id[cpu.l3].Add(cpu.id);
   }
   std::vector<CpuGroup> l3s;
+  l3s.reserve(by_id.size());
   for (auto& [id, cpus] : by_id) {
     l3s.push_back({.id = id, .cpus = std::move(cpus)});
   }
@@ -69,7 +70,7 @@ CpuLayout CpuLayout::LikeKubelet(const Machine& machine) {
 void CpuLayout::AddElements(Level level, const std::vector<CpuGroup>& groups) {
   elements_[level] = groups;
   std::vector<int>& of = element_of_[level];
-  of.assign(static_cast<std::size_t>(all().Last() + 1), -1);
+  of.assign(static_cast<std::size_t>(all().Last()) + 1, -1);
   for (std::size_t i = 0; i < groups.size(); ++i) {
     for (const int cpu : groups[i].cpus) {
       of[static_cast<std::size_t>(cpu)] = static_cast<int>(i);
