@@ -23,8 +23,6 @@ namespace qrm::sdk {
 namespace {
 
 using test::Await;
-using testing::ElementsAre;
-using testing::IsEmpty;
 
 TEST(ChangeSignalTest, CallsNoListenerOnceItIsTakenAway) {
   ChangeSignal signal;

@@ -29,7 +29,6 @@ using test::CountingPlugin;
 using test::CpuRequest;
 using testing::ElementsAre;
 using testing::HasSubstr;
-using testing::Pair;
 
 /// Calls `method` on `async` and waits.
 template <typename Async, typename Request, typename Response>
@@ -319,6 +318,7 @@ TEST_F(HostTest, PluginIsCalledFromOneThreadOneCallAtATime) {
     --inside;
   };
   std::vector<std::future<bool>> calls;
+  calls.reserve(8);
   for (int i = 0; i < 8; ++i) {
     calls.push_back(std::async(std::launch::async, [this, i] {
       pb::ResourceAllocationResponse response;

@@ -43,8 +43,8 @@ class PluginProcessTest : public testing::TestWithParam<std::string> {
 
   std::unique_ptr<ChildProcess> Start() {
     return std::make_unique<ChildProcess>(
-        std::vector<std::string>{QRM_BIN "/test_counting_plugin", GetParam(), Directory(),
-                                 "--state-dir", dir_ / "state"},
+        std::vector<std::string>{std::string(QRM_BIN) + "/test_counting_plugin", GetParam(),
+                                 Directory(), "--state-dir", dir_ / "state"},
         dir_ / "plugin.log");
   }
 

@@ -162,6 +162,8 @@ class CapturedLog {
     });
   }
   ~CapturedLog() { log::SetSink({}); }
+  CapturedLog(const CapturedLog&) = delete;
+  CapturedLog& operator=(const CapturedLog&) = delete;
 
   bool Has(const std::string& text) {
     const std::lock_guard lock(mutex_);

@@ -12,6 +12,7 @@
 
 #include <gmock/gmock.h>
 
+#include "api/base/check.h"
 #include "test/support/temp_dir.h"
 
 namespace qrm::sdk {
@@ -23,6 +24,7 @@ using testing::HasSubstr;
 class Listener {
  public:
   explicit Listener(const std::string& path) : fd_(::socket(AF_UNIX, SOCK_STREAM, 0)) {
+    QRM_CHECK(fd_ >= 0);
     sockaddr_un address{};
     address.sun_family = AF_UNIX;
     path.copy(address.sun_path, sizeof address.sun_path - 1);
