@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# clang-tidy by .clang-tidy over the sources that standard input names, a path a line. A source that passed before is not
-# looked at again while all that the compiler reads for it, the checks and the arguments are the same. Needs the
-# generated headers: scripts/build.sh release qrm_messages qrm_services.
+# clang-tidy by .clang-tidy, and that of its folder, over the sources that standard input names, a path a line. A source
+# that passed before is not looked at again while all that the compiler reads for it, the checks and the arguments are
+# the same. Needs the generated headers: scripts/build.sh release qrm_messages qrm_services.
 #   scripts/tidy.sh [clang-tidy arguments...] <FILE
 #
 # The clang-tidy is a package of PyPI: those of Debian 12 also match the checks against every header of the system, which
@@ -30,6 +30,35 @@ PYTHON
 # What the compiler reads: macros are not expanded, but for a condition that wants it.
 read_by() { (cd build/release && { eval "$1" 2>/dev/null || eval "${1/ -fdirectives-only / -C }"; }); }
 
+# configurations FILE: those of the folders that it is in, but for the tree's.
+configurations() {
+  local folder
+  folder=$(dirname "$1")
+  while [ "$folder" != . ]; do
+    [ ! -e "$folder/.clang-tidy" ] || cat "$folder/.clang-tidy"
+    folder=$(dirname "$folder")
+  done
+}
+
+# A fault behind an expectation must be found, by the analyzer as it looks at tests.
+find_fault() {
+  cat >"$home/fault.cc" <<'FAULT'
+#include <gtest/gtest.h>
+#include <string>
+std::string Text();
+TEST(Fault, StandsBehindAnExpectation) {
+  EXPECT_EQ(Text(), "text");
+  int* null = nullptr;
+  *null = 1;
+}
+FAULT
+  if "$tidy" --quiet --config="$(<test/.clang-tidy)" --checks='-*,clang-analyzer-core.NullDereference' \
+    --warnings-as-errors='*' "$home/fault.cc" -- -std=c++20 >/dev/null 2>&1; then
+    echo "the analyzer finds no fault behind an expectation; see test/.clang-tidy" >&2
+    return 1
+  fi
+}
+
 # pass FILE: clang-tidy's own status; what it says is printed where it fails.
 pass() {
   local file=$1 command sum said
@@ -38,7 +67,7 @@ pass() {
     echo "cannot check $file: no target of build/release compiles it; add it to its folder's CMakeLists.txt" >&2
     return 1
   fi
-  sum=$({ cat .clang-tidy; echo "$tidy $arguments"; read_by "$command"; } | sha256sum)
+  sum=$({ cat .clang-tidy; echo "$tidy $arguments"; read_by "$command"; configurations "$file"; } | sha256sum)
   if [ -e "$passed/${sum%% *}" ]; then
     return
   fi
@@ -49,5 +78,6 @@ pass() {
   fi
   touch "$passed/${sum%% *}"
 }
-export -f read_by pass
+find_fault
+export -f configurations read_by pass
 xargs -r -P "$(nproc)" -n 1 bash -euo pipefail -c 'pass "$1"' pass
