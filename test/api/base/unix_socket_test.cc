@@ -18,7 +18,8 @@ class BoundSocket {
  public:
   explicit BoundSocket(const std::string& path) : fd_(::socket(AF_UNIX, SOCK_STREAM, 0)) {
     const sockaddr_un address = SocketAddress(path).value_or(sockaddr_un{});
-    EXPECT_EQ(::bind(fd_, reinterpret_cast<const sockaddr*>(&address), sizeof address), 0);
+    EXPECT_TRUE(fd_ >= 0 &&
+                ::bind(fd_, reinterpret_cast<const sockaddr*>(&address), sizeof address) == 0);
   }
   ~BoundSocket() { ::close(fd_); }
   BoundSocket(const BoundSocket&) = delete;

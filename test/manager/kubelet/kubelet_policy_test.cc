@@ -1,15 +1,17 @@
 #include "manager/kubelet/kubelet_policy.h"
 
-#include <cstdio>
 #include <filesystem>
 #include <fstream>
-#include <memory>
 #include <string>
+
+#include <sys/mman.h>
+#include <unistd.h>
 
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "api/base/file_descriptor.h"
 #include "manager/kubelet/kubelet_watch.h"
 #include "test/support/temp_dir.h"
 
@@ -95,14 +97,14 @@ TEST_F(KubeletPolicyTest, WatchStandsAsideUntilKubeletPinsNoLonger) {
 class ReplacedFile {
  public:
   ReplacedFile(const std::string& seen_as, const std::string& text)
-      : file_(std::tmpfile(), &std::fclose) {
-    std::fputs(text.c_str(), file_.get());
-    std::fflush(file_.get());
-    std::filesystem::create_symlink(fmt::format("/proc/self/fd/{}", fileno(file_.get())), seen_as);
+      : file_(::memfd_create("replaced", MFD_CLOEXEC)) {
+    EXPECT_TRUE(file_.get() >= 0 && ::write(file_.get(), text.data(), text.size()) ==
+                                        static_cast<ssize_t>(text.size()));
+    std::filesystem::create_symlink(fmt::format("/proc/self/fd/{}", file_.get()), seen_as);
   }
 
  private:
-  const std::unique_ptr<std::FILE, int (*)(std::FILE*)> file_;
+  const FileDescriptor file_;
 };
 
 TEST_F(KubeletPolicyTest, FileReplacedBehindItsMountIsTold) {
