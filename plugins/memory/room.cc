@@ -90,11 +90,12 @@ class Search {
   NumaMask Candidates() const {
     constexpr int kMaxPlainNodes = 12;
     NumaMask candidates;
-    for (const auto& [id, node] : room_.books.table()) {
+    for (const auto& node : room_.books.table()) {
+      const int id = node.first;
       const bool has_some =
           machine_.node_mask().Count() <= kMaxPlainNodes ||
           std::any_of(room_of_.begin(), room_of_.end(),
-                      [id = id](const auto& of_type) { return of_type.second.at(id) > 0; });
+                      [id](const auto& of_type) { return of_type.second.at(id) > 0; });
       if (!room_.barred.Has(id) && has_some) {
         candidates.Add(id);
       }

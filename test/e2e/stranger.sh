@@ -42,6 +42,10 @@ command_of() {
   echo "$line"
 }
 
+# What links with a sanitized SDK is sanitized, too.
+sanitizers=$(sed -n 's/^QRM_SANITIZE:[A-Z]*=//p' "$build/CMakeCache.txt")
+export CXXFLAGS=${sanitizers:+-fsanitize=$sanitizers}
+
 cd "$work"
 mkdir -p build lanes
 ln -s "$build" build/release
