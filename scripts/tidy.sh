@@ -52,8 +52,10 @@ TEST(Fault, StandsBehindAnExpectation) {
   *null = 1;
 }
 FAULT
-  if "$tidy" --quiet --config="$(<test/.clang-tidy)" --checks='-*,clang-analyzer-core.NullDereference' \
-    --warnings-as-errors='*' "$home/fault.cc" -- -std=c++20 >/dev/null 2>&1; then
+  local said
+  said=$("$tidy" --quiet --config="$(<test/.clang-tidy)" --checks='-*,clang-analyzer-core.NullDereference' \
+    "$home/fault.cc" -- -std=c++20 2>&1) || true  # the fault is an error
+  if [[ $said != *"Dereference of null pointer"* ]]; then
     echo "the analyzer finds no fault behind an expectation; see test/.clang-tidy" >&2
     return 1
   fi
