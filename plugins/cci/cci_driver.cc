@@ -12,8 +12,8 @@
 #include "api/base/log.h"
 #include "plugins/cci/chooser.h"
 #include "plugins/cci/cpu_knobs.h"
-#include "plugins/cci/irqbalance.h"
 #include "plugins/cci/scheduling.h"
+#include "plugins/host/irqbalance.h"
 
 namespace qrm::cci {
 namespace {
@@ -111,8 +111,8 @@ Status CheckQuiet(const std::vector<host::Refusal>& refusals, const CpuSet& quie
 
 Status CciDriver::Restore(const sdk::ComputeGrants& grants) {
   grants_ = grants;
-  ForgetGoneBalancers(FindBalancers(files_));
-  RepeatBans(files_, knobs_->records());
+  ForgetGoneBalancers(host::FindBalancers(files_));
+  host::RepeatBans(files_, knobs_->records());
   std::set<std::string> living;
   for (const auto& [key, grant] : grants) {
     living.insert(OwnerOf(key));
@@ -126,10 +126,10 @@ Status CciDriver::Restore(const sdk::ComputeGrants& grants) {
 }
 
 void CciDriver::TellBalancers() {
-  if (QuietOwners(knobs_->records()).empty()) {
+  if (host::QuietOwners(knobs_->records()).empty()) {
     return;
   }
-  const std::vector<std::string> running = FindBalancers(files_);
+  const std::vector<std::string> running = host::FindBalancers(files_);
   ForgetGoneBalancers(running);
   for (const std::string& process : running) {
     if (const Status told = TellBalancer(process); !told.ok()) {
@@ -141,11 +141,11 @@ void CciDriver::TellBalancers() {
 void CciDriver::ForgetGoneBalancers(const std::vector<std::string>& running) {
   std::set<std::string> files;
   for (const std::string& process : running) {
-    files.insert(BanFile(process));
+    files.insert(host::BanFile(process));
   }
   const host::JournalRecords records = knobs_->records();
   for (const host::JournalRecord& record : records) {
-    if (IsBanFile(record.path) && !files.contains(record.path)) {
+    if (host::IsBanFile(record.path) && !files.contains(record.path)) {
       // Its bans went with it.
       knobs_->ReleaseFile(record.path).IgnoreError();
     }
@@ -153,14 +153,14 @@ void CciDriver::ForgetGoneBalancers(const std::vector<std::string>& running) {
 }
 
 Status CciDriver::TellBalancer(const std::string& process) {
-  for (const auto& [owner, cpus] : QuietOwners(knobs_->records())) {
+  for (const auto& [owner, cpus] : host::QuietOwners(knobs_->records())) {
     const host::JournalRecords& records = knobs_->records();
     const bool is_told = std::any_of(
         records.begin(), records.end(), [&, &of = owner](const host::JournalRecord& record) {
-          return record.path == BanFile(process) && record.claims.contains(of);
+          return record.path == host::BanFile(process) && record.claims.contains(of);
         });
     if (!is_told) {
-      QRM_RETURN_IF_ERROR(knobs_->Hold(owner, {BanClaim(process, cpus)}).status());
+      QRM_RETURN_IF_ERROR(knobs_->Hold(owner, {host::BanClaim(process, cpus)}).status());
     }
   }
   return OkStatus();
@@ -232,7 +232,7 @@ CpuKnobs CciDriver::KnobsFor(const SpecLines& lines) const {
   }
   CpuKnobs knobs = ReadCpuKnobs(files_, machine_.cpu_set());
   if (any(IsQuiet)) {
-    ProbeInterrupts(files_, knobs);
+    host::ProbeInterrupts(files_, knobs.interrupts);
   }
   return knobs;
 }

@@ -6,9 +6,6 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
-#include "api/base/number.h"
-#include "plugins/cci/irqbalance.h"
-
 namespace qrm::cci {
 namespace {
 
@@ -17,45 +14,8 @@ using host::ClaimForm;
 using host::FrequencyPolicy;
 using host::HostFiles;
 
-constexpr char kInterrupts[] = "proc/irq";
 constexpr char kCgroups[] = "sys/fs/cgroup";
 constexpr char kExclusive[] = "cpuset.cpus.exclusive";
-constexpr char kAffinity[] = "/smp_affinity_list";  // of an interrupt
-constexpr char kDefaultAffinity[] = "proc/irq/default_smp_affinity";
-
-/// Notes an interrupt that nobody may move; a name is that of the directory within, of its handler.
-void NoteFixed(const HostFiles& files, const std::string& directory, CpuKnobs& knobs) {
-  const auto cpus = CpuSet::Parse(files.Read(directory + "/effective_affinity_list").value_or(""));
-  if (!cpus.ok() || cpus->Empty()) {
-    return;
-  }
-  std::string name = directory.substr(directory.rfind('/') + 1);
-  for (const std::string& entry : files.List(directory)) {
-    if (!files.List(fmt::format("{}/{}", directory, entry)).empty() ||
-        !files.Read(fmt::format("{}/{}", directory, entry)).ok()) {
-      name += " " + entry;
-    }
-  }
-  knobs.fixed.push_back({.name = name, .cpus = *cpus});
-}
-
-/// Interrupts have a directory each.
-void ReadInterrupts(const HostFiles& files, CpuKnobs& knobs) {
-  if (!files.MayWrite(kDefaultAffinity)) {
-    return;
-  }
-  for (const std::string& number : files.List(kInterrupts)) {
-    const std::string directory = fmt::format("{}/{}", kInterrupts, number);
-    if (!ParseNumber<int>(number).has_value()) {
-      continue;
-    }
-    if (files.MayWrite(directory + kAffinity)) {
-      knobs.interrupts.push_back(directory);
-    } else {
-      NoteFixed(files, directory, knobs);
-    }
-  }
-}
 
 /// Linux 6.7 has the file in each cgroup v2 below the root that has the controller.
 bool FindPartitions(const HostFiles& files) {
@@ -147,17 +107,17 @@ Status CheckFrequency(const Attribute& attribute, const CpuSet& cpus, const CpuS
 }
 
 Status CheckQuiet(const Attribute& attribute, const CpuSet& cpus, const CpuKnobs& knobs) {
-  if (knobs.interrupts.empty()) {
+  if (knobs.interrupts.movable.empty()) {
     return Missing(attribute, "this driver may not move interrupts; run it as privileged root");
   }
-  for (const Balancer& balancer : knobs.balancers) {
+  for (const host::Balancer& balancer : knobs.interrupts.balancers) {
     if (!balancer.takes_bans) {
       return Missing(attribute,
                      "irqbalance (process {}) moves interrupts back within seconds; stop it",
                      balancer.process);
     }
   }
-  for (const FixedInterrupt& interrupt : knobs.fixed) {
+  for (const host::FixedInterrupt& interrupt : knobs.interrupts.fixed) {
     if (interrupt.cpus.IsSubsetOf(cpus)) {
       return Missing(attribute,
                      "the kernel manages interrupt {} itself, on CPUs {}; ask for others",
@@ -196,25 +156,6 @@ std::vector<Claim> OfPolicy(const Attribute& attribute, const FrequencyPolicy& p
   return claims;
 }
 
-std::vector<Claim> OfInterrupts(const CpuSet& cpus, const CpuKnobs& knobs) {
-  // Whoever moves interrupts is told before they are moved.
-  std::vector<Claim> claims;
-  claims.reserve(knobs.balancers.size() + 1 + knobs.interrupts.size());
-  for (const Balancer& balancer : knobs.balancers) {
-    claims.push_back(BanClaim(balancer.process, ToString(cpus)));
-  }
-  // Those that come later begin where the default says.
-  claims.push_back(
-      {.path = kDefaultAffinity, .form = ClaimForm::kCpuMask, .value = ToString(cpus)});
-  for (const std::string& directory : knobs.interrupts) {
-    claims.push_back({.path = directory + kAffinity,
-                      .form = ClaimForm::kCpuList,
-                      .value = ToString(cpus),
-                      .is_optional = true});
-  }
-  return claims;
-}
-
 /// The governor comes before the preference, which not every one allows.
 int OrderOf(const Attribute& attribute) {
   return attribute.kind == AttributeKind::kGovernor ? 0 : 1;
@@ -234,34 +175,9 @@ CpuKnobs ReadCpuKnobs(const host::HostFiles& files, const CpuSet& cpus) {
       knobs.ranks[cpu] = performance;
     }
   }
-  ReadInterrupts(files, knobs);
+  knobs.interrupts = host::ReadInterrupts(files);
   knobs.partitions = FindPartitions(files);
-  for (const std::string& process : FindBalancers(files)) {
-    knobs.balancers.push_back({.process = process, .takes_bans = files.MayWrite(BanFile(process))});
-  }
   return knobs;
-}
-
-void ProbeInterrupts(host::HostFiles& files, CpuKnobs& knobs) {
-  std::erase_if(knobs.interrupts, [&](const std::string& directory) {
-    const StatusOr<std::string> now = files.Read(directory + kAffinity);
-    const bool is_fixed = now.ok() && !files.Write(directory + kAffinity, *now).ok();
-    if (is_fixed) {
-      NoteFixed(files, directory, knobs);
-    }
-    return is_fixed;
-  });
-}
-
-std::map<std::string, std::string> QuietOwners(const host::JournalRecords& records) {
-  const auto record =
-      std::find_if(records.begin(), records.end(),
-                   [](const host::JournalRecord& of) { return of.path == kDefaultAffinity; });
-  return record == records.end() ? std::map<std::string, std::string>() : record->claims;
-}
-
-Claim BanClaim(const std::string& process, const std::string& cpus) {
-  return {.path = BanFile(process), .form = ClaimForm::kCpuUnion, .value = cpus};
 }
 
 bool IsKnob(const Attribute& attribute) {
@@ -329,7 +245,7 @@ std::vector<Claim> ClaimsOf(const std::vector<Attribute>& attributes, const CpuS
   };
   for (const Attribute& attribute : ordered) {
     if (attribute.kind == AttributeKind::kNoIrq) {
-      add(OfInterrupts(cpus, knobs));
+      add(host::QuietClaims(cpus, knobs.interrupts));
     } else if (attribute.kind == AttributeKind::kIdleLatency) {
       for (const int cpu : cpus) {
         claims.push_back({.path = host::WakeUpFile(cpu),

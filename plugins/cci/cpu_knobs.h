@@ -12,46 +12,22 @@
 #include "plugins/host/claim.h"
 #include "plugins/host/cpu_frequency.h"
 #include "plugins/host/host_files.h"
-#include "plugins/host/journal.h"
+#include "plugins/host/interrupts.h"
 
 namespace qrm::cci {
 
-/// An interrupt that the kernel does not let anybody move.
-struct FixedInterrupt {
-  std::string name;  ///< "36 virtio1-req.0"
-  CpuSet cpus;       ///< where it is handled
-};
-
-/// A process that moves interrupts on its own.
-struct Balancer {
-  std::string process;
-  bool takes_bans = false;  ///< can be told to leave CPUs alone
-};
-
 /// What this process may set. Source: the kernel's admin-guide/pm, ABI/testing/
-/// sysfs-devices-system-cpu, core-api/irq/irq-affinity.
+/// sysfs-devices-system-cpu.
 struct CpuKnobs {
   std::vector<host::FrequencyPolicy> policies;
   CpuSet idle_latency;           ///< CPUs whose longest time to wake up can be set
   std::map<int, int64_t> ranks;  ///< of CPUs whose cores differ in speed: the higher, the faster
-  std::vector<std::string> interrupts;  ///< their directories below the root
-  std::vector<FixedInterrupt> fixed;
+  host::Interrupts interrupts;
   bool partitions = false;  ///< whether a container's cgroup can be a partition of its own
-  std::vector<Balancer> balancers;
 };
 
 /// Cost: some files for each CPU and interrupt.
 CpuKnobs ReadCpuKnobs(const host::HostFiles& files, const CpuSet& cpus);
-
-/// Finds interrupts that only look as if they could be moved, as those that the kernel manages do
-/// before Linux 6.12: each is told to stay where it is.
-void ProbeInterrupts(host::HostFiles& files, CpuKnobs& knobs);
-
-/// The owners of quiet CPUs and the CPUs of each, as `records` say.
-std::map<std::string, std::string> QuietOwners(const host::JournalRecords& records);
-
-/// What keeps the balancer in `process` off `cpus`, which are quiet.
-host::Claim BanClaim(const std::string& process, const std::string& cpus);
 
 /// Whether an attribute sets anything on the machine.
 bool IsKnob(const Attribute& attribute);

@@ -11,11 +11,11 @@
 #include "api/base/section.h"
 #include "plugins/cci/cci_driver.h"
 #include "plugins/cci/config.h"
-#include "plugins/cci/irqbalance.h"
 #include "plugins/cci/scheduling.h"
 #include "plugins/config/machine_config.h"
 #include "plugins/host/host_files.h"
 #include "plugins/host/host_knobs.h"
+#include "plugins/host/irqbalance.h"
 #include "plugins/sdk/compute_plugin.h"
 #include "plugins/sdk/plugin.h"
 #include "plugins/sdk/running_plugin.h"
@@ -73,10 +73,10 @@ int Failed(const qrm::Status& error) {
 int Run(const Flags& flags, const qrm::sdk::PluginSettings& settings, Parts parts) {
   qrm::host::SystemFiles system(flags.root);
   const qrm::SystemClock clock;
-  qrm::cci::BalancerFiles files(system, flags.root, clock);
+  qrm::host::BalancerFiles files(system, flags.root, clock);
   auto knobs = qrm::host::HostKnobs::Open(files, JournalOf(settings));
   if (knobs.ok() && flags.undo) {
-    qrm::cci::RepeatBans(files, (*knobs)->records());
+    qrm::host::RepeatBans(files, (*knobs)->records());
     const qrm::Status undone = (*knobs)->KeepOnly({});
     return undone.ok() ? EXIT_SUCCESS : Failed(undone);
   }

@@ -9,7 +9,7 @@
 
 #include <gmock/gmock.h>
 
-#include "plugins/cci/irqbalance.h"
+#include "plugins/host/irqbalance.h"
 #include "test/plugins/cci/knob_machine.h"
 #include "test/support/is_ok.h"
 #include "test/support/temp_dir.h"
@@ -186,11 +186,11 @@ class BalancerTest : public CciDriverTest {
   BalancerTest() { StartBalancer("77"); }
   void StartBalancer(const std::string& process) {
     machine_.files.values["proc/" + process + "/comm"] = "irqbalance";
-    machine_.files.values[BanFile(process)] = "7";
+    machine_.files.values[host::BanFile(process)] = "7";
   }
   void StopBalancer(const std::string& process) {
     machine_.files.values.erase("proc/" + process + "/comm");
-    machine_.files.values.erase(BanFile(process));
+    machine_.files.values.erase(host::BanFile(process));
   }
 };
 
@@ -198,7 +198,7 @@ TEST_F(BalancerTest, WhoeverMovesInterruptsLeavesQuietCpusAloneUntilTheEnd) {
   const auto before = machine_.files.values;
   ASSERT_TRUE(IsOk(Admit("{cores: '2', attributes: no-irq}", 1000).status()));
   ASSERT_TRUE(IsOk(Add()));
-  EXPECT_EQ(Value(BanFile("77")), "2,7");
+  EXPECT_EQ(Value(host::BanFile("77")), "2,7");
   ASSERT_TRUE(IsOk(driver_->Remove(kKey)));
   EXPECT_EQ(machine_.files.values, before);
 }
@@ -208,11 +208,11 @@ TEST_F(BalancerTest, OneThatWasRestartedIsToldAtTheNextChangeAndLosesNothingOfIt
   ASSERT_TRUE(IsOk(Add()));
   StopBalancer("77");
   StartBalancer("99");
-  machine_.files.values[BanFile("99")] = "6";
+  machine_.files.values[host::BanFile("99")] = "6";
   ASSERT_TRUE(IsOk(driver_->Remove({"uid", "another"})));
-  EXPECT_EQ(Value(BanFile("99")), "2,6");
+  EXPECT_EQ(Value(host::BanFile("99")), "2,6");
   ASSERT_TRUE(IsOk(driver_->Remove(kKey)));
-  EXPECT_EQ(Value(BanFile("99")), "6");
+  EXPECT_EQ(Value(host::BanFile("99")), "6");
 }
 
 TEST_F(BalancerTest, OneThatWasStartedWhileTheDriverWasAwayIsToldAtItsStart) {
@@ -222,13 +222,13 @@ TEST_F(BalancerTest, OneThatWasStartedWhileTheDriverWasAwayIsToldAtItsStart) {
   StartBalancer("99");
   Start();
   ASSERT_TRUE(IsOk(driver_->Restore(grants_)));
-  EXPECT_EQ(Value(BanFile("99")), "2,7");
+  EXPECT_EQ(Value(host::BanFile("99")), "2,7");
 }
 
 TEST_F(BalancerTest, OneThatCannotBeToldFailsTheStartAndNothingRemains) {
   const auto before = machine_.files.values;
   ASSERT_TRUE(IsOk(Admit("{cores: '2', attributes: no-irq}", 1000).status()));
-  machine_.files.on_write[BanFile("77")] = test::RefuseWrite;
+  machine_.files.on_write[host::BanFile("77")] = test::RefuseWrite;
   EXPECT_FALSE(Add().ok());
   EXPECT_EQ(machine_.files.values, before);
 }

@@ -8,7 +8,7 @@
 #include <fmt/ranges.h>
 #include <gmock/gmock.h>
 
-#include "plugins/cci/irqbalance.h"
+#include "plugins/host/irqbalance.h"
 #include "test/plugins/cci/knob_machine.h"
 #include "test/support/is_ok.h"
 
@@ -103,7 +103,7 @@ TEST(CpuKnobsMachineTest, SomebodyWhoMovesInterruptsIsNamed) {
 TEST(CpuKnobsMachineTest, SomebodyWhoMovesInterruptsIsToldBeforeTheyAreMoved) {
   test::KnobMachine machine;
   machine.files.values["proc/77/comm"] = "irqbalance";
-  machine.files.values[BanFile("77")] = "";
+  machine.files.values[host::BanFile("77")] = "";
   EXPECT_THAT(Outcome({.attributes = "no-irq", .cpus = "2"},
                       ReadCpuKnobs(machine.files, CpuSet::Range(0, 7))),
               testing::StartsWith("irqbalance/irqbalance77.sock=2 irq/default_smp_affinity=2 "));

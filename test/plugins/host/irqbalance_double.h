@@ -18,8 +18,8 @@
 #include "api/base/mutex.h"
 #include "api/base/unix_socket.h"
 #include "api/id_set.h"
-#include "plugins/cci/irqbalance.h"
 #include "plugins/host/claim.h"
+#include "plugins/host/irqbalance.h"
 
 namespace qrm::test {
 
@@ -34,7 +34,7 @@ class IrqbalanceDouble {
     sockaddr_un address{.sun_family = AF_UNIX, .sun_path = {}};
     socklen_t length = sizeof(address);
     if (place == Place::kFile) {
-      const std::string path = root + "/" + cci::BanFile(process);
+      const std::string path = root + "/" + host::BanFile(process);
       std::filesystem::create_directories(std::filesystem::path(path).parent_path());
       address = SocketAddress(path).value_or(address);
     } else {

@@ -14,10 +14,10 @@
 #include "plugins/host/host_files.h"
 #include "plugins/host/journal.h"
 
-namespace qrm::cci {
+namespace qrm::host {
 
 /// The processes that move interrupts on their own, by their names below proc: "77".
-std::vector<std::string> FindBalancers(const host::HostFiles& files);
+std::vector<std::string> FindBalancers(const HostFiles& files);
 
 /// The file with the CPUs that irqbalance, which is `process`, keeps interrupts off; a ban of its
 /// own configuration is among them. A process that is started anew has another one.
@@ -27,7 +27,7 @@ bool IsBanFile(const std::string& path);
 /// Says again what was said last by `records`: irqbalance shows what it was told only when it
 /// balances next, and whoever told it may have been killed meanwhile. What somebody else told it
 /// since stays. To be called once after a start, before anything is put back.
-void RepeatBans(host::HostFiles& files, const host::JournalRecords& records);
+void RepeatBans(HostFiles& files, const JournalRecords& records);
 
 /// The files of a machine, those with irqbalance's bans among them: "2-3,6", and nothing for what
 /// its own configuration says. A ban file is read and written over the socket of its process.
@@ -35,10 +35,10 @@ void RepeatBans(host::HostFiles& files, const host::JournalRecords& records);
 /// Errors: beside those of HostFiles, kUnavailable for a process that does not answer within a
 /// fraction of a second, kFailedPrecondition for one that does not do what it was told.
 /// Threads: as HostFiles. Source: irqbalance.c, sock_handle and init_socket; measured with 1.9.2.
-class BalancerFiles final : public host::HostFiles {
+class BalancerFiles final : public HostFiles {
  public:
   /// `files`, which are those below `root`, and `clock` outlive it.
-  BalancerFiles(host::HostFiles& files, std::string root, const Clock& clock)
+  BalancerFiles(HostFiles& files, std::string root, const Clock& clock)
       : files_(files), root_(std::move(root)), clock_(clock) {}
   /// Waits some seconds for what is not answered yet.
   ~BalancerFiles() override;
@@ -70,7 +70,7 @@ class BalancerFiles final : public host::HostFiles {
   StatusOr<Setup> Ask(const std::string& path) const;
   StatusOr<std::string> Send(const std::string& path, const std::string& request) const;
 
-  host::HostFiles& files_;
+  HostFiles& files_;
   const std::string root_;
   const Clock& clock_;
   std::map<std::string, Told> told_;
@@ -79,4 +79,4 @@ class BalancerFiles final : public host::HostFiles {
   mutable std::map<std::string, std::unique_ptr<FileDescriptor>> unanswered_;
 };
 
-}  // namespace qrm::cci
+}  // namespace qrm::host

@@ -1,6 +1,6 @@
 // Speaks irqbalance's protocol: one request to a connection, of which the first word after
 // "settings cpus" counts, so that a list has commas; it forgets all bans that it was told before.
-#include "plugins/cci/irqbalance.h"
+#include "plugins/host/irqbalance.h"
 
 #include <algorithm>
 #include <array>
@@ -24,7 +24,7 @@
 #include "api/id_set.h"
 #include "plugins/host/claim.h"
 
-namespace qrm::cci {
+namespace qrm::host {
 namespace {
 
 constexpr char kName[] = "irqbalance";
@@ -102,7 +102,7 @@ std::optional<std::string> ReceiveAll(int socket) {
 
 }  // namespace
 
-std::vector<std::string> FindBalancers(const host::HostFiles& files) {
+std::vector<std::string> FindBalancers(const HostFiles& files) {
   std::vector<std::string> processes;
   for (const std::string& process : files.List("proc")) {
     if (ParseNumber<int>(process).has_value() &&
@@ -122,14 +122,14 @@ bool IsBanFile(const std::string& path) {
   return path == BanFile(ProcessOf(path));
 }
 
-void RepeatBans(host::HostFiles& files, const host::JournalRecords& records) {
-  for (const host::JournalRecord& record : records) {
+void RepeatBans(HostFiles& files, const JournalRecords& records) {
+  for (const JournalRecord& record : records) {
     if (!IsBanFile(record.path)) {
       continue;
     }
     const StatusOr<std::string> shown = files.Read(record.path);
     const auto is_shown = [&](const std::string& ours) {
-      return shown.ok() && host::IsSameValue(record.form, *shown, ours);
+      return shown.ok() && IsSameValue(record.form, *shown, ours);
     };
     if (std::any_of(record.ours.begin(), record.ours.end(), is_shown)) {
       // One that cannot be told now is told when its value is put back.
@@ -190,7 +190,7 @@ StatusOr<BalancerFiles::Setup> BalancerFiles::Ask(const std::string& path) const
       words >> mask;
     }
   }
-  const StatusOr<CpuSet> banned = host::ParseCpuMask(mask);
+  const StatusOr<CpuSet> banned = ParseCpuMask(mask);
   const auto seconds = ParseNumber<int64_t>(interval);
   if (mask.empty() || !banned.ok() || !seconds.has_value()) {
     return Errorf(StatusCode::kUnavailable,
@@ -244,4 +244,4 @@ bool BalancerFiles::MayWrite(const std::string& path) const {
   return IsBanFile(path) ? Ask(path).ok() : files_.MayWrite(path);
 }
 
-}  // namespace qrm::cci
+}  // namespace qrm::host

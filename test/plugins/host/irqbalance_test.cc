@@ -1,6 +1,6 @@
 // What irqbalance is told, and what it makes of it: the program itself where this machine has it,
 // and a double of it that does what it does not.
-#include "plugins/cci/irqbalance.h"
+#include "plugins/host/irqbalance.h"
 
 #include <atomic>
 #include <chrono>
@@ -17,14 +17,14 @@
 #include <gmock/gmock.h>
 
 #include "plugins/host/host_knobs.h"
-#include "test/plugins/cci/irqbalance_double.h"
+#include "test/plugins/host/irqbalance_double.h"
 #include "test/support/await.h"
 #include "test/support/child_process.h"
 #include "test/support/is_ok.h"
 #include "test/support/manual_clock.h"
 #include "test/support/temp_dir.h"
 
-namespace qrm::cci {
+namespace qrm::host {
 namespace {
 
 using std::chrono::seconds;
@@ -48,11 +48,11 @@ class IrqbalanceTest : public testing::Test {
   void Start() {
     knobs_.reset();
     files_ = std::make_unique<BalancerFiles>(system_, dir_.path(), clock_);
-    knobs_ = *host::HostKnobs::Open(*files_, dir_ / "knobs.json");
+    knobs_ = *HostKnobs::Open(*files_, dir_ / "knobs.json");
     RepeatBans(*files_, knobs_->records());
   }
   Status Ban(const std::string& owner, const std::string& cpus) {
-    return knobs_->Hold(owner, {{path_, host::ClaimForm::kCpuUnion, cpus}}).status();
+    return knobs_->Hold(owner, {{path_, ClaimForm::kCpuUnion, cpus}}).status();
   }
   std::string Shown() const {
     const auto shown = files_->Read(path_);
@@ -61,10 +61,10 @@ class IrqbalanceTest : public testing::Test {
 
   const test::TempDir dir_ = test::TempDir::InMemory();
   test::ManualClock clock_;
-  host::SystemFiles system_{dir_.path()};
+  SystemFiles system_{dir_.path()};
   const std::string path_ = BanFile(IrqbalanceDouble::Process());
   std::unique_ptr<BalancerFiles> files_;
-  std::unique_ptr<host::HostKnobs> knobs_;
+  std::unique_ptr<HostKnobs> knobs_;
 };
 
 TEST_F(IrqbalanceTest, TheBansOfAllOwnersAreToldTogetherAndEndWithTheLast) {
@@ -230,7 +230,7 @@ TEST(RealIrqbalanceTest, TakesUpABanAndGoesBackToItsConfiguration) {
        "IRQBALANCE_BANNED_CPULIST=1 exec " +
            program + " --foreground --interval=1"},
       dir / "log");
-  host::SystemFiles system("/");
+  SystemFiles system("/");
   const SystemClock clock;
   BalancerFiles files(system, "/", clock);
   const std::string path = BanFile(std::to_string(child.pid()));
@@ -253,4 +253,4 @@ TEST(RealIrqbalanceTest, TakesUpABanAndGoesBackToItsConfiguration) {
 }
 
 }  // namespace
-}  // namespace qrm::cci
+}  // namespace qrm::host

@@ -1,0 +1,105 @@
+// Knows the kernel's files of interrupts.
+#include "plugins/host/interrupts.h"
+
+#include <algorithm>
+
+#include <fmt/format.h>
+
+#include "api/base/number.h"
+#include "plugins/host/irqbalance.h"
+
+namespace qrm::host {
+namespace {
+
+constexpr char kInterrupts[] = "proc/irq";
+constexpr char kAffinity[] = "/smp_affinity_list";  // of an interrupt
+constexpr char kDefaultAffinity[] = "proc/irq/default_smp_affinity";
+
+/// Notes an interrupt that nobody may move; a name is that of the directory within, of its handler.
+void NoteFixed(const HostFiles& files, const std::string& directory, Interrupts& interrupts) {
+  const auto cpus = CpuSet::Parse(files.Read(directory + "/effective_affinity_list").value_or(""));
+  if (!cpus.ok() || cpus->Empty()) {
+    return;
+  }
+  std::string name = directory.substr(directory.rfind('/') + 1);
+  for (const std::string& entry : files.List(directory)) {
+    if (!files.List(fmt::format("{}/{}", directory, entry)).empty() ||
+        !files.Read(fmt::format("{}/{}", directory, entry)).ok()) {
+      name += " " + entry;
+    }
+  }
+  interrupts.fixed.push_back({.name = name, .cpus = *cpus});
+}
+
+/// Interrupts have a directory each.
+void ReadAffinities(const HostFiles& files, Interrupts& interrupts) {
+  if (!files.MayWrite(kDefaultAffinity)) {
+    return;
+  }
+  for (const std::string& number : files.List(kInterrupts)) {
+    const std::string directory = fmt::format("{}/{}", kInterrupts, number);
+    if (!ParseNumber<int>(number).has_value()) {
+      continue;
+    }
+    if (files.MayWrite(directory + kAffinity)) {
+      interrupts.movable.push_back(directory);
+    } else {
+      NoteFixed(files, directory, interrupts);
+    }
+  }
+}
+
+}  // namespace
+
+Interrupts ReadInterrupts(const HostFiles& files) {
+  Interrupts interrupts;
+  ReadAffinities(files, interrupts);
+  for (const std::string& process : FindBalancers(files)) {
+    interrupts.balancers.push_back(
+        {.process = process, .takes_bans = files.MayWrite(BanFile(process))});
+  }
+  return interrupts;
+}
+
+std::vector<Claim> QuietClaims(const CpuSet& cpus, const Interrupts& interrupts) {
+  // Whoever moves interrupts is told before they are moved.
+  std::vector<Claim> claims;
+  claims.reserve(interrupts.balancers.size() + 1 + interrupts.movable.size());
+  for (const Balancer& balancer : interrupts.balancers) {
+    claims.push_back(BanClaim(balancer.process, ToString(cpus)));
+  }
+  // Those that come later begin where the default says.
+  claims.push_back(
+      {.path = kDefaultAffinity, .form = ClaimForm::kCpuMask, .value = ToString(cpus)});
+  for (const std::string& directory : interrupts.movable) {
+    claims.push_back({.path = directory + kAffinity,
+                      .form = ClaimForm::kCpuList,
+                      .value = ToString(cpus),
+                      .is_optional = true});
+  }
+  return claims;
+}
+
+void ProbeInterrupts(HostFiles& files, Interrupts& interrupts) {
+  std::erase_if(interrupts.movable, [&](const std::string& directory) {
+    const StatusOr<std::string> now = files.Read(directory + kAffinity);
+    const bool is_fixed = now.ok() && !files.Write(directory + kAffinity, *now).ok();
+    if (is_fixed) {
+      NoteFixed(files, directory, interrupts);
+    }
+    return is_fixed;
+  });
+}
+
+std::map<std::string, std::string> QuietOwners(const JournalRecords& records) {
+  const auto record = std::find_if(records.begin(), records.end(), [](const JournalRecord& of) {
+    return of.path == kDefaultAffinity;
+  });
+  return record == records.end() ? std::map<std::string, std::string>() : record->claims;
+}
+
+Claim BanClaim(const std::string& process, const std::string& cpus) {
+  return {.path = BanFile(process), .form = ClaimForm::kCpuUnion, .value = cpus};
+}
+
+}  // namespace qrm::host
