@@ -94,14 +94,12 @@ CpuSet QuietCpus(const sdk::ComputeGrant& grant) {
 Status CheckQuiet(const std::vector<host::Refusal>& refusals, const CpuSet& quiet,
                   const host::HostFiles& files) {
   for (const host::Refusal& refusal : refusals) {
-    const std::string directory = refusal.path.substr(0, refusal.path.rfind('/'));
-    const auto cpus =
-        CpuSet::Parse(files.Read(directory + "/effective_affinity_list").value_or(""));
-    if (cpus.ok() && !cpus->Empty() && cpus->IsSubsetOf(quiet)) {
+    if (host::IsHandledBy(quiet, refusal.path, files)) {
       return Errorf(StatusCode::kFailedPrecondition,
                     "no-irq cannot be: the interrupt of {} stays on CPUs {} ({}); write no-irq? to "
                     "run with it",
-                    directory, ToString(*cpus), refusal.reason);
+                    refusal.path.substr(0, refusal.path.rfind('/')), ToString(quiet),
+                    refusal.reason);
     }
   }
   return OkStatus();

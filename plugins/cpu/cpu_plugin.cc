@@ -25,6 +25,7 @@
 #include "plugins/cpu/pools.h"
 #include "plugins/cpu/state.h"
 #include "plugins/host/host_files.h"
+#include "plugins/host/irqbalance.h"
 #include "plugins/tuning/host_tuner.h"
 
 namespace qrm::cpu {
@@ -74,7 +75,8 @@ class CpuPlugin final : public sdk::ResourcePlugin {
     if (state_dir.empty() || root.empty()) {
       return;
     }
-    files_.emplace(root);
+    system_files_.emplace(root);
+    files_.emplace(*system_files_, root, clock_);
     tuner_ = std::make_unique<tuning::HostTuner>(*files_, state_dir + kJournal, clock_);
     Tune();
   }
@@ -377,7 +379,8 @@ class CpuPlugin final : public sdk::ResourcePlugin {
   CpuSet told_;
   std::unique_ptr<Advisors> advisors_;  ///< from Begin to Retire, where some may advise
   // From Begin to Retire, on a machine that is a real one.
-  std::optional<host::SystemFiles> files_;
+  std::optional<host::SystemFiles> system_files_;
+  std::optional<host::BalancerFiles> files_;
   std::unique_ptr<tuning::HostTuner> tuner_;
 };
 

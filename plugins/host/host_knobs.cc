@@ -250,6 +250,22 @@ StatusOr<std::vector<Refusal>> HostKnobs::Hold(const std::string& owner,
   return GiveUp(owner, failures);
 }
 
+bool HostKnobs::IsSo(const JournalRecord& record) const {
+  const StatusOr<std::string> wanted = Wanted(record);
+  const StatusOr<std::string> now = files_.Read(record.path);
+  return record.is_settled && wanted.ok() && now.ok() && IsSameValue(record.form, *now, *wanted);
+}
+
+bool HostKnobs::Holds(const std::string& owner, const std::vector<Claim>& claims) const {
+  return std::all_of(claims.begin(), claims.end(), [&](const Claim& claim) {
+    return std::any_of(records_.begin(), records_.end(), [&](const JournalRecord& record) {
+      const auto held = record.claims.find(owner);
+      return record.path == claim.path && held != record.claims.end() &&
+             held->second == claim.value && IsSo(record);
+    });
+  });
+}
+
 Status HostKnobs::Release(const std::string& owner) {
   return ReleaseAllBut(owner, {});
 }

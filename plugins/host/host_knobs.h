@@ -40,6 +40,9 @@ class HostKnobs {
   /// Errors: nothing of `claims` holds, and the sentence names the file, the value and the cause.
   StatusOr<std::vector<Refusal>> Hold(const std::string& owner, const std::vector<Claim>& claims);
 
+  /// Whether `owner` holds all of `claims`, and their files have what they are to have.
+  bool Holds(const std::string& owner, const std::vector<Claim>& claims) const;
+
   /// Ends `owner`, in reverse order; one that holds nothing is OK. Errors: a file that could not be
   /// written; to be called again, until it is.
   Status Release(const std::string& owner);
@@ -69,6 +72,7 @@ class HostKnobs {
   void Forget(const std::vector<std::string>& paths, const Failures& failures);
   StatusOr<std::vector<Refusal>> GiveUp(const std::string& owner, const Failures& failures);
   JournalRecord* Find(const std::string& path);
+  bool IsSo(const JournalRecord& record) const;
 
   HostFiles& files_;
   const Journal journal_;

@@ -2,6 +2,7 @@
 #include "plugins/host/interrupts.h"
 
 #include <algorithm>
+#include <utility>
 
 #include <fmt/format.h>
 
@@ -15,10 +16,16 @@ constexpr char kInterrupts[] = "proc/irq";
 constexpr char kAffinity[] = "/smp_affinity_list";  // of an interrupt
 constexpr char kDefaultAffinity[] = "proc/irq/default_smp_affinity";
 
+/// Where the interrupt of `directory` is handled; empty where that cannot be told.
+CpuSet HandlersOf(const std::string& directory, const HostFiles& files) {
+  const std::string text = files.Read(directory + "/effective_affinity_list").value_or("");
+  return CpuSet::Parse(text).value_or(CpuSet());
+}
+
 /// Notes an interrupt that nobody may move; a name is that of the directory within, of its handler.
 void NoteFixed(const HostFiles& files, const std::string& directory, Interrupts& interrupts) {
-  const auto cpus = CpuSet::Parse(files.Read(directory + "/effective_affinity_list").value_or(""));
-  if (!cpus.ok() || cpus->Empty()) {
+  CpuSet cpus = HandlersOf(directory, files);
+  if (cpus.Empty()) {
     return;
   }
   std::string name = directory.substr(directory.rfind('/') + 1);
@@ -28,7 +35,7 @@ void NoteFixed(const HostFiles& files, const std::string& directory, Interrupts&
       name += " " + entry;
     }
   }
-  interrupts.fixed.push_back({.name = name, .cpus = *cpus});
+  interrupts.fixed.push_back({.name = name, .cpus = std::move(cpus)});
 }
 
 /// Interrupts have a directory each.
@@ -96,6 +103,11 @@ std::map<std::string, std::string> QuietOwners(const JournalRecords& records) {
     return of.path == kDefaultAffinity;
   });
   return record == records.end() ? std::map<std::string, std::string>() : record->claims;
+}
+
+bool IsHandledBy(const CpuSet& cpus, const std::string& path, const HostFiles& files) {
+  const CpuSet handlers = HandlersOf(path.substr(0, path.rfind('/')), files);
+  return !handlers.Empty() && handlers.IsSubsetOf(cpus);
 }
 
 Claim BanClaim(const std::string& process, const std::string& cpus) {

@@ -42,6 +42,10 @@ void ProbeInterrupts(HostFiles& files, Interrupts& interrupts);
 /// What keeps `cpus` quiet, in the order in which it is to be written.
 std::vector<Claim> QuietClaims(const CpuSet& cpus, const Interrupts& interrupts);
 
+/// Whether the interrupt whose affinity is in the file at `path` is handled by `cpus` alone; false
+/// where that cannot be told.
+bool IsHandledBy(const CpuSet& cpus, const std::string& path, const HostFiles& files);
+
 /// What keeps the balancer in `process` off `cpus`, which are quiet.
 Claim BanClaim(const std::string& process, const std::string& cpus);
 

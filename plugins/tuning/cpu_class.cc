@@ -95,13 +95,16 @@ StatusOr<std::optional<int64_t>> ReadWakeUp(const Section& section) {
 }
 
 StatusOr<CpuClass> ReadClass(const Section& section) {
-  QRM_RETURN_IF_ERROR(section.AllowKeys({"freq", "governor", "epp", "idle-latency-us", "uncore"}));
+  QRM_RETURN_IF_ERROR(
+      section.AllowKeys({"freq", "governor", "epp", "idle-latency-us", "uncore", "irq"}));
   CpuClass read;
   QRM_ASSIGN_OR_RETURN(read.frequency, ReadRange(section, "freq"));
   QRM_ASSIGN_OR_RETURN(read.governor, ReadWord(section, "governor"));
   QRM_ASSIGN_OR_RETURN(read.preference, ReadWord(section, "epp"));
   QRM_ASSIGN_OR_RETURN(read.wake_up_us, ReadWakeUp(section));
   QRM_ASSIGN_OR_RETURN(read.uncore, ReadRange(section, "uncore"));
+  QRM_ASSIGN_OR_RETURN(const std::size_t irq, section.Choice("irq", 0, {"any", "none", "sink"}));
+  read.irq = static_cast<IrqRule>(irq);
   for (const Frequency& bound : {read.uncore.least, read.uncore.most}) {
     if (bound.meaning == Meaning::kBase) {
       return section.Error("uncore", "has 'base', which an uncore has not",
@@ -120,8 +123,9 @@ StatusOr<CpuClasses> ParseCpuClasses(const Section& section) {
   for (const auto& [name, child] : children) {
     QRM_ASSIGN_OR_RETURN(classes[name], ReadClass(child));
     if (classes[name] == CpuClass()) {
-      return parent.Error(name, "sets nothing",
-                          "write freq, governor, epp, idle-latency-us or uncore, or leave it out");
+      return parent.Error(
+          name, "sets nothing",
+          "write freq, governor, epp, idle-latency-us, uncore or irq, or leave it out");
     }
   }
   return classes;

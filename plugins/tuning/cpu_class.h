@@ -38,6 +38,13 @@ struct FrequencyRange {
   bool operator==(const FrequencyRange&) const = default;
 };
 
+/// Whether CPUs handle interrupts; in the order of their words in configurations.
+enum class IrqRule : uint8_t {
+  kAny,
+  kNone,  ///< they do not, but for those that the kernel lets nobody move
+  kSink,  ///< no others do
+};
+
 /// What is set for CPUs of a class; what it leaves out stays as the machine has it.
 struct CpuClass {
   FrequencyRange frequency;
@@ -45,6 +52,7 @@ struct CpuClass {
   std::string preference;             ///< energy performance preference; empty: untouched
   std::optional<int64_t> wake_up_us;  ///< a CPU wakes up within so long; 0: it never sleeps
   FrequencyRange uncore;              ///< of the die
+  IrqRule irq = IrqRule::kAny;
 
   bool operator==(const CpuClass&) const = default;
 };

@@ -10,6 +10,8 @@
 #include <fmt/ranges.h>
 
 #include "api/base/log.h"
+#include "plugins/host/interrupts.h"
+#include "plugins/host/irqbalance.h"
 #include "plugins/tuning/tunable_machine.h"
 
 namespace qrm::tuning {
@@ -27,6 +29,14 @@ const TunedFile* Find(const Resolved& resolved, const std::string& path) {
   const auto file = std::find_if(resolved.files.begin(), resolved.files.end(),
                                  [&](const TunedFile& of) { return of.claim.path == path; });
   return file == resolved.files.end() ? nullptr : &*file;
+}
+
+/// Whether anybody misses `claim`, which was refused: an interrupt that does not move is in
+/// nobody's way where others handle it.
+bool Matters(const host::Claim& claim, const host::HostFiles& files) {
+  const StatusOr<CpuSet> quiet = CpuSet::Parse(claim.value);
+  return claim.form != host::ClaimForm::kCpuList || !quiet.ok() ||
+         host::IsHandledBy(*quiet, claim.path, files);
 }
 
 TuningProblem OfAll(const TuningPlan& plan, const Status& failure) {
@@ -76,20 +86,24 @@ std::vector<TuningProblem> HostTuner::Apply(const TuningPlan& plan) {
   if (const Status opened = OpenKnobs(); !opened.ok()) {
     return {OfAll(plan, opened)};
   }
-  Resolved resolved = Resolve(plan, ReadTunableMachine(files_));
+  Resolved resolved = Resolve(plan, ReadTunableMachine(files_, WantsQuiet(plan)));
   const auto now = clock_.Steady();
   const std::vector<host::Claim> claims = Unrefused(resolved, now);
   if (const Status released = knobs_->ReleaseAllBut(kOwner, claims); !released.ok()) {
     resolved.problems.push_back(OfAll(plan, released));
   }
-  const auto refusals = IsSet(claims) ? std::vector<host::Refusal>() : knobs_->Hold(kOwner, claims);
+  const auto refusals =
+      knobs_->Holds(kOwner, claims) ? std::vector<host::Refusal>() : knobs_->Hold(kOwner, claims);
   if (!refusals.ok()) {
     resolved.problems.push_back(OfAll(plan, refusals.status()));
     return std::move(resolved.problems);
   }
   NoteRefusals(*refusals, resolved, now);
   for (const auto& [path, refused] : refused_) {
-    resolved.problems.push_back({.classes = Find(resolved, path)->classes, .text = refused.reason});
+    const TunedFile& file = *Find(resolved, path);
+    if (Matters(file.claim, files_)) {
+      resolved.problems.push_back({.classes = file.classes, .text = refused.reason});
+    }
   }
   return std::move(resolved.problems);
 }
@@ -131,24 +145,9 @@ void HostTuner::NoteRefusals(const std::vector<host::Refusal>& refusals, const R
 Status HostTuner::OpenKnobs() {
   if (knobs_ == nullptr) {
     QRM_ASSIGN_OR_RETURN(knobs_, host::HostKnobs::Open(files_, journal_));
+    host::RepeatBans(files_, knobs_->records());
   }
   return OkStatus();
-}
-
-/// Whether all of it is so, and the journal knows it.
-bool HostTuner::IsSet(const std::vector<host::Claim>& claims) const {
-  return std::all_of(claims.begin(), claims.end(), [this](const host::Claim& claim) {
-    const host::JournalRecords& records = knobs_->records();
-    const auto record = std::find_if(
-        records.begin(), records.end(),
-        [&](const host::JournalRecord& of) { return of.path == claim.path && of.is_settled; });
-    if (record == records.end() || record->claims.find(kOwner) == record->claims.end() ||
-        record->claims.at(kOwner) != claim.value) {
-      return false;
-    }
-    const StatusOr<std::string> now = files_.Read(claim.path);
-    return now.ok() && host::IsSameValue(claim.form, *now, claim.value);
-  });
 }
 
 void HostTuner::Report(std::vector<TuningProblem> problems) {

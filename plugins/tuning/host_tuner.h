@@ -45,7 +45,6 @@ class HostTuner final : public Tuner {
   std::vector<host::Claim> Unrefused(const Resolved& resolved, TimePoint now);
   void NoteRefusals(const std::vector<host::Refusal>& refusals, const Resolved& resolved,
                     TimePoint now);
-  bool IsSet(const std::vector<host::Claim>& claims) const;
   void Report(std::vector<TuningProblem> problems);
 
   host::HostFiles& files_;

@@ -124,6 +124,29 @@ std::string MostPerforming(const Sharers& sharers, std::string CpuClass::* word,
   return best.value_or("");
 }
 
+/// CPUs that are to handle no interrupts, and the classes that want it so.
+struct QuietCpus {
+  ClassNames names;
+  CpuSet cpus;
+};
+
+QuietCpus QuietCpusOf(const TuningPlan& plan, const CpuSet& online) {
+  QuietCpus quiet;
+  CpuSet sink;
+  for (const auto& [name, cpus] : plan.cpus) {
+    const auto found = plan.classes.find(name);
+    const IrqRule rule = found == plan.classes.end() ? IrqRule::kAny : found->second.irq;
+    if (rule != IrqRule::kAny && cpus.Intersects(online)) {
+      quiet.names.insert(name);
+      (rule == IrqRule::kNone ? quiet.cpus : sink) |= cpus & online;
+    }
+  }
+  if (!sink.Empty()) {
+    quiet.cpus |= online - sink;
+  }
+  return quiet;
+}
+
 /// Collects claims and problems.
 class Resolver {
  public:
@@ -143,6 +166,7 @@ class Resolver {
     for (const Uncore& uncore : machine_.uncores) {
       AddUncore(uncore);
     }
+    AddInterrupts();
     return std::move(result_);
   }
 
@@ -266,6 +290,53 @@ class Resolver {
     }
   }
 
+  void AddInterrupts() {
+    const auto [names, cpus] = QuietCpusOf(plan_, machine_.cpus);
+    if (cpus.Empty() || !CanBeQuiet(names, cpus)) {
+      return;
+    }
+    for (const host::FixedInterrupt& fixed : machine_.interrupts.fixed) {
+      if (fixed.cpus.IsSubsetOf(cpus)) {
+        Miss(names, "class {} keeps interrupts off CPUs {}, and the kernel handles {} there itself",
+             fmt::join(names, ", "), ToString(fixed.cpus), fixed.name);
+      }
+    }
+    for (const host::Claim& claim : host::QuietClaims(cpus, machine_.interrupts)) {
+      Add(names, claim.path, claim.form, claim.value);
+    }
+  }
+
+  /// Whether interrupts can be kept off `cpus` at all; else says what keeps them there.
+  bool CanBeQuiet(const ClassNames& names, const CpuSet& cpus) {
+    const std::string classes = fmt::format("{}", fmt::join(names, ", "));
+    if (!plan_.foreign.Empty()) {
+      Miss(names,
+           "class {} moves interrupts, which is left to the compute driver while it has containers "
+           "here: leave irq out, or ask the driver for no-irq",
+           classes);
+    } else if (machine_.cpus.IsSubsetOf(cpus)) {
+      Miss(names,
+           "class {} would leave no CPU to handle interrupts: leave one of {} without irq: none",
+           classes, ToString(machine_.cpus));
+    } else if (machine_.interrupts.movable.empty()) {
+      Miss(names,
+           "class {} moves interrupts, and this process may move none: run it as privileged root, "
+           "or leave irq out",
+           classes);
+    } else if (const auto balancer = std::find_if_not(
+                   machine_.interrupts.balancers.begin(), machine_.interrupts.balancers.end(),
+                   [](const host::Balancer& of) { return of.takes_bans; });
+               balancer != machine_.interrupts.balancers.end()) {
+      Miss(names,
+           "class {} moves interrupts, and irqbalance (process {}) moves them back within seconds: "
+           "stop it",
+           classes, balancer->process);
+    } else {
+      return true;
+    }
+    return false;
+  }
+
   const TuningPlan& plan_;
   const TunableMachine& machine_;
   Resolved result_;
@@ -275,6 +346,11 @@ class Resolver {
 
 Resolved Resolve(const TuningPlan& plan, const TunableMachine& machine) {
   return Resolver(plan, machine).Run();
+}
+
+bool WantsQuiet(const TuningPlan& plan) {
+  return std::any_of(plan.classes.begin(), plan.classes.end(),
+                     [](const auto& entry) { return entry.second.irq != IrqRule::kAny; });
 }
 
 }  // namespace qrm::tuning

@@ -37,7 +37,11 @@ struct Resolved {
 /// The values for `plan`. CPUs that share a file get one value: the highest bounds of a frequency
 /// and the most performing governor and preference that any of them asks for, where CPUs without a
 /// class are neither slowed down nor speeded up by others' wishes to save. What CPUs of
-/// `plan.foreign` share is left out. Cost: O(CPUs).
+/// `plan.foreign` share is left out, and so are interrupts while there are such CPUs. Cost: O(CPUs
+/// + interrupts).
 Resolved Resolve(const TuningPlan& plan, const TunableMachine& machine);
+
+/// Whether `plan` says anything of interrupts.
+bool WantsQuiet(const TuningPlan& plan);
 
 }  // namespace qrm::tuning

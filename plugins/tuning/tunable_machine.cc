@@ -72,7 +72,7 @@ std::vector<Uncore> ReadUncores(const HostFiles& files, const std::map<Die, CpuS
 
 }  // namespace
 
-TunableMachine ReadTunableMachine(const HostFiles& files) {
+TunableMachine ReadTunableMachine(const HostFiles& files, bool with_interrupts) {
   TunableMachine machine{.cpus = CpuSet::Parse(files.Read(kOnline).value_or("")).value_or(CpuSet()),
                          .policies = host::ReadFrequencyPolicies(files)};
   std::map<Die, CpuSet> dies;
@@ -83,6 +83,9 @@ TunableMachine ReadTunableMachine(const HostFiles& files) {
     dies[DieOf(files, cpu)].Add(cpu);
   }
   machine.uncores = ReadUncores(files, dies);
+  if (with_interrupts) {
+    machine.interrupts = host::ReadInterrupts(files);
+  }
   return machine;
 }
 

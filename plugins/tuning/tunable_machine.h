@@ -8,6 +8,7 @@
 #include "api/id_set.h"
 #include "plugins/host/cpu_frequency.h"
 #include "plugins/host/host_files.h"
+#include "plugins/host/interrupts.h"
 
 namespace qrm::tuning {
 
@@ -24,9 +25,12 @@ struct TunableMachine {
   std::vector<host::FrequencyPolicy> policies;
   CpuSet wake_up;  ///< CPUs whose longest time to wake up can be set
   std::vector<Uncore> uncores;
+  host::Interrupts interrupts;
 };
 
-/// Cost: some files for each CPU. Source: the kernel's admin-guide/pm, intel_uncore_frequency.
-TunableMachine ReadTunableMachine(const host::HostFiles& files);
+/// The interrupts, for which every process is looked at, only `with_interrupts`.
+/// Cost: some files for each CPU, interrupt and process. Source: the kernel's admin-guide/pm,
+/// intel_uncore_frequency.
+TunableMachine ReadTunableMachine(const host::HostFiles& files, bool with_interrupts);
 
 }  // namespace qrm::tuning

@@ -153,6 +153,16 @@ TEST_F(HostKnobsTest, APartitionThatBecameInvalidSinceIsOursToUndo) {
   EXPECT_EQ(Value(kPartition), "member");
 }
 
+TEST_F(HostKnobsTest, WhatIsHeldIsSoUntilSomebodyElseWrites) {
+  EXPECT_FALSE(knobs_->Holds("a", {Quiet("2-3")}));
+  ASSERT_TRUE(IsOk(Hold("a", {Quiet("2-3")})));
+  EXPECT_TRUE(knobs_->Holds("a", {Quiet("2-3")})) << Value(kIrq) << " is what is left";
+  EXPECT_FALSE(knobs_->Holds("b", {Quiet("2-3")}));
+  EXPECT_FALSE(knobs_->Holds("a", {Quiet("2")}));
+  files_.values[kIrq] = "0-7";
+  EXPECT_FALSE(knobs_->Holds("a", {Quiet("2-3")}));
+}
+
 TEST_F(HostKnobsTest, AnOwnerLetsGoOfAllButWhatItStillWants) {
   ASSERT_TRUE(IsOk(Hold("a", {Floor("1200"), Ceiling("2000")})));
   ASSERT_TRUE(IsOk(Hold("b", {Floor("1000")})));

@@ -61,9 +61,18 @@ class HostTunerTest : public testing::Test {
       files_.values[uncore + "/min_freq_khz"] = "900000";
       files_.values[uncore + "/max_freq_khz"] = "2400000";
     }
+    files_.values["proc/irq/default_smp_affinity"] = "f";
+    for (const int irq : {5, 6}) {
+      files_.values[Irq(irq)] = "0-3";
+      files_.values[Effective(irq)] = "2";
+    }
     Start();
   }
 
+  static std::string Irq(int irq) { return fmt::format("proc/irq/{}/smp_affinity_list", irq); }
+  static std::string Effective(int irq) {
+    return fmt::format("proc/irq/{}/effective_affinity_list", irq);
+  }
   /// As a new process.
   void Start() {
     tuner_.reset();
@@ -75,6 +84,11 @@ class HostTunerTest : public testing::Test {
                                   .governor = "performance",
                                   .uncore = {.least = {Meaning::kMost}}}}}};
     plan.cpus["fast"] = *CpuSet::Parse(cpus);
+    Tune(plan);
+  }
+  void Quiet(const std::string& cpus) {
+    TuningPlan plan{.classes = {{"quiet", {.irq = IrqRule::kNone}}}};
+    plan.cpus["quiet"] = *CpuSet::Parse(cpus);
     Tune(plan);
   }
   void Tune(const TuningPlan& plan) {
@@ -200,6 +214,46 @@ TEST_F(HostTunerTest, ACpuThatGoesOfflineTakesItsValuesWithIt) {
   EXPECT_EQ(Least(2), "2000000");
 }
 
+TEST_F(HostTunerTest, InterruptsStayOffCpusWhileTheyAreToBeQuiet) {
+  Quiet("2-3");
+  EXPECT_EQ(files_.values[Irq(5)], "0-1");
+  EXPECT_EQ(files_.values["proc/irq/default_smp_affinity"], "3");
+  Quiet("3");
+  EXPECT_EQ(files_.values[Irq(5)], "0-2");
+  Start();
+  Quiet("");
+  EXPECT_EQ(files_.values[Irq(5)], "0-3");
+  EXPECT_EQ(files_.values["proc/irq/default_smp_affinity"], "f");
+}
+
+TEST_F(HostTunerTest, AnInterruptThatDoesNotMoveIsToldOnlyWhereItIsInTheWay) {
+  files_.on_write[Irq(6)] = test::RefuseWrite;
+  Quiet("3");
+  EXPECT_THAT(tuner_->ProblemOf("quiet"), IsEmpty()) << "CPU 2 handles it";
+  EXPECT_EQ(files_.values[Irq(5)], "0-2");
+  Quiet("2-3");
+  EXPECT_THAT(tuner_->ProblemOf("quiet"), HasSubstr(Irq(6)));
+  EXPECT_EQ(files_.values[Irq(5)], "0-1");
+}
+
+TEST_F(HostTunerTest, AnInterruptThatComesLaterStaysOffWithinHalfAMinute) {
+  Quiet("2-3");
+  files_.values[Irq(7)] = "0-3";
+  clock_.Advance(seconds(30));
+  Quiet("2-3");
+  EXPECT_EQ(files_.values[Irq(7)], "0-1");
+}
+
+TEST_F(HostTunerTest, QuietCpusAreNotJournalledAgainWhileNothingChanges) {
+  Quiet("2-3");
+  const auto written = std::filesystem::last_write_time(journal_);
+  const std::size_t writes = files_.writes.size();
+  clock_.Advance(seconds(30));
+  Quiet("2-3");
+  EXPECT_EQ(files_.writes.size(), writes);
+  EXPECT_EQ(std::filesystem::last_write_time(journal_), written);
+}
+
 /// Whatever owners come and go, and whenever the process dies, each file has what the classes of
 /// now ask for, or what it had at first.
 TEST_F(HostTunerTest, EveryFileHasALivingOwnerOrItsFormerValue) {
@@ -209,7 +263,7 @@ TEST_F(HostTunerTest, EveryFileHasALivingOwnerOrItsFormerValue) {
   for (int step = 0; step < test::Rounds(300); ++step) {
     TuningPlan plan{.classes = {{"fast", {.frequency = {{Meaning::kBase}, {}}}},
                                 {"slow", {.frequency = {{}, {Meaning::kBase}}}},
-                                {"awake", {.governor = "performance"}}}};
+                                {"awake", {.governor = "performance", .irq = IrqRule::kNone}}}};
     for (int cpu = 0; cpu < 4; ++cpu) {
       const char* const names[] = {"fast", "slow", "awake"};
       if (!one_in(3)) {
@@ -226,8 +280,9 @@ TEST_F(HostTunerTest, EveryFileHasALivingOwnerOrItsFormerValue) {
     }
     Tune(plan);
     std::map<std::string, std::string> expected = former;
-    for (const TunedFile& file : Resolve(plan, ReadTunableMachine(files_)).files) {
-      expected[file.claim.path] = file.claim.value;
+    for (const TunedFile& file : Resolve(plan, ReadTunableMachine(files_, true)).files) {
+      expected[file.claim.path] = *host::Combine(file.claim.form, former.at(file.claim.path),
+                                                 {file.claim.value}, CpuSet::Range(0, 3));
     }
     ASSERT_EQ(files_.values, expected) << "step " << step;
   }

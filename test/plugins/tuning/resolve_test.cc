@@ -36,10 +36,12 @@ host::FrequencyPolicy Policy(const std::string& name, const char* cpus) {
 
 /// Two CPUs that change their frequency together, and two alone.
 TunableMachine FourCpus() {
-  return {.cpus = Cpus("0-3"),
-          .policies = {Policy("both", "0-1"), Policy("two", "2"), Policy("three", "3")},
-          .wake_up = Cpus("0-3"),
-          .uncores = {{.directory = "die", .cpus = Cpus("0-3"), .least = 800000, .most = 2400000}}};
+  return {
+      .cpus = Cpus("0-3"),
+      .policies = {Policy("both", "0-1"), Policy("two", "2"), Policy("three", "3")},
+      .wake_up = Cpus("0-3"),
+      .uncores = {{.directory = "die", .cpus = Cpus("0-3"), .least = 800000, .most = 2400000}},
+      .interrupts = {.movable = {"proc/irq/5"}, .fixed = {{.name = "9 nvme", .cpus = Cpus("3")}}}};
 }
 
 const CpuClass kFast = {.frequency = {{Meaning::kBase}, {Meaning::kMost}},
@@ -148,6 +150,53 @@ TEST(ResolveTest, ANumberBeyondTheHardwareIsItsBound) {
   plan.classes.at("fast") = {.frequency = {{}, {Meaning::kNumber, 9000000}}};
   EXPECT_THAT(ValuesOf(Resolve(plan, FourCpus())),
               ElementsAre(Pair("two/scaling_max_freq", "3000000")));
+}
+
+/// The CPUs that interrupts are kept off.
+std::string QuietOf(const Resolved& resolved) {
+  return ValuesOf(resolved)["proc/irq/5/smp_affinity_list"];
+}
+
+TuningPlan Quiet(const std::map<std::string, const char*>& cpus) {
+  TuningPlan plan = Plan(cpus);
+  plan.classes = {{"quiet", {.irq = IrqRule::kNone}},
+                  {"sink", {.irq = IrqRule::kSink}},
+                  {"other", {.wake_up_us = 5}}};
+  return plan;
+}
+
+TEST(ResolveTest, InterruptsAreKeptOffTheCpusOfClassesWithoutThem) {
+  const Resolved resolved = Resolve(Quiet({{"quiet", "1-2"}, {"other", "3"}}), FourCpus());
+  EXPECT_EQ(QuietOf(resolved), "1-2");
+  EXPECT_THAT(ProblemsOf(resolved), IsEmpty());
+}
+
+TEST(ResolveTest, WhereASinkTakesInterruptsAllOthersHaveNone) {
+  EXPECT_EQ(QuietOf(Resolve(Quiet({{"sink", "0"}}), FourCpus())), "1-3");
+  EXPECT_EQ(QuietOf(Resolve(Quiet({{"sink", "0-1"}, {"quiet", "2"}}), FourCpus())), "2-3");
+}
+
+TEST(ResolveTest, TellsOfAnInterruptThatNobodyMayMove) {
+  EXPECT_THAT(ProblemsOf(Resolve(Quiet({{"quiet", "2-3"}}), FourCpus())),
+              ElementsAre(HasSubstr("off CPUs 3, and the kernel handles 9 nvme there itself")));
+}
+
+TEST(ResolveTest, SaysWhyNoCpuCanBeQuiet) {
+  TuningPlan plan = Quiet({{"quiet", "2"}});
+  const auto problem_of = [&](const TunableMachine& machine) {
+    const Resolved resolved = Resolve(plan, machine);
+    EXPECT_EQ(QuietOf(resolved), "");
+    return resolved.problems.empty() ? "" : resolved.problems.front().text;
+  };
+  TunableMachine machine = FourCpus();
+  machine.interrupts.balancers = {{.process = "77"}};
+  EXPECT_THAT(problem_of(machine), HasSubstr("irqbalance (process 77) moves them back"));
+  machine.interrupts = {};
+  EXPECT_THAT(problem_of(machine), HasSubstr("this process may move none"));
+  plan.foreign = Cpus("1");
+  EXPECT_THAT(problem_of(FourCpus()), HasSubstr("left to the compute driver"));
+  plan = Quiet({{"quiet", "0-3"}});
+  EXPECT_THAT(problem_of(FourCpus()), HasSubstr("no CPU to handle interrupts"));
 }
 
 TEST(ResolveTest, TellsWhatTheMachineLacks) {
