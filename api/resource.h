@@ -110,6 +110,9 @@ struct ResourceAllocation {
   /// What decided it, for people: the place in the plugin's configuration, such as "rules[2]
   /// (config.yaml:14)". Our own extension: other plugins leave it empty.
   std::string decided_by;
+  /// Type -> class of the QoS-class resources that the container gets of those types of which it
+  /// asks for none. Our own extension: other plugins leave it empty.
+  StringMap class_defaults;
 
   bool operator==(const ResourceAllocation&) const = default;
 };

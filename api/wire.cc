@@ -272,6 +272,8 @@ pb::ResourceAllocationInfo ToWire(const ResourceAllocation& allocation) {
   message.set_may_share(allocation.may_share);
   message.set_shares(allocation.shares);
   message.set_shares_of(allocation.shares_of);
+  message.mutable_class_defaults()->insert(allocation.class_defaults.begin(),
+                                           allocation.class_defaults.end());
   return message;
 }
 
@@ -302,6 +304,7 @@ StatusOr<ResourceAllocation> FromWire(const pb::ResourceAllocationInfo& message)
   allocation.may_share = message.may_share();
   allocation.shares = message.shares();
   allocation.shares_of = message.shares_of();
+  allocation.class_defaults = MapFrom(message.class_defaults());
   QRM_RETURN_IF_ERROR(CheckKnob(allocation));
   return allocation;
 }

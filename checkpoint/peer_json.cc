@@ -132,7 +132,8 @@ ResourceAllocation ReadAllocationOrThrow(const Json& json) {
                                    .may_share = Text(json, "may_share"),
                                    .shares = Text(json, "shares"),
                                    .shares_of = Text(json, "shares_of"),
-                                   .decided_by = Text(json, "decided_by")};
+                                   .decided_by = Text(json, "decided_by"),
+                                   .class_defaults = json.value("class_defaults", StringMap())};
   if (json.contains("resource_hints")) {
     allocation.hints = ReadHints(json.at("resource_hints"));
   }
@@ -250,6 +251,7 @@ Json WriteAllocation(const ResourceAllocation& allocation) {
   PutUnlessEmpty(json, "shares", allocation.shares);
   PutUnlessEmpty(json, "shares_of", allocation.shares_of);
   PutUnlessEmpty(json, "decided_by", allocation.decided_by);
+  PutUnlessEmpty(json, "class_defaults", allocation.class_defaults);
   return json;
 }
 

@@ -127,6 +127,7 @@ class Writer {
       }
     }
     Fill(allocation.envs, *message.mutable_envs());
+    Fill(allocation.class_defaults, *message.mutable_class_defaults());
     Fill(allocation.annotations, *message.mutable_annotations());
     Fill(allocation.amount_by_node, *message.mutable_amount_by_node());
     for (const Mount& mount : allocation.mounts) {
@@ -226,7 +227,8 @@ StatusOr<ResourceAllocation> Read(const pb::Allocation& message) {
                                 .may_share = message.may_share(),
                                 .shares = message.shares(),
                                 .shares_of = message.shares_of(),
-                                .decided_by = message.decided_by()};
+                                .decided_by = message.decided_by(),
+                                .class_defaults = Read(message.class_defaults())};
   if (message.has_hints()) {
     QRM_ASSIGN_OR_RETURN(allocation.hints, Read(message.hints()));
   }

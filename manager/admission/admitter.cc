@@ -131,12 +131,16 @@ Status Admitter::Place(Call& call) {
   return Commit(call);
 }
 
-// Classes first: they ask nobody, so that a refusal takes nothing back.
+// Classes first: they ask nobody, so that a refusal takes nothing back. What plugins say of them
+// comes with the place.
 Status Admitter::PlanDraft(const Call& call, Draft& draft) const {
   if (call.reason.empty()) {
     QRM_RETURN_IF_ERROR(classes_.Choose(draft));
   }
   QRM_RETURN_IF_ERROR(planner_.Plan(draft));
+  if (call.reason.empty()) {
+    QRM_RETURN_IF_ERROR(classes_.ChooseByPlace(draft));
+  }
   if (!draft.explanation.classes.empty()) {
     classes_.AddTo(draft.explanation.options, ToRecord(draft.explanation.classes));
   }

@@ -3,6 +3,8 @@
 
 #include <utility>
 
+#include <fmt/format.h>
+
 #include "api/base/log.h"
 
 namespace qrm::manager {
@@ -11,19 +13,41 @@ Status ClassStep::Choose(Draft& draft) const {
   if (book_ == nullptr || book_->empty()) {
     return OkStatus();
   }
-  Explanation& explanation = draft.explanation;
   if (draft.known != nullptr) {
     for (const auto& [type, name] : draft.known->classes) {
-      explanation.classes[type] = {name, "its record"};
+      draft.explanation.classes[type] = {name, "its record"};
     }
     return OkStatus();
   }
+  return ChooseFor({}, "", draft);
+}
+
+Status ClassStep::ChooseByPlace(Draft& draft) const {
+  if (book_ == nullptr || book_->empty() || draft.known != nullptr) {
+    return OkStatus();
+  }
+  StringMap defaults;
+  std::string by;
+  for (const auto& [resource, allocation] : draft.explanation.allocations) {
+    if (!allocation.class_defaults.empty()) {
+      defaults.insert(allocation.class_defaults.begin(), allocation.class_defaults.end());
+      by = fmt::format("{}{}'s default of {}", by.empty() ? "" : by + ", ", resource,
+                       allocation.decided_by);
+    }
+  }
+  return defaults.empty() ? OkStatus() : ChooseFor(defaults, by, draft);
+}
+
+Status ClassStep::ChooseFor(const StringMap& defaults, const std::string& by, Draft& draft) const {
+  Explanation& explanation = draft.explanation;
   const ContainerDemand& demand = draft.demand;
   const ClassAsker asker{.pod = demand.pod,
                          .container = demand.container,
                          .type = demand.type,
                          .restartable_init = demand.restartable_init,
-                         .runs = explanation.after_the_fact};
+                         .runs = explanation.after_the_fact,
+                         .defaults = defaults,
+                         .defaults_by = by};
   const auto may_ask = [&](const std::string& name) {
     return options_.permissions.Allows(demand.pod.pod_namespace,
                                        {.feature = Feature::kClass, .name = name});

@@ -19,11 +19,17 @@ class ClassStep {
   /// may have, beside those in the draft's state. Errors: those of ChooseClasses and of the types.
   Status Choose(Draft& draft) const;
 
+  /// The same again, where plugins have said since which classes the container gets of those types
+  /// of which it asks for none. Errors: the same.
+  Status ChooseByPlace(Draft& draft) const;
+
   /// Adds to `options` what the runtime has to do for `classes`. What a type cannot say now is left
   /// to the next round of the keeper: who has a class keeps it.
   void AddTo(RunOptions& options, const StringMap& classes) const;
 
  private:
+  Status ChooseFor(const StringMap& defaults, const std::string& by, Draft& draft) const;
+
   const ClassBook* book_;
   const AdmissionOptions& options_;
 };

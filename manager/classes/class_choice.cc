@@ -108,8 +108,11 @@ class Chooser {
     const ClassTypeRules& rules = *type_.rules;
     ChosenClass chosen{rules.default_class, "the default of " + type_.type.name};
     const std::string& pod_namespace = asker_.pod.pod_namespace;
-    if (const auto of = rules.namespace_defaults.find(pod_namespace);
-        of != rules.namespace_defaults.end()) {
+    if (const auto placed = asker_.defaults.find(type_.type.name);
+        placed != asker_.defaults.end()) {
+      chosen = {placed->second, asker_.defaults_by};
+    } else if (const auto of = rules.namespace_defaults.find(pod_namespace);
+               of != rules.namespace_defaults.end()) {
       chosen = {of->second, "the default of namespace " + pod_namespace};
     } else if (const auto qos = rules.qos_defaults.find(asker_.pod.qos_class);
                qos != rules.qos_defaults.end()) {

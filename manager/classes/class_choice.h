@@ -49,6 +49,9 @@ struct ClassAsker {
   bool restartable_init = false;
   /// It runs already: of types that cannot change, it gets nothing.
   bool runs = false;
+  /// Type -> class, as who gave it a place says, and who that is: before the operator's defaults.
+  StringMap defaults;
+  std::string defaults_by;
 };
 
 /// Whether the asker's namespace may ask for "TYPE/CLASS" by the permissions.

@@ -193,6 +193,7 @@ ResourceAllocation MergeAllocation(const ResourceAllocation& before, ResourceAll
   KeepIfEmpty(fresh.mounts, before.mounts);
   KeepIfEmpty(fresh.devices, before.devices);
   KeepIfEmpty(fresh.decided_by, before.decided_by);
+  KeepIfEmpty(fresh.class_defaults, before.class_defaults);
   return fresh;
 }
 

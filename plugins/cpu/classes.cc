@@ -43,4 +43,14 @@ tuning::TuningPlan PlanOf(const View& view) {
   return plan;
 }
 
+StringMap ClassDefaultsOf(const CpuPluginConfig& config, const Placement& place) {
+  const PoolConfig* const pool = place.exclusive ? nullptr : FindPool(config, place.pool);
+  const std::string none;
+  const std::string& name = place.exclusive   ? place.exclusive->cpu_class
+                            : pool != nullptr ? pool->cpu_class
+                                              : none;
+  const auto found = config.classes.find(name);
+  return found == config.classes.end() ? StringMap() : found->second.qos;
+}
+
 }  // namespace qrm::cpu

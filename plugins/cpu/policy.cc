@@ -372,6 +372,7 @@ StatusOr<Decision> ShareInstead(const View& view, const ContainerRequest& reques
   QRM_ASSIGN_OR_RETURN(Decision decision, Share(view, request, pool, {}));
   decision.allocation.shares_of = pool;
   decision.allocation.decided_by = fmt::format("on-full, where {} has no room", placement.by);
+  decision.allocation.class_defaults = ClassDefaultsOf(view.config, {.pool = pool});
   return decision;
 }
 
@@ -421,6 +422,7 @@ StatusOr<Decision> PlaceContainer(const View& view, const ContainerRequest& requ
                           : Share(view, request, placement.pool, hint);
   if (decision.ok()) {
     decision->allocation.decided_by = placement.by;
+    decision->allocation.class_defaults = ClassDefaultsOf(view.config, placement);
     SizePoolsBeside(view, request, *decision);
   } else if (GoesElsewhere(view, placement, decision.status())) {
     decision = ShareInstead(view, request, placement);

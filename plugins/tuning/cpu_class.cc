@@ -94,9 +94,21 @@ StatusOr<std::optional<int64_t>> ReadWakeUp(const Section& section) {
   return std::optional(static_cast<int64_t>(microseconds));
 }
 
+StatusOr<std::map<std::string, std::string>> ReadQos(const Section& parent) {
+  QRM_ASSIGN_OR_RETURN(const Section section, parent.Child("qos"));
+  std::map<std::string, std::string> classes;
+  for (const std::string& type : section.Keys()) {
+    QRM_ASSIGN_OR_RETURN(classes[type], section.Text(type, ""));
+    if (classes[type].empty()) {
+      return section.Error(type, "names no class", "write one of those of `qrmctl classes`");
+    }
+  }
+  return classes;
+}
+
 StatusOr<CpuClass> ReadClass(const Section& section) {
   QRM_RETURN_IF_ERROR(
-      section.AllowKeys({"freq", "governor", "epp", "idle-latency-us", "uncore", "irq"}));
+      section.AllowKeys({"freq", "governor", "epp", "idle-latency-us", "uncore", "irq", "qos"}));
   CpuClass read;
   QRM_ASSIGN_OR_RETURN(read.frequency, ReadRange(section, "freq"));
   QRM_ASSIGN_OR_RETURN(read.governor, ReadWord(section, "governor"));
@@ -105,6 +117,7 @@ StatusOr<CpuClass> ReadClass(const Section& section) {
   QRM_ASSIGN_OR_RETURN(read.uncore, ReadRange(section, "uncore"));
   QRM_ASSIGN_OR_RETURN(const std::size_t irq, section.Choice("irq", 0, {"any", "none", "sink"}));
   read.irq = static_cast<IrqRule>(irq);
+  QRM_ASSIGN_OR_RETURN(read.qos, ReadQos(section));
   for (const Frequency& bound : {read.uncore.least, read.uncore.most}) {
     if (bound.meaning == Meaning::kBase) {
       return section.Error("uncore", "has 'base', which an uncore has not",
@@ -125,7 +138,7 @@ StatusOr<CpuClasses> ParseCpuClasses(const Section& section) {
     if (classes[name] == CpuClass()) {
       return parent.Error(
           name, "sets nothing",
-          "write freq, governor, epp, idle-latency-us, uncore or irq, or leave it out");
+          "write freq, governor, epp, idle-latency-us, uncore, irq or qos, or leave it out");
     }
   }
   return classes;

@@ -53,14 +53,17 @@ struct CpuClass {
   std::optional<int64_t> wake_up_us;  ///< a CPU wakes up within so long; 0: it never sleeps
   FrequencyRange uncore;              ///< of the die
   IrqRule irq = IrqRule::kAny;
+  /// Of the containers that run there: type -> class of QoS-class resources, where they ask for
+  /// none. It sets nothing of the CPUs.
+  std::map<std::string, std::string> qos;
 
   bool operator==(const CpuClass&) const = default;
 };
 using CpuClasses = std::map<std::string, CpuClass>;
 
 /// Reads `classes: {NAME: {freq: {min: base, max: turbo}, governor: performance, epp: performance,
-/// idle-latency-us: 10, uncore: {min: max}}}`. Errors: kInvalidArgument with file, line, key, value
-/// and what is allowed.
+/// idle-latency-us: 10, uncore: {min: max}, irq: none, qos: {cpu-scheduling: batch}}}`. Errors:
+/// kInvalidArgument with file, line, key, value and what is allowed.
 StatusOr<CpuClasses> ParseCpuClasses(const config::Section& section);
 
 /// Which CPUs are of which class.

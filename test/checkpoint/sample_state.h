@@ -134,7 +134,8 @@ class RandomChanges {
                                      .may_share = Flip() ? "0-7" : "",
                                      .shares = Flip() ? "0,5" : "",
                                      .shares_of = Flip() ? "helpers" : "",
-                                     .decided_by = Text()};
+                                     .decided_by = Text(),
+                                     .class_defaults = Map()};
     if (allocation.oci_property.starts_with("Cpuset")) {
       allocation.value = "0,2-3";
     }

@@ -77,6 +77,18 @@ TEST_F(ClassStepTest, ExplainTellsTheClassAndWhoAskedForIt) {
   EXPECT_EQ(LastTrace()["classes"]["blockio"]["by"], "annotation " + std::string(kKey) + "=slow");
 }
 
+TEST_F(ClassStepTest, WhoAsksForNoneGetsTheClassOfItsPlace) {
+  ResourceAllocation given = test::Pin(kCpusetCpus, "0-1");
+  given.decided_by = "pools.batch";
+  given.class_defaults = {{"blockio", "slow"}, {"unknown", "slow"}};
+  plugins_.Set("cpu", test::Gives("cpu", given));
+  ASSERT_TRUE(AdmitWithClasses(Demand("a")).ok());
+  EXPECT_THAT(Record(Demand("a"))->classes, ElementsAre(Pair("blockio", "slow")));
+  EXPECT_EQ(LastTrace()["classes"]["blockio"]["by"], "cpu's default of pools.batch");
+  ASSERT_TRUE(AdmitWithClasses(Asking("fast", "b")).ok());
+  EXPECT_THAT(Record(Demand("b"))->classes, ElementsAre(Pair("blockio", "fast")));
+}
+
 TEST_F(ClassStepTest, ARefusedClassAsksNoPluginAndLeavesNothing) {
   const auto refused = AdmitWithClasses(Asking("gold"));
   EXPECT_THAT(MessageOf(refused.status()), HasSubstr("it may use fast, slow"));

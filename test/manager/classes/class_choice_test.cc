@@ -41,8 +41,13 @@ class ClassChoiceTest : public testing::Test {
   StatusOr<ChosenClasses> Choose(const checkpoint::PodMeta& pod,
                                  const std::string& container = "main",
                                  ContainerType type = ContainerType::kMain) {
-    return ChooseClasses({blockio_}, {.pod = pod, .container = container, .type = type}, state_,
-                         [this](const std::string& name) { return name == permitted_; });
+    return ChooseClasses({blockio_},
+                         {.pod = pod,
+                          .container = container,
+                          .type = type,
+                          .defaults = defaults_,
+                          .defaults_by = "cpu's default of pool batch"},
+                         state_, [this](const std::string& name) { return name == permitted_; });
   }
   std::string ClassOf(const checkpoint::PodMeta& pod) {
     const auto chosen = Choose(pod);
@@ -61,6 +66,7 @@ class ClassChoiceTest : public testing::Test {
   OfferedType blockio_;
   NodeState state_;
   std::string permitted_;
+  StringMap defaults_;
 };
 
 TEST_F(ClassChoiceTest, GivesWhatIsAskedForAndTold) {
@@ -143,6 +149,16 @@ TEST_F(ClassChoiceTest, TheNarrowestDefaultIsGivenToWhoAsksForNothing) {
   EXPECT_EQ(ClassOf(Pod("a", "")), "secret");
   rules_.namespace_defaults["db"] = "fast";
   EXPECT_EQ(ClassOf(Pod("a", "")), "fast");
+}
+
+TEST_F(ClassChoiceTest, WhatThePlaceSaysComesBeforeTheOperatorsDefaultsAndAfterTheAnnotation) {
+  rules_.namespace_defaults["db"] = "fast";
+  defaults_["blockio"] = "secret";
+  EXPECT_EQ(Choose(Pod("a", ""))->at("blockio"),
+            (ChosenClass{"secret", "cpu's default of pool batch"}));
+  EXPECT_EQ(ClassOf(Pod("a", "slow")), "slow");
+  defaults_["blockio"] = "gone";
+  EXPECT_THAT(*Choose(Pod("a", "")), IsEmpty()) << "it cannot be given";
 }
 
 TEST_F(ClassChoiceTest, ADefaultThatCannotBeGivenRefusesNobody) {

@@ -94,6 +94,7 @@ TEST(PlanReconcileTest, KeepsWhatThePluginDoesNotRepeat) {
   full.mounts = {{"/m", "/m", true}};
   full.devices = {{"/d", "/d", "r"}};
   full.decided_by = "rules[0]";
+  full.class_defaults = {{"blockio", "slow"}};
   ResourceAllocation bare = Pool("0-1");
   bare.hints = std::nullopt;
   bare.amount_by_node.clear();

@@ -107,8 +107,9 @@ rules: [{select: {role: online}, pool: online}, {select: {role: offline}, pool: 
 roles: {db: {numa: any, share-numa-with: ["*"]}}
 pools:
   online:  {size: {min: 8, max: 48}, priority: 1, borrow: {idle: numa}, lend: {to: [offline], keep: 8}}
-  offline: {size: {min: 2}, borrow: {idle: all}}
+  offline: {size: {min: 2}, borrow: {idle: all}, class: background}
   default: {size: {min: 2}}
+classes: {background: {qos: {cpu-scheduling: idle}}}
 )";
 
 TEST_F(BorrowingTest, OfflineRunsOnWhatOnlineLeavesAndLends) {
@@ -121,6 +122,8 @@ TEST_F(BorrowingTest, OfflineRunsOnWhatOnlineLeavesAndLends) {
   EXPECT_EQ(Uses(drive, "off").Count(), 30 + 10 + 12);
   EXPECT_EQ((Uses(drive, "off") & Pool(drive, "online")).Count(), 12);
   EXPECT_FALSE(Uses(drive, "off").Intersects(Pool(drive, "default")));
+  EXPECT_EQ(drive.Of("off").class_defaults, (StringMap{{"cpu-scheduling", "idle"}}));
+  EXPECT_EQ(drive.Of("on").class_defaults, StringMap());
 
   Admit(drive, "more", "online", 40);
   drive.Reconcile();

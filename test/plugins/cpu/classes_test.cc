@@ -191,6 +191,20 @@ TEST_F(ClassesTest, WhatIsSharedWithADriversCpusIsTunedByIt) {
   EXPECT_EQ(TuningOf(5), kUntouched);
 }
 
+TEST_F(ClassesTest, NameTheQosClassesOfTheirContainers) {
+  std::string config = kClasses;
+  const std::string slow = "slow: {";
+  config.insert(config.find(slow) + slow.size(), "qos: {cpu-scheduling: batch}, ");
+  const std::string pool = "default: {";
+  config.insert(config.find(pool) + pool.size(), "class: slow, ");
+  Drive drive = Begin(config);
+  ASSERT_TRUE(drive.Admit(Trading("own", 2)).ok());
+  ASSERT_TRUE(drive.Admit(Request("shares", "", "cpu", 1)).ok());
+  EXPECT_THAT(drive.Of("own").class_defaults, IsEmpty());
+  EXPECT_THAT(drive.Of("shares").class_defaults,
+              testing::ElementsAre(testing::Pair("cpu-scheduling", "batch")));
+}
+
 TEST(ClassesPlanTest, IsAboutCpusThatAreOnline) {
   const CpuPluginConfig config =
       Config("{reserved-cpus: 0-2, reserved-class: a, classes: {a: {governor: powersave}}}");

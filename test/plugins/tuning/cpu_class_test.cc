@@ -24,7 +24,7 @@ TEST(CpuClassTest, ReadsAllThatAClassCanSet) {
   const auto classes = Read(
       "fast: {freq: {min: base, max: turbo}, governor: performance, epp: balance_performance, "
       "idle-latency-us: 10, uncore: {min: max}}, slow: {freq: {min: min, max: 1.2GHz}}, "
-      "quiet: {irq: none}, sink: {irq: sink}");
+      "quiet: {irq: none}, sink: {irq: sink}, back: {qos: {cpu-scheduling: batch, oom: first}}");
   ASSERT_TRUE(test::IsOk(classes.status()));
   EXPECT_EQ(classes->at("fast"), (CpuClass{.frequency = {{Meaning::kBase}, {Meaning::kMost}},
                                            .governor = "performance",
@@ -34,6 +34,8 @@ TEST(CpuClassTest, ReadsAllThatAClassCanSet) {
   EXPECT_EQ(classes->at("slow"),
             (CpuClass{.frequency = {{Meaning::kLeast}, {Meaning::kNumber, 1200000}}}));
   EXPECT_EQ(classes->at("quiet"), CpuClass{.irq = IrqRule::kNone});
+  EXPECT_EQ(classes->at("back"),
+            (CpuClass{.qos = {{"cpu-scheduling", "batch"}, {"oom", "first"}}}));
   EXPECT_EQ(classes->at("sink"), CpuClass{.irq = IrqRule::kSink});
 }
 
@@ -67,6 +69,7 @@ INSTANTIATE_TEST_SUITE_P(
         Refused{"NoWord", "a: {governor: 'a b'}", "no name of the kernel's"},
         Refused{"LongSleep", "a: {idle-latency-us: 1000001}", "more than a second"},
         Refused{"NoIrqRule", "a: {irq: few}", "any, none"},
+        Refused{"NoQosClass", "a: {qos: {oom: ''}}", "classes.a.qos.oom names no class"},
         Refused{"Nothing", "a: {}", "classes.a sets nothing"},
         Refused{"UnknownKey", "a: {frequency: 1GHz}", "frequency"}),
     [](const auto& of) { return std::string(of.param.name); });
