@@ -6,6 +6,7 @@
 #include "api/base/log.h"
 #include "plugins/cpu/advisor/advisor_server.h"
 #include "plugins/cpu/advisor/desk.h"
+#include "plugins/cpu/advisor/katalyst_advisor.h"
 #include "plugins/cpu/advisor/use_advisor.h"
 #include "plugins/cpu/config/instances.h"
 #include "plugins/cpu/pool_asks.h"
@@ -27,6 +28,17 @@ void SeePools(const View& view, NodeSight& sight) {
       sight.pools[name] = pool->second;
       sight.advised.sizes[name] = (pool->second & elastic).Count();
     }
+  }
+}
+
+/// What only Katalyst's advisor is told.
+void SeeContainers(const View& view, const sdk::Grants& grants, NodeSight& sight) {
+  sight.reserved = view.config.reserved;
+  for (const auto& [key, holding] : view.state.exclusive) {
+    sight.own_cpus.emplace(key, holding.cpus);
+  }
+  for (const auto& [key, grant] : grants) {
+    sight.requests.emplace(key, grant.request);
   }
 }
 
@@ -60,6 +72,9 @@ Advisors::Advisors(const CpuPluginConfig& config, const Clock& clock,
       desk_(std::make_unique<AdviceDesk>(config.advisor, clock, std::move(on_advice))) {
   if (config.advisor.use.has_value()) {
     use_ = std::make_unique<UseAdvisor>(*config.advisor.use, *desk_, clock);
+  }
+  if (config.advisor.katalyst.has_value()) {
+    katalyst_ = std::make_unique<KatalystAdvisor>(*config.advisor.katalyst, *desk_);
   }
   Serve();
 }
@@ -96,8 +111,16 @@ bool Advisors::Follow(const View& view) {
   return true;
 }
 
-void Advisors::Show(const View& view) {
-  desk_->Show(SightOf(view));
+void Advisors::Show(const View& view, const sdk::Grants& grants) {
+  NodeSight sight = SightOf(view);
+  if (katalyst_ != nullptr) {
+    SeeContainers(view, grants, sight);
+  }
+  desk_->Show(std::move(sight));
+}
+
+std::map<int, double> Advisors::headroom() const {
+  return katalyst_ == nullptr ? std::map<int, double>() : katalyst_->headroom();
 }
 
 }  // namespace qrm::cpu

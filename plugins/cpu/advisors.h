@@ -3,6 +3,7 @@
 
 #include <chrono>
 #include <functional>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -11,15 +12,17 @@
 #include "plugins/cpu/config/config.h"
 #include "plugins/cpu/sizing/pool_size.h"
 #include "plugins/cpu/state.h"
+#include "plugins/sdk/plugin.h"
 
 namespace qrm::cpu {
 
 class AdviceDesk;
 class AdvisorServer;
+class KatalystAdvisor;
 class UseAdvisor;
 
-/// Serves advisors on the configured socket, has the one that is built in, and lets pools follow
-/// them.
+/// Serves advisors on the configured socket, has the one that is built in, asks Katalyst's, and lets
+/// pools follow them.
 /// Threads: one; `on_advice` is called on others.
 class Advisors {
  public:
@@ -37,8 +40,11 @@ class Advisors {
   /// another one then.
   bool Follow(const View& view);
 
-  /// Shows the node as it is.
-  void Show(const View& view);
+  /// Shows the node as it is; `grants` are all that was given.
+  void Show(const View& view, const sdk::Grants& grants);
+
+  /// CPUs that batch work may count on by whoever advises, by NUMA node; empty: nobody says so.
+  std::map<int, double> headroom() const;
 
  private:
   void Serve();
@@ -52,6 +58,7 @@ class Advisors {
   // These end before the desk.
   std::unique_ptr<AdvisorServer> server_;
   std::unique_ptr<UseAdvisor> use_;
+  std::unique_ptr<KatalystAdvisor> katalyst_;
 };
 
 }  // namespace qrm::cpu

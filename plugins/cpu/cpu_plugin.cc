@@ -66,7 +66,7 @@ class CpuPlugin final : public sdk::ResourcePlugin {
   void Begin(const std::string& state_dir) override {
     if (config_.advisor.IsThere()) {
       advisors_ = std::make_unique<Advisors>(config_, clock_, [this] { NotifyChanged(); });
-      advisors_->Show(ViewOf());
+      advisors_->Show(ViewOf(), {});
     }
     const std::string& root = machine_.parts().root;
     if (root.empty() && !config_.classes.empty()) {
@@ -172,7 +172,7 @@ class CpuPlugin final : public sdk::ResourcePlugin {
     ShrinkPools();
     Tune();
     if (advisors_ != nullptr) {
-      advisors_->Show(ViewOf());
+      advisors_->Show(ViewOf(), grants);
     }
     // What the last question told is done by now.
     told_ = std::exchange(untold_, CpuSet());

@@ -36,6 +36,10 @@ struct NodeSight {
   PoolSizes in_force;                   ///< what is advised now
   std::vector<Container> containers;
   std::set<std::string> with_own_cpus;  ///< UIDs of pods of which containers have CPUs of their own
+  // For those who are told more.
+  CpuSet reserved;
+  std::map<ContainerKey, CpuSet> own_cpus;            ///< of containers that have any
+  std::map<ContainerKey, ContainerRequest> requests;  ///< of all of them
 
   bool operator==(const NodeSight&) const = default;
 };

@@ -23,13 +23,10 @@ using std::chrono::milliseconds;
 constexpr milliseconds kShortestLease{1000};
 constexpr milliseconds kLongestLease{3600 * 1000};
 
-StatusOr<std::string> ReadSocket(const Section& section) {
-  QRM_ASSIGN_OR_RETURN(std::string path, section.Text("socket", ""));
-  if (!section.Has("socket") && section.Has("use")) {
-    return path;
-  }
+StatusOr<std::string> ReadSocket(const Section& section, const std::string& key) {
+  QRM_ASSIGN_OR_RETURN(std::string path, section.Text(key, ""));
   if (!path.starts_with('/') || !SocketAddress(path).has_value()) {
-    return section.Error("socket", fmt::format("is '{}', no path of a socket", path),
+    return section.Error(key, fmt::format("is '{}', no path of a socket", path),
                          fmt::format("write an absolute one of up to {} letters", kMaxSocketPath));
   }
   return path;
@@ -42,6 +39,33 @@ StatusOr<milliseconds> ReadLease(const Section& section) {
     return section.Error("lease", fmt::format("is '{}'", text), "write a duration from 1s to 1h");
   }
   return *lease;
+}
+
+/// Of a key that says how often something is asked.
+StatusOr<milliseconds> ReadEvery(const Section& section, milliseconds otherwise) {
+  if (!section.Has("every")) {
+    return otherwise;
+  }
+  QRM_ASSIGN_OR_RETURN(const std::string every, section.Text("every", ""));
+  const std::optional<milliseconds> period = config::ParseDuration(every);
+  if (!period.has_value() || *period < kShortestLease || *period > kLongestLease) {
+    return section.Error("every", fmt::format("is '{}'", every), "write a duration from 1s to 1h");
+  }
+  return *period;
+}
+
+/// `katalyst: SOCKET`, or a mapping.
+StatusOr<KatalystRule> ReadKatalyst(const Section& section) {
+  KatalystRule rule;
+  if (section.IsScalar("katalyst")) {
+    QRM_ASSIGN_OR_RETURN(rule.socket, ReadSocket(section, "katalyst"));
+    return rule;
+  }
+  QRM_ASSIGN_OR_RETURN(const Section child, section.Child("katalyst"));
+  QRM_RETURN_IF_ERROR(child.AllowKeys({"socket", "every"}));
+  QRM_ASSIGN_OR_RETURN(rule.socket, ReadSocket(child, "socket"));
+  QRM_ASSIGN_OR_RETURN(rule.every, ReadEvery(child, rule.every));
+  return rule;
 }
 
 /// `request`, or `hold DURATION then request`: how long advice stays in force that nobody renews.
@@ -77,12 +101,7 @@ StatusOr<std::optional<UseRule>> ReadUse(const Section& section) {
   QRM_ASSIGN_OR_RETURN(rule.target_percent, ReadPercent(child, "target", rule.target_percent, 100));
   QRM_ASSIGN_OR_RETURN(rule.pressure_percent,
                        ReadPercent(child, "pressure", rule.pressure_percent, 100));
-  QRM_ASSIGN_OR_RETURN(const std::string every, child.Text("every", "10s"));
-  const std::optional<milliseconds> period = config::ParseDuration(every);
-  if (!period.has_value() || *period < kShortestLease || *period > kLongestLease) {
-    return child.Error("every", fmt::format("is '{}'", every), "write a duration from 1s to 1h");
-  }
-  rule.every = *period;
+  QRM_ASSIGN_OR_RETURN(rule.every, ReadEvery(child, rule.every));
   QRM_ASSIGN_OR_RETURN(rule.cgroup_root, child.Text("cgroup-root", rule.cgroup_root));
   return std::optional(rule);
 }
@@ -109,9 +128,14 @@ StatusOr<AdvisorConfig> ParseAdvisor(const Section& section, std::vector<std::st
   }
   QRM_ASSIGN_OR_RETURN(const Section child, section.Child("advisor"));
   QRM_RETURN_IF_ERROR(
-      child.AllowKeys({"socket", "lease", "max-step", "pools", "on-expiry", "use"}));
-  QRM_ASSIGN_OR_RETURN(config.socket, ReadSocket(child));
+      child.AllowKeys({"socket", "lease", "max-step", "pools", "on-expiry", "use", "katalyst"}));
   QRM_ASSIGN_OR_RETURN(config.use, ReadUse(child));
+  if (child.Has("katalyst")) {
+    QRM_ASSIGN_OR_RETURN(config.katalyst, ReadKatalyst(child));
+  }
+  if (child.Has("socket") || !(child.Has("use") || child.Has("katalyst"))) {
+    QRM_ASSIGN_OR_RETURN(config.socket, ReadSocket(child, "socket"));
+  }
   QRM_ASSIGN_OR_RETURN(config.lease, ReadLease(child));
   QRM_ASSIGN_OR_RETURN(config.hold, ReadHold(child));
   QRM_ASSIGN_OR_RETURN(config.max_step, ReadMaxStep(child));

@@ -24,16 +24,25 @@ struct UseRule {
   bool operator==(const UseRule&) const = default;
 };
 
-/// The key `advisor`. Without a socket and a rule there is no advisor.
+/// How Katalyst's advisor is asked.
+struct KatalystRule {
+  std::string socket;  ///< absolute; it serves cpuadvisor.CPUAdvisor
+  std::chrono::milliseconds every{5000};
+
+  bool operator==(const KatalystRule&) const = default;
+};
+
+/// The key `advisor`. Without any of the first three there is no advisor.
 struct AdvisorConfig {
   std::string socket;                       ///< absolute; advisors connect to it
   std::optional<UseRule> use;               ///< set: there is one built in
+  std::optional<KatalystRule> katalyst;     ///< set: that one is asked
   std::chrono::milliseconds lease{30'000};  ///< advice is in force for so long at most
   std::chrono::milliseconds hold{0};        ///< and for so long more when nobody renews it
   int max_step = 0;                ///< the most CPUs by which a plan follows advice; 0: any
   std::vector<std::string> pools;  ///< those that may be advised, by configured name
 
-  bool IsThere() const { return !socket.empty() || use.has_value(); }
+  bool IsThere() const { return !socket.empty() || use.has_value() || katalyst.has_value(); }
   bool Advises(const std::string& pool) const;
   bool operator==(const AdvisorConfig&) const = default;
 };

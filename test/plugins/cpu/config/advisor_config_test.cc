@@ -62,6 +62,17 @@ TEST(AdvisorConfigTest, CanBeTheOneThatIsBuiltIn) {
                                          .cgroup_root = "/host/cgroup"}));
 }
 
+TEST(AdvisorConfigTest, CanBeKatalysts) {
+  const auto config = Read(kPools + std::string("advisor: {katalyst: /run/cpu_advisor.sock}\n"));
+  ASSERT_TRUE(config.ok()) << config.status();
+  EXPECT_EQ(config->advisor.katalyst, KatalystRule{.socket = "/run/cpu_advisor.sock"});
+  EXPECT_TRUE(config->advisor.IsThere());
+  const auto other =
+      Read(kPools + std::string("advisor: {katalyst: {socket: /run/a.sock, every: 30s}}\n"));
+  ASSERT_TRUE(other.ok()) << other.status();
+  EXPECT_EQ(other->advisor.katalyst, (KatalystRule{.socket = "/run/a.sock", .every = seconds(30)}));
+}
+
 TEST(AdvisorConfigTest, IsNobodyWithoutTheKey) {
   const auto config = Read("pools: {b: {size: {max: 9}}}\n");
   ASSERT_TRUE(config.ok()) << config.status();
@@ -94,6 +105,10 @@ const RefusedCase kRefused[] = {
     {"NeverBusy", "advisor: {use: {target: 0%}}", "is '0%', which is no percentage"},
     {"UnknownUse", "advisor: {use: {goal: 1%}}", "advisor.use.goal"},
     {"LookingAllTheTime", "advisor: {use: {every: 1ms}}", "advisor.use.every is '1ms'"},
+    {"KatalystNowhere", "advisor: {katalyst: {every: 5s}}", "advisor.katalyst.socket is ''"},
+    {"KatalystsRelativeSocket", "advisor: {katalyst: a.sock}", "advisor.katalyst is 'a.sock'"},
+    {"AskedAllTheTime", "advisor: {katalyst: {socket: /a, every: 1ms}}", "every is '1ms'"},
+    {"UnknownOfKatalyst", "advisor: {katalyst: {path: /a}}", "advisor.katalyst.path"},
     {"UnknownExpiry", "advisor: {socket: /a, on-expiry: hold}", "hold 5m then request"},
     {"HoldForNoTime", "advisor: {socket: /a, on-expiry: hold x then request}", "is 'hold x then"},
     {"StepBeyondReason", "advisor: {socket: /a, max-step: 100000}", "more than any machine has"},

@@ -1,0 +1,38 @@
+// What is said to Katalyst's advisor, and what its answers mean here. Values only.
+#pragma once
+
+#include <map>
+#include <string>
+#include <vector>
+
+#include "api/base/status.h"
+#include "plugins/cpu/advisor/desk.h"
+#include "plugins/cpu/sizing/advice.h"
+
+namespace cpuadvisor {
+class GetAdviceRequest;
+class GetAdviceResponse;
+}  // namespace cpuadvisor
+
+namespace qrm::cpu {
+
+/// Elastic pools, the reserved CPUs as pool "reserve", and containers as far as their requests are
+/// known.
+cpuadvisor::GetAdviceRequest QuestionOf(const NodeSight& node);
+
+/// An answer, read.
+struct KatalystAdvice {
+  std::vector<Advice> pools;         ///< in the order of their names
+  std::map<int, double> headroom;    ///< CPUs that batch work may count on, by NUMA node
+  std::vector<std::string> unknown;  ///< pools that the node does not have
+
+  bool operator==(const KatalystAdvice&) const = default;
+};
+
+/// A pool's CPUs are its blocks of all NUMA nodes together. CPUs that two name are one's alone: a
+/// container's before a pool's, and those of "reclaim" last, which uses them by `lend` here.
+/// Errors: kInvalidArgument for a headroom that cannot be read.
+StatusOr<KatalystAdvice> AdviceIn(const cpuadvisor::GetAdviceResponse& answer,
+                                  const NodeSight& node);
+
+}  // namespace qrm::cpu
