@@ -126,6 +126,9 @@ void AddUsage(const cpu::CpuUsage& usage, const Machine& machine, NodeStatus& st
     const CpuSet& cpus = machine.FindNode(node.node)->cpus;
     node.idle_cpus = (cpus & usage.idle).Count();
     node.lent_cpus = (cpus & usage.lent).Count();
+    if (const auto headroom = usage.headroom.find(node.node); headroom != usage.headroom.end()) {
+      node.headroom_cpus = headroom->second;
+    }
   }
 }
 

@@ -146,6 +146,8 @@ void AddNumaNodes(const std::vector<NumaStatus>& nodes, Families& families) {
        [](const NumaStatus& node) { return static_cast<double>(node.idle_cpus); }},
       {"qrm_numa_node_lent_cpus", "CPUs of a NUMA node that pools lend to others.",
        [](const NumaStatus& node) { return static_cast<double>(node.lent_cpus); }},
+      {"qrm_numa_node_headroom_cpus", "CPUs of a NUMA node that batch work can count on.",
+       [](const NumaStatus& node) { return node.headroom_cpus; }},
       {"qrm_numa_node_unbound_memory_bytes", "Memory of a NUMA node that no container is bound to.",
        [](const NumaStatus& node) { return static_cast<double>(node.unbound_memory_bytes); }},
   };

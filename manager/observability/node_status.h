@@ -46,8 +46,9 @@ struct NumaStatus {
   int node = 0;
   int own_cpus = 0;
   int unowned_cpus = 0;
-  int idle_cpus = 0;  ///< those of them that are in no pool either
-  int lent_cpus = 0;  ///< those of pools that other pools use, too
+  int idle_cpus = 0;         ///< those of them that are in no pool either
+  int lent_cpus = 0;         ///< those of pools that other pools use, too
+  double headroom_cpus = 0;  ///< what batch work can count on
   uint64_t unbound_memory_bytes = 0;
 };
 

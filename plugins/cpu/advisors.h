@@ -21,9 +21,8 @@ class AdvisorServer;
 class KatalystAdvisor;
 class UseAdvisor;
 
-/// Serves advisors on the configured socket, has the one that is built in, asks Katalyst's, and lets
-/// pools follow them.
-/// Threads: one; `on_advice` is called on others.
+/// Serves advisors on the configured socket, has the one that is built in, asks Katalyst's, and
+/// lets pools follow them. Threads: one; `on_advice` is called on others.
 class Advisors {
  public:
   /// `config` and `clock` outlive it. `on_advice` is called when there is new advice; it must not

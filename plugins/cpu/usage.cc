@@ -34,6 +34,31 @@ CpuSet LentCpus(const View& view) {
   return borrowed & owned;
 }
 
+std::map<int, double> HeadroomOf(const View& view, const CpuSet& idle) {
+  std::map<std::string, int64_t> milli_cpus;  // requested, by pool
+  ForEachGuest(view.state, [&](const ContainerKey& /*key*/, const Guest& guest) {
+    milli_cpus[guest.pool] += guest.milli_cpus;
+  });
+  std::map<int, double> headroom;
+  for (const NumaNode& node : view.machine.nodes()) {
+    headroom[node.id] = (node.cpus & idle).Count();
+  }
+  for (const auto& [name, cpus] : view.state.pools) {
+    const PoolConfig* const config = FindPool(view.config, name);
+    if (config == nullptr || config->lend.to.empty()) {
+      continue;
+    }
+    const CpuSet own = cpus - view.offline;
+    const double kept = std::max(static_cast<double>(config->lend.keep),
+                                 static_cast<double>(milli_cpus[name]) / 1000);
+    const double part = std::max(0.0, 1 - kept / std::max(own.Count(), 1));  // of its CPUs
+    for (const NumaNode& node : view.machine.nodes()) {
+      headroom[node.id] += part * (node.cpus & own).Count();
+    }
+  }
+  return headroom;
+}
+
 }  // namespace
 
 StatusOr<CpuUsage> UsageOf(const CpuPluginConfig& config, const Machine& machine, PoolMap pools,
@@ -44,6 +69,7 @@ StatusOr<CpuUsage> UsageOf(const CpuPluginConfig& config, const Machine& machine
   state.pools = std::move(pools);
   const View view{machine, fitting.config, state, nullptr, machine.OfflineNow()};
   CpuUsage usage{.idle = IdleCpus(view), .lent = LentCpus(view)};
+  usage.headroom = HeadroomOf(view, usage.idle);
   for (const auto& [name, ask] : AsksOf(view)) {
     PoolUsage& pool = usage.pools[std::string(ConfiguredName(name))];
     pool.wished += std::max(ask.sought, ask.min);

@@ -31,6 +31,9 @@ struct CpuUsage {
   std::map<std::string, PoolUsage> pools;  ///< elastic ones, by configured name
   CpuSet idle;                             ///< online, and nobody's
   CpuSet lent;                             ///< of a pool, and used by others, too
+  /// CPUs that batch work can count on, by NUMA node: idle ones, and what pools that lend have
+  /// beyond what their containers request and what they keep.
+  std::map<int, double> headroom;
 };
 
 /// By what was given, and the pools as they are. Errors: those of FitCpuConfig. Cost: that of a

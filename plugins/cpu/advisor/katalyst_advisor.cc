@@ -33,9 +33,10 @@ Status Explained(const Status& status, const std::string& socket) {
 }  // namespace
 
 KatalystAdvisor::KatalystAdvisor(const KatalystRule& rule, AdviceDesk& desk)
-    : rule_(rule), desk_(desk), channel_(rpc::UnixChannel(rule.socket)), thread_([this] {
-        Run();
-      }) {}
+    : rule_(rule),
+      desk_(desk),
+      channel_(rpc::UnixChannel(rule.socket)),
+      thread_([this] { Run(); }) {}
 
 KatalystAdvisor::~KatalystAdvisor() {
   {
@@ -70,8 +71,7 @@ Status KatalystAdvisor::Ask() {
   if (node == nullptr) {
     return OkStatus();
   }
-  const std::shared_ptr<grpc::ClientContext> context =
-      rpc::NewContext(DeadlineAfter(rule_.every));
+  const std::shared_ptr<grpc::ClientContext> context = rpc::NewContext(DeadlineAfter(rule_.every));
   {
     MutexLock lock(mutex_);
     if (is_stopping_) {

@@ -37,9 +37,9 @@ void SetCpus(const NodeSight& node, const CpuSet& cpus, cpuadvisor::AllocationIn
 
 void AddPool(const NodeSight& node, const std::string& name, const CpuSet& cpus,
              cpuadvisor::GetAdviceRequest& request) {
-  cpuadvisor::AllocationInfo& info = *(*(*request.mutable_entries())[name]
-                                            .mutable_entries())[kPoolItself]
-                                          .mutable_allocation_info();
+  cpuadvisor::AllocationInfo& info =
+      *(*(*request.mutable_entries())[name].mutable_entries())[kPoolItself]
+           .mutable_allocation_info();
   info.set_owner_pool_name(name);
   SetCpus(node, cpus, info);
 }
@@ -135,10 +135,11 @@ PoolSizes SizesIn(const cpuadvisor::GetAdviceResponse& answer) {
 Status ReadHeadroom(const std::string& text, std::map<int, double>& headroom) {
   const json nodes = json::parse(text, nullptr, false);
   const auto refuse = [&] {
-    return Errorf(StatusCode::kInvalidArgument,
-                  "cannot read {} of Katalyst's advisor: {} is no JSON object of CPUs by NUMA node; "
-                  "see whether its version is a supported one",
-                  kHeadroom, Quoted(text));
+    return Errorf(
+        StatusCode::kInvalidArgument,
+        "cannot read {} of Katalyst's advisor: {} is no JSON object of CPUs by NUMA node; "
+        "see whether its version is a supported one",
+        kHeadroom, Quoted(text));
   };
   if (!nodes.is_object()) {
     return refuse();

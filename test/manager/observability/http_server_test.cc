@@ -124,8 +124,12 @@ TEST_F(HttpServerTest, MetricsTellHowPoolsAndNumaNodesStand) {
                    .cpus = {0, 1},
                    .wished_cpus = 7,
                    .clipped = PoolClip::kRoom}};
-  status.numa_nodes = {
-      {.node = 1, .own_cpus = 3, .unowned_cpus = 5, .idle_cpus = 2, .lent_cpus = 1}};
+  status.numa_nodes = {{.node = 1,
+                        .own_cpus = 3,
+                        .unowned_cpus = 5,
+                        .idle_cpus = 2,
+                        .lent_cpus = 1,
+                        .headroom_cpus = 2.5}};
   node_.SetStatus(status);
   Start();
   const std::string metrics = Get("/metrics").body;
@@ -138,6 +142,7 @@ TEST_F(HttpServerTest, MetricsTellHowPoolsAndNumaNodesStand) {
            R"(qrm_numa_node_unowned_cpus{node="1"} 5)",
            R"(qrm_numa_node_idle_cpus{node="1"} 2)",
            R"(qrm_numa_node_lent_cpus{node="1"} 1)",
+           R"(qrm_numa_node_headroom_cpus{node="1"} 2.5)",
        }) {
     EXPECT_THAT(metrics, HasSubstr(line));
   }

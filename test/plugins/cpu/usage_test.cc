@@ -64,6 +64,18 @@ TEST_F(UsageTest, TellsWhatIsIdleAndWhatIsLent) {
   EXPECT_TRUE(usage.lent.IsSubsetOf(Pool(drive, "first")));
 }
 
+TEST_F(UsageTest, TellsWhatBatchWorkCanCountOn) {
+  Drive drive = Start(kPools);
+  Admit(drive, "b", "first", 6);
+  const CpuUsage busy = UsageNow(kPools, drive);
+  ASSERT_EQ(Pool(drive, "first").Count(), 6);
+  EXPECT_DOUBLE_EQ(busy.headroom.at(0) + busy.headroom.at(1), busy.idle.Count());
+  Admit(drive, "d", "first", 0.5);
+  const CpuUsage half = UsageNow(kPools, drive);
+  ASSERT_EQ(Pool(drive, "first").Count(), 7);
+  EXPECT_DOUBLE_EQ(half.headroom.at(0) + half.headroom.at(1), half.idle.Count() + 0.5);
+}
+
 TEST_F(UsageTest, CountsInstancesTogether) {
   constexpr char kTeams[] =
       "{pools: {team: {size: {max: 4}, instances: {by: pod}, roles: [team]}}}";

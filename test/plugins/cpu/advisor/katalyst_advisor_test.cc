@@ -111,7 +111,12 @@ TEST_F(KatalystAdvisorTest, IsToldWhoRunsThere) {
   plugin_->Reconcile();
   const ScriptedKatalyst katalyst(socket_);
   EXPECT_TRUE(Await([&] { return katalyst.last().entries().contains("job-uid"); }));
-  EXPECT_EQ(katalyst.last().entries().at("job-uid").entries().at("c0").allocation_info()
+  EXPECT_EQ(katalyst.last()
+                .entries()
+                .at("job-uid")
+                .entries()
+                .at("c0")
+                .allocation_info()
                 .owner_pool_name(),
             "reclaim");
 }

@@ -45,8 +45,7 @@ void AddBlock(cpuadvisor::GetAdviceResponse& answer, const std::string& name,
               const std::string& container, int64_t numa, uint64_t cpus, const std::string& id) {
   cpuadvisor::CalculationInfo& info =
       (*(*answer.mutable_entries())[name].mutable_entries())[container];
-  cpuadvisor::Block& block =
-      *(*info.mutable_calculation_results_by_numas())[numa].add_blocks();
+  cpuadvisor::Block& block = *(*info.mutable_calculation_results_by_numas())[numa].add_blocks();
   block.set_result(cpus);
   block.set_block_id(id);
 }
@@ -59,7 +58,11 @@ TEST(KatalystQuestionTest, TellsPoolsAndTheReservedCpusByNumaNode) {
   EXPECT_EQ(share.owner_pool_name(), "share");
   EXPECT_THAT(share.topology_aware_assignments(),
               UnorderedElementsAre(Pair(0u, "1-2"), Pair(1u, "4")));
-  EXPECT_THAT(question.entries().at("reserve").entries().at("").allocation_info()
+  EXPECT_THAT(question.entries()
+                  .at("reserve")
+                  .entries()
+                  .at("")
+                  .allocation_info()
                   .original_topology_aware_assignments(),
               ElementsAre(Pair(0u, "0")));
 }
