@@ -235,7 +235,8 @@ class CpuPlugin final : public sdk::ResourcePlugin {
   std::string SaveState() const override { return saved_pools_; }
 
   std::string ExportState(const sdk::Grants& grants) const override {
-    return ExportJson(ViewOf(), grants);
+    return ExportJson(ViewOf(), grants,
+                      advisors_ == nullptr ? std::map<int, double>() : advisors_->headroom());
   }
 
  private:

@@ -11,7 +11,8 @@ namespace qrm::cpu {
 
 using nlohmann::ordered_json;
 
-std::string ExportJson(const View& view, const sdk::Grants& grants) {
+std::string ExportJson(const View& view, const sdk::Grants& grants,
+                       const std::map<int, double>& headroom) {
   const CpuSet exclusive = ExclusiveCpus(view.state);
   const CpuSet left =
       view.state.pools.contains(kDefaultPool) ? PoolCpus(view, kDefaultPool) : LeftCpus(view);
@@ -32,6 +33,9 @@ std::string ExportJson(const View& view, const sdk::Grants& grants) {
   }
   for (const auto& [name, cpus] : PlanOf(view).cpus) {
     state["classes"][name] = ToString(cpus);
+  }
+  for (const auto& [node, cpus] : headroom) {
+    state["headroom"][std::to_string(node)] = cpus;
   }
   state["pod_entries"] = placement::PodEntriesJson(grants);
   return state.dump(4);

@@ -6,6 +6,7 @@
 
 #include <grpcpp/grpcpp.h>
 #include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
 
 #include "api/base/mutex.h"
 #include "api/proto/cpuadvisor/cpu.grpc.pb.h"
@@ -128,6 +129,19 @@ TEST_F(KatalystAdvisorTest, IsAskedAgainAfterAnError) {
   katalyst.AnswerWith(Reclaim(7));
   Admit(*plugin_, "job", "batch", 1);
   EXPECT_TRUE(ReclaimBecomes(7));
+}
+
+TEST_F(KatalystAdvisorTest, ItsHeadroomIsExported) {
+  ScriptedKatalyst katalyst(socket_);
+  cpuadvisor::GetAdviceResponse answer;
+  (*answer.add_extra_entries()
+        ->mutable_calculation_result()
+        ->mutable_values())["cpu_numa_headroom"] = R"({"1": 3.5})";
+  katalyst.AnswerWith(answer);
+  EXPECT_TRUE(Await([&] {
+    const std::string state = plugin_->plugin().ExportState(plugin_->grants());
+    return nlohmann::json::parse(state)["headroom"] == nlohmann::json{{"1", 3.5}};
+  }));
 }
 
 TEST_F(KatalystAdvisorTest, CannotTakeMoreThanThePoolMayHave) {
