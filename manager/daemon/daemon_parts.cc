@@ -69,6 +69,7 @@ DaemonParts::DaemonParts(Config given_config, Machine given_machine, StateLock g
                   .live = live,
                   .machine = machine,
                   .drift = drift,
+                  .read_memory = [this](const std::string& at) { return cgroups.ReadMemory(at); },
                   .on_answer =
                       [this](const std::string& plugin) {
                         releaser.Replay(plugin);

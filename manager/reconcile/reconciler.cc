@@ -34,6 +34,7 @@ struct Reconciler::Impl : std::enable_shared_from_this<Reconciler::Impl> {
         options(given_options),
         timer(parts.io),
         questions(parts.plugins),
+        moved(parts.read_memory, parts.live),
         history(options.period) {}
 
   // On the I/O loop.
@@ -95,6 +96,8 @@ struct Reconciler::Impl : std::enable_shared_from_this<Reconciler::Impl> {
   bool is_whole = false;              // the current run
   CpuSet offline;                     // in the current run
   std::shared_ptr<Settler> settler;   // made with the object
+
+  MovedMemory moved;  // by updates of earlier runs
 
   RunHistory history;
 };
@@ -232,8 +235,9 @@ void Reconciler::Impl::Apply(const Inquiry& inquiry, const AllocationsByPlugin& 
   is_whole = true;
   offline = parts.machine.OfflineNow();
   const Status repaired = inquiry.whole && !aside ? RepairDrift() : OkStatus();
+  std::vector<std::string> left_behind = moved.Look();
   const std::optional<Sight> sight = See(inquiry, answers);
-  if (sight.has_value() && sight == rest) {
+  if (sight.has_value() && sight == rest && left_behind.empty()) {
     TellOfAnswers(answers);
     CommitApplied({});
     return;
@@ -242,6 +246,7 @@ void Reconciler::Impl::Apply(const Inquiry& inquiry, const AllocationsByPlugin& 
       PlanReconcile(*inquiry.state, *parts.state.Load(), answers, parts.machine, inquiry.unasked);
   TellOfOffline(*parts.state.Load(), parts.live.All(), offline, plan.problems);
   problems = settler->TakeProblems();
+  problems.insert(problems.end(), left_behind.begin(), left_behind.end());
   if (!repaired.ok()) {
     problems.push_back(MessageOf(repaired));
   }
@@ -377,6 +382,11 @@ void Reconciler::Impl::SendUpdates(std::vector<PlannedUpdate> updates) {
 void Reconciler::Impl::CommitApplied(const std::vector<UpdateResult>& results) {
   const auto state = parts.state.Load();
   UpdateNotes notes = NoteResults(results, *state, parts.drift, parts.live, offline);
+  for (const auto& [update, taken] : results) {
+    if (taken.ok()) {
+      moved.Note(update);
+    }
+  }
   problems.insert(problems.end(), notes.problems.begin(), notes.problems.end());
   if (!notes.updated.empty()) {
     history.NoteUpdated(notes.updated, *state);

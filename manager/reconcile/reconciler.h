@@ -12,6 +12,7 @@
 
 #include "manager/admission/admission_options.h"
 #include "manager/reconcile/drift.h"
+#include "manager/reconcile/moved_memory.h"
 #include "manager/reconcile/reconcile_options.h"
 #include "manager/reconcile/reconcile_status.h"
 #include "manager/registry/plugins.h"
@@ -25,7 +26,8 @@ namespace qrm::manager {
 /// Asks the plugins for their allocations, every period and when triggered; commits what changed,
 /// brings it to the containers that have other values, and commits what the runtime took. A node
 /// where nothing changes sees no write and no update. Every period it also looks whether the next
-/// few containers still have what the runtime took, and after each update whether it arrived. An
+/// few containers still have what the runtime took, and after each update whether it arrived; where
+/// that were other NUMA nodes, also whether the memory followed. An
 /// update that fails is tried again in the next run; each new problem is logged once. What plugins
 /// lost is taught to them again, and what they hold for nobody is taken back, beside the runs.
 ///
@@ -43,6 +45,7 @@ class Reconciler {
     LiveContainers& live;
     const Machine& machine;
     DriftCheck& drift;
+    MemorySource read_memory = {};
     /// Called on the state loop in each run, with a plugin that answered.
     std::function<void(const std::string& plugin)> on_answer = [](const std::string&) {};
     /// Somebody else pins this node's containers: they get no update. Threads: any.

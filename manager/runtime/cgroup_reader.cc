@@ -2,14 +2,19 @@
 // v1 and v2.
 #include "manager/runtime/cgroup_reader.h"
 
+#include <algorithm>
 #include <cerrno>
 #include <fstream>
+#include <optional>
 #include <sstream>
 #include <string_view>
 #include <system_error>
 #include <utility>
 
+#include <unistd.h>
+
 #include "api/base/cgroup.h"
+#include "api/base/number.h"
 
 namespace qrm::manager {
 namespace {
@@ -52,6 +57,29 @@ std::string CpusetPathIn(const std::string& line, bool is_v1) {
   return matches ? line.substr(second + 1) : std::string();
 }
 
+/// "anon N0=8192 N1=0", or with v1 "anon=2 N0=2 N1=0", of which the sum is left out.
+StatusOr<std::map<int, uint64_t>> AmountsIn(const std::string& line, uint64_t unit,
+                                            const std::string& file) {
+  std::map<int, uint64_t> amounts;
+  std::istringstream words(line);
+  std::string word;
+  words >> word;
+  while (words >> word) {
+    const std::size_t equals = std::min(word.find('='), word.size());
+    const auto node = ParseNumber<int>(std::string_view(word).substr(1, equals - 1));
+    const auto amount =
+        equals == word.size() ? std::nullopt : ParseNumber<uint64_t>(word.substr(equals + 1));
+    if (!word.starts_with('N') || !node.has_value() || !amount.has_value()) {
+      return Errorf(
+          StatusCode::kDataLoss,
+          "cannot read {}: {} is no amount of a NUMA node; is it a file of the memory controller?",
+          file, word);
+    }
+    amounts[*node] = *amount * unit;
+  }
+  return amounts;
+}
+
 }  // namespace
 
 CgroupReader::CgroupReader(std::string cgroup_root, std::string proc_root)
@@ -70,6 +98,24 @@ StatusOr<CgroupCpuset> CgroupReader::ReadByPath(const std::string& cgroups_path)
   QRM_ASSIGN_OR_RETURN(const CgroupHierarchy hierarchy,
                        FindCgroupHierarchy(cgroup_root_, "cpuset", "cpuset"));
   return ReadDirectory(hierarchy.root + CgroupPath(cgroups_path));
+}
+
+StatusOr<std::map<int, uint64_t>> CgroupReader::ReadMemory(const std::string& cgroups_path) const {
+  QRM_ASSIGN_OR_RETURN(const CgroupHierarchy hierarchy,
+                       FindCgroupHierarchy(cgroup_root_, "memory", "memory"));
+  const std::string file = hierarchy.root + CgroupPath(cgroups_path) + "/memory.numa_stat";
+  QRM_ASSIGN_OR_RETURN(const std::string text, ReadFile(file));
+  const uint64_t unit = hierarchy.is_v1 ? static_cast<uint64_t>(::sysconf(_SC_PAGESIZE)) : 1;
+  std::istringstream lines(text);
+  for (std::string line; std::getline(lines, line);) {
+    if (line.starts_with("anon ") || line.starts_with("anon=")) {
+      return AmountsIn(line, unit, file);
+    }
+  }
+  return Errorf(
+      StatusCode::kDataLoss,
+      "cannot read {}: it has no line of anonymous memory; is it a file of the memory controller?",
+      file);
 }
 
 StatusOr<CgroupCpuset> CgroupReader::ReadByPid(uint32_t pid) const {

@@ -17,10 +17,11 @@ StatusOr<std::map<std::string, BindingRule>> ParseRoles(const Section& section) 
   std::map<std::string, placement::ShareRule> shares;
   QRM_ASSIGN_OR_RETURN(const auto children, section.Children("roles"));
   for (const auto& [name, child] : children) {
-    QRM_RETURN_IF_ERROR(child.AllowKeys({"numa", "share-numa-with"}));
+    QRM_RETURN_IF_ERROR(child.AllowKeys({"numa", "share-numa-with", "moves"}));
     BindingRule rule;
     QRM_ASSIGN_OR_RETURN(rule.numa, config::ParseNumaSpan(child, NumaSpan::kOne));
     QRM_ASSIGN_OR_RETURN(rule.share, config::ParseShareRule(child));
+    QRM_ASSIGN_OR_RETURN(rule.moves, child.Flag("moves", false));
     shares[name] = rule.share;
     roles[name] = std::move(rule);
   }

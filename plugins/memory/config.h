@@ -20,6 +20,8 @@ namespace qrm::memory {
 struct BindingRule {
   placement::NumaSpan numa = placement::NumaSpan::kOne;
   placement::ShareRule share;
+  /// Where its nodes have no room for what it grows to in place, it goes to others.
+  bool moves = false;
 
   bool operator==(const BindingRule&) const = default;
 };

@@ -2,6 +2,7 @@
 #include "plugins/memory/policy.h"
 
 #include <algorithm>
+#include <functional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -177,6 +178,29 @@ StatusOr<Decision> PlaceByStaticPolicy(const View& view, const ContainerRequest&
   return decision;
 }
 
+/// The nodes for a container that is bound already and asks for something else: its own, as long as
+/// they do; else, where `rule` lets it move, those that do, with its own among them if possible.
+StatusOr<HintList> ResizedHints(const View& view, const ContainerRequest& request,
+                                const BindingRule& rule, const MemoryBytes& bytes) {
+  Bindings others = view.bindings;
+  const NumaMask own = NodesOf(others.extract(request.key).mapped());
+  const HintList stays({{.nodes = own, .preferred = true}});
+  const Room room = FindRoom({view.machine, view.config, others}, TenantOf(view.config, request));
+  const Need need = {rule.numa, bytes};
+  if (!rule.moves || (!own.Intersects(room.barred) && room.books.Fit(BlocksOn(own, need)))) {
+    return stays;
+  }
+  std::vector<TopologyHint> fitting = FittingMasks(view.machine, room, need);
+  if (fitting.empty()) {
+    return stays;  // which refuses it, with what is free there
+  }
+  const auto keeps_own = [&](const TopologyHint& hint) { return own.IsSubsetOf(hint.nodes); };
+  if (std::any_of(fitting.begin(), fitting.end(), keeps_own)) {
+    std::erase_if(fitting, std::not_fn(keeps_own));
+  }
+  return HintList(std::move(fitting));
+}
+
 }  // namespace
 
 StatusOr<Placement> Classify(const MemoryPluginConfig& config, const ContainerRequest& request) {
@@ -217,8 +241,8 @@ StatusOr<HintList> MemoryHints(const View& view, const ContainerRequest& request
   if (!placement.rule || bytes.empty()) {
     return HintList::NoPreference();
   }
-  if (const auto bound = view.bindings.find(request.key); bound != view.bindings.end()) {
-    return HintList({{.nodes = NodesOf(bound->second), .preferred = true}});
+  if (view.bindings.contains(request.key)) {
+    return ResizedHints(view, request, *placement.rule, bytes);
   }
   const Room room = FindRoom(view, TenantOf(view.config, request));
   QRM_ASSIGN_OR_RETURN(

@@ -3,6 +3,8 @@
 
 #include <atomic>
 #include <chrono>
+#include <cstdint>
+#include <map>
 #include <memory>
 #include <string>
 #include <utility>
@@ -79,6 +81,7 @@ class ReconcilerTest : public testing::Test {
             .live = live_,
             .machine = machine_,
             .drift = drift_,
+            .read_memory = [this](const std::string&) { return ReadMemory(); },
             .stands_aside = [this] { return aside_.load(); }};
   }
   // What the kernel has for the container.
@@ -89,6 +92,15 @@ class ReconcilerTest : public testing::Test {
   StatusOr<CgroupCpuset> ReadKernel() {
     const MutexLock lock(mutex_);
     return kernel_;
+  }
+  // Where the container has memory.
+  void MemoryIsOn(int node) {
+    const MutexLock lock(mutex_);
+    memory_ = {{node, 16 << 20}};
+  }
+  std::map<int, uint64_t> ReadMemory() {
+    const MutexLock lock(mutex_);
+    return memory_;
   }
   checkpoint::ContainerRecord Record() { return *state_.Load()->Find(kKey); }
 
@@ -104,6 +116,7 @@ class ReconcilerTest : public testing::Test {
   Mutex mutex_;
   StatusOr<CgroupCpuset> kernel_ QRM_GUARDED_BY(mutex_) = Errorf(StatusCode::kNotFound,
                                                                  "no such cgroup");
+  std::map<int, uint64_t> memory_ QRM_GUARDED_BY(mutex_);
   ForeignWrites writes_;
   DriftCheck drift_{{.read = [this](const std::string&) { return ReadKernel(); },
                      .live = live_,

@@ -112,6 +112,26 @@ TEST_F(ReconcilerTest, SendsTheFormerValueAgainAfterAnUpdateThatTimedOut) {
   EXPECT_EQ(runtime_.updates()[1].resources.cpuset_cpus, "0-3");
 }
 
+TEST_F(ReconcilerTest, TellsWhoseMemoryDidNotFollowToOtherNodes) {
+  CpuRepeats("0-3");
+  test::RunOn(state_, [this] {
+    checkpoint::ContainerRecord record = Record();
+    record.allocations["memory"] = {.oci_property = "CpusetMems", .value = "1"};
+    checkpoint::Change change;
+    change.put_containers.push_back({test::SamplePod("web"), "main", record});
+    ASSERT_TRUE(state_.Commit(change).ok());
+  });
+  MemoryIsOn(0);
+  RunOnce();
+  ASSERT_EQ(Record().applied.at("CpusetMems"), "1");
+  RunOnce();
+  RunOnce();
+  EXPECT_THAT(reconciler_.GetStatus().last_problem, HasSubstr("still on NUMA nodes 0"));
+  MemoryIsOn(1);
+  RunOnce();
+  EXPECT_EQ(reconciler_.GetStatus().last_problem, "");
+}
+
 TEST_F(ReconcilerTest, LogsAProblemThatLastsOnce) {
   int lines = 0;
   log::SetSink([&](log::Level, const std::string& line) {

@@ -1,9 +1,12 @@
-// Reading cpusets back, from trees as the kernel shows them.
+// Reading cpusets and memory back, from trees as the kernel shows them.
 #include "manager/runtime/cgroup_reader.h"
 
 #include <filesystem>
 #include <fstream>
+#include <map>
 #include <string>
+
+#include <unistd.h>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -78,6 +81,34 @@ TEST_F(CgroupReaderTest, FindsCgroupOfProcessInVersion2) {
   Write("cgroup/pod1/c1/cpuset.cpus", "6\n");
   Write("cgroup/pod1/c1/cpuset.mems", "0\n");
   EXPECT_EQ(reader_.ReadByPid(42)->cpus, CpuSet{6});
+}
+
+TEST_F(CgroupReaderTest, ReadsAnonymousMemoryByNodeInVersion2) {
+  MakeV2();
+  Write("cgroup/pod1/c1/memory.numa_stat",
+        "anon N0=8192 N1=0\nfile N0=4096 N1=4096\nanon_thp N0=0 N1=0\n");
+  const auto bytes = reader_.ReadMemory("/pod1/c1");
+  ASSERT_TRUE(bytes.ok()) << bytes.status();
+  EXPECT_EQ(*bytes, (std::map<int, uint64_t>{{0, 8192}, {1, 0}}));
+}
+
+TEST_F(CgroupReaderTest, ReadsAnonymousMemoryByNodeInVersion1) {
+  Write("cgroup/memory/pod1/c1/memory.numa_stat",
+        "total=5 N0=3 N1=2\nfile=2 N0=1 N1=1\nanon=3 N0=2 N1=1\nhierarchical_anon=9 N0=9 N1=0\n");
+  const auto bytes = reader_.ReadMemory("/pod1/c1");
+  ASSERT_TRUE(bytes.ok()) << bytes.status();
+  const auto page = static_cast<uint64_t>(::sysconf(_SC_PAGESIZE));
+  EXPECT_EQ(*bytes, (std::map<int, uint64_t>{{0, 2 * page}, {1, page}}));
+}
+
+TEST_F(CgroupReaderTest, RefusesMemoryOfAFormThatItDoesNotKnow) {
+  MakeV2();
+  for (const char* text :
+       {"", "file N0=1\n", "anon N0\n", "anon Nx=1\n", "anon N0=-1\n", "anon =\n"}) {
+    Write("cgroup/c1/memory.numa_stat", text);
+    EXPECT_EQ(reader_.ReadMemory("/c1").status().code(), StatusCode::kDataLoss) << text;
+  }
+  EXPECT_EQ(reader_.ReadMemory("/gone").status().code(), StatusCode::kNotFound);
 }
 
 TEST_F(CgroupReaderTest, SaysNotFoundForContainerThatIsGone) {

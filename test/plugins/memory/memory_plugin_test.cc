@@ -207,6 +207,47 @@ TEST(MemoryPluginTest, WiderContainerMakesWayForOneThatNeedsItsNode) {
             "0-1 together: 35513487360); remove a pod or ask for less");
 }
 
+constexpr char kMoves[] =
+    "roles: {r: {moves: true, share-numa-with: ['*']}, "
+    "fewest: {numa: fewest, moves: true, share-numa-with: ['*']}, stays: {share-numa-with: ['*']}}";
+
+TEST(MemoryPluginTest, ContainerThatMayMoveGrowsOntoANodeThatHasRoom) {
+  Drive drive(Make(kMoves));
+  ASSERT_EQ(drive.Admit(Request("pod1", "r", "memory", 100e9))->value, "0");
+  ASSERT_EQ(drive.Admit(Request("pod2", "r", "memory", 120e9))->value, "0");
+  EXPECT_EQ(drive.Admit(Request("pod1", "r", "memory", 110e9))->value, "0") << "it has room there";
+  EXPECT_EQ(drive.Admit(Request("pod1", "r", "memory", 130e9))->value, "1");
+  EXPECT_EQ(drive.Admit(Request("pod3", "r", "memory", 117e9))->value, "0") << "it left that free";
+  EXPECT_EQ(drive.Admit(Request("pod1", "r", "memory", 100e9))->value, "1")
+      << "nobody moves without need";
+}
+
+TEST(MemoryPluginTest, ContainerThatMayMoveKeepsItsNodesAmongThoseThatItGrowsOnto) {
+  Drive drive(Make(kMoves));
+  ASSERT_EQ(drive.Admit(Request("pod1", "stays", "memory", 237e9))->value, "0");
+  ASSERT_EQ(drive.Admit(Request("pod2", "fewest", "memory", 100e9))->value, "1");
+  drive.RemovePod("pod1");
+  ASSERT_EQ(drive.Admit(Request("pod3", "stays", "memory", 50e9))->value, "0");
+  EXPECT_EQ(drive.Admit(Request("pod2", "fewest", "memory", 300e9))->value, "0-1");
+}
+
+TEST(MemoryPluginTest, ContainerThatMayNotMoveKeepsWhatItHasWhereItsNodeIsFull) {
+  Drive drive(Make(kMoves));
+  ASSERT_EQ(drive.Admit(Request("pod1", "stays", "memory", 100e9))->value, "0");
+  ASSERT_EQ(drive.Admit(Request("pod2", "stays", "memory", 120e9))->value, "0");
+  EXPECT_EQ(drive.Admit(Request("pod1", "stays", "memory", 130e9)).status().code(),
+            StatusCode::kResourceExhausted);
+  EXPECT_EQ(drive.Value("pod1"), "0");
+}
+
+TEST(MemoryPluginTest, ContainerThatMayMoveStaysWhereNoNodeHasRoom) {
+  Drive drive(Make(kMoves));
+  ASSERT_EQ(drive.Admit(Request("pod1", "r", "memory", 100e9))->value, "0");
+  const Status refused = drive.Admit(Request("pod1", "r", "memory", 240e9)).status();
+  EXPECT_EQ(refused.code(), StatusCode::kResourceExhausted);
+  EXPECT_EQ(drive.Admit(Request("pod2", "r", "memory", 138e9))->value, "1") << "it still holds 100";
+}
+
 /// Two nodes of 8 GiB, of which hugepages take 2 GiB on node 0.
 Machine WithHugepages() {
   MachineParts parts;

@@ -1,0 +1,78 @@
+// Compares where a container's memory is with where it may be.
+#include "manager/reconcile/moved_memory.h"
+
+#include <optional>
+#include <utility>
+
+#include "api/base/log.h"
+
+namespace qrm::manager {
+namespace {
+
+/// What the kernel counts of a cgroup is exact up to what each CPU has not told yet.
+constexpr uint64_t kInexact = 1 << 20;
+
+/// What of `bytes` is on nodes that are none of `nodes`.
+std::map<int, uint64_t> Elsewhere(std::map<int, uint64_t> bytes, const NumaMask& nodes) {
+  std::erase_if(bytes, [&nodes](const auto& of_node) {
+    return nodes.Has(of_node.first) || of_node.second <= kInexact;
+  });
+  return bytes;
+}
+
+std::string StillThere(const ContainerKey& key, const std::map<int, uint64_t>& elsewhere,
+                       const NumaMask& nodes) {
+  NumaMask others;
+  uint64_t bytes = 0;
+  for (const auto& [node, count] : elsewhere) {
+    others.Add(node);
+    bytes += count;
+  }
+  return fmt::format(
+      "{} bytes of container {} of pod {} are still on NUMA nodes {}, and it is to have its memory "
+      "on {}: the kernel did not move them (with cgroup v1 it does only where "
+      "cpuset.memory_migrate is 1); restart the container, or wait until it frees them",
+      bytes, key.container, key.pod_uid, ToString(others), ToString(nodes));
+}
+
+}  // namespace
+
+MovedMemory::MovedMemory(MemorySource read, const LiveContainers& live)
+    : read_(std::move(read)), live_(live) {}
+
+void MovedMemory::Note(const PlannedUpdate& update) {
+  const auto mems = update.properties.find(std::string(kCpusetMems));
+  if (read_ == nullptr || mems == update.properties.end()) {
+    return;
+  }
+  if (const StatusOr<NumaMask> nodes = NumaMask::Parse(mems->second); nodes.ok()) {
+    moved_[update.key] = {update.container_id, *nodes};
+  }
+}
+
+std::vector<std::string> MovedMemory::Look() {
+  std::map<ContainerKey, Moved> waiting;
+  std::vector<std::string> problems;
+  for (auto& [key, moved] : moved_) {
+    const std::optional<LiveContainer> container = live_.Find(key);
+    if (!container.has_value() || container->id != moved.id || container->cgroups_path.empty()) {
+      continue;
+    }
+    StatusOr<std::map<int, uint64_t>> bytes = read_(container->cgroups_path);
+    if (!bytes.ok()) {
+      continue;
+    }
+    if (const auto elsewhere = Elsewhere(*std::move(bytes), moved.nodes); !elsewhere.empty()) {
+      problems.push_back(StillThere(key, elsewhere, moved.nodes));
+      waiting.emplace(key, std::move(moved));
+      continue;
+    }
+    log::Info(
+        "memory has followed",
+        {{"pod", key.pod_uid}, {"container", key.container}, {"nodes", ToString(moved.nodes)}});
+  }
+  moved_ = std::move(waiting);
+  return problems;
+}
+
+}  // namespace qrm::manager
