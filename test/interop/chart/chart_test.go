@@ -184,6 +184,10 @@ func TestClassesOfCpusMakeAPrivilegedPod(t *testing.T) {
 	}
 }
 
+func TestClassesThatOnlyNameQosClassesNeedNoPrivilege(t *testing.T) {
+	render(t, at("config", "plugins: {cpu: {classes: {batch: {qos: {cpu-scheduling: idle}}}, reserved-class: batch, reserved-cpus: 0-1}}"))
+}
+
 func TestConfigReachesQrmdAsItIsWritten(t *testing.T) {
 	text := "# Lines keep their numbers.\nnuma-memory: {0: 237706936320}\nnri-plugin-index: \"05\"\n"
 	made := render(t, at("config", text))
