@@ -8,6 +8,7 @@
 #include <fmt/format.h>
 
 #include "plugins/cpu/allocations.h"
+#include "plugins/cpu/classes.h"
 #include "plugins/cpu/config/classify.h"
 #include "plugins/cpu/elastic.h"
 #include "plugins/cpu/grow.h"
