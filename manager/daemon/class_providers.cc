@@ -10,6 +10,7 @@
 #include "plugins/blockio/blockio_provider.h"
 #include "plugins/knobs/knob.h"
 #include "plugins/knobs/knob_provider.h"
+#include "plugins/quota/quota_provider.h"
 #include "plugins/rdt/rdt_classes.h"
 
 namespace qrm::manager {
@@ -24,6 +25,7 @@ struct KnownType {
 
 std::vector<KnownType> KnownTypes() {
   std::vector<KnownType> types = {{blockio::kType, blockio::MakeSystemBlockio},
+                                  {quota::kType, quota::MakeSystemQuota},
                                   {rdt::kTypeName, rdt::MakeSystemRdt}};
   for (const knobs::KnobType& type : knobs::KnobTypes()) {
     types.push_back({type.name, [&type](const auto& config_file, const auto& cgroup_root) {

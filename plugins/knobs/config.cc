@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <cstdint>
 #include <optional>
-#include <set>
 #include <string_view>
 #include <vector>
 
@@ -14,7 +13,7 @@
 
 #include "api/base/config_key.h"
 #include "api/base/number.h"
-#include "plugins/sdk/class_name.h"
+#include "plugins/cgroup/named_classes.h"
 
 namespace qrm::knobs {
 namespace {
@@ -116,19 +115,8 @@ StatusOr<std::string> ShownValue(const Knob& knob, const std::string& text, uint
 
 StatusOr<std::map<std::string, KnobValues>> ParseConfig(const config::Section& file,
                                                         const KnobType& type) {
-  QRM_RETURN_IF_ERROR(file.AllowKeys({"classes"}));
-  QRM_ASSIGN_OR_RETURN(const auto sections, file.Children("classes"));
-  std::map<std::string, KnobValues> classes;
-  for (const auto& [name, section] : sections) {
-    if (!sdk::IsClassName(name) || classes.contains(name)) {
-      return file.Error("classes",
-                        fmt::format("has '{}'{}", name,
-                                    classes.contains(name) ? " twice" : ", which is no class name"),
-                        classes.contains(name) ? "keep one of them" : sdk::kClassNameForm);
-    }
-    QRM_ASSIGN_OR_RETURN(classes[name], ReadClass(section, type));
-  }
-  return classes;
+  return cgroup::ParseClasses<KnobValues>(
+      file, [&type](const config::Section& section) { return ReadClass(section, type); });
 }
 
 }  // namespace qrm::knobs

@@ -270,7 +270,13 @@ pools:
 TEST_F(InstancesTest, HaveRoomUpToTheirLimitsWhileThereIsRoom) {
   Drive drive = Start(R"(
 rules: [{select: {label: {app: postgres}}, pool: db}]
-pools: {db: {size: {min: 4, max: 24, per: limit}, instances: {by: pod}, place: {numa: one, require: [numa]}}}
+pools:
+  db:
+    size: {min: 4, max: 24, per: limit}
+    instances: {by: pod}
+    place: {numa: one, require: [numa]}
+    class: roomy
+classes: {roomy: {qos: {cpu-quota: burst-half}}}
 )");
   const auto admit = [&](const std::string& pod) {
     ContainerRequest request = Request(pod, "", "cpu", 4);
@@ -295,6 +301,7 @@ pools: {db: {size: {min: 4, max: 24, per: limit}, instances: {by: pod}, place: {
   admit("e");
   EXPECT_EQ(sizes(),
             (std::map<std::string, std::vector<int>>{{"0", {11, 11, 10}}, {"1", {12, 12}}}));
+  EXPECT_EQ(drive.Of("e").class_defaults, (StringMap{{"cpu-quota", "burst-half"}}));
 }
 
 TEST_F(InstancesTest, RequestsComeBeforeWhatIsBeyond) {

@@ -26,8 +26,9 @@ constexpr char kReclaim[] = R"(
 rules: [{select: {role: batch}, pool: reclaim}, {select: {role: web}, pool: share}]
 pools:
   share:   {size: {min: 16, max: 60}, priority: 1}
-  reclaim: {size: {min: 2, max: 40, per: advice, step: 4}}
+  reclaim: {size: {min: 2, max: 40, per: advice, step: 4}, class: background}
   default: {size: {min: 2}}
+classes: {background: {qos: {cpu-quota: free, cpu-scheduling: idle}}}
 )";
 
 /// The same pools, which nobody advises.
@@ -118,6 +119,9 @@ TEST_F(AdvisorTest, SizesAPoolStepByStepUpToWhatIsLeft) {
   }
   ASSERT_TRUE(Advise("reclaim", 30, applied).ok());
   EXPECT_EQ(applied.clipped_by(), v1::Clip::CAPACITY);
+  Admit(drive(), "job", "batch", 1);
+  EXPECT_EQ(drive().Of("job").class_defaults,
+            (StringMap{{"cpu-quota", "free"}, {"cpu-scheduling", "idle"}}));
 }
 
 TEST_F(AdvisorTest, MakesAtMostOnePlanASecond) {
