@@ -72,13 +72,17 @@ class ClassTest : public testing::Test {
         << "classes: {low: {memory.soft_limit_in_bytes: 1Mi}, next: {memory.high: 1Mi}}\n";
     std::ofstream(work_dir_ + "/cpu.yaml") << "classes: {low: {nice: 7, policy: batch}}\n";
     std::ofstream(work_dir_ + "/oom.yaml") << "classes: {first: {oom_score_adj: 999}}\n";
+    std::ofstream(work_dir_ + "/quota.yaml")
+        << "classes: {free: {quota: none}, half: {burst: 50%}}\n";
     std::ofstream(work_dir_ + "/class-qrmd.yaml")
         << "qos-classes: true\nclass-types:\n  blockio:\n    config-file: " << work_dir_
         << "/blockio.yaml\n    classes: {slow: {namespaces: [\"*\"]}, fast: {capacity: 2}}\n"
         << "  memory: {config-file: " << work_dir_ << "/memory.yaml, classes: {low: {namespaces: "
         << "[\"*\"]}, next: {namespaces: [\"*\"]}}}\n  cpu-scheduling: {config-file: " << work_dir_
         << "/cpu.yaml, classes: {low: {namespaces: [\"*\"]}}}\n  oom: {config-file: " << work_dir_
-        << "/oom.yaml, classes: {first: {namespaces: [\"*\"]}}}\n";
+        << "/oom.yaml, classes: {first: {namespaces: [\"*\"]}}}\n  cpu-quota: {config-file: "
+        << work_dir_
+        << "/quota.yaml, classes: {free: {namespaces: [\"*\"]}, half: {namespaces: [\"*\"]}}}\n";
     ASSERT_TRUE(IsOk(node_.Start(0)));
     started_ = true;
   }
@@ -92,8 +96,9 @@ class ClassTest : public testing::Test {
   StatusOr<RunningPod> Run(const std::string& name, const std::string& asks) {
     return RunWith(name, asks.empty() ? StringMap() : StringMap{{"blockio", asks}});
   }
-  StatusOr<RunningPod> RunWith(const std::string& name, const StringMap& classes) {
-    PodSpec spec{.name = name, .uid = "uid-" + name, .container = {.name = "main"}};
+  StatusOr<RunningPod> RunWith(const std::string& name, const StringMap& classes,
+                               const ContainerSpec& container = {.name = "main"}) {
+    PodSpec spec{.name = name, .uid = "uid-" + name, .container = container};
     for (const auto& [type, asks] : classes) {
       spec.annotations[type + ".resources.alpha.kubernetes.io/default"] = asks;
     }
@@ -109,6 +114,15 @@ class ClassTest : public testing::Test {
                ? kBlkio +
                      CgroupPath((*info)["runtimeSpec"]["linux"]["cgroupsPath"].get<std::string>())
                : MessageOf(info.status());
+  }
+  /// What `file` says of the container, or of its pod, in the hierarchy of CPU bandwidth.
+  std::string CpuFile(const RunningPod& pod, const std::string& file, bool of_pod = false) {
+    const std::filesystem::path path =
+        "/sys/fs/cgroup/cpu" + DirectoryOf(pod).substr(std::strlen(kBlkio));
+    std::ifstream in((of_pod ? path.parent_path() : path) / file);
+    std::string line;
+    std::getline(in, line);
+    return line;
   }
   std::string LimitOf(const RunningPod& pod) {
     std::ifstream file(DirectoryOf(pod) + "/" + kWriteBps);
@@ -218,6 +232,35 @@ TEST_F(ClassTest, TypesThatAreTablesHoldFromTheStartAndArePutBack) {
 
   ASSERT_EQ(::setpriority(PRIO_PROCESS, static_cast<id_t>(pid), 0), 0);
   EXPECT_TRUE(Await([&] { return ::getpriority(PRIO_PROCESS, static_cast<id_t>(pid)) == 7; }));
+}
+
+/// A fifth of a CPU.
+ContainerSpec Limited() {
+  return {.name = "main", .milli_cpus = 200, .memory_bytes = 64 << 20, .cpu_limit = true};
+}
+
+TEST_F(ClassTest, AQuotaIsLiftedFromTheStartAndAgainAfterAResizeInPlace) {
+  const auto pod = RunWith("web", {{"cpu-quota", "free"}}, Limited());
+  ASSERT_TRUE(IsOk(pod.status()));
+  EXPECT_EQ(CpuFile(*pod, "cpu.cfs_quota_us"), "-1");
+  EXPECT_EQ(CpuFile(*pod, "cpu.cfs_quota_us", true), "-1") << "the pod's would bound it";
+  ContainerSpec more = Limited();
+  more.milli_cpus = 300;
+  ASSERT_TRUE(IsOk(kubelet_.Resize(pod->container_id, ValuesFor(more))));
+  EXPECT_TRUE(Await([&] { return CpuFile(*pod, "cpu.cfs_quota_us") == "-1"; }))
+      << CpuFile(*pod, "cpu.cfs_quota_us");
+}
+
+TEST_F(ClassTest, BurstIsAPartOfTheQuotaAndFollowsIt) {
+  const auto pod = RunWith("web", {{"cpu-quota", "half"}}, Limited());
+  ASSERT_TRUE(IsOk(pod.status()));
+  EXPECT_EQ(CpuFile(*pod, "cpu.cfs_burst_us"), "10000");
+  EXPECT_EQ(CpuFile(*pod, "cpu.cfs_burst_us", true), "10000");
+  ContainerSpec more = Limited();
+  more.milli_cpus = 300;
+  ASSERT_TRUE(IsOk(kubelet_.Resize(pod->container_id, ValuesFor(more))));
+  EXPECT_TRUE(Await([&] { return CpuFile(*pod, "cpu.cfs_burst_us") == "15000"; }))
+      << CpuFile(*pod, "cpu.cfs_burst_us");
 }
 
 TEST_F(ClassTest, AKnobOfTheOtherCgroupVersionRefusesWhoAsksForIt) {
