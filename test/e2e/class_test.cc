@@ -256,10 +256,10 @@ TEST_F(ClassTest, BurstIsAPartOfTheQuotaAndFollowsIt) {
   ASSERT_TRUE(IsOk(pod.status()));
   EXPECT_EQ(CpuFile(*pod, "cpu.cfs_burst_us"), "10000");
   EXPECT_EQ(CpuFile(*pod, "cpu.cfs_burst_us", true), "10000");
-  ContainerSpec more = Limited();
-  more.milli_cpus = 300;
-  ASSERT_TRUE(IsOk(kubelet_.Resize(pod->container_id, ValuesFor(more))));
-  EXPECT_TRUE(Await([&] { return CpuFile(*pod, "cpu.cfs_burst_us") == "15000"; }))
+  ContainerSpec less = Limited();
+  less.milli_cpus = 150;
+  ASSERT_TRUE(IsOk(kubelet_.Resize(pod->container_id, ValuesFor(less))));
+  EXPECT_TRUE(Await([&] { return CpuFile(*pod, "cpu.cfs_burst_us") == "7500"; }))
       << CpuFile(*pod, "cpu.cfs_burst_us");
 }
 
