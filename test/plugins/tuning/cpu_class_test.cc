@@ -68,7 +68,7 @@ INSTANTIATE_TEST_SUITE_P(
         Refused{"BaseOfAnUncore", "a: {uncore: {min: base}}", "which an uncore has not"},
         Refused{"NoWord", "a: {governor: 'a b'}", "no name of the kernel's"},
         Refused{"LongSleep", "a: {idle-latency-us: 1000001}", "more than a second"},
-        Refused{"NoIrqRule", "a: {irq: few}", "any, none"},
+        Refused{"NoIrqRule", "a: {irq: few}", "any or none or sink"},
         Refused{"NoQosClass", "a: {qos: {oom: ''}}", "classes.a.qos.oom names no class"},
         Refused{"Nothing", "a: {}", "classes.a sets nothing"},
         Refused{"UnknownKey", "a: {frequency: 1GHz}", "frequency"}),
