@@ -103,8 +103,7 @@ TEST_F(CgroupReaderTest, ReadsAnonymousMemoryByNodeInVersion1) {
 
 TEST_F(CgroupReaderTest, RefusesMemoryOfAFormThatItDoesNotKnow) {
   MakeV2();
-  for (const char* text :
-       {"", "file N0=1\n", "anon N0\n", "anon Nx=1\n", "anon N0=-1\n", "anon =\n"}) {
+  for (const char* text : {"file N0=1\n", "anon N0\n", "anon Nx=1\n", "anon N0=-1\n", "anon =\n"}) {
     Write("cgroup/c1/memory.numa_stat", text);
     EXPECT_EQ(reader_.ReadMemory("/c1").status().code(), StatusCode::kDataLoss) << text;
   }
