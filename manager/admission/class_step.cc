@@ -1,9 +1,12 @@
 // Asks manager/classes on behalf of one draft.
 #include "manager/admission/class_step.h"
 
+#include <string>
 #include <utility>
+#include <vector>
 
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include "api/base/log.h"
 
@@ -27,15 +30,15 @@ Status ClassStep::ChooseByPlace(Draft& draft) const {
     return OkStatus();
   }
   StringMap defaults;
-  std::string by;
+  std::vector<std::string> by;
   for (const auto& [resource, allocation] : draft.explanation.allocations) {
     if (!allocation.class_defaults.empty()) {
       defaults.insert(allocation.class_defaults.begin(), allocation.class_defaults.end());
-      by = fmt::format("{}{}'s default of {}", by.empty() ? "" : by + ", ", resource,
-                       allocation.decided_by);
+      by.push_back(fmt::format("{}'s default of {}", resource, allocation.decided_by));
     }
   }
-  return defaults.empty() ? OkStatus() : ChooseFor(defaults, by, draft);
+  return defaults.empty() ? OkStatus()
+                          : ChooseFor(defaults, fmt::format("{}", fmt::join(by, ", ")), draft);
 }
 
 Status ClassStep::ChooseFor(const StringMap& defaults, const std::string& by, Draft& draft) const {

@@ -50,6 +50,11 @@ double MostInOneSecond(const std::vector<nanoseconds>& writes) {
   return static_cast<double>(most * DiskWriter::kWriteBytes) / (1 << 20);
 }
 
+/// A fifth of a CPU.
+ContainerSpec Limited() {
+  return {.name = "main", .milli_cpus = 200, .memory_bytes = 64 << 20, .cpu_limit = true};
+}
+
 // qrmd with classes slow (4 MiB/s), fast (8 MiB/s) and parts, whose glob matches a partition if the
 // machine has one.
 class ClassTest : public testing::Test {
@@ -114,6 +119,14 @@ class ClassTest : public testing::Test {
                ? kBlkio +
                      CgroupPath((*info)["runtimeSpec"]["linux"]["cgroupsPath"].get<std::string>())
                : MessageOf(info.status());
+  }
+  /// A Guaranteed pod of a fifth of a CPU whose cgroup has its quota, as kubelet makes it.
+  StatusOr<RunningPod> RunLimited(const std::string& quota_class) {
+    const std::filesystem::path cgroup =
+        "/sys/fs/cgroup/cpu" + FromEnvironment("QRM_CGROUP_PARENT") + "/kubepods/poduid-limited";
+    std::filesystem::create_directories(cgroup);
+    std::ofstream(cgroup / "cpu.cfs_quota_us") << 20000;
+    return RunWith("limited", {{"cpu-quota", quota_class}}, Limited());
   }
   /// What `file` says of the container, or of its pod, in the hierarchy of CPU bandwidth.
   std::string CpuFile(const RunningPod& pod, const std::string& file, bool of_pod = false) {
@@ -234,13 +247,8 @@ TEST_F(ClassTest, TypesThatAreTablesHoldFromTheStartAndArePutBack) {
   EXPECT_TRUE(Await([&] { return ::getpriority(PRIO_PROCESS, static_cast<id_t>(pid)) == 7; }));
 }
 
-/// A fifth of a CPU.
-ContainerSpec Limited() {
-  return {.name = "main", .milli_cpus = 200, .memory_bytes = 64 << 20, .cpu_limit = true};
-}
-
 TEST_F(ClassTest, AQuotaIsLiftedFromTheStartAndAgainAfterAResizeInPlace) {
-  const auto pod = RunWith("web", {{"cpu-quota", "free"}}, Limited());
+  const auto pod = RunLimited("free");
   ASSERT_TRUE(IsOk(pod.status()));
   EXPECT_EQ(CpuFile(*pod, "cpu.cfs_quota_us"), "-1");
   EXPECT_EQ(CpuFile(*pod, "cpu.cfs_quota_us", true), "-1") << "the pod's would bound it";
@@ -252,7 +260,7 @@ TEST_F(ClassTest, AQuotaIsLiftedFromTheStartAndAgainAfterAResizeInPlace) {
 }
 
 TEST_F(ClassTest, BurstIsAPartOfTheQuotaAndFollowsIt) {
-  const auto pod = RunWith("web", {{"cpu-quota", "half"}}, Limited());
+  const auto pod = RunLimited("half");
   ASSERT_TRUE(IsOk(pod.status()));
   EXPECT_EQ(CpuFile(*pod, "cpu.cfs_burst_us"), "10000");
   EXPECT_EQ(CpuFile(*pod, "cpu.cfs_burst_us", true), "10000");
