@@ -45,7 +45,7 @@ class Reconciler {
     LiveContainers& live;
     const Machine& machine;
     DriftCheck& drift;
-    MemorySource read_memory = {};
+    MemorySource read_memory;
     /// Called on the state loop in each run, with a plugin that answered.
     std::function<void(const std::string& plugin)> on_answer = [](const std::string&) {};
     /// Somebody else pins this node's containers: they get no update. Threads: any.
