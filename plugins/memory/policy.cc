@@ -184,7 +184,7 @@ StatusOr<HintList> ResizedHints(const View& view, const ContainerRequest& reques
                                 const BindingRule& rule, const MemoryBytes& bytes) {
   Bindings others = view.bindings;
   const NumaMask own = NodesOf(others.extract(request.key).mapped());
-  const HintList stays({{.nodes = own, .preferred = true}});
+  HintList stays({{.nodes = own, .preferred = true}});
   const Room room = FindRoom({view.machine, view.config, others}, TenantOf(view.config, request));
   const Need need = {rule.numa, bytes};
   if (!rule.moves || (!own.Intersects(room.barred) && room.books.Fit(BlocksOn(own, need)))) {

@@ -65,11 +65,13 @@ class Provider final : public sdk::ClassProvider {
 
   Status Refresh(const std::set<std::string>& in_use) override {
     StatusOr<Classes> classes = file_.HasChanged() ? LoadAnew(in_use) : Copy();
-    if (classes.ok()) {
-      file_.TakeOver();
+    if (!classes.ok()) {
+      Keep(Copy());
+      return classes.status();
     }
-    Keep(classes.ok() ? *std::move(classes) : Copy());
-    return classes.status();
+    file_.TakeOver();
+    Keep(*std::move(classes));
+    return OkStatus();
   }
 
   Status Apply(const ClassTarget& target, const std::string& /*from*/,

@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <string>
+#include <utility>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -40,11 +41,14 @@ ContainerRequest Asked(const std::string& pod, double cpus) {
   return request;
 }
 
-/// Adds a block of `cpus` CPUs to what `name` gets.
-void AddBlock(cpuadvisor::GetAdviceResponse& answer, const std::string& name,
-              const std::string& container, int64_t numa, uint64_t cpus, const std::string& id) {
+/// A pool, or a pod's UID, and a container, or none.
+using Entry = std::pair<std::string, std::string>;
+
+/// Adds a block of `cpus` CPUs to what `entry` gets.
+void AddBlock(cpuadvisor::GetAdviceResponse& answer, const Entry& entry, int64_t numa,
+              uint64_t cpus, const std::string& id) {
   cpuadvisor::CalculationInfo& info =
-      (*(*answer.mutable_entries())[name].mutable_entries())[container];
+      (*(*answer.mutable_entries())[entry.first].mutable_entries())[entry.second];
   cpuadvisor::Block& block = *(*info.mutable_calculation_results_by_numas())[numa].add_blocks();
   block.set_result(cpus);
   block.set_block_id(id);
@@ -117,9 +121,9 @@ TEST(KatalystQuestionTest, LeavesOutWhoseRequestIsNotKnown) {
 
 TEST(KatalystAnswerTest, SumsAPoolsBlocksOfAllNumaNodes) {
   cpuadvisor::GetAdviceResponse answer;
-  AddBlock(answer, "share", "", 0, 2, "a");
-  AddBlock(answer, "share", "", 0, 1, "b");
-  AddBlock(answer, "share", "", 1, 1, "");
+  AddBlock(answer, {"share", ""}, 0, 2, "a");
+  AddBlock(answer, {"share", ""}, 0, 1, "b");
+  AddBlock(answer, {"share", ""}, 1, 1, "");
   const auto advice = AdviceIn(answer, TwoPools());
   ASSERT_TRUE(test::IsOk(advice.status()));
   EXPECT_THAT(advice->pools, ElementsAre(FieldsAre("share", 4, "Katalyst's advisor")));
@@ -127,11 +131,11 @@ TEST(KatalystAnswerTest, SumsAPoolsBlocksOfAllNumaNodes) {
 
 TEST(KatalystAnswerTest, CountsSharedCpusForWhoDoesNotBorrowThem) {
   cpuadvisor::GetAdviceResponse answer;
-  AddBlock(answer, "share", "", -1, 6, "shared");
-  AddBlock(answer, "reclaim", "", -1, 6, "shared");
-  AddBlock(answer, "reclaim", "", -1, 2, "rest");
-  AddBlock(answer, "reclaim", "", 0, 3, "of-db");
-  AddBlock(answer, "db-uid", "main", 0, 3, "of-db");
+  AddBlock(answer, {"share", ""}, -1, 6, "shared");
+  AddBlock(answer, {"reclaim", ""}, -1, 6, "shared");
+  AddBlock(answer, {"reclaim", ""}, -1, 2, "rest");
+  AddBlock(answer, {"reclaim", ""}, 0, 3, "of-db");
+  AddBlock(answer, {"db-uid", "main"}, 0, 3, "of-db");
   const auto advice = AdviceIn(answer, TwoPools());
   ASSERT_TRUE(test::IsOk(advice.status()));
   EXPECT_THAT(advice->pools, ElementsAre(FieldsAre("reclaim", 2, "Katalyst's advisor"),
@@ -140,8 +144,8 @@ TEST(KatalystAnswerTest, CountsSharedCpusForWhoDoesNotBorrowThem) {
 
 TEST(KatalystAnswerTest, NamesPoolsThatTheNodeDoesNotHave) {
   cpuadvisor::GetAdviceResponse answer;
-  AddBlock(answer, "isolation0", "", 0, 2, "a");
-  AddBlock(answer, "reserve", "", 0, 2, "b");
+  AddBlock(answer, {"isolation0", ""}, 0, 2, "a");
+  AddBlock(answer, {"reserve", ""}, 0, 2, "b");
   const auto advice = AdviceIn(answer, TwoPools());
   ASSERT_TRUE(test::IsOk(advice.status()));
   EXPECT_THAT(advice->pools, IsEmpty());
@@ -150,8 +154,8 @@ TEST(KatalystAnswerTest, NamesPoolsThatTheNodeDoesNotHave) {
 
 TEST(KatalystAnswerTest, BoundsWhatNoMachineHas) {
   cpuadvisor::GetAdviceResponse answer;
-  AddBlock(answer, "share", "", 0, UINT64_MAX, "a");
-  AddBlock(answer, "share", "", 1, UINT64_MAX, "b");
+  AddBlock(answer, {"share", ""}, 0, UINT64_MAX, "a");
+  AddBlock(answer, {"share", ""}, 1, UINT64_MAX, "b");
   const auto advice = AdviceIn(answer, TwoPools());
   ASSERT_TRUE(test::IsOk(advice.status()));
   EXPECT_THAT(advice->pools,
