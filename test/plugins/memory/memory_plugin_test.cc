@@ -223,12 +223,17 @@ TEST(MemoryPluginTest, ContainerThatMayMoveGrowsOntoANodeThatHasRoom) {
 }
 
 TEST(MemoryPluginTest, ContainerThatMayMoveKeepsItsNodesAmongThoseThatItGrowsOnto) {
-  Drive drive(Make(kMoves));
-  ASSERT_EQ(drive.Admit(Request("pod1", "stays", "memory", 237e9))->value, "0");
-  ASSERT_EQ(drive.Admit(Request("pod2", "fewest", "memory", 100e9))->value, "1");
+  MachineParts parts;
+  for (const int node : {0, 1, 2}) {
+    parts.nodes.push_back({.id = node, .memory_bytes = uint64_t{8} << 30});
+  }
+  Drive drive(Make(kMoves, Machine(std::move(parts))));
+  ASSERT_EQ(drive.Admit(Request("pod1", "stays", "memory", 7 * kGiB))->value, "0");
+  ASSERT_EQ(drive.Admit(Request("pod2", "stays", "memory", 7 * kGiB))->value, "1");
+  ASSERT_EQ(drive.Admit(Request("pod3", "fewest", "memory", 2 * kGiB))->value, "2");
   drive.RemovePod("pod1");
-  ASSERT_EQ(drive.Admit(Request("pod3", "stays", "memory", 50e9))->value, "0");
-  EXPECT_EQ(drive.Admit(Request("pod2", "fewest", "memory", 300e9))->value, "0-1");
+  drive.RemovePod("pod2");
+  EXPECT_EQ(drive.Admit(Request("pod3", "fewest", "memory", 12 * kGiB))->value, "0,2");
 }
 
 TEST(MemoryPluginTest, ContainerThatMayNotMoveKeepsWhatItHasWhereItsNodeIsFull) {
