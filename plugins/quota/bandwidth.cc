@@ -19,8 +19,9 @@ std::string_view FirstWord(std::string_view text) {
 StatusOr<int64_t> NumberIn(const std::string& file, std::string_view text) {
   const std::optional<int64_t> number = ParseNumber<int64_t>(FirstWord(text));
   if (!number.has_value()) {
-    return Errorf(StatusCode::kDataLoss, "cannot read {}: '{}' is no number of microseconds", file,
-                  FirstWord(text));
+    return Errorf(StatusCode::kDataLoss,
+                  "cannot read {}: '{}' is no number of microseconds; is it of the cpu controller?",
+                  file, FirstWord(text));
   }
   return *number;
 }
