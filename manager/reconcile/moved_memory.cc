@@ -46,7 +46,7 @@ void MovedMemory::Note(const PlannedUpdate& update) {
     return;
   }
   if (const StatusOr<NumaMask> nodes = NumaMask::Parse(mems->second); nodes.ok()) {
-    moved_[update.key] = {update.container_id, *nodes};
+    moved_[update.key] = {.id = update.container_id, .nodes = *nodes};
   }
 }
 
@@ -64,7 +64,9 @@ std::vector<std::string> MovedMemory::Look() {
     }
     if (const auto elsewhere = Elsewhere(*std::move(bytes), moved.nodes); !elsewhere.empty()) {
       problems.push_back(StillThere(key, elsewhere, moved.nodes));
-      waiting.emplace(key, std::move(moved));
+      if (++moved.looks < kMostLooks) {
+        waiting.emplace(key, std::move(moved));
+      }
       continue;
     }
     log::Info(

@@ -27,20 +27,24 @@ using MemorySource =
 /// memory_migrate.
 class MovedMemory {
  public:
+  static constexpr int kMostLooks = 20;
+
   /// `live` outlives it.
   MovedMemory(MemorySource read, const LiveContainers& live);
 
   /// The runtime took `update`.
   void Note(const PlannedUpdate& update);
 
-  /// One sentence for each whose memory is still elsewhere. Where it is not, the log says so, and
-  /// the container is forgotten, as is one that has gone.
+  /// One sentence for each whose memory is still elsewhere, at the next kMostLooks looks: what the
+  /// kernel has not moved by then, it does not move, and a run with nothing else to do is to rest.
+  /// Where it has followed, the log says so. One that has gone is forgotten.
   std::vector<std::string> Look();
 
  private:
   struct Moved {
     std::string id;
     NumaMask nodes;
+    int looks = 0;
   };
 
   const MemorySource read_;

@@ -47,6 +47,14 @@ TEST_F(MovedMemoryTest, TellsWhatIsElsewhereUntilItHasFollowed) {
   EXPECT_EQ(readings_, 3) << "nobody is looked at any longer";
 }
 
+TEST_F(MovedMemoryTest, TellsNoMoreOfWhatTheKernelDoesNotMove) {
+  for (int i = 0; i < MovedMemory::kMostLooks; ++i) {
+    EXPECT_EQ(moved_.Look().size(), 1U);
+  }
+  EXPECT_THAT(moved_.Look(), IsEmpty());
+  EXPECT_EQ(readings_, MovedMemory::kMostLooks);
+}
+
 TEST_F(MovedMemoryTest, GoesByTheLatestNodes) {
   moved_.Note({.key = kDb, .container_id = "id", .properties = {{"CpusetMems", "0"}}});
   EXPECT_THAT(moved_.Look(), IsEmpty());
