@@ -90,6 +90,8 @@ function(qrm_test)
   endif()
   string(REPLACE "/" "_" name test_${room}_${ARG_LABEL})
   qrm_tool(NAME ${name} SRCS ${ARG_SRCS} DEPS ${ARG_DEPS} GTest::gmock_main)
+  # Each test is a process of its own, and most of a short one's time would go to finding some fifty libraries.
+  set_property(TARGET ${name} PROPERTY QRM_LINKED_IN ON)
   target_link_options(${name} PRIVATE ${QRM_QUICK_LINK})
   if(NOT ARG_HOT)
     # Most of a test's time is the tested code's: what the optimiser takes is a third of a build.
