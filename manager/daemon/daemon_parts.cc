@@ -31,7 +31,15 @@ DaemonParts::DaemonParts(Config given_config, Machine given_machine, StateLock g
       sources({.io = io,
                .machine = machine,
                .pin_file = config.process.state_dir + "/kubelet-certificate.sha256",
-               .on_pod_gone = [this](const std::string& uid) { follower.OnPodGone(uid); }},
+               .on_pod_gone = [this](const std::string& uid) { follower.OnPodGone(uid); },
+               .devices = {.kubelet_socket = config.pod_resources.kubelet_socket,
+                           .timeout = config.pod_resources.kubelet_timeout,
+                           .is_served =
+                               [this](const std::string& resource) {
+                                 const std::string& plugin =
+                                     PluginNameOf(resource, config.admission);
+                                 return registry.plugins().Find(plugin).has_value();
+                               }}},
               config.kubelet, config.pod_keys),
       cgroups(config.runtime.cgroup_root),
       drift({.read = [this](const std::string& path) { return cgroups.ReadByPath(path); },

@@ -64,8 +64,9 @@ KubeletSpecs::KubeletSpecs(const Parts& parts, const KubeletOptions& options,
                            const PodKeys& pod_keys)
     : pods_api_(MakePodsApi(parts, options)),
       kubelet_pods_(MakeKubeletPods(parts, options)),
-      source_(parts.io, SpecSourcesOf(pods_api_.get(), kubelet_pods_.get(), &announced_),
-              CgroupEstimate(pod_keys, parts.machine.memory_bytes()), options.pod_spec_wait) {}
+      specs_(parts.io, SpecSourcesOf(pods_api_.get(), kubelet_pods_.get(), &announced_),
+             CgroupEstimate(pod_keys, parts.machine.memory_bytes()), options.pod_spec_wait),
+      with_devices_(parts.io, specs_, parts.devices) {}
 
 SpecsFrom KubeletSpecs::specs_from() const {
   const bool told = (pods_api_ != nullptr && pods_api_->synced()) ||
@@ -87,7 +88,8 @@ void KubeletSpecs::Start() {
 }
 
 void KubeletSpecs::Stop() {
-  source_.Stop();
+  with_devices_.Stop();
+  specs_.Stop();
   if (pods_api_ != nullptr) {
     pods_api_->Stop();
   }

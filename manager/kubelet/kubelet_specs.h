@@ -10,6 +10,7 @@
 #include "manager/demand/announced_pods.h"
 #include "manager/demand/exact_source.h"
 #include "manager/demand/new_pod.h"
+#include "manager/kubelet/device_nodes_source.h"
 #include "manager/kubelet/kubelet_options.h"
 #include "manager/kubelet/kubelet_pods.h"
 #include "manager/kubelet/pods_api_client.h"
@@ -17,7 +18,8 @@
 
 namespace qrm::manager {
 
-/// Kubelet's Pods API, then its list over HTTPS, then what was announced, then the estimate.
+/// Kubelet's Pods API, then its list over HTTPS, then what was announced, then the estimate; and
+/// the devices that kubelet gave the pod.
 class KubeletSpecs {
  public:
   struct Parts {
@@ -26,6 +28,7 @@ class KubeletSpecs {
     std::string pin_file;  ///< where the fingerprint of kubelet's certificate is kept
     /// Kubelet has this pod, by its UID, no more. Threads: the I/O loop.
     std::function<void(const std::string&)> on_pod_gone = [](const std::string&) {};
+    DeviceNodesOptions devices = {};
   };
   /// `parts` outlive the sources.
   KubeletSpecs(const Parts& parts, const KubeletOptions& options, const PodKeys& pod_keys);
@@ -34,7 +37,7 @@ class KubeletSpecs {
   /// Threads: the I/O loop, or when it has ended.
   void Stop();
 
-  DemandSource& source() { return source_; }
+  DemandSource& source() { return with_devices_; }
   /// Takes the serialized k8s.io.api.core.v1.Pod `pod` for one that is about to be made and that
   /// kubelet does not know; gives its "namespace/name". Errors: kInvalidArgument for one without
   /// name or UID, or that is no pod. Threads: any.
@@ -46,7 +49,8 @@ class KubeletSpecs {
   const std::unique_ptr<PodsApiClient> pods_api_;    // null when it is not to be asked
   const std::unique_ptr<KubeletPods> kubelet_pods_;  // null when it is not to be asked
   AnnouncedPods announced_;
-  ExactSource source_;
+  ExactSource specs_;
+  DeviceNodesSource with_devices_;
 };
 
 }  // namespace qrm::manager

@@ -65,10 +65,12 @@ NodeSight SightOf(View view) {
 
 }  // namespace
 
-Advisors::Advisors(const CpuPluginConfig& config, const Clock& clock,
+Advisors::Advisors(const CpuPluginConfig& config, const Clock& clock, PoolSizes remembered,
                    std::function<void()> on_advice)
     : config_(config),
       clock_(clock),
+      advised_(std::move(remembered)),
+      recalls_(!advised_.empty()),
       desk_(std::make_unique<AdviceDesk>(config.advisor, clock, std::move(on_advice))) {
   if (config.advisor.use.has_value()) {
     use_ = std::make_unique<UseAdvisor>(*config.advisor.use, *desk_, clock);
@@ -117,6 +119,24 @@ void Advisors::Show(const View& view, const sdk::Grants& grants) {
     SeeContainers(view, grants, sight);
   }
   desk_->Show(std::move(sight));
+  Recall();
+}
+
+void Advisors::Recall() {
+  if (!std::exchange(recalls_, false)) {
+    return;
+  }
+  AdviceCall call{.advisor = kBeforeRestart,
+                  .rank = AdvisorRank::kRemembered,
+                  .generation = desk_->Sight()->advised.generation,
+                  .lease = config_.advisor.lease};
+  for (const auto& [pool, cpus] : advised_) {
+    call.entries.push_back({.pool = pool, .cpus = cpus});
+  }
+  if (const auto taken = desk_->Advise(call); !taken.ok()) {
+    log::Warning("what was advised before the restart counts no more",
+                 {{"error", MessageOf(taken.status())}});
+  }
 }
 
 std::map<int, double> Advisors::headroom() const {

@@ -25,9 +25,12 @@ class UseAdvisor;
 /// lets pools follow them. Threads: one; `on_advice` is called on others.
 class Advisors {
  public:
-  /// `config` and `clock` outlive it. `on_advice` is called when there is new advice; it must not
-  /// block. A socket that cannot be opened is tried again by Follow, and said in the log.
-  Advisors(const CpuPluginConfig& config, const Clock& clock, std::function<void()> on_advice);
+  /// `config` and `clock` outlive it. `remembered` was advised before a restart: it counts for one
+  /// more lease, or until an advisor says otherwise. `on_advice` is called when there is new
+  /// advice; it must not block. A socket that cannot be opened is tried again by Follow, and said
+  /// in the log.
+  Advisors(const CpuPluginConfig& config, const Clock& clock, PoolSizes remembered,
+           std::function<void()> on_advice);
   ~Advisors();
   Advisors(const Advisors&) = delete;
   Advisors& operator=(const Advisors&) = delete;
@@ -47,10 +50,12 @@ class Advisors {
 
  private:
   void Serve();
+  void Recall();
 
   const CpuPluginConfig& config_;
   const Clock& clock_;
   PoolSizes advised_;
+  bool recalls_;  // advised_ is what was remembered, and the desk does not know yet
   std::optional<std::chrono::steady_clock::time_point> followed_at_;
   std::string problem_;  // why there is no socket
   std::unique_ptr<AdviceDesk> desk_;

@@ -59,13 +59,17 @@ class CpuPlugin final : public sdk::ResourcePlugin {
       return OkStatus();
     }
     untold_ = std::move(loaded->retiring);
+    if (config_.advisor.IsThere()) {
+      remembered_ = std::move(loaded->advised);
+    }
     SetPoolSizes(std::move(loaded->pools));
     return OkStatus();
   }
 
   void Begin(const std::string& state_dir) override {
     if (config_.advisor.IsThere()) {
-      advisors_ = std::make_unique<Advisors>(config_, clock_, [this] { NotifyChanged(); });
+      advisors_ = std::make_unique<Advisors>(config_, clock_, std::exchange(remembered_, {}),
+                                             [this] { NotifyChanged(); });
       advisors_->Show(ViewOf(), {});
     }
     const std::string& root = machine_.parts().root;
@@ -87,7 +91,7 @@ class CpuPlugin final : public sdk::ResourcePlugin {
   }
 
   Status Restore(const sdk::Grants& grants) override {
-    Rebuilt rebuilt = Rebuild(machine_, config_, state_.pools, grants);
+    Rebuilt rebuilt = Rebuild(machine_, config_, state_.pools, grants, AdvisedNow());
     for (const std::string& repair : rebuilt.repairs) {
       log::Warning("cpu allocation repaired", {{"repair", repair}});
     }
@@ -147,7 +151,7 @@ class CpuPlugin final : public sdk::ResourcePlugin {
       Own(request.key, *std::move(holding));
     } else if (!decision->pool.empty()) {
       NoteValue(decision->pool, decision->allocation.value);
-      Share(request.key, GuestOf(request, decision->pool));
+      Share(request.key, GuestOf(config_, request, decision->pool));
     }
     Tune();
     return std::move(decision->allocation);
@@ -249,7 +253,12 @@ class CpuPlugin final : public sdk::ResourcePlugin {
             &layout_,
             told_ | untold_,
             &memo_,
-            advisors_ == nullptr ? nullptr : &advisors_->advised()};
+            &AdvisedNow()};
+  }
+
+  /// CPUs by pool that are asked for instead of what containers ask for.
+  const PoolSizes& AdvisedNow() const {
+    return advisors_ == nullptr ? remembered_ : advisors_->advised();
   }
 
   std::optional<Holding> Disown(const ContainerKey& key) {
@@ -356,7 +365,7 @@ class CpuPlugin final : public sdk::ResourcePlugin {
     memo_.Forget();
     Save();
   }
-  void Save() { saved_pools_ = SavePools(config_, {state_.pools, told_ | untold_}); }
+  void Save() { saved_pools_ = SavePools(config_, {state_.pools, told_ | untold_, AdvisedNow()}); }
 
   const CpuPluginConfig config_;
   const Machine machine_;
@@ -378,6 +387,7 @@ class CpuPlugin final : public sdk::ResourcePlugin {
   /// may be under way. Until the next one no container gets it for its own.
   CpuSet untold_;
   CpuSet told_;
+  PoolSizes remembered_;  ///< what was advised before the restart, until advisors_ is there
   std::unique_ptr<Advisors> advisors_;  ///< from Begin to Retire, where some may advise
   // From Begin to Retire, on a machine that is a real one.
   std::optional<host::SystemFiles> system_files_;

@@ -7,6 +7,8 @@
 #include <fmt/ranges.h>
 
 #include "api/base/glob.h"
+#include "plugins/cpu/config/instances.h"
+#include "plugins/placement/device_nodes.h"
 
 namespace qrm::cpu {
 namespace {
@@ -79,7 +81,7 @@ Status FitDevices(const Machine& machine, CpuPluginConfig& config,
   const Devices devices = DevicesOf(machine, config);
   for (auto& [name, pool] : config.pools) {
     PlaceRule& place = pool.place;
-    if (place.near.empty()) {
+    if (place.near.empty() || place.NearResources()) {
       continue;
     }
     place.near_nodes = NodesWithCpus(machine, Matching(devices, place.near));
@@ -97,10 +99,31 @@ Status FitDevices(const Machine& machine, CpuPluginConfig& config,
   return OkStatus();
 }
 
+NumaMask NodesOfDevices(const CpuPluginConfig& config, const ContainerRequest& request,
+                        const std::string& pool) {
+  const PoolConfig* const found = FindPool(config, pool);
+  NumaMask nodes;
+  if (found == nullptr || !found->instances.has_value() || !found->place.NearResources()) {
+    return nodes;
+  }
+  const bool own = found->instances->by == InstanceRule::By::kContainer;
+  for (const auto& [container, devices] : placement::ReadDeviceNodes(request.annotations)) {
+    if (own && container != request.key.container) {
+      continue;
+    }
+    for (const auto& [resource, of_device] : devices) {
+      nodes |= MatchesAnyGlob(found->place.near, resource) ? of_device : NumaMask();
+    }
+  }
+  return nodes;
+}
+
 std::string NamedDevices(const Machine& machine, const CpuPluginConfig& config) {
   std::vector<std::string> globs;
   for (const auto& [name, pool] : config.pools) {
-    globs.insert(globs.end(), pool.place.near.begin(), pool.place.near.end());
+    if (!pool.place.NearResources()) {
+      globs.insert(globs.end(), pool.place.near.begin(), pool.place.near.end());
+    }
   }
   if (config.devices.has_value() || globs.empty()) {
     return "";

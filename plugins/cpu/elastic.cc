@@ -89,7 +89,8 @@ class Chooser {
     for (const auto& [name, size] : sizes) {
       CpuSet& cpus = pools_.at(name);
       if (cpus.Count() > size) {
-        cpus -= DropPlaced(Around(name), cpus, cpus.Count() - size);
+        const PlaceRule rule = RuleOf(view_, name, asks_.at(name));
+        cpus -= DropPlaced(Around(name, rule), cpus, cpus.Count() - size);
       }
       free_ -= cpus;
     }
@@ -106,8 +107,8 @@ class Chooser {
   }
 
  private:
-  Surroundings Around(const std::string& name) const {
-    const PlaceRule& rule = FindPool(view_.config, name)->place;
+  /// `rule` is that of the pool `name`, and outlives the result.
+  Surroundings Around(const std::string& name, const PlaceRule& rule) const {
     return {view_.machine, rule, view_.offline, some_avoid_ ? AvoidedBy(name, rule) : CpuSet()};
   }
 
@@ -154,7 +155,8 @@ class Chooser {
     if (cpus.Count() >= size) {
       return;
     }
-    const Surroundings around = Around(name);
+    const PlaceRule rule = RuleOf(view_, name, asks_.at(name));
+    const Surroundings around = Around(name, rule);
     const CpuSet more = PickPlaced(around, cpus, free_ & region, size - cpus.Count());
     cpus |= more;
     free_ -= more;

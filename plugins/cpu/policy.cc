@@ -202,7 +202,7 @@ StatusOr<Decision> WithPool(const View& view, const ContainerRequest& request, D
   Holding& holding = *own.holding;
   CpuState then = view.state;  // the pool does without the container's own CPUs
   then.exclusive[request.key] = holding;
-  holding.beside = FractionOf(request, pool);
+  holding.beside = FractionOf(view.config, request, pool);
   QRM_ASSIGN_OR_RETURN(PoolPlace place,
                        PlaceInPool(WithState(view, then), request, holding.beside, {}));
   holding.may_share = view.machine.cpu_set();
@@ -352,7 +352,7 @@ StatusOr<Decision> Share(const View& view, const ContainerRequest& request, cons
     return Decision();
   }
   QRM_ASSIGN_OR_RETURN(PoolPlace place,
-                       PlaceInPool(view, request, GuestOf(request, pool), hint.nodes));
+                       PlaceInPool(view, request, GuestOf(view.config, request, pool), hint.nodes));
   return Decision{.allocation = ShareCpus(view.machine, place.cpus),
                   .pool = pool,
                   .pools = std::move(place.pools)};
@@ -390,8 +390,9 @@ void SizePoolsBeside(const View& view, const ContainerRequest& request, Decision
 StatusOr<HintList> HintsWhere(const View& view, const ContainerRequest& request,
                               const Placement& placement) {
   if (!placement.exclusive) {
-    return placement.pool.empty() ? HintList::NoPreference()
-                                  : PoolHints(view, request, GuestOf(request, placement.pool));
+    return placement.pool.empty()
+               ? HintList::NoPreference()
+               : PoolHints(view, request, GuestOf(view.config, request, placement.pool));
   }
   const OwnRule own = {*placement.exclusive, placement.role, placement.plus};
   if (placement.by_static_policy) {
@@ -410,7 +411,7 @@ StatusOr<HintList> CpuHints(const View& view, const ContainerRequest& request) {
   QRM_ASSIGN_OR_RETURN(const Placement placement, Classify(view.config, request));
   StatusOr<HintList> hints = HintsWhere(view, request, placement);
   if (!hints.ok() && GoesElsewhere(view, placement, hints.status())) {
-    return PoolHints(view, request, GuestOf(request, view.config.default_pool));
+    return PoolHints(view, request, GuestOf(view.config, request, view.config.default_pool));
   }
   return hints;
 }
@@ -431,14 +432,15 @@ StatusOr<Decision> PlaceContainer(const View& view, const ContainerRequest& requ
   return decision;
 }
 
-void Note(const ContainerRequest& request, Decision decision, CpuState& state) {
+void Note(const CpuPluginConfig& config, const ContainerRequest& request, Decision decision,
+          CpuState& state) {
   if (decision.pools.has_value()) {
     state.pools = *std::move(decision.pools);
   }
   if (decision.holding.has_value()) {
     state.exclusive[request.key] = *std::move(decision.holding);
   } else if (!decision.pool.empty()) {
-    state.shared[request.key] = GuestOf(request, std::move(decision.pool));
+    state.shared[request.key] = GuestOf(config, request, std::move(decision.pool));
   }
 }
 

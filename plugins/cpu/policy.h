@@ -27,7 +27,8 @@ struct Decision {
 };
 
 /// Notes in `state` that the container of `request` has what `decision` gave it.
-void Note(const ContainerRequest& request, Decision decision, CpuState& state);
+void Note(const CpuPluginConfig& config, const ContainerRequest& request, Decision decision,
+          CpuState& state);
 
 /// The CPUs for `request` within `hint` (empty nodes: anywhere). Errors: as CpuHints.
 StatusOr<Decision> PlaceContainer(const View& view, const ContainerRequest& request,

@@ -25,6 +25,7 @@ void Add(const Guest& guest, int sign, Demands& demands) {
   sum.milli_cpus += sign * guest.milli_cpus;
   sum.milli_limits += sign * guest.milli_limit;
   sum.containers += sign;
+  sum.near |= guest.near;  // also of one that goes, which only who has its CPUs for now could see
 }
 
 Demands DemandsOf(const View& view) {
@@ -107,6 +108,7 @@ PoolAsk AskOf(const Machine& machine, const PoolConfig& pool, PoolDemand demand)
     demand.milli_cpus = demand.milli_limits * owned;
   }
   ask.wish = WishOf(demand, size.ratio_percent, ask);
+  ask.near = std::move(demand.near);
   PoolAsk boundless = ask;
   boundless.max = CpuSet::kMaxIds;
   ask.sought = WishOf(demand, size.ratio_percent, boundless);

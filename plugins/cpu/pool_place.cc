@@ -75,9 +75,11 @@ StatusOr<std::optional<PoolMap>> PoolsFor(const View& view, const ContainerReque
 /// such pool has there.
 using Rank = std::tuple<int, bool, int>;
 
-Rank RankOf(const View& view, const std::string& pool, const NumaNode& node, const PoolMap& pools) {
+Rank RankOf(const View& view, const Guest& guest, const NumaNode& node, const PoolMap& pools) {
+  const std::string& pool = guest.pool;
   const PoolConfig* const config = FindPool(view.config, pool);
-  const bool near = config->place.near_nodes.Empty() || config->place.near_nodes.Has(node.id);
+  const NumaMask devices = config->place.near_nodes | guest.near;
+  const bool near = devices.Empty() || devices.Has(node.id);
   if (!config->instances.has_value() || config->instances->fill == InstanceRule::Fill::kPacked) {
     return {pools.at(pool).Count(), near, 0};
   }
@@ -114,7 +116,7 @@ StatusOr<HintList> PoolHints(const View& view, const ContainerRequest& request,
         PoolsFor(view, request, guest, {node.id}).value_or(std::nullopt);
     if (there.has_value() && there->at(guest.pool).IsSubsetOf(node.cpus)) {
       hints.push_back({.nodes = {node.id}, .preferred = false});
-      ranks.push_back(RankOf(view, guest.pool, node, *there));
+      ranks.push_back(RankOf(view, guest, node, *there));
     }
   }
   for (std::size_t i = 0; i < hints.size(); ++i) {

@@ -64,6 +64,21 @@ void YieldToFixed(const CpuPluginConfig& config, PoolMap& pools) {
   }
 }
 
+/// What was saved of advice; what cannot be read is not advised.
+PoolSizes ReadAdvised(const nlohmann::json& saved) {
+  PoolSizes advised;
+  const auto written = saved.find("advised");
+  if (written == saved.end() || !written->is_object()) {
+    return advised;
+  }
+  for (const auto& [pool, cpus] : written->items()) {
+    if (cpus.is_number_integer() && cpus >= 0 && cpus <= CpuSet::kMaxIds) {
+      advised[pool] = cpus.get<int>();
+    }
+  }
+  return advised;
+}
+
 std::string Names(const CpuPluginConfig& config) {
   std::vector<std::string> names;
   names.reserve(config.pools.size());
@@ -145,6 +160,9 @@ std::string SavePools(const CpuPluginConfig& config, const SavedPools& saved) {
   if (!saved.retiring.Empty()) {
     text["retiring"] = ToString(saved.retiring);
   }
+  if (!saved.advised.empty()) {
+    text["advised"] = saved.advised;
+  }
   return text.dump();
 }
 
@@ -184,7 +202,7 @@ StatusOr<SavedPools> LoadPools(const CpuPluginConfig& config, const std::string&
     }
   }
   YieldToFixed(config, pools);
-  return SavedPools{std::move(pools), *retiring};
+  return SavedPools{std::move(pools), *retiring, ReadAdvised(saved)};
 }
 
 }  // namespace qrm::cpu

@@ -23,7 +23,8 @@ StatusOr<PoolMap> ResizePools(const View& view, const PoolMap& cpus_by_pool);
 /// What survives a restart.
 struct SavedPools {
   PoolMap pools;
-  CpuSet retiring;  ///< that containers of pools may still run on, though no pool has them
+  CpuSet retiring;    ///< that containers of pools may still run on, though no pool has them
+  PoolSizes advised;  ///< what pools asked for because somebody advised it
 };
 
 /// The pools as text: the size of each beside its configured one.

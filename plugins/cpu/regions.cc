@@ -17,11 +17,6 @@
 namespace qrm::cpu {
 namespace {
 
-PlaceRule RuleOf(const View& view, const std::string& pool) {
-  const PoolConfig* const config = FindPool(view.config, pool);
-  return config == nullptr ? PlaceRule() : config->place;
-}
-
 bool PacksNodes(const View& view, const std::string& pool) {
   const PoolConfig* const config = FindPool(view.config, pool);
   return config == nullptr || !config->instances.has_value() ||
@@ -170,13 +165,20 @@ std::string LeftByNode(const View& view, const PoolAsks& others, const CpuSet& m
 
 }  // namespace
 
+PlaceRule RuleOf(const View& view, const std::string& pool, const PoolAsk& ask) {
+  const PoolConfig* const config = FindPool(view.config, pool);
+  PlaceRule rule = config == nullptr ? PlaceRule() : config->place;
+  rule.near_nodes |= ask.near;
+  return rule;
+}
+
 Regions RegionsOf(const View& view, const PoolAsks& asks, const CpuSet& shared,
                   const Newcomer* newcomer) {
   Regions regions;
   AskedByNode asked;
   std::vector<std::string> homeless;
   for (const auto& [name, ask] : asks) {
-    const PlaceRule rule = RuleOf(view, name);
+    const PlaceRule rule = RuleOf(view, name, ask);
     CpuSet& region = regions[name];
     region = KindOf(view.machine, rule, shared);
     if (!rule.numa_required) {
@@ -200,7 +202,7 @@ Regions RegionsOf(const View& view, const PoolAsks& asks, const CpuSet& shared,
                            .ask = asks.at(name),
                            .packs = PacksNodes(view, name),
                            .hint = comes ? newcomer->hint : NumaMask(),
-                           .near = RuleOf(view, name).near_nodes};
+                           .near = RuleOf(view, name, asks.at(name)).near_nodes};
     if (const auto home = ChooseHome(view.machine, pool, asked); home.has_value()) {
       StayOn(view.machine, *home, asks.at(name), region, asked);
     }
@@ -232,7 +234,8 @@ PoolSizes SizesWithin(PoolAsks asks, const Regions& regions,
   return SettlePools(RequestsFirst(std::move(asks), capacity), held, capacity);
 }
 
-int LargestRegion(const Machine& machine, const PlaceRule& rule, const CpuSet& shared) {
+int LargestRegion(const Machine& machine, PlaceRule rule, const CpuSet& shared) {
+  rule.near_required = rule.near_required && !rule.NearResources();  // those may be anywhere
   const CpuSet may = KindOf(machine, rule, shared);
   if (!rule.numa_required) {
     return may.Count();
@@ -246,8 +249,14 @@ int LargestRegion(const Machine& machine, const PlaceRule& rule, const CpuSet& s
 
 Status CheckRegion(const View& view, const PoolAsks& asks, const Regions& regions,
                    const std::string& pool) {
-  const PlaceRule rule = RuleOf(view, pool);
+  const PlaceRule rule = RuleOf(view, pool, asks.at(pool));
   const CpuSet& region = regions.at(pool);
+  if (rule.near_required && rule.near_nodes.Empty()) {
+    return Errorf(StatusCode::kResourceExhausted,
+                  "pool {} wants CPUs near {}, and kubelet told of no such device of the pod whose "
+                  "NUMA node is known; have the pod request one, or require less",
+                  pool, fmt::join(rule.near, ", "));
+  }
   if ((!rule.numa_required && !rule.core_required && !rule.near_required) ||
       RequestedWithin(asks, regions, region) <= region.Count()) {
     return OkStatus();

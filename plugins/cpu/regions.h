@@ -14,6 +14,9 @@ namespace qrm::cpu {
 /// By pool, the CPUs that its rule of place lets it have.
 using Regions = std::map<std::string, CpuSet>;
 
+/// The rule of place of `pool`, near to the devices of its containers, too.
+PlaceRule RuleOf(const View& view, const std::string& pool, const PoolAsk& ask);
+
 /// Those of `shared` for each pool of `asks`. A pool that must stay on one NUMA node stays where
 /// most of its CPUs are; one without CPUs goes to the node that its rule prefers among those with
 /// room for what is wished for there, within the hint of `newcomer` (null for none).
@@ -25,8 +28,9 @@ Regions RegionsOf(const View& view, const PoolAsks& asks, const CpuSet& shared,
 PoolSizes SizesWithin(PoolAsks asks, const Regions& regions,
                       const std::map<std::string, PoolHeld>& held, int capacity);
 
-/// The number of CPUs of `shared` in the largest region that `rule` requires.
-int LargestRegion(const Machine& machine, const PlaceRule& rule, const CpuSet& shared);
+/// The number of CPUs of `shared` in the largest region that `rule` requires, wherever devices of
+/// containers are.
+int LargestRegion(const Machine& machine, PlaceRule rule, const CpuSet& shared);
 
 /// OK when the region of `pool`, if its rule requires one, holds all that is requested of the pools
 /// within. Errors: kResourceExhausted with what is requested and what there is.

@@ -10,6 +10,7 @@
 #include "api/container_turns.h"
 #include "plugins/cpu/config/classify.h"
 #include "plugins/cpu/config/instances.h"
+#include "plugins/cpu/devices.h"
 #include "plugins/cpu/elastic.h"
 
 namespace qrm::cpu {
@@ -60,7 +61,8 @@ class Rebuilder {
                                             grant.allocation.value));
     }
     if (cpus.Empty()) {
-      result_.state.shared[grant.request.key] = GuestOf(grant.request, config_.default_pool);
+      result_.state.shared[grant.request.key] =
+          GuestOf(config_, grant.request, config_.default_pool);
       return;
     }
     if (cpus.Intersects(config_.reserved)) {
@@ -94,7 +96,7 @@ class Rebuilder {
   /// no longer there.
   Guest BesideOf(const sdk::Grant& grant) const {
     const std::string& pool = grant.allocation.shares_of;
-    return IsPool(pool) ? FractionOf(grant.request, pool) : Guest{.pool = kDefaultPool};
+    return IsPool(pool) ? FractionOf(config_, grant.request, pool) : Guest{.pool = kDefaultPool};
   }
 
   bool IsPool(const std::string& name) const {
@@ -106,7 +108,7 @@ class Rebuilder {
     const std::string& instead = grant.allocation.shares_of;
     std::string pool = IsPool(instead) ? instead : PoolOf(config_, grant.request);
     if (!pool.empty()) {
-      result_.state.shared[grant.request.key] = GuestOf(grant.request, std::move(pool));
+      result_.state.shared[grant.request.key] = GuestOf(config_, grant.request, std::move(pool));
     }
   }
 
@@ -134,16 +136,18 @@ std::string NameOf(const ContainerRequest& request) {
                      request.pod_name);
 }
 
-Guest GuestOf(const ContainerRequest& request, std::string pool) {
+Guest GuestOf(const CpuPluginConfig& config, const ContainerRequest& request, std::string pool) {
   const double requested = request.quantity();
   const double most = std::max(request.limit.value_or(requested), requested);
+  NumaMask near = NodesOfDevices(config, request, pool);
   return {.pool = std::move(pool),
           .milli_cpus = std::llround(requested * kMilliPerCpu),
-          .milli_limit = std::llround(most * kMilliPerCpu)};
+          .milli_limit = std::llround(most * kMilliPerCpu),
+          .near = std::move(near)};
 }
 
-Guest FractionOf(const ContainerRequest& request, std::string pool) {
-  Guest guest = GuestOf(request, std::move(pool));
+Guest FractionOf(const CpuPluginConfig& config, const ContainerRequest& request, std::string pool) {
+  Guest guest = GuestOf(config, request, std::move(pool));
   guest.milli_cpus %= kMilliPerCpu;
   guest.milli_limit = guest.milli_cpus;
   return guest;
@@ -234,13 +238,15 @@ CpuSet PoolCpus(const View& view, const std::string& pool) {
 }
 
 Rebuilt Rebuild(const Machine& machine, const CpuPluginConfig& config, PoolMap pools,
-                const sdk::Grants& grants) {
+                const sdk::Grants& grants, const PoolSizes& advised) {
   Rebuilder rebuilder(machine, config, std::move(pools));
   for (const auto& [key, grant] : grants) {
     rebuilder.Add(grant);
   }
   Rebuilt rebuilt = std::move(rebuilder).Finish();
-  rebuilt.state.pools = SizedPools({machine, config, rebuilt.state, nullptr, machine.OfflineNow()});
+  View view{machine, config, rebuilt.state, nullptr, machine.OfflineNow()};
+  view.advised = &advised;
+  rebuilt.state.pools = SizedPools(view);
   return rebuilt;
 }
 

@@ -25,6 +25,7 @@ struct Guest {
   std::string pool;
   int64_t milli_cpus = 0;   ///< that it requests of the pool
   int64_t milli_limit = 0;  ///< the most that it may use of it; without a limit what it requests
+  NumaMask near;            ///< where the devices are that the pool is to be near to for it
 
   bool operator==(const Guest&) const = default;
 };
@@ -46,9 +47,9 @@ struct Holding {
 std::string NameOf(const ContainerRequest& request);
 
 /// What a container asks of a pool.
-Guest GuestOf(const ContainerRequest& request, std::string pool);
+Guest GuestOf(const CpuPluginConfig& config, const ContainerRequest& request, std::string pool);
 /// What a container with whole CPUs of its own asks of a pool beside them.
-Guest FractionOf(const ContainerRequest& request, std::string pool);
+Guest FractionOf(const CpuPluginConfig& config, const ContainerRequest& request, std::string pool);
 
 /// What has been given. Invariant: pools and exclusive CPUs are disjoint and within the machine;
 /// two containers own the same CPU only when they run in turn.
@@ -127,8 +128,8 @@ struct Rebuilt {
 
 /// The state after a restart: containers keep the CPUs they have. Where the configuration or the
 /// machine changed meanwhile, their CPUs leave the pools, and CPUs that are gone leave them.
-/// Elastic pools grow to what their containers need.
+/// Elastic pools grow to what their containers need, or `advised` says instead.
 Rebuilt Rebuild(const Machine& machine, const CpuPluginConfig& config, PoolMap pools,
-                const sdk::Grants& grants);
+                const sdk::Grants& grants, const PoolSizes& advised);
 
 }  // namespace qrm::cpu

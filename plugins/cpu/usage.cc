@@ -64,7 +64,7 @@ std::map<int, double> HeadroomOf(const View& view, const CpuSet& idle) {
 StatusOr<CpuUsage> UsageOf(const CpuPluginConfig& config, const Machine& machine, PoolMap pools,
                            const sdk::Grants& grants) {
   QRM_ASSIGN_OR_RETURN(const FittingConfig fitting, FitCpuConfig(machine, config));
-  CpuState state = Rebuild(machine, fitting.config, pools, grants).state;
+  CpuState state = Rebuild(machine, fitting.config, pools, grants, {}).state;
   pools.merge(state.pools);  // those that nobody keeps yet
   state.pools = std::move(pools);
   const View view{machine, fitting.config, state, nullptr, machine.OfflineNow()};

@@ -57,6 +57,14 @@ Status ReadMerge(const Section& section, NodeModel& model) {
   return OkStatus();
 }
 
+/// Which devices a pod gets, kubelet decides once the pod is on the node: until then they, and what
+/// is to be near to them, may be on any of its NUMA nodes.
+void LeaveDevicesOpen(cpu::CpuPluginConfig& config) {
+  for (auto& [name, pool] : config.pools) {
+    pool.place.near_required = pool.place.near_required && !pool.place.NearResources();
+  }
+}
+
 Status ReadPlugins(const Section& plugins, NodeModel& model) {
   QRM_RETURN_IF_ERROR(plugins.AllowKeys({"cpu", "memory", "nic"}));
   QRM_ASSIGN_OR_RETURN(const Section cpu_section, plugins.Child("cpu"));
@@ -64,6 +72,7 @@ Status ReadPlugins(const Section& plugins, NodeModel& model) {
   QRM_ASSIGN_OR_RETURN(cpu::FittingConfig fitting,
                        cpu::FitCpuConfig(model.machine, std::move(cpu_config)));
   model.cpu = std::move(fitting.config);
+  LeaveDevicesOpen(model.cpu);
   if (model.cpu.static_mode.has_value()) {
     model.static_cpu.emplace(CpuLayout::LikeKubelet(model.machine), model.cpu.static_mode->options,
                              model.cpu.reserved);

@@ -194,7 +194,7 @@ class Walk {
       QRM_ASSIGN_OR_RETURN(cpu::Decision decision, cpu::PlaceContainer(CpuView(), request, hint));
       ResourceAllocation allocation = std::move(decision.allocation);
       if (decision.holding.has_value() || cpu::IsElastic(model_.cpu, decision.pool)) {
-        cpu::Note(request, std::move(decision), holdings_.cpu);
+        cpu::Note(model_.cpu, request, std::move(decision), holdings_.cpu);
       }
       return allocation;
     }
@@ -301,7 +301,8 @@ NodeHoldings HoldingsOf(const NodeModel& model, const PodPlacement& placement) {
     const auto found = placement.grants.find(resource);
     return found == placement.grants.end() ? sdk::Grants() : found->second;
   };
-  cpu::CpuState cpu = cpu::Rebuild(model.machine, model.cpu, {}, grants_of(cpu::kResource)).state;
+  cpu::CpuState cpu =
+      cpu::Rebuild(model.machine, model.cpu, {}, grants_of(cpu::kResource), {}).state;
   std::erase_if(cpu.shared,
                 [&](const auto& guest) { return !cpu::IsElastic(model.cpu, guest.second.pool); });
   return {.cpu = {.exclusive = std::move(cpu.exclusive), .shared = std::move(cpu.shared)},

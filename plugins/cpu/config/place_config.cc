@@ -52,6 +52,21 @@ Status ParseRequire(const Section& place, PlaceRule& rule) {
   return OkStatus();
 }
 
+/// `near: eth0` or `near: ["nvidia.com/*"]`.
+Status ParseNear(const Section& place, PlaceRule& rule) {
+  QRM_ASSIGN_OR_RETURN(rule.near, place.WordOrWords("near"));
+  for (const std::string& glob : rule.near) {
+    if ((glob.find('/') != std::string::npos) != rule.NearResources()) {
+      return place.Error("near",
+                         fmt::format("has '{}' and '{}', of which one is a resource and the other "
+                                     "a device of the machine",
+                                     rule.near.front(), glob),
+                         "name devices of one sort");
+    }
+  }
+  return OkStatus();
+}
+
 StatusOr<InstanceRule> ParseBy(const Section& section) {
   QRM_ASSIGN_OR_RETURN(const std::string by, section.Text("by", ""));
   if (by.starts_with(kLabel) && by.size() > sizeof(kLabel) - 1) {
@@ -94,7 +109,7 @@ StatusOr<PlaceRule> ParsePlace(const Section& pool) {
                        place.Choice("threads", 0, {"all", "one-per-core", "whole-cores"}));
   rule.threads = static_cast<PlaceRule::Threads>(threads);
   QRM_ASSIGN_OR_RETURN(rule.align_l3, place.Flag("align-l3", false));
-  QRM_ASSIGN_OR_RETURN(rule.near, place.WordOrWords("near"));
+  QRM_RETURN_IF_ERROR(ParseNear(place, rule));
   QRM_RETURN_IF_ERROR(ParseAvoid(place, rule));
   QRM_RETURN_IF_ERROR(ParseRequire(place, rule));
   return rule;

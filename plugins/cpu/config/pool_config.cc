@@ -145,6 +145,19 @@ StatusOr<LendRule> ReadLend(const Section& pool) {
   return lend;
 }
 
+/// OK where devices are named container by container only for what belongs to few of them.
+Status CheckNear(const Section& section, const PoolConfig& pool) {
+  if (!pool.place.NearResources() || pool.instances.has_value()) {
+    return OkStatus();
+  }
+  QRM_ASSIGN_OR_RETURN(const Section place, section.Child("place"));
+  return place.Error("near",
+                     fmt::format("has '{}', a resource, and each container may have its devices "
+                                 "elsewhere",
+                                 pool.place.near.front()),
+                     "give the pool instances, such as {by: pod}, or name devices of the machine");
+}
+
 using NamedSections = std::vector<std::pair<std::string, Section>>;
 
 /// OK when pools lend to other pools, and borrow idle CPUs only where there can be some.
@@ -200,6 +213,7 @@ StatusOr<std::map<std::string, PoolConfig>> ParsePools(const Section& section,
     QRM_ASSIGN_OR_RETURN(pool.lend, ReadLend(child));
     QRM_ASSIGN_OR_RETURN(pool.place, ParsePlace(child));
     QRM_ASSIGN_OR_RETURN(pool.instances, ParseInstances(child));
+    QRM_RETURN_IF_ERROR(CheckNear(child, pool));
     QRM_ASSIGN_OR_RETURN(pool.cpu_class, child.Text("class", ""));
     QRM_ASSIGN_OR_RETURN(pool.roles, child.Words("roles"));
     for (const std::string& role : pool.roles) {

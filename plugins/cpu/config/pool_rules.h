@@ -70,13 +70,19 @@ struct PlaceRule {
   bool align_l3 = false;  ///< whole L3 caches while there are some
   Share avoided_share = Share::kCore;
   std::vector<std::string> avoid;  ///< pools with which it would rather not have that in common
-  std::vector<std::string> near;   ///< globs of devices
-  NumaMask near_nodes;             ///< where these are, once a machine is known
-  bool numa_required = false;      ///< its node is the only one, else its containers are refused
-  bool core_required = false;      ///< cores of its kind only
-  bool near_required = false;      ///< CPUs of these nodes only
+  /// Globs of devices of the machine, or of extended resources that containers have devices of.
+  std::vector<std::string> near;
+  NumaMask near_nodes;         ///< where those of the machine are, once that is known
+  bool numa_required = false;  ///< its node is the only one, else its containers are refused
+  bool core_required = false;  ///< cores of its kind only
+  bool near_required = false;  ///< CPUs of these nodes only
 
   bool OwnsWholeCores() const { return threads != Threads::kAll; }
+  /// Whether each instance is to be near to its containers' devices. Names of resources have a
+  /// slash, unlike those of devices of the machine.
+  bool NearResources() const {
+    return !near.empty() && near.front().find('/') != std::string::npos;
+  }
   bool operator==(const PlaceRule&) const = default;
 };
 

@@ -16,12 +16,14 @@ namespace qrm::cpu {
 
 using SteadyPoint = std::chrono::steady_clock::time_point;
 
-/// The name of the advisor that is built in, which no other has.
+/// The names of the advisor that is built in, and of what is remembered of all advisors.
 inline constexpr char kByUse[] = "use";
+inline constexpr char kBeforeRestart[] = "before the restart";
 
 /// Which of two advisors has a pool that both want: the one of the higher rank, and of equal ones
 /// who leads it already.
 enum class AdvisorRank : uint8_t {
+  kRemembered,  ///< what was said before a restart
   kBuiltIn,
   kConnected,  ///< whose leases the configuration bounds
 };

@@ -5,6 +5,8 @@
 #include <map>
 #include <string>
 
+#include "api/id_set.h"
+
 namespace qrm::cpu {
 
 /// What one pool is to have. Units: CPUs.
@@ -18,6 +20,7 @@ struct PoolAsk {
   int weight = 1;
   int unit = 1;         ///< it grows by so many CPUs at a time
   bool in_use = false;  ///< it has containers, and is the last to have none
+  NumaMask near;        ///< where devices of its containers are that it is to be near to
 
   bool operator==(const PoolAsk&) const = default;
 };
@@ -31,6 +34,7 @@ struct PoolDemand {
   int64_t milli_cpus = 0;
   int containers = 0;
   int64_t milli_limits = 0;  ///< the most that they may use
+  NumaMask near;             ///< where their devices are
 };
 
 /// The wish of a pool: what is asked for, times `ratio_percent`, in whole units of `ask`, within

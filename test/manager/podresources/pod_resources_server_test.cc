@@ -17,6 +17,7 @@
 #include "manager/observability/metrics.h"
 #include "test/support/await.h"
 #include "test/support/fake_plugins.h"
+#include "test/support/fake_pod_resources.h"
 #include "test/support/fake_snapshots.h"
 #include "test/support/sample_node.h"
 #include "test/support/temp_dir.h"
@@ -25,6 +26,7 @@ namespace qrm::manager {
 namespace {
 
 using test::Admit;
+using test::FakeKubelet;
 using test::OwnCpus;
 using test::SamplePod;
 using testing::ElementsAre;
@@ -379,51 +381,9 @@ TEST_F(PodResourcesServerTest, FloodingProcessIsDisconnected) {
   EXPECT_TRUE(test::Await([&] { return List().error_code() == grpc::StatusCode::UNAVAILABLE; }));
 }
 
-/// Kubelet's own socket, with one pod that has a device.
-class FakeKubelet final : public ::v1::PodResourcesLister::CallbackService {
- public:
-  explicit FakeKubelet(const std::string& path) {
-    grpc::ServerBuilder builder;
-    builder.AddListeningPort("unix:" + path, grpc::InsecureServerCredentials());
-    builder.RegisterService(this);
-    server_ = builder.BuildAndStart();
-  }
-  ~FakeKubelet() override {
-    server_->Shutdown(std::chrono::system_clock::now());
-    server_->Wait();
-  }
-  FakeKubelet(const FakeKubelet&) = delete;
-  FakeKubelet& operator=(const FakeKubelet&) = delete;
-
-  grpc::ServerUnaryReactor* List(grpc::CallbackServerContext* context,
-                                 const ::v1::ListPodResourcesRequest*,
-                                 ::v1::ListPodResourcesResponse* response) override {
-    ++lists;
-    ::v1::PodResources& pod = *response->add_pod_resources();
-    pod.set_namespace_("default");
-    pod.set_name("gpu-user");
-    ::v1::ContainerResources& container = *pod.add_containers();
-    container.set_name("main");
-    container.add_devices()->add_device_ids("gpu-0");
-    grpc::ServerUnaryReactor* reactor = context->DefaultReactor();
-    if (hangs) {
-      held.push_back(reactor);
-    } else {
-      reactor->Finish(grpc::Status::OK);
-    }
-    return reactor;
-  }
-
-  std::atomic<int> lists = 0;
-  std::atomic<bool> hangs = false;
-  std::vector<grpc::ServerUnaryReactor*> held;
-
- private:
-  std::unique_ptr<grpc::Server> server_;
-};
-
 TEST_F(PodResourcesServerTest, KubeletsDevicesAreAdded) {
-  const FakeKubelet kubelet(dir_ / "kubelet.sock");
+  FakeKubelet kubelet(dir_ / "kubelet.sock");
+  kubelet.AddDevice({"default", "gpu-user", "main"}, {"nvidia.com/gpu", "gpu-0"});
   snapshots_.Apply(Admit(SamplePod("gpu-user"), "main", {{"cpu", OwnCpus("1")}}));
   Start({.kubelet_socket = dir_ / "kubelet.sock"});
   ASSERT_TRUE(List().ok());
@@ -438,21 +398,18 @@ TEST_F(PodResourcesServerTest, KubeletIsAskedOnceForManyCalls) {
   for (int i = 0; i < 5; ++i) {
     ASSERT_TRUE(List().ok());
   }
-  EXPECT_LT(kubelet.lists, 5);
+  EXPECT_LT(kubelet.lists(), 5);
 }
 
 TEST_F(PodResourcesServerTest, AKubeletThatHangsDelaysAnswersByItsTimeoutOnly) {
   FakeKubelet kubelet(dir_ / "kubelet.sock");
-  kubelet.hangs = true;
+  kubelet.Hang();
   snapshots_.Apply(Admit(SamplePod("web"), "main", {}));
   Start(
       {.kubelet_socket = dir_ / "kubelet.sock", .kubelet_timeout = std::chrono::milliseconds(100)});
   ASSERT_TRUE(List().ok());
   EXPECT_THAT(list_.pod_resources(), SizeIs(1));
   EXPECT_EQ(metrics_.pod_resources.kubelet_errors_total.Value(), 1);
-  for (grpc::ServerUnaryReactor* reactor : kubelet.held) {
-    reactor->Finish(grpc::Status::CANCELLED);
-  }
 }
 
 TEST_F(PodResourcesServerTest, WithoutKubeletsSocketAnswersAreOurs) {

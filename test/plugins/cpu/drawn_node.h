@@ -63,18 +63,32 @@ inline std::string DrawSharing(Dice& dice, const char* borrower, bool idle_cpus)
   return text;
 }
 
-/// Pools of random bounds, and a default pool that has a size or takes what is left.
-inline std::string DrawConfig(Dice& dice, int cpus) {
+/// ", class: fast", or another, or nothing.
+inline std::string DrawClass(Dice& dice, bool classes) {
+  constexpr const char* kClasses[] = {"", ", class: fast", ", class: slow"};
+  return classes ? kClasses[dice.Below(3)] : "";
+}
+
+/// Pools of random bounds, and a default pool that has a size or takes what is left. With `classes`
+/// some owners have one: fast (a least frequency) or slow (a most one).
+inline std::string DrawConfig(Dice& dice, int cpus, bool classes = false) {
   std::string text = dice.OneIn(2) ? "reserved-cpus: 0\n" : "";
   const bool sized_default = dice.OneIn(2);
-  text += "roles: {own: {numa: any, share-numa-with: [\"*\"]}}\npools:\n";
+  if (classes) {
+    text +=
+        "classes: {fast: {freq: {min: base, max: turbo}}, slow: {freq: {max: base}}}\n"
+        "reserved-class: slow\n";
+    text += sized_default ? "idle-class: slow\n" : "";
+  }
+  text += fmt::format("roles: {{own: {{numa: any, share-numa-with: [\"*\"]{}}}}}\npools:\n",
+                      DrawClass(dice, classes));
   for (const auto& [pool, next] : {std::pair("a", "b"), std::pair("b", "c"), std::pair("c", "a")}) {
     const int min = dice.Below(cpus >= 12 ? 3 : 1);
     text += fmt::format(
         "  {}: {{size: {{min: {}, max: {}, ratio: {}%, step: {}}}, priority: {}, weight: {}, "
-        "roles: [{}]{}}}\n",
+        "roles: [{}]{}{}}}\n",
         pool, min, min + 1 + dice.Below(cpus), 50 + dice.Below(150), dice.Below(3), dice.Below(2),
-        1 + dice.Below(3), pool, DrawSharing(dice, next, sized_default));
+        1 + dice.Below(3), pool, DrawSharing(dice, next, sized_default), DrawClass(dice, classes));
   }
   return sized_default ? text + "  default: {size: {min: 1}}\n" : text;
 }

@@ -9,6 +9,7 @@
 
 #include "plugins/cpu/devices.h"
 #include "plugins/cpu/fit_config.h"
+#include "plugins/placement/device_nodes.h"
 #include "test/plugins/cpu/elastic_fixture.h"
 
 namespace qrm::cpu {
@@ -133,6 +134,92 @@ TEST_F(NearTest, OneNodeThatIsPreferredIsTheDevices) {
                   WithDevices()));
   Admit(drive, "a", "p", 4);
   EXPECT_EQ(ToString(TwoNodes().NodesOf(Pool(drive, "p"))), "1");
+}
+
+/// Facts' third example, with one thread of each core: engines by their GPUs.
+constexpr char kEngines[] =
+    "{rules: [{select: {role: engine}, pool: llm}], pools: {llm: {size: {min: 8, max: 32}, "
+    "instances: {by: pod, fill: balanced}, place: {numa: one, near: "
+    "['nvidia.com/*'], threads: one-per-core, require: [near]}}}}";
+
+/// `pod` of kEngines, whose GPU is on `nodes`.
+ContainerRequest Engine(const std::string& pod, double cpus, const NumaMask& nodes) {
+  ContainerRequest request = Request(pod, "engine", "cpu", cpus);
+  request.annotations[placement::kDeviceNodesAnnotation] = placement::ToText(
+      {{request.key.container, {{"nvidia.com/gpu", nodes}, {"a.io/other", {0, 1}}}}});
+  return request;
+}
+
+TEST_F(NearTest, AnInstanceIsWhereItsContainersDevicesAre) {
+  Drive drive = Start(kEngines);
+  const auto first = drive.Admit(Engine("a", 12, {1}));
+  ASSERT_TRUE(first.ok()) << first.status();
+  EXPECT_EQ(first->value, "16-27");
+  EXPECT_EQ(ToString(Pool(drive, "llm/default/a")), "16-27,48-59");
+  EXPECT_THAT(MessageOf(drive.Admit(Engine("b", 12, {1})).status()),
+              HasSubstr("pool llm/default/b wants 24 CPUs of cores near nvidia.com/* (node 0: 0 of "
+                        "0 left, node 1: 8 of 32 left)"));
+  const auto other = drive.Admit(Engine("c", 12, {0}));
+  ASSERT_TRUE(other.ok()) << other.status();
+  EXPECT_EQ(other->value, "0-11");
+}
+
+TEST_F(NearTest, AnInstanceStaysByItsDevicesThroughARestart) {
+  Drive drive = Start(kEngines);
+  ASSERT_TRUE(drive.Admit(Engine("a", 12, {1})).ok());
+  Drive restarted = Restart(kEngines, drive);
+  restarted.Reconcile();
+  EXPECT_EQ(ToString(Pool(restarted, "llm/default/a")), "16-27,48-59");
+  EXPECT_FALSE(restarted.Admit(Engine("b", 12, {1})).ok());
+}
+
+TEST_F(NearTest, WithoutADeviceAnInstanceThatRequiresOneIsRefused) {
+  Drive drive = Start(kEngines);
+  EXPECT_THAT(MessageOf(drive.Admit(Request("a", "engine", "cpu", 12)).status()),
+              HasSubstr("pool llm/default/a wants CPUs near nvidia.com/*, and kubelet told of no "
+                        "such device of the pod whose NUMA node is known; have the pod request "
+                        "one, or require less"));
+}
+
+TEST_F(NearTest, AnInstanceThatOnlyPrefersItsDevicesGoesElsewhereWhereTheirNodeIsFull) {
+  std::string text = kEngines;
+  text.replace(text.find("[near]"), 6, "[numa]");
+  Drive drive = Start(text);
+  ASSERT_TRUE(drive.Admit(Engine("a", 12, {1})).ok());
+  const auto far = drive.Admit(Engine("b", 12, {1}));
+  ASSERT_TRUE(far.ok()) << far.status();
+  EXPECT_EQ(far->value, "0-11");
+}
+
+TEST_F(NearTest, WithoutADeviceAnInstanceThatOnlyPrefersOneGoesAnywhere) {
+  std::string text = kEngines;
+  text.replace(text.find("[near]"), 6, "[numa]");
+  Drive drive = Start(text);
+  EXPECT_TRUE(drive.Admit(Request("a", "engine", "cpu", 12)).ok());
+}
+
+TEST_F(NearTest, WithAnInstanceForEachContainerOnlyItsOwnDevicesCount) {
+  std::string text = kEngines;
+  text.replace(text.find("by: pod"), 7, "by: container");
+  Drive drive = Start(text);
+  ContainerRequest request = Engine("a", 4, {1});
+  request.key.container = "other";
+  EXPECT_FALSE(drive.Admit(request).ok());
+}
+
+TEST_F(NearTest, ResourcesAreForPoolsWithInstancesAndNotBesideDevicesOfTheMachine) {
+  const auto refused = [](const std::string& pool) {
+    const auto section =
+        config::Section::Parse("{pools: {p: {size: {max: 4}, " + pool + "}}}", "cpu.yaml");
+    const auto config = ParseCpuConfig(*section);
+    return config.ok() ? "" : MessageOf(config.status());
+  };
+  EXPECT_THAT(refused("place: {near: nvidia.com/gpu}"),
+              HasSubstr("near has 'nvidia.com/gpu', a resource, and each container may have its "
+                        "devices elsewhere; give the pool instances"));
+  EXPECT_THAT(refused("instances: {by: pod}, place: {near: [nvidia.com/gpu, eth0]}"),
+              HasSubstr("near has 'nvidia.com/gpu' and 'eth0', of which one is a resource and the "
+                        "other a device of the machine; name devices of one sort"));
 }
 
 TEST_F(NearTest, TellsTheDevicesThatPoolsName) {

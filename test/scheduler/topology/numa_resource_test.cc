@@ -78,6 +78,21 @@ TEST_F(NumaResourceTest, CountsWhatItDecided) {
   EXPECT_EQ(Refusal(Guaranteed("b", 4)), "the node has too little cpu left where it is needed");
 }
 
+// Which device a pod gets, kubelet decides on the node.
+TEST_F(NumaResourceTest, APodIsNotKeptOffForADeviceThatItHasNotYet) {
+  cache_->SetNode({.name = "n1", .annotations = {{kNodeConfig, R"(
+machine: "synthetic:package:2 [numa(memory=8GiB)] core:4 pu:1"
+plugins:
+  cpu:
+    rules: [{select: {qos: Guaranteed}, pool: llm}]
+    pools:
+      llm: {size: {max: 8}, instances: {by: pod},
+            place: {numa: one, near: ["nvidia.com/*"], require: [numa, near]}}
+)"}}});
+  EXPECT_EQ(Refusal(Guaranteed("a", 4)), "");
+  EXPECT_NE(Refusal(Guaranteed("b", 5)), "");
+}
+
 TEST_F(NumaResourceTest, KeepsAPlaceThatItWouldNotChooseAgain) {
   const Pod first = Bind(Guaranteed("a", 3));
   Bind(Guaranteed("b", 2));

@@ -43,12 +43,24 @@ pools:
 class AdvisorTest : public ElasticPlugins {
  protected:
   void SetUp() override {
-    plugin_ = std::make_unique<Drive>(
-        Start(std::string(kReclaim) + "advisor: {socket: " + socket_ +
-              ", pools: [share, reclaim], on-expiry: hold 5m then request}\n"));
+    plugin_ = std::make_unique<Drive>(Start(ConfigText()));
+    Begin();
+  }
+  void Begin() {
     plugin_->plugin().Begin("");
+    grpc::ChannelArguments own;
+    own.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);  // not that of a plugin before
     stub_ = v1::Advisor::NewStub(
-        grpc::CreateChannel("unix:" + socket_, grpc::InsecureChannelCredentials()));
+        grpc::CreateCustomChannel("unix:" + socket_, grpc::InsecureChannelCredentials(), own));
+  }
+  void RestartPlugin() {
+    plugin_->plugin().Retire();
+    plugin_ = std::make_unique<Drive>(Restart(ConfigText(), *plugin_));
+    Begin();
+  }
+  std::string ConfigText() const {
+    return std::string(kReclaim) + "advisor: {socket: " + socket_ +
+           ", pools: [share, reclaim], on-expiry: hold 5m then request}\n";
   }
   void TearDown() override { plugin_->plugin().Retire(); }
 
@@ -175,6 +187,33 @@ TEST_F(AdvisorTest, HearsOfEveryChangeWithoutAsking) {
   ASSERT_TRUE(watch->Read(&node));
   EXPECT_EQ(node.containers_size(), 1);
   context.TryCancel();
+}
+
+TEST_F(AdvisorTest, WhatWasAdvisedBeforeARestartCountsUntilItsLeaseIsOver) {
+  v1::AppliedAdvice applied;
+  ASSERT_TRUE(Advise("reclaim", 10, applied).ok());
+  for (int plan = 0; plan < 3; ++plan) {
+    ReclaimAtNextPlan();
+  }
+  ASSERT_EQ(Size(drive(), "reclaim"), 10);
+  RestartPlugin();
+  EXPECT_EQ(Size(drive(), "reclaim"), 10);
+  clock_.Advance(seconds(328));  // a lease, and what advice is held for
+  drive().Reconcile();
+  EXPECT_EQ(Size(drive(), "reclaim"), 10);
+  clock_.Advance(seconds(3));
+  drive().Reconcile();
+  clock_.Advance(seconds(31));
+  EXPECT_LT(ReclaimAtNextPlan(), 10);
+}
+
+TEST_F(AdvisorTest, WhoAdvisesAfterARestartIsHeededAtOnce) {
+  v1::AppliedAdvice applied;
+  ASSERT_TRUE(Advise("reclaim", 10, applied).ok());
+  ReclaimAtNextPlan();
+  RestartPlugin();
+  ASSERT_TRUE(Advise("reclaim", 4, applied).ok());
+  EXPECT_EQ(applied.size(), 4);
 }
 
 TEST_F(AdvisorTest, CannotEmptyAPoolOrAdviseOneThatIsNotListed) {

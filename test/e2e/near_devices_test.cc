@@ -1,0 +1,105 @@
+// Instances of pools that are where the devices are which kubelet gave their pods.
+#include <filesystem>
+#include <fstream>
+#include <memory>
+#include <string>
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "api/proto/core/v1/pod.pb.h"
+#include "test/e2e/node.h"
+#include "test/e2e/simulated_runtime.h"
+#include "test/support/await.h"
+#include "test/support/fake_pod_resources.h"
+#include "test/support/is_ok.h"
+#include "test/support/scripted_kubelet.h"
+#include "test/support/temp_dir.h"
+
+namespace qrm::test {
+namespace {
+
+using ::testing::HasSubstr;
+
+constexpr char kConfig[] = R"(
+machine: "synthetic:package:2 [numa(memory=64GiB)] l3:1 core:16 pu:2"
+plugins:
+  cpu:
+    rules: [{select: {label: {app: vllm}, container: engine}, pool: llm}]
+    pools:
+      llm:
+        size: {min: 8, max: 32}
+        instances: {by: pod, fill: balanced}
+        place: {numa: one, near: ["nvidia.com/*"], threads: one-per-core, require: [near]}
+)";
+
+/// A pod that says of itself that its GPU is on node 0.
+PodSpec EnginePod(const std::string& name) {
+  return {.name = name,
+          .uid = "uid-" + name,
+          .labels = {{"app", "vllm"}},
+          .annotations = {{"qrm.io/device-nodes", R"({"engine":{"nvidia.com/gpu":"0"}})"}},
+          .container = {.name = "engine", .milli_cpus = 12'000}};
+}
+
+class NearDevicesTest : public testing::Test {
+ protected:
+  void SetUp() override {
+    std::ofstream(dir_ / "qrmd.yaml") << kConfig;
+    node_ = std::make_unique<Node>(
+        Node::Options{.bin_dir = std::filesystem::canonical("/proc/self/exe").parent_path(),
+                      .work_dir = dir_ / "node",
+                      .config = dir_ / "qrmd.yaml",
+                      .nri_socket = runtime_.nri_socket(),
+                      .cri_socket = runtime_.cri_socket(),
+                      .builtin_plugins = "cpu",
+                      .flags = {"--kubelet-pods-socket=" + pods_socket_,
+                                "--kubelet-pod-resources-socket=" + devices_socket_}});
+    ASSERT_TRUE(IsOk(node_->Start(1)));
+    ASSERT_TRUE(Await([&] { return pods_.watches() > 0; }));
+  }
+
+  /// Kubelet has given the pod's container a GPU of NUMA node 1, and has it made.
+  Status Run(const std::string& name) {
+    const PodSpec spec = EnginePod(name);
+    ::k8s::io::api::core::v1::Pod pod;
+    pod.ParseFromString(PodMessage(spec.uid, spec.name, "12"));
+    auto& container = *pod.mutable_spec()->mutable_containers(0);
+    container.set_name("engine");
+    (*container.mutable_resources()->mutable_requests())["nvidia.com/gpu"].set_string("1");
+    pods_.Put(spec.uid, pod.SerializeAsString());
+    devices_.AddDevice({"default", name, "engine"}, {"nvidia.com/gpu", name, {1}});
+    return runtime_.RunPod(spec);
+  }
+
+  std::string Pools() { return node_->Qrmctl({"pool", "get"}).value_or(""); }
+
+  TempDir dir_;
+  const std::string pods_socket_ = dir_ / "pods-api.sock";
+  const std::string devices_socket_ = dir_ / "pod-resources.sock";
+  ScriptedKubelet pods_{pods_socket_};
+  FakeKubelet devices_{devices_socket_};
+  SimulatedRuntime runtime_{dir_.path()};
+  std::unique_ptr<Node> node_;
+};
+
+TEST_F(NearDevicesTest, AnEngineRunsBesideTheGpuThatKubeletGaveItWhateverItSaysItself) {
+  ASSERT_TRUE(IsOk(Run("a")));
+  EXPECT_THAT(Pools(), HasSubstr("llm/default/a   32-55 "));
+  const Status second = Run("b");
+  EXPECT_THAT(MessageOf(second), HasSubstr("pool llm/default/b wants 24 CPUs of cores near "
+                                           "nvidia.com/* (node 0: 0 of 0 left, node 1: 8 of 32 "
+                                           "left)"));
+}
+
+TEST_F(NearDevicesTest, AnEngineStaysThereThroughARestartWithoutKubelet) {
+  ASSERT_TRUE(IsOk(Run("a")));
+  devices_.Hang();
+  node_->KillDaemon();
+  ASSERT_TRUE(IsOk(node_->Start(1)));
+  ASSERT_TRUE(IsOk(node_->Reconcile()));
+  EXPECT_THAT(Pools(), HasSubstr("llm/default/a   32-55 "));
+}
+
+}  // namespace
+}  // namespace qrm::test

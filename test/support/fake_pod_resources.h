@@ -1,0 +1,123 @@
+// Kubelet's own pod-resources socket, as a script fills it.
+#pragma once
+
+#include <chrono>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include <grpcpp/grpcpp.h>
+
+#include "api/base/mutex.h"
+#include "api/proto/podresources/v1/api.grpc.pb.h"
+
+namespace qrm::test {
+
+/// Lists pods and their devices; it has no other call. Threads: any.
+class FakeKubelet final : public ::v1::PodResourcesLister::CallbackService {
+ public:
+  struct Container {
+    std::string pod_namespace;
+    std::string pod;
+    std::string name;
+  };
+  /// Kubelet leaves the topology out where a device's plugin does not know it.
+  struct Device {
+    std::string resource;
+    std::string id;
+    std::vector<int> nodes = {};
+  };
+
+  explicit FakeKubelet(const std::string& path) {
+    grpc::ServerBuilder builder;
+    builder.AddListeningPort("unix:" + path, grpc::InsecureServerCredentials());
+    builder.RegisterService(this);
+    server_ = builder.BuildAndStart();
+  }
+  ~FakeKubelet() override {
+    Release();
+    server_->Shutdown(std::chrono::system_clock::now());
+    server_->Wait();
+  }
+  FakeKubelet(const FakeKubelet&) = delete;
+  FakeKubelet& operator=(const FakeKubelet&) = delete;
+
+  /// Each device is an entry of its own, as kubelet lists those of different nodes.
+  void AddDevice(const Container& container, const Device& device) {
+    const MutexLock lock(mutex_);
+    ::v1::ContainerDevices& devices = *ResourcesOf(container).add_devices();
+    devices.set_resource_name(device.resource);
+    devices.add_device_ids(device.id);
+    for (const int node : device.nodes) {
+      devices.mutable_topology()->add_nodes()->set_id(node);
+    }
+  }
+  /// Calls are answered only when they are released, which is with an error.
+  void Hang() {
+    const MutexLock lock(mutex_);
+    hangs_ = true;
+  }
+  void Release() {
+    std::vector<grpc::ServerUnaryReactor*> held;
+    {
+      const MutexLock lock(mutex_);
+      hangs_ = false;
+      held.swap(held_);
+    }
+    for (grpc::ServerUnaryReactor* reactor : held) {
+      reactor->Finish({grpc::StatusCode::INTERNAL, "kubelet is confused"});
+    }
+  }
+  /// Calls so far.
+  int lists() const {
+    const MutexLock lock(mutex_);
+    return lists_;
+  }
+
+  grpc::ServerUnaryReactor* List(grpc::CallbackServerContext* context,
+                                 const ::v1::ListPodResourcesRequest*,
+                                 ::v1::ListPodResourcesResponse* response) override {
+    grpc::ServerUnaryReactor* reactor = context->DefaultReactor();
+    const MutexLock lock(mutex_);
+    ++lists_;
+    if (hangs_) {
+      held_.push_back(reactor);
+    } else {
+      *response = list_;
+      reactor->Finish(grpc::Status::OK);
+    }
+    return reactor;
+  }
+
+ private:
+  ::v1::ContainerResources& ResourcesOf(const Container& container) QRM_REQUIRES(mutex_) {
+    ::v1::PodResources* pod = nullptr;
+    for (::v1::PodResources& listed : *list_.mutable_pod_resources()) {
+      const bool same =
+          listed.namespace_() == container.pod_namespace && listed.name() == container.pod;
+      pod = same ? &listed : pod;
+    }
+    if (pod == nullptr) {
+      pod = list_.add_pod_resources();
+      pod->set_namespace_(container.pod_namespace);
+      pod->set_name(container.pod);
+    }
+    for (::v1::ContainerResources& listed : *pod->mutable_containers()) {
+      if (listed.name() == container.name) {
+        return listed;
+      }
+    }
+    ::v1::ContainerResources& added = *pod->add_containers();
+    added.set_name(container.name);
+    return added;
+  }
+
+  std::unique_ptr<grpc::Server> server_;
+  mutable Mutex mutex_;
+  ::v1::ListPodResourcesResponse list_ QRM_GUARDED_BY(mutex_);
+  bool hangs_ QRM_GUARDED_BY(mutex_) = false;
+  int lists_ QRM_GUARDED_BY(mutex_) = 0;
+  std::vector<grpc::ServerUnaryReactor*> held_ QRM_GUARDED_BY(mutex_);
+};
+
+}  // namespace qrm::test
