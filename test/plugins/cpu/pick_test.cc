@@ -2,11 +2,17 @@
 #include "plugins/cpu/pick.h"
 
 #include <algorithm>
+#include <bit>
+#include <cstddef>
+#include <cstdint>
 #include <random>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include <gtest/gtest.h>
+
+#include "test/plugins/cpu/drawn_node.h"
 
 namespace qrm::cpu {
 namespace {
@@ -105,6 +111,52 @@ TEST(PickTest, GivesBackWhatItTook) {
     ASSERT_TRUE(less.IsSubsetOf(own | more));
     ASSERT_EQ(less.Count(), more.Count());
     ASSERT_LE(machine.NodesOf((own | more) - less).Count(), machine.NodesOf(own | more).Count());
+  }
+}
+
+/// The fewest NUMA nodes on which an owner of `own` can be with `count` CPUs of `free` more, by a
+/// search through all sets of them.
+int FewestNodes(const Machine& machine, const CpuSet& own, const CpuSet& free, int count) {
+  const std::vector<int> cpus(free.begin(), free.end());
+  int fewest = static_cast<int>(machine.nodes().size());
+  for (uint32_t bits = 0; bits < (1U << cpus.size()); ++bits) {
+    if (std::popcount(bits) != count) {
+      continue;
+    }
+    CpuSet all = own;
+    for (std::size_t i = 0; i < cpus.size(); ++i) {
+      if ((bits >> i & 1U) != 0) {
+        all.Add(cpus[i]);
+      }
+    }
+    fewest = std::min(fewest, machine.NodesOf(all).Count());
+  }
+  return fewest;
+}
+
+TEST(PickOracleTest, NoOtherCpusOfSmallMachinesAreOnFewerNodes) {
+  for (unsigned seed = 1; seed <= 300; ++seed) {
+    Dice dice(seed);
+    MachineParts parts = DrawMachine(dice);
+    while (parts.cpus.size() > 16) {
+      parts = DrawMachine(dice);
+    }
+    const Machine machine(parts);
+    CpuSet own;
+    CpuSet free;
+    for (const Cpu& cpu : parts.cpus) {
+      if (dice.OneIn(4)) {
+        own.Add(cpu.id);
+      } else if (!dice.OneIn(4)) {
+        free.Add(cpu.id);
+      }
+    }
+    const int count = dice.Below(free.Count() + 1);
+    const CpuSet more = PickCpus(machine, own, free, count);
+    ASSERT_EQ(more.Count(), count) << "seed " << seed;
+    ASSERT_EQ(machine.NodesOf(own | more).Count(), FewestNodes(machine, own, free, count))
+        << "seed " << seed << ": " << ToString(more) << " of " << ToString(free) << " for "
+        << ToString(own);
   }
 }
 
