@@ -46,7 +46,7 @@ Books::Books(const View& view)
   std::vector<Held> all;
   for (const auto& [key, binding] : view.bindings) {
     for (const MemoryBlock& block : binding.blocks) {
-      if (binding.by_rule) {
+      if (binding.by_rule && !HoldsOnOneNode(binding, block)) {
         all.push_back(HoldByRule(key, binding, block));
       }
     }
@@ -63,6 +63,23 @@ Books::Books(const View& view)
     Enter(held);
   }
   ShowWhatMoved();
+}
+
+/// Holds what most containers have: ordinary memory of one node, which has what it gave. Nobody
+/// makes way for that. False, and nothing is held, for others.
+bool Books::HoldsOnOneNode(const Binding& binding, const MemoryBlock& block) {
+  if (block.type != kOrdinaryMemory || block.nodes.Count() != 1) {
+    return false;
+  }
+  const int node = block.nodes.First();
+  const auto given = binding.bytes_by_node.find(node);
+  const auto here = table_.find(node);
+  if (given == binding.bytes_by_node.end() || here == table_.end() ||
+      here->second.types.at(kOrdinaryMemory).free < given->second) {
+    return false;
+  }
+  HoldOnNode(node, kOrdinaryMemory, given->second, table_);
+  return true;
 }
 
 /// Of each node what it gave; of hugepages, where nobody noted that, what the nodes have in turn.

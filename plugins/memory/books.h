@@ -58,6 +58,7 @@ class Books {
     std::size_t holder = 0;
   };
 
+  bool HoldsOnOneNode(const Binding& binding, const MemoryBlock& block);
   Held HoldByRule(const ContainerKey& key, const Binding& binding, const MemoryBlock& block);
   Held HoldByStatic(const MemoryBlock& block);
   void Enter(const Held& held);

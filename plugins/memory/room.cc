@@ -23,8 +23,10 @@ constexpr std::size_t kMaxHints = 4096;
 placement::TenantsByNode TenantsOf(const Bindings& bindings) {
   placement::TenantsByNode tenants;
   for (const auto& [key, binding] : bindings) {
-    for (const int node : NodesOf(binding)) {
-      tenants[node].push_back(&binding.tenant);
+    for (const MemoryBlock& block : binding.blocks) {
+      for (const int node : block.nodes) {
+        tenants[node].push_back(&binding.tenant);  // once for each block: that bars no more
+      }
     }
   }
   return tenants;
