@@ -85,6 +85,12 @@ struct Turn {
 };
 using TurnPtr = std::shared_ptr<Turn>;
 
+/// The answer to a question.
+struct Given {
+  DemandSource::Found found;
+  Answer answer;
+};
+
 /// The questions about one pod, in their order.
 struct Line {
   std::deque<TurnPtr> turns;
@@ -163,28 +169,29 @@ struct DeviceNodesSource::Impl : std::enable_shared_from_this<DeviceNodesSource:
         return;
       }
     }
-    while (const TurnPtr next = Next(uid)) {
-      next->found(*std::move(next->answer));
+    while (std::optional<Given> next = Next(uid)) {
+      next->found(std::move(next->answer));
     }
   }
 
   /// The first question about the pod, if it has its answer; else nobody answers any more.
-  TurnPtr Next(const std::string& uid) {
+  std::optional<Given> Next(const std::string& uid) {
     const MutexLock lock(mutex);
     const auto line = lines.find(uid);
     if (stopped || line == lines.end()) {
-      return nullptr;
+      return std::nullopt;
     }
     std::deque<TurnPtr>& turns = line->second.turns;
     if (turns.empty()) {
       lines.erase(line);
-      return nullptr;
+      return std::nullopt;
     }
-    if (!turns.front()->answer.has_value()) {
+    Turn& first = *turns.front();
+    if (!first.answer.has_value()) {
       line->second.answering = false;
-      return nullptr;
+      return std::nullopt;
     }
-    TurnPtr next = std::move(turns.front());
+    Given next{.found = std::move(first.found), .answer = *std::move(first.answer)};
     turns.pop_front();
     return next;
   }

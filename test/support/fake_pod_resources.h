@@ -25,7 +25,7 @@ class FakeKubelet final : public ::v1::PodResourcesLister::CallbackService {
   struct Device {
     std::string resource;
     std::string id;
-    std::vector<int> nodes = {};
+    std::vector<int> nodes;
   };
 
   explicit FakeKubelet(const std::string& path) {

@@ -9,14 +9,14 @@ import (
 	"testing"
 )
 
-// importExporter makes an image of the exporter beside this test, and gives it to the node.
-func importExporter(t *testing.T) string {
+// importProgram makes an image of the program in the folder of that name beside this test, and gives it to the node.
+func importProgram(t *testing.T, program string) string {
 	t.Helper()
-	const name = "localhost/exporter:1"
-	rootfs, archive := t.TempDir(), filepath.Join(t.TempDir(), "exporter.tar")
-	build := exec.Command("go", "build", "-o", filepath.Join(rootfs, "exporter"), "./exporter")
+	name := "localhost/" + program + ":1"
+	rootfs, archive := t.TempDir(), filepath.Join(t.TempDir(), program+".tar")
+	build := exec.Command("go", "build", "-o", filepath.Join(rootfs, program), "./"+program)
 	build.Env = append(os.Environ(), "CGO_ENABLED=0")
-	for _, command := range []*exec.Cmd{build, exec.Command("../../../scripts/oci.sh", rootfs, name, "/exporter", archive)} {
+	for _, command := range []*exec.Cmd{build, exec.Command("../../../scripts/oci.sh", rootfs, name, "/"+program, archive)} {
 		if out, err := command.CombinedOutput(); err != nil {
 			t.Fatalf("%v: %v: %s", command, err, out)
 		}
@@ -27,7 +27,7 @@ func importExporter(t *testing.T) string {
 
 func TestExporterInAPodReadsQrmdsSocket(t *testing.T) {
 	const socketDir = "/var/lib/qrm/pod-resources"
-	spec := podSpec(object{"name": "c", "image": importExporter(t), "args": []string{socketDir + "/kubelet.sock"},
+	spec := podSpec(object{"name": "c", "image": importProgram(t, "exporter"), "args": []string{socketDir + "/kubelet.sock"},
 		"volumeMounts": []object{{"name": "sockets", "mountPath": socketDir}}})
 	spec["volumes"] = []object{{"name": "sockets", "hostPath": object{"path": socketDir, "type": "Directory"}}}
 	create(t, append(threeClasses(), pod("exporter", spec))...)

@@ -1,0 +1,88 @@
+package cluster
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// configurationOfCpu is the usual configuration with more keys of the cpu plugin.
+func configurationOfCpu(t *testing.T, keys string) string {
+	t.Helper()
+	usual, err := os.ReadFile("../../../scripts/cluster/qrmd.yaml")
+	if err != nil {
+		t.Fatal(err)
+	}
+	file := filepath.Join(t.TempDir(), "qrmd.yaml")
+	if err := os.WriteFile(file, []byte(strings.Replace(string(usual), "  cpu:\n", "  cpu:\n"+keys, 1)), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return file
+}
+
+// serveDevices runs a device plugin in a pod, until kubelet has told the API server of its devices.
+func serveDevices(t *testing.T) {
+	t.Helper()
+	const directory = "/var/lib/kubelet/device-plugins"
+	spec := podSpec(object{"name": "c", "image": importProgram(t, "deviceplugin"), "args": []string{directory},
+		"volumeMounts": []object{{"name": "sockets", "mountPath": directory}}})
+	spec["volumes"] = []object{{"name": "sockets", "hostPath": object{"path": directory, "type": "Directory"}}}
+	create(t, pod("devices", spec))
+	await(t, "the node to have devices", func() error {
+		var nodes struct {
+			Items []struct {
+				Status struct{ Allocatable map[string]string }
+			}
+		}
+		if err := read(&nodes, "kubectl", "get", "nodes", "-o", "json"); err != nil {
+			return err
+		}
+		if has := nodes.Items[0].Status.Allocatable; has["example.com/gpu"] != "2" || has["example.com/lost"] != "1" {
+			return fmt.Errorf("it has %v", has)
+		}
+		return nil
+	})
+}
+
+// engine is a pod with one of the devices.
+func engine(name, device string) object {
+	spec := podSpec(container("c", sleep, someCpu))
+	spec["containers"].([]object)[0]["resources"] = object{
+		"requests": object{"cpu": "100m", "memory": "32Mi"}, "limits": object{device: "1"}}
+	made := pod(name, spec)
+	made["metadata"].(object)["labels"] = object{"app": "engine"}
+	return made
+}
+
+func TestPodIsPlacedBesideTheDeviceThatKubeletGaveIt(t *testing.T) {
+	upgrade(t, configurationOfCpu(t, `    rules: [{select: {label: {app: engine}}, pool: near}]
+    pools: {near: {size: {max: 1}, instances: {by: pod}, place: {near: ["example.com/*"], require: near}}}
+`))
+	defer func() { upgrade(t, configurationWith(t, "")) }()
+	serveDevices(t)
+	create(t, engine("found", "example.com/gpu"), engine("lost", "example.com/lost"))
+	awaitRunning(t, "found")
+	if pools := call(t, "qrmctl", "pool", "get"); !strings.Contains(pools, "near/default/found ") {
+		t.Errorf("the pools are %s", pools)
+	}
+	await(t, "the other pod to be refused", func() error {
+		status, err := statusOf("lost")
+		if err != nil {
+			return err
+		}
+		for _, each := range status.Status.ContainerStatuses {
+			if waiting := each.State.Waiting; waiting != nil &&
+				strings.Contains(waiting.Message, "kubelet told of no such device of the pod whose NUMA node is known") {
+				return nil
+			}
+		}
+		return fmt.Errorf("it is %+v", status.Status)
+	})
+	killQrmd(t)
+	awaitQrmd(t)
+	if pools := call(t, "qrmctl", "pool", "get"); !strings.Contains(pools, "near/default/found ") {
+		t.Errorf("after a restart the pools are %s", pools)
+	}
+}
