@@ -1,6 +1,7 @@
 package cluster
 
 import (
+	"cmp"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -62,24 +63,28 @@ func TestPodIsPlacedBesideTheDeviceThatKubeletGaveIt(t *testing.T) {
 `))
 	defer func() { upgrade(t, configurationWith(t, "")) }()
 	serveDevices(t)
-	create(t, engine("found", "example.com/gpu"), engine("lost", "example.com/lost"))
-	awaitRunning(t, "found")
-	if pools := call(t, "qrmctl", "pool", "get"); !strings.Contains(pools, "near/default/found ") {
-		t.Errorf("the pools are %s", pools)
-	}
-	await(t, "the other pod to be refused", func() error {
+	create(t, engine("lost", "example.com/lost"))
+	await(t, "the pod to be refused whose device is nobody knows where", func() error {
 		status, err := statusOf("lost")
 		if err != nil {
 			return err
 		}
 		for _, each := range status.Status.ContainerStatuses {
-			if waiting := each.State.Waiting; waiting != nil &&
-				strings.Contains(waiting.Message, "kubelet told of no such device of the pod whose NUMA node is known") {
+			waiting := each.State.Waiting
+			if waiting != nil && strings.Contains(waiting.Message, "kubelet told of no such device of the pod whose NUMA node is known") {
 				return nil
 			}
+			if waiting != nil {
+				err = fmt.Errorf("it waits, %s: %s", waiting.Reason, waiting.Message)
+			}
 		}
-		return fmt.Errorf("it is %+v", status.Status)
+		return cmp.Or(err, fmt.Errorf("it is %+v", status.Status))
 	})
+	create(t, engine("found", "example.com/gpu"))
+	awaitRunning(t, "found")
+	if pools := call(t, "qrmctl", "pool", "get"); !strings.Contains(pools, "near/default/found ") {
+		t.Errorf("the pools are %s", pools)
+	}
 	killQrmd(t)
 	awaitQrmd(t)
 	if pools := call(t, "qrmctl", "pool", "get"); !strings.Contains(pools, "near/default/found ") {
