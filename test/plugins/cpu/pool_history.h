@@ -60,7 +60,7 @@ class History {
   void Step() {
     moved_freely_ = false;
     const std::string before = Exported();
-    switch (dice_.Below(13)) {
+    switch (dice_.Below(15)) {
       case 0:
       case 1:
         RemoveOne();
@@ -90,8 +90,11 @@ class History {
       case 9:
         Advise();
         break;
+      case 10:
+        AskForWhatPoolsGaveUp();
+        break;
       default:
-        AdmitOne(before);
+        Admit(DrawRequest(), before);
     }
     Check();
   }
@@ -121,8 +124,7 @@ class History {
   void ComeAndGo() {
     const PoolMap before = Pools();
     const std::string pod = fmt::format("pod{}", pods_);
-    const std::string none = Exported();
-    ASSERT_NO_FATAL_FAILURE(AdmitOne(none));
+    ASSERT_NO_FATAL_FAILURE(Admit(DrawRequest(), Exported()));
     ASSERT_NO_FATAL_FAILURE(Converge());
     const PoolMap meanwhile = Pools();
     drive_->RemovePod(pod);
@@ -331,8 +333,15 @@ class History {
                                        << text_;
   }
 
-  void AdmitOne(const std::string& before) {
-    const ContainerRequest request = DrawRequest();
+  /// P16: what pools have just given up is nobody's own yet.
+  void AskForWhatPoolsGaveUp() {
+    clock_.Advance(std::chrono::seconds(40));
+    ASSERT_NO_FATAL_FAILURE(ReconcileOnce());
+    const auto cpus = static_cast<double>(1 + dice_.Below(machine_.cpu_set().Count()));
+    Admit(test::Request(fmt::format("pod{}", pods_), "own", "cpu", cpus), Exported());
+  }
+
+  void Admit(const ContainerRequest& request, const std::string& before) {
     ++pods_;
     const StatusOr<HintList> hints = drive_->plugin().Hints(request);
     const auto given = drive_->Admit(request);
