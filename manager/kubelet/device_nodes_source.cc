@@ -11,7 +11,6 @@
 #include <boost/asio/post.hpp>
 #include <grpcpp/grpcpp.h>
 
-#include "api/base/check.h"
 #include "api/base/log.h"
 #include "api/base/mutex.h"
 #include "api/proto/podresources/v1/api.grpc.pb.h"

@@ -170,11 +170,76 @@ class Chooser {
     }
     cpus |= taken;
     free_ -= taken;
+    if (rule.OwnsWholeCores()) {
+      CompleteCores(name, size);
+    }
     if (cpus.Empty() && size > 0 && asks_.at(name).in_use) {
       // Better a part of a core than nothing to run on.
       cpus = PickCpus(view_.machine, {}, free_ & region, 1);
       free_ -= cpus;
     }
+  }
+
+  /// Brings the pool `name`, which wants whole cores, to `size` with cores of which others have a
+  /// part: they take other CPUs, or go without what they only keep for a while.
+  void CompleteCores(const std::string& name, int size) {
+    CpuSet& cpus = pools_.at(name);
+    while (cpus.Count() < size) {
+      const CpuSet core = CoreToComplete(name, size - cpus.Count());
+      if (core.Empty()) {
+        return;
+      }
+      const CpuSet lost = core - free_;
+      free_ -= core;
+      cpus |= core;
+      for (const auto& [other, ask] : asks_) {
+        CpuSet& theirs = pools_.at(other);
+        if (const int part = (theirs & lost).Count(); other != name && part > 0) {
+          theirs -= lost;
+          const PlaceRule rule = RuleOf(view_, other, ask);
+          const CpuSet instead =
+              PickPlaced(Around(other, rule), theirs, free_ & regions_.at(other), part);
+          theirs |= instead;
+          free_ -= instead;
+        }
+      }
+    }
+  }
+
+  /// The core of at most `most` CPUs, none of them the pool's, of which others lose fewest CPUs;
+  /// empty where there is none that they can do without.
+  CpuSet CoreToComplete(const std::string& name, int most) const {
+    const CpuSet& region = regions_.at(name);
+    CpuSet best;
+    int fewest = CpuSet::kMaxIds;
+    for (const CpuGroup& group : view_.machine.cores()) {
+      const CpuSet core = group.cpus - view_.offline;
+      const int lost = (core - free_).Count();
+      if (!core.Empty() && core.Count() <= most && lost < fewest && core.IsSubsetOf(region) &&
+          CanBeGiven(core)) {
+        best = core;
+        fewest = lost;
+      }
+    }
+    return best;
+  }
+
+  /// Whether each CPU of `core` is free or a pool's that does not need whole cores, and has as many
+  /// others to take, but for those that it does not need.
+  bool CanBeGiven(const CpuSet& core) const {
+    CpuSet given = free_;
+    const int lost = (core - free_).Count();
+    for (const auto& [other, ask] : asks_) {
+      const CpuSet& theirs = pools_.at(other);
+      const int part = (theirs & core).Count();
+      const bool spare = theirs.Count() - part >= ask.wish;
+      const bool instead = ((free_ - core) & regions_.at(other)).Count() >= lost;
+      if (part > 0 && (spare || instead) &&
+          !FindPool(view_.config, other)->place.OwnsWholeCores()) {
+        given |= theirs;
+      }
+    }
+    return core.IsSubsetOf(given);
   }
 
   /// Takes `taken` from the pool `name`, and what it may not keep without.

@@ -54,7 +54,7 @@ using AskedByNode = std::map<int, Asked>;
 
 /// A pool that has no node yet.
 struct Homeless {
-  const CpuSet& may;  ///< what it may have
+  CpuSet may;  ///< what it may have
   const PoolAsk& ask;
   bool packs;
   NumaMask hint;  ///< nodes that were chosen for it; empty: any
@@ -198,11 +198,13 @@ Regions RegionsOf(const View& view, const PoolAsks& asks, const CpuSet& shared,
   for (const std::string& name : homeless) {
     const bool comes = newcomer != nullptr && newcomer->guest.pool == name;
     CpuSet& region = regions.at(name);
-    const Homeless pool = {.may = region,
-                           .ask = asks.at(name),
-                           .packs = PacksNodes(view, name),
-                           .hint = comes ? newcomer->hint : NumaMask(),
-                           .near = RuleOf(view, name, asks.at(name)).near_nodes};
+    const PlaceRule rule = RuleOf(view, name, asks.at(name));
+    const Homeless pool = {
+        .may = rule.OwnsWholeCores() ? WholeCores(view.machine, view.offline, region) : region,
+        .ask = asks.at(name),
+        .packs = PacksNodes(view, name),
+        .hint = comes ? newcomer->hint : NumaMask(),
+        .near = rule.near_nodes};
     if (const auto home = ChooseHome(view.machine, pool, asked); home.has_value()) {
       StayOn(view.machine, *home, asks.at(name), region, asked);
     }

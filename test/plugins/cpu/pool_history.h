@@ -323,6 +323,7 @@ class History {
         offline.Add(cpu.id);
       }
     }
+    ASSERT_NO_FATAL_FAILURE(ReconcileOnce());  // pools follow advice by now, and not again at once
     const ContainerRequest next = DrawRequest();
     const bool fitted = offline.IsSubsetOf(offline_) && Fits(next) && !SomebodyHasNothing();
     SetOffline(offline);
