@@ -273,23 +273,30 @@ class History {
     return pools;
   }
 
-  /// P22: what fitted before fits when somebody is gone, unless that serves others who had nothing.
+  /// P22: what fitted before fits when somebody is gone, unless that serves others who lacked some.
   void RemoveOne() {
     const ContainerRequest next = DrawRequest();
-    const bool fitted = Fits(next) && !SomebodyHasNothing();
+    const bool fitted = Fits(next) && !SomebodyLacks();
     drive_->RemovePod(fmt::format("pod{}", dice_.Below(pods_ + 1)));
     ASSERT_TRUE(!fitted || Fits(next)) << next.quantity() << " CPUs for role " << next.pod_role
                                        << " fitted while there were more containers, by\n"
                                        << text_;
   }
 
-  /// Whether the CPUs that are online are too few for each pool in use to have one.
-  bool SomebodyHasNothing() const {
+  /// Whether the CPUs that are online are too few for each pool to have its minimum, and for each
+  /// that is in use to have one.
+  bool SomebodyLacks() const {
     const PoolMap pools = Pools();
-    return std::any_of(drive_->grants().begin(), drive_->grants().end(), [&](const auto& entry) {
-      const sdk::Grant& grant = entry.second;
-      return !grant.allocation.exclusive && (PoolsOf(grant.request, pools) - offline_).Empty();
-    });
+    const bool below =
+        std::any_of(config_.pools.begin(), config_.pools.end(), [&](const auto& pool) {
+          return (pools.at(pool.first) - offline_).Count() < SizeOf(pool.second).min;
+        });
+    return below ||
+           std::any_of(drive_->grants().begin(), drive_->grants().end(), [&](const auto& entry) {
+             const sdk::Grant& grant = entry.second;
+             return !grant.allocation.exclusive &&
+                    (PoolsOf(grant.request, pools) - offline_).Empty();
+           });
   }
 
   bool Fits(const ContainerRequest& request) {
@@ -325,7 +332,7 @@ class History {
     }
     ASSERT_NO_FATAL_FAILURE(ReconcileOnce());  // pools follow advice by now, and not again at once
     const ContainerRequest next = DrawRequest();
-    const bool fitted = offline.IsSubsetOf(offline_) && Fits(next) && !SomebodyHasNothing();
+    const bool fitted = offline.IsSubsetOf(offline_) && Fits(next) && !SomebodyLacks();
     SetOffline(offline);
     moved_freely_ = true;
     ReconcileOnce();
