@@ -1,6 +1,7 @@
 // Where elastic pools are: kinds of cores, threads, NUMA nodes, caches, and what is refused.
 #include "plugins/cpu/place.h"
 
+#include <memory>
 #include <string>
 #include <utility>
 
@@ -189,6 +190,50 @@ pools:
   drive.Reconcile();
   EXPECT_EQ(Size(drive, "a"), 50);
   EXPECT_TRUE(CpuSet::Range(6, 7).IsSubsetOf(Pool(drive, "a"))) << "of the cache of another pool";
+}
+
+/// Four cores of two threads on one node; a container of its own runs on one of each of the first
+/// two, as pools find them.
+class PartsTest : public PlaceTest {
+ protected:
+  PartsTest() {
+    MachineParts parts;
+    for (int cpu = 0; cpu < 8; ++cpu) {
+      parts.cpus.push_back({.id = cpu, .core = cpu - cpu % 2});
+    }
+    parts.nodes = {{.id = 0}};
+    drive_ = std::make_unique<Drive>(StartOn(Machine(std::move(parts)), R"(
+roles: {own: {numa: any, share-numa-with: ["*"]}}
+pools:
+  any: {size: {max: 2}, roles: [any]}
+  one: {size: {max: 2}, roles: [one], place: {threads: whole-cores}}
+  two: {size: {max: 2}, roles: [two], place: {threads: whole-cores, numa: one, require: numa}}
+)"));
+    for (const int cpu : {0, 2}) {
+      ContainerRequest request = Request("own" + std::to_string(cpu), "own", "cpu", 1);
+      request.runs_on = {cpu};
+      EXPECT_EQ(drive_->Admit(request)->value, std::to_string(cpu));
+    }
+  }
+
+  std::unique_ptr<Drive> drive_;
+};
+
+TEST_F(PartsTest, WhoCanDoWithPartsOfCoresMakesAWholeOneFree) {
+  Admit(*drive_, "a", "any", 2);
+  EXPECT_EQ(ToString(Pool(*drive_, "any")), "4-5");
+  Admit(*drive_, "b", "one", 2);
+  EXPECT_EQ(ToString(Pool(*drive_, "one")), "6-7");
+  Admit(*drive_, "c", "two", 2);  // the default pool keeps one of what is left
+  EXPECT_EQ(ToString(Pool(*drive_, "two")), "4-5");
+  EXPECT_EQ(ToString(Pool(*drive_, "any")), "1");
+}
+
+TEST_F(PartsTest, WholeCoresAreNotDividedAmongThoseWhoWantThem) {
+  Admit(*drive_, "b", "one", 2);
+  Admit(*drive_, "c", "two", 2);
+  EXPECT_EQ(Size(*drive_, "one") + Size(*drive_, "two"), 4);
+  EXPECT_FALSE(Pool(*drive_, "one").Intersects(CpuSet::Range(0, 3)));
 }
 
 struct Mistake {
