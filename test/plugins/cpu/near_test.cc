@@ -136,7 +136,7 @@ TEST_F(NearTest, OneNodeThatIsPreferredIsTheDevices) {
   EXPECT_EQ(ToString(TwoNodes().NodesOf(Pool(drive, "p"))), "1");
 }
 
-/// Facts' third example, with one thread of each core: engines by their GPUs.
+/// The third worked example.
 constexpr char kEngines[] =
     "{rules: [{select: {role: engine}, pool: llm}], pools: {llm: {size: {min: 8, max: 32}, "
     "instances: {by: pod, fill: balanced}, place: {numa: one, near: "
