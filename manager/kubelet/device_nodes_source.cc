@@ -152,10 +152,12 @@ struct DeviceNodesSource::Impl : std::enable_shared_from_this<DeviceNodesSource:
       is_first = !std::exchange(failing, !status.ok()) && !status.ok() && !stopped;
     }
     if (is_first) {
-      log::Warning("kubelet does not tell where a pod's devices are",
-                   {{"pod", pod.pod_namespace + "/" + pod.name},
-                    {"socket", options.kubelet_socket},
-                    {"error", MessageOf(status)}});
+      log::Warning(
+          "kubelet does not tell where a pod's devices are",
+          {{"pod", pod.pod_namespace + "/" + pod.name},
+           {"socket", options.kubelet_socket},
+           {"error", MessageOf(status) + "; it is placed as one without devices: make it anew once "
+                                         "kubelet answers, or set kubelet-pod-resources-socket"}});
     }
   }
 

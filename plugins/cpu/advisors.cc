@@ -135,7 +135,7 @@ void Advisors::Recall() {
   }
   if (const auto taken = desk_->Advise(call); !taken.ok()) {
     log::Warning("what was advised before the restart counts no more",
-                 {{"error", MessageOf(taken.status())}});
+                 {{"error", MessageOf(taken.status()) + "; have the advisor say it again"}});
   }
 }
 
