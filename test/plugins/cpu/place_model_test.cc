@@ -1,8 +1,6 @@
 // Random histories of pools with places and instances on random machines, some with two kinds of
 // cores, checked against what the rules promise. QRM_POOL_HISTORIES=17000 plays a million steps.
 #include <chrono>
-#include <map>
-#include <memory>
 #include <string>
 #include <utility>
 
@@ -12,27 +10,23 @@
 #include "plugins/cpu/config/instances.h"
 #include "plugins/cpu/place.h"
 #include "test/plugins/cpu/drawn_node.h"
-#include "test/plugins/cpu/made_plugin.h"
-#include "test/plugins/plugin_driver.h"
-#include "test/support/manual_clock.h"
+#include "test/plugins/cpu/driven_node.h"
+#include "test/plugins/cpu/pool_invariants.h"
 
 namespace qrm::cpu {
 namespace {
 
-using test::Drive;
-using test::Request;
-
 constexpr const char* kRoles[] = {"a", "b", "c", "own", ""};
 
 /// Half of the machines have efficient cores behind the others.
-Machine DrawKinds(Dice& dice) {
+MachineParts DrawKinds(Dice& dice) {
   MachineParts parts = DrawMachine(dice);
   if (dice.OneIn(2)) {
     for (Cpu& cpu : parts.cpus) {
       cpu.core_kind = cpu.core < static_cast<int>(parts.cpus.size()) / 2 ? 1 : 0;
     }
   }
-  return Machine(std::move(parts));
+  return parts;
 }
 
 std::string DrawPlace(Dice& dice, const char* other) {
@@ -73,28 +67,28 @@ class History {
  public:
   explicit History(unsigned seed)
       : dice_(seed),
-        machine_(DrawKinds(dice_)),
-        text_(DrawPlaces(dice_, machine_.cpu_set().Count())),
-        config_(Config(text_)),
-        drive_(std::make_unique<Drive>(MakePlugin())) {}
+        node_(DrawKinds(dice_), Tuned::kNo),
+        text_(DrawPlaces(dice_, node_.machine().cpu_set().Count())) {
+    node_.Start(text_);
+  }
 
   const std::string& text() const { return text_; }
   int admitted() const { return admitted_; }
 
   void Step() {
-    const std::string before = Exported();
+    const std::string before = node_.Exported();
     switch (dice_.Below(8)) {
       case 0:
       case 1:
         RemoveOne();
         break;
       case 2:
-        clock_.Advance(std::chrono::seconds(20 + dice_.Below(40)));
-        drive_->Reconcile();
+        node_.clock().Advance(std::chrono::seconds(20 + dice_.Below(40)));
+        node_.drive().Reconcile();
         break;
       case 3:
-        drive_ = std::make_unique<Drive>(MakePlugin(), *drive_);
-        ASSERT_EQ(Exported(), before) << "a restart moved something";
+        node_.Restart();
+        ASSERT_EQ(node_.Exported(), before) << "a restart moved something";
         break;
       default:
         AdmitOne(before);
@@ -104,129 +98,108 @@ class History {
 
   /// Planning again changes nothing once nothing is to shrink.
   void Converge() {
-    for (int left = 2 * machine_.cpu_set().Count() + 4; left > 0; --left) {
-      clock_.Advance(std::chrono::seconds(31));
-      drive_->Reconcile();
+    for (int left = 2 * node_.machine().cpu_set().Count() + 4; left > 0; --left) {
+      node_.clock().Advance(std::chrono::seconds(31));
+      node_.drive().Reconcile();
     }
-    const std::string rest = Exported();
-    clock_.Advance(std::chrono::seconds(31));
-    drive_->Reconcile();
-    ASSERT_EQ(Exported(), rest);
+    const std::string rest = node_.Exported();
+    node_.clock().Advance(std::chrono::seconds(31));
+    node_.drive().Reconcile();
+    ASSERT_EQ(node_.Exported(), rest);
     Check();
   }
 
  private:
-  std::unique_ptr<sdk::ResourcePlugin> MakePlugin() {
-    return *MakeCpuPlugin(config_, machine_, clock_);
-  }
-  std::string Exported() const { return std::as_const(*drive_).plugin().ExportState({}); }
-
   ContainerRequest DrawRequest() {
     const std::string role = kRoles[dice_.Below(5)];
     const double cpus = role == "own" ? 1 + dice_.Below(3) : dice_.Below(60) / 10.0;
-    ContainerRequest request = Request(fmt::format("pod{}", pods_), role, "cpu", cpus);
+    ContainerRequest request = test::Request(fmt::format("pod{}", pods_), role, "cpu", cpus);
     request.pod_namespace = fmt::format("ns{}", dice_.Below(3));
     request.labels["team"] = fmt::format("t{}", dice_.Below(3));
     return request;
   }
 
-  /// What fitted before fits when somebody is gone; CPUs of its own once others have left what they
-  /// gave up, and unless what was left went to a pool that had asked for more.
+  /// P22: what fitted before fits when somebody is gone; CPUs of its own once others have left what
+  /// they gave up, and unless some that were idle went to a pool that had asked for more.
   void RemoveOne() {
     const ContainerRequest next = DrawRequest();
-    const bool fitted = Fits(next);
-    const int shared = InPools();
-    drive_->RemovePod(fmt::format("pod{}", dice_.Below(pods_ + 1)));
-    const bool taken = next.pod_role == "own" && InPools() > shared;
+    const bool fitted = node_.Fits(next);
+    const CpuSet idle = Idle();
+    node_.drive().RemovePod(fmt::format("pod{}", dice_.Below(pods_ + 1)));
+    bool taken = false;
     if (next.pod_role == "own") {
-      drive_->Reconcile();
-      drive_->Reconcile();
+      taken = idle.Intersects(InPools());
+      node_.drive().Reconcile();
+      node_.drive().Reconcile();
     }
-    ASSERT_TRUE(!fitted || taken || Fits(next))
+    ASSERT_TRUE(!fitted || taken || node_.Fits(next))
         << next.quantity() << " CPUs for role " << next.pod_role
         << " fitted while there were more containers";
   }
 
-  int InPools() const {
-    int cpus = 0;
-    for (const sdk::Pool& pool : std::as_const(*drive_).plugin().Pools()) {
-      cpus +=
-          config_.pools.contains(std::string(ConfiguredName(pool.name))) ? pool.cpus.Count() : 0;
+  /// Those of pools that the configuration knows; what is left of others is idle, or default.
+  CpuSet InPools() const {
+    CpuSet cpus;
+    for (const sdk::Pool& pool : node_.PoolList()) {
+      cpus |= FindPool(node_.config(), pool.name) != nullptr ? pool.cpus : CpuSet();
     }
     return cpus;
   }
-
-  bool Fits(const ContainerRequest& request) {
-    const StatusOr<HintList> hints = drive_->plugin().Hints(request);
-    return hints.ok() && !hints->IsImpossible();
-  }
+  CpuSet Idle() const { return node_.machine().cpu_set() - InPools() - node_.Exclusive(); }
 
   void AdmitOne(const std::string& before) {
     const ContainerRequest request = DrawRequest();
     ++pods_;
-    const StatusOr<HintList> hints = drive_->plugin().Hints(request);
+    const StatusOr<HintList> hints = node_.drive().plugin().Hints(request);
     if (hints.ok() && !hints->hints().empty()) {
       const TopologyHint& hint = dice_.OneOf(hints->hints());
-      const auto given = drive_->plugin().Allocate(request, hint);
+      const auto given = node_.drive().plugin().Allocate(request, hint);
       ASSERT_TRUE(given.ok()) << "a hint that was offered does not hold: " << given.status();
-      drive_->Keep(request, given);
+      node_.drive().Keep(request, given);
       ++admitted_;
       return;
     }
-    const auto given = drive_->Admit(request);
+    const auto given = node_.drive().Admit(request);
     if (given.ok()) {
       ++admitted_;
       return;
     }
     ASSERT_FALSE(hints.ok() && !hints->IsImpossible())
         << "a hint that was offered does not hold: " << given.status();
-    ASSERT_EQ(Exported(), before) << "a refused container changed something";
+    ASSERT_EQ(node_.Exported(), before) << "a refused container changed something";
   }
 
   void Check() {
-    CpuSet owned;
-    for (const sdk::Pool& pool : std::as_const(*drive_).plugin().Pools()) {
-      ASSERT_FALSE(pool.cpus.Intersects(owned)) << pool.name;
-      owned |= pool.cpus;
-      if (const PoolConfig* const config = FindPool(config_, pool.name); config != nullptr) {
+    ASSERT_NO_FATAL_FAILURE(CheckOwners(node_));
+    for (const sdk::Pool& pool : node_.PoolList()) {
+      ASSERT_TRUE(pool.containers == 0 || !pool.cpus.Empty()) << pool.name;
+      if (const PoolConfig* const config = FindPool(node_.config(), pool.name); config != nullptr) {
         ASSERT_NO_FATAL_FAILURE(CheckPlace(pool, *config));
       }
     }
-    for (const auto& [key, grant] : drive_->grants()) {
-      const CpuSet cpus = *CpuSet::Parse(grant.allocation.value);
-      ASSERT_FALSE(cpus.Empty()) << key.pod_uid;
-      if (grant.allocation.exclusive) {
-        ASSERT_FALSE(cpus.Intersects(owned)) << key.pod_uid;
-        owned |= cpus;
-      }
-    }
-    ASSERT_TRUE(owned.IsSubsetOf(machine_.cpu_set()));
   }
 
   void CheckPlace(const sdk::Pool& pool, const PoolConfig& config) {
+    const Machine& machine = node_.machine();
     const PlaceRule& rule = config.place;
     if (rule.numa_required) {
-      ASSERT_LE(machine_.NodesOf(pool.cpus).Count(), 1) << pool.name;
+      ASSERT_LE(machine.NodesOf(pool.cpus).Count(), 1) << pool.name;
     }
     if (rule.core_required) {
-      ASSERT_TRUE(pool.cpus.IsSubsetOf(CpusOfKind(machine_, rule.core))) << pool.name;
+      ASSERT_TRUE(pool.cpus.IsSubsetOf(CpusOfKind(machine, rule.core))) << pool.name;
     }
     if (rule.OwnsWholeCores()) {
       // Only where no whole core is to be had it has a part of one.
-      const CpuSet whole = WholeCores(machine_, {}, pool.cpus);
+      const CpuSet whole = WholeCores(machine, {}, pool.cpus);
       ASSERT_TRUE(whole == pool.cpus ||
-                  (whole.Empty() && pool.cpus.Count() <= ThreadsPerCore(machine_, pool.cpus)))
+                  (whole.Empty() && pool.cpus.Count() <= ThreadsPerCore(machine, pool.cpus)))
           << pool.name << " has parts of cores";
     }
-    ASSERT_TRUE(pool.containers == 0 || !pool.cpus.Empty()) << pool.name;
   }
 
   Dice dice_;
-  Machine machine_;
+  DrivenNode node_;
   std::string text_;
-  CpuPluginConfig config_;
-  test::ManualClock clock_;
-  std::unique_ptr<Drive> drive_;
   int pods_ = 0;
   int admitted_ = 0;
 };

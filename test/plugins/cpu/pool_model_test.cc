@@ -15,11 +15,12 @@ TEST(PoolModelTest, RandomHistoriesKeepTheRules) {
   for (int seed = 1; seed <= histories; ++seed) {
     History history(static_cast<unsigned>(seed));
     for (int step = 0; step < 60; ++step) {
-      ASSERT_NO_FATAL_FAILURE(history.Step()) << "seed " << seed << ", step " << step;
+      ASSERT_NO_FATAL_FAILURE(history.Step()) << "seed " << seed << ", step " << step << " of\n"
+                                              << history.text();
     }
-    ASSERT_NO_FATAL_FAILURE(history.CheckTuning()) << "seed " << seed;
+    ASSERT_NO_FATAL_FAILURE(CheckTuning(history.node())) << "seed " << seed;
     ASSERT_NO_FATAL_FAILURE(history.Converge()) << "seed " << seed;
-    ASSERT_NO_FATAL_FAILURE(history.CheckTuning()) << "seed " << seed;
+    ASSERT_NO_FATAL_FAILURE(CheckTuning(history.node())) << "seed " << seed;
     ASSERT_NO_FATAL_FAILURE(history.ComeAndGo()) << "seed " << seed;
     admitted += history.admitted();
   }

@@ -72,9 +72,10 @@ TEST(AdvisedModelTest, RandomHistoriesKeepTheRulesWhateverIsAdvised) {
   for (int seed = 1; seed <= histories; ++seed) {
     AdvisedHistory history(static_cast<unsigned>(seed), dir / "advisor.sock");
     for (int step = 0; step < 60; ++step) {
-      ASSERT_NO_FATAL_FAILURE(history.Step()) << "seed " << seed << ", step " << step;
+      ASSERT_NO_FATAL_FAILURE(history.Step()) << "seed " << seed << ", step " << step << " of\n"
+                                              << history.text();
     }
-    ASSERT_NO_FATAL_FAILURE(history.CheckTuning()) << "seed " << seed;
+    ASSERT_NO_FATAL_FAILURE(CheckTuning(history.node())) << "seed " << seed;
     ASSERT_NO_FATAL_FAILURE(history.Converge()) << "seed " << seed;
     advised += history.advised();
   }
