@@ -25,7 +25,9 @@ void Add(const Guest& guest, int sign, Demands& demands) {
   sum.milli_cpus += sign * guest.milli_cpus;
   sum.milli_limits += sign * guest.milli_limit;
   sum.containers += sign;
-  sum.near |= guest.near;  // one that goes comes again at once, with the same devices
+  if (!guest.near.Empty()) {
+    sum.near |= guest.near;  // one that goes comes again at once, with the same devices
+  }
 }
 
 Demands DemandsOf(const View& view) {
