@@ -66,8 +66,11 @@ std::vector<int> PackageIds(const Machine& machine) {
 std::string NodeLine(const Machine& machine, const NumaNode& node) {
   std::string line = fmt::format("  node {}: ", node.id);
   line += node.memory_bytes == 0 ? "no memory" : Size(node.memory_bytes);
+  if (node.memory_kind != MemoryKind::kDram) {
+    line += fmt::format(" of {}", WordOf(node.memory_kind));
+  }
   if (node.cpus.Empty()) {
-    line += ", no CPUs";
+    line += fmt::format(", no CPUs, near nodes {}", ToString(node.homes));
   } else {
     line += fmt::format(", CPUs {} ({} on {})", ToString(node.cpus), node.cpus.Count(),
                         Counted(CoresIn(machine, node.cpus), "core"));
@@ -165,6 +168,8 @@ Json NodesJson(const Machine& machine) {
                      {"package", node.package},
                      {"cpus", ToString(node.cpus)},
                      {"memory_bytes", node.memory_bytes},
+                     {"memory_kind", WordOf(node.memory_kind)},
+                     {"homes", ToString(node.homes)},
                      {"hugepages", hugepages}});
   }
   return nodes;

@@ -37,8 +37,10 @@ void ReadMemory(hwloc_obj_t object, MachineObject& node) {
   for (unsigned i = 1; i < memory.page_types_len; ++i) {
     node.hugepages[memory.page_types[i].size] = memory.page_types[i].count;
   }
-  node.special_memory = hwloc_obj_get_info_by_name(object, "DAXDevice") != nullptr ||
-                        (object->subtype != nullptr && std::string_view(object->subtype) != "DRAM");
+  const char* const dax_type = hwloc_obj_get_info_by_name(object, "DAXType");
+  node.memory_kind = MemoryKindOf(object->subtype == nullptr ? "" : object->subtype,
+                                  hwloc_obj_get_info_by_name(object, "DAXDevice") != nullptr,
+                                  dax_type == nullptr ? "" : dax_type);
 }
 
 void ReadPci(hwloc_obj_t object, PciDevice& device) {

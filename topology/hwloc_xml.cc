@@ -197,7 +197,6 @@ class XmlReader {
     object.cpus = BitmapOf<CpuSet>(Get(tag, "cpuset"));
     object.nodes = BitmapOf<NumaMask>(Get(tag, "nodeset"));
     object.memory_bytes = NumberOr0(Get(tag, "local_memory"));
-    object.special_memory = !Get(tag, "subtype").empty() && Get(tag, "subtype") != "DRAM";
     object.name = Printable(Get(tag, "name"));
     if (object.type == Type::kPciDevice) {
       object.pci = PciOf(tag);
@@ -252,9 +251,13 @@ class XmlReader {
   }
 
   static void ReadDetails(const pugi::xml_node& tag, MachineObject& object) {
+    bool is_dax = false;
+    std::string_view dax_type;
     for (const pugi::xml_node& info : tag.children("info")) {
-      object.special_memory |= Get(info, "name") == "DAXDevice";
+      is_dax |= Get(info, "name") == "DAXDevice";
+      dax_type = Get(info, "name") == "DAXType" ? Get(info, "value") : dax_type;
     }
+    object.memory_kind = MemoryKindOf(Get(tag, "subtype"), is_dax, dax_type);
     bool ordinary = true;  // the first entry is the ordinary page size, the rest are hugepages
     for (const pugi::xml_node& pages : tag.children("page_type")) {
       if (!std::exchange(ordinary, false)) {

@@ -2,7 +2,9 @@
 #include "topology/machine.h"
 
 #include <algorithm>
+#include <array>
 #include <cstddef>
+#include <limits>
 #include <numeric>
 #include <utility>
 
@@ -13,6 +15,10 @@ namespace {
 
 constexpr uint64_t kLocalDistance = 10;
 constexpr uint64_t kRemoteDistance = 20;
+
+/// In the order of MemoryKind.
+constexpr std::array<std::string_view, 6> kKindWords = {"dram", "hbm", "pmem",
+                                                        "cxl",  "gpu", "cpu-less"};
 
 int Look(const std::vector<int>& index, int id) {
   return id >= 0 && static_cast<std::size_t>(id) < index.size()
@@ -51,12 +57,24 @@ std::vector<CpuGroup> GroupsOf(const std::map<int, CpuSet>& cpus_by_id) {
 
 }  // namespace
 
+std::string_view WordOf(MemoryKind kind) {
+  return kKindWords.at(static_cast<std::size_t>(kind));
+}
+
+std::optional<MemoryKind> ParseMemoryKind(std::string_view word) {
+  const auto* const found = std::find(kKindWords.begin(), kKindWords.end(), word);
+  return found == kKindWords.end()
+             ? std::nullopt
+             : std::optional(static_cast<MemoryKind>(found - kKindWords.begin()));
+}
+
 Machine::Machine(MachineParts parts) : parts_(std::move(parts)) {
   SortNodes();
   std::sort(parts_.cpus.begin(), parts_.cpus.end(),
             [](const Cpu& a, const Cpu& b) { return a.id < b.id; });
   IndexNodes();
   IndexCpus();
+  FindHomes();
 }
 
 CpuSet Machine::OfflineNow() const {
@@ -184,6 +202,39 @@ uint64_t Machine::Distance(int from, int to) const {
   return parts_.distances[static_cast<std::size_t>(row)][static_cast<std::size_t>(column)];
 }
 
+void Machine::FindHomes() {
+  for (NumaNode& node : parts_.nodes) {
+    if (!node.cpus.Empty()) {
+      node.homes = {node.id};
+    } else if (node.homes.Empty()) {
+      node.homes = NearestWithCpus(node);
+    }
+  }
+}
+
+/// Those at the least distance; of several, those of its own package where that has any.
+NumaMask Machine::NearestWithCpus(const NumaNode& node) const {
+  uint64_t least = std::numeric_limits<uint64_t>::max();
+  NumaMask nearest;
+  NumaMask in_package;
+  for (const NumaNode& other : parts_.nodes) {
+    const uint64_t distance = Distance(node.id, other.id);
+    if (other.cpus.Empty() || distance > least) {
+      continue;
+    }
+    if (distance < least) {
+      least = distance;
+      nearest = {};
+      in_package = {};
+    }
+    nearest.Add(other.id);
+    if (other.package == node.package) {
+      in_package.Add(other.id);
+    }
+  }
+  return in_package.Empty() ? nearest : in_package;
+}
+
 uint64_t Machine::memory_bytes() const {
   if (parts_.memory_bytes > 0) {
     return parts_.memory_bytes;
@@ -191,6 +242,16 @@ uint64_t Machine::memory_bytes() const {
   return std::accumulate(
       parts_.nodes.begin(), parts_.nodes.end(), uint64_t{0},
       [](uint64_t sum, const NumaNode& node) { return sum + node.memory_bytes; });
+}
+
+Machine Machine::WithMemoryKinds(const std::map<int, MemoryKind>& kind_by_node) const {
+  Machine changed = *this;
+  for (const auto& [id, kind] : kind_by_node) {
+    if (const int index = Look(node_index_, id); index >= 0) {
+      changed.parts_.nodes[static_cast<std::size_t>(index)].memory_kind = kind;
+    }
+  }
+  return changed;
 }
 
 Machine Machine::WithNodeMemory(const std::map<int, uint64_t>& bytes_by_node) const {

@@ -6,12 +6,27 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "api/id_set.h"
 #include "topology/online_list.h"
 
 namespace qrm {
+
+/// What a NUMA node's memory is.
+enum class MemoryKind {
+  kDram,     ///< ordinary memory
+  kHbm,      ///< high-bandwidth memory
+  kPmem,     ///< non-volatile memory
+  kCxl,      ///< behind a CXL device
+  kGpu,      ///< a GPU's
+  kCpuLess,  ///< without CPUs beside it; more is not known
+};
+
+/// "dram", "hbm", "pmem", "cxl", "gpu" or "cpu-less"; absent for other words.
+std::string_view WordOf(MemoryKind kind);
+std::optional<MemoryKind> ParseMemoryKind(std::string_view word);
 
 /// A NUMA node. CPU-less nodes (memory expanders) have empty `cpus`, memory-less ones
 /// `memory_bytes` 0. Units: the kernel's numbers, bytes, pages.
@@ -21,6 +36,10 @@ struct NumaNode {
   int package = 0;  ///< id of the package it is nearest to
   CpuSet cpus;      ///< online CPUs
   uint64_t memory_bytes = 0;
+  MemoryKind memory_kind = MemoryKind::kDram;
+  /// The nodes with CPUs that its memory is nearest to. May be left empty: Machine finds them by
+  /// distance, and itself where it has CPUs.
+  NumaMask homes;
   std::map<uint64_t, uint64_t> hugepages;  ///< page size in bytes -> number of pages
 };
 
@@ -142,6 +161,10 @@ class Machine {
   /// does not say.
   uint64_t Distance(int from, int to) const;
 
+  /// A copy in which the nodes named by id have that kind of memory.
+  /// Cost: that of copying the machine.
+  Machine WithMemoryKinds(const std::map<int, MemoryKind>& kind_by_node) const;
+
   /// A copy in which the nodes named by id have that much memory, in bytes.
   /// For machines described by a synthetic string, whose nodes are all alike.
   /// Cost: that of copying the machine.
@@ -151,6 +174,8 @@ class Machine {
   void SortNodes();
   void IndexNodes();
   void IndexCpus();
+  void FindHomes();
+  NumaMask NearestWithCpus(const NumaNode& node) const;
 
   MachineParts parts_;
   CpuSet cpu_set_;

@@ -34,6 +34,7 @@ class Builder {
     AddNodes();
     AddCpus();
     PlaceNodesInPackages();
+    TellMemoryApart();
     CountL3sWithoutCpus();
     RankCores();
     AddDistances();
@@ -65,6 +66,7 @@ class Builder {
   Cpu CpuOf(int pu);
   std::optional<int> NodeOf(int cpu) const;
   void PlaceNodesInPackages();
+  void TellMemoryApart();
   void CountL3sWithoutCpus();
   void RankCores();
   void AddDistances();
@@ -138,6 +140,7 @@ void Builder::AddNodes() {
       node_objects_.push_back(static_cast<int>(i));
       parts_.nodes.push_back({.id = object.os_index,
                               .memory_bytes = object.memory_bytes,
+                              .memory_kind = object.memory_kind.value_or(MemoryKind::kDram),
                               .hugepages = object.hugepages});
     }
   }
@@ -195,7 +198,8 @@ Cpu Builder::CpuOf(int pu) {
 std::optional<int> Builder::NodeOf(int cpu) const {
   const MachineObject* best = nullptr;
   const auto rank = [](const MachineObject& node) {
-    return std::tuple(node.special_memory, node.cpus.Count(), node.os_index);
+    const bool special = node.memory_kind.value_or(MemoryKind::kDram) != MemoryKind::kDram;
+    return std::tuple(special, node.cpus.Count(), node.os_index);
   };
   for (const int object : node_objects_) {
     const MachineObject& node = At(object);
@@ -221,6 +225,24 @@ void Builder::PlaceNodesInPackages() {
     const auto cpu = std::find_if(parts_.cpus.begin(), parts_.cpus.end(),
                                   [near](const Cpu& c) { return c.id == near; });
     parts_.nodes[i].package = cpu->package;
+  }
+}
+
+/// Memory without CPUs of its own is near to those that hwloc counts as local to it.
+void Builder::TellMemoryApart() {
+  for (std::size_t i = 0; i < node_objects_.size(); ++i) {
+    const MachineObject& object = At(node_objects_[i]);
+    NumaNode& node = parts_.nodes[i];
+    bool has_cpus = false;
+    for (const Cpu& cpu : parts_.cpus) {
+      has_cpus |= cpu.node == node.id;
+      if (object.cpus.Has(cpu.id)) {
+        node.homes.Add(cpu.node);
+      }
+    }
+    if (!has_cpus && !object.memory_kind.has_value()) {
+      node.memory_kind = MemoryKind::kCpuLess;
+    }
   }
 }
 
@@ -316,6 +338,26 @@ std::optional<int> Builder::NodeOfDevice(int device) const {
 }
 
 }  // namespace
+
+std::optional<MemoryKind> MemoryKindOf(std::string_view subtype, bool is_dax,
+                                       std::string_view dax_type) {
+  if (subtype.starts_with("CXL")) {
+    return MemoryKind::kCxl;
+  }
+  if (subtype == "HBM" || subtype == "MCDRAM") {
+    return MemoryKind::kHbm;
+  }
+  if (subtype == "NVM" || dax_type == "NVM") {
+    return MemoryKind::kPmem;
+  }
+  if (subtype == "GPUMemory") {
+    return MemoryKind::kGpu;
+  }
+  if (is_dax || (!subtype.empty() && subtype != "DRAM")) {
+    return MemoryKind::kCpuLess;
+  }
+  return subtype.empty() ? std::nullopt : std::optional(MemoryKind::kDram);
+}
 
 StatusOr<MachineParts> PartsOf(MachineObjects described,
                                MachineSource::OutsideCpuset outside_cpuset) {

@@ -3,7 +3,9 @@
 
 #include <cstdint>
 #include <map>
+#include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "api/base/status.h"
@@ -25,10 +27,16 @@ struct MachineObject {
   NumaMask nodes;
   uint64_t memory_bytes = 0;               ///< NUMA nodes
   std::map<uint64_t, uint64_t> hugepages;  ///< NUMA nodes: size in bytes -> pages
-  bool special_memory = false;  ///< NUMA nodes: high-bandwidth, non-volatile or device memory
-  std::string name;             ///< network interfaces
-  PciDevice pci;                ///< PCI devices
+  std::optional<MemoryKind> memory_kind;   ///< NUMA nodes, where hwloc tells it
+  std::string name;                        ///< network interfaces
+  PciDevice pci;                           ///< PCI devices
 };
+
+/// What hwloc says of a NUMA node's memory: the object's subtype, whether a DAX device stands
+/// behind it, and that device's type. Absent when it says nothing. Source: hwloc 2.9 and 2.11,
+/// "Object Types", subtypes of NUMA nodes, and info DAXType.
+std::optional<MemoryKind> MemoryKindOf(std::string_view subtype, bool is_dax,
+                                       std::string_view dax_type);
 
 /// Cores of one kind; a higher rank is more performant, -1 is not known.
 /// Units: the kernel's CPU numbers. Source: hwloc 2.9, "Kinds of CPU cores".

@@ -1,6 +1,7 @@
 // Runs of equal and of counting numbers keep the text short: machines repeat themselves.
 #include "topology/machine_text.h"
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
@@ -30,6 +31,8 @@ constexpr char kIsolated[] = "isolated";
 constexpr char kNodes[] = "nodes";
 constexpr char kNodePackages[] = "node-packages";
 constexpr char kMemory[] = "memory";
+constexpr char kMemoryKinds[] = "memory-kinds";
+constexpr char kHomes[] = "homes-";  // and the number of a node without CPUs
 constexpr char kHugepages[] = "hugepages-";
 constexpr char kDistances[] = "distances";
 constexpr char kTotal[] = "total";
@@ -144,8 +147,14 @@ std::string NodesText(const Machine& machine) {
   std::string text =
       fmt::format("{}={} {}={} {}={}", kNodes, RunsText(NumbersOf(nodes, id)), kNodePackages,
                   RunsText(NumbersOf(nodes, package)), kMemory, RunsText(NumbersOf(nodes, memory)));
+  if (std::any_of(nodes.begin(), nodes.end(),
+                  [](const NumaNode& node) { return node.memory_kind != MemoryKind::kDram; })) {
+    const auto kind = [](const NumaNode& node) { return static_cast<uint64_t>(node.memory_kind); };
+    text += fmt::format(" {}={}", kMemoryKinds, RunsText(NumbersOf(nodes, kind)));
+  }
   std::set<uint64_t> sizes;
   for (const NumaNode& node : nodes) {
+    text += node.cpus.Empty() ? fmt::format(" {}{}={}", kHomes, node.id, ToString(node.homes)) : "";
     for (const auto& [size, pages] : node.hugepages) {
       sizes.insert(size);
     }
@@ -252,6 +261,17 @@ Status ReadNodes(const Words& words, MachineParts& parts) {
     const std::size_t i = parts.nodes.size();
     parts.nodes.push_back(
         {.id = id, .package = static_cast<int>(packages[i]), .memory_bytes = memory[i]});
+    QRM_ASSIGN_OR_RETURN(const CpuSet homes, words.List(fmt::format("{}{}", kHomes, id)));
+    for (const int home : homes) {
+      parts.nodes[i].homes.Add(home);
+    }
+  }
+  if (words.Has(kMemoryKinds)) {
+    constexpr auto kLastKind = static_cast<uint64_t>(MemoryKind::kCpuLess);
+    QRM_ASSIGN_OR_RETURN(const Numbers kinds, words.Get(kMemoryKinds, count, kLastKind));
+    for (std::size_t i = 0; i < count; ++i) {
+      parts.nodes[i].memory_kind = static_cast<MemoryKind>(kinds[i]);
+    }
   }
   for (const auto& [name, text] : words.values()) {
     if (!name.starts_with(kHugepages)) {
@@ -316,6 +336,13 @@ StatusOr<Machine> ParseMachineText(std::string_view text) {
   for (const Cpu& cpu : parts.cpus) {
     if (!nodes.contains(cpu.node)) {
       return Words::Unreadable(fmt::format("{} of CPU {}", kCpuNodes, cpu.id));
+    }
+  }
+  for (const NumaNode& node : parts.nodes) {
+    for (const int home : node.homes) {
+      if (!nodes.contains(home)) {
+        return Words::Unreadable(fmt::format("{}{}", kHomes, node.id));
+      }
     }
   }
   return Machine(std::move(parts));

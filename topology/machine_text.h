@@ -9,11 +9,11 @@
 
 namespace qrm {
 
-/// CPUs with their cores, L3 caches, packages and kinds; NUMA nodes with their memory and huge
-/// pages; distances. Without devices, and without what is offline. Words of the form NAME=VALUES,
-/// where VALUES are CPUs as the kernel lists them, or one number for each CPU or node in ascending
-/// order: "7*4" stands for four times 7, "0-3" for 0, 1, 2 and 3.
-/// Units: bytes, pages. Cost: O(CPUs + nodes squared).
+/// CPUs with their cores, L3 caches, packages and kinds; NUMA nodes with their memory, its kinds
+/// and huge pages; distances. Without devices, and without what is offline. Words of the form
+/// NAME=VALUES, where VALUES are CPUs as the kernel lists them, or one number for each CPU or node
+/// in ascending order: "7*4" stands for four times 7, "0-3" for 0, 1, 2 and 3. Units: bytes, pages.
+/// Cost: O(CPUs + nodes squared).
 std::string MachineText(const Machine& machine);
 
 /// The machine of such a text. Errors: kInvalidArgument with the word that cannot be read.

@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <filesystem>
 #include <fstream>
+#include <optional>
 #include <string>
 
 #include <gmock/gmock.h>
@@ -13,6 +14,7 @@
 #include "test/support/temp_dir.h"
 #include "test/support/xml_machine.h"
 #include "topology/cpu_assignment.h"
+#include "topology/machine_objects.h"
 
 namespace qrm {
 namespace {
@@ -71,8 +73,37 @@ TEST(DiscoveryTest, GivesCpusToTheirFirstNodeAndKeepsCpuLessOnes) {
   ASSERT_EQ(machine->nodes().size(), 2u);
   EXPECT_EQ(machine->FindCpu(0)->node, 0);
   EXPECT_TRUE(machine->FindNode(1)->cpus.Empty());
+  EXPECT_EQ(machine->FindNode(1)->memory_kind, MemoryKind::kCpuLess);
+  EXPECT_EQ(machine->FindNode(0)->memory_kind, MemoryKind::kDram);
   EXPECT_EQ(machine->FindNode(0)->hugepages.at(2097152), 7u);
   EXPECT_THAT(machine->parts().warnings, Contains(HasSubstr("no L3 cache")));
+}
+
+struct KindCase {
+  const char* subtype;
+  bool is_dax;
+  const char* dax_type;
+  std::optional<MemoryKind> want;
+};
+
+TEST(DiscoveryTest, KnowsKindsOfMemoryByWhatHwlocCallsThem) {
+  const KindCase cases[] = {
+      {"", false, "", std::nullopt},
+      {"DRAM", false, "", MemoryKind::kDram},
+      {"HBM", false, "", MemoryKind::kHbm},
+      {"MCDRAM", false, "", MemoryKind::kHbm},
+      {"NVM", false, "", MemoryKind::kPmem},
+      {"", true, "NVM", MemoryKind::kPmem},
+      {"CXL-DRAM", false, "", MemoryKind::kCxl},
+      {"CXL-NVM", true, "NVM", MemoryKind::kCxl},
+      {"GPUMemory", false, "", MemoryKind::kGpu},
+      {"SPM", true, "SPM", MemoryKind::kCpuLess},
+      {"", true, "", MemoryKind::kCpuLess},
+  };
+  for (const KindCase& one : cases) {
+    EXPECT_EQ(MemoryKindOf(one.subtype, one.is_dax, one.dax_type), one.want)
+        << one.subtype << " " << one.dax_type;
+  }
 }
 
 TEST(DiscoveryTest, ReadsFormat3WithItsNics) {

@@ -26,6 +26,28 @@ TEST(MachineTextTest, SaysWhatRepeatsOnce) {
             "nodes=0,1 node-packages=0,1 memory=8589934592*2");
 }
 
+TEST(MachineTextTest, TellsKindsOfMemoryAndWhatTheyAreNearTo) {
+  MachineParts parts;
+  parts.cpus = {{.id = 0, .node = 0}, {.id = 1, .core = 1, .node = 1}};
+  parts.nodes = {{.id = 0}, {.id = 1}, {.id = 2, .memory_kind = MemoryKind::kCxl, .homes = {0, 1}}};
+  const auto read = ParseMachineText(MachineText(Machine(std::move(parts))));
+  ASSERT_TRUE(read.ok()) << read.status();
+  EXPECT_EQ(read->FindNode(1)->memory_kind, MemoryKind::kDram);
+  EXPECT_EQ(read->FindNode(2)->memory_kind, MemoryKind::kCxl);
+  EXPECT_EQ(read->FindNode(2)->homes, (NumaMask{0, 1}));
+}
+
+TEST(MachineTextTest, RefusesWhatMemoryCannotBe) {
+  const std::string machine =
+      "cpus=0 cores=0 l3s=0 packages=0 cpu-nodes=0 nodes=0,1 "
+      "node-packages=0,0 memory=1,1";
+  ASSERT_TRUE(ParseMachineText(machine).ok());
+  for (const char* word : {" memory-kinds=0", " memory-kinds=0,6", " homes-1=2", " homes-1=x"}) {
+    EXPECT_EQ(ParseMachineText(machine + word).status().code(), StatusCode::kInvalidArgument)
+        << word;
+  }
+}
+
 TEST(MachineTextTest, AMachineOf512CpusTakesLessThanTwoKilobytes) {
   EXPECT_LT(MachineText(Synthetic("package:2 [numa(memory=512GiB)] l3:16 core:8 pu:2")).size(),
             2000);

@@ -49,6 +49,24 @@ TEST(MachineTest, WidensCpusToCoresAndNodesToPackages) {
   EXPECT_EQ(machine.NodesOf({0, 1}), (NumaMask{0, 2}));
 }
 
+TEST(MachineTest, MemoryWithoutCpusIsNearToTheLeastDistance) {
+  MachineParts parts = Parts();
+  parts.nodes.push_back({.id = 5, .package = 1});
+  parts.nodes.push_back({.id = 6, .package = 1});
+  parts.distances = {{10, 21, 17, 21}, {21, 10, 21, 21}, {17, 21, 10, 30}, {21, 21, 30, 10}};
+  const Machine machine(std::move(parts));
+  EXPECT_EQ(machine.FindNode(0)->homes, (NumaMask{0})) << "it has CPUs";
+  EXPECT_EQ(machine.FindNode(5)->homes, (NumaMask{2}));
+  EXPECT_EQ(machine.FindNode(6)->homes, (NumaMask{2})) << "of its package, among equals";
+}
+
+TEST(MachineTest, ChangesTheKindOfMemoryOfACopy) {
+  const Machine machine(Parts());
+  const Machine changed = machine.WithMemoryKinds({{2, MemoryKind::kHbm}, {9, MemoryKind::kCxl}});
+  EXPECT_EQ(changed.FindNode(2)->memory_kind, MemoryKind::kHbm);
+  EXPECT_EQ(machine.FindNode(2)->memory_kind, MemoryKind::kDram);
+}
+
 TEST(MachineTest, ChangesTheMemoryOfACopy) {
   const Machine machine(Parts());
   const Machine changed = machine.WithNodeMemory({{2, 4096}, {9, 1}});
