@@ -48,7 +48,7 @@ qrm::StatusOr<Parts> Read(const Flags& flags) {
   Parts parts;
   QRM_ASSIGN_OR_RETURN(parts.machine, qrm::config::LoadMachine(machine_config));
   QRM_ASSIGN_OR_RETURN(parts.policies,
-                       qrm::cci::ParseConfig(file.Without({"machine", "numa-memory"})));
+                       qrm::cci::ParseConfig(qrm::config::WithoutMachineKeys(file)));
   for (const std::string& warning : parts.machine.parts().warnings) {
     qrm::log::Warning("driver's machine is described imperfectly", {{"warning", warning}});
   }

@@ -53,7 +53,7 @@ struct Made {
 
 StatusOr<NamedPlugin> MakeOn(const Machine& machine, const Section& section,
                              const PluginFactory& make) {
-  return make(section.Without({"machine", "numa-memory"}), machine);
+  return make(WithoutMachineKeys(section), machine);
 }
 
 StatusOr<Made> MakePlugin(const Flags& flags, const PluginFactory& make) {

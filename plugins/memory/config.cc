@@ -1,9 +1,15 @@
 // Reads the memory plugin's configuration.
 #include "plugins/memory/config.h"
 
+#include <algorithm>
+
+#include <fmt/format.h>
+
 #include "api/base/number.h"
 #include "api/base/section.h"
+#include "plugins/config/machine_config.h"
 #include "plugins/config/role_config.h"
+#include "plugins/config/select_config.h"
 
 namespace qrm::memory {
 
@@ -12,15 +18,34 @@ using placement::NumaSpan;
 
 namespace {
 
+/// `kinds: [hbm, dram]`, each at most once.
+StatusOr<std::vector<MemoryKind>> ParseKinds(const Section& section) {
+  constexpr char kKey[] = "kinds";
+  std::vector<MemoryKind> kinds;
+  QRM_ASSIGN_OR_RETURN(const std::vector<std::string> words, section.WordOrWords(kKey));
+  if (section.Has(kKey) && words.empty()) {
+    return section.Error(kKey, "names nothing", "name kinds of memory, or leave it out for any");
+  }
+  for (const std::string& word : words) {
+    QRM_ASSIGN_OR_RETURN(const MemoryKind kind, config::ReadMemoryKind(section, kKey, word));
+    if (std::find(kinds.begin(), kinds.end(), kind) != kinds.end()) {
+      return section.Error(kKey, fmt::format("has {} twice", word), "name each kind once");
+    }
+    kinds.push_back(kind);
+  }
+  return kinds;
+}
+
 StatusOr<std::map<std::string, BindingRule>> ParseRoles(const Section& section) {
   std::map<std::string, BindingRule> roles;
   std::map<std::string, placement::ShareRule> shares;
   QRM_ASSIGN_OR_RETURN(const auto children, section.Children("roles"));
   for (const auto& [name, child] : children) {
-    QRM_RETURN_IF_ERROR(child.AllowKeys({"numa", "share-numa-with", "moves"}));
+    QRM_RETURN_IF_ERROR(child.AllowKeys({"numa", "share-numa-with", "kinds", "moves"}));
     BindingRule rule;
     QRM_ASSIGN_OR_RETURN(rule.numa, config::ParseNumaSpan(child, NumaSpan::kOne));
     QRM_ASSIGN_OR_RETURN(rule.share, config::ParseShareRule(child));
+    QRM_ASSIGN_OR_RETURN(rule.kinds, ParseKinds(child));
     QRM_ASSIGN_OR_RETURN(rule.moves, child.Flag("moves", false));
     shares[name] = rule.share;
     roles[name] = std::move(rule);
@@ -58,7 +83,7 @@ StatusOr<std::map<int, MemoryBytes>> ParseReservation(const Section& section) {
 
 StatusOr<MemoryPluginConfig> ParseMemoryConfig(const Section& section) {
   QRM_RETURN_IF_ERROR(
-      section.AllowKeys({"reserved-memory", "roles", "static", "exclusive-node-percent"}));
+      section.AllowKeys({"reserved-memory", "roles", "rules", "static", "exclusive-node-percent"}));
   MemoryPluginConfig config;
   if (!section.Has("reserved-memory") || section.IsScalar("reserved-memory")) {
     QRM_ASSIGN_OR_RETURN(config.reserved_bytes_per_node, section.Bytes("reserved-memory", 0));
@@ -66,6 +91,7 @@ StatusOr<MemoryPluginConfig> ParseMemoryConfig(const Section& section) {
     QRM_ASSIGN_OR_RETURN(config.reserved_bytes, ParseReservation(section));
   }
   QRM_ASSIGN_OR_RETURN(config.roles, ParseRoles(section));
+  QRM_ASSIGN_OR_RETURN(config.rules, config::ParseRoleRules(section));
   QRM_ASSIGN_OR_RETURN(config.exclusive_node_percent, config::ParseExclusiveNodePercent(section));
   QRM_ASSIGN_OR_RETURN(config.by_static_policy, section.Flag("static", false));
   return config;

@@ -4,10 +4,13 @@
 #include <cstdint>
 #include <map>
 #include <string>
+#include <vector>
 
 #include "api/base/status.h"
 #include "plugins/placement/exclusive_nodes.h"
+#include "plugins/placement/select.h"
 #include "plugins/placement/sharing.h"
+#include "topology/machine.h"
 #include "topology/node_memory.h"
 
 namespace qrm::config {
@@ -20,6 +23,9 @@ namespace qrm::memory {
 struct BindingRule {
   placement::NumaSpan numa = placement::NumaSpan::kOne;
   placement::ShareRule share;
+  /// The kinds of memory that it may have, one at a time, the first that fits before the others;
+  /// empty: any.
+  std::vector<MemoryKind> kinds;
   /// Where its nodes have no room for what it grows to in place, it goes to others.
   bool moves = false;
 
@@ -30,6 +36,7 @@ struct MemoryPluginConfig {
   uint64_t reserved_bytes_per_node = 0;
   /// NUMA node -> bytes by type, in place of `reserved_bytes_per_node`.
   std::map<int, MemoryBytes> reserved_bytes;
+  std::vector<placement::RoleRule> rules;  ///< who is placed as if it had another role
   std::map<std::string, BindingRule> roles;
   /// How much of its NUMA nodes a container must request to have them exclusively by annotation.
   uint64_t exclusive_node_percent = placement::kUsualExclusiveNodePercent;

@@ -6,6 +6,7 @@
 
 #include "api/base/log.h"
 #include "plugins/memory/policy.h"
+#include "plugins/memory/room.h"
 #include "plugins/memory/state.h"
 
 namespace qrm::memory {
@@ -46,7 +47,8 @@ class MemoryPlugin final : public sdk::ResourcePlugin {
   StatusOr<ResourceAllocation> Allocate(const ContainerRequest& request,
                                         const TopologyHint& hint) override {
     auto former = bindings_.extract(request.key);
-    StatusOr<Decision> decision = PlaceContainer(ViewOf(), request, hint);
+    StatusOr<Decision> decision = PlaceContainer(
+        ViewOf(), request, hint, former.empty() ? NumaMask() : NodesOf(former.mapped()));
     if (!decision.ok()) {
       bindings_.insert(std::move(former));
       return decision.status();
@@ -119,6 +121,12 @@ StatusOr<std::unique_ptr<sdk::ResourcePlugin>> MakeMemoryPlugin(const MemoryPlug
                     node, ToString(machine.node_mask()));
     }
     log::Warning("reserved memory left out", {{"missing_node", node}});
+  }
+  for (const auto& [role, rule] : config.roles) {
+    if (NodesOfKinds(machine, rule.kinds).Empty()) {
+      log::Warning("the machine has no memory of the kinds of a role, whose containers are refused",
+                   {{"role", role}, {"kinds", TextOf(rule.kinds)}});
+    }
   }
   return std::unique_ptr<sdk::ResourcePlugin>(std::make_unique<MemoryPlugin>(config, machine));
 }

@@ -28,20 +28,30 @@ uint64_t OrdinaryBytes(const MemoryBytes& bytes) {
   return found == bytes.end() ? 0 : found->second;
 }
 
-/// The nodes to bind to: `hint` when it fits, else the best mask within it.
-std::optional<TopologyHint> ChooseNodes(const std::vector<TopologyHint>& fitting,
-                                        const TopologyHint& hint) {
-  for (const TopologyHint& candidate : fitting) {
-    if (hint.nodes.Empty() || candidate.nodes == hint.nodes) {
-      return candidate;
+/// The spot to bind to: one that `hint` names when it fits, else the best one within it; among
+/// several that it names the one on `held`.
+std::optional<Spot> ChooseSpot(const std::vector<Spot>& fitting, const TopologyHint& hint,
+                               const NumaMask& held) {
+  const auto is_named = [&](const Spot& spot) {
+    return hint.nodes.Empty() || spot.hint.nodes == hint.nodes;
+  };
+  const Spot* within = nullptr;
+  const Spot* named = nullptr;
+  for (const Spot& spot : fitting) {
+    if (is_named(spot) && (named == nullptr || spot.nodes == held)) {
+      named = &spot;
+    }
+    if (within == nullptr && spot.hint.nodes.IsSubsetOf(hint.nodes)) {
+      within = &spot;
     }
   }
-  for (const TopologyHint& candidate : fitting) {
-    if (candidate.nodes.IsSubsetOf(hint.nodes)) {
-      return TopologyHint{.nodes = candidate.nodes, .preferred = hint.preferred};
-    }
+  if (named != nullptr) {
+    return *named;
   }
-  return std::nullopt;
+  return within == nullptr
+             ? std::nullopt
+             : std::optional(
+                   Spot{within->nodes, {.nodes = within->hint.nodes, .preferred = hint.preferred}});
 }
 
 /// OK when the request fills the nodes that the pod itself wants others kept off.
@@ -57,10 +67,9 @@ Status CheckFilled(const View& view, const ContainerRequest& request, const Room
   return placement::CheckFill(request, room.tenant, nodes, fill);
 }
 
-ResourceAllocation Bind(const TopologyHint& hint, uint64_t bytes,
-                        const std::map<int, uint64_t>& shares) {
-  ResourceAllocation allocation = sdk::PinMemory(hint.nodes, bytes);
-  allocation.hints = {hint};
+ResourceAllocation Bind(const Spot& spot, uint64_t bytes, const std::map<int, uint64_t>& shares) {
+  ResourceAllocation allocation = sdk::PinMemory(spot.nodes, bytes);
+  allocation.hints = {spot.hint};
   for (const auto& [node, share] : shares) {
     allocation.amount_by_node[static_cast<uint64_t>(node)] = share;
   }
@@ -122,7 +131,7 @@ StatusOr<HintList> StaticHints(const View& view, const ContainerRequest& request
       StaticMemoryPolicy(view.machine, &room.books.flows())
           .Hints(OpenNodes(room), StaticRequest(view, request, bytes));
   if (hints.empty()) {
-    return NoRoom(view, request, room, {});
+    return NoRoom(view, request, room, {}, {});
   }
   return HintList(placement::KeptOrAll(std::move(hints), request.runs_near));
 }
@@ -172,8 +181,8 @@ StatusOr<Decision> PlaceByStaticPolicy(const View& view, const ContainerRequest&
   Decision decision{.inits = ShrinkInits(view, request, binding.blocks)};
   TakeParts(view, request.key, binding, decision);
   const bool preferred = hint.preferred && *nodes == hint.nodes;
-  decision.allocation =
-      Bind({.nodes = *nodes, .preferred = preferred}, OrdinaryBytes(bytes), binding.bytes_by_node);
+  decision.allocation = Bind({*nodes, {.nodes = *nodes, .preferred = preferred}},
+                             OrdinaryBytes(bytes), binding.bytes_by_node);
   decision.binding = std::move(binding);
   return decision;
 }
@@ -184,21 +193,21 @@ StatusOr<HintList> ResizedHints(const View& view, const ContainerRequest& reques
                                 const BindingRule& rule, const MemoryBytes& bytes) {
   Bindings others = view.bindings;
   const NumaMask own = NodesOf(others.extract(request.key).mapped());
-  HintList stays({{.nodes = own, .preferred = true}});
+  HintList stays(HintsOf(SpotsOn(view.machine, rule.kinds, {.nodes = own, .preferred = true})));
   const Room room = FindRoom({view.machine, view.config, others}, TenantOf(view.config, request));
-  const Need need = {rule.numa, bytes};
+  const Need need = {rule.numa, rule.kinds, bytes};
   if (!rule.moves || (!own.Intersects(room.barred) && room.books.Fit(BlocksOn(own, need)))) {
     return stays;
   }
-  std::vector<TopologyHint> fitting = FittingMasks(view.machine, room, need);
+  std::vector<Spot> fitting = FittingSpots(view.machine, room, need);
   if (fitting.empty()) {
     return stays;  // which refuses it, with what is free there
   }
-  const auto keeps_own = [&](const TopologyHint& hint) { return own.IsSubsetOf(hint.nodes); };
+  const auto keeps_own = [&](const Spot& spot) { return own.IsSubsetOf(spot.nodes); };
   if (std::any_of(fitting.begin(), fitting.end(), keeps_own)) {
     std::erase_if(fitting, std::not_fn(keeps_own));
   }
-  return HintList(std::move(fitting));
+  return HintList(HintsOf(fitting));
 }
 
 }  // namespace
@@ -206,7 +215,7 @@ StatusOr<HintList> ResizedHints(const View& view, const ContainerRequest& reques
 StatusOr<Placement> Classify(const MemoryPluginConfig& config, const ContainerRequest& request) {
   Placement placement;
   if (request.type == ContainerType::kMain) {
-    if (const auto role = config.roles.find(request.pod_role); role != config.roles.end()) {
+    if (const auto role = config.roles.find(RoleOf(config, request)); role != config.roles.end()) {
       placement.rule = role->second;
       return placement;
     }
@@ -219,10 +228,14 @@ StatusOr<Placement> Classify(const MemoryPluginConfig& config, const ContainerRe
   return placement;
 }
 
+const std::string& RoleOf(const MemoryPluginConfig& config, const ContainerRequest& request) {
+  return placement::RoleBy(config.rules, request);
+}
+
 Tenant TenantOf(const MemoryPluginConfig& config, const ContainerRequest& request) {
   Tenant tenant = {.pod_uid = request.key.pod_uid, .share = {.anyone = true}};
-  if (config.roles.contains(request.pod_role)) {
-    tenant.role = request.pod_role;
+  if (const std::string& role = RoleOf(config, request); config.roles.contains(role)) {
+    tenant.role = role;
   }
   const StatusOr<Placement> placement = Classify(config, request);
   const std::optional<BindingRule> rule = placement.ok() ? placement->rule : std::nullopt;
@@ -245,19 +258,25 @@ StatusOr<HintList> MemoryHints(const View& view, const ContainerRequest& request
     return ResizedHints(view, request, *placement.rule, bytes);
   }
   const Room room = FindRoom(view, TenantOf(view.config, request));
-  QRM_ASSIGN_OR_RETURN(
-      std::vector<TopologyHint> fitting,
-      placement::OnlyFilled(
-          FittingMasks(view.machine, room, {placement.rule->numa, bytes}),
-          [&](const NumaMask& nodes) { return CheckFilled(view, request, room, nodes); }));
-  if (fitting.empty()) {
-    return NoRoom(view, request, room, {});
+  const BindingRule& rule = *placement.rule;
+  std::vector<Spot> spots = FittingSpots(view.machine, room, {rule.numa, rule.kinds, bytes});
+  const auto is_kept = [&](const Spot& spot) { return spot.nodes == request.runs_near; };
+  if (std::any_of(spots.begin(), spots.end(), is_kept)) {
+    spots = SpotsOn(view.machine, rule.kinds, {.nodes = request.runs_near, .preferred = true});
   }
-  return HintList(placement::KeptOrAll(std::move(fitting), request.runs_near));
+  // Who names kinds has a role, which may bar others from nodes of any size.
+  QRM_ASSIGN_OR_RETURN(std::vector<TopologyHint> hints,
+                       placement::OnlyFilled(HintsOf(spots), [&](const NumaMask& nodes) {
+                         return CheckFilled(view, request, room, nodes);
+                       }));
+  if (hints.empty()) {
+    return NoRoom(view, request, room, {}, rule.kinds);
+  }
+  return HintList(std::move(hints));
 }
 
 StatusOr<Decision> PlaceContainer(const View& view, const ContainerRequest& request,
-                                  const TopologyHint& hint) {
+                                  const TopologyHint& hint, const NumaMask& held) {
   QRM_ASSIGN_OR_RETURN(const Placement placement, Classify(view.config, request));
   QRM_ASSIGN_OR_RETURN(const MemoryBytes asked, BytesOf(request));
   if (placement.by_static_policy && !asked.empty()) {
@@ -269,16 +288,16 @@ StatusOr<Decision> PlaceContainer(const View& view, const ContainerRequest& requ
   }
   const Tenant tenant = TenantOf(view.config, request);
   Room room = FindRoom(view, tenant);
-  const Need need = {placement.rule->numa, asked};
-  const std::optional<TopologyHint> nodes =
-      ChooseNodes(FittingMasks(view.machine, room, need), hint);
-  if (!nodes) {
-    return NoRoom(view, request, room, hint.nodes);
+  const Need need = {placement.rule->numa, placement.rule->kinds, asked};
+  const std::optional<Spot> spot = ChooseSpot(FittingSpots(view.machine, room, need), hint,
+                                              held.Empty() ? request.runs_near : held);
+  if (!spot) {
+    return NoRoom(view, request, room, hint.nodes, need.kinds);
   }
-  QRM_RETURN_IF_ERROR(CheckFilled(view, request, room, nodes->nodes));
-  Binding binding{.tenant = tenant, .blocks = BlocksOn(nodes->nodes, need), .by_rule = true};
+  QRM_RETURN_IF_ERROR(CheckFilled(view, request, room, spot->nodes));
+  Binding binding{.tenant = tenant, .blocks = BlocksOn(spot->nodes, need), .by_rule = true};
   binding.bytes_by_node = room.books.Take(request.key, binding.blocks);
-  return Decision{.allocation = Bind(*nodes, bytes, binding.bytes_by_node),
+  return Decision{.allocation = Bind(*spot, bytes, binding.bytes_by_node),
                   .binding = std::move(binding),
                   .moved = room.books.Moved(view.bindings)};
 }

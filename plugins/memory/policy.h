@@ -4,6 +4,7 @@
 
 #include <map>
 #include <optional>
+#include <string>
 #include <vector>
 
 #include "api/base/status.h"
@@ -21,10 +22,13 @@ struct Placement {
   bool by_static_policy = false;
 };
 
-/// The place of a MAIN container by its role, else by its QoS annotations (dedicated_cores with
-/// numa_binding); else, where the configuration says so, that of a Guaranteed container by the
+/// The place of a MAIN container by its role (RoleOf), else by its QoS annotations (dedicated_cores
+/// with numa_binding); else, where the configuration says so, that of a Guaranteed container by the
 /// static policy. Errors: kInvalidArgument for unreadable annotations.
 StatusOr<Placement> Classify(const MemoryPluginConfig& config, const ContainerRequest& request);
+
+/// The role that places a container: that of the first rule that fits it, else its pod's.
+const std::string& RoleOf(const MemoryPluginConfig& config, const ContainerRequest& request);
 
 /// What a bound container tolerates as its neighbours; one that today's configuration would not
 /// bind tolerates everyone, so that only the others' rules count.
@@ -46,9 +50,10 @@ struct Decision {
 };
 
 /// The nodes for `request` within `hint` (empty nodes: anywhere), with its bytes taken from them.
+/// Of several that the hint speaks of it keeps `held`, which are what it has (empty: nothing yet).
 /// Errors: as MemoryHints.
 StatusOr<Decision> PlaceContainer(const View& view, const ContainerRequest& request,
-                                  const TopologyHint& hint);
+                                  const TopologyHint& hint, const NumaMask& held = {});
 
 /// Makes `decision` about container `key` part of the `bindings` that it was made on.
 void Note(const ContainerKey& key, Decision decision, Bindings& bindings);

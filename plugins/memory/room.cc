@@ -4,8 +4,11 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <iterator>
 #include <map>
+#include <set>
 #include <string>
+#include <string_view>
 #include <utility>
 
 #include <fmt/format.h>
@@ -43,11 +46,11 @@ int FewestOf(std::vector<uint64_t> amounts, uint64_t bytes) {
   return static_cast<int>(last - amounts.begin()) + 1;
 }
 
-/// One search for masks.
+/// One search for masks of `allowed` nodes.
 class Search {
  public:
-  Search(const Machine& machine, const Room& room, const Need& need)
-      : machine_(machine), room_(room), need_(need) {
+  Search(const Machine& machine, const Room& room, const Need& need, NumaMask allowed)
+      : machine_(machine), room_(room), need_(need), allowed_(std::move(allowed)) {
     // Hugepages alone need no ordinary memory, but the container is bound with them.
     uint64_t& ordinary = need_.bytes[kOrdinaryMemory];
     ordinary = std::max(ordinary, uint64_t{1});
@@ -98,7 +101,7 @@ class Search {
           machine_.node_mask().Count() <= kMaxPlainNodes ||
           std::any_of(room_of_.begin(), room_of_.end(),
                       [id](const auto& of_type) { return of_type.second.at(id) > 0; });
-      if (!room_.barred.Has(id) && has_some) {
+      if (allowed_.Has(id) && !room_.barred.Has(id) && has_some) {
         candidates.Add(id);
       }
     }
@@ -124,8 +127,8 @@ class Search {
     int width = 1;
     for (const auto& [type, bytes] : need_.bytes) {
       std::vector<uint64_t> amounts;
-      for (const auto& [id, node] : table) {
-        amounts.push_back(Sum(table, {id}, type, &MemoryAmounts::allocatable));
+      for (const int node : allowed_) {
+        amounts.push_back(Sum(table, {node}, type, &MemoryAmounts::allocatable));
       }
       width = std::max(width, FewestOf(std::move(amounts), bytes));
     }
@@ -133,7 +136,7 @@ class Search {
       return width;
     }
     // The richest in one type may be the poorest in another.
-    const ClosestMasks masks(machine_, machine_.node_mask());
+    const ClosestMasks masks(machine_, allowed_);
     for (bool found = false; width <= masks.size(); width += found ? 0 : 1) {
       masks.Visit(width, [&](const NumaMask& mask) {
         found = std::all_of(need_.bytes.begin(), need_.bytes.end(), [&](const auto& asked) {
@@ -163,6 +166,7 @@ class Search {
   const Machine& machine_;
   const Room& room_;
   Need need_;
+  const NumaMask allowed_;
   std::map<std::string, std::map<int, uint64_t>> room_of_;  // by type and node, each for itself
 };
 
@@ -229,17 +233,84 @@ std::vector<MemoryBlock> BlocksOn(const NumaMask& nodes, const Need& need) {
   return blocks;
 }
 
-std::vector<TopologyHint> FittingMasks(const Machine& machine, const Room& room, const Need& need) {
-  return Search(machine, room, need).Run();
+std::vector<Spot> SpotsOn(const Machine& machine, const std::vector<MemoryKind>& kinds,
+                          const TopologyHint& fitting) {
+  if (kinds.empty()) {
+    return {{fitting.nodes, fitting}};
+  }
+  NumaMask beside;
+  for (const int node : fitting.nodes) {
+    beside |= machine.FindNode(node)->homes;
+  }
+  if (fitting.nodes.Count() > 1) {
+    return {{fitting.nodes, {.nodes = beside, .preferred = fitting.preferred}}};
+  }
+  std::vector<Spot> spots;
+  for (const int home : beside) {
+    spots.push_back({fitting.nodes, {.nodes = {home}, .preferred = fitting.preferred}});
+  }
+  return spots;
+}
+
+std::vector<Spot> FittingSpots(const Machine& machine, const Room& room, const Need& need) {
+  std::vector<Spot> spots;
+  const auto search = [&](const NumaMask& nodes) {
+    const bool is_first = spots.empty();
+    for (TopologyHint& fitting : Search(machine, room, need, nodes).Run()) {
+      fitting.preferred &= is_first;
+      std::vector<Spot> more = SpotsOn(machine, need.kinds, fitting);
+      std::move(more.begin(), more.end(), std::back_inserter(spots));
+    }
+  };
+  if (need.kinds.empty()) {
+    search(machine.node_mask());
+  }
+  for (const MemoryKind kind : need.kinds) {
+    search(NodesOfKinds(machine, {kind}));
+  }
+  return spots;
+}
+
+std::vector<TopologyHint> HintsOf(const std::vector<Spot>& spots) {
+  const bool beside = std::any_of(spots.begin(), spots.end(),
+                                  [](const Spot& spot) { return spot.nodes != spot.hint.nodes; });
+  std::vector<TopologyHint> hints;
+  hints.reserve(spots.size());
+  std::set<std::string> seen;
+  for (const Spot& spot : spots) {
+    if (!beside || seen.insert(ToString(spot.hint.nodes)).second) {
+      hints.push_back(spot.hint);
+    }
+  }
+  return hints;
+}
+
+NumaMask NodesOfKinds(const Machine& machine, const std::vector<MemoryKind>& kinds) {
+  NumaMask nodes;
+  for (const NumaNode& node : machine.nodes()) {
+    if (kinds.empty() || std::find(kinds.begin(), kinds.end(), node.memory_kind) != kinds.end()) {
+      nodes.Add(node.id);
+    }
+  }
+  return nodes;
+}
+
+std::string TextOf(const std::vector<MemoryKind>& kinds) {
+  std::vector<std::string_view> words;
+  words.reserve(kinds.size());
+  for (const MemoryKind kind : kinds) {
+    words.push_back(WordOf(kind));
+  }
+  return fmt::format("{}", fmt::join(words, " or "));
 }
 
 Status NoRoom(const View& view, const ContainerRequest& request, const Room& room,
-              const NumaMask& within) {
+              const NumaMask& within, const std::vector<MemoryKind>& kinds) {
   const MemoryBytes asked = BytesOf(request).value_or(MemoryBytes());
   const placement::TenantsByNode tenants = TenantsOf(view.bindings);
   std::vector<std::string> parts;
   NumaMask open;
-  for (const auto& [id, node] : room.books.table()) {
+  for (const int id : NodesOfKinds(view.machine, kinds)) {
     if (!room.barred.Has(id)) {
       open.Add(id);
       parts.push_back(fmt::format("node {}: {} free", id, FreeText(room.books, {id}, asked)));
@@ -253,10 +324,12 @@ Status NoRoom(const View& view, const ContainerRequest& request, const Room& roo
         fmt::format("nodes {} together: {}", ToString(open), FreeText(room.books, open, asked)));
   }
   return Errorf(StatusCode::kResourceExhausted,
-                "cannot place {}: no allowed NUMA nodes{} have {} for {} ({}); "
+                "cannot place {}: no allowed NUMA nodes{}{} have {} for {} ({}); "
                 "remove a pod or ask for less",
                 NameOf(request), within.Empty() ? "" : fmt::format(" of {}", ToString(within)),
-                AskedText(asked), placement::NameOf(room.tenant), fmt::join(parts, ", "));
+                kinds.empty() ? "" : fmt::format(" with {}", TextOf(kinds)), AskedText(asked),
+                placement::NameOf(room.tenant),
+                parts.empty() ? "the machine has none" : fmt::format("{}", fmt::join(parts, ", ")));
 }
 
 }  // namespace qrm::memory

@@ -2,6 +2,7 @@
 // none.
 #pragma once
 
+#include <string>
 #include <vector>
 
 #include "api/base/status.h"
@@ -25,7 +26,14 @@ struct Room {
 /// What a rule's container needs.
 struct Need {
   placement::NumaSpan span = placement::NumaSpan::kOne;
+  std::vector<MemoryKind> kinds;  ///< as BindingRule's
   MemoryBytes bytes;
+};
+
+/// Where a container could be.
+struct Spot {
+  NumaMask nodes;     ///< that its memory is on
+  TopologyHint hint;  ///< these, or the nodes with CPUs beside them, where its kind is wished
 };
 
 Room FindRoom(const View& view, const placement::Tenant& tenant);
@@ -34,15 +42,30 @@ Room FindRoom(const View& view, const placement::Tenant& tenant);
 /// all of it anywhere within them. Ordinary memory is among it, be it nothing.
 std::vector<MemoryBlock> BlocksOn(const NumaMask& nodes, const Need& need);
 
-/// The masks that could hold `need`, the narrowest first, among equals the closest; preferred are
-/// those as narrow as the nodes' allocatable amounts allow. None when nothing fits.
-/// Cost: that of ClosestMasks for each width up to the last one worth offering, and for each mask
-/// a question to the books.
-std::vector<TopologyHint> FittingMasks(const Machine& machine, const Room& room, const Need& need);
+/// The nodes of `fitting` as spots: themselves, or, for a rule of `kinds`, beside CPUs. One node
+/// that is as near to several is a spot beside each, since strict policies take hints of one node
+/// only.
+std::vector<Spot> SpotsOn(const Machine& machine, const std::vector<MemoryKind>& kinds,
+                          const TopologyHint& fitting);
+
+/// The spots that could hold `need`, those of each kind of memory in turn: the narrowest first,
+/// among equals the closest; preferred are those as narrow as the nodes' allocatable amounts allow,
+/// of the first kind with room. None when nothing fits. Cost: for each kind that of ClosestMasks
+/// for each width up to the last one worth offering, and for each mask a question to the books.
+std::vector<Spot> FittingSpots(const Machine& machine, const Room& room, const Need& need);
+
+/// The hints of `spots` in their order, each set of nodes once.
+std::vector<TopologyHint> HintsOf(const std::vector<Spot>& spots);
 
 /// kResourceExhausted: what each node has for `request`, or who bars it there. `within` are the
-/// nodes that were wished; none for any.
+/// nodes that were wished, none for any; `kinds` as BindingRule's.
 Status NoRoom(const View& view, const ContainerRequest& request, const Room& room,
-              const NumaMask& within);
+              const NumaMask& within, const std::vector<MemoryKind>& kinds);
+
+/// The nodes of `machine` whose memory is of one of `kinds`; all when there are none.
+NumaMask NodesOfKinds(const Machine& machine, const std::vector<MemoryKind>& kinds);
+
+/// "hbm or dram".
+std::string TextOf(const std::vector<MemoryKind>& kinds);
 
 }  // namespace qrm::memory

@@ -13,6 +13,7 @@
 #include "api/base/section.h"
 #include "api/id_set.h"
 #include "api/resource.h"
+#include "plugins/config/select_config.h"
 
 namespace qrm::nic {
 namespace {
@@ -149,8 +150,8 @@ std::vector<std::string> FollowedNamespaces(const NicPluginConfig& config) {
 }
 
 StatusOr<NicPluginConfig> ParseNicConfig(const Section& section) {
-  QRM_RETURN_IF_ERROR(
-      section.AllowKeys({"resource", "request", "numa", "nics", "roles", "follow", "names"}));
+  QRM_RETURN_IF_ERROR(section.AllowKeys(
+      {"resource", "request", "numa", "nics", "roles", "rules", "follow", "names"}));
   NicPluginConfig config;
   QRM_ASSIGN_OR_RETURN(config.resource, section.Text("resource", config.resource));
   if (!CheckResourceName(config.resource).ok()) {
@@ -172,6 +173,7 @@ StatusOr<NicPluginConfig> ParseNicConfig(const Section& section) {
     QRM_RETURN_IF_ERROR(role.AllowKeys({"numa"}));
     QRM_ASSIGN_OR_RETURN(config.roles[name], ParseAffinity(role, NicAffinity::kRequired));
   }
+  QRM_ASSIGN_OR_RETURN(config.rules, config::ParseRoleRules(section));
   return config;
 }
 

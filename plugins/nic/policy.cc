@@ -19,8 +19,8 @@ std::string NameOf(const ContainerRequest& request) {
                      request.pod_name);
 }
 
-NicAffinity AffinityOf(const NicPluginConfig& config, const std::string& role) {
-  const auto found = config.roles.find(role);
+NicAffinity AffinityOf(const NicPluginConfig& config, const ContainerRequest& request) {
+  const auto found = config.roles.find(placement::RoleBy(config.rules, request));
   return found == config.roles.end() ? config.affinity : found->second;
 }
 
@@ -150,7 +150,7 @@ StatusOr<HintList> NicHints(const View& view, const ContainerRequest& request) {
   QRM_ASSIGN_OR_RETURN(const double mbps, BandwidthOf(view, request));
   const std::vector<Candidate> candidates = FindCandidates(view, request, mbps);
   NumaMask nodes;
-  bool may_be_far = AffinityOf(view.config, request.pod_role) == NicAffinity::kPreferred;
+  bool may_be_far = AffinityOf(view.config, request) == NicAffinity::kPreferred;
   for (const Candidate& candidate : candidates) {
     may_be_far = may_be_far || !candidate.nic->node;
     if (const std::optional<int>& node = candidate.nic->node; node.has_value()) {
@@ -184,7 +184,7 @@ StatusOr<Decision> PlaceContainer(const View& view, const ContainerRequest& requ
     return IsWithin(*candidate.nic, hint.nodes);
   });
   const bool near = chosen != candidates.end();
-  if (!near && AffinityOf(view.config, request.pod_role) == NicAffinity::kPreferred) {
+  if (!near && AffinityOf(view.config, request) == NicAffinity::kPreferred) {
     chosen = candidates.begin();
   }
   if (chosen == candidates.end()) {

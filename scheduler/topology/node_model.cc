@@ -77,14 +77,14 @@ Status ReadPlugins(const Section& plugins, NodeModel& model) {
     model.static_cpu.emplace(CpuLayout::LikeKubelet(model.machine), model.cpu.static_mode->options,
                              model.cpu.reserved);
   }
-  model.rules_name_pods =
-      std::any_of(model.cpu.rules.begin(), model.cpu.rules.end(),
-                  [](const cpu::Rule& rule) { return rule.select.pod != cpu::TextSet(); });
   QRM_ASSIGN_OR_RETURN(const Section memory_section, plugins.Child("memory"));
   QRM_ASSIGN_OR_RETURN(model.memory, memory::ParseMemoryConfig(memory_section));
   QRM_ASSIGN_OR_RETURN(const Section nic_section, plugins.Child("nic"));
   QRM_ASSIGN_OR_RETURN(model.nic, nic::ParseNicConfig(nic_section));
   QRM_ASSIGN_OR_RETURN(model.nics, nic::FindNics(model.nic, model.machine, {}));
+  model.rules_name_pods = placement::NamePods(model.cpu.rules) ||
+                          placement::NamePods(model.memory.rules) ||
+                          placement::NamePods(model.nic.rules);
   return OkStatus();
 }
 
@@ -107,10 +107,10 @@ Status ReadPresent(const Section& section, NodeModel& model) {
 StatusOr<NodeModelPtr> ReadNodeModel(const std::string& text, const std::string& name) {
   QRM_ASSIGN_OR_RETURN(const Section section, Section::Parse(text, name));
   QRM_RETURN_IF_ERROR(section.AllowKeys(
-      {"machine", "numa-memory", "topology-policy", "topology-scope", "prefer-closest-numa-nodes",
-       "numeric-align-resources", "skip-namespaces", "pod-role-label", "pod-role-annotation",
-       "pod-type-annotation", "pod-type-annotation-fallback", "main-container-annotation",
-       "builtin-plugins", "plugins", "offline-cpus", "pool-cpus"}));
+      {"machine", "numa-memory", "memory-kinds", "topology-policy", "topology-scope",
+       "prefer-closest-numa-nodes", "numeric-align-resources", "skip-namespaces", "pod-role-label",
+       "pod-role-annotation", "pod-type-annotation", "pod-type-annotation-fallback",
+       "main-container-annotation", "builtin-plugins", "plugins", "offline-cpus", "pool-cpus"}));
   auto model = std::make_shared<NodeModel>();
   QRM_ASSIGN_OR_RETURN(model->machine, ReadMachine(section));
   model->layout.emplace(model->machine);

@@ -33,7 +33,7 @@ struct Sample {
   config::Section File(const std::string& name) const {
     const StatusOr<config::Section> section = config::Section::Load(folder + name);
     EXPECT_TRUE(section.ok()) << section.status();
-    return section->Without({"machine", "numa-memory"});
+    return config::WithoutMachineKeys(*section);
   }
 
   Machine MachineOf(const std::string& name) const {

@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "api/base/status.h"
-#include "plugins/cpu/config/select.h"
+#include "plugins/placement/select.h"
 
 namespace qrm::config {
 class Section;
@@ -21,7 +21,7 @@ struct Rule {
     kAlone,  ///< nothing: their CPUs are not touched
   };
 
-  Selector select;
+  placement::Selector select;
   Target target = Target::kAlone;
   std::string name;
   std::string place;  ///< "rules[2] (cpu.yaml:14)", for people

@@ -58,6 +58,7 @@ const char* const kValues[] = {
     "when-missing: fallback}}",
     // NOLINTEND(bugprone-suspicious-missing-comma)
     "{0: 1024}",
+    "{0: hbm}",
     "{a: cpu}",
     "{cpu: {a: 1, b: [x, y]}}",
     "{blockio: {config-file: /b, default: \"x\", namespace-defaults: {a: x}, qos-defaults: "

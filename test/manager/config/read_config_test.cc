@@ -39,6 +39,7 @@ TEST_F(ReadConfigTest, ReadsEveryKindOfKey) {
       "resource-names-map: {example.com/batch: cpu}\n"
       "implicit-resources: [{resource: NIC, roles: [a, b], annotation: x/y}]\n"
       "numa-memory: {0: 1Gi}\n"
+      "memory-kinds: {0: hbm}\n"
       "plugins: {cpu: {reserved-cpus: \"0\"}}\n"
       "control-uids: [1000]\n"
       "nri-plugin-index: \"05\"\n"
@@ -54,6 +55,7 @@ TEST_F(ReadConfigTest, ReadsEveryKindOfKey) {
   ASSERT_EQ(config->admission.implicit_resources.size(), 1u);
   EXPECT_THAT(config->admission.implicit_resources[0].roles, ElementsAre("a", "b"));
   EXPECT_THAT(config->machine.node_memory, ElementsAre(Pair(0, 1 << 30)));
+  EXPECT_THAT(config->machine.memory_kinds, ElementsAre(Pair(0, MemoryKind::kHbm)));
   EXPECT_TRUE(config->builtin.sections.at("cpu").Has("reserved-cpus"));
   EXPECT_THAT(config->control.allowed_uids, ElementsAre(1000));
   EXPECT_EQ(config->runtime.nri.index, "05");

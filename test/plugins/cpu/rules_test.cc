@@ -10,6 +10,9 @@
 namespace qrm::cpu {
 namespace {
 
+using placement::AmountSet;
+using placement::Matches;
+using placement::TextSet;
 using test::Drive;
 using test::Request;
 using testing::HasSubstr;

@@ -322,6 +322,22 @@ TEST(MemoryPluginTest, AsksForNoShareWhereTheConfigurationSaysSo) {
   EXPECT_EQ(drive.Admit(Exclusive(1))->value, "0");
 }
 
+TEST(MemoryPluginTest, RulesPlaceWhomTheySelectAsIfTheyHadTheRole) {
+  Drive drive(
+      Make("roles: {db: {numa: one}, web: {numa: one, share-numa-with: [web]}}\n"
+           "rules: [{select: {label: {app: postgres}}, role: db}]"));
+  ContainerRequest request = Request("pod1", "web", "memory", 1e9);
+  request.labels = {{"app", "postgres"}};
+  EXPECT_EQ(drive.Admit(request)->value, "0");
+  EXPECT_EQ(drive.Admit(Request("pod2", "web", "memory", 1e9))->value, "1")
+      << "db stands on node 0";
+  Drive after(Make("roles: {db: {numa: one}, web: {numa: one, share-numa-with: [web]}}\n"
+                   "rules: [{select: {label: {app: postgres}}, role: db}]"),
+              drive);
+  EXPECT_THAT(MessageOf(after.plugin().Hints(Request("pod3", "other", "memory", 1)).status()), "");
+  EXPECT_EQ(after.Admit(Request("pod3", "web", "memory", 1e9))->value, "1");
+}
+
 TEST(MemoryPluginTest, QosAnnotationsBindDedicatedPods) {
   Drive drive(Make(""));
   ContainerRequest request = Exclusive(120e9);
@@ -425,9 +441,12 @@ TEST(MemoryConfigTest, RefusesReservationOfATypeThatIsNoMemory) {
 }
 
 TEST(MemoryConfigTest, RefusesMistakesWithPlace) {
-  for (const char* text : {"reserved: 1", "reserved-memory: much", "reserved-memory: {a: 1}",
-                           "roles: {a: {whole-cores: true}}", "static: 3",
-                           "roles: {a: {share-numa-with: [b]}}", "exclusive-node-percent: 101"}) {
+  for (const char* text :
+       {"reserved: 1", "reserved-memory: much", "reserved-memory: {a: 1}",
+        "roles: {a: {whole-cores: true}}", "static: 3", "roles: {a: {share-numa-with: [b]}}",
+        "exclusive-node-percent: 101", "rules: [{select: {role: a}, role: b}]",
+        "{roles: {a: {}}, rules: [{select: {cpu: whole}, role: a}]}",
+        "{roles: {a: {}}, rules: [{pool: a}]}"}) {
     const Status status = Read(text).status();
     EXPECT_EQ(status.code(), StatusCode::kInvalidArgument) << text;
     EXPECT_THAT(MessageOf(status), HasSubstr("cannot read memory.yaml:1"));

@@ -175,6 +175,17 @@ TEST(NicPluginTest, RefusesRequiredNicElsewhere) {
   EXPECT_EQ(plugin->Allocate(Request("pod1", "far", "NIC", 1), second_node)->value, "eth0");
 }
 
+TEST(NicPluginTest, RulesPlaceWhomTheySelectAsIfTheyHadTheRole) {
+  const auto plugin = Make(
+      "nics: [{interface: eth0, numa-node: 0}]\nroles: {near: {}}\n"
+      "rules: [{select: {namespace: db-*}, role: near}]");
+  ContainerRequest request = Request("pod1", "far", "NIC", 1);
+  EXPECT_TRUE(plugin->Allocate(request, {.nodes = {1}}).ok());
+  request.pod_namespace = "db-1";
+  EXPECT_THAT(MessageOf(plugin->Allocate(request, {.nodes = {1}}).status()),
+              HasSubstr("no NIC of NUMA nodes 1"));
+}
+
 constexpr char kTwoOnOneNode[] = R"(
 nics:
   - {interface: b, numa-node: 0, ipv4: 192.0.2.2}

@@ -1,5 +1,5 @@
 // Compares containers with selectors.
-#include "plugins/cpu/config/select.h"
+#include "plugins/placement/select.h"
 
 #include <algorithm>
 #include <cmath>
@@ -9,7 +9,7 @@
 #include "api/base/number.h"
 #include "plugins/placement/qos_annotations.h"
 
-namespace qrm::cpu {
+namespace qrm::placement {
 namespace {
 
 /// On a mismatch behind a star, the star takes one character more and the rest is tried again; only
@@ -137,7 +137,7 @@ bool AmountSet::Has(double amount) const {
 
 bool Matches(const Selector& selector, const ContainerRequest& request) {
   return Fits(selector.role, request.pod_role) && Fits(selector.qos, request.native_qos_class) &&
-         Fits(selector.qos_level, ValueOf(request.annotations, placement::kQosLevelKey)) &&
+         Fits(selector.qos_level, ValueOf(request.annotations, kQosLevelKey)) &&
          Fits(selector.pod_namespace, request.pod_namespace) &&
          Fits(selector.pod, request.pod_name) && Fits(selector.container, request.key.container) &&
          Fits(selector.container_type, WordOf(request.type)) &&
@@ -145,6 +145,12 @@ bool Matches(const Selector& selector, const ContainerRequest& request) {
          MatchesEach(selector.labels, request.labels) &&
          MatchesEach(selector.annotations, request.annotations) &&
          selector.cpus.Has(request.quantity());
+}
+
+const std::string& RoleBy(const std::vector<RoleRule>& rules, const ContainerRequest& request) {
+  const auto rule = std::find_if(rules.begin(), rules.end(),
+                                 [&](const RoleRule& one) { return Matches(one.select, request); });
+  return rule == rules.end() ? request.pod_role : rule->role;
 }
 
 std::string_view WordOf(ContainerType type) {
@@ -161,4 +167,4 @@ std::string_view WordOf(ContainerType type) {
   return "ephemeral";
 }
 
-}  // namespace qrm::cpu
+}  // namespace qrm::placement

@@ -1,6 +1,7 @@
 // Which containers a rule of the configuration speaks of: pure comparison of texts and amounts.
 #pragma once
 
+#include <algorithm>
 #include <limits>
 #include <map>
 #include <string>
@@ -10,7 +11,7 @@
 #include "api/base/status.h"
 #include "api/resource.h"
 
-namespace qrm::cpu {
+namespace qrm::placement {
 
 /// Texts as a list of globs tells them: `*` stands for any text, `?` for any character, and `!glob`
 /// excludes. A text is in the set when one of the globs describes it, or when there are none but
@@ -80,7 +81,25 @@ struct Selector {
 /// Cost: O(text of the selector), no allocation.
 bool Matches(const Selector& selector, const ContainerRequest& request);
 
+/// A rule of a plugin that knows roles only: whom it selects is placed as if it had `role`.
+struct RoleRule {
+  Selector select;
+  std::string role;
+
+  bool operator==(const RoleRule&) const = default;
+};
+
+/// The role of the first of `rules` that fits the container, else the pod's own.
+const std::string& RoleBy(const std::vector<RoleRule>& rules, const ContainerRequest& request);
+
+/// Whether any of `rules`, which have a member `select`, goes by the names of pods.
+template <typename Rule>
+bool NamePods(const std::vector<Rule>& rules) {
+  return std::any_of(rules.begin(), rules.end(),
+                     [](const Rule& rule) { return rule.select.pod != TextSet(); });
+}
+
 /// "main" for MAIN, and so on: as configurations write it.
 std::string_view WordOf(ContainerType type);
 
-}  // namespace qrm::cpu
+}  // namespace qrm::placement

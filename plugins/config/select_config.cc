@@ -1,0 +1,135 @@
+// Reads selectors and the rules that go by them.
+#include "plugins/config/select_config.h"
+
+#include <algorithm>
+#include <initializer_list>
+#include <map>
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "api/base/section.h"
+
+namespace qrm::config {
+
+using placement::AmountSet;
+using placement::Selector;
+using placement::TextSet;
+
+namespace {
+
+using Words = std::vector<std::string>;
+
+/// The words of `key`; refused when it is there and has none, which would speak of everything.
+StatusOr<Words> ReadWords(const Section& section, std::string_view key) {
+  QRM_ASSIGN_OR_RETURN(Words words, section.WordOrWords(key));
+  if (section.Has(key) && words.empty()) {
+    return section.Error(key, "names nothing", "write a word, a list of them, or leave it out");
+  }
+  return words;
+}
+
+StatusOr<TextSet> ReadTexts(const Section& section, std::string_view key) {
+  QRM_ASSIGN_OR_RETURN(const Words words, ReadWords(section, key));
+  return TextSet(words);
+}
+
+/// Texts of which the values are known: a word that is none of them could never fit.
+StatusOr<TextSet> ReadKnownTexts(const Section& section, std::string_view key,
+                                 std::initializer_list<std::string_view> known) {
+  QRM_ASSIGN_OR_RETURN(const Words words, ReadWords(section, key));
+  for (const std::string& word : words) {
+    const TextSet one({word.starts_with('!') ? word.substr(1) : word});
+    if (std::none_of(known.begin(), known.end(), [&](auto value) { return one.Has(value); })) {
+      return section.Error(key, fmt::format("has '{}', which is none of its values", word),
+                           fmt::format("write {}", fmt::join(known, " or ")));
+    }
+  }
+  return TextSet(words);
+}
+
+StatusOr<std::map<std::string, TextSet>> ReadPairs(const Section& section, std::string_view key) {
+  std::map<std::string, TextSet> pairs;
+  QRM_ASSIGN_OR_RETURN(const Section child, section.Child(key));
+  for (const std::string& name : child.Keys()) {
+    QRM_ASSIGN_OR_RETURN(pairs[name], ReadTexts(child, name));
+  }
+  if (section.Has(key) && pairs.empty()) {
+    return section.Error(key, "names nothing", "write entries such as {app: web}, or leave it out");
+  }
+  return pairs;
+}
+
+StatusOr<AmountSet> ReadAmounts(const Section& section) {
+  QRM_ASSIGN_OR_RETURN(const Words words, ReadWords(section, "cpu"));
+  StatusOr<AmountSet> amounts = AmountSet::Parse(words);
+  if (!amounts.ok()) {
+    return section.Error("cpu",
+                         fmt::format("is no amount of CPUs: {}", MessageOf(amounts.status())),
+                         "correct the word");
+  }
+  return amounts;
+}
+
+}  // namespace
+
+StatusOr<Selector> ParseSelector(const Section& rule, ByCpu by_cpu) {
+  QRM_ASSIGN_OR_RETURN(const Section section, rule.Child("select"));
+  // What no plugin is told cannot be selected: the rule would silently never fit.
+  if (section.Has("priority")) {
+    return section.Error("priority", "is not told to plugins",
+                         "select by namespace, label or annotation");
+  }
+  if (by_cpu == ByCpu::kNo && section.Has("cpu")) {
+    return section.Error("cpu", "is told to the cpu plugin only",
+                         "select by namespace, label or annotation");
+  }
+  QRM_RETURN_IF_ERROR(
+      section.AllowKeys({"role", "qos", "qos-level", "namespace", "pod", "container",
+                         "container-type", "label", "annotation", "cpu", "runtime-class"}));
+  Selector select;
+  const std::pair<const char*, TextSet*> texts[] = {
+      {"role", &select.role},
+      {"namespace", &select.pod_namespace},
+      {"pod", &select.pod},
+      {"container", &select.container},
+      {"runtime-class", &select.runtime_class},
+  };
+  for (const auto& [key, set] : texts) {
+    QRM_ASSIGN_OR_RETURN(*set, ReadTexts(section, key));
+  }
+  QRM_ASSIGN_OR_RETURN(select.qos,
+                       ReadKnownTexts(section, "qos", {"Guaranteed", "Burstable", "BestEffort"}));
+  QRM_ASSIGN_OR_RETURN(select.qos_level, ReadKnownTexts(section, "qos-level",
+                                                        {"dedicated_cores", "shared_cores",
+                                                         "reclaimed_cores", "system_cores"}));
+  QRM_ASSIGN_OR_RETURN(
+      select.container_type,
+      ReadKnownTexts(section, "container-type", {"main", "sidecar", "init", "ephemeral"}));
+  QRM_ASSIGN_OR_RETURN(select.labels, ReadPairs(section, "label"));
+  QRM_ASSIGN_OR_RETURN(select.annotations, ReadPairs(section, "annotation"));
+  QRM_ASSIGN_OR_RETURN(select.cpus, ReadAmounts(section));
+  return select;
+}
+
+StatusOr<std::vector<placement::RoleRule>> ParseRoleRules(const Section& section) {
+  std::vector<placement::RoleRule> rules;
+  QRM_ASSIGN_OR_RETURN(const std::vector<Section> items, section.Items("rules"));
+  QRM_ASSIGN_OR_RETURN(const Section roles, section.Child("roles"));
+  for (const Section& item : items) {
+    QRM_RETURN_IF_ERROR(item.AllowKeys({"select", "role"}));
+    placement::RoleRule& rule = rules.emplace_back();
+    QRM_ASSIGN_OR_RETURN(rule.select, ParseSelector(item, ByCpu::kNo));
+    QRM_ASSIGN_OR_RETURN(rule.role, item.Text("role", ""));
+    if (!roles.Has(rule.role)) {
+      return item.Error("role", fmt::format("is '{}', no role", rule.role),
+                        "name one of `roles` of this plugin");
+    }
+  }
+  return rules;
+}
+
+}  // namespace qrm::config
