@@ -6,6 +6,7 @@
 #   format         clang-format leaves every file as it is
 #   layering       no include points upward
 #   unused         every function of topology/ is used by a program
+#   rules          each rule of pools, owners and memory is missed by a test when it is taken away
 #   thread-safety  clang's analysis of what each mutex guards (a part of tidy, and much faster)
 #   tidy           clang-tidy by .clang-tidy; 5 to 10 s a file, and a second for one that passed before as it is
 #   tidy-recent    the same for the files that the last thirty commits changed most, at most QRM_TIDY_FILES (25)
@@ -104,7 +105,7 @@ check_vm() {
 
 scripts/deps.sh --checks
 if [ $# -eq 0 ]; then
-  set -- format layering unused thread-safety tidy asan-ubsan tsan fuzz bench cluster packages vm
+  set -- format layering unused rules thread-safety tidy asan-ubsan tsan fuzz bench cluster packages vm
 fi
 for check in "$@"; do
   echo "== $check"
@@ -112,6 +113,7 @@ for check in "$@"; do
     format) check_format ;;
     layering) check_layering ;;
     unused) check_unused ;;
+    rules) test/plugins/rules_taken_away.sh ;;
     thread-safety) check_thread_safety ;;
     tidy) check_tidy ;;
     tidy-recent) check_tidy_recent ;;

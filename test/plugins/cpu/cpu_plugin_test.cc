@@ -214,6 +214,17 @@ TEST(CpuPluginTest, EvenRoleTakesSameShareOfEachNode) {
   EXPECT_EQ(pod->amount_by_node, (std::map<uint64_t, uint64_t>{{0, 30}, {1, 30}}));
 }
 
+TEST(CpuPluginTest, EvenRoleHasNoPlaceWhereItsNodesCannotGiveTheSame) {
+  Drive drive(
+      Make("roles: {r: {numa: even, share-numa-with: ['*']}, s: {share-numa-with: ['*']}}"));
+  ASSERT_EQ(drive.Admit(Request("pod1", "s", "cpu", 20))->amount_by_node.size(), 1U);
+  EXPECT_EQ(drive.plugin().Hints(Request("pod2", "r", "cpu", 50)).status().code(),
+            StatusCode::kResourceExhausted)
+      << "60 are free, but only 20 on one of the nodes";
+  EXPECT_EQ(drive.Admit(Request("pod2", "r", "cpu", 40))->amount_by_node,
+            (std::map<uint64_t, uint64_t>{{1, 40}}));
+}
+
 TEST(CpuPluginTest, FewestRoleSpreadsOnlyWhenItMust) {
   Drive drive(Make("roles: {r: {numa: fewest, share-numa-with: [r]}}"));
   EXPECT_EQ(drive.Admit(Request("pod1", "r", "cpu", 30))->amount_by_node.size(), 1u);
