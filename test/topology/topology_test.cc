@@ -51,12 +51,18 @@ TEST(MachineTest, WidensCpusToCoresAndNodesToPackages) {
 
 TEST(MachineTest, MemoryWithoutCpusIsNearToTheLeastDistance) {
   MachineParts parts = Parts();
-  parts.nodes.push_back({.id = 5, .package = 1});
-  parts.nodes.push_back({.id = 6, .package = 1});
-  parts.distances = {{10, 21, 17, 21}, {21, 10, 21, 21}, {17, 21, 10, 30}, {21, 21, 30, 10}};
+  for (const int id : {5, 6, 7}) {
+    parts.nodes.push_back({.id = id, .package = 1});
+  }
+  parts.distances = {{10, 21, 17, 21, 22},
+                     {21, 10, 21, 21, 12},
+                     {17, 21, 10, 30, 30},
+                     {21, 21, 30, 10, 30},
+                     {22, 12, 30, 30, 10}};
   const Machine machine(std::move(parts));
   EXPECT_EQ(machine.FindNode(0)->homes, (NumaMask{0})) << "it has CPUs";
   EXPECT_EQ(machine.FindNode(5)->homes, (NumaMask{2}));
+  EXPECT_EQ(machine.FindNode(7)->homes, (NumaMask{0}));
   EXPECT_EQ(machine.FindNode(6)->homes, (NumaMask{2})) << "of its package, among equals";
 }
 
