@@ -8,6 +8,8 @@
 #include <system_error>
 #include <utility>
 
+#include "plugins/placement/pod_priority.h"
+
 namespace qrm::manager {
 namespace {
 
@@ -193,6 +195,7 @@ StatusOr<ContainerDemand> CgroupEstimate::Estimate(const RuntimePod& pod,
                 .qos_class = QosClassOf(pod, container),
                 .labels = pod.labels,
                 .annotations = pod.annotations};
+  demand.pod.annotations.erase(placement::kPodPriorityAnnotation);  // its spec says it, not itself
   demand.role_key = !ValueOf(pod.labels, keys_.role_label).empty()
                         ? "label " + keys_.role_label
                         : "annotation " + keys_.role_annotation;

@@ -50,6 +50,7 @@ PodManifest ManifestOf(const core::Pod& pod) {
       .annotations = {pod.metadata().annotations().begin(), pod.metadata().annotations().end()},
       .controller_kind = ControllerKindOf(pod.metadata()),
       .priority_class = pod.spec().priority_class_name(),
+      .priority = pod.spec().has_priority() ? std::optional(pod.spec().priority()) : std::nullopt,
       .runtime_class = pod.spec().runtime_class_name(),
       .init_containers = ContainersOf(pod.spec().init_containers()),
       .containers = ContainersOf(pod.spec().containers()),

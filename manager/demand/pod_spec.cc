@@ -3,9 +3,11 @@
 
 #include <algorithm>
 #include <set>
+#include <string>
 #include <utility>
 
 #include "api/quantity.h"
+#include "plugins/placement/pod_priority.h"
 
 namespace qrm::manager {
 namespace {
@@ -182,6 +184,7 @@ StatusOr<PodSpec> ReadManifest(const PodManifest& manifest) {
                  .qos_class = reader.qos.QosClass(),
                  .controller_kind = manifest.controller_kind,
                  .priority_class = manifest.priority_class,
+                 .priority = manifest.priority,
                  .runtime_class = manifest.runtime_class,
                  .containers = std::move(reader.specs)};
 }
@@ -204,6 +207,9 @@ std::optional<ContainerDemand> Refine(const ContainerDemand& estimate, const Pod
     demand.source = source;
     demand.controller_kind = spec.controller_kind;
     demand.priority_class = spec.priority_class;
+    if (spec.priority.has_value()) {
+      demand.pod.annotations[placement::kPodPriorityAnnotation] = std::to_string(*spec.priority);
+    }
     if (!spec.runtime_class.empty()) {
       demand.runtime_class = spec.runtime_class;
     }

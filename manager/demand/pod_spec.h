@@ -41,6 +41,7 @@ struct PodSpec {
   std::string qos_class;
   std::string controller_kind;  ///< such as "DaemonSet"; empty without a controller
   std::string priority_class;
+  std::optional<int> priority;
   std::string runtime_class;
   std::vector<ContainerSpec> containers;  ///< init, then app, then ephemeral ones
 
@@ -67,6 +68,7 @@ struct PodManifest {
   StringMap annotations;
   std::string controller_kind;
   std::string priority_class;
+  std::optional<int> priority;
   std::string runtime_class;
   std::vector<Container> init_containers;
   std::vector<Container> containers;

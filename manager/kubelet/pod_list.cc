@@ -1,6 +1,7 @@
 // Converts JSON to manifests without assuming that any value has the expected type.
 #include "manager/kubelet/pod_list.h"
 
+#include <optional>
 #include <utility>
 
 #include <nlohmann/json.hpp>
@@ -60,6 +61,11 @@ std::string ControllerKindOf(const Json& metadata) {
   return {};
 }
 
+std::optional<int> PriorityOf(const Json& spec) {
+  const Json& priority = PartOf(spec, "priority");
+  return priority.is_number_integer() ? std::optional(priority.get<int>()) : std::nullopt;
+}
+
 PodManifest ManifestOf(const Json& pod) {
   const Json& metadata = PartOf(pod, "metadata");
   const Json& spec = PartOf(pod, "spec");
@@ -69,6 +75,7 @@ PodManifest ManifestOf(const Json& pod) {
                        .annotations = TextsOf(PartOf(metadata, "annotations")),
                        .controller_kind = ControllerKindOf(metadata),
                        .priority_class = TextOf(spec, "priorityClassName"),
+                       .priority = PriorityOf(spec),
                        .runtime_class = TextOf(spec, "runtimeClassName"),
                        .init_containers = ContainersOf(PartOf(spec, "initContainers")),
                        .containers = ContainersOf(PartOf(spec, "containers")),

@@ -63,33 +63,36 @@ StatusOr<std::map<std::string, TextSet>> ReadPairs(const Section& section, std::
   return pairs;
 }
 
-StatusOr<AmountSet> ReadAmounts(const Section& section) {
-  QRM_ASSIGN_OR_RETURN(const Words words, ReadWords(section, "cpu"));
+/// Bounds of numbers. Errors: kInvalidArgument.
+StatusOr<AmountSet> ReadAmounts(const Section& section, std::string_view key, const char* remedy) {
+  QRM_ASSIGN_OR_RETURN(const Words words, ReadWords(section, key));
   StatusOr<AmountSet> amounts = AmountSet::Parse(words);
-  if (!amounts.ok()) {
-    return section.Error("cpu",
-                         fmt::format("is no amount of CPUs: {}", MessageOf(amounts.status())),
-                         "correct the word");
+  return amounts.ok() ? std::move(amounts)
+                      : section.Error(key, MessageOf(amounts.status()), remedy);
+}
+
+StatusOr<AmountSet> ReadPriority(const Section& section) {
+  constexpr char kRemedy[] = "write bounds such as '>=9000' or 0..100";
+  QRM_ASSIGN_OR_RETURN(const Words words, section.WordOrWords("priority"));
+  for (const std::string& word : words) {
+    if (word == "whole" || word == "fraction") {
+      return section.Error("priority", fmt::format("has '{}', no priority", word), kRemedy);
+    }
   }
-  return amounts;
+  return ReadAmounts(section, "priority", kRemedy);
 }
 
 }  // namespace
 
 StatusOr<Selector> ParseSelector(const Section& rule, ByCpu by_cpu) {
   QRM_ASSIGN_OR_RETURN(const Section section, rule.Child("select"));
-  // What no plugin is told cannot be selected: the rule would silently never fit.
-  if (section.Has("priority")) {
-    return section.Error("priority", "is not told to plugins",
-                         "select by namespace, label or annotation");
-  }
   if (by_cpu == ByCpu::kNo && section.Has("cpu")) {
     return section.Error("cpu", "is told to the cpu plugin only",
                          "select by namespace, label or annotation");
   }
-  QRM_RETURN_IF_ERROR(
-      section.AllowKeys({"role", "qos", "qos-level", "namespace", "pod", "container",
-                         "container-type", "label", "annotation", "cpu", "runtime-class"}));
+  QRM_RETURN_IF_ERROR(section.AllowKeys({"role", "qos", "qos-level", "namespace", "pod",
+                                         "container", "container-type", "label", "annotation",
+                                         "cpu", "runtime-class", "priority"}));
   Selector select;
   const std::pair<const char*, TextSet*> texts[] = {
       {"role", &select.role},
@@ -111,7 +114,9 @@ StatusOr<Selector> ParseSelector(const Section& rule, ByCpu by_cpu) {
       ReadKnownTexts(section, "container-type", {"main", "sidecar", "init", "ephemeral"}));
   QRM_ASSIGN_OR_RETURN(select.labels, ReadPairs(section, "label"));
   QRM_ASSIGN_OR_RETURN(select.annotations, ReadPairs(section, "annotation"));
-  QRM_ASSIGN_OR_RETURN(select.cpus, ReadAmounts(section));
+  QRM_ASSIGN_OR_RETURN(
+      select.cpus, ReadAmounts(section, "cpu", "write whole, fraction, or bounds such as '>=2'"));
+  QRM_ASSIGN_OR_RETURN(select.priority, ReadPriority(section));
   return select;
 }
 
@@ -121,13 +126,15 @@ StatusOr<std::vector<placement::RoleRule>> ParseRoleRules(const Section& section
   QRM_ASSIGN_OR_RETURN(const Section roles, section.Child("roles"));
   for (const Section& item : items) {
     QRM_RETURN_IF_ERROR(item.AllowKeys({"select", "role"}));
-    placement::RoleRule& rule = rules.emplace_back();
+    placement::RoleRule rule;
+    rule.place = fmt::format("rules[{}] ({})", rules.size(), item.Place());
     QRM_ASSIGN_OR_RETURN(rule.select, ParseSelector(item, ByCpu::kNo));
     QRM_ASSIGN_OR_RETURN(rule.role, item.Text("role", ""));
     if (!roles.Has(rule.role)) {
       return item.Error("role", fmt::format("is '{}', no role", rule.role),
                         "name one of `roles` of this plugin");
     }
+    rules.push_back(std::move(rule));
   }
   return rules;
 }

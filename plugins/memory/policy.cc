@@ -214,9 +214,15 @@ StatusOr<HintList> ResizedHints(const View& view, const ContainerRequest& reques
 
 StatusOr<Placement> Classify(const MemoryPluginConfig& config, const ContainerRequest& request) {
   Placement placement;
+  const placement::RoleRule* const rule = placement::FirstFitting(config.rules, request);
+  const auto role = config.roles.find(rule == nullptr ? request.pod_role : rule->role);
+  if (role != config.roles.end()) {
+    placement.role = role->first;
+  }
   if (request.type == ContainerType::kMain) {
-    if (const auto role = config.roles.find(RoleOf(config, request)); role != config.roles.end()) {
+    if (role != config.roles.end()) {
       placement.rule = role->second;
+      placement.by = rule == nullptr ? fmt::format("roles.{}", role->first) : rule->place;
       return placement;
     }
     QRM_ASSIGN_OR_RETURN(const QosRequest qos, placement::ParseQosAnnotations(request.annotations));
@@ -225,22 +231,20 @@ StatusOr<Placement> Classify(const MemoryPluginConfig& config, const ContainerRe
   placement.by_static_policy = !placement.rule && config.by_static_policy &&
                                request.type != ContainerType::kEphemeral &&
                                request.native_qos_class == "Guaranteed";
+  placement.by = placement.rule               ? "annotation memory_enhancement"
+                 : placement.by_static_policy ? "static"
+                                              : "";
   return placement;
-}
-
-const std::string& RoleOf(const MemoryPluginConfig& config, const ContainerRequest& request) {
-  return placement::RoleBy(config.rules, request);
 }
 
 Tenant TenantOf(const MemoryPluginConfig& config, const ContainerRequest& request) {
   Tenant tenant = {.pod_uid = request.key.pod_uid, .share = {.anyone = true}};
-  if (const std::string& role = RoleOf(config, request); config.roles.contains(role)) {
-    tenant.role = role;
+  StatusOr<Placement> placement = Classify(config, request);
+  if (placement.ok() && placement->rule.has_value()) {
+    tenant.share = placement->rule->share;
   }
-  const StatusOr<Placement> placement = Classify(config, request);
-  const std::optional<BindingRule> rule = placement.ok() ? placement->rule : std::nullopt;
-  if (rule.has_value()) {
-    tenant.share = rule->share;
+  if (placement.ok()) {
+    tenant.role = std::move(placement->role);
   }
   return tenant;
 }
@@ -275,20 +279,15 @@ StatusOr<HintList> MemoryHints(const View& view, const ContainerRequest& request
   return HintList(std::move(hints));
 }
 
-StatusOr<Decision> PlaceContainer(const View& view, const ContainerRequest& request,
-                                  const TopologyHint& hint, const NumaMask& held) {
-  QRM_ASSIGN_OR_RETURN(const Placement placement, Classify(view.config, request));
+namespace {
+
+StatusOr<Decision> PlaceByRule(const View& view, const ContainerRequest& request,
+                               const BindingRule& rule, const TopologyHint& hint,
+                               const NumaMask& held) {
   QRM_ASSIGN_OR_RETURN(const MemoryBytes asked, BytesOf(request));
-  if (placement.by_static_policy && !asked.empty()) {
-    return PlaceByStaticPolicy(view, request, hint, asked);
-  }
-  const uint64_t bytes = OrdinaryBytes(asked);
-  if (!placement.rule || asked.empty()) {  // nobody bars others from a node for nothing
-    return Decision{.allocation = Record(bytes)};
-  }
   const Tenant tenant = TenantOf(view.config, request);
   Room room = FindRoom(view, tenant);
-  const Need need = {placement.rule->numa, placement.rule->kinds, asked};
+  const Need need = {rule.numa, rule.kinds, asked};
   const std::optional<Spot> spot = ChooseSpot(FittingSpots(view.machine, room, need), hint,
                                               held.Empty() ? request.runs_near : held);
   if (!spot) {
@@ -297,9 +296,25 @@ StatusOr<Decision> PlaceContainer(const View& view, const ContainerRequest& requ
   QRM_RETURN_IF_ERROR(CheckFilled(view, request, room, spot->nodes));
   Binding binding{.tenant = tenant, .blocks = BlocksOn(spot->nodes, need), .by_rule = true};
   binding.bytes_by_node = room.books.Take(request.key, binding.blocks);
-  return Decision{.allocation = Bind(*spot, bytes, binding.bytes_by_node),
+  return Decision{.allocation = Bind(*spot, OrdinaryBytes(asked), binding.bytes_by_node),
                   .binding = std::move(binding),
                   .moved = room.books.Moved(view.bindings)};
+}
+
+}  // namespace
+
+StatusOr<Decision> PlaceContainer(const View& view, const ContainerRequest& request,
+                                  const TopologyHint& hint, const NumaMask& held) {
+  QRM_ASSIGN_OR_RETURN(Placement placement, Classify(view.config, request));
+  QRM_ASSIGN_OR_RETURN(const MemoryBytes asked, BytesOf(request));
+  if (asked.empty() || (!placement.rule && !placement.by_static_policy)) {
+    return Decision{.allocation = Record(OrdinaryBytes(asked))};  // nobody bars others for nothing
+  }
+  QRM_ASSIGN_OR_RETURN(Decision decision,
+                       placement.rule ? PlaceByRule(view, request, *placement.rule, hint, held)
+                                      : PlaceByStaticPolicy(view, request, hint, asked));
+  decision.allocation.decided_by = std::move(placement.by);
+  return decision;
 }
 
 void Note(const ContainerKey& key, Decision decision, Bindings& bindings) {

@@ -20,15 +20,15 @@ namespace qrm::memory {
 struct Placement {
   std::optional<BindingRule> rule;
   bool by_static_policy = false;
+  std::string role;  ///< as its neighbours see it; empty for those placed without one
+  std::string by;    ///< what in the configuration says so, for people
 };
 
-/// The place of a MAIN container by its role (RoleOf), else by its QoS annotations (dedicated_cores
-/// with numa_binding); else, where the configuration says so, that of a Guaranteed container by the
-/// static policy. Errors: kInvalidArgument for unreadable annotations.
+/// The place of a MAIN container by the role of the first rule that fits it, or else its pod's;
+/// else by its QoS annotations (dedicated_cores with numa_binding); else, where the configuration
+/// says so, that of a Guaranteed container by the static policy. Errors: kInvalidArgument for
+/// unreadable annotations.
 StatusOr<Placement> Classify(const MemoryPluginConfig& config, const ContainerRequest& request);
-
-/// The role that places a container: that of the first rule that fits it, else its pod's.
-const std::string& RoleOf(const MemoryPluginConfig& config, const ContainerRequest& request);
 
 /// What a bound container tolerates as its neighbours; one that today's configuration would not
 /// bind tolerates everyone, so that only the others' rules count.

@@ -19,9 +19,19 @@ std::string NameOf(const ContainerRequest& request) {
                      request.pod_name);
 }
 
-NicAffinity AffinityOf(const NicPluginConfig& config, const ContainerRequest& request) {
-  const auto found = config.roles.find(placement::RoleBy(config.rules, request));
-  return found == config.roles.end() ? config.affinity : found->second;
+/// How near a container's NIC must be, and what in the configuration says so, for people.
+struct Nearness {
+  NicAffinity affinity;
+  std::string by;
+};
+
+Nearness NearnessOf(const NicPluginConfig& config, const ContainerRequest& request) {
+  const placement::RoleRule* const rule = placement::FirstFitting(config.rules, request);
+  const auto role = config.roles.find(rule == nullptr ? request.pod_role : rule->role);
+  if (role == config.roles.end()) {
+    return {config.affinity, "numa"};
+  }
+  return {role->second, rule == nullptr ? fmt::format("roles.{}", role->first) : rule->place};
 }
 
 StatusOr<double> BandwidthOf(const View& view, const ContainerRequest& request) {
@@ -150,7 +160,7 @@ StatusOr<HintList> NicHints(const View& view, const ContainerRequest& request) {
   QRM_ASSIGN_OR_RETURN(const double mbps, BandwidthOf(view, request));
   const std::vector<Candidate> candidates = FindCandidates(view, request, mbps);
   NumaMask nodes;
-  bool may_be_far = AffinityOf(view.config, request) == NicAffinity::kPreferred;
+  bool may_be_far = NearnessOf(view.config, request).affinity == NicAffinity::kPreferred;
   for (const Candidate& candidate : candidates) {
     may_be_far = may_be_far || !candidate.nic->node;
     if (const std::optional<int>& node = candidate.nic->node; node.has_value()) {
@@ -184,14 +194,17 @@ StatusOr<Decision> PlaceContainer(const View& view, const ContainerRequest& requ
     return IsWithin(*candidate.nic, hint.nodes);
   });
   const bool near = chosen != candidates.end();
-  if (!near && AffinityOf(view.config, request) == NicAffinity::kPreferred) {
+  Nearness wish = NearnessOf(view.config, request);
+  if (!near && wish.affinity == NicAffinity::kPreferred) {
     chosen = candidates.begin();
   }
   if (chosen == candidates.end()) {
     return NoNic(view, request, mbps, hint.nodes);
   }
-  return Decision{.allocation = Give(view, *chosen->nic, mbps, near && hint.preferred),
-                  .use = {.nic = chosen->nic->id, .mbps = mbps}};
+  Decision decision{.allocation = Give(view, *chosen->nic, mbps, near && hint.preferred),
+                    .use = {.nic = chosen->nic->id, .mbps = mbps}};
+  decision.allocation.decided_by = std::move(wish.by);
+  return decision;
 }
 
 ResourceAllocation Retold(const ResourceAllocation& granted, const NicInfo& nic,

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "api/base/number.h"
+#include "plugins/placement/pod_priority.h"
 #include "plugins/placement/qos_annotations.h"
 
 namespace qrm::placement {
@@ -56,6 +57,14 @@ std::string_view ValueOf(const StringMap& texts, const std::string& key) {
   return found == texts.end() ? std::string_view() : std::string_view(found->second);
 }
 
+bool FitsPriority(const AmountSet& set, const StringMap& annotations) {
+  if (set.HasEvery()) {
+    return true;
+  }
+  const auto priority = ParseNumber<int>(ValueOf(annotations, kPodPriorityAnnotation));
+  return priority.has_value() && set.Has(*priority);
+}
+
 bool IsWhole(double amount) {
   return amount >= 1 && std::floor(amount) == amount;
 }
@@ -77,10 +86,9 @@ bool TextSet::Has(std::string_view text) const {
 }
 
 StatusOr<AmountSet::Range> AmountSet::ParseRange(std::string_view word) {
-  Status wrong = Errorf(StatusCode::kInvalidArgument,
-                        "cannot read the amount '{}'; write whole, fraction, or CPUs such as "
-                        "4, 2..8, '>=2' or '<8'",
-                        word);
+  Status wrong =
+      Errorf(StatusCode::kInvalidArgument,
+             "cannot read the amount '{}'; write numbers such as 4, 2..8, '>=2' or '<8'", word);
   Range range;
   if (const std::size_t dots = word.find(".."); dots != std::string_view::npos) {
     const auto low = ParseNumber<double>(word.substr(0, dots));
@@ -144,13 +152,14 @@ bool Matches(const Selector& selector, const ContainerRequest& request) {
          Fits(selector.runtime_class, request.runtime_class) &&
          MatchesEach(selector.labels, request.labels) &&
          MatchesEach(selector.annotations, request.annotations) &&
+         FitsPriority(selector.priority, request.annotations) &&
          selector.cpus.Has(request.quantity());
 }
 
-const std::string& RoleBy(const std::vector<RoleRule>& rules, const ContainerRequest& request) {
+const RoleRule* FirstFitting(const std::vector<RoleRule>& rules, const ContainerRequest& request) {
   const auto rule = std::find_if(rules.begin(), rules.end(),
                                  [&](const RoleRule& one) { return Matches(one.select, request); });
-  return rule == rules.end() ? request.pod_role : rule->role;
+  return rule == rules.end() ? nullptr : &*rule;
 }
 
 std::string_view WordOf(ContainerType type) {

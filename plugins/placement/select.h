@@ -32,7 +32,7 @@ class TextSet {
   std::vector<std::string> excluded_;
 };
 
-/// Amounts of CPUs: `whole` and `fraction` are those from 1 on without and all with a fraction;
+/// Amounts, as of CPUs: `whole` and `fraction` are those from 1 on without and all with a fraction;
 /// bounds are `4`, `2..8`, `>=2`, `>2`, `<=8` and `<8`. A default-made set has every amount.
 class AmountSet {
  public:
@@ -41,6 +41,7 @@ class AmountSet {
   static StatusOr<AmountSet> Parse(const std::vector<std::string>& words);
 
   bool Has(double amount) const;
+  bool HasEvery() const { return every_; }
 
   bool operator==(const AmountSet&) const = default;
 
@@ -74,6 +75,7 @@ struct Selector {
   std::map<std::string, TextSet> labels;       ///< the pod's, by key
   std::map<std::string, TextSet> annotations;  ///< the pod's, by key
   AmountSet cpus;                              ///< that it requests
+  AmountSet priority;                          ///< the pod's; one that is not known is in no bounds
 
   bool operator==(const Selector&) const = default;
 };
@@ -85,12 +87,13 @@ bool Matches(const Selector& selector, const ContainerRequest& request);
 struct RoleRule {
   Selector select;
   std::string role;
+  std::string place;  ///< "rules[2] (memory.yaml:14)", for people
 
   bool operator==(const RoleRule&) const = default;
 };
 
-/// The role of the first of `rules` that fits the container, else the pod's own.
-const std::string& RoleBy(const std::vector<RoleRule>& rules, const ContainerRequest& request);
+/// The first of `rules` that fits the container; null: its pod's own role places it.
+const RoleRule* FirstFitting(const std::vector<RoleRule>& rules, const ContainerRequest& request);
 
 /// Whether any of `rules`, which have a member `select`, goes by the names of pods.
 template <typename Rule>

@@ -2,12 +2,14 @@
 #include "scheduler/cache/read_objects.h"
 
 #include <algorithm>
+#include <string>
 #include <string_view>
 #include <utility>
 
 #include <nlohmann/json.hpp>
 
 #include "api/quantity.h"
+#include "plugins/placement/pod_priority.h"
 
 namespace qrm::scheduler {
 namespace {
@@ -134,6 +136,15 @@ Status ReadStatus(const json& object, Pod& pod) {
   return OkStatus();
 }
 
+/// As a node tells it to its plugins.
+void TellPriority(const json& object, Pod& pod) {
+  const json::json_pointer path("/spec/priority");
+  pod.annotations.erase(placement::kPodPriorityAnnotation);
+  if (object.contains(path) && object.at(path).is_number_integer()) {
+    pod.annotations[placement::kPodPriorityAnnotation] = std::to_string(object.at(path).get<int>());
+  }
+}
+
 Status ReadPodParts(const json& object, Pod& pod) {
   QRM_ASSIGN_OR_RETURN(const json meta, Child(object, "metadata"));
   QRM_ASSIGN_OR_RETURN(pod.uid, ReadText(meta, "uid"));
@@ -143,6 +154,7 @@ Status ReadPodParts(const json& object, Pod& pod) {
   QRM_ASSIGN_OR_RETURN(pod.labels, ReadTexts(meta, "labels"));
   QRM_ASSIGN_OR_RETURN(pod.annotations, ReadTexts(meta, "annotations"));
   pod.annotations.erase("kubectl.kubernetes.io/last-applied-configuration");  // all of it again
+  TellPriority(object, pod);
   if (pod.uid.empty() || pod.name.empty()) {
     return Errorf(StatusCode::kInvalidArgument, "metadata.{} is missing; add it",
                   pod.uid.empty() ? "uid" : "name");

@@ -12,6 +12,7 @@
 #include <nlohmann/json.hpp>
 #include <yaml-cpp/yaml.h>
 
+#include "api/base/number.h"
 #include "api/quantity.h"
 
 namespace qrm::manager::cli {
@@ -198,6 +199,10 @@ Status ReadSpec(const StatusOr<Place>& place, core::PodSpec& spec) {
   }
   QRM_ASSIGN_OR_RETURN(*spec.mutable_priority_class_name(), place->TextAt("priorityClassName"));
   QRM_ASSIGN_OR_RETURN(*spec.mutable_runtime_class_name(), place->TextAt("runtimeClassName"));
+  QRM_ASSIGN_OR_RETURN(const std::string priority, place->TextAt("priority"));
+  if (const auto number = ParseNumber<int>(priority); number.has_value()) {
+    spec.set_priority(*number);
+  }
   return ReadResources(place->At("resources"), *spec.mutable_resources());
 }
 

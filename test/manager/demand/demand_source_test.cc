@@ -137,6 +137,12 @@ TEST(CgroupEstimateTest, ReadsRoleAndTypeFromLabelFirstThenAnnotations) {
   EXPECT_EQ(Find(pod, Container()).pod.type, "core");
 }
 
+TEST(CgroupEstimateTest, TakesNoPriorityFromAPodsOwnAnnotation) {
+  RuntimePod pod = Pod();
+  pod.annotations = {{"qrm.io/pod-priority", "2000001000"}, {"other", "kept"}};
+  EXPECT_EQ(Find(pod, Container()).pod.annotations, (StringMap{{"other", "kept"}}));
+}
+
 TEST(CgroupEstimateTest, TakesContainersBesideTheNamedMainOneForSidecars) {
   RuntimePod pod = Pod();
   EXPECT_EQ(Find(pod, Container()).type, ContainerType::kMain);

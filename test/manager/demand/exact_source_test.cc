@@ -38,7 +38,7 @@ TEST(PodListTest, ReadsPodsAsKubeletListsThem) {
       "annotations": {"kubernetes.io/config.hash": "hash"},
       "ownerReferences": [{"kind": "Other"}, {"kind": "DaemonSet", "controller": true}]},
     "spec": {
-      "priorityClassName": "high", "runtimeClassName": "kata",
+      "priorityClassName": "high", "priority": 9000, "runtimeClassName": "kata",
       "initContainers": [{"name": "proxy", "restartPolicy": "Always"}],
       "containers": [{"name": "main", "resources": {
         "requests": {"cpu": "500m", "memory": "1Gi", "example.com/nic": 2}}}],
@@ -49,6 +49,7 @@ TEST(PodListTest, ReadsPodsAsKubeletListsThem) {
   EXPECT_EQ(spec.static_uid, "hash");
   EXPECT_EQ(spec.controller_kind, "DaemonSet");
   EXPECT_EQ(spec.priority_class, "high");
+  EXPECT_EQ(spec.priority, 9000);
   EXPECT_EQ(spec.runtime_class, "kata");
   EXPECT_EQ(spec.qos_class, "Burstable");
   ASSERT_EQ(spec.containers.size(), 3u);
@@ -87,6 +88,7 @@ TEST(PodMessageTest, ReadsKubernetesOwnEncoding) {
   owner.set_kind("DaemonSet");
   owner.set_controller(true);
   pod.mutable_spec()->set_priority_class_name("high");
+  pod.mutable_spec()->set_priority(-1);
   pod.mutable_spec()->add_init_containers()->set_name("setup");
   auto& container = *pod.mutable_spec()->add_containers();
   container.set_name("main");
@@ -96,6 +98,7 @@ TEST(PodMessageTest, ReadsKubernetesOwnEncoding) {
   ASSERT_TRUE(spec.ok()) << spec.status();
   EXPECT_EQ(spec->controller_kind, "DaemonSet");
   EXPECT_EQ(spec->priority_class, "high");
+  EXPECT_EQ(spec->priority, -1);
   ASSERT_EQ(spec->containers.size(), 3u);
   EXPECT_THAT(spec->containers[1].requests, ElementsAre(Pair("memory", 1 << 30)));
   EXPECT_EQ(UidOfPodMessage(pod.SerializeAsString()), "u1");

@@ -184,6 +184,7 @@ TEST(RefineTest, PutsTheSpecIntoTheDemandAndAddsTheOtherContainers) {
   manifest.runtime_class = "kata";
   manifest.controller_kind = "DaemonSet";
   manifest.priority_class = "system-node-critical";
+  manifest.priority = 2000001000;
   ContainerDemand estimate{.pod = {.uid = "uid", .qos_class = "Burstable"}, .container = "main"};
   estimate.requests = {{"cpu", 1}};
   const ContainerDemand demand =
@@ -193,6 +194,7 @@ TEST(RefineTest, PutsTheSpecIntoTheDemandAndAddsTheOtherContainers) {
   EXPECT_EQ(demand.runtime_class, "kata");
   EXPECT_EQ(demand.controller_kind, "DaemonSet");
   EXPECT_EQ(demand.priority_class, "system-node-critical");
+  EXPECT_EQ(demand.pod.annotations.at("qrm.io/pod-priority"), "2000001000");
   EXPECT_EQ(demand.type, ContainerType::kMain);
   EXPECT_EQ(demand.place, 2u);
   ASSERT_EQ(demand.others.size(), 3u);

@@ -26,7 +26,8 @@ ContainerRequest Engine() {
   request.runtime_class = "kata";
   request.labels = {{"app", "vllm"}, {"tier", "web"}};
   request.annotations = {{"katalyst.kubewharf.io/qos_level", "shared_cores"},
-                         {"qrm.io/own-cpus", "true"}};
+                         {"qrm.io/own-cpus", "true"},
+                         {"qrm.io/pod-priority", "9000"}};
   return request;
 }
 
@@ -83,6 +84,8 @@ const SelectCase kSelectors[] = {
     {"CpuAtMost", "{cpu: \"<=2.5\"}", true},
     {"CpuLessThan", "{cpu: \"<2.5\"}", false},
     {"CpuExactly", "{cpu: 2.5}", true},
+    {"PriorityAtLeast", "{priority: \">=9000\"}", true},
+    {"OtherPriority", "{priority: [\"<0\", 1..8999]}", false},
     {"AnyCpu", "{cpu: [whole, \"<1\", \">2\"]}", true},
 };
 INSTANTIATE_TEST_SUITE_P(Texts, SelectorTest, testing::ValuesIn(kSelectors),
@@ -94,6 +97,15 @@ TEST(SelectorTest, WholeCpusAreFromOneOn) {
   EXPECT_FALSE(whole->Has(0));
   EXPECT_TRUE(whole->Has(1));
   EXPECT_FALSE(whole->Has(1.5));
+}
+
+TEST(SelectorTest, APriorityThatIsNotKnownIsInNoBounds) {
+  const StatusOr<AmountSet> any = AmountSet::Parse({">=-2147483648"});
+  ASSERT_TRUE(any.ok()) << any.status();
+  ContainerRequest request = Request("p", "", "cpu", 1);
+  EXPECT_FALSE(Matches({.priority = *any}, request));
+  request.annotations["qrm.io/pod-priority"] = "-10";
+  EXPECT_TRUE(Matches({.priority = *any}, request));
 }
 
 TEST(SelectorTest, ARoleThatThePodLacksIsInNoGlob) {
@@ -229,8 +241,8 @@ const RefusedCase kRefused[] = {
     {"ReservedPoolOfNoCpus", "rules: [{pool: reserved}]", "no pool"},
     {"UnknownGrant", "rules: [{grant: own}]", "no grant"},
     {"UnknownKey", "rules: [{select: {user: a}, pool: default}]", "rules[0].select.user"},
-    {"Priority", "rules: [{select: {priority: \">=9000\"}, pool: default}]",
-     "is not told to plugins"},
+    {"NoPriority", "rules: [{select: {priority: whole}, pool: default}]",
+     "rules[0].select.priority has 'whole', no priority; write bounds"},
     {"UnknownQos", "rules: [{select: {qos: guaranteed}, pool: default}]",
      "write Guaranteed or Burstable or BestEffort"},
     {"UnknownQosLevel", "rules: [{select: {qos-level: shared}, pool: default}]", "shared_cores"},

@@ -328,7 +328,10 @@ TEST(MemoryPluginTest, RulesPlaceWhomTheySelectAsIfTheyHadTheRole) {
            "rules: [{select: {label: {app: postgres}}, role: db}]"));
   ContainerRequest request = Request("pod1", "web", "memory", 1e9);
   request.labels = {{"app", "postgres"}};
-  EXPECT_EQ(drive.Admit(request)->value, "0");
+  const auto database = drive.Admit(request);
+  ASSERT_TRUE(database.ok()) << database.status();
+  EXPECT_EQ(database->value, "0");
+  EXPECT_EQ(database->decided_by, "rules[0] (memory.yaml:2)");
   EXPECT_EQ(drive.Admit(Request("pod2", "web", "memory", 1e9))->value, "1")
       << "db stands on node 0";
   Drive after(Make("roles: {db: {numa: one}, web: {numa: one, share-numa-with: [web]}}\n"

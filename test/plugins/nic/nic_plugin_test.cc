@@ -180,8 +180,9 @@ TEST(NicPluginTest, RulesPlaceWhomTheySelectAsIfTheyHadTheRole) {
       "nics: [{interface: eth0, numa-node: 0}]\nroles: {near: {}}\n"
       "rules: [{select: {namespace: db-*}, role: near}]");
   ContainerRequest request = Request("pod1", "far", "NIC", 1);
-  EXPECT_TRUE(plugin->Allocate(request, {.nodes = {1}}).ok());
+  EXPECT_EQ(plugin->Allocate(request, {.nodes = {1}})->decided_by, "numa");
   request.pod_namespace = "db-1";
+  EXPECT_EQ(plugin->Allocate(request, {.nodes = {0}})->decided_by, "rules[0] (nic.yaml:3)");
   EXPECT_THAT(MessageOf(plugin->Allocate(request, {.nodes = {1}}).status()),
               HasSubstr("no NIC of NUMA nodes 1"));
 }

@@ -37,6 +37,14 @@ TEST(ReadPodTest, ReadsContainersInTheOrderInWhichTheyStart) {
   EXPECT_FALSE(pod.finished);
 }
 
+TEST(ReadPodTest, TellsThePriorityOfTheSpecAndNoOther) {
+  const char* const forged = R"({"metadata": {"uid": "u", "name": "p",
+    "annotations": {"qrm.io/pod-priority": "2000001000", "other": "kept"}}, "spec": {)";
+  EXPECT_EQ(Read(std::string(forged) + R"("priority": -10}})").annotations,
+            (StringMap{{"qrm.io/pod-priority", "-10"}, {"other", "kept"}}));
+  EXPECT_EQ(Read(std::string(forged) + "}}").annotations, (StringMap{{"other", "kept"}}));
+}
+
 struct QosCase {
   std::string name;
   std::string containers;

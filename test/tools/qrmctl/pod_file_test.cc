@@ -39,6 +39,7 @@ metadata:
   - {kind: ReplicaSet, controller: true}
 spec:
   priorityClassName: high
+  priority: 9000
   runtimeClassName: kata
   initContainers:
   - name: setup
@@ -66,6 +67,7 @@ TEST(PodFileTest, ReadsWhatDecidesAboutAPod) {
   EXPECT_FALSE(pod->metadata().owner_references(0).controller());
   EXPECT_TRUE(pod->metadata().owner_references(1).controller());
   EXPECT_EQ(pod->spec().priority_class_name(), "high");
+  EXPECT_EQ(pod->spec().priority(), 9000);
   EXPECT_EQ(pod->spec().runtime_class_name(), "kata");
   ASSERT_THAT(pod->spec().init_containers(), SizeIs(2));
   EXPECT_EQ(pod->spec().init_containers(1).restart_policy(), "Always");
