@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <filesystem>
 #include <fstream>
+#include <map>
 #include <optional>
 #include <string>
 
@@ -103,6 +104,19 @@ TEST(DiscoveryTest, KnowsKindsOfMemoryByWhatHwlocCallsThem) {
   for (const KindCase& one : cases) {
     EXPECT_EQ(MemoryKindOf(one.subtype, one.is_dax, one.dax_type), one.want)
         << one.subtype << " " << one.dax_type;
+  }
+}
+
+TEST(DiscoveryTest, HighBandwidthMemoryIsBesideItsCpus) {
+  const StatusOr<Machine> machine = Discover(
+      {.kind = MachineSource::Kind::kXml, .argument = QRM_MACHINES_DIR "/64intel64-heteromem.xml"});
+  ASSERT_TRUE(machine.ok()) << machine.status();
+  const std::map<int, int> homes = {{4, 1}, {5, 2}, {6, 3}, {7, 0}};
+  for (const NumaNode& node : machine->nodes()) {
+    const auto home = homes.find(node.id);
+    EXPECT_EQ(node.memory_kind, home == homes.end() ? MemoryKind::kDram : MemoryKind::kHbm)
+        << node.id;
+    EXPECT_EQ(node.homes, (NumaMask{home == homes.end() ? node.id : home->second})) << node.id;
   }
 }
 

@@ -140,23 +140,6 @@ TEST_P(MachinesTest, AreTheSameAfterTheirTextWasReadBack) {
   EXPECT_EQ(read->package_count(), machine->package_count());
 }
 
-TEST(CapturedMachinesTest, HighBandwidthMemoryIsBesideItsCpus) {
-  const fs::path file = fs::path(QRM_MACHINES_DIR) / "64intel64-heteromem.xml";
-  if (!fs::exists(file)) {
-    GTEST_SKIP() << file << " is not there";
-  }
-  const StatusOr<Machine> machine =
-      Discover({.kind = MachineSource::Kind::kXml, .argument = file.string()});
-  ASSERT_TRUE(machine.ok()) << machine.status();
-  const std::map<int, int> homes = {{4, 1}, {5, 2}, {6, 3}, {7, 0}};
-  for (const NumaNode& node : machine->nodes()) {
-    const auto home = homes.find(node.id);
-    EXPECT_EQ(node.memory_kind, home == homes.end() ? MemoryKind::kDram : MemoryKind::kHbm)
-        << node.id;
-    EXPECT_EQ(node.homes, (NumaMask{home == homes.end() ? node.id : home->second})) << node.id;
-  }
-}
-
 TEST(CapturedMachinesTest, AreThere) {
   if (QRM_MACHINES_OPTIONAL && test::CapturedMachines(kMachines).empty()) {
     GTEST_SKIP() << "no captured machines in " << kMachines << "; nothing was compared with lstopo";
