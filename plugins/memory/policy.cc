@@ -264,19 +264,20 @@ StatusOr<HintList> MemoryHints(const View& view, const ContainerRequest& request
   const Room room = FindRoom(view, TenantOf(view.config, request));
   const BindingRule& rule = *placement.rule;
   std::vector<Spot> spots = FittingSpots(view.machine, room, {rule.numa, rule.kinds, bytes});
+  Status unfilled;
+  std::erase_if(spots, [&](const Spot& spot) {
+    const Status filled = CheckFilled(view, request, room, spot.nodes);
+    unfilled.Update(filled);
+    return !filled.ok();
+  });
+  if (spots.empty()) {
+    return unfilled.ok() ? NoRoom(view, request, room, {}, rule.kinds) : unfilled;
+  }
   const auto is_kept = [&](const Spot& spot) { return spot.nodes == request.runs_near; };
   if (std::any_of(spots.begin(), spots.end(), is_kept)) {
     spots = SpotsOn(view.machine, rule.kinds, {.nodes = request.runs_near, .preferred = true});
   }
-  // Who names kinds has a role, which may bar others from nodes of any size.
-  QRM_ASSIGN_OR_RETURN(std::vector<TopologyHint> hints,
-                       placement::OnlyFilled(HintsOf(spots), [&](const NumaMask& nodes) {
-                         return CheckFilled(view, request, room, nodes);
-                       }));
-  if (hints.empty()) {
-    return NoRoom(view, request, room, {}, rule.kinds);
-  }
-  return HintList(std::move(hints));
+  return HintList(HintsOf(spots));
 }
 
 namespace {
