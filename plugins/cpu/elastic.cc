@@ -91,6 +91,9 @@ class Chooser {
       if (cpus.Count() > size) {
         const PlaceRule rule = RuleOf(view_, name, asks_.at(name));
         cpus -= DropPlaced(Around(name, rule), cpus, cpus.Count() - size);
+        if (rule.OwnsWholeCores()) {
+          cpus = WholeCores(view_.machine, view_.offline, cpus);
+        }
       }
       free_ -= cpus;
     }
@@ -280,11 +283,36 @@ int InstancesInUse(const PoolAsks& asks, const std::string& name) {
   }));
 }
 
-PoolMap Sized(const View& view, const PoolAsks& asks, const Regions& regions, const CpuSet& elastic,
-              const std::set<std::string>& may_shrink) {
+PoolMap SizedOnce(const View& view, const PoolAsks& asks, const Regions& regions,
+                  const CpuSet& elastic, const std::set<std::string>& may_shrink) {
   Chooser chooser(view, asks, regions, elastic);
   return chooser.Choose(
       SizesWithin(asks, regions, chooser.Held(may_shrink), CapacityOf(view, elastic)));
+}
+
+bool SomeOwnWholeCores(const CpuPluginConfig& config) {
+  return std::any_of(config.pools.begin(), config.pools.end(),
+                     [](const auto& pool) { return pool.second.place.OwnsWholeCores(); });
+}
+
+PoolMap Sized(const View& view, const PoolAsks& asks, const Regions& regions, const CpuSet& elastic,
+              const std::set<std::string>& may_shrink) {
+  PoolMap pools = SizedOnce(view, asks, regions, elastic, may_shrink);
+  if (view.offline.Empty() || !SomeOwnWholeCores(view.config)) {
+    return pools;
+  }
+  // Whole cores are of several sizes then: what one pool leaves may suit another that chose before.
+  constexpr int kMostRounds = 8;
+  for (int round = 0; round < kMostRounds; ++round) {
+    CpuState then = view.state;
+    then.pools = pools;
+    PoolMap again = SizedOnce(WithState(view, then), asks, regions, elastic, {});
+    if (again == pools) {
+      break;
+    }
+    pools = std::move(again);
+  }
+  return pools;
 }
 
 /// OK when there may be the instance `pool`, and CPUs for all minimums.

@@ -128,7 +128,10 @@ CpuSet PickPlaced(const Surroundings& around, const CpuSet& own, const CpuSet& f
                  ? PickEvenly(around, own | taken, from, missing)
                  : PickCpus(around.machine, own | taken, from, missing);
   }
-  return taken;
+  // Cores with threads that are offline can leave a rest that is no core.
+  return around.rule.OwnsWholeCores()
+             ? taken & WholeCores(around.machine, around.offline, own | taken)
+             : taken;
 }
 
 CpuSet DropPlaced(const Surroundings& around, const CpuSet& own, int count) {

@@ -105,6 +105,15 @@ int HandOut(Shares::iterator first, Shares::iterator last, int rest) {
   return rest;
 }
 
+/// What becomes of a rest of a unit, which a pool of whole cores has where threads are offline.
+enum class Rest { kGivenUp, kKept };
+
+/// How much of `surplus` a pool keeps, in whole units; at most `most`.
+int KeptOf(int surplus, int unit, Rest rest, int most) {
+  const int units = (std::max(surplus, 0) + (rest == Rest::kKept ? unit - 1 : 0)) / unit;
+  return std::min(units, std::max(most, 0) / unit) * unit;
+}
+
 }  // namespace
 
 int WishOf(const PoolDemand& demand, int ratio_percent, const PoolAsk& ask) {
@@ -150,8 +159,9 @@ PoolSizes SettlePools(const PoolAsks& asks, const std::map<std::string, PoolHeld
     int& size = sizes.at(*share.name);
     const int surplus = std::min(now->second.size, share.ask->max) - size;
     const int step = now->second.step == 0 ? surplus : now->second.step;
-    int kept = std::clamp(now->second.may_shrink ? surplus - step : surplus, 0, std::max(spare, 0));
-    kept -= kept % share.ask->unit;
+    const int kept = KeptOf(now->second.may_shrink ? surplus - step : surplus, share.ask->unit,
+                            now->second.may_shrink ? Rest::kGivenUp : Rest::kKept,
+                            std::min(spare, share.ask->max - size));
     size += kept;
     spare -= kept;
   }

@@ -50,6 +50,17 @@ inline MachineParts DrawMachine(Dice& dice) {
   return parts;
 }
 
+/// At most a fifth of the CPUs, and never the first of a core.
+inline CpuSet DrawOffline(Dice& dice, const Machine& machine) {
+  CpuSet offline;
+  for (const Cpu& cpu : machine.cpus()) {
+    if (cpu.id != cpu.core && dice.OneIn(8) && 5 * offline.Count() < machine.cpu_set().Count()) {
+      offline.Add(cpu.id);
+    }
+  }
+  return offline;
+}
+
 /// What a pool borrows, and that it lends to `borrower`, or nothing of it.
 inline std::string DrawSharing(Dice& dice, const char* borrower, bool idle_cpus) {
   constexpr const char* kSpans[] = {"none", "numa", "package", "all"};

@@ -9,6 +9,7 @@
 
 #include "plugins/cpu/config/instances.h"
 #include "plugins/cpu/place.h"
+#include "plugins/cpu/pool_asks.h"
 #include "test/plugins/cpu/drawn_node.h"
 #include "test/plugins/cpu/driven_node.h"
 #include "test/plugins/cpu/pool_invariants.h"
@@ -77,7 +78,7 @@ class History {
 
   void Step() {
     const std::string before = node_.Exported();
-    switch (dice_.Below(8)) {
+    switch (dice_.Below(9)) {
       case 0:
       case 1:
         RemoveOne();
@@ -89,6 +90,10 @@ class History {
       case 3:
         node_.Restart();
         ASSERT_EQ(node_.Exported(), before) << "a restart moved something";
+        break;
+      case 4:
+        node_.SetOffline(DrawOffline(dice_, node_.machine()));
+        node_.drive().Reconcile();
         break;
       default:
         AdmitOne(before);
@@ -120,10 +125,11 @@ class History {
   }
 
   /// P22: what fitted before fits when somebody is gone; CPUs of its own once others have left what
-  /// they gave up, and unless some that were idle went to a pool that had asked for more.
+  /// they gave up, and unless some that were idle went to a pool that had asked for more. While
+  /// threads are offline, whole cores are of several sizes: those who stay may take others then.
   void RemoveOne() {
     const ContainerRequest next = DrawRequest();
-    const bool fitted = node_.Fits(next);
+    const bool fitted = node_.Fits(next) && (node_.offline().Empty() || !WantsWholeCores(next));
     const CpuSet idle = Idle();
     node_.drive().RemovePod(fmt::format("pod{}", dice_.Below(pods_ + 1)));
     bool taken = false;
@@ -135,6 +141,11 @@ class History {
     ASSERT_TRUE(!fitted || taken || node_.Fits(next))
         << next.quantity() << " CPUs for role " << next.pod_role
         << " fitted while there were more containers";
+  }
+
+  bool WantsWholeCores(const ContainerRequest& request) const {
+    const auto pool = node_.config().pools.find(request.pod_role);
+    return pool != node_.config().pools.end() && pool->second.place.OwnsWholeCores();
   }
 
   /// Those of pools that the configuration knows; what is left of others is idle, or default.
@@ -172,11 +183,26 @@ class History {
   void Check() {
     ASSERT_NO_FATAL_FAILURE(CheckOwners(node_));
     for (const sdk::Pool& pool : node_.PoolList()) {
-      ASSERT_TRUE(pool.containers == 0 || !pool.cpus.Empty()) << pool.name;
+      ASSERT_TRUE(pool.containers == 0 || !pool.cpus.Empty() || !HasEnough()) << pool.name;
       if (const PoolConfig* const config = FindPool(node_.config(), pool.name); config != nullptr) {
         ASSERT_NO_FATAL_FAILURE(CheckPlace(pool, *config));
       }
     }
+  }
+
+  /// Whether as many CPUs are online as pools with containers must have, and a default pool of what
+  /// is left.
+  bool HasEnough() const {
+    int left = (node_.machine().cpu_set() - node_.offline() - node_.Exclusive()).Count();
+    for (const sdk::Pool& pool : node_.PoolList()) {
+      const PoolConfig* const config = FindPool(node_.config(), pool.name);
+      if (config == nullptr) {
+        --left;
+      } else if (pool.containers > 0) {
+        left -= LeastInUse(node_.machine(), *config);
+      }
+    }
+    return left >= 0;
   }
 
   void CheckPlace(const sdk::Pool& pool, const PoolConfig& config) {
@@ -190,10 +216,11 @@ class History {
     }
     if (rule.OwnsWholeCores()) {
       // Only where no whole core is to be had it has a part of one.
-      const CpuSet whole = WholeCores(machine, {}, pool.cpus);
+      const CpuSet whole = WholeCores(machine, node_.offline(), pool.cpus);
       ASSERT_TRUE(whole == pool.cpus ||
                   (whole.Empty() && pool.cpus.Count() <= ThreadsPerCore(machine, pool.cpus)))
-          << pool.name << " has parts of cores";
+          << pool.name << " has parts of cores: " << ToString(pool.cpus) << " while "
+          << ToString(node_.offline()) << " are offline";
     }
   }
 

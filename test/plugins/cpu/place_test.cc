@@ -8,6 +8,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "test/plugins/cpu/driven_node.h"
 #include "test/plugins/cpu/elastic_fixture.h"
 
 namespace qrm::cpu {
@@ -271,6 +272,26 @@ const Mistake kMistakes[] = {
 };
 INSTANTIATE_TEST_SUITE_P(Pools, PlaceMistakeTest, testing::ValuesIn(kMistakes),
                          [](const auto& tested) { return tested.param.name; });
+
+TEST(OfflineThreadsTest, APoolOfWholeCoresTakesNoPartOfAnotherInTheirPlace) {
+  MachineParts parts;
+  parts.nodes = {{.id = 0}};
+  for (int cpu = 0; cpu < 12; ++cpu) {
+    parts.cpus.push_back({.id = cpu, .core = cpu / 4 * 4});
+  }
+  DrivenNode node(std::move(parts), Tuned::kNo);
+  node.Start("pools: {a: {size: {max: 8}, roles: [a], place: {threads: whole-cores}}}");
+  ASSERT_TRUE(node.drive().Admit(test::Request("pod", "a", "cpu", 4)).ok());
+  ASSERT_EQ(ToString(node.Pools().at("a")), "0-3");
+  node.SetOffline({1, 3});
+  node.drive().Reconcile();
+  EXPECT_EQ(ToString(node.Pools().at("a")), "0,2");
+  node.Restart();
+  EXPECT_EQ(ToString(node.Pools().at("a")), "0,2");
+  node.SetOffline({});
+  node.drive().Reconcile();
+  EXPECT_EQ(ToString(node.Pools().at("a")), "0-3");
+}
 
 }  // namespace
 }  // namespace qrm::cpu

@@ -169,15 +169,9 @@ class History {
         << " fitted while there were more containers";
   }
 
-  /// P22, too. At most a fifth of the CPUs are off, and never the first of a core.
+  /// P22, too.
   void TakeCpusOffOrOn() {
-    CpuSet offline;
-    for (const Cpu& cpu : node_.machine().cpus()) {
-      if (cpu.id != cpu.core && dice_.OneIn(8) &&
-          5 * offline.Count() < node_.machine().cpu_set().Count()) {
-        offline.Add(cpu.id);
-      }
-    }
+    const CpuSet offline = DrawOffline(dice_, node_.machine());
     ASSERT_NO_FATAL_FAILURE(ReconcileOnce());  // pools follow advice by now, and not again at once
     const ContainerRequest next = DrawRequest();
     const bool fitted =
