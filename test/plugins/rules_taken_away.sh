@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# Takes the rules of pools, owners and memory (P1 to P22) out of a copy of the sources, one at a time, and expects tests to
-# fail then.
-#   rules_taken_away.sh [RULE...]     such as P3; default: all
+# Takes the rules of pools, owners and memory (P1 to P22, and what places promise) out of a copy of the sources, one at a
+# time, and expects tests to fail then.
+#   rules_taken_away.sh [RULE...]     such as P3, or place; default: all
 set -euo pipefail
 
 cd "$(dirname "$0")/../.."
@@ -174,6 +174,15 @@ without P22 'whole cores are put together from parts' plugins/cpu/elastic.cc "$c
 without P22 'more CPUs refuse nobody' plugins/cpu/elastic.cc "$cpu" "$models" \
   'std::max(least, capacity)) {' \
   'std::max(least, capacity - capacity % 2)) {'
+
+without place 'cores of pools stay whole while threads are offline' plugins/cpu/place.cc "$cpu" '*' \
+  'return around.rule.OwnsWholeCores()
+             ? taken &' \
+  'return around.rule.OwnsWholeCores() && around.offline.Empty()
+             ? taken &'
+without place 'memory of a kind is beside the CPUs of its hint' plugins/memory/room.cc "$memory" '*' \
+  'beside |= machine.FindNode(node)->homes;' \
+  'beside.Add(machine.FindNode(node)->id);'
 
 if [ ${#missed[@]} -gt 0 ]; then
   echo "not noticed: ${missed[*]}" >&2
