@@ -190,6 +190,20 @@ Status ReadContainers(const StatusOr<Place>& place, RepeatedPtrField<core::Conta
   return OkStatus();
 }
 
+Status ReadPriority(const StatusOr<Place>& place, core::PodSpec& spec) {
+  QRM_RETURN_IF_ERROR(place.status());
+  QRM_ASSIGN_OR_RETURN(const std::string text, place->Text());
+  if (text.empty()) {
+    return OkStatus();
+  }
+  const auto priority = ParseNumber<int>(text);
+  if (!priority.has_value()) {
+    return place->Wrong("which is no priority", "write a whole number such as 9000");
+  }
+  spec.set_priority(*priority);
+  return OkStatus();
+}
+
 Status ReadSpec(const StatusOr<Place>& place, core::PodSpec& spec) {
   QRM_RETURN_IF_ERROR(place.status());
   QRM_RETURN_IF_ERROR(ReadContainers(place->At("initContainers"), *spec.mutable_init_containers()));
@@ -199,10 +213,7 @@ Status ReadSpec(const StatusOr<Place>& place, core::PodSpec& spec) {
   }
   QRM_ASSIGN_OR_RETURN(*spec.mutable_priority_class_name(), place->TextAt("priorityClassName"));
   QRM_ASSIGN_OR_RETURN(*spec.mutable_runtime_class_name(), place->TextAt("runtimeClassName"));
-  QRM_ASSIGN_OR_RETURN(const std::string priority, place->TextAt("priority"));
-  if (const auto number = ParseNumber<int>(priority); number.has_value()) {
-    spec.set_priority(*number);
-  }
+  QRM_RETURN_IF_ERROR(ReadPriority(place->At("priority"), spec));
   return ReadResources(place->At("resources"), *spec.mutable_resources());
 }
 

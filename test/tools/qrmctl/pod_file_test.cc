@@ -136,6 +136,13 @@ TEST(PodFileTest, NamesLineFieldValueAndRemedyOfWhatIsWrong) {
             "in quotes");
 }
 
+TEST(PodFileTest, RefusesAPriorityThatIsNoNumber) {
+  EXPECT_EQ(Problem("kind: Pod\nmetadata: {name: a}\nspec:\n  containers: [{name: c}]\n"
+                    "  priority: high\n"),
+            "cannot read web.yaml:5: spec.priority is 'high', which is no priority; write a whole "
+            "number such as 9000");
+}
+
 TEST(PodFileTest, RefusesWhatIsNotOneDocument) {
   EXPECT_THAT(Problem(""), HasSubstr("web.yaml: it has 0 documents; give one pod"));
   EXPECT_THAT(Problem(std::string(kPod) + "---\n" + kPod), HasSubstr("it has 2 documents"));
