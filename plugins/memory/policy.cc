@@ -282,13 +282,10 @@ StatusOr<HintList> MemoryHints(const View& view, const ContainerRequest& request
 
 namespace {
 
-StatusOr<Decision> PlaceByRule(const View& view, const ContainerRequest& request,
-                               const BindingRule& rule, const TopologyHint& hint,
-                               const NumaMask& held) {
-  QRM_ASSIGN_OR_RETURN(const MemoryBytes asked, BytesOf(request));
+StatusOr<Decision> PlaceByRule(const View& view, const ContainerRequest& request, const Need& need,
+                               const TopologyHint& hint, const NumaMask& held) {
   const Tenant tenant = TenantOf(view.config, request);
   Room room = FindRoom(view, tenant);
-  const Need need = {rule.numa, rule.kinds, asked};
   const std::optional<Spot> spot = ChooseSpot(FittingSpots(view.machine, room, need), hint,
                                               held.Empty() ? request.runs_near : held);
   if (!spot) {
@@ -297,7 +294,7 @@ StatusOr<Decision> PlaceByRule(const View& view, const ContainerRequest& request
   QRM_RETURN_IF_ERROR(CheckFilled(view, request, room, spot->nodes));
   Binding binding{.tenant = tenant, .blocks = BlocksOn(spot->nodes, need), .by_rule = true};
   binding.bytes_by_node = room.books.Take(request.key, binding.blocks);
-  return Decision{.allocation = Bind(*spot, OrdinaryBytes(asked), binding.bytes_by_node),
+  return Decision{.allocation = Bind(*spot, OrdinaryBytes(need.bytes), binding.bytes_by_node),
                   .binding = std::move(binding),
                   .moved = room.books.Moved(view.bindings)};
 }
@@ -311,9 +308,11 @@ StatusOr<Decision> PlaceContainer(const View& view, const ContainerRequest& requ
   if (asked.empty() || (!placement.rule && !placement.by_static_policy)) {
     return Decision{.allocation = Record(OrdinaryBytes(asked))};  // nobody bars others for nothing
   }
-  QRM_ASSIGN_OR_RETURN(Decision decision,
-                       placement.rule ? PlaceByRule(view, request, *placement.rule, hint, held)
-                                      : PlaceByStaticPolicy(view, request, hint, asked));
+  QRM_ASSIGN_OR_RETURN(
+      Decision decision,
+      placement.rule ? PlaceByRule(view, request,
+                                   {placement.rule->numa, placement.rule->kinds, asked}, hint, held)
+                     : PlaceByStaticPolicy(view, request, hint, asked));
   decision.allocation.decided_by = std::move(placement.by);
   return decision;
 }
