@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <cctype>
 
+#include <boost/container_hash/hash.hpp>
+
 namespace qrm {
 namespace {
 
@@ -30,6 +32,15 @@ bool IsDnsSubdomain(std::string_view prefix) {
 }
 
 }  // namespace
+
+// What differs most between allocations.
+std::size_t hash_value(const ResourceAllocation& allocation) {
+  std::size_t hash = boost::hash<std::string>()(allocation.value);
+  boost::hash_combine(hash, allocation.quantity);
+  boost::hash_combine(hash, allocation.amount_by_node);
+  boost::hash_combine(hash, allocation.shares);
+  return hash;
+}
 
 std::string_view ToString(ContainerType type) {
   switch (type) {

@@ -2,13 +2,17 @@
 #pragma once
 
 #include <compare>
+#include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
 
+#include "api/base/shared.h"
+#include "api/base/shared_text.h"
 #include "api/base/status.h"
 #include "api/hint.h"
 #include "api/id_set.h"
@@ -20,8 +24,8 @@ using StringMap = std::map<std::string, std::string>;
 /// One container of one pod, the same through restarts: container names are unique in a pod, init
 /// containers included.
 struct ContainerKey {
-  std::string pod_uid;
-  std::string container;
+  SharedText pod_uid;
+  SharedText container;
 
   auto operator<=>(const ContainerKey&) const = default;
 };
@@ -34,24 +38,24 @@ std::string_view ToString(ContainerType type);  // "INIT", "MAIN", "SIDECAR", "E
 /// What one container asks of one plugin.
 struct ContainerRequest {
   ContainerKey key;
-  std::string pod_namespace;
-  std::string pod_name;
+  SharedText pod_namespace;
+  SharedText pod_name;
   ContainerType type = ContainerType::kMain;
   uint64_t index = 0;  ///< position among the pod's (init) containers
-  std::string pod_role;
-  std::string pod_type;
-  std::string resource;  ///< the name under which the plugin is registered
+  SharedText pod_role;
+  SharedText pod_type;
+  SharedText resource;  ///< the name under which the plugin is registered
   /// Units: CPUs for "cpu", bytes for memory and hugepages, the resource's own elsewhere. One
   /// entry, keyed by the name the pod used; those of hugepages are beside the built-in memory
   /// plugin's.
-  std::map<std::string, double> requests;
+  Shared<std::map<std::string, double>> requests;
   /// The most of the resource that the container may have, where that is known. Our own extension:
   /// other managers leave it absent.
   std::optional<double> limit;
-  StringMap labels;
-  StringMap annotations;
-  std::string native_qos_class;  ///< "Guaranteed", "Burstable" or "BestEffort"
-  std::string runtime_class;
+  Shared<StringMap> labels;
+  Shared<StringMap> annotations;
+  SharedText native_qos_class;  ///< "Guaranteed", "Burstable" or "BestEffort"
+  SharedText runtime_class;
   /// Set in Allocate for plugins with topology alignment: the merged hint.
   std::optional<TopologyHint> hint;
   /// What a container that runs without a record has now, as far as the runtime tells: to be left
@@ -117,8 +121,11 @@ struct ResourceAllocation {
   bool operator==(const ResourceAllocation&) const = default;
 };
 
+/// For boost::hash.
+std::size_t hash_value(const ResourceAllocation& allocation);
+
 /// The allocations of one container, by resource name.
-using AllocationByResource = std::map<std::string, ResourceAllocation>;
+using AllocationByResource = std::map<SharedText, Shared<ResourceAllocation>, std::less<>>;
 /// The allocations of many containers, as a plugin or the checkpoint holds them.
 using AllocationByContainer = std::map<ContainerKey, AllocationByResource>;
 

@@ -179,7 +179,7 @@ StatusOr<ContainerRequest> FromWire(const pb::ResourceRequest& message) {
   request.runtime_class = message.runtime_class();
   for (const auto& [name, amount] : message.resource_requests()) {
     QRM_RETURN_IF_ERROR(CheckQuantity(amount, "request of " + name));
-    request.requests.emplace(name, amount);
+    request.requests.Edit().emplace(name, amount);
   }
   if (message.has_resource_limit()) {
     QRM_RETURN_IF_ERROR(CheckQuantity(message.resource_limit(), "limit"));

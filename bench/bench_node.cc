@@ -236,7 +236,11 @@ std::vector<std::string> BenchNode::Logs() const {
   std::vector<std::string> logs = {state_dir + "/checkpoint.db-wal"};
   if (!processes_.empty()) {  // built-in plugins keep nothing
     for (const auto& [name, resource] : PluginResources()) {
-      logs.push_back(sdk::StatePath({.resource = resource, .state_dir = state_dir}) + "-wal");
+      const std::string log =
+          sdk::StatePath({.resource = resource, .state_dir = state_dir}) + "-wal";
+      if (std::filesystem::exists(log)) {  // programs of others keep theirs elsewhere, or nothing
+        logs.push_back(log);
+      }
     }
   }
   return logs;

@@ -116,10 +116,10 @@ void BM_RewriteEverything(benchmark::State& state) {
   const ContainerRecord record = test::SampleContainer("").record;
   const auto add = [&](std::size_t number) {
     for (const auto& [resource, allocation] : record.allocations) {
-      const nlohmann::json info = {{"oci_property_name", allocation.oci_property},
+      const nlohmann::json info = {{"oci_property_name", allocation->oci_property},
                                    {"is_scalar_resource", true},
-                                   {"allocated_quantity", allocation.quantity},
-                                   {"allocation_result", allocation.value}};
+                                   {"allocated_quantity", allocation->quantity},
+                                   {"allocation_result", allocation->value}};
       entries.push_back({{"PodUID", Uid(number)},
                          {"ContainerName", "main"},
                          {"ResourceName", resource},

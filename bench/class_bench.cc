@@ -80,8 +80,8 @@ class Side {
     manager::ContainerDemand demand = BenchNode::DemandOf(next_++, kind);
     for (const char* const type : kTypes) {
       if (asks_) {
-        demand.pod.annotations[fmt::format("{}.resources.alpha.kubernetes.io/default", type)] =
-            "counted";
+        demand.pod.annotations
+            .Edit()[fmt::format("{}.resources.alpha.kubernetes.io/default", type)] = "counted";
       }
     }
     return demand;

@@ -49,7 +49,7 @@ class Side {
 
   void AdmitByDriver() {
     manager::ContainerDemand demand = BenchNode::DemandOf(next_++, Kind::kPinned);
-    demand.pod.annotations["cci.qrm.io/driver"] = "round-robin";
+    demand.pod.annotations.Edit()["cci.qrm.io/driver"] = "round-robin";
     times_by_driver_.push_back(Admit(demand));
   }
   void AdmitPlain() { times_.push_back(Admit(BenchNode::DemandOf(next_++, Kind::kPinned))); }

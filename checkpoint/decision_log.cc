@@ -25,6 +25,10 @@
 namespace qrm::checkpoint {
 namespace {
 
+/// Holds many decisions. Units: bytes.
+constexpr std::streamoff kLastPart = 64 << 10;
+constexpr std::streamoff kGrowth = 16;
+
 /// While the disk takes nothing.
 constexpr std::size_t kMostWaiting = 100;
 
@@ -53,6 +57,33 @@ void ReadFile(const std::string& path, std::vector<DecisionTrace>& traces) {
                                         "are told, move the file away to hear of it no more",
                                         unreadable, path)}});
   }
+}
+
+/// The decision of the last line that can be read.
+std::optional<DecisionTrace> LastOf(const std::string& path) {
+  std::ifstream file(path, std::ios::binary | std::ios::ate);
+  const auto size = static_cast<std::streamoff>(file.tellg());
+  for (std::streamoff part = kLastPart; size > 0; part *= kGrowth) {
+    const std::streamoff begin = std::max<std::streamoff>(size - part, 0);
+    std::string text(static_cast<std::size_t>(size - begin), '\0');
+    file.seekg(begin);
+    file.read(text.data(), static_cast<std::streamsize>(text.size()));
+    while (!text.empty()) {
+      const std::size_t before = text.rfind('\n', text.size() - 1);
+      const std::size_t line = before == std::string::npos ? 0 : before + 1;
+      if (before == std::string::npos && begin > 0) {
+        break;  // its beginning is in what was not read
+      }
+      if (auto trace = FromLine(std::string_view(text).substr(line)); trace.has_value()) {
+        return trace;
+      }
+      text.resize(before == std::string::npos ? 0 : before);
+    }
+    if (begin == 0) {
+      break;
+    }
+  }
+  return std::nullopt;
 }
 
 Status ReplaceFile(const std::string& path, const std::vector<DecisionTrace>& traces) {
@@ -99,12 +130,10 @@ DecisionLog::~DecisionLog() = default;
 
 // Its latest decision is that of the older file: the process ended between the two steps of a fold.
 bool DecisionLog::IsFolded() const {
-  std::vector<DecisionTrace> older;
-  std::vector<DecisionTrace> current;
-  ReadFile(older_path_, older);
-  ReadFile(current_.path, current);
-  return !older.empty() && !current.empty() && older.back().key == current.back().key &&
-         older.back().time == current.back().time;
+  const std::optional<DecisionTrace> older = LastOf(older_path_);
+  const std::optional<DecisionTrace> current = LastOf(current_.path);
+  return older.has_value() && current.has_value() && older->key == current->key &&
+         older->time == current->time;
 }
 
 DecisionLog::File DecisionLog::Measure(std::string path) {

@@ -136,12 +136,13 @@ std::optional<DecisionTrace> FromLine(std::string_view line) {
   }
   try {
     const nanoseconds since_epoch(head.at("unix_nanos").get<int64_t>());
-    DecisionTrace trace{.key = {head.at("pod_uid"), head.at("container")},
-                        .pod_namespace = head.at("namespace"),
-                        .pod_name = head.at("name"),
-                        .time = system_clock::time_point(
-                            std::chrono::duration_cast<system_clock::duration>(since_epoch)),
-                        .admitted = head.at("admitted")};
+    DecisionTrace trace{
+        .key = {head.at("pod_uid").get<std::string>(), head.at("container").get<std::string>()},
+        .pod_namespace = head.at("namespace"),
+        .pod_name = head.at("name"),
+        .time = system_clock::time_point(
+            std::chrono::duration_cast<system_clock::duration>(since_epoch)),
+        .admitted = head.at("admitted")};
     if (const auto commit = head.find("commit_nanos"); commit != head.end()) {
       trace.commit = nanoseconds(commit->get<int64_t>());
     }

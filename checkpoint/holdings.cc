@@ -25,8 +25,8 @@ std::set<std::string> CpuListsOf(const ContainerRecord& record) {
   const auto took = record.applied.find(std::string(kCpusetCpus));
   std::set<std::string> lists = {took == record.applied.end() ? std::string() : took->second};
   for (const auto& [resource, allocation] : record.allocations) {
-    if (allocation.oci_property == kCpusetCpus) {
-      lists.insert(allocation.value);
+    if (allocation->oci_property == kCpusetCpus) {
+      lists.insert(allocation->value);
     }
   }
   return lists;
@@ -36,7 +36,7 @@ PodMemory::PodMemory(const PodRecord& pod, const std::string& without) {
   for (const auto& [name, record] : pod.containers) {
     for (const auto& [resource, allocation] : record->allocations) {
       if (name != without && IsBoundMemory(allocation)) {
-        Add(record->type, allocation.amount_by_node);
+        Add(record->type, allocation->amount_by_node);
       }
     }
   }

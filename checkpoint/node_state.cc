@@ -81,7 +81,7 @@ struct NodeState::Rep {
   PersistentMap<PodPtr> pods;
   /// The UIDs under one name, in the order of their admission: a new pod may take the name of one
   /// that is not yet gone.
-  PersistentMap<std::vector<std::string>> uids_by_name;
+  PersistentMap<std::vector<SharedText>> uids_by_name;
   /// What follows from the pods, so that no admission has to walk them.
   PersistentMap<PodPtr> cpu_owners;
   std::map<uint64_t, uint64_t> bound_memory;
@@ -128,7 +128,7 @@ class NodeState::Transition {
   }
 
   void Put(Change::PutContainer put) {
-    const std::string uid = put.pod.uid;
+    const SharedText uid = put.pod.uid;
     const PodPtr* known = rep_->pods.Find(uid);
     const bool renamed = known != nullptr && NameKey((*known)->meta) != NameKey(put.pod);
     if (renamed) {
@@ -175,7 +175,7 @@ class NodeState::Transition {
 
   std::shared_ptr<const Rep> Finish() && {
     PersistentMap<PodPtr>::Editor owners(rep_->cpu_owners);
-    for (const std::string& uid : touched_) {
+    for (const SharedText& uid : touched_) {
       const PodPtr* const found_before = before_.pods.Find(uid);
       const PodPtr* const found = rep_->pods.Find(uid);
       const PodRecord* const before = found_before == nullptr ? nullptr : found_before->get();
@@ -195,7 +195,7 @@ class NodeState::Transition {
  private:
   /// The record of `uid` that this transition may change: a copy of `present`, once; a new one when
   /// that is null.
-  PodRecord& Edit(const std::string& uid, const PodRecord* present) {
+  PodRecord& Edit(const SharedText& uid, const PodRecord* present) {
     const auto mine = mine_.find(uid);
     if (mine != mine_.end()) {
       return *mine->second;
@@ -211,15 +211,15 @@ class NodeState::Transition {
 
   void AddName(const PodMeta& meta) {
     const std::string key = NameKey(meta);
-    const std::vector<std::string>* known = rep_->uids_by_name.Find(key);
-    std::vector<std::string> uids = known == nullptr ? std::vector<std::string>() : *known;
+    const std::vector<SharedText>* known = rep_->uids_by_name.Find(key);
+    std::vector<SharedText> uids = known == nullptr ? std::vector<SharedText>() : *known;
     uids.push_back(meta.uid);
     names_.Put(key, std::move(uids));
   }
 
   void DropName(const PodMeta& meta) {
     const std::string key = NameKey(meta);
-    std::vector<std::string> uids = *rep_->uids_by_name.Find(key);
+    std::vector<SharedText> uids = *rep_->uids_by_name.Find(key);
     std::erase(uids, meta.uid);
     if (uids.empty()) {
       names_.Erase(key);
@@ -231,10 +231,16 @@ class NodeState::Transition {
   const Rep& before_;
   std::shared_ptr<Rep> rep_;
   PersistentMap<PodPtr>::Editor pods_;
-  PersistentMap<std::vector<std::string>>::Editor names_;
+  PersistentMap<std::vector<SharedText>>::Editor names_;
   std::unordered_map<std::string, PodRecord*> mine_;  // records made by this transition
-  std::set<std::string> touched_;                     // UIDs
+  std::set<SharedText, std::less<>> touched_;         // UIDs
 };
+
+std::size_t hash_value(const Origin& origin) {
+  std::size_t hash = boost::hash<std::string>()(origin.plugin);
+  boost::hash_combine(hash, origin.endpoint);
+  return hash;
+}
 
 bool Change::Empty() const {
   return put_containers.empty() && remove_pods.empty() && remove_containers.empty() &&
@@ -243,7 +249,7 @@ bool Change::Empty() const {
 
 const StringMap& ContainerRecord::AppliedTo(const std::string& id) const {
   static const StringMap none;
-  return applied_to == id ? applied : none;
+  return applied_to == id ? applied.get() : none;
 }
 
 std::string ContainerRecord::PluginOf(const std::string& resource) const {
@@ -258,8 +264,8 @@ NodeState& NodeState::operator=(const NodeState&) = default;
 
 NodeState NodeState::Restore(const std::vector<PodPtr>& pods) {
   auto rep = std::make_shared<Rep>();
-  std::vector<std::pair<std::string, PodPtr>> by_uid;
-  std::vector<std::pair<std::string, PodPtr>> owners;
+  std::vector<std::pair<SharedText, PodPtr>> by_uid;
+  std::vector<std::pair<SharedText, PodPtr>> owners;
   std::vector<std::pair<std::string, const PodRecord*>> named;
   auto cpu_lists = std::make_shared<CpuLists>();
   by_uid.reserve(pods.size());
@@ -283,15 +289,15 @@ NodeState NodeState::Restore(const std::vector<PodPtr>& pods) {
   std::sort(named.begin(), named.end(), [](const auto& a, const auto& b) {
     return std::tie(a.first, a.second->order) < std::tie(b.first, b.second->order);
   });
-  std::vector<std::pair<std::string, std::vector<std::string>>> uids_by_name;
+  std::vector<std::pair<SharedText, std::vector<SharedText>>> uids_by_name;
   uids_by_name.reserve(named.size());
   for (auto& [name, pod] : named) {
     if (uids_by_name.empty() || uids_by_name.back().first != name) {
-      uids_by_name.emplace_back(std::move(name), std::vector<std::string>());
+      uids_by_name.emplace_back(std::move(name), std::vector<SharedText>());
     }
     uids_by_name.back().second.push_back(pod->meta.uid);
   }
-  rep->uids_by_name = PersistentMap<std::vector<std::string>>(std::move(uids_by_name));
+  rep->uids_by_name = PersistentMap<std::vector<SharedText>>(std::move(uids_by_name));
 
   NodeState state;
   state.rep_ = std::move(rep);
@@ -338,7 +344,7 @@ const PodRecord* NodeState::FindPodByName(const std::string& pod_namespace,
 }
 
 void NodeState::ForEachPod(const std::function<void(const PodRecord&)>& visit) const {
-  rep_->pods.ForEach([&](const std::string&, const PodPtr& pod) { visit(*pod); });
+  rep_->pods.ForEach([&](const SharedText&, const PodPtr& pod) { visit(*pod); });
 }
 
 void NodeState::ForEachPodNamed(const std::string& pod_namespace, const std::string& name,
@@ -351,7 +357,7 @@ void NodeState::ForEachPodNamed(const std::string& pod_namespace, const std::str
 }
 
 void NodeState::ForEachCpuOwner(const std::function<void(const PodRecord&)>& visit) const {
-  rep_->cpu_owners.ForEach([&](const std::string&, const PodPtr& pod) { visit(*pod); });
+  rep_->cpu_owners.ForEach([&](const SharedText&, const PodPtr& pod) { visit(*pod); });
 }
 
 const std::map<uint64_t, uint64_t>& NodeState::bound_memory() const {
@@ -392,7 +398,7 @@ Change NodeState::Since(const NodeState& before) const {
       AddRemovedContainers(pod, *now, change);
     }
   });
-  rep_->uids_by_name.ForEach([&](const std::string&, const std::vector<std::string>& uids) {
+  rep_->uids_by_name.ForEach([&](const SharedText&, const std::vector<SharedText>& uids) {
     for (const std::string& uid : uids) {
       AddPuts(before.FindPod(uid), *FindPod(uid), change);
     }

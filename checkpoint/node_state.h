@@ -18,14 +18,14 @@ namespace qrm::checkpoint {
 
 /// What the runtime told about a pod.
 struct PodMeta {
-  std::string uid;
-  std::string pod_namespace;
-  std::string name;
-  std::string role;
-  std::string type;
-  std::string qos_class;
-  StringMap labels;
-  StringMap annotations;
+  SharedText uid;
+  SharedText pod_namespace;
+  SharedText name;
+  SharedText role;
+  SharedText type;
+  SharedText qos_class;
+  Shared<StringMap> labels;
+  Shared<StringMap> annotations;
 
   bool operator==(const PodMeta&) const = default;
 };
@@ -48,24 +48,27 @@ struct Origin {
   bool operator==(const Origin&) const = default;
 };
 
+/// For boost::hash.
+std::size_t hash_value(const Origin& origin);
+
 /// One admitted container.
 struct ContainerRecord {
   ContainerType type = ContainerType::kMain;
   uint64_t index = 0;
   bool restartable_init = false;  ///< a sidecar whose `index` is among the pod's init containers
-  std::map<std::string, double> requests;  ///< resource name -> amount, as in ContainerRequest
-  std::map<std::string, double> limits;    ///< the same, of those that are known to have one
-  std::string
+  Shared<std::map<std::string, double>> requests;  ///< resource -> amount, as in ContainerRequest
+  Shared<std::map<std::string, double>> limits;    ///< of those that are known to have one
+  SharedText
       request_source;  ///< where `requests` came from: "pods-api", "kubelet", "estimate", ...
-  std::string runtime_class;
+  SharedText runtime_class;
   AllocationByResource allocations;
-  std::map<std::string, Origin> origins;  ///< of the allocations, by resource name
+  Shared<std::map<std::string, Origin>> origins;  ///< of the allocations, by resource name
   /// Type of QoS-class resources -> the class that the container has of it; of types that pods have
   /// as a whole, the pod's, equal in all its containers.
-  StringMap classes;
-  StringMap applied;  ///< OCI property -> value that the runtime last took from us
+  Shared<StringMap> classes;
+  Shared<StringMap> applied;  ///< OCI property -> value that the runtime last took from us
   /// The runtime's id of the container that took `applied`: nothing is applied to another one.
-  std::string applied_to;
+  SharedText applied_to;
 
   /// What the container that the runtime calls `id` has taken.
   const StringMap& AppliedTo(const std::string& id) const;
@@ -80,7 +83,7 @@ struct PodRecord {
   PodMeta meta;
   /// Among the pods of one name, the order of their admission; the state gives it.
   int64_t order = 0;
-  std::map<std::string, std::shared_ptr<const ContainerRecord>> containers;
+  std::map<SharedText, std::shared_ptr<const ContainerRecord>, std::less<>> containers;
 };
 
 /// Type of QoS-class resources, and class.
@@ -103,7 +106,7 @@ using CpuLists = std::map<std::string, std::size_t>;
 struct Change {
   struct PutContainer {
     PodMeta pod;
-    std::string container;
+    SharedText container;
     ContainerRecord record;
 
     bool operator==(const PutContainer&) const = default;

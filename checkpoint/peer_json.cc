@@ -269,7 +269,7 @@ StatusOr<std::vector<Entry>> WriteEntries(const AllocationByContainer& allocatio
   std::vector<Entry> entries;
   for (const auto& [key, by_resource] : allocations) {
     for (const auto& [resource, allocation] : by_resource) {
-      if (!std::isfinite(allocation.quantity)) {
+      if (!std::isfinite(allocation->quantity)) {
         return Errorf(StatusCode::kInvalidArgument,
                       "cannot write {} of {} as JSON: its quantity is not finite; correct the "
                       "plugin",
@@ -355,9 +355,9 @@ namespace {
 CpuSet CountedCpus(const AllocationByResource& allocations) {
   for (const auto& [resource, allocation] : allocations) {
     const StatusOr<CpuSet> cpus =
-        allocation.oci_property == kCpusetCpus ? CpuSet::Parse(allocation.value) : CpuSet();
+        allocation->oci_property == kCpusetCpus ? CpuSet::Parse(allocation->value) : CpuSet();
     if (cpus.ok() && !cpus->Empty()) {
-      return static_cast<double>(cpus->Count()) == allocation.quantity ? *cpus : CpuSet();
+      return static_cast<double>(cpus->Count()) == allocation->quantity ? *cpus : CpuSet();
     }
   }
   return {};
@@ -370,8 +370,8 @@ AllocationByContainer WithOwners(AllocationByContainer allocations) {
   CpuSet shared;
   for (const auto& [key, by_resource] : allocations) {
     for (const auto& [resource, allocation] : by_resource) {
-      if (allocation.oci_property == kCpusetCpus) {
-        const CpuSet cpus = CpuSet::Parse(allocation.value).value_or(CpuSet());
+      if (allocation->oci_property == kCpusetCpus) {
+        const CpuSet cpus = CpuSet::Parse(allocation->value).value_or(CpuSet());
         shared |= seen & cpus;
         seen |= cpus;
       }
@@ -380,8 +380,8 @@ AllocationByContainer WithOwners(AllocationByContainer allocations) {
   for (auto& [key, by_resource] : allocations) {
     const CpuSet cpus = CountedCpus(by_resource);
     for (auto& [resource, allocation] : by_resource) {
-      allocation.exclusive =
-          allocation.oci_property == kCpusetCpus && !cpus.Empty() && !cpus.Intersects(shared);
+      allocation.Edit().exclusive =
+          allocation->oci_property == kCpusetCpus && !cpus.Empty() && !cpus.Intersects(shared);
     }
   }
   return allocations;
@@ -390,7 +390,7 @@ AllocationByContainer WithOwners(AllocationByContainer allocations) {
 bool SaysOwners(const AllocationByContainer& allocations) {
   return std::any_of(allocations.begin(), allocations.end(), [](const auto& container) {
     return std::any_of(container.second.begin(), container.second.end(),
-                       [](const auto& entry) { return entry.second.exclusive; });
+                       [](const auto& entry) { return entry.second->exclusive; });
   });
 }
 
@@ -410,9 +410,9 @@ Change ImportChange(const NodeState& state, const AllocationByContainer& allocat
       put.record.request_source = "import";
     }
     put.record.allocations = by_resource;
-    put.record.origins.clear();
+    put.record.origins.Edit().clear();
     for (const auto& [resource, allocation] : by_resource) {
-      put.record.origins[resource] = {.plugin = resource, .endpoint = "import"};
+      put.record.origins.Edit()[resource] = {.plugin = resource, .endpoint = "import"};
     }
     change.put_containers.push_back(std::move(put));
   }

@@ -12,6 +12,8 @@
 #include <utility>
 #include <vector>
 
+#include "api/base/shared_text.h"
+
 namespace qrm::checkpoint {
 
 /// Text keys to values, in chunks that copies share. Threads: const use from any; an Editor works
@@ -20,7 +22,7 @@ namespace qrm::checkpoint {
 template <typename Value>
 class PersistentMap {
  public:
-  using Entry = std::pair<std::string, Value>;
+  using Entry = std::pair<SharedText, Value>;
   class Editor;
 
   PersistentMap() = default;
@@ -97,7 +99,7 @@ class PersistentMap<Value>::Editor {
  public:
   explicit Editor(PersistentMap& map) : map_(map), id_(NextId()) {}
 
-  void Put(const std::string& key, Value value) {
+  void Put(const SharedText& key, Value value) {
     if (map_.chunks_.empty()) {
       auto first = std::make_shared<Chunk>();
       first->editor = id_;

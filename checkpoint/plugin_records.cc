@@ -34,7 +34,7 @@ Change ChangeWithout(const NodeState& state, const PluginRecords& records) {
   for (const PluginRecords::Given& given : records.allocations) {
     ContainerRecord& record = changed.try_emplace(given.key, *state.Find(given.key)).first->second;
     record.allocations.erase(given.resource);
-    record.origins.erase(given.resource);
+    record.origins.Edit().erase(given.resource);
   }
   Change change;
   for (const std::string& uid : records.pending_removals) {

@@ -4,7 +4,9 @@
 #include <array>
 #include <cmath>
 #include <cstddef>
+#include <map>
 #include <optional>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -268,14 +270,16 @@ StatusOr<ContainerRecord> Read(const pb::Record& message) {
                          .applied_to = message.applied_to()};
   record.requests = Read(message.requests());
   record.limits = Read(message.limits());
+  std::map<std::string, Origin> origins;
   for (const pb::Allocation& given : message.allocations()) {
     QRM_ASSIGN_OR_RETURN(ResourceAllocation allocation, Read(given));
     record.allocations.emplace_hint(record.allocations.end(), given.resource(),
                                     std::move(allocation));
     if (given.has_origin()) {
-      record.origins.emplace_hint(record.origins.end(), given.resource(), Read(given.origin()));
+      origins.emplace_hint(origins.end(), given.resource(), Read(given.origin()));
     }
   }
+  record.origins = std::move(origins);
   return record;
 }
 

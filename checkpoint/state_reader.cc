@@ -60,20 +60,24 @@ class Cursor {
 };
 
 struct Row {
-  std::string name;
+  SharedText name;
   StoredRecord stored;
 
-  std::tuple<const std::string&, const std::string&> key() const { return {stored.pod.uid, name}; }
+  std::tuple<const SharedText&, const SharedText&> key() const { return {stored.pod.uid, name}; }
 };
 
-StatusOr<std::vector<Row>> ReadRows(SqliteDb& db) {
+StatusOr<std::vector<Row>> ReadRows(SqliteDb& db, SharedParts& parts) {
   QRM_ASSIGN_OR_RETURN(Cursor cursor, Cursor::Open(db, "container", 3,
                                                    "SELECT pod, name, record, sum FROM container"));
   std::vector<Row> rows;
   while (!cursor.at_end()) {
     QRM_ASSIGN_OR_RETURN(StoredRecord stored, DecodeRecord(cursor.Bytes(2)));
     stored.pod.uid = cursor.Text(0);
-    rows.push_back({.name = cursor.Text(1), .stored = std::move(stored)});
+    SharedText name = cursor.Text(1);
+    parts.Share(stored.pod);
+    parts.Share(name);
+    parts.Share(stored.container);
+    rows.push_back({.name = std::move(name), .stored = std::move(stored)});
     QRM_RETURN_IF_ERROR(cursor.Next());
   }
   std::sort(rows.begin(), rows.end(), [](const Row& a, const Row& b) { return a.key() < b.key(); });
@@ -126,8 +130,8 @@ Status ReadPluginValues(SqliteDb& db, Change& change) {
 
 }  // namespace
 
-StatusOr<NodeState> ReadState(SqliteDb& db) {
-  QRM_ASSIGN_OR_RETURN(std::vector<Row> rows, ReadRows(db));
+StatusOr<NodeState> ReadState(SqliteDb& db, SharedParts& parts) {
+  QRM_ASSIGN_OR_RETURN(std::vector<Row> rows, ReadRows(db, parts));
   Change rest;
   QRM_RETURN_IF_ERROR(ReadPendingRemovals(db, rest));
   QRM_RETURN_IF_ERROR(ReadPluginValues(db, rest));

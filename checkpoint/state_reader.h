@@ -3,12 +3,13 @@
 
 #include "api/base/status.h"
 #include "checkpoint/node_state.h"
+#include "checkpoint/shared_parts.h"
 #include "checkpoint/sqlite/sqlite_db.h"
 
 namespace qrm::checkpoint {
 
-/// Reads every row. Errors: kDataLoss for a row that is not as it was written; the disk's.
-/// Cost: about 5 us per container.
-StatusOr<NodeState> ReadState(SqliteDb& db);
+/// Reads every row; what records have in common is found with `parts`. Errors: kDataLoss for a row
+/// that is not as it was written; the disk's. Cost: about 5 us per container.
+StatusOr<NodeState> ReadState(SqliteDb& db, SharedParts& parts);
 
 }  // namespace qrm::checkpoint

@@ -35,14 +35,24 @@ std::set<ContainerKey> ContainersToPut(const Step& step) {
   return keys;
 }
 
+/// The key of a container, which shares its texts with `state` where that has them.
+ContainerKey KeyIn(const NodeState& state, std::string_view uid, std::string_view container) {
+  const PodRecord* const pod = state.FindPod(std::string(uid));
+  if (pod == nullptr) {
+    return {uid, container};
+  }
+  const auto known = pod->containers.find(container);
+  return {pod->meta.uid, known == pod->containers.end() ? SharedText(container) : known->first};
+}
+
 }  // namespace
 
 StateWriter::StateWriter(SqliteDb& db, Statements statements, Rows rows)
     : db_(&db), statements_(std::move(statements)), rows_(std::move(rows)) {}
 
-StatusOr<StateWriter> StateWriter::Open(SqliteDb& db) {
+StatusOr<StateWriter> StateWriter::Open(SqliteDb& db, const NodeState& found) {
   QRM_ASSIGN_OR_RETURN(Statements statements, PrepareAll(db));
-  QRM_ASSIGN_OR_RETURN(Rows rows, FindRows(db));
+  QRM_ASSIGN_OR_RETURN(Rows rows, FindRows(db, found));
   return StateWriter(db, std::move(statements), std::move(rows));
 }
 
@@ -66,7 +76,7 @@ StatusOr<StateWriter::Statements> StateWriter::PrepareAll(SqliteDb& db) {
                     .drop_plugin_value = std::move(drop_plugin_value)};
 }
 
-StatusOr<StateWriter::Rows> StateWriter::FindRows(SqliteDb& db) {
+StatusOr<StateWriter::Rows> StateWriter::FindRows(SqliteDb& db, const NodeState& found) {
   Rows rows;
   QRM_ASSIGN_OR_RETURN(SqliteStatement query, db.Prepare("SELECT id, pod, name FROM container"));
   while (true) {
@@ -75,8 +85,7 @@ StatusOr<StateWriter::Rows> StateWriter::FindRows(SqliteDb& db) {
       return rows;
     }
     rows.last = std::max(rows.last, query.Integer(0));
-    rows.ids.emplace(ContainerKey{std::string(query.Text(1)), std::string(query.Text(2))},
-                     query.Integer(0));
+    rows.ids.emplace(KeyIn(found, query.Text(1), query.Text(2)), query.Integer(0));
   }
 }
 
@@ -143,7 +152,8 @@ Status StateWriter::PutContainer(const PodRecord& pod, const std::string& name, 
   const int64_t id = stays ? row->second : ++rows_.last;
   new_ids.insert_or_assign(key, id);
   QRM_ASSIGN_OR_RETURN(const std::string record, EncodeRecord(pod, *pod.containers.at(name)));
-  return RunSummed(statements_.put_container, {key.pod_uid, name, SqliteValue::Blob(record)}, {id});
+  return RunSummed(statements_.put_container, {key.pod_uid.str(), name, SqliteValue::Blob(record)},
+                   {id});
 }
 
 Status StateWriter::PutPluginValue(const std::string& plugin, const std::string& value) {

@@ -21,7 +21,8 @@ struct Step {
 /// Writes changes into an open database; it must outlive the writer. Threads: one at a time.
 class StateWriter {
  public:
-  static StatusOr<StateWriter> Open(SqliteDb& db);
+  /// `found` is what the database holds.
+  static StatusOr<StateWriter> Open(SqliteDb& db, const NodeState& found);
 
   /// One transaction. Errors: kInvalidArgument for a value that cannot be stored (text that is not
   /// UTF-8, a number that is not finite); else as SqliteDb::Transaction. The database is as before.
@@ -44,7 +45,7 @@ class StateWriter {
 
   StateWriter(SqliteDb& db, Statements statements, Rows rows);
   static StatusOr<Statements> PrepareAll(SqliteDb& db);
-  static StatusOr<Rows> FindRows(SqliteDb& db);
+  static StatusOr<Rows> FindRows(SqliteDb& db, const NodeState& found);
   Status WriteRows(const Step& step, NewIds& new_ids);
   Status DropContainers(const Step& step, NewIds& new_ids);
   Status PutContainers(const Step& step, NewIds& new_ids);

@@ -9,6 +9,7 @@
 
 #include "api/base/log.h"
 #include "checkpoint/schema.h"
+#include "checkpoint/shared_parts.h"
 #include "checkpoint/sqlite/durable_file.h"
 #include "checkpoint/sqlite/sqlite_copy.h"
 #include "checkpoint/state_reader.h"
@@ -54,7 +55,7 @@ class SqliteStore final : public Store {
     }
     Status written = FindDisk();
     if (written.ok()) {
-      written = Write(change, state_.With(change));
+      written = Write(change, After(change));
     }
     if (!written.ok() && written.code() != StatusCode::kInvalidArgument) {
       refusal_ = written;
@@ -67,7 +68,7 @@ class SqliteStore final : public Store {
       return Probe();
     }
     Status written = FindDisk();
-    const NodeState next = state_.With(change);
+    const NodeState next = After(change);
     if (written.ok()) {
       written = Write(change, next);
     }
@@ -92,6 +93,11 @@ class SqliteStore final : public Store {
       disk_.reset();
     }
     return disk_ == nullptr ? ReturnToDisk() : OkStatus();
+  }
+
+  NodeState After(Change change) {
+    parts_.Share(change);
+    return state_.With(std::move(change));
   }
 
   /// Brings the disk to `next`, which is the state after `change`.
@@ -133,13 +139,13 @@ class SqliteStore final : public Store {
 
   StatusOr<std::unique_ptr<Disk>> OpenDisk(NodeState& found, std::vector<std::string>& repairs) {
     const auto load = [&](SqliteDb& db) -> Status {
-      QRM_ASSIGN_OR_RETURN(found, ReadState(db));
+      QRM_ASSIGN_OR_RETURN(found, ReadState(db, parts_));
       return OkStatus();
     };
     QRM_ASSIGN_OR_RETURN(SqliteDb opened,
                          OpenOrBeginAnew(path_, CheckpointSchema(), options_, load, repairs));
     auto db = std::make_unique<SqliteDb>(std::move(opened));
-    QRM_ASSIGN_OR_RETURN(StateWriter writer, StateWriter::Open(*db));
+    QRM_ASSIGN_OR_RETURN(StateWriter writer, StateWriter::Open(*db, found));
     return std::make_unique<Disk>(Disk{.db = std::move(db), .writer = std::move(writer)});
   }
 
@@ -181,6 +187,7 @@ class SqliteStore final : public Store {
   const std::string path_;
   const SqliteOptions options_;
   std::unique_ptr<Disk> disk_;  // none while the disk does not allow it
+  SharedParts parts_;           // of the states
   NodeState state_;
   NodeState on_disk_;    // what the disk holds, or would if it could be opened
   bool waits_ = false;   // the state has more than the disk
@@ -204,9 +211,10 @@ StatusOr<OpenedStore> OpenSqliteStore(const std::string& directory, const Sqlite
     opened.repairs.push_back(fmt::format(
         "{}: nothing new is admitted until then; each try looks again", MessageOf(started)));
     NodeState state;
+    SharedParts parts;
     const Status read =
         ReadCopy(directory + kFileName, CheckpointSchema(), [&](SqliteDb& db) -> Status {
-          QRM_ASSIGN_OR_RETURN(state, ReadState(db));
+          QRM_ASSIGN_OR_RETURN(state, ReadState(db, parts));
           return OkStatus();
         });
     if (read.code() == StatusCode::kFailedPrecondition) {
@@ -225,7 +233,8 @@ namespace {
 StatusOr<NodeState> Inspect(const std::string& path, SqliteDb::Newer newer) {
   QRM_ASSIGN_OR_RETURN(SqliteDb db, SqliteDb::OpenToRead(path, CheckpointSchema(), newer));
   QRM_RETURN_IF_ERROR(db.Execute("BEGIN"));  // one view, whatever qrmd commits meanwhile
-  return ReadState(db);
+  SharedParts parts;
+  return ReadState(db, parts);
 }
 
 }  // namespace

@@ -20,11 +20,33 @@ scripts/deps.sh
 scripts/build.sh release "$@"
 output=$(mktemp)
 trap 'rm -f "$output"' EXIT
+# A missed target ends some programs with an error; an error without one is a broken benchmark.
+run() {
+  "build/release/bench/$@" 2>&1 | tee -a "$output" || grep -q '^TARGET .*FAIL$' "$output" ||
+    echo "TARGET $1 ends without an error |  |  | FAIL" >>"$output"
+}
+
+# Plugins in Go, which tell what they hold in another order each time.
+run_with_plugins_in_go() {
+  if ! command -v go >/dev/null || ! go -C test/interop/katalyst mod download; then
+    echo "left out: reconcile_bench with plugins in Go, for want of Go or of its modules"
+    return
+  fi
+  local programs=build/release/bench/plugins-in-go
+  for plugin in cpu memory nic; do
+    go -C test/interop/katalyst build -o "$PWD/$programs/qrm-plugin-$plugin" ./plugin
+  done
+  for containers in 1000 10000; do
+    run reconcile_bench --containers $containers --plugins-from $programs
+  done
+}
+
 for name in "$@"; do
   echo "== $name"
-  # A missed target ends some programs with an error; an error without one is a broken benchmark.
-  "build/release/bench/$name" 2>&1 | tee -a "$output" || grep -q '^TARGET .*FAIL$' "$output" ||
-    echo "TARGET $name ends without an error |  |  | FAIL" >>"$output"
+  run "$name"
+  if [ "$name" = reconcile_bench ]; then
+    run_with_plugins_in_go
+  fi
 done
 
 echo "== targets, on $(nproc) CPUs"

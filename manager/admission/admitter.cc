@@ -28,8 +28,8 @@ NumaMask NodesOfOthers(const PodRecord& pod, const std::string& container) {
   NumaMask nodes;
   for (const auto& [name, record] : pod.containers) {
     for (const auto& [resource, allocation] : record->allocations) {
-      if (name != container && allocation.hints.has_value()) {
-        for (const TopologyHint& hint : *allocation.hints) {
+      if (name != container && allocation->hints.has_value()) {
+        for (const TopologyHint& hint : *allocation->hints) {
           nodes |= hint.nodes;
         }
       }
@@ -75,11 +75,10 @@ StatusOr<RunOptions> Admitter::Admit(const ContainerDemand& demand, Moment momen
   const Status known = parts_.state.Recall();
   const auto before = parts_.state.Load();
   const std::string reason = ReasonToSkip(demand, options_);
-  std::optional<ContainerDemand> nothing;
-  if (!reason.empty()) {
-    nothing = AskingForNothing(demand, before->FindPod(demand.pod.uid));
-  }
-  Call call{.asked = nothing.has_value() ? *nothing : demand,
+  ContainerDemand asked =
+      reason.empty() ? demand : AskingForNothing(demand, before->FindPod(demand.pod.uid));
+  ShareNames(asked);
+  Call call{.asked = std::move(asked),
             .moment = moment,
             .deadline = deadline,
             .begin = parts_.clock.Steady(),
@@ -171,6 +170,14 @@ RunOptions Admitter::LeaveAlone(Call& call) {
              : Answer(call, asked).value_or(RunOptions());
 }
 
+void Admitter::ShareNames(ContainerDemand& demand) {
+  shared_.Share(demand.pod);
+  shared_.Share(demand.container);
+  for (ContainerDemand& other : demand.others) {
+    ShareNames(other);
+  }
+}
+
 // A container that has its place already is planned alone: its repetition must not fail with the
 // others, nor they with it.
 void Admitter::AddDrafts(Call& call) {
@@ -215,17 +222,17 @@ Status Admitter::AlignPod(Call& call) const {
 void Admitter::Note(Call& call, Draft& draft) {
   Explanation& explanation = draft.explanation;
   explanation.result = "admitted";
-  ContainerRecord record{
-      .type = draft.demand.type,
-      .index = draft.demand.index,
-      .restartable_init = draft.demand.restartable_init,
-      .requests = ServedRequests(draft),
-      .limits = draft.demand.limits,
-      .request_source = draft.demand.source,
-      .runtime_class = draft.demand.runtime_class,
-      .allocations = explanation.allocations,
-      .origins = draft.origins,
-      .classes = draft.known == nullptr ? ToRecord(explanation.classes) : draft.known->classes};
+  ContainerRecord record{.type = draft.demand.type,
+                         .index = draft.demand.index,
+                         .restartable_init = draft.demand.restartable_init,
+                         .requests = ServedRequests(draft),
+                         .limits = draft.demand.limits,
+                         .request_source = draft.demand.source,
+                         .runtime_class = draft.demand.runtime_class,
+                         .allocations = explanation.allocations,
+                         .origins = draft.origins,
+                         .classes = draft.known == nullptr ? Shared(ToRecord(explanation.classes))
+                                                           : draft.known->classes};
   if (call.moment == Moment::kAtCreation) {
     explanation.applied = explanation.options.properties;
   }

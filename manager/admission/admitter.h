@@ -10,6 +10,7 @@
 #include "api/base/repeated_lines.h"
 #include "api/base/status.h"
 #include "checkpoint/decision_log.h"
+#include "checkpoint/shared_parts.h"
 #include "manager/admission/admission_event.h"
 #include "manager/admission/admission_options.h"
 #include "manager/admission/class_step.h"
@@ -71,6 +72,7 @@ class Admitter {
  private:
   struct Call;
 
+  void ShareNames(ContainerDemand& demand);
   static void AddDrafts(Call& call);
   Status Place(Call& call);
   StatusOr<RunOptions> Decide(Call& call);
@@ -96,7 +98,8 @@ class Admitter {
   const AdmissionOptions options_;
   const Planner planner_;
   const ClassStep classes_;
-  RepeatedLines rejections_;  // with the pod's UID
+  checkpoint::SharedParts shared_;  // of what was asked
+  RepeatedLines rejections_;        // with the pod's UID
 };
 
 }  // namespace qrm::manager

@@ -32,9 +32,9 @@ Status ClassStep::ChooseByPlace(Draft& draft) const {
   StringMap defaults;
   std::vector<std::string> by;
   for (const auto& [resource, allocation] : draft.explanation.allocations) {
-    if (!allocation.class_defaults.empty()) {
-      defaults.insert(allocation.class_defaults.begin(), allocation.class_defaults.end());
-      by.push_back(fmt::format("{}'s default of {}", resource, allocation.decided_by));
+    if (!allocation->class_defaults.empty()) {
+      defaults.insert(allocation->class_defaults.begin(), allocation->class_defaults.end());
+      by.push_back(fmt::format("{}'s default of {}", resource, allocation->decided_by));
     }
   }
   return defaults.empty() ? OkStatus()

@@ -217,7 +217,7 @@ Status DriverStep::CheckMemory(Draft& draft) {
   const auto memory = draft.explanation.allocations.find("memory");
   const Status good =
       CheckMems(draft.driver->grant,
-                memory == draft.explanation.allocations.end() ? nullptr : &memory->second);
+                memory == draft.explanation.allocations.end() ? nullptr : &*memory->second);
   if (!good.ok()) {
     draft.failed_resource = draft.driver->resource;
     draft.bad_answer = true;

@@ -46,10 +46,10 @@ bool IsFixed(const Draft& draft, const std::string& resource) {
 void Overrule(const DriverPart& driver, AllocationByResource& allocations) {
   for (auto& [resource, allocation] : allocations) {
     const bool is_overruled =
-        allocation.oci_property == kCpusetCpus ||
-        (allocation.oci_property == kCpusetMems && !driver.grant.mems.Empty());
-    if (is_overruled && !resource.starts_with(driver.resource)) {
-      allocation.oci_property.clear();
+        allocation->oci_property == kCpusetCpus ||
+        (allocation->oci_property == kCpusetMems && !driver.grant.mems.Empty());
+    if (is_overruled && !resource->starts_with(driver.resource)) {
+      allocation.Edit().oci_property.clear();
     }
   }
 }

@@ -26,7 +26,7 @@ std::pair<std::string, double> RequestedAs(const ContainerRecord& record,
   if (found != record.requests.end()) {
     return *found;
   }
-  return {resource, record.allocations.at(resource).quantity};
+  return {resource, record.allocations.at(resource)->quantity};
 }
 
 /// What was given at the admission, where a reconcile changed the amounts since.

@@ -63,17 +63,17 @@ std::string ReasonToSkip(const ContainerDemand& demand, const AdmissionOptions& 
 }
 
 ContainerDemand AskingForNothing(ContainerDemand demand, const checkpoint::PodRecord* placed) {
-  demand.requests.clear();
+  demand.requests = {};
   demand.others.clear();
   demand.place = 0;
   if (placed != nullptr) {
     demand.pod = placed->meta;
     return demand;
   }
-  demand.pod.role.clear();
-  demand.pod.type.clear();
-  demand.pod.labels.clear();
-  demand.pod.annotations.clear();
+  demand.pod.role = {};
+  demand.pod.type = {};
+  demand.pod.labels = {};
+  demand.pod.annotations = {};
   return demand;
 }
 
@@ -156,9 +156,9 @@ bool Satisfies(const checkpoint::ContainerRecord& record, const std::string& req
   }
   // The amount of a pool is that of all who share it. Under another name the pod's unit may differ
   // from the plugin's.
-  const bool shared = given->second.oci_property == kCpusetCpus && !given->second.exclusive;
-  return requested == resource && given->second.is_scalar_resource && !shared &&
-         std::ceil(given->second.quantity) >= amount;
+  const bool shared = given->second->oci_property == kCpusetCpus && !given->second->exclusive;
+  return requested == resource && given->second->is_scalar_resource && !shared &&
+         std::ceil(given->second->quantity) >= amount;
 }
 
 bool Lacks(const checkpoint::ContainerRecord& record, const std::string& resource,

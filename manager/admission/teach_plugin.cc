@@ -44,13 +44,13 @@ class Lesson : public std::enable_shared_from_this<Lesson> {
  private:
   qrm::Deadline Deadline() const { return DeadlineAfter(options_.plugin_call_deadline); }
 
-  void Compare(const checkpoint::NodeState& state, const AllocationByContainer& held,
+  void Compare(const checkpoint::NodeState& state, const calls::HeldList& held,
                const std::function<bool(const ContainerKey& key)>& is_live) {
     missing_ = RecordedGrants(state, plugin_, options_);
     // Records of pods that are gone go soon. Others may have what they name: an older checkpoint
     // than the plugin's state, as after the loss of a log, must not take it from them.
     std::erase_if(missing_, [&](const auto& grant) { return !is_live(grant.first); });
-    for (const auto& [key, allocations] : held) {
+    for (const auto& [key, resource, allocation] : held) {
       missing_.erase(key);
       if (state.FindPod(key.pod_uid) == nullptr && !is_live(key)) {
         gone_.insert(key.pod_uid);

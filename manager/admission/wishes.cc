@@ -104,14 +104,15 @@ Status CheckWishes(const ContainerDemand& demand, const std::map<std::string, do
 Status CheckGiven(const ContainerDemand& demand, const AllocationByResource& allocations,
                   const AdmissionOptions& options) {
   for (const auto& [resource, allocation] : allocations) {
-    if (allocation.exclusive) {
+    if (allocation->exclusive) {
       const std::string key = ReasonOf(demand, allocation);
       QRM_RETURN_IF_ERROR(options.permissions.Check(demand.pod.pod_namespace,
                                                     {.feature = Feature::kOwnCpus, .key = key}));
     }
     const std::vector<std::string>& keys = options.netns_annotations;
-    if (std::any_of(keys.begin(), keys.end(),
-                    [&](const std::string& key) { return allocation.annotations.contains(key); })) {
+    if (std::any_of(keys.begin(), keys.end(), [&](const std::string& key) {
+          return allocation->annotations.contains(key);
+        })) {
       QRM_RETURN_IF_ERROR(options.permissions.Check(
           demand.pod.pod_namespace,
           {.feature = Feature::kNetworkNamespaces, .key = "its request of " + resource}));

@@ -78,7 +78,7 @@ StatusOr<PlannedClassChange> PlanClassChange(const NodeState& state, const Offer
     planned.former = ClassOf(*record, change.type);
     planned.change.put_containers.push_back(
         {.pod = pod->meta, .container = name, .record = *record});
-    planned.change.put_containers.back().record.classes[change.type] = change.name;
+    planned.change.put_containers.back().record.classes.Edit()[change.type] = change.name;
   }
   if (planned.change.put_containers.empty()) {
     return Errorf(StatusCode::kNotFound, "pod {} has no container {}; qrmctl pods {} lists them",
@@ -128,7 +128,7 @@ WantedClasses WantedOf(const OfferedType& type, const NodeState& state,
         continue;
       }
       const bool of_pod = type.type.level == ClassLevel::kPod;
-      const ContainerKey key{pod.meta.uid, of_pod ? std::string() : container};
+      const ContainerKey key{pod.meta.uid, of_pod ? SharedText() : container};
       if (auto target = FindClassTarget(key, live); target.ok()) {
         wanted[key] = {.target = *std::move(target), .name = found->second};
       }

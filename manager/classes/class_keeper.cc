@@ -224,7 +224,7 @@ void ClassKeeper::Prepare(const ContainerKey& key, Prepared done) {
   const ContainerRecord* record = impl_->types.empty() ? nullptr : state->Find(key);
   const auto offered = impl_->parts.book.Types();
   std::vector<std::pair<Impl::Type*, WantedClass>> wanted;
-  for (const auto& [type_name, name] : record == nullptr ? StringMap() : record->classes) {
+  for (const auto& [type_name, name] : record == nullptr ? Shared<StringMap>() : record->classes) {
     Impl::Type* type = impl_->Find(type_name);
     if (type == nullptr || name.empty()) {
       continue;

@@ -23,13 +23,13 @@ struct Holding {
 Holding HoldingOf(const ContainerRecord& record) {
   Holding holding;
   for (const auto& [resource, allocation] : record.allocations) {
-    if (allocation.oci_property == kCpusetCpus) {
-      const CpuSet cpus = CpuSet::Parse(allocation.value).value_or(CpuSet{});
-      (allocation.exclusive ? holding.exclusive : holding.shared) |= cpus;
+    if (allocation->oci_property == kCpusetCpus) {
+      const CpuSet cpus = CpuSet::Parse(allocation->value).value_or(CpuSet{});
+      (allocation->exclusive ? holding.exclusive : holding.shared) |= cpus;
     }
-    holding.shared |= CpuSet::Parse(allocation.shares).value_or(CpuSet{});
+    holding.shared |= CpuSet::Parse(allocation->shares).value_or(CpuSet{});
     if (resource == kMemory) {
-      holding.memory_by_node = allocation.amount_by_node;
+      holding.memory_by_node = allocation->amount_by_node;
     }
   }
   return holding;

@@ -253,7 +253,7 @@ void NodeView::AddIncomplete(NodeStatus& status) const {
 
 std::string NodeView::RuntimeIdOf(const ContainerKey& key) const {
   const std::optional<LiveContainer> container = parts_.live.Find(key);
-  return container.has_value() ? container->id : std::string();
+  return container.has_value() ? container->id.str() : std::string();
 }
 
 ContainerRemarks NodeView::RemarksOf(const checkpoint::PodRecord& pod,

@@ -111,7 +111,8 @@ std::string ContainerNameOf(const RuntimeContainer& container) {
 }
 
 ContainerKey KeyOf(const RuntimePod& pod, const RuntimeContainer& container) {
-  return {pod.uid, ContainerNameOf(container)};
+  return {pod.uid,
+          container.name.empty() ? SharedText(ContainerNameOf(container)) : container.name};
 }
 
 uint64_t MilliCpusFromShares(uint64_t shares) {
@@ -195,7 +196,8 @@ StatusOr<ContainerDemand> CgroupEstimate::Estimate(const RuntimePod& pod,
                 .qos_class = QosClassOf(pod, container),
                 .labels = pod.labels,
                 .annotations = pod.annotations};
-  demand.pod.annotations.erase(placement::kPodPriorityAnnotation);  // its spec says it, not itself
+  demand.pod.annotations.Edit().erase(
+      placement::kPodPriorityAnnotation);  // its spec says it, not itself
   demand.role_key = !ValueOf(pod.labels, keys_.role_label).empty()
                         ? "label " + keys_.role_label
                         : "annotation " + keys_.role_annotation;
@@ -203,7 +205,7 @@ StatusOr<ContainerDemand> CgroupEstimate::Estimate(const RuntimePod& pod,
   demand.type =
       main.empty() || main == demand.container ? ContainerType::kMain : ContainerType::kSidecar;
   demand.requests = EstimateRequests(container, demand.pod.qos_class, memory_bytes_);
-  SetCpuLimit(container.resources, demand.limits);
+  SetCpuLimit(container.resources, demand.limits.Edit());
   demand.source = kEstimate;
   demand.runtime_class = pod.runtime_handler;
   demand.cpus = CpuSet::Parse(container.resources.cpuset_cpus).value_or(CpuSet());

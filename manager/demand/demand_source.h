@@ -22,16 +22,16 @@ inline constexpr char kEstimate[] = "estimate";
 /// What one container asks of the node, and as what.
 struct ContainerDemand {
   checkpoint::PodMeta pod;
-  std::string container;
+  SharedText container;
   ContainerType type = ContainerType::kMain;
   uint64_t index = 0;
   bool restartable_init = false;  ///< a sidecar among the pod's init containers
   /// By the names the pod uses. Units: as in ContainerRequest::requests; amounts are above zero.
-  std::map<std::string, double> requests;
-  std::map<std::string, double> limits;  ///< of those that are known to have one
+  Shared<std::map<std::string, double>> requests;
+  Shared<std::map<std::string, double>> limits;  ///< of those that are known to have one
   /// Where `requests` came from: "pods-api", "kubelet", "announced" or kEstimate.
   std::string source;
-  std::string runtime_id;  ///< the runtime's of this container; empty for one that is yet to come
+  SharedText runtime_id;  ///< the runtime's of this container; empty for one that is yet to come
   std::string runtime_class;
   /// The CPUs and memory nodes that the runtime confines it to, as far as it says.
   CpuSet cpus;

@@ -113,15 +113,15 @@ NewPod OneByOne(const ContainerDemand& first, const PodSpec& spec, const std::st
     demand.pod.qos_class = spec.qos_class;
     demand.type =
         main.empty() || main == container.name ? ContainerType::kMain : ContainerType::kSidecar;
-    demand.requests.clear();
-    demand.limits.clear();
+    demand.requests = {};
+    demand.limits = {};
     if (const auto limit = container.limits.find("cpu"); limit != container.limits.end()) {
-      demand.limits.insert(*limit);
+      demand.limits.Edit().insert(*limit);
     }
     demand.source = kSource;
     for (const auto& [resource, amount] : container.requests) {
       if (resource == "cpu" || resource == "memory") {
-        demand.requests[resource] = amount;
+        demand.requests.Edit()[resource] = amount;
       } else {
         unseen.insert(resource);
       }

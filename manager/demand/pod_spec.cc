@@ -208,7 +208,8 @@ std::optional<ContainerDemand> Refine(const ContainerDemand& estimate, const Pod
     demand.controller_kind = spec.controller_kind;
     demand.priority_class = spec.priority_class;
     if (spec.priority.has_value()) {
-      demand.pod.annotations[placement::kPodPriorityAnnotation] = std::to_string(*spec.priority);
+      demand.pod.annotations.Edit()[placement::kPodPriorityAnnotation] =
+          std::to_string(*spec.priority);
     }
     if (!spec.runtime_class.empty()) {
       demand.runtime_class = spec.runtime_class;
@@ -217,7 +218,7 @@ std::optional<ContainerDemand> Refine(const ContainerDemand& estimate, const Pod
       place = others.size();
       refined = std::move(demand);
     } else if (container.kind != Kind::kEphemeral) {
-      demand.runtime_id.clear();
+      demand.runtime_id = {};
       others.push_back(std::move(demand));
     }
   }

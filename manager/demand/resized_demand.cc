@@ -36,12 +36,12 @@ ContainerDemand ResizedDemand(ContainerDemand demand, const LinuxResources& told
     return demand;
   }
   if (told.cpu_shares.has_value()) {
-    TakeCpus(*told.cpu_shares, demand.requests);
+    TakeCpus(*told.cpu_shares, demand.requests.Edit());
   }
-  SetCpuLimit(told, demand.limits);
+  SetCpuLimit(told, demand.limits.Edit());
   const auto limit = static_cast<double>(told.memory_limit_bytes.value_or(0));
   if (demand.pod.qos_class == "Guaranteed" && limit > 0) {
-    demand.requests["memory"] = limit;
+    demand.requests.Edit()["memory"] = limit;
   }
   return demand;
 }

@@ -103,9 +103,9 @@ bool IsOpenTo(const DriverOptions& options, const std::string& driver,
 
 std::string DriverOf(const AllocationByResource& allocations) {
   const auto found = std::find_if(allocations.begin(), allocations.end(), [](const auto& entry) {
-    return sdk::IsDriverResource(entry.first) && entry.second.oci_property == kCpusetCpus;
+    return sdk::IsDriverResource(entry.first) && entry.second->oci_property == kCpusetCpus;
   });
-  return found == allocations.end() ? std::string() : found->first;
+  return found == allocations.end() ? std::string() : found->first.str();
 }
 
 }  // namespace qrm::manager

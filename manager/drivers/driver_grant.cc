@@ -122,12 +122,13 @@ Status CheckMems(const sdk::ComputeGrant& grant, const ResourceAllocation* memor
 AllocationByResource RecordsOf(const std::string& resource, const sdk::ComputeGrant& grant,
                                const Machine& machine) {
   AllocationByResource records;
-  ResourceAllocation& cpus = records[resource] = Own(grant.Cpus(), machine);
+  ResourceAllocation cpus = Own(grant.Cpus(), machine);
   cpus.envs = grant.envs;
   cpus.annotations = grant.annotations;
+  records[resource] = std::move(cpus);
   if (!grant.mems.Empty()) {
-    records[resource + ".mems"] = {.oci_property = std::string(kCpusetMems),
-                                   .value = ToString(grant.mems)};
+    records[resource + ".mems"] =
+        ResourceAllocation{.oci_property = std::string(kCpusetMems), .value = ToString(grant.mems)};
   }
   return records;
 }

@@ -66,9 +66,9 @@ DeviceNodes NodesOf(const PodList& list, const checkpoint::PodMeta& pod) {
 void SetNodes(ContainerDemand& demand, const DeviceNodes& devices) {
   const auto set = [&](ContainerDemand& one) {
     if (devices.empty()) {
-      one.pod.annotations.erase(kDeviceNodesAnnotation);
+      one.pod.annotations.Edit().erase(kDeviceNodesAnnotation);
     } else {
-      one.pod.annotations[kDeviceNodesAnnotation] = ToText(devices);
+      one.pod.annotations.Edit()[kDeviceNodesAnnotation] = ToText(devices);
     }
   };
   set(demand);

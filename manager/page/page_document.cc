@@ -110,14 +110,14 @@ void FillAllocations(const ContainerRecord& record, Json& container) {
   bool is_own = false;
   Json holds = Json::object();
   for (const auto& [resource, allocation] : record.allocations) {
-    if (allocation.oci_property == kCpusetCpus) {
-      cpus |= CpuSet::Parse(allocation.value).value_or(CpuSet{});
-      is_own = is_own || allocation.exclusive;
+    if (allocation->oci_property == kCpusetCpus) {
+      cpus |= CpuSet::Parse(allocation->value).value_or(CpuSet{});
+      is_own = is_own || allocation->exclusive;
     } else {
-      holds[Quoted(resource)] = allocation.quantity;
+      holds[Quoted(resource)] = allocation->quantity;
     }
-    if (allocation.oci_property == kCpusetMems) {
-      container["mems"] = Quoted(allocation.value);
+    if (allocation->oci_property == kCpusetMems) {
+      container["mems"] = Quoted(allocation->value);
     }
   }
   container["cpus"] = ToString(cpus);

@@ -177,7 +177,7 @@ std::vector<ListedContainer> ListedContainers(const PodRecord& pod) {
   std::vector<ListedContainer> listed;
   for (const auto& [name, record] : pod.containers) {
     if (record->type == ContainerType::kSidecar || record->type == ContainerType::kMain) {
-      listed.push_back({&name, record.get()});
+      listed.push_back({&name.str(), record.get()});
     }
   }
   std::stable_sort(listed.begin(), listed.end(), [](const auto& a, const auto& b) {

@@ -1,6 +1,7 @@
 // Compares cpusets, and drops recorded values that no longer hold.
 #include "manager/pods/applied_values.h"
 
+#include <algorithm>
 #include <string>
 
 #include "api/id_set.h"
@@ -15,10 +16,13 @@ using checkpoint::NodeState;
 
 namespace {
 
-/// True when both name the same ids but for `ignored`, however they are written.
+/// True when `ours` and `b` name the same ids but for `ignored`, however they are written.
 template <typename Set>
-bool IsSameList(const std::string& a, const std::string& b, const Set& ignored = {}) {
-  const StatusOr<Set> first = Set::Parse(a);
+bool IsSameList(const std::string& ours, const std::string& b, const Set& ignored = {}) {
+  if (ours == b) {
+    return !ours.empty();
+  }
+  const StatusOr<Set> first = Set::Parse(ours);
   const StatusOr<Set> second = Set::Parse(b);
   return first.ok() && second.ok() && !first->Empty() && *first - ignored == *second - ignored;
 }
@@ -42,9 +46,7 @@ bool NoteFoundValues(const NodeState& state, const ContainerKey& key,
                      const RuntimeContainer& container, const CpuSet& offline, Change& change) {
   const ContainerRecord& before = *state.Find(key);
   const LinuxResources& actual = container.resources;
-  ContainerRecord now = before;
-  now.applied_to = container.id;
-  std::erase_if(now.applied, [&](const auto& entry) {
+  const auto is_foreign = [&](const auto& entry) {
     const auto& [property, value] = entry;
     if (property == kCpusetCpus) {
       return !IsSameList<CpuSet>(value, actual.cpuset_cpus, offline);
@@ -53,7 +55,16 @@ bool NoteFoundValues(const NodeState& state, const ContainerKey& key,
       return !IsSameList<NumaMask>(value, actual.cpuset_mems);
     }
     return before.applied_to != container.id;
-  });
+  };
+  const bool any_foreign = std::any_of(before.applied.begin(), before.applied.end(), is_foreign);
+  if (before.applied_to == container.id && !any_foreign) {
+    return !PropertiesToApply(before, container.id, offline).empty();
+  }
+  ContainerRecord now = before;
+  now.applied_to = container.id;
+  if (any_foreign) {
+    std::erase_if(now.applied.Edit(), is_foreign);
+  }
   const bool incomplete = !PropertiesToApply(now, container.id, offline).empty();
   if (now != before) {
     change.put_containers.push_back(

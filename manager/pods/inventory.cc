@@ -7,60 +7,125 @@
 #include <optional>
 #include <set>
 #include <string>
+#include <string_view>
+#include <unordered_map>
 #include <utility>
 
 namespace qrm::manager {
 namespace {
 
-std::map<std::string, std::set<std::string>> SandboxesByUid(const std::vector<RuntimePod>& pods) {
-  std::map<std::string, std::set<std::string>> ids;
+std::map<SharedText, std::set<SharedText>> SandboxesByUid(const std::vector<RuntimePod>& pods) {
+  std::map<SharedText, std::set<SharedText>> ids;
   for (const RuntimePod& pod : pods) {
     ids[pod.uid].insert(pod.id);
   }
   return ids;
 }
 
-std::map<std::string, const RuntimePod*> ById(const std::vector<RuntimePod>& pods) {
-  std::map<std::string, const RuntimePod*> by_id;
+using PodsById = std::map<SharedText, const RuntimePod*>;
+
+PodsById ById(const std::vector<RuntimePod>& pods) {
+  PodsById by_id;
   for (const RuntimePod& pod : pods) {
     by_id[pod.id] = &pod;
   }
   return by_id;
 }
 
+/// A pod of a list, with the names that stay: they are those that the state has, where it has them,
+/// else copies, since memory that lies between pieces of the list cannot be given back.
+struct Lasting {
+  const RuntimePod* pod = nullptr;
+  const checkpoint::PodRecord* record = nullptr;  // null: nobody knows the pod
+  SharedText uid;
+  SharedText id;
+};
+
+using LastingById = std::unordered_map<std::string_view, Lasting>;
+
+SharedText Copy(const SharedText& text) {
+  return text.str();
+}
+
+LastingById FindLasting(const checkpoint::NodeState& state, const std::vector<RuntimePod>& pods) {
+  LastingById by_id;
+  for (const RuntimePod& pod : pods) {
+    const checkpoint::PodRecord* const record = state.FindPod(pod.uid);
+    by_id.emplace(pod.id.str(), Lasting{.pod = &pod,
+                                        .record = record,
+                                        .uid = record == nullptr ? Copy(pod.uid) : record->meta.uid,
+                                        .id = Copy(pod.id)});
+  }
+  return by_id;
+}
+
+std::map<SharedText, std::set<SharedText>> SandboxesByUid(const LastingById& pods) {
+  std::map<SharedText, std::set<SharedText>> ids;
+  for (const auto& [id, pod] : pods) {
+    ids[pod.uid].insert(pod.id);
+  }
+  return ids;
+}
+
+/// The container's key, and its entry in the table.
+std::pair<ContainerKey, LiveContainer> LastingEntry(const Lasting& pod,
+                                                    const RuntimeContainer& container) {
+  std::pair<ContainerKey, LiveContainer> entry{KeyOf(*pod.pod, container),
+                                               {.id = {},
+                                                .pod_id = pod.id,
+                                                .started = Runs(container),
+                                                .cgroups_path = container.cgroups_path,
+                                                .attempt = container.attempt}};
+  auto& [key, live] = entry;
+  key.pod_uid = pod.uid;
+  const checkpoint::ContainerRecord* record = nullptr;
+  if (pod.record != nullptr && pod.record->containers.contains(key.container)) {
+    const auto known = pod.record->containers.find(key.container);
+    key.container = known->first;
+    record = known->second.get();
+  } else {
+    key.container = Copy(key.container);
+  }
+  live.id = record != nullptr && record->applied_to == container.id ? record->applied_to
+                                                                    : Copy(container.id);
+  return entry;
+}
+
 }  // namespace
 
-void Inventory::OnSynchronized(const std::vector<RuntimePod>& pods,
+void Inventory::OnSynchronized(std::vector<RuntimePod> pods,
                                std::vector<RuntimeContainer> containers) {
-  const std::map<std::string, const RuntimePod*> pod_by_id = ById(pods);
+  const auto state = parts_.state.Load();
+  const LastingById lasting = FindLasting(*state, pods);
   std::map<ContainerKey, LiveContainer> live;
-  std::vector<PodAndContainer> known;
   std::vector<std::pair<ContainerKey, uint32_t>> ended;  // and their attempts
-  for (RuntimeContainer& container : containers) {
-    const auto pod = pod_by_id.find(container.pod_id);
-    if (pod == pod_by_id.end()) {
+  for (const RuntimeContainer& container : containers) {
+    const auto pod = lasting.find(container.pod_id.str());
+    if (pod == lasting.end()) {
       continue;
     }
     if (!IsLive(container)) {
-      ended.emplace_back(KeyOf(*pod->second, container), container.attempt);
+      ended.emplace_back(KeyOf(*pod->second.pod, container), container.attempt);
       continue;
     }
-    LiveContainer& latest = live[KeyOf(*pod->second, container)];
+    auto [key, entry] = LastingEntry(pod->second, container);
+    LiveContainer& latest = live[std::move(key)];
     if (!latest.started || Runs(container)) {  // of two with one name, the one that runs
-      latest = {container.id, container.pod_id, Runs(container), container.cgroups_path,
-                container.attempt};
+      latest = std::move(entry);
     }
-    known.emplace_back(*pod->second, std::move(container));
   }
-  parts_.live.Reset(SandboxesByUid(pods), std::move(live));
+  parts_.live.Reset(SandboxesByUid(lasting), std::move(live));
   for (const auto& [key, attempt] : ended) {
     parts_.live.NoteEnded(key, attempt);
   }
-  placer_.Adopt(std::move(known));
+  std::erase_if(containers, [&](const RuntimeContainer& container) {
+    return !IsLive(container) || !lasting.contains(container.pod_id.str());
+  });
+  placer_.Adopt(std::move(pods), std::move(containers));
 }
 
 void Inventory::OnObserved(Observation seen) {
-  const std::map<std::string, const RuntimePod*> pod_by_id = ById(seen.pods);
+  const PodsById pod_by_id = ById(seen.pods);
   // Of two with one name, the one that runs.
   std::stable_partition(seen.containers.begin(), seen.containers.end(), Runs);
   std::map<ContainerKey, LiveContainer> live;
@@ -102,7 +167,7 @@ void Inventory::OnObserved(Observation seen) {
 }
 
 bool Inventory::OnListed(const RuntimeList& list) {
-  const std::map<std::string, const RuntimePod*> pod_by_id = ById(list.pods);
+  const PodsById pod_by_id = ById(list.pods);
   bool any_has_started = false;
   for (const RuntimeContainer& container : list.containers) {
     const auto pod = pod_by_id.find(container.pod_id);

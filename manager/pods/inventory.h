@@ -23,8 +23,7 @@ class Inventory final : public ObservationListener {
       : parts_(parts), placer_(placer), ended_(ended) {}
 
   /// What NRI tells of everything that exists.
-  void OnSynchronized(const std::vector<RuntimePod>& pods,
-                      std::vector<RuntimeContainer> containers);
+  void OnSynchronized(std::vector<RuntimePod> pods, std::vector<RuntimeContainer> containers);
   /// What CRI showed while NRI is away.
   void OnObserved(Observation seen) override;
   /// What CRI lists while NRI tells of changes: makes up for events that did not come. False when

@@ -43,7 +43,7 @@ void PodEvents::OnDisconnected(const Status& /*cause*/) {
 void PodEvents::OnSynchronize(std::vector<RuntimePod> pods,
                               std::vector<RuntimeContainer> containers, UpdatesReply reply) {
   reply(std::vector<ContainerUpdate>{});  // the reconciler repairs over CRI what is wrong
-  room_.inventory.OnSynchronized(pods, std::move(containers));
+  room_.inventory.OnSynchronized(std::move(pods), std::move(containers));
   if (!parts_.stands_aside()) {
     room_.pre_start.TellLate();
   }

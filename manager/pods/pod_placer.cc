@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <memory>
 #include <string>
+#include <string_view>
+#include <unordered_map>
 #include <utility>
 
 #include <fmt/format.h>
@@ -94,8 +96,10 @@ void PodPlacer::Resize(const RuntimePod& pod, const RuntimeContainer& container,
                      });
 }
 
-void PodPlacer::Adopt(std::vector<PodAndContainer> containers) {
-  parts_.state.Post([this, containers = std::move(containers)] { PlaceAll(containers); });
+void PodPlacer::Adopt(std::vector<RuntimePod> pods, std::vector<RuntimeContainer> containers) {
+  parts_.state.Post([this, pods = std::move(pods), containers = std::move(containers)] {
+    PlaceAll(pods, containers);
+  });
 }
 
 void PodPlacer::AdoptObserved(std::vector<PodAndContainer> fresh) {
@@ -300,13 +304,19 @@ void PodPlacer::Release(const std::vector<ContainerKey>& ended) {
   }
 }
 
-void PodPlacer::PlaceAll(const std::vector<PodAndContainer>& containers) {
+void PodPlacer::PlaceAll(const std::vector<RuntimePod>& pods,
+                         const std::vector<RuntimeContainer>& containers) {
   RemoveGonePods();
   unplaced_.Clear();
+  std::unordered_map<std::string_view, const RuntimePod*> pod_by_id;
+  for (const RuntimePod& pod : pods) {
+    pod_by_id.emplace(pod.id, &pod);
+  }
   const auto state = parts_.state.Load();
   const CpuSet offline = parts_.machine.OfflineNow();
   Change change;
-  for (const auto& [pod, container] : containers) {
+  for (const RuntimeContainer& container : containers) {
+    const RuntimePod& pod = *pod_by_id.at(container.pod_id);
     const ContainerKey key = KeyOf(pod, container);
     if (state->Find(key) == nullptr) {
       unplaced_.Add(pod, container);
@@ -408,7 +418,7 @@ bool PodPlacer::OwnsCpusAlone(const ContainerKey& key) const {
     return false;
   }
   return std::any_of(record->allocations.begin(), record->allocations.end(),
-                     [](const auto& entry) { return entry.second.exclusive; });
+                     [](const auto& entry) { return entry.second->exclusive; });
 }
 
 }  // namespace qrm::manager

@@ -41,7 +41,7 @@ class PodPlacer {
   void Resize(const RuntimePod& pod, const RuntimeContainer& container, const LinuxResources& told);
   /// `containers` are all that exist: those that are not known are admitted after the fact, values
   /// that differ from ours are applied again, pods that are gone are removed.
-  void Adopt(std::vector<PodAndContainer> containers);
+  void Adopt(std::vector<RuntimePod> pods, std::vector<RuntimeContainer> containers);
   /// The same for containers that were not there at the latest look.
   void AdoptObserved(std::vector<PodAndContainer> fresh);
   /// The container is gone, if it has not been created anew.
@@ -83,7 +83,8 @@ class PodPlacer {
   void ReleaseEarlierContainers(const ContainerDemand& demand);
   void ReleaseInitContainers(const std::string& pod_uid);
   void Release(const std::vector<ContainerKey>& ended);
-  void PlaceAll(const std::vector<PodAndContainer>& containers);
+  void PlaceAll(const std::vector<RuntimePod>& pods,
+                const std::vector<RuntimeContainer>& containers);
   void PlaceFresh(const std::vector<PodAndContainer>& fresh);
   void CommitDistrust(const checkpoint::Change& change);
   void PlaceResized(const ContainerDemand& demand);

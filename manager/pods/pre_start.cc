@@ -131,7 +131,7 @@ void PreStart::TellDriver(const ContainerKey& key, const std::string& driver, co
        .container_id = container.id,
        .cgroup =
            container.cgroups_path.empty() ? std::string() : CgroupPath(container.cgroups_path),
-       .cpus = CpuSet::Parse(record->allocations.at(driver).value).value_or(CpuSet())},
+       .cpus = CpuSet::Parse(record->allocations.at(driver)->value).value_or(CpuSet())},
       DeadlineAfter(deadline_),
       [done](const StatusOr<calls::Nothing>& told) { done(told.status()); });
 }

@@ -30,7 +30,7 @@ ContainerDemand DemandOf(const NodeState& state, const ContainerKey& key, const 
                          .controller_kind = {},
                          .priority_class = {},
                          .others = {}};
-  std::erase_if(demand.requests, [](const auto& request) { return request.second <= 0; });
+  std::erase_if(demand.requests.Edit(), [](const auto& request) { return request.second <= 0; });
   return demand;
 }
 
@@ -39,7 +39,7 @@ bool HasCpus(const NodeState& state, const ContainerKey& key) {
   const ContainerRecord* const record = state.Find(key);
   return record != nullptr &&
          std::any_of(record->allocations.begin(), record->allocations.end(),
-                     [](const auto& entry) { return entry.second.oci_property == kCpusetCpus; });
+                     [](const auto& entry) { return entry.second->oci_property == kCpusetCpus; });
 }
 
 }  // namespace

@@ -42,11 +42,11 @@ void AddPod(const PodRecord& pod, Held& held) {
     for (const auto& [resource, allocation] : record->allocations) {
       const bool owns_cpus = checkpoint::IsExclusiveCpuset(allocation);
       if (owns_cpus) {
-        held.cpus |= CpuSet::Parse(allocation.value).value_or(CpuSet{});
-      } else if (!allocation.amount_by_node.empty()) {
-        amounts[resource].Add(record->type, allocation.amount_by_node);
+        held.cpus |= CpuSet::Parse(allocation->value).value_or(CpuSet{});
+      } else if (!allocation->amount_by_node.empty()) {
+        amounts[resource].Add(record->type, allocation->amount_by_node);
       }
-      counts |= RunsOn(*record) && (owns_cpus || !allocation.amount_by_node.empty());
+      counts |= RunsOn(*record) && (owns_cpus || !allocation->amount_by_node.empty());
     }
   }
   for (const auto& [resource, amount] : amounts) {

@@ -28,8 +28,8 @@ std::set<ContainerKey> ContainersIn(const ChangedAnswers& answers) {
   for (const auto& [plugin, answer] : answers.changed) {
     if (answer.ok()) {
       const calls::HeldAllocations::Reading held = answer->Read();
-      for (const auto& [key, allocations] : *held) {
-        keys.insert(key);
+      for (const calls::HeldAllocation& one : *held) {
+        keys.insert(one.key);
       }
     }
   }

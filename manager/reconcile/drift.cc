@@ -59,7 +59,7 @@ Change DriftCheck::Find(const NodeState& state, const CpuSet& offline) {
         Change::PutContainer put{state.FindPod(key.pod_uid)->meta, key.container, *record};
         for (const auto& [property, theirs] : drift) {
           parts_.writes.Note({key, property, theirs, put.record.applied.at(property)});
-          put.record.applied.erase(property);
+          put.record.applied.Edit().erase(property);
         }
         change.put_containers.push_back(std::move(put));
       }

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <memory>
+#include <span>
 #include <utility>
 
 #include <fmt/format.h>
@@ -14,6 +15,8 @@
 namespace qrm::manager {
 namespace {
 
+using calls::HeldAllocation;
+using calls::HeldList;
 using checkpoint::Change;
 using checkpoint::ContainerRecord;
 using checkpoint::NodeState;
@@ -41,8 +44,11 @@ class ReconcilePlanner {
         continue;
       }
       const calls::HeldAllocations::Reading held = answer->Read();
-      for (const auto& [key, allocations] : *held) {
-        TakeContainer(plugin, key, allocations);
+      for (auto one = held->begin(); one != held->end();) {
+        const auto next = std::find_if(
+            one, held->end(), [&](const HeldAllocation& other) { return other.key != one->key; });
+        TakeContainer(plugin, {one, next});
+        one = next;
       }
       if (whole) {
         FindMissing(plugin, *held);
@@ -57,10 +63,11 @@ class ReconcilePlanner {
   }
 
  private:
-  void TakeContainer(const std::string& plugin, const ContainerKey& key,
-                     const AllocationByResource& allocations) {
+  /// What `plugin` holds for one container.
+  void TakeContainer(const std::string& plugin, std::span<const HeldAllocation> allocations) {
+    const ContainerKey& key = allocations.front().key;
     const ContainerRecord* known = now_.Find(key);
-    if (known != asked_.Find(key)) {
+    if (&now_ != &asked_ && known != asked_.Find(key)) {
       plan_.stale = true;
       return;
     }
@@ -68,29 +75,32 @@ class ReconcilePlanner {
       plan_.orphans[plugin].insert(key);
       return;
     }
-    for (const auto& [resource, allocation] : allocations) {
+    for (const auto& [container, resource, allocation] : allocations) {
       // What accompanies another plugin's resource never replaces that plugin's own answer.
       if (resource == plugin || (!answers_.contains(resource) && !unasked_.contains(resource))) {
-        TakeAllocation(plugin, key, resource, allocation);
+        TakeAllocation(plugin, key, *known, resource, allocation);
       }
     }
   }
 
   void TakeAllocation(const std::string& plugin, const ContainerKey& key,
-                      const std::string& resource, const ResourceAllocation& fresh) {
-    const ContainerRecord& known = *now_.Find(key);
+                      const ContainerRecord& known, const SharedText& resource,
+                      const Shared<ResourceAllocation>& fresh) {
     const auto before = known.allocations.find(resource);
+    if (before != known.allocations.end() && fresh == before->second) {
+      return;
+    }
     if (before == known.allocations.end() && IsForNewOnly(fresh)) {
       plan_.orphans[plugin].insert(key);  // the container runs without it
       return;
     }
     ResourceAllocation merged =
-        before == known.allocations.end() ? fresh : MergeAllocation(before->second, fresh);
+        before == known.allocations.end() ? *fresh : MergeAllocation(before->second, fresh);
     if (before != known.allocations.end() && merged == before->second) {
       return;
     }
     ContainerRecord& record = changed_.emplace(key, known).first->second;
-    const auto origin = record.origins.try_emplace(resource, Origin{.plugin = plugin}).first;
+    const auto origin = record.origins.Edit().try_emplace(resource, Origin{.plugin = plugin}).first;
     if (before != known.allocations.end()) {
       NoteAdmitted(before->second, merged, origin->second);
     }
@@ -107,11 +117,16 @@ class ReconcilePlanner {
     }
   }
 
-  void FindMissing(const std::string& plugin, const AllocationByContainer& answer) {
+  // Both are in the order of the keys.
+  void FindMissing(const std::string& plugin, const HeldList& answer) {
+    auto held = answer.begin();
     now_.ForEachPod([&](const PodRecord& pod) {
       for (const auto& [name, record] : pod.containers) {
         const ContainerKey key{pod.meta.uid, name};
-        if (Holds(*record, plugin) && !answer.contains(key) && asked_.Find(key) == record.get()) {
+        held = std::find_if(held, answer.end(),
+                            [&](const HeldAllocation& one) { return one.key >= key; });
+        const bool is_there = held != answer.end() && held->key == key;
+        if (!is_there && Holds(*record, plugin) && asked_.Find(key) == record.get()) {
           plan_.missing[plugin].insert(key);
         }
       }
@@ -133,7 +148,7 @@ class ReconcilePlanner {
         // A node that shrank below what is bound to it changes nothing for who was there before.
         const auto held = before.find(resource);
         if (good.ok() &&
-            (held == before.end() || held->second.amount_by_node != allocation.amount_by_node)) {
+            (held == before.end() || held->second->amount_by_node != allocation->amount_by_node)) {
           good = CheckBoundMemory(key, put.record.type, allocation, machine, next);
         }
         if (!good.ok()) {
@@ -214,18 +229,18 @@ StringMap PropertiesToApply(const ContainerRecord& record, const std::string& id
   const StringMap& taken = record.AppliedTo(id);
   StringMap properties;
   const bool shares = std::any_of(record.allocations.begin(), record.allocations.end(),
-                                  [](const auto& entry) { return !entry.second.shares.empty(); });
+                                  [](const auto& entry) { return !entry.second->shares.empty(); });
   std::set<std::string_view> seen;  // of two resources with the same property, the first counts
   for (const auto& [resource, allocation] : record.allocations) {
-    const std::string& property = allocation.oci_property;
+    const std::string& property = allocation->oci_property;
     if (property.empty() || property == kOomScoreAdj || !seen.insert(property).second) {
       continue;
     }
     const bool differs = property == kCpusetCpus && (shares || !offline.Empty());
     const std::string together =
-        differs ? WithoutOffline(WithShared(allocation.value, record.allocations), offline)
+        differs ? WithoutOffline(WithShared(allocation->value, record.allocations), offline)
                 : std::string();
-    const std::string& value = differs ? together : allocation.value;
+    const std::string& value = differs ? together : allocation->value;
     const auto applied = taken.find(property);
     if (!value.empty() && (applied == taken.end() || applied->second != value)) {
       properties[property] = value;
@@ -241,9 +256,9 @@ ContainerRecord AfterUpdate(const ContainerRecord& record, const PlannedUpdate& 
   now.applied_to = update.container_id;
   for (const auto& [property, value] : update.properties) {
     if (taken == Taken::kYes) {
-      now.applied[property] = value;
+      now.applied.Edit()[property] = value;
     } else {
-      now.applied.erase(property);
+      now.applied.Edit().erase(property);
     }
   }
   return now;

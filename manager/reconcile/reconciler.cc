@@ -40,6 +40,7 @@ struct Reconciler::Impl : std::enable_shared_from_this<Reconciler::Impl> {
   // On the I/O loop.
   void ArmTimer();
   void Want(const std::string& resource);
+  bool MayBegin() const { return waited || parts.live.synchronized(); }
   void StartRun();
   void StartWhole();
   void StartChanges();
@@ -86,8 +87,9 @@ struct Reconciler::Impl : std::enable_shared_from_this<Reconciler::Impl> {
   // Used on the I/O loop only.
   boost::asio::steady_timer timer;
   bool running = false;
-  Scope next;       // of the run after this one; nobody: there is none
-  Changes changes;  // of the small one after that
+  bool waited = false;  // for a period
+  Scope next;           // of the run after this one; nobody: there is none
+  Changes changes;      // of the small one after that
   ChangeQuestions questions;
 
   // Used on the state loop only.
@@ -145,7 +147,7 @@ void Reconciler::TriggerChanges(const std::optional<ContainerKey>& started) {
     if (started.has_value()) {
       impl->changes.started.insert(*started);
     }
-    if (!impl->running) {
+    if (!impl->running && impl->MayBegin()) {
       impl->StartRun();
     }
   });
@@ -165,14 +167,17 @@ void Reconciler::Impl::ArmTimer() {
   timer.async_wait([self = shared_from_this()](const boost::system::error_code& error) {
     if (!error && !self->stopped) {
       self->ArmTimer();
+      self->waited = true;
       self->Want({});
     }
   });
 }
 
+// At a start, what there is to update becomes known when the runtime tells what it has; until then
+// a run would only stand before it. A runtime that is away is waited for as long as a period.
 void Reconciler::Impl::Want(const std::string& resource) {
   next.Add(resource);
-  if (!running) {
+  if (!running && MayBegin()) {
     StartRun();
   }
 }
@@ -244,7 +249,8 @@ void Reconciler::Impl::Apply(const Inquiry& inquiry, const AllocationsByPlugin& 
   }
   ReconcilePlan plan =
       PlanReconcile(*inquiry.state, *parts.state.Load(), answers, parts.machine, inquiry.unasked);
-  TellOfOffline(*parts.state.Load(), parts.live.All(), offline, plan.problems);
+  const std::map<ContainerKey, LiveContainer> live = parts.live.All();
+  TellOfOffline(*parts.state.Load(), live, offline, plan.problems);
   problems = settler->TakeProblems();
   problems.insert(problems.end(), left_behind.begin(), left_behind.end());
   if (!repaired.ok()) {
@@ -252,8 +258,7 @@ void Reconciler::Impl::Apply(const Inquiry& inquiry, const AllocationsByPlugin& 
   }
   TakeOver(plan);
   TellOfAnswers(answers);
-  std::vector<PlannedUpdate> updates =
-      aside ? std::vector<PlannedUpdate>() : UpdatesOf(parts.live.All());
+  std::vector<PlannedUpdate> updates = aside ? std::vector<PlannedUpdate>() : UpdatesOf(live);
   const bool idle = plan.change.Empty() && plan.orphans.empty() && plan.missing.empty() &&
                     problems.empty() && !plan.stale && updates.empty() && !aside;
   if (!idle || sight.has_value()) {

@@ -36,16 +36,17 @@ sdk::Grants GrantsOf(const NodeState& state, const std::vector<ContainerKey>& ke
 void WarnOfDifference(const sdk::Grant& recorded, const AllocationByResource& answer) {
   const std::string& resource = recorded.request.resource;
   const auto given = answer.find(resource);
-  const ResourceAllocation now = given == answer.end() ? ResourceAllocation() : given->second;
-  if (now.value == recorded.allocation.value && now.quantity == recorded.allocation.quantity) {
+  const Shared<ResourceAllocation> now =
+      given == answer.end() ? Shared<ResourceAllocation>() : given->second;
+  if (now->value == recorded.allocation->value && now->quantity == recorded.allocation->quantity) {
     return;
   }
   log::Warning("plugin lost an allocation and now gives another",
                {{"resource", resource},
                 {"pod", recorded.request.key.pod_uid},
                 {"container", recorded.request.key.container},
-                {"recorded", recorded.allocation.value},
-                {"given", now.value}});
+                {"recorded", recorded.allocation->value},
+                {"given", now->value}});
 }
 
 }  // namespace

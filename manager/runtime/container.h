@@ -31,10 +31,10 @@ struct LinuxResources {
 
 /// One pod sandbox.
 struct RuntimePod {
-  std::string id;   ///< the runtime's
-  std::string uid;  ///< Kubernetes'
-  std::string pod_namespace;
-  std::string name;
+  SharedText id;   ///< the runtime's
+  SharedText uid;  ///< Kubernetes'
+  SharedText pod_namespace;
+  SharedText name;
   StringMap labels;
   StringMap annotations;
   std::string runtime_handler;
@@ -51,9 +51,9 @@ enum class RuntimeContainerState : uint8_t { kUnknown, kCreated, kPaused, kRunni
 
 /// One container.
 struct RuntimeContainer {
-  std::string id;      ///< the runtime's
-  std::string pod_id;  ///< RuntimePod::id
-  std::string name;
+  SharedText id;      ///< the runtime's
+  SharedText pod_id;  ///< RuntimePod::id
+  SharedText name;
   RuntimeContainerState state = RuntimeContainerState::kUnknown;
   uint32_t attempt = 0;  ///< how often kubelet has made it before in this pod
   StringMap labels;

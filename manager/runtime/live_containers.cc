@@ -263,16 +263,16 @@ void LiveContainers::NoteEnded(const ContainerKey& key, uint32_t attempt) {
   }
 }
 
-void LiveContainers::Reset(const std::map<std::string, std::set<std::string>>& pod_ids_by_uid,
+void LiveContainers::Reset(const std::map<SharedText, std::set<SharedText>>& pod_ids_by_uid,
                            std::map<ContainerKey, LiveContainer> containers,
                            const std::set<std::string>& kept) {
   const MutexLock lock(mutex_);
-  std::map<std::string, Sandboxes> pods;
+  std::map<SharedText, Sandboxes, std::less<>> pods;
   for (const std::string& uid : kept) {
     pods[uid] = pods_[uid];
   }
   for (const auto& [uid, ids] : pod_ids_by_uid) {
-    for (const std::string& id : ids) {
+    for (const SharedText& id : ids) {
       const auto before = pods_.find(uid);
       const bool known = before != pods_.end() && before->second.contains(id);
       pods[uid][id] = {.listed = true};

@@ -19,8 +19,8 @@ namespace qrm::manager {
 
 /// One container as the runtime knows it.
 struct LiveContainer {
-  std::string id;
-  std::string pod_id;
+  SharedText id;
+  SharedText pod_id;
   /// False from its creation until its first process runs: updates have to wait until then, since
   /// a runtime that is just starting it takes them and applies nothing.
   bool started = false;
@@ -89,7 +89,7 @@ class LiveContainers {
 
   /// Replaces everything with what a list told, but for the pods of the UIDs in `kept`: they stay,
   /// also when none of their sandboxes is known.
-  void Reset(const std::map<std::string, std::set<std::string>>& pod_ids_by_uid,
+  void Reset(const std::map<SharedText, std::set<SharedText>>& pod_ids_by_uid,
              std::map<ContainerKey, LiveContainer> containers,
              const std::set<std::string>& kept = {});
 
@@ -98,7 +98,7 @@ class LiveContainers {
     std::optional<std::chrono::steady_clock::time_point> stopped_at;
     bool listed = false;  // came by a list, not by an event
   };
-  using Sandboxes = std::map<std::string, Sandbox>;  // by the runtime's id
+  using Sandboxes = std::map<SharedText, Sandbox, std::less<>>;  // by the runtime's id
 
   static bool AllStopped(const Sandboxes& sandboxes);
   bool HasContainerLocked(const std::string& pod_uid) const QRM_REQUIRES(mutex_);
@@ -106,7 +106,7 @@ class LiveContainers {
 
   mutable Mutex mutex_;
   bool synchronized_ QRM_GUARDED_BY(mutex_) = false;
-  std::map<std::string, Sandboxes> pods_ QRM_GUARDED_BY(mutex_);
+  std::map<SharedText, Sandboxes, std::less<>> pods_ QRM_GUARDED_BY(mutex_);
   std::map<ContainerKey, LiveContainer> containers_ QRM_GUARDED_BY(mutex_);
   std::map<ContainerKey, std::string> trimmed_
       QRM_GUARDED_BY(mutex_);                                      // the ids of such containers

@@ -175,10 +175,10 @@ RunOptions MakeRunOptions(const AllocationByResource& allocations, const CpuSet&
 std::string WithShared(const std::string& value, const AllocationByResource& allocations) {
   std::string together = value;
   for (const auto& [resource, allocation] : allocations) {
-    if (!allocation.shares.empty()) {
+    if (!allocation->shares.empty()) {
       // Both were read as lists when they were taken.
       together = ToString(CpuSet::Parse(together).value_or(CpuSet()) |
-                          CpuSet::Parse(allocation.shares).value_or(CpuSet()));
+                          CpuSet::Parse(allocation->shares).value_or(CpuSet()));
     }
   }
   return together;

@@ -135,7 +135,7 @@ CpuSet OwnedCpus(const AllocationByResource& allocations) {
   CpuSet owned;
   for (const auto& [resource, allocation] : allocations) {
     if (checkpoint::IsExclusiveCpuset(allocation)) {
-      owned |= CpuSet::Parse(allocation.value).value_or(CpuSet());
+      owned |= CpuSet::Parse(allocation->value).value_or(CpuSet());
     }
   }
   return owned;

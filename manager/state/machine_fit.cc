@@ -1,8 +1,9 @@
 // Checks every recorded allocation against the machine as if it were new.
 #include "manager/state/machine_fit.h"
 
-#include <map>
+#include <set>
 #include <utility>
+#include <vector>
 
 #include <fmt/format.h>
 
@@ -12,21 +13,31 @@ namespace qrm::manager {
 
 MachineFit FitToMachine(const checkpoint::NodeState& state, const Machine& machine) {
   MachineFit fit;
+  std::set<std::pair<const ResourceAllocation*, ContainerType>> good;  // most containers share them
   state.ForEachPod([&](const checkpoint::PodRecord& pod) {
     for (const auto& [name, record] : pod.containers) {
-      checkpoint::ContainerRecord fitting = *record;
+      std::vector<SharedText> unfit;
       for (const auto& [resource, allocation] : record->allocations) {
-        if (CheckAllocation({pod.meta.uid, name}, record->type, allocation, machine, {}).ok()) {
+        const std::pair<const ResourceAllocation*, ContainerType> one{&*allocation, record->type};
+        if (good.contains(one)) {
           continue;
         }
-        fitting.allocations.erase(resource);
+        if (CheckAllocation({pod.meta.uid, name}, record->type, allocation, machine, {}).ok()) {
+          good.insert(one);
+          continue;
+        }
+        unfit.push_back(resource);
         fit.repairs.push_back(fmt::format(
             "container {} of pod {}/{} had {} {} '{}', which this machine does not have (CPUs {}, "
             "NUMA nodes {}): it is placed again",
-            name, pod.meta.pod_namespace, pod.meta.name, resource, allocation.oci_property,
-            allocation.value, ToString(machine.cpu_set()), ToString(machine.node_mask())));
+            name, pod.meta.pod_namespace, pod.meta.name, resource, allocation->oci_property,
+            allocation->value, ToString(machine.cpu_set()), ToString(machine.node_mask())));
       }
-      if (fitting.allocations.size() != record->allocations.size()) {
+      if (!unfit.empty()) {
+        checkpoint::ContainerRecord fitting = *record;
+        for (const SharedText& resource : unfit) {
+          fitting.allocations.erase(resource);
+        }
         fit.change.put_containers.push_back({pod.meta, name, std::move(fitting)});
       }
     }

@@ -77,9 +77,9 @@ std::map<ContainerKey, ResourceAllocation> ChangedAllocations(const View& view,
     const auto grant = grants.find(key);
     // An empty pool is the result of a repair after a restart: its containers keep what they have.
     if (grant != grants.end() && !now->second.value.empty() &&
-        grant->second.allocation.value != now->second.value) {
+        grant->second.allocation->value != now->second.value) {
       ResourceAllocation& allocation = changed[key] = now->second;
-      allocation.shares_of = grant->second.allocation.shares_of;
+      allocation.shares_of = grant->second.allocation->shares_of;
     }
   }
   return changed;

@@ -49,16 +49,16 @@ class Rebuilder {
   }
 
   void Add(const sdk::Grant& grant) {
-    if (!grant.allocation.exclusive) {
+    if (!grant.allocation->exclusive) {
       AddShared(grant);
       return;
     }
-    const CpuSet had = CpuSet::Parse(grant.allocation.value).value_or(CpuSet());
+    const CpuSet had = CpuSet::Parse(grant.allocation->value).value_or(CpuSet());
     const CpuSet cpus = (had & machine_.cpu_set()) - TakenFrom(grant.request);
     if (cpus != had) {
       result_.repairs.push_back(fmt::format("{} keeps {} of its CPUs '{}'; the others are gone",
                                             NameOf(grant.request), cpus.Count(),
-                                            grant.allocation.value));
+                                            grant.allocation->value));
     }
     if (cpus.Empty()) {
       result_.state.shared[grant.request.key] =
@@ -71,13 +71,13 @@ class Rebuilder {
                                             ToString(cpus & config_.reserved)));
     }
     taken_ |= cpus;
-    result_.state.exclusive[grant.request.key] = {
-        .cpus = cpus,
-        .tenant = TenantOf(config_, grant.request),
-        .type = grant.request.type,
-        .may_share = CpuSet::Parse(grant.allocation.may_share).value_or(CpuSet()),
-        .beside = BesideOf(grant),
-        .by_driver = grant.allocation.decided_by.empty()};
+    result_.state.exclusive[grant.request.key] =
+        Holding{.cpus = cpus,
+                .tenant = TenantOf(config_, grant.request),
+                .type = grant.request.type,
+                .may_share = CpuSet::Parse(grant.allocation->may_share).value_or(CpuSet()),
+                .beside = BesideOf(grant),
+                .by_driver = grant.allocation->decided_by.empty()};
   }
 
   Rebuilt Finish() && {
@@ -95,7 +95,7 @@ class Rebuilder {
   /// The pool that a container with CPUs of its own uses, too; the default one for a pool that is
   /// no longer there.
   Guest BesideOf(const sdk::Grant& grant) const {
-    const std::string& pool = grant.allocation.shares_of;
+    const std::string& pool = grant.allocation->shares_of;
     return IsPool(pool) ? FractionOf(config_, grant.request, pool) : Guest{.pool = kDefaultPool};
   }
 
@@ -105,7 +105,7 @@ class Rebuilder {
 
   void AddShared(const sdk::Grant& grant) {
     // Where it was led to had no room.
-    const std::string& instead = grant.allocation.shares_of;
+    const std::string& instead = grant.allocation->shares_of;
     std::string pool = IsPool(instead) ? instead : PoolOf(config_, grant.request);
     if (!pool.empty()) {
       result_.state.shared[grant.request.key] = GuestOf(config_, grant.request, std::move(pool));

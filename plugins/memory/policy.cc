@@ -215,7 +215,7 @@ StatusOr<HintList> ResizedHints(const View& view, const ContainerRequest& reques
 StatusOr<Placement> Classify(const MemoryPluginConfig& config, const ContainerRequest& request) {
   Placement placement;
   const placement::RoleRule* const rule = placement::FirstFitting(config.rules, request);
-  const auto role = config.roles.find(rule == nullptr ? request.pod_role : rule->role);
+  const auto role = config.roles.find(rule == nullptr ? request.pod_role.str() : rule->role);
   if (role != config.roles.end()) {
     placement.role = role->first;
   }

@@ -26,7 +26,7 @@ class Rebuilder {
     Binding binding{.tenant = TenantOf(config_, grant.request),
                     .type = grant.request.type,
                     .index = grant.request.index};
-    for (const auto& [node, bytes] : grant.allocation.amount_by_node) {
+    for (const auto& [node, bytes] : grant.allocation->amount_by_node) {
       if (machine_.FindNode(static_cast<int>(node)) != nullptr) {
         binding.bytes_by_node[static_cast<int>(node)] = bytes;
       } else {
@@ -86,9 +86,9 @@ class Rebuilder {
   }
 
   void AddBlocks(const sdk::Grant& grant, Binding& binding) {
-    const NumaMask had = NumaMask::Parse(grant.allocation.value).value_or(NumaMask());
+    const NumaMask had = NumaMask::Parse(grant.allocation->value).value_or(NumaMask());
     const NumaMask nodes = had & machine_.node_mask();
-    if (nodes != had && grant.allocation.amount_by_node.empty()) {
+    if (nodes != had && grant.allocation->amount_by_node.empty()) {
       result_.repairs.push_back(
           fmt::format("{} is no longer bound to NUMA nodes {}, which are gone",
                       NameOf(grant.request), ToString(had - nodes)));
@@ -168,7 +168,7 @@ Rebuilt Rebuild(const Machine& machine, const MemoryPluginConfig& config, const 
                 const sdk::Grants& grants) {
   Rebuilder rebuilder(machine, config, inits);
   for (const auto& [key, grant] : grants) {
-    if (grant.allocation.oci_property == kCpusetMems) {
+    if (grant.allocation->oci_property == kCpusetMems) {
       rebuilder.Add(grant);
     }
   }
@@ -179,7 +179,7 @@ std::map<ContainerKey, ResourceAllocation> ChangedAllocations(const Bindings& bi
                                                               const sdk::Grants& grants) {
   std::map<ContainerKey, ResourceAllocation> changed;
   for (const auto& [key, grant] : grants) {
-    if (grant.allocation.oci_property != kCpusetMems) {
+    if (grant.allocation->oci_property != kCpusetMems) {
       continue;
     }
     const auto bound = bindings.find(key);

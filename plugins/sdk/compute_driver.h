@@ -76,10 +76,10 @@ using ComputeGrants = std::map<ContainerKey, ComputeGrant>;
 struct ComputeInstance {
   std::string resource;  ///< the driver
   ContainerKey key;
-  std::string pod_namespace;
-  std::string pod_name;
-  std::string container_id;  ///< the runtime's
-  std::string cgroup;        ///< below the root of each hierarchy: "/kubepods/pod1/c1"
+  SharedText pod_namespace;
+  SharedText pod_name;
+  SharedText container_id;  ///< the runtime's
+  std::string cgroup;       ///< below the root of each hierarchy: "/kubepods/pod1/c1"
   CpuSet cpus;
 
   bool operator==(const ComputeInstance&) const = default;

@@ -350,9 +350,9 @@ StatusOr<std::map<ContainerKey, ResourceAllocation>> FakeManager::Reconcile(
   QRM_ASSIGN_OR_RETURN(const calls::HeldAllocations held,
                        impl_->Ask<calls::GetResourcesAllocation>(resource, {}));
   std::map<ContainerKey, ResourceAllocation> allocations;
-  for (const auto& [key, by_resource] : *held.Read()) {
-    if (const auto own = by_resource.find(resource); own != by_resource.end()) {
-      allocations.emplace(key, own->second);
+  for (const auto& [key, name, allocation] : *held.Read()) {
+    if (name == resource) {
+      allocations.emplace(key, allocation);
     }
   }
   return allocations;

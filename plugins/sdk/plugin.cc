@@ -25,8 +25,8 @@ StatusOr<HintList> ResourcePlugin::Hints(const ContainerRequest& /*request*/) {
 }
 
 HintList ResourcePlugin::HeldHints(const Grant& grant, const ContainerRequest& /*request*/) {
-  if (grant.allocation.hints.has_value()) {
-    return *grant.allocation.hints;
+  if (grant.allocation->hints.has_value()) {
+    return *grant.allocation->hints;
   }
   if (grant.request.hint.has_value() && !grant.request.hint->nodes.Empty()) {
     return std::vector<TopologyHint>{*grant.request.hint};

@@ -20,7 +20,7 @@ class ChangeSignal;
 /// What the SDK remembers of each allocation, durably.
 struct Grant {
   ContainerRequest request;
-  ResourceAllocation allocation;
+  Shared<ResourceAllocation> allocation;
   /// What Allocate gave, where a reconcile changed it since; null for most grants.
   std::shared_ptr<const ResourceAllocation> admitted;
 

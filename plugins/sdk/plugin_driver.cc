@@ -60,6 +60,9 @@ Status PluginDriver::Start() {
   QRM_ASSIGN_OR_RETURN(StoredState stored, state_->Load());
   saved_ = std::move(stored.saved);
   grants_ = std::move(stored.grants);
+  for (auto& [key, grant] : grants_) {
+    Share(grant);
+  }
   QRM_RETURN_IF_ERROR(GiveBack(grants_, saved_));
   QRM_ASSIGN_OR_RETURN(options_,
                        Ask("Options", [&](ResourcePlugin& plugin) -> StatusOr<PluginOptions> {
@@ -121,12 +124,12 @@ Status PluginDriver::CheckKept(const Grants& all, const Grants& held) {
                        }));
   for (const auto& [key, grant] : held) {
     const auto now = wanted.find(key);
-    if (grant.allocation.exclusive && now != wanted.end() &&
-        now->second.value != grant.allocation.value) {
+    if (grant.allocation->exclusive && now != wanted.end() &&
+        now->second.value != grant.allocation->value) {
       return Errorf(StatusCode::kFailedPrecondition,
                     "cannot take over {} of container {} of pod {}: the plugin of {} holds some of "
                     "it for others; release those first",
-                    grant.allocation.value, key.container, key.pod_uid, resource_);
+                    grant.allocation->value, key.container, key.pod_uid, resource_);
     }
   }
   return OkStatus();
@@ -168,22 +171,21 @@ StatusOr<HintList> PluginDriver::Hints(const ContainerRequest& request) {
   return Ask("Hints", [&](ResourcePlugin& plugin) { return plugin.Hints(request); });
 }
 
-StatusOr<ResourceAllocation> PluginDriver::Allocate(const ContainerRequest& request) {
+StatusOr<Shared<ResourceAllocation>> PluginDriver::Allocate(const ContainerRequest& request) {
   const auto known = grants_.find(request.key);
   if (known != grants_.end() && Serves(known->second, request)) {
     QRM_RETURN_IF_ERROR(Reconcile());  // what it shares may belong to others by now
     return known->second.allocation;
   }
   const TopologyHint hint = request.hint.value_or(TopologyHint());
-  StatusOr<ResourceAllocation> allocation =
-      Ask("Allocate", [&](ResourcePlugin& plugin) { return plugin.Allocate(request, hint); });
-  if (!allocation.ok()) {
-    return allocation;
-  }
-  Grant grant{.request = request, .allocation = *allocation};
+  QRM_ASSIGN_OR_RETURN(ResourceAllocation allocation, Ask("Allocate", [&](ResourcePlugin& plugin) {
+                         return plugin.Allocate(request, hint);
+                       }));
+  Status kept = CheckAllocation(allocation);
+  Grant grant{.request = request, .allocation = std::move(allocation)};
+  Share(grant);
   StateChange change;
   change.granted.emplace(request.key, grant);
-  Status kept = CheckAllocation(*allocation);
   if (kept.ok()) {
     kept = Commit(std::move(change));
   }
@@ -191,8 +193,16 @@ StatusOr<ResourceAllocation> PluginDriver::Allocate(const ContainerRequest& requ
     GoBack();
     return kept;
   }
+  Shared<ResourceAllocation> given = grant.allocation;
   Put(request.key, std::move(grant));
-  return allocation;
+  return given;
+}
+
+// Containers of one pool differ by little else than their names.
+void PluginDriver::Share(Grant& grant) {
+  grant.request.resource = resource_;
+  grant.request.requests = asked_.Intern(std::move(grant.request.requests));
+  grant.allocation = given_.Intern(std::move(grant.allocation));
 }
 
 void PluginDriver::Put(const ContainerKey& key, Grant grant) {
@@ -259,6 +269,7 @@ Status PluginDriver::Reconcile() {
 
 void PluginDriver::TakeOver(Grants changed) {
   for (auto& [key, grant] : changed) {
+    Share(grant);
     Put(key, std::move(grant));
   }
 }
@@ -290,6 +301,19 @@ StatusOr<Grants> PluginDriver::ChangedGrants() {
 
 const AllocationsAnswer::Bytes& PluginDriver::SerializedAllocations() {
   return allocations_.For(grants_, resource_, changes_.count());
+}
+
+calls::HeldAllocations::Reading PluginDriver::Held() {
+  if (held_ == nullptr || held_count_ != changes_.count()) {
+    calls::HeldList list;
+    list.reserve(grants_.size());
+    for (const auto& [key, grant] : grants_) {
+      list.push_back({.key = key, .resource = resource_, .allocation = grant.allocation});
+    }
+    held_ = std::make_shared<const calls::HeldList>(std::move(list));
+    held_count_ = changes_.count();
+  }
+  return held_;
 }
 
 ChangedAllocations PluginDriver::ChangesSince(const std::string& since) const {

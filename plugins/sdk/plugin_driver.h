@@ -12,9 +12,11 @@
 #include <utility>
 #include <vector>
 
+#include "api/base/interner.h"
 #include "api/base/status.h"
 #include "api/resource.h"
 #include "plugins/sdk/allocations_answer.h"
+#include "plugins/sdk/calls/held_allocations.h"
 #include "plugins/sdk/changed_allocations.h"
 #include "plugins/sdk/plugin.h"
 #include "plugins/sdk/plugin_state.h"
@@ -37,10 +39,12 @@ class PluginDriver {
   Status Start();
 
   const PluginOptions& options() const { return options_; }
-  const std::string& resource() const { return resource_; }
+  const SharedText& resource() const { return resource_; }
   const Grants& grants() const { return grants_; }
-  /// All allocations as the answer to GetResourcesAllocation; the same one while grants() is.
+  /// All allocations as the answer to GetResourcesAllocation: for a socket, and for the manager's
+  /// own process. The same one while grants() is.
   const AllocationsAnswer::Bytes& SerializedAllocations();
+  calls::HeldAllocations::Reading Held();
   /// What changed since `since`, the `now` of an earlier answer; all that is held when that is too
   /// long ago, or not of this driver.
   ChangedAllocations ChangesSince(const std::string& since) const;
@@ -48,7 +52,7 @@ class PluginDriver {
   StatusOr<HintList> Hints(const ContainerRequest& request);
   /// A request that a grant serves gets what that is now. Errors: the plugin's; kUnavailable when
   /// the grant could not be kept, and the plugin has been told to remove it.
-  StatusOr<ResourceAllocation> Allocate(const ContainerRequest& request);
+  StatusOr<Shared<ResourceAllocation>> Allocate(const ContainerRequest& request);
   /// Both are idempotent. Errors: kUnavailable when the removal could not be kept; repeat it.
   Status RemovePod(const std::string& pod_uid);
   Status ReleaseContainer(const ContainerKey& key);
@@ -111,6 +115,7 @@ class PluginDriver {
   Status Commit(StateChange change);
   StateChange Everything(StateChange change, const std::string& saved) const;
   void TakeOver(Grants changed);
+  void Share(Grant& grant);
   void Put(const ContainerKey& key, Grant grant);
   void Erase(const ContainerKey& key);
   void RestorePools(const std::vector<Pool>& pools);
@@ -119,7 +124,7 @@ class PluginDriver {
   ResourcePlugin& plugin_;
   std::unique_ptr<ResourcePlugin> replacement_;  ///< of plugin_, once there is one
   ResourcePlugin* serving_;                      ///< the replacement, else plugin_
-  std::string resource_;
+  SharedText resource_;
   std::unique_ptr<PluginState> state_;
   const std::string state_dir_;
   PluginOptions options_;
@@ -127,6 +132,10 @@ class PluginDriver {
   Grants unsaved_;         ///< those of grants_ that the disk has refused
   RecentChanges changes_;  ///< of grants_
   AllocationsAnswer allocations_;
+  calls::HeldAllocations::Reading held_;  ///< as of held_count_; null before the first
+  uint64_t held_count_ = 0;
+  Interner<Shared<ResourceAllocation>> given_;
+  Interner<Shared<std::map<std::string, double>>> asked_;
   std::optional<std::string> saved_;  ///< the plugin's own state as it is on disk
 };
 

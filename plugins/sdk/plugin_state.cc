@@ -138,7 +138,7 @@ class Database {
       QRM_RETURN_IF_ERROR(remove_pod_.Run({*change.removed_pod}));
     }
     for (const ContainerKey& key : change.removed) {
-      QRM_RETURN_IF_ERROR(remove_.Run({key.pod_uid, key.container}));
+      QRM_RETURN_IF_ERROR(remove_.Run({key.pod_uid.str(), key.container.str()}));
     }
     for (const auto& [key, grant] : change.granted) {
       const std::string request = wire::ToWire(grant.request).SerializeAsString();
@@ -146,7 +146,8 @@ class Database {
       const std::string admitted =
           grant.admitted != nullptr ? wire::ToWire(*grant.admitted).SerializeAsString() : "";
       QRM_RETURN_IF_ERROR(put_.Run(
-          {key.pod_uid, key.container, SqliteValue::Blob(request), SqliteValue::Blob(allocation),
+          {key.pod_uid.str(), key.container.str(), SqliteValue::Blob(request),
+           SqliteValue::Blob(allocation),
            grant.admitted != nullptr ? SqliteValue::Blob(admitted) : SqliteValue(nullptr)}));
     }
     if (change.saved.has_value()) {

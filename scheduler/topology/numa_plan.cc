@@ -99,7 +99,7 @@ Requests Split(const NodeModel& model, const ContainerRequest& frame, const Amou
     request.requests = {{name, amount}};
     if (name == memory::kResource) {
       std::copy_if(amounts.begin(), amounts.end(),
-                   std::inserter(request.requests, request.requests.end()),
+                   std::inserter(request.requests.Edit(), request.requests.Edit().end()),
                    [](const auto& other) { return other.first.rfind(kHugepages, 0) == 0; });
     }
     requests.push_back(std::move(request));

@@ -266,7 +266,8 @@ TEST(CpuListsTest, AreThoseOfTheAllocationsAndWhatTheRuntimeTook) {
   const auto pinned = [](const std::string& cpus) {
     return ResourceAllocation{.oci_property = std::string(kCpusetCpus), .value = cpus};
   };
-  ContainerRecord record{.allocations = {{"cpu", pinned("0-3")}, {"memory", {.value = "0"}}}};
+  ContainerRecord record{
+      .allocations = {{"cpu", pinned("0-3")}, {"memory", ResourceAllocation{.value = "0"}}}};
   EXPECT_EQ(CpuListsOf(record), (std::set<std::string>{"", "0-3"}));
   record.applied = {{std::string(kCpusetCpus), "2-5"}};
   EXPECT_EQ(CpuListsOf(record), (std::set<std::string>{"0-3", "2-5"}));

@@ -45,7 +45,7 @@ TEST(PeerJsonTest, ReadsThePublishedVectorWithItsHints) {
   EXPECT_EQ(cpu.quantity, 2);
   EXPECT_TRUE(cpu.is_scalar_resource);
   EXPECT_EQ(cpu.hints, (std::vector<TopologyHint>{{.nodes = {0}, .preferred = true}}));
-  EXPECT_EQ(allocations.at("memory").quantity, 4294967296.0);
+  EXPECT_EQ(allocations.at("memory")->quantity, 4294967296.0);
 }
 
 TEST(PeerJsonTest, WritesThePublishedVectorByteForByte) {
@@ -56,8 +56,8 @@ TEST(PeerJsonTest, ImportsCpusThatOneContainerHasForItselfAsItsOwn) {
   const Change change = ImportChange(NodeState(), ParsePeerCheckpoint(kPublished)->allocations);
   const NodeState state = NodeState().With(change);
   ASSERT_NE(state.Find(kPublishedKey), nullptr);
-  EXPECT_TRUE(state.Find(kPublishedKey)->allocations.at("cpu").exclusive);
-  EXPECT_FALSE(state.Find(kPublishedKey)->allocations.at("memory").exclusive);
+  EXPECT_TRUE(state.Find(kPublishedKey)->allocations.at("cpu")->exclusive);
+  EXPECT_FALSE(state.Find(kPublishedKey)->allocations.at("memory")->exclusive);
   EXPECT_EQ(state.Find(kPublishedKey)->origins.at("cpu"),
             (Origin{.plugin = "cpu", .endpoint = "import"}));
 }
@@ -69,10 +69,10 @@ TEST(PeerJsonTest, ImportsCpusOfAPoolAsShared) {
   fewer.quantity = 1;
   const NodeState state = NodeState().With(ImportChange(
       NodeState(), {{{"a", "main"}, {{"cpu", pool}}}, {{"b", "main"}, {{"cpu", pool}}}}));
-  EXPECT_FALSE(state.Find({"a", "main"})->allocations.at("cpu").exclusive);
+  EXPECT_FALSE(state.Find({"a", "main"})->allocations.at("cpu")->exclusive);
   const NodeState alone =
       NodeState().With(ImportChange(NodeState(), {{{"c", "main"}, {{"cpu", fewer}}}}));
-  EXPECT_FALSE(alone.Find({"c", "main"})->allocations.at("cpu").exclusive);
+  EXPECT_FALSE(alone.Find({"c", "main"})->allocations.at("cpu")->exclusive);
 }
 
 TEST(PeerJsonTest, RefusesAWrongChecksumWithBothSums) {
@@ -150,8 +150,8 @@ TEST(PeerJsonTest, SkipsEntriesThatSayNothingAndNamesThem) {
 TEST(PeerJsonTest, ImportsIntoWhatTheNodeKnows) {
   const NodeState known = NodeState().With(test::PutSample("a"));
   AllocationByContainer allocations;
-  allocations[{"a", "main"}]["cpu"] = {.value = "4-5"};
-  allocations[{"b", "main"}]["cpu"] = {.value = "6-7"};
+  allocations[{"a", "main"}]["cpu"].Edit() = {.value = "4-5"};
+  allocations[{"b", "main"}]["cpu"].Edit() = {.value = "6-7"};
   const NodeState state = known.With(ImportChange(known, allocations));
 
   EXPECT_EQ(state.FindPod("a")->meta, known.FindPod("a")->meta);

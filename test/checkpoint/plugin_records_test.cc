@@ -25,7 +25,7 @@ NodeState Sample() {
   Change change = test::Admit(
       SamplePod("db"), "main",
       {{"cpu", OwnCpus("1-2")}, {kExtra, {}}, {"memory", NodeMemory({{0, test::kGiB}})}});
-  change.put_containers[0].record.origins[kExtra] = {.plugin = "cpu", .endpoint = ""};
+  change.put_containers[0].record.origins.Edit()[kExtra] = {.plugin = "cpu", .endpoint = ""};
   change.add_pending_removals = {{"uid-gone", "cpu"}, {"uid-gone", "memory"}};
   return NodeState().With(change).With(
       test::Admit(SamplePod("web"), "main", {{"cpu", OwnCpus("3")}}));

@@ -19,18 +19,18 @@ inline checkpoint::Change::PutContainer SampleContainer(const std::string& uid,
                                         .request_source = "pods-api",
                                         .applied = {{"CpusetCpus", "0-1"}, {"CpusetMems", "0"}}};
   const std::vector<TopologyHint> node_zero = {{.nodes = {0}, .preferred = true}};
-  record.allocations["cpu"] = {.oci_property = "CpusetCpus",
-                               .value = "0-1",
-                               .is_scalar_resource = true,
-                               .quantity = 2,
-                               .hints = node_zero,
-                               .exclusive = true};
-  record.allocations["memory"] = {.oci_property = "CpusetMems",
-                                  .value = "0",
-                                  .is_scalar_resource = true,
-                                  .quantity = 4294967296.0,
-                                  .hints = node_zero,
-                                  .amount_by_node = {{0, 4294967296}}};
+  record.allocations["cpu"].Edit() = {.oci_property = "CpusetCpus",
+                                      .value = "0-1",
+                                      .is_scalar_resource = true,
+                                      .quantity = 2,
+                                      .hints = node_zero,
+                                      .exclusive = true};
+  record.allocations["memory"].Edit() = {.oci_property = "CpusetMems",
+                                         .value = "0",
+                                         .is_scalar_resource = true,
+                                         .quantity = 4294967296.0,
+                                         .hints = node_zero,
+                                         .amount_by_node = {{0, 4294967296}}};
   return {.pod = {.uid = uid,
                   .pod_namespace = "default",
                   .name = "pod-" + uid,
@@ -187,11 +187,11 @@ class RandomChanges {
                   .applied_to = Text()};
     for (int i = Draw(3); i > 0; --i) {
       const std::string resource = Resource();
-      put.record.requests[Resource()] = Draw(1000) / 3.0;
-      put.record.limits[Resource()] = Draw(1000) / 3.0;
+      put.record.requests.Edit()[Resource()] = Draw(1000) / 3.0;
+      put.record.limits.Edit()[Resource()] = Draw(1000) / 3.0;
       put.record.allocations[resource] = Allocation();
       if (Flip()) {
-        put.record.origins[resource] = Origin();
+        put.record.origins.Edit()[resource] = Origin();
       }
     }
     if (Draw(3) == 0) {

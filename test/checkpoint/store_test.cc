@@ -109,11 +109,12 @@ TEST(StoreTest, RefusesAChangeThatCannotBeStoredAndGoesOn) {
   const TempDir dir = TempDir::InMemory();
   const OpenedStore opened = OpenStore(dir.path());
   Change not_text = PutSample("a");
-  not_text.put_containers[0].pod.labels["key"] = "\xff\xfe";
+  not_text.put_containers[0].pod.labels.Edit()["key"] = "\xff\xfe";
   Change not_finite = PutSample("a");
-  not_finite.put_containers[0].record.requests["cpu"] = std::numeric_limits<double>::infinity();
+  not_finite.put_containers[0].record.requests.Edit()["cpu"] =
+      std::numeric_limits<double>::infinity();
   Change no_number = PutSample("a");
-  no_number.put_containers[0].record.allocations["cpu"].quantity = std::nan("");
+  no_number.put_containers[0].record.allocations["cpu"].Edit().quantity = std::nan("");
 
   for (const Change& change : {not_text, not_finite, no_number}) {
     EXPECT_EQ(opened.store->Commit(change).code(), StatusCode::kInvalidArgument);
@@ -129,7 +130,7 @@ TEST(StoreTest, CommitsAllOfAChangeOrNothing) {
   Change half_bad = PutSample("b");
   half_bad.remove_pods = {"a"};
   half_bad.put_containers.push_back(test::SampleContainer("c"));
-  half_bad.put_containers.back().record.applied["\xff"] = "";
+  half_bad.put_containers.back().record.applied.Edit()["\xff"] = "";
 
   EXPECT_FALSE(opened.store->Commit(half_bad).ok());
   EXPECT_EQ(OpenStore(dir.path()).state, NodeState().With(PutSample("a")));

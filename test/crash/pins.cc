@@ -30,7 +30,7 @@ Status ReadGrants(const Node& node, const std::string& plugin, const char* where
 
 std::string ValueOf(const AllocationByResource& allocations, const std::string& resource) {
   const auto found = allocations.find(resource);
-  return found == allocations.end() ? std::string() : found->second.value;
+  return found == allocations.end() ? std::string() : found->second->value;
 }
 
 }  // namespace

@@ -103,7 +103,7 @@ class OneTruthTest : public testing::Test {
 
 TEST_F(OneTruthTest, CpusOfImportedContainersBelongToThem) {
   AllocationByContainer allocations;
-  allocations[{"uid-imported", "main"}]["cpu"] = {
+  allocations[{"uid-imported", "main"}]["cpu"] = ResourceAllocation{
       .oci_property = "CpusetCpus", .value = "0-2", .is_scalar_resource = true, .quantity = 3};
   std::ofstream(dir_ / "peer.json") << *checkpoint::ToPeerCheckpoint(allocations);
   runtime_.RunPodUnseen(Pod("imported", 3));

@@ -232,7 +232,8 @@ TEST_F(PodLifeTest, ContainerStartsOnlyWhenAPluginThatWantsToHasPreparedIt) {
   };
   script.allocate = [](const resourceplugin::v1alpha1::ResourceRequest& message,
                        resourceplugin::v1alpha1::ResourceAllocationResponse& response) {
-    response = wire::AllocationResponse(*wire::FromWire(message), {{"cpu", {.quantity = 1}}});
+    response = wire::AllocationResponse(*wire::FromWire(message),
+                                        {{"cpu", ResourceAllocation{.quantity = 1}}});
     return OkStatus();
   };
   script.remove_pod = [](const auto&, auto&) { return OkStatus(); };

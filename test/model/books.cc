@@ -96,7 +96,7 @@ bool Books::IsInit(const ContainerKey& key) const {
 
 std::string Books::NameOf(const ContainerKey& key) const {
   const auto pod = pods_.find(key.pod_uid);
-  return fmt::format("{}/{}", pod == pods_.end() ? key.pod_uid : pod->second.plan.name,
+  return fmt::format("{}/{}", pod == pods_.end() ? key.pod_uid.str() : pod->second.plan.name,
                      key.container);
 }
 

@@ -183,7 +183,7 @@ class AnsweringPlugins final : public manager::Plugins {
   StatusOr<calls::Nothing> Restored(const std::string& resource, const sdk::Grants& grants) {
     for (const auto& [key, grant] : grants) {
       Note(fmt::format("restore {} {}/{}={}", resource, key.pod_uid, key.container,
-                       grant.allocation.value),
+                       grant.allocation->value),
            resource);
     }
     const MutexLock lock(mutex_);

@@ -15,6 +15,9 @@ namespace qrm::test {
 namespace {
 
 constexpr std::size_t kGoBuffer = 4096;
+
+/// Of pods or containers: a message of ttrpc has at most 4 MiB.
+constexpr std::size_t kMostInAChunk = 2000;
 constexpr uint32_t kPlugin = 1;
 constexpr uint32_t kRuntime = 2;
 constexpr uint8_t kRequest = 1;
@@ -187,20 +190,21 @@ void ScriptedRuntime::Greet(uint32_t stream) {
 }
 
 bool ScriptedRuntime::Synchronize() {
-  const auto chunks = static_cast<std::size_t>(options_.synchronize_chunks);
   std::function<Inventory()> take;
   {
     const MutexLock lock(mutex_);
     take = take_inventory_;
   }
-  const auto [pods, containers] = take();
+  auto [pods, containers] = take();
+  const std::size_t chunks = std::max(static_cast<std::size_t>(options_.synchronize_chunks),
+                                      1 + std::max(pods.size(), containers.size()) / kMostInAChunk);
   for (std::size_t chunk = 0; chunk < chunks; ++chunk) {
     nri::SynchronizeRequest request;
     for (std::size_t i = chunk; i < pods.size(); i += chunks) {
-      *request.add_pods() = pods[i];
+      *request.add_pods() = std::move(pods[i]);
     }
     for (std::size_t i = chunk; i < containers.size(); i += chunks) {
-      *request.add_containers() = containers[i];
+      *request.add_containers() = std::move(containers[i]);
     }
     request.set_more(chunk + 1 < chunks);
     const StatusOr<std::string> answer = Call("Synchronize", request.SerializeAsString());

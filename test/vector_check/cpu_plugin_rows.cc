@@ -21,7 +21,7 @@ sdk::Grant GrantOf(const std::string& pod, const std::string& container, const C
   sdk::Grant grant{.request = GuaranteedRequest(cpu::kResource, pod, container),
                    .allocation = sdk::PinCpus(cpus)};
   grant.request.requests = {{"cpu", cpus.Count()}};
-  grant.allocation.exclusive = true;
+  grant.allocation.Edit().exclusive = true;
   return grant;
 }
 
@@ -58,7 +58,7 @@ struct CpuCase {
   CpuSet Owned() const {
     CpuSet owned;
     for (const auto& [key, grant] : grants) {
-      owned |= CpuSet::Parse(grant.allocation.value).value();
+      owned |= CpuSet::Parse(grant.allocation->value).value();
     }
     return owned;
   }
@@ -238,7 +238,7 @@ PluginOutcome CpuPluginRows::AllocatePod(const Json& row) {
   for (const PodContainer& container : ContainersOf(row)) {
     ContainerRequest request =
         Request(container.name, container.cpus, MaskOf(row.at("affinity_numa")));
-    request.key.pod_uid = row.at("pod").at("uid");
+    request.key.pod_uid = row.at("pod").at("uid").get<std::string>();
     request.type = container.type;
     request.index = static_cast<uint64_t>(container.index);
     request.native_qos_class = IsGuaranteed(row) ? "Guaranteed" : "Burstable";
@@ -333,8 +333,8 @@ PluginOutcome CpuPluginRows::Validate(const Json& row) {
   const CpuSet stated = CpusOf(row.at("default_cpuset"));
   const bool fresh = stated.Empty() && test.grants.empty();
   const bool repaired = std::any_of(test.grants.begin(), test.grants.end(), [&](const auto& given) {
-    return (*plugin)->driver().grants().at(given.first).allocation.value !=
-           given.second.allocation.value;
+    return (*plugin)->driver().grants().at(given.first).allocation->value !=
+           given.second.allocation->value;
   });
   const bool contradicts =
       !fresh && (*shared != stated || repaired || test.Owned().Intersects(*reserved));

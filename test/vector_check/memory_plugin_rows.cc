@@ -38,7 +38,7 @@ ContainerRequest Request(const std::string& pod, const std::string& name,
   request.type = container.type;
   request.index = static_cast<uint64_t>(container.index);
   for (const auto& [type, bytes] : container.bytes) {
-    request.requests[names.ToPlugin(type)] = static_cast<double>(bytes);
+    request.requests.Edit()[names.ToPlugin(type)] = static_cast<double>(bytes);
   }
   return request;
 }
@@ -158,10 +158,10 @@ KubeletMemory HeldBy(PresetPlugin& plugin, const TypeNames& names) {
   }
   const memory::SavedInits inits = memory::LoadInits(plugin.saved()).value();
   for (const auto& [key, grant] : plugin.driver().grants()) {
-    if (grant.allocation.oci_property != kCpusetMems) {
+    if (grant.allocation->oci_property != kCpusetMems) {
       continue;
     }
-    const NumaMask nodes = NumaMask::Parse(grant.allocation.value).value();
+    const NumaMask nodes = NumaMask::Parse(grant.allocation->value).value();
     const auto init = inits.find(key);
     const MemoryBytes bytes =
         init == inits.end() ? memory::BytesOf(grant.request).value() : init->second;

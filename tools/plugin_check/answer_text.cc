@@ -15,18 +15,18 @@ std::string Describe(const AllocationByResource& allocations) {
   std::string text;
   for (const auto& [resource, allocation] : allocations) {
     text += fmt::format("{}{}: {}={}", text.empty() ? "" : ", ", resource,
-                        allocation.oci_property.empty() ? "no knob" : allocation.oci_property,
-                        allocation.value);
-    for (const auto& [name, value] : allocation.envs) {
+                        allocation->oci_property.empty() ? "no knob" : allocation->oci_property,
+                        allocation->value);
+    for (const auto& [name, value] : allocation->envs) {
       text += fmt::format(" {}={}", name, value);
     }
-    for (const auto& [name, value] : allocation.annotations) {
+    for (const auto& [name, value] : allocation->annotations) {
       text += fmt::format(" annotation {}={}", name, value);
     }
-    for (const DeviceSpec& device : allocation.devices) {
+    for (const DeviceSpec& device : allocation->devices) {
       text += fmt::format(" device {} ({})", device.container_path, device.permissions);
     }
-    for (const Mount& mount : allocation.mounts) {
+    for (const Mount& mount : allocation->mounts) {
       text += fmt::format(" mount {} of {}{}", mount.container_path, mount.host_path,
                           mount.read_only ? " (read-only)" : "");
     }

@@ -18,8 +18,8 @@ constexpr int kMostContainers = 64;
 CpuSet ExclusiveCpusOf(const AllocationByResource& given) {
   CpuSet cpus;
   for (const auto& [resource, allocation] : given) {
-    if (allocation.exclusive && allocation.oci_property == kCpusetCpus) {
-      const auto parsed = CpuSet::Parse(allocation.value);
+    if (allocation->exclusive && allocation->oci_property == kCpusetCpus) {
+      const auto parsed = CpuSet::Parse(allocation->value);
       cpus |= parsed.ok() ? *parsed : CpuSet{};
     }
   }
@@ -30,7 +30,11 @@ CpuSet ExclusiveCpusOf(const AllocationByResource& given) {
 
 StatusOr<AllocationByContainer> Run::Reconcile() {
   QRM_ASSIGN_OR_RETURN(const calls::HeldAllocations held, Ask<calls::GetResourcesAllocation>({}));
-  return *held.Read();
+  AllocationByContainer allocations;
+  for (const auto& [key, resource, allocation] : *held.Read()) {
+    allocations[key].emplace(resource, allocation);
+  }
+  return allocations;
 }
 
 ContainerRequest Run::RequestFor(const std::string& container, uint64_t index) const {

@@ -9,6 +9,7 @@
 #include <boost/asio/dispatch.hpp>
 #include <boost/asio/local/stream_protocol.hpp>
 #include <boost/asio/post.hpp>
+#include <google/protobuf/arena.h>
 
 #include "api/base/log.h"
 #include "manager/runtime/nri/nri_version.h"
@@ -226,9 +227,15 @@ void NriSession::Configure(const TtrpcCall& call, const TtrpcReply& reply) {
 }
 
 void NriSession::Synchronize(const TtrpcCall& call, const TtrpcReply& reply) {
-  nri::SynchronizeRequest request;
+  google::protobuf::Arena arena;  // goes in one piece, as large as it may be
+  auto& request = *google::protobuf::Arena::CreateMessage<nri::SynchronizeRequest>(&arena);
   if (!Parse(call, reply, request)) {
     return;
+  }
+  nri::SynchronizeResponse response;
+  if (request.more()) {
+    response.set_more(true);  // and no updates: the runtime cuts off who answers otherwise
+    reply(response.SerializeAsString());  // before it is read: the next part is made meanwhile
   }
   for (const nri::PodSandbox& pod : request.pods()) {
     pods_.push_back(FromWire(pod));
@@ -236,10 +243,7 @@ void NriSession::Synchronize(const TtrpcCall& call, const TtrpcReply& reply) {
   for (const nri::Container& container : request.containers()) {
     containers_.push_back(FromWire(container));
   }
-  nri::SynchronizeResponse response;
   if (request.more()) {
-    response.set_more(true);  // and no updates: the runtime cuts off who answers otherwise
-    reply(response.SerializeAsString());
     return;
   }
   if (!std::exchange(is_synchronized_, true)) {

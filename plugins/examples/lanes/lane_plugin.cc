@@ -8,7 +8,7 @@ class LanePlugin final : public qrm::sdk::ResourcePlugin {
  public:
   qrm::Status Restore(const qrm::sdk::Grants& grants) override {
     lanes_.clear();
-    for (auto& [key, grant] : grants) lanes_[key] = std::stoi(grant.allocation.envs.at("LANE"));
+    for (auto& [key, grant] : grants) lanes_[key] = std::stoi(grant.allocation->envs.at("LANE"));
     return qrm::OkStatus();
   }
 

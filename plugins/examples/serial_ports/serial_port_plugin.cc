@@ -19,7 +19,7 @@ class SerialPortPlugin final : public qrm::sdk::ResourcePlugin {
 
   qrm::Status Restore(const qrm::sdk::Grants& grants) override {
     held_.clear();
-    for (auto& [key, grant] : grants) held_[key] = grant.allocation.devices.at(0).host_path;
+    for (auto& [key, grant] : grants) held_[key] = grant.allocation->devices.at(0).host_path;
     return qrm::OkStatus();
   }
 

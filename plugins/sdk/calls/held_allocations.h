@@ -1,12 +1,14 @@
-// What a plugin says it holds for all containers. It is parsed only when somebody looks, because on
-// a node at rest it is the same in every period.
+// What a plugin says it holds for all containers. What came over a socket is parsed only when
+// somebody looks, because on a node at rest it is the same in every period.
 #pragma once
 
+#include <cstddef>
+#include <cstdint>
 #include <functional>
-#include <map>
 #include <memory>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "api/base/mutex.h"
 #include "api/base/pieces.h"
@@ -15,14 +17,31 @@
 
 namespace qrm::calls {
 
+/// What a container has of a resource.
+struct HeldAllocation {
+  ContainerKey key;
+  SharedText resource;
+  Shared<ResourceAllocation> allocation;
+
+  bool operator==(const HeldAllocation&) const = default;
+};
+
+/// In the order of the keys, and of the resources.
+using HeldList = std::vector<HeldAllocation>;
+
+HeldList ToList(const AllocationByContainer& allocations);
+
 /// One answer to GetResourcesAllocation; copies share it. Threads: any, const.
 class HeldAllocations {
  public:
-  using Reading = std::shared_ptr<const AllocationByContainer>;
+  using Reading = std::shared_ptr<const HeldList>;
 
-  HeldAllocations() : HeldAllocations(AllocationByContainer()) {}
-  HeldAllocations(AllocationByContainer allocations)  // NOLINT(google-explicit-constructor)
-      : HeldAllocations(std::make_shared<const AllocationByContainer>(std::move(allocations))) {}
+  HeldAllocations() : HeldAllocations(std::make_shared<const HeldList>()) {}
+  HeldAllocations(const AllocationByContainer& allocations)  // NOLINT(google-explicit-constructor)
+      : HeldAllocations(std::make_shared<const HeldList>(ToList(allocations))) {}
+  /// An answer that was never bytes: the same one stands for the same answer.
+  explicit HeldAllocations(const Reading& reading)
+      : HeldAllocations(reading, [reading] { return reading; }) {}
   /// The answer that `identity` stands for; `read` returns what it says.
   HeldAllocations(std::shared_ptr<const void> identity, std::function<Reading()> read)
       : identity_(std::move(identity)), read_(std::move(read)) {}
@@ -34,9 +53,6 @@ class HeldAllocations {
   const std::shared_ptr<const void>& identity() const { return identity_; }
 
  private:
-  explicit HeldAllocations(const Reading& reading)
-      : HeldAllocations(reading, [reading] { return reading; }) {}
-
   std::shared_ptr<const void> identity_;
   std::function<Reading()> read_;
 };
@@ -45,22 +61,22 @@ class HeldAllocations {
 class HeldAllocationsReader {
  public:
   /// The answer whose bytes are `pieces` one after the other. Errors: kInvalidArgument with what
-  /// breaks the protocol. Cost: a comparison when the answer is the last one's repetition.
+  /// breaks the protocol. Cost: one pass over the bytes when it says what the last one said, in
+  /// whatever order.
   StatusOr<HeldAllocations> Read(const Pieces& pieces);
 
-  /// The same for an answer of a plugin inside this process, which gives the same `bytes` as long
-  /// as it says the same.
-  StatusOr<HeldAllocations> ReadShared(std::shared_ptr<const std::string> bytes);
-
  private:
-  using Bytes = std::shared_ptr<const std::string>;
+  struct Content {
+    uint64_t digest = 0;
+    std::size_t bytes = 0;
+    bool operator==(const Content&) const = default;
+  };
+  using Identity = std::shared_ptr<const Content>;
 
-  Bytes Last() const;
-  static HeldAllocations Repeat(const Bytes& last);
-  StatusOr<HeldAllocations> ReadNew(Bytes bytes);
+  Identity Last() const;
 
   mutable Mutex mutex_;
-  Bytes last_ QRM_GUARDED_BY(mutex_);  ///< of the last answer that could be read
+  Identity last_ QRM_GUARDED_BY(mutex_);  ///< of the last answer that could be read
 };
 
 }  // namespace qrm::calls

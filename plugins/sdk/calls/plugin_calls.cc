@@ -170,7 +170,7 @@ struct Codec<Allocate> {
   static StatusOr<AllocationByResource> Serve(PluginDriver& driver,
                                               const ContainerRequest& request) {
     QRM_RETURN_IF_ERROR(CheckServes(driver, request));
-    QRM_ASSIGN_OR_RETURN(ResourceAllocation allocation, driver.Allocate(request));
+    QRM_ASSIGN_OR_RETURN(Shared<ResourceAllocation> allocation, driver.Allocate(request));
     AllocationByResource allocations;
     allocations.emplace(request.resource, std::move(allocation));
     return allocations;
@@ -211,12 +211,9 @@ template class CallTo<RemovePod>;
 
 template <>
 struct Codec<GetResourcesAllocation> : WithoutArguments<pb::GetResourcesAllocationRequest> {
-  static StatusOr<SharedBytes> Serve(PluginDriver& driver) {
+  static StatusOr<SharedBytes> AnswerTo(PluginDriver& driver, std::string_view /*request*/) {
     QRM_RETURN_IF_ERROR(driver.Reconcile());
     return driver.SerializedAllocations();
-  }
-  static StatusOr<SharedBytes> AnswerTo(PluginDriver& driver, std::string_view /*request*/) {
-    return Serve(driver);
   }
 };
 template <>
@@ -224,13 +221,12 @@ void CallTo<GetResourcesAllocation>::Take(const Pieces& pieces, Reading& reading
   End(ResultOf(reading.held.Read(pieces), Blame::kProtocol));
 }
 template <>
-void CallTo<GetResourcesAllocation>::Serve(PluginDriver& driver, Reading& reading) {
-  StatusOr<SharedBytes> bytes = Codec<GetResourcesAllocation>::Serve(driver);
-  if (!bytes.ok()) {
-    Fail(bytes.status(), Blame::kRefusal);
+void CallTo<GetResourcesAllocation>::Serve(PluginDriver& driver, Reading& /*reading*/) {
+  if (Status reconciled = driver.Reconcile(); !reconciled.ok()) {
+    Fail(std::move(reconciled), Blame::kRefusal);
     return;
   }
-  End(ResultOf(reading.held.ReadShared(*std::move(bytes)), Blame::kProtocol));
+  End({HeldAllocations(driver.Held())});
 }
 template class CallTo<GetResourcesAllocation>;
 

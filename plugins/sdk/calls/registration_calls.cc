@@ -19,10 +19,10 @@ struct Codec<GetInfo> : WithoutArguments<pr::InfoRequest>, Unchecked {
 
   static StatusOr<PluginIdentity> Serve(const PluginDriver& driver, const Nothing& /*request*/) {
     const bool computes = sdk::IsDriverResource(driver.resource());
-    return PluginIdentity{
-        .type = computes ? kComputeDriverType : wire::kResourcePluginType,
-        .name = computes ? std::string(sdk::DriverNameOf(driver.resource())) : driver.resource(),
-        .supported_versions = {wire::kPluginApiVersion}};
+    return PluginIdentity{.type = computes ? kComputeDriverType : wire::kResourcePluginType,
+                          .name = computes ? std::string(sdk::DriverNameOf(driver.resource()))
+                                           : driver.resource().str(),
+                          .supported_versions = {wire::kPluginApiVersion}};
   }
   static Response AnswerToWire(const Nothing& /*request*/, const PluginIdentity& identity) {
     Response response;

@@ -27,7 +27,7 @@ class AbsentPluginsTest : public AdmitterTest {
   }
   static ContainerDemand DemandOf(const std::string& resource) {
     ContainerDemand demand = Demand();
-    demand.requests[resource] = 1;
+    demand.requests.Edit()[resource] = 1;
     return demand;
   }
   static ContainerDemand In(const std::string& pod_namespace, ContainerDemand demand) {
@@ -82,7 +82,7 @@ TEST_F(AbsentPluginsTest, RefusesEveryContainerWhileARequiredPluginIsAway) {
 TEST_F(AbsentPluginsTest, RefusesContainersWithoutRequestsWhileARequiredNativePluginIsAway) {
   plugins_.Drop("cpu");
   ContainerDemand demand = Demand();
-  demand.requests.clear();
+  demand.requests.Edit().clear();
   EXPECT_THAT(Rejection(demand, {.required_plugins = {"cpu"}}), HasSubstr("resource cpu"));
 }
 
@@ -112,7 +112,7 @@ TEST_F(AbsentPluginsTest, PlacesPluginsOwnPodsWhenThePluginsAreBack) {
   ASSERT_TRUE(Admit(demand, options).ok());
   plugins_.Set("cpu", Gives("cpu", Pin(kCpusetCpus, "0-1")));
   ASSERT_TRUE(Admit(demand, options, Admitter::Moment::kAfterTheFact).ok());
-  EXPECT_EQ(Record(demand)->allocations.at("cpu").value, "0-1");
+  EXPECT_EQ(Record(demand)->allocations.at("cpu")->value, "0-1");
 }
 
 TEST_F(AbsentPluginsTest, SaysWhyAPluginsOwnPodIsNotPlacedYet) {

@@ -100,10 +100,10 @@ TEST_F(AdmitterTest, AsksAgainOnlyForWhatTheRecordDoesNotCover) {
   ASSERT_TRUE(Admit(Demand()).ok());
   plugins_.ForgetCalls();
   ContainerDemand more = Demand();
-  more.requests["memory"] = 2 << 20;
+  more.requests.Edit()["memory"] = 2 << 20;
   ASSERT_TRUE(Admit(more).ok());
   EXPECT_THAT(plugins_.calls(), ElementsAre("hints memory", "allocate memory"));
-  EXPECT_EQ(Record(more)->allocations.at("cpu").value, "0-1");
+  EXPECT_EQ(Record(more)->allocations.at("cpu")->value, "0-1");
 }
 
 TEST_F(AdmitterTest, LeavesContainersThatNoPluginServesWithoutARecord) {
@@ -119,12 +119,12 @@ TEST_F(AdmitterTest, LeavesContainersThatNoPluginServesWithoutARecord) {
 TEST_F(AdmitterTest, AsksForNativeResourcesThatAContainerDoesNotRequest) {
   plugins_.Set("NIC", {});
   ContainerDemand best_effort = Demand();
-  best_effort.requests.clear();
+  best_effort.requests.Edit().clear();
   const auto admitted = Admit(best_effort);
   ASSERT_TRUE(admitted.ok()) << admitted.status();
   EXPECT_EQ(admitted->properties.at("CpusetCpus"), "0-1");
-  EXPECT_THAT(plugins_.allocated("cpu").requests, ElementsAre(Pair("cpu", 0)));
-  EXPECT_THAT(plugins_.allocated("memory").requests, ElementsAre(Pair("memory", 0)));
+  EXPECT_THAT(*plugins_.allocated("cpu").requests, ElementsAre(Pair("cpu", 0)));
+  EXPECT_THAT(*plugins_.allocated("memory").requests, ElementsAre(Pair("memory", 0)));
   EXPECT_THAT(plugins_.calls(), Not(Contains("allocate NIC")));
   EXPECT_EQ(LastTrace()["requests"]["cpu"]["source"], "test");
 }
@@ -133,34 +133,36 @@ TEST_F(AdmitterTest, AsksForNativeResourcesOnceWhenTheyAreMapped) {
   ContainerDemand demand = Demand();
   demand.requests = {{"example.com/batch-cpu", 2000}};
   ASSERT_TRUE(Admit(demand, {.resource_names = {{"example.com/batch-cpu", "cpu"}}}).ok());
-  EXPECT_THAT(plugins_.allocated("cpu").requests, ElementsAre(Pair("example.com/batch-cpu", 2000)));
+  EXPECT_THAT(*plugins_.allocated("cpu").requests,
+              ElementsAre(Pair("example.com/batch-cpu", 2000)));
 }
 
 TEST_F(AdmitterTest, SendsAMappedResourceUnderItsOriginalName) {
   ContainerDemand demand = Demand();
   demand.requests = {{"example.com/batch-cpu", 2000}};
   ASSERT_TRUE(Admit(demand, {.resource_names = {{"example.com/batch-cpu", "cpu"}}}).ok());
-  EXPECT_THAT(plugins_.allocated("cpu").requests, ElementsAre(Pair("example.com/batch-cpu", 2000)));
+  EXPECT_THAT(*plugins_.allocated("cpu").requests,
+              ElementsAre(Pair("example.com/batch-cpu", 2000)));
   EXPECT_EQ(plugins_.allocated("cpu").resource, "cpu");
   EXPECT_EQ(LastTrace()["requests"]["example.com/batch-cpu"]["as"], "cpu");
 }
 
 TEST_F(AdmitterTest, SendsHugepagesToTheBuiltInMemoryPluginAlone) {
   ContainerDemand demand = Demand();
-  demand.requests["hugepages-2Mi"] = 1 << 21;
+  demand.requests.Edit()["hugepages-2Mi"] = 1 << 21;
   ASSERT_TRUE(Admit(demand).ok());
-  EXPECT_THAT(plugins_.allocated("memory").requests,
+  EXPECT_THAT(*plugins_.allocated("memory").requests,
               ElementsAre(Pair("hugepages-2Mi", 1 << 21), Pair("memory", 1 << 20)));
-  EXPECT_THAT(plugins_.allocated("cpu").requests, ElementsAre(Pair("cpu", 2)));
+  EXPECT_THAT(*plugins_.allocated("cpu").requests, ElementsAre(Pair("cpu", 2)));
   const manager::PluginInfo process = {.resource = "memory",
                                        .registered_by = manager::RegisteredBy::kWatcher};
-  EXPECT_THAT(manager::MakeRequest(demand, process, "memory", 1 << 20).requests,
+  EXPECT_THAT(*manager::MakeRequest(demand, process, "memory", 1 << 20).requests,
               ElementsAre(Pair("memory", 1 << 20)));
 }
 
 TEST_F(AdmitterTest, RejectsAResourceRequestedUnderTwoNames) {
   ContainerDemand demand = Demand();
-  demand.requests["example.com/batch-cpu"] = 2000;
+  demand.requests.Edit()["example.com/batch-cpu"] = 2000;
   EXPECT_THAT(Rejection(demand, {.resource_names = {{"example.com/batch-cpu", "cpu"}}}),
               HasSubstr("requests cpu under two names"));
 }
@@ -176,7 +178,7 @@ TEST_F(AdmitterTest, AddsImplicitResourcesForRolesAndAnnotations) {
   EXPECT_EQ(Admit(by_role, options)->envs.at("NIC_ADDR"), "10.0.0.1");
   EXPECT_EQ(plugins_.allocated("NIC").quantity(), 1);
   ContainerDemand by_annotation = Demand("annotation");
-  by_annotation.pod.annotations["want/nic"] = "true";
+  by_annotation.pod.annotations.Edit()["want/nic"] = "true";
   EXPECT_EQ(Admit(by_annotation, options)->envs.at("NIC_ADDR"), "10.0.0.1");
 }
 
@@ -232,10 +234,10 @@ TEST_F(AdmitterTest, KeepsAnEarlierAdmissionWhenALargerRequestFails) {
   plugins_.Set("memory", full);
   plugins_.ForgetCalls();
   ContainerDemand more = Demand();
-  more.requests["memory"] = 2 << 20;
+  more.requests.Edit()["memory"] = 2 << 20;
   EXPECT_FALSE(Admit(more).ok());
   EXPECT_THAT(plugins_.calls(), Not(Contains(HasSubstr("release"))));
-  EXPECT_EQ(Record(more)->allocations.at("memory").value, "0");
+  EXPECT_EQ(Record(more)->allocations.at("memory")->value, "0");
 }
 
 TEST_F(AdmitterTest, ReleasesEverythingWhenTheDiskRefusesTheCommit) {
@@ -418,7 +420,7 @@ TEST_F(AdmitterTest, CountsWhatItDecided) {
 
 TEST_F(AdmitterTest, NotesAppliedValuesOnlyForContainersThatStartWithThem) {
   ASSERT_TRUE(Admit(Demand("new")).ok());
-  EXPECT_THAT(Record(Demand("new"))->applied, Contains(Pair("CpusetCpus", "0-1")));
+  EXPECT_THAT(*Record(Demand("new"))->applied, Contains(Pair("CpusetCpus", "0-1")));
   ASSERT_TRUE(Admit(Demand("old"), {}, Admitter::Moment::kAfterTheFact).ok());
   EXPECT_THAT(Record(Demand("old"))->applied, IsEmpty());
 }
@@ -427,7 +429,7 @@ TEST_F(AdmitterTest, TakesAccompanyingResourcesUnlessTheirOwnPluginAnswers) {
   PluginScript cpu;
   cpu.gives = AllocationByResource{{"cpu", Pin(kCpusetCpus, "0-1")},
                                    {"memory", Pin(kCpusetMems, "1")},
-                                   {"cache", {.envs = {{"CACHE", "l3"}}}}};
+                                   {"cache", ResourceAllocation{.envs = {{"CACHE", "l3"}}}}};
   plugins_.Set("cpu", cpu);
   const auto admitted = Admit(Demand());
   ASSERT_TRUE(admitted.ok());
@@ -437,10 +439,10 @@ TEST_F(AdmitterTest, TakesAccompanyingResourcesUnlessTheirOwnPluginAnswers) {
 
 TEST_F(AdmitterTest, LetsTheFirstPluginByNameWinAConflictAndReportsIt) {
   PluginScript cpu = Gives("cpu", Pin(kCpusetCpus, "0-1"));
-  cpu.gives->at("cpu").envs = {{"PLACE", "by-cpu"}};
+  cpu.gives->at("cpu").Edit().envs = {{"PLACE", "by-cpu"}};
   plugins_.Set("cpu", cpu);
   PluginScript memory = Gives("memory", Pin(kCpusetCpus, "2-3"));
-  memory.gives->at("memory").envs = {{"PLACE", "by-memory"}};
+  memory.gives->at("memory").Edit().envs = {{"PLACE", "by-memory"}};
   plugins_.Set("memory", memory);
   const auto admitted = Admit(Demand());
   ASSERT_TRUE(admitted.ok());

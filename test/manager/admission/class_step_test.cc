@@ -23,7 +23,7 @@ constexpr char kKey[] = "blockio.resources.beta.kubernetes.io/pod";
 
 ContainerDemand Asking(const std::string& name, const std::string& pod = "web") {
   ContainerDemand demand = Demand(pod);
-  demand.pod.annotations[kKey] = name;
+  demand.pod.annotations.Edit()[kKey] = name;
   return demand;
 }
 
@@ -67,7 +67,7 @@ TEST_F(ClassStepTest, OneCommitHasTheClassBesideTheAllocations) {
   ASSERT_TRUE(admitted.ok()) << admitted.status();
   EXPECT_THAT(admitted->classes.unified, ElementsAre(Pair("blockio.class", "slow")));
   EXPECT_EQ(journal_.commits(), 1u);
-  EXPECT_THAT(Record(Demand())->classes, ElementsAre(Pair("blockio", "slow")));
+  EXPECT_THAT(*Record(Demand())->classes, ElementsAre(Pair("blockio", "slow")));
   EXPECT_FALSE(Record(Demand())->allocations.empty());
 }
 
@@ -83,10 +83,10 @@ TEST_F(ClassStepTest, WhoAsksForNoneGetsTheClassOfItsPlace) {
   given.class_defaults = {{"blockio", "slow"}, {"unknown", "slow"}};
   plugins_.Set("cpu", test::Gives("cpu", given));
   ASSERT_TRUE(AdmitWithClasses(Demand("a")).ok());
-  EXPECT_THAT(Record(Demand("a"))->classes, ElementsAre(Pair("blockio", "slow")));
+  EXPECT_THAT(*Record(Demand("a"))->classes, ElementsAre(Pair("blockio", "slow")));
   EXPECT_EQ(LastTrace()["classes"]["blockio"]["by"], "cpu's default of pools.batch");
   ASSERT_TRUE(AdmitWithClasses(Asking("fast", "b")).ok());
-  EXPECT_THAT(Record(Demand("b"))->classes, ElementsAre(Pair("blockio", "fast")));
+  EXPECT_THAT(*Record(Demand("b"))->classes, ElementsAre(Pair("blockio", "fast")));
 }
 
 TEST_F(ClassStepTest, ARefusedClassAsksNoPluginAndLeavesNothing) {
@@ -122,16 +122,16 @@ TEST_F(ClassStepTest, ARestartedContainerKeepsTheClassOfItsRecord) {
   const auto repeated = AdmitWithClasses(Asking("fast"));
   ASSERT_TRUE(repeated.ok()) << repeated.status();
   EXPECT_THAT(repeated->classes.unified, ElementsAre(Pair("blockio.class", "slow")));
-  EXPECT_THAT(Record(Demand())->classes, ElementsAre(Pair("blockio", "slow")));
+  EXPECT_THAT(*Record(Demand())->classes, ElementsAre(Pair("blockio", "slow")));
 }
 
 TEST_F(ClassStepTest, AContainerThatNoPluginServesGetsItsClass) {
   ContainerDemand demand = Asking("slow");
-  demand.requests.clear();
+  demand.requests.Edit().clear();
   const auto admitted = AdmitWithClasses(demand, {.native_resources = {}});
   ASSERT_TRUE(admitted.ok()) << admitted.status();
   ASSERT_NE(Record(demand), nullptr);
-  EXPECT_THAT(Record(demand)->classes, ElementsAre(Pair("blockio", "slow")));
+  EXPECT_THAT(*Record(demand)->classes, ElementsAre(Pair("blockio", "slow")));
 }
 
 TEST_F(ClassStepTest, WhoIsLeftAloneGetsNoClass) {
@@ -144,7 +144,7 @@ TEST_F(ClassStepTest, WhileClassesAreOffNoAnnotationIsRead) {
   const auto admitted = Admit(Asking("../gold"));
   ASSERT_TRUE(admitted.ok()) << admitted.status();
   EXPECT_EQ(admitted->classes, sdk::ClassOptions());
-  EXPECT_THAT(Record(Demand())->classes, IsEmpty());
+  EXPECT_THAT(*Record(Demand())->classes, IsEmpty());
 }
 
 TEST_F(ClassStepTest, ADryRunTellsTheClassOrItsRefusal) {

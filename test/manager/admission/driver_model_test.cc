@@ -100,15 +100,15 @@ class DriverModel {
   Pod Draw(const std::string& name) {
     Pod pod{.demand = {.pod = SamplePod(name), .container = "main", .source = "test"},
             .cpus = Pick(random_, 1, 4)};
-    pod.demand.requests["cpu"] = pod.cpus;
+    pod.demand.requests.Edit()["cpu"] = pod.cpus;
     switch (Pick(random_, 0, 4)) {
       case 0:
         pod.kind = Kind::kFirstDriver;
-        pod.demand.pod.annotations["cci.qrm.io/driver"] = "one";
+        pod.demand.pod.annotations.Edit()["cci.qrm.io/driver"] = "one";
         break;
       case 1:
         pod.kind = Kind::kSecondDriver;
-        pod.demand.pod.annotations["cci.qrm.io/driver"] = "two";
+        pod.demand.pod.annotations.Edit()["cci.qrm.io/driver"] = "two";
         break;
       case 2:
         pod.kind = Kind::kOwner;
@@ -303,7 +303,7 @@ class DriverModel {
     QRM_RETURN_IF_ERROR(cpu.Reconcile());
     for (const auto& [name, pod] : pods_) {
       if (pod.given.shared.has_value()) {
-        const std::string& told = cpu.grants().at(pod.demand.key()).allocation.shares;
+        const std::string& told = cpu.grants().at(pod.demand.key()).allocation->shares;
         const std::string want = ToString(pod.given.SharedOf(free));
         if (told != want) {
           return Errorf(StatusCode::kInternal, "{} is told to share {} and not {}", name, told,

@@ -31,7 +31,7 @@ class DriverStepTest : public AdmitterTest {
 
   static ContainerDemand Asking() {
     ContainerDemand demand = Demand();
-    demand.pod.annotations["cci.qrm.io/driver"] = "fast";
+    demand.pod.annotations.Edit()["cci.qrm.io/driver"] = "fast";
     return demand;
   }
   void Change(const std::function<void(PluginScript&)>& change) {
@@ -69,7 +69,7 @@ TEST_F(DriverStepTest, TheRecordNamesTheDriverAndTheCpuPlugin) {
   ASSERT_NE(record, nullptr);
   EXPECT_EQ(record->PluginOf(kFast), kFast);
   EXPECT_EQ(record->PluginOf("cpu"), "cpu");
-  EXPECT_TRUE(record->allocations.at("cpu").exclusive);
+  EXPECT_TRUE(record->allocations.at("cpu")->exclusive);
 }
 
 TEST_F(DriverStepTest, ARepeatedRequestAsksNobody) {
@@ -137,7 +137,7 @@ TEST_F(DriverStepTest, ARunningContainerIsNotSaidToHaveVariablesThatItWasMadeWit
   running.runtime_id = "4f3c2b1a";
   ASSERT_TRUE(IsOk(Admit(running, options_, Admitter::Moment::kAfterTheFact).status()));
   EXPECT_THAT(LastTrace()["too_late_for"], ElementsAre("variables of cci.qrm.io/fast"));
-  EXPECT_EQ(Record(running)->allocations.at(kFast).value, "2-3") << "its CPUs it gets";
+  EXPECT_EQ(Record(running)->allocations.at(kFast)->value, "2-3") << "its CPUs it gets";
   EXPECT_EQ(Admit(Asking(), options_)->envs.at("FAST"), "yes") << "when it is made anew";
 }
 

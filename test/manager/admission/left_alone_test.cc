@@ -41,7 +41,7 @@ TEST_F(LeftAloneTest, SaysWhyForNamespacesAnnotationsClassesAndDaemonSets) {
               StartsWith("namespace default is in skip-namespaces"));
   EXPECT_TRUE(AskedForNothing());
   ContainerDemand annotated = Demand("annotated");
-  annotated.pod.annotations[kSkip] = "true";
+  annotated.pod.annotations.Edit()[kSkip] = "true";
   EXPECT_THAT(MessageFor(annotated, MayOptOut()),
               StartsWith("annotation katalyst.kubewharf.io/skip_qrm_admit is set"));
   EXPECT_TRUE(AskedForNothing());
@@ -65,7 +65,7 @@ TEST_F(LeftAloneTest, NobodyIsByAForgedOwnerOrPriorityClass) {
 
 TEST_F(LeftAloneTest, AnAnnotationThatIsNotAllowedIsRefused) {
   ContainerDemand annotated = Demand();
-  annotated.pod.annotations[kSkip] = "true";
+  annotated.pod.annotations.Edit()[kSkip] = "true";
   EXPECT_EQ(Rejection(annotated),
             "cannot admit container main of pod default/web: the default rule of permissions does "
             "not allow opt-out to namespace default, which annotation "
@@ -86,7 +86,7 @@ TEST_F(LeftAloneTest, StaysOffWhatOthersOwnAsNobodyInParticular) {
   EXPECT_EQ(asked.pod_role, "");
   EXPECT_THAT(asked.annotations, IsEmpty());
   EXPECT_THAT(asked.labels, IsEmpty());
-  EXPECT_THAT(asked.requests, ElementsAre(Pair("cpu", 0)));
+  EXPECT_THAT(*asked.requests, ElementsAre(Pair("cpu", 0)));
   EXPECT_THAT(LastTrace()["message"].get<std::string>(),
               HasSubstr("it only stays off what is reserved or owned by others"));
   EXPECT_NE(Record(demand), nullptr) << "it follows the pool when that shrinks";
@@ -112,7 +112,7 @@ TEST_F(LeftAloneTest, PlacesSystemCoresAndDaemonSetsThatAreNotToBeSkipped) {
   EXPECT_EQ(MessageFor(daemon, options), "");
   daemon = Demand("system");
   daemon.controller_kind = "DaemonSet";
-  daemon.pod.annotations[kQosLevel] = "system_cores";
+  daemon.pod.annotations.Edit()[kQosLevel] = "system_cores";
   options = MayOptOut();
   options.skipped_namespaces = {"default"};
   EXPECT_EQ(MessageFor(daemon, options), "");

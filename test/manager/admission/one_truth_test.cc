@@ -21,7 +21,7 @@ using testing::Not;
 TEST_F(AdmitterTest, TeachesPluginsTheFormerAllocationWhenTheDiskRefusesALargerOne) {
   ASSERT_TRUE(Admit(Demand()).ok());
   ContainerDemand more = Demand();
-  more.requests["cpu"] = 4;
+  more.requests.Edit()["cpu"] = 4;
   plugins_.Set("cpu", Gives("cpu", Pin(kCpusetCpus, "0-3")));
   plugins_.ForgetCalls();
   journal_.Fail(Errorf(StatusCode::kResourceExhausted, "disk full"));
@@ -42,7 +42,7 @@ TEST_F(AdmitterTest, LeavesARunningContainerWhatItHasWhenAnotherPluginFails) {
 TEST_F(AdmitterTest, AsksNobodyForWhatARunningContainerCouldNotChange) {
   plugins_.Set("nic", Gives("nic", {.envs = {{"NIC", "eth0"}}}));
   ContainerDemand with_nic = Demand();
-  with_nic.requests["nic"] = 100;
+  with_nic.requests.Edit()["nic"] = 100;
   ASSERT_TRUE(Admit(with_nic).ok());
   plugins_.ForgetCalls();
   with_nic.requests = {{"cpu", 4}, {"nic", 200}};
@@ -56,7 +56,7 @@ TEST_F(AdmitterTest, AsksNobodyForWhatARunningContainerCouldNotChange) {
 // One that ran before the plugin of "nic", which gives a variable, was there.
 ContainerDemand RunsWithoutNic() {
   ContainerDemand demand = Demand();
-  demand.requests["nic"] = 1;
+  demand.requests.Edit()["nic"] = 1;
   demand.runtime_id = "4f3c2b1a";
   return demand;
 }
@@ -78,7 +78,7 @@ TEST_F(AdmitterTest, KeepsForAContainerThatIsYetToComeWhatItWillBeMadeWith) {
   ContainerDemand demand = RunsWithoutNic();
   ContainerDemand next = RunsWithoutNic();
   next.container = "next";
-  next.runtime_id.clear();
+  next.runtime_id = {};
   demand.others = {next};
   ASSERT_TRUE(Admit(demand, {}, Admitter::Moment::kAfterTheFact).ok());
   EXPECT_FALSE(Record(demand)->allocations.contains("nic"));
@@ -113,7 +113,7 @@ TEST_F(AdmitterTest, TakesFromARunningContainerWhatItCannotHave) {
 TEST_F(AdmitterTest, RecordsWhoGaveWhat) {
   PluginScript cpu;
   cpu.gives = AllocationByResource{{"cpu", Pin(kCpusetCpus, "0-1")},
-                                   {"cache", {.envs = {{"CACHE", "l3"}}}}};
+                                   {"cache", ResourceAllocation{.envs = {{"CACHE", "l3"}}}}};
   plugins_.Set("cpu", cpu);
   ASSERT_TRUE(Admit(Demand()).ok());
   const auto& origins = Record(Demand())->origins;

@@ -84,7 +84,7 @@ const FeatureCase kFeatures[] = {
      .key = "its QoS class Guaranteed",
      .usual = true,
      .demand = Annotated({}),
-     .given = {{"cpu", {.exclusive = true}}}},
+     .given = {{"cpu", ResourceAllocation{.exclusive = true}}}},
     {.name = "NumaNodes",
      .word = "numa-nodes",
      .key = "numa_exclusive of annotation katalyst.kubewharf.io/memory_enhancement",
@@ -112,7 +112,7 @@ const FeatureCase kFeatures[] = {
      .key = "its request of NIC",
      .usual = true,
      .demand = Annotated({}),
-     .given = {{"NIC", {.annotations = {{kNetns, "/run/netns/a"}}}}}},
+     .given = {{"NIC", ResourceAllocation{.annotations = {{kNetns, "/run/netns/a"}}}}}},
 };
 
 class FeatureTest : public testing::TestWithParam<FeatureCase> {
@@ -217,7 +217,9 @@ TEST(PermissionsTest, NetworkNamespacesCountUnderAllNamesThatAreConfigured) {
   const AdmissionOptions options{.permissions = *Read(R"([{namespaces: ["*"]}])"),
                                  .netns_annotations = {"example.com/netns", "example.com/other"}};
   const auto refused = [&](const char* annotation) {
-    return !CheckGiven({}, {{"NIC", {.annotations = {{annotation, "/run/netns/a"}}}}}, options)
+    return !CheckGiven({},
+                       {{"NIC", ResourceAllocation{.annotations = {{annotation, "/run/netns/a"}}}}},
+                       options)
                 .ok();
   };
   EXPECT_TRUE(refused("example.com/netns"));

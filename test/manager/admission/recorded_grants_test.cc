@@ -59,10 +59,11 @@ TEST(RecordedGrantsTest, AreForWhatWasGivenWhereNobodyNotedTheRequest) {
 }
 
 TEST(RecordedGrantsTest, TellTheBuiltInMemoryPluginOfHugepages) {
-  const sdk::Grants grants =
-      GrantsOf({.requests = {{"memory", kBytes}, {"hugepages-2Mi", kBytes}},
-                .allocations = {{"memory", {.is_scalar_resource = true, .quantity = kBytes}}}},
-               {.resource = "memory", .registered_by = RegisteredBy::kBuiltIn});
+  const sdk::Grants grants = GrantsOf(
+      {.requests = {{"memory", kBytes}, {"hugepages-2Mi", kBytes}},
+       .allocations = {{"memory",
+                        ResourceAllocation{.is_scalar_resource = true, .quantity = kBytes}}}},
+      {.resource = "memory", .registered_by = RegisteredBy::kBuiltIn});
   EXPECT_EQ(grants.at({"uid-web", "main"}).request.requests.at("hugepages-2Mi"), kBytes);
 }
 
@@ -80,7 +81,7 @@ TEST(RecordedGrantsTest, TellWhatTheContainerWasAdmittedWith) {
                      .admitted = checkpoint::Amounts{.quantity = 1, .by_node = {{0, 1}}}}}}},
       {.resource = "gpu"});
   const sdk::Grant& grant = grants.at({"uid-web", "main"});
-  EXPECT_EQ(grant.allocation.quantity, 3);
+  EXPECT_EQ(grant.allocation->quantity, 3);
   ASSERT_NE(grant.admitted, nullptr);
   EXPECT_EQ(grant.admitted->quantity, 1);
 }

@@ -157,8 +157,8 @@ TEST_F(WholePodTest, AsksAgainForTheCreatedContainerOnlyWhenTheSpecHasGrown) {
   ASSERT_TRUE(Admit(WholePod("setup")).ok());
   plugins_.ForgetCalls();
   ContainerDemand resized = WholePod("main");
-  resized.requests["cpu"] = 3;
-  resized.others[0].requests["cpu"] = 3;
+  resized.requests.Edit()["cpu"] = 3;
+  resized.others[0].requests.Edit()["cpu"] = 3;
   ASSERT_TRUE(Admit(resized).ok());
   EXPECT_THAT(plugins_.calls(), ElementsAre("hints cpu", "allocate cpu"));
   EXPECT_EQ(Record(resized)->requests.at("cpu"), 3);
@@ -198,7 +198,7 @@ PluginScript OnNode(int node, const std::string& cpus) {
   PluginScript script = Gives("cpu", Pin(kCpusetCpus, cpus));
   const TopologyHint hint{.nodes = NumaMask{node}, .preferred = true};
   script.hints = HintList({hint});
-  script.gives->at("cpu").hints = {hint};
+  script.gives->at("cpu").Edit().hints = {hint};
   return script;
 }
 

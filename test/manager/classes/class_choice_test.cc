@@ -33,7 +33,7 @@ class ClassChoiceTest : public testing::Test {
     checkpoint::PodMeta pod{
         .uid = "uid-" + name, .pod_namespace = "db", .name = name, .qos_class = "Burstable"};
     if (!asks.empty()) {
-      pod.annotations[kKey] = asks;
+      pod.annotations.Edit()[kKey] = asks;
     }
     return pod;
   }
@@ -81,7 +81,7 @@ TEST_F(ClassChoiceTest, ATypeThatHasNotToldOfItselfRefusesKeysOfEitherLevel) {
   blockio_.type.problem = "no plugin has registered";
   checkpoint::PodMeta pod = Pod("a", "");
   EXPECT_TRUE(Choose(pod).ok());
-  pod.annotations["blockio.resources.qrm.io/pod"] = "fast";
+  pod.annotations.Edit()["blockio.resources.qrm.io/pod"] = "fast";
   EXPECT_THAT(MessageOf(Choose(pod).status()), HasSubstr("no plugin has registered"));
 }
 
@@ -171,7 +171,7 @@ TEST_F(ClassChoiceTest, ADefaultThatCannotBeGivenRefusesNobody) {
 TEST_F(ClassChoiceTest, AnEmptyValueAsksForNoClassAlsoWhereThereIsADefault) {
   rules_.default_class = "slow";
   checkpoint::PodMeta pod = Pod("a", "");
-  pod.annotations[kKey] = "";
+  pod.annotations.Edit()[kKey] = "";
   const auto chosen = Choose(pod);
   ASSERT_TRUE(chosen.ok()) << chosen.status();
   EXPECT_EQ(chosen->at("blockio").name, "");

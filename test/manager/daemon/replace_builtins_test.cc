@@ -48,7 +48,7 @@ class ReplaceBuiltinsTest : public testing::Test {
     std::string value;
     running_.at(resource)->Run([&](sdk::PluginDriver& driver) {
       const auto given = driver.Allocate(request);
-      value = given.ok() ? given->value : MessageOf(given.status());
+      value = given.ok() ? (*given)->value : MessageOf(given.status());
     });
     return value;
   }

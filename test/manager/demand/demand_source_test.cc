@@ -152,14 +152,14 @@ TEST(CgroupEstimateTest, TakesContainersBesideTheNamedMainOneForSidecars) {
 
 TEST(CgroupEstimateTest, FindsTheNameInKubeletsLabelWhenTheRuntimeLeavesItOut) {
   RuntimeContainer container = Container();
-  container.name.clear();
+  container.name = {};
   container.labels = {{"io.kubernetes.container.name", "labelled"}};
   EXPECT_EQ(Find(Pod(), container).container, "labelled");
 }
 
 TEST(CgroupEstimateTest, RefusesAContainerOfNoPod) {
   RuntimePod pod = Pod();
-  pod.uid.clear();
+  pod.uid = {};
   const CgroupEstimate source;
   const Status status = source.Estimate(pod, Container()).status();
   EXPECT_EQ(status.code(), StatusCode::kInvalidArgument);

@@ -317,7 +317,7 @@ TEST_F(ExactSourceTest, PrefersThePodsApiThenKubeletsListThenTheEstimate) {
   EXPECT_EQ(Find(), "main kubelet");
   pods_api_.known = Known(2);
   EXPECT_EQ(Find(), "main pods-api");
-  EXPECT_THAT(latest_.requests, ElementsAre(Pair("cpu", 2)));
+  EXPECT_THAT(*latest_.requests, ElementsAre(Pair("cpu", 2)));
 }
 
 TEST_F(ExactSourceTest, EstimatesWithinTheCallWhereNoSourceCanLook) {

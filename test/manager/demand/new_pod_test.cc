@@ -67,7 +67,7 @@ TEST(NewPodTest, IsOneAdmissionOfAllContainersWhereSpecsAreKnown) {
   ASSERT_THAT(first.others, SizeIs(3));
   EXPECT_EQ(first.others[0].type, ContainerType::kSidecar);
   EXPECT_EQ(first.others[1].type, ContainerType::kMain);
-  EXPECT_THAT(first.others[1].requests, ElementsAre(Pair("cpu", 1.5), Pair("example.com/nic", 1)));
+  EXPECT_THAT(*first.others[1].requests, ElementsAre(Pair("cpu", 1.5), Pair("example.com/nic", 1)));
   EXPECT_EQ(first.others[2].type, ContainerType::kSidecar);
 }
 
@@ -77,7 +77,7 @@ TEST(NewPodTest, IsOneAdmissionPerContainerOfWhatCgroupsShowWhereSpecsAreNotKnow
   ASSERT_THAT(pod->admissions, SizeIs(4));
   const ContainerDemand& main = pod->admissions[2];
   EXPECT_EQ(main.container, "main");
-  EXPECT_THAT(main.requests, ElementsAre(Pair("cpu", 1.5)));
+  EXPECT_THAT(*main.requests, ElementsAre(Pair("cpu", 1.5)));
   EXPECT_EQ(main.pod.qos_class, "Burstable");
   EXPECT_EQ(main.priority_class, "") << "only the spec tells";
   EXPECT_THAT(main.others, SizeIs(0));

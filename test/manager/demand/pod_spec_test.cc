@@ -189,7 +189,7 @@ TEST(RefineTest, PutsTheSpecIntoTheDemandAndAddsTheOtherContainers) {
   estimate.requests = {{"cpu", 1}};
   const ContainerDemand demand =
       Refine(estimate, *ReadManifest(manifest), "", "pods-api").value_or(ContainerDemand());
-  EXPECT_THAT(demand.requests, ElementsAre(Pair("cpu", 2), Pair("memory", 1 << 30)));
+  EXPECT_THAT(*demand.requests, ElementsAre(Pair("cpu", 2), Pair("memory", 1 << 30)));
   EXPECT_EQ(demand.source, "pods-api");
   EXPECT_EQ(demand.runtime_class, "kata");
   EXPECT_EQ(demand.controller_kind, "DaemonSet");
@@ -230,7 +230,7 @@ TEST(RefineTest, TakesTheLimitsOfTheSpec) {
   const ContainerDemand estimate{.container = "main", .limits = {{"cpu", 7}}};
   const ContainerDemand demand =
       Refine(estimate, *ReadManifest(manifest), "", "x").value_or(ContainerDemand());
-  EXPECT_THAT(demand.limits, ElementsAre(Pair("cpu", 2)));
+  EXPECT_THAT(*demand.limits, ElementsAre(Pair("cpu", 2)));
 }
 
 TEST(RefineTest, PlacesAnEphemeralContainerAlone) {

@@ -71,7 +71,7 @@ TEST(DriverChoiceTest, APodsDriverIsForMainContainersThatRequestCpus) {
   ContainerDemand init = Demand({{"cci.qrm.io/driver", "fast"}});
   init.type = ContainerType::kInit;
   EXPECT_EQ(Choose(init), std::nullopt);
-  init.pod.annotations["driver.cci.qrm.io/container.main"] = "fast";
+  init.pod.annotations.Edit()["driver.cci.qrm.io/container.main"] = "fast";
   EXPECT_THAT(Choose(init), Optional(Field(&DriverChoice::name, "fast")));
 }
 

@@ -64,7 +64,7 @@ TEST_F(DriverGrantTest, MemoryNodesAreAmongThoseOfTheMemoryPlugin) {
 TEST_F(DriverGrantTest, IdleCpusAreWithheldAndNotTheContainers) {
   const ComputeGrant grant{.parts = {{.cpus = {2}, .idle = {3}}}};
   const AllocationByResource records = RecordsOf("cci.qrm.io/fast", grant, machine_);
-  EXPECT_EQ(records.at("cci.qrm.io/fast").value, "2");
+  EXPECT_EQ(records.at("cci.qrm.io/fast")->value, "2");
   EXPECT_EQ(WithheldBy(grant, machine_, offer_.shared).value, "2-3");
 }
 
@@ -92,7 +92,7 @@ TEST_F(DriverGrantTest, NothingIsSharedWithoutAPluginThatTellsHowThePoolChanges)
 TEST_F(DriverGrantTest, MemoryNodesHaveARecordOfTheirOwn) {
   const AllocationByResource records =
       RecordsOf("cci.qrm.io/fast", {.parts = {{.cpus = {2}}}, .mems = {1}}, machine_);
-  EXPECT_EQ(records.at("cci.qrm.io/fast.mems").value, "1");
+  EXPECT_EQ(records.at("cci.qrm.io/fast.mems")->value, "1");
 }
 
 }  // namespace

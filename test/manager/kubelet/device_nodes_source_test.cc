@@ -134,8 +134,8 @@ TEST_F(DeviceNodesSourceTest, WhatAPodSaysOfItselfIsDropped) {
                               {"a", "b"}};
     demand.others = {demand};
     const ContainerDemand answer = AnswerTo(demand);
-    EXPECT_THAT(answer.pod.annotations, ElementsAre(Pair("a", "b"))) << resource;
-    EXPECT_THAT(answer.others.at(0).pod.annotations, ElementsAre(Pair("a", "b"))) << resource;
+    EXPECT_THAT(*answer.pod.annotations, ElementsAre(Pair("a", "b"))) << resource;
+    EXPECT_THAT(*answer.others.at(0).pod.annotations, ElementsAre(Pair("a", "b"))) << resource;
   }
 }
 

@@ -90,7 +90,7 @@ TEST_F(PodsApiTest, KnowsWhatTheInitialSyncTells) {
   StartWith("web", "1500m");
   ASSERT_TRUE(AwaitSync());
   const ContainerDemand demand = DemandOf("web");
-  EXPECT_THAT(demand.requests, ElementsAre(Pair("cpu", 1.5)));
+  EXPECT_THAT(*demand.requests, ElementsAre(Pair("cpu", 1.5)));
   EXPECT_EQ(demand.source, "pods-api");
   EXPECT_EQ(kubelet_->lookups(), 0) << "what is known is answered without a call";
 }
@@ -110,7 +110,7 @@ TEST_F(PodsApiTest, AsksForAPodThatTheWatchHasNotToldOf) {
   StartKubelet();
   ASSERT_TRUE(AwaitSync());
   kubelet_->Put("uid-web", PodMessage("uid-web", "web", "4"));
-  EXPECT_THAT(DemandOf("web").requests, ElementsAre(Pair("cpu", 4)));
+  EXPECT_THAT(*DemandOf("web").requests, ElementsAre(Pair("cpu", 4)));
   EXPECT_EQ(kubelet_->lookups(), 1);
 }
 
@@ -205,7 +205,7 @@ TEST_F(PodsApiTest, JoinsAStaticPodWithItsMirror) {
   StartKubelet();
   kubelet_->Put("uid-of-mirror", mirror.SerializeAsString());
   ASSERT_TRUE(AwaitSync());
-  EXPECT_THAT(DemandOf("web").requests, ElementsAre(Pair("cpu", 2)));
+  EXPECT_THAT(*DemandOf("web").requests, ElementsAre(Pair("cpu", 2)));
 }
 
 }  // namespace

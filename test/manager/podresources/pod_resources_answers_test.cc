@@ -132,15 +132,15 @@ TEST(PodResourcesAnswersTest, MemoryWithoutAmountsByNodeIsOneBlockOnAllItsNodes)
 }
 
 TEST(PodResourcesAnswersTest, EmptyTopologyIsNeverSent) {
-  const auto container =
-      ListOnlyContainer({{"memory", {.is_scalar_resource = true, .quantity = 1e9}}});
+  const auto container = ListOnlyContainer(
+      {{"memory", ResourceAllocation{.is_scalar_resource = true, .quantity = 1e9}}});
   ASSERT_THAT(container.memory(), SizeIs(1));
   EXPECT_FALSE(container.memory(0).has_topology());
 }
 
 TEST(PodResourcesAnswersTest, ZeroAndImpossibleMemoryIsLeftOut) {
-  const auto container =
-      ListOnlyContainer({{"memory", {.quantity = 0}}, {"hugepages-1Gi", {.quantity = -1}}});
+  const auto container = ListOnlyContainer({{"memory", ResourceAllocation{.quantity = 0}},
+                                            {"hugepages-1Gi", ResourceAllocation{.quantity = -1}}});
   EXPECT_THAT(container.memory(), IsEmpty());
 }
 

@@ -123,7 +123,7 @@ TEST_F(PodResourcesServerTest, ListBeyondGrpcsUsualFourMebibytesIsSent) {
   constexpr int kPods = 100;
   for (int i = 0; i < kPods; ++i) {
     checkpoint::PodMeta pod = SamplePod("pod" + std::to_string(i));
-    pod.annotations["note"] = std::string(100'000, 'x');
+    pod.annotations.Edit()["note"] = std::string(100'000, 'x');
     snapshots_.Apply(Admit(pod, "main", {}));
   }
   Start({.annotations = {"note"}});
@@ -238,7 +238,7 @@ class PodResourcesPlacementTest : public PodResourcesServerTest {
               .by_place = {{.amount = 10, .node = 1, .name = "eth1"}}}}};
   }
   static checkpoint::Change AdmitWithNic(double amount = 10) {
-    return Admit(SamplePod("web"), "main", {{"nic", {.quantity = amount}}});
+    return Admit(SamplePod("web"), "main", {{"nic", ResourceAllocation{.quantity = amount}}});
   }
   ::v1::TopologyAwareResource ListedNic() {
     EXPECT_TRUE(List().ok());
@@ -303,8 +303,8 @@ TEST_F(PodResourcesPlacementTest, PluginThatIsAwayIsNotAskedAboutEveryContainer)
   plugins_.SetPlacement("nic", Errorf(StatusCode::kUnavailable, "away"));
   Start();
   for (int i = 0; i < 20; ++i) {
-    snapshots_.Apply(
-        Admit(SamplePod("web" + std::to_string(i)), "main", {{"nic", {.quantity = 1}}}));
+    snapshots_.Apply(Admit(SamplePod("web" + std::to_string(i)), "main",
+                           {{"nic", ResourceAllocation{.quantity = 1}}}));
   }
   ASSERT_TRUE(List().ok());
   ASSERT_TRUE(List().ok());
@@ -318,7 +318,8 @@ TEST_F(PodResourcesPlacementTest, PluginThatHangsCostsItsOwnResourcesOnly) {
   Start();
   for (int i = 0; i < 20; ++i) {
     snapshots_.Apply(Admit(SamplePod("web" + std::to_string(i)), "main",
-                           {{"disk", {.quantity = 1}}, {"nic", {.quantity = 10}}}));
+                           {{"disk", ResourceAllocation{.quantity = 1}},
+                            {"nic", ResourceAllocation{.quantity = 10}}}));
   }
   ASSERT_TRUE(List().ok());
   ASSERT_TRUE(List().ok());

@@ -74,13 +74,13 @@ class ObserverCriTest : public testing::Test, public ObservationListener {
   }
   // Follows what Inventory does with an observation.
   void OnObserved(Observation seen) override {
-    std::map<std::string, std::set<std::string>> pods;
+    std::map<SharedText, std::set<SharedText>> pods;
     std::map<ContainerKey, LiveContainer> containers;
     for (const RuntimePod& pod : seen.pods) {
       pods[pod.uid].insert(pod.id);
     }
     for (const RuntimeContainer& container : seen.containers) {
-      containers[{"uid-" + container.pod_id.substr(8), container.name}] = {
+      containers[{"uid-" + container.pod_id->substr(8), container.name}] = {
           container.id, container.pod_id, true, container.cgroups_path};
     }
     live_.Reset(pods, std::move(containers), seen.doubtful);

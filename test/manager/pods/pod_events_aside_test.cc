@@ -84,7 +84,8 @@ TEST_F(PodEventsAsideTest, ContainerThatHasOurCpusInTheKernelIsLeftAlone) {
 TEST_F(PodEventsAsideTest, ContainerThatTookThePlaceOfAnotherHasNoneOfItsOtherValues) {
   test::RunOn(state_, [this] {
     checkpoint::ContainerRecord record{
-        .allocations = {{"quota", {.oci_property = "CpuQuota", .value = "50000"}}},
+        .allocations = {{"quota",
+                         ResourceAllocation{.oci_property = "CpuQuota", .value = "50000"}}},
         .applied = {{"CpuQuota", "50000"}},
         .applied_to = "id1"};
     checkpoint::Change change;

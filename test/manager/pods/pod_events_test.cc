@@ -42,7 +42,7 @@ TEST_F(PodEventsTest, SucceedsWhenARefusedCreationIsTriedAgain) {
 
 TEST_F(PodEventsTest, LeavesContainersOfNoPodAlone) {
   RuntimePod pod = Pod("web");
-  pod.uid.clear();
+  pod.uid = {};
   const auto adjustment = Create(pod, Container("web", "id1"));
   ASSERT_TRUE(adjustment.ok());
   EXPECT_EQ(*adjustment, ContainerAdjustment());
@@ -170,7 +170,7 @@ TEST_F(PodEventsTest, ReconcilesAContainerWhoseValuesChangedBeforeItStarted) {
   EXPECT_TRUE(Live("web").started);
   test::RunOn(state_, [this] {
     checkpoint::ContainerRecord record = *state_.Load()->Find(Key("web"));
-    record.allocations.at("cpu").value = "2-3";
+    record.allocations.at("cpu").Edit().value = "2-3";
     checkpoint::Change change;
     change.put_containers.push_back({test::SamplePod("web"), "main", record});
     ASSERT_TRUE(state_.Commit(change).ok());

@@ -148,7 +148,7 @@ TEST_F(PodPlacerTest, ContainersThatRunWaitForThePluginsOfBeforeTheStart) {
   plugins_.Set("memory", memory);
   live_.Add(Key("web"), {.id = "id2", .pod_id = "sandbox-web", .started = true});
   PodPlacer patient(parts_, std::chrono::seconds(10), std::chrono::hours(1));
-  patient.Adopt({{Pod("web"), Container("web", "id2")}});
+  patient.Adopt({Pod("web")}, {Container("web", "id2")});
   test::Settle(state_);
   EXPECT_FALSE(Known("web")) << "what cpu gives now would bind memory to its nodes";
 
@@ -166,7 +166,7 @@ TEST_F(PodPlacerTest, ContainersThatRunDoNotWaitForLongerThanTheGrace) {
   plugins_.Set("memory", gone);
   live_.Add(Key("web"), {.id = "id2", .pod_id = "sandbox-web", .started = true});
   PodPlacer hasty(parts_, std::chrono::seconds(10), std::chrono::seconds(0));
-  hasty.Adopt({{Pod("web"), Container("web", "id2")}});
+  hasty.Adopt({Pod("web")}, {Container("web", "id2")});
   test::Settle(state_);
   EXPECT_TRUE(Known("web"));
 }

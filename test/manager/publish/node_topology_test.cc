@@ -111,7 +111,8 @@ TEST_F(NodeTopologyTest, OfInitContainersTheLargestCounts) {
 
 TEST_F(NodeTopologyTest, AResourceOfAPluginIsInTheZonesThatHaveIt) {
   allocatable_["example.com/nic"] = {.allocatable_by_node = {{1, 8}}, .capacity_by_node = {{1, 8}}};
-  Take(Admit(SamplePod("a"), "c", {{"example.com/nic", {.amount_by_node = {{1, 2}}}}}));
+  Take(Admit(SamplePod("a"), "c",
+             {{"example.com/nic", ResourceAllocation{.amount_by_node = {{1, 2}}}}}));
   EXPECT_EQ(Resource("example.com/nic", 0), nullptr);
   EXPECT_EQ(Resource("example.com/nic", 1)["available"], "6");
 }
@@ -120,7 +121,8 @@ TEST_F(NodeTopologyTest, HugepagesAreListedBySize) {
   MachineParts parts = machine_.parts();
   parts.nodes[0].hugepages = {{2 << 20, 64}, {1 << 30, 2}};
   machine_ = Machine(std::move(parts));
-  Take(Admit(SamplePod("a"), "c", {{"hugepages-2Mi", {.amount_by_node = {{0, 64 << 20}}}}}));
+  Take(Admit(SamplePod("a"), "c",
+             {{"hugepages-2Mi", ResourceAllocation{.amount_by_node = {{0, 64 << 20}}}}}));
   EXPECT_EQ(Resource("hugepages-2Mi", 0)["available"], std::to_string(64 << 20));
   EXPECT_EQ(Resource("hugepages-1Gi", 0)["available"], std::to_string(2 * test::kGiB));
   EXPECT_EQ(Resource("hugepages-2Mi", 1), nullptr);

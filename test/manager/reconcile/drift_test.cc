@@ -45,7 +45,7 @@ class DriftCheckTest : public testing::Test {
  protected:
   DriftCheckTest() {
     Change change;
-    std::map<std::string, std::set<std::string>> pods;
+    std::map<SharedText, std::set<SharedText>> pods;
     std::map<ContainerKey, LiveContainer> containers;
     for (int i = 0; i < 10; ++i) {
       const std::string pod = std::to_string(i);

@@ -63,7 +63,8 @@ ReconcilePlan Plan(const NodeState& state, const AllocationsByPlugin& answers) {
 TEST(PlanReconcileTest, HasLetGoWhatOnlyANewContainerCouldTake) {
   const NodeState state = StateOf({{"web", Own("0-1")}});
   const AllocationsByPlugin answers = {
-      {"lane", AllocationByContainer{{Key("web"), {{"lane", {.envs = {{"LANE", "0"}}}}}}}}};
+      {"lane", AllocationByContainer{
+                   {Key("web"), {{"lane", ResourceAllocation{.envs = {{"LANE", "0"}}}}}}}}};
   const ReconcilePlan plan = Plan(state, answers);
   EXPECT_TRUE(plan.change.Empty()) << "the container runs without it";
   EXPECT_THAT(plan.orphans, ElementsAre(Pair("lane", ElementsAre(Key("web")))));
@@ -81,7 +82,7 @@ TEST(PlanReconcileTest, TakesWhatAPluginChanged) {
                                   CpuHolds({{"a", Pool("0-1")}, {"b", Pool("4-7")}}));
   ASSERT_EQ(plan.change.put_containers.size(), 1u);
   EXPECT_EQ(plan.change.put_containers[0].pod.name, "a");
-  EXPECT_EQ(plan.change.put_containers[0].record.allocations.at("cpu").value, "0-1");
+  EXPECT_EQ(plan.change.put_containers[0].record.allocations.at("cpu")->value, "0-1");
   EXPECT_EQ(plan.change.put_containers[0].record.applied.at("CpusetCpus"), "0-3");
 }
 
@@ -120,7 +121,7 @@ TEST(PlanReconcileTest, KeepsARecordThatThePluginForgotAndFindsIt) {
 
 TEST(PlanReconcileTest, DoesNotMissWhatAnotherPluginGaveUnderThatName) {
   Change change = StateOf({{"a", Pool("0-3")}}).AsChange();
-  change.put_containers[0].record.origins["cpu"] = {.plugin = "other"};
+  change.put_containers[0].record.origins.Edit()["cpu"] = {.plugin = "other"};
   EXPECT_THAT(Plan(NodeState().With(change), CpuHolds({})).missing, IsEmpty());
 }
 
@@ -280,21 +281,22 @@ TEST(PlanUpdatesTest, GivesATrimmedContainerItsNewCpusWhereItGetsOthers) {
 
 TEST(PlanUpdatesTest, LetsTheFirstResourceByNameWinAndLeavesOutOomScores) {
   const ContainerRecord record{
-      .allocations = {{"a", {.oci_property = "CpusetCpus", .value = "0"}},
-                      {"b", {.oci_property = "CpusetCpus", .value = "1"}},
-                      {"c", {.oci_property = "OomScoreAdj", .value = "5"}}}};
+      .allocations = {{"a", ResourceAllocation{.oci_property = "CpusetCpus", .value = "0"}},
+                      {"b", ResourceAllocation{.oci_property = "CpusetCpus", .value = "1"}},
+                      {"c", ResourceAllocation{.oci_property = "OomScoreAdj", .value = "5"}}}};
   EXPECT_THAT(PropertiesToApply(record, "id"), ElementsAre(Pair("CpusetCpus", "0")));
 }
 
 TEST(PlanUpdatesTest, ChangesAContainerWhoseSharedCpusChanged) {
   const ContainerRecord record{
-      .allocations = {{"a", {.oci_property = "CpusetCpus", .value = "2", .exclusive = true}},
-                      {"cpu",
-                       {.oci_property = "CpusetCpus",
-                        .value = "2-3",
-                        .exclusive = true,
-                        .may_share = "0-1,4-7",
-                        .shares = "0,4"}}},
+      .allocations = {{"a",
+                       ResourceAllocation{
+                           .oci_property = "CpusetCpus", .value = "2", .exclusive = true}},
+                      {"cpu", ResourceAllocation{.oci_property = "CpusetCpus",
+                                                 .value = "2-3",
+                                                 .exclusive = true,
+                                                 .may_share = "0-1,4-7",
+                                                 .shares = "0,4"}}},
       .applied = {{"CpusetCpus", "0-2,4"}},
       .applied_to = "id"};
   EXPECT_THAT(PropertiesToApply(record, "id"), ElementsAre(Pair("CpusetCpus", "0,2,4")));
@@ -303,7 +305,7 @@ TEST(PlanUpdatesTest, ChangesAContainerWhoseSharedCpusChanged) {
 
 TEST(PlanUpdatesTest, LeavesOutCpusThatAreOfflineAndSaysNothingWithoutAny) {
   const ContainerRecord record{
-      .allocations = {{"cpu", {.oci_property = "CpusetCpus", .value = "0-3"}}},
+      .allocations = {{"cpu", ResourceAllocation{.oci_property = "CpusetCpus", .value = "0-3"}}},
       .applied = {{"CpusetCpus", "0-3"}},
       .applied_to = "id"};
   EXPECT_THAT(PropertiesToApply(record, "id", {3}), ElementsAre(Pair("CpusetCpus", "0-2")));

@@ -57,8 +57,8 @@ class ReconcilerTest : public testing::Test {
   // As CpuHolds, but the plugin says the same thing again and again; `readings_` counts how often
   // somebody looks.
   void CpuRepeats(const std::string& cpus) {
-    auto said = std::make_shared<const AllocationByContainer>(
-        AllocationByContainer{{kKey, {{"cpu", Pool(cpus)}}}});
+    auto said = std::make_shared<const calls::HeldList>(
+        calls::HeldList{{.key = kKey, .resource = "cpu", .allocation = Pool(cpus)}});
     test::PluginScript script;
     script.repeats = calls::HeldAllocations(said, [this, said] {
       ++readings_;

@@ -59,7 +59,7 @@ TEST_F(ReconcilerTest, LooksAgainAtTheSameAnswerWhenTheStateChanged) {
   test::RunOn(state_, [this] {
     checkpoint::Change change;
     change.put_containers.push_back({test::SamplePod("web"), "main", Record()});
-    change.put_containers.back().record.applied.clear();
+    change.put_containers.back().record.applied.Edit().clear();
     ASSERT_TRUE(state_.Commit(change).ok());
   });
   RunOnce();
@@ -81,7 +81,7 @@ TEST_F(ReconcilerTest, CommitsThenUpdatesThenNotesWhatWasApplied) {
   ASSERT_EQ(runtime_.updates().size(), 1u);
   EXPECT_EQ(runtime_.updates()[0].container_id, "id");
   EXPECT_EQ(runtime_.updates()[0].resources.cpuset_cpus, "0-1");
-  EXPECT_EQ(Record().allocations.at("cpu").value, "0-1");
+  EXPECT_EQ(Record().allocations.at("cpu")->value, "0-1");
   EXPECT_EQ(Record().applied.at("CpusetCpus"), "0-1");
   EXPECT_EQ(reconciler_.GetStatus().updates, 1u);
   EXPECT_TRUE(reconciler_.LastUpdateOf(kKey).has_value());
@@ -116,7 +116,7 @@ TEST_F(ReconcilerTest, TellsWhoseMemoryDidNotFollowToOtherNodes) {
   CpuRepeats("0-3");
   test::RunOn(state_, [this] {
     checkpoint::ContainerRecord record = Record();
-    record.allocations["memory"] = {.oci_property = "CpusetMems", .value = "1"};
+    record.allocations["memory"].Edit() = {.oci_property = "CpusetMems", .value = "1"};
     checkpoint::Change change;
     change.put_containers.push_back({test::SamplePod("web"), "main", record});
     ASSERT_TRUE(state_.Commit(change).ok());
@@ -149,7 +149,7 @@ TEST_F(ReconcilerTest, LogsAProblemThatLastsOnce) {
 TEST_F(ReconcilerTest, RepairsAContainerWhoseAppliedValueIsUnknown) {
   test::RunOn(state_, [this] {
     checkpoint::ContainerRecord record = Record();
-    record.applied.clear();
+    record.applied.Edit().clear();
     checkpoint::Change change;
     change.put_containers.push_back({test::SamplePod("web"), "main", record});
     ASSERT_TRUE(state_.Commit(change).ok());
@@ -213,11 +213,29 @@ TEST_F(ReconcilerTest, ReleasesNothingThatRunsOrBeforeTheRuntimeHasSpoken) {
   EXPECT_THAT(plugins_.calls(), Not(Contains(HasSubstr("uid-other"))));
 
   LiveContainers unsynchronized;
-  Reconciler early({loop_.io(), state_, plugins_, runtime_, unsynchronized, machine_, drift_}, {});
+  Reconciler early({loop_.io(), state_, plugins_, runtime_, unsynchronized, machine_, drift_},
+                   {.period = std::chrono::milliseconds(10)});
   CpuHolds("0-3", {{{"uid-gone", "main"}, {{"cpu", Pool("0-3")}}}});
-  early.Trigger();
-  ASSERT_TRUE(test::Await([&] { return early.GetStatus().runs == 1; }));
+  loop_.Run([&] { early.Start(); });  // the runtime is away for a period
+  ASSERT_TRUE(test::Await([&] { return early.GetStatus().runs >= 1; }));
   EXPECT_THAT(plugins_.calls(), Not(Contains(HasSubstr("uid-gone"))));
+  loop_.Run([&] { early.Stop(); });
+}
+
+TEST_F(ReconcilerTest, FirstRunWaitsForTheRuntimeToTellWhatItHas) {
+  LiveContainers live;
+  Reconciler early({loop_.io(), state_, plugins_, runtime_, live, machine_, drift_},
+                   {.period = std::chrono::hours(1)});
+  plugins_.ForgetCalls();
+  loop_.Run([&] { early.Start(); });
+  early.Trigger("cpu");
+  early.TriggerChanges({});
+  loop_.Run([] {});
+  EXPECT_THAT(plugins_.calls(), IsEmpty());
+  live.Reset({}, {});
+  early.Trigger();
+  ASSERT_TRUE(test::Await([&] { return early.GetStatus().runs >= 1; }));
+  EXPECT_THAT(plugins_.calls(), Contains("holdings cpu"));
   loop_.Run([&] { early.Stop(); });
 }
 
@@ -289,7 +307,7 @@ TEST_F(ReconcilerTest, TakesNothingOfAPluginThatWasNotAsked) {
   plugins_.Set("memory", memory);
   reconciler_.Trigger("memory");
   ASSERT_TRUE(test::Await([&] { return reconciler_.GetStatus().runs == 1; }));
-  EXPECT_EQ(Record().allocations.at("cpu").value, "0-3");
+  EXPECT_EQ(Record().allocations.at("cpu")->value, "0-3");
   EXPECT_EQ(reconciler_.GetStatus().last_problem, "") << "the cpu plugin was not asked either";
 }
 
@@ -352,7 +370,7 @@ TEST_F(ReconcilerTest, AppliesWhatTheDiskRefuses) {
   journal_.Fail(Errorf(StatusCode::kResourceExhausted, "disk full"));
   RunOnce();
   EXPECT_EQ(runtime_.updates().size(), 1U);
-  EXPECT_EQ(Record().allocations.at("cpu").value, "0-1");
+  EXPECT_EQ(Record().allocations.at("cpu")->value, "0-1");
   EXPECT_EQ(Record().applied.at("CpusetCpus"), "0-1");
 }
 

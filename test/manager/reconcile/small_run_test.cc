@@ -36,7 +36,7 @@ TEST_F(SmallRunTest, BringsToContainersWhatPluginsChanged) {
   CpuChanged({{kKey, {{"cpu", Pool("0-1")}}}}, "now-1");
   reconciler_.TriggerChanges();
   ASSERT_TRUE(test::Await([&] { return reconciler_.GetStatus().updates == 1; }));
-  EXPECT_EQ(Record().allocations.at("cpu").value, "0-1");
+  EXPECT_EQ(Record().allocations.at("cpu")->value, "0-1");
   EXPECT_EQ(Record().applied.at("CpusetCpus"), "0-1");
   EXPECT_THAT(plugins_.calls(), ElementsAre("changes cpu since "));
 }
@@ -55,7 +55,7 @@ TEST_F(SmallRunTest, LeavesAloneWhatPluginsDoNotName) {
   reconciler_.TriggerChanges();
   AwaitCalls(1);
   EXPECT_THAT(plugins_.calls(), Not(Contains(HasSubstr("restore"))));
-  EXPECT_EQ(Record().allocations.at("cpu").value, "0-3");
+  EXPECT_EQ(Record().allocations.at("cpu")->value, "0-3");
 }
 
 TEST_F(SmallRunTest, AsksPluginsThatCannotTellForEverything) {

@@ -386,7 +386,7 @@ TEST_F(EndpointSetTest, AnswerOfAPluginThatRepeatsItselfIsTheSame) {
   EXPECT_EQ(again.identity(), first.identity());
   EXPECT_EQ(*again.Read(), *first.Read());
   EXPECT_NE(changed.identity(), first.identity());
-  EXPECT_EQ(changed.Read()->at({"uid-1", "main"}).at("cpu").quantity, 1);
+  EXPECT_EQ(changed.Read()->at(0).allocation->quantity, 1);
 }
 
 TEST_F(EndpointSetTest, ReconcileOfOneAsksNoOther) {

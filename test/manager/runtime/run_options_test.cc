@@ -14,12 +14,11 @@ using testing::Pair;
 
 TEST(RunOptionsTest, JoinsWhatTheResourcesGive) {
   const RunOptions options =
-      MakeRunOptions({{"cpu", {.oci_property = "CpusetCpus", .value = "0-1"}},
-                      {"nic",
-                       {.envs = {{"ADDR", "10.0.0.1"}},
-                        .annotations = {{"netns", "ns1"}},
-                        .mounts = {{"/dev/shm/nic", "/run/nic", true}},
-                        .devices = {{"/dev/nic0", "/dev/nic0", "rw"}}}}});
+      MakeRunOptions({{"cpu", ResourceAllocation{.oci_property = "CpusetCpus", .value = "0-1"}},
+                      {"nic", ResourceAllocation{.envs = {{"ADDR", "10.0.0.1"}},
+                                                 .annotations = {{"netns", "ns1"}},
+                                                 .mounts = {{"/dev/shm/nic", "/run/nic", true}},
+                                                 .devices = {{"/dev/nic0", "/dev/nic0", "rw"}}}}});
   EXPECT_THAT(options.properties, ElementsAre(Pair("CpusetCpus", "0-1")));
   EXPECT_THAT(options.envs, ElementsAre(Pair("ADDR", "10.0.0.1")));
   EXPECT_THAT(options.annotations, ElementsAre(Pair("netns", "ns1")));
@@ -101,8 +100,8 @@ TEST(RunOptionsTest, KnobsAndAmountsCanBeGivenToARunningContainer) {
 
 TEST(RunOptionsTest, SharedCpusAreAddedToThoseOfTheFirstResource) {
   const AllocationByResource allocations = {
-      {"a", {.oci_property = std::string(kCpusetCpus), .value = "2-3"}},
-      {"b", {.value = "2-3", .may_share = "0-7", .shares = "5-6"}}};
+      {"a", ResourceAllocation{.oci_property = std::string(kCpusetCpus), .value = "2-3"}},
+      {"b", ResourceAllocation{.value = "2-3", .may_share = "0-7", .shares = "5-6"}}};
   EXPECT_EQ(MakeRunOptions(allocations).properties.at("CpusetCpus"), "2-3,5-6");
   EXPECT_EQ(MakeRunOptions(allocations, {3, 6}).properties.at("CpusetCpus"), "2,5");
 }

@@ -24,7 +24,8 @@ TEST(FoundStateTest, KnowsThePluginsThatGaveAllocationsOrHaveToHearOfRemovals) {
 TEST(FoundStateTest, KnowsNoPluginOfWhatAccompaniesAnothersAllocation) {
   Change change = test::Admit(test::SamplePod("web"), "main",
                               {{"cpu", test::OwnCpus("1")}, {"example.com/extra", {}}});
-  change.put_containers[0].record.origins["example.com/extra"] = {.plugin = "cpu", .endpoint = ""};
+  change.put_containers[0].record.origins.Edit()["example.com/extra"] = {.plugin = "cpu",
+                                                                         .endpoint = ""};
   EXPECT_THAT(ResourcesOf(NodeState().With(change)), ElementsAre("cpu"));
 }
 

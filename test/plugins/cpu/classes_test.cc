@@ -104,7 +104,7 @@ class ClassesTest : public ElasticPlugins {
   }
   static ContainerRequest Trading(const std::string& pod, double cpus) {
     ContainerRequest request = Request(pod, "", "cpu", cpus);
-    request.labels["tier"] = "trading";
+    request.labels.Edit()["tier"] = "trading";
     return request;
   }
 

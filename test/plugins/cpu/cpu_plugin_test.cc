@@ -293,7 +293,7 @@ TEST(CpuPluginTest, GivesANodeExclusivelyOnlyToARequestThatFillsItsShare) {
             "asks; request at least 50% of them (exclusive-node-percent), or leave "
             "numa_exclusive out");
   EXPECT_EQ(drive.plugin().Allocate(request, {}).status().code(), StatusCode::kPermissionDenied);
-  request.requests["cpu"] = 19;
+  request.requests.Edit()["cpu"] = 19;
   EXPECT_TRUE(drive.Admit(request).ok());
 }
 

@@ -63,9 +63,9 @@ class History {
   void Check() {
     CpuSet owned;
     for (const auto& [key, grant] : drive_.grants()) {
-      const CpuSet cpus = *CpuSet::Parse(grant.allocation.value);
+      const CpuSet cpus = *CpuSet::Parse(grant.allocation->value);
       ASSERT_FALSE(cpus.Empty()) << grant.request.pod_name;
-      if (!grant.allocation.exclusive) {
+      if (!grant.allocation->exclusive) {
         continue;
       }
       ASSERT_FALSE(cpus.Intersects(owned)) << "CPUs " << ToString(cpus & owned) << " given twice";
@@ -74,8 +74,8 @@ class History {
     }
     ASSERT_FALSE(owned.Intersects(CpuSet{0, 1, 40, 41})) << "reserved CPUs were given";
     for (const auto& [key, grant] : drive_.grants()) {
-      const CpuSet cpus = *CpuSet::Parse(grant.allocation.value);
-      ASSERT_TRUE(grant.allocation.exclusive || !cpus.Intersects(owned)) << grant.request.pod_name;
+      const CpuSet cpus = *CpuSet::Parse(grant.allocation->value);
+      ASSERT_TRUE(grant.allocation->exclusive || !cpus.Intersects(owned)) << grant.request.pod_name;
     }
     ASSERT_NO_FATAL_FAILURE(CheckLoners());
     for (const sdk::Pool& pool : drive_.plugin().Pools()) {
@@ -91,8 +91,8 @@ class History {
   void CheckLoners() {
     std::map<uint64_t, std::vector<std::string>> roles_by_node;
     for (const auto& [key, grant] : drive_.grants()) {
-      for (const auto& [node, amount] : grant.allocation.amount_by_node) {
-        if (grant.allocation.exclusive) {
+      for (const auto& [node, amount] : grant.allocation->amount_by_node) {
+        if (grant.allocation->exclusive) {
           roles_by_node[node].push_back(grant.request.pod_role);
         }
       }

@@ -35,7 +35,7 @@ class Running {
     }
     request.hint = hints->hints().empty() ? TopologyHint() : hints->hints().front();
     const auto given = driver_.Allocate(request);
-    return given.ok() ? given->value : "";
+    return given.ok() ? (*given)->value : "";
   }
   void Reload(const std::string& text) {
     auto next = Make(text);
@@ -46,7 +46,7 @@ class Running {
   Values Now() const {
     Values values;
     for (const auto& [key, grant] : driver_.grants()) {
-      values[key] = grant.allocation.value;
+      values[key] = grant.allocation->value;
     }
     return values;
   }
@@ -106,7 +106,7 @@ TEST(CpuReloadTest, ContainerBesideAPoolLeavesWhatThePoolLostBeforeItBecomesSome
   Running running(text("0-3"));
   const std::string own = running.Admit(Request("data", "data", "cpu", 1.5));
   const auto shares = [&] {
-    return running.Stored().grants.at({"data-uid", "c0"}).allocation.shares;
+    return running.Stored().grants.at({"data-uid", "c0"}).allocation->shares;
   };
   ASSERT_EQ(shares(), "0-3");
   running.Reload(text("0-1"));
@@ -156,9 +156,10 @@ void ReloadLikeARestart(unsigned seed) {
   restarted.Reconcile();
   ASSERT_EQ(running.Now(), restarted.Now()) << before.text << after.text;
   for (const auto& [key, value] : running.Now()) {
-    const bool of_same_pool =
-        (key.pod_uid[0] == 'a' && before.pools[0] == after.pools[0] && !before.pools[0].empty()) ||
-        (key.pod_uid[0] == 'b' && before.pools[1] == after.pools[1] && !before.pools[1].empty());
+    const bool of_same_pool = (key.pod_uid.str()[0] == 'a' && before.pools[0] == after.pools[0] &&
+                               !before.pools[0].empty()) ||
+                              (key.pod_uid.str()[0] == 'b' && before.pools[1] == after.pools[1] &&
+                               !before.pools[1].empty());
     if (of_same_pool || before.text == after.text) {
       ASSERT_EQ(value, had.at(key)) << key.pod_uid << '\n' << before.text << after.text;
     }

@@ -94,7 +94,7 @@ class DrivenNode {
   CpuSet Exclusive() const {
     CpuSet cpus;
     for (const auto& [key, grant] : grants()) {
-      cpus |= grant.allocation.exclusive ? *CpuSet::Parse(grant.allocation.value) : CpuSet();
+      cpus |= grant.allocation->exclusive ? *CpuSet::Parse(grant.allocation->value) : CpuSet();
     }
     return cpus;
   }

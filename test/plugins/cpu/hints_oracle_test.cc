@@ -128,7 +128,7 @@ void AskUntilFull(unsigned seed) {
   for (int pod = 0; pod < 8; ++pod) {
     Bits taken = 0;
     for (const auto& [key, grant] : drive.grants()) {
-      taken |= BitsOf(*CpuSet::Parse(grant.allocation.value));
+      taken |= BitsOf(*CpuSet::Parse(grant.allocation->value));
     }
     const int count = 1 + dice.Below(6);
     const ContainerRequest request = Request(fmt::format("pod{}", pod), "own", "cpu", count);

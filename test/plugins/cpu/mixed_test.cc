@@ -182,15 +182,15 @@ class MixedHistoryTest : public ElasticPlugins {
   static void Check(const Drive& drive) {
     CpuSet owned;
     for (const auto& [key, grant] : drive.grants()) {
-      if (grant.allocation.exclusive) {
-        const CpuSet cpus = Cpus(grant.allocation.value);
+      if (grant.allocation->exclusive) {
+        const CpuSet cpus = Cpus(grant.allocation->value);
         ASSERT_FALSE(cpus.Intersects(owned)) << ToString(cpus) << " has two owners";
         owned |= cpus;
       }
     }
     for (const auto& [key, grant] : drive.grants()) {
       const CpuSet shared =
-          Cpus(grant.allocation.exclusive ? grant.allocation.shares : grant.allocation.value);
+          Cpus(grant.allocation->exclusive ? grant.allocation->shares : grant.allocation->value);
       ASSERT_FALSE(shared.Intersects(owned)) << key.pod_uid;
       ASSERT_FALSE(shared.Empty()) << key.pod_uid;
     }

@@ -145,7 +145,7 @@ constexpr char kEngines[] =
 /// `pod` of kEngines, whose GPU is on `nodes`.
 ContainerRequest Engine(const std::string& pod, double cpus, const NumaMask& nodes) {
   ContainerRequest request = Request(pod, "engine", "cpu", cpus);
-  request.annotations[placement::kDeviceNodesAnnotation] = placement::ToText(
+  request.annotations.Edit()[placement::kDeviceNodesAnnotation] = placement::ToText(
       {{request.key.container, {{"nvidia.com/gpu", nodes}, {"a.io/other", {0, 1}}}}});
   return request;
 }

@@ -120,7 +120,7 @@ class History {
     const double cpus = role == "own" ? 1 + dice_.Below(3) : dice_.Below(60) / 10.0;
     ContainerRequest request = test::Request(fmt::format("pod{}", pods_), role, "cpu", cpus);
     request.pod_namespace = fmt::format("ns{}", dice_.Below(3));
-    request.labels["team"] = fmt::format("t{}", dice_.Below(3));
+    request.labels.Edit()["team"] = fmt::format("t{}", dice_.Below(3));
     return request;
   }
 

@@ -244,7 +244,7 @@ class History {
   void ReconcileOnce() {
     applied_.clear();
     for (const auto& [key, grant] : node_.grants()) {
-      applied_[key] = *CpuSet::Parse(grant.allocation.value);
+      applied_[key] = *CpuSet::Parse(grant.allocation->value);
     }
     node_.drive().Reconcile();
     lately_borrowed_ = std::exchange(borrowed_since_, node_.Borrowed());
@@ -252,8 +252,8 @@ class History {
     const PoolMap borrowed = node_.Borrowed();
     for (const auto& [key, grant] : node_.grants()) {
       const std::string pool = PoolOf(grant.request);
-      if (!grant.allocation.exclusive && !pools.at(pool).Empty()) {
-        ASSERT_EQ(grant.allocation.value, ToString(pools.at(pool) | borrowed.at(pool)))
+      if (!grant.allocation->exclusive && !pools.at(pool).Empty()) {
+        ASSERT_EQ(grant.allocation->value, ToString(pools.at(pool) | borrowed.at(pool)))
             << key.pod_uid;
       }
     }
@@ -280,13 +280,13 @@ class History {
     PoolSizes wanted = WantedSizes(node_);
     for (const auto& [key, grant] : node_.grants()) {
       const std::string pool = PoolOf(grant.request);
-      if (grant.allocation.exclusive || !node_.config().pools.contains(pool)) {
+      if (grant.allocation->exclusive || !node_.config().pools.contains(pool)) {
         continue;
       }
       ASSERT_TRUE(!(pools.at(pool) - node_.offline()).Empty() || wanted[pool] == 0)
           << "pool " << pool;
       const auto applied = applied_.find(key);
-      const CpuSet used = *CpuSet::Parse(grant.allocation.value) |
+      const CpuSet used = *CpuSet::Parse(grant.allocation->value) |
                           (applied == applied_.end() ? CpuSet() : applied->second);
       const CpuSet wrong = (used & owned) - borrowed_since_[pool] - lately_borrowed_[pool];
       ASSERT_TRUE(wrong.Empty()) << key.pod_uid << " uses " << ToString(wrong)

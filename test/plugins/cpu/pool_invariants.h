@@ -54,9 +54,9 @@ inline void CheckOwners(const DrivenNode& node) {
     }
   }
   for (const auto& [key, grant] : node.grants()) {
-    const CpuSet cpus = *CpuSet::Parse(grant.allocation.value);
+    const CpuSet cpus = *CpuSet::Parse(grant.allocation->value);
     ASSERT_FALSE(cpus.Empty()) << key.pod_uid;
-    if (grant.allocation.exclusive) {
+    if (grant.allocation->exclusive) {
       ASSERT_NO_FATAL_FAILURE(own(cpus, key.pod_uid));
     }
   }
@@ -110,8 +110,8 @@ inline PoolSizes WantedSizes(const DrivenNode& node) {
   int capacity = (node.machine().cpu_set() - node.offline() - config.reserved).Count();
   std::map<std::string, PoolDemand> demand;
   for (const auto& [key, grant] : node.grants()) {
-    if (grant.allocation.exclusive) {
-      capacity -= (*CpuSet::Parse(grant.allocation.value) - node.offline()).Count();
+    if (grant.allocation->exclusive) {
+      capacity -= (*CpuSet::Parse(grant.allocation->value) - node.offline()).Count();
       continue;
     }
     PoolDemand& sum = demand[PoolOf(grant.request)];
@@ -184,7 +184,7 @@ inline bool SomebodyLacks(const DrivenNode& node) {
   };
   const auto has_none = [&](const auto& entry) {
     const sdk::Grant& grant = entry.second;
-    return !grant.allocation.exclusive && (pools.at(PoolOf(grant.request)) - offline).Empty();
+    return !grant.allocation->exclusive && (pools.at(PoolOf(grant.request)) - offline).Empty();
   };
   return std::any_of(node.config().pools.begin(), node.config().pools.end(), is_below) ||
          std::any_of(node.grants().begin(), node.grants().end(), has_none);

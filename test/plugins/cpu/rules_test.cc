@@ -104,7 +104,7 @@ TEST(SelectorTest, APriorityThatIsNotKnownIsInNoBounds) {
   ASSERT_TRUE(any.ok()) << any.status();
   ContainerRequest request = Request("p", "", "cpu", 1);
   EXPECT_FALSE(Matches({.priority = *any}, request));
-  request.annotations["qrm.io/pod-priority"] = "-10";
+  request.annotations.Edit()["qrm.io/pod-priority"] = "-10";
   EXPECT_TRUE(Matches({.priority = *any}, request));
 }
 

@@ -116,8 +116,8 @@ TEST(StaticModeTest, RestartKeepsCpusThatContainersOwnInTurn) {
   ASSERT_TRUE(before.Admit(Guaranteed("app", ContainerType::kMain, 2)).ok());
   test::Drive after(Make("{static: true, reserved-cpus: 3}"), before);
   after.Reconcile();
-  EXPECT_EQ(after.grants().at({"pod-uid", "app"}).allocation.value, "0,4");
-  EXPECT_EQ(after.grants().at({"pod-uid", "init"}).allocation.value, "0-1,4-5");
+  EXPECT_EQ(after.grants().at({"pod-uid", "app"}).allocation->value, "0,4");
+  EXPECT_EQ(after.grants().at({"pod-uid", "init"}).allocation->value, "0-1,4-5");
   EXPECT_EQ(after.Admit(Guaranteed("beside", ContainerType::kSidecar, 2))->value, "1,5");
 }
 

@@ -129,7 +129,7 @@ class History {
     ContainerRequest request =
         test::Request("pod" + std::to_string(++pods_), kRoles[Below(3)], "memory", 1 + Below(14));
     if (Below(3) == 0) {
-      request.requests[kHugepages] = 2 * Below(5);
+      request.requests.Edit()[kHugepages] = 2 * Below(5);
     }
     std::set<std::string> wanted;
     for (int bits = 1; bits < 1 << machine_.nodes().size(); ++bits) {
@@ -182,7 +182,7 @@ class History {
     ContainerRequest request = grant->second.request;
     const TopologyHint held{.nodes = NodesOf(bindings_.at(request.key)), .preferred = true};
     ASSERT_EQ(MemoryHints(ViewOf(), request)->hints(), std::vector<TopologyHint>{held});
-    request.requests["memory"] = 1 + Below(14);
+    request.requests.Edit()["memory"] = 1 + Below(14);
     const auto former = bindings_.extract(request.key);
     const auto demands = demands_.extract(request.key);
     const bool fits = Holds(DemandsOn(request, held.nodes));

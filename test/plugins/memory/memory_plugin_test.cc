@@ -264,7 +264,7 @@ Machine WithHugepages() {
 TEST(MemoryPluginTest, BindsRolesWhereTheirHugepagesAre) {
   Drive drive(Make("roles: {r: {share-numa-with: ['*']}}", WithHugepages()));
   ContainerRequest request = Request("pod1", "r", "memory", kGiB);
-  request.requests["hugepages-1Gi"] = 2 * kGiB;
+  request.requests.Edit()["hugepages-1Gi"] = 2 * kGiB;
   EXPECT_EQ(drive.plugin().Hints(request)->hints(),
             (std::vector<TopologyHint>{{.nodes = {0}, .preferred = true}}));
   ASSERT_TRUE(drive.Admit(request).ok());
@@ -282,7 +282,7 @@ TEST(MemoryPluginTest, PrefersTheFewestNodesThatHaveAllTypesTogether) {
                  {.id = 1, .memory_bytes = uint64_t{4} << 30}};
   Drive drive(Make("roles: {r: {numa: fewest}}", Machine(std::move(parts))));
   ContainerRequest request = Request("pod1", "r", "memory", 3 * kGiB);
-  request.requests["hugepages-1Gi"] = 2 * kGiB;
+  request.requests.Edit()["hugepages-1Gi"] = 2 * kGiB;
   EXPECT_EQ(drive.plugin().Hints(request)->hints(),
             (std::vector<TopologyHint>{{.nodes = {0, 1}, .preferred = true}}));
 }
@@ -380,10 +380,10 @@ TEST(MemoryStaticTest, KeepsGroupsOfNodesApart) {
 TEST(MemoryStaticTest, PlacesHugepagesWithTheMemory) {
   Drive drive(Make("static: true", WithHugepages()));
   ContainerRequest request = Guaranteed("pod1", ContainerType::kMain, 1);
-  request.requests["hugepages-1Gi"] = 2 * kGiB;
+  request.requests.Edit()["hugepages-1Gi"] = 2 * kGiB;
   EXPECT_EQ(drive.Admit(request)->value, "0");
   request = Guaranteed("pod2", ContainerType::kMain, 1);
-  request.requests["hugepages-1Gi"] = kGiB;
+  request.requests.Edit()["hugepages-1Gi"] = kGiB;
   EXPECT_THAT(MessageOf(drive.Admit(request).status()),
               HasSubstr("node 0: 0 of hugepages-1Gi and 5368709120 of memory free"));
 }
@@ -403,7 +403,7 @@ TEST(MemoryStaticTest, ReservesHugepages) {
                    WithHugepages()));
   EXPECT_EQ(drive.plugin().Allocatable().allocatable_by_node.at(0), 5 * kGiB);
   ContainerRequest request = Guaranteed("pod", ContainerType::kMain, 1);
-  request.requests["hugepages-1Gi"] = 2 * kGiB;
+  request.requests.Edit()["hugepages-1Gi"] = 2 * kGiB;
   EXPECT_FALSE(drive.Admit(request).ok());
 }
 

@@ -133,7 +133,7 @@ TEST_F(NicHealthTest, HoldersThatAreRestoredAreToldOfWhatTheyDoNotKnow) {
   ASSERT_TRUE(drive.Admit(Request("pod1", "", "NIC", 1)).ok());
   ASSERT_THAT(*drive.plugin().Reconcile(drive.grants()), IsEmpty());
   sdk::Grants recorded = drive.grants();
-  recorded.begin()->second.allocation.annotations[kProblem] = "has no link";
+  recorded.begin()->second.allocation.Edit().annotations[kProblem] = "has no link";
   ASSERT_TRUE(drive.plugin().Restore(recorded).ok());
   const auto told = drive.plugin().Reconcile(recorded);
   ASSERT_EQ(told->size(), 1u);

@@ -19,7 +19,7 @@ class CountingPlugin final : public sdk::ResourcePlugin {
   Status Restore(const sdk::Grants& grants) override {
     held.clear();
     for (const auto& [key, grant] : grants) {
-      held[key] = CpuSet::Parse(grant.allocation.value).value_or(CpuSet());
+      held[key] = CpuSet::Parse(grant.allocation->value).value_or(CpuSet());
     }
     restored = grants;
     return OkStatus();

@@ -338,7 +338,7 @@ TEST_F(HostTest, ServesOnASocketAndRemovesItAtTheEnd) {
   const std::string path = dir / "cpu.sock";
   ASSERT_TRUE(host_->Listen(path).ok());
   EXPECT_TRUE(host_->SocketInPlace());
-  EXPECT_EQ(PluginClient(path).Ask<calls::Allocate>(CpuRequest("a", "main", 1))->at("cpu").value,
+  EXPECT_EQ(PluginClient(path).Ask<calls::Allocate>(CpuRequest("a", "main", 1))->at("cpu")->value,
             "0");
   EXPECT_EQ(std::filesystem::status(path).permissions(),
             std::filesystem::perms::owner_read | std::filesystem::perms::owner_write);

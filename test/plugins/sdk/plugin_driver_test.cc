@@ -63,7 +63,7 @@ TEST_F(PluginDriverTest, AllocateIsOnDiskBeforeItIsAnswered) {
   ASSERT_EQ(CpusOf(CpuRequest("a", "main", 2)), "0-1");
   ASSERT_EQ(disk_.changes.size(), 1U);
   EXPECT_EQ(disk_.changes[0].granted, driver_.grants());
-  EXPECT_EQ(driver_.grants().at({"a", "main"}).allocation.value, "0-1");
+  EXPECT_EQ(driver_.grants().at({"a", "main"}).allocation->value, "0-1");
 }
 
 TEST_F(PluginDriverTest, TellsTheAllocationsThatChangedSinceTheLastAnswer) {
@@ -75,8 +75,8 @@ TEST_F(PluginDriverTest, TellsTheAllocationsThatChangedSinceTheLastAnswer) {
   ASSERT_TRUE(driver_.RemovePod("gone").ok());
   const ChangedAllocations second = driver_.ChangesSince(first.now);
   ASSERT_EQ(second.changed.size(), 1U);
-  EXPECT_EQ(second.changed.at({"b", "main"}).at("cpu").value,
-            driver_.grants().at({"b", "main"}).allocation.value);
+  EXPECT_EQ(second.changed.at({"b", "main"}).at("cpu")->value,
+            driver_.grants().at({"b", "main"}).allocation->value);
   EXPECT_TRUE(driver_.ChangesSince(second.now).changed.empty());
 }
 
@@ -97,7 +97,7 @@ TEST_F(PluginDriverTest, RepeatedAllocateIsAnsweredWithWhatTheGrantIsNow) {
 TEST_F(PluginDriverTest, AllocateOfMoreReplacesTheGrant) {
   CpusOf(CpuRequest("a", "main", 2));
   EXPECT_EQ(CpusOf(CpuRequest("a", "main", 3)), "0-2");
-  EXPECT_EQ(driver_.grants().at({"a", "main"}).allocation.value, "0-2");
+  EXPECT_EQ(driver_.grants().at({"a", "main"}).allocation->value, "0-2");
 }
 
 TEST_F(PluginDriverTest, AllocateOnOtherNodesAsksThePluginAgain) {
@@ -116,7 +116,7 @@ TEST_F(PluginDriverTest, AllocateOnOtherNodesAsksThePluginAgain) {
 TEST_F(PluginDriverTest, FailedReplacementLeavesTheGrant) {
   CpusOf(CpuRequest("a", "main", 2));
   EXPECT_THAT(CpusOf(CpuRequest("a", "main", 99)), HasSubstr("no CPU is free"));
-  EXPECT_EQ(driver_.grants().at({"a", "main"}).allocation.value, "0-1");
+  EXPECT_EQ(driver_.grants().at({"a", "main"}).allocation->value, "0-1");
 }
 
 TEST_F(PluginDriverTest, HintsOfAContainerThatHoldsAGrantAreItsNodes) {
@@ -143,7 +143,7 @@ TEST_F(PluginDriverTest, LargerGrantThatCannotBeKeptLeavesTheFormerOne) {
   CpusOf(CpuRequest("a", "main", 2));
   disk_.failure = {StatusCode::kResourceExhausted, "full"};
   EXPECT_FALSE(driver_.Allocate(CpuRequest("a", "main", 3)).ok());
-  EXPECT_EQ(driver_.grants().at({"a", "main"}).allocation.value, "0-1");
+  EXPECT_EQ(driver_.grants().at({"a", "main"}).allocation->value, "0-1");
   EXPECT_EQ(plugin_.held.at({"a", "main"}), (CpuSet{0, 1}));
 
   disk_.failure = OkStatus();
@@ -178,7 +178,7 @@ TEST_F(PluginDriverTest, TeachingThatCannotBeKeptChangesNothing) {
 TEST_F(PluginDriverTest, IsNotTaughtWhatItHoldsForOthers) {
   CpusOf(CpuRequest("stale", "main", 1));
   Grant recorded{.request = CpuRequest("b", "main", 2), .allocation = PinCpus({0, 1})};
-  recorded.allocation.exclusive = true;
+  recorded.allocation.Edit().exclusive = true;
   plugin_.reconciled[{"b", "main"}] = PinCpus({1});
   EXPECT_EQ(driver_.Restore({{recorded.request.key, recorded}}).code(),
             StatusCode::kFailedPrecondition);
@@ -223,7 +223,7 @@ TEST_F(PluginDriverTest, UnreadableAllocationIsRefused) {
   CpusOf(CpuRequest("a", "main", 1));
   plugin_.reconciled[{"a", "main"}] = {.oci_property = "CpusetCpus", .value = "0-"};
   EXPECT_FALSE(driver_.Reconcile().ok());
-  EXPECT_EQ(driver_.grants().at({"a", "main"}).allocation.value, "0");
+  EXPECT_EQ(driver_.grants().at({"a", "main"}).allocation->value, "0");
 }
 
 TEST_F(PluginDriverTest, ChangedAllocationIsAppliedWithoutADiskAndWrittenWithTheNextChange) {
@@ -231,11 +231,11 @@ TEST_F(PluginDriverTest, ChangedAllocationIsAppliedWithoutADiskAndWrittenWithThe
   plugin_.reconciled[{"a", "main"}] = {.oci_property = "CpusetCpus", .value = "5"};
   disk_.failure = {StatusCode::kResourceExhausted, "full"};
   EXPECT_TRUE(driver_.Reconcile().ok());
-  EXPECT_EQ(driver_.grants().at({"a", "main"}).allocation.value, "5");
+  EXPECT_EQ(driver_.grants().at({"a", "main"}).allocation->value, "5");
 
   disk_.failure = OkStatus();
   EXPECT_TRUE(driver_.Reconcile().ok());
-  EXPECT_EQ(disk_.changes.back().granted.at({"a", "main"}).allocation.value, "5");
+  EXPECT_EQ(disk_.changes.back().granted.at({"a", "main"}).allocation->value, "5");
   const std::size_t written = disk_.changes.size();
   EXPECT_TRUE(driver_.Reconcile().ok());
   EXPECT_EQ(disk_.changes.size(), written);
@@ -293,7 +293,7 @@ TEST_F(PluginDriverTest, SetPoolsMovesContainersAndIsKept) {
   CpusOf(CpuRequest("a", "main", 2));
   plugin_.reconciled[{"a", "main"}] = PinCpus({0, 1});
   EXPECT_TRUE(driver_.SetPools({{"online", {4, 5, 6}}}).ok());
-  EXPECT_EQ(driver_.grants().at({"a", "main"}).allocation.value, "4-6");
+  EXPECT_EQ(driver_.grants().at({"a", "main"}).allocation->value, "4-6");
   EXPECT_EQ(disk_.changes.back().saved, "4-6");
 }
 
@@ -312,7 +312,7 @@ TEST(PluginDriverStartTest, GivesThePluginBackWhatWasKept) {
   ASSERT_TRUE(driver.Start().ok());
   EXPECT_EQ(plugin.restored, disk.stored.grants);
   EXPECT_EQ(plugin.online, CpuSet::Range(0, 3));
-  EXPECT_EQ(driver.Allocate(request)->value, "3");
+  EXPECT_EQ((*driver.Allocate(request))->value, "3");
   EXPECT_EQ(plugin.allocate_calls, 0);
 }
 

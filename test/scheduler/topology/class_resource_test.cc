@@ -184,7 +184,7 @@ class NodeClasses {
         return false;
       }
       for (const auto& [type, one] : *chosen) {
-        record.classes[type] = one.name;
+        record.classes.Edit()[type] = one.name;
       }
       checkpoint::Change change;
       change.put_containers.push_back({meta, container.name, std::move(record)});

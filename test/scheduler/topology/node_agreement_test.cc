@@ -188,7 +188,7 @@ class Agreement {
     CpuSet cpus;
     if (placement.has_value()) {
       for (const auto& [key, grant] : placement->grants.at(cpu::kResource)) {
-        cpus |= grant.allocation.exclusive ? *CpuSet::Parse(grant.allocation.value) : CpuSet();
+        cpus |= grant.allocation->exclusive ? *CpuSet::Parse(grant.allocation->value) : CpuSet();
       }
     }
     EXPECT_EQ(ToString(cpus), ToString(cores_.at(node)->OwnCpus(pod.uid)))

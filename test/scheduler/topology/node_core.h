@@ -124,7 +124,7 @@ class NodeCore {
     for (const auto& [name, record] : pod->containers) {
       for (const auto& [resource, allocation] : record->allocations) {
         cpus |=
-            allocation.exclusive ? CpuSet::Parse(allocation.value).value_or(CpuSet()) : CpuSet();
+            allocation->exclusive ? CpuSet::Parse(allocation->value).value_or(CpuSet()) : CpuSet();
       }
     }
     return cpus;

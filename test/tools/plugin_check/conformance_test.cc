@@ -68,10 +68,10 @@ class GoodPlugin {
     }
     auto& given = given_[request.key];
     if (given.empty()) {
-      given["cpu"] = {.oci_property = std::string(kCpusetCpus),
-                      .value = std::to_string(given_.size() - 1),
-                      .quantity = 1,
-                      .exclusive = true};
+      given["cpu"] = ResourceAllocation{.oci_property = std::string(kCpusetCpus),
+                                        .value = std::to_string(given_.size() - 1),
+                                        .quantity = 1,
+                                        .exclusive = true};
     }
     response = wire::AllocationResponse(request, given);
     return OkStatus();
@@ -209,7 +209,8 @@ void AllocateAlways(PluginScript& script, const std::string& property, const std
     QRM_ASSIGN_OR_RETURN(const ContainerRequest request, wire::FromWire(message));
     response = wire::AllocationResponse(
         request,
-        {{"cpu", {.oci_property = property, .value = value, .quantity = 1, .exclusive = true}}});
+        {{"cpu", ResourceAllocation{
+                     .oci_property = property, .value = value, .quantity = 1, .exclusive = true}}});
     return OkStatus();
   };
 }
@@ -241,8 +242,8 @@ const BrokenPlugin kBrokenPlugins[] = {
        script.allocate = [calls = std::make_shared<int>(0)](const auto& message, auto& response) {
          QRM_ASSIGN_OR_RETURN(const ContainerRequest request, wire::FromWire(message));
          response = wire::AllocationResponse(
-             request,
-             {{"cpu", {.oci_property = "CpusetCpus", .value = std::to_string((*calls)++ % 4)}}});
+             request, {{"cpu", ResourceAllocation{.oci_property = "CpusetCpus",
+                                                  .value = std::to_string((*calls)++ % 4)}}});
          return OkStatus();
        };
      },
@@ -257,7 +258,8 @@ const BrokenPlugin kBrokenPlugins[] = {
          response = wire::AllocationResponse(
              request,
              {{"cpu",
-               {.oci_property = "CpusetCpus", .value = "0", .quantity = 1, .exclusive = true}}});
+               ResourceAllocation{
+                   .oci_property = "CpusetCpus", .value = "0", .quantity = 1, .exclusive = true}}});
          return OkStatus();
        };
      },

@@ -32,14 +32,14 @@ class QrmctlTest : public testing::Test, protected Typed {
   void AdmitTwoPods() {
     checkpoint::PodMeta db = test::SamplePod("db", "shop");
     db.role = "storage";
-    checkpoint::Change change = test::Admit(db, "main",
-                                            {{"cpu", test::OwnCpus("1-2")},
-                                             {"memory", test::NodeMemory({{0, 2 * test::kGiB}})},
-                                             {"nic",
-                                              {.quantity = 10,
-                                               .envs = {{"AFFINITY_NIC_ADDR_IPV4", "10.0.0.1"}},
-                                               .mounts = {{"/etc/nic", "/run/nic/eth0", true}},
-                                               .devices = {{"/dev/vf0", "/dev/vfio/7", "rw"}}}}});
+    checkpoint::Change change =
+        test::Admit(db, "main",
+                    {{"cpu", test::OwnCpus("1-2")},
+                     {"memory", test::NodeMemory({{0, 2 * test::kGiB}})},
+                     {"nic", ResourceAllocation{.quantity = 10,
+                                                .envs = {{"AFFINITY_NIC_ADDR_IPV4", "10.0.0.1"}},
+                                                .mounts = {{"/etc/nic", "/run/nic/eth0", true}},
+                                                .devices = {{"/dev/vf0", "/dev/vfio/7", "rw"}}}}});
     change.put_containers[0].record.requests = {{"cpu", 2},
                                                 {"memory", static_cast<double>(2 * test::kGiB)}};
     change.put_containers[0].record.request_source = "estimate";

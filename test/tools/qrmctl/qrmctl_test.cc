@@ -177,7 +177,8 @@ TEST_F(QrmctlTest, PodsPrintsARowPerContainer) {
 
 TEST_F(QrmctlTest, PodsNamesWhatHasNoAmount) {
   Serve();
-  snapshots_.Apply(Admit(SamplePod("web"), "main", {{"nic", {.envs = {{"A", "1"}}}}}));
+  snapshots_.Apply(
+      Admit(SamplePod("web"), "main", {{"nic", ResourceAllocation{.envs = {{"A", "1"}}}}}));
   EXPECT_EQ(Run({"pods"}), kDone) << err();
   EXPECT_THAT(out(), testing::EndsWith("-      -      nic\n"));
   EXPECT_EQ(Run({"pods", "web"}), kDone) << err();

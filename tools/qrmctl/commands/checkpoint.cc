@@ -44,7 +44,7 @@ std::string SizeText(std::size_t pods, std::size_t containers) {
 
 std::size_t PodCount(const AllocationByContainer& allocations) {
   std::size_t pods = 0;
-  const std::string* last = nullptr;
+  const SharedText* last = nullptr;
   for (const auto& [key, unused] : allocations) {
     pods += last == nullptr || *last != key.pod_uid ? 1 : 0;
     last = &key.pod_uid;

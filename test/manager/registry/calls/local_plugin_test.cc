@@ -285,7 +285,7 @@ TEST_F(LocalAndRemoteTest, RefuseTheSameRequests) {
 }
 
 TEST_F(LocalAndRemoteTest, AllocateTheSame) {
-  EXPECT_EQ(AllocateBoth("a", 6)->at("cpu").value, "0-5");
+  EXPECT_EQ(AllocateBoth("a", 6)->at("cpu")->value, "0-5");
   EXPECT_EQ(AllocateBoth("b", 9).status().code(), StatusCode::kResourceExhausted);
 }
 
@@ -326,13 +326,13 @@ TEST_F(LocalAndRemoteTest, ForgetTheSame) {
 TEST_F(LocalAndRemoteTest, AreTaughtTheSame) {
   sdk::Grant lost{.request = CpuRequest("a", "main", 2), .allocation = sdk::PinCpus({4, 5})};
   lost.request.hint = TopologyHint{.nodes = {1}, .preferred = true};
-  lost.allocation.exclusive = true;
+  lost.allocation.Edit().exclusive = true;
   lost.admitted = std::make_shared<const ResourceAllocation>(sdk::PinCpus({4}));
   ASSERT_TRUE(Both<calls::Restore>({.grants = {{lost.request.key, lost}}, .saved = "6-7"}).ok());
   EXPECT_EQ(plugin_.restored.at({"a", "main"}), lost);
   EXPECT_EQ(remote_plugin_.restored.at({"a", "main"}), lost);
   EXPECT_EQ(remote_plugin_.online, (CpuSet{6, 7}));
-  EXPECT_EQ(AllocateBoth("b", 4)->at("cpu").value, "0-3");
+  EXPECT_EQ(AllocateBoth("b", 4)->at("cpu")->value, "0-3");
 }
 
 TEST_F(LocalAndRemoteTest, SetTheSamePoolsAndRefuseTheSame) {

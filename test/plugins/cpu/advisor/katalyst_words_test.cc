@@ -36,8 +36,8 @@ ContainerRequest Asked(const std::string& pod, double cpus) {
   request.key = {.pod_uid = pod + "-uid", .container = "main"};
   request.pod_namespace = "shop";
   request.pod_name = pod;
-  request.requests["cpu"] = cpus;
-  request.labels["app"] = pod;
+  request.requests.Edit()["cpu"] = cpus;
+  request.labels.Edit()["app"] = pod;
   return request;
 }
 
@@ -106,7 +106,7 @@ TEST(KatalystQuestionTest, TellsTheCpusOfAContainersOwn) {
 TEST(KatalystQuestionTest, TellsTheLevelThatThePodNames) {
   NodeSight node = TwoPools();
   ContainerRequest asked = Asked("batch", 1);
-  asked.annotations["katalyst.kubewharf.io/qos_level"] = "reclaimed_cores";
+  asked.annotations.Edit()["katalyst.kubewharf.io/qos_level"] = "reclaimed_cores";
   node.containers.push_back({asked.key, "share", 1000, 1000});
   node.requests.emplace(asked.key, asked);
   EXPECT_EQ(QuestionOf(node).entries().at("batch-uid").entries().at("main").metadata().qos_level(),

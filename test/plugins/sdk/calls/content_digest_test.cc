@@ -1,0 +1,72 @@
+#include "plugins/sdk/calls/content_digest.h"
+
+#include <string>
+
+#include <gtest/gtest.h>
+
+#include "api/proto/resourceplugin/v1alpha1/api.pb.h"
+
+namespace qrm::calls {
+namespace {
+
+namespace pb = ::resourceplugin::v1alpha1;
+
+std::string Of(const std::string& value, bool is_scalar = true) {
+  pb::ResourceAllocationInfo info;
+  info.set_allocation_result(value);
+  info.set_is_scalar_resource(is_scalar);
+  return info.SerializeAsString();
+}
+
+std::optional<uint64_t> Digest(const std::string& bytes) {
+  return ContentDigest(*pb::ResourceAllocationInfo::descriptor(), bytes);
+}
+
+std::string Env(const std::string& name, const std::string& value) {
+  pb::ResourceAllocationInfo info;
+  (*info.mutable_envs())[name] = value;
+  return info.SerializeAsString();
+}
+
+std::string Hints(const std::vector<uint64_t>& nodes) {
+  pb::ListOfTopologyHints hints;
+  for (const uint64_t node : nodes) {
+    hints.add_hints()->add_nodes(node);
+  }
+  return hints.SerializeAsString();
+}
+
+TEST(ContentDigestTest, FieldsHaveNoOrder) {
+  EXPECT_EQ(Digest(Of("0-3", false) + Of("", true)), Digest(Of("", true) + Of("0-3", false)));
+}
+
+TEST(ContentDigestTest, EntriesOfMapsHaveNone) {
+  EXPECT_EQ(Digest(Env("A", "1") + Env("B", "2")), Digest(Env("B", "2") + Env("A", "1")));
+}
+
+TEST(ContentDigestTest, ElementsOfListsHaveOne) {
+  const auto digest = [](const std::vector<uint64_t>& nodes) {
+    return ContentDigest(*pb::ListOfTopologyHints::descriptor(), Hints(nodes));
+  };
+  EXPECT_EQ(digest({1, 2}), digest({1, 2}));
+  EXPECT_NE(digest({1, 2}), digest({2, 1}));
+}
+
+TEST(ContentDigestTest, OtherContentHasAnother) {
+  EXPECT_NE(Digest(Of("0-3")), Digest(Of("0-2")));
+  EXPECT_NE(Digest(Of("0-3")), Digest(Of("0-3", false)));
+  EXPECT_NE(Digest(Env("A", "1") + Env("B", "2")), Digest(Env("A", "2") + Env("B", "1")));
+  EXPECT_NE(Digest(Env("A", "1")), Digest(Env("A", "1") + Env("A", "1")));
+  EXPECT_NE(Digest(""), Digest(Of("0-3")));
+}
+
+TEST(ContentDigestTest, BytesThatAreNoFieldsHaveNone) {
+  for (const std::string& bytes :
+       {std::string("no message"), Of("0-3").substr(0, 4), std::string(1, '\0'),
+        std::string("\x0a\xff\xff\xff\xff\x0f", 6)}) {
+    EXPECT_FALSE(Digest(bytes).has_value()) << testing::PrintToString(bytes);
+  }
+}
+
+}  // namespace
+}  // namespace qrm::calls
