@@ -1,13 +1,16 @@
 // One container through hints, merge, allocate and durable commit, beside the least that its round
 // trips and syncs cost, turn by turn in one run. Built-in plugins have no round trips: their floor
 // is one append and fdatasync of the same bytes; a write in place, which qrmd does, is printed
-// beside it.
+// beside it. Then the same on nodes with 10 to 10,000 containers, turn by turn, and what this
+// process writes for one.
 //   admission_bench [--admissions N] [--smoke]
 #include <algorithm>
 #include <chrono>
 #include <cstdlib>
 #include <filesystem>
+#include <fstream>
 #include <map>
+#include <memory>
 #include <string>
 #include <utility>
 #include <vector>
@@ -29,6 +32,10 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 constexpr double kTarget = 1.5;
+/// Of the p50 on the fullest node to that on the emptiest.
+constexpr double kGrowth = 1.1;
+constexpr double kKilobytesWritten = 12;
+constexpr std::size_t kNodes[] = {10, 100, 1000, 10000};
 /// On the node before and while containers come and go.
 constexpr std::size_t kResidents = 100;
 /// Until qrmd's logs have their full length, and a sync has no new size to keep.
@@ -39,6 +46,8 @@ struct Program {
   std::string bin_dir;
   std::size_t warm_up = kWarmUp;
   std::size_t admissions = 500;
+  std::size_t turns = 50;
+  std::size_t most_residents = 10000;
 };
 
 double Microseconds(Clock::duration took) {
@@ -71,6 +80,109 @@ struct Times {
     fmt::print("\n");
   }
 };
+
+/// What this process has had written to disks, pages that it changed again counted anew. Units:
+/// bytes. Source: Linux, proc_pid_io(5), write_bytes.
+double BytesWritten() {
+  std::ifstream file("/proc/self/io");
+  std::string word;
+  while (file >> word) {
+    if (word == "write_bytes:") {
+      double bytes = 0;
+      file >> bytes;
+      return bytes;
+    }
+  }
+  return 0;
+}
+
+/// A node where containers with CPUs of their own come and go beside others.
+class BusyNode {
+ public:
+  BusyNode(const Program& program, PluginsIn plugins_in, std::size_t residents)
+      : residents_(residents), node_(dir_.path(), program.bin_dir, plugins_in) {
+    node_.Run([&] {
+      while (next_ < residents) {
+        node_.Admit(BenchNode::DemandOf(next_++, Kind::kPooled));
+      }
+      for (std::size_t i = 0; i < program.warm_up; ++i) {
+        AdmitOne();
+      }
+      times_.clear();
+    });
+  }
+
+  /// Of several, since a real node has its caches for itself.
+  void TakeTurn() {
+    node_.Run([this] {
+      for (int i = 0; i < kATurn; ++i) {
+        AdmitOne();
+      }
+    });
+  }
+
+  std::size_t residents() const { return residents_; }
+  /// Units: microseconds.
+  double p50() const { return Median(times_); }
+  /// For one admission, with the decision that is kept of it. Units: kilobytes.
+  double Written() {
+    std::vector<double> batches;
+    for (int batch = 0; batch < 5; ++batch) {
+      const double before = BytesWritten();
+      node_.Run([this] {
+        for (int i = 0; i < kBatch; ++i) {
+          node_.Admit(BenchNode::DemandOf(next_++, Kind::kPooled));
+        }
+      });
+      node_.Decisions();  // by then the last one is in its file
+      batches.push_back((BytesWritten() - before) / kBatch);
+    }
+    return Median(batches) / 1e3;
+  }
+
+ private:
+  static constexpr int kBatch = 20;
+  static constexpr int kATurn = 10;
+
+  void AdmitOne() {
+    const manager::ContainerDemand demand = BenchNode::DemandOf(next_++, Kind::kPinned);
+    times_.push_back(Timed([&] { node_.Admit(demand); }));
+    node_.Remove(demand.pod.uid);
+  }
+
+  const std::size_t residents_;
+  const BenchDir dir_;
+  BenchNode node_;
+  std::size_t next_ = 0;
+  std::vector<double> times_;
+};
+
+bool MeasureGrowth(const Program& program, PluginsIn plugins_in) {
+  const char* where = plugins_in == PluginsIn::kDaemon ? "built-in plugins" : "plugin processes";
+  std::vector<std::unique_ptr<BusyNode>> nodes;
+  for (const std::size_t residents : kNodes) {
+    nodes.push_back(std::make_unique<BusyNode>(program, plugins_in,
+                                               std::min(residents, program.most_residents)));
+  }
+  for (std::size_t i = 0; i < program.turns; ++i) {
+    for (const auto& node : nodes) {
+      node->TakeTurn();
+    }
+  }
+  double written = 0;
+  for (const auto& node : nodes) {
+    const double of_one = node->Written();
+    fmt::print("{}: on {} containers p50 {:.0f} us, {:.1f} kB written\n", where, node->residents(),
+               node->p50(), of_one);
+    written = std::max(written, of_one);
+  }
+  const bool small = Judge(fmt::format("written for one admission, {}, the most", where),
+                           kKilobytesWritten, written, "kB");
+  return Judge(fmt::format("admission on {} containers / on {}, {}, p50", nodes.back()->residents(),
+                           nodes.front()->residents(), where),
+               kGrowth, nodes.back()->p50() / nodes.front()->p50(), "x") &&
+         small;
+}
 
 class Comparison {
  public:
@@ -214,6 +326,8 @@ int Main(const std::vector<std::string>& words) {
       smoke = true;
       program.warm_up = 5;
       program.admissions = 5;
+      program.turns = 1;
+      program.most_residents = 100;
     } else if (words[i] == "--admissions" && i + 1 < words.size()) {
       program.admissions = std::stoul(words[++i]);
     } else {
@@ -224,7 +338,10 @@ int Main(const std::vector<std::string>& words) {
   log::SetLevel(log::Level::kError);
   const bool built_in = Comparison(program, PluginsIn::kDaemon).Run();
   const bool processes = Comparison(program, PluginsIn::kProcesses).Run();
-  return smoke || (built_in && processes) ? EXIT_SUCCESS : EXIT_FAILURE;
+  const bool grows_little = MeasureGrowth(program, PluginsIn::kDaemon);
+  const bool so_do_processes = MeasureGrowth(program, PluginsIn::kProcesses);
+  return smoke || (built_in && processes && grows_little && so_do_processes) ? EXIT_SUCCESS
+                                                                             : EXIT_FAILURE;
 }
 
 }  // namespace

@@ -163,8 +163,8 @@ class NodeState {
   /// What built-in plugins keep beside their allocations, such as the sizes of pools.
   const StringMap& plugin_values() const;
 
-  /// The state after `change`. Cost: the records that `change` touches, and a pointer per 64 pods;
-  /// the other records are shared.
+  /// The state after `change`. Cost: the records that `change` touches, and a pointer per 1,000
+  /// pods; the other records are shared.
   NodeState With(Change change) const;
 
   /// The change that makes this state out of an empty one.

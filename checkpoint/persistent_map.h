@@ -16,9 +16,9 @@
 
 namespace qrm::checkpoint {
 
-/// Text keys to values, in chunks that copies share. Threads: const use from any; an Editor works
-/// on a copy that nobody else sees yet. Cost, for n entries: a copy is n / 64 pointers at most; an
-/// edit copies the chunk it falls into, once per Editor.
+/// Text keys to values, in a tree of two levels whose parts copies share. Threads: const use from
+/// any; an Editor works on a copy that nobody else sees yet. Cost, for n entries: a copy is n /
+/// 1000 pointers at most; an edit copies two parts of up to 64 pointers, once per Editor.
 template <typename Value>
 class PersistentMap {
  public:
@@ -28,21 +28,21 @@ class PersistentMap {
   PersistentMap() = default;
   /// Of entries in the strict order of their keys. Cost: O(n).
   explicit PersistentMap(std::vector<Entry> sorted) : size_(sorted.size()) {
-    for (std::size_t i = 0; i < sorted.size(); ++i) {
-      if (i % kNewChunk == 0) {
-        chunks_.push_back(std::make_shared<Chunk>());
-        chunks_.back()->entries.reserve(std::min(kNewChunk, sorted.size() - i));
-      }
-      chunks_.back()->entries.push_back(std::make_shared<const Entry>(std::move(sorted[i])));
+    std::vector<EntryPtr> entries;
+    entries.reserve(sorted.size());
+    for (Entry& entry : sorted) {
+      entries.push_back(std::make_shared<const Entry>(std::move(entry)));
     }
+    groups_ = InParts<Group>(InParts<Chunk>(std::move(entries)));
   }
 
   /// Null when missing; valid as long as a map that holds it.
   const Value* Find(std::string_view key) const {
-    if (chunks_.empty()) {
+    if (groups_.empty()) {
       return nullptr;
     }
-    const std::vector<EntryPtr>& entries = chunks_[ChunkFor(key)]->entries;
+    const Group& group = *groups_[IndexFor(groups_, key)];
+    const std::vector<EntryPtr>& entries = group.parts[IndexFor(group.parts, key)]->parts;
     const auto found = Position(entries, key);
     return found != entries.end() && (*found)->first == key ? &(*found)->second : nullptr;
   }
@@ -52,24 +52,46 @@ class PersistentMap {
   /// Calls `visit(key, value)` in the order of the keys.
   template <typename Visit>
   void ForEach(const Visit& visit) const {
-    for (const auto& chunk : chunks_) {
-      for (const EntryPtr& entry : chunk->entries) {
-        visit(entry->first, entry->second);
+    for (const auto& group : groups_) {
+      for (const auto& chunk : group->parts) {
+        for (const EntryPtr& entry : chunk->parts) {
+          visit(entry->first, entry->second);
+        }
       }
     }
   }
 
  private:
-  static constexpr std::size_t kMaxChunk = 128;
-  static constexpr std::size_t kNewChunk = kMaxChunk / 2;
+  static constexpr std::size_t kMost = 64;
+  static constexpr std::size_t kNew = kMost / 2;
 
   /// Copying a chunk copies pointers, not keys.
   using EntryPtr = std::shared_ptr<const Entry>;
 
-  struct Chunk {
-    uint64_t editor = 0;  ///< who may still change it
-    std::vector<EntryPtr> entries;
+  template <typename Part>
+  struct Node {
+    uint64_t editor = 0;      ///< who may still change it
+    std::vector<Part> parts;  ///< not empty
   };
+  using Chunk = Node<EntryPtr>;
+  using Group = Node<std::shared_ptr<Chunk>>;
+
+  /// `parts` in nodes that have room for more.
+  template <typename N, typename Part>
+  static std::vector<std::shared_ptr<N>> InParts(std::vector<Part> parts) {
+    std::vector<std::shared_ptr<N>> nodes;
+    for (std::size_t i = 0; i < parts.size(); ++i) {
+      if (i % kNew == 0) {
+        nodes.push_back(std::make_shared<N>());
+        nodes.back()->parts.reserve(std::min(kNew, parts.size() - i));
+      }
+      nodes.back()->parts.push_back(std::move(parts[i]));
+    }
+    return nodes;
+  }
+
+  static const SharedText& FirstKey(const Chunk& chunk) { return chunk.parts.front()->first; }
+  static const SharedText& FirstKey(const Group& group) { return FirstKey(*group.parts.front()); }
 
   template <typename Entries>
   static auto Position(Entries& entries, std::string_view key) {
@@ -78,21 +100,21 @@ class PersistentMap {
         [](const EntryPtr& entry, std::string_view wanted) { return entry->first < wanted; });
   }
 
-  /// The chunk that holds `key` or would; there must be one.
-  std::size_t ChunkFor(std::string_view key) const {
-    const auto after = std::upper_bound(chunks_.begin(), chunks_.end(), key,
-                                        [](std::string_view wanted, const auto& chunk) {
-                                          return wanted < chunk->entries.front()->first;
-                                        });
-    const auto index = static_cast<std::size_t>(after - chunks_.begin());
+  /// The node that holds `key` or would; there must be one.
+  template <typename N>
+  static std::size_t IndexFor(const std::vector<std::shared_ptr<N>>& nodes, std::string_view key) {
+    const auto after = std::upper_bound(
+        nodes.begin(), nodes.end(), key,
+        [](std::string_view wanted, const auto& node) { return FirstKey(*node) > wanted; });
+    const auto index = static_cast<std::size_t>(after - nodes.begin());
     return index == 0 ? 0 : index - 1;
   }
 
-  std::vector<std::shared_ptr<Chunk>> chunks_;  // none is empty
+  std::vector<std::shared_ptr<Group>> groups_;
   std::size_t size_ = 0;
 };
 
-/// Changes `map`, which no other thread may use meanwhile; maps that share chunks with it keep
+/// Changes `map`, which no other thread may use meanwhile; maps that share parts with it keep
 /// theirs.
 template <typename Value>
 class PersistentMap<Value>::Editor {
@@ -100,39 +122,39 @@ class PersistentMap<Value>::Editor {
   explicit Editor(PersistentMap& map) : map_(map), id_(NextId()) {}
 
   void Put(const SharedText& key, Value value) {
-    if (map_.chunks_.empty()) {
-      auto first = std::make_shared<Chunk>();
-      first->editor = id_;
-      first->entries.push_back(std::make_shared<const Entry>(key, std::move(value)));
-      map_.chunks_.push_back(std::move(first));
+    auto entry = std::make_shared<const Entry>(key, std::move(value));
+    if (map_.groups_.empty()) {
+      map_.groups_ = InParts<Group>(InParts<Chunk>(std::vector<EntryPtr>{std::move(entry)}));
       map_.size_ = 1;
       return;
     }
-    const std::size_t index = map_.ChunkFor(key);
-    std::vector<EntryPtr>& entries = Own(index).entries;
+    const std::size_t at = IndexFor(map_.groups_, key);
+    Group& group = Own(map_.groups_[at]);
+    const std::size_t index = IndexFor(group.parts, key);
+    std::vector<EntryPtr>& entries = Own(group.parts[index]).parts;
     const auto position = Position(entries, key);
-    auto entry = std::make_shared<const Entry>(key, std::move(value));
     if (position != entries.end() && (*position)->first == key) {
       *position = std::move(entry);
       return;
     }
     entries.insert(position, std::move(entry));
     ++map_.size_;
-    if (entries.size() > kMaxChunk) {
-      Split(index);
-    }
+    SplitIfFull(group.parts, index);
+    SplitIfFull(map_.groups_, at);
   }
 
   void Erase(std::string_view key) {
     if (map_.Find(key) == nullptr) {
       return;
     }
-    const std::size_t index = map_.ChunkFor(key);
-    std::vector<EntryPtr>& entries = Own(index).entries;
+    const std::size_t at = IndexFor(map_.groups_, key);
+    Group& group = Own(map_.groups_[at]);
+    const std::size_t index = IndexFor(group.parts, key);
+    std::vector<EntryPtr>& entries = Own(group.parts[index]).parts;
     entries.erase(Position(entries, key));
     --map_.size_;
-    if (entries.empty()) {
-      map_.chunks_.erase(map_.chunks_.begin() + static_cast<std::ptrdiff_t>(index));
+    if (EraseIfEmpty(group.parts, index)) {
+      EraseIfEmpty(map_.groups_, at);
     }
   }
 
@@ -142,22 +164,36 @@ class PersistentMap<Value>::Editor {
     return ++last;
   }
 
-  Chunk& Own(std::size_t index) {
-    std::shared_ptr<Chunk>& chunk = map_.chunks_[index];
-    if (chunk->editor != id_) {
-      chunk = std::make_shared<Chunk>(Chunk{.editor = id_, .entries = chunk->entries});
+  template <typename N>
+  N& Own(std::shared_ptr<N>& node) {
+    if (node->editor != id_) {
+      node = std::make_shared<N>(N{.editor = id_, .parts = node->parts});
     }
-    return *chunk;
+    return *node;
   }
 
-  void Split(std::size_t index) {
-    std::vector<EntryPtr>& entries = map_.chunks_[index]->entries;
-    const auto middle = entries.begin() + static_cast<std::ptrdiff_t>(entries.size() / 2);
-    auto upper = std::make_shared<Chunk>(Chunk{.editor = id_, .entries = {}});
-    upper->entries.assign(std::make_move_iterator(middle), std::make_move_iterator(entries.end()));
-    entries.erase(middle, entries.end());
-    map_.chunks_.insert(map_.chunks_.begin() + static_cast<std::ptrdiff_t>(index) + 1,
-                        std::move(upper));
+  /// The node is this editor's own.
+  template <typename N>
+  void SplitIfFull(std::vector<std::shared_ptr<N>>& nodes, std::size_t index) {
+    auto& parts = nodes[index]->parts;
+    if (parts.size() <= kMost) {
+      return;
+    }
+    const auto middle = parts.begin() + static_cast<std::ptrdiff_t>(parts.size() / 2);
+    auto upper = std::make_shared<N>(N{.editor = id_, .parts = {}});
+    upper->parts.assign(std::make_move_iterator(middle), std::make_move_iterator(parts.end()));
+    parts.erase(middle, parts.end());
+    nodes.insert(nodes.begin() + static_cast<std::ptrdiff_t>(index) + 1, std::move(upper));
+  }
+
+  /// True when it was.
+  template <typename N>
+  static bool EraseIfEmpty(std::vector<std::shared_ptr<N>>& nodes, std::size_t index) {
+    if (!nodes[index]->parts.empty()) {
+      return false;
+    }
+    nodes.erase(nodes.begin() + static_cast<std::ptrdiff_t>(index));
+    return true;
   }
 
   PersistentMap& map_;
