@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Runs every benchmark to its end and prints what each target was and what was reached, one line each; exit 1 when one
-# was missed. About seven minutes; other work on the machine spoils it.
+# was missed. About eight minutes; other work on the machine spoils it.
 #   scripts/bench.sh [BENCHMARK...]     default: all; QRM_BENCH_DIR names the disk to measure (default /var/tmp)
 set -euo pipefail
 
