@@ -2,7 +2,9 @@
 // the I/O loop for the runtime's updates, and ends on the state loop.
 #include "manager/reconcile/reconciler.h"
 
+#include <algorithm>
 #include <atomic>
+#include <chrono>
 #include <map>
 #include <memory>
 #include <optional>
@@ -28,17 +30,26 @@ namespace qrm::manager {
 using checkpoint::Change;
 using checkpoint::NodeState;
 
+namespace {
+
+/// For a runtime that is away at a start, or tells nothing until something happens.
+constexpr std::chrono::seconds kLongestWait{2};
+
+}  // namespace
+
 struct Reconciler::Impl : std::enable_shared_from_this<Reconciler::Impl> {
   Impl(Parts given, ReconcileOptions given_options)
       : parts(std::move(given)),
         options(given_options),
         timer(parts.io),
+        patience(parts.io),
         questions(parts.plugins),
         moved(parts.read_memory, parts.live),
         history(options.period) {}
 
   // On the I/O loop.
   void ArmTimer();
+  void AwaitRuntime();
   void Want(const std::string& resource);
   bool MayBegin() const { return waited || parts.live.synchronized(); }
   void StartRun();
@@ -86,8 +97,9 @@ struct Reconciler::Impl : std::enable_shared_from_this<Reconciler::Impl> {
 
   // Used on the I/O loop only.
   boost::asio::steady_timer timer;
+  boost::asio::steady_timer patience;
   bool running = false;
-  bool waited = false;  // for a period
+  bool waited = false;  // long enough for the runtime
   Scope next;           // of the run after this one; nobody: there is none
   Changes changes;      // of the small one after that
   ChangeQuestions questions;
@@ -129,12 +141,14 @@ Settler::Parts Reconciler::Impl::SettlerParts() {
 
 void Reconciler::Start() {
   impl_->ArmTimer();
+  impl_->AwaitRuntime();
 }
 
 void Reconciler::Stop() {
   impl_->stopped = true;
   impl_->settler->Stop();
   impl_->timer.cancel();
+  impl_->patience.cancel();
 }
 
 void Reconciler::Trigger(const std::string& resource) {
@@ -167,14 +181,25 @@ void Reconciler::Impl::ArmTimer() {
   timer.async_wait([self = shared_from_this()](const boost::system::error_code& error) {
     if (!error && !self->stopped) {
       self->ArmTimer();
-      self->waited = true;
       self->Want({});
     }
   });
 }
 
 // At a start, what there is to update becomes known when the runtime tells what it has; until then
-// a run would only stand before it. A runtime that is away is waited for as long as a period.
+// a run would only stand before it.
+void Reconciler::Impl::AwaitRuntime() {
+  patience.expires_after(std::min<std::chrono::milliseconds>(options.period, kLongestWait));
+  patience.async_wait([self = shared_from_this()](const boost::system::error_code& error) {
+    if (!error && !self->stopped) {
+      self->waited = true;
+      if (!self->running && (!self->next.nobody() || self->changes.wanted)) {
+        self->StartRun();
+      }
+    }
+  });
+}
+
 void Reconciler::Impl::Want(const std::string& resource) {
   next.Add(resource);
   if (!running && MayBegin()) {

@@ -194,8 +194,8 @@ class AnsweringPlugins final : public manager::Plugins {
     if (script.repeats.has_value()) {
       return *script.repeats;
     }
-    QRM_ASSIGN_OR_RETURN(AllocationByContainer holds, script.holds);
-    return calls::HeldAllocations(std::move(holds));
+    QRM_ASSIGN_OR_RETURN(const AllocationByContainer holds, script.holds);
+    return calls::HeldAllocations(holds);
   }
 
   static manager::PluginInfo Info(const std::string& resource, const PluginScript& script) {

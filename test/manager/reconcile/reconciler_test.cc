@@ -216,7 +216,7 @@ TEST_F(ReconcilerTest, ReleasesNothingThatRunsOrBeforeTheRuntimeHasSpoken) {
   Reconciler early({loop_.io(), state_, plugins_, runtime_, unsynchronized, machine_, drift_},
                    {.period = std::chrono::milliseconds(10)});
   CpuHolds("0-3", {{{"uid-gone", "main"}, {{"cpu", Pool("0-3")}}}});
-  loop_.Run([&] { early.Start(); });  // the runtime is away for a period
+  loop_.Run([&] { early.Start(); });  // the runtime is away
   ASSERT_TRUE(test::Await([&] { return early.GetStatus().runs >= 1; }));
   EXPECT_THAT(plugins_.calls(), Not(Contains(HasSubstr("uid-gone"))));
   loop_.Run([&] { early.Stop(); });
