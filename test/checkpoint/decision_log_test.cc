@@ -230,6 +230,7 @@ TEST(DecisionLogTest, FoldThatEndedHalfWayTellsNothingTwice) {
   }
   fs::rename(full, dir / "decisions.jsonl");
   DecisionLog log(dir.path());
+  EXPECT_FALSE(fs::exists(dir / "decisions.jsonl"));  // all of it is in the older file
   EXPECT_EQ(Names(log), before);
 }
 
