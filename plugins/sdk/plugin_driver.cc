@@ -303,14 +303,14 @@ const AllocationsAnswer::Bytes& PluginDriver::SerializedAllocations() {
   return allocations_.For(grants_, resource_, changes_.count());
 }
 
-calls::HeldAllocations::Reading PluginDriver::Held() {
+std::shared_ptr<const HeldList> PluginDriver::Held() {
   if (held_ == nullptr || held_count_ != changes_.count()) {
-    calls::HeldList list;
+    HeldList list;
     list.reserve(grants_.size());
     for (const auto& [key, grant] : grants_) {
       list.push_back({.key = key, .resource = resource_, .allocation = grant.allocation});
     }
-    held_ = std::make_shared<const calls::HeldList>(std::move(list));
+    held_ = std::make_shared<const HeldList>(std::move(list));
     held_count_ = changes_.count();
   }
   return held_;

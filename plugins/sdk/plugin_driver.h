@@ -16,8 +16,8 @@
 #include "api/base/status.h"
 #include "api/resource.h"
 #include "plugins/sdk/allocations_answer.h"
-#include "plugins/sdk/calls/held_allocations.h"
 #include "plugins/sdk/changed_allocations.h"
+#include "plugins/sdk/held_list.h"
 #include "plugins/sdk/plugin.h"
 #include "plugins/sdk/plugin_state.h"
 #include "plugins/sdk/recent_changes.h"
@@ -44,7 +44,7 @@ class PluginDriver {
   /// All allocations as the answer to GetResourcesAllocation: for a socket, and for the manager's
   /// own process. The same one while grants() is.
   const AllocationsAnswer::Bytes& SerializedAllocations();
-  calls::HeldAllocations::Reading Held();
+  std::shared_ptr<const HeldList> Held();
   /// What changed since `since`, the `now` of an earlier answer; all that is held when that is too
   /// long ago, or not of this driver.
   ChangedAllocations ChangesSince(const std::string& since) const;
@@ -132,7 +132,7 @@ class PluginDriver {
   Grants unsaved_;         ///< those of grants_ that the disk has refused
   RecentChanges changes_;  ///< of grants_
   AllocationsAnswer allocations_;
-  calls::HeldAllocations::Reading held_;  ///< as of held_count_; null before the first
+  std::shared_ptr<const HeldList> held_;  ///< as of held_count_; null before the first
   uint64_t held_count_ = 0;
   Interner<Shared<ResourceAllocation>> given_;
   Interner<Shared<std::map<std::string, double>>> asked_;

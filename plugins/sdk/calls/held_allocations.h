@@ -8,26 +8,17 @@
 #include <memory>
 #include <string>
 #include <utility>
-#include <vector>
 
 #include "api/base/mutex.h"
 #include "api/base/pieces.h"
 #include "api/base/status.h"
 #include "api/resource.h"
+#include "plugins/sdk/held_list.h"
 
 namespace qrm::calls {
 
-/// What a container has of a resource.
-struct HeldAllocation {
-  ContainerKey key;
-  SharedText resource;
-  Shared<ResourceAllocation> allocation;
-
-  bool operator==(const HeldAllocation&) const = default;
-};
-
-/// In the order of the keys, and of the resources.
-using HeldList = std::vector<HeldAllocation>;
+using sdk::HeldAllocation;
+using sdk::HeldList;
 
 HeldList ToList(const AllocationByContainer& allocations);
 

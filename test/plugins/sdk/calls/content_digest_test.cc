@@ -2,6 +2,7 @@
 
 #include <string>
 
+#include <google/protobuf/descriptor.pb.h>
 #include <gtest/gtest.h>
 
 #include "api/proto/resourceplugin/v1alpha1/api.pb.h"
@@ -58,6 +59,18 @@ TEST(ContentDigestTest, OtherContentHasAnother) {
   EXPECT_NE(Digest(Env("A", "1") + Env("B", "2")), Digest(Env("A", "2") + Env("B", "1")));
   EXPECT_NE(Digest(Env("A", "1")), Digest(Env("A", "1") + Env("A", "1")));
   EXPECT_NE(Digest(""), Digest(Of("0-3")));
+}
+
+TEST(ContentDigestTest, MessagesThatAreTooDeepHaveNone) {
+  google::protobuf::DescriptorProto message;
+  google::protobuf::DescriptorProto* inner = &message;
+  for (int depth = 0; depth < 100; ++depth) {
+    inner = inner->add_nested_type();
+  }
+  const auto& type = *google::protobuf::DescriptorProto::descriptor();
+  EXPECT_TRUE(ContentDigest(type, message.SerializeAsString()).has_value());
+  inner->add_nested_type()->set_name("too deep");
+  EXPECT_FALSE(ContentDigest(type, message.SerializeAsString()).has_value());
 }
 
 TEST(ContentDigestTest, BytesThatAreNoFieldsHaveNone) {
