@@ -409,6 +409,10 @@ Change NodeState::Since(const NodeState& before) const {
   return change;
 }
 
+PodSet NodeState::PodsUnlike(const NodeState& other) const {
+  return rep_ == other.rep_ ? PodSet() : rep_->pods.KeysUnlike(other.rep_->pods);
+}
+
 bool operator==(const NodeState& a, const NodeState& b) {
   return a.rep_ == b.rep_ || a.AsChange() == b.AsChange();
 }

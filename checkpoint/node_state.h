@@ -173,6 +173,10 @@ class NodeState {
   /// states share are not compared.
   Change Since(const NodeState& before) const;
 
+  /// The pods that the two states do not share: those that were admitted, changed or removed
+  /// between them. Cost: these, and a pointer per 50 others.
+  PodSet PodsUnlike(const NodeState& other) const;
+
   /// Cost: compares every record.
   friend bool operator==(const NodeState& a, const NodeState& b);
 

@@ -6,7 +6,9 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <iterator>
 #include <memory>
+#include <set>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -61,6 +63,20 @@ class PersistentMap {
     }
   }
 
+  /// The keys of the entries that the two maps do not share. Cost: these, and a pointer per part.
+  std::set<SharedText, std::less<>> KeysUnlike(const PersistentMap& other) const {
+    const std::vector<const Entry*> mine = EntriesOutside(other);
+    const std::vector<const Entry*> theirs = other.EntriesOutside(*this);
+    std::vector<const Entry*> unlike;
+    std::set_symmetric_difference(mine.begin(), mine.end(), theirs.begin(), theirs.end(),
+                                  std::back_inserter(unlike));
+    std::set<SharedText, std::less<>> keys;
+    for (const Entry* entry : unlike) {
+      keys.insert(entry->first);
+    }
+    return keys;
+  }
+
  private:
   static constexpr std::size_t kMost = 64;
   static constexpr std::size_t kNew = kMost / 2;
@@ -88,6 +104,35 @@ class PersistentMap {
       nodes.back()->parts.push_back(std::move(parts[i]));
     }
     return nodes;
+  }
+
+  /// Sorted.
+  std::vector<const Chunk*> Chunks() const {
+    std::vector<const Chunk*> chunks;
+    for (const auto& group : groups_) {
+      for (const auto& chunk : group->parts) {
+        chunks.push_back(chunk.get());
+      }
+    }
+    std::sort(chunks.begin(), chunks.end());
+    return chunks;
+  }
+
+  /// The entries of the chunks that `other` does not share, sorted.
+  std::vector<const Entry*> EntriesOutside(const PersistentMap& other) const {
+    const std::vector<const Chunk*> mine = Chunks();
+    const std::vector<const Chunk*> theirs = other.Chunks();
+    std::vector<const Chunk*> outside;
+    std::set_difference(mine.begin(), mine.end(), theirs.begin(), theirs.end(),
+                        std::back_inserter(outside));
+    std::vector<const Entry*> entries;
+    for (const Chunk* chunk : outside) {
+      for (const EntryPtr& entry : chunk->parts) {
+        entries.push_back(entry.get());
+      }
+    }
+    std::sort(entries.begin(), entries.end());
+    return entries;
   }
 
   static const SharedText& FirstKey(const Chunk& chunk) { return chunk.parts.front()->first; }

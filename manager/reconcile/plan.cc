@@ -2,6 +2,7 @@
 #include "manager/reconcile/plan.h"
 
 #include <algorithm>
+#include <functional>
 #include <memory>
 #include <span>
 #include <utility>
@@ -33,8 +34,8 @@ std::string NameOf(const PodRecord& pod, const std::string& container) {
 class ReconcilePlanner {
  public:
   ReconcilePlanner(const NodeState& asked, const NodeState& now, const AllocationsByPlugin& answers,
-                   const std::set<std::string>& unasked)
-      : asked_(asked), now_(now), answers_(answers), unasked_(unasked) {}
+                   const std::set<std::string>& unasked, const PodsByPlugin& scope)
+      : asked_(asked), now_(now), answers_(answers), unasked_(unasked), scope_(scope) {}
 
   /// What the answers do not name is missing when they are `whole`.
   ReconcilePlan Plan(const Machine& machine, bool whole) {
@@ -43,7 +44,10 @@ class ReconcilePlanner {
         plan_.problems.push_back(MessageOf(answer.status()));
         continue;
       }
-      const calls::HeldAllocations::Reading held = answer->Read();
+      const auto scope = scope_.find(plugin);
+      const PodSet* const pods = scope == scope_.end() ? nullptr : &scope->second;
+      const calls::HeldAllocations::Reading held =
+          pods == nullptr ? answer->Read() : answer->ReadOf(*pods);
       for (auto one = held->begin(); one != held->end();) {
         const auto next = std::find_if(
             one, held->end(), [&](const HeldAllocation& other) { return other.key != one->key; });
@@ -51,7 +55,7 @@ class ReconcilePlanner {
         one = next;
       }
       if (whole) {
-        FindMissing(plugin, *held);
+        FindMissing(plugin, *held, pods);
       }
     }
     for (auto& [key, record] : changed_) {
@@ -117,10 +121,10 @@ class ReconcilePlanner {
     }
   }
 
-  // Both are in the order of the keys.
-  void FindMissing(const std::string& plugin, const HeldList& answer) {
+  // All are in the order of the keys.
+  void FindMissing(const std::string& plugin, const HeldList& answer, const PodSet* pods) {
     auto held = answer.begin();
-    now_.ForEachPod([&](const PodRecord& pod) {
+    ForEachOf(pods, [&](const PodRecord& pod) {
       for (const auto& [name, record] : pod.containers) {
         const ContainerKey key{pod.meta.uid, name};
         held = std::find_if(held, answer.end(),
@@ -131,6 +135,18 @@ class ReconcilePlanner {
         }
       }
     });
+  }
+
+  void ForEachOf(const PodSet* pods, const std::function<void(const PodRecord&)>& visit) const {
+    if (pods == nullptr) {
+      now_.ForEachPod(visit);
+      return;
+    }
+    for (const SharedText& uid : *pods) {
+      if (const PodRecord* const pod = now_.FindPod(uid); pod != nullptr) {
+        visit(*pod);
+      }
+    }
   }
 
   void RefuseBadOnes(const Machine& machine) {
@@ -155,6 +171,7 @@ class ReconcilePlanner {
           plan_.problems.push_back(fmt::format("cannot change {} as the {} plugin wants: {}",
                                                NameOf(*now_.FindPod(key.pod_uid), put.container),
                                                resource, MessageOf(good)));
+          plan_.refused.insert(key.pod_uid);
           return true;
         }
       }
@@ -167,6 +184,7 @@ class ReconcilePlanner {
   const NodeState& now_;
   const AllocationsByPlugin& answers_;
   const std::set<std::string>& unasked_;
+  const PodsByPlugin& scope_;
   std::map<ContainerKey, ContainerRecord> changed_;
   ReconcilePlan plan_;
 };
@@ -214,14 +232,14 @@ ResourceAllocation MergeAllocation(const ResourceAllocation& before, ResourceAll
 
 ReconcilePlan PlanReconcile(const NodeState& asked, const NodeState& now,
                             const AllocationsByPlugin& answers, const Machine& machine,
-                            const std::set<std::string>& unasked) {
-  return ReconcilePlanner(asked, now, answers, unasked).Plan(machine, true);
+                            const std::set<std::string>& unasked, const PodsByPlugin& scope) {
+  return ReconcilePlanner(asked, now, answers, unasked, scope).Plan(machine, true);
 }
 
 ReconcilePlan PlanChanges(const NodeState& asked, const NodeState& now,
                           const AllocationsByPlugin& answers, const Machine& machine,
                           const std::set<std::string>& unasked) {
-  return ReconcilePlanner(asked, now, answers, unasked).Plan(machine, false);
+  return ReconcilePlanner(asked, now, answers, unasked, {}).Plan(machine, false);
 }
 
 StringMap PropertiesToApply(const ContainerRecord& record, const std::string& id,
@@ -288,9 +306,6 @@ std::vector<PlannedUpdate> PlanUpdates(const NodeState& state,
 
 void TellOfOffline(const NodeState& state, const std::map<ContainerKey, LiveContainer>& live,
                    const CpuSet& offline, std::vector<std::string>& problems) {
-  if (offline.Empty()) {
-    return;
-  }
   for (const auto& [key, container] : live) {
     const ContainerRecord* record = state.Find(key);
     const CpuSet lost = record == nullptr ? CpuSet() : OwnedCpus(record->allocations) & offline;

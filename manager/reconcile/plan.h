@@ -27,19 +27,25 @@ struct ReconcilePlan {
   /// Containers whose records say that a plugin gave them something that it no longer knows, by
   /// resource.
   std::map<std::string, std::set<ContainerKey>> missing;
+  PodSet refused;                     ///< whose containers do not get what plugins want for them
   std::vector<std::string> problems;  ///< one sentence each
   /// Containers were admitted or removed while the plugins answered: these were left alone and
   /// another run has to look at them.
   bool stale = false;
 };
 
-/// Compares `answers` with `now`. Only what is the same in `asked`, the state when the plugins were
-/// asked, is judged: the rest changed meanwhile. A known container that a plugin no longer names
-/// keeps its record. An allocation that an admission would refuse is not taken: that is a problem.
-/// `unasked` are the plugins that would speak for their own resources but were not asked this time.
+/// The pods to compare, by plugin; all, for one that is not in it.
+using PodsByPlugin = std::map<std::string, PodSet>;
+
+/// Compares `answers` with `now`, about the pods of `scope`. Only what is the same in `asked`, the
+/// state when the plugins were asked, is judged: the rest changed meanwhile. A known container that
+/// a plugin no longer names keeps its record. An allocation that an admission would refuse is not
+/// taken: that is a problem. `unasked` are the plugins that would speak for their own resources but
+/// were not asked this time.
 ReconcilePlan PlanReconcile(const checkpoint::NodeState& asked, const checkpoint::NodeState& now,
                             const AllocationsByPlugin& answers, const Machine& machine,
-                            const std::set<std::string>& unasked = {});
+                            const std::set<std::string>& unasked = {},
+                            const PodsByPlugin& scope = {});
 
 /// The same for `answers` that say only what changed: a container that a plugin does not name keeps
 /// what it has, and is not missing.

@@ -21,6 +21,7 @@
 #include "manager/reconcile/plan.h"
 #include "manager/reconcile/run_history.h"
 #include "manager/reconcile/run_scope.h"
+#include "manager/reconcile/seen.h"
 #include "manager/reconcile/settler.h"
 #include "manager/reconcile/update_notes.h"
 #include "manager/reconcile/update_runner.h"
@@ -44,6 +45,7 @@ struct Reconciler::Impl : std::enable_shared_from_this<Reconciler::Impl> {
         timer(parts.io),
         patience(parts.io),
         questions(parts.plugins),
+        updated(parts.live),
         moved(parts.read_memory, parts.live),
         history(options.period) {}
 
@@ -68,7 +70,7 @@ struct Reconciler::Impl : std::enable_shared_from_this<Reconciler::Impl> {
   std::map<ContainerKey, LiveContainer> LiveOf(const Changes& about,
                                                const ChangedAnswers& answers) const;
   std::vector<PlannedUpdate> UpdatesOf(const std::map<ContainerKey, LiveContainer>& live) const;
-  std::optional<Sight> See(const Inquiry& inquiry, const AllocationsByPlugin& answers) const;
+  std::vector<PlannedUpdate> UpdatesOfAll();
   void TellOfAnswers(const AllocationsByPlugin& answers) const;
   Status RepairDrift();
   Settler::Parts SettlerParts();
@@ -105,7 +107,8 @@ struct Reconciler::Impl : std::enable_shared_from_this<Reconciler::Impl> {
   ChangeQuestions questions;
 
   // Used on the state loop only.
-  std::optional<Sight> rest;          // the input of the latest complete run that had nothing to do
+  ComparedAnswers compared;
+  UpdatedContainers updated;
   std::vector<std::string> problems;  // of the current run
   bool is_whole = false;              // the current run
   CpuSet offline;                     // in the current run
@@ -265,17 +268,14 @@ void Reconciler::Impl::Apply(const Inquiry& inquiry, const AllocationsByPlugin& 
   is_whole = true;
   offline = parts.machine.OfflineNow();
   const Status repaired = inquiry.whole && !aside ? RepairDrift() : OkStatus();
-  std::vector<std::string> left_behind = moved.Look();
-  const std::optional<Sight> sight = See(inquiry, answers);
-  if (sight.has_value() && sight == rest && left_behind.empty()) {
-    TellOfAnswers(answers);
-    CommitApplied({});
-    return;
+  const std::vector<std::string> left_behind = moved.Look();
+  const auto now = parts.state.Load();
+  ReconcilePlan plan = PlanReconcile(*inquiry.state, *now, answers, parts.machine, inquiry.unasked,
+                                     compared.ToCompare(inquiry, answers, *now));
+  compared.Note(inquiry, answers, plan);
+  if (!offline.Empty()) {
+    TellOfOffline(*now, parts.live.All(), offline, plan.problems);
   }
-  ReconcilePlan plan =
-      PlanReconcile(*inquiry.state, *parts.state.Load(), answers, parts.machine, inquiry.unasked);
-  const std::map<ContainerKey, LiveContainer> live = parts.live.All();
-  TellOfOffline(*parts.state.Load(), live, offline, plan.problems);
   problems = settler->TakeProblems();
   problems.insert(problems.end(), left_behind.begin(), left_behind.end());
   if (!repaired.ok()) {
@@ -283,11 +283,11 @@ void Reconciler::Impl::Apply(const Inquiry& inquiry, const AllocationsByPlugin& 
   }
   TakeOver(plan);
   TellOfAnswers(answers);
-  std::vector<PlannedUpdate> updates = aside ? std::vector<PlannedUpdate>() : UpdatesOf(live);
-  const bool idle = plan.change.Empty() && plan.orphans.empty() && plan.missing.empty() &&
-                    problems.empty() && !plan.stale && updates.empty() && !aside;
-  if (!idle || sight.has_value()) {
-    rest = idle ? sight : std::nullopt;
+  std::vector<PlannedUpdate> updates;
+  if (aside) {
+    updated.Forget();
+  } else {
+    updates = UpdatesOfAll();
   }
   PostToIo([this, stale = plan.stale, updates = std::move(updates)]() mutable {
     if (stale) {
@@ -331,13 +331,13 @@ std::map<ContainerKey, LiveContainer> Reconciler::Impl::LiveOf(
   std::set<ContainerKey> keys = ContainersIn(answers);
   keys.insert(about.started.begin(), about.started.end());
   keys.merge(parts.live.Trimmed());
-  std::map<ContainerKey, LiveContainer> live;
-  for (const ContainerKey& key : keys) {
-    if (std::optional<LiveContainer> found = parts.live.Find(key); found.has_value()) {
-      live.emplace(key, *std::move(found));
-    }
-  }
-  return live;
+  return FindLive(parts.live, keys);
+}
+
+std::vector<PlannedUpdate> Reconciler::Impl::UpdatesOfAll() {
+  std::vector<PlannedUpdate> updates = UpdatesOf(updated.ToUpdate(parts.state.Load(), offline));
+  updated.Note(updates);
+  return updates;
 }
 
 // One that is trimmed after this is so when its update has been answered.
@@ -370,22 +370,6 @@ void Reconciler::Impl::TellOfAnswers(const AllocationsByPlugin& answers) const {
       parts.on_answer(plugin);
     }
   }
-}
-
-// Nothing for a run of some plugins only, or when something changed or failed meanwhile.
-std::optional<Sight> Reconciler::Impl::See(const Inquiry& inquiry,
-                                           const AllocationsByPlugin& answers) const {
-  Sight sight{.state = parts.state.Load(), .live = parts.live.revision(), .offline = offline};
-  if (!inquiry.unasked.empty() || sight.state != inquiry.state) {
-    return std::nullopt;
-  }
-  for (const auto& [plugin, answer] : answers) {
-    if (!answer.ok()) {
-      return std::nullopt;
-    }
-    sight.answers.emplace(plugin, answer->identity());
-  }
-  return sight;
 }
 
 // The updates that follow apply again what is no longer recorded as applied.

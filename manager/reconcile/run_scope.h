@@ -1,8 +1,6 @@
 // What runs of the reconciler are about.
 #pragma once
 
-#include <cstdint>
-#include <map>
 #include <memory>
 #include <set>
 #include <string>
@@ -35,16 +33,6 @@ struct Inquiry {
   std::shared_ptr<const checkpoint::NodeState> state;
   std::set<std::string> unasked;  ///< plugins that speak for themselves in another run
   bool whole = false;             ///< all were asked
-};
-
-/// The input of a run; two runs with the same input would do the same.
-struct Sight {
-  std::shared_ptr<const checkpoint::NodeState> state;
-  std::map<std::string, std::shared_ptr<const void>> answers;  ///< their identities, by plugin
-  uint64_t live = 0;                                           ///< revision of the live containers
-  CpuSet offline;
-
-  bool operator==(const Sight&) const = default;
 };
 
 }  // namespace qrm::manager

@@ -8,6 +8,13 @@ namespace qrm::manager {
 
 using std::chrono::steady_clock;
 
+namespace {
+
+/// Enough for the pods that come and go in a period of the reconciler.
+constexpr std::size_t kRememberedChanges = 1000;
+
+}  // namespace
+
 std::optional<LiveContainer> LiveContainers::Find(const ContainerKey& key) const {
   const MutexLock lock(mutex_);
   const auto found = containers_.find(key);
@@ -81,6 +88,24 @@ std::set<std::string> LiveContainers::EndedOnce(const std::string& pod_uid) cons
 uint64_t LiveContainers::revision() const {
   const MutexLock lock(mutex_);
   return revision_;
+}
+
+std::optional<std::set<ContainerKey>> LiveContainers::ChangedSince(uint64_t revision) const {
+  const MutexLock lock(mutex_);
+  const uint64_t count = revision_ - revision;
+  if (count > changes_.size()) {
+    return std::nullopt;
+  }
+  return std::set<ContainerKey>(changes_.end() - static_cast<std::ptrdiff_t>(count),
+                                changes_.end());
+}
+
+void LiveContainers::NoteChange(const ContainerKey& key) {
+  ++revision_;
+  changes_.push_back(key);
+  if (changes_.size() > kRememberedChanges) {
+    changes_.pop_front();
+  }
 }
 
 std::vector<std::pair<ContainerKey, LiveContainer>> LiveContainers::After(const ContainerKey& key,
@@ -195,7 +220,7 @@ void LiveContainers::Add(const ContainerKey& key, LiveContainer container) {
     ended_.erase(ended);
   }
   containers_[key] = std::move(container);
-  ++revision_;
+  NoteChange(key);
 }
 
 bool LiveContainers::MarkStarted(const ContainerKey& key, const std::string& id) {
@@ -205,7 +230,7 @@ bool LiveContainers::MarkStarted(const ContainerKey& key, const std::string& id)
     return false;
   }
   found->second.started = true;
-  ++revision_;
+  NoteChange(key);
   return true;
 }
 
@@ -220,7 +245,7 @@ void LiveContainers::Remove(const ContainerKey& key, const std::string& id) {
   }
   containers_.erase(found);
   trimmed_.erase(key);
-  ++revision_;
+  NoteChange(key);
 }
 
 void LiveContainers::MarkTrimmed(const ContainerKey& key, const std::string& id) {
@@ -228,7 +253,7 @@ void LiveContainers::MarkTrimmed(const ContainerKey& key, const std::string& id)
   const auto found = containers_.find(key);
   if (found != containers_.end() && found->second.id == id) {
     trimmed_[key] = id;
-    ++revision_;
+    NoteChange(key);
   }
 }
 
@@ -299,6 +324,7 @@ void LiveContainers::Reset(const std::map<SharedText, std::set<SharedText>>& pod
   });
   synchronized_ = true;
   ++revision_;
+  changes_.clear();
 }
 
 }  // namespace qrm::manager

@@ -5,6 +5,7 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <deque>
 #include <map>
 #include <optional>
 #include <set>
@@ -56,6 +57,9 @@ class LiveContainers {
                                                             std::size_t count) const;
   /// A number that changes whenever a container is added, changed or removed.
   uint64_t revision() const;
+  /// What was added, changed or removed since that was `revision`; absent when it is too long ago
+  /// or a list told it.
+  std::optional<std::set<ContainerKey>> ChangedSince(uint64_t revision) const;
 
   void AddPod(const std::string& pod_uid, const std::string& pod_id);
   /// False when the pod has no other sandbox left.
@@ -103,6 +107,7 @@ class LiveContainers {
   static bool AllStopped(const Sandboxes& sandboxes);
   bool HasContainerLocked(const std::string& pod_uid) const QRM_REQUIRES(mutex_);
   void Forget(const std::string& pod_uid) QRM_REQUIRES(mutex_);
+  void NoteChange(const ContainerKey& key) QRM_REQUIRES(mutex_);
 
   mutable Mutex mutex_;
   bool synchronized_ QRM_GUARDED_BY(mutex_) = false;
@@ -112,6 +117,7 @@ class LiveContainers {
       QRM_GUARDED_BY(mutex_);                                      // the ids of such containers
   std::map<ContainerKey, uint32_t> ended_ QRM_GUARDED_BY(mutex_);  // their latest attempts
   uint64_t revision_ QRM_GUARDED_BY(mutex_) = 0;
+  std::deque<ContainerKey> changes_ QRM_GUARDED_BY(mutex_);  // the latest, one for each revision
 };
 
 }  // namespace qrm::manager

@@ -325,6 +325,36 @@ TEST(NodeStateTest, IsMadeOutOfAnEarlierOneByWhatHappenedSince) {
   }
 }
 
+TEST(NodeStateTest, KnowsWhichPodsItDoesNotShareWithAnother) {
+  RandomChanges random(29);
+  NodeState before;
+  for (int i = 0; i < 200; ++i) {
+    NodeState now = before;
+    PodSet touched;
+    for (int j = random.Draw(4); j >= 0; --j) {
+      const Change change = random.Next();
+      for (const auto& put : change.put_containers) {
+        touched.insert(put.pod.uid);
+      }
+      touched.insert(change.remove_pods.begin(), change.remove_pods.end());
+      for (const ContainerKey& key : change.remove_containers) {
+        touched.insert(key.pod_uid);
+      }
+      now = now.With(change);
+    }
+    PodSet changed;
+    for (const SharedText& uid : touched) {
+      if (now.FindPod(uid) != before.FindPod(uid)) {
+        changed.insert(uid);
+      }
+    }
+    ASSERT_EQ(now.PodsUnlike(before), changed) << i;
+    ASSERT_EQ(before.PodsUnlike(now), changed) << i;
+    EXPECT_TRUE(now.PodsUnlike(now).empty());
+    before = now;
+  }
+}
+
 TEST(ChangeTest, IsEmptyOnlyWithoutAnyPart) {
   EXPECT_TRUE(Change().Empty());
   EXPECT_FALSE(PutSample("a").Empty());

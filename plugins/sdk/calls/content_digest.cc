@@ -25,10 +25,12 @@ class Digester {
       : bytes_(bytes),
         in_(reinterpret_cast<const uint8_t*>(bytes.data()), static_cast<int>(bytes.size())) {}
 
+  /// Adds the entries of the message's maps to `entries`, if any.
   // NOLINTNEXTLINE(misc-no-recursion): as deep as kDeepest
-  std::optional<uint64_t> Run(const Descriptor* type, int depth) {
+  std::optional<uint64_t> Run(const Descriptor* type, int depth,
+                              std::vector<DigestedEntry>* entries = nullptr) {
     uint64_t sum = 0;
-    while (const uint32_t tag = in_.ReadTag()) {
+    for (std::size_t begin = 0; const uint32_t tag = in_.ReadTag(); begin = Position()) {
       const int number = WireFormatLite::GetTagFieldNumber(tag);
       const FieldDescriptor* const field = type->FindFieldByNumber(number);
       const std::optional<uint64_t> value = ReadValue(tag, field, depth);
@@ -36,6 +38,9 @@ class Digester {
         return std::nullopt;
       }
       const bool has_order = field == nullptr || !field->is_map();
+      if (entries != nullptr && !has_order) {
+        entries->push_back({bytes_.substr(begin, Position() - begin), *value});
+      }
       std::size_t hash = tag;
       boost::hash_combine(hash, has_order ? NextPlace(number) : 0);
       boost::hash_combine(hash, *value);
@@ -45,6 +50,8 @@ class Digester {
   }
 
  private:
+  std::size_t Position() const { return static_cast<std::size_t>(in_.CurrentPosition()); }
+
   uint32_t NextPlace(int number) {
     return ++places_[static_cast<std::size_t>(number) % places_.size()];
   }
@@ -73,7 +80,7 @@ class Digester {
     if (!in_.ReadVarint32(&size)) {
       return std::nullopt;
     }
-    const auto begin = static_cast<std::size_t>(in_.CurrentPosition());
+    const std::size_t begin = Position();
     if (!in_.Skip(static_cast<int>(size))) {
       return std::nullopt;
     }
@@ -94,8 +101,14 @@ class Digester {
 
 }  // namespace
 
-std::optional<uint64_t> ContentDigest(const Descriptor& type, std::string_view bytes) {
-  return Digester(bytes).Run(&type, 0);
+std::optional<Digested> ContentDigest(const Descriptor& type, std::string_view bytes) {
+  Digested digested;
+  const std::optional<uint64_t> digest = Digester(bytes).Run(&type, 0, &digested.entries);
+  if (!digest.has_value()) {
+    return std::nullopt;
+  }
+  digested.digest = *digest;
+  return digested;
 }
 
 }  // namespace qrm::calls

@@ -176,11 +176,25 @@ TEST(PlanReconcileTest, ReportsAPluginThatFailsAndTakesTheOthers) {
   EXPECT_EQ(plan.change.put_containers.size(), 1u);
 }
 
+TEST(PlanReconcileTest, ComparesOnlyThePodsOfItsScope) {
+  const NodeState state =
+      StateOf({{"a", Pool("0-3")}, {"b", Pool("0-3")}, {"c", Pool("0-3")}, {"d", Pool("0-3")}});
+  const AllocationsByPlugin answers = CpuHolds(
+      {{"a", Pool("0-1")}, {"b", Pool("0-1")}, {"ghost", Pool("0-1")}, {"spook", Pool("0-1")}});
+  const PodsByPlugin scope = {{"cpu", {"uid-b", "uid-d", "uid-ghost"}}};
+  const ReconcilePlan plan = PlanReconcile(state, state, answers, test::SampleMachine(), {}, scope);
+  ASSERT_EQ(plan.change.put_containers.size(), 1u);
+  EXPECT_EQ(plan.change.put_containers[0].pod.uid, "uid-b");
+  EXPECT_THAT(plan.orphans, ElementsAre(Pair("cpu", ElementsAre(Key("ghost")))));
+  EXPECT_THAT(plan.missing, ElementsAre(Pair("cpu", ElementsAre(Key("d")))));
+}
+
 TEST(PlanReconcileTest, RefusesWhatAnAdmissionWouldRefuse) {
   for (const char* bad : {"0-99", "", "x"}) {
     const ReconcilePlan plan = Plan(StateOf({{"a", Pool("0-3")}}), CpuHolds({{"a", Pool(bad)}}));
     EXPECT_TRUE(plan.change.Empty()) << bad;
     EXPECT_THAT(plan.problems, ElementsAre(HasSubstr("cannot change container main of pod")));
+    EXPECT_THAT(plan.refused, ElementsAre("uid-a"));
   }
 }
 

@@ -60,7 +60,7 @@ class ReconcilerTest : public testing::Test {
     auto said = std::make_shared<const calls::HeldList>(
         calls::HeldList{{.key = kKey, .resource = "cpu", .allocation = Pool(cpus)}});
     test::PluginScript script;
-    script.repeats = calls::HeldAllocations(said, [this, said] {
+    script.repeats = calls::HeldAllocations(said, [this, said](const PodSet* /*pods*/) {
       ++readings_;
       return said;
     });

@@ -32,6 +32,28 @@ TEST(LiveContainersTest, GivesTheNextOnesInTurn) {
   EXPECT_THAT(Pods(live.After({"b", "zzz"}, 9)), ElementsAre("c", "a", "b")) << "each once";
 }
 
+TEST(LiveContainersTest, KnowsWhatChangedSinceARevision) {
+  const ContainerKey web{"web", "main"};
+  const ContainerKey db{"db", "main"};
+  LiveContainers live;
+  live.Add(web, {.id = "w", .pod_id = "s"});
+  const uint64_t before = live.revision();
+  EXPECT_THAT(live.ChangedSince(before), Optional(IsEmpty()));
+  live.Add(db, {.id = "d", .pod_id = "s"});
+  live.MarkStarted(db, "d");
+  EXPECT_THAT(live.ChangedSince(before), Optional(ElementsAre(db)));
+  live.Remove(web, "w");
+  EXPECT_THAT(live.ChangedSince(before), Optional(ElementsAre(db, web)));
+  live.Reset({}, {});
+  EXPECT_EQ(live.ChangedSince(before), std::nullopt) << "a list may change any of them";
+  const uint64_t listed = live.revision();
+  for (int i = 0; i < 5000; ++i) {
+    live.Add(web, {.id = "w", .pod_id = "s"});
+  }
+  EXPECT_EQ(live.ChangedSince(listed), std::nullopt) << "too long ago";
+  EXPECT_THAT(live.ChangedSince(live.revision() - 3), Optional(ElementsAre(web)));
+}
+
 TEST(LiveContainersTest, KnowsWhichContainersWereTrimmedWhileTheyAreTheSame) {
   const ContainerKey key{"web", "main"};
   LiveContainers live;

@@ -19,8 +19,14 @@ std::string Of(const std::string& value, bool is_scalar = true) {
   return info.SerializeAsString();
 }
 
+std::optional<uint64_t> DigestOf(const google::protobuf::Descriptor& type,
+                                 const std::string& bytes) {
+  const std::optional<Digested> digested = ContentDigest(type, bytes);
+  return digested.has_value() ? std::optional(digested->digest) : std::nullopt;
+}
+
 std::optional<uint64_t> Digest(const std::string& bytes) {
-  return ContentDigest(*pb::ResourceAllocationInfo::descriptor(), bytes);
+  return DigestOf(*pb::ResourceAllocationInfo::descriptor(), bytes);
 }
 
 std::string Env(const std::string& name, const std::string& value) {
@@ -47,10 +53,28 @@ TEST(ContentDigestTest, EntriesOfMapsHaveNone) {
 
 TEST(ContentDigestTest, ElementsOfListsHaveOne) {
   const auto digest = [](const std::vector<uint64_t>& nodes) {
-    return ContentDigest(*pb::ListOfTopologyHints::descriptor(), Hints(nodes));
+    return DigestOf(*pb::ListOfTopologyHints::descriptor(), Hints(nodes));
   };
   EXPECT_EQ(digest({1, 2}), digest({1, 2}));
   EXPECT_NE(digest({1, 2}), digest({2, 1}));
+}
+
+TEST(ContentDigestTest, EntriesOfMapsAreToldApart) {
+  const auto& type = *pb::ResourceAllocationInfo::descriptor();
+  const std::string first = Env("A", "1");
+  const std::string second = Env("B", "2");
+  const std::string bytes = Of("0-3") + first + second;
+  const std::optional<Digested> digested = ContentDigest(type, bytes);
+  ASSERT_TRUE(digested.has_value());
+  ASSERT_EQ(digested->entries.size(), 2u);
+  EXPECT_EQ(digested->entries[0].field, first);
+  EXPECT_EQ(digested->entries[1].field, second);
+  EXPECT_NE(digested->entries[0].digest, digested->entries[1].digest);
+  const std::string other = second + Env("A", "2");
+  const std::optional<Digested> changed = ContentDigest(type, other);
+  ASSERT_TRUE(changed.has_value());
+  EXPECT_EQ(changed->entries[0].digest, digested->entries[1].digest);
+  EXPECT_NE(changed->entries[1].digest, digested->entries[0].digest);
 }
 
 TEST(ContentDigestTest, OtherContentHasAnother) {

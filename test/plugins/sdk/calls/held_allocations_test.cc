@@ -13,10 +13,22 @@
 namespace qrm::calls {
 namespace {
 
-std::string AnswerOf(const std::string& cpus) {
+using testing::ElementsAre;
+using testing::IsEmpty;
+using testing::Optional;
+
+std::string AnswerOf(const std::string& cpus, const std::string& pod = "uid") {
   const ResourceAllocation allocation = {.oci_property = "CpusetCpus", .value = cpus};
-  const AllocationByContainer held = {{{"uid", "main"}, {{"cpu", allocation}}}};
+  const AllocationByContainer held = {{{pod, "main"}, {{"cpu", allocation}}}};
   return wire::ToWire(held).SerializeAsString();
+}
+
+std::vector<std::string> ValuesIn(const HeldList& list) {
+  std::vector<std::string> values;
+  for (const HeldAllocation& one : list) {
+    values.push_back(one.key.pod_uid + ": " + one.allocation->value);
+  }
+  return values;
 }
 
 TEST(HeldAllocationsTest, SameBytesAreTheSameAnswerHoweverTheyAreCut) {
@@ -72,6 +84,87 @@ TEST(HeldAllocationsTest, OtherBytesAreAnotherAnswer) {
   EXPECT_NE(second->identity(), empty->identity());
   EXPECT_EQ(second->Read()->at(0).allocation->value, "0-2");
   EXPECT_TRUE(empty->Read()->empty());
+}
+
+TEST(HeldAllocationsTest, KnowsOfWhichPodsItSaysSomethingElseThanTheAnswerBefore) {
+  HeldAllocationsReader reader;
+  const auto first = reader.Read({AnswerOf("0", "a"), AnswerOf("1", "b"), AnswerOf("2", "c")});
+  const auto next = reader.Read({AnswerOf("2", "c"), AnswerOf("5", "b"), AnswerOf("3", "d")});
+  const auto again = reader.Read({AnswerOf("3", "d"), AnswerOf("2", "c"), AnswerOf("5", "b")});
+  ASSERT_TRUE(first.ok() && next.ok() && again.ok());
+  EXPECT_THAT(next->PodsUnlike(first->identity()), Optional(ElementsAre("a", "b", "d")));
+  EXPECT_THAT(again->PodsUnlike(next->identity()), Optional(IsEmpty()));
+  const auto last = reader.Read({});
+  ASSERT_TRUE(last.ok());
+  EXPECT_THAT(last->PodsUnlike(next->identity()), Optional(ElementsAre("b", "c", "d")));
+}
+
+TEST(HeldAllocationsTest, DoesNotKnowHowItDiffersFromAnyOtherAnswer) {
+  HeldAllocationsReader reader;
+  const auto first = reader.Read({AnswerOf("0")});
+  const auto second = reader.Read({AnswerOf("1")});
+  const auto third = reader.Read({AnswerOf("2")});
+  ASSERT_TRUE(first.ok() && second.ok() && third.ok());
+  EXPECT_EQ(third->PodsUnlike(first->identity()), std::nullopt);
+  EXPECT_EQ(first->PodsUnlike({}), std::nullopt);
+  EXPECT_EQ(HeldAllocations().PodsUnlike(first->identity()), std::nullopt);
+}
+
+TEST(HeldAllocationsTest, FindsHowListsDiffer) {
+  const auto held = [](const std::map<std::string, std::string>& cpus_by_pod) {
+    AllocationByContainer allocations;
+    for (const auto& [pod, cpus] : cpus_by_pod) {
+      allocations[{pod, "main"}]["cpu"] = ResourceAllocation{.value = cpus};
+      allocations[{pod, "side"}]["cpu"] = ResourceAllocation{.value = "7"};
+    }
+    return HeldAllocations(allocations);
+  };
+  const HeldAllocations first = held({{"a", "0"}, {"b", "1"}, {"c", "2"}});
+  const HeldAllocations next = held({{"b", "5"}, {"c", "2"}, {"d", "3"}});
+  EXPECT_THAT(next.PodsUnlike(first.identity()), Optional(ElementsAre("a", "b", "d")));
+  EXPECT_THAT(first.PodsUnlike(next.identity()), Optional(ElementsAre("a", "b", "d")));
+  EXPECT_THAT(held({{"a", "0"}}).PodsUnlike(held({{"a", "0"}}).identity()), Optional(IsEmpty()));
+  EXPECT_THAT(HeldAllocations().PodsUnlike(first.identity()), Optional(ElementsAre("a", "b", "c")));
+}
+
+TEST(HeldAllocationsTest, ReadsOnlyThePodsThatAreAskedFor) {
+  HeldAllocationsReader reader;
+  const std::vector<std::string> pods = {AnswerOf("0", "a"), AnswerOf("1", "b"),
+                                         AnswerOf("2", "c")};
+  const auto parsed = reader.Read({pods[0], pods[1], pods[2]});
+  const auto same = reader.Read({pods[2], pods[1], pods[0]});
+  const auto changed = reader.Read({pods[2], AnswerOf("5", "b"), pods[0]});
+  ASSERT_TRUE(parsed.ok() && same.ok() && changed.ok());
+  const PodSet wanted = {"b", "c", "nobody"};
+  EXPECT_THAT(ValuesIn(*parsed->ReadOf(wanted)), ElementsAre("b: 1", "c: 2"));
+  EXPECT_THAT(ValuesIn(*same->ReadOf(wanted)), ElementsAre("b: 1", "c: 2"));
+  EXPECT_THAT(ValuesIn(*changed->ReadOf(wanted)), ElementsAre("b: 5", "c: 2"));
+  EXPECT_THAT(ValuesIn(*changed->Read()), ElementsAre("a: 0", "b: 5", "c: 2"));
+  EXPECT_THAT(ValuesIn(*changed->ReadOf({})), IsEmpty());
+}
+
+// A plugin that says two things about a pod: the last one counts, as protobuf has it.
+TEST(HeldAllocationsTest, ReadsAPodThatIsNamedTwiceAsTheWholeAnswerDoes) {
+  HeldAllocationsReader reader;
+  ASSERT_TRUE(reader.Read({AnswerOf("0", "a"), AnswerOf("1", "b")}).ok());
+  const auto twice = reader.Read({AnswerOf("0", "a"), AnswerOf("1", "b"), AnswerOf("7", "b")});
+  ASSERT_TRUE(twice.ok());
+  EXPECT_THAT(ValuesIn(*twice->Read()), ElementsAre("a: 0", "b: 7"));
+  EXPECT_THAT(ValuesIn(*twice->ReadOf({"b"})), ElementsAre("b: 7"));
+  const auto once = reader.Read({AnswerOf("0", "a"), AnswerOf("1", "b")});
+  ASSERT_TRUE(once.ok());
+  EXPECT_THAT(once->PodsUnlike(twice->identity()), Optional(ElementsAre("b")));
+}
+
+TEST(HeldAllocationsTest, RefusesAnAnswerOfWhichOnlyANewPodIsUnreadable) {
+  HeldAllocationsReader reader;
+  const auto first = reader.Read({AnswerOf("0", "a"), AnswerOf("1", "b")});
+  ASSERT_TRUE(first.ok());
+  EXPECT_EQ(reader.Read({AnswerOf("0", "a"), AnswerOf("x-y", "b")}).status().code(),
+            StatusCode::kInvalidArgument);
+  const auto next = reader.Read({AnswerOf("0", "a")});
+  ASSERT_TRUE(next.ok());
+  EXPECT_THAT(next->PodsUnlike(first->identity()), Optional(ElementsAre("b")));
 }
 
 TEST(HeldAllocationsTest, UnreadableAnswerIsRefusedAndNotRemembered) {
