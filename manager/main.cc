@@ -17,7 +17,6 @@
 #include "manager/daemon/builtin_plugins.h"
 #include "manager/daemon/class_providers.h"
 #include "manager/daemon/daemon.h"
-#include "manager/daemon/free_memory.h"
 #include "manager/daemon/priority.h"
 #include "plugins/config/machine_config.h"
 
@@ -129,9 +128,6 @@ int Fail(const qrm::Status& status, int code) {
 int Serve(const Arguments& arguments, Prepared prepared) {
   std::signal(SIGPIPE, SIG_IGN);
   std::signal(SIGHUP, SIG_IGN);  // until the daemon reads the configuration again at it
-  const bool realtime = prepared.config.process.realtime_priority > 0;
-  qrm::manager::UseHeaps(realtime ? qrm::manager::Heaps::kOneForEachThread
-                                  : qrm::manager::Heaps::kOneForAll);
   qrm::log::SetLevel(prepared.config.process.log_level);
   qrm::log::SetForm(prepared.config.process.log_form);
   // It writes a line to stderr for each text of others that is not UTF-8, however many come.

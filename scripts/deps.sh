@@ -9,7 +9,7 @@ set -euo pipefail
 packages=(
   g++ cmake ninja-build ccache pkg-config git ca-certificates bzip2
   libgrpc++-dev protobuf-compiler protobuf-compiler-grpc libprotobuf-dev libabsl-dev
-  libboost1.81-dev libfmt-dev libspdlog-dev libhwloc-dev hwloc-nox libsqlite3-dev libssl-dev libyaml-cpp-dev
+  libboost1.81-dev libfmt-dev libspdlog-dev libhwloc-dev hwloc-nox libsqlite3-dev libssl-dev libyaml-cpp-dev libjemalloc-dev
   nlohmann-json3-dev libpugixml-dev libcli11-dev prometheus-cpp-dev
   libgtest-dev libgmock-dev libbenchmark-dev librapidcheck-dev libfuse3-dev strace python3-grpcio python3-protobuf
 )

@@ -4,8 +4,9 @@
 #include <chrono>
 #include <csignal>
 
+#include "api/base/heap.h"
 #include "api/base/log.h"
-#include "manager/daemon/free_memory.h"
+#include "manager/daemon/start_pages.h"
 
 namespace qrm::manager {
 namespace {

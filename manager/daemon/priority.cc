@@ -14,6 +14,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "api/base/heap.h"
 #include "api/base/log.h"
 
 namespace qrm::manager {
@@ -78,6 +79,7 @@ Status RunInRealTime(int priority) {
   LimitRealTime();
   const sched_param param = {.sched_priority = priority};
   if (::sched_setscheduler(0, SCHED_RR | SCHED_RESET_ON_FORK, &param) == 0) {
+    UseHeapApart();
     return OkStatus();
   }
   return Errorf(StatusCode::kPermissionDenied,

@@ -19,9 +19,9 @@ struct Priority {
 /// Runs the calling thread, but none that it starts, with `priority`: an admission passes from
 /// thread to thread, and on a node whose CPUs are all busy each of them else waits for its turn.
 /// A thread that computes in real time for 200 ms without a pause goes on without real time, and
-/// counts in Demotions. Source: sched(7), sched_setattr(2), RLIMIT_RTTIME in getrlimit(2).
-/// Errors: kPermissionDenied when the kernel does not allow it, with what to do; nothing has
-/// changed then.
+/// counts in Demotions; its memory comes from a heap apart (UseHeapApart). Source: sched(7),
+/// sched_setattr(2), RLIMIT_RTTIME in getrlimit(2). Errors: kPermissionDenied when the kernel does
+/// not allow it, with what to do; nothing has changed then.
 Status RunWith(const Priority& priority);
 
 /// The same for the calling thread and for others, each given by a function that runs a job on it.

@@ -1,5 +1,5 @@
-// Sets glibc's malloc options, and returns memory to the kernel.
-#include "manager/daemon/free_memory.h"
+// Walks through the program and its libraries, as the loader lists them.
+#include "manager/daemon/start_pages.h"
 
 #include <bit>
 #include <cstddef>
@@ -8,22 +8,11 @@
 #include <string>
 
 #include <link.h>
-#include <malloc.h>
 #include <sys/mman.h>
 #include <unistd.h>
 
 namespace qrm::manager {
 namespace {
-
-/// gRPC brings a dozen threads, and glibc gives each a heap of its own, up to eight per CPU; but
-/// they rarely work at once, and what they take and free in a hurry comes from their caches.
-constexpr int kOneHeap = 1;
-
-/// More than there are threads: those that are beyond it share with the others.
-constexpr int kManyHeaps = 1024;
-
-/// Lists of all containers are above it, a container's own messages below.
-constexpr int kAloneBytes = 64 << 10;
 
 bool IsTraced() {
   std::ifstream file("/proc/self/status");
@@ -78,15 +67,6 @@ int GiveBackPages(dl_phdr_info* object, std::size_t /*size*/, void* /*nothing*/)
 }
 
 }  // namespace
-
-void UseHeaps(Heaps heaps) {
-  ::mallopt(M_ARENA_MAX, heaps == Heaps::kOneForAll ? kOneHeap : kManyHeaps);
-  ::mallopt(M_MMAP_THRESHOLD, kAloneBytes);
-}
-
-void GiveBackFreeMemory() {
-  ::malloc_trim(0);
-}
 
 void GiveBackStartPages() {
   if (!IsTraced()) {

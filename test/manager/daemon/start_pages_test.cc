@@ -1,5 +1,5 @@
 // What the process has of its program's file when it has given pages back.
-#include "manager/daemon/free_memory.h"
+#include "manager/daemon/start_pages.h"
 
 #include <fstream>
 #include <string>
@@ -23,7 +23,7 @@ long StatusOf(const std::string& name) {
   return 0;
 }
 
-TEST(FreeMemoryTest, CodeIsNoLongerResidentAndRunsAgain) {
+TEST(StartPagesTest, CodeIsNoLongerResidentAndRunsAgain) {
   if (StatusOf("TracerPid") != 0) {
     GTEST_SKIP() << "a debugger's breakpoints keep the pages; run the test without it";
   }
