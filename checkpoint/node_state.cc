@@ -1,4 +1,4 @@
-// Makes the next state by copying the present one and replacing the chunks that change.
+// Makes the next state by copying the present one and replacing the parts that change.
 #include "checkpoint/node_state.h"
 
 #include <algorithm>

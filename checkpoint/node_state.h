@@ -163,8 +163,8 @@ class NodeState {
   /// What built-in plugins keep beside their allocations, such as the sizes of pools.
   const StringMap& plugin_values() const;
 
-  /// The state after `change`. Cost: the records that `change` touches, and a pointer per 1,000
-  /// pods; the other records are shared.
+  /// The state after `change`. Cost: the records that `change` touches, each with log2(n) parts for
+  /// n pods; the other records are shared.
   NodeState With(Change change) const;
 
   /// The change that makes this state out of an empty one.
@@ -174,7 +174,7 @@ class NodeState {
   Change Since(const NodeState& before) const;
 
   /// The pods that the two states do not share: those that were admitted, changed or removed
-  /// between them. Cost: these, and a pointer per 50 others.
+  /// between them. Cost: these, each with log2(n) parts for n pods.
   PodSet PodsUnlike(const NodeState& other) const;
 
   /// Cost: compares every record.

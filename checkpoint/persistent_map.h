@@ -6,157 +6,187 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
-#include <iterator>
-#include <memory>
-#include <set>
-#include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
 
+#include <boost/smart_ptr/intrusive_ptr.hpp>
+#include <boost/smart_ptr/intrusive_ref_counter.hpp>
+
 #include "api/base/shared_text.h"
+#include "api/resource.h"
 
 namespace qrm::checkpoint {
 
-/// Text keys to values, in a tree of two levels whose parts copies share. Threads: const use from
-/// any; an Editor works on a copy that nobody else sees yet. Cost, for n entries: a copy is n /
-/// 1000 pointers at most; an edit copies two parts of up to 64 pointers, once per Editor.
+/// Text keys to values, in a balanced tree whose parts copies share. Threads: const use from any;
+/// an Editor works on a copy that nobody else sees yet. Cost, for n entries: a copy is a pointer;
+/// an edit copies the log2(n) nodes above its entry and touches one beside each, since what it
+/// costs on a large map is memory that no cache has. Source: Hirai and Yamamoto, "Balancing
+/// weight-balanced trees", with their factors 3 and 2.
 template <typename Value>
 class PersistentMap {
  public:
-  using Entry = std::pair<SharedText, Value>;
   class Editor;
 
   PersistentMap() = default;
   /// Of entries in the strict order of their keys. Cost: O(n).
-  explicit PersistentMap(std::vector<Entry> sorted) : size_(sorted.size()) {
-    std::vector<EntryPtr> entries;
-    entries.reserve(sorted.size());
-    for (Entry& entry : sorted) {
-      entries.push_back(std::make_shared<const Entry>(std::move(entry)));
-    }
-    groups_ = InParts<Group>(InParts<Chunk>(std::move(entries)));
-  }
+  explicit PersistentMap(std::vector<std::pair<SharedText, Value>> sorted)
+      : root_(Build(sorted, 0, sorted.size())) {}
 
   /// Null when missing; valid as long as a map that holds it.
   const Value* Find(std::string_view key) const {
-    if (groups_.empty()) {
-      return nullptr;
+    const Node* node = root_.get();
+    while (node != nullptr) {
+      const int order = key.compare(node->key());
+      if (order == 0) {
+        return &node->entry->value;
+      }
+      node = (order < 0 ? node->left : node->right).get();
     }
-    const Group& group = *groups_[IndexFor(groups_, key)];
-    const std::vector<EntryPtr>& entries = group.parts[IndexFor(group.parts, key)]->parts;
-    const auto found = Position(entries, key);
-    return found != entries.end() && (*found)->first == key ? &(*found)->second : nullptr;
+    return nullptr;
   }
 
-  std::size_t size() const { return size_; }
+  std::size_t size() const { return SizeOf(root_.get()); }
+  /// Nodes from the root to the furthest entry. Cost: O(n).
+  std::size_t depth() const { return DepthOf(root_.get()); }
 
   /// Calls `visit(key, value)` in the order of the keys.
   template <typename Visit>
   void ForEach(const Visit& visit) const {
-    for (const auto& group : groups_) {
-      for (const auto& chunk : group->parts) {
-        for (const EntryPtr& entry : chunk->parts) {
-          visit(entry->first, entry->second);
-        }
-      }
+    for (Walk walk(root_.get()); !walk.at_end(); walk.Skip()) {
+      walk.OpenAll();
+      visit(walk.top().entry->key, walk.top().entry->value);
     }
   }
 
-  /// The keys of the entries that the two maps do not share. Cost: these, and a pointer per part.
-  std::set<SharedText, std::less<>> KeysUnlike(const PersistentMap& other) const {
-    const std::vector<const Entry*> mine = EntriesOutside(other);
-    const std::vector<const Entry*> theirs = other.EntriesOutside(*this);
-    std::vector<const Entry*> unlike;
-    std::set_symmetric_difference(mine.begin(), mine.end(), theirs.begin(), theirs.end(),
-                                  std::back_inserter(unlike));
-    std::set<SharedText, std::less<>> keys;
-    for (const Entry* entry : unlike) {
-      keys.insert(entry->first);
+  /// The keys of the entries that the two maps do not share. Cost: log2(n) for each.
+  PodSet KeysUnlike(const PersistentMap& other) const {
+    PodSet keys;
+    Walk mine(root_.get());
+    Walk theirs(other.root_.get());
+    while (!mine.at_end() && !theirs.at_end()) {
+      if (mine.SharesWith(theirs)) {
+        mine.Skip();
+        theirs.Skip();
+      } else if (mine.size() > 1 || theirs.size() > 1) {
+        (mine.size() > theirs.size() ? mine : theirs).Open();
+      } else {
+        const int order = mine.top().key().compare(theirs.top().key());
+        keys.insert((order <= 0 ? mine : theirs).top().entry->key);
+        if (order <= 0) {
+          mine.Skip();
+        }
+        if (order >= 0) {
+          theirs.Skip();
+        }
+      }
+    }
+    for (Walk* const rest : {&mine, &theirs}) {
+      for (; !rest->at_end(); rest->Skip()) {
+        rest->OpenAll();
+        keys.insert(rest->top().entry->key);
+      }
     }
     return keys;
   }
 
  private:
-  static constexpr std::size_t kMost = 64;
-  static constexpr std::size_t kNew = kMost / 2;
+  template <typename T>
+  using Counted = boost::intrusive_ref_counter<T, boost::thread_safe_counter>;
 
-  /// Copying a chunk copies pointers, not keys.
-  using EntryPtr = std::shared_ptr<const Entry>;
+  /// Apart from its node, so that copies of the node share it.
+  struct Entry : Counted<Entry> {
+    Entry(SharedText given_key, Value given_value)
+        : key(std::move(given_key)), value(std::move(given_value)) {}
 
-  template <typename Part>
-  struct Node {
-    uint64_t editor = 0;      ///< who may still change it
-    std::vector<Part> parts;  ///< not empty
+    const SharedText key;
+    const Value value;
   };
-  using Chunk = Node<EntryPtr>;
-  using Group = Node<std::shared_ptr<Chunk>>;
+  using EntryPtr = boost::intrusive_ptr<const Entry>;
 
-  /// `parts` in nodes that have room for more.
-  template <typename N, typename Part>
-  static std::vector<std::shared_ptr<N>> InParts(std::vector<Part> parts) {
-    std::vector<std::shared_ptr<N>> nodes;
-    for (std::size_t i = 0; i < parts.size(); ++i) {
-      if (i % kNew == 0) {
-        nodes.push_back(std::make_shared<N>());
-        nodes.back()->parts.reserve(std::min(kNew, parts.size() - i));
-      }
-      nodes.back()->parts.push_back(std::move(parts[i]));
+  struct Node : Counted<Node> {
+    std::string_view key() const { return entry->key; }
+
+    uint32_t size = 1;    ///< entries from here on
+    uint64_t editor = 0;  ///< who may still change it
+    EntryPtr entry;
+    boost::intrusive_ptr<Node> left;
+    boost::intrusive_ptr<Node> right;
+  };
+  using NodePtr = boost::intrusive_ptr<Node>;
+
+  static std::size_t SizeOf(const Node* node) { return node == nullptr ? 0 : node->size; }
+
+  // NOLINTNEXTLINE(misc-no-recursion): as deep as the tree
+  static std::size_t DepthOf(const Node* node) {
+    return node == nullptr ? 0
+                           : 1 + std::max(DepthOf(node->left.get()), DepthOf(node->right.get()));
+  }
+
+  static void CountAnew(Node& node) {
+    node.size = static_cast<uint32_t>(1 + SizeOf(node.left.get()) + SizeOf(node.right.get()));
+  }
+
+  // NOLINTNEXTLINE(misc-no-recursion): as deep as the tree
+  static NodePtr Build(std::vector<std::pair<SharedText, Value>>& sorted, std::size_t begin,
+                       std::size_t end) {
+    if (begin == end) {
+      return nullptr;
     }
-    return nodes;
+    const std::size_t middle = begin + (end - begin) / 2;
+    NodePtr node(new Node);
+    node->left = Build(sorted, begin, middle);
+    node->entry = new Entry(std::move(sorted[middle].first), std::move(sorted[middle].second));
+    node->right = Build(sorted, middle + 1, end);
+    CountAnew(*node);
+    return node;
   }
 
-  /// Sorted.
-  std::vector<const Chunk*> Chunks() const {
-    std::vector<const Chunk*> chunks;
-    for (const auto& group : groups_) {
-      for (const auto& chunk : group->parts) {
-        chunks.push_back(chunk.get());
+  /// A walk in the order of the keys, over whole trees or single entries: a tree that is opened
+  /// becomes the tree before its entry, the entry, and the tree after it.
+  class Walk {
+   public:
+    explicit Walk(const Node* root) { Push(root, true); }
+
+    bool at_end() const { return stack_.empty(); }
+    const Node& top() const { return *stack_.back().node; }
+    /// Of the tree that is next; an entry alone has one.
+    std::size_t size() const { return stack_.back().is_tree ? top().size : 1; }
+    bool SharesWith(const Walk& other) const {
+      return size() == other.size() &&
+             (size() == 1 ? top().entry == other.top().entry : &top() == &other.top());
+    }
+    void Skip() { stack_.pop_back(); }
+    void Open() {
+      const Node* const node = stack_.back().node;
+      stack_.pop_back();
+      Push(node->right.get(), true);
+      Push(node, false);
+      Push(node->left.get(), true);
+    }
+    /// Until an entry is next.
+    void OpenAll() {
+      while (size() > 1) {
+        Open();
       }
     }
-    std::sort(chunks.begin(), chunks.end());
-    return chunks;
-  }
 
-  /// The entries of the chunks that `other` does not share, sorted.
-  std::vector<const Entry*> EntriesOutside(const PersistentMap& other) const {
-    const std::vector<const Chunk*> mine = Chunks();
-    const std::vector<const Chunk*> theirs = other.Chunks();
-    std::vector<const Chunk*> outside;
-    std::set_difference(mine.begin(), mine.end(), theirs.begin(), theirs.end(),
-                        std::back_inserter(outside));
-    std::vector<const Entry*> entries;
-    for (const Chunk* chunk : outside) {
-      for (const EntryPtr& entry : chunk->parts) {
-        entries.push_back(entry.get());
+   private:
+    struct Step {
+      const Node* node;
+      bool is_tree;
+    };
+
+    void Push(const Node* node, bool is_tree) {
+      if (node != nullptr) {
+        stack_.push_back({node, is_tree});
       }
     }
-    std::sort(entries.begin(), entries.end());
-    return entries;
-  }
 
-  static const SharedText& FirstKey(const Chunk& chunk) { return chunk.parts.front()->first; }
-  static const SharedText& FirstKey(const Group& group) { return FirstKey(*group.parts.front()); }
+    std::vector<Step> stack_;
+  };
 
-  template <typename Entries>
-  static auto Position(Entries& entries, std::string_view key) {
-    return std::lower_bound(
-        entries.begin(), entries.end(), key,
-        [](const EntryPtr& entry, std::string_view wanted) { return entry->first < wanted; });
-  }
-
-  /// The node that holds `key` or would; there must be one.
-  template <typename N>
-  static std::size_t IndexFor(const std::vector<std::shared_ptr<N>>& nodes, std::string_view key) {
-    const auto after = std::upper_bound(
-        nodes.begin(), nodes.end(), key,
-        [](std::string_view wanted, const auto& node) { return FirstKey(*node) > wanted; });
-    const auto index = static_cast<std::size_t>(after - nodes.begin());
-    return index == 0 ? 0 : index - 1;
-  }
-
-  std::vector<std::shared_ptr<Group>> groups_;
-  std::size_t size_ = 0;
+  NodePtr root_;
 };
 
 /// Changes `map`, which no other thread may use meanwhile; maps that share parts with it keep
@@ -167,78 +197,123 @@ class PersistentMap<Value>::Editor {
   explicit Editor(PersistentMap& map) : map_(map), id_(NextId()) {}
 
   void Put(const SharedText& key, Value value) {
-    auto entry = std::make_shared<const Entry>(key, std::move(value));
-    if (map_.groups_.empty()) {
-      map_.groups_ = InParts<Group>(InParts<Chunk>(std::vector<EntryPtr>{std::move(entry)}));
-      map_.size_ = 1;
-      return;
-    }
-    const std::size_t at = IndexFor(map_.groups_, key);
-    Group& group = Own(map_.groups_[at]);
-    const std::size_t index = IndexFor(group.parts, key);
-    std::vector<EntryPtr>& entries = Own(group.parts[index]).parts;
-    const auto position = Position(entries, key);
-    if (position != entries.end() && (*position)->first == key) {
-      *position = std::move(entry);
-      return;
-    }
-    entries.insert(position, std::move(entry));
-    ++map_.size_;
-    SplitIfFull(group.parts, index);
-    SplitIfFull(map_.groups_, at);
+    PutBelow(map_.root_, EntryPtr(new Entry(key, std::move(value))));
   }
 
   void Erase(std::string_view key) {
-    if (map_.Find(key) == nullptr) {
-      return;
-    }
-    const std::size_t at = IndexFor(map_.groups_, key);
-    Group& group = Own(map_.groups_[at]);
-    const std::size_t index = IndexFor(group.parts, key);
-    std::vector<EntryPtr>& entries = Own(group.parts[index]).parts;
-    entries.erase(Position(entries, key));
-    --map_.size_;
-    if (EraseIfEmpty(group.parts, index)) {
-      EraseIfEmpty(map_.groups_, at);
+    if (map_.Find(key) != nullptr) {
+      EraseBelow(map_.root_, key);
     }
   }
 
  private:
+  // Their proof holds for these.
+  static constexpr std::size_t kDelta = 3;
+  static constexpr std::size_t kGamma = 2;
+
   static uint64_t NextId() {
     static std::atomic<uint64_t> last{0};
     return ++last;
   }
 
-  template <typename N>
-  N& Own(std::shared_ptr<N>& node) {
-    if (node->editor != id_) {
-      node = std::make_shared<N>(N{.editor = id_, .parts = node->parts});
+  /// The node at `place`, which this editor alone has from now on.
+  Node& Own(NodePtr& place) {
+    if (place->editor != id_) {
+      place = new Node(*place);
+      place->editor = id_;
     }
-    return *node;
+    return *place;
   }
 
-  /// The node is this editor's own.
-  template <typename N>
-  void SplitIfFull(std::vector<std::shared_ptr<N>>& nodes, std::size_t index) {
-    auto& parts = nodes[index]->parts;
-    if (parts.size() <= kMost) {
+  // NOLINTNEXTLINE(misc-no-recursion): as deep as the tree
+  void PutBelow(NodePtr& place, EntryPtr entry) {
+    if (place == nullptr) {
+      place = new Node;
+      place->editor = id_;
+      place->entry = std::move(entry);
       return;
     }
-    const auto middle = parts.begin() + static_cast<std::ptrdiff_t>(parts.size() / 2);
-    auto upper = std::make_shared<N>(N{.editor = id_, .parts = {}});
-    upper->parts.assign(std::make_move_iterator(middle), std::make_move_iterator(parts.end()));
-    parts.erase(middle, parts.end());
-    nodes.insert(nodes.begin() + static_cast<std::ptrdiff_t>(index) + 1, std::move(upper));
+    Node& node = Own(place);
+    const int order = std::string_view(entry->key).compare(node.key());
+    if (order == 0) {
+      node.entry = std::move(entry);
+      return;
+    }
+    PutBelow(order < 0 ? node.left : node.right, std::move(entry));
+    Balance(place);
   }
 
-  /// True when it was.
-  template <typename N>
-  static bool EraseIfEmpty(std::vector<std::shared_ptr<N>>& nodes, std::size_t index) {
-    if (!nodes[index]->parts.empty()) {
-      return false;
+  /// It is there.
+  // NOLINTNEXTLINE(misc-no-recursion): as deep as the tree
+  void EraseBelow(NodePtr& place, std::string_view key) {
+    const int order = key.compare(place->key());
+    if (order != 0) {
+      Node& node = Own(place);
+      EraseBelow(order < 0 ? node.left : node.right, key);
+    } else if (place->left == nullptr || place->right == nullptr) {
+      place = NodePtr(place->left == nullptr ? place->right : place->left);
+      return;
+    } else {
+      Node& node = Own(place);
+      node.entry = TakeFirst(node.right);
     }
-    nodes.erase(nodes.begin() + static_cast<std::ptrdiff_t>(index));
-    return true;
+    Balance(place);
+  }
+
+  /// Takes the first entry out of the tree at `place`.
+  // NOLINTNEXTLINE(misc-no-recursion): as deep as the tree
+  EntryPtr TakeFirst(NodePtr& place) {
+    if (place->left == nullptr) {
+      EntryPtr first = place->entry;
+      place = NodePtr(place->right);
+      return first;
+    }
+    EntryPtr first = TakeFirst(Own(place).left);
+    Balance(place);
+    return first;
+  }
+
+  static std::size_t Weight(const NodePtr& node) { return SizeOf(node.get()) + 1; }
+
+  /// The node at `place` is this editor's, and one entry more or less is below it.
+  void Balance(NodePtr& place) {
+    Node& node = *place;
+    CountAnew(node);
+    if (Weight(node.right) > kDelta * Weight(node.left)) {
+      Node& heavy = Own(node.right);
+      if (Weight(heavy.left) >= kGamma * Weight(heavy.right)) {
+        Own(heavy.left);
+        RotateRight(node.right);
+      }
+      RotateLeft(place);
+    } else if (Weight(node.left) > kDelta * Weight(node.right)) {
+      Node& heavy = Own(node.left);
+      if (Weight(heavy.right) >= kGamma * Weight(heavy.left)) {
+        Own(heavy.right);
+        RotateLeft(node.left);
+      }
+      RotateRight(place);
+    }
+  }
+
+  /// The right node takes the place. Both are this editor's.
+  static void RotateLeft(NodePtr& place) {
+    const NodePtr former = place;
+    place = former->right;
+    former->right = place->left;
+    place->left = former;
+    CountAnew(*former);
+    CountAnew(*place);
+  }
+
+  /// The left node takes the place. Both are this editor's.
+  static void RotateRight(NodePtr& place) {
+    const NodePtr former = place;
+    place = former->left;
+    former->left = place->right;
+    place->right = former;
+    CountAnew(*former);
+    CountAnew(*place);
   }
 
   PersistentMap& map_;

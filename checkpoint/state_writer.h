@@ -1,6 +1,7 @@
 // Writes changes as rows of checkpoint.db.
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <map>
 #include <string>
@@ -39,6 +40,7 @@ class StateWriter {
   struct Rows {
     std::map<ContainerKey, int64_t> ids;
     int64_t last = 0;
+    bool ends_full = false;  ///< the next one would begin a page, which goes when it goes
   };
   /// What a transaction makes of the rows: 0 for one that goes.
   using NewIds = std::map<ContainerKey, int64_t>;
@@ -49,7 +51,10 @@ class StateWriter {
   Status WriteRows(const Step& step, NewIds& new_ids);
   Status DropContainers(const Step& step, NewIds& new_ids);
   Status PutContainers(const Step& step, NewIds& new_ids);
-  Status PutContainer(const PodRecord& pod, const std::string& name, NewIds& new_ids);
+  Status PutContainer(const Step& step, const ContainerKey& key, NewIds& new_ids);
+  Status MoveNewest(const Step& step, NewIds& new_ids);
+  StatusOr<std::size_t> PutRow(const Step& step, const ContainerKey& key, int64_t id);
+  bool DropsNewest(const NewIds& new_ids) const;
   Status PutPluginValue(const std::string& plugin, const std::string& value);
 
   SqliteDb* db_;

@@ -67,6 +67,9 @@ class SqliteDb {
   /// Cost: one fdatasync; every 256 pages the log is folded into the database (two more).
   Status Transaction(const std::function<Status()>& body);
 
+  /// Pages that transactions have written to the log so far.
+  int pages_written() const;
+
   /// Whether the database and its log still are the files under their names: what is written to a
   /// deleted file is lost with the process. Cost: two stat calls.
   bool IsInPlace() const;
