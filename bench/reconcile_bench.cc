@@ -142,6 +142,7 @@ double TargetOf(std::size_t containers, bool processes) {
 bool MeasureChanges(IdleNode& node, std::size_t containers, std::string_view whose, double limit) {
   const std::size_t updates = node.updates();
   std::vector<double> ticks;
+  ticks.reserve(kTicks);
   for (std::size_t i = 0; i < kTicks; ++i) {
     ticks.push_back(node.AddOne(containers + i));
   }

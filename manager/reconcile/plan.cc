@@ -34,8 +34,8 @@ std::string NameOf(const PodRecord& pod, const std::string& container) {
 class ReconcilePlanner {
  public:
   ReconcilePlanner(const NodeState& asked, const NodeState& now, const AllocationsByPlugin& answers,
-                   const std::set<std::string>& unasked, const PodsByPlugin& scope)
-      : asked_(asked), now_(now), answers_(answers), unasked_(unasked), scope_(scope) {}
+                   const CompareScope& scope)
+      : asked_(asked), now_(now), answers_(answers), scope_(scope) {}
 
   /// What the answers do not name is missing when they are `whole`.
   ReconcilePlan Plan(const Machine& machine, bool whole) {
@@ -44,8 +44,8 @@ class ReconcilePlanner {
         plan_.problems.push_back(MessageOf(answer.status()));
         continue;
       }
-      const auto scope = scope_.find(plugin);
-      const PodSet* const pods = scope == scope_.end() ? nullptr : &scope->second;
+      const auto limited = scope_.pods.find(plugin);
+      const PodSet* const pods = limited == scope_.pods.end() ? nullptr : &limited->second;
       const calls::HeldAllocations::Reading held =
           pods == nullptr ? answer->Read() : answer->ReadOf(*pods);
       for (auto one = held->begin(); one != held->end();) {
@@ -81,7 +81,8 @@ class ReconcilePlanner {
     }
     for (const auto& [container, resource, allocation] : allocations) {
       // What accompanies another plugin's resource never replaces that plugin's own answer.
-      if (resource == plugin || (!answers_.contains(resource) && !unasked_.contains(resource))) {
+      if (resource == plugin ||
+          (!answers_.contains(resource) && !scope_.unasked.contains(resource))) {
         TakeAllocation(plugin, key, *known, resource, allocation);
       }
     }
@@ -183,8 +184,7 @@ class ReconcilePlanner {
   const NodeState& asked_;
   const NodeState& now_;
   const AllocationsByPlugin& answers_;
-  const std::set<std::string>& unasked_;
-  const PodsByPlugin& scope_;
+  const CompareScope& scope_;
   std::map<ContainerKey, ContainerRecord> changed_;
   ReconcilePlan plan_;
 };
@@ -232,14 +232,15 @@ ResourceAllocation MergeAllocation(const ResourceAllocation& before, ResourceAll
 
 ReconcilePlan PlanReconcile(const NodeState& asked, const NodeState& now,
                             const AllocationsByPlugin& answers, const Machine& machine,
-                            const std::set<std::string>& unasked, const PodsByPlugin& scope) {
-  return ReconcilePlanner(asked, now, answers, unasked, scope).Plan(machine, true);
+                            const CompareScope& scope) {
+  return ReconcilePlanner(asked, now, answers, scope).Plan(machine, true);
 }
 
 ReconcilePlan PlanChanges(const NodeState& asked, const NodeState& now,
                           const AllocationsByPlugin& answers, const Machine& machine,
                           const std::set<std::string>& unasked) {
-  return ReconcilePlanner(asked, now, answers, unasked, {}).Plan(machine, false);
+  const CompareScope scope{.unasked = unasked, .pods = {}};
+  return ReconcilePlanner(asked, now, answers, scope).Plan(machine, false);
 }
 
 StringMap PropertiesToApply(const ContainerRecord& record, const std::string& id,

@@ -34,21 +34,24 @@ struct ReconcilePlan {
   bool stale = false;
 };
 
-/// The pods to compare, by plugin; all, for one that is not in it.
 using PodsByPlugin = std::map<std::string, PodSet>;
 
-/// Compares `answers` with `now`, about the pods of `scope`. Only what is the same in `asked`, the
-/// state when the plugins were asked, is judged: the rest changed meanwhile. A known container that
-/// a plugin no longer names keeps its record. An allocation that an admission would refuse is not
-/// taken: that is a problem. `unasked` are the plugins that would speak for their own resources but
-/// were not asked this time.
+/// What a comparison is about.
+struct CompareScope {
+  /// Plugins that would speak for their own resources but were not asked this time.
+  std::set<std::string> unasked;
+  PodsByPlugin pods;  ///< to be compared; all of them, for a plugin that is not in it
+};
+
+/// Compares `answers` with `now`. Only what is the same in `asked`, the state when the plugins were
+/// asked, is judged: the rest changed meanwhile. A known container that a plugin no longer names
+/// keeps its record. An allocation that an admission would refuse is not taken: that is a problem.
 ReconcilePlan PlanReconcile(const checkpoint::NodeState& asked, const checkpoint::NodeState& now,
                             const AllocationsByPlugin& answers, const Machine& machine,
-                            const std::set<std::string>& unasked = {},
-                            const PodsByPlugin& scope = {});
+                            const CompareScope& scope = {});
 
 /// The same for `answers` that say only what changed: a container that a plugin does not name keeps
-/// what it has, and is not missing.
+/// what it has, and is not missing. `unasked` as in a CompareScope.
 ReconcilePlan PlanChanges(const checkpoint::NodeState& asked, const checkpoint::NodeState& now,
                           const AllocationsByPlugin& answers, const Machine& machine,
                           const std::set<std::string>& unasked);

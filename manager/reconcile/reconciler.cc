@@ -270,8 +270,8 @@ void Reconciler::Impl::Apply(const Inquiry& inquiry, const AllocationsByPlugin& 
   const Status repaired = inquiry.whole && !aside ? RepairDrift() : OkStatus();
   const std::vector<std::string> left_behind = moved.Look();
   const auto now = parts.state.Load();
-  ReconcilePlan plan = PlanReconcile(*inquiry.state, *now, answers, parts.machine, inquiry.unasked,
-                                     compared.ToCompare(inquiry, answers, *now));
+  ReconcilePlan plan = PlanReconcile(*inquiry.state, *now, answers, parts.machine,
+                                     {inquiry.unasked, compared.ToCompare(inquiry, answers, *now)});
   compared.Note(inquiry, answers, plan);
   if (!offline.Empty()) {
     TellOfOffline(*now, parts.live.All(), offline, plan.problems);

@@ -3,6 +3,8 @@
 
 #include <utility>
 
+#include "api/base/check.h"
+
 namespace qrm::manager {
 
 using checkpoint::NodeState;
@@ -96,6 +98,7 @@ std::optional<std::set<ContainerKey>> UpdatedContainers::Unlike(const NodeState&
 }
 
 void UpdatedContainers::Note(const std::vector<PlannedUpdate>& updates) {
+  QRM_CHECK(last_.has_value());
   for (const PlannedUpdate& update : updates) {
     last_->updated.insert(update.key);
   }

@@ -113,6 +113,7 @@ TEST(PersistentMapTest, IsBuiltOfEntriesInOrder) {
 TEST(PersistentMapTest, StaysBalancedWhateverTheOrderOfEdits) {
   for (const bool grows : {true, false}) {
     std::vector<std::pair<SharedText, int>> entries;
+    entries.reserve(4096);
     for (int i = 0; i < 4096; ++i) {
       entries.emplace_back(std::to_string(100000 + i), i);
     }

@@ -182,7 +182,8 @@ TEST(PlanReconcileTest, ComparesOnlyThePodsOfItsScope) {
   const AllocationsByPlugin answers = CpuHolds(
       {{"a", Pool("0-1")}, {"b", Pool("0-1")}, {"ghost", Pool("0-1")}, {"spook", Pool("0-1")}});
   const PodsByPlugin scope = {{"cpu", {"uid-b", "uid-d", "uid-ghost"}}};
-  const ReconcilePlan plan = PlanReconcile(state, state, answers, test::SampleMachine(), {}, scope);
+  const ReconcilePlan plan =
+      PlanReconcile(state, state, answers, test::SampleMachine(), {{}, scope});
   ASSERT_EQ(plan.change.put_containers.size(), 1u);
   EXPECT_EQ(plan.change.put_containers[0].pod.uid, "uid-b");
   EXPECT_THAT(plan.orphans, ElementsAre(Pair("cpu", ElementsAre(Key("ghost")))));

@@ -114,7 +114,7 @@ TEST(ComparedAnswersTest, FindWhatAComparisonOfEverythingFinds) {
     const NodeState& now = *node.state();
     const PodsByPlugin scope = compared.ToCompare(inquiry, answers, now);
     limited += scope.size();
-    const ReconcilePlan plan = PlanReconcile(*asked, now, answers, machine, {}, scope);
+    const ReconcilePlan plan = PlanReconcile(*asked, now, answers, machine, {{}, scope});
     ExpectSame(plan, PlanReconcile(*asked, now, answers, machine));
     ASSERT_FALSE(testing::Test::HasFailure()) << i;
     compared.Note(inquiry, answers, plan);
