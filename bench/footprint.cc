@@ -54,7 +54,7 @@ class Daemon {
   /// Until it has placed one more, which is gone then. Units: milliseconds.
   double StartAndPlace(std::size_t containers) {
     const auto begin = std::chrono::steady_clock::now();
-    node_.Start(containers);
+    node_.StartUnasked();
     node_.Run(containers, Kind::kPooled);
     const auto took = std::chrono::steady_clock::now() - begin;
     node_.Remove(containers);

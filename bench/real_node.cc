@@ -58,6 +58,12 @@ void RealNode::Start(std::size_t containers) {
   }));
 }
 
+void RealNode::StartUnasked() {
+  const int before = runtime_.synchronizations();
+  Must(node_.Launch());
+  QRM_CHECK(runtime_.WaitForSynchronizations(before + 1));
+}
+
 std::chrono::nanoseconds RealNode::Run(std::size_t number, Kind kind) {
   Must(runtime_.RunPod(PodOf(number, kind)));
   return runtime_.last_creation();

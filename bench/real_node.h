@@ -25,6 +25,10 @@ class RealNode {
   /// Starts qrmd and, at the first time, plugins that are processes. Returns when it says that it
   /// is ready with so many containers.
   void Start(std::size_t containers);
+  /// Starts qrmd with built-in plugins. Returns when the runtime has told it what there is, and
+  /// qrmd has taken it; qrmd is asked nothing meanwhile, since each question is work beside its
+  /// start.
+  void StartUnasked();
   /// Ends qrmd; and plugins that are processes.
   void Stop() { Must(node_.Stop()); }
   /// Until a reconcile has ended that began after this call.

@@ -50,7 +50,7 @@ Node::Node(Options options) : options_(std::move(options)) {
 
 Node::~Node() = default;
 
-Status Node::Start(std::size_t plugins) {
+Status Node::Launch() {
   std::vector<std::string> command = {options_.bin_dir + "/" + options_.daemon,
                                       "--config=" + options_.config,
                                       "--state-dir=" + Path("state/qrmd"),
@@ -66,6 +66,11 @@ Status Node::Start(std::size_t plugins) {
                                       "--probe-address=" + options_.probe_address};
   command.insert(command.end(), options_.flags.begin(), options_.flags.end());
   QRM_ASSIGN_OR_RETURN(daemon_, Process::Start(command, Path("logs/qrmd.log")));
+  return OkStatus();
+}
+
+Status Node::Start(std::size_t plugins) {
+  QRM_RETURN_IF_ERROR(Launch());
   StatusOr<v1::GetStatusResponse> status;
   const bool attached = Await([&] {
     status = GetStatus();

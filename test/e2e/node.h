@@ -45,6 +45,8 @@ class Node {
   Node(const Node&) = delete;
   Node& operator=(const Node&) = delete;
 
+  /// Starts qrmd; what comes of it is not waited for.
+  Status Launch();
   /// Starts qrmd and waits until it knows of the runtime's containers and has `plugins` live ones.
   Status Start(std::size_t plugins);
   /// kill -9.

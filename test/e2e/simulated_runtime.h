@@ -66,6 +66,9 @@ class SimulatedRuntime {
   CreationOf(const std::string& pod_name) const;
   /// How long qrmd took to answer the latest CreateContainer of all pods.
   std::chrono::nanoseconds last_creation() const { return last_creation_; }
+  /// As ScriptedRuntime's.
+  int synchronizations() const { return nri_.synchronizations(); }
+  bool WaitForSynchronizations(int count) { return nri_.WaitForSynchronizations(count); }
   /// Disconnects qrmd, as a runtime does that has waited too long.
   void Disconnect() { nri_.Disconnect(); }
   /// The runtime starts anew: it tells no more that a sandbox stops or is removed which is older.

@@ -362,6 +362,11 @@ void ScriptedRuntime::Disconnect() {
   }
 }
 
+int ScriptedRuntime::synchronizations() const {
+  const MutexLock lock(mutex_);
+  return synchronizations_;
+}
+
 bool ScriptedRuntime::WaitForSynchronizations(int count) {
   const MutexLock lock(mutex_);
   return changed_.WaitUntil(mutex_, std::chrono::steady_clock::now() + std::chrono::seconds(10),

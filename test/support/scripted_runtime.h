@@ -56,6 +56,8 @@ class ScriptedRuntime {
   ScriptedRuntime(const ScriptedRuntime&) = delete;
   ScriptedRuntime& operator=(const ScriptedRuntime&) = delete;
 
+  /// How many synchronizations have succeeded.
+  int synchronizations() const;
   /// True once `count` synchronizations have succeeded.
   bool WaitForSynchronizations(int count);
   /// How many plugins have connected.
