@@ -402,7 +402,7 @@ void PodPlacer::RemoveGonePods() {
 void PodPlacer::RemovePods(const std::vector<std::string>& gone) {
   const Status removed = parts_.releaser.RemovePods(gone, [this] {
     unplaced_.TryAll();  // what did not fit may do so now
-    parts_.reconciler.TriggerChanges();
+    parts_.reconciler.TriggerChangesSoon();
   });
   all_removed_ = removed.ok();
   if (!removed.ok()) {

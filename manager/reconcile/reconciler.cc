@@ -44,6 +44,7 @@ struct Reconciler::Impl : std::enable_shared_from_this<Reconciler::Impl> {
         options(given_options),
         timer(parts.io),
         patience(parts.io),
+        soon(parts.io),
         questions(parts.plugins),
         updated(parts.live),
         moved(parts.read_memory, parts.live),
@@ -57,6 +58,8 @@ struct Reconciler::Impl : std::enable_shared_from_this<Reconciler::Impl> {
   void StartRun();
   void StartWhole();
   void StartChanges();
+  void WantChanges();
+  void WantChangesSoon();
   std::set<std::string> Unasked(const Scope& scope) const;
   void EndChanges(const ChangedAnswers& answers, const Changes& done, bool stale);
   void SendUpdates(std::vector<PlannedUpdate> updates);
@@ -100,6 +103,8 @@ struct Reconciler::Impl : std::enable_shared_from_this<Reconciler::Impl> {
   // Used on the I/O loop only.
   boost::asio::steady_timer timer;
   boost::asio::steady_timer patience;
+  boost::asio::steady_timer soon;
+  bool wanted_soon = false;  // a small run, by the timer
   bool running = false;
   bool waited = false;  // long enough for the runtime
   Scope next;           // of the run after this one; nobody: there is none
@@ -152,6 +157,7 @@ void Reconciler::Stop() {
   impl_->settler->Stop();
   impl_->timer.cancel();
   impl_->patience.cancel();
+  impl_->soon.cancel();
 }
 
 void Reconciler::Trigger(const std::string& resource) {
@@ -160,14 +166,15 @@ void Reconciler::Trigger(const std::string& resource) {
 
 void Reconciler::TriggerChanges(const std::optional<ContainerKey>& started) {
   impl_->PostToIo([impl = impl_.get(), started] {
-    impl->changes.wanted = true;
     if (started.has_value()) {
       impl->changes.started.insert(*started);
     }
-    if (!impl->running && impl->MayBegin()) {
-      impl->StartRun();
-    }
+    impl->WantChanges();
   });
+}
+
+void Reconciler::TriggerChangesSoon() {
+  impl_->PostToIo([impl = impl_.get()] { impl->WantChangesSoon(); });
 }
 
 std::optional<std::chrono::system_clock::time_point> Reconciler::LastUpdateOf(
@@ -210,6 +217,25 @@ void Reconciler::Impl::Want(const std::string& resource) {
   }
 }
 
+void Reconciler::Impl::WantChanges() {
+  changes.wanted = true;
+  if (!running && MayBegin()) {
+    StartRun();
+  }
+}
+
+void Reconciler::Impl::WantChangesSoon() {
+  if (std::exchange(wanted_soon, true)) {
+    return;
+  }
+  soon.expires_after(kSoon);
+  soon.async_wait([self = shared_from_this()](const boost::system::error_code& error) {
+    if (!error && !self->stopped && self->wanted_soon) {
+      self->WantChanges();
+    }
+  });
+}
+
 void Reconciler::Impl::StartRun() {
   running = true;
   if (next.nobody()) {
@@ -220,6 +246,7 @@ void Reconciler::Impl::StartRun() {
 }
 
 void Reconciler::Impl::StartChanges() {
+  wanted_soon = false;
   questions.Ask(DeadlineAfter(parts.admission.plugin_call_deadline),
                 [self = shared_from_this(), asked = parts.state.Load(),
                  about = std::exchange(changes, {})](ChangedAnswers answers) mutable {
@@ -234,6 +261,7 @@ void Reconciler::Impl::StartWhole() {
   const Scope scope = std::exchange(next, {});
   if (scope.all) {
     changes = {};  // it looks at these, too
+    wanted_soon = false;
     questions.AskAnew();
   }
   Inquiry inquiry{parts.state.Load(), Unasked(scope), scope.all};

@@ -67,6 +67,10 @@ class Reconciler {
   /// on record to `started`, if any. Cost: does not grow with the node, but for plugins that cannot
   /// tell, which are asked for everything.
   void TriggerChanges(const std::optional<ContainerKey>& started = {});
+  /// The same within kSoon, unless another run asks meanwhile: for what nobody waits for, such as
+  /// CPUs that became free, beside which an admission may come at once.
+  void TriggerChangesSoon();
+  static constexpr std::chrono::milliseconds kSoon{20};
   ReconcileStatus GetStatus() const;
   /// When the runtime last took an update of the container; absent before the first one.
   std::optional<std::chrono::system_clock::time_point> LastUpdateOf(const ContainerKey& key) const;

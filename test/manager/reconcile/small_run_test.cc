@@ -1,7 +1,10 @@
 // Runs of the reconciler that ask only for what plugins changed.
+#include <chrono>
+#include <future>
 #include <string>
 #include <utility>
 
+#include <boost/asio/steady_timer.hpp>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -21,6 +24,16 @@ class SmallRunTest : public ReconcilerTest {
     test::PluginScript script;
     script.changes = sdk::ChangedAllocations{.now = now, .changed = std::move(changed)};
     plugins_.Set("cpu", std::move(script));
+  }
+  /// Lets the I/O loop run its timers for so long.
+  bool RunsFor(std::chrono::milliseconds time) {
+    std::promise<void> over;
+    boost::asio::steady_timer timer(loop_.io());
+    loop_.Run([&] {
+      timer.expires_after(time);
+      timer.async_wait([&](const boost::system::error_code&) { over.set_value(); });
+    });
+    return over.get_future().wait_for(std::chrono::seconds(10)) == std::future_status::ready;
   }
   /// Until the plugins were called so often, and the run has ended.
   void AwaitCalls(std::size_t count) {
@@ -48,6 +61,23 @@ TEST_F(SmallRunTest, AsksForWhatChangedSinceTheAnswerThatWasDealtWith) {
   reconciler_.TriggerChanges();
   AwaitCalls(2);
   EXPECT_THAT(plugins_.calls(), ElementsAre("changes cpu since ", "changes cpu since now-1"));
+}
+
+TEST_F(SmallRunTest, AsksSoonWhenNobodyWaits) {
+  CpuChanged({}, "now-1");
+  reconciler_.TriggerChangesSoon();
+  reconciler_.TriggerChangesSoon();
+  AwaitCalls(1);
+  EXPECT_THAT(plugins_.calls(), ElementsAre("changes cpu since "));
+}
+
+TEST_F(SmallRunTest, RunThatComesBeforeAnswersForTheOneThatWasWantedSoon) {
+  CpuChanged({}, "now-1");
+  reconciler_.TriggerChangesSoon();
+  reconciler_.TriggerChanges();
+  AwaitCalls(1);
+  ASSERT_TRUE(RunsFor(3 * Reconciler::kSoon));
+  EXPECT_THAT(plugins_.calls(), ElementsAre("changes cpu since "));
 }
 
 TEST_F(SmallRunTest, LeavesAloneWhatPluginsDoNotName) {
