@@ -1,4 +1,5 @@
 // How the kernel schedules the daemon's threads.
+#include <cstdlib>
 #include <filesystem>
 #include <fstream>
 #include <functional>
@@ -112,15 +113,16 @@ class SchedulingTest : public testing::Test {
     return Await([&] { return Threads(value_of)[value] == kOnTheWay; });
   }
 
-  /// How many heaps the daemon has beside its first: glibc begins each where an address is
-  /// divisible by its size.
-  int MoreHeaps() const {
-    constexpr unsigned long kHeapSize = 64UL << 20;
-    std::ifstream maps("/proc/" + std::to_string(node_->daemon_pid()) + "/maps");
+  /// How many heaps the daemon had, which its allocator tells when it ends.
+  int HeapsAfter(const std::vector<std::string>& flags) {
+    EXPECT_EQ(::setenv("MALLOC_CONF", "stats_print:true", 1), 0);
+    Start(flags);
+    EXPECT_TRUE(IsOk(node_->Stop()));
+    ::unsetenv("MALLOC_CONF");
+    std::ifstream log(dir_ / "node/logs/qrmd.log");
     int heaps = 0;
-    for (std::string line; std::getline(maps, line);) {
-      const bool writable = line.find(" rw-p ") != std::string::npos;
-      heaps += writable && std::stoul(line, nullptr, 16) % kHeapSize == 0 ? 1 : 0;
+    for (std::string line; std::getline(log, line);) {
+      heaps += line.starts_with("arenas[") ? 1 : 0;
     }
     return heaps;
   }
@@ -159,16 +161,14 @@ TEST_F(SchedulingTest, ThreadsInRealTimeShareNoHeapWithOthers) {
   if (kSanitized) {
     GTEST_SKIP() << "sanitizers have heaps of their own";
   }
-  Start({"--realtime-priority=2"});
-  EXPECT_GT(MoreHeaps(), kOnTheWay);
+  EXPECT_EQ(HeapsAfter({"--realtime-priority=2"}), 1 + kOnTheWay);
 }
 
 TEST_F(SchedulingTest, OrdinaryThreadsShareOneHeap) {
   if (kSanitized) {
     GTEST_SKIP() << "sanitizers have heaps of their own";
   }
-  Start({});
-  EXPECT_EQ(MoreHeaps(), 0);
+  EXPECT_EQ(HeapsAfter({}), 1);
 }
 
 TEST_F(SchedulingTest, AllThreadsStayOnTheReservedCpus) {
