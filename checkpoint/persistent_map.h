@@ -280,38 +280,31 @@ class PersistentMap<Value>::Editor {
     Node& node = *place;
     CountAnew(node);
     if (Weight(node.right) > kDelta * Weight(node.left)) {
-      Node& heavy = Own(node.right);
-      if (Weight(heavy.left) >= kGamma * Weight(heavy.right)) {
-        Own(heavy.left);
-        RotateRight(node.right);
-      }
-      RotateLeft(place);
+      Lighten(place, &Node::right, &Node::left);
     } else if (Weight(node.left) > kDelta * Weight(node.right)) {
-      Node& heavy = Own(node.left);
-      if (Weight(heavy.right) >= kGamma * Weight(heavy.left)) {
-        Own(heavy.right);
-        RotateLeft(node.left);
-      }
-      RotateRight(place);
+      Lighten(place, &Node::left, &Node::right);
     }
   }
 
-  /// The right node takes the place. Both are this editor's.
-  static void RotateLeft(NodePtr& place) {
-    const NodePtr former = place;
-    place = former->right;
-    former->right = place->left;
-    place->left = former;
-    CountAnew(*former);
-    CountAnew(*place);
+  using Side = NodePtr Node::*;
+
+  /// The node at `place` is this editor's, and its `heavy` side is too heavy.
+  void Lighten(NodePtr& place, Side heavy, Side light) {
+    NodePtr& below = (*place).*heavy;
+    Node& child = Own(below);
+    if (Weight(child.*light) >= kGamma * Weight(child.*heavy)) {
+      Own(child.*light);
+      Rotate(below, light, heavy);
+    }
+    Rotate(place, heavy, light);
   }
 
-  /// The left node takes the place. Both are this editor's.
-  static void RotateRight(NodePtr& place) {
+  /// The node on the side `up` takes the place, whose node goes `down`. Both are this editor's.
+  static void Rotate(NodePtr& place, Side up, Side down) {
     const NodePtr former = place;
-    place = former->left;
-    former->left = place->right;
-    place->right = former;
+    place = (*former).*up;
+    (*former).*up = (*place).*down;
+    (*place).*down = former;
     CountAnew(*former);
     CountAnew(*place);
   }

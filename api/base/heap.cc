@@ -15,12 +15,11 @@ const char* malloc_conf = "narenas:1";  // NOLINT: its name and type are jemallo
 
 namespace qrm {
 
-void UseHeapApart() {
+bool UseHeapApart() {
   unsigned arena = 0;
   std::size_t size = sizeof(arena);
-  if (::mallctl("arenas.create", &arena, &size, nullptr, 0) == 0) {
-    ::mallctl("thread.arena", nullptr, nullptr, &arena, sizeof(arena));
-  }
+  return ::mallctl("arenas.create", &arena, &size, nullptr, 0) == 0 &&
+         ::mallctl("thread.arena", nullptr, nullptr, &arena, sizeof(arena)) == 0;
 }
 
 void GiveBackFreeMemory() {
@@ -35,7 +34,9 @@ void GiveBackFreeMemory() {
 
 namespace qrm {
 
-void UseHeapApart() {}
+bool UseHeapApart() {
+  return true;
+}
 void GiveBackFreeMemory() {}
 
 }  // namespace qrm

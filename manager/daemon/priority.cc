@@ -79,7 +79,11 @@ Status RunInRealTime(int priority) {
   LimitRealTime();
   const sched_param param = {.sched_priority = priority};
   if (::sched_setscheduler(0, SCHED_RR | SCHED_RESET_ON_FORK, &param) == 0) {
-    UseHeapApart();
+    if (!UseHeapApart()) {
+      log::Warning(
+          "a thread in real time has no heap of its own and may wait for ordinary ones: give qrmd "
+          "more memory and restart it");
+    }
     return OkStatus();
   }
   return Errorf(StatusCode::kPermissionDenied,

@@ -61,11 +61,11 @@ TEST(HeapTest, IsOneForAllThreadsButThoseThatWantOneApart) {
   unsigned second = 0;
   std::thread([&] { ordinary = ArenaOfThread(); }).join();
   std::thread([&] {
-    UseHeapApart();
+    EXPECT_TRUE(UseHeapApart());
     first = ArenaOfThread();
   }).join();
   std::thread([&] {
-    UseHeapApart();
+    EXPECT_TRUE(UseHeapApart());
     second = ArenaOfThread();
   }).join();
   EXPECT_EQ(ordinary, shared);
