@@ -59,15 +59,12 @@ Status Endpoint::Away(std::string_view action) const {
                 info_.problem);
 }
 
-void Endpoint::Start(const std::shared_ptr<calls::Call>& call, Deadline deadline,
+bool Endpoint::Start(const std::shared_ptr<calls::Call>& call, Deadline deadline,
                      std::function<void(const Status&)> ended) {
   const calls::Method method = call->method();
   const std::shared_ptr<PluginClient> client = LiveClient();
   if (client == nullptr) {
-    const Status away = Away(method.action);
-    ended(away);
-    call->Fail(away, calls::Blame::kConnection);
-    return;
+    return false;
   }
   call->set_judge([self = shared_from_this(), method, ended = std::move(ended)](
                       const Status& status, calls::Blame blame) {
@@ -76,6 +73,7 @@ void Endpoint::Start(const std::shared_ptr<calls::Call>& call, Deadline deadline
     return judged;
   });
   client->Start(call, deadline);
+  return true;
 }
 
 void Endpoint::Probe(std::function<void(Status)> done) {

@@ -75,17 +75,18 @@ class Endpoint : public std::enable_shared_from_this<Endpoint> {
 
   /// Starts `call` on the plugin, unless it is away, and judges how it went: the call's action
   /// completes the sentence "cannot <action> plugin cpu at ...". `ended` learns it before the
-  /// caller does, on the same thread.
-  /// Errors: kUnavailable at once when the plugin is away; else those of PluginClient.
-  void Start(const std::shared_ptr<calls::Call>& call, Deadline deadline,
+  /// caller does, on the same thread. False when the plugin is away: nothing was started then.
+  /// Errors: those of PluginClient.
+  bool Start(const std::shared_ptr<calls::Call>& call, Deadline deadline,
              std::function<void(const Status&)> ended);
+  /// Why `action` cannot be done while the plugin is away.
+  Status Away(std::string_view action) const;
 
  private:
   struct RetryTimer;
   using OptionsResult = calls::CallTo<calls::GetOptions>::Result;
 
   std::shared_ptr<PluginClient> LiveClient() const;
-  Status Away(std::string_view action) const;
   /// Updates the plugin's standing after a call; returns `status` as a sentence, with kInternal for
   /// an answer that breaks the protocol.
   Status Judge(const calls::Method& method, const Status& status, calls::Blame blame);

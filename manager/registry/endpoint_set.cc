@@ -191,19 +191,29 @@ void EndpointSet::Forget(const std::string& resource) {
 
 void EndpointSet::Start(const std::string& resource, std::shared_ptr<calls::Call> call,
                         Deadline deadline) {
-  const EndpointPtr endpoint = Lookup(resource);
+  const auto ended = [this, resource, method = call->method().name(),
+                      begun = std::chrono::steady_clock::now()](const Status& status) {
+    options_.on_call({.resource = resource,
+                      .method = method,
+                      .took = std::chrono::steady_clock::now() - begun,
+                      .ok = status.ok()});
+  };
+  EndpointPtr endpoint;
+  // One that is away may have been replaced by another registration since it was looked up.
+  for (EndpointPtr next = Lookup(resource); next != endpoint; next = Lookup(resource)) {
+    endpoint = std::move(next);
+    if (endpoint != nullptr && endpoint->Start(call, deadline, ended)) {
+      return;
+    }
+  }
+  const char* const action = call->method().action;
   if (endpoint == nullptr) {
-    call->Fail(NoPlugin(resource, call->method().action), calls::Blame::kConnection);
+    call->Fail(NoPlugin(resource, action), calls::Blame::kConnection);
     return;
   }
-  endpoint->Start(call, deadline,
-                  [this, resource, method = call->method().name(),
-                   begun = std::chrono::steady_clock::now()](const Status& status) {
-                    options_.on_call({.resource = resource,
-                                      .method = method,
-                                      .took = std::chrono::steady_clock::now() - begun,
-                                      .ok = status.ok()});
-                  });
+  const Status away = endpoint->Away(action);
+  ended(away);
+  call->Fail(away, calls::Blame::kConnection);
 }
 
 }  // namespace qrm::manager
