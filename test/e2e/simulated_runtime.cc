@@ -72,7 +72,10 @@ StatusOr<SimulatedRuntime::Sandbox> SimulatedRuntime::FindById(
 }
 
 SimulatedRuntime::Entry SimulatedRuntime::MakeEntry(const PodSpec& spec, uint32_t attempt) {
-  return {.attempt = attempt, .container = test::MakeContainer(spec, attempt), .adjustment = {}};
+  return {.attempt = attempt,
+          .container = test::MakeContainer(spec, attempt),
+          .serialized = {},
+          .adjustment = {}};
 }
 
 Status SimulatedRuntime::RunPod(const PodSpec& spec) {
@@ -127,6 +130,7 @@ void SimulatedRuntime::KeepEntry(const std::string& uid, const Entry& entry) {
     entries.push_back(entry);
   } else {
     *same = entry;
+    same->serialized.clear();
   }
 }
 
@@ -208,18 +212,28 @@ Status SimulatedRuntime::CreateAndStart(const std::string& uid, const nri::PodSa
   return done;
 }
 
-ScriptedRuntime::Inventory SimulatedRuntime::TakeInventory() const {
+// What it told before is at hand: a start of qrmd is measured, and not what the runtime itself
+// does.
+ScriptedRuntime::Inventory SimulatedRuntime::TakeInventory() {
+  const auto bytes_of = [](const auto& message, std::string& serialized) -> const std::string& {
+    if (serialized.empty()) {
+      serialized = message.SerializeAsString();
+    }
+    return serialized;
+  };
   const MutexLock lock(mutex_);
   ScriptedRuntime::Inventory inventory;
-  for (const auto& [uid, sandbox] : sandboxes_) {
-    inventory.pods.push_back(sandbox.pod);
-    for (const Entry& entry : sandbox.entries) {
+  for (auto& [uid, sandbox] : sandboxes_) {
+    inventory.pods.push_back(bytes_of(sandbox.pod, sandbox.serialized));
+    for (Entry& entry : sandbox.entries) {
       if (entry.container.state() == nri::CONTAINER_STOPPED) {
         continue;
       }
-      inventory.containers.push_back(entry.container);
-      inventory.containers.back().mutable_linux()->mutable_resources()->mutable_cpu()->MergeFrom(
-          CpusetsOf(entry));
+      nri::Container now;
+      *now.mutable_linux()->mutable_resources()->mutable_cpu() = CpusetsOf(entry);
+      // Messages one after another are one message, where the later one counts.
+      inventory.containers.push_back(bytes_of(entry.container, entry.serialized) +
+                                     now.SerializeAsString());
     }
   }
   return inventory;

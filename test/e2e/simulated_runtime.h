@@ -99,6 +99,7 @@ class SimulatedRuntime {
   struct Entry {
     uint32_t attempt = 0;
     nri::Container container;
+    std::string serialized;  ///< the container, once it was told
     nri::ContainerAdjustment adjustment;
     std::chrono::steady_clock::time_point asked;  ///< to create it
     std::chrono::steady_clock::time_point answered;
@@ -111,6 +112,7 @@ class SimulatedRuntime {
   struct Sandbox {
     PodSpec spec;
     nri::PodSandbox pod;
+    std::string serialized;  ///< the pod, once it was told
     bool ready = true;
     bool restored = false;       ///< older than the runtime's latest start
     std::vector<Entry> entries;  ///< its containers, also those that have ended, by age
@@ -137,7 +139,7 @@ class SimulatedRuntime {
   /// The cpusets that the container has now, by its adjustment and the updates since.
   nri::LinuxCPU CpusetsOf(const Entry& entry) const;
   std::vector<Offline> OfflineSoFar() const;
-  ScriptedRuntime::Inventory TakeInventory() const;
+  ScriptedRuntime::Inventory TakeInventory();
   Status CheckOnline(const std::string& cpus) const;
 
   const std::string nri_socket_;

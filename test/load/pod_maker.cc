@@ -26,7 +26,7 @@ Status ScriptedPodMaker::Make(const PodSpec& spec, const std::vector<ContainerSp
   }
   {
     const MutexLock lock(mutex_);
-    inventory_.pods.push_back(pod);
+    inventory_.pods.push_back(pod.SerializeAsString());
   }
   cri_.PutPod(CriPod(pod, cri::SANDBOX_READY));
   for (const ContainerSpec& container : containers) {
@@ -55,7 +55,7 @@ Status ScriptedPodMaker::MakeContainer(const nri::PodSandbox& pod, const PodSpec
   }
   const MutexLock lock(mutex_);
   cpus_[spec.uid + "/" + container.name] = made.linux().resources().cpu().cpus();
-  inventory_.containers.push_back(std::move(made));
+  inventory_.containers.push_back(made.SerializeAsString());
   return OkStatus();
 }
 

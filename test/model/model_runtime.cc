@@ -67,14 +67,15 @@ ScriptedRuntime::Inventory ModelRuntime::TakeInventory() {
   const MutexLock lock(mutex_);
   ScriptedRuntime::Inventory inventory;
   for (const auto& [id, sandbox] : sandboxes_) {
-    inventory.pods.push_back(sandbox.message);
+    inventory.pods.push_back(sandbox.message.SerializeAsString());
   }
   for (const auto& [id, box] : boxes_) {
-    nri::Container& container = inventory.containers.emplace_back(box.message);
+    nri::Container container = box.message;
     container.set_state(StateOf(box));
     nri::LinuxCPU& cpu = *container.mutable_linux()->mutable_resources()->mutable_cpu();
     cpu.set_cpus(box.cpus);
     cpu.set_mems(box.mems);
+    inventory.containers.push_back(container.SerializeAsString());
   }
   return inventory;
 }

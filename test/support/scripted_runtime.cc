@@ -9,10 +9,16 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include <google/protobuf/io/coded_stream.h>
+#include <google/protobuf/io/zero_copy_stream_impl_lite.h>
+#include <google/protobuf/wire_format_lite.h>
+
 #include "api/base/check.h"
 
 namespace qrm::test {
 namespace {
+
+using google::protobuf::internal::WireFormatLite;
 
 constexpr std::size_t kGoBuffer = 4096;
 
@@ -22,6 +28,34 @@ constexpr uint32_t kPlugin = 1;
 constexpr uint32_t kRuntime = 2;
 constexpr uint8_t kRequest = 1;
 constexpr uint8_t kResponse = 2;
+
+template <typename Message>
+std::vector<std::string> Serialized(const std::vector<Message>& messages) {
+  std::vector<std::string> all;
+  all.reserve(messages.size());
+  for (const Message& message : messages) {
+    all.push_back(message.SerializeAsString());
+  }
+  return all;
+}
+
+/// A SynchronizeRequest of every `step`th pod and container from `first` on.
+std::string RequestOf(const ScriptedRuntime::Inventory& all, std::size_t first, std::size_t step,
+                      bool more) {
+  std::string bytes;
+  google::protobuf::io::StringOutputStream to(&bytes);
+  google::protobuf::io::CodedOutputStream out(&to);
+  const auto add = [&](int field, const std::vector<std::string>& messages) {
+    for (std::size_t i = first; i < messages.size(); i += step) {
+      WireFormatLite::WriteBytes(field, messages[i], &out);
+    }
+  };
+  add(nri::SynchronizeRequest::kPodsFieldNumber, all.pods);
+  add(nri::SynchronizeRequest::kContainersFieldNumber, all.containers);
+  WireFormatLite::WriteBool(nri::SynchronizeRequest::kMoreFieldNumber, more, &out);
+  out.Trim();
+  return bytes;
+}
 
 bool ReadExactly(int fd, char* to, std::size_t size) {
   for (std::size_t got = 0; got < size;) {
@@ -52,7 +86,9 @@ ScriptedRuntime::ScriptedRuntime(std::string socket, ScriptedRuntimeOptions opti
     : socket_(std::move(socket)),
       options_(std::move(options)),
       listener_(Listen(socket_)),
-      take_inventory_([this] { return Inventory{options_.pods, options_.containers}; }) {
+      take_inventory_([this] {
+        return Inventory{Serialized(options_.pods), Serialized(options_.containers)};
+      }) {
   acceptor_ = std::thread([this] { AcceptLoop(); });
 }
 
@@ -195,22 +231,16 @@ bool ScriptedRuntime::Synchronize() {
     const MutexLock lock(mutex_);
     take = take_inventory_;
   }
-  auto [pods, containers] = take();
-  const std::size_t chunks = std::max(static_cast<std::size_t>(options_.synchronize_chunks),
-                                      1 + std::max(pods.size(), containers.size()) / kMostInAChunk);
+  const Inventory all = take();
+  const std::size_t chunks =
+      std::max(static_cast<std::size_t>(options_.synchronize_chunks),
+               1 + std::max(all.pods.size(), all.containers.size()) / kMostInAChunk);
   for (std::size_t chunk = 0; chunk < chunks; ++chunk) {
-    nri::SynchronizeRequest request;
-    for (std::size_t i = chunk; i < pods.size(); i += chunks) {
-      *request.add_pods() = std::move(pods[i]);
-    }
-    for (std::size_t i = chunk; i < containers.size(); i += chunks) {
-      *request.add_containers() = std::move(containers[i]);
-    }
-    request.set_more(chunk + 1 < chunks);
-    const StatusOr<std::string> answer = Call("Synchronize", request.SerializeAsString());
+    const bool more = chunk + 1 < chunks;
+    const StatusOr<std::string> answer = Call("Synchronize", RequestOf(all, chunk, chunks, more));
     nri::SynchronizeResponse response;
-    if (!answer.ok() || !response.ParseFromString(*answer) || response.more() != request.more() ||
-        (request.more() && response.update_size() > 0)) {
+    if (!answer.ok() || !response.ParseFromString(*answer) || response.more() != more ||
+        (more && response.update_size() > 0)) {
       return false;
     }
     if (connections_ == 1 && static_cast<int>(chunk) + 1 == options_.cut_after_chunks) {

@@ -85,10 +85,10 @@ class ScriptedRuntime {
   Status StateChange(nri::Event event, const nri::PodSandbox& pod,
                      const nri::Container& container = {},
                      std::chrono::milliseconds timeout = std::chrono::seconds(2));
-  /// What exists, as synchronizations tell it.
+  /// What exists, as synchronizations tell it: PodSandbox and Container messages, serialized.
   struct Inventory {
-    std::vector<nri::PodSandbox> pods;
-    std::vector<nri::Container> containers;
+    std::vector<std::string> pods;
+    std::vector<std::string> containers;
   };
   /// Every synchronization asks `take` in place of the options, on a thread of this object.
   void SetInventory(std::function<Inventory()> take);

@@ -75,7 +75,8 @@ TEST_F(NriReconnectTest, HearsEverythingAgainAfterEachConnect) {
   ScriptedRuntimeOptions script;
   script.pods = {NriPod("1")};
   Attach(script);
-  runtime_->SetInventory([] { return test::ScriptedRuntime::Inventory{{NriPod("2")}, {}}; });
+  runtime_->SetInventory(
+      [] { return test::ScriptedRuntime::Inventory{{NriPod("2").SerializeAsString()}, {}}; });
   runtime_->Disconnect();
   ASSERT_TRUE(runtime_->WaitForSynchronizations(2));
   ASSERT_THAT(events_.pods(), SizeIs(1));
