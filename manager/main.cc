@@ -17,7 +17,7 @@
 #include "manager/daemon/builtin_plugins.h"
 #include "manager/daemon/class_providers.h"
 #include "manager/daemon/daemon.h"
-#include "manager/daemon/priority.h"
+#include "manager/daemon/process/priority.h"
 #include "plugins/config/machine_config.h"
 
 namespace {

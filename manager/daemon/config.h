@@ -5,7 +5,7 @@
 #include "manager/classes/class_options.h"
 #include "manager/control/control_options.h"
 #include "manager/daemon/builtin_plugins.h"
-#include "manager/daemon/process_options.h"
+#include "manager/daemon/process/process_options.h"
 #include "manager/demand/pod_keys.h"
 #include "manager/kubelet/kubelet_options.h"
 #include "manager/observability/http_options.h"

@@ -3,7 +3,7 @@
 
 #include "api/base/foreign_text.h"
 #include "api/base/log.h"
-#include "manager/daemon/priority.h"
+#include "manager/daemon/process/priority.h"
 
 namespace qrm::manager {
 

@@ -12,8 +12,8 @@
 #include "manager/daemon/daemon_parts.h"
 #include "manager/daemon/directories.h"
 #include "manager/daemon/file_watch.h"
-#include "manager/daemon/priority.h"
-#include "manager/daemon/service_manager.h"
+#include "manager/daemon/process/priority.h"
+#include "manager/daemon/process/service_manager.h"
 #include "manager/daemon/start_builtin.h"
 #include "manager/state/found_state.h"
 
@@ -27,15 +27,18 @@ struct Daemon::Impl : DaemonParts {
   Impl& operator=(const Impl&) = delete;
 
   Status Start();
+  Status StartOnLoop();
   Status StartEdges();
   void StartPlugins();
   void RaisePriority();
-  void FollowConfiguration(Reading reading);
+  void FollowConfiguration(Reading given);
+  void ReadAgain();
   void Follow(const Following& following);
   Status TakePlugins(const BuiltinOptions& options);
   void Stop();
 
   ServiceManager service_manager{io, [this] { return node.StalledLoops().empty(); }};
+  Reading reading;
   std::unique_ptr<FileWatch> config_watch;  // from the creation on
   bool running = false;
   bool has_own_cpus = false;  // written before the threads start
@@ -68,14 +71,15 @@ void Daemon::Impl::RaisePriority() {
   }
 }
 
-void Daemon::Impl::FollowConfiguration(Reading reading) {
-  trials.ReadWith(std::move(reading.tried));
-  const auto read_again = [this, again = std::move(reading.again)] {
-    config_watch->Know();
-    state.Post([this, following = again()] { Follow(following); });
-  };
-  config_watch = std::make_unique<FileWatch>(io, std::move(reading.file), read_again);
-  stop_signals.OnHangup(read_again);
+void Daemon::Impl::FollowConfiguration(Reading given) {
+  reading = std::move(given);
+  trials.ReadWith(reading.tried);
+  config_watch = std::make_unique<FileWatch>(io, reading.file, [this] { ReadAgain(); });
+}
+
+void Daemon::Impl::ReadAgain() {
+  config_watch->Know();
+  state.Post([this, following = reading.again()] { Follow(following); });
 }
 
 // On the state loop: no admission has its hints by one configuration and its places by another.
@@ -111,16 +115,23 @@ Status Daemon::Impl::Start() {
   for (const std::string& warning : warnings) {
     log::Warning("started with a warning", {{"warning", warning}});
   }
+  running = true;
+  Status started;
+  loop.Run([&] { started = StartOnLoop(); });
+  QRM_RETURN_IF_ERROR(started);
+  return StartEdges();
+}
+
+Status Daemon::Impl::StartOnLoop() {
   QRM_RETURN_IF_ERROR(registry.Start());
   sources.Start();
-  QRM_RETURN_IF_ERROR(follower.Start());
   reconciler.Start();
   class_keeper.Start();
   housekeeping.Start();
   config_watch->Start();
-  running = true;
-  loop.Start();
-  return StartEdges();
+  stop_signals.OnHangup([this] { ReadAgain(); });
+  boost::asio::post(io, [this] { follower.Start(); });  // what it hears at once may be much
+  return OkStatus();
 }
 
 Status Daemon::Impl::StartEdges() {
@@ -143,6 +154,7 @@ Status Daemon::Impl::StartEdges() {
 // Edges, then what the runtime and the timers may still begin, then the loops.
 void Daemon::Impl::Stop() {
   if (!running) {
+    loop.Stop();
     state.Stop();  // a plugin may have posted what uses the parts that go now
     return;
   }
@@ -185,19 +197,20 @@ StatusOr<std::unique_ptr<Daemon>> Daemon::Create(Config config, Machine machine,
                                                  ClassBook::Providers class_providers,
                                                  Reading reading) {
   QRM_ASSIGN_OR_RETURN(StateLock lock, StateLock::Take(config.process.state_dir));
-  QRM_ASSIGN_OR_RETURN(checkpoint::OpenedStore opened,
-                       checkpoint::OpenSqliteStore(config.process.state_dir));
-  const checkpoint::NodeState found = opened.state;
-  const bool lost = !opened.repairs.empty();
-  const std::vector<std::string> repairs = Repair(opened, machine);
   const Status stays = StayOnReserved(config, machine);
   config.admission.required_plugins = RequiredResources(config.builtin, builtins);
   QRM_ASSIGN_OR_RETURN(const std::vector<std::string> netns, NetnsAnnotations(config.builtin));
   std::vector<std::string>& known = config.admission.netns_annotations;
   known.insert(known.end(), netns.begin(), netns.end());
-  auto impl = std::make_unique<Impl>(std::move(config), std::move(machine), std::move(lock),
-                                     std::move(opened), found, std::move(builtins),
-                                     std::move(class_providers));
+  QRM_ASSIGN_OR_RETURN(std::unique_ptr<EarlyParts> early,
+                       EarlyParts::Start(std::move(config), std::move(machine), std::move(lock)));
+  QRM_ASSIGN_OR_RETURN(checkpoint::OpenedStore opened,
+                       checkpoint::OpenSqliteStore(early->config.process.state_dir));
+  const checkpoint::NodeState found = opened.state;
+  const bool lost = !opened.repairs.empty();
+  const std::vector<std::string> repairs = Repair(opened, early->machine);
+  auto impl = std::make_unique<Impl>(std::move(early), std::move(opened), found,
+                                     std::move(builtins), std::move(class_providers));
   impl->rebuilding = lost;
   impl->FollowConfiguration(std::move(reading));
   impl->has_own_cpus = stays.ok();

@@ -34,8 +34,9 @@ class Daemon {
     ConfigTrials::Reader tried;        ///< reads the text of another one
   };
 
-  /// Opens the state and makes all parts; nothing listens yet. Errors: kFailedPrecondition when
-  /// another qrmd uses the state directory. A damaged state is repaired and never an error.
+  /// Attaches to the runtime, opens the state and makes all parts; nothing listens yet. Errors:
+  /// kFailedPrecondition when another qrmd uses the state directory; as NriPlugin::Start. A damaged
+  /// state is repaired and never an error.
   /// `reading` begins again at each SIGHUP, and when its file has changed.
   static StatusOr<std::unique_ptr<Daemon>> Create(Config config, Machine machine,
                                                   std::vector<BuiltinPlugin> builtins,

@@ -12,13 +12,11 @@
 namespace qrm::manager {
 
 // NOLINTNEXTLINE(readability-function-size): one entry for each part.
-DaemonParts::DaemonParts(Config given_config, Machine given_machine, StateLock given_lock,
-                         checkpoint::OpenedStore opened, const checkpoint::NodeState& given_found,
+DaemonParts::DaemonParts(std::unique_ptr<EarlyParts> given_early, checkpoint::OpenedStore opened,
+                         const checkpoint::NodeState& given_found,
                          std::vector<BuiltinPlugin> given_builtins,
                          ClassBook::Providers class_providers)
-    : config(std::move(given_config)),
-      machine(std::move(given_machine)),
-      lock(std::move(given_lock)),
+    : early(std::move(given_early)),
       found(given_found),
       warnings(machine.parts().warnings),
       state(MeterStore(std::move(opened), metrics.store), ListenersOfState()),
@@ -101,11 +99,10 @@ DaemonParts::DaemonParts(Config given_config, Machine given_machine, StateLock g
                 .writes_cpusets = config.pods.write_cpusets,
                 .stands_aside = [this] { return kubelet.stands_aside(); },
                 .classes = &class_keeper},
-               {.nri = config.runtime.nri,
-                .pods = config.pods,
+               early->nri,
+               {.pods = config.pods,
                 .period = config.reconcile.period,
                 .admission_deadline = config.admission.deadline,
-                .on_nri_answer = [this](const NriAnswer& answer) { metrics.nri.Record(answer); },
                 .after_list = [this] { housekeeping.GiveBackSoon(); }}),
       housekeeping({io, kubelet, follower, reconciler}),
       pod_resources({.snapshots = state,

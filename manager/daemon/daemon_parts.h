@@ -20,15 +20,14 @@
 #include "manager/daemon/config.h"
 #include "manager/daemon/config_in_force.h"
 #include "manager/daemon/config_trials.h"
+#include "manager/daemon/early_parts.h"
 #include "manager/daemon/housekeeping.h"
-#include "manager/daemon/io_loop.h"
 #include "manager/daemon/node_view.h"
+#include "manager/daemon/process/stop_signals.h"
 #include "manager/daemon/start_builtin.h"
-#include "manager/daemon/stop_signals.h"
 #include "manager/kubelet/kubelet_specs.h"
 #include "manager/kubelet/kubelet_watch.h"
 #include "manager/observability/http_server.h"
-#include "manager/observability/metrics.h"
 #include "manager/page/page_server.h"
 #include "manager/podresources/pod_resources_server.h"
 #include "manager/pods/runtime_follower.h"
@@ -38,7 +37,6 @@
 #include "manager/runtime/cgroup_reader.h"
 #include "manager/runtime/cri/cri_client.h"
 #include "manager/runtime/live_containers.h"
-#include "manager/state/state_lock.h"
 #include "manager/state/state_loop.h"
 
 namespace qrm::manager {
@@ -47,26 +45,26 @@ namespace qrm::manager {
 /// they are made: each uses what stands before it.
 struct DaemonParts {
   /// `found` is the state as it was read, before it was made to fit `machine`.
-  DaemonParts(Config given_config, Machine given_machine, StateLock given_lock,
-              checkpoint::OpenedStore opened, const checkpoint::NodeState& given_found,
-              std::vector<BuiltinPlugin> given_builtins, ClassBook::Providers class_providers);
+  DaemonParts(std::unique_ptr<EarlyParts> given_early, checkpoint::OpenedStore opened,
+              const checkpoint::NodeState& given_found, std::vector<BuiltinPlugin> given_builtins,
+              ClassBook::Providers class_providers);
   ~DaemonParts() = default;
   DaemonParts(const DaemonParts&) = delete;
   DaemonParts& operator=(const DaemonParts&) = delete;
 
-  const Config config;
-  const Machine machine;
+  const std::unique_ptr<EarlyParts> early;
+  const Config& config = early->config;
+  const Machine& machine = early->machine;
   const SystemClock clock;
-  const StateLock lock;
   checkpoint::NodeState found;        // until the built-in plugins have it
   std::vector<std::string> warnings;  // written before the threads start
   bool rebuilding = false;            // the state was lost; written before the threads start
 
-  IoLoop loop;
+  IoLoop& loop = early->loop;
   boost::asio::io_context& io = loop.io();
   StopSignals stop_signals{io};
 
-  Metrics metrics;
+  Metrics& metrics = early->metrics;
   StateLoop state;
   LiveContainers live;
   checkpoint::DecisionLog decisions;

@@ -6,7 +6,7 @@
 
 #include "api/base/heap.h"
 #include "api/base/log.h"
-#include "manager/daemon/start_pages.h"
+#include "manager/daemon/process/start_pages.h"
 
 namespace qrm::manager {
 namespace {

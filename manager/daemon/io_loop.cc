@@ -22,7 +22,9 @@ void IoLoop::Run(const std::function<void()>& work) {
 
 void IoLoop::Stop() {
   io_.stop();
-  thread_.join();
+  if (thread_.joinable()) {
+    thread_.join();
+  }
 }
 
 }  // namespace qrm::manager

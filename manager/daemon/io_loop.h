@@ -18,7 +18,7 @@ class IoLoop {
   void Start();
   /// Runs `work` on the loop, which has started, and waits for its end.
   void Run(const std::function<void()>& work);
-  /// Ends the loop; operations in flight are left as they are.
+  /// Ends the loop; operations in flight are left as they are. May be repeated.
   void Stop();
 
   boost::asio::io_context& io() { return io_; }

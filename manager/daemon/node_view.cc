@@ -13,7 +13,7 @@
 #include "manager/admission/recorded_grants.h"
 #include "manager/admission/request_rules.h"
 #include "manager/daemon/builtin_plugins.h"
-#include "manager/daemon/priority.h"
+#include "manager/daemon/process/priority.h"
 #include "manager/state/allocation_check.h"
 #include "plugins/cpu/cpu_plugin.h"
 

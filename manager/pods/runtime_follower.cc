@@ -19,13 +19,6 @@ namespace qrm::manager {
 
 namespace {
 
-NriOptions NriOptionsOf(const FollowerOptions& options) {
-  NriOptions nri = options.nri;
-  nri.reply_timeout = options.admission_deadline * 9 / 10;
-  nri.on_answer = options.on_nri_answer;
-  return nri;
-}
-
 ObserverOptions ObserverOptionsOf(const FollowerOptions& options) {
   ObserverOptions observer = options.pods.observer;
   observer.period = options.period;
@@ -35,7 +28,7 @@ ObserverOptions ObserverOptionsOf(const FollowerOptions& options) {
 }  // namespace
 
 struct RuntimeFollower::Impl final : AuditListener {
-  Impl(NodeParts given_parts, FollowerOptions options)
+  Impl(NodeParts given_parts, NriAttachment& attachment, FollowerOptions options)
       : parts(std::move(given_parts)),
         version_period(options.version_period),
         adoption_grace(options.pods.adoption_grace),
@@ -65,7 +58,7 @@ struct RuntimeFollower::Impl final : AuditListener {
                                  PreStart::Done done) { placer.Start(key, std::move(done)); }},
             options.pods.pre_start_deadline),
         events(parts, {placer, inventory, observer, audit, ended, pre_start}),
-        nri(parts.io, NriOptionsOf(options), events),
+        nri(attachment),
         version_timer(parts.io),
         grace_timer(parts.io) {}
 
@@ -84,7 +77,7 @@ struct RuntimeFollower::Impl final : AuditListener {
   SyncAudit audit;
   PreStart pre_start;
   PodEvents events;
-  NriPlugin nri;
+  NriAttachment& nri;
   boost::asio::steady_timer version_timer;
   boost::asio::steady_timer grace_timer;
 
@@ -95,7 +88,7 @@ struct RuntimeFollower::Impl final : AuditListener {
 
 // Only a new connection makes the runtime tell everything again.
 void RuntimeFollower::Impl::OnLeftOut() {
-  nri.Reconnect(
+  nri.plugin().Reconnect(
       Errorf(StatusCode::kAborted, "the runtime left out a container: it has to tell all again"));
 }
 
@@ -121,21 +114,20 @@ void RuntimeFollower::Impl::AwaitGrace() {
   });
 }
 
-RuntimeFollower::RuntimeFollower(NodeParts parts, FollowerOptions options)
-    : impl_(std::make_unique<Impl>(std::move(parts), std::move(options))) {}
+RuntimeFollower::RuntimeFollower(NodeParts parts, NriAttachment& nri, FollowerOptions options)
+    : impl_(std::make_unique<Impl>(std::move(parts), nri, std::move(options))) {}
 
 RuntimeFollower::~RuntimeFollower() = default;
 
-Status RuntimeFollower::Start() {
-  QRM_RETURN_IF_ERROR(impl_->nri.Start());
+void RuntimeFollower::Start() {
   impl_->observer.OnNriAway();
   impl_->AskVersion();
   impl_->AwaitGrace();
-  return OkStatus();
+  impl_->nri.DeliverTo(impl_->events);
 }
 
 void RuntimeFollower::Stop() {
-  impl_->nri.Stop();
+  impl_->nri.plugin().Stop();
   impl_->observer.Stop();
   impl_->audit.Stop();
   impl_->ended.Stop();
@@ -144,7 +136,7 @@ void RuntimeFollower::Stop() {
 }
 
 RuntimeStatus RuntimeFollower::GetStatus() const {
-  const NriStatus nri = impl_->nri.GetStatus();
+  const NriStatus nri = impl_->nri.plugin().GetStatus();
   RuntimeStatus status{.runtime = nri.runtime,
                        .nri_connected = nri.connected,
                        .nri_connects = nri.connects,

@@ -6,23 +6,19 @@
 #include <memory>
 #include <string>
 
-#include "api/base/status.h"
 #include "manager/pods/node_parts.h"
 #include "manager/pods/pods_options.h"
 #include "manager/pods/runtime_mode.h"
 #include "manager/pods/sync_audit.h"
 #include "manager/pods/unplaced.h"
-#include "manager/runtime/nri/nri_plugin.h"
+#include "manager/runtime/nri/nri_attachment.h"
 
 namespace qrm::manager {
 
 struct FollowerOptions {
-  NriOptions nri;    ///< but its `reply_timeout`: a reply is out by the admission deadline
-  PodsOptions pods;  ///< but the observer's period
+  PodsOptions pods;                        ///< but the observer's period
   std::chrono::milliseconds period{3000};  ///< between two looks over CRI; the reconciler's
   std::chrono::milliseconds admission_deadline{1200};
-  /// As NriOptions::on_answer.
-  std::function<void(const NriAnswer&)> on_nri_answer = [](const NriAnswer&) {};
   AuditOptions audits;
   /// As SyncAudit::Parts::after_list.
   std::function<void()> after_list = [] {};
@@ -35,15 +31,15 @@ struct FollowerOptions {
 /// stay.
 class RuntimeFollower {
  public:
-  /// `parts` outlive the follower.
-  RuntimeFollower(NodeParts parts, FollowerOptions options);
+  /// `parts` and `nri` outlive the follower.
+  RuntimeFollower(NodeParts parts, NriAttachment& nri, FollowerOptions options);
   ~RuntimeFollower();
   RuntimeFollower(const RuntimeFollower&) = delete;
   RuntimeFollower& operator=(const RuntimeFollower&) = delete;
 
-  /// Attaches now, and again whenever it is cut off. Errors: as NriPlugin::Start.
-  /// Threads: the I/O loop, or before it runs.
-  Status Start();
+  /// Hears the runtime from now on, and what it has told since the attachment started. Threads: the
+  /// I/O loop.
+  void Start();
   /// Nothing is asked or begun after it. Threads: the I/O loop.
   void Stop();
 

@@ -16,7 +16,7 @@
 #include <gtest/gtest.h>
 
 #include "api/base/number.h"
-#include "manager/daemon/priority.h"
+#include "manager/daemon/process/priority.h"
 #include "test/e2e/node.h"
 #include "test/e2e/simulated_runtime.h"
 #include "test/e2e/usable_cpus.h"

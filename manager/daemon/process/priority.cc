@@ -1,6 +1,6 @@
 // Sets the kernel's scheduling of threads with sched_setattr(2), sched_setscheduler(2) and
 // sched_setaffinity(2).
-#include "manager/daemon/priority.h"
+#include "manager/daemon/process/priority.h"
 
 #include <atomic>
 #include <cerrno>

@@ -6,7 +6,7 @@
 
 #include "api/base/status.h"
 #include "api/id_set.h"
-#include "manager/daemon/process_options.h"
+#include "manager/daemon/process/process_options.h"
 
 namespace qrm::manager {
 

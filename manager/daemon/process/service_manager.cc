@@ -1,5 +1,5 @@
 // Sends datagrams of one line each.
-#include "manager/daemon/service_manager.h"
+#include "manager/daemon/process/service_manager.h"
 
 #include <cerrno>
 #include <cstdlib>

@@ -1,5 +1,5 @@
 // Walks through the program and its libraries, as the loader lists them.
-#include "manager/daemon/start_pages.h"
+#include "manager/daemon/process/start_pages.h"
 
 #include <bit>
 #include <cstddef>

@@ -1,5 +1,5 @@
 // Catches the signals on the I/O loop.
-#include "manager/daemon/stop_signals.h"
+#include "manager/daemon/process/stop_signals.h"
 
 #include <csignal>
 #include <utility>

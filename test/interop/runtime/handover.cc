@@ -19,7 +19,7 @@
 #include <fmt/format.h>
 
 #include "api/base/status.h"
-#include "manager/daemon/priority.h"
+#include "manager/daemon/process/priority.h"
 #include "test/support/synced_log.h"
 
 namespace {

@@ -19,6 +19,8 @@ namespace {
 
 using manager::FollowerOptions;
 using manager::NodeParts;
+using manager::NriAttachment;
+using manager::NriOptions;
 using manager::RuntimeFollower;
 using manager::RuntimeMode;
 using manager::RuntimeStatus;
@@ -35,6 +37,7 @@ class RuntimeFollowerTest : public PodEventsFixture {
     state_.Stop();  // what is posted uses the follower
     loop_.Stop();
     follower_.reset();
+    attachment_.reset();
   }
 
   void Start() {
@@ -51,12 +54,15 @@ class RuntimeFollowerTest : public PodEventsFixture {
                           .machine = machine_,
                           .read_cpuset = {}};
     loop_.Run([&] {
+      attachment_ = std::make_unique<NriAttachment>(
+          loop_.io(), NriOptions{.socket = socket_, .backoff_last = milliseconds(20)});
+      ASSERT_EQ(attachment_->Start(), OkStatus());
       follower_ = std::make_unique<RuntimeFollower>(
-          parts, FollowerOptions{.nri = {.socket = socket_, .backoff_last = milliseconds(20)},
-                                 .pods = {.observer = {.grace = milliseconds(0)}},
-                                 .period = milliseconds(5),
-                                 .audits = {.delays = {milliseconds(1)}}});
-      ASSERT_EQ(follower_->Start(), OkStatus());
+          parts, *attachment_,
+          FollowerOptions{.pods = {.observer = {.grace = milliseconds(0)}},
+                          .period = milliseconds(5),
+                          .audits = {.delays = {milliseconds(1)}}});
+      follower_->Start();
     });
   }
   bool AwaitMode(RuntimeMode mode) {
@@ -66,6 +72,7 @@ class RuntimeFollowerTest : public PodEventsFixture {
   const TempDir dir_;
   const std::string socket_ = dir_ / "nri.sock";
   LoopThread loop_;
+  std::unique_ptr<NriAttachment> attachment_;
   std::unique_ptr<RuntimeFollower> follower_;
 };
 

@@ -1,4 +1,4 @@
-#include "manager/daemon/priority.h"
+#include "manager/daemon/process/priority.h"
 
 #include <chrono>
 #include <thread>

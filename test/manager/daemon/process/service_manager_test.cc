@@ -1,5 +1,5 @@
 // What systemd hears.
-#include "manager/daemon/service_manager.h"
+#include "manager/daemon/process/service_manager.h"
 
 #include <chrono>
 #include <cstdlib>

@@ -1,5 +1,5 @@
 // What the process has of its program's file when it has given pages back.
-#include "manager/daemon/start_pages.h"
+#include "manager/daemon/process/start_pages.h"
 
 #include <fstream>
 #include <string>

@@ -1,0 +1,46 @@
+// Attaches, and detaches when nobody comes to hear.
+#include "manager/runtime/nri/nri_attachment.h"
+
+#include <utility>
+
+#include "api/base/log.h"
+
+namespace qrm::manager {
+
+NriAttachment::NriAttachment(boost::asio::io_context& io, NriOptions options,
+                             std::chrono::milliseconds patience)
+    : io_(io),
+      options_(std::move(options)),
+      patience_(patience),
+      plugin_(std::in_place, io, options_, events_),
+      timer_(io) {}
+
+Status NriAttachment::Start() {
+  QRM_RETURN_IF_ERROR(plugin_->Start());
+  timer_.expires_after(patience_);
+  timer_.async_wait([this](const boost::system::error_code& error) {
+    if (!error && !is_heard_) {
+      GiveUp();
+    }
+  });
+  return OkStatus();
+}
+
+void NriAttachment::GiveUp() {
+  gave_up_ = true;
+  plugin_.emplace(io_, options_, events_);
+  events_.Drop();
+  log::Warning("detached from runtime until the checkpoint is read",
+               {{"socket", options_.socket}, {"waited_ms", patience_.count()}});
+}
+
+void NriAttachment::DeliverTo(RuntimeEvents& events) {
+  is_heard_ = true;
+  timer_.cancel();
+  events_.DeliverTo(events);
+  if (gave_up_) {
+    (void)plugin_->Start();  // its options were good before
+  }
+}
+
+}  // namespace qrm::manager
