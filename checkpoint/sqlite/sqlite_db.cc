@@ -354,7 +354,12 @@ Status SqliteDb::Execute(const std::string& sql) {
   return code == SQLITE_OK ? OkStatus() : SqliteError(db_.get(), code, "write", path());
 }
 
-Status SqliteDb::Transaction(const std::function<Status()>& body) {
+Status SqliteDb::Transaction(const std::function<Status()>& body, Survives survives) {
+  if (survives != survives_) {
+    QRM_RETURN_IF_ERROR(Execute(survives == Survives::kPowerLoss ? "PRAGMA synchronous=FULL"
+                                                                 : "PRAGMA synchronous=NORMAL"));
+    survives_ = survives;
+  }
   if (!frame_.has_value()) {
     QRM_ASSIGN_OR_RETURN(SqliteStatement begin, Prepare("BEGIN IMMEDIATE"));
     QRM_ASSIGN_OR_RETURN(SqliteStatement commit, Prepare("COMMIT"));

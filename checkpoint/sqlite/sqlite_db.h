@@ -59,13 +59,18 @@ class SqliteDb {
   /// Runs one or more statements without parameters.
   Status Execute(const std::string& sql);
 
+  /// What a transaction that returned OK survives. One for kKilled costs no sync: a loss of power
+  /// may take it back, with all later ones that are for it too, and takes nothing else along. The
+  /// next one for kPowerLoss secures it.
+  enum class Survives { kKilled, kPowerLoss };
   /// Runs `body` in one transaction, durable when OK is returned; an error, of `body` or of the
   /// disk, leaves the database as before, and a later transaction may succeed.
   /// Errors: `body`'s; kResourceExhausted for a full disk, kFailedPrecondition for a read-only
   /// one, kDataLoss for a damaged file, kUnavailable when another process holds the database or
   /// the device failed.
   /// Cost: one fdatasync; every 256 pages the log is folded into the database (two more).
-  Status Transaction(const std::function<Status()>& body);
+  /// Source: SQLite, PRAGMA synchronous, NORMAL and FULL in WAL mode.
+  Status Transaction(const std::function<Status()>& body, Survives survives = Survives::kPowerLoss);
 
   /// Pages that transactions have written to the log so far.
   int pages_written() const;
@@ -115,6 +120,7 @@ class SqliteDb {
     SqliteStatement begin, commit;
   };
   std::optional<Frame> frame_;  // ends before the database
+  Survives survives_ = Survives::kPowerLoss;
   std::vector<std::string> notes_;
   FileId database_id_;
   FileId log_id_;

@@ -121,7 +121,10 @@ class Database {
   bool IsInPlace() const { return db_.IsInPlace(); }
 
   Status Write(const StateChange& change) {
-    return db_.Transaction([&] { return WriteAll(change); });
+    const bool only_removes = change.granted.empty() && !change.saved.has_value();
+    return db_.Transaction([&] { return WriteAll(change); }, only_removes
+                                                                 ? SqliteDb::Survives::kKilled
+                                                                 : SqliteDb::Survives::kPowerLoss);
   }
 
  private:

@@ -36,8 +36,10 @@ class PluginState {
   /// Called once, before any Commit. What cannot be read is left out and logged.
   virtual StatusOr<StoredState> Load() = 0;
 
-  /// Makes `change` durable; once it returns OK, the change survives kill -9 and power loss. What
-  /// is removed without being there is no error. Errors: the disk then holds the state before
+  /// Makes `change` durable; once it returns OK, the change survives kill -9 and power loss. Of one
+  /// that only removes, a power loss may take back as much as was not followed by another one: the
+  /// manager has such grants released when the plugin registers again. What is removed without
+  /// being there is no error. Errors: the disk then holds the state before
   /// `change`, and a later Commit may succeed; but kDataLoss says that somebody deleted, replaced
   /// or damaged it, and that BeginAnew is to follow.
   virtual Status Commit(const StateChange& change) = 0;
@@ -49,7 +51,7 @@ class PluginState {
 /// State in the SQLite database at `path`, which is made when it is missing. A damaged one is moved
 /// aside, kept and logged, and a new one is begun: it never stops the plugin. Errors:
 /// kResourceExhausted for a full disk, kFailedPrecondition when the directory cannot be written.
-/// Cost: one fdatasync per Commit.
+/// Cost: one fdatasync per Commit, none for one that only removes.
 StatusOr<std::unique_ptr<PluginState>> OpenPluginState(const std::string& path);
 
 /// State that lives as long as the process: for a plugin whose grants somebody else keeps, and for

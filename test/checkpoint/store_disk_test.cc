@@ -15,8 +15,8 @@
 #include <gtest/gtest.h>
 
 #include "checkpoint/store.h"
-#include "test/checkpoint/lossy_disk.h"
 #include "test/checkpoint/sample_state.h"
+#include "test/support/lossy_disk.h"
 #include "test/support/small_disk.h"
 #include "test/support/temp_dir.h"
 

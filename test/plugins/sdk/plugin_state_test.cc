@@ -10,6 +10,7 @@
 
 #include "checkpoint/sqlite/sqlite_db.h"
 #include "test/plugins/sdk/counting_plugin.h"
+#include "test/support/lossy_disk.h"
 #include "test/support/temp_dir.h"
 
 namespace qrm::sdk {
@@ -78,6 +79,23 @@ TEST_F(PluginStateTest, RemovedContainersAndPodsStayAway) {
   EXPECT_TRUE(state->Commit({.removed_pod = "never seen"}).ok());
   EXPECT_THAT(Reload().grants,
               UnorderedElementsAre(Key(ContainerKey{"a", "two"}), Key(ContainerKey{"c", "one"})));
+}
+
+TEST_F(PluginStateTest, OnlyWhatOnlyRemovesCostsNoSync) {
+  const auto first = GrantsFor({CpuRequest("a", "one", 1)});
+  const auto second = GrantsFor({CpuRequest("b", "one", 1)});
+  ASSERT_TRUE(Open()->Commit({.granted = first}).ok());
+  const test::LossyDisk disk;
+  ASSERT_EQ(sqlite3_vfs_register(sqlite3_vfs_find(disk.name().c_str()), /*makeDflt=*/1), SQLITE_OK);
+  const auto state = Open();
+  ASSERT_TRUE(state->Commit({.granted = second}).ok());  // the log begins
+  const int before = disk.syncs();
+  ASSERT_TRUE(state->Commit({.removed = {{"a", "one"}}}).ok());
+  EXPECT_EQ(disk.syncs(), before);
+  ASSERT_TRUE(state->Commit({.removed_pod = "b", .saved = "own"}).ok());
+  EXPECT_EQ(disk.syncs(), before + 1);
+  ASSERT_TRUE(state->Commit({.granted = first, .removed_pod = "b"}).ok());
+  EXPECT_EQ(disk.syncs(), before + 2);
 }
 
 TEST_F(PluginStateTest, DamagedFileIsMovedAsideAndANewOneBegun) {

@@ -1,6 +1,6 @@
 // The real file always has the latest content, as a page cache would show it; the platters are kept
 // beside it in memory.
-#include "test/checkpoint/lossy_disk.h"
+#include "test/support/lossy_disk.h"
 
 #include <algorithm>
 #include <filesystem>
