@@ -32,6 +32,8 @@ class MemoryPlugin final : public sdk::ResourcePlugin {
     return OkStatus();
   }
 
+  bool HintsAreQuick() const override { return true; }
+
   StatusOr<HintList> Hints(const ContainerRequest& request) override {
     return MemoryHints(ViewOf(), request);
   }

@@ -53,6 +53,8 @@ class NicPlugin final : public sdk::ResourcePlugin {
     return OkStatus();
   }
 
+  bool HintsAreQuick() const override { return true; }
+
   StatusOr<HintList> Hints(const ContainerRequest& request) override {
     const NicsPtr nics = Nics();
     return NicHints(ViewOf(*nics), request);

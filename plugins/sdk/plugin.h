@@ -48,7 +48,8 @@ struct Pool {
 /// request from there, and gives everything back after a restart. An exception that leaves a
 /// function rejects that one call; the plugin lives on.
 ///
-/// Threads: the SDK calls the plugin from one thread, one call at a time.
+/// Threads: the SDK calls the plugin from one thread, one call at a time; a plugin whose
+/// HintsAreQuick is asked for hints from another one too, one call at a time all the same.
 class ResourcePlugin {
  public:
   ResourcePlugin();
@@ -59,6 +60,11 @@ class ResourcePlugin {
   virtual PluginOptions Options() const {
     return {.with_topology_alignment = true, .need_reconcile = true};
   }
+
+  /// Whether Hints and HeldHints only compute, for less than about 0.1 ms, and wait for no file and
+  /// no answer: the SDK then has the thread ask them that receives calls, which saves two
+  /// changes of threads, and hears of no other call meanwhile. Read once.
+  virtual bool HintsAreQuick() const { return false; }
 
   /// What is held is `grants` and nothing else, whatever the plugin had in mind before. Called
   /// before any other call but LoadState, with what was allocated before a restart, where an error

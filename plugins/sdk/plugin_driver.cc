@@ -68,6 +68,7 @@ Status PluginDriver::Start() {
                        Ask("Options", [&](ResourcePlugin& plugin) -> StatusOr<PluginOptions> {
                          return plugin.Options();
                        }));
+  hints_are_quick_ = serving_->HintsAreQuick();
   Begin();
   TakeUpRepairs();
   return OkStatus();

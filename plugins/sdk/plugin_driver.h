@@ -39,6 +39,8 @@ class PluginDriver {
   Status Start();
 
   const PluginOptions& options() const { return options_; }
+  /// As the plugin's HintsAreQuick. Threads: any, once it has started.
+  bool hints_are_quick() const { return hints_are_quick_; }
   const SharedText& resource() const { return resource_; }
   const Grants& grants() const { return grants_; }
   /// All allocations as the answer to GetResourcesAllocation: for a socket, and for the manager's
@@ -128,6 +130,7 @@ class PluginDriver {
   std::unique_ptr<PluginState> state_;
   const std::string state_dir_;
   PluginOptions options_;
+  bool hints_are_quick_ = false;
   Grants grants_;
   Grants unsaved_;         ///< those of grants_ that the disk has refused
   RecentChanges changes_;  ///< of grants_

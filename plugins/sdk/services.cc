@@ -69,10 +69,16 @@ class PluginService final : public grpc::Service {
       reactor->Finish(context.IsCancelled() ? grpc::Status::CANCELLED
                                             : Answer(answer, request, response));
     };
-    if (call.method.answered_by == calls::AnsweredBy::kAnyThread) {
-      work();
-    } else {
-      thread_.Post(work);
+    switch (call.method.answered_by) {
+      case calls::AnsweredBy::kAnyThread:
+        work();
+        break;
+      case calls::AnsweredBy::kAnyThreadIfQuick:
+        driver_.hints_are_quick() ? thread_.Dispatch(work) : thread_.Post(work);
+        break;
+      case calls::AnsweredBy::kPluginThread:
+        thread_.Post(work);
+        break;
     }
     return reactor;
   }

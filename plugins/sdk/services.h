@@ -13,8 +13,8 @@ class Service;
 namespace qrm::sdk {
 
 /// Every call that plugins serve (resourceplugin.v1alpha1.ResourcePlugin, qrm.v1.PluginExtensions,
-/// qrm.v1.ClassPlugin and pluginregistration.Registration), over `driver`, which is called on
-/// `thread` only; both outlive the service.
+/// qrm.v1.ClassPlugin and pluginregistration.Registration), over `driver`, which has started and is
+/// called on `thread`, or elsewhere while that is idle (AnsweredBy); both outlive the service.
 std::unique_ptr<grpc::Service> MakePluginService(TaskThread& thread, PluginDriver& driver);
 
 }  // namespace qrm::sdk

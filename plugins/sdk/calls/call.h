@@ -20,8 +20,9 @@ class PluginDriver;
 
 namespace qrm::calls {
 
-/// Which thread answers a call: most go to the plugin, one after another.
-enum class AnsweredBy { kPluginThread, kAnyThread };
+/// Which thread answers a call: most go to the plugin, one after another; hints of a plugin that is
+/// quick with them on whatever thread received them, if no other call is under way.
+enum class AnsweredBy { kPluginThread, kAnyThreadIfQuick, kAnyThread };
 
 /// What becomes of a call to a socket that does not listen yet.
 enum class BeforeListening { kFails, kWaits };

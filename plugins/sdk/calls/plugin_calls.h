@@ -17,7 +17,7 @@ struct GetOptions {
 
 struct GetTopologyHints {
   static constexpr Method kMethod{"/resourceplugin.v1alpha1.ResourcePlugin/GetTopologyHints",
-                                  "get hints from"};
+                                  "get hints from", AnsweredBy::kAnyThreadIfQuick};
   using Request = ContainerRequest;
   using Answer = HintList;
 };

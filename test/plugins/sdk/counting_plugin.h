@@ -30,6 +30,8 @@ class CountingPlugin final : public sdk::ResourcePlugin {
     return prepares;
   }
 
+  bool HintsAreQuick() const override { return hints_are_quick; }
+
   StatusOr<HintList> Hints(const ContainerRequest& request) override {
     ++hint_calls;
     return hints(request);
@@ -124,6 +126,7 @@ class CountingPlugin final : public sdk::ResourcePlugin {
   std::map<ContainerKey, ResourceAllocation> reconciled;
   CpuSet online;
   TopologyHint last_hint;
+  bool hints_are_quick = false;
   int hint_calls = 0;
   int allocate_calls = 0;
   int retired = 0;

@@ -311,16 +311,22 @@ TEST_F(HostTest, PluginIsCalledFromOneThreadOneCallAtATime) {
   std::set<std::thread::id> threads;
   std::atomic<int> inside = 0;
   int most = 0;
-  plugin_.failure = [&] {
+  const auto enter = [&] {
     most = std::max(most, ++inside);
     threads.insert(std::this_thread::get_id());
     std::this_thread::yield();
     --inside;
   };
+  plugin_.failure = enter;
+  plugin_.hints = [&](const auto&) {
+    enter();
+    return HintList::NoPreference();
+  };
   std::vector<std::future<bool>> calls;
   calls.reserve(8);
   for (int i = 0; i < 8; ++i) {
     calls.push_back(std::async(std::launch::async, [this, i] {
+      HintsFor(std::to_string(i));
       pb::ResourceAllocationResponse response;
       return Allocate(wire::ToWire(CpuRequest(std::to_string(i), "main", 1)), &response).ok();
     }));
@@ -373,6 +379,65 @@ TEST(HostCreateTest, RefusesAnImpossibleResourceName) {
   CountingPlugin plugin;
   EXPECT_EQ(PluginHost::Create(plugin, "../cpu", MakeMemoryState()).status().code(),
             StatusCode::kInvalidArgument);
+}
+
+/// Where the plugin is asked for hints, and where for an allocation.
+struct Threads {
+  std::thread::id hints;
+  std::thread::id allocate;
+};
+
+Threads NoteThreads(CountingPlugin& plugin, const std::function<void()>& ask) {
+  Threads threads;
+  plugin.hints = [&](const auto&) {
+    threads.hints = std::this_thread::get_id();
+    return HintList::NoPreference();
+  };
+  plugin.failure = [&] { threads.allocate = std::this_thread::get_id(); };
+  ask();
+  return threads;
+}
+
+class QuickHostTest : public HostTest {
+ protected:
+  QuickHostTest() { plugin_.hints_are_quick = true; }
+};
+
+TEST_F(QuickHostTest, AnIdlePluginIsAskedForHintsWhereTheCallArrives) {
+  const Threads threads = NoteThreads(plugin_, [this] {
+    HintsFor("a");
+    pb::ResourceAllocationResponse response;
+    EXPECT_TRUE(Allocate(wire::ToWire(CpuRequest("a", "main", 1)), &response).ok());
+  });
+  EXPECT_NE(threads.hints, threads.allocate);
+}
+
+TEST_F(QuickHostTest, HintsWaitForTheCallThatIsUnderWay) {
+  std::promise<void> entered;
+  std::promise<void> release;
+  std::atomic<bool> allocates = false;
+  std::atomic<bool> overlapped = false;
+  plugin_.failure = [&] {
+    allocates = true;
+    entered.set_value();
+    release.get_future().wait();
+    allocates = false;
+  };
+  plugin_.hints = [&](const auto&) {
+    overlapped = allocates.load();
+    return HintList::NoPreference();
+  };
+  const auto allocated = std::async(std::launch::async, [this] {
+    pb::ResourceAllocationResponse response;
+    return Allocate(wire::ToWire(CpuRequest("a", "main", 1)), &response).ok();
+  });
+  entered.get_future().wait();
+  auto hints = std::async(std::launch::async, [this] { return HintsFor("b"); });
+  pb::ResourcePluginOptions options;  // who asks about the plugin meanwhile is answered
+  EXPECT_TRUE(Call(stub_->async(), &Async::GetResourcePluginOptions, pb::Empty(), &options).ok());
+  release.set_value();
+  EXPECT_EQ(hints.get().pod_uid(), "b");
+  EXPECT_FALSE(overlapped);
 }
 
 }  // namespace
