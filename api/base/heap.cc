@@ -16,10 +16,12 @@ const char* malloc_conf = "narenas:1";  // NOLINT: its name and type are jemallo
 namespace qrm {
 
 bool UseHeapApart() {
+  thread_local bool is_apart = false;
   unsigned arena = 0;
   std::size_t size = sizeof(arena);
-  return ::mallctl("arenas.create", &arena, &size, nullptr, 0) == 0 &&
-         ::mallctl("thread.arena", nullptr, nullptr, &arena, sizeof(arena)) == 0;
+  is_apart = is_apart || (::mallctl("arenas.create", &arena, &size, nullptr, 0) == 0 &&
+                          ::mallctl("thread.arena", nullptr, nullptr, &arena, sizeof(arena)) == 0);
+  return is_apart;
 }
 
 void GiveBackFreeMemory() {

@@ -9,7 +9,7 @@ namespace qrm {
 /// to free what came from it. All others share one: what one thread frees serves the rest, but each
 /// waits for whoever holds its lock, also a thread in real time for an ordinary one that has no
 /// CPU. Cost: a few megabytes at most, for as long as the process lives. False when there is no
-/// memory for one: the thread goes on with the one that it had.
+/// memory for one: the thread goes on with the one that it had. May be repeated.
 [[nodiscard]] bool UseHeapApart();
 
 /// Gives the kernel back what lies free in the heaps, after work that took much more than it left;
