@@ -117,7 +117,6 @@ void ScriptedRuntime::AcceptLoop() {
       }
       peer_ = peer;
       next_stream_ = 1;
-      responses_.clear();
     }
     ++connections_;
     Serve();
@@ -132,7 +131,9 @@ void ScriptedRuntime::Serve() {
   {
     const MutexLock lock(mutex_);
     peer = std::exchange(peer_, -1);
-    changed_.NotifyAll();
+    for (const auto& [stream, waiting] : waiting_) {
+      waiting->changed.NotifyAll();
+    }
   }
   if (greeter_.joinable()) {
     greeter_.join();
@@ -171,8 +172,10 @@ bool ScriptedRuntime::ReadFrame(std::map<uint32_t, GoReader>& readers) {
 void ScriptedRuntime::OnMessage(uint32_t connection, const GoMessage& message) {
   if (connection == kPlugin && message.type == kResponse) {
     const MutexLock lock(mutex_);
-    responses_[message.stream].ParseFromString(message.data);
-    changed_.NotifyAll();
+    if (const auto found = waiting_.find(message.stream); found != waiting_.end()) {
+      found->second->response.emplace().ParseFromString(message.data);
+      found->second->changed.NotifyAll();
+    }
     return;
   }
   ttrpc::Request request;
@@ -291,20 +294,20 @@ void ScriptedRuntime::Write(uint32_t connection, uint32_t stream, uint8_t type,
   }
 }
 
-StatusOr<ScriptedRuntime::Ticket> ScriptedRuntime::Ask(const ttrpc::Request& request,
-                                                       std::optional<uint32_t> stream) {
+Status ScriptedRuntime::Ask(const ttrpc::Request& request, std::optional<uint32_t> stream,
+                            Waiting& waiting) {
   const MutexLock write_lock(write_mutex_);  // streams go out in their order
-  Ticket ticket;
   {
     const MutexLock lock(mutex_);
     if (peer_ < 0) {
       return Errorf(StatusCode::kUnavailable, "no plugin is connected");
     }
-    ticket.connection = connections_;
-    ticket.stream = stream.has_value() ? *stream : std::exchange(next_stream_, next_stream_ + 2);
+    waiting.connection = connections_;
+    waiting.stream = stream.has_value() ? *stream : std::exchange(next_stream_, next_stream_ + 2);
+    waiting_[waiting.stream] = &waiting;
   }
-  Write(kPlugin, ticket.stream, kRequest, request.SerializeAsString());
-  return ticket;
+  Write(kPlugin, waiting.stream, kRequest, request.SerializeAsString());
+  return OkStatus();
 }
 
 StatusOr<std::string> ScriptedRuntime::Call(const std::string& method, const std::string& request,
@@ -320,30 +323,31 @@ StatusOr<std::string> ScriptedRuntime::Call(const std::string& method, const std
 StatusOr<std::string> ScriptedRuntime::CallRaw(const ttrpc::Request& request,
                                                std::optional<uint32_t> on_stream,
                                                std::chrono::milliseconds timeout) {
-  QRM_ASSIGN_OR_RETURN(const Ticket ticket, Ask(request, on_stream));
-  ttrpc::Response response;
-  bool answered = false;
+  Waiting waiting;
+  QRM_RETURN_IF_ERROR(Ask(request, on_stream, waiting));
   bool lost = false;
   {
     const MutexLock lock(mutex_);
-    const auto is_over = [this, &ticket]() QRM_REQUIRES(mutex_) {
-      return responses_.count(ticket.stream) > 0 || peer_ < 0 || connections_ != ticket.connection;
+    const auto is_lost = [this, &waiting]() QRM_REQUIRES(mutex_) {
+      return peer_ < 0 || connections_ != waiting.connection;
     };
-    changed_.WaitUntil(mutex_, std::chrono::steady_clock::now() + timeout, is_over);
-    lost = peer_ < 0 || connections_ != ticket.connection;
-    if (!lost && responses_.count(ticket.stream) > 0) {
-      response = std::move(responses_[ticket.stream]);
-      responses_.erase(ticket.stream);
-      answered = true;
+    waiting.changed.WaitUntil(
+        mutex_, std::chrono::steady_clock::now() + timeout,
+        [&]() QRM_REQUIRES(mutex_) { return waiting.response.has_value() || is_lost(); });
+    lost = is_lost();
+    const auto own = waiting_.find(waiting.stream);
+    if (own != waiting_.end() && own->second == &waiting) {
+      waiting_.erase(own);
     }
   }
-  if (!answered) {
+  if (lost || !waiting.response.has_value()) {
     if (!lost) {
       Disconnect();
     }
     return Errorf(lost ? StatusCode::kUnavailable : StatusCode::kDeadlineExceeded,
                   "no answer to {}", request.method());
   }
+  const ttrpc::Response& response = *waiting.response;
   if (response.status().code() != 0) {
     return Status(static_cast<StatusCode>(response.status().code()), response.status().message());
   }

@@ -98,7 +98,11 @@ class ScriptedRuntime {
   void Disconnect();
 
  private:
-  struct Ticket {
+  /// A call that waits for its answer, and is woken by no other's: many clients are to cost the
+  /// node no more than one.
+  struct Waiting {
+    CondVar changed;
+    std::optional<ttrpc::Response> response;
     uint32_t stream = 0;
     int connection = 0;
   };
@@ -108,7 +112,7 @@ class ScriptedRuntime {
   void Greet(uint32_t stream);
   bool ReadFrame(std::map<uint32_t, GoReader>& readers);
   void OnMessage(uint32_t connection, const GoMessage& message);
-  StatusOr<Ticket> Ask(const ttrpc::Request& request, std::optional<uint32_t> stream);
+  Status Ask(const ttrpc::Request& request, std::optional<uint32_t> stream, Waiting& waiting);
   void Write(uint32_t connection, uint32_t stream, uint8_t type, const std::string& data)
       QRM_REQUIRES(write_mutex_);
   void Send(uint32_t connection, uint32_t stream, uint8_t type, const std::string& data);
@@ -128,7 +132,7 @@ class ScriptedRuntime {
   bool stopping_ QRM_GUARDED_BY(mutex_) = false;
   std::function<Inventory()> take_inventory_ QRM_GUARDED_BY(mutex_);
   uint32_t next_stream_ QRM_GUARDED_BY(mutex_) = 1;
-  std::map<uint32_t, ttrpc::Response> responses_ QRM_GUARDED_BY(mutex_);
+  std::map<uint32_t, Waiting*> waiting_ QRM_GUARDED_BY(mutex_);  // by their streams
   nri::RegisterPluginRequest registration_ QRM_GUARDED_BY(mutex_);
   int32_t subscribed_ QRM_GUARDED_BY(mutex_) = 0;
   int synchronizations_ QRM_GUARDED_BY(mutex_) = 0;
