@@ -40,7 +40,7 @@ class ClassKeeper {
   ClassKeeper& operator=(const ClassKeeper&) = delete;
 
   /// Has every type look at the machine, so that admissions know its classes, then begins the
-  /// rounds. Threads: before the loops run.
+  /// rounds. Threads: the I/O loop, before the runtime is heard.
   void Start();
   /// No round begins after it, and none is under way. Threads: the I/O loop.
   void Stop();

@@ -130,7 +130,7 @@ Status Daemon::Impl::StartOnLoop() {
   housekeeping.Start();
   config_watch->Start();
   stop_signals.OnHangup([this] { ReadAgain(); });
-  boost::asio::post(io, [this] { follower.Start(); });  // what it hears at once may be much
+  follower.Start();
   return OkStatus();
 }
 

@@ -24,8 +24,8 @@ StatusOr<std::unique_ptr<EarlyParts>> EarlyParts::Start(Config config, Machine m
   std::unique_ptr<EarlyParts> parts(
       new EarlyParts(std::move(config), std::move(machine), std::move(lock)));
   QRM_RETURN_IF_ERROR(parts->nri.Start());
-  // What exists on a large node takes much memory for an instant, and is to lie between nothing
-  // that is made meanwhile and stays. Without a heap for it, it does.
+  // The list of a large node takes much memory for an instant: apart, it leaves no holes between
+  // what is made meanwhile and stays. Where there is no heap for it, it does.
   boost::asio::post(parts->loop.io(), [] { (void)UseHeapApart(); });
   parts->loop.Start();
   return parts;

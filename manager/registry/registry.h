@@ -22,8 +22,8 @@ struct RegistryOptions {
 
 /// The plugins and both ways to register them.
 ///
-/// Threads: made, started and destroyed on the I/O loop or while it does not run; `plugins()` may
-/// be called from any.
+/// Threads: started and destroyed on the I/O loop or while it does not run; `plugins()` may be
+/// called from any.
 class Registry {
  public:
   /// `io` outlives the registry.

@@ -3,6 +3,8 @@
 
 #include <utility>
 
+#include <boost/asio/post.hpp>
+
 #include "api/base/log.h"
 
 namespace qrm::manager {
@@ -37,10 +39,10 @@ void NriAttachment::GiveUp() {
 void NriAttachment::DeliverTo(RuntimeEvents& events) {
   is_heard_ = true;
   timer_.cancel();
-  events_.DeliverTo(events);
   if (gave_up_) {
     (void)plugin_->Start();  // its options were good before
   }
+  boost::asio::post(io_, [this, &events] { events_.DeliverTo(events); });
 }
 
 }  // namespace qrm::manager

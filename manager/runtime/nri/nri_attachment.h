@@ -25,10 +25,11 @@ class NriAttachment {
 
   /// Connects. Errors: as NriPlugin::Start.
   Status Start();
-  /// `events`, which outlives the attachment, hears what was told so far and what is told from now
-  /// on. Once, after Start.
+  /// `events`, which outlives the attachment, hears what was told so far, as soon as the loop has
+  /// time for it, and what is told from now on. Once, after Start.
   void DeliverTo(RuntimeEvents& events);
-  /// The plugin that is attached, from DeliverTo on. Threads: as it says.
+  /// The plugin that is attached, from DeliverTo on: until then it may be replaced. Threads: as it
+  /// says.
   NriPlugin& plugin() { return *plugin_; }
 
  private:
