@@ -14,7 +14,7 @@ NriAttachment::NriAttachment(boost::asio::io_context& io, NriOptions options,
     : io_(io),
       options_(std::move(options)),
       patience_(patience),
-      plugin_(std::in_place, io, options_, events_),
+      plugin_(std::make_unique<NriPlugin>(io, options_, events_)),
       timer_(io) {}
 
 Status NriAttachment::Start() {
@@ -30,7 +30,7 @@ Status NriAttachment::Start() {
 
 void NriAttachment::GiveUp() {
   gave_up_ = true;
-  plugin_.emplace(io_, options_, events_);
+  plugin_ = std::make_unique<NriPlugin>(io_, options_, events_);
   events_.Drop();
   log::Warning("detached from runtime until the checkpoint is read",
                {{"socket", options_.socket}, {"waited_ms", patience_.count()}});

@@ -2,7 +2,7 @@
 #pragma once
 
 #include <chrono>
-#include <optional>
+#include <memory>
 
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/steady_timer.hpp>
@@ -39,7 +39,7 @@ class NriAttachment {
   const NriOptions options_;
   const std::chrono::milliseconds patience_;
   HeldEvents events_;
-  std::optional<NriPlugin> plugin_;  // never empty
+  std::unique_ptr<NriPlugin> plugin_;  // never null
   boost::asio::steady_timer timer_;
   bool is_heard_ = false;
   bool gave_up_ = false;

@@ -427,7 +427,7 @@ TEST_F(QuickHostTest, HintsWaitForTheCallThatIsUnderWay) {
     overlapped = allocates.load();
     return HintList::NoPreference();
   };
-  const auto allocated = std::async(std::launch::async, [this] {
+  auto allocated = std::async(std::launch::async, [this] {
     pb::ResourceAllocationResponse response;
     return Allocate(wire::ToWire(CpuRequest("a", "main", 1)), &response).ok();
   });
@@ -437,6 +437,7 @@ TEST_F(QuickHostTest, HintsWaitForTheCallThatIsUnderWay) {
   EXPECT_TRUE(Call(stub_->async(), &Async::GetResourcePluginOptions, pb::Empty(), &options).ok());
   release.set_value();
   EXPECT_EQ(hints.get().pod_uid(), "b");
+  EXPECT_TRUE(allocated.get());
   EXPECT_FALSE(overlapped);
 }
 
