@@ -122,9 +122,9 @@ class Database {
 
   Status Write(const StateChange& change) {
     const bool only_removes = change.granted.empty() && !change.saved.has_value();
-    return db_.Transaction([&] { return WriteAll(change); }, only_removes
-                                                                 ? SqliteDb::Survives::kKilled
-                                                                 : SqliteDb::Survives::kPowerLoss);
+    const auto survives =
+        only_removes ? SqliteDb::Survives::kKilled : SqliteDb::Survives::kPowerLoss;
+    return db_.Transaction([&] { return WriteAll(change); }, survives);
   }
 
  private:
