@@ -32,8 +32,10 @@ void NriAttachment::GiveUp() {
   gave_up_ = true;
   plugin_ = std::make_unique<NriPlugin>(io_, options_, events_);
   events_.Drop();
-  log::Warning("detached from runtime until the checkpoint is read",
-               {{"socket", options_.socket}, {"waited_ms", patience_.count()}});
+  log::Warning("runtime left alone until qrmd is ready",
+               {{"socket", options_.socket},
+                {"waited_ms", patience_.count()},
+                {"error", "the checkpoint takes long to read; look at the disk of state-dir"}});
 }
 
 void NriAttachment::DeliverTo(RuntimeEvents& events) {

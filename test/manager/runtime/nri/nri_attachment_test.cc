@@ -36,6 +36,10 @@ class NriAttachmentTest : public testing::Test {
   bool AwaitConnects(uint64_t count) {
     return Await([&] { return attachment_->plugin().GetStatus().connects == count; });
   }
+  bool IsLeftAlone() {
+    return runtime_.StateChange(test::nri::RUN_POD_SANDBOX, NriPod("2")).code() ==
+           StatusCode::kUnavailable;
+  }
   void Deliver() {
     loop_.Run([this] { attachment_->DeliverTo(events_); });
   }
@@ -70,11 +74,7 @@ TEST_F(NriAttachmentTest, ARuntimeThatLeavesMeanwhileIsHeardOnce) {
 
 TEST_F(NriAttachmentTest, ARuntimeIsLeftAloneWhenNobodyComesToHear) {
   Attach(milliseconds(1));
-  ASSERT_TRUE(Await([&] {
-    return runtime_.connections() > 0 &&
-           runtime_.StateChange(test::nri::RUN_POD_SANDBOX, NriPod("2")).code() ==
-               StatusCode::kUnavailable;
-  }));
+  ASSERT_TRUE(Await([this] { return runtime_.connections() > 0 && IsLeftAlone(); }));
   Deliver();
   EXPECT_TRUE(runtime_.WaitForSynchronizations(1));
 }
@@ -86,7 +86,7 @@ TEST_F(NriAttachmentTest, PatienceCountsForNothingOnceSomebodyHears) {
     attachment_->DeliverTo(events_);
   });
   ASSERT_TRUE(runtime_.WaitForSynchronizations(1));
-  EXPECT_FALSE(Await([&] { return runtime_.connections() > 1; }, milliseconds(20)));
+  EXPECT_FALSE(Await([this] { return IsLeftAlone(); }, milliseconds(20)));
 }
 
 }  // namespace
