@@ -10,6 +10,7 @@
 
 #include "api/base/check.h"
 #include "checkpoint/store.h"
+#include "manager/admission/teach_plugin.h"
 #include "manager/config/read_config.h"
 #include "manager/daemon/start_builtin.h"
 #include "plugins/config/machine_config.h"
@@ -93,11 +94,22 @@ manager::Config ReadConfig(const std::string& directory) {
   return Must(manager::ReadConfig(WriteDaemonConfig(directory), {}));
 }
 
-manager::RegistryOptions RegistryOptionsIn(const std::string& directory, const Machine& machine) {
+/// With plugins that are taught as qrmd does it.
+manager::RegistryOptions RegistryOptionsIn(const std::string& directory, const Machine& machine,
+                                           const manager::StateLoop& state,
+                                           const manager::AdmissionOptions& admission) {
   manager::RegistryOptions options;
   options.registration_dir = directory + "/registration";
   options.watcher.directory = directory + "/plugins";
   options.endpoints.machine_nodes = machine.node_mask();
+  options.endpoints.probe.prepare = [&](const manager::PluginInfo& plugin, const auto& client,
+                                        std::function<void()> ready) {
+    manager::TeachPlugin(plugin, client,
+                         {.state = state.Load(),
+                          .is_live = [](const ContainerKey&) { return true; },
+                          .options = admission},
+                         std::move(ready));
+  };
   std::filesystem::create_directories(options.registration_dir);
   std::filesystem::create_directories(options.watcher.directory);
   return options;
@@ -134,8 +146,8 @@ BenchNode::BenchNode(const std::string& directory, const std::string& bin_dir, P
       config_(ReadConfig(directory)),
       machine_(Must(config::LoadMachine(config_.machine))),
       state_(OpenStore(directory + "/state", commits_)),
-      registry_(
-          std::make_unique<manager::Registry>(io_.io(), RegistryOptionsIn(directory, machine_))),
+      registry_(std::make_unique<manager::Registry>(
+          io_.io(), RegistryOptionsIn(directory, machine_, state_, config_.admission))),
       releaser_(state_, registry_->plugins(), {}),
       classes_(std::move(classes.options), std::move(classes.providers)),
       decisions_(directory + "/state"),

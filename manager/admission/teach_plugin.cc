@@ -27,6 +27,10 @@ class Lesson : public std::enable_shared_from_this<Lesson> {
         ready_(std::move(ready)) {}
 
   void Begin(const TeachingParts& parts) {
+    if (!parts.live_is_known) {
+      TeachNext();
+      return;
+    }
     using Held = calls::CallResult<calls::HeldAllocations>;
     client_->Ask<calls::GetResourcesAllocation>({}, Deadline(),
                                                 [self = shared_from_this(), state = parts.state,
@@ -72,20 +76,18 @@ class Lesson : public std::enable_shared_from_this<Lesson> {
   }
 
   void TeachNext() {
-    if (missing_.empty()) {
-      ready_();
-      return;
-    }
     calls::Restore::Request request;
     while (!missing_.empty() && request.grants.size() < kBatch) {
       request.grants.insert(missing_.extract(missing_.begin()));
     }
-    log::Info("teaching a plugin what it lost",
-              {{"resource", plugin_.resource}, {"containers", request.grants.size()}});
+    if (!request.grants.empty()) {
+      log::Info("teaching a plugin what it lost",
+                {{"resource", plugin_.resource}, {"containers", request.grants.size()}});
+    }
     client_->Ask<calls::Restore>(
         std::move(request), Deadline(),
         [self = shared_from_this()](const calls::CallResult<calls::Nothing>& taught) {
-          taught.value.ok() ? self->TeachNext() : self->ready_();
+          taught.value.ok() && !self->missing_.empty() ? self->TeachNext() : self->ready_();
         });
   }
 

@@ -15,15 +15,17 @@ namespace qrm::manager {
 /// What a plugin is brought to.
 struct TeachingParts {
   std::shared_ptr<const checkpoint::NodeState> state;
+  /// False: a record may be of a pod that is gone, so that the reconciler teaches later.
+  bool live_is_known = true;
   /// The container runs, or its pod does: what it has without a record is not taken from it.
   std::function<bool(const ContainerKey& key)> is_live;
   const AdmissionOptions& options;
 };
 
 /// Asks `plugin` through `client` what it holds, has it let go what it holds for nobody, and
-/// teaches it what is recorded beside the rest. Calls `ready` once, whatever came of it: what it
-/// could not learn, as one that knows no more than the plugin API, the reconciler sees to. Threads:
-/// any; never waits.
+/// teaches it what is recorded beside the rest, if only nothing: it learns that it is taught. Calls
+/// `ready` once, whatever came of it: what it could not learn, as one that knows no more than the
+/// plugin API, the reconciler sees to. Threads: any; never waits.
 void TeachPlugin(const PluginInfo& plugin, const std::shared_ptr<PluginClient>& client,
                  const TeachingParts& parts, std::function<void()> ready);
 

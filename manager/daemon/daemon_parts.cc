@@ -180,12 +180,13 @@ RegistryOptions DaemonParts::RegistryOptionsOf() {
   options.endpoints = {.machine_nodes = machine.node_mask(), .known = ResourcesOf(*state.Load())};
   options.endpoints.probe.prepare = [this](const PluginInfo& plugin, const auto& client,
                                            std::function<void()> ready) {
-    if (!live.synchronized()) {  // a record may be of a pod that is gone: Settler teaches later
-      ready();
-      return;
-    }
     const auto is_live = [this](const ContainerKey& key) { return live.HasPod(key.pod_uid); };
-    TeachPlugin(plugin, client, {state.Load(), is_live, config.admission}, std::move(ready));
+    TeachPlugin(plugin, client,
+                {.state = state.Load(),
+                 .live_is_known = live.synchronized(),
+                 .is_live = is_live,
+                 .options = config.admission},
+                std::move(ready));
   };
   options.endpoints.on_registered = [this](const std::string& resource) {
     state.Post([this, resource] { OnPluginRegistered(resource); });

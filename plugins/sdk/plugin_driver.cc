@@ -137,6 +137,10 @@ Status PluginDriver::CheckKept(const Grants& all, const Grants& held) {
 }
 
 Status PluginDriver::Restore(const Grants& held, const std::optional<std::string>& saved) {
+  manager_teaches_ = true;
+  if (held.empty() && !saved.has_value()) {
+    return OkStatus();
+  }
   Grants all = grants_;
   for (const auto& [key, grant] : held) {
     if (grant.request.resource != resource_) {
@@ -450,6 +454,7 @@ Status PluginDriver::Commit(StateChange change) {
   if (nothing) {
     return OkStatus();
   }
+  change.manager_teaches = manager_teaches_;
   Status kept = state_->Commit(change);
   if (kept.code() == StatusCode::kDataLoss) {
     kept = state_->BeginAnew(Everything(std::move(change), saved));

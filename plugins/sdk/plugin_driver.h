@@ -62,7 +62,8 @@ class PluginDriver {
   /// what the plugin kept; those of other containers stay. Errors: the plugin's from Restore;
   /// kInvalidArgument for a grant of another resource, kFailedPrecondition for CPUs of its own that
   /// the plugin holds for others; kUnavailable when it could not be kept. All
-  /// is as before then.
+  /// is as before then. A manager that calls it, if only with nothing, teaches: what is granted
+  /// afterwards need not survive a power loss here.
   Status Restore(const Grants& held, const std::optional<std::string>& saved = {});
   /// Brings grants() up to date with what the plugin wants applied now. What the disk refuses is
   /// applied all the same, since the plugin would want it again after a restart, and written with
@@ -140,6 +141,7 @@ class PluginDriver {
   Interner<Shared<ResourceAllocation>> given_;
   Interner<Shared<std::map<std::string, double>>> asked_;
   std::optional<std::string> saved_;  ///< the plugin's own state as it is on disk
+  bool manager_teaches_ = false;      ///< what a power loss would take back
 };
 
 }  // namespace qrm::sdk

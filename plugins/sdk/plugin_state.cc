@@ -2,6 +2,7 @@
 // saved itself.
 #include "plugins/sdk/plugin_state.h"
 
+#include <fstream>
 #include <functional>
 #include <memory>
 #include <utility>
@@ -19,6 +20,11 @@ using checkpoint::SqliteValue;
 
 /// "QRMP" in the file header.
 constexpr int32_t kApplicationId = 0x51524d50;
+
+/// Beside the schema's tables: since which start of the machine the manager teaches. It is no step
+/// of the schema, so that the release before can open what this one wrote.
+constexpr char kTaughtTable[] =
+    "CREATE TABLE IF NOT EXISTS taught (id INTEGER PRIMARY KEY CHECK (id = 1), boot TEXT NOT NULL)";
 
 /// Requests and allocations are serialized messages of resourceplugin.v1alpha1.
 checkpoint::SqliteSchema Schema() {
@@ -82,9 +88,36 @@ Status LoadGrants(SqliteDb& db, Grants& grants) {
   }
 }
 
-Status LoadAll(SqliteDb& db, StoredState& stored) {
-  stored = {};
-  QRM_RETURN_IF_ERROR(LoadGrants(db, stored.grants));
+/// During which start of the machine the manager began to teach; empty when it does not.
+StatusOr<std::string> LoadTaught(SqliteDb& db) {
+  QRM_RETURN_IF_ERROR(db.Execute(kTaughtTable));
+  QRM_ASSIGN_OR_RETURN(SqliteStatement taught, db.Prepare("SELECT boot FROM taught"));
+  QRM_ASSIGN_OR_RETURN(const bool found, taught.Step());
+  return found ? std::string(taught.Text(0)) : std::string();
+}
+
+/// What is kept, when the machine's start is `boot`, and `taught` as LoadTaught.
+struct Loaded {
+  StoredState stored;
+  std::string taught;
+};
+
+/// Power may have taken back the latest grants of a manager that teaches; what older ones name may
+/// belong to others by its records.
+bool AreVoid(const std::string& taught, const std::string& boot) {
+  return !taught.empty() && taught != boot;
+}
+
+Status LoadAll(SqliteDb& db, const std::string& boot, Loaded& loaded) {
+  loaded = {};
+  QRM_ASSIGN_OR_RETURN(loaded.taught, LoadTaught(db));
+  StoredState& stored = loaded.stored;
+  if (AreVoid(loaded.taught, boot)) {
+    log::Info("plugin begins without grants: the machine was started anew, and the manager teaches",
+              {{"path", db.path()}});
+  } else {
+    QRM_RETURN_IF_ERROR(LoadGrants(db, stored.grants));
+  }
   QRM_ASSIGN_OR_RETURN(SqliteStatement saved, db.Prepare("SELECT state FROM saved"));
   QRM_ASSIGN_OR_RETURN(const bool found, saved.Step());
   if (found) {
@@ -96,13 +129,16 @@ Status LoadAll(SqliteDb& db, StoredState& stored) {
 /// An open database and its statements.
 class Database {
  public:
-  /// What it holds goes to `stored`.
-  static StatusOr<Database> Open(const std::string& path, StoredState& stored) {
+  /// What it holds goes to `stored`. `boot` is the machine's start.
+  static StatusOr<Database> Open(const std::string& path, const std::string& boot,
+                                 StoredState& stored) {
     std::vector<std::string> repairs;
-    QRM_ASSIGN_OR_RETURN(SqliteDb db,
-                         checkpoint::OpenOrBeginAnew(
-                             path, Schema(), {},
-                             [&](SqliteDb& opened) { return LoadAll(opened, stored); }, repairs));
+    Loaded loaded;
+    QRM_ASSIGN_OR_RETURN(
+        SqliteDb db, checkpoint::OpenOrBeginAnew(
+                         path, Schema(), {},
+                         [&](SqliteDb& opened) { return LoadAll(opened, boot, loaded); }, repairs));
+    stored = std::move(loaded.stored);
     for (const std::string& repair : repairs) {
       log::Warning("plugin state repaired", {{"repair", repair}});
     }
@@ -114,17 +150,24 @@ class Database {
                          db.Prepare("DELETE FROM grants WHERE pod_uid = ?"));
     QRM_ASSIGN_OR_RETURN(SqliteStatement save,
                          db.Prepare("INSERT OR REPLACE INTO saved VALUES (1, ?)"));
-    return Database{std::move(db), std::move(put), std::move(remove), std::move(remove_pod),
-                    std::move(save)};
+    Database database{std::move(db), std::move(put), std::move(remove), std::move(remove_pod),
+                      std::move(save)};
+    database.boot_ = boot;
+    database.taught_ = std::move(loaded.taught);
+    return database;
   }
 
   bool IsInPlace() const { return db_.IsInPlace(); }
 
   Status Write(const StateChange& change) {
-    const bool only_removes = change.granted.empty() && !change.saved.has_value();
+    const std::string taught = change.manager_teaches ? boot_ : "";
+    const bool is_set_right = (change.granted.empty() || !taught.empty()) &&
+                              !change.saved.has_value() && taught == taught_;
     const auto survives =
-        only_removes ? SqliteDb::Survives::kKilled : SqliteDb::Survives::kPowerLoss;
-    return db_.Transaction([&] { return WriteAll(change); }, survives);
+        is_set_right ? SqliteDb::Survives::kKilled : SqliteDb::Survives::kPowerLoss;
+    QRM_RETURN_IF_ERROR(db_.Transaction([&] { return WriteAll(taught, change); }, survives));
+    taught_ = taught;
+    return OkStatus();
   }
 
  private:
@@ -136,7 +179,22 @@ class Database {
         remove_pod_(std::move(remove_pod)),
         save_(std::move(save)) {}
 
-  Status WriteAll(const StateChange& change) {
+  Status WriteTaught(const std::string& taught) {
+    if (AreVoid(taught_, boot_)) {
+      QRM_RETURN_IF_ERROR(db_.Execute("DELETE FROM grants"));
+    }
+    QRM_RETURN_IF_ERROR(db_.Execute("DELETE FROM taught"));
+    if (taught.empty()) {
+      return OkStatus();
+    }
+    QRM_ASSIGN_OR_RETURN(SqliteStatement put, db_.Prepare("INSERT INTO taught VALUES (1, ?)"));
+    return put.Run({taught});
+  }
+
+  Status WriteAll(const std::string& taught, const StateChange& change) {
+    if (taught != taught_) {
+      QRM_RETURN_IF_ERROR(WriteTaught(taught));
+    }
     if (change.removed_pod.has_value()) {
       QRM_RETURN_IF_ERROR(remove_pod_.Run({*change.removed_pod}));
     }
@@ -164,15 +222,18 @@ class Database {
   SqliteStatement remove_;
   SqliteStatement remove_pod_;
   SqliteStatement save_;
+  std::string boot_;
+  std::string taught_;  ///< as LoadTaught
 };
 
 class SqliteState final : public PluginState {
  public:
-  explicit SqliteState(std::string path) : path_(std::move(path)) {}
+  SqliteState(std::string path, std::string boot)
+      : path_(std::move(path)), boot_(std::move(boot)) {}
 
   Status Open() {
     stored_ = {};
-    QRM_ASSIGN_OR_RETURN(database_, Database::Open(path_, stored_));
+    QRM_ASSIGN_OR_RETURN(database_, Database::Open(path_, boot_, stored_));
     return OkStatus();
   }
 
@@ -200,6 +261,7 @@ class SqliteState final : public PluginState {
 
  private:
   const std::string path_;
+  const std::string boot_;
   std::optional<Database> database_;  ///< none after a failed BeginAnew
   StoredState stored_;
 };
@@ -226,8 +288,15 @@ class MemoryState final : public PluginState {
 
 }  // namespace
 
-StatusOr<std::unique_ptr<PluginState>> OpenPluginState(const std::string& path) {
-  auto state = std::make_unique<SqliteState>(path);
+std::string CurrentBoot() {
+  std::string id;
+  std::getline(std::ifstream("/proc/sys/kernel/random/boot_id"), id);
+  return id;
+}
+
+StatusOr<std::unique_ptr<PluginState>> OpenPluginState(const std::string& path,
+                                                       const std::string& boot) {
+  auto state = std::make_unique<SqliteState>(path, boot);
   QRM_RETURN_IF_ERROR(state->Open());
   return state;
 }
