@@ -112,7 +112,7 @@ class CpuPlugin final : public sdk::ResourcePlugin {
     return OkStatus();
   }
 
-  bool HintsAreQuick() const override { return true; }
+  bool AnswersAreQuick() const override { return true; }
 
   StatusOr<HintList> Hints(const ContainerRequest& request) override {
     return CpuHints(ViewOf(), request);

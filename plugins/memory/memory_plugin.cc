@@ -32,7 +32,7 @@ class MemoryPlugin final : public sdk::ResourcePlugin {
     return OkStatus();
   }
 
-  bool HintsAreQuick() const override { return true; }
+  bool AnswersAreQuick() const override { return true; }
 
   StatusOr<HintList> Hints(const ContainerRequest& request) override {
     return MemoryHints(ViewOf(), request);

@@ -53,7 +53,7 @@ class NicPlugin final : public sdk::ResourcePlugin {
     return OkStatus();
   }
 
-  bool HintsAreQuick() const override { return true; }
+  bool AnswersAreQuick() const override { return true; }
 
   StatusOr<HintList> Hints(const ContainerRequest& request) override {
     const NicsPtr nics = Nics();

@@ -49,7 +49,7 @@ struct Pool {
 /// function rejects that one call; the plugin lives on.
 ///
 /// Threads: the SDK calls the plugin from one thread, one call at a time; a plugin whose
-/// HintsAreQuick is asked for hints from another one too, one call at a time all the same.
+/// AnswersAreQuick is asked from another one too, one call at a time all the same.
 class ResourcePlugin {
  public:
   ResourcePlugin();
@@ -61,10 +61,11 @@ class ResourcePlugin {
     return {.with_topology_alignment = true, .need_reconcile = true};
   }
 
-  /// Whether Hints and HeldHints only compute, for less than about 0.1 ms, and wait for no file and
-  /// no answer: the SDK then has the thread ask them that receives calls, which saves two
-  /// changes of threads, and hears of no other call meanwhile. Read once.
-  virtual bool HintsAreQuick() const { return false; }
+  /// Whether Hints, HeldHints and Allocate only compute, for less than about 0.1 ms, and wait for
+  /// no file and no answer: the SDK then has the thread ask them that receives calls, which saves
+  /// two changes of threads, and hears of no other call meanwhile; Allocate only for a manager that
+  /// teaches, since what it gives waits for the disk else. Read once.
+  virtual bool AnswersAreQuick() const { return false; }
 
   /// What is held is `grants` and nothing else, whatever the plugin had in mind before. Called
   /// before any other call but LoadState, with what was allocated before a restart, where an error

@@ -68,7 +68,7 @@ Status PluginDriver::Start() {
                        Ask("Options", [&](ResourcePlugin& plugin) -> StatusOr<PluginOptions> {
                          return plugin.Options();
                        }));
-  hints_are_quick_ = serving_->HintsAreQuick();
+  answers_are_quick_ = serving_->AnswersAreQuick();
   Begin();
   TakeUpRepairs();
   return OkStatus();
@@ -137,7 +137,7 @@ Status PluginDriver::CheckKept(const Grants& all, const Grants& held) {
 }
 
 Status PluginDriver::Restore(const Grants& held, const std::optional<std::string>& saved) {
-  manager_teaches_ = true;
+  is_taught_ = true;
   if (held.empty() && !saved.has_value()) {
     return OkStatus();
   }
@@ -454,7 +454,7 @@ Status PluginDriver::Commit(StateChange change) {
   if (nothing) {
     return OkStatus();
   }
-  change.manager_teaches = manager_teaches_;
+  change.manager_teaches = is_taught_;
   Status kept = state_->Commit(change);
   if (kept.code() == StatusCode::kDataLoss) {
     kept = state_->BeginAnew(Everything(std::move(change), saved));

@@ -2,6 +2,7 @@
 // disk before the answer.
 #pragma once
 
+#include <atomic>
 #include <cstdint>
 #include <exception>
 #include <map>
@@ -39,8 +40,11 @@ class PluginDriver {
   Status Start();
 
   const PluginOptions& options() const { return options_; }
-  /// As the plugin's HintsAreQuick. Threads: any, once it has started.
-  bool hints_are_quick() const { return hints_are_quick_; }
+  /// As the plugin's AnswersAreQuick. Threads: any, once it has started.
+  bool answers_are_quick() const { return answers_are_quick_; }
+  /// Whether the manager teaches what a power loss takes back, so that Allocate waits for no disk.
+  /// Threads: any.
+  bool is_taught() const { return is_taught_; }
   const SharedText& resource() const { return resource_; }
   const Grants& grants() const { return grants_; }
   /// All allocations as the answer to GetResourcesAllocation: for a socket, and for the manager's
@@ -131,7 +135,7 @@ class PluginDriver {
   std::unique_ptr<PluginState> state_;
   const std::string state_dir_;
   PluginOptions options_;
-  bool hints_are_quick_ = false;
+  bool answers_are_quick_ = false;
   Grants grants_;
   Grants unsaved_;         ///< those of grants_ that the disk has refused
   RecentChanges changes_;  ///< of grants_
@@ -141,7 +145,7 @@ class PluginDriver {
   Interner<Shared<ResourceAllocation>> given_;
   Interner<Shared<std::map<std::string, double>>> asked_;
   std::optional<std::string> saved_;  ///< the plugin's own state as it is on disk
-  bool manager_teaches_ = false;      ///< what a power loss would take back
+  std::atomic<bool> is_taught_ = false;
 };
 
 }  // namespace qrm::sdk

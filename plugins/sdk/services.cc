@@ -74,7 +74,11 @@ class PluginService final : public grpc::Service {
         work();
         break;
       case calls::AnsweredBy::kAnyThreadIfQuick:
-        driver_.hints_are_quick() ? thread_.Dispatch(work) : thread_.Post(work);
+        driver_.answers_are_quick() ? thread_.Dispatch(work) : thread_.Post(work);
+        break;
+      case calls::AnsweredBy::kAnyThreadIfQuickAndTaught:
+        driver_.answers_are_quick() && driver_.is_taught() ? thread_.Dispatch(work)
+                                                           : thread_.Post(work);
         break;
       case calls::AnsweredBy::kPluginThread:
         thread_.Post(work);

@@ -16,6 +16,7 @@
 
 #include "api/id_set.h"
 #include "checkpoint/peer_json.h"
+#include "checkpoint/sqlite/sqlite_db.h"
 #include "test/e2e/node.h"
 #include "test/e2e/simulated_runtime.h"
 #include "test/support/await.h"
@@ -34,6 +35,7 @@ using std::chrono::milliseconds;
 constexpr char kMachine[] =
     "machine: \"synthetic:package:2 [numa] core:4 pu:1\"\n"
     "numa-memory: {0: 4294967296, 1: 4294967296}\n";
+const std::string kDatabase[] = {"", "-wal"};  ///< the ends of its files' names
 constexpr char kRoles[] = "roles: {database: {numa: one, share-numa-with: [database]}}\n";
 constexpr char kNics[] =
     "nics: [{interface: eth0, numa-node: 0, speed-mbps: 2}]\n"
@@ -84,6 +86,24 @@ class OneTruthTest : public testing::Test {
     }
     ASSERT_TRUE(IsOk(StartPlugin(plugin)));
   }
+  /// Beside itself, as of now.
+  void KeepStateOfCpuPlugin() {
+    node_->KillPlugin("cpu");
+    for (const std::string& end : kDatabase) {
+      fs::copy_file(cpu_state_ + end, dir_ / ("kept" + end));
+    }
+    ASSERT_TRUE(IsOk(StartPlugin("cpu")));
+  }
+  /// Of a machine that has been started anew since.
+  void BringBackStateOfCpuPlugin() {
+    for (const std::string& end : kDatabase) {
+      fs::copy_file(dir_ / ("kept" + end), cpu_state_ + end, fs::copy_options::overwrite_existing);
+    }
+    fs::remove(cpu_state_ + "-shm");
+    auto db = checkpoint::SqliteDb::Open(cpu_state_, {.application_id = 0x51524d50, .steps = {""}});
+    ASSERT_TRUE(IsOk(db.status()));
+    ASSERT_TRUE(IsOk(db->Execute("UPDATE taught SET boot = 'an earlier one'")));
+  }
   bool Knows(const std::string& plugin, const std::string& pod) const {
     const auto state = node_->ExportState(plugin);
     return state.ok() && state->find("uid-" + pod) != std::string::npos;
@@ -97,6 +117,7 @@ class OneTruthTest : public testing::Test {
   const TempDir dir_;
   const std::string config_ = dir_ / "qrmd.yaml";
   const std::string qrmd_state_ = dir_ / "node/state/qrmd";
+  const std::string cpu_state_ = dir_ / "node/state/cpu_plugin.db";
   SimulatedRuntime runtime_{dir_.path()};
   std::unique_ptr<Node> node_;
 };
@@ -139,6 +160,30 @@ TEST_F(OneTruthTest, PluginThatLostItsStateIsTaughtExactlyWhatItGave) {
   }
   EXPECT_EQ(CpusOf("b"), before);
   EXPECT_FALSE(runtime_.RunPod(Pod("more", 1, 1)).ok()) << "one CPU is left, for the default pool";
+}
+
+// Its state is as it was before pods went and others came, as when the power takes back what waited
+// for no disk.
+TEST_F(OneTruthTest, PluginThatLostItsLatestGrantsWithThePowerIsTaughtThem) {
+  Start("");
+  ASSERT_TRUE(IsOk(StartPlugin("cpu")));
+  ASSERT_TRUE(IsOk(runtime_.RunPod(Pod("a", 1))));
+  const CpuSet first = CpusOf("a");
+  KeepStateOfCpuPlugin();
+  ASSERT_TRUE(IsOk(runtime_.RemovePod("a")));
+  ASSERT_TRUE(Await([this] { return !Knows("cpu", "a"); }));
+  ASSERT_TRUE(IsOk(runtime_.RunPod(Pod("b", 1))));
+  ASSERT_TRUE(IsOk(runtime_.RunPod(Pod("a", 1))));
+  ASSERT_EQ(CpusOf("b"), first) << "what a had, by the state that comes back";
+  const CpuSet second = CpusOf("a");
+  const std::string cpu_state = *node_->ExportState("cpu");
+
+  node_->KillPlugin("cpu");
+  BringBackStateOfCpuPlugin();
+  ASSERT_TRUE(IsOk(StartPlugin("cpu")));
+  EXPECT_EQ(*node_->ExportState("cpu"), cpu_state);
+  ASSERT_TRUE(IsOk(runtime_.RunPod(Pod("c", 1))));
+  EXPECT_FALSE(CpusOf("c").Intersects(first | second)) << ToString(CpusOf("c"));
 }
 
 TEST_F(OneTruthTest, BandwidthThatALostStateForgotIsNotGivenTwice) {

@@ -20,7 +20,9 @@ namespace {
 // An emulated machine needs longer than the default for a pod to return.
 constexpr char kConfig[] =
     "pod-ended-after: 10m\n"
-    "plugins: {cpu: {static: true, reserved-cpus: \"0\"}, memory: {static: true}}\n";
+    "plugins: {memory: {static: true}}\n";
+/// Of the plugin that is a process, and survives by what it is taught.
+constexpr char kCpuConfig[] = "static: true\nreserved-cpus: \"0\"\n";
 
 /// What was said of a pod once it ran, to somebody outside of the machine.
 struct Acknowledged {
@@ -35,7 +37,10 @@ class PowerTest : public MachineTest {
     MachineTest::SetUp();
     if (!IsSkipped()) {
       node_dir_ = FromEnvironment("QRM_VM_STATE") + "/node";
-      StartNode(kConfig);
+      StartNode(kConfig, "memory");
+      const std::string config = work_dir_ + "/cpu.yaml";
+      std::ofstream(config) << kCpuConfig;
+      ASSERT_TRUE(IsOk(node_->StartPlugin("cpu", "cpu", config)));
     }
   }
   // The containers go on until the machine ends.

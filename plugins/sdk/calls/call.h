@@ -20,9 +20,13 @@ class PluginDriver;
 
 namespace qrm::calls {
 
-/// Which thread answers a call: most go to the plugin, one after another; hints of a plugin that is
-/// quick with them on whatever thread received them, if no other call is under way.
-enum class AnsweredBy { kPluginThread, kAnyThreadIfQuick, kAnyThread };
+/// Which thread answers a call.
+enum class AnsweredBy {
+  kPluginThread,               ///< on which the plugin is asked, one call after another
+  kAnyThreadIfQuick,           ///< the one that received it, if the plugin's answers are quick
+  kAnyThreadIfQuickAndTaught,  ///< likewise, if it waits for no disk either
+  kAnyThread                   ///< the one that received it: the plugin is not asked
+};
 
 /// What becomes of a call to a socket that does not listen yet.
 enum class BeforeListening { kFails, kWaits };

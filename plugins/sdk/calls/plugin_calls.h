@@ -24,7 +24,7 @@ struct GetTopologyHints {
 
 struct Allocate {
   static constexpr Method kMethod{"/resourceplugin.v1alpha1.ResourcePlugin/Allocate",
-                                  "allocate with"};
+                                  "allocate with", AnsweredBy::kAnyThreadIfQuickAndTaught};
   using Request = ContainerRequest;
   using Answer = AllocationByResource;
 };

@@ -35,6 +35,8 @@ class ServedPlugin final : public PluginClient {
     call->Serve(driver_, reading_);
   }
 
+  bool is_taught() const { return driver_.is_taught(); }
+
   test::CountingPlugin plugin;
 
  private:
@@ -63,11 +65,47 @@ TEST(TeachPluginTest, TeachesNothingOfPodsThatTheRuntimeDoesNotHave) {
   bool ready = false;
 
   TeachPlugin({.resource = "cpu", .registered_by = RegisteredBy::kWatcher}, client,
-              {state, [](const ContainerKey& key) { return key.pod_uid == "uid-lives"; }, options},
+              {.state = state,
+               .is_live = [](const ContainerKey& key) { return key.pod_uid == "uid-lives"; },
+               .options = options},
               [&] { ready = true; });
 
   EXPECT_TRUE(ready);
   EXPECT_THAT(Pods(client->plugin.restored), ElementsAre("uid-lives"));
+}
+
+TEST(TeachPluginTest, APluginThatLacksNothingLearnsThatItIsTaught) {
+  const auto client = std::make_shared<ServedPlugin>();
+  const AdmissionOptions options;
+  bool ready = false;
+
+  TeachPlugin({.resource = "cpu", .registered_by = RegisteredBy::kWatcher}, client,
+              {.state = std::make_shared<const checkpoint::NodeState>(),
+               .is_live = [](const ContainerKey&) { return true; },
+               .options = options},
+              [&] { ready = true; });
+
+  EXPECT_TRUE(ready);
+  EXPECT_TRUE(client->is_taught());
+}
+
+TEST(TeachPluginTest, TeachesNothingBeforeTheRuntimeHasToldWhatThereIs) {
+  const auto state = std::make_shared<const checkpoint::NodeState>(checkpoint::NodeState().With(
+      Admit(SamplePod("recorded"), "main", {{"cpu", OwnCpus("0-1")}})));
+  const auto client = std::make_shared<ServedPlugin>();
+  const AdmissionOptions options;
+  bool ready = false;
+
+  TeachPlugin({.resource = "cpu", .registered_by = RegisteredBy::kWatcher}, client,
+              {.state = state,
+               .live_is_known = false,
+               .is_live = [](const ContainerKey&) { return true; },
+               .options = options},
+              [&] { ready = true; });
+
+  EXPECT_TRUE(ready);
+  EXPECT_THAT(Pods(client->plugin.restored), ElementsAre());
+  EXPECT_TRUE(client->is_taught());
 }
 
 }  // namespace

@@ -30,7 +30,7 @@ class CountingPlugin final : public sdk::ResourcePlugin {
     return prepares;
   }
 
-  bool HintsAreQuick() const override { return hints_are_quick; }
+  bool AnswersAreQuick() const override { return answers_are_quick; }
 
   StatusOr<HintList> Hints(const ContainerRequest& request) override {
     ++hint_calls;
@@ -126,7 +126,7 @@ class CountingPlugin final : public sdk::ResourcePlugin {
   std::map<ContainerKey, ResourceAllocation> reconciled;
   CpuSet online;
   TopologyHint last_hint;
-  bool hints_are_quick = false;
+  bool answers_are_quick = false;
   int hint_calls = 0;
   int allocate_calls = 0;
   int retired = 0;

@@ -400,7 +400,7 @@ Threads NoteThreads(CountingPlugin& plugin, const std::function<void()>& ask) {
 
 class QuickHostTest : public HostTest {
  protected:
-  QuickHostTest() { plugin_.hints_are_quick = true; }
+  QuickHostTest() { plugin_.answers_are_quick = true; }
 };
 
 TEST_F(QuickHostTest, AnIdlePluginIsAskedForHintsWhereTheCallArrives) {
@@ -410,6 +410,23 @@ TEST_F(QuickHostTest, AnIdlePluginIsAskedForHintsWhereTheCallArrives) {
     EXPECT_TRUE(Allocate(wire::ToWire(CpuRequest("a", "main", 1)), &response).ok());
   });
   EXPECT_NE(threads.hints, threads.allocate);
+}
+
+TEST_F(QuickHostTest, AllocatesThereTooOnceAManagerTeaches) {
+  const auto thread_of = [this](const std::string& pod) {
+    std::thread::id thread;
+    plugin_.failure = [&] { thread = std::this_thread::get_id(); };
+    pb::ResourceAllocationResponse response;
+    EXPECT_TRUE(Allocate(wire::ToWire(CpuRequest(pod, "main", 1)), &response).ok());
+    return thread;
+  };
+  const std::thread::id of_plugin = thread_of("a");
+  const auto extensions = qrm::v1::PluginExtensions::NewStub(channel_);
+  qrm::v1::RestoreResponse restored;
+  EXPECT_TRUE(Call(extensions->async(), &qrm::v1::PluginExtensions::Stub::async::Restore,
+                   qrm::v1::RestoreRequest(), &restored)
+                  .ok());
+  EXPECT_NE(thread_of("b"), of_plugin);
 }
 
 TEST_F(QuickHostTest, HintsWaitForTheCallThatIsUnderWay) {

@@ -160,6 +160,16 @@ TEST_F(PluginDriverTest, IsTaughtWhatItLostBesideWhatItHas) {
   EXPECT_EQ(CpusOf(CpuRequest("b", "main", 2)), "4-5");
 }
 
+TEST_F(PluginDriverTest, LearnsThatItIsTaughtEvenIfItLacksNothing) {
+  CpusOf(CpuRequest("a", "main", 1));
+  EXPECT_FALSE(disk_.changes.back().manager_teaches);
+  ASSERT_TRUE(driver_.Restore({}).ok());
+  EXPECT_EQ(disk_.changes.size(), 1U) << "there is nothing to keep";
+  CpusOf(CpuRequest("b", "main", 1));
+  EXPECT_TRUE(disk_.changes.back().manager_teaches);
+  EXPECT_EQ(driver_.grants().size(), 2U);
+}
+
 TEST_F(PluginDriverTest, IsTaughtWhatThePluginKeptBesideItsGrants) {
   ASSERT_TRUE(driver_.Restore({}, "6-7").ok());
   EXPECT_EQ(plugin_.online, (CpuSet{6, 7}));

@@ -32,12 +32,12 @@ Grants GrantsFor(const std::vector<ContainerRequest>& requests) {
 
 class PluginStateTest : public testing::Test {
  protected:
-  std::unique_ptr<PluginState> Open() {
-    StatusOr<std::unique_ptr<PluginState>> state = OpenPluginState(path_);
+  std::unique_ptr<PluginState> Open(const std::string& boot = "first boot") {
+    StatusOr<std::unique_ptr<PluginState>> state = OpenPluginState(path_, boot);
     EXPECT_TRUE(state.ok()) << state.status();
     return *std::move(state);
   }
-  StoredState Reload() { return *Open()->Load(); }
+  StoredState Reload(const std::string& boot = "first boot") { return *Open(boot)->Load(); }
 
   test::TempDir dir_;
   const std::string path_ = dir_ / "state/cpu_plugin.db";
@@ -81,7 +81,7 @@ TEST_F(PluginStateTest, RemovedContainersAndPodsStayAway) {
               UnorderedElementsAre(Key(ContainerKey{"a", "two"}), Key(ContainerKey{"c", "one"})));
 }
 
-TEST_F(PluginStateTest, OnlyWhatOnlyRemovesCostsNoSync) {
+TEST_F(PluginStateTest, OnlyWhatTheManagerSetsRightCostsNoSync) {
   const auto first = GrantsFor({CpuRequest("a", "one", 1)});
   const auto second = GrantsFor({CpuRequest("b", "one", 1)});
   ASSERT_TRUE(Open()->Commit({.granted = first}).ok());
@@ -96,6 +96,52 @@ TEST_F(PluginStateTest, OnlyWhatOnlyRemovesCostsNoSync) {
   EXPECT_EQ(disk.syncs(), before + 1);
   ASSERT_TRUE(state->Commit({.granted = first, .removed_pod = "b"}).ok());
   EXPECT_EQ(disk.syncs(), before + 2);
+  ASSERT_TRUE(state->Commit({.granted = first, .manager_teaches = true}).ok());
+  EXPECT_EQ(disk.syncs(), before + 3) << "from now on the machine's start counts";
+  ASSERT_TRUE(state->Commit({.granted = second, .manager_teaches = true}).ok());
+  EXPECT_EQ(disk.syncs(), before + 3);
+  ASSERT_TRUE(state->Commit({.granted = second, .saved = "other", .manager_teaches = true}).ok());
+  EXPECT_EQ(disk.syncs(), before + 4);
+}
+
+TEST_F(PluginStateTest, GrantsOfAManagerThatTeachesAreVoidAfterAnotherStartOfTheMachine) {
+  const auto first = GrantsFor({CpuRequest("a", "one", 1)});
+  const auto second = GrantsFor({CpuRequest("b", "one", 1)});
+  ASSERT_TRUE(Open()->Commit({.granted = first, .saved = "own", .manager_teaches = true}).ok());
+  EXPECT_EQ(Reload().grants, first) << "the plugin alone was started anew";
+  EXPECT_THAT(Reload("second boot").grants, IsEmpty());
+  EXPECT_EQ(Reload("second boot").saved, "own");
+  EXPECT_EQ(Reload().grants, first) << "reading changes nothing";
+
+  ASSERT_TRUE(Open("second boot")->Commit({.granted = second, .manager_teaches = true}).ok());
+  EXPECT_EQ(Reload("second boot").grants, second);
+  EXPECT_THAT(Reload().grants, IsEmpty());
+}
+
+TEST_F(PluginStateTest, VoidGrantsGoBeforeTheManagerTeaches) {
+  ASSERT_TRUE(
+      Open()
+          ->Commit({.granted = GrantsFor({CpuRequest("a", "one", 1)}), .manager_teaches = true})
+          .ok());
+  ASSERT_TRUE(Open("second boot")->Commit({.removed_pod = "z"}).ok());
+  EXPECT_THAT(Reload("second boot").grants, IsEmpty());
+}
+
+TEST_F(PluginStateTest, GrantsOfAnotherManagerOutliveTheMachinesStart) {
+  const auto grants = GrantsFor({CpuRequest("a", "one", 1)});
+  const auto more = GrantsFor({CpuRequest("b", "one", 1)});
+  ASSERT_TRUE(Open()->Commit({.granted = grants}).ok());
+  EXPECT_EQ(Reload("second boot").grants, grants);
+  ASSERT_TRUE(Open()->Commit({.granted = more, .manager_teaches = true}).ok());
+  ASSERT_TRUE(Open()->Commit({.removed_pod = "b"}).ok());  // by one that does not teach
+  EXPECT_EQ(Reload("second boot").grants, grants);
+}
+
+TEST_F(PluginStateTest, WithoutAKnownStartOfTheMachineEveryGrantIsSynced) {
+  const auto grants = GrantsFor({CpuRequest("a", "one", 1)});
+  ASSERT_TRUE(Open("")->Commit({.granted = grants, .manager_teaches = true}).ok());
+  EXPECT_EQ(Reload("second boot").grants, grants);
+  EXPECT_FALSE(CurrentBoot().empty());
 }
 
 TEST_F(PluginStateTest, DamagedFileIsMovedAsideAndANewOneBegun) {
