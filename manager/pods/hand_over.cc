@@ -3,14 +3,18 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <chrono>
 #include <optional>
 #include <set>
 #include <string>
 #include <system_error>
+#include <thread>
 #include <unordered_map>
 
 #include <fcntl.h>
 
+#include "api/base/clock.h"
+#include "api/base/log.h"
 #include "checkpoint/holdings.h"
 #include "manager/state/allocation_check.h"
 #include "plugins/cgroup/small_file.h"
@@ -19,6 +23,10 @@ namespace qrm::manager {
 namespace {
 
 using checkpoint::ContainerRecord;
+
+/// What runc takes for an update on a busy node.
+constexpr std::chrono::milliseconds kLongestUpdate{100};
+constexpr std::chrono::milliseconds kLookPeriod{1};
 
 /// The container itself does, and those that run in turn with it, by the checks of their
 /// admissions.
@@ -111,6 +119,47 @@ Status Leave(const ContainerKey& key, const CpuSet& cpus, const NodeCpusets& nod
   return OkStatus();
 }
 
+/// Until the runtime has written to the container's cgroup what it was told; false when it has not
+/// by `deadline`.
+bool IsWritten(const ContainerKey& key, const CpuSet& told, const NodeCpusets& node,
+               Deadline deadline) {
+  const std::optional<LiveContainer> container = node.live.Find(key);
+  if (!container.has_value() || container->cgroups_path.empty()) {
+    return true;  // it is gone
+  }
+  while (true) {
+    const StatusOr<CgroupCpuset> has = node.read(container->cgroups_path);
+    if (!has.ok() || has->cpus == told) {
+      return true;
+    }
+    if (std::chrono::steady_clock::now() >= deadline) {
+      return false;
+    }
+    std::this_thread::sleep_for(kLookPeriod);  // the kernel tells nobody
+  }
+}
+
+/// Those whose updates are under way leave `cpus`, which `owner` has, as soon as they have them.
+Status LeaveAfterUpdates(const ContainerKey& owner, const CpuSet& cpus, const NodeCpusets& node) {
+  const Deadline deadline = DeadlineAfter(kLongestUpdate);
+  for (const auto& [key, told] : node.updates.With(cpus)) {
+    const ContainerRecord* record = node.state.Find(key);
+    if (key == owner || (record != nullptr && OwnsSomeOf(*record, cpus))) {
+      continue;
+    }
+    if (IsWritten(key, told, node, deadline)) {
+      node.updates.Forget(key);
+    } else {
+      log::Warning(
+          "a container may get CPUs of another one for an instant: the runtime has not written its "
+          "update yet; it leaves them again before their owner starts",
+          {{"pod", key.pod_uid}, {"container", key.container}, {"told", ToString(told)}});
+    }
+    QRM_RETURN_IF_ERROR(Leave(key, cpus, node));
+  }
+  return OkStatus();
+}
+
 }  // namespace
 
 Status MakeRoomFor(const ContainerKey& key, const NodeCpusets& node) {
@@ -119,6 +168,7 @@ Status MakeRoomFor(const ContainerKey& key, const NodeCpusets& node) {
   if (cpus.Empty() || !node.read) {
     return OkStatus();
   }
+  QRM_RETURN_IF_ERROR(LeaveAfterUpdates(key, cpus, node));
   MayBeAmong among(cpus);
   if (!OthersMayHave(node.state, cpus, among)) {
     return OkStatus();

@@ -4,6 +4,7 @@
 #include "api/base/status.h"
 #include "api/resource.h"
 #include "checkpoint/node_state.h"
+#include "manager/pods/updates_under_way.h"
 #include "manager/reconcile/drift.h"
 #include "manager/runtime/cgroup_reader.h"
 #include "manager/runtime/live_containers.h"
@@ -17,16 +18,19 @@ struct NodeCpusets {
   LiveContainers& live;  ///< those that lose CPUs are marked as trimmed
   const Machine& machine;
   const CpusetSource& read;  ///< empty: nothing is done
+  UpdatesUnderWay& updates;  ///< those that are found written are forgotten
 };
 
 /// Returns when no other container on record may run on the CPUs that `key` owns: those that have
 /// some lose them, and one that would have none left goes where nobody owns CPUs, until a reconcile
 /// brings it what it has then. It writes to their cgroups, because a runtime that waits for our
 /// answer takes no update; the next reconcile tells the runtime the same. Of those that are
-/// elsewhere by their record and by what the runtime took, no cgroup is read. Cost: O(owners of
-/// CPUs) where nobody has to leave, else O(containers), and some 0.2 ms in the kernel for each that
-/// leaves. Errors: kFailedPrecondition for a container that has nowhere to go, or that the kernel
-/// does not move; kPermissionDenied where cgroups may not be written.
+/// elsewhere by their record and by what the runtime took, no cgroup is read. It waits at most 100
+/// ms for updates that give others such CPUs and are under way, since they would be written over
+/// what they leave. Cost: O(owners of CPUs) where nobody has to leave, else O(containers), and some
+/// 0.2 ms in the kernel for each that leaves. Errors: kFailedPrecondition for a container that has
+/// nowhere to go, or that the kernel does not move; kPermissionDenied where cgroups may not be
+/// written.
 Status MakeRoomFor(const ContainerKey& key, const NodeCpusets& node);
 
 /// Whether the container was made with CPUs that others own now. Cost: O(owners).

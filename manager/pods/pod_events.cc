@@ -106,10 +106,20 @@ void PodEvents::OnUpdateContainer(RuntimePod pod, RuntimeContainer container,
   if (!SameCpuset(ours, recorded)) {
     parts_.live.MarkTrimmed(key, container.id);
   }
+  NoteUpdate(key, requested, ours);
   if (SameCpuset(ours, {}) || SameCpuset(ours, requested)) {
     reply(std::vector<ContainerUpdate>{});
   } else {
     reply(std::vector<ContainerUpdate>{{container.id, ours}});
+  }
+}
+
+/// An owner of these CPUs that is made meanwhile waits for them to arrive.
+void PodEvents::NoteUpdate(const ContainerKey& key, const LinuxResources& requested,
+                           const LinuxResources& ours) {
+  const std::string& told = ours.cpuset_cpus.empty() ? requested.cpuset_cpus : ours.cpuset_cpus;
+  if (StatusOr<CpuSet> cpus = CpuSet::Parse(told); cpus.ok() && !cpus->Empty()) {
+    room_.placer.NoteUpdate(key, *std::move(cpus));
   }
 }
 

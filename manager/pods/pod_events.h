@@ -50,6 +50,8 @@ class PodEvents final : public RuntimeEvents {
   void OnContainerRemoved(const RuntimePod& pod, const RuntimeContainer& container) override;
 
  private:
+  void NoteUpdate(const ContainerKey& key, const LinuxResources& requested,
+                  const LinuxResources& ours);
   void NoteContradiction(const ContainerKey& key, const LinuxResources& requested,
                          const LinuxResources& ours);
 

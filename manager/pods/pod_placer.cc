@@ -75,7 +75,7 @@ void PodPlacer::Create(RuntimePod pod, RuntimeContainer container,
 
 void PodPlacer::Start(const ContainerKey& key, std::function<void(const Status&)> done) {
   const auto state = parts_.state.Load();
-  const NodeCpusets node{*state, parts_.live, parts_.machine, parts_.read_cpuset};
+  const NodeCpusets node = CpusetsOf(*state);
   const bool is_concerned = HasDriver(*state, key) || parts_.writes_cpusets;
   if (!is_concerned || (!OwnsCpusAlone(key) && !MayRunOnOwned(key, node))) {
     done(OkStatus());
@@ -203,11 +203,14 @@ StatusOr<ContainerAdjustment> PodPlacer::Decide(const Creation& creation,
   return ToAdjustment(options);
 }
 
+NodeCpusets PodPlacer::CpusetsOf(const checkpoint::NodeState& state) {
+  return {state, parts_.live, parts_.machine, parts_.read_cpuset, updates_};
+}
+
 // Before the runtime makes it: its cgroup has its CPUs from then on.
 Status PodPlacer::MakeRoom(const ContainerDemand& demand) {
   const auto state = parts_.state.Load();
-  const Status made = UnlessReadOnly(
-      ClearCpusOf(demand.key(), {*state, parts_.live, parts_.machine, parts_.read_cpuset}));
+  const Status made = UnlessReadOnly(ClearCpusOf(demand.key(), CpusetsOf(*state)));
   return made.ok() ? made
                    : Annotate(made, fmt::format("cannot create container {} of pod {}/{}",
                                                 demand.container, demand.pod.pod_namespace,
@@ -216,7 +219,7 @@ Status PodPlacer::MakeRoom(const ContainerDemand& demand) {
 
 Status PodPlacer::HandOver(const ContainerKey& key) {
   const auto state = parts_.state.Load();
-  const NodeCpusets node{*state, parts_.live, parts_.machine, parts_.read_cpuset};
+  const NodeCpusets node = CpusetsOf(*state);
   Status handed_over = ClearCpusOf(key, node);
   if (handed_over.ok()) {
     handed_over = LeaveOwned(key, node);

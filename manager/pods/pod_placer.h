@@ -4,6 +4,7 @@
 #include <chrono>
 #include <functional>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "api/base/clock.h"
@@ -39,6 +40,8 @@ class PodPlacer {
   /// Asks plugins again for a container that has `container`'s resources from now on, of which the
   /// runtime was `told` just now.
   void Resize(const RuntimePod& pod, const RuntimeContainer& container, const LinuxResources& told);
+  /// The runtime is told now to give `cpus` to a container that runs.
+  void NoteUpdate(const ContainerKey& key, CpuSet cpus) { updates_.Note(key, std::move(cpus)); }
   /// `containers` are all that exist: those that are not known are admitted after the fact, values
   /// that differ from ours are applied again, pods that are gone are removed.
   void Adopt(std::vector<RuntimePod> pods, std::vector<RuntimeContainer> containers);
@@ -92,8 +95,11 @@ class PodPlacer {
   void RemovePods(const std::vector<std::string>& gone);
   bool OwnsCpusAlone(const ContainerKey& key) const;
 
+  NodeCpusets CpusetsOf(const checkpoint::NodeState& state);
+
   const NodeParts& parts_;
   const std::chrono::milliseconds admission_deadline_;
+  UpdatesUnderWay updates_;
   RepeatedLines refusals_;  // used on the state loop only, as the next one
   Unplaced unplaced_;
   bool read_only_told_ = false;  ///< used on the state loop only, as the next one

@@ -1,5 +1,8 @@
 #include "manager/pods/hand_over.h"
 
+#include <future>
+#include <string>
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -42,13 +45,14 @@ class HandOverTest : public testing::Test {
     Run(pod, cpus, {{"cpu", test::SharedCpus(cpus, 1)}});
   }
   std::string CpusOf(const std::string& pod) const { return cgroups_.CpusOf(pod); }
-  NodeCpusets Node() { return {state_, live_, machine_, read_}; }
+  NodeCpusets Node() { return {state_, live_, machine_, read_, updates_}; }
   Status MakeRoom() { return MakeRoomFor(kOwner, Node()); }
 
   test::CpusetDir cgroups_;
   const Machine machine_ = test::SampleMachine();
   NodeState state_;
   LiveContainers live_;
+  UpdatesUnderWay updates_;
   int reads_ = 0;
   const CpusetSource read_ = cgroups_.Source(&reads_);
 };
@@ -104,6 +108,46 @@ TEST_F(HandOverTest, OneThatTheRuntimeHasNotMovedYetLeavesThem) {
   state_ = state_.With(std::move(change));
   ASSERT_TRUE(IsOk(MakeRoom()));
   EXPECT_EQ(CpusOf("moves"), "4-7");
+}
+
+// By its record it is elsewhere, since the owner came while the runtime was on its way.
+TEST_F(HandOverTest, OneWhoseUpdateIsUnderWayLeavesThemOnceItHasBeenWritten) {
+  RunOwner("2-3");
+  RunShared("grows", "4-7");
+  updates_.Note({"uid-grows", "main"}, CpuSet::Range(2, 7));
+  std::promise<void> waits;
+  const CpusetSource read = [&](const std::string& path) {
+    if (reads_ == 2) {
+      waits.set_value();
+    }
+    return read_(path);
+  };
+  auto room = std::async(std::launch::async, [&] {
+    return MakeRoomFor(kOwner, {state_, live_, machine_, read, updates_});
+  });
+  waits.get_future().wait();
+  cgroups_.Make("grows", "2-7");  // the runtime's write
+  ASSERT_TRUE(IsOk(room.get()));
+  EXPECT_EQ(CpusOf("grows"), "4-7");
+  EXPECT_THAT(live_.Trimmed(), ElementsAre(ContainerKey{"uid-grows", "main"}));
+  EXPECT_TRUE(updates_.With(CpuSet{2}).empty()) << "nobody waits for it again";
+}
+
+TEST_F(HandOverTest, AnUpdateThatIsNotWrittenHoldsUpNobodyForLong) {
+  RunOwner("2-3");
+  RunShared("fails", "2-7");
+  updates_.Note({"uid-fails", "main"}, CpuSet::Range(1, 7));
+  ASSERT_TRUE(IsOk(MakeRoom()));
+  EXPECT_EQ(CpusOf("fails"), "4-7") << "it leaves what it has";
+}
+
+TEST_F(HandOverTest, UpdatesThatGiveOtherCpusAreNotWaitedFor) {
+  RunOwner("2-3");
+  RunShared("far", "4-7");
+  updates_.Note({"uid-far", "main"}, CpuSet::Range(4, 6));
+  updates_.Note(kOwner, CpuSet::Range(2, 3));
+  ASSERT_TRUE(IsOk(MakeRoom()));
+  EXPECT_EQ(reads_, 0);
 }
 
 TEST_F(HandOverTest, OneThatOwnsTheSameCpusInTurnKeepsThem) {
