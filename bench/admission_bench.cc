@@ -32,6 +32,7 @@ namespace {
 using Clock = std::chrono::steady_clock;
 
 constexpr double kTarget = 1.5;
+constexpr double kTargetOfProcesses = 1.25;
 /// Of the p50 on the fullest node to that on the emptiest.
 constexpr double kGrowth = 1.1;
 constexpr double kKilobytesWritten = 12;
@@ -40,6 +41,8 @@ constexpr std::size_t kNodes[] = {10, 100, 1000, 10000};
 constexpr std::size_t kResidents = 100;
 /// Until qrmd's logs have their full length, and a sync has no new size to keep.
 constexpr std::size_t kWarmUp = 300;
+/// At what an admission writes.
+constexpr int kLooks = 9;
 
 struct Program {
   std::string path;
@@ -259,16 +262,24 @@ class Comparison {
     }
   }
 
-  /// What one admission adds to each log.
+  /// What an admission adds to each log, most of the time.
   std::vector<std::size_t> BytesOfOne() {
-    const manager::ContainerDemand demand = BenchNode::DemandOf(next_++, Kind::kPinned);
-    const std::vector<std::size_t> before = node_.LogBytes();
-    node_.Admit(demand);
-    std::vector<std::size_t> bytes = node_.LogBytes();
-    for (std::size_t i = 0; i < bytes.size(); ++i) {
-      bytes[i] -= before[i];
+    std::vector<std::vector<double>> added;
+    for (int i = 0; i < kLooks; ++i) {
+      const manager::ContainerDemand demand = BenchNode::DemandOf(next_++, Kind::kPinned);
+      const std::vector<std::size_t> before = node_.LogBytes();
+      node_.Admit(demand);
+      const std::vector<std::size_t> after = node_.LogBytes();
+      added.resize(after.size());
+      for (std::size_t log = 0; log < after.size(); ++log) {
+        added[log].push_back(static_cast<double>(after[log] - before[log]));
+      }
+      node_.Remove(demand.pod.uid);
     }
-    node_.Remove(demand.pod.uid);
+    std::vector<std::size_t> bytes(added.size());
+    std::transform(added.begin(), added.end(), bytes.begin(), [](const std::vector<double>& log) {
+      return static_cast<std::size_t>(Median(log));
+    });
     return bytes;
   }
 
@@ -299,7 +310,8 @@ class Comparison {
                  p50 / Median(in_place_.total));
     }
     admissions_.Print("admission");
-    return Judge(fmt::format("admission of one container, {}, p50", where), kTarget,
+    return Judge(fmt::format("admission of one container, {}, p50", where),
+                 plugins_in_ == PluginsIn::kDaemon ? kTarget : kTargetOfProcesses,
                  p50 / Median(floors_.total), "x floor");
   }
 
