@@ -283,7 +283,6 @@ StatusOr<ResourceAllocation> FromWire(const pb::ResourceAllocationInfo& message)
   allocation.value = message.allocation_result();
   allocation.is_node_resource = message.is_node_resource();
   allocation.is_scalar_resource = message.is_scalar_resource();
-  QRM_RETURN_IF_ERROR(CheckQuantity(message.allocated_quantity(), "allocated quantity"));
   allocation.quantity = message.allocated_quantity();
   allocation.envs = MapFrom(message.envs());
   allocation.annotations = MapFrom(message.annotations());
@@ -305,8 +304,13 @@ StatusOr<ResourceAllocation> FromWire(const pb::ResourceAllocationInfo& message)
   allocation.shares = message.shares();
   allocation.shares_of = message.shares_of();
   allocation.class_defaults = MapFrom(message.class_defaults());
-  QRM_RETURN_IF_ERROR(CheckKnob(allocation));
+  QRM_RETURN_IF_ERROR(Check(allocation));
   return allocation;
+}
+
+Status Check(const ResourceAllocation& allocation) {
+  QRM_RETURN_IF_ERROR(CheckQuantity(allocation.quantity, "allocated quantity"));
+  return CheckKnob(allocation);
 }
 
 pb::ResourceAllocationResponse AllocationResponse(const ContainerRequest& request,

@@ -43,6 +43,9 @@ pb::ResourceAllocationInfo ToWire(const ResourceAllocation& allocation);
 /// or a value for CpusetCpus or CpusetMems that is not in the kernel's list form.
 StatusOr<ResourceAllocation> FromWire(const pb::ResourceAllocationInfo& message);
 
+/// What FromWire says of what ToWire makes of `allocation`, without making it.
+Status Check(const ResourceAllocation& allocation);
+
 /// The answer to `request` with `allocations`; empty `allocations` leave the result absent.
 pb::ResourceAllocationResponse AllocationResponse(const ContainerRequest& request,
                                                   const AllocationByResource& allocations);

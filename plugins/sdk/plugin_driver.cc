@@ -35,8 +35,7 @@ std::shared_ptr<const ResourceAllocation> AdmittedOf(const Grant& grant) {
 
 /// The manager refuses what cannot be read, and so would the state after a restart.
 Status CheckAllocation(const ResourceAllocation& allocation) {
-  return Annotate(wire::FromWire(wire::ToWire(allocation)).status(),
-                  "cannot use the plugin's allocation");
+  return Annotate(wire::Check(allocation), "cannot use the plugin's allocation");
 }
 
 }  // namespace

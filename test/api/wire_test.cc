@@ -1,6 +1,8 @@
 #include "api/wire.h"
 
 #include <limits>
+#include <string>
+#include <vector>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -22,6 +24,21 @@ TEST(WireTest, CarriesTheLimitOfARequest) {
 
 TEST(WireTest, RequestOfAnotherManagerHasNoLimit) {
   EXPECT_EQ(FromWire(ToWire(Request()))->limit, std::nullopt);
+}
+
+TEST(WireTest, ChecksAnAllocationAsReadingItWould) {
+  const ResourceAllocation sound{
+      .oci_property = std::string(kCpusetCpus), .value = "0-3,8", .quantity = 4};
+  std::vector<ResourceAllocation> allocations(6, sound);
+  allocations[1].value = "0-";
+  allocations[2].quantity = -1;
+  allocations[3].shares = "x";
+  allocations[4].may_share = "1,,2";
+  allocations[5] = {.oci_property = std::string(kCpusetMems), .value = "9-1"};
+  for (const ResourceAllocation& allocation : allocations) {
+    EXPECT_EQ(Check(allocation), FromWire(ToWire(allocation)).status()) << allocation.value;
+    EXPECT_EQ(Check(allocation).ok(), allocation == sound) << allocation.value;
+  }
 }
 
 TEST(WireTest, RefusesALimitThatIsNoAmount) {

@@ -163,6 +163,26 @@ TEST_F(PodEventsTest, LetsTheEchoOfOurOwnUpdatePass) {
   EXPECT_THAT(Update(Pod("x"), Container("x", "id9"), {.cpuset_cpus = "0-1"}), IsEmpty());
 }
 
+// Its record is elsewhere by then, and nothing else tells that the runtime is on its way.
+TEST_F(PodEventsTest, AnOwnerOfCpusThatAnUpdateIsAboutToGiveAwayGetsThemAlone) {
+  RuntimeContainer shared = Container("web", "id1");
+  shared.cgroups_path = "web";
+  ASSERT_TRUE(Create(Pod("web"), shared).ok());
+  Update(Pod("web"), shared, {.cpuset_cpus = "0-1"});
+  cgroups_.Make("web", "0-1");  // the runtime has just written it
+  test::RunOn(state_, [this] {
+    checkpoint::ContainerRecord record = *state_.Load()->Find(Key("web"));
+    record.allocations.at("cpu") = test::SharedCpus("4-5", 2);
+    record.applied = StringMap{{std::string(kCpusetCpus), "4-5"}};
+    checkpoint::Change change;
+    change.put_containers.push_back({test::SamplePod("web"), "main", record});
+    ASSERT_TRUE(state_.Commit(change).ok());
+  });
+  Serve(true, /*exclusive=*/true);
+  ASSERT_TRUE(Create(Pod("owner"), Container("owner", "id2")).ok());
+  EXPECT_EQ(cgroups_.CpusOf("web"), "2-7");
+}
+
 TEST_F(PodEventsTest, ReconcilesAContainerWhoseValuesChangedBeforeItStarted) {
   ASSERT_TRUE(Create(Pod("web"), Container("web", "id1")).ok());
   events_.OnContainerStarted(Pod("web"), Container("web", "id1"));
