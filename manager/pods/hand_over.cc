@@ -25,7 +25,7 @@ namespace {
 using checkpoint::ContainerRecord;
 
 /// What runc takes for an update on a busy node.
-constexpr std::chrono::milliseconds kLongestUpdate{100};
+constexpr std::chrono::milliseconds kLongestUpdate{200};
 constexpr std::chrono::milliseconds kLookPeriod{1};
 
 /// The container itself does, and those that run in turn with it, by the checks of their
@@ -121,8 +121,8 @@ Status Leave(const ContainerKey& key, const CpuSet& cpus, const NodeCpusets& nod
 
 /// Until the runtime has written to the container's cgroup what it was told; false when it has not
 /// by `deadline`.
-bool IsWritten(const ContainerKey& key, const CpuSet& told, const NodeCpusets& node,
-               Deadline deadline) {
+bool AwaitWrite(const ContainerKey& key, const CpuSet& told, const NodeCpusets& node,
+                Deadline deadline) {
   const std::optional<LiveContainer> container = node.live.Find(key);
   if (!container.has_value() || container->cgroups_path.empty()) {
     return true;  // it is gone
@@ -147,7 +147,7 @@ Status LeaveAfterUpdates(const ContainerKey& owner, const CpuSet& cpus, const No
     if (key == owner || (record != nullptr && OwnsSomeOf(*record, cpus))) {
       continue;
     }
-    if (IsWritten(key, told, node, deadline)) {
+    if (AwaitWrite(key, told, node, deadline)) {
       node.updates.Forget(key);
     } else {
       log::Warning(

@@ -25,7 +25,7 @@ struct NodeCpusets {
 /// some lose them, and one that would have none left goes where nobody owns CPUs, until a reconcile
 /// brings it what it has then. It writes to their cgroups, because a runtime that waits for our
 /// answer takes no update; the next reconcile tells the runtime the same. Of those that are
-/// elsewhere by their record and by what the runtime took, no cgroup is read. It waits at most 100
+/// elsewhere by their record and by what the runtime took, no cgroup is read. It waits at most 200
 /// ms for updates that give others such CPUs and are under way, since they would be written over
 /// what they leave. Cost: O(owners of CPUs) where nobody has to leave, else O(containers), and some
 /// 0.2 ms in the kernel for each that leaves. Errors: kFailedPrecondition for a container that has

@@ -18,11 +18,11 @@ namespace qrm::manager {
 class UpdatesUnderWay {
  public:
   /// Longer than a runtime takes for one; what was told before that is through, or failed.
-  static constexpr std::chrono::seconds kLongest{1};
+  static constexpr std::chrono::seconds kLongest{5};
 
   /// The runtime is told now to give `cpus` to the container.
   void Note(const ContainerKey& key, CpuSet cpus);
-  /// What it was told, of those that are to have some of `cpus`. Cost: O(updates of a second).
+  /// What it was told, of those that are to have some of `cpus`. Cost: O(updates of kLongest).
   std::map<ContainerKey, CpuSet> With(const CpuSet& cpus) const;
   /// The latest update of the container has been written.
   void Forget(const ContainerKey& key);

@@ -69,7 +69,10 @@ Status PluginDriver::Start() {
                        }));
   answers_are_quick_ = serving_->AnswersAreQuick();
   Begin();
-  TakeUpRepairs();
+  // A plugin that begins without grants may have saved what goes with those that it is taught.
+  if (!grants_.empty()) {
+    TakeUpRepairs();
+  }
   return OkStatus();
 }
 

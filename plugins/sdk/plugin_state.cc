@@ -90,7 +90,13 @@ Status LoadGrants(SqliteDb& db, Grants& grants) {
 
 /// During which start of the machine the manager began to teach; empty when it does not.
 StatusOr<std::string> LoadTaught(SqliteDb& db) {
-  QRM_RETURN_IF_ERROR(db.Execute(kTaughtTable));
+  QRM_ASSIGN_OR_RETURN(
+      SqliteStatement table,
+      db.Prepare("SELECT 1 FROM sqlite_master WHERE type = 'table' AND name = 'taught'"));
+  QRM_ASSIGN_OR_RETURN(const bool is_made, table.Step());
+  if (!is_made) {
+    return std::string();
+  }
   QRM_ASSIGN_OR_RETURN(SqliteStatement taught, db.Prepare("SELECT boot FROM taught"));
   QRM_ASSIGN_OR_RETURN(const bool found, taught.Step());
   return found ? std::string(taught.Text(0)) : std::string();
@@ -183,7 +189,7 @@ class Database {
     if (AreVoid(taught_, boot_)) {
       QRM_RETURN_IF_ERROR(db_.Execute("DELETE FROM grants"));
     }
-    QRM_RETURN_IF_ERROR(db_.Execute("DELETE FROM taught"));
+    QRM_RETURN_IF_ERROR(db_.Execute(std::string(kTaughtTable) + "; DELETE FROM taught"));
     if (taught.empty()) {
       return OkStatus();
     }

@@ -170,6 +170,42 @@ TEST_F(PluginDriverTest, LearnsThatItIsTaughtEvenIfItLacksNothing) {
   EXPECT_EQ(driver_.grants().size(), 2U);
 }
 
+/// Saves nothing while it holds nothing.
+class SavingPlugin final : public ResourcePlugin {
+ public:
+  Status Restore(const Grants& grants) override {
+    holds_ = !grants.empty();
+    return OkStatus();
+  }
+  Status LoadState(const std::string& saved) override {
+    saved_ = saved;
+    return OkStatus();
+  }
+  std::string SaveState() const override { return holds_ ? saved_ : ""; }
+  StatusOr<ResourceAllocation> Allocate(const ContainerRequest& /*request*/,
+                                        const TopologyHint& /*hint*/) override {
+    return PinCpus({0});
+  }
+
+ private:
+  std::string saved_;
+  bool holds_ = false;
+};
+
+TEST_F(PluginDriverTest, KeepsWhatThePluginSavedUntilItIsTaughtTheGrantsOfThat) {
+  Disk disk;
+  disk.stored.saved = "what a holds";  // its grants are void: the machine was started anew
+  SavingPlugin plugin;
+  PluginDriver driver(plugin, "cpu", std::make_unique<FakeState>(disk));
+  ASSERT_TRUE(driver.Start().ok());
+  const Grant lost{.request = CpuRequest("a", "main", 2), .allocation = PinCpus({4, 5})};
+  ASSERT_TRUE(driver.Restore({{lost.request.key, lost}}).ok());
+  EXPECT_EQ(plugin.SaveState(), "what a holds");
+  for (const StateChange& change : disk.changes) {
+    EXPECT_FALSE(change.saved.has_value()) << *change.saved;
+  }
+}
+
 TEST_F(PluginDriverTest, IsTaughtWhatThePluginKeptBesideItsGrants) {
   ASSERT_TRUE(driver_.Restore({}, "6-7").ok());
   EXPECT_EQ(plugin_.online, (CpuSet{6, 7}));
