@@ -94,22 +94,25 @@ manager::Config ReadConfig(const std::string& directory) {
   return Must(manager::ReadConfig(WriteDaemonConfig(directory), {}));
 }
 
-/// With plugins that are taught as qrmd does it.
-manager::RegistryOptions RegistryOptionsIn(const std::string& directory, const Machine& machine,
-                                           const manager::StateLoop& state,
+/// With plugins that are taught as qrmd does it, but for a lone cpu plugin that is a process: it
+/// stands beside a compute driver, which waits for its disk since nobody teaches it.
+manager::RegistryOptions RegistryOptionsIn(const std::string& directory, PluginsIn plugins_in,
+                                           const Machine& machine, const manager::StateLoop& state,
                                            const manager::AdmissionOptions& admission) {
   manager::RegistryOptions options;
   options.registration_dir = directory + "/registration";
   options.watcher.directory = directory + "/plugins";
   options.endpoints.machine_nodes = machine.node_mask();
-  options.endpoints.probe.prepare = [&](const manager::PluginInfo& plugin, const auto& client,
-                                        std::function<void()> ready) {
-    manager::TeachPlugin(plugin, client,
-                         {.state = state.Load(),
-                          .is_live = [](const ContainerKey&) { return true; },
-                          .options = admission},
-                         std::move(ready));
-  };
+  if (plugins_in != PluginsIn::kCpuProcess) {
+    options.endpoints.probe.prepare = [&](const manager::PluginInfo& plugin, const auto& client,
+                                          std::function<void()> ready) {
+      manager::TeachPlugin(plugin, client,
+                           {.state = state.Load(),
+                            .is_live = [](const ContainerKey&) { return true; },
+                            .options = admission},
+                           std::move(ready));
+    };
+  }
   std::filesystem::create_directories(options.registration_dir);
   std::filesystem::create_directories(options.watcher.directory);
   return options;
@@ -147,7 +150,7 @@ BenchNode::BenchNode(const std::string& directory, const std::string& bin_dir, P
       machine_(Must(config::LoadMachine(config_.machine))),
       state_(OpenStore(directory + "/state", commits_)),
       registry_(std::make_unique<manager::Registry>(
-          io_.io(), RegistryOptionsIn(directory, machine_, state_, config_.admission))),
+          io_.io(), RegistryOptionsIn(directory, plugins_in, machine_, state_, config_.admission))),
       releaser_(state_, registry_->plugins(), {}),
       classes_(std::move(classes.options), std::move(classes.providers)),
       decisions_(directory + "/state"),

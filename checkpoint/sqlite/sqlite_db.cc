@@ -19,9 +19,6 @@
 namespace qrm::checkpoint {
 namespace {
 
-/// The log is folded into the database when it has so many: what is lost with a log stays little.
-constexpr int kLogPages = 256;
-
 /// The log is cut back to this size when a reader made it grow; normally it stays below.
 constexpr int kLogLimitBytes = 4 << 20;
 
@@ -156,7 +153,7 @@ StatusOr<SqliteDb> SqliteDb::Open(const std::string& path, const SqliteSchema& s
         path, path));
   }
   QRM_RETURN_IF_ERROR(db.CheckIntegrity(options.check_budget));
-  QRM_RETURN_IF_ERROR(db.StartLog());
+  QRM_RETURN_IF_ERROR(db.StartLog(options.log_pages));
   QRM_RETURN_IF_ERROR(db.Migrate(schema));
   db.notes_ = std::move(notes);
   db.database_id_ = Identify(path);
@@ -251,11 +248,11 @@ StatusOr<bool> SqliteDb::UsesLog() {
   return row && mode.Text(0) == "wal";
 }
 
-Status SqliteDb::StartLog() {
+Status SqliteDb::StartLog(int log_pages) {
   QRM_RETURN_IF_ERROR(
       Execute(fmt::format("PRAGMA journal_mode=WAL; PRAGMA wal_autocheckpoint={}; "
                           "PRAGMA journal_size_limit={}",
-                          kLogPages, kLogLimitBytes)));
+                          log_pages, kLogLimitBytes)));
   QRM_ASSIGN_OR_RETURN(const bool uses_log, UsesLog());
   if (!uses_log) {
     return Errorf(StatusCode::kFailedPrecondition,

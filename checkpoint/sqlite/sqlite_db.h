@@ -33,6 +33,9 @@ struct SqliteOptions {
   /// The integrity check of Open ends after this long with what it has seen until then.
   std::chrono::milliseconds check_budget{300};
   std::string vfs;  ///< name of a registered SQLite VFS; empty for the machine's disk
+  /// The log is folded into the database when it has so many pages: what is lost with a log stays
+  /// little, and a transaction that folds it takes some milliseconds longer.
+  int log_pages = 256;
 };
 
 /// Source: SQLite, journal_mode=WAL with synchronous=FULL. Threads: one at a time.
@@ -68,7 +71,7 @@ class SqliteDb {
   /// Errors: `body`'s; kResourceExhausted for a full disk, kFailedPrecondition for a read-only
   /// one, kDataLoss for a damaged file, kUnavailable when another process holds the database or
   /// the device failed.
-  /// Cost: one fdatasync; every 256 pages the log is folded into the database (two more).
+  /// Cost: one fdatasync; every `log_pages` the log is folded into the database (two more).
   /// Source: SQLite, PRAGMA synchronous, NORMAL and FULL in WAL mode.
   Status Transaction(const std::function<Status()>& body, Survives survives = Survives::kPowerLoss);
 
@@ -96,7 +99,7 @@ class SqliteDb {
   static StatusOr<SqliteDb> ConnectWith(int flags, const std::string& path,
                                         const SqliteOptions& options);
   StatusOr<bool> UsesLog();
-  Status StartLog();
+  Status StartLog(int log_pages);
   Status CheckIdentity(const SqliteSchema& schema, Newer newer);
   Status CheckVersion(int64_t version, int64_t known, Newer newer);
   Status CheckIntegrity(std::chrono::milliseconds budget);

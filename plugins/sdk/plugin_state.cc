@@ -21,6 +21,10 @@ using checkpoint::SqliteValue;
 /// "QRMP" in the file header.
 constexpr int32_t kApplicationId = 0x51524d50;
 
+/// When the log is folded. Rarely, since a container that is placed meanwhile waits for it, and as
+/// the manager teaches, little is lost with a log; and before the log has 4 MiB, its limit.
+constexpr int kLogPages = 900;
+
 /// Beside the schema's tables: since which start of the machine the manager teaches. It is no step
 /// of the schema, so that the release before can open what this one wrote.
 constexpr char kTaughtTable[] =
@@ -142,7 +146,7 @@ class Database {
     Loaded loaded;
     QRM_ASSIGN_OR_RETURN(
         SqliteDb db, checkpoint::OpenOrBeginAnew(
-                         path, Schema(), {},
+                         path, Schema(), {.log_pages = kLogPages},
                          [&](SqliteDb& opened) { return LoadAll(opened, boot, loaded); }, repairs));
     stored = std::move(loaded.stored);
     for (const std::string& repair : repairs) {
