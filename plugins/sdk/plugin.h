@@ -44,9 +44,9 @@ struct Pool {
 
 /// A resource plugin: subclass it, and hand it to RunPlugin. Only Allocate has to be written.
 ///
-/// The SDK keeps every allocation on disk before the manager hears of it, answers a repeated
-/// request from there, and gives everything back after a restart. An exception that leaves a
-/// function rejects that one call; the plugin lives on.
+/// The SDK writes every allocation before the manager hears of it, answers a repeated request from
+/// there, and gives everything back after a restart, or what a manager teaches after one of the
+/// machine. An exception that leaves a function rejects that one call; the plugin lives on.
 ///
 /// Threads: the SDK calls the plugin from one thread, one call at a time; a plugin whose
 /// AnswersAreQuick is asked from another one too, one call at a time all the same.

@@ -139,9 +139,17 @@ TEST_F(PluginStateTest, GrantsOfAnotherManagerOutliveTheMachinesStart) {
 
 TEST_F(PluginStateTest, WithoutAKnownStartOfTheMachineEveryGrantIsSynced) {
   const auto grants = GrantsFor({CpuRequest("a", "one", 1)});
+  const auto more = GrantsFor({CpuRequest("b", "one", 1)});
   ASSERT_TRUE(Open("")->Commit({.granted = grants, .manager_teaches = true}).ok());
   EXPECT_EQ(Reload("second boot").grants, grants);
-  EXPECT_FALSE(CurrentBoot().empty());
+  const test::LossyDisk disk;
+  ASSERT_EQ(sqlite3_vfs_register(sqlite3_vfs_find(disk.name().c_str()), /*makeDflt=*/1), SQLITE_OK);
+  const auto state = Open("");
+  ASSERT_TRUE(state->Commit({.granted = more}).ok());  // the log begins
+  const int before = disk.syncs();
+  ASSERT_TRUE(state->Commit({.granted = grants, .manager_teaches = true}).ok());
+  EXPECT_EQ(disk.syncs(), before + 1);
+  EXPECT_FALSE(CurrentBoot().empty()) << "which is the usual one";
 }
 
 TEST_F(PluginStateTest, DamagedFileIsMovedAsideAndANewOneBegun) {
