@@ -154,7 +154,7 @@ TEST_F(ResctrlDoubleTest, ChildIsWhereItsCreatorWasWhenItBegan) {
   const pid_t before = (*container)->Run(Idle);
   EXPECT_EQ(Write("a/tasks", std::to_string(::getpid())), 0);
   EXPECT_THAT(GroupsOf(before), StartsWith("res:/\n"));
-  // A child that begins within the clock tick of the move counts as begun before.
+  // A child that begins within a millisecond of the move may count as begun before.
   std::string groups;
   for (int tries = 0; tries < 1000 && groups != "res:/a\nmon:"; ++tries) {
     groups = GroupsOf((*container)->Run(Idle));

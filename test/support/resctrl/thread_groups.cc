@@ -1,6 +1,7 @@
 // Follows threads and their groups through /proc.
 #include "test/support/resctrl/thread_groups.h"
 
+#include <chrono>
 #include <ctime>
 #include <fstream>
 #include <optional>
@@ -13,6 +14,8 @@
 
 namespace qrm::test {
 namespace {
+
+constexpr auto kFork = std::chrono::milliseconds(1);  // the longest that is modelled
 
 bool Lives(pid_t thread) {
   return ::access(fmt::format("/proc/{}", thread).c_str(), F_OK) == 0;
@@ -30,6 +33,25 @@ struct Birth {
   pid_t creator = 0;
   uint64_t ticks = 0;
 };
+
+/// The number that the kernel gave to a thread last. Source: proc(5), "/proc/loadavg".
+pid_t LastNumber() {
+  std::ifstream file("/proc/loadavg");
+  std::string skipped;
+  for (int field = 0; field < 4; ++field) {
+    file >> skipped;
+  }
+  pid_t number = 0;
+  file >> number;
+  return number;
+}
+
+/// Whether of two threads that began within one clock tick `thread` has the earlier number or is
+/// `other`. Numbers begin anew at the least of them when they have reached the greatest.
+bool IsNumberedUpTo(pid_t thread, pid_t other) {
+  constexpr pid_t kMoreThanInATick = 10'000;
+  return thread <= other ? other - thread < kMoreThanInATick : thread - other > kMoreThanInATick;
+}
 
 /// The process that made it, or, of a thread, its process; and when. Source: proc(5).
 std::optional<Birth> BirthOf(pid_t thread) {
@@ -80,10 +102,25 @@ ThreadGroups::Entry* ThreadGroups::Adopt(pid_t thread) {
   Entry entry;
   if (const auto creator = entries_.find(birth->creator); creator != entries_.end()) {
     const Entry& from = creator->second;
-    entry.group = birth->ticks <= from.moved ? from.before : from.group;
+    const bool under_way = birth->ticks <= from.moved && IsNumberedUpTo(thread, from.last);
+    entry.group = under_way ? from.before : from.group;
     entry.before = entry.group;
   }
   return &entries_.emplace(thread, std::move(entry)).first->second;
+}
+
+void ThreadGroups::CountForksUnderWay() {
+  const pid_t last = LastNumber();  // before the time, so that it is not later
+  const auto now = std::chrono::steady_clock::now();
+  for (auto fork = under_way_.begin(); fork != under_way_.end();) {
+    const auto entry = entries_.find(fork->first);
+    if (entry == entries_.end() || now > fork->second) {
+      fork = under_way_.erase(fork);
+      continue;
+    }
+    entry->second.last = last;
+    ++fork;
+  }
 }
 
 void ThreadGroups::FindNew() {
@@ -99,6 +136,7 @@ void ThreadGroups::FindNew() {
 
 bool ThreadGroups::Move(pid_t thread, ThreadGroup group) {
   const MutexLock lock(mutex_);
+  CountForksUnderWay();
   FindNew();
   Entry* const entry = Lives(thread) ? Adopt(thread) : nullptr;
   if (entry == nullptr) {
@@ -107,11 +145,14 @@ bool ThreadGroups::Move(pid_t thread, ThreadGroup group) {
   }
   entry->before = std::exchange(entry->group, std::move(group));
   entry->moved = TicksSinceBoot();
+  entry->last = LastNumber();
+  under_way_[thread] = std::chrono::steady_clock::now() + kFork;
   return true;
 }
 
 bool ThreadGroups::Find(pid_t thread, ThreadGroup& group) {
   const MutexLock lock(mutex_);
+  CountForksUnderWay();
   Entry* const entry = Lives(thread) ? Adopt(thread) : nullptr;
   if (entry == nullptr) {
     entries_.erase(thread);
@@ -123,6 +164,7 @@ bool ThreadGroups::Find(pid_t thread, ThreadGroup& group) {
 
 std::vector<pid_t> ThreadGroups::In(const ThreadGroup& group) {
   const MutexLock lock(mutex_);
+  CountForksUnderWay();
   FindNew();
   std::vector<pid_t> threads;
   std::erase_if(entries_, [](const auto& entry) { return !Lives(entry.first); });
@@ -150,6 +192,7 @@ void ThreadGroups::MoveAll(const ThreadGroup& from, const ThreadGroup& to) {
 void ThreadGroups::Reset() {
   const MutexLock lock(mutex_);
   entries_.clear();
+  under_way_.clear();
 }
 
 }  // namespace qrm::test

@@ -1,6 +1,7 @@
 // Which resctrl group each thread of this machine is in, for a kernel that does not know.
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <map>
 #include <set>
@@ -22,9 +23,9 @@ struct ThreadGroup {
 };
 
 /// Real threads, each in one group. A thread that nobody moved is where its creator was when it was
-/// made, as /proc tells; one that began within the kernel's clock tick of its creator's move counts
-/// as begun before, as a fork that was under way does. One whose creator is gone is in the root
-/// group.
+/// made, as /proc tells. A fork copies its creator's group before its child has a number and shows
+/// up, so that a child that got its number within a millisecond of its creator's move may count as
+/// begun before it; a later one never does. One whose creator is gone is in the root group.
 ///
 /// Threads: any.
 class ThreadGroups {
@@ -48,14 +49,19 @@ class ThreadGroups {
     ThreadGroup group;
     ThreadGroup before;  ///< where it was before its last move
     uint64_t moved = 0;  ///< clock ticks since boot
+    pid_t last = 0;  ///< a thread up to this number counts as begun before its creator was moved
   };
 
+  /// Threads that were numbered by now may be forks that were under way when their creators moved.
+  void CountForksUnderWay() QRM_REQUIRES(mutex_);
   void FindNew() QRM_REQUIRES(mutex_);
   Entry* Adopt(pid_t thread) QRM_REQUIRES(mutex_);
 
   Mutex mutex_;
   std::set<std::string> watched_ QRM_GUARDED_BY(mutex_);
   std::map<pid_t, Entry> entries_ QRM_GUARDED_BY(mutex_);
+  /// Threads that were moved not long ago, and until when their forks can still come from before.
+  std::map<pid_t, std::chrono::steady_clock::time_point> under_way_ QRM_GUARDED_BY(mutex_);
 };
 
 }  // namespace qrm::test
