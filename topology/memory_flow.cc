@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <numeric>
 #include <utility>
 
 namespace qrm {
@@ -60,14 +61,13 @@ std::optional<std::size_t> MemoryFlow::Take(const NumaMask& nodes, uint64_t byte
 }
 
 bool MemoryFlow::Fits(const NumaMask& nodes, uint64_t bytes) const {
-  uint64_t unheld = 0;
-  for (const int node : nodes) {
-    unheld += Free(node);
-  }
-  return unheld >= bytes || MemoryFlow(*this).Take(nodes, bytes).has_value();
+  return FreeOn(nodes) >= bytes || MemoryFlow(*this).Take(nodes, bytes).has_value();
 }
 
 uint64_t MemoryFlow::Room(const NumaMask& nodes) const {
+  if (holders_.empty()) {  // nobody who could make way
+    return FreeOn(nodes);
+  }
   MemoryFlow tried = *this;
   return tried.Grow(tried.Add(nodes, {}), std::numeric_limits<uint64_t>::max());
 }
@@ -86,6 +86,11 @@ uint64_t MemoryFlow::Free(int node) const {
   return found == ids_.end() || *found != node
              ? 0
              : free_[static_cast<std::size_t>(found - ids_.begin())];
+}
+
+uint64_t MemoryFlow::FreeOn(const NumaMask& nodes) const {
+  return std::accumulate(nodes.begin(), nodes.end(), uint64_t{0},
+                         [this](uint64_t sum, int node) { return sum + Free(node); });
 }
 
 std::vector<std::size_t> MemoryFlow::PositionsOf(const NumaMask& nodes) const {

@@ -63,6 +63,7 @@ class MemoryFlow {
     std::size_t part = 0;
   };
 
+  uint64_t FreeOn(const NumaMask& nodes) const;
   std::vector<std::size_t> PositionsOf(const NumaMask& nodes) const;
   uint64_t FreeAround(const std::vector<std::size_t>& starts) const;
   template <typename Visit>

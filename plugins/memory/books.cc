@@ -41,8 +41,12 @@ MemoryFlows FlowsOf(const MemoryTable& table) {
 
 }  // namespace
 
+MemoryTable UnusedTable(const Machine& machine, const MemoryPluginConfig& config) {
+  return UnusedMemory(machine, ReservedOf(machine, config));
+}
+
 Books::Books(const View& view)
-    : table_(UnusedMemory(view.machine, ReservedOf(view.machine, view.config))) {
+    : table_(view.unused != nullptr ? *view.unused : UnusedTable(view.machine, view.config)) {
   std::vector<Held> all;
   for (const auto& [key, binding] : view.bindings) {
     for (const MemoryBlock& block : binding.blocks) {

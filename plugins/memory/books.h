@@ -16,6 +16,9 @@
 
 namespace qrm::memory {
 
+/// What every node has while nobody holds any of it.
+MemoryTable UnusedTable(const Machine& machine, const MemoryPluginConfig& config);
+
 /// Keeps for each type of memory that no union of NUMA nodes is promised more than it has, though
 /// containers may be bound to overlapping sets of them.
 ///

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "api/base/log.h"
+#include "plugins/memory/books.h"
 #include "plugins/memory/policy.h"
 #include "plugins/memory/room.h"
 #include "plugins/memory/state.h"
@@ -15,7 +16,9 @@ namespace {
 class MemoryPlugin final : public sdk::ResourcePlugin {
  public:
   MemoryPlugin(MemoryPluginConfig config, Machine machine)
-      : config_(std::move(config)), machine_(std::move(machine)) {}
+      : config_(std::move(config)),
+        machine_(std::move(machine)),
+        unused_(UnusedTable(machine_, config_)) {}
 
   Status LoadState(const std::string& saved) override {
     QRM_ASSIGN_OR_RETURN(saved_inits_, LoadInits(saved));
@@ -98,10 +101,11 @@ class MemoryPlugin final : public sdk::ResourcePlugin {
   }
 
  private:
-  View ViewOf() const { return {machine_, config_, bindings_}; }
+  View ViewOf() const { return {machine_, config_, bindings_, &unused_}; }
 
   const MemoryPluginConfig config_;
   const Machine machine_;
+  const MemoryTable unused_;
   SavedInits saved_inits_;  ///< between LoadState and Restore
   Bindings bindings_;
   bool all_have_theirs_ = false;  ///< each grant is what bindings_ says

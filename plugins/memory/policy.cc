@@ -90,6 +90,14 @@ std::optional<BindingRule> RuleOfQos(const QosRequest& qos) {
                      .share = {.anyone = !qos.numa_exclusive}};
 }
 
+/// As TenantOf, of a container that is classified.
+Tenant TenantIn(const Placement& placement, const ContainerRequest& request) {
+  return {.pod_uid = request.key.pod_uid,
+          .role = placement.role,
+          .share = placement.rule.has_value() ? placement.rule->share
+                                              : placement::ShareRule{.anyone = true}};
+}
+
 /// What the static policy is asked for the container.
 StaticMemoryRequest StaticRequest(const View& view, const ContainerRequest& request,
                                   MemoryBytes bytes) {
@@ -119,14 +127,14 @@ bool HoldsExactly(const Binding& binding, const MemoryBytes& bytes) {
 }
 
 StatusOr<HintList> StaticHints(const View& view, const ContainerRequest& request,
-                               const MemoryBytes& bytes) {
+                               const Placement& placement, const MemoryBytes& bytes) {
   if (const auto bound = view.bindings.find(request.key); bound != view.bindings.end()) {
     if (!HoldsExactly(bound->second, bytes)) {
       return HintList::NoPreference();
     }
     return HintList({{.nodes = NodesOf(bound->second), .preferred = true}});
   }
-  const Room room = FindRoom(view, TenantOf(view.config, request));
+  const Room room = FindRoom(view, TenantIn(placement, request));
   std::vector<TopologyHint> hints =
       StaticMemoryPolicy(view.machine, &room.books.flows())
           .Hints(OpenNodes(room), StaticRequest(view, request, bytes));
@@ -158,15 +166,15 @@ void TakeParts(const View& view, const ContainerKey& key, Binding& binding, Deci
   for (const auto& [init, blocks] : decision.inits) {
     others.at(init).blocks = blocks;
   }
-  Books books({view.machine, view.config, others});
+  Books books(WithBindings(view, others));
   binding.bytes_by_node = books.Take(key, binding.blocks);
   std::erase_if(binding.bytes_by_node, [](const auto& part) { return part.second == 0; });
   decision.moved = books.Moved(others);
 }
 
 StatusOr<Decision> PlaceByStaticPolicy(const View& view, const ContainerRequest& request,
-                                       const TopologyHint& hint, const MemoryBytes& bytes) {
-  const Tenant tenant = TenantOf(view.config, request);
+                                       const Tenant& tenant, const TopologyHint& hint,
+                                       const MemoryBytes& bytes) {
   const Room room = FindRoom(view, tenant);
   const StatusOr<NumaMask> nodes =
       StaticMemoryPolicy(view.machine, &room.books.flows())
@@ -190,11 +198,12 @@ StatusOr<Decision> PlaceByStaticPolicy(const View& view, const ContainerRequest&
 /// The nodes for a container that is bound already and asks for something else: its own, as long as
 /// they do; else, where `rule` lets it move, those that do, with its own among them if possible.
 StatusOr<HintList> ResizedHints(const View& view, const ContainerRequest& request,
-                                const BindingRule& rule, const MemoryBytes& bytes) {
+                                const Placement& placement, const MemoryBytes& bytes) {
+  const BindingRule& rule = *placement.rule;
   Bindings others = view.bindings;
   const NumaMask own = NodesOf(others.extract(request.key).mapped());
   HintList stays(HintsOf(SpotsOn(view.machine, rule.kinds, {.nodes = own, .preferred = true})));
-  const Room room = FindRoom({view.machine, view.config, others}, TenantOf(view.config, request));
+  const Room room = FindRoom(WithBindings(view, others), TenantIn(placement, request));
   const Need need = {rule.numa, rule.kinds, bytes};
   if (!rule.moves || (!own.Intersects(room.barred) && room.books.Fit(BlocksOn(own, need)))) {
     return stays;
@@ -238,30 +247,22 @@ StatusOr<Placement> Classify(const MemoryPluginConfig& config, const ContainerRe
 }
 
 Tenant TenantOf(const MemoryPluginConfig& config, const ContainerRequest& request) {
-  Tenant tenant = {.pod_uid = request.key.pod_uid, .share = {.anyone = true}};
-  StatusOr<Placement> placement = Classify(config, request);
-  if (placement.ok() && placement->rule.has_value()) {
-    tenant.share = placement->rule->share;
-  }
-  if (placement.ok()) {
-    tenant.role = std::move(placement->role);
-  }
-  return tenant;
+  return TenantIn(Classify(config, request).value_or(Placement()), request);
 }
 
 StatusOr<HintList> MemoryHints(const View& view, const ContainerRequest& request) {
   QRM_ASSIGN_OR_RETURN(const Placement placement, Classify(view.config, request));
   QRM_ASSIGN_OR_RETURN(const MemoryBytes bytes, BytesOf(request));
   if (placement.by_static_policy && !bytes.empty()) {
-    return StaticHints(view, request, bytes);
+    return StaticHints(view, request, placement, bytes);
   }
   if (!placement.rule || bytes.empty()) {
     return HintList::NoPreference();
   }
   if (view.bindings.contains(request.key)) {
-    return ResizedHints(view, request, *placement.rule, bytes);
+    return ResizedHints(view, request, placement, bytes);
   }
-  const Room room = FindRoom(view, TenantOf(view.config, request));
+  const Room room = FindRoom(view, TenantIn(placement, request));
   const BindingRule& rule = *placement.rule;
   std::vector<Spot> spots = FittingSpots(view.machine, room, {rule.numa, rule.kinds, bytes});
   Status unfilled;
@@ -282,9 +283,16 @@ StatusOr<HintList> MemoryHints(const View& view, const ContainerRequest& request
 
 namespace {
 
-StatusOr<Decision> PlaceByRule(const View& view, const ContainerRequest& request, const Need& need,
-                               const TopologyHint& hint, const NumaMask& held) {
-  const Tenant tenant = TenantOf(view.config, request);
+/// A container, by what its place is chosen.
+struct Newcomer {
+  const ContainerRequest& request;
+  const Tenant tenant;
+  const Need need;
+};
+
+StatusOr<Decision> PlaceByRule(const View& view, const Newcomer& newcomer, const TopologyHint& hint,
+                               const NumaMask& held) {
+  const auto& [request, tenant, need] = newcomer;
   Room room = FindRoom(view, tenant);
   const std::optional<Spot> spot = ChooseSpot(FittingSpots(view.machine, room, need), hint,
                                               held.Empty() ? request.runs_near : held);
@@ -308,11 +316,14 @@ StatusOr<Decision> PlaceContainer(const View& view, const ContainerRequest& requ
   if (asked.empty() || (!placement.rule && !placement.by_static_policy)) {
     return Decision{.allocation = Record(OrdinaryBytes(asked))};  // nobody bars others for nothing
   }
+  const Tenant tenant = TenantIn(placement, request);
   QRM_ASSIGN_OR_RETURN(
       Decision decision,
-      placement.rule ? PlaceByRule(view, request,
-                                   {placement.rule->numa, placement.rule->kinds, asked}, hint, held)
-                     : PlaceByStaticPolicy(view, request, hint, asked));
+      placement.rule
+          ? PlaceByRule(view,
+                        {request, tenant, {placement.rule->numa, placement.rule->kinds, asked}},
+                        hint, held)
+          : PlaceByStaticPolicy(view, request, tenant, hint, asked));
   decision.allocation.decided_by = std::move(placement.by);
   return decision;
 }

@@ -124,6 +124,10 @@ NumaMask NodesOf(const Binding& binding) {
   return nodes;
 }
 
+View WithBindings(const View& view, const Bindings& bindings) {
+  return {view.machine, view.config, bindings, view.unused};
+}
+
 MemoryTable TableOf(const View& view) {
   return Books(view).table();
 }

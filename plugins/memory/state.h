@@ -39,7 +39,11 @@ struct View {
   const Machine& machine;
   const MemoryPluginConfig& config;
   const Bindings& bindings;
+  const MemoryTable* unused = nullptr;  ///< UnusedTable of these; null: it is counted each time
 };
+
+/// `view` of other bindings, which outlive it.
+View WithBindings(const View& view, const Bindings& bindings);
 
 /// "container c0 of pod default/db", for messages.
 std::string NameOf(const ContainerRequest& request);
