@@ -105,7 +105,8 @@ Status StateWriter::Write(const Step& step) {
     return OkStatus();
   }
   NewIds new_ids;
-  const int before = db_->pages_written();
+  const bool drops = !step.change.remove_pods.empty() || !step.change.remove_containers.empty();
+  const int before = drops ? db_->pages_written() : 0;
   QRM_RETURN_IF_ERROR(db_->Transaction([&] { return WriteRows(step, new_ids); }));
   if (DropsNewest(new_ids)) {
     rows_.ends_full = db_->pages_written() - before >= kPagesOfAMerge;

@@ -105,34 +105,37 @@ class Joiner {
   RunOptions Take() && { return std::move(options_); }
 
  private:
+  /// The kind of a thing, and its name among those of the kind.
+  using Thing = std::pair<std::string_view, std::string_view>;
+
   void Set(const std::string& resource, std::string_view what,
            const std::pair<const std::string, std::string>& entry, StringMap& values) {
-    const std::string name = fmt::format("{} {}", what, entry.first);
     const auto [set, inserted] = values.insert(entry);
     if (inserted) {
-      owner_[name] = resource;
+      owner_.emplace(Thing(what, set->first), resource);
     } else if (set->second != entry.second) {
-      Report(resource, name);
+      Report(resource, {what, set->first});
     }
   }
 
   template <typename T>
   void Add(const std::string& resource, std::string_view what, const T& item,
            std::vector<T>& items) {
-    const std::string name = fmt::format("{} {}", what, item.container_path);
-    if (owner_.emplace(name, resource).second) {
+    const Thing thing(what, item.container_path);
+    if (owner_.emplace(thing, resource).second) {
       items.push_back(item);
     } else if (std::find(items.begin(), items.end(), item) == items.end()) {
-      Report(resource, name);
+      Report(resource, thing);
     }
   }
 
-  void Report(const std::string& resource, const std::string& name) {
-    options_.conflicts.push_back(fmt::format("{} is set by {} and differently by {}; {} wins", name,
-                                             owner_[name], resource, owner_[name]));
+  void Report(const std::string& resource, const Thing& thing) {
+    const std::string_view owner = owner_.at(thing);
+    options_.conflicts.push_back(fmt::format("{} {} is set by {} and differently by {}; {} wins",
+                                             thing.first, thing.second, owner, resource, owner));
   }
 
-  std::map<std::string, std::string> owner_;
+  std::map<Thing, std::string_view> owner_;  // texts of the options and of the allocations
   RunOptions options_;
 };
 

@@ -1,12 +1,17 @@
 // Reads Katalyst's QoS annotations.
 #include "plugins/placement/qos_annotations.h"
 
+#include <algorithm>
+#include <string_view>
+
 #include "api/base/foreign_text.h"
 #include "plugins/placement/flat_json.h"
 
 namespace qrm::placement {
 namespace {
 
+/// How the keys of all of them begin.
+constexpr std::string_view kDomain = "katalyst.kubewharf.io/";
 constexpr char kCpuKey[] = "katalyst.kubewharf.io/cpu_enhancement";
 constexpr char kMemoryKey[] = "katalyst.kubewharf.io/memory_enhancement";
 
@@ -52,6 +57,11 @@ bool IsTrue(const StringMap& values, const char* key) {
 
 StatusOr<QosRequest> ParseQosAnnotations(const StringMap& annotations) {
   QosRequest request;
+  // Most pods have none, and each plugin asks for each of them.
+  if (std::none_of(annotations.begin(), annotations.end(),
+                   [](const auto& entry) { return entry.first.starts_with(kDomain); })) {
+    return request;
+  }
   if (const auto level = annotations.find(kQosLevelKey); level != annotations.end()) {
     QRM_ASSIGN_OR_RETURN(request.level, ParseLevel(level->second));
   }
