@@ -115,8 +115,11 @@ struct FakeApiServer::Impl {
         answer = FailedAnswer(refusal_status, "refused by the test");
         answer.retry_after = refusal_retry_after;
       } else if (target.query.contains("watch")) {
+        // What a test does once it has seen the request counts for this watch.
+        const uint64_t cut = cuts;
+        const uint64_t marked = bookmarks;
         lock.unlock();
-        Watch(stream, target);
+        Watch(stream, target, cut, marked);
         return false;
       } else {
         answer = store.Carry(method, target, request.body());
@@ -143,15 +146,14 @@ struct FakeApiServer::Impl {
     return !error;
   }
 
-  void Watch(Stream& stream, const ApiTarget& target) {
+  /// Until somebody cuts the watches after `cut` times; tells of bookmarks after the `marked`-th.
+  void Watch(Stream& stream, const ApiTarget& target, uint64_t cut, uint64_t marked) {
     error_code error;
     std::string text =
         "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nTransfer-Encoding: chunked\r\n\r\n";
     asio::write(stream, asio::buffer(text), error);
     uint64_t told = std::stoull(target.query.at("resourceVersion"));
     std::unique_lock lock(mutex);
-    const uint64_t cut = cuts;
-    uint64_t marked = bookmarks;
     if (told < forgotten) {
       lock.unlock();
       json gone = FailedAnswer(410, "too old resource version").body;
