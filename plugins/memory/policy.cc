@@ -198,12 +198,12 @@ StatusOr<Decision> PlaceByStaticPolicy(const View& view, const ContainerRequest&
 /// The nodes for a container that is bound already and asks for something else: its own, as long as
 /// they do; else, where `rule` lets it move, those that do, with its own among them if possible.
 StatusOr<HintList> ResizedHints(const View& view, const ContainerRequest& request,
-                                const Placement& placement, const MemoryBytes& bytes) {
-  const BindingRule& rule = *placement.rule;
+                                const BindingRule& rule, const Tenant& tenant,
+                                const MemoryBytes& bytes) {
   Bindings others = view.bindings;
   const NumaMask own = NodesOf(others.extract(request.key).mapped());
   HintList stays(HintsOf(SpotsOn(view.machine, rule.kinds, {.nodes = own, .preferred = true})));
-  const Room room = FindRoom(WithBindings(view, others), TenantIn(placement, request));
+  const Room room = FindRoom(WithBindings(view, others), tenant);
   const Need need = {rule.numa, rule.kinds, bytes};
   if (!rule.moves || (!own.Intersects(room.barred) && room.books.Fit(BlocksOn(own, need)))) {
     return stays;
@@ -259,11 +259,12 @@ StatusOr<HintList> MemoryHints(const View& view, const ContainerRequest& request
   if (!placement.rule || bytes.empty()) {
     return HintList::NoPreference();
   }
-  if (view.bindings.contains(request.key)) {
-    return ResizedHints(view, request, placement, bytes);
-  }
-  const Room room = FindRoom(view, TenantIn(placement, request));
   const BindingRule& rule = *placement.rule;
+  const Tenant tenant = TenantIn(placement, request);
+  if (view.bindings.contains(request.key)) {
+    return ResizedHints(view, request, rule, tenant, bytes);
+  }
+  const Room room = FindRoom(view, tenant);
   std::vector<Spot> spots = FittingSpots(view.machine, room, {rule.numa, rule.kinds, bytes});
   Status unfilled;
   std::erase_if(spots, [&](const Spot& spot) {
