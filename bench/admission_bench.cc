@@ -52,7 +52,7 @@ struct Program {
   std::string bin_dir;
   std::size_t warm_up = kWarmUp;
   std::size_t admissions = 500;
-  std::size_t turns = 50;
+  std::size_t turns = 20;
   std::size_t most_residents = 10000;
 };
 
@@ -148,7 +148,7 @@ class BusyNode {
 
  private:
   static constexpr int kBatch = 20;
-  static constexpr int kATurn = 10;
+  static constexpr int kATurn = 25;
 
   void AdmitOne() {
     const manager::ContainerDemand demand = BenchNode::DemandOf(next_++, Kind::kPinned);
