@@ -15,6 +15,7 @@
 #include "test/e2e/node.h"
 #include "test/e2e/simulated_runtime.h"
 #include "test/support/await.h"
+#include "test/support/child_process.h"
 #include "test/support/is_ok.h"
 #include "test/support/temp_dir.h"
 
@@ -220,7 +221,7 @@ TEST_P(RestartTest, RemovalThatNobodyHeardReachesAPluginThatIsAway) {
 TEST_P(RestartTest, PluginThatHangsBlocksNoRemovalAndIsToldWhenItGoesOn) {
   Start(2);
   ASSERT_TRUE(IsOk(runtime_->RunPod(Pod("pod1", "storage-service", 20, 40))));
-  ::kill(node_->plugin_pid("cpu"), SIGSTOP);
+  StopChild(node_->plugin_pid("cpu"));
   ExpectRemovedAtOnce("pod1");
 
   ::kill(node_->plugin_pid("cpu"), SIGCONT);

@@ -18,6 +18,7 @@
 #include "test/e2e/node.h"
 #include "test/e2e/usable_cpus.h"
 #include "test/support/await.h"
+#include "test/support/child_process.h"
 #include "test/support/environment.h"
 #include "test/support/is_ok.h"
 
@@ -199,7 +200,7 @@ TEST_F(ResyncTest, NothingIsLostWhenTheNriSocketIsGoneForAWhile) {
   const std::string socket = FromEnvironment("QRM_NRI_SOCKET");
   const uint64_t connects = NriConnects();
   std::filesystem::rename(socket, socket + ".away");
-  ::kill(node_->daemon_pid(), SIGSTOP);
+  StopChild(node_->daemon_pid());
   Run(Batch("made-while-qrmd-hung"));  // which the runtime then cuts off
   ::kill(node_->daemon_pid(), SIGCONT);
   EXPECT_TRUE(Await([&] { return NriConnects() == 0; })) << "it was cut off";

@@ -26,6 +26,7 @@
 #include "test/load/pod_maker.h"
 #include "test/support/await.h"
 #include "test/support/before_others.h"
+#include "test/support/child_process.h"
 #include "test/support/environment.h"
 #include "test/support/temp_dir.h"
 
@@ -245,7 +246,7 @@ Status LoadTest::ExpectAnswersInTime() const {
 /// Creations are refused in time, with the plugin's name, and go on once it is back.
 Status LoadTest::ExpectAnswersInTimeFromAHungPlugin() {
   const int first = options_.pods;
-  ::kill(node_->plugin_pid("nic"), SIGSTOP);
+  StopChild(node_->plugin_pid("nic"));
   constexpr int kRefusals = 5;
   std::vector<Status> refusals;
   refusals.reserve(kRefusals);

@@ -16,6 +16,14 @@
 
 namespace qrm::test {
 
+/// Stops a child of this process, and returns once it stands still: the signal wakes one of its
+/// threads, and until that runs the others go on.
+inline void StopChild(pid_t child) {
+  ::kill(child, SIGSTOP);
+  siginfo_t how = {};
+  QRM_CHECK(::waitid(P_PID, static_cast<id_t>(child), &how, WSTOPPED | WEXITED | WNOWAIT) == 0);
+}
+
 /// Runs from construction until it exits, or is killed with the object.
 class ChildProcess {
  public:

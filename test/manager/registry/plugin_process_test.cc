@@ -112,7 +112,7 @@ TEST_P(PluginProcessTest, FrozenPluginCostsItsDeadlineAndRecovers) {
   const auto plugin = StartPlugin();
   ASSERT_TRUE(Await([&] { return IsLive(); })) << plugin->Output();
 
-  plugin->Signal(SIGSTOP);
+  test::StopChild(plugin->pid());
   const auto begun = std::chrono::steady_clock::now();
   const Status late = Allocate(std::chrono::milliseconds(200)).status();
   EXPECT_LT(std::chrono::steady_clock::now() - begun, kLimit);
