@@ -96,7 +96,7 @@ TEST_F(AnswersTest, ListHasContainersInKubeletsOrder) {
   ScriptedKubelet kubelet(socket);
   kubelet.Put("uid-many", PodOfMany("uid-many"));
   Start(kSmallMachine, {"--kubelet-pods-socket=" + socket});
-  ASSERT_TRUE(Await([&] { return kubelet.watches() > 0; }));
+  ASSERT_TRUE(Await([&] { return node_->HasFollowedKubelet(); }));
   PodSpec pod = Pod("many", "uid-many", {.name = "setup", .milli_cpus = 100});
   pod.annotations = {{"kubernetes.io/main-container-name", "main"}};
   ASSERT_TRUE(IsOk(runtime_.RunPod(pod)));

@@ -173,7 +173,8 @@ TEST_F(AppliedTest, SidecarThatNobodyTouchedYetIsNoDrift) {
   Start({"--kubelet-pods-socket=" + socket, "--plugin-call-deadline=10s",
          "--admission-deadline=10s"});
   SlowPlugin slow(dir_ / "node/plugins/slow.sock");
-  ASSERT_TRUE(Await([&] { return kubelet.watches() > 0 && node_->ListPlugins()->size() == 2; }));
+  ASSERT_TRUE(
+      Await([&] { return node_->HasFollowedKubelet() && node_->ListPlugins()->size() == 2; }));
   ASSERT_TRUE(IsOk(runtime_.RunPod(pod)));  // places the helper, too
 
   // A reconcile that began before qrmd hears of the helper ends after it.

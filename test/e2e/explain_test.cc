@@ -77,7 +77,7 @@ class ExplainWholePodTest : public testing::Test {
     for (const std::string name : {"cpu", "memory"}) {
       ASSERT_TRUE(IsOk(node_->StartPlugin(name, name, samples + name + ".yaml")));
     }
-    ASSERT_TRUE(Await([&] { return kubelet_.watches() > 0; }));
+    ASSERT_TRUE(Await([&] { return node_->HasFollowedKubelet(); }));
   }
 
   /// A refusal is remembered after it has been told.

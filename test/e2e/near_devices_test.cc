@@ -56,7 +56,7 @@ class NearDevicesTest : public testing::Test {
                       .flags = {"--kubelet-pods-socket=" + pods_socket_,
                                 "--kubelet-pod-resources-socket=" + devices_socket_}});
     ASSERT_TRUE(IsOk(node_->Start(1)));
-    ASSERT_TRUE(Await([&] { return pods_.watches() > 0; }));
+    ASSERT_TRUE(Await([&] { return node_->HasFollowedKubelet(); }));
   }
 
   /// Kubelet has given the pod's container a GPU of NUMA node 1, and has it made.

@@ -113,6 +113,16 @@ int Node::PortOf(std::string_view field) const {
   return port;
 }
 
+bool Node::HasFollowedKubelet() const {
+  std::ifstream log(Path("logs/qrmd.log"));
+  for (std::string line; std::getline(log, line);) {
+    if (line.find("\"following kubelet's Pods API\"") != std::string::npos) {
+      return true;
+    }
+  }
+  return false;
+}
+
 void Node::KillDaemon() {
   daemon_->Kill();
 }

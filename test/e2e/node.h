@@ -65,6 +65,8 @@ class Node {
   /// Where the daemon serves metrics now, as its log says; 0 when it does not.
   int metrics_port() const { return PortOf("metrics_port="); }
   int probe_port() const { return PortOf("probe_port="); }
+  /// Whether it has told that it knows the specs of kubelet's pods, here or at an earlier start.
+  bool HasFollowedKubelet() const;
   /// Ends everything by SIGTERM. Errors: the first program that does not end well.
   Status Stop();
 
