@@ -37,8 +37,7 @@ constexpr double kTargetOfProcesses = 1.25;
 constexpr double kGrowth = 1.1;
 constexpr double kKilobytesWritten = 12;
 constexpr std::size_t kNodes[] = {10, 100, 1000, 10000};
-/// The threads of a node's processes find their places on the CPUs at its start and keep them: one
-/// node is up to a twentieth slower than its equal.
+/// One node can be a twentieth slower than its equal for as long as its processes live.
 constexpr int kNodesOfASize = 2;
 /// On the node before and while containers come and go.
 constexpr std::size_t kResidents = 100;
@@ -128,7 +127,7 @@ class BusyNode {
   }
 
   std::size_t residents() const { return residents_; }
-  /// Units: microseconds.
+  /// Of each admission. Units: microseconds.
   const std::vector<double>& times() const { return times_; }
   /// For one admission, with the decision that is kept of it. Units: kilobytes.
   double Written() {
