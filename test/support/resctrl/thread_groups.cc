@@ -46,11 +46,12 @@ pid_t LastNumber() {
   return number;
 }
 
-/// Whether of two threads that began within one clock tick `thread` has the earlier number or is
+/// Whether of two threads that began within two clock ticks `thread` has the earlier number or is
 /// `other`. Numbers begin anew at the least of them when they have reached the greatest.
 bool IsNumberedUpTo(pid_t thread, pid_t other) {
-  constexpr pid_t kMoreThanInATick = 10'000;
-  return thread <= other ? other - thread < kMoreThanInATick : thread - other > kMoreThanInATick;
+  constexpr pid_t kMoreThanInTwoTicks = 10'000;
+  return thread <= other ? other - thread < kMoreThanInTwoTicks
+                         : thread - other > kMoreThanInTwoTicks;
 }
 
 /// The process that made it, or, of a thread, its process; and when. Source: proc(5).
@@ -102,7 +103,8 @@ ThreadGroups::Entry* ThreadGroups::Adopt(pid_t thread) {
   Entry entry;
   if (const auto creator = entries_.find(birth->creator); creator != entries_.end()) {
     const Entry& from = creator->second;
-    const bool under_way = birth->ticks <= from.moved && IsNumberedUpTo(thread, from.last);
+    // Within kFork, which may end in the next tick; numbers of another round are not compared.
+    const bool under_way = birth->ticks <= from.moved + 1 && IsNumberedUpTo(thread, from.last);
     entry.group = under_way ? from.before : from.group;
     entry.before = entry.group;
   }
