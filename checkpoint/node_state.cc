@@ -6,6 +6,8 @@
 #include <unordered_map>
 #include <utility>
 
+#include <boost/container_hash/hash.hpp>
+
 #include "checkpoint/holdings.h"
 #include "checkpoint/persistent_map.h"
 

@@ -10,8 +10,7 @@
 #include <string>
 #include <string_view>
 
-#include <boost/asio/io_context.hpp>
-
+#include "api/base/io_context.h"
 #include "api/base/status.h"
 #include "cluster/access.h"
 

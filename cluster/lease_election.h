@@ -7,8 +7,7 @@
 #include <memory>
 #include <string>
 
-#include <boost/asio/io_context.hpp>
-
+#include "api/base/io_context.h"
 #include "cluster/api_client.h"
 
 namespace qrm::cluster {

@@ -6,9 +6,9 @@
 #include <memory>
 #include <string>
 
-#include <boost/asio/io_context.hpp>
 #include <nlohmann/json_fwd.hpp>
 
+#include "api/base/io_context.h"
 #include "api/base/status.h"
 #include "cluster/api_client.h"
 

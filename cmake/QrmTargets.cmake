@@ -42,6 +42,16 @@ set(QRM_QUICK_LINK $<$<BOOL:${QRM_HAS_GOLD}>:-fuse-ld=gold>)
 # For what is large by what it includes and runs rarely: all code of a daemon is resident.
 set(QRM_SMALL_CODE $<$<CONFIG:Release>:-Os>)
 
+# Sources that are compiled as one read their headers once: a third of the time. As many in a unit as leave an edit cheap
+# and two CPUs busy.
+function(qrm_units TARGET)
+  if(QRM_UNITS)
+    set_target_properties(${TARGET} PROPERTIES UNITY_BUILD ON UNITY_BUILD_BATCH_SIZE 0)
+    # GCC takes what is in an anonymous namespace of an included source for a header's.
+    target_compile_options(${TARGET} PRIVATE $<$<CXX_COMPILER_ID:GNU>:-Wno-subobject-linkage>)
+  endif()
+endfunction()
+
 # qrm_library(NAME topology SRCS a.cc DEPS qrm::api): static library qrm_topology, alias qrm::topology. RARE: its code
 # runs rarely, so that its size matters more than its speed.
 function(qrm_library)
@@ -51,6 +61,7 @@ function(qrm_library)
   set_target_properties(qrm_${ARG_NAME} PROPERTIES EXPORT_NAME ${ARG_NAME})
   target_include_directories(qrm_${ARG_NAME} PUBLIC $<BUILD_INTERFACE:${PROJECT_SOURCE_DIR}>)
   target_link_libraries(qrm_${ARG_NAME} PUBLIC ${ARG_DEPS} PRIVATE $<BUILD_INTERFACE:qrm_flags>)
+  qrm_units(qrm_${ARG_NAME})
   if(ARG_RARE)
     target_compile_options(qrm_${ARG_NAME} PRIVATE ${QRM_SMALL_CODE})
   endif()
@@ -62,6 +73,7 @@ function(qrm_tool)
   add_executable(${ARG_NAME} ${ARG_SRCS})
   target_include_directories(${ARG_NAME} PRIVATE ${PROJECT_SOURCE_DIR})
   target_link_libraries(${ARG_NAME} PRIVATE ${ARG_DEPS} qrm_flags)
+  qrm_units(${ARG_NAME})
 endfunction()
 
 # qrm_binary(NAME qrmd SRCS main.cc DEPS qrm::manager): the same, and part of what is installed.

@@ -15,7 +15,7 @@ constexpr uint64_t kMaxMasksOfWidth = 4096;
 constexpr int kMaxPlainNodes = 12;
 
 /// How many masks of `count` out of `of` nodes there are, or more than kMaxMasksOfWidth.
-uint64_t Choices(int of, int count) {
+uint64_t CombinationCount(int of, int count) {
   uint64_t choices = 1;
   for (int i = 1; i <= std::min(count, of - count); ++i) {
     choices = choices * static_cast<uint64_t>(of - i + 1) / static_cast<uint64_t>(i);
@@ -146,7 +146,7 @@ void ClosestMasks::Visit(int width, const std::function<bool(const NumaMask&)>& 
     return;
   }
   std::vector<Ranked> masks;
-  if (Choices(size(), width) <= kMaxMasksOfWidth) {
+  if (CombinationCount(size(), width) <= kMaxMasksOfWidth) {
     Ranked mask;
     Extend(mask, 0, width, masks);
   } else {

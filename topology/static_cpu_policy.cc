@@ -11,7 +11,7 @@
 namespace qrm {
 namespace {
 
-constexpr std::size_t kMaxHints = 4096;
+constexpr std::size_t kMaxCpuHints = 4096;
 
 }  // namespace
 
@@ -83,14 +83,14 @@ HintList StaticCpuPolicy::Hints(const StaticCpuRoom& room, int count) const {
   const ClosestMasks masks(machine, machine.NodesOf(machine.cpu_set()));
   std::vector<TopologyHint> hints;
   int widest = masks.size();
-  for (int width = 1; width <= widest && hints.size() < kMaxHints; ++width) {
+  for (int width = 1; width <= widest && hints.size() < kMaxCpuHints; ++width) {
     masks.Visit(width, [&](const NumaMask& mask) {
       if (required.IsSubsetOf(mask) && (free & machine.CpusOf(mask)).Count() >= count) {
         const bool preferred =
             width == narrowest || (options_.align_by_socket && IsSocketAligned(mask, narrowest));
         hints.push_back({.nodes = mask, .preferred = preferred});
       }
-      return hints.size() < kMaxHints;
+      return hints.size() < kMaxCpuHints;
     });
     if (!hints.empty()) {
       widest = masks.WidestWorthOffering(hints.front().nodes.Count());

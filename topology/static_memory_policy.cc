@@ -9,7 +9,7 @@
 namespace qrm {
 namespace {
 
-constexpr std::size_t kMaxHints = 4096;
+constexpr std::size_t kMaxMemoryHints = 4096;
 
 Status NotAllowed(const NumaMask& nodes, const std::string& cause) {
   return Errorf(
@@ -99,7 +99,7 @@ std::vector<TopologyHint> StaticMemoryPolicy::Hints(const MemoryTable& table,
   const ClosestMasks masks(machine_, all);
   std::vector<TopologyHint> hints;
   int widest = masks.size();
-  for (int width = 1; width <= widest && hints.size() < kMaxHints; ++width) {
+  for (int width = 1; width <= widest && hints.size() < kMaxMemoryHints; ++width) {
     masks.Visit(width, [&](const NumaMask& mask) {
       if (holds(mask)) {
         narrowest = std::min(narrowest, width);
@@ -107,7 +107,7 @@ std::vector<TopologyHint> StaticMemoryPolicy::Hints(const MemoryTable& table,
           hints.push_back({.nodes = mask, .preferred = width == narrowest});
         }
       }
-      return hints.size() < kMaxHints;
+      return hints.size() < kMaxMemoryHints;
     });
     if (!hints.empty()) {
       widest = masks.WidestWorthOffering(hints.front().nodes.Count());

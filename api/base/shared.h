@@ -5,7 +5,7 @@
 #include <initializer_list>
 #include <utility>
 
-#include <boost/container_hash/hash.hpp>
+#include <boost/container_hash/hash_fwd.hpp>
 #include <boost/smart_ptr/intrusive_ptr.hpp>
 #include <boost/smart_ptr/intrusive_ref_counter.hpp>
 

@@ -3,12 +3,11 @@
 
 #include <compare>
 #include <cstddef>
-#include <ostream>
+#include <functional>
+#include <iosfwd>
 #include <string>
 #include <string_view>
 #include <utility>
-
-#include <fmt/format.h>
 
 #include "api/base/shared.h"
 
@@ -49,13 +48,15 @@ class SharedText {
     return a <=> std::string_view(b);
   }
   friend std::string operator+(const SharedText& a, std::string_view b) {
-    return fmt::format("{}{}", a.str(), b);
+    return std::string(a.str()).append(b);
   }
   friend std::string operator+(std::string_view a, const SharedText& b) {
-    return fmt::format("{}{}", a, b.str());
+    return std::string(a).append(b.str());
   }
   /// For boost::hash.
-  friend std::size_t hash_value(const SharedText& text) { return hash_value(text.text_); }
+  friend std::size_t hash_value(const SharedText& text) {
+    return std::hash<std::string_view>()(text.str());
+  }
   friend std::ostream& operator<<(std::ostream& out, const SharedText& text) {
     return out << text.str();
   }
@@ -65,11 +66,3 @@ class SharedText {
 };
 
 }  // namespace qrm
-
-template <>
-struct fmt::formatter<qrm::SharedText> : fmt::formatter<std::string_view> {
-  template <typename Context>
-  auto format(const qrm::SharedText& text, Context& context) const {
-    return fmt::formatter<std::string_view>::format(text.str(), context);
-  }
-};

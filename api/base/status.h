@@ -7,7 +7,7 @@
 
 #include <absl/status/status.h>
 #include <absl/status/statusor.h>
-#include <fmt/format.h>
+#include <fmt/core.h>
 
 namespace qrm {
 

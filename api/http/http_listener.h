@@ -4,8 +4,7 @@
 #include <memory>
 #include <string>
 
-#include <boost/asio/io_context.hpp>
-
+#include "api/base/io_context.h"
 #include "api/base/status.h"
 #include "api/http/http_address.h"
 #include "api/http/http_session.h"

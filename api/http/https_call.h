@@ -5,8 +5,7 @@
 #include <functional>
 #include <string>
 
-#include <boost/asio/io_context.hpp>
-
+#include "api/base/io_context.h"
 #include "api/base/status.h"
 #include "api/http/https_url.h"
 

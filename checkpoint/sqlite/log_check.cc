@@ -18,7 +18,7 @@ namespace {
 
 constexpr std::size_t kHeaderBytes = 32;
 constexpr std::size_t kFrameHeaderBytes = 24;
-constexpr uint32_t kMagic = 0x377f0682;  // the lowest bit tells the checksums' byte order
+constexpr uint32_t kLogMagic = 0x377f0682;  // the lowest bit tells the checksums' byte order
 constexpr uint32_t kMaxPageBytes = 65536;
 
 using Sum = std::array<uint32_t, 2>;
@@ -39,7 +39,7 @@ class Log {
   }
 
   bool HasSoundHeader() const {
-    return (BigEndian(bytes_, 0) & ~1U) == kMagic && page_bytes_ >= 512 &&
+    return (BigEndian(bytes_, 0) & ~1U) == kLogMagic && page_bytes_ >= 512 &&
            page_bytes_ <= kMaxPageBytes && (page_bytes_ & (page_bytes_ - 1)) == 0 &&
            Extend({0, 0}, bytes_.substr(0, 24)) == SumAt(24);
   }

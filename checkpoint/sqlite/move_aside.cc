@@ -13,7 +13,7 @@
 namespace qrm::checkpoint {
 namespace {
 
-bool Exists(const std::string& path) {
+bool IsTaken(const std::string& path) {
   struct stat file = {};
   return ::lstat(path.c_str(), &file) == 0;
 }
@@ -23,7 +23,7 @@ std::string FreeName(const std::string& path) {
   const std::time_t now = std::chrono::system_clock::to_time_t(std::chrono::system_clock::now());
   const std::string base = fmt::format("{}.aside-{:%Y%m%dT%H%M%SZ}", path, fmt::gmtime(now));
   std::string name = base;
-  for (int i = 2; Exists(name) || Exists(name + "-wal"); ++i) {
+  for (int i = 2; IsTaken(name) || IsTaken(name + "-wal"); ++i) {
     name = fmt::format("{}.{}", base, i);
   }
   return name;
@@ -36,7 +36,7 @@ StatusOr<std::string> MoveAside(const std::string& path) {
   // The database goes first: a crash between the renames leaves a log without one, which Open
   // moves aside as well.
   for (const char* suffix : {"", "-wal", "-shm", "-journal"}) {
-    if (Exists(path + suffix)) {
+    if (IsTaken(path + suffix)) {
       QRM_RETURN_IF_ERROR(RenameDurably(path + suffix, aside + suffix));
     }
   }

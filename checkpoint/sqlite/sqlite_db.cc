@@ -47,7 +47,7 @@ Status Damaged(const std::string& path, std::string_view what) {
 
 /// How each of SQLite's databases begins. Source: sqlite.org/fileformat.html, "Magic Header
 /// String".
-constexpr std::string_view kMagic("SQLite format 3\0", 16);
+constexpr std::string_view kDatabaseMagic("SQLite format 3\0", 16);
 
 /// What begins otherwise is not for SQLite to open: with a log beside it, it would write that over
 /// another program's file.
@@ -56,9 +56,9 @@ Status ExpectDatabase(const std::string& path) {
   if (!file) {
     return SystemError(errno, "open", path);
   }
-  std::array<char, kMagic.size()> begin{};
+  std::array<char, kDatabaseMagic.size()> begin{};
   file.read(begin.data(), begin.size());
-  return std::string_view(begin.data(), begin.size()) == kMagic
+  return std::string_view(begin.data(), begin.size()) == kDatabaseMagic
              ? OkStatus()
              : Damaged(path, "it is not a database");
 }

@@ -42,7 +42,7 @@ std::vector<std::string> NamesOf(const ClassBook::Providers& providers) {
 }
 
 /// Errors: kAlreadyExists when two types set the same thing.
-Status Join(const std::string& type, sdk::ClassOptions more, sdk::ClassOptions& all) {
+Status AddOptions(const std::string& type, sdk::ClassOptions more, sdk::ClassOptions& all) {
   const bool twice = (!more.rdt_class.empty() && !all.rdt_class.empty()) ||
                      (more.oom_score_adj.has_value() && all.oom_score_adj.has_value());
   const bool same_file =
@@ -115,7 +115,7 @@ StatusOr<sdk::ClassOptions> ClassBook::Resolve(const StringMap& classes) const {
   for (const auto& [type, name] : classes) {
     if (const sdk::ClassProvider* provider = Find(type); provider != nullptr && !name.empty()) {
       QRM_ASSIGN_OR_RETURN(sdk::ClassOptions more, provider->Resolve(name));
-      QRM_RETURN_IF_ERROR(Join(type, std::move(more), all));
+      QRM_RETURN_IF_ERROR(AddOptions(type, std::move(more), all));
     }
   }
   return all;

@@ -7,8 +7,7 @@
 #include <string>
 #include <vector>
 
-#include <boost/asio/io_context.hpp>
-
+#include "api/base/io_context.h"
 #include "api/base/status.h"
 #include "api/resource.h"
 #include "manager/classes/class_book.h"

@@ -6,9 +6,8 @@
 #include <string>
 #include <vector>
 
-#include <boost/asio/io_context.hpp>
-
 #include "api/base/clock.h"
+#include "api/base/io_context.h"
 #include "checkpoint/decision_log.h"
 #include "checkpoint/store.h"
 #include "manager/admission/admitter.h"

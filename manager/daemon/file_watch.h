@@ -4,10 +4,10 @@
 #include <functional>
 #include <string>
 
-#include <boost/asio/io_context.hpp>
 #include <boost/asio/steady_timer.hpp>
 
 #include "api/base/changed_file.h"
+#include "api/base/io_context.h"
 
 namespace qrm::manager {
 

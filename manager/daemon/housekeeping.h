@@ -1,9 +1,9 @@
 // Runs the daemon's periodic chores.
 #pragma once
 
-#include <boost/asio/io_context.hpp>
 #include <boost/asio/steady_timer.hpp>
 
+#include "api/base/io_context.h"
 #include "manager/kubelet/kubelet_watch.h"
 #include "manager/pods/runtime_follower.h"
 #include "manager/reconcile/reconciler.h"

@@ -3,6 +3,7 @@
 
 #include <future>
 
+#include <boost/asio/io_context.hpp>
 #include <boost/asio/post.hpp>
 
 namespace qrm::manager {

@@ -7,6 +7,8 @@
 #include <boost/asio/executor_work_guard.hpp>
 #include <boost/asio/io_context.hpp>
 
+#include "api/base/io_context.h"
+
 namespace qrm::manager {
 
 /// A loop on a thread of its own.

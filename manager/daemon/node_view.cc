@@ -5,6 +5,7 @@
 #include <optional>
 #include <utility>
 
+#include <boost/asio/io_context.hpp>
 #include <boost/asio/post.hpp>
 #include <fmt/format.h>
 #include <fmt/ranges.h>

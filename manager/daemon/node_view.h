@@ -10,8 +10,7 @@
 #include <utility>
 #include <vector>
 
-#include <boost/asio/io_context.hpp>
-
+#include "api/base/io_context.h"
 #include "api/base/mutex.h"
 #include "checkpoint/decision_log.h"
 #include "checkpoint/node_state.h"

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include <boost/asio/dispatch.hpp>
+#include <boost/asio/io_context.hpp>
 #include <boost/asio/steady_timer.hpp>
 
 #include "api/base/log.h"

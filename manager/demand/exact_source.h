@@ -5,8 +5,7 @@
 #include <memory>
 #include <vector>
 
-#include <boost/asio/io_context.hpp>
-
+#include "api/base/io_context.h"
 #include "manager/demand/demand_source.h"
 #include "manager/demand/spec_source.h"
 

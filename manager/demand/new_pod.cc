@@ -21,7 +21,7 @@ constexpr char kSource[] = "manifest";
 /// What etcd takes; a bigger pod never comes.
 constexpr std::size_t kMaxPodBytes = 3 << 19;
 /// Each container's decision names all the others.
-constexpr std::size_t kMaxContainers = 250;
+constexpr std::size_t kMaxNewPodContainers = 250;
 /// A DNS label.
 constexpr std::size_t kMaxNameBytes = 63;
 /// All that is the pod's goes into the request of each container.
@@ -54,11 +54,11 @@ Status CheckSize(const core::Pod& pod) {
   const auto count = static_cast<std::size_t>(init.size()) + static_cast<std::size_t>(app.size());
   const std::size_t bytes = pod.ByteSizeLong();
   const std::size_t shared = bytes - SizeOf(init) - SizeOf(app);
-  if (bytes > kMaxPodBytes || count > kMaxContainers || shared * count > kMaxRequestsBytes) {
+  if (bytes > kMaxPodBytes || count > kMaxNewPodContainers || shared * count > kMaxRequestsBytes) {
     return Errorf(StatusCode::kInvalidArgument,
                   "cannot try a pod of {} bytes with {} containers: it is larger than any that "
                   "comes; give at most {} containers and few annotations",
-                  bytes, count, kMaxContainers);
+                  bytes, count, kMaxNewPodContainers);
   }
   QRM_RETURN_IF_ERROR(CheckNames(init));
   return CheckNames(app);

@@ -17,7 +17,7 @@ using Amounts = std::map<std::string, double>;
 
 constexpr char kConfigHash[] = "kubernetes.io/config.hash";
 /// kubelet refuses bigger pods long before; a wrong peer must not fill our memory.
-constexpr std::size_t kMaxContainers = 1000;
+constexpr std::size_t kMaxSpecContainers = 1000;
 
 StatusOr<Amounts> ReadAmounts(const StringMap& texts) {
   Amounts amounts;
@@ -96,8 +96,8 @@ class ContainerReader {
       return Errorf(StatusCode::kInvalidArgument, "its name is {}",
                     container.name.empty() ? "missing" : "there twice");
     }
-    if (specs.size() >= kMaxContainers) {
-      return Errorf(StatusCode::kInvalidArgument, "there are more than {}", kMaxContainers);
+    if (specs.size() >= kMaxSpecContainers) {
+      return Errorf(StatusCode::kInvalidArgument, "there are more than {}", kMaxSpecContainers);
     }
     QRM_ASSIGN_OR_RETURN(ReadResources resources, Read(container.resources));
     if (kind != Kind::kEphemeral) {

@@ -8,6 +8,7 @@
 #include <optional>
 #include <utility>
 
+#include <boost/asio/io_context.hpp>
 #include <boost/asio/post.hpp>
 #include <grpcpp/grpcpp.h>
 

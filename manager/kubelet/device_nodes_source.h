@@ -6,8 +6,7 @@
 #include <memory>
 #include <string>
 
-#include <boost/asio/io_context.hpp>
-
+#include "api/base/io_context.h"
 #include "manager/demand/demand_source.h"
 
 namespace qrm::manager {

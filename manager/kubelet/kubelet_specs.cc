@@ -4,6 +4,7 @@
 #include <utility>
 #include <vector>
 
+#include <boost/asio/io_context.hpp>
 #include <boost/asio/post.hpp>
 
 #include "manager/demand/pod_message.h"

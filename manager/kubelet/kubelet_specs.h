@@ -5,8 +5,7 @@
 #include <memory>
 #include <string>
 
-#include <boost/asio/io_context.hpp>
-
+#include "api/base/io_context.h"
 #include "manager/demand/announced_pods.h"
 #include "manager/demand/exact_source.h"
 #include "manager/demand/new_pod.h"

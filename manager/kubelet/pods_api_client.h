@@ -6,8 +6,7 @@
 #include <memory>
 #include <string>
 
-#include <boost/asio/io_context.hpp>
-
+#include "api/base/io_context.h"
 #include "manager/demand/spec_cache.h"
 #include "manager/demand/spec_source.h"
 #include "manager/kubelet/kubelet_options.h"

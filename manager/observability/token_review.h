@@ -6,8 +6,7 @@
 #include <map>
 #include <string>
 
-#include <boost/asio/io_context.hpp>
-
+#include "api/base/io_context.h"
 #include "api/base/status.h"
 #include "api/http/https_call.h"
 

@@ -20,7 +20,7 @@ using Json = nlohmann::ordered_json;
 
 constexpr std::size_t kMostEntries = 16;
 constexpr std::size_t kMostHints = 8;
-constexpr std::size_t kMostSentenceBytes = 1000;
+constexpr std::size_t kMostMessageBytes = 1000;
 
 const Json& PartOf(const Json& document, const char* name) {
   static const Json nothing;
@@ -29,7 +29,7 @@ const Json& PartOf(const Json& document, const char* name) {
 }
 
 std::string TextOf(const Json& value) {
-  return value.is_string() ? Cut(value.get<std::string>(), kMostSentenceBytes) : std::string();
+  return value.is_string() ? Cut(value.get<std::string>(), kMostMessageBytes) : std::string();
 }
 
 std::string ToText(const Json& json) {
@@ -140,7 +140,7 @@ std::string LatestText(const std::vector<checkpoint::DecisionTrace>& traces) {
                     {"container", Quoted(event->pod_namespace()) + "/" + Quoted(event->pod_name()) +
                                       "/" + Quoted(event->container())},
                     {"result", event->result()},
-                    {"message", Cut(event->message(), kMostSentenceBytes)}});
+                    {"message", Cut(event->message(), kMostMessageBytes)}});
   }
   return ToText(list);
 }

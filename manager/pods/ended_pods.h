@@ -6,8 +6,7 @@
 #include <string>
 #include <vector>
 
-#include <boost/asio/io_context.hpp>
-
+#include "api/base/io_context.h"
 #include "manager/pods/pod_placer.h"
 #include "manager/runtime/container.h"
 #include "manager/runtime/live_containers.h"

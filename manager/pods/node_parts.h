@@ -3,8 +3,7 @@
 
 #include <functional>
 
-#include <boost/asio/io_context.hpp>
-
+#include "api/base/io_context.h"
 #include "manager/admission/admitter.h"
 #include "manager/admission/releaser.h"
 #include "manager/classes/class_keeper.h"

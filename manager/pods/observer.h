@@ -9,8 +9,7 @@
 #include <string>
 #include <vector>
 
-#include <boost/asio/io_context.hpp>
-
+#include "api/base/io_context.h"
 #include "manager/pods/pods_options.h"
 #include "manager/reconcile/drift.h"
 #include "manager/runtime/cri/cri_client.h"

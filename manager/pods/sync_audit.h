@@ -6,8 +6,7 @@
 #include <memory>
 #include <vector>
 
-#include <boost/asio/io_context.hpp>
-
+#include "api/base/io_context.h"
 #include "manager/runtime/cri/cri_client.h"
 #include "manager/runtime/live_containers.h"
 #include "manager/state/state_loop.h"

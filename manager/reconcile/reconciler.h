@@ -8,8 +8,7 @@
 #include <optional>
 #include <string>
 
-#include <boost/asio/io_context.hpp>
-
+#include "api/base/io_context.h"
 #include "manager/admission/admission_options.h"
 #include "manager/reconcile/drift.h"
 #include "manager/reconcile/moved_memory.h"

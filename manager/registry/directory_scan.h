@@ -7,8 +7,7 @@
 #include <string>
 #include <tuple>
 
-#include <boost/asio/io_context.hpp>
-
+#include "api/base/io_context.h"
 #include "api/base/status.h"
 
 namespace qrm::manager {

@@ -5,8 +5,7 @@
 #include <memory>
 #include <string>
 
-#include <boost/asio/io_context.hpp>
-
+#include "api/base/io_context.h"
 #include "api/base/status.h"
 #include "manager/registry/endpoint_set.h"
 #include "manager/registry/registration_service.h"

@@ -25,7 +25,7 @@ constexpr char kDefaultWeight[] = "100";
 constexpr char kUnlimited[] = "rbps=max wbps=max riops=max wiops=max";
 
 /// A class by devices.
-struct Resolved {
+struct ResolvedDevices {
   std::map<DeviceId, std::pair<Device, Parameters>> by_device;
   std::optional<uint64_t> weight;  // of all others
 };
@@ -35,7 +35,7 @@ Status Refused(const std::string& path, const std::string& why, const std::strin
 }
 
 Status AddDevice(const std::string& path, const Parameters& parameters, const Devices& devices,
-                 Resolved& resolved) {
+                 ResolvedDevices& resolved) {
   const StatusOr<Device> device = devices.Look(path);
   if (device.status().code() == StatusCode::kNotFound) {
     return OkStatus();  // gone since it matched
@@ -58,8 +58,8 @@ Status AddDevice(const std::string& path, const Parameters& parameters, const De
   return OkStatus();
 }
 
-StatusOr<Resolved> Resolve(const ClassConfig& config, const Devices& devices) {
-  Resolved resolved;
+StatusOr<ResolvedDevices> Resolve(const ClassConfig& config, const Devices& devices) {
+  ResolvedDevices resolved;
   for (const Entry& entry : config.entries) {
     if (entry.devices.empty()) {
       resolved.weight = entry.parameters.weight;
@@ -80,7 +80,7 @@ void SetIf(CgroupTable& table, const char* file, const std::string& key,
   }
 }
 
-CgroupTable TableOfV1(const Resolved& resolved) {
+CgroupTable TableOfV1(const ResolvedDevices& resolved) {
   CgroupTable table;
   for (const auto& [id, entry] : resolved.by_device) {
     const std::string key = ToString(id);
@@ -109,7 +109,7 @@ uint64_t IoWeight(uint64_t weight) {
   return 1 + (weight - 10) * 9999 / 990;
 }
 
-CgroupTable TableOfV2(const Resolved& resolved) {
+CgroupTable TableOfV2(const ResolvedDevices& resolved) {
   CgroupTable table;
   for (const auto& [id, entry] : resolved.by_device) {
     const auto& [device, parameters] = entry;
@@ -159,7 +159,7 @@ const std::vector<CgroupFile>& FilesOf(CgroupVersion version) {
 
 StatusOr<CgroupTable> TableOf(const ClassConfig& config, const Devices& devices,
                               CgroupVersion version) {
-  QRM_ASSIGN_OR_RETURN(const Resolved resolved, Resolve(config, devices));
+  QRM_ASSIGN_OR_RETURN(const ResolvedDevices resolved, Resolve(config, devices));
   return WithoutNeutral(version == CgroupVersion::kV1 ? TableOfV1(resolved) : TableOfV2(resolved),
                         version);
 }

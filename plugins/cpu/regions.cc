@@ -132,7 +132,7 @@ PoolAsks RequestsFirst(PoolAsks asks, int capacity) {
   return asks;
 }
 
-std::string NameOf(PlaceRule::Core kind) {
+std::string CoreKindName(PlaceRule::Core kind) {
   switch (kind) {
     case PlaceRule::Core::kPerformance:
       return "performance cores";
@@ -266,7 +266,8 @@ Status CheckRegion(const View& view, const PoolAsks& asks, const Regions& region
   PoolAsks others = asks;
   others.erase(pool);
   return Errorf(StatusCode::kResourceExhausted, "pool {} wants {} CPUs of {}{}{} ({})", pool,
-                asks.at(pool).firm, rule.numa_required ? "one NUMA node's " : "", NameOf(rule.core),
+                asks.at(pool).firm, rule.numa_required ? "one NUMA node's " : "",
+                CoreKindName(rule.core),
                 rule.near_required ? fmt::format(" near {}", fmt::join(rule.near, ", ")) : "",
                 LeftByNode(view, others, KindOf(view.machine, rule, ElasticCpus(view))));
 }

@@ -5,7 +5,7 @@
 namespace qrm::knobs {
 namespace {
 
-constexpr char kMax[] = "max";
+constexpr char kMaxValue[] = "max";
 constexpr int64_t kMostBytes = int64_t{1} << 53;
 constexpr int64_t kMostBurst = 1'000'000'000;  // microseconds
 constexpr int64_t kMostSwappiness = 200;
@@ -34,12 +34,12 @@ Knob PercentKnob(const char* name, const char* neutral) {
 KnobType Memory() {
   return {.name = "memory",
           .controller = "memory",
-          .knobs = {BytesKnob("memory.high", KnobPlace::kFileV2, kMax),
+          .knobs = {BytesKnob("memory.high", KnobPlace::kFileV2, kMaxValue),
                     BytesKnob("memory.low", KnobPlace::kFileV2, "0"),
                     BytesKnob("memory.min", KnobPlace::kFileV2, "0"),
-                    BytesKnob("memory.swap.high", KnobPlace::kFileV2, kMax),
-                    BytesKnob("memory.swap.max", KnobPlace::kFileV2, kMax),
-                    BytesKnob("memory.zswap.max", KnobPlace::kFileV2, kMax),
+                    BytesKnob("memory.swap.high", KnobPlace::kFileV2, kMaxValue),
+                    BytesKnob("memory.swap.max", KnobPlace::kFileV2, kMaxValue),
+                    BytesKnob("memory.zswap.max", KnobPlace::kFileV2, kMaxValue),
                     BytesKnob("memory.soft_limit_in_bytes", KnobPlace::kFileV1, "", "-1"),
                     NumberKnob("memory.swappiness", KnobPlace::kFileV1, kMostSwappiness, "")}};
 }
@@ -51,7 +51,7 @@ KnobType CpuScheduling() {
           .controller = "cpu",
           .knobs = {idle,
                     PercentKnob("cpu.uclamp.min", "0.00"),
-                    PercentKnob("cpu.uclamp.max", kMax),
+                    PercentKnob("cpu.uclamp.max", kMaxValue),
                     NumberKnob("cpu.cfs_burst_us", KnobPlace::kFileV1, kMostBurst, "0"),
                     NumberKnob("cpu.max.burst", KnobPlace::kFileV2, kMostBurst, "0"),
                     {.name = "nice",

@@ -15,6 +15,7 @@
 
 #include <fcntl.h>
 #include <linux/ethtool.h>
+#include <linux/if.h>
 #include <linux/magic.h>
 #include <linux/netlink.h>
 #include <linux/rtnetlink.h>
@@ -25,8 +26,6 @@
 #include <sys/stat.h>
 #include <sys/time.h>
 #include <sys/vfs.h>
-
-#include <net/if.h>
 
 namespace qrm::nic {
 namespace {

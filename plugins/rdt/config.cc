@@ -24,7 +24,6 @@ struct BitKind {
 };
 
 constexpr int kMaskBits = 64;
-constexpr uint64_t kUnlimitedMbps = 4294967295;  // what the kernel shows for no limit
 constexpr char kAll[] = "all";
 
 /// Where a share stands: a partition has no ranges.

@@ -39,6 +39,9 @@ struct CacheRequest {
   std::optional<CacheShare> data;
 };
 
+/// What the kernel shows for no limit, in MB/s.
+inline constexpr uint64_t kUnlimitedMbps = 4294967295;
+
 /// `100%`, `4294967295MBps`: which of them counts is up to how resctrl is mounted.
 struct BandwidthRequest {
   std::optional<uint64_t> percent;

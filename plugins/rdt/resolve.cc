@@ -22,14 +22,14 @@ using CacheMember = std::optional<ByCacheId<CacheRequest>> Allocations::*;
 using Masks = std::map<std::string, uint64_t>;
 
 /// One level of cache, for messages and for finding what is asked of it.
-struct Level {
+struct CacheLevel {
   const char* name;
   CacheMember member;
 };
 
 /// Where a mask is looked for.
 struct Place {
-  Level level;
+  CacheLevel level;
   CacheUse use;
   int id;
 };
@@ -225,7 +225,7 @@ StatusOr<uint64_t> ClassMask(const std::string& name, const CacheShare& share, u
 /// Adds the lines of one level and use to the schemata of each class.
 class CacheResolver {
  public:
-  CacheResolver(const RdtConfig& config, const CacheInfo& cache, Level level)
+  CacheResolver(const RdtConfig& config, const CacheInfo& cache, CacheLevel level)
       : config_(config), cache_(cache), level_(level) {}
 
   Status AddTo(std::map<std::string, Schemata>& schemata, CacheUse use) const {
@@ -276,7 +276,7 @@ class CacheResolver {
 
   const RdtConfig& config_;
   const CacheInfo& cache_;
-  Level level_;
+  CacheLevel level_;
 };
 
 /// OK unless somebody asks for what `member` points to.
@@ -298,8 +298,8 @@ Status CheckUnasked(const RdtConfig& config, Member member, const char* resource
   return OkStatus();
 }
 
-Status ResolveCache(const RdtConfig& config, const std::optional<CacheInfo>& cache, Level level,
-                    bool optional, std::map<std::string, Schemata>& schemata) {
+Status ResolveCache(const RdtConfig& config, const std::optional<CacheInfo>& cache,
+                    CacheLevel level, bool optional, std::map<std::string, Schemata>& schemata) {
   if (!cache.has_value()) {
     return optional ? OkStatus()
                     : CheckUnasked(config, level.member, level.name[1] == '2' ? "l2" : "l3");
@@ -315,7 +315,6 @@ Status ResolveCache(const RdtConfig& config, const std::optional<CacheInfo>& cac
 /// The bandwidth that partition or class `name` asks for at `id`, in the unit of the mount.
 StatusOr<uint64_t> BandwidthOf(const Allocations& allocations, const std::string& name, int id,
                                const BandwidthInfo& mb) {
-  constexpr uint64_t kUnlimitedMbps = 4294967295;
   if (!allocations.mb.has_value()) {
     return mb.in_mbps ? kUnlimitedMbps : 100;
   }

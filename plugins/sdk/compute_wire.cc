@@ -9,7 +9,7 @@
 namespace qrm::sdk {
 namespace {
 
-namespace pb = ::cci::v1alpha1;
+namespace cci = ::cci::v1alpha1;
 
 /// More wishes that are not met are not told: nobody would read them.
 constexpr int kMostUnmet = 64;
@@ -23,7 +23,7 @@ CpuSet Named(const ComputeGrant& grant) {
   return named;
 }
 
-StatusOr<ComputePart> PartFrom(const pb::ResourceSet::Part& message, CpuSet& taken) {
+StatusOr<ComputePart> PartFrom(const cci::ResourceSet::Part& message, CpuSet& taken) {
   ComputePart part{.name = message.name(), .shared = !message.exclusive()};
   QRM_ASSIGN_OR_RETURN(part.cpus, CpuSet::Parse(message.cpuset()));
   QRM_ASSIGN_OR_RETURN(part.idle, CpuSet::Parse(message.idle_cpus()));
@@ -42,10 +42,10 @@ StatusOr<ComputePart> PartFrom(const pb::ResourceSet::Part& message, CpuSet& tak
   return part;
 }
 
-StatusOr<std::vector<ComputePart>> PartsFrom(const pb::ResourceSet& set) {
-  pb::ResourceSet whole;
+StatusOr<std::vector<ComputePart>> PartsFrom(const cci::ResourceSet& set) {
+  cci::ResourceSet whole;
   if (set.parts().empty()) {
-    pb::ResourceSet::Part& part = *whole.add_parts();
+    cci::ResourceSet::Part& part = *whole.add_parts();
     part.set_cpuset(set.cpuset());
     part.set_exclusive(set.exclusive());
   } else {
@@ -53,7 +53,7 @@ StatusOr<std::vector<ComputePart>> PartsFrom(const pb::ResourceSet& set) {
   }
   std::vector<ComputePart> parts;
   CpuSet taken;
-  for (const pb::ResourceSet::Part& message : whole.parts()) {
+  for (const cci::ResourceSet::Part& message : whole.parts()) {
     QRM_ASSIGN_OR_RETURN(ComputePart part, PartFrom(message, taken));
     parts.push_back(std::move(part));
   }
@@ -62,13 +62,13 @@ StatusOr<std::vector<ComputePart>> PartsFrom(const pb::ResourceSet& set) {
 
 }  // namespace
 
-pb::AdmitResponse ToWire(const ComputeGrant& grant) {
-  pb::AdmitResponse message;
-  pb::ResourceSet& set = *message.mutable_rset();
+cci::AdmitResponse ToWire(const ComputeGrant& grant) {
+  cci::AdmitResponse message;
+  cci::ResourceSet& set = *message.mutable_rset();
   set.set_cpuset(ToString(Named(grant)));
   set.set_exclusive(!grant.shares());
   for (const ComputePart& part : grant.parts) {
-    pb::ResourceSet::Part& added = *set.add_parts();
+    cci::ResourceSet::Part& added = *set.add_parts();
     added.set_cpuset(ToString(part.cpus));
     added.set_exclusive(!part.shared);
     added.set_name(part.name);
@@ -78,14 +78,14 @@ pb::AdmitResponse ToWire(const ComputeGrant& grant) {
   message.mutable_envs()->insert(grant.envs.begin(), grant.envs.end());
   message.mutable_annotations()->insert(grant.annotations.begin(), grant.annotations.end());
   for (const UnmetWish& wish : grant.unmet) {
-    pb::Unmet& unmet = *message.add_unmet();
+    cci::Unmet& unmet = *message.add_unmet();
     unmet.set_token(wish.token);
     unmet.set_reason(wish.reason);
   }
   return message;
 }
 
-StatusOr<ComputeGrant> FromWire(const pb::AdmitResponse& message) {
+StatusOr<ComputeGrant> FromWire(const cci::AdmitResponse& message) {
   ComputeGrant grant{.envs = {message.envs().begin(), message.envs().end()},
                      .annotations = {message.annotations().begin(), message.annotations().end()}};
   QRM_ASSIGN_OR_RETURN(const CpuSet whole, CpuSet::Parse(message.rset().cpuset()));
@@ -103,7 +103,7 @@ StatusOr<ComputeGrant> FromWire(const pb::AdmitResponse& message) {
   }
   const auto told = std::min(message.unmet_size(), kMostUnmet);
   for (int i = 0; i < told; ++i) {
-    const pb::Unmet& unmet = message.unmet(i);
+    const cci::Unmet& unmet = message.unmet(i);
     grant.unmet.push_back({.token = Quoted(unmet.token()), .reason = Quoted(unmet.reason())});
   }
   return grant;

@@ -27,7 +27,7 @@ constexpr char kDefaultStateDir[] = "/var/lib/qrm/state";
 constexpr char kDefaultControlSocket[] = "/run/qrm/control.sock";
 constexpr int kExitMisused = 2;
 /// Between two looks at the configuration file.
-constexpr std::chrono::seconds kLookPeriod(1);
+constexpr std::chrono::seconds kSignalPeriod(1);
 
 /// SIGTERM, SIGINT and SIGHUP wait for us instead of ending the process; every thread made
 /// meanwhile inherits it.
@@ -76,7 +76,7 @@ int FollowConfiguration(const HeldSignals& signals, const PluginMaking& making,
                         RunningPlugin& running) {
   ChangedFile file(making.file);
   while (true) {
-    const std::optional<int> signal = signals.Wait(kLookPeriod);
+    const std::optional<int> signal = signals.Wait(kSignalPeriod);
     if (signal.has_value() && *signal != SIGHUP) {
       return *signal;
     }

@@ -13,7 +13,7 @@
 namespace qrm::sdk {
 namespace {
 
-std::string FileNameOf(std::string resource) {
+std::string FileNameFor(std::string resource) {
   std::replace(resource.begin(), resource.end(), '/', '_');
   return resource;
 }
@@ -25,8 +25,8 @@ StatusOr<MeetingPlace> FindMeetingPlace(const PluginSettings& settings) {
                   "\"{}\" and plugins registry \"{}\"; set exactly one",
                   settings.registration_dir, settings.plugins_dir);
   }
-  const std::string name =
-      settings.socket_name.empty() ? FileNameOf(settings.resource) + ".sock" : settings.socket_name;
+  const std::string name = settings.socket_name.empty() ? FileNameFor(settings.resource) + ".sock"
+                                                        : settings.socket_name;
   if (name.front() == '.' || name.find('/') != std::string::npos || name == "kubelet.sock") {
     return Errorf(StatusCode::kInvalidArgument,
                   "cannot make socket \"{}\": it must be a plain file name that does not begin "
@@ -87,7 +87,7 @@ Status RunningPlugin::Replace(std::unique_ptr<ResourcePlugin> next) {
 }
 
 std::string StatePath(const PluginSettings& settings) {
-  return settings.state_dir + "/" + FileNameOf(settings.resource) + "_plugin.db";
+  return settings.state_dir + "/" + FileNameFor(settings.resource) + "_plugin.db";
 }
 
 }  // namespace qrm::sdk

@@ -15,7 +15,7 @@ namespace qrm::scheduler {
 namespace {
 
 /// What `pod` requests, rounded up; 0 without the annotation.
-StatusOr<double> RequestOf(const Pod& pod) {
+StatusOr<double> RequestedAmount(const Pod& pod) {
   const auto text = pod.annotations.find(kFakeRequest);
   if (text == pod.annotations.end()) {
     return 0;
@@ -28,11 +28,11 @@ class FakeResource final : public ExtendedResource {
  public:
   explicit FakeResource(double capacity) : available_(capacity) {}
 
-  void AddPod(const Pod& pod) override { available_ -= RequestOf(pod).value_or(0); }
-  void RemovePod(const Pod& pod) override { available_ += RequestOf(pod).value_or(0); }
+  void AddPod(const Pod& pod) override { available_ -= RequestedAmount(pod).value_or(0); }
+  void RemovePod(const Pod& pod) override { available_ += RequestedAmount(pod).value_or(0); }
 
   Admission AdmitPod(const Pod& pod) const override {
-    const StatusOr<double> request = RequestOf(pod);
+    const StatusOr<double> request = RequestedAmount(pod);
     if (!request.ok()) {
       return {.refusal = "annotation fake.qrm.io/request is no quantity; correct the pod"};
     }

@@ -5,8 +5,7 @@
 #include <functional>
 #include <memory>
 
-#include <boost/asio/io_context.hpp>
-
+#include "api/base/io_context.h"
 #include "api/base/status.h"
 #include "cluster/api_client.h"
 #include "scheduler/cache/scheduler_cache.h"

@@ -6,8 +6,7 @@
 #include <memory>
 #include <string>
 
-#include <boost/asio/io_context.hpp>
-
+#include "api/base/io_context.h"
 #include "api/base/status.h"
 #include "cluster/api_client.h"
 #include "cluster/list_watch.h"

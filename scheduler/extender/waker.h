@@ -8,8 +8,7 @@
 #include <memory>
 #include <string>
 
-#include <boost/asio/io_context.hpp>
-
+#include "api/base/io_context.h"
 #include "cluster/api_client.h"
 #include "scheduler/cache/scheduler_cache.h"
 #include "scheduler/extender/extender_metrics.h"

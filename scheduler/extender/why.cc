@@ -19,7 +19,7 @@ using std::chrono::steady_clock;
 
 /// 100,000 pods come in half of it.
 constexpr std::chrono::seconds kListsWithin{60};
-constexpr std::chrono::milliseconds kBeat{20};
+constexpr std::chrono::milliseconds kAskPeriod{20};
 
 struct FoundPod {
   PodPtr pod;
@@ -99,7 +99,7 @@ StatusOr<json> WhyPodWaits(const cluster::ClusterAccess& access,
   feed->Start();
   const auto end = steady_clock::now() + kListsWithin;
   while (!CheckSynced(*cache->Load()).ok() && steady_clock::now() < end) {
-    io.run_for(kBeat);
+    io.run_for(kAskPeriod);
     QRM_RETURN_IF_ERROR(TroubleOf(*feed));
   }
   return WhyPodWaits(*cache, words);

@@ -15,7 +15,7 @@
 namespace qrm::manager::cli {
 namespace {
 
-constexpr std::chrono::seconds kTimeout{10};
+constexpr std::chrono::seconds kAnswerTimeout{10};
 constexpr int kMaxMessageBytes = 64 << 20;
 
 Status CheckReachable(const std::string& path, const std::string& option) {
@@ -54,7 +54,7 @@ Status Explain(const Status& status, const std::string& path, Deadline deadline)
     case StatusCode::kDeadlineExceeded:
       return Errorf(StatusCode::kDeadlineExceeded,
                     "cannot wait longer for qrmd on {}: no answer in {} s; see qrmd's log", path,
-                    kTimeout.count());
+                    kAnswerTimeout.count());
     default:
       return status;
   }
@@ -82,7 +82,7 @@ Status ControlClient::Call(const google::protobuf::Message& request,
                            google::protobuf::Message& response) const {
   QRM_RETURN_IF_ERROR(CheckReachable(path_, option_));
   const std::string method = MethodOf(request, response);
-  const Deadline deadline = DeadlineAfter(kTimeout);
+  const Deadline deadline = DeadlineAfter(kAnswerTimeout);
   const auto answered = std::make_shared<std::promise<Status>>();
   const bool sent = rpc::StartRaw(
       std::make_shared<rpc::CallsInFlight>(),

@@ -172,7 +172,7 @@ StatusOr<Found> Walk(std::string_view steps, Found from) {
   return from;
 }
 
-std::string TextOf(const Document& document) {
+std::string ToText(const Document& document) {
   return document.is_string() ? document.get<std::string>()
                               : document.dump(-1, ' ', false, Document::error_handler_t::replace);
 }
@@ -237,7 +237,7 @@ class Template {
     QRM_ASSIGN_OR_RETURN(const Found found, Walk(WithoutRoot(inside), {&at}));
     std::string joined;
     for (const Document* result : found) {
-      joined += (joined.empty() ? "" : " ") + TextOf(*result);
+      joined += (joined.empty() ? "" : " ") + ToText(*result);
     }
     out += joined;
     return OkStatus();

@@ -22,11 +22,11 @@ namespace core = ::k8s::io::api::core::v1;
 using Quantities = google::protobuf::Map<std::string, core::Quantity>;
 
 /// A runtime may pull its image of sandboxes first; qrmd and its plugins take their time, too.
-constexpr std::chrono::minutes kTimeout{2};
+constexpr std::chrono::minutes kCallTimeout{2};
 constexpr double kMilli = 1000;
 
 /// In units of 1 / `parts`, rounded up as kubelet does; 0 for what is not there.
-int64_t AmountOf(const Quantities& quantities, const std::string& resource, double parts) {
+int64_t AmountIn(const Quantities& quantities, const std::string& resource, double parts) {
   const auto found = quantities.find(resource);
   if (found == quantities.end()) {
     return 0;
@@ -37,10 +37,10 @@ int64_t AmountOf(const Quantities& quantities, const std::string& resource, doub
 
 /// A limit without a request is the request.
 ContainerAmounts AmountsOf(const core::ResourceRequirements& resources) {
-  ContainerAmounts amounts{.milli_cpus = AmountOf(resources.requests(), "cpu", kMilli),
-                           .milli_cpu_limit = AmountOf(resources.limits(), "cpu", kMilli),
-                           .memory_bytes = AmountOf(resources.requests(), "memory", 1),
-                           .memory_limit_bytes = AmountOf(resources.limits(), "memory", 1)};
+  ContainerAmounts amounts{.milli_cpus = AmountIn(resources.requests(), "cpu", kMilli),
+                           .milli_cpu_limit = AmountIn(resources.limits(), "cpu", kMilli),
+                           .memory_bytes = AmountIn(resources.requests(), "memory", 1),
+                           .memory_limit_bytes = AmountIn(resources.limits(), "memory", 1)};
   if (!resources.requests().contains("cpu")) {
     amounts.milli_cpus = amounts.milli_cpu_limit;
   }
@@ -75,7 +75,7 @@ struct PlayedPod::Impl {
                                                        Response*),
                           const Request& request, const std::string& what) const {
     grpc::ClientContext context;
-    context.set_deadline(std::chrono::system_clock::now() + kTimeout);
+    context.set_deadline(std::chrono::system_clock::now() + kCallTimeout);
     Response response;
     const Status status = rpc::FromGrpc((service.*method)(&context, request, &response));
     if (!status.ok()) {

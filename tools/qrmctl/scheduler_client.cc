@@ -15,10 +15,10 @@ namespace {
 
 namespace http = boost::beast::http;
 
-constexpr char kScheme[] = "http://";
+constexpr char kHttpScheme[] = "http://";
 constexpr char kDefaultPort[] = ":9755";
 /// It judges some 100,000 nodes a second.
-constexpr std::chrono::seconds kPatience{30};
+constexpr std::chrono::seconds kSchedulerTimeout{30};
 
 Status NobodyThere(const HttpAddress& address, const std::string& cause) {
   return Errorf(StatusCode::kUnavailable,
@@ -37,7 +37,8 @@ std::string WithoutLastBreak(std::string text) {
 }  // namespace
 
 StatusOr<HttpAddress> ParseSchedulerUrl(const std::string& url) {
-  std::string rest = url.starts_with(kScheme) ? url.substr(std::string_view(kScheme).size()) : "";
+  std::string rest =
+      url.starts_with(kHttpScheme) ? url.substr(std::string_view(kHttpScheme).size()) : "";
   if (rest.ends_with('/')) {
     rest.pop_back();
   }
@@ -56,7 +57,7 @@ StatusOr<HttpAddress> ParseSchedulerUrl(const std::string& url) {
 
 StatusOr<std::string> AskScheduler(const HttpAddress& address, const std::string& target) {
   boost::asio::ip::tcp::iostream stream;
-  stream.expires_after(kPatience);
+  stream.expires_after(kSchedulerTimeout);
   stream.connect(address.host, std::to_string(address.port));
   if (!stream) {
     return NobodyThere(address, stream.error().message());

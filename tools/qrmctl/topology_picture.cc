@@ -19,7 +19,7 @@ namespace {
 constexpr int kCpuWidth = 30;
 constexpr int kCpuHeight = 22;
 constexpr int kLine = 18;  // of text
-constexpr int kGap = 8;
+constexpr int kBoxGap = 8;
 constexpr int kLeastNodeWidth = 330;
 constexpr int kCoresInARow = 8;
 
@@ -109,18 +109,18 @@ class Owners {
 };
 
 Box CoreBox(int core, const std::vector<int>& cpus, const Owners& owners) {
-  Box box{.width = static_cast<int>(cpus.size()) * kCpuWidth + kGap,
-          .height = kCpuHeight + kGap,
+  Box box{.width = static_cast<int>(cpus.size()) * kCpuWidth + kBoxGap,
+          .height = kCpuHeight + kBoxGap,
           .inside = {}};
   box.inside = Rect(box, "#eee");
-  int x = kGap / 2;
+  int x = kBoxGap / 2;
   for (const int cpu : cpus) {
     const Box cell{.width = kCpuWidth, .height = kCpuHeight, .inside = {}};
     box.inside += At(
-        x, kGap / 2,
+        x, kBoxGap / 2,
         fmt::format("<title>CPU {}, core {}: {}</title>\n", cpu, core, Safe(owners.OwnerOf(cpu))) +
             Rect(cell, owners.ColourOf(cpu)) +
-            Text(kGap / 2, kCpuHeight - kGap + 1, std::to_string(cpu)));
+            Text(kBoxGap / 2, kCpuHeight - kBoxGap + 1, std::to_string(cpu)));
     x += kCpuWidth;
   }
   return box;
@@ -177,12 +177,12 @@ Box UsersBox(const Document& topology, int node, const Owners& owners) {
 
 /// `parts` below each other under `title`, within a frame.
 Box Framed(const std::string& title, const std::string& fill, const std::vector<Box>& parts) {
-  Box frame{.width = kLeastNodeWidth, .height = kLine + kGap, .inside = {}};
-  std::string inside = Text(kGap, kLine, title);
+  Box frame{.width = kLeastNodeWidth, .height = kLine + kBoxGap, .inside = {}};
+  std::string inside = Text(kBoxGap, kLine, title);
   for (const Box& part : parts) {
-    inside += At(kGap, frame.height, part.inside);
-    frame.width = std::max(frame.width, part.width + 2 * kGap);
-    frame.height += part.height + kGap;
+    inside += At(kBoxGap, frame.height, part.inside);
+    frame.width = std::max(frame.width, part.width + 2 * kBoxGap);
+    frame.height += part.height + kBoxGap;
   }
   frame.inside = Rect(frame, fill) + inside;
   return frame;
@@ -199,12 +199,12 @@ std::string TopologySvg(const Document& topology) {
         Framed(fmt::format("node {}: {}", id, BytesText(node.value("memory_bytes", uint64_t{0}))),
                "#fafafa", {CoresBox(topology, id, owners), UsersBox(topology, id, owners)}));
   }
-  Box all{.width = kGap, .height = 0, .inside = {}};
+  Box all{.width = kBoxGap, .height = 0, .inside = {}};
   for (const auto& [id, nodes] : packages) {
     const Box package = Framed(fmt::format("package {}", id), "#e3ecf5", nodes);
-    all.inside += At(all.width, kGap, package.inside);
-    all.width += package.width + kGap;
-    all.height = std::max(all.height, package.height + 2 * kGap);
+    all.inside += At(all.width, kBoxGap, package.inside);
+    all.width += package.width + kBoxGap;
+    all.height = std::max(all.height, package.height + 2 * kBoxGap);
   }
   return fmt::format(
       "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{0}\" height=\"{1}\" "

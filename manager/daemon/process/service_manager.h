@@ -5,8 +5,9 @@
 #include <functional>
 #include <string>
 
-#include <boost/asio/io_context.hpp>
 #include <boost/asio/steady_timer.hpp>
+
+#include "api/base/io_context.h"
 
 namespace qrm::manager {
 

@@ -4,8 +4,9 @@
 #include <functional>
 #include <future>
 
-#include <boost/asio/io_context.hpp>
 #include <boost/asio/signal_set.hpp>
+
+#include "api/base/io_context.h"
 
 namespace qrm::manager {
 

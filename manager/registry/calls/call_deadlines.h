@@ -5,9 +5,8 @@
 #include <functional>
 #include <memory>
 
-#include <boost/asio/io_context.hpp>
-
 #include "api/base/clock.h"
+#include "api/base/io_context.h"
 
 namespace qrm::manager {
 

@@ -5,8 +5,7 @@
 #include <memory>
 #include <string>
 
-#include <boost/asio/io_context.hpp>
-
+#include "api/base/io_context.h"
 #include "api/base/status.h"
 #include "api/rpc/calls_in_flight.h"
 #include "manager/registry/calls/plugin_client.h"

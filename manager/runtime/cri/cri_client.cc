@@ -4,6 +4,7 @@
 #include <tuple>
 #include <utility>
 
+#include <boost/asio/io_context.hpp>
 #include <boost/asio/post.hpp>
 #include <grpcpp/grpcpp.h>
 

@@ -7,8 +7,7 @@
 #include <string>
 #include <vector>
 
-#include <boost/asio/io_context.hpp>
-
+#include "api/base/io_context.h"
 #include "api/base/status.h"
 #include "manager/runtime/container.h"
 #include "manager/runtime/runtime_options.h"

@@ -3,6 +3,7 @@
 
 #include <utility>
 
+#include <boost/asio/io_context.hpp>
 #include <boost/asio/post.hpp>
 #include <grpcpp/grpcpp.h>
 

@@ -4,8 +4,7 @@
 #include <functional>
 #include <memory>
 
-#include <boost/asio/io_context.hpp>
-
+#include "api/base/io_context.h"
 #include "api/proto/runtime/v1/api.grpc.pb.h"
 #include "manager/runtime/cri/cri_client.h"
 

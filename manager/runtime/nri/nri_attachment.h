@@ -4,9 +4,9 @@
 #include <chrono>
 #include <memory>
 
-#include <boost/asio/io_context.hpp>
 #include <boost/asio/steady_timer.hpp>
 
+#include "api/base/io_context.h"
 #include "manager/runtime/nri/held_events.h"
 #include "manager/runtime/nri/nri_plugin.h"
 

@@ -9,8 +9,7 @@
 #include <optional>
 #include <string>
 
-#include <boost/asio/io_context.hpp>
-
+#include "api/base/io_context.h"
 #include "manager/runtime/nri/nri_answer.h"
 #include "manager/runtime/runtime_events.h"
 #include "manager/runtime/runtime_options.h"

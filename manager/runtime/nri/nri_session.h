@@ -8,9 +8,9 @@
 #include <string>
 #include <vector>
 
-#include <boost/asio/io_context.hpp>
 #include <boost/asio/steady_timer.hpp>
 
+#include "api/base/io_context.h"
 #include "manager/runtime/nri/nri_plugin.h"
 #include "manager/runtime/nri/nri_wire.h"
 #include "manager/runtime/nri/ttrpc.h"

@@ -7,9 +7,9 @@
 #include <memory>
 #include <string>
 
-#include <boost/asio/io_context.hpp>
 #include <boost/asio/steady_timer.hpp>
 
+#include "api/base/io_context.h"
 #include "api/base/status.h"
 #include "manager/runtime/nri/mux.h"
 

@@ -13,29 +13,29 @@
 namespace qrm::calls {
 namespace {
 
-namespace pb = ::cci::v1alpha1;
+namespace cci = ::cci::v1alpha1;
 using sdk::ComputeGrant;
 using sdk::ComputePlugin;
 using sdk::PluginDriver;
 
-pb::ContainerType ToWire(ContainerType type) {
+cci::ContainerType ToWire(ContainerType type) {
   switch (type) {
     case ContainerType::kInit:
-      return pb::INIT;
+      return cci::INIT;
     case ContainerType::kSidecar:
-      return pb::SIDECAR;
+      return cci::SIDECAR;
     default:
-      return pb::APP;
+      return cci::APP;
   }
 }
 
-StatusOr<ContainerType> FromWire(pb::ContainerType type) {
+StatusOr<ContainerType> FromWire(cci::ContainerType type) {
   switch (type) {
-    case pb::APP:
+    case cci::APP:
       return ContainerType::kMain;
-    case pb::INIT:
+    case cci::INIT:
       return ContainerType::kInit;
-    case pb::SIDECAR:
+    case cci::SIDECAR:
       return ContainerType::kSidecar;
     default:
       return Errorf(StatusCode::kInvalidArgument, "there is no container type {}",
@@ -69,8 +69,8 @@ void TakeOrRefuse(CallTo<C>& call, const Pieces& pieces, Reading& reading) {
 
 template <>
 struct Codec<ComputeAdmit> {
-  using Message = pb::AdmitRequest;
-  using Response = pb::AdmitResponse;
+  using Message = cci::AdmitRequest;
+  using Response = cci::AdmitResponse;
 
   static Message ToWire(const sdk::ComputeRequest& request) {
     Message message;
@@ -137,8 +137,8 @@ void CallTo<ComputeAdmit>::Take(const Pieces& pieces, Reading& reading) {
 template class CallTo<ComputeAdmit>;
 
 template <>
-struct Codec<ComputeAdd> : WithoutAnswer<pb::AddResourceResponse> {
-  using Message = pb::AddResourceRequest;
+struct Codec<ComputeAdd> : WithoutAnswer<cci::AddResourceResponse> {
+  using Message = cci::AddResourceRequest;
 
   static Message ToWire(const sdk::ComputeInstance& instance) {
     Message message;
@@ -173,8 +173,8 @@ void CallTo<ComputeAdd>::Take(const Pieces& pieces, Reading& reading) {
 template class CallTo<ComputeAdd>;
 
 template <>
-struct Codec<ComputeRemove> : WithoutAnswer<pb::RemoveResourceResponse> {
-  using Message = pb::RemoveResourceRequest;
+struct Codec<ComputeRemove> : WithoutAnswer<cci::RemoveResourceResponse> {
+  using Message = cci::RemoveResourceRequest;
 
   static Message ToWire(const sdk::ComputeRemoval& removal) {
     Message message;
@@ -199,8 +199,8 @@ void CallTo<ComputeRemove>::Take(const Pieces& pieces, Reading& reading) {
 template class CallTo<ComputeRemove>;
 
 template <>
-struct Codec<ComputeOptions> : WithoutArguments<pb::OptionsRequest>, Unchecked {
-  using Response = pb::OptionsResponse;
+struct Codec<ComputeOptions> : WithoutArguments<cci::OptionsRequest>, Unchecked {
+  using Response = cci::OptionsResponse;
 
   static StatusOr<PluginOptions> Serve(const PluginDriver& driver, const Nothing& /*request*/) {
     return driver.options();

@@ -2,6 +2,7 @@
 
 #include <future>
 
+#include <boost/asio/io_context.hpp>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

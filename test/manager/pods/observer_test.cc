@@ -3,6 +3,7 @@
 #include <functional>
 #include <utility>
 
+#include <boost/asio/io_context.hpp>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

@@ -1,5 +1,6 @@
 #include "manager/pods/sync_audit.h"
 
+#include <boost/asio/io_context.hpp>
 #include <gtest/gtest.h>
 
 #include "test/manager/pods/pod_events_fixture.h"

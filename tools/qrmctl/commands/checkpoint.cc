@@ -28,7 +28,7 @@ void AddStateDir(CommandLine& line, std::string& directory) {
               fmt::format("where qrmd keeps checkpoint.db (default: {})", kDefaultStateDir), "DIR");
 }
 
-StatusOr<std::string> ReadFile(const std::string& path) {
+StatusOr<std::string> ReadPeerFile(const std::string& path) {
   std::ifstream file(path, std::ios::binary);
   std::string text{std::istreambuf_iterator<char>(file), {}};
   if (!file) {
@@ -81,7 +81,7 @@ int RunVerify(const Args& args, std::ostream& out, std::ostream& err) {
     return *exit;
   }
   if (!peer_file.empty()) {
-    const auto text = ReadFile(peer_file);
+    const auto text = ReadPeerFile(peer_file);
     const auto peer = text.ok() ? checkpoint::ParsePeerCheckpoint(*text)
                                 : StatusOr<checkpoint::PeerCheckpoint>(text.status());
     if (!peer.ok()) {
@@ -171,7 +171,7 @@ int RunImport(const Args& args, std::ostream& out, std::ostream& err) {
   if (const auto exit = line.Parse(args, out, err); exit.has_value()) {
     return *exit;
   }
-  const auto text = ReadFile(file);
+  const auto text = ReadPeerFile(file);
   const auto peer = text.ok() ? checkpoint::ParsePeerCheckpoint(*text)
                               : StatusOr<checkpoint::PeerCheckpoint>(text.status());
   if (!peer.ok()) {

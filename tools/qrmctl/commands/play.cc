@@ -24,7 +24,7 @@ namespace qrm::manager::cli {
 namespace {
 
 /// Where the runtime does not ask qrmd before it makes a container, qrmd places it soon after.
-constexpr std::chrono::seconds kPatience{10};
+constexpr std::chrono::seconds kAdmissionTimeout{10};
 constexpr std::chrono::milliseconds kBetweenLooks{100};
 
 /// While it lives, a signal that ends programs waits, so that what was made is removed first.
@@ -65,8 +65,8 @@ std::string DefaultRuntime() {
 
 /// The path of the socket, with or without a scheme before it.
 std::string WithoutScheme(const std::string& endpoint) {
-  constexpr std::string_view kScheme = "unix://";
-  return endpoint.starts_with(kScheme) ? endpoint.substr(kScheme.size()) : endpoint;
+  constexpr std::string_view kUnixScheme = "unix://";
+  return endpoint.starts_with(kUnixScheme) ? endpoint.substr(kUnixScheme.size()) : endpoint;
 }
 
 /// Names `image` for every container unless it is empty. Errors: kInvalidArgument for what cannot
@@ -94,7 +94,7 @@ StatusOr<v1::ListPodsResponse> AwaitPlaced(const ControlClient& qrmd, const std:
                                            int containers) {
   v1::ListPodsRequest request;
   request.set_pod(uid);
-  const Deadline deadline = DeadlineAfter(kPatience);
+  const Deadline deadline = DeadlineAfter(kAdmissionTimeout);
   while (true) {
     auto pods = qrmd.Ask<v1::ListPodsResponse>(request);
     const bool is_whole = pods.ok() && pods->pods(0).containers_size() >= containers;
@@ -106,7 +106,7 @@ StatusOr<v1::ListPodsResponse> AwaitPlaced(const ControlClient& qrmd, const std:
       return Errorf(StatusCode::kDeadlineExceeded,
                     "the pod runs, and qrmd has not placed all of it within {} s: it leaves such "
                     "pods alone, or does not hear of them; see qrmctl status and qrmctl explain",
-                    kPatience.count());
+                    kAdmissionTimeout.count());
     }
     std::this_thread::sleep_for(kBetweenLooks);
   }

@@ -20,7 +20,7 @@ namespace qrm::manager::cli {
 namespace {
 
 /// All of `file`, or of the standard input for "-". Errors: kNotFound, kInvalidArgument.
-StatusOr<std::string> ReadFile(const std::string& file) {
+StatusOr<std::string> ReadConfig(const std::string& file) {
   std::ifstream opened;
   if (file != "-") {
     opened.open(file);
@@ -44,7 +44,7 @@ StatusOr<std::string> ReadFile(const std::string& file) {
 StatusOr<v1::TryConfigurationResponse> Try(const std::string& socket, const std::string& file) {
   v1::TryConfigurationRequest request;
   request.set_name(file == "-" ? "the standard input" : file);
-  QRM_ASSIGN_OR_RETURN(*request.mutable_text(), ReadFile(file));
+  QRM_ASSIGN_OR_RETURN(*request.mutable_text(), ReadConfig(file));
   return ControlClient(socket).Ask<v1::TryConfigurationResponse>(request);
 }
 

@@ -5,6 +5,7 @@
 #include <cstdlib>
 #include <string>
 
+#include <boost/asio/io_context.hpp>
 #include <boost/asio/local/datagram_protocol.hpp>
 #include <gtest/gtest.h>
 

@@ -5,6 +5,7 @@
 #include <thread>
 #include <vector>
 
+#include <boost/asio/io_context.hpp>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
