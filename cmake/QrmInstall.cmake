@@ -7,6 +7,7 @@ set(QRM_PACKAGE_DIR ${CMAKE_INSTALL_LIBDIR}/cmake/qrm)
 
 set(QRM_SDK_LIBRARIES qrm_base qrm_api qrm_messages qrm_rpc qrm_services qrm_wire qrm_sqlite qrm_plugin qrm_plugin_driver
   qrm_plugin_calls qrm_sdk qrm_fake_manager)
+add_custom_target(sdk DEPENDS ${QRM_SDK_LIBRARIES} qrm-plugin-check)
 install(TARGETS ${QRM_SDK_LIBRARIES}
   EXPORT qrmTargets
   ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR} COMPONENT sdk

@@ -36,5 +36,10 @@ if [ "$(id -u)" -ne 0 ]; then
   exit 1
 fi
 export DEBIAN_FRONTEND=noninteractive
+begin=$SECONDS
 apt-get update -qq
-apt-get install -y -qq --no-install-recommends "${missing[@]}"
+apt-get install -y -qq --no-install-recommends --download-only "${missing[@]}"
+echo "downloaded packages in $((SECONDS - begin)) s"
+apt-get install -y -qq --no-install-recommends "${missing[@]}" >/tmp/qrm-packages.$$ ||
+  { cat /tmp/qrm-packages.$$; exit 1; }
+rm -f /tmp/qrm-packages.$$

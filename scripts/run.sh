@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# Installs, builds and plays the main job: real containers placed and placed anew, then the three
-# examples of the QoS Resource Manager proposal on a simulated 80-CPU machine.
+# README command one: installs what is missing, builds, and plays the main job: real containers get their CPUs, and other
+# CPUs while they run; then the three examples of the QoS Resource Manager proposal on a simulated 80-CPU machine.
+# The times are those of two cores; what is built and installed serves scripts/test.sh too.
 #
 # Exit 0 when everything was played and as it must be. What this machine lacks for the containers
 # (root, cgroups) is said in one sentence; the examples are played all the same, and the exit is 1.
@@ -8,31 +9,24 @@ set -euo pipefail
 
 cd "$(dirname "$0")/.."
 bin=build/release/bin
+# shellcheck source=scripts/steps.sh
+. scripts/steps.sh
 
-section() {
-  printf '\n######## %s\n' "$*"
-}
+step "1. install Debian packages, about 1 min beside the download" scripts/deps.sh
+step "2. build the programs, about 7 min, and half a minute for an edit" \
+  scripts/build.sh release qrmd qrmctl qrm-plugin-cpu qrm-plugin-memory qrm-plugin-nic qrm-probe qrm-main-job
 
-section "1. dependencies (Debian packages)"
-scripts/deps.sh
-section "2. build"
-scripts/build.sh release qrmd qrmctl qrm-plugin-cpu qrm-plugin-memory qrm-plugin-nic qrm-probe qrm-main-job
-
-section "3. the main job on real containers (containerd with NRI, in a private directory)"
 containers=0
-scripts/containerd.sh run --probe "$bin/qrm-probe" -- "$PWD/$bin/qrm-main-job" containers ||
-  containers=$?
+step "3. the main job on real containers (containerd with NRI, in a private directory), about 20 s" \
+  scripts/containerd.sh run --probe "$bin/qrm-probe" -- "$PWD/$bin/qrm-main-job" containers || containers=$?
 if ((containers != 0 && containers != 77)); then
   exit "$containers"
 fi
 
-section "4. the proposal's examples (simulated runtime)"
-work=$(mktemp -d /tmp/qrm.XXXXXX)
-trap 'rm -rf "$work"' EXIT
-"$bin/qrm-main-job" examples --work-dir "$work"
+step "4. the proposal's examples (simulated runtime), about 5 s" "$bin/qrm-main-job" examples
 
 if ((containers == 77)); then
-  echo "run.sh: the main job was not played on real containers; see section 3 for what is missing" >&2
+  echo "run.sh: the main job was not played on real containers; see step 3 for what is missing" >&2
   exit 1
 fi
-section "done: everything was as it must be"
+printf '\n######## done: everything was as it must be\n'

@@ -2,15 +2,18 @@
 # README command two: installs what is missing, builds, and runs every test but those of label cluster, which build
 # Kubernetes first, of label packages, which install what is built, and of label vm, which emulate a machine:
 # scripts/check.sh cluster packages vm runs them. As root it also runs the tests on a real containerd; without root those
-# say that they were skipped.
+# say that they were skipped. The times are those of two cores.
 #   scripts/test.sh [ctest arguments...]      for example: scripts/test.sh -L unit
 set -euo pipefail
 
 cd "$(dirname "$0")/.."
-scripts/deps.sh
-scripts/build.sh release
+# shellcheck source=scripts/steps.sh
+. scripts/steps.sh
+
+step "install Debian packages, about 1 min beside the download" scripts/deps.sh
+step "build programs and tests, about 20 min, 12 after scripts/run.sh" scripts/build.sh release
 if ! PATH=$PATH:/usr/local/go/bin command -v go >/dev/null; then
   echo "test.sh: there is no Go toolchain, so that the interop test is skipped; install Go 1.26 to run it"
 fi
 echo "test.sh: left out are the tests of labels cluster, packages and vm; run scripts/check.sh cluster packages vm"
-ctest --preset release -LE 'cluster|packages|vm' -j "$(nproc)" "$@"
+step "run tests, about 10 min" ctest --preset release -LE 'cluster|packages|vm' -j "$(nproc)" "$@"

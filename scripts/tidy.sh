@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # clang-tidy by .clang-tidy, and that of its folder, over the sources that standard input names, a path a line. A source
 # that passed before is not looked at again while all that the compiler reads for it, the checks and the arguments are
-# the same. Needs the generated headers: scripts/build.sh release qrm_messages qrm_services.
+# the same. Reads how each source is compiled by itself, from: scripts/build.sh alone generated.
 #   scripts/tidy.sh [clang-tidy arguments...] <FILE
 #
 # The clang-tidy is a package of PyPI: those of Debian 12 also match the checks against every header of the system, which
@@ -22,13 +22,13 @@ mkdir -p "$passed"
 # "FILE<tab>what prints all that the compiler reads for it", comments included, since NOLINT is one.
 python3 - "$PWD" >"$commands" <<'PYTHON'
 import json, os, re, sys
-for entry in json.load(open("build/release/compile_commands.json")):
+for entry in json.load(open("build/alone/compile_commands.json")):
     command = re.sub(r" -o \S+ -c ", " -E -fdirectives-only ", entry["command"])
     print(os.path.relpath(entry["file"], sys.argv[1]), command, sep="\t")
 PYTHON
 
 # What the compiler reads: macros are not expanded, but for a condition that wants it.
-read_by() { (cd build/release && { eval "$1" 2>/dev/null || eval "${1/ -fdirectives-only / -C }"; }); }
+read_by() { (cd build/alone && { eval "$1" 2>/dev/null || eval "${1/ -fdirectives-only / -C }"; }); }
 
 # configurations FILE: those of the folders that it is in, but for the tree's.
 configurations() {
@@ -66,7 +66,7 @@ pass() {
   local file=$1 command sum said
   command=$(awk -F'\t' -v file="$file" '$1 == file { print $2; exit }' "$commands")
   if [ -z "$command" ]; then
-    echo "cannot check $file: no target of build/release compiles it; add it to its folder's CMakeLists.txt" >&2
+    echo "cannot check $file: no target of build/alone compiles it; add it to its folder's CMakeLists.txt" >&2
     return 1
   fi
   sum=$({ cat .clang-tidy; echo "$tidy $arguments"; read_by "$command"; configurations "$file"; } | sha256sum)
@@ -74,7 +74,7 @@ pass() {
     return
   fi
   # shellcheck disable=SC2086  # the arguments are words
-  if ! said=$("$tidy" -p build/release --quiet $arguments "$file" 2>&1); then
+  if ! said=$("$tidy" -p build/alone --quiet $arguments "$file" 2>&1); then
     echo "$said"
     return 1
   fi

@@ -23,7 +23,7 @@ constexpr int kMostCpus = 8192;
 constexpr char kDefaultPolicy[] = "default";
 constexpr char kContainer[] = "container_attributes";
 
-std::string Trimmed(const std::string& text) {
+std::string WithoutBlanks(const std::string& text) {
   constexpr char kBlanks[] = " \t\r\n";
   const auto begin = text.find_first_not_of(kBlanks);
   return begin == std::string::npos
@@ -36,7 +36,7 @@ std::vector<std::string> LinesOf(const std::string& text) {
   std::vector<std::string> lines;
   std::istringstream stream(text);
   for (std::string line; std::getline(stream, line);) {
-    lines.push_back(Trimmed(line));
+    lines.push_back(WithoutBlanks(line));
   }
   while (!lines.empty() && lines.back().empty()) {
     lines.pop_back();
@@ -49,7 +49,7 @@ std::optional<int> CountOf(const std::string& line) {
   if (!line.starts_with('*')) {
     return std::nullopt;
   }
-  const std::string number = Trimmed(line.substr(1));
+  const std::string number = WithoutBlanks(line.substr(1));
   const auto count = number.empty() ? std::optional<int>(1) : ParseNumber<int>(number);
   return count.has_value() && *count >= 1 && *count <= kMostCpus ? count : std::nullopt;
 }
@@ -183,7 +183,7 @@ StatusOr<SpecLines> ParseSpec(const std::vector<std::string>& cores,
   SpecLines spec;
   CpuSet named;
   for (std::size_t i = 0; i < cores.size(); ++i) {
-    StatusOr<SpecLine> line = ParseCores(Trimmed(cores[i]));
+    StatusOr<SpecLine> line = ParseCores(WithoutBlanks(cores[i]));
     QRM_RETURN_IF_ERROR(Annotate(line.status(), LineName("cores", i)));
     if (named.Intersects(line->named)) {
       return wrong(fmt::format("{}: CPUs {} stand in another line, too; name each once",
@@ -228,7 +228,7 @@ StatusOr<ComputeSpec> ReadPodSpec(const std::string& text, const Policies& polic
                   "cannot read the spec: it has {} bytes; {} are the most", text.size(),
                   kMostBytes);
   }
-  const std::string word = Trimmed(text);
+  const std::string word = WithoutBlanks(text);
   const auto policy = policies.find(word.empty() ? kDefaultPolicy : word);
   if (policy != policies.end()) {
     return policy->second;

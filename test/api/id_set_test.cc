@@ -7,7 +7,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-namespace qrm {
+namespace qrm::id_set_test {
 namespace {
 
 using ::testing::ElementsAre;
@@ -91,4 +91,4 @@ TEST(IdSetTest, EndsAreTheSmallestAndLargestId) {
 }
 
 }  // namespace
-}  // namespace qrm
+}  // namespace qrm::id_set_test

@@ -5,7 +5,7 @@
 
 #include <gtest/gtest.h>
 
-namespace qrm {
+namespace qrm::resource_test {
 namespace {
 
 class GoodResourceNameTest : public testing::TestWithParam<std::string> {};
@@ -26,4 +26,4 @@ INSTANTIATE_TEST_SUITE_P(Names, BadResourceNameTest,
                                          std::string(254, 'a') + "/x"));
 
 }  // namespace
-}  // namespace qrm
+}  // namespace qrm::resource_test

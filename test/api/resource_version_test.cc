@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-namespace qrm {
+namespace qrm::resource_version_test {
 namespace {
 
 TEST(CompareVersionsTest, LongerNumbersAreNewer) {
@@ -13,4 +13,4 @@ TEST(CompareVersionsTest, LongerNumbersAreNewer) {
 }
 
 }  // namespace
-}  // namespace qrm
+}  // namespace qrm::resource_version_test

@@ -7,7 +7,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-namespace qrm::wire {
+namespace qrm::wire::wire_test {
 namespace {
 
 using testing::HasSubstr;
@@ -48,4 +48,4 @@ TEST(WireTest, RefusesALimitThatIsNoAmount) {
 }
 
 }  // namespace
-}  // namespace qrm::wire
+}  // namespace qrm::wire::wire_test

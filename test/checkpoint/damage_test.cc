@@ -18,7 +18,7 @@
 #include "test/support/rounds.h"
 #include "test/support/temp_dir.h"
 
-namespace qrm::checkpoint {
+namespace qrm::checkpoint::damage_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -193,4 +193,4 @@ TEST(DamageTest, KeepsAForeignDatabaseAndTheLogBesideItAsTheyAre) {
 }
 
 }  // namespace
-}  // namespace qrm::checkpoint
+}  // namespace qrm::checkpoint::damage_test

@@ -11,7 +11,7 @@
 
 #include "test/support/temp_dir.h"
 
-namespace qrm::checkpoint {
+namespace qrm::checkpoint::decision_log_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -235,4 +235,4 @@ TEST(DecisionLogTest, FoldThatEndedHalfWayTellsNothingTwice) {
 }
 
 }  // namespace
-}  // namespace qrm::checkpoint
+}  // namespace qrm::checkpoint::decision_log_test

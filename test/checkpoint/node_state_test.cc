@@ -13,7 +13,7 @@
 #include "checkpoint/holdings.h"
 #include "test/checkpoint/sample_state.h"
 
-namespace qrm::checkpoint {
+namespace qrm::checkpoint::node_state_test {
 namespace {
 
 using test::PutSample;
@@ -365,4 +365,4 @@ TEST(ChangeTest, IsEmptyOnlyWithoutAnyPart) {
 }
 
 }  // namespace
-}  // namespace qrm::checkpoint
+}  // namespace qrm::checkpoint::node_state_test

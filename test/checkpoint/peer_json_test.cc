@@ -8,7 +8,7 @@
 
 #include "test/checkpoint/sample_state.h"
 
-namespace qrm::checkpoint {
+namespace qrm::checkpoint::peer_json_test {
 namespace {
 
 using testing::AllOf;
@@ -161,4 +161,4 @@ TEST(PeerJsonTest, ImportsIntoWhatTheNodeKnows) {
 }
 
 }  // namespace
-}  // namespace qrm::checkpoint
+}  // namespace qrm::checkpoint::peer_json_test

@@ -12,7 +12,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-namespace qrm::checkpoint {
+namespace qrm::checkpoint::persistent_map_test {
 namespace {
 
 using testing::ElementsAre;
@@ -131,4 +131,4 @@ TEST(PersistentMapTest, StaysBalancedWhateverTheOrderOfEdits) {
 }
 
 }  // namespace
-}  // namespace qrm::checkpoint
+}  // namespace qrm::checkpoint::persistent_map_test

@@ -9,7 +9,7 @@
 
 #include "test/support/sample_node.h"
 
-namespace qrm::checkpoint {
+namespace qrm::checkpoint::plugin_records_test {
 namespace {
 
 using test::NodeMemory;
@@ -57,4 +57,4 @@ TEST(PluginRecordsTest, LeaveThoseOfOtherPluginsWhenTheyAreDropped) {
 }
 
 }  // namespace
-}  // namespace qrm::checkpoint
+}  // namespace qrm::checkpoint::plugin_records_test

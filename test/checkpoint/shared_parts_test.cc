@@ -8,7 +8,7 @@
 #include "test/checkpoint/sample_state.h"
 #include "test/support/temp_dir.h"
 
-namespace qrm::checkpoint {
+namespace qrm::checkpoint::shared_parts_test {
 namespace {
 
 void ExpectAlike(const NodeState& state, const std::string& a, const std::string& b) {
@@ -59,4 +59,4 @@ TEST(SharedPartsTest, ChangesNothingButWhereItIs) {
 }
 
 }  // namespace
-}  // namespace qrm::checkpoint
+}  // namespace qrm::checkpoint::shared_parts_test

@@ -9,7 +9,7 @@
 #include "test/support/lossy_disk.h"
 #include "test/support/temp_dir.h"
 
-namespace qrm::checkpoint {
+namespace qrm::checkpoint::sqlite_power_test {
 namespace {
 
 using Survives = SqliteDb::Survives;
@@ -88,4 +88,4 @@ TEST(SqlitePowerTest, ALossOfPowerTakesBackOnlyTheLastThatSurviveNone) {
 }
 
 }  // namespace
-}  // namespace qrm::checkpoint
+}  // namespace qrm::checkpoint::sqlite_power_test

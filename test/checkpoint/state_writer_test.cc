@@ -9,7 +9,7 @@
 #include "test/checkpoint/sample_state.h"
 #include "test/support/temp_dir.h"
 
-namespace qrm::checkpoint {
+namespace qrm::checkpoint::state_writer_test {
 namespace {
 
 class StateWriterTest : public testing::Test {
@@ -66,4 +66,4 @@ TEST_F(StateWriterTest, RowsThatMovedAreChangedAndRemovedWhereTheyAre) {
 }
 
 }  // namespace
-}  // namespace qrm::checkpoint
+}  // namespace qrm::checkpoint::state_writer_test

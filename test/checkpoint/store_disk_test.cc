@@ -20,7 +20,7 @@
 #include "test/support/small_disk.h"
 #include "test/support/temp_dir.h"
 
-namespace qrm::checkpoint {
+namespace qrm::checkpoint::store_disk_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -419,4 +419,4 @@ TEST(StoreDiskTest, LosesNothingAcknowledgedWhenKilled) {
 }
 
 }  // namespace
-}  // namespace qrm::checkpoint
+}  // namespace qrm::checkpoint::store_disk_test

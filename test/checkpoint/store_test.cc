@@ -17,7 +17,7 @@
 #include "test/checkpoint/sample_state.h"
 #include "test/support/temp_dir.h"
 
-namespace qrm::checkpoint {
+namespace qrm::checkpoint::store_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -285,4 +285,4 @@ INSTANTIATE_TEST_SUITE_P(Damages, DamagedStoreTest, testing::ValuesIn(kDamages),
                          [](const auto& param_info) { return param_info.param.name; });
 
 }  // namespace
-}  // namespace qrm::checkpoint
+}  // namespace qrm::checkpoint::store_test

@@ -17,7 +17,7 @@
 #include "test/support/is_ok.h"
 #include "test/support/temp_dir.h"
 
-namespace qrm::cluster {
+namespace qrm::cluster::api_client_test {
 namespace {
 
 using std::chrono::milliseconds;
@@ -124,4 +124,4 @@ TEST_F(ApiClientTest, ASlowAnswerIsWaitedForNoLongerThanTheRequestSays) {
 }
 
 }  // namespace
-}  // namespace qrm::cluster
+}  // namespace qrm::cluster::api_client_test

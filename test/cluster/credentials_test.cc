@@ -8,7 +8,7 @@
 
 #include "test/support/temp_dir.h"
 
-namespace qrm::cluster {
+namespace qrm::cluster::credentials_test {
 namespace {
 
 using std::chrono::seconds;
@@ -45,4 +45,4 @@ TEST_F(CredentialsTest, AuthoritiesThatCannotBeReadAreNamed) {
 }
 
 }  // namespace
-}  // namespace qrm::cluster
+}  // namespace qrm::cluster::credentials_test

@@ -15,7 +15,7 @@
 #include "test/cluster/client_fixture.h"
 #include "test/support/await.h"
 
-namespace qrm::cluster {
+namespace qrm::cluster::lease_election_test {
 namespace {
 
 using std::chrono::milliseconds;
@@ -147,4 +147,4 @@ TEST_F(LeaseElectionTest, WhoCannotRenewStopsLeading) {
 }
 
 }  // namespace
-}  // namespace qrm::cluster
+}  // namespace qrm::cluster::lease_election_test

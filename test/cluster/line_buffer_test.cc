@@ -7,7 +7,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-namespace qrm::cluster {
+namespace qrm::cluster::line_buffer_test {
 namespace {
 
 using testing::ElementsAre;
@@ -29,4 +29,4 @@ TEST(LineBufferTest, ALineWithoutAnEndIsNotKeptForEver) {
 }
 
 }  // namespace
-}  // namespace qrm::cluster
+}  // namespace qrm::cluster::line_buffer_test

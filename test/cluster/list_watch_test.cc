@@ -15,7 +15,7 @@
 #include "test/cluster/client_fixture.h"
 #include "test/support/await.h"
 
-namespace qrm::cluster {
+namespace qrm::cluster::list_watch_test {
 namespace {
 
 using nlohmann::json;
@@ -210,4 +210,4 @@ TEST_F(ListWatchTest, AFieldSelectorIsSentWithEveryRequest) {
 }
 
 }  // namespace
-}  // namespace qrm::cluster
+}  // namespace qrm::cluster::list_watch_test

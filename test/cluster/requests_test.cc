@@ -7,7 +7,7 @@
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
-namespace qrm::cluster {
+namespace qrm::cluster::requests_test {
 namespace {
 
 using nlohmann::json;
@@ -61,4 +61,4 @@ TEST(RequestsTest, QueriesAreEncoded) {
 }
 
 }  // namespace
-}  // namespace qrm::cluster
+}  // namespace qrm::cluster::requests_test

@@ -19,7 +19,7 @@
 #include "test/support/small_disk.h"
 #include "test/support/temp_dir.h"
 
-namespace qrm::test {
+namespace qrm::test::disk_test {
 namespace {
 
 using ::testing::AllOf;
@@ -214,4 +214,4 @@ INSTANTIATE_TEST_SUITE_P(Plugins, DiskTest,
                          });
 
 }  // namespace
-}  // namespace qrm::test
+}  // namespace qrm::test::disk_test

@@ -17,7 +17,7 @@
 #include "test/support/is_ok.h"
 #include "test/support/temp_dir.h"
 
-namespace qrm::test {
+namespace qrm::test::machine_test {
 namespace {
 
 using ::testing::HasSubstr;
@@ -155,4 +155,4 @@ TEST_F(MachineChangeTest, ContainersLeaveANodeThatIsGone) {
 }
 
 }  // namespace
-}  // namespace qrm::test
+}  // namespace qrm::test::machine_test

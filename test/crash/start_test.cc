@@ -23,7 +23,7 @@
 #include "test/support/is_ok.h"
 #include "test/support/temp_dir.h"
 
-namespace qrm::test {
+namespace qrm::test::start_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -165,4 +165,4 @@ TEST_F(StartTest, NothingIsReleasedOrGivenTwiceWhileTheCheckpointCannotBeRead) {
 }
 
 }  // namespace
-}  // namespace qrm::test
+}  // namespace qrm::test::start_test

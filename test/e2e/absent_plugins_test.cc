@@ -17,7 +17,7 @@
 #include "test/support/scripted_plugin.h"
 #include "test/support/temp_dir.h"
 
-namespace qrm::test {
+namespace qrm::test::absent_plugins_test {
 namespace {
 
 using ::testing::AllOf;
@@ -246,4 +246,4 @@ TEST_F(AbsentPluginsTest, APluginThatRunsAsAPodComesBackAfterItWasReplaced) {
 }
 
 }  // namespace
-}  // namespace qrm::test
+}  // namespace qrm::test::absent_plugins_test

@@ -21,7 +21,7 @@
 #include "test/support/sysfs_machine.h"
 #include "test/support/temp_dir.h"
 
-namespace qrm::test {
+namespace qrm::test::answers_test {
 namespace {
 
 using ::testing::ElementsAre;
@@ -130,4 +130,4 @@ TEST_F(AnswersTest, MemoryOfABurstablePodIsEstimatedAsKubeletCountsIt) {
 }
 
 }  // namespace
-}  // namespace qrm::test
+}  // namespace qrm::test::answers_test

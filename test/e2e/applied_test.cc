@@ -23,7 +23,7 @@
 #include "test/support/scripted_plugin.h"
 #include "test/support/temp_dir.h"
 
-namespace qrm::test {
+namespace qrm::test::applied_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -213,4 +213,4 @@ TEST_F(AppliedTest, SidecarThatNobodyTouchedYetIsNoDrift) {
 }
 
 }  // namespace
-}  // namespace qrm::test
+}  // namespace qrm::test::applied_test

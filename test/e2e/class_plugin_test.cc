@@ -19,7 +19,7 @@
 #include "test/support/resctrl/container_cgroup.h"
 #include "test/support/temp_dir.h"
 
-namespace qrm::test {
+namespace qrm::test::class_plugin_test {
 namespace {
 
 using ::testing::AllOf;
@@ -124,4 +124,4 @@ TEST_F(ClassPluginTest, WhoHasAClassKeepsItWhileThePluginIsAway) {
 }
 
 }  // namespace
-}  // namespace qrm::test
+}  // namespace qrm::test::class_plugin_test

@@ -19,7 +19,7 @@
 #include "test/support/is_ok.h"
 #include "test/support/temp_dir.h"
 
-namespace qrm::test {
+namespace qrm::test::class_race_test {
 namespace {
 
 using ::testing::HasSubstr;
@@ -164,4 +164,4 @@ TEST_F(ClassRaceTest, APlaceThatIsFreedIsTakenByExactlyOne) {
 }
 
 }  // namespace
-}  // namespace qrm::test
+}  // namespace qrm::test::class_race_test

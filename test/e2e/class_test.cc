@@ -25,7 +25,7 @@
 #include "test/support/environment.h"
 #include "test/support/is_ok.h"
 
-namespace qrm::test {
+namespace qrm::test::class_test {
 namespace {
 
 using std::chrono::nanoseconds;
@@ -294,4 +294,4 @@ TEST_F(ClassTest, AClassIsShownWithItsUsers) {
 }
 
 }  // namespace
-}  // namespace qrm::test
+}  // namespace qrm::test::class_test

@@ -24,7 +24,7 @@
 #include "test/support/is_ok.h"
 #include "test/support/scripted_driver.h"
 
-namespace qrm::test {
+namespace qrm::test::compute_container_test {
 namespace {
 
 using testing::Contains;
@@ -254,4 +254,4 @@ TEST_F(ComputeContainerTest, ADriverInPythonPlacesAContainerBeforeItsFirstInstru
 }
 
 }  // namespace
-}  // namespace qrm::test
+}  // namespace qrm::test::compute_container_test

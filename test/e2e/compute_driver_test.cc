@@ -16,7 +16,7 @@
 #include "test/support/await.h"
 #include "test/support/is_ok.h"
 
-namespace qrm::test {
+namespace qrm::test::compute_driver_test {
 namespace {
 
 using ::testing::AllOf;
@@ -242,4 +242,4 @@ TEST_F(ComputeDriverTest, AKilledDriverRestoresTheMachineWhenItsContainerWentMea
 }
 
 }  // namespace
-}  // namespace qrm::test
+}  // namespace qrm::test::compute_driver_test

@@ -20,7 +20,7 @@
 #include "test/support/environment.h"
 #include "test/support/loop_thread.h"
 
-namespace qrm::manager {
+namespace qrm::manager::containerd_test {
 namespace {
 
 using test::Await;
@@ -192,4 +192,4 @@ TEST_F(ContainerdTest, LateComerLearnsWhatExists) {
 }
 
 }  // namespace
-}  // namespace qrm::manager
+}  // namespace qrm::manager::containerd_test

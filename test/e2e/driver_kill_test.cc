@@ -17,7 +17,7 @@
 #include "test/support/await.h"
 #include "test/support/is_ok.h"
 
-namespace qrm::test {
+namespace qrm::test::driver_kill_test {
 namespace {
 
 class DriverKillTest : public testing::Test, protected DriverNode {
@@ -190,4 +190,4 @@ TEST_F(DriverKillTest, OfADriverOnTheSdkAtAnyOfItsWritesLosesNothing) {
 }
 
 }  // namespace
-}  // namespace qrm::test
+}  // namespace qrm::test::driver_kill_test

@@ -20,7 +20,7 @@
 #include "test/support/scripted_kubelet.h"
 #include "test/support/temp_dir.h"
 
-namespace qrm::test {
+namespace qrm::test::dry_run_test {
 namespace {
 
 using ::testing::AllOf;
@@ -202,4 +202,4 @@ TEST_F(DryRunTest, FailsWithTheReasonOfTheAdmissionThatFollows) {
 }
 
 }  // namespace
-}  // namespace qrm::test
+}  // namespace qrm::test::dry_run_test

@@ -15,7 +15,7 @@
 #include "test/support/scripted_kubelet.h"
 #include "test/support/temp_dir.h"
 
-namespace qrm::test {
+namespace qrm::test::explain_test {
 namespace {
 
 using ::testing::AllOf;
@@ -126,4 +126,4 @@ TEST_F(ExplainWholePodTest, RejectedPodIsToldAsAWholeWithWhatItsContainersNeedTo
 }
 
 }  // namespace
-}  // namespace qrm::test
+}  // namespace qrm::test::explain_test

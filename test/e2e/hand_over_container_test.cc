@@ -15,7 +15,7 @@
 #include "test/support/environment.h"
 #include "test/support/is_ok.h"
 
-namespace qrm::test {
+namespace qrm::test::hand_over_container_test {
 namespace {
 
 class HandOverContainerTest : public testing::Test {
@@ -66,4 +66,4 @@ TEST_F(HandOverContainerTest, NobodyElseHasTheCpusOfAContainerFromItsCreationOn)
 }
 
 }  // namespace
-}  // namespace qrm::test
+}  // namespace qrm::test::hand_over_container_test

@@ -28,7 +28,7 @@
 #include "test/support/stall_meter.h"
 #include "test/support/temp_dir.h"
 
-namespace qrm::test {
+namespace qrm::test::hostile_pods_test {
 namespace {
 
 using std::chrono::milliseconds;
@@ -395,4 +395,4 @@ TEST_F(ManyHostilePodsTest, KeepNobodyWaitingAndFillNothing) {
 }
 
 }  // namespace
-}  // namespace qrm::test
+}  // namespace qrm::test::hostile_pods_test

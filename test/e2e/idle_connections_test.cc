@@ -24,7 +24,7 @@
 #include "test/support/is_ok.h"
 #include "test/support/temp_dir.h"
 
-namespace qrm::test {
+namespace qrm::test::idle_connections_test {
 namespace {
 
 using boost::asio::ip::tcp;
@@ -156,4 +156,4 @@ TEST_F(HeaderFloodTest, IsEndedAndStopsNoAdmissions) {
 }
 
 }  // namespace
-}  // namespace qrm::test
+}  // namespace qrm::test::idle_connections_test

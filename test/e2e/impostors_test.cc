@@ -23,7 +23,7 @@
 #include "test/support/temp_dir.h"
 #include "test/support/tls_kubelet.h"
 
-namespace qrm::test {
+namespace qrm::test::impostors_test {
 namespace {
 
 using ::testing::Contains;
@@ -176,4 +176,4 @@ TEST_F(ImpostorsTest, AdministratorsConfigureNothing) {
 }
 
 }  // namespace
-}  // namespace qrm::test
+}  // namespace qrm::test::impostors_test

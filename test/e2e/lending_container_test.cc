@@ -23,7 +23,7 @@
 #include "test/support/environment.h"
 #include "test/support/is_ok.h"
 
-namespace qrm::test {
+namespace qrm::test::lending_container_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -137,4 +137,4 @@ TEST_F(LendingContainerTest, ABestEffortContainerGivesWayWithinASecondOfTheOwner
 }
 
 }  // namespace
-}  // namespace qrm::test
+}  // namespace qrm::test::lending_container_test

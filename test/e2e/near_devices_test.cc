@@ -16,7 +16,7 @@
 #include "test/support/scripted_kubelet.h"
 #include "test/support/temp_dir.h"
 
-namespace qrm::test {
+namespace qrm::test::near_devices_test {
 namespace {
 
 using ::testing::HasSubstr;
@@ -102,4 +102,4 @@ TEST_F(NearDevicesTest, AnEngineStaysThereThroughARestartWithoutKubelet) {
 }
 
 }  // namespace
-}  // namespace qrm::test
+}  // namespace qrm::test::near_devices_test

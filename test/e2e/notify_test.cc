@@ -16,7 +16,7 @@
 #include "test/support/await.h"
 #include "test/support/environment.h"
 
-namespace qrm::test {
+namespace qrm::test::notify_test {
 namespace {
 
 using std::chrono::microseconds;
@@ -74,4 +74,4 @@ TEST_F(NotifyTest, PoolChangeInAPluginProcessReachesTheCgroupBeforeAnyPeriod) {
 }
 
 }  // namespace
-}  // namespace qrm::test
+}  // namespace qrm::test::notify_test

@@ -16,7 +16,7 @@
 #include "test/support/await.h"
 #include "test/support/environment.h"
 
-namespace qrm::test {
+namespace qrm::test::observer_test {
 namespace {
 
 using testing::HasSubstr;
@@ -115,4 +115,4 @@ TEST_F(ObserverModeTest, NriIsUsedAgainWhenItIsThere) {
 }
 
 }  // namespace
-}  // namespace qrm::test
+}  // namespace qrm::test::observer_test

@@ -15,7 +15,7 @@
 #include "test/support/sysfs_machine.h"
 #include "test/support/temp_dir.h"
 
-namespace qrm::test {
+namespace qrm::test::offline_cpus_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -118,4 +118,4 @@ TEST_F(OfflineCpusTest, OwnerIsMadeAnewOnThoseThatAreLeft) {
 }
 
 }  // namespace
-}  // namespace qrm::test
+}  // namespace qrm::test::offline_cpus_test

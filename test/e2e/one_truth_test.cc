@@ -25,7 +25,7 @@
 #include "test/support/scripted_plugin.h"
 #include "test/support/temp_dir.h"
 
-namespace qrm::test {
+namespace qrm::test::one_truth_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -365,4 +365,4 @@ TEST_F(OneTruthTest, AdmissionsGoOnWhileASlowPluginIsRelievedOfManyOrphans) {
 }
 
 }  // namespace
-}  // namespace qrm::test
+}  // namespace qrm::test::one_truth_test

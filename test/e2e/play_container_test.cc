@@ -12,7 +12,7 @@
 #include "test/support/environment.h"
 #include "test/support/is_ok.h"
 
-namespace qrm::test {
+namespace qrm::test::play_container_test {
 namespace {
 
 using testing::HasSubstr;
@@ -61,4 +61,4 @@ TEST_F(PlayContainerTest, SaysHowToGetAnImageThatIsNotThere) {
 }
 
 }  // namespace
-}  // namespace qrm::test
+}  // namespace qrm::test::play_container_test

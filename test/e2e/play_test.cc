@@ -15,7 +15,7 @@
 #include "test/support/is_ok.h"
 #include "test/support/temp_dir.h"
 
-namespace qrm::test {
+namespace qrm::test::play_test {
 namespace {
 
 using ::testing::AllOf;
@@ -95,4 +95,4 @@ TEST_F(PlayTest, RunsUntilItIsInterruptedAndRemovesThePodThen) {
 }
 
 }  // namespace
-}  // namespace qrm::test
+}  // namespace qrm::test::play_test

@@ -23,7 +23,7 @@
 #include "test/support/scripted_plugin.h"
 #include "test/support/temp_dir.h"
 
-namespace qrm::test {
+namespace qrm::test::pod_life_test {
 namespace {
 
 using std::chrono::seconds;
@@ -274,4 +274,4 @@ TEST_F(PodLifeTest, ContainerThatCannotBePlacedLeavesTheCpusThatOthersOwn) {
 }
 
 }  // namespace
-}  // namespace qrm::test
+}  // namespace qrm::test::pod_life_test

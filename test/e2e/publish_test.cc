@@ -16,7 +16,7 @@
 #include "test/support/is_ok.h"
 #include "test/support/temp_dir.h"
 
-namespace qrm::test {
+namespace qrm::test::publish_test {
 namespace {
 
 using ::testing::Contains;
@@ -102,4 +102,4 @@ TEST_F(PublishTest, AnApiServerThatTakesNothingIsToldByStatusAndDelaysNoPod) {
 }
 
 }  // namespace
-}  // namespace qrm::test
+}  // namespace qrm::test::publish_test

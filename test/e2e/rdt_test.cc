@@ -23,7 +23,7 @@
 #include "test/support/resctrl/resctrl_double.h"
 #include "test/support/temp_dir.h"
 
-namespace qrm::test {
+namespace qrm::test::rdt_test {
 namespace {
 
 using ::testing::AllOf;
@@ -168,4 +168,4 @@ TEST_F(RdtTest, MoreClassesThanTheProcessorKeepsApartRefuseWhoAsksForOne) {
 }
 
 }  // namespace
-}  // namespace qrm::test
+}  // namespace qrm::test::rdt_test

@@ -20,7 +20,7 @@
 #include "test/support/is_ok.h"
 #include "test/support/temp_dir.h"
 
-namespace qrm::test {
+namespace qrm::test::reload_test {
 namespace {
 
 using ::testing::AllOf;
@@ -317,4 +317,4 @@ TEST_F(ReloadTest, PluginProcessReadsItsFileAtTheSignalAndWhenItChanged) {
 }
 
 }  // namespace
-}  // namespace qrm::test
+}  // namespace qrm::test::reload_test

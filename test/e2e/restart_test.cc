@@ -19,7 +19,7 @@
 #include "test/support/is_ok.h"
 #include "test/support/temp_dir.h"
 
-namespace qrm::test {
+namespace qrm::test::restart_test {
 namespace {
 
 using ::testing::AllOf;
@@ -252,4 +252,4 @@ INSTANTIATE_TEST_SUITE_P(Paths, RestartTest,
                          });
 
 }  // namespace
-}  // namespace qrm::test
+}  // namespace qrm::test::restart_test

@@ -22,7 +22,7 @@
 #include "test/support/environment.h"
 #include "test/support/is_ok.h"
 
-namespace qrm::test {
+namespace qrm::test::resync_test {
 namespace {
 
 constexpr int kClients = 3;
@@ -212,4 +212,4 @@ TEST_F(ResyncTest, NothingIsLostWhenTheNriSocketIsGoneForAWhile) {
 }
 
 }  // namespace
-}  // namespace qrm::test
+}  // namespace qrm::test::resync_test

@@ -24,7 +24,7 @@
 #include "test/support/is_ok.h"
 #include "test/support/temp_dir.h"
 
-namespace qrm::test {
+namespace qrm::test::scheduling_test {
 namespace {
 
 using testing::Each;
@@ -177,4 +177,4 @@ TEST_F(SchedulingTest, AllThreadsStayOnTheReservedCpus) {
 }
 
 }  // namespace
-}  // namespace qrm::test
+}  // namespace qrm::test::scheduling_test

@@ -20,7 +20,7 @@
 #include "test/support/scripted_plugin.h"
 #include "test/support/temp_dir.h"
 
-namespace qrm::test {
+namespace qrm::test::strangers_test {
 namespace {
 
 using std::chrono::milliseconds;
@@ -153,4 +153,4 @@ TEST_F(StrangersTest, CreationsGoOnBesideOneOfAPodThatNobodyKnows) {
 }
 
 }  // namespace
-}  // namespace qrm::test
+}  // namespace qrm::test::strangers_test

@@ -17,7 +17,7 @@
 #include "test/support/sysfs_machine.h"
 #include "test/support/temp_dir.h"
 
-namespace qrm::test {
+namespace qrm::test::tuning_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -142,4 +142,4 @@ TEST_F(TuningTest, APluginInAProcessOfItsOwnTunesToo) {
 }
 
 }  // namespace
-}  // namespace qrm::test
+}  // namespace qrm::test::tuning_test

@@ -14,7 +14,7 @@
 #include "test/e2e/driver_node.h"
 #include "test/support/is_ok.h"
 
-namespace qrm::test {
+namespace qrm::test::wrong_driver_test {
 namespace {
 
 using ::testing::AllOf;
@@ -173,4 +173,4 @@ INSTANTIATE_TEST_SUITE_P(Each, WrongAnswerTest, testing::ValuesIn(kWrongAnswers)
                          [](const auto& param_info) { return param_info.param.name; });
 
 }  // namespace
-}  // namespace qrm::test
+}  // namespace qrm::test::wrong_driver_test

@@ -10,17 +10,8 @@
 #include "test/model/player.h"
 
 namespace qrm::test {
-namespace {
-
-int DrawBelow(std::mt19937& random, uint32_t below) {
-  return static_cast<int>(random() % below);
-}
-
-}  // namespace
-
 std::string Player::DrawResource(Random& random, const std::vector<std::string>& among) {
-  std::string resource =
-      among[static_cast<std::size_t>(DrawBelow(random, static_cast<uint32_t>(among.size())))];
+  std::string resource = among[static_cast<std::size_t>(DrawBelow(random, among.size()))];
   Note(resource);
   return resource;
 }

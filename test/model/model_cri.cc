@@ -14,7 +14,7 @@
 namespace qrm::test {
 namespace {
 
-cri::ContainerState StateOf(const Box& box) {
+cri::ContainerState CriStateOf(const Box& box) {
   switch (box.state) {
     case Box::State::kCreated:
       return cri::CONTAINER_CREATED;
@@ -42,7 +42,7 @@ cri::Container Listed(const Box& box) {
   cri::Container listed;
   listed.set_id(box.id);
   listed.set_pod_sandbox_id(box.sandbox_id);
-  listed.set_state(StateOf(box));
+  listed.set_state(CriStateOf(box));
   listed.mutable_metadata()->set_name(box.message.name());
   *listed.mutable_labels() = box.message.labels();
   *listed.mutable_annotations() = box.message.annotations();
@@ -84,7 +84,7 @@ struct ModelCri::Impl final : cri::RuntimeService::Service {
     const StatusOr<Box> box = runtime.FindBox(request->container_id());
     if (box.ok()) {
       response->mutable_status()->set_id(box->id);
-      response->mutable_status()->set_state(StateOf(*box));
+      response->mutable_status()->set_state(CriStateOf(*box));
     }
     return rpc::ToGrpc(box.status());
   }

@@ -40,7 +40,7 @@ std::string NicAddressIn(const nri::ContainerAdjustment& adjustment) {
   return "";
 }
 
-nri::ContainerState StateOf(const Box& box) {
+nri::ContainerState NriStateOf(const Box& box) {
   switch (box.state) {
     case Box::State::kCreated:
       return nri::CONTAINER_CREATED;
@@ -71,7 +71,7 @@ ScriptedRuntime::Inventory ModelRuntime::TakeInventory() {
   }
   for (const auto& [id, box] : boxes_) {
     nri::Container container = box.message;
-    container.set_state(StateOf(box));
+    container.set_state(NriStateOf(box));
     nri::LinuxCPU& cpu = *container.mutable_linux()->mutable_resources()->mutable_cpu();
     cpu.set_cpus(box.cpus);
     cpu.set_mems(box.mems);
@@ -97,7 +97,7 @@ nri::PodSandbox ModelRuntime::MessageOfSandbox(const std::string& id) const {
 Status ModelRuntime::Tell(nri::Event event, const std::string& sandbox_id, const Box& box) {
   const nri::PodSandbox pod = MessageOfSandbox(sandbox_id);
   nri::Container container = box.message;
-  container.set_state(StateOf(box));
+  container.set_state(NriStateOf(box));
   const std::lock_guard hook(hook_);
   return nri_->StateChange(event, pod, container);
 }

@@ -39,6 +39,10 @@ class Player {
 
  private:
   using Random = std::mt19937;
+  /// From 0 to `below` - 1.
+  static int DrawBelow(Random& random, std::size_t below) {
+    return static_cast<int>(random() % static_cast<uint32_t>(below));
+  }
 
   // What kubelet and the runtime do: pod_steps.cc
   Status Admit(Random& random);

@@ -18,10 +18,6 @@ namespace {
 constexpr std::size_t kMostPods = 24;
 constexpr int kNames = 40;
 
-int DrawBelow(std::mt19937& random, std::size_t below) {
-  return static_cast<int>(random() % static_cast<uint32_t>(below));
-}
-
 /// "main 2-3/0" for what the container runs with.
 std::string Describe(const Box& box) {
   return fmt::format("{} {}/{}{}", box.key.container, box.cpus, box.mems,

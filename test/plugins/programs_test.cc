@@ -12,7 +12,7 @@
 #include "test/support/child_process.h"
 #include "test/support/temp_dir.h"
 
-namespace qrm {
+namespace qrm::programs_test {
 namespace {
 
 using sdk::FakeManager;
@@ -116,4 +116,4 @@ TEST_F(ProgramsTest, RefuseConfigurationThatIsNotTheirs) {
 }
 
 }  // namespace
-}  // namespace qrm
+}  // namespace qrm::programs_test

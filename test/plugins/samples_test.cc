@@ -12,7 +12,7 @@
 #include "test/plugins/example_machine.h"
 #include "test/plugins/plugin_driver.h"
 
-namespace qrm {
+namespace qrm::samples_test {
 namespace {
 
 using test::Drive;
@@ -115,4 +115,4 @@ TEST(SamplesTest, LiveFileFitsMachineOfSixteenCpus) {
 }
 
 }  // namespace
-}  // namespace qrm
+}  // namespace qrm::samples_test

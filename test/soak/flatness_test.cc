@@ -5,7 +5,7 @@
 
 #include <gtest/gtest.h>
 
-namespace qrm::test {
+namespace qrm::test::flatness_test {
 namespace {
 
 TEST(FlatnessTest, TakesWhatStaysWithinTheTolerance) {
@@ -39,4 +39,4 @@ TEST(FlatnessTest, TakesPercentilesByNearestRank) {
 }
 
 }  // namespace
-}  // namespace qrm::test
+}  // namespace qrm::test::flatness_test

@@ -13,7 +13,7 @@
 #include "topology/static_cpu_policy.h"
 #include "topology/static_memory_policy.h"
 
-namespace qrm {
+namespace qrm::assignment_test {
 namespace {
 
 /// `nodes` nodes of one package each with `cores` cores of `threads` threads; siblings are
@@ -173,4 +173,4 @@ TEST(NodeMemoryTest, KeepsHugepagesApartFromOrdinaryMemory) {
 }
 
 }  // namespace
-}  // namespace qrm
+}  // namespace qrm::assignment_test

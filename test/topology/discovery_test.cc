@@ -17,7 +17,7 @@
 #include "topology/cpu_assignment.h"
 #include "topology/machine_objects.h"
 
-namespace qrm {
+namespace qrm::discovery_test {
 namespace {
 
 using test::MachineFromXml;
@@ -260,4 +260,4 @@ TEST(DiscoveryTest, TakesTheKernelsTotalForTheMemoryOfThisMachine) {
 }
 
 }  // namespace
-}  // namespace qrm
+}  // namespace qrm::discovery_test

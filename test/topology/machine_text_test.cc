@@ -9,7 +9,7 @@
 
 #include "topology/discovery.h"
 
-namespace qrm {
+namespace qrm::machine_text_test {
 namespace {
 
 using testing::HasSubstr;
@@ -131,4 +131,4 @@ INSTANTIATE_TEST_SUITE_P(Words, BadMachineTextTest, testing::ValuesIn(kBadTexts)
                          [](const auto& param_info) { return param_info.param.name; });
 
 }  // namespace
-}  // namespace qrm
+}  // namespace qrm::machine_text_test

@@ -21,7 +21,7 @@
 #include "topology/discovery.h"
 #include "topology/machine_text.h"
 
-namespace qrm {
+namespace qrm::machines_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -160,4 +160,4 @@ INSTANTIATE_TEST_SUITE_P(Captured, MachinesTest,
                          testing::ValuesIn(test::CapturedMachines(kMachines)), CaseName);
 
 }  // namespace
-}  // namespace qrm
+}  // namespace qrm::machines_test

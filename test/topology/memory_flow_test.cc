@@ -14,7 +14,7 @@
 
 #include "test/support/rounds.h"
 
-namespace qrm {
+namespace qrm::memory_flow_test {
 namespace {
 
 struct Demand {
@@ -179,4 +179,4 @@ TEST(MemoryFlowPropertyTest, HasTheRoomThatNoUnionOfNodesForbids) {
 }
 
 }  // namespace
-}  // namespace qrm
+}  // namespace qrm::memory_flow_test

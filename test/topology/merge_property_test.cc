@@ -11,7 +11,7 @@
 #include "test/support/rounds.h"
 #include "topology/merge.h"
 
-namespace qrm {
+namespace qrm::merge_property_test {
 namespace {
 
 constexpr int kInputs = test::Rounds(200'000);
@@ -165,4 +165,4 @@ TEST(MergePropertyTest, EqualsTheProductOnMachinesWiderThanAWord) {
 }
 
 }  // namespace
-}  // namespace qrm
+}  // namespace qrm::merge_property_test

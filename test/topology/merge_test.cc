@@ -8,7 +8,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-namespace qrm {
+namespace qrm::merge_test {
 namespace {
 
 using testing::ElementsAre;
@@ -104,4 +104,4 @@ TEST(TopologyPolicyTest, IsReadByItsNameOnly) {
 }
 
 }  // namespace
-}  // namespace qrm
+}  // namespace qrm::merge_test

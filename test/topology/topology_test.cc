@@ -5,7 +5,7 @@
 
 #include "topology/machine.h"
 
-namespace qrm {
+namespace qrm::topology_test {
 namespace {
 
 MachineParts Parts() {
@@ -81,4 +81,4 @@ TEST(MachineTest, ChangesTheMemoryOfACopy) {
 }
 
 }  // namespace
-}  // namespace qrm
+}  // namespace qrm::topology_test

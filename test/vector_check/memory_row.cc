@@ -33,7 +33,7 @@ MemoryTable NodesOf(const Json& state) {
   return nodes;
 }
 
-MachineParts PartsOf(const Json& machine_info) {
+MachineParts MemoryPartsOf(const Json& machine_info) {
   MachineParts parts;
   for (const Json& node : machine_info) {
     NumaNode read{.id = node.at("numa"), .memory_bytes = node.at("memory")};
@@ -189,7 +189,7 @@ Difference CompareState(const KubeletMemory& got, const Json& expected) {
   return "";
 }
 
-MemoryMachine::MemoryMachine(const Json& row) : machine(PartsOf(row.at("machine_info"))) {
+MemoryMachine::MemoryMachine(const Json& row) : machine(MemoryPartsOf(row.at("machine_info"))) {
   for (const auto& [node, amounts] : row.at("system_reserved").items()) {
     reserved[std::stoi(node)] = BytesOf(amounts);
   }

@@ -67,7 +67,7 @@ HintList ListOf(const Json& hints) {
   return HintList(std::move(list));
 }
 
-HintsByResource HintsOf(const Json& providers) {
+HintsByResource ProvidersHints(const Json& providers) {
   HintsByResource hints;
   std::size_t provider = 0;
   for (const Json& resources : providers) {
@@ -98,7 +98,7 @@ Difference CheckMerge(const Json& row) {
   }
   const Machine machine =
       MachineOf(row.at("numa_nodes").get<std::set<int>>(), row.value("numa_distances", Json()));
-  const MergeResult result = MergeHints(machine, HintsOf(row.at("providers")), options);
+  const MergeResult result = MergeHints(machine, ProvidersHints(row.at("providers")), options);
   if (!result.admit && result.reasons.empty()) {
     return "rejected without a reason";
   }

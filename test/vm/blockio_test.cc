@@ -16,7 +16,7 @@
 #include "test/support/is_ok.h"
 #include "test/vm/machine_test.h"
 
-namespace qrm::test {
+namespace qrm::test::blockio_test {
 namespace {
 
 using std::chrono::nanoseconds;
@@ -139,4 +139,4 @@ TEST_F(BlockioTest, AChangeOfClassReachesAWriterUnderWay) {
 }
 
 }  // namespace
-}  // namespace qrm::test
+}  // namespace qrm::test::blockio_test

@@ -12,7 +12,7 @@
 #include "test/support/scripted_kubelet.h"
 #include "test/vm/machine_test.h"
 
-namespace qrm::test {
+namespace qrm::test::hugepages_test {
 namespace {
 
 using testing::HasSubstr;
@@ -80,4 +80,4 @@ TEST_F(HugepagesTest, AContainerIsOnTheNodeThatHasThem) {
 }
 
 }  // namespace
-}  // namespace qrm::test
+}  // namespace qrm::test::hugepages_test

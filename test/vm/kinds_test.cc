@@ -6,7 +6,7 @@
 #include "test/support/is_ok.h"
 #include "test/vm/machine_test.h"
 
-namespace qrm::test {
+namespace qrm::test::kinds_test {
 namespace {
 
 class KindsTest : public MachineTest {
@@ -38,4 +38,4 @@ TEST_F(KindsTest, AContainersPagesAreInTheMemoryThatItsRoleWishesBesideItsCpus) 
 }
 
 }  // namespace
-}  // namespace qrm::test
+}  // namespace qrm::test::kinds_test

@@ -39,7 +39,7 @@
 #include "test/support/temp_dir.h"
 #include "topology/discovery.h"
 
-namespace qrm::cci {
+namespace qrm::cci::knobs_test {
 namespace {
 
 using std::chrono::milliseconds;
@@ -385,4 +385,4 @@ TEST_F(PartitionTest, OneThatTheKernelCallsInvalidIsCaughtAndUndone) {
 }
 
 }  // namespace
-}  // namespace qrm::cci
+}  // namespace qrm::cci::knobs_test

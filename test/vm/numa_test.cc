@@ -13,7 +13,7 @@
 #include "test/support/is_ok.h"
 #include "test/vm/machine_test.h"
 
-namespace qrm::test {
+namespace qrm::test::numa_test {
 namespace {
 
 using testing::HasSubstr;
@@ -109,4 +109,4 @@ TEST_F(NumaTest, WholeCoresAreGivenWhereAskedFor) {
 }
 
 }  // namespace
-}  // namespace qrm::test
+}  // namespace qrm::test::numa_test

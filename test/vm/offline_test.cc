@@ -11,7 +11,7 @@
 #include "test/support/is_ok.h"
 #include "test/vm/machine_test.h"
 
-namespace qrm::test {
+namespace qrm::test::offline_test {
 namespace {
 
 using testing::HasSubstr;
@@ -121,4 +121,4 @@ TEST_F(OfflineTest, APoolFollowsItsMoveToAnotherNode) {
 }
 
 }  // namespace
-}  // namespace qrm::test
+}  // namespace qrm::test::offline_test

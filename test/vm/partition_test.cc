@@ -13,7 +13,7 @@
 #include "test/support/is_ok.h"
 #include "test/vm/machine_test.h"
 
-namespace qrm::test {
+namespace qrm::test::partition_test {
 namespace {
 
 using testing::HasSubstr;
@@ -110,4 +110,4 @@ TEST_F(ContainerPartitionTest, IsTheContainersThroughRestartsAndNobodysAfterward
 }
 
 }  // namespace
-}  // namespace qrm::test
+}  // namespace qrm::test::partition_test

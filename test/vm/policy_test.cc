@@ -16,7 +16,7 @@
 #include "test/support/is_ok.h"
 #include "test/vm/machine_test.h"
 
-namespace qrm::test {
+namespace qrm::test::policy_test {
 namespace {
 
 constexpr std::chrono::seconds kPatience{120};
@@ -168,4 +168,4 @@ TEST_F(PolicyTest, MemoryThatNoLongerFitsItsNodeMovesWithItsPages) {
 }
 
 }  // namespace
-}  // namespace qrm::test
+}  // namespace qrm::test::policy_test

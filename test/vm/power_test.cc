@@ -14,7 +14,7 @@
 #include "test/support/is_ok.h"
 #include "test/vm/machine_test.h"
 
-namespace qrm::test {
+namespace qrm::test::power_test {
 namespace {
 
 // An emulated machine needs longer than the default for a pod to return.
@@ -91,4 +91,4 @@ TEST_F(PowerTest, WhatWasAcknowledgedReturnsToItsPlace) {
 }
 
 }  // namespace
-}  // namespace qrm::test
+}  // namespace qrm::test::power_test

@@ -13,7 +13,7 @@
 #include "test/support/temp_dir.h"
 #include "topology/discovery.h"
 
-namespace qrm::cpu {
+namespace qrm::cpu::tuning_test {
 namespace {
 
 using test::IsOk;
@@ -47,4 +47,4 @@ TEST(TuningTest, APoolsCpusWakeUpAsItsClassSaysAndAsBeforeWithoutIt) {
 }
 
 }  // namespace
-}  // namespace qrm::cpu
+}  // namespace qrm::cpu::tuning_test

@@ -23,7 +23,7 @@ std::vector<std::string> SplitAtCommas(const std::string& text) {
   return parts;
 }
 
-std::string Trimmed(const std::string& text) {
+std::string WithoutSpaces(const std::string& text) {
   const auto first = text.find_first_not_of(' ');
   return first == std::string::npos ? ""
                                     : text.substr(first, text.find_last_not_of(' ') - first + 1);
@@ -32,7 +32,7 @@ std::string Trimmed(const std::string& text) {
 std::vector<std::string> Values(const std::string& list) {
   std::vector<std::string> values;
   for (const std::string& value : SplitAtCommas(list)) {
-    values.push_back(Trimmed(value));
+    values.push_back(WithoutSpaces(value));
   }
   return values;
 }
@@ -41,11 +41,11 @@ std::vector<std::string> Values(const std::string& list) {
 
 StatusOr<LabelSelector> LabelSelector::Parse(const std::string& text) {
   LabelSelector selector;
-  if (Trimmed(text).empty()) {
+  if (WithoutSpaces(text).empty()) {
     return selector;
   }
   for (const std::string& part : SplitAtCommas(text)) {
-    QRM_ASSIGN_OR_RETURN(Requirement requirement, ParseOne(Trimmed(part)));
+    QRM_ASSIGN_OR_RETURN(Requirement requirement, ParseOne(WithoutSpaces(part)));
     selector.requirements_.push_back(std::move(requirement));
   }
   return selector;

@@ -8,7 +8,7 @@
 
 #include "test/support/temp_dir.h"
 
-namespace qrm {
+namespace qrm::changed_file_test {
 namespace {
 
 class ChangedFileTest : public testing::Test {
@@ -64,4 +64,4 @@ TEST_F(ChangedFileTest, SaysNothingOfAVersionThatIsKnown) {
 }
 
 }  // namespace
-}  // namespace qrm
+}  // namespace qrm::changed_file_test

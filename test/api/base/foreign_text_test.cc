@@ -3,7 +3,7 @@
 
 #include <gtest/gtest.h>
 
-namespace qrm {
+namespace qrm::foreign_text_test {
 namespace {
 
 TEST(ForeignTextTest, EscapesControlCharactersAndWhatIsNoUtf8) {
@@ -42,4 +42,4 @@ TEST(ForeignTextTest, QuotesTwoHundredBytes) {
 }
 
 }  // namespace
-}  // namespace qrm
+}  // namespace qrm::foreign_text_test

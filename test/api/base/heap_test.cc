@@ -18,7 +18,7 @@
 #ifdef QRM_JEMALLOC
 #include <jemalloc/jemalloc.h>
 
-namespace qrm {
+namespace qrm::heap_test {
 namespace {
 
 /// Resident, and no file's. Units: KiB.
@@ -88,6 +88,6 @@ TEST(HeapTest, IsThatOfTheProgramsThatKeepContainers) {
 }
 
 }  // namespace
-}  // namespace qrm
+}  // namespace qrm::heap_test
 
 #endif

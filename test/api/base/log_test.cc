@@ -9,7 +9,7 @@
 
 #include "api/base/log_settings.h"
 
-namespace qrm::log {
+namespace qrm::log::log_test {
 namespace {
 
 using ::testing::ElementsAre;
@@ -75,4 +75,4 @@ TEST(LogTest, RefusesUnknownLevelsByName) {
 }
 
 }  // namespace
-}  // namespace qrm::log
+}  // namespace qrm::log::log_test

@@ -6,7 +6,7 @@
 
 #include <gtest/gtest.h>
 
-namespace qrm {
+namespace qrm::number_test {
 namespace {
 
 TEST(ParseNumberTest, ReadsWholeNumbersOfTheTypesRange) {
@@ -29,4 +29,4 @@ TEST(ParseNumberTest, ReadsOtherBasesAndFractions) {
 }
 
 }  // namespace
-}  // namespace qrm
+}  // namespace qrm::number_test

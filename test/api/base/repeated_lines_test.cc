@@ -6,7 +6,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-namespace qrm {
+namespace qrm::repeated_lines_test {
 namespace {
 
 using std::chrono::seconds;
@@ -41,4 +41,4 @@ TEST(WithoutNumbersTest, LinesThatDifferInNumbersOnlyAreTheSame) {
 }
 
 }  // namespace
-}  // namespace qrm
+}  // namespace qrm::repeated_lines_test

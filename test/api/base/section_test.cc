@@ -6,7 +6,7 @@
 
 #include "api/id_set.h"
 
-namespace qrm::config {
+namespace qrm::config::section_test {
 namespace {
 
 using testing::ElementsAre;
@@ -165,4 +165,4 @@ TEST(ParseBytesTest, ReadsKubernetesSizes) {
 }
 
 }  // namespace
-}  // namespace qrm::config
+}  // namespace qrm::config::section_test

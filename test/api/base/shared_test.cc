@@ -11,7 +11,7 @@
 #include "api/base/interner.h"
 #include "api/base/shared_text.h"
 
-namespace qrm {
+namespace qrm::shared_test {
 namespace {
 
 using testing::ElementsAre;
@@ -90,4 +90,4 @@ TEST(InternerTest, ForgetsWhatNobodyKeeps) {
 }
 
 }  // namespace
-}  // namespace qrm
+}  // namespace qrm::shared_test

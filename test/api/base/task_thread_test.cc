@@ -9,7 +9,7 @@
 
 #include <gmock/gmock.h>
 
-namespace qrm {
+namespace qrm::task_thread_test {
 namespace {
 
 TEST(TaskThreadTest, TasksOfOnePosterRunInOrder) {
@@ -99,4 +99,4 @@ TEST(TaskThreadTest, EndRunsWhatWasPosted) {
 }
 
 }  // namespace
-}  // namespace qrm
+}  // namespace qrm::task_thread_test

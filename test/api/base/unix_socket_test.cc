@@ -10,7 +10,7 @@
 
 #include "test/support/temp_dir.h"
 
-namespace qrm {
+namespace qrm::unix_socket_test {
 namespace {
 
 /// A socket that is bound to a path, whose file stays.
@@ -61,4 +61,4 @@ TEST_F(ProbeSocketTest, RefusesAPathThatNoSocketCanHave) {
 }
 
 }  // namespace
-}  // namespace qrm
+}  // namespace qrm::unix_socket_test

@@ -4,7 +4,7 @@
 
 #include "test/support/is_ok.h"
 
-namespace qrm {
+namespace qrm::http_address_test {
 namespace {
 
 struct AddressCase {
@@ -40,4 +40,4 @@ TEST(HttpAddressTest, OnlyThisMachineReachesLoopback) {
 }
 
 }  // namespace
-}  // namespace qrm
+}  // namespace qrm::http_address_test

@@ -6,7 +6,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-namespace qrm {
+namespace qrm::http_connections_test {
 namespace {
 
 using testing::ElementsAre;
@@ -77,4 +77,4 @@ TEST_F(HttpConnectionsTest, OneThatEndedLeavesRoom) {
 }
 
 }  // namespace
-}  // namespace qrm
+}  // namespace qrm::http_connections_test

@@ -13,7 +13,7 @@
 #include "test/support/is_ok.h"
 #include "test/support/loop_thread.h"
 
-namespace qrm {
+namespace qrm::http_listener_test {
 namespace {
 
 using boost::asio::ip::tcp;
@@ -99,4 +99,4 @@ TEST_F(HttpListenerTest, AnotherThreadMayAnswer) {
 }
 
 }  // namespace
-}  // namespace qrm
+}  // namespace qrm::http_listener_test

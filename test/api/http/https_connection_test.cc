@@ -15,7 +15,7 @@
 #include "test/support/is_ok.h"
 #include "test/support/tls_server.h"
 
-namespace qrm {
+namespace qrm::https_connection_test {
 namespace {
 
 using std::chrono::seconds;
@@ -95,4 +95,4 @@ TEST_F(HttpsConnectionTest, TheCertificateMustBeForTheNameThatIsMeant) {
 }
 
 }  // namespace
-}  // namespace qrm
+}  // namespace qrm::https_connection_test

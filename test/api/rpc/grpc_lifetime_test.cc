@@ -12,7 +12,7 @@
 
 #include "test/support/await.h"
 
-namespace qrm {
+namespace qrm::grpc_lifetime_test {
 namespace {
 
 /// Whether the callbacks of two calls can run at the same time: each waits for the other for a
@@ -59,4 +59,4 @@ TEST(GrpcLifetimeTest, OneThreadRunsAllCallbacksOnceTheOthersRest) {
 }
 
 }  // namespace
-}  // namespace qrm
+}  // namespace qrm::grpc_lifetime_test

@@ -14,7 +14,7 @@
 #include "checkpoint/sqlite/durable_file.h"
 #include "test/support/temp_dir.h"
 
-namespace qrm::checkpoint {
+namespace qrm::checkpoint::sqlite_db_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -210,4 +210,4 @@ TEST(DurableFileTest, ReplacesAFileWholeAndPrivately) {
 }
 
 }  // namespace
-}  // namespace qrm::checkpoint
+}  // namespace qrm::checkpoint::sqlite_db_test

@@ -8,7 +8,7 @@
 #include "manager/admission/request_rules.h"
 #include "test/manager/admission/admitter_fixture.h"
 
-namespace qrm::test {
+namespace qrm::test::absent_plugins_test {
 namespace {
 
 using manager::RegisteredBy;
@@ -127,4 +127,4 @@ TEST_F(AbsentPluginsTest, SaysWhyAPluginsOwnPodIsNotPlacedYet) {
 }
 
 }  // namespace
-}  // namespace qrm::test
+}  // namespace qrm::test::absent_plugins_test

@@ -6,7 +6,7 @@
 #include "manager/admission/request_rules.h"
 #include "test/manager/admission/admitter_fixture.h"
 
-namespace qrm::manager {
+namespace qrm::manager::admitter_test {
 namespace {
 
 using checkpoint::Change;
@@ -487,4 +487,4 @@ INSTANTIATE_TEST_SUITE_P(Answers, AdmitterBadAnswerTest, testing::ValuesIn(kBadA
                          [](const auto& param_info) { return param_info.param.name; });
 
 }  // namespace
-}  // namespace qrm::manager
+}  // namespace qrm::manager::admitter_test

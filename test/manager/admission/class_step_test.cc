@@ -8,7 +8,7 @@
 #include "test/support/fake_class_provider.h"
 #include "test/support/is_ok.h"
 
-namespace qrm::manager {
+namespace qrm::manager::class_step_test {
 namespace {
 
 using test::AdmitterTest;
@@ -163,4 +163,4 @@ TEST_F(ClassStepTest, ADryRunTellsTheClassOrItsRefusal) {
 }
 
 }  // namespace
-}  // namespace qrm::manager
+}  // namespace qrm::manager::class_step_test

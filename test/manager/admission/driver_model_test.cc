@@ -27,7 +27,7 @@
 #include "test/support/sample_node.h"
 #include "test/support/temp_decisions.h"
 
-namespace qrm::test {
+namespace qrm::test::driver_model_test {
 namespace {
 
 using manager::AdmissionOptions;
@@ -370,4 +370,4 @@ INSTANTIATE_TEST_SUITE_P(Policies, DriverModelTest,
                          });
 
 }  // namespace
-}  // namespace qrm::test
+}  // namespace qrm::test::driver_model_test

@@ -7,7 +7,7 @@
 #include "test/manager/admission/admitter_fixture.h"
 #include "test/support/is_ok.h"
 
-namespace qrm::test {
+namespace qrm::test::driver_step_test {
 namespace {
 
 using manager::WhenMissing;
@@ -216,4 +216,4 @@ TEST_F(DriverStepTest, APodThatReturnsIsAdmittedAnewOnceItsDriverHasTakenTheRemo
 }
 
 }  // namespace
-}  // namespace qrm::test
+}  // namespace qrm::test::driver_step_test

@@ -6,7 +6,7 @@
 
 #include "test/manager/admission/admitter_fixture.h"
 
-namespace qrm::manager {
+namespace qrm::manager::dry_run_test {
 namespace {
 
 using test::AdmitterTest;
@@ -187,4 +187,4 @@ TEST_F(DryRunTest, StopsAtItsDeadline) {
 }
 
 }  // namespace
-}  // namespace qrm::manager
+}  // namespace qrm::manager::dry_run_test

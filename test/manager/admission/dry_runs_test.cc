@@ -16,7 +16,7 @@
 #include "test/support/sample_node.h"
 #include "test/support/temp_decisions.h"
 
-namespace qrm::manager {
+namespace qrm::manager::dry_runs_test {
 namespace {
 
 using testing::ElementsAre;
@@ -187,4 +187,4 @@ TEST_F(DryRunsTest, LetsFewWaitAndAnswersAllAtItsEnd) {
 }
 
 }  // namespace
-}  // namespace qrm::manager
+}  // namespace qrm::manager::dry_runs_test

@@ -6,7 +6,7 @@
 
 #include "test/manager/admission/admitter_fixture.h"
 
-namespace qrm::test {
+namespace qrm::test::forget_plugin_test {
 namespace {
 
 using manager::ForgetPlugin;
@@ -69,4 +69,4 @@ TEST_F(ForgetPluginTest, OnlyTellsWhenItIsAskedWhatThatWouldBe) {
 }
 
 }  // namespace
-}  // namespace qrm::test
+}  // namespace qrm::test::forget_plugin_test

@@ -4,7 +4,7 @@
 
 #include "test/manager/admission/admitter_fixture.h"
 
-namespace qrm::test {
+namespace qrm::test::left_alone_test {
 namespace {
 
 using manager::Feature;
@@ -130,4 +130,4 @@ TEST_F(LeftAloneTest, KeepsThePlaceOfAPodThatWasPlacedBefore) {
 }
 
 }  // namespace
-}  // namespace qrm::test
+}  // namespace qrm::test::left_alone_test

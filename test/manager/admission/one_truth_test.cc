@@ -5,7 +5,7 @@
 #include "manager/admission/admitter.h"
 #include "test/manager/admission/admitter_fixture.h"
 
-namespace qrm::manager {
+namespace qrm::manager::one_truth_test {
 namespace {
 
 using test::AdmitterTest;
@@ -145,4 +145,4 @@ TEST_F(AdmitterTest, LetsMemoryOnSeveralNodesMakeWayForThatOnOne) {
 }
 
 }  // namespace
-}  // namespace qrm::manager
+}  // namespace qrm::manager::one_truth_test

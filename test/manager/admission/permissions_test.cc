@@ -12,7 +12,7 @@
 #include "api/base/section.h"
 #include "manager/admission/wishes.h"
 
-namespace qrm::manager {
+namespace qrm::manager::permissions_test {
 namespace {
 
 using testing::ElementsAre;
@@ -258,4 +258,4 @@ TEST(PermissionsTest, RefusesMistakesWithPlaceAndCure) {
 }
 
 }  // namespace
-}  // namespace qrm::manager
+}  // namespace qrm::manager::permissions_test

@@ -6,7 +6,7 @@
 
 #include "test/support/sample_node.h"
 
-namespace qrm::manager {
+namespace qrm::manager::recorded_grants_test {
 namespace {
 
 using checkpoint::Change;
@@ -87,4 +87,4 @@ TEST(RecordedGrantsTest, TellWhatTheContainerWasAdmittedWith) {
 }
 
 }  // namespace
-}  // namespace qrm::manager
+}  // namespace qrm::manager::recorded_grants_test

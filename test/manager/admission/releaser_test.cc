@@ -7,7 +7,7 @@
 #include "test/support/memory_store.h"
 #include "test/support/sample_node.h"
 
-namespace qrm::manager {
+namespace qrm::manager::releaser_test {
 namespace {
 
 using testing::ElementsAre;
@@ -177,4 +177,4 @@ TEST_F(ReleaserTest, ForgetsThePodAlsoWhenTheDiskRefuses) {
 }
 
 }  // namespace
-}  // namespace qrm::manager
+}  // namespace qrm::manager::releaser_test

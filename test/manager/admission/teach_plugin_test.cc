@@ -14,7 +14,7 @@
 #include "test/plugins/sdk/counting_plugin.h"
 #include "test/support/sample_node.h"
 
-namespace qrm::manager {
+namespace qrm::manager::teach_plugin_test {
 namespace {
 
 using test::Admit;
@@ -109,4 +109,4 @@ TEST(TeachPluginTest, TeachesNothingBeforeTheRuntimeHasToldWhatThereIs) {
 }
 
 }  // namespace
-}  // namespace qrm::manager
+}  // namespace qrm::manager::teach_plugin_test

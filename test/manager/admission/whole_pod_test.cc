@@ -6,7 +6,7 @@
 
 #include "test/manager/admission/admitter_fixture.h"
 
-namespace qrm::manager {
+namespace qrm::manager::whole_pod_test {
 namespace {
 
 using test::AdmitterTest;
@@ -249,4 +249,4 @@ TEST_F(WholePodTest, AsksForEachContainerInContainerScope) {
 }
 
 }  // namespace
-}  // namespace qrm::manager
+}  // namespace qrm::manager::whole_pod_test

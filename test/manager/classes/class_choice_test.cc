@@ -3,7 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-namespace qrm::manager {
+namespace qrm::manager::class_choice_test {
 namespace {
 
 using checkpoint::NodeState;
@@ -199,4 +199,4 @@ TEST_F(ClassChoiceTest, WhoRunsAlreadyGetsNothingOfATypeThatCannotChange) {
 }
 
 }  // namespace
-}  // namespace qrm::manager
+}  // namespace qrm::manager::class_choice_test

@@ -11,7 +11,7 @@
 #include "test/support/is_ok.h"
 #include "test/support/memory_store.h"
 
-namespace qrm::manager {
+namespace qrm::manager::class_keeper_test {
 namespace {
 
 using test::FakeClassProvider;
@@ -207,4 +207,4 @@ TEST_F(ClassKeeperTest, CountsWhoHasAClass) {
 }
 
 }  // namespace
-}  // namespace qrm::manager
+}  // namespace qrm::manager::class_keeper_test

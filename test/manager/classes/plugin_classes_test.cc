@@ -11,7 +11,7 @@
 #include "plugins/sdk/plugin_driver.h"
 #include "test/support/is_ok.h"
 
-namespace qrm::manager {
+namespace qrm::manager::plugin_classes_test {
 namespace {
 
 using std::chrono::milliseconds;
@@ -193,4 +193,4 @@ TEST(PluginWithoutClassesTest, IsToldToBeTheWrongOne) {
 }
 
 }  // namespace
-}  // namespace qrm::manager
+}  // namespace qrm::manager::plugin_classes_test

@@ -11,7 +11,7 @@
 
 #include "api/base/section.h"
 
-namespace qrm::manager {
+namespace qrm::manager::config_table_test {
 namespace {
 
 using config::ConfigKey;
@@ -144,4 +144,4 @@ TEST(ConfigTableTest, ReferenceHasNoLongLinesOutsideItsTables) {
 }
 
 }  // namespace
-}  // namespace qrm::manager
+}  // namespace qrm::manager::config_table_test

@@ -8,7 +8,7 @@
 #include "manager/config/config_table.h"
 #include "manager/config/roff.h"
 
-namespace qrm::manager {
+namespace qrm::manager::man_page_test {
 namespace {
 
 using ::testing::HasSubstr;
@@ -31,4 +31,4 @@ TEST(RoffTest, TakesNoTextForAnOrder) {
 }
 
 }  // namespace
-}  // namespace qrm::manager
+}  // namespace qrm::manager::man_page_test

@@ -7,7 +7,7 @@
 
 #include "test/support/temp_dir.h"
 
-namespace qrm::manager {
+namespace qrm::manager::read_config_test {
 namespace {
 
 using testing::ElementsAre;
@@ -206,4 +206,4 @@ TEST_F(ReadConfigTest, SaysThatAFileIsMissing) {
 }
 
 }  // namespace
-}  // namespace qrm::manager
+}  // namespace qrm::manager::read_config_test

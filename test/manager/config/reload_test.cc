@@ -13,7 +13,7 @@
 #include "manager/config/read_config.h"
 #include "test/support/temp_dir.h"
 
-namespace qrm::manager {
+namespace qrm::manager::reload_test {
 namespace {
 
 using testing::ElementsAre;
@@ -88,4 +88,4 @@ TEST_F(ReloadTest, FileThatCannotBeReadAsksNobody) {
 }
 
 }  // namespace
-}  // namespace qrm::manager
+}  // namespace qrm::manager::reload_test

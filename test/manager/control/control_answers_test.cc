@@ -8,7 +8,7 @@
 #include "manager/control/events_answer.h"
 #include "test/support/sample_node.h"
 
-namespace qrm::manager {
+namespace qrm::manager::control_answers_test {
 namespace {
 
 using checkpoint::NodeState;
@@ -366,4 +366,4 @@ TEST(NodeUseTest, AnIdleNodeIsFree) {
 }
 
 }  // namespace
-}  // namespace qrm::manager
+}  // namespace qrm::manager::control_answers_test

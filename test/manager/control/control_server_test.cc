@@ -27,7 +27,7 @@
 #include "test/support/sample_node.h"
 #include "test/support/temp_dir.h"
 
-namespace qrm::manager {
+namespace qrm::manager::control_server_test {
 namespace {
 
 using testing::ElementsAre;
@@ -295,4 +295,4 @@ TEST_F(ControlServerTest, SetPoolsRefusesMalformedCpusBeforeThePluginSeesThem) {
 }
 
 }  // namespace
-}  // namespace qrm::manager
+}  // namespace qrm::manager::control_server_test

@@ -10,7 +10,7 @@
 
 #include "topology/discovery.h"
 
-namespace qrm::manager {
+namespace qrm::manager::builtin_plugins_test {
 namespace {
 
 using ::testing::ElementsAre;
@@ -131,4 +131,4 @@ TEST(BuiltinCpuUsageTest, IsOfThePluginThatIsBuiltIn) {
 }
 
 }  // namespace
-}  // namespace qrm::manager
+}  // namespace qrm::manager::builtin_plugins_test

@@ -9,7 +9,7 @@
 #include "test/checkpoint/sample_state.h"
 #include "test/support/temp_dir.h"
 
-namespace qrm::manager {
+namespace qrm::manager::metered_store_test {
 namespace {
 
 using test::PutSample;
@@ -38,4 +38,4 @@ TEST(MeteredStoreTest, CountsWhatTheDiskRefuses) {
 }
 
 }  // namespace
-}  // namespace qrm::manager
+}  // namespace qrm::manager::metered_store_test

@@ -8,7 +8,7 @@
 #include "api/base/section.h"
 #include "topology/discovery.h"
 
-namespace qrm::manager {
+namespace qrm::manager::node_config_test {
 namespace {
 
 using testing::EndsWith;
@@ -91,4 +91,4 @@ TEST_F(NodeConfigTest, TellsNicsWithoutTheirAddresses) {
 }
 
 }  // namespace
-}  // namespace qrm::manager
+}  // namespace qrm::manager::node_config_test

@@ -11,7 +11,7 @@
 #include "test/plugins/sdk/counting_plugin.h"
 #include "test/support/loop_thread.h"
 
-namespace qrm::manager {
+namespace qrm::manager::replace_builtins_test {
 namespace {
 
 using test::CountingPlugin;
@@ -94,4 +94,4 @@ TEST_F(ReplaceBuiltinsTest, ResourceThatNoneServesIsRefused) {
 }
 
 }  // namespace
-}  // namespace qrm::manager
+}  // namespace qrm::manager::replace_builtins_test

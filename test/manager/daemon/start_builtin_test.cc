@@ -14,7 +14,7 @@
 #include "test/support/sample_node.h"
 #include "test/support/temp_dir.h"
 
-namespace qrm::manager {
+namespace qrm::manager::start_builtin_test {
 namespace {
 
 using test::CountingPlugin;
@@ -90,4 +90,4 @@ TEST_F(StartBuiltinTest, PrefersWhatTheCheckpointHasToWhatAPluginProcessKept) {
 }
 
 }  // namespace
-}  // namespace qrm::manager
+}  // namespace qrm::manager::start_builtin_test

@@ -5,7 +5,7 @@
 
 #include <gtest/gtest.h>
 
-namespace qrm::manager {
+namespace qrm::manager::announced_pods_test {
 namespace {
 
 PodSpec Spec(const std::string& uid, const std::string& name = "pod") {
@@ -41,4 +41,4 @@ TEST(AnnouncedPodsTest, LooksForNoPod) {
 }
 
 }  // namespace
-}  // namespace qrm::manager
+}  // namespace qrm::manager::announced_pods_test

@@ -5,7 +5,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-namespace qrm::manager {
+namespace qrm::manager::demand_source_test {
 namespace {
 
 using testing::HasSubstr;
@@ -204,4 +204,4 @@ INSTANTIATE_TEST_SUITE_P(Classes, QosClassTest, testing::ValuesIn(kQosCases),
                          [](const auto& param_info) { return param_info.param.name; });
 
 }  // namespace
-}  // namespace qrm::manager
+}  // namespace qrm::manager::demand_source_test

@@ -17,7 +17,7 @@
 #include "manager/demand/spec_cache.h"
 #include "manager/kubelet/pod_list.h"
 
-namespace qrm::manager {
+namespace qrm::manager::exact_source_test {
 namespace {
 
 using testing::ElementsAre;
@@ -430,4 +430,4 @@ TEST(HttpsUrlTest, TakesAddressesApart) {
 }
 
 }  // namespace
-}  // namespace qrm::manager
+}  // namespace qrm::manager::exact_source_test

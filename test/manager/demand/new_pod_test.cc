@@ -6,7 +6,7 @@
 
 #include "api/proto/core/v1/pod.pb.h"
 
-namespace qrm::manager {
+namespace qrm::manager::new_pod_test {
 namespace {
 
 using ::k8s::io::api::core::v1::Container;
@@ -125,4 +125,4 @@ TEST(NewPodTest, RefusesPodsWhoseAnswerWouldFillTheMemory) {
 }
 
 }  // namespace
-}  // namespace qrm::manager
+}  // namespace qrm::manager::new_pod_test

@@ -8,7 +8,7 @@
 
 #include "api/quantity.h"
 
-namespace qrm::manager {
+namespace qrm::manager::pod_spec_test {
 namespace {
 
 using testing::ElementsAre;
@@ -244,4 +244,4 @@ TEST(RefineTest, PlacesAnEphemeralContainerAlone) {
 }
 
 }  // namespace
-}  // namespace qrm::manager
+}  // namespace qrm::manager::pod_spec_test

@@ -6,7 +6,7 @@
 
 #include <gtest/gtest.h>
 
-namespace qrm::manager {
+namespace qrm::manager::resized_demand_test {
 namespace {
 
 using Requests = std::map<std::string, double>;
@@ -55,4 +55,4 @@ TEST(ResizedDemandTest, ValuesOfSomebodyElseTellNoRequest) {
 }
 
 }  // namespace
-}  // namespace qrm::manager
+}  // namespace qrm::manager::resized_demand_test

@@ -5,7 +5,7 @@
 
 #include "test/support/sample_node.h"
 
-namespace qrm::manager {
+namespace qrm::manager::driver_choice_test {
 namespace {
 
 using testing::AllOf;
@@ -94,4 +94,4 @@ TEST(DriverChoiceTest, IsOpenToTheNamespacesOfItsRule) {
 }
 
 }  // namespace
-}  // namespace qrm::manager
+}  // namespace qrm::manager::driver_choice_test

@@ -6,7 +6,7 @@
 #include "test/support/is_ok.h"
 #include "test/support/sample_node.h"
 
-namespace qrm::manager {
+namespace qrm::manager::driver_grant_test {
 namespace {
 
 using sdk::ComputeGrant;
@@ -96,4 +96,4 @@ TEST_F(DriverGrantTest, MemoryNodesHaveARecordOfTheirOwn) {
 }
 
 }  // namespace
-}  // namespace qrm::manager
+}  // namespace qrm::manager::driver_grant_test

@@ -5,7 +5,7 @@
 
 #include "test/support/sample_node.h"
 
-namespace qrm::manager {
+namespace qrm::manager::driver_offer_test {
 namespace {
 
 using checkpoint::Change;
@@ -79,4 +79,4 @@ TEST_F(DriverOfferTest, TooFewCpusAreSaidWithBothNumbers) {
 }
 
 }  // namespace
-}  // namespace qrm::manager
+}  // namespace qrm::manager::driver_offer_test

@@ -17,7 +17,7 @@
 #include "test/support/loop_thread.h"
 #include "test/support/temp_dir.h"
 
-namespace qrm::manager {
+namespace qrm::manager::device_nodes_source_test {
 namespace {
 
 using placement::DeviceNodes;
@@ -197,4 +197,4 @@ TEST_F(DeviceNodesSourceTest, NobodyIsAnsweredOnceItHasStopped) {
 }
 
 }  // namespace
-}  // namespace qrm::manager
+}  // namespace qrm::manager::device_nodes_source_test

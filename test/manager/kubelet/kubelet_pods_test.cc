@@ -11,7 +11,7 @@
 #include "test/support/temp_dir.h"
 #include "test/support/tls_kubelet.h"
 
-namespace qrm::manager {
+namespace qrm::manager::kubelet_pods_test {
 namespace {
 
 using std::chrono::hours;
@@ -215,4 +215,4 @@ TEST_F(KubeletPodsTest, AsksNobodyWithoutTheTokenThatItIsToHave) {
 }
 
 }  // namespace
-}  // namespace qrm::manager
+}  // namespace qrm::manager::kubelet_pods_test

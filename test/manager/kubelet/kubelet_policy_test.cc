@@ -15,7 +15,7 @@
 #include "manager/kubelet/kubelet_watch.h"
 #include "test/support/temp_dir.h"
 
-namespace qrm::manager {
+namespace qrm::manager::kubelet_policy_test {
 namespace {
 
 using testing::AllOf;
@@ -129,4 +129,4 @@ TEST_F(KubeletPolicyTest, FilesThatAPinningKubeletReplacesAreToldRarely) {
 }
 
 }  // namespace
-}  // namespace qrm::manager
+}  // namespace qrm::manager::kubelet_policy_test

@@ -15,7 +15,7 @@
 #include "test/support/scripted_kubelet.h"
 #include "test/support/temp_dir.h"
 
-namespace qrm::manager {
+namespace qrm::manager::pods_api_client_test {
 namespace {
 
 using test::Await;
@@ -209,4 +209,4 @@ TEST_F(PodsApiTest, JoinsAStaticPodWithItsMirror) {
 }
 
 }  // namespace
-}  // namespace qrm::manager
+}  // namespace qrm::manager::pods_api_client_test

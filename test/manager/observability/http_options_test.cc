@@ -5,7 +5,7 @@
 
 #include "test/support/is_ok.h"
 
-namespace qrm::manager {
+namespace qrm::manager::http_options_test {
 namespace {
 
 TEST(HttpOptionsTest, TwoServersOfOnePortAreRefused) {
@@ -52,4 +52,4 @@ TEST(HttpOptionsTest, OnePortOfTwoAddressesIsGood) {
 }
 
 }  // namespace
-}  // namespace qrm::manager
+}  // namespace qrm::manager::http_options_test

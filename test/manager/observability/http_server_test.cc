@@ -21,7 +21,7 @@
 #include "test/support/temp_dir.h"
 #include "topology/discovery.h"
 
-namespace qrm::manager {
+namespace qrm::manager::http_server_test {
 namespace {
 
 using boost::asio::ip::tcp;
@@ -328,4 +328,4 @@ TEST_F(HttpServerTest, OtherPathsAreNotFound) {
 }
 
 }  // namespace
-}  // namespace qrm::manager
+}  // namespace qrm::manager::http_server_test

@@ -7,7 +7,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-namespace qrm::manager {
+namespace qrm::manager::loop_watch_test {
 namespace {
 
 using testing::ElementsAre;
@@ -57,4 +57,4 @@ TEST_F(LoopWatchTest, AStandingLoopGetsOneJobHoweverOftenItIsLookedAt) {
 }
 
 }  // namespace
-}  // namespace qrm::manager
+}  // namespace qrm::manager::loop_watch_test

@@ -25,7 +25,7 @@
 #include "test/support/temp_dir.h"
 #include "test/support/tls_server.h"
 
-namespace qrm::manager {
+namespace qrm::manager::metrics_guard_test {
 namespace {
 
 using std::string_literals::operator""s;
@@ -203,4 +203,4 @@ TEST_F(MetricsGuardTest, NobodyIsToldWhileTheApiServerDoesNotTell) {
 }
 
 }  // namespace
-}  // namespace qrm::manager
+}  // namespace qrm::manager::metrics_guard_test

@@ -12,7 +12,7 @@
 #include "manager/page/page_decisions.h"
 #include "test/support/sample_node.h"
 
-namespace qrm::manager {
+namespace qrm::manager::page_document_test {
 namespace {
 
 using nlohmann::json;
@@ -163,4 +163,4 @@ TEST(PageDecisionsTest, DocumentsOfAnyShapeAreBounded) {
 }
 
 }  // namespace
-}  // namespace qrm::manager
+}  // namespace qrm::manager::page_document_test

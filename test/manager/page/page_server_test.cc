@@ -16,7 +16,7 @@
 #include "test/support/is_ok.h"
 #include "test/support/sample_node.h"
 
-namespace qrm::manager {
+namespace qrm::manager::page_server_test {
 namespace {
 
 using boost::asio::ip::tcp;
@@ -154,4 +154,4 @@ TEST_F(PageServerTest, OtherPathsAreNotFound) {
 }
 
 }  // namespace
-}  // namespace qrm::manager
+}  // namespace qrm::manager::page_server_test

@@ -12,7 +12,7 @@
 #include "manager/podresources/list_cache.h"
 #include "test/support/sample_node.h"
 
-namespace qrm::manager {
+namespace qrm::manager::pod_resources_answers_test {
 namespace {
 
 using checkpoint::NodeState;
@@ -371,4 +371,4 @@ TEST(PodResourcesAnswersTest, AllocatableTellsEachResourceWithCapacityByNode) {
 }
 
 }  // namespace
-}  // namespace qrm::manager
+}  // namespace qrm::manager::pod_resources_answers_test

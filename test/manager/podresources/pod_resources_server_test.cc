@@ -22,7 +22,7 @@
 #include "test/support/sample_node.h"
 #include "test/support/temp_dir.h"
 
-namespace qrm::manager {
+namespace qrm::manager::pod_resources_server_test {
 namespace {
 
 using test::Admit;
@@ -429,4 +429,4 @@ TEST_F(PodResourcesServerTest, DirectoryIsClosedToOthers) {
 }
 
 }  // namespace
-}  // namespace qrm::manager
+}  // namespace qrm::manager::pod_resources_server_test

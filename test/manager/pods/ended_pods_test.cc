@@ -5,7 +5,7 @@
 
 #include "test/manager/pods/pod_events_fixture.h"
 
-namespace qrm::manager {
+namespace qrm::manager::ended_pods_test {
 namespace {
 
 using test::Container;
@@ -130,4 +130,4 @@ TEST_F(EndedPodsTest, NothingIsFreedAfterItStopped) {
 }
 
 }  // namespace
-}  // namespace qrm::manager
+}  // namespace qrm::manager::ended_pods_test

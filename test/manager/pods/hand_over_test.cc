@@ -10,7 +10,7 @@
 #include "test/support/is_ok.h"
 #include "test/support/sample_node.h"
 
-namespace qrm::manager {
+namespace qrm::manager::hand_over_test {
 namespace {
 
 using checkpoint::Change;
@@ -238,4 +238,4 @@ TEST_F(HandOverTest, OneThatBeginsElsewhereOrOnItsOwnNeedsNothing) {
 }
 
 }  // namespace
-}  // namespace qrm::manager
+}  // namespace qrm::manager::hand_over_test

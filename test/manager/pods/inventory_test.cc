@@ -5,7 +5,7 @@
 
 #include "test/manager/pods/pod_events_fixture.h"
 
-namespace qrm::manager {
+namespace qrm::manager::inventory_test {
 namespace {
 
 using test::Container;
@@ -99,4 +99,4 @@ TEST_F(InventoryTest, FindsAPodThatEndedWhileNriIsAway) {
 }
 
 }  // namespace
-}  // namespace qrm::manager
+}  // namespace qrm::manager::inventory_test

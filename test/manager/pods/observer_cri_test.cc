@@ -16,7 +16,7 @@
 #include "test/support/scripted_cri.h"
 #include "test/support/temp_dir.h"
 
-namespace qrm::manager {
+namespace qrm::manager::observer_cri_test {
 namespace {
 
 using std::chrono::hours;
@@ -248,4 +248,4 @@ TEST_F(ObserverCriTest, TextThatIsNoStatusAddsNothing) {
 }
 
 }  // namespace
-}  // namespace qrm::manager
+}  // namespace qrm::manager::observer_cri_test

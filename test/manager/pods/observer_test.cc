@@ -12,7 +12,7 @@
 #include "test/support/fake_snapshots.h"
 #include "test/support/sample_node.h"
 
-namespace qrm::manager {
+namespace qrm::manager::observer_test {
 namespace {
 
 using std::chrono::milliseconds;
@@ -176,4 +176,4 @@ TEST_F(ObserverTest, BeginsAgainWhenNriGoesAgain) {
 }
 
 }  // namespace
-}  // namespace qrm::manager
+}  // namespace qrm::manager::observer_test

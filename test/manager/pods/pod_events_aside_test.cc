@@ -7,7 +7,7 @@
 #include "test/manager/pods/pod_events_fixture.h"
 #include "test/support/await.h"
 
-namespace qrm::test {
+namespace qrm::test::pod_events_aside_test {
 namespace {
 
 using testing::Contains;
@@ -157,4 +157,4 @@ TEST_F(PodEventsAsideTest, TouchesNothingWhileSomebodyElsePins) {
 }
 
 }  // namespace
-}  // namespace qrm::test
+}  // namespace qrm::test::pod_events_aside_test

@@ -11,7 +11,7 @@
 #include "test/manager/pods/pod_events_fixture.h"
 #include "test/support/await.h"
 
-namespace qrm::manager {
+namespace qrm::manager::pod_events_order_test {
 namespace {
 
 using test::Container;
@@ -196,4 +196,4 @@ TEST_F(PodEventsOrderTest, AnUpdateIsAnsweredWhileAnAdmissionIsUnderWay) {
 }
 
 }  // namespace
-}  // namespace qrm::manager
+}  // namespace qrm::manager::pod_events_order_test

@@ -12,7 +12,7 @@
 #include "manager/demand/pod_spec.h"
 #include "test/manager/pods/pod_events_fixture.h"
 
-namespace qrm::manager {
+namespace qrm::manager::pod_events_spec_test {
 namespace {
 
 using test::Container;
@@ -170,4 +170,4 @@ TEST_F(PodEventsSpecTest, LeavesContainersThatRunOutOfANewPlacement) {
 }
 
 }  // namespace
-}  // namespace qrm::manager
+}  // namespace qrm::manager::pod_events_spec_test

@@ -5,7 +5,7 @@
 
 #include "test/manager/pods/pod_events_fixture.h"
 
-namespace qrm::manager {
+namespace qrm::manager::pod_events_test {
 namespace {
 
 using test::Container;
@@ -242,4 +242,4 @@ TEST_F(PodEventsTest, FreesAPodAWhileAfterItsSandboxStopped) {
 }
 
 }  // namespace
-}  // namespace qrm::manager
+}  // namespace qrm::manager::pod_events_test

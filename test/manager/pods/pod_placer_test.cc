@@ -6,7 +6,7 @@
 #include "test/manager/pods/pod_events_fixture.h"
 #include "test/support/is_ok.h"
 
-namespace qrm::manager {
+namespace qrm::manager::pod_placer_test {
 namespace {
 
 using test::Container;
@@ -318,4 +318,4 @@ TEST_F(HandingOverTest, ContainerThatLeftCpusBeforeItBeganIsBroughtWhatItHasByTh
 }
 
 }  // namespace
-}  // namespace qrm::manager
+}  // namespace qrm::manager::pod_placer_test

@@ -6,7 +6,7 @@
 #include "test/support/answering_plugins.h"
 #include "test/support/fake_snapshots.h"
 
-namespace qrm::manager {
+namespace qrm::manager::pre_start_test {
 namespace {
 
 using testing::AllOf;
@@ -61,4 +61,4 @@ TEST_F(PreStartTest, FailsWithThePluginsSentence) {
 }
 
 }  // namespace
-}  // namespace qrm::manager
+}  // namespace qrm::manager::pre_start_test

@@ -14,7 +14,7 @@
 #include "test/support/scripted_runtime.h"
 #include "test/support/temp_dir.h"
 
-namespace qrm::test {
+namespace qrm::test::runtime_follower_test {
 namespace {
 
 using manager::FollowerOptions;
@@ -135,4 +135,4 @@ TEST_F(RuntimeFollowerTest, PlacesWhatNobodyServedWhenItIsToldTo) {
 }
 
 }  // namespace
-}  // namespace qrm::test
+}  // namespace qrm::test::runtime_follower_test

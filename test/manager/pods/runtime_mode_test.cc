@@ -3,7 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-namespace qrm::manager {
+namespace qrm::manager::runtime_mode_test {
 namespace {
 
 using testing::ElementsAre;
@@ -37,4 +37,4 @@ TEST(RuntimeModeTest, NeitherMakesItNotReadyForBothReasons) {
 }
 
 }  // namespace
-}  // namespace qrm::manager
+}  // namespace qrm::manager::runtime_mode_test

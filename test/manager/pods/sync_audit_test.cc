@@ -6,7 +6,7 @@
 #include "test/manager/pods/pod_events_fixture.h"
 #include "test/support/fake_snapshots.h"
 
-namespace qrm::manager {
+namespace qrm::manager::sync_audit_test {
 namespace {
 
 using std::chrono::milliseconds;
@@ -168,4 +168,4 @@ TEST_F(SyncAuditTest, AsksNothingAfterItStopped) {
 }
 
 }  // namespace
-}  // namespace qrm::manager
+}  // namespace qrm::manager::sync_audit_test

@@ -5,7 +5,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-namespace qrm::manager {
+namespace qrm::manager::known_resources_test {
 namespace {
 
 using std::chrono::seconds;
@@ -43,4 +43,4 @@ TEST(KnownResourcesTest, WhatANodeSaysFromBeforeCountsUntilAPluginTells) {
 }
 
 }  // namespace
-}  // namespace qrm::manager
+}  // namespace qrm::manager::known_resources_test

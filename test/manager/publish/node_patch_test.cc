@@ -6,7 +6,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-namespace qrm::manager {
+namespace qrm::manager::node_patch_test {
 namespace {
 
 using nlohmann::json;
@@ -128,4 +128,4 @@ TEST(NodePatchTest, KubernetesOwnResourcesAreNeverOurs) {
 }
 
 }  // namespace
-}  // namespace qrm::manager
+}  // namespace qrm::manager::node_patch_test

@@ -9,7 +9,7 @@
 #include "manager/publish/pods_fingerprint.h"
 #include "test/support/sample_node.h"
 
-namespace qrm::manager {
+namespace qrm::manager::node_topology_test {
 namespace {
 
 using nlohmann::json;
@@ -152,4 +152,4 @@ TEST(AmountTextTest, IsWholeOrInThousandths) {
 }
 
 }  // namespace
-}  // namespace qrm::manager
+}  // namespace qrm::manager::node_topology_test

@@ -5,7 +5,7 @@
 
 #include <gtest/gtest.h>
 
-namespace qrm::manager {
+namespace qrm::manager::pods_fingerprint_test {
 namespace {
 
 struct FingerprintCase {
@@ -45,4 +45,4 @@ TEST(Xxh64Test, IsThatOfTheSpecification) {
 }
 
 }  // namespace
-}  // namespace qrm::manager
+}  // namespace qrm::manager::pods_fingerprint_test

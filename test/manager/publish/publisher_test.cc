@@ -20,7 +20,7 @@
 #include "test/support/temp_dir.h"
 #include "topology/discovery.h"
 
-namespace qrm::manager {
+namespace qrm::manager::publisher_test {
 namespace {
 
 using nlohmann::json;
@@ -265,4 +265,4 @@ TEST(PublishOptionsTest, AWordThatIsNoneIsRefusedWithAllThatAre) {
 }
 
 }  // namespace
-}  // namespace qrm::manager
+}  // namespace qrm::manager::publisher_test

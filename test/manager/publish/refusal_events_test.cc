@@ -8,7 +8,7 @@
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
-namespace qrm::manager {
+namespace qrm::manager::refusal_events_test {
 namespace {
 
 using nlohmann::json;
@@ -80,4 +80,4 @@ TEST_F(RefusalEventsTest, AnyPodsNameMakesANameOfAnEvent) {
 }
 
 }  // namespace
-}  // namespace qrm::manager
+}  // namespace qrm::manager::refusal_events_test

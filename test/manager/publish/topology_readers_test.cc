@@ -14,7 +14,7 @@
 #include "scheduler/topology/match_rules.h"
 #include "test/support/sample_node.h"
 
-namespace qrm::manager {
+namespace qrm::manager::topology_readers_test {
 namespace {
 
 using nlohmann::json;
@@ -180,4 +180,4 @@ TEST(TopologyReadersTest, ThePluginPlacesWhereAZoneHasEnough) {
 }
 
 }  // namespace
-}  // namespace qrm::manager
+}  // namespace qrm::manager::topology_readers_test

@@ -9,7 +9,7 @@
 
 #include "test/support/sample_node.h"
 
-namespace qrm::manager {
+namespace qrm::manager::drift_test {
 namespace {
 
 using checkpoint::Change;
@@ -138,4 +138,4 @@ TEST_F(DriftCheckTest, ReadsNothingWithoutASource) {
 }
 
 }  // namespace
-}  // namespace qrm::manager
+}  // namespace qrm::manager::drift_test

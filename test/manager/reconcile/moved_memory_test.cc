@@ -6,7 +6,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-namespace qrm::manager {
+namespace qrm::manager::moved_memory_test {
 namespace {
 
 using testing::ElementsAre;
@@ -85,4 +85,4 @@ TEST_F(MovedMemoryTest, ForgetsContainersWhoseMemoryCannotBeRead) {
 }
 
 }  // namespace
-}  // namespace qrm::manager
+}  // namespace qrm::manager::moved_memory_test

@@ -7,7 +7,7 @@
 #include "test/support/fake_runtime.h"
 #include "test/support/sample_node.h"
 
-namespace qrm::manager {
+namespace qrm::manager::plan_test {
 namespace {
 
 using checkpoint::Change;
@@ -377,4 +377,4 @@ TEST(RunUpdatesTest, TellsWhichFailed) {
 }
 
 }  // namespace
-}  // namespace qrm::manager
+}  // namespace qrm::manager::plan_test

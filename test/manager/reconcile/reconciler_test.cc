@@ -15,7 +15,7 @@
 #include "test/support/memory_store.h"
 #include "test/support/sample_node.h"
 
-namespace qrm::manager {
+namespace qrm::manager::reconciler_test {
 namespace {
 
 using testing::Contains;
@@ -375,4 +375,4 @@ TEST_F(ReconcilerTest, AppliesWhatTheDiskRefuses) {
 }
 
 }  // namespace
-}  // namespace qrm::manager
+}  // namespace qrm::manager::reconciler_test

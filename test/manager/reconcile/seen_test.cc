@@ -14,7 +14,7 @@
 #include "manager/runtime/run_options.h"
 #include "test/support/sample_node.h"
 
-namespace qrm::manager {
+namespace qrm::manager::seen_test {
 namespace {
 
 using checkpoint::Change;
@@ -204,4 +204,4 @@ TEST(UpdatedContainersTest, AreAllThatAnyoneWouldUpdate) {
 }
 
 }  // namespace
-}  // namespace qrm::manager
+}  // namespace qrm::manager::seen_test

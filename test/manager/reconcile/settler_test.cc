@@ -8,7 +8,7 @@
 #include "test/support/memory_store.h"
 #include "test/support/sample_node.h"
 
-namespace qrm::manager {
+namespace qrm::manager::settler_test {
 namespace {
 
 using testing::Contains;
@@ -140,4 +140,4 @@ TEST_F(SettlerTest, ReleasesNothingOfAContainerThatWasAdmittedMeanwhile) {
 }
 
 }  // namespace
-}  // namespace qrm::manager
+}  // namespace qrm::manager::settler_test

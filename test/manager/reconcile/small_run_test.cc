@@ -10,7 +10,7 @@
 
 #include "test/manager/reconcile/reconciler_fixture.h"
 
-namespace qrm::manager {
+namespace qrm::manager::small_run_test {
 namespace {
 
 using testing::Contains;
@@ -135,4 +135,4 @@ TEST_F(SmallRunTest, AsksAgainForAnAnswerThatCouldNotBeUsed) {
 }
 
 }  // namespace
-}  // namespace qrm::manager
+}  // namespace qrm::manager::small_run_test

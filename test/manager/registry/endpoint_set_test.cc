@@ -13,7 +13,7 @@
 #include "test/support/scripted_plugin.h"
 #include "test/support/temp_dir.h"
 
-namespace qrm::manager {
+namespace qrm::manager::endpoint_set_test {
 namespace {
 
 using test::Await;
@@ -437,4 +437,4 @@ TEST_F(EndpointSetTest, EndsWithCallsInFlight) {
 }
 
 }  // namespace
-}  // namespace qrm::manager
+}  // namespace qrm::manager::endpoint_set_test

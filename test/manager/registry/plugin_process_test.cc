@@ -15,7 +15,7 @@
 #include "test/support/loop_thread.h"
 #include "test/support/temp_dir.h"
 
-namespace qrm::manager {
+namespace qrm::manager::plugin_process_test {
 namespace {
 
 using test::Await;
@@ -131,4 +131,4 @@ INSTANTIATE_TEST_SUITE_P(Paths, PluginProcessTest,
                          });
 
 }  // namespace
-}  // namespace qrm::manager
+}  // namespace qrm::manager::plugin_process_test

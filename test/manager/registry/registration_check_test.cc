@@ -15,7 +15,7 @@
 #include "api/base/check.h"
 #include "test/support/temp_dir.h"
 
-namespace qrm::manager {
+namespace qrm::manager::registration_check_test {
 namespace {
 
 using testing::HasSubstr;
@@ -112,4 +112,4 @@ TEST(RegistrationCheckTest, AnnouncedEndpointMustBeTheAbsolutePathOfASocket) {
 }
 
 }  // namespace
-}  // namespace qrm::manager
+}  // namespace qrm::manager::registration_check_test

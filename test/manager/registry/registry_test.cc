@@ -27,7 +27,7 @@
 #include "test/support/scripted_plugin.h"
 #include "test/support/temp_dir.h"
 
-namespace qrm::manager {
+namespace qrm::manager::registry_test {
 namespace {
 
 using test::Await;
@@ -449,4 +449,4 @@ TEST_F(RegistryTest, IsGoneWhileAPluginHangs) {
 }
 
 }  // namespace
-}  // namespace qrm::manager
+}  // namespace qrm::manager::registry_test

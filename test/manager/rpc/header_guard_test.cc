@@ -4,7 +4,7 @@
 
 #include <gtest/gtest.h>
 
-namespace qrm::manager {
+namespace qrm::manager::header_guard_test {
 namespace {
 
 constexpr uint8_t kData = 0;
@@ -96,4 +96,4 @@ TEST_F(HeaderGuardTest, CallsDoNotAddUp) {
 }
 
 }  // namespace
-}  // namespace qrm::manager
+}  // namespace qrm::manager::header_guard_test

@@ -10,7 +10,7 @@
 
 #include <gtest/gtest.h>
 
-namespace qrm::manager {
+namespace qrm::manager::peer_table_test {
 namespace {
 
 using std::chrono::milliseconds;
@@ -128,4 +128,4 @@ TEST(PeerTableTest, DisconnectEndsAConnectionAndNoOther) {
 }
 
 }  // namespace
-}  // namespace qrm::manager
+}  // namespace qrm::manager::peer_table_test

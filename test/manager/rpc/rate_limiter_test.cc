@@ -3,7 +3,7 @@
 
 #include <gtest/gtest.h>
 
-namespace qrm::manager {
+namespace qrm::manager::rate_limiter_test {
 namespace {
 
 using std::chrono::milliseconds;
@@ -51,4 +51,4 @@ TEST(RateLimiterTest, ForgetsCallersThatAreLongQuiet) {
 }
 
 }  // namespace
-}  // namespace qrm::manager
+}  // namespace qrm::manager::rate_limiter_test

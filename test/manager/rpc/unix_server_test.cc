@@ -22,7 +22,7 @@
 #include "test/support/await.h"
 #include "test/support/temp_dir.h"
 
-namespace qrm::manager {
+namespace qrm::manager::unix_server_test {
 namespace {
 
 using testing::AllOf;
@@ -281,4 +281,4 @@ TEST_F(UnixServerTest, GarbageEndsOnlyItsOwnConnection) {
 }
 
 }  // namespace
-}  // namespace qrm::manager
+}  // namespace qrm::manager::unix_server_test

@@ -13,7 +13,7 @@
 
 #include "test/support/temp_dir.h"
 
-namespace qrm::manager {
+namespace qrm::manager::cgroup_reader_test {
 namespace {
 
 class CgroupReaderTest : public testing::Test {
@@ -130,4 +130,4 @@ TEST_F(CgroupReaderTest, RefusesFileThatIsNoList) {
 }
 
 }  // namespace
-}  // namespace qrm::manager
+}  // namespace qrm::manager::cgroup_reader_test

@@ -3,7 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-namespace qrm::manager {
+namespace qrm::manager::live_containers_test {
 namespace {
 
 using testing::ElementsAre;
@@ -152,4 +152,4 @@ TEST(LiveContainersTest, PodIsOneOfAListUntilAnEventTellsOfItsSandbox) {
 }
 
 }  // namespace
-}  // namespace qrm::manager
+}  // namespace qrm::manager::live_containers_test

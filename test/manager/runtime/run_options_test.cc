@@ -4,7 +4,7 @@
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
-namespace qrm::manager {
+namespace qrm::manager::run_options_test {
 namespace {
 
 using testing::ElementsAre;
@@ -145,4 +145,4 @@ TEST(RunOptionsTest, PrintsTheProposalsJson) {
 }
 
 }  // namespace
-}  // namespace qrm::manager
+}  // namespace qrm::manager::run_options_test

@@ -7,7 +7,7 @@
 #include "manager/state/machine_fit.h"
 #include "test/support/sample_node.h"
 
-namespace qrm::manager {
+namespace qrm::manager::found_state_test {
 namespace {
 
 using checkpoint::Change;
@@ -44,4 +44,4 @@ TEST(MachineFitTest, SharedCpusThatAreGoneCostNobodyItsOwn) {
 }
 
 }  // namespace
-}  // namespace qrm::manager
+}  // namespace qrm::manager::found_state_test

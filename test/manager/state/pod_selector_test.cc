@@ -5,7 +5,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-namespace qrm::manager {
+namespace qrm::manager::pod_selector_test {
 namespace {
 
 using testing::HasSubstr;
@@ -45,4 +45,4 @@ TEST(PodSelectorTest, RefusesWhatNoPodIsCalled) {
 }
 
 }  // namespace
-}  // namespace qrm::manager
+}  // namespace qrm::manager::pod_selector_test

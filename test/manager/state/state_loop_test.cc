@@ -14,7 +14,7 @@
 #include "test/support/sample_node.h"
 #include "test/support/temp_dir.h"
 
-namespace qrm::manager {
+namespace qrm::manager::state_loop_test {
 namespace {
 
 using testing::ElementsAre;
@@ -216,4 +216,4 @@ TEST(StateLockTest, MakesThePrivateDirectory) {
 }
 
 }  // namespace
-}  // namespace qrm::manager
+}  // namespace qrm::manager::state_loop_test

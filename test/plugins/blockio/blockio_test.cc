@@ -9,7 +9,7 @@
 #include "test/support/is_ok.h"
 #include "test/support/temp_dir.h"
 
-namespace qrm::blockio {
+namespace qrm::blockio::blockio_test {
 namespace {
 
 using cgroup::CgroupTable;
@@ -225,4 +225,4 @@ TEST_F(BlockioTest, TellsWhatACgroupHasInstead) {
 }
 
 }  // namespace
-}  // namespace qrm::blockio
+}  // namespace qrm::blockio::blockio_test

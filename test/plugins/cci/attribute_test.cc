@@ -7,7 +7,7 @@
 
 #include "test/support/is_ok.h"
 
-namespace qrm::cci {
+namespace qrm::cci::attribute_test {
 namespace {
 
 using testing::HasSubstr;
@@ -121,4 +121,4 @@ TEST(AttributeTextTest, ForeignTextIsCutInMessages) {
 }
 
 }  // namespace
-}  // namespace qrm::cci
+}  // namespace qrm::cci::attribute_test

@@ -15,7 +15,7 @@
 #include "test/support/temp_dir.h"
 #include "topology/discovery.h"
 
-namespace qrm::cci {
+namespace qrm::cci::cci_driver_test {
 namespace {
 
 using test::IsOk;
@@ -309,4 +309,4 @@ TEST_F(CciDriverTest, ARemovalThatCannotRestoreIsToComeAgain) {
 }
 
 }  // namespace
-}  // namespace qrm::cci
+}  // namespace qrm::cci::cci_driver_test

@@ -10,7 +10,7 @@
 #include "test/support/is_ok.h"
 #include "topology/discovery.h"
 
-namespace qrm::cci {
+namespace qrm::cci::chooser_test {
 namespace {
 
 using testing::HasSubstr;
@@ -190,4 +190,4 @@ TEST(ChosenPartTest, IsNamedAfterWhatItKeeps) {
 }
 
 }  // namespace
-}  // namespace qrm::cci
+}  // namespace qrm::cci::chooser_test

@@ -12,7 +12,7 @@
 #include "test/plugins/cci/knob_machine.h"
 #include "test/support/is_ok.h"
 
-namespace qrm::cci {
+namespace qrm::cci::cpu_knobs_test {
 namespace {
 
 using testing::HasSubstr;
@@ -122,4 +122,4 @@ TEST(CpuKnobsMachineTest, AnUnprivilegedDriverSetsNothing) {
 }
 
 }  // namespace
-}  // namespace qrm::cci
+}  // namespace qrm::cci::cpu_knobs_test

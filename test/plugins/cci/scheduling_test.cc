@@ -22,7 +22,7 @@
 #include "test/support/temp_dir.h"
 #include "topology/discovery.h"
 
-namespace qrm::cci {
+namespace qrm::cci::scheduling_test {
 namespace {
 
 using test::ContainerCgroup;
@@ -156,4 +156,4 @@ TEST(SchedulingRightsTest, ADriverThatMayNotSetOthersSchedulingSaysSo) {
 }
 
 }  // namespace
-}  // namespace qrm::cci
+}  // namespace qrm::cci::scheduling_test

@@ -9,7 +9,7 @@
 #include "plugins/cci/config.h"
 #include "test/support/is_ok.h"
 
-namespace qrm::cci {
+namespace qrm::cci::spec_test {
 namespace {
 
 using testing::AllOf;
@@ -140,4 +140,4 @@ TEST(PolicyFileTest, AMistakeNamesFileLineAndPolicy) {
 }
 
 }  // namespace
-}  // namespace qrm::cci
+}  // namespace qrm::cci::spec_test

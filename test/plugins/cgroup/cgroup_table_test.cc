@@ -10,7 +10,7 @@
 #include "api/base/number.h"
 #include "test/support/is_ok.h"
 
-namespace qrm::cgroup {
+namespace qrm::cgroup::cgroup_table_test {
 namespace {
 
 using test::IsOk;
@@ -154,4 +154,4 @@ TEST(CgroupTableTest, ValuesThatSayNothingAreNotRead) {
 }
 
 }  // namespace
-}  // namespace qrm::cgroup
+}  // namespace qrm::cgroup::cgroup_table_test

@@ -6,7 +6,7 @@
 #include "plugins/sdk/class_name.h"
 #include "test/support/is_ok.h"
 
-namespace qrm::config {
+namespace qrm::config::class_request_test {
 namespace {
 
 using sdk::ClassLevel;
@@ -99,4 +99,4 @@ TEST(ClassNameTest, BeginsAndEndsWithALetterOrDigit) {
 }
 
 }  // namespace
-}  // namespace qrm::config
+}  // namespace qrm::config::class_request_test

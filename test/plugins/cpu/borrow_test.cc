@@ -10,7 +10,7 @@
 
 #include "test/plugins/cpu/elastic_fixture.h"
 
-namespace qrm::cpu {
+namespace qrm::cpu::borrow_test {
 namespace {
 
 using test::Drive;
@@ -238,4 +238,4 @@ INSTANTIATE_TEST_SUITE_P(Texts, RefusedSharingTest, testing::ValuesIn(kRefused),
                          [](const auto& param_info) { return param_info.param.name; });
 
 }  // namespace
-}  // namespace qrm::cpu
+}  // namespace qrm::cpu::borrow_test

@@ -16,7 +16,7 @@
 #include "test/support/sysfs_machine.h"
 #include "test/support/temp_dir.h"
 
-namespace qrm::cpu {
+namespace qrm::cpu::classes_test {
 namespace {
 
 using test::Drive;
@@ -240,4 +240,4 @@ INSTANTIATE_TEST_SUITE_P(
     [](const auto& of) { return std::string(of.param.name); });
 
 }  // namespace
-}  // namespace qrm::cpu
+}  // namespace qrm::cpu::classes_test

@@ -7,7 +7,7 @@
 #include "test/plugins/cpu/made_plugin.h"
 #include "test/plugins/plugin_driver.h"
 
-namespace qrm::cpu {
+namespace qrm::cpu::cpu_plugin_test {
 namespace {
 
 using test::Drive;
@@ -410,4 +410,4 @@ TEST(CpuPluginTest, LeavesOutConfiguredCpusThatMachineLost) {
 }
 
 }  // namespace
-}  // namespace qrm::cpu
+}  // namespace qrm::cpu::cpu_plugin_test

@@ -13,7 +13,7 @@
 #include "test/plugins/example_machine.h"
 #include "test/plugins/plugin_driver.h"
 
-namespace qrm::cpu {
+namespace qrm::cpu::cpu_property_test {
 namespace {
 
 using test::Drive;
@@ -136,4 +136,4 @@ TEST(CpuHistoryTest, NeverSharesOwnedCpus) {
 }
 
 }  // namespace
-}  // namespace qrm::cpu
+}  // namespace qrm::cpu::cpu_property_test

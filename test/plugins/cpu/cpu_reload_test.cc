@@ -13,7 +13,7 @@
 #include "plugins/sdk/plugin_state.h"
 #include "test/plugins/cpu/made_plugin.h"
 
-namespace qrm::cpu {
+namespace qrm::cpu::cpu_reload_test {
 namespace {
 
 using test::Request;
@@ -174,4 +174,4 @@ TEST(CpuReloadPropertyTest, GivesWhatARestartGivesAndMovesNobodyOfAPoolThatIsThe
 }
 
 }  // namespace
-}  // namespace qrm::cpu
+}  // namespace qrm::cpu::cpu_reload_test

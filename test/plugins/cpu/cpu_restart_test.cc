@@ -4,7 +4,7 @@
 #include "test/plugins/cpu/made_plugin.h"
 #include "test/plugins/plugin_driver.h"
 
-namespace qrm::cpu {
+namespace qrm::cpu::cpu_restart_test {
 namespace {
 
 using test::Drive;
@@ -87,4 +87,4 @@ TEST(CpuRestartTest, UnreadableSavedPoolsFallBackToConfiguration) {
 }
 
 }  // namespace
-}  // namespace qrm::cpu
+}  // namespace qrm::cpu::cpu_restart_test

@@ -14,7 +14,7 @@
 #include "test/support/temp_dir.h"
 #include "topology/online_list.h"
 
-namespace qrm::cpu {
+namespace qrm::cpu::elastic_test {
 namespace {
 
 using std::chrono::seconds;
@@ -370,4 +370,4 @@ INSTANTIATE_TEST_SUITE_P(Texts, RefusedPoolTest, testing::ValuesIn(kRefused),
                          [](const auto& param_info) { return param_info.param.name; });
 
 }  // namespace
-}  // namespace qrm::cpu
+}  // namespace qrm::cpu::elastic_test

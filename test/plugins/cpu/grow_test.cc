@@ -6,7 +6,7 @@
 
 #include "test/plugins/cpu/elastic_fixture.h"
 
-namespace qrm::cpu {
+namespace qrm::cpu::grow_test {
 namespace {
 
 using test::Drive;
@@ -110,4 +110,4 @@ TEST_F(GrowTest, APoolsContainerThatMayNotGrowKeepsItsPlace) {
 }
 
 }  // namespace
-}  // namespace qrm::cpu
+}  // namespace qrm::cpu::grow_test

@@ -16,7 +16,7 @@
 #include "test/plugins/plugin_driver.h"
 #include "test/support/rounds.h"
 
-namespace qrm::cpu {
+namespace qrm::cpu::hints_oracle_test {
 namespace {
 
 using test::Drive;
@@ -158,4 +158,4 @@ TEST(HintsOracleTest, OfferWhatCanBeHadAndRefuseOnlyWhatCannot) {
 }
 
 }  // namespace
-}  // namespace qrm::cpu
+}  // namespace qrm::cpu::hints_oracle_test

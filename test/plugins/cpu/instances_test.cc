@@ -13,7 +13,7 @@
 
 #include "test/plugins/cpu/elastic_fixture.h"
 
-namespace qrm::cpu {
+namespace qrm::cpu::instances_test {
 namespace {
 
 using std::chrono::seconds;
@@ -393,4 +393,4 @@ pools:
 }
 
 }  // namespace
-}  // namespace qrm::cpu
+}  // namespace qrm::cpu::instances_test

@@ -6,7 +6,7 @@
 
 #include "test/plugins/cpu/elastic_fixture.h"
 
-namespace qrm::cpu {
+namespace qrm::cpu::isolated_test {
 namespace {
 
 using test::Drive;
@@ -114,4 +114,4 @@ TEST_F(IsolatedTest, DoNotMoveAtARestart) {
 }
 
 }  // namespace
-}  // namespace qrm::cpu
+}  // namespace qrm::cpu::isolated_test

@@ -9,7 +9,7 @@
 
 #include "test/plugins/cpu/elastic_fixture.h"
 
-namespace qrm::cpu {
+namespace qrm::cpu::mixed_test {
 namespace {
 
 using std::chrono::seconds;
@@ -237,4 +237,4 @@ TEST_F(MixedHistoryTest, NobodySharesWhatSomebodyOwns) {
 }
 
 }  // namespace
-}  // namespace qrm::cpu
+}  // namespace qrm::cpu::mixed_test

@@ -12,7 +12,7 @@
 #include "plugins/placement/device_nodes.h"
 #include "test/plugins/cpu/elastic_fixture.h"
 
-namespace qrm::cpu {
+namespace qrm::cpu::near_test {
 namespace {
 
 using test::Drive;
@@ -233,4 +233,4 @@ TEST_F(NearTest, TellsTheDevicesThatPoolsName) {
 }
 
 }  // namespace
-}  // namespace qrm::cpu
+}  // namespace qrm::cpu::near_test

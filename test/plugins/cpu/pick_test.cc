@@ -14,7 +14,7 @@
 
 #include "test/plugins/cpu/drawn_node.h"
 
-namespace qrm::cpu {
+namespace qrm::cpu::pick_test {
 namespace {
 
 /// Two NUMA nodes of eight cores with two threads: node 0 has cores 0-7 with CPUs i and i+16, node
@@ -161,4 +161,4 @@ TEST(PickOracleTest, NoOtherCpusOfSmallMachinesAreOnFewerNodes) {
 }
 
 }  // namespace
-}  // namespace qrm::cpu
+}  // namespace qrm::cpu::pick_test

@@ -14,7 +14,7 @@
 #include "test/plugins/cpu/driven_node.h"
 #include "test/plugins/cpu/pool_invariants.h"
 
-namespace qrm::cpu {
+namespace qrm::cpu::place_model_test {
 namespace {
 
 constexpr const char* kRoles[] = {"a", "b", "c", "own", ""};
@@ -247,4 +247,4 @@ TEST(PlaceModelTest, RandomHistoriesKeepWhatPlacesPromise) {
 }
 
 }  // namespace
-}  // namespace qrm::cpu
+}  // namespace qrm::cpu::place_model_test

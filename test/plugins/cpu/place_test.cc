@@ -11,7 +11,7 @@
 #include "test/plugins/cpu/driven_node.h"
 #include "test/plugins/cpu/elastic_fixture.h"
 
-namespace qrm::cpu {
+namespace qrm::cpu::place_test {
 namespace {
 
 using test::Drive;
@@ -294,4 +294,4 @@ TEST(OfflineThreadsTest, APoolOfWholeCoresTakesNoPartOfAnotherInTheirPlace) {
 }
 
 }  // namespace
-}  // namespace qrm::cpu
+}  // namespace qrm::cpu::place_test

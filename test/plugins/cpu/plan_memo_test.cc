@@ -8,7 +8,7 @@
 
 #include "test/plugins/cpu/elastic_fixture.h"
 
-namespace qrm::cpu {
+namespace qrm::cpu::plan_memo_test {
 namespace {
 
 using test::Drive;
@@ -89,4 +89,4 @@ TEST_F(PlanMemoTest, FindsWhatIsPlannedForTheSameWhileTheSameCpusAreOffline) {
 }
 
 }  // namespace
-}  // namespace qrm::cpu
+}  // namespace qrm::cpu::plan_memo_test

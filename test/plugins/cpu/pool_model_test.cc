@@ -6,7 +6,7 @@
 
 #include "test/plugins/cpu/pool_history.h"
 
-namespace qrm::cpu {
+namespace qrm::cpu::pool_model_test {
 namespace {
 
 TEST(PoolModelTest, RandomHistoriesKeepTheRules) {
@@ -43,4 +43,4 @@ TEST(PoolModelTest, TheSameHistoryEndsTheSame) {
 }
 
 }  // namespace
-}  // namespace qrm::cpu
+}  // namespace qrm::cpu::pool_model_test

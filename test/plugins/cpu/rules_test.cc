@@ -7,7 +7,7 @@
 #include "test/plugins/cpu/made_plugin.h"
 #include "test/plugins/plugin_driver.h"
 
-namespace qrm::cpu {
+namespace qrm::cpu::rules_test {
 namespace {
 
 using placement::AmountSet;
@@ -262,4 +262,4 @@ INSTANTIATE_TEST_SUITE_P(Texts, RefusedRulesTest, testing::ValuesIn(kRefused),
                          [](const auto& param_info) { return param_info.param.name; });
 
 }  // namespace
-}  // namespace qrm::cpu
+}  // namespace qrm::cpu::rules_test

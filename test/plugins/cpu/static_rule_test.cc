@@ -10,7 +10,7 @@
 #include "test/plugins/example_machine.h"
 #include "test/plugins/plugin_driver.h"
 
-namespace qrm::cpu {
+namespace qrm::cpu::static_rule_test {
 namespace {
 
 /// Two threads per core, the second ones numbered after all the first ones; with two sockets, cores
@@ -139,4 +139,4 @@ TEST(StaticModeTest, NeverEmptiesTheDefaultPool) {
 }
 
 }  // namespace
-}  // namespace qrm::cpu
+}  // namespace qrm::cpu::static_rule_test

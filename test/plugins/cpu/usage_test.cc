@@ -9,7 +9,7 @@
 #include "plugins/cpu/pools.h"
 #include "test/plugins/cpu/elastic_fixture.h"
 
-namespace qrm::cpu {
+namespace qrm::cpu::usage_test {
 namespace {
 
 using test::Drive;
@@ -87,4 +87,4 @@ TEST_F(UsageTest, CountsInstancesTogether) {
 }
 
 }  // namespace
-}  // namespace qrm::cpu
+}  // namespace qrm::cpu::usage_test

@@ -6,7 +6,7 @@
 
 #include "test/plugins/cpu/elastic_fixture.h"
 
-namespace qrm::cpu {
+namespace qrm::cpu::whole_policies_test {
 namespace {
 
 using test::Drive;
@@ -99,4 +99,4 @@ grants: {static: {numa: any, whole-cores: true, align-l3: true}}
 }
 
 }  // namespace
-}  // namespace qrm::cpu
+}  // namespace qrm::cpu::whole_policies_test

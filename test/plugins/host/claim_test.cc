@@ -8,7 +8,7 @@
 
 #include "test/support/is_ok.h"
 
-namespace qrm::host {
+namespace qrm::host::claim_test {
 namespace {
 
 using testing::HasSubstr;
@@ -76,4 +76,4 @@ TEST(SameValueTest, AnInvalidPartitionIsNotWhatWasWantedButComesFromIt) {
 }
 
 }  // namespace
-}  // namespace qrm::host
+}  // namespace qrm::host::claim_test

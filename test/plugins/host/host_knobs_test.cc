@@ -15,7 +15,7 @@
 #include "test/support/is_ok.h"
 #include "test/support/temp_dir.h"
 
-namespace qrm::host {
+namespace qrm::host::host_knobs_test {
 namespace {
 
 using test::IsOk;
@@ -322,4 +322,4 @@ TEST_F(HostKnobsTest, KilledWhileItRestoresItRestoresTheRest) {
 }
 
 }  // namespace
-}  // namespace qrm::host
+}  // namespace qrm::host::host_knobs_test

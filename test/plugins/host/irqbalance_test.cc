@@ -24,7 +24,7 @@
 #include "test/support/manual_clock.h"
 #include "test/support/temp_dir.h"
 
-namespace qrm::host {
+namespace qrm::host::irqbalance_test {
 namespace {
 
 using std::chrono::seconds;
@@ -253,4 +253,4 @@ TEST(RealIrqbalanceTest, TakesUpABanAndGoesBackToItsConfiguration) {
 }
 
 }  // namespace
-}  // namespace qrm::host
+}  // namespace qrm::host::irqbalance_test

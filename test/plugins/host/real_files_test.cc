@@ -13,7 +13,7 @@
 #include "test/support/is_ok.h"
 #include "test/support/temp_dir.h"
 
-namespace qrm::host {
+namespace qrm::host::real_files_test {
 namespace {
 
 using test::IsOk;
@@ -73,4 +73,4 @@ TEST(RealFilesTest, InterruptsThatMayMoveAreMovedAndComeBack) {
 }
 
 }  // namespace
-}  // namespace qrm::host
+}  // namespace qrm::host::real_files_test

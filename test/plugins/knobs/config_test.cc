@@ -5,7 +5,7 @@
 
 #include "test/support/is_ok.h"
 
-namespace qrm::knobs {
+namespace qrm::knobs::config_test {
 namespace {
 
 using test::IsOk;
@@ -101,4 +101,4 @@ INSTANTIATE_TEST_SUITE_P(Configs, BadKnobConfigTest, testing::ValuesIn(kBad),
                          [](const auto& param_info) { return param_info.param.name; });
 
 }  // namespace
-}  // namespace qrm::knobs
+}  // namespace qrm::knobs::config_test

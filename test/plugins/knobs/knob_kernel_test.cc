@@ -14,7 +14,7 @@
 #include "test/support/resctrl/container_cgroup.h"
 #include "test/support/temp_dir.h"
 
-namespace qrm::knobs {
+namespace qrm::knobs::knob_kernel_test {
 namespace {
 
 using test::ContainerCgroup;
@@ -110,4 +110,4 @@ TEST_F(KnobKernelTest, ARealTimePolicyIsRefusedWhereContainersHaveNoBudget) {
 }
 
 }  // namespace
-}  // namespace qrm::knobs
+}  // namespace qrm::knobs::knob_kernel_test

@@ -19,7 +19,7 @@
 #include "test/support/is_ok.h"
 #include "test/support/temp_dir.h"
 
-namespace qrm::knobs {
+namespace qrm::knobs::knob_provider_test {
 namespace {
 
 using test::IsOk;
@@ -206,4 +206,4 @@ TEST_F(KnobProviderTest, AContainerThatIsGoneIsToldAsGone) {
 }
 
 }  // namespace
-}  // namespace qrm::knobs
+}  // namespace qrm::knobs::knob_provider_test

@@ -16,7 +16,7 @@
 #include "test/plugins/example_machine.h"
 #include "test/support/rounds.h"
 
-namespace qrm::memory {
+namespace qrm::memory::hall_property_test {
 namespace {
 
 constexpr char kConfig[] = R"(
@@ -241,4 +241,4 @@ TEST(MemoryHallTest, OffersExactlyTheNodesWhereAllCanHaveWhatTheyWerePromised) {
 }
 
 }  // namespace
-}  // namespace qrm::memory
+}  // namespace qrm::memory::hall_property_test

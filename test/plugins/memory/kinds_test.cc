@@ -8,7 +8,7 @@
 #include "test/plugins/example_machine.h"
 #include "test/plugins/plugin_driver.h"
 
-namespace qrm::memory {
+namespace qrm::memory::kinds_test {
 namespace {
 
 using test::Drive;
@@ -177,4 +177,4 @@ TEST(MemoryKindsTest, RefusesMistakesWithPlace) {
 }
 
 }  // namespace
-}  // namespace qrm::memory
+}  // namespace qrm::memory::kinds_test

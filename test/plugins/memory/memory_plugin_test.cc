@@ -10,7 +10,7 @@
 #include "test/plugins/example_machine.h"
 #include "test/plugins/plugin_driver.h"
 
-namespace qrm::memory {
+namespace qrm::memory::memory_plugin_test {
 namespace {
 
 using test::Drive;
@@ -466,4 +466,4 @@ TEST(MemoryConfigTest, LeavesOutReservationOnANodeThatIsGone) {
 }
 
 }  // namespace
-}  // namespace qrm::memory
+}  // namespace qrm::memory::memory_plugin_test

@@ -22,7 +22,7 @@
 #include "test/support/await.h"
 #include "test/support/temp_dir.h"
 
-namespace qrm::nic {
+namespace qrm::nic::kernel_watch_test {
 namespace {
 
 namespace fs = std::filesystem;
@@ -252,4 +252,4 @@ TEST(NamespaceSocketsTest, ReadsLoopbackOfThisMachine) {
 }
 
 }  // namespace
-}  // namespace qrm::nic
+}  // namespace qrm::nic::kernel_watch_test

@@ -19,7 +19,7 @@
 #include "test/plugins/nic/netlink_bytes.h"
 #include "test/support/temp_dir.h"
 
-namespace qrm::nic {
+namespace qrm::nic::link_table_test {
 namespace {
 
 using test::Attribute;
@@ -141,4 +141,4 @@ TEST(NodeOfDeviceTest, IsThatOfTheDeviceOrOfWhatItIsPluggedInto) {
 }
 
 }  // namespace
-}  // namespace qrm::nic
+}  // namespace qrm::nic::link_table_test

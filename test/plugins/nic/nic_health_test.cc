@@ -16,7 +16,7 @@
 #include "test/plugins/example_machine.h"
 #include "test/plugins/plugin_driver.h"
 
-namespace qrm::nic {
+namespace qrm::nic::nic_health_test {
 namespace {
 
 using test::Drive;
@@ -275,4 +275,4 @@ INSTANTIATE_TEST_SUITE_P(Table, NicProblemTest, testing::ValuesIn(kProblems),
                          [](const auto& param_info) { return param_info.param.name; });
 
 }  // namespace
-}  // namespace qrm::nic
+}  // namespace qrm::nic::nic_health_test

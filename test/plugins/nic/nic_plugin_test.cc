@@ -14,7 +14,7 @@
 #include "test/plugins/example_machine.h"
 #include "test/plugins/plugin_driver.h"
 
-namespace qrm::nic {
+namespace qrm::nic::nic_plugin_test {
 namespace {
 
 using test::Drive;
@@ -353,4 +353,4 @@ TEST(NicConfigTest, RefusesNicOnMissingNode) {
 }
 
 }  // namespace
-}  // namespace qrm::nic
+}  // namespace qrm::nic::nic_plugin_test

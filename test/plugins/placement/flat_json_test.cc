@@ -7,7 +7,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-namespace qrm::placement {
+namespace qrm::placement::flat_json_test {
 namespace {
 
 using testing::ElementsAre;
@@ -55,4 +55,4 @@ TEST(FlatJsonTest, RefusesMoreBytesUnread) {
 }
 
 }  // namespace
-}  // namespace qrm::placement
+}  // namespace qrm::placement::flat_json_test

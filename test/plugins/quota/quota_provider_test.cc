@@ -12,7 +12,7 @@
 #include "test/support/is_ok.h"
 #include "test/support/temp_dir.h"
 
-namespace qrm::quota {
+namespace qrm::quota::quota_provider_test {
 namespace {
 
 using test::IsOk;
@@ -172,4 +172,4 @@ TEST_F(QuotaProviderTest, RefusesWhatIsNoClass) {
 }
 
 }  // namespace
-}  // namespace qrm::quota
+}  // namespace qrm::quota::quota_provider_test

@@ -8,7 +8,7 @@
 
 #include "api/base/section.h"
 
-namespace qrm::rdt {
+namespace qrm::rdt::config_test {
 namespace {
 
 using testing::AllOf;
@@ -107,4 +107,4 @@ INSTANTIATE_TEST_SUITE_P(Vectors, RdtConfigRefusesTest, testing::ValuesIn(kRefus
                          [](const auto& param_info) { return param_info.param.name; });
 
 }  // namespace
-}  // namespace qrm::rdt
+}  // namespace qrm::rdt::config_test

@@ -22,7 +22,7 @@
 #include "test/support/resctrl/resctrl_double.h"
 #include "test/support/temp_dir.h"
 
-namespace qrm::rdt {
+namespace qrm::rdt::rdt_classes_test {
 namespace {
 
 using test::ContainerCgroup;
@@ -390,4 +390,4 @@ TEST_F(RdtClassesTest, UnknownClassIsNotFound) {
 }
 
 }  // namespace
-}  // namespace qrm::rdt
+}  // namespace qrm::rdt::rdt_classes_test

@@ -16,7 +16,7 @@
 #include "plugins/cgroup/small_file.h"
 #include "test/support/resctrl/container_cgroup.h"
 
-namespace qrm::test {
+namespace qrm::test::resctrl_double_test {
 namespace {
 
 using cgroup::SmallFile;
@@ -173,4 +173,4 @@ TEST_F(ResctrlDoubleTest, UnmountRemovesAllGroups) {
 }
 
 }  // namespace
-}  // namespace qrm::test
+}  // namespace qrm::test::resctrl_double_test

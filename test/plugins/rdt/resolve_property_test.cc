@@ -15,7 +15,7 @@
 #include "plugins/rdt/resolve.h"
 #include "test/plugins/rdt/share_model.h"
 
-namespace qrm::rdt {
+namespace qrm::rdt::resolve_property_test {
 namespace {
 
 using test::BitSet;
@@ -232,4 +232,4 @@ TEST(ResolvePropertyTest, MasksOf200ConfigurationsAreThoseOfTheModel) {
 }
 
 }  // namespace
-}  // namespace qrm::rdt
+}  // namespace qrm::rdt::resolve_property_test

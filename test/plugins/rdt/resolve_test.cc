@@ -9,7 +9,7 @@
 
 #include "api/base/section.h"
 
-namespace qrm::rdt {
+namespace qrm::rdt::resolve_test {
 namespace {
 
 using testing::HasSubstr;
@@ -174,4 +174,4 @@ TEST(ResolveTest, BandwidthWithoutTheUnitOfTheMachineIsRefused) {
 }
 
 }  // namespace
-}  // namespace qrm::rdt
+}  // namespace qrm::rdt::resolve_test

@@ -3,7 +3,7 @@
 
 #include <gtest/gtest.h>
 
-namespace qrm::rdt {
+namespace qrm::rdt::schemata_test {
 namespace {
 
 TEST(SchemataTest, ReadsPaddedNamesAndIdsWithGaps) {
@@ -22,4 +22,4 @@ TEST(SchemataTest, WritesMasksInHexAndANewlineAfterEachLine) {
 }
 
 }  // namespace
-}  // namespace qrm::rdt
+}  // namespace qrm::rdt::schemata_test

@@ -19,7 +19,7 @@
 #include "test/support/await.h"
 #include "test/support/temp_dir.h"
 
-namespace qrm::sdk {
+namespace qrm::sdk::change_test {
 namespace {
 
 using test::Await;
@@ -135,4 +135,4 @@ TEST_F(ChangeTest, SaysOnceThatNobodyIsToldAndGoesOn) {
 }
 
 }  // namespace
-}  // namespace qrm::sdk
+}  // namespace qrm::sdk::change_test

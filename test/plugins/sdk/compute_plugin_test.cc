@@ -10,7 +10,7 @@
 #include "test/support/is_ok.h"
 #include "test/support/temp_dir.h"
 
-namespace qrm::sdk {
+namespace qrm::sdk::compute_plugin_test {
 namespace {
 
 using test::IsOk;
@@ -140,4 +140,4 @@ TEST(ComputeDriverNameTest, IsADnsLabel) {
 }
 
 }  // namespace
-}  // namespace qrm::sdk
+}  // namespace qrm::sdk::compute_plugin_test

@@ -23,7 +23,7 @@
 #include "test/support/await.h"
 #include "test/support/temp_dir.h"
 
-namespace qrm::sdk {
+namespace qrm::sdk::host_test {
 namespace {
 
 namespace pb = ::resourceplugin::v1alpha1;
@@ -455,4 +455,4 @@ TEST_F(QuickHostTest, HintsWaitForTheCallThatIsUnderWay) {
 }
 
 }  // namespace
-}  // namespace qrm::sdk
+}  // namespace qrm::sdk::host_test

@@ -9,7 +9,7 @@
 #include "plugins/sdk/change_signal.h"
 #include "test/plugins/sdk/counting_plugin.h"
 
-namespace qrm::sdk {
+namespace qrm::sdk::plugin_driver_test {
 namespace {
 
 using test::CountingPlugin;
@@ -443,4 +443,4 @@ TEST_F(PluginDriverTest, ValuesOfAReplacementWaitForTheDisk) {
 }
 
 }  // namespace
-}  // namespace qrm::sdk
+}  // namespace qrm::sdk::plugin_driver_test

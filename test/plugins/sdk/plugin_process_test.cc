@@ -17,7 +17,7 @@
 #include "test/support/child_process.h"
 #include "test/support/temp_dir.h"
 
-namespace qrm::sdk {
+namespace qrm::sdk::plugin_process_test {
 namespace {
 
 using test::Await;
@@ -154,4 +154,4 @@ TEST_F(CommandLineTest, TwoDirectoriesAreRefused) {
 }
 
 }  // namespace
-}  // namespace qrm::sdk
+}  // namespace qrm::sdk::plugin_process_test

@@ -13,7 +13,7 @@
 #include "test/support/lossy_disk.h"
 #include "test/support/temp_dir.h"
 
-namespace qrm::sdk {
+namespace qrm::sdk::plugin_state_test {
 namespace {
 
 using test::CpuRequest;
@@ -205,4 +205,4 @@ TEST_F(PluginStateTest, DirectoryThatCannotBeMadeIsAnError) {
 }
 
 }  // namespace
-}  // namespace qrm::sdk
+}  // namespace qrm::sdk::plugin_state_test

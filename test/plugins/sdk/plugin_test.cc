@@ -8,7 +8,7 @@
 
 #include "test/support/temp_dir.h"
 
-namespace qrm::sdk {
+namespace qrm::sdk::plugin_test {
 namespace {
 
 TEST(OnlineNumaNodesTest, AreTheKernelsList) {
@@ -24,4 +24,4 @@ TEST(OnlineNumaNodesTest, AreNodeZeroWithoutNuma) {
 }
 
 }  // namespace
-}  // namespace qrm::sdk
+}  // namespace qrm::sdk::plugin_test

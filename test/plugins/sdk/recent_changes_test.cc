@@ -2,7 +2,7 @@
 
 #include <gmock/gmock.h>
 
-namespace qrm::sdk {
+namespace qrm::sdk::recent_changes_test {
 namespace {
 
 using testing::ElementsAre;
@@ -46,4 +46,4 @@ TEST(RecentChangesTest, KnowsNothingOfMomentsThatItDidNotName) {
 }
 
 }  // namespace
-}  // namespace qrm::sdk
+}  // namespace qrm::sdk::recent_changes_test

@@ -20,7 +20,7 @@
 #include "test/support/await.h"
 #include "test/support/temp_dir.h"
 
-namespace qrm::sdk {
+namespace qrm::sdk::registration_test {
 namespace {
 
 using test::Await;
@@ -234,4 +234,4 @@ TEST(RunningPluginTest, SocketAndStateOfAPrefixedResourceAreFiles) {
 }
 
 }  // namespace
-}  // namespace qrm::sdk
+}  // namespace qrm::sdk::registration_test

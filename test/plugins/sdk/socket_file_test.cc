@@ -15,7 +15,7 @@
 #include "api/base/check.h"
 #include "test/support/temp_dir.h"
 
-namespace qrm::sdk {
+namespace qrm::sdk::socket_file_test {
 namespace {
 
 using testing::HasSubstr;
@@ -101,4 +101,4 @@ TEST_F(SocketFileTest, FileIdSurvivesAChangeOfMode) {
 }
 
 }  // namespace
-}  // namespace qrm::sdk
+}  // namespace qrm::sdk::socket_file_test

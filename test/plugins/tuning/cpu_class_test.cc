@@ -8,7 +8,7 @@
 #include "api/base/section.h"
 #include "test/support/is_ok.h"
 
-namespace qrm::tuning {
+namespace qrm::tuning::cpu_class_test {
 namespace {
 
 using Meaning = Frequency::Meaning;
@@ -75,4 +75,4 @@ INSTANTIATE_TEST_SUITE_P(
     [](const auto& of) { return std::string(of.param.name); });
 
 }  // namespace
-}  // namespace qrm::tuning
+}  // namespace qrm::tuning::cpu_class_test

@@ -18,7 +18,7 @@
 #include "test/support/rounds.h"
 #include "test/support/temp_dir.h"
 
-namespace qrm::tuning {
+namespace qrm::tuning::host_tuner_test {
 namespace {
 
 using Meaning = Frequency::Meaning;
@@ -289,4 +289,4 @@ TEST_F(HostTunerTest, EveryFileHasALivingOwnerOrItsFormerValue) {
 }
 
 }  // namespace
-}  // namespace qrm::tuning
+}  // namespace qrm::tuning::host_tuner_test

@@ -8,7 +8,7 @@
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 
-namespace qrm::tuning {
+namespace qrm::tuning::resolve_test {
 namespace {
 
 using Meaning = Frequency::Meaning;
@@ -216,4 +216,4 @@ TEST(ResolveTest, TellsWhatTheMachineLacks) {
 }
 
 }  // namespace
-}  // namespace qrm::tuning
+}  // namespace qrm::tuning::resolve_test

@@ -13,7 +13,7 @@
 #include "scheduler/cache/cluster_cache.h"
 #include "test/scheduler/cache/counted_resource.h"
 
-namespace qrm::scheduler {
+namespace qrm::scheduler::cache_property_test {
 namespace {
 
 using test::AvailableIn;
@@ -399,4 +399,4 @@ TEST(CachePropertyTest, EqualsARebuildWhenAllHasArrived) {
 }
 
 }  // namespace
-}  // namespace qrm::scheduler
+}  // namespace qrm::scheduler::cache_property_test

@@ -6,7 +6,7 @@
 #include "scheduler/cache/filter.h"
 #include "test/scheduler/cache/counted_resource.h"
 
-namespace qrm::scheduler {
+namespace qrm::scheduler::cluster_cache_test {
 namespace {
 
 using test::AvailableIn;
@@ -266,4 +266,4 @@ TEST(HandleRegistryTest, ASecondRegistrationGetsTheFirstHandle) {
 }
 
 }  // namespace
-}  // namespace qrm::scheduler
+}  // namespace qrm::scheduler::cluster_cache_test

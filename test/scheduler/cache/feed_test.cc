@@ -10,7 +10,7 @@
 
 #include "scheduler/cache/read_objects.h"
 
-namespace qrm::scheduler {
+namespace qrm::scheduler::feed_test {
 namespace {
 
 using testing::ElementsAre;
@@ -78,4 +78,4 @@ TEST_F(FeedTest, AnObjectAboutNoNodeTellsNothing) {
 }
 
 }  // namespace
-}  // namespace qrm::scheduler
+}  // namespace qrm::scheduler::feed_test

@@ -4,7 +4,7 @@
 
 #include <gtest/gtest.h>
 
-namespace qrm::scheduler {
+namespace qrm::scheduler::packed_pod_test {
 namespace {
 
 Pod MakePod(const std::string& uid) {
@@ -67,4 +67,4 @@ TEST(PackedPodTest, ResourcesHearOfNoOtherVersionAndNoRefusal) {
 }
 
 }  // namespace
-}  // namespace qrm::scheduler
+}  // namespace qrm::scheduler::packed_pod_test

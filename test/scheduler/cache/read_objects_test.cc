@@ -4,7 +4,7 @@
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
-namespace qrm::scheduler {
+namespace qrm::scheduler::read_objects_test {
 namespace {
 
 using nlohmann::json;
@@ -104,4 +104,4 @@ TEST(ReadNodeTest, ReadsNumbersAndTextsAsAmounts) {
 }
 
 }  // namespace
-}  // namespace qrm::scheduler
+}  // namespace qrm::scheduler::read_objects_test

@@ -11,7 +11,7 @@
 #include "scheduler/cache/filter.h"
 #include "test/scheduler/cache/counted_resource.h"
 
-namespace qrm::scheduler {
+namespace qrm::scheduler::scheduler_cache_test {
 namespace {
 
 using test::CountedHandles;
@@ -100,4 +100,4 @@ TEST(SchedulerCacheTest, WhatWasPostedIsVisibleAfterRun) {
 }
 
 }  // namespace
-}  // namespace qrm::scheduler
+}  // namespace qrm::scheduler::scheduler_cache_test

@@ -10,7 +10,7 @@
 #include "scheduler/cache/cluster_cache.h"
 #include "scheduler/cache/filter.h"
 
-namespace qrm::scheduler {
+namespace qrm::scheduler::disk_io_resource_test {
 namespace {
 
 Pod Asking(const std::string& name, const std::string& io_class, const std::string& read,
@@ -69,4 +69,4 @@ TEST_F(DiskIoTest, PrefersTheNodeThatIsFilledUp) {
 }
 
 }  // namespace
-}  // namespace qrm::scheduler
+}  // namespace qrm::scheduler::disk_io_resource_test

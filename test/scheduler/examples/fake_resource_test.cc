@@ -10,7 +10,7 @@
 #include "scheduler/cache/cluster_cache.h"
 #include "scheduler/cache/filter.h"
 
-namespace qrm::scheduler {
+namespace qrm::scheduler::fake_resource_test {
 namespace {
 
 Pod Asking(const std::string& name, const std::string& request, const std::string& node = "") {
@@ -95,4 +95,4 @@ TEST_F(FakeResourceTest, ACustomResourceWithoutCapacityTellsNothing) {
 }
 
 }  // namespace
-}  // namespace qrm::scheduler
+}  // namespace qrm::scheduler::fake_resource_test

@@ -17,7 +17,7 @@
 #include "test/support/fake_api_server.h"
 #include "test/support/loop_thread.h"
 
-namespace qrm::scheduler {
+namespace qrm::scheduler::binder_test {
 namespace {
 
 using test::Await;
@@ -116,4 +116,4 @@ TEST_F(BinderTest, APodThatTheNextHolderBoundElsewhereLeavesItsRoomWhenTheLeaseI
 }
 
 }  // namespace
-}  // namespace qrm::scheduler
+}  // namespace qrm::scheduler::binder_test

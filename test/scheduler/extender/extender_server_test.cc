@@ -12,7 +12,7 @@
 
 #include "test/scheduler/extender/extender_server_fixture.h"
 
-namespace qrm::scheduler {
+namespace qrm::scheduler::extender_server_test {
 namespace {
 
 using testing::HasSubstr;
@@ -334,4 +334,4 @@ TEST_F(ExtenderServerTest, APodThatFitsIsNotWoken) {
 }
 
 }  // namespace
-}  // namespace qrm::scheduler
+}  // namespace qrm::scheduler::extender_server_test

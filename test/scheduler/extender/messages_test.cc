@@ -8,7 +8,7 @@
 
 #include "test/support/is_ok.h"
 
-namespace qrm::scheduler {
+namespace qrm::scheduler::messages_test {
 namespace {
 
 using nlohmann::json;
@@ -83,4 +83,4 @@ TEST(MessagesTest, VictimsComeBackAsTheyWere) {
 }
 
 }  // namespace
-}  // namespace qrm::scheduler
+}  // namespace qrm::scheduler::messages_test

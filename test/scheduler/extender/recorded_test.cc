@@ -9,7 +9,7 @@
 #include "scheduler/extender/messages.h"
 #include "test/support/is_ok.h"
 
-namespace qrm::scheduler {
+namespace qrm::scheduler::recorded_test {
 namespace {
 
 using testing::Contains;
@@ -51,4 +51,4 @@ TEST(RecordedTest, PreemptNamesVictimsByTheirNodes) {
 }
 
 }  // namespace
-}  // namespace qrm::scheduler
+}  // namespace qrm::scheduler::recorded_test

@@ -10,7 +10,7 @@
 
 #include "test/scheduler/extender/extender_server_fixture.h"
 
-namespace qrm::scheduler {
+namespace qrm::scheduler::restored_server_test {
 namespace {
 
 using testing::HasSubstr;
@@ -137,4 +137,4 @@ TEST_F(RestoredServerTest, WhatAKilledHolderBoundIsCountedBeforeTheNextOneBinds)
 }
 
 }  // namespace
-}  // namespace qrm::scheduler
+}  // namespace qrm::scheduler::restored_server_test

@@ -7,7 +7,7 @@
 
 #include "scheduler/simulate/trace.h"
 
-namespace qrm::scheduler {
+namespace qrm::scheduler::simulation_test {
 namespace {
 
 using testing::HasSubstr;
@@ -144,4 +144,4 @@ TEST(ReadTraceTest, SaysWhereItIsWrong) {
 }
 
 }  // namespace
-}  // namespace qrm::scheduler
+}  // namespace qrm::scheduler::simulation_test

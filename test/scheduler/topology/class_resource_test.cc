@@ -16,7 +16,7 @@
 #include "scheduler/cache/filter.h"
 #include "scheduler/topology/class_offer.h"
 
-namespace qrm::scheduler {
+namespace qrm::scheduler::class_resource_test {
 namespace {
 
 using manager::OfferedType;
@@ -252,4 +252,4 @@ TEST_F(ClassResourceTest, TheFilterDecidesAsTheNode) {
 }
 
 }  // namespace
-}  // namespace qrm::scheduler
+}  // namespace qrm::scheduler::class_resource_test

@@ -14,7 +14,7 @@
 #include "scheduler/cache/filter.h"
 #include "scheduler/topology/match_resource.h"
 
-namespace qrm::scheduler {
+namespace qrm::scheduler::match_rules_test {
 namespace {
 
 using Kind = PodContainer::Kind;
@@ -392,4 +392,4 @@ TEST(MatchResourceTest, JoinsTheTopologyWithTheNodesNames) {
 }
 
 }  // namespace
-}  // namespace qrm::scheduler
+}  // namespace qrm::scheduler::match_rules_test

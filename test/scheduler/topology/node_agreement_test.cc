@@ -23,7 +23,7 @@
 #include "test/support/temp_dir.h"
 #include "topology/discovery.h"
 
-namespace qrm::scheduler {
+namespace qrm::scheduler::node_agreement_test {
 namespace {
 
 using test::NodeCore;
@@ -302,4 +302,4 @@ INSTANTIATE_TEST_SUITE_P(Captured, PublishedMachineTest,
                          testing::ValuesIn(qrm::test::CapturedMachines(kMachines)), CaseName);
 
 }  // namespace
-}  // namespace qrm::scheduler
+}  // namespace qrm::scheduler::node_agreement_test

@@ -11,7 +11,7 @@
 #include "scheduler/cache/filter.h"
 #include "scheduler/topology/placement_note.h"
 
-namespace qrm::scheduler {
+namespace qrm::scheduler::numa_resource_test {
 namespace {
 
 using testing::HasSubstr;
@@ -278,4 +278,4 @@ TEST(ReadNodeModelTest, NamesKeysThatItDoesNotKnow) {
 }
 
 }  // namespace
-}  // namespace qrm::scheduler
+}  // namespace qrm::scheduler::numa_resource_test

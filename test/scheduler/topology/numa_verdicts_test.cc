@@ -4,7 +4,7 @@
 
 #include <gtest/gtest.h>
 
-namespace qrm::scheduler {
+namespace qrm::scheduler::numa_verdicts_test {
 namespace {
 
 TEST(QuestionsTest, AreOneForPodsThatDifferInTheirNamesOnly) {
@@ -67,4 +67,4 @@ TEST(VerdictsByHoldingsTest, AreTheSameWhoeverHoldsTheSame) {
 }
 
 }  // namespace
-}  // namespace qrm::scheduler
+}  // namespace qrm::scheduler::numa_verdicts_test

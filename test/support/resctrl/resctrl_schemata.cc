@@ -10,7 +10,7 @@
 namespace qrm::test {
 namespace {
 
-std::string_view Trimmed(std::string_view text) {
+std::string_view WithoutSpaces(std::string_view text) {
   const std::size_t first = text.find_first_not_of(" \t\n");
   return first == std::string_view::npos
              ? std::string_view()
@@ -46,9 +46,9 @@ int ResctrlModel::StageLine(const std::string& name, std::string_view line, Valu
   if (line.find(':') == std::string_view::npos) {
     return Fail(EINVAL, "Missing ':'");
   }
-  const std::string resource(Trimmed(Before(':', line)));
+  const std::string resource(WithoutSpaces(Before(':', line)));
   const Values& schemata = groups_.at(name).schemata;
-  if (Trimmed(line).empty()) {
+  if (WithoutSpaces(line).empty()) {
     return Fail(EINVAL, fmt::format("Missing '{}' value", resource));
   }
   if (!schemata.contains(resource)) {
@@ -57,7 +57,7 @@ int ResctrlModel::StageLine(const std::string& name, std::string_view line, Valu
   while (!line.empty()) {
     std::string_view value = Before(';', line);
     const bool has_value = value.find('=') != std::string_view::npos;
-    const auto id = ParseNumber<int>(Trimmed(Before('=', value)));
+    const auto id = ParseNumber<int>(WithoutSpaces(Before('=', value)));
     if (!has_value || !id.has_value()) {
       return Fail(EINVAL, "Missing '=' or non-numeric domain");
     }
@@ -65,7 +65,7 @@ int ResctrlModel::StageLine(const std::string& name, std::string_view line, Valu
       return EINVAL;  // without a text
     }
     uint64_t number = 0;
-    if (const int error = CheckValue(resource, Trimmed(value), number); error != 0) {
+    if (const int error = CheckValue(resource, WithoutSpaces(value), number); error != 0) {
       return error;
     }
     if (resource != "MB") {

@@ -14,7 +14,7 @@
 #include "test/support/temp_dir.h"
 #include "tools/plugin_check/check_command.h"
 
-namespace qrm::manager {
+namespace qrm::manager::conformance_test {
 namespace {
 
 using test::PluginScript;
@@ -329,4 +329,4 @@ TEST_F(ConformanceTest, PodIsAsTheFlagsDescribeIt) {
 }
 
 }  // namespace
-}  // namespace qrm::manager
+}  // namespace qrm::manager::conformance_test

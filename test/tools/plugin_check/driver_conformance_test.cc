@@ -14,7 +14,7 @@
 #include "test/support/temp_dir.h"
 #include "tools/plugin_check/check_command.h"
 
-namespace qrm::manager {
+namespace qrm::manager::driver_conformance_test {
 namespace {
 
 using test::DriverScript;
@@ -117,4 +117,4 @@ TEST_F(DriverConformanceTest, ARefusalIsTheDriversRight) {
 }
 
 }  // namespace
-}  // namespace qrm::manager
+}  // namespace qrm::manager::driver_conformance_test

@@ -11,7 +11,7 @@
 #include "test/support/temp_dir.h"
 #include "tools/plugin_check/check_command.h"
 
-namespace qrm::manager {
+namespace qrm::manager::own_plugins_test {
 namespace {
 
 using testing::HasSubstr;
@@ -101,4 +101,4 @@ INSTANTIATE_TEST_SUITE_P(Examples, ExamplesTest, testing::ValuesIn(kExamples),
                          [](const auto& param_info) { return param_info.param.name; });
 
 }  // namespace
-}  // namespace qrm::manager
+}  // namespace qrm::manager::own_plugins_test

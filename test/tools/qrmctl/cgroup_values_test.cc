@@ -5,7 +5,7 @@
 
 #include <gtest/gtest.h>
 
-namespace qrm::manager::cli {
+namespace qrm::manager::cli::cgroup_values_test {
 namespace {
 
 constexpr int64_t kGiB = int64_t{1} << 30;
@@ -50,4 +50,4 @@ INSTANTIATE_TEST_SUITE_P(
     [](const auto& test) { return test.param.name; });
 
 }  // namespace
-}  // namespace qrm::manager::cli
+}  // namespace qrm::manager::cli::cgroup_values_test

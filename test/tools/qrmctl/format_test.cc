@@ -14,7 +14,7 @@
 #include "tools/qrmctl/table.h"
 #include "tools/qrmctl/text.h"
 
-namespace qrm::manager::cli {
+namespace qrm::manager::cli::format_test {
 namespace {
 
 TEST(TextTest, AgesHaveTwoUnitsAtMost) {
@@ -186,4 +186,4 @@ TEST(ExplainTextTest, LongHintListsAreCut) {
 }
 
 }  // namespace
-}  // namespace qrm::manager::cli
+}  // namespace qrm::manager::cli::format_test

@@ -6,7 +6,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-namespace qrm::manager::cli {
+namespace qrm::manager::cli::pod_file_test {
 namespace {
 
 using ::k8s::io::api::core::v1::Pod;
@@ -170,4 +170,4 @@ TEST(PodFileTest, SurvivesHostileText) {
 }
 
 }  // namespace
-}  // namespace qrm::manager::cli
+}  // namespace qrm::manager::cli::pod_file_test

@@ -7,7 +7,7 @@
 #include "api/proto/core/v1/pod.pb.h"
 #include "test/tools/qrmctl/qrmctl_fixture.h"
 
-namespace qrm::manager::cli {
+namespace qrm::manager::cli::qrmctl_admit_test {
 namespace {
 
 using testing::HasSubstr;
@@ -184,4 +184,4 @@ TEST_F(QrmctlAdmitTest, PlayAnnouncesThePodUnderANewUidAndSaysThatThereIsNoRunti
 }
 
 }  // namespace
-}  // namespace qrm::manager::cli
+}  // namespace qrm::manager::cli::qrmctl_admit_test

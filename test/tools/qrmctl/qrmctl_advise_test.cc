@@ -11,7 +11,7 @@
 #include "test/support/temp_dir.h"
 #include "tools/qrmctl/command.h"
 
-namespace qrm::cpu {
+namespace qrm::cpu::qrmctl_advise_test {
 namespace {
 
 using manager::cli::Args;
@@ -95,4 +95,4 @@ TEST_F(QrmctlAdviseTest, SaysWhichWordIsWrong) {
 }
 
 }  // namespace
-}  // namespace qrm::cpu
+}  // namespace qrm::cpu::qrmctl_advise_test

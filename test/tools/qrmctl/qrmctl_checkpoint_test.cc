@@ -11,7 +11,7 @@
 #include "test/checkpoint/sample_state.h"
 #include "test/tools/qrmctl/qrmctl_fixture.h"
 
-namespace qrm::manager::cli {
+namespace qrm::manager::cli::qrmctl_checkpoint_test {
 namespace {
 
 using test::Admit;
@@ -113,4 +113,4 @@ TEST_F(QrmctlCheckpointTest, AnUnknownVerbSaysWhatToType) {
 }
 
 }  // namespace
-}  // namespace qrm::manager::cli
+}  // namespace qrm::manager::cli::qrmctl_checkpoint_test

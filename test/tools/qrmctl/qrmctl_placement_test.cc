@@ -8,7 +8,7 @@
 #include "topology/describe.h"
 #include "topology/discovery.h"
 
-namespace qrm::manager::cli {
+namespace qrm::manager::cli::qrmctl_placement_test {
 namespace {
 
 using testing::HasSubstr;
@@ -241,4 +241,4 @@ TEST_F(QrmctlTest, ExplainNeedsAPod) {
 }
 
 }  // namespace
-}  // namespace qrm::manager::cli
+}  // namespace qrm::manager::cli::qrmctl_placement_test

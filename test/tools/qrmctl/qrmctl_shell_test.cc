@@ -13,7 +13,7 @@
 #include "tools/qrmctl/catalog.h"
 #include "tools/qrmctl/follow.h"
 
-namespace qrm::manager::cli {
+namespace qrm::manager::cli::qrmctl_shell_test {
 namespace {
 
 using testing::AllOf;
@@ -336,4 +336,4 @@ TEST_F(QrmctlTest, PageShowsWhatTheCommandsPrint) {
 }
 
 }  // namespace
-}  // namespace qrm::manager::cli
+}  // namespace qrm::manager::cli::qrmctl_shell_test

@@ -5,7 +5,7 @@
 
 #include "test/tools/qrmctl/qrmctl_fixture.h"
 
-namespace qrm::manager::cli {
+namespace qrm::manager::cli::qrmctl_test {
 namespace {
 
 using std::chrono::seconds;
@@ -370,4 +370,4 @@ TEST_F(QrmctlTest, PoolSetSaysWhichWordIsWrong) {
 }
 
 }  // namespace
-}  // namespace qrm::manager::cli
+}  // namespace qrm::manager::cli::qrmctl_test

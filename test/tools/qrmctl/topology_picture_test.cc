@@ -6,7 +6,7 @@
 #include <gtest/gtest.h>
 #include <pugixml.hpp>
 
-namespace qrm::manager::cli {
+namespace qrm::manager::cli::topology_picture_test {
 namespace {
 
 using testing::ElementsAre;
@@ -72,4 +72,4 @@ TEST(TopologyPictureTest, DrawsEveryCpuWithinItsFrame) {
 }
 
 }  // namespace
-}  // namespace qrm::manager::cli
+}  // namespace qrm::manager::cli::topology_picture_test

@@ -14,7 +14,7 @@
 #include "test/support/temp_dir.h"
 #include "test/tools/qrmctl/typed.h"
 
-namespace qrm::manager::cli {
+namespace qrm::manager::cli::qrmctl_why_test {
 namespace {
 
 using nlohmann::json;
@@ -166,4 +166,4 @@ TEST_F(QrmctlWhyTest, TheHelpListsIt) {
 }
 
 }  // namespace
-}  // namespace qrm::manager::cli
+}  // namespace qrm::manager::cli::qrmctl_why_test

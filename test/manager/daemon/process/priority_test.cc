@@ -11,7 +11,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-namespace qrm::manager {
+namespace qrm::manager::priority_test {
 namespace {
 
 using testing::AllOf;
@@ -139,4 +139,4 @@ TEST(PriorityTest, RealTimeNeedsReservedCpus) {
 }
 
 }  // namespace
-}  // namespace qrm::manager
+}  // namespace qrm::manager::priority_test

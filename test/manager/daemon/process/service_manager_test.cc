@@ -11,7 +11,7 @@
 
 #include "test/support/temp_dir.h"
 
-namespace qrm::manager {
+namespace qrm::manager::service_manager_test {
 namespace {
 
 using boost::asio::local::datagram_protocol;
@@ -79,4 +79,4 @@ TEST_F(ServiceManagerTest, NobodyIsToldWithoutASocket) {
 }
 
 }  // namespace
-}  // namespace qrm::manager
+}  // namespace qrm::manager::service_manager_test

@@ -6,7 +6,7 @@
 
 #include <gtest/gtest.h>
 
-namespace qrm::manager {
+namespace qrm::manager::start_pages_test {
 namespace {
 
 /// The number in a line of /proc/self/status.
@@ -34,4 +34,4 @@ TEST(StartPagesTest, CodeIsNoLongerResidentAndRunsAgain) {
 }
 
 }  // namespace
-}  // namespace qrm::manager
+}  // namespace qrm::manager::start_pages_test

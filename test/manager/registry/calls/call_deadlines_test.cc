@@ -8,7 +8,7 @@
 
 #include "test/support/loop_thread.h"
 
-namespace qrm::manager {
+namespace qrm::manager::call_deadlines_test {
 namespace {
 
 using std::chrono::hours;
@@ -77,4 +77,4 @@ TEST(CallDeadlinesEndTest, NothingExpiresOnceItIsGone) {
 }
 
 }  // namespace
-}  // namespace qrm::manager
+}  // namespace qrm::manager::call_deadlines_test

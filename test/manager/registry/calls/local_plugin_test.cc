@@ -19,7 +19,7 @@
 #include "test/support/loop_thread.h"
 #include "test/support/temp_dir.h"
 
-namespace qrm::manager {
+namespace qrm::manager::local_plugin_test {
 namespace {
 
 using calls::Blame;
@@ -350,4 +350,4 @@ TEST_F(LocalAndRemoteTest, ExportTheSame) {
 }
 
 }  // namespace
-}  // namespace qrm::manager
+}  // namespace qrm::manager::local_plugin_test

@@ -16,7 +16,7 @@
 #include "test/support/scripted_cri.h"
 #include "test/support/temp_dir.h"
 
-namespace qrm::manager {
+namespace qrm::manager::cri_client_test {
 namespace {
 
 using ::testing::ElementsAre;
@@ -224,4 +224,4 @@ TEST_F(CriClientTest, CallsNobodyBackAfterItsEnd) {
 }
 
 }  // namespace
-}  // namespace qrm::manager
+}  // namespace qrm::manager::cri_client_test

@@ -8,7 +8,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-namespace qrm::manager {
+namespace qrm::manager::frames_test {
 namespace {
 
 using ::testing::Pair;
@@ -84,4 +84,4 @@ TEST(TtrpcDecoderTest, SkipsUnknownTypes) {
 }
 
 }  // namespace
-}  // namespace qrm::manager
+}  // namespace qrm::manager::frames_test

@@ -9,7 +9,7 @@
 
 #include "test/manager/runtime/nri/nri_fixture.h"
 
-namespace qrm::manager {
+namespace qrm::manager::held_events_test {
 namespace {
 
 using ::testing::ElementsAre;
@@ -78,4 +78,4 @@ TEST(HeldEventsTest, AConnectionThatEndedIsNotHeardOf) {
 }
 
 }  // namespace
-}  // namespace qrm::manager
+}  // namespace qrm::manager::held_events_test

@@ -11,7 +11,7 @@
 #include "test/manager/runtime/nri/nri_fixture.h"
 #include "test/support/await.h"
 
-namespace qrm::manager {
+namespace qrm::manager::nri_attachment_test {
 namespace {
 
 using std::chrono::milliseconds;
@@ -90,4 +90,4 @@ TEST_F(NriAttachmentTest, PatienceCountsForNothingOnceSomebodyHears) {
 }
 
 }  // namespace
-}  // namespace qrm::manager
+}  // namespace qrm::manager::nri_attachment_test

@@ -12,7 +12,7 @@
 
 #include "test/manager/runtime/nri/nri_fixture.h"
 
-namespace qrm::manager {
+namespace qrm::manager::nri_deadline_test {
 namespace {
 
 using std::chrono::milliseconds;
@@ -146,4 +146,4 @@ TEST_F(NriDeadlineTest, StopsWithAnswerDue) {
 }
 
 }  // namespace
-}  // namespace qrm::manager
+}  // namespace qrm::manager::nri_deadline_test

@@ -9,7 +9,7 @@
 
 #include "test/manager/runtime/nri/nri_fixture.h"
 
-namespace qrm::manager {
+namespace qrm::manager::nri_events_test {
 namespace {
 
 using test::NriContainer;
@@ -163,4 +163,4 @@ TEST_F(NriEventsTest, KeepsTheLabelsThatThePodHasOfItsOwn) {
 }
 
 }  // namespace
-}  // namespace qrm::manager
+}  // namespace qrm::manager::nri_events_test

@@ -10,7 +10,7 @@
 #include "manager/runtime/nri/frames.h"
 #include "test/manager/runtime/nri/nri_fixture.h"
 
-namespace qrm::manager {
+namespace qrm::manager::nri_framing_test {
 namespace {
 
 using test::NriContainer;
@@ -162,4 +162,4 @@ TEST_F(NriFramingTest, IgnoresFieldsThatItDoesNotKnow) {
 }
 
 }  // namespace
-}  // namespace qrm::manager
+}  // namespace qrm::manager::nri_framing_test

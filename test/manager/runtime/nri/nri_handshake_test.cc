@@ -12,7 +12,7 @@
 #include "test/manager/runtime/nri/nri_fixture.h"
 #include "test/support/await.h"
 
-namespace qrm::manager {
+namespace qrm::manager::nri_handshake_test {
 namespace {
 
 using std::chrono::milliseconds;
@@ -142,4 +142,4 @@ TEST_F(NriHandshakeTest, GivesUpOnRuntimeThatRefusesItsEvents) {
 }
 
 }  // namespace
-}  // namespace qrm::manager
+}  // namespace qrm::manager::nri_handshake_test

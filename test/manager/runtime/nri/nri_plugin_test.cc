@@ -11,7 +11,7 @@
 
 #include "test/manager/runtime/nri/nri_fixture.h"
 
-namespace qrm::manager {
+namespace qrm::manager::nri_plugin_test {
 namespace {
 
 using ::testing::ElementsAre;
@@ -138,4 +138,4 @@ TEST(NriOptionsTest, RefusesWhatNoRuntimeTakes) {
 }
 
 }  // namespace
-}  // namespace qrm::manager
+}  // namespace qrm::manager::nri_plugin_test

@@ -12,7 +12,7 @@
 #include "test/manager/runtime/nri/nri_fixture.h"
 #include "test/support/await.h"
 
-namespace qrm::manager {
+namespace qrm::manager::nri_reconnect_test {
 namespace {
 
 using std::chrono::milliseconds;
@@ -141,4 +141,4 @@ TEST_F(NriReconnectTest, AttachesAtOnceAfterAConnectionThatLasted) {
 }
 
 }  // namespace
-}  // namespace qrm::manager
+}  // namespace qrm::manager::nri_reconnect_test

@@ -4,7 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-namespace qrm::manager {
+namespace qrm::manager::nri_version_test {
 namespace {
 
 constexpr int32_t kCreateContainer = 0x8;
@@ -22,4 +22,4 @@ TEST(KnownProblemTest, WarnsOfContainerdThatDeadlocks) {
 }
 
 }  // namespace
-}  // namespace qrm::manager
+}  // namespace qrm::manager::nri_version_test

@@ -12,7 +12,7 @@
 #include "test/plugins/cpu/pool_history.h"
 #include "test/support/temp_dir.h"
 
-namespace qrm::cpu {
+namespace qrm::cpu::advised_model_test {
 namespace {
 
 class AdvisedHistory final : public History {
@@ -83,4 +83,4 @@ TEST(AdvisedModelTest, RandomHistoriesKeepTheRulesWhateverIsAdvised) {
 }
 
 }  // namespace
-}  // namespace qrm::cpu
+}  // namespace qrm::cpu::advised_model_test

@@ -14,7 +14,7 @@
 #include "test/plugins/cpu/elastic_fixture.h"
 #include "test/support/temp_dir.h"
 
-namespace qrm::cpu {
+namespace qrm::cpu::advisor_test {
 namespace {
 
 using std::chrono::seconds;
@@ -281,4 +281,4 @@ TEST_F(AdvisorTest, IsRefusedASeventeenthWatch) {
 }
 
 }  // namespace
-}  // namespace qrm::cpu
+}  // namespace qrm::cpu::advisor_test

@@ -14,7 +14,7 @@
 #include "test/support/await.h"
 #include "test/support/temp_dir.h"
 
-namespace qrm::cpu {
+namespace qrm::cpu::katalyst_advisor_test {
 namespace {
 
 using std::chrono::seconds;
@@ -152,4 +152,4 @@ TEST_F(KatalystAdvisorTest, CannotTakeMoreThanThePoolMayHave) {
 }
 
 }  // namespace
-}  // namespace qrm::cpu
+}  // namespace qrm::cpu::katalyst_advisor_test

@@ -11,7 +11,7 @@
 #include "api/proto/cpuadvisor/cpu.pb.h"
 #include "test/support/is_ok.h"
 
-namespace qrm::cpu {
+namespace qrm::cpu::katalyst_words_test {
 namespace {
 
 using testing::ElementsAre;
@@ -191,4 +191,4 @@ INSTANTIATE_TEST_SUITE_P(Texts, BadHeadroomTest,
                                          R"({"0": "1"})", R"({"0x": 1})"));
 
 }  // namespace
-}  // namespace qrm::cpu
+}  // namespace qrm::cpu::katalyst_words_test

@@ -14,7 +14,7 @@
 #include "test/support/manual_clock.h"
 #include "test/support/temp_dir.h"
 
-namespace qrm::cpu {
+namespace qrm::cpu::use_advisor_test {
 namespace {
 
 using std::chrono::hours;
@@ -118,4 +118,4 @@ TEST_F(UseAdvisorTest, AdvisesWhatWasUsedSinceTheLastLook) {
 }
 
 }  // namespace
-}  // namespace qrm::cpu
+}  // namespace qrm::cpu::use_advisor_test

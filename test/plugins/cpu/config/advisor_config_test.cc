@@ -10,7 +10,7 @@
 #include "api/base/section.h"
 #include "plugins/cpu/config/config.h"
 
-namespace qrm::cpu {
+namespace qrm::cpu::advisor_config_test {
 namespace {
 
 using std::chrono::milliseconds;
@@ -117,4 +117,4 @@ INSTANTIATE_TEST_SUITE_P(Texts, RefusedAdvisorTest, testing::ValuesIn(kRefused),
                          [](const auto& param_info) { return std::string(param_info.param.name); });
 
 }  // namespace
-}  // namespace qrm::cpu
+}  // namespace qrm::cpu::advisor_config_test

@@ -6,7 +6,7 @@
 
 #include "api/base/section.h"
 
-namespace qrm::cpu {
+namespace qrm::cpu::config_test {
 namespace {
 
 using placement::NumaSpan;
@@ -112,4 +112,4 @@ INSTANTIATE_TEST_SUITE_P(Texts, RefusedCpuConfigTest, testing::ValuesIn(kRefused
                          [](const auto& param_info) { return param_info.param.name; });
 
 }  // namespace
-}  // namespace qrm::cpu
+}  // namespace qrm::cpu::config_test

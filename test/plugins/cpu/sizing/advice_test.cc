@@ -14,7 +14,7 @@
 
 #include "test/support/is_ok.h"
 
-namespace qrm::cpu {
+namespace qrm::cpu::advice_test {
 namespace {
 
 using std::chrono::seconds;
@@ -300,4 +300,4 @@ TEST(AdviceTest, ThatMakesNoSenseIsRefusedWithASentence) {
 }
 
 }  // namespace
-}  // namespace qrm::cpu
+}  // namespace qrm::cpu::advice_test

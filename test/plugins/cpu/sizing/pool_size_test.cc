@@ -10,7 +10,7 @@
 
 #include <gtest/gtest.h>
 
-namespace qrm::cpu {
+namespace qrm::cpu::pool_size_test {
 namespace {
 
 struct SizeCase {
@@ -237,4 +237,4 @@ TEST(PoolSizeOracleTest, NeverWastesBreaksBoundsOrPassesPrioritiesBy) {
 }
 
 }  // namespace
-}  // namespace qrm::cpu
+}  // namespace qrm::cpu::pool_size_test

@@ -5,7 +5,7 @@
 
 #include "api/id_set.h"
 
-namespace qrm::cpu {
+namespace qrm::cpu::use_test {
 namespace {
 
 TEST(WishByUseTest, KeepsCpusAsBusyAsTheyAreToBeAndGrowsUnderPressure) {
@@ -33,4 +33,4 @@ TEST(WishByUseTest, KeepsCpusAsBusyAsTheyAreToBeAndGrowsUnderPressure) {
 }
 
 }  // namespace
-}  // namespace qrm::cpu
+}  // namespace qrm::cpu::use_test

@@ -7,7 +7,7 @@
 
 #include "api/proto/resourceplugin/v1alpha1/api.pb.h"
 
-namespace qrm::calls {
+namespace qrm::calls::content_digest_test {
 namespace {
 
 namespace pb = ::resourceplugin::v1alpha1;
@@ -109,4 +109,4 @@ TEST(ContentDigestTest, BytesThatAreNoFieldsHaveNone) {
 }
 
 }  // namespace
-}  // namespace qrm::calls
+}  // namespace qrm::calls::content_digest_test

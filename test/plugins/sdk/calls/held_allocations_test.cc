@@ -10,7 +10,7 @@
 
 #include "api/wire.h"
 
-namespace qrm::calls {
+namespace qrm::calls::held_allocations_test {
 namespace {
 
 using testing::ElementsAre;
@@ -175,4 +175,4 @@ TEST(HeldAllocationsTest, UnreadableAnswerIsRefusedAndNotRemembered) {
 }
 
 }  // namespace
-}  // namespace qrm::calls
+}  // namespace qrm::calls::held_allocations_test
