@@ -3,6 +3,7 @@
 
 #include <grpcpp/alarm.h>
 
+#include "api/base/errorf.h"
 #include "api/base/log.h"
 #include "plugins/sdk/calls/answer_check.h"
 #include "plugins/sdk/calls/compute_calls.h"

@@ -9,7 +9,7 @@
 #include <string>
 #include <vector>
 
-#include "api/base/status.h"
+#include "api/base/errorf.h"  // for the plugins
 #include "api/hint.h"
 #include "api/resource.h"
 

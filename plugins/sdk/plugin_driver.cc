@@ -5,6 +5,7 @@
 #include <memory>
 #include <utility>
 
+#include "api/base/errorf.h"
 #include "api/base/log.h"
 #include "api/wire.h"
 #include "plugins/sdk/change_signal.h"

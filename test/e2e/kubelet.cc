@@ -11,6 +11,7 @@
 #include <fmt/format.h>
 #include <grpcpp/grpcpp.h>
 
+#include "api/base/errorf.h"
 #include "api/proto/runtime/v1/api.grpc.pb.h"
 
 namespace qrm::test {

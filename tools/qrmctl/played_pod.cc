@@ -7,6 +7,7 @@
 
 #include <grpcpp/grpcpp.h>
 
+#include "api/base/errorf.h"
 #include "api/base/unix_socket.h"
 #include "api/proto/runtime/v1/api.grpc.pb.h"
 #include "api/quantity.h"

@@ -6,6 +6,8 @@
 #include <api/base/cgroup.h>
 #include <plugins/sdk/class_plugin.h>
 
+#include "api/base/errorf.h"
+
 using qrm::sdk::ClassTarget;
 
 class OpenFiles final : public qrm::sdk::ClassPlugin {

@@ -12,6 +12,7 @@
 #include <grpcpp/grpcpp.h>
 #include <gtest/gtest.h>
 
+#include "api/base/errorf.h"
 #include "api/proto/podresources/v1/api.grpc.pb.h"
 #include "api/proto/podresources/v1alpha1/api.grpc.pb.h"
 #include "manager/observability/metrics.h"
