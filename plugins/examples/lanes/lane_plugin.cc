@@ -4,8 +4,6 @@
 
 #include <plugins/sdk/plugin.h>
 
-#include "api/base/errorf.h"
-
 class LanePlugin final : public qrm::sdk::ResourcePlugin {
  public:
   qrm::Status Restore(const qrm::sdk::Grants& grants) override {

@@ -4,9 +4,8 @@
 #include <sys/resource.h>
 
 #include <api/base/cgroup.h>
+#include <api/base/errorf.h>
 #include <plugins/sdk/class_plugin.h>
-
-#include "api/base/errorf.h"
 
 using qrm::sdk::ClassTarget;
 

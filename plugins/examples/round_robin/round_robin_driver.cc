@@ -1,7 +1,6 @@
 // A compute driver: takes the node's CPUs in turn, so that all of them wear alike.
+#include <api/base/errorf.h>
 #include <plugins/sdk/compute_driver.h>
-
-#include "api/base/errorf.h"
 
 using qrm::sdk::ComputeGrant;
 using qrm::sdk::ComputeRequest;

@@ -8,8 +8,6 @@
 
 #include <plugins/sdk/plugin.h>
 
-#include "api/base/errorf.h"
-
 class SerialPortPlugin final : public qrm::sdk::ResourcePlugin {
  public:
   // Where the kernel, or a copy of its files, lists terminals.
