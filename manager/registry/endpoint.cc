@@ -212,7 +212,7 @@ void Endpoint::Follow(ChannelWatcher& watcher, OnBack on_back) {
     channel = client_ == nullptr ? nullptr : client_->channel();
   }
   if (channel != nullptr) {
-    watcher.Watch(channel, [weak = weak_from_this()](bool /*connected*/) {
+    watcher.Watch(*channel, [weak = weak_from_this()](bool /*connected*/) {
       if (const auto self = weak.lock()) {
         self->Doubt();
       }
