@@ -25,8 +25,8 @@ weigh() {
     /^# .*" 2/ { --depth }
     include != "" { added[include]++ }
     END {
-      for (include in added) if (added[include] > added[most]) most = include
-      print lines, header, "over", bound ", of which", most, "adds", added[most]
+      for (include in added) if (added[include] > many) { most = include; many = added[include] }
+      print lines, header, "over", bound ", of which", most, "adds", many
     }'
 }
 export -f weigh

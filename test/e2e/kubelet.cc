@@ -13,6 +13,7 @@
 
 #include "api/base/errorf.h"
 #include "api/proto/runtime/v1/api.grpc.pb.h"
+#include "api/proto/runtime/v1/api.pb.h"
 
 namespace qrm::test {
 

@@ -11,6 +11,8 @@
 #include <gmock/gmock.h>
 #include <grpcpp/grpcpp.h>
 #include <gtest/gtest.h>
+#include <prometheus/counter.h>
+#include <prometheus/family.h>
 
 #include "api/base/errorf.h"
 #include "api/proto/podresources/v1/api.grpc.pb.h"
