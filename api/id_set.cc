@@ -6,6 +6,7 @@
 #include <optional>
 
 #include "api/base/check.h"
+#include "api/base/errorf.h"
 #include "api/base/foreign_text.h"
 #include "api/base/number.h"
 

@@ -9,6 +9,8 @@
 #include <string>
 #include <system_error>
 
+#include "api/base/errorf.h"
+
 namespace qrm {
 namespace {
 

@@ -6,6 +6,8 @@
 
 #include <boost/container_hash/hash.hpp>
 
+#include "api/base/errorf.h"
+
 namespace qrm {
 namespace {
 

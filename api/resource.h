@@ -7,7 +7,6 @@
 #include <functional>
 #include <map>
 #include <optional>
-#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -30,9 +29,6 @@ struct ContainerKey {
 
   auto operator<=>(const ContainerKey&) const = default;
 };
-
-/// By their UIDs.
-using PodSet = std::set<SharedText, std::less<>>;
 
 /// The container's place in its pod. Source: resourceplugin.v1alpha1 ContainerType.
 enum class ContainerType { kInit = 0, kMain = 1, kSidecar = 2, kEphemeral = 3 };

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <utility>
 
+#include "api/base/errorf.h"
 #include "api/base/foreign_text.h"
 
 namespace qrm::wire {

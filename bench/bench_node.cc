@@ -8,6 +8,8 @@
 #include <map>
 #include <utility>
 
+#include <fmt/core.h>
+
 #include "api/base/check.h"
 #include "checkpoint/store.h"
 #include "manager/admission/teach_plugin.h"

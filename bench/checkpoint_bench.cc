@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include <benchmark/benchmark.h>
+#include <fmt/core.h>
 #include <nlohmann/json.hpp>
 
 #include "bench/bench_dir.h"

@@ -18,6 +18,7 @@
 #include <fmt/format.h>
 
 #include "api/base/check.h"
+#include "api/base/errorf.h"
 #include "api/base/log.h"
 #include "bench/bench_node.h"
 #include "bench/target.h"

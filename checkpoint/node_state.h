@@ -12,6 +12,7 @@
 #include <utility>
 #include <vector>
 
+#include "api/pod_set.h"
 #include "api/resource.h"
 
 namespace qrm::checkpoint {

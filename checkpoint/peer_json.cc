@@ -10,6 +10,8 @@
 
 #include <nlohmann/json.hpp>
 
+#include "api/base/errorf.h"
+
 namespace qrm::checkpoint {
 namespace {
 

@@ -14,6 +14,7 @@
 #include <boost/smart_ptr/intrusive_ref_counter.hpp>
 
 #include "api/base/shared_text.h"
+#include "api/pod_set.h"
 #include "api/resource.h"
 
 namespace qrm::checkpoint {

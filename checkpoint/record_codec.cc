@@ -12,6 +12,7 @@
 
 #include <google/protobuf/arena.h>
 
+#include "api/base/errorf.h"
 #include "api/base/foreign_text.h"
 #include "api/proto/qrm/state/v1/record.pb.h"
 

@@ -3,6 +3,8 @@
 
 #include <utility>
 
+#include <boost/container_hash/hash.hpp>
+
 namespace qrm::checkpoint {
 
 void SharedParts::Share(SharedText& text) {

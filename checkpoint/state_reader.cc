@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "api/base/errorf.h"
 #include "checkpoint/record_codec.h"
 #include "checkpoint/row_sum.h"
 

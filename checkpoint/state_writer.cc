@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "api/base/errorf.h"
 #include "api/base/foreign_text.h"
 #include "checkpoint/record_codec.h"
 #include "checkpoint/row_sum.h"

@@ -7,6 +7,7 @@
 
 #include <unistd.h>
 
+#include "api/base/errorf.h"
 #include "api/base/log.h"
 #include "checkpoint/schema.h"
 #include "checkpoint/shared_parts.h"

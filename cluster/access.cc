@@ -9,6 +9,7 @@
 #include <fmt/format.h>
 #include <openssl/evp.h>
 
+#include "api/base/errorf.h"
 #include "api/base/section.h"
 
 namespace qrm::cluster {

@@ -11,6 +11,7 @@
 #include <boost/asio/steady_timer.hpp>
 #include <nlohmann/json.hpp>
 
+#include "api/base/errorf.h"
 #include "api/base/foreign_text.h"
 #include "api/http/https_connection.h"
 #include "cluster/credentials.h"

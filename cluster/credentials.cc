@@ -4,6 +4,7 @@
 #include <boost/asio/buffer.hpp>
 #include <openssl/ssl.h>
 
+#include "api/base/errorf.h"
 #include "api/base/file_version.h"
 #include "api/http/https_call.h"
 

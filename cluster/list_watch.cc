@@ -11,6 +11,7 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include "api/base/errorf.h"
 #include "api/base/foreign_text.h"
 #include "api/base/log.h"
 #include "api/base/mutex.h"

@@ -9,6 +9,7 @@
 #include <fmt/format.h>
 #include <google/protobuf/stubs/logging.h>
 
+#include "api/base/errorf.h"
 #include "api/base/log.h"
 #include "manager/config/config_table.h"
 #include "manager/config/man_page.h"

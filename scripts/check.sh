@@ -5,6 +5,7 @@
 #
 #   format         clang-format leaves every file as it is
 #   layering       no include points upward
+#   headers        what each header brings in stays below a bound, in lines after the preprocessor
 #   unused         every function of topology/ is used by a program
 #   rules          each rule of pools, owners and memory is missed by a test when it is taken away
 #   alone          each source compiles by itself, in clang, with its analysis of what each mutex guards; 2 to 4 s a source
@@ -105,13 +106,14 @@ check_vm() {
 
 scripts/deps.sh --checks
 if [ $# -eq 0 ]; then
-  set -- format layering unused rules alone tidy asan-ubsan tsan fuzz bench cluster packages vm
+  set -- format layering headers unused rules alone tidy asan-ubsan tsan fuzz bench cluster packages vm
 fi
 for check in "$@"; do
   echo "== $check"
   case $check in
     format) check_format ;;
     layering) check_layering ;;
+    headers) scripts/headers.sh ;;
     unused) check_unused ;;
     rules) test/plugins/rules_taken_away.sh ;;
     alone) check_alone ;;

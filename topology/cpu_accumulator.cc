@@ -6,6 +6,8 @@
 #include <numeric>
 #include <utility>
 
+#include "api/base/errorf.h"
+
 namespace qrm {
 
 using Level = CpuLayout::Level;

@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <string_view>
 
+#include "api/base/errorf.h"
+
 namespace qrm {
 namespace {
 

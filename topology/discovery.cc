@@ -15,6 +15,7 @@
 
 #include <hwloc.h>
 
+#include "api/base/errorf.h"
 #include "api/base/mutex.h"
 #include "api/base/number.h"
 #include "topology/hwloc_reader.h"

@@ -9,6 +9,7 @@
 
 #include <pugixml.hpp>
 
+#include "api/base/errorf.h"
 #include "api/base/number.h"
 
 namespace qrm {

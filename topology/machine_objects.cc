@@ -10,6 +10,8 @@
 
 #include <fmt/format.h>
 
+#include "api/base/errorf.h"
+
 namespace qrm {
 namespace {
 

@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <utility>
 
+#include "api/base/errorf.h"
 #include "topology/merge_reasons.h"
 #include "topology/merge_search.h"
 #include "topology/numeric_merge.h"

@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include "api/base/errorf.h"
 #include "topology/hint_generation.h"
 
 namespace qrm {

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cstddef>
 
+#include "api/base/errorf.h"
 #include "topology/hint_generation.h"
 
 namespace qrm {

@@ -1,7 +1,7 @@
 // Clocks and deadlines: time is passed in, so that tests can stop it.
 #pragma once
 
-#include <chrono>
+#include "api/base/durations.h"
 
 namespace qrm {
 

@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 #include <yaml-cpp/yaml.h>
 
+#include "api/base/errorf.h"
 #include "api/base/nearest_word.h"
 #include "api/base/section.h"
 

@@ -5,8 +5,6 @@
 
 #include <sys/stat.h>
 
-#include <fmt/format.h>
-
 namespace qrm {
 
 /// Differs when the file does; "none" without a file. A secret that is mounted is replaced by
@@ -16,8 +14,8 @@ inline std::string FileVersion(const std::string& file) {
   if (::stat(file.c_str(), &now) != 0) {
     return "none";
   }
-  return fmt::format("{}:{}:{}.{}", now.st_ino, now.st_size, now.st_mtim.tv_sec,
-                     now.st_mtim.tv_nsec);
+  return std::to_string(now.st_ino) + ":" + std::to_string(now.st_size) + ":" +
+         std::to_string(now.st_mtim.tv_sec) + "." + std::to_string(now.st_mtim.tv_nsec);
 }
 
 }  // namespace qrm

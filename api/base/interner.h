@@ -1,12 +1,9 @@
 // Finds equal values, so that all who keep one share it.
 #pragma once
 
-#include <algorithm>
 #include <cstddef>
 #include <unordered_set>
 #include <utility>
-
-#include <boost/container_hash/hash.hpp>
 
 namespace qrm {
 
@@ -25,7 +22,7 @@ class Interner {
     Handle known = *values_.insert(std::move(value)).first;
     if (values_.size() >= limit_) {
       std::erase_if(values_, [](const Handle& kept) { return kept.use_count() == 1; });
-      limit_ = std::max(kLeast, 2 * values_.size());
+      limit_ = values_.size() < kLeast / 2 ? kLeast : 2 * values_.size();
     }
     return known;
   }

@@ -10,6 +10,7 @@
 #include <spdlog/sinks/stdout_sinks.h>
 #include <spdlog/spdlog.h>
 
+#include "api/base/errorf.h"
 #include "api/base/foreign_text.h"
 #include "api/base/log_settings.h"
 #include "api/base/mutex.h"

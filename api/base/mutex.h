@@ -2,9 +2,12 @@
 // reports here.)
 #pragma once
 
-#include <chrono>
-#include <condition_variable>
 #include <mutex>
+
+#include <pthread.h>
+#include <time.h>
+
+#include "api/base/durations.h"
 
 #if defined(__clang__)
 #define QRM_THREAD_ATTRIBUTE(x) __attribute__((x))
@@ -15,6 +18,7 @@
 #define QRM_GUARDED_BY(mutex) QRM_THREAD_ATTRIBUTE(guarded_by(mutex))
 #define QRM_REQUIRES(...) QRM_THREAD_ATTRIBUTE(requires_capability(__VA_ARGS__))
 #define QRM_EXCLUDES(...) QRM_THREAD_ATTRIBUTE(locks_excluded(__VA_ARGS__))
+#define QRM_UNCHECKED QRM_THREAD_ATTRIBUTE(no_thread_safety_analysis)
 
 namespace qrm {
 
@@ -45,30 +49,42 @@ class QRM_THREAD_ATTRIBUTE(scoped_lockable) MutexLock {
 };
 
 /// A condition variable for `Mutex`; every wait has a predicate and, but for shutdown, a deadline.
+/// (<condition_variable> is 56,000 lines for each source behind a header.)
 class CondVar {
  public:
-  void NotifyAll() { condition_.notify_all(); }
+  CondVar() = default;
+  ~CondVar() { ::pthread_cond_destroy(&condition_); }
+  CondVar(const CondVar&) = delete;
+  CondVar& operator=(const CondVar&) = delete;
+
+  void NotifyAll() { ::pthread_cond_broadcast(&condition_); }
 
   /// Waits until `ready()` holds. The caller holds `mutex`.
   template <typename Predicate>
-  void Wait(Mutex& mutex, Predicate ready) QRM_REQUIRES(mutex) {
-    std::unique_lock<std::mutex> lock(mutex.mutex_, std::adopt_lock);
-    condition_.wait(lock, ready);
-    lock.release();
+  void Wait(Mutex& mutex, Predicate ready) QRM_REQUIRES(mutex) QRM_UNCHECKED {
+    while (!ready()) {
+      ::pthread_cond_wait(&condition_, mutex.mutex_.native_handle());
+    }
   }
 
   /// Waits until `ready()` holds or `deadline` passes; returns the last value of `ready()`.
   template <typename Predicate>
   bool WaitUntil(Mutex& mutex, std::chrono::steady_clock::time_point deadline, Predicate ready)
-      QRM_REQUIRES(mutex) {
-    std::unique_lock<std::mutex> lock(mutex.mutex_, std::adopt_lock);
-    const bool done = condition_.wait_until(lock, deadline, ready);
-    lock.release();
-    return done;
+      QRM_REQUIRES(mutex) QRM_UNCHECKED {
+    const auto left = deadline.time_since_epoch();
+    const auto seconds = std::chrono::duration_cast<std::chrono::seconds>(left);
+    const ::timespec at{.tv_sec = seconds.count(), .tv_nsec = (left - seconds).count()};
+    while (!ready()) {
+      if (std::chrono::steady_clock::now() >= deadline) {
+        return false;
+      }
+      ::pthread_cond_clockwait(&condition_, mutex.mutex_.native_handle(), CLOCK_MONOTONIC, &at);
+    }
+    return true;
   }
 
  private:
-  std::condition_variable condition_;
+  ::pthread_cond_t condition_ = PTHREAD_COND_INITIALIZER;
 };
 
 }  // namespace qrm

@@ -11,7 +11,9 @@
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
+#include <yaml-cpp/yaml.h>
 
+#include "api/base/errorf.h"
 #include "api/base/number.h"
 
 namespace qrm::config {
@@ -82,6 +84,11 @@ StatusOr<uint64_t> ParseBytes(std::string_view text) {
                 text);
 }
 
+Section::Section(const YAML::Node& node, std::string file, std::string path)
+    : node_(std::make_shared<const YAML::Node>(node)),
+      file_(std::move(file)),
+      path_(std::move(path)) {}
+
 StatusOr<Section> Section::Load(const std::string& path) {
   std::error_code unknown;
   if (std::filesystem::is_directory(path, unknown)) {
@@ -131,7 +138,7 @@ std::string Section::PathOf(std::string_view key) const {
 }
 
 std::optional<YAML::Node> Section::Find(std::string_view key) const {
-  for (const auto& entry : node_) {
+  for (const auto& entry : *node_) {
     if (entry.first.IsScalar() && entry.first.Scalar() == key) {
       return entry.second;
     }
@@ -149,8 +156,8 @@ bool Section::IsScalar(std::string_view key) const {
 }
 
 Status Section::Error(std::string_view key, std::string_view cause, std::string_view remedy) const {
-  int line = node_.Mark().line + 1;
-  for (const auto& entry : node_) {
+  int line = node_->Mark().line + 1;
+  for (const auto& entry : *node_) {
     if (entry.first.IsScalar() && entry.first.Scalar() == key) {
       line = entry.first.Mark().line + 1;
     }
@@ -160,19 +167,19 @@ Status Section::Error(std::string_view key, std::string_view cause, std::string_
 }
 
 std::string Section::Place() const {
-  return fmt::format("{}:{}", file_, node_.Mark().line + 1);
+  return fmt::format("{}:{}", file_, node_->Mark().line + 1);
 }
 
 std::vector<std::string> Section::Keys() const {
   std::vector<std::string> keys;
-  for (const auto& entry : node_) {
+  for (const auto& entry : *node_) {
     keys.push_back(entry.first.IsScalar() ? entry.first.Scalar() : "(a key that is no word)");
   }
   return keys;
 }
 
 std::string Section::OneLine() const {
-  YAML::Node flow = YAML::Clone(node_);
+  YAML::Node flow = YAML::Clone(*node_);
   flow.SetStyle(YAML::EmitterStyle::Flow);
   return YAML::Dump(flow);
 }
@@ -186,7 +193,7 @@ Section Section::Without(std::initializer_list<std::string_view> keys) const {
 Status Section::AllowKeys(std::initializer_list<std::string_view> known) const {
   std::vector<std::string_view> allowed(known);
   allowed.insert(allowed.end(), read_elsewhere_.begin(), read_elsewhere_.end());
-  for (const auto& entry : node_) {
+  for (const auto& entry : *node_) {
     const std::string key = entry.first.IsScalar() ? entry.first.Scalar() : "";
     if (std::find(allowed.begin(), allowed.end(), key) == allowed.end()) {
       const std::string value = entry.second.IsScalar() ? entry.second.Scalar() : "...";

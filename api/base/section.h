@@ -4,15 +4,18 @@
 #include <cstddef>
 #include <cstdint>
 #include <initializer_list>
+#include <memory>
 #include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
 
-#include <yaml-cpp/yaml.h>
-
 #include "api/base/status.h"
+
+namespace YAML {
+class Node;
+}  // namespace YAML
 
 namespace qrm::config {
 
@@ -87,8 +90,7 @@ class Section {
   std::string Place() const;
 
  private:
-  Section(const YAML::Node& node, std::string file, std::string path)
-      : node_(node), file_(std::move(file)), path_(std::move(path)) {}
+  Section(const YAML::Node& node, std::string file, std::string path);
 
   Status NotParsed(std::string_view key, const std::string& text, std::string_view what,
                    std::string_view example) const;
@@ -96,7 +98,7 @@ class Section {
   StatusOr<std::optional<std::string>> Scalar(std::string_view key) const;
   std::string PathOf(std::string_view key) const;
 
-  YAML::Node node_;
+  std::shared_ptr<const YAML::Node> node_;
   std::string file_;
   std::string path_;
   std::vector<std::string> read_elsewhere_;

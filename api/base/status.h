@@ -1,13 +1,12 @@
-// Errors as values: absl::Status under our own names, with formatted messages and early returns.
+// Errors as values: absl::Status under our own names, with early returns.
 #pragma once
 
 #include <string>
 #include <string_view>
-#include <utility>
+#include <utility>  // QRM_ASSIGN_OR_RETURN
 
 #include <absl/status/status.h>
 #include <absl/status/statusor.h>
-#include <fmt/core.h>
 
 namespace qrm {
 
@@ -25,18 +24,12 @@ inline std::string MessageOf(const Status& status) {
   return std::string(status.message());
 }
 
-/// An error with a formatted message: `cannot <do what>: <cause>; <remedy>`.
-template <typename... Args>
-Status Errorf(StatusCode code, fmt::format_string<Args...> format, Args&&... args) {
-  return {code, fmt::format(format, std::forward<Args>(args)...)};
-}
-
 /// `status` with `context` put before its message; an OK status stays OK.
 inline Status Annotate(const Status& status, std::string_view context) {
   if (status.ok()) {
     return status;
   }
-  return {status.code(), fmt::format("{}: {}", context, MessageOf(status))};
+  return {status.code(), std::string(context).append(": ").append(MessageOf(status))};
 }
 
 }  // namespace qrm

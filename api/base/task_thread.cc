@@ -1,51 +1,67 @@
 // Queues tasks, and lets one thread at a time run them.
 #include "api/base/task_thread.h"
 
+#include <deque>
 #include <future>
 #include <memory>
+#include <thread>
 #include <utility>
+
+#include "api/base/mutex.h"
 
 namespace qrm {
 
-TaskThread::TaskThread() : thread_([this] { Loop(); }) {}
+struct TaskThread::Impl {
+  void Loop();
+  void Finish();
+
+  Mutex mutex;
+  CondVar changed;
+  std::deque<std::function<void()>> tasks QRM_GUARDED_BY(mutex);
+  bool busy QRM_GUARDED_BY(mutex) = false;  ///< tasks are running, wherever
+  bool stopping QRM_GUARDED_BY(mutex) = false;
+  std::thread thread{[this] { Loop(); }};
+};
+
+TaskThread::TaskThread() : impl_(new Impl) {}
 
 TaskThread::~TaskThread() {
   {
-    const MutexLock lock(mutex_);
-    stopping_ = true;
+    const MutexLock lock(impl_->mutex);
+    impl_->stopping = true;
   }
-  changed_.NotifyAll();
-  thread_.join();
+  impl_->changed.NotifyAll();
+  impl_->thread.join();
 }
 
 void TaskThread::Post(std::function<void()> task) {
   {
-    const MutexLock lock(mutex_);
-    tasks_.push_back(std::move(task));
+    const MutexLock lock(impl_->mutex);
+    impl_->tasks.push_back(std::move(task));
   }
-  changed_.NotifyAll();
+  impl_->changed.NotifyAll();
 }
 
 void TaskThread::Dispatch(std::function<void()> task) {
   {
-    const MutexLock lock(mutex_);
-    if (busy_ || !tasks_.empty()) {
-      tasks_.push_back(std::move(task));
-      changed_.NotifyAll();
+    const MutexLock lock(impl_->mutex);
+    if (impl_->busy || !impl_->tasks.empty()) {
+      impl_->tasks.push_back(std::move(task));
+      impl_->changed.NotifyAll();
       return;
     }
-    busy_ = true;
+    impl_->busy = true;
   }
   task();
-  Finish();
+  impl_->Finish();
 }
 
 // Wakes the thread only if there is something to do for it.
-void TaskThread::Finish() {
-  const MutexLock lock(mutex_);
-  busy_ = false;
-  if (!tasks_.empty() || stopping_) {
-    changed_.NotifyAll();
+void TaskThread::Impl::Finish() {
+  const MutexLock lock(mutex);
+  busy = false;
+  if (!tasks.empty() || stopping) {
+    changed.NotifyAll();
   }
 }
 
@@ -58,19 +74,18 @@ void TaskThread::Run(const std::function<void()>& task) {
   done->get_future().wait();
 }
 
-void TaskThread::Loop() {
+void TaskThread::Impl::Loop() {
   while (true) {
     std::deque<std::function<void()>> ready;
     {
-      const MutexLock lock(mutex_);
-      changed_.Wait(mutex_, [this]() QRM_REQUIRES(mutex_) {
-        return !busy_ && (stopping_ || !tasks_.empty());
-      });
-      if (tasks_.empty()) {
+      const MutexLock lock(mutex);
+      changed.Wait(mutex,
+                   [this]() QRM_REQUIRES(mutex) { return !busy && (stopping || !tasks.empty()); });
+      if (tasks.empty()) {
         return;
       }
-      ready.swap(tasks_);
-      busy_ = true;
+      ready.swap(tasks);
+      busy = true;
     }
     for (const std::function<void()>& task : ready) {
       task();

@@ -1,11 +1,9 @@
 // A thread that runs the tasks posted to it, one after another.
 #pragma once
 
-#include <deque>
 #include <functional>
-#include <thread>
 
-#include "api/base/mutex.h"
+#include "api/base/hidden.h"
 
 namespace qrm {
 
@@ -30,15 +28,8 @@ class TaskThread {
   void Run(const std::function<void()>& task);
 
  private:
-  void Loop();
-  void Finish();
-
-  Mutex mutex_;
-  CondVar changed_;
-  std::deque<std::function<void()>> tasks_ QRM_GUARDED_BY(mutex_);
-  bool busy_ QRM_GUARDED_BY(mutex_) = false;  ///< tasks are running, wherever
-  bool stopping_ QRM_GUARDED_BY(mutex_) = false;
-  std::thread thread_;
+  struct Impl;
+  Hidden<Impl> impl_;
 };
 
 }  // namespace qrm

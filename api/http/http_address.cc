@@ -7,6 +7,7 @@
 #include <boost/asio/ip/address.hpp>
 #include <fmt/format.h>
 
+#include "api/base/errorf.h"
 #include "api/base/number.h"
 #include "api/base/section.h"
 

@@ -8,6 +8,8 @@
 #include <boost/asio/ip/v6_only.hpp>
 #include <boost/asio/steady_timer.hpp>
 
+#include "api/base/errorf.h"
+
 namespace qrm {
 namespace {
 

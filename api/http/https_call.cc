@@ -10,6 +10,7 @@
 #include <boost/asio/post.hpp>
 #include <boost/asio/ssl/context.hpp>
 
+#include "api/base/errorf.h"
 #include "api/http/https_connection.h"
 
 namespace qrm {

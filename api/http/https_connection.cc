@@ -17,6 +17,7 @@
 #include <openssl/evp.h>
 #include <openssl/x509.h>
 
+#include "api/base/errorf.h"
 #include "api/base/number.h"
 
 namespace qrm {

@@ -1,6 +1,8 @@
 // Splits an address into its parts.
 #include "api/http/https_url.h"
 
+#include "api/base/errorf.h"
+
 namespace qrm {
 namespace {
 

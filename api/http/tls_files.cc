@@ -3,6 +3,7 @@
 
 #include <openssl/ssl.h>
 
+#include "api/base/errorf.h"
 #include "api/base/file_version.h"
 #include "api/base/log.h"
 

@@ -3,10 +3,9 @@
 
 #include <cstdint>
 #include <functional>
-#include <map>
 #include <optional>
 
-#include "api/base/mutex.h"
+#include "api/base/hidden.h"
 
 namespace qrm::rpc {
 
@@ -14,6 +13,11 @@ namespace qrm::rpc {
 class CallsInFlight {
  public:
   using Id = uint64_t;
+
+  CallsInFlight();
+  ~CallsInFlight();
+  CallsInFlight(const CallsInFlight&) = delete;
+  CallsInFlight& operator=(const CallsInFlight&) = delete;
 
   /// Enters a call that `cancel` ends early; nothing once stopped, and the call must not start
   /// then.
@@ -29,11 +33,8 @@ class CallsInFlight {
   void StopAndWait();
 
  private:
-  mutable Mutex mutex_;
-  CondVar empty_;
-  bool stopped_ QRM_GUARDED_BY(mutex_) = false;
-  Id next_id_ QRM_GUARDED_BY(mutex_) = 1;
-  std::map<Id, std::function<void()>> cancels_ QRM_GUARDED_BY(mutex_);
+  struct Impl;
+  Hidden<Impl> impl_;
 };
 
 }  // namespace qrm::rpc

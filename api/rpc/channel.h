@@ -1,9 +1,10 @@
 // Opens clients' connections to unix sockets.
 #pragma once
 
-#include <chrono>
 #include <memory>
 #include <string>
+
+#include "api/base/durations.h"
 
 namespace grpc {
 class Channel;

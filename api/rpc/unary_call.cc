@@ -9,6 +9,8 @@
 #include <grpcpp/support/byte_buffer.h>
 #include <grpcpp/support/slice.h>
 
+#include "api/base/errorf.h"
+
 namespace qrm::rpc {
 namespace {
 

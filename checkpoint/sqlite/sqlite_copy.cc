@@ -6,6 +6,7 @@
 #include <filesystem>
 #include <system_error>
 
+#include "api/base/errorf.h"
 #include "checkpoint/sqlite/sqlite_error.h"
 
 namespace qrm::checkpoint {

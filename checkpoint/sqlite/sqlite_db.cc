@@ -11,6 +11,7 @@
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
 
+#include "api/base/errorf.h"
 #include "api/base/foreign_text.h"
 #include "checkpoint/sqlite/durable_file.h"
 #include "checkpoint/sqlite/log_check.h"

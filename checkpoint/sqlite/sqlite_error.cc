@@ -7,6 +7,7 @@
 
 #include <sqlite3.h>
 
+#include "api/base/errorf.h"
 #include "api/base/foreign_text.h"
 
 namespace qrm::checkpoint {

@@ -2,7 +2,6 @@
 #pragma once
 
 #include <chrono>
-#include <functional>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -27,8 +26,5 @@ struct AdmissionEvent {
   };
   std::optional<Rejected> rejected;  ///< set when that is the result
 };
-
-/// Told of every decision, on the state loop; must not wait.
-using AdmissionListener = std::function<void(const AdmissionEvent&)>;
 
 }  // namespace qrm::manager

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <chrono>
+#include <functional>
 #include <optional>
 #include <string>
 
@@ -25,6 +26,9 @@
 #include "topology/machine.h"
 
 namespace qrm::manager {
+
+/// Told of every decision, on the state loop; must not wait.
+using AdmissionListener = std::function<void(const AdmissionEvent&)>;
 
 /// The walk of one container, or of a whole pod. Nothing of two admissions interleaves, because
 /// each runs to its end on the state loop.

@@ -10,6 +10,7 @@
 
 #include <fmt/format.h>
 
+#include "api/base/errorf.h"
 #include "api/base/log.h"
 #include "manager/admission/recorded_grants.h"
 #include "manager/admission/request_rules.h"

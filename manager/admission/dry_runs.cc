@@ -7,6 +7,8 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "api/base/errorf.h"
+
 namespace qrm::manager {
 namespace {
 

@@ -3,6 +3,7 @@
 
 #include <optional>
 
+#include "api/base/errorf.h"
 #include "api/base/log.h"
 
 namespace qrm::manager {

@@ -11,6 +11,7 @@
 #include <fmt/ranges.h>
 
 #include "api/base/check.h"
+#include "api/base/errorf.h"
 #include "api/base/foreign_text.h"
 #include "api/base/glob.h"
 #include "api/base/section.h"

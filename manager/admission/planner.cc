@@ -12,6 +12,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "api/base/errorf.h"
 #include "api/base/log.h"
 #include "manager/admission/kept_draft.h"
 #include "manager/admission/request_rules.h"

@@ -7,7 +7,7 @@
 #include "checkpoint/node_state.h"
 #include "manager/admission/admission_options.h"
 #include "manager/registry/plugin_info.h"
-#include "plugins/sdk/plugin.h"
+#include "plugins/sdk/resource_plugin.h"
 
 namespace qrm::manager {
 

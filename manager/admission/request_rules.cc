@@ -9,6 +9,7 @@
 
 #include <fmt/format.h>
 
+#include "api/base/errorf.h"
 #include "manager/admission/wishes.h"
 #include "topology/pod_request.h"
 

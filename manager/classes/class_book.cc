@@ -6,6 +6,8 @@
 
 #include <fmt/format.h>
 
+#include "api/base/errorf.h"
+
 namespace qrm::manager {
 namespace {
 

@@ -7,6 +7,7 @@
 
 #include "api/base/cgroup.h"
 #include "api/base/config_key.h"
+#include "api/base/errorf.h"
 #include "manager/state/pod_selector.h"
 
 namespace qrm::manager {

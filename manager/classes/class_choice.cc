@@ -8,6 +8,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "api/base/errorf.h"
 #include "api/base/foreign_text.h"
 #include "api/base/glob.h"
 #include "checkpoint/holdings.h"

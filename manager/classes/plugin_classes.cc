@@ -4,6 +4,8 @@
 #include <optional>
 #include <utility>
 
+#include "api/base/errorf.h"
+
 namespace qrm::manager {
 
 PluginClasses::PluginClasses(std::string type, Plugins& plugins,

@@ -5,6 +5,7 @@
 #include <memory>
 #include <utility>
 
+#include "api/base/errorf.h"
 #include "api/base/log.h"
 #include "manager/config/config_table.h"
 

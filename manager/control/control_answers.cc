@@ -10,6 +10,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "api/base/errorf.h"
 #include "api/base/repeated_lines.h"
 #include "checkpoint/decision_trace.h"
 #include "manager/state/pod_selector.h"

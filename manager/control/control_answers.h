@@ -15,7 +15,7 @@
 #include "manager/admission/dry_run_report.h"
 #include "manager/observability/node_services.h"
 #include "manager/registry/plugin_info.h"
-#include "plugins/sdk/plugin.h"
+#include "plugins/sdk/resource_plugin.h"
 #include "topology/machine.h"
 
 namespace qrm::manager {

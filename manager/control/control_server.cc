@@ -12,6 +12,7 @@
 #include <grpcpp/grpcpp.h>
 
 #include "api/base/clock.h"
+#include "api/base/errorf.h"
 #include "api/base/log.h"
 #include "api/base/log_settings.h"
 #include "api/proto/qrm/v1/classes.grpc.pb.h"

@@ -9,7 +9,7 @@
 #include "api/base/status.h"
 #include "manager/observability/node_services.h"
 #include "manager/registry/plugins.h"
-#include "plugins/sdk/plugin.h"
+#include "plugins/sdk/resource_plugin.h"
 
 namespace qrm::manager {
 

@@ -8,6 +8,7 @@
 #include <fmt/ranges.h>
 
 #include "api/base/check.h"
+#include "api/base/errorf.h"
 #include "plugins/cpu/config/instances.h"
 #include "plugins/cpu/cpu_plugin.h"
 #include "plugins/cpu/fit_config.h"

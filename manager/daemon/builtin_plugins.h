@@ -14,7 +14,7 @@
 #include "manager/observability/node_status.h"
 #include "plugins/config/machine_config.h"
 #include "plugins/cpu/usage.h"
-#include "plugins/sdk/plugin.h"
+#include "plugins/sdk/resource_plugin.h"
 #include "topology/machine.h"
 
 namespace qrm::manager {

@@ -1,6 +1,7 @@
 // Makes the plugins as a reload would, asks what they would do, and drops them.
 #include "manager/daemon/config_trials.h"
 
+#include "api/base/errorf.h"
 #include "api/base/foreign_text.h"
 #include "api/base/log.h"
 #include "manager/daemon/process/priority.h"

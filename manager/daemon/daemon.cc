@@ -7,6 +7,7 @@
 
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/post.hpp>
+#include <prometheus/counter.h>
 
 #include "api/base/log.h"
 #include "checkpoint/store.h"

@@ -4,6 +4,10 @@
 #include <chrono>
 #include <utility>
 
+#include <boost/asio/steady_timer.hpp>
+
+#include "api/base/changed_file.h"
+
 namespace qrm::manager {
 namespace {
 
@@ -11,23 +15,42 @@ constexpr std::chrono::seconds kPeriod(1);
 
 }  // namespace
 
-FileWatch::FileWatch(boost::asio::io_context& io, std::string path, std::function<void()> on_change)
-    : path_(std::move(path)), on_change_(std::move(on_change)), file_(path_), timer_(io) {}
+struct FileWatch::Impl {
+  const std::string path;
+  const std::function<void()> on_change;
+  ChangedFile file;
+  boost::asio::steady_timer timer;
+};
+
+FileWatch::FileWatch(boost::asio::io_context& io, const std::string& path,
+                     std::function<void()> on_change)
+    : impl_(
+          new Impl{path, std::move(on_change), ChangedFile(path), boost::asio::steady_timer(io)}) {}
+
+FileWatch::~FileWatch() = default;
 
 void FileWatch::Start() {
-  if (path_.empty()) {
+  if (impl_->path.empty()) {
     return;
   }
-  timer_.expires_after(kPeriod);
-  timer_.async_wait([this](const boost::system::error_code& error) {
+  impl_->timer.expires_after(kPeriod);
+  impl_->timer.async_wait([this](const boost::system::error_code& error) {
     if (error) {
       return;
     }
-    if (file_.HasSettled()) {
-      on_change_();
+    if (impl_->file.HasSettled()) {
+      impl_->on_change();
     }
     Start();
   });
+}
+
+void FileWatch::Stop() {
+  impl_->timer.cancel();
+}
+
+void FileWatch::Know() {
+  impl_->file.Know();
 }
 
 }  // namespace qrm::manager

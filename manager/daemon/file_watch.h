@@ -4,9 +4,7 @@
 #include <functional>
 #include <string>
 
-#include <boost/asio/steady_timer.hpp>
-
-#include "api/base/changed_file.h"
+#include "api/base/hidden.h"
 #include "api/base/io_context.h"
 
 namespace qrm::manager {
@@ -18,18 +16,19 @@ namespace qrm::manager {
 class FileWatch {
  public:
   /// Without a path, nothing is watched.
-  FileWatch(boost::asio::io_context& io, std::string path, std::function<void()> on_change);
+  FileWatch(boost::asio::io_context& io, const std::string& path, std::function<void()> on_change);
+  ~FileWatch();
+  FileWatch(const FileWatch&) = delete;
+  FileWatch& operator=(const FileWatch&) = delete;
 
   void Start();
-  void Stop() { timer_.cancel(); }
+  void Stop();
   /// The present version was read for another reason.
-  void Know() { file_.Know(); }
+  void Know();
 
  private:
-  const std::string path_;
-  const std::function<void()> on_change_;
-  ChangedFile file_;
-  boost::asio::steady_timer timer_;
+  struct Impl;
+  Hidden<Impl> impl_;
 };
 
 }  // namespace qrm::manager

@@ -2,11 +2,8 @@
 #pragma once
 
 #include <functional>
-#include <thread>
 
-#include <boost/asio/executor_work_guard.hpp>
-#include <boost/asio/io_context.hpp>
-
+#include "api/base/hidden.h"
 #include "api/base/io_context.h"
 
 namespace qrm::manager {
@@ -16,6 +13,11 @@ namespace qrm::manager {
 /// Threads: one starts and stops it; `io` any.
 class IoLoop {
  public:
+  IoLoop();
+  ~IoLoop();
+  IoLoop(const IoLoop&) = delete;
+  IoLoop& operator=(const IoLoop&) = delete;
+
   /// Runs what was posted before, and all else until Stop.
   void Start();
   /// Runs `work` on the loop, which has started, and waits for its end.
@@ -23,13 +25,11 @@ class IoLoop {
   /// Ends the loop; operations in flight are left as they are. May be repeated.
   void Stop();
 
-  boost::asio::io_context& io() { return io_; }
+  boost::asio::io_context& io();
 
  private:
-  boost::asio::io_context io_{1};
-  boost::asio::executor_work_guard<boost::asio::io_context::executor_type> guard_{
-      io_.get_executor()};
-  std::thread thread_;
+  struct Impl;
+  Hidden<Impl> impl_;
 };
 
 }  // namespace qrm::manager

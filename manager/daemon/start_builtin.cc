@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "api/base/clock.h"
+#include "api/base/errorf.h"
 #include "api/base/log.h"
 #include "checkpoint/sqlite/sqlite_db.h"
 #include "manager/admission/recorded_grants.h"

@@ -8,6 +8,7 @@
 #include <system_error>
 #include <utility>
 
+#include "api/base/errorf.h"
 #include "plugins/placement/pod_priority.h"
 
 namespace qrm::manager {

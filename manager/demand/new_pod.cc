@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "api/base/check.h"
+#include "api/base/errorf.h"
 #include "api/proto/core/v1/pod.pb.h"
 #include "manager/demand/pod_message.h"
 #include "manager/demand/pod_spec.h"

@@ -3,6 +3,7 @@
 
 #include <utility>
 
+#include "api/base/errorf.h"
 #include "api/proto/core/v1/pod.pb.h"
 
 namespace qrm::manager {

@@ -6,6 +6,7 @@
 #include <string>
 #include <utility>
 
+#include "api/base/errorf.h"
 #include "api/quantity.h"
 #include "plugins/placement/pod_priority.h"
 

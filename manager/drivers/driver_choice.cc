@@ -6,6 +6,7 @@
 
 #include <fmt/format.h>
 
+#include "api/base/errorf.h"
 #include "api/base/foreign_text.h"
 #include "api/base/glob.h"
 #include "plugins/sdk/compute_driver.h"

@@ -5,6 +5,7 @@
 
 #include <fmt/format.h>
 
+#include "api/base/errorf.h"
 #include "api/base/foreign_text.h"
 
 namespace qrm::manager {

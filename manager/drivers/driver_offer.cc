@@ -6,6 +6,7 @@
 
 #include <fmt/format.h>
 
+#include "api/base/errorf.h"
 #include "api/container_turns.h"
 #include "manager/state/allocation_check.h"
 #include "plugins/cpu/config/config.h"

@@ -8,7 +8,7 @@
 #include "api/id_set.h"
 #include "api/resource.h"
 #include "checkpoint/node_state.h"
-#include "plugins/sdk/plugin.h"
+#include "plugins/sdk/resource_plugin.h"
 #include "topology/machine.h"
 
 namespace qrm::manager {

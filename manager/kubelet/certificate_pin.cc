@@ -12,6 +12,7 @@
 
 #include <openssl/pem.h>
 
+#include "api/base/errorf.h"
 #include "api/base/log.h"
 #include "api/http/https_connection.h"
 

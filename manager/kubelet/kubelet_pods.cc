@@ -12,6 +12,7 @@
 #include <boost/asio/post.hpp>
 #include <boost/asio/steady_timer.hpp>
 
+#include "api/base/errorf.h"
 #include "api/base/log.h"
 #include "api/http/https_call.h"
 #include "manager/kubelet/pod_list.h"

@@ -5,6 +5,7 @@
 
 #include <boost/asio/ip/address.hpp>
 
+#include "api/base/errorf.h"
 #include "api/http/http_address.h"
 #include "manager/kubelet/kubelet_options.h"
 

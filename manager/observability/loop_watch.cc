@@ -1,11 +1,22 @@
 // Keeps one job in each loop.
 #include "manager/observability/loop_watch.h"
 
+#include <atomic>
+#include <memory>
+#include <optional>
 #include <utility>
 
 #include <fmt/format.h>
 
 namespace qrm::manager {
+
+struct LoopWatch::Watched {
+  Loop loop;
+  std::optional<Time> posted_at = std::nullopt;      // of the job that has not been seen to run
+  std::shared_ptr<std::atomic<bool>> ran = nullptr;  // of that job
+};
+
+LoopWatch::~LoopWatch() = default;
 
 LoopWatch::LoopWatch(std::vector<Loop> loops) {
   for (Loop& loop : loops) {

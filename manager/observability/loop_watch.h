@@ -1,14 +1,11 @@
 // Tells whether the daemon's loops still turn.
 #pragma once
 
-#include <atomic>
-#include <chrono>
 #include <functional>
-#include <memory>
-#include <optional>
 #include <string>
 #include <vector>
 
+#include "api/base/durations.h"
 #include "api/base/mutex.h"
 
 namespace qrm::manager {
@@ -27,17 +24,16 @@ class LoopWatch {
     std::function<void(std::function<void()> job)> post;
   };
   explicit LoopWatch(std::vector<Loop> loops);
+  ~LoopWatch();
+  LoopWatch(const LoopWatch&) = delete;
+  LoopWatch& operator=(const LoopWatch&) = delete;
 
   /// A sentence on each loop that a job has been waiting for since kLimit; posts a job to each of
   /// the others. Cost: one small job a loop, once the last has run.
   std::vector<std::string> Look(Time now);
 
  private:
-  struct Watched {
-    Loop loop;
-    std::optional<Time> posted_at = std::nullopt;      // of the job that has not been seen to run
-    std::shared_ptr<std::atomic<bool>> ran = nullptr;  // of that job
-  };
+  struct Watched;
 
   Mutex mutex_;
   std::vector<Watched> watched_ QRM_GUARDED_BY(mutex_);

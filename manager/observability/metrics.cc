@@ -1,6 +1,14 @@
 // Defines the metrics' names, help texts and labels.
 #include "manager/observability/metrics.h"
 
+#include <prometheus/counter.h>
+#include <prometheus/family.h>
+#include <prometheus/histogram.h>
+#include <prometheus/registry.h>
+
+#include "manager/admission/admission_event.h"
+#include "manager/runtime/nri/nri_answer.h"
+
 namespace qrm::manager {
 namespace {
 

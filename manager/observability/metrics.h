@@ -2,23 +2,26 @@
 // each scrape. Names are qrm_<noun>_<unit>; those of the pod-resources API are kubelet's.
 #pragma once
 
-#include <chrono>
 #include <map>
 #include <memory>
 #include <string>
 #include <utility>
 
-#include <prometheus/counter.h>
-#include <prometheus/family.h>
-#include <prometheus/histogram.h>
-#include <prometheus/registry.h>
-
+#include "api/base/durations.h"
 #include "api/base/mutex.h"
-#include "manager/admission/admission_event.h"
-#include "manager/reconcile/reconcile_status.h"
-#include "manager/runtime/nri/nri_answer.h"
+
+namespace prometheus {
+class Counter;
+class Histogram;
+class Registry;
+template <typename T>
+class Family;
+}  // namespace prometheus
 
 namespace qrm::manager {
+
+struct AdmissionEvent;
+struct NriAnswer;
 
 /// What happens to containers that are being created.
 class AdmissionMetrics {

@@ -7,6 +7,8 @@
 #include <nlohmann/json.hpp>
 #include <openssl/evp.h>
 
+#include "api/base/errorf.h"
+
 namespace qrm::manager {
 namespace {
 

@@ -1,7 +1,10 @@
 // Merges kubelet's answers into ours by pod and container name, since the API carries no UIDs.
 #include "manager/podresources/kubelet_view.h"
 
+#include <unordered_map>
 #include <utility>
+
+#include "api/proto/podresources/v1/api.pb.h"
 
 namespace qrm::manager {
 namespace {
@@ -31,35 +34,60 @@ void AddDevices(const Devices& from, Devices& to) {
 
 }  // namespace
 
+struct KubeletView::Impl {
+  struct Known {
+    const ::v1::PodResources* pod;
+    std::string bytes;
+  };
+
+  Impl(::v1::ListPodResourcesResponse listed, ::v1::AllocatableResourcesResponse allocatable_ones)
+      : list(std::move(listed)), allocatable(std::move(allocatable_ones)) {
+    for (const ::v1::PodResources& pod : list.pod_resources()) {
+      pods.emplace(pod.namespace_() + "/" + pod.name(),
+                   Known{.pod = &pod, .bytes = pod.SerializeAsString()});
+    }
+  }
+
+  const Known* Find(const std::string& pod_namespace, const std::string& name) const {
+    if (pods.empty()) {
+      return nullptr;
+    }
+    const auto found = pods.find(pod_namespace + "/" + name);
+    return found == pods.end() ? nullptr : &found->second;
+  }
+
+  const ::v1::ListPodResourcesResponse list;
+  const ::v1::AllocatableResourcesResponse allocatable;
+  std::unordered_map<std::string, Known> pods;  // by "namespace/name"
+};
+
+KubeletView::KubeletView() : KubeletView({}, {}) {}
+
 KubeletView::KubeletView(::v1::ListPodResourcesResponse list,
                          ::v1::AllocatableResourcesResponse allocatable)
-    : list_(std::move(list)), allocatable_(std::move(allocatable)) {
-  for (const ::v1::PodResources& pod : list_.pod_resources()) {
-    pods_.emplace(pod.namespace_() + "/" + pod.name(),
-                  Known{.pod = &pod, .bytes = pod.SerializeAsString()});
-  }
+    : impl_(std::make_unique<const Impl>(std::move(list), std::move(allocatable))) {}
+
+KubeletView::~KubeletView() = default;
+
+const ::v1::ListPodResourcesResponse& KubeletView::list() const {
+  return impl_->list;
+}
+
+const ::v1::AllocatableResourcesResponse& KubeletView::allocatable() const {
+  return impl_->allocatable;
 }
 
 bool KubeletView::AgreesOn(const std::string& pod_namespace, const std::string& name,
                            const KubeletView& other) const {
-  const Known* ours = Find(pod_namespace, name);
-  const Known* theirs = other.Find(pod_namespace, name);
+  const Impl::Known* ours = impl_->Find(pod_namespace, name);
+  const Impl::Known* theirs = other.impl_->Find(pod_namespace, name);
   return ours == nullptr || theirs == nullptr ? ours == theirs : ours->bytes == theirs->bytes;
 }
 
 const ::v1::PodResources* KubeletView::FindPod(const std::string& pod_namespace,
                                                const std::string& name) const {
-  const Known* known = Find(pod_namespace, name);
+  const Impl::Known* known = impl_->Find(pod_namespace, name);
   return known == nullptr ? nullptr : known->pod;
-}
-
-const KubeletView::Known* KubeletView::Find(const std::string& pod_namespace,
-                                            const std::string& name) const {
-  if (pods_.empty()) {
-    return nullptr;
-  }
-  const auto found = pods_.find(pod_namespace + "/" + name);
-  return found == pods_.end() ? nullptr : &found->second;
 }
 
 void AddKubeletPod(const ::v1::PodResources& kubelet, ::v1::PodResources& pod) {

@@ -1,10 +1,14 @@
 // What kubelet itself says about the node: devices and claims that no plugin of ours hands out.
 #pragma once
 
+#include <memory>
 #include <string>
-#include <unordered_map>
 
-#include "api/proto/podresources/v1/api.pb.h"
+namespace v1 {
+class AllocatableResourcesResponse;
+class ListPodResourcesResponse;
+class PodResources;
+}  // namespace v1
 
 namespace qrm::manager {
 
@@ -12,14 +16,14 @@ namespace qrm::manager {
 class KubeletView {
  public:
   /// An empty answer.
-  KubeletView() = default;
+  KubeletView();
   KubeletView(::v1::ListPodResourcesResponse list, ::v1::AllocatableResourcesResponse allocatable);
   KubeletView(const KubeletView&) = delete;
   KubeletView& operator=(const KubeletView&) = delete;
-  ~KubeletView() = default;
+  ~KubeletView();
 
-  const ::v1::ListPodResourcesResponse& list() const { return list_; }
-  const ::v1::AllocatableResourcesResponse& allocatable() const { return allocatable_; }
+  const ::v1::ListPodResourcesResponse& list() const;
+  const ::v1::AllocatableResourcesResponse& allocatable() const;
 
   /// Both views tell the same of the pod. Cost: that of finding it and comparing its bytes.
   bool AgreesOn(const std::string& pod_namespace, const std::string& name,
@@ -30,15 +34,8 @@ class KubeletView {
                                     const std::string& name) const;
 
  private:
-  ::v1::ListPodResourcesResponse list_;
-  ::v1::AllocatableResourcesResponse allocatable_;
-  struct Known {
-    const ::v1::PodResources* pod;
-    std::string bytes;
-  };
-  const Known* Find(const std::string& pod_namespace, const std::string& name) const;
-
-  std::unordered_map<std::string, Known> pods_;  // by "namespace/name"
+  struct Impl;
+  std::unique_ptr<const Impl> impl_;
 };
 
 /// Adds kubelet's devices and dynamic resources to the containers of `pod`, and the containers that

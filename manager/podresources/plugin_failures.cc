@@ -3,6 +3,7 @@
 
 #include <utility>
 
+#include <fmt/core.h>
 #include <prometheus/counter.h>
 #include <prometheus/family.h>
 

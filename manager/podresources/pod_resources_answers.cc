@@ -9,6 +9,8 @@
 #include <utility>
 #include <vector>
 
+#include "api/base/errorf.h"
+
 namespace qrm::manager {
 namespace {
 

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include <grpcpp/grpcpp.h>
+#include <prometheus/counter.h>
 
 #include "api/proto/podresources/v1/api.grpc.pb.h"
 #include "api/proto/podresources/v1alpha1/api.grpc.pb.h"

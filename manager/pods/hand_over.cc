@@ -14,6 +14,7 @@
 #include <fcntl.h>
 
 #include "api/base/clock.h"
+#include "api/base/errorf.h"
 #include "api/base/log.h"
 #include "checkpoint/holdings.h"
 #include "manager/state/allocation_check.h"

@@ -10,6 +10,7 @@
 
 #include <fmt/format.h>
 
+#include "api/base/errorf.h"
 #include "api/base/log.h"
 #include "manager/demand/resized_demand.h"
 #include "manager/drivers/driver_choice.h"

@@ -5,6 +5,7 @@
 
 #include <boost/asio/steady_timer.hpp>
 
+#include "api/base/errorf.h"
 #include "api/base/log.h"
 #include "api/base/mutex.h"
 #include "manager/pods/ended_pods.h"

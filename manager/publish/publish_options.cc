@@ -6,6 +6,8 @@
 
 #include <unistd.h>
 
+#include "api/base/errorf.h"
+
 namespace qrm::manager {
 namespace {
 

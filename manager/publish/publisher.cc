@@ -13,6 +13,7 @@
 #include <boost/asio/steady_timer.hpp>
 #include <nlohmann/json.hpp>
 
+#include "api/base/errorf.h"
 #include "api/base/log.h"
 #include "api/base/mutex.h"
 #include "cluster/list_watch.h"

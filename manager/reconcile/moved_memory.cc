@@ -4,6 +4,8 @@
 #include <optional>
 #include <utility>
 
+#include <fmt/core.h>
+
 #include "api/base/log.h"
 
 namespace qrm::manager {

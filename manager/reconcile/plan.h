@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "api/pod_set.h"
 #include "api/resource.h"
 #include "checkpoint/node_state.h"
 #include "manager/registry/plugins.h"

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "api/id_set.h"
+#include "api/pod_set.h"
 #include "api/resource.h"
 #include "checkpoint/node_state.h"
 #include "manager/reconcile/plan.h"

@@ -14,6 +14,7 @@
 #include <boost/asio/posix/stream_descriptor.hpp>
 #include <boost/asio/steady_timer.hpp>
 
+#include "api/base/errorf.h"
 #include "api/base/log.h"
 #include "manager/registry/registration_check.h"
 

@@ -3,6 +3,7 @@
 
 #include <grpcpp/alarm.h>
 
+#include "api/base/errorf.h"
 #include "api/base/log.h"
 #include "plugins/sdk/calls/answer_check.h"
 #include "plugins/sdk/calls/compute_calls.h"
@@ -211,7 +212,7 @@ void Endpoint::Follow(ChannelWatcher& watcher, OnBack on_back) {
     channel = client_ == nullptr ? nullptr : client_->channel();
   }
   if (channel != nullptr) {
-    watcher.Watch(channel, [weak = weak_from_this()](bool /*connected*/) {
+    watcher.Watch(*channel, [weak = weak_from_this()](bool /*connected*/) {
       if (const auto self = weak.lock()) {
         self->Doubt();
       }

@@ -3,6 +3,7 @@
 
 #include <utility>
 
+#include "api/base/errorf.h"
 #include "api/base/log.h"
 #include "manager/registry/calls/driver_client.h"
 #include "plugins/sdk/compute_driver.h"

@@ -11,6 +11,7 @@
 
 #include <fmt/ranges.h>
 
+#include "api/base/errorf.h"
 #include "api/resource.h"
 #include "api/wire.h"
 #include "plugins/sdk/calls/registration_calls.h"

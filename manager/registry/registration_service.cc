@@ -7,6 +7,7 @@
 
 #include <grpcpp/support/server_callback.h>
 
+#include "api/base/errorf.h"
 #include "api/base/log.h"
 #include "api/base/unix_socket.h"
 #include "api/proto/resourceplugin/v1alpha1/api.grpc.pb.h"

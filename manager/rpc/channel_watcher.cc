@@ -1,6 +1,7 @@
 // Runs a completion queue on a thread, with one watch per channel that renews itself.
 #include "manager/rpc/channel_watcher.h"
 
+#include <memory>
 #include <thread>
 #include <utility>
 
@@ -54,8 +55,8 @@ struct ChannelWatcher::Impl {
   std::thread thread;
 };
 
-ChannelWatcher::ChannelWatcher() : impl_(std::make_unique<Impl>()) {
-  impl_->thread = std::thread([impl = impl_.get()] { impl->Run(); });
+ChannelWatcher::ChannelWatcher() : impl_(new Impl) {
+  impl_->thread = std::thread([this] { impl_->Run(); });
 }
 
 ChannelWatcher::~ChannelWatcher() {
@@ -67,11 +68,11 @@ ChannelWatcher::~ChannelWatcher() {
   impl_->thread.join();
 }
 
-void ChannelWatcher::Watch(const std::shared_ptr<grpc::Channel>& channel, Changed changed) {
+void ChannelWatcher::Watch(grpc::Channel& channel, Changed changed) {
   auto watched = std::make_unique<Watched>();
-  watched->channel = channel;
+  watched->channel = channel.weak_from_this();
   watched->changed = std::move(changed);
-  impl_->Arm(std::move(watched), *channel);
+  impl_->Arm(std::move(watched), channel);
 }
 
 }  // namespace qrm::manager

@@ -2,7 +2,8 @@
 #pragma once
 
 #include <functional>
-#include <memory>
+
+#include "api/base/hidden.h"
 
 namespace grpc {
 class Channel;
@@ -27,11 +28,11 @@ class ChannelWatcher {
 
   /// Calls `changed` whenever `channel`, taken to be connected now, loses or gets its connection,
   /// for as long as somebody else holds it.
-  void Watch(const std::shared_ptr<grpc::Channel>& channel, Changed changed);
+  void Watch(grpc::Channel& channel, Changed changed);
 
  private:
   struct Impl;
-  std::unique_ptr<Impl> impl_;
+  Hidden<Impl> impl_;
 };
 
 }  // namespace qrm::manager

@@ -7,6 +7,8 @@
 #include <sys/socket.h>
 #include <sys/stat.h>
 
+#include "api/base/errorf.h"
+
 namespace qrm::manager {
 namespace {
 

@@ -1,11 +1,10 @@
 // Limits how often each caller may call.
 #pragma once
 
-#include <algorithm>
-#include <chrono>
 #include <cstddef>
 #include <map>
 
+#include "api/base/durations.h"
 #include "api/base/mutex.h"
 
 namespace qrm::manager {
@@ -28,13 +27,13 @@ class RateLimiter {
     const MutexLock lock(mutex_);
     if (due_.size() >= forget_at_) {
       std::erase_if(due_, [now](const auto& entry) { return entry.second <= now; });
-      forget_at_ = std::max(kFirstForget, 2 * due_.size());
+      forget_at_ = due_.size() < kFirstForget / 2 ? kFirstForget : 2 * due_.size();
     }
     Time& due = due_.try_emplace(caller, now).first->second;
     if (due - slack_ > now) {
       return false;
     }
-    due = std::max(due, now) + interval_;
+    due = (due < now ? now : due) + interval_;
     return true;
   }
 

@@ -12,6 +12,7 @@
 #include <grpcpp/grpcpp.h>
 #include <grpcpp/server_posix.h>
 
+#include "api/base/errorf.h"
 #include "api/base/log.h"
 #include "api/base/number.h"
 #include "api/rpc/grpc_lifetime.h"

@@ -14,6 +14,7 @@
 #include <unistd.h>
 
 #include "api/base/cgroup.h"
+#include "api/base/errorf.h"
 #include "api/base/number.h"
 
 namespace qrm::manager {

@@ -6,6 +6,7 @@
 
 #include <fmt/format.h>
 
+#include "api/base/errorf.h"
 #include "api/container_turns.h"
 #include "checkpoint/holdings.h"
 #include "manager/runtime/run_options.h"

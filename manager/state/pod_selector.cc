@@ -3,6 +3,8 @@
 
 #include <vector>
 
+#include "api/base/errorf.h"
+
 namespace qrm::manager {
 
 using checkpoint::NodeState;

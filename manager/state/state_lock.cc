@@ -11,6 +11,7 @@
 #include <sys/file.h>
 #include <unistd.h>
 
+#include "api/base/errorf.h"
 #include "api/base/log.h"
 
 namespace qrm::manager {

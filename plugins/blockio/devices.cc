@@ -12,6 +12,8 @@
 
 #include <fmt/format.h>
 
+#include "api/base/errorf.h"
+
 namespace qrm::blockio {
 namespace {
 

@@ -9,6 +9,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "api/base/errorf.h"
 #include "api/base/log.h"
 #include "plugins/cci/chooser.h"
 #include "plugins/cci/cpu_knobs.h"

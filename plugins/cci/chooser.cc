@@ -11,6 +11,7 @@
 
 #include <fmt/format.h>
 
+#include "api/base/errorf.h"
 #include "topology/cpu_assignment.h"
 
 namespace qrm::cci {

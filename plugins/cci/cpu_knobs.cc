@@ -6,6 +6,8 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "api/base/errorf.h"
+
 namespace qrm::cci {
 namespace {
 

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "api/base/errorf.h"
 #include "plugins/knobs/knob.h"
 #include "plugins/knobs/thread_attributes.h"
 

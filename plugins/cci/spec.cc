@@ -11,6 +11,7 @@
 #include <yaml-cpp/eventhandler.h>
 #include <yaml-cpp/yaml.h>
 
+#include "api/base/errorf.h"
 #include "api/base/foreign_text.h"
 #include "api/base/number.h"
 

@@ -14,6 +14,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "api/base/errorf.h"
 #include "api/base/file_descriptor.h"
 
 namespace qrm::cgroup {

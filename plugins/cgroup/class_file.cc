@@ -3,6 +3,8 @@
 
 #include <sys/stat.h>
 
+#include "api/base/errorf.h"
+
 namespace qrm::cgroup {
 
 ClassFile::Mark ClassFile::Look() const {

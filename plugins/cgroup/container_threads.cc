@@ -15,6 +15,7 @@
 #include <fcntl.h>
 #include <unistd.h>
 
+#include "api/base/errorf.h"
 #include "plugins/cgroup/small_file.h"
 
 namespace qrm::cgroup {

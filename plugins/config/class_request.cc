@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include "api/base/config_key.h"
+#include "api/base/errorf.h"
 #include "api/base/foreign_text.h"
 #include "plugins/sdk/class_name.h"
 

@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "api/base/errorf.h"
 #include "api/base/number.h"
 #include "api/base/section.h"
 #include "topology/discovery.h"

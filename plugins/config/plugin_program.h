@@ -6,7 +6,7 @@
 #include <string>
 
 #include "api/base/status.h"
-#include "plugins/sdk/plugin.h"
+#include "plugins/sdk/resource_plugin.h"
 #include "topology/machine.h"
 
 namespace qrm::config {

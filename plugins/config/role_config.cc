@@ -1,6 +1,8 @@
 // Reads and checks the NUMA rules of roles.
 #include "plugins/config/role_config.h"
 
+#include <fmt/core.h>
+
 #include "api/base/section.h"
 #include "plugins/placement/exclusive_nodes.h"
 

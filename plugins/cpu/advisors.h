@@ -12,7 +12,7 @@
 #include "plugins/cpu/config/config.h"
 #include "plugins/cpu/sizing/pool_size.h"
 #include "plugins/cpu/state.h"
-#include "plugins/sdk/plugin.h"
+#include "plugins/sdk/resource_plugin.h"
 
 namespace qrm::cpu {
 

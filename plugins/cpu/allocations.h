@@ -6,7 +6,7 @@
 #include "api/id_set.h"
 #include "api/resource.h"
 #include "plugins/cpu/state.h"
-#include "plugins/sdk/plugin.h"
+#include "plugins/sdk/resource_plugin.h"
 #include "topology/machine.h"
 
 namespace qrm::cpu {

@@ -6,7 +6,7 @@
 #include "api/base/clock.h"
 #include "api/base/status.h"
 #include "plugins/cpu/config/config.h"
-#include "plugins/sdk/plugin.h"
+#include "plugins/sdk/resource_plugin.h"
 #include "topology/machine.h"
 
 namespace qrm::cpu {

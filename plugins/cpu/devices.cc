@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "api/base/errorf.h"
 #include "api/base/glob.h"
 #include "plugins/cpu/config/instances.h"
 #include "plugins/placement/device_nodes.h"

@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "api/base/errorf.h"
 #include "plugins/cpu/config/instances.h"
 #include "plugins/cpu/pick.h"
 #include "plugins/cpu/place.h"

@@ -5,7 +5,7 @@
 #include <string>
 
 #include "plugins/cpu/state.h"
-#include "plugins/sdk/plugin.h"
+#include "plugins/sdk/resource_plugin.h"
 
 namespace qrm::cpu {
 

@@ -5,6 +5,7 @@
 #include <string_view>
 #include <utility>
 
+#include "api/base/errorf.h"
 #include "plugins/cpu/devices.h"
 #include "plugins/cpu/elastic.h"
 #include "plugins/cpu/pools.h"

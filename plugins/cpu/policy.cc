@@ -7,6 +7,7 @@
 
 #include <fmt/format.h>
 
+#include "api/base/errorf.h"
 #include "plugins/cpu/allocations.h"
 #include "plugins/cpu/classes.h"
 #include "plugins/cpu/config/classify.h"

@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "api/base/errorf.h"
 #include "plugins/cpu/borrow.h"
 #include "plugins/cpu/config/instances.h"
 #include "plugins/cpu/elastic.h"

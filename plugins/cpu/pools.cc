@@ -7,6 +7,7 @@
 #include <fmt/ranges.h>
 #include <nlohmann/json.hpp>
 
+#include "api/base/errorf.h"
 #include "plugins/cpu/config/instances.h"
 #include "plugins/cpu/elastic.h"
 

@@ -10,6 +10,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "api/base/errorf.h"
 #include "plugins/cpu/config/instances.h"
 #include "plugins/cpu/place.h"
 #include "plugins/cpu/pool_asks.h"

@@ -3,6 +3,8 @@
 
 #include <fmt/ranges.h>
 
+#include "api/base/errorf.h"
+
 namespace qrm::cpu {
 namespace {
 

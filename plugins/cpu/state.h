@@ -11,7 +11,7 @@
 #include "plugins/cpu/config/config.h"
 #include "plugins/cpu/sizing/pool_size.h"
 #include "plugins/placement/sharing.h"
-#include "plugins/sdk/plugin.h"
+#include "plugins/sdk/resource_plugin.h"
 #include "topology/machine.h"
 #include "topology/static_cpu_policy.h"
 

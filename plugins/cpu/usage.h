@@ -9,7 +9,7 @@
 #include "api/id_set.h"
 #include "plugins/cpu/config/config.h"
 #include "plugins/cpu/state.h"
-#include "plugins/sdk/plugin.h"
+#include "plugins/sdk/resource_plugin.h"
 #include "topology/machine.h"
 
 namespace qrm::cpu {

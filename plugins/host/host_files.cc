@@ -11,6 +11,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "api/base/errorf.h"
 #include "plugins/cgroup/small_file.h"
 
 namespace qrm::host {

@@ -17,6 +17,7 @@
 
 #include <fmt/format.h>
 
+#include "api/base/errorf.h"
 #include "api/base/file_descriptor.h"
 #include "api/base/foreign_text.h"
 #include "api/base/number.h"

@@ -7,6 +7,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "api/base/errorf.h"
 #include "checkpoint/sqlite/durable_file.h"
 
 namespace qrm::host {

@@ -12,6 +12,7 @@
 #include <fmt/format.h>
 
 #include "api/base/config_key.h"
+#include "api/base/errorf.h"
 #include "api/base/number.h"
 #include "plugins/cgroup/named_classes.h"
 

@@ -10,6 +10,7 @@
 
 #include "api/base/cgroup.h"
 #include "api/base/config_key.h"
+#include "api/base/errorf.h"
 #include "plugins/knobs/thread_attributes.h"
 
 namespace qrm::knobs {

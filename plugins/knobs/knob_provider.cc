@@ -9,6 +9,7 @@
 #include <fmt/format.h>
 
 #include "api/base/cgroup.h"
+#include "api/base/errorf.h"
 #include "api/base/mutex.h"
 #include "api/base/number.h"
 #include "plugins/cgroup/cgroup_table.h"

@@ -17,6 +17,7 @@
 
 #include <fmt/format.h>
 
+#include "api/base/errorf.h"
 #include "api/base/number.h"
 #include "plugins/cgroup/container_threads.h"
 #include "plugins/cgroup/small_file.h"

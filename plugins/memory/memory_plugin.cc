@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <utility>
 
+#include "api/base/errorf.h"
 #include "api/base/log.h"
 #include "plugins/memory/books.h"
 #include "plugins/memory/policy.h"

@@ -5,7 +5,7 @@
 
 #include "api/base/status.h"
 #include "plugins/memory/config.h"
-#include "plugins/sdk/plugin.h"
+#include "plugins/sdk/resource_plugin.h"
 #include "topology/machine.h"
 
 namespace qrm::memory {

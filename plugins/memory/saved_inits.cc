@@ -1,6 +1,7 @@
 // Writes and reads the text form of what init containers still hold.
 #include <nlohmann/json.hpp>
 
+#include "api/base/errorf.h"
 #include "plugins/memory/state.h"
 
 namespace qrm::memory {

@@ -8,6 +8,7 @@
 
 #include <fmt/format.h>
 
+#include "api/base/errorf.h"
 #include "plugins/memory/books.h"
 #include "plugins/memory/policy.h"
 

@@ -11,7 +11,7 @@
 #include "api/resource.h"
 #include "plugins/memory/config.h"
 #include "plugins/placement/sharing.h"
-#include "plugins/sdk/plugin.h"
+#include "plugins/sdk/resource_plugin.h"
 #include "topology/machine.h"
 #include "topology/node_memory.h"
 

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include <arpa/inet.h>
+#include <fmt/core.h>
 #include <netinet/in.h>
 
 #include "api/base/section.h"

@@ -6,7 +6,7 @@
 #include "api/base/status.h"
 #include "plugins/nic/config.h"
 #include "plugins/nic/facts.h"
-#include "plugins/sdk/plugin.h"
+#include "plugins/sdk/resource_plugin.h"
 #include "topology/machine.h"
 
 namespace qrm::nic {

@@ -27,6 +27,8 @@
 #include <sys/time.h>
 #include <sys/vfs.h>
 
+#include "api/base/errorf.h"
+
 namespace qrm::nic {
 namespace {
 

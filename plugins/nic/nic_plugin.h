@@ -7,7 +7,7 @@
 #include "plugins/nic/config.h"
 #include "plugins/nic/facts.h"
 #include "plugins/nic/facts_watch.h"
-#include "plugins/sdk/plugin.h"
+#include "plugins/sdk/resource_plugin.h"
 #include "topology/machine.h"
 
 namespace qrm::nic {

@@ -11,6 +11,8 @@
 
 #include <fmt/ranges.h>
 
+#include "api/base/errorf.h"
+
 namespace qrm::nic {
 namespace {
 

@@ -12,7 +12,7 @@
 #include "api/resource.h"
 #include "plugins/nic/config.h"
 #include "plugins/nic/facts.h"
-#include "plugins/sdk/plugin.h"
+#include "plugins/sdk/resource_plugin.h"
 #include "topology/machine.h"
 
 namespace qrm::nic {

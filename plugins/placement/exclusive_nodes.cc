@@ -3,6 +3,8 @@
 
 #include <utility>
 
+#include "api/base/errorf.h"
+
 namespace qrm::placement {
 
 Status CheckFill(const ContainerRequest& request, const Tenant& tenant, const NumaMask& nodes,

@@ -6,6 +6,8 @@
 
 #include <nlohmann/json.hpp>
 
+#include "api/base/errorf.h"
+
 namespace qrm::placement {
 namespace {
 

@@ -3,7 +3,7 @@
 
 #include <nlohmann/json.hpp>
 
-#include "plugins/sdk/plugin.h"
+#include "plugins/sdk/resource_plugin.h"
 
 namespace qrm::placement {
 

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <string_view>
 
+#include "api/base/errorf.h"
 #include "api/base/foreign_text.h"
 #include "plugins/placement/flat_json.h"
 

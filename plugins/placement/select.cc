@@ -6,6 +6,7 @@
 #include <optional>
 #include <utility>
 
+#include "api/base/errorf.h"
 #include "api/base/number.h"
 #include "plugins/placement/pod_priority.h"
 #include "plugins/placement/qos_annotations.h"

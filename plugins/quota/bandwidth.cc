@@ -6,6 +6,7 @@
 
 #include <fmt/format.h>
 
+#include "api/base/errorf.h"
 #include "api/base/number.h"
 
 namespace qrm::quota {

@@ -11,6 +11,7 @@
 #include <fmt/format.h>
 
 #include "api/base/cgroup.h"
+#include "api/base/errorf.h"
 #include "api/base/mutex.h"
 #include "plugins/cgroup/cgroup_table.h"
 #include "plugins/cgroup/class_file.h"

@@ -6,6 +6,8 @@
 #include <string_view>
 #include <vector>
 
+#include <fmt/core.h>
+
 #include "api/base/number.h"
 #include "api/base/section.h"
 #include "api/id_set.h"

@@ -8,6 +8,7 @@
 
 #include <fmt/ranges.h>
 
+#include "api/base/errorf.h"
 #include "api/base/log.h"
 #include "plugins/rdt/resolve.h"
 

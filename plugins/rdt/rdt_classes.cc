@@ -7,6 +7,7 @@
 #include <fmt/ranges.h>
 
 #include "api/base/cgroup.h"
+#include "api/base/errorf.h"
 #include "api/base/log.h"
 #include "api/base/section.h"
 #include "plugins/rdt/resolve.h"

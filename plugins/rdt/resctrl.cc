@@ -22,6 +22,7 @@
 
 #include <fmt/ranges.h>
 
+#include "api/base/errorf.h"
 #include "api/base/number.h"
 #include "plugins/cgroup/small_file.h"
 #include "plugins/rdt/schemata.h"

@@ -12,6 +12,7 @@
 #include <fmt/ranges.h>
 
 #include "api/base/check.h"
+#include "api/base/errorf.h"
 
 namespace qrm::rdt {
 namespace {

@@ -8,6 +8,8 @@
 
 #include <sys/types.h>
 
+#include <fmt/core.h>
+
 #include "plugins/cgroup/container_threads.h"
 
 namespace qrm::rdt {

@@ -6,7 +6,7 @@
 #include <optional>
 #include <string>
 
-#include "plugins/sdk/plugin.h"
+#include "plugins/sdk/resource_plugin.h"
 
 namespace qrm::sdk {
 

@@ -1,34 +1,48 @@
 // Calls the listener without holding the lock; to take it away waits for calls in progress.
 #include "plugins/sdk/change_signal.h"
 
+#include <memory>
 #include <utility>
+
+#include "api/base/mutex.h"
 
 namespace qrm::sdk {
 
+struct ChangeSignal::Impl {
+  Mutex mutex;
+  CondVar idle;
+  int calls QRM_GUARDED_BY(mutex) = 0;  ///< of the listener, in progress
+  std::shared_ptr<const std::function<void()>> listener QRM_GUARDED_BY(mutex);
+};
+
+ChangeSignal::ChangeSignal() : impl_(new Impl) {}
+
+ChangeSignal::~ChangeSignal() = default;
+
 void ChangeSignal::Connect(std::function<void()> listener) {
-  const MutexLock lock(mutex_);
-  listener_ = listener == nullptr
-                  ? nullptr
-                  : std::make_shared<const std::function<void()>>(std::move(listener));
-  idle_.Wait(mutex_, [this]() QRM_REQUIRES(mutex_) { return calls_ == 0; });
+  const MutexLock lock(impl_->mutex);
+  impl_->listener = listener == nullptr
+                        ? nullptr
+                        : std::make_shared<const std::function<void()>>(std::move(listener));
+  impl_->idle.Wait(impl_->mutex, [this]() QRM_REQUIRES(impl_->mutex) { return impl_->calls == 0; });
 }
 
 void ChangeSignal::Raise() {
   std::shared_ptr<const std::function<void()>> listener;
   {
-    const MutexLock lock(mutex_);
-    if (listener_ == nullptr) {
+    const MutexLock lock(impl_->mutex);
+    if (impl_->listener == nullptr) {
       return;
     }
-    listener = listener_;
-    ++calls_;
+    listener = impl_->listener;
+    ++impl_->calls;
   }
   (*listener)();
   {
-    const MutexLock lock(mutex_);
-    --calls_;
+    const MutexLock lock(impl_->mutex);
+    --impl_->calls;
   }
-  idle_.NotifyAll();
+  impl_->idle.NotifyAll();
 }
 
 }  // namespace qrm::sdk

@@ -2,15 +2,19 @@
 #pragma once
 
 #include <functional>
-#include <memory>
 
-#include "api/base/mutex.h"
+#include "api/base/hidden.h"
 
 namespace qrm::sdk {
 
 /// A signal with at most one listener. Threads: any.
 class ChangeSignal {
  public:
+  ChangeSignal();
+  ~ChangeSignal();
+  ChangeSignal(const ChangeSignal&) = delete;
+  ChangeSignal& operator=(const ChangeSignal&) = delete;
+
   /// `listener`, which must not block and may be empty, gets every signal from now on; the former
   /// one is not called any more when this returns. Not to be called by a listener.
   void Connect(std::function<void()> listener);
@@ -18,10 +22,8 @@ class ChangeSignal {
   void Raise();
 
  private:
-  Mutex mutex_;
-  CondVar idle_;
-  int calls_ QRM_GUARDED_BY(mutex_) = 0;  ///< of the listener, in progress
-  std::shared_ptr<const std::function<void()>> listener_ QRM_GUARDED_BY(mutex_);
+  struct Impl;
+  Hidden<Impl> impl_;
 };
 
 }  // namespace qrm::sdk

@@ -1,6 +1,8 @@
 // What a type of classes answers to those who take it for a resource.
 #include "plugins/sdk/class_plugin.h"
 
+#include "api/base/errorf.h"
+
 namespace qrm::sdk {
 
 StatusOr<ResourceAllocation> ClassPlugin::Allocate(const ContainerRequest& request,

@@ -3,7 +3,7 @@
 #pragma once
 
 #include "plugins/sdk/class_provider.h"
-#include "plugins/sdk/plugin.h"
+#include "plugins/sdk/resource_plugin.h"
 
 namespace qrm::sdk {
 

@@ -7,6 +7,7 @@
 
 #include <google/protobuf/util/json_util.h>
 
+#include "api/base/errorf.h"
 #include "plugins/sdk/compute_wire.h"
 
 namespace qrm::sdk {

@@ -5,8 +5,8 @@
 #include "api/base/status.h"
 #include "api/resource.h"
 #include "plugins/sdk/compute_driver.h"
-#include "plugins/sdk/plugin.h"
 #include "plugins/sdk/plugin_driver.h"
+#include "plugins/sdk/resource_plugin.h"
 
 namespace qrm::sdk {
 

@@ -9,6 +9,7 @@
 
 #include <grpcpp/grpcpp.h>
 
+#include "api/base/errorf.h"
 #include "api/base/mutex.h"
 #include "api/proto/qrm/v1/control.grpc.pb.h"
 #include "api/proto/resourceplugin/v1alpha1/api.grpc.pb.h"

@@ -9,7 +9,7 @@
 
 #include "api/base/status.h"
 #include "api/resource.h"
-#include "plugins/sdk/plugin.h"
+#include "plugins/sdk/resource_plugin.h"
 
 namespace qrm::sdk {
 

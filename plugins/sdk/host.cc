@@ -11,6 +11,7 @@
 #include <grpcpp/grpcpp.h>
 #include <grpcpp/impl/service_type.h>
 
+#include "api/base/errorf.h"
 #include "api/base/task_thread.h"
 #include "api/rpc/grpc_lifetime.h"
 #include "plugins/sdk/change_signal.h"

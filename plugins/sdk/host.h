@@ -6,8 +6,8 @@
 #include <string>
 
 #include "api/base/status.h"
-#include "plugins/sdk/plugin.h"
 #include "plugins/sdk/plugin_state.h"
+#include "plugins/sdk/resource_plugin.h"
 
 namespace qrm::sdk {
 

@@ -3,6 +3,7 @@
 
 #include <fstream>
 
+#include "api/base/errorf.h"
 #include "plugins/sdk/change_signal.h"
 
 namespace qrm::sdk {

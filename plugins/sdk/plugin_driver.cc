@@ -5,6 +5,9 @@
 #include <memory>
 #include <utility>
 
+#include <boost/container_hash/hash.hpp>
+
+#include "api/base/errorf.h"
 #include "api/base/log.h"
 #include "api/wire.h"
 #include "plugins/sdk/change_signal.h"

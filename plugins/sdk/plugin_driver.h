@@ -19,9 +19,9 @@
 #include "plugins/sdk/allocations_answer.h"
 #include "plugins/sdk/changed_allocations.h"
 #include "plugins/sdk/held_list.h"
-#include "plugins/sdk/plugin.h"
 #include "plugins/sdk/plugin_state.h"
 #include "plugins/sdk/recent_changes.h"
+#include "plugins/sdk/resource_plugin.h"
 
 namespace qrm::sdk {
 

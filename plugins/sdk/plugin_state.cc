@@ -7,6 +7,7 @@
 #include <memory>
 #include <utility>
 
+#include "api/base/errorf.h"
 #include "api/base/log.h"
 #include "api/wire.h"
 #include "checkpoint/sqlite/sqlite_db.h"

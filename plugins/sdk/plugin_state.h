@@ -8,7 +8,7 @@
 #include <vector>
 
 #include "api/base/status.h"
-#include "plugins/sdk/plugin.h"
+#include "plugins/sdk/resource_plugin.h"
 
 namespace qrm::sdk {
 

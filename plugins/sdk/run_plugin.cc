@@ -12,6 +12,7 @@
 #include <CLI/CLI.hpp>
 
 #include "api/base/changed_file.h"
+#include "api/base/errorf.h"
 #include "api/base/log.h"
 #include "api/rpc/grpc_lifetime.h"
 #include "plugins/sdk/compute_driver.h"

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "api/base/errorf.h"
 #include "api/base/log.h"
 #include "plugins/sdk/change_notifier.h"
 #include "plugins/sdk/host.h"

@@ -7,7 +7,7 @@
 #include <string>
 
 #include "api/base/status.h"
-#include "plugins/sdk/plugin.h"
+#include "plugins/sdk/resource_plugin.h"
 
 namespace qrm::sdk {
 

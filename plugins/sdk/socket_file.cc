@@ -12,6 +12,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "api/base/errorf.h"
 #include "api/base/unix_socket.h"
 
 namespace qrm::sdk {

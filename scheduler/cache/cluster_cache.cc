@@ -5,6 +5,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "api/base/errorf.h"
 #include "api/resource_version.h"
 #include "scheduler/cache/filter.h"
 

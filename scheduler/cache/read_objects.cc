@@ -8,6 +8,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "api/base/errorf.h"
 #include "api/quantity.h"
 #include "plugins/placement/pod_priority.h"
 

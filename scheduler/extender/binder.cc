@@ -15,6 +15,7 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include "api/base/errorf.h"
 #include "api/base/log.h"
 #include "cluster/requests.h"
 #include "scheduler/cache/read_objects.h"

@@ -8,6 +8,7 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include "api/base/errorf.h"
 #include "api/base/log.h"
 #include "api/base/mutex.h"
 #include "scheduler/cache/read_objects.h"

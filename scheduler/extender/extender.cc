@@ -3,6 +3,7 @@
 
 #include <utility>
 
+#include "api/base/errorf.h"
 #include "scheduler/cache/filter.h"
 
 namespace qrm::scheduler {

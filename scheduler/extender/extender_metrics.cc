@@ -1,7 +1,11 @@
 // Names and helps of the extender's metrics.
 #include "scheduler/extender/extender_metrics.h"
 
+#include <prometheus/counter.h>
+#include <prometheus/family.h>
+#include <prometheus/histogram.h>
 #include <prometheus/labels.h>
+#include <prometheus/registry.h>
 
 namespace qrm::scheduler {
 

@@ -2,13 +2,15 @@
 #pragma once
 
 #include <chrono>
-#include <memory>
 #include <string>
 
-#include <prometheus/counter.h>
-#include <prometheus/family.h>
-#include <prometheus/histogram.h>
-#include <prometheus/registry.h>
+namespace prometheus {
+class Counter;
+class Histogram;
+class Registry;
+template <typename T>
+class Family;
+}  // namespace prometheus
 
 namespace qrm::scheduler {
 

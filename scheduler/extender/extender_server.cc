@@ -24,6 +24,7 @@
 #include <nlohmann/json.hpp>
 #include <prometheus/text_serializer.h>
 
+#include "api/base/errorf.h"
 #include "api/base/log.h"
 #include "api/http/http_address.h"
 #include "api/http/http_listener.h"

@@ -5,6 +5,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "api/base/errorf.h"
 #include "scheduler/cache/read_objects.h"
 
 namespace qrm::scheduler {

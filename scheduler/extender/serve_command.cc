@@ -8,6 +8,7 @@
 #include <fmt/format.h>
 
 #include "api/base/config_file.h"
+#include "api/base/errorf.h"
 #include "api/base/log.h"
 #include "cluster/access.h"
 #include "scheduler/extender/extender_server.h"

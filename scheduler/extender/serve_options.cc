@@ -5,6 +5,7 @@
 #include <iterator>
 #include <utility>
 
+#include "api/base/errorf.h"
 #include "api/http/http_address.h"
 #include "scheduler/registry/resource_types.h"
 

@@ -6,6 +6,7 @@
 #include <boost/asio/io_context.hpp>
 #include <nlohmann/json.hpp>
 
+#include "api/base/errorf.h"
 #include "cluster/api_client.h"
 #include "scheduler/cache/filter.h"
 #include "scheduler/extender/cluster_feed.h"

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <utility>
 
+#include "api/base/errorf.h"
 #include "plugins/cpu/state.h"
 #include "scheduler/topology/numa_resource.h"
 

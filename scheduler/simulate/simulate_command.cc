@@ -10,6 +10,7 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include "api/base/errorf.h"
 #include "scheduler/registry/resource_types.h"
 #include "scheduler/simulate/simulation.h"
 #include "scheduler/simulate/trace.h"

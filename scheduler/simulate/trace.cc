@@ -7,9 +7,11 @@
 #include <string_view>
 #include <utility>
 
+#include <fmt/format.h>
 #include <nlohmann/json.hpp>
 #include <yaml-cpp/yaml.h>
 
+#include "api/base/errorf.h"
 #include "scheduler/cache/read_objects.h"
 
 namespace qrm::scheduler {

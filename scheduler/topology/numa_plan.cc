@@ -5,6 +5,7 @@
 #include <utility>
 #include <vector>
 
+#include "api/base/errorf.h"
 #include "plugins/cpu/config/classify.h"
 #include "plugins/cpu/config/instances.h"
 #include "plugins/cpu/cpu_plugin.h"

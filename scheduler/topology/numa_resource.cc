@@ -10,6 +10,7 @@
 #include <unordered_map>
 #include <utility>
 
+#include <fmt/core.h>
 #include <nlohmann/json.hpp>
 
 #include "api/base/log.h"

@@ -16,6 +16,7 @@
 
 #include <CLI/CLI.hpp>
 
+#include "api/base/errorf.h"
 #include "api/id_set.h"
 #include "test/crash/pins.h"
 #include "test/e2e/node.h"

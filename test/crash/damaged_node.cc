@@ -8,6 +8,7 @@
 
 #include <sys/stat.h>
 
+#include "api/base/errorf.h"
 #include "api/id_set.h"
 #include "test/support/await.h"
 

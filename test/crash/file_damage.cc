@@ -8,6 +8,8 @@
 
 #include <sqlite3.h>
 
+#include "api/base/errorf.h"
+
 namespace qrm::test {
 namespace {
 

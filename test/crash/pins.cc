@@ -5,6 +5,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "api/base/errorf.h"
 #include "api/id_set.h"
 #include "checkpoint/peer_json.h"
 #include "checkpoint/store.h"

@@ -6,6 +6,7 @@
 #include <string>
 #include <utility>
 
+#include "api/base/errorf.h"
 #include "api/id_set.h"
 #include "manager/runtime/cgroup_reader.h"
 #include "test/support/await.h"

@@ -20,6 +20,7 @@
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
 
+#include "api/base/errorf.h"
 #include "manager/runtime/cgroup_reader.h"
 #include "test/e2e/agreement.h"
 #include "test/e2e/beside_containerd.h"

@@ -10,6 +10,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "api/base/errorf.h"
 #include "api/base/mutex.h"
 #include "manager/runtime/cgroup_reader.h"
 #include "manager/runtime/cri/cri_client.h"

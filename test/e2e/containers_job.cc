@@ -13,6 +13,7 @@
 #include <google/protobuf/util/json_util.h>
 #include <nlohmann/json.hpp>
 
+#include "api/base/errorf.h"
 #include "api/id_set.h"
 #include "manager/runtime/cgroup_reader.h"
 #include "test/e2e/kubelet.h"

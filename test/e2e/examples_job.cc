@@ -10,6 +10,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "api/base/errorf.h"
 #include "test/e2e/node.h"
 #include "test/e2e/simulated_runtime.h"
 #include "test/support/await.h"

@@ -11,7 +11,9 @@
 #include <fmt/format.h>
 #include <grpcpp/grpcpp.h>
 
+#include "api/base/errorf.h"
 #include "api/proto/runtime/v1/api.grpc.pb.h"
+#include "api/proto/runtime/v1/api.pb.h"
 
 namespace qrm::test {
 

@@ -18,6 +18,8 @@
 
 #include <fmt/format.h>
 
+#include "api/base/errorf.h"
+
 namespace qrm::test {
 namespace {
 

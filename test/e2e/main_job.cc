@@ -8,6 +8,7 @@
 
 #include <CLI/CLI.hpp>
 
+#include "api/base/errorf.h"
 #include "test/e2e/containers_job.h"
 #include "test/e2e/examples_job.h"
 #include "test/support/environment.h"

@@ -9,6 +9,7 @@
 
 #include <grpcpp/grpcpp.h>
 
+#include "api/base/errorf.h"
 #include "api/base/number.h"
 #include "api/proto/podresources/v1/api.grpc.pb.h"
 #include "api/proto/qrm/v1/control.grpc.pb.h"

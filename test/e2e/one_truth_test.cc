@@ -14,6 +14,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "api/base/errorf.h"
 #include "api/id_set.h"
 #include "checkpoint/peer_json.h"
 #include "checkpoint/sqlite/sqlite_db.h"

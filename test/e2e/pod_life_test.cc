@@ -12,6 +12,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "api/base/errorf.h"
 #include "api/id_set.h"
 #include "api/proto/core/v1/pod.pb.h"
 #include "api/wire.h"

@@ -19,6 +19,7 @@
 
 #include <fmt/format.h>
 
+#include "api/base/errorf.h"
 #include "test/support/await.h"
 
 namespace qrm::test {

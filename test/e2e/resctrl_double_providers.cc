@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "api/base/errorf.h"
 #include "manager/daemon/class_providers.h"
 #include "plugins/rdt/rdt_classes.h"
 #include "test/support/resctrl/resctrl_double.h"

@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include <fmt/core.h>
 #include <gtest/gtest.h>
 
 #include "test/e2e/agreement.h"

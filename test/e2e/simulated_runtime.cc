@@ -5,6 +5,7 @@
 #include <limits>
 #include <utility>
 
+#include "api/base/errorf.h"
 #include "test/e2e/runtime_messages.h"
 
 namespace qrm::test {

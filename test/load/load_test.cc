@@ -18,6 +18,7 @@
 
 #include <CLI/CLI.hpp>
 
+#include "api/base/errorf.h"
 #include "test/e2e/agreement.h"
 #include "test/e2e/beside_containerd.h"
 #include "test/e2e/node.h"

@@ -8,6 +8,8 @@
 
 #include <boost/asio/ip/tcp.hpp>
 
+#include "api/base/errorf.h"
+
 namespace qrm::test {
 namespace {
 

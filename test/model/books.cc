@@ -6,6 +6,7 @@
 
 #include <fmt/format.h>
 
+#include "api/base/errorf.h"
 #include "test/model/model_machine.h"
 
 namespace qrm::test {

@@ -5,6 +5,8 @@
 
 #include <fmt/format.h>
 
+#include "api/base/errorf.h"
+
 namespace qrm::test {
 
 Status WriteMachine(const std::string& file, const CpuSet& offline) {

@@ -11,6 +11,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "api/base/errorf.h"
 #include "test/e2e/process.h"
 #include "test/model/model_machine.h"
 

@@ -7,6 +7,7 @@
 
 #include <fmt/format.h>
 
+#include "api/base/errorf.h"
 #include "test/model/model_machine.h"
 #include "test/support/await.h"
 

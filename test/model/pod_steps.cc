@@ -7,6 +7,7 @@
 
 #include <fmt/format.h>
 
+#include "api/base/errorf.h"
 #include "api/proto/pods/v1alpha1/api.pb.h"
 #include "test/model/model_machine.h"
 #include "test/model/player.h"

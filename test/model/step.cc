@@ -8,6 +8,8 @@
 
 #include <fmt/format.h>
 
+#include "api/base/errorf.h"
+
 namespace qrm::test {
 namespace {
 

@@ -7,6 +7,8 @@
 #include <sstream>
 #include <system_error>
 
+#include "api/base/errorf.h"
+
 namespace qrm::test {
 
 namespace fs = std::filesystem;

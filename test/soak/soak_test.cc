@@ -13,6 +13,7 @@
 #include <vector>
 
 #include <CLI/CLI.hpp>
+#include <fmt/core.h>
 
 #include "test/e2e/node.h"
 #include "test/e2e/simulated_runtime.h"

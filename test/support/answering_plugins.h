@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "api/base/errorf.h"
 #include "api/base/mutex.h"
 #include "manager/registry/plugins.h"
 #include "plugins/sdk/calls/compute_calls.h"

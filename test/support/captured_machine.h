@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "api/base/errorf.h"
 #include "test/support/child_process.h"
 #include "topology/discovery.h"
 

@@ -7,6 +7,7 @@
 #include <string>
 #include <utility>
 
+#include "api/base/errorf.h"
 #include "manager/reconcile/drift.h"
 #include "test/support/temp_dir.h"
 

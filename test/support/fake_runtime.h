@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "api/base/errorf.h"
 #include "api/base/mutex.h"
 #include "manager/runtime/cri/cri_client.h"
 

@@ -9,6 +9,7 @@
 #include <grpcpp/grpcpp.h>
 
 #include "api/base/check.h"
+#include "api/base/errorf.h"
 #include "api/base/mutex.h"
 #include "api/proto/runtime/v1/api.grpc.pb.h"
 #include "api/rpc/grpc_lifetime.h"

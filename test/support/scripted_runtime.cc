@@ -14,6 +14,7 @@
 #include <google/protobuf/wire_format_lite.h>
 
 #include "api/base/check.h"
+#include "api/base/errorf.h"
 
 namespace qrm::test {
 namespace {

@@ -8,6 +8,7 @@
 #include <CLI/CLI.hpp>
 #include <fmt/format.h>
 
+#include "api/base/errorf.h"
 #include "tools/plugin_check/conformance.h"
 #include "tools/plugin_check/driver_conformance.h"
 #include "topology/discovery.h"

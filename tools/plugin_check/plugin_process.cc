@@ -9,6 +9,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "api/base/errorf.h"
+
 namespace qrm::manager {
 
 Status PluginProcess::Start() {

@@ -5,6 +5,8 @@
 #include <fstream>
 #include <string>
 
+#include "api/proto/runtime/v1/api.pb.h"
+
 namespace qrm::manager::cli {
 namespace {
 

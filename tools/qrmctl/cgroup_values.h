@@ -4,7 +4,9 @@
 #include <cstdint>
 #include <string_view>
 
-#include "api/proto/runtime/v1/api.pb.h"
+namespace runtime::v1 {
+class LinuxContainerResources;
+}  // namespace runtime::v1
 
 namespace qrm::manager::cli {
 

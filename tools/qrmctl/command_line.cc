@@ -8,6 +8,7 @@
 
 #include <CLI/CLI.hpp>
 
+#include "api/base/errorf.h"
 #include "api/base/foreign_text.h"
 #include "tools/qrmctl/document.h"
 #include "tools/qrmctl/json_path.h"

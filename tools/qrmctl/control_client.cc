@@ -8,6 +8,7 @@
 #include <memory>
 
 #include "api/base/check.h"
+#include "api/base/errorf.h"
 #include "api/base/unix_socket.h"
 #include "api/rpc/channel.h"
 #include "api/rpc/unary_call.h"

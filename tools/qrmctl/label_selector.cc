@@ -5,6 +5,8 @@
 #include <regex>
 #include <utility>
 
+#include "api/base/errorf.h"
+
 namespace qrm::manager::cli {
 namespace {
 

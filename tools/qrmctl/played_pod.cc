@@ -7,8 +7,10 @@
 
 #include <grpcpp/grpcpp.h>
 
+#include "api/base/errorf.h"
 #include "api/base/unix_socket.h"
 #include "api/proto/runtime/v1/api.grpc.pb.h"
+#include "api/proto/runtime/v1/api.pb.h"
 #include "api/quantity.h"
 #include "api/rpc/channel.h"
 #include "api/rpc/grpc_status.h"

@@ -10,6 +10,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "api/base/errorf.h"
+
 namespace qrm::manager::cli {
 namespace {
 

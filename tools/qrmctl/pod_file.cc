@@ -12,6 +12,7 @@
 #include <nlohmann/json.hpp>
 #include <yaml-cpp/yaml.h>
 
+#include "api/base/errorf.h"
 #include "api/base/number.h"
 #include "api/quantity.h"
 

@@ -10,6 +10,8 @@
 #include <boost/beast/http/parser.hpp>
 #include <boost/beast/http/string_body.hpp>
 
+#include "api/base/errorf.h"
+
 namespace qrm::manager::cli {
 namespace {
 

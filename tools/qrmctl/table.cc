@@ -9,6 +9,7 @@
 #include <fmt/ranges.h>
 
 #include "api/base/check.h"
+#include "api/base/errorf.h"
 #include "api/base/foreign_text.h"
 #include "tools/qrmctl/colours.h"
 

@@ -14,6 +14,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "api/base/errorf.h"
 #include "api/base/heap.h"
 #include "api/base/log.h"
 

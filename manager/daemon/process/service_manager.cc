@@ -2,8 +2,10 @@
 #include "manager/daemon/process/service_manager.h"
 
 #include <cerrno>
+#include <chrono>
 #include <cstdlib>
 #include <cstring>
+#include <string>
 #include <string_view>
 #include <utility>
 
@@ -13,6 +15,7 @@
 
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/post.hpp>
+#include <boost/asio/steady_timer.hpp>
 
 #include "api/base/log.h"
 #include "api/base/number.h"
@@ -58,31 +61,39 @@ void Send(const std::string& socket, std::string_view line) {
 
 }  // namespace
 
+struct ServiceManager::Impl {
+  void Feed();
+
+  boost::asio::io_context& io;
+  const std::function<bool()> is_alive;
+  boost::asio::steady_timer timer{io};
+  const std::string socket = Variable("NOTIFY_SOCKET");
+  const std::chrono::microseconds period = FeedingPeriod();  ///< 0: no watchdog waits
+};
+
 ServiceManager::ServiceManager(boost::asio::io_context& io, std::function<bool()> is_alive)
-    : io_(io),
-      socket_(Variable("NOTIFY_SOCKET")),
-      period_(FeedingPeriod()),
-      is_alive_(std::move(is_alive)),
-      timer_(io) {}
+    : impl_(new Impl{io, std::move(is_alive)}) {}
+
+ServiceManager::~ServiceManager() = default;
 
 void ServiceManager::Ready() {
-  Send(socket_, "READY=1");
-  if (!socket_.empty() && period_.count() > 0) {
-    boost::asio::post(io_, [this] { Feed(); });
+  Send(impl_->socket, "READY=1");
+  if (!impl_->socket.empty() && impl_->period.count() > 0) {
+    boost::asio::post(impl_->io, [this] { impl_->Feed(); });
   }
 }
 
 void ServiceManager::Ending() {
-  timer_.cancel();
-  Send(socket_, "STOPPING=1");
+  impl_->timer.cancel();
+  Send(impl_->socket, "STOPPING=1");
 }
 
-void ServiceManager::Feed() {
-  if (is_alive_()) {
-    Send(socket_, "WATCHDOG=1");
+void ServiceManager::Impl::Feed() {
+  if (is_alive()) {
+    Send(socket, "WATCHDOG=1");
   }
-  timer_.expires_after(period_);
-  timer_.async_wait([this](const boost::system::error_code& error) {
+  timer.expires_after(period);
+  timer.async_wait([this](const boost::system::error_code& error) {
     if (!error) {
       Feed();
     }

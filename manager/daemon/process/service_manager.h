@@ -1,12 +1,9 @@
 // Tells systemd that qrmd serves, ends, and is alive.
 #pragma once
 
-#include <chrono>
 #include <functional>
-#include <string>
 
-#include <boost/asio/steady_timer.hpp>
-
+#include "api/base/hidden.h"
 #include "api/base/io_context.h"
 
 namespace qrm::manager {
@@ -19,6 +16,9 @@ class ServiceManager {
  public:
   /// `io` outlives the object; `is_alive` says on it whether the process does its work.
   ServiceManager(boost::asio::io_context& io, std::function<bool()> is_alive);
+  ~ServiceManager();
+  ServiceManager(const ServiceManager&) = delete;
+  ServiceManager& operator=(const ServiceManager&) = delete;
 
   /// It serves; from now on the watchdog, if there is one, is fed while it is alive.
   void Ready();
@@ -26,13 +26,8 @@ class ServiceManager {
   void Ending();
 
  private:
-  void Feed();
-
-  boost::asio::io_context& io_;
-  const std::string socket_;
-  const std::chrono::microseconds period_;  ///< 0: no watchdog waits
-  const std::function<bool()> is_alive_;
-  boost::asio::steady_timer timer_;
+  struct Impl;
+  Hidden<Impl> impl_;
 };
 
 }  // namespace qrm::manager

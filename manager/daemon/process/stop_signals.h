@@ -2,10 +2,8 @@
 #pragma once
 
 #include <functional>
-#include <future>
 
-#include <boost/asio/signal_set.hpp>
-
+#include "api/base/hidden.h"
 #include "api/base/io_context.h"
 
 namespace qrm::manager {
@@ -16,20 +14,19 @@ namespace qrm::manager {
 class StopSignals {
  public:
   explicit StopSignals(boost::asio::io_context& io);
+  ~StopSignals();
+  StopSignals(const StopSignals&) = delete;
+  StopSignals& operator=(const StopSignals&) = delete;
 
   /// Runs `on_hangup` on the I/O loop at each SIGHUP. Once.
   void OnHangup(std::function<void()> on_hangup);
 
   /// Returns when the first of those that end the daemon has come. Once.
-  void Wait() { caught_.get_future().wait(); }
+  void Wait();
 
  private:
-  void AwaitHangup();
-
-  boost::asio::signal_set signals_;
-  boost::asio::signal_set hangups_;
-  std::function<void()> on_hangup_;
-  std::promise<void> caught_;
+  struct Impl;
+  Hidden<Impl> impl_;
 };
 
 }  // namespace qrm::manager

@@ -2,6 +2,7 @@
 #include "manager/registry/calls/call_deadlines.h"
 
 #include <map>
+#include <memory>
 #include <utility>
 #include <vector>
 
@@ -53,22 +54,29 @@ void CallDeadlines::State::Expire() {
   }
 }
 
-CallDeadlines::CallDeadlines(boost::asio::io_context& io) : state_(std::make_shared<State>(io)) {}
+struct CallDeadlines::Impl {
+  std::shared_ptr<State> state;  // the only reference, but while something expires
+};
+
+CallDeadlines::CallDeadlines(boost::asio::io_context& io)
+    : impl_(new Impl{std::make_shared<State>(io)}) {}
+
+CallDeadlines::~CallDeadlines() = default;
 
 CallDeadlines::Watch CallDeadlines::Begin(Deadline deadline, std::function<void()> expire) {
-  const MutexLock lock(state_->mutex);
-  const Watch watch{deadline, ++state_->last_number};
-  state_->watched.emplace(watch, std::move(expire));
-  state_->Arm();
+  const MutexLock lock(impl_->state->mutex);
+  const Watch watch{deadline, ++impl_->state->last_number};
+  impl_->state->watched.emplace(watch, std::move(expire));
+  impl_->state->Arm();
   return watch;
 }
 
 void CallDeadlines::End(const Watch& watch) {
   std::function<void()> expire;  // destroyed after the lock: it may hold the call's last reference
-  const MutexLock lock(state_->mutex);
-  if (const auto found = state_->watched.find(watch); found != state_->watched.end()) {
+  const MutexLock lock(impl_->state->mutex);
+  if (const auto found = impl_->state->watched.find(watch); found != impl_->state->watched.end()) {
     expire = std::move(found->second);
-    state_->watched.erase(found);
+    impl_->state->watched.erase(found);
   }
 }
 

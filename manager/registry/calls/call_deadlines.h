@@ -3,9 +3,9 @@
 
 #include <cstdint>
 #include <functional>
-#include <memory>
 
 #include "api/base/clock.h"
+#include "api/base/hidden.h"
 #include "api/base/io_context.h"
 
 namespace qrm::manager {
@@ -26,7 +26,7 @@ class CallDeadlines {
 
   /// `io` outlives it.
   explicit CallDeadlines(boost::asio::io_context& io);
-  ~CallDeadlines() = default;
+  ~CallDeadlines();
   CallDeadlines(const CallDeadlines&) = delete;
   CallDeadlines& operator=(const CallDeadlines&) = delete;
 
@@ -37,7 +37,8 @@ class CallDeadlines {
 
  private:
   struct State;
-  std::shared_ptr<State> state_;  // the only reference, but while something expires
+  struct Impl;
+  Hidden<Impl> impl_;
 };
 
 }  // namespace qrm::manager

@@ -5,6 +5,7 @@
 
 #include <grpcpp/channel.h>
 
+#include "api/base/errorf.h"
 #include "api/rpc/channel.h"
 #include "api/rpc/unary_call.h"
 #include "plugins/sdk/calls/answer_check.h"

@@ -9,8 +9,8 @@
 #include "api/base/status.h"
 #include "api/rpc/calls_in_flight.h"
 #include "manager/registry/calls/plugin_client.h"
-#include "plugins/sdk/plugin.h"
 #include "plugins/sdk/plugin_state.h"
+#include "plugins/sdk/resource_plugin.h"
 
 namespace qrm::sdk {
 class PluginDriver;

@@ -9,6 +9,7 @@
 #include <grpcpp/grpcpp.h>
 
 #include "api/base/clock.h"
+#include "api/base/errorf.h"
 #include "api/proto/runtime/v1/api.grpc.pb.h"
 #include "api/rpc/channel.h"
 #include "api/rpc/unary_call.h"

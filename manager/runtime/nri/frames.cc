@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "api/base/errorf.h"
+
 namespace qrm::manager {
 namespace {
 

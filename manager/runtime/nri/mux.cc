@@ -10,6 +10,8 @@
 #include <boost/asio/post.hpp>
 #include <boost/asio/write.hpp>
 
+#include "api/base/errorf.h"
+
 namespace qrm::manager {
 
 Mux::Mux(Socket socket) : socket_(std::move(socket)) {}

@@ -8,6 +8,7 @@
 #include <boost/asio/steady_timer.hpp>
 #include <fmt/format.h>
 
+#include "api/base/errorf.h"
 #include "api/base/log.h"
 #include "api/base/mutex.h"
 #include "api/base/unix_socket.h"

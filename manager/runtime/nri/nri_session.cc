@@ -12,6 +12,7 @@
 #include <boost/asio/post.hpp>
 #include <google/protobuf/arena.h>
 
+#include "api/base/errorf.h"
 #include "api/base/log.h"
 #include "manager/runtime/nri/nri_version.h"
 

@@ -10,6 +10,7 @@
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
 
+#include "api/base/errorf.h"
 #include "manager/runtime/pod_labels.h"
 
 namespace qrm::manager {

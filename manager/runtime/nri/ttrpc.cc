@@ -3,6 +3,7 @@
 
 #include <utility>
 
+#include "api/base/errorf.h"
 #include "api/proto/ttrpc/ttrpc.pb.h"
 
 namespace qrm::manager {

@@ -13,6 +13,7 @@
 
 #include <grpcpp/grpcpp.h>
 
+#include "api/base/errorf.h"
 #include "api/base/log.h"
 #include "api/base/mutex.h"
 #include "api/proto/qrm/v1/advisor.grpc.pb.h"

@@ -4,6 +4,7 @@
 #include <chrono>
 #include <utility>
 
+#include "api/base/errorf.h"
 #include "api/base/foreign_text.h"
 #include "api/base/log.h"
 

@@ -7,6 +7,7 @@
 #include <fmt/ranges.h>
 #include <grpcpp/grpcpp.h>
 
+#include "api/base/errorf.h"
 #include "api/base/foreign_text.h"
 #include "api/base/log.h"
 #include "api/proto/cpuadvisor/cpu.grpc.pb.h"

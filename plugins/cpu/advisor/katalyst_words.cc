@@ -9,6 +9,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "api/base/errorf.h"
 #include "api/base/foreign_text.h"
 #include "api/proto/cpuadvisor/cpu.pb.h"
 #include "plugins/placement/qos_annotations.h"

@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "api/base/errorf.h"
 #include "api/base/number.h"
 
 namespace qrm::cpu {

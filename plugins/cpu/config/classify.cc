@@ -7,6 +7,7 @@
 
 #include <fmt/format.h>
 
+#include "api/base/errorf.h"
 #include "api/base/foreign_text.h"
 #include "plugins/cpu/config/instances.h"
 #include "plugins/placement/qos_annotations.h"

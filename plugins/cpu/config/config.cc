@@ -5,6 +5,8 @@
 #include <set>
 #include <utility>
 
+#include <fmt/core.h>
+
 #include "api/base/section.h"
 #include "plugins/config/role_config.h"
 #include "plugins/cpu/config/pool_config.h"

@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <set>
 
+#include "api/base/errorf.h"
 #include "api/base/foreign_text.h"
 #include "plugins/cpu/config/instances.h"
 

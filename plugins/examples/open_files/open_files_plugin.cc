@@ -4,6 +4,7 @@
 #include <sys/resource.h>
 
 #include <api/base/cgroup.h>
+#include <api/base/errorf.h>
 #include <plugins/sdk/class_plugin.h>
 
 using qrm::sdk::ClassTarget;

@@ -1,4 +1,5 @@
 // A compute driver: takes the node's CPUs in turn, so that all of them wear alike.
+#include <api/base/errorf.h>
 #include <plugins/sdk/compute_driver.h>
 
 using qrm::sdk::ComputeGrant;

@@ -1,6 +1,7 @@
 // Checks answers against the machine.
 #include "plugins/sdk/calls/answer_check.h"
 
+#include "api/base/errorf.h"
 #include "api/base/foreign_text.h"
 
 namespace qrm::calls {

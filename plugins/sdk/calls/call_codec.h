@@ -6,6 +6,7 @@
 #include <string_view>
 #include <utility>
 
+#include "api/base/errorf.h"
 #include "api/base/pieces.h"
 #include "api/base/status.h"
 #include "plugins/sdk/calls/call.h"

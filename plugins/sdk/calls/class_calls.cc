@@ -3,6 +3,7 @@
 
 #include <utility>
 
+#include "api/base/errorf.h"
 #include "api/proto/qrm/v1/class_plugin.pb.h"
 #include "plugins/sdk/calls/answer_check.h"
 #include "plugins/sdk/calls/call_codec.h"

@@ -4,6 +4,7 @@
 #include <string>
 #include <utility>
 
+#include "api/base/errorf.h"
 #include "plugins/sdk/calls/answer_check.h"
 #include "plugins/sdk/calls/call_codec.h"
 #include "plugins/sdk/compute_plugin.h"

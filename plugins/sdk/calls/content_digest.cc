@@ -6,6 +6,7 @@
 #include <functional>
 
 #include <boost/container_hash/hash.hpp>
+#include <google/protobuf/descriptor.h>
 #include <google/protobuf/io/coded_stream.h>
 #include <google/protobuf/wire_format_lite.h>
 

@@ -6,7 +6,9 @@
 #include <string_view>
 #include <vector>
 
-#include <google/protobuf/descriptor.h>
+namespace google::protobuf {
+class Descriptor;
+}  // namespace google::protobuf
 
 namespace qrm::calls {
 

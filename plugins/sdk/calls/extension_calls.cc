@@ -6,6 +6,7 @@
 #include <memory>
 #include <utility>
 
+#include "api/base/errorf.h"
 #include "api/base/foreign_text.h"
 #include "api/proto/qrm/v1/control.pb.h"
 #include "api/proto/qrm/v1/plugin_changes.pb.h"

@@ -7,6 +7,7 @@
 #include <google/protobuf/io/coded_stream.h>
 #include <google/protobuf/wire_format_lite.h>
 
+#include "api/base/errorf.h"
 #include "api/wire.h"
 
 namespace qrm::calls {

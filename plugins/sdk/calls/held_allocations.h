@@ -15,6 +15,7 @@
 #include "api/base/mutex.h"
 #include "api/base/pieces.h"
 #include "api/base/status.h"
+#include "api/pod_set.h"
 #include "api/resource.h"
 #include "plugins/sdk/calls/content_digest.h"
 #include "plugins/sdk/held_list.h"

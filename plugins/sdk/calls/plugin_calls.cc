@@ -4,6 +4,7 @@
 
 #include <cmath>
 
+#include "api/base/errorf.h"
 #include "api/proto/resourceplugin/v1alpha1/api.pb.h"
 #include "api/wire.h"
 #include "plugins/sdk/calls/answer_check.h"

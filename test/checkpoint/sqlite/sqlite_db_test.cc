@@ -11,6 +11,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "api/base/errorf.h"
 #include "checkpoint/sqlite/durable_file.h"
 #include "test/support/temp_dir.h"
 

@@ -18,6 +18,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "api/base/errorf.h"
 #include "test/e2e/simulated_runtime.h"
 
 namespace qrm::test {

@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "api/base/errorf.h"
 #include "manager/admission/request_rules.h"
 #include "test/manager/admission/admitter_fixture.h"
 

@@ -14,6 +14,7 @@
 
 #include <gtest/gtest.h>
 
+#include "api/base/errorf.h"
 #include "api/id_set.h"
 #include "manager/registry/plugins.h"
 #include "plugins/sdk/compute_driver.h"

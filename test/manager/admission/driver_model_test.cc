@@ -17,6 +17,7 @@
 #include <fmt/ranges.h>
 #include <gtest/gtest.h>
 
+#include "api/base/errorf.h"
 #include "manager/admission/admitter.h"
 #include "plugins/cpu/cpu_plugin.h"
 #include "plugins/sdk/compute_plugin.h"

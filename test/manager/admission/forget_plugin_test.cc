@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "api/base/errorf.h"
 #include "test/manager/admission/admitter_fixture.h"
 
 namespace qrm::test::forget_plugin_test {

@@ -2,6 +2,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "api/base/errorf.h"
 #include "manager/admission/admitter.h"
 #include "test/manager/admission/admitter_fixture.h"
 

@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "api/base/errorf.h"
 #include "test/manager/admission/admitter_fixture.h"
 
 namespace qrm::manager::whole_pod_test {

@@ -6,6 +6,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "api/base/errorf.h"
 #include "manager/classes/class_worker.h"
 #include "test/support/fake_class_provider.h"
 #include "test/support/is_ok.h"

@@ -4,9 +4,11 @@
 #include <memory>
 #include <utility>
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "api/base/errorf.h"
 #include "plugins/sdk/class_plugin.h"
 #include "plugins/sdk/plugin_driver.h"
 #include "test/support/is_ok.h"

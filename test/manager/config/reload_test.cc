@@ -9,6 +9,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "api/base/errorf.h"
 #include "api/base/log.h"
 #include "manager/config/read_config.h"
 #include "test/support/temp_dir.h"

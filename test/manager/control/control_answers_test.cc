@@ -1,6 +1,7 @@
 // The control API's answers from a state and a status.
 #include "manager/control/control_answers.h"
 
+#include <fmt/core.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>

@@ -16,6 +16,7 @@
 #include <grpcpp/grpcpp.h>
 #include <gtest/gtest.h>
 
+#include "api/base/errorf.h"
 #include "api/base/log.h"
 #include "api/base/log_settings.h"
 #include "api/base/unix_socket.h"

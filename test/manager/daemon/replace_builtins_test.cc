@@ -5,6 +5,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "api/base/errorf.h"
 #include "manager/daemon/start_builtin.h"
 #include "plugins/sdk/plugin_driver.h"
 #include "plugins/sdk/plugin_state.h"

@@ -8,6 +8,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "api/base/errorf.h"
 #include "api/proto/core/v1/pod.pb.h"
 #include "manager/demand/exact_source.h"
 #include "test/support/await.h"

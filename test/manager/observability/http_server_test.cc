@@ -11,8 +11,11 @@
 #include <boost/asio/ip/tcp.hpp>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <prometheus/counter.h>
+#include <prometheus/family.h>
 
 #include "api/http/http_connections.h"
+#include "manager/admission/admission_event.h"
 #include "test/support/fake_node_services.h"
 #include "test/support/fake_plugins.h"
 #include "test/support/fake_snapshots.h"

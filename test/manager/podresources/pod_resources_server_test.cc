@@ -11,7 +11,10 @@
 #include <gmock/gmock.h>
 #include <grpcpp/grpcpp.h>
 #include <gtest/gtest.h>
+#include <prometheus/counter.h>
+#include <prometheus/family.h>
 
+#include "api/base/errorf.h"
 #include "api/proto/podresources/v1/api.grpc.pb.h"
 #include "api/proto/podresources/v1alpha1/api.grpc.pb.h"
 #include "manager/observability/metrics.h"

@@ -7,6 +7,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "api/base/errorf.h"
 #include "api/base/mutex.h"
 #include "manager/pods/observer.h"
 #include "test/support/await.h"

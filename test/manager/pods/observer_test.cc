@@ -7,6 +7,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "api/base/errorf.h"
 #include "manager/pods/gone_pods.h"
 #include "test/support/fake_runtime.h"
 #include "test/support/fake_snapshots.h"

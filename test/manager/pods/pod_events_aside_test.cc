@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "api/base/errorf.h"
 #include "test/manager/pods/pod_events_fixture.h"
 #include "test/support/await.h"
 

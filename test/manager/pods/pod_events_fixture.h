@@ -9,6 +9,7 @@
 #include <boost/asio/io_context.hpp>
 #include <gtest/gtest.h>
 
+#include "api/base/errorf.h"
 #include "manager/pods/pod_events.h"
 #include "test/support/answering_plugins.h"
 #include "test/support/cpuset_dir.h"

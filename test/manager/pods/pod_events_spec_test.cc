@@ -9,6 +9,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "api/base/errorf.h"
 #include "manager/demand/pod_spec.h"
 #include "test/manager/pods/pod_events_fixture.h"
 

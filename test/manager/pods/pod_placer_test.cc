@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "api/base/errorf.h"
 #include "test/manager/pods/pod_events_fixture.h"
 #include "test/support/is_ok.h"
 

@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "api/base/errorf.h"
 #include "test/support/answering_plugins.h"
 #include "test/support/fake_snapshots.h"
 

@@ -7,6 +7,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "api/base/errorf.h"
 #include "test/support/sample_node.h"
 
 namespace qrm::manager::drift_test {

@@ -6,6 +6,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "api/base/errorf.h"
+
 namespace qrm::manager::moved_memory_test {
 namespace {
 

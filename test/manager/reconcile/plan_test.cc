@@ -3,6 +3,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "api/base/errorf.h"
 #include "manager/reconcile/update_runner.h"
 #include "test/support/fake_runtime.h"
 #include "test/support/sample_node.h"

@@ -11,6 +11,7 @@
 
 #include <gtest/gtest.h>
 
+#include "api/base/errorf.h"
 #include "manager/reconcile/reconciler.h"
 #include "test/support/answering_plugins.h"
 #include "test/support/await.h"

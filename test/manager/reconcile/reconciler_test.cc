@@ -6,6 +6,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "api/base/errorf.h"
 #include "api/base/log.h"
 #include "test/manager/reconcile/reconciler_fixture.h"
 #include "test/support/answering_plugins.h"

@@ -10,6 +10,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "api/base/errorf.h"
 #include "api/wire.h"
 #include "manager/runtime/run_options.h"
 #include "test/support/sample_node.h"

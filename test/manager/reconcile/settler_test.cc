@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "api/base/errorf.h"
 #include "test/support/answering_plugins.h"
 #include "test/support/memory_store.h"
 #include "test/support/sample_node.h"

@@ -8,6 +8,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "api/base/errorf.h"
 #include "manager/runtime/live_containers.h"
 #include "manager/state/state_lock.h"
 #include "test/support/memory_store.h"

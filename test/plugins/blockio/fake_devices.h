@@ -6,6 +6,7 @@
 #include <utility>
 #include <vector>
 
+#include "api/base/errorf.h"
 #include "plugins/blockio/devices.h"
 
 namespace qrm::test {

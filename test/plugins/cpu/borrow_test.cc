@@ -5,6 +5,7 @@
 #include <chrono>
 #include <string>
 
+#include <fmt/core.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

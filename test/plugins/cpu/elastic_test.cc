@@ -7,6 +7,7 @@
 #include <string>
 #include <utility>
 
+#include <fmt/core.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 

@@ -11,6 +11,7 @@
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 
+#include "api/base/errorf.h"
 #include "test/plugins/host/nasty_files.h"
 #include "test/support/is_ok.h"
 #include "test/support/temp_dir.h"

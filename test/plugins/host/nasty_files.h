@@ -9,6 +9,7 @@
 #include <utility>
 #include <vector>
 
+#include "api/base/errorf.h"
 #include "plugins/host/host_files.h"
 
 namespace qrm::test {

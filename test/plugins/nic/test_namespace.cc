@@ -22,6 +22,7 @@
 #include <arpa/inet.h>
 #include <net/if.h>
 
+#include "api/base/errorf.h"
 #include "api/base/file_descriptor.h"
 #include "test/plugins/nic/netlink_bytes.h"
 

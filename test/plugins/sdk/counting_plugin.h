@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "api/base/errorf.h"
 #include "plugins/sdk/plugin.h"
 
 namespace qrm::test {

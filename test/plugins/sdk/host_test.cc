@@ -13,6 +13,7 @@
 #include <gmock/gmock.h>
 #include <grpcpp/grpcpp.h>
 
+#include "api/base/errorf.h"
 #include "api/proto/pluginregistration/v1/api.grpc.pb.h"
 #include "api/proto/qrm/v1/control.grpc.pb.h"
 #include "api/proto/resourceplugin/v1alpha1/api.grpc.pb.h"

@@ -6,6 +6,7 @@
 
 #include <gmock/gmock.h>
 
+#include "api/base/errorf.h"
 #include "plugins/sdk/change_signal.h"
 #include "test/plugins/sdk/counting_plugin.h"
 

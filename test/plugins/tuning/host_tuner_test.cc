@@ -12,6 +12,7 @@
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 
+#include "api/base/errorf.h"
 #include "plugins/tuning/tunable_machine.h"
 #include "test/plugins/host/nasty_files.h"
 #include "test/support/manual_clock.h"

@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include <fmt/core.h>
 #include <gtest/gtest.h>
 
 #include "api/base/section.h"

@@ -8,6 +8,8 @@
 #include <utility>
 #include <vector>
 
+#include <fmt/core.h>
+
 #include "manager/admission/admitter.h"
 #include "manager/demand/pod_spec.h"
 #include "plugins/cpu/cpu_plugin.h"

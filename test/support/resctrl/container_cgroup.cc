@@ -15,6 +15,7 @@
 
 #include "api/base/cgroup.h"
 #include "api/base/check.h"
+#include "api/base/errorf.h"
 #include "plugins/cgroup/container_threads.h"
 
 namespace qrm::test {

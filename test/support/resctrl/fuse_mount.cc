@@ -13,6 +13,8 @@
 #include <sys/mount.h>
 #include <sys/stat.h>
 
+#include "api/base/errorf.h"
+
 namespace qrm::test {
 namespace {
 

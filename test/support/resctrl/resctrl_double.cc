@@ -17,6 +17,7 @@
 #include <fmt/format.h>
 
 #include "api/base/check.h"
+#include "api/base/errorf.h"
 #include "test/support/resctrl/fuse_mount.h"
 #include "test/support/resctrl/thread_files.h"
 

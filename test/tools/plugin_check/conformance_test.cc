@@ -8,6 +8,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "api/base/errorf.h"
 #include "api/base/mutex.h"
 #include "api/wire.h"
 #include "test/support/scripted_plugin.h"

@@ -5,6 +5,8 @@
 
 #include <gtest/gtest.h>
 
+#include "api/proto/runtime/v1/api.pb.h"
+
 namespace qrm::manager::cli::cgroup_values_test {
 namespace {
 

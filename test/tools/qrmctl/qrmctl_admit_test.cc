@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 #include <nlohmann/json.hpp>
 
+#include "api/base/errorf.h"
 #include "api/proto/core/v1/pod.pb.h"
 #include "test/tools/qrmctl/qrmctl_fixture.h"
 

@@ -3,6 +3,7 @@
 
 #include <gmock/gmock.h>
 
+#include "api/base/errorf.h"
 #include "test/tools/qrmctl/qrmctl_fixture.h"
 
 namespace qrm::manager::cli::qrmctl_test {

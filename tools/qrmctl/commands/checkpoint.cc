@@ -5,6 +5,7 @@
 
 #include <fmt/format.h>
 
+#include "api/base/errorf.h"
 #include "checkpoint/peer_json.h"
 #include "checkpoint/sqlite/durable_file.h"
 #include "checkpoint/store.h"

@@ -11,6 +11,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "api/base/errorf.h"
 #include "manager/config/roff.h"
 #include "tools/qrmctl/catalog.h"
 #include "tools/qrmctl/command.h"

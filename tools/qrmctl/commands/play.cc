@@ -11,6 +11,7 @@
 #include <fmt/format.h>
 
 #include "api/base/clock.h"
+#include "api/base/errorf.h"
 #include "api/base/foreign_text.h"
 #include "manager/demand/pod_message.h"
 #include "tools/qrmctl/command.h"

@@ -8,6 +8,7 @@
 
 #include <fmt/format.h>
 
+#include "api/base/errorf.h"
 #include "api/proto/qrm/v1/policy.pb.h"
 #include "manager/observability/config_trial.h"
 #include "tools/qrmctl/command.h"

@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include "api/base/errorf.h"
 #include "api/id_set.h"
 #include "tools/qrmctl/command.h"
 #include "tools/qrmctl/command_line.h"

@@ -9,6 +9,7 @@
 #include <fmt/format.h>
 
 #include "api/base/config_key.h"
+#include "api/base/errorf.h"
 #include "api/base/number.h"
 #include "api/id_set.h"
 #include "api/proto/qrm/v1/advisor.pb.h"

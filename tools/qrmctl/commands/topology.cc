@@ -1,6 +1,7 @@
 // qrmctl topology
 #include <fmt/format.h>
 
+#include "api/base/errorf.h"
 #include "tools/qrmctl/colours.h"
 #include "tools/qrmctl/command.h"
 #include "tools/qrmctl/command_line.h"

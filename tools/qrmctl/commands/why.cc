@@ -9,6 +9,7 @@
 #include <fmt/ranges.h>
 #include <nlohmann/json.hpp>
 
+#include "api/base/errorf.h"
 #include "api/base/log.h"
 #include "cluster/access.h"
 #include "scheduler/registry/resource_types.h"

@@ -8,6 +8,7 @@
 
 #include <gmock/gmock.h>
 
+#include "api/base/errorf.h"
 #include "manager/registry/calls/grpc_plugin_client.h"
 #include "manager/registry/endpoint_set.h"
 #include "plugins/sdk/calls/extension_calls.h"

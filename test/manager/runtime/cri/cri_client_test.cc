@@ -11,6 +11,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "api/base/errorf.h"
 #include "test/support/await.h"
 #include "test/support/loop_thread.h"
 #include "test/support/scripted_cri.h"

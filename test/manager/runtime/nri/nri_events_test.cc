@@ -7,6 +7,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "api/base/errorf.h"
 #include "test/manager/runtime/nri/nri_fixture.h"
 
 namespace qrm::manager::nri_events_test {

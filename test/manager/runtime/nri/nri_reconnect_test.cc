@@ -9,6 +9,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "api/base/errorf.h"
 #include "test/manager/runtime/nri/nri_fixture.h"
 #include "test/support/await.h"
 

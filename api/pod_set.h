@@ -1,0 +1,14 @@
+// A set of pods.
+#pragma once
+
+#include <functional>
+#include <set>
+
+#include "api/base/shared_text.h"
+
+namespace qrm {
+
+/// By their UIDs.
+using PodSet = std::set<SharedText, std::less<>>;
+
+}  // namespace qrm
