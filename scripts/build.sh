@@ -15,7 +15,7 @@ case $preset in
     ;;
 esac
 # A checkout takes from ccache what another one has compiled.
-export CCACHE_BASEDIR=${CCACHE_BASEDIR:-$PWD} CCACHE_NOHASHDIR=1
+export CCACHE_BASEDIR=${CCACHE_BASEDIR:-$PWD} CCACHE_NOHASHDIR=1 CCACHE_SLOPPINESS=pch_defines,time_macros
 cmake --preset "$preset" >"/tmp/qrm-configure.$$" || { cat "/tmp/qrm-configure.$$"; rm -f "/tmp/qrm-configure.$$"; exit 1; }
 rm -f "/tmp/qrm-configure.$$"
 targets=()
