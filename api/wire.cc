@@ -6,6 +6,7 @@
 
 #include "api/base/errorf.h"
 #include "api/base/foreign_text.h"
+#include "api/proto/resourceplugin/v1alpha1/api.pb.h"
 
 namespace qrm::wire {
 namespace {

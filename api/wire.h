@@ -4,8 +4,18 @@
 #include <string>
 
 #include "api/base/status.h"
-#include "api/proto/resourceplugin/v1alpha1/api.pb.h"
 #include "api/resource.h"
+
+namespace resourceplugin::v1alpha1 {
+class AllocatableTopologyAwareResource;
+class GetResourcesAllocationResponse;
+class ResourceAllocationInfo;
+class ResourceAllocationResponse;
+class ResourceHintsResponse;
+class ResourcePluginOptions;
+class ResourceRequest;
+class TopologyHint;
+}  // namespace resourceplugin::v1alpha1
 
 namespace qrm::wire {
 

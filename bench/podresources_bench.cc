@@ -17,6 +17,7 @@
 #include <grpcpp/grpcpp.h>
 
 #include "api/base/check.h"
+#include "api/proto/podresources/v1/api.pb.h"
 #include "bench/target.h"
 #include "manager/observability/metrics.h"
 #include "manager/podresources/list_cache.h"

@@ -174,10 +174,10 @@ std::vector<DecisionTrace> DecisionLog::Read() {
 void DecisionLog::Write(std::string line) {
   waiting_.push_back(std::move(line));
   while (!waiting_.empty() && Append(waiting_.front())) {
-    waiting_.pop_front();
+    waiting_.erase(waiting_.begin());
   }
   if (waiting_.size() > kMostWaiting) {
-    waiting_.pop_front();
+    waiting_.erase(waiting_.begin());
   }
 }
 

@@ -4,7 +4,6 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
-#include <deque>
 #include <functional>
 #include <string>
 #include <vector>
@@ -70,7 +69,7 @@ class DecisionLog {
   const IsOnNode is_on_node_;
   File current_;
   const std::string older_path_;
-  std::deque<std::string> waiting_;  // for the disk
+  std::vector<std::string> waiting_;  // for the disk
 
   std::atomic<uint64_t> added_ = 0;
 

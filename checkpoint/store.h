@@ -8,7 +8,7 @@
 
 #include "api/base/status.h"
 #include "checkpoint/node_state.h"
-#include "checkpoint/sqlite/sqlite_db.h"
+#include "checkpoint/sqlite/sqlite_options.h"
 
 namespace qrm::checkpoint {
 

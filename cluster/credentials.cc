@@ -2,6 +2,7 @@
 #include "cluster/credentials.h"
 
 #include <boost/asio/buffer.hpp>
+#include <boost/asio/ssl/context.hpp>
 #include <openssl/ssl.h>
 
 #include "api/base/errorf.h"

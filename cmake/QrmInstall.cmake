@@ -16,7 +16,7 @@ install(TARGETS qrm-plugin-check RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR} COM
 install(EXPORT qrmTargets NAMESPACE qrm:: DESTINATION ${QRM_PACKAGE_DIR} COMPONENT sdk)
 
 install(FILES api/hint.h api/id_set.h api/resource.h DESTINATION ${QRM_INCLUDE_DIR}/api COMPONENT sdk)
-install(FILES api/base/cgroup.h api/base/errorf.h api/base/log.h api/base/shared.h api/base/shared_text.h api/base/status.h
+install(FILES api/base/cgroup.h api/base/errorf.h api/base/log.h api/base/log_level.h api/base/shared.h api/base/shared_text.h api/base/status.h
   DESTINATION ${QRM_INCLUDE_DIR}/api/base COMPONENT sdk)
 install(FILES plugins/sdk/class_plugin.h plugins/sdk/class_provider.h plugins/sdk/compute_driver.h plugins/sdk/fake_manager.h plugins/sdk/host.h plugins/sdk/plugin.h plugins/sdk/plugin_state.h
     plugins/sdk/resource_plugin.h plugins/sdk/running_plugin.h

@@ -1,7 +1,7 @@
 // Clocks and deadlines: time is passed in, so that tests can stop it.
 #pragma once
 
-#include "api/base/durations.h"
+#include <chrono>
 
 namespace qrm {
 

@@ -8,7 +8,7 @@
 
 #include <fmt/format.h>
 
-#include "api/base/status.h"
+#include "api/base/log_level.h"
 
 namespace qrm::log {
 
@@ -24,8 +24,6 @@ struct Field {
 
 using Fields = std::initializer_list<Field>;
 
-enum class Level { kDebug, kInfo, kWarning, kError };
-
 /// Debug is for single requests, Info for changes, Warning for what was worked around, Error for
 /// what a person must act on. `event` is a literal that occurs once in the tree. Threads: any.
 void Debug(std::string_view event, Fields fields = {});
@@ -35,9 +33,6 @@ void Error(std::string_view event, Fields fields = {});
 
 /// Lines below `level` are dropped; the default is kInfo.
 void SetLevel(Level level);
-
-/// "debug", "info", "warning" or "error". Errors: kInvalidArgument naming the accepted words.
-StatusOr<Level> ParseLevel(std::string_view text);
 
 /// Sends formatted lines (without time stamp) to `sink` instead of standard error; an empty
 /// function restores it. For tests.

@@ -3,7 +3,7 @@
 
 #include <string_view>
 
-#include "api/base/log.h"
+#include "api/base/log_level.h"
 #include "api/base/status.h"
 
 namespace qrm::log {

@@ -10,8 +10,7 @@
 #include <utility>
 #include <vector>
 
-#include <boost/asio/ip/tcp.hpp>
-
+#include "api/base/sockets.h"
 #include "api/base/status.h"
 #include "api/http/http_connections.h"
 #include "api/http/tls_files.h"
@@ -77,6 +76,6 @@ struct HttpSite {
 /// Reads a request from `socket`, has the gate judge it, writes the answer, closes or reads the
 /// next one. Owns itself.
 /// Threads: that of the socket's loop.
-void ServeHttp(boost::asio::ip::tcp::socket socket, const std::shared_ptr<HttpSite>& site);
+void ServeHttp(TcpSocket socket, const std::shared_ptr<HttpSite>& site);
 
 }  // namespace qrm

@@ -7,10 +7,10 @@
 #include <optional>
 #include <string>
 
-#include <boost/asio/ssl/context.hpp>
 #include <openssl/types.h>
 
 #include "api/base/io_context.h"
+#include "api/base/sockets.h"
 #include "api/base/status.h"
 #include "api/http/https_url.h"
 

@@ -1,6 +1,7 @@
 // Makes TLS contexts of PEM files.
 #include "api/http/tls_files.h"
 
+#include <boost/asio/ssl/context.hpp>
 #include <openssl/ssl.h>
 
 #include "api/base/errorf.h"

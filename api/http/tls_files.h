@@ -5,8 +5,7 @@
 #include <string>
 #include <utility>
 
-#include <boost/asio/ssl/context.hpp>
-
+#include "api/base/sockets.h"
 #include "api/base/status.h"
 
 namespace qrm {

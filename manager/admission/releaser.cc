@@ -218,7 +218,7 @@ void Releaser::OnTold(uint64_t round, const std::map<std::string, Status>& answe
       PutOff(plugin);
     }
   }
-  untold_.pop_front();
+  untold_.erase(untold_.begin());
   TellNext();
 }
 

@@ -2,7 +2,6 @@
 #pragma once
 
 #include <cstdint>
-#include <deque>
 #include <functional>
 #include <map>
 #include <set>
@@ -93,7 +92,7 @@ class Releaser {
   Plugins& plugins_;
   const AdmissionOptions options_;
   std::set<std::string> replaying_;  ///< resources
-  std::deque<Untold> untold_;        ///< the first one is being told, if any
+  std::vector<Untold> untold_;       ///< the first one is being told, if any
   std::vector<std::function<void()>> when_told_;
   uint64_t round_ = 0;  ///< of telling; an answer to an earlier one comes too late
   DriverRemovals drivers_;

@@ -1,6 +1,8 @@
 // Writes types and classes as messages.
 #include "manager/control/classes_answer.h"
 
+#include "api/proto/qrm/v1/classes.pb.h"
+
 namespace qrm::manager {
 namespace {
 

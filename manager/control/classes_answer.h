@@ -3,8 +3,11 @@
 
 #include <vector>
 
-#include "api/proto/qrm/v1/classes.pb.h"
 #include "manager/classes/class_status.h"
+
+namespace qrm::v1 {
+class ListClassesResponse;
+}  // namespace qrm::v1
 
 namespace qrm::manager {
 

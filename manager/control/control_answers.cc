@@ -12,6 +12,7 @@
 
 #include "api/base/errorf.h"
 #include "api/base/repeated_lines.h"
+#include "api/proto/qrm/v1/control.pb.h"
 #include "checkpoint/decision_trace.h"
 #include "manager/state/pod_selector.h"
 #include "topology/describe.h"
@@ -361,16 +362,26 @@ v1::DryRunResponse DryRunAnswer(const DryRunReport& report) {
   return response;
 }
 
-v1::Pool PoolMessage(const sdk::Pool& pool) {
-  v1::Pool message;
-  message.set_name(pool.name);
-  message.set_cpus(ToString(pool.cpus));
-  *message.mutable_roles() = {pool.roles.begin(), pool.roles.end()};
-  message.set_containers(pool.containers);
-  message.set_borrowed_cpus(ToString(pool.borrowed));
-  message.set_cpu_class(pool.cpu_class);
-  message.set_class_problem(pool.class_problem);
-  return message;
+void AddPools(const std::vector<sdk::Pool>& pools, const std::string& resource,
+              const std::vector<PoolStatus>& known,
+              google::protobuf::RepeatedPtrField<v1::Pool>& messages) {
+  for (const sdk::Pool& pool : pools) {
+    v1::Pool& message = *messages.Add();
+    message.set_name(pool.name);
+    message.set_cpus(ToString(pool.cpus));
+    *message.mutable_roles() = {pool.roles.begin(), pool.roles.end()};
+    message.set_containers(pool.containers);
+    message.set_borrowed_cpus(ToString(pool.borrowed));
+    message.set_cpu_class(pool.cpu_class);
+    message.set_class_problem(pool.class_problem);
+    for (const PoolStatus& status : known) {
+      if (status.resource == resource && status.pool == pool.name &&
+          status.configured != pool.cpus) {
+        message.set_configured_cpus(status.configured.Empty() ? "none"
+                                                              : ToString(status.configured));
+      }
+    }
+  }
 }
 
 }  // namespace qrm::manager

@@ -8,7 +8,6 @@
 #include <vector>
 
 #include "api/base/status.h"
-#include "api/proto/qrm/v1/control.pb.h"
 #include "checkpoint/decision_log.h"
 #include "checkpoint/node_state.h"
 #include "checkpoint/plugin_records.h"
@@ -17,6 +16,24 @@
 #include "manager/registry/plugin_info.h"
 #include "plugins/sdk/resource_plugin.h"
 #include "topology/machine.h"
+
+namespace google::protobuf {
+template <typename Element>
+class RepeatedPtrField;
+}  // namespace google::protobuf
+
+namespace qrm::v1 {
+class DryRunResponse;
+class ExplainResponse;
+class ForgetPluginResponse;
+class GetStatusResponse;
+class GetTopologyResponse;
+class ListPluginsResponse;
+class ListPodsResponse;
+class ListRefusalsResponse;
+class NodeUse;
+class Pool;
+}  // namespace qrm::v1
 
 namespace qrm::manager {
 
@@ -70,27 +87,19 @@ v1::GetTopologyResponse TopologyAnswer(const checkpoint::NodeState& state, const
 /// Who holds what of each NUMA node, in the order of the nodes and of the containers' names.
 std::vector<v1::NodeUse> NodeUses(const checkpoint::NodeState& state, const Machine& machine);
 
-v1::Pool PoolMessage(const sdk::Pool& pool);
+/// Adds `pools`, of the plugin of `resource`; `known` are the pools whose configuration is known.
+void AddPools(const std::vector<sdk::Pool>& pools, const std::string& resource,
+              const std::vector<PoolStatus>& known,
+              google::protobuf::RepeatedPtrField<v1::Pool>& messages);
 
-/// The answer to GetPools, or SetPools, of the plugin of `resource`; `known` are the pools whose
-/// configuration is known.
+/// The answer to GetPools, or SetPools, with what AddPools adds.
 template <typename Response>
 StatusOr<Response> PoolsAnswer(const StatusOr<std::vector<sdk::Pool>>& pools,
                                const std::string& resource = "",
                                const std::vector<PoolStatus>& known = {}) {
   QRM_RETURN_IF_ERROR(pools.status());
   Response response;
-  for (const sdk::Pool& pool : *pools) {
-    v1::Pool& message = *response.add_pools();
-    message = PoolMessage(pool);
-    for (const PoolStatus& status : known) {
-      if (status.resource == resource && status.pool == pool.name &&
-          status.configured != pool.cpus) {
-        message.set_configured_cpus(status.configured.Empty() ? "none"
-                                                              : ToString(status.configured));
-      }
-    }
-  }
+  AddPools(*pools, resource, known, *response.mutable_pools());
   return response;
 }
 

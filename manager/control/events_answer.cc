@@ -6,6 +6,8 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include "api/proto/qrm/v1/control.pb.h"
+
 namespace qrm::manager {
 namespace {
 

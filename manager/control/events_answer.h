@@ -4,8 +4,11 @@
 #include <chrono>
 #include <vector>
 
-#include "api/proto/qrm/v1/control.pb.h"
 #include "checkpoint/decision_log.h"
+
+namespace qrm::v1 {
+class ListEventsResponse;
+}  // namespace qrm::v1
 
 namespace qrm::manager {
 

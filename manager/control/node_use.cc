@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <string_view>
 
+#include "api/proto/qrm/v1/control.pb.h"
 #include "manager/control/control_answers.h"
 
 namespace qrm::manager {

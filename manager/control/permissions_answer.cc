@@ -3,6 +3,8 @@
 
 #include <vector>
 
+#include "api/proto/qrm/v1/permissions.pb.h"
+
 namespace qrm::manager {
 namespace {
 

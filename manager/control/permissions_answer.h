@@ -3,8 +3,11 @@
 
 #include <string>
 
-#include "api/proto/qrm/v1/permissions.pb.h"
 #include "manager/admission/permissions.h"
+
+namespace qrm::v1 {
+class GetPermissionsResponse;
+}  // namespace qrm::v1
 
 namespace qrm::manager {
 

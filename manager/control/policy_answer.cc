@@ -1,6 +1,8 @@
 // Writes configurations and what they would change as messages.
 #include "manager/control/policy_answer.h"
 
+#include "api/proto/qrm/v1/policy.pb.h"
+
 namespace qrm::manager {
 
 v1::GetPolicyResponse PolicyAnswer(const std::vector<PluginPolicy>& policies) {

@@ -3,8 +3,12 @@
 
 #include <vector>
 
-#include "api/proto/qrm/v1/policy.pb.h"
 #include "manager/observability/config_trial.h"
+
+namespace qrm::v1 {
+class GetPolicyResponse;
+class TryConfigurationResponse;
+}  // namespace qrm::v1
 
 namespace qrm::manager {
 

@@ -4,6 +4,8 @@
 #include <chrono>
 #include <csignal>
 
+#include <boost/asio/steady_timer.hpp>
+
 #include "api/base/heap.h"
 #include "api/base/log.h"
 #include "manager/daemon/process/start_pages.h"
@@ -17,6 +19,18 @@ constexpr std::chrono::milliseconds kSoon{100};
 constexpr int kTurnAfterStart = 3;
 
 }  // namespace
+
+struct Housekeeping::Timers {
+  boost::asio::steady_timer chores;
+  boost::asio::steady_timer memory;
+};
+
+Housekeeping::Housekeeping(Parts parts)
+    : parts_(parts),
+      timers_(
+          new Timers{boost::asio::steady_timer(parts.io), boost::asio::steady_timer(parts.io)}) {}
+
+Housekeeping::~Housekeeping() = default;
 
 void Housekeeping::Start() {
   switch (parts_.kubelet.Look()) {
@@ -37,8 +51,8 @@ void Housekeeping::Start() {
   if (++turns_ == kTurnAfterStart) {
     GiveBackStartPages();
   }
-  timer_.expires_after(kPeriod);
-  timer_.async_wait([this](const boost::system::error_code& error) {
+  timers_->chores.expires_after(kPeriod);
+  timers_->chores.async_wait([this](const boost::system::error_code& error) {
     if (!error) {
       Start();
     }
@@ -46,13 +60,13 @@ void Housekeeping::Start() {
 }
 
 void Housekeeping::Stop() {
-  timer_.cancel();
-  memory_timer_.cancel();
+  timers_->chores.cancel();
+  timers_->memory.cancel();
 }
 
 void Housekeeping::GiveBackSoon() {
-  memory_timer_.expires_after(kSoon);
-  memory_timer_.async_wait([](const boost::system::error_code& error) {
+  timers_->memory.expires_after(kSoon);
+  timers_->memory.async_wait([](const boost::system::error_code& error) {
     if (!error) {
       GiveBackFreeMemory();
     }

@@ -1,7 +1,7 @@
 // Runs the daemon's periodic chores.
 #pragma once
 
-#include <boost/asio/steady_timer.hpp>
+#include <memory>
 
 #include "api/base/io_context.h"
 #include "manager/kubelet/kubelet_watch.h"
@@ -23,7 +23,10 @@ class Housekeeping {
     RuntimeFollower& follower;
     Reconciler& reconciler;
   };
-  explicit Housekeeping(Parts parts) : parts_(parts), timer_(parts.io), memory_timer_(parts.io) {}
+  explicit Housekeeping(Parts parts);
+  ~Housekeeping();
+  Housekeeping(const Housekeeping&) = delete;
+  Housekeeping& operator=(const Housekeeping&) = delete;
 
   /// The first time now.
   void Start();
@@ -32,9 +35,10 @@ class Housekeeping {
   void GiveBackSoon();
 
  private:
+  struct Timers;
+
   const Parts parts_;
-  boost::asio::steady_timer timer_;
-  boost::asio::steady_timer memory_timer_;
+  const std::unique_ptr<Timers> timers_;
   int turns_ = 0;
 };
 

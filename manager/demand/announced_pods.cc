@@ -13,7 +13,7 @@ void AnnouncedPods::Add(PodSpec spec) {
   pods_.erase(std::remove_if(pods_.begin(), pods_.end(), is_same), pods_.end());
   pods_.push_back(std::make_shared<const PodSpec>(std::move(spec)));
   if (pods_.size() > kMaxPods) {
-    pods_.pop_front();
+    pods_.erase(pods_.begin());
   }
 }
 

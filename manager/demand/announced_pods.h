@@ -2,9 +2,9 @@
 #pragma once
 
 #include <cstddef>
-#include <deque>
 #include <functional>
 #include <string>
+#include <vector>
 
 #include "api/base/clock.h"
 #include "api/base/mutex.h"
@@ -34,7 +34,7 @@ class AnnouncedPods final : public SpecSource {
 
  private:
   mutable Mutex mutex_;
-  std::deque<PodSpecPtr> pods_ QRM_GUARDED_BY(mutex_);  // by age
+  std::vector<PodSpecPtr> pods_ QRM_GUARDED_BY(mutex_);  // by age
 };
 
 }  // namespace qrm::manager

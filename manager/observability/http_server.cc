@@ -11,6 +11,7 @@
 
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/steady_timer.hpp>
+#include <prometheus/registry.h>
 #include <prometheus/text_serializer.h>
 
 #include "api/http/http_address.h"

@@ -11,6 +11,7 @@
 #include <nlohmann/json.hpp>
 
 #include "api/base/foreign_text.h"
+#include "api/proto/qrm/v1/control.pb.h"
 #include "manager/control/events_answer.h"
 
 namespace qrm::manager {

@@ -10,6 +10,7 @@
 #include <nlohmann/json.hpp>
 
 #include "api/base/foreign_text.h"
+#include "api/proto/qrm/v1/control.pb.h"
 #include "manager/page/page_decisions.h"
 
 namespace qrm::manager {

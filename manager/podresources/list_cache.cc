@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "api/proto/podresources/v1/api.pb.h"
+
 namespace qrm::manager {
 namespace {
 

@@ -10,6 +10,8 @@
 #include <vector>
 
 #include "api/base/errorf.h"
+#include "api/proto/podresources/v1/api.pb.h"
+#include "api/proto/podresources/v1alpha1/api.pb.h"
 
 namespace qrm::manager {
 namespace {

@@ -8,12 +8,22 @@
 
 #include "api/base/status.h"
 #include "api/placement.h"
-#include "api/proto/podresources/v1/api.pb.h"
-#include "api/proto/podresources/v1alpha1/api.pb.h"
 #include "api/resource.h"
 #include "checkpoint/node_state.h"
 #include "manager/podresources/kubelet_view.h"
 #include "topology/machine.h"
+
+namespace v1 {
+class AllocatableResourcesResponse;
+class GetPodResourcesRequest;
+class GetPodResourcesResponse;
+class ListPodResourcesResponse;
+class PodResources;
+}  // namespace v1
+
+namespace v1alpha1 {
+class ListPodResourcesResponse;
+}  // namespace v1alpha1
 
 namespace qrm::manager {
 

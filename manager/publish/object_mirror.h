@@ -2,10 +2,10 @@
 #pragma once
 
 #include <functional>
+#include <memory>
 #include <string>
-#include <utility>
 
-#include <nlohmann/json.hpp>
+#include <nlohmann/json_fwd.hpp>
 
 #include "cluster/list_watch.h"
 
@@ -15,19 +15,20 @@ namespace qrm::manager {
 class ObjectMirror final : public cluster::ObjectListener {
  public:
   /// `on_change` runs whenever the object may have changed.
-  explicit ObjectMirror(std::function<void()> on_change) : on_change_(std::move(on_change)) {}
+  explicit ObjectMirror(std::function<void()> on_change);
+  ~ObjectMirror() override;
+  ObjectMirror(const ObjectMirror&) = delete;
+  ObjectMirror& operator=(const ObjectMirror&) = delete;
 
   /// Whether it is known if there is such an object.
   bool known() const { return known_; }
   /// Null when there is none.
-  const nlohmann::json& object() const { return object_; }
+  const nlohmann::json& object() const { return *object_; }
   /// The answer to a write; one that is older than what is known changes nothing.
   void Take(const nlohmann::json& object);
 
-  void OnListBegin() override { listed_ = nullptr; }
-  void OnItem(const nlohmann::json& object) override {
-    listed_ = object.is_object() ? object : nullptr;
-  }
+  void OnListBegin() override;
+  void OnItem(const nlohmann::json& object) override;
   void OnListEnd(const std::string& version) override;
   void OnSet(const nlohmann::json& object) override;
   void OnDelete(const nlohmann::json& last_state) override;
@@ -36,8 +37,8 @@ class ObjectMirror final : public cluster::ObjectListener {
  private:
   const std::function<void()> on_change_;
   bool known_ = false;
-  nlohmann::json object_;
-  nlohmann::json listed_;
+  const std::unique_ptr<nlohmann::json> object_;
+  const std::unique_ptr<nlohmann::json> listed_;
 };
 
 }  // namespace qrm::manager

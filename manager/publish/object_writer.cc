@@ -2,7 +2,10 @@
 #include "manager/publish/object_writer.h"
 
 #include <algorithm>
+#include <random>
 #include <utility>
+
+#include <nlohmann/json.hpp>
 
 #include "api/base/log.h"
 
@@ -36,9 +39,10 @@ void ObjectWriter::Fail(const Status& why) {
   problem_ = why;
   backoff_ = std::clamp<std::chrono::milliseconds>(2 * backoff_, kFirstBackoff, kMostBackoff);
   // Up to a half less, so that the nodes of a cluster do not return at once.
+  std::random_device random;
   std::uniform_int_distribution<int> wait(static_cast<int>(backoff_.count() / 2),
                                           static_cast<int>(backoff_.count()));
-  next_ = std::chrono::steady_clock::now() + std::chrono::milliseconds(wait(random_));
+  next_ = std::chrono::steady_clock::now() + std::chrono::milliseconds(wait(random));
 }
 
 }  // namespace qrm::manager

@@ -4,10 +4,9 @@
 #include <chrono>
 #include <cstdint>
 #include <functional>
-#include <random>
 #include <string>
 
-#include <nlohmann/json.hpp>
+#include <nlohmann/json_fwd.hpp>
 
 #include "api/base/status.h"
 #include "cluster/api_client.h"
@@ -51,7 +50,6 @@ class ObjectWriter {
   bool busy_ = false;
   Time next_;
   std::chrono::milliseconds backoff_{0};
-  std::minstd_rand random_{std::random_device()()};
   uint64_t writes_ = 0;
   uint64_t failures_ = 0;
   Status problem_;

@@ -138,7 +138,7 @@ void Settler::Teach(const std::string& resource, const std::vector<ContainerKey>
   if (untaught_.contains(plugin->endpoint)) {
     Steps& steps = under_way_[resource];
     for (auto key = keys.rbegin(); key != keys.rend(); ++key) {
-      steps.emplace_front([this, resource, key = *key](const Done& one_done) {
+      steps.insert(steps.begin(), [this, resource, key = *key](const Done& one_done) {
         TeachByAllocate(resource, key, one_done);
       });
     }
@@ -231,7 +231,7 @@ void Settler::Next(const std::string& resource, bool teaches_anew) {
     return;
   }
   const Step step = std::move(steps.front());
-  steps.pop_front();
+  steps.erase(steps.begin());
   step([self = shared_from_this(), resource, teaches_anew](const Status& done) {
     self->parts_.state.Post([self, resource, teaches_anew, done] {
       if (!done.ok()) {

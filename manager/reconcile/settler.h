@@ -3,7 +3,6 @@
 
 #include <atomic>
 #include <cstddef>
-#include <deque>
 #include <functional>
 #include <map>
 #include <memory>
@@ -57,7 +56,7 @@ class Settler : public std::enable_shared_from_this<Settler> {
  private:
   /// One call; begins at the plugin of the resource, unless there is nothing to do any more.
   using Step = std::function<void(std::function<void(Status)> done)>;
-  using Steps = std::deque<Step>;
+  using Steps = std::vector<Step>;
 
   bool AddTeaching(const std::string& resource, const std::set<ContainerKey>& missing,
                    Steps& steps);

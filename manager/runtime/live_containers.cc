@@ -96,15 +96,18 @@ std::optional<std::set<ContainerKey>> LiveContainers::ChangedSince(uint64_t revi
   if (count > changes_.size()) {
     return std::nullopt;
   }
-  return std::set<ContainerKey>(changes_.end() - static_cast<std::ptrdiff_t>(count),
-                                changes_.end());
+  std::set<ContainerKey> changed;
+  for (auto change = changes_.upper_bound(revision); change != changes_.end(); ++change) {
+    changed.insert(change->second);
+  }
+  return changed;
 }
 
 void LiveContainers::NoteChange(const ContainerKey& key) {
   ++revision_;
-  changes_.push_back(key);
+  changes_.emplace_hint(changes_.end(), revision_, key);
   if (changes_.size() > kRememberedChanges) {
-    changes_.pop_front();
+    changes_.erase(changes_.begin());
   }
 }
 

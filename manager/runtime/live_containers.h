@@ -5,7 +5,6 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
-#include <deque>
 #include <map>
 #include <optional>
 #include <set>
@@ -117,7 +116,7 @@ class LiveContainers {
       QRM_GUARDED_BY(mutex_);                                      // the ids of such containers
   std::map<ContainerKey, uint32_t> ended_ QRM_GUARDED_BY(mutex_);  // their latest attempts
   uint64_t revision_ QRM_GUARDED_BY(mutex_) = 0;
-  std::deque<ContainerKey> changes_ QRM_GUARDED_BY(mutex_);  // the latest, one for each revision
+  std::map<uint64_t, ContainerKey> changes_ QRM_GUARDED_BY(mutex_);  // the latest, by revision
 };
 
 }  // namespace qrm::manager

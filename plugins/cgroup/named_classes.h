@@ -5,8 +5,6 @@
 #include <map>
 #include <string>
 
-#include <fmt/format.h>
-
 #include "api/base/section.h"
 #include "api/base/status.h"
 #include "plugins/sdk/class_name.h"
@@ -25,10 +23,9 @@ StatusOr<std::map<std::string, Class>> ParseClasses(
   for (const auto& [name, section] : sections) {
     const bool is_twice = classes.contains(name);
     if (!sdk::IsClassName(name) || is_twice) {
-      return file.Error(
-          "classes",
-          fmt::format("has '{}'{}", name, is_twice ? " twice" : ", which is no class name"),
-          is_twice ? "keep one of them" : sdk::kClassNameForm);
+      return file.Error("classes",
+                        "has '" + name + (is_twice ? "' twice" : "', which is no class name"),
+                        is_twice ? "keep one of them" : sdk::kClassNameForm);
     }
     QRM_ASSIGN_OR_RETURN(classes[name], read(section));
   }

@@ -1,7 +1,7 @@
 // The part of a plugin's exported state that all plugins have: what each container was given.
 #pragma once
 
-#include <nlohmann/json.hpp>
+#include <nlohmann/json_fwd.hpp>
 
 #include "plugins/sdk/resource_plugin.h"
 

@@ -8,6 +8,7 @@
 #include <google/protobuf/util/json_util.h>
 
 #include "api/base/errorf.h"
+#include "api/proto/cci/v1alpha1/cci.pb.h"
 #include "plugins/sdk/compute_wire.h"
 
 namespace qrm::sdk {

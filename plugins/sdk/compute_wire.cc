@@ -6,6 +6,7 @@
 
 #include "api/base/errorf.h"
 #include "api/base/foreign_text.h"
+#include "api/proto/cci/v1alpha1/cci.pb.h"
 
 namespace qrm::sdk {
 namespace {

@@ -2,8 +2,11 @@
 #pragma once
 
 #include "api/base/status.h"
-#include "api/proto/cci/v1alpha1/cci.pb.h"
 #include "plugins/sdk/compute_driver.h"
+
+namespace cci::v1alpha1 {
+class AdmitResponse;
+}  // namespace cci::v1alpha1
 
 namespace qrm::sdk {
 

@@ -9,6 +9,7 @@
 
 #include "api/base/errorf.h"
 #include "api/base/log.h"
+#include "api/proto/resourceplugin/v1alpha1/api.pb.h"
 #include "api/wire.h"
 #include "checkpoint/sqlite/sqlite_db.h"
 

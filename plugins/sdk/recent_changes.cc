@@ -31,7 +31,7 @@ void RecentChanges::Note(const ContainerKey& key) {
   ++count_;
   latest_.push_back(key);
   if (latest_.size() > most_) {
-    latest_.pop_front();
+    latest_.erase(latest_.begin());
   }
 }
 

@@ -3,10 +3,10 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <deque>
 #include <optional>
 #include <set>
 #include <string>
+#include <vector>
 
 #include "api/resource.h"
 
@@ -34,7 +34,7 @@ class RecentChanges {
   const std::size_t most_;
   const std::string self_;  ///< no other object, of any process, has it
   uint64_t count_ = 0;
-  std::deque<ContainerKey> latest_;
+  std::vector<ContainerKey> latest_;
 };
 
 }  // namespace qrm::sdk

@@ -22,6 +22,7 @@
 #include <boost/asio/thread_pool.hpp>
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
+#include <prometheus/registry.h>
 #include <prometheus/text_serializer.h>
 
 #include "api/base/errorf.h"

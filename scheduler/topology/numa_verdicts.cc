@@ -64,7 +64,7 @@ Question Questions::Of(const Pod& pod) {
       return question;
     }
   }
-  latest_.push_front(std::make_shared<const Pod>(pod));
+  latest_.insert(latest_.begin(), std::make_shared<const Pod>(pod));
   if (latest_.size() > kKept) {
     latest_.pop_back();
   }
@@ -82,7 +82,7 @@ Verdict Verdicts::Of(const Question& question, const std::function<Verdict()>& j
   }
   Verdict verdict = judge();
   const MutexLock lock(mutex_);
-  latest_.push_front({question, verdict});
+  latest_.insert(latest_.begin(), {question, verdict});
   if (latest_.size() > Questions::kKept) {
     latest_.pop_back();
   }

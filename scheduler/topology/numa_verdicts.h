@@ -2,12 +2,12 @@
 #pragma once
 
 #include <cstddef>
-#include <deque>
 #include <functional>
 #include <map>
 #include <memory>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "api/base/mutex.h"
 #include "scheduler/cache/objects.h"
@@ -33,7 +33,7 @@ class Questions {
 
  private:
   Mutex mutex_;
-  std::deque<Question> latest_ QRM_GUARDED_BY(mutex_);  // the newest first
+  std::vector<Question> latest_ QRM_GUARDED_BY(mutex_);  // the newest first
 };
 
 /// What equal nodes have said to the latest questions. Threads: any.
@@ -49,7 +49,7 @@ class Verdicts {
   };
 
   Mutex mutex_;
-  std::deque<Said> latest_ QRM_GUARDED_BY(mutex_);  // the newest first
+  std::vector<Said> latest_ QRM_GUARDED_BY(mutex_);  // the newest first
 };
 
 /// The verdicts of nodes of one configuration by what is held there. Threads: any.

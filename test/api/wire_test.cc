@@ -7,6 +7,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "api/proto/resourceplugin/v1alpha1/api.pb.h"
+
 namespace qrm::wire::wire_test {
 namespace {
 

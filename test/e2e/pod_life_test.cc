@@ -15,6 +15,7 @@
 #include "api/base/errorf.h"
 #include "api/id_set.h"
 #include "api/proto/core/v1/pod.pb.h"
+#include "api/proto/resourceplugin/v1alpha1/api.pb.h"
 #include "api/wire.h"
 #include "test/e2e/node.h"
 #include "test/e2e/simulated_runtime.h"

@@ -3,6 +3,8 @@
 
 #include <sstream>
 
+#include <nlohmann/json.hpp>
+
 #include "api/base/check.h"
 #include "tools/qrmctl/command.h"
 #include "tools/qrmctl/command_line.h"

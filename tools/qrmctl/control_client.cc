@@ -7,6 +7,9 @@
 #include <future>
 #include <memory>
 
+#include <google/protobuf/descriptor.h>
+#include <google/protobuf/message.h>
+
 #include "api/base/check.h"
 #include "api/base/errorf.h"
 #include "api/base/unix_socket.h"

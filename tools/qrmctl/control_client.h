@@ -5,7 +5,10 @@
 #include <utility>
 
 #include "api/base/status.h"
-#include "api/proto/qrm/v1/control.pb.h"
+
+namespace google::protobuf {
+class Message;
+}  // namespace google::protobuf
 
 namespace qrm::manager::cli {
 

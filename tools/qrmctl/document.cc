@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 #include <google/protobuf/descriptor.h>
 #include <google/protobuf/message.h>
+#include <nlohmann/json.hpp>
 #include <yaml-cpp/yaml.h>
 
 #include "api/base/foreign_text.h"
@@ -151,6 +152,10 @@ void Print(const Document& document, const OutputFormat& format, std::ostream& o
   }
   // Names come from pods: bytes that are no UTF-8 are replaced, where the library would throw.
   out << WithoutControls(document.dump(2, ' ', false, Document::error_handler_t::replace)) << '\n';
+}
+
+void PrintMessage(const Message& message, const OutputFormat& format, std::ostream& out) {
+  Print(ToDocument(message), format, out);
 }
 
 }  // namespace qrm::manager::cli

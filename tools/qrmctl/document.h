@@ -3,7 +3,7 @@
 
 #include <ostream>
 
-#include <nlohmann/json.hpp>
+#include <nlohmann/json_fwd.hpp>
 
 #include "tools/qrmctl/command_line.h"
 
@@ -21,5 +21,7 @@ Document ToDocument(const google::protobuf::Message& message);
 
 /// Prints `document` as JSON, as YAML or what a jsonpath makes of it, as `format` says.
 void Print(const Document& document, const OutputFormat& format, std::ostream& out);
+void PrintMessage(const google::protobuf::Message& message, const OutputFormat& format,
+                  std::ostream& out);
 
 }  // namespace qrm::manager::cli

@@ -8,8 +8,10 @@
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
+#include <nlohmann/json.hpp>
 
 #include "api/base/foreign_text.h"
+#include "api/proto/qrm/v1/control.pb.h"
 #include "tools/qrmctl/table.h"
 #include "tools/qrmctl/text.h"
 

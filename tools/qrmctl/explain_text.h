@@ -4,8 +4,16 @@
 #include <ostream>
 #include <string>
 
-#include "api/proto/qrm/v1/control.pb.h"
 #include "tools/qrmctl/document.h"
+
+namespace google::protobuf {
+template <typename Element>
+class RepeatedPtrField;
+}  // namespace google::protobuf
+
+namespace qrm::v1 {
+class Decision;
+}  // namespace qrm::v1
 
 namespace qrm::manager::cli {
 

@@ -9,6 +9,7 @@
 
 #include "api/base/errorf.h"
 #include "api/base/unix_socket.h"
+#include "api/proto/core/v1/pod.pb.h"
 #include "api/proto/runtime/v1/api.grpc.pb.h"
 #include "api/proto/runtime/v1/api.pb.h"
 #include "api/quantity.h"
@@ -87,7 +88,7 @@ struct PlayedPod::Impl {
   }
 
   std::string NameOf(int container) const {
-    return "container " + file.pod.spec().containers(container).name();
+    return "container " + file.pod->spec().containers(container).name();
   }
   Status CheckRuntime() const;
   Status CheckImage(const std::string& image);
@@ -126,7 +127,7 @@ Status PlayedPod::Impl::CheckImage(const std::string& image) {
 }
 
 cri::PodSandboxConfig PlayedPod::Impl::SandboxConfig() const {
-  const core::ObjectMeta& meta = file.pod.metadata();
+  const core::ObjectMeta& meta = file.pod->metadata();
   cri::PodSandboxConfig config;
   config.mutable_metadata()->set_name(meta.name());
   config.mutable_metadata()->set_uid(meta.uid());
@@ -141,14 +142,14 @@ cri::PodSandboxConfig PlayedPod::Impl::SandboxConfig() const {
 }
 
 cri::ContainerConfig PlayedPod::Impl::ContainerConfig(int container) const {
-  const core::Container& spec = file.pod.spec().containers(container);
+  const core::Container& spec = file.pod->spec().containers(container);
   const Program& program = file.programs[static_cast<std::size_t>(container)];
   cri::ContainerConfig config;
   config.mutable_metadata()->set_name(spec.name());
   config.mutable_image()->set_image(program.image);
   config.mutable_command()->Assign(program.command.begin(), program.command.end());
   config.mutable_args()->Assign(program.args.begin(), program.args.end());
-  *config.mutable_labels() = LabelsOf(file.pod.metadata());
+  *config.mutable_labels() = LabelsOf(file.pod->metadata());
   (*config.mutable_labels())["io.kubernetes.container.name"] = spec.name();
   (*config.mutable_annotations())["io.kubernetes.container.restartCount"] = "0";
   *config.mutable_linux()->mutable_resources() =
@@ -191,7 +192,7 @@ Status PlayedPod::Run() {
                        impl_->Call(*impl_->stub, &cri::RuntimeService::Stub::RunPodSandbox, request,
                                    "make the pod's sandbox"));
   impl_->sandbox_id = ran.pod_sandbox_id();
-  for (int i = 0; i < impl_->file.pod.spec().containers_size(); ++i) {
+  for (int i = 0; i < impl_->file.pod->spec().containers_size(); ++i) {
     QRM_RETURN_IF_ERROR(impl_->RunContainer(i));
   }
   return OkStatus();

@@ -14,6 +14,7 @@
 
 #include "api/base/errorf.h"
 #include "api/base/number.h"
+#include "api/proto/core/v1/pod.pb.h"
 #include "api/quantity.h"
 
 namespace qrm::manager::cli {
@@ -300,8 +301,8 @@ StatusOr<std::vector<Program>> ReadPrograms(const StatusOr<Place>& spec) {
 
 StatusOr<PodFile> ReadObject(const Place& document) {
   QRM_ASSIGN_OR_RETURN(const PodHolder holder, HolderOf(document));
-  PodFile file;
-  core::Pod& pod = file.pod;
+  PodFile file{.pod = std::make_shared<core::Pod>()};
+  core::Pod& pod = *file.pod;
   core::ObjectMeta& meta = *pod.mutable_metadata();
   QRM_RETURN_IF_ERROR(ReadIdentity(document.At("metadata"), meta));
   std::vector<Place> way = {document};

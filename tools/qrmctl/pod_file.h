@@ -2,11 +2,15 @@
 #pragma once
 
 #include <istream>
+#include <memory>
 #include <string>
 #include <vector>
 
 #include "api/base/status.h"
-#include "api/proto/core/v1/pod.pb.h"
+
+namespace k8s::io::api::core::v1 {
+class Pod;
+}  // namespace k8s::io::api::core::v1
 
 namespace qrm::manager::cli {
 
@@ -18,8 +22,8 @@ struct Program {
 };
 
 struct PodFile {
-  ::k8s::io::api::core::v1::Pod pod;  ///< what decides about its admission
-  std::vector<Program> programs;      ///< of pod.spec().containers(), in their order
+  std::shared_ptr<::k8s::io::api::core::v1::Pod> pod;  ///< what decides about its admission
+  std::vector<Program> programs;  ///< of pod.spec().containers(), in their order
 };
 
 /// The pod in YAML or JSON: a v1 Pod, or the template in what makes pods (a Deployment, DaemonSet,

@@ -11,6 +11,7 @@
 #include <fmt/ranges.h>
 
 #include "api/base/foreign_text.h"
+#include "api/proto/qrm/v1/control.pb.h"
 #include "api/resource.h"
 #include "tools/qrmctl/document.h"
 #include "tools/qrmctl/table.h"
@@ -227,7 +228,7 @@ void PrintSheets(const v1::ListPodsResponse& response, std::ostream& out) {
 Status PrintPods(const v1::ListPodsResponse& pods, PodDetail detail, const OutputFormat& format,
                  std::ostream& out, const Listing& listing) {
   if (!format.IsText()) {
-    Print(ToDocument(pods), format, out);
+    PrintMessage(pods, format, out);
   } else if (detail == PodDetail::kRows) {
     return PrintTable(pods, format, listing, out);
   } else {

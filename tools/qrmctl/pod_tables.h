@@ -3,8 +3,11 @@
 
 #include <ostream>
 
-#include "api/proto/qrm/v1/control.pb.h"
 #include "tools/qrmctl/command_line.h"
+
+namespace qrm::v1 {
+class ListPodsResponse;
+}  // namespace qrm::v1
 
 namespace qrm::manager::cli {
 

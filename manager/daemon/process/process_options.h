@@ -5,7 +5,7 @@
 #include <vector>
 
 #include "api/base/config_key.h"
-#include "api/base/log.h"
+#include "api/base/log_level.h"
 #include "api/base/log_settings.h"
 
 namespace qrm::manager {

@@ -8,6 +8,7 @@
 
 #include <boost/asio/steady_timer.hpp>
 
+#include "api/base/clock.h"
 #include "api/base/mutex.h"
 
 namespace qrm::manager {

@@ -4,7 +4,7 @@
 #include <cstdint>
 #include <functional>
 
-#include "api/base/clock.h"
+#include "api/base/durations.h"
 #include "api/base/hidden.h"
 #include "api/base/io_context.h"
 
@@ -18,7 +18,7 @@ class CallDeadlines {
  public:
   /// A deadline that is watched.
   struct Watch {
-    Deadline deadline;
+    std::chrono::steady_clock::time_point deadline;
     uint64_t number = 0;  ///< for those of one moment
 
     auto operator<=>(const Watch&) const = default;
@@ -31,7 +31,7 @@ class CallDeadlines {
   CallDeadlines& operator=(const CallDeadlines&) = delete;
 
   /// Runs `expire` once `deadline` has passed, unless the watch is ended before.
-  Watch Begin(Deadline deadline, std::function<void()> expire);
+  Watch Begin(std::chrono::steady_clock::time_point deadline, std::function<void()> expire);
   /// `expire` may still be running when this returns.
   void End(const Watch& watch);
 

@@ -85,7 +85,8 @@ struct CriClient::Impl : std::enable_shared_from_this<CriClient::Impl> {
   Impl(boost::asio::io_context& loop, const CriOptions& opts)
       : io(loop),
         options(opts),
-        stub(cri::RuntimeService::NewStub(rpc::UnixChannel(opts.socket))) {}
+        channel(rpc::UnixChannel(opts.socket)),
+        stub(cri::RuntimeService::NewStub(channel)) {}
 
   /// Calls `method`; `finish` runs on the I/O loop with the response, or an error that begins with
   /// `what`.
@@ -97,6 +98,7 @@ struct CriClient::Impl : std::enable_shared_from_this<CriClient::Impl> {
 
   boost::asio::io_context& io;
   const CriOptions options;
+  const std::shared_ptr<grpc::Channel> channel;
   const std::unique_ptr<cri::RuntimeService::Stub> stub;
   const std::shared_ptr<rpc::CallsInFlight> in_flight = std::make_shared<rpc::CallsInFlight>();
 };
@@ -196,7 +198,7 @@ void CriClient::GetContainer(const RuntimeContainer& listed, ContainerDone done)
 
 std::unique_ptr<EventWatch> CriClient::WatchEvents(std::function<void()> on_event,
                                                    UpdateDone on_end) {
-  return StartEventWatch(impl_->io, *impl_->stub, std::move(on_event), std::move(on_end),
+  return StartEventWatch(impl_->io, impl_->channel, std::move(on_event), std::move(on_end),
                          [impl = impl_](const Status& status) {
                            return impl->Explain(status, "follow the runtime's events");
                          });

@@ -5,6 +5,8 @@
 
 #include <nlohmann/json.hpp>
 
+#include "api/proto/runtime/v1/api.pb.h"
+
 namespace qrm::manager {
 namespace {
 

@@ -3,8 +3,11 @@
 
 #include <string>
 
-#include "api/proto/runtime/v1/api.pb.h"
 #include "manager/runtime/container.h"
+
+namespace runtime::v1 {
+class ContainerStatusResponse;
+}  // namespace runtime::v1
 
 namespace qrm::manager {
 

@@ -8,6 +8,7 @@
 #include <grpcpp/grpcpp.h>
 
 #include "api/base/mutex.h"
+#include "api/proto/runtime/v1/api.grpc.pb.h"
 #include "api/rpc/grpc_status.h"
 
 namespace qrm::manager {
@@ -19,13 +20,16 @@ namespace cri = ::runtime::v1;
 class Stream final : public grpc::ClientReadReactor<cri::ContainerEventResponse>,
                      public std::enable_shared_from_this<Stream> {
  public:
-  Stream(boost::asio::io_context& io, std::function<void()> on_event,
-         std::function<void(Status)> on_end)
-      : io_(io), on_event_(std::move(on_event)), on_end_(std::move(on_end)) {}
+  Stream(boost::asio::io_context& io, const std::shared_ptr<grpc::Channel>& channel,
+         std::function<void()> on_event, std::function<void(Status)> on_end)
+      : io_(io),
+        stub_(cri::RuntimeService::NewStub(channel)),
+        on_event_(std::move(on_event)),
+        on_end_(std::move(on_end)) {}
 
-  void Begin(cri::RuntimeService::Stub& stub) {
+  void Begin() {
     self_ = shared_from_this();
-    stub.async()->GetContainerEvents(&context_, &request_, this);
+    stub_->async()->GetContainerEvents(&context_, &request_, this);
     StartRead(&event_);
     StartCall();
   }
@@ -64,6 +68,7 @@ class Stream final : public grpc::ClientReadReactor<cri::ContainerEventResponse>
 
  private:
   boost::asio::io_context& io_;
+  const std::unique_ptr<cri::RuntimeService::Stub> stub_;
   const std::function<void()> on_event_;
   const std::function<void(Status)> on_end_;
   bool closed_ = false;  // used on the I/O loop only
@@ -90,15 +95,15 @@ class Watch final : public EventWatch {
 }  // namespace
 
 std::unique_ptr<EventWatch> StartEventWatch(boost::asio::io_context& io,
-                                            cri::RuntimeService::Stub& stub,
+                                            const std::shared_ptr<grpc::Channel>& channel,
                                             std::function<void()> on_event,
                                             std::function<void(Status)> on_end,
                                             std::function<Status(const Status&)> to_status) {
   auto stream =
-      std::make_shared<Stream>(io, std::move(on_event),
+      std::make_shared<Stream>(io, channel, std::move(on_event),
                                [on_end = std::move(on_end), to_status = std::move(to_status)](
                                    const Status& status) { on_end(to_status(status)); });
-  stream->Begin(stub);
+  stream->Begin();
   return std::make_unique<Watch>(std::move(stream));
 }
 

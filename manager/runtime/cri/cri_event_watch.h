@@ -5,8 +5,11 @@
 #include <memory>
 
 #include "api/base/io_context.h"
-#include "api/proto/runtime/v1/api.grpc.pb.h"
 #include "manager/runtime/cri/cri_client.h"
+
+namespace grpc {
+class Channel;
+}  // namespace grpc
 
 namespace qrm::manager {
 
@@ -15,7 +18,7 @@ namespace qrm::manager {
 ///
 /// Threads: made and destroyed on the I/O loop, where both callbacks run.
 std::unique_ptr<EventWatch> StartEventWatch(boost::asio::io_context& io,
-                                            ::runtime::v1::RuntimeService::Stub& stub,
+                                            const std::shared_ptr<grpc::Channel>& channel,
                                             std::function<void()> on_event,
                                             std::function<void(Status)> on_end,
                                             std::function<Status(const Status&)> to_status);

@@ -7,6 +7,7 @@
 
 #include <boost/asio/buffer.hpp>
 #include <boost/asio/io_context.hpp>
+#include <boost/asio/local/stream_protocol.hpp>
 #include <boost/asio/post.hpp>
 #include <boost/asio/write.hpp>
 
@@ -14,7 +15,9 @@
 
 namespace qrm::manager {
 
-Mux::Mux(Socket socket) : socket_(std::move(socket)) {}
+Mux::Mux(Socket socket) : socket_(std::make_unique<Socket>(std::move(socket))) {}
+
+Mux::~Mux() = default;
 
 void Mux::SetReceiver(uint32_t connection, Receiver receiver) {
   receivers_[connection] = std::move(receiver);
@@ -31,7 +34,7 @@ bool Mux::is_open() {
 }
 
 void Mux::Read() {
-  socket_.async_read_some(
+  socket_->async_read_some(
       boost::asio::buffer(buffer_),
       [self = shared_from_this()](const boost::system::error_code& error, std::size_t size) {
         if (!self->is_open()) {
@@ -74,14 +77,14 @@ void Mux::Send(uint32_t connection, const std::string& header, const std::string
   WriteNow();
   if (!unsent_.empty()) {
     writing_ = true;
-    boost::asio::post(socket_.get_executor(), [self = shared_from_this()] { self->Write(); });
+    boost::asio::post(socket_->get_executor(), [self = shared_from_this()] { self->Write(); });
   }
 }
 
 // What it cannot write, be it for want of room or because the peer is gone, is left to the loop.
 void Mux::WriteNow() {
   const ssize_t written =
-      ::send(socket_.native_handle(), unsent_.data(), unsent_.size(), MSG_DONTWAIT | MSG_NOSIGNAL);
+      ::send(socket_->native_handle(), unsent_.data(), unsent_.size(), MSG_DONTWAIT | MSG_NOSIGNAL);
   if (written > 0) {
     unsent_.erase(0, static_cast<std::size_t>(written));
   }
@@ -100,7 +103,7 @@ void Mux::Write() {
     }
   }
   boost::asio::async_write(
-      socket_, boost::asio::buffer(sending_),
+      *socket_, boost::asio::buffer(sending_),
       [self = shared_from_this()](const boost::system::error_code& error, std::size_t) {
         if (error) {
           self->Close(Errorf(StatusCode::kUnavailable, "cannot write to the NRI connection: {}",
@@ -118,10 +121,10 @@ void Mux::Close(const Status& cause) {
       return;
     }
     boost::system::error_code ignored;
-    socket_.close(ignored);
+    socket_->close(ignored);
   }
   // A receiver may be the caller: let it return before it is destroyed.
-  boost::asio::post(socket_.get_executor(), [self = shared_from_this(), cause] {
+  boost::asio::post(socket_->get_executor(), [self = shared_from_this(), cause] {
     self->receivers_.clear();
     if (const Closed closed = std::exchange(self->closed_, nullptr)) {
       closed(cause);

@@ -8,9 +8,8 @@
 #include <string>
 #include <string_view>
 
-#include <boost/asio/local/stream_protocol.hpp>
-
 #include "api/base/mutex.h"
+#include "api/base/sockets.h"
 #include "api/base/status.h"
 #include "manager/runtime/nri/frames.h"
 
@@ -22,12 +21,12 @@ namespace qrm::manager {
 /// Threads: the I/O loop, but for Send.
 class Mux : public std::enable_shared_from_this<Mux> {
  public:
-  using Socket = boost::asio::local::stream_protocol::socket;
+  using Socket = UnixSocket;
   using Receiver = std::function<void(std::string_view piece)>;
   using Closed = std::function<void(const Status& cause)>;
 
   explicit Mux(Socket socket);
-  ~Mux() = default;
+  ~Mux();
   Mux(const Mux&) = delete;
   Mux& operator=(const Mux&) = delete;
 
@@ -50,7 +49,7 @@ class Mux : public std::enable_shared_from_this<Mux> {
   /// Drops from `unsent_` what the socket takes without waiting.
   void WriteNow() QRM_REQUIRES(mutex_);
 
-  Socket socket_;
+  const std::unique_ptr<Socket> socket_;
   std::array<char, 65536> buffer_{};
   MuxDecoder decoder_;
   std::map<uint32_t, Receiver> receivers_;

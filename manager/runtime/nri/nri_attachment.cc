@@ -5,10 +5,15 @@
 
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/post.hpp>
+#include <boost/asio/steady_timer.hpp>
 
 #include "api/base/log.h"
 
 namespace qrm::manager {
+
+struct NriAttachment::Timer : boost::asio::steady_timer {
+  using boost::asio::steady_timer::basic_waitable_timer;
+};
 
 NriAttachment::NriAttachment(boost::asio::io_context& io, NriOptions options,
                              std::chrono::milliseconds patience)
@@ -16,12 +21,14 @@ NriAttachment::NriAttachment(boost::asio::io_context& io, NriOptions options,
       options_(std::move(options)),
       patience_(patience),
       plugin_(std::make_unique<NriPlugin>(io, options_, events_)),
-      timer_(io) {}
+      timer_(std::make_unique<Timer>(io)) {}
+
+NriAttachment::~NriAttachment() = default;
 
 Status NriAttachment::Start() {
   QRM_RETURN_IF_ERROR(plugin_->Start());
-  timer_.expires_after(patience_);
-  timer_.async_wait([this](const boost::system::error_code& error) {
+  timer_->expires_after(patience_);
+  timer_->async_wait([this](const boost::system::error_code& error) {
     if (!error && !is_heard_) {
       GiveUp();
     }
@@ -41,7 +48,7 @@ void NriAttachment::GiveUp() {
 
 void NriAttachment::DeliverTo(RuntimeEvents& events) {
   is_heard_ = true;
-  timer_.cancel();
+  timer_->cancel();
   if (gave_up_) {
     (void)plugin_->Start();  // its options were good before
   }

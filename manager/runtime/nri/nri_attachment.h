@@ -4,8 +4,6 @@
 #include <chrono>
 #include <memory>
 
-#include <boost/asio/steady_timer.hpp>
-
 #include "api/base/io_context.h"
 #include "manager/runtime/nri/held_events.h"
 #include "manager/runtime/nri/nri_plugin.h"
@@ -22,6 +20,9 @@ class NriAttachment {
   /// left alone until DeliverTo, or a disk that hangs would hold up each container of the node.
   NriAttachment(boost::asio::io_context& io, NriOptions options,
                 std::chrono::milliseconds patience = std::chrono::milliseconds(1000));
+  ~NriAttachment();
+  NriAttachment(const NriAttachment&) = delete;
+  NriAttachment& operator=(const NriAttachment&) = delete;
 
   /// Connects. Errors: as NriPlugin::Start.
   Status Start();
@@ -33,6 +34,8 @@ class NriAttachment {
   NriPlugin& plugin() { return *plugin_; }
 
  private:
+  struct Timer;
+
   void GiveUp();
 
   boost::asio::io_context& io_;
@@ -40,7 +43,7 @@ class NriAttachment {
   const std::chrono::milliseconds patience_;
   HeldEvents events_;
   std::unique_ptr<NriPlugin> plugin_;  // never null
-  boost::asio::steady_timer timer_;
+  const std::unique_ptr<Timer> timer_;
   bool is_heard_ = false;
   bool gave_up_ = false;
 };

@@ -10,10 +10,12 @@
 #include <boost/asio/io_context.hpp>
 #include <boost/asio/local/stream_protocol.hpp>
 #include <boost/asio/post.hpp>
+#include <boost/asio/steady_timer.hpp>
 #include <google/protobuf/arena.h>
 
 #include "api/base/errorf.h"
 #include "api/base/log.h"
+#include "api/proto/nri/v1alpha1/nri.pb.h"
 #include "manager/runtime/nri/nri_version.h"
 
 namespace qrm::manager {
@@ -78,20 +80,26 @@ StatusOr<std::string> CreateResponse(const StatusOr<ContainerAdjustment>& adjust
 
 }  // namespace
 
+struct NriSession::Timers {
+  boost::asio::steady_timer handshake;
+  boost::asio::steady_timer ending;
+};
+
 NriSession::NriSession(boost::asio::io_context& io, const NriOptions& options,
                        RuntimeEvents& events)
     : io_(io),
       options_(options),
       events_(events),
-      handshake_timer_(io),
-      ending_timer_(io),
+      timers_(new Timers{boost::asio::steady_timer(io), boost::asio::steady_timer(io)}),
       reply_timeout_(options.reply_timeout) {}
+
+NriSession::~NriSession() = default;
 
 void NriSession::Start(Synchronized synchronized, Ended ended) {
   synchronized_ = std::move(synchronized);
   ended_ = std::move(ended);
-  handshake_timer_.expires_after(options_.handshake_timeout);
-  handshake_timer_.async_wait([weak = weak_from_this()](const boost::system::error_code& error) {
+  timers_->handshake.expires_after(options_.handshake_timeout);
+  timers_->handshake.async_wait([weak = weak_from_this()](const boost::system::error_code& error) {
     const std::shared_ptr<NriSession> self = weak.lock();
     if (!error && self != nullptr && !self->is_synchronized_) {
       self->Finish(Errorf(StatusCode::kDeadlineExceeded,
@@ -145,8 +153,8 @@ void NriSession::Finish(const Status& cause) {
   if (const std::shared_ptr<Mux> mux = std::exchange(mux_, nullptr)) {
     mux->Close(cause);
   }
-  handshake_timer_.cancel();
-  ending_timer_.cancel();
+  timers_->handshake.cancel();
+  timers_->ending.cancel();
   if (const Ended ended = std::exchange(ended_, nullptr)) {
     ended(
         {.cause = cause, .was_synchronized = is_synchronized_, .answer_was_due = answers_due_ > 0});
@@ -162,8 +170,8 @@ void NriSession::EndIfAnswered() {
   if (!ending_.has_value() || answers_due_ > 0) {
     return;
   }
-  ending_timer_.expires_after(kAnswerTravels);
-  ending_timer_.async_wait([weak = weak_from_this()](const boost::system::error_code& error) {
+  timers_->ending.expires_after(kAnswerTravels);
+  timers_->ending.async_wait([weak = weak_from_this()](const boost::system::error_code& error) {
     const std::shared_ptr<NriSession> self = weak.lock();
     if (!error && self != nullptr && self->answers_due_ == 0) {
       self->Finish(*self->ending_);
@@ -249,7 +257,7 @@ void NriSession::Synchronize(const TtrpcCall& call, const TtrpcReply& reply) {
     return;
   }
   if (!std::exchange(is_synchronized_, true)) {
-    handshake_timer_.cancel();
+    timers_->handshake.cancel();
     synchronized_(info_);
     events_.OnConnected(info_);
   }

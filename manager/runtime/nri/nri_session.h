@@ -8,8 +8,6 @@
 #include <string>
 #include <vector>
 
-#include <boost/asio/steady_timer.hpp>
-
 #include "api/base/io_context.h"
 #include "manager/runtime/nri/nri_plugin.h"
 #include "manager/runtime/nri/nri_wire.h"
@@ -34,6 +32,9 @@ class NriSession : public std::enable_shared_from_this<NriSession> {
 
   /// `io`, `options` and `events` outlive the session.
   NriSession(boost::asio::io_context& io, const NriOptions& options, RuntimeEvents& events);
+  ~NriSession();
+  NriSession(const NriSession&) = delete;
+  NriSession& operator=(const NriSession&) = delete;
 
   /// Connects; then `synchronized` runs once at most, and `ended` once at the end.
   void Start(Synchronized synchronized, Ended ended);
@@ -43,6 +44,7 @@ class NriSession : public std::enable_shared_from_this<NriSession> {
   void Abandon();
 
  private:
+  struct Timers;
   using Method = void (NriSession::*)(const TtrpcCall& call, const TtrpcReply& reply);
   using AnyThreadReply = std::function<void(StatusOr<std::string>)>;
 
@@ -79,8 +81,7 @@ class NriSession : public std::enable_shared_from_this<NriSession> {
   RuntimeEvents& events_;
   Synchronized synchronized_;
   Ended ended_;
-  boost::asio::steady_timer handshake_timer_;
-  boost::asio::steady_timer ending_timer_;
+  const std::unique_ptr<Timers> timers_;
   std::shared_ptr<Mux> mux_;
   std::unique_ptr<TtrpcClient> runtime_;
   RuntimeInfo info_;

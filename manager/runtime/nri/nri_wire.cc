@@ -11,6 +11,7 @@
 #include <sys/sysmacros.h>
 
 #include "api/base/errorf.h"
+#include "api/proto/nri/v1alpha1/nri.pb.h"
 #include "manager/runtime/pod_labels.h"
 
 namespace qrm::manager {

@@ -4,8 +4,16 @@
 #include <vector>
 
 #include "api/base/status.h"
-#include "api/proto/nri/v1alpha1/nri.pb.h"
 #include "manager/runtime/container.h"
+
+namespace nri::pkg::api::v1alpha1 {
+class Container;
+class ContainerAdjustment;
+class ContainerUpdate;
+class LinuxResources;
+class PodSandbox;
+enum Event : int;
+}  // namespace nri::pkg::api::v1alpha1
 
 namespace qrm::manager {
 

@@ -1,7 +1,10 @@
 // Sends and answers ttrpc requests on one connection of the mux.
 #include "manager/runtime/nri/ttrpc.h"
 
+#include <map>
 #include <utility>
+
+#include <boost/asio/steady_timer.hpp>
 
 #include "api/base/errorf.h"
 #include "api/proto/ttrpc/ttrpc.pb.h"

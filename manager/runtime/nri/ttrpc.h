@@ -3,11 +3,8 @@
 
 #include <chrono>
 #include <functional>
-#include <map>
 #include <memory>
 #include <string>
-
-#include <boost/asio/steady_timer.hpp>
 
 #include "api/base/io_context.h"
 #include "api/base/status.h"

@@ -6,7 +6,6 @@
 #include <string_view>
 #include <utility>
 
-#include "api/base/errorf.h"
 #include "api/base/pieces.h"
 #include "api/base/status.h"
 #include "plugins/sdk/calls/call.h"
@@ -58,8 +57,8 @@ struct WithoutAnswer : Unchecked {
 };
 
 inline Status Unreadable(std::string_view what) {
-  return Errorf(StatusCode::kInvalidArgument, "{} cannot be read (not the message of this call)",
-                what);
+  return {StatusCode::kInvalidArgument,
+          std::string(what).append(" cannot be read (not the message of this call)")};
 }
 
 template <typename Message>

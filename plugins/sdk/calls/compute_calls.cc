@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "api/base/errorf.h"
+#include "api/proto/cci/v1alpha1/cci.pb.h"
 #include "plugins/sdk/calls/answer_check.h"
 #include "plugins/sdk/calls/call_codec.h"
 #include "plugins/sdk/compute_plugin.h"

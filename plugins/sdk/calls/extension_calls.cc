@@ -10,6 +10,7 @@
 #include "api/base/foreign_text.h"
 #include "api/proto/qrm/v1/control.pb.h"
 #include "api/proto/qrm/v1/plugin_changes.pb.h"
+#include "api/proto/resourceplugin/v1alpha1/api.pb.h"
 #include "api/wire.h"
 #include "plugins/sdk/calls/answer_check.h"
 #include "plugins/sdk/calls/call_codec.h"

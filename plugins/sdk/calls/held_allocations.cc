@@ -8,6 +8,7 @@
 #include <google/protobuf/wire_format_lite.h>
 
 #include "api/base/errorf.h"
+#include "api/proto/resourceplugin/v1alpha1/api.pb.h"
 #include "api/wire.h"
 
 namespace qrm::calls {

@@ -3,6 +3,7 @@
 
 #include "api/base/log.h"
 #include "api/proto/pluginregistration/v1/api.pb.h"
+#include "api/proto/resourceplugin/v1alpha1/api.pb.h"
 #include "api/wire.h"
 #include "plugins/sdk/calls/call_codec.h"
 #include "plugins/sdk/compute_driver.h"

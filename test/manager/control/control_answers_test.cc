@@ -6,6 +6,7 @@
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 
+#include "api/proto/qrm/v1/control.pb.h"
 #include "manager/control/events_answer.h"
 #include "test/support/sample_node.h"
 

@@ -9,6 +9,8 @@
 #include <google/protobuf/util/message_differencer.h>
 #include <gtest/gtest.h>
 
+#include "api/proto/podresources/v1/api.pb.h"
+#include "api/proto/podresources/v1alpha1/api.pb.h"
 #include "manager/podresources/list_cache.h"
 #include "test/support/sample_node.h"
 

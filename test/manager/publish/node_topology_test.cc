@@ -5,6 +5,7 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
 
 #include "manager/publish/pods_fingerprint.h"
 #include "test/support/sample_node.h"

@@ -7,7 +7,9 @@
 #include <vector>
 
 #include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
 
+#include "api/proto/podresources/v1/api.pb.h"
 #include "manager/podresources/pod_resources_answers.h"
 #include "manager/publish/node_topology.h"
 #include "manager/publish/pods_fingerprint.h"

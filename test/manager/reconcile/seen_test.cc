@@ -11,6 +11,7 @@
 #include <gtest/gtest.h>
 
 #include "api/base/errorf.h"
+#include "api/proto/resourceplugin/v1alpha1/api.pb.h"
 #include "api/wire.h"
 #include "manager/runtime/run_options.h"
 #include "test/support/sample_node.h"

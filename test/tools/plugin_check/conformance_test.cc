@@ -10,6 +10,7 @@
 
 #include "api/base/errorf.h"
 #include "api/base/mutex.h"
+#include "api/proto/resourceplugin/v1alpha1/api.pb.h"
 #include "api/wire.h"
 #include "test/support/scripted_plugin.h"
 #include "test/support/temp_dir.h"

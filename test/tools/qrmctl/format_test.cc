@@ -5,6 +5,7 @@
 #include <string>
 
 #include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
 
 #include "api/proto/qrm/v1/control.pb.h"
 #include "tools/qrmctl/colours.h"

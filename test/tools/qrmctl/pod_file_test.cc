@@ -6,6 +6,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "api/proto/core/v1/pod.pb.h"
+
 namespace qrm::manager::cli::pod_file_test {
 namespace {
 
@@ -16,7 +18,7 @@ using testing::SizeIs;
 StatusOr<Pod> Read(const std::string& text) {
   std::istringstream stream(text);
   QRM_ASSIGN_OR_RETURN(const PodFile file, ReadPod(stream, "web.yaml"));
-  return file.pod;
+  return *file.pod;
 }
 
 std::string Problem(const std::string& text) {

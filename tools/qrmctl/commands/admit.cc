@@ -1,7 +1,10 @@
 // qrmctl admit --dry-run -f FILE
 #include <fmt/format.h>
+#include <nlohmann/json.hpp>
 
 #include "api/base/foreign_text.h"
+#include "api/proto/core/v1/pod.pb.h"
+#include "api/proto/qrm/v1/control.pb.h"
 #include "tools/qrmctl/command.h"
 #include "tools/qrmctl/command_line.h"
 #include "tools/qrmctl/control_client.h"
@@ -93,15 +96,15 @@ int RunAdmit(const Args& args, std::ostream& out, std::ostream& err) {
     return Refuse(line, file.status(), err);
   }
   v1::DryRunRequest request;
-  request.set_pod(file->pod.SerializeAsString());
+  request.set_pod(file->pod->SerializeAsString());
   const auto answer = ControlClient(socket).Ask<v1::DryRunResponse>(request);
   if (!answer.ok()) {
     return Refuse(line, answer.status(), err);
   }
   if (format.IsText()) {
-    PrintTable(file->pod, *answer, out);
+    PrintTable(*file->pod, *answer, out);
   } else {
-    Print(DocumentOf(file->pod, *answer), format, out);
+    Print(DocumentOf(*file->pod, *answer), format, out);
   }
   return answer->result() == kRejected
              ? line.Fail({StatusCode::kResourceExhausted, answer->message()}, err)

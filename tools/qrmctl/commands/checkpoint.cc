@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include "api/base/errorf.h"
+#include "api/proto/qrm/v1/control.pb.h"
 #include "checkpoint/peer_json.h"
 #include "checkpoint/sqlite/durable_file.h"
 #include "checkpoint/store.h"

@@ -3,6 +3,7 @@
 #include <fmt/ranges.h>
 
 #include "api/proto/qrm/v1/classes.pb.h"
+#include "api/proto/qrm/v1/control.pb.h"
 #include "tools/qrmctl/command.h"
 #include "tools/qrmctl/command_line.h"
 #include "tools/qrmctl/control_client.h"
@@ -104,7 +105,7 @@ int RunClasses(const Args& args, std::ostream& out, std::ostream& err) {
   if (format.IsText()) {
     PrintClasses(*classes, out);
   } else {
-    Print(ToDocument(*classes), format, out);
+    PrintMessage(*classes, format, out);
   }
   return kDone;
 }

@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include "api/proto/qrm/v1/control.pb.h"
 #include "tools/qrmctl/command.h"
 #include "tools/qrmctl/command_line.h"
 #include "tools/qrmctl/control_client.h"
@@ -109,7 +110,7 @@ int RunEvents(const Args& args, std::ostream& out, std::ostream& err) {
     return line.Fail(events.status(), err);
   }
   if (!format.IsText()) {
-    Print(ToDocument(*events), format, out);
+    PrintMessage(*events, format, out);
     return kDone;
   }
   const Status printed = PrintTable(*events, listing, out);

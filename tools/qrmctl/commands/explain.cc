@@ -1,7 +1,9 @@
 // qrmctl explain POD
 #include <fmt/format.h>
+#include <nlohmann/json.hpp>
 
 #include "api/base/foreign_text.h"
+#include "api/proto/qrm/v1/control.pb.h"
 #include "api/resource.h"
 #include "tools/qrmctl/command.h"
 #include "tools/qrmctl/command_line.h"

@@ -1,4 +1,6 @@
 // qrmctl log-level [LEVEL]
+
+#include "api/proto/qrm/v1/control.pb.h"
 #include "tools/qrmctl/command.h"
 #include "tools/qrmctl/command_line.h"
 #include "tools/qrmctl/control_client.h"
@@ -26,7 +28,7 @@ int RunLogLevel(const Args& args, std::ostream& out, std::ostream& err) {
     return line.Fail(set.status(), err);
   }
   if (!format.IsText()) {
-    Print(ToDocument(*set), format, out);
+    PrintMessage(*set, format, out);
   } else if (level.empty()) {
     out << set->level() << '\n';
   } else {

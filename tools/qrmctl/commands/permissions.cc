@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "api/proto/qrm/v1/control.pb.h"
 #include "api/proto/qrm/v1/permissions.pb.h"
 #include "tools/qrmctl/command.h"
 #include "tools/qrmctl/command_line.h"
@@ -46,7 +47,7 @@ int RunPermissions(const Args& args, std::ostream& out, std::ostream& err) {
   if (format.IsText()) {
     PrintRules(*permissions, out);
   } else {
-    Print(ToDocument(*permissions), format, out);
+    PrintMessage(*permissions, format, out);
   }
   return kDone;
 }

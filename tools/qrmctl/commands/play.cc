@@ -13,6 +13,8 @@
 #include "api/base/clock.h"
 #include "api/base/errorf.h"
 #include "api/base/foreign_text.h"
+#include "api/proto/core/v1/pod.pb.h"
+#include "api/proto/qrm/v1/control.pb.h"
 #include "manager/demand/pod_message.h"
 #include "tools/qrmctl/command.h"
 #include "tools/qrmctl/command_line.h"
@@ -73,7 +75,7 @@ std::string WithoutScheme(const std::string& endpoint) {
 /// Names `image` for every container unless it is empty. Errors: kInvalidArgument for what cannot
 /// be played.
 Status CheckPlayable(const std::string& image, PodFile& file) {
-  if (!file.pod.spec().init_containers().empty()) {
+  if (!file.pod->spec().init_containers().empty()) {
     return Errorf(StatusCode::kInvalidArgument,
                   "the pod has init containers, which are not played; leave them out");
   }
@@ -84,7 +86,7 @@ Status CheckPlayable(const std::string& image, PodFile& file) {
     if (file.programs[i].image.empty()) {
       return Errorf(StatusCode::kInvalidArgument,
                     "container {} has no image; add it, or name one with --image",
-                    Escaped(file.pod.spec().containers(static_cast<int>(i)).name()));
+                    Escaped(file.pod->spec().containers(static_cast<int>(i)).name()));
     }
   }
   return OkStatus();
@@ -131,9 +133,9 @@ void Explain(const Play& play, const std::string& uid, std::ostream& out) {
 
 Status Show(const Play& play, const PodFile& file, std::ostream& out) {
   const ControlClient qrmd(play.socket);
-  const std::string& uid = file.pod.metadata().uid();
+  const std::string& uid = file.pod->metadata().uid();
   QRM_ASSIGN_OR_RETURN(const v1::ListPodsResponse pods,
-                       AwaitPlaced(qrmd, uid, file.pod.spec().containers_size()));
+                       AwaitPlaced(qrmd, uid, file.pod->spec().containers_size()));
   QRM_RETURN_IF_ERROR(PrintPods(pods, PodDetail::kSheets, play.format, out));
   if (play.format.IsText()) {
     out << '\n';
@@ -146,7 +148,7 @@ Status Show(const Play& play, const PodFile& file, std::ostream& out) {
 Status PlayPod(const Play& play, const PodFile& file, std::ostream& out) {
   const HeldSignals signals;  // before the first call makes threads, which then hold them, too
   v1::AnnouncePodRequest announced;
-  announced.set_pod(file.pod.SerializeAsString());
+  announced.set_pod(file.pod->SerializeAsString());
   QRM_RETURN_IF_ERROR(ControlClient(play.socket).Ask<v1::AnnouncePodResponse>(announced).status());
   QRM_ASSIGN_OR_RETURN(const PodSpec spec, ParsePodMessage(announced.pod()));
   PlayedPod pod(file, spec.qos_class,
@@ -205,7 +207,7 @@ int RunPlay(const Args& args, std::ostream& out, std::ostream& err) {
   if (const Status playable = CheckPlayable(play.image, *file); !playable.ok()) {
     return line.Misuse(MessageOf(playable), err);
   }
-  file->pod.mutable_metadata()->set_uid(NewUid());
+  file->pod->mutable_metadata()->set_uid(NewUid());
   const Status played = PlayPod(play, *file, out);
   return played.ok() ? kDone : line.Fail(played, err);
 }

@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "api/proto/qrm/v1/control.pb.h"
 #include "api/resource.h"
 #include "tools/qrmctl/command.h"
 #include "tools/qrmctl/command_line.h"
@@ -118,7 +119,7 @@ int RunForget(const Args& args, std::ostream& out, std::ostream& err) {
     return line.Fail(records.status(), err);
   }
   if (!format.IsText()) {
-    Print(ToDocument(*records), format, out);
+    PrintMessage(*records, format, out);
     return kDone;
   }
   PrintRecords(*records, out);
@@ -146,7 +147,7 @@ int RunList(const Args& args, std::ostream& out, std::ostream& err) {
     return line.Fail(plugins.status(), err);
   }
   if (!format.IsText()) {
-    Print(ToDocument(*plugins), format, out);
+    PrintMessage(*plugins, format, out);
     return kDone;
   }
   const Status printed = PrintPlugins(*plugins, format, listing, out);

@@ -9,6 +9,7 @@
 #include <fmt/format.h>
 
 #include "api/base/errorf.h"
+#include "api/proto/qrm/v1/control.pb.h"
 #include "api/proto/qrm/v1/policy.pb.h"
 #include "manager/observability/config_trial.h"
 #include "tools/qrmctl/command.h"
@@ -105,7 +106,7 @@ int RunPolicyShow(const Args& args, std::ostream& out, std::ostream& err) {
     return line.Fail(policy.status(), err);
   }
   if (!format.IsText()) {
-    Print(ToDocument(*policy), format, out);
+    PrintMessage(*policy, format, out);
     return kDone;
   }
   Table table({"PLUGIN", "KEYS", "FROM"});
@@ -163,7 +164,7 @@ int RunPolicyDiff(const Args& args, std::ostream& out, std::ostream& err) {
     return line.Fail(trial.status(), err);
   }
   if (!format.IsText()) {
-    Print(ToDocument(*trial), format, out);
+    PrintMessage(*trial, format, out);
     return kDone;
   }
   PrintKeys(*trial, out);

@@ -5,6 +5,7 @@
 
 #include "api/base/errorf.h"
 #include "api/id_set.h"
+#include "api/proto/qrm/v1/control.pb.h"
 #include "tools/qrmctl/command.h"
 #include "tools/qrmctl/command_line.h"
 #include "tools/qrmctl/control_client.h"
@@ -46,7 +47,7 @@ std::string CpusOf(const v1::Pool& pool) {
 template <typename Response>
 void PrintPools(const Response& response, const OutputFormat& format, std::ostream& out) {
   if (!format.IsText()) {
-    Print(ToDocument(response), format, out);
+    PrintMessage(response, format, out);
     return;
   }
   Table table({"POOL", "CPUS", "COUNT", "CONTAINERS", "ROLES"});

@@ -13,6 +13,7 @@
 #include "api/base/number.h"
 #include "api/id_set.h"
 #include "api/proto/qrm/v1/advisor.pb.h"
+#include "api/proto/qrm/v1/control.pb.h"
 #include "tools/qrmctl/command.h"
 #include "tools/qrmctl/command_line.h"
 #include "tools/qrmctl/control_client.h"
@@ -68,7 +69,7 @@ Status AddAdvice(const std::string& word, v1::AdviseRequest& request) {
 
 void PrintNode(const v1::AdvisedNode& node, const OutputFormat& format, std::ostream& out) {
   if (!format.IsText()) {
-    Print(ToDocument(node), format, out);
+    PrintMessage(node, format, out);
     return;
   }
   Table table({"POOL", "MIN", "MAX", "SIZE", "ASKED", "ADVISED"});
@@ -85,7 +86,7 @@ void PrintNode(const v1::AdvisedNode& node, const OutputFormat& format, std::ost
 void PrintAnswer(const v1::AdviseRequest& request, const v1::AdviseResponse& response,
                  const OutputFormat& format, std::ostream& out) {
   if (!format.IsText()) {
-    Print(ToDocument(response), format, out);
+    PrintMessage(response, format, out);
     return;
   }
   Table table({"POOL", "ADVISED", "NEXT", "CLIPPED BY"});

@@ -3,6 +3,7 @@
 
 #include <fmt/format.h>
 
+#include "api/proto/qrm/v1/control.pb.h"
 #include "tools/qrmctl/command.h"
 #include "tools/qrmctl/command_line.h"
 #include "tools/qrmctl/control_client.h"
@@ -65,7 +66,7 @@ int RunRefusals(const Args& args, std::ostream& out, std::ostream& err) {
   KeepNamespace(listing.pod_namespace, *refusals->mutable_refusals(),
                 [](const v1::Refusal& refusal) { return refusal.pod_namespace(); });
   if (!format.IsText()) {
-    Print(ToDocument(*refusals), format, out);
+    PrintMessage(*refusals, format, out);
     return kDone;
   }
   const Status printed = PrintTable(*refusals, since, listing, out);

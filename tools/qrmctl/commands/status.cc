@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 
 #include "api/base/foreign_text.h"
+#include "api/proto/qrm/v1/control.pb.h"
 #include "tools/qrmctl/colours.h"
 #include "tools/qrmctl/command.h"
 #include "tools/qrmctl/command_line.h"
@@ -120,7 +121,7 @@ int RunStatus(const Args& args, std::ostream& out, std::ostream& err) {
   if (format.IsText()) {
     PrintStatus(*status, out);
   } else {
-    Print(ToDocument(*status), format, out);
+    PrintMessage(*status, format, out);
   }
   return kDone;
 }

@@ -1,7 +1,9 @@
 // qrmctl top
 #include <fmt/format.h>
+#include <nlohmann/json.hpp>
 
 #include "api/id_set.h"
+#include "api/proto/qrm/v1/control.pb.h"
 #include "tools/qrmctl/command.h"
 #include "tools/qrmctl/command_line.h"
 #include "tools/qrmctl/control_client.h"

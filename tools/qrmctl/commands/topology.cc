@@ -1,7 +1,9 @@
 // qrmctl topology
 #include <fmt/format.h>
+#include <nlohmann/json.hpp>
 
 #include "api/base/errorf.h"
+#include "api/proto/qrm/v1/control.pb.h"
 #include "tools/qrmctl/colours.h"
 #include "tools/qrmctl/command.h"
 #include "tools/qrmctl/command_line.h"
