@@ -11,6 +11,7 @@
 
 #include "api/base/log.h"
 #include "checkpoint/store.h"
+#include "manager/daemon/config.h"
 #include "manager/daemon/daemon_parts.h"
 #include "manager/daemon/directories.h"
 #include "manager/daemon/file_watch.h"
@@ -18,6 +19,7 @@
 #include "manager/daemon/process/service_manager.h"
 #include "manager/daemon/start_builtin.h"
 #include "manager/state/found_state.h"
+#include "topology/machine.h"
 
 namespace qrm::manager {
 

@@ -8,6 +8,7 @@
 #include "manager/daemon/metered_store.h"
 #include "manager/state/found_state.h"
 #include "plugins/sdk/compute_driver.h"
+#include "manager/admission/request_rules.h"
 
 namespace qrm::manager {
 
