@@ -1,7 +1,6 @@
 // A set of pods.
 #pragma once
 
-#include <functional>
 #include <set>
 
 #include "api/base/shared_text.h"

@@ -1,6 +1,7 @@
 // Configures and wires the parts as the daemon does.
 #include "bench/bench_node.h"
 
+#include <atomic>
 #include <chrono>
 #include <filesystem>
 #include <fstream>
@@ -11,13 +12,24 @@
 #include <fmt/core.h>
 
 #include "api/base/check.h"
+#include "api/base/clock.h"
+#include "checkpoint/decision_log.h"
 #include "checkpoint/store.h"
+#include "manager/admission/admitter.h"
+#include "manager/admission/releaser.h"
 #include "manager/admission/teach_plugin.h"
 #include "manager/config/read_config.h"
+#include "manager/daemon/config.h"
 #include "manager/daemon/start_builtin.h"
+#include "manager/registry/calls/local_plugin.h"
+#include "manager/registry/registry.h"
+#include "manager/state/state_loop.h"
 #include "plugins/config/machine_config.h"
 #include "plugins/sdk/running_plugin.h"
 #include "test/support/await.h"
+#include "test/support/child_process.h"
+#include "test/support/loop_thread.h"
+#include "topology/machine.h"
 
 namespace qrm::bench {
 namespace {
@@ -145,68 +157,125 @@ const std::map<std::string, std::string>& PluginResources() {
   return resources;
 }
 
+struct BenchNode::Impl {
+  Impl(const std::string& node_directory, PluginsIn plugins_in, NodeClasses node_classes);
+
+  void StartProcess(const std::string& bin_dir, const std::string& name);
+  void AwaitPlugins();
+  std::vector<std::string> Logs() const;
+
+  const std::string directory;
+  const manager::Config config;
+  const Machine machine;
+  const SystemClock clock;
+  std::atomic<std::size_t> commits = 0;
+  manager::StateLoop state;
+  test::LoopThread io;
+  std::vector<std::unique_ptr<test::ChildProcess>> processes;
+  std::vector<manager::BuiltinPlugin> builtins;
+  std::vector<std::unique_ptr<manager::LocalPlugin>> local_plugins;
+  std::unique_ptr<manager::Registry> registry;
+  manager::Releaser releaser;
+  const manager::ClassBook classes;
+  checkpoint::DecisionLog decisions;
+  manager::Admitter admitter;
+};
+
+BenchNode::Impl::Impl(const std::string& node_directory, PluginsIn plugins_in,
+                      NodeClasses node_classes)
+    : directory(node_directory),
+      config(ReadConfig(directory)),
+      machine(Must(config::LoadMachine(config.machine))),
+      state(OpenStore(directory + "/state", commits)),
+      registry(std::make_unique<manager::Registry>(
+          io.io(), RegistryOptionsIn(directory, plugins_in, machine, state, config.admission))),
+      releaser(state, registry->plugins(), {}),
+      classes(std::move(node_classes.options), std::move(node_classes.providers)),
+      decisions(directory + "/state"),
+      admitter({.state = state,
+                .decisions = decisions,
+                .plugins = registry->plugins(),
+                .releaser = releaser,
+                .machine = machine,
+                .clock = clock,
+                .classes = &classes},
+               {.merge = config.admission.merge, .drivers = config.admission.drivers}) {}
+
 BenchNode::BenchNode(const std::string& directory, const std::string& bin_dir, PluginsIn plugins_in,
                      NodeClasses classes)
-    : directory_(directory),
-      config_(ReadConfig(directory)),
-      machine_(Must(config::LoadMachine(config_.machine))),
-      state_(OpenStore(directory + "/state", commits_)),
-      registry_(std::make_unique<manager::Registry>(
-          io_.io(), RegistryOptionsIn(directory, plugins_in, machine_, state_, config_.admission))),
-      releaser_(state_, registry_->plugins(), {}),
-      classes_(std::move(classes.options), std::move(classes.providers)),
-      decisions_(directory + "/state"),
-      admitter_({.state = state_,
-                 .decisions = decisions_,
-                 .plugins = registry_->plugins(),
-                 .releaser = releaser_,
-                 .machine = machine_,
-                 .clock = clock_,
-                 .classes = &classes_},
-                {.merge = config_.admission.merge, .drivers = config_.admission.drivers}) {
-  builtins_ = Must(manager::MakeBuiltinPlugins(config_.builtin, machine_));
-  for (const manager::BuiltinPlugin& builtin : builtins_) {
+    : impl_(std::make_unique<Impl>(directory, plugins_in, std::move(classes))) {
+  impl_->builtins = Must(manager::MakeBuiltinPlugins(impl_->config.builtin, impl_->machine));
+  for (const manager::BuiltinPlugin& builtin : impl_->builtins) {
     if (!IsProcess(plugins_in, builtin.resource)) {
-      local_plugins_.push_back(Must(manager::StartBuiltin(
-          builtin, {*state_.Load(), state_, config_.admission, directory + "/state"},
-          {io_.io(), machine_.node_mask(), registry_->in_flight()})));
-      QRM_CHECK(registry_->AddBuiltIn(builtin.resource, *local_plugins_.back()).ok());
+      impl_->local_plugins.push_back(Must(manager::StartBuiltin(
+          builtin,
+          {*impl_->state.Load(), impl_->state, impl_->config.admission, directory + "/state"},
+          {impl_->io.io(), impl_->machine.node_mask(), impl_->registry->in_flight()})));
+      QRM_CHECK(impl_->registry->AddBuiltIn(builtin.resource, *impl_->local_plugins.back()).ok());
     }
   }
   Status started;
-  io_.Run([&] { started = registry_->Start(); });
+  impl_->io.Run([&] { started = impl_->registry->Start(); });
   QRM_CHECK(started.ok());
   for (const auto& [name, resource] : PluginResources()) {
     if (IsProcess(plugins_in, resource)) {
-      StartProcess(bin_dir, name);
+      impl_->StartProcess(bin_dir, name);
     }
   }
-  AwaitPlugins();
+  impl_->AwaitPlugins();
 }
 
 // NOLINTNEXTLINE(bugprone-exception-escape): what fails here shall end the program.
 BenchNode::~BenchNode() {
-  state_.Stop();
-  io_.Run([this] { registry_.reset(); });
+  impl_->state.Stop();
+  impl_->io.Run([this] { impl_->registry.reset(); });
 }
 
-void BenchNode::StartProcess(const std::string& bin_dir, const std::string& name) {
-  const std::string file = WritePluginConfig(directory_, name);
-  processes_.push_back(std::make_unique<test::ChildProcess>(
+void BenchNode::Impl::StartProcess(const std::string& bin_dir, const std::string& name) {
+  const std::string file = WritePluginConfig(directory, name);
+  processes.push_back(std::make_unique<test::ChildProcess>(
       std::vector<std::string>{bin_dir + "/qrm-plugin-" + name, "--config", file,
-                               "--plugins-registry-dir", directory_ + "/plugins", "--state-dir",
-                               directory_ + "/state"},
-      directory_ + "/" + name + ".log"));
+                               "--plugins-registry-dir", directory + "/plugins", "--state-dir",
+                               directory + "/state"},
+      directory + "/" + name + ".log"));
 }
 
-void BenchNode::AwaitPlugins() {
+void BenchNode::Impl::AwaitPlugins() {
   for (const auto& [name, resource] : PluginResources()) {
     const bool live = test::Await([&, &wanted = resource] {
-      const auto info = plugins().Find(wanted);
+      const auto info = registry->plugins().Find(wanted);
       return info.has_value() && info->live;
     });
     QRM_CHECK(live);
   }
+}
+
+manager::StateLoop& BenchNode::state() {
+  return impl_->state;
+}
+
+std::vector<checkpoint::DecisionTrace> BenchNode::Decisions() {
+  return impl_->decisions.Read();
+}
+
+manager::Plugins& BenchNode::plugins() {
+  return impl_->registry->plugins();
+}
+
+const Machine& BenchNode::machine() const {
+  return impl_->machine;
+}
+
+boost::asio::io_context& BenchNode::io() {
+  return impl_->io.io();
+}
+
+std::size_t BenchNode::commits() const {
+  return impl_->commits;
+}
+
+void BenchNode::RunOnIo(const std::function<void()>& work) {
+  impl_->io.Run(work);
 }
 
 manager::ContainerDemand BenchNode::DemandOf(std::size_t number, Kind kind) {
@@ -226,8 +295,8 @@ manager::ContainerDemand BenchNode::DemandOf(std::size_t number, Kind kind) {
 }
 
 void BenchNode::Admit(const manager::ContainerDemand& demand) {
-  const auto admitted = admitter_.Admit(demand, manager::Admitter::Moment::kAtCreation,
-                                        DeadlineAfter(std::chrono::seconds(10)));
+  const auto admitted = impl_->admitter.Admit(demand, manager::Admitter::Moment::kAtCreation,
+                                              DeadlineAfter(std::chrono::seconds(10)));
   if (!admitted.ok()) {
     fmt::print(stderr, "{}\n", MessageOf(admitted.status()));
   }
@@ -235,23 +304,23 @@ void BenchNode::Admit(const manager::ContainerDemand& demand) {
 }
 
 void BenchNode::Remove(const std::string& pod_uid) {
-  QRM_CHECK(releaser_.RemovePods({pod_uid}).ok());
-  releaser_.FinishRemovals();
+  QRM_CHECK(impl_->releaser.RemovePods({pod_uid}).ok());
+  impl_->releaser.FinishRemovals();
 }
 
 void BenchNode::Run(const std::function<void()>& work) {
   std::promise<void> done;
-  state_.Post([&] {
+  impl_->state.Post([&] {
     work();
     done.set_value();
   });
   done.get_future().wait();
 }
 
-std::vector<std::string> BenchNode::Logs() const {
-  const std::string state_dir = directory_ + "/state";
+std::vector<std::string> BenchNode::Impl::Logs() const {
+  const std::string state_dir = directory + "/state";
   std::vector<std::string> logs = {state_dir + "/checkpoint.db-wal"};
-  if (!processes_.empty()) {  // built-in plugins keep nothing
+  if (!processes.empty()) {  // built-in plugins keep nothing
     for (const auto& [name, resource] : PluginResources()) {
       const std::string log =
           sdk::StatePath({.resource = resource, .state_dir = state_dir}) + "-wal";
@@ -265,15 +334,15 @@ std::vector<std::string> BenchNode::Logs() const {
 
 std::vector<std::size_t> BenchNode::LogBytes() const {
   std::vector<std::size_t> bytes;
-  for (const std::string& log : Logs()) {
+  for (const std::string& log : impl_->Logs()) {
     bytes.push_back(std::filesystem::file_size(log));
   }
   return bytes;
 }
 
-std::vector<std::filesystem::file_time_type> BenchNode::LogTimes() const {
-  std::vector<std::filesystem::file_time_type> times;
-  for (const std::string& log : Logs()) {
+std::vector<std::chrono::file_clock::time_point> BenchNode::LogTimes() const {
+  std::vector<std::chrono::file_clock::time_point> times;
+  for (const std::string& log : impl_->Logs()) {
     times.push_back(std::filesystem::last_write_time(log));
   }
   return times;

@@ -2,25 +2,27 @@
 // daemon around them.
 #pragma once
 
-#include <atomic>
+#include <chrono>
 #include <cstddef>
-#include <filesystem>
 #include <functional>
 #include <map>
 #include <memory>
 #include <string>
 #include <vector>
 
-#include "api/base/clock.h"
-#include "checkpoint/decision_log.h"
-#include "manager/admission/admitter.h"
+#include "api/base/io_context.h"
+#include "checkpoint/decision_trace.h"
 #include "manager/classes/class_book.h"
-#include "manager/daemon/config.h"
-#include "manager/registry/calls/local_plugin.h"
-#include "manager/registry/registry.h"
-#include "manager/state/state_loop.h"
-#include "test/support/child_process.h"
-#include "test/support/loop_thread.h"
+#include "manager/demand/demand_source.h"
+
+namespace qrm {
+class Machine;
+}  // namespace qrm
+
+namespace qrm::manager {
+class Plugins;
+class StateLoop;
+}  // namespace qrm::manager
 
 namespace qrm::bench {
 
@@ -57,12 +59,12 @@ class BenchNode {
   BenchNode(const BenchNode&) = delete;
   BenchNode& operator=(const BenchNode&) = delete;
 
-  manager::StateLoop& state() { return state_; }
+  manager::StateLoop& state();
   /// Reads them from the disk.
-  std::vector<checkpoint::DecisionTrace> Decisions() { return decisions_.Read(); }
-  manager::Plugins& plugins() { return registry_->plugins(); }
-  const Machine& machine() const { return machine_; }
-  boost::asio::io_context& io() { return io_.io(); }
+  std::vector<checkpoint::DecisionTrace> Decisions();
+  manager::Plugins& plugins();
+  const Machine& machine() const;
+  boost::asio::io_context& io();
 
   /// The demand of the only container of pod number `number`.
   static manager::ContainerDemand DemandOf(std::size_t number, Kind kind);
@@ -72,35 +74,18 @@ class BenchNode {
   void Remove(const std::string& pod_uid);
   /// Runs `work` on the state loop, or on the I/O loop, and waits for it.
   void Run(const std::function<void()>& work);
-  void RunOnIo(const std::function<void()>& work) { io_.Run(work); }
+  void RunOnIo(const std::function<void()>& work);
 
   /// Commits of qrmd's own state.
-  std::size_t commits() const { return commits_; }
+  std::size_t commits() const;
   /// The sizes of the logs of qrmd's state and of plugin processes' states, ours first, and when
   /// they were written.
   std::vector<std::size_t> LogBytes() const;
-  std::vector<std::filesystem::file_time_type> LogTimes() const;
+  std::vector<std::chrono::file_clock::time_point> LogTimes() const;
 
  private:
-  void StartProcess(const std::string& bin_dir, const std::string& name);
-  void AwaitPlugins();
-  std::vector<std::string> Logs() const;
-
-  const std::string directory_;
-  const manager::Config config_;
-  const Machine machine_;
-  const SystemClock clock_;
-  std::atomic<std::size_t> commits_ = 0;
-  manager::StateLoop state_;
-  test::LoopThread io_;
-  std::vector<std::unique_ptr<test::ChildProcess>> processes_;
-  std::vector<manager::BuiltinPlugin> builtins_;
-  std::vector<std::unique_ptr<manager::LocalPlugin>> local_plugins_;
-  std::unique_ptr<manager::Registry> registry_;
-  manager::Releaser releaser_;
-  const manager::ClassBook classes_;
-  checkpoint::DecisionLog decisions_;
-  manager::Admitter admitter_;
+  struct Impl;
+  std::unique_ptr<Impl> impl_;
 };
 
 }  // namespace qrm::bench

@@ -18,6 +18,7 @@
 #include "bench/target.h"
 #include "test/support/await.h"
 #include "test/support/child_process.h"
+#include "manager/registry/plugins.h"
 
 namespace qrm::bench {
 namespace {

@@ -6,6 +6,8 @@
 #include <fmt/format.h>
 
 #include "api/base/check.h"
+#include "test/e2e/node.h"
+#include "test/e2e/simulated_runtime.h"
 #include "test/support/await.h"
 
 namespace qrm::bench {
@@ -35,42 +37,57 @@ RealNode::RealNode(const std::string& directory, const std::string& bin_dir, Plu
                    const std::string& reconcile_period)
     : directory_(directory),
       plugins_in_(plugins_in),
-      runtime_(directory),
-      node_({.bin_dir = bin_dir,
-             .work_dir = directory,
-             .config = WriteDaemonConfig(directory),
-             .nri_socket = runtime_.nri_socket(),
-             .cri_socket = runtime_.cri_socket(),
-             .builtin_plugins = plugins_in == PluginsIn::kDaemon ? "cpu,memory,nic" : "",
-             .reconcile_period = reconcile_period,
-             .metrics_address = "127.0.0.1:0"}) {}
+      runtime_(std::make_unique<test::SimulatedRuntime>(directory)),
+      node_(new test::Node(
+          {.bin_dir = bin_dir,
+           .work_dir = directory,
+           .config = WriteDaemonConfig(directory),
+           .nri_socket = runtime_->nri_socket(),
+           .cri_socket = runtime_->cri_socket(),
+           .builtin_plugins = plugins_in == PluginsIn::kDaemon ? "cpu,memory,nic" : "",
+           .reconcile_period = reconcile_period,
+           .metrics_address = "127.0.0.1:0"})) {}
+
+RealNode::~RealNode() = default;
+
+void RealNode::Stop() {
+  Must(node_->Stop());
+}
+
+void RealNode::Reconcile() {
+  Must(node_->Reconcile());
+}
+
+pid_t RealNode::pid() const {
+  return node_->daemon_pid();
+}
 
 void RealNode::Start(std::size_t containers) {
-  Must(node_.Start(plugins_in_ == PluginsIn::kDaemon ? 3 : 0));
+  Must(node_->Start(plugins_in_ == PluginsIn::kDaemon ? 3 : 0));
   if (plugins_in_ == PluginsIn::kProcesses) {
     for (const auto& [name, resource] : PluginResources()) {
-      Must(node_.StartPlugin(name, resource, WritePluginConfig(directory_, name)));
+      Must(node_->StartPlugin(name, resource, WritePluginConfig(directory_, name)));
     }
   }
   QRM_CHECK(test::Await([&] {
-    const auto status = node_.GetStatus();
+    const auto status = node_->GetStatus();
     return status.ok() && status->ready() && status->containers() == containers;
   }));
 }
 
 void RealNode::StartUnasked() {
-  const int before = runtime_.synchronizations();
-  Must(node_.Launch());
-  QRM_CHECK(runtime_.WaitForSynchronizations(before + 1));
+  const int before = runtime_->synchronizations();
+  Must(node_->Launch());
+  QRM_CHECK(runtime_->WaitForSynchronizations(before + 1));
 }
 
 std::chrono::nanoseconds RealNode::Run(std::size_t number, Kind kind) {
-  Must(runtime_.RunPod(PodOf(number, kind)));
-  return runtime_.last_creation();
+  Must(runtime_->RunPod(PodOf(number, kind)));
+  return runtime_->last_creation();
 }
 
 void RealNode::Remove(std::size_t number) {
-  Must(runtime_.RemovePod(BenchNode::DemandOf(number, Kind::kPinned).pod.name));
+  Must(runtime_->RemovePod(BenchNode::DemandOf(number, Kind::kPinned).pod.name));
 }
 
 }  // namespace qrm::bench

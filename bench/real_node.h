@@ -3,11 +3,18 @@
 
 #include <chrono>
 #include <cstddef>
+#include <memory>
 #include <string>
 
+#include <sys/types.h>
+
+#include "api/base/status.h"
 #include "bench/bench_node.h"
-#include "test/e2e/node.h"
-#include "test/e2e/simulated_runtime.h"
+
+namespace qrm::test {
+class Node;
+class SimulatedRuntime;
+}  // namespace qrm::test
 
 namespace qrm::bench {
 
@@ -21,6 +28,9 @@ class RealNode {
   /// option.
   RealNode(const std::string& directory, const std::string& bin_dir, PluginsIn plugins_in,
            const std::string& reconcile_period);
+  ~RealNode();
+  RealNode(const RealNode&) = delete;
+  RealNode& operator=(const RealNode&) = delete;
 
   /// Starts qrmd and, at the first time, plugins that are processes. Returns when it says that it
   /// is ready with so many containers.
@@ -30,9 +40,9 @@ class RealNode {
   /// start.
   void StartUnasked();
   /// Ends qrmd; and plugins that are processes.
-  void Stop() { Must(node_.Stop()); }
+  void Stop();
   /// Until a reconcile has ended that began after this call.
-  void Reconcile() { Must(node_.Reconcile()); }
+  void Reconcile();
 
   /// The only container of pod number `number` runs then. Returns how long qrmd took to answer its
   /// creation.
@@ -40,13 +50,13 @@ class RealNode {
   void Remove(std::size_t number);
 
   /// Of qrmd.
-  pid_t pid() const { return node_.daemon_pid(); }
+  pid_t pid() const;
 
  private:
   const std::string directory_;
   const PluginsIn plugins_in_;
-  test::SimulatedRuntime runtime_;
-  test::Node node_;
+  const std::unique_ptr<test::SimulatedRuntime> runtime_;
+  const std::unique_ptr<test::Node> node_;
 };
 
 }  // namespace qrm::bench

@@ -2,7 +2,7 @@
 #pragma once
 
 #include <cstddef>
-#include <unordered_set>
+#include <unordered_map>
 #include <utility>
 
 namespace qrm {
@@ -19,9 +19,9 @@ class Interner {
     if (value.use_count() == 0) {
       return value;
     }
-    Handle known = *values_.insert(std::move(value)).first;
+    Handle known = values_.try_emplace(std::move(value)).first->first;
     if (values_.size() >= limit_) {
-      std::erase_if(values_, [](const Handle& kept) { return kept.use_count() == 1; });
+      std::erase_if(values_, [](const auto& kept) { return kept.first.use_count() == 1; });
       limit_ = values_.size() < kLeast / 2 ? kLeast : 2 * values_.size();
     }
     return known;
@@ -37,7 +37,9 @@ class Interner {
     std::size_t operator()(const Handle& handle) const { return hash_value(handle); }
   };
 
-  std::unordered_set<Handle, HashOf> values_;
+  struct Nothing {};
+
+  std::unordered_map<Handle, Nothing, HashOf> values_;  // weighs less in a header than a set
   std::size_t limit_ = kLeast;
 };
 

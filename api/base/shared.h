@@ -1,13 +1,12 @@
 // Values that many places keep at once: copies share one until somebody edits his.
 #pragma once
 
+#include <atomic>
 #include <cstddef>
 #include <initializer_list>
 #include <utility>
 
 #include <boost/container_hash/hash_fwd.hpp>
-#include <boost/smart_ptr/intrusive_ptr.hpp>
-#include <boost/smart_ptr/intrusive_ref_counter.hpp>
 
 namespace qrm {
 
@@ -27,6 +26,21 @@ class Shared {
   /// For containers: `{{"a", "b"}}` is one entry.
   template <typename U = T>
   Shared(std::initializer_list<typename U::value_type> values) : Shared(T(values)) {}
+  Shared(const Shared& other) : box_(other.box_) {
+    if (box_ != nullptr) {
+      box_->uses.fetch_add(1, std::memory_order_relaxed);
+    }
+  }
+  Shared(Shared&& other) noexcept : box_(std::exchange(other.box_, nullptr)) {}
+  Shared& operator=(Shared other) noexcept {
+    std::swap(box_, other.box_);
+    return *this;
+  }
+  ~Shared() {
+    if (box_ != nullptr && box_->uses.fetch_sub(1, std::memory_order_acq_rel) == 1) {
+      delete box_;
+    }
+  }
 
   const T& get() const { return box_ == nullptr ? Empty() : box_->value; }
   const T& operator*() const { return get(); }
@@ -35,8 +49,10 @@ class Shared {
 
   /// This one's alone from now on. Cost: a copy, where others share it.
   T& Edit() {
-    if (box_ == nullptr || box_->use_count() > 1) {
-      box_ = new Box(get());
+    if (use_count() != 1) {
+      Shared alone;
+      alone.box_ = new Box(get());
+      std::swap(box_, alone.box_);
     }
     return box_->value;
   }
@@ -68,7 +84,9 @@ class Shared {
   }
 
   /// How many share it; of an empty one nobody counts.
-  std::size_t use_count() const { return box_ == nullptr ? 0 : box_->use_count(); }
+  std::size_t use_count() const {
+    return box_ == nullptr ? 0 : box_->uses.load(std::memory_order_acquire);
+  }
   bool SharesWith(const Shared& other) const { return box_ == other.box_; }
 
   friend bool operator==(const Shared& a, const Shared& b) {
@@ -79,9 +97,10 @@ class Shared {
   friend std::size_t hash_value(const Shared& shared) { return boost::hash<T>()(shared.get()); }
 
  private:
-  struct Box : boost::intrusive_ref_counter<Box> {
+  struct Box {
     explicit Box(T given) : value(std::move(given)) {}
     T value;
+    std::atomic<unsigned> uses = 1;
   };
 
   static bool IsEmpty(const T& value) {
@@ -96,7 +115,7 @@ class Shared {
     return empty;
   }
 
-  boost::intrusive_ptr<Box> box_;
+  Box* box_ = nullptr;
 };
 
 }  // namespace qrm

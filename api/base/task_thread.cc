@@ -7,6 +7,7 @@
 #include <thread>
 #include <utility>
 
+#include "api/base/cond_var.h"
 #include "api/base/mutex.h"
 
 namespace qrm {

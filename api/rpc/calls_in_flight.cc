@@ -5,6 +5,7 @@
 #include <utility>
 #include <vector>
 
+#include "api/base/cond_var.h"
 #include "api/base/mutex.h"
 
 namespace qrm::rpc {

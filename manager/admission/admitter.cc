@@ -10,9 +10,16 @@
 #include <fmt/format.h>
 
 #include "api/base/log.h"
+#include "checkpoint/decision_log.h"
+#include "checkpoint/decision_trace.h"
+#include "checkpoint/shared_parts.h"
 #include "manager/admission/explanation.h"
 #include "manager/admission/kept_draft.h"
+#include "manager/admission/releaser.h"
+#include "manager/admission/request_rules.h"
 #include "manager/state/allocation_check.h"
+#include "manager/state/state_loop.h"
+#include "topology/machine.h"
 
 namespace qrm::manager {
 
@@ -68,7 +75,14 @@ Admitter::Admitter(Parts parts, AdmissionOptions options)
     : parts_(std::move(parts)),
       options_(std::move(options)),
       planner_(parts_.plugins, parts_.machine, parts_.clock, options_),
-      classes_(parts_.classes, options_) {}
+      classes_(parts_.classes, options_),
+      shared_(std::make_unique<checkpoint::SharedParts>()) {}
+
+Admitter::~Admitter() = default;
+
+bool Admitter::Lacks(const checkpoint::ContainerRecord& record, const std::string& resource) const {
+  return manager::Lacks(record, resource, options_);
+}
 
 StatusOr<RunOptions> Admitter::Admit(const ContainerDemand& demand, Moment moment,
                                      Deadline deadline) {
@@ -171,8 +185,8 @@ RunOptions Admitter::LeaveAlone(Call& call) {
 }
 
 void Admitter::ShareNames(ContainerDemand& demand) {
-  shared_.Share(demand.pod);
-  shared_.Share(demand.container);
+  shared_->Share(demand.pod);
+  shared_->Share(demand.container);
   for (ContainerDemand& other : demand.others) {
     ShareNames(other);
   }

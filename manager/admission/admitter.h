@@ -4,31 +4,45 @@
 
 #include <chrono>
 #include <functional>
+#include <memory>
 #include <optional>
 #include <string>
 
 #include "api/base/clock.h"
 #include "api/base/repeated_lines.h"
 #include "api/base/status.h"
-#include "checkpoint/decision_log.h"
-#include "checkpoint/shared_parts.h"
 #include "manager/admission/admission_event.h"
 #include "manager/admission/admission_options.h"
 #include "manager/admission/class_step.h"
 #include "manager/admission/draft.h"
 #include "manager/admission/planner.h"
-#include "manager/admission/releaser.h"
-#include "manager/admission/request_rules.h"
 #include "manager/demand/demand_source.h"
 #include "manager/registry/plugins.h"
 #include "manager/runtime/run_options.h"
-#include "manager/state/state_loop.h"
-#include "topology/machine.h"
+
+namespace qrm::checkpoint {
+class DecisionLog;
+class SharedParts;
+}  // namespace qrm::checkpoint
+
+namespace qrm {
+class Machine;
+}  // namespace qrm
 
 namespace qrm::manager {
 
+class ClassBook;
+class Releaser;
+class StateLoop;
+
 /// Told of every decision, on the state loop; must not wait.
 using AdmissionListener = std::function<void(const AdmissionEvent&)>;
+
+/// When the container gets the values.
+enum class AdmissionMoment {
+  kAtCreation,    ///< with the answer, before its first instruction
+  kAfterTheFact,  ///< it runs already: the reconciler applies them
+};
 
 /// The walk of one container, or of a whole pod. Nothing of two admissions interleaves, because
 /// each runs to its end on the state loop.
@@ -40,11 +54,7 @@ using AdmissionListener = std::function<void(const AdmissionEvent&)>;
 /// Threads: the state loop only.
 class Admitter {
  public:
-  /// When the container gets the values.
-  enum class Moment {
-    kAtCreation,    ///< with the answer, before its first instruction
-    kAfterTheFact,  ///< it runs already: the reconciler applies them
-  };
+  using Moment = AdmissionMoment;
 
   /// What is referred to outlives the admitter; `listener` may be empty.
   struct Parts {
@@ -58,6 +68,9 @@ class Admitter {
     const ClassBook* classes = nullptr;  ///< null: nobody gets a class
   };
   Admitter(Parts parts, AdmissionOptions options);
+  ~Admitter();
+  Admitter(const Admitter&) = delete;
+  Admitter& operator=(const Admitter&) = delete;
 
   /// What to run the container with; it is durable and published then. A repeated request is
   /// answered from the state, and plugins are asked again only for what grew; a container that no
@@ -69,9 +82,7 @@ class Admitter {
 
   /// As the rule of that name: a repeated admission would ask the plugin of `resource`.
   [[nodiscard]] bool Lacks(const checkpoint::ContainerRecord& record,
-                           const std::string& resource) const {
-    return manager::Lacks(record, resource, options_);
-  }
+                           const std::string& resource) const;
 
  private:
   struct Call;
@@ -102,8 +113,8 @@ class Admitter {
   const AdmissionOptions options_;
   const Planner planner_;
   const ClassStep classes_;
-  checkpoint::SharedParts shared_;  // of what was asked
-  RepeatedLines rejections_;        // with the pod's UID
+  const std::unique_ptr<checkpoint::SharedParts> shared_;  // of what was asked
+  RepeatedLines rejections_;                               // with the pod's UID
 };
 
 }  // namespace qrm::manager

@@ -9,6 +9,7 @@
 #include <fmt/ranges.h>
 
 #include "api/base/log.h"
+#include "manager/classes/class_book.h"
 
 namespace qrm::manager {
 

@@ -4,9 +4,10 @@
 #include "api/base/status.h"
 #include "manager/admission/admission_options.h"
 #include "manager/admission/draft.h"
-#include "manager/classes/class_book.h"
 
 namespace qrm::manager {
+
+class ClassBook;
 
 /// Threads: any, if no two threads share a draft; waits for nothing.
 class ClassStep {

@@ -1,6 +1,8 @@
 // Relates the drafts of one pod to each other, and turns drafts into traces and rejections.
 #include "manager/admission/draft.h"
 
+#include "checkpoint/decision_trace.h"
+
 namespace qrm::manager {
 
 const std::string& Draft::Blamed() const {

@@ -13,13 +13,16 @@
 #include "api/base/clock.h"
 #include "api/base/status.h"
 #include "api/resource.h"
-#include "checkpoint/decision_log.h"
 #include "checkpoint/node_state.h"
 #include "manager/admission/explanation.h"
 #include "manager/demand/demand_source.h"
 #include "manager/drivers/driver_choice.h"
 #include "manager/drivers/driver_offer.h"
 #include "plugins/sdk/compute_driver.h"
+
+namespace qrm::checkpoint {
+struct DecisionTrace;
+}  // namespace qrm::checkpoint
 
 namespace qrm::manager {
 

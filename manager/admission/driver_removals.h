@@ -11,10 +11,11 @@
 #include "api/resource.h"
 #include "checkpoint/node_state.h"
 #include "manager/registry/plugins.h"
-#include "manager/state/state_loop.h"
 #include "plugins/sdk/compute_driver.h"
 
 namespace qrm::manager {
+
+class StateLoop;
 
 /// A driver that fails is left alone for some seconds, for each try may last to its deadline.
 ///

@@ -17,6 +17,7 @@
 #include "manager/drivers/driver_choice.h"
 #include "manager/drivers/driver_grant.h"
 #include "plugins/sdk/calls/compute_calls.h"
+#include "topology/machine.h"
 
 namespace qrm::manager {
 namespace {

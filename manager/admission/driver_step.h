@@ -8,7 +8,10 @@
 #include "manager/admission/draft.h"
 #include "manager/drivers/driver_offer.h"
 #include "manager/registry/plugins.h"
-#include "topology/machine.h"
+
+namespace qrm {
+class Machine;
+}  // namespace qrm
 
 namespace qrm::manager {
 

@@ -4,8 +4,10 @@
 #include <algorithm>
 #include <utility>
 
+#include "checkpoint/decision_trace.h"
 #include "manager/admission/explanation.h"
 #include "manager/admission/request_rules.h"
+#include "manager/state/state_loop.h"
 
 namespace qrm::manager {
 

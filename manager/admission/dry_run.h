@@ -13,10 +13,15 @@
 #include "manager/admission/planner.h"
 #include "manager/demand/demand_source.h"
 #include "manager/registry/plugins.h"
-#include "manager/state/state_loop.h"
-#include "topology/machine.h"
+
+namespace qrm {
+class Machine;
+}  // namespace qrm
 
 namespace qrm::manager {
+
+class ClassBook;
+class Snapshots;
 
 /// The steps of an admission up to the merged hints, which only ask the plugins: nothing is
 /// allocated, committed or remembered. A container is asked about as if the pod's others were not

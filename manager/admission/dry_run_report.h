@@ -6,7 +6,7 @@
 #include <string_view>
 #include <vector>
 
-#include "checkpoint/decision_log.h"
+#include "checkpoint/decision_trace.h"
 
 namespace qrm::manager {
 

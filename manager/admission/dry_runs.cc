@@ -8,6 +8,8 @@
 #include <fmt/ranges.h>
 
 #include "api/base/errorf.h"
+#include "api/base/task_thread.h"
+#include "manager/admission/dry_run.h"
 
 namespace qrm::manager {
 namespace {
@@ -43,12 +45,12 @@ DryRuns::DryRuns(Parts parts, const AdmissionOptions& options, PodKeys pod_keys)
     : parts_(std::move(parts)),
       deadline_(options.deadline),
       pod_keys_(std::move(pod_keys)),
-      dry_run_({.plugins = parts_.plugins,
-                .machine = parts_.machine,
-                .clock = parts_.clock,
-                .state = parts_.state,
-                .classes = parts_.classes},
-               options),
+      dry_run_(new DryRun({.plugins = parts_.plugins,
+                           .machine = parts_.machine,
+                           .clock = parts_.clock,
+                           .state = parts_.state,
+                           .classes = parts_.classes},
+                          options)),
       thread_(std::make_unique<TaskThread>()) {}
 
 DryRuns::~DryRuns() {
@@ -89,7 +91,7 @@ StatusOr<DryRunReport> DryRuns::Run(const std::string& pod) const {
     return DryRunReport{.result = DryRunReport::Result::kSkipped,
                         .message = fmt::format("qrmd stands aside: {}", conflicts.front())};
   }
-  DryRunReport report = dry_run_.Run(wanted.admissions, DeadlineAfter(deadline_));
+  DryRunReport report = dry_run_->Run(wanted.admissions, DeadlineAfter(deadline_));
   if (specs == SpecsFrom::kCgroups && report.result != DryRunReport::Result::kSkipped) {
     report.notes.push_back(EstimateNote(wanted.unseen));
   }

@@ -10,11 +10,21 @@
 #include "api/base/clock.h"
 #include "api/base/mutex.h"
 #include "api/base/status.h"
-#include "api/base/task_thread.h"
-#include "manager/admission/dry_run.h"
 #include "manager/demand/new_pod.h"
 
+namespace qrm {
+class Machine;
+class TaskThread;
+}  // namespace qrm
+
 namespace qrm::manager {
+
+struct AdmissionOptions;
+class ClassBook;
+class DryRun;
+struct DryRunReport;
+class Plugins;
+class Snapshots;
 
 /// Runs one dry run after another on its own thread; the state loop is not involved.
 /// Threads: any.
@@ -57,7 +67,7 @@ class DryRuns {
   const Parts parts_;
   const std::chrono::milliseconds deadline_;  // of one dry run, once it has its turn
   const PodKeys pod_keys_;
-  const DryRun dry_run_;
+  const std::unique_ptr<const DryRun> dry_run_;
 
   Mutex mutex_;
   std::size_t waiting_ QRM_GUARDED_BY(mutex_) = 0;

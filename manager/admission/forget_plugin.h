@@ -6,9 +6,10 @@
 #include "api/base/status.h"
 #include "checkpoint/plugin_records.h"
 #include "manager/registry/plugins.h"
-#include "manager/state/state_loop.h"
 
 namespace qrm::manager {
+
+class StateLoop;
 
 /// Drops all that is on record of the plugin of `resource`, in one transaction, and its place among
 /// `plugins`; returns what that was. Its containers run on with what they have, which is free for

@@ -18,6 +18,7 @@
 #include "manager/admission/request_rules.h"
 #include "manager/admission/wishes.h"
 #include "manager/state/allocation_check.h"
+#include "topology/machine.h"
 
 namespace qrm::manager {
 namespace {

@@ -10,7 +10,10 @@
 #include "manager/admission/draft.h"
 #include "manager/admission/driver_step.h"
 #include "manager/registry/plugins.h"
-#include "topology/machine.h"
+
+namespace qrm {
+class Machine;
+}  // namespace qrm
 
 namespace qrm::manager {
 

@@ -13,9 +13,10 @@
 #include "manager/admission/admission_options.h"
 #include "manager/admission/driver_removals.h"
 #include "manager/registry/plugins.h"
-#include "manager/state/state_loop.h"
 
 namespace qrm::manager {
+
+class StateLoop;
 
 /// Tells plugins that pods or containers are gone. A plugin that cannot be told is told when it
 /// registers again; until then the checkpoint remembers.

@@ -26,7 +26,11 @@
 #include "manager/control/permissions_answer.h"
 #include "manager/control/policy_answer.h"
 #include "manager/control/pool_change.h"
+#include "manager/observability/node_services.h"
+#include "manager/registry/plugins.h"
 #include "manager/rpc/unix_server.h"
+#include "manager/state/state_loop.h"
+#include "topology/machine.h"
 
 namespace qrm::manager {
 namespace {

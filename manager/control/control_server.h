@@ -6,12 +6,16 @@
 
 #include "api/base/status.h"
 #include "manager/control/control_options.h"
-#include "manager/observability/node_services.h"
-#include "manager/registry/plugins.h"
-#include "manager/state/state_loop.h"
-#include "topology/machine.h"
+
+namespace qrm {
+class Machine;
+}  // namespace qrm
 
 namespace qrm::manager {
+
+class NodeServices;
+class Plugins;
+class Snapshots;
 
 /// Serves qrm.v1.Control on a socket of mode 0600, or 0666 with ControlOptions::allowed_uids:
 /// others are disconnected before their first byte is read. Reading calls answer from the snapshot;

@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 
 #include "api/base/log.h"
+#include "manager/observability/node_services.h"
 
 namespace qrm::manager {
 namespace {

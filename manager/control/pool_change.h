@@ -7,11 +7,12 @@
 
 #include "api/base/clock.h"
 #include "api/base/status.h"
-#include "manager/observability/node_services.h"
 #include "manager/registry/plugins.h"
 #include "plugins/sdk/resource_plugin.h"
 
 namespace qrm::manager {
+
+class NodeServices;
 
 struct PoolChange {
   calls::SetPools::Request to;

@@ -9,13 +9,17 @@
 
 #include "api/base/check.h"
 #include "api/base/errorf.h"
+#include "manager/observability/node_status.h"
+#include "plugins/config/machine_config.h"
 #include "plugins/cpu/config/instances.h"
 #include "plugins/cpu/cpu_plugin.h"
 #include "plugins/cpu/fit_config.h"
 #include "plugins/cpu/pools.h"
+#include "plugins/cpu/usage.h"
 #include "plugins/memory/memory_plugin.h"
 #include "plugins/nic/config.h"
 #include "plugins/nic/live_nics.h"
+#include "topology/machine.h"
 
 namespace qrm::manager {
 namespace {

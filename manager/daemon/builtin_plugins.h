@@ -11,13 +11,24 @@
 #include "api/base/section.h"
 #include "api/base/status.h"
 #include "api/id_set.h"
-#include "manager/observability/node_status.h"
-#include "plugins/config/machine_config.h"
-#include "plugins/cpu/usage.h"
 #include "plugins/sdk/resource_plugin.h"
-#include "topology/machine.h"
+
+namespace qrm {
+class Machine;
+}  // namespace qrm
+
+namespace qrm::config {
+struct MachineConfig;
+}  // namespace qrm::config
+
+namespace qrm::cpu {
+struct CpuUsage;
+}  // namespace qrm::cpu
 
 namespace qrm::manager {
+
+class LocalPlugin;
+struct PoolStatus;
 
 /// The names of all plugins that can run inside.
 std::vector<std::string> BuiltinNames();
@@ -40,6 +51,9 @@ struct BuiltinPlugin {
   std::string resource;
   std::unique_ptr<sdk::ResourcePlugin> plugin;
 };
+
+/// The plugins that run, by their resource.
+using LocalPlugins = std::map<std::string, std::unique_ptr<LocalPlugin>>;
 
 /// The plugins that `options` ask for, on `machine`. Errors: kInvalidArgument with file, line and
 /// key when a plugin's section is wrong or does not fit the machine.

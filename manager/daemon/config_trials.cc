@@ -4,7 +4,11 @@
 #include "api/base/errorf.h"
 #include "api/base/foreign_text.h"
 #include "api/base/log.h"
+#include "manager/daemon/config.h"
+#include "manager/daemon/config_in_force.h"
 #include "manager/daemon/process/priority.h"
+#include "manager/daemon/start_builtin.h"
+#include "topology/machine.h"
 
 namespace qrm::manager {
 

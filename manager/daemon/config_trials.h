@@ -8,13 +8,16 @@
 
 #include "api/base/status.h"
 #include "manager/daemon/builtin_plugins.h"
-#include "manager/daemon/config.h"
-#include "manager/daemon/config_in_force.h"
-#include "manager/daemon/start_builtin.h"
 #include "manager/observability/config_trial.h"
-#include "topology/machine.h"
+
+namespace qrm {
+class Machine;
+}  // namespace qrm
 
 namespace qrm::manager {
+
+struct Config;
+class ConfigInForce;
 
 /// A configuration that was read, beside the one in force.
 struct ReadChanges {

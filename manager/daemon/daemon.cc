@@ -11,13 +11,25 @@
 
 #include "api/base/log.h"
 #include "checkpoint/store.h"
+#include "manager/classes/class_keeper.h"
+#include "manager/daemon/config.h"
+#include "manager/daemon/config_in_force.h"
 #include "manager/daemon/daemon_parts.h"
 #include "manager/daemon/directories.h"
+#include "manager/daemon/early_parts.h"
 #include "manager/daemon/file_watch.h"
+#include "manager/daemon/node_view.h"
 #include "manager/daemon/process/priority.h"
 #include "manager/daemon/process/service_manager.h"
 #include "manager/daemon/start_builtin.h"
+#include "manager/kubelet/kubelet_specs.h"
+#include "manager/podresources/pod_resources_server.h"
+#include "manager/pods/runtime_follower.h"
+#include "manager/publish/publisher.h"
+#include "manager/reconcile/reconciler.h"
+#include "manager/registry/registry.h"
 #include "manager/state/found_state.h"
+#include "topology/machine.h"
 
 namespace qrm::manager {
 
@@ -39,7 +51,7 @@ struct Daemon::Impl : DaemonParts {
   Status TakePlugins(const BuiltinOptions& options);
   void Stop();
 
-  ServiceManager service_manager{io, [this] { return node.StalledLoops().empty(); }};
+  ServiceManager service_manager{io, [this] { return node->StalledLoops().empty(); }};
   Reading reading;
   std::unique_ptr<FileWatch> config_watch;  // from the creation on
   bool running = false;
@@ -49,10 +61,10 @@ struct Daemon::Impl : DaemonParts {
 void Daemon::Impl::StartPlugins() {
   local_plugins = StartBuiltins(
       builtins, {std::exchange(found, {}), state, config.admission, config.process.state_dir},
-      {io, machine.node_mask(), registry.in_flight(), config.process.state_dir}, registry,
+      {io, machine.node_mask(), registry->in_flight(), config.process.state_dir}, *registry,
       warnings);
   for (const auto& [resource, plugin] : local_plugins) {
-    plugin->OnChanged([this, &resource = resource] { node.ReconcileSoon(resource); });
+    plugin->OnChanged([this, &resource = resource] { node->ReconcileSoon(resource); });
   }
 }
 
@@ -89,9 +101,9 @@ void Daemon::Impl::Follow(const Following& following) {
   const Status taken = following(
       {.classes = [this](const ClassesOptions& options) { return class_book.TakeRules(options); },
        .plugins = [this](const BuiltinOptions& options) { return TakePlugins(options); }});
-  in_force.NoteReading(taken);
+  in_force->NoteReading(taken);
   (taken.ok() ? metrics.reloads.accepted_total : metrics.reloads.refused_total).Increment();
-  boost::asio::post(io, [this] { class_keeper.RefreshAll(); });
+  boost::asio::post(io, [this] { class_keeper->RefreshAll(); });
 }
 
 Status Daemon::Impl::TakePlugins(const BuiltinOptions& options) {
@@ -102,9 +114,9 @@ Status Daemon::Impl::TakePlugins(const BuiltinOptions& options) {
     resources.push_back(plugin.resource);
   }
   QRM_RETURN_IF_ERROR(ReplaceBuiltins(std::move(changed), local_plugins));
-  in_force.Take(options);
+  in_force->Take(options);
   for (const std::string& resource : resources) {
-    pod_resources.OnPluginChanged(resource);
+    pod_resources->OnPluginChanged(resource);
   }
   return OkStatus();
 }
@@ -125,24 +137,24 @@ Status Daemon::Impl::Start() {
 }
 
 Status Daemon::Impl::StartOnLoop() {
-  QRM_RETURN_IF_ERROR(registry.Start());
-  sources.Start();
-  reconciler.Start();
-  class_keeper.Start();
+  QRM_RETURN_IF_ERROR(registry->Start());
+  sources->Start();
+  reconciler->Start();
+  class_keeper->Start();
   housekeeping.Start();
   config_watch->Start();
   stop_signals.OnHangup([this] { ReadAgain(); });
-  follower.Start();
+  follower->Start();
   return OkStatus();
 }
 
 Status Daemon::Impl::StartEdges() {
   QRM_RETURN_IF_ERROR(control.Start(config.control.socket));
-  QRM_RETURN_IF_ERROR(pod_resources.Start());
+  QRM_RETURN_IF_ERROR(pod_resources->Start());
   QRM_RETURN_IF_ERROR(http.Start(config.http));
   QRM_RETURN_IF_ERROR(page.Start(config.http));
-  pod_resources.RefreshAllocatable();
-  publisher.Start();
+  pod_resources->RefreshAllocatable();
+  publisher->Start();
   log::Info("serving", {{"version", QRM_VERSION},
                         {"pods", state.Load()->pod_count()},
                         {"cpus", ToString(machine.cpu_set())},
@@ -166,15 +178,15 @@ void Daemon::Impl::Stop() {
   }
   page.Stop();
   http.Stop();
-  publisher.Stop();
-  pod_resources.Stop();
+  publisher->Stop();
+  pod_resources->Stop();
   dry_runs.Stop();  // before control, which waits for its answers
   control.Stop();
   loop.Run([this] {
-    follower.Stop();
-    sources.Stop();
-    reconciler.Stop();
-    class_keeper.Stop();
+    follower->Stop();
+    sources->Stop();
+    reconciler->Stop();
+    class_keeper->Stop();
     housekeeping.Stop();
     config_watch->Stop();
     service_manager.Ending();

@@ -9,11 +9,15 @@
 #include "api/base/status.h"
 #include "manager/classes/class_book.h"
 #include "manager/daemon/builtin_plugins.h"
-#include "manager/daemon/config.h"
 #include "manager/daemon/config_trials.h"
-#include "topology/machine.h"
+
+namespace qrm {
+class Machine;
+}  // namespace qrm
 
 namespace qrm::manager {
+
+struct Config;
 
 /// One qrmd.
 ///

@@ -3,11 +3,28 @@
 
 #include <utility>
 
+#include "manager/admission/admission_event.h"
+#include "manager/admission/admitter.h"
+#include "manager/admission/releaser.h"
+#include "manager/admission/request_rules.h"
 #include "manager/admission/teach_plugin.h"
+#include "manager/classes/class_keeper.h"
 #include "manager/classes/plugin_classes.h"
+#include "manager/daemon/config.h"
+#include "manager/daemon/config_in_force.h"
+#include "manager/daemon/early_parts.h"
 #include "manager/daemon/metered_store.h"
+#include "manager/daemon/node_view.h"
+#include "manager/daemon/start_builtin.h"
+#include "manager/kubelet/kubelet_specs.h"
+#include "manager/podresources/pod_resources_server.h"
+#include "manager/pods/runtime_follower.h"
+#include "manager/publish/publisher.h"
+#include "manager/reconcile/reconciler.h"
+#include "manager/registry/registry.h"
 #include "manager/state/found_state.h"
 #include "plugins/sdk/compute_driver.h"
+#include "topology/machine.h"
 
 namespace qrm::manager {
 
@@ -17,149 +34,161 @@ DaemonParts::DaemonParts(std::unique_ptr<EarlyParts> given_early, checkpoint::Op
                          std::vector<BuiltinPlugin> given_builtins,
                          ClassBook::Providers class_providers)
     : early(std::move(given_early)),
+      config(early->config),
+      machine(early->machine),
       found(given_found),
       warnings(machine.parts().warnings),
+      loop(early->loop),
+      io(loop.io()),
+      metrics(early->metrics),
       state(MeterStore(std::move(opened), metrics.store), ListenersOfState()),
       decisions(config.process.state_dir,
                 [this](const std::string& pod_uid) { return IsOnNode(pod_uid); }),
       kubelet(config.kubelet.state_dir),
       builtins(std::move(given_builtins)),
-      registry(io, RegistryOptionsOf()),
+      registry(new Registry(io, RegistryOptionsOf())),
       cri(io, config.runtime.cri),
-      sources({.io = io,
-               .machine = machine,
-               .pin_file = config.process.state_dir + "/kubelet-certificate.sha256",
-               .on_pod_gone = [this](const std::string& uid) { follower.OnPodGone(uid); },
-               .devices = {.kubelet_socket = config.pod_resources.kubelet_socket,
-                           .timeout = config.pod_resources.kubelet_timeout,
-                           .is_served =
-                               [this](const std::string& resource) {
-                                 const std::string& plugin =
-                                     PluginNameOf(resource, config.admission);
-                                 return registry.plugins().Find(plugin).has_value();
-                               }}},
-              config.kubelet, config.pod_keys),
+      sources(new KubeletSpecs(
+          {.io = io,
+           .machine = machine,
+           .pin_file = config.process.state_dir + "/kubelet-certificate.sha256",
+           .on_pod_gone = [this](const std::string& uid) { follower->OnPodGone(uid); },
+           .devices = {.kubelet_socket = config.pod_resources.kubelet_socket,
+                       .timeout = config.pod_resources.kubelet_timeout,
+                       .is_served =
+                           [this](const std::string& resource) {
+                             const std::string& plugin = PluginNameOf(resource, config.admission);
+                             return registry->plugins().Find(plugin).has_value();
+                           }}},
+          config.kubelet, config.pod_keys)),
       cgroups(config.runtime.cgroup_root),
       drift({.read = [this](const std::string& path) { return cgroups.ReadByPath(path); },
              .live = live,
              .writes = writes}),
       class_book(config.classes, WithPluginTypes(std::move(class_providers))),
-      class_keeper({.io = io,
-                    .state = state,
-                    .live = live,
-                    .book = class_book,
-                    .stands_aside = [this] { return kubelet.stands_aside(); }},
-                   config.reconcile.period),
-      releaser(state, registry.plugins(), config.admission),
-      admitter({.state = state,
-                .decisions = decisions,
-                .plugins = registry.plugins(),
-                .releaser = releaser,
-                .machine = machine,
-                .clock = clock,
-                .listener = [this](const AdmissionEvent& event) { OnAdmission(event); },
-                .classes = &class_book},
-               config.admission),
-      dry_runs({.plugins = registry.plugins(),
+      class_keeper(new ClassKeeper({.io = io,
+                                    .state = state,
+                                    .live = live,
+                                    .book = class_book,
+                                    .stands_aside = [this] { return kubelet.stands_aside(); }},
+                                   config.reconcile.period)),
+      releaser(new Releaser(state, registry->plugins(), config.admission)),
+      admitter(
+          new Admitter({.state = state,
+                        .decisions = decisions,
+                        .plugins = registry->plugins(),
+                        .releaser = *releaser,
+                        .machine = machine,
+                        .clock = clock,
+                        .listener = [this](const AdmissionEvent& event) { OnAdmission(event); },
+                        .classes = &class_book},
+                       config.admission)),
+      dry_runs({.plugins = registry->plugins(),
                 .machine = machine,
                 .clock = clock,
                 .conflicts = [this] { return kubelet.conflicts(); },
-                .specs_from = [this] { return sources.specs_from(); },
+                .specs_from = [this] { return sources->specs_from(); },
                 .state = &state,
                 .classes = &class_book},
                config.admission, config.pod_keys),
-      reconciler({.io = io,
-                  .state = state,
-                  .plugins = registry.plugins(),
-                  .runtime = cri,
-                  .live = live,
-                  .machine = machine,
-                  .drift = drift,
-                  .read_memory = [this](const std::string& at) { return cgroups.ReadMemory(at); },
-                  .on_answer =
-                      [this](const std::string& plugin) {
-                        releaser.Replay(plugin);
-                        follower.OnReconciled();
-                      },
-                  .stands_aside = [this] { return kubelet.stands_aside(); },
-                  .admission = config.admission},
-                 config.reconcile),
-      follower({.io = io,
-                .state = state,
-                .plugins = registry.plugins(),
-                .source = sources.source(),
-                .admitter = admitter,
-                .releaser = releaser,
-                .reconciler = reconciler,
-                .runtime = cri,
-                .live = live,
-                .writes = writes,
-                .machine = machine,
-                .read_cpuset = [this](const std::string& path) { return cgroups.ReadByPath(path); },
-                .writes_cpusets = config.pods.write_cpusets,
-                .stands_aside = [this] { return kubelet.stands_aside(); },
-                .classes = &class_keeper},
-               early->nri,
-               {.pods = config.pods,
-                .period = config.reconcile.period,
-                .admission_deadline = config.admission.deadline,
-                .after_list = [this] { housekeeping.GiveBackSoon(); }}),
-      housekeeping({io, kubelet, follower, reconciler}),
-      pod_resources({.snapshots = state,
-                     .plugins = registry.plugins(),
-                     .machine = machine,
-                     .metrics = metrics.pod_resources,
-                     .restored = [this] { return !rebuilding || live.synchronized(); }},
-                    config.pod_resources),
-      in_force({machine, config.builtin, config.admission, config.pod_keys}),
-      trials({machine, config, in_force, local_plugins}),
-      publisher({.snapshots = state,
-                 .machine = machine,
-                 .allocatable = [this] { return pod_resources.Allocatable(); },
-                 .types = [this] { return class_book.Types(); },
-                 .config =
-                     [this](const checkpoint::NodeState& known, const CpuSet& offline) {
-                       const auto keys = in_force.Load();
-                       return keys->told.ok() ? keys->told->Text(known.plugin_values(), offline)
-                                              : StatusOr<std::string>(keys->told.status());
-                     },
-                 .restored = [this] { return !rebuilding || live.synchronized(); },
-                 .permissions = config.admission.permissions,
-                 .policy = config.admission.merge.policy,
-                 .scope = config.admission.scope,
-                 .access = [this] { return PublisherAccess(config.publish); }},
-                config.publish),
-      node({.io = io,
-            .state = state,
-            .plugins = registry.plugins(),
-            .follower = follower,
-            .reconciler = reconciler,
-            .decisions = decisions,
-            .dry_runs = dry_runs,
-            .pod_resources = pod_resources,
-            .publisher = publisher,
-            .live = live,
-            .writes = writes,
-            .classes = class_keeper,
-            .specs = sources,
-            .kubelet = kubelet,
-            .machine = machine,
-            .warnings = warnings,
-            .config = config,
-            .in_force = in_force,
-            .trials = trials}),
-      control(state, registry.plugins(), machine, node, config.control),
-      http(metrics, state, registry.plugins(), node, machine),
+      reconciler(new Reconciler(
+          {.io = io,
+           .state = state,
+           .plugins = registry->plugins(),
+           .runtime = cri,
+           .live = live,
+           .machine = machine,
+           .drift = drift,
+           .read_memory = [this](const std::string& at) { return cgroups.ReadMemory(at); },
+           .on_answer =
+               [this](const std::string& plugin) {
+                 releaser->Replay(plugin);
+                 follower->OnReconciled();
+               },
+           .stands_aside = [this] { return kubelet.stands_aside(); },
+           .admission = config.admission},
+          config.reconcile)),
+      follower(new RuntimeFollower(
+          {.io = io,
+           .state = state,
+           .plugins = registry->plugins(),
+           .source = sources->source(),
+           .admitter = *admitter,
+           .releaser = *releaser,
+           .reconciler = *reconciler,
+           .runtime = cri,
+           .live = live,
+           .writes = writes,
+           .machine = machine,
+           .read_cpuset = [this](const std::string& path) { return cgroups.ReadByPath(path); },
+           .writes_cpusets = config.pods.write_cpusets,
+           .stands_aside = [this] { return kubelet.stands_aside(); },
+           .classes = class_keeper.get()},
+          early->nri,
+          {.pods = config.pods,
+           .period = config.reconcile.period,
+           .admission_deadline = config.admission.deadline,
+           .after_list = [this] { housekeeping.GiveBackSoon(); }})),
+      housekeeping({io, kubelet, *follower, *reconciler}),
+      pod_resources(new PodResourcesServer(
+          {.snapshots = state,
+           .plugins = registry->plugins(),
+           .machine = machine,
+           .metrics = metrics.pod_resources,
+           .restored = [this] { return !rebuilding || live.synchronized(); }},
+          config.pod_resources)),
+      in_force(new ConfigInForce({machine, config.builtin, config.admission, config.pod_keys})),
+      trials({machine, config, *in_force, local_plugins}),
+      publisher(new Publisher(
+          {.snapshots = state,
+           .machine = machine,
+           .allocatable = [this] { return pod_resources->Allocatable(); },
+           .types = [this] { return class_book.Types(); },
+           .config =
+               [this](const checkpoint::NodeState& known, const CpuSet& offline) {
+                 const auto keys = in_force->Load();
+                 return keys->told.ok() ? keys->told->Text(known.plugin_values(), offline)
+                                        : StatusOr<std::string>(keys->told.status());
+               },
+           .restored = [this] { return !rebuilding || live.synchronized(); },
+           .permissions = config.admission.permissions,
+           .policy = config.admission.merge.policy,
+           .scope = config.admission.scope,
+           .access = [this] { return PublisherAccess(config.publish); }},
+          config.publish)),
+      node(new NodeView({.io = io,
+                         .state = state,
+                         .plugins = registry->plugins(),
+                         .follower = *follower,
+                         .reconciler = *reconciler,
+                         .decisions = decisions,
+                         .dry_runs = dry_runs,
+                         .pod_resources = *pod_resources,
+                         .publisher = *publisher,
+                         .live = live,
+                         .writes = writes,
+                         .classes = *class_keeper,
+                         .specs = *sources,
+                         .kubelet = kubelet,
+                         .machine = machine,
+                         .warnings = warnings,
+                         .config = config,
+                         .in_force = *in_force,
+                         .trials = trials})),
+      control(state, registry->plugins(), machine, *node, config.control),
+      http(metrics, state, registry->plugins(), *node, machine),
       page({.snapshots = state,
-            .plugins = registry.plugins(),
-            .node = node,
+            .plugins = registry->plugins(),
+            .node = *node,
             .machine = machine,
             .node_name = NodeNameOf(config.publish)}) {}
+
+DaemonParts::~DaemonParts() = default;
 
 ClassBook::Providers DaemonParts::WithPluginTypes(ClassBook::Providers providers) {
   for (const auto& [type, rules] : config.classes.types) {
     if (config.classes.enabled && IsPluginType(type)) {
-      providers.push_back(std::make_unique<PluginClasses>(type, registry.plugins(),
+      providers.push_back(std::make_unique<PluginClasses>(type, registry->plugins(),
                                                           config.admission.plugin_call_deadline));
     }
   }
@@ -167,10 +196,10 @@ ClassBook::Providers DaemonParts::WithPluginTypes(ClassBook::Providers providers
 }
 
 StateListeners DaemonParts::ListenersOfState() {
-  return {.on_disk_returned = [this] { follower.OnDiskReturned(); },
+  return {.on_disk_returned = [this] { follower->OnDiskReturned(); },
           .on_recalled =
               [this](const checkpoint::NodeState& known) {
-                TeachBuiltins(registry.plugins(), known, config.admission);
+                TeachBuiltins(registry->plugins(), known, config.admission);
               }};
 }
 
@@ -200,10 +229,10 @@ RegistryOptions DaemonParts::RegistryOptionsOf() {
 void DaemonParts::OnAdmission(const AdmissionEvent& event) {
   metrics.admission.Record(event);
   if (event.rejected.has_value()) {
-    publisher.OnRefused({.pod_namespace = event.rejected->pod_namespace,
-                         .pod_name = event.rejected->pod_name,
-                         .pod_uid = event.rejected->pod_uid,
-                         .message = event.rejected->message});
+    publisher->OnRefused({.pod_namespace = event.rejected->pod_namespace,
+                          .pod_name = event.rejected->pod_name,
+                          .pod_uid = event.rejected->pod_uid,
+                          .message = event.rejected->message});
   }
 }
 
@@ -213,13 +242,13 @@ bool DaemonParts::IsOnNode(const std::string& pod_uid) const {
 }
 
 void DaemonParts::OnPluginRegistered(const std::string& resource) {
-  releaser.Replay(resource, [this, resource] { follower.OnPluginRegistered(resource); });
+  releaser->Replay(resource, [this, resource] { follower->OnPluginRegistered(resource); });
   if (!sdk::IsDriverResource(resource)) {
-    reconciler.Trigger(resource);  // whatever its options say: it may have lost what it gave
+    reconciler->Trigger(resource);  // whatever its options say: it may have lost what it gave
   }
-  reconciler.Trigger();
-  pod_resources.OnPluginChanged(resource);
-  class_keeper.Refresh(resource);
+  reconciler->Trigger();
+  pod_resources->OnPluginChanged(resource);
+  class_keeper->Refresh(resource);
 }
 
 }  // namespace qrm::manager

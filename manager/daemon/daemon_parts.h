@@ -10,35 +10,46 @@
 #include "api/base/io_context.h"
 #include "checkpoint/decision_log.h"
 #include "checkpoint/store.h"
-#include "manager/admission/admitter.h"
 #include "manager/admission/dry_runs.h"
-#include "manager/admission/releaser.h"
 #include "manager/classes/class_book.h"
-#include "manager/classes/class_keeper.h"
 #include "manager/control/control_server.h"
-#include "manager/daemon/config.h"
-#include "manager/daemon/config_in_force.h"
+#include "manager/daemon/builtin_plugins.h"
 #include "manager/daemon/config_trials.h"
-#include "manager/daemon/early_parts.h"
 #include "manager/daemon/housekeeping.h"
-#include "manager/daemon/node_view.h"
 #include "manager/daemon/process/stop_signals.h"
-#include "manager/daemon/start_builtin.h"
-#include "manager/kubelet/kubelet_specs.h"
 #include "manager/kubelet/kubelet_watch.h"
 #include "manager/observability/http_server.h"
 #include "manager/page/page_server.h"
-#include "manager/podresources/pod_resources_server.h"
-#include "manager/pods/runtime_follower.h"
-#include "manager/publish/publisher.h"
-#include "manager/reconcile/reconciler.h"
-#include "manager/registry/registry.h"
+#include "manager/reconcile/drift.h"
+#include "manager/reconcile/foreign_writes.h"
 #include "manager/runtime/cgroup_reader.h"
 #include "manager/runtime/cri/cri_client.h"
 #include "manager/runtime/live_containers.h"
 #include "manager/state/state_loop.h"
 
+namespace qrm {
+class Machine;
+}  // namespace qrm
+
 namespace qrm::manager {
+
+struct AdmissionEvent;
+class Admitter;
+class ClassKeeper;
+struct Config;
+class ConfigInForce;
+struct EarlyParts;
+class IoLoop;
+class KubeletSpecs;
+struct Metrics;
+class NodeView;
+class PodResourcesServer;
+class Publisher;
+class Reconciler;
+class Registry;
+struct RegistryOptions;
+class Releaser;
+class RuntimeFollower;
 
 /// All parts, made and wired; who has them starts and stops them. They stand in the order in which
 /// they are made: each uses what stands before it.
@@ -47,48 +58,48 @@ struct DaemonParts {
   DaemonParts(std::unique_ptr<EarlyParts> given_early, checkpoint::OpenedStore opened,
               const checkpoint::NodeState& given_found, std::vector<BuiltinPlugin> given_builtins,
               ClassBook::Providers class_providers);
-  ~DaemonParts() = default;
+  ~DaemonParts();
   DaemonParts(const DaemonParts&) = delete;
   DaemonParts& operator=(const DaemonParts&) = delete;
 
   const std::unique_ptr<EarlyParts> early;
-  const Config& config = early->config;
-  const Machine& machine = early->machine;
+  const Config& config;
+  const Machine& machine;
   const SystemClock clock;
   checkpoint::NodeState found;        // until the built-in plugins have it
   std::vector<std::string> warnings;  // written before the threads start
   bool rebuilding = false;            // the state was lost; written before the threads start
 
-  IoLoop& loop = early->loop;
-  boost::asio::io_context& io = loop.io();
+  IoLoop& loop;
+  boost::asio::io_context& io;
   StopSignals stop_signals{io};
 
-  Metrics& metrics = early->metrics;
+  Metrics& metrics;
   StateLoop state;
   LiveContainers live;
   checkpoint::DecisionLog decisions;
   KubeletWatch kubelet;
   const std::vector<BuiltinPlugin> builtins;
   LocalPlugins local_plugins;  // outlive every call of the registry
-  Registry registry;
+  const std::unique_ptr<Registry> registry;
   CriClient cri;
-  KubeletSpecs sources;
+  const std::unique_ptr<KubeletSpecs> sources;
   const CgroupReader cgroups;
   ForeignWrites writes;
   DriftCheck drift;
   ClassBook class_book;
-  ClassKeeper class_keeper;
-  Releaser releaser;
-  Admitter admitter;
+  const std::unique_ptr<ClassKeeper> class_keeper;
+  const std::unique_ptr<Releaser> releaser;
+  const std::unique_ptr<Admitter> admitter;
   DryRuns dry_runs;
-  Reconciler reconciler;
-  RuntimeFollower follower;
+  const std::unique_ptr<Reconciler> reconciler;
+  const std::unique_ptr<RuntimeFollower> follower;
   Housekeeping housekeeping;
-  PodResourcesServer pod_resources;
-  ConfigInForce in_force;
+  const std::unique_ptr<PodResourcesServer> pod_resources;
+  const std::unique_ptr<ConfigInForce> in_force;
   ConfigTrials trials;
-  Publisher publisher;
-  NodeView node;
+  const std::unique_ptr<Publisher> publisher;
+  const std::unique_ptr<NodeView> node;
   ControlServer control;
   HttpServer http;
   PageServer page;

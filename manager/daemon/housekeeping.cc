@@ -9,6 +9,9 @@
 #include "api/base/heap.h"
 #include "api/base/log.h"
 #include "manager/daemon/process/start_pages.h"
+#include "manager/kubelet/kubelet_watch.h"
+#include "manager/pods/runtime_follower.h"
+#include "manager/reconcile/reconciler.h"
 
 namespace qrm::manager {
 namespace {

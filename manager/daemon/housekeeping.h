@@ -4,11 +4,12 @@
 #include <memory>
 
 #include "api/base/io_context.h"
-#include "manager/kubelet/kubelet_watch.h"
-#include "manager/pods/runtime_follower.h"
-#include "manager/reconcile/reconciler.h"
 
 namespace qrm::manager {
+
+class KubeletWatch;
+class Reconciler;
+class RuntimeFollower;
 
 /// Looks whether kubelet pins containers itself, places them when it does so no longer, ends the
 /// process when that can no longer be told, and gives the kernel back what is not needed.

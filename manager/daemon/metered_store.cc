@@ -6,6 +6,9 @@
 #include <memory>
 #include <utility>
 
+#include <prometheus/counter.h>
+#include <prometheus/histogram.h>
+
 namespace qrm::manager {
 namespace {
 

@@ -10,13 +10,32 @@
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 
+#include "checkpoint/decision_log.h"
+#include "checkpoint/node_state.h"
+#include "manager/admission/dry_runs.h"
 #include "manager/admission/forget_plugin.h"
 #include "manager/admission/recorded_grants.h"
 #include "manager/admission/request_rules.h"
+#include "manager/classes/class_keeper.h"
 #include "manager/daemon/builtin_plugins.h"
+#include "manager/daemon/config.h"
+#include "manager/daemon/config_in_force.h"
+#include "manager/daemon/config_trials.h"
 #include "manager/daemon/process/priority.h"
+#include "manager/kubelet/kubelet_specs.h"
+#include "manager/kubelet/kubelet_watch.h"
+#include "manager/podresources/pod_resources_server.h"
+#include "manager/pods/runtime_follower.h"
+#include "manager/publish/publisher.h"
+#include "manager/reconcile/foreign_writes.h"
+#include "manager/reconcile/reconciler.h"
+#include "manager/registry/plugins.h"
+#include "manager/runtime/live_containers.h"
 #include "manager/state/allocation_check.h"
+#include "manager/state/state_loop.h"
 #include "plugins/cpu/cpu_plugin.h"
+#include "plugins/cpu/usage.h"
+#include "topology/machine.h"
 
 namespace qrm::manager {
 namespace {
@@ -135,12 +154,58 @@ void AddUsage(const cpu::CpuUsage& usage, const Machine& machine, NodeStatus& st
 
 }  // namespace
 
+/// How CPUs stood by one state and one configuration: it is asked for again and again.
+struct NodeView::KnownUsage {
+  std::shared_ptr<const checkpoint::NodeState> state;
+  std::shared_ptr<const ConfigInForce::Keys> keys;
+  std::optional<cpu::CpuUsage> usage;
+};
+
 NodeView::NodeView(const Parts& parts)
     : parts_(parts),
       loops_({{.name = "state loop",
                .post = [&state = parts.state](auto job) { state.Post(std::move(job)); }},
               {.name = "I/O loop",
-               .post = [&io = parts.io](auto job) { boost::asio::post(io, std::move(job)); }}}) {}
+               .post = [&io = parts.io](auto job) { boost::asio::post(io, std::move(job)); }}}),
+      known_(std::make_unique<KnownUsage>()) {}
+
+NodeView::~NodeView() = default;
+
+std::vector<checkpoint::DecisionTrace> NodeView::Decisions() const {
+  return parts_.decisions.Read();
+}
+
+uint64_t NodeView::DecisionCount() const {
+  return parts_.decisions.added();
+}
+
+void NodeView::KeepPluginValues(std::function<void(const qrm::Status& kept)> done) {
+  parts_.state.Post([&state = parts_.state, done = std::move(done)] { done(state.Commit({})); });
+}
+
+const Permissions& NodeView::GetPermissions() const {
+  return parts_.config.admission.permissions;
+}
+
+std::vector<ClassTypeStatus> NodeView::Classes() const {
+  return parts_.classes.GetStatus();
+}
+
+void NodeView::SetClass(const ClassChange& change, ClassDone done) {
+  parts_.classes.Set(change, std::move(done));
+}
+
+void NodeView::TryPod(std::string pod, const std::function<void(StatusOr<DryRunReport>)>& done) {
+  parts_.dry_runs.Ask(std::move(pod), done);
+}
+
+StatusOr<std::string> NodeView::AnnouncePod(const std::string& pod) {
+  return parts_.specs.Announce(pod);
+}
+
+std::vector<PluginPolicy> NodeView::Policies() const {
+  return parts_.trials.Policies();
+}
 
 std::vector<std::string> NodeView::StalledLoops() {
   return loops_.Look(std::chrono::steady_clock::now());
@@ -219,15 +284,15 @@ std::optional<cpu::CpuUsage> NodeView::CpuUsageOf(
     const std::shared_ptr<const checkpoint::NodeState>& state) const {
   const auto keys = parts_.in_force.Load();
   const MutexLock lock(mutex_);
-  if (known_.state != state || known_.keys != keys) {
+  if (known_->state != state || known_->keys != keys) {
     const PluginInfo plugin{.resource = cpu::kResource, .registered_by = RegisteredBy::kBuiltIn};
-    known_ = {.state = state,
-              .keys = keys,
-              .usage = BuiltinCpuUsage(keys->builtin, parts_.machine, state->plugin_values(),
-                                       RecordedGrants(*state, plugin, parts_.config.admission))
-                           .value_or(std::nullopt)};
+    *known_ = {.state = state,
+               .keys = keys,
+               .usage = BuiltinCpuUsage(keys->builtin, parts_.machine, state->plugin_values(),
+                                        RecordedGrants(*state, plugin, parts_.config.admission))
+                            .value_or(std::nullopt)};
   }
-  return known_.usage;
+  return known_->usage;
 }
 
 void NodeView::AddIncomplete(NodeStatus& status) const {

@@ -36,9 +36,6 @@ StatusOr<std::unique_ptr<LocalPlugin>> StartBuiltin(const BuiltinPlugin& builtin
                                                     const BuiltinRecords& records,
                                                     LocalPlugin::Parts parts);
 
-/// The plugins that run inside qrmd, by their resource.
-using LocalPlugins = std::map<std::string, std::unique_ptr<LocalPlugin>>;
-
 /// Runs `builtins`, which outlive the result, as StartBuiltin does, and adds them to `registry`.
 /// One that cannot serve is logged, and `warnings` says so.
 LocalPlugins StartBuiltins(const std::vector<BuiltinPlugin>& builtins,

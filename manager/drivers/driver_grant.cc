@@ -7,6 +7,7 @@
 
 #include "api/base/errorf.h"
 #include "api/base/foreign_text.h"
+#include "topology/machine.h"
 
 namespace qrm::manager {
 namespace {

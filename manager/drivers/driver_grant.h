@@ -8,7 +8,10 @@
 #include "api/resource.h"
 #include "manager/drivers/driver_offer.h"
 #include "plugins/sdk/compute_driver.h"
-#include "topology/machine.h"
+
+namespace qrm {
+class Machine;
+}  // namespace qrm
 
 namespace qrm::manager {
 

@@ -11,6 +11,7 @@
 #include "manager/state/allocation_check.h"
 #include "plugins/cpu/config/config.h"
 #include "topology/hint_generation.h"
+#include "topology/machine.h"
 
 namespace qrm::manager {
 namespace {

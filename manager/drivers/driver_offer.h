@@ -9,7 +9,10 @@
 #include "api/resource.h"
 #include "checkpoint/node_state.h"
 #include "plugins/sdk/resource_plugin.h"
-#include "topology/machine.h"
+
+namespace qrm {
+class Machine;
+}  // namespace qrm
 
 namespace qrm::manager {
 

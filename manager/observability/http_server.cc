@@ -17,7 +17,12 @@
 #include "api/http/http_address.h"
 #include "api/http/http_listener.h"
 #include "manager/observability/http_guard.h"
+#include "manager/observability/metrics.h"
 #include "manager/observability/node_collector.h"
+#include "manager/observability/node_services.h"
+#include "manager/registry/plugins.h"
+#include "manager/state/state_loop.h"
+#include "topology/machine.h"
 
 namespace qrm::manager {
 namespace {

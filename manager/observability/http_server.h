@@ -5,13 +5,17 @@
 
 #include "api/base/status.h"
 #include "manager/observability/http_options.h"
-#include "manager/observability/metrics.h"
-#include "manager/observability/node_services.h"
-#include "manager/registry/plugins.h"
-#include "manager/state/state_loop.h"
-#include "topology/machine.h"
+
+namespace qrm {
+class Machine;
+}  // namespace qrm
 
 namespace qrm::manager {
+
+struct Metrics;
+class NodeServices;
+class Plugins;
+class Snapshots;
 
 /// Serves the metrics of `Metrics` and those read at each scrape from the state, the plugins and
 /// the daemon's status; /healthz answers 200 or 503 with the loops that do not turn, /readyz 200 or

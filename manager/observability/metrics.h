@@ -2,13 +2,10 @@
 // each scrape. Names are qrm_<noun>_<unit>; those of the pod-resources API are kubelet's.
 #pragma once
 
-#include <map>
 #include <memory>
 #include <string>
-#include <utility>
 
 #include "api/base/durations.h"
-#include "api/base/mutex.h"
 
 namespace prometheus {
 class Counter;
@@ -44,23 +41,17 @@ class AdmissionMetrics {
 class PluginMetrics {
  public:
   explicit PluginMetrics(prometheus::Registry& registry);
+  ~PluginMetrics();
+  PluginMetrics(const PluginMetrics&) = delete;
+  PluginMetrics& operator=(const PluginMetrics&) = delete;
 
   /// Counts one call; `method` as in the API: "Allocate". Threads: any.
   void Record(const std::string& resource, const std::string& method, std::chrono::nanoseconds took,
               bool ok);
 
  private:
-  struct Call {
-    prometheus::Histogram& seconds;
-    prometheus::Counter& errors;
-  };
-  Call& Find(const std::string& resource, const std::string& method);
-
-  prometheus::Family<prometheus::Histogram>& call_seconds_;
-  prometheus::Family<prometheus::Counter>& call_errors_;
-  Mutex mutex_;
-  /// The families' metrics by resource and method, found without building label maps.
-  std::map<std::pair<std::string, std::string>, Call> calls_ QRM_GUARDED_BY(mutex_);
+  struct Impl;
+  std::unique_ptr<Impl> impl_;
 };
 
 /// The calls of the container runtime that it waits for, which delay every container of the node.

@@ -8,8 +8,12 @@
 
 #include <prometheus/metric_family.h>
 
+#include "manager/observability/node_services.h"
 #include "manager/observability/process_metrics.h"
+#include "manager/registry/plugins.h"
 #include "manager/state/allocation_check.h"
+#include "manager/state/state_loop.h"
+#include "topology/machine.h"
 
 namespace qrm::manager {
 namespace {

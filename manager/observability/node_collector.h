@@ -5,12 +5,15 @@
 
 #include <prometheus/collectable.h>
 
-#include "manager/observability/node_services.h"
-#include "manager/registry/plugins.h"
-#include "manager/state/state_loop.h"
-#include "topology/machine.h"
+namespace qrm {
+class Machine;
+}  // namespace qrm
 
 namespace qrm::manager {
+
+class NodeServices;
+class Plugins;
+class Snapshots;
 
 /// Threads: any; never waits for an admission or a plugin.
 class NodeCollector final : public prometheus::Collectable {

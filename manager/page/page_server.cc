@@ -14,9 +14,13 @@
 #include "api/http/http_address.h"
 #include "api/http/http_listener.h"
 #include "manager/observability/http_guard.h"
+#include "manager/observability/node_services.h"
 #include "manager/page/page_decisions.h"
 #include "manager/page/page_document.h"
 #include "manager/page/page_files.h"
+#include "manager/registry/plugins.h"
+#include "manager/state/state_loop.h"
+#include "topology/machine.h"
 
 namespace qrm::manager {
 namespace {

@@ -6,12 +6,16 @@
 
 #include "api/base/status.h"
 #include "manager/observability/http_options.h"
-#include "manager/observability/node_services.h"
-#include "manager/registry/plugins.h"
-#include "manager/state/state_loop.h"
-#include "topology/machine.h"
+
+namespace qrm {
+class Machine;
+}  // namespace qrm
 
 namespace qrm::manager {
+
+class NodeServices;
+class Plugins;
+class Snapshots;
 
 /// Serves a page that shows this node and follows its changes: it asks once a second for
 /// /node.json, which is made at most twice a second, for all who ask, and not sent to who has it.

@@ -3,6 +3,7 @@
 #include "manager/podresources/kubelet_client.h"
 
 #include <atomic>
+#include <chrono>
 #include <optional>
 #include <utility>
 #include <vector>
@@ -77,7 +78,7 @@ struct KubeletClient::State : std::enable_shared_from_this<State> {
   }
 
   void Finish(Round& round) {
-    std::vector<std::function<void(const ViewPtr&)>> ready;
+    std::vector<std::unique_ptr<Asker>> ready;
     ViewPtr result;
     {
       const MutexLock lock(mutex);
@@ -91,8 +92,8 @@ struct KubeletClient::State : std::enable_shared_from_this<State> {
       ready.swap(waiting);
       result = view;
     }
-    for (const auto& done : ready) {
-      done(result);
+    for (const auto& asker : ready) {
+      asker->Take(result);
     }
   }
 
@@ -137,13 +138,13 @@ struct KubeletClient::State : std::enable_shared_from_this<State> {
   SteadyTime good_at QRM_GUARDED_BY(mutex);
   bool failing QRM_GUARDED_BY(mutex) = false;
   bool asking QRM_GUARDED_BY(mutex) = false;
-  std::vector<std::function<void(const ViewPtr&)>> waiting QRM_GUARDED_BY(mutex);
+  std::vector<std::unique_ptr<Asker>> waiting QRM_GUARDED_BY(mutex);
 };
 
 KubeletClient::KubeletClient(KubeletClientOptions options, prometheus::Counter& errors)
     : state_(std::make_shared<State>(std::move(options), errors)) {}
 
-void KubeletClient::Get(const std::function<void(const ViewPtr&)>& done) {
+void KubeletClient::Get(std::unique_ptr<Asker> asker) {
   const bool is_there = state_->IsThere();
   ViewPtr known;
   bool ask = false;
@@ -158,12 +159,12 @@ void KubeletClient::Get(const std::function<void(const ViewPtr&)>& done) {
     if (!is_there || fresh) {
       known = state_->view;
     } else {
-      state_->waiting.push_back(done);
+      state_->waiting.push_back(std::move(asker));
       ask = !std::exchange(state_->asking, true);
     }
   }
   if (known != nullptr) {
-    done(known);
+    asker->Take(known);
   } else if (ask) {
     state_->Ask();
   }

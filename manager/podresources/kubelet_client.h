@@ -1,11 +1,10 @@
 // Asks kubelet's own pod-resources socket, rarely enough for its rate limit.
 #pragma once
 
-#include <chrono>
-#include <functional>
 #include <memory>
 #include <string>
 
+#include "api/base/durations.h"
 #include "manager/podresources/kubelet_view.h"
 
 namespace prometheus {
@@ -32,10 +31,16 @@ class KubeletClient {
   /// `errors` outlives the client and the last call of `done`.
   KubeletClient(KubeletClientOptions options, prometheus::Counter& errors);
 
-  /// Calls `done` with what kubelet says, never null: at once on this thread when it is known or
-  /// there is no kubelet, else on a thread of gRPC within the timeout. Equal answers are the same
-  /// view. Calls that come while kubelet is being asked share its answer.
-  void Get(const std::function<void(const ViewPtr&)>& done);
+  /// Who asks.
+  struct Asker {
+    virtual ~Asker() = default;
+    virtual void Take(const ViewPtr& view) = 0;
+  };
+
+  /// Gives `asker` what kubelet says, never null: at once on this thread when it is known or there
+  /// is no kubelet, else on a thread of gRPC within the timeout. Equal answers are the same view.
+  /// Calls that come while kubelet is being asked share its answer.
+  void Get(std::unique_ptr<Asker> asker);
 
  private:
   struct State;  // outlives the client while kubelet is being asked

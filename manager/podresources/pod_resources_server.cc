@@ -110,6 +110,24 @@ struct PodResourcesServer::Impl {
     prometheus::Counter& errors;
   };
 
+  template <typename Answer>
+  struct Asker final : KubeletClient::Asker {
+    Asker(grpc::ServerUnaryReactor* call, prometheus::Counter& error_counter, Answer call_answer)
+        : reactor(call), errors(error_counter), answer(std::move(call_answer)) {}
+
+    void Take(const KubeletClient::ViewPtr& view) override {
+      const grpc::Status status = answer(view);
+      if (!status.ok()) {
+        errors.Increment();
+      }
+      reactor->Finish(status);
+    }
+
+    grpc::ServerUnaryReactor* const reactor;
+    prometheus::Counter& errors;
+    const Answer answer;
+  };
+
   /// Finishes the call with `answer(kubelet's view)`, unless the caller is too fast or the state is
   /// not restored, and counts.
   template <typename Answer>
@@ -127,13 +145,7 @@ struct PodResourcesServer::Impl {
       reactor->Finish(FailedPrecondition(kNotRestored));
       return reactor;
     }
-    kubelet.Get([reactor, counters, answer](const KubeletClient::ViewPtr& view) {
-      const grpc::Status status = answer(view);
-      if (!status.ok()) {
-        counters.errors.Increment();
-      }
-      reactor->Finish(status);
-    });
+    kubelet.Get(std::make_unique<Asker<Answer>>(reactor, counters.errors, std::move(answer)));
     return reactor;
   }
 

@@ -11,6 +11,11 @@
 #include <unordered_map>
 #include <utility>
 
+#include "manager/reconcile/foreign_writes.h"
+#include "manager/reconcile/reconciler.h"
+#include "manager/runtime/live_containers.h"
+#include "manager/state/state_loop.h"
+
 namespace qrm::manager {
 namespace {
 

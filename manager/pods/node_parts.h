@@ -4,19 +4,24 @@
 #include <functional>
 
 #include "api/base/io_context.h"
-#include "manager/admission/admitter.h"
-#include "manager/admission/releaser.h"
-#include "manager/classes/class_keeper.h"
-#include "manager/demand/demand_source.h"
-#include "manager/reconcile/foreign_writes.h"
-#include "manager/reconcile/reconciler.h"
 #include "manager/runtime/cgroup_reader.h"
-#include "manager/runtime/cri/cri_client.h"
-#include "manager/runtime/live_containers.h"
-#include "manager/state/state_loop.h"
-#include "topology/machine.h"
+
+namespace qrm {
+class Machine;
+}  // namespace qrm
 
 namespace qrm::manager {
+
+class Admitter;
+class ClassKeeper;
+class ContainerRuntime;
+class DemandSource;
+class ForeignWrites;
+class LiveContainers;
+class Plugins;
+class Reconciler;
+class Releaser;
+class StateLoop;
 
 /// All outlive those who are given it.
 struct NodeParts {

@@ -4,9 +4,22 @@
 #include <string_view>
 #include <utility>
 
+#include "manager/demand/demand_source.h"
 #include "manager/pods/applied_values.h"
+#include "manager/pods/ended_pods.h"
+#include "manager/pods/inventory.h"
+#include "manager/pods/node_parts.h"
+#include "manager/pods/observer.h"
+#include "manager/pods/pod_placer.h"
+#include "manager/pods/pre_start.h"
+#include "manager/pods/sync_audit.h"
+#include "manager/reconcile/foreign_writes.h"
 #include "manager/reconcile/plan.h"
+#include "manager/reconcile/reconciler.h"
+#include "manager/runtime/live_containers.h"
 #include "manager/state/allocation_check.h"
+#include "manager/state/state_loop.h"
+#include "topology/machine.h"
 
 namespace qrm::manager {
 namespace {

@@ -3,16 +3,17 @@
 
 #include <vector>
 
-#include "manager/pods/ended_pods.h"
-#include "manager/pods/inventory.h"
-#include "manager/pods/node_parts.h"
-#include "manager/pods/observer.h"
-#include "manager/pods/pod_placer.h"
-#include "manager/pods/pre_start.h"
-#include "manager/pods/sync_audit.h"
 #include "manager/runtime/runtime_events.h"
 
 namespace qrm::manager {
+
+class EndedPods;
+class Inventory;
+struct NodeParts;
+class Observer;
+class PodPlacer;
+class PreStart;
+class SyncAudit;
 
 /// Answers the runtime's events: the placer decides creations; an update of somebody else keeps our
 /// cpusets; a synchronization ends the observer and begins an audit.

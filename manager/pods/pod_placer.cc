@@ -12,9 +12,17 @@
 
 #include "api/base/errorf.h"
 #include "api/base/log.h"
+#include "manager/admission/admitter.h"
+#include "manager/admission/releaser.h"
+#include "manager/demand/demand_source.h"
 #include "manager/demand/resized_demand.h"
 #include "manager/drivers/driver_choice.h"
 #include "manager/pods/applied_values.h"
+#include "manager/reconcile/reconciler.h"
+#include "manager/registry/plugins.h"
+#include "manager/runtime/live_containers.h"
+#include "manager/state/state_loop.h"
+#include "topology/machine.h"
 
 namespace qrm::manager {
 

@@ -13,9 +13,12 @@
 #include "manager/pods/hand_over.h"
 #include "manager/pods/node_parts.h"
 #include "manager/pods/unplaced.h"
+#include "manager/runtime/run_options.h"
 #include "manager/runtime/runtime_events.h"
 
 namespace qrm::manager {
+
+enum class AdmissionMoment;
 
 /// Decides on the state loop what becomes of containers that the runtime creates, resizes or runs
 /// without an admission, and of pods that `live` no longer has. What a container asks for is found
@@ -77,7 +80,7 @@ class PodPlacer {
   void Answer(const Creation& creation, const StatusOr<ContainerDemand>& found);
   StatusOr<ContainerAdjustment> Decide(const Creation& creation,
                                        const StatusOr<ContainerDemand>& found);
-  StatusOr<RunOptions> Admit(const ContainerDemand& demand, Admitter::Moment moment,
+  StatusOr<RunOptions> Admit(const ContainerDemand& demand, AdmissionMoment moment,
                              Deadline deadline);
   Status MakeRoom(const ContainerDemand& demand);
   Status HandOver(const ContainerKey& key);

@@ -8,12 +8,17 @@
 #include "api/base/errorf.h"
 #include "api/base/log.h"
 #include "api/base/mutex.h"
+#include "manager/classes/class_keeper.h"
 #include "manager/pods/ended_pods.h"
 #include "manager/pods/inventory.h"
 #include "manager/pods/pod_events.h"
 #include "manager/pods/pod_placer.h"
 #include "manager/pods/pre_start.h"
 #include "manager/pods/sync_audit.h"
+#include "manager/registry/plugins.h"
+#include "manager/runtime/cri/cri_client.h"
+#include "manager/runtime/live_containers.h"
+#include "manager/state/state_loop.h"
 #include "plugins/sdk/compute_driver.h"
 
 namespace qrm::manager {

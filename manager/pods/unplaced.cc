@@ -5,7 +5,14 @@
 #include <optional>
 
 #include "api/base/log.h"
+#include "manager/admission/admitter.h"
+#include "manager/reconcile/reconciler.h"
+#include "manager/registry/plugins.h"
+#include "manager/runtime/cri/cri_client.h"
+#include "manager/runtime/live_containers.h"
 #include "manager/state/allocation_check.h"
+#include "manager/state/state_loop.h"
+#include "topology/machine.h"
 
 namespace qrm::manager {
 

@@ -14,10 +14,6 @@
 
 namespace qrm::manager {
 
-/// Reads the cpuset of the cgroup at the path that the runtime gave a container; empty: nothing is
-/// read back.
-using CpusetSource = std::function<StatusOr<CgroupCpuset>(const std::string& cgroups_path)>;
-
 /// Where `actual` differs from `applied`: CpusetCpus and CpusetMems, each with the kernel's value.
 /// A property that is not in `applied`, or has a value that is no list, does not count, and neither
 /// do CPUs that are `offline`, which the kernel takes out of the cpusets of cgroup v1.

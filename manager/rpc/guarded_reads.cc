@@ -16,6 +16,7 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
+#include "api/base/cond_var.h"
 #include "api/base/log.h"
 #include "api/base/mutex.h"
 #include "manager/rpc/header_guard.h"

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <string>
 
@@ -18,6 +19,10 @@ struct CgroupCpuset {
 
   bool operator==(const CgroupCpuset&) const = default;
 };
+
+/// Reads the cpuset of the cgroup at the path that the runtime gave a container; empty: nothing is
+/// read back.
+using CpusetSource = std::function<StatusOr<CgroupCpuset>(const std::string& cgroups_path)>;
 
 /// Reads cpusets, and memory by NUMA node, from cgroup v1, v2 or a hybrid of them.
 ///

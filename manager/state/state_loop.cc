@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "api/base/check.h"
+#include "api/base/cond_var.h"
 #include "api/base/log.h"
 #include "api/base/mutex.h"
 

@@ -4,6 +4,7 @@
 #include <memory>
 #include <utility>
 
+#include "api/base/cond_var.h"
 #include "api/base/mutex.h"
 
 namespace qrm::sdk {

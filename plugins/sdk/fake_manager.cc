@@ -9,6 +9,7 @@
 
 #include <grpcpp/grpcpp.h>
 
+#include "api/base/cond_var.h"
 #include "api/base/errorf.h"
 #include "api/base/mutex.h"
 #include "api/proto/qrm/v1/control.grpc.pb.h"

@@ -8,6 +8,7 @@
 #include <memory>
 #include <string>
 
+#include "api/base/cond_var.h"
 #include "api/base/mutex.h"
 #include "api/base/status.h"
 #include "api/base/task_thread.h"

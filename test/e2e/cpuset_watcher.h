@@ -7,6 +7,7 @@
 #include <thread>
 #include <vector>
 
+#include "api/base/cond_var.h"
 #include "api/base/mutex.h"
 #include "api/id_set.h"
 

@@ -9,6 +9,7 @@
 #include <grpcpp/grpcpp.h>
 
 #include "api/base/check.h"
+#include "api/base/cond_var.h"
 #include "api/base/mutex.h"
 #include "api/proto/core/v1/pod.pb.h"
 #include "api/proto/pods/v1alpha1/api.grpc.pb.h"

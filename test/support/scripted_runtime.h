@@ -13,6 +13,7 @@
 #include <thread>
 #include <vector>
 
+#include "api/base/cond_var.h"
 #include "api/base/mutex.h"
 #include "api/base/status.h"
 #include "api/proto/nri/v1alpha1/nri.pb.h"

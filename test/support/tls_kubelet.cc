@@ -1,6 +1,7 @@
 // Decides what kubelet answers.
 #include "test/support/tls_kubelet.h"
 
+#include "api/base/cond_var.h"
 #include "api/base/mutex.h"
 #include "test/support/tls_server.h"
 

@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "api/base/clock.h"
+#include "api/base/cond_var.h"
 #include "api/base/mutex.h"
 #include "api/base/status.h"
 

@@ -7,6 +7,7 @@
 #include <boost/asio/post.hpp>
 #include <grpcpp/grpcpp.h>
 
+#include "api/base/cond_var.h"
 #include "api/base/mutex.h"
 #include "api/proto/runtime/v1/api.grpc.pb.h"
 #include "api/rpc/grpc_status.h"

@@ -6,6 +6,7 @@
 #include <string>
 #include <thread>
 
+#include "api/base/cond_var.h"
 #include "api/base/mutex.h"
 #include "api/base/status.h"
 #include "plugins/cpu/advisor/desk.h"

@@ -6,6 +6,7 @@
 #include <thread>
 
 #include "api/base/clock.h"
+#include "api/base/cond_var.h"
 #include "api/base/mutex.h"
 #include "plugins/cpu/advisor/desk.h"
 #include "plugins/cpu/advisor/pod_cgroups.h"
