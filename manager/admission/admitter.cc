@@ -17,6 +17,7 @@
 #include "manager/admission/kept_draft.h"
 #include "manager/admission/releaser.h"
 #include "manager/admission/request_rules.h"
+#include "manager/registry/plugins.h"
 #include "manager/state/allocation_check.h"
 #include "manager/state/state_loop.h"
 #include "topology/machine.h"

@@ -17,7 +17,6 @@
 #include "manager/admission/draft.h"
 #include "manager/admission/planner.h"
 #include "manager/demand/demand_source.h"
-#include "manager/registry/plugins.h"
 #include "manager/runtime/run_options.h"
 
 namespace qrm::checkpoint {
@@ -32,6 +31,7 @@ class Machine;
 namespace qrm::manager {
 
 class ClassBook;
+class Plugins;
 class Releaser;
 class StateLoop;
 

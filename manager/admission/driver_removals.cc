@@ -8,6 +8,7 @@
 #include "api/base/clock.h"
 #include "api/base/log.h"
 #include "manager/drivers/driver_choice.h"
+#include "manager/registry/plugins.h"
 #include "manager/state/state_loop.h"
 #include "plugins/sdk/calls/compute_calls.h"
 

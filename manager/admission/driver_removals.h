@@ -10,11 +10,11 @@
 
 #include "api/resource.h"
 #include "checkpoint/node_state.h"
-#include "manager/registry/plugins.h"
 #include "plugins/sdk/compute_driver.h"
 
 namespace qrm::manager {
 
+class Plugins;
 class StateLoop;
 
 /// A driver that fails is left alone for some seconds, for each try may last to its deadline.

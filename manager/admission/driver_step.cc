@@ -16,6 +16,7 @@
 #include "manager/admission/request_rules.h"
 #include "manager/drivers/driver_choice.h"
 #include "manager/drivers/driver_grant.h"
+#include "manager/registry/plugins.h"
 #include "plugins/sdk/calls/compute_calls.h"
 #include "topology/machine.h"
 

@@ -7,13 +7,14 @@
 #include "manager/admission/admission_options.h"
 #include "manager/admission/draft.h"
 #include "manager/drivers/driver_offer.h"
-#include "manager/registry/plugins.h"
 
 namespace qrm {
 class Machine;
 }  // namespace qrm
 
 namespace qrm::manager {
+
+class Plugins;
 
 /// Threads: as Planner.
 class DriverStep {

@@ -12,7 +12,6 @@
 #include "manager/admission/dry_run_report.h"
 #include "manager/admission/planner.h"
 #include "manager/demand/demand_source.h"
-#include "manager/registry/plugins.h"
 
 namespace qrm {
 class Machine;
@@ -21,6 +20,7 @@ class Machine;
 namespace qrm::manager {
 
 class ClassBook;
+class Plugins;
 class Snapshots;
 
 /// The steps of an admission up to the merged hints, which only ask the plugins: nothing is

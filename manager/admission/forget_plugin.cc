@@ -5,6 +5,7 @@
 
 #include "api/base/errorf.h"
 #include "api/base/log.h"
+#include "manager/registry/plugins.h"
 #include "manager/state/state_loop.h"
 
 namespace qrm::manager {

@@ -5,10 +5,10 @@
 
 #include "api/base/status.h"
 #include "checkpoint/plugin_records.h"
-#include "manager/registry/plugins.h"
 
 namespace qrm::manager {
 
+class Plugins;
 class StateLoop;
 
 /// Drops all that is on record of the plugin of `resource`, in one transaction, and its place among

@@ -9,13 +9,14 @@
 #include "manager/admission/admission_options.h"
 #include "manager/admission/draft.h"
 #include "manager/admission/driver_step.h"
-#include "manager/registry/plugins.h"
 
 namespace qrm {
 class Machine;
 }  // namespace qrm
 
 namespace qrm::manager {
+
+class Plugins;
 
 /// The steps between a demand and a plan that only has to be committed. What each step saw and how
 /// long it took stands in the draft's explanation, also of the step that failed.

@@ -11,6 +11,7 @@
 #include "manager/admission/recorded_grants.h"
 #include "manager/admission/request_rules.h"
 #include "manager/drivers/driver_choice.h"
+#include "manager/registry/plugins.h"
 #include "manager/state/state_loop.h"
 #include "plugins/sdk/calls/compute_calls.h"
 #include "plugins/sdk/compute_driver.h"

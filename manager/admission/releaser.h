@@ -8,14 +8,15 @@
 #include <string>
 #include <vector>
 
+#include "api/base/clock.h"
 #include "api/resource.h"
 #include "checkpoint/node_state.h"
 #include "manager/admission/admission_options.h"
 #include "manager/admission/driver_removals.h"
-#include "manager/registry/plugins.h"
 
 namespace qrm::manager {
 
+class Plugins;
 class StateLoop;
 
 /// Tells plugins that pods or containers are gone. A plugin that cannot be told is told when it

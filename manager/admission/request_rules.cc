@@ -11,6 +11,7 @@
 
 #include "api/base/errorf.h"
 #include "manager/admission/wishes.h"
+#include "manager/registry/plugins.h"
 #include "topology/pod_request.h"
 
 namespace qrm::manager {

@@ -8,9 +8,11 @@
 #include "api/base/status.h"
 #include "manager/admission/admission_options.h"
 #include "manager/demand/demand_source.h"
-#include "manager/registry/plugins.h"
+#include "manager/registry/plugin_info.h"
 
 namespace qrm::manager {
+
+class Plugins;
 
 /// Why the container is left alone, naming the configuration key or the pod's own wish; empty when
 /// it is not. What the pod says of itself (annotation, priority class, controller) counts where its

@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "manager/podresources/plugin_failures.h"
+#include "manager/registry/plugins.h"
 #include "plugins/sdk/compute_driver.h"
 
 namespace qrm::manager {

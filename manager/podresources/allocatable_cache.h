@@ -10,7 +10,6 @@
 
 #include "api/base/mutex.h"
 #include "manager/podresources/pod_resources_answers.h"
-#include "manager/registry/plugins.h"
 
 namespace prometheus {
 class Counter;
@@ -19,6 +18,8 @@ class Family;
 }  // namespace prometheus
 
 namespace qrm::manager {
+
+class Plugins;
 
 /// Threads: any.
 class AllocatableCache {

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "api/base/mutex.h"
+#include "manager/registry/plugins.h"
 #include "plugins/sdk/compute_driver.h"
 
 namespace qrm::manager {

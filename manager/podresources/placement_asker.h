@@ -8,11 +8,13 @@
 #include <string>
 #include <vector>
 
+#include "api/placement.h"
 #include "checkpoint/node_state.h"
 #include "manager/podresources/plugin_failures.h"
-#include "manager/registry/plugins.h"
 
 namespace qrm::manager {
+
+class Plugins;
 
 /// One queue per plugin, so that one that is slow delays nobody else's answers. Built-in plugins
 /// are not asked, since our records have what they would report.

@@ -6,6 +6,7 @@
 #include <grpcpp/grpcpp.h>
 #include <prometheus/counter.h>
 
+#include "api/base/clock.h"
 #include "api/proto/podresources/v1/api.grpc.pb.h"
 #include "api/proto/podresources/v1alpha1/api.grpc.pb.h"
 #include "manager/observability/metrics.h"

@@ -8,12 +8,12 @@
 
 #include "api/base/status.h"
 #include "manager/podresources/pod_resources_options.h"
-#include "manager/registry/plugins.h"
 #include "manager/state/state_loop.h"
 #include "topology/machine.h"
 
 namespace qrm::manager {
 
+class Plugins;
 struct PodResourcesMetrics;
 
 /// Serves v1 and v1alpha1 PodResourcesLister. No call waits for a plugin, an admission or the disk;

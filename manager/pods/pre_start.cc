@@ -11,6 +11,7 @@
 #include "api/base/cgroup.h"
 #include "api/base/log.h"
 #include "manager/drivers/driver_choice.h"
+#include "manager/registry/plugins.h"
 #include "plugins/sdk/calls/compute_calls.h"
 #include "plugins/sdk/compute_driver.h"
 

@@ -9,11 +9,12 @@
 #include "api/base/status.h"
 #include "api/resource.h"
 #include "manager/classes/class_keeper.h"
-#include "manager/registry/plugins.h"
 #include "manager/runtime/live_containers.h"
 #include "manager/state/state_loop.h"
 
 namespace qrm::manager {
+
+class Plugins;
 
 /// Has others leave the CPUs of the container, and it theirs. Where a compute driver placed it,
 /// tells the driver then. Then asks the plugins that a container has something of and whose options

@@ -3,6 +3,8 @@
 
 #include <utility>
 
+#include "manager/registry/plugins.h"
+
 namespace qrm::manager {
 namespace {
 

@@ -26,6 +26,7 @@
 #include "manager/reconcile/settler.h"
 #include "manager/reconcile/update_notes.h"
 #include "manager/reconcile/update_runner.h"
+#include "manager/registry/plugins.h"
 
 namespace qrm::manager {
 

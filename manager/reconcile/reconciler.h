@@ -14,13 +14,14 @@
 #include "manager/reconcile/moved_memory.h"
 #include "manager/reconcile/reconcile_options.h"
 #include "manager/reconcile/reconcile_status.h"
-#include "manager/registry/plugins.h"
 #include "manager/runtime/cri/cri_client.h"
 #include "manager/runtime/live_containers.h"
 #include "manager/state/state_loop.h"
 #include "topology/machine.h"
 
 namespace qrm::manager {
+
+class Plugins;
 
 /// Asks the plugins for their allocations, every period and when triggered; commits what changed,
 /// brings it to the containers that have other values, and commits what the runtime took. A node

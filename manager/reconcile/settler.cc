@@ -9,6 +9,7 @@
 #include "api/base/clock.h"
 #include "api/base/log.h"
 #include "manager/admission/recorded_grants.h"
+#include "manager/registry/plugins.h"
 
 namespace qrm::manager {
 

@@ -13,12 +13,13 @@
 
 #include "manager/admission/admission_options.h"
 #include "manager/reconcile/plan.h"
-#include "manager/registry/plugins.h"
 #include "manager/runtime/live_containers.h"
 #include "manager/state/state_loop.h"
 #include "topology/machine.h"
 
 namespace qrm::manager {
+
+class Plugins;
 
 /// Teaches plugins what they gave and no longer know, and takes back what they hold for nobody. One
 /// call to a plugin is under way at a time, at most kCallsPerRun a run, and a plugin that fails one

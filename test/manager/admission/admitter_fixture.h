@@ -10,6 +10,7 @@
 #include <nlohmann/json.hpp>
 
 #include "manager/admission/admitter.h"
+#include "manager/admission/releaser.h"
 #include "test/support/answering_plugins.h"
 #include "test/support/manual_clock.h"
 #include "test/support/memory_store.h"

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include "manager/admission/dry_run.h"
+#include "manager/classes/class_book.h"
 #include "test/manager/admission/admitter_fixture.h"
 #include "test/support/fake_class_provider.h"
 #include "test/support/is_ok.h"

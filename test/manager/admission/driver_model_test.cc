@@ -19,6 +19,7 @@
 
 #include "api/base/errorf.h"
 #include "manager/admission/admitter.h"
+#include "manager/admission/releaser.h"
 #include "plugins/cpu/cpu_plugin.h"
 #include "plugins/sdk/compute_plugin.h"
 #include "test/support/is_ok.h"

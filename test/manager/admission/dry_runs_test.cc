@@ -11,6 +11,8 @@
 
 #include "api/proto/core/v1/pod.pb.h"
 #include "manager/admission/admitter.h"
+#include "manager/admission/dry_run_report.h"
+#include "manager/admission/releaser.h"
 #include "test/support/answering_plugins.h"
 #include "test/support/memory_store.h"
 #include "test/support/sample_node.h"

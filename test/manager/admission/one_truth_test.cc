@@ -4,6 +4,7 @@
 
 #include "api/base/errorf.h"
 #include "manager/admission/admitter.h"
+#include "manager/admission/request_rules.h"
 #include "test/manager/admission/admitter_fixture.h"
 
 namespace qrm::manager::one_truth_test {

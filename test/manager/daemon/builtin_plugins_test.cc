@@ -8,6 +8,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "manager/observability/node_status.h"
+#include "plugins/cpu/usage.h"
 #include "topology/discovery.h"
 
 namespace qrm::manager::builtin_plugins_test {

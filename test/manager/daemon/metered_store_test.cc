@@ -5,6 +5,8 @@
 #include <fstream>
 
 #include <gtest/gtest.h>
+#include <prometheus/counter.h>
+#include <prometheus/histogram.h>
 
 #include "test/checkpoint/sample_state.h"
 #include "test/support/temp_dir.h"

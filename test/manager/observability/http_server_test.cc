@@ -16,6 +16,7 @@
 
 #include "api/http/http_connections.h"
 #include "manager/admission/admission_event.h"
+#include "manager/observability/metrics.h"
 #include "test/support/fake_node_services.h"
 #include "test/support/fake_plugins.h"
 #include "test/support/fake_snapshots.h"

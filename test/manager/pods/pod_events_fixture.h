@@ -10,7 +10,18 @@
 #include <gtest/gtest.h>
 
 #include "api/base/errorf.h"
+#include "manager/admission/admitter.h"
+#include "manager/admission/releaser.h"
+#include "manager/demand/demand_source.h"
+#include "manager/pods/ended_pods.h"
+#include "manager/pods/inventory.h"
+#include "manager/pods/node_parts.h"
+#include "manager/pods/observer.h"
 #include "manager/pods/pod_events.h"
+#include "manager/pods/pod_placer.h"
+#include "manager/pods/pre_start.h"
+#include "manager/pods/sync_audit.h"
+#include "manager/reconcile/reconciler.h"
 #include "test/support/answering_plugins.h"
 #include "test/support/cpuset_dir.h"
 #include "test/support/fake_runtime.h"

@@ -6,6 +6,7 @@
 
 #include <gtest/gtest.h>
 
+#include "api/base/clock.h"
 #include "test/support/loop_thread.h"
 
 namespace qrm::manager::call_deadlines_test {
