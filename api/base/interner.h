@@ -7,22 +7,35 @@
 
 namespace qrm {
 
-/// Of `Handle`, a Shared or a SharedText, whose values boost::hash can hash. Values that nobody
-/// else keeps any more are forgotten now and then.
+/// Of `Handle`, a Shared or a SharedText, whose values boost::hash can hash. Values that only
+/// interners keep are forgotten now and then: two interners often keep the same value, and neither
+/// counts as a use.
 ///
 /// Threads: one.
 template <typename Handle>
 class Interner {
  public:
+  Interner() = default;
+  Interner(const Interner&) = delete;
+  Interner& operator=(const Interner&) = delete;
+  ~Interner() {
+    for (const auto& [value, nothing] : values_) {
+      value.OnForgotten();
+    }
+  }
+
   /// `value`, or the one that equals it and came before.
   Handle Intern(Handle value) {
     if (value.use_count() == 0) {
       return value;
     }
-    Handle known = values_.try_emplace(std::move(value)).first->first;
+    const auto [place, is_new] = values_.try_emplace(std::move(value));
+    Handle known = place->first;
+    if (is_new) {
+      known.OnInterned();
+    }
     if (values_.size() >= limit_) {
-      std::erase_if(values_, [](const auto& kept) { return kept.first.use_count() == 1; });
-      limit_ = values_.size() < kLeast / 2 ? kLeast : 2 * values_.size();
+      ForgetUnused();
     }
     return known;
   }
@@ -38,6 +51,17 @@ class Interner {
   };
 
   struct Nothing {};
+
+  void ForgetUnused() {
+    std::erase_if(values_, [](const auto& kept) {
+      const bool unused = kept.first.IsUnused();
+      if (unused) {
+        kept.first.OnForgotten();
+      }
+      return unused;
+    });
+    limit_ = values_.size() < kLeast / 2 ? kLeast : 2 * values_.size();
+  }
 
   std::unordered_map<Handle, Nothing, HashOf> values_;  // weighs less in a header than a set
   std::size_t limit_ = kLeast;

@@ -89,6 +89,12 @@ class Shared {
   }
   bool SharesWith(const Shared& other) const { return box_ == other.box_; }
 
+  /// An Interner that keeps this one says so, and says when it lets go: what only interners keep
+  /// has no use.
+  void OnInterned() const { box_->interners.fetch_add(1, std::memory_order_relaxed); }
+  void OnForgotten() const { box_->interners.fetch_sub(1, std::memory_order_relaxed); }
+  bool IsUnused() const { return use_count() == box_->interners.load(std::memory_order_relaxed); }
+
   friend bool operator==(const Shared& a, const Shared& b) {
     return a.box_ == b.box_ || a.get() == b.get();
   }
@@ -101,6 +107,7 @@ class Shared {
     explicit Box(T given) : value(std::move(given)) {}
     T value;
     std::atomic<unsigned> uses = 1;
+    std::atomic<unsigned> interners = 0;  // of the uses
   };
 
   static bool IsEmpty(const T& value) {

@@ -29,6 +29,9 @@ class SharedText {
   bool empty() const { return text_.empty(); }
   std::size_t size() const { return str().size(); }
   std::size_t use_count() const { return text_.use_count(); }
+  void OnInterned() const { text_.OnInterned(); }
+  void OnForgotten() const { text_.OnForgotten(); }
+  bool IsUnused() const { return text_.IsUnused(); }
 
   friend bool operator==(const SharedText& a, const SharedText& b) { return a.text_ == b.text_; }
   friend bool operator==(const SharedText& a, const std::string& b) { return a.str() == b; }

@@ -89,5 +89,29 @@ TEST(InternerTest, ForgetsWhatNobodyKeeps) {
   EXPECT_LT(texts.size(), 200U);
 }
 
+TEST(InternerTest, TwoInternersForgetWhatOnlyTheyKeep) {
+  Interner<SharedText> asked;
+  Interner<SharedText> recorded;
+  for (int pod = 0; pod < 200'000; ++pod) {
+    recorded.Intern(asked.Intern(fmt::format("label of pod {}", pod)));
+  }
+  EXPECT_LT(asked.size(), 1000U);
+  EXPECT_LT(recorded.size(), 1000U);
+}
+
+TEST(InternerTest, AnInternerThatEndsCountsNoMore) {
+  Interner<SharedText> stays;
+  {
+    Interner<SharedText> ends;
+    for (int text = 0; text < 1000; ++text) {
+      stays.Intern(ends.Intern(fmt::format("text {}", text)));
+    }
+  }
+  for (int text = 0; text < 4000; ++text) {
+    stays.Intern(SharedText(fmt::format("later text {}", text)));
+  }
+  EXPECT_LT(stays.size(), 1000U);
+}
+
 }  // namespace
 }  // namespace qrm::shared_test
