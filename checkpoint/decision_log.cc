@@ -20,6 +20,7 @@
 #include "api/base/file_descriptor.h"
 #include "api/base/log.h"
 #include "api/base/status.h"
+#include "checkpoint/sqlite/sqlite_db.h"
 #include "checkpoint/sqlite/sqlite_error.h"
 
 namespace qrm::checkpoint {
@@ -41,8 +42,52 @@ void DropHalfLine(const std::string& path, std::size_t bytes) {
   }
 }
 
+/// Why what is at `path` cannot be a file of decisions; null when it can, or nothing is there.
+const char* WhyForeign(const std::string& path) {
+  std::error_code ignored;
+  switch (std::filesystem::symlink_status(path, ignored).type()) {
+    case std::filesystem::file_type::regular:
+      return std::filesystem::file_size(path, ignored) <= DecisionLog::kMostBytes
+                 ? nullptr
+                 : "it is larger than qrmd lets it grow";
+    case std::filesystem::file_type::directory:
+      return "it is a directory";
+    case std::filesystem::file_type::symlink:
+      return "it is a link";
+    case std::filesystem::file_type::not_found:
+      return nullptr;
+    default:
+      return "it is no file";
+  }
+}
+
+/// `path`, where nothing is left that qrmd did not write: reading it could end never.
+std::string WithoutForeign(std::string path) {
+  const char* const why = WhyForeign(path);
+  if (why == nullptr) {
+    return path;
+  }
+  if (const StatusOr<std::string> aside = MoveAside(path); aside.ok()) {
+    log::Warning("history of decisions moved aside",
+                 {{"error", fmt::format("cannot read decisions from {}: {}; see who put it there, "
+                                        "and remove {}",
+                                        path, why, *aside)}});
+  } else {
+    log::Warning("history of decisions not read",
+                 {{"error", fmt::format("cannot read decisions from {}: {}; remove it", path, why)},
+                  {"cause", MessageOf(aside.status())}});
+  }
+  return path;
+}
+
+/// Not open when there is none.
+std::ifstream OpenHistory(const std::string& path, std::ios::openmode mode = {}) {
+  return WhyForeign(path) == nullptr ? std::ifstream(path, mode | std::ios::binary)
+                                     : std::ifstream();
+}
+
 void ReadFile(const std::string& path, std::vector<DecisionTrace>& traces) {
-  std::ifstream file(path, std::ios::binary);
+  std::ifstream file = OpenHistory(path);
   std::size_t unreadable = 0;
   for (std::string line; std::getline(file, line);) {
     if (std::optional<DecisionTrace> trace = FromLine(line); trace.has_value()) {
@@ -61,7 +106,7 @@ void ReadFile(const std::string& path, std::vector<DecisionTrace>& traces) {
 
 /// The decision of the last line that can be read.
 std::optional<DecisionTrace> LastOf(const std::string& path) {
-  std::ifstream file(path, std::ios::binary | std::ios::ate);
+  std::ifstream file = OpenHistory(path, std::ios::ate);
   const auto size = static_cast<std::streamoff>(file.tellg());
   for (std::streamoff part = kLastPart; size > 0; part *= kGrowth) {
     const std::streamoff begin = std::max<std::streamoff>(size - part, 0);
@@ -113,14 +158,14 @@ Status ReplaceFile(const std::string& path, const std::vector<DecisionTrace>& tr
 
 DecisionLog::DecisionLog(const std::string& directory, IsOnNode is_on_node)
     : is_on_node_(std::move(is_on_node)),
-      current_(Measure(directory + "/decisions.jsonl")),
-      older_path_(directory + "/decisions.older.jsonl") {
+      current_(Measure(WithoutForeign(directory + "/decisions.jsonl"))),
+      older_path_(WithoutForeign(directory + "/decisions.older.jsonl")) {
   if (IsFolded()) {
     ::unlink(current_.path.c_str());
     current_.lines = current_.bytes = 0;
   }
   // What a power loss cut off must not swallow the next line.
-  std::ifstream file(current_.path, std::ios::binary | std::ios::ate);
+  std::ifstream file = OpenHistory(current_.path, std::ios::ate);
   if (current_.bytes > 0 && file.seekg(-1, std::ios::end) && file.get() != '\n') {
     TryAppend("\n").IgnoreError();  // the next line tells why
   }
@@ -137,7 +182,7 @@ bool DecisionLog::IsFolded() const {
 }
 
 DecisionLog::File DecisionLog::Measure(std::string path) {
-  std::ifstream file(path, std::ios::binary);
+  std::ifstream file = OpenHistory(path);
   File measured{.path = std::move(path)};
   std::array<char, std::size_t{64} << 10> part{};
   while (file.read(part.data(), part.size()) || file.gcount() > 0) {
@@ -149,11 +194,39 @@ DecisionLog::File DecisionLog::Measure(std::string path) {
 }
 
 void DecisionLog::Add(DecisionTrace trace, std::function<std::string()> compose) {
-  thread_.Post([this, trace = std::move(trace), compose = std::move(compose)]() mutable {
-    trace.json = compose();
-    Write(ToLine(trace));
-  });
+  Queued forgotten;
+  std::string problem;
+  {
+    const MutexLock lock(mutex_);
+    queue_.push_back({std::move(trace), std::move(compose)});
+    if (queue_.size() <= kMostQueued) {
+      thread_.Post([this] { WriteNext(); });
+    } else {
+      forgotten = std::exchange(queue_.front(), {});
+      queue_.pop_front();
+      if (problem_.empty()) {
+        problem = problem_ = fmt::format(
+            "cannot write {}: the disk has not answered while {} decisions came; see "
+            "what delays it",
+            current_.path, kMostQueued);
+      }
+    }
+  }
   added_.fetch_add(1, std::memory_order_release);
+  if (!problem.empty()) {
+    log::Warning("decisions forgotten, the latest wait in memory", {{"error", problem}});
+  }
+}
+
+void DecisionLog::WriteNext() {
+  Queued next;
+  {
+    const MutexLock lock(mutex_);
+    next = std::exchange(queue_.front(), {});
+    queue_.pop_front();
+  }
+  next.trace.json = next.compose();
+  Write(ToLine(next.trace));
 }
 
 std::vector<DecisionTrace> DecisionLog::Read() {
@@ -188,7 +261,7 @@ bool DecisionLog::Append(const std::string& line) {
   const std::string problem = MessageOf(written);
   std::string before;
   {
-    const MutexLock lock(problem_mutex_);
+    const MutexLock lock(mutex_);
     before = std::exchange(problem_, problem);
   }
   if (!problem.empty() && before.empty()) {
@@ -212,7 +285,8 @@ Status DecisionLog::FoldIntoOlder() {
 
 Status DecisionLog::TryAppend(const std::string& line) {
   const FileDescriptor file(
-      ::open(current_.path.c_str(), O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600));
+      ::open(current_.path.c_str(),
+             O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, 0600));
   if (file.get() < 0) {
     return SystemError(errno, "write", current_.path);
   }
@@ -228,7 +302,7 @@ Status DecisionLog::TryAppend(const std::string& line) {
 }
 
 std::string DecisionLog::problem() const {
-  const MutexLock lock(problem_mutex_);
+  const MutexLock lock(mutex_);
   return problem_;
 }
 

@@ -4,6 +4,7 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <deque>
 #include <functional>
 #include <string>
 #include <vector>
@@ -20,13 +21,16 @@ namespace qrm::checkpoint {
 /// stays there however old it is, and equal refusals of a container are one. They survive the end
 /// of the process; of what a power loss takes, the latest seconds, nothing depends on: no line is
 /// synced, so that none costs an admission anything. Memory holds none of it. A line that cannot be
-/// read is left out, and the log says so.
+/// read is left out, and the log says so. What is in a file's place at the start and is no file of
+/// decisions (a directory, a link, a pipe, a file larger than kMostBytes) is moved aside.
 ///
 /// Threads: any; a thread of its own composes and writes.
 class DecisionLog {
  public:
   /// So many, beside those of pods on the node, as long as they fit into kMostBytes.
   static constexpr std::size_t kKept = 1000;
+  /// So many wait for a disk that hangs; the latest, as of all that is kept.
+  static constexpr std::size_t kMostQueued = kKept;
   /// Of each of the two files.
   static constexpr std::size_t kMostBytes = std::size_t{16} << 20;
 
@@ -39,7 +43,7 @@ class DecisionLog {
   DecisionLog& operator=(const DecisionLog&) = delete;
 
   /// Keeps `trace` with what `compose` makes its `json`, after the caller has gone on. `compose`
-  /// must not throw.
+  /// must not throw. It may never run: with kMostQueued before it, the oldest is forgotten.
   void Add(DecisionTrace trace, std::function<std::string()> compose);
 
   /// The latest kKept and those of pods on the node, oldest first, with all that was added before.
@@ -58,8 +62,13 @@ class DecisionLog {
     std::size_t lines = 0;
     std::size_t bytes = 0;
   };
+  struct Queued {
+    DecisionTrace trace;
+    std::function<std::string()> compose;
+  };
   static File Measure(std::string path);
   bool IsFolded() const;
+  void WriteNext();
   void Write(std::string line);
   bool Append(const std::string& line);
   Status FoldIntoOlder();
@@ -73,8 +82,9 @@ class DecisionLog {
 
   std::atomic<uint64_t> added_ = 0;
 
-  mutable Mutex problem_mutex_;
-  std::string problem_ QRM_GUARDED_BY(problem_mutex_);
+  mutable Mutex mutex_;
+  std::deque<Queued> queue_ QRM_GUARDED_BY(mutex_);  // a task of the thread waits for each
+  std::string problem_ QRM_GUARDED_BY(mutex_);
 
   TaskThread thread_;  // ends first
 };

@@ -3,6 +3,8 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <iterator>
+#include <optional>
 
 #include <fmt/format.h>
 
@@ -50,14 +52,54 @@ std::size_t CharacterLength(std::string_view text) {
              : 0;
 }
 
-/// C0, DEL and, in UTF-8, C1: some terminals obey the last ones, too.
-bool IsControl(std::string_view character) {
-  const auto first = static_cast<unsigned char>(character.front());
-  return first < 0x20 || first == 0x7f ||
-         (first == 0xc2 && static_cast<unsigned char>(character[1]) < 0xa0);
+/// One character of a text, or a byte that is none.
+struct Piece {
+  std::string_view bytes;
+  std::optional<char32_t> character;
+};
+
+Piece FirstOf(std::string_view text) {
+  const std::size_t length = CharacterLength(text);
+  if (length == 0) {
+    return {.bytes = text.substr(0, 1)};
+  }
+  constexpr char32_t kMarks[] = {0, 0x7f, 0x1f, 0x0f, 0x07};  // what a first byte says, by length
+  char32_t character = static_cast<unsigned char>(text.front()) & kMarks[length];
+  for (const char c : text.substr(1, length - 1)) {
+    character = character << 6 | (static_cast<unsigned char>(c) & 0x3fU);
+  }
+  return {.bytes = text.substr(0, length), .character = character};
 }
 
-void AppendEscaped(std::string_view bytes, std::string& escaped) {
+/// C0, DEL and C1: some terminals obey the last ones, too.
+bool IsControl(char32_t character) {
+  return character < 0x20 || (character >= 0x7f && character < 0xa0);
+}
+
+struct Range {
+  char32_t first;
+  char32_t last;
+};
+
+/// Characters without a shape of their own: they turn the direction of what follows, join it, break
+/// its line or cannot be seen, so that a name reads as another one.
+/// Source: Unicode 15.0, DerivedGeneralCategory.txt, categories Cf, Zl and Zp.
+constexpr Range kFormats[] = {
+    {0xad, 0xad},       {0x600, 0x605},     {0x61c, 0x61c},     {0x6dd, 0x6dd},
+    {0x70f, 0x70f},     {0x890, 0x891},     {0x8e2, 0x8e2},     {0x180e, 0x180e},
+    {0x200b, 0x200f},   {0x2028, 0x202e},   {0x2060, 0x2064},   {0x2066, 0x206f},
+    {0xfeff, 0xfeff},   {0xfff9, 0xfffb},   {0x110bd, 0x110bd}, {0x110cd, 0x110cd},
+    {0x13430, 0x1343f}, {0x1bca0, 0x1bca3}, {0x1d173, 0x1d17a}, {0xe0001, 0xe0001},
+    {0xe0020, 0xe007f},
+};
+
+bool IsFormat(char32_t character) {
+  return std::any_of(std::begin(kFormats), std::end(kFormats), [character](const Range& range) {
+    return range.first <= character && character <= range.last;
+  });
+}
+
+void AppendBytes(std::string_view bytes, std::string& escaped) {
   for (const char c : bytes) {
     switch (c) {
       case '\n':
@@ -75,6 +117,36 @@ void AppendEscaped(std::string_view bytes, std::string& escaped) {
   }
 }
 
+/// As JSON has it: beyond 16 bits as two halves. Source: RFC 8259, 7.
+void AppendCode(char32_t character, std::string& escaped) {
+  const auto code = static_cast<uint32_t>(character);
+  if (code < 0x10000) {
+    escaped += fmt::format("\\u{:04x}", code);
+  } else {
+    escaped += fmt::format("\\u{:04x}\\u{:04x}", 0xd800 + ((code - 0x10000) >> 10U),
+                           0xdc00 + ((code - 0x10000) & 0x3ffU));
+  }
+}
+
+/// `text` with each piece as `append` has it, but for printable ASCII, which stays.
+template <typename Append>
+std::string Rewritten(std::string_view text, Append append) {
+  std::string rewritten;
+  rewritten.reserve(text.size());
+  while (!text.empty()) {
+    const auto special =
+        std::find_if(text.begin(), text.end(), [](char c) { return c < 0x20 || c > 0x7e; });
+    rewritten.append(text.begin(), special);
+    text.remove_prefix(static_cast<std::size_t>(special - text.begin()));
+    if (!text.empty()) {
+      const Piece piece = FirstOf(text);
+      append(piece, rewritten);
+      text.remove_prefix(piece.bytes.size());
+    }
+  }
+  return rewritten;
+}
+
 }  // namespace
 
 bool IsUtf8(std::string_view text) {
@@ -89,19 +161,26 @@ bool IsUtf8(std::string_view text) {
 }
 
 std::string Escaped(std::string_view text) {
-  std::string escaped;
-  escaped.reserve(text.size());
-  while (!text.empty()) {
-    const std::size_t length = CharacterLength(text);
-    const std::string_view character = text.substr(0, std::max<std::size_t>(length, 1));
-    if (length == 0 || IsControl(character)) {
-      AppendEscaped(character, escaped);
+  return Rewritten(text, [](const Piece& piece, std::string& escaped) {
+    if (!piece.character.has_value() || IsControl(*piece.character)) {
+      AppendBytes(piece.bytes, escaped);
+    } else if (IsFormat(*piece.character)) {
+      AppendCode(*piece.character, escaped);
     } else {
-      escaped += character;
+      escaped += piece.bytes;
     }
-    text.remove_prefix(character.size());
-  }
-  return escaped;
+  });
+}
+
+std::string EscapedJson(std::string_view document) {
+  return Rewritten(document, [](const Piece& piece, std::string& escaped) {
+    const char32_t character = piece.character.value_or(U'?');
+    if ((IsControl(character) && character != U'\n') || IsFormat(character)) {
+      AppendCode(character, escaped);
+    } else {
+      escaped += piece.bytes;
+    }
+  });
 }
 
 std::string Cut(std::string_view text, std::size_t most) {

@@ -1,5 +1,5 @@
-// Makes text of others fit for messages, logs and terminals: bounded, and without control
-// characters.
+// Makes text of others fit for messages, logs and terminals: bounded, and without characters that
+// are obeyed instead of shown.
 #pragma once
 
 #include <cstddef>
@@ -12,8 +12,13 @@ namespace qrm {
 inline constexpr std::size_t kMostForeignBytes = 200;
 
 /// `text` with control characters as `\n`, `\t`, `\r` or `\xNN`, and so every byte that is no
-/// UTF-8: nothing in it ends a line or moves a terminal's cursor.
+/// UTF-8: nothing in it ends a line or moves a terminal's cursor. Unicode's format characters, such
+/// as U+202E that turns what follows it around, are `\uNNNN`, in two halves beyond 16 bits.
 std::string Escaped(std::string_view text);
+
+/// The JSON `document`, whose lines stay, with the characters in its strings that Escaped does not
+/// leave either as `\uNNNN`: it means the same.
+std::string EscapedJson(std::string_view document);
 
 /// Whether `text` is UTF-8. Source: RFC 3629.
 bool IsUtf8(std::string_view text);

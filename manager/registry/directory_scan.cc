@@ -16,6 +16,7 @@
 
 #include "api/base/errorf.h"
 #include "api/base/log.h"
+#include "api/base/repeated_lines.h"
 #include "manager/registry/registration_check.h"
 
 namespace qrm::manager {
@@ -48,12 +49,15 @@ struct DirectoryScan::Impl : std::enable_shared_from_this<DirectoryScan::Impl> {
   void ReadEvents();
   void WaitForPeriod();
   void Walk(const std::string& path, int depth, Sockets& found);
+  /// Says why not, at most once a minute.
+  bool IsTrusted(const Status& checked);
 
   const std::string directory;
   const std::chrono::milliseconds period;
   std::function<void()> changed;  ///< empty once the scan is gone
   boost::asio::posix::stream_descriptor events;
   boost::asio::steady_timer timer;
+  RepeatedLines passed_over;
   alignas(inotify_event) std::array<char, 4096> buffer{};
 };
 
@@ -93,13 +97,22 @@ void DirectoryScan::Impl::Walk(const std::string& path, int depth, Sockets& foun
       continue;
     }
     if (S_ISDIR(info.st_mode) && depth < kMaxDepth) {
-      if (CheckPluginDirectory(name).ok()) {
+      if (IsTrusted(CheckPluginDirectory(name))) {
         Walk(name, depth + 1, found);
       }
-    } else if (S_ISSOCK(info.st_mode) && found.size() < kMaxSockets) {
+    } else if (S_ISSOCK(info.st_mode) && found.size() < kMaxSockets &&
+               IsTrusted(CheckPluginSocket(name))) {
       found.emplace(name, IdentityOf(info));
     }
   }
+}
+
+bool DirectoryScan::Impl::IsTrusted(const Status& checked) {
+  if (!checked.ok() &&
+      passed_over.Take(MessageOf(checked), std::chrono::steady_clock::now()).has_value()) {
+    log::Warning("plugins passed over", {{"error", MessageOf(checked)}});
+  }
+  return checked.ok();
 }
 
 DirectoryScan::DirectoryScan(boost::asio::io_context& io, std::string directory,

@@ -24,7 +24,8 @@ struct SocketIdentity {
 using Sockets = std::map<std::string, SocketIdentity>;
 
 /// Watches a tree of directories. Names that begin with a dot are passed over, and so are
-/// directories in which other users than root could pose as a plugin.
+/// directories in which other users than root could pose as a plugin, and their sockets; the log
+/// says so.
 ///
 /// Threads: on `io` only.
 /// Source: inotify(7); kubelet's plugin watcher for what counts as a plugin's socket.

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <filesystem>
+#include <optional>
 #include <system_error>
 
 #include <sys/stat.h>
@@ -20,10 +21,21 @@
 namespace qrm::manager {
 namespace {
 
-/// False for a link to one: where it leads, others may decide.
-bool IsSocket(const std::string& path) {
+/// What is at `path` itself: where a link leads, others may decide.
+std::optional<struct stat> FindSocket(const std::string& path) {
   struct stat info{};
-  return ::lstat(path.c_str(), &info) == 0 && S_ISSOCK(info.st_mode);
+  return ::lstat(path.c_str(), &info) == 0 && S_ISSOCK(info.st_mode) ? std::optional(info)
+                                                                     : std::nullopt;
+}
+
+Status CheckOwner(const std::string& path, uid_t owner) {
+  if (owner == 0 || owner == ::geteuid()) {
+    return OkStatus();
+  }
+  return Errorf(StatusCode::kFailedPrecondition,
+                "cannot take plugins from {}: it belongs to user {}, who could pose as any of "
+                "them; run chown root",
+                path, owner);
 }
 
 }  // namespace
@@ -35,19 +47,22 @@ Status CheckPluginDirectory(const std::string& directory) {
                   "cannot take plugins from {}: {}; make it a directory of root", directory,
                   std::generic_category().message(errno));
   }
-  if (info.st_uid != 0 && info.st_uid != ::geteuid()) {
-    return Errorf(StatusCode::kFailedPrecondition,
-                  "cannot take plugins from {}: it belongs to user {}, who could pose as any of "
-                  "them; run chown root",
-                  directory, info.st_uid);
-  }
-  if ((info.st_mode & S_IWOTH) != 0) {
-    return Errorf(StatusCode::kFailedPrecondition,
-                  "cannot take plugins from {}: every user may write there (mode {:o}) and could "
-                  "pose as any of them; run chmod o-w",
-                  directory, info.st_mode & 07777U);
+  QRM_RETURN_IF_ERROR(CheckOwner(directory, info.st_uid));
+  if ((info.st_mode & (S_IWGRP | S_IWOTH)) != 0) {
+    return Errorf(
+        StatusCode::kFailedPrecondition,
+        "cannot take plugins from {}: {} may write there (mode {:o}) and could pose as "
+        "any of them; run chmod go-w",
+        directory,
+        (info.st_mode & S_IWOTH) != 0 ? "every user" : fmt::format("group {}", info.st_gid),
+        info.st_mode & 07777U);
   }
   return OkStatus();
+}
+
+Status CheckPluginSocket(const std::string& socket) {
+  const std::optional<struct stat> found = FindSocket(socket);
+  return found.has_value() ? CheckOwner(socket, found->st_uid) : OkStatus();
 }
 
 Status CheckPluginName(const std::string& resource) {
@@ -85,13 +100,14 @@ StatusOr<std::string> SocketNamed(const std::string& endpoint, const std::string
         endpoint, directory);
   }
   std::string socket = directory + "/" + endpoint;
-  if (!IsSocket(socket)) {
+  if (!FindSocket(socket).has_value()) {
     return Errorf(
         StatusCode::kInvalidArgument,
         "cannot register endpoint \"{}\": {} is no socket (links are not followed); listen "
         "there before registering",
         endpoint, socket);
   }
+  QRM_RETURN_IF_ERROR(CheckPluginSocket(socket));
   return socket;
 }
 
@@ -100,7 +116,7 @@ StatusOr<std::string> SocketAnnounced(const std::string& endpoint,
   if (endpoint.empty()) {
     return registration_socket;
   }
-  if (endpoint.front() != '/' || !IsSocket(endpoint)) {
+  if (endpoint.front() != '/' || !FindSocket(endpoint).has_value()) {
     return Errorf(
         StatusCode::kInvalidArgument,
         "cannot register endpoint \"{}\": it is no absolute path of a socket (links are not "
@@ -108,6 +124,7 @@ StatusOr<std::string> SocketAnnounced(const std::string& endpoint,
         endpoint, registration_socket);
   }
   QRM_RETURN_IF_ERROR(CheckPluginDirectory(std::filesystem::path(endpoint).parent_path()));
+  QRM_RETURN_IF_ERROR(CheckPluginSocket(endpoint));
   return endpoint;
 }
 

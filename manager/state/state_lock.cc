@@ -9,10 +9,15 @@
 
 #include <fcntl.h>
 #include <sys/file.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
+#include <fmt/core.h>
+
 #include "api/base/errorf.h"
+#include "api/base/file_descriptor.h"
 #include "api/base/log.h"
+#include "checkpoint/sqlite/sqlite_db.h"
 
 namespace qrm::manager {
 namespace {
@@ -31,6 +36,53 @@ void WritePid(int fd) {
   }
 }
 
+/// OK when nobody but root and qrmd's own user can write in `directory`, from now on. Errors:
+/// kFailedPrecondition where that is not for qrmd to change.
+Status CloseToOthers(const std::string& directory) {
+  const FileDescriptor fd(::open(directory.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  struct stat info = {};
+  if (fd.get() < 0 || ::fstat(fd.get(), &info) != 0) {
+    return OkStatus();  // who opens a file there is told why
+  }
+  if (info.st_uid != 0 && info.st_uid != ::geteuid()) {
+    return Errorf(StatusCode::kFailedPrecondition,
+                  "cannot use {}: it belongs to user {}, who could change what qrmd records; run "
+                  "chown root, or set another state-dir",
+                  directory, info.st_uid);
+  }
+  if ((info.st_mode & (S_IWGRP | S_IWOTH)) == 0) {
+    return OkStatus();
+  }
+  const std::string mode = fmt::format("{:o}", info.st_mode & 07777U);
+  if (info.st_uid != ::geteuid() || (info.st_mode & S_ISVTX) != 0) {
+    return Errorf(StatusCode::kFailedPrecondition,
+                  "cannot use {}: others may write there (mode {}) and could change what qrmd "
+                  "records; run chmod go-w, or set another state-dir",
+                  directory, mode);
+  }
+  if (::fchmod(fd.get(), S_IRWXU) == 0) {
+    log::Warning("state directory closed to others", {{"path", directory}, {"former_mode", mode}});
+  } else {
+    log::Warning("state directory left open to others",
+                 {{"path", directory}, {"mode", mode}, {"error", std::strerror(errno)}});
+  }
+  return OkStatus();
+}
+
+/// Whoever planted a link at `path` would have qrmd write over the file that it leads to.
+void MoveAsideWhatIsNoLock(const std::string& path) {
+  struct stat info = {};
+  if (::lstat(path.c_str(), &info) != 0 || (S_ISREG(info.st_mode) && info.st_nlink == 1)) {
+    return;
+  }
+  if (const StatusOr<std::string> aside = checkpoint::MoveAside(path); aside.ok()) {
+    log::Warning("lock of the state directory moved aside",
+                 {{"error", fmt::format("cannot lock {}: it is a link, or no file; see who put it "
+                                        "there, and remove {}",
+                                        path, *aside)}});
+  }
+}
+
 }  // namespace
 
 StatusOr<StateLock> StateLock::Take(const std::string& directory) {
@@ -38,8 +90,10 @@ StatusOr<StateLock> StateLock::Take(const std::string& directory) {
   if (std::filesystem::create_directories(directory, error)) {
     std::filesystem::permissions(directory, std::filesystem::perms::owner_all, error);
   }
+  QRM_RETURN_IF_ERROR(CloseToOthers(directory));
   const std::string path = directory + "/qrmd.lock";
-  const int fd = ::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+  MoveAsideWhatIsNoLock(path);
+  const int fd = ::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK, 0600);
   if (fd < 0) {
     log::Warning("state directory not locked", {{"path", path}, {"error", std::strerror(errno)}});
     return StateLock(-1);

@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "api/base/errorf.h"
+#include "api/base/foreign_text.h"
 #include "api/resource_version.h"
 #include "scheduler/cache/filter.h"
 
@@ -160,7 +161,7 @@ SnapshotPtr ClusterCache::Publish() {
 
 std::string ClusterCache::Dump() const {
   const nlohmann::json dump = {{"assumed", pods_.assumed()}, {"nodes", nodes_.Dump()}};
-  return dump.dump(2, ' ', false, nlohmann::json::error_handler_t::replace);
+  return EscapedJson(dump.dump(2, ' ', false, nlohmann::json::error_handler_t::replace));
 }
 
 bool ClusterCache::TakeVersion(const std::string& kind, const std::string& version) {

@@ -9,6 +9,7 @@
 #include <nlohmann/json.hpp>
 
 #include "api/base/errorf.h"
+#include "api/base/foreign_text.h"
 #include "api/quantity.h"
 #include "plugins/placement/pod_priority.h"
 
@@ -16,6 +17,9 @@ namespace qrm::scheduler {
 namespace {
 
 using nlohmann::json;
+
+/// Of a value that is not what it should be. Units: bytes.
+constexpr std::size_t kMostShown = 60;
 
 /// What a QoS class is decided by.
 struct Resources {
@@ -28,7 +32,7 @@ struct Resources {
 StatusOr<json> Child(const json& object, const char* key) {
   if (!object.is_object() && !object.is_null()) {
     return Errorf(StatusCode::kInvalidArgument, "{} is asked of {}, which is no mapping", key,
-                  object.dump().substr(0, 60));
+                  Escaped(Cut(object.dump(), kMostShown)));
   }
   const auto found = object.is_null() ? object.end() : object.find(key);
   return found == object.end() ? json() : *found;
@@ -40,7 +44,7 @@ StatusOr<StringMap> ReadTexts(const json& object, const char* key) {
   for (const auto& [name, text] : texts.items()) {
     if (!text.is_string()) {
       return Errorf(StatusCode::kInvalidArgument, "{} {} is {}, which is no text; quote it", key,
-                    name, text.dump().substr(0, 60));
+                    name, Escaped(Cut(text.dump(), kMostShown)));
     }
     read.emplace(name, text.get<std::string>());
   }
@@ -189,7 +193,7 @@ StatusOr<std::string> ReadText(const json& object, const char* key) {
   QRM_ASSIGN_OR_RETURN(const json text, Child(object, key));
   if (!text.is_string() && !text.is_null()) {
     return Errorf(StatusCode::kInvalidArgument, "{} is {}, which is no text; quote it", key,
-                  text.dump().substr(0, 60));
+                  Escaped(Cut(text.dump(), kMostShown)));
   }
   return text.is_null() ? std::string() : text.get<std::string>();
 }

@@ -26,6 +26,7 @@
 #include <prometheus/text_serializer.h>
 
 #include "api/base/errorf.h"
+#include "api/base/foreign_text.h"
 #include "api/base/log.h"
 #include "api/http/http_address.h"
 #include "api/http/http_listener.h"
@@ -195,7 +196,7 @@ struct ExtenderServer::Impl {
     const StatusOr<nlohmann::json> why =
         fresh.ok() ? WhyPodWaits(*cache, pod) : StatusOr<nlohmann::json>(fresh);
     if (why.ok()) {
-      return {.body = why->dump(2) + "\n", .type = kJson};
+      return {.body = EscapedJson(why->dump(2)) + "\n", .type = kJson};
     }
     const bool waits = why.status().code() == StatusCode::kUnavailable;
     return {waits ? kUnavailable : kNotFound, MessageOf(why.status()) + "\n"};

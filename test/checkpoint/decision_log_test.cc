@@ -1,10 +1,16 @@
 // What explains the past outlives the process, stays small, and costs nobody anything.
 #include "checkpoint/decision_log.h"
 
+#include <algorithm>
+#include <cstdint>
 #include <filesystem>
 #include <fstream>
+#include <functional>
+#include <future>
 #include <string>
 #include <vector>
+
+#include <sys/stat.h>
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -30,8 +36,12 @@ DecisionTrace Sample(const std::string& name) {
           .json = R"({"result":"admitted"})"};
 }
 
+/// Waits for the disk before more are queued than the log keeps there.
 void Add(DecisionLog& log, const DecisionTrace& trace) {
   log.Add(trace, [json = trace.json] { return json; });
+  if (log.added() % DecisionLog::kMostQueued == 0) {
+    log.Read();
+  }
 }
 
 std::vector<std::string> Names(DecisionLog& log) {
@@ -101,8 +111,8 @@ TEST(DecisionLogTest, LeavesOutWhatItCannotReadAndGoesOn) {
 
 TEST(DecisionLogTest, KeepsTheLatestInMemoryWhileTheDiskRefusesThem) {
   const TempDir dir = TempDir::InMemory();
-  fs::create_directory(dir / "decisions.jsonl");
   DecisionLog log(dir.path());
+  fs::create_directory(dir / "decisions.jsonl");
   for (int i = 0; i < 150; ++i) {
     Add(log, Sample(std::to_string(i)));
   }
@@ -116,6 +126,73 @@ TEST(DecisionLogTest, KeepsTheLatestInMemoryWhileTheDiskRefusesThem) {
   EXPECT_EQ(log.problem(), "");
   EXPECT_TRUE(fs::is_regular_file(dir / "decisions.jsonl"));
 }
+
+TEST(DecisionLogTest, QueuesTheLatestOnlyForADiskThatHangs) {
+  const TempDir dir = TempDir::InMemory();
+  DecisionLog log(dir.path());
+  std::promise<void> hangs;
+  std::promise<void> goes_on;
+  log.Add(Sample("hanging"), [&] {
+    hangs.set_value();
+    goes_on.get_future().wait();
+    return std::string("{}");
+  });
+  hangs.get_future().wait();
+  std::size_t composed = 0;
+  for (std::size_t i = 0; i < DecisionLog::kMostQueued + 10; ++i) {
+    log.Add(Sample(std::to_string(i)), [&composed] {
+      ++composed;
+      return std::string("{}");
+    });
+  }
+  EXPECT_THAT(log.problem(), HasSubstr("the disk has not answered while 1000 decisions came"));
+  goes_on.set_value();
+  const std::vector<std::string> names = Names(log);
+  EXPECT_EQ(composed, DecisionLog::kMostQueued);
+  EXPECT_EQ(names.front(), "10");
+  EXPECT_EQ(names.back(), std::to_string(DecisionLog::kMostQueued + 9));
+  EXPECT_EQ(log.problem(), "");
+}
+
+struct Planted {
+  std::string name;  // CamelCase: part of the test's name
+  std::function<void(const std::string& path)> plant;
+};
+
+class PlantedDecisionLogTest : public testing::TestWithParam<Planted> {};
+
+// Not in memory: the end of a directory is at 2^63 on a disk, and reading backwards from there took
+// all memory.
+TEST_P(PlantedDecisionLogTest, IsMovedAsideAndDecisionsAreKept) {
+  for (const std::string name : {"decisions.jsonl", "decisions.older.jsonl"}) {
+    const TempDir dir;
+    GetParam().plant(dir / name);
+    {
+      DecisionLog log(dir.path());
+      Add(log, Sample("web"));
+    }
+    DecisionLog again(dir.path());
+    EXPECT_THAT(Names(again), ElementsAre("web")) << name;
+    EXPECT_EQ(again.problem(), "") << name;
+    const auto is_aside = [&](const fs::directory_entry& entry) {
+      return entry.path().filename().string().starts_with(name + ".aside-");
+    };
+    EXPECT_EQ(std::count_if(fs::directory_iterator(dir.path()), {}, is_aside), 1) << name;
+  }
+}
+
+const Planted kPlanted[] = {
+    {"Directory", [](const std::string& path) { fs::create_directory(path); }},
+    {"Link", [](const std::string& path) { fs::create_symlink("/dev/zero", path); }},
+    {"Pipe", [](const std::string& path) { ::mkfifo(path.c_str(), 0600); }},
+    {"HugeFile",
+     [](const std::string& path) {
+       std::ofstream(path).put('{');
+       fs::resize_file(path, std::uintmax_t{1} << 40);
+     }},
+};
+INSTANTIATE_TEST_SUITE_P(Planted, PlantedDecisionLogTest, testing::ValuesIn(kPlanted),
+                         [](const auto& param_info) { return param_info.param.name; });
 
 TEST(DecisionLogTest, FollowsNoLink) {
   const TempDir dir = TempDir::InMemory();

@@ -184,17 +184,21 @@ TEST_F(HostilePodsTest, WhoOptedOutStaysOffTheCpusOfOthersAndTheReservedOnes) {
   }
 }
 
+constexpr char kTurnsAround[] = "\u202e";
+
 /// Whether a terminal would do nothing but print `text`.
 bool IsPlain(const std::string& text) {
-  return std::all_of(text.begin(), text.end(), [](char c) {
-    return c == '\n' || (static_cast<unsigned char>(c) >= ' ' && c != '\x7f');
-  });
+  return text.find(kTurnsAround) == std::string::npos &&
+         std::all_of(text.begin(), text.end(), [](char c) {
+           return c == '\n' || (static_cast<unsigned char>(c) >= ' ' && c != '\x7f');
+         });
 }
 
-TEST_F(HostilePodsTest, ControlCharactersReachNoLogTableOrJson) {
-  constexpr char kForged[] = "\x1b[2J\r\n2026-01-01T00:00:00.000Z E \"all is lost\"\x07";
-  EXPECT_NE(Refusal(Pod("forger", {{kLevel, kForged}})), "");
-  ASSERT_TRUE(IsOk(runtime_.RunPod(Pod("quiet", {{"note", kForged}, {kForged, "note"}}))));
+TEST_F(HostilePodsTest, ControlAndFormatCharactersReachNoLogTableOrJson) {
+  const std::string forged =
+      std::string("\x1b[2J\r\n2026-01-01T00:00:00.000Z E \"all is lost\"\x07") + kTurnsAround;
+  EXPECT_NE(Refusal(Pod("forger", {{kLevel, forged}})), "");
+  ASSERT_TRUE(IsOk(runtime_.RunPod(Pod("quiet", {{"note", forged}, {forged, "note"}}))));
   std::ifstream log(dir_ / "node/logs/qrmd.log");
   const std::string logged{std::istreambuf_iterator<char>(log), {}};
   EXPECT_THAT(logged, HasSubstr("forger"));

@@ -131,6 +131,30 @@ TEST_F(ImpostorsTest, ASocketInADirectoryThatEverybodyMayWriteIsNoPlugin) {
   ExpectPodsAreAdmittedSoon();
 }
 
+TEST_F(ImpostorsTest, ASocketInADirectoryThatAGroupMayWriteIsNoPlugin) {
+  const std::string shared = plugins_ + "/shared";
+  std::filesystem::create_directory(shared);
+  ASSERT_EQ(::chmod(shared.c_str(), 0770), 0);
+  const ScriptedPlugin impostor(shared + "/mine.sock",
+                                {.identity = IdentityFor("example.com/mine")});
+  LetAnotherRegister();
+  EXPECT_THAT(LivePlugins(), ElementsAre("cpu", "example.com/honest"));
+  EXPECT_THAT(impostor.statuses(), IsEmpty()) << "nobody has asked it";
+}
+
+// Left there by who could write to the directory once.
+TEST_F(ImpostorsTest, ASocketOfAnotherUserIsNoPlugin) {
+  const std::string hidden = plugins_ + "/.mine.sock";
+  const ScriptedPlugin impostor(hidden, {.identity = IdentityFor("example.com/mine")});
+  if (::chown(hidden.c_str(), kAdministrator, static_cast<gid_t>(-1)) != 0) {
+    GTEST_SKIP() << "only root can give a socket away";
+  }
+  std::filesystem::rename(hidden, plugins_ + "/mine.sock");
+  LetAnotherRegister();
+  EXPECT_THAT(LivePlugins(), ElementsAre("cpu", "example.com/honest"));
+  EXPECT_THAT(impostor.statuses(), IsEmpty()) << "nobody has asked it";
+}
+
 TEST_F(ImpostorsTest, AServerThatAnswersUnimplementedIsNoPlugin) {
   PluginScript script;
   script.identity = IdentityFor("example.com/mine");

@@ -3,7 +3,6 @@
 
 #include <algorithm>
 
-#include <fmt/format.h>
 #include <google/protobuf/descriptor.h>
 #include <google/protobuf/message.h>
 #include <nlohmann/json.hpp>
@@ -66,31 +65,24 @@ Document MapOf(const Message& message, const FieldDescriptor& field) {
   return object;
 }
 
-/// JSON with DEL and the C1 characters as escapes, as the library writes those below them. They
-/// stand in strings only, and some terminals obey them.
-std::string WithoutControls(const std::string& json) {
-  std::string safe;
-  safe.reserve(json.size());
-  for (std::size_t i = 0; i < json.size(); ++i) {
-    const auto byte = static_cast<unsigned char>(json[i]);
-    const auto next = static_cast<unsigned char>(i + 1 < json.size() ? json[i + 1] : 0);
-    if (byte == 0x7f) {
-      safe += "\\u007f";
-    } else if (byte == 0xc2 && next >= 0x80 && next < 0xa0) {
-      safe += fmt::format("\\u{:04x}", next);
-      ++i;
-    } else {
-      safe += json[i];
-    }
+/// Quoted when it would read as another type, or has characters that are obeyed instead of shown.
+void EmitText(const std::string& text, YAML::Emitter& emitter) {
+  const bool obeyed = Escaped(text) != text;
+  const bool ambiguous = text.empty() || obeyed || Document::accept(text) || text == "~" ||
+                         text.find_first_not_of("0123456789.-+eExX_:") == std::string::npos;
+  if (obeyed) {
+    emitter << YAML::EscapeNonAscii;
   }
-  return safe;
+  emitter << (ambiguous ? YAML::DoubleQuoted : YAML::Auto) << text;
 }
 
 void Emit(const Document& document, YAML::Emitter& emitter) {
   if (document.is_object()) {
     emitter << YAML::BeginMap;
     for (const auto& [key, value] : document.items()) {
-      emitter << YAML::Key << key << YAML::Value;
+      emitter << YAML::Key;
+      EmitText(key, emitter);
+      emitter << YAML::Value;
       Emit(value, emitter);
     }
     emitter << YAML::EndMap;
@@ -101,12 +93,7 @@ void Emit(const Document& document, YAML::Emitter& emitter) {
     }
     emitter << YAML::EndSeq;
   } else if (document.is_string()) {
-    // A string that would read as another type is quoted.
-    const auto text = document.get<std::string>();
-    const bool ambiguous = text.empty() || Escaped(text) != text || Document::accept(text) ||
-                           text == "~" ||
-                           text.find_first_not_of("0123456789.-+eExX_:") == std::string::npos;
-    emitter << (ambiguous ? YAML::DoubleQuoted : YAML::Auto) << text;
+    EmitText(document.get<std::string>(), emitter);
   } else {
     emitter << document.dump();
   }
@@ -151,7 +138,7 @@ void Print(const Document& document, const OutputFormat& format, std::ostream& o
     return;
   }
   // Names come from pods: bytes that are no UTF-8 are replaced, where the library would throw.
-  out << WithoutControls(document.dump(2, ' ', false, Document::error_handler_t::replace)) << '\n';
+  out << EscapedJson(document.dump(2, ' ', false, Document::error_handler_t::replace)) << '\n';
 }
 
 void PrintMessage(const Message& message, const OutputFormat& format, std::ostream& out) {

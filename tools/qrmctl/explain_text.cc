@@ -41,7 +41,7 @@ double NumberOf(const Document& value) {
 std::string HintText(const Document& hint) {
   std::string nodes;
   for (const Document& node : PartOf(hint, "nodes")) {
-    nodes += (nodes.empty() ? "" : ",") + node.dump();
+    nodes += (nodes.empty() ? "" : ",") + TextOf(node);
   }
   const bool preferred = PartOf(hint, "preferred") == true;
   const std::string where = nodes.empty() ? "any node" : "node " + nodes;
@@ -70,7 +70,7 @@ std::string RequestText(const std::string& resource, const Document& request) {
 
 void AppendPairs(const Document& values, std::string& text) {
   for (const auto& [key, value] : values.items()) {
-    text += fmt::format(" {}={}", key, TextOf(value));
+    text += fmt::format(" {}={}", Escaped(key), TextOf(value));
   }
 }
 

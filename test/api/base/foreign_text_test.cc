@@ -13,6 +13,18 @@ TEST(ForeignTextTest, EscapesControlCharactersAndWhatIsNoUtf8) {
   EXPECT_EQ(Escaped("\x9b \xc3 \xe2\x82 \xff"), "\\x9b \\xc3 \\xe2\\x82 \\xff");
 }
 
+TEST(ForeignTextTest, EscapesFormatCharacters) {
+  EXPECT_EQ(Escaped("gpj.\u202egnp"), "gpj.\\u202egnp") << "reads as a picture otherwise";
+  EXPECT_EQ(Escaped("we\u200bb"), "we\\u200bb") << "nobody sees that it is not web";
+  EXPECT_EQ(Escaped("\u00ad \u2028 \u2066 \ufeff"), "\\u00ad \\u2028 \\u2066 \\ufeff");
+  EXPECT_EQ(Escaped("\U000e0041"), "\\udb40\\udc41") << "a tag";
+}
+
+TEST(ForeignTextTest, JsonMeansTheSameWithoutThem) {
+  EXPECT_EQ(EscapedJson("{\n \"a\u202e\x7f\u009b\": \"ä\\n\U000e0041\"\n}"),
+            "{\n \"a\\u202e\\u007f\\u009b\": \"ä\\n\\udb40\\udc41\"\n}");
+}
+
 TEST(ForeignTextTest, LeavesOtherCharactersAsTheyAre) {
   EXPECT_EQ(Escaped("plain, ä, €, 😀"), "plain, ä, €, 😀");
 }

@@ -55,6 +55,18 @@ TEST(LogTest, WritesTheSameAsMembersOfAJsonObject) {
           R"("event":"seen","why":"a \"b\" \\x\nc","count":"3","escape":"\u001b[2J","lone":"\u009b"})"));
 }
 
+TEST(LogTest, ShowsFormatCharactersInsteadOfObeyingThem) {
+  std::vector<std::string> lines;
+  SetSink([&](Level, const std::string& line) { lines.push_back(line); });
+  Info("seen", {{"name", "gpj.\u202egnp"}});
+  SetForm(Form::kJson);
+  Info("seen", {{"name", "gpj.\u202egnp"}});
+  SetForm(Form::kText);
+  SetSink(nullptr);
+  EXPECT_THAT(lines, ElementsAre("\"seen\" name=\"gpj.\\u202egnp\"",
+                                 "\"event\":\"seen\",\"name\":\"gpj.\\u202egnp\"}"));
+}
+
 TEST(LogTest, DropsLinesBelowTheLevel) {
   std::vector<std::string> lines;
   SetSink([&](Level, const std::string& line) { lines.push_back(line); });

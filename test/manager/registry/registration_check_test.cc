@@ -79,10 +79,36 @@ TEST(RegistrationCheckTest, ADirectoryThatEverybodyMayWriteIsRefused) {
   const test::TempDir dir;
   EXPECT_TRUE(CheckPluginDirectory(dir.path()).ok());
   ASSERT_EQ(::chmod(dir.path().c_str(), 0777), 0);
-  EXPECT_THAT(MessageOf(CheckPluginDirectory(dir.path())), HasSubstr("run chmod o-w"));
+  EXPECT_THAT(MessageOf(CheckPluginDirectory(dir.path())),
+              HasSubstr("every user may write there (mode 777) and could pose as any "
+                        "of them; run chmod go-w"));
   MakeSocketFile(dir / "service.sock");
   EXPECT_EQ(SocketAnnounced(dir / "service.sock", dir / "cpu.sock").status().code(),
             StatusCode::kFailedPrecondition);
+}
+
+TEST(RegistrationCheckTest, ADirectoryThatAGroupMayWriteIsRefused) {
+  const test::TempDir dir;
+  ASSERT_EQ(::chmod(dir.path().c_str(), 02770), 0);
+  const Status refused = CheckPluginDirectory(dir.path());
+  EXPECT_EQ(refused.code(), StatusCode::kFailedPrecondition);
+  EXPECT_THAT(MessageOf(refused),
+              HasSubstr("group " + std::to_string(::getegid()) + " may write there (mode 2770)"));
+}
+
+// It was put there before the directory was closed.
+TEST(RegistrationCheckTest, ASocketOfAnotherUserThanRootIsRefused) {
+  const test::TempDir dir;
+  MakeSocketFile(dir / "cpu.sock");
+  EXPECT_TRUE(CheckPluginSocket(dir / "cpu.sock").ok());
+  constexpr uid_t kOther = 12345;
+  if (::chown((dir / "cpu.sock").c_str(), kOther, static_cast<gid_t>(-1)) != 0) {
+    GTEST_SKIP() << "only root can give a socket away";
+  }
+  const std::string why = dir / "cpu.sock" + ": it belongs to user 12345, who could pose";
+  EXPECT_THAT(MessageOf(SocketNamed("cpu.sock", dir.path()).status()), HasSubstr(why));
+  EXPECT_THAT(MessageOf(SocketAnnounced(dir / "cpu.sock", dir / "other.sock").status()),
+              HasSubstr(why));
 }
 
 TEST(RegistrationCheckTest, ADirectoryOfAnotherUserThanRootIsRefused) {

@@ -1,6 +1,9 @@
 #include "manager/state/state_loop.h"
 
 #include <filesystem>
+#include <fstream>
+#include <string>
+#include <vector>
 
 #include <sys/wait.h>
 #include <unistd.h>
@@ -9,6 +12,8 @@
 #include <gtest/gtest.h>
 
 #include "api/base/errorf.h"
+#include "api/base/log.h"
+#include "api/base/log_level.h"
 #include "manager/runtime/live_containers.h"
 #include "manager/state/state_lock.h"
 #include "test/support/memory_store.h"
@@ -214,6 +219,51 @@ TEST(StateLockTest, MakesThePrivateDirectory) {
   const auto lock = StateLock::Take(dir / "a/b");
   ASSERT_TRUE(lock.ok());
   EXPECT_EQ(std::filesystem::status(dir / "a/b").permissions(), std::filesystem::perms::owner_all);
+}
+
+TEST(StateLockTest, WritesToNoFileThatALinkInItsPlaceLeadsTo) {
+  namespace fs = std::filesystem;
+  for (const auto make_link : {&::link, &::symlink}) {
+    const test::TempDir dir;
+    std::ofstream(dir / "target") << "of another program";
+    fs::create_directory(dir / "state");
+    ASSERT_EQ(make_link((dir / "target").c_str(), (dir / "state/qrmd.lock").c_str()), 0);
+    EXPECT_TRUE(StateLock::Take(dir / "state").ok());
+    EXPECT_EQ(fs::file_size(dir / "target"), 18u);
+    EXPECT_TRUE(fs::is_regular_file(fs::symlink_status(dir / "state/qrmd.lock")));
+  }
+}
+
+TEST(StateLockTest, ClosesADirectoryOfItsOwnUserToOthers) {
+  using std::filesystem::perms;
+  const test::TempDir dir;
+  std::filesystem::create_directory(dir / "state");
+  std::filesystem::permissions(dir / "state", perms::all);
+  std::vector<std::string> said;
+  log::SetSink([&said](log::Level, const std::string& line) { said.push_back(line); });
+  const auto lock = StateLock::Take(dir / "state");
+  log::SetSink({});
+  ASSERT_TRUE(lock.ok());
+  EXPECT_EQ(std::filesystem::status(dir / "state").permissions(), perms::owner_all);
+  EXPECT_THAT(said, ElementsAre(testing::AllOf(HasSubstr("state directory closed to others"),
+                                               HasSubstr("777"))));
+}
+
+TEST(StateLockTest, RefusesADirectoryForAllToWriteIn) {
+  using std::filesystem::perms;
+  const test::TempDir dir;
+  std::filesystem::permissions(dir.path(), perms::all | perms::sticky_bit);
+  EXPECT_THAT(MessageOf(StateLock::Take(dir.path()).status()),
+              HasSubstr("others may write there (mode 1777)"));
+}
+
+TEST(StateLockTest, RefusesADirectoryOfAnotherUserWithTheRemedy) {
+  const test::TempDir dir;
+  if (::chown(dir.path().c_str(), 12345, 0) != 0) {
+    GTEST_SKIP() << "needs root";
+  }
+  EXPECT_THAT(MessageOf(StateLock::Take(dir.path()).status()),
+              testing::AllOf(HasSubstr("belongs to user 12345"), HasSubstr("chown root")));
 }
 
 }  // namespace

@@ -6,6 +6,7 @@
 
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
+#include <yaml-cpp/yaml.h>
 
 #include "api/proto/qrm/v1/control.pb.h"
 #include "tools/qrmctl/colours.h"
@@ -51,6 +52,22 @@ TEST(TextTest, NumbersThatNoIntegerHoldsAreShownAllTheSame) {
   EXPECT_EQ(AgeText(kInfinity), "never");
   EXPECT_EQ(AgeText(std::numeric_limits<double>::quiet_NaN()), "never");
   EXPECT_EQ(AmountOf("memory", kInfinity), "inf");
+}
+
+TEST(DocumentTest, FormatCharactersAreShownAndMeanTheSameToMachines) {
+  const std::string foreign = "gpj.\u202egnp\u009b";
+  const Document document = {{foreign, foreign}};
+  const auto printed = [&](const OutputFormat& format) {
+    std::ostringstream out;
+    Print(document, format, out);
+    return out.str();
+  };
+  const std::string json = printed(OutputFormat::kJson);
+  EXPECT_EQ(json, "{\n  \"gpj.\\u202egnp\\u009b\": \"gpj.\\u202egnp\\u009b\"\n}\n");
+  EXPECT_EQ(Document::parse(json), document);
+  const std::string yaml = printed(OutputFormat::kYaml);
+  EXPECT_EQ(yaml, "\"gpj.\\u202egnp\\x9b\": \"gpj.\\u202egnp\\x9b\"\n");
+  EXPECT_EQ(YAML::Load(yaml)[foreign].as<std::string>(), foreign);
 }
 
 TEST(TextTest, BytesArePowersOf1024WithOneDigit) {

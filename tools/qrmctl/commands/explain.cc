@@ -32,7 +32,7 @@ void PrintApplied(const v1::Decision& decision, const Document& document, std::o
   out << "  Applied last\n   ";
   for (const auto& [property, value] :
        StringMap(decision.applied().begin(), decision.applied().end())) {
-    out << fmt::format(" {}={}", property, value);
+    out << fmt::format(" {}={}", Escaped(property), Escaped(value));
   }
   out << ", " << HowText(decision, document.value("applied", Document::object())) << '\n';
 }
