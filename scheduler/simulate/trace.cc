@@ -12,6 +12,7 @@
 #include <yaml-cpp/yaml.h>
 
 #include "api/base/errorf.h"
+#include "api/base/foreign_json.h"
 #include "scheduler/cache/read_objects.h"
 
 namespace qrm::scheduler {
@@ -28,8 +29,8 @@ json FromScalar(const YAML::Node& scalar) {
   if (scalar.Tag() == "!") {  // quoted
     return text;
   }
-  json parsed = json::parse(text, nullptr, false);
-  return parsed.is_primitive() && !parsed.is_discarded() ? parsed : json(text);
+  const StatusOr<json> parsed = ParseJson(text);
+  return parsed.ok() && parsed->is_primitive() ? *parsed : json(text);
 }
 
 json FromYaml(const YAML::Node& node) {
