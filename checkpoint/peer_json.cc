@@ -11,6 +11,7 @@
 #include <nlohmann/json.hpp>
 
 #include "api/base/errorf.h"
+#include "api/base/foreign_json.h"
 
 namespace qrm::checkpoint {
 namespace {
@@ -172,8 +173,9 @@ Status Validate(const ResourceAllocation& allocation) {
 }
 
 StatusOr<ResourceAllocation> ReadAllocation(const std::string& info) {
+  QRM_ASSIGN_OR_RETURN(const nlohmann::json json, ParseJson(info));
   try {
-    ResourceAllocation allocation = ReadAllocationOrThrow(Json::parse(info));
+    ResourceAllocation allocation = ReadAllocationOrThrow(json);
     QRM_RETURN_IF_ERROR(Validate(allocation));
     return allocation;
   } catch (const std::exception& error) {  // of the JSON library and of std::stoull
@@ -290,10 +292,11 @@ StatusOr<std::vector<Entry>> WriteEntries(const AllocationByContainer& allocatio
 }  // namespace
 
 StatusOr<PeerCheckpoint> ParsePeerCheckpoint(std::string_view text) {
-  const Json file = Json::parse(text, nullptr, false);
-  if (!file.is_object()) {
-    return NotAPeersFile("it is no JSON object");
+  const StatusOr<nlohmann::json> parsed = ParseJson(text);
+  if (!parsed.ok() || !parsed->is_object()) {
+    return NotAPeersFile(parsed.ok() ? "it is no JSON object" : MessageOf(parsed.status()));
   }
+  const Json file = *parsed;
   const auto stored = file.find("Checksum");
   if (stored == file.end() || !stored->is_number_unsigned()) {
     return NotAPeersFile("it has no number \"Checksum\"");

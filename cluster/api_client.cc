@@ -13,6 +13,7 @@
 #include <nlohmann/json.hpp>
 
 #include "api/base/errorf.h"
+#include "api/base/foreign_json.h"
 #include "api/base/foreign_text.h"
 #include "api/http/https_connection.h"
 #include "cluster/credentials.h"
@@ -92,7 +93,7 @@ const char* RemedyFor(StatusCode code) {
 }  // namespace
 
 Status ErrorOf(const std::string& what, unsigned status, const std::string& body) {
-  const auto json = nlohmann::json::parse(body, nullptr, /*allow_exceptions=*/false);
+  const auto json = ParseJson(body).value_or(nlohmann::json());
   const bool tells = json.is_object() && json.contains("message") && json["message"].is_string();
   const StatusCode code = CodeOf(status);
   return Errorf(code, "cannot {}: the API server answers {}{}{}; {}", what, status,

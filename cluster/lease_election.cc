@@ -8,6 +8,7 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include "api/base/foreign_json.h"
 #include "api/base/log.h"
 #include "cluster/requests.h"
 
@@ -62,7 +63,7 @@ struct LeaseElection::Impl final : std::enable_shared_from_this<Impl> {
   void Try() {
     Call({.path = path}, [](Impl& self, const StatusOr<std::string>& body) {
       if (body.ok()) {
-        self.Judge(json::parse(*body, nullptr, false));
+        self.Judge(ParseJson(*body).value_or(json()));
       } else if (body.status().code() == StatusCode::kNotFound) {
         self.TakeMissing();
       } else {

@@ -12,6 +12,7 @@
 #include <nlohmann/json.hpp>
 
 #include "api/base/errorf.h"
+#include "api/base/foreign_json.h"
 #include "api/base/foreign_text.h"
 #include "api/base/log.h"
 #include "api/base/mutex.h"
@@ -92,24 +93,25 @@ struct ListWatch::Impl final : std::enable_shared_from_this<Impl> {
   }
 
   void TakePage(const StatusOr<std::string>& body) {
-    const json page = body.ok() ? json::parse(*body, nullptr, false) : json();
-    if (!body.ok() || VersionOf(page).empty()) {
-      Fail(body.ok() ? Errorf(StatusCode::kUnavailable,
-                              "cannot list {}: the API server's answer is no list; try again",
-                              options.path)
-                     : body.status(),
+    if (!body.ok()) {
+      Fail(body.status(), &Impl::List);
+      return;
+    }
+    const StatusOr<json> page =
+        ParseJsonList(*body, [this](const json& item) { listener.OnItem(item); });
+    if (!page.ok() || VersionOf(*page).empty()) {
+      Fail(Errorf(StatusCode::kUnavailable,
+                  "cannot list {}: the API server's answer is no list{}; try again", options.path,
+                  page.ok() ? "" : ", " + MessageOf(page.status())),
            &Impl::List);
       return;
     }
-    for (const json& item : PartOf(page, "items")) {
-      listener.OnItem(item);
-    }
-    const std::string next_page = TextIn(PartOf(page, "metadata"), "continue");
+    const std::string next_page = TextIn(PartOf(*page, "metadata"), "continue");
     if (!next_page.empty()) {
       Page(next_page);
       return;
     }
-    version = VersionOf(page);
+    version = VersionOf(*page);
     listener.OnListEnd(version);
     Note([](ListWatchStatus& now) { now.listed = true; });
     Watch();
@@ -133,7 +135,7 @@ struct ListWatch::Impl final : std::enable_shared_from_this<Impl> {
 
   // Called by the stream, which does not outlive this.
   void TakeLine(std::string_view line) {
-    const json event = json::parse(line, nullptr, false);
+    const json event = ParseJson(line).value_or(json());
     const std::string type = TextIn(event, "type");
     const json& object = PartOf(event, "object");
     const std::string object_version = VersionOf(object);
@@ -191,7 +193,7 @@ struct ListWatch::Impl final : std::enable_shared_from_this<Impl> {
   /// A watch from a version that the server does not have yet is silent for ever.
   void CheckVersion() {
     Get("limit=1", [](Impl& self, const StatusOr<std::string>& body) {
-      const json page = body.ok() ? json::parse(*body, nullptr, false) : json();
+      const json page = ParseJson(body.value_or("")).value_or(json());
       const std::string newest = VersionOf(page);
       if (newest.empty()) {
         self.Fail(body.status(), &Impl::CheckVersion);

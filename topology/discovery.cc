@@ -1,8 +1,10 @@
 // Loads hwloc topologies from four sources.
 #include "topology/discovery.h"
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
+#include <charconv>
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
@@ -16,6 +18,7 @@
 #include <hwloc.h>
 
 #include "api/base/errorf.h"
+#include "api/base/foreign_text.h"
 #include "api/base/mutex.h"
 #include "api/base/number.h"
 #include "topology/hwloc_reader.h"
@@ -33,6 +36,10 @@ using OutsideCpuset = MachineSource::OutsideCpuset;
 
 /// The largest known exports have a few megabytes; a device file or a log has no end.
 constexpr std::uintmax_t kMaxXmlBytes = std::uintmax_t{64} << 20U;
+
+/// Many times what machines have. hwloc compares each object with those beside it: a hundred
+/// thousand packages would take it a minute.
+constexpr uint64_t kMostSyntheticCpus = 8192;
 
 struct DestroyTopology {
   void operator()(hwloc_topology_t topology) const { hwloc_topology_destroy(topology); }
@@ -214,7 +221,38 @@ StatusOr<MachineParts> LoadXmlFile(const std::string& file, OutsideCpuset outsid
   return Parts(*std::move(objects), outside_cpuset, "machine " + file);
 }
 
+/// Whether the counts in `description`, such as 2, 4 and 2 in "package:2 [numa] l3:4 pu:2", make
+/// more than kMostSyntheticCpus.
+bool HasTooManyCpus(std::string_view description) {
+  uint64_t cpus = 1;
+  int parentheses = 0;  // in which attributes are
+  for (std::size_t i = 0; i < description.size(); ++i) {
+    parentheses += description[i] == '(' ? 1 : description[i] == ')' ? -1 : 0;
+    const bool begins = i == 0 || description[i - 1] == ':' || description[i - 1] == ' ';
+    if (parentheses > 0 || !begins) {
+      continue;
+    }
+    uint64_t count = 0;
+    const char* const first = description.data() + i;
+    const auto read = std::from_chars(first, description.data() + description.size(), count);
+    if (read.ec == std::errc::result_out_of_range || count > kMostSyntheticCpus) {
+      return true;
+    }
+    cpus *= std::max<uint64_t>(count, 1);
+    if (cpus > kMostSyntheticCpus) {
+      return true;
+    }
+  }
+  return false;
+}
+
 StatusOr<MachineParts> LoadSynthetic(const std::string& description, OutsideCpuset outside_cpuset) {
+  if (HasTooManyCpus(description)) {
+    return Errorf(StatusCode::kInvalidArgument,
+                  "cannot read synthetic machine \"{}\": it has more than {} CPUs; describe a "
+                  "smaller one",
+                  Quoted(description), kMostSyntheticCpus);
+  }
   QRM_ASSIGN_OR_RETURN(const Topology topology, NewTopology());
   if (hwloc_topology_set_synthetic(topology.get(), description.c_str()) != 0) {
     return Errorf(StatusCode::kInvalidArgument,

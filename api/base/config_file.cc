@@ -8,6 +8,7 @@
 #include <yaml-cpp/yaml.h>
 
 #include "api/base/errorf.h"
+#include "api/base/foreign_yaml.h"
 #include "api/base/nearest_word.h"
 #include "api/base/section.h"
 
@@ -41,10 +42,10 @@ Status ReadSection(const Section& section, const Keys& keys, const std::string& 
 }
 
 // The flag's value as a YAML node of the key's shape: a list may be written with commas alone.
-YAML::Node NodeOf(const ConfigKey& key, const std::string& value) {
+StatusOr<YAML::Node> NodeOf(const ConfigKey& key, const std::string& value) {
   const bool as_yaml = !value.empty() && (value.front() == '[' || value.front() == '{');
   if (key.shape == KeyShape::kMapping || (key.shape == KeyShape::kList && as_yaml)) {
-    return YAML::Load(value);
+    return ParseYaml(value, "the command line");
   }
   if (key.shape == KeyShape::kScalar) {
     return YAML::Node(value);
@@ -64,14 +65,10 @@ Status ReadFlag(const std::string& name, const std::string& value, const Keys& k
     return Errorf(StatusCode::kInvalidArgument, "cannot read flag --{}: there is no such key; {}",
                   name, RemedyFor(name, keys, program));
   }
+  const StatusOr<YAML::Node> node = NodeOf(*key, value);
+  QRM_RETURN_IF_ERROR(Annotate(node.status(), "cannot read flag --" + name));
   YAML::Node mapping;
-  try {
-    mapping[name] = NodeOf(*key, value);
-  } catch (const YAML::Exception& error) {
-    return Errorf(StatusCode::kInvalidArgument,
-                  "cannot read flag --{}: '{}' is no YAML: {}; write it as in the file", name,
-                  value, error.msg);
-  }
+  mapping[name] = *node;
   QRM_ASSIGN_OR_RETURN(const Section section,
                        Section::Parse(YAML::Dump(mapping), "the command line"));
   return ReadSection(section, keys, program);

@@ -7,7 +7,6 @@
 #include <filesystem>
 #include <fstream>
 #include <set>
-#include <sstream>
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -35,19 +34,6 @@ std::string Is(std::string_view value, std::string_view wrong) {
   return fmt::format("is '{}', {}", value, wrong);
 }
 
-/// The number of the first line that a tab indents; 0 for none. YAML calls it many things.
-int FirstIndentedByTab(const std::string& text) {
-  std::istringstream lines(text);
-  int number = 1;
-  for (std::string line; std::getline(lines, line); ++number) {
-    if (const auto begin = line.find_first_not_of(' ');
-        begin != std::string::npos && line[begin] == '\t') {
-      return number;
-    }
-  }
-  return 0;
-}
-
 /// OK when no mapping has a key twice, of which YAML takes one without a word.
 Status CheckKeysDiffer(const YAML::Node& node, const std::string& file) {
   std::set<std::string> seen;
@@ -63,6 +49,22 @@ Status CheckKeysDiffer(const YAML::Node& node, const std::string& file) {
     }
   }
   return OkStatus();
+}
+
+/// A copy without aliases, which whoever reads it from the API server refuses.
+YAML::Node WrittenOut(const YAML::Node& node) {
+  if (!node.IsMap() && !node.IsSequence()) {
+    return YAML::Clone(node);
+  }
+  YAML::Node copy(node.Type());
+  for (const auto& entry : node) {
+    if (node.IsMap()) {
+      copy.force_insert(WrittenOut(entry.first), WrittenOut(entry.second));
+    } else {
+      copy.push_back(WrittenOut(entry));
+    }
+  }
+  return copy;
 }
 
 }  // namespace
@@ -100,25 +102,17 @@ StatusOr<Section> Section::Load(const std::string& path) {
     return Errorf(StatusCode::kNotFound, "cannot read {}: {}; name an existing YAML file", path,
                   errno != 0 ? std::strerror(errno) : "no such file");
   }
-  std::ostringstream text;
-  text << stream.rdbuf();
-  return Parse(text.str(), path);
+  std::string text(YamlBounds().bytes + 1, '\0');  // as much as is refused
+  stream.read(text.data(), static_cast<std::streamsize>(text.size()));
+  text.resize(static_cast<std::size_t>(stream.gcount()));
+  return Parse(text, path);
 }
 
-StatusOr<Section> Section::Parse(const std::string& text, const std::string& file) {
-  try {
-    const YAML::Node root = YAML::Load(text);
-    QRM_RETURN_IF_ERROR(CheckKeysDiffer(root, file));
-    return FromNode(root, file, "");
-  } catch (const YAML::Exception& error) {
-    if (const int line = FirstIndentedByTab(text); line > 0) {
-      return Errorf(StatusCode::kInvalidArgument,
-                    "cannot read {}:{}: the line is indented by a tab; indent by spaces", file,
-                    line);
-    }
-    return Errorf(StatusCode::kInvalidArgument, "cannot read {}:{}: {}; write valid YAML", file,
-                  error.mark.line + 1, error.msg);
-  }
+StatusOr<Section> Section::Parse(const std::string& text, const std::string& file,
+                                 const YamlBounds& bounds) {
+  QRM_ASSIGN_OR_RETURN(const YAML::Node root, ParseYaml(text, file, bounds));
+  QRM_RETURN_IF_ERROR(CheckKeysDiffer(root, file));
+  return FromNode(root, file, "");
 }
 
 StatusOr<Section> Section::FromNode(const YAML::Node& node, std::string file, std::string path) {
@@ -179,7 +173,7 @@ std::vector<std::string> Section::Keys() const {
 }
 
 std::string Section::OneLine() const {
-  YAML::Node flow = YAML::Clone(*node_);
+  YAML::Node flow = WrittenOut(*node_);
   flow.SetStyle(YAML::EmitterStyle::Flow);
   return YAML::Dump(flow);
 }

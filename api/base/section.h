@@ -11,11 +11,8 @@
 #include <utility>
 #include <vector>
 
+#include "api/base/foreign_yaml.h"
 #include "api/base/status.h"
-
-namespace YAML {
-class Node;
-}  // namespace YAML
 
 namespace qrm::config {
 
@@ -29,8 +26,9 @@ class Section {
   /// cannot be opened, kInvalidArgument when it is no YAML mapping.
   static StatusOr<Section> Load(const std::string& path);
 
-  /// `text` as if it were the content of `file`.
-  static StatusOr<Section> Parse(const std::string& text, const std::string& file);
+  /// `text` as if it were the content of `file`. Errors: also those of ParseYaml.
+  static StatusOr<Section> Parse(const std::string& text, const std::string& file,
+                                 const YamlBounds& bounds = {});
 
   /// `node` of a file that was read elsewhere; `path` is where it stands in it ("plugins.cpu").
   /// Errors: kInvalidArgument when it is no mapping; a null node is an empty mapping.

@@ -2,6 +2,7 @@
 #include "manager/kubelet/kubelet_policy.h"
 
 #include <fstream>
+#include <iterator>
 #include <utility>
 
 #include <sys/stat.h>
@@ -9,13 +10,16 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include "api/base/foreign_json.h"
+
 namespace qrm::manager {
 namespace {
 
 /// "policyName" of the state in `file`; empty for what is no such state.
 std::string ReadPolicy(const std::string& file) {
   std::ifstream stream(file);
-  const auto state = nlohmann::json::parse(stream, nullptr, /*allow_exceptions=*/false);
+  const std::string text(std::istreambuf_iterator<char>(stream), {});
+  const auto state = ParseJson(text).value_or(nlohmann::json());
   const auto name = state.is_object() ? state.find("policyName") : state.end();
   return state.is_object() && name != state.end() && name->is_string() ? name->get<std::string>()
                                                                        : std::string();

@@ -1,17 +1,22 @@
 // Converts JSON to manifests without assuming that any value has the expected type.
 #include "manager/kubelet/pod_list.h"
 
+#include <cstddef>
 #include <optional>
 #include <utility>
 
+#include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
 #include "api/base/errorf.h"
+#include "api/base/foreign_json.h"
 
 namespace qrm::manager {
 namespace {
 
 using Json = nlohmann::json;
+
+constexpr std::size_t kMostPods = 10'000;  // many times what a kubelet runs
 
 const Json& PartOf(const Json& json, const char* name) {
   static const Json nothing;
@@ -89,31 +94,39 @@ PodManifest ManifestOf(const Json& pod) {
   return manifest;
 }
 
+void AddPod(const Json& pod, PodList& list) {
+  StatusOr<PodSpec> spec = ReadManifest(ManifestOf(pod));
+  if (spec.ok()) {
+    list.specs.push_back(*std::move(spec));
+  } else {
+    list.unusable.push_back(spec.status());
+  }
+}
+
+Status NoPodList(const std::string& cause) {
+  return Errorf(StatusCode::kInvalidArgument,
+                "cannot read kubelet's pods: {}; set kubelet-url to a kubelet's address", cause);
+}
+
 }  // namespace
 
 StatusOr<PodList> ParsePodList(const std::string& json) {
-  Json parsed;
-  try {
-    parsed = Json::parse(json);
-  } catch (const Json::exception& error) {
-    return Errorf(StatusCode::kInvalidArgument,
-                  "cannot read kubelet's pods: {}; set kubelet-url to a kubelet's address",
-                  error.what());
-  }
-  const Json& items = PartOf(parsed, "items");
-  if (TextOf(parsed, "kind") != "PodList" || !(items.is_array() || items.is_null())) {
-    return Errorf(StatusCode::kInvalidArgument,
-                  "cannot read kubelet's pods: the answer is no PodList; set kubelet-url to a "
-                  "kubelet's address");
-  }
   PodList list;
-  for (const Json& item : items) {
-    StatusOr<PodSpec> spec = ReadManifest(ManifestOf(item));
-    if (spec.ok()) {
-      list.specs.push_back(*std::move(spec));
-    } else {
-      list.unusable.push_back(spec.status());
+  std::size_t pods = 0;
+  const StatusOr<Json> parsed = ParseJsonList(json, [&](const Json& pod) {
+    if (++pods <= kMostPods) {
+      AddPod(pod, list);
     }
+  });
+  if (!parsed.ok()) {
+    return NoPodList(MessageOf(parsed.status()));
+  }
+  const Json& items = PartOf(*parsed, "items");
+  if (TextOf(*parsed, "kind") != "PodList" || !(items.is_array() || items.is_null())) {
+    return NoPodList("the answer is no PodList");
+  }
+  if (pods > kMostPods) {
+    return NoPodList(fmt::format("the answer has {} pods, more than {}", pods, kMostPods));
   }
   return list;
 }

@@ -15,7 +15,8 @@ struct PodList {
   std::vector<Status> unusable;  ///< one for each pod that is left out
 };
 
-/// Errors: kInvalidArgument when `json` is no PodList, with the place where it stops being one.
+/// Errors: kInvalidArgument when `json` is no PodList, or beyond the bounds of ParseJsonList or
+/// 10,000 pods, with the cause.
 StatusOr<PodList> ParsePodList(const std::string& json);
 
 }  // namespace qrm::manager

@@ -8,6 +8,7 @@
 #include <openssl/evp.h>
 
 #include "api/base/errorf.h"
+#include "api/base/foreign_json.h"
 
 namespace qrm::manager {
 namespace {
@@ -30,7 +31,7 @@ std::string DigestOf(const std::string& text) {
 
 /// Its status; null for what is no review.
 json StatusIn(const std::string& review) {
-  const json parsed = json::parse(review, nullptr, /*allow_exceptions=*/false);
+  const json parsed = ParseJson(review).value_or(json());
   return parsed.is_object() && parsed.contains("status") && parsed["status"].is_object()
              ? parsed["status"]
              : json();

@@ -7,6 +7,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "api/base/foreign_json.h"
 #include "api/base/log.h"
 
 namespace qrm::manager {
@@ -26,7 +27,7 @@ void ObjectWriter::Write(cluster::ApiClient& client, cluster::ApiRequest request
         }
         backoff_ = std::chrono::milliseconds(0);
         next_ = std::chrono::steady_clock::now() + pace_;
-        taken(nlohmann::json::parse(*body, nullptr, false));
+        taken(ParseJson(*body).value_or(nlohmann::json()));
       });
 }
 

@@ -8,7 +8,6 @@
 
 #include <fmt/format.h>
 #include <fmt/ranges.h>
-#include <yaml-cpp/eventhandler.h>
 #include <yaml-cpp/yaml.h>
 
 #include "api/base/errorf.h"
@@ -75,65 +74,6 @@ std::string LineName(const char* key, std::size_t index) {
 /// "exclusive" for a line that says nothing: a driver gives no other CPUs.
 std::vector<Attribute> Unsaid() {
   return {{.kind = AttributeKind::kExclusive, .text = "exclusive"}};
-}
-
-/// Finds out what a document is before it is read, and that nothing in it refers to anything: so
-/// read, a short text may be endless.
-class ShapeOfDocument final : public YAML::EventHandler {
- public:
-  bool is_mapping() const { return is_mapping_; }
-  bool refers() const { return refers_; }
-
-  void OnDocumentStart(const YAML::Mark& /*mark*/) override {}
-  void OnDocumentEnd() override {}
-  void OnNull(const YAML::Mark& /*mark*/, YAML::anchor_t anchor) override { See(anchor); }
-  void OnAlias(const YAML::Mark& /*mark*/, YAML::anchor_t anchor) override { See(anchor); }
-  void OnScalar(const YAML::Mark& /*mark*/, const std::string& /*tag*/, YAML::anchor_t anchor,
-                const std::string& /*value*/) override {
-    See(anchor);
-  }
-  void OnSequenceStart(const YAML::Mark& /*mark*/, const std::string& /*tag*/,
-                       YAML::anchor_t anchor, YAML::EmitterStyle::value /*style*/) override {
-    See(anchor);
-  }
-  void OnSequenceEnd() override {}
-  void OnMapStart(const YAML::Mark& /*mark*/, const std::string& /*tag*/, YAML::anchor_t anchor,
-                  YAML::EmitterStyle::value /*style*/) override {
-    is_mapping_ = is_mapping_ || !seen_any_;
-    See(anchor);
-  }
-  void OnMapEnd() override {}
-
- private:
-  void See(YAML::anchor_t anchor) {
-    seen_any_ = true;
-    refers_ = refers_ || anchor != 0;
-  }
-
-  bool seen_any_ = false;
-  bool is_mapping_ = false;
-  bool refers_ = false;
-};
-
-/// Whether `text` is a mapping. Errors: kInvalidArgument for what is no document, and for anchors.
-StatusOr<bool> IsMapping(const std::string& text) {
-  ShapeOfDocument shape;
-  try {
-    std::istringstream stream(text);
-    YAML::Parser parser(stream);
-    parser.HandleNextDocument(shape);
-  } catch (const YAML::Exception& error) {
-    return Errorf(StatusCode::kInvalidArgument,
-                  "cannot read the spec, line {}, column {}: {}; write JSON or YAML, and a star in "
-                  "quotes: {{cores: \"*4\"}}",
-                  error.mark.line + 1, error.mark.column + 1, Quoted(error.msg));
-  }
-  if (shape.refers()) {
-    return Errorf(StatusCode::kInvalidArgument,
-                  "cannot read the spec: it has anchors of YAML; write out what they stand for, "
-                  "and a star in quotes: {{cores: \"*4\"}}");
-  }
-  return shape.is_mapping();
 }
 
 StatusOr<std::vector<std::string>> ReadLines(const config::Section& section, const char* key) {
@@ -237,14 +177,20 @@ StatusOr<ComputeSpec> ReadPodSpec(const std::string& text, const Policies& polic
   if (word.empty()) {
     return ComputeSpec{.lines = {{.any = cpus, .attributes = Unsaid()}}, .container = {}};
   }
-  QRM_ASSIGN_OR_RETURN(const bool is_mapping, IsMapping(word));
-  if (!is_mapping) {
+  const StatusOr<YAML::Node> document = config::ParseYaml(word, "the spec", config::kForeignYaml);
+  if (!document.ok()) {
+    return Errorf(StatusCode::kInvalidArgument,
+                  "{}; a star is written in quotes: {{cores: \"*4\"}}",
+                  MessageOf(document.status()));
+  }
+  if (!document->IsMap()) {
     return Errorf(StatusCode::kInvalidArgument,
                   "'{}' is no policy of this node ({}); name one, or write {{cores: ..., "
                   "compute_attributes: ...}}",
                   Quoted(word), NamesOf(policies));
   }
-  QRM_ASSIGN_OR_RETURN(const config::Section section, config::Section::Parse(word, "the spec"));
+  QRM_ASSIGN_OR_RETURN(const config::Section section,
+                       config::Section::Parse(word, "the spec", config::kForeignYaml));
   return ReadSpec(section);
 }
 

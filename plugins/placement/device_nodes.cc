@@ -5,6 +5,8 @@
 
 #include <nlohmann/json.hpp>
 
+#include "api/base/foreign_json.h"
+
 namespace qrm::placement {
 namespace {
 
@@ -40,7 +42,7 @@ DeviceNodes ReadDeviceNodes(const StringMap& annotations) {
   if (found == annotations.end()) {
     return devices;
   }
-  const json containers = json::parse(found->second, nullptr, false);
+  const json containers = ParseJson(found->second).value_or(json());
   if (!containers.is_object()) {
     return devices;
   }

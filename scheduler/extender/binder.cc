@@ -16,6 +16,7 @@
 #include <nlohmann/json.hpp>
 
 #include "api/base/errorf.h"
+#include "api/base/foreign_json.h"
 #include "api/base/log.h"
 #include "cluster/requests.h"
 #include "scheduler/cache/read_objects.h"
@@ -152,7 +153,7 @@ struct Binder::Impl final : std::enable_shared_from_this<Impl> {
              self.Repeat(flight);
              return;
            }
-           const auto pod = nlohmann::json::parse(body.value_or(""), nullptr, false);
+           const auto pod = ParseJson(body.value_or("")).value_or(nlohmann::json());
            const bool ours = pod.is_object() &&
                              TextAt(pod, "/metadata/uid") == flight->question.uid &&
                              TextAt(pod, "/spec/nodeName") == flight->question.node;

@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "api/base/errorf.h"
+#include "api/base/foreign_json.h"
 #include "scheduler/cache/read_objects.h"
 
 namespace qrm::scheduler {
@@ -18,10 +19,11 @@ std::string Written(const json& body) {
 }
 
 StatusOr<json> ParseBody(const std::string& body) {
-  json parsed = json::parse(body, nullptr, /*allow_exceptions=*/false);
-  if (!parsed.is_object()) {
+  StatusOr<json> parsed = ParseJson(body);
+  if (!parsed.ok() || !parsed->is_object()) {
     return Errorf(StatusCode::kInvalidArgument,
-                  "cannot read the question: it is no JSON object; send what kube-scheduler sends");
+                  "cannot read the question: {}; send what kube-scheduler sends",
+                  parsed.ok() ? "it is no JSON object" : MessageOf(parsed.status()));
   }
   return parsed;
 }

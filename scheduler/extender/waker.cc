@@ -11,6 +11,7 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include "api/base/foreign_json.h"
 #include "api/base/log.h"
 #include "api/base/mutex.h"
 #include "cluster/requests.h"
@@ -257,7 +258,7 @@ struct Waker::Impl final : std::enable_shared_from_this<Impl> {
       return;
     }
     complained = false;
-    const auto pod = nlohmann::json::parse(body.value_or(""), nullptr, false);
+    const auto pod = ParseJson(body.value_or("")).value_or(nlohmann::json());
     if (is_gone || !TextAt(pod, "/spec/nodeName").empty()) {
       const MutexLock lock(mutex);
       waiting.erase(uid);

@@ -2,6 +2,8 @@
 #include "scheduler/simulate/trace.h"
 
 #include <algorithm>
+#include <chrono>
+#include <cstddef>
 #include <memory>
 #include <set>
 #include <string_view>
@@ -12,6 +14,8 @@
 #include <yaml-cpp/yaml.h>
 
 #include "api/base/errorf.h"
+#include "api/base/foreign_json.h"
+#include "api/base/foreign_yaml.h"
 #include "scheduler/cache/read_objects.h"
 
 namespace qrm::scheduler {
@@ -22,14 +26,18 @@ using nlohmann::json;
 /// So that a slip of the pen does not fill the memory.
 constexpr int kMostReplicas = 1'000'000;
 
+/// A trace may have every object of a large cluster, and whoever plays it waits for it.
+constexpr config::YamlBounds kTraceBounds{
+    .bytes = std::size_t{1} << 30, .nodes = 50'000'000, .time = std::chrono::minutes(30)};
+
 /// A plain scalar as JSON reads it, where it does; else a text.
 json FromScalar(const YAML::Node& scalar) {
   const std::string& text = scalar.Scalar();
   if (scalar.Tag() == "!") {  // quoted
     return text;
   }
-  json parsed = json::parse(text, nullptr, false);
-  return parsed.is_primitive() && !parsed.is_discarded() ? parsed : json(text);
+  const StatusOr<json> parsed = ParseJson(text);
+  return parsed.ok() && parsed->is_primitive() ? *parsed : json(text);
 }
 
 json FromYaml(const YAML::Node& node) {
@@ -187,13 +195,9 @@ Status Fill(const json& document, Trace& trace) {
 }  // namespace
 
 StatusOr<Trace> ReadTrace(const std::string& text, const std::string& file) {
+  QRM_ASSIGN_OR_RETURN(const YAML::Node document, config::ParseYaml(text, file, kTraceBounds));
   Trace trace;
-  try {
-    QRM_RETURN_IF_ERROR(Annotate(Fill(FromYaml(YAML::Load(text)), trace), "cannot read " + file));
-  } catch (const YAML::Exception& error) {
-    return Errorf(StatusCode::kInvalidArgument, "cannot read {}:{}: {}; give YAML or JSON", file,
-                  error.mark.line + 1, error.msg);
-  }
+  QRM_RETURN_IF_ERROR(Annotate(Fill(FromYaml(document), trace), "cannot read " + file));
   return trace;
 }
 

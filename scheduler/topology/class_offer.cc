@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "api/base/errorf.h"
+#include "api/base/foreign_json.h"
 #include "api/base/glob.h"
 
 namespace qrm::scheduler {
@@ -67,13 +68,20 @@ bool ClassOffer::MayAsk(const std::string& pod_namespace, const std::string& typ
 }
 
 StatusOr<ClassOffer> ReadClassOffer(const std::string& text) {
-  try {
-    return Read(json::parse(text));
-  } catch (const json::exception& error) {
+  const auto unreadable = [](const std::string& cause) {
     return Errorf(
         StatusCode::kInvalidArgument,
         "cannot read annotation {}, which qrmd writes: {}; run a qrmd of this version there",
-        kNodeClasses, error.what());
+        kNodeClasses, cause);
+  };
+  const StatusOr<json> lists = ParseJson(text);
+  if (!lists.ok()) {
+    return unreadable(MessageOf(lists.status()));
+  }
+  try {
+    return Read(*lists);
+  } catch (const json::exception& error) {
+    return unreadable(error.what());
   }
 }
 

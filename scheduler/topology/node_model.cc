@@ -105,7 +105,7 @@ Status ReadPresent(const Section& section, NodeModel& model) {
 }  // namespace
 
 StatusOr<NodeModelPtr> ReadNodeModel(const std::string& text, const std::string& name) {
-  QRM_ASSIGN_OR_RETURN(const Section section, Section::Parse(text, name));
+  QRM_ASSIGN_OR_RETURN(const Section section, Section::Parse(text, name, config::kForeignYaml));
   QRM_RETURN_IF_ERROR(section.AllowKeys(
       {"machine", "numa-memory", "memory-kinds", "topology-policy", "topology-scope",
        "prefer-closest-numa-nodes", "numeric-align-resources", "skip-namespaces", "pod-role-label",

@@ -5,6 +5,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "api/base/foreign_json.h"
 #include "plugins/cpu/cpu_plugin.h"
 #include "plugins/memory/memory_plugin.h"
 #include "plugins/nic/config.h"
@@ -120,8 +121,12 @@ std::optional<PodPlacement> ReadPlacement(const NodeModel& model, const Pod& pod
   if (text == pod.annotations.end()) {
     return std::nullopt;
   }
+  const StatusOr<json> notes = ParseJson(text->second);
+  if (!notes.ok()) {
+    return std::nullopt;
+  }
   try {
-    return FromNotes(model, pod, json::parse(text->second));
+    return FromNotes(model, pod, *notes);
   } catch (const std::exception&) {  // json's, and that of a node that is no number
     return std::nullopt;
   }

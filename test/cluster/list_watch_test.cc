@@ -201,6 +201,23 @@ TEST_F(ListWatchTest, TroubleIsToldWhileItLasts) {
   EXPECT_TRUE(Await([&] { return watch_->status().trouble.ok(); }));
 }
 
+TEST_F(ListWatchTest, AnObjectBeyondTheBoundsIsTroubleUntilItIsGone) {
+  StartAndWatch();
+  json deep = Thing("deep", 3);
+  for (int i = 0; i < 100; ++i) {
+    deep["inner"] = json(deep["inner"]).is_null() ? json::array() : json::array({deep["inner"]});
+  }
+  server_.Put(kThings, deep);
+  EXPECT_TRUE(Await([&] {
+    return MessageOf(watch_->status().trouble).find("nested more than 64 deep") !=
+           std::string::npos;
+  })) << watch_->status().trouble;
+  EXPECT_EQ(mirror_.values(), (Mirror::Values{{"a", 1}, {"b", 2}}));
+  server_.Delete(kThings, "deep");
+  server_.Put(kThings, Thing("c", 4));
+  EXPECT_TRUE(Shows({{"a", 1}, {"b", 2}, {"c", 4}}));
+}
+
 TEST_F(ListWatchTest, AFieldSelectorIsSentWithEveryRequest) {
   StartAndWatch({.field_selector = "status.phase!=Failed"});
   for (const std::string& request : server_.requests()) {

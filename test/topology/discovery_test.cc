@@ -205,6 +205,18 @@ TEST(DiscoveryTest, RefusesFilesThatAreTooLarge) {
   EXPECT_THAT(MessageOf(machine.status()), HasSubstr("no regular file of up to 67108864 bytes"));
 }
 
+TEST(DiscoveryTest, RefusesSyntheticMachinesThatAreTooLarge) {
+  for (const char* description :
+       {"package:100000 core:1 pu:1", "package:64 [numa(memory=1GiB)] l3:8 core:16 pu:2",
+        "2 4096 2", "package:2 core:99999999999999999999 pu:1"}) {
+    const Status status =
+        Discover({.kind = MachineSource::Kind::kSynthetic, .argument = description}).status();
+    EXPECT_EQ(status.code(), StatusCode::kInvalidArgument) << description;
+    EXPECT_THAT(MessageOf(status), HasSubstr("it has more than 8192 CPUs")) << description;
+  }
+  EXPECT_EQ(Synthetic("package:2 [numa(memory=9000GiB)] l3:2 core:64 pu:2").cpus().size(), 512u);
+}
+
 TEST(DiscoveryTest, ParsesSourcesByTheirPrefix) {
   EXPECT_EQ(MachineSource::Parse("live")->kind, MachineSource::Kind::kLive);
   EXPECT_EQ(MachineSource::Parse("fsroot:/a:b")->argument, "/a:b");

@@ -13,6 +13,7 @@
 #include <yaml-cpp/yaml.h>
 
 #include "api/base/errorf.h"
+#include "api/base/foreign_yaml.h"
 #include "api/base/number.h"
 #include "api/proto/core/v1/pod.pb.h"
 #include "api/quantity.h"
@@ -356,13 +357,7 @@ StatusOr<std::string> ReadText(std::istream& text, const std::string& file) {
 
 /// The one document of the text. Errors: as ReadPod.
 StatusOr<YAML::Node> LoadOne(const std::string& text, const std::string& file) {
-  std::vector<YAML::Node> documents;
-  try {
-    documents = YAML::LoadAll(text);
-  } catch (const YAML::Exception& error) {
-    return Errorf(StatusCode::kInvalidArgument, "cannot read {}:{}: {}; give YAML or JSON", file,
-                  error.mark.line + 1, error.msg);
-  }
+  QRM_ASSIGN_OR_RETURN(std::vector<YAML::Node> documents, config::ParseYamlDocuments(text, file));
   documents.erase(std::remove_if(documents.begin(), documents.end(),
                                  [](const YAML::Node& node) { return node.IsNull(); }),
                   documents.end());

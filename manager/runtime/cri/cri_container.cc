@@ -5,6 +5,7 @@
 
 #include <nlohmann/json.hpp>
 
+#include "api/base/foreign_json.h"
 #include "api/proto/runtime/v1/api.pb.h"
 
 namespace qrm::manager {
@@ -52,9 +53,8 @@ LinuxResources FromSpec(const Json& info) {
 
 void AddStatus(const cri::ContainerStatusResponse& response, RuntimeContainer& container) {
   const auto text = response.info().find("info");
-  const Json info = text == response.info().end()
-                        ? Json()
-                        : Json::parse(text->second, nullptr, /*allow_exceptions=*/false);
+  const Json info =
+      text == response.info().end() ? Json() : ParseJson(text->second).value_or(Json());
   container.resources = response.status().has_resources()
                             ? FromWire(response.status().resources().linux())
                             : FromSpec(info);

@@ -10,6 +10,7 @@
 #include <nlohmann/json.hpp>
 
 #include "api/base/errorf.h"
+#include "api/base/foreign_json.h"
 #include "api/base/foreign_text.h"
 #include "api/proto/cpuadvisor/cpu.pb.h"
 #include "plugins/placement/qos_annotations.h"
@@ -134,7 +135,7 @@ PoolSizes SizesIn(const cpuadvisor::GetAdviceResponse& answer) {
 }
 
 Status ReadHeadroom(const std::string& text, std::map<int, double>& headroom) {
-  const json nodes = json::parse(text, nullptr, false);
+  const json nodes = ParseJson(text).value_or(json());
   const auto refuse = [&] {
     return Errorf(
         StatusCode::kInvalidArgument,

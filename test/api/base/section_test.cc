@@ -70,6 +70,17 @@ TEST(SectionTest, RefusesKeyGivenTwice) {
               HasSubstr("cpu.yaml:2: b stands there twice"));
 }
 
+TEST(SectionTest, WritesOutAliasesInOneLine) {
+  const std::string line = Read("a: &x [1, {b: \"2\"}]\nc: *x\nd: ~\n").OneLine();
+  EXPECT_EQ(line, "{a: [1, {b: 2}], c: [1, {b: 2}], d: ~}");
+  EXPECT_TRUE(Section::Parse(line, "node", kForeignYaml).ok());
+}
+
+TEST(SectionTest, ReadsNoMoreOfAFileThanItMayHave) {
+  EXPECT_EQ(MessageOf(Section::Load("/dev/zero").status()),
+            "cannot read /dev/zero: it has more than 2097152 bytes; write less");
+}
+
 TEST(SectionTest, NamesTheLineThatATabIndents) {
   EXPECT_EQ(MessageOf(Section::Parse("a:\n  b: 1\n\tc: 2\n", "cpu.yaml").status()),
             "cannot read cpu.yaml:3: the line is indented by a tab; indent by spaces");

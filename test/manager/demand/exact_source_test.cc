@@ -80,6 +80,25 @@ TEST(PodListTest, RefusesWhatIsNoPodList) {
   EXPECT_TRUE(ParsePodList(R"({"kind": "PodList", "items": null})").ok());
 }
 
+TEST(PodListTest, RefusesNestingThatWouldFillTheStack) {
+  const std::string deep = std::string(200'000, '[') + std::string(200'000, ']');
+  const Status status =
+      ParsePodList(R"({"kind": "PodList", "items": [{"metadata": {"annotations": {"a": )" + deep +
+                   "}}}]}")
+          .status();
+  EXPECT_EQ(status.code(), StatusCode::kInvalidArgument);
+  EXPECT_THAT(MessageOf(status), HasSubstr("nested more than 64 deep"));
+}
+
+TEST(PodListTest, RefusesMorePodsThanANodeHas) {
+  std::string pods = "{}";
+  for (int i = 0; i < 20'000; ++i) {
+    pods += ",{}";
+  }
+  EXPECT_THAT(MessageOf(ParsePodList(R"({"kind": "PodList", "items": [)" + pods + "]}").status()),
+              HasSubstr("the answer has 20001 pods, more than 10000"));
+}
+
 TEST(PodMessageTest, ReadsKubernetesOwnEncoding) {
   ::k8s::io::api::core::v1::Pod pod;
   pod.mutable_metadata()->set_uid("u1");

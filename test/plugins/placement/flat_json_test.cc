@@ -39,19 +39,19 @@ TEST(FlatJsonTest, RefusesDeeperNesting) {
   EXPECT_THAT(MessageOf(ParseFlatJson(deep).status()), HasSubstr("nested more than 4 deep"));
 }
 
-TEST(FlatJsonTest, RefusesMoreKeys) {
+TEST(FlatJsonTest, RefusesMoreValues) {
   std::string keys;
   for (int i = 0; i < 64; ++i) {
     keys += fmt::format("\"k{}\": {{}},", i);
   }
   EXPECT_TRUE(ParseFlatJson("{" + keys.substr(0, keys.size() - 1) + "}").ok());
   EXPECT_THAT(MessageOf(ParseFlatJson("{" + keys + "\"more\": 1}").status()),
-              HasSubstr("more than 64 keys"));
+              HasSubstr("more than 64 values"));
 }
 
 TEST(FlatJsonTest, RefusesMoreBytesUnread) {
   EXPECT_EQ(MessageOf(ParseFlatJson(std::string(4097, ' ')).status()),
-            "has 4097 bytes, more than 4096; write less");
+            "cannot be read: it has 4097 bytes, more than 4096; leave out what means nothing");
 }
 
 }  // namespace

@@ -40,6 +40,18 @@ TEST(MessagesTest, WhatIsNoQuestionIsAnError) {
   }
 }
 
+// Copies and prints of what is deeper would fill the stack.
+TEST(MessagesTest, NestingThatNoPodHasIsAnError) {
+  const std::string deep = std::string(200'000, '[') + std::string(200'000, ']');
+  for (const auto& parse :
+       {+[](const std::string& body) { return ParseNodesQuestion(body).status(); },
+        +[](const std::string& body) { return ParsePreemptQuestion(body).status(); },
+        +[](const std::string& body) { return ParseBindQuestion(body).status(); }}) {
+    EXPECT_THAT(MessageOf(parse(R"({"Pod":{"metadata":)" + deep + "}}")),
+                HasSubstr("nested more than 64 deep"));
+  }
+}
+
 // A missing list would mean "no node fits, for no reason".
 TEST(MessagesTest, AnAnswerWithoutNodesHasAnEmptyList) {
   EXPECT_EQ(json::parse(WriteFilter({.refused = {{"n1", "no room"}}})),

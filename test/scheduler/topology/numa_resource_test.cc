@@ -3,6 +3,7 @@
 #include <memory>
 #include <string>
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
@@ -225,6 +226,21 @@ TEST_F(NumaResourceTest, RefusesPodsWithARoleWhereNothingIsToldOfTheNode) {
 TEST_F(NumaResourceTest, AConfigurationThatCannotBeReadTellsNothing) {
   cache_->SetNode({.name = "n1", .annotations = {{kNodeConfig, "machine: live"}}});
   EXPECT_EQ(cache_->Publish()->Find("n1")->resources.size(), 0U);
+}
+
+TEST_F(NumaResourceTest, NonsenseOfOneNodeCostsThatNodeOnly) {
+  std::string laughs = "a: &a [x, x, x, x, x, x, x, x, x]\n";
+  for (char name = 'b'; name < 'k'; ++name) {
+    laughs += fmt::format("{0}: &{0} [*{1}, *{1}, *{1}, *{1}, *{1}, *{1}, *{1}, *{1}]\n", name,
+                          static_cast<char>(name - 1));
+  }
+  for (const std::string& nonsense :
+       {std::string("machine: &a [*a]"), laughs, std::string(200'000, '['),
+        std::string("machine: \"synthetic:package:100000 core:1 pu:1\"")}) {
+    cache_->SetNode({.name = "n2", .annotations = {{kNodeConfig, nonsense}}});
+    EXPECT_EQ(cache_->Publish()->Find("n2")->resources.size(), 0U);
+    EXPECT_GT(cache_->Publish()->Find("n1")->resources.size(), 0U);
+  }
 }
 
 TEST(ReadNodeModelTest, TakesNoFileOfTheNodes) {

@@ -10,6 +10,7 @@
 #include <nlohmann/json.hpp>
 
 #include "api/base/errorf.h"
+#include "api/base/foreign_json.h"
 #include "api/base/log.h"
 #include "cluster/access.h"
 #include "scheduler/registry/resource_types.h"
@@ -77,8 +78,8 @@ StatusOr<nlohmann::json> Ask(const Source& source, const std::string& pod) {
   if (!body.ok()) {
     return body.status();
   }
-  nlohmann::json answer = nlohmann::json::parse(*body, nullptr, false);
-  if (!answer.is_object() || !answer.contains("state")) {
+  StatusOr<nlohmann::json> answer = ParseJson(*body);
+  if (!answer.ok() || !answer->is_object() || !answer->contains("state")) {
     return Errorf(StatusCode::kInternal,
                   "what answers at {} is no qrm-scheduler of this version; look at --url",
                   source.url.empty() ? kDefaultUrl : source.url);
