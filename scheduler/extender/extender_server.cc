@@ -318,12 +318,12 @@ struct ExtenderServer::Impl {
 
   const ServeOptions options;
   const HandleRegistry handles;
+  asio::io_context cluster_io{1};
   std::unique_ptr<SchedulerCache> cache;
   prometheus::Registry registry;
   ExtenderMetrics metrics{registry};
   std::atomic<steady_clock::duration> beat{steady_clock::now().time_since_epoch()};
 
-  asio::io_context cluster_io{1};
   asio::executor_work_guard<asio::io_context::executor_type> cluster_work{
       asio::make_work_guard(cluster_io)};
   asio::steady_timer beat_timer{cluster_io};

@@ -93,8 +93,8 @@ StatusOr<json> WhyPodWaits(SchedulerCache& cache, const std::string& words) {
 StatusOr<json> WhyPodWaits(const cluster::ClusterAccess& access,
                            const std::vector<std::string>& resources, const std::string& words) {
   const HandleRegistry handles = RegisterResources(resources);
-  QRM_ASSIGN_OR_RETURN(const auto cache, SchedulerCache::Make(handles));
   boost::asio::io_context io{1};
+  QRM_ASSIGN_OR_RETURN(const auto cache, SchedulerCache::Make(handles));
   cluster::ApiClient client(io, access, {.user_agent = "qrmctl"});
   QRM_ASSIGN_OR_RETURN(const auto feed, ClusterFeed::Make(io, client, *cache));
   feed->Start();

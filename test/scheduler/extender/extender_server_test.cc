@@ -103,6 +103,22 @@ TEST_F(ExtenderServerTest, TheDecisionIsWrittenWithTheBinding) {
   EXPECT_TRUE(PodIn("a")["metadata"]["annotations"].contains("qrm.io/placement")) << PodIn("a");
 }
 
+TEST_F(ExtenderServerTest, PodsAreListedAnewWhenANodeNamesAnAnnotationThatWasNotKept) {
+  const auto lists = [this] {
+    const std::vector<std::string> requests = cluster_.requests();
+    return std::count_if(requests.begin(), requests.end(), [](const std::string& request) {
+      return request.starts_with("GET /api/v1/pods?limit=500");
+    });
+  };
+  StartReady({"numa"});
+  const auto before = lists();
+  const std::string config =
+      "{main-container-annotation: test/main, " + std::string(kNodeConfig).substr(1);
+  cluster_.Put(kNodesPath,
+               {{"metadata", {{"name", "n1"}, {"annotations", {{"qrm.io/node-config", config}}}}}});
+  EXPECT_TRUE(Await([&] { return lists() > before; })) << before;
+}
+
 TEST_F(ExtenderServerTest, OfManyAtOnceExactlyAsManyAsFitAreBound) {
   constexpr int kMany = 24;
   for (int i = 0; i < kMany; ++i) {
