@@ -52,9 +52,10 @@ constexpr seconds kBeat{1};
 constexpr seconds kDead{30};
 
 /// A pod may have 1.5 MB, and 15,000 names come with it.
-constexpr HttpRules kCallRules{.most_body_bytes = std::size_t{8} << 20,
-                               .after_answer = HttpRules::AfterAnswer::kKeepOpen,
-                               .connections = {.total = 512, .per_peer = 256}};
+constexpr HttpRules kCallRules{
+    .most_body_bytes = std::size_t{8} << 20,
+    .after_answer = HttpRules::AfterAnswer::kKeepOpen,
+    .connections = {.total = 512, .per_peer = 256, .body_bytes = std::size_t{32} << 20}};
 
 /// Of this process and no other.
 std::string MakeIdentity() {
