@@ -162,7 +162,8 @@ struct ApiClient::Impl final : std::enable_shared_from_this<Impl> {
                         .bearer_token = std::move(token),
                         .content_type = request.content_type,
                         .body = request.body,
-                        .user_agent = options.user_agent};
+                        .user_agent = options.user_agent,
+                        .most_answer_bytes = request.most_answer_bytes};
   }
 
   /// `may_repeat`: the server may have closed the connection while it was idle.

@@ -22,6 +22,7 @@ struct ApiRequest {
   std::string content_type = "application/json";
   std::string body;
   std::chrono::milliseconds timeout{10'000};
+  std::size_t most_answer_bytes = std::size_t{64} << 20;  ///< beyond: kResourceExhausted
 };
 
 /// How a stream ended: OK at the time that was asked for.

@@ -64,7 +64,9 @@ struct ListWatch::Impl final : std::enable_shared_from_this<Impl> {
   /// Calls `next` with what the server answers, unless this was stopped.
   template <typename Next>
   void Get(const std::string& query, Next next) {
-    client.Call({.path = Target(query), .timeout = kListTimeout},
+    client.Call({.path = Target(query),
+                 .timeout = kListTimeout,
+                 .most_answer_bytes = options.most_page_bytes},
                 [weak = weak_from_this(), next](const StatusOr<std::string>& body) {
                   const auto self = weak.lock();
                   if (self != nullptr && !self->stopped) {
@@ -82,17 +84,22 @@ struct ListWatch::Impl final : std::enable_shared_from_this<Impl> {
   void List() {
     Note([](ListWatchStatus& now) { ++now.lists; });
     listener.OnListBegin();
+    page_size = options.page_size;
     Page("");
   }
 
-  void Page(const std::string& next_page) {
-    const std::string rest =
-        next_page.empty() ? std::string() : "&continue=" + PercentEncoded(next_page);
-    Get(fmt::format("limit={}{}", options.page_size, rest),
-        [](Impl& self, const StatusOr<std::string>& body) { self.TakePage(body); });
+  void Page(const std::string& from) {
+    const std::string rest = from.empty() ? std::string() : "&continue=" + PercentEncoded(from);
+    Get(fmt::format("limit={}{}", page_size, rest),
+        [from](Impl& self, const StatusOr<std::string>& body) { self.TakePage(from, body); });
   }
 
-  void TakePage(const StatusOr<std::string>& body) {
+  void TakePage(const std::string& from, const StatusOr<std::string>& body) {
+    if (body.status().code() == StatusCode::kResourceExhausted && page_size > 1) {
+      page_size /= 2;
+      Page(from);
+      return;
+    }
     if (!body.ok()) {
       Fail(body.status(), &Impl::List);
       return;
@@ -246,6 +253,7 @@ struct ListWatch::Impl final : std::enable_shared_from_this<Impl> {
   std::minstd_rand random{std::random_device()()};
   std::unique_ptr<ApiStream> stream;
   std::string version;  // up to which all was told
+  int page_size = 0;    // of the list under way
   milliseconds backoff{0};
   std::optional<std::chrono::seconds> retry_after;
   steady_clock::time_point began;  // of the watch

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <chrono>
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <string>
@@ -34,7 +35,8 @@ class ObjectListener {
 struct ListWatchOptions {
   std::string path;            ///< such as "/api/v1/pods"
   std::string field_selector;  ///< empty: all objects
-  int page_size = 500;
+  int page_size = 500;         ///< objects; halved for the rest of a list whose pages are too large
+  std::size_t most_page_bytes = std::size_t{16} << 20;  ///< etcd takes objects of 1.5 MB
   std::chrono::milliseconds first_backoff{200};
   std::chrono::milliseconds most_backoff{30'000};
   /// The server says something at least once a minute; after this it is taken for dead.

@@ -17,6 +17,27 @@ HttpConnections::Id HttpConnections::Add(const std::string& peer, std::function<
   return id;
 }
 
+bool HttpConnections::HoldBody(Id id, std::size_t bytes) {
+  const auto found = connections_.find(id);
+  if (found == connections_.end()) {
+    return false;
+  }
+  Connection& connection = found->second;
+  if (connection.body_bytes == 0) {
+    connection.body_number = bodies_++;
+  }
+  body_bytes_ += bytes - connection.body_bytes;
+  connection.body_bytes = bytes;
+  while (body_bytes_ > limits_.body_bytes) {
+    const auto oldest = OldestPart();
+    if (oldest == connections_.end()) {
+      break;
+    }
+    Drop(oldest);
+  }
+  return connections_.contains(id);
+}
+
 void HttpConnections::BeginAnswer(Id id) {
   if (const auto found = connections_.find(id); found != connections_.end()) {
     found->second.answering = true;
@@ -26,6 +47,14 @@ void HttpConnections::BeginAnswer(Id id) {
 void HttpConnections::EndAnswer(Id id) {
   if (const auto found = connections_.find(id); found != connections_.end()) {
     found->second.answering = false;
+    body_bytes_ -= std::exchange(found->second.body_bytes, 0);
+  }
+}
+
+void HttpConnections::Remove(Id id) {
+  if (const auto found = connections_.find(id); found != connections_.end()) {
+    body_bytes_ -= found->second.body_bytes;
+    connections_.erase(found);
   }
 }
 
@@ -54,10 +83,26 @@ void HttpConnections::DropOneOf(const std::string& peer) {
       victim = it;
     }
   }
-  if (victim == connections_.end()) {
-    return;
+  if (victim != connections_.end()) {
+    Drop(victim);
   }
+}
+
+HttpConnections::Connections::iterator HttpConnections::OldestPart() {
+  auto oldest = connections_.end();
+  for (auto it = connections_.begin(); it != connections_.end(); ++it) {
+    const Connection& connection = it->second;
+    if (!connection.answering && connection.body_bytes > 0 &&
+        (oldest == connections_.end() || connection.body_number < oldest->second.body_number)) {
+      oldest = it;
+    }
+  }
+  return oldest;
+}
+
+void HttpConnections::Drop(Connections::iterator victim) {
   const std::function<void()> drop = std::move(victim->second.drop);
+  body_bytes_ -= victim->second.body_bytes;
   connections_.erase(victim);
   drop();
 }

@@ -101,12 +101,28 @@ class Session final : public std::enable_shared_from_this<Session<Stream>> {
     parser_ = std::make_unique<http::request_parser<http::string_body>>();
     parser_->header_limit(kMaxHeaderBytes);
     parser_->body_limit(site_->rules.most_body_bytes);
-    http::async_read(stream_, buffer_, *parser_,
-                     [self = this->shared_from_this()](error_code error, std::size_t) {
-                       if (!error) {
-                         self->Judge();
-                       }
-                     });
+    http::async_read_header(stream_, buffer_, *parser_,
+                            [self = this->shared_from_this()](error_code error, std::size_t) {
+                              if (!error) {
+                                self->Lowest().expires_after(kRequestTimeout);
+                                self->ReadBody();
+                              }
+                            });
+  }
+
+  /// In pieces, so that what has come so far is counted.
+  void ReadBody() {
+    if (parser_->is_done()) {
+      Judge();
+      return;
+    }
+    http::async_read_some(stream_, buffer_, *parser_,
+                          [self = this->shared_from_this()](error_code error, std::size_t) {
+                            const std::size_t bytes = self->parser_->get().body().size();
+                            if (!error && self->site_->connections.HoldBody(self->id_, bytes)) {
+                              self->ReadBody();
+                            }
+                          });
   }
 
   void Judge() {

@@ -31,7 +31,6 @@ namespace ssl = boost::asio::ssl;
 using asio::ip::tcp;
 using boost::system::error_code;
 
-constexpr std::size_t kMaxBodyBytes = std::size_t{64} << 20;
 constexpr std::size_t kPieceBytes = std::size_t{64} << 10;
 constexpr unsigned kHttp11 = 11;
 
@@ -144,6 +143,7 @@ struct HttpsConnection::Impl final : std::enable_shared_from_this<Impl> {
   }
 
   void Begin(HttpsMessage message, std::chrono::milliseconds timeout, OnAnswer done) {
+    most_answer_bytes = message.most_answer_bytes;
     request = RequestOf(std::move(message), peer.url);
     parser = std::make_unique<http::response_parser<http::buffer_body>>();
     parser->body_limit(boost::none);
@@ -210,10 +210,11 @@ struct HttpsConnection::Impl final : std::enable_shared_from_this<Impl> {
         done(part.status());
       } else if (part->empty()) {
         done(std::move(answer));
-      } else if (answer.body.size() + part->size() > kMaxBodyBytes) {
+      } else if (answer.body.size() + part->size() > self->most_answer_bytes) {
         self->Close();
-        done(Errorf(StatusCode::kUnavailable, "cannot read from https://{}: more than {} bytes",
-                    HostField(self->peer.url), kMaxBodyBytes));
+        done(Errorf(StatusCode::kResourceExhausted,
+                    "cannot read from https://{}: the answer has more than {} bytes; ask for less",
+                    HostField(self->peer.url), self->most_answer_bytes));
       } else {
         answer.body += *part;
         self->ReadAll(std::move(answer), timeout, std::move(done));
@@ -235,6 +236,7 @@ struct HttpsConnection::Impl final : std::enable_shared_from_this<Impl> {
   http::request<http::string_body> request;
   std::unique_ptr<http::response_parser<http::buffer_body>> parser;
   std::array<char, kPieceBytes> piece{};
+  std::size_t most_answer_bytes = 0;
   bool closed = false;
   bool reusable = false;
 };

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <chrono>
+#include <cstddef>
 #include <functional>
 #include <memory>
 #include <optional>
@@ -35,7 +36,8 @@ struct HttpsMessage {
   std::string bearer_token;  ///< empty: none
   std::string content_type;  ///< of `body`
   std::string body;
-  std::string user_agent;  ///< empty: none
+  std::string user_agent;                                 ///< empty: none
+  std::size_t most_answer_bytes = std::size_t{64} << 20;  ///< of the answer's body, in Call
 };
 
 /// The beginning of an answer, or all of it.
@@ -68,7 +70,7 @@ class HttpsConnection final {
              std::function<void(StatusOr<HttpsAnswer>)> done);
   /// The next part of the body as soon as there is one; empty at its end.
   void ReadSome(std::chrono::milliseconds timeout, std::function<void(StatusOr<std::string>)> done);
-  /// The whole answer, of at most 64 MiB.
+  /// The whole answer. Errors: also kResourceExhausted when it is larger than the message allows.
   void Call(HttpsMessage message, std::chrono::milliseconds timeout,
             std::function<void(StatusOr<HttpsAnswer>)> done);
 

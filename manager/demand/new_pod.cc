@@ -7,10 +7,10 @@
 
 #include "api/base/check.h"
 #include "api/base/errorf.h"
+#include "api/pod_texts.h"
 #include "api/proto/core/v1/pod.pb.h"
 #include "manager/demand/pod_message.h"
 #include "manager/demand/pod_spec.h"
-#include "manager/runtime/pod_labels.h"
 
 namespace qrm::manager {
 namespace {

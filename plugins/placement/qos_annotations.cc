@@ -13,8 +13,6 @@ namespace {
 
 /// How the keys of all of them begin.
 constexpr std::string_view kDomain = "katalyst.kubewharf.io/";
-constexpr char kCpuKey[] = "katalyst.kubewharf.io/cpu_enhancement";
-constexpr char kMemoryKey[] = "katalyst.kubewharf.io/memory_enhancement";
 
 StatusOr<QosLevel> ParseLevel(const std::string& text) {
   if (text == "dedicated_cores") {
@@ -66,11 +64,11 @@ StatusOr<QosRequest> ParseQosAnnotations(const StringMap& annotations) {
   if (const auto level = annotations.find(kQosLevelKey); level != annotations.end()) {
     QRM_ASSIGN_OR_RETURN(request.level, ParseLevel(level->second));
   }
-  QRM_ASSIGN_OR_RETURN(StringMap cpu, ParseEnhancement(annotations, kCpuKey));
+  QRM_ASSIGN_OR_RETURN(StringMap cpu, ParseEnhancement(annotations, kQosCpuKey));
   request.cpuset_pool = cpu["cpuset_pool"];
   request.full_pcpus_pairing = IsTrue(cpu, "full_pcpus_pairing");
   request.distribute_evenly_across_numa = IsTrue(cpu, "distribute_evenly_across_numa");
-  QRM_ASSIGN_OR_RETURN(const StringMap memory, ParseEnhancement(annotations, kMemoryKey));
+  QRM_ASSIGN_OR_RETURN(const StringMap memory, ParseEnhancement(annotations, kQosMemoryKey));
   request.numa_binding = IsTrue(memory, "numa_binding");
   request.numa_exclusive = IsTrue(memory, "numa_exclusive");
   return request;

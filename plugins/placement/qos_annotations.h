@@ -10,6 +10,8 @@ namespace qrm::placement {
 
 /// The annotation that names the level.
 inline constexpr char kQosLevelKey[] = "katalyst.kubewharf.io/qos_level";
+inline constexpr char kQosCpuKey[] = "katalyst.kubewharf.io/cpu_enhancement";
+inline constexpr char kQosMemoryKey[] = "katalyst.kubewharf.io/memory_enhancement";
 
 enum class QosLevel { kNone, kDedicated, kShared, kReclaimed, kSystem };
 

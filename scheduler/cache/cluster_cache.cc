@@ -30,6 +30,7 @@ void ClusterCache::SetPod(Pod pod) {
   if (!TakeVersion(kPods, pod.resource_version)) {
     return;
   }
+  Strip(pod);
   if (const auto change = pods_.Set(std::move(pod))) {
     Move(*change);
   }
@@ -46,12 +47,17 @@ void ClusterCache::DeletePod(const std::string& uid, const std::string& version)
 
 void ClusterCache::ReplacePods(PodList list) {
   for (Pod& pod : list.pods) {
-    pods_.AddListed(std::move(pod));
+    AddListed(std::move(pod));
   }
   for (const StayChange& change : pods_.Replace(list.begun)) {
     Move(change);
   }
   Listed(kPods, list.version);
+}
+
+void ClusterCache::AddListed(Pod pod) {
+  Strip(pod);
+  pods_.AddListed(std::move(pod));
 }
 
 void ClusterCache::SetNode(Node node) {
@@ -105,6 +111,10 @@ void ClusterCache::ReplaceObjects(const std::string& resource, std::vector<Objec
   Listed(resource, version);
 }
 
+bool ClusterCache::TakeNewAnnotationKeys() {
+  return std::exchange(taken_keys_, feed_.annotation_keys()) != feed_.annotation_keys();
+}
+
 bool ClusterCache::FitsWithout(const Pod& pod, const std::string& node,
                                const std::vector<std::string>& uids) const {
   for (const auto& [type, cache] : caches_) {
@@ -155,6 +165,7 @@ SnapshotPtr ClusterCache::Publish() {
   snapshot->number = ++published_;
   snapshot->missing = unlisted_.empty() ? std::string() : *unlisted_.begin();
   snapshot->versions = versions_;
+  snapshot->annotation_keys = feed_.annotation_keys();
   snapshot->buckets = nodes_.Publish();
   return snapshot;
 }
@@ -192,6 +203,10 @@ void ClusterCache::Move(const StayChange& change) {
   if (change.after != nullptr) {
     nodes_.AddPod(change.after);
   }
+}
+
+void ClusterCache::Strip(Pod& pod) const {
+  pod.annotations = feed_.annotation_keys()->KeptOf(pod.annotations);
 }
 
 Status ClusterCache::CheckAssumable(const std::string& uid, const std::string& node) const {

@@ -45,7 +45,7 @@ class ClusterCache {
   void ReplacePods(PodList list);
   uint64_t BeginList() { return pods_.BeginList(); }
   /// So that no list of 100,000 pods has to be in memory beside the cache.
-  void AddListed(Pod pod) { pods_.AddListed(std::move(pod)); }
+  void AddListed(Pod pod);
   /// The pods that kube-scheduler has found no node for.
   std::vector<PodPtr> refused() const { return pods_.refused(); }
 
@@ -68,6 +68,9 @@ class ClusterCache {
 
   /// The custom resources that handles subscribed to.
   std::vector<std::string> resources() const { return feed_.resources(); }
+  /// Whether pods must be listed anew, or for the first time, since somebody reads annotations that
+  /// those which came before this was asked were stripped of.
+  bool TakeNewAnnotationKeys();
 
   /// Whether `pod` would fit `node` if the pods of these UIDs were gone.
   bool FitsWithout(const Pod& pod, const std::string& node,
@@ -96,12 +99,14 @@ class ClusterCache {
   bool TakeVersion(const std::string& kind, const std::string& version);
   void Listed(const std::string& kind, const std::string& version);
   void Move(const StayChange& change);
+  void Strip(Pod& pod) const;
   Status CheckAssumable(const std::string& uid, const std::string& node) const;
 
   const HandleRegistry& handles_;
   NodeTable nodes_;
   PodBook pods_;
   Feed feed_;
+  std::shared_ptr<const AnnotationKeys> taken_keys_;              // null: pods were not listed yet
   std::map<std::string, std::unique_ptr<ExtendedCache>> caches_;  // by type
   std::set<std::string> unlisted_{kPods, kNodes};
   VersionByKind versions_;

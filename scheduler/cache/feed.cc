@@ -19,6 +19,19 @@ void Feed::SubscribeNodes(OnNode on_node) {
   node_subscribers_.push_back(std::move(on_node));
 }
 
+void Feed::ReadAnnotations(const std::string& glob) {
+  auto keys = std::make_shared<AnnotationKeys>(*annotation_keys_);
+  if (keys->Read(glob)) {
+    annotation_keys_ = std::move(keys);
+  }
+}
+
+void Feed::ReadDecision(const std::string& key) {
+  auto keys = std::make_shared<AnnotationKeys>(*annotation_keys_);
+  keys->ReadDecision(key);
+  annotation_keys_ = std::move(keys);
+}
+
 std::vector<std::string> Feed::resources() const {
   std::vector<std::string> names;
   names.reserve(kinds_.size());

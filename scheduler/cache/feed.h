@@ -10,6 +10,7 @@
 
 #include <nlohmann/json_fwd.hpp>
 
+#include "scheduler/cache/annotation_keys.h"
 #include "scheduler/cache/objects.h"
 
 namespace qrm::scheduler {
@@ -38,9 +39,16 @@ class Feed {
   /// subscribe to one; they agree about `node_of`, and the first one's is used.
   void Subscribe(const std::string& resource, const NodeOf& node_of, OnObject on_object);
   void SubscribeNodes(OnNode on_node);
+  /// Pods come with the annotations that `glob` describes, a key or one with stars, and with no
+  /// others. What is named later than a pod came is listed anew.
+  void ReadAnnotations(const std::string& glob);
+  /// Pods come with the annotation that ExtendedResource::Decide writes.
+  void ReadDecision(const std::string& key);
 
   /// The resources that somebody subscribed to.
   std::vector<std::string> resources() const;
+  /// Another object once somebody reads more.
+  const std::shared_ptr<const AnnotationKeys>& annotation_keys() const { return annotation_keys_; }
 
   /// What the API server told. Objects of a resource without subscribers are dropped.
   void Set(const std::string& resource, Object object);
@@ -67,6 +75,7 @@ class Feed {
 
   std::map<std::string, Kind> kinds_;
   std::vector<OnNode> node_subscribers_;
+  std::shared_ptr<const AnnotationKeys> annotation_keys_ = std::make_shared<const AnnotationKeys>();
 };
 
 }  // namespace qrm::scheduler

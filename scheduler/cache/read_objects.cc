@@ -10,6 +10,7 @@
 
 #include "api/base/errorf.h"
 #include "api/base/foreign_text.h"
+#include "api/pod_texts.h"
 #include "api/quantity.h"
 #include "plugins/placement/pod_priority.h"
 
@@ -156,9 +157,9 @@ Status ReadPodParts(const json& object, Pod& pod) {
   QRM_ASSIGN_OR_RETURN(pod.pod_namespace, ReadText(meta, "namespace"));
   QRM_ASSIGN_OR_RETURN(pod.name, ReadText(meta, "name"));
   QRM_ASSIGN_OR_RETURN(pod.resource_version, ReadText(meta, "resourceVersion"));
-  QRM_ASSIGN_OR_RETURN(pod.labels, ReadTexts(meta, "labels"));
+  QRM_ASSIGN_OR_RETURN(const StringMap labels, ReadTexts(meta, "labels"));
+  pod.labels = PodsOwn(labels);
   QRM_ASSIGN_OR_RETURN(pod.annotations, ReadTexts(meta, "annotations"));
-  pod.annotations.erase("kubectl.kubernetes.io/last-applied-configuration");  // all of it again
   TellPriority(object, pod);
   if (pod.uid.empty() || pod.name.empty()) {
     return Errorf(StatusCode::kInvalidArgument, "metadata.{} is missing; add it",

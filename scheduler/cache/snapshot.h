@@ -10,6 +10,7 @@
 #include <string>
 #include <tuple>
 
+#include "scheduler/cache/annotation_keys.h"
 #include "scheduler/cache/extended_resource.h"
 #include "scheduler/cache/objects.h"
 
@@ -41,6 +42,7 @@ struct Snapshot {
   uint64_t number = 0;  ///< grows with each one
   std::string missing;  ///< a kind whose first list has not come; empty: all have
   VersionByKind versions;
+  std::shared_ptr<const AnnotationKeys> annotation_keys;  ///< what pods were not stripped of
   NodeBuckets buckets;
 
   /// Null when nothing of the node is known.

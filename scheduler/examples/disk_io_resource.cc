@@ -122,6 +122,9 @@ std::map<std::string, Bandwidth> ReadClasses(const nlohmann::json& body) {
 class DiskIoHandle final : public Handle {
  public:
   Status Run(ExtendedCache& cache, Feed& feed) override {
+    for (const char* key : {kDiskIoClass, kDiskIoRead, kDiskIoWrite}) {
+      feed.ReadAnnotations(key);
+    }
     feed.Subscribe(
         kDiskIoStatuses, [](const nlohmann::json& body) { return TextAt(body, "/spec/nodeName"); },
         [&cache](const std::string& node, const nlohmann::json* body) {

@@ -54,6 +54,7 @@ class FakeResource final : public ExtendedResource {
 class FakeHandle final : public Handle {
  public:
   Status Run(ExtendedCache& cache, Feed& feed) override {
+    feed.ReadAnnotations(kFakeRequest);
     feed.Subscribe(
         kFakeStatuses, [](const nlohmann::json& body) { return TextAt(body, "/spec/nodeName"); },
         [&cache](const std::string& node, const nlohmann::json* body) {

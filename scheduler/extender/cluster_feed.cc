@@ -2,9 +2,12 @@
 #include "scheduler/extender/cluster_feed.h"
 
 #include <cstdint>
+#include <functional>
 #include <utility>
 #include <vector>
 
+#include <boost/asio/io_context.hpp>
+#include <boost/asio/post.hpp>
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
@@ -78,20 +81,22 @@ class PodListener final : public cluster::ObjectListener {
 
 class NodeListener final : public cluster::ObjectListener {
  public:
-  explicit NodeListener(SchedulerCache& cache) : cache_(cache) {}
+  /// `list_pods` is called on the cache's writer.
+  NodeListener(SchedulerCache& cache, std::function<void()> list_pods)
+      : cache_(cache), list_pods_(std::move(list_pods)) {}
 
   void OnListBegin() override { nodes_.clear(); }
   void OnItem(const json& object) override {
     Read(object, [this](Node node) { nodes_.push_back(std::move(node)); });
   }
   void OnListEnd(const std::string& version) override {
-    cache_.Post([nodes = std::exchange(nodes_, {}), version](ClusterCache& cache) {
+    Post([nodes = std::exchange(nodes_, {}), version](ClusterCache& cache) {
       cache.ReplaceNodes(nodes, version);
     });
   }
   void OnSet(const json& object) override {
     Read(object, [this](Node node) {
-      cache_.Post([node = std::move(node)](ClusterCache& cache) { cache.SetNode(node); });
+      Post([node = std::move(node)](ClusterCache& cache) { cache.SetNode(node); });
     });
   }
   void OnDelete(const json& object) override {
@@ -116,7 +121,18 @@ class NodeListener final : public cluster::ObjectListener {
     }
   }
 
+  /// Nodes name annotations that their pods are told apart by.
+  void Post(SchedulerCache::Step step) {
+    cache_.Post([step = std::move(step), list_pods = list_pods_](ClusterCache& cache) {
+      step(cache);
+      if (cache.TakeNewAnnotationKeys()) {
+        list_pods();
+      }
+    });
+  }
+
   SchedulerCache& cache_;
+  const std::function<void()> list_pods_;
   std::vector<Node> nodes_;
 };
 
@@ -213,32 +229,42 @@ struct ClusterFeed::Kind {
 StatusOr<std::unique_ptr<ClusterFeed>> ClusterFeed::Make(boost::asio::io_context& io,
                                                          cluster::ApiClient& client,
                                                          SchedulerCache& cache) {
-  std::map<std::string, std::unique_ptr<Kind>> kinds;
-  kinds[kPods] = std::make_unique<Kind>(
+  std::map<std::string, std::shared_ptr<Kind>> kinds;
+  const auto pods = std::make_shared<Kind>(
       io, client, cluster::ListWatchOptions{.path = "/api/v1/pods", .field_selector = kUnfinished},
       std::make_unique<PodListener>(cache));
+  kinds[kPods] = pods;
+  const auto list_pods = [&io, weak = std::weak_ptr<Kind>(pods)] {
+    boost::asio::post(io, [weak] {
+      if (const auto kind = weak.lock()) {
+        kind->Begin();
+      }
+    });
+  };
   kinds[kNodes] =
-      std::make_unique<Kind>(io, client, cluster::ListWatchOptions{.path = "/api/v1/nodes"},
-                             std::make_unique<NodeListener>(cache));
+      std::make_shared<Kind>(io, client, cluster::ListWatchOptions{.path = "/api/v1/nodes"},
+                             std::make_unique<NodeListener>(cache, list_pods));
   std::vector<std::string> resources;
   cache.Run([&](const ClusterCache& now) { resources = now.resources(); });
   for (const std::string& resource : resources) {
     QRM_ASSIGN_OR_RETURN(std::string path, CollectionPath(resource));
     kinds[resource] =
-        std::make_unique<Kind>(io, client, cluster::ListWatchOptions{.path = std::move(path)},
+        std::make_shared<Kind>(io, client, cluster::ListWatchOptions{.path = std::move(path)},
                                std::make_unique<CustomListener>(cache, resource));
   }
   return std::unique_ptr<ClusterFeed>(new ClusterFeed(std::move(kinds)));
 }
 
-ClusterFeed::ClusterFeed(std::map<std::string, std::unique_ptr<Kind>> kinds)
+ClusterFeed::ClusterFeed(std::map<std::string, std::shared_ptr<Kind>> kinds)
     : kinds_(std::move(kinds)) {}
 
 ClusterFeed::~ClusterFeed() = default;
 
 void ClusterFeed::Start() {
   for (const auto& [name, kind] : kinds_) {
-    kind->Begin();
+    if (name != kPods) {  // they are listed once the nodes have told what is read of them
+      kind->Begin();
+    }
   }
 }
 

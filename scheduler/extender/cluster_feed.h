@@ -19,12 +19,13 @@ namespace qrm::scheduler {
 StatusOr<std::string> CollectionPath(const std::string& resource);
 
 /// Follows pods that have not finished, nodes, and the custom resources that the cache's handles
-/// subscribed to: each change becomes a step of the cache's writer, in the order of its kind.
+/// subscribed to: each change becomes a step of the cache's writer, in the order of its kind. Pods
+/// are listed after the nodes, and again when a node names an annotation that was not kept of them.
 ///
 /// Threads: made, started and destroyed on that of `io`; the others any.
 class ClusterFeed {
  public:
-  /// The references outlive it. Errors: those of CollectionPath.
+  /// The references outlive it, and `io` the cache. Errors: those of CollectionPath.
   static StatusOr<std::unique_ptr<ClusterFeed>> Make(boost::asio::io_context& io,
                                                      cluster::ApiClient& client,
                                                      SchedulerCache& cache);
@@ -46,9 +47,10 @@ class ClusterFeed {
 
  private:
   struct Kind;
-  explicit ClusterFeed(std::map<std::string, std::unique_ptr<Kind>> kinds);
+  explicit ClusterFeed(std::map<std::string, std::shared_ptr<Kind>> kinds);
 
-  const std::map<std::string, std::unique_ptr<Kind>> kinds_;
+  /// Shared with steps of the cache's writer, which do not keep them.
+  const std::map<std::string, std::shared_ptr<Kind>> kinds_;
 };
 
 }  // namespace qrm::scheduler

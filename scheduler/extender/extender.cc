@@ -33,7 +33,7 @@ std::string Extender::Filter(const std::string& body) {
 
 StatusOr<FilterAnswer> Extender::Judge(const std::string& body) {
   const auto deadline = Clock::now() + options_.call_timeout;
-  QRM_ASSIGN_OR_RETURN(const NodesQuestion question, ParseNodesQuestion(body));
+  QRM_ASSIGN_OR_RETURN(NodesQuestion question, ParseNodesQuestion(body));
   QRM_ASSIGN_OR_RETURN(const SnapshotPtr snapshot, SnapshotFor(question.pod));
   FilterAnswer answer;
   for (const std::string& node : question.nodes) {
@@ -59,7 +59,7 @@ std::string Extender::Prioritize(const std::string& body) {
 
 StatusOr<std::vector<NodeScore>> Extender::Score(const std::string& body) {
   const auto deadline = Clock::now() + options_.call_timeout;
-  QRM_ASSIGN_OR_RETURN(const NodesQuestion question, ParseNodesQuestion(body));
+  QRM_ASSIGN_OR_RETURN(NodesQuestion question, ParseNodesQuestion(body));
   QRM_ASSIGN_OR_RETURN(const SnapshotPtr snapshot, SnapshotFor(question.pod));
   std::vector<NodeScore> scores;
   scores.reserve(question.nodes.size());
@@ -111,7 +111,7 @@ StatusOr<std::map<std::string, PreemptQuestion::Victims>> Extender::KeepUseful(
   return std::move(question.victims);
 }
 
-StatusOr<SnapshotPtr> Extender::SnapshotFor(const Pod& pod) {
+StatusOr<SnapshotPtr> Extender::SnapshotFor(Pod& pod) {
   QRM_RETURN_IF_ERROR(may_judge_());
   QRM_RETURN_IF_ERROR(CheckSynced(*cache_.Load()));
   if (!cache_.AwaitVersion(kPods, pod.resource_version, Clock::now() + options_.catch_up)) {
@@ -120,7 +120,9 @@ StatusOr<SnapshotPtr> Extender::SnapshotFor(const Pod& pod) {
                   "a moment",
                   pod.pod_namespace, pod.name, pod.resource_version);
   }
-  return cache_.Load();
+  SnapshotPtr snapshot = cache_.Load();
+  pod.annotations = snapshot->annotation_keys->KeptOf(pod.annotations);
+  return snapshot;
 }
 
 Status Extender::CheckTime(Clock::time_point deadline) const {

@@ -51,7 +51,8 @@ class Extender {
   StatusOr<FilterAnswer> Judge(const std::string& body);
   StatusOr<std::vector<NodeScore>> Score(const std::string& body);
   StatusOr<std::map<std::string, PreemptQuestion::Victims>> KeepUseful(const std::string& body);
-  StatusOr<SnapshotPtr> SnapshotFor(const Pod& pod);
+  /// Strips `pod` as the cache does its pods: it is kept while it waits.
+  StatusOr<SnapshotPtr> SnapshotFor(Pod& pod);
   Status CheckTime(Clock::time_point deadline) const;
   void Count(const char* call, const Status& outcome, Clock::time_point begun);
 

@@ -33,6 +33,7 @@
 #include "cluster/lease_election.h"
 #include "scheduler/cache/filter.h"
 #include "scheduler/extender/cluster_feed.h"
+#include "scheduler/extender/comparer.h"
 #include "scheduler/extender/extender.h"
 #include "scheduler/extender/why.h"
 #include "scheduler/registry/resource_types.h"
@@ -53,9 +54,10 @@ constexpr seconds kBeat{1};
 constexpr seconds kDead{30};
 
 /// A pod may have 1.5 MB, and 15,000 names come with it.
-constexpr HttpRules kCallRules{.most_body_bytes = std::size_t{8} << 20,
-                               .after_answer = HttpRules::AfterAnswer::kKeepOpen,
-                               .connections = {.total = 512, .per_peer = 256}};
+constexpr HttpRules kCallRules{
+    .most_body_bytes = std::size_t{8} << 20,
+    .after_answer = HttpRules::AfterAnswer::kKeepOpen,
+    .connections = {.total = 512, .per_peer = 256, .body_bytes = std::size_t{32} << 20}};
 
 /// Of this process and no other.
 std::string MakeIdentity() {
@@ -102,6 +104,7 @@ struct ExtenderServer::Impl {
         Extender::Peers{*cache, *binder, metrics, *waker},
         [this] { return feed->CheckFresh(options.stale_after); },
         Extender::Options{.call_timeout = options.call_timeout});
+    comparer = std::make_unique<Comparer>(*cache, client.access(), options.resources);
     QRM_RETURN_IF_ERROR(Listen());
     MakeElection();
     asio::post(cluster_io, [this] {
@@ -177,8 +180,10 @@ struct ExtenderServer::Impl {
       Bind(question.body, reply);
     } else if (target.starts_with(kWhy)) {
       reply(Why(target.substr(std::string_view(kWhy).size())));
+    } else if (target == "/dump") {
+      reply({.body = cache->Dump(), .type = kJson});
     } else {
-      reply({.body = target == "/dump" ? cache->Dump() : Compare(), .type = kJson});
+      comparer->Compare(reply);
     }
   }
 
@@ -200,41 +205,6 @@ struct ExtenderServer::Impl {
     }
     const bool waits = why.status().code() == StatusCode::kUnavailable;
     return {waits ? kUnavailable : kNotFound, MessageOf(why.status()) + "\n"};
-  }
-
-  /// Makes the cache anew from fresh lists, and waits until both say the same.
-  std::string Compare() {
-    const HandleRegistry fresh = RegisterResources(options.resources);
-    const auto rebuilt = SchedulerCache::Make(fresh);
-    if (!rebuilt.ok()) {
-      return nlohmann::json{{"error", MessageOf(rebuilt.status())}}.dump(2) + "\n";
-    }
-    std::unique_ptr<ClusterFeed> other;
-    OnClusterLoop([&] {
-      StatusOr<std::unique_ptr<ClusterFeed>> made =
-          ClusterFeed::Make(cluster_io, client, **rebuilt);
-      other = made.ok() ? *std::move(made) : nullptr;
-      if (other != nullptr) {
-        other->Start();
-      }
-    });
-    std::string now;
-    std::string anew;
-    constexpr seconds kPatience{30};
-    const auto end = steady_clock::now() + kPatience;
-    do {
-      std::this_thread::sleep_for(kBeat / 20);
-      now = cache->Dump();
-      anew = (*rebuilt)->Dump();
-    } while ((now != anew || !CheckSynced(*(*rebuilt)->Load()).ok()) && steady_clock::now() < end);
-    OnClusterLoop([&] { other.reset(); });
-    const bool equal = now == anew;
-    nlohmann::json answer = {{"equal", equal}};
-    if (!equal) {
-      answer["cache"] = nlohmann::json::parse(now, nullptr, false);
-      answer["rebuilt"] = nlohmann::json::parse(anew, nullptr, false);
-    }
-    return answer.dump(2) + "\n";
   }
 
   template <typename Work>
@@ -298,6 +268,7 @@ struct ExtenderServer::Impl {
     http_io.stop();
     http_thread.join();
     pool.join();
+    comparer.reset();
     const auto end = steady_clock::now() + options.bind_timeout;
     while (binder->in_flight() > 0 && steady_clock::now() < end) {
       std::this_thread::sleep_for(kBeat / 20);
@@ -319,12 +290,12 @@ struct ExtenderServer::Impl {
 
   const ServeOptions options;
   const HandleRegistry handles;
+  asio::io_context cluster_io{1};
   std::unique_ptr<SchedulerCache> cache;
   prometheus::Registry registry;
   ExtenderMetrics metrics{registry};
   std::atomic<steady_clock::duration> beat{steady_clock::now().time_since_epoch()};
 
-  asio::io_context cluster_io{1};
   asio::executor_work_guard<asio::io_context::executor_type> cluster_work{
       asio::make_work_guard(cluster_io)};
   asio::steady_timer beat_timer{cluster_io};
@@ -334,6 +305,7 @@ struct ExtenderServer::Impl {
   std::unique_ptr<Binder> binder;
   std::unique_ptr<Waker> waker;
   std::unique_ptr<Extender> extender;
+  std::unique_ptr<Comparer> comparer;
 
   asio::thread_pool pool{2};
   asio::io_context http_io{1};

@@ -11,8 +11,8 @@ namespace qrm::scheduler {
 
 /// Follows the cluster, and answers kube-scheduler at one address and monitors at another.
 ///
-/// Threads: one for the API server, one for HTTP, the cache's writer, and two that judge; made and
-/// destroyed on any.
+/// Threads: one for the API server, one for HTTP, the cache's writer, two that judge, and one that
+/// compares; made and destroyed on any.
 class ExtenderServer {
  public:
   /// `options` have passed CheckServe. Errors: kUnavailable for addresses that are taken.

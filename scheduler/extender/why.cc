@@ -3,14 +3,11 @@
 
 #include <chrono>
 
-#include <boost/asio/io_context.hpp>
 #include <nlohmann/json.hpp>
 
 #include "api/base/errorf.h"
-#include "cluster/api_client.h"
 #include "scheduler/cache/filter.h"
-#include "scheduler/extender/cluster_feed.h"
-#include "scheduler/registry/resource_types.h"
+#include "scheduler/extender/fresh_cache.h"
 
 namespace qrm::scheduler {
 namespace {
@@ -61,17 +58,6 @@ json RefusalsOf(const Snapshot& snapshot, const HandleRegistry& handles, const P
   return refusals;
 }
 
-/// Errors: what any of the lists is in trouble with.
-Status TroubleOf(const ClusterFeed& feed) {
-  for (const auto& [kind, status] : feed.statuses()) {
-    if (!status.trouble.ok()) {
-      return Errorf(StatusCode::kUnavailable, "cannot list {}: {}", kind,
-                    MessageOf(status.trouble));
-    }
-  }
-  return OkStatus();
-}
-
 }  // namespace
 
 StatusOr<json> WhyPodWaits(SchedulerCache& cache, const std::string& words) {
@@ -92,18 +78,13 @@ StatusOr<json> WhyPodWaits(SchedulerCache& cache, const std::string& words) {
 
 StatusOr<json> WhyPodWaits(const cluster::ClusterAccess& access,
                            const std::vector<std::string>& resources, const std::string& words) {
-  const HandleRegistry handles = RegisterResources(resources);
-  QRM_ASSIGN_OR_RETURN(const auto cache, SchedulerCache::Make(handles));
-  boost::asio::io_context io{1};
-  cluster::ApiClient client(io, access, {.user_agent = "qrmctl"});
-  QRM_ASSIGN_OR_RETURN(const auto feed, ClusterFeed::Make(io, client, *cache));
-  feed->Start();
+  FreshCache fresh(access, resources, "qrmctl");
+  QRM_RETURN_IF_ERROR(fresh.Start());
   const auto end = steady_clock::now() + kListsWithin;
-  while (!CheckSynced(*cache->Load()).ok() && steady_clock::now() < end) {
-    io.run_for(kAskPeriod);
-    QRM_RETURN_IF_ERROR(TroubleOf(*feed));
+  while (!CheckSynced(*fresh.cache().Load()).ok() && steady_clock::now() < end) {
+    QRM_RETURN_IF_ERROR(fresh.Follow(kAskPeriod));
   }
-  return WhyPodWaits(*cache, words);
+  return WhyPodWaits(fresh.cache(), words);
 }
 
 }  // namespace qrm::scheduler

@@ -146,6 +146,8 @@ struct NodeClasses {
 class ClassesHandle final : public Handle {
  public:
   Status Run(ExtendedCache& cache, Feed& feed) override {
+    feed.ReadAnnotations("*.resources.*kubernetes.io/*");
+    feed.ReadAnnotations("*.resources.qrm.io/*");
     feed.SubscribeNodes([this, &cache](const std::string& name, const Node* node) {
       const std::string text = TextOf(node);
       const auto known = nodes_.find(name);

@@ -88,6 +88,24 @@ Status ReadPlugins(const Section& plugins, NodeModel& model) {
   return OkStatus();
 }
 
+template <typename Rule>
+void NoteAnnotations(const std::vector<Rule>& rules, NodeModel& model) {
+  for (const Rule& rule : rules) {
+    for (const auto& [key, texts] : rule.select.annotations) {
+      model.pod_annotations.insert(key);
+    }
+  }
+}
+
+void NoteAnnotations(NodeModel& model) {
+  const PodRoleKeys& keys = model.pod_keys;
+  model.pod_annotations = {keys.role_annotation, keys.type_annotation,
+                           keys.type_annotation_fallback, keys.main_container_annotation};
+  NoteAnnotations(model.cpu.rules, model);
+  NoteAnnotations(model.memory.rules, model);
+  NoteAnnotations(model.nic.rules, model);
+}
+
 /// What is not as the configuration says.
 Status ReadPresent(const Section& section, NodeModel& model) {
   QRM_ASSIGN_OR_RETURN(model.offline, section.Parsed<CpuSet>("offline-cpus", "CPU list", "0-3,8"));
@@ -122,6 +140,7 @@ StatusOr<NodeModelPtr> ReadNodeModel(const std::string& text, const std::string&
   QRM_ASSIGN_OR_RETURN(const Section plugins, section.Child("plugins"));
   QRM_RETURN_IF_ERROR(ReadPlugins(plugins, *model));
   QRM_RETURN_IF_ERROR(ReadPresent(section, *model));
+  NoteAnnotations(*model);
   return NodeModelPtr(std::move(model));
 }
 

@@ -4,6 +4,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -51,6 +52,7 @@ struct NodeModel {
   cpu::CpuPluginConfig cpu;      ///< cut down to the machine
   cpu::PoolMap pools;            ///< as they are sized now
   bool rules_name_pods = false;  ///< so that pods that differ in their names only may differ
+  std::set<std::string> pod_annotations;  ///< keys that the configuration names
   std::optional<StaticCpuPolicy> static_cpu;
   memory::MemoryPluginConfig memory;
   nic::NicPluginConfig nic;

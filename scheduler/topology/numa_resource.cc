@@ -16,6 +16,8 @@
 #include "api/base/log.h"
 #include "plugins/cpu/cpu_plugin.h"
 #include "plugins/memory/memory_plugin.h"
+#include "plugins/placement/pod_priority.h"
+#include "plugins/placement/qos_annotations.h"
 #include "scheduler/topology/node_model.h"
 #include "scheduler/topology/numa_plan.h"
 #include "scheduler/topology/numa_verdicts.h"
@@ -23,6 +25,8 @@
 
 namespace qrm::scheduler {
 namespace {
+
+constexpr char kRoleAnnotation[] = "kubernetes.io/pod-role";
 
 /// What is free by NUMA node, as a part of all that can be given.
 struct FreeParts {
@@ -186,7 +190,12 @@ class NumaResource final : public ExtendedResource {
 class NumaHandle final : public Handle {
  public:
   Status Run(ExtendedCache& cache, Feed& feed) override {
-    feed.SubscribeNodes([this, &cache](const std::string& name, const Node* node) {
+    feed.ReadDecision(kPlacement);
+    for (const char* key : {kRoleAnnotation, placement::kQosLevelKey, placement::kQosCpuKey,
+                            placement::kQosMemoryKey, placement::kPodPriorityAnnotation}) {
+      feed.ReadAnnotations(key);
+    }
+    feed.SubscribeNodes([this, &cache, &feed](const std::string& name, const Node* node) {
       const std::string text = ConfigOf(node);
       const auto known = kinds_.find(name);
       if (text == (known == kinds_.end() ? std::string() : known->second->text)) {
@@ -199,6 +208,13 @@ class NumaHandle final : public Handle {
       }
       const NodeKindPtr kind = KindOf(name, text);
       kinds_[name] = kind;
+      if (kind->model != nullptr) {
+        for (const std::string& key : kind->model->pod_annotations) {
+          if (key.find('*') == std::string::npos) {  // no pod has such a key; here it is a glob
+            feed.ReadAnnotations(key);
+          }
+        }
+      }
       cache.SetExtendedResource(name, kind->model == nullptr
                                           ? nullptr
                                           : std::make_shared<NumaResource>(kind, questions_));
@@ -208,8 +224,8 @@ class NumaHandle final : public Handle {
 
   bool Wants(const Pod& pod) const override {
     return pod.labels.contains("katalyst.kubewharf.io/pod_role") ||
-           pod.annotations.contains("kubernetes.io/pod-role") ||
-           pod.annotations.contains("katalyst.kubewharf.io/qos_level");
+           pod.annotations.contains(kRoleAnnotation) ||
+           pod.annotations.contains(placement::kQosLevelKey);
   }
 
  private:

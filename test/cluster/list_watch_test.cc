@@ -21,6 +21,7 @@ namespace {
 using nlohmann::json;
 using std::chrono::milliseconds;
 using test::Await;
+using testing::Contains;
 using testing::HasSubstr;
 using testing::Not;
 
@@ -131,6 +132,27 @@ TEST_F(ListWatchTest, ListsInPagesAndThenFollows) {
   server_.Delete(kThings, "b");
   EXPECT_TRUE(Shows({{"a", 4}, {"c", 3}}));
   EXPECT_EQ(mirror_.lists(), 1);
+}
+
+TEST_F(ListWatchTest, APageThatIsTooLargeIsHalvedUntilItFits) {
+  Mirror::Values all{{"a", 1}, {"b", 2}};
+  for (const char* name : {"c", "d", "e", "f"}) {
+    json large = Thing(name, 3);
+    large["notes"] = std::string(1000, 'x');
+    server_.Put(kThings, large);
+    all[name] = 3;
+  }
+  Start({.page_size = 8, .most_page_bytes = 2500});
+  EXPECT_TRUE(Shows(all)) << watch_->status().trouble;
+  EXPECT_EQ(watch_->status().lists, 1U);
+  EXPECT_THAT(server_.requests(), Contains(HasSubstr("limit=2&continue=")));
+}
+
+TEST_F(ListWatchTest, AnObjectThatIsTooLargeForAPageIsTold) {
+  Start({.most_page_bytes = 20});
+  EXPECT_TRUE(Await([&] {
+    return MessageOf(watch_->status().trouble).find("more than 20 bytes") != std::string::npos;
+  })) << watch_->status().trouble;
 }
 
 TEST_F(ListWatchTest, EventsThatComeInPiecesAreWhole) {

@@ -10,12 +10,12 @@
 
 #include "api/base/clock.h"
 #include "api/base/errorf.h"
+#include "api/pod_texts.h"
 #include "api/proto/runtime/v1/api.grpc.pb.h"
 #include "api/rpc/channel.h"
 #include "api/rpc/unary_call.h"
 #include "manager/runtime/cri/cri_container.h"
 #include "manager/runtime/cri/cri_event_watch.h"
-#include "manager/runtime/pod_labels.h"
 
 namespace qrm::manager {
 namespace {

@@ -11,8 +11,8 @@
 #include <sys/sysmacros.h>
 
 #include "api/base/errorf.h"
+#include "api/pod_texts.h"
 #include "api/proto/nri/v1alpha1/nri.pb.h"
-#include "manager/runtime/pod_labels.h"
 
 namespace qrm::manager {
 namespace {

@@ -19,7 +19,7 @@ class HttpConnectionsTest : public testing::Test {
   }
 
   std::vector<std::string> dropped_;
-  HttpConnections connections_{{.total = 4, .per_peer = 2}};
+  HttpConnections connections_{{.total = 4, .per_peer = 2, .body_bytes = 100}};
 };
 
 TEST_F(HttpConnectionsTest, NobodyGoesWhileThereIsRoom) {
@@ -49,6 +49,35 @@ TEST_F(HttpConnectionsTest, OneThatIsAnsweredGoesWhenAllAre) {
   connections_.BeginAnswer(Add("a", "a2"));
   Add("a", "a3");
   EXPECT_THAT(dropped_, ElementsAre("a1"));
+}
+
+TEST_F(HttpConnectionsTest, OfBodiesBeyondTheBudgetThePartThatBeganFirstGoes) {
+  const auto kept_alive = Add("a", "a1");
+  const auto unfinished = Add("b", "b1");
+  EXPECT_TRUE(connections_.HoldBody(unfinished, 60));
+  EXPECT_TRUE(connections_.HoldBody(kept_alive, 40));
+  EXPECT_THAT(dropped_, IsEmpty());
+  EXPECT_TRUE(connections_.HoldBody(kept_alive, 41));
+  EXPECT_THAT(dropped_, ElementsAre("b1"));
+  EXPECT_FALSE(connections_.HoldBody(unfinished, 61)) << "it has gone";
+}
+
+TEST_F(HttpConnectionsTest, ABodyCountsUntilItsAnswerIsSentAndDoesNotGo) {
+  const auto answered = Add("a", "a1");
+  const auto next = Add("b", "b1");
+  connections_.HoldBody(answered, 90);
+  connections_.BeginAnswer(answered);
+  EXPECT_FALSE(connections_.HoldBody(next, 11));
+  EXPECT_THAT(dropped_, ElementsAre("b1"));
+  connections_.EndAnswer(answered);
+  EXPECT_TRUE(connections_.HoldBody(Add("b", "b2"), 100));
+}
+
+TEST_F(HttpConnectionsTest, ABodyThatEndsWithItsConnectionCountsNoMore) {
+  const auto gone = Add("a", "a1");
+  connections_.HoldBody(gone, 90);
+  connections_.Remove(gone);
+  EXPECT_TRUE(connections_.HoldBody(Add("a", "a2"), 100));
 }
 
 TEST_F(HttpConnectionsTest, WithoutRoomThePeerWithMostMakesIt) {

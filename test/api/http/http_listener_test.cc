@@ -1,5 +1,6 @@
 #include "api/http/http_listener.h"
 
+#include <chrono>
 #include <iterator>
 #include <memory>
 #include <string>
@@ -86,6 +87,23 @@ TEST_F(HttpListenerTest, ABodyBeyondTheLimitIsNotRead) {
   stream << Post(std::string(1001, 'x')) << std::flush;
   const std::string rest{std::istreambuf_iterator<char>(stream), {}};
   EXPECT_EQ(rest, "");
+}
+
+TEST_F(HttpListenerTest, UnfinishedBodiesShareOneBudget) {
+  HttpRules rules = keep_open_;
+  rules.connections.body_bytes = 1500;
+  tcp::iostream first = Connect(echo_, rules);
+  const std::string request = Post(std::string(1000, 'x'));
+  const std::string part = request.substr(0, request.size() - 100);
+  first << part << std::flush;
+  tcp::iostream second("127.0.0.1", std::to_string(listener_->port()));
+  second << part << std::flush;
+  const auto begun = std::chrono::steady_clock::now();
+  EXPECT_EQ(first.get(), std::char_traits<char>::eof());
+  EXPECT_LT(std::chrono::steady_clock::now() - begun, std::chrono::seconds(4))
+      << "it ended by its time";
+  second << std::string(100, 'x') << std::flush;
+  EXPECT_THAT(ReadAnswer(second), HasSubstr("200 OK"));
 }
 
 TEST_F(HttpListenerTest, AnotherThreadMayAnswer) {

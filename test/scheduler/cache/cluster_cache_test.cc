@@ -13,9 +13,12 @@ using test::AvailableIn;
 using test::CountedHandles;
 using test::kCountedDecision;
 using test::kCountedObjects;
+using test::kCountedRequest;
 using test::MakeObject;
 using test::MakePod;
+using testing::ElementsAre;
 using testing::HasSubstr;
+using testing::Pair;
 
 // Node n1 with room for ten, listed and empty.
 class ClusterCacheTest : public testing::Test {
@@ -43,6 +46,13 @@ TEST_F(ClusterCacheTest, CountsBoundPodsUntilTheyFinish) {
   pod.finished = true;
   cache_->SetPod(pod);
   EXPECT_EQ(Available(), 10);
+}
+
+TEST_F(ClusterCacheTest, KeepsOfAPodTheAnnotationsThatSomebodyReads) {
+  Pod pod = MakePod("a", 4);
+  pod.annotations["notes"] = std::string(100'000, 'x');
+  cache_->SetPod(pod);
+  EXPECT_THAT(cache_->FindPods("a").front()->annotations, ElementsAre(Pair(kCountedRequest, "4")));
 }
 
 TEST_F(ClusterCacheTest, TellsWhetherAPodWouldFitWithoutOthers) {

@@ -69,6 +69,8 @@ class CountedResource final : public ExtendedResource {
 class CountedHandle final : public Handle {
  public:
   Status Run(ExtendedCache& cache, Feed& feed) override {
+    feed.ReadAnnotations(kCountedRequest);
+    feed.ReadDecision(kCountedDecision);
     feed.Subscribe(
         kCountedObjects, [](const nlohmann::json& body) { return TextAt(body, "/node"); },
         [&cache](const std::string& node, const nlohmann::json* body) {

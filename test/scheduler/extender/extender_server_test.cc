@@ -3,6 +3,7 @@
 #include <atomic>
 #include <chrono>
 #include <fstream>
+#include <future>
 #include <iterator>
 #include <string>
 #include <thread>
@@ -101,6 +102,22 @@ TEST_F(ExtenderServerTest, TheDecisionIsWrittenWithTheBinding) {
   StartReady({"numa"});
   EXPECT_EQ(Bind("a", "n1"), "");
   EXPECT_TRUE(PodIn("a")["metadata"]["annotations"].contains("qrm.io/placement")) << PodIn("a");
+}
+
+TEST_F(ExtenderServerTest, PodsAreListedAnewWhenANodeNamesAnAnnotationThatWasNotKept) {
+  const auto lists = [this] {
+    const std::vector<std::string> requests = cluster_.requests();
+    return std::count_if(requests.begin(), requests.end(), [](const std::string& request) {
+      return request.starts_with("GET /api/v1/pods?limit=500");
+    });
+  };
+  StartReady({"numa"});
+  const auto before = lists();
+  const std::string config =
+      "{main-container-annotation: test/main, " + std::string(kNodeConfig).substr(1);
+  cluster_.Put(kNodesPath,
+               {{"metadata", {{"name", "n1"}, {"annotations", {{"qrm.io/node-config", config}}}}}});
+  EXPECT_TRUE(Await([&] { return lists() > before; })) << before;
 }
 
 TEST_F(ExtenderServerTest, OfManyAtOnceExactlyAsManyAsFitAreBound) {
@@ -216,6 +233,26 @@ TEST_F(ExtenderServerTest, AfterCutsAndForgottenHistoryTheCacheEqualsARebuild) {
   }
   cluster_.Delete(kPodsPath, "d/p0");
   EXPECT_TRUE(CacheEqualsARebuild());
+}
+
+TEST_F(ExtenderServerTest, ComparisonsComeOneAtATimeAndNoFilterWaitsForThem) {
+  PutPod("a", 1);
+  StartReady();
+  const std::size_t before = cluster_.requests().size();
+  cluster_.Refuse(1'000'000, 503);  // so that it does not end
+  auto comparison =
+      std::async(std::launch::async, [this] { return Get(server_->port(), "/dump?compare"); });
+  ASSERT_TRUE(Await([&] {
+    const std::vector<std::string> requests = cluster_.requests();
+    return std::any_of(
+        requests.begin() + static_cast<std::ptrdiff_t>(before), requests.end(),
+        [](const std::string& request) { return request.starts_with("GET /api/v1/nodes?limit"); });
+  }));
+  EXPECT_THAT(Get(server_->port(), "/dump?compare"), HasSubstr("another comparison is under way"));
+  EXPECT_EQ(Filter("a")["NodeNames"].size(), 2);
+  EXPECT_EQ(comparison.wait_for(std::chrono::seconds(0)), std::future_status::timeout);
+  cluster_.Refuse(0, 0);
+  EXPECT_EQ(json::parse(comparison.get()), (json{{"equal", true}}));
 }
 
 TEST_F(ExtenderServerTest, CallsAreCounted) {

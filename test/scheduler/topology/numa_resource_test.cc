@@ -16,6 +16,7 @@ namespace qrm::scheduler::numa_resource_test {
 namespace {
 
 using testing::HasSubstr;
+using testing::IsEmpty;
 
 // Two NUMA nodes of four CPUs, the first of which is reserved.
 constexpr char kConfig[] = R"(
@@ -207,6 +208,20 @@ TEST_F(NumaResourceTest, TellsPodsApartByTheirRuntimeClass) {
   Pod vm = Guaranteed("a", 5);
   vm.runtime_class = "vm";
   EXPECT_NE(Refusal(vm), "");
+}
+
+TEST_F(NumaResourceTest, ReadsTheAnnotationsThatANodesConfigurationNames) {
+  Pod tagged = Guaranteed("a", 5);
+  tagged.annotations = {{"test/own", "true"}};
+  cache_->SetPod(tagged);
+  EXPECT_THAT(cache_->FindPods("a").front()->annotations, IsEmpty());
+  EXPECT_TRUE(cache_->TakeNewAnnotationKeys());
+  EXPECT_FALSE(cache_->TakeNewAnnotationKeys());
+  cache_->SetNode(
+      {.name = "n1", .annotations = {{kNodeConfig, Elastic("annotation: {test/own: \"true\"}")}}});
+  EXPECT_TRUE(cache_->TakeNewAnnotationKeys()) << "pods have to be listed anew";
+  cache_->SetPod(tagged);
+  EXPECT_NE(Refusal(*cache_->FindPods("a").front()), "");
 }
 
 TEST_F(NumaResourceTest, PrefersNumaNodesThatAreUsedAlready) {

@@ -1,23 +1,23 @@
 // How much of a pod's labels and annotations is kept.
-#include "manager/runtime/pod_labels.h"
+#include "api/pod_texts.h"
 
 #include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-namespace qrm::manager::pod_labels_test {
+namespace qrm::pod_texts_test {
 namespace {
 
 using testing::ElementsAre;
 using testing::Pair;
 
-TEST(PodLabelsTest, CutsLongValuesSoThatNobodyTakesThemForTheWhole) {
+TEST(PodTextsTest, CutsLongValuesSoThatNobodyTakesThemForTheWhole) {
   const StringMap all = {{"long", std::string(4097, 'x')}, {"short", std::string(4096, 'y')}};
   EXPECT_THAT(Bounded(all), ElementsAre(Pair("long", std::string(160, 'x') + "... (4097 bytes)"),
                                         Pair("short", std::string(4096, 'y'))));
 }
 
-TEST(PodLabelsTest, KeepsALimitedAmountInTheOrderOfTheKeys) {
+TEST(PodTextsTest, KeepsALimitedAmountInTheOrderOfTheKeys) {
   StringMap all;
   for (int i = 0; i < 100'000; ++i) {
     all.emplace(fmt::format("key-{:06}", i), "0123456789");
@@ -28,11 +28,11 @@ TEST(PodLabelsTest, KeepsALimitedAmountInTheOrderOfTheKeys) {
   EXPECT_EQ(Bounded(kept), kept);
 }
 
-TEST(PodLabelsTest, LeavesOutWhatTheRuntimeAdds) {
+TEST(PodTextsTest, LeavesOutWhatTheRuntimeAdds) {
   const StringMap all = {
       {"io.kubernetes.cri.sandbox-id", "x"}, {"io.kubernetes.pod.uid", "x"}, {"team", "a"}};
   EXPECT_THAT(PodsOwn(all), ElementsAre(Pair("team", "a")));
 }
 
 }  // namespace
-}  // namespace qrm::manager::pod_labels_test
+}  // namespace qrm::pod_texts_test

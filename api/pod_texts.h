@@ -1,4 +1,5 @@
-// Tells which labels and annotations of a sandbox are the pod's own, and how much of them is kept.
+// Tells which labels and annotations of a sandbox are the pod's own, and how much of them is kept:
+// on the node and, so that both see the same, in the scheduler.
 #pragma once
 
 #include <array>
@@ -10,7 +11,7 @@
 #include "api/base/foreign_text.h"
 #include "api/resource.h"
 
-namespace qrm::manager {
+namespace qrm {
 
 /// Of one label or annotation, and of all labels or all annotations of a pod. Kubernetes takes
 /// 256 KiB of annotations; nothing that concerns us is longer than a few hundred bytes.
@@ -62,4 +63,4 @@ StringMap PodsOwn(const Map& all) {
   return Bounded(own);
 }
 
-}  // namespace qrm::manager
+}  // namespace qrm

@@ -1,0 +1,43 @@
+// Answers whether the cache is what a cache made of new lists is.
+#pragma once
+
+#include <atomic>
+#include <string>
+#include <vector>
+
+#include "api/base/task_thread.h"
+#include "api/http/http_session.h"
+#include "cluster/access.h"
+#include "scheduler/cache/scheduler_cache.h"
+
+namespace qrm::scheduler {
+
+/// One comparison at a time, on a thread of its own: calls of kube-scheduler do not wait for it.
+///
+/// Threads: any.
+class Comparer {
+ public:
+  /// `cache` outlives it.
+  Comparer(SchedulerCache& cache, cluster::ClusterAccess access,
+           std::vector<std::string> resources);
+  /// Ends a comparison that is under way.
+  ~Comparer();
+  Comparer(const Comparer&) = delete;
+  Comparer& operator=(const Comparer&) = delete;
+
+  /// Lists anew, and replies once both say the same, or after half a minute; at once with 503 while
+  /// another comparison is under way.
+  void Compare(const HttpReply& reply);
+
+ private:
+  HttpAnswer Run() const;
+
+  SchedulerCache& cache_;
+  const cluster::ClusterAccess access_;
+  const std::vector<std::string> resources_;
+  std::atomic<bool> busy_ = false;
+  std::atomic<bool> stopped_ = false;
+  TaskThread thread_;
+};
+
+}  // namespace qrm::scheduler

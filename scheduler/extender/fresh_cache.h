@@ -1,0 +1,41 @@
+// A cache made of lists of its own, beside the one that lives.
+#pragma once
+
+#include <chrono>
+#include <string>
+#include <vector>
+
+#include "api/base/hidden.h"
+#include "api/base/status.h"
+#include "cluster/access.h"
+#include "scheduler/cache/scheduler_cache.h"
+
+namespace qrm::scheduler {
+
+/// Follows a cluster by a client of its own, on the thread that calls it.
+///
+/// Threads: one.
+class FreshCache {
+ public:
+  /// `resources` are some of ResourceTypes().
+  FreshCache(const cluster::ClusterAccess& access, const std::vector<std::string>& resources,
+             const std::string& user_agent);
+  ~FreshCache();
+  FreshCache(const FreshCache&) = delete;
+  FreshCache& operator=(const FreshCache&) = delete;
+
+  /// Begins to list. Errors: those of SchedulerCache::Make and ClusterFeed::Make.
+  Status Start();
+  /// Takes what the API server tells within `time`. Errors: kUnavailable while one of the lists is
+  /// in trouble, naming it.
+  Status Follow(std::chrono::milliseconds time);
+
+  /// After Start.
+  SchedulerCache& cache();
+
+ private:
+  struct Impl;
+  Hidden<Impl> impl_;
+};
+
+}  // namespace qrm::scheduler
