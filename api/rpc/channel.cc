@@ -3,6 +3,7 @@
 
 #include <climits>
 
+#include <grpc/compression.h>
 #include <grpcpp/channel.h>
 #include <grpcpp/create_channel.h>
 #include <grpcpp/security/credentials.h>
@@ -35,6 +36,9 @@ std::shared_ptr<grpc::Channel> UnixChannel(const std::string& path, const Channe
   arguments.SetInt(GRPC_ARG_ENABLE_HTTP_PROXY, 0);
   arguments.SetString(GRPC_ARG_DEFAULT_AUTHORITY, "localhost");  // servers in Go refuse a path
   arguments.SetMaxReceiveMessageSize(options.max_message_bytes);
+  // gRPC unpacks an answer before it looks at its size.
+  arguments.SetInt(GRPC_ARG_ENABLE_PER_MESSAGE_DECOMPRESSION, 0);
+  arguments.SetInt(GRPC_COMPRESSION_CHANNEL_ENABLED_ALGORITHMS_BITSET, 1 << GRPC_COMPRESS_NONE);
   return grpc::CreateCustomChannel("unix:" + path, grpc::InsecureChannelCredentials(), arguments);
 }
 

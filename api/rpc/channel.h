@@ -22,7 +22,7 @@ struct ChannelOptions {
 
 /// A channel to the socket at `path`, with a connection of its own: it connects at the first call,
 /// without the backoff of a former channel, and keeps the connection while nothing is called.
-/// Calls on it are never sent twice.
+/// Calls on it are never sent twice. Answers are asked for, and read, as they are, not compressed.
 std::shared_ptr<grpc::Channel> UnixChannel(const std::string& path,
                                            const ChannelOptions& options = {});
 

@@ -16,6 +16,7 @@
 #include "api/base/log.h"
 #include "api/base/number.h"
 #include "api/rpc/grpc_lifetime.h"
+#include "api/rpc/request_bounds.h"
 #include "manager/rpc/guarded_reads.h"
 #include "manager/rpc/peer_table.h"
 #include "manager/rpc/unix_listener.h"
@@ -33,7 +34,7 @@ std::unique_ptr<grpc::Server> BuildServer(const UnixServerOptions& options,
                                           const std::vector<grpc::Service*>& services) {
   KeepGrpcCallbackThreads();
   grpc::ServerBuilder builder;
-  builder.SetMaxReceiveMessageSize(options.max_message_bytes);
+  rpc::BoundRequests(builder, options.max_message_bytes);
   builder.SetMaxSendMessageSize(options.max_message_bytes);
   builder.AddChannelArgument(GRPC_ARG_MAX_CONCURRENT_STREAMS, kMaxStreamsPerConnection);
   builder.AddChannelArgument(GRPC_ARG_MAX_CONNECTION_IDLE_MS, kIdleConnectionMs);

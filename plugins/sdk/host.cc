@@ -14,6 +14,7 @@
 #include "api/base/errorf.h"
 #include "api/base/task_thread.h"
 #include "api/rpc/grpc_lifetime.h"
+#include "api/rpc/request_bounds.h"
 #include "plugins/sdk/change_signal.h"
 #include "plugins/sdk/plugin_driver.h"
 #include "plugins/sdk/services.h"
@@ -26,6 +27,8 @@ namespace {
 constexpr std::chrono::seconds kStopGrace{2};
 /// The manager runs as root, or as the plugin's own user.
 constexpr mode_t kSocketMode = 0600;
+/// A pod's labels and annotations have 256 KiB each at most.
+constexpr int kMaxRequestBytes = 4 << 20;
 
 void ShutDown(std::unique_ptr<grpc::Server> server) {
   if (server != nullptr) {
@@ -57,6 +60,7 @@ struct PluginHost::Impl {
     KeepGrpcCallbackThreads();
     grpc::ServerBuilder builder;
     builder.AddListeningPort("unix:" + path, grpc::InsecureServerCredentials());
+    rpc::BoundRequests(builder, kMaxRequestBytes);
     builder.RegisterService(service.get());
     return builder.BuildAndStart();
   }

@@ -18,6 +18,7 @@
 #include "api/base/mutex.h"
 #include "api/proto/qrm/v1/advisor.grpc.pb.h"
 #include "api/rpc/grpc_lifetime.h"
+#include "api/rpc/request_bounds.h"
 #include "api/rpc/grpc_status.h"
 #include "plugins/cpu/config/instances.h"
 #include "plugins/sdk/socket_file.h"
@@ -268,7 +269,7 @@ StatusOr<std::unique_ptr<AdvisorServer>> AdvisorServer::Start(const std::string&
   KeepGrpcCallbackThreads();
   grpc::ServerBuilder builder;
   builder.AddListeningPort("unix:" + temporary, grpc::InsecureServerCredentials());
-  builder.SetMaxReceiveMessageSize(kMaxCallBytes);
+  rpc::BoundRequests(builder, kMaxCallBytes);
   builder.RegisterService(&impl->service);
   impl->server = builder.BuildAndStart();
   if (impl->server == nullptr) {

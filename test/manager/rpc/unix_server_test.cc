@@ -55,15 +55,23 @@ class PeerRecorder final : public v1::Control::CallbackService {
   std::string peer_;
 };
 
-grpc::Status Notify(const std::string& path) {
+/// The answer to a call of `context` that carries `text`, from a server on `path`.
+grpc::Status Notify(const std::string& path, grpc::ClientContext& context,
+                    const std::string& text) {
   grpc::ChannelArguments arguments;
   arguments.SetInt(GRPC_ARG_USE_LOCAL_SUBCHANNEL_POOL, 1);  // a connection of its own each time
   const auto channel =
       grpc::CreateCustomChannel("unix:" + path, grpc::InsecureChannelCredentials(), arguments);
-  grpc::ClientContext context;
   context.set_deadline(std::chrono::system_clock::now() + std::chrono::seconds(5));
+  v1::NotifyChangedRequest request;
+  request.set_resource_name(text);
   v1::NotifyChangedResponse response;
-  return v1::Control::NewStub(channel)->NotifyChanged(&context, {}, &response);
+  return v1::Control::NewStub(channel)->NotifyChanged(&context, request, &response);
+}
+
+grpc::Status Notify(const std::string& path) {
+  grpc::ClientContext context;
+  return Notify(path, context, "");
 }
 
 /// A connection that says nothing.
@@ -153,6 +161,17 @@ TEST_F(UnixServerTest, UsersThatAreNotAllowedAreDisconnected) {
   EXPECT_TRUE(IsHungUp(fd));
   close(fd);
   EXPECT_EQ(Notify(path_).error_code(), grpc::StatusCode::UNAVAILABLE);
+}
+
+// Were it unpacked, it would be refused for its size.
+TEST_F(UnixServerTest, ACompressedRequestIsRefusedUnread) {
+  UnixServer server({});
+  ASSERT_TRUE(server.Start(path_, {&service_}).ok());
+  grpc::ClientContext context;
+  context.set_compression_algorithm(GRPC_COMPRESS_GZIP);
+  const grpc::Status refused = Notify(path_, context, std::string(32 << 20, 'x'));
+  EXPECT_EQ(refused.error_code(), grpc::StatusCode::UNIMPLEMENTED) << refused.error_message();
+  EXPECT_TRUE(Notify(path_).ok());
 }
 
 TEST_F(UnixServerTest, HeadersWithoutAnEndEndTheConnectionAndNoOther) {
