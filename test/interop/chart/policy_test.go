@@ -9,11 +9,12 @@ import (
 )
 
 const (
-	skipKey   = "katalyst.kubewharf.io/skip_qrm_admit"
-	levelKey  = "katalyst.kubewharf.io/qos_level"
-	cpuKey    = "katalyst.kubewharf.io/cpu_enhancement"
-	memoryKey = "katalyst.kubewharf.io/memory_enhancement"
-	nicKey    = "example.com/nic"
+	skipKey      = "katalyst.kubewharf.io/skip_qrm_admit"
+	levelKey     = "katalyst.kubewharf.io/qos_level"
+	cpuKey       = "katalyst.kubewharf.io/cpu_enhancement"
+	memoryKey    = "katalyst.kubewharf.io/memory_enhancement"
+	nicKey       = "example.com/nic"
+	placementKey = "qrm.io/placement"
 	// Of the types of classes in permissionRules.
 	blockioKey = "blockio.resources.alpha.kubernetes.io/default"
 	rdtKey     = "rdt.resources.beta.kubernetes.io/container.main"
@@ -194,6 +195,48 @@ func TestApiServerRefusesChangesOfKeysOnExistingPods(t *testing.T) {
 	refused("changing a label", roleLabel, code, message)
 	code, message = server.patch(podsOf("kube-system")+"/system", annotate(skipKey, "true"))
 	refused("changing in kube-system", skipKey, code, message)
+}
+
+func TestApiServerTakesPlacementsFromTheSchedulersAccountOnly(t *testing.T) {
+	server := startGuardedServer(t)
+	forged := map[string]string{placementKey: "0-15"}
+	refused := func(what string, code int, message string) {
+		t.Helper()
+		if code != http.StatusForbidden || !strings.Contains(message, placementKey) {
+			t.Errorf("%s: %d %s", what, code, message)
+		}
+	}
+	for _, namespace := range []string{"tenant", "kube-system"} {
+		code, message := server.create(podsOf(namespace)+"?dryRun=All", podWith("one", nil, forged))
+		refused("a new pod in "+namespace, code, message)
+	}
+	code, message := server.patch(podsOf("tenant")+"/early", annotate(placementKey, "0-15"))
+	refused("adding", code, message)
+
+	const rbac = "/apis/rbac.authorization.k8s.io/v1/"
+	made := renderScheduler(t, nil)
+	server.mustCreate("/api/v1/namespaces/default/serviceaccounts", made.account)
+	server.mustCreate(rbac+"clusterroles", made.clusterRole)
+	for _, binding := range made.clusterBindings {
+		server.mustCreate(rbac+"clusterrolebindings", binding)
+	}
+	// What every scheduler may do.
+	server.mustCreate("/api/v1/namespaces/default/serviceaccounts", object{"apiVersion": "v1", "kind": "ServiceAccount", "metadata": object{"name": "other"}})
+	server.mustCreate(rbac+"clusterrolebindings", object{"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRoleBinding",
+		"metadata": object{"name": "other"}, "roleRef": object{"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "system:kube-scheduler"},
+		"subjects": []object{{"kind": "ServiceAccount", "name": "other", "namespace": "default"}}})
+	bind := func(account string) (int, string) {
+		return server.createAs(server.tokenOf("default", account, object{}), podsOf("tenant")+"/early/binding", bindingOf("early", forged))
+	}
+	code, message = bind("other")
+	refused("another account's binding", code, message)
+	if code, message = bind(made.account.Name); code != http.StatusCreated {
+		t.Errorf("the scheduler's binding: %d %s", code, message)
+	}
+	for what, value := range map[string]any{"changing": "1-15", "removing": nil} {
+		code, message = server.patch(podsOf("tenant")+"/early", annotate(placementKey, value))
+		refused(what, code, message)
+	}
 }
 
 func TestApiServerLetsOrdinaryPodsLive(t *testing.T) {
