@@ -18,8 +18,8 @@
 #include "api/base/mutex.h"
 #include "api/proto/qrm/v1/advisor.grpc.pb.h"
 #include "api/rpc/grpc_lifetime.h"
-#include "api/rpc/request_bounds.h"
 #include "api/rpc/grpc_status.h"
+#include "api/rpc/request_bounds.h"
 #include "plugins/cpu/config/instances.h"
 #include "plugins/sdk/socket_file.h"
 
