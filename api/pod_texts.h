@@ -17,6 +17,12 @@ namespace qrm {
 /// 256 KiB of annotations; nothing that concerns us is longer than a few hundred bytes.
 inline constexpr std::size_t kMostValueBytes = 4096;
 inline constexpr std::size_t kMostTextBytes = 16 << 10;
+/// What a pod tells a compute driver, for all its containers and, behind the prefix, for one: of
+/// each text, and of all of them, which do not count as others do.
+inline constexpr std::string_view kDriverSpec = "cci.qrm.io/spec";
+inline constexpr std::string_view kDriverSpecOfContainer = "spec.cci.qrm.io/container.";
+inline constexpr std::size_t kMostSpecBytes = 16 << 10;
+inline constexpr std::size_t kMostBytesOfSpecs = 32 << 10;
 /// What is kept of a longer value: with its length, it is quoted in messages as it stands.
 inline constexpr std::size_t kKeptOfLongValue = 160;
 
@@ -30,16 +36,26 @@ StringMap Bounded(const Map& all) {
   }
   StringMap kept;
   std::size_t bytes = 0;
+  std::size_t bytes_of_specs = 0;
   for (const auto& [key, value] : sorted) {
-    std::string text =
-        value.size() > kMostValueBytes ? Cut(value, kKeptOfLongValue) : std::string(value);
-    bytes += key.size() + text.size();
-    if (bytes > kMostTextBytes) {
-      break;
+    const bool is_spec = key == kDriverSpec || key.starts_with(kDriverSpecOfContainer);
+    const bool is_long = value.size() > (is_spec ? kMostSpecBytes : kMostValueBytes);
+    std::string text = is_long ? Cut(value, kKeptOfLongValue) : std::string(value);
+    std::size_t& sum = is_spec ? bytes_of_specs : bytes;
+    sum += key.size() + text.size();
+    if (sum <= (is_spec ? kMostBytesOfSpecs : kMostTextBytes)) {
+      kept.emplace_hint(kept.end(), key, std::move(text));
     }
-    kept.emplace_hint(kept.end(), key, std::move(text));
   }
   return kept;
+}
+
+/// Whether Bounded has cut `value`.
+inline bool IsCut(std::string_view value) {
+  constexpr std::size_t kLongestMark = 32;
+  return value.size() > kKeptOfLongValue && value.size() <= kKeptOfLongValue + kLongestMark &&
+         value.find("... (", kKeptOfLongValue - 4) != std::string_view::npos &&
+         value.ends_with(" bytes)");
 }
 
 /// `all` within bounds and without what kubelet and the runtime add to every sandbox for their own

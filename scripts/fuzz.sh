@@ -10,7 +10,7 @@ keep=${2:-}
 scripts/deps.sh --checks
 
 build=build/fuzz
-targets=(cpu_set hint_lists hwloc_xml nri_frames pod_admission)
+targets=(cpu_set foreign_json foreign_yaml hint_lists hwloc_xml nri_frames pod_admission)
 cmake -S . -B "$build" -G Ninja -DCMAKE_BUILD_TYPE=RelWithDebInfo -DCMAKE_CXX_COMPILER=clang++-19 \
   -DQRM_SANITIZE=address,undefined,fuzzer-no-link -DQRM_FUZZ=ON -DQRM_TESTS=OFF -DQRM_BENCH=OFF >/dev/null
 cmake --build "$build" --target "${targets[@]/#/fuzz_}"

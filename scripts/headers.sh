@@ -5,7 +5,7 @@
 set -euo pipefail
 
 cd "$(dirname "$0")/.."
-generated=build/release/generated
+generated=build/alone/generated
 preprocess="g++ -std=c++20 -w -I. -I$generated -I$generated/api -E -x c++"
 export preprocess
 
@@ -31,8 +31,7 @@ weigh() {
 }
 export -f weigh
 
-cmake --preset release >/dev/null
-ninja -C build/release -t targets all | grep -oE '^generated/.*[.]pb[.]h' | xargs ninja -C build/release >/dev/null
+scripts/build.sh alone generated >/dev/null
 if [ $# -eq 0 ]; then
   mapfile -t headers < <(git ls-files -- '*.h' ':!test/')
   set -- "${headers[@]}"

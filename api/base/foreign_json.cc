@@ -109,6 +109,7 @@ class JsonBuilder final : public json::json_sax_t {
   }
 
   bool Close() {
+    items_ = open_.back() == items_ ? nullptr : items_;
     open_.pop_back();
     TakeCompleteItem();
     return true;
@@ -128,7 +129,7 @@ class JsonBuilder final : public json::json_sax_t {
   std::vector<json*> open_;       // the objects and arrays around what comes next
   json* member_ = nullptr;        // of the innermost object: the value of its latest key
   bool member_is_items_ = false;  // of the outermost, where `open_` has one element
-  json* items_ = nullptr;         // the list whose items are taken
+  json* items_ = nullptr;         // the list whose items are taken, while it is read
   std::size_t values_ = 0;        // so far; of items that were taken, one each
   std::size_t outside_ = 0;       // the same without the item that is being read
 };

@@ -17,6 +17,12 @@
 namespace qrm::manager {
 namespace {
 
+template <typename Pod>
+PodSpecPtr SpecOf(const SpecSource& source, const Pod& pod) {
+  PodSpecPtr own = source.Find(pod.uid);
+  return own != nullptr ? own : source.FindMirror(pod.uid, pod.pod_namespace, pod.name);
+}
+
 bool IsOf(const PodSpec& spec, const checkpoint::PodMeta& pod) {
   return spec.pod_namespace == pod.pod_namespace && spec.name == pod.name;
 }
@@ -139,7 +145,7 @@ void ExactSource::Find(const RuntimePod& pod, const RuntimeContainer& container,
 void ExactSource::Prefetch(const RuntimePod& pod) {
   const bool known =
       std::any_of(impl_->sources.begin(), impl_->sources.end(),
-                  [&](const SpecSource* source) { return source->Find(pod.uid) != nullptr; });
+                  [&](const SpecSource* source) { return SpecOf(*source, pod) != nullptr; });
   if (known || pod.uid.empty()) {
     return;
   }
@@ -158,7 +164,7 @@ std::optional<ContainerDemand> ExactSource::Impl::Refined(const ContainerDemand&
 
 std::optional<ContainerDemand> ExactSource::Impl::Known(const ContainerDemand& estimated) const {
   for (const SpecSource* source : sources) {
-    const PodSpecPtr spec = source->Find(estimated.pod.uid);
+    const PodSpecPtr spec = SpecOf(*source, estimated.pod);
     if (auto exact = Refined(estimated, spec, *source)) {
       return exact;
     }
@@ -220,7 +226,7 @@ bool ExactSource::Impl::IsEnough(const Wait& wait) {
       return false;
     }
     const SpecSource& source = *sources[index];
-    if (Refined(first, source.Find(first.pod.uid), source).has_value()) {
+    if (Refined(first, SpecOf(source, first.pod), source).has_value()) {
       return true;
     }
   }

@@ -17,6 +17,7 @@ using Kind = ContainerSpec::Kind;
 using Amounts = std::map<std::string, double>;
 
 constexpr char kConfigHash[] = "kubernetes.io/config.hash";
+constexpr char kConfigMirror[] = "kubernetes.io/config.mirror";
 /// kubelet refuses bigger pods long before; a wrong peer must not fill our memory.
 constexpr std::size_t kMaxSpecContainers = 1000;
 
@@ -156,6 +157,17 @@ ContainerType TypeOf(const ContainerSpec& container, const PodSpec& spec, const 
   return IsMain(container, spec, main) ? ContainerType::kMain : ContainerType::kSidecar;
 }
 
+/// Kubelet writes the hash on a static pod and on its mirror, and the other one on the mirror only.
+std::string StaticUidOf(const PodManifest& manifest) {
+  const auto hash = manifest.annotations.find(kConfigHash);
+  const auto mirror = manifest.annotations.find(kConfigMirror);
+  const auto end = manifest.annotations.end();
+  return hash != end && mirror != end && mirror->second == hash->second &&
+                 hash->second != manifest.uid
+             ? hash->second
+             : "";
+}
+
 }  // namespace
 
 StatusOr<PodSpec> ReadManifest(const PodManifest& manifest) {
@@ -176,10 +188,8 @@ StatusOr<PodSpec> ReadManifest(const PodManifest& manifest) {
     reader.qos = QosSum();
     reader.qos.Add(*whole);
   }
-  const auto hash = manifest.annotations.find(kConfigHash);
-  const bool is_mirror = hash != manifest.annotations.end() && hash->second != manifest.uid;
   return PodSpec{.uid = manifest.uid,
-                 .static_uid = is_mirror ? hash->second : "",
+                 .static_uid = StaticUidOf(manifest),
                  .pod_namespace = manifest.pod_namespace,
                  .name = manifest.name,
                  .qos_class = reader.qos.QosClass(),

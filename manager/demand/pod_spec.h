@@ -79,8 +79,8 @@ struct PodManifest {
 /// The checked form. Resources of the pod as a whole count for the QoS class only: they are not
 /// divided among containers, as kubelet's CPU and memory managers do not divide them either.
 /// Errors: kInvalidArgument naming the pod, what is missing or wrong, and its value.
-/// Source: Kubernetes, "Pod Quality of Service Classes"; kubelet's annotation
-/// kubernetes.io/config.hash.
+/// Source: Kubernetes, "Pod Quality of Service Classes"; kubelet's annotations
+/// kubernetes.io/config.hash and kubernetes.io/config.mirror.
 StatusOr<PodSpec> ReadManifest(const PodManifest& manifest);
 
 /// `estimate` with what `spec` says of its container, and with the pod's other containers, which

@@ -8,16 +8,15 @@ namespace qrm::manager {
 
 PodSpecPtr SpecCache::Find(const std::string& uid) const {
   const MutexLock lock(mutex_);
-  return FindLocked(uid);
+  const auto found = specs_.find(uid);
+  return found == specs_.end() ? nullptr : found->second;
 }
 
-PodSpecPtr SpecCache::FindLocked(const std::string& uid) const {
-  auto found = specs_.find(uid);
-  if (found == specs_.end()) {
-    const auto mirror = uid_by_static_uid_.find(uid);
-    found = mirror == uid_by_static_uid_.end() ? specs_.end() : specs_.find(mirror->second);
-  }
-  return found == specs_.end() ? nullptr : found->second;
+PodSpecPtr SpecCache::FindMirror(const std::string& static_uid, const std::string& pod_namespace,
+                                 const std::string& name) const {
+  const MutexLock lock(mutex_);
+  const auto mirror = uid_of_mirror_.find({static_uid, pod_namespace, name});
+  return mirror == uid_of_mirror_.end() ? nullptr : specs_.at(mirror->second);
 }
 
 std::size_t SpecCache::size() const {
@@ -32,7 +31,7 @@ bool SpecCache::Put(PodSpec spec) {
     return false;
   }
   if (!spec.static_uid.empty()) {
-    uid_by_static_uid_[spec.static_uid] = spec.uid;
+    uid_of_mirror_[{spec.static_uid, spec.pod_namespace, spec.name}] = spec.uid;
   }
   std::string uid = spec.uid;
   specs_[std::move(uid)] = std::make_shared<const PodSpec>(std::move(spec));
@@ -53,9 +52,10 @@ void SpecCache::RemoveLocked(const std::string& uid) {
   if (found == specs_.end()) {
     return;
   }
-  const auto mirror = uid_by_static_uid_.find(found->second->static_uid);
-  if (mirror != uid_by_static_uid_.end() && mirror->second == uid) {
-    uid_by_static_uid_.erase(mirror);
+  const PodSpec& spec = *found->second;
+  const auto mirror = uid_of_mirror_.find({spec.static_uid, spec.pod_namespace, spec.name});
+  if (mirror != uid_of_mirror_.end() && mirror->second == uid) {
+    uid_of_mirror_.erase(mirror);
   }
   specs_.erase(found);
 }

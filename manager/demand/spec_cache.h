@@ -5,6 +5,7 @@
 #include <map>
 #include <set>
 #include <string>
+#include <tuple>
 #include <utility>
 #include <vector>
 
@@ -14,8 +15,7 @@
 
 namespace qrm::manager {
 
-/// Specs by the UID under which kubelet runs the pod. A static pod is found by its own UID and by
-/// that of its mirror, but a mirror never stands in the way of a pod that has the UID itself.
+/// Specs by the UID of the pod, and mirrors of static pods also by what kubelet runs.
 ///
 /// Threads: any.
 class SpecCache {
@@ -30,6 +30,9 @@ class SpecCache {
 
   /// Null when unknown.
   PodSpecPtr Find(const std::string& uid) const;
+  /// As SpecSource::FindMirror.
+  PodSpecPtr FindMirror(const std::string& static_uid, const std::string& pod_namespace,
+                        const std::string& name) const;
   std::size_t size() const;
 
   /// Replaces the spec of the same pod. False when there are too many.
@@ -51,10 +54,12 @@ class SpecCache {
   void AfterLooking(const std::string& uid, Deadline deadline, std::function<void()> done);
 
  private:
-  PodSpecPtr FindLocked(const std::string& uid) const QRM_REQUIRES(mutex_);
   void RemoveLocked(const std::string& uid) QRM_REQUIRES(mutex_);
   bool IsLookedFor(const std::string& uid) const QRM_REQUIRES(mutex_);
   void RunEnded();
+
+  /// Static UID, namespace and name.
+  using StaticPod = std::tuple<std::string, std::string, std::string>;
 
   struct Waiter {
     std::string uid;
@@ -66,7 +71,7 @@ class SpecCache {
   mutable Mutex mutex_;
   bool settled_ QRM_GUARDED_BY(mutex_) = false;
   std::map<std::string, PodSpecPtr> specs_ QRM_GUARDED_BY(mutex_);
-  std::map<std::string, std::string> uid_by_static_uid_ QRM_GUARDED_BY(mutex_);
+  std::map<StaticPod, std::string> uid_of_mirror_ QRM_GUARDED_BY(mutex_);
   std::set<std::string> looked_for_ QRM_GUARDED_BY(mutex_);
   std::vector<Waiter> waiters_ QRM_GUARDED_BY(mutex_);
   std::set<std::string> not_told_again_ QRM_GUARDED_BY(mutex_);

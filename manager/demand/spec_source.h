@@ -20,6 +20,13 @@ class SpecSource {
   virtual bool can_look() const { return true; }
   /// What it knows now; null when unknown.
   virtual PodSpecPtr Find(const std::string& uid) const = 0;
+  /// The same of the mirror of the static pod that kubelet runs under `static_uid`. Anybody who may
+  /// make pods can write the annotations of a mirror, but in its own namespace and name only.
+  virtual PodSpecPtr FindMirror(const std::string& /*static_uid*/,
+                                const std::string& /*pod_namespace*/,
+                                const std::string& /*name*/) const {
+    return nullptr;
+  }
   /// Begins to look for a pod that is not known, or has changed; does nothing when it cannot be
   /// asked.
   virtual void Prefetch(const std::string& uid) = 0;

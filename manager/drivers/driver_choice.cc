@@ -9,16 +9,14 @@
 #include "api/base/errorf.h"
 #include "api/base/foreign_text.h"
 #include "api/base/glob.h"
+#include "api/pod_texts.h"
 #include "plugins/sdk/compute_driver.h"
 
 namespace qrm::manager {
 namespace {
 
 constexpr char kPodDriver[] = "cci.qrm.io/driver";
-constexpr char kPodSpec[] = "cci.qrm.io/spec";
 constexpr char kContainerDriver[] = "driver.cci.qrm.io/container.";
-constexpr char kContainerSpec[] = "spec.cci.qrm.io/container.";
-constexpr std::size_t kMostSpecBytes = 16 << 10;
 
 std::optional<DriverChoice> ByAnnotation(const StringMap& annotations, const std::string& key) {
   const auto found = annotations.find(key);
@@ -52,7 +50,8 @@ std::optional<DriverChoice> ByDefault(const ContainerDemand& demand, const Drive
 
 std::string SpecOf(const ContainerDemand& demand, const std::string& driver,
                    const DriverOptions& options) {
-  for (const std::string& key : {kContainerSpec + demand.container, std::string(kPodSpec)}) {
+  for (const std::string& key :
+       {std::string(kDriverSpecOfContainer) + demand.container, std::string(kDriverSpec)}) {
     if (const auto found = demand.pod.annotations.find(key);
         found != demand.pod.annotations.end()) {
       return found->second;
@@ -88,10 +87,10 @@ StatusOr<std::optional<DriverChoice>> ChooseDriver(const ContainerDemand& demand
   }
   QRM_RETURN_IF_ERROR(Annotate(sdk::CheckDriverName(choice->name), choice->by));
   choice->spec = SpecOf(demand, choice->name, options);
-  if (choice->spec.size() > kMostSpecBytes) {
+  if (choice->spec.size() > kMostSpecBytes || IsCut(choice->spec)) {
     return Errorf(StatusCode::kInvalidArgument,
-                  "its spec for compute driver {} has {} bytes; {} are the most", choice->name,
-                  choice->spec.size(), kMostSpecBytes);
+                  "its spec for compute driver {}, '{}', is too long; {} bytes are the most",
+                  choice->name, Quoted(choice->spec), kMostSpecBytes);
   }
   return choice;
 }

@@ -201,6 +201,11 @@ PodSpecPtr KubeletPods::Find(const std::string& uid) const {
   return impl_->cache.Find(uid);
 }
 
+PodSpecPtr KubeletPods::FindMirror(const std::string& static_uid, const std::string& pod_namespace,
+                                   const std::string& name) const {
+  return impl_->cache.FindMirror(static_uid, pod_namespace, name);
+}
+
 void KubeletPods::Prefetch(const std::string& uid) {
   if (impl_->cache.BeginLookup(uid)) {
     boost::asio::post(impl_->io, [impl = impl_.get(), uid] { impl->Want(uid); });

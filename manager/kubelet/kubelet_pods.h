@@ -49,6 +49,8 @@ class KubeletPods final : public SpecSource {
 
   std::string name() const override { return "kubelet"; }
   PodSpecPtr Find(const std::string& uid) const override;
+  PodSpecPtr FindMirror(const std::string& static_uid, const std::string& pod_namespace,
+                        const std::string& name) const override;
   void Prefetch(const std::string& uid) override;
   void AfterLooking(const std::string& uid, Deadline deadline, std::function<void()> done) override;
 

@@ -241,6 +241,12 @@ PodSpecPtr PodsApiClient::Find(const std::string& uid) const {
   return impl_->cache.Find(uid);
 }
 
+PodSpecPtr PodsApiClient::FindMirror(const std::string& static_uid,
+                                     const std::string& pod_namespace,
+                                     const std::string& name) const {
+  return impl_->cache.FindMirror(static_uid, pod_namespace, name);
+}
+
 void PodsApiClient::Prefetch(const std::string& uid) {
   bool watching = false;
   {

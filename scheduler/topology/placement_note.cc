@@ -1,6 +1,8 @@
 // Writes no more than the plugins rebuild their state from; the requests are the pod's.
 #include "scheduler/topology/placement_note.h"
 
+#include <algorithm>
+#include <limits>
 #include <utility>
 
 #include <nlohmann/json.hpp>
@@ -95,6 +97,46 @@ PodPlacement FromNotes(const NodeModel& model, const Pod& pod, const json& notes
   return placement;
 }
 
+/// Whether it has no more than it requests: a note may be forged where no admission policy rejects
+/// forged ones.
+bool IsWithinRequest(const ContainerRequest& request, const ResourceAllocation& allocation) {
+  double amount = 0;
+  if (request.resource == cpu::kResource && allocation.exclusive) {
+    const StatusOr<CpuSet> cpus = CpuSet::Parse(allocation.value);
+    amount = cpus.ok() ? cpus->Count() : std::numeric_limits<double>::infinity();
+  }
+  for (const auto& [node, bytes] : allocation.amount_by_node) {
+    amount += static_cast<double>(bytes);
+  }
+  return amount <= request.quantity();
+}
+
+bool IsWithinRequest(const Pod& pod, const std::string& init, const MemoryBytes& bytes) {
+  const auto container =
+      std::find_if(pod.containers.begin(), pod.containers.end(), [&](const PodContainer& each) {
+        return each.kind == PodContainer::Kind::kInit && each.name == init;
+      });
+  return container != pod.containers.end() &&
+         std::all_of(bytes.begin(), bytes.end(), [&](const auto& amount) {
+           const auto request = container->requests.find(amount.first);
+           return request != container->requests.end() &&
+                  static_cast<double>(amount.second) <= request->second;
+         });
+}
+
+bool IsWithinRequests(const Pod& pod, const PodPlacement& placement) {
+  for (const auto& [resource, grants] : placement.grants) {
+    for (const auto& [key, grant] : grants) {
+      if (!IsWithinRequest(grant.request, *grant.allocation)) {
+        return false;
+      }
+    }
+  }
+  return std::all_of(placement.inits.begin(), placement.inits.end(), [&](const auto& init) {
+    return IsWithinRequest(pod, init.first.container, init.second);
+  });
+}
+
 }  // namespace
 
 std::string WritePlacement(const PodPlacement& placement) {
@@ -126,7 +168,8 @@ std::optional<PodPlacement> ReadPlacement(const NodeModel& model, const Pod& pod
     return std::nullopt;
   }
   try {
-    return FromNotes(model, pod, *notes);
+    PodPlacement placement = FromNotes(model, pod, *notes);
+    return IsWithinRequests(pod, placement) ? std::optional(std::move(placement)) : std::nullopt;
   } catch (const std::exception&) {  // json's, and that of a node that is no number
     return std::nullopt;
   }

@@ -17,7 +17,8 @@ inline constexpr char kPlacement[] = "qrm.io/placement";
 /// same placement; empty when there is nothing.
 std::string WritePlacement(const PodPlacement& placement);
 
-/// The placement of `pod` as its annotation says; absent without one, and when it cannot be read.
+/// The placement of `pod` as its annotation says; absent without one, when it cannot be read, and
+/// when it gives a container more than that requests.
 std::optional<PodPlacement> ReadPlacement(const NodeModel& model, const Pod& pod);
 
 }  // namespace qrm::scheduler

@@ -28,6 +28,34 @@ TEST(PodTextsTest, KeepsALimitedAmountInTheOrderOfTheKeys) {
   EXPECT_EQ(Bounded(kept), kept);
 }
 
+TEST(PodTextsTest, KeepsWhatComputeDriversAreTold) {
+  const std::string spec(16 << 10, 's');
+  const StringMap all = {{"cci.qrm.io/spec", spec},
+                         {"cci.qrm.io/specification", std::string(4097, 'x')},
+                         {"much", std::string(4096, 'y')},
+                         {"much-more", std::string(4096, 'y')},
+                         {"spec.cci.qrm.io/container.a", spec.substr(0, 8 << 10)},
+                         {"spec.cci.qrm.io/container.b", spec + "s"},
+                         {"spec.cci.qrm.io/container.c", spec}};
+  const StringMap kept = Bounded(all);
+  EXPECT_EQ(kept.at("cci.qrm.io/spec"), spec);
+  EXPECT_EQ(kept.at("spec.cci.qrm.io/container.a"), spec.substr(0, 8 << 10));
+  EXPECT_TRUE(IsCut(kept.at("spec.cci.qrm.io/container.b")));
+  EXPECT_TRUE(IsCut(kept.at("cci.qrm.io/specification")));
+  EXPECT_FALSE(kept.contains("spec.cci.qrm.io/container.c")) << "beyond 32 KiB of specs";
+  EXPECT_TRUE(kept.contains("much-more")) << "of which they are no part";
+}
+
+TEST(PodTextsTest, TellsWhatWasCut) {
+  for (const std::size_t bytes : {4097UL, 1000000UL}) {
+    EXPECT_TRUE(IsCut(Bounded(StringMap{{"a", std::string(bytes, 'x')}}).at("a")));
+  }
+  for (const std::string& whole : {std::string(180, 'x'), std::string("x... (4097 bytes)"),
+                                   std::string(4000, 'x') + " bytes)"}) {
+    EXPECT_FALSE(IsCut(whole)) << whole;
+  }
+}
+
 TEST(PodTextsTest, LeavesOutWhatTheRuntimeAdds) {
   const StringMap all = {
       {"io.kubernetes.cri.sandbox-id", "x"}, {"io.kubernetes.pod.uid", "x"}, {"team", "a"}};

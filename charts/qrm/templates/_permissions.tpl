@@ -1,6 +1,10 @@
-{{- /* The labels and annotations of pods that qrmd reads, as a list. */ -}}
+{{- /*
+The labels and annotations of pods that qrmd reads, as a list, but for those that the pattern below describes: its own and
+those that the configuration names.
+*/ -}}
 {{- define "qrm.podKeys" -}}
-{{- $keys := list "katalyst.kubewharf.io/qos_level" "katalyst.kubewharf.io/cpu_enhancement" "katalyst.kubewharf.io/memory_enhancement" }}
+{{- $config := include "qrm.config" . | fromYaml }}
+{{- $keys := list "kubernetes.io/config.hash" "katalyst.kubewharf.io/qos_level" "katalyst.kubewharf.io/cpu_enhancement" "katalyst.kubewharf.io/memory_enhancement" }}
 {{- range list
       (include "qrm.key" (list . "skip-annotation" "katalyst.kubewharf.io/skip_qrm_admit"))
       (include "qrm.key" (list . "pod-role-label" "katalyst.kubewharf.io/pod_role"))
@@ -10,10 +14,28 @@
       (include "qrm.key" (list . "main-container-annotation" "kubernetes.io/main-container-name")) }}
   {{- if . }}{{ $keys = append $keys . }}{{ end }}
 {{- end }}
-{{- range (include "qrm.config" . | fromYaml) | dig "implicit-resources" list }}
+{{- range $config | dig "implicit-resources" list }}
   {{- with .annotation }}{{ $keys = append $keys . }}{{ end }}
 {{- end }}
-{{- uniq $keys | toYaml }}
+{{- range $plugin := list "cpu" "memory" "nic" }}
+  {{- range (($config.plugins | default dict) | dig $plugin dict | default dict).rules }}
+    {{- $select := .select | default dict }}
+    {{- $keys = concat $keys (keys ($select.label | default dict)) (keys ($select.annotation | default dict)) }}
+  {{- end }}
+{{- end }}
+{{- range (($config.plugins | default dict) | dig "cpu" dict | default dict).pools }}
+  {{- $by := toString (dig "instances" "by" "" (. | default dict)) }}
+  {{- if hasPrefix "label:" $by }}{{ $keys = append $keys (trimPrefix "label:" $by) }}{{ end }}
+{{- end }}
+{{- uniq $keys | sortAlpha | toYaml }}
+{{- end }}
+
+{{- /*
+A regular expression for the annotations that qrmd and qrm-scheduler read by their domain: drivers', classes' and those of
+custom resources. A new key of these domains needs no change here.
+*/ -}}
+{{- define "qrm.podKeyPattern" -}}
+^([^/]+[.])?qrm[.]io/|^[^/]+[.]resources[.]((alpha|beta)[.])?kubernetes[.]io/
 {{- end }}
 
 {{- /* The rules of permissions, with those that stand behind them in qrmd; names of `everything` are filled in. */ -}}

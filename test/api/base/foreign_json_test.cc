@@ -79,6 +79,18 @@ TEST(ParseJsonListTest, GivesEachItemOnceAndKeepsNone) {
   EXPECT_EQ(rest->dump(), R"({"items":[],"kind":"PodList","metadata":{"items":[4]}})");
 }
 
+TEST(ParseJsonListTest, TakesItemsOfListsOnly) {
+  std::vector<std::string> items;
+  const auto take = [&](const json& item) { items.push_back(item.dump()); };
+  const StatusOr<json> twice = ParseJsonList(R"({"items": [1], "items": {"a": 2}})", take);
+  ASSERT_TRUE(twice.ok()) << twice.status();
+  EXPECT_EQ(twice->dump(), R"({"items":{"a":2}})");
+  for (const char* text : {R"({"items": null})", R"({"items": 3})", R"([{"items": [2]}])", "[1]"}) {
+    EXPECT_EQ(ParseJsonList(text, take).value(), json::parse(text));
+  }
+  EXPECT_THAT(items, ElementsAre("1"));
+}
+
 TEST(ParseJsonListTest, BoundsEachItemAndTheirNumber) {
   const JsonBounds bounds{.values = 10};
   const auto parse = [&](const std::string& text) {

@@ -125,6 +125,22 @@ func (s *apiServer) await(what string, condition func() bool) {
 	}
 }
 
+// createAs is create with the token of another account.
+func (s *apiServer) createAs(token, path string, body any) (int, string) {
+	text, err := json.Marshal(body)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	answer, err := s.request(http.MethodPost, path, token, "application/json", text)
+	if err != nil {
+		return 0, err.Error()
+	}
+	defer answer.Body.Close()
+	var status struct{ Message string }
+	json.NewDecoder(answer.Body).Decode(&status)
+	return answer.StatusCode, status.Message
+}
+
 // call returns the code and the message of the answer; a body of another content type than JSON is a patch.
 func (s *apiServer) call(method, path, content string, body any) (int, string) {
 	text, err := json.Marshal(body)

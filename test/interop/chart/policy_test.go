@@ -1,19 +1,24 @@
 package chart
 
 import (
+	"encoding/json"
 	"fmt"
 	"net/http"
 	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
 	"strings"
 	"testing"
 )
 
 const (
-	skipKey   = "katalyst.kubewharf.io/skip_qrm_admit"
-	levelKey  = "katalyst.kubewharf.io/qos_level"
-	cpuKey    = "katalyst.kubewharf.io/cpu_enhancement"
-	memoryKey = "katalyst.kubewharf.io/memory_enhancement"
-	nicKey    = "example.com/nic"
+	skipKey      = "katalyst.kubewharf.io/skip_qrm_admit"
+	levelKey     = "katalyst.kubewharf.io/qos_level"
+	cpuKey       = "katalyst.kubewharf.io/cpu_enhancement"
+	memoryKey    = "katalyst.kubewharf.io/memory_enhancement"
+	nicKey       = "example.com/nic"
+	placementKey = "qrm.io/placement"
 	// Of the types of classes in permissionRules.
 	blockioKey = "blockio.resources.alpha.kubernetes.io/default"
 	rdtKey     = "rdt.resources.beta.kubernetes.io/container.main"
@@ -168,7 +173,8 @@ func TestApiServerRefusesChangesOfKeysOnExistingPods(t *testing.T) {
 		}
 	}
 	for _, key := range []string{skipKey, levelKey, cpuKey, memoryKey, nicKey, "kubernetes.io/pod-role", "katalyst.kubewharf.io/pod_type",
-		"kubernetes.io/resource-type", "kubernetes.io/main-container-name", blockioKey, rdtKey, "rdt.resources.kubernetes.io/default", "lanes.resources.qrm.io/pod"} {
+		"kubernetes.io/resource-type", "kubernetes.io/main-container-name", blockioKey, rdtKey, "rdt.resources.kubernetes.io/default", "lanes.resources.qrm.io/pod",
+		"cci.qrm.io/driver", "spec.cci.qrm.io/container.main", "qrm.io/pod-priority", "fake.qrm.io/request", "kubernetes.io/config.hash"} {
 		for _, part := range []string{"", "/status"} {
 			code, message := server.patch(podsOf("tenant")+"/lacks"+part, annotate(key, "false"))
 			refused("adding at pods"+part, key, code, message)
@@ -196,6 +202,48 @@ func TestApiServerRefusesChangesOfKeysOnExistingPods(t *testing.T) {
 	refused("changing in kube-system", skipKey, code, message)
 }
 
+func TestApiServerTakesPlacementsFromTheSchedulersAccountOnly(t *testing.T) {
+	server := startGuardedServer(t)
+	forged := map[string]string{placementKey: "0-15"}
+	refused := func(what string, code int, message string) {
+		t.Helper()
+		if code != http.StatusForbidden || !strings.Contains(message, placementKey) {
+			t.Errorf("%s: %d %s", what, code, message)
+		}
+	}
+	for _, namespace := range []string{"tenant", "kube-system"} {
+		code, message := server.create(podsOf(namespace)+"?dryRun=All", podWith("one", nil, forged))
+		refused("a new pod in "+namespace, code, message)
+	}
+	code, message := server.patch(podsOf("tenant")+"/early", annotate(placementKey, "0-15"))
+	refused("adding", code, message)
+
+	const rbac = "/apis/rbac.authorization.k8s.io/v1/"
+	made := renderScheduler(t, nil)
+	server.mustCreate("/api/v1/namespaces/default/serviceaccounts", made.account)
+	server.mustCreate(rbac+"clusterroles", made.clusterRole)
+	for _, binding := range made.clusterBindings {
+		server.mustCreate(rbac+"clusterrolebindings", binding)
+	}
+	// What every scheduler may do.
+	server.mustCreate("/api/v1/namespaces/default/serviceaccounts", object{"apiVersion": "v1", "kind": "ServiceAccount", "metadata": object{"name": "other"}})
+	server.mustCreate(rbac+"clusterrolebindings", object{"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRoleBinding",
+		"metadata": object{"name": "other"}, "roleRef": object{"apiGroup": "rbac.authorization.k8s.io", "kind": "ClusterRole", "name": "system:kube-scheduler"},
+		"subjects": []object{{"kind": "ServiceAccount", "name": "other", "namespace": "default"}}})
+	bind := func(account string) (int, string) {
+		return server.createAs(server.tokenOf("default", account, object{}), podsOf("tenant")+"/early/binding", bindingOf("early", forged))
+	}
+	code, message = bind("other")
+	refused("another account's binding", code, message)
+	if code, message = bind(made.account.Name); code != http.StatusCreated {
+		t.Errorf("the scheduler's binding: %d %s", code, message)
+	}
+	for what, value := range map[string]any{"changing": "1-15", "removing": nil} {
+		code, message = server.patch(podsOf("tenant")+"/early", annotate(placementKey, value))
+		refused(what, code, message)
+	}
+}
+
 func TestApiServerLetsOrdinaryPodsLive(t *testing.T) {
 	server := startGuardedServer(t)
 	const pod = "/ordinary"
@@ -204,6 +252,7 @@ func TestApiServerLetsOrdinaryPodsLive(t *testing.T) {
 		"a label": func() (int, string) {
 			return server.patch(podsOf("tenant")+pod, object{"metadata": object{"labels": object{"a": "b"}}})
 		},
+		"a waking": func() (int, string) { return server.patch(podsOf("tenant")+pod, annotate("qrm.io/room-seen", "x")) },
 		"a note":   func() (int, string) { return server.patch(podsOf("tenant")+pod, annotate("example.com/note", "x")) },
 		"the same": func() (int, string) { return server.patch(podsOf("tenant")+pod, annotate(levelKey, "dedicated_cores")) },
 		"a status": func() (int, string) {
@@ -217,6 +266,89 @@ func TestApiServerLetsOrdinaryPodsLive(t *testing.T) {
 	server.mustCreate(podsOf("tenant")+pod+"/binding", bindingOf("ordinary", map[string]string{"example.com/by": "me"}))
 	if code, message := server.call(http.MethodDelete, podsOf("tenant")+pod+"?gracePeriodSeconds=0", "application/json", object{}); code != http.StatusOK {
 		t.Errorf("the end: %d %s", code, message)
+	}
+}
+
+// guardOf returns whether the policies reject a change of a key on existing pods.
+func guardOf(t *testing.T, made *release) func(key string) bool {
+	t.Helper()
+	variables := map[string]string{}
+	for _, variable := range made.policies[0].Spec.Variables {
+		variables[variable.Name] = variable.Expression
+	}
+	var keys []string
+	found := regexp.MustCompile(`k\.matches\('([^']+)'\)`).FindStringSubmatch(variables["changed"])
+	if err := json.Unmarshal([]byte(variables["keys"]), &keys); err != nil || found == nil {
+		t.Fatalf("the policy has no keys or no pattern: %v", variables)
+	}
+	pattern := regexp.MustCompile(found[1])
+	return func(key string) bool { return slices.Contains(keys, key) || pattern.MatchString(key) }
+}
+
+func TestPoliciesGuardEveryKeyThatTheProductReads(t *testing.T) {
+	const group, example, own = "a group of the API", "a resource of an example", "written on containers, not read of pods"
+	others := map[string]string{
+		"authentication.k8s.io/v1": group, "authorization.k8s.io/v1": group, "coordination.k8s.io/v1": group, "topology.node.k8s.io/v1alpha2": group,
+		"example.com/lane": example, "example.com/nic": example, "example.com/serial-port": example, "lanes.example.com/fast": example,
+		"nvidia.com/*": example, "nvidia.com/gpu": example, "kubernetes.io/host-netns-path": own,
+		"katalyst.kubewharf.io/":                    "the beginning of keys",
+		"kubernetes.io/":                            "the beginning of resources",
+		"katalyst.kubewharf.io/network_enhancement": "shown to clients of the pod-resources socket, and not read",
+		"*.resources.*kubernetes.io/*":              "keys of classes, with their domains elsewhere",
+	}
+	guarded := guardOf(t, render(t, nil))
+	form := regexp.MustCompile(`"([a-z0-9.*-]+\.(?:com|dev|io|org)/[^"\s{}]*)`)
+	seen := map[string]bool{}
+	for _, folder := range []string{"api", "checkpoint", "cluster", "manager", "plugins", "scheduler", "topology"} {
+		err := filepath.WalkDir("../../../"+folder, func(path string, entry os.DirEntry, err error) error {
+			if err != nil || !(strings.HasSuffix(path, ".cc") || strings.HasSuffix(path, ".h")) {
+				return err
+			}
+			text, err := os.ReadFile(path)
+			for _, match := range form.FindAllStringSubmatch(string(text), -1) {
+				key := match[1]
+				seen[key] = true
+				// The part before the domain is a type's name.
+				full := strings.ReplaceAll(key, "*", "x")
+				if strings.HasPrefix(full, ".") {
+					full = "x" + full
+				}
+				if others[key] == "" && !guarded(full) {
+					t.Errorf("%s reads %s, whose change no policy rejects: add it to qrm.podKeys of the chart, or say here what it is", path, key)
+				}
+			}
+			return err
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	for key := range others {
+		if !seen[key] {
+			t.Errorf("%s is in no source any more", key)
+		}
+	}
+	if !seen["qrm.io/placement"] || !seen["cci.qrm.io/driver"] || guarded("example.com/note") {
+		t.Error("this test does not see what it should")
+	}
+}
+
+func TestPoliciesGuardTheKeysThatTheConfigurationNames(t *testing.T) {
+	guarded := guardOf(t, render(t, at("config", `
+pod-role-label: example.com/role
+plugins:
+  cpu:
+    rules: [{select: {label: {example.com/tier: trading}, annotation: {example.com/own: "true"}}, pool: team}, {select: {}, pool: team}]
+    pools: {team: {size: {min: 1}, instances: {by: "label:example.com/team"}}, batch: {cpus: 2-3}}
+  memory: {rules: [{select: {label: {app: redis}}, role: cache}]}
+`)))
+	for _, key := range []string{"example.com/role", "example.com/tier", "example.com/own", "example.com/team", "app"} {
+		if !guarded(key) {
+			t.Errorf("%s may change", key)
+		}
+	}
+	if guarded("katalyst.kubewharf.io/pod_role") {
+		t.Error("a label that is not read may not change")
 	}
 }
 

@@ -137,7 +137,7 @@ func TestSchedulerChartsRightsFollowItsResources(t *testing.T) {
 	followed := func(config string) []string {
 		made := renderScheduler(t, at("config", config))
 		var resources []string
-		for _, rule := range made.clusterRole.Rules[3:] {
+		for _, rule := range made.clusterRole.Rules[4:] {
 			resources = append(resources, rule.Resources[0]+"."+rule.APIGroups[0])
 		}
 		return resources

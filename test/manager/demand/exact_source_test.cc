@@ -36,7 +36,7 @@ PodSpec Spec(const std::string& uid, const std::string& name = "web", double cpu
 TEST(PodListTest, ReadsPodsAsKubeletListsThem) {
   const StatusOr<PodList> list = ParsePodList(R"({"kind": "PodList", "apiVersion": "v1", "items": [{
     "metadata": {"name": "web", "namespace": "default", "uid": "u1",
-      "annotations": {"kubernetes.io/config.hash": "hash"},
+      "annotations": {"kubernetes.io/config.hash": "hash", "kubernetes.io/config.mirror": "hash"},
       "ownerReferences": [{"kind": "Other"}, {"kind": "DaemonSet", "controller": true}]},
     "spec": {
       "priorityClassName": "high", "priority": 9000, "runtimeClassName": "kata",
@@ -167,18 +167,30 @@ TEST(PodMessageTest, RefusesBytesThatAreNoPod) {
   EXPECT_EQ(UidOfPodMessage("\xff"), "");
 }
 
-TEST(SpecCacheTest, FindsAStaticPodByBothUidsButNeverInPlaceOfAnother) {
+TEST(SpecCacheTest, FindsAMirrorByWhatKubeletRuns) {
   SpecCache cache;
   PodSpec mirror = Spec("mirror", "static");
   mirror.static_uid = "hash";
   ASSERT_TRUE(cache.Put(mirror));
-  EXPECT_EQ(cache.Find("hash")->name, "static");
+  EXPECT_EQ(cache.FindMirror("hash", "default", "static")->uid, "mirror");
+  EXPECT_EQ(cache.FindMirror("hash", "default", "other"), nullptr);
+  EXPECT_EQ(cache.FindMirror("hash", "other", "static"), nullptr);
   EXPECT_EQ(cache.Find("mirror")->name, "static");
-  ASSERT_TRUE(cache.Put(Spec("hash", "its-own")));
-  EXPECT_EQ(cache.Find("hash")->name, "its-own");
-  cache.Remove("hash");
-  cache.Remove("mirror");
   EXPECT_EQ(cache.Find("hash"), nullptr);
+  cache.Remove("mirror");
+  EXPECT_EQ(cache.FindMirror("hash", "default", "static"), nullptr);
+}
+
+TEST(SpecCacheTest, NobodyStandsInTheWayOfAMirror) {
+  SpecCache cache;
+  for (const char* name : {"before", "static", "after"}) {
+    PodSpec claims = Spec(std::string("uid-") + name, name);
+    claims.static_uid = "hash";
+    ASSERT_TRUE(cache.Put(claims));
+  }
+  EXPECT_EQ(cache.FindMirror("hash", "default", "static")->uid, "uid-static");
+  cache.Remove("uid-after");
+  EXPECT_EQ(cache.FindMirror("hash", "default", "static")->uid, "uid-static");
 }
 
 TEST(SpecCacheTest, ForgetsWhatASyncDoesNotTellAgain) {

@@ -113,9 +113,13 @@ TEST(PodSpecTest, OrdersContainersAsTheyStart) {
   EXPECT_EQ(spec->containers[2].index, 0u);
 }
 
-TEST(PodSpecTest, FindsAStaticPodUnderBothUids) {
+TEST(PodSpecTest, KnowsTheMirrorOfAStaticPodByBothAnnotations) {
   PodManifest manifest = Manifest();
   manifest.annotations = {{"kubernetes.io/config.hash", "hash"}};
+  EXPECT_EQ(ReadManifest(manifest)->static_uid, "");
+  manifest.annotations["kubernetes.io/config.mirror"] = "another";
+  EXPECT_EQ(ReadManifest(manifest)->static_uid, "");
+  manifest.annotations["kubernetes.io/config.mirror"] = "hash";
   EXPECT_EQ(ReadManifest(manifest)->static_uid, "hash");
   manifest.uid = "hash";
   EXPECT_EQ(ReadManifest(manifest)->static_uid, "");

@@ -1,8 +1,11 @@
 #include "manager/drivers/driver_choice.h"
 
+#include <string>
+
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "api/pod_texts.h"
 #include "test/support/sample_node.h"
 
 namespace qrm::manager::driver_choice_test {
@@ -83,8 +86,17 @@ TEST(DriverChoiceTest, RefusesWhatCannotBe) {
               HasSubstr("\"No_Name\" is no name of a compute driver"));
   EXPECT_THAT(why({{"driver.cci.qrm.io/container.main", "fast"}}, 0),
               HasSubstr("the container requests no CPU"));
-  EXPECT_THAT(why({{"cci.qrm.io/driver", "fast"}, {"cci.qrm.io/spec", std::string(20000, 'a')}}, 1),
-              HasSubstr("has 20000 bytes"));
+}
+
+TEST(DriverChoiceTest, TakesASpecOf16KiBAndRefusesALongerOne) {
+  StringMap annotations = {{"cci.qrm.io/driver", "fast"},
+                           {"cci.qrm.io/spec", std::string(16 << 10, 'a')}};
+  EXPECT_EQ(Choose(Demand(Bounded(annotations)))->spec, annotations["cci.qrm.io/spec"]);
+  annotations["cci.qrm.io/spec"] += "a";
+  for (const StringMap& told : {annotations, Bounded(annotations)}) {
+    EXPECT_THAT(MessageOf(ChooseDriver(Demand(told), 1, kOptions).status()),
+                HasSubstr("... (16385 bytes)', is too long; 16384 bytes are the most"));
+  }
 }
 
 TEST(DriverChoiceTest, IsOpenToTheNamespacesOfItsRule) {

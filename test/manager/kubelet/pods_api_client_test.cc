@@ -202,9 +202,15 @@ TEST_F(PodsApiTest, DoesNotBelieveASpecOfAnotherPod) {
 TEST_F(PodsApiTest, JoinsAStaticPodWithItsMirror) {
   ::k8s::io::api::core::v1::Pod mirror;
   ASSERT_TRUE(mirror.ParseFromString(PodMessage("uid-of-mirror", "web", "2")));
-  (*mirror.mutable_metadata()->mutable_annotations())["kubernetes.io/config.hash"] = "uid-web";
+  auto& annotations = *mirror.mutable_metadata()->mutable_annotations();
+  annotations["kubernetes.io/config.hash"] = "uid-web";
+  annotations["kubernetes.io/config.mirror"] = "uid-web";
+  ::k8s::io::api::core::v1::Pod claims = mirror;
+  claims.mutable_metadata()->set_uid("uid-other");
+  claims.mutable_metadata()->set_name("claims");
   StartKubelet();
   kubelet_->Put("uid-of-mirror", mirror.SerializeAsString());
+  kubelet_->Put("uid-other", claims.SerializeAsString());
   ASSERT_TRUE(AwaitSync());
   EXPECT_THAT(*DemandOf("web").requests, ElementsAre(Pair("cpu", 2)));
 }

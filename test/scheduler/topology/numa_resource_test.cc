@@ -121,6 +121,26 @@ TEST_F(NumaResourceTest, ADecisionThatNobodyCanReadCountsAsNone) {
   EXPECT_EQ(OwnCpus("a"), "4-7");
 }
 
+TEST_F(NumaResourceTest, AForgedDecisionCountsNoMoreThanItsPodRequests) {
+  const auto counted = [this] {
+    return nlohmann::json::parse(cache_->Dump()).at("nodes").at("n1").at("resources").at(kNuma);
+  };
+  const nlohmann::json nothing = counted();
+  for (const char* note :
+       {R"({"containers": {"c": {"cpu": "1-7"}}})", R"({"containers": {"c": {"cpu": "all"}}})",
+        R"({"containers": {"c": {"memory": {"nodes": "0", "bytes": {"0": 8000000000}}}}})",
+        R"({"containers": {"c": {"memory": {"nodes": "0", "bytes": {"0": -1}}}}})",
+        R"({"containers": {}, "inits": {"c": {"memory": 8000000000}}})",
+        R"({"containers": {}, "inits": {"other": {"memory": 1}}})"}) {
+    Pod pod = Guaranteed("a", 0.1);
+    pod.qos_class = "Burstable";
+    pod.node = "n1";
+    pod.annotations[kPlacement] = note;
+    cache_->SetPod(pod);
+    EXPECT_EQ(counted(), nothing) << note;
+  }
+}
+
 TEST_F(NumaResourceTest, APodWithoutAnythingOfItsOwnChangesNothing) {
   Bind(Guaranteed("a", 3));
   const std::string before = cache_->Dump();
