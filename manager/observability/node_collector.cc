@@ -11,6 +11,7 @@
 #include "manager/observability/node_services.h"
 #include "manager/observability/process_metrics.h"
 #include "manager/registry/plugins.h"
+#include "manager/rpc/guarded_reads.h"
 #include "manager/state/allocation_check.h"
 #include "manager/state/state_loop.h"
 #include "topology/machine.h"
@@ -322,6 +323,9 @@ std::vector<MetricFamily> NodeCollector::Collect() const {
   AddFailing(status, families);
   AddPools(status.pools, families);
   AddNumaNodes(status.numa_nodes, families);
+  AddCounter(families, "qrm_grpc_connections_ended_total",
+             "Connections to qrmd's sockets that were ended for what their clients sent.",
+             ConnectionsEnded());
   AddProcess(families);
   AddRuntime(status.runtime, families);
   AddReconcile(status.reconcile, families);

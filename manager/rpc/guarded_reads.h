@@ -1,5 +1,8 @@
-// Ends connections whose headers do not come to an end, before gRPC reads them.
+// Ends connections whose headers do not come to an end, or whose frames come too fast, before gRPC
+// reads them.
 #pragma once
+
+#include <cstdint>
 
 namespace qrm::manager {
 
@@ -10,5 +13,8 @@ namespace qrm::manager {
 /// program has a recvmsg of its own, which the dynamic linker prefers.
 /// Threads: any.
 void GuardReads(int fd);
+
+/// How many connections the guard has ended since the start. Threads: any.
+uint64_t ConnectionsEnded();
 
 }  // namespace qrm::manager

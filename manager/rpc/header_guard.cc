@@ -9,8 +9,24 @@ namespace {
 constexpr std::size_t kTypeAt = 3;
 constexpr std::size_t kFlagsAt = 4;
 constexpr uint8_t kHeaders = 1;
+constexpr uint8_t kResetStream = 3;
+constexpr uint8_t kSettings = 4;
+constexpr uint8_t kPing = 6;
 constexpr uint8_t kContinuation = 9;
 constexpr uint8_t kEndHeaders = 4;
+
+std::chrono::milliseconds TimeOf(uint8_t type) {
+  switch (type) {
+    case kPing:
+      return HeaderGuard::kPingTime;
+    case kResetStream:
+      return HeaderGuard::kResetTime;
+    case kSettings:
+      return HeaderGuard::kSettingsTime;
+    default:
+      return {};
+  }
+}
 
 }  // namespace
 
@@ -53,7 +69,12 @@ bool HeaderGuard::BeginFrame(Time now) {
   if (payload_left_ == 0) {
     EndFrame();
   }
-  return true;
+  return IsInTime(now);
+}
+
+bool HeaderGuard::IsInTime(Time now) {
+  due_ = std::max(due_, now) + TimeOf(head_[kTypeAt]);
+  return due_ - now <= kBurst;
 }
 
 void HeaderGuard::EndFrame() {

@@ -1,4 +1,5 @@
-// Follows what a client sends over HTTP/2 and tells when its headers do not come to an end.
+// Follows the heads of what a client sends over HTTP/2, and tells when its headers do not come to
+// an end or its frames cost too much.
 #pragma once
 
 #include <array>
@@ -12,10 +13,11 @@ namespace qrm::manager {
 
 /// The client's side of one connection. gRPC 1.51 copies all that it has of an unfinished header
 /// again with each frame that continues it, and keeps finished ones without a bound: one connection
-/// costs it a CPU and hundreds of megabytes, for as long as it likes.
+/// costs it a CPU and hundreds of megabytes, for as long as it likes. So do frames that it answers
+/// or tidies up after, which cost a client nothing: PING, SETTINGS and RST_STREAM.
 ///
 /// Threads: one at a time.
-/// Source: RFC 9113, 3.4 (preface), 4.1 (frames), 6.2 (HEADERS), 6.10 (CONTINUATION).
+/// Source: RFC 9113, 3.4 (preface), 4.1 (frames), 6.2 (HEADERS), 6.10 (CONTINUATION), 10.5.
 class HeaderGuard {
  public:
   using Time = std::chrono::steady_clock::time_point;
@@ -24,9 +26,17 @@ class HeaderGuard {
   static constexpr std::size_t kMaxBytes = std::size_t{16} << 10;
   static constexpr int kMaxFrames = 16;
   static constexpr std::chrono::seconds kMaxTime{1};
+  /// What a client's frames count as, of the time since it connected; a client is kBurst ahead at
+  /// most. Clients in Go send a PING or two for each answer, to measure the connection; RST_STREAM
+  /// ends a call early, and SETTINGS begins a connection.
+  static constexpr std::chrono::milliseconds kPingTime{1};
+  static constexpr std::chrono::milliseconds kResetTime{10};
+  static constexpr std::chrono::milliseconds kSettingsTime{10};
+  static constexpr std::chrono::seconds kBurst{1};
 
   /// Reads the next bytes of the connection. False when it must end: its headers are too long, in
-  /// too many frames, or have not been complete for too long. Cost: O(frames).
+  /// too many frames, or have not been complete for too long, or other frames come too fast.
+  /// Cost: O(frames).
   bool Take(std::string_view bytes, Time now);
 
   /// Since when headers have been incomplete.
@@ -34,6 +44,7 @@ class HeaderGuard {
 
  private:
   bool BeginFrame(Time now);
+  bool IsInTime(Time now);
   void EndFrame();
 
   std::size_t preface_left_ = 24;
@@ -43,6 +54,7 @@ class HeaderGuard {
   std::optional<Time> since_;
   std::size_t block_bytes_ = 0;
   int block_frames_ = 0;
+  Time due_{};  ///< what the frames so far count as, from the time of the latest pause on
 };
 
 }  // namespace qrm::manager

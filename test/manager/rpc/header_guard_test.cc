@@ -9,6 +9,10 @@ namespace {
 
 constexpr uint8_t kData = 0;
 constexpr uint8_t kHeaders = 1;
+constexpr uint8_t kResetStream = 3;
+constexpr uint8_t kSettings = 4;
+constexpr uint8_t kPing = 6;
+constexpr uint8_t kWindowUpdate = 8;
 constexpr uint8_t kContinuation = 9;
 constexpr uint8_t kEndHeaders = 4;
 constexpr char kPreface[] = "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
@@ -92,6 +96,58 @@ TEST_F(HeaderGuardTest, CallsDoNotAddUp) {
   for (int call = 0; call < 100; ++call) {
     EXPECT_TRUE(Take(Frame({kHeaders, kEndHeaders}, 1000) + Frame({kData, 1}, 10)));
     now_ += HeaderGuard::kMaxTime;
+  }
+}
+
+struct Flood {
+  std::string name;  // CamelCase: part of the test's name
+  uint8_t type = 0;
+  std::size_t size = 0;
+  int at_once = 0;  ///< so many pass
+};
+
+class FloodedHeaderGuardTest : public testing::TestWithParam<Flood> {
+ protected:
+  /// How many of `wanted` frames pass.
+  int Send(int wanted) {
+    const std::string frame = Frame({GetParam().type, 0}, GetParam().size);
+    int passed = 0;
+    while (passed < wanted && guard_.Take(frame, now_)) {
+      ++passed;
+    }
+    return passed;
+  }
+
+  HeaderGuard guard_;
+  HeaderGuard::Time now_{std::chrono::hours(1)};
+};
+
+TEST_P(FloodedHeaderGuardTest, FramesBeyondABurstEndTheConnection) {
+  EXPECT_TRUE(guard_.Take(kPreface, now_));
+  EXPECT_EQ(Send(100'000), GetParam().at_once);
+}
+
+TEST_P(FloodedHeaderGuardTest, AsManyASecondPassForEver) {
+  EXPECT_TRUE(guard_.Take(kPreface, now_));
+  for (int second = 0; second < 100; ++second) {
+    ASSERT_EQ(Send(GetParam().at_once), GetParam().at_once) << second;
+    now_ += std::chrono::seconds(1);
+  }
+}
+
+const Flood kFloods[] = {
+    {"Ping", kPing, 8, 1000},
+    {"ResetStream", kResetStream, 4, 100},
+    {"Settings", kSettings, 0, 100},
+};
+INSTANTIATE_TEST_SUITE_P(Floods, FloodedHeaderGuardTest, testing::ValuesIn(kFloods),
+                         [](const auto& param_info) { return param_info.param.name; });
+
+TEST_F(HeaderGuardTest, FramesOfCallsAreNotCounted) {
+  EXPECT_TRUE(Take(kPreface));
+  for (int call = 0; call < 10'000; ++call) {
+    ASSERT_TRUE(Take(Frame({kHeaders, kEndHeaders}, 100) + Frame({kData, 1}, 10) +
+                     Frame({kWindowUpdate, 0}, 4)));
   }
 }
 

@@ -92,8 +92,12 @@ bool IsHungUp(int fd) {
   return read(fd, &byte, 1) <= 0;
 }
 
-/// An HTTP/2 frame of stream 1.
-std::string Frame(uint8_t type, uint8_t flags, const std::string& payload) {
+constexpr char kConnection = 0;
+constexpr char kFirstStream = 1;
+
+/// An HTTP/2 frame.
+std::string Frame(uint8_t type, uint8_t flags, const std::string& payload,
+                  char stream = kFirstStream) {
   const auto size = static_cast<uint32_t>(payload.size());
   std::string frame = {static_cast<char>(size >> 16),
                        static_cast<char>(size >> 8),
@@ -103,20 +107,24 @@ std::string Frame(uint8_t type, uint8_t flags, const std::string& payload) {
                        0,
                        0,
                        0,
-                       1};
+                       stream};
   return frame + payload;
 }
 
 constexpr char kPreface[] = "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
 constexpr uint8_t kHeadersFrame = 1;
+constexpr uint8_t kSettingsFrame = 4;
+constexpr uint8_t kPingFrame = 6;
 constexpr uint8_t kContinuationFrame = 9;
+constexpr uint8_t kAck = 1;
+
+std::string BegunConnection() {
+  return kPreface + Frame(kSettingsFrame, 0, "", kConnection);
+}
 
 /// What a client says that has begun a call whose headers are to be continued.
 std::string BegunHeaders() {
-  const std::string settings(9, '\0');
-  std::string begun = kPreface + settings + Frame(kHeadersFrame, 0, {"\0\1a\1b", 5});
-  begun[sizeof(kPreface) - 1 + 3] = 4;  // SETTINGS
-  return begun;
+  return BegunConnection() + Frame(kHeadersFrame, 0, {"\0\1a\1b", 5});
 }
 
 /// Reads until the server ends the connection.
@@ -188,6 +196,42 @@ TEST_F(UnixServerTest, HeadersWithoutAnEndEndTheConnectionAndNoOther) {
   }
   close(fd);
   EXPECT_TRUE(Notify(path_).ok());
+}
+
+TEST_F(UnixServerTest, AFloodOfPingsEndsTheConnectionAndNoOther) {
+  UnixServer server({});
+  ASSERT_TRUE(server.Start(path_, {&service_}).ok());
+  const int fd = ConnectRaw(path_);
+  std::string flood = BegunConnection();
+  const std::string ping = Frame(kPingFrame, 0, std::string(8, '\0'), kConnection);
+  for (int i = 0; i < 10'000; ++i) {
+    flood += ping;
+  }
+  ASSERT_GT(send(fd, flood.data(), flood.size(), MSG_NOSIGNAL), 0);
+  AwaitEnd(fd);
+  close(fd);
+  EXPECT_TRUE(Notify(path_).ok());
+}
+
+// Clients in Go measure the connection by pings, and keep it alive by them.
+TEST_F(UnixServerTest, PingsNowAndThenKeepTheConnection) {
+  UnixServer server({});
+  ASSERT_TRUE(server.Start(path_, {&service_}).ok());
+  const int fd = ConnectRaw(path_);
+  std::string pings = BegunConnection();
+  for (char i = 0; i < 100; ++i) {
+    pings += Frame(kPingFrame, 0, std::string(8, i), kConnection);
+  }
+  ASSERT_EQ(send(fd, pings.data(), pings.size(), MSG_NOSIGNAL), static_cast<ssize_t>(pings.size()));
+  const std::string last = Frame(kPingFrame, kAck, std::string(8, 99), kConnection);
+  std::string answers;
+  std::array<char, 4096> bytes{};
+  while (!answers.ends_with(last)) {
+    const ssize_t size = read(fd, bytes.data(), bytes.size());
+    ASSERT_GT(size, 0) << "the connection has ended";
+    answers.append(bytes.data(), static_cast<std::size_t>(size));
+  }
+  close(fd);
 }
 
 TEST_F(UnixServerTest, HeadersThatStopHalfwayEndTheConnection) {
