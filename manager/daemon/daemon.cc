@@ -1,6 +1,7 @@
 // Starts and stops the daemon's parts, in order.
 #include "manager/daemon/daemon.h"
 
+#include <memory>
 #include <string>
 #include <utility>
 #include <vector>
@@ -10,6 +11,7 @@
 #include <prometheus/counter.h>
 
 #include "api/base/log.h"
+#include "api/base/task_thread.h"
 #include "checkpoint/store.h"
 #include "manager/classes/class_keeper.h"
 #include "manager/daemon/config.h"
@@ -56,6 +58,8 @@ struct Daemon::Impl : DaemonParts {
   std::unique_ptr<FileWatch> config_watch;  // from the creation on
   bool running = false;
   bool has_own_cpus = false;  // written before the threads start
+  /// Reads, from the first change on: a long file, or a slow disk, holds no container up.
+  std::unique_ptr<TaskThread> reader;
 };
 
 void Daemon::Impl::StartPlugins() {
@@ -92,8 +96,14 @@ void Daemon::Impl::FollowConfiguration(Reading given) {
 }
 
 void Daemon::Impl::ReadAgain() {
+  if (reading.again == nullptr) {
+    return;  // it stops
+  }
   config_watch->Know();
-  state.Post([this, following = reading.again()] { Follow(following); });
+  if (reader == nullptr) {
+    reader = std::make_unique<TaskThread>();
+  }
+  reader->Post([this] { state.Post([this, following = reading.again()] { Follow(following); }); });
 }
 
 // On the state loop: no admission has its hints by one configuration and its places by another.
@@ -189,6 +199,8 @@ void Daemon::Impl::Stop() {
     class_keeper->Stop();
     housekeeping.Stop();
     config_watch->Stop();
+    reader.reset();
+    reading.again = nullptr;
     service_manager.Ending();
   });
   state.Stop();

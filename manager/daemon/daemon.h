@@ -34,7 +34,7 @@ class Daemon {
   /// The configuration while it runs.
   struct Reading {
     std::string file;                  ///< that is watched; empty: none
-    std::function<Following()> again;  ///< reads it, on the I/O loop
+    std::function<Following()> again;  ///< reads it, on a thread of its own
     ConfigTrials::Reader tried;        ///< reads the text of another one
   };
 

@@ -1,5 +1,6 @@
 // SIGHUP, which operators send to daemons that have read their configuration; and without it.
 #include <csignal>
+#include <cstdio>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
@@ -7,6 +8,10 @@
 #include <set>
 #include <sstream>
 #include <string>
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include <gmock/gmock.h>
 #include <grpcpp/grpcpp.h>
@@ -279,6 +284,23 @@ TEST_F(ReloadTest, FileThatCannotBeReadChangesNothing) {
   EXPECT_TRUE(Logs("the former one stays in force"));
   EXPECT_THAT(Log("qrmd"), HasSubstr("loud"));
   EXPECT_TRUE(IsOk(node_->GetStatus().status()));
+}
+
+// A disk or a file that takes its time.
+TEST_F(ReloadTest, FileThatIsSlowToReadHoldsNoContainerUp) {
+  const std::string fifo = dir_ / "fifo";
+  ASSERT_EQ(::mkfifo(fifo.c_str(), 0600), 0);
+  std::filesystem::create_hard_link(fifo, dir_ / "fresh");
+  std::filesystem::rename(dir_ / "fresh", dir_ / "qrmd.yaml");
+  int writer = -1;
+  ASSERT_TRUE(Await([&] { return (writer = ::open(fifo.c_str(), O_WRONLY | O_NONBLOCK)) >= 0; }))
+      << "nobody reads it";
+  EXPECT_TRUE(IsOk(runtime_.RunPod({.name = "web", .uid = "uid", .container = {.name = "main"}})));
+  std::filesystem::remove(dir_ / "qrmd.yaml");
+  Write("log-level: debug\n");
+  ASSERT_GT(::dprintf(writer, "%s", kMachine), 0);
+  ::close(writer);
+  EXPECT_TRUE(Logs("key=log-level from=info to=debug"));
 }
 
 TEST_F(JsonLogTest, EachLineIsAnObject) {
