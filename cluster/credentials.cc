@@ -75,14 +75,14 @@ StatusOr<std::shared_ptr<ssl::context>> Credentials::MakeTls() const {
   SSL_CTX_set_min_proto_version(context->native_handle(), TLS1_2_VERSION);
   if (const error_code error = UseAuthorities(access_.authorities, *context)) {
     return Errorf(StatusCode::kFailedPrecondition,
-                  "cannot read the API server's authorities from {}: {}; put them there, in PEM",
+                  "cannot read the server's authorities from {}: {}; put them there, in PEM",
                   access_.authorities.text.empty() ? access_.authorities.file : "the kubeconfig",
                   error.message());
   }
   if (const error_code error = UseCertificate(access_, *context)) {
     return Errorf(StatusCode::kFailedPrecondition,
-                  "cannot use the client's certificate and key for the API server: {}; check the "
-                  "user's entry of the kubeconfig",
+                  "cannot use the client's certificate and key for the server: {}; check the "
+                  "user's entry of the kubeconfig, or the files",
                   error.message());
   }
   return context;

@@ -63,4 +63,20 @@ bool IsLoopback(const HttpAddress& address) {
   return !address.host.empty() && boost::asio::ip::make_address(address.host, error).is_loopback();
 }
 
+std::string NameInHost(const std::string& host) {
+  const std::size_t colon = host.rfind(':');
+  const bool has_port = colon != std::string::npos && host.find(']', colon) == std::string::npos;
+  std::string name = has_port ? host.substr(0, colon) : host;
+  if (name.size() > 2 && name.front() == '[' && name.back() == ']') {
+    name = name.substr(1, name.size() - 2);
+  }
+  return name;
+}
+
+bool IsLocalName(const std::string& name) {
+  boost::system::error_code error;
+  boost::asio::ip::make_address(name, error);
+  return name == "localhost" || !error;
+}
+
 }  // namespace qrm

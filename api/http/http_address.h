@@ -24,4 +24,10 @@ config::ConfigKey HttpAddressKey(std::string name, std::string& place, std::stri
 /// Whether an address is reached from this machine only.
 bool IsLoopback(const HttpAddress& address);
 
+/// The name in the Host header of a request, without port and brackets.
+std::string NameInHost(const std::string& host);
+/// Whether it is "localhost" or an address. A name of somebody else's, that leads to this machine,
+/// would let his pages in a browser of this machine ask and read the answer.
+bool IsLocalName(const std::string& name);
+
 }  // namespace qrm

@@ -154,6 +154,8 @@ class Session final : public std::enable_shared_from_this<Session<Stream>> {
                     .target = {target.data(), target.size()},
                     .body = std::move(request.body()),
                     .host = Header(http::field::host),
+                    .origin = Header(http::field::origin),
+                    .content_type = Header(http::field::content_type),
                     .if_none_match = Header(http::field::if_none_match)},
                    [self = this->shared_from_this()](HttpAnswer answer) {
                      asio::dispatch(self->stream_.get_executor(),

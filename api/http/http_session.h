@@ -30,6 +30,8 @@ struct HttpQuestion {
   std::string target;  ///< the path, with its query
   std::string body;
   std::string host;           ///< as the client named this server
+  std::string origin;         ///< whose page asks; empty: no page, or one that may hide it
+  std::string content_type;   ///< of the body
   std::string if_none_match;  ///< the tag of the answer that the client has
 };
 /// Takes the answer, once. Threads: any.

@@ -3,6 +3,7 @@
 
 #include <boost/asio/ssl/context.hpp>
 #include <openssl/ssl.h>
+#include <openssl/x509v3.h>
 
 #include "api/base/errorf.h"
 #include "api/base/file_version.h"
@@ -26,6 +27,14 @@ std::shared_ptr<ssl::context> TlsFiles::Load() {
     log::Warning("certificate cannot be served", {{"error", MessageOf(read.status())}});
   }
   return context_;
+}
+
+bool TlsFiles::IsFor(const std::string& name) {
+  const std::shared_ptr<ssl::context> context = Load();
+  X509* const certificate =
+      context == nullptr ? nullptr : SSL_CTX_get0_certificate(context->native_handle());
+  return certificate != nullptr && !name.empty() &&
+         X509_check_host(certificate, name.c_str(), name.size(), 0, nullptr) == 1;
 }
 
 StatusOr<std::shared_ptr<ssl::context>> TlsFiles::Read() const {

@@ -25,6 +25,9 @@ class TlsFiles {
   /// Null as long as the files have never been good. Cost: a call of stat(2) for each, mostly.
   std::shared_ptr<boost::asio::ssl::context> Load();
 
+  /// Whether the certificate that is served is for the DNS name.
+  bool IsFor(const std::string& name);
+
  private:
   StatusOr<std::shared_ptr<boost::asio::ssl::context>> Read() const;
 

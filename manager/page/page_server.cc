@@ -8,7 +8,6 @@
 #include <utility>
 
 #include <boost/asio/io_context.hpp>
-#include <boost/asio/ip/address.hpp>
 #include <fmt/format.h>
 
 #include "api/http/http_address.h"
@@ -76,20 +75,6 @@ HttpAnswer Secured(HttpAnswer answer) {
   return answer;
 }
 
-/// Whether the client named this machine by "localhost" or an address. A name of somebody else's,
-/// that leads here, would let his pages in a browser of this machine read the answer.
-bool IsOfThisMachine(const std::string& host) {
-  const std::size_t colon = host.rfind(':');
-  const bool has_port = colon != std::string::npos && host.find(']', colon) == std::string::npos;
-  std::string name = has_port ? host.substr(0, colon) : host;
-  if (name.size() > 2 && name.front() == '[' && name.back() == ']') {
-    name = name.substr(1, name.size() - 2);
-  }
-  boost::system::error_code error;
-  boost::asio::ip::make_address(name, error);
-  return name == "localhost" || !error;
-}
-
 }  // namespace
 
 struct PageServer::Impl {
@@ -99,7 +84,7 @@ struct PageServer::Impl {
     if (question.method != "GET") {
       return {kNotAllowed, "only GET is served here\n"};
     }
-    if (!guard.security.gate && !IsOfThisMachine(question.host)) {
+    if (!guard.security.gate && !IsLocalName(NameInHost(question.host))) {
       return {kForbidden,
               "cannot show the page under that name; ask for localhost or the address\n"};
     }

@@ -6,6 +6,7 @@
 #include <atomic>
 #include <chrono>
 #include <future>
+#include <optional>
 #include <random>
 #include <string>
 #include <string_view>
@@ -32,6 +33,7 @@
 #include "api/http/http_listener.h"
 #include "cluster/lease_election.h"
 #include "scheduler/cache/filter.h"
+#include "scheduler/extender/call_guard.h"
 #include "scheduler/extender/cluster_feed.h"
 #include "scheduler/extender/comparer.h"
 #include "scheduler/extender/extender.h"
@@ -121,14 +123,13 @@ struct ExtenderServer::Impl {
   }
 
   Status Listen() {
-    HttpSecurity security;
     if (!options.certificate_file.empty()) {
-      security.tls = std::make_shared<TlsFiles>(options.certificate_file, options.key_file,
-                                                options.client_ca_file);
-      security.tls->Load();  // what is wrong with them is logged now
+      tls = std::make_shared<TlsFiles>(options.certificate_file, options.key_file,
+                                       options.client_ca_file);
+      tls->Load();  // what is wrong with them is logged now
     }
     QRM_ASSIGN_OR_RETURN(const HttpAddress address, ParseHttpAddress(options.address));
-    QRM_RETURN_IF_ERROR(calls.Listen(address, "address", std::move(security)));
+    QRM_RETURN_IF_ERROR(calls.Listen(address, "address", {.tls = tls}));
     if (options.monitor_address.empty()) {
       return OkStatus();
     }
@@ -158,6 +159,19 @@ struct ExtenderServer::Impl {
                     options.lease_name);
     }
     return feed->CheckPodsListed();
+  }
+
+  /// On the port's thread.
+  void Take(HttpQuestion question, HttpReply reply) {
+    const std::string name = NameInHost(question.host);
+    const bool is_ours = IsLocalName(name) || (tls != nullptr && tls->IsFor(name));
+    if (std::optional<HttpAnswer> refusal = RefusalOfBrowsers(question, is_ours)) {
+      reply(*std::move(refusal));
+      return;
+    }
+    asio::post(pool, [this, question = std::move(question), reply = std::move(reply)] {
+      Ask(question, reply);
+    });
   }
 
   /// On the pool.
@@ -307,12 +321,12 @@ struct ExtenderServer::Impl {
   std::unique_ptr<Extender> extender;
   std::unique_ptr<Comparer> comparer;
 
+  std::shared_ptr<TlsFiles> tls;  // null: without TLS
   asio::thread_pool pool{2};
   asio::io_context http_io{1};
   HttpListener calls{http_io,
                      [this](HttpQuestion question, HttpReply reply) {
-                       asio::post(pool, [this, question = std::move(question),
-                                         reply = std::move(reply)] { Ask(question, reply); });
+                       Take(std::move(question), std::move(reply));
                      },
                      kCallRules};
   HttpListener monitor{http_io, AnswerGet([this](std::string_view path) { return Tell(path); })};

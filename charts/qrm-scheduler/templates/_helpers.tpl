@@ -36,3 +36,27 @@ helm.sh/chart: {{ .Chart.Name }}-{{ .Chart.Version }}
 {{- end }}
 {{- toYaml $rules }}
 {{- end }}
+
+{{- /*
+The certificates by which kube-scheduler and qrm-scheduler know each other, as a mapping of base64: those of the release's
+Secrets where there are such, else new ones, which are the same in all templates.
+*/ -}}
+{{- define "qrm-scheduler.certificates" -}}
+{{- if not (hasKey .Values "_certificates") }}
+  {{- $name := include "qrm-scheduler.name" . }}
+  {{- $server := lookup "v1" "Secret" .Release.Namespace (printf "%s-server" $name) }}
+  {{- $client := lookup "v1" "Secret" .Release.Namespace (printf "%s-client" $name) }}
+  {{- if and $server $client }}
+    {{- $_ := set .Values "_certificates" (dict "server" $server.data "client" $client.data) }}
+  {{- else }}
+    {{- $ca := genCA $name 3650 }}
+    {{- $made := dict }}
+    {{- range list "server" "client" }}
+      {{- $signed := genSignedCert (printf "%s-%s" $name .) (list "127.0.0.1") (list "localhost") 3650 $ca }}
+      {{- $_ := set $made . (dict "ca.crt" (b64enc $ca.Cert) "tls.crt" (b64enc $signed.Cert) "tls.key" (b64enc $signed.Key)) }}
+    {{- end }}
+    {{- $_ := set .Values "_certificates" $made }}
+  {{- end }}
+{{- end }}
+{{- toYaml (get .Values "_certificates") }}
+{{- end }}

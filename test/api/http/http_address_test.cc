@@ -39,5 +39,14 @@ TEST(HttpAddressTest, OnlyThisMachineReachesLoopback) {
   EXPECT_FALSE(IsLoopback(*ParseHttpAddress("10.0.0.1:80")));
 }
 
+TEST(HttpAddressTest, OnlyLocalhostAndAddressesAreLocalNames) {
+  for (const char* host : {"localhost", "localhost:80", "127.0.0.1:80", "[::1]:80", "[::1]"}) {
+    EXPECT_TRUE(IsLocalName(NameInHost(host))) << host;
+  }
+  for (const char* host : {"", ":80", "evil.test", "evil.test:80", "localhost.evil.test", "[]"}) {
+    EXPECT_FALSE(IsLocalName(NameInHost(host))) << host;
+  }
+}
+
 }  // namespace
 }  // namespace qrm::http_address_test

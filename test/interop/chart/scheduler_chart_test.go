@@ -1,6 +1,8 @@
 package chart
 
 import (
+	"crypto/tls"
+	"crypto/x509"
 	"fmt"
 	"os"
 	"os/exec"
@@ -30,6 +32,7 @@ type schedulerRelease struct {
 	clusterBindings []rbacv1.ClusterRoleBinding
 	role            rbacv1.Role
 	bindings        []rbacv1.RoleBinding
+	secrets         []corev1.Secret // of the server and of its client
 }
 
 // decode takes one object; a field that its kind does not have is an error.
@@ -44,6 +47,9 @@ func (r *schedulerRelease) decode(document string) error {
 		into = &r.config
 	case "ServiceAccount":
 		into = &r.account
+	case "Secret":
+		r.secrets = append(r.secrets, corev1.Secret{})
+		into = &r.secrets[len(r.secrets)-1]
 	case "Deployment":
 		into = &r.deployment
 	case "ClusterRole":
@@ -116,14 +122,18 @@ func TestSchedulerChartAsksItsExtender(t *testing.T) {
 		Extenders                []struct {
 			URLPrefix, FilterVerb, PrioritizeVerb, PreemptVerb, BindVerb string
 			NodeCacheCapable                                             bool
+			TLSConfig                                                    struct{ CAFile, CertFile, KeyFile string }
 		}
 	}
 	if err := yaml.Unmarshal([]byte(made.config.Data["scheduler.yaml"]), &config); err != nil {
 		t.Fatal(err)
 	}
-	if len(config.Extenders) != 1 || config.Extenders[0].URLPrefix != "http://127.0.0.1:9755" || config.Extenders[0].BindVerb != "bind" ||
+	if len(config.Extenders) != 1 || config.Extenders[0].URLPrefix != "https://127.0.0.1:9755" || config.Extenders[0].BindVerb != "bind" ||
 		!config.Extenders[0].NodeCacheCapable {
 		t.Errorf("extenders %+v", config.Extenders)
+	}
+	if files := config.Extenders[0].TLSConfig; files.CAFile != "/etc/qrm-tls/ca.crt" || files.CertFile != "/etc/qrm-tls/tls.crt" || files.KeyFile != "/etc/qrm-tls/tls.key" {
+		t.Errorf("the extender's client has %+v", files)
 	}
 	if config.Profiles[0].SchedulerName != "numa" || config.PercentageOfNodesToScore != 30 || *config.LeaderElection.LeaderElect {
 		t.Errorf("configuration %+v", config)
@@ -131,6 +141,71 @@ func TestSchedulerChartAsksItsExtender(t *testing.T) {
 	if replicas := made.deployment.Spec.Replicas; *replicas != 1 || made.deployment.Spec.Strategy.Type != appsv1.RecreateDeploymentStrategyType {
 		t.Error("two schedulers may place the same pods")
 	}
+}
+
+func TestSchedulerChartsExtenderKnowsItsClientByCertificate(t *testing.T) {
+	made := renderScheduler(t, nil)
+	if len(made.secrets) != 2 {
+		t.Fatalf("there are %d Secrets", len(made.secrets))
+	}
+	certificates := map[string]*x509.Certificate{}
+	authorities := x509.NewCertPool()
+	for _, secret := range made.secrets {
+		pair, err := tls.X509KeyPair(secret.Data["tls.crt"], secret.Data["tls.key"])
+		if err != nil {
+			t.Fatal(secret.Name, err)
+		}
+		if certificates[secret.Name], err = x509.ParseCertificate(pair.Certificate[0]); err != nil {
+			t.Fatal(secret.Name, err)
+		}
+		if !authorities.AppendCertsFromPEM(secret.Data["ca.crt"]) || string(secret.Data["ca.crt"]) != string(made.secrets[0].Data["ca.crt"]) {
+			t.Errorf("%s has another authority", secret.Name)
+		}
+	}
+	options := x509.VerifyOptions{Roots: authorities, DNSName: "127.0.0.1"}
+	if _, err := certificates["qrm-scheduler-server"].Verify(options); err != nil {
+		t.Error(err)
+	}
+	options = x509.VerifyOptions{Roots: authorities, KeyUsages: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth}}
+	if _, err := certificates["qrm-scheduler-client"].Verify(options); err != nil {
+		t.Error(err)
+	}
+	pod := made.deployment.Spec.Template.Spec
+	for container, want := range map[string]string{"kube-scheduler": "qrm-scheduler-client", "qrm-scheduler": "qrm-scheduler-server"} {
+		if got := secretAt(pod, container, "/etc/qrm-tls"); got != want {
+			t.Errorf("%s has %q", container, got)
+		}
+	}
+	for _, key := range []string{"certificate-file: /etc/qrm-tls/tls.crt", "key-file: /etc/qrm-tls/tls.key", "client-ca-file: /etc/qrm-tls/ca.crt"} {
+		if !strings.Contains(made.config.Data["config.yaml"], key) {
+			t.Errorf("the configuration lacks %s", key)
+		}
+	}
+}
+
+func TestSchedulerChartTakesCertificatesOfOthers(t *testing.T) {
+	made := renderScheduler(t, at("tls", values{"serverSecret": "mine", "clientSecret": "its"}))
+	pod := made.deployment.Spec.Template.Spec
+	if len(made.secrets) != 0 || secretAt(pod, "qrm-scheduler", "/etc/qrm-tls") != "mine" || secretAt(pod, "kube-scheduler", "/etc/qrm-tls") != "its" {
+		t.Errorf("volumes %+v beside %d Secrets", pod.Volumes, len(made.secrets))
+	}
+	if _, err := tryRenderScheduler(at("tls", values{"serverSecret": "mine", "clientSecret": ""})); err == nil {
+		t.Error("one of two is taken")
+	}
+}
+
+// secretAt is the Secret that the container has at the path.
+func secretAt(pod corev1.PodSpec, container, path string) string {
+	for _, one := range pod.Containers {
+		for _, mount := range one.VolumeMounts {
+			for _, volume := range pod.Volumes {
+				if one.Name == container && mount.MountPath == path && volume.Name == mount.Name && volume.Secret != nil {
+					return volume.Secret.SecretName
+				}
+			}
+		}
+	}
+	return ""
 }
 
 func TestSchedulerChartsRightsFollowItsResources(t *testing.T) {

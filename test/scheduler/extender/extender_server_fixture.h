@@ -79,11 +79,13 @@ class ExtenderServerTest : public testing::Test {
         << Get(server_->monitor_port(), "/readyz");
   }
 
-  static std::string Exchange(int port, const std::string& head, const std::string& body) {
+  /// `fields`: headers, each with its end.
+  static std::string Exchange(
+      int port, const std::string& head, const std::string& body,
+      const std::string& fields = "Host: localhost\r\nContent-Type: application/json\r\n") {
     boost::asio::ip::tcp::iostream stream("127.0.0.1", std::to_string(port));
-    stream << head
-           << " HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\nContent-Length: " << body.size()
-           << "\r\n\r\n"
+    stream << head << " HTTP/1.1\r\n"
+           << fields << "Connection: close\r\nContent-Length: " << body.size() << "\r\n\r\n"
            << body << std::flush;
     const std::string answer{std::istreambuf_iterator<char>(stream), {}};
     const auto end = answer.find("\r\n\r\n");

@@ -144,6 +144,26 @@ TEST_F(ExtenderServerTest, OfManyAtOnceExactlyAsManyAsFitAreBound) {
   EXPECT_TRUE(CacheEqualsARebuild());
 }
 
+TEST_F(ExtenderServerTest, AWebPageBindsNoPodAndReadsNothing) {
+  PutPod("a", 1);
+  StartReady();
+  const std::string bind =
+      R"({"PodName": "a", "PodNamespace": "d", "PodUID": "uid-a", "Node": "n1"})";
+  const auto ask = [&](const std::string& head, const std::string& fields) {
+    return Exchange(server_->port(), head, head == "POST /bind" ? bind : "", fields);
+  };
+  const std::string json_type = "Content-Type: application/json\r\n";
+  EXPECT_THAT(ask("POST /bind", "Host: localhost\r\nContent-Type: text/plain\r\n"),
+              HasSubstr("cannot read a body of type text/plain"));
+  EXPECT_THAT(ask("POST /bind", "Host: localhost\r\nOrigin: http://evil.test\r\n" + json_type),
+              HasSubstr("cannot answer a web page"));
+  EXPECT_THAT(ask("POST /bind", "Host: evil.test:9755\r\n" + json_type),
+              HasSubstr("cannot answer under the name evil.test:9755"));
+  EXPECT_THAT(ask("GET /dump", "Host: evil.test\r\n"), HasSubstr("cannot answer under the name"));
+  EXPECT_EQ(NodeOf("a"), "");
+  EXPECT_THAT(ask("POST /bind", "Host: 127.0.0.1:1\r\n" + json_type), HasSubstr(R"("Error":"")"));
+}
+
 TEST_F(ExtenderServerTest, ABindingWhoseAnswerWasLostIsAskedForAgain) {
   PutPod("a", 8);
   StartReady();

@@ -1,4 +1,5 @@
 // qrmctl --cluster why, in front of a qrm-scheduler and of an API server.
+#include <filesystem>
 #include <fstream>
 #include <memory>
 #include <string>
@@ -12,6 +13,7 @@
 #include "test/support/fake_api_server.h"
 #include "test/support/is_ok.h"
 #include "test/support/temp_dir.h"
+#include "test/support/tls_identity.h"
 #include "test/tools/qrmctl/typed.h"
 
 namespace qrm::manager::cli::qrmctl_why_test {
@@ -47,16 +49,37 @@ class QrmctlWhyTest : public testing::Test, protected Typed {
   }
 
   void StartScheduler() {
-    auto server = scheduler::ExtenderServer::Start({.address = "127.0.0.1:0",
-                                                    .monitor_address = "127.0.0.1:0",
-                                                    .resources = {"fake"},
-                                                    .lease_name = ""},
-                                                   cluster_.access());
-    ASSERT_TRUE(test::IsOk(server.status()));
-    server_ = *std::move(server);
+    Start({});
     url_ = "http://127.0.0.1:" + std::to_string(server_->port());
     // Until its lists have come, it says so.
     ASSERT_TRUE(test::Await([&] { return Why({"shop/db"}) == kDone; })) << err();
+  }
+
+  void Start(scheduler::ServeOptions options) {
+    options.address = options.monitor_address = "127.0.0.1:0";
+    options.resources = {"fake"};
+    options.lease_name = "";
+    auto server = scheduler::ExtenderServer::Start(options, cluster_.access());
+    ASSERT_TRUE(test::IsOk(server.status()));
+    server_ = *std::move(server);
+  }
+
+  /// Serves only clients with the certificate in `credentials_`.
+  void StartSchedulerWithTls() {
+    const test::TlsIdentity identity = test::MakeTlsIdentity();
+    std::filesystem::create_directory(credentials_);
+    std::ofstream(credentials_ + "/ca.crt") << identity.certificate;
+    std::ofstream(credentials_ + "/tls.crt") << identity.certificate;
+    std::ofstream(credentials_ + "/tls.key") << identity.key;
+    const test::TlsIdentity other = test::MakeTlsIdentity();
+    std::filesystem::create_directory(others_);
+    std::ofstream(others_ + "/ca.crt") << identity.certificate;
+    std::ofstream(others_ + "/tls.crt") << other.certificate;
+    std::ofstream(others_ + "/tls.key") << other.key;
+    Start({.certificate_file = credentials_ + "/tls.crt",
+           .key_file = credentials_ + "/tls.key",
+           .client_ca_file = credentials_ + "/ca.crt"});
+    url_ = "https://127.0.0.1:" + std::to_string(server_->port());
   }
 
   /// A kubeconfig of the API server; the path of its file.
@@ -81,6 +104,8 @@ class QrmctlWhyTest : public testing::Test, protected Typed {
 
   test::FakeApiServer cluster_;
   const test::TempDir dir_;
+  const std::string credentials_ = dir_ / "tls";
+  const std::string others_ = dir_ / "others";  // nobody the scheduler knows
   std::unique_ptr<scheduler::ExtenderServer> server_;
   std::string url_;
 };
@@ -95,6 +120,18 @@ TEST_F(QrmctlWhyTest, EachNodeHasASentence) {
             "node-2   not enough fake\n"
             "Where it fits, what kube-scheduler counts itself decides: kubectl -n shop describe "
             "pod db\n");
+}
+
+TEST_F(QrmctlWhyTest, OverTlsAClientNeedsACertificateOnLoopbackToo) {
+  StartSchedulerWithTls();
+  EXPECT_TRUE(test::Await([&] { return Why({"shop/db", "--credentials", credentials_}) == kDone; }))
+      << err();
+  EXPECT_THAT(out(), HasSubstr("node-2   not enough fake\n"));
+  EXPECT_EQ(Why({"shop/db", "--credentials", others_}), kFailed);
+  EXPECT_EQ(Why({"shop/db", "--credentials", dir_ / "none"}), kFailed);
+  EXPECT_THAT(err(), HasSubstr("cannot read the server's authorities from"));
+  url_.replace(0, 5, "http");
+  EXPECT_EQ(Why({"shop/db"}), kFailed);
 }
 
 TEST_F(QrmctlWhyTest, AKubeconfigNeedsNoScheduler) {
@@ -153,7 +190,7 @@ TEST_F(QrmctlWhyTest, WrongWordsAreRefusedWithWhatToType) {
   EXPECT_EQ(RunAsTyped({"--cluster", "wyh"}), kMisuse);
   EXPECT_THAT(err(), HasSubstr("did you mean --cluster why?"));
   EXPECT_EQ(Why({"a b"}), kMisuse);
-  EXPECT_EQ(Why({"db", "--url", "https://x"}), kMisuse);
+  EXPECT_EQ(Why({"db", "--url", "https://x/y"}), kMisuse);
   EXPECT_EQ(Why({"db", "--url", "http://x", "--kubeconfig", "f"}), kMisuse);
   EXPECT_EQ(Why({"db", "--resources", "nuna"}), kMisuse);
   EXPECT_THAT(err(), HasSubstr("\"nuna\" is no resource"));

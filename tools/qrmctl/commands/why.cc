@@ -23,12 +23,15 @@
 namespace qrm::manager::cli {
 namespace {
 
-constexpr char kDefaultUrl[] = "http://127.0.0.1:9755";
+constexpr char kDefaultUrl[] = "https://127.0.0.1:9755";
+/// Where the chart of qrm-scheduler mounts its certificate.
+constexpr char kDefaultCredentials[] = "/etc/qrm-tls";
 constexpr char kFits[] = "fits";
 
 /// Where the answer comes from.
 struct Source {
-  std::string url;
+  std::string url = kDefaultUrl;
+  std::string credentials = kDefaultCredentials;
   std::string kubeconfig;
   std::string context;
   std::string resources = "numa";
@@ -48,10 +51,10 @@ std::string ProblemOf(const Source& source, const std::string& pod) {
   if (pod.find_first_not_of("abcdefghijklmnopqrstuvwxyz0123456789-./") != std::string::npos) {
     return fmt::format("\"{}\" is no pod's name, NAMESPACE/NAME or UID", pod);
   }
-  if (!source.url.empty() && !source.kubeconfig.empty()) {
+  if (source.url != kDefaultUrl && !source.kubeconfig.empty()) {
     return "--url and --kubeconfig are two ways; give one of them";
   }
-  if (!source.url.empty() && !ParseSchedulerUrl(source.url).ok()) {
+  if (!ParseSchedulerUrl(source.url).ok()) {
     return MessageOf(ParseSchedulerUrl(source.url).status());
   }
   const std::vector<std::string> known = scheduler::ResourceTypes();
@@ -73,16 +76,14 @@ StatusOr<nlohmann::json> Ask(const Source& source, const std::string& pod) {
     return access.ok() ? scheduler::WhyPodWaits(*access, WordsOf(source.resources), pod)
                        : StatusOr<nlohmann::json>(access.status());
   }
-  const auto address = ParseSchedulerUrl(source.url.empty() ? kDefaultUrl : source.url);
-  const auto body = address.ok() ? AskScheduler(*address, "/why?pod=" + pod) : address.status();
-  if (!body.ok()) {
-    return body.status();
-  }
-  StatusOr<nlohmann::json> answer = ParseJson(*body);
+  QRM_ASSIGN_OR_RETURN(const SchedulerUrl url, ParseSchedulerUrl(source.url));
+  QRM_ASSIGN_OR_RETURN(const std::string body,
+                       AskScheduler(url, source.credentials, "/why?pod=" + pod));
+  StatusOr<nlohmann::json> answer = ParseJson(body);
   if (!answer.ok() || !answer->is_object() || !answer->contains("state")) {
     return Errorf(StatusCode::kInternal,
                   "what answers at {} is no qrm-scheduler of this version; look at --url",
-                  source.url.empty() ? kDefaultUrl : source.url);
+                  source.url);
   }
   return answer;
 }
@@ -131,6 +132,10 @@ int RunWhy(const Args& args, std::ostream& out, std::ostream& err) {
               std::string("where qrm-scheduler serves (default: ") + kDefaultUrl +
                   ", in its pod or through a forwarded port)",
               "URL")
+      .Option("--credentials", source.credentials,
+              std::string("with https: directory of ca.crt, tls.crt and tls.key (default: ") +
+                  kDefaultCredentials + ")",
+              "DIRECTORY")
       .Option("--kubeconfig", source.kubeconfig,
               "judge here in place of asking, by lists from the API server", "FILE")
       .Option("--context", source.context, "which of its contexts (default: the current one)",
