@@ -22,6 +22,7 @@
 #include "api/proto/core/v1/pod.pb.h"
 #include "checkpoint/store.h"
 #include "manager/admission/admitter.h"
+#include "manager/admission/releaser.h"
 #include "manager/demand/new_pod.h"
 #include "manager/registry/plugins.h"
 #include "manager/state/state_loop.h"

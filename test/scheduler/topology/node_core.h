@@ -11,7 +11,9 @@
 #include <fmt/core.h>
 
 #include "manager/admission/admitter.h"
+#include "manager/admission/releaser.h"
 #include "manager/demand/pod_spec.h"
+#include "manager/registry/plugins.h"
 #include "plugins/cpu/cpu_plugin.h"
 #include "plugins/memory/memory_plugin.h"
 #include "plugins/nic/nic_plugin.h"
