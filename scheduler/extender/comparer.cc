@@ -18,7 +18,7 @@ using std::chrono::milliseconds;
 using std::chrono::steady_clock;
 
 constexpr int kBusy = 503;
-constexpr char kJsonType[] = "application/json";
+constexpr char kComparisonType[] = "application/json";
 /// For a moment in which nothing changes.
 constexpr std::chrono::seconds kPatience{30};
 /// Between two looks: printing a large cache keeps its writer busy.
@@ -26,7 +26,7 @@ constexpr milliseconds kFirstPause{50};
 constexpr milliseconds kMostPause{2'000};
 
 HttpAnswer Answer(const json& answer) {
-  return {.body = answer.dump(2) + "\n", .type = kJsonType};
+  return {.body = answer.dump(2) + "\n", .type = kComparisonType};
 }
 
 }  // namespace
