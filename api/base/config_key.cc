@@ -17,7 +17,7 @@ namespace {
 
 using std::chrono::milliseconds;
 
-std::string Quoted(const std::string& text) {
+std::string QuotedText(const std::string& text) {
   return text.empty() ? "\"\"" : text;
 }
 
@@ -66,7 +66,7 @@ ConfigKey TextKey(std::string name, std::string& place, std::string range, std::
             QRM_ASSIGN_OR_RETURN(place, section.Text(key, place));
             return OkStatus();
           },
-          .show = [&place] { return Quoted(place); }};
+          .show = [&place] { return QuotedText(place); }};
 }
 
 ConfigKey PathKey(std::string name, std::string& place, std::string help) {

@@ -142,7 +142,7 @@ TEST_F(ListWatchTest, APageThatIsTooLargeIsHalvedUntilItFits) {
     server_.Put(kThings, large);
     all[name] = 3;
   }
-  Start({.page_size = 8, .most_page_bytes = 2500});
+  Start({.page_size = 8, .most_page_bytes = 1500});
   EXPECT_TRUE(Shows(all)) << watch_->status().trouble;
   EXPECT_EQ(watch_->status().lists, 1U);
   EXPECT_THAT(server_.requests(), Contains(HasSubstr("limit=2&continue=")));

@@ -52,7 +52,7 @@ Machine MachineOfDistances(const Json& distances) {
   return nodes.empty() ? AnyMachine() : MachineOf(nodes, distances);
 }
 
-TopologyHint HintOf(const Json& hint) {
+TopologyHint HintFrom(const Json& hint) {
   return {.nodes = MaskOf(hint.at("numa")), .preferred = hint.at("preferred").get<bool>()};
 }
 
@@ -62,7 +62,7 @@ HintList ListOf(const Json& hints) {
   }
   std::vector<TopologyHint> list;
   for (const Json& hint : hints) {
-    list.push_back(HintOf(hint));
+    list.push_back(HintFrom(hint));
   }
   return HintList(std::move(list));
 }
@@ -104,7 +104,7 @@ Difference CheckMerge(const Json& row) {
   }
   const Json& expected = row.at("expected");
   const bool admit = expected.value("admit", result.admit);
-  return Compare(Text(result.merged, result.admit), Text(HintOf(expected), admit));
+  return Compare(Text(result.merged, result.admit), Text(HintFrom(expected), admit));
 }
 
 /// Lets a list of both hints agree with itself, which picks the better one.
@@ -119,7 +119,7 @@ Difference CheckCompare(const Json& row) {
   std::vector<TopologyHint> hints;
   for (const Json* hint : {&current, &candidate}) {
     if (listed(*hint)) {
-      hints.push_back(HintOf(*hint));
+      hints.push_back(HintFrom(*hint));
     }
   }
   const std::vector<MergeList<1>> lists = {
@@ -128,7 +128,7 @@ Difference CheckCompare(const Json& row) {
       Agree(lists, FindCommonPreference(lists), nodes.All<1>(), Fitness<1>(),
             row.at("best_non_preferred_affinity_count").get<int>());
   const TopologyHint best{.nodes = nodes.MaskOf(agreed.nodes), .preferred = agreed.preferred};
-  const bool keeps = !listed(candidate) || (listed(current) && best == HintOf(current));
+  const bool keeps = !listed(candidate) || (listed(current) && best == HintFrom(current));
   return Compare(keeps ? "current" : "candidate", row.at("expected").get<std::string>());
 }
 
