@@ -145,7 +145,7 @@ TEST_F(ListWatchTest, APageThatIsTooLargeIsHalvedUntilItFits) {
   Start({.page_size = 8, .most_page_bytes = 1500});
   EXPECT_TRUE(Shows(all)) << watch_->status().trouble;
   EXPECT_EQ(watch_->status().lists, 1U);
-  EXPECT_THAT(server_.requests(), Contains(HasSubstr("limit=2&continue=")));
+  EXPECT_THAT(server_.requests(), Contains(HasSubstr("limit=1&continue=2")));
 }
 
 TEST_F(ListWatchTest, AnObjectThatIsTooLargeForAPageIsTold) {
