@@ -16,9 +16,9 @@
 #include "bench/bench_dir.h"
 #include "bench/bench_node.h"
 #include "bench/target.h"
+#include "manager/registry/plugins.h"
 #include "test/support/await.h"
 #include "test/support/child_process.h"
-#include "manager/registry/plugins.h"
 
 namespace qrm::bench {
 namespace {
