@@ -307,8 +307,10 @@ TEST(CpuPluginTest, QuotesTheEndOfNoAnnotation) {
   const std::string much(250'000, 'x');
   EXPECT_THAT(refusal("qos_level", much), HasSubstr("xx... (250000 bytes)' is no QoS level"));
   EXPECT_LT(refusal("qos_level", much).size(), 500);
-  EXPECT_THAT(refusal("cpu_enhancement", much),
-              HasSubstr("xx... (250000 bytes)' has 250000 bytes, more than 4096; write less"));
+  EXPECT_THAT(
+      refusal("cpu_enhancement", much),
+      HasSubstr(
+          "xx... (250000 bytes)' has 250000 bytes, more than 4096; leave out what means nothing"));
   EXPECT_THAT(refusal("cpu_enhancement", R"({"a\n": "\u001b[2J)"), HasSubstr("is no JSON object"));
   EXPECT_THAT(refusal("qos_level", "a\x1b[2J"), HasSubstr("'a\\x1b[2J' is no QoS level"));
 }
