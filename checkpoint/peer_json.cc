@@ -173,9 +173,12 @@ Status Validate(const ResourceAllocation& allocation) {
 }
 
 StatusOr<ResourceAllocation> ReadAllocation(const std::string& info) {
-  QRM_ASSIGN_OR_RETURN(const nlohmann::json json, ParseJson(info));
+  const StatusOr<nlohmann::json> json = ParseJson(info);
+  if (!json.ok()) {
+    return Errorf(StatusCode::kInvalidArgument, "it {}", MessageOf(json.status()));
+  }
   try {
-    ResourceAllocation allocation = ReadAllocationOrThrow(json);
+    ResourceAllocation allocation = ReadAllocationOrThrow(*json);
     QRM_RETURN_IF_ERROR(Validate(allocation));
     return allocation;
   } catch (const std::exception& error) {  // of the JSON library and of std::stoull
@@ -294,7 +297,7 @@ StatusOr<std::vector<Entry>> WriteEntries(const AllocationByContainer& allocatio
 StatusOr<PeerCheckpoint> ParsePeerCheckpoint(std::string_view text) {
   const StatusOr<nlohmann::json> parsed = ParseJson(text);
   if (!parsed.ok() || !parsed->is_object()) {
-    return NotAPeersFile(parsed.ok() ? "it is no JSON object" : MessageOf(parsed.status()));
+    return NotAPeersFile("it " + (parsed.ok() ? "is no JSON object" : MessageOf(parsed.status())));
   }
   const Json file = *parsed;
   const auto stored = file.find("Checksum");

@@ -107,9 +107,8 @@ struct ListWatch::Impl final : std::enable_shared_from_this<Impl> {
     const StatusOr<json> page =
         ParseJsonList(*body, [this](const json& item) { listener.OnItem(item); });
     if (!page.ok() || VersionOf(*page).empty()) {
-      Fail(Errorf(StatusCode::kUnavailable,
-                  "cannot list {}: the API server's answer is no list{}; try again", options.path,
-                  page.ok() ? "" : ", " + MessageOf(page.status())),
+      Fail(Errorf(StatusCode::kUnavailable, "cannot list {}: the API server's answer {}; try again",
+                  options.path, page.ok() ? "is no list" : MessageOf(page.status())),
            &Impl::List);
       return;
     }

@@ -59,7 +59,7 @@ class JsonBuilder final : public json::json_sax_t {
   bool parse_error(std::size_t /*position*/, const std::string& /*token*/,
                    const json::exception& error) override {
     return Refuse(StatusCode::kInvalidArgument,
-                  fmt::format("it is no JSON: {}", Quoted(error.what())));
+                  fmt::format("is no JSON: {}", Quoted(error.what())));
   }
 
  private:
@@ -76,7 +76,7 @@ class JsonBuilder final : public json::json_sax_t {
     }
     if (++values_ > bounds_.values) {
       Refuse(StatusCode::kResourceExhausted,
-             fmt::format("it has more than {} values", bounds_.values));
+             fmt::format("has more than {} values", bounds_.values));
       return nullptr;
     }
     json& parent = *open_.back();
@@ -98,7 +98,7 @@ class JsonBuilder final : public json::json_sax_t {
   bool Open(json value) {
     if (open_.size() == bounds_.depth) {
       return Refuse(StatusCode::kResourceExhausted,
-                    fmt::format("it is nested more than {} deep", bounds_.depth));
+                    fmt::format("is nested more than {} deep", bounds_.depth));
     }
     json* const place = Put(std::move(value));
     if (place == nullptr) {
@@ -139,7 +139,7 @@ class JsonBuilder final : public json::json_sax_t {
 StatusOr<json> ParseJsonList(std::string_view text, const TakeItem& take,
                              const JsonBounds& bounds) {
   if (text.size() > bounds.bytes) {
-    return Errorf(StatusCode::kResourceExhausted, "it has {} bytes, more than {}", text.size(),
+    return Errorf(StatusCode::kResourceExhausted, "has {} bytes, more than {}", text.size(),
                   bounds.bytes);
   }
   JsonBuilder builder(bounds, take);

@@ -119,7 +119,7 @@ StatusOr<PodList> ParsePodList(const std::string& json) {
     }
   });
   if (!parsed.ok()) {
-    return NoPodList(MessageOf(parsed.status()));
+    return NoPodList("the answer " + MessageOf(parsed.status()));
   }
   const Json& items = PartOf(*parsed, "items");
   if (TextOf(*parsed, "kind") != "PodList" || !(items.is_array() || items.is_null())) {

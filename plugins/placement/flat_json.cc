@@ -13,7 +13,7 @@ namespace qrm::placement {
 StatusOr<StringMap> ParseFlatJson(std::string_view text) {
   const StatusOr<nlohmann::json> object = ParseJson(text, kAnnotationBounds);
   if (object.status().code() == StatusCode::kResourceExhausted) {
-    return Errorf(StatusCode::kInvalidArgument, "cannot be read: {}; shorten or flatten it",
+    return Errorf(StatusCode::kInvalidArgument, "{}; leave out what means nothing",
                   MessageOf(object.status()));
   }
   if (!object.ok() || !object->is_object()) {

@@ -22,8 +22,8 @@ StatusOr<json> ParseBody(const std::string& body) {
   StatusOr<json> parsed = ParseJson(body);
   if (!parsed.ok() || !parsed->is_object()) {
     return Errorf(StatusCode::kInvalidArgument,
-                  "cannot read the question: {}; send what kube-scheduler sends",
-                  parsed.ok() ? "it is no JSON object" : MessageOf(parsed.status()));
+                  "cannot read the question: it {}; send what kube-scheduler sends",
+                  parsed.ok() ? "is no JSON object" : MessageOf(parsed.status()));
   }
   return parsed;
 }

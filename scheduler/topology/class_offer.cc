@@ -76,7 +76,7 @@ StatusOr<ClassOffer> ReadClassOffer(const std::string& text) {
   };
   const StatusOr<json> lists = ParseJson(text);
   if (!lists.ok()) {
-    return unreadable(MessageOf(lists.status()));
+    return unreadable("it " + MessageOf(lists.status()));
   }
   try {
     return Read(*lists);

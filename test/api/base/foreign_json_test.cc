@@ -38,7 +38,7 @@ TEST(ParseJsonTest, SaysWhereTextIsNoJson) {
   for (const char* text : {"", "{", "[1,]", "{} {}", "{'a': 1}", "\"\xff\"", "1e999"}) {
     const Status status = ParseJson(text).status();
     EXPECT_EQ(status.code(), StatusCode::kInvalidArgument) << text;
-    EXPECT_THAT(MessageOf(status), HasSubstr("it is no JSON: ")) << text;
+    EXPECT_THAT(MessageOf(status), HasSubstr("is no JSON: ")) << text;
   }
 }
 
@@ -47,7 +47,7 @@ TEST(ParseJsonTest, RefusesDeeperNesting) {
   EXPECT_TRUE(ParseJson(R"([{"a": []}, {"a": []}])", bounds).ok());
   const Status status = ParseJson(R"([{"a": [{}]}])", bounds).status();
   EXPECT_EQ(status.code(), StatusCode::kResourceExhausted);
-  EXPECT_EQ(MessageOf(status), "it is nested more than 3 deep");
+  EXPECT_EQ(MessageOf(status), "is nested more than 3 deep");
   for (const char* opening : {"[", "{\"a\":", "[{\"a\":"}) {
     EXPECT_EQ(ParseJson(Repeated(opening, 200'000)).status().code(),
               StatusCode::kResourceExhausted);
@@ -59,14 +59,14 @@ TEST(ParseJsonTest, CountsTheValuesOfAllLevels) {
   EXPECT_TRUE(ParseJson(R"({"a": [1, 2], "b": {"c": 3}})", bounds).ok());
   const Status status = ParseJson(R"({"a": [1, 2], "b": {"c": 3}, "d": 4})", bounds).status();
   EXPECT_EQ(status.code(), StatusCode::kResourceExhausted);
-  EXPECT_EQ(MessageOf(status), "it has more than 5 values");
+  EXPECT_EQ(MessageOf(status), "has more than 5 values");
 }
 
 TEST(ParseJsonTest, RefusesMoreBytesUnread) {
   EXPECT_TRUE(ParseJson("[ 1 ]", {.bytes = 5}).ok());
   const Status status = ParseJson("no JSON", {.bytes = 6}).status();
   EXPECT_EQ(status.code(), StatusCode::kResourceExhausted);
-  EXPECT_EQ(MessageOf(status), "it has 7 bytes, more than 6");
+  EXPECT_EQ(MessageOf(status), "has 7 bytes, more than 6");
 }
 
 TEST(ParseJsonListTest, GivesEachItemOnceAndKeepsNone) {

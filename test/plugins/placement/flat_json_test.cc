@@ -51,7 +51,7 @@ TEST(FlatJsonTest, RefusesMoreValues) {
 
 TEST(FlatJsonTest, RefusesMoreBytesUnread) {
   EXPECT_EQ(MessageOf(ParseFlatJson(std::string(4097, ' ')).status()),
-            "cannot be read: it has 4097 bytes, more than 4096; shorten or flatten it");
+            "has 4097 bytes, more than 4096; leave out what means nothing");
 }
 
 }  // namespace
