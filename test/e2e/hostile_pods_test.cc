@@ -125,7 +125,7 @@ TEST_F(HostilePodsTest, AnAnnotationThatIsNestedDeeplyIsRefused) {
   const std::string open(kMuch / 2, '[');
   const std::string nested = "{\"a\":" + open + std::string(kMuch / 2, ']') + "}";
   EXPECT_THAT(Refusal(Pod("nested", {{kCpu, nested}})),
-              HasSubstr("[[... (250006 bytes)' cannot be read: it is nested more than 4 deep"));
+              HasSubstr("[[... (250006 bytes)' is nested more than 4 deep"));
   const std::string shorter = "{\"a\":" + std::string(1000, '[') + std::string(1000, ']') + "}";
   EXPECT_THAT(Refusal(Pod("shorter", {{kMemory, shorter}})), HasSubstr("nested more than 4 deep"));
   EXPECT_TRUE(IsOk(RunHonest()));
