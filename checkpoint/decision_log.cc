@@ -81,7 +81,7 @@ std::string WithoutForeign(std::string path) {
 }
 
 /// Not open when there is none.
-std::ifstream OpenHistory(const std::string& path, std::ios::openmode mode = {}) {
+std::ifstream OpenHistory(const std::string& path, std::ios::openmode mode = std::ios::in) {
   return WhyForeign(path) == nullptr ? std::ifstream(path, mode | std::ios::binary)
                                      : std::ifstream();
 }

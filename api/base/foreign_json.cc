@@ -63,8 +63,8 @@ class JsonBuilder final : public json::json_sax_t {
   }
 
  private:
-  bool Refuse(StatusCode code, std::string cause) {
-    problem = Status(code, std::move(cause));
+  bool Refuse(StatusCode code, const std::string& cause) {
+    problem = Status(code, cause);
     return false;
   }
 

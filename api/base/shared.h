@@ -15,7 +15,7 @@ namespace qrm {
 ///
 /// Threads: as an int; what copies share is not seen to change.
 template <typename T>
-class Shared {
+class Shared {  // NOLINT(cppcoreguidelines-special-member-functions): one assignment, by value
  public:
   Shared() = default;
   Shared(T value) {  // NOLINT(google-explicit-constructor): stands where a T stood

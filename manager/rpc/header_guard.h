@@ -54,7 +54,7 @@ class HeaderGuard {
   std::optional<Time> since_;
   std::size_t block_bytes_ = 0;
   int block_frames_ = 0;
-  Time due_{};  ///< what the frames so far count as, from the time of the latest pause on
+  Time due_;  ///< what the frames so far count as, from the time of the latest pause on
 };
 
 }  // namespace qrm::manager
