@@ -197,6 +197,15 @@ TEST(MoveAsideTest, NeverTakesANameThatIsTaken) {
   }
 }
 
+TEST(DurableFileTest, FollowsNoLinkInThePlaceOfItsUnfinishedFile) {
+  const TempDir dir;
+  std::ofstream(dir / "target") << "of another program";
+  fs::create_symlink(dir / "target", dir / "a.new");
+  EXPECT_TRUE(WriteFileDurably(dir / "a", "content").ok());
+  EXPECT_EQ(fs::file_size(dir / "target"), 18u);
+  EXPECT_FALSE(fs::is_symlink(dir / "a"));
+}
+
 TEST(DurableFileTest, ReplacesAFileWholeAndPrivately) {
   const TempDir dir;
   ASSERT_TRUE(WriteFileDurably(dir / "a", "old").ok());
