@@ -26,8 +26,10 @@
 #include "manager/control/permissions_answer.h"
 #include "manager/control/policy_answer.h"
 #include "manager/control/pool_change.h"
+#include "manager/observability/config_trial.h"
 #include "manager/observability/node_services.h"
 #include "manager/registry/plugins.h"
+#include "manager/rpc/counted_call.h"
 #include "manager/rpc/unix_server.h"
 #include "manager/state/state_loop.h"
 #include "topology/machine.h"
@@ -41,9 +43,13 @@ constexpr mode_t kOwnersSocket = 0600;
 /// decides.
 constexpr mode_t kUsersSocket = 0666;
 constexpr mode_t kUsersDirectory = 0711;
+/// A configuration to be tried has kMostConfigBytes.
+constexpr int kMaxRequestBytes = 2 * kMostConfigBytes;
 
 UnixServerOptions ServerOptions(const ControlOptions& options) {
-  UnixServerOptions server{.socket_mode = kOwnersSocket, .allowed_uids = options.allowed_uids};
+  UnixServerOptions server{.socket_mode = kOwnersSocket,
+                           .allowed_uids = options.allowed_uids,
+                           .max_request_bytes = kMaxRequestBytes};
   if (!options.allowed_uids.empty()) {
     server.socket_mode = kUsersSocket;
     server.directory_mode = kUsersDirectory;
@@ -118,17 +124,19 @@ using Reactor = grpc::ServerUnaryReactor;
 template <typename Response>
 struct Reply {
   Reply(Context* context, Response* filled)
-      : reactor(context->DefaultReactor()), response(filled) {}
+      : call(CountedCall::Begin(*context)), reactor(call.reactor()), response(filled) {}
 
   Reactor* operator()(StatusOr<Response> answer) const {
     const Status status = answer.status();
     if (status.ok()) {
       *response = *std::move(answer);
     }
-    reactor->Finish(rpc::ToGrpc(status));
-    return reactor;
+    Reactor* const answered = reactor;  // the call may be gone once it was answered
+    call.Answer(rpc::ToGrpc(status), MessageAnswer(*response));
+    return answered;
   }
 
+  CountedCall& call;
   Reactor* const reactor;
   Response* const response;
 };

@@ -323,9 +323,10 @@ std::vector<MetricFamily> NodeCollector::Collect() const {
   AddFailing(status, families);
   AddPools(status.pools, families);
   AddNumaNodes(status.numa_nodes, families);
-  AddCounter(families, "qrm_grpc_connections_ended_total",
-             "Connections to qrmd's sockets that were ended for what their clients sent.",
-             ConnectionsEnded());
+  AddCounter(
+      families, "qrm_grpc_connections_ended_total",
+      "Connections to qrmd's sockets that were ended for what their clients sent or left unread.",
+      ConnectionsEnded());
   AddProcess(families);
   AddRuntime(status.runtime, families);
   AddReconcile(status.reconcile, families);

@@ -7,6 +7,7 @@
 #include <prometheus/counter.h>
 
 #include "api/base/clock.h"
+#include "api/base/mutex.h"
 #include "api/proto/podresources/v1/api.grpc.pb.h"
 #include "api/proto/podresources/v1alpha1/api.grpc.pb.h"
 #include "manager/observability/metrics.h"
@@ -15,6 +16,7 @@
 #include "manager/podresources/list_cache.h"
 #include "manager/podresources/placement_asker.h"
 #include "manager/podresources/pod_resources_answers.h"
+#include "manager/rpc/counted_call.h"
 #include "manager/rpc/rate_limiter.h"
 #include "manager/rpc/unix_server.h"
 
@@ -30,6 +32,8 @@ constexpr char kNotRestored[] =
 /// A caller that keeps calling at this many times its rate is disconnected, since refusing its
 /// calls costs too much.
 constexpr int kFloodFactor = 10;
+/// A request names a namespace and a pod.
+constexpr int kMaxRequestBytes = 4 << 10;
 /// New connections a second of one process; clients keep theirs.
 constexpr int kConnectionsPerSecond = 50;
 constexpr char kNotAsked[] =
@@ -88,7 +92,9 @@ struct PodResourcesServer::Impl {
         rejections(kFloodFactor * options.qps, 2 * kFloodFactor * options.qps),
         v1(*this),
         v1alpha1(*this),
-        server({.group = options.group, .connections = {.per_second = kConnectionsPerSecond}}) {}
+        server({.group = options.group,
+                .max_request_bytes = kMaxRequestBytes,
+                .connections = {.per_second = kConnectionsPerSecond}}) {}
 
   /// False when the caller is too fast; counts the call, and disconnects a caller that goes on.
   bool IsInTime(const std::string& grpc_peer) {
@@ -111,20 +117,25 @@ struct PodResourcesServer::Impl {
     prometheus::Counter& errors;
   };
 
+  struct Answered {
+    grpc::Status status;
+    CountedAnswer answer;
+  };
+
   template <typename Answer>
   struct Asker final : KubeletClient::Asker {
-    Asker(grpc::ServerUnaryReactor* call, prometheus::Counter& error_counter, Answer call_answer)
-        : reactor(call), errors(error_counter), answer(std::move(call_answer)) {}
+    Asker(CountedCall& asking, prometheus::Counter& error_counter, Answer call_answer)
+        : call(asking), errors(error_counter), answer(std::move(call_answer)) {}
 
     void Take(const KubeletClient::ViewPtr& view) override {
-      const grpc::Status status = answer(view);
-      if (!status.ok()) {
+      Answered answered = answer(view);
+      if (!answered.status.ok()) {
         errors.Increment();
       }
-      reactor->Finish(status);
+      call.Answer(answered.status, std::move(answered.answer));
     }
 
-    grpc::ServerUnaryReactor* const reactor;
+    CountedCall& call;
     prometheus::Counter& errors;
     const Answer answer;
   };
@@ -134,19 +145,20 @@ struct PodResourcesServer::Impl {
   template <typename Answer>
   grpc::ServerUnaryReactor* Serve(grpc::CallbackServerContext* context, Counters counters,
                                   Answer answer) {
-    grpc::ServerUnaryReactor* reactor = context->DefaultReactor();
+    CountedCall& call = CountedCall::Begin(*context);
+    grpc::ServerUnaryReactor* const reactor = call.reactor();
     if (!IsInTime(context->peer())) {
-      reactor->Finish({grpc::StatusCode::RESOURCE_EXHAUSTED, kRateLimited});
+      call.Answer({grpc::StatusCode::RESOURCE_EXHAUSTED, kRateLimited}, {});
       return reactor;
     }
     counters.all.Increment();
     counters.requests.Increment();
     if (!restored()) {
       counters.errors.Increment();
-      reactor->Finish(FailedPrecondition(kNotRestored));
+      call.Answer(FailedPrecondition(kNotRestored), {});
       return reactor;
     }
-    kubelet.Get(std::make_unique<Asker<Answer>>(reactor, counters.errors, std::move(answer)));
+    kubelet.Get(std::make_unique<Asker<Answer>>(call, counters.errors, std::move(answer)));
     return reactor;
   }
 
@@ -179,6 +191,22 @@ struct PodResourcesServer::Impl {
     return bytes;
   }
 
+  /// The same bytes as long as neither changes: clients that do not read them share them.
+  std::shared_ptr<const std::string> AnswerV1Alpha1(const ListCache::StatePtr& state,
+                                                    const KubeletClient::ViewPtr& view) {
+    {
+      const MutexLock lock(mutex);
+      if (first_version.state == state && first_version.view == view) {
+        return first_version.bytes;
+      }
+    }
+    auto bytes =
+        std::make_shared<const std::string>(ListAnswerV1Alpha1(*state, *view).SerializeAsString());
+    const MutexLock lock(mutex);
+    first_version = {.state = state, .view = view, .bytes = bytes};
+    return bytes;
+  }
+
   std::shared_ptr<const AllocatableByResource> KnownAllocatable() {
     allocatable.RefreshIfOlder(options.allocatable_max_age, options.plugin_timeout);
     return allocatable.Load();
@@ -197,6 +225,17 @@ struct PodResourcesServer::Impl {
     return grpc::Status::OK;
   }
 
+  template <typename Response>
+  static Answered Send(const grpc::Status& status, const Response& response) {
+    return {.status = status, .answer = MessageAnswer(response)};
+  }
+  static Answered Send(const std::shared_ptr<const std::string>& bytes,
+                       grpc::ByteBuffer& response) {
+    response = Refer(bytes);
+    return {.status = grpc::Status::OK,
+            .answer = {.at = bytes.get(), .bytes = bytes->size(), .owner = bytes}};
+  }
+
   /// List answers with bytes that are ready; the others are messages.
   using V1Service = ::v1::PodResourcesLister::WithRawCallbackMethod_List<
       ::v1::PodResourcesLister::WithCallbackMethod_GetAllocatableResources<
@@ -211,8 +250,7 @@ struct PodResourcesServer::Impl {
       return impl_.Serve(context,
                          {metrics_.requests_total, metrics_.requests_list, metrics_.errors_list},
                          [this, response](const KubeletClient::ViewPtr& view) {
-                           *response = Refer(impl_.AnswerList(impl_.snapshots.Load(), view));
-                           return grpc::Status::OK;
+                           return Send(impl_.AnswerList(impl_.snapshots.Load(), view), *response);
                          });
     }
 
@@ -223,7 +261,7 @@ struct PodResourcesServer::Impl {
                          {metrics_.requests_total, metrics_.requests_get_allocatable,
                           metrics_.errors_get_allocatable},
                          [this, response](const KubeletClient::ViewPtr& view) {
-                           return impl_.GetAllocatable(*view, *response);
+                           return Send(impl_.GetAllocatable(*view, *response), *response);
                          });
     }
 
@@ -233,7 +271,7 @@ struct PodResourcesServer::Impl {
       return impl_.Serve(context,
                          {metrics_.requests_total, metrics_.requests_get, metrics_.errors_get},
                          [this, request, response](const KubeletClient::ViewPtr& view) {
-                           return impl_.Get(*request, view, *response);
+                           return Send(impl_.Get(*request, view, *response), *response);
                          });
     }
 
@@ -242,19 +280,18 @@ struct PodResourcesServer::Impl {
     PodResourcesVersionMetrics& metrics_;
   };
 
-  class V1Alpha1 final : public ::v1alpha1::PodResourcesLister::CallbackService {
+  class V1Alpha1 final : public ::v1alpha1::PodResourcesLister::WithRawCallbackMethod_List<
+                             ::v1alpha1::PodResourcesLister::Service> {
    public:
     explicit V1Alpha1(Impl& impl) : impl_(impl), metrics_(impl.metrics.v1alpha1) {}
 
-    grpc::ServerUnaryReactor* List(grpc::CallbackServerContext* context,
-                                   const ::v1alpha1::ListPodResourcesRequest*,
-                                   ::v1alpha1::ListPodResourcesResponse* response) override {
-      return impl_.Serve(context,
-                         {metrics_.requests_total, metrics_.requests_list, metrics_.errors_list},
-                         [this, response](const KubeletClient::ViewPtr& view) {
-                           *response = ListAnswerV1Alpha1(*impl_.snapshots.Load(), *view);
-                           return grpc::Status::OK;
-                         });
+    grpc::ServerUnaryReactor* List(grpc::CallbackServerContext* context, const grpc::ByteBuffer*,
+                                   grpc::ByteBuffer* response) override {
+      return impl_.Serve(
+          context, {metrics_.requests_total, metrics_.requests_list, metrics_.errors_list},
+          [this, response](const KubeletClient::ViewPtr& view) {
+            return Send(impl_.AnswerV1Alpha1(impl_.snapshots.Load(), view), *response);
+          });
     }
 
    private:
@@ -272,6 +309,13 @@ struct PodResourcesServer::Impl {
   PlacementAsker asker;
   AllocatableCache allocatable;
   KubeletClient kubelet;
+  struct FirstVersion {
+    ListCache::StatePtr state;
+    KubeletClient::ViewPtr view;
+    std::shared_ptr<const std::string> bytes;
+  };
+  Mutex mutex;
+  FirstVersion first_version QRM_GUARDED_BY(mutex);  // the latest answer of v1alpha1
   RateLimiter<PeerCredentials> limiter;
   RateLimiter<PeerCredentials> rejections;
   V1 v1;

@@ -31,6 +31,12 @@ namespace qrm::manager {
 namespace {
 
 constexpr std::chrono::milliseconds kLookPeriod{250};
+/// Of requests that clients have begun to send, on all connections. qrmctl sends 256 KiB at most.
+constexpr std::size_t kMaxUnfinishedBytes = std::size_t{16} << 20;
+
+constexpr char kBadFrames[] = "its headers do not end, or its frames come too fast";
+constexpr char kUnfinishedRequests[] = "it begins large requests, and does not end them";
+constexpr char kUnreadAnswers[] = "it does not read its answers, and there is no room for more";
 
 /// 0 when `fd` is closed.
 ino_t InodeOf(int fd) {
@@ -57,7 +63,10 @@ class Guards {
 
   void Add(int fd) {
     const MutexLock lock(mutex_);
-    connections_.insert_or_assign(fd, Connection{.inode = InodeOf(fd)});
+    if (const auto former = connections_.find(fd); former != connections_.end()) {
+      Forget(former);
+    }
+    connections_.emplace(fd, Connection{.inode = InodeOf(fd)});
     MayBeGuarded(fd) = true;
   }
 
@@ -66,28 +75,26 @@ class Guards {
   /// False when the connection must end; `size` bytes have been read into `message`.
   bool Take(int fd, const msghdr& message, std::size_t size) {
     std::vector<Line> lines;
+    bool stays = true;
     {
       const MutexLock lock(mutex_);
-      const auto found = connections_.find(fd);
-      if (found == connections_.end()) {
-        return true;
-      }
-      if (found->second.inode != InodeOf(fd)) {  // its connection is gone, and this is no successor
-        Forget(found);
-        return true;
-      }
-      const auto now = std::chrono::steady_clock::now();
-      if (TakePieces(found->second.guard, message, size, now)) {
-        if (found->second.guard.incomplete_since().has_value()) {
-          changed_.NotifyAll();
-        }
-        return true;
-      }
-      End(fd, now, lines);
-      Forget(found);
+      const auto found = Find(fd);
+      stays = found == connections_.end() || TakeFrom(found, message, size, lines);
+      EndUnfinished(lines);
     }
     Write(lines);
-    return false;
+    return stays;
+  }
+
+  void EndSlowReader(int fd) {
+    std::vector<Line> lines;
+    {
+      const MutexLock lock(mutex_);
+      if (const auto found = Find(fd); found != connections_.end()) {
+        End(found, kUnreadAnswers, lines);
+      }
+    }
+    Write(lines);
   }
 
  private:
@@ -97,6 +104,7 @@ class Guards {
   };
   using Connections = std::map<int, Connection>;
   struct Line {
+    const char* why = nullptr;
     PeerCredentials peer;
     uint64_t equal_ones_before = 0;
   };
@@ -105,8 +113,8 @@ class Guards {
     std::thread([this] { EndLateOnes(); }).detach();
   }
 
-  static bool TakePieces(HeaderGuard& guard, const msghdr& message, std::size_t size,
-                         HeaderGuard::Time now) {
+  static bool TakePieces(HeaderGuard& guard, const msghdr& message, std::size_t size) {
+    const auto now = std::chrono::steady_clock::now();
     for (std::size_t i = 0; i < message.msg_iovlen && size > 0; ++i) {
       const std::size_t here = std::min(message.msg_iov[i].iov_len, size);
       if (!guard.Take({static_cast<const char*>(message.msg_iov[i].iov_base), here}, now)) {
@@ -118,21 +126,24 @@ class Guards {
   }
 
   /// `lines` gets who is at the other end, at most once a minute for each.
-  void End(int fd, HeaderGuard::Time now, std::vector<Line>& lines) QRM_REQUIRES(mutex_) {
+  void End(Connections::iterator connection, const char* why, std::vector<Line>& lines)
+      QRM_REQUIRES(mutex_) {
     ++ended_;
-    const PeerCredentials peer = PeerOf(fd).value_or(PeerCredentials{});
-    if (const auto before = lines_.Take(fmt::format("{} {}", peer.pid, peer.uid), now);
+    const PeerCredentials peer = PeerOf(connection->first).value_or(PeerCredentials{});
+    if (const auto before = lines_.Take(fmt::format("{} {} {}", peer.pid, peer.uid, why),
+                                        std::chrono::steady_clock::now());
         before.has_value()) {
-      lines.push_back({peer, *before});
+      lines.push_back({why, peer, *before});
     }
-    ::shutdown(fd, SHUT_RDWR);
+    ::shutdown(connection->first, SHUT_RDWR);
+    Forget(connection);
   }
 
   static void Write(const std::vector<Line>& lines) {
     for (const Line& line : lines) {
-      log::Warning("connection ended: its headers do not end, or its frames come too fast",
-                   {{"pid", line.peer.pid},
-                    {"uid", line.peer.uid},
+      log::Warning("connection ended",
+                   {{"error", fmt::format("cannot serve process {} of user {}: {}; see what it is",
+                                          line.peer.pid, line.peer.uid, line.why)},
                     {"equal_ones_before", line.equal_ones_before}});
     }
   }
@@ -141,7 +152,45 @@ class Guards {
     if (static_cast<std::size_t>(connection->first) + 1 < may_be_guarded.size()) {
       MayBeGuarded(connection->first) = false;
     }
+    unfinished_bytes_ -= connection->second.guard.unfinished_bytes();
     connections_.erase(connection);
+  }
+
+  /// The connection that `fd` still is; the end when there is none.
+  Connections::iterator Find(int fd) QRM_REQUIRES(mutex_) {
+    const auto found = connections_.find(fd);
+    if (found == connections_.end() || found->second.inode == InodeOf(fd)) {
+      return found;
+    }
+    Forget(found);  // its connection is gone, and this is no successor
+    return connections_.end();
+  }
+
+  bool TakeFrom(Connections::iterator connection, const msghdr& message, std::size_t size,
+                std::vector<Line>& lines) QRM_REQUIRES(mutex_) {
+    HeaderGuard& guard = connection->second.guard;
+    unfinished_bytes_ -= guard.unfinished_bytes();
+    const bool stays = TakePieces(guard, message, size);
+    unfinished_bytes_ += guard.unfinished_bytes();
+    if (!stays) {
+      End(connection, kBadFrames, lines);
+    } else if (guard.incomplete_since().has_value()) {
+      changed_.NotifyAll();
+    }
+    return stays;
+  }
+
+  /// Those that have sent most go first.
+  void EndUnfinished(std::vector<Line>& lines) QRM_REQUIRES(mutex_) {
+    while (unfinished_bytes_ > kMaxUnfinishedBytes) {
+      const auto most = std::max_element(
+          connections_.begin(), connections_.end(), [](const auto& a, const auto& b) {
+            return a.second.guard.unfinished_bytes() < b.second.guard.unfinished_bytes();
+          });
+      if (const auto found = Find(most->first); found != connections_.end()) {
+        End(found, kUnfinishedRequests, lines);
+      }
+    }
   }
 
   bool AnyIncomplete() const QRM_REQUIRES(mutex_) {
@@ -152,14 +201,16 @@ class Guards {
 
   void ShutDownLateOnes(std::vector<Line>& lines) QRM_REQUIRES(mutex_) {
     const auto now = std::chrono::steady_clock::now();
-    std::erase_if(connections_, [&](const auto& entry) QRM_REQUIRES(mutex_) {
-      const auto since = entry.second.guard.incomplete_since();
-      const bool late = since.has_value() && now - *since >= HeaderGuard::kMaxTime;
-      if (late && InodeOf(entry.first) == entry.second.inode) {
-        End(entry.first, now, lines);
+    for (auto next = connections_.begin(); next != connections_.end();) {
+      const auto since = next->second.guard.incomplete_since();
+      const int fd = next++->first;
+      if (!since.has_value() || now - *since < HeaderGuard::kMaxTime) {
+        continue;
       }
-      return late;
-    });
+      if (const auto late = Find(fd); late != connections_.end()) {
+        End(late, kBadFrames, lines);
+      }
+    }
   }
 
   void EndLateOnes() {
@@ -178,6 +229,7 @@ class Guards {
   Mutex mutex_;
   CondVar changed_;
   Connections connections_ QRM_GUARDED_BY(mutex_);
+  std::size_t unfinished_bytes_ QRM_GUARDED_BY(mutex_) = 0;  // of all connections
   RepeatedLines lines_ QRM_GUARDED_BY(mutex_);
   std::atomic<uint64_t> ended_ = 0;
 };
@@ -186,6 +238,10 @@ class Guards {
 
 void GuardReads(int fd) {
   Guards::Get().Add(fd);
+}
+
+void EndConnection(int fd) {
+  Guards::Get().EndSlowReader(fd);
 }
 
 uint64_t ConnectionsEnded() {

@@ -8,12 +8,17 @@ namespace {
 
 constexpr std::size_t kTypeAt = 3;
 constexpr std::size_t kFlagsAt = 4;
+constexpr std::size_t kStreamAt = 5;
+constexpr uint8_t kData = 0;
 constexpr uint8_t kHeaders = 1;
 constexpr uint8_t kResetStream = 3;
 constexpr uint8_t kSettings = 4;
 constexpr uint8_t kPing = 6;
 constexpr uint8_t kContinuation = 9;
+constexpr uint8_t kEndStream = 1;
 constexpr uint8_t kEndHeaders = 4;
+/// What gRPC has of a frame beside its bytes, about.
+constexpr std::size_t kFrameBytes = 64;
 
 std::chrono::milliseconds TimeOf(uint8_t type) {
   switch (type) {
@@ -66,6 +71,7 @@ bool HeaderGuard::BeginFrame(Time now) {
   if (since_.has_value() && (block_bytes_ > kMaxBytes || block_frames_ > kMaxFrames)) {
     return false;
   }
+  CountRequest();
   if (payload_left_ == 0) {
     EndFrame();
   }
@@ -82,6 +88,26 @@ void HeaderGuard::EndFrame() {
   const bool of_headers = head_[kTypeAt] == kHeaders || head_[kTypeAt] == kContinuation;
   if (of_headers && (head_[kFlagsAt] & kEndHeaders) != 0) {
     since_.reset();
+  }
+}
+
+void HeaderGuard::CountRequest() {
+  const uint8_t type = head_[kTypeAt];
+  if (type != kData && type != kHeaders && type != kResetStream) {
+    return;
+  }
+  uint32_t stream = 0;
+  for (std::size_t i = kStreamAt; i < head_.size(); ++i) {
+    stream = stream << 8 | head_[i];
+  }
+  if (type == kResetStream || (head_[kFlagsAt] & kEndStream) != 0) {
+    if (const auto found = unfinished_.find(stream); found != unfinished_.end()) {
+      unfinished_bytes_ -= found->second;
+      unfinished_.erase(found);
+    }
+  } else if (type == kData) {
+    unfinished_[stream] += payload_left_ + kFrameBytes;
+    unfinished_bytes_ += payload_left_ + kFrameBytes;
   }
 }
 

@@ -6,6 +6,7 @@
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <string_view>
 
@@ -17,7 +18,8 @@ namespace qrm::manager {
 /// or tidies up after, which cost a client nothing: PING, SETTINGS and RST_STREAM.
 ///
 /// Threads: one at a time.
-/// Source: RFC 9113, 3.4 (preface), 4.1 (frames), 6.2 (HEADERS), 6.10 (CONTINUATION), 10.5.
+/// Source: RFC 9113, 3.4 (preface), 4.1 (frames), 6.1 (DATA), 6.2 (HEADERS), 6.10
+/// (CONTINUATION), 10.5.
 class HeaderGuard {
  public:
   using Time = std::chrono::steady_clock::time_point;
@@ -42,10 +44,14 @@ class HeaderGuard {
   /// Since when headers have been incomplete.
   std::optional<Time> incomplete_since() const { return since_; }
 
+  /// What was sent of requests that have not been complete yet, with what gRPC has for each frame.
+  std::size_t unfinished_bytes() const { return unfinished_bytes_; }
+
  private:
   bool BeginFrame(Time now);
   bool IsInTime(Time now);
   void EndFrame();
+  void CountRequest();
 
   std::size_t preface_left_ = 24;
   std::size_t payload_left_ = 0;
@@ -54,6 +60,8 @@ class HeaderGuard {
   std::optional<Time> since_;
   std::size_t block_bytes_ = 0;
   int block_frames_ = 0;
+  std::map<uint32_t, std::size_t> unfinished_;  ///< bytes by stream
+  std::size_t unfinished_bytes_ = 0;
   Time due_;  ///< what the frames so far count as, from the time of the latest pause on
 };
 

@@ -26,6 +26,8 @@ namespace {
 
 constexpr std::chrono::seconds kStopGrace{1};
 constexpr int kMaxStreamsPerConnection = 16;
+/// As much as the clients of kubelet take.
+constexpr int kMaxAnswerBytes = 16 << 20;
 constexpr int kIdleConnectionMs = 10 * 60 * 1000;
 /// The prefix of gRPC's name for the peer of a connection that was handed to it as a descriptor.
 constexpr std::string_view kPeerPrefix = "fd:";
@@ -34,8 +36,8 @@ std::unique_ptr<grpc::Server> BuildServer(const UnixServerOptions& options,
                                           const std::vector<grpc::Service*>& services) {
   KeepGrpcCallbackThreads();
   grpc::ServerBuilder builder;
-  rpc::BoundRequests(builder, options.max_message_bytes);
-  builder.SetMaxSendMessageSize(options.max_message_bytes);
+  rpc::BoundRequests(builder, options.max_request_bytes);
+  builder.SetMaxSendMessageSize(kMaxAnswerBytes);
   builder.AddChannelArgument(GRPC_ARG_MAX_CONCURRENT_STREAMS, kMaxStreamsPerConnection);
   builder.AddChannelArgument(GRPC_ARG_MAX_CONNECTION_IDLE_MS, kIdleConnectionMs);
   // HeaderGuard counts pings. gRPC would count those of idle clients, at 3 KiB for each beyond two.
@@ -46,18 +48,17 @@ std::unique_ptr<grpc::Server> BuildServer(const UnixServerOptions& options,
   return builder.BuildAndStart();
 }
 
-/// -1 for the peer of no connection of ours.
-int DescriptorOf(std::string_view grpc_peer) {
-  const bool known = grpc_peer.substr(0, kPeerPrefix.size()) == kPeerPrefix;
-  return known ? ParseNumber<int>(grpc_peer.substr(kPeerPrefix.size())).value_or(-1) : -1;
-}
-
 bool IsAllowed(const UnixServerOptions& options, uid_t uid) {
   const std::vector<uid_t>& allowed = options.allowed_uids;
   return allowed.empty() || std::find(allowed.begin(), allowed.end(), uid) != allowed.end();
 }
 
 }  // namespace
+
+int DescriptorOf(std::string_view grpc_peer) {
+  const bool known = grpc_peer.substr(0, kPeerPrefix.size()) == kPeerPrefix;
+  return known ? ParseNumber<int>(grpc_peer.substr(kPeerPrefix.size())).value_or(-1) : -1;
+}
 
 struct UnixServer::Impl {
   explicit Impl(UnixServerOptions server_options)

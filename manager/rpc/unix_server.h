@@ -4,6 +4,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include <sys/types.h>
@@ -42,9 +43,13 @@ struct UnixServerOptions {
   /// Who may connect; empty: whoever may open the file. Others are disconnected before their first
   /// byte is read.
   std::vector<uid_t> allowed_uids;
-  int max_message_bytes = 16 << 20;
+  int max_request_bytes = 64 << 10;  ///< longer ones are refused when they are complete
   ConnectionLimits connections;
 };
+
+/// The connection that `grpc_peer`, the text of ServerContext::peer(), names; -1 for one that is
+/// not ours.
+int DescriptorOf(std::string_view grpc_peer);
 
 /// Accepts connections itself and hands them to gRPC, which alone could neither tell peers apart
 /// nor put the socket in place atomically.

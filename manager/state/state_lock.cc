@@ -57,7 +57,7 @@ Status CloseToOthers(const std::string& directory) {
   if (info.st_uid != ::geteuid() || (info.st_mode & S_ISVTX) != 0) {
     return Errorf(StatusCode::kFailedPrecondition,
                   "cannot use {}: others may write there (mode {}) and could change what qrmd "
-                  "records; run chmod go-w, or set another state-dir",
+                  "records; set another state-dir, such as /var/lib/qrm/state",
                   directory, mode);
   }
   if (::fchmod(fd.get(), S_IRWXU) == 0) {

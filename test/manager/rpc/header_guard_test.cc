@@ -15,6 +15,7 @@ constexpr uint8_t kPing = 6;
 constexpr uint8_t kWindowUpdate = 8;
 constexpr uint8_t kContinuation = 9;
 constexpr uint8_t kEndHeaders = 4;
+constexpr uint8_t kEndStream = 1;
 constexpr char kPreface[] = "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
 
 struct Kind {
@@ -142,6 +143,30 @@ const Flood kFloods[] = {
 };
 INSTANTIATE_TEST_SUITE_P(Floods, FloodedHeaderGuardTest, testing::ValuesIn(kFloods),
                          [](const auto& param_info) { return param_info.param.name; });
+
+TEST_F(HeaderGuardTest, CountsWhatWasSentOfRequestsThatAreNotComplete) {
+  EXPECT_TRUE(Take(kPreface + Frame({kHeaders, kEndHeaders}, 10)));
+  EXPECT_EQ(guard_.unfinished_bytes(), 0u);
+  EXPECT_TRUE(Take(Frame({kData, 0}, 1000)));
+  EXPECT_TRUE(Take(Frame({kData, 0}, 1000)));
+  EXPECT_GE(guard_.unfinished_bytes(), 2000u);
+  EXPECT_TRUE(Take(Frame({kData, kEndStream}, 10)));
+  EXPECT_EQ(guard_.unfinished_bytes(), 0u);
+}
+
+TEST_F(HeaderGuardTest, ARequestThatIsResetIsNoMore) {
+  EXPECT_TRUE(Take(kPreface + Frame({kHeaders, kEndHeaders}, 10) + Frame({kData, 0}, 1000)));
+  EXPECT_TRUE(Take(Frame({kResetStream, 0}, 4)));
+  EXPECT_EQ(guard_.unfinished_bytes(), 0u);
+}
+
+TEST_F(HeaderGuardTest, EmptyFramesOfARequestCountToo) {
+  EXPECT_TRUE(Take(kPreface + Frame({kHeaders, kEndHeaders}, 10)));
+  for (int frame = 0; frame < 1000; ++frame) {
+    EXPECT_TRUE(Take(Frame({kData, 0}, 0)));
+  }
+  EXPECT_GE(guard_.unfinished_bytes(), 10'000u);
+}
 
 TEST_F(HeaderGuardTest, FramesOfCallsAreNotCounted) {
   EXPECT_TRUE(Take(kPreface));

@@ -4,10 +4,12 @@
 #include <array>
 #include <cerrno>
 #include <chrono>
+#include <cstdint>
 #include <cstring>
 #include <fstream>
 #include <mutex>
 #include <string>
+#include <utility>
 
 #include <sys/socket.h>
 #include <sys/stat.h>
@@ -19,6 +21,8 @@
 #include <gtest/gtest.h>
 
 #include "api/proto/qrm/v1/control.grpc.pb.h"
+#include "manager/rpc/counted_call.h"
+#include "manager/rpc/guarded_reads.h"
 #include "test/support/await.h"
 #include "test/support/temp_dir.h"
 
@@ -42,6 +46,17 @@ class PeerRecorder final : public v1::Control::CallbackService {
     }
     grpc::ServerUnaryReactor* reactor = context->DefaultReactor();
     reactor->Finish(grpc::Status::OK);
+    return reactor;
+  }
+
+  /// Answers with much.
+  grpc::ServerUnaryReactor* SetLogLevel(grpc::CallbackServerContext* context,
+                                        const v1::SetLogLevelRequest*,
+                                        v1::SetLogLevelResponse* response) override {
+    CountedCall& call = CountedCall::Begin(*context);
+    grpc::ServerUnaryReactor* const reactor = call.reactor();
+    response->set_level(std::string(CountedCall::kMostUnreadBytes / 10, 'x'));  // counts as 0.4
+    call.Answer(grpc::Status::OK, MessageAnswer(*response));
     return reactor;
   }
 
@@ -112,11 +127,14 @@ std::string Frame(uint8_t type, uint8_t flags, const std::string& payload,
 }
 
 constexpr char kPreface[] = "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
+constexpr uint8_t kDataFrame = 0;
 constexpr uint8_t kHeadersFrame = 1;
 constexpr uint8_t kSettingsFrame = 4;
 constexpr uint8_t kPingFrame = 6;
 constexpr uint8_t kContinuationFrame = 9;
 constexpr uint8_t kAck = 1;
+constexpr uint8_t kEndStream = 1;
+constexpr uint8_t kEndHeaders = 4;
 
 std::string BegunConnection() {
   return kPreface + Frame(kSettingsFrame, 0, "", kConnection);
@@ -125,6 +143,47 @@ std::string BegunConnection() {
 /// What a client says that has begun a call whose headers are to be continued.
 std::string BegunHeaders() {
   return BegunConnection() + Frame(kHeadersFrame, 0, {"\0\1a\1b", 5});
+}
+
+/// What a client says that has begun a call of `method`.
+std::string BegunCall(const std::string& method) {
+  std::string headers;
+  for (const auto& [name, value] : {std::pair<std::string, std::string>{":method", "POST"},
+                                    {":scheme", "http"},
+                                    {":path", "/qrm.v1.Control/" + method},
+                                    {":authority", "localhost"},
+                                    {"te", "trailers"},
+                                    {"content-type", "application/grpc"}}) {
+    headers += '\0';
+    headers += static_cast<char>(name.size());
+    headers += name;
+    headers += static_cast<char>(value.size());
+    headers += value;
+  }
+  return Frame(kHeadersFrame, kEndHeaders, headers);
+}
+
+/// A connection whose client has taken the server's settings, which give it a larger window.
+int ConnectAndGreet(const std::string& path) {
+  const int fd = ConnectRaw(path);
+  const std::string begun = BegunConnection();
+  EXPECT_EQ(send(fd, begun.data(), begun.size(), MSG_NOSIGNAL), static_cast<ssize_t>(begun.size()));
+  std::array<char, 9> greeting{};
+  EXPECT_EQ(recv(fd, greeting.data(), greeting.size(), MSG_WAITALL),
+            static_cast<ssize_t>(greeting.size()));
+  const std::string taken = Frame(kSettingsFrame, kAck, "", kConnection);
+  EXPECT_EQ(send(fd, taken.data(), taken.size(), MSG_NOSIGNAL), static_cast<ssize_t>(taken.size()));
+  return fd;
+}
+
+/// Sends the first `size` bytes of a request that is longer. Source: RFC 9113, 4.2: frames have
+/// 16 KiB at most.
+void SendHalf(int fd, std::size_t size) {
+  std::string half = BegunCall("NotifyChanged") + Frame(kDataFrame, 0, {"\0\0\x40\0\0", 5});
+  for (std::size_t sent = 0; sent < size; sent += 16'000) {
+    half += Frame(kDataFrame, 0, std::string(16'000, '\0'));
+  }
+  ASSERT_EQ(send(fd, half.data(), half.size(), MSG_NOSIGNAL), static_cast<ssize_t>(half.size()));
 }
 
 /// Reads until the server ends the connection.
@@ -232,6 +291,59 @@ TEST_F(UnixServerTest, PingsNowAndThenKeepTheConnection) {
     answers.append(bytes.data(), static_cast<std::size_t>(size));
   }
   close(fd);
+}
+
+TEST_F(UnixServerTest, ALongRequestIsRefused) {
+  UnixServer server({.max_request_bytes = 4096});
+  ASSERT_TRUE(server.Start(path_, {&service_}).ok());
+  grpc::ClientContext fits;
+  EXPECT_TRUE(Notify(path_, fits, std::string(4000, 'x')).ok());
+  grpc::ClientContext too_long;
+  EXPECT_EQ(Notify(path_, too_long, std::string(5000, 'x')).error_code(),
+            grpc::StatusCode::RESOURCE_EXHAUSTED);
+}
+
+TEST_F(UnixServerTest, WhoeverHasSentMostOfUnfinishedRequestsGoesFirst) {
+  UnixServer server({.max_request_bytes = 8 << 20});
+  ASSERT_TRUE(server.Start(path_, {&service_}).ok());
+  const uint64_t ended = ConnectionsEnded();
+  const int largest = ConnectAndGreet(path_);
+  SendHalf(largest, 3'800'000);
+  std::array<int, 5> others{};
+  for (int& other : others) {
+    other = ConnectAndGreet(path_);
+    SendHalf(other, 2'700'000);
+  }
+  AwaitEnd(largest);
+  EXPECT_EQ(ConnectionsEnded(), ended + 1);
+  EXPECT_TRUE(Notify(path_).ok());
+  close(largest);
+  for (const int other : others) {
+    close(other);
+  }
+}
+
+TEST_F(UnixServerTest, WhoeverLeavesAnAnswerUnreadForLongestGoesWhenThereAreTooMany) {
+  UnixServer server({});
+  ASSERT_TRUE(server.Start(path_, {&service_}).ok());
+  const uint64_t ended = ConnectionsEnded();
+  const std::string call =
+      BegunCall("SetLogLevel") + Frame(kDataFrame, kEndStream, std::string(5, '\0'));
+  std::array<int, 3> readers{};
+  for (int& reader : readers) {
+    reader = ConnectAndGreet(path_);
+    ASSERT_EQ(send(reader, call.data(), call.size(), MSG_NOSIGNAL),
+              static_cast<ssize_t>(call.size()));
+    std::array<char, 16'384> begin{};
+    ASSERT_EQ(recv(reader, begin.data(), begin.size(), MSG_WAITALL),
+              static_cast<ssize_t>(begin.size()));
+  }
+  AwaitEnd(readers[0]);
+  EXPECT_EQ(ConnectionsEnded(), ended + 1);
+  EXPECT_TRUE(Notify(path_).ok());
+  for (const int reader : readers) {
+    close(reader);
+  }
 }
 
 TEST_F(UnixServerTest, HeadersThatStopHalfwayEndTheConnection) {
