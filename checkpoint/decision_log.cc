@@ -203,7 +203,7 @@ void DecisionLog::Add(DecisionTrace trace, std::function<std::string()> compose)
       thread_.Post([this] { WriteNext(); });
     } else {
       forgotten = std::exchange(queue_.front(), {});
-      queue_.pop_front();
+      queue_.erase(queue_.begin());
       if (problem_.empty()) {
         problem = problem_ = fmt::format(
             "cannot write {}: the disk has not answered while {} decisions came; see "
@@ -223,7 +223,7 @@ void DecisionLog::WriteNext() {
   {
     const MutexLock lock(mutex_);
     next = std::exchange(queue_.front(), {});
-    queue_.pop_front();
+    queue_.erase(queue_.begin());
   }
   next.trace.json = next.compose();
   Write(ToLine(next.trace));

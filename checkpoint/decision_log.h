@@ -4,7 +4,6 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
-#include <deque>
 #include <functional>
 #include <string>
 #include <vector>
@@ -83,7 +82,7 @@ class DecisionLog {
   std::atomic<uint64_t> added_ = 0;
 
   mutable Mutex mutex_;
-  std::deque<Queued> queue_ QRM_GUARDED_BY(mutex_);  // a task of the thread waits for each
+  std::vector<Queued> queue_ QRM_GUARDED_BY(mutex_);  // a task of the thread waits for each
   std::string problem_ QRM_GUARDED_BY(mutex_);
 
   TaskThread thread_;  // ends first
