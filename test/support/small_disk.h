@@ -14,7 +14,7 @@ namespace qrm::test {
 class SmallDisk {
  public:
   explicit SmallDisk(std::string path, const char* size = "512k") : path_(std::move(path)) {
-    const std::string options = std::string("size=") + size;
+    const std::string options = std::string("mode=0700,size=") + size;
     mounted_ = ::mount("qrm-test", path_.c_str(), "tmpfs", 0, options.c_str()) == 0;
   }
   ~SmallDisk() {
