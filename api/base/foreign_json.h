@@ -20,7 +20,7 @@ struct JsonBounds {
 };
 
 /// The document `text`; of a key that an object has twice, the last value. Nothing of it is deep
-/// enough to fill the stack of whoever copies, compares or prints it.
+/// enough to fill the stack of code that copies, compares or prints it.
 /// Errors: kInvalidArgument for what is no JSON, kResourceExhausted for what is beyond a bound; the
 /// message is the cause, such as "is nested more than 64 deep", and who asked adds the rest.
 /// Cost: one pass without recursion, which ends at the first bound.

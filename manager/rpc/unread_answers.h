@@ -21,7 +21,7 @@ class UnreadAnswers {
 
   struct Added {
     uint64_t number = 0;
-    /// Whoever has left an answer unread for longest: the server disconnects it, to make room.
+    /// The connection with the oldest unread answer: the server ends it, to make room.
     /// Empty while there is room, or while the former one has yet to go.
     std::string to_disconnect;
   };
