@@ -5,6 +5,7 @@
 #
 #   format         clang-format leaves every file as it is
 #   layering       no include points upward
+#   words          texts have the field's words, pages short sentences, and links lead to something
 #   headers        what each header brings in stays below a bound, in lines after the preprocessor
 #   unused         every function of topology/ is used by a program
 #   rules          each rule of pools, owners and memory is missed by a test when it is taken away
@@ -106,13 +107,14 @@ check_vm() {
 
 scripts/deps.sh --checks
 if [ $# -eq 0 ]; then
-  set -- format layering headers unused rules alone tidy asan-ubsan tsan fuzz bench cluster packages vm
+  set -- format layering words headers unused rules alone tidy asan-ubsan tsan fuzz bench cluster packages vm
 fi
 for check in "$@"; do
   echo "== $check"
   case $check in
     format) check_format ;;
     layering) check_layering ;;
+    words) scripts/words.py ;;
     headers) scripts/headers.sh ;;
     unused) check_unused ;;
     rules) test/plugins/rules_taken_away.sh ;;
