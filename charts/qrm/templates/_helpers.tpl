@@ -38,7 +38,7 @@ helm.sh/chart: {{ .Chart.Name }}-{{ .Chart.Version }}
 
 {{- define "qrm.reviewUrl" }}{{ include "qrm.key" (list . "metrics-review-url" "") }}{{ end }}
 
-{{- /* What qrmd tells the API server, as a list. */ -}}
+{{- /* The objects that qrmd publishes to the API server, as a list. */ -}}
 {{- define "qrm.publish" }}{{ (include "qrm.config" . | fromYaml) | dig "publish" list | default list | toYaml }}{{ end }}
 
 {{- /* Whether qrmd needs the token of its account. */ -}}
@@ -48,15 +48,16 @@ helm.sh/chart: {{ .Chart.Name }}-{{ .Chart.Version }}
 {{- end }}
 
 {{- /*
-What qrmd needs of the node, as a mapping from path to the hostPath's type and the mount's options. For a socket it is
-its directory: a server that is restarted makes a new one. Of kubelet's directory, which holds the secrets of all pods,
-it is two files and the directories of two sockets; the files must exist, for what stands there in their place keeps
-kubelet from starting. Host mounts that come and go below the runtime's directory come and go here too
-(HostToContainer): else qrmd would keep root file systems from being unmounted. Cgroup v1 is a mount for each
-controller, which are to be read-only, too, unless cpusets or classes are written there. Devices are told by the
-node's /dev; resctrl comes below /sys/fs, which every node has. A file of classes is one of the ConfigMap's below
-/etc/qrm, elsewhere one of the node. Of qrmd's own, the parents are mounted:
-it makes the directories itself, with their modes.
+What qrmd needs of the node, as a mapping from path to the hostPath's type and the mount's options:
+- The directory of each socket: a restarted server creates a new socket.
+- Of kubelet's directory, which holds the secrets of all pods, two files and the directories of two sockets. The files
+  must exist: a directory that is created in the place of a file would keep kubelet from starting.
+- HostToContainer: mounts that come and go below the runtime's directory come and go here, too. Otherwise qrmd would keep
+  root file systems from being unmounted.
+- Cgroup v1 is a mount for each controller. These mounts are read-only, too, unless cpusets or classes are written there.
+- Devices: the node's /dev. resctrl is below /sys/fs, which every node has.
+- A file of classes below /etc/qrm is from the ConfigMap, any other from the node.
+- The parents of qrmd's own directories, which qrmd creates with their modes.
 */ -}}
 {{- define "qrm.mounts" -}}
 {{- $mounts := dict }}

@@ -1,6 +1,6 @@
 {{- /*
-The labels and annotations of pods that qrmd reads, as a list, but for those that the pattern below describes: its own and
-those that the configuration names.
+The labels and annotations of pods that qrmd reads, as a list: qrmd's own, and those that the configuration names. Without
+those that the pattern below matches.
 */ -}}
 {{- define "qrm.podKeys" -}}
 {{- $config := include "qrm.config" . | fromYaml }}
@@ -38,7 +38,7 @@ custom resources. A new key of these domains needs no change here.
 ^([^/]+[.])?qrm[.]io/|^[^/]+[.]resources[.]((alpha|beta)[.])?kubernetes[.]io/
 {{- end }}
 
-{{- /* The rules of permissions, with those that stand behind them in qrmd; names of `everything` are filled in. */ -}}
+{{- /* The rules of permissions, followed by qrmd's default rules; names of `everything` are filled in. */ -}}
 {{- define "qrm.permissions" -}}
 {{- $rules := (include "qrm.config" . | fromYaml) | dig "permissions" list }}
 {{- $rules = append $rules (dict "namespaces" (list "kube-system") "allow" (list "everything")) }}
@@ -52,8 +52,8 @@ custom resources. A new key of these domains needs no change here.
 {{- end }}
 
 {{- /*
-A regular expression for what any of the globs describes: a star stands for any text, but a quote, where pools stand in
-JSON; empty for all names whatever.
+A regular expression that matches any of the globs: a star matches any text except a quote, because pools are part of
+JSON; empty for all names.
 */ -}}
 {{- define "qrm.pattern" -}}
 {{- $parts := list }}
@@ -95,8 +95,8 @@ JSON; empty for all names whatever.
 {{- end }}
 
 {{- /*
-The annotation by which qrmd knows what its own pod is: one for the reserved CPUs, where there are some, else one that
-asks for nothing; none in a namespace that is left alone anyhow.
+The annotation of qrmd's own pod: it asks for the reserved CPUs, if any are configured, else for nothing. None in a
+namespace that qrmd skips.
 */ -}}
 {{- define "qrm.ownAnnotation" -}}
 {{- $config := include "qrm.config" . | fromYaml }}
