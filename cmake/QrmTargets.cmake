@@ -8,7 +8,7 @@ target_compile_options(qrm_flags INTERFACE
   -Wno-missing-field-initializers  # fires on every designated initialiser
   # GCC warns of what is deprecated; Clang also of what std::stable_sort of GCC 12 uses within.
   $<$<CXX_COMPILER_ID:Clang>:-Wno-deprecated-declarations>)
-# Standalone Asio's fences are not understood by the thread sanitizer, and GCC 12 refuses them under it.
+# The thread sanitizer does not understand Standalone Asio's fences, and GCC 12 rejects them under it.
 target_compile_definitions(qrm_flags INTERFACE BOOST_ASIO_NO_DEPRECATED)
 if(QRM_SANITIZE)
   add_compile_options(-fsanitize=${QRM_SANITIZE} -fno-omit-frame-pointer -fno-sanitize-recover=all)
@@ -102,7 +102,7 @@ endfunction()
 # test_manager_pods_unit of what lies in test/manager/pods, and each TEST in it a test manager/pods/SUITE.CASE of ctest.
 # Without ROOM, the room is the folder of the list itself. Each room has one binary for each label:
 #   unit         no gRPC, clean under the thread sanitizer     integration  real sockets, nothing but this process and PROGRAMS
-#   e2e          qrmd as it runs, some of them as root         quick        unit and integration, but for the tests that SLOW names
+#   e2e          qrmd as it runs, some of them as root         quick        unit and integration, except the tests that SLOW names
 # HOT: its tests compute much themselves. PROGRAMS are built before it and lie in QRM_BIN; PROPERTIES are those of each
 # of its tests.
 function(qrm_test)
@@ -165,8 +165,8 @@ function(qrm_use_test_headers NAME)
   target_compile_options(${NAME} PRIVATE $<$<CXX_COMPILER_ID:GNU>:-fpch-preprocess>)  # so that ccache can keep the objects
 endfunction()
 
-# Tells ctest, when it starts, of the tests of a binary that `FILTER` lets through. A binary that is not built is a test
-# that fails, with the same labels.
+# Adds to ctest, when it starts, the tests of a binary that match `FILTER`. A binary that is not built is a test that
+# fails, with the same labels.
 function(qrm_discover_tests NAME PREFIX FILTER LABELS PROPERTIES)
   string(MD5 part "${FILTER}")
   set(list ${NAME}_${part})

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Runs every benchmark to its end and prints what each target was and what was reached, one line each; exit 1 when one
-# was missed. About eight minutes; other work on the machine spoils it.
+# Runs every benchmark and prints one line for each target and its result; exits with 1 if a target is missed. Takes about
+# eight minutes, and needs a quiet machine.
 #   scripts/bench.sh [BENCHMARK...]     default: all; QRM_BENCH_DIR names the disk to measure (default /var/tmp)
 set -euo pipefail
 
@@ -26,7 +26,7 @@ run() {
     echo "TARGET $1 ends without an error |  |  | FAIL" >>"$output"
 }
 
-# Plugins in Go, which tell what they hold in another order each time.
+# Plugins in Go, which report their allocations in another order each time.
 run_with_plugins_in_go() {
   if ! command -v go >/dev/null || ! go -C test/interop/katalyst mod download; then
     echo "left out: reconcile_bench with plugins in Go, for want of Go or of its modules"

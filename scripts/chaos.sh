@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Kills qrmd, containerd and a plugin's process at random while real containers come and go, and checks whenever all is up
-# again that each has what qrmd reports, that no CPU has two owners, and that pods are admitted. As root.
+# Kills qrmd, containerd and a plugin's process at random while real containers come and go. Whenever all run again, checks
+# that each container has what qrmd reports, that no CPU has two owners, and that pods are admitted. Needs root.
 #   scripts/chaos.sh [minutes [seed]]
 set -euo pipefail
 

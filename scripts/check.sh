@@ -1,6 +1,5 @@
 #!/usr/bin/env bash
-# The slow checks, before a change is sent; the clang that they need is Debian's, clang-tidy PyPI's, and both are installed
-# where they are missing.
+# The slow checks, before a change is sent. Installs what is missing: clang from Debian, clang-tidy from PyPI.
 #   scripts/check.sh [CHECK...]     default: all but tidy-recent, which is a part of tidy
 #
 #   format         clang-format leaves every file as it is
@@ -8,7 +7,7 @@
 #   words          texts have the field's words, pages short sentences, and links lead to something
 #   headers        what each header brings in stays below a bound, in lines after the preprocessor
 #   unused         every function of topology/ is used by a program
-#   rules          each rule of pools, owners and memory is missed by a test when it is taken away
+#   rules          a test fails for each rule of pools, owners and memory that is taken away
 #   alone          each source compiles by itself, in clang, with its analysis of what each mutex guards; 2 to 4 s a source
 #   tidy           clang-tidy by .clang-tidy; 5 to 10 s a file, and a second for one that passed before as it is
 #   tidy-recent    the same for the files that the last thirty commits changed most, at most QRM_TIDY_FILES (25)
@@ -16,9 +15,9 @@
 #   tsan           the tests without gRPC under the thread sanitizer
 #   fuzz           each fuzz target for QRM_FUZZ_SECONDS (10)
 #   bench          each benchmark once
-#   cluster        what is tested with Kubernetes and containerd 2, built of Go modules, and on the node of scripts/cluster.sh
-#   packages       what is tested by installing it: the way of a plugin's author, the Debian packages; the alerts; a terminal
-#   vm             what is tested in the emulated machine of scripts/vm.sh, and by starting it anew; about 40 minutes
+#   cluster        tests with Kubernetes and containerd 2, built from Go modules, and on the node of scripts/cluster.sh
+#   packages       tests that install something: the SDK, as plugin authors do; the Debian packages; the alerts; a terminal
+#   vm             tests in the emulated machine of scripts/vm.sh, and tests that restart it; about 40 minutes
 set -euo pipefail
 
 cd "$(dirname "$0")/.."

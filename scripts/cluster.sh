@@ -1,15 +1,15 @@
 #!/usr/bin/env bash
 # A real Kubernetes of one node, this machine: etcd, kube-apiserver with RBAC, kube-scheduler, kube-controller-manager,
 # containerd and kubelet, on which qrm's chart is installed as docs/deploy.md says.
-#   scripts/cluster.sh up [CONFIGURATION]             makes it; CONFIGURATION of qrmd: scripts/cluster/qrmd.yaml
-#   scripts/cluster.sh test [-test.run=NAME...]       runs test/interop/cluster in the cluster that is up, or in a new one
-#                                                     that it takes away again
+#   scripts/cluster.sh up [CONFIGURATION]             creates it; CONFIGURATION of qrmd: scripts/cluster/qrmd.yaml
+#   scripts/cluster.sh test [-test.run=NAME...]       runs test/interop/cluster in the running cluster, or in a new one
+#                                                     that it removes afterwards
 #   scripts/cluster.sh --vm test [-test.run=NAME...]  the same in the emulated machine of scripts/vm.sh, which has 4 NUMA
 #                                                     nodes and cgroup v2, and is 10 to 20 times slower
-#   scripts/cluster.sh kubectl|helm|qrmctl ARG...     asks it; paths of files are those of this machine
+#   scripts/cluster.sh kubectl|helm|qrmctl ARG...     runs the command for it; paths are those of this machine
 #   scripts/cluster.sh start|stop|kill PROGRAM...     of the node, one of etcd apiserver scheduler controller-manager
 #                                                     containerd kubelet; kill is SIGKILL
-#   scripts/cluster.sh import ARCHIVE                 gives containerd an image, as docs/deploy.md says
+#   scripts/cluster.sh import ARCHIVE                 imports an image into containerd, as docs/deploy.md says
 #   scripts/cluster.sh on-node COMMAND...             runs a command in the node's namespaces
 #   scripts/cluster.sh down                           ends it, and leaves nothing of it
 #

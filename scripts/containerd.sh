@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
-# Runs a command beside a private containerd with NRI, and leaves nothing of it behind.
+# Runs a command beside a private containerd with NRI, and leaves nothing behind.
 #
 #   scripts/containerd.sh fetch  [--cache DIR]                 get the packages, print where they are
-#   scripts/containerd.sh check                                 say what this machine lacks, exit 77
+#   scripts/containerd.sh check                                 print what this machine lacks, exit 77
 #   scripts/containerd.sh run    [OPTION...] --probe FILE -- COMMAND [ARG...]
 #   options: [--cache DIR] [--keep-alive] [--image ARCHIVE] [--dir DIR] [--systemd] [--programs DIR]
 #
@@ -52,7 +52,7 @@ cpuset_root() {
   fi
 }
 
-# `$1`: the cache, which has all that is needed but for the first time.
+# `$1`: the cache, which has everything except at the first run.
 check() {
   local cpusets
   [[ $EUID -eq 0 ]] || lacks "cannot start containers: needs root; run with sudo"
@@ -187,7 +187,7 @@ inside() {
   shift 2
   trap 'exit 130' INT TERM
   if [[ -z ${QRM_SYSTEMD:-} ]]; then
-    # The runtime's shims insist on /run/containerd: give them one that nobody else sees.
+    # The runtime's shims insist on /run/containerd: give them a private one.
     mount -t tmpfs -o mode=0755 qrm-run /run
     # As on a node: pods may ask for mounts that follow the host's.
     mount --make-rshared /

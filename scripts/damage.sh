@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Starts qrmd and plugins on two thousand damaged databases, and checks that they are ready within two seconds and delete
-# nothing, that nobody loses CPUs to another, and that pods are admitted.
+# Starts qrmd and plugins on two thousand damaged databases. Checks that they are ready within two seconds and delete
+# nothing, that no container loses CPUs to another container, and that pods are admitted.
 #   scripts/damage.sh [rounds [seed]]
 set -euo pipefail
 

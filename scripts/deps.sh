@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
-# Installs what building, testing and running qrm needs, all of it from Debian 12's own packages.
+# Installs the Debian 12 packages that building, testing and running qrm needs.
 #   scripts/deps.sh [--checks | --operator | --vm]
-#      with --checks also the clang that scripts/check.sh and scripts/fuzz.sh need, with --operator also promtool, tmux,
-#      fish, zsh, rsvg-convert, Chromium and what makes a root of packages, with --vm also the emulator of scripts/vm.sh
-#      and what makes its disks
+#      --checks     also clang for scripts/check.sh and scripts/fuzz.sh
+#      --operator   also promtool, tmux, fish, zsh, rsvg-convert, Chromium, and tools that install packages into a root
+#      --vm         also the emulator of scripts/vm.sh, and tools that create its disks
 set -euo pipefail
 
 packages=(

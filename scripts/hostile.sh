@@ -1,8 +1,7 @@
 #!/usr/bin/env bash
-# Attacks qrmd's pod-resources socket, its HTTP ports and its admissions for a while, and compares what admissions, memory
-# and another user's calls feel of it with times of peace in the same run: once for each way in which qrmd's threads are
-# scheduled (plain, nice, real time). Beside them a bare hand-over between two threads is measured, so that it shows what
-# the machine's kernel lets any program have.
+# Attacks qrmd's pod-resources socket, its HTTP ports and its admissions for a while. Compares admissions, memory and the
+# calls of another user with the same without attacks, for each scheduling of qrmd's threads (plain, nice, real time).
+# Beside them, the time of a bare hand-over between two threads is measured: the best that the machine's kernel allows.
 #   scripts/hostile.sh [seconds of each]
 set -euo pipefail
 

@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
 # Packs the built programs, and the libraries that they load, as container image localhost/qrm:VERSION.
 #   scripts/image.sh [ARCHIVE [BUILD DIRECTORY]]     default: build/qrm-image.tar build/release
-# What is in it stands in ARCHIVE's neighbour of the ending .spdx.json, and in the image.
+# An SPDX document beside ARCHIVE (.spdx.json) and in the image lists the contents.
 #
-# It needs no container engine: the libraries are those of this machine's Debian packages, whose licences and versions go
-# with them, where scanners of images look for them. There is no shell in the image, and nothing else.
+# Needs no container engine: the libraries are those of this machine's Debian packages. Their licences and versions are in
+# the image, where scanners look for them. The image has no shell and nothing else.
 set -euo pipefail
 
 cd "$(dirname "$0")/.."
@@ -25,7 +25,7 @@ libraries() {
 package_of() {
   local found
   found=$(dpkg-query -S "$1" 2>/dev/null || dpkg-query -S "${1#/usr}") || {
-    echo "cannot tell the package of $1: dpkg does not know it; build on a Debian 12 as scripts/deps.sh makes it" >&2
+    echo "cannot find the package of $1: dpkg does not know it; build on a Debian 12 as scripts/deps.sh makes it" >&2
     return 1
   }
   echo "${found%%:*}"

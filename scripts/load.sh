@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
-# Makes many pods at once (500 of 2 containers by 16 clients) and checks that qrmd knows each of them and that the
-# runtime never waits for it too long.
+# Creates many pods at once (500 of 2 containers by 16 clients). Checks that qrmd knows each of them, and that the runtime
+# never waits too long for qrmd.
 #   scripts/load.sh [scripted|containerd [test_load arguments...]]      default: scripted
-# `containerd` makes real containers, as root: that takes minutes and gigabytes; try --pods=50 first.
+# `containerd` creates real containers, as root: that takes minutes and gigabytes; try --pods=50 first.
 set -euo pipefail
 
 cd "$(dirname "$0")/.."

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# Plays two hundred thousand random steps of a node's life, kills, losses and failures among them, and compares qrmd after
-# each with a model of it; before, a hundred thousand of compute drivers beside the cpu plugin, and ten thousand pods that
-# qrm-scheduler's filter and the cores of two hundred nodes judge.
+# Plays 200,000 random steps of a node's life, with kills, losses and failures, and compares qrmd after each step with a
+# model. Before that, 100,000 steps of compute drivers beside the cpu plugin, and 10,000 pods that qrm-scheduler's filter
+# and the cores of 200 nodes judge.
 #   scripts/model.sh [steps [seed]]
 set -euo pipefail
 

@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
-# README command one: installs what is missing, builds, and plays the main job: real containers get their CPUs, and other
-# CPUs while they run; then the three examples of the QoS Resource Manager proposal on a simulated 80-CPU machine.
-# The times are those of two cores; what is built and installed serves scripts/test.sh too.
+# README command one: installs packages, builds, and runs the main job: real containers get their CPUs, and other CPUs
+# while they run. Then runs the three examples of the QoS Resource Manager proposal on a simulated 80-CPU machine. The
+# times are those of two cores; scripts/test.sh uses the same packages and the same build.
 #
-# Exit 0 when everything was played and as it must be. What this machine lacks for the containers
-# (root, cgroups) is said in one sentence; the examples are played all the same, and the exit is 1.
+# Exits with 0 if everything ran and was correct. If this machine lacks something for containers (root, cgroups), one
+# sentence says so; the examples run all the same, and the exit code is 1.
 set -euo pipefail
 
 cd "$(dirname "$0")/.."

@@ -14,7 +14,7 @@ readonly header_packages=(libboost1.81-dev libcli11-dev nlohmann-json3-dev libfm
 architecture=$(dpkg --print-architecture)
 distribution=$(. "$rootfs/etc/os-release" && echo "$ID-$VERSION_ID")
 
-# One package; licences are told by the copyright files in the image.
+# One package; the copyright files in the image contain the licences.
 package() { # NAME VERSION
   printf ',\n  {"SPDXID":"SPDXRef-%s","name":"%s","versionInfo":"%s","supplier":"Organization: Debian","downloadLocation":"NOASSERTION",' \
     "${1//+/-plus}" "$1" "$2"

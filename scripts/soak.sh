@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Twenty pods come and go each second; prints each minute what qrmd and its plugins take and how soon pods start, and at
-# the end whether that is flat from minute 5 on.
+# Twenty pods come and go each second. Prints each minute the resources of qrmd and its plugins and the start times of
+# pods, and at the end whether they are constant from minute 5 on.
 #   scripts/soak.sh [minutes]
 set -euo pipefail
 

@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
-# README command two: installs what is missing, builds, and runs every test but those of label cluster, which build
-# Kubernetes first, of label packages, which install what is built, and of label vm, which emulate a machine:
-# scripts/check.sh cluster packages vm runs them. As root it also runs the tests on a real containerd; without root those
-# say that they were skipped. The times are those of two cores.
+# README command two: installs packages, builds, and runs every test except three labels: cluster, which builds Kubernetes
+# first; packages, which installs what is built; and vm, which emulates a machine. scripts/check.sh cluster packages vm
+# runs those. As root, the tests on a real containerd run, too; without root, they report that they were skipped. The times
+# are those of two cores.
 #   scripts/test.sh [ctest arguments...]      for example: scripts/test.sh -L unit
 set -euo pipefail
 

@@ -27,10 +27,10 @@ for entry in json.load(open("build/alone/compile_commands.json")):
     print(os.path.relpath(entry["file"], sys.argv[1]), command, sep="\t")
 PYTHON
 
-# What the compiler reads: macros are not expanded, but for a condition that wants it.
+# What the compiler reads. Macros are expanded only where a condition needs it.
 read_by() { (cd build/alone && { eval "$1" 2>/dev/null || eval "${1/ -fdirectives-only / -C }"; }); }
 
-# configurations FILE: those of the folders that it is in, but for the tree's.
+# configurations FILE: those of the file's folders, except the root's.
 configurations() {
   local folder
   folder=$(dirname "$1")

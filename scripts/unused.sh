@@ -2,7 +2,7 @@
 # Lists the functions and variables of topology/ that no program of the product uses; fails unless there are none.
 #   scripts/unused.sh [BUILD DIRECTORY]     default: build/release, which must hold the built programs
 #
-# Whatever tests and benchmarks do not share with the programs does not belong into topology/. So:
+# Code that only tests and benchmarks use does not belong into topology/. So:
 #   1. topology/ is compiled once more without inlining and with a section for each function and variable, so that every
 #      use of one by another is a relocation from one section to another.
 #   2. From the objects of the programs (qrmd, qrmctl, qrm-plugin-*), other than those of topology/ itself, come the
@@ -20,7 +20,7 @@ trap 'rm -rf "$scratch"' EXIT
 programs=()
 for program in "$build"/bin/qrmd "$build"/bin/qrmctl "$build"/bin/qrm-plugin-{check,cpu,memory,nic}; do
   if [[ ! -x $program ]]; then
-    echo "cannot tell what is used: $program is not built; run scripts/build.sh" >&2
+    echo "cannot find unused symbols: $program is not built; run scripts/build.sh" >&2
     exit 1
   fi
   programs+=("${program#"$build"/}")
@@ -95,7 +95,7 @@ unused=$(awk -v roots="$scratch/roots" '
   }' "$scratch/graph" | sort | c++filt)
 
 if [[ -n $unused ]]; then
-  echo "No program uses these of topology/; use them or remove them:" >&2
+  echo "No program uses these symbols of topology/; use them or remove them:" >&2
   echo "$unused"
   exit 1
 fi

@@ -15,7 +15,7 @@
 #   4n       16 CPUs on 4 NUMA nodes, 2 cores of 2 threads and 1 GiB each
 #   8n       16 CPUs on 8 NUMA nodes, 512 MiB each
 #   smt      16 CPUs, which are 8 cores of 2 threads, on one NUMA node
-#   hmat     8 CPUs on 2 NUMA nodes, and a node 2 of memory only that is farther away, as ACPI's HMAT tells
+#   hmat     8 CPUs on 2 NUMA nodes, and a node 2 of memory only that is farther away, as ACPI's HMAT says
 #   hotplug  8 CPUs on 2 NUMA nodes, 1 GiB each, and room for 4 CPUs and 2 GiB more: what is written to the port
 #            $QRM_VM_MONITOR goes to QEMU's monitor, as "device_add max-x86_64-cpu,id=new,socket-id=1,core-id=2,thread-id=0"
 #
@@ -101,7 +101,7 @@ need() {
   done
 }
 
-# The files of the checkout that the machine gets, by their names below it: what git has, what the build made but for
+# The files of the checkout that the machine gets, by their names below it: what git has, what the build made without
 # objects and the tests' programs of other labels, containerd, and what --with names.
 checkout_files() {
   git ls-files --cached --others --exclude-standard
@@ -198,7 +198,7 @@ no_answer() {
     exit 124
   fi
   tail -n 60 "$dir/console" "$dir/qemu" >&2
-  fail "the machine ended without telling an exit status: see its console and QEMU's words above"
+  fail "the machine ended without an exit status: see its console and QEMU's output above"
 }
 
 run() {

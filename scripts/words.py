@@ -23,7 +23,7 @@ MOST_EXCEPTIONS = 30
 MOST_WORDS = 35
 MOST_COLUMNS = 120
 EXCEPTIONS = "scripts/words.exceptions"
-CHECKED = ["docs"]
+CHECKED = [".ci", "CMakeLists.txt", "README.md", "charts", "cmake", "docs", "packaging", "scripts"]
 GENERATED = ["docs/configuration.md"]
 
 # What not to write, and what to write.

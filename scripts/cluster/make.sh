@@ -53,7 +53,7 @@ make_certificates() {
 
 # --- configurations -----------------------------------------------------------------------------------
 
-# kubeconfig NAME: for who has the certificate of that name.
+# kubeconfig NAME: for the owner of the certificate of that name.
 kubeconfig() {
   cat >"$dir/etc/$1.conf" <<YAML
 apiVersion: v1
